@@ -12,12 +12,16 @@ type t = Leaf of leaf | Hollow of (int * Poly.t) list * int | Split of Poly.t * 
 type part = { chain : Expansion.chain; counts : int }
 
 let most_cells = 4000
+let () = Gc.set { (Gc.get ()) with minor_heap_size = 1 lsl 20; space_overhead = 200 }
 
 (* [envelopes box]: rows of products within a box; [start]: the box and the other rows. [affine e]: an expression in coordinates. *)
 let cover (space : Region.space) (start : Region.box) rows envelopes affine labels parts upward (bound : float) initial =
   let n = Region.size space and free = List.length space.free and sg = if upward then -1.0 else 1.0 in
   let linear = Hashtbl.create 100 in
   List.iter (fun e -> let l, c = affine e in Hashtbl.replace linear e (Array.map Q.to_float l, Q.to_float c, l, c)) labels;
+  let parts = List.map (fun { chain; counts } ->
+    chain, Expansion.changes chain (fun e -> let l, _, _, _ = Hashtbl.find linear e in l), counts) parts in
+  let coordinates = Array.init n (fun k -> Array.init n (fun j -> if j = k then 1.0 else 0.0)) in
   let at_initial (corner : Expansion.corner) = Hashtbl.find corner.chain.number initial in
   let count = ref 0 in
   let width = Array.init n (fun k -> Q.to_float (Q.sub start.high.(k) start.low.(k))) in
@@ -52,8 +56,8 @@ let cover (space : Region.space) (start : Region.box) rows envelopes affine labe
         | Some (corner, focus) ->
           let away k = if long.(k) > 1e-7 *. width.(k) then Float.abs (focus.(k) -. corner.(k)) /. long.(k) else 0.0 in
           let k' = List.fold_left (fun best k -> if away k > away best then k else best) 0 (List.init free Fun.id) in
-          if away k' > 0.2 || away k' < 0.004 then k, snd extents.(k)
-          else k', corner.(k') +. 2.5 *. (focus.(k') -. corner.(k')) in
+          let v = corner.(k') +. 2.5 *. (focus.(k') -. corner.(k')) in
+          if away k' > 0.2 || away k' < 0.004 || Float.abs (v -. snd extents.(k')) > 0.45 *. long.(k') then k, snd extents.(k) else k', v in
       let v = Q.of_float v in
       let side fact_poly change =
         let id = space.book.count in (* no other cell's, of the other end neither *)
@@ -70,14 +74,14 @@ let cover (space : Region.space) (start : Region.box) rows envelopes affine labe
       let scale = Q.inv (Q.sub box.low.(k) box.high.(k)) in
       Hollow (path, Region.combine space.book (Poly.constant Q.minus_one) [ scale, Lazy.force box.low_fact.(k); scale, Lazy.force box.high_fact.(k) ])
     | None ->
-    let slope_of k e = let l, _, _, _ = Hashtbl.find linear e in l.(k) in
-    let corners chance = List.map (fun { chain; counts } ->
-      Expansion.at_corner chain (if counts > 0 then upward else not upward) chance, sg *. float_of_int counts) parts in
+    let corners chance = List.map (fun (chain, changes, counts) ->
+      Expansion.at_corner chain changes (if counts > 0 then upward else not upward) chance, sg *. float_of_int counts) parts in
     let chance_at x e = let l, c, _, _ = Hashtbl.find linear e in Simplex.dot l x +. c in
     let gradient x = (* of what is claimed, the signs so that it is to be least *)
       let total = Array.make n 0.0 in
       List.iter (fun (corner, c) ->
-        Array.iteri (fun k (s : float array) -> total.(k) <- total.(k) +. c *. s.(at_initial corner)) (Expansion.slopes corner slope_of n))
+        let slopes = Expansion.slopes corner coordinates and from = at_initial corner * n in
+        Array.iteri (fun k t -> total.(k) <- t +. c *. slopes.(from + k)) total)
         (corners (chance_at x));
       total in
     let place z = Array.mapi (fun k v -> low.(k) +. v *. scale.(k)) z in
@@ -206,35 +210,48 @@ let cover (space : Region.space) (start : Region.box) rows envelopes affine labe
       most, Region.combine space.book (Region.form space (Array.map Q.neg u) (Q.sub most c)) (List.map (fun (c, f) -> c, Lazy.force f) parts) in
     let forms = List.map (fun e -> let _, _, l, c = Hashtbl.find linear e in e, (Q.add c (times l x0), Array.map (times l) exact)) labels in
     let rounded = Hashtbl.create 100 in
-    List.iter (fun (e, (c, l)) -> Hashtbl.replace rounded e (Q.to_float c, Array.map Q.to_float l)) forms;
-    let along j e = (snd (Hashtbl.find rounded e)).(j) in
+    List.iter (fun (e, (c, _)) -> Hashtbl.replace rounded e (Q.to_float c)) forms;
     let height = Array.map (fun (_, h, _, _) -> Q.to_float h) sides in
     let most = Q.to_float (fst budget) in
-    let drafts = List.map (fun (corner, c) -> Expansion.draft corner along n, c) (corners (fun e -> fst (Hashtbl.find rounded e))) in
+    let drafts = List.map (fun (corner, c) -> Expansion.draft corner axes, c) (corners (Hashtbl.find rounded)) in
     let start_of (draft : Expansion.draft) = at_initial draft.corner in
     let rough = List.map (fun ((d : Expansion.draft), _) -> { Expansion.value = d.corner.values; slope = d.slope; curve = d.curve; slow = [||]; rate = 0.0 }) drafts in
     (* what is said at the initial state: how much more than is claimed *)
     let said models =
       let sum start at = List.fold_left2 (fun t (draft, c) model -> Q.add t (Q.mul (Q.of_float c) (Q.of_float (at model (start_of draft))))) start drafts models in
       sum (Q.of_float (-. sg *. bound)) (fun (m : Expansion.model) i -> m.value.(i)),
-      Array.init n (fun j -> sum Q.zero (fun (m : Expansion.model) i -> m.slope.(j).(i))),
-      Array.init n (fun j -> Array.init n (fun k -> sum Q.zero (fun (m : Expansion.model) i -> m.curve.(j).(k).(i)))) in
+      Array.init n (fun j -> sum Q.zero (fun (m : Expansion.model) i -> m.slope.(i * n + j))),
+      Array.init n (fun j -> Array.init n (fun k -> sum Q.zero (fun (m : Expansion.model) i -> m.curve.((i * n + j) * n + k)))) in
     let total, _, curve = said rough in
     let total = Q.to_float total and curve = Array.map (Array.map Q.to_float) curve in
     let enough (number, first, second) =
       Expansion.least height most (Q.to_float number) (Array.map Q.to_float first) (Array.map (Array.map Q.to_float) second) >= 0.0 in
-    let models = lazy (List.map (fun (draft, _) -> Expansion.model draft height most) drafts) in
+    let found = ref None in (* models that are not enough by themselves *)
+    let models enough = match !found with
+      | Some models -> models
+      | None ->
+        let rec each done_ drafts rough = match drafts, rough with
+          | (draft, _) :: drafts, _ :: rough ->
+            let hopeless model = not (enough (said (List.rev_append done_ (model :: rough)))) in
+            each (Expansion.model draft height most hopeless :: done_) drafts rough
+          | _ -> List.rev done_ in
+        let models = each [] drafts rough in
+        found := Some models; models in
     fun products ->
     let tried = try match products with
-      | None when enough (said rough) && enough (said (Lazy.force models)) -> Some None
+      | None when enough (said rough) -> let models = models enough in if enough (said models) then Some (None, models) else None
       | None -> None
       | Some (basis, points) ->
         let near = Array.mapi (fun k v -> (v -. Q.to_float region.box.low.(k)) /. scale.(k)) origin in
         let products = Products.make region lp scale basis !points near x0 exact sides in
-        let result = if Products.holds products (said rough) = None then None
-        else Option.map (fun fact -> Some (fact ())) (Products.holds products (said (Lazy.force models))) in
-        if !worst = None && Lazy.is_val models then worst := products.worst;
-        result
+        let shown forms = Products.holds products forms in
+        if shown (said rough) = None then None
+        else
+          let before = !worst in
+          let models = try models (fun forms -> shown forms <> None) with Expansion.Fails as fails -> if before = None then worst := products.worst; raise fails in
+          let fact = shown (said models) in
+          if before = None && fact = None then worst := products.worst;
+          Option.map (fun fact -> Some (fact ()), models) fact
       with Expansion.Fails | Simplex.Singular -> None in
     match tried with
     | None ->
@@ -245,9 +262,9 @@ let cover (space : Region.space) (start : Region.box) rows envelopes affine labe
         let t = ref 0.0 in
         Array.iteri (fun j line -> Array.iteri (fun k c -> t := !t +. a.(j) *. c *. b.(k)) line) curve;
         !t)
-    | Some said ->
+    | Some (said, models) ->
       let forms = List.map (fun (e, (c, l)) -> e, (c, Array.to_list l)) forms in
-      let models = List.map2 (fun (draft, _) model -> draft.Expansion.corner.chain, model) drafts (Lazy.force models) in
+      let models = List.map2 (fun (draft, _) model -> draft.Expansion.corner.chain, model) drafts models in
       Ok (Leaf { path; sides; budget; forms; models; said })
   and rational_inverse m = (* of the matrix whose columns are these *)
     let work = Array.init n (fun i -> Array.init n (fun j -> m.(j).(i))) in

@@ -23,9 +23,11 @@ let chain (model : Checker.model) discount (question, (low : Checker.hints), (hi
 
 let walk (chain : Expansion.chain) (model : Expansion.model) =
   let exact = Q.of_float in
-  let forms = Array.init (Array.length chain.states) (fun i -> lazy (
-    exact model.value.(i), Array.to_list (Array.mapi (fun j s ->
-      exact s.(i), Array.to_list (Array.map (fun (c : float array) -> exact c.(i)) model.curve.(j))) model.slope))) in
+  let n = Array.length chain.states in
+  let d = Array.length model.slope / Array.length model.value in
+  let part all from = List.init d (fun k -> exact all.(from + k)) in
+  let forms = Array.init n (fun i -> lazy (
+    exact model.value.(i), List.mapi (fun j s -> s, part model.curve ((i * d + j) * d)) (part model.slope (i * d)))) in
   { Checker.is_open = Hashtbl.mem chain.number; guess = (fun s -> Lazy.force forms.(Hashtbl.find chain.number s));
     slow = (fun s -> exact model.slow.(Hashtbl.find chain.number s)); rate = exact model.rate }
 

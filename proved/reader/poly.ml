@@ -1,6 +1,9 @@
 (* NOT BELIEVED. Polynomials of the parameters as maps from monomials to coefficients that are not 0. *)
 
-module M = Map.Make (struct type t = (int * int) list let compare = compare end)
+let rec order (a : (int * int) list) (b : (int * int) list) = match a, b with
+  | [], [] -> 0 | [], _ -> -1 | _, [] -> 1
+  | (i, e) :: more, (j, f) :: others -> if i <> j then Int.compare i j else if e <> f then Int.compare e f else order more others
+module M = Map.Make (struct type t = (int * int) list let compare = order end)
 
 type t = Q.t M.t
 
@@ -24,7 +27,7 @@ let plus ?(times = Q.one) (p : t) (q : t) : t =
 let scale c (p : t) = if Q.sign c = 0 then zero else M.map (Q.mul c) p
 let minus p q = plus ~times:Q.minus_one p q
 
-let rec join a b = match a, b with
+let rec join (a : (int * int) list) (b : (int * int) list) = match a, b with
   | [], rest | rest, [] -> rest
   | (i, e) :: more, (j, f) :: others ->
     if i = j then (i, e + f) :: join more others

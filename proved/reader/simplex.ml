@@ -4,7 +4,7 @@
 type rows = { a : float array array; b : float array; size : int }
 type answer = Vertex of float array * int array | Nothing of int * int array
 
-let dot a x = let t = ref 0.0 in Array.iteri (fun k c -> t := !t +. c *. x.(k)) a; !t
+let dot (a : float array) (x : float array) = let t = ref 0.0 in for k = 0 to Array.length a - 1 do t := !t +. a.(k) *. x.(k) done; !t
 
 exception Singular
 
@@ -18,19 +18,20 @@ let inverse m =
     let swap t = let row = t.(k) in t.(k) <- t.(!best); t.(!best) <- row in
     swap work; swap inv;
     let pivot = 1.0 /. work.(k).(k) in
-    let scale t = t.(k) <- Array.map (fun v -> v *. pivot) t.(k) in
+    let scale (t : float array array) = let row = t.(k) in for j = 0 to n - 1 do row.(j) <- row.(j) *. pivot done in
     scale work; scale inv;
     for i = 0 to n - 1 do
       if i <> k && work.(i).(k) <> 0.0 then begin
         let factor = work.(i).(k) in
-        let less t = t.(i) <- Array.mapi (fun j v -> v -. factor *. t.(k).(j)) t.(i) in
+        let less (t : float array array) = let row = t.(i) and other = t.(k) in for j = 0 to n - 1 do row.(j) <- row.(j) -. factor *. other.(j) done in
         less work; less inv
       end
     done
   done;
   inv
 
-let times_matrix g m = Array.init (Array.length g) (fun j -> let t = ref 0.0 in Array.iteri (fun i c -> t := !t +. c *. m.(i).(j)) g; !t)
+let times_matrix (g : float array) (m : float array array) =
+  Array.init (Array.length g) (fun j -> let t = ref 0.0 in for i = 0 to Array.length g - 1 do t := !t +. g.(i) *. m.(i).(j) done; !t)
 
 let maximise ?from rows g =
   let n = rows.size in
@@ -40,9 +41,13 @@ let maximise ?from rows g =
   let rec go left =
     if left = 0 then raise Singular;
     let inv = inverse (Array.map (fun i -> rows.a.(i)) basis) in
-    let x = Array.init n (fun i -> let t = ref 0.0 in Array.iteri (fun j c -> t := !t +. c *. rows.b.(basis.(j))) inv.(i); !t) in
+    let b = Array.map (fun i -> rows.b.(i)) basis in
+    let x = Array.map (fun row -> dot row b) inv in
     let worst = ref (-1) and most = ref 1e-12 in
-    Array.iteri (fun i a -> let v = dot a x -. rows.b.(i) in if v > !most && not (Array.mem i basis) then (most := v; worst := i)) rows.a;
+    for i = 0 to Array.length rows.a - 1 do
+      let v = dot rows.a.(i) x -. rows.b.(i) in
+      if v > !most && not (Array.exists (fun (j : int) -> j = i) basis) then (most := v; worst := i)
+    done;
     if !worst < 0 then Vertex (x, Array.copy basis)
     else begin
       let w = times_matrix rows.a.(!worst) inv and y = times_matrix g inv in

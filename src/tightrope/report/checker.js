@@ -3,65 +3,65 @@
 globalThis!=="object"&&(this?b():(a.defineProperty(a.prototype,"_T_",{configurable:true,get:b}),_T_));function
 b(){var
 b=this||self;b.globalThis=b;delete
-a.prototype._T_}}(Object));(function(K){"use strict";var
-dv="TOTAL",qQ="a cut at a point where something seen has no probability",kK="transition_start",qc="Invalid_argument",hh="Map.bal",o8="@[",hE=192,pH="a row of a slab without shares",pG=123,k5="choice_start",fQ="the header is no JSON text of ours",qb="%ni",qP="values",cb=4096,pE="coupled",pF="plain",qO="coupled values of free agents",c0=0xff,hp="censored",kJ=1e-12,pD="outcomes of episodes",k4=-1e-09,qN=1073741824,bm="0",eV="pair",ca="upper",hD="difference",cz=128,o7="Sys_blocked_io",pC="fd ",kq="target",qM="costs",au=248,qL=">",kI="batch_count",qK=1027,o6=-16,eN="claims",o5="problem.objective.",kH="Z.Overflow",hC="terminal",kb=1048576.,m=246,kc="successor",hg="earlier",o4="%u",hs="generative-fixed",k3="method",o3="text",kG=2049,qJ="error",kp=20000,qa=1000000000.,ka=127,dZ=1024,o2="@{",eQ="episodes",ko=-2147483648,k2="e",o1=" : flags Open_rdonly and Open_wronly are not compatible",p$="is out of range",j$=240,ds="-",kn="int16",p_="a region beside intervals of transitions",km=": Not a directory",o0=" : file already exists",p9="claim",c2=0xffffff,k1="int32",pB="Out_of_memory",hB="randomised",pA="problem.data",k0="inf",kl="index out of bounds",b$="likelihood",oZ="problem.graph.choice_start",ho="_bigarr02",p8="automaton",pz=1.01,hA="nature",qI="hoeffding",dY=-1.,py="theta",du=2147483647,p7=", characters ",fT="discount",cx=0xffff,px="problem.graph.transition_start",oY=12520,fS=400,kZ="batch_start",bt="UNTIL",qH="infinity",oX="robust policy",j_="bool",a_=1000,hf="problem.expression",w="",kF=224,qG=1e+150,he="agent",oW="^",kj="MIN",kk="coefficient",kE="a member has a word of no code",kY="header.json",hd="stated",fP="upper_steps",eM=0x3f,hn="region",pw=150,oV="Match_failure",dr="NEXT",oU=16777215,pv=-10,qF="costs that were seen",j9="initial",hm=252,bQ=".",dX="+",qE=": the lower bound is not inductive",pu=0xf0,hz="kind",oT=2147483648,p6="the region does not fit the coordinates",p5="claims.%d.%s",j8="data",eU="AVERAGE",qD=110,j7="learned",fO="earned",pt=116,oS="%li",fN="anytime",p4=1e-07,ps="impossible case",p3="probability",qC=0.25,hl="complement",kX=-32,pr="trajectories",bX=1e-300,cd=1023,pq=-1080,kD="nan",qB="expression",ki="value",oR=0xe0,pp=-1023,qA=117,kW="clopper-pearson",p2=0xdfff,cc="/",qz="Assert_failure",po="format",hk=1000000.,kC="ENOTDIR",oQ="reasons.ml",p1=1073741823,hc="problem.data.",B=250,kh=1e-13,hj='"',qy=0.001,j6=1255,p0="polynomial",qx="Fatal error: exception %s\n",pn=0x800,fV=255,qw="ANY",oP="jsError",cv=0x8000,kB="int8",hy="planned",cy=256,eT=1048576,fU="TEMPORAL",pZ="End_of_file",oO="float64",kA="Failure",hx="DISCOUNTED",oN="\n",kV="ENOENT",oM="learned.ml",pm="([^/]+)",eS="claims.",hw=200,pl=-257,kg=0xf,oK=-48,oL="weissman",kz="choices of earlier steps do not fit",pY=0xdc00,pk=125,qv="ENOTEMPTY",oJ=4000,kU="bound",aQ="camlinternalFormat.ml",pj="Division_by_zero",ky="fixed",qu="problem.probability",fM="problem",pX="Sys_error",eP=1e-14,hb="lower_steps",pi=": ",pW="given policy",kT="arrays",ph="there is nothing to cut",kS="row",oI="EEXIST",fY="%d",pV="Printexc.handle_uncaught_exception",b_="lower",qt="buffer.ml",hr="int_of_string",pg="no such tangent",kf="delta",kx="name",j5=120,cZ=1e-09,kw=103,qr="graph",qs="problem.theta",d0="value slab",hi=102,fX="transitions",fL="MAX",j4=512,j3="shared_by",pU=257,oH=0x7ff0,pf=1e-15,oG="adaptive",kR=1000000,hv="CUMULATIVE",fW="design",qq="int64",j2=144,oF="0x",j1="nothing",oE="\n",oD="about",cw=254,fK="reward",aq=100,eL="free",pe=" : flags Open_text and Open_binary are not compatible",pT="%Li",bs=0.5,qp="it ends early",pS="bound_side",eO=160,pd="region.ml",eR="is of another type",j0=0.1,oC="problem.polynomial",dt="REACH_REWARD",kQ="Unix.Unix_error",oB="problem.data.method",jZ="mkdir",qo="Stack_overflow",ha=": No such file or directory",hu="policy",qn="problem.data.delta",qm="/static/",pc=-97,ql=253,kP="allowed",qk="Not_found",pR=227,pP=1e-08,pQ="intervals without one of their ends",qj="problem.domain",jY="batch_transition",pO="problem.assumed_support",g$="is_equality",kv=", ",oz="problem.domain.",oA="digest",kO="rmdir",qi=32752,qh=1026,ku="domain",ht="repeats",qg="false",kt="slab",kN="events",pN="problem.data.prior",ox="Pervasives.do_at_exit",oy="utf8",pM="a member has another length",c1=" ",kM="Fatal error: exception ",bY=0x80,pL="Undefined_recursive_module",qf="problem.data.batch_start",pK=1074,pa=1e-06,pb="bound_expression",ks="choice",fR="point",qe="prior",kr="weight",o$="objective",ke="a code has too many words",hq="Set.bal",qd="_",kL="compare: functional value",o_="products with equalities of the domain",pJ="%i",ow=1.000000001,ov="beta-binomial",o9="true",pI="certificate",ou="share",kd="assumed_support";function
-HP(c,d){var
+a.prototype._T_}}(Object));(function(M){"use strict";var
+du="TOTAL",qT="a cut at a point where something seen has no probability",kN="transition_start",qf="Invalid_argument",hj="Map.bal",o_="@[",hF=192,pK="a row of a slab without shares",pJ=123,k8="choice_start",fR="the header is no JSON text of ours",qe="%ni",qS="values",cd=4096,pH="coupled",pI="plain",pG=0.9,qR="coupled values of free agents",c0=0xff,hr="censored",kM=1e-12,pF="outcomes of episodes",k7=-1e-09,qQ=1073741824,bl="0",eV="pair",cc="upper",hE="difference",cz=128,o9="Sys_blocked_io",pE="fd ",kt="target",qP="costs",av=248,qO=">",kL="batch_count",qN=1027,o8=-16,eP="claims",o7="problem.objective.",kK="Z.Overflow",hD="terminal",ke=1048576.,m=246,kf="successor",hi="earlier",o6="%u",hu="generative-fixed",k6="method",o5="text",kJ=2049,qM="error",ks=20000,qd=1000000000.,kd=127,dZ=1024,o4="@{",eR="episodes",kr=-2147483648,k5="e",o3=" : flags Open_rdonly and Open_wronly are not compatible",qc="is out of range",kc=240,dr="-",kq="int16",qb="a region beside intervals of transitions",kp=": Not a directory",o2=" : file already exists",qa="claim",c2=0xffffff,k4="int32",pD="Out_of_memory",hC="randomised",pC="problem.data",k3="inf",ko="index out of bounds",cb="likelihood",o1="problem.graph.choice_start",hq="_bigarr02",p$="automaton",pB=1.01,hB="nature",qL="hoeffding",dX=-1.,pA="theta",dt=2147483647,p_=", characters ",fU="discount",cx=0xffff,pz="problem.graph.transition_start",o0=12520,fT=400,k2="batch_start",bu="UNTIL",qK="infinity",oZ="robust policy",kb="bool",a_=1000,hh="problem.expression",y="",kI=224,qJ=1e+150,hg="agent",oY="^",km="MIN",kn="coefficient",kH="a member has a word of no code",k1="header.json",hf="stated",fQ="upper_steps",eO=0x3f,hp="region",py=150,oX="Match_failure",dq="NEXT",oW=16777215,px=-10,qI="costs that were seen",ka="initial",ho=252,bR=".",dV="+",qH=": the lower bound is not inductive",pw=0xf0,hA="kind",oV=2147483648,p9="the region does not fit the coordinates",p8="claims.%d.%s",j$="data",eU="AVERAGE",qG=110,j_="learned",fP="earned",pv=116,oU="%li",fO="anytime",p7=1e-07,pu="impossible case",p6="probability",qF=0.25,hn="complement",k0=-32,pt="trajectories",bZ=1e-300,cf=1023,ps=-1080,kG="nan",qE="expression",kl="value",oT=0xe0,pr=-1023,qD=117,kZ="clopper-pearson",p5=0xdfff,ce="/",qC="Assert_failure",pq="format",hm=1000000.,kF="ENOTDIR",oS="reasons.ml",p4=1073741823,he="problem.data.",B=250,kk=1e-13,hl='"',qB=0.001,j9=1255,p3="polynomial",qA="Fatal error: exception %s\n",pp=0x800,fW=255,qz="ANY",oR="jsError",cv=0x8000,kE="int8",hz="planned",cy=256,dY=1048576,fV="TEMPORAL",p2="End_of_file",oQ="float64",kD="Failure",hy="DISCOUNTED",oP="\n",kY="ENOENT",oO="learned.ml",po="([^/]+)",eT="claims.",f0=200,pn=-257,kj=0xf,oM=-48,oN="weissman",kC="choices of earlier steps do not fit",p1=0xdc00,pm=125,qy="ENOTEMPTY",oL=4000,kX="bound",aR="camlinternalFormat.ml",pl="Division_by_zero",kB="fixed",qx="problem.probability",fN="problem",p0="Sys_error",dW=1e-14,hd="lower_steps",pk=": ",pZ="given policy",kW="arrays",pj="there is nothing to cut",kV="row",oK="EEXIST",fZ="%d",pY="Printexc.handle_uncaught_exception",ca="lower",qw="buffer.ml",ht="int_of_string",pi="no such tangent",ki="delta",kA="name",j8=120,cZ=1e-09,kz=103,qu="graph",qv="problem.theta",d0="value slab",hk=102,fY="transitions",fM="MAX",j7=512,j6="shared_by",pX=257,oJ=0x7ff0,ph=1e-15,oI="adaptive",kU=1000000,hx="CUMULATIVE",fX="design",qt="int64",j5=144,oH="0x",j4="nothing",oG="\n",oF="about",cw=254,fL="reward",ar=100,eN="free",pg=" : flags Open_text and Open_binary are not compatible",pW="%Li",bt=0.5,qs="it ends early",pV="bound_side",eQ=160,pf="region.ml",eS="is of another type",j3=0.1,oE="problem.polynomial",ds="REACH_REWARD",kT="Unix.Unix_error",oD="problem.data.method",j2="mkdir",qr="Stack_overflow",hc=": No such file or directory",hw="policy",qq="problem.data.delta",qp="/static/",pe=-97,qo=253,kS="allowed",qn="Not_found",pU=227,pS=1e-08,pT="intervals without one of their ends",qm="problem.domain",j1="batch_transition",pR="problem.assumed_support",hb="is_equality",ky=", ",oB="problem.domain.",oC="digest",kR="rmdir",ql=32752,qk=1026,kx="domain",hv="repeats",qj="false",kw="slab",kQ="events",pQ="problem.data.prior",oz="Pervasives.do_at_exit",oA="utf8",pP="a member has another length",c1=" ",kP="Fatal error: exception ",b0=0x80,pO="Undefined_recursive_module",qi="problem.data.batch_start",pN=1074,pc=1e-06,pd="bound_expression",kv="choice",fS="point",qh="prior",ku="weight",pb="objective",kh="a code has too many words",hs="Set.bal",qg="_",kO="compare: functional value",pa="products with equalities of the domain",pM="%i",oy=1.000000001,ox="beta-binomial",o$="true",pL="certificate",ow="share",kg="assumed_support";function
+HS(c,d){var
 g=c.length,h=d.length,f=g+h-1,b=new
 Array(f);b[0]=0;var
 a=1,e=1;for(;a<g;a++)b[a]=c[a];for(;a<f;a++,e++)b[a]=d[e];return b}function
-HQ(d,b,e,c,f){if(c<=b)for(var
+HT(d,b,e,c,f){if(c<=b)for(var
 a=1;a<=f;a++)e[c+a]=d[b+a];else
 for(var
 a=f;a>=1;a--)e[c+a]=d[b+a];return 0}function
-qS(a){var
+qV(a){var
 c=[0];while(a!==0){var
 d=a[1];for(var
 b=1;b<d.length;b++)c.push(d[b]);a=a[2]}return c}function
-HR(b,d,c,e){for(var
+HU(b,d,c,e){for(var
 a=0;a<c;a++)b[d+a+1]=e;return 0}function
-IO(b,a){throw[0,b,a]}function
-eZ(b,a){if(b==0)return w;if(a.repeat)return a.repeat(b);var
-d=w,c=0;for(;;){if(b&1)d+=a;b>>=1;if(b==0)return d;a+=a;c++;if(c==9)a.slice(0,1)}}function
-hQ(c,b,a){var
-d=String.fromCharCode;if(b==0&&a<=cb&&a==c.length)return d.apply(null,c);var
-e=w;for(;0<a;b+=dZ,a-=dZ)e+=d.apply(null,c.slice(b,b+Math.min(a,dZ)));return e}function
+IT(b,a){throw[0,b,a]}function
+eZ(b,a){if(b==0)return y;if(a.repeat)return a.repeat(b);var
+d=y,c=0;for(;;){if(b&1)d+=a;b>>=1;if(b==0)return d;a+=a;c++;if(c==9)a.slice(0,1)}}function
+hR(c,b,a){var
+d=String.fromCharCode;if(b==0&&a<=cd&&a==c.length)return d.apply(null,c);var
+e=y;for(;0<a;b+=dZ,a-=dZ)e+=d.apply(null,c.slice(b,b+Math.min(a,dZ)));return e}function
 d2(a){if(a.t==2)a.c+=eZ(a.l-a.c.length,"\0");else
-a.c=hQ(a.c,0,a.c.length);a.t=0}function
-ro(a){if(a.length<24){for(var
-b=0;b<a.length;b++)if(a.charCodeAt(b)>ka)return false;return true}else
+a.c=hR(a.c,0,a.c.length);a.t=0}function
+rs(a){if(a.length<24){for(var
+b=0;b<a.length;b++)if(a.charCodeAt(b)>kd)return false;return true}else
 return!/[^\x00-\x7f]/.test(a)}function
-ln(e){for(var
-j=w,c=w,g,f,h,a,b=0,i=e.length;b<i;b++){f=e.charCodeAt(b);if(f<bY){for(var
-d=b+1;d<i&&(f=e.charCodeAt(d))<bY;d++);if(d-b>j4){c.substr(0,1);j+=c;c=w;j+=e.slice(b,d)}else
-c+=e.slice(b,d);if(d==i)break;b=d}a=1;if(++b<i&&((h=e.charCodeAt(b))&-64)==cz){g=h+(f<<6);if(f<oR){a=g-0x3080;if(a<bY)a=1}else{a=2;if(++b<i&&((h=e.charCodeAt(b))&-64)==cz){g=h+(g<<6);if(f<pu){a=g-0xe2080;if(a<pn||a>=0xd7ff&&a<0xe000)a=2}else{a=3;if(++b<i&&((h=e.charCodeAt(b))&-64)==cz&&f<0xf5){a=h-0x3c82080+(g<<6);if(a<0x10000||a>0x10ffff)a=3}}}}}if(a<4){b-=a;c+="\ufffd"}else
-if(a>cx)c+=String.fromCharCode(0xd7c0+(a>>10),pY+(a&0x3FF));else
-c+=String.fromCharCode(a);if(c.length>dZ){c.substr(0,1);j+=c;c=w}}return j+c}function
+lp(e){for(var
+j=y,c=y,g,f,h,a,b=0,i=e.length;b<i;b++){f=e.charCodeAt(b);if(f<b0){for(var
+d=b+1;d<i&&(f=e.charCodeAt(d))<b0;d++);if(d-b>j7){c.substr(0,1);j+=c;c=y;j+=e.slice(b,d)}else
+c+=e.slice(b,d);if(d==i)break;b=d}a=1;if(++b<i&&((h=e.charCodeAt(b))&-64)==cz){g=h+(f<<6);if(f<oT){a=g-0x3080;if(a<b0)a=1}else{a=2;if(++b<i&&((h=e.charCodeAt(b))&-64)==cz){g=h+(g<<6);if(f<pw){a=g-0xe2080;if(a<pp||a>=0xd7ff&&a<0xe000)a=2}else{a=3;if(++b<i&&((h=e.charCodeAt(b))&-64)==cz&&f<0xf5){a=h-0x3c82080+(g<<6);if(a<0x10000||a>0x10ffff)a=3}}}}}if(a<4){b-=a;c+="\ufffd"}else
+if(a>cx)c+=String.fromCharCode(0xd7c0+(a>>10),p1+(a&0x3FF));else
+c+=String.fromCharCode(a);if(c.length>dZ){c.substr(0,1);j+=c;c=y}}return j+c}function
 cA(c,a,b){this.t=c;this.c=a;this.l=b}cA.prototype.toString=function(){switch(this.t){case
 9:return this.c;default:d2(this);case
-0:if(ro(this.c)){this.t=9;return this.c}this.t=8;case
+0:if(rs(this.c)){this.t=9;return this.c}this.t=8;case
 8:return this.c}};cA.prototype.toUtf16=function(){var
-a=this.toString();if(this.t==9)return a;return ln(a)};cA.prototype.slice=function(){var
+a=this.toString();if(this.t==9)return a;return lp(a)};cA.prototype.slice=function(){var
 a=this.t==4?this.c.slice():this.c;return new
 cA(this.t,a,this.l)};function
-q2(a){return new
+q5(a){return new
 cA(0,a,a.length)}function
-a(a){return q2(a)}function
-lk(c,b){IO(c,a(b))}var
-aB=[0];function
-aK(a){lk(aB.Invalid_argument,a)}function
-d1(){aK(kl)}function
+a(a){return q5(a)}function
+lm(c,b){IT(c,a(b))}var
+aC=[0];function
+aK(a){lm(aC.Invalid_argument,a)}function
+d1(){aK(ko)}function
 e(b,a){if(a<0||a>=b.length-1)d1();return b[a+1]}function
-Z(b,a,c){if(a<0||a>=b.length-1)d1();b[a+1]=c;return 0}function
-k6(e,f,d){var
+U(b,a,c){if(a<0||a>=b.length-1)d1();b[a+1]=c;return 0}function
+k9(e,f,d){var
 a=new
 Array(d+1);a[0]=0;for(var
 b=1,c=f+1;b<=d;b++,c++)a[b]=e[c];return a}function
-qW(a){switch(a){case
+qZ(a){switch(a){case
 7:case
 10:case
 11:return 2;default:return 1}}function
-qU(c,e){var
-b=K,a;switch(c){case
+qX(c,e){var
+b=M,a;switch(c){case
 0:a=b.Float32Array;break;case
 1:a=b.Float64Array;break;case
 2:a=b.Int8Array;break;case
@@ -76,76 +76,76 @@ b=K,a;switch(c){case
 11:a=b.Float64Array;break;case
 12:a=b.Uint8Array;break}if(!a)aK("Bigarray.create: unsupported kind");var
 d=new
-a(e*qW(c));return d}function
-hF(b){var
+a(e*qZ(c));return d}function
+hG(b){var
 d=b.length,c=1;for(var
 a=0;a<d;a++){if(b[a]<0)aK("Bigarray.create: negative dimension");c=c*b[a]}return c}var
-q_=Math.pow(2,-24);function
-rh(a){throw a}function
-dz(){rh(aB.Division_by_zero)}function
-M(b,c,a){this.lo=b&c2;this.mi=c&c2;this.hi=a&cx}M.prototype.caml_custom="_j";M.prototype.copy=function(){return new
-M(this.lo,this.mi,this.hi)};M.prototype.ucompare=function(a){if(this.hi>a.hi)return 1;if(this.hi<a.hi)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};M.prototype.compare=function(a){var
-b=this.hi<<16,c=a.hi<<16;if(b>c)return 1;if(b<c)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};M.prototype.neg=function(){var
+rb=Math.pow(2,-24);function
+rl(a){throw a}function
+dy(){rl(aC.Division_by_zero)}function
+N(b,c,a){this.lo=b&c2;this.mi=c&c2;this.hi=a&cx}N.prototype.caml_custom="_j";N.prototype.copy=function(){return new
+N(this.lo,this.mi,this.hi)};N.prototype.ucompare=function(a){if(this.hi>a.hi)return 1;if(this.hi<a.hi)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};N.prototype.compare=function(a){var
+b=this.hi<<16,c=a.hi<<16;if(b>c)return 1;if(b<c)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};N.prototype.neg=function(){var
 a=-this.lo,b=-this.mi+(a>>24),c=-this.hi+(b>>24);return new
-M(a,b,c)};M.prototype.add=function(a){var
+N(a,b,c)};N.prototype.add=function(a){var
 b=this.lo+a.lo,c=this.mi+a.mi+(b>>24),d=this.hi+a.hi+(c>>24);return new
-M(b,c,d)};M.prototype.sub=function(a){var
+N(b,c,d)};N.prototype.sub=function(a){var
 b=this.lo-a.lo,c=this.mi-a.mi+(b>>24),d=this.hi-a.hi+(c>>24);return new
-M(b,c,d)};M.prototype.mul=function(a){var
-b=this.lo*a.lo,c=(b*q_|0)+this.mi*a.lo+this.lo*a.mi,d=(c*q_|0)+this.hi*a.lo+this.mi*a.mi+this.lo*a.hi;return new
-M(b,c,d)};M.prototype.isZero=function(){return(this.lo|this.mi|this.hi)==0};M.prototype.isNeg=function(){return this.hi<<16<0};M.prototype.and=function(a){return new
-M(this.lo&a.lo,this.mi&a.mi,this.hi&a.hi)};M.prototype.or=function(a){return new
-M(this.lo|a.lo,this.mi|a.mi,this.hi|a.hi)};M.prototype.xor=function(a){return new
-M(this.lo^a.lo,this.mi^a.mi,this.hi^a.hi)};M.prototype.shift_left=function(a){a=a&63;if(a==0)return this;if(a<24)return new
-M(this.lo<<a,this.mi<<a|this.lo>>24-a,this.hi<<a|this.mi>>24-a);if(a<48)return new
-M(0,this.lo<<a-24,this.mi<<a-24|this.lo>>48-a);return new
-M(0,0,this.lo<<a-48)};M.prototype.shift_right_unsigned=function(a){a=a&63;if(a==0)return this;if(a<24)return new
-M(this.lo>>a|this.mi<<24-a,this.mi>>a|this.hi<<24-a,this.hi>>a);if(a<48)return new
-M(this.mi>>a-24|this.hi<<48-a,this.hi>>a-24,0);return new
-M(this.hi>>a-48,0,0)};M.prototype.shift_right=function(a){a=a&63;if(a==0)return this;var
+N(b,c,d)};N.prototype.mul=function(a){var
+b=this.lo*a.lo,c=(b*rb|0)+this.mi*a.lo+this.lo*a.mi,d=(c*rb|0)+this.hi*a.lo+this.mi*a.mi+this.lo*a.hi;return new
+N(b,c,d)};N.prototype.isZero=function(){return(this.lo|this.mi|this.hi)==0};N.prototype.isNeg=function(){return this.hi<<16<0};N.prototype.and=function(a){return new
+N(this.lo&a.lo,this.mi&a.mi,this.hi&a.hi)};N.prototype.or=function(a){return new
+N(this.lo|a.lo,this.mi|a.mi,this.hi|a.hi)};N.prototype.xor=function(a){return new
+N(this.lo^a.lo,this.mi^a.mi,this.hi^a.hi)};N.prototype.shift_left=function(a){a=a&63;if(a==0)return this;if(a<24)return new
+N(this.lo<<a,this.mi<<a|this.lo>>24-a,this.hi<<a|this.mi>>24-a);if(a<48)return new
+N(0,this.lo<<a-24,this.mi<<a-24|this.lo>>48-a);return new
+N(0,0,this.lo<<a-48)};N.prototype.shift_right_unsigned=function(a){a=a&63;if(a==0)return this;if(a<24)return new
+N(this.lo>>a|this.mi<<24-a,this.mi>>a|this.hi<<24-a,this.hi>>a);if(a<48)return new
+N(this.mi>>a-24|this.hi<<48-a,this.hi>>a-24,0);return new
+N(this.hi>>a-48,0,0)};N.prototype.shift_right=function(a){a=a&63;if(a==0)return this;var
 c=this.hi<<16>>16;if(a<24)return new
-M(this.lo>>a|this.mi<<24-a,this.mi>>a|c<<24-a,this.hi<<16>>a>>>16);var
+N(this.lo>>a|this.mi<<24-a,this.mi>>a|c<<24-a,this.hi<<16>>a>>>16);var
 b=this.hi<<16>>31;if(a<48)return new
-M(this.mi>>a-24|this.hi<<48-a,this.hi<<16>>a-24>>16,b&cx);return new
-M(this.hi<<16>>a-32,b,b)};M.prototype.lsl1=function(){this.hi=this.hi<<1|this.mi>>23;this.mi=(this.mi<<1|this.lo>>23)&c2;this.lo=this.lo<<1&c2};M.prototype.lsr1=function(){this.lo=(this.lo>>>1|this.mi<<23)&c2;this.mi=(this.mi>>>1|this.hi<<23)&c2;this.hi=this.hi>>>1};M.prototype.udivmod=function(e){var
+N(this.mi>>a-24|this.hi<<48-a,this.hi<<16>>a-24>>16,b&cx);return new
+N(this.hi<<16>>a-32,b,b)};N.prototype.lsl1=function(){this.hi=this.hi<<1|this.mi>>23;this.mi=(this.mi<<1|this.lo>>23)&c2;this.lo=this.lo<<1&c2};N.prototype.lsr1=function(){this.lo=(this.lo>>>1|this.mi<<23)&c2;this.mi=(this.mi>>>1|this.hi<<23)&c2;this.hi=this.hi>>>1};N.prototype.udivmod=function(e){var
 c=0,b=this.copy(),a=e.copy(),d=new
-M(0,0,0);while(b.ucompare(a)>0){c++;a.lsl1()}while(c>=0){c--;d.lsl1();if(b.ucompare(a)>=0){d.lo++;b=b.sub(a)}a.lsr1()}return{quotient:d,modulus:b}};M.prototype.div=function(a){var
-b=this;if(a.isZero())dz();var
+N(0,0,0);while(b.ucompare(a)>0){c++;a.lsl1()}while(c>=0){c--;d.lsl1();if(b.ucompare(a)>=0){d.lo++;b=b.sub(a)}a.lsr1()}return{quotient:d,modulus:b}};N.prototype.div=function(a){var
+b=this;if(a.isZero())dy();var
 d=b.hi^a.hi;if(b.hi&cv)b=b.neg();if(a.hi&cv)a=a.neg();var
-c=b.udivmod(a).quotient;if(d&cv)c=c.neg();return c};M.prototype.mod=function(b){var
-a=this;if(b.isZero())dz();var
+c=b.udivmod(a).quotient;if(d&cv)c=c.neg();return c};N.prototype.mod=function(b){var
+a=this;if(b.isZero())dy();var
 d=a.hi;if(a.hi&cv)a=a.neg();if(b.hi&cv)b=b.neg();var
-c=a.udivmod(b).modulus;if(d&cv)c=c.neg();return c};M.prototype.toInt=function(){return this.lo|this.mi<<24};M.prototype.toFloat=function(){return(this.hi<<16)*Math.pow(2,32)+this.mi*Math.pow(2,24)+this.lo};M.prototype.toArray=function(){return[this.hi>>8,this.hi&c0,this.mi>>16,this.mi>>8&c0,this.mi&c0,this.lo>>16,this.lo>>8&c0,this.lo&c0]};M.prototype.lo32=function(){return this.lo|(this.mi&c0)<<24};M.prototype.hi32=function(){return this.mi>>>8&cx|this.hi<<16};function
-q9(b,a){return new
-M(b&c2,b>>>24&c0|(a&cx)<<8,a>>>16&cx)}function
-le(a){return a.hi32()}function
-lf(a){return a.lo32()}var
-HV=ho;function
-dw(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}dw.prototype.caml_custom=HV;dw.prototype.offset=function(b){var
+c=a.udivmod(b).modulus;if(d&cv)c=c.neg();return c};N.prototype.toInt=function(){return this.lo|this.mi<<24};N.prototype.toFloat=function(){return(this.hi<<16)*Math.pow(2,32)+this.mi*Math.pow(2,24)+this.lo};N.prototype.toArray=function(){return[this.hi>>8,this.hi&c0,this.mi>>16,this.mi>>8&c0,this.mi&c0,this.lo>>16,this.lo>>8&c0,this.lo&c0]};N.prototype.lo32=function(){return this.lo|(this.mi&c0)<<24};N.prototype.hi32=function(){return this.mi>>>8&cx|this.hi<<16};function
+ra(b,a){return new
+N(b&c2,b>>>24&c0|(a&cx)<<8,a>>>16&cx)}function
+lh(a){return a.hi32()}function
+li(a){return a.lo32()}var
+HY=hq;function
+dv(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}dv.prototype.caml_custom=HY;dv.prototype.offset=function(b){var
 c=0;if(typeof
 b==="number")b=[b];if(!(b
 instanceof
 Array))aK("bigarray.js: invalid offset");if(this.dims.length!=b.length)aK("Bigarray.get/set: bad number of dimensions");if(this.layout==0)for(var
 a=0;a<this.dims.length;a++){if(b[a]<0||b[a]>=this.dims[a])d1();c=c*this.dims[a]+b[a]}else
 for(var
-a=this.dims.length-1;a>=0;a--){if(b[a]<1||b[a]>this.dims[a])d1();c=c*this.dims[a]+(b[a]-1)}return c};dw.prototype.get=function(a){switch(this.kind){case
+a=this.dims.length-1;a>=0;a--){if(b[a]<1||b[a]>this.dims[a])d1();c=c*this.dims[a]+(b[a]-1)}return c};dv.prototype.get=function(a){switch(this.kind){case
 7:var
-d=this.data[a*2+0],b=this.data[a*2+1];return q9(d,b);case
+d=this.data[a*2+0],b=this.data[a*2+1];return ra(d,b);case
 10:case
 11:var
-e=this.data[a*2+0],c=this.data[a*2+1];return[cw,e,c];default:return this.data[a]}};dw.prototype.set=function(a,b){switch(this.kind){case
-7:this.data[a*2+0]=lf(b);this.data[a*2+1]=le(b);break;case
+e=this.data[a*2+0],c=this.data[a*2+1];return[cw,e,c];default:return this.data[a]}};dv.prototype.set=function(a,b){switch(this.kind){case
+7:this.data[a*2+0]=li(b);this.data[a*2+1]=lh(b);break;case
 10:case
-11:this.data[a*2+0]=b[1];this.data[a*2+1]=b[2];break;default:this.data[a]=b;break}return 0};dw.prototype.fill=function(b){switch(this.kind){case
+11:this.data[a*2+0]=b[1];this.data[a*2+1]=b[2];break;default:this.data[a]=b;break}return 0};dv.prototype.fill=function(b){switch(this.kind){case
 7:var
-c=lf(b),e=le(b);if(c==e)this.data.fill(c);else
+c=li(b),e=lh(b);if(c==e)this.data.fill(c);else
 for(var
 a=0;a<this.data.length;a++)this.data[a]=a%2==0?c:e;break;case
 10:case
 11:var
 d=b[1],f=b[2];if(d==f)this.data.fill(d);else
 for(var
-a=0;a<this.data.length;a++)this.data[a]=a%2==0?d:f;break;default:this.data.fill(b);break}};dw.prototype.compare=function(b,g){if(this.layout!=b.layout||this.kind!=b.kind){var
+a=0;a<this.data.length;a++)this.data[a]=a%2==0?d:f;break;default:this.data.fill(b);break}};dv.prototype.compare=function(b,g){if(this.layout!=b.layout||this.kind!=b.kind){var
 e=this.kind|this.layout<<8,f=b.kind|b.layout<<8;return f-e}if(this.dims.length!=b.dims.length)return b.dims.length-this.dims.length;for(var
 a=0;a<this.dims.length;a++)if(this.dims[a]!=b.dims[a])return this.dims[a]<b.dims[a]?-1:1;switch(this.kind){case
 0:case
@@ -166,55 +166,55 @@ a=0;a<this.data.length;a+=2){if(this.data[a+1]<b.data[a+1])return-1;if(this.data
 12:for(var
 a=0;a<this.data.length;a++){if(this.data[a]<b.data[a])return-1;if(this.data[a]>b.data[a])return 1}break}return 0};function
 eW(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}eW.prototype=new
-dw();eW.prototype.offset=function(a){if(typeof
+dv();eW.prototype.offset=function(a){if(typeof
 a!=="number")if(a
 instanceof
 Array&&a.length==1)a=a[0];else
 aK("Ml_Bigarray_c_1_1.offset");if(a<0||a>=this.dims[0])d1();return a};eW.prototype.get=function(a){return this.data[a]};eW.prototype.set=function(a,b){this.data[a]=b;return 0};eW.prototype.fill=function(a){this.data.fill(a);return 0};function
-k7(c,d,a,b){var
-e=qW(c);if(hF(a)*e!=b.length)aK("length doesn't match dims");if(d==0&&a.length==1&&e==1)return new
+k_(c,d,a,b){var
+e=qZ(c);if(hG(a)*e!=b.length)aK("length doesn't match dims");if(d==0&&a.length==1&&e==1)return new
 eW(c,d,a,b);return new
-dw(c,d,a,b)}function
-Iy(a){return a.slice(1)}function
-HU(b,e,d){var
-a=Iy(d),c=qU(b,hF(a));return k7(b,e,a,c)}function
-HW(a,b){return a.get(a.offset(b))}function
-HX(a,b,c){a.set(a.offset(b),c);return 0}function
-hG(b){if(K.Uint8Array)var
-c=new(K.Uint8Array)(b.l);else
+dv(c,d,a,b)}function
+ID(a){return a.slice(1)}function
+HX(b,e,d){var
+a=ID(d),c=qX(b,hG(a));return k_(b,e,a,c)}function
+HZ(a,b){return a.get(a.offset(b))}function
+H0(a,b,c){a.set(a.offset(b),c);return 0}function
+hH(b){if(M.Uint8Array)var
+c=new(M.Uint8Array)(b.l);else
 var
 c=new
 Array(b.l);var
 e=b.c,d=e.length,a=0;for(;a<d;a++)c[a]=e.charCodeAt(a);for(d=b.l;a<d;a++)c[a]=0;b.c=c;b.t=4;return c}function
-dx(d,e,b,f,c){if(c==0)return 0;if(f==0&&(c>=b.l||b.t==2&&c>=b.c.length)){b.c=d.t==4?hQ(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else
-if(b.t==2&&f==b.c.length){b.c+=d.t==4?hQ(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else{if(b.t!=4)hG(b);var
+dw(d,e,b,f,c){if(c==0)return 0;if(f==0&&(c>=b.l||b.t==2&&c>=b.c.length)){b.c=d.t==4?hR(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else
+if(b.t==2&&f==b.c.length){b.c+=d.t==4?hR(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else{if(b.t!=4)hH(b);var
 g=d.c,h=b.c;if(d.t==4)if(f<=e)for(var
 a=0;a<c;a++)h[f+a]=g[e+a];else
 for(var
 a=c-1;a>=0;a--)h[f+a]=g[e+a];else{var
 i=Math.min(c,g.length-e);for(var
 a=0;a<i;a++)h[f+a]=g.charCodeAt(e+a);for(;a<c;a++)h[f+a]=0}}return 0}function
-bu(a){return a}function
-ce(a,b,c,d,e){dx(bu(a),b,c,d,e);return 0}function
-eX(){aK(kl)}function
-bG(a,b){switch(a.t&6){default:if(b>=a.c.length)return 0;case
+bv(a){return a}function
+cg(a,b,c,d,e){dw(bv(a),b,c,d,e);return 0}function
+eX(){aK(ko)}function
+bI(a,b){switch(a.t&6){default:if(b>=a.c.length)return 0;case
 0:return a.c.charCodeAt(b);case
 4:return a.c[b]}}function
-q0(b,a){if(a>>>0>=b.l)eX();return bG(b,a)}function
-HZ(b,a){if(a>>>0>=b.l-1)eX();var
-c=bG(b,a),d=bG(b,a+1);return d<<8|c}function
-q1(b,a){if(a>>>0>=b.l-3)eX();var
-c=bG(b,a),d=bG(b,a+1),e=bG(b,a+2),f=bG(b,a+3);return f<<24|e<<16|d<<8|c}function
+q3(b,a){if(a>>>0>=b.l)eX();return bI(b,a)}function
+H2(b,a){if(a>>>0>=b.l-1)eX();var
+c=bI(b,a),d=bI(b,a+1);return d<<8|c}function
+q4(b,a){if(a>>>0>=b.l-3)eX();var
+c=bI(b,a),d=bI(b,a+1),e=bI(b,a+2),f=bI(b,a+3);return f<<24|e<<16|d<<8|c}function
 d3(a){return new
-M(a[7]<<0|a[6]<<8|a[5]<<16,a[4]<<0|a[3]<<8|a[2]<<16,a[1]<<0|a[0]<<8)}function
-H0(d,c){if(c>>>0>=d.l-7)eX();var
+N(a[7]<<0|a[6]<<8|a[5]<<16,a[4]<<0|a[3]<<8|a[2]<<16,a[1]<<0|a[0]<<8)}function
+H3(d,c){if(c>>>0>=d.l-7)eX();var
 b=new
 Array(8);for(var
-a=0;a<8;a++)b[7-a]=bG(d,c+a);return d3(b)}function
-ax(a,c,b){b&=c0;if(a.t!=4){if(c==a.c.length){a.c+=String.fromCharCode(b);if(c+1==a.l)a.t=0;return 0}hG(a)}a.c[c]=b;return 0}function
-dy(b,a,c){if(a>>>0>=b.l)eX();return ax(b,a,c)}function
+a=0;a<8;a++)b[7-a]=bI(d,c+a);return d3(b)}function
+ax(a,c,b){b&=c0;if(a.t!=4){if(c==a.c.length){a.c+=String.fromCharCode(b);if(c+1==a.l)a.t=0;return 0}hH(a)}a.c[c]=b;return 0}function
+dx(b,a,c){if(a>>>0>=b.l)eX();return ax(b,a,c)}function
 d4(a){return a.toArray()}function
-H3(c,b,e){if(b>>>0>=c.l-7)eX();var
+H6(c,b,e){if(b>>>0>=c.l-7)eX();var
 d=d4(e);for(var
 a=0;a<8;a++)ax(c,b+7-a,d[a]);return 0}function
 c3(c,a){if(c.fun)return c3(c.fun,a);if(typeof
@@ -228,24 +228,24 @@ Array(a.length+e);for(var
 b=0;b<a.length;b++)d[b]=a[b];for(var
 b=0;b<arguments.length;b++)d[a.length+b]=arguments[b];return c3(c,d)}}function
 c(a,b){if(b>>>0>=a.length-1)d1();return a}function
-q3(a){if(isFinite(a)){if(Math.abs(a)>=2.2250738585072014e-308)return 0;if(a!=0)return 1;return 2}return isNaN(a)?4:3}function
-bR(a){a.t&6&&d2(a);return a.c}var
-I0=Math.log2&&Math.log2(1.1235582092889474E+307)==1020;function
-rn(a){if(I0)return Math.floor(Math.log2(a));var
+q6(a){if(isFinite(a)){if(Math.abs(a)>=2.2250738585072014e-308)return 0;if(a!=0)return 1;return 2}return isNaN(a)?4:3}function
+bS(a){a.t&6&&d2(a);return a.c}var
+I5=Math.log2&&Math.log2(1.1235582092889474E+307)==1020;function
+rr(a){if(I5)return Math.floor(Math.log2(a));var
 b=0;if(a==0)return-Infinity;if(a>=1)while(a>=2){a/=2;b++}else
 while(a<1){a*=2;b--}return b}function
-lc(c){var
-a=new(K.Float32Array)(1);a[0]=c;var
-b=new(K.Int32Array)(a.buffer);return b[0]|0}function
-b0(b,c,a){return new
-M(b,c,a)}function
-f1(a){if(!isFinite(a)){if(isNaN(a))return b0(1,0,oH);return a>0?b0(0,0,oH):b0(0,0,0xfff0)}var
+lf(c){var
+a=new(M.Float32Array)(1);a[0]=c;var
+b=new(M.Int32Array)(a.buffer);return b[0]|0}function
+b2(b,c,a){return new
+N(b,c,a)}function
+f3(a){if(!isFinite(a)){if(isNaN(a))return b2(1,0,oJ);return a>0?b2(0,0,oJ):b2(0,0,0xfff0)}var
 f=a==0&&1/a==-Infinity?cv:a>=0?0:cv;if(f)a=-a;var
-b=rn(a)+cd;if(b<=0){b=0;a/=Math.pow(2,-qh)}else{a/=Math.pow(2,b-qK);if(a<16){a*=2;b-=1}if(b==0)a/=2}var
+b=rr(a)+cf;if(b<=0){b=0;a/=Math.pow(2,-qk)}else{a/=Math.pow(2,b-qN);if(a<16){a*=2;b-=1}if(b==0)a/=2}var
 d=Math.pow(2,24),c=a|0;a=(a-c)*d;var
 e=a|0;a=(a-e)*d;var
-g=a|0;c=c&kg|f|b<<4;return b0(g,e,c)}function
-qY(c,b,g){c.write(32,b.dims.length);c.write(32,b.kind|b.layout<<8);if(b.caml_custom==ho)for(var
+g=a|0;c=c&kj|f|b<<4;return b2(g,e,c)}function
+q1(c,b,g){c.write(32,b.dims.length);c.write(32,b.kind|b.layout<<8);if(b.caml_custom==hq)for(var
 a=0;a<b.dims.length;a++)if(b.dims[a]<cx)c.write(16,b.dims[a]);else{c.write(16,cx);c.write(32,0);c.write(32,b.dims[a])}else
 for(var
 a=0;a<b.dims.length;a++)c.write(32,b.dims[a]);switch(b.kind){case
@@ -267,37 +267,37 @@ e=d4(b.get(a));for(var
 d=0;d<8;d++)c.write(8,e[d])}break;case
 1:for(var
 a=0;a<b.data.length;a++){var
-e=d4(f1(b.get(a)));for(var
+e=d4(f3(b.get(a)));for(var
 d=0;d<8;d++)c.write(8,e[d])}break;case
 0:for(var
 a=0;a<b.data.length;a++){var
-e=lc(b.get(a));c.write(32,e)}break;case
+e=lf(b.get(a));c.write(32,e)}break;case
 10:for(var
 a=0;a<b.data.length/2;a++){var
-d=b.get(a);c.write(32,lc(d[1]));c.write(32,lc(d[2]))}break;case
+d=b.get(a);c.write(32,lf(d[1]));c.write(32,lf(d[2]))}break;case
 11:for(var
 a=0;a<b.data.length/2;a++){var
-f=b.get(a),e=d4(f1(f[1]));for(var
+f=b.get(a),e=d4(f3(f[1]));for(var
 d=0;d<8;d++)c.write(8,e[d]);var
-e=d4(f1(f[2]));for(var
+e=d4(f3(f[2]));for(var
 d=0;d<8;d++)c.write(8,e[d])}break}g[0]=(4+b.dims.length)*4;g[1]=(4+b.dims.length)*8}function
-ld(c){var
-a=new(K.Int32Array)(1);a[0]=c;var
-b=new(K.Float32Array)(a.buffer);return b[0]}function
-cf(d){var
-f=d.lo,g=d.mi,b=d.hi,c=(b&0x7fff)>>4;if(c==2047)return(f|g|b&kg)==0?b&cv?-Infinity:Infinity:NaN;var
-e=Math.pow(2,-24),a=(f*e+g)*e+(b&kg);if(c>0){a+=16;a*=Math.pow(2,c-qK)}else
-a*=Math.pow(2,-qh);if(b&cv)a=-a;return a}function
-bH(b){if(!aB.Failure)aB.Failure=[au,a(kA),-3];lk(aB.Failure,b)}function
-qV(b,v,r){var
-i=b.read32s();if(i<0||i>16)bH("input_value: wrong number of bigarray dimensions");var
-p=b.read32s(),j=p&c0,o=p>>8&1,h=[];if(r==ho)for(var
+lg(c){var
+a=new(M.Int32Array)(1);a[0]=c;var
+b=new(M.Float32Array)(a.buffer);return b[0]}function
+ci(d){var
+f=d.lo,g=d.mi,b=d.hi,c=(b&0x7fff)>>4;if(c==2047)return(f|g|b&kj)==0?b&cv?-Infinity:Infinity:NaN;var
+e=Math.pow(2,-24),a=(f*e+g)*e+(b&kj);if(c>0){a+=16;a*=Math.pow(2,c-qN)}else
+a*=Math.pow(2,-qk);if(b&cv)a=-a;return a}function
+bJ(b){if(!aC.Failure)aC.Failure=[av,a(kD),-3];lm(aC.Failure,b)}function
+qY(b,v,r){var
+i=b.read32s();if(i<0||i>16)bJ("input_value: wrong number of bigarray dimensions");var
+p=b.read32s(),j=p&c0,o=p>>8&1,h=[];if(r==hq)for(var
 a=0;a<i;a++){var
 n=b.read16u();if(n==cx){var
-t=b.read32u(),u=b.read32u();if(t!=0)bH("input_value: bigarray dimension overflow in 32bit");n=u}h.push(n)}else
+t=b.read32u(),u=b.read32u();if(t!=0)bJ("input_value: bigarray dimension overflow in 32bit");n=u}h.push(n)}else
 for(var
 a=0;a<i;a++)h.push(b.read32u());var
-d=hF(h),f=qU(j,d),g=k7(j,o,h,f);switch(j){case
+d=hG(h),f=qX(j,d),g=k_(j,o,h,f);switch(j){case
 2:for(var
 a=0;a<d;a++)f[a]=b.read8s();break;case
 3:case
@@ -311,7 +311,7 @@ a=0;a<d;a++)f[a]=b.read16u();break;case
 a=0;a<d;a++)f[a]=b.read32s();break;case
 8:case
 9:var
-s=b.read8u();if(s)bH("input_value: cannot read bigarray with 64-bit OCaml ints");for(var
+s=b.read8u();if(s)bJ("input_value: cannot read bigarray with 64-bit OCaml ints");for(var
 a=0;a<d;a++)f[a]=b.read32s();break;case
 7:var
 e=new
@@ -324,116 +324,116 @@ e=new
 Array(8);for(var
 a=0;a<d;a++){for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-k=cf(d3(e));g.set(a,k)}break;case
+k=ci(d3(e));g.set(a,k)}break;case
 0:for(var
 a=0;a<d;a++){var
-k=ld(b.read32s());g.set(a,k)}break;case
+k=lg(b.read32s());g.set(a,k)}break;case
 10:for(var
 a=0;a<d;a++){var
-m=ld(b.read32s()),l=ld(b.read32s());g.set(a,[cw,m,l])}break;case
+m=lg(b.read32s()),l=lg(b.read32s());g.set(a,[cw,m,l])}break;case
 11:var
 e=new
 Array(8);for(var
 a=0;a<d;a++){for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-m=cf(d3(e));for(var
+m=ci(d3(e));for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-l=cf(d3(e));g.set(a,[cw,m,l])}break}v[0]=(4+i)*4;return k7(j,o,h,f)}function
-qT(a,b,c){return a.compare(b,c)}function
-av(a,b){return Math.imul(a,b)}function
-bi(b,a){a=av(a,0xcc9e2d51|0);a=a<<15|a>>>32-15;a=av(a,0x1b873593);b^=a;b=b<<13|b>>>32-13;return(b+(b<<2)|0)+(0xe6546b64|0)|0}function
-Ie(a,b){a=bi(a,lf(b));a=bi(a,le(b));return a}function
-la(a,b){return Ie(a,f1(b))}function
-qX(c){var
-b=hF(c.dims),d=0;switch(c.kind){case
+l=ci(d3(e));g.set(a,[cw,m,l])}break}v[0]=(4+i)*4;return k_(j,o,h,f)}function
+qW(a,b,c){return a.compare(b,c)}function
+w(a,b){return Math.imul(a,b)}function
+bh(b,a){a=w(a,0xcc9e2d51|0);a=a<<15|a>>>32-15;a=w(a,0x1b873593);b^=a;b=b<<13|b>>>32-13;return(b+(b<<2)|0)+(0xe6546b64|0)|0}function
+Ij(a,b){a=bh(a,li(b));a=bh(a,lh(b));return a}function
+ld(a,b){return Ij(a,f3(b))}function
+q0(c){var
+b=hG(c.dims),d=0;switch(c.kind){case
 2:case
 3:case
 12:if(b>cy)b=cy;var
-e=0,a=0;for(a=0;a+4<=c.data.length;a+=4){e=c.data[a+0]|c.data[a+1]<<8|c.data[a+2]<<16|c.data[a+3]<<24;d=bi(d,e)}e=0;switch(b&3){case
+e=0,a=0;for(a=0;a+4<=c.data.length;a+=4){e=c.data[a+0]|c.data[a+1]<<8|c.data[a+2]<<16|c.data[a+3]<<24;d=bh(d,e)}e=0;switch(b&3){case
 3:e=c.data[a+2]<<16;case
 2:e|=c.data[a+1]<<8;case
-1:e|=c.data[a+0];d=bi(d,e)}break;case
+1:e|=c.data[a+0];d=bh(d,e)}break;case
 4:case
 5:if(b>cz)b=cz;var
-e=0,a=0;for(a=0;a+2<=c.data.length;a+=2){e=c.data[a+0]|c.data[a+1]<<16;d=bi(d,e)}if((b&1)!=0)d=bi(d,c.data[a]);break;case
+e=0,a=0;for(a=0;a+2<=c.data.length;a+=2){e=c.data[a+0]|c.data[a+1]<<16;d=bh(d,e)}if((b&1)!=0)d=bh(d,c.data[a]);break;case
 6:if(b>64)b=64;for(var
-a=0;a<b;a++)d=bi(d,c.data[a]);break;case
+a=0;a<b;a++)d=bh(d,c.data[a]);break;case
 8:case
 9:if(b>64)b=64;for(var
-a=0;a<b;a++)d=bi(d,c.data[a]);break;case
+a=0;a<b;a++)d=bh(d,c.data[a]);break;case
 7:if(b>32)b=32;b*=2;for(var
-a=0;a<b;a++)d=bi(d,c.data[a]);break;case
+a=0;a<b;a++)d=bh(d,c.data[a]);break;case
 10:b*=2;case
 0:if(b>64)b=64;for(var
-a=0;a<b;a++)d=la(d,c.data[a]);break;case
+a=0;a<b;a++)d=ld(d,c.data[a]);break;case
 11:b*=2;case
 1:if(b>32)b=32;for(var
-a=0;a<b;a++)d=la(d,c.data[a]);break}return d}function
-Ij(a,b){b[0]=4;return a.read32s()}function
-II(a,b){switch(a.read8u()){case
+a=0;a<b;a++)d=ld(d,c.data[a]);break}return d}function
+Io(a,b){b[0]=4;return a.read32s()}function
+IN(a,b){switch(a.read8u()){case
 1:b[0]=4;return a.read32s();case
-2:bH("input_value: native integer value too large");default:bH("input_value: ill-formed native integer")}}function
-Iw(c,d){var
+2:bJ("input_value: native integer value too large");default:bJ("input_value: ill-formed native integer")}}function
+IB(c,d){var
 b=new
 Array(8);for(var
 a=0;a<8;a++)b[a]=c.read8u();d[0]=8;return d3(b)}function
-Ir(e,d,b){var
+Iw(e,d,b){var
 c=d4(d);for(var
 a=0;a<8;a++)e.write(8,c[a]);b[0]=8;b[1]=8}function
-Im(a,b,c){return a.compare(b)}function
-Io(a){return a.lo32()^a.hi32()}var
-f0={"_j":{deserialize:Iw,serialize:Ir,fixed_length:8,compare:Im,hash:Io},"_i":{deserialize:Ij,fixed_length:4},"_n":{deserialize:II,fixed_length:4},"_bigarray":{deserialize:function(a,b){return qV(a,b,"_bigarray")},serialize:qY,compare:qT,hash:qX},"_bigarr02":{deserialize:function(a,b){return qV(a,b,ho)},serialize:qY,compare:qT,hash:qX}};function
-k8(a){return f0[a.caml_custom]&&f0[a.caml_custom].compare}function
-q4(f,c,d,e){var
-b=k8(c);if(b){var
+Ir(a,b,c){return a.compare(b)}function
+It(a){return a.lo32()^a.hi32()}var
+f2={"_j":{deserialize:IB,serialize:Iw,fixed_length:8,compare:Ir,hash:It},"_i":{deserialize:Io,fixed_length:4},"_n":{deserialize:IN,fixed_length:4},"_bigarray":{deserialize:function(a,b){return qY(a,b,"_bigarray")},serialize:q1,compare:qW,hash:q0},"_bigarr02":{deserialize:function(a,b){return qY(a,b,hq)},serialize:q1,compare:qW,hash:q0}};function
+k$(a){return f2[a.caml_custom]&&f2[a.caml_custom].compare}function
+q7(f,c,d,e){var
+b=k$(c);if(b){var
 a=d>0?b(c,f,e):b(f,c,e);if(e&&a!=a)return d;if(+a!=+a)return+a;if((a|0)!=0)return a|0}return d}function
-f2(a){return a
+f4(a){return a
 instanceof
 cA}function
-hL(a){return f2(a)}function
-q5(a){if(typeof
+hM(a){return f4(a)}function
+q8(a){if(typeof
 a==="number")return a_;else
-if(f2(a))return hm;else
-if(hL(a))return 1252;else
+if(f4(a))return ho;else
+if(hM(a))return 1252;else
 if(a
 instanceof
-Array&&a[0]===a[0]>>>0&&a[0]<=fV){var
+Array&&a[0]===a[0]>>>0&&a[0]<=fW){var
 b=a[0]|0;return b==cw?0:b}else
 if(a
 instanceof
-String)return oY;else
+String)return o0;else
 if(typeof
-a=="string")return oY;else
+a=="string")return o0;else
 if(a
 instanceof
 Number)return a_;else
-if(a&&a.caml_custom)return j6;else
+if(a&&a.caml_custom)return j9;else
 if(a&&a.compare)return 1256;else
 if(typeof
 a=="function")return 1247;else
 if(typeof
 a=="symbol")return 1251;return 1001}function
-aR(a,b){if(a<b)return-1;if(a==b)return 0;return 1}function
-qZ(a,b){a.t&6&&d2(a);b.t&6&&d2(b);return a.c<b.c?-1:a.c>b.c?1:0}function
-hP(a,b){return qZ(a,b)}function
+aJ(a,b){if(a<b)return-1;if(a==b)return 0;return 1}function
+q2(a,b){a.t&6&&d2(a);b.t&6&&d2(b);return a.c<b.c?-1:a.c>b.c?1:0}function
+hQ(a,b){return q2(a,b)}function
 eY(a,b,d){var
 e=[];for(;;){if(!(d&&a===b)){var
-f=q5(a);if(f==B){a=a[1];continue}var
-g=q5(b);if(g==B){b=b[1];continue}if(f!==g){if(f==a_){if(g==j6)return q4(a,b,-1,d);return-1}if(g==a_){if(f==j6)return q4(b,a,1,d);return 1}return f<g?-1:1}switch(f){case
-247:aK(kL);break;case
+f=q8(a);if(f==B){a=a[1];continue}var
+g=q8(b);if(g==B){b=b[1];continue}if(f!==g){if(f==a_){if(g==j9)return q7(a,b,-1,d);return-1}if(g==a_){if(f==j9)return q7(b,a,1,d);return 1}return f<g?-1:1}switch(f){case
+247:aK(kO);break;case
 248:var
-c=aR(a[2],b[2]);if(c!=0)return c|0;break;case
-249:aK(kL);break;case
+c=aJ(a[2],b[2]);if(c!=0)return c|0;break;case
+249:aK(kO);break;case
 250:aK("equal: got Forward_tag, should not happen");break;case
 251:aK("equal: abstract value");break;case
 252:if(a!==b){var
-c=qZ(a,b);if(c!=0)return c|0}break;case
+c=q2(a,b);if(c!=0)return c|0}break;case
 253:aK("equal: got Double_tag, should not happen");break;case
 254:aK("equal: got Double_array_tag, should not happen");break;case
 255:aK("equal: got Custom_tag, should not happen");break;case
-1247:aK(kL);break;case
+1247:aK(kO);break;case
 1255:var
-i=k8(a);if(i!=k8(b))return a.caml_custom<b.caml_custom?-1:1;if(!i)aK("compare: abstract value");var
+i=k$(a);if(i!=k$(b))return a.caml_custom<b.caml_custom?-1:1;if(!i)aK("compare: abstract value");var
 c=i(a,b,d);if(c!=c)return d?-1:c;if(c!==(c|0))return-1;if(c!=0)return c|0;break;case
 1256:var
 c=a.compare(b,d);if(c!=c)return d?-1:c;if(c!==(c|0))return-1;if(c!=0)return c|0;break;case
@@ -441,286 +441,288 @@ c=a.compare(b,d);if(c!=c)return d?-1:c;if(c!==(c|0))return-1;if(c!=0)return c|0;
 1001:if(a<b)return-1;if(a>b)return 1;if(a!=b){if(!d)return NaN;if(a==a)return 1;if(b==b)return-1}break;case
 1251:if(a!==b){if(!d)return NaN;return 1}break;case
 1252:var
-a=bR(a),b=bR(b);if(a!==b){if(a<b)return-1;if(a>b)return 1}break;case
+a=bS(a),b=bS(b);if(a!==b){if(a<b)return-1;if(a>b)return 1}break;case
 12520:var
 a=a.toString(),b=b.toString();if(a!==b){if(a<b)return-1;if(a>b)return 1}break;case
 246:case
 254:default:if(a.length!=b.length)return a.length<b.length?-1:1;if(a.length>1)e.push(a,b,1);break}}if(e.length==0)return 0;var
 h=e.pop();b=e.pop();a=e.pop();if(h+1<a.length)e.push(a,b,h+1);a=a[h];b=b[h]}}function
-aj(a,b){return eY(a,b,true)}function
-H4(){return[0]}function
-aJ(a){if(a<0)aK("Bytes.create");return new
-cA(a?2:9,w,a)}function
-cC(b,a){if(a==0)dz();return b/a|0}function
-bh(a,b){return+(eY(a,b,false)==0)}function
-H6(a,c,b,d){if(b>0)if(c==0&&(b>=a.l||a.t==2&&b>=a.c.length))if(d==0){a.c=w;a.t=2}else{a.c=eZ(b,String.fromCharCode(d));a.t=b==a.l?0:2}else{if(a.t!=4)hG(a);for(b+=c;c<b;c++)a.c[c]=d}return 0}function
-H7(a,b){if(a===b)return 0;if(a<b)return-1;if(a>b)return 1;if(a===a)return 1;if(b===b)return-1;return 0}function
-H8(a){var
-b;a=bR(a);b=+a;if(a.length>0&&b===b)return b;a=a.replace(/_/g,w);b=+a;if(a.length>0&&b===b||/^[+-]?nan$/i.test(a))return b;var
+al(a,b){return eY(a,b,true)}function
+H7(){return[0]}function
+aI(a){if(a<0)aK("Bytes.create");return new
+cA(a?2:9,y,a)}function
+ch(b,a){if(a==0)dy();return b/a|0}function
+bn(a,b){return+(eY(a,b,false)==0)}function
+H9(a,c,b,d){if(b>0)if(c==0&&(b>=a.l||a.t==2&&b>=a.c.length))if(d==0){a.c=y;a.t=2}else{a.c=eZ(b,String.fromCharCode(d));a.t=b==a.l?0:2}else{if(a.t!=4)hH(a);for(b+=c;c<b;c++)a.c[c]=d}return 0}function
+H_(a,b){if(a===b)return 0;if(a<b)return-1;if(a>b)return 1;if(a===a)return 1;if(b===b)return-1;return 0}function
+H$(a){var
+b;a=bS(a);b=+a;if(a.length>0&&b===b)return b;a=a.replace(/_/g,y);b=+a;if(a.length>0&&b===b||/^[+-]?nan$/i.test(a))return b;var
 c=/^ *([+-]?)0x([0-9a-f]+)\.?([0-9a-f]*)(p([+-]?[0-9]+))?/i.exec(a);if(c){var
-d=c[3].replace(/0+$/,w),f=parseInt(c[1]+c[2]+d,16),e=(c[5]|0)-4*d.length;b=f*Math.pow(2,e);return b}if(/^\+?inf(inity)?$/i.test(a))return Infinity;if(/^-inf(inity)?$/i.test(a))return-Infinity;bH("float_of_string")}function
-lj(d){d=bR(d);var
+d=c[3].replace(/0+$/,y),f=parseInt(c[1]+c[2]+d,16),e=(c[5]|0)-4*d.length;b=f*Math.pow(2,e);return b}if(/^\+?inf(inity)?$/i.test(a))return Infinity;if(/^-inf(inity)?$/i.test(a))return-Infinity;bJ("float_of_string")}function
+ll(d){d=bS(d);var
 e=d.length;if(e>31)aK("format_int: format too long");var
-a={justify:dX,signstyle:ds,filler:c1,alternate:false,base:0,signedconv:false,width:0,uppercase:false,sign:1,prec:-1,conv:"f"};for(var
+a={justify:dV,signstyle:dr,filler:c1,alternate:false,base:0,signedconv:false,width:0,uppercase:false,sign:1,prec:-1,conv:"f"};for(var
 c=0;c<e;c++){var
-b=d.charAt(c);switch(b){case"-":a.justify=ds;break;case"+":case" ":a.signstyle=b;break;case"0":a.filler=bm;break;case"#":a.alternate=true;break;case"1":case"2":case"3":case"4":case"5":case"6":case"7":case"8":case"9":a.width=0;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.width=a.width*10+b;c++}c--;break;case".":a.prec=0;c++;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.prec=a.prec*10+b;c++}c--;case"d":case"i":a.signedconv=true;case"u":a.base=10;break;case"x":a.base=16;break;case"X":a.base=16;a.uppercase=true;break;case"o":a.base=8;break;case"e":case"f":case"g":a.signedconv=true;a.conv=b;break;case"E":case"F":case"G":a.signedconv=true;a.uppercase=true;a.conv=b.toLowerCase();break}}return a}function
-k9(b,f){if(b.uppercase)f=f.toUpperCase();var
-e=f.length;if(b.signedconv&&(b.sign<0||b.signstyle!=ds))e++;if(b.alternate){if(b.base==8)e+=1;if(b.base==16)e+=2}var
-c=w;if(b.justify==dX&&b.filler==c1)for(var
-d=e;d<b.width;d++)c+=c1;if(b.signedconv)if(b.sign<0)c+=ds;else
-if(b.signstyle!=ds)c+=b.signstyle;if(b.alternate&&b.base==8)c+=bm;if(b.alternate&&b.base==16)c+=oF;if(b.justify==dX&&b.filler==bm)for(var
-d=e;d<b.width;d++)c+=bm;c+=f;if(b.justify==ds)for(var
+b=d.charAt(c);switch(b){case"-":a.justify=dr;break;case"+":case" ":a.signstyle=b;break;case"0":a.filler=bl;break;case"#":a.alternate=true;break;case"1":case"2":case"3":case"4":case"5":case"6":case"7":case"8":case"9":a.width=0;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.width=a.width*10+b;c++}c--;break;case".":a.prec=0;c++;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.prec=a.prec*10+b;c++}c--;case"d":case"i":a.signedconv=true;case"u":a.base=10;break;case"x":a.base=16;break;case"X":a.base=16;a.uppercase=true;break;case"o":a.base=8;break;case"e":case"f":case"g":a.signedconv=true;a.conv=b;break;case"E":case"F":case"G":a.signedconv=true;a.uppercase=true;a.conv=b.toLowerCase();break}}return a}function
+la(b,f){if(b.uppercase)f=f.toUpperCase();var
+e=f.length;if(b.signedconv&&(b.sign<0||b.signstyle!=dr))e++;if(b.alternate){if(b.base==8)e+=1;if(b.base==16)e+=2}var
+c=y;if(b.justify==dV&&b.filler==c1)for(var
+d=e;d<b.width;d++)c+=c1;if(b.signedconv)if(b.sign<0)c+=dr;else
+if(b.signstyle!=dr)c+=b.signstyle;if(b.alternate&&b.base==8)c+=bl;if(b.alternate&&b.base==16)c+=oH;if(b.justify==dV&&b.filler==bl)for(var
+d=e;d<b.width;d++)c+=bl;c+=f;if(b.justify==dr)for(var
 d=e;d<b.width;d++)c+=c1;return a(c)}function
-k_(i,c){function
+lb(i,c){function
 j(a,b){if(Math.abs(a)<1.0)return a.toFixed(b);else{var
-c=parseInt(a.toString().split(dX)[1]);if(c>20){c-=20;a/=Math.pow(10,c);a+=new
-Array(c+1).join(bm);if(b>0)a=a+bQ+new
-Array(b+1).join(bm);return a}else
+c=parseInt(a.toString().split(dV)[1]);if(c>20){c-=20;a/=Math.pow(10,c);a+=new
+Array(c+1).join(bl);if(b>0)a=a+bR+new
+Array(b+1).join(bl);return a}else
 return a.toFixed(b)}}var
-a,e=lj(i),d=e.prec<0?6:e.prec;if(c<0||c==0&&1/c==-Infinity){e.sign=-1;c=-c}if(isNaN(c)){a=kD;e.filler=c1}else
-if(!isFinite(c)){a=k0;e.filler=c1}else
+a,e=ll(i),d=e.prec<0?6:e.prec;if(c<0||c==0&&1/c==-Infinity){e.sign=-1;c=-c}if(isNaN(c)){a=kG;e.filler=c1}else
+if(!isFinite(c)){a=k3;e.filler=c1}else
 switch(e.conv){case"e":var
-a=c.toExponential(d),b=a.length;if(a.charAt(b-3)==k2)a=a.slice(0,b-1)+bm+a.slice(b-1);break;case"f":a=j(c,d);break;case"g":d=d?d:1;a=c.toExponential(d-1);var
-h=a.indexOf(k2),g=+a.slice(h+1);if(g<-4||c>=1e21||c.toFixed(0).length>d){var
-b=h-1;while(a.charAt(b)==bm)b--;if(a.charAt(b)==bQ)b--;a=a.slice(0,b+1)+a.slice(h);b=a.length;if(a.charAt(b-3)==k2)a=a.slice(0,b-1)+bm+a.slice(b-1);break}else{var
+a=c.toExponential(d),b=a.length;if(a.charAt(b-3)==k5)a=a.slice(0,b-1)+bl+a.slice(b-1);break;case"f":a=j(c,d);break;case"g":d=d?d:1;a=c.toExponential(d-1);var
+h=a.indexOf(k5),g=+a.slice(h+1);if(g<-4||c>=1e21||c.toFixed(0).length>d){var
+b=h-1;while(a.charAt(b)==bl)b--;if(a.charAt(b)==bR)b--;a=a.slice(0,b+1)+a.slice(h);b=a.length;if(a.charAt(b-3)==k5)a=a.slice(0,b-1)+bl+a.slice(b-1);break}else{var
 f=d;if(g<0){f-=g+1;a=c.toFixed(f)}else
 while(a=c.toFixed(f),a.length>d+1)f--;if(f){var
-b=a.length-1;while(a.charAt(b)==bm)b--;if(a.charAt(b)==bQ)b--;a=a.slice(0,b+1)}}break}return k9(e,a)}function
-hH(e,c){if(bR(e)==fY)return a(w+c);var
-b=lj(e);if(c<0)if(b.signedconv){b.sign=-1;c=-c}else
+b=a.length-1;while(a.charAt(b)==bl)b--;if(a.charAt(b)==bR)b--;a=a.slice(0,b+1)}}break}return la(e,a)}function
+hI(e,c){if(bS(e)==fZ)return a(y+c);var
+b=ll(e);if(c<0)if(b.signedconv){b.sign=-1;c=-c}else
 c>>>=0;var
 d=c.toString(b.base);if(b.prec>=0){b.filler=c1;var
-f=b.prec-d.length;if(f>0)d=eZ(f,bm)+d}return k9(b,d)}var
-IK=0;function
-bZ(){return IK++}function
-k$(a){if(a==0||!isFinite(a))return[0,a,0];var
+f=b.prec-d.length;if(f>0)d=eZ(f,bl)+d}return la(b,d)}var
+IP=0;function
+b1(){return IP++}function
+lc(a){if(a==0||!isFinite(a))return[0,a,0];var
 c=a<0;if(c)a=-a;var
-b=Math.max(-cd,rn(a)+1);a*=Math.pow(2,-b);while(a<bs){a*=2;b--}while(a>=1){a*=bs;b++}if(c)a=-a;return[0,a,b]}function
-ra(a){return a.toUtf16()}function
-f4(){return typeof
-K.process!=="undefined"&&typeof
-K.process.versions!=="undefined"&&typeof
-K.process.versions.node!=="undefined"}function
-I1(){function
-a(a){if(a.charAt(0)===cc)return[w,a.substring(1)];return}function
+b=Math.max(-cf,rr(a)+1);a*=Math.pow(2,-b);while(a<bt){a*=2;b--}while(a>=1){a*=bt;b++}if(c)a=-a;return[0,a,b]}function
+rd(a){return a.toUtf16()}function
+f6(){return typeof
+M.process!=="undefined"&&typeof
+M.process.versions!=="undefined"&&typeof
+M.process.versions.node!=="undefined"}function
+I6(){function
+a(a){if(a.charAt(0)===ce)return[y,a.substring(1)];return}function
 b(c){var
-g=/^([a-zA-Z]:|[\\/]{2}[^\\/]+[\\/]+[^\\/]+)?([\\/])?([\s\S]*?)$/,a=g.exec(c),b=a[1]||w,e=Boolean(b&&b.charAt(1)!==":");if(Boolean(a[2]||e)){var
-d=a[1]||w,f=a[2]||w;return[d,c.substring(d.length+f.length)]}return}return f4()&&K.process&&K.process.platform?K.process.platform==="win32"?b:a:a}var
-lp=I1();function
-rl(a){return a.slice(-1)!==cc?a+cc:a}if(f4()&&K.process&&K.process.cwd)var
-fZ=K.process.cwd().replace(/\\/g,cc);else
+g=/^([a-zA-Z]:|[\\/]{2}[^\\/]+[\\/]+[^\\/]+)?([\\/])?([\s\S]*?)$/,a=g.exec(c),b=a[1]||y,e=Boolean(b&&b.charAt(1)!==":");if(Boolean(a[2]||e)){var
+d=a[1]||y,f=a[2]||y;return[d,c.substring(d.length+f.length)]}return}return f6()&&M.process&&M.process.platform?M.process.platform==="win32"?b:a:a}var
+lr=I6();function
+rp(a){return a.slice(-1)!==ce?a+ce:a}if(f6()&&M.process&&M.process.cwd)var
+f1=M.process.cwd().replace(/\\/g,ce);else
 var
-fZ="/static";fZ=rl(fZ);function
-IB(a){a=ra(a);if(!lp(a))a=fZ+a;var
-e=lp(a),d=e[1].split(cc),b=[];for(var
+f1="/static";f1=rp(f1);function
+IG(a){a=rd(a);if(!lr(a))a=f1+a;var
+e=lr(a),d=e[1].split(ce),b=[];for(var
 c=0;c<d.length;c++)switch(d[c]){case"..":if(b.length>1)b.pop();break;case".":break;default:b.push(d[c]);break}b.unshift(e[0]);b.orig=a;return b}function
-IX(e){for(var
-f=w,b=f,a,h,c=0,g=e.length;c<g;c++){a=e.charCodeAt(c);if(a<bY){for(var
-d=c+1;d<g&&(a=e.charCodeAt(d))<bY;d++);if(d-c>j4){b.substr(0,1);f+=b;b=w;f+=e.slice(c,d)}else
-b+=e.slice(c,d);if(d==g)break;c=d}if(a<pn){b+=String.fromCharCode(0xc0|a>>6);b+=String.fromCharCode(bY|a&eM)}else
-if(a<0xd800||a>=p2)b+=String.fromCharCode(oR|a>>12,bY|a>>6&eM,bY|a&eM);else
-if(a>=0xdbff||c+1==g||(h=e.charCodeAt(c+1))<pY||h>p2)b+="\xef\xbf\xbd";else{c++;a=(a<<10)+h-0x35fdc00;b+=String.fromCharCode(pu|a>>18,bY|a>>12&eM,bY|a>>6&eM,bY|a&eM)}if(b.length>dZ){b.substr(0,1);f+=b;b=w}}return f+b}function
-H2(a){var
-b=9;if(!ro(a))b=8,a=IX(a);return new
+I2(e){for(var
+f=y,b=f,a,h,c=0,g=e.length;c<g;c++){a=e.charCodeAt(c);if(a<b0){for(var
+d=c+1;d<g&&(a=e.charCodeAt(d))<b0;d++);if(d-c>j7){b.substr(0,1);f+=b;b=y;f+=e.slice(c,d)}else
+b+=e.slice(c,d);if(d==g)break;c=d}if(a<pp){b+=String.fromCharCode(0xc0|a>>6);b+=String.fromCharCode(b0|a&eO)}else
+if(a<0xd800||a>=p5)b+=String.fromCharCode(oT|a>>12,b0|a>>6&eO,b0|a&eO);else
+if(a>=0xdbff||c+1==g||(h=e.charCodeAt(c+1))<p1||h>p5)b+="\xef\xbf\xbd";else{c++;a=(a<<10)+h-0x35fdc00;b+=String.fromCharCode(pw|a>>18,b0|a>>12&eO,b0|a>>6&eO,b0|a&eO)}if(b.length>dZ){b.substr(0,1);f+=b;b=y}}return f+b}function
+H5(a){var
+b=9;if(!rs(a))b=8,a=I2(a);return new
 cA(b,a,a.length)}function
-cg(a){return H2(a)}var
-Jg=["E2BIG","EACCES","EAGAIN","EBADF","EBUSY","ECHILD","EDEADLK","EDOM",oI,"EFAULT","EFBIG","EINTR","EINVAL","EIO","EISDIR","EMFILE","EMLINK","ENAMETOOLONG","ENFILE","ENODEV",kV,"ENOEXEC","ENOLCK","ENOMEM","ENOSPC","ENOSYS",kC,qv,"ENOTTY","ENXIO","EPERM","EPIPE","ERANGE","EROFS","ESPIPE","ESRCH","EXDEV","EWOULDBLOCK","EINPROGRESS","EALREADY","ENOTSOCK","EDESTADDRREQ","EMSGSIZE","EPROTOTYPE","ENOPROTOOPT","EPROTONOSUPPORT","ESOCKTNOSUPPORT","EOPNOTSUPP","EPFNOSUPPORT","EAFNOSUPPORT","EADDRINUSE","EADDRNOTAVAIL","ENETDOWN","ENETUNREACH","ENETRESET","ECONNABORTED","ECONNRESET","ENOBUFS","EISCONN","ENOTCONN","ESHUTDOWN","ETOOMANYREFS","ETIMEDOUT","ECONNREFUSED","EHOSTDOWN","EHOSTUNREACH","ELOOP","EOVERFLOW"];function
+cj(a){return H5(a)}var
+Jl=["E2BIG","EACCES","EAGAIN","EBADF","EBUSY","ECHILD","EDEADLK","EDOM",oK,"EFAULT","EFBIG","EINTR","EINVAL","EIO","EISDIR","EMFILE","EMLINK","ENAMETOOLONG","ENFILE","ENODEV",kY,"ENOEXEC","ENOLCK","ENOMEM","ENOSPC","ENOSYS",kF,qy,"ENOTTY","ENXIO","EPERM","EPIPE","ERANGE","EROFS","ESPIPE","ESRCH","EXDEV","EWOULDBLOCK","EINPROGRESS","EALREADY","ENOTSOCK","EDESTADDRREQ","EMSGSIZE","EPROTOTYPE","ENOPROTOOPT","EPROTONOSUPPORT","ESOCKTNOSUPPORT","EOPNOTSUPP","EPFNOSUPPORT","EAFNOSUPPORT","EADDRINUSE","EADDRNOTAVAIL","ENETDOWN","ENETUNREACH","ENETRESET","ECONNABORTED","ECONNRESET","ENOBUFS","EISCONN","ENOTCONN","ESHUTDOWN","ETOOMANYREFS","ETIMEDOUT","ECONNREFUSED","EHOSTDOWN","EHOSTUNREACH","ELOOP","EOVERFLOW"];function
 d8(d,f,e,a){var
-b=Jg.indexOf(d);if(b<0){if(a==null)a=-9999;b=[0,a]}var
-c=[b,cg(f||w),cg(e||w)];return c}var
-re={};function
-d6(a){return re[a]}function
+b=Jl.indexOf(d);if(b<0){if(a==null)a=-9999;b=[0,a]}var
+c=[b,cj(f||y),cj(e||y)];return c}var
+ri={};function
+d6(a){return ri[a]}function
 d7(b,a){throw[0,b].concat(a)}function
-H1(a){return new
+H4(a){return new
 cA(4,a,a.length)}function
-an(a){lk(aB.Sys_error,a)}function
-IM(a){an(a+ha)}function
-bI(a){return a.l}function
-qR(){}function
-aZ(a){this.data=a}aZ.prototype=new
-qR();aZ.prototype.truncate=function(a){var
-b=this.data;this.data=aJ(a|0);dx(b,0,this.data,0,a)};aZ.prototype.length=function(){return bI(this.data)};aZ.prototype.write=function(b,d,g,a){var
+ao(a){lm(aC.Sys_error,a)}function
+IR(a){ao(a+hc)}function
+bK(a){return a.l}function
+qU(){}function
+aY(a){this.data=a}aY.prototype=new
+qU();aY.prototype.truncate=function(a){var
+b=this.data;this.data=aI(a|0);dw(b,0,this.data,0,a)};aY.prototype.length=function(){return bK(this.data)};aY.prototype.write=function(b,d,g,a){var
 c=this.length();if(b+a>=c){var
-e=aJ(b+a),f=this.data;this.data=e;dx(f,0,this.data,0,c)}ce(d,g,this.data,b,a);return 0};aZ.prototype.read=function(c,a,d,b){var
-e=this.length();dx(this.data,c,a,d,b);return 0};aZ.prototype.read_one=function(a){return q0(this.data,a)};aZ.prototype.close=function(){};aZ.prototype.constructor=aZ;function
-bn(b,a){this.content={};this.root=b;this.lookupFun=a}bn.prototype.nm=function(a){return this.root+a};bn.prototype.create_dir_if_needed=function(d){var
-c=d.split(cc),b=w;for(var
-a=0;a<c.length-1;a++){b+=c[a]+cc;if(this.content[b])continue;this.content[b]=Symbol("directory")}};bn.prototype.slash=function(a){return/\/$/.test(a)?a:a+cc};bn.prototype.lookup=function(b){if(!this.content[b]&&this.lookupFun){var
+e=aI(b+a),f=this.data;this.data=e;dw(f,0,this.data,0,c)}cg(d,g,this.data,b,a);return 0};aY.prototype.read=function(c,a,d,b){var
+e=this.length();dw(this.data,c,a,d,b);return 0};aY.prototype.read_one=function(a){return q3(this.data,a)};aY.prototype.close=function(){};aY.prototype.constructor=aY;function
+bm(b,a){this.content={};this.root=b;this.lookupFun=a}bm.prototype.nm=function(a){return this.root+a};bm.prototype.create_dir_if_needed=function(d){var
+c=d.split(ce),b=y;for(var
+a=0;a<c.length-1;a++){b+=c[a]+ce;if(this.content[b])continue;this.content[b]=Symbol("directory")}};bm.prototype.slash=function(a){return/\/$/.test(a)?a:a+ce};bm.prototype.lookup=function(b){if(!this.content[b]&&this.lookupFun){var
 c=this.lookupFun(a(this.root),a(b));if(c!==0){this.create_dir_if_needed(b);this.content[b]=new
-aZ(bu(c[1]))}}};bn.prototype.exists=function(a){if(a==w)return 1;var
-b=this.slash(a);if(this.content[b])return 1;this.lookup(a);return this.content[a]?1:0};bn.prototype.mkdir=function(c,e,d){var
-b=d&&d6(kQ);if(this.exists(c))if(b)d7(b,d8(oI,jZ,this.nm(c)));else
-an(c+": File exists");var
-a=/^(.*)\/[^/]+/.exec(c);a=a&&a[1]||w;if(!this.exists(a))if(b)d7(b,d8(kV,jZ,this.nm(a)));else
-an(a+ha);if(!this.is_dir(a))if(b)d7(b,d8(kC,jZ,this.nm(a)));else
-an(a+km);this.create_dir_if_needed(this.slash(c))};bn.prototype.rmdir=function(a,f){var
-b=f&&d6(kQ),c=a==w?w:this.slash(a),e=new
-RegExp(oW+c+pm);if(!this.exists(a))if(b)d7(b,d8(kV,kO,this.nm(a)));else
-an(a+ha);if(!this.is_dir(a))if(b)d7(b,d8(kC,kO,this.nm(a)));else
-an(a+km);for(var
+aY(bv(c[1]))}}};bm.prototype.exists=function(a){if(a==y)return 1;var
+b=this.slash(a);if(this.content[b])return 1;this.lookup(a);return this.content[a]?1:0};bm.prototype.mkdir=function(c,e,d){var
+b=d&&d6(kT);if(this.exists(c))if(b)d7(b,d8(oK,j2,this.nm(c)));else
+ao(c+": File exists");var
+a=/^(.*)\/[^/]+/.exec(c);a=a&&a[1]||y;if(!this.exists(a))if(b)d7(b,d8(kY,j2,this.nm(a)));else
+ao(a+hc);if(!this.is_dir(a))if(b)d7(b,d8(kF,j2,this.nm(a)));else
+ao(a+kp);this.create_dir_if_needed(this.slash(c))};bm.prototype.rmdir=function(a,f){var
+b=f&&d6(kT),c=a==y?y:this.slash(a),e=new
+RegExp(oY+c+po);if(!this.exists(a))if(b)d7(b,d8(kY,kR,this.nm(a)));else
+ao(a+hc);if(!this.is_dir(a))if(b)d7(b,d8(kF,kR,this.nm(a)));else
+ao(a+kp);for(var
 d
 in
-this.content)if(d.match(e))if(b)d7(b,d8(qv,kO,this.nm(a)));else
-an(this.nm(a)+": Directory not empty");delete
-this.content[c]};bn.prototype.readdir=function(a){var
-f=a==w?w:this.slash(a);if(!this.exists(a))an(a+ha);if(!this.is_dir(a))an(a+km);var
+this.content)if(d.match(e))if(b)d7(b,d8(qy,kR,this.nm(a)));else
+ao(this.nm(a)+": Directory not empty");delete
+this.content[c]};bm.prototype.readdir=function(a){var
+f=a==y?y:this.slash(a);if(!this.exists(a))ao(a+hc);if(!this.is_dir(a))ao(a+kp);var
 g=new
-RegExp(oW+f+pm),d={},c=[];for(var
+RegExp(oY+f+po),d={},c=[];for(var
 e
 in
 this.content){var
-b=e.match(g);if(b&&!d[b[1]]){d[b[1]]=true;c.push(b[1])}}return c};bn.prototype.is_dir=function(a){if(a==w)return true;var
-b=this.slash(a);return this.content[b]?1:0};bn.prototype.unlink=function(a){var
+b=e.match(g);if(b&&!d[b[1]]){d[b[1]]=true;c.push(b[1])}}return c};bm.prototype.is_dir=function(a){if(a==y)return true;var
+b=this.slash(a);return this.content[b]?1:0};bm.prototype.unlink=function(a){var
 b=this.content[a]?true:false;delete
-this.content[a];return b};bn.prototype.open=function(a,b){if(b.rdonly&&b.wronly)an(this.nm(a)+o1);if(b.text&&b.binary)an(this.nm(a)+pe);this.lookup(a);if(this.content[a]){if(this.is_dir(a))an(this.nm(a)+" : is a directory");if(b.create&&b.excl)an(this.nm(a)+o0);var
+this.content[a];return b};bm.prototype.open=function(a,b){if(b.rdonly&&b.wronly)ao(this.nm(a)+o3);if(b.text&&b.binary)ao(this.nm(a)+pg);this.lookup(a);if(this.content[a]){if(this.is_dir(a))ao(this.nm(a)+" : is a directory");if(b.create&&b.excl)ao(this.nm(a)+o2);var
 c=this.content[a];if(b.truncate)c.truncate();return c}else
 if(b.create){this.create_dir_if_needed(a);this.content[a]=new
-aZ(aJ(0));return this.content[a]}else
-IM(this.nm(a))};bn.prototype.register=function(c,a){var
-b;if(this.content[c])an(this.nm(c)+o0);if(f2(a))b=new
-aZ(a);if(hL(a))b=new
-aZ(bu(a));else
+aY(aI(0));return this.content[a]}else
+IR(this.nm(a))};bm.prototype.register=function(c,a){var
+b;if(this.content[c])ao(this.nm(c)+o2);if(f4(a))b=new
+aY(a);if(hM(a))b=new
+aY(bv(a));else
 if(a
 instanceof
 Array)b=new
-aZ(H1(a));else
+aY(H4(a));else
 if(typeof
 a==="string")b=new
-aZ(q2(a));else
+aY(q5(a));else
 if(a.toString){var
-d=bu(cg(a.toString()));b=new
-aZ(d)}if(b){this.create_dir_if_needed(c);this.content[c]=b}else
-an(this.nm(c)+" : registering file with invalid content type")};bn.prototype.constructor=bn;function
-E(a){return bI(a)}function
-bv(b,a){return bG(b,a)}function
-HT(d){var
-c=E(d),b=new
-Array(c),a=0;for(;a<c;a++)b[a]=bv(d,a);return b}function
-HS(a){if(a.t!=4)hG(a);return a.c}function
+d=bv(cj(a.toString()));b=new
+aY(d)}if(b){this.create_dir_if_needed(c);this.content[c]=b}else
+ao(this.nm(c)+" : registering file with invalid content type")};bm.prototype.constructor=bm;function
+F(a){return bK(a)}function
+bw(b,a){return bI(b,a)}function
+HW(d){var
+c=F(d),b=new
+Array(c),a=0;for(;a<c;a++)b[a]=bw(d,a);return b}function
+HV(a){if(a.t!=4)hH(a);return a.c}function
 cB(a){this.fs=require("fs");this.fd=a}cB.prototype=new
-qR();cB.prototype.truncate=function(a){try{this.fs.ftruncateSync(this.fd,a|0)}catch(a){an(a.toString())}};cB.prototype.length=function(){try{return this.fs.fstatSync(this.fd).size}catch(a){an(a.toString())}};cB.prototype.write=function(f,b,c,e){var
-a=HT(b);if(!(a
+qU();cB.prototype.truncate=function(a){try{this.fs.ftruncateSync(this.fd,a|0)}catch(a){ao(a.toString())}};cB.prototype.length=function(){try{return this.fs.fstatSync(this.fd).size}catch(a){ao(a.toString())}};cB.prototype.write=function(f,b,c,e){var
+a=HW(b);if(!(a
 instanceof
-K.Uint8Array))a=new(K.Uint8Array)(a);var
-d=K.Buffer.from(a);try{this.fs.writeSync(this.fd,d,c,e,f)}catch(a){an(a.toString())}return 0};cB.prototype.read=function(g,d,c,f){var
-a=HS(d);if(!(a
+M.Uint8Array))a=new(M.Uint8Array)(a);var
+d=M.Buffer.from(a);try{this.fs.writeSync(this.fd,d,c,e,f)}catch(a){ao(a.toString())}return 0};cB.prototype.read=function(g,d,c,f){var
+a=HV(d);if(!(a
 instanceof
-K.Uint8Array))a=new(K.Uint8Array)(a);var
-e=K.Buffer.from(a);try{this.fs.readSync(this.fd,e,c,f,g)}catch(a){an(a.toString())}for(var
-b=0;b<f;b++)dy(d,c+b,e[c+b]);return 0};cB.prototype.read_one=function(c){var
-b=new(K.Uint8Array)(1),a=K.Buffer.from(b);try{this.fs.readSync(this.fd,a,0,1,c)}catch(a){an(a.toString())}return a[0]};cB.prototype.close=function(){try{this.fs.closeSync(this.fd)}catch(a){an(a.toString())}};cB.prototype.constructor=cB;function
-a0(a){this.fs=require("fs");this.root=a}a0.prototype.nm=function(a){return this.root+a};a0.prototype.exists=function(a){try{return this.fs.existsSync(this.nm(a))?1:0}catch(a){return 0}};a0.prototype.mkdir=function(b,a,c){try{this.fs.mkdirSync(this.nm(b),{mode:a});return 0}catch(a){this.raise_nodejs_error(a,c)}};a0.prototype.rmdir=function(a,b){try{this.fs.rmdirSync(this.nm(a));return 0}catch(a){this.raise_nodejs_error(a,b)}};a0.prototype.readdir=function(a,b){try{return this.fs.readdirSync(this.nm(a))}catch(a){this.raise_nodejs_error(a,b)}};a0.prototype.is_dir=function(a){try{return this.fs.statSync(this.nm(a)).isDirectory()?1:0}catch(a){an(a.toString())}};a0.prototype.unlink=function(a,c){try{var
-b=this.fs.existsSync(this.nm(a))?1:0;this.fs.unlinkSync(this.nm(a));return b}catch(a){this.raise_nodejs_error(a,c)}};a0.prototype.open=function(f,c,g){var
+M.Uint8Array))a=new(M.Uint8Array)(a);var
+e=M.Buffer.from(a);try{this.fs.readSync(this.fd,e,c,f,g)}catch(a){ao(a.toString())}for(var
+b=0;b<f;b++)dx(d,c+b,e[c+b]);return 0};cB.prototype.read_one=function(c){var
+b=new(M.Uint8Array)(1),a=M.Buffer.from(b);try{this.fs.readSync(this.fd,a,0,1,c)}catch(a){ao(a.toString())}return a[0]};cB.prototype.close=function(){try{this.fs.closeSync(this.fd)}catch(a){ao(a.toString())}};cB.prototype.constructor=cB;function
+aZ(a){this.fs=require("fs");this.root=a}aZ.prototype.nm=function(a){return this.root+a};aZ.prototype.exists=function(a){try{return this.fs.existsSync(this.nm(a))?1:0}catch(a){return 0}};aZ.prototype.mkdir=function(b,a,c){try{this.fs.mkdirSync(this.nm(b),{mode:a});return 0}catch(a){this.raise_nodejs_error(a,c)}};aZ.prototype.rmdir=function(a,b){try{this.fs.rmdirSync(this.nm(a));return 0}catch(a){this.raise_nodejs_error(a,b)}};aZ.prototype.readdir=function(a,b){try{return this.fs.readdirSync(this.nm(a))}catch(a){this.raise_nodejs_error(a,b)}};aZ.prototype.is_dir=function(a){try{return this.fs.statSync(this.nm(a)).isDirectory()?1:0}catch(a){ao(a.toString())}};aZ.prototype.unlink=function(a,c){try{var
+b=this.fs.existsSync(this.nm(a))?1:0;this.fs.unlinkSync(this.nm(a));return b}catch(a){this.raise_nodejs_error(a,c)}};aZ.prototype.open=function(f,c,g){var
 a=require("constants"),b=0;for(var
 e
 in
 c)switch(e){case"rdonly":b|=a.O_RDONLY;break;case"wronly":b|=a.O_WRONLY;break;case"append":b|=a.O_WRONLY|a.O_APPEND;break;case"create":b|=a.O_CREAT;break;case"truncate":b|=a.O_TRUNC;break;case"excl":b|=a.O_EXCL;break;case"binary":b|=a.O_BINARY;break;case"text":b|=a.O_TEXT;break;case"nonblock":b|=a.O_NONBLOCK;break}try{var
 d=this.fs.openSync(this.nm(f),b);return new
-cB(d)}catch(a){this.raise_nodejs_error(a,g)}};a0.prototype.rename=function(b,a,c){try{this.fs.renameSync(this.nm(b),this.nm(a))}catch(a){this.raise_nodejs_error(a,c)}};a0.prototype.stat=function(b,c){try{var
-a=this.fs.statSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};a0.prototype.lstat=function(b,c){try{var
-a=this.fs.lstatSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};a0.prototype.symlink=function(d,c,a,b){try{this.fs.symlinkSync(this.nm(c),this.nm(a),d?"dir":"file");return 0}catch(a){this.raise_nodejs_error(a,b)}};a0.prototype.readlink=function(b,c){try{var
-a=this.fs.readlinkSync(this.nm(b),oy);return cg(a)}catch(a){this.raise_nodejs_error(a,c)}};a0.prototype.raise_nodejs_error=function(a,d){var
-b=d6(kQ);if(d&&b){var
+cB(d)}catch(a){this.raise_nodejs_error(a,g)}};aZ.prototype.rename=function(b,a,c){try{this.fs.renameSync(this.nm(b),this.nm(a))}catch(a){this.raise_nodejs_error(a,c)}};aZ.prototype.stat=function(b,c){try{var
+a=this.fs.statSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};aZ.prototype.lstat=function(b,c){try{var
+a=this.fs.lstatSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};aZ.prototype.symlink=function(d,c,a,b){try{this.fs.symlinkSync(this.nm(c),this.nm(a),d?"dir":"file");return 0}catch(a){this.raise_nodejs_error(a,b)}};aZ.prototype.readlink=function(b,c){try{var
+a=this.fs.readlinkSync(this.nm(b),oA);return cj(a)}catch(a){this.raise_nodejs_error(a,c)}};aZ.prototype.raise_nodejs_error=function(a,d){var
+b=d6(kT);if(d&&b){var
 c=d8(a.code,a.syscall,a.path,a.errno);d7(b,c)}else
-an(a.toString())};a0.prototype.stats_from_js=function(a){var
+ao(a.toString())};aZ.prototype.stats_from_js=function(a){var
 b;if(a.isFile())b=0;else
 if(a.isDirectory())b=1;else
 if(a.isCharacterDevice())b=2;else
 if(a.isBlockDevice())b=3;else
 if(a.isSymbolicLink())b=4;else
 if(a.isFIFO())b=5;else
-if(a.isSocket())b=6;return[0,a.dev,a.ino,b,a.mode,a.nlink,a.uid,a.gid,a.rdev,a.size,a.atimeMs,a.mtimeMs,a.ctimeMs]};a0.prototype.constructor=a0;function
-q8(b){var
-a=lp(b);if(!a)return;return a[0]+cc}var
-hN=q8(fZ)||bH("unable to compute caml_root"),e0=[];if(f4())e0.push({path:hN,device:new
-a0(hN)});else
-e0.push({path:hN,device:new
-bn(hN)});e0.push({path:qm,device:new
-bn(qm)});function
-rv(b){var
-g=IB(b),b=g.join(cc),f=rl(b),c;for(var
+if(a.isSocket())b=6;return[0,a.dev,a.ino,b,a.mode,a.nlink,a.uid,a.gid,a.rdev,a.size,a.atimeMs,a.mtimeMs,a.ctimeMs]};aZ.prototype.constructor=aZ;function
+q$(b){var
+a=lr(b);if(!a)return;return a[0]+ce}var
+hO=q$(f1)||bJ("unable to compute caml_root"),e0=[];if(f6())e0.push({path:hO,device:new
+aZ(hO)});else
+e0.push({path:hO,device:new
+bm(hO)});e0.push({path:qp,device:new
+bm(qp)});function
+rz(b){var
+g=IG(b),b=g.join(ce),f=rp(b),c;for(var
 e=0;e<e0.length;e++){var
-a=e0[e];if(f.search(a.path)==0&&(!c||c.path.length<a.path.length))c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}if(!c&&f4()){var
-d=q8(b);if(d&&d.match(/^[a-zA-Z]:\/$/)){var
+a=e0[e];if(f.search(a.path)==0&&(!c||c.path.length<a.path.length))c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}if(!c&&f6()){var
+d=q$(b);if(d&&d.match(/^[a-zA-Z]:\/$/)){var
 a={path:d,device:new
-a0(d)};e0.push(a);c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}}if(c)return c;an("no device found for "+f)}function
-H5(c,b){var
-a=rv(c);if(!a.device.register)bH("cannot register file");a.device.register(a.rest,b);return 0}function
-rm(c,b){var
-c=a(c),b=a(b);return H5(c,b)}function
-H_(){var
-b=K.caml_fs_tmp;if(b)for(var
-a=0;a<b.length;a++)rm(b[a].name,b[a].content);K.jsoo_create_file=rm;K.caml_fs_tmp=[];return 0}function
-q7(){return[0]}function
-H$(a,b){return+(eY(a,b,false)>=0)}function
-lb(d,b){var
-e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b.charCodeAt(a)|b.charCodeAt(a+1)<<8|b.charCodeAt(a+2)<<16|b.charCodeAt(a+3)<<24;d=bi(d,c)}c=0;switch(e&3){case
+aZ(d)};e0.push(a);c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}}if(c)return c;ao("no device found for "+f)}function
+H8(c,b){var
+a=rz(c);if(!a.device.register)bJ("cannot register file");a.device.register(a.rest,b);return 0}function
+rq(c,b){var
+c=a(c),b=a(b);return H8(c,b)}function
+Ib(){var
+b=M.caml_fs_tmp;if(b)for(var
+a=0;a<b.length;a++)rq(b[a].name,b[a].content);M.jsoo_create_file=rq;M.caml_fs_tmp=[];return 0}function
+Ic(){return[0,0,0,0,0,0,0,0,0]}function
+Id(a){return 0}function
+q_(){return[0]}function
+Ie(a,b){return+(eY(a,b,false)>=0)}function
+le(d,b){var
+e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b.charCodeAt(a)|b.charCodeAt(a+1)<<8|b.charCodeAt(a+2)<<16|b.charCodeAt(a+3)<<24;d=bh(d,c)}c=0;switch(e&3){case
 3:c=b.charCodeAt(a+2)<<16;case
 2:c|=b.charCodeAt(a+1)<<8;case
-1:c|=b.charCodeAt(a);d=bi(d,c)}d^=e;return d}function
-If(a,b){return lb(a,bR(b))}function
-Ic(d,b){var
-e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b[a]|b[a+1]<<8|b[a+2]<<16|b[a+3]<<24;d=bi(d,c)}c=0;switch(e&3){case
+1:c|=b.charCodeAt(a);d=bh(d,c)}d^=e;return d}function
+Ik(a,b){return le(a,bS(b))}function
+Ih(d,b){var
+e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b[a]|b[a+1]<<8|b[a+2]<<16|b[a+3]<<24;d=bh(d,c)}c=0;switch(e&3){case
 3:c=b[a+2]<<16;case
 2:c|=b[a+1]<<8;case
-1:c|=b[a];d=bi(d,c)}d^=e;return d}function
-rb(a){switch(a.t&6){default:d2(a);case
+1:c|=b[a];d=bh(d,c)}d^=e;return d}function
+rf(a){switch(a.t&6){default:d2(a);case
 0:return a.c;case
 4:return a.c}}function
-Ib(b,c){var
-a=rb(c);return typeof
-a==="string"?lb(b,a):Ic(b,a)}function
-Id(a){a^=a>>>16;a=av(a,0x85ebca6b|0);a^=a>>>13;a=av(a,0xc2b2ae35|0);a^=a>>>16;return a}function
-Ia(j,l,n,m){var
-f,g,h,d,c,b,a,e,i;d=l;if(d<0||d>cy)d=cy;c=j;b=n;f=[m];g=0;h=1;while(g<h&&c>0){a=f[g++];if(a&&a.caml_custom){if(f0[a.caml_custom]&&f0[a.caml_custom].hash){var
-k=f0[a.caml_custom].hash(a);b=bi(b,k);c--}}else
+Ig(b,c){var
+a=rf(c);return typeof
+a==="string"?le(b,a):Ih(b,a)}function
+Ii(a){a^=a>>>16;a=w(a,0x85ebca6b|0);a^=a>>>13;a=w(a,0xc2b2ae35|0);a^=a>>>16;return a}function
+If(j,l,n,m){var
+f,g,h,d,c,b,a,e,i;d=l;if(d<0||d>cy)d=cy;c=j;b=n;f=[m];g=0;h=1;while(g<h&&c>0){a=f[g++];if(a&&a.caml_custom){if(f2[a.caml_custom]&&f2[a.caml_custom].hash){var
+k=f2[a.caml_custom].hash(a);b=bh(b,k);c--}}else
 if(a
 instanceof
 Array&&a[0]===(a[0]|0))switch(a[0]){case
-248:b=bi(b,a[2]);c--;break;case
+248:b=bh(b,a[2]);c--;break;case
 250:f[--g]=a[1];break;default:var
-o=a.length-1<<10|a[0];b=bi(b,o);for(e=1,i=a.length;e<i;e++){if(h>=d)break;f[h++]=a[e]}break}else
-if(f2(a)){b=Ib(b,a);c--}else
-if(hL(a)){b=If(b,a);c--}else
+o=a.length-1<<10|a[0];b=bh(b,o);for(e=1,i=a.length;e<i;e++){if(h>=d)break;f[h++]=a[e]}break}else
+if(f4(a)){b=Ig(b,a);c--}else
+if(hM(a)){b=Ik(b,a);c--}else
 if(typeof
-a==="string"){b=lb(b,a);c--}else
-if(a===(a|0)){b=bi(b,a+a+1);c--}else
-if(a===+a){b=la(b,a);c--}}b=Id(b);return b&0x3FFFFFFF}function
-Ig(a,c,k){if(!isFinite(a)){if(isNaN(a))return cg(kD);return cg(a>0?qH:"-infinity")}var
+a==="string"){b=le(b,a);c--}else
+if(a===(a|0)){b=bh(b,a+a+1);c--}else
+if(a===+a){b=ld(b,a);c--}}b=Ii(b);return b&0x3FFFFFFF}function
+Il(a,c,k){if(!isFinite(a)){if(isNaN(a))return cj(kG);return cj(a>0?qK:"-infinity")}var
 i=a==0&&1/a==-Infinity?1:a>=0?0:1;if(i)a=-a;var
 d=0;if(a==0);else
 if(a<1)while(a<1&&d>-1022){a*=2;d--}else
 while(a>=2){a/=2;d++}var
-j=d<0?w:dX,e=w;if(i)e=ds;else
+j=d<0?y:dV,e=y;if(i)e=dr;else
 switch(k){case
-43:e=dX;break;case
+43:e=dV;break;case
 32:e=c1;break;default:break}if(c>=0&&c<13){var
 g=Math.pow(2,c*4);a=Math.round(a*g)/g}var
 b=a.toString(16);if(c>=0){var
-h=b.indexOf(bQ);if(h<0)b+=bQ+eZ(c,bm);else{var
-f=h+1+c;if(b.length<f)b+=eZ(f-b.length,bm);else
-b=b.substr(0,f)}}return cg(e+oF+b+"p"+j+d.toString(10))}function
-Ii(a){return(a&0x000000FF)<<24|(a&0x0000FF00)<<8|(a&0x00FF0000)>>>8|(a&0xFF000000)>>>24}function
-Il(b){var
+h=b.indexOf(bR);if(h<0)b+=bR+eZ(c,bl);else{var
+f=h+1+c;if(b.length<f)b+=eZ(f-b.length,bl);else
+b=b.substr(0,f)}}return cj(e+oH+b+"p"+j+d.toString(10))}function
+In(a){return(a&0x000000FF)<<24|(a&0x0000FF00)<<8|(a&0x00FF0000)>>>8|(a&0xFF000000)>>>24}function
+Iq(b){var
 a=d4(b);return d3([a[7],a[6],a[5],a[4],a[3],a[2],a[1],a[0]])}function
-Iq(a){return+a.isZero()}function
-hI(a){return new
-M(a&c2,a>>24&c2,a>>31&cx)}function
-q$(a){return a.toInt()}function
-Ip(a){return+a.isNeg()}function
-It(a){return a.neg()}function
-In(g,c){var
-a=lj(g);if(a.signedconv&&Ip(c)){a.sign=-1;c=It(c)}var
-b=w,h=hI(a.base),f="0123456789abcdef";do{var
-e=c.udivmod(h);c=e.quotient;b=f.charAt(q$(e.modulus))+b}while(!Iq(c));if(a.prec>=0){a.filler=c1;var
-d=a.prec-b.length;if(d>0)b=eZ(d,bm)+b}return k9(a,b)}function
-Is(a,b){return a.mul(b)}function
-Iu(a,b){return a.or(b)}function
-hJ(a){return a.toFloat()}function
-IL(c){var
-a=0,e=E(c),b=10,d=1;if(e>0)switch(bv(c,a)){case
+Iv(a){return+a.isZero()}function
+hJ(a){return new
+N(a&c2,a>>24&c2,a>>31&cx)}function
+rc(a){return a.toInt()}function
+Iu(a){return+a.isNeg()}function
+Iy(a){return a.neg()}function
+Is(g,c){var
+a=ll(g);if(a.signedconv&&Iu(c)){a.sign=-1;c=Iy(c)}var
+b=y,h=hJ(a.base),f="0123456789abcdef";do{var
+e=c.udivmod(h);c=e.quotient;b=f.charAt(rc(e.modulus))+b}while(!Iv(c));if(a.prec>=0){a.filler=c1;var
+d=a.prec-b.length;if(d>0)b=eZ(d,bl)+b}return la(a,b)}function
+Ix(a,b){return a.mul(b)}function
+Iz(a,b){return a.or(b)}function
+hK(a){return a.toFloat()}function
+IQ(c){var
+a=0,e=F(c),b=10,d=1;if(e>0)switch(bw(c,a)){case
 45:a++;d=-1;break;case
-43:a++;d=1;break}if(a+1<e&&bv(c,a)==48)switch(bv(c,a+1)){case
+43:a++;d=1;break}if(a+1<e&&bw(c,a)==48)switch(bw(c,a+1)){case
 120:case
 88:b=16;a+=2;break;case
 111:case
@@ -729,25 +731,25 @@ a=0,e=E(c),b=10,d=1;if(e>0)switch(bv(c,a)){case
 66:b=2;a+=2;break;case
 117:case
 85:a+=2;break}return[a,d,b]}function
-rg(a){if(a>=48&&a<=57)return a-48;if(a>=65&&a<=90)return a-55;if(a>=97&&a<=122)return a-87;return-1}function
-hK(f){var
-h=IL(f),c=h[0],i=h[1],d=h[2],g=E(f),j=-1>>>0,e=c<g?bv(f,c):0,b=rg(e);if(b<0||b>=d)bH(hr);var
-a=b;for(c++;c<g;c++){e=bv(f,c);if(e==95)continue;b=rg(e);if(b<0||b>=d)break;a=d*a+b;if(a>j)bH(hr)}if(c!=g)bH(hr);a=i*a;if(d==10&&(a|0)!=a)bH(hr);return a|0}function
-Iz(a){return[B,a]}function
-cD(b,a){a|=0;if(a>cd){a-=cd;b*=Math.pow(2,cd);if(a>cd){a-=cd;b*=Math.pow(2,cd)}}if(a<-cd){a+=cd;b*=Math.pow(2,-cd)}b*=Math.pow(2,a);return b}function
-hM(a,b){return+(eY(a,b,false)<=0)}function
-lg(a,b){return+(eY(a,b,false)<0)}function
-lh(c){var
+rk(a){if(a>=48&&a<=57)return a-48;if(a>=65&&a<=90)return a-55;if(a>=97&&a<=122)return a-87;return-1}function
+hL(f){var
+h=IQ(f),c=h[0],i=h[1],d=h[2],g=F(f),j=-1>>>0,e=c<g?bw(f,c):0,b=rk(e);if(b<0||b>=d)bJ(ht);var
+a=b;for(c++;c<g;c++){e=bw(f,c);if(e==95)continue;b=rk(e);if(b<0||b>=d)break;a=d*a+b;if(a>j)bJ(ht)}if(c!=g)bJ(ht);a=i*a;if(d==10&&(a|0)!=a)bJ(ht);return a|0}function
+IE(a){return[B,a]}function
+cC(b,a){a|=0;if(a>cf){a-=cf;b*=Math.pow(2,cf);if(a>cf){a-=cf;b*=Math.pow(2,cf)}}if(a<-cf){a+=cf;b*=Math.pow(2,-cf)}b*=Math.pow(2,a);return b}function
+hN(a,b){return+(eY(a,b,false)<=0)}function
+re(a,b){return+(eY(a,b,false)<0)}function
+lj(c){var
 b=0;for(var
 a=c.length-1;a>=0;a--){var
 d=c[a];b=[0,d,b]}return b}function
-IA(a){return Math.log1p(a)}function
-o(a,d){if(a<0)d1();var
+IF(a){return Math.log1p(a)}function
+n(a,d){if(a<0)d1();var
 a=a+1|0,b=new
 Array(a);b[0]=0;for(var
 c=1;c<a;c++)b[c]=d;return b}function
-IS(b){return a(hQ(b,0,b.length))}var
-IC=function(){function
+IX(b){return a(hR(b,0,b.length))}var
+IH=function(){function
 l(a,b){return a+b|0}function
 a(d,a,c,f,b,e){a=l(l(a,d),l(f,e));return l(a<<b|a>>>32-b,c)}function
 g(c,b,d,e,h,f,g){return a(b&d|~b&e,c,b,h,f,g)}function
@@ -755,41 +757,41 @@ h(d,b,e,c,h,f,g){return a(b&c|e&~c,d,b,h,f,g)}function
 i(c,b,d,e,h,f,g){return a(b^d^e,c,b,h,f,g)}function
 j(c,b,d,e,h,f,g){return a(d^(b|~e),c,b,h,f,g)}function
 k(f,n){var
-e=n;f[e>>2]|=bY<<8*(e&3);for(e=(e&~0x3)+8;(e&0x3F)<60;e+=4)f[(e>>2)-1]=0;f[(e>>2)-1]=n<<3;f[e>>2]=n>>29&0x1FFFFFFF;var
+e=n;f[e>>2]|=b0<<8*(e&3);for(e=(e&~0x3)+8;(e&0x3F)<60;e+=4)f[(e>>2)-1]=0;f[(e>>2)-1]=n<<3;f[e>>2]=n>>29&0x1FFFFFFF;var
 k=[0x67452301,0xEFCDAB89,0x98BADCFE,0x10325476];for(e=0;e<f.length;e+=16){var
 a=k[0],b=k[1],c=k[2],d=k[3];a=g(a,b,c,d,f[e+0],7,0xD76AA478);d=g(d,a,b,c,f[e+1],12,0xE8C7B756);c=g(c,d,a,b,f[e+2],17,0x242070DB);b=g(b,c,d,a,f[e+3],22,0xC1BDCEEE);a=g(a,b,c,d,f[e+4],7,0xF57C0FAF);d=g(d,a,b,c,f[e+5],12,0x4787C62A);c=g(c,d,a,b,f[e+6],17,0xA8304613);b=g(b,c,d,a,f[e+7],22,0xFD469501);a=g(a,b,c,d,f[e+8],7,0x698098D8);d=g(d,a,b,c,f[e+9],12,0x8B44F7AF);c=g(c,d,a,b,f[e+10],17,0xFFFF5BB1);b=g(b,c,d,a,f[e+11],22,0x895CD7BE);a=g(a,b,c,d,f[e+12],7,0x6B901122);d=g(d,a,b,c,f[e+13],12,0xFD987193);c=g(c,d,a,b,f[e+14],17,0xA679438E);b=g(b,c,d,a,f[e+15],22,0x49B40821);a=h(a,b,c,d,f[e+1],5,0xF61E2562);d=h(d,a,b,c,f[e+6],9,0xC040B340);c=h(c,d,a,b,f[e+11],14,0x265E5A51);b=h(b,c,d,a,f[e+0],20,0xE9B6C7AA);a=h(a,b,c,d,f[e+5],5,0xD62F105D);d=h(d,a,b,c,f[e+10],9,0x02441453);c=h(c,d,a,b,f[e+15],14,0xD8A1E681);b=h(b,c,d,a,f[e+4],20,0xE7D3FBC8);a=h(a,b,c,d,f[e+9],5,0x21E1CDE6);d=h(d,a,b,c,f[e+14],9,0xC33707D6);c=h(c,d,a,b,f[e+3],14,0xF4D50D87);b=h(b,c,d,a,f[e+8],20,0x455A14ED);a=h(a,b,c,d,f[e+13],5,0xA9E3E905);d=h(d,a,b,c,f[e+2],9,0xFCEFA3F8);c=h(c,d,a,b,f[e+7],14,0x676F02D9);b=h(b,c,d,a,f[e+12],20,0x8D2A4C8A);a=i(a,b,c,d,f[e+5],4,0xFFFA3942);d=i(d,a,b,c,f[e+8],11,0x8771F681);c=i(c,d,a,b,f[e+11],16,0x6D9D6122);b=i(b,c,d,a,f[e+14],23,0xFDE5380C);a=i(a,b,c,d,f[e+1],4,0xA4BEEA44);d=i(d,a,b,c,f[e+4],11,0x4BDECFA9);c=i(c,d,a,b,f[e+7],16,0xF6BB4B60);b=i(b,c,d,a,f[e+10],23,0xBEBFBC70);a=i(a,b,c,d,f[e+13],4,0x289B7EC6);d=i(d,a,b,c,f[e+0],11,0xEAA127FA);c=i(c,d,a,b,f[e+3],16,0xD4EF3085);b=i(b,c,d,a,f[e+6],23,0x04881D05);a=i(a,b,c,d,f[e+9],4,0xD9D4D039);d=i(d,a,b,c,f[e+12],11,0xE6DB99E5);c=i(c,d,a,b,f[e+15],16,0x1FA27CF8);b=i(b,c,d,a,f[e+2],23,0xC4AC5665);a=j(a,b,c,d,f[e+0],6,0xF4292244);d=j(d,a,b,c,f[e+7],10,0x432AFF97);c=j(c,d,a,b,f[e+14],15,0xAB9423A7);b=j(b,c,d,a,f[e+5],21,0xFC93A039);a=j(a,b,c,d,f[e+12],6,0x655B59C3);d=j(d,a,b,c,f[e+3],10,0x8F0CCC92);c=j(c,d,a,b,f[e+10],15,0xFFEFF47D);b=j(b,c,d,a,f[e+1],21,0x85845DD1);a=j(a,b,c,d,f[e+8],6,0x6FA87E4F);d=j(d,a,b,c,f[e+15],10,0xFE2CE6E0);c=j(c,d,a,b,f[e+6],15,0xA3014314);b=j(b,c,d,a,f[e+13],21,0x4E0811A1);a=j(a,b,c,d,f[e+4],6,0xF7537E82);d=j(d,a,b,c,f[e+11],10,0xBD3AF235);c=j(c,d,a,b,f[e+2],15,0x2AD7D2BB);b=j(b,c,d,a,f[e+9],21,0xEB86D391);k[0]=l(a,k[0]);k[1]=l(b,k[1]);k[2]=l(c,k[2]);k[3]=l(d,k[3])}var
 o=new
 Array(16);for(var
 e=0;e<4;e++)for(var
 m=0;m<4;m++)o[e*4+m]=k[e]>>8*m&0xFF;return o}return function(i,g,f){var
-e=[],h=rb(i);if(typeof
+e=[],h=rf(i);if(typeof
 h==="string"){var
 d=h;for(var
 a=0;a<f;a+=4){var
 b=a+g;e[a>>2]=d.charCodeAt(b)|d.charCodeAt(b+1)<<8|d.charCodeAt(b+2)<<16|d.charCodeAt(b+3)<<24}for(;a<f;a++)e[a>>2]|=d.charCodeAt(a+g)<<8*(a&3)}else{var
 c=h;for(var
 a=0;a<f;a+=4){var
-b=a+g;e[a>>2]=c[b]|c[b+1]<<8|c[b+2]<<16|c[b+3]<<24}for(;a<f;a++)e[a>>2]|=c[a+g]<<8*(a&3)}return IS(k(e,f))}}();function
-ID(c,b,a){return IC(bu(c),b,a)}function
-IE(){return 0}var
-cE=new
+b=a+g;e[a>>2]=c[b]|c[b+1]<<8|c[b+2]<<16|c[b+3]<<24}for(;a<f;a++)e[a>>2]|=c[a+g]<<8*(a&3)}return IX(k(e,f))}}();function
+II(c,b,a){return IH(bv(c),b,a)}function
+IJ(){return 0}var
+cD=new
 Array();function
 d5(c){var
-a=cE[c];if(!a.opened)an("Cannot flush a closed channel");if(!a.buffer||a.buffer==w)return 0;if(a.fd&&aB.fds[a.fd]&&aB.fds[a.fd].output){var
-b=aB.fds[a.fd].output;switch(b.length){case
-2:b(c,a.buffer);break;default:b(a.buffer)}}a.buffer=w;return 0}function
-rj(e,f){var
-b=cE[e],d=a(f),c=E(d);b.file.write(b.offset,d,0,c);b.offset+=c;return 0}function
-IY(a){var
-a=ln(a),b=K;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stderr.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
+a=cD[c];if(!a.opened)ao("Cannot flush a closed channel");if(!a.buffer||a.buffer==y)return 0;if(a.fd&&aC.fds[a.fd]&&aC.fds[a.fd].output){var
+b=aC.fds[a.fd].output;switch(b.length){case
+2:b(c,a.buffer);break;default:b(a.buffer)}}a.buffer=y;return 0}function
+rn(e,f){var
+b=cD[e],d=a(f),c=F(d);b.file.write(b.offset,d,0,c);b.offset+=c;return 0}function
+I3(a){var
+a=lp(a),b=M;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stderr.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
 c=b.console;c&&c.error&&c.error(a)}}function
-IZ(a){var
-a=ln(a),b=K;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stdout.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
+I4(a){var
+a=lp(a),b=M;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stdout.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
 c=b.console;c&&c.log&&c.log(a)}}function
-hR(c,e,d,a){if(aB.fds===undefined)aB.fds=new
+hS(c,e,d,a){if(aC.fds===undefined)aC.fds=new
 Array();a=a?a:{};var
-b={};b.file=d;b.offset=a.append?d.length():0;b.flags=a;b.output=e;aB.fds[c]=b;if(!aB.fd_last_idx||c>aB.fd_last_idx)aB.fd_last_idx=c;return c}function
-Jh(c,b,g){var
+b={};b.file=d;b.offset=a.append?d.length():0;b.flags=a;b.output=e;aC.fds[c]=b;if(!aC.fd_last_idx||c>aC.fd_last_idx)aC.fd_last_idx=c;return c}function
+Jm(c,b,g){var
 a={};while(b){switch(b[1]){case
 0:a.rdonly=1;break;case
 1:a.wronly=1;break;case
@@ -799,213 +801,213 @@ a={};while(b){switch(b[1]){case
 5:a.excl=1;break;case
 6:a.binary=1;break;case
 7:a.text=1;break;case
-8:a.nonblock=1;break}b=b[2]}if(a.rdonly&&a.wronly)an(bR(c)+o1);if(a.text&&a.binary)an(bR(c)+pe);var
-d=rv(c),e=d.device.open(d.rest,a),f=aB.fd_last_idx?aB.fd_last_idx:0;return hR(f+1,rj,e,a)}hR(0,rj,new
-aZ(aJ(0)));hR(1,IZ,new
-aZ(aJ(0)));hR(2,IY,new
-aZ(aJ(0)));function
-IF(a){var
-c=aB.fds[a];if(c.flags.wronly)an(pC+a+" is writeonly");var
-d=null;if(a==0&&f4()){var
-e=require("fs");d=function(){return cg(e.readFileSync(0,oy))}}var
-b={file:c.file,offset:c.offset,fd:a,opened:true,out:false,refill:d};cE[b.fd]=b;return b.fd}function
-rc(c){var
-b=aB.fds[c];if(b.flags.rdonly)an(pC+c+" is readonly");var
-a={file:b.file,offset:b.offset,fd:c,opened:true,out:true,buffer:w};cE[a.fd]=a;return a.fd}function
-IG(){var
+8:a.nonblock=1;break}b=b[2]}if(a.rdonly&&a.wronly)ao(bS(c)+o3);if(a.text&&a.binary)ao(bS(c)+pg);var
+d=rz(c),e=d.device.open(d.rest,a),f=aC.fd_last_idx?aC.fd_last_idx:0;return hS(f+1,rn,e,a)}hS(0,rn,new
+aY(aI(0)));hS(1,I4,new
+aY(aI(0)));hS(2,I3,new
+aY(aI(0)));function
+IK(a){var
+c=aC.fds[a];if(c.flags.wronly)ao(pE+a+" is writeonly");var
+d=null;if(a==0&&f6()){var
+e=require("fs");d=function(){return cj(e.readFileSync(0,oA))}}var
+b={file:c.file,offset:c.offset,fd:a,opened:true,out:false,refill:d};cD[b.fd]=b;return b.fd}function
+rg(c){var
+b=aC.fds[c];if(b.flags.rdonly)ao(pE+c+" is readonly");var
+a={file:b.file,offset:b.offset,fd:c,opened:true,out:true,buffer:y};cD[a.fd]=a;return a.fd}function
+IL(){var
 b=0;for(var
-a=0;a<cE.length;a++)if(cE[a]&&cE[a].opened&&cE[a].out)b=[0,cE[a].fd,b];return b}function
+a=0;a<cD.length;a++)if(cD[a]&&cD[a].opened&&cD[a].out)b=[0,cD[a].fd,b];return b}function
 aS(a){return a}function
-IH(g,d,h,f){var
-b=cE[g];if(!b.opened)an("Cannot output to a closed channel");var
-a;if(h==0&&bI(d)==f)a=d;else{a=aJ(f);dx(d,h,a,0,f)}var
-i=aS(a),c=bR(i),e=c.lastIndexOf(oN);if(e<0)b.buffer+=c;else{b.buffer+=c.substr(0,e+1);d5(g);b.buffer+=c.substr(e+1)}return 0}function
-li(b,a,d,c){return IH(b,bu(a),d,c)}function
-rd(c,b){var
-d=a(String.fromCharCode(b));li(c,d,0,1);return 0}function
-f3(b,a){if(a==0)dz();return b%a}function
-Ik(a,b){return a.add(b)}function
-Iv(a,b){return a.sub(b)}function
-rf(a,c){if(isNaN(a)||isNaN(c))return NaN;if(a==c)return c;if(a==0)return c<0?-Math.pow(2,-pK):Math.pow(2,-pK);var
-b=f1(a),d=hI(1);if(a<c==a>0)b=Ik(b,d);else
-b=Iv(b,d);return cf(b)}function
+IM(g,d,h,f){var
+b=cD[g];if(!b.opened)ao("Cannot output to a closed channel");var
+a;if(h==0&&bK(d)==f)a=d;else{a=aI(f);dw(d,h,a,0,f)}var
+i=aS(a),c=bS(i),e=c.lastIndexOf(oP);if(e<0)b.buffer+=c;else{b.buffer+=c.substr(0,e+1);d5(g);b.buffer+=c.substr(e+1)}return 0}function
+lk(b,a,d,c){return IM(b,bv(a),d,c)}function
+rh(c,b){var
+d=a(String.fromCharCode(b));lk(c,d,0,1);return 0}function
+f5(b,a){if(a==0)dy();return b%a}function
+Ip(a,b){return a.add(b)}function
+IA(a,b){return a.sub(b)}function
+rj(a,c){if(isNaN(a)||isNaN(c))return NaN;if(a==c)return c;if(a==0)return c<0?-Math.pow(2,-pN):Math.pow(2,-pN);var
+b=f3(a),d=hJ(1);if(a<c==a>0)b=Ip(b,d);else
+b=IA(b,d);return ci(b)}function
 c4(a,b){return+(eY(a,b,false)!=0)}function
-IJ(a,b){a[0]=B;a[1]=b;return 0}function
-z(a){if(a
+IO(a,b){a[0]=B;a[1]=b;return 0}function
+C(a){if(a
 instanceof
 Array&&a[0]==a[0]>>>0)return a[0];else
-if(f2(a))return hm;else
-if(hL(a))return hm;else
+if(f4(a))return ho;else
+if(hM(a))return ho;else
 if(a
 instanceof
 Function||typeof
 a=="function")return 247;else
-if(a&&a.caml_custom)return fV;else
+if(a&&a.caml_custom)return fW;else
 return a_}function
-b1(b,c,a){if(a&&K.toplevelReloc)b=K.toplevelReloc(a);aB[b+1]=c;if(a)aB[a]=c}function
-ll(a,b){re[bR(a)]=b;return 0}function
-IP(a){return Math.round(a)}function
-hO(a){if(a==0)a=1/a;return a<0?1:0}function
-HY(a,b){if(a===b)return 1;a.t&6&&d2(a);b.t&6&&d2(b);return a.c==b.c?1:0}function
-I(a,b){return HY(a,b)}function
-IR(){aK(kl)}function
-_(b,a){if(a>>>0>=E(b))IR();return bv(b,a)}function
-J(a,b){return 1-I(a,b)}function
-IT(){return 0x7FFFFFFF/4|0}function
-IN(){rh(aB.Not_found)}function
-rk(c){var
-a=K,b=ra(c);if(a.process&&a.process.env&&a.process.env[b]!=undefined)return cg(a.process.env[b]);if(K.jsoo_static_env&&K.jsoo_static_env[b])return cg(K.jsoo_static_env[b]);IN()}function
-IU(){if(K.crypto)if(typeof
-K.crypto.getRandomValues==="function"){var
-a=new(K.Uint32Array)(1);K.crypto.getRandomValues(a);return[0,a[0]]}else
-if(K.crypto.randomBytes==="function"){var
-b=K.crypto.randomBytes(4),a=new(K.Uint32Array)(b);return[0,a[0]]}var
+b3(b,c,a){if(a&&M.toplevelReloc)b=M.toplevelReloc(a);aC[b+1]=c;if(a)aC[a]=c}function
+ln(a,b){ri[bS(a)]=b;return 0}function
+IU(a){return Math.round(a)}function
+hP(a){if(a==0)a=1/a;return a<0?1:0}function
+H1(a,b){if(a===b)return 1;a.t&6&&d2(a);b.t&6&&d2(b);return a.c==b.c?1:0}function
+J(a,b){return H1(a,b)}function
+IW(){aK(ko)}function
+$(b,a){if(a>>>0>=F(b))IW();return bw(b,a)}function
+L(a,b){return 1-J(a,b)}function
+IY(){return 0x7FFFFFFF/4|0}function
+IS(){rl(aC.Not_found)}function
+ro(c){var
+a=M,b=rd(c);if(a.process&&a.process.env&&a.process.env[b]!=undefined)return cj(a.process.env[b]);if(M.jsoo_static_env&&M.jsoo_static_env[b])return cj(M.jsoo_static_env[b]);IS()}function
+IZ(){if(M.crypto)if(typeof
+M.crypto.getRandomValues==="function"){var
+a=new(M.Uint32Array)(1);M.crypto.getRandomValues(a);return[0,a[0]]}else
+if(M.crypto.randomBytes==="function"){var
+b=M.crypto.randomBytes(4),a=new(M.Uint32Array)(b);return[0,a[0]]}var
 c=new
 Date().getTime(),d=c^0xffffffff*Math.random();return[0,d]}var
-Ih=new
-Date().getTime()*qy;function
-IV(){var
+Im=new
+Date().getTime()*qB;function
+I0(){var
 a=new
-Date().getTime();return a*qy-Ih}function
-lm(a){var
+Date().getTime();return a*qB-Im}function
+lo(a){var
 b=1;while(a&&a.joo_tramp){a=a.joo_tramp.apply(null,a.joo_args);b++}return a}function
-a1(b,a){return{joo_tramp:b,joo_args:a}}function
-IW(a){return Math.trunc(a)}function
-ri(a){return a}function
-a2(a){if(a
+a0(b,a){return{joo_tramp:b,joo_args:a}}function
+I1(a){return Math.trunc(a)}function
+rm(a){return a}function
+aT(a){if(a
 instanceof
-Array)return a;if(K.RangeError&&a
+Array)return a;if(M.RangeError&&a
 instanceof
-K.RangeError&&a.message&&a.message.match(/maximum call stack/i))return ri(aB.Stack_overflow);if(K.InternalError&&a
+M.RangeError&&a.message&&a.message.match(/maximum call stack/i))return rm(aC.Stack_overflow);if(M.InternalError&&a
 instanceof
-K.InternalError&&a.message&&a.message.match(/too much recursion/i))return ri(aB.Stack_overflow);if(a
+M.InternalError&&a.message&&a.message.match(/too much recursion/i))return rm(aC.Stack_overflow);if(a
 instanceof
-K.Error&&d6(oP))return[0,d6(oP),a];return[0,aB.Failure,cg(String(a))]}function
+M.Error&&d6(oR))return[0,d6(oR),a];return[0,aC.Failure,cj(String(a))]}function
 aL(b){var
-a=Number(b);return a>=-oT&&a<=du?a:b}function
-ar(a){return BigInt(a)}var
-bw=BigInt(0);function
-rp(b){var
-a=ar(b);return aL(a<bw?-a:a)}function
-rq(a,b){return aL(ar(a)+ar(b))}var
-ch=BigInt(1);function
-hS(f,b){if(b===0)dz();var
-e=ar(f),a=ar(b),c=e/a,d=e%a;return aL(d!==bw&&d<bw===a<bw?c+ch:c)}function
+a=Number(b);return a>=-oV&&a<=dt?a:b}function
+as(a){return BigInt(a)}var
+bx=BigInt(0);function
+rt(b){var
+a=as(b);return aL(a<bx?-a:a)}function
+ru(a,b){return aL(as(a)+as(b))}var
+ck=BigInt(1);function
+hT(f,b){if(b===0)dy();var
+e=as(f),a=as(b),c=e/a,d=e%a;return aL(d!==bx&&d<bx===a<bx?c+ck:c)}function
 d9(a,b){return a<b?-1:a>b?1:0}function
-hT(b,a){if(a===0)dz();return aL(ar(b)/ar(a))}function
-Ja(b,a){if(a===0)dz();return aL(ar(b)%ar(a))}function
-I2(a,b){return[0,hT(a,b),Ja(a,b)]}function
-rr(a,b){return hT(a,b)}function
+hU(b,a){if(a===0)dy();return aL(as(b)/as(a))}function
+Jf(b,a){if(a===0)dy();return aL(as(b)%as(a))}function
+I7(a,b){return[0,hU(a,b),Jf(a,b)]}function
+rv(a,b){return hU(a,b)}function
 d_(a,b){return a===b?1:0}function
-rs(a,b,c){return aL(ar(a)>>BigInt(b)&(ch<<BigInt(c))-ch)}function
-hU(f,b){if(b===0)dz();var
-e=ar(f),a=ar(b),c=e/a,d=e%a;return aL(d!==bw&&d<bw!==a<bw?c-ch:c)}function
-I3(c,b){if(bR(c)!==fY)aK("Z.format");return a(String(b))}function
-I4(f,g){var
-b=ar(f),a=ar(g),h=BigInt("9007199254740992"),c,e,d;if(b<bw)b=-b;if(a<bw)a=-a;if(b<a){c=b;b=a;a=c}while(a!==bw){if(b<h){e=Number(b);d=Number(a);while(d){c=e%d;e=d;d=c}return aL(BigInt(e))}if((b&b-ch)===bw)return aL(a&-a);if((a&a-ch)===bw){c=b&-b;return aL(c<a?c:a)}c=b%a;b=a;a=c}return aL(b)}function
-I5(a){return 0}function
-I6(a,b){return aL(ar(a)|ar(b))}function
-I7(a,b){return aL(ar(a)*ar(b))}function
-I8(b,c){var
-a=b*c;return a>=-oT&&a<=du?0:1}function
-I9(a){return aL(-ar(a))}function
-b2(b){var
-a=ar(b);return a===bw?0:(a<bw?-a:a).toString(2).length}function
-lo(a){if(!isFinite(a))bH(kH);return aL(BigInt(Math.trunc(a)))}function
-I_(a,e,c,d){var
-b=bR(e).substr(c,d);if(a!==0&&a!==10||!/^-?[0-9]+$/.test(b))aK("Z.of_substring_base: invalid digit");return aL(BigInt(b))}function
-lq(b,a){var
-c=ch;while(a>0){if(a%2===1)c=c*b;a=Math.floor(a/2);if(a>0)b=b*b}return c}function
-f5(b,a){if(a<0)aK("Z.pow");return aL(lq(ar(b),a))}function
-I$(a){return aL(ar(a)-ch)}function
-Jb(g,d){var
-f=ar(g),b=bw,a=ch,e=BigInt(2);while(lq(a,d)<=f)a=a*e;while(a-b>ch){var
-c=(b+a)/e;if(lq(c,d)<=f)b=c;else
+rw(a,b,c){return aL(as(a)>>BigInt(b)&(ck<<BigInt(c))-ck)}function
+hV(f,b){if(b===0)dy();var
+e=as(f),a=as(b),c=e/a,d=e%a;return aL(d!==bx&&d<bx!==a<bx?c-ck:c)}function
+I8(c,b){if(bS(c)!==fZ)aK("Z.format");return a(String(b))}function
+I9(f,g){var
+b=as(f),a=as(g),h=BigInt("9007199254740992"),c,e,d;if(b<bx)b=-b;if(a<bx)a=-a;if(b<a){c=b;b=a;a=c}while(a!==bx){if(b<h){e=Number(b);d=Number(a);while(d){c=e%d;e=d;d=c}return aL(BigInt(e))}if((b&b-ck)===bx)return aL(a&-a);if((a&a-ck)===bx){c=b&-b;return aL(c<a?c:a)}c=b%a;b=a;a=c}return aL(b)}function
+I_(a){return 0}function
+I$(a,b){return aL(as(a)|as(b))}function
+Ja(a,b){return aL(as(a)*as(b))}function
+Jb(b,c){var
+a=b*c;return a>=-oV&&a<=dt?0:1}function
+Jc(a){return aL(-as(a))}function
+b4(b){var
+a=as(b);return a===bx?0:(a<bx?-a:a).toString(2).length}function
+lq(a){if(!isFinite(a))bJ(kK);return aL(BigInt(Math.trunc(a)))}function
+Jd(a,e,c,d){var
+b=bS(e).substr(c,d);if(a!==0&&a!==10||!/^-?[0-9]+$/.test(b))aK("Z.of_substring_base: invalid digit");return aL(BigInt(b))}function
+ls(b,a){var
+c=ck;while(a>0){if(a%2===1)c=c*b;a=Math.floor(a/2);if(a>0)b=b*b}return c}function
+f7(b,a){if(a<0)aK("Z.pow");return aL(ls(as(b),a))}function
+Je(a){return aL(as(a)-ck)}function
+Jg(g,d){var
+f=as(g),b=bx,a=ck,e=BigInt(2);while(ls(a,d)<=f)a=a*e;while(a-b>ck){var
+c=(b+a)/e;if(ls(c,d)<=f)b=c;else
 a=c}return aL(b)}function
-rt(a,b){return aL(ar(a)<<BigInt(b))}function
-Jc(a,b){return aL(ar(a)>>BigInt(b))}function
+rx(a,b){return aL(as(a)<<BigInt(b))}function
+Jh(a,b){return aL(as(a)>>BigInt(b))}function
 bo(a){return a<0?-1:a>0?1:0}function
-ru(a,b){return aL(ar(a)-ar(b))}function
-Jd(a){return aL(ar(a)+ch)}function
-Je(a){if(typeof
-a!=="number")bH(kH);return a}function
-hV(b){var
-a=BigInt.asUintN(64,ar(b));return q9(Number(BigInt.asIntN(32,a)),Number(BigInt.asIntN(32,a>>BigInt(32))))}function
-Jf(f){K.tightropeCheck=function(d){var
+ry(a,b){return aL(as(a)-as(b))}function
+Ji(a){return aL(as(a)+ck)}function
+Jj(a){if(typeof
+a!=="number")bJ(kK);return a}function
+hW(b){var
+a=BigInt.asUintN(64,as(b));return ra(Number(BigInt.asIntN(32,a)),Number(BigInt.asIntN(32,a>>BigInt(32))))}function
+Jk(f){M.tightropeCheck=function(d){var
 e=[];for(var
-b=0;b<d.length;b+=cb)e.push(String.fromCharCode.apply(null,d.subarray(b,b+cb)));var
-c=f(a(e.join(w)));return{code:c[1],words:bR(c[2])}};return 0}function
-Ix(a){switch(a[2]){case-8:case-11:case-12:return 1;default:return 0}}function
-H9(b){var
-a=w;if(b[0]==0){a+=b[1][1];if(b.length==3&&b[2][0]==0&&Ix(b[1]))var
+b=0;b<d.length;b+=cd)e.push(String.fromCharCode.apply(null,d.subarray(b,b+cd)));var
+c=f(a(e.join(y)));return{code:c[1],words:bS(c[2])}};return 0}function
+IC(a){switch(a[2]){case-8:case-11:case-12:return 1;default:return 0}}function
+Ia(b){var
+a=y;if(b[0]==0){a+=b[1][1];if(b.length==3&&b[2][0]==0&&IC(b[1]))var
 e=b[2],f=1;else
 var
 f=2,e=b;a+="(";for(var
-d=f;d<e.length;d++){if(d>f)a+=kv;var
+d=f;d<e.length;d++){if(d>f)a+=ky;var
 c=e[d];if(typeof
 c=="number")a+=c.toString();else
 if(c
 instanceof
-cA)a+=hj+c.toString()+hj;else
+cA)a+=hl+c.toString()+hl;else
 if(typeof
-c=="string")a+=hj+c.toString()+hj;else
-a+=qd}a+=")"}else
-if(b[0]==au)a+=b[1];return a}function
-q6(a){if(a
+c=="string")a+=hl+c.toString()+hl;else
+a+=qg}a+=")"}else
+if(b[0]==av)a+=b[1];return a}function
+q9(a){if(a
 instanceof
-Array&&(a[0]==0||a[0]==au)){var
-c=d6(pV);if(c)c(a,false);else{var
-d=H9(a),b=d6(ox);if(b)b(0);K.console.error(kM+d+oN)}}else
+Array&&(a[0]==0||a[0]==av)){var
+c=d6(pY);if(c)c(a,false);else{var
+d=Ia(a),b=d6(oz);if(b)b(0);M.console.error(kP+d+oP)}}else
 throw a}function
-IQ(){var
-a=K;if(a.process&&a.process.on)a.process.on("uncaughtException",function(b,c){q6(b);a.process.exit(2)});else
-if(a.addEventListener)a.addEventListener(qJ,function(a){if(a.error)q6(a.error)})}IQ();function
+IV(){var
+a=M;if(a.process&&a.process.on)a.process.on("uncaughtException",function(b,c){q9(b);a.process.exit(2)});else
+if(a.addEventListener)a.addEventListener(qM,function(a){if(a.error)q9(a.error)})}IV();function
 b(a,b){return a.length==1?a(b):c3(a,[b])}function
 f(a,b,c){return a.length==2?a(b,c):c3(a,[b,c])}function
 O(a,b,c,d){return a.length==3?a(b,c,d):c3(a,[b,c,d])}function
-g_(a,b,c,d,e){return a.length==4?a(b,c,d,e):c3(a,[b,c,d,e])}function
-fJ(a,b,c,d,e,f){return a.length==5?a(b,c,d,e,f):c3(a,[b,c,d,e,f])}function
-HO(a,b,c,d,e,f,g,h){return a.length==7?a(b,c,d,e,f,g,h):c3(a,[b,c,d,e,f,g,h])}H_();var
-f7=[au,a(pB),-1],lt=[au,a(pX),-2],f6=[au,a(kA),-3],lr=[au,a(qc),-4],lu=[au,a(pj),-6],P=[au,a(qk),-7],ls=[au,a(oV),-8],hX=[au,a(qo),-9],ae=[au,a(qz),-11],lv=[au,a(pL),-12],HM=[4,0,0,0,[12,45,[4,0,0,0,0]]],ii=[0,[11,a('File "'),[2,0,[11,a('", line '),[4,0,0,0,[11,a(p7),[4,0,0,0,[12,45,[4,0,0,0,[11,a(pi),[2,0,0]]]]]]]]]],a('File "%s", line %d, characters %d-%d: %s')],HN=[0,a(ks),[0,a(kr),[0,a(hg),[0,a(eV),0]]]],ji=[0,a(kW),[0,a(qI),[0,a(ov),0]]],gU=[0,a(kt),[0,a("slab of few data"),[0,a(d0),[0,a("value slab of few data"),0]]]],jh=[0,a("slab of the best"),[0,a("value slab of the best"),0]],jS=[0,1,0,0];b1(11,lv,pL);b1(10,ae,qz);b1(9,[au,a(o7),pv],o7);b1(8,hX,qo);b1(7,ls,oV);b1(6,P,qk);b1(5,lu,pj);b1(4,[au,a(pZ),-5],pZ);b1(3,lr,qc);b1(2,f6,kA);b1(1,lt,pX);b1(0,f7,pB);var
-rJ=a("output_substring"),rG=a("%.12g"),rF=a(bQ),rD=a(o9),rE=a(qg),rw=b0(0,0,qi),rx=b0(0,0,65520),ry=b0(1,0,qi),rA=b0(oU,oU,32751),rB=b0(0,0,15536),rL=a("option is None"),rO=a("\\\\"),rP=a("\\'"),rQ=a("\\b"),rR=a("\\t"),rS=a("\\n"),rT=a("\\r"),rN=a("Char.chr"),rZ=a("List.map2"),r0=a("List.fold_left2"),r1=a("List.combine"),rY=a("List.init"),rW=a("nth"),rX=a("List.nth"),rV=a("tl"),rU=a("hd"),r4=a("String.blit / Bytes.blit_string"),r3=a("Bytes.blit"),r2=a("String.sub / Bytes.sub"),r9=a("String.contains_from / Bytes.contains_from"),r6=a(w),r5=a("String.concat"),sd=a("Array.for_all2"),sc=a("Array.map2: arrays must have the same length"),sb=a("Array.blit"),sa=a("Array.fill"),r$=a("Array.sub"),r_=a("Array.init"),si=a("Set.remove_min_elt"),sj=[0,0,0,0],sk=[0,0,0],sl=[0,a("set.ml"),570,18],se=a(hq),sf=a(hq),sg=a(hq),sh=a(hq),sq=a("Map.remove_min_elt"),sr=[0,0,0,0],ss=[0,a("map.ml"),fS,10],st=[0,0,0],sm=a(hh),sn=a(hh),so=a(hh),sp=a(hh),su=a("Stdlib.Stack.Empty"),sv=a("Stdlib.Queue.Empty"),sx=a("CamlinternalLazy.Undefined"),sE=a("Buffer.add_substring/add_subbytes"),sD=a("Buffer.add: cannot grow buffer"),sC=[0,a(qt),93,2],sB=[0,a(qt),94,2],sN=a("%c"),sO=a("%s"),sP=a(pJ),sQ=a(oS),sR=a(qb),sS=a(pT),sT=a("%f"),sU=a("%B"),sV=a("%{"),sW=a("%}"),sX=a("%("),sY=a("%)"),sZ=a("%a"),s0=a("%t"),s1=a("%?"),s2=a("%r"),s3=a("%_r"),s4=[0,a(aQ),850,23],td=[0,a(aQ),814,21],s7=[0,a(aQ),815,21],te=[0,a(aQ),818,21],s8=[0,a(aQ),819,21],tf=[0,a(aQ),822,19],s9=[0,a(aQ),823,19],tg=[0,a(aQ),826,22],s_=[0,a(aQ),827,22],th=[0,a(aQ),831,30],s$=[0,a(aQ),832,30],tb=[0,a(aQ),836,26],s5=[0,a(aQ),837,26],tc=[0,a(aQ),846,28],s6=[0,a(aQ),847,28],ta=[0,a(aQ),851,23],uk=a(o4),ui=[0,a(aQ),1558,4],uj=a("Printf: bad conversion %["),ul=[0,a(aQ),1626,39],um=[0,a(aQ),1649,31],un=[0,a(aQ),1650,31],uo=a("Printf: bad conversion %_"),up=a(o2),uq=a(o8),ur=a(o2),us=a(o8),ug=a(kD),ue=a("neg_infinity"),uf=a(qH),ud=a(bQ),t_=[0,kw],tY=a("%+nd"),tZ=a("% nd"),t1=a("%+ni"),t2=a("% ni"),t3=a("%nx"),t4=a("%#nx"),t5=a("%nX"),t6=a("%#nX"),t7=a("%no"),t8=a("%#no"),tX=a("%nd"),t0=a(qb),t9=a("%nu"),tL=a("%+ld"),tM=a("% ld"),tO=a("%+li"),tP=a("% li"),tQ=a("%lx"),tR=a("%#lx"),tS=a("%lX"),tT=a("%#lX"),tU=a("%lo"),tV=a("%#lo"),tK=a("%ld"),tN=a(oS),tW=a("%lu"),ty=a("%+Ld"),tz=a("% Ld"),tB=a("%+Li"),tC=a("% Li"),tD=a("%Lx"),tE=a("%#Lx"),tF=a("%LX"),tG=a("%#LX"),tH=a("%Lo"),tI=a("%#Lo"),tx=a("%Ld"),tA=a(pT),tJ=a("%Lu"),tl=a("%+d"),tm=a("% d"),to=a("%+i"),tp=a("% i"),tq=a("%x"),tr=a("%#x"),ts=a("%X"),tt=a("%#X"),tu=a("%o"),tv=a("%#o"),tk=a(fY),tn=a(pJ),tw=a(o4),sF=a("@]"),sG=a("@}"),sH=a("@?"),sI=a("@\n"),sJ=a("@."),sK=a("@@"),sL=a("@%"),sM=a("@"),ti=a("CamlinternalFormat.Type_mismatch"),uw=a(w),ux=[0,[11,a(kv),[2,0,[2,0,0]]],a(", %s%s")],uX=[0,[11,a(kM),[2,0,[12,10,0]]],a(qx)],uY=[0,[11,a("Fatal error in uncaught exception handler: exception "),[2,0,[12,10,0]]],a("Fatal error in uncaught exception handler: exception %s\n")],uW=a("Fatal error: out of memory in uncaught exception handler"),uU=[0,[11,a(kM),[2,0,[12,10,0]]],a(qx)],uP=[0,[2,0,[12,10,0]],a("%s\n")],uH=a("Raised at"),uI=a("Re-raised at"),uJ=a("Raised by primitive operation at"),uK=a("Called from"),uL=a(" (inlined)"),uN=a(w),uM=[0,[2,0,[12,32,[2,0,[11,a(' in file "'),[2,0,[12,34,[2,0,[11,a(", line "),[4,0,0,0,[11,a(p7),HM]]]]]]]]]],a('%s %s in file "%s"%s, line %d, characters %d-%d')],uO=[0,[2,0,[11,a(" unknown location"),0]],a("%s unknown location")],uC=a("Out of memory"),uD=a("Stack overflow"),uE=a("Pattern matching failed"),uF=a("Assertion failed"),uG=a("Undefined recursive module"),uy=[0,[12,40,[2,0,[2,0,[12,41,0]]]],a("(%s%s)")],uz=a(w),uA=a(w),uB=[0,[12,40,[2,0,[12,41,0]]],a("(%s)")],uv=[0,[4,0,0,0,0],a(fY)],ut=[0,[3,0,0],a("%S")],uu=a(qd),uR=[0,a(w),a("(Cannot print locations:\n bytecode executable program file not found)"),a("(Cannot print locations:\n bytecode executable program file appears to be corrupt)"),a("(Cannot print locations:\n bytecode executable program file has wrong magic number)"),a("(Cannot print locations:\n bytecode executable program file cannot be opened;\n -- too many open files. Try running with OCAMLRUNPARAM=b=2)")],u1=a("Fun.Finally_raised: "),uZ=a("Stdlib.Fun.Finally_raised"),u2=a("x"),u6=a("Hashtbl: unsupported hash table format"),HK=a("OCAMLRUNPARAM"),HI=a("CAMLRUNPARAM"),u3=a(w),vp=[3,0,3],vq=a(bQ),vk=a(qL),vl=a("<\/"),vm=a(w),vg=a(qL),vh=a("<"),vi=a(w),ve=a(oE),vd=[0,a(w)],u$=a(w),va=a(w),vb=a(w),vc=a(w),u9=[0,a(w),0,a(w)],u8=a(w),u7=a("Stdlib.Format.String_tag"),vA=b0(1,0,0),vx=a(kH),vy=a("ml_z_overflow"),vz=a(fY),vH=a(ps),vG=a(ps),vB=a(bm),vC=a("+inf"),vD=a("-inf"),vE=a("undef"),vF=a(cc),vV=[0,0],vW=[0,[0,0,0]],vS=[0,0,0],vY=a("this is not a certificate, or it is damaged: "),vX=a("Refusal.Refused"),v8=[0,[2,0,[12,10,[4,0,0,0,[12,10,0]]]],a("%s\n%d\n")],v4=b0(8,0,0),v5=a("\x80"),v6=[0,[4,6,[0,2,8],0,0],a("%08x")],v7=a(w),wo=a(kE),wp=a(kE),wq=a("a member repeats what is not there"),wm=a("a member has a block of no kind"),wn=a("a member has a block of another length"),wr=a(ke),wt=a("a code repeats nothing"),ws=a(ke),wl=a("a member is longer than it says"),wk=a(kE),wj=a("a member ends early"),wu=a(pM),v9=a(ke),v_=[0,16,17,18,0,8,7,9,6,10,5,11,4,12,3,13,2,14,1,15],wa=[0,3,4,5,6,7,8,9,10,11,13,15,17,19,23,27,31,35,43,51,59,67,83,99,115,131,163,195,pR,258],wc=[0,0,0,0,0,0,0,0,0,1,1,1,1,2,2,2,2,3,3,3,3,4,4,4,4,5,5,5,5,0],we=[0,1,2,3,4,5,7,9,13,17,25,33,49,65,97,129,193,pU,385,513,769,1025,1537,kG,3073,4097,6145,8193,12289,16385,24577],wg=[0,0,0,0,0,1,1,2,2,3,3,4,4,5,5,6,6,7,7,8,8,9,9,10,10,11,11,12,12,13,13],wF=a("a member has another length or sum"),wy=a(qp),wz=a("a member is encrypted or stored in another way"),wA=a(qp),wB=a("a member's name is no ASCII text"),wC=a("it would take more than 40 times its own size in memory"),wD=a("too many members, or two of one name"),wE=a(pM),wG=a("PK\x01\x02"),wx=a("PK\x03\x04"),wH=a("PK\x05\x06"),wI=a("its members do not fill the file, or its directory is wrong"),wJ=a(oA),wK=a("the digest is longer"),wM=a(w),wL=a(oA),wR=[5,0],wP=[0,1],wQ=a(o9),wO=a("null"),wT=[0,0],wU=a(qg),wS=[4,0],wN=a("Json.Wrong"),w4=a(w),wV=a(j_),wW=a(oO),wX=a(kn),wY=a(k1),wZ=a(qq),w0=a(kB),w1=a(o3),w2=a(hD),w3=a(pF),xg=a('"\\/bfnrt'),xh=a(fQ),xi=a("a name is there twice"),x$=a("no term of a polynomial"),x9=a("no term"),x8=a("no power of a parameter"),x_=a(w),ya=a("a polynomial has a monomial twice"),x6=a(w),x7=a("no rational"),x5=a("no number"),x1=a(eR),x2=a("has too many lines, terms or factors"),x4=a(w),x3=a("is no list of lines"),x0=a("has another number of dimensions"),xZ=a("is missing"),xY=a(eR),xX=a(p$),xW=a(eR),xU=a(p$),xV=a(eR),xS=[0,[12,39,[2,0,[2,0,[11,a("' has several dimensions"),0]]]],a("'%s%s' has several dimensions")],xT=a("has another length"),xR=b0(1,0,0),xQ=a(k0),xP=a("is no number in range"),xO=a("is no whole number in range"),xN=a("is not true or false"),xM=a("is none of its words"),xL=a("the field "),xK=[0,[11,a("the fields of '"),[2,0,[11,a("' are others"),0]]],a("the fields of '%s' are others")],xJ=[0,[12,39,[2,0,[2,0,[11,a("' "),[2,0,0]]]]],a("'%s%s' %s")],xu=a("there is no header"),xv=a(kY),xw=a(kY),xx=a("the header is longer than 1 MiB"),xy=a(fQ),xz=a(fQ),xB=[0,a(kT),[0,a(pI),[0,a(po),0]]],xC=a("a certificate of another format: format 6 is read"),xD=[1,6],xE=a(po),xF=a(kT),xG=a("no arrays"),xH=a("it lists other members"),xI=a("it would take too much memory"),xA=a("the header has other fields"),xl=a("-+.0123456789"),xm=a(ds),xn=a(bm),xo=a(bQ),xp=a("eE"),xq=a("+-"),xr=a(fQ),xs=a("-+.eE0123456789"),xk=a(fQ),w5=[0,[11,a("the array '"),[2,0,[11,a("' is not as it is described"),0]]],a("the array '%s' is not as it is described")],w6=a(pF),w7=a(hD),w8=a(j_),w9=a(oO),w_=a(kn),w$=a(k1),xa=a(qq),xb=a(kB),xc=a(o3),xe=[0,a(kB),[0,a(kn),[0,a(k1),0]]],xd=a(j_),Af=a(ov),Ag=a(kW),Ah=a(b$),Ai=a(d0),Al=a(b$),Am=a(b$),An=a(d0),Aj=a(oB),Ak=a("the method "),z0=a(": the confidence is nominal"),zZ=a(hc),z1=a(hd),z2=a(hd),z3=a(fW),z4=a(fN),z5=a(pr),z6=a(ht),z7=a(fX),z8=[0,a(kW),[0,a(qI),[0,a(oL),0]]],z9=a("rows were left out by their outcomes"),z_=a(hp),z$=a("nobody says that ends or order in time of the data are known"),Aa=a("visits were not fixed in advance, or the data looked at while they came"),Ae=a(hs),Ab=a("the amount was not fixed in advance: the data were looked at"),Ac=a(hs),Ad=a(b$),zY=a(d0),zI=a(hc),zJ=a(fW),zK=a(oG),zL=a(hy),zQ=a(eQ),zM=a(hs),zN=a(fN),zO=a(eQ),zP=a(eQ),zH=a(hf),zE=a(qf),zF=a("problem.data.batch_transition"),zG=a("problem.data.batch_count"),zD=a(qf),zB=a(pN),zC=a(pN),zy=[0,[0,a(b$),0],[0,[0,a(d0),0],0]],zz=a(j1),zA=a("problem.data.shared_by"),zx=a(oB),zw=a(qn),zv=a(pA),zu=a(hf),zt=a(oC),zn=a(oz),zo=a(b_),zp=a(ca),zq=a(kk),zr=a(kU),zs=a(g$),zm=a(qj),zj=[0,[11,a(eS),[4,0,0,0,[12,46,[2,0,0]]]],a(p5)],zk=a(ca),zl=a(b_),zg=a(eV),zh=[0,[11,a(eS),[4,0,0,0,[11,a(".policy"),0]]],a("claims.%d.policy")],zi=[0,[11,a(eS),[4,0,0,0,[11,a(".pair"),0]]],a("claims.%d.pair")],y3=[0,[11,a(eS),[4,0,0,0,[12,46,[2,0,0]]]],a(p5)],y4=a(hu),y5=a(eL),y6=a(hB),zf=a(kr),y7=a(ks),y8=a(hg),y9=a(hg),y_=a(hA),y$=a(fL),za=a(kj),zd=[0,0],ze=[0,1],zb=a(fL),zc=a(he),y2=a(hl),y1=a(fO),yG=a(hz),yH=a(fT),y0=a(fT),yI=a(dr),yJ=[0,1],yY=a(fP),yZ=a(fP),yK=a(hb),yL=a(hC),yM=a(hC),yN=a(kP),yO=a(kq),yP=a(eU),yQ=a(hv),yR=a(hx),yS=a(dr),yT=a(dt),yU=a(dv),yV=a(bt),yW=a("problem.graph.initial"),yX=a(oZ),yD=a(fO),yE=a(fK),yF=a(fO),yB=a(fK),yC=a(fK),yA=a(o5),yr=a(px),ys=a(qu),yt=a(qu),yu=a(qs),yv=a(qs),yw=a(oC),yx=a(hf),yy=a("problem.lower"),yz=a("problem.upper"),yo=a(pO),yp=a(pO),yl=a("problem.graph.successor"),ym=a(px),yn=a(oZ),yh=a(bQ),yg=a(bQ),yj=a(eN),yk=a(fM),yd=a(bQ),ye=a(bQ),yf=a("what it says of "),yi=[0,a(fM),[0,a(eN),0]],yb=a(k0),yc=[0,[0,a("problem.graph"),[0,a(j9),[0,a(k5),[0,a(kK),[0,a(kc),0]]]]],[0,lh([a("problem.objective"),a(hz),a(he),a(hA),a(hl),a(hb),a(fP),a(fT),a(fK),a(fO),a(kq),a(kP),a(hC)]),[0,[0,a(fM),[0,a(p3),[0,a(b_),[0,a(ca),[0,a(qB),[0,a(p0),[0,a(py),[0,a(kd),0]]]]]]]],[0,[0,a(qj),[0,a(b_),[0,a(ca),[0,a(kk),[0,a(kU),[0,a(g$),0]]]]]],[0,lh([a(pA),a(kf),a(k3),a(j3),a(fW),a(ht),a(hp),a(fN),a(eQ),a(hy),a(hd),a(qe),a(kZ),a(jY),a(kI)]),[0,[0,a(eN),[0,a(kx),[0,a(hu),[0,a(b_),[0,a(ca),HN]]]]],0]]]]]],E9=a("'"),E_=a("unknown member '"),E7=a("a coupled proof of no claim"),E8=a("coupled values with step bounds"),E4=a("a difference of claims that are not there, or of no policies"),E5=a(eV),E6=a(eL),EH=[0,a(fM),[0,a(eN),[0,a(qP),[0,a(j7),[0,a(oD),0]]]]],EI=a(w),EJ=a(oD),EK=[0,a(qr),[0,a(o$),[0,a(ku),[0,a(j8),[0,a(kd),[0,a(p8),0]]]]]],EL=a("problem."),EM=a(fM),EN=a("problem.time"),EO=a("chains in continuous time"),EP=a(qr),EQ=a(o$),ER=a("an automaton is for temporal questions"),ES=a(fU),ET=a(p8),EU=a(fU),EV=a("temporal formulas"),EW=a(kd),EX=a("an assumption about supports that does not fit the model"),EY=a("hints about sets do not fit the model"),EZ=a(j7),E$=a(j7),E0=a(eN),E1=a(qP),E2=a("every claim needs its hints, and there must be one"),E3=a("two claims have one name"),EF=a("'about' has texts that are too long"),EE=a("'about' has other things than texts"),ED=a("'about' is no object of texts"),Eu=a("shares of pilots that are none, or too many"),Ee=[0,a(hn),[0,a(pE),[0,a(kt),0]]],Ef=a("learned."),Eg=a(b_),Eh=[0,1.],Ei=[0,0.],Ej=a(ca),Ek=[0,1.],El=[0,0.],Em=a(pE),En=a("coupled proofs are no list"),Eo=a(kt),Ep=a("the stages of a slab are no list"),Eq=a("learned.cost_lower"),Er=a(qF),Es=a("pilot_share"),Et=[0,cb],Ev=a(pQ),EC=a(pQ),Ew=a("intervals do not fit the method"),Ex=a(b$),Ey=a("shares of pilots where there are none"),Ez=a("the region does not fit the statement"),EA=a(hn),EB=a("learned.region."),D8=a(eR),D6=a(eR),D3=[0,a(p9),0],D4=[0,[11,a("learned.coupled."),[4,0,0,0,[12,46,0]]],a("learned.coupled.%d.")],D5=[0,a("split_node"),[0,a("node"),[0,a("lower_dual"),[0,a("upper_dual"),[0,a("row_start"),[0,a("point_start"),[0,a("simplex"),[0,a("state"),0]]]]]]]],D7=lh([a("split_direction"),a("split_value"),a("multiplier"),a(fR),a("centre"),a("axes"),a(ki),a("slope"),a("curve"),a(qJ),a("dual")]),D9=a(kS),D_=[0,du],D$=[0,0],Ea=a(kS),Eb=a("rows of cells do not fit"),Ec=a(p9),Ed=[0,3],D1=a("a side of a slab that is not bet on"),DL=[0,[11,a("learned.slab."),[4,0,0,0,[12,46,0]]],a("learned.slab.%d.")],DM=[0,a(hn),0],DN=a(hn),DO=a("region."),DP=a(fR),DQ=a(fR),DR=a(ou),DS=[0,eT],DT=[0,0],DU=a(ou),DV=a("side"),DW=[0,1],DX=a("guard"),DY=[0,0.],DZ=a("the points or shares of a slab do not fit"),D2=a(pH),D0=a("rows of a slab without sides"),Ds=[0,du],Dt=[0,0],Du=a(kS),Dv=a(fR),Dw=a(fR),Dx=a("box_basis"),Dy=a("bound_basis"),Dz=a("choice_basis"),DA=a(pb),DB=a(pb),DC=a(pS),DD=[0,1],DE=a(pS),DF=a("bound_near"),DG=a("box_lower"),DH=a("box_upper"),DI=a(p6),DJ=a("bounds near a value"),Dj=a("a bound is infinite, the value is not"),Dc=a(kz),C_=a("the weights are no distribution"),C9=a("a choice that its state does not have"),Cw=[0,a(kx),[0,a(hu),[0,a(b_),[0,a(ca),0]]]],Cx=[0,[11,a(eS),[4,0,0,0,[12,46,0]]],a("claims.%d.")],Cy=[0,[11,a("values."),[4,0,0,0,[12,46,0]]],a("values.%d.")],Cz=[0,-1],CA=a("lower_ranking"),CB=a(eV),CC=[0,3],CD=[0,2],CE=a("upper_basis"),CF=a("lower_basis"),CG=a("upper_bias"),CH=a("lower_bias"),CI=a("witness"),CJ=a("upper_ranking"),CK=a(ca),CL=a(b_),CM=a(hg),CN=[0,0],CO=a(kz),CP=a(kr),CQ=[0,1.],CR=[0,0.],CS=a(ks),CT=a(ca),CU=[0,1],CV=a(b_),CW=[0,1],CX=[0,a(eL),[0,a(ky),[0,a(hB),[0,a(eV),0]]]],CY=a(hu),CZ=[0,a(ki),[0,a(oX),[0,a(pW),[0,a(hD),0]]]],C0=a(kx),C1=a("a lower bound above the upper one"),C2=a("a pair of policies where no difference is claimed, or none"),C3=a(eV),C4=a(hD),C5=a("the policy does not fit"),C6=a(ky),C7=a("the weights do not fit"),C8=a(hB),C$=a("what is claimed is no value of the quantity"),Da=a("a witness beside a policy that is given"),Dr=a(eL),Db=a(kz),Dq=a(ky),Dd=a("vectors do not fit"),De=a(eU),Df=[0,a(dt),[0,a(dv),0]],Dg=a("a bias does not fit"),Dh=a("the average of a randomised policy"),Di=a(hB),Dk=a(oX),Dl=a("a policy of another kind than its name says"),Dm=a(ki),Dn=a(eL),Do=a("bases without a region"),Dp=a("averages over a region"),Cm=a("an expression's number is out of range"),B2=a(p3),B3=[0,1.],B4=[0,0.],B5=a(b_),B6=[0,1.],B7=[0,0.],B8=a(ca),B9=[0,1.],B_=[0,0.],B$=a(qB),Ca=a(p0),Cb=a(py),Cc=a(ku),Cd=a(j8),Ce=a("problem.denominator"),Cf=a("quotients of parameters"),Cg=a("problem.misfit"),Ch=a("misfits of the model"),Ci=a("problem.unseen"),Cj=a("outcomes that were never seen"),Ck=a("problem.passing"),Cl=a("states in the middle of a step"),Ct=a(ku),Cu=a(j8),Cn=a("not what labels the transitions of one model"),Co=a("nature's direction does not fit the model"),Cp=a(qw),Cq=a("rewards with parameters are for models over a domain"),Cr=a("averages are of rewards that are known"),Cs=a(eU),BA=a("priors are of parameters, and of a likelihood"),BB=a(b$),BC=a("priors are of parameters, in their order"),Bk=a(dX),Bj=a(b$),Bi=a(hc),Bf=[0,a(kf),[0,a(k3),[0,a(j3),[0,a(fW),[0,a(ht),[0,a(hp),[0,a(fN),[0,a(eQ),[0,a(hy),[0,a(qM),0]]]]]]]]]],Bg=a(hc),Bh=[0,[0,a("seen"),a(pD)],[0,[0,a("seen_delta"),a(pD)],0]],Bl=a("unseen mass"),Bm=a("gamma-poisson"),Bn=a("ellipsoid"),Bo=a(b$),Bp=a(oL),Bq=a(k3),Br=a(kf),Bs=[0,a(kN),[0,a("outcomes"),[0,a(fX),0]]],Bt=a(j3),Bu=a("the method shares its confidence in one way only"),B0=a(kN),Bv=a(fX),Bw=a(p_),Bx=a(qe),By=[0,qa],Bz=[0,0.],BD=a(hy),BE=a(eQ),BF=a(fN),BG=a(qM),BH=a(qF),BI=a(kZ),BJ=a(kZ),BK=a(jY),BL=a(jY),BM=a(kI),BN=[0,1],BO=a(kI),BP=a("the batches do not fit"),BQ=[0,0],BZ=a("there are too many counts"),BY=a("the transitions of a batch do not rise"),BR=a(hd),BS=[0,5],BT=a("what is stated of the data does not rise"),BU=a(hp),BV=a(ht),BW=[0,a(hs),[0,a(pr),[0,a(oG),0]]],BX=a(fW),A8=a(oz),A9=a(b_),A_=a(ca),A$=a(kk),Ba=a(kU),Bb=a(g$),Bc=a(g$),Bd=a("the domain's constraints do not fit"),A7=a("the expressions are too large to be evaluated at the point"),A0=a("the fields of the objective are not those of "),AE=[0,a(hz),[0,a(he),[0,a(hA),[0,a(hl),[0,a(hb),[0,a(fP),[0,a(fT),0]]]]]]],AF=a(o5),AG=[0,a(bt),[0,a(dr),[0,a(dt),[0,a(hv),[0,a(dv),[0,a(hx),[0,a(eU),[0,a(fU),0]]]]]]]],AH=a(hz),AI=a(hC),AJ=a(kP),AK=a(kq),AL=a(fO),AM=a(fK),AN=a(fT),AO=a(fP),AP=[0,kR],AQ=a(hb),AR=[0,kR],AS=a(hl),AT=[0,a(fL),[0,a(kj),[0,a(qw),0]]],AU=a(hA),AV=[0,a(fL),[0,a(kj),0]],AW=a(he),AX=[0,a(bt),[0,a(dr),[0,a(fU),0]]],A6=a(dt),A5=a(bt),AY=[0,a(bt),[0,a(dr),[0,a(dt),0]]],A4=a(bt),A3=a(hv),A2=[0,a(bt),[0,a(hv),0]],AZ=a(hx),A1=a("more steps than are checked"),At=[0,a(j9),0],Au=a("problem.graph."),Av=a(k5),Aw=a(k5),Ax=a(kK),Ay=a(kK),Az=a(kc),AA=a(kc),AB=a("the choices of states do not fit"),AC=a("the transitions of choices do not fit"),AD=a(j9),Aq=[0,a(bt),[0,a(dr),[0,a(fU),0]]],Ar=[0,0.,1.],As=[0,a(dt),[0,a(dv),0]],Ao=a(dr),Ap=[0,1],Be=[0,a("slab of the difference"),[0,a("value slab of the difference"),0]],Fa=a(j1),Fb=a(fX),Fc=a(kN),Fo=a("a basis of rows that are not there"),Fm=a("no such product"),Fn=a("a tangent in the middle is for squares"),Fl=[0,a(pd),pR,21],Fj=a("no such row of the domain"),Fk=a("the other side of an inequality"),Fi=a("a polynomial that is not affine in the coordinates"),Fg=a("expressions of so high a degree"),Fh=a("so many coordinates"),Ff=[0,a(pd),108,10],Fd=[3,0,0],Fe=a("Region.Found"),Fr=a("a prior of a parameter that there is not"),Fp=[0,0,0],FG=a(pW),FH=a("slabs of a given policy"),FF=a("slabs without a plan"),FC=a("slabs of so many states with cycles"),FB=[0,a(bt),[0,a(dt),[0,a(dv),0]]],Fv=a(" with steps, discounts or averages"),Fw=a("slabs of "),Fx=a(bt),Fy=a(dt),Fz=a(dv),FA=a(fL),FX=a("a reward has too many terms to be bounded"),FW=a("a bound of no expression"),FO=a("no such row"),FQ=a("no such event"),FR=a(pg),FS=a("rows of balls"),FT=a("rows of expressions that are not there"),FP=a("rows of no origin"),FM=a(pg),FN=a("rows of origin 3 where there are none"),FL=[0,a("sets.ml"),112,90],FU=a(p6),FV=a("rows that rest on proved bounds come last"),FK=a("a range over a box without width"),FI=a("the data contradict the model: no instantiation of the domain agrees with all that was seen"),FJ=a("the domain contradicts the model: it has no instantiation"),F4=a("no expressions"),F1=a("shares of a slab that do not fit its bets"),F2=a(pH),F3=a("shares of a slab that are too fine"),F5=a("a row of a slab"),F0=a("a line of a slab that has no slope"),FY=a("bets that are not fair"),Gd=a(": a choice has no distribution, or the policy is none"),F$=a(": a lower bound above an upper one"),Ga=a(": the agent's witness is missing"),Gb=a(eL),Gc=a(": a ranking is missing"),Gk=[0,a(hx),[0,a(eU),0]],Ge=a(": no value is below 0"),Gf=[0,a(bt),[0,a(dv),0]],Gj=a(qE),Gg=[0,a(bt),[0,a(dr),0]],Gh=a(qE),Gi=a(": the upper bound is not inductive"),F6=a(bt),F7=a(bt),F9=a(eU),F_=a(dv),F8=a(bt),Gm=a(o_),Gl=[0,a(oQ),24,hi],Gn=[0,a(oQ),12,51],Go=a("Simplex.Singular"),Gp=a("Expansion.Fails"),Gt=[0,0.,0.],Gr=a("coupled values that need so many cells"),Gs=a("what is claimed of coupled values does not hold in the region"),Gu=a("coupled values that need such small cells"),Gv=[0,0],GC=a("coupled values over a domain with equalities"),GB=a("coupled proofs of a bounded number of steps"),GD=a("coupled proofs without a region"),GA=a("a coupled value where the value may be infinite"),Gy=a("coupled values with rewards that have parameters"),Gz=a(qO),Gw=a(qO),Gx=[0,0.,0],G_=a("differences without an end"),G9=a("no such row of a slab"),G4=a("an event of more than 2,000,000 trials"),G$=a("probabilities of a choice do not sum to 1"),G5=a("more than 30,000,000 trials of events"),G6=a(fX),G7=a("the intervals do not fit the events"),G8=a(p_),G3=[0,a(oM),pG,77],GY=a(qQ),GZ=a(qQ),G0=a("a logarithm that is not proved"),GX=a(ph),GW=a("rewards among probabilities"),GR=a(b$),GS=a(d0),GT=a("shares of pilots where a plan decides on one"),GU=[0,1,0],GV=a("so many pilots"),G1=a(ph),GP=[0,a(oM),70,49],GE=a(o_),GG=a("bases of choices without a region"),GF=a("bases of choices that are not there"),HA=a(oE),HB=a(pi),HD=a("REFUSED"),HE=a("NOT COVERED"),HC=a("NO CERTIFICATE"),HG=[0,2,a("NO CERTIFICATE: numbers or sizes that do not fit\n")],HF=[0,1,a("REFUSED: it takes more memory than there is\n")],Hw=[0,[11,a("PROVED: "),[2,0,[11,a(" in ["),[8,[0,0,3],0,[0,17],[11,a(kv),[8,[0,0,3],0,[0,17],[12,93,[2,0,[12,10,0]]]]]]]]],a("PROVED: %s in [%.17g, %.17g]%s\n")],Hs=[0,[11,a(eS),[4,0,0,0,[11,a(".name"),0]]],a("claims.%d.name")],Hr=a(eN),Ht=a(qn),Hu=[0,[11,a(", with probability 1 - "),[8,[0,0,3],0,[0,17],0]],a(", with probability 1 - %.17g")],Hy=a(w),Hv=[0,[11,a("theorems: "),[2,0,[11,a("\ndigest: "),[2,0,[11,a("\nseconds: "),[8,[0,0,0],0,[0,2],[12,10,0]]]]]]],a("theorems: %s\ndigest: %s\nseconds: %.2f\n")],Hx=a(w),Hg=a("coupled values that its cells do not prove"),Hh=a(": the claim is not proved"),Hp=a("value_sound"),Hi=a(hf),Ho=a(j1),Hm=a(b$),Hn=a(d0),Hl=a("domain_sound"),Hj=a("fixed_sound"),Hk=a("learned_sound"),Hb=a("the file's contents do not match its digest"),Hc=a(kY),Hd=[0,a(kT),0],He=[0,a(pI),0];function
-aC(a){if(typeof
+ha(a,b,c,d,e){return a.length==4?a(b,c,d,e):c3(a,[b,c,d,e])}function
+fK(a,b,c,d,e,f){return a.length==5?a(b,c,d,e,f):c3(a,[b,c,d,e,f])}function
+HR(a,b,c,d,e,f,g,h){return a.length==7?a(b,c,d,e,f,g,h):c3(a,[b,c,d,e,f,g,h])}Ib();var
+f9=[av,a(pD),-1],lv=[av,a(p0),-2],f8=[av,a(kD),-3],lt=[av,a(qf),-4],lw=[av,a(pl),-6],P=[av,a(qn),-7],lu=[av,a(oX),-8],hY=[av,a(qr),-9],af=[av,a(qC),-11],lx=[av,a(pO),-12],HP=[4,0,0,0,[12,45,[4,0,0,0,0]]],ij=[0,[11,a('File "'),[2,0,[11,a('", line '),[4,0,0,0,[11,a(p_),[4,0,0,0,[12,45,[4,0,0,0,[11,a(pk),[2,0,0]]]]]]]]]],a('File "%s", line %d, characters %d-%d: %s')],HQ=[0,a(kv),[0,a(ku),[0,a(hi),[0,a(eV),0]]]],jj=[0,a(kZ),[0,a(qL),[0,a(ox),0]]],gV=[0,a(kw),[0,a("slab of few data"),[0,a(d0),[0,a("value slab of few data"),0]]]],ji=[0,a("slab of the best"),[0,a("value slab of the best"),0]],jV=[0,1,0,0];b3(11,lx,pO);b3(10,af,qC);b3(9,[av,a(o9),px],o9);b3(8,hY,qr);b3(7,lu,oX);b3(6,P,qn);b3(5,lw,pl);b3(4,[av,a(p2),-5],p2);b3(3,lt,qf);b3(2,f8,kD);b3(1,lv,p0);b3(0,f9,pD);var
+rN=a("output_substring"),rK=a("%.12g"),rJ=a(bR),rH=a(o$),rI=a(qj),rA=b2(0,0,ql),rB=b2(0,0,65520),rC=b2(1,0,ql),rE=b2(oW,oW,32751),rF=b2(0,0,15536),rP=a("option is None"),rS=a("\\\\"),rT=a("\\'"),rU=a("\\b"),rV=a("\\t"),rW=a("\\n"),rX=a("\\r"),rR=a("Char.chr"),r3=a("List.map2"),r4=a("List.fold_left2"),r5=a("List.combine"),r2=a("List.init"),r0=a("nth"),r1=a("List.nth"),rZ=a("tl"),rY=a("hd"),r8=a("String.blit / Bytes.blit_string"),r7=a("Bytes.blit"),r6=a("String.sub / Bytes.sub"),sb=a("String.contains_from / Bytes.contains_from"),r_=a(y),r9=a("String.concat"),sh=a("Array.for_all2"),sg=a("Array.map2: arrays must have the same length"),sf=a("Array.blit"),se=a("Array.fill"),sd=a("Array.sub"),sc=a("Array.init"),sm=a("Set.remove_min_elt"),sn=[0,0,0,0],so=[0,0,0],sp=[0,a("set.ml"),570,18],si=a(hs),sj=a(hs),sk=a(hs),sl=a(hs),su=a("Map.remove_min_elt"),sv=[0,0,0,0],sw=[0,a("map.ml"),fT,10],sx=[0,0,0],sq=a(hj),sr=a(hj),ss=a(hj),st=a(hj),sy=a("Stdlib.Stack.Empty"),sz=a("Stdlib.Queue.Empty"),sB=a("CamlinternalLazy.Undefined"),sH=a("Buffer.add_substring/add_subbytes"),sG=a("Buffer.add: cannot grow buffer"),sF=[0,a(qw),93,2],sE=[0,a(qw),94,2],sQ=a("%c"),sR=a("%s"),sS=a(pM),sT=a(oU),sU=a(qe),sV=a(pW),sW=a("%f"),sX=a("%B"),sY=a("%{"),sZ=a("%}"),s0=a("%("),s1=a("%)"),s2=a("%a"),s3=a("%t"),s4=a("%?"),s5=a("%r"),s6=a("%_r"),s7=[0,a(aR),850,23],tg=[0,a(aR),814,21],s_=[0,a(aR),815,21],th=[0,a(aR),818,21],s$=[0,a(aR),819,21],ti=[0,a(aR),822,19],ta=[0,a(aR),823,19],tj=[0,a(aR),826,22],tb=[0,a(aR),827,22],tk=[0,a(aR),831,30],tc=[0,a(aR),832,30],te=[0,a(aR),836,26],s8=[0,a(aR),837,26],tf=[0,a(aR),846,28],s9=[0,a(aR),847,28],td=[0,a(aR),851,23],un=a(o6),ul=[0,a(aR),1558,4],um=a("Printf: bad conversion %["),uo=[0,a(aR),1626,39],up=[0,a(aR),1649,31],uq=[0,a(aR),1650,31],ur=a("Printf: bad conversion %_"),us=a(o4),ut=a(o_),uu=a(o4),uv=a(o_),uj=a(kG),uh=a("neg_infinity"),ui=a(qK),ug=a(bR),ub=[0,kz],t1=a("%+nd"),t2=a("% nd"),t4=a("%+ni"),t5=a("% ni"),t6=a("%nx"),t7=a("%#nx"),t8=a("%nX"),t9=a("%#nX"),t_=a("%no"),t$=a("%#no"),t0=a("%nd"),t3=a(qe),ua=a("%nu"),tO=a("%+ld"),tP=a("% ld"),tR=a("%+li"),tS=a("% li"),tT=a("%lx"),tU=a("%#lx"),tV=a("%lX"),tW=a("%#lX"),tX=a("%lo"),tY=a("%#lo"),tN=a("%ld"),tQ=a(oU),tZ=a("%lu"),tB=a("%+Ld"),tC=a("% Ld"),tE=a("%+Li"),tF=a("% Li"),tG=a("%Lx"),tH=a("%#Lx"),tI=a("%LX"),tJ=a("%#LX"),tK=a("%Lo"),tL=a("%#Lo"),tA=a("%Ld"),tD=a(pW),tM=a("%Lu"),to=a("%+d"),tp=a("% d"),tr=a("%+i"),ts=a("% i"),tt=a("%x"),tu=a("%#x"),tv=a("%X"),tw=a("%#X"),tx=a("%o"),ty=a("%#o"),tn=a(fZ),tq=a(pM),tz=a(o6),sI=a("@]"),sJ=a("@}"),sK=a("@?"),sL=a("@\n"),sM=a("@."),sN=a("@@"),sO=a("@%"),sP=a("@"),tl=a("CamlinternalFormat.Type_mismatch"),uz=a(y),uA=[0,[11,a(ky),[2,0,[2,0,0]]],a(", %s%s")],u0=[0,[11,a(kP),[2,0,[12,10,0]]],a(qA)],u1=[0,[11,a("Fatal error in uncaught exception handler: exception "),[2,0,[12,10,0]]],a("Fatal error in uncaught exception handler: exception %s\n")],uZ=a("Fatal error: out of memory in uncaught exception handler"),uX=[0,[11,a(kP),[2,0,[12,10,0]]],a(qA)],uS=[0,[2,0,[12,10,0]],a("%s\n")],uK=a("Raised at"),uL=a("Re-raised at"),uM=a("Raised by primitive operation at"),uN=a("Called from"),uO=a(" (inlined)"),uQ=a(y),uP=[0,[2,0,[12,32,[2,0,[11,a(' in file "'),[2,0,[12,34,[2,0,[11,a(", line "),[4,0,0,0,[11,a(p_),HP]]]]]]]]]],a('%s %s in file "%s"%s, line %d, characters %d-%d')],uR=[0,[2,0,[11,a(" unknown location"),0]],a("%s unknown location")],uF=a("Out of memory"),uG=a("Stack overflow"),uH=a("Pattern matching failed"),uI=a("Assertion failed"),uJ=a("Undefined recursive module"),uB=[0,[12,40,[2,0,[2,0,[12,41,0]]]],a("(%s%s)")],uC=a(y),uD=a(y),uE=[0,[12,40,[2,0,[12,41,0]]],a("(%s)")],uy=[0,[4,0,0,0,0],a(fZ)],uw=[0,[3,0,0],a("%S")],ux=a(qg),uU=[0,a(y),a("(Cannot print locations:\n bytecode executable program file not found)"),a("(Cannot print locations:\n bytecode executable program file appears to be corrupt)"),a("(Cannot print locations:\n bytecode executable program file has wrong magic number)"),a("(Cannot print locations:\n bytecode executable program file cannot be opened;\n -- too many open files. Try running with OCAMLRUNPARAM=b=2)")],u4=a("Fun.Finally_raised: "),u2=a("Stdlib.Fun.Finally_raised"),u5=a("x"),u9=a("Hashtbl: unsupported hash table format"),HN=a("OCAMLRUNPARAM"),HL=a("CAMLRUNPARAM"),u6=a(y),vs=[3,0,3],vt=a(bR),vn=a(qO),vo=a("<\/"),vp=a(y),vj=a(qO),vk=a("<"),vl=a(y),vh=a(oG),vg=[0,a(y)],vc=a(y),vd=a(y),ve=a(y),vf=a(y),va=[0,a(y),0,a(y)],u$=a(y),u_=a("Stdlib.Format.String_tag"),vD=b2(1,0,0),vA=a(kK),vB=a("ml_z_overflow"),vC=a(fZ),vK=a(pu),vJ=a(pu),vE=a(bl),vF=a("+inf"),vG=a("-inf"),vH=a("undef"),vI=a(ce),vY=[0,0],vZ=[0,[0,0,0]],vV=[0,0,0],v1=a("this is not a certificate, or it is damaged: "),v0=a("Refusal.Refused"),v$=[0,[2,0,[12,10,[4,0,0,0,[12,10,0]]]],a("%s\n%d\n")],v7=b2(8,0,0),v8=a("\x80"),v9=[0,[4,6,[0,2,8],0,0],a("%08x")],v_=a(y),wr=a(kH),ws=a(kH),wt=a("a member repeats what is not there"),wp=a("a member has a block of no kind"),wq=a("a member has a block of another length"),wu=a(kh),ww=a("a code repeats nothing"),wv=a(kh),wo=a("a member is longer than it says"),wn=a(kH),wm=a("a member ends early"),wx=a(pP),wa=a(kh),wb=[0,16,17,18,0,8,7,9,6,10,5,11,4,12,3,13,2,14,1,15],wd=[0,3,4,5,6,7,8,9,10,11,13,15,17,19,23,27,31,35,43,51,59,67,83,99,115,131,163,195,pU,258],wf=[0,0,0,0,0,0,0,0,0,1,1,1,1,2,2,2,2,3,3,3,3,4,4,4,4,5,5,5,5,0],wh=[0,1,2,3,4,5,7,9,13,17,25,33,49,65,97,129,193,pX,385,513,769,1025,1537,kJ,3073,4097,6145,8193,12289,16385,24577],wj=[0,0,0,0,0,1,1,2,2,3,3,4,4,5,5,6,6,7,7,8,8,9,9,10,10,11,11,12,12,13,13],wI=a("a member has another length or sum"),wB=a(qs),wC=a("a member is encrypted or stored in another way"),wD=a(qs),wE=a("a member's name is no ASCII text"),wF=a("it would take more than 40 times its own size in memory"),wG=a("too many members, or two of one name"),wH=a(pP),wJ=a("PK\x01\x02"),wA=a("PK\x03\x04"),wK=a("PK\x05\x06"),wL=a("its members do not fill the file, or its directory is wrong"),wM=a(oC),wN=a("the digest is longer"),wP=a(y),wO=a(oC),wU=[5,0],wS=[0,1],wT=a(o$),wR=a("null"),wW=[0,0],wX=a(qj),wV=[4,0],wQ=a("Json.Wrong"),w7=a(y),wY=a(kb),wZ=a(oQ),w0=a(kq),w1=a(k4),w2=a(qt),w3=a(kE),w4=a(o5),w5=a(hE),w6=a(pI),xj=a('"\\/bfnrt'),xk=a(fR),xl=a("a name is there twice"),yc=a("no term of a polynomial"),ya=a("no term"),x$=a("no power of a parameter"),yb=a(y),yd=a("a polynomial has a monomial twice"),x9=a(y),x_=a("no rational"),x8=a("no number"),x4=a(eS),x5=a("has too many lines, terms or factors"),x7=a(y),x6=a("is no list of lines"),x3=a("has another number of dimensions"),x2=a("is missing"),x1=a(eS),x0=a(qc),xZ=a(eS),xX=a(qc),xY=a(eS),xV=[0,[12,39,[2,0,[2,0,[11,a("' has several dimensions"),0]]]],a("'%s%s' has several dimensions")],xW=a("has another length"),xU=b2(1,0,0),xT=a(k3),xS=a("is no number in range"),xR=a("is no whole number in range"),xQ=a("is not true or false"),xP=a("is none of its words"),xO=a("the field "),xN=[0,[11,a("the fields of '"),[2,0,[11,a("' are others"),0]]],a("the fields of '%s' are others")],xM=[0,[12,39,[2,0,[2,0,[11,a("' "),[2,0,0]]]]],a("'%s%s' %s")],xx=a("there is no header"),xy=a(k1),xz=a(k1),xA=a("the header is longer than 1 MiB"),xB=a(fR),xC=a(fR),xE=[0,a(kW),[0,a(pL),[0,a(pq),0]]],xF=a("a certificate of another format: format 6 is read"),xG=[1,6],xH=a(pq),xI=a(kW),xJ=a("no arrays"),xK=a("it lists other members"),xL=a("it would take too much memory"),xD=a("the header has other fields"),xo=a("-+.0123456789"),xp=a(dr),xq=a(bl),xr=a(bR),xs=a("eE"),xt=a("+-"),xu=a(fR),xv=a("-+.eE0123456789"),xn=a(fR),w8=[0,[11,a("the array '"),[2,0,[11,a("' is not as it is described"),0]]],a("the array '%s' is not as it is described")],w9=a(pI),w_=a(hE),w$=a(kb),xa=a(oQ),xb=a(kq),xc=a(k4),xd=a(qt),xe=a(kE),xf=a(o5),xh=[0,a(kE),[0,a(kq),[0,a(k4),0]]],xg=a(kb),Ai=a(ox),Aj=a(kZ),Ak=a(cb),Al=a(d0),Ao=a(cb),Ap=a(cb),Aq=a(d0),Am=a(oD),An=a("the method "),z3=a(": the confidence is nominal"),z2=a(he),z4=a(hf),z5=a(hf),z6=a(fX),z7=a(fO),z8=a(pt),z9=a(hv),z_=a(fY),z$=[0,a(kZ),[0,a(qL),[0,a(oN),0]]],Aa=a("rows were left out by their outcomes"),Ab=a(hr),Ac=a("nobody says that ends or order in time of the data are known"),Ad=a("visits were not fixed in advance, or the data looked at while they came"),Ah=a(hu),Ae=a("the amount was not fixed in advance: the data were looked at"),Af=a(hu),Ag=a(cb),z1=a(d0),zL=a(he),zM=a(fX),zN=a(oI),zO=a(hz),zT=a(eR),zP=a(hu),zQ=a(fO),zR=a(eR),zS=a(eR),zK=a(hh),zH=a(qi),zI=a("problem.data.batch_transition"),zJ=a("problem.data.batch_count"),zG=a(qi),zE=a(pQ),zF=a(pQ),zB=[0,[0,a(cb),0],[0,[0,a(d0),0],0]],zC=a(j4),zD=a("problem.data.shared_by"),zA=a(oD),zz=a(qq),zy=a(pC),zx=a(hh),zw=a(oE),zq=a(oB),zr=a(ca),zs=a(cc),zt=a(kn),zu=a(kX),zv=a(hb),zp=a(qm),zm=[0,[11,a(eT),[4,0,0,0,[12,46,[2,0,0]]]],a(p8)],zn=a(cc),zo=a(ca),zj=a(eV),zk=[0,[11,a(eT),[4,0,0,0,[11,a(".policy"),0]]],a("claims.%d.policy")],zl=[0,[11,a(eT),[4,0,0,0,[11,a(".pair"),0]]],a("claims.%d.pair")],y6=[0,[11,a(eT),[4,0,0,0,[12,46,[2,0,0]]]],a(p8)],y7=a(hw),y8=a(eN),y9=a(hC),zi=a(ku),y_=a(kv),y$=a(hi),za=a(hi),zb=a(hB),zc=a(fM),zd=a(km),zg=[0,0],zh=[0,1],ze=a(fM),zf=a(hg),y5=a(hn),y4=a(fP),yJ=a(hA),yK=a(fU),y3=a(fU),yL=a(dq),yM=[0,1],y1=a(fQ),y2=a(fQ),yN=a(hd),yO=a(hD),yP=a(hD),yQ=a(kS),yR=a(kt),yS=a(eU),yT=a(hx),yU=a(hy),yV=a(dq),yW=a(ds),yX=a(du),yY=a(bu),yZ=a("problem.graph.initial"),y0=a(o1),yG=a(fP),yH=a(fL),yI=a(fP),yE=a(fL),yF=a(fL),yD=a(o7),yu=a(pz),yv=a(qx),yw=a(qx),yx=a(qv),yy=a(qv),yz=a(oE),yA=a(hh),yB=a("problem.lower"),yC=a("problem.upper"),yr=a(pR),ys=a(pR),yo=a("problem.graph.successor"),yp=a(pz),yq=a(o1),yk=a(bR),yj=a(bR),ym=a(eP),yn=a(fN),yg=a(bR),yh=a(bR),yi=a("what it says of "),yl=[0,a(fN),[0,a(eP),0]],ye=a(k3),yf=[0,[0,a("problem.graph"),[0,a(ka),[0,a(k8),[0,a(kN),[0,a(kf),0]]]]],[0,lj([a("problem.objective"),a(hA),a(hg),a(hB),a(hn),a(hd),a(fQ),a(fU),a(fL),a(fP),a(kt),a(kS),a(hD)]),[0,[0,a(fN),[0,a(p6),[0,a(ca),[0,a(cc),[0,a(qE),[0,a(p3),[0,a(pA),[0,a(kg),0]]]]]]]],[0,[0,a(qm),[0,a(ca),[0,a(cc),[0,a(kn),[0,a(kX),[0,a(hb),0]]]]]],[0,lj([a(pC),a(ki),a(k6),a(j6),a(fX),a(hv),a(hr),a(fO),a(eR),a(hz),a(hf),a(qh),a(k2),a(j1),a(kL)]),[0,[0,a(eP),[0,a(kA),[0,a(hw),[0,a(ca),[0,a(cc),HQ]]]]],0]]]]]],Fa=a("'"),Fb=a("unknown member '"),E_=a("a coupled proof of no claim"),E$=a("coupled values with step bounds"),E7=a("a difference of claims that are not there, or of no policies"),E8=a(eV),E9=a(eN),EK=[0,a(fN),[0,a(eP),[0,a(qS),[0,a(j_),[0,a(oF),0]]]]],EL=a(y),EM=a(oF),EN=[0,a(qu),[0,a(pb),[0,a(kx),[0,a(j$),[0,a(kg),[0,a(p$),0]]]]]],EO=a("problem."),EP=a(fN),EQ=a("problem.time"),ER=a("chains in continuous time"),ES=a(qu),ET=a(pb),EU=a("an automaton is for temporal questions"),EV=a(fV),EW=a(p$),EX=a(fV),EY=a("temporal formulas"),EZ=a(kg),E0=a("an assumption about supports that does not fit the model"),E1=a("hints about sets do not fit the model"),E2=a(j_),Fc=a(j_),E3=a(eP),E4=a(qS),E5=a("every claim needs its hints, and there must be one"),E6=a("two claims have one name"),EI=a("'about' has texts that are too long"),EH=a("'about' has other things than texts"),EG=a("'about' is no object of texts"),Ex=a("shares of pilots that are none, or too many"),Eh=[0,a(hp),[0,a(pH),[0,a(kw),0]]],Ei=a("learned."),Ej=a(ca),Ek=[0,1.],El=[0,0.],Em=a(cc),En=[0,1.],Eo=[0,0.],Ep=a(pH),Eq=a("coupled proofs are no list"),Er=a(kw),Es=a("the stages of a slab are no list"),Et=a("learned.cost_lower"),Eu=a(qI),Ev=a("pilot_share"),Ew=[0,cd],Ey=a(pT),EF=a(pT),Ez=a("intervals do not fit the method"),EA=a(cb),EB=a("shares of pilots where there are none"),EC=a("the region does not fit the statement"),ED=a(hp),EE=a("learned.region."),D$=a(eS),D9=a(eS),D6=[0,a(qa),0],D7=[0,[11,a("learned.coupled."),[4,0,0,0,[12,46,0]]],a("learned.coupled.%d.")],D8=[0,a("split_node"),[0,a("node"),[0,a("lower_dual"),[0,a("upper_dual"),[0,a("row_start"),[0,a("point_start"),[0,a("simplex"),[0,a("state"),0]]]]]]]],D_=lj([a("split_direction"),a("split_value"),a("multiplier"),a(fS),a("centre"),a("axes"),a(kl),a("slope"),a("curve"),a(qM),a("dual")]),Ea=a(kV),Eb=[0,dt],Ec=[0,0],Ed=a(kV),Ee=a("rows of cells do not fit"),Ef=a(qa),Eg=[0,3],D4=a("a side of a slab that is not bet on"),DO=[0,[11,a("learned.slab."),[4,0,0,0,[12,46,0]]],a("learned.slab.%d.")],DP=[0,a(hp),0],DQ=a(hp),DR=a("region."),DS=a(fS),DT=a(fS),DU=a(ow),DV=[0,dY],DW=[0,0],DX=a(ow),DY=a("side"),DZ=[0,1],D0=a("guard"),D1=[0,0.],D2=a("the points or shares of a slab do not fit"),D5=a(pK),D3=a("rows of a slab without sides"),Dv=[0,dt],Dw=[0,0],Dx=a(kV),Dy=a(fS),Dz=a(fS),DA=a("box_basis"),DB=a("bound_basis"),DC=a("choice_basis"),DD=a(pd),DE=a(pd),DF=a(pV),DG=[0,1],DH=a(pV),DI=a("bound_near"),DJ=a("box_lower"),DK=a("box_upper"),DL=a(p9),DM=a("bounds near a value"),Dm=a("a bound is infinite, the value is not"),Df=a(kC),Db=a("the weights are no distribution"),Da=a("a choice that its state does not have"),Cz=[0,a(kA),[0,a(hw),[0,a(ca),[0,a(cc),0]]]],CA=[0,[11,a(eT),[4,0,0,0,[12,46,0]]],a("claims.%d.")],CB=[0,[11,a("values."),[4,0,0,0,[12,46,0]]],a("values.%d.")],CC=[0,-1],CD=a("lower_ranking"),CE=a(eV),CF=[0,3],CG=[0,2],CH=a("upper_basis"),CI=a("lower_basis"),CJ=a("upper_bias"),CK=a("lower_bias"),CL=a("witness"),CM=a("upper_ranking"),CN=a(cc),CO=a(ca),CP=a(hi),CQ=[0,0],CR=a(kC),CS=a(ku),CT=[0,1.],CU=[0,0.],CV=a(kv),CW=a(cc),CX=[0,1],CY=a(ca),CZ=[0,1],C0=[0,a(eN),[0,a(kB),[0,a(hC),[0,a(eV),0]]]],C1=a(hw),C2=[0,a(kl),[0,a(oZ),[0,a(pZ),[0,a(hE),0]]]],C3=a(kA),C4=a("a lower bound above the upper one"),C5=a("a pair of policies where no difference is claimed, or none"),C6=a(eV),C7=a(hE),C8=a("the policy does not fit"),C9=a(kB),C_=a("the weights do not fit"),C$=a(hC),Dc=a("what is claimed is no value of the quantity"),Dd=a("a witness beside a policy that is given"),Du=a(eN),De=a(kC),Dt=a(kB),Dg=a("vectors do not fit"),Dh=a(eU),Di=[0,a(ds),[0,a(du),0]],Dj=a("a bias does not fit"),Dk=a("the average of a randomised policy"),Dl=a(hC),Dn=a(oZ),Do=a("a policy of another kind than its name says"),Dp=a(kl),Dq=a(eN),Dr=a("bases without a region"),Ds=a("averages over a region"),Cp=a("an expression's number is out of range"),B5=a(p6),B6=[0,1.],B7=[0,0.],B8=a(ca),B9=[0,1.],B_=[0,0.],B$=a(cc),Ca=[0,1.],Cb=[0,0.],Cc=a(qE),Cd=a(p3),Ce=a(pA),Cf=a(kx),Cg=a(j$),Ch=a("problem.denominator"),Ci=a("quotients of parameters"),Cj=a("problem.misfit"),Ck=a("misfits of the model"),Cl=a("problem.unseen"),Cm=a("outcomes that were never seen"),Cn=a("problem.passing"),Co=a("states in the middle of a step"),Cw=a(kx),Cx=a(j$),Cq=a("not what labels the transitions of one model"),Cr=a("nature's direction does not fit the model"),Cs=a(qz),Ct=a("rewards with parameters are for models over a domain"),Cu=a("averages are of rewards that are known"),Cv=a(eU),BD=a("priors are of parameters, and of a likelihood"),BE=a(cb),BF=a("priors are of parameters, in their order"),Bn=a(dV),Bm=a(cb),Bl=a(he),Bi=[0,a(ki),[0,a(k6),[0,a(j6),[0,a(fX),[0,a(hv),[0,a(hr),[0,a(fO),[0,a(eR),[0,a(hz),[0,a(qP),0]]]]]]]]]],Bj=a(he),Bk=[0,[0,a("seen"),a(pF)],[0,[0,a("seen_delta"),a(pF)],0]],Bo=a("unseen mass"),Bp=a("gamma-poisson"),Bq=a("ellipsoid"),Br=a(cb),Bs=a(oN),Bt=a(k6),Bu=a(ki),Bv=[0,a(kQ),[0,a("outcomes"),[0,a(fY),0]]],Bw=a(j6),Bx=a("the method shares its confidence in one way only"),B3=a(kQ),By=a(fY),Bz=a(qb),BA=a(qh),BB=[0,qd],BC=[0,0.],BG=a(hz),BH=a(eR),BI=a(fO),BJ=a(qP),BK=a(qI),BL=a(k2),BM=a(k2),BN=a(j1),BO=a(j1),BP=a(kL),BQ=[0,1],BR=a(kL),BS=a("the batches do not fit"),BT=[0,0],B2=a("there are too many counts"),B1=a("the transitions of a batch do not rise"),BU=a(hf),BV=[0,5],BW=a("what is stated of the data does not rise"),BX=a(hr),BY=a(hv),BZ=[0,a(hu),[0,a(pt),[0,a(oI),0]]],B0=a(fX),A$=a(oB),Ba=a(ca),Bb=a(cc),Bc=a(kn),Bd=a(kX),Be=a(hb),Bf=a(hb),Bg=a("the domain's constraints do not fit"),A_=a("the expressions are too large to be evaluated at the point"),A3=a("the fields of the objective are not those of "),AH=[0,a(hA),[0,a(hg),[0,a(hB),[0,a(hn),[0,a(hd),[0,a(fQ),[0,a(fU),0]]]]]]],AI=a(o7),AJ=[0,a(bu),[0,a(dq),[0,a(ds),[0,a(hx),[0,a(du),[0,a(hy),[0,a(eU),[0,a(fV),0]]]]]]]],AK=a(hA),AL=a(hD),AM=a(kS),AN=a(kt),AO=a(fP),AP=a(fL),AQ=a(fU),AR=a(fQ),AS=[0,kU],AT=a(hd),AU=[0,kU],AV=a(hn),AW=[0,a(fM),[0,a(km),[0,a(qz),0]]],AX=a(hB),AY=[0,a(fM),[0,a(km),0]],AZ=a(hg),A0=[0,a(bu),[0,a(dq),[0,a(fV),0]]],A9=a(ds),A8=a(bu),A1=[0,a(bu),[0,a(dq),[0,a(ds),0]]],A7=a(bu),A6=a(hx),A5=[0,a(bu),[0,a(hx),0]],A2=a(hy),A4=a("more steps than are checked"),Aw=[0,a(ka),0],Ax=a("problem.graph."),Ay=a(k8),Az=a(k8),AA=a(kN),AB=a(kN),AC=a(kf),AD=a(kf),AE=a("the choices of states do not fit"),AF=a("the transitions of choices do not fit"),AG=a(ka),At=[0,a(bu),[0,a(dq),[0,a(fV),0]]],Au=[0,0.,1.],Av=[0,a(ds),[0,a(du),0]],Ar=a(dq),As=[0,1],Bh=[0,a("slab of the difference"),[0,a("value slab of the difference"),0]],Fd=a(j4),Fe=a(fY),Ff=a(kQ),Fr=a("a basis of rows that are not there"),Fp=a("no such product"),Fq=a("a tangent in the middle is for squares"),Fo=[0,a(pf),pU,21],Fm=a("no such row of the domain"),Fn=a("the other side of an inequality"),Fl=a("a polynomial that is not affine in the coordinates"),Fj=a("expressions of so high a degree"),Fk=a("so many coordinates"),Fi=[0,a(pf),108,10],Fg=[3,0,0],Fh=a("Region.Found"),Fu=a("a prior of a parameter that there is not"),Fs=[0,0,0],FJ=a(pZ),FK=a("slabs of a given policy"),FI=a("slabs without a plan"),FF=a("slabs of so many states with cycles"),FE=[0,a(bu),[0,a(ds),[0,a(du),0]]],Fy=a(" with steps, discounts or averages"),Fz=a("slabs of "),FA=a(bu),FB=a(ds),FC=a(du),FD=a(fM),F0=a("a reward has too many terms to be bounded"),FZ=a("a bound of no expression"),FR=a("no such row"),FT=a("no such event"),FU=a(pi),FV=a("rows of balls"),FW=a("rows of expressions that are not there"),FS=a("rows of no origin"),FP=a(pi),FQ=a("rows of origin 3 where there are none"),FO=[0,a("sets.ml"),112,90],FX=a(p9),FY=a("rows that rest on proved bounds come last"),FN=a("a range over a box without width"),FL=a("the data contradict the model: no instantiation of the domain agrees with all that was seen"),FM=a("the domain contradicts the model: it has no instantiation"),F7=a("no expressions"),F4=a("shares of a slab that do not fit its bets"),F5=a(pK),F6=a("shares of a slab that are too fine"),F8=a("a row of a slab"),F3=a("a line of a slab that has no slope"),F1=a("bets that are not fair"),Gg=a(": a choice has no distribution, or the policy is none"),Gc=a(": a lower bound above an upper one"),Gd=a(": the agent's witness is missing"),Ge=a(eN),Gf=a(": a ranking is missing"),Gn=[0,a(hy),[0,a(eU),0]],Gh=a(": no value is below 0"),Gi=[0,a(bu),[0,a(du),0]],Gm=a(qH),Gj=[0,a(bu),[0,a(dq),0]],Gk=a(qH),Gl=a(": the upper bound is not inductive"),F9=a(bu),F_=a(bu),Ga=a(eU),Gb=a(du),F$=a(bu),Gp=a(pa),Go=[0,a(oS),24,hk],Gq=[0,a(oS),12,51],Gr=a("Simplex.Singular"),Gt=[0,0,0],Gs=a("Expansion.Fails"),Gx=[0,0.,0.],Gv=a("coupled values that need so many cells"),Gw=a("what is claimed of coupled values does not hold in the region"),Gy=a("coupled values that need such small cells"),GF=a("coupled values over a domain with equalities"),GE=a("coupled proofs of a bounded number of steps"),GG=a("coupled proofs without a region"),GD=a("a coupled value where the value may be infinite"),GB=a("coupled values with rewards that have parameters"),GC=a(qR),Gz=a(qR),GA=[0,0.,0],Hb=a("differences without an end"),Ha=a("no such row of a slab"),G7=a("an event of more than 2,000,000 trials"),Hc=a("probabilities of a choice do not sum to 1"),G8=a("more than 30,000,000 trials of events"),G9=a(fY),G_=a("the intervals do not fit the events"),G$=a(qb),G6=[0,a(oO),pJ,77],G1=a(qT),G2=a(qT),G3=a("a logarithm that is not proved"),G0=a(pj),GZ=a("rewards among probabilities"),GU=a(cb),GV=a(d0),GW=a("shares of pilots where a plan decides on one"),GX=[0,1,0],GY=a("so many pilots"),G4=a(pj),GS=[0,a(oO),70,49],GH=a(pa),GJ=a("bases of choices without a region"),GI=a("bases of choices that are not there"),HD=a(oG),HE=a(pk),HG=a("REFUSED"),HH=a("NOT COVERED"),HF=a("NO CERTIFICATE"),HJ=[0,2,a("NO CERTIFICATE: numbers or sizes that do not fit\n")],HI=[0,1,a("REFUSED: it takes more memory than there is\n")],Hz=[0,[11,a("PROVED: "),[2,0,[11,a(" in ["),[8,[0,0,3],0,[0,17],[11,a(ky),[8,[0,0,3],0,[0,17],[12,93,[2,0,[12,10,0]]]]]]]]],a("PROVED: %s in [%.17g, %.17g]%s\n")],Hv=[0,[11,a(eT),[4,0,0,0,[11,a(".name"),0]]],a("claims.%d.name")],Hu=a(eP),Hw=a(qq),Hx=[0,[11,a(", with probability 1 - "),[8,[0,0,3],0,[0,17],0]],a(", with probability 1 - %.17g")],HB=a(y),Hy=[0,[11,a("theorems: "),[2,0,[11,a("\ndigest: "),[2,0,[11,a("\nseconds: "),[8,[0,0,0],0,[0,2],[12,10,0]]]]]]],a("theorems: %s\ndigest: %s\nseconds: %.2f\n")],HA=a(y),Hj=a("coupled values that its cells do not prove"),Hk=a(": the claim is not proved"),Hs=a("value_sound"),Hl=a(hh),Hr=a(j4),Hp=a(cb),Hq=a(d0),Ho=a("domain_sound"),Hm=a("fixed_sound"),Hn=a("learned_sound"),He=a("the file's contents do not match its digest"),Hf=a(k1),Hg=[0,a(kW),0],Hh=[0,a(pL),0];function
+aD(a){if(typeof
 a==="number")return 0;else
 switch(a[0]){case
-0:return[0,aC(a[1])];case
-1:return[1,aC(a[1])];case
-2:return[2,aC(a[1])];case
-3:return[3,aC(a[1])];case
-4:return[4,aC(a[1])];case
-5:return[5,aC(a[1])];case
-6:return[6,aC(a[1])];case
-7:return[7,aC(a[1])];case
+0:return[0,aD(a[1])];case
+1:return[1,aD(a[1])];case
+2:return[2,aD(a[1])];case
+3:return[3,aD(a[1])];case
+4:return[4,aD(a[1])];case
+5:return[5,aD(a[1])];case
+6:return[6,aD(a[1])];case
+7:return[7,aD(a[1])];case
 8:var
-c=a[1];return[8,c,aC(a[2])];case
+c=a[1];return[8,c,aD(a[2])];case
 9:var
-b=a[1];return[9,b,b,aC(a[3])];case
-10:return[10,aC(a[1])];case
-11:return[11,aC(a[1])];case
-12:return[12,aC(a[1])];case
-13:return[13,aC(a[1])];default:return[14,aC(a[1])]}}function
-bj(a,b){if(typeof
+b=a[1];return[9,b,b,aD(a[3])];case
+10:return[10,aD(a[1])];case
+11:return[11,aD(a[1])];case
+12:return[12,aD(a[1])];case
+13:return[13,aD(a[1])];default:return[14,aD(a[1])]}}function
+bi(a,b){if(typeof
 a==="number")return b;else
 switch(a[0]){case
-0:return[0,bj(a[1],b)];case
-1:return[1,bj(a[1],b)];case
-2:return[2,bj(a[1],b)];case
-3:return[3,bj(a[1],b)];case
-4:return[4,bj(a[1],b)];case
-5:return[5,bj(a[1],b)];case
-6:return[6,bj(a[1],b)];case
-7:return[7,bj(a[1],b)];case
+0:return[0,bi(a[1],b)];case
+1:return[1,bi(a[1],b)];case
+2:return[2,bi(a[1],b)];case
+3:return[3,bi(a[1],b)];case
+4:return[4,bi(a[1],b)];case
+5:return[5,bi(a[1],b)];case
+6:return[6,bi(a[1],b)];case
+7:return[7,bi(a[1],b)];case
 8:var
-c=a[1];return[8,c,bj(a[2],b)];case
+c=a[1];return[8,c,bi(a[2],b)];case
 9:var
-d=a[2],e=a[1];return[9,e,d,bj(a[3],b)];case
-10:return[10,bj(a[1],b)];case
-11:return[11,bj(a[1],b)];case
-12:return[12,bj(a[1],b)];case
-13:return[13,bj(a[1],b)];default:return[14,bj(a[1],b)]}}function
+d=a[2],e=a[1];return[9,e,d,bi(a[3],b)];case
+10:return[10,bi(a[1],b)];case
+11:return[11,bi(a[1],b)];case
+12:return[12,bi(a[1],b)];case
+13:return[13,bi(a[1],b)];default:return[14,bi(a[1],b)]}}function
 ay(a,b){if(typeof
 a==="number")return b;else
 switch(a[0]){case
@@ -1051,91 +1053,91 @@ E=a[1];return[21,E,ay(a[2],b)];case
 23:var
 F=a[1];return[23,F,ay(a[2],b)];default:var
 G=a[2],H=a[1];return[24,H,G,ay(a[3],b)]}}function
-hW(a,c,b){return a[1]===c?(a[1]=b,1):0}function
-d$(a){throw[0,f6,a]}function
-ad(a){throw[0,lr,a]}function
-cF(b,a){return hM(b,a)?b:a}function
-aT(b,a){return H$(b,a)?b:a}function
-dA(a){return 0<=a?a:-a|0}var
-a3=cf(rw),dB=cf(rx),dC=cf(rA),lw=cf(rB),hY=du,rz=cf(ry);function
+hX(a,c,b){return a[1]===c?(a[1]=b,1):0}function
+d$(a){throw[0,f8,a]}function
+ae(a){throw[0,lt,a]}function
+cE(b,a){return hN(b,a)?b:a}function
+aU(b,a){return Ie(b,a)?b:a}function
+dz(a){return 0<=a?a:-a|0}var
+a1=ci(rA),dA=ci(rB),dB=ci(rE),ly=ci(rF),hZ=dt,rD=ci(rC);function
 u(d,c){var
-a=E(d),e=E(c),b=aJ(a+e|0);ce(d,0,b,0,a);ce(c,0,b,a,e);return aS(b)}function
-rC(a){return a?rD:rE}function
-lx(a){try{var
-b=[0,hK(a)];return b}catch(a){a=a2(a);if(a[1]===f6)return 0;throw a}}function
+a=F(d),e=F(c),b=aI(a+e|0);cg(d,0,b,0,a);cg(c,0,b,a,e);return aS(b)}function
+rG(a){return a?rH:rI}function
+lz(a){try{var
+b=[0,hL(a)];return b}catch(a){a=aT(a);if(a[1]===f8)return 0;throw a}}function
 aw(a,b){if(a){var
-c=a[1];return[0,c,aw(a[2],b)]}return b}IF(0);var
-rH=rc(1),ci=rc(2);function
-rI(b){function
+c=a[1];return[0,c,aw(a[2],b)]}return b}IK(0);var
+rL=rg(1),cl=rg(2);function
+rM(b){function
 a(b){var
 a=b;for(;;){if(a){var
-c=a[2],d=a[1];try{d5(d)}catch(a){a=a2(a);if(a[1]!==lt)throw a;var
+c=a[2],d=a[1];try{d5(d)}catch(a){a=aT(a);if(a[1]!==lv)throw a;var
 e=a}var
-a=c;continue}return 0}}return a(IG(0))}function
-e1(b,a){return li(b,a,0,E(a))}function
-ly(a){e1(ci,a);rd(ci,10);return d5(ci)}var
-hZ=[0,rI];function
-rK(d){for(;;){var
-a=hZ[1],e=[0,1],c=1-hW(hZ,a,function(a,c){return function(e){if(hW(a,1,0))b(d,0);return b(c,0)}}(e,a));if(c)continue;return c}}function
-h0(a){return b(hZ[1],0)}ll(a(ox),h0);function
-h1(c,d,h){var
+a=c;continue}return 0}}return a(IL(0))}function
+e1(b,a){return lk(b,a,0,F(a))}function
+lA(a){e1(cl,a);rh(cl,10);return d5(cl)}var
+h0=[0,rM];function
+rO(d){for(;;){var
+a=h0[1],e=[0,1],c=1-hX(h0,a,function(a,c){return function(e){if(hX(a,1,0))b(d,0);return b(c,0)}}(e,a));if(c)continue;return c}}function
+h1(a){return b(h0[1],0)}ln(a(oz),h1);function
+h2(c,d,h){var
 a=b(d,0);if(a){var
-e=a[2],f=a[1],g=function(a){return h1(c,e,a)};return[0,b(c,f),g]}return 0}function
-h2(h,g,e){var
+e=a[2],f=a[1],g=function(a){return h2(c,e,a)};return[0,b(c,f),g]}return 0}function
+h3(h,g,e){var
 a=g,d=e;for(;;){var
 c=b(d,0);if(c){var
 i=c[2],a=f(h,a,c[1]),d=i;continue}return a}}function
-a$(a,b){return a?a[1]:b}function
-e2(a){return a?a[1]:ad(rL)}function
-ba(c,a){return a?[0,b(c,a[1])]:0}function
-lz(d,c,a){return a?b(c,a[1]):d}function
-bx(c,a){return a?b(c,a[1]):0}function
-rM(c,a){return 0===a[0]?a:[1,b(c,a[1])]}function
-lA(a){if(0<=a&&!(fV<a))return a;return ad(rN)}var
-h3=IT(0),e3=(4*h3|0)-1|0;function
-F(c){var
+a2(a,b){return a?a[1]:b}function
+e2(a){return a?a[1]:ae(rP)}function
+a$(c,a){return a?[0,b(c,a[1])]:0}function
+lB(d,c,a){return a?b(c,a[1]):d}function
+bp(c,a){return a?b(c,a[1]):0}function
+rQ(c,a){return 0===a[0]?a:[1,b(c,a[1])]}function
+lC(a){if(0<=a&&!(fW<a))return a;return ae(rR)}var
+h4=IY(0),e3=(4*h4|0)-1|0;function
+D(c){var
 b=0,a=c;for(;;){if(a){var
 b=b+1|0,a=a[2];continue}return b}}function
-b3(a){return a?a[1]:d$(rU)}function
-lB(a){return a?a[2]:d$(rV)}function
+b5(a){return a?a[1]:d$(rY)}function
+lD(a){return a?a[2]:d$(rZ)}function
 ag(d,c){if(0<=c){var
 a=d,b=c;for(;;){if(a){var
 e=a[2],f=a[1];if(0===b)return f;var
-a=e,b=b-1|0;continue}return d$(rW)}}return ad(rX)}function
-cj(d,c){var
+a=e,b=b-1|0;continue}return d$(r0)}}return ae(r1)}function
+bT(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=[0,a[1],b],a=a[2],b=e;continue}return b}}function
-ak(a){return cj(a,0)}function
-lC(a,d,c){if(d<=a)return 0;var
-e=b(c,a);return[0,e,lC(a+1|0,d,c)]}function
+ah(a){return bT(a,0)}function
+lE(a,d,c){if(d<=a)return 0;var
+e=b(c,a);return[0,e,lE(a+1|0,d,c)]}function
 G(c,e){if(0<=c){if(50<c){var
-d=0,a=0;for(;;){if(c<=a)return ak(d);var
-d=[0,b(e,a),d],a=a+1|0;continue}}return lC(0,c,e)}return ad(rY)}function
-cG(a){if(a){var
-b=a[1];return aw(b,cG(a[2]))}return 0}function
+d=0,a=0;for(;;){if(c<=a)return ah(d);var
+d=[0,b(e,a),d],a=a+1|0;continue}}return lE(0,c,e)}return ae(r2)}function
+cF(a){if(a){var
+b=a[1];return aw(b,cF(a[2]))}return 0}function
 l(c,a){if(a){var
 d=a[2],e=b(c,a[1]);return[0,e,l(c,d)]}return 0}function
-lD(c,b,a){if(a){var
-d=a[2],e=f(b,c,a[1]);return[0,e,lD(c+1|0,b,d)]}return 0}function
-bJ(b,a){return lD(0,b,a)}function
+lF(c,b,a){if(a){var
+d=a[2],e=f(b,c,a[1]);return[0,e,lF(c+1|0,b,d)]}return 0}function
+by(b,a){return lF(0,b,a)}function
 x(d,c){var
 a=c;for(;;){if(a){var
 e=a[2];b(d,a[1]);var
 a=e;continue}return 0}}function
-bp(e,d){var
+bq(e,d){var
 b=0,a=d;for(;;){if(a){var
 c=a[2];f(e,b,a[1]);var
 b=b+1|0,a=c;continue}return 0}}function
-N(e,d,c){var
+Q(e,d,c){var
 b=d,a=c;for(;;){if(a){var
 g=a[2],b=f(e,b,a[1]),a=g;continue}return b}}function
-lE(c,b,a){if(b){if(a){var
-d=a[2],e=b[2],g=f(c,b[1],a[1]);return[0,g,lE(c,e,d)]}}else
-if(!a)return 0;return ad(rZ)}function
-h4(g,f,e,d){var
+lG(c,b,a){if(b){if(a){var
+d=a[2],e=b[2],g=f(c,b[1],a[1]);return[0,g,lG(c,e,d)]}}else
+if(!a)return 0;return ae(r3)}function
+h5(g,f,e,d){var
 c=f,b=e,a=d;for(;;){if(b){if(a){var
 h=a[2],i=b[2],c=O(g,c,b[1],a[1]),b=i,a=h;continue}}else
-if(!a)return c;return ad(r0)}}function
+if(!a)return c;return ae(r4)}}function
 c5(e,d){var
 a=d;for(;;){if(a){var
 f=a[2],c=b(e,a[1]);if(c){var
@@ -1144,44 +1146,50 @@ c6(e,d){var
 a=d;for(;;){if(a){var
 f=a[2],c=b(e,a[1]);if(c)return c;var
 a=f;continue}return 0}}function
-aD(d,c){var
+aE(d,c){var
 a=c;for(;;){if(a){var
-e=a[2],b=0===aj(a[1],d)?1:0;if(b)return b;var
+e=a[2],b=0===al(a[1],d)?1:0;if(b)return b;var
 a=e;continue}return 0}}function
-f8(d,c){var
+f_(d,c){var
 a=c;for(;;){if(a){var
-b=a[1],e=a[2],f=b[2];if(0===aj(b[1],d))return f;var
+b=a[1],e=a[2],f=b[2];if(0===al(b[1],d))return f;var
 a=e;continue}throw P}}function
-lF(d,c){var
+lH(d,c){var
 a=c;for(;;){if(a){var
-e=a[2],b=0===aj(a[1][1],d)?1:0;if(b)return b;var
+b=a[1],e=a[2],f=b[2];if(0===al(b[1],d))return[0,f];var
 a=e;continue}return 0}}function
-dD(e,d){var
+lI(d,c){var
+a=c;for(;;){if(a){var
+e=a[2],b=0===al(a[1][1],d)?1:0;if(b)return b;var
+a=e;continue}return 0}}function
+lJ(b,a){if(a){var
+c=a[2],d=a[1];return 0===al(d[1],b)?c:[0,d,lJ(b,c)]}return 0}function
+dC(e,d){var
 a=d;for(;;){if(a){var
 c=a[1],f=a[2];if(b(e,c))return[0,c];var
 a=f;continue}return 0}}function
-bb(f){var
+ba(f){var
 g=0;return function(h){var
 c=g,a=h;for(;;){if(a){var
 d=a[2],e=a[1];if(b(f,e)){var
 c=[0,e,c],a=d;continue}var
-a=d;continue}return ak(c)}}}function
+a=d;continue}return ah(c)}}}function
 ea(g,e){var
 c=0,b=0,a=e;for(;;){if(a){var
-d=a[1],h=a[2],i=f(g,c,d)?[0,d,b]:b,c=c+1|0,b=i,a=h;continue}return ak(b)}}function
-bS(f){var
+d=a[1],h=a[2],i=f(g,c,d)?[0,d,b]:b,c=c+1|0,b=i,a=h;continue}return ah(b)}}function
+bU(f){var
 g=0;return function(h){var
 c=g,a=h;for(;;){if(a){var
 d=a[2],e=b(f,a[1]);if(e){var
 c=[0,e[1],c],a=d;continue}var
-a=d;continue}return ak(c)}}}function
-by(e,d){var
+a=d;continue}return ah(c)}}}function
+bz(e,d){var
 c=0,a=d;for(;;){if(a){var
-f=a[2],c=cj(b(e,a[1]),c),a=f;continue}return ak(c)}}function
-f9(b,a){if(b){if(a){var
-c=a[1],d=b[1];return[0,[0,d,c],f9(b[2],a[2])]}}else
-if(!a)return 0;return ad(r1)}function
-aU(a,b){function
+f=a[2],c=bT(b(e,a[1]),c),a=f;continue}return ah(c)}}function
+f$(b,a){if(b){if(a){var
+c=a[1],d=b[1];return[0,[0,d,c],f$(b[2],a[2])]}}else
+if(!a)return 0;return ae(r5)}function
+aP(a,b){function
 r(j,e){if(2===j){if(e){var
 l=e[2];if(l){var
 m=l[1],n=e[1],y=l[2],z=0<f(a,n,m)?[0,n,[0,m,0]]:[0,m,[0,n,0]];return[0,z,y]}}}else
@@ -1193,9 +1201,9 @@ s=j>>1,t=k(s,e),A=t[1],u=k(j-s|0,t[2]),i=A,h=u[1],g=0,B=u[2];for(;;){if(i){if(h)
 q=h[1],r=i[1],w=h[2],x=i[2];if(0<f(a,r,q)){var
 h=w,g=[0,q,g];continue}var
 i=x,g=[0,r,g];continue}var
-v=cj(i,g)}else
+v=bT(i,g)}else
 var
-v=cj(h,g);return[0,v,B]}}function
+v=bT(h,g);return[0,v,B]}}function
 k(j,e){if(2===j){if(e){var
 k=e[2];if(k){var
 l=k[1],m=e[1],y=k[2],z=0<f(a,m,l)?[0,l,[0,m,0]]:[0,m,[0,l,0]];return[0,z,y]}}}else
@@ -1207,11 +1215,11 @@ s=j>>1,t=r(s,e),A=t[1],u=r(j-s|0,t[2]),i=A,h=u[1],g=0,B=u[2];for(;;){if(i){if(h)
 p=h[1],q=i[1],w=h[2],x=i[2];if(0<f(a,q,p)){var
 i=x,g=[0,q,g];continue}var
 h=w,g=[0,p,g];continue}var
-v=cj(i,g)}else
+v=bT(i,g)}else
 var
-v=cj(h,g);return[0,v,B]}}var
-c=F(b);return 2<=c?k(c,b)[1]:b}function
-bk(b,a){function
+v=bT(h,g);return[0,v,B]}}var
+c=D(b);return 2<=c?k(c,b)[1]:b}function
+bj(b,a){function
 x(j,g){if(2===j){if(g){var
 n=g[2];if(n){var
 o=n[1],k=g[1],J=n[2],y=f(b,k,o),K=0===y?[0,k,0]:0<y?[0,k,[0,o,0]]:[0,o,[0,k,0]];return[0,K,J]}}}else
@@ -1240,9 +1248,9 @@ u=h[2],v=h[1],w=i[2],l=i[1],x=f(b,l,v);if(0===x){var
 i=w,h=u,e=[0,l,e];continue}if(0<=x){var
 h=u,e=[0,v,e];continue}var
 i=w,e=[0,l,e];continue}var
-C=cj(i,e)}else
+C=bT(i,e)}else
 var
-C=cj(h,e);return[0,C,M]}}function
+C=bT(h,e);return[0,C,M]}}function
 m(j,g){if(2===j){if(g){var
 m=g[2];if(m){var
 n=m[1],k=g[1],J=m[2],y=f(b,k,n),K=0===y?[0,k,0]:0<=y?[0,n,[0,k,0]]:[0,k,[0,n,0]];return[0,K,J]}}}else
@@ -1271,55 +1279,55 @@ t=h[2],u=h[1],v=i[2],l=i[1],w=f(b,l,u);if(0===w){var
 i=v,h=t,e=[0,l,e];continue}if(0<w){var
 i=v,e=[0,l,e];continue}var
 h=t,e=[0,u,e];continue}var
-C=cj(i,e)}else
+C=bT(i,e)}else
 var
-C=cj(h,e);return[0,C,M]}}var
-c=F(a);return 2<=c?m(c,a)[1]:a}function
+C=bT(h,e);return[0,C,M]}}var
+c=D(a);return 2<=c?m(c,a)[1]:a}function
 eb(a){function
 c(e,d){if(0===e){var
-f=0;return ak(h2(function(b,a){return[0,a,b]},f,d))}var
+f=0;return ah(h3(function(b,a){return[0,a,b]},f,d))}var
 a=b(d,0);if(a){var
 g=a[1];return[0,g,c(e-1|0,a[2])]}return 0}return c(500,a)}var
-lG=aR;function
+lK=aJ;function
 e4(b,a){return b<=a?b:a}function
-lH(b,a){return a<=b?b:a}function
+lL(b,a){return a<=b?b:a}function
 c7(a,c){var
-b=aJ(a);H6(b,0,a,c);return b}function
-lI(a){var
-b=bI(a),c=aJ(b);dx(a,0,c,0,b);return c}function
-lJ(c,b,a){if(0<=b&&0<=a&&!((bI(c)-a|0)<b)){var
-d=aJ(a);dx(c,b,d,0,a);return d}return ad(r2)}function
-lK(c,b,a){return aS(lJ(c,b,a))}function
-lL(e,c,d,b,a){if(0<=a&&0<=c&&!((bI(e)-a|0)<c)&&0<=b&&!((bI(d)-a|0)<b))return dx(e,c,d,b,a);return ad(r3)}function
-cH(e,c,d,b,a){if(0<=a&&0<=c&&!((E(e)-a|0)<c)&&0<=b&&!((bI(d)-a|0)<b))return ce(e,c,d,b,a);return ad(r4)}function
-h5(b,a){return aS(c7(b,a))}function
-ck(c,b,a){return aS(lJ(bu(c),b,a))}function
-h6(k,g){if(g){var
-h=E(k),c=0,b=g,p=0;for(;;){if(b){var
+b=aI(a);H9(b,0,a,c);return b}function
+lM(a){var
+b=bK(a),c=aI(b);dw(a,0,c,0,b);return c}function
+lN(c,b,a){if(0<=b&&0<=a&&!((bK(c)-a|0)<b)){var
+d=aI(a);dw(c,b,d,0,a);return d}return ae(r6)}function
+lO(c,b,a){return aS(lN(c,b,a))}function
+lP(e,c,d,b,a){if(0<=a&&0<=c&&!((bK(e)-a|0)<c)&&0<=b&&!((bK(d)-a|0)<b))return dw(e,c,d,b,a);return ae(r7)}function
+cG(e,c,d,b,a){if(0<=a&&0<=c&&!((F(e)-a|0)<c)&&0<=b&&!((bK(d)-a|0)<b))return cg(e,c,d,b,a);return ae(r8)}function
+h6(b,a){return aS(c7(b,a))}function
+cm(c,b,a){return aS(lN(bv(c),b,a))}function
+h7(k,g){if(g){var
+h=F(k),c=0,b=g,p=0;for(;;){if(b){var
 i=b[1];if(b[2]){var
-j=(E(i)+h|0)+c|0,m=b[2],n=c<=j?j:ad(r5),c=n,b=m;continue}var
-l=E(i)+c|0}else
+j=(F(i)+h|0)+c|0,m=b[2],n=c<=j?j:ae(r9),c=n,b=m;continue}var
+l=F(i)+c|0}else
 var
 l=c;var
-f=aJ(l),e=p,d=g;for(;;){if(d){var
+f=aI(l),e=p,d=g;for(;;){if(d){var
 a=d[1];if(d[2]){var
-o=d[2];ce(a,0,f,e,E(a));ce(k,0,f,e+E(a)|0,h);var
-e=(e+E(a)|0)+h|0,d=o;continue}ce(a,0,f,e,E(a))}return aS(f)}}}return r6}function
-lM(e,c){var
-d=E(c)-1|0,f=0;if(!(d<0)){var
-a=f;for(;;){b(e,bv(c,a));var
+o=d[2];cg(a,0,f,e,F(a));cg(k,0,f,e+F(a)|0,h);var
+e=(e+F(a)|0)+h|0,d=o;continue}cg(a,0,f,e,F(a))}return aS(f)}}}return r_}function
+lQ(e,c){var
+d=F(c)-1|0,f=0;if(!(d<0)){var
+a=f;for(;;){b(e,bw(c,a));var
 g=a+1|0;if(d!==a){var
 a=g;continue}break}}return 0}function
-h7(f,e){var
-c=bu(e),a=0,d=bI(c);for(;;){if(a===d)return 1;if(b(f,bG(c,a))){var
+h8(f,e){var
+c=bv(e),a=0,d=bK(c);for(;;){if(a===d)return 1;if(b(f,bI(c,a))){var
 a=a+1|0;continue}return 0}}function
-lN(j){var
-k=0,x=E(j);for(;;){if(x<=k)return j;var
-n=bv(j,k)+kX|0,o=0;if(59<n>>>0){if(33<n-61>>>0)o=1}else
+lR(j){var
+k=0,x=F(j);for(;;){if(x<=k)return j;var
+n=bw(j,k)+k0|0,o=0;if(59<n>>>0){if(33<n-61>>>0)o=1}else
 if(2===n)o=1;if(o){var
-e=bu(j),a=[0,0],q=bI(e)-1|0,t=0;if(!(q<0)){var
+e=bv(j),a=[0,0],q=bK(e)-1|0,t=0;if(!(q<0)){var
 i=t;for(;;){var
-f=bG(e,i),g=0;if(32<=f){var
+f=bI(e,i),g=0;if(32<=f){var
 l=f-34|0,p=0;if(58<l>>>0){if(93<=l)p=1}else
 if(56<l-1>>>0){g=1;p=1}if(!p){var
 m=1;g=2}}else
@@ -1330,75 +1338,75 @@ m=4;break;case
 1:var
 m=2;break}a[1]=a[1]+m|0;var
 w=i+1|0;if(q!==i){var
-i=w;continue}break}}if(a[1]===bI(e))var
-s=lI(e);else{var
-b=aJ(a[1]);a[1]=0;var
-r=bI(e)-1|0,u=0;if(!(r<0)){var
+i=w;continue}break}}if(a[1]===bK(e))var
+s=lM(e);else{var
+b=aI(a[1]);a[1]=0;var
+r=bK(e)-1|0,u=0;if(!(r<0)){var
 h=u;for(;;){var
-c=bG(e,h),d=0;if(35<=c)if(92===c)d=2;else
-if(ka<=c)d=1;else
+c=bI(e,h),d=0;if(35<=c)if(92===c)d=2;else
+if(kd<=c)d=1;else
 d=3;else
 if(32<=c)if(34<=c)d=2;else
 d=3;else
 if(14<=c)d=1;else
 switch(c){case
 8:ax(b,a[1],92);a[1]++;ax(b,a[1],98);break;case
-9:ax(b,a[1],92);a[1]++;ax(b,a[1],pt);break;case
-10:ax(b,a[1],92);a[1]++;ax(b,a[1],qD);break;case
+9:ax(b,a[1],92);a[1]++;ax(b,a[1],pv);break;case
+10:ax(b,a[1],92);a[1]++;ax(b,a[1],qG);break;case
 13:ax(b,a[1],92);a[1]++;ax(b,a[1],114);break;default:d=1}switch(d){case
-1:ax(b,a[1],92);a[1]++;ax(b,a[1],48+(c/aq|0)|0);a[1]++;ax(b,a[1],48+((c/10|0)%10|0)|0);a[1]++;ax(b,a[1],48+(c%10|0)|0);break;case
+1:ax(b,a[1],92);a[1]++;ax(b,a[1],48+(c/ar|0)|0);a[1]++;ax(b,a[1],48+((c/10|0)%10|0)|0);a[1]++;ax(b,a[1],48+(c%10|0)|0);break;case
 2:ax(b,a[1],92);a[1]++;ax(b,a[1],c);break;case
 3:ax(b,a[1],c);break}a[1]++;var
 v=h+1|0;if(r!==h){var
 h=v;continue}break}}var
 s=b}return aS(s)}var
 k=k+1|0;continue}}function
-r7(e,d,c,b){var
-a=c;for(;;){if(d<=a)throw P;if(bv(e,a)===b)return a;var
+r$(e,d,c,b){var
+a=c;for(;;){if(d<=a)throw P;if(bw(e,a)===b)return a;var
 a=a+1|0;continue}}function
-r8(b,a,d){var
-c=E(b);if(0<=a&&!(c<a))try{r7(b,c,a,d);var
-e=1;return e}catch(a){a=a2(a);if(a===P)return 0;throw a}return ad(r9)}function
-h8(b,a){return r8(b,0,a)}function
-bq(f,b){var
-c=[0,0],d=[0,E(b)],e=E(b)-1|0;if(!(e<0)){var
-a=e;for(;;){if(bv(b,a)===f){var
-h=c[1];c[1]=[0,ck(b,a+1|0,(d[1]-a|0)-1|0),h];d[1]=a}var
+sa(b,a,d){var
+c=F(b);if(0<=a&&!(c<a))try{r$(b,c,a,d);var
+e=1;return e}catch(a){a=aT(a);if(a===P)return 0;throw a}return ae(sb)}function
+h9(b,a){return sa(b,0,a)}function
+br(f,b){var
+c=[0,0],d=[0,F(b)],e=F(b)-1|0;if(!(e<0)){var
+a=e;for(;;){if(bw(b,a)===f){var
+h=c[1];c[1]=[0,cm(b,a+1|0,(d[1]-a|0)-1|0),h];d[1]=a}var
 i=a-1|0;if(0!==a){var
 a=i;continue}break}}var
-g=c[1];return[0,ck(b,0,d[1]),g]}function
-lO(b,a){return H0(bu(b),a)}function
-j(c,d){if(0===c)return[0];if(0<=c){var
-e=o(c,b(d,0)),f=c-1|0,g=1;if(!(f<1)){var
+g=c[1];return[0,cm(b,0,d[1]),g]}function
+lS(b,a){return H3(bv(b),a)}function
+k(c,d){if(0===c)return[0];if(0<=c){var
+e=n(c,b(d,0)),f=c-1|0,g=1;if(!(f<1)){var
 a=g;for(;;){e[1+a]=b(d,a);var
 h=a+1|0;if(f!==a){var
-a=h;continue}break}}return e}return ad(r_)}function
-f_(b,f,e){var
-c=o(b,[0]),d=b-1|0,g=0;if(!(d<0)){var
-a=g;for(;;){c[1+a]=o(f,e);var
+a=h;continue}break}}return e}return ae(sc)}function
+ga(b,f,e){var
+c=n(b,[0]),d=b-1|0,g=0;if(!(d<0)){var
+a=g;for(;;){c[1+a]=n(f,e);var
 h=a+1|0;if(d!==a){var
 a=h;continue}break}}return c}function
-aE(a){var
-b=a.length-1;return 0===b?[0]:k6(a,0,b)}function
-bc(b,a){var
-c=b.length-1;return 0===c?aE(a):0===a.length-1?k6(b,0,c):HP(b,a)}function
-bK(c,b,a){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return k6(c,b,a);return ad(r$)}function
-lP(c,b,a,d){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return HR(c,b,a,d);return ad(sa)}function
-f$(e,c,d,b,a){if(0<=a&&0<=c&&!((e.length-1-a|0)<c)&&0<=b&&!((d.length-1-a|0)<b))return HQ(e,c,d,b,a);return ad(sb)}function
-aO(e,c){var
+az(a){var
+b=a.length-1;return 0===b?[0]:k9(a,0,b)}function
+bb(b,a){var
+c=b.length-1;return 0===c?az(a):0===a.length-1?k9(b,0,c):HS(b,a)}function
+bL(c,b,a){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return k9(c,b,a);return ae(sd)}function
+gb(c,b,a,d){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return HU(c,b,a,d);return ae(se)}function
+e5(e,c,d,b,a){if(0<=a&&0<=c&&!((e.length-1-a|0)<c)&&0<=b&&!((d.length-1-a|0)<b))return HT(e,c,d,b,a);return ae(sf)}function
+a3(e,c){var
 d=c.length-1-1|0,f=0;if(!(d<0)){var
 a=f;for(;;){b(e,c[1+a]);var
 g=a+1|0;if(d!==a){var
 a=g;continue}break}}return 0}function
 i(e,c){var
 d=c.length-1;if(0===d)return[0];var
-f=o(d,b(e,c[1])),g=d-1|0,h=1;if(!(g<1)){var
+f=n(d,b(e,c[1])),g=d-1|0,h=1;if(!(g<1)){var
 a=h;for(;;){f[1+a]=b(e,c[1+a]);var
 i=a+1|0;if(g!==a){var
 a=i;continue}break}}return f}function
-c8(e,d,c){var
-b=d.length-1;if(b!==c.length-1)return ad(sc);if(0===b)return[0];var
-g=o(b,f(e,d[1],c[1])),h=b-1|0,i=1;if(!(h<1)){var
+ec(e,d,c){var
+b=d.length-1;if(b!==c.length-1)return ae(sg);if(0===b)return[0];var
+g=n(b,f(e,d[1],c[1])),h=b-1|0,i=1;if(!(h<1)){var
 a=i;for(;;){g[1+a]=f(e,d[1+a],c[1+a]);var
 j=a+1|0;if(h!==a){var
 a=j;continue}break}}return g}function
@@ -1407,55 +1415,52 @@ c=b.length-1-1|0,e=0;if(!(c<0)){var
 a=e;for(;;){f(d,a,b[1+a]);var
 g=a+1|0;if(c!==a){var
 a=g;continue}break}}return 0}function
-Q(d,b){var
+S(d,b){var
 c=b.length-1;if(0===c)return[0];var
-e=o(c,f(d,0,b[1])),g=c-1|0,h=1;if(!(g<1)){var
+e=n(c,f(d,0,b[1])),g=c-1|0,h=1;if(!(g<1)){var
 a=h;for(;;){e[1+a]=f(d,a,b[1+a]);var
 i=a+1|0;if(g!==a){var
 a=i;continue}break}}return e}function
-aH(c){var
+aM(c){var
 a=c.length-1-1|0,b=0;for(;;){if(0<=a){var
 d=[0,c[1+a],b],a=a-1|0,b=d;continue}return b}}function
-L(a){if(a){var
+K(a){if(a){var
 d=0,c=a,g=a[2],h=a[1];for(;;){if(c){var
 d=d+1|0,c=c[2];continue}var
-f=o(d,h),e=1,b=g;for(;;){if(b){var
+f=n(d,h),e=1,b=g;for(;;){if(b){var
 i=b[2];f[1+e]=b[1];var
 e=e+1|0,b=i;continue}return f}}}return[0]}function
-aV(g,e,c){var
+bc(g,e,c){var
 b=[0,e],d=c.length-1-1|0,h=0;if(!(d<0)){var
 a=h;for(;;){b[1]=f(g,b[1],c[1+a]);var
 i=a+1|0;if(d!==a){var
 a=i;continue}break}}return b[1]}function
-dE(d,c){var
+c8(d,c){var
 a=0,e=c.length-1;for(;;){if(a===e)return 0;if(b(d,c[1+a]))return 1;var
 a=a+1|0;continue}}function
-e5(d,c){var
+e6(d,c){var
 a=0,e=c.length-1;for(;;){if(a===e)return 1;if(b(d,c[1+a])){var
 a=a+1|0;continue}return 0}}function
-ga(e,c,b){var
-d=c.length-1;if(d!==b.length-1)return ad(sd);var
+lT(e,c,b){var
+d=c.length-1;if(d!==b.length-1)return ae(sh);var
 a=0;for(;;){if(a===d)return 1;if(f(e,c[1+a],b[1+a])){var
 a=a+1|0;continue}return 0}}function
-lQ(c,b){var
-a=0,d=b.length-1;for(;;){if(a===d)return 0;if(0===aj(b[1+a],c))return 1;var
-a=a+1|0;continue}}function
-cI(a){return a-a==0.?1:0}function
-lR(a){return rf(a,dB)}function
-c9(b,a){if(!(b<a)){var
-c=0;if(hO(a)||!hO(b))c=1;if(c)return b!=b?b:a}return a!=a?a:b}function
-aa(b,a){if(!(b<a)){var
-c=0;if(hO(a)||!hO(b))c=1;if(c)return a!=a?a:b}return b!=b?b:a}function
-lS(d){function
+cH(a){return a-a==0.?1:0}function
+lU(a){return rj(a,dA)}function
+ed(b,a){if(!(b<a)){var
+c=0;if(hP(a)||!hP(b))c=1;if(c)return b!=b?b:a}return a!=a?a:b}function
+ab(b,a){if(!(b<a)){var
+c=0;if(hP(a)||!hP(b))c=1;if(c)return a!=a?a:b}return b!=b?b:a}function
+lV(d){function
 p(a){return a?a[4]:0}function
 e(b,e,a){var
 c=b?b[4]:0,d=a?a[4]:0,f=d<=c?c+1|0:d+1|0;return[0,b,e,a,f]}function
 g(b,f,a){var
 g=b?b[4]:0,h=a?a[4]:0;if((h+2|0)<g){if(b){var
 c=b[3],k=b[2],i=b[1],m=p(c);if(m<=p(i))return e(i,k,e(c,f,a));if(c){var
-n=c[2],o=c[1],q=e(c[3],f,a);return e(e(i,k,o),n,q)}return ad(se)}return ad(sf)}if((g+2|0)<h){if(a){var
+n=c[2],o=c[1],q=e(c[3],f,a);return e(e(i,k,o),n,q)}return ae(si)}return ae(sj)}if((g+2|0)<h){if(a){var
 j=a[3],l=a[2],d=a[1],r=p(d);if(r<=p(j))return e(e(b,f,d),l,j);if(d){var
-s=d[2],t=d[1],u=e(d[3],l,j);return e(e(b,f,t),s,u)}return ad(sg)}return ad(sh)}var
+s=d[2],t=d[1],u=e(d[3],l,j);return e(e(b,f,t),s,u)}return ae(sk)}return ae(sl)}var
 v=h<=g?g+1|0:h+1|0;return[0,b,f,a,v]}function
 a(c,b){if(b){var
 e=b[3],h=b[2],i=b[1],j=f(d[1],c,h);if(0===j)return b;if(0<=j){var
@@ -1464,15 +1469,15 @@ l=a(c,i);return i===l?b:g(l,h,e)}return[0,0,c,0,1]}function
 h(a){return[0,0,a,0,1]}function
 C(b,a){if(a){var
 c=a[3],d=a[2];return g(C(b,a[1]),d,c)}return h(b)}function
-D(b,a){if(a){var
-c=a[2],d=a[1];return g(d,c,D(b,a[3]))}return h(b)}function
+E(b,a){if(a){var
+c=a[2],d=a[1];return g(d,c,E(b,a[3]))}return h(b)}function
 c(b,d,a){if(b){if(a){var
-f=a[4],h=b[4],i=a[3],j=a[2],k=a[1],l=b[3],m=b[2],n=b[1];return(f+2|0)<h?g(n,m,c(l,d,a)):(h+2|0)<f?g(c(b,d,k),j,i):e(b,d,a)}return D(d,b)}return C(d,a)}function
+f=a[4],h=b[4],i=a[3],j=a[2],k=a[1],l=b[3],m=b[2],n=b[1];return(f+2|0)<h?g(n,m,c(l,d,a)):(h+2|0)<f?g(c(b,d,k),j,i):e(b,d,a)}return E(d,b)}return C(d,a)}function
 j(c){var
 a=c;for(;;){if(a){var
 b=a[1];if(b){var
 a=b;continue}return a[2]}throw P}}function
-E(c){var
+F(c){var
 a=c;for(;;){if(a){var
 b=a[1];if(b){var
 a=b;continue}return[0,a[2]]}return 0}}function
@@ -1484,13 +1489,13 @@ a=b;for(;;){if(a){if(a[3]){var
 a=a[3];continue}return[0,a[2]]}return 0}}function
 q(a){if(a){var
 b=a[1];if(b){var
-c=a[3],d=a[2];return g(q(b),d,c)}return a[3]}return ad(si)}function
+c=a[3],d=a[2];return g(q(b),d,c)}return a[3]}return ae(sm)}function
 m(b,a){if(b){if(a){var
 d=q(a);return c(b,j(a),d)}return b}return a}function
 i(b,a){if(a){var
 e=a[3],g=a[2],h=a[1],l=f(d[1],b,g);if(0===l)return[0,h,1,e];if(0<=l){var
 j=i(b,e),m=j[3],n=j[2];return[0,c(h,g,j[1]),n,m]}var
-k=i(b,h),o=k[2],p=k[1];return[0,p,o,c(k[3],g,e)]}return sj}var
+k=i(b,h),o=k[2],p=k[1];return[0,p,o,c(k[3],g,e)]}return sn}var
 s=0;function
 T(a){return a?0:1}function
 U(g,e){var
@@ -1570,7 +1575,7 @@ g=a[3],h=a[2],i=a[1],e=v(d,i),j=b(d,h),f=v(d,g);if(j){if(i===e&&g===f)return a;r
 w(d,a){if(a){var
 e=a[2],l=a[3],f=w(d,a[1]),g=f[2],h=f[1],n=b(d,e),i=w(d,l),j=i[2],k=i[1];if(n){var
 o=m(g,j);return[0,c(h,e,k),o]}var
-p=c(g,e,j);return[0,m(h,k),p]}return sk}function
+p=c(g,e,j);return[0,m(h,k),p]}return so}function
 x(a){if(a){var
 b=a[1],c=x(a[3]);return(x(b)+1|0)+c|0}return 0}function
 N(d,c){var
@@ -1633,7 +1638,7 @@ i=c[2],b=c[1];if(i){var
 j=i[2],f=i[1];if(j){var
 k=j[2],l=j[1];if(k){var
 m=k[2],n=k[1];if(m){if(m[2]){var
-o=bk(d[1],c),g=function(b,a){if(!(3<b>>>0))switch(b){case
+o=bj(d[1],c),g=function(b,a){if(!(3<b>>>0))switch(b){case
 0:return[0,0,a];case
 1:if(a)return[0,[0,0,a[1],0,1],a[2]];break;case
 2:if(a){var
@@ -1641,13 +1646,13 @@ d=a[2];if(d)return[0,[0,[0,0,a[1],0,1],d[1],0,2],d[2]]}break;default:if(a){var
 f=a[2];if(f){var
 h=f[2];if(h)return[0,[0,[0,0,a[1],0,1],f[1],[0,0,h[1],0,1],2],h[2]]}}}var
 i=b/2|0,j=g(i,a),c=j[2],l=j[1];if(c){var
-m=c[1],k=g((b-i|0)-1|0,c[2]),n=k[2];return[0,e(l,m,k[1]),n]}throw[0,ae,sl]};return g(F(o),o)[1]}var
+m=c[1],k=g((b-i|0)-1|0,c[2]),n=k[2];return[0,e(l,m,k[1]),n]}throw[0,af,sp]};return g(D(o),o)[1]}var
 p=m[1];return a(p,a(n,a(l,a(f,h(b)))))}return a(n,a(l,a(f,h(b))))}return a(l,a(f,h(b)))}return a(f,h(b))}return h(b)}return s}function
-O(c,b){return h2(function(c,b){return a(b,c)},b,c)}function
+O(c,b){return h3(function(c,b){return a(b,c)},b,c)}function
 ac(a){return O(a,s)}function
 B(a,d){if(a){var
 b=a[1],c=l(a[2],a[3]);return[0,b,function(a){return B(c,a)}]}return 0}function
-af(a){var
+ad(a){var
 b=l(a,0);return function(a){return B(b,a)}}function
 Q(d,c){var
 a=d,b=c;for(;;){if(a){var
@@ -1655,15 +1660,15 @@ e=[0,a[2],a[1],b],a=a[3],b=e;continue}return b}}function
 R(a,d){if(a){var
 b=a[1],c=Q(a[2],a[3]);return[0,b,function(a){return R(c,a)}]}return 0}function
 ag(a){var
-b=Q(a,0);return function(a){return R(b,a)}}return[0,s,T,U,a,h,t,k,n,H,o,I,V,r,J,z,K,L,M,v,A,w,x,W,j,E,G,S,j,E,i,X,aa,Y,Z,_,$,ab,function(j,i){var
+b=Q(a,0);return function(a){return R(b,a)}}return[0,s,T,U,a,h,t,k,n,H,o,I,V,r,J,z,K,L,M,v,A,w,x,W,j,F,G,S,j,F,i,X,aa,Y,Z,_,$,ab,function(j,i){var
 a=i,b=0;for(;;){if(a){var
 c=a[3],e=a[2],k=a[1],g=f(d[1],e,j);if(0!==g){if(0<=g){var
 a=k,b=[0,e,c,b];continue}var
 a=c;continue}var
 h=[0,e,c,b]}else
 var
-h=b;return function(a){return B(h,a)}}},af,ag,O,ac]}function
-lT(g){function
+h=b;return function(a){return B(h,a)}}},ad,ag,O,ac]}function
+lW(g){function
 h(a){return a?a[5]:0}function
 d(b,f,e,a){var
 c=h(b),d=h(a),g=d<=c?c+1|0:d+1|0;return[0,b,f,e,a,g]}function
@@ -1671,9 +1676,9 @@ p(b,a){return[0,0,b,a,0,1]}function
 a(b,g,f,a){var
 i=b?b[5]:0,j=a?a[5]:0;if((j+2|0)<i){if(b){var
 c=b[4],m=b[3],n=b[2],k=b[1],q=h(c);if(q<=h(k))return d(k,n,m,d(c,g,f,a));if(c){var
-r=c[3],s=c[2],t=c[1],u=d(c[4],g,f,a);return d(d(k,n,m,t),s,r,u)}return ad(sm)}return ad(sn)}if((i+2|0)<j){if(a){var
+r=c[3],s=c[2],t=c[1],u=d(c[4],g,f,a);return d(d(k,n,m,t),s,r,u)}return ae(sq)}return ae(sr)}if((i+2|0)<j){if(a){var
 l=a[4],o=a[3],p=a[2],e=a[1],v=h(e);if(v<=h(l))return d(d(b,g,f,e),p,o,l);if(e){var
-w=e[3],x=e[2],y=e[1],z=d(e[4],p,o,l);return d(d(b,g,f,y),x,w,z)}return ad(so)}return ad(sp)}var
+w=e[3],x=e[2],y=e[1],z=d(e[4],p,o,l);return d(d(b,g,f,y),x,w,z)}return ae(ss)}return ae(st)}var
 A=j<=i?i+1|0:j+1|0;return[0,b,g,f,a,A]}var
 A=0;function
 N(a){return a?0:1}function
@@ -1741,7 +1746,7 @@ a=b;for(;;){if(a){if(a[4]){var
 a=a[4];continue}return[0,[0,a[2],a[3]]]}return 0}}function
 q(b){if(b){var
 c=b[1];if(c){var
-d=b[4],e=b[3],f=b[2];return a(q(c),f,e,d)}return b[4]}return ad(sq)}function
+d=b[4],e=b[3],f=b[2];return a(q(c),f,e,d)}return b[4]}return ae(su)}function
 C(c,b){if(c){if(b){var
 d=n(b),e=d[2],f=d[1];return a(c,f,e,q(b))}return c}return b}function
 r(e,b){if(b){var
@@ -1793,12 +1798,12 @@ o(d,e,b,a){return b?c(d,e,b[1],a):j(d,a)}function
 i(b,a){if(a){var
 d=a[4],e=a[3],h=a[2],j=a[1],m=f(g[1],b,h);if(0===m)return[0,j,[0,e],d];if(0<=m){var
 k=i(b,d),n=k[3],o=k[2];return[0,c(j,h,e,k[1]),o,n]}var
-l=i(b,j),p=l[2],q=l[1];return[0,q,p,c(l[3],h,e,d)]}return sr}function
+l=i(b,j),p=l[2],q=l[1];return[0,q,p,c(l[3],h,e,d)]}return sv}function
 k(c,b,a){if(b){var
 d=b[2],j=b[5],l=b[4],m=b[3],n=b[1];if(h(a)<=j){var
 e=i(d,a),p=e[2],q=e[1],r=k(c,l,e[3]),s=O(c,d,[0,m],p);return o(k(c,n,q),d,s,r)}}else
 if(!a)return 0;if(a){var
-f=a[2],t=a[4],u=a[3],v=a[1],g=i(f,b),w=g[2],x=g[1],y=k(c,g[3],t),z=O(c,f,w,[0,u]);return o(k(c,x,v),f,z,y)}throw[0,ae,ss]}function
+f=a[2],t=a[4],u=a[3],v=a[1],g=i(f,b),w=g[2],x=g[1],y=k(c,g[3],t),z=O(c,f,w,[0,u]);return o(k(c,x,v),f,z,y)}throw[0,af,sw]}function
 l(d,b,a){if(b){if(a){var
 j=a[3],e=a[2],k=b[3],f=b[2],u=a[4],v=a[1],w=b[4],x=b[1];if(a[5]<=b[5]){var
 g=i(f,a),m=g[2],y=g[3],n=l(d,x,g[1]),p=l(d,w,y);return m?o(n,f,O(d,f,k,m[1]),p):c(n,f,k,p)}var
@@ -1813,7 +1818,7 @@ d=a[2],i=a[4],k=a[3],e=w(b,a[1]),g=f(b,d,k),h=w(b,i);return g?c(e,d,g[1],h):j(e,
 x(b,a){if(a){var
 d=a[3],e=a[2],n=a[4],g=x(b,a[1]),h=g[2],i=g[1],o=f(b,e,d),k=x(b,n),l=k[2],m=k[1];if(o){var
 p=j(h,l);return[0,c(i,e,d,m),p]}var
-q=c(h,e,d,l);return[0,j(i,m),q]}return st}function
+q=c(h,e,d,l);return[0,j(i,m),q]}return sx}function
 e(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=[0,a[2],a[3],a[4],b],a=a[1],b=e;continue}return b}}function
@@ -1836,7 +1841,7 @@ J(d,c){var
 b=d,a=c;for(;;){if(a){var
 e=a[3],f=a[2],g=a[1],b=[0,[0,f,e],J(b,a[4])],a=g;continue}return b}}function
 $(a){return J(0,a)}function
-K(b,a){return h2(function(b,a){return m(a[1],a[2],b)},a,b)}function
+K(b,a){return h3(function(b,a){return m(a[1],a[2],b)},a,b)}function
 aa(a){return K(a,A)}function
 z(a,f){if(a){var
 b=a[2],c=a[1],d=e(a[3],a[4]);return[0,[0,c,b],function(a){return z(d,a)}]}return 0}function
@@ -1856,136 +1861,135 @@ a=c;continue}var
 i=[0,d,e,c,b]}else
 var
 i=b;return function(a){return z(i,a)}}},K,aa]}var
-lU=[au,su,bZ(0)];function
-dF(a){return[0,0,0]}function
-ec(a){a[1]=0;a[2]=0;return 0}function
-cl(b,a){a[1]=[0,b,a[1]];a[2]=a[2]+1|0;return 0}function
-lV(a){var
+lX=[av,sy,b1(0)];function
+dD(a){return[0,0,0]}function
+ee(a){a[1]=0;a[2]=0;return 0}function
+cn(b,a){a[1]=[0,b,a[1]];a[2]=a[2]+1|0;return 0}function
+lY(a){var
 b=a[1];if(b){var
-c=b[1];a[1]=b[2];a[2]=a[2]-1|0;return c}throw lU}function
-ed(a){var
+c=b[1];a[1]=b[2];a[2]=a[2]-1|0;return c}throw lX}function
+ef(a){var
 b=a[1];if(b){var
 c=b[1];a[1]=b[2];a[2]=a[2]-1|0;return[0,c]}return 0}function
-ee(b){var
+eg(b){var
 a=b[1];return a?[0,a[1]]:0}function
-lW(a){return 0===a[1]?1:0}var
-sw=[au,sv,bZ(0)];function
-h9(a){a[1]=0;a[2]=0;a[3]=0;return 0}function
-lX(d,a){var
+lZ(a){return 0===a[1]?1:0}var
+sA=[av,sz,b1(0)];function
+h_(a){a[1]=0;a[2]=0;a[3]=0;return 0}function
+l0(d,a){var
 b=[0,d,0],c=a[3];return c?(a[1]=a[1]+1|0,c[2]=b,a[3]=b,0):(a[1]=1,a[2]=b,a[3]=b,0)}var
-sy=[au,sx,bZ(0)];function
-sz(a){throw sy}function
-D(a){var
-d=a[1];a[1]=sz;try{var
-c=b(d,0);IJ(a,c);return c}catch(b){b=a2(b);a[1]=function(a){throw b};throw b}}function
-h_(a){var
-b=z(a);if(b!==B&&b!==m&&b!==ql)return a;return Iz(a)}function
-sA(a){return z(a)!==m?1:0}function
-gb(a){var
-b=1<=a?a:1,c=e3<b?e3:b,d=aJ(c);return[0,d,0,c,d]}function
-h$(a){return lK(a[1],0,a[2])}function
-ia(a,c){var
+sC=[av,sB,b1(0)];function
+sD(a){throw sC}function
+H(a){var
+d=a[1];a[1]=sD;try{var
+c=b(d,0);IO(a,c);return c}catch(b){b=aT(b);a[1]=function(a){throw b};throw b}}function
+h$(a){var
+b=C(a);if(b!==B&&b!==m&&b!==qo)return a;return IE(a)}function
+gc(a){var
+b=1<=a?a:1,c=e3<b?e3:b,d=aI(c);return[0,d,0,c,d]}function
+ia(a){return lO(a[1],0,a[2])}function
+ib(a,c){var
 d=a[2],b=[0,a[3]];for(;;){if(b[1]<(d+c|0)){b[1]=2*b[1]|0;continue}if(e3<b[1])if((d+c|0)<=e3)b[1]=e3;else
-d$(sD);var
-e=aJ(b[1]);lL(a[1],0,e,0,a[2]);a[1]=e;a[3]=b[1];if((a[2]+c|0)<=a[3]){if((d+c|0)<=a[3])return 0;throw[0,ae,sB]}throw[0,ae,sC]}}function
-ib(a,d,c,b){var
+d$(sG);var
+e=aI(b[1]);lP(a[1],0,e,0,a[2]);a[1]=e;a[3]=b[1];if((a[2]+c|0)<=a[3]){if((d+c|0)<=a[3])return 0;throw[0,af,sE]}throw[0,af,sF]}}function
+ic(a,d,c,b){var
 e=c<0?1:0;if(e)var
 f=e;else
 var
-h=b<0?1:0,f=h||((E(d)-b|0)<c?1:0);if(f)ad(sE);var
-g=a[2]+b|0;if(a[3]<g)ia(a,b);ce(d,c,a[1],a[2],b);a[2]=g;return 0}function
-ef(a,c){var
-b=E(c),d=a[2]+b|0;if(a[3]<d)ia(a,b);ce(c,0,a[1],a[2],b);a[2]=d;return 0}function
-ic(a){return 5===a[2]?12:-6}function
-lY(a){return[0,0,aJ(a)]}function
-lZ(a,g){var
-b=bI(a[2]),c=a[1]+g|0,d=b<c?1:0;if(d){var
-e=aJ(lH(b*2|0,c));lL(a[2],0,e,0,b);a[2]=e;var
+h=b<0?1:0,f=h||((F(d)-b|0)<c?1:0);if(f)ae(sH);var
+g=a[2]+b|0;if(a[3]<g)ib(a,b);cg(d,c,a[1],a[2],b);a[2]=g;return 0}function
+eh(a,c){var
+b=F(c),d=a[2]+b|0;if(a[3]<d)ib(a,b);cg(c,0,a[1],a[2],b);a[2]=d;return 0}function
+id(a){return 5===a[2]?12:-6}function
+l1(a){return[0,0,aI(a)]}function
+l2(a,g){var
+b=bK(a[2]),c=a[1]+g|0,d=b<c?1:0;if(d){var
+e=aI(lL(b*2|0,c));lP(a[2],0,e,0,b);a[2]=e;var
 f=0}else
 var
 f=d;return f}function
-eg(a,b){lZ(a,1);dy(a[2],a[1],b);a[1]=a[1]+1|0;return 0}function
+ei(a,b){l2(a,1);dx(a[2],a[1],b);a[1]=a[1]+1|0;return 0}function
 a4(a,c){var
-b=E(c);lZ(a,b);cH(c,0,a[2],a[1],b);a[1]=a[1]+b|0;return 0}function
-l0(a){return lK(a[2],0,a[1])}function
-l1(a){if(typeof
+b=F(c);l2(a,b);cG(c,0,a[2],a[1],b);a[1]=a[1]+b|0;return 0}function
+l3(a){return lO(a[2],0,a[1])}function
+l4(a){if(typeof
 a==="number")switch(a){case
-0:return sF;case
-1:return sG;case
-2:return sH;case
-3:return sI;case
-4:return sJ;case
-5:return sK;default:return sL}else
+0:return sI;case
+1:return sJ;case
+2:return sK;case
+3:return sL;case
+4:return sM;case
+5:return sN;default:return sO}else
 switch(a[0]){case
 0:return a[1];case
-1:return a[1];default:return u(sM,h5(1,a[1]))}}function
-id(b,c){var
+1:return a[1];default:return u(sP,h6(1,a[1]))}}function
+ie(b,c){var
 a=c;for(;;)if(typeof
 a==="number")return 0;else
 switch(a[0]){case
 0:var
-d=a[1];a4(b,sN);var
+d=a[1];a4(b,sQ);var
 a=d;continue;case
 1:var
-e=a[1];a4(b,sO);var
+e=a[1];a4(b,sR);var
 a=e;continue;case
 2:var
-f=a[1];a4(b,sP);var
+f=a[1];a4(b,sS);var
 a=f;continue;case
 3:var
-g=a[1];a4(b,sQ);var
+g=a[1];a4(b,sT);var
 a=g;continue;case
 4:var
-h=a[1];a4(b,sR);var
+h=a[1];a4(b,sU);var
 a=h;continue;case
 5:var
-i=a[1];a4(b,sS);var
+i=a[1];a4(b,sV);var
 a=i;continue;case
 6:var
-j=a[1];a4(b,sT);var
+j=a[1];a4(b,sW);var
 a=j;continue;case
 7:var
-k=a[1];a4(b,sU);var
+k=a[1];a4(b,sX);var
 a=k;continue;case
 8:var
-l=a[2],m=a[1];a4(b,sV);id(b,m);a4(b,sW);var
+l=a[2],m=a[1];a4(b,sY);ie(b,m);a4(b,sZ);var
 a=l;continue;case
 9:var
-n=a[3],o=a[1];a4(b,sX);id(b,o);a4(b,sY);var
+n=a[3],o=a[1];a4(b,s0);ie(b,o);a4(b,s1);var
 a=n;continue;case
 10:var
-p=a[1];a4(b,sZ);var
+p=a[1];a4(b,s2);var
 a=p;continue;case
 11:var
-q=a[1];a4(b,s0);var
+q=a[1];a4(b,s3);var
 a=q;continue;case
 12:var
-r=a[1];a4(b,s1);var
+r=a[1];a4(b,s4);var
 a=r;continue;case
 13:var
-s=a[1];a4(b,s2);var
+s=a[1];a4(b,s5);var
 a=s;continue;default:var
-t=a[1];a4(b,s3);var
+t=a[1];a4(b,s6);var
 a=t;continue}}function
-aM(a){if(typeof
+aN(a){if(typeof
 a==="number")return 0;else
 switch(a[0]){case
-0:return[0,aM(a[1])];case
-1:return[1,aM(a[1])];case
-2:return[2,aM(a[1])];case
-3:return[3,aM(a[1])];case
-4:return[4,aM(a[1])];case
-5:return[5,aM(a[1])];case
-6:return[6,aM(a[1])];case
-7:return[7,aM(a[1])];case
+0:return[0,aN(a[1])];case
+1:return[1,aN(a[1])];case
+2:return[2,aN(a[1])];case
+3:return[3,aN(a[1])];case
+4:return[4,aN(a[1])];case
+5:return[5,aN(a[1])];case
+6:return[6,aN(a[1])];case
+7:return[7,aN(a[1])];case
 8:var
-b=a[1];return[8,b,aM(a[2])];case
+b=a[1];return[8,b,aN(a[2])];case
 9:var
-c=a[2],d=a[1];return[9,c,d,aM(a[3])];case
-10:return[10,aM(a[1])];case
-11:return[11,aM(a[1])];case
-12:return[12,aM(a[1])];case
-13:return[13,aM(a[1])];default:return[14,aM(a[1])]}}function
+c=a[2],d=a[1];return[9,c,d,aN(a[3])];case
+10:return[10,aN(a[1])];case
+11:return[11,aN(a[1])];case
+12:return[12,aN(a[1])];case
+13:return[13,aN(a[1])];default:return[14,aN(a[1])]}}function
 a5(a){if(typeof
 a==="number"){var
 s=function(a){return 0},t=function(a){return 0},u=function(a){return 0};return[0,function(a){return 0},u,t,s]}else
@@ -2009,17 +2013,17 @@ j=a5(a[1]),ac=j[4],ad=j[3],ae=j[2],af=j[1],ag=function(a){b(ae,0);return 0};retu
 8:var
 k=a5(a[2]),ah=k[4],ai=k[3],aj=k[2],ak=k[1],al=function(a){b(aj,0);return 0};return[0,function(a){b(ak,0);return 0},al,ai,ah];case
 9:var
-am=a[2],an=a[1],l=a5(a[3]),ao=l[4],ap=l[3],aq=l[2],ar=l[1],m=a5(aP(aM(an),am)),as=m[4],at=m[3],au=m[2],av=m[1],aw=function(a){b(as,0);b(ao,0);return 0},ax=function(a){b(ap,0);b(at,0);return 0},ay=function(a){b(au,0);b(aq,0);return 0};return[0,function(a){b(ar,0);b(av,0);return 0},ay,ax,aw];case
+am=a[2],an=a[1],l=a5(a[3]),ao=l[4],ap=l[3],aq=l[2],ar=l[1],m=a5(aQ(aN(an),am)),as=m[4],at=m[3],au=m[2],av=m[1],aw=function(a){b(as,0);b(ao,0);return 0},ax=function(a){b(ap,0);b(at,0);return 0},ay=function(a){b(au,0);b(aq,0);return 0};return[0,function(a){b(ar,0);b(av,0);return 0},ay,ax,aw];case
 10:var
 n=a5(a[1]),az=n[4],aA=n[3],aB=n[2],aC=n[1],aD=function(a){b(aB,0);return 0};return[0,function(a){b(aC,0);return 0},aD,aA,az];case
 11:var
 o=a5(a[1]),aE=o[4],aF=o[3],aG=o[2],aH=o[1],aI=function(a){b(aG,0);return 0};return[0,function(a){b(aH,0);return 0},aI,aF,aE];case
 12:var
-p=a5(a[1]),aJ=p[4],aK=p[3],aL=p[2],aN=p[1],aO=function(a){b(aL,0);return 0};return[0,function(a){b(aN,0);return 0},aO,aK,aJ];case
+p=a5(a[1]),aJ=p[4],aK=p[3],aL=p[2],aM=p[1],aO=function(a){b(aL,0);return 0};return[0,function(a){b(aM,0);return 0},aO,aK,aJ];case
 13:var
-q=a5(a[1]),aQ=q[4],aR=q[3],aS=q[2],aT=q[1],aU=function(a){b(aQ,0);return 0},aV=function(a){b(aR,0);return 0},aW=function(a){b(aS,0);return 0};return[0,function(a){b(aT,0);return 0},aW,aV,aU];default:var
+q=a5(a[1]),aP=q[4],aR=q[3],aS=q[2],aT=q[1],aU=function(a){b(aP,0);return 0},aV=function(a){b(aR,0);return 0},aW=function(a){b(aS,0);return 0};return[0,function(a){b(aT,0);return 0},aW,aV,aU];default:var
 r=a5(a[1]),aX=r[4],aY=r[3],aZ=r[2],a0=r[1],a1=function(a){b(aX,0);return 0},a2=function(a){b(aY,0);return 0},a3=function(a){b(aZ,0);return 0};return[0,function(a){b(a0,0);return 0},a3,a2,a1]}}function
-aP(d,c){var
+aQ(d,c){var
 a=0;if(typeof
 d==="number")if(typeof
 c==="number")return 0;else
@@ -2030,12 +2034,12 @@ switch(c[0]){case
 13:a=3;break;case
 14:a=4;break;case
 8:a=5;break;case
-9:a=6;break;default:throw[0,ae,s4]}else
+9:a=6;break;default:throw[0,af,s7]}else
 switch(d[0]){case
 0:var
 e=0,t=d[1];if(typeof
 c!=="number")switch(c[0]){case
-0:return[0,aP(t,c[1])];case
+0:return[0,aQ(t,c[1])];case
 8:a=5;e=1;break;case
 9:a=6;e=1;break;case
 10:e=1;break;case
@@ -2046,7 +2050,7 @@ c!=="number")switch(c[0]){case
 1:var
 f=0,u=d[1];if(typeof
 c!=="number")switch(c[0]){case
-1:return[1,aP(u,c[1])];case
+1:return[1,aQ(u,c[1])];case
 8:a=5;f=1;break;case
 9:a=6;f=1;break;case
 10:f=1;break;case
@@ -2058,7 +2062,7 @@ c!=="number")switch(c[0]){case
 g=0,v=d[1];if(typeof
 c==="number")g=1;else
 switch(c[0]){case
-2:return[2,aP(v,c[1])];case
+2:return[2,aQ(v,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2070,7 +2074,7 @@ switch(c[0]){case
 h=0,w=d[1];if(typeof
 c==="number")h=1;else
 switch(c[0]){case
-3:return[3,aP(w,c[1])];case
+3:return[3,aQ(w,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2082,7 +2086,7 @@ switch(c[0]){case
 i=0,x=d[1];if(typeof
 c==="number")i=1;else
 switch(c[0]){case
-4:return[4,aP(x,c[1])];case
+4:return[4,aQ(x,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2094,7 +2098,7 @@ switch(c[0]){case
 j=0,y=d[1];if(typeof
 c==="number")j=1;else
 switch(c[0]){case
-5:return[5,aP(y,c[1])];case
+5:return[5,aQ(y,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2106,7 +2110,7 @@ switch(c[0]){case
 k=0,z=d[1];if(typeof
 c==="number")k=1;else
 switch(c[0]){case
-6:return[6,aP(z,c[1])];case
+6:return[6,aQ(z,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2118,7 +2122,7 @@ switch(c[0]){case
 l=0,A=d[1];if(typeof
 c==="number")l=1;else
 switch(c[0]){case
-7:return[7,aP(A,c[1])];case
+7:return[7,aQ(A,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2131,40 +2135,40 @@ m=0,B=d[2],C=d[1];if(typeof
 c==="number")m=1;else
 switch(c[0]){case
 8:var
-D=c[1],E=aP(B,c[2]);return[8,aP(C,D),E];case
+D=c[1],E=aQ(B,c[2]);return[8,aQ(C,D),E];case
 10:break;case
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:a=4;break;default:m=1}if(m)throw[0,ae,tb];break;case
+14:a=4;break;default:m=1}if(m)throw[0,af,te];break;case
 9:var
 n=0,F=d[3],G=d[2],H=d[1];if(typeof
 c==="number")n=1;else
 switch(c[0]){case
 8:a=5;break;case
 9:var
-I=c[3],J=c[2],K=c[1],s=a5(aP(aM(G),K)),L=s[4];b(s[2],0);b(L,0);return[9,H,J,aP(F,I)];case
+I=c[3],J=c[2],K=c[1],s=a5(aQ(aN(G),K)),L=s[4];b(s[2],0);b(L,0);return[9,H,J,aQ(F,I)];case
 10:break;case
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:a=4;break;default:n=1}if(n)throw[0,ae,tc];break;case
+14:a=4;break;default:n=1}if(n)throw[0,af,tf];break;case
 10:var
 M=d[1];if(typeof
-c!=="number"&&10===c[0])return[10,aP(M,c[1])];throw[0,ae,td];case
+c!=="number"&&10===c[0])return[10,aQ(M,c[1])];throw[0,af,tg];case
 11:var
 o=0,N=d[1];if(typeof
 c==="number")o=1;else
 switch(c[0]){case
 10:break;case
-11:return[11,aP(N,c[1])];default:o=1}if(o)throw[0,ae,te];break;case
+11:return[11,aQ(N,c[1])];default:o=1}if(o)throw[0,af,th];break;case
 12:var
 p=0,O=d[1];if(typeof
 c==="number")p=1;else
 switch(c[0]){case
 10:break;case
 11:a=1;break;case
-12:return[12,aP(O,c[1])];default:p=1}if(p)throw[0,ae,tf];break;case
+12:return[12,aQ(O,c[1])];default:p=1}if(p)throw[0,af,ti];break;case
 13:var
 q=0,P=d[1];if(typeof
 c==="number")q=1;else
@@ -2172,7 +2176,7 @@ switch(c[0]){case
 10:break;case
 11:a=1;break;case
 12:a=2;break;case
-13:return[13,aP(P,c[1])];default:q=1}if(q)throw[0,ae,tg];break;default:var
+13:return[13,aQ(P,c[1])];default:q=1}if(q)throw[0,af,tj];break;default:var
 r=0,Q=d[1];if(typeof
 c==="number")r=1;else
 switch(c[0]){case
@@ -2180,209 +2184,209 @@ switch(c[0]){case
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:return[14,aP(Q,c[1])];default:r=1}if(r)throw[0,ae,th]}switch(a){case
-0:throw[0,ae,s7];case
-1:throw[0,ae,s8];case
-2:throw[0,ae,s9];case
-3:throw[0,ae,s_];case
-4:throw[0,ae,s$];case
-5:throw[0,ae,s5];case
-6:throw[0,ae,s6];default:throw[0,ae,ta]}}var
-aW=[au,ti,bZ(0)];function
-gc(b,a){if(typeof
+14:return[14,aQ(Q,c[1])];default:r=1}if(r)throw[0,af,tk]}switch(a){case
+0:throw[0,af,s_];case
+1:throw[0,af,s$];case
+2:throw[0,af,ta];case
+3:throw[0,af,tb];case
+4:throw[0,af,tc];case
+5:throw[0,af,s8];case
+6:throw[0,af,s9];default:throw[0,af,td]}}var
+aV=[av,tl,b1(0)];function
+gd(b,a){if(typeof
 b==="number")return[0,0,a];else{if(0===b[0])return[0,[0,b[1],b[2]],a];if(typeof
-a!=="number"&&2===a[0])return[0,[1,b[1]],a[1]];throw aW}}function
-e6(e,b,d){var
-a=gc(e,d);if(typeof
+a!=="number"&&2===a[0])return[0,[1,b[1]],a[1]];throw aV}}function
+e7(e,b,d){var
+a=gd(e,d);if(typeof
 b==="number"){if(b){var
 c=a[2];if(typeof
-c!=="number"&&2===c[0])return[0,a[1],1,c[1]];throw aW}return[0,a[1],0,a[2]]}return[0,a[1],[0,b[1]],a[2]]}function
-br(c,d,a){if(typeof
-c==="number")return[0,0,ao(d,a)];else
+c!=="number"&&2===c[0])return[0,a[1],1,c[1]];throw aV}return[0,a[1],0,a[2]]}return[0,a[1],[0,b[1]],a[2]]}function
+bs(c,d,a){if(typeof
+c==="number")return[0,0,ap(d,a)];else
 switch(c[0]){case
 0:if(typeof
 a!=="number"&&0===a[0]){var
-g=br(c[1],d,a[1]);return[0,[0,g[1]],g[2]]}break;case
+g=bs(c[1],d,a[1]);return[0,[0,g[1]],g[2]]}break;case
 1:if(typeof
 a!=="number"&&1===a[0]){var
-h=br(c[1],d,a[1]);return[0,[1,h[1]],h[2]]}break;case
+h=bs(c[1],d,a[1]);return[0,[1,h[1]],h[2]]}break;case
 2:if(typeof
 a!=="number"&&2===a[0]){var
-i=br(c[1],d,a[1]);return[0,[2,i[1]],i[2]]}break;case
+i=bs(c[1],d,a[1]);return[0,[2,i[1]],i[2]]}break;case
 3:if(typeof
 a!=="number"&&3===a[0]){var
-j=br(c[1],d,a[1]);return[0,[3,j[1]],j[2]]}break;case
+j=bs(c[1],d,a[1]);return[0,[3,j[1]],j[2]]}break;case
 4:if(typeof
 a!=="number"&&4===a[0]){var
-k=br(c[1],d,a[1]);return[0,[4,k[1]],k[2]]}break;case
+k=bs(c[1],d,a[1]);return[0,[4,k[1]],k[2]]}break;case
 5:if(typeof
 a!=="number"&&5===a[0]){var
-l=br(c[1],d,a[1]);return[0,[5,l[1]],l[2]]}break;case
+l=bs(c[1],d,a[1]);return[0,[5,l[1]],l[2]]}break;case
 6:if(typeof
 a!=="number"&&6===a[0]){var
-m=br(c[1],d,a[1]);return[0,[6,m[1]],m[2]]}break;case
+m=bs(c[1],d,a[1]);return[0,[6,m[1]],m[2]]}break;case
 7:if(typeof
 a!=="number"&&7===a[0]){var
-n=br(c[1],d,a[1]);return[0,[7,n[1]],n[2]]}break;case
+n=bs(c[1],d,a[1]);return[0,[7,n[1]],n[2]]}break;case
 8:if(typeof
 a!=="number"&&8===a[0]){var
-o=a[1],w=a[2],x=c[2];if(c4([0,c[1]],[0,o]))throw aW;var
-p=br(x,d,w);return[0,[8,o,p[1]],p[2]]}break;case
+o=a[1],w=a[2],x=c[2];if(c4([0,c[1]],[0,o]))throw aV;var
+p=bs(x,d,w);return[0,[8,o,p[1]],p[2]]}break;case
 9:if(typeof
 a!=="number"&&9===a[0]){var
-e=a[2],f=a[1],y=a[3],z=c[3],A=c[2],B=c[1],C=[0,aC(f)];if(c4([0,aC(B)],C))throw aW;var
-D=[0,aC(e)];if(c4([0,aC(A)],D))throw aW;var
-q=a5(aP(aM(f),e)),E=q[4];b(q[2],0);b(E,0);var
-r=br(aC(z),d,y),F=r[2];return[0,[9,f,e,aM(r[1])],F]}break;case
+e=a[2],f=a[1],y=a[3],z=c[3],A=c[2],B=c[1],C=[0,aD(f)];if(c4([0,aD(B)],C))throw aV;var
+D=[0,aD(e)];if(c4([0,aD(A)],D))throw aV;var
+q=a5(aQ(aN(f),e)),E=q[4];b(q[2],0);b(E,0);var
+r=bs(aD(z),d,y),F=r[2];return[0,[9,f,e,aN(r[1])],F]}break;case
 10:if(typeof
 a!=="number"&&10===a[0]){var
-s=br(c[1],d,a[1]);return[0,[10,s[1]],s[2]]}break;case
+s=bs(c[1],d,a[1]);return[0,[10,s[1]],s[2]]}break;case
 11:if(typeof
 a!=="number"&&11===a[0]){var
-t=br(c[1],d,a[1]);return[0,[11,t[1]],t[2]]}break;case
+t=bs(c[1],d,a[1]);return[0,[11,t[1]],t[2]]}break;case
 13:if(typeof
 a!=="number"&&13===a[0]){var
-u=br(c[1],d,a[1]);return[0,[13,u[1]],u[2]]}break;case
+u=bs(c[1],d,a[1]);return[0,[13,u[1]],u[2]]}break;case
 14:if(typeof
 a!=="number"&&14===a[0]){var
-v=br(c[1],d,a[1]);return[0,[14,v[1]],v[2]]}break}throw aW}function
-ao(b,a){if(typeof
+v=bs(c[1],d,a[1]);return[0,[14,v[1]],v[2]]}break}throw aV}function
+ap(b,a){if(typeof
 b==="number")return[0,0,a];else
 switch(b[0]){case
 0:if(typeof
 a!=="number"&&0===a[0]){var
-s=ao(b[1],a[1]);return[0,[0,s[1]],s[2]]}break;case
+s=ap(b[1],a[1]);return[0,[0,s[1]],s[2]]}break;case
 1:if(typeof
 a!=="number"&&0===a[0]){var
-t=ao(b[1],a[1]);return[0,[1,t[1]],t[2]]}break;case
+t=ap(b[1],a[1]);return[0,[1,t[1]],t[2]]}break;case
 2:var
-aa=b[2],u=gc(b[1],a),e=u[2],ab=u[1];if(typeof
+aa=b[2],u=gd(b[1],a),e=u[2],ab=u[1];if(typeof
 e!=="number"&&1===e[0]){var
-v=ao(aa,e[1]);return[0,[2,ab,v[1]],v[2]]}throw aW;case
+v=ap(aa,e[1]);return[0,[2,ab,v[1]],v[2]]}throw aV;case
 3:var
-ac=b[2],w=gc(b[1],a),f=w[2],ad=w[1];if(typeof
+ac=b[2],w=gd(b[1],a),f=w[2],ad=w[1];if(typeof
 f!=="number"&&1===f[0]){var
-x=ao(ac,f[1]);return[0,[3,ad,x[1]],x[2]]}throw aW;case
+x=ap(ac,f[1]);return[0,[3,ad,x[1]],x[2]]}throw aV;case
 4:var
-ae=b[4],af=b[1],g=e6(b[2],b[3],a),h=g[3],ag=g[1];if(typeof
+ae=b[4],af=b[1],g=e7(b[2],b[3],a),h=g[3],ag=g[1];if(typeof
 h!=="number"&&2===h[0]){var
-ah=g[2],y=ao(ae,h[1]);return[0,[4,af,ag,ah,y[1]],y[2]]}throw aW;case
+ah=g[2],y=ap(ae,h[1]);return[0,[4,af,ag,ah,y[1]],y[2]]}throw aV;case
 5:var
-ai=b[4],aj=b[1],i=e6(b[2],b[3],a),j=i[3],ak=i[1];if(typeof
+ai=b[4],aj=b[1],i=e7(b[2],b[3],a),j=i[3],ak=i[1];if(typeof
 j!=="number"&&3===j[0]){var
-al=i[2],z=ao(ai,j[1]);return[0,[5,aj,ak,al,z[1]],z[2]]}throw aW;case
+al=i[2],z=ap(ai,j[1]);return[0,[5,aj,ak,al,z[1]],z[2]]}throw aV;case
 6:var
-am=b[4],an=b[1],k=e6(b[2],b[3],a),l=k[3],ap=k[1];if(typeof
+am=b[4],an=b[1],k=e7(b[2],b[3],a),l=k[3],ao=k[1];if(typeof
 l!=="number"&&4===l[0]){var
-aq=k[2],A=ao(am,l[1]);return[0,[6,an,ap,aq,A[1]],A[2]]}throw aW;case
+aq=k[2],A=ap(am,l[1]);return[0,[6,an,ao,aq,A[1]],A[2]]}throw aV;case
 7:var
-ar=b[4],as=b[1],m=e6(b[2],b[3],a),n=m[3],at=m[1];if(typeof
+ar=b[4],as=b[1],m=e7(b[2],b[3],a),n=m[3],at=m[1];if(typeof
 n!=="number"&&5===n[0]){var
-au=m[2],B=ao(ar,n[1]);return[0,[7,as,at,au,B[1]],B[2]]}throw aW;case
+au=m[2],B=ap(ar,n[1]);return[0,[7,as,at,au,B[1]],B[2]]}throw aV;case
 8:var
-av=b[4],aw=b[1],o=e6(b[2],b[3],a),p=o[3],ax=o[1];if(typeof
+av=b[4],aw=b[1],o=e7(b[2],b[3],a),p=o[3],ax=o[1];if(typeof
 p!=="number"&&6===p[0]){var
-ay=o[2],C=ao(av,p[1]);return[0,[8,aw,ax,ay,C[1]],C[2]]}throw aW;case
+ay=o[2],C=ap(av,p[1]);return[0,[8,aw,ax,ay,C[1]],C[2]]}throw aV;case
 9:var
-az=b[2],D=gc(b[1],a),q=D[2],aA=D[1];if(typeof
+az=b[2],D=gd(b[1],a),q=D[2],aA=D[1];if(typeof
 q!=="number"&&7===q[0]){var
-E=ao(az,q[1]);return[0,[9,aA,E[1]],E[2]]}throw aW;case
+E=ap(az,q[1]);return[0,[9,aA,E[1]],E[2]]}throw aV;case
 10:var
-F=ao(b[1],a);return[0,[10,F[1]],F[2]];case
+F=ap(b[1],a);return[0,[10,F[1]],F[2]];case
 11:var
-aB=b[1],G=ao(b[2],a);return[0,[11,aB,G[1]],G[2]];case
+aB=b[1],G=ap(b[2],a);return[0,[11,aB,G[1]],G[2]];case
 12:var
-aD=b[1],H=ao(b[2],a);return[0,[12,aD,H[1]],H[2]];case
+aC=b[1],H=ap(b[2],a);return[0,[12,aC,H[1]],H[2]];case
 13:if(typeof
 a!=="number"&&8===a[0]){var
-I=a[1],aE=a[2],aF=b[3],aG=b[1];if(c4([0,b[2]],[0,I]))throw aW;var
-J=ao(aF,aE);return[0,[13,aG,I,J[1]],J[2]]}break;case
+I=a[1],aE=a[2],aF=b[3],aG=b[1];if(c4([0,b[2]],[0,I]))throw aV;var
+J=ap(aF,aE);return[0,[13,aG,I,J[1]],J[2]]}break;case
 14:if(typeof
 a!=="number"&&9===a[0]){var
-K=a[1],aH=a[3],aI=b[3],aJ=b[2],aK=b[1],aL=[0,aC(K)];if(c4([0,aC(aJ)],aL))throw aW;var
-L=ao(aI,aC(aH));return[0,[14,aK,K,L[1]],L[2]]}break;case
+K=a[1],aH=a[3],aI=b[3],aJ=b[2],aK=b[1],aL=[0,aD(K)];if(c4([0,aD(aJ)],aL))throw aV;var
+L=ap(aI,aD(aH));return[0,[14,aK,K,L[1]],L[2]]}break;case
 15:if(typeof
 a!=="number"&&10===a[0]){var
-M=ao(b[1],a[1]);return[0,[15,M[1]],M[2]]}break;case
+M=ap(b[1],a[1]);return[0,[15,M[1]],M[2]]}break;case
 16:if(typeof
 a!=="number"&&11===a[0]){var
-N=ao(b[1],a[1]);return[0,[16,N[1]],N[2]]}break;case
+N=ap(b[1],a[1]);return[0,[16,N[1]],N[2]]}break;case
 17:var
-aM=b[1],O=ao(b[2],a);return[0,[17,aM,O[1]],O[2]];case
+aM=b[1],O=ap(b[2],a);return[0,[17,aM,O[1]],O[2]];case
 18:var
 P=b[2],r=b[1];if(0===r[0]){var
-T=r[1],aQ=T[2],U=ao(T[1],a),aR=U[1],V=ao(P,U[2]);return[0,[18,[0,[0,aR,aQ]],V[1]],V[2]]}var
-W=r[1],aS=W[2],X=ao(W[1],a),aT=X[1],Y=ao(P,X[2]);return[0,[18,[1,[0,aT,aS]],Y[1]],Y[2]];case
+T=r[1],aQ=T[2],U=ap(T[1],a),aR=U[1],V=ap(P,U[2]);return[0,[18,[0,[0,aR,aQ]],V[1]],V[2]]}var
+W=r[1],aS=W[2],X=ap(W[1],a),aT=X[1],Y=ap(P,X[2]);return[0,[18,[1,[0,aT,aS]],Y[1]],Y[2]];case
 19:if(typeof
 a!=="number"&&13===a[0]){var
-Q=ao(b[1],a[1]);return[0,[19,Q[1]],Q[2]]}break;case
+Q=ap(b[1],a[1]);return[0,[19,Q[1]],Q[2]]}break;case
 20:if(typeof
 a!=="number"&&1===a[0]){var
-aN=b[2],aO=b[1],R=ao(b[3],a[1]);return[0,[20,aO,aN,R[1]],R[2]]}break;case
+aN=b[2],aO=b[1],R=ap(b[3],a[1]);return[0,[20,aO,aN,R[1]],R[2]]}break;case
 21:if(typeof
 a!=="number"&&2===a[0]){var
-aP=b[1],S=ao(b[2],a[1]);return[0,[21,aP,S[1]],S[2]]}break;case
+aP=b[1],S=ap(b[2],a[1]);return[0,[21,aP,S[1]],S[2]]}break;case
 23:var
 d=b[2],c=b[1];if(typeof
 c==="number")switch(c){case
-0:return bz(c,d,a);case
-1:return bz(c,d,a);case
+0:return bA(c,d,a);case
+1:return bA(c,d,a);case
 2:if(typeof
 a!=="number"&&14===a[0]){var
-Z=ao(d,a[1]);return[0,[23,2,Z[1]],Z[2]]}throw aW;default:return bz(c,d,a)}else
+Z=ap(d,a[1]);return[0,[23,2,Z[1]],Z[2]]}throw aV;default:return bA(c,d,a)}else
 switch(c[0]){case
-0:return bz(c,d,a);case
-1:return bz(c,d,a);case
-2:return bz(c,d,a);case
-3:return bz(c,d,a);case
-4:return bz(c,d,a);case
-5:return bz(c,d,a);case
-6:return bz(c,d,a);case
-7:return bz(c,d,a);case
-8:return bz([8,c[1],c[2]],d,a);case
+0:return bA(c,d,a);case
+1:return bA(c,d,a);case
+2:return bA(c,d,a);case
+3:return bA(c,d,a);case
+4:return bA(c,d,a);case
+5:return bA(c,d,a);case
+6:return bA(c,d,a);case
+7:return bA(c,d,a);case
+8:return bA([8,c[1],c[2]],d,a);case
 9:var
-aU=c[1],_=br(c[2],d,a),$=_[2];return[0,[23,[9,aU,_[1]],$[1]],$[2]];case
-10:return bz(c,d,a);default:return bz(c,d,a)}}throw aW}function
-bz(d,c,b){var
-a=ao(c,b);return[0,[23,d,a[1]],a[2]]}function
-bA(k,g,a){var
-b=E(a),h=0<=g?k:0,d=dA(g);if(d<=b)return a;var
+aU=c[1],_=bs(c[2],d,a),$=_[2];return[0,[23,[9,aU,_[1]],$[1]],$[2]];case
+10:return bA(c,d,a);default:return bA(c,d,a)}}throw aV}function
+bA(d,c,b){var
+a=ap(c,b);return[0,[23,d,a[1]],a[2]]}function
+bB(k,g,a){var
+b=F(a),h=0<=g?k:0,d=dz(g);if(d<=b)return a;var
 l=2===h?48:32,c=c7(d,l);switch(h){case
-0:cH(a,0,c,0,b);break;case
-1:cH(a,0,c,d-b|0,b);break;default:var
+0:cG(a,0,c,0,b);break;case
+1:cG(a,0,c,d-b|0,b);break;default:var
 e=0;if(0<b){var
-i=0;if(43!==_(a,0)&&45!==_(a,0)&&32!==_(a,0)){e=1;i=1}if(!i){dy(c,0,_(a,0));cH(a,1,c,(d-b|0)+1|0,b-1|0)}}else
+i=0;if(43!==$(a,0)&&45!==$(a,0)&&32!==$(a,0)){e=1;i=1}if(!i){dx(c,0,$(a,0));cG(a,1,c,(d-b|0)+1|0,b-1|0)}}else
 e=1;if(e){var
-f=0;if(1<b&&48===_(a,0)){var
-j=0;if(j5!==_(a,1)&&88!==_(a,1)){f=1;j=1}if(!j){dy(c,1,_(a,1));cH(a,2,c,(d-b|0)+2|0,b-2|0)}}else
-f=1;if(f)cH(a,0,c,d-b|0,b)}}return aS(c)}function
-eh(k,b){var
-c=dA(k),a=E(b),d=_(b,0),e=0;if(58<=d){if(71<=d){if(!(5<d+pc>>>0))e=1}else
+f=0;if(1<b&&48===$(a,0)){var
+j=0;if(j8!==$(a,1)&&88!==$(a,1)){f=1;j=1}if(!j){dx(c,1,$(a,1));cG(a,2,c,(d-b|0)+2|0,b-2|0)}}else
+f=1;if(f)cG(a,0,c,d-b|0,b)}}return aS(c)}function
+ej(k,b){var
+c=dz(k),a=F(b),d=$(b,0),e=0;if(58<=d){if(71<=d){if(!(5<d+pe>>>0))e=1}else
 if(65<=d)e=1}else{var
 f=0;if(32!==d)if(43<=d)switch(d-43|0){case
 5:if(a<(c+2|0)&&1<a){var
-j=0;if(j5===_(b,1)||88===_(b,1))j=1;if(j){var
-h=c7(c+2|0,48);dy(h,1,_(b,1));cH(b,2,h,(c-a|0)+4|0,a-2|0);return aS(h)}}e=1;f=1;break;case
+j=0;if(j8===$(b,1)||88===$(b,1))j=1;if(j){var
+h=c7(c+2|0,48);dx(h,1,$(b,1));cG(b,2,h,(c-a|0)+4|0,a-2|0);return aS(h)}}e=1;f=1;break;case
 0:case
 2:break;case
 1:case
 3:case
 4:f=1;break;default:e=1;f=1}else
 f=1;if(!f&&a<(c+1|0)){var
-g=c7(c+1|0,48);dy(g,0,d);cH(b,1,g,(c-a|0)+2|0,a-1|0);return aS(g)}}if(e&&a<c){var
-i=c7(c,48);cH(b,0,i,c-a|0,a);return aS(i)}return b}function
-tj(d){var
-a=lN(d),b=E(a),c=c7(b+2|0,34);ce(a,0,c,1,b);return aS(c)}function
-l2(d,f){var
-g=dA(f),e=t_[1];switch(d[2]){case
+g=c7(c+1|0,48);dx(g,0,d);cG(b,1,g,(c-a|0)+2|0,a-1|0);return aS(g)}}if(e&&a<c){var
+i=c7(c,48);cG(b,0,i,c-a|0,a);return aS(i)}return b}function
+tm(d){var
+a=lR(d),b=F(a),c=c7(b+2|0,34);cg(a,0,c,1,b);return aS(c)}function
+l5(d,f){var
+g=dz(f),e=ub[1];switch(d[2]){case
 0:var
-b=hi;break;case
+b=hk;break;case
 1:var
 b=101;break;case
 2:var
 b=69;break;case
 3:var
-b=kw;break;case
+b=kz;break;case
 4:var
 b=71;break;case
 5:var
@@ -2392,210 +2396,210 @@ b=104;break;case
 7:var
 b=72;break;default:var
 b=70}var
-c=lY(16);eg(c,37);switch(d[1]){case
+c=l1(16);ei(c,37);switch(d[1]){case
 0:break;case
-1:eg(c,43);break;default:eg(c,32)}if(8<=d[2])eg(c,35);eg(c,46);a4(c,a(w+g));eg(c,b);return l0(c)}function
-gd(m,a){if(13<=m){var
-g=[0,0],h=E(a)-1|0,n=0;if(!(h<0)){var
-c=n;for(;;){if(!(9<bv(a,c)+oK>>>0))g[1]++;var
+1:ei(c,43);break;default:ei(c,32)}if(8<=d[2])ei(c,35);ei(c,46);a4(c,a(y+g));ei(c,b);return l3(c)}function
+ge(m,a){if(13<=m){var
+g=[0,0],h=F(a)-1|0,n=0;if(!(h<0)){var
+c=n;for(;;){if(!(9<bw(a,c)+oM>>>0))g[1]++;var
 q=c+1|0;if(h!==c){var
 c=q;continue}break}}var
-i=g[1],j=aJ(E(a)+((i-1|0)/3|0)|0),k=[0,0],d=function(a){dy(j,k[1],a);k[1]++;return 0},e=[0,((i-1|0)%3|0)+1|0],l=E(a)-1|0,o=0;if(!(l<0)){var
+i=g[1],j=aI(F(a)+((i-1|0)/3|0)|0),k=[0,0],d=function(a){dx(j,k[1],a);k[1]++;return 0},e=[0,((i-1|0)%3|0)+1|0],l=F(a)-1|0,o=0;if(!(l<0)){var
 b=o;for(;;){var
-f=bv(a,b);if(9<f+oK>>>0)d(f);else{if(0===e[1]){d(95);e[1]=3}e[1]+=-1;d(f)}var
+f=bw(a,b);if(9<f+oM>>>0)d(f);else{if(0===e[1]){d(95);e[1]=3}e[1]+=-1;d(f)}var
 p=b+1|0;if(l!==b){var
 b=p;continue}break}}return aS(j)}return a}function
-t$(b,c){switch(b){case
-1:var
-a=tl;break;case
-2:var
-a=tm;break;case
-4:var
-a=to;break;case
-5:var
-a=tp;break;case
-6:var
-a=tq;break;case
-7:var
-a=tr;break;case
-8:var
-a=ts;break;case
-9:var
-a=tt;break;case
-10:var
-a=tu;break;case
-11:var
-a=tv;break;case
-0:case
-13:var
-a=tk;break;case
-3:case
-14:var
-a=tn;break;default:var
-a=tw}return gd(b,hH(a,c))}function
-ua(b,c){switch(b){case
-1:var
-a=tL;break;case
-2:var
-a=tM;break;case
-4:var
-a=tO;break;case
-5:var
-a=tP;break;case
-6:var
-a=tQ;break;case
-7:var
-a=tR;break;case
-8:var
-a=tS;break;case
-9:var
-a=tT;break;case
-10:var
-a=tU;break;case
-11:var
-a=tV;break;case
-0:case
-13:var
-a=tK;break;case
-3:case
-14:var
-a=tN;break;default:var
-a=tW}return gd(b,hH(a,c))}function
-ub(b,c){switch(b){case
-1:var
-a=tY;break;case
-2:var
-a=tZ;break;case
-4:var
-a=t1;break;case
-5:var
-a=t2;break;case
-6:var
-a=t3;break;case
-7:var
-a=t4;break;case
-8:var
-a=t5;break;case
-9:var
-a=t6;break;case
-10:var
-a=t7;break;case
-11:var
-a=t8;break;case
-0:case
-13:var
-a=tX;break;case
-3:case
-14:var
-a=t0;break;default:var
-a=t9}return gd(b,hH(a,c))}function
 uc(b,c){switch(b){case
 1:var
-a=ty;break;case
+a=to;break;case
 2:var
-a=tz;break;case
+a=tp;break;case
 4:var
-a=tB;break;case
+a=tr;break;case
 5:var
-a=tC;break;case
+a=ts;break;case
 6:var
-a=tD;break;case
+a=tt;break;case
 7:var
-a=tE;break;case
+a=tu;break;case
 8:var
-a=tF;break;case
+a=tv;break;case
 9:var
-a=tG;break;case
+a=tw;break;case
 10:var
-a=tH;break;case
+a=tx;break;case
 11:var
-a=tI;break;case
+a=ty;break;case
 0:case
 13:var
-a=tx;break;case
+a=tn;break;case
 3:case
 14:var
-a=tA;break;default:var
-a=tJ}return gd(b,In(a,c))}function
-cJ(c,i,b){function
+a=tq;break;default:var
+a=tz}return ge(b,hI(a,c))}function
+ud(b,c){switch(b){case
+1:var
+a=tO;break;case
+2:var
+a=tP;break;case
+4:var
+a=tR;break;case
+5:var
+a=tS;break;case
+6:var
+a=tT;break;case
+7:var
+a=tU;break;case
+8:var
+a=tV;break;case
+9:var
+a=tW;break;case
+10:var
+a=tX;break;case
+11:var
+a=tY;break;case
+0:case
+13:var
+a=tN;break;case
+3:case
+14:var
+a=tQ;break;default:var
+a=tZ}return ge(b,hI(a,c))}function
+ue(b,c){switch(b){case
+1:var
+a=t1;break;case
+2:var
+a=t2;break;case
+4:var
+a=t4;break;case
+5:var
+a=t5;break;case
+6:var
+a=t6;break;case
+7:var
+a=t7;break;case
+8:var
+a=t8;break;case
+9:var
+a=t9;break;case
+10:var
+a=t_;break;case
+11:var
+a=t$;break;case
+0:case
+13:var
+a=t0;break;case
+3:case
+14:var
+a=t3;break;default:var
+a=ua}return ge(b,hI(a,c))}function
+uf(b,c){switch(b){case
+1:var
+a=tB;break;case
+2:var
+a=tC;break;case
+4:var
+a=tE;break;case
+5:var
+a=tF;break;case
+6:var
+a=tG;break;case
+7:var
+a=tH;break;case
+8:var
+a=tI;break;case
+9:var
+a=tJ;break;case
+10:var
+a=tK;break;case
+11:var
+a=tL;break;case
+0:case
+13:var
+a=tA;break;case
+3:case
+14:var
+a=tD;break;default:var
+a=tM}return ge(b,Is(a,c))}function
+cI(c,i,b){function
 j(d){switch(c[1]){case
 0:var
 a=45;break;case
 1:var
 a=43;break;default:var
-a=32}return Ig(b,i,a)}function
+a=32}return Il(b,i,a)}function
 q(c){var
-a=q3(b);return 3===a?b<0.?ue:uf:4<=a?ug:c}switch(c[2]){case
+a=q6(b);return 3===a?b<0.?uh:ui:4<=a?uj:c}switch(c[2]){case
 5:var
-e=k_(l2(c,i),b),d=0,v=E(e);for(;;){if(d===v)var
+e=lb(l5(c,i),b),d=0,v=F(e);for(;;){if(d===v)var
 p=0;else{var
-k=_(e,d)-46|0,l=0;if(23<k>>>0){if(55===k)l=1}else
+k=$(e,d)-46|0,l=0;if(23<k>>>0){if(55===k)l=1}else
 if(21<k-1>>>0)l=1;if(!l){var
 d=d+1|0;continue}var
 p=1}var
-w=p?e:u(e,ud);return q(w)}case
+w=p?e:u(e,ug);return q(w)}case
 6:return j(0);case
 7:var
-h=bu(j(0)),f=bI(h);if(0===f)var
+h=bv(j(0)),f=bK(h);if(0===f)var
 o=h;else{var
-m=aJ(f),n=f-1|0,r=0;if(!(n<0)){var
+m=aI(f),n=f-1|0,r=0;if(!(n<0)){var
 a=r;for(;;){var
-g=bG(h,a),s=25<g+pc>>>0?g:g+kX|0;ax(m,a,s);var
+g=bI(h,a),s=25<g+pe>>>0?g:g+k0|0;ax(m,a,s);var
 t=a+1|0;if(n!==a){var
 a=t;continue}break}}var
 o=m}return aS(o);case
-8:return q(j(0));default:return k_(l2(c,i),b)}}function
-fI(e,y,x,w){var
+8:return q(j(0));default:return lb(l5(c,i),b)}}function
+fJ(e,y,x,w){var
 c=y,a=x,d=w;for(;;)if(typeof
 d==="number")return b(c,a);else
 switch(d[0]){case
 0:var
-z=d[1];return function(b){return ab(c,[5,a,b],z)};case
+z=d[1];return function(b){return ac(c,[5,a,b],z)};case
 1:var
 A=d[1];return function(b){var
 e=0;if(40<=b)if(92===b)var
-d=rO;else
-if(ka<=b)e=1;else
+d=rS;else
+if(kd<=b)e=1;else
 e=2;else
 if(32<=b)if(39<=b)var
-d=rP;else
+d=rT;else
 e=2;else
 if(14<=b)e=1;else
 switch(b){case
 8:var
-d=rQ;break;case
+d=rU;break;case
 9:var
-d=rR;break;case
+d=rV;break;case
 10:var
-d=rS;break;case
+d=rW;break;case
 13:var
-d=rT;break;default:e=1}switch(e){case
+d=rX;break;default:e=1}switch(e){case
 1:var
-f=aJ(4);ax(f,0,92);ax(f,1,48+(b/aq|0)|0);ax(f,2,48+((b/10|0)%10|0)|0);ax(f,3,48+(b%10|0)|0);var
+f=aI(4);ax(f,0,92);ax(f,1,48+(b/ar|0)|0);ax(f,2,48+((b/10|0)%10|0)|0);ax(f,3,48+(b%10|0)|0);var
 d=aS(f);break;case
 2:var
-g=aJ(1);ax(g,0,b);var
+g=aI(1);ax(g,0,b);var
 d=aS(g);break}var
-h=E(d),i=c7(h+2|0,39);ce(d,0,i,1,h);return ab(c,[4,a,aS(i)],A)};case
+h=F(d),i=c7(h+2|0,39);cg(d,0,i,1,h);return ac(c,[4,a,aS(i)],A)};case
 2:var
-B=d[2],C=d[1];return ie(c,a,B,C,function(a){return a});case
-3:return ie(c,a,d[2],d[1],tj);case
-4:return ge(c,a,d[4],d[2],d[3],t$,d[1]);case
-5:return ge(c,a,d[4],d[2],d[3],ua,d[1]);case
-6:return ge(c,a,d[4],d[2],d[3],ub,d[1]);case
-7:return ge(c,a,d[4],d[2],d[3],uc,d[1]);case
+B=d[2],C=d[1];return ig(c,a,B,C,function(a){return a});case
+3:return ig(c,a,d[2],d[1],tm);case
+4:return gf(c,a,d[4],d[2],d[3],uc,d[1]);case
+5:return gf(c,a,d[4],d[2],d[3],ud,d[1]);case
+6:return gf(c,a,d[4],d[2],d[3],ue,d[1]);case
+7:return gf(c,a,d[4],d[2],d[3],uf,d[1]);case
 8:var
 i=d[4],j=d[3],k=d[2],h=d[1];if(typeof
 k==="number"){if(typeof
-j==="number")return j?function(d,b){return ab(c,[4,a,cJ(h,d,b)],i)}:function(b){return ab(c,[4,a,cJ(h,ic(h),b)],i)};var
-U=j[1];return function(b){return ab(c,[4,a,cJ(h,U,b)],i)}}else{if(0===k[0]){var
+j==="number")return j?function(d,b){return ac(c,[4,a,cI(h,d,b)],i)}:function(b){return ac(c,[4,a,cI(h,id(h),b)],i)};var
+U=j[1];return function(b){return ac(c,[4,a,cI(h,U,b)],i)}}else{if(0===k[0]){var
 n=k[2],o=k[1];if(typeof
-j==="number")return j?function(d,b){return ab(c,[4,a,bA(o,n,cJ(h,d,b))],i)}:function(b){return ab(c,[4,a,bA(o,n,cJ(h,ic(h),b))],i)};var
-V=j[1];return function(b){return ab(c,[4,a,bA(o,n,cJ(h,V,b))],i)}}var
+j==="number")return j?function(d,b){return ac(c,[4,a,bB(o,n,cI(h,d,b))],i)}:function(b){return ac(c,[4,a,bB(o,n,cI(h,id(h),b))],i)};var
+V=j[1];return function(b){return ac(c,[4,a,bB(o,n,cI(h,V,b))],i)}}var
 p=k[1];if(typeof
-j==="number")return j?function(e,d,b){return ab(c,[4,a,bA(p,e,cJ(h,d,b))],i)}:function(d,b){return ab(c,[4,a,bA(p,d,cJ(h,ic(h),b))],i)};var
-W=j[1];return function(d,b){return ab(c,[4,a,bA(p,d,cJ(h,W,b))],i)}}case
-9:return ie(c,a,d[2],d[1],rC);case
+j==="number")return j?function(e,d,b){return ac(c,[4,a,bB(p,e,cI(h,d,b))],i)}:function(d,b){return ac(c,[4,a,bB(p,d,cI(h,id(h),b))],i)};var
+W=j[1];return function(d,b){return ac(c,[4,a,bB(p,d,cI(h,W,b))],i)}}case
+9:return ig(c,a,d[2],d[1],rG);case
 10:var
 a=[7,a],d=d[1];continue;case
 11:var
@@ -2603,245 +2607,245 @@ a=[2,a,d[1]],d=d[2];continue;case
 12:var
 a=[3,a,d[1]],d=d[2];continue;case
 13:var
-D=d[3],F=d[2],q=lY(16);id(q,F);var
-v=l0(q);return function(b){return ab(c,[4,a,v],D)};case
+D=d[3],E=d[2],q=l1(16);ie(q,E);var
+v=l3(q);return function(b){return ac(c,[4,a,v],D)};case
 14:var
 G=d[3],H=d[2];return function(d){var
-e=d[1],b=ao(e,aC(aM(H)));if(typeof
-b[2]==="number")return ab(c,a,ay(b[1],G));throw aW};case
+e=d[1],b=ap(e,aD(aN(H)));if(typeof
+b[2]==="number")return ac(c,a,ay(b[1],G));throw aV};case
 15:var
-I=d[1];return function(d,b){return ab(c,[6,a,function(a){return f(d,a,b)}],I)};case
+I=d[1];return function(d,b){return ac(c,[6,a,function(a){return f(d,a,b)}],I)};case
 16:var
-J=d[1];return function(b){return ab(c,[6,a,b],J)};case
+J=d[1];return function(b){return ac(c,[6,a,b],J)};case
 17:var
 a=[0,a,d[1]],d=d[2];continue;case
 18:var
 m=d[1];if(0===m[0]){var
-K=d[2],L=m[1][1],M=0,c=function(b,c,d){return function(a){return ab(c,[1,b,[0,a]],d)}}(a,c,K),a=M,d=L;continue}var
-N=d[2],O=m[1][1],P=0,c=function(b,c,d){return function(a){return ab(c,[1,b,[1,a]],d)}}(a,c,N),a=P,d=O;continue;case
-19:throw[0,ae,ui];case
+K=d[2],L=m[1][1],M=0,c=function(b,c,d){return function(a){return ac(c,[1,b,[0,a]],d)}}(a,c,K),a=M,d=L;continue}var
+N=d[2],O=m[1][1],P=0,c=function(b,c,d){return function(a){return ac(c,[1,b,[1,a]],d)}}(a,c,N),a=P,d=O;continue;case
+19:throw[0,af,ul];case
 20:var
-Q=d[3],R=[8,a,uj];return function(a){return ab(c,R,Q)};case
+Q=d[3],R=[8,a,um];return function(a){return ac(c,R,Q)};case
 21:var
-S=d[2];return function(b){return ab(c,[4,a,hH(uk,b)],S)};case
+S=d[2];return function(b){return ac(c,[4,a,hI(un,b)],S)};case
 22:var
-T=d[1];return function(b){return ab(c,[5,a,b],T)};case
+T=d[1];return function(b){return ac(c,[5,a,b],T)};case
 23:var
 g=d[2],l=d[1];if(typeof
 l==="number")switch(l){case
-0:return e<50?am(e+1|0,c,a,g):a1(am,[0,c,a,g]);case
-1:return e<50?am(e+1|0,c,a,g):a1(am,[0,c,a,g]);case
-2:throw[0,ae,ul];default:return e<50?am(e+1|0,c,a,g):a1(am,[0,c,a,g])}else
+0:return e<50?an(e+1|0,c,a,g):a0(an,[0,c,a,g]);case
+1:return e<50?an(e+1|0,c,a,g):a0(an,[0,c,a,g]);case
+2:throw[0,af,uo];default:return e<50?an(e+1|0,c,a,g):a0(an,[0,c,a,g])}else
 switch(l[0]){case
-0:return e<50?am(e+1|0,c,a,g):a1(am,[0,c,a,g]);case
-1:return e<50?am(e+1|0,c,a,g):a1(am,[0,c,a,g]);case
-2:return e<50?am(e+1|0,c,a,g):a1(am,[0,c,a,g]);case
-3:return e<50?am(e+1|0,c,a,g):a1(am,[0,c,a,g]);case
-4:return e<50?am(e+1|0,c,a,g):a1(am,[0,c,a,g]);case
-5:return e<50?am(e+1|0,c,a,g):a1(am,[0,c,a,g]);case
-6:return e<50?am(e+1|0,c,a,g):a1(am,[0,c,a,g]);case
-7:return e<50?am(e+1|0,c,a,g):a1(am,[0,c,a,g]);case
-8:return e<50?am(e+1|0,c,a,g):a1(am,[0,c,a,g]);case
+0:return e<50?an(e+1|0,c,a,g):a0(an,[0,c,a,g]);case
+1:return e<50?an(e+1|0,c,a,g):a0(an,[0,c,a,g]);case
+2:return e<50?an(e+1|0,c,a,g):a0(an,[0,c,a,g]);case
+3:return e<50?an(e+1|0,c,a,g):a0(an,[0,c,a,g]);case
+4:return e<50?an(e+1|0,c,a,g):a0(an,[0,c,a,g]);case
+5:return e<50?an(e+1|0,c,a,g):a0(an,[0,c,a,g]);case
+6:return e<50?an(e+1|0,c,a,g):a0(an,[0,c,a,g]);case
+7:return e<50?an(e+1|0,c,a,g):a0(an,[0,c,a,g]);case
+8:return e<50?an(e+1|0,c,a,g):a0(an,[0,c,a,g]);case
 9:var
-u=l[2];return e<50?jX(e+1|0,c,a,u,g):a1(jX,[0,c,a,u,g]);case
-10:return e<50?am(e+1|0,c,a,g):a1(am,[0,c,a,g]);default:return e<50?am(e+1|0,c,a,g):a1(am,[0,c,a,g])}default:var
-r=d[3],s=d[1],t=b(d[2],0);return e<50?jW(e+1|0,c,a,r,s,t):a1(jW,[0,c,a,r,s,t])}}function
-jX(e,d,c,a,b){if(typeof
-a==="number")return e<50?am(e+1|0,d,c,b):a1(am,[0,d,c,b]);else
+u=l[2];return e<50?j0(e+1|0,c,a,u,g):a0(j0,[0,c,a,u,g]);case
+10:return e<50?an(e+1|0,c,a,g):a0(an,[0,c,a,g]);default:return e<50?an(e+1|0,c,a,g):a0(an,[0,c,a,g])}default:var
+r=d[3],s=d[1],t=b(d[2],0);return e<50?jZ(e+1|0,c,a,r,s,t):a0(jZ,[0,c,a,r,s,t])}}function
+j0(e,d,c,a,b){if(typeof
+a==="number")return e<50?an(e+1|0,d,c,b):a0(an,[0,d,c,b]);else
 switch(a[0]){case
 0:var
-f=a[1];return function(a){return bL(d,c,f,b)};case
+f=a[1];return function(a){return bM(d,c,f,b)};case
 1:var
-g=a[1];return function(a){return bL(d,c,g,b)};case
+g=a[1];return function(a){return bM(d,c,g,b)};case
 2:var
-h=a[1];return function(a){return bL(d,c,h,b)};case
+h=a[1];return function(a){return bM(d,c,h,b)};case
 3:var
-i=a[1];return function(a){return bL(d,c,i,b)};case
+i=a[1];return function(a){return bM(d,c,i,b)};case
 4:var
-j=a[1];return function(a){return bL(d,c,j,b)};case
+j=a[1];return function(a){return bM(d,c,j,b)};case
 5:var
-k=a[1];return function(a){return bL(d,c,k,b)};case
+k=a[1];return function(a){return bM(d,c,k,b)};case
 6:var
-l=a[1];return function(a){return bL(d,c,l,b)};case
+l=a[1];return function(a){return bM(d,c,l,b)};case
 7:var
-m=a[1];return function(a){return bL(d,c,m,b)};case
+m=a[1];return function(a){return bM(d,c,m,b)};case
 8:var
-n=a[2];return function(a){return bL(d,c,n,b)};case
+n=a[2];return function(a){return bM(d,c,n,b)};case
 9:var
-o=a[3],p=a[2],q=aP(aM(a[1]),p);return function(a){return bL(d,c,bj(q,o),b)};case
+o=a[3],p=a[2],q=aQ(aN(a[1]),p);return function(a){return bM(d,c,bi(q,o),b)};case
 10:var
-r=a[1];return function(e,a){return bL(d,c,r,b)};case
+r=a[1];return function(e,a){return bM(d,c,r,b)};case
 11:var
-s=a[1];return function(a){return bL(d,c,s,b)};case
+s=a[1];return function(a){return bM(d,c,s,b)};case
 12:var
-t=a[1];return function(a){return bL(d,c,t,b)};case
-13:throw[0,ae,um];default:throw[0,ae,un]}}function
-am(d,b,e,a){var
-c=[8,e,uo];return d<50?fI(d+1|0,b,c,a):a1(fI,[0,b,c,a])}function
-jW(h,c,f,a,e,d){if(e){var
-i=e[1];return function(e){return uh(c,f,a,i,b(d,e))}}var
-g=[4,f,d];return h<50?fI(h+1|0,c,g,a):a1(fI,[0,c,g,a])}function
-ab(a,b,c){return lm(fI(0,a,b,c))}function
-bL(a,b,c,d){return lm(jX(0,a,b,c,d))}function
-uh(a,b,c,d,e){return lm(jW(0,a,b,c,d,e))}function
-ie(f,e,d,a,c){if(typeof
-a==="number")return function(a){return ab(f,[4,e,b(c,a)],d)};else{if(0===a[0]){var
-g=a[2],h=a[1];return function(a){return ab(f,[4,e,bA(h,g,b(c,a))],d)}}var
-i=a[1];return function(g,a){return ab(f,[4,e,bA(i,g,b(c,a))],d)}}}function
-ge(g,e,d,h,c,b,a){if(typeof
+t=a[1];return function(a){return bM(d,c,t,b)};case
+13:throw[0,af,up];default:throw[0,af,uq]}}function
+an(d,b,e,a){var
+c=[8,e,ur];return d<50?fJ(d+1|0,b,c,a):a0(fJ,[0,b,c,a])}function
+jZ(h,c,f,a,e,d){if(e){var
+i=e[1];return function(e){return uk(c,f,a,i,b(d,e))}}var
+g=[4,f,d];return h<50?fJ(h+1|0,c,g,a):a0(fJ,[0,c,g,a])}function
+ac(a,b,c){return lo(fJ(0,a,b,c))}function
+bM(a,b,c,d){return lo(j0(0,a,b,c,d))}function
+uk(a,b,c,d,e){return lo(jZ(0,a,b,c,d,e))}function
+ig(f,e,d,a,c){if(typeof
+a==="number")return function(a){return ac(f,[4,e,b(c,a)],d)};else{if(0===a[0]){var
+g=a[2],h=a[1];return function(a){return ac(f,[4,e,bB(h,g,b(c,a))],d)}}var
+i=a[1];return function(g,a){return ac(f,[4,e,bB(i,g,b(c,a))],d)}}}function
+gf(g,e,d,h,c,b,a){if(typeof
 h==="number"){if(typeof
-c==="number")return c?function(h,c){return ab(g,[4,e,eh(h,f(b,a,c))],d)}:function(c){return ab(g,[4,e,f(b,a,c)],d)};var
-l=c[1];return function(c){return ab(g,[4,e,eh(l,f(b,a,c))],d)}}else{if(0===h[0]){var
+c==="number")return c?function(h,c){return ac(g,[4,e,ej(h,f(b,a,c))],d)}:function(c){return ac(g,[4,e,f(b,a,c)],d)};var
+l=c[1];return function(c){return ac(g,[4,e,ej(l,f(b,a,c))],d)}}else{if(0===h[0]){var
 i=h[2],j=h[1];if(typeof
-c==="number")return c?function(h,c){return ab(g,[4,e,bA(j,i,eh(h,f(b,a,c)))],d)}:function(c){return ab(g,[4,e,bA(j,i,f(b,a,c))],d)};var
-m=c[1];return function(c){return ab(g,[4,e,bA(j,i,eh(m,f(b,a,c)))],d)}}var
+c==="number")return c?function(h,c){return ac(g,[4,e,bB(j,i,ej(h,f(b,a,c)))],d)}:function(c){return ac(g,[4,e,bB(j,i,f(b,a,c))],d)};var
+m=c[1];return function(c){return ac(g,[4,e,bB(j,i,ej(m,f(b,a,c)))],d)}}var
 k=h[1];if(typeof
-c==="number")return c?function(i,h,c){return ab(g,[4,e,bA(k,i,eh(h,f(b,a,c)))],d)}:function(h,c){return ab(g,[4,e,bA(k,h,f(b,a,c))],d)};var
-n=c[1];return function(h,c){return ab(g,[4,e,bA(k,h,eh(n,f(b,a,c)))],d)}}}function
-cK(c,f){var
+c==="number")return c?function(i,h,c){return ac(g,[4,e,bB(k,i,ej(h,f(b,a,c)))],d)}:function(h,c){return ac(g,[4,e,bB(k,h,f(b,a,c))],d)};var
+n=c[1];return function(h,c){return ac(g,[4,e,bB(k,h,ej(n,f(b,a,c)))],d)}}}function
+cJ(c,f){var
 a=f;for(;;)if(typeof
 a==="number")return 0;else
 switch(a[0]){case
 0:var
-g=a[1],h=l1(a[2]);cK(c,g);return e1(c,h);case
+g=a[1],h=l4(a[2]);cJ(c,g);return e1(c,h);case
 1:var
 d=a[2],e=a[1];if(0===d[0]){var
-i=d[1];cK(c,e);e1(c,up);var
+i=d[1];cJ(c,e);e1(c,us);var
 a=i;continue}var
-j=d[1];cK(c,e);e1(c,uq);var
+j=d[1];cJ(c,e);e1(c,ut);var
 a=j;continue;case
 6:var
-m=a[2];cK(c,a[1]);return b(m,c);case
-7:cK(c,a[1]);return d5(c);case
+m=a[2];cJ(c,a[1]);return b(m,c);case
+7:cJ(c,a[1]);return d5(c);case
 8:var
-n=a[2];cK(c,a[1]);return ad(n);case
+n=a[2];cJ(c,a[1]);return ae(n);case
 2:case
 4:var
-k=a[2];cK(c,a[1]);return e1(c,k);default:var
-l=a[2];cK(c,a[1]);return rd(c,l)}}function
-c_(c,g){var
+k=a[2];cJ(c,a[1]);return e1(c,k);default:var
+l=a[2];cJ(c,a[1]);return rh(c,l)}}function
+c9(c,g){var
 a=g;for(;;)if(typeof
 a==="number")return 0;else
 switch(a[0]){case
 0:var
-h=a[1],i=l1(a[2]);c_(c,h);return ef(c,i);case
+h=a[1],i=l4(a[2]);c9(c,h);return eh(c,i);case
 1:var
 e=a[2],f=a[1];if(0===e[0]){var
-j=e[1];c_(c,f);ef(c,ur);var
+j=e[1];c9(c,f);eh(c,uu);var
 a=j;continue}var
-k=e[1];c_(c,f);ef(c,us);var
+k=e[1];c9(c,f);eh(c,uv);var
 a=k;continue;case
 6:var
-n=a[2];c_(c,a[1]);return ef(c,b(n,0));case
+n=a[2];c9(c,a[1]);return eh(c,b(n,0));case
 7:var
 a=a[1];continue;case
 8:var
-o=a[2];c_(c,a[1]);return ad(o);case
+o=a[2];c9(c,a[1]);return ae(o);case
 2:case
 4:var
-l=a[2];c_(c,a[1]);return ef(c,l);default:var
-m=a[2];c_(c,a[1]);var
-d=c[2];if(c[3]<=d)ia(c,1);ax(c[1],d,m);c[2]=d+1|0;return 0}}function
-l3(d,c){var
-a=c[1],b=0;return ab(function(a){cK(d,a);return 0},b,a)}function
-ig(a){return l3(ci,a)}function
-as(b){var
-a=b[1];return ab(function(b){var
-a=gb(64);c_(a,b);return h$(a)},0,a)}var
-ih=[0,0];function
-ij(i,h){var
+l=a[2];c9(c,a[1]);return eh(c,l);default:var
+m=a[2];c9(c,a[1]);var
+d=c[2];if(c[3]<=d)ib(c,1);ax(c[1],d,m);c[2]=d+1|0;return 0}}function
+l6(d,c){var
+a=c[1],b=0;return ac(function(a){cJ(d,a);return 0},b,a)}function
+ih(a){return l6(cl,a)}function
+at(b){var
+a=b[1];return ac(function(b){var
+a=gc(64);c9(a,b);return ia(a)},0,a)}var
+ii=[0,0];function
+ik(i,h){var
 a=i[1+h];if(1-(typeof
-a==="number"?1:0)){if(z(a)===hm)return b(as(ut),a);if(z(a)===ql){var
-d=k_(rG,a),c=0,g=E(d);for(;;){if(g<=c)return u(d,rF);var
-e=_(d,c),f=0;if(48<=e){if(!(58<=e))f=1}else
+a==="number"?1:0)){if(C(a)===ho)return b(at(uw),a);if(C(a)===qo){var
+d=lb(rK,a),c=0,g=F(d);for(;;){if(g<=c)return u(d,rJ);var
+e=$(d,c),f=0;if(48<=e){if(!(58<=e))f=1}else
 if(45===e)f=1;if(f){var
-c=c+1|0;continue}return d}}return uu}return b(as(uv),a)}function
-l4(b,a){if(b.length-1<=a)return uw;var
-c=l4(b,a+1|0),d=ij(b,a);return f(as(ux),d,c)}function
-gf(a){function
+c=c+1|0;continue}return d}}return ux}return b(at(uy),a)}function
+l7(b,a){if(b.length-1<=a)return uz;var
+c=l7(b,a+1|0),d=ik(b,a);return f(at(uA),d,c)}function
+gg(a){function
 p(f){var
 c=f;for(;;){if(c){var
 g=c[2],h=c[1];try{var
 e=0,d=b(h,a);e=1}catch(a){}if(e&&d)return[0,d[1]];var
 c=g;continue}return 0}}var
-i=p(ih[1]);if(i)return i[1];if(a===f7)return uC;if(a===hX)return uD;if(a[1]===ls){var
-d=a[2],j=d[3],q=d[2],r=d[1];return fJ(as(ii),r,q,j,j+5|0,uE)}if(a[1]===ae){var
-e=a[2],k=e[3],s=e[2],t=e[1];return fJ(as(ii),t,s,k,k+6|0,uF)}if(a[1]===lv){var
-g=a[2],l=g[3],v=g[2],w=g[1];return fJ(as(ii),w,v,l,l+6|0,uG)}if(0===z(a)){var
+i=p(ii[1]);if(i)return i[1];if(a===f9)return uF;if(a===hY)return uG;if(a[1]===lu){var
+d=a[2],j=d[3],q=d[2],r=d[1];return fK(at(ij),r,q,j,j+5|0,uH)}if(a[1]===af){var
+e=a[2],k=e[3],s=e[2],t=e[1];return fK(at(ij),t,s,k,k+6|0,uI)}if(a[1]===lx){var
+g=a[2],l=g[3],v=g[2],w=g[1];return fK(at(ij),w,v,l,l+6|0,uJ)}if(0===C(a)){var
 h=a.length-1,x=a[1][1];if(2<h>>>0)var
-m=l4(a,2),n=ij(a,1),c=f(as(uy),n,m);else
+m=l7(a,2),n=ik(a,1),c=f(at(uB),n,m);else
 switch(h){case
 0:var
-c=uz;break;case
+c=uC;break;case
 1:var
-c=uA;break;default:var
-o=ij(a,1),c=b(as(uB),o)}return u(x,c)}return a[1]}function
-ik(u,t){var
-f=H4(t),h=f.length-1-1|0,q=0;if(!(h<0)){var
+c=uD;break;default:var
+o=ik(a,1),c=b(at(uE),o)}return u(x,c)}return a[1]}function
+il(u,t){var
+f=H7(t),h=f.length-1-1|0,q=0;if(!(h<0)){var
 d=q;for(;;){var
-a=c(f,d)[1+d],g=function(a){return function(b){return b?0===a?uH:uI:0===a?uJ:uK}}(d);if(0===a[0])var
-i=a[5],j=a[4],k=a[3],l=a[6]?uL:uN,m=a[2],n=a[7],o=g(a[1]),e=[0,HO(as(uM),o,n,m,l,k,j,i)];else
+a=c(f,d)[1+d],g=function(a){return function(b){return b?0===a?uK:uL:0===a?uM:uN}}(d);if(0===a[0])var
+i=a[5],j=a[4],k=a[3],l=a[6]?uO:uQ,m=a[2],n=a[7],o=g(a[1]),e=[0,HR(at(uP),o,n,m,l,k,j,i)];else
 if(a[1])var
 e=0;else
 var
-p=g(0),e=[0,b(as(uO),p)];if(e){var
-r=e[1];b(l3(u,uP),r)}var
+p=g(0),e=[0,b(at(uR),p)];if(e){var
+r=e[1];b(l6(u,uS),r)}var
 s=d+1|0;if(h!==d){var
 d=s;continue}break}}return 0}function
-uQ(c){for(;;){var
-a=ih[1],b=1-hW(ih,a,[0,c,a]);if(b)continue;return b}}var
-uS=uR.slice();function
-uT(f,e){var
-g=gf(f);b(ig(uU),g);ik(ci,e);var
-a=IE(0);if(a<0){var
-d=dA(a);ly(c(uS,d)[1+d])}return d5(ci)}var
-uV=[0];ll(a(pV),function(e,i){try{try{var
-c=i?uV:q7(0);try{h0(0)}catch(a){}try{var
-a=uT(e,c),d=a}catch(a){a=a2(a);var
-g=gf(e);b(ig(uX),g);ik(ci,c);var
-h=gf(a);b(ig(uY),h);ik(ci,q7(0));var
-d=d5(ci)}var
-f=d}catch(a){a=a2(a);if(a!==f7)throw a;var
-f=ly(uW)}return f}catch(a){return 0}});var
-u0=[au,uZ,bZ(0)];uQ(function(a){return a[1]===u0?[0,u(u1,gf(a[2]))]:0});function
-il(a){var
+uT(c){for(;;){var
+a=ii[1],b=1-hX(ii,a,[0,c,a]);if(b)continue;return b}}var
+uV=uU.slice();function
+uW(f,e){var
+g=gg(f);b(ih(uX),g);il(cl,e);var
+a=IJ(0);if(a<0){var
+d=dz(a);lA(c(uV,d)[1+d])}return d5(cl)}var
+uY=[0];ln(a(pY),function(e,i){try{try{var
+c=i?uY:q_(0);try{h1(0)}catch(a){}try{var
+a=uW(e,c),d=a}catch(a){a=aT(a);var
+g=gg(e);b(ih(u0),g);il(cl,c);var
+h=gg(a);b(ih(u1),h);il(cl,q_(0));var
+d=d5(cl)}var
+f=d}catch(a){a=aT(a);if(a!==f9)throw a;var
+f=lA(uZ)}return f}catch(a){return 0}});var
+u3=[av,u2,b1(0)];uT(function(a){return a[1]===u3?[0,u(u4,gg(a[2]))]:0});function
+im(a){var
 b=a.length-1<4?1:0,c=b||(a[4]<0?1:0);return c}function
-ei(a){a[4]=-a[4]|0;return 0}try{var
-HL=rk(HK),l6=HL}catch(a){a=a2(a);if(a!==P)throw a;try{var
-HJ=rk(HI),l5=HJ}catch(a){a=a2(a);if(a!==P)throw a;var
-l5=u3}var
-l6=l5}var
-u4=h8(l6,82),gg=[m,function(A){var
-n=IU(0),d=[0,o(55,0),0],j=0===n.length-1?[0,0]:n,k=j.length-1,b=0;for(;;){c(d[1],b)[1+b]=b;var
+ek(a){a[4]=-a[4]|0;return 0}try{var
+HO=ro(HN),l9=HO}catch(a){a=aT(a);if(a!==P)throw a;try{var
+HM=ro(HL),l8=HM}catch(a){a=aT(a);if(a!==P)throw a;var
+l8=u6}var
+l9=l8}var
+u7=h9(l9,82),gh=[m,function(A){var
+o=IZ(0),d=[0,n(55,0),0],j=0===o.length-1?[0,0]:o,k=j.length-1,b=0;for(;;){c(d[1],b)[1+b]=b;var
 z=b+1|0;if(54!==b){var
 b=z;continue}var
-h=[0,u2],l=54+lH(55,k)|0,t=0;if(!(l<0)){var
+h=[0,u5],l=54+lL(55,k)|0,t=0;if(!(l<0)){var
 e=t;for(;;){var
-f=e%55|0,m=f3(e,k),v=c(j,m)[1+m],i=u(h[1],a(w+v));h[1]=ID(i,0,E(i));var
-g=h[1],p=_(g,3)<<24,q=_(g,2)<<16,r=_(g,1)<<8,s=((_(g,0)+r|0)+q|0)+p|0,x=(c(d[1],f)[1+f]^s)&p1;c(d[1],f)[1+f]=x;var
-y=e+1|0;if(l!==e){var
-e=y;continue}break}}d[2]=0;return d}}];function
+f=e%55|0,m=f5(e,k),v=c(j,m)[1+m],i=u(h[1],a(y+v));h[1]=II(i,0,F(i));var
+g=h[1],p=$(g,3)<<24,q=$(g,2)<<16,r=$(g,1)<<8,s=(($(g,0)+r|0)+q|0)+p|0,w=(c(d[1],f)[1+f]^s)&p4;c(d[1],f)[1+f]=w;var
+x=e+1|0;if(l!==e){var
+e=x;continue}break}}d[2]=0;return d}}];function
 A(i,l){var
-n=i?i[1]:u4,b=16;for(;;){if(!(l<=b)&&!(h3<(b*2|0))){var
-b=b*2|0;continue}if(n){var
-j=z(gg),a=B===j?gg[1]:m===j?D(gg):gg;a[2]=(a[2]+1|0)%55|0;var
-d=a[2],e=c(a[1],d)[1+d],f=(a[2]+24|0)%55|0,g=(c(a[1],f)[1+f]+(e^(e>>>25|0)&31)|0)&p1,h=a[2];c(a[1],h)[1+h]=g;var
+o=i?i[1]:u7,b=16;for(;;){if(!(l<=b)&&!(h4<(b*2|0))){var
+b=b*2|0;continue}if(o){var
+j=C(gh),a=B===j?gh[1]:m===j?H(gh):gh;a[2]=(a[2]+1|0)%55|0;var
+d=a[2],e=c(a[1],d)[1+d],f=(a[2]+24|0)%55|0,g=(c(a[1],f)[1+f]+(e^(e>>>25|0)&31)|0)&p4,h=a[2];c(a[1],h)[1+h]=g;var
 k=g}else
 var
-k=0;return[0,0,o(b,0),k,b]}}function
-u5(b){if(b){var
+k=0;return[0,0,n(b,0),k,b]}}function
+u8(b){if(b){var
 c=b[3],g=[0,b[1],b[2],c],d=g,a=c;for(;;){if(a){var
 e=a[3],f=[0,a[1],a[2],e];d[3]=f;var
 d=f,a=e;continue}return g}}return 0}function
-ej(a){var
-b=a[4],c=a[3],d=i(u5,a[2]);return[0,a[1],d,c,b]}function
-l7(C,g){var
-j=g[2],u=(j.length-1)*2|0,v=u<h3?1:0;if(v){var
-k=o(u,0),l=1-il(g);g[2]=k;var
-m=k.length-1,h=o(m,0),q=j.length-1-1|0,D=b(C,g),y=0;if(!(q<0)){var
+el(a){var
+b=a[4],c=a[3],d=i(u8,a[2]);return[0,a[1],d,c,b]}function
+l_(C,g){var
+j=g[2],u=(j.length-1)*2|0,v=u<h4?1:0;if(v){var
+k=n(u,0),l=1-im(g);g[2]=k;var
+m=k.length-1,h=n(m,0),q=j.length-1-1|0,D=b(C,g),y=0;if(!(q<0)){var
 f=y;a:for(;;){var
 a=c(j,f)[1+f];for(;;){if(a){var
-n=a[1],w=a[2],x=a[3],i=l?a:[0,n,w,0],d=b(D,n),p=c(h,d)[1+d];if(p)p[3]=i;else
+o=a[1],w=a[2],x=a[3],i=l?a:[0,o,w,0],d=b(D,o),p=c(h,d)[1+d];if(p)p[3]=i;else
 c(k,d)[1+d]=i;c(h,d)[1+d]=i;var
 a=x;continue}var
 B=f+1|0;if(q!==f){var
@@ -2854,259 +2858,259 @@ e=A;continue}break}}var
 s=0}else
 var
 s=l;return s}return v}function
-im(i,a){function
+io(i,a){function
 j(b){var
 a=b;for(;;){if(a){var
 c=a[3];f(i,a[1],a[2]);var
 a=c;continue}return 0}}var
-d=il(a);if(1-d)ei(a);try{var
+d=im(a);if(1-d)ek(a);try{var
 e=a[2],g=e.length-1-1|0,k=0;if(!(g<0)){var
 b=k;for(;;){j(c(e,b)[1+b]);var
 m=b+1|0;if(g!==b){var
 b=m;continue}break}}var
-h=1-d,l=h?ei(a):h;return l}catch(b){b=a2(b);if(d)throw b;ei(a);throw b}}function
-ek(i,a,h){function
+h=1-d,l=h?ek(a):h;return l}catch(b){b=aT(b);if(d)throw b;ek(a);throw b}}function
+em(i,a,h){function
 j(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=a[3],f=O(i,a[1],a[2],b),a=e,b=f;continue}return b}}var
-d=il(a);if(1-d)ei(a);try{var
+d=im(a);if(1-d)ek(a);try{var
 f=a[2],e=[0,h],g=f.length-1-1|0,k=0;if(!(g<0)){var
 b=k;for(;;){var
 m=e[1];e[1]=j(c(f,b)[1+b],m);var
 n=b+1|0;if(g!==b){var
-b=n;continue}break}}if(1-d)ei(a);var
-l=e[1];return l}catch(b){b=a2(b);if(d)throw b;ei(a);throw b}}function
-gh(a){var
+b=n;continue}break}}if(1-d)ek(a);var
+l=e[1];return l}catch(b){b=aT(b);if(d)throw b;ek(a);throw b}}function
+gi(a){var
 d=a[2];function
 e(g,f,l){var
 a=g,b=f;for(;;){if(b){var
 h=b[1],i=b[2],j=b[3];return[0,[0,h,i],function(b){return e(a,j,b)}]}if(a===d.length-1)return 0;var
 k=c(d,a)[1+a],a=a+1|0,b=k;continue}}var
 b=0,f=0;return function(a){return e(f,b,a)}}function
-gi(a){var
-b=gh(a);function
-c(a){return a[1]}return function(a){return h1(c,b,a)}}function
-cL(a,b){return 4<=a.length-1?Ia(10,aq,a[3],b)&(a[2].length-1-1|0):ad(u6)}function
-az(a,d,f){var
-b=cL(a,d),g=[0,d,f,c(a[2],b)[1+b]];c(a[2],b)[1+b]=g;a[1]=a[1]+1|0;var
-e=a[2].length-1<<1<a[1]?1:0;return e?l7(cL,a):e}function
-c$(b,g){var
-d=cL(b,g),e=0,a=c(b[2],d)[1+d];for(;;){if(a){var
-f=a[3];if(0===aj(a[1],g)){b[1]=b[1]-1|0;return e?(e[3]=f,0):(c(b[2],d)[1+d]=f,0)}var
+gj(a){var
+b=gi(a);function
+c(a){return a[1]}return function(a){return h2(c,b,a)}}function
+cK(a,b){return 4<=a.length-1?If(10,ar,a[3],b)&(a[2].length-1-1|0):ae(u9)}function
+aA(a,d,f){var
+b=cK(a,d),g=[0,d,f,c(a[2],b)[1+b]];c(a[2],b)[1+b]=g;a[1]=a[1]+1|0;var
+e=a[2].length-1<<1<a[1]?1:0;return e?l_(cK,a):e}function
+c_(b,g){var
+d=cK(b,g),e=0,a=c(b[2],d)[1+d];for(;;){if(a){var
+f=a[3];if(0===al(a[1],g)){b[1]=b[1]-1|0;return e?(e[3]=f,0):(c(b[2],d)[1+d]=f,0)}var
 e=a,a=f;continue}return 0}}function
-af(g,b){var
-h=cL(g,b),d=c(g[2],h)[1+h];if(d){var
-e=d[3],k=d[2];if(0===aj(b,d[1]))return k;if(e){var
-f=e[3],l=e[2];if(0===aj(b,e[1]))return l;if(f){var
-m=f[2],n=f[3];if(0===aj(b,f[1]))return m;var
+ai(g,b){var
+h=cK(g,b),d=c(g[2],h)[1+h];if(d){var
+e=d[3],k=d[2];if(0===al(b,d[1]))return k;if(e){var
+f=e[3],l=e[2];if(0===al(b,e[1]))return l;if(f){var
+m=f[2],n=f[3];if(0===al(b,f[1]))return m;var
 a=n;for(;;){if(a){var
-i=a[2],j=a[3];if(0===aj(b,a[1]))return i;var
+i=a[2],j=a[3];if(0===al(b,a[1]))return i;var
 a=j;continue}throw P}}throw P}throw P}throw P}function
 R(g,b){var
-h=cL(g,b),d=c(g[2],h)[1+h];if(d){var
-e=d[3],k=d[2];if(0===aj(b,d[1]))return[0,k];if(e){var
-f=e[3],l=e[2];if(0===aj(b,e[1]))return[0,l];if(f){var
-m=f[2],n=f[3];if(0===aj(b,f[1]))return[0,m];var
+h=cK(g,b),d=c(g[2],h)[1+h];if(d){var
+e=d[3],k=d[2];if(0===al(b,d[1]))return[0,k];if(e){var
+f=e[3],l=e[2];if(0===al(b,e[1]))return[0,l];if(f){var
+m=f[2],n=f[3];if(0===al(b,f[1]))return[0,m];var
 a=n;for(;;){if(a){var
-i=a[2],j=a[3];if(0===aj(b,a[1]))return[0,i];var
+i=a[2],j=a[3];if(0===al(b,a[1]))return[0,i];var
 a=j;continue}return 0}}return 0}return 0}return 0}function
-S(a,d,g){var
-e=cL(a,d),h=c(a[2],e)[1+e],b=h;for(;;){if(b){var
-k=b[3];if(0!==aj(b[1],d)){var
+T(a,d,g){var
+e=cK(a,d),h=c(a[2],e)[1+e],b=h;for(;;){if(b){var
+k=b[3];if(0!==al(b[1],d)){var
 b=k;continue}b[1]=d;b[2]=g;var
 f=0}else
 var
 f=1;if(f){c(a[2],e)[1+e]=[0,d,g,h];a[1]=a[1]+1|0;var
-i=a[2].length-1<<1<a[1]?1:0;if(i)return l7(cL,a);var
+i=a[2].length-1<<1<a[1]?1:0;if(i)return l_(cK,a);var
 j=i}else
 var
 j=f;return j}}function
-aN(d,b){var
-f=cL(d,b),a=c(d[2],f)[1+f];for(;;){if(a){var
-g=a[3],e=0===aj(a[1],b)?1:0;if(e)return e;var
+aO(d,b){var
+f=cK(d,b),a=c(d[2],f)[1+f];for(;;){if(a){var
+g=a[3],e=0===al(a[1],b)?1:0;if(e)return e;var
 a=g;continue}return 0}}var
-l_=[au,u7,bZ(0)],l8=0,l9=-1;function
-gj(a,b){a[13]=a[13]+b[3]|0;return lX(b,a[28])}var
-l$=1000000010;function
-io(b,a){return O(b[17],a,0,E(a))}function
-ip(a){return b(a[19],0)}function
-ma(a,c,b){a[9]=a[9]-c|0;io(a,b);a[11]=0;return 0}function
-gk(c,a){var
-b=J(a,u8);return b?ma(c,E(a),a):b}function
-dG(a,c,d){var
-e=c[3],f=c[2];gk(a,c[1]);ip(a);a[11]=1;a[10]=e4(a[8],(a[6]-d|0)+f|0);a[9]=a[6]-a[10]|0;b(a[21],a[10]);return gk(a,e)}function
-mb(b,a){return dG(b,u9,a)}function
-el(a,c){var
-d=c[2],e=c[3];gk(a,c[1]);a[9]=a[9]-d|0;b(a[20],d);return gk(a,e)}function
-u_(a,j,c){if(typeof
+mb=[av,u_,b1(0)],l$=0,ma=-1;function
+gk(a,b){a[13]=a[13]+b[3]|0;return l0(b,a[28])}var
+mc=1000000010;function
+ip(b,a){return O(b[17],a,0,F(a))}function
+iq(a){return b(a[19],0)}function
+md(a,c,b){a[9]=a[9]-c|0;ip(a,b);a[11]=0;return 0}function
+gl(c,a){var
+b=L(a,u$);return b?md(c,F(a),a):b}function
+dE(a,c,d){var
+e=c[3],f=c[2];gl(a,c[1]);iq(a);a[11]=1;a[10]=e4(a[8],(a[6]-d|0)+f|0);a[9]=a[6]-a[10]|0;b(a[21],a[10]);return gl(a,e)}function
+me(b,a){return dE(b,va,a)}function
+en(a,c){var
+d=c[2],e=c[3];gl(a,c[1]);a[9]=a[9]-d|0;b(a[20],d);return gl(a,e)}function
+vb(a,j,c){if(typeof
 c==="number")switch(c){case
 0:var
-s=ee(a[3]);if(s){var
+s=eg(a[3]);if(s){var
 t=s[1][1],u=function(b,a){if(a){var
-c=a[1],d=a[2];return lg(b,c)?[0,b,a]:[0,c,u(b,d)]}return[0,b,0]};t[1]=u(a[6]-a[9]|0,t[1]);return 0}return 0;case
-1:ed(a[2]);return 0;case
-2:ed(a[3]);return 0;case
+c=a[1],d=a[2];return re(b,c)?[0,b,a]:[0,c,u(b,d)]}return[0,b,0]};t[1]=u(a[6]-a[9]|0,t[1]);return 0}return 0;case
+1:ef(a[2]);return 0;case
+2:ef(a[3]);return 0;case
 3:var
-v=ee(a[2]);return v?mb(a,v[1][2]):ip(a);case
+v=eg(a[2]);return v?me(a,v[1][2]):iq(a);case
 4:var
 w=a[10]!==(a[6]-a[9]|0)?1:0;if(w){var
 f=a[28],h=f[2];if(h){var
 n=h[1];if(h[2]){var
 K=h[2];f[1]=f[1]-1|0;f[2]=K;var
-i=[0,n]}else{h9(f);var
+i=[0,n]}else{h_(f);var
 i=[0,n]}}else
 var
 i=0;if(i){var
 r=i[1],M=r[1];a[12]=a[12]-r[3]|0;a[9]=a[9]+M|0;return 0}return 0}return w;default:var
-x=ed(a[5]);return x?io(a,b(a[25],x[1])):0}else
+x=ef(a[5]);return x?ip(a,b(a[25],x[1])):0}else
 switch(c[0]){case
-0:return ma(a,j,c[1]);case
+0:return md(a,j,c[1]);case
 1:var
-d=c[2],g=c[1],y=d[1],N=d[2],z=ee(a[2]);if(z){var
+d=c[2],g=c[1],y=d[1],N=d[2],z=eg(a[2]);if(z){var
 A=z[1],e=A[2];switch(A[1]){case
-0:return el(a,g);case
-1:return dG(a,d,e);case
-2:return dG(a,d,e);case
-3:return a[9]<(j+E(y)|0)?dG(a,d,e):el(a,g);case
-4:return a[11]?el(a,g):a[9]<(j+E(y)|0)?dG(a,d,e):((a[6]-e|0)+N|0)<a[10]?dG(a,d,e):el(a,g);default:return el(a,g)}}return 0;case
+0:return en(a,g);case
+1:return dE(a,d,e);case
+2:return dE(a,d,e);case
+3:return a[9]<(j+F(y)|0)?dE(a,d,e):en(a,g);case
+4:return a[11]?en(a,g):a[9]<(j+F(y)|0)?dE(a,d,e):((a[6]-e|0)+N|0)<a[10]?dE(a,d,e):en(a,g);default:return en(a,g)}}return 0;case
 2:var
-l=a[6]-a[9]|0,O=c[2],P=c[1],B=ee(a[3]);if(B){var
+l=a[6]-a[9]|0,O=c[2],P=c[1],B=eg(a[3]);if(B){var
 C=B[1][1],D=C[1];if(D){var
 k=C[1],Q=D[1];for(;;){if(k){var
-F=k[1],R=k[2];if(!(l<=F)){var
+E=k[1],R=k[2];if(!(l<=E)){var
 k=R;continue}var
-G=F}else
+G=E}else
 var
 G=Q;var
 m=G;break}}else
 var
 m=l;var
-H=m-l|0;return 0<=H?el(a,[0,va,H+P|0,u$]):dG(a,[0,vc,m+O|0,vb],a[6])}return 0;case
+H=m-l|0;return 0<=H?en(a,[0,vd,H+P|0,vc]):dE(a,[0,vf,m+O|0,ve],a[6])}return 0;case
 3:var
 I=c[2],S=c[1];if(a[8]<(a[6]-a[9]|0)){var
-o=ee(a[2]);if(o){var
-p=o[1],q=p[2],L=p[1];if(a[9]<q&&!(3<L-1>>>0))mb(a,q)}else
-ip(a)}var
-T=a[9]-S|0,U=1===I?1:a[9]<j?I:5;return cl([0,U,T],a[2]);case
-4:return cl(c[1],a[3]);default:var
-J=c[1];io(a,b(a[24],J));return cl(J,a[5])}}function
-mc(a){for(;;){var
+o=eg(a[2]);if(o){var
+p=o[1],q=p[2],L=p[1];if(a[9]<q&&!(3<L-1>>>0))me(a,q)}else
+iq(a)}var
+T=a[9]-S|0,U=1===I?1:a[9]<j?I:5;return cn([0,U,T],a[2]);case
+4:return cn(c[1],a[3]);default:var
+J=c[1];ip(a,b(a[24],J));return cn(J,a[5])}}function
+mf(a){for(;;){var
 f=a[28][2],g=f?[0,f[1]]:0;if(g){var
 d=g[1],e=d[1],m=0<=e?1:0,j=d[3],k=d[2],l=a[13]-a[12]|0,h=m||(a[9]<=l?1:0);if(h){var
 b=a[28],c=b[2];if(c){if(c[2]){var
 i=c[2];b[1]=b[1]-1|0;b[2]=i}else
-h9(b);var
-n=0<=e?e:l$;u_(a,n,k);a[12]=j+a[12]|0;continue}throw sw}return h}return 0}}function
-iq(a){ec(a);return cl([0,-1,[0,l9,vd,0]],a)}function
-md(a,c){var
-d=ee(a[1]);if(d){var
-e=d[1],b=e[2],f=b[1];if(e[1]<a[12])return iq(a[1]);var
+h_(b);var
+n=0<=e?e:mc;vb(a,n,k);a[12]=j+a[12]|0;continue}throw sA}return h}return 0}}function
+ir(a){ee(a);return cn([0,-1,[0,ma,vg,0]],a)}function
+mg(a,c){var
+d=eg(a[1]);if(d){var
+e=d[1],b=e[2],f=b[1];if(e[1]<a[12])return ir(a[1]);var
 g=b[2];if(typeof
 g!=="number")switch(g[0]){case
 3:var
-h=1-c,j=h?(b[1]=a[13]+f|0,ed(a[1]),0):h;return j;case
+h=1-c,j=h?(b[1]=a[13]+f|0,ef(a[1]),0):h;return j;case
 1:case
 2:var
-i=c?(b[1]=a[13]+f|0,ed(a[1]),0):c;return i}return 0}return 0}function
-me(a,j){var
+i=c?(b[1]=a[13]+f|0,ef(a[1]),0):c;return i}return 0}return 0}function
+mh(a,j){var
 h=a[4];function
-i(f){if(a[23])gj(a,[0,l8,5,0]);var
+i(f){if(a[23])gk(a,[0,l$,5,0]);var
 c=a[22];if(c){var
-d=ed(a[4]);if(d)return b(a[27],d[1]);var
+d=ef(a[4]);if(d)return b(a[27],d[1]);var
 e=0}else
 var
-e=c;return e}x(i,h[1]);for(;;){if(1<a[14]){if(1<a[14]){if(a[14]<a[15]){gj(a,[0,l8,1,0]);md(a,1);md(a,0)}a[14]=a[14]-1|0}continue}a[13]=l$;mc(a);a[12]=1;a[13]=1;h9(a[28]);iq(a[1]);ec(a[2]);ec(a[3]);ec(a[4]);ec(a[5]);a[10]=0;a[14]=0;a[9]=a[6];a[14]=a[14]+1|0;var
+e=c;return e}x(i,h[1]);for(;;){if(1<a[14]){if(1<a[14]){if(a[14]<a[15]){gk(a,[0,l$,1,0]);mg(a,1);mg(a,0)}a[14]=a[14]-1|0}continue}a[13]=mc;mf(a);a[12]=1;a[13]=1;h_(a[28]);ir(a[1]);ee(a[2]);ee(a[3]);ee(a[4]);ee(a[5]);a[10]=0;a[14]=0;a[9]=a[6];a[14]=a[14]+1|0;var
 f=3,g=0;if(a[14]<a[15]){var
-d=[0,-a[13]|0,[3,g,f],0];gj(a,d);cl([0,a[13],d],a[1])}else
+d=[0,-a[13]|0,[3,g,f],0];gk(a,d);cn([0,a[13],d],a[1])}else
 if(a[14]===a[15]){var
-e=a[16],c=E(e);gj(a,[0,c,[0,e],c]);mc(a)}return b(a[18],0)}}var
-mf=h5(80,32);function
-mg(b,d){var
+e=a[16],c=F(e);gk(a,[0,c,[0,e],c]);mf(a)}return b(a[18],0)}}var
+mi=h6(80,32);function
+mj(b,d){var
 a=d;for(;;){var
-c=0<a?1:0;if(c){if(80<a){O(b[17],mf,0,80);var
-a=a-80|0;continue}return O(b[17],mf,0,a)}return c}}function
-vf(a){return a[1]===l_?u(vh,u(a[2],vg)):vi}function
-vj(a){return a[1]===l_?u(vl,u(a[2],vk)):vm}function
-vn(a){return 0}function
-vo(a){return 0}function
-mh(i,h){function
+c=0<a?1:0;if(c){if(80<a){O(b[17],mi,0,80);var
+a=a-80|0;continue}return O(b[17],mi,0,a)}return c}}function
+vi(a){return a[1]===mb?u(vk,u(a[2],vj)):vl}function
+vm(a){return a[1]===mb?u(vo,u(a[2],vn)):vp}function
+vq(a){return 0}function
+vr(a){return 0}function
+mk(i,h){function
 j(a){return 0}function
 k(a){return 0}var
-c=[0,0,0,0],d=[0,l9,vp,0];function
-l(a){return 0}lX(d,c);var
-b=dF(0);iq(b);cl([0,1,d],b);var
-e=dF(0),f=dF(0),g=dF(0),a=[0,b,dF(0),g,f,e,78,10,68,78,0,1,1,1,1,hY,vq,i,h,l,k,j,0,0,vf,vj,vn,vo,c];a[19]=function(b){return O(a[17],ve,0,1)};a[20]=function(b){return mg(a,b)};a[21]=function(b){return mg(a,b)};return a}function
-mi(c){function
-a(a){return d5(c)}return mh(function(d,a,b){if(0<=a&&0<=b&&!((E(d)-b|0)<a))return li(c,d,a,b);return ad(rJ)},a)}function
-vr(a){function
-b(a){return 0}return mh(function(b,c,d){return ib(a,b,c,d)},b)}var
-vs=j4,vt=function(a){return gb(vs)}(0),vu=mi(rH),vv=mi(ci);vr(vt);rK(function(a){me(vu,0);return me(vv,0)});function
-vw(b,a){var
-c=z(a)===au?a:a[1];return ll(b,c)}I5(0);vw(vy,[au,vx,bZ(0)]);function
-ah(a){if(typeof
-a==="number"&&a!==ko)return-a|0;return I9(a)}function
+c=[0,0,0,0],d=[0,ma,vs,0];function
+l(a){return 0}l0(d,c);var
+b=dD(0);ir(b);cn([0,1,d],b);var
+e=dD(0),f=dD(0),g=dD(0),a=[0,b,dD(0),g,f,e,78,10,68,78,0,1,1,1,1,hZ,vt,i,h,l,k,j,0,0,vi,vm,vq,vr,c];a[19]=function(b){return O(a[17],vh,0,1)};a[20]=function(b){return mj(a,b)};a[21]=function(b){return mj(a,b)};return a}function
+ml(c){function
+a(a){return d5(c)}return mk(function(d,a,b){if(0<=a&&0<=b&&!((F(d)-b|0)<a))return lk(c,d,a,b);return ae(rN)},a)}function
+vu(a){function
+b(a){return 0}return mk(function(b,c,d){return ic(a,b,c,d)},b)}var
+vv=j7,vw=function(a){return gc(vv)}(0),vx=ml(rL),vy=ml(cl);vu(vw);rO(function(a){mh(vx,0);return mh(vy,0)});function
+vz(b,a){var
+c=C(a)===av?a:a[1];return ln(b,c)}I_(0);vz(vB,[av,vA,b1(0)]);function
+aj(a){if(typeof
+a==="number"&&a!==kr)return-a|0;return Jc(a)}function
 aF(b,a){if(typeof
 b==="number"&&typeof
 a==="number"){var
-c=b+a|0;return 0<=((c^b)&(c^a))?c:rq(b,a)}return rq(b,a)}function
-cM(a,b){if(typeof
+c=b+a|0;return 0<=((c^b)&(c^a))?c:ru(b,a)}return ru(b,a)}function
+cL(a,b){if(typeof
 a==="number"&&typeof
 b==="number"){var
-c=a-b|0;return 0<=((a^b)&(c^a))?c:ru(a,b)}return ru(a,b)}function
-$(b,a){if(typeof
+c=a-b|0;return 0<=((a^b)&(c^a))?c:ry(a,b)}return ry(a,b)}function
+aa(b,a){if(typeof
 b==="number"&&typeof
-a==="number"&&!I8(b,a))return av(b,a);return I7(b,a)}function
-gl(b,a){return typeof
-a==="number"?-1===a?ah(b):typeof
-b==="number"?cC(b,a):hT(b,a):hT(b,a)}function
-mj(b,a){return typeof
-a==="number"?-1===a?ah(b):typeof
-b==="number"?cC(b,a):rr(b,a):rr(b,a)}function
-mk(a){if(typeof
-a==="number"&&a!==du)return a+1|0;return Jd(a)}function
-ml(a){return typeof
-a==="number"?0<=a?a:a!==ko?-a|0:rp(a):rp(a)}function
-ai(b,a){if(typeof
+a==="number"&&!Jb(b,a))return w(b,a);return Ja(b,a)}function
+gm(b,a){return typeof
+a==="number"?-1===a?aj(b):typeof
+b==="number"?ch(b,a):hU(b,a):hU(b,a)}function
+mm(b,a){return typeof
+a==="number"?-1===a?aj(b):typeof
+b==="number"?ch(b,a):rv(b,a):rv(b,a)}function
+mn(a){if(typeof
+a==="number"&&a!==dt)return a+1|0;return Ji(a)}function
+mo(a){return typeof
+a==="number"?0<=a?a:a!==kr?-a|0:rt(a):rt(a)}function
+ak(b,a){if(typeof
 b==="number"&&0<=a&&a<32){var
-c=b<<a;return c>>a===b?c:rt(b,a)}return rt(b,a)}function
-em(b,a){if(typeof
+c=b<<a;return c>>a===b?c:rx(b,a)}return rx(b,a)}function
+eo(b,a){if(typeof
 b==="number"&&0<=a){var
-c=a<32?a:31;return b>>c}return Jc(b,a)}function
-e7(a){return typeof
-a==="number"?a:Je(a)}var
-k=0,d=1,mm=-1;function
-cN(b,a){return d9(b,a)<=0?1:0}function
-gm(b,a){return d9(b,a)<0?1:0}function
-ir(a){return I3(vz,a)}function
-gn(a){return I_(0,a,0,E(a))}function
-is(a){if(typeof
+c=a<32?a:31;return b>>c}return Jh(b,a)}function
+e8(a){return typeof
+a==="number"?a:Jj(a)}var
+j=0,d=1,mp=-1;function
+cM(b,a){return d9(b,a)<=0?1:0}function
+gn(b,a){return d9(b,a)<0?1:0}function
+is(a){return I8(vC,a)}function
+go(a){return Jd(0,a,0,F(a))}function
+it(a){if(typeof
 a==="number")return a;var
-d=b2(a);if(63<d){var
-b=d-55|0,e=em(a,b),g=d_(a,ai(e,b)),c=hV(e),f=g?c:Iu(c,vA);return cD(hJ(f),b)}return hJ(hV(a))}function
-dH(a,b){if(a!==0&&b!==1){var
-c=I4(a,b);if(c===1)return[0,a,b];var
-e=mj(b,c);return[0,mj(a,c),e]}return[0,a,d]}function
-b4(b,a){var
-c=bo(a);if(0===c)return[0,bo(b),k];if(0<c)return dH(b,a);var
-d=ah(a);return dH(ah(b),d)}function
-V(a){return[0,a,d]}function
-cO(a){return V(a)}function
-da(b,a){return b4(b,a)}var
-v=V(k),s=V(d),a6=V(mm),go=[0,d,k],it=[0,mm,k],en=[0,k,k];function
-X(a){if(a==a3)return go;if(a==dB)return it;if(4===q3(a))return en;var
-c=k$(a),b=c[2]-53|0,e=lo(cD(c[1],53));return 0<=b?V(ai(e,b)):dH(e,ai(d,-b|0))}function
-bM(a){if(a[2]===0){var
+d=b4(a);if(63<d){var
+b=d-55|0,e=eo(a,b),g=d_(a,ak(e,b)),c=hW(e),f=g?c:Iz(c,vD);return cC(hK(f),b)}return hK(hW(a))}function
+dF(a,b){if(a!==0&&b!==1){var
+c=I9(a,b);if(c===1)return[0,a,b];var
+e=mm(b,c);return[0,mm(a,c),e]}return[0,a,d]}function
+b6(b,a){var
+c=bo(a);if(0===c)return[0,bo(b),j];if(0<c)return dF(b,a);var
+d=aj(a);return dF(aj(b),d)}function
+X(a){return[0,a,d]}function
+cN(a){return X(a)}function
+c$(b,a){return b6(b,a)}var
+v=X(j),s=X(d),a6=X(mp),gp=[0,d,j],iu=[0,mp,j],ep=[0,j,j];function
+Z(a){if(a==a1)return gp;if(a==dA)return iu;if(4===q6(a))return ep;var
+c=lc(a),b=c[2]-53|0,e=lq(cC(c[1],53));return 0<=b?X(ak(e,b)):dF(e,ak(d,-b|0))}function
+bN(a){if(a[2]===0){var
 b=bo(a[1])+1|0;if(!(2<b>>>0))switch(b){case
 0:return 2;case
 1:break;default:return 1}return 3}return a[1]===0?0:4}function
-y(a){return bo(a[1])}function
-dI(a,b){var
+z(a){return bo(a[1])}function
+dG(a,b){var
 c=d_(a[1],b[1]);if(c)var
-d=d_(a[2],b[2]),e=d?3!==bM(a)?1:0:d;else
+d=d_(a[2],b[2]),e=d?3!==bN(a)?1:0:d;else
 var
 e=c;return e}function
-iu(d,c){var
-e=bM(d),b=bM(c),a=0;switch(e){case
+iv(d,c){var
+e=bN(d),b=bN(c),a=0;switch(e){case
 1:var
 i=b-1|0;if(!(2<i>>>0))switch(i){case
 0:a=2;break;case
@@ -3126,13 +3130,13 @@ f=0;if(!(4<=e))switch(e){case
 0:break;case
 2:f=1;break;default:f=2}var
 g=0;switch(f){case
-0:if(2!==b){if(bh(d[2],c[2]))return d9(d[1],c[1]);var
-k=$(c[1],d[2]);return d9($(d[1],c[2]),k)}g=1;break;case
+0:if(2!==b){if(bn(d[2],c[2]))return d9(d[1],c[1]);var
+k=aa(c[1],d[2]);return d9(aa(d[1],c[2]),k)}g=1;break;case
 1:break;default:g=1}if(g)return 1}return-1}function
-db(b,a){return 0<iu(b,a)?a:b}function
-dJ(b,a){return 0<=iu(b,a)?b:a}function
-bN(b,a){var
-c=bM(b),g=bM(a);if(3!==c){var
+da(b,a){return 0<iv(b,a)?a:b}function
+dH(b,a){return 0<=iv(b,a)?b:a}function
+bO(b,a){var
+c=bN(b),g=bN(a);if(3!==c){var
 h=g-1|0,d=0;if(!(2<h>>>0))switch(h){case
 0:d=2;break;case
 1:break;default:d=1}var
@@ -3143,11 +3147,11 @@ f=0;if(!(4<=c))switch(c){case
 2:e=1;f=2;break;default:f=1}var
 i=0;switch(f){case
 2:i=1;break;case
-0:if(2!==g){if(bh(b[2],a[2]))return cN(b[1],a[1]);var
-j=$(a[1],b[2]);return cN($(b[1],a[2]),j)}break}if(!i)return 0;break;case
+0:if(2!==g){if(bn(b[2],a[2]))return cM(b[1],a[1]);var
+j=aa(a[1],b[2]);return cM(aa(b[1],a[2]),j)}break}if(!i)return 0;break;case
 1:break;default:e=1}if(e)return 1}return 0}function
-bB(b,a){var
-c=bM(b),d=bM(a);if(3!==c){var
+bC(b,a){var
+c=bN(b),d=bN(a);if(3!==c){var
 e=0;if(2<=d)switch(d-2|0){case
 2:break;case
 1:e=1;break;default:e=2}var
@@ -3158,50 +3162,50 @@ g=0;if(!(4<=c))switch(c){case
 1:f=1;g=2;break;default:g=1}var
 h=0;switch(g){case
 2:h=1;break;case
-0:if(1!==d){if(bh(b[2],a[2]))return gm(b[1],a[1]);var
-i=$(a[1],b[2]);return gm($(b[1],a[2]),i)}break}if(!h)return 1;break;case
+0:if(1!==d){if(bn(b[2],a[2]))return gn(b[1],a[1]);var
+i=aa(a[1],b[2]);return gn(aa(b[1],a[2]),i)}break}if(!h)return 1;break;case
 1:break;default:f=1}if(f)return 0}return 0}function
-eo(b,a){return bN(a,b)}function
-b5(b,a){return bB(a,b)}function
-H(l){switch(bM(l)){case
+eq(b,a){return bO(a,b)}function
+b7(b,a){return bC(a,b)}function
+I(l){switch(bN(l)){case
 0:return 0.;case
-1:return a3;case
-2:return dB;case
-3:return rz;default:var
-c=l[1],g=l[2],o=b2(c),p=b2(g);if(!(53<o)&&!(53<p)){var
-z=hJ(hV(g));return hJ(hV(c))/z}var
+1:return a1;case
+2:return dA;case
+3:return rD;default:var
+c=l[1],g=l[2],o=b4(c),p=b4(g);if(!(53<o)&&!(53<p)){var
+z=hK(hW(g));return hK(hW(c))/z}var
 q=0<=bo(c)?1:-1,d=o-p|0;if(0<=d)var
-b=ai(g,d),h=c;else
+b=ak(g,d),h=c;else
 var
-b=g,h=ai(c,-d|0);if(0<=d9(ml(h),b))var
+b=g,h=ak(c,-d|0);if(0<=d9(mo(h),b))var
 e=d,r=h;else
 var
-e=d-1|0,r=ai(h,1);var
-m=I2(ai(r,54),b),f=m[2],a=m[1];if(0<=bo(f))var
+e=d-1|0,r=ak(h,1);var
+m=I7(ak(r,54),b),f=m[2],a=m[1];if(0<=bo(f))var
 i=[0,a,f];else
 if(0<=bo(b)){var
 u=0,v=aF(f,b);if(typeof
-a==="number"&&a!==ko){var
+a==="number"&&a!==kr){var
 n=a-1|0;u=1}if(!u)var
-n=I$(a);var
+n=Je(a);var
 i=[0,n,v]}else
 var
-w=cM(f,b),i=[0,mk(a),w];if(pq<e){var
-s=pp<e?k:ai(q,55+(pp-e|0)|0),j=aF(s,i[1]);if(0===bo(i[2]))var
-t=j;else
+w=cL(f,b),i=[0,mn(a),w];if(ps<e){var
+s=pr<e?j:ak(q,55+(pr-e|0)|0),k=aF(s,i[1]);if(0===bo(i[2]))var
+t=k;else
 var
 y=typeof
-j==="number"?1|j:I6(1,j),t=y;var
-x=is(t);return cD(x-is(s),e-54|0)}return cD(q,pq)}}function
-C(a){var
-b=a[2];return[0,ah(a[1]),b]}function
-cP(a){var
-b=a[2];return[0,ml(a[1]),b]}function
-mn(c,a,b){if(a[2]===b[2]){var
-d=a[2];return dH(f(c,a[1],b[1]),d)}var
-e=$(a[2],b[2]),g=$(b[1],a[2]);return dH(f(c,$(a[1],b[2]),g),e)}function
-r(d,c){if(d[2]!==0&&c[2]!==0)return mn(aF,d,c);var
-g=bM(d),b=bM(c),a=0;switch(g){case
+k==="number"?1|k:I$(1,k),t=y;var
+x=it(t);return cC(x-it(s),e-54|0)}return cC(q,ps)}}function
+E(a){var
+b=a[2];return[0,aj(a[1]),b]}function
+cO(a){var
+b=a[2];return[0,mo(a[1]),b]}function
+mq(c,a,b){if(a[2]===b[2]){var
+d=a[2];return dF(f(c,a[1],b[1]),d)}var
+e=aa(a[2],b[2]),g=aa(b[1],a[2]);return dF(f(c,aa(a[1],b[2]),g),e)}function
+r(d,c){if(d[2]!==0&&c[2]!==0)return mq(aF,d,c);var
+g=bN(d),b=bN(c),a=0;switch(g){case
 0:return c;case
 1:switch(b){case
 2:a=3;break;case
@@ -3212,7 +3216,7 @@ g=bM(d),b=bM(c),a=0;switch(g){case
 1:a=3;break;case
 4:a=4;break}break;case
 4:switch(b){case
-4:return d$(vG);case
+4:return d$(vJ);case
 0:case
 3:break;default:a=2}break}var
 e=0;switch(a){case
@@ -3220,14 +3224,14 @@ e=0;switch(a){case
 if(!b)return d;break;case
 1:break;case
 2:e=2<=b?3:2;break;case
-3:return en;default:e=3}var
+3:return ep;default:e=3}var
 f=0;switch(e){case
 0:if(!(3<=g))f=1;break;case
 1:break;case
-2:f=1;break;default:return it}return f?go:en}function
-q(d,c){if(d[2]!==0&&c[2]!==0)return mn(cM,d,c);var
-g=bM(d),b=bM(c),a=0;switch(g){case
-0:return C(c);case
+2:f=1;break;default:return iu}return f?gp:ep}function
+q(d,c){if(d[2]!==0&&c[2]!==0)return mq(cL,d,c);var
+g=bN(d),b=bN(c),a=0;switch(g){case
+0:return E(c);case
 1:switch(b){case
 1:a=3;break;case
 0:case
@@ -3237,7 +3241,7 @@ g=bM(d),b=bM(c),a=0;switch(g){case
 2:a=3;break;case
 4:a=4;break}break;case
 4:switch(b){case
-4:return d$(vH);case
+4:return d$(vK);case
 0:case
 3:break;default:a=2}break}var
 e=0;switch(a){case
@@ -3245,320 +3249,320 @@ e=0;switch(a){case
 if(!b)return d;break;case
 1:break;case
 2:e=2<=b?2:3;break;case
-3:return en;default:e=3}var
+3:return ep;default:e=3}var
 f=0;switch(e){case
 0:if(!(3<=g))f=1;break;case
 1:break;case
-2:f=1;break;default:return it}return f?go:en}function
+2:f=1;break;default:return iu}return f?gp:ep}function
 h(b,a){if(b[2]!==0&&a[2]!==0){var
-d=$(b[2],a[2]);return dH($(b[1],a[1]),d)}var
-c=bo(a[1]);return[0,av(bo(b[1]),c),k]}function
-cQ(a){var
+d=aa(b[2],a[2]);return dF(aa(b[1],a[1]),d)}var
+c=bo(a[1]);return[0,w(bo(b[1]),c),j]}function
+cP(a){var
 b=bo(a[1])+1|0;if(!(2<b>>>0))switch(b){case
 0:var
-c=ah(a[1]);return[0,ah(a[2]),c];case
-1:break;default:return[0,a[2],a[1]]}return a[2]===0?en:go}function
-cm(b,a){if(0<=bo(a[1]))return h(b,[0,a[2],a[1]]);var
-c=ah(a[1]);return h(b,[0,ah(a[2]),c])}function
-gp(b,a){return f5(b,e7(a))}function
-mo(b,a){return em(b,e7(a))}function
-aG(a){return ai(a,1)}function
-e8(a){return mk(ai(a,1))}function
+c=aj(a[1]);return[0,aj(a[2]),c];case
+1:break;default:return[0,a[2],a[1]]}return a[2]===0?ep:gp}function
+co(b,a){if(0<=bo(a[1]))return h(b,[0,a[2],a[1]]);var
+c=aj(a[1]);return h(b,[0,aj(a[2]),c])}function
+gq(b,a){return f7(b,e8(a))}function
+mr(b,a){return eo(b,e8(a))}function
+aG(a){return ak(a,1)}function
+e9(a){return mn(ak(a,1))}function
 g(b){var
-c=b[2],a=b[1];return d_(c,1)?d_(a,0)?v:d_(a,1)?s:V(a):b4(a,c)}function
-e9(a){if(0===bo(a[2]))throw lu;return a}function
-dc(a){return 0===y(e9(a))?a:cQ(a)}function
-n(b,a){var
-c=e9(a);return bN(e9(b),c)}function
+c=b[2],a=b[1];return d_(c,1)?d_(a,0)?v:d_(a,1)?s:X(a):b6(a,c)}function
+e_(a){if(0===bo(a[2]))throw lw;return a}function
+db(a){return 0===z(e_(a))?a:cP(a)}function
+o(b,a){var
+c=e_(a);return bO(e_(b),c)}function
 bd(b,a){var
-c=e9(a);return dI(e9(b),c)}function
-dd(c,a){var
+c=e_(a);return dG(e_(b),c)}function
+dc(c,a){var
 d=a?[0,b(c,a[1])]:a;return d}function
-cR(a){var
-b=a?cR(a[2])+1|0:a;return b}function
-dK(a,b){if(a){var
-c=dK(a[2],b);return[0,a[1],c]}return b}function
-gq(b,a){return b?a:a?0:1}function
-mp(b,a){return 0===b?a:mp(b-1|0,a)+1|0}function
-iv(e,d,c){var
+cQ(a){var
+b=a?cQ(a[2])+1|0:a;return b}function
+dI(a,b){if(a){var
+c=dI(a[2],b);return[0,a[1],c]}return b}function
+gr(b,a){return b?a:a?0:1}function
+ms(b,a){return 0===b?a:ms(b-1|0,a)+1|0}function
+iw(e,d,c){var
 b=e,a=d;for(;;){if(0===b)return a?a[1]:c;var
 f=b-1|0;if(a){var
 b=f,a=a[2];continue}return c}}function
-bT(d,c){var
+bV(d,c){var
 a=d,b=c;for(;;){if(0===b){var
 e=a?[0,a[1]]:a;return e}var
 f=b-1|0;if(a){var
 a=a[2],b=f;continue}return a}}function
-de(c,a){if(a)var
-e=de(c,a[2]),d=[0,b(c,a[1]),e];else
+dd(c,a){if(a)var
+e=dd(c,a[2]),d=[0,b(c,a[1]),e];else
 var
 d=a;return d}function
-mq(c,a){if(a){var
-d=mq(c,a[2]);return dK(b(c,a[1]),d)}return a}function
-iw(c,b,a){if(a){var
-d=iw(c,b,a[2]);return f(c,a[1],d)}return b}function
+mt(c,a){if(a){var
+d=mt(c,a[2]);return dI(b(c,a[1]),d)}return a}function
+ix(c,b,a){if(a){var
+d=ix(c,b,a[2]);return f(c,a[1],d)}return b}function
 be(e,d){var
 a=d;for(;;){if(a){var
 c=b(e,a[1]);if(c){var
 a=a[2];continue}return c}return 1}}function
-e_(c,f){var
+e$(c,f){var
 a=f;for(;;){if(a){var
-d=a[2],e=a[1];if(b(c,e))return[0,e,e_(c,d)];var
+d=a[2],e=a[1];if(b(c,e))return[0,e,e$(c,d)];var
 a=d;continue}return a}}function
-ep(b,a){return 0===a?0:[0,b,ep(b+1|0,a-1|0)]}function
-eq(a,e,c){switch(a[4]){case
-0:if(b(a[5],c)&&a[8]<=e)return[0,g([0,d,d])];return b(a[6],c)?0:[0,g([0,k,d])];case
+er(b,a){return 0===a?0:[0,b,er(b+1|0,a-1|0)]}function
+es(a,e,c){switch(a[4]){case
+0:if(b(a[5],c)&&a[8]<=e)return[0,g([0,d,d])];return b(a[6],c)?0:[0,g([0,j,d])];case
 1:var
-f=b(a[5],c),h=f?1<=e?1:0:f,j=h?[0,g([0,d,d])]:h;return j;case
+f=b(a[5],c),h=f?1<=e?1:0:f,k=h?[0,g([0,d,d])]:h;return k;case
 2:var
 i=b(a[5],c),l=i?[0,b(a[7],c)]:i;return l;default:return 0}}function
-cn(a){var
+cp(a){var
 b=a[9];return b?b[1]:a[8]}function
-ix(e,d,c,b){var
+iy(e,d,c,b){var
 a=d[3];if(a){var
-g=e4(c,cn(e));return f(a[1],g,b)}return a}function
-gr(a){return dd(function(a){return q(g([0,d,d]),a)},a)}function
-ap(f,e){var
+g=e4(c,cp(e));return f(a[1],g,b)}return a}function
+gs(a){return dc(function(a){return q(g([0,d,d]),a)},a)}function
+aq(f,e){var
 a=f;for(;;){if(0===a)return 1;var
 d=a-1|0,c=b(e,d);if(c){var
 a=d;continue}return c}}function
-b6(g,e,d){var
+b8(g,e,d){var
 b=e,a=d;for(;;){if(a){var
 c=f(g,b,a[1]);if(c){var
 b=b+1|0,a=a[2];continue}return c}return 1}}function
-er(c,a){if(a){var
-e=er(c,a[2]);return r(b(c,a[1]),e)}return g([0,k,d])}function
-iy(e,p,o,m){var
-c=p,b=o,a=m;for(;;){if(a){var
+et(c,a){if(a){var
+e=et(c,a[2]);return r(b(c,a[1]),e)}return g([0,j,d])}function
+iz(e,p,n,m){var
+c=p,b=n,a=m;for(;;){if(a){var
 i=a[2];if(c){var
-j=c[2],l=c[1];if(n(l,g([0,k,d]))){var
-c=j,b=b+1|0,a=i;continue}var
-q=iy(e,j,b+1|0,i);return r(h(l,f(e,b,a[1])),q)}return g([0,k,d])}return g([0,k,d])}}function
-a7(b,a){return 1-n(a,b)}function
-es(f,e,a){var
-c=q(b(f,a[1]),e),i=n(g([0,k,d]),c)?a[2]:a[3];return h(i,c)}function
-e$(f,e,a){var
-c=q(b(f,a[1]),e),i=n(g([0,k,d]),c)?a[3]:a[2];return h(i,c)}function
-cS(i,g,e,a,b){if(0===a[0])var
-c=a[1],j=b[2],d=r(c,er(f(g,e,c),j));else
+k=c[2],l=c[1];if(o(l,g([0,j,d]))){var
+c=k,b=b+1|0,a=i;continue}var
+q=iz(e,k,b+1|0,i);return r(h(l,f(e,b,a[1])),q)}return g([0,j,d])}return g([0,j,d])}}function
+a7(b,a){return 1-o(a,b)}function
+eu(f,e,a){var
+c=q(b(f,a[1]),e),i=o(g([0,j,d]),c)?a[2]:a[3];return h(i,c)}function
+fa(f,e,a){var
+c=q(b(f,a[1]),e),i=o(g([0,j,d]),c)?a[3]:a[2];return h(i,c)}function
+cR(i,g,e,a,b){if(0===a[0])var
+c=a[1],j=b[2],d=r(c,et(f(g,e,c),j));else
 var
 d=a[1];var
 k=h(i,d);return r(b[1],k)}function
-fa(i,h){var
+fb(i,h){var
 a=h;for(;;){if(a){var
-f=a[1],j=b(i,f[1]);if(j)var
-l=f[2],c=a7(g([0,k,d]),l);else
+f=a[1],k=b(i,f[1]);if(k)var
+l=f[2],c=a7(g([0,j,d]),l);else
 var
-c=j;if(!c){var
+c=k;if(!c){var
 a=a[2];continue}var
 e=c}else
 var
 e=a;if(e)return e;var
-m=g([0,d,d]);return a7(er(function(a){return b(i,a[1])?g([0,k,d]):a[3]},h),m)}}function
-iz(e,a){return be(function(a){var
+m=g([0,d,d]);return a7(et(function(a){return b(i,a[1])?g([0,j,d]):a[3]},h),m)}}function
+iA(e,a){return be(function(a){var
 c=b(e,a[1]);if(c)return c;var
-f=g([0,k,d]);return n(a[3],f)},a)}function
-gs(c,h,e){if(typeof
-c==="number")return b6(h,0,e);else{if(0===c[0]){var
-j=c[1],i=bT(e,j);return i?f(h,j,i[1]):i}var
+f=g([0,j,d]);return o(a[3],f)},a)}function
+gt(c,h,e){if(typeof
+c==="number")return b8(h,0,e);else{if(0===c[0]){var
+k=c[1],i=bV(e,k);return i?f(h,k,i[1]):i}var
 b=0,a=e,o=c[1];for(;;){if(a){var
-m=a[1],p=iv(b,o,g([0,k,d])),l=a7(g([0,k,d]),p),n=l?f(h,b,m):l;if(n)return 1;var
+m=a[1],p=iw(b,o,g([0,j,d])),l=a7(g([0,j,d]),p),n=l?f(h,b,m):l;if(n)return 1;var
 b=b+1|0,a=a[2];continue}return a}}}function
-dL(a,c,b){if(typeof
-a==="number")return b6(c,0,b);else{if(0===a[0]){var
-h=a[1],e=bT(b,h);return e?f(c,h,e[1]):e}var
-i=a[1],j=0;return b6(function(a,e){var
-h=g([0,k,d]),b=n(iv(a,i,g([0,k,d])),h);return b?b:f(c,a,e)},j,b)}}function
-cT(e,a,d,c,b){if(typeof
+dJ(a,c,b){if(typeof
+a==="number")return b8(c,0,b);else{if(0===a[0]){var
+h=a[1],e=bV(b,h);return e?f(c,h,e[1]):e}var
+i=a[1],k=0;return b8(function(a,e){var
+h=g([0,j,d]),b=o(iw(a,i,g([0,j,d])),h);return b?b:f(c,a,e)},k,b)}}function
+cS(e,a,d,c,b){if(typeof
 a==="number"){var
-i=0;return b6(function(b,a){return f(e,d,f(c,b,a))},i,b)}else{if(0===a[0]){var
-h=a[1],g=bT(b,h);return g?f(e,d,f(c,h,g[1])):g}return f(e,d,iy(c,a[1],0,b))}}function
-fb(b,a){return n(a,b)}function
-mr(a,f,e,d,c){if(typeof
+i=0;return b8(function(b,a){return f(e,d,f(c,b,a))},i,b)}else{if(0===a[0]){var
+h=a[1],g=bV(b,h);return g?f(e,d,f(c,h,g[1])):g}return f(e,d,iz(c,a[1],0,b))}}function
+fc(b,a){return o(a,b)}function
+mu(a,f,e,d,c){if(typeof
 a!=="number"&&1===a[0]){var
-g=gs(a,function(a){return f},c);if(g)var
+g=gt(a,function(a){return f},c);if(g)var
 h=g;else{var
-i=dL(a,function(a){return e},c);if(i)return gs(a,function(a){return d},c);var
-h=i}return h}return dL(a,function(i,a){var
+i=dJ(a,function(a){return e},c);if(i)return gt(a,function(a){return d},c);var
+h=i}return h}return dJ(a,function(i,a){var
 c=b(f,a);if(c)var
 g=c;else{var
 h=b(e,a);if(h)return b(d,a);var
 g=h}return g},c)}function
-iA(d,c,a){return b(d,a)?0:b(c,a)}function
-ms(h,g,c,f,a){var
-d=iA(h,g,a);if(d)var
+iB(d,c,a){return b(d,a)?0:b(c,a)}function
+mv(h,g,c,f,a){var
+d=iB(h,g,a);if(d)var
 i=b(c,f),e=b(c,a)<i?1:0;else
 var
 e=d;return e}function
-iB(h,g,c,f,a){var
-d=iA(h,g,a);if(d)var
-i=b(c,f),e=hM(b(c,a),i);else
+iC(h,g,c,f,a){var
+d=iB(h,g,a);if(d)var
+i=b(c,f),e=hN(b(c,a),i);else
 var
 e=d;return e}function
-mt(c,a){var
-d=a[2];return iz(function(a){return 1-b(c,a)},d)}function
-mu(m,l,e,c,j,h,i,p,o,a){if(f(e[3],c,a))return 0;var
+mw(c,a){var
+d=a[2];return iA(function(a){return 1-b(c,a)},d)}function
+mx(m,l,e,c,k,h,i,p,o,a){if(f(e[3],c,a))return 0;var
 q=f(e[2],c,a);function
-s(j,i){var
-b=i[2],c=[0,g([0,k,d]),b],m=f(p,a,j);return cS(e[4],l,h,m,c)}var
-t=b(h,a),n=cT(m,f(j,c,a),t,s,q);if(n){var
+s(k,i){var
+b=i[2],c=[0,g([0,j,d]),b],m=f(p,a,k);return cR(e[4],l,h,m,c)}var
+t=b(h,a),n=cS(m,f(k,c,a),t,s,q);if(n){var
 u=f(e[2],c,a),v=function(c,b){var
-d=[0,f(o,a,c)];return cS(e[4],l,i,d,b)},w=b(i,a),x=r(b(h,a),w);return cT(m,f(j,c,a),x,v,u)}return n}function
-gt(c,b,a){if(a)var
-e=gt(c,b+1|0,a[2]),d=[0,f(c,b,a[1]),e];else
+d=[0,f(o,a,c)];return cR(e[4],l,i,d,b)},w=b(i,a),x=r(b(h,a),w);return cS(m,f(k,c,a),x,v,u)}return n}function
+gu(c,b,a){if(a)var
+e=gu(c,b+1|0,a[2]),d=[0,f(c,b,a[1]),e];else
 var
 d=a;return d}function
-iC(a,b){if(a){var
+iD(a,b){if(a){var
 c=a[2],e=a[1];if(b){var
-f=b[1],i=iC(c,b[2]);return[0,[0,e[1],f,f],i]}var
-j=iC(c,0),l=g([0,k,d]),m=g([0,k,d]),h=[0,[0,e[1],m,l],j]}else
+f=b[1],i=iD(c,b[2]);return[0,[0,e[1],f,f],i]}var
+k=iD(c,0),l=g([0,j,d]),m=g([0,j,d]),h=[0,[0,e[1],m,l],k]}else
 var
 h=a;return h}function
-iD(a,d){function
+iE(a,d){function
 b(b){function
-c(c){return eq(a,b,c)?1:f(d,b,c)}return ap(a[1],c)}return ap(cn(a)+1|0,b)}function
-mv(g,l,d,k,e,j,i,c,a){var
+c(c){return es(a,b,c)?1:f(d,b,c)}return aq(a[1],c)}return aq(cp(a)+1|0,b)}function
+my(g,l,d,k,e,j,i,c,a){var
 h=f(d[3],c,a);if(h){var
 m=h[1];return f(g,b(e,a),m)}var
 n=f(d[2],c,a);function
 o(c,b){var
-e=f(i,a,c);return cS(d[4],l,j,e,b)}var
-p=b(e,a);return cT(g,f(k,c,a),p,o,n)}function
-mw(j,i,e,h,c,g){var
+e=f(i,a,c);return cR(d[4],l,j,e,b)}var
+p=b(e,a);return cS(g,f(k,c,a),p,o,n)}function
+mz(j,i,e,h,c,g){var
 d=g;for(;;){if(0===d)return 1;var
-a=d-1|0,k=b(c[1],a+1|0),l=b(c[1],a),m=b(c[5],a),n=function(b,c,d,f){return function(a){return mv(j,i,e,h,c,b,d,f,a)}}(k,l,m,a),f=ap(e[1],n);if(f){var
+a=d-1|0,k=b(c[1],a+1|0),l=b(c[1],a),m=b(c[5],a),n=function(b,c,d,f){return function(a){return my(j,i,e,h,c,b,d,f,a)}}(k,l,m,a),f=aq(e[1],n);if(f){var
 d=a;continue}return f}}function
-mx(a){return a[9]?0:0===cn(a)?5<=a[4]?0:1:0}function
-my(a,d){var
-c=mx(a);if(c)return c;function
-e(a){return 1-b(d[2],a)}return ap(a[1],e)}function
-iE(m,c,l,h){var
-t=my(m,h);if(t){var
-a=cn(m),e=b(h[1],a);if(m[9])var
+mA(a){return a[9]?0:0===cp(a)?5<=a[4]?0:1:0}function
+mB(a,d){var
+c=mA(a);if(c)return c;function
+e(a){return 1-b(d[2],a)}return aq(a[1],e)}function
+iF(m,c,l,h){var
+t=mB(m,h);if(t){var
+a=cp(m),e=b(h[1],a);if(m[9])var
 i=function(h){var
 i=f(c[3],a,h);if(i){var
-j=i[1];return n(b(e,h),j)}var
-l=g([0,k,d]);return n(b(e,h),l)};else
+k=i[1];return o(b(e,h),k)}var
+l=g([0,j,d]);return o(b(e,h),l)};else
 switch(m[4]){case
 2:var
 w=b(h[5],a),s=h[3],p=h[2],i=function(h){var
 m=f(c[3],a,h);if(m){var
-u=m[1];return n(b(e,h),u)}var
-i=f(c[2],a,h),j=f(l,a,h),o=dL(j,function(c,a){var
-b=a[1];return n(g([0,k,d]),b)},i);if(o){if(b(p,h)){var
+u=m[1];return o(b(e,h),u)}var
+i=f(c[2],a,h),k=f(l,a,h),n=dJ(k,function(c,a){var
+b=a[1];return o(g([0,j,d]),b)},i);if(n){if(b(p,h)){var
 q=b(c[3],a),r=function(a){return 1},t=function(a){var
-b=a[2];return iz(function(a){return iB(q,p,s,h,a)},b)};return mr(j,function(a){var
-b=a[2];return fa(function(a){return ms(q,p,s,h,a)},b)},t,r,i)}var
+b=a[2];return iA(function(a){return iC(q,p,s,h,a)},b)};return mu(k,function(a){var
+b=a[2];return fb(function(a){return mv(q,p,s,h,a)},b)},t,r,i)}var
 v=function(b,a){var
-d=f(w,h,b);return cS(c[4],es,e,d,a)};return cT(n,j,b(e,h),v,i)}return o};break;case
+d=f(w,h,b);return cR(c[4],eu,e,d,a)};return cS(o,k,b(e,h),v,i)}return n};break;case
 5:var
 u=b(h[5],a),i=function(d){var
 g=f(c[3],a,d);if(g){var
-h=g[1];return n(b(e,d),h)}var
+h=g[1];return o(b(e,d),h)}var
 i=f(c[2],a,d);function
 j(b,a){var
-g=f(u,d,b);return cS(c[4],es,e,g,a)}var
-k=b(e,d);return cT(n,f(l,a,d),k,j,i)};break;case
+g=f(u,d,b);return cR(c[4],eu,e,g,a)}var
+k=b(e,d);return cS(o,f(l,a,d),k,j,i)};break;case
 6:var
-v=h[9],x=b(h[5],a),y=h[8],i=function(b){return mu(n,es,c,a,l,e,y,x,v,b)};break;case
+v=h[9],x=b(h[5],a),y=h[8],i=function(b){return mx(o,eu,c,a,l,e,y,x,v,b)};break;case
 0:case
 4:var
-C=b(h[5],a),r=h[4],o=h[3],j=h[2],i=function(h){var
+C=b(h[5],a),r=h[4],n=h[3],k=h[2],i=function(h){var
 s=f(c[3],a,h);if(s){var
-t=s[1],u=n(g([0,k,d]),t);return u?n(b(e,h),t):u}var
-i=f(c[2],a,h),m=f(l,a,h),v=dL(m,function(c,a){var
-b=a[1];return n(g([0,k,d]),b)},i);if(v){if(b(j,h)){var
+t=s[1],u=o(g([0,j,d]),t);return u?o(b(e,h),t):u}var
+i=f(c[2],a,h),m=f(l,a,h),v=dJ(m,function(c,a){var
+b=a[1];return o(g([0,j,d]),b)},i);if(v){if(b(k,h)){var
 p=b(c[3],a),y=function(a){var
-e=a[1],c=a7(g([0,k,d]),e);if(c)return c;var
-f=a[2];return fa(function(d){var
-a=iB(p,j,r,h,d);if(a)var
-e=b(o,h),c=b(o,d)<e?1:0;else
+e=a[1],c=a7(g([0,j,d]),e);if(c)return c;var
+f=a[2];return fb(function(d){var
+a=iC(p,k,r,h,d);if(a)var
+e=b(n,h),c=b(n,d)<e?1:0;else
 var
 c=a;return c},f)},z=function(a){var
-b=a[2];return iz(function(a){return iB(p,j,r,h,a)},b)};return mr(m,function(a){var
-b=a[2];return fa(function(a){return ms(p,j,r,h,a)},b)},z,y,i)}var
-A=g([0,k,d]),w=n(b(e,h),A);if(w)var
+b=a[2];return iA(function(a){return iC(p,k,r,h,a)},b)};return mu(m,function(a){var
+b=a[2];return fb(function(a){return mv(p,k,r,h,a)},b)},z,y,i)}var
+A=g([0,j,d]),w=o(b(e,h),A);if(w)var
 q=w;else{var
 B=function(b,a){var
-d=f(C,h,b);return cS(c[4],es,e,d,a)},x=cT(n,m,b(e,h),B,i);if(x)return gs(m,function(f){var
+d=f(C,h,b);return cR(c[4],eu,e,d,a)},x=cS(o,m,b(e,h),B,i);if(x)return gt(m,function(f){var
 p=b(c[3],a);return function(c){var
-f=c[1],a=a7(g([0,k,d]),f);if(a)return a;var
-i=c[2];return fa(function(c){if(b(p,c))var
+f=c[1],a=a7(g([0,j,d]),f);if(a)return a;var
+i=c[2];return fb(function(c){if(b(p,c))var
 a=1;else{var
-f=b(j,c);if(f)var
+f=b(k,c);if(f)var
 a=f;else
 var
-l=g([0,k,d]),a=n(b(e,c),l)}if(a)var
+l=g([0,j,d]),a=o(b(e,c),l)}if(a)var
 i=a;else
 var
-m=b(o,h),i=b(o,c)<m?1:0;return i},i)}},i);var
+m=b(n,h),i=b(n,c)<m?1:0;return i},i)}},i);var
 q=x}}else
 var
 q=v;return q};break;default:var
 i=function(a){return 0}}var
-q=ap(c[1],i)}else
+q=aq(c[1],i)}else
 var
-q=t;return q?mw(n,es,c,l,h,cn(m)):q}function
-iF(l,c,j,h){var
-r=my(l,h);if(r){var
-a=cn(l),e=b(h[1],a);if(l[9])var
+q=t;return q?mz(o,eu,c,l,h,cp(m)):q}function
+iG(l,c,k,h){var
+r=mB(l,h);if(r){var
+a=cp(l),e=b(h[1],a);if(l[9])var
 i=function(h){var
 i=f(c[3],a,h);if(i){var
-j=b(e,h);return n(i[1],j)}var
-l=b(e,h);return n(g([0,k,d]),l)};else
+k=b(e,h);return o(i[1],k)}var
+l=b(e,h);return o(g([0,j,d]),l)};else
 switch(l[4]){case
 2:var
-s=b(h[5],a),o=h[3],p=h[2],i=function(d){if(b(p,d))return 1;var
-k=f(c[3],a,d);if(k){var
-m=b(e,d);return n(k[1],m)}var
-g=f(c[2],a,d),h=f(j,a,d),l=dL(h,function(a){return function(a){return mt(p,a)}},g);if(l)var
+s=b(h[5],a),n=h[3],p=h[2],i=function(d){if(b(p,d))return 1;var
+j=f(c[3],a,d);if(j){var
+m=b(e,d);return o(j[1],m)}var
+g=f(c[2],a,d),h=f(k,a,d),l=dJ(h,function(a){return function(a){return mw(p,a)}},g);if(l)var
 q=function(b,a){var
-g=f(s,d,b);return cS(c[4],e$,e,g,a)},i=cT(fb,h,b(e,d),q,g);else
+g=f(s,d,b);return cR(c[4],fa,e,g,a)},i=cS(fc,h,b(e,d),q,g);else
 var
-i=l;return i?gs(h,function(h,e){var
-f=e[2],g=b(c[3],a);return fa(function(a){if(b(g,a))return 1;var
-c=b(o,d);return b(o,a)<c?1:0},f)},g):i};break;case
+i=l;return i?gt(h,function(h,e){var
+f=e[2],g=b(c[3],a);return fb(function(a){if(b(g,a))return 1;var
+c=b(n,d);return b(n,a)<c?1:0},f)},g):i};break;case
 5:var
 t=b(h[5],a),i=function(d){var
 g=f(c[3],a,d);if(g){var
-h=b(e,d);return n(g[1],h)}var
+h=b(e,d);return o(g[1],h)}var
 i=f(c[2],a,d);function
-k(b,a){var
-g=f(t,d,b);return cS(c[4],e$,e,g,a)}var
-l=b(e,d);return cT(fb,f(j,a,d),l,k,i)};break;case
+j(b,a){var
+g=f(t,d,b);return cR(c[4],fa,e,g,a)}var
+l=b(e,d);return cS(fc,f(k,a,d),l,j,i)};break;case
 6:var
-v=h[9],w=b(h[5],a),x=h[8],i=function(b){return mu(fb,e$,c,a,j,e,x,w,v,b)};break;case
+v=h[9],w=b(h[5],a),x=h[8],i=function(b){return mx(fc,fa,c,a,k,e,x,w,v,b)};break;case
 0:case
 4:var
 u=b(h[5],a),q=h[2],i=function(h){if(b(q,h))return 1;var
 i=f(c[3],a,h);if(i){var
-r=b(e,h);return n(i[1],r)}var
-l=f(c[2],a,h),m=f(j,a,h),s=b(e,h),o=n(g([0,k,d]),s),p=o?dL(m,function(a){return function(a){return mt(q,a)}},l):o;if(p){var
+r=b(e,h);return o(i[1],r)}var
+l=f(c[2],a,h),m=f(k,a,h),s=b(e,h),n=o(g([0,j,d]),s),p=n?dJ(m,function(a){return function(a){return mw(q,a)}},l):n;if(p){var
 t=function(b,a){var
-d=f(u,h,b);return cS(c[4],e$,e,d,a)};return cT(fb,m,b(e,h),t,l)}return p};break;default:var
+d=f(u,h,b);return cR(c[4],fa,e,d,a)};return cS(fc,m,b(e,h),t,l)}return p};break;default:var
 i=function(a){return 0}}var
-m=ap(c[1],i)}else
+m=aq(c[1],i)}else
 var
-m=r;return m?mw(fb,e$,c,j,h,cn(l)):m}function
-gu(a,b){return a[3]?0:gq(a[1],b)}function
-mz(c,b){var
-a=c[2];return a?gq(a[1],b):a}function
-et(d,c,g,e,b,a){if(gu(c,g)){var
-h=e4(b,cn(d));return[0,f(e[6],h,a)]}return ix(d,c,b,a)}function
-eu(a,k,j,i){if(mz(k,j)){var
-l=i[7],f=a[10],g=function(b,c){return eq(a,b,c)},h=function(d,c){var
-e=b(a[3],c),f=0;return gt(function(e,b){var
-f=O(l,e4(d,cn(a)),c,e),g=iC(b[2],f);return[0,b[1],g]},f,e)};return[0,a[1],h,g,f]}var
+m=r;return m?mz(fc,fa,c,k,h,cp(l)):m}function
+gv(a,b){return a[3]?0:gr(a[1],b)}function
+mC(c,b){var
+a=c[2];return a?gr(a[1],b):a}function
+ev(d,c,g,e,b,a){if(gv(c,g)){var
+h=e4(b,cp(d));return[0,f(e[6],h,a)]}return iy(d,c,b,a)}function
+ew(a,k,j,i){if(mC(k,j)){var
+l=i[7],f=a[10],g=function(b,c){return es(a,b,c)},h=function(d,c){var
+e=b(a[3],c),f=0;return gu(function(e,b){var
+f=O(l,e4(d,cp(a)),c,e),g=iD(b[2],f);return[0,b[1],g]},f,e)};return[0,a[1],h,g,f]}var
 c=a[10];function
-d(b,c){return eq(a,b,c)}function
+d(b,c){return es(a,b,c)}function
 e(d,c){return b(a[3],c)}return[0,a[1],e,d,c]}function
-fc(a,h,e,c){var
-i=gu(h,e)?iD(a,function(e,d){var
-g=cR(b(a[3],d));return f(c[6],e,d)<g?1:0}):1;if(i){if(mz(h,e)){var
-q=c[7];return iD(a,function(o,e){var
-c=b(a[3],e),f=0;return b6(function(p,r){var
-s=O(q,o,e,p),b=r[2],a=s;for(;;){if(b){if(a){var
-c=a[1],h=b[1],i=n(g([0,k,d]),c),j=i?n(h[2],c):i,l=j?n(c,h[3]):j;if(l){var
+fd(a,h,e,c){var
+i=gv(h,e)?iE(a,function(e,d){var
+g=cQ(b(a[3],d));return f(c[6],e,d)<g?1:0}):1;if(i){if(mC(h,e)){var
+q=c[7];return iE(a,function(n,e){var
+c=b(a[3],e),f=0;return b8(function(p,r){var
+s=O(q,n,e,p),b=r[2],a=s;for(;;){if(b){if(a){var
+c=a[1],h=b[1],i=o(g([0,j,d]),c),k=i?o(h[2],c):i,l=k?o(c,h[3]):k;if(l){var
 b=b[2],a=a[2];continue}var
 m=l}else
 var
@@ -3566,19 +3570,19 @@ m=a;var
 f=m}else
 var
 f=a?0:1;if(f){var
-t=g([0,d,d]),u=O(q,o,e,p);return bd(er(function(a){return a},u),t)}return f}},f,c)})}var
-j=1}else
+t=g([0,d,d]),u=O(q,n,e,p);return bd(et(function(a){return a},u),t)}return f}},f,c)})}var
+k=1}else
 var
-j=i;return j}function
-fd(a,y){var
-j=a[2]<a[1]?1:0,i=0;if(j)switch(a[4]){case
+k=i;return k}function
+fe(a,y){var
+k=a[2]<a[1]?1:0,i=0;if(k)switch(a[4]){case
 0:var
 l=a[9],m=l?a[8]<=l[1]?1:0:1;if(m)var
 z=g([0,d,d]),c=bd(a[10],z);else
 var
 c=m;break;case
 1:var
-e=a[9],o=e?e[1]===1?1:0:e,p=o?0===a[8]?1:0:o;if(p)var
+e=a[9],n=e?e[1]===1?1:0:e,p=n?0===a[8]?1:0:n;if(p)var
 A=g([0,d,d]),c=bd(a[10],A);else
 var
 c=p;break;case
@@ -3589,7 +3593,7 @@ var
 c=v;break;case
 5:var
 w=a[9]?0:1,x=w?0===a[8]?1:0:w;if(x)var
-D=a[10],f=a7(g([0,k,d]),D);else
+D=a[10],f=a7(g([0,j,d]),D);else
 var
 f=x;if(f)var
 E=g([0,d,d]),c=a7(a[10],E);else
@@ -3598,168 +3602,168 @@ c=f;break;default:var
 q=a[9]?0:1,r=q?0===a[8]?1:0:q;if(r)var
 B=g([0,d,d]),c=bd(a[10],B);else{var
 s=r;i=1}}else{var
-s=j;i=1}if(i)var
+s=k;i=1}if(i)var
 c=s;if(c)var
 F=function(c){var
 e=b(a[3],c);return be(function(c){var
 f=c[2],e=be(function(b){var
 e=b[1]<a[1]?1:0;if(e)var
-f=b[2],c=n(g([0,k,d]),f);else
+f=b[2],c=o(g([0,j,d]),f);else
 var
-c=e;return c?n(b[2],b[3]):c},f);if(e)var
-h=g([0,d,d]),i=c[2],b=n(er(function(a){return a[2]},i),h);else
+c=e;return c?o(b[2],b[3]):c},f);if(e)var
+h=g([0,d,d]),i=c[2],b=o(et(function(a){return a[2]},i),h);else
 var
 b=e;if(b){var
-j=c[2],l=er(function(a){return a[3]},j);return n(g([0,d,d]),l)}return b},e)},h=ap(a[1],F);else
+k=c[2],l=et(function(a){return a[3]},k);return o(g([0,d,d]),l)}return b},e)},h=aq(a[1],F);else
 var
-h=c;return h?iD(a,function(l,e){var
-h=b(a[3],e),f=ix(a,y,l,e);if(typeof
+h=c;return h?iE(a,function(l,e){var
+h=b(a[3],e),f=iy(a,y,l,e);if(typeof
 f==="number")var
-c=0<cR(h)?1:0;else
+c=0<cQ(h)?1:0;else
 if(0===f[0])var
-m=cR(h),c=f[1]<m?1:0;else{var
-i=f[1],o=g([0,k,d]),j=be(function(a){return n(o,a)},i);if(j)var
-p=g([0,d,d]),q=0,c=bd(iy(function(b,a){return g([0,d,d])},i,q,h),p);else
+m=cQ(h),c=f[1]<m?1:0;else{var
+i=f[1],n=g([0,j,d]),k=be(function(a){return o(n,a)},i);if(k)var
+p=g([0,d,d]),q=0,c=bd(iz(function(b,a){return g([0,d,d])},i,q,h),p);else
 var
-c=j}if(c){var
+c=k}if(c){var
 r=b(a[3],e),s=function(b){return function(b){switch(a[4]){case
 0:case
 1:var
-c=g([0,k,d]);return bd(b[1],c);case
+c=g([0,j,d]);return bd(b[1],c);case
 2:case
 4:var
-e=b[1];return n(g([0,k,d]),e);default:return 1}}};return dL(ix(a,y,l,e),s,r)}return c}):h}function
-mA(a){function
+e=b[1];return o(g([0,j,d]),e);default:return 1}}};return dJ(iy(a,y,l,e),s,r)}return c}):h}function
+mD(a){function
 c(c){var
 f=b(a[3],c),e=be(function(a){var
-b=a[1];return n(g([0,k,d]),b)},f);if(e){if(2===a[4]){var
-h=b(a[7],c);return n(g([0,k,d]),h)}return 1}return e}return ap(a[1],c)}function
-gv(a,h,c,b){var
-m=fd(a,h);if(m){if(b)var
-r=g([0,k,d]),o=n(b[1],r),i=o?mA(a):o;else
+b=a[1];return o(g([0,j,d]),b)},f);if(e){if(2===a[4]){var
+h=b(a[7],c);return o(g([0,j,d]),h)}return 1}return e}return aq(a[1],c)}function
+gw(a,h,c,b){var
+m=fe(a,h);if(m){if(b)var
+r=g([0,j,d]),n=o(b[1],r),i=n?mD(a):n;else
 var
 i=b;if(i)var
 e=i;else{var
-p=fc(a,h,1,c);if(p)var
-s=1,t=function(b,d){return et(a,h,s,c,b,d)},j=iE(a,eu(a,h,1,c),t,c);else
+p=fd(a,h,1,c);if(p)var
+s=1,t=function(b,d){return ev(a,h,s,c,b,d)},k=iF(a,ew(a,h,1,c),t,c);else
 var
-j=p;if(j){var
-q=mx(a);if(q)var
-u=a[2],v=c[2],w=0,l=iA(function(b){return eq(a,w,b)},v,u);else
+k=p;if(k){var
+q=mA(a);if(q)var
+u=a[2],v=c[2],w=0,l=iB(function(b){return es(a,w,b)},v,u);else
 var
 l=q;if(l)var
 e=l;else{if(b){var
-x=f(c[1],0,a[2]);return n(b[1],x)}var
+x=f(c[1],0,a[2]);return o(b[1],x)}var
 e=b}}else
 var
-e=j}}else
+e=k}}else
 var
 e=m;return e}function
-gw(a,e,c,j){var
-k=fd(a,e);if(k){var
-l=2<=a[4]?0:1,m=l?n(g([0,d,d]),j):l;if(m)var
+gx(a,e,c,j){var
+k=fe(a,e);if(k){var
+l=2<=a[4]?0:1,m=l?o(g([0,d,d]),j):l;if(m)var
 h=m;else{var
-o=fc(a,e,0,c);if(o)var
-q=0,r=function(b,d){return et(a,e,q,c,b,d)},i=iF(a,eu(a,e,0,c),r,c);else
+n=fd(a,e,0,c);if(n)var
+q=0,r=function(b,d){return ev(a,e,q,c,b,d)},i=iG(a,ew(a,e,0,c),r,c);else
 var
-i=o;var
-p=i?1-b(c[2],a[2]):i;if(p)return n(f(c[1],0,a[2]),j);var
+i=n;var
+p=i?1-b(c[2],a[2]):i;if(p)return o(f(c[1],0,a[2]),j);var
 h=p}}else
 var
 h=k;return h}function
-mB(a){var
+mE(a){var
 b=a[9],c=a[8],e=a[7],f=a[6];function
 h(f,e,c){var
-b=O(a[5],f,e,c);return 0===b[0]?[0,b[1]]:[0,g([0,k,d])]}return[0,a[1],a[2],a[3],a[4],h,f,e,c,b]}function
-mC(j,i){var
+b=O(a[5],f,e,c);return 0===b[0]?[0,b[1]]:[0,g([0,j,d])]}return[0,a[1],a[2],a[3],a[4],h,f,e,c,b]}function
+mF(j,i){var
 b=j,a=i;for(;;){if(b){if(a){var
 c=a[1],d=c[2],e=c[1],f=b[1],g=f[2],h=f[1];if(h<e)return 1;if(e<h)return 2;if(g<d)return 1;if(d<g)return 2;var
 b=b[2],a=a[2];continue}return 2}var
 k=a?1:a;return k}}function
-mD(a,c,b){if(b){var
-e=b[1],f=e[2],d=e[1],g=b[2];return a===d?[0,[0,d,c+f|0],g]:a<d?[0,[0,a,c],b]:[0,[0,d,f],mD(a,c,g)]}return[0,[0,a,c],0]}function
-mE(a,b){if(a){var
-c=a[1],d=mE(a[2],b);return mD(c[1],c[2],d)}return b}function
-mF(c,b,a){if(a){var
-e=a[1],d=e[2],f=e[1],g=a[2];switch(mC(b,d)){case
+mG(a,c,b){if(b){var
+e=b[1],f=e[2],d=e[1],g=b[2];return a===d?[0,[0,d,c+f|0],g]:a<d?[0,[0,a,c],b]:[0,[0,d,f],mG(a,c,g)]}return[0,[0,a,c],0]}function
+mH(a,b){if(a){var
+c=a[1],d=mH(a[2],b);return mG(c[1],c[2],d)}return b}function
+mI(c,b,a){if(a){var
+e=a[1],d=e[2],f=e[1],g=a[2];switch(mF(b,d)){case
 0:return[0,[0,r(c,f),d],g];case
-1:return[0,[0,c,b],a];default:return[0,[0,f,d],mF(c,b,g)]}}return[0,[0,c,b],0]}function
-ac(a,c){if(c){var
+1:return[0,[0,c,b],a];default:return[0,[0,f,d],mI(c,b,g)]}}return[0,[0,c,b],0]}function
+ad(a,c){if(c){var
 g=c[1],d=g[2],e=g[1],f=c[2],i=function(c){if(c){var
-j=c[1],g=j[2],k=j[1],l=c[2];switch(mC(d,g)){case
+j=c[1],g=j[2],k=j[1],l=c[2];switch(mF(d,g)){case
 0:var
-m=b(ac(a,f),l);return[0,[0,r(h(a,e),k),g],m];case
+m=b(ad(a,f),l);return[0,[0,r(h(a,e),k),g],m];case
 1:var
-n=b(ac(a,f),c);return[0,[0,h(a,e),d],n];default:return[0,[0,k,g],i(l)]}}var
-o=b(ac(a,f),0);return[0,[0,h(a,e),d],o]};return i}return function(a){return a}}function
-mG(d,c,a,b){if(a){var
-e=a[1],f=mG(d,c,a[2],b),g=mE(c,e[2]);return mF(h(d,e[1]),g,f)}return b}function
-gx(a,b){if(a){var
-c=a[1],d=gx(a[2],b);return mG(c[1],c[2],b,d)}return a}function
-aX(a){return[0,[0,a,0],0]}function
-mH(h){var
+n=b(ad(a,f),c);return[0,[0,h(a,e),d],n];default:return[0,[0,k,g],i(l)]}}var
+o=b(ad(a,f),0);return[0,[0,h(a,e),d],o]};return i}return function(a){return a}}function
+mJ(d,c,a,b){if(a){var
+e=a[1],f=mJ(d,c,a[2],b),g=mH(c,e[2]);return mI(h(d,e[1]),g,f)}return b}function
+gy(a,b){if(a){var
+c=a[1],d=gy(a[2],b);return mJ(c[1],c[2],b,d)}return a}function
+aW(a){return[0,[0,a,0],0]}function
+mK(h){var
 a=h;for(;;){if(a){var
-b=a[1],c=b[1],e=a[2];if(bd(c,g([0,k,d]))){var
+b=a[1],c=b[1],e=a[2];if(bd(c,g([0,j,d]))){var
 a=e;continue}var
-i=mH(e),f=[0,[0,c,b[2]],i]}else
+i=mK(e),f=[0,[0,c,b[2]],i]}else
 var
 f=a;return f}}function
-ev(c){var
+ex(c){var
 a=c;for(;;){if(a){var
-e=g([0,k,d]),b=bd(a[1][1],e);if(b){var
+e=g([0,j,d]),b=bd(a[1][1],e);if(b){var
 a=a[2];continue}return b}return 1}}function
-dM(c,e,d){var
+dK(c,e,d){var
 a=c[1],f=a[10],g=a[9],h=a[8],i=a[7],j=a[6],k=a[5],l=a[4];function
 m(a){var
-f=b(c[2],a),g=0;return gt(function(c,b){var
-f=b[2],g=0,h=gt(function(f,e){var
+f=b(c[2],a),g=0;return gu(function(c,b){var
+f=b[2],g=0,h=gu(function(f,e){var
 b=O(d,a,c,f);return[0,e[1],b[1],b[2]]},g,f);return[0,O(e,a,c,b),h]},g,f)}return[0,a[1],a[2],m,l,k,j,i,h,g,f]}function
-mI(d,a,g){var
-h=a[2],c=bT(b(d[2],a[1]),h);if(c){var
+mL(d,a,g){var
+h=a[2],c=bV(b(d[2],a[1]),h);if(c){var
 e=a[1]<d[1][1]?1:0;if(e){var
-i=bT(c[1][2],g);return dd(function(a){return a[2]},i)}var
+i=bV(c[1][2],g);return dc(function(a){return a[2]},i)}var
 f=e}else
 var
 f=c;return f}function
-mJ(e,c,a){if(0===a)return d;var
-f=mJ(e,c+1|0,a-1|0);return $(b(e,c),f)}function
-gy(e,c,b,a){if(0===e)return mJ(c,b,a);var
-f=e-1|0,d=a/2|0,g=gy(f,c,b+d|0,aT(0,a-d|0));return $(gy(f,c,b,d),g)}function
-mK(a){var
-b=0;return gy(14,function(a){return(2*a|0)+1|0},b,a)}function
-gz(a){var
-b=0;return gy(14,function(a){return a+1|0},b,a)}function
-dN(b,a){return gp(b,a)}function
-bC(a){return V(a)}function
-mL(r,c,f,e,b,a){var
-l=n(c,g([0,k,d]));if(l)var
+mM(e,c,a){if(0===a)return d;var
+f=mM(e,c+1|0,a-1|0);return aa(b(e,c),f)}function
+gz(e,c,b,a){if(0===e)return mM(c,b,a);var
+f=e-1|0,d=a/2|0,g=gz(f,c,b+d|0,aU(0,a-d|0));return aa(gz(f,c,b,d),g)}function
+mN(a){var
+b=0;return gz(14,function(a){return(2*a|0)+1|0},b,a)}function
+gA(a){var
+b=0;return gz(14,function(a){return a+1|0},b,a)}function
+dL(b,a){return gq(b,a)}function
+bD(a){return X(a)}function
+mO(r,c,f,e,b,a){var
+l=o(c,g([0,j,d]));if(l)var
 m=l;else{var
-o=a7(c,g([0,d,d])),p=o?gm(k,e):o;if(p)var
-s=h(c,V(e)),i=bd(V(f),s);else
+n=a7(c,g([0,d,d])),p=n?gn(j,e):n;if(p)var
+s=h(c,X(e)),i=bd(X(f),s);else
 var
 i=p;if(i)var
-t=q(g([0,d,d]),c),u=h(bC(b),t),j=n(h(bC(a),c),u);else
+t=q(g([0,d,d]),c),u=h(bD(b),t),k=o(h(bD(a),c),u);else
 var
-j=i;if(j){var
-v=dN(e,b+a|0),w=mK(a),x=h(r,V($($(mK(b),w),v))),y=gz(b+a|0),z=$(dN(aG(d),b+a|0),y),A=dN(cM(e,f),a);return n(V($($(dN(f,b),A),z)),x)}var
-m=j}return m}function
-iG(f,e,l,k){var
+k=i;if(k){var
+v=dL(e,b+a|0),w=mN(a),x=h(r,X(aa(aa(mN(b),w),v))),y=gA(b+a|0),z=aa(dL(aG(d),b+a|0),y),A=dL(cL(e,f),a);return o(X(aa(aa(dL(f,b),A),z)),x)}var
+m=k}return m}function
+iH(f,e,l,k){var
 c=l,a=k;for(;;){if(a){if(c){var
-h=c[2],i=a[2];if(gq(e,c[1])){var
-m=iG(f,e,h,i),n=b(f[3],a[1][2]);return b(ac(g([0,d,d]),n),m)}var
+h=c[2],i=a[2];if(gr(e,c[1])){var
+m=iH(f,e,h,i),n=b(f[3],a[1][2]);return b(ad(g([0,d,d]),n),m)}var
 c=h,a=i;continue}var
 j=c}else
 var
 j=a;return j}}function
-iH(a){return[0,a[1],a[2]]}function
-mM(e,j){var
+iI(a){return[0,a[1],a[2]]}function
+mP(e,j){var
 f=j[2];if(f){var
-r=f[2],c=iH(f[1]),a=r;for(;;){if(a){var
-n=a[1],i=iH(n),l=c[1]<i[1]?1:0;if(l)var
+r=f[2],c=iI(f[1]),a=r;for(;;){if(a){var
+n=a[1],i=iI(n),l=c[1]<i[1]?1:0;if(l)var
 h=l;else
 var
 m=c[1]===i[1]?1:0,h=m?c[2]<i[2]?1:0:m;if(h){var
-q=a[2],c=iH(n),a=q;continue}var
+q=a[2],c=iI(n),a=q;continue}var
 o=h}else
 var
 o=1;var
@@ -3768,10 +3772,10 @@ var
 k=f;if(k){var
 p=j[1],s=j[2];return be(function(a){var
 h=a[1]<e[1][1]?1:0;if(h){var
-n=a[2],c=bT(b(e[2],a[1]),n);if(c){var
-f=c[1],o=cR(f[2]),i=cR(a[3])===o?1:0;if(i){var
-q=iG(e,1,a[3],f[2]),j=ev(b(ac(g([0,ah(d),d]),p),q));if(!j){var
-r=iG(e,0,a[3],f[2]),s=aX(g([0,d,d])),t=b(ac(g([0,ah(d),d]),s),r);return ev(b(ac(g([0,d,d]),p),t))}var
+n=a[2],c=bV(b(e[2],a[1]),n);if(c){var
+f=c[1],o=cQ(f[2]),i=cQ(a[3])===o?1:0;if(i){var
+q=iH(e,1,a[3],f[2]),j=ex(b(ad(g([0,aj(d),d]),p),q));if(!j){var
+r=iH(e,0,a[3],f[2]),s=aW(g([0,d,d])),t=b(ad(g([0,aj(d),d]),s),r);return ex(b(ad(g([0,d,d]),p),t))}var
 k=j}else
 var
 k=i;var
@@ -3781,184 +3785,184 @@ l=c;var
 m=l}else
 var
 m=h;return m},s)}return k}function
-mN(e,d,h,g){var
+mQ(e,d,h,g){var
 c=h,a=g;for(;;){if(a){var
-f=a[2];if(gq(e,a[1])){var
-i=mN(e,d,c+1|0,f);return b(d,c)+i|0}var
+f=a[2];if(gr(e,a[1])){var
+i=mQ(e,d,c+1|0,f);return b(d,c)+i|0}var
 c=c+1|0,a=f;continue}return a}}function
-cU(d,c,a){if(a){var
-b=a[1],e=cU(d,c,a[2]),g=b[3];return mN(d,f(c,b[1],b[2]),0,g)+e|0}return a}function
-iI(c,j,i,h,o,a){switch(a[0]){case
-0:return bT(c[4],a[1]);case
+cT(d,c,a){if(a){var
+b=a[1],e=cT(d,c,a[2]),g=b[3];return mQ(d,f(c,b[1],b[2]),0,g)+e|0}return a}function
+iJ(c,j,i,h,o,a){switch(a[0]){case
+0:return bV(c[4],a[1]);case
 1:var
 e=a[1],k=e<j?1:0;if(k)var
-p=b(i,e)[1],q=aX(b(h[8],e)),l=[0,b(ac(g([0,ah(d),d]),q),p)];else
+p=b(i,e)[1],q=aW(b(h[8],e)),l=[0,b(ad(g([0,aj(d),d]),q),p)];else
 var
 l=k;return l;case
 2:var
 f=a[1],m=f<j?1:0;if(m)var
-r=aX(b(h[9],f)),s=b(i,f)[1],n=[0,b(ac(g([0,ah(d),d]),s),r)];else
+r=aW(b(h[9],f)),s=b(i,f)[1],n=[0,b(ad(g([0,aj(d),d]),s),r)];else
 var
 n=m;return n;case
 3:var
-t=mI(c,[0,a[1],a[2]],a[3]);return dd(function(a){var
-e=b(c[3],a),f=aX(b(c[5],a));return b(ac(g([0,ah(d),d]),f),e)},t);case
+t=mL(c,[0,a[1],a[2]],a[3]);return dc(function(a){var
+e=b(c[3],a),f=aW(b(c[5],a));return b(ad(g([0,aj(d),d]),f),e)},t);case
 4:var
-u=mI(c,[0,a[1],a[2]],a[3]);return dd(function(a){var
-e=aX(g([0,d,d])),f=b(c[3],a);return b(ac(g([0,ah(d),d]),f),e)},u);default:return bT(o,a[1])}}function
-mO(s,r,q,p,o,m,l){var
+u=mL(c,[0,a[1],a[2]],a[3]);return dc(function(a){var
+e=aW(g([0,d,d])),f=b(c[3],a);return b(ad(g([0,aj(d),d]),f),e)},u);default:return bV(o,a[1])}}function
+mR(s,r,q,p,n,m,l){var
 a=m,c=l;for(;;){if(a){var
-f=a[1],h=f[1],e=iI(s,r,q,p,o,f[2]);if(e){var
-i=n(g([0,k,d]),h);if(i){var
-t=e[1],u=b(ac(C(h),t),c),a=a[2],c=u;continue}var
-j=i}else
+f=a[1],h=f[1],e=iJ(s,r,q,p,n,f[2]);if(e){var
+i=o(g([0,j,d]),h);if(i){var
+t=e[1],u=b(ad(E(h),t),c),a=a[2],c=u;continue}var
+k=i}else
 var
-j=e;return j}return[0,c]}}function
-dO(r,q,p,o,m,l,j){var
-b=mO(r,q,p,o,m,l,j);if(b){var
+k=e;return k}return[0,c]}}function
+dM(r,q,p,n,m,l,k){var
+b=mR(r,q,p,n,m,l,k);if(b){var
 a=b[1];for(;;){if(a){var
 c=a[1],e=c[1],f=a[2];if(c[2]){var
-h=bd(e,g([0,k,d]));if(h){var
+h=bd(e,g([0,j,d]));if(h){var
 a=f;continue}return h}var
-i=n(g([0,k,d]),e);if(i){var
+i=o(g([0,j,d]),e);if(i){var
 a=f;continue}return i}return 1}}return b}function
-mP(c,i,h,f,e,a){var
-j=b(c[3],a[1]),l=aX(a[2]),m=b(ac(g([0,ah(d),d]),l),j),k=dO(c,i,h,f,e,a[4],m);if(k){var
-n=aX(a[3]),o=b(ac(g([0,ah(d),d]),j),n);return dO(c,i,h,f,e,a[5],o)}return k}function
-dP(l,j,i,C,B,h,A,z){var
+mS(c,i,h,f,e,a){var
+j=b(c[3],a[1]),l=aW(a[2]),m=b(ad(g([0,aj(d),d]),l),j),k=dM(c,i,h,f,e,a[4],m);if(k){var
+n=aW(a[3]),o=b(ad(g([0,aj(d),d]),j),n);return dM(c,i,h,f,e,a[5],o)}return k}function
+dN(l,k,i,C,B,h,A,z){var
 e=A,m=z;for(;;){if(m){var
 a=m[1];switch(a[0]){case
 0:var
-o=iI(l,j,i,h,e,a[1]);if(o)var
-p=iI(l,j,i,h,e,a[2]),x=p?[0,gx(o[1],p[1])]:p,q=x;else
+n=iJ(l,k,i,h,e,a[1]);if(n)var
+p=iJ(l,k,i,h,e,a[2]),x=p?[0,gy(n[1],p[1])]:p,q=x;else
 var
-q=o;var
+q=n;var
 c=q;break;case
 1:var
-r=a[2],s=n(g([0,k,d]),r);if(s)var
-y=mO(l,j,i,h,e,a[1],0),c=dd(function(f){return function(a){var
-c=aX(f),e=mH(a);return b(ac(g([0,ah(d),d]),e),c)}}(r),y);else
+r=a[2],s=o(g([0,j,d]),r);if(s)var
+y=mR(l,k,i,h,e,a[1],0),c=dc(function(f){return function(a){var
+c=aW(f),e=mK(a);return b(ad(g([0,aj(d),d]),e),c)}}(r),y);else
 var
 c=s;break;case
 2:var
-t=a[1],c=[0,gx(t,t)];break;case
+t=a[1],c=[0,gy(t,t)];break;case
 3:var
 c=f(C,a[1],a[2]);break;default:var
-u=a[2],v=a[1],w=ap(v,function(c,d){return function(a){return mP(l,j,i,h,d,b(c,a))}}(u,e)),c=w?O(B,v,u,a[3]):w}if(c){var
-D=m[2],e=dK(e,[0,c[1],0]),m=D;continue}return c}return[0,e]}}function
-ew(a,f,e,d){var
+u=a[2],v=a[1],w=aq(v,function(c,d){return function(a){return mS(l,k,i,h,d,b(c,a))}}(u,e)),c=w?O(B,v,u,a[3]):w}if(c){var
+D=m[2],e=dI(e,[0,c[1],0]),m=D;continue}return c}return[0,e]}}function
+ey(a,f,e,d){var
 g=O(a[17],f,e,d),c=b(a[16],g);return[0,c[2],c[3]]}function
-iJ(a){if(a){var
-b=a[1];return b[2]?0:a[2]?0:[0,b[1]]}return[0,g([0,k,d])]}function
-dQ(a,i,h,g,e){var
-c=iJ(e[1]);if(c)return c[1];var
+iK(a){if(a){var
+b=a[1];return b[2]?0:a[2]?0:[0,b[1]]}return[0,g([0,j,d])]}function
+dO(a,i,h,g,e){var
+c=iK(e[1]);if(c)return c[1];var
 j=f(a[18],h,g),d=b(a[16],j);return i?d[3]:d[2]}function
-mQ(d,c,a){if(a){var
-e=a[1],f=mQ(d,c,a[2]),g=b(d[3],e[2]);return b(ac(b(c,e[1]),g),f)}return a}function
-mR(a,s,r,q,p,o,f,n){var
-h=cn(a[1]);return ap(h+1|0,function(c){function
+mT(d,c,a){if(a){var
+e=a[1],f=mT(d,c,a[2]),g=b(d[3],e[2]);return b(ad(b(c,e[1]),g),f)}return a}function
+mU(a,s,r,q,p,o,f,n){var
+h=cp(a[1]);return aq(h+1|0,function(c){function
 e(e){var
-i=b(a[2],e),j=0;return b6(function(i,t){var
+i=b(a[2],e),j=0;return b8(function(i,t){var
 j=O(f[5],c,e,i);if(0===j[0])return 1;var
-k=j[1],u=t[2],v=e4(c+1|0,h),l=mQ(a,b(f[1],v),u);if(o)var
-w=aX(k),m=b(ac(g([0,ah(d),d]),l),w);else
+k=j[1],u=t[2],v=e4(c+1|0,h),l=mT(a,b(f[1],v),u);if(o)var
+w=aW(k),m=b(ad(g([0,aj(d),d]),l),w);else
 var
-x=aX(k),m=b(ac(g([0,ah(d),d]),x),l);return dO(a,s,r,q,p,O(n,c,e,i),m)},j,i)}return ap(a[1][1],e)})}function
-fe(c,i,h,a,e){function
-m(d){return mP(c,i,h,a,e,b(a[16],d))}var
-k=ap(a[15],m);if(k)var
+x=aW(k),m=b(ad(g([0,aj(d),d]),x),l);return dM(a,s,r,q,p,O(n,c,e,i),m)},j,i)}return aq(a[1][1],e)})}function
+ff(c,i,h,a,e){function
+m(d){return mS(c,i,h,a,e,b(a[16],d))}var
+k=aq(a[15],m);if(k)var
 n=function(h){var
-e=b(c[2],h),i=0;return b6(function(l,i){if(iJ(i[1]))var
+e=b(c[2],h),i=0;return b8(function(l,i){if(iK(i[1]))var
 e=1;else{var
 j=f(a[18],h,l),k=j<a[15]?1:0;if(k)var
-m=i[1],n=b(a[16],j)[1],o=b(c[3],n),e=ev(b(ac(g([0,ah(d),d]),o),m));else
+m=i[1],n=b(a[16],j)[1],o=b(c[3],n),e=ex(b(ad(g([0,aj(d),d]),o),m));else
 var
 e=k}if(e){var
-p=i[2],q=0;return b6(function(g,f){var
+p=i[2],q=0;return b8(function(g,f){var
 c=O(a[17],h,l,g),d=c<a[15]?1:0;if(d)var
 i=f[2],e=b(a[16],c)[1]===i?1:0;else
 var
-e=d;return e},q,p)}return e},i,e)},j=ap(c[1][1],n);else
+e=d;return e},q,p)}return e},i,e)},j=aq(c[1][1],n);else
 var
 j=k;var
-l=j?mR(c,i,h,a,e,0,a[6],a[19]):j;return l?mR(c,i,h,a,e,1,a[7],a[20]):l}function
-mS(e,d,c,g,f,a){var
-b=dP(e,d,c,g,f,a,0,a[14]);return b?fe(e,d,c,a,b[1]):b}function
-ex(a){return a[2]?0:1}function
-vI(b,a){return 0}function
-mT(c,b,a){return 0}var
-vJ=aG(aG(aG(aG(e8(e8(d)))))),ff=gp(aG(d),vJ),iK=aG(aG(aG(aG(aG(aG(e8(d))))))),fg=gp(aG(d),iK);function
-mU(e,d,c){var
+l=j?mU(c,i,h,a,e,0,a[6],a[19]):j;return l?mU(c,i,h,a,e,1,a[7],a[20]):l}function
+mV(e,d,c,g,f,a){var
+b=dN(e,d,c,g,f,a,0,a[14]);return b?ff(e,d,c,a,b[1]):b}function
+ez(a){return a[2]?0:1}function
+vL(b,a){return 0}function
+mW(c,b,a){return 0}var
+vM=aG(aG(aG(aG(e9(e9(d)))))),fg=gq(aG(d),vM),iL=aG(aG(aG(aG(aG(aG(e9(d))))))),fh=gq(aG(d),iL);function
+mX(e,d,c){var
 b=d,a=c;for(;;){if(0===b)return a;var
-b=b-1|0,a=aF(mo($(a,a),iK),e);continue}}var
-vK=80,vL=80;function
-iL(c,a){if(cN(k,a)){var
-b=cN($(aG(d),a),fg);if(b){var
-e=h(c,V(fg)),f=$(a,a),g=aF(mo($(aG(d),f),iK),d);return n(V(mU(d,vL,aF(aF(fg,a),g))),e)}return b}var
-i=h(c,V(mU(k,vK,cM(fg,a))));return n(V(fg),i)}function
-mV(b,a){return 0===a?g([0,d,d]):h(b,mV(b,a-1|0))}function
-mW(b,a){if(a){var
-c=a[1],e=mW(b,a[2]),f=c[2],i=g([0,k,d]);return h(mV(iv(c[1],b,i),f),e)}return g([0,d,d])}function
-fh(b,a){if(a){var
-c=a[1],e=fh(b,a[2]),f=mW(b,c[2]);return r(h(c[1],f),e)}return g([0,k,d])}function
-mX(b){var
+b=b-1|0,a=aF(mr(aa(a,a),iL),e);continue}}var
+vN=80,vO=80;function
+iM(c,a){if(cM(j,a)){var
+b=cM(aa(aG(d),a),fh);if(b){var
+e=h(c,X(fh)),f=aa(a,a),g=aF(mr(aa(aG(d),f),iL),d);return o(X(mX(d,vO,aF(aF(fh,a),g))),e)}return b}var
+i=h(c,X(mX(j,vN,cL(fh,a))));return o(X(fh),i)}function
+mY(b,a){return 0===a?g([0,d,d]):h(b,mY(b,a-1|0))}function
+mZ(b,a){if(a){var
+c=a[1],e=mZ(b,a[2]),f=c[2],i=g([0,j,d]);return h(mY(iw(c[1],b,i),f),e)}return g([0,d,d])}function
+fi(b,a){if(a){var
+c=a[1],e=fi(b,a[2]),f=mZ(b,c[2]);return r(h(c[1],f),e)}return g([0,j,d])}function
+m0(b){var
 a=b;for(;;){if(a){if(a[1][2])return 0;var
 a=a[2];continue}return 1}}function
-mY(h,g,f){var
+m1(h,g,f){var
 c=g,a=f;for(;;){if(0===c)return[0,a];var
 e=c-1|0,d=b(h,e);if(d){var
 c=e,a=aF(a,d[1]);continue}return d}}function
-gA(e,d,a,c){var
+gB(e,d,a,c){var
 b=a<e?1:0;return b?f(d,a,c):b}function
-mZ(c,a){if(a){var
-e=mZ(c,a[2]),f=b(c[3],a[1][2]);return b(ac(g([0,d,d]),f),e)}return a}function
-fi(c,b,a){if(b){if(a){var
-f=fi(c,b[2],a[2]),d=hM(b[1][1],c),g=d?a[1]:d;return g+f|0}var
+m2(c,a){if(a){var
+e=m2(c,a[2]),f=b(c[3],a[1][2]);return b(ad(g([0,d,d]),f),e)}return a}function
+fj(c,b,a){if(b){if(a){var
+f=fj(c,b[2],a[2]),d=hN(b[1][1],c),g=d?a[1]:d;return g+f|0}var
 e=a}else
 var
 e=b;return e}function
-m0(b,a){if(b){if(a){var
-d=m0(b[2],a[2]);return a[1]+d|0}var
+m3(b,a){if(b){if(a){var
+d=m3(b[2],a[2]);return a[1]+d|0}var
 c=a}else
 var
 c=b;return c}function
-dR(f,c,a){if(0===c)return[0,k];var
-d=b(f[13],a),e=iL(a,d),g=e?[0,$(c,d)]:e;return g}function
-m1(f,e,b,a){if(b){if(a){var
-g=a[1],j=dc(bC(g)),l=h(bC(e),j),c=dR(f,g,h(b[1][2],l));if(c)var
-d=m1(f,e,b[2],a[2]),m=d?[0,aF(c[1],d[1])]:d,i=m;else
+dP(f,c,a){if(0===c)return[0,j];var
+d=b(f[13],a),e=iM(a,d),g=e?[0,aa(c,d)]:e;return g}function
+m4(f,e,b,a){if(b){if(a){var
+g=a[1],k=db(bD(g)),l=h(bD(e),k),c=dP(f,g,h(b[1][2],l));if(c)var
+d=m4(f,e,b[2],a[2]),m=d?[0,aF(c[1],d[1])]:d,i=m;else
 var
-i=c;return i}return[0,k]}return[0,k]}function
-m2(d,c,a,b){if(a){var
-e=m2(d,c+1|0,a[2],b),g=f(d,c,b);return aF($(a[1],g),e)}return k}function
-iM(c,l,h,K,a,B,p,J){var
-r=m0(h,a[12]);if(0===r)return[0,[0,k,0]];var
+i=c;return i}return[0,j]}return[0,j]}function
+m5(d,c,a,b){if(a){var
+e=m5(d,c+1|0,a[2],b),g=f(d,c,b);return aF(aa(a[1],g),e)}return j}function
+iN(c,l,h,K,a,B,p,J){var
+r=m3(h,a[12]);if(0===r)return[0,[0,j,0]];var
 m=g([0,d,d]),i=h;for(;;){if(i){var
-x=i[1][2],y=n(g([0,k,d]),x);if(y){var
+x=i[1][2],y=o(g([0,j,d]),x);if(y){var
 H=i[2],m=q(m,x),i=H;continue}var
 s=y}else
 var
-s=n(g([0,k,d]),m);if(s)var
+s=o(g([0,j,d]),m);if(s)var
 G=function(a){var
-e=b(c[2],a),f=0;return b6(function(j,a){var
-f=mZ(c,a[2]),h=aX(g([0,d,d])),e=ev(b(ac(g([0,ah(d),d]),h),f));if(e){var
-i=a[2];return be(function(a){return a[2]<l?1:0},i)}return e},f,e)},t=ap(c[1][1],G);else
+e=b(c[2],a),f=0;return b8(function(j,a){var
+f=m2(c,a[2]),h=aW(g([0,d,d])),e=ex(b(ad(g([0,aj(d),d]),h),f));if(e){var
+i=a[2];return be(function(a){return a[2]<l?1:0},i)}return e},f,e)},t=aq(c[1][1],G);else
 var
 t=s;if(t){var
-u=dR(a,r,J);if(u){var
-v=m1(a,r,h,a[12]);if(v){var
-w=mY(function(e){var
-j=fi(e,h,a[12]);if(0===j)return[0,k];var
-m=f(K,e,function(a,b){return gA(e,p,a,b)}),i=ap(l,function(a){var
-e=fh(m,b(c[3],a));return n(g([0,k,d]),e)});if(i){var
-o=mY(function(d){if(mX(b(c[3],d)))return[0,k];var
-g=fh(m,b(c[3],d));return dR(a,f(p,e,d),g)},l,k);return dd(function(a){return $(j,a)},o)}return i},B,k);if(w){var
-L=0,M=ep(0,B),o=l,e=L,N=de(function(b){return fi(b,h,a[12])},M);for(;;){if(0!==o){var
-j=o-1|0;if(mX(b(c[3],j)))var
+u=dP(a,r,J);if(u){var
+v=m4(a,r,h,a[12]);if(v){var
+w=m1(function(e){var
+k=fj(e,h,a[12]);if(0===k)return[0,j];var
+m=f(K,e,function(a,b){return gB(e,p,a,b)}),i=aq(l,function(a){var
+e=fi(m,b(c[3],a));return o(g([0,j,d]),e)});if(i){var
+n=m1(function(d){if(m0(b(c[3],d)))return[0,j];var
+g=fi(m,b(c[3],d));return dP(a,f(p,e,d),g)},l,j);return dc(function(a){return aa(k,a)},n)}return i},B,j);if(w){var
+L=0,M=er(0,B),n=l,e=L,N=dd(function(b){return fj(b,h,a[12])},M);for(;;){if(0!==n){var
+k=n-1|0;if(m0(b(c[3],k)))var
 z=e;else
 var
-A=m2(p,0,N,j),I=cN(A,k)?e:[0,[0,j,A],e],z=I;var
-o=j,e=z;continue}var
+A=m5(p,0,N,k),I=cM(A,j)?e:[0,[0,k,A],e],z=I;var
+n=k,e=z;continue}var
 O=aF(v[1],w[1]),C=[0,[0,aF(u[1],O),e]];break}}else
 var
 C=w;var
@@ -3971,111 +3975,111 @@ E=u;var
 F=E}else
 var
 F=t;return F}}function
-m3(m,l,k,j){var
+m6(m,l,k,j){var
 a=l,c=j;for(;;){if(a){var
-d=a[1],e=d[2],n=dc(V(e)),f=h(b(k,d[1]),n),g=b(m[13],f),i=iL(f,g);if(i){var
-o=aF(c,$(e,aF(g,ff))),a=a[2],c=o;continue}return i}return[0,c]}}function
-m4(p,o,d,j,i){var
-e=m3(o,d[2],j,d[1]);if(e){var
-q=V(e[1]),k=n(h(i,V(ff)),q);if(k){var
-r=aX(C(i)),a=d[2],c=r;for(;;){if(a){var
-g=a[1][1],l=b(p[3],g),m=b(ac(b(j,g),l),c),a=a[2],c=m;continue}var
+d=a[1],e=d[2],n=db(X(e)),f=h(b(k,d[1]),n),g=b(m[13],f),i=iM(f,g);if(i){var
+o=aF(c,aa(e,aF(g,fg))),a=a[2],c=o;continue}return i}return[0,c]}}function
+m7(p,n,d,j,i){var
+e=m6(n,d[2],j,d[1]);if(e){var
+q=X(e[1]),k=o(h(i,X(fg)),q);if(k){var
+r=aW(E(i)),a=d[2],c=r;for(;;){if(a){var
+g=a[1][1],l=b(p[3],g),m=b(ad(b(j,g),l),c),a=a[2],c=m;continue}var
 f=[0,c];break}}else
 var
 f=k}else
 var
 f=e;return f}function
-iN(c,e,b,d,a){if(d){var
+iO(c,e,b,d,a){if(d){var
 f=d[2],g=d[1];if(a){var
-h=iN(c,e,b,f,a[2]);return[0,O(c,b,g,a[1]),h]}var
-i=iN(c,e,b,f,0);return[0,O(c,b,g,e),i]}return a}function
-iO(e,d,c,b,a){var
-f=iN(e,d,c,b[2],a[2]),g=a[1];return[0,r(h(c,b[1]),g),f]}function
-vM(c,b,a){return r(h(c,b),a)}var
-vN=g([0,k,d]);function
-m5(a,b,c){return iO(vM,vN,a,b,c)}var
-vO=[0,g([0,k,d]),0];function
-ey(a,b,c){return iO(m5,vO,a,b,c)}var
-vP=[0,g([0,k,d]),0];function
-m6(a,b,c){return iO(ey,vP,a,b,c)}function
-m7(b,a){var
-c=de(b,a[2]);return[0,a[1],c]}function
-vQ(a){return[0,a,0]}function
-vR(a){return m7(vQ,a)}function
-m8(a){return m7(vR,a)}function
-iP(c,b,e,a){if(e){var
+h=iO(c,e,b,f,a[2]);return[0,O(c,b,g,a[1]),h]}var
+i=iO(c,e,b,f,0);return[0,O(c,b,g,e),i]}return a}function
+iP(e,d,c,b,a){var
+f=iO(e,d,c,b[2],a[2]),g=a[1];return[0,r(h(c,b[1]),g),f]}function
+vP(c,b,a){return r(h(c,b),a)}var
+vQ=g([0,j,d]);function
+m8(a,b,c){return iP(vP,vQ,a,b,c)}var
+vR=[0,g([0,j,d]),0];function
+eA(a,b,c){return iP(m8,vR,a,b,c)}var
+vS=[0,g([0,j,d]),0];function
+m9(a,b,c){return iP(eA,vS,a,b,c)}function
+m_(b,a){var
+c=dd(b,a[2]);return[0,a[1],c]}function
+vT(a){return[0,a,0]}function
+vU(a){return m_(vT,a)}function
+m$(a){return m_(vU,a)}function
+iQ(c,b,e,a){if(e){var
 i=e[2],f=e[1];if(a){var
-j=a[1],l=iP(c,b,i,a[2]),m=bd(f,g([0,k,d]))?j:ey(h(c,f),b,j);return[0,m,l]}var
-n=iP(c,b,i,0),o=[0,g([0,k,d]),0];return[0,ey(h(c,f),b,o),n]}return a}function
-m9(e,l,j){var
-c=l,a=j;for(;;){if(a){var
-f=a[2],i=a[1];if(n(g([0,k,d]),i)){var
+k=a[1],l=iQ(c,b,i,a[2]),m=bd(f,g([0,j,d]))?k:eA(h(c,f),b,k);return[0,m,l]}var
+n=iQ(c,b,i,0),o=[0,g([0,j,d]),0];return[0,eA(h(c,f),b,o),n]}return a}function
+na(e,l,k){var
+c=l,a=k;for(;;){if(a){var
+f=a[2],i=a[1];if(o(g([0,j,d]),i)){var
 c=c+1|0,a=f;continue}var
-m=m9(e,c+1|0,f);return r(h(b(e,c),i),m)}return g([0,k,d])}}function
-m_(a){if(a){var
-b=a[1],c=m_(a[2]);return n(b,c)?b:c}return g([0,k,d])}function
-iQ(g,f,e,a){var
-b=de(e,a[2]),c=m9(g,0,b),d=h(f,m_(b)),i=n(c,d)?d:c;return r(a[1],i)}function
-m$(b,a){function
-c(a){return a}return function(d){return iQ(b,a,c,d)}}function
-na(b,a){var
-c=m$(b,a);return function(d){return iQ(b,a,c,d)}}function
-nb(j,i){var
-b=j,a=i;for(;;){if(b)if(a){var
-e=a[2],f=b[2],h=b[1];if(n(h,g([0,k,d]))){var
+m=na(e,c+1|0,f);return r(h(b(e,c),i),m)}return g([0,j,d])}}function
+nb(a){if(a){var
+b=a[1],c=nb(a[2]);return o(b,c)?b:c}return g([0,j,d])}function
+iR(g,f,e,a){var
+b=dd(e,a[2]),c=na(g,0,b),d=h(f,nb(b)),i=o(c,d)?d:c;return r(a[1],i)}function
+nc(b,a){function
+c(a){return a}return function(d){return iR(b,a,c,d)}}function
+nd(b,a){var
+c=nc(b,a);return function(d){return iR(b,a,c,d)}}function
+ne(k,i){var
+b=k,a=i;for(;;){if(b)if(a){var
+e=a[2],f=b[2],h=b[1];if(o(h,g([0,j,d]))){var
 b=f,a=e;continue}var
-l=nb(f,e),c=[0,[0,h,a[1]],l]}else
+l=ne(f,e),c=[0,[0,h,a[1]],l]}else
 var
 c=a;else
 var
 c=b;return c}}function
-gB(c,b){var
+gC(c,b){var
 a=c[3];return a?f(a[1],0,b):a}function
-nc(c,b){var
-a=bT(c[2],b),d=a?a[1][1][1][1]:a;return d}function
-iR(c,b){var
-a=bT(c[2],b);return a?a[1][1][1][2]:g([0,k,d])}function
-nd(i,h,f,a,e,c){var
+nf(c,b){var
+a=bV(c[2],b),d=a?a[1][1][1][1]:a;return d}function
+iS(c,b){var
+a=bV(c[2],b);return a?a[1][1][1][2]:g([0,j,d])}function
+ng(i,h,f,a,e,c){var
 k=a[2],j=be(function(a){var
-j=a[1],k=j[1],l=k[1],m=dO(i,h,f,e,c,j[2],l);if(m){var
-n=aX(k[2]),o=b(ac(g([0,ah(d),d]),l),n);return dO(i,h,f,e,c,a[2],o)}return m},k);if(j){var
-l=a[2],m=aX(a[3]),n=iw(function(a){var
-b=a[1][1][1];return ac(g([0,ah(d),d]),b)},m,l);return dO(i,h,f,e,c,a[4],n)}return j}function
-iS(d,c,a){if(a){var
-e=iS(d,c+1|0,a[2]),f=nc(d,c);return b(ac(a[1],f),e)}return a}function
-ne(c,e,a){if(a){var
-f=a[1],h=ne(c,e+1|0,a[2]),i=iS(c,0,f[2]),j=aX(f[1]),k=b(ac(g([0,d,d]),j),i),l=gx(nc(c,e),k);return b(ac(g([0,d,d]),l),h)}return a}function
-nf(e,j,c){var
-l=e[3],m=b(na(function(a){return iR(e,a)},l),c),i=n(g([0,k,d]),m);if(i)return i;var
-a=j;for(;;){if(a){var
+j=a[1],k=j[1],l=k[1],m=dM(i,h,f,e,c,j[2],l);if(m){var
+n=aW(k[2]),o=b(ad(g([0,aj(d),d]),l),n);return dM(i,h,f,e,c,a[2],o)}return m},k);if(j){var
+l=a[2],m=aW(a[3]),n=ix(function(a){var
+b=a[1][1][1];return ad(g([0,aj(d),d]),b)},m,l);return dM(i,h,f,e,c,a[4],n)}return j}function
+iT(d,c,a){if(a){var
+e=iT(d,c+1|0,a[2]),f=nf(d,c);return b(ad(a[1],f),e)}return a}function
+nh(c,e,a){if(a){var
+f=a[1],h=nh(c,e+1|0,a[2]),i=iT(c,0,f[2]),j=aW(f[1]),k=b(ad(g([0,d,d]),j),i),l=gy(nf(c,e),k);return b(ad(g([0,d,d]),l),h)}return a}function
+ni(e,k,c){var
+l=e[3],m=b(nd(function(a){return iS(e,a)},l),c),i=o(g([0,j,d]),m);if(i)return i;var
+a=k;for(;;){if(a){var
 f=a[2];if(f){var
 a=f;continue}var
 h=a[1]}else
 var
 h=a;var
-o=ne(e,0,c[2]),p=aX(c[1]),q=b(ac(g([0,d,d]),p),o);return ev(b(ac(g([0,ah(d),d]),q),h))}}function
-ng(f,a){function
+n=nh(e,0,c[2]),p=aW(c[1]),q=b(ad(g([0,d,d]),p),n);return ex(b(ad(g([0,aj(d),d]),q),h))}}function
+nj(f,a){function
 c(h){var
-c=b(a[6],h),e=b(a[8],c),i=iS(a,0,e[2]),j=aX(e[1]),k=b(ac(g([0,d,d]),j),i),l=b(f[3],c);return ev(b(ac(g([0,ah(d),d]),l),k))}return ap(a[5],c)}function
-fj(a){return a?g([0,ah(d),d]):g([0,d,d])}function
-iT(i,c,a,an,T,am,al){var
-j=a[4],f=n(g([0,k,d]),j);if(f)var
+c=b(a[6],h),e=b(a[8],c),i=iT(a,0,e[2]),j=aW(e[1]),k=b(ad(g([0,d,d]),j),i),l=b(f[3],c);return ex(b(ad(g([0,aj(d),d]),l),k))}return aq(a[5],c)}function
+fk(a){return a?g([0,aj(d),d]):g([0,d,d])}function
+iU(i,c,a,an,T,am,al){var
+k=a[4],f=o(g([0,j,d]),k);if(f)var
 l=g([0,d,d]),e=a7(a[4],l);else
 var
 e=f;if(e){var
 m=function(e){var
-U=1-b(a[1],e);if(U)return U;if(eq(i[1],0,e))return 0;var
+U=1-b(a[1],e);if(U)return U;if(es(i[1],0,e))return 0;var
 O=b(i[2],e),s=b(an,e);if(typeof
 s==="number")var
 f=0;else
 if(0===s[0]){var
-u=bT(O,s[1]);if(u)var
-X=u[1],E=[0,[0,g([0,d,d]),X],0];else
+u=bV(O,s[1]);if(u)var
+X=u[1],D=[0,[0,g([0,d,d]),X],0];else
 var
-E=u;var
-f=E}else
+D=u;var
+f=D}else
 var
-f=nb(s[1],O);var
+f=ne(s[1],O);var
 P=be(function(d){var
 e=d[2][2];return be(function(d){var
 f=b(c[7],d[2]),g=f<c[5]?1:0;if(g)var
@@ -4086,46 +4090,46 @@ h=b(a[1],d[1]);if(!h)return b(al,d[1]);var
 i=h}else
 var
 i=e;return i},e)},f);if(P){var
-ae=[0,g([0,k,d]),0],af=m8(b(a[2],e)),m=f,l=m6(C(fj(T)),af,ae);a:for(;;){if(m){var
-I=m[1],J=I[2],x=iJ(J[1]);if(x){var
-Y=I[1],K=h(fj(T),Y),Z=l[2],_=l[1],$=[0,r(h(K,x[1]),_),Z],aa=J[2],L=h(K,i[1][10]),j=aa,v=$;for(;;){if(j){var
-F=j[1],w=F[1],G=b(a[1],w)?b(a[2],w):[0,b(am,w),0],H=b(c[8],F[2]),V=m8(G),D=m6(h(L,H[1]),V,v),W=iP(L,G,H[2],D[2]),j=j[2],v=[0,D[1],W];continue}var
+ae=[0,g([0,j,d]),0],af=m$(b(a[2],e)),m=f,l=m9(E(fk(T)),af,ae);a:for(;;){if(m){var
+I=m[1],J=I[2],x=iK(J[1]);if(x){var
+Y=I[1],K=h(fk(T),Y),Z=l[2],_=l[1],$=[0,r(h(K,x[1]),_),Z],aa=J[2],L=h(K,i[1][10]),k=aa,v=$;for(;;){if(k){var
+F=k[1],w=F[1],G=b(a[1],w)?b(a[2],w):[0,b(am,w),0],H=b(c[8],F[2]),V=m$(G),C=m9(h(L,H[1]),V,v),W=iQ(L,G,H[2],C[2]),k=k[2],v=[0,C[1],W];continue}var
 m=m[2],l=v;continue a}}var
 t=x}else
 var
 t=[0,l];if(t)var
-Q=c[3],ag=t[1],R=function(a){return iR(c,a)},ao=iQ(R,Q,na(R,Q),ag),S=n(g([0,k,d]),ao);else
+Q=c[3],ag=t[1],R=function(a){return iS(c,a)},ao=iR(R,Q,nd(R,Q),ag),S=o(g([0,j,d]),ao);else
 var
 S=t;var
 A=S;break}}else
 var
 A=P;if(A)var
-ah=b(a[3],e),B=n(g([0,d,d]),ah);else
+ah=b(a[3],e),B=o(g([0,d,d]),ah);else
 var
 B=A;if(B){var
 ai=b(a[3],e),q=f,z=[0,h(a[4],ai),0];a:for(;;){if(q){var
-N=q[1],ac=N[2][2],p=ac,o=z,ad=C(h(N[1],i[1][10]));for(;;){if(p){var
+N=q[1],ac=N[2][2],p=ac,n=z,ad=E(h(N[1],i[1][10]));for(;;){if(p){var
 y=p[1];if(b(a[1],y[1]))var
-ab=b(c[8],y[2]),M=m5(h(ad,b(a[3],y[1])),ab,o);else
+ab=b(c[8],y[2]),M=m8(h(ad,b(a[3],y[1])),ab,n);else
 var
-M=o;var
-p=p[2],o=M;continue}var
-q=q[2],z=o;continue a}}var
-aj=c[3],ak=b(m$(function(a){return iR(c,a)},aj),z);return n(g([0,k,d]),ak)}}return B};return ap(i[1][1],m)}return e}function
-iU(j,i,h,l,k,e,o,t,s){var
+M=n;var
+p=p[2],n=M;continue}var
+q=q[2],z=n;continue a}}var
+aj=c[3],ak=b(nc(function(a){return iS(c,a)},aj),z);return o(g([0,j,d]),ak)}}return B};return aq(i[1][1],m)}return e}function
+iV(j,i,h,l,k,e,o,t,s){var
 c=t,a=s;for(;;)switch(a[0]){case
 0:var
-p=a[1],m=dP(j,i,h,l,k,e,c,p[1]);return m?f(o,m[1],p):m;case
+p=a[1],m=dN(j,i,h,l,k,e,c,p[1]);return m?f(o,m[1],p):m;case
 1:var
-n=dP(j,i,h,l,k,e,c,a[1]);if(n){var
-u=aX(g([0,ah(d),d]));return dO(j,i,h,e,n[1],a[2],u)}return n;default:var
-q=a[1],v=a[2],r=iU(j,i,h,l,k,e,o,dK(c,[0,q,0]),v);if(r){var
-w=a[3],c=dK(c,[0,b(ac(g([0,ah(d),d]),q),0),0]),a=w;continue}return r}}function
-fk(d,a){function
-u(b,c,d){return ew(a,b,c,d)}var
-v=0,e=dM(d,function(b,c,d){return dQ(a,v,b,c,d)},u);function
-w(b,c,d){return ew(a,b,c,d)}var
-x=1,f=dM(d,function(b,c,d){return dQ(a,x,b,c,d)},w),c=a[1],k=d[1][9]?0:1,l=k?0===d[1][8]?1:0:k,t=0;if(l)switch(d[1][4]){case
+n=dN(j,i,h,l,k,e,c,a[1]);if(n){var
+u=aW(g([0,aj(d),d]));return dM(j,i,h,e,n[1],a[2],u)}return n;default:var
+q=a[1],v=a[2],r=iV(j,i,h,l,k,e,o,dI(c,[0,q,0]),v);if(r){var
+w=a[3],c=dI(c,[0,b(ad(g([0,aj(d),d]),q),0),0]),a=w;continue}return r}}function
+fl(d,a){function
+u(b,c,d){return ey(a,b,c,d)}var
+v=0,e=dK(d,function(b,c,d){return dO(a,v,b,c,d)},u);function
+w(b,c,d){return ey(a,b,c,d)}var
+x=1,f=dK(d,function(b,c,d){return dO(a,x,b,c,d)},w),c=a[1],k=d[1][9]?0:1,l=k?0===d[1][8]?1:0:k,t=0;if(l)switch(d[1][4]){case
 1:case
 3:case
 6:var
@@ -4135,70 +4139,70 @@ var
 m=l;if(!t)var
 g=m;if(g)var
 y=function(a){return typeof
-gB(c,a)==="number"?0:1},h=ap(d[1][1],y);else
+gC(c,a)==="number"?0:1},h=aq(d[1][1],y);else
 var
 h=g;var
-n=h?1-gu(c,1):h,o=n?1-gu(c,0):n,p=o?fd(e,c):o,q=p?fc(e,c,1,a[6]):p;if(q)var
-z=a[6],A=a[6],B=1,C=function(a,b){return et(e,c,B,A,a,b)},i=iE(e,eu(e,c,1,a[6]),C,z);else
+n=h?1-gv(c,1):h,o=n?1-gv(c,0):n,p=o?fe(e,c):o,q=p?fd(e,c,1,a[6]):p;if(q)var
+z=a[6],A=a[6],B=1,C=function(a,b){return ev(e,c,B,A,a,b)},i=iF(e,ew(e,c,1,a[6]),C,z);else
 var
 i=q;var
-r=i?fd(f,c):i,s=r?fc(f,c,0,a[7]):r;if(s)var
-D=a[7],E=a[7],F=0,G=function(a,b){return et(f,c,F,E,a,b)},j=iF(f,eu(f,c,0,a[7]),G,D);else
+r=i?fe(f,c):i,s=r?fd(f,c,0,a[7]):r;if(s)var
+D=a[7],E=a[7],F=0,G=function(a,b){return ev(f,c,F,E,a,b)},j=iG(f,ew(f,c,0,a[7]),G,D);else
 var
 j=s;var
 H=j?1-b(a[7][2],d[1][2]):j;return H}function
-fl(a,c,b){var
+fm(a,c,b){var
 d=0,e=c?a[7]:a[6];return f(e[1],d,b)}function
-iV(c,a){return 1-b(c[7][2],a)}function
-gC(c,o,n,l,k,a,e,j,d){var
+iW(c,a){return 1-b(c[7][2],a)}function
+gD(c,o,n,l,k,a,e,j,d){var
 f=e?a[22]:a[21];if(f)if(d){var
-i=fk(c,a);if(i){var
-m=f[1],u=d[1];return iU(c,o,n,l,k,a,function(p,d){var
-f=d[9],i=c[1][2],j=fj(e),k=nd(c,o,n,d,a,p),l=k?ng(c,d):k;if(l)var
-q=function(b){return iV(a,b)},r=function(b){return fl(a,e,b)},s=a[1],g=iT(c,d,f,function(a){return gB(s,a)},e,r,q);else
+i=fl(c,a);if(i){var
+m=f[1],u=d[1];return iV(c,o,n,l,k,a,function(p,d){var
+f=d[9],i=c[1][2],j=fk(e),k=ng(c,o,n,d,a,p),l=k?nj(c,d):k;if(l)var
+q=function(b){return iW(a,b)},r=function(b){return fm(a,e,b)},s=a[1],g=iU(c,d,f,function(a){return gC(s,a)},e,r,q);else
 var
 g=l;var
 m=g?b(f[1],i):g;if(m){var
-t=[0,C(h(j,u)),0];return nf(d,p,ey(j,b(f[2],i),t))}return m},j,m)}var
+t=[0,E(h(j,u)),0];return ni(d,p,eA(j,b(f[2],i),t))}return m},j,m)}var
 g=i}else
 var
 g=d;else
 var
 g=f;return g}function
-nh(a,b){return[0,b,0,a[3],0,0,a[23],a[24],a[8],a[9],a[10],a[11],a[12],a[13],a[14],a[15],a[16],a[17],a[18],a[25],a[26],0,0,a[23],a[24],a[25],a[26]]}function
-gD(e,v,u,r,p,c,j,a,o,t){var
-i=e[1][2],s=fl(j,1-a,i),w=q(q(fl(c,a,i),s),t),x=h(fj(a),w),l=n(g([0,k,d]),x);if(l)var
+nk(a,b){return[0,b,0,a[3],0,0,a[23],a[24],a[8],a[9],a[10],a[11],a[12],a[13],a[14],a[15],a[16],a[17],a[18],a[25],a[26],0,0,a[23],a[24],a[25],a[26]]}function
+gE(e,v,u,r,p,c,k,a,n,t){var
+i=e[1][2],s=fm(k,1-a,i),w=q(q(fm(c,a,i),s),t),x=h(fk(a),w),l=o(g([0,j,d]),x);if(l)var
 m=l;else{var
 f=a?c[22]:c[21];if(f){var
-y=f[1];return iU(e,v,u,r,p,c,function(w,f){var
-k=f[9],l=f[10],i=e[1][2],o=fj(a),p=nd(e,v,u,f,c,w),q=p?ng(e,f):p;if(q)var
-x=function(a){return iV(c,a)},y=function(b){return fl(c,a,b)},z=c[1],m=iT(e,f,k,function(a){return gB(z,a)},a,y,x);else
+y=f[1];return iV(e,v,u,r,p,c,function(w,f){var
+j=f[9],l=f[10],i=e[1][2],o=fk(a),p=ng(e,v,u,f,c,w),q=p?nj(e,f):p;if(q)var
+x=function(a){return iW(c,a)},y=function(b){return fm(c,a,b)},z=c[1],m=iU(e,f,j,function(a){return gC(z,a)},a,y,x);else
 var
 m=q;var
-r=m?b(k[1],i):m;if(r)var
-A=function(a){return iV(j,a)},B=1-a,D=function(a){return fl(j,B,a)},E=1-a,F=j[1],n=iT(e,f,l,function(a){return gB(F,a)},E,D,A);else
+r=m?b(j[1],i):m;if(r)var
+A=function(a){return iW(k,a)},B=1-a,C=function(a){return fm(k,B,a)},D=1-a,F=k[1],n=iU(e,f,l,function(a){return gC(F,a)},D,C,A);else
 var
 n=r;var
 s=n?b(l[1],i):n;if(s){var
-G=[0,C(h(o,t)),0],H=b(k[2],i),I=b(l[2],i);return nf(f,w,ey(o,ey(g([0,ah(d),d]),I,H),G))}return s},o,y)}var
+G=[0,E(h(o,t)),0],H=b(j[2],i),I=b(l[2],i);return ni(f,w,eA(o,eA(g([0,aj(d),d]),I,H),G))}return s},n,y)}var
 m=f}return m}function
-iW(b,d,c,f,e,a){var
+iX(b,d,c,f,e,a){var
 ag=a[2];if(ag){var
 i=ag[1],j=a[4];if(j){var
 x=j[1],k=a[5];if(k){var
 y=k[1];if(a[3]){var
-ah=C(y),ai=C(x),g=nh(a,i),z=ex(a[1]),A=z?ex(i):z;if(A){var
-l=dP(b,d,c,f,e,a,0,a[14]);if(l){var
-m=l[1],B=fe(b,d,c,a,m),D=B?mS(b,d,c,f,e,g):B,E=D?fk(b,a):D,F=E?fk(b,g):E,G=F?gD(b,d,c,f,e,a,g,0,m,ah):F;if(G)return gD(b,d,c,f,e,a,g,1,m,ai);var
+ah=E(y),ai=E(x),g=nk(a,i),z=ez(a[1]),A=z?ez(i):z;if(A){var
+l=dN(b,d,c,f,e,a,0,a[14]);if(l){var
+m=l[1],B=ff(b,d,c,a,m),C=B?mV(b,d,c,f,e,g):B,D=C?fl(b,a):C,F=D?fl(b,g):D,G=F?gE(b,d,c,f,e,a,g,0,m,ah):F;if(G)return gE(b,d,c,f,e,a,g,1,m,ai);var
 H=G}else
 var
 H=l;var
 I=H}else
 var
 I=A;return I}var
-h=nh(a,i),J=ex(a[1]),K=J?ex(i):J;if(K){var
-n=dP(b,d,c,f,e,a,0,a[14]);if(n){var
-o=n[1],L=fe(b,d,c,a,o),M=L?mS(b,d,c,f,e,h):L,N=M?fk(b,a):M,O=N?fk(b,h):N,P=O?gD(b,d,c,f,e,a,h,0,o,x):O;if(P)return gD(b,d,c,f,e,a,h,1,o,y);var
+h=nk(a,i),J=ez(a[1]),K=J?ez(i):J;if(K){var
+n=dN(b,d,c,f,e,a,0,a[14]);if(n){var
+o=n[1],L=ff(b,d,c,a,o),M=L?mV(b,d,c,f,e,h):L,N=M?fl(b,a):M,O=N?fl(b,h):N,P=O?gE(b,d,c,f,e,a,h,0,o,x):O;if(P)return gE(b,d,c,f,e,a,h,1,o,y);var
 Q=P}else
 var
 Q=n;var
@@ -4211,13 +4215,13 @@ S=k;var
 T=S}else
 var
 T=j;return T}if(a[3]){var
-U=gr(a[5]),p=gr(a[4]),V=ex(a[1]);if(V){var
-q=dP(b,d,c,f,e,a,0,a[14]);if(q){var
-r=q[1],W=fe(b,d,c,a,r);if(W)var
-aj=a[6],ak=a[1],al=function(b,c,d){return ew(a,b,c,d)},am=0,an=gv(dM(b,function(b,c,d){return dQ(a,am,b,c,d)},al),ak,aj,U),s=an||gC(b,d,c,f,e,a,0,r,U);else
+U=gs(a[5]),p=gs(a[4]),V=ez(a[1]);if(V){var
+q=dN(b,d,c,f,e,a,0,a[14]);if(q){var
+r=q[1],W=ff(b,d,c,a,r);if(W)var
+aj=a[6],ak=a[1],al=function(b,c,d){return ey(a,b,c,d)},am=0,an=gw(dK(b,function(b,c,d){return dO(a,am,b,c,d)},al),ak,aj,U),s=an||gD(b,d,c,f,e,a,0,r,U);else
 var
 s=W;if(s){if(p){var
-ao=p[1],ap=a[7],aq=a[1],ar=function(b,c,d){return ew(a,b,c,d)},as=1,X=gw(dM(b,function(b,c,d){return dQ(a,as,b,c,d)},ar),aq,ap,ao);return X?X:gC(b,d,c,f,e,a,1,r,p)}var
+ao=p[1],ap=a[7],aq=a[1],ar=function(b,c,d){return ey(a,b,c,d)},as=1,X=gx(dK(b,function(b,c,d){return dO(a,as,b,c,d)},ar),aq,ap,ao);return X?X:gD(b,d,c,f,e,a,1,r,p)}var
 Y=1}else
 var
 Y=s;var
@@ -4227,13 +4231,13 @@ Z=q;var
 _=Z}else
 var
 _=V;return _}var
-$=a[4],t=a[5],aa=ex(a[1]);if(aa){var
-u=dP(b,d,c,f,e,a,0,a[14]);if(u){var
-v=u[1],ab=fe(b,d,c,a,v);if(ab)var
-at=a[6],au=a[1],av=function(b,c,d){return ew(a,b,c,d)},aw=0,ax=gv(dM(b,function(b,c,d){return dQ(a,aw,b,c,d)},av),au,at,$),w=ax||gC(b,d,c,f,e,a,0,v,$);else
+$=a[4],t=a[5],aa=ez(a[1]);if(aa){var
+u=dN(b,d,c,f,e,a,0,a[14]);if(u){var
+v=u[1],ab=ff(b,d,c,a,v);if(ab)var
+at=a[6],au=a[1],av=function(b,c,d){return ey(a,b,c,d)},aw=0,ax=gw(dK(b,function(b,c,d){return dO(a,aw,b,c,d)},av),au,at,$),w=ax||gD(b,d,c,f,e,a,0,v,$);else
 var
 w=ab;if(w){if(t){var
-ay=t[1],az=a[7],aA=a[1],aB=function(b,c,d){return ew(a,b,c,d)},aC=1,ac=gw(dM(b,function(b,c,d){return dQ(a,aC,b,c,d)},aB),aA,az,ay);return ac?ac:gC(b,d,c,f,e,a,1,v,t)}var
+ay=t[1],az=a[7],aA=a[1],aB=function(b,c,d){return ey(a,b,c,d)},aC=1,ac=gx(dK(b,function(b,c,d){return dO(a,aC,b,c,d)},aB),aA,az,ay);return ac?ac:gD(b,d,c,f,e,a,1,v,t)}var
 ad=1}else
 var
 ad=w;var
@@ -4243,124 +4247,124 @@ ae=u;var
 af=ae}else
 var
 af=aa;return af}var
-vT=aG(e8(aG(aG(e8(d))))),vU=dc(V(gp(aG(d),vT)));function
-ni(a){return h(V(a),vU)}function
-nj(b,a){var
-c=cN(b,a);return c?cN(a,b):c}function
-nk(c,a){if(a){var
-d=nk(c,a[2]);return aF(b(c,a[1]),d)}return k}function
-nl(g,a){if(a){var
-h=a[1],c=h[2],d=h[1],e=nl(g,a[2]);if(e){var
+vW=aG(e9(aG(aG(e9(d))))),vX=db(X(gq(aG(d),vW)));function
+nl(a){return h(X(a),vX)}function
+nm(b,a){var
+c=cM(b,a);return c?cM(a,b):c}function
+nn(c,a){if(a){var
+d=nn(c,a[2]);return aF(b(c,a[1]),d)}return j}function
+no(g,a){if(a){var
+h=a[1],c=h[2],d=h[1],e=no(g,a[2]);if(e){var
 i=e[1],f=i[2],j=i[1],k=e[2],m=function(a){var
-d=b(f,a);return nj(b(c,a),d)};return ap(g[4],m)?[0,[0,[0,d,j],f],k]:[0,[0,[0,d,0],c],[0,[0,j,f],k]]}var
+d=b(f,a);return nm(b(c,a),d)};return aq(g[4],m)?[0,[0,[0,d,j],f],k]:[0,[0,[0,d,0],c],[0,[0,j,f],k]]}var
 l=[0,[0,[0,d,0],c],0]}else
 var
 l=a;return l}function
-nm(c,a){if(a){var
-d=nm(c,a[2]);return b(c,a[1])+d|0}return a}function
-nn(a,i,h,g){if(0===g)return vV;var
-l=g-1|0,d=nn(a,i,h,l);if(d)var
-m=ep(0,cR(a[8])),e=de(function(d){var
-b=ep(0,i);return de(function(b){function
-c(a,c){return gA(b,h,a,c)}return[0,b,g_(a[9],l,d,b,c)]},b)},m),n=function(d){var
+np(c,a){if(a){var
+d=np(c,a[2]);return b(c,a[1])+d|0}return a}function
+nq(a,i,h,g){if(0===g)return vY;var
+l=g-1|0,d=nq(a,i,h,l);if(d)var
+m=er(0,cQ(a[8])),e=dd(function(d){var
+b=er(0,i);return dd(function(b){function
+c(a,c){return gB(b,h,a,c)}return[0,b,ha(a[9],l,d,b,c)]},b)},m),n=function(d){var
 e=d[2];function
-c(c){return cN(nk(e,b(a[3],c)),k)}return ap(a[1],c)},f=be(function(a){return be(n,a)},e),c=f?[0,de(function(b){return nl(a,b)},e)]:f,o=c?[0,dK(d[1],[0,c[1],0])]:c,j=o;else
+c(c){return cM(nn(e,b(a[3],c)),j)}return aq(a[1],c)},f=be(function(a){return be(n,a)},e),c=f?[0,dd(function(b){return no(a,b)},e)]:f,o=c?[0,dI(d[1],[0,c[1],0])]:c,k=o;else
 var
-j=d;return j}function
-iX(o,m,f,e,c){var
-i=cN(k,b(e,c));if(i)return i;var
-a=b(o[5],c),l=0;if(a<m&&b(f,a)[1]===a){var
-j=b(f,a)[2];l=1}if(!l)var
-j=g([0,k,d]);var
-p=C(ni(b(e,c)));return n(h(g([0,aG(d),d]),p),j)}function
-no(j,i,a,h,g,e,c){if(c){var
-l=c[1],m=l[2],d=no(j,i,a,h,g+1|0,e,c[2]);if(nj(b(m,a),k))return d;var
-p=l[1],n=av(e,nm(function(b){return f(j,b,a)},p));if(0===n)return d;var
-q=ni(b(m,a)),o=[0,[0,O(i[4],h,g,a),n,q],d]}else
+k=d;return k}function
+iY(n,m,f,e,c){var
+i=cM(j,b(e,c));if(i)return i;var
+a=b(n[5],c),l=0;if(a<m&&b(f,a)[1]===a){var
+k=b(f,a)[2];l=1}if(!l)var
+k=g([0,j,d]);var
+p=E(nl(b(e,c)));return o(h(g([0,aG(d),d]),p),k)}function
+nr(k,i,a,h,g,e,c){if(c){var
+l=c[1],m=l[2],d=nr(k,i,a,h,g+1|0,e,c[2]);if(nm(b(m,a),j))return d;var
+p=l[1],n=w(e,np(function(b){return f(k,b,a)},p));if(0===n)return d;var
+q=nl(b(m,a)),o=[0,[0,O(i[4],h,g,a),n,q],d]}else
 var
 o=c;return o}function
-iY(f,e,d,c,b,a){if(b){if(a){var
-g=b[1],i=iY(f,e,d,c+1|0,b[2],a[2]),j=0===g?0:no(f,e,d,c,0,g,a[1]);return dK(j,i)}var
+iZ(f,e,d,c,b,a){if(b){if(a){var
+g=b[1],i=iZ(f,e,d,c+1|0,b[2],a[2]),j=0===g?0:nr(f,e,d,c,0,g,a[1]);return dI(j,i)}var
 h=a}else
 var
 h=b;return h}function
-iZ(d,a){var
-c=b(d[10],a);return n(c,a)?c:a}function
-i0(b,a){return C(iZ(b,C(a)))}function
-ez(c,a){if(a){var
-e=a[1],f=ez(c,a[2]),i=b(c,e);return r(h(bC(e[2]),i),f)}return g([0,k,d])}function
-gE(f,e,a){if(a){var
-g=a[1],i=b(e,g),c=dR(f,g[2],i);if(c)var
-d=gE(f,e,a[2]),j=d?[0,aF(c[1],d[1])]:d,h=j;else
+i0(d,a){var
+c=b(d[10],a);return o(c,a)?c:a}function
+i1(b,a){return E(i0(b,E(a)))}function
+eB(c,a){if(a){var
+e=a[1],f=eB(c,a[2]),i=b(c,e);return r(h(bD(e[2]),i),f)}return g([0,j,d])}function
+gF(f,e,a){if(a){var
+g=a[1],i=b(e,g),c=dP(f,g[2],i);if(c)var
+d=gF(f,e,a[2]),k=d?[0,aF(c[1],d[1])]:d,h=k;else
 var
-h=c;return h}return[0,k]}function
-i1(a){var
-b=a[3];return a7(g([0,k,d]),b)}function
-df(b,a){return h(b,dc(a))}function
-np(i,c,a){if(bd(c,g([0,k,d])))return[0,g([0,k,d])];var
-j=dc(a),e=b(i[13],j),f=iL(dc(a),e),l=f?[0,h(c,V(e))]:f;return l}var
-gF=V(ff);function
-nq(b,e){var
+h=c;return h}return[0,j]}function
+i2(a){var
+b=a[3];return a7(g([0,j,d]),b)}function
+de(b,a){return h(b,db(a))}function
+ns(i,c,a){if(bd(c,g([0,j,d])))return[0,g([0,j,d])];var
+k=db(a),e=b(i[13],k),f=iM(db(a),e),l=f?[0,h(c,X(e))]:f;return l}var
+gG=X(fg);function
+nt(b,e){var
 a=e;for(;;){if(a){var
-c=a[1],d=a[2];if(bh(b,c[1])){var
-f=nq(b,d);return aF(c[2],f)}var
-a=d;continue}return k}}function
-i2(ai,ah,m,ag,af,a,ae,c,G,ad){if(G){var
-H=i2(ai,ah,m,ag,af,a,ae,c+1|0,G[2],ad);if(H){var
-aj=H[1],ak=aj[2],al=aj[1],az=G[1],v=mq(function(b){return iY(ah,a,b,0,a[2],ad)},az),aA=g([0,k,d]);if(bd(a[3],aA))var
-j=g([0,k,d]);else
+c=a[1],d=a[2];if(bn(b,c[1])){var
+f=nt(b,d);return aF(c[2],f)}var
+a=d;continue}return j}}function
+i3(ai,ah,m,ag,af,a,ae,c,G,ac){if(G){var
+H=i3(ai,ah,m,ag,af,a,ae,c+1|0,G[2],ac);if(H){var
+aj=H[1],ak=aj[2],al=aj[1],az=G[1],v=mt(function(b){return iZ(ah,a,b,0,a[2],ac)},az),aA=g([0,j,d]);if(bd(a[3],aA))var
+k=g([0,j,d]);else
 var
-aE=V(nq(c,ae)),j=h(a[3],aE);var
-aB=v?0:1;if(aB&&bd(j,g([0,k,d])))return[0,[0,al,ak]];var
-x=b(af,c),i=x[2],t=x[3],e=b(a[5],c),p=b(a[8],c),w=0;if(c<ag&&x[1]===c&&a7(g([0,k,d]),e)&&n(i,e)&&n(e,t)&&n(g([0,k,d]),j)){var
-ap=e_(function(a){var
-b=1-a[1],c=b?1-i1(a):b;return c},v),y=e_(function(a){var
-b=a[1];return b?i1(a):b},v),l=e_(function(a){var
-b=a[1],c=b?1-i1(a):b;return c},v),K=function(a){var
-b=h(e,r(e,a[3]));return df(a[3],b)},u=ez(function(b){return iZ(a,K(b))},y),z=ez(function(b){return i0(a,K(b))},y),aq=q(t,i),L=function(d,c){var
-a=q(c,p),b=q(p,d),e=n(a,b)?b:a;return h(e,aq)},A=gE(m,function(a){var
-c=C(a[3]);if(n(i,h(g([0,aG(d),d]),c)))var
-e=C(a[3]),b=h(g([0,aG(d),d]),e);else
+aE=X(nt(c,ae)),k=h(a[3],aE);var
+aB=v?0:1;if(aB&&bd(k,g([0,j,d])))return[0,[0,al,ak]];var
+x=b(af,c),i=x[2],t=x[3],e=b(a[5],c),p=b(a[8],c),w=0;if(c<ag&&x[1]===c&&a7(g([0,j,d]),e)&&o(i,e)&&o(e,t)&&o(g([0,j,d]),k)){var
+ap=e$(function(a){var
+b=1-a[1],c=b?1-i2(a):b;return c},v),y=e$(function(a){var
+b=a[1];return b?i2(a):b},v),l=e$(function(a){var
+b=a[1],c=b?1-i2(a):b;return c},v),K=function(a){var
+b=h(e,r(e,a[3]));return de(a[3],b)},u=eB(function(b){return i0(a,K(b))},y),z=eB(function(b){return i1(a,K(b))},y),aq=q(t,i),L=function(d,c){var
+a=q(c,p),b=q(p,d),e=o(a,b)?b:a;return h(e,aq)},A=gF(m,function(a){var
+c=E(a[3]);if(o(i,h(g([0,aG(d),d]),c)))var
+e=E(a[3]),b=h(g([0,aG(d),d]),e);else
 var
 b=i;var
-f=df(a[3],b);return r(g([0,d,d]),f)},ap),I=0;if(A){var
-B=gE(m,function(a){var
-b=df(a[3],e);return r(g([0,d,d]),b)},y),J=0;if(B){var
-ar=V(B[1]),M=r(V(A[1]),ar);if(l){var
-f=b(a[6],c),ao=0;if(a7(g([0,k,d]),i)&&n(i,f)&&n(f,t)&&be(function(a){return a7(C(a[3]),i)},l)){var
+f=de(a[3],b);return r(g([0,d,d]),f)},ap),I=0;if(A){var
+B=gF(m,function(a){var
+b=de(a[3],e);return r(g([0,d,d]),b)},y),J=0;if(B){var
+ar=X(B[1]),M=r(X(A[1]),ar);if(l){var
+f=b(a[6],c),ao=0;if(a7(g([0,j,d]),i)&&o(i,f)&&o(f,t)&&be(function(a){return a7(E(a[3]),i)},l)){var
 N=function(b){var
-a=C(b[3]);return df(a,h(f,q(f,a)))},O=df(j,f),as=q(ez(function(b){return iZ(a,N(b))},l),O),P=q(ez(function(b){return i0(a,N(b))},l),O);if(b(a[7],c))var
-Q=bd(f,t),R=Q?n(P,r(p,u)):Q,s=R?[0,g([0,k,d])]:R;else{var
-Z=n(ez(function(c){var
-b=C(c[3]),e=q(f,b),i=h(q(f,b),e);return i0(a,df(h(b,q(h(g([0,aG(d),d]),f),b)),i))},l),j);if(Z)var
+a=E(b[3]);return de(a,h(f,q(f,a)))},O=de(k,f),as=q(eB(function(b){return i0(a,N(b))},l),O),P=q(eB(function(b){return i1(a,N(b))},l),O);if(b(a[7],c))var
+Q=bd(f,t),R=Q?o(P,r(p,u)):Q,s=R?[0,g([0,j,d])]:R;else{var
+Z=o(eB(function(c){var
+b=E(c[3]),e=q(f,b),i=h(q(f,b),e);return i1(a,de(h(b,q(h(g([0,aG(d),d]),f),b)),i))},l),k);if(Z)var
 av=q(P,u),s=[0,L(q(as,z),av)];else
 var
 s=Z}var
 S=function(a){var
-b=gE(m,function(b){var
-c=df(b[3],a);return r(g([0,d,d]),c)},l);if(b){var
-c=np(m,j,a);if(c)var
-f=q(e,a),s=h(p,a),t=n(g([0,k,d]),f)?h(u,f):h(z,f),v=h(gF,q(t,s)),w=c[1],i=[0,r(r(V(b[1]),w),v)];else
+b=gF(m,function(b){var
+c=de(b[3],a);return r(g([0,d,d]),c)},l);if(b){var
+c=ns(m,k,a);if(c)var
+f=q(e,a),s=h(p,a),t=o(g([0,j,d]),f)?h(u,f):h(z,f),v=h(gG,q(t,s)),w=c[1],i=[0,r(r(X(b[1]),w),v)];else
 var
 i=c;var
-o=i}else
+n=i}else
 var
-o=b;return o};if(s){var
-D=S(i);if(D){var
-T=D[1],E=S(f);if(E)var
-U=E[1],at=h(gF,s[1]),au=n(T,U)?T:U,W=[0,q(r(M,au),at)];else
+n=b;return n};if(s){var
+C=S(i);if(C){var
+T=C[1],D=S(f);if(D)var
+U=D[1],at=h(gG,s[1]),au=o(T,U)?T:U,V=[0,q(r(M,au),at)];else
 var
-W=E;var
-X=W}else
+V=D;var
+W=V}else
 var
-X=D;var
-Y=X}else
+W=C;var
+Y=W}else
 var
 Y=s;var
-o=Y;w=1;I=1;J=1;ao=1}if(!ao){var
-o=0;w=1;I=1;J=1}}else{var
-F=np(m,j,e);if(F)var
-_=df(j,e),aw=q(C(u),_),ax=L(q(C(z),_),aw),ay=h(gF,r(h(p,e),ax)),$=[0,q(r(M,F[1]),ay)];else
+n=Y;w=1;I=1;J=1;ao=1}if(!ao){var
+n=0;w=1;I=1;J=1}}else{var
+F=ns(m,k,e);if(F)var
+_=de(k,e),aw=q(E(u),_),ax=L(q(E(z),_),aw),ay=h(gG,r(h(p,e),ax)),$=[0,q(r(M,F[1]),ay)];else
 var
 $=F;var
 aa=$}}else
@@ -4369,22 +4373,22 @@ aa=B;if(!J)var
 ab=aa}else
 var
 ab=A;if(!I){var
-o=ab;w=1}}if(!w)var
-o=0;if(o)var
-aC=b(ai[3],c),aD=b(ac(b(a[8],c),aC),ak),am=[0,[0,r(o[1],al),aD]];else
+n=ab;w=1}}if(!w)var
+n=0;if(n)var
+aC=b(ai[3],c),aD=b(ad(b(a[8],c),aC),ak),am=[0,[0,r(n[1],al),aD]];else
 var
-am=o;var
+am=n;var
 an=am}else
 var
-an=H;return an}return[0,[0,g([0,k,d]),0]]}function
-i3(f,e,b,a){if(b){if(a){var
-g=b[1],j=dc(bC(g)),l=h(bC(e),j),c=dR(f,g,h(a[1],l));if(c)var
-d=i3(f,e,b[2],a[2]),m=d?[0,aF(c[1],d[1])]:d,i=m;else
+an=H;return an}return[0,[0,g([0,j,d]),0]]}function
+i4(f,e,b,a){if(b){if(a){var
+g=b[1],k=db(bD(g)),l=h(bD(e),k),c=dP(f,g,h(a[1],l));if(c)var
+d=i4(f,e,b[2],a[2]),m=d?[0,aF(c[1],d[1])]:d,i=m;else
 var
-i=c;return i}return[0,k]}return[0,k]}function
-nr(t,s,a,C,B,A){if(0===a[6])return vW;function
+i=c;return i}return[0,j]}return[0,j]}function
+nu(t,s,a,C,B,A){if(0===a[6])return vZ;function
 w(f){var
-c=b(t[2],f),d=0;return b6(function(j,m){var
+c=b(t[2],f),d=0;return b8(function(j,m){var
 n=a[1],k=b(a[2],[0,f,j])<n?1:0;if(k){var
 o=m[2],p=b(a[2],[0,f,j]),d=b(a[3],p),c=o;for(;;){if(d){if(c){var
 g=d[1],h=g<a[4]?1:0;if(h)var
@@ -4395,92 +4399,92 @@ d=d[2],c=c[2];continue}var
 i=e}else
 var
 i=c;return i}return c?0:1}}return k},d,c)}var
-m=ap(t[1][1],w);if(m){var
-x=function(c){return b(a[5],c)<s?1:0},o=ap(a[4],x);if(o)var
+m=aq(t[1][1],w);if(m){var
+x=function(c){return b(a[5],c)<s?1:0},n=aq(a[4],x);if(n)var
 y=function(c){var
-d=b(a[3],c);return be(function(b){return b<a[4]?1:0},d)},u=ap(a[1],y);else
+d=b(a[3],c);return be(function(b){return b<a[4]?1:0},d)},u=aq(a[1],y);else
 var
-u=o;var
+u=n;var
 f=u}else
 var
 f=m;if(f){var
 D=a[8],e=g([0,d,d]),c=D;for(;;){if(c){var
-p=c[1],r=n(g([0,k,d]),p);if(r){var
+p=c[1],r=o(g([0,j,d]),p);if(r){var
 z=c[2],e=q(e,p),c=z;continue}var
 v=r}else
 var
-v=n(g([0,k,d]),e);var
+v=o(g([0,j,d]),e);var
 i=v;break}}else
 var
 i=f;if(i)var
-E=a[7],j=a7(g([0,k,d]),E);else
+E=a[7],k=a7(g([0,j,d]),E);else
 var
-j=i;if(j)var
-F=a[7],l=n(h(bC(a[6]),F),A);else
+k=i;if(k)var
+F=a[7],l=o(h(bD(a[6]),F),A);else
 var
-l=j;if(l){var
-G=nn(a,C,B,a[6]);return dd(function(d){var
-c=ep(0,s);return[0,d,de(function(c){var
-d=ep(0,a[4]);return e_(function(d){return b(a[5],d)===c?1:0},d)},c)]},G)}return l}function
-ns(b,f,c,a,e){if(0===c)return[0,a];var
+l=k;if(l){var
+G=nq(a,C,B,a[6]);return dc(function(d){var
+c=er(0,s);return[0,d,dd(function(c){var
+d=er(0,a[4]);return e$(function(d){return b(a[5],d)===c?1:0},d)},c)]},G)}return l}function
+nv(b,f,c,a,e){if(0===c)return[0,a];var
 x=c-1|0;if(e){var
-i=e[1],s=q(g([0,d,d]),b),t=h(h(i,bC(f+1|0)),s),j=n(h(h(a,bC(c)),b),t);if(j){var
-u=ns(b,f+1|0,x,i,e[2]);return dd(function(b){return r(a,b)},u)}return j}var
-l=h(bC(c),b),v=q(g([0,d,d]),b),m=q(h(bC(f+1|0),v),l),o=a7(g([0,k,d]),m);if(o)var
-w=dc(m),p=[0,r(a,h(h(a,l),w))];else
+i=e[1],s=q(g([0,d,d]),b),t=h(h(i,bD(f+1|0)),s),k=o(h(h(a,bD(c)),b),t);if(k){var
+u=nv(b,f+1|0,x,i,e[2]);return dc(function(b){return r(a,b)},u)}return k}var
+l=h(bD(c),b),v=q(g([0,d,d]),b),m=q(h(bD(f+1|0),v),l),n=a7(g([0,j,d]),m);if(n)var
+w=db(m),p=[0,r(a,h(h(a,l),w))];else
 var
-p=o;return p}function
-nt(r,e,f,c,q,b,a){var
-m=n(e,g([0,k,d]));if(m)var
+p=n;return p}function
+nw(r,e,f,c,q,b,a){var
+m=o(e,g([0,j,d]));if(m)var
 i=m;else{var
-o=a7(e,g([0,d,d])),p=o?gm(k,c):o;if(p)var
-s=h(e,V(c)),j=bd(V(f),s);else
+n=a7(e,g([0,d,d])),p=n?gn(j,c):n;if(p)var
+s=h(e,X(c)),k=bd(X(f),s);else
 var
-j=p;if(j){var
-l=ns(e,b,a,g([0,d,d]),q);if(l){var
-t=dN(c,b+a|0),u=gz(a),v=h(r,V($($(gz(b),u),t))),w=dN(cM(c,f),a),x=$(dN(f,b),w),y=V($(gz(b+a|0),x));return n(h(l[1],y),v)}var
+k=p;if(k){var
+l=nv(e,b,a,g([0,d,d]),q);if(l){var
+t=dL(c,b+a|0),u=gA(a),v=h(r,X(aa(aa(gA(b),u),t))),w=dL(cL(c,f),a),x=aa(dL(f,b),w),y=X(aa(gA(b+a|0),x));return o(h(l[1],y),v)}var
 i=l}else
 var
-i=j}return i}var
-gG=[au,vX,bZ(0)];function
-al(a){throw[0,gG,2,u(vY,a)]}function
-bf(a){throw[0,gG,1,a]}function
-U(a){throw[0,gG,3,a]}function
+i=k}return i}var
+gH=[av,v0,b1(0)];function
+am(a){throw[0,gH,2,u(v1,a)]}function
+bf(a){throw[0,gH,1,a]}function
+W(a){throw[0,gH,3,a]}function
 t(c,b){var
-a=1-c;return a?al(b):a}function
-T(c,b){var
+a=1-c;return a?am(b):a}function
+V(c,b){var
 a=1-c;return a?bf(b):a}function
-gH(a){var
-b=80<E(a)?ck(a,0,80):a;return lN(b)}var
-nu=L(function(f,e,d){var
-a=f,b=e,c=d;for(;;){if(64===c)return ak(b);if(c6(function(b){return function(a){return 0===f3(b,a)?1:0}}(a),b)){var
+gI(a){var
+b=80<F(a)?cm(a,0,80):a;return lR(b)}var
+nx=K(function(f,e,d){var
+a=f,b=e,c=d;for(;;){if(64===c)return ah(b);if(c6(function(b){return function(a){return 0===f5(b,a)?1:0}}(a),b)){var
 a=a+1|0;continue}var
 g=[0,a,b],a=a+1|0,b=g,c=c+1|0;continue}}(2,0,0));function
-nv(a,c){var
-b=Jb(ai(c,32*a|0),a),d=e7(rs(b,0,16));return e7(rs(b,16,16))<<16|d}var
-vZ=3,v0=i(function(a){return nv(vZ,a)},nu),v1=bK(nu,0,8),v2=2,v3=i(function(a){return nv(v2,a)},v1);function
-co(b,a){return b>>>a|0|b<<(32-a|0)}function
-nw(a,e,w,v){var
+ny(a,c){var
+b=Jg(ak(c,32*a|0),a),d=e8(rw(b,0,16));return e8(rw(b,16,16))<<16|d}var
+v2=3,v3=i(function(a){return ny(v2,a)},nx),v4=bL(nx,0,8),v5=2,v6=i(function(a){return ny(v5,a)},v4);function
+cq(b,a){return b>>>a|0|b<<(32-a|0)}function
+nz(a,e,w,v){var
 h=0;for(;;){var
-U=Ii(q1(bu(w),v+(4*h|0)|0))&-1;c(e,h)[1+h]=U;var
+U=In(q4(bv(w),v+(4*h|0)|0))&-1;c(e,h)[1+h]=U;var
 V=h+1|0;if(15!==h){var
 h=V;continue}var
 b=16;for(;;){var
-r=b-15|0,o=c(e,r)[1+r],s=b-2|0,p=c(e,s)[1+s],N=co(o,18),O=co(o,7)^N^(o>>>3|0),P=co(p,19),t=b-7|0,Q=(co(p,17)^P^(p>>>10|0))&-1,u=b+o6|0,R=c(e,t)[1+t],S=(((c(e,u)[1+u]+(O&-1)|0)+R|0)+Q|0)&-1;c(e,b)[1+b]=S;var
+r=b-15|0,o=c(e,r)[1+r],s=b-2|0,p=c(e,s)[1+s],N=cq(o,18),O=cq(o,7)^N^(o>>>3|0),P=cq(p,19),t=b-7|0,Q=(cq(p,17)^P^(p>>>10|0))&-1,u=b+o8|0,R=c(e,t)[1+t],S=(((c(e,u)[1+u]+(O&-1)|0)+R|0)+Q|0)&-1;c(e,b)[1+b]=S;var
 T=b+1|0;if(63!==b){var
 b=T;continue}var
 G=c(a,7)[8],H=c(a,6)[7],I=c(a,5)[6],J=c(a,4)[5],K=c(a,3)[4],L=c(a,2)[3],M=c(a,1)[2],g=0,d=c(a,0)[1],j=M,l=L,n=K,f=J,k=I,i=H,m=G;for(;;){if(64===g){var
-x=[0,d,[0,j,[0,l,[0,n,[0,f,[0,k,[0,i,[0,m,0]]]]]]]];return bp(function(b,d){a[1+b]=(c(a,b)[1+b]+d|0)&-1;return 0},x)}var
-y=co(f,25),z=co(f,11),A=(co(f,6)^z^y)&-1,B=c(e,g)[1+g],q=(((m+A|0)+(i^f&(k^i))|0)+c(v0,g)[1+g]|0)+B|0,C=co(d,22),D=co(d,13),g=g+1|0,E=(n+q|0)&-1,n=l,F=((q+((co(d,2)^D^C)&-1)|0)+(d&j|l&(d|j))|0)&-1,l=j,j=d,d=F,m=i,i=k,k=f,f=E;continue}}}}function
-fm(f){var
-b=aT(1,aV(aT,0,f)),e=o(b+2|0,0),d=o(b+2|0,0);aO(function(a){var
+x=[0,d,[0,j,[0,l,[0,n,[0,f,[0,k,[0,i,[0,m,0]]]]]]]];return bq(function(b,d){a[1+b]=(c(a,b)[1+b]+d|0)&-1;return 0},x)}var
+y=cq(f,25),z=cq(f,11),A=(cq(f,6)^z^y)&-1,B=c(e,g)[1+g],q=(((m+A|0)+(i^f&(k^i))|0)+c(v3,g)[1+g]|0)+B|0,C=cq(d,22),D=cq(d,13),g=g+1|0,E=(n+q|0)&-1,n=l,F=((q+((cq(d,2)^D^C)&-1)|0)+(d&j|l&(d|j))|0)&-1,l=j,j=d,d=F,m=i,i=k,k=f,f=E;continue}}}}function
+fn(f){var
+b=aU(1,bc(aU,0,f)),e=n(b+2|0,0),d=n(b+2|0,0);a3(function(a){var
 b=0<a?1:0,d=b?(e[1+a]=c(e,a)[1+a]+1|0,0):b;return d},f);var
 h=1;if(!(b<1)){var
 a=h;for(;;){var
-i=c(e,a)[1+a],g=a+1|0,j=(c(d,a)[1+a]+i|0)*2|0;c(d,g)[1+g]=j;if(1<<a<(d[1+a]+e[1+a]|0))al(v9);var
+i=c(e,a)[1+a],g=a+1|0,j=(c(d,a)[1+a]+i|0)*2|0;c(d,g)[1+g]=j;if(1<<a<(d[1+a]+e[1+a]|0))am(wa);var
 k=a+1|0;if(b!==a){var
 a=k;continue}break}}var
-l=o(1<<b,0);p(function(s,a){var
+l=n(1<<b,0);p(function(s,a){var
 m=0<a?1:0;if(m){var
 i=a-1|0,t=c(d,a)[1+a],h=0,q=0;if(i<0)var
 j=h;else{var
@@ -4496,109 +4500,109 @@ f=v;continue}break}}var
 o=0}else
 var
 o=m;return o},f);return[0,b,l]}var
-v$=v_.slice(),wb=wa.slice(),wd=wc.slice(),wf=we.slice(),wh=wg.slice();function
-wi(aa,G,$,w){var
-x=G+$|0,k=[0,G],f=[0,0],b=[0,0];function
-H(a){for(;;){if(b[1]<a){if(x<=k[1])al(wj);f[1]=f[1]|bv(aa,k[1])<<b[1];k[1]++;b[1]=b[1]+8|0;continue}return 0}}function
+wc=wb.slice(),we=wd.slice(),wg=wf.slice(),wi=wh.slice(),wk=wj.slice();function
+wl(aa,F,$,w){var
+x=F+$|0,j=[0,F],f=[0,0],b=[0,0];function
+G(a){for(;;){if(b[1]<a){if(x<=j[1])am(wm);f[1]=f[1]|bw(aa,j[1])<<b[1];j[1]++;b[1]=b[1]+8|0;continue}return 0}}function
 y(a){f[1]=f[1]>>>a|0;b[1]=b[1]-a|0;return 0}function
-a(a){if(0===a)return 0;H(a);var
+a(a){if(0===a)return 0;G(a);var
 b=f[1]&((1<<a)-1|0);y(a);return b}function
-A(a){for(;;){if(b[1]<a[1]&&k[1]<x){H(b[1]+8|0);continue}var
-e=f[1]&((1<<a[1])-1|0),g=c(a[2],e)[1+e],d=g&15,h=0===d?1:0,i=h||(b[1]<d?1:0);if(i)al(wk);y(d);return g>>>4|0}}var
+z(a){for(;;){if(b[1]<a[1]&&j[1]<x){G(b[1]+8|0);continue}var
+e=f[1]&((1<<a[1])-1|0),g=c(a[2],e)[1+e],d=g&15,h=0===d?1:0,i=h||(b[1]<d?1:0);if(i)am(wn);y(d);return g>>>4|0}}var
 l=c7(w,1),d=[0,0];function
-C(b){var
-a=w<(d[1]+b|0)?1:0;return a?al(wl):a}var
+A(b){var
+a=w<(d[1]+b|0)?1:0;return a?am(wo):a}var
 s=[m,function(b){var
-a=fm(o(30,5));return[0,fm(j(288,function(a){return j2<=a?cy<=a?280<=a?8:7:9:8})),a]}];for(;;){var
-ab=a(1),I=a(2),at=0;if(2<I>>>0)al(wm);else{var
+a=fn(n(30,5));return[0,fn(k(288,function(a){return j5<=a?cy<=a?280<=a?8:7:9:8})),a]}];for(;;){var
+ab=a(1),I=a(2),at=0;if(2<I>>>0)am(wp);else{var
 _=0;switch(I){case
 0:y(b[1]&7);var
-t=a(16);if(65535!==(t^a(16)))al(wn);C(t);var
+t=a(16);if(65535!==(t^a(16)))am(wq);A(t);var
 ac=1;if(!(t<1)){var
-E=ac;for(;;){var
-ad=lA(a(8));dy(l,d[1],ad);d[1]++;var
-ae=E+1|0;if(t!==E){var
-E=ae;continue}break}}_=1;break;case
+D=ac;for(;;){var
+ad=lC(a(8));dx(l,d[1],ad);d[1]++;var
+ae=D+1|0;if(t!==D){var
+D=ae;continue}break}}_=1;break;case
 1:var
-J=z(s),K=B===J?s[1]:m===J?D(s):s,M=K[2],L=K[1];break;default:var
-h=a(5)+pU|0,q=a(5)+1|0,aj=286<h?1:0,ai=a(4)+4|0,ak=aj||(30<q?1:0);if(ak)al(wr);var
-S=o(19,0),T=ai-1|0,am=0;if(!(T<0)){var
-r=am;for(;;){var
-aq=a(3),X=c(v$,r)[1+r];c(S,X)[1+X]=aq;var
+J=C(s),K=B===J?s[1]:m===J?H(s):s,M=K[2],L=K[1];break;default:var
+h=a(5)+pX|0,q=a(5)+1|0,aj=286<h?1:0,ai=a(4)+4|0,ak=aj||(30<q?1:0);if(ak)am(wu);var
+S=n(19,0),T=ai-1|0,al=0;if(!(T<0)){var
+r=al;for(;;){var
+aq=a(3),X=c(wc,r)[1+r];c(S,X)[1+X]=aq;var
 ar=r+1|0;if(T!==r){var
 r=ar;continue}break}}var
-u=o(h+q|0,0),e=0,an=fm(S);for(;;){if(e<(h+q|0)){var
-U=A(an),V=U+o6|0;if(2<V>>>0)var
+u=n(h+q|0,0),e=0,an=fn(S);for(;;){if(e<(h+q|0)){var
+U=z(an),V=U+o8|0;if(2<V>>>0)var
 i=1,v=U;else
 switch(V){case
-0:if(0===e)al(wt);var
+0:if(0===e)am(ww);var
 W=e-1|0,ao=3+a(2)|0,i=ao,v=c(u,W)[1+W];break;case
 1:var
 i=3+a(3)|0,v=0;break;default:var
-i=11+a(7)|0,v=0}if((h+q|0)<(e+i|0))al(ws);lP(u,e,i,v);var
+i=11+a(7)|0,v=0}if((h+q|0)<(e+i|0))am(wv);gb(u,e,i,v);var
 e=e+i|0;continue}var
-ap=fm(bK(u,h,q)),M=ap,L=fm(bK(u,0,h));break}}if(!_)for(;;){var
-g=A(L);if(!(cy<=g)){C(1);ax(l,d[1],g);d[1]++;continue}if(cy<g){if(285<g)al(wo);var
-N=g+pl|0,O=g+pl|0,af=a(c(wd,N)[1+N]),F=c(wb,O)[1+O]+af|0,n=A(M);if(29<n)al(wp);var
-ag=a(c(wh,n)[1+n]),P=c(wf,n)[1+n]+ag|0;if(d[1]<P)al(wq);C(F);var
-Q=d[1],R=(d[1]+F|0)-1|0;if(!(R<Q)){var
-p=Q;for(;;){ax(l,p,bG(l,p-P|0));var
+ap=fn(bL(u,h,q)),M=ap,L=fn(bL(u,0,h));break}}if(!_)for(;;){var
+g=z(L);if(!(cy<=g)){A(1);ax(l,d[1],g);d[1]++;continue}if(cy<g){if(285<g)am(wr);var
+N=g+pn|0,O=g+pn|0,af=a(c(wg,N)[1+N]),E=c(we,O)[1+O]+af|0,o=z(M);if(29<o)am(ws);var
+ag=a(c(wk,o)[1+o]),P=c(wi,o)[1+o]+ag|0;if(d[1]<P)am(wt);A(E);var
+Q=d[1],R=(d[1]+E|0)-1|0;if(!(R<Q)){var
+p=Q;for(;;){ax(l,p,bI(l,p-P|0));var
 ah=p+1|0;if(R!==p){var
-p=ah;continue}break}}d[1]=d[1]+F|0;continue}at=1;break}}if(0===ab)continue;var
+p=ah;continue}break}}d[1]=d[1]+E|0;continue}at=1;break}}if(0===ab)continue;var
 Y=8<=b[1]?1:0;if(Y)var
 Z=Y;else
 var
-as=k[1]!==x?1:0,Z=as||(d[1]!==w?1:0);if(Z)al(wu);return aS(l)}}var
-wv=j(cy,function(d){var
+as=j[1]!==x?1:0,Z=as||(d[1]!==w?1:0);if(Z)am(wx);return aS(l)}}var
+wy=k(cy,function(d){var
 b=1,a=d;for(;;){var
 c=1===(a&1)?-306674912^(a>>>1|0):a>>>1|0,e=b+1|0;if(8!==b){var
-b=e,a=c;continue}return c}}),ww=268435456;function
-nx(a){return aT(ww,40*cF(a,53687091)|0)}function
-gI(b,a){var
-c=_(b,a+1|0)<<8;return _(b,a)|c}function
-i4(b,a){var
-c=gI(b,a+2|0)<<16;return gI(b,a)|c}function
-aY(g,d){var
-b=aJ(d),c=d-1|0,e=0;if(!(c<0)){var
-a=e;for(;;){ax(b,a,lA((g>>>(8*a|0)|0)&fV));var
+b=e,a=c;continue}return c}}),wz=268435456;function
+nA(a){return aU(wz,40*cE(a,53687091)|0)}function
+gJ(b,a){var
+c=$(b,a+1|0)<<8;return $(b,a)|c}function
+i5(b,a){var
+c=gJ(b,a+2|0)<<16;return gJ(b,a)|c}function
+aX(g,d){var
+b=aI(d),c=d-1|0,e=0;if(!(c<0)){var
+a=e;for(;;){ax(b,a,lC((g>>>(8*a|0)|0)&fW));var
 f=a+1|0;if(c!==a){var
 a=f;continue}break}}return aS(b)}var
-dg=[au,wN,bZ(0)];function
-ny(f){var
-b=E(f),a=[0,0];function
-g(c){return a[1]<b?_(f,a[1]):0}function
-h(d){if(b<=a[1])throw dg;var
-c=_(f,a[1]);a[1]++;return c}function
+df=[av,wQ,b1(0)];function
+nB(f){var
+b=F(f),a=[0,0];function
+g(c){return a[1]<b?$(f,a[1]):0}function
+h(d){if(b<=a[1])throw df;var
+c=$(f,a[1]);a[1]++;return c}function
 c(d){for(;;){var
 b=g(0)-9|0,c=0;if(4<b>>>0){if(23===b)c=1}else
 if(1<b-2>>>0)c=1;if(c){a[1]++;continue}return 0}}function
 k(b){var
-a=h(0)!==b?1:0;if(a)throw dg;return a}function
+a=h(0)!==b?1:0;if(a)throw df;return a}function
 q(c){for(;;){var
-b=h(0);if(34===b)return ck(f,c,(a[1]-1|0)-c|0);if(92===b){h(0);continue}if(32<=b)continue;throw dg}}function
-l(m){if(aq<m)throw dg;c(0);var
-b=g(0),e=0;if(kw<=b)if(qD===b){var
-o=0,n=wO;e=1}else
-if(pt===b){var
-o=wP,n=wQ;e=1}else
-if(pG===b){a[1]++;c(0);if(pk===g(0)){a[1]++;var
-d=wR}else{var
+b=h(0);if(34===b)return cm(f,c,(a[1]-1|0)-c|0);if(92===b){h(0);continue}if(32<=b)continue;throw df}}function
+l(m){if(ar<m)throw df;c(0);var
+b=g(0),e=0;if(kz<=b)if(qG===b){var
+o=0,n=wR;e=1}else
+if(pv===b){var
+o=wS,n=wT;e=1}else
+if(pJ===b){a[1]++;c(0);if(pm===g(0)){a[1]++;var
+d=wU}else{var
 y=0;for(;;){c(0);k(34);var
 E=q(a[1]);c(0);k(58);var
 z=[0,[0,E,l(m+1|0)],y],A=h(0);if(44===A){var
-y=z;continue}if(pk!==A)throw dg;var
-d=[5,ak(z)];break}}}else
+y=z;continue}if(pm!==A)throw df;var
+d=[5,ah(z)];break}}}else
 e=2;else
 if(34===b){a[1]++;var
 d=[3,q(a[1])]}else
 if(91===b){a[1]++;c(0);if(93===g(0)){a[1]++;var
-d=wS}else{var
+d=wV}else{var
 v=0;for(;;){var
 w=[0,l(m+1|0),v],x=h(0);if(44===x){var
-v=w;continue}if(93!==x)throw dg;var
-d=[4,ak(w)];break}}}else
-if(hi<=b){var
-o=wT,n=wU;e=1}else
+v=w;continue}if(93!==x)throw df;var
+d=[4,ah(w)];break}}}else
+if(hk<=b){var
+o=wW,n=wX;e=1}else
 e=2;var
 B=0;switch(e){case
 2:var
@@ -4609,42 +4613,42 @@ if(11===p)j=1}else
 if(45<=i){if(!(47<=i))j=1}else
 if(43===i)j=1;var
 C=j?1:0;if(C){a[1]++;continue}var
-t=ck(f,s,a[1]-s|0),u=lx(t),D=u?[1,u[1]]:[2,H8(t)],d=D;break}break;case
-0:break;default:lM(k,n);var
+t=cm(f,s,a[1]-s|0),u=lz(t),D=u?[1,u[1]]:[2,H$(t)],d=D;break}break;case
+0:break;default:lQ(k,n);var
 r=o;B=1}if(!B)var
 r=d;c(0);return r}var
-d=l(0);if(a[1]!==b)throw dg;return d}function
-gJ(b,a){var
+d=l(0);if(a[1]!==b)throw df;return d}function
+gK(b,a){var
 c=b+a|0;if((b<=c?1:0)===(0<=a?1:0))return c;throw P}function
-gK(e){var
-a=bq(47,e);if(a){var
-b=a[2],c=a[1];if(!b)return V(gn(c));if(!b[2]){var
-d=b[1];if(0<bo(gn(d))){var
-f=gn(d);return b4(gn(c),f)}}}throw P}function
-i5(a){function
+gL(e){var
+a=br(47,e);if(a){var
+b=a[2],c=a[1];if(!b)return X(go(c));if(!b[2]){var
+d=b[1];if(0<bo(go(d))){var
+f=go(d);return b6(go(c),f)}}}throw P}function
+i6(a){function
 b(c){var
-a=bq(94,c);if(a){var
+a=br(94,c);if(a){var
 b=a[2];if(b&&!b[2]){var
-d=hK(b[1]);return[0,hK(a[1]),d]}}throw P}function
+d=hL(b[1]);return[0,hL(a[1]),d]}}throw P}function
 c(c){var
-a=bq(42,c);if(a){var
-d=l(b,a[2]);return[0,gK(a[1]),d]}throw P}return I(a,w4)?0:l(c,bq(32,a))}function
-xf(h){var
-i=E(h);function
+a=br(42,c);if(a){var
+d=l(b,a[2]);return[0,gL(a[1]),d]}throw P}return J(a,w7)?0:l(c,br(32,a))}function
+xi(h){var
+i=F(h);function
 g(a){var
-b=a<i?1:0,c=b?_(h,a):b;return c}function
-d(a){return cz===(g(a)&hE)?1:0}var
+b=a<i?1:0,c=b?$(h,a):b;return c}function
+d(a){return cz===(g(a)&hF)?1:0}var
 a=0;for(;;){var
 j=a===i?1:0;if(j)var
 k=j;else{var
 b=g(a),e=g(a+1|0);if(!(cz<=b)){var
-a=a+1|0;continue}if(194<=b&&!(kF<=b)){var
+a=a+1|0;continue}if(194<=b&&!(kI<=b)){var
 w=d(a+1|0);if(w){var
-a=a+2|0;continue}return w}if(kF<=b&&!(j$<=b)){var
+a=a+2|0;continue}return w}if(kI<=b&&!(kc<=b)){var
 s=d(a+1|0);if(s){var
 t=d(a+2|0);if(t){var
-z=kF!==b?1:0,u=z||(eO<=e?1:0);if(u){var
-A=237!==b?1:0,v=A||(e<eO?1:0);if(v){var
+z=kI!==b?1:0,u=z||(eQ<=e?1:0);if(u){var
+A=237!==b?1:0,v=A||(e<eQ?1:0);if(v){var
 a=a+3|0;continue}var
 f=v}else
 var
@@ -4653,13 +4657,13 @@ var
 f=t}else
 var
 f=s;return f}var
-l=j$<=b?1:0;if(l){var
+l=kc<=b?1:0;if(l){var
 m=b<245?1:0;if(m){var
 n=d(a+1|0);if(n){var
 o=d(a+2|0);if(o){var
 p=d(a+3|0);if(p){var
-x=j$!==b?1:0,q=x||(j2<=e?1:0);if(q){var
-y=244!==b?1:0,r=y||(e<j2?1:0);if(r){var
+x=kc!==b?1:0,q=x||(j5<=e?1:0);if(q){var
+y=244!==b?1:0,r=y||(e<j5?1:0);if(r){var
 a=a+4|0;continue}var
 c=r}else
 var
@@ -4675,84 +4679,84 @@ c=m}else
 var
 c=l;var
 k=c}return k}}function
-gL(b){if(typeof
+gM(b){if(typeof
 b!=="number")switch(b[0]){case
 3:var
-c=b[1],d=E(c),a=0,p=function(a){var
+c=b[1],d=F(c),a=0,p=function(a){var
 c=48<=a?1:0,d=c?a<=57?1:0:c;if(d)var
 b=d;else{var
-e=97<=a?1:0,f=e?a<=hi?1:0:e;if(f)var
+e=97<=a?1:0,f=e?a<=hk?1:0:e;if(f)var
 b=f;else
 var
 g=65<=a?1:0,b=g?a<=70?1:0:g}return b};for(;;){var
 g=d<=a?1:0,o=0;if(g)var
-e=g;else{if(92!==_(c,a)){var
+e=g;else{if(92!==$(c,a)){var
 a=a+1|0;continue}var
-h=(a+1|0)<d?1:0;if(h)if(qA===_(c,a+1|0)){var
+h=(a+1|0)<d?1:0;if(h)if(qD===$(c,a+1|0)){var
 i=(a+5|0)<d?1:0;if(i){var
-j=h7(p,ck(c,a+2|0,4));if(j){var
+j=h8(p,cm(c,a+2|0,4));if(j){var
 a=a+6|0;continue}var
 k=j}else
 var
 k=i;var
 n=k;o=1}else{var
-m=h8(xg,_(c,a+1|0));if(m){var
+m=h9(xj,$(c,a+1|0));if(m){var
 a=a+2|0;continue}var
 e=m}else
 var
 e=h}if(!o)var
-n=e;return t(n,xh)}case
-4:return x(gL,b[1]);case
+n=e;return t(n,xk)}case
+4:return x(gM,b[1]);case
 5:var
-f=b[1],q=F(f);t(F(bk(hP,l(function(a){return a[1]},f)))===q?1:0,xi);return x(function(a){gL([3,a[1]]);return gL(a[2])},f)}return 0}function
-xj(d){var
-g=E(d);function
+f=b[1],q=D(f);t(D(bj(hQ,l(function(a){return a[1]},f)))===q?1:0,xl);return x(function(a){gM([3,a[1]]);return gM(a[2])},f)}return 0}function
+xm(d){var
+g=F(d);function
 k(a){var
 b=a<g?1:0;if(b)var
-c=48<=_(d,a)?1:0,e=c?_(d,a)<=57?1:0:c;else
+c=48<=$(d,a)?1:0,e=c?$(d,a)<=57?1:0:c;else
 var
 e=b;return e}function
 c(a,c){var
-b=a<g?1:0;return b?h8(c,_(d,a)):b}function
-i(b){t(k(b),xk);var
+b=a<g?1:0;return b?h9(c,$(d,a)):b}function
+i(b){t(k(b),xn);var
 a=b;for(;;){if(k(a)){var
 a=a+1|0;continue}return a}}var
 a=0;a:for(;;){var
-m=a<g?1:0;if(m){if(34===_(d,a)){var
+m=a<g?1:0;if(m){if(34===$(d,a)){var
 b=a+1|0;for(;;){if(g<=b)var
 n=b;else{var
-l=_(d,b);if(34!==l){if(92===l){var
+l=$(d,b);if(34!==l){if(92===l){var
 b=b+2|0;continue}var
 b=b+1|0;continue}var
 n=b+1|0}var
-a=n;continue a}}if(c(a,xl)){var
-j=c(a,xm)?a+1|0:a,h=c(j,xn)?j+1|0:i(j),e=c(h,xo)?i(h+1|0):h;if(c(e,xp))var
-q=c(e+1|0,xq)?e+2|0:e+1|0,f=i(q);else
+a=n;continue a}}if(c(a,xo)){var
+j=c(a,xp)?a+1|0:a,h=c(j,xq)?j+1|0:i(j),e=c(h,xr)?i(h+1|0):h;if(c(e,xs))var
+q=c(e+1|0,xt)?e+2|0:e+1|0,f=i(q);else
 var
 f=e;var
-o=1-c(f,xs);if(o)var
+o=1-c(f,xv);if(o)var
 r=h<f?1:0,p=r||((f-a|0)<=19?1:0);else
 var
-p=o;t(p,xr);var
+p=o;t(p,xu);var
 a=f;continue}var
 a=a+1|0;continue}return m}}function
-xt(o,h){t(aN(h,xv),xu);var
-i=af(h,xw),a=i[2];t(i[1]<=eT?1:0,xx);var
-j=z(a),e=B===j?a[1]:m===j?D(a):a;t(xf(e),xy);xj(e);try{var
-u=ny(e),c=u}catch(a){a=a2(a);if(a!==dg&&a[1]!==f6)throw a;var
-c=al(xz)}if(typeof
+xw(o,h){t(aO(h,xy),xx);var
+i=ai(h,xz),a=i[2];t(i[1]<=dY?1:0,xA);var
+j=C(a),e=B===j?a[1]:m===j?H(a):a;t(xi(e),xB);xm(e);try{var
+u=nB(e),c=u}catch(a){a=aT(a);if(a!==df&&a[1]!==f8)throw a;var
+c=am(xC)}if(typeof
 c!=="number"&&5===c[0]){var
-f=c[1];if(bh(aU(hP,l(function(a){return a[1]},f)),xB)){gL(c);t(bh(f8(xE,f),xD),xC);var
-g=f8(xF,f),n=0;if(typeof
+f=c[1];if(bn(aP(hQ,l(function(a){return a[1]},f)),xE)){gM(c);t(bn(f_(xH,f),xG),xF);var
+g=f_(xI,f),n=0;if(typeof
 g!=="number"&&5===g[0]){var
 d=g[1];n=1}if(!n)var
-d=al(xG);var
-p=h[1]-1|0,k=F(d)===p?1:0,q=k?c5(function(a){return aN(h,a[1])},d):k;t(q,xH);var
-r=0.,s=N(function(U,D){var
-E=D[1],G=af(h,E)[1],t=D[2];function
+d=am(xJ);var
+p=h[1]-1|0,k=D(d)===p?1:0,q=k?c5(function(a){return aO(h,a[1])},d):k;t(q,xK);var
+r=0.,s=Q(function(V,F){var
+G=F[1],H=ai(h,G)[1],t=F[2];function
 c(c){var
-a=gH(E);return al(b(as(w5),a))}var
-H=0;if(typeof
+a=gI(G);return am(b(at(w8),a))}var
+I=0;if(typeof
 t!=="number"&&4===t[0]){var
 n=t[1];if(n){var
 o=n[1],e=0;if(typeof
@@ -4763,173 +4767,173 @@ q!=="number"&&3===q[0]){var
 r=p[2];if(r){var
 s=r[1],u=0;if(typeof
 s!=="number"&&4===s[0])if(r[2]){e=1;i=1;u=1}else{var
-S=s[1],T=l(function(a){if(typeof
+T=s[1],U=l(function(a){if(typeof
 a!=="number"&&1===a[0]){var
-b=a[1];if(0<=b)return b}return c(0)},S),g=T,k=q[1],a=o[1];H=1;e=1;i=1;u=1}if(!u){e=1;i=1}}else{e=1;i=1}}if(!i)e=1}else
-e=1}}}if(!H)var
+b=a[1];if(0<=b)return b}return c(0)},T),g=U,k=q[1],a=o[1];I=1;e=1;i=1;u=1}if(!u){e=1;i=1}}else{e=1;i=1}}if(!i)e=1}else
+e=1}}}if(!I)var
 j=c(0),g=j[3],k=j[2],a=j[1];var
-K=0===g?1:0,L=K||(3<F(g)?1:0);if(L)c(0);var
-M=1,m=N(function(b,a){if(0<a&&cC(du,a)<b)return c(0);return av(b,a)},M,g),w=I(k,w6),x=1-w,O=x?J(k,w7):x;if(O)c(0);var
-v=0;if(J(a,w8)){var
-f=0;if(J(a,w9))if(J(a,w_))if(J(a,w$)){if(J(a,xa))if(J(a,xb)){var
-y=J(a,xc);if(y){var
+K=0===g?1:0,M=K||(3<D(g)?1:0);if(M)c(0);var
+N=1,m=Q(function(b,a){if(0<a&&ch(dt,a)<b)return c(0);return w(b,a)},N,g),x=J(k,w9),y=1-x,O=y?L(k,w_):y;if(O)c(0);var
+v=0;if(L(a,w$)){var
+f=0;if(L(a,xa))if(L(a,xb))if(L(a,xc)){if(L(a,xd))if(L(a,xe)){var
+z=L(a,xf);if(z){var
 d=c(0);f=1}else{var
-d=y;f=1}}else{v=1;f=1}}else{var
+d=z;f=1}}else{v=1;f=1}}else{var
 d=4;f=1}else{var
 d=2;f=1}if(!f)var
 d=8}else
 v=1;if(v)var
 d=1;var
-z=0<d?1:0;if(z)var
-P=cC(G,d)<m?1:0,A=P||(av(m,d)!==G?1:0);else
+A=0<d?1:0;if(A)var
+P=ch(H,d)<m?1:0,B=P||(w(m,d)!==H?1:0);else
 var
-A=z;if(A)c(0);var
-B=1-w;if(B)var
-Q=1!==F(g)?1:0,C=Q||1-aD(a,xe);else
+B=A;if(B)c(0);var
+C=1-x;if(C)var
+R=1!==D(g)?1:0,E=R||1-aE(a,xh);else
 var
-C=B;if(C)c(0);var
-R=I(a,xd)?1.:8.;return U+m*R},r,d);return t(s<=nx(o)?1:0,xI)}}return al(xA)}function
+E=C;if(E)c(0);var
+S=J(a,xg)?1.:8.;return V+m*S},r,d);return t(s<=nA(o)?1:0,xL)}}return am(xD)}function
 bg(c,b,a){var
-d=c[2];return al(O(as(xJ),d,b,a))}function
-bU(c,a,f,e){if(typeof
+d=c[2];return am(O(at(xM),d,b,a))}function
+bW(c,a,f,e){if(typeof
 c!=="number"&&5===c[0]){var
-d=c[1];if(c5(function(a){return lF(a,d)},e)){x(function(d){var
-b=d[1],c=1-aD(b,e);return c?U(u(xL,gH(u(a,b)))):c},d);return[0,d,a,f]}}return al(b(as(xK),a))}function
-aI(b,a){return f8(a,b[1])}function
-fn(c,b,a){return 0===aI(b,a)?0:[0,f(c,b,a)]}function
-dh(c,b,e){var
-a=aI(c,b);if(typeof
+d=c[1];if(c5(function(a){return lI(a,d)},e)){x(function(d){var
+b=d[1],c=1-aE(b,e);return c?W(u(xO,gI(u(a,b)))):c},d);return[0,d,a,f]}}return am(b(at(xN),a))}function
+aH(b,a){return f_(a,b[1])}function
+fo(c,b,a){return 0===aH(b,a)?0:[0,f(c,b,a)]}function
+dg(c,b,e){var
+a=aH(c,b);if(typeof
 a!=="number"&&3===a[0]){var
-d=a[1];if(aD(d,e))return d}return bg(c,b,xM)}function
-gM(c,b){var
-a=aI(c,b);if(typeof
-a!=="number"&&0===a[0])return a[1];return bg(c,b,xN)}function
-eA(e,d,c){var
-f=e?e[1]:hY,a=aI(d,c);if(typeof
+d=a[1];if(aE(d,e))return d}return bg(c,b,xP)}function
+gN(c,b){var
+a=aH(c,b);if(typeof
+a!=="number"&&0===a[0])return a[1];return bg(c,b,xQ)}function
+eC(e,d,c){var
+f=e?e[1]:hZ,a=aH(d,c);if(typeof
 a!=="number"&&1===a[0]){var
-b=a[1];if(0<=b&&b<=f)return b}return bg(d,c,xO)}function
-i6(b,g,f,e,d){var
-h=b?b[1]:b,i=g?g[1]:-dC,j=f?f[1]:dC,a=aI(e,d);if(typeof
+b=a[1];if(0<=b&&b<=f)return b}return bg(d,c,xR)}function
+i7(b,g,f,e,d){var
+h=b?b[1]:b,i=g?g[1]:-dB,j=f?f[1]:dB,a=aH(e,d);if(typeof
 a!=="number")switch(a[0]){case
 2:var
 c=a[1];if(i<=c&&c<=j)return c;break;case
-3:if(!J(a[1],xQ)&&h)return a3;break}return bg(e,d,xP)}function
-i7(b,a){return i6(0,[0,cf(xR)],[0,1.-lw/2.],b,a)}function
-eB(a,c){var
-b=u(a[2],c),d=R(a[3],b);c$(a[3],b);return d}function
-gN(d,c,b,a){var
-e=c[2],g=f(as(xS),e,b);t(1===F(a[1])?1:0,g);if(d&&d[1]!==a[2])return bg(c,b,xT);return 0}function
-i8(e,d){var
+3:if(!L(a[1],xT)&&h)return a1;break}return bg(e,d,xS)}function
+i8(b,a){return i7(0,[0,ci(xU)],[0,1.-ly/2.],b,a)}function
+eD(a,c){var
+b=u(a[2],c),d=R(a[3],b);c_(a[3],b);return d}function
+gO(d,c,b,a){var
+e=c[2],g=f(at(xV),e,b);t(1===D(a[1])?1:0,g);if(d&&d[1]!==a[2])return bg(c,b,xW);return 0}function
+i9(e,d){var
 c=e[2]-1|0,f=0;if(!(c<0)){var
 a=f;for(;;){b(d,a);var
 g=a+1|0;if(c!==a){var
 a=g;continue}break}}return 0}function
-fo(a,f,e,d,c){var
-i=a?a[1]:a,j=f?f[1]:hY,g=c[3];if(0===g[0]){var
-h=g[1];i8(c,function(f){var
-a=b(h,f),g=a<i?1:0,c=g||(j<a?1:0);return c?bg(e,d,xU):c});return h}return bg(e,d,xV)}function
-gO(f,e,d,c,a){var
-i=f?f[1]:-dC,j=e?e[1]:dC,g=a[3];if(1===g[0]){var
-h=g[1];i8(a,function(g){var
-a=b(h,g),e=i<=a?1:0,k=e?a<=j?1:0:e,f=1-k;return f?bg(d,c,xX):f});return h}return bg(d,c,xW)}function
+fp(a,f,e,d,c){var
+i=a?a[1]:a,j=f?f[1]:hZ,g=c[3];if(0===g[0]){var
+h=g[1];i9(c,function(f){var
+a=b(h,f),g=a<i?1:0,c=g||(j<a?1:0);return c?bg(e,d,xX):c});return h}return bg(e,d,xY)}function
+gP(f,e,d,c,a){var
+i=f?f[1]:-dB,j=e?e[1]:dB,g=a[3];if(1===g[0]){var
+h=g[1];i9(a,function(g){var
+a=b(h,g),e=i<=a?1:0,k=e?a<=j?1:0:e,f=1-k;return f?bg(d,c,x0):f});return h}return bg(d,c,xZ)}function
 a8(f,e,d,b,a){var
-c=eB(b,a);return ba(function(c){gN(f,b,a,c);var
-g=fo(e,d,b,a,c);return[0,c[2],g]},c)}function
-bD(f,e,d,b,a){var
-c=eB(b,a);return ba(function(c){gN(f,b,a,c);var
-g=gO(e,d,b,a,c);return[0,c[2],g]},c)}function
-i9(g,d,c){var
-a=eB(d,c);return ba(function(a){gN(g,d,c,a);var
+c=eD(b,a);return a$(function(c){gO(f,b,a,c);var
+g=fp(e,d,b,a,c);return[0,c[2],g]},c)}function
+bE(f,e,d,b,a){var
+c=eD(b,a);return a$(function(c){gO(f,b,a,c);var
+g=gP(e,d,b,a,c);return[0,c[2],g]},c)}function
+i_(g,d,c){var
+a=eD(d,c);return a$(function(a){gO(g,d,c,a);var
 e=a[3];if(2===e[0]){var
-f=e[1];i8(a,function(a){b(f,a);return 0});return[0,a[2],f]}return bg(d,c,xY)},a)}function
-bl(c,b,a){return a?a[1]:bg(c,b,xZ)}function
-dS(h,c,a){var
-d=eB(c,a);return ba(function(f){var
+f=e[1];i9(a,function(a){b(f,a);return 0});return[0,a[2],f]}return bg(d,c,x1)},a)}function
+bk(c,b,a){return a?a[1]:bg(c,b,x2)}function
+dQ(h,c,a){var
+d=eD(c,a);return a$(function(f){var
 d=f[1];if(d){var
 e=d[2];if(e&&!e[2]){var
-g=e[1],i=O(h,c,a,f),j=function(c,a){return b(i,av(c,g)+a|0)};return[0,d[1],g,j]}}return bg(c,a,x0)},d)}function
-i_(b,a){var
-c=eB(b,a);return ba(function(c){var
+g=e[1],i=O(h,c,a,f),j=function(c,a){return b(i,w(c,g)+a|0)};return[0,d[1],g,j]}}return bg(c,a,x3)},d)}function
+i$(b,a){var
+c=eD(b,a);return a$(function(c){var
 f=c[3];if(3===f[0]){var
-g=f[1];gN(0,b,a,c);var
-d=[0,0],h=[0,0];lM(function(b){var
-a=b+kX|0;if(10<a>>>0){if(-22===a){d[1]++;return 0}}else
+g=f[1];gO(0,b,a,c);var
+d=[0,0],h=[0,0];lQ(function(b){var
+a=b+k0|0;if(10<a>>>0){if(-22===a){d[1]++;return 0}}else
 if(8<a-1>>>0){h[1]++;return 0}return 0},g);var
-i=kR<d[1]?1:0,j=i||(2500000<(d[1]+h[1]|0)?1:0);if(j)bg(b,a,x2);var
-e=bq(10,g),k=c[2]+1|0,l=F(e)!==k?1:0,m=l||J(ag(e,c[2]),x4);if(m)bg(b,a,x3);return ea(function(a,b){return a<c[2]?1:0},e)}return bg(b,a,x1)},c)}function
-i$(f,a){var
-b=E(a),c=1<=b?1:0;if(c)var
-d=b<=f?1:0,e=d?h7(function(a){var
+i=kU<d[1]?1:0,j=i||(2500000<(d[1]+h[1]|0)?1:0);if(j)bg(b,a,x5);var
+e=br(10,g),k=c[2]+1|0,l=D(e)!==k?1:0,m=l||L(ag(e,c[2]),x7);if(m)bg(b,a,x6);return ea(function(a,b){return a<c[2]?1:0},e)}return bg(b,a,x4)},c)}function
+ja(f,a){var
+b=F(a),c=1<=b?1:0;if(c)var
+d=b<=f?1:0,e=d?h8(function(a){var
 b=48<=a?1:0,c=b?a<=57?1:0:b;return c},a):d;else
 var
-e=c;return t(e,x5)}function
-ja(a){var
-d=0;if(J(a,x6)&&45===_(a,0)){var
-b=ck(a,1,E(a)-1|0);d=1}if(!d)var
+e=c;return t(e,x8)}function
+jb(a){var
+d=0;if(L(a,x9)&&45===$(a,0)){var
+b=cm(a,1,F(a)-1|0);d=1}if(!d)var
 b=a;var
-c=bq(47,b);t(F(c)<=2?1:0,x7);var
-e=oJ;x(function(a){return i$(e,a)},c);return gK(a)}function
-jb(f,e){var
+c=br(47,b);t(D(c)<=2?1:0,x_);var
+e=oL;x(function(a){return ja(e,a)},c);return gL(a)}function
+jc(f,e){var
 a=f,b=e;for(;;){if(b){var
 c=b[2],d=b[1];if(typeof
 a!=="number")switch(a[0]){case
 4:var
-g=hK(d),a=ag(a[1],g),b=c;continue;case
+g=hL(d),a=ag(a[1],g),b=c;continue;case
 5:var
-a=f8(d,a[1]),b=c;continue}throw P}return a}}function
-dT(b,a){var
-c=bq(46,a);return jb(b[1],c)}function
-dU(b,a){return 0===dT(b,a)?1:0}function
-b7(c,b){var
-a=dT(c,b);if(typeof
+a=f_(d,a[1]),b=c;continue}throw P}return a}}function
+dR(b,a){var
+c=br(46,a);return jc(b[1],c)}function
+dS(b,a){return 0===dR(b,a)?1:0}function
+b9(c,b){var
+a=dR(c,b);if(typeof
 a!=="number"&&3===a[0])return a[1];throw P}function
-fp(d,c){var
-a=dT(d,c);if(typeof
+fq(d,c){var
+a=dR(d,c);if(typeof
 a!=="number"&&1===a[0]){var
 b=a[1];if(0<=b)return b}throw P}function
-fq(c,b){var
-a=dT(c,b);if(typeof
-a!=="number"&&0===a[0])return a[1];throw P}function
 fr(c,b){var
-a=dT(c,b);if(typeof
+a=dR(c,b);if(typeof
+a!=="number"&&0===a[0])return a[1];throw P}function
+fs(c,b){var
+a=dR(c,b);if(typeof
 a!=="number")switch(a[0]){case
 2:return a[1];case
-3:if(!J(a[1],yb))return a3;break}throw P}function
-cp(a){if(Math.abs(a)<=dC)return X(a);throw P}function
-nz(a){return a==a3?0:[0,cp(a)]}function
-b8(b,a){return aN(b[2],a)}function
-gP(b,a){return af(b[2],a)}function
+3:if(!L(a[1],ye))return a1;break}throw P}function
+cr(a){if(Math.abs(a)<=dB)return Z(a);throw P}function
+nC(a){return a==a1?0:[0,cr(a)]}function
+b_(b,a){return aO(b[2],a)}function
+gQ(b,a){return ai(b[2],a)}function
 a9(d,c){var
-a=gP(d,c),b=a[3];if(0===b[0])return[0,a[2],b[1]];throw P}function
-dV(d,c){var
-a=gP(d,c),b=a[3];if(1===b[0])return[0,a[2],b[1]];throw P}function
-nA(d,c){var
-a=gP(d,c),b=a[3];if(2===b[0])return[0,a[2],b[1]];throw P}function
-gQ(d,c){var
-a=gP(d,c),b=a[3];if(3===b[0]){var
-e=a[2],f=bq(10,b[1]);return ea(function(a,b){return a<e?1:0},f)}throw P}function
-eC(a){var
-b=a9(a,yl),c=a9(a,ym);return[0,a9(a,yn),c,b]}function
-bE(c,a){var
+a=gQ(d,c),b=a[3];if(0===b[0])return[0,a[2],b[1]];throw P}function
+dT(d,c){var
+a=gQ(d,c),b=a[3];if(1===b[0])return[0,a[2],b[1]];throw P}function
+nD(d,c){var
+a=gQ(d,c),b=a[3];if(2===b[0])return[0,a[2],b[1]];throw P}function
+gR(d,c){var
+a=gQ(d,c),b=a[3];if(3===b[0]){var
+e=a[2],f=br(10,b[1]);return ea(function(a,b){return a<e?1:0},f)}throw P}function
+eE(a){var
+b=a9(a,yo),c=a9(a,yp);return[0,a9(a,yq),c,b]}function
+bF(c,a){var
 d=b(c[2],a+1|0);return[0,b(c[2],a),d]}function
-di(a,d){var
+dh(a,d){var
 c=a[1];function
 e(a){return b(d,c+a|0)}return G(a[2]-c|0,e)}function
-nB(a){return dU(a,yo)?0.:fr(a,yp)}var
-yq=X(lw);function
-gR(a){return N(r,v,a)}function
-cq(b,a){return u(yA,a)}function
-nC(a){if(b8(a,cq(a,yB))){var
-c=dV(a,cq(a,yC));return function(a){return cp(b(c[2],a))}}return function(a){return v}}function
-nD(a){function
-c(b){return cq(a,b)}function
-f(b,d){return b8(a,c(b))?nA(a,c(b))[2]:function(a){return d}}var
-d=b7(a,c(yG)),i=dU(a,c(yH))?s:cp(fr(a,c(y0))),j=I(d,yI)?yJ:dU(a,c(yY))?0:[0,fp(a,c(yZ))],k=fp(a,c(yK));if(b8(a,c(yL)))var
-l=dV(a,c(yM)),g=function(a){return cp(b(l[2],a))};else
+nE(a){return dS(a,yr)?0.:fs(a,ys)}var
+yt=Z(ly);function
+gS(a){return Q(r,v,a)}function
+cs(b,a){return u(yD,a)}function
+nF(a){if(b_(a,cs(a,yE))){var
+c=dT(a,cs(a,yF));return function(a){return cr(b(c[2],a))}}return function(a){return v}}function
+nG(a){function
+c(b){return cs(a,b)}function
+f(b,d){return b_(a,c(b))?nD(a,c(b))[2]:function(a){return d}}var
+d=b9(a,c(yJ)),i=dS(a,c(yK))?s:cr(fs(a,c(y3))),j=J(d,yL)?yM:dS(a,c(y1))?0:[0,fq(a,c(y2))],k=fq(a,c(yN));if(b_(a,c(yO)))var
+l=dT(a,c(yP)),g=function(a){return cr(b(l[2],a))};else
 var
 g=function(a){return v};var
-m=f(yN,1),n=f(yO,0);if(J(d,yP))if(J(d,yQ))if(J(d,yR))if(J(d,yS))if(J(d,yT))if(J(d,yU))var
-h=J(d,yV),e=h?U(d):h;else
+m=f(yQ,1),n=f(yR,0);if(L(d,yS))if(L(d,yT))if(L(d,yU))if(L(d,yV))if(L(d,yW))if(L(d,yX))var
+h=L(d,yY),e=h?W(d):h;else
 var
 e=4;else
 var
@@ -4943,23 +4947,23 @@ e=3;else
 var
 e=6;function
 o(a){return 0}var
-p=fp(a,yW);return[0,a9(a,yX)[1]-1|0,p,o,e,n,m,g,k,j,i]}function
-nE(c,b){function
-a(a){return fr(c,f(as(zj),b,a))}var
-d=a(zk);return[0,a(zl),d]}function
-nF(a){return 1-dU(a,zm)}function
-jc(a){var
-b=gQ(a,zt);return L(l(function(a){var
-b=i5(a);return aU(function(b,a){return aj(b[2],a[2])},b)},b))}function
-nG(a){return 1-dU(a,zv)}function
-fs(a){return bq(43,b7(a,zx))}function
-nH(a){return aD(fs(a),zy)?zz:b7(a,zA)}function
-jd(c){if(b8(c,zB)){var
-a=dV(c,zC),d=function(c){var
+p=fq(a,yZ);return[0,a9(a,y0)[1]-1|0,p,o,e,n,m,g,k,j,i]}function
+nH(c,b){function
+a(a){return fs(c,f(at(zm),b,a))}var
+d=a(zn);return[0,a(zo),d]}function
+nI(a){return 1-dS(a,zp)}function
+jd(a){var
+b=gR(a,zw);return K(l(function(a){var
+b=i6(a);return aP(function(b,a){return al(b[2],a[2])},b)},b))}function
+nJ(a){return 1-dS(a,zy)}function
+ft(a){return br(43,b9(a,zA))}function
+nK(a){return aE(ft(a),zB)?zC:b9(a,zD)}function
+je(c){if(b_(c,zE)){var
+a=dT(c,zF),d=function(c){var
 d=b(a[2],(3*c|0)+2|0),e=b(a[2],(3*c|0)+1|0);return[0,b(a[2],3*c|0),e,d]};return G(a[1]/3|0,d)}return 0}function
-gS(a){return aT(1,a9(a,zD)[1]-1|0)}function
-je(d,i){var
-e=a9(d,zE),j=a9(d,zF),k=a9(d,zG),f=e[1]-2|0,l=0;if(!(f<0)){var
+gT(a){return aU(1,a9(a,zG)[1]-1|0)}function
+jf(d,i){var
+e=a9(d,zH),j=a9(d,zI),k=a9(d,zJ),f=e[1]-2|0,l=0;if(!(f<0)){var
 a=l;for(;;){var
 g=b(e[2],a),h=b(e[2],a+1|0)-1|0;if(!(h<g)){var
 c=g;for(;;){var
@@ -4968,24 +4972,24 @@ o=c+1|0;if(h!==c){var
 c=o;continue}break}}var
 m=a+1|0;if(f!==a){var
 a=m;continue}break}}return 0}function
-nI(a,e,f){var
-d=f_(gS(a),e,0);je(a,function(e,h,g){var
-a=b(f,h),i=gJ(c(c(d,e)[1+e],a)[1+a],g);c(d[1+e],a)[1+a]=i;return 0});return function(b,a){return c(c(d,b)[1+b],a)[1+a]}}function
-nJ(a){function
-b(a){return u(zI,a)}var
-d=o(gS(a),0),e=b7(a,b(zJ)),g=I(e,zK)?zL:zQ,f=b(g);je(a,function(a,e,b){d[1+a]=gJ(c(d,a)[1+a],b);return 0});if(0===jd(a)){if(I(e,zM))return[0,aH(d)];if(!fq(a,b(zN))&&!dU(a,b(zO))&&!dU(a,f)){var
-h=gS(a),i=fp(a,f);return[1,fp(a,b(zP)),i,h]}return 0}return 0}function
-zR(e,d,c,b,a){return k}var
-zS=0,zT=0;function
-zU(a){return a}var
-zV=0;function
-zW(a){return 0}var
-zX=[0,0,function(a){return 0},zW,zV,zU,zT,s,zS,zR];function
-nK(a){return aD(zY,fs(a))}function
-jf(b){var
+nL(a,e,f){var
+d=ga(gT(a),e,0);jf(a,function(e,h,g){var
+a=b(f,h),i=gK(c(c(d,e)[1+e],a)[1+a],g);c(d[1+e],a)[1+a]=i;return 0});return function(b,a){return c(c(d,b)[1+b],a)[1+a]}}function
+nM(a){function
+b(a){return u(zL,a)}var
+d=n(gT(a),0),e=b9(a,b(zM)),g=J(e,zN)?zO:zT,f=b(g);jf(a,function(a,e,b){d[1+a]=gK(c(d,a)[1+a],b);return 0});if(0===je(a)){if(J(e,zP))return[0,aM(d)];if(!fr(a,b(zQ))&&!dS(a,b(zR))&&!dS(a,f)){var
+h=gT(a),i=fq(a,f);return[1,fq(a,b(zS)),i,h]}return 0}return 0}function
+zU(e,d,c,b,a){return j}var
+zV=0,zW=0;function
+zX(a){return a}var
+zY=0;function
+zZ(a){return 0}var
+z0=[0,0,function(a){return 0},zZ,zY,zX,zW,s,zV,zU];function
+nN(a){return aE(z1,ft(a))}function
+jg(b){var
 a=b[3];if(typeof
 a!=="number"&&2===a[0])return a[3];throw P}function
-jg(c,a){var
+jh(c,a){var
 e=c?c[1]:1;return function(n){var
 f=0<a[1]?1:0;if(f)var
 g=0===b(a[2],0)?1:0,d=g?b(a[2],a[1]-1|0)===n?1:0:g;else
@@ -4997,34 +5001,34 @@ c=o,j=d;for(;;){var
 k=b(a[2],c),l=b(a[2],c+1|0),p=l<k?1:0,q=p||(e?k===l?1:0:e),m=q?0:j,r=c+1|0;if(h!==c){var
 c=r,j=m;continue}var
 i=m;break}}return i}}function
-dj(a){return I(a[1],Ao)?Ap:a[6]}function
-gT(b,a){return l(ja,bl(b,a,i_(b,a)))}var
-HH=qN;function
-B1(d,a3,g,aU,o){var
-p=aU[3],ai=bD([0,p],B4,B3,d,B2),Q=bD([0,p],B7,B6,d,B5),z=bD([0,p],B_,B9,d,B8),q=a8([0,p],0,0,d,B$),B=i_(d,Ca),C=i_(d,Cb),D=0!==aI(d,Cc)?1:0,r=0!==aI(d,Cd)?1:0;if(aN(g,Ce))U(Cf);if(aN(g,Cg))U(Ch);if(aN(g,Ci))U(Cj);if(aN(g,Ck))U(Cl);function
+di(a){return J(a[1],Ar)?As:a[6]}function
+gU(b,a){return l(jb,bk(b,a,i$(b,a)))}var
+HK=qQ;function
+B4(d,a2,g,aT,o){var
+p=aT[3],aj=bE([0,p],B7,B6,d,B5),R=bE([0,p],B_,B9,d,B8),B=bE([0,p],Cb,Ca,d,B$),q=a8([0,p],0,0,d,Cc),C=i$(d,Cd),E=i$(d,Ce),F=0!==aH(d,Cf)?1:0,r=0!==aH(d,Cg)?1:0;if(aO(g,Ch))W(Ci);if(aO(g,Cj))W(Ck);if(aO(g,Cl))W(Cm);if(aO(g,Cn))W(Co);function
 ak(m,e){var
-c=L(l(function(b){function
+c=K(l(function(b){function
 c(c){var
-a=bq(94,c);if(a){var
-b=a[2];if(b&&!b[2]){i$(5,a[1]);return i$(4,b[1])}}return al(x8)}function
+a=br(94,c);if(a){var
+b=a[2];if(b&&!b[2]){ja(5,a[1]);return ja(4,b[1])}}return am(x$)}function
 d(b){var
-a=bq(42,b);return a?(ja(a[1]),x(c,a[2])):al(x9)}if(J(b,x_))x(d,bq(32,b));var
-e=i5(b),a=l(function(a){return[0,a[2],a[1]]},e);x(function(g){var
+a=br(42,b);return a?(jb(a[1]),x(c,a[2])):am(ya)}if(L(b,yb))x(d,br(32,b));var
+e=i6(b),a=l(function(a){return[0,a[2],a[1]]},e);x(function(g){var
 c=g[1],a=c;for(;;){var
 j=0;if(a){var
 b=a[2];if(b){var
-f=lg(a[1][1],b[1][1]);if(f){var
+f=re(a[1][1],b[1][1]);if(f){var
 a=b;continue}var
 d=f;j=1}}if(!j)var
 d=1;if(d){var
 h=c5(function(a){var
 b=a[1]<m?1:0,c=b?1<=a[2]?1:0:b;return c},c);if(h)var
-k=0,i=N(function(b,a){return b+a[2]|0},k,c)<=cb?1:0,e=i?0!==y(g[2])?1:0:i;else
+k=0,i=Q(function(b,a){return b+a[2]|0},k,c)<=cd?1:0,e=i?0!==z(g[2])?1:0:i;else
 var
 e=h}else
 var
-e=d;return t(e,x$)}},a);var
-f=F(a);t(F(bk(aj,l(function(a){return a[1]},a)))===f?1:0,ya);return a},e));function
+e=d;return t(e,yc)}},a);var
+f=D(a);t(D(bj(al,l(function(a){return a[1]},a)))===f?1:0,yd);return a},e));function
 a(d){if(d){var
 e=d[1],g=e[1]-1|0,f=1,k=0;if(g<0)var
 h=f;else{var
@@ -5032,106 +5036,106 @@ a=k,i=f;for(;;){var
 j=c.length-1<=b(e[2],a)?0:i,l=a+1|0;if(g!==a){var
 a=l,i=j;continue}var
 h=j;break}}return h}return 1}var
-d=a(q),f=d?a(o[9]):d;t(f,Cm);return c}var
-E=0;if(ai){if(!Q&&!z&&!q&&!B&&!C&&!D&&!r){var
-e=[0,ai[1]];E=1}}else
-if(Q){if(z&&!q&&!B&&!C&&!D&&!r){var
-e=[1,Q[1],z[1]];E=1}}else
-if(!z&&q&&B){var
-am=B[1],V=0,a0=q[1];if(C)if(D||r)V=1;else{var
-an=L(l(ja,C[1])),a1=ak(an.length-1,am),W=A(0,aq),at=function(a){return S(W,a[1],0)};aO(function(a){return x(at,a)},a1);var
-au=0.;t(ek(function(b,d,a){return N(function(g,a){var
-b=a[1],d=c(an,b)[1+b],e=b2(d[2]),f=b2(d[1])+e|0;return g+a[2]*f},a,b)},W,au)<=10000000.?1:0,A7);var
-ao=0}else
-if(D){var
-h=bU(aI(d,Ct),A8,g,0),X=gT(h,A9),Y=gT(h,A_),Z=L(gT(h,A$)),H=gT(h,Ba),ax=bl(h,Bc,i9([0,F(H)],h,Bb)),s=F(X),_=F(Y)===s?1:0,ay=_?Z.length-1===av(s,F(H))?1:0:_;t(ay,Bd);var
-$=[0,X,Y,bJ(function(a,c){var
-d=b(ax[2],a);return[0,aH(bK(Z,av(a,s),s)),c,d]},H)],a2=ak(F($[1]),am);if(r){var
-a=bU(aI(d,Cu),Bg,g,Bf);x(function(a){var
-b=aN(g,u(Bi,a[1]));return b?U(a[2]):b},Bh);var
-aa=dh(a,Bq,aw(ji,aw([0,Bp,[0,Bo,[0,Bn,[0,Bm,[0,Bl,gU]]]]],aw(Be,by(function(a){var
-b=aw([0,Bj,gU],jh);return l(function(b){return u(a,u(Bk,b))},b)},ji))))),K=bq(43,aa),az=i7(a,Br),M=dh(a,Bt,Bs),ab=aD(b3(K),ji),aA=ab||I(M,B0);t(aA,Bu);var
-ac=1<F(K)?1:0,aB=ac?I(M,Bv):ac;if(aB)U(Bw);var
-aC=dS(function(a,b,c){return gO(Bz,By,a,b,c)},a,Bx);bx(function(b){var
-c=b[3],h=3===b[2]?1:0,l=h?I(aa,BB):h;t(l,BA);var
+d=a(q),f=d?a(o[9]):d;t(f,Cp);return c}var
+H=0;if(aj){if(!R&&!B&&!q&&!C&&!E&&!F&&!r){var
+e=[0,aj[1]];H=1}}else
+if(R){if(B&&!q&&!C&&!E&&!F&&!r){var
+e=[1,R[1],B[1]];H=1}}else
+if(!B&&q&&C){var
+an=C[1],V=0,aZ=q[1];if(E)if(F||r)V=1;else{var
+ao=K(l(jb,E[1])),a0=ak(ao.length-1,an),X=A(0,ar),au=function(a){return T(X,a[1],0)};a3(function(a){return x(au,a)},a0);var
+av=0.;t(em(function(b,d,a){return Q(function(g,a){var
+b=a[1],d=c(ao,b)[1+b],e=b4(d[2]),f=b4(d[1])+e|0;return g+a[2]*f},a,b)},X,av)<=10000000.?1:0,A_);var
+ap=0}else
+if(F){var
+h=bW(aH(d,Cw),A$,g,0),Y=gU(h,Ba),Z=gU(h,Bb),_=K(gU(h,Bc)),I=gU(h,Bd),ax=bk(h,Bf,i_([0,D(I)],h,Be)),s=D(Y),$=D(Z)===s?1:0,ay=$?_.length-1===w(s,D(I))?1:0:$;t(ay,Bg);var
+aa=[0,Y,Z,by(function(a,c){var
+d=b(ax[2],a);return[0,aM(bL(_,w(a,s),s)),c,d]},I)],a1=ak(D(aa[1]),an);if(r){var
+a=bW(aH(d,Cx),Bj,g,Bi);x(function(a){var
+b=aO(g,u(Bl,a[1]));return b?W(a[2]):b},Bk);var
+ab=dg(a,Bt,aw(jj,aw([0,Bs,[0,Br,[0,Bq,[0,Bp,[0,Bo,gV]]]]],aw(Bh,bz(function(a){var
+b=aw([0,Bm,gV],ji);return l(function(b){return u(a,u(Bn,b))},b)},jj))))),M=br(43,ab),az=i8(a,Bu),N=dg(a,Bw,Bv),ac=aE(b5(M),jj),aA=ac||J(N,B3);t(aA,Bx);var
+ad=1<D(M)?1:0,aB=ad?J(N,By):ad;if(aB)W(Bz);var
+aC=dQ(function(a,b,c){return gP(BC,BB,a,b,c)},a,BA);bp(function(b){var
+c=b[3],h=3===b[2]?1:0,l=h?J(ab,BE):h;t(l,BD);var
 i=b[1]-1|0,m=0;if(!(i<0)){var
 a=m;for(;;){var
-d=f(c,a,0),g=d==IW(d)?1:0,j=g?cI(d):g;if(j){var
+d=f(c,a,0),g=d==I1(d)?1:0,j=g?cH(d):g;if(j){var
 k=0===a?1:0;if(k)var
 e=k;else
 var
 o=f(c,a,0),e=f(c,a-1|0,0)<o?1:0}else
 var
-e=j;t(e,BC);var
+e=j;t(e,BF);var
 n=a+1|0;if(i!==a){var
-a=n;continue}break}}return 0},aC);fn(function(a){var
-b=0;return function(c){return eA(b,a,c)}},a,BD);fn(function(a){var
-b=0;return function(c){return eA(b,a,c)}},a,BE);gM(a,BF);if(0!==aI(a,BG))U(BH);var
-i=bl(a,BJ,a8(0,0,0,a,BI)),j=bl(a,BL,a8(0,0,[0,p-1|0],a,BK)),v=bl(a,BO,a8([0,j[1]],BN,[0,HH],a,BM)),aE=j[1];t(b(jg(BQ,i),aE),BP);var
-ad=v[1]-1|0,aF=0,aG=0;if(!(ad<0)){var
-n=aG,P=aF;for(;;){t(b(v[2],n)<=(qN-P|0)?1:0,BZ);var
-aS=P+b(v[2],n)|0,aT=n+1|0;if(ad!==n){var
-n=aT,P=aS;continue}break}}var
-ae=i[1]-2|0,aJ=0;if(!(ae<0)){var
-k=aJ;for(;;){var
-ag=b(i[2],k)+1|0,ah=b(i[2],k+1|0)-1|0;if(!(ah<ag)){var
-m=ag;for(;;){var
-aP=b(j[2],m);t(b(j[2],m-1|0)<aP?1:0,BY);var
-aQ=m+1|0;if(ah!==m){var
+a=n;continue}break}}return 0},aC);fo(function(a){var
+b=0;return function(c){return eC(b,a,c)}},a,BG);fo(function(a){var
+b=0;return function(c){return eC(b,a,c)}},a,BH);gN(a,BI);if(0!==aH(a,BJ))W(BK);var
+i=bk(a,BM,a8(0,0,0,a,BL)),j=bk(a,BO,a8(0,0,[0,p-1|0],a,BN)),v=bk(a,BR,a8([0,j[1]],BQ,[0,HK],a,BP)),aD=j[1];t(b(jh(BT,i),aD),BS);var
+ae=v[1]-1|0,aF=0,aG=0;if(!(ae<0)){var
+n=aG,P=aF;for(;;){t(b(v[2],n)<=(qQ-P|0)?1:0,B2);var
+aR=P+b(v[2],n)|0,aS=n+1|0;if(ae!==n){var
+n=aS,P=aR;continue}break}}var
+af=i[1]-2|0,aI=0;if(!(af<0)){var
+k=aI;for(;;){var
+ah=b(i[2],k)+1|0,ai=b(i[2],k+1|0)-1|0;if(!(ai<ah)){var
+m=ah;for(;;){var
+aP=b(j[2],m);t(b(j[2],m-1|0)<aP?1:0,B1);var
+aQ=m+1|0;if(ai!==m){var
 m=aQ;continue}break}}var
-aM=k+1|0;if(ae!==k){var
-k=aM;continue}break}}var
-O=a8(0,0,BS,a,BR);if(O)var
-af=O[1],w=G(af[1],af[2]);else
+aN=k+1|0;if(af!==k){var
+k=aN;continue}break}}var
+O=a8(0,0,BV,a,BU);if(O)var
+ag=O[1],y=G(ag[1],ag[2]);else
 var
-w=O;t(bh(bk(aR,w),w),BT);var
-aK=gM(a,BU),aL=gM(a,BV),ap=[0,[0,az,K,ab,M,dh(a,BX,BW),aL,aK,w,i,j,v]]}else
+y=O;t(bn(bj(aJ,y),y),BW);var
+aK=gN(a,BX),aL=gN(a,BY),aq=[0,[0,az,M,ac,N,dg(a,B0,BZ),aL,aK,y,i,j,v]]}else
 var
-ap=r;var
-ao=[2,a0,a2,$,ap]}else
+aq=r;var
+ap=[2,aZ,a1,aa,aq]}else
 V=1;if(!V){var
-e=ao;E=1}}if(!E)var
-e=al(Cn);var
-ar=0;if(typeof
-e!=="number"&&1===e[0]){var
-R=1;ar=1}if(!ar)var
-R=0;var
+e=ap;H=1}}if(!H)var
+e=am(Cq);var
 as=0;if(typeof
+e!=="number"&&1===e[0]){var
+S=1;as=1}if(!as)var
+S=0;var
+at=0;if(typeof
 e!=="number"&&2===e[0]){var
-T=1;as=1}if(!as)var
-T=0;t(R===J(o[3],Cp)?1:0,Co);var
-aV=0===o[9]?1:0,aW=aV||T;t(aW,Cq);var
-aX=0===o[9]?1:0,aY=aX||J(o[1],Cs);t(aY,Cr);var
-aZ=R||T;return[0,e,aZ]}function
-Cv(v,e,c,u,s,ae,ad){var
-g=bU(ae,b(as(Cx),s),v,Cw),k=bU(ad,b(as(Cy),s),v,0),d=e[1],w=e[2],af=[0,a3],ag=0,ah=[0,d];function
-y(a){return bD(ah,ag,af,k,a)}var
+U=1;at=1}if(!at)var
+U=0;t(S===L(o[3],Cs)?1:0,Cr);var
+aU=0===o[9]?1:0,aV=aU||U;t(aV,Ct);var
+aW=0===o[9]?1:0,aX=aW||L(o[1],Cv);t(aX,Cu);var
+aY=S||U;return[0,e,aY]}function
+Cy(v,e,c,u,s,ae,ad){var
+g=bW(ae,b(at(CA),s),v,Cz),j=bW(ad,b(at(CB),s),v,0),d=e[1],w=e[2],af=[0,a1],ag=0,ah=[0,d];function
+y(a){return bE(ah,ag,af,j,a)}var
 ai=0,aj=0,ak=[0,d];function
-z(a){return a8(ak,aj,ai,k,a)}var
+z(a){return a8(ak,aj,ai,j,a)}var
 al=0,am=0,an=[0,d];function
-B(a){return bD(an,am,al,k,a)}var
+B(a){return bE(an,am,al,j,a)}var
 ao=0,ap=[0,w];function
-C(a){return a8(ap,Cz,ao,k,a)}var
-D=z(CA),aq=a8(CD,0,CC,g,CB),i=ba(function(a){var
-c=b(a[2],1);return[0,b(a[2],0),c]},aq),ar=C(CE),at=C(CF),au=B(CG),av=B(CH),aw=a8([0,d],0,0,k,CI),ax=z(CJ),ay=ax||D,az=y(CK),aA=y(CL),E=dS(function(a){var
-b=0;return function(c,d){return fo(CN,b,a,c,d)}},g,CM);if(E){var
-l=E[1],m=l[3];t(3===l[2]?1:0,CO);var
+C(a){return a8(ap,CC,ao,j,a)}var
+D=z(CD),aq=a8(CG,0,CF,g,CE),i=a$(function(a){var
+c=b(a[2],1);return[0,b(a[2],0),c]},aq),ar=C(CH),as=C(CI),au=B(CJ),av=B(CK),aw=a8([0,d],0,0,j,CL),ax=z(CM),ay=ax||D,az=y(CN),aA=y(CO),E=dQ(function(a){var
+b=0;return function(c,d){return fp(CQ,b,a,c,d)}},g,CP);if(E){var
+l=E[1],m=l[3];t(3===l[2]?1:0,CR);var
 aB=function(a){var
-b=f(m,a,2),c=f(m,a,1);return[0,f(m,a,0),c,b]},F=j(l[1],aB)}else
+b=f(m,a,2),c=f(m,a,1);return[0,f(m,a,0),c,b]},F=k(l[1],aB)}else
 var
 F=[0];var
-aC=bD([0,w],CR,CQ,g,CP),aE=a8([0,d],0,0,g,CS),aF=i6(CU,0,0,g,CT),aG=i6(CW,0,0,g,CV),aH=dh(g,CY,CX),a=[0,dh(g,C0,CZ),aH,aG,aF,aE,aC,F,aA,az,D,ay,aw,av,au,at,ar,i];t(a[3]<=a[4]?1:0,C1);var
-G=(0!==i?1:0)===I(a[2],C3)?1:0,aI=G?(0!==i?1:0)===I(a[1],C4)?1:0:G;t(aI,C2);var
-aJ=I(a[2],C6);t((0!==a[5]?1:0)===aJ?1:0,C5);var
-aK=I(a[2],C8);t((0!==a[6]?1:0)===aK?1:0,C7);var
+aC=bE([0,w],CU,CT,g,CS),aD=a8([0,d],0,0,g,CV),aF=i7(CX,0,0,g,CW),aG=i7(CZ,0,0,g,CY),aH=dg(g,C1,C0),a=[0,dg(g,C3,C2),aH,aG,aF,aD,aC,F,aA,az,D,ay,aw,av,au,as,ar,i];t(a[3]<=a[4]?1:0,C4);var
+G=(0!==i?1:0)===J(a[2],C6)?1:0,aI=G?(0!==i?1:0)===J(a[1],C7)?1:0:G;t(aI,C5);var
+aJ=J(a[2],C9);t((0!==a[5]?1:0)===aJ?1:0,C8);var
+aK=J(a[2],C$);t((0!==a[6]?1:0)===aK?1:0,C_);var
 aL=[0,a[5],[0,a[12],0]];function
 aM(h){var
 c=d-1|0,i=0;if(!(c<0)){var
 a=i;for(;;){var
-f=b(h[2],a),g=b(e[5][2],a)<=f?1:0,j=g?f<b(e[5][2],a+1|0)?1:0:g;t(j,C9);var
+f=b(h[2],a),g=b(e[5][2],a)<=f?1:0,j=g?f<b(e[5][2],a+1|0)?1:0:g;t(j,Da);var
 k=a+1|0;if(c!==a){var
-a=k;continue}break}}return 0}x(function(a){return bx(aM,a)},aL);var
-aN=a[6];bx(function(m){var
+a=k;continue}break}}return 0}x(function(a){return bp(aM,a)},aL);var
+aN=a[6];bp(function(m){var
 f=d-1|0,n=0;if(!(f<0)){var
 a=n;for(;;){var
 h=b(e[5][2],a),i=b(e[5][2],a+1|0)-1|0,g=0.;if(i<h)var
@@ -5139,7 +5143,7 @@ j=g;else{var
 c=h,k=g;for(;;){var
 l=k+b(m[2],c),p=c+1|0;if(i!==c){var
 c=p,k=l;continue}var
-j=l;break}}t(Math.abs(j-1.)<=9.09494701772928238e-13?1:0,C_);var
+j=l;break}}t(Math.abs(j-1.)<=9.09494701772928238e-13?1:0,Db);var
 o=a+1|0;if(f!==a){var
 a=o;continue}break}}return 0},aN);function
 aa(c){var
@@ -5150,20 +5154,20 @@ h=b(c[2],a)<0.?1:g,j=a+1|0;if(e!==a){var
 a=j,g=h;continue}var
 f=h;break}}return f}var
 ab=0;function
-q(a){return lz(ab,aa,a)}if(aD(c[1],Aq))var
-n=Ar;else{var
-ac=aD(c[1],As)?a3:dC,$=0;if(0===c[9]&&!q(c[8])&&!q(c[12])){var
+q(a){return lB(ab,aa,a)}if(aE(c[1],At))var
+n=Au;else{var
+ac=aE(c[1],Av)?a1:dB,$=0;if(0===c[9]&&!q(c[8])&&!q(c[12])){var
 r=0.;$=1}if(!$)var
-r=dB;var
+r=dA;var
 n=[0,r,ac]}var
 H=0!==i?1:0;if(H)var
-J=H;else
+I=H;else
 var
-_=n[1]<=a[3]?1:0,J=_?a[4]<=n[2]?1:0:_;t(J,C$);var
-aP=0===a[12]?1:0,aQ=aP||I(a[2],Dr);t(aQ,Da);var
-o=dj(c),p=[0,a$(o,c[5])],K=A(0,16),aR=bh(a[7],[0]),aS=aR||I(a[2],Dq);t(aS,Db);var
-aT=p[1],aU=a[7];aO(function(g){var
-h=g[3],a=g[2],c=g[1],i=c<a$(R(K,a),aT)?1:0;if(i){var
+_=n[1]<=a[3]?1:0,I=_?a[4]<=n[2]?1:0:_;t(I,Dc);var
+aO=0===a[12]?1:0,aP=aO||J(a[2],Du);t(aP,Dd);var
+o=di(c),p=[0,a2(o,c[5])],K=A(0,16),aQ=bn(a[7],[0]),aR=aQ||J(a[2],Dt);t(aR,De);var
+aS=p[1],aT=a[7];a3(function(g){var
+h=g[3],a=g[2],c=g[1],i=c<a2(R(K,a),aS)?1:0;if(i){var
 j=c<=p[1]?1:0;if(j){var
 k=a<d?1:0;if(k)var
 l=b(e[5][2],a)<=h?1:0,f=l?h<b(e[5][2],a+1|0)?1:0:l;else
@@ -5172,47 +5176,47 @@ f=k}else
 var
 f=j}else
 var
-f=i;t(f,Dc);p[1]=c;return S(K,a,c)},aU);var
-L=0===o?1:0,M=L?0===i?1:0:L,N=(0!==a[8]?1:0)===M?1:0,aV=N?(0!==a[9]?1:0)===M?1:0:N;t(aV,Dd);var
-h=I(c[1],De),aW=aD(c[1],Df),O=h?0===i?1:0:h,P=(0!==a[13]?1:0)===O?1:0,aX=P?(0!==a[14]?1:0)===O?1:0:P;t(aX,Dg);var
-aY=h?I(a[2],Di):h;t(1-aY,Dh);function
-aZ(e){var
+f=i;t(f,Df);p[1]=c;return T(K,a,c)},aT);var
+L=0===o?1:0,M=L?0===i?1:0:L,N=(0!==a[8]?1:0)===M?1:0,aU=N?(0!==a[9]?1:0)===M?1:0:N;t(aU,Dg);var
+h=J(c[1],Dh),aV=aE(c[1],Di),O=h?0===i?1:0:h,P=(0!==a[13]?1:0)===O?1:0,aW=P?(0!==a[14]?1:0)===O?1:0:P;t(aW,Dj);var
+aX=h?J(a[2],Dl):h;t(1-aX,Dk);function
+aY(e){var
 c=d-1|0,f=0;if(!(c<0)){var
-a=f;for(;;){t(b(e[2],a)<a3?1:0,Dj);var
+a=f;for(;;){t(b(e[2],a)<a1?1:0,Dm);var
 g=a+1|0;if(c!==a){var
 a=g;continue}break}}return 0}function
-Q(a){return bx(aZ,a)}if(1-aW)Q(a[8]);if(h)Q(a[9]);var
-T=I(a[1],Dk);if(T)var
-a0=0!==o?1:0,V=a0||(0<c[5]?1:0);else
+Q(a){return bp(aY,a)}if(1-aV)Q(a[8]);if(h)Q(a[9]);var
+S=J(a[1],Dn);if(S)var
+aZ=0!==o?1:0,U=aZ||(0<c[5]?1:0);else
 var
-V=T;var
-a1=I(a[1],Dm),a2=I(a[2],Dn)===a1?1:0,a4=a2||V;t(a4,Dl);if(u)var
-W=u;else
+U=S;var
+a0=J(a[1],Dp),a4=J(a[2],Dq)===a0?1:0,a5=a4||U;t(a5,Do);if(u)var
+V=u;else
 var
-Z=0===a[15]?1:0,W=Z?0===a[16]?1:0:Z;t(W,Do);function
-a5(c){var
+Z=0===a[15]?1:0,V=Z?0===a[16]?1:0:Z;t(V,Dr);function
+a6(c){var
 e=c[1]-1|0,d=0,i=0;if(e<0)var
 f=d;else{var
 a=i,g=d;for(;;){var
 h=0<=b(c[2],a)?1:g,j=a+1|0;if(e!==a){var
 a=j,g=h;continue}var
 f=h;break}}return f}var
-a6=0;function
-X(a){return lz(a6,a5,a)}if(h)var
-a7=X(a[15]),Y=a7||X(a[16]);else
+a7=0;function
+X(a){return lB(a7,a6,a)}if(h)var
+a9=X(a[15]),Y=a9||X(a[16]);else
 var
-Y=h;if(Y)U(Dp);return a}function
-nL(C,B,A){var
-a=bU(B,C,A,0);function
+Y=h;if(Y)W(Ds);return a}function
+nO(C,B,A){var
+a=bW(B,C,A,0);function
 f(d){var
-c=bl(a,d,dS(function(a,b,c){return fo(Dt,Ds,a,b,c)},a,d)),e=c[2],f=c[3];function
-g(a){return j(e,b(f,a))}return[0,e,j(c[1],g)]}var
-k=f(Du),g=bl(a,Dw,dS(function(a){var
-b=0,c=0;return function(d,e){return gO(c,b,a,d,e)}},a,Dv)),d=g[2],D=g[3],l=f(Dx),m=l[2],n=f(Dy),o=n[2],p=f(Dz),h=o.length-1,E=bl(a,DB,a8([0,h],0,0,a,DA)),F=bl(a,DE,a8([0,h],0,DD,a,DC)),G=bD([0,h],0,0,a,DF),q=bD([0,d],0,0,a,DG),r=bD([0,d],0,0,a,DH),s=3===k[1]?1:0;if(s){var
+c=bk(a,d,dQ(function(a,b,c){return fp(Dw,Dv,a,b,c)},a,d)),e=c[2],f=c[3];function
+g(a){return k(e,b(f,a))}return[0,e,k(c[1],g)]}var
+j=f(Dx),g=bk(a,Dz,dQ(function(a){var
+b=0,c=0;return function(d,e){return gP(c,b,a,d,e)}},a,Dy)),d=g[2],D=g[3],l=f(DA),m=l[2],n=f(DB),o=n[2],p=f(DC),h=o.length-1,E=bk(a,DE,a8([0,h],0,0,a,DD)),F=bk(a,DH,a8([0,h],0,DG,a,DF)),G=bE([0,h],0,0,a,DI),q=bE([0,d],0,0,a,DJ),r=bE([0,d],0,0,a,DK),s=3===j[1]?1:0;if(s){var
 u=0<d?1:0;if(u){var
 v=l[1]===d?1:0;if(v){var
 w=n[1]===d?1:0;if(w)var
-x=p[1]===d?1:0,e=x?0===f3(m.length-1,2*d|0)?1:0:x;else
+x=p[1]===d?1:0,e=x?0===f5(m.length-1,2*d|0)?1:0:x;else
 var
 e=w}else
 var
@@ -5220,118 +5224,118 @@ e=v}else
 var
 e=u}else
 var
-e=s;t(e,DI);if(0!==G)U(DJ);function
-H(a){return j(d,b(D,a))}var
-z=0,I=j(g[1],H);if(q&&r){var
-J=j(d,r[1][2]),y=[0,[0,j(d,q[1][2]),J]];z=1}if(!z)var
+e=s;t(e,DL);if(0!==G)W(DM);function
+H(a){return k(d,b(D,a))}var
+z=0,I=k(g[1],H);if(q&&r){var
+J=k(d,r[1][2]),y=[0,[0,k(d,q[1][2]),J]];z=1}if(!z)var
 y=0;var
-K=p[2],L=Q(function(a,c){var
-d=b(F[2],a);return[0,b(E[2],a),d,c]},o),M=k[2];return[0,i(function(a){var
+K=p[2],L=S(function(a,c){var
+d=b(F[2],a);return[0,b(E[2],a),d,c]},o),M=j[2];return[0,i(function(a){var
 b=c(a,2)[3],d=c(a,1)[2];return[0,c(a,0)[1],d,b]},M),d,m,L,K,y,I]}var
-DK=kb;function
-EG(ap){var
-aq=ap[1],c=ej(ap[2]),m=bU(aq,EI,c,EH),Q=aI(m,EJ),ax=0;if(typeof
-Q!=="number"&&5===Q[0]){var
-an=Q[1];if(!(64<F(an))){var
+DN=ke;function
+EJ(ap){var
+aq=ap[1],c=el(ap[2]),m=bW(aq,EL,c,EK),P=aH(m,EM),ax=0;if(typeof
+P!=="number"&&5===P[0]){var
+an=P[1];if(!(64<D(an))){var
 ao=function(c){var
-a=0,b=0;for(;;){if(E(c)<=a)return b;if(92===_(c,a)){var
-d=b+1|0,e=qA===_(c,a+1|0)?6:2,a=a+e|0,b=d;continue}var
-f=cz===(_(c,a)&hE)?b:b+1|0,a=a+1|0,b=f;continue}};x(function(b){var
+a=0,b=0;for(;;){if(F(c)<=a)return b;if(92===$(c,a)){var
+d=b+1|0,e=qD===$(c,a+1|0)?6:2,a=a+e|0,b=d;continue}var
+f=cz===($(c,a)&hF)?b:b+1|0,a=a+1|0,b=f;continue}};x(function(b){var
 a=b[2];if(typeof
 a!=="number"&&3===a[0]){var
-c=ao(b[1])<=64?1:0,d=c?ao(a[1])<=cb?1:0:c;return t(d,EF)}return al(EE)},an);ax=1}}if(!ax)al(ED);var
-q=bU(aI(m,EM),EL,c,EK);if(aN(c,EN))U(EO);var
-h=bU(aI(q,EP),Au,c,At),s=bl(h,Aw,a8(0,0,0,h,Av)),B=bl(h,Ay,a8(0,0,0,h,Ax)),C=bl(h,AA,a8(0,0,[0,aT(0,s[1]-2|0)],h,Az)),v=s[1]-1|0,X=B[1]-1|0,Y=1<=v?1:0;if(Y)var
-Z=v<du?1:0,$=Z?b(jg(0,s),X):Z;else
+c=ao(b[1])<=64?1:0,d=c?ao(a[1])<=cd?1:0:c;return t(d,EI)}return am(EH)},an);ax=1}}if(!ax)am(EG);var
+q=bW(aH(m,EP),EO,c,EN);if(aO(c,EQ))W(ER);var
+h=bW(aH(q,ES),Ax,c,Aw),s=bk(h,Az,a8(0,0,0,h,Ay)),B=bk(h,AB,a8(0,0,0,h,AA)),C=bk(h,AD,a8(0,0,[0,aU(0,s[1]-2|0)],h,AC)),v=s[1]-1|0,X=B[1]-1|0,Y=1<=v?1:0;if(Y)var
+Z=v<dt?1:0,_=Z?b(jh(0,s),X):Z;else
 var
-$=Y;t($,AB);var
-aE=C[1];t(b(jg(0,B),aE),AC);var
-aF=eA([0,v-1|0],h,AD),i=[0,v,X,C[1],aF,s,B,C],d=bU(aI(q,EQ),AF,c,AE),g=dh(d,AH,AG),D=i[1],aa=i[2],aG=bD([0,D],0,0,d,AI),aH=i9([0,D],d,AJ),aJ=i9([0,D],d,AK),aK=a8([0,aa],0,0,d,AL),aL=bD([0,aa],0,0,d,AM),aM=fn(i7,d,AN),aO=fn(function(a,b){return eA(AP,a,b)},d,AO),aP=eA(AR,d,AQ),aQ=gM(d,AS),aR=dh(d,AU,AT),a=[0,g,dh(d,AW,AV),aR,aQ,aP,aO,aM,aL,aK,aJ,aH,aG];function
-H(a){return aD(g,a)}var
-ab=H(AX),aU=1-a[4],aS=0,aV=aU||ab,aX=0===a[12]?1:0,aW=[0,aV,aS],aY=aX||I(g,A6),a0=0===a[11]?1:0,aZ=[0,aY,aW],a1=a0||I(g,A5),a3=0===a[8]?1:0,a2=[0,a1,aZ],a4=a3||(0===a[9]?1:0),ac=0===a[8]?1:0,a5=[0,a4,a2],a6=ac?0===a[9]?1:0:ac,a7=H(AY),ad=a[6],a9=[0,(0!==a[10]?1:0)===a7?1:0,[0,a6===ab?1:0,a5]],a_=ad?a[5]<=ad[1]?1:0:1,bb=0===a[5]?1:0,ba=[0,a_,a9],bc=bb||I(g,A4),be=0!==a[6]?1:0,bd=[0,bc,ba],bf=be||J(g,A3),bi=1-(0!==a[6]?1:0),bh=[0,bf,bd],bj=bi||H(A2),bm=I(g,AZ),bn=[0,(0!==a[7]?1:0)===bm?1:0,[0,bj,bh]];x(function(a){return t(a,u(A0,g))},bn);var
-bo=a$(a[6],0),bq=a[5]+bo|0;t(bq*aT(i[3],kp)<=qa?1:0,A1);var
-bB=I(a[1],ES);t((0!==aI(q,ET)?1:0)===bB?1:0,ER);if(I(a[1],EU))U(EV);var
-ar=B1(q,aq,c,i,a),n=ar[1],at=fn(i7,q,EW),bC=0===at?1:0,bE=bC||ar[2];t(bE,EX);var
+_=Y;t(_,AE);var
+aD=C[1];t(b(jh(0,B),aD),AF);var
+aF=eC([0,v-1|0],h,AG),i=[0,v,X,C[1],aF,s,B,C],d=bW(aH(q,ET),AI,c,AH),g=dg(d,AK,AJ),E=i[1],aa=i[2],aG=bE([0,E],0,0,d,AL),aI=i_([0,E],d,AM),aJ=i_([0,E],d,AN),aK=a8([0,aa],0,0,d,AO),aL=bE([0,aa],0,0,d,AP),aM=fo(i8,d,AQ),aN=fo(function(a,b){return eC(AS,a,b)},d,AR),aP=eC(AU,d,AT),aQ=gN(d,AV),aR=dg(d,AX,AW),a=[0,g,dg(d,AZ,AY),aR,aQ,aP,aN,aM,aL,aK,aJ,aI,aG];function
+H(a){return aE(g,a)}var
+ab=H(A0),aT=1-a[4],aS=0,aV=aT||ab,aX=0===a[12]?1:0,aW=[0,aV,aS],aY=aX||J(g,A9),a0=0===a[11]?1:0,aZ=[0,aY,aW],a1=a0||J(g,A8),a4=0===a[8]?1:0,a3=[0,a1,aZ],a5=a4||(0===a[9]?1:0),ac=0===a[8]?1:0,a6=[0,a5,a3],a7=ac?0===a[9]?1:0:ac,a9=H(A1),ad=a[6],a_=[0,(0!==a[10]?1:0)===a9?1:0,[0,a7===ab?1:0,a6]],a$=ad?a[5]<=ad[1]?1:0:1,bb=0===a[5]?1:0,ba=[0,a$,a_],bc=bb||J(g,A7),be=0!==a[6]?1:0,bd=[0,bc,ba],bf=be||L(g,A6),bi=1-(0!==a[6]?1:0),bh=[0,bf,bd],bl=bi||H(A5),bm=J(g,A2),bn=[0,(0!==a[7]?1:0)===bm?1:0,[0,bl,bh]];x(function(a){return t(a,u(A3,g))},bn);var
+bo=a2(a[6],0),br=a[5]+bo|0;t(br*aU(i[3],ks)<=qd?1:0,A4);var
+bC=J(a[1],EV);t((0!==aH(q,EW)?1:0)===bC?1:0,EU);if(J(a[1],EX))W(EY);var
+ar=B4(q,aq,c,i,a),o=ar[1],as=fo(i8,q,EZ),bD=0===as?1:0,bF=bD||ar[2];t(bF,E0);var
 ay=0;if(typeof
-n!=="number"&&2===n[0]){var
+o!=="number"&&2===o[0]){var
 r=1;ay=1}if(!ay)var
-r=0;t((0!==aI(m,EZ)?1:0)===r?1:0,EY);var
+r=0;t((0!==aH(m,E2)?1:0)===r?1:0,E1);var
 az=0;if(typeof
-n!=="number"&&2===n[0]){var
-e=n[4],k=bU(aI(m,E$),Ef,c,Ee),ae=bD(0,Ei,Eh,k,Eg),w=bD(0,El,Ek,k,Ej),K=aI(k,Em),aA=0;if(typeof
-K!=="number"&&4===K[0]){var
-bA=K[1],af=bJ(function(k,l){var
-a=bU(l,b(as(D4),k),c,D3);function
-g(b){return bl(a,b,eB(a,b))}x(function(b){return 0===g(b)[3][0]?0:bg(a,b,D6)},D5);x(function(b){return 1===g(b)[3][0]?0:bg(a,b,D8)},D7);var
-d=bl(a,Ea,dS(function(a,b,c){return fo(D$,D_,a,b,c)},a,D9)),e=d[3];t(3===d[2]?1:0,Eb);function
+o!=="number"&&2===o[0]){var
+e=o[4],j=bW(aH(m,Fc),Ei,c,Eh),ae=bE(0,El,Ek,j,Ej),w=bE(0,Eo,En,j,Em),I=aH(j,Ep),aA=0;if(typeof
+I!=="number"&&4===I[0]){var
+bB=I[1],af=by(function(j,l){var
+a=bW(l,b(at(D7),j),c,D6);function
+g(b){return bk(a,b,eD(a,b))}x(function(b){return 0===g(b)[3][0]?0:bg(a,b,D9)},D8);x(function(b){return 1===g(b)[3][0]?0:bg(a,b,D$)},D_);var
+d=bk(a,Ed,dQ(function(a,b,c){return fp(Ec,Eb,a,b,c)},a,Ea)),e=d[3];t(3===d[2]?1:0,Ee);function
 h(a){var
 b=f(e,a,2),c=f(e,a,1);return[0,f(e,a,0),c,b]}var
-i=j(d[1],h);return[0,eA(Ed,a,Ec),i]},bA);aA=1}if(!aA)var
-af=al(En);var
-L=aI(k,Eo),aB=0;if(typeof
-L!=="number"&&4===L[0]){var
-bz=L[1],M=bJ(function(N,O){var
-k=b(as(DL),N),d=bU(O,k,c,DM),E=aI(d,DN),l=nL(u(k,DO),E,c),h=bl(d,DQ,dS(function(a){var
-b=0,c=0;return function(d,e){return gO(c,b,a,d,e)}},d,DP)),m=h[2],a=h[1],F=h[3],i=bl(d,DU,dS(function(a,b,c){return fo(DT,DS,a,b,c)},d,DR)),n=i[3],p=i[2],q=a8([0,a],0,DW,d,DV),r=bD([0,a],DY,[0,DK],d,DX),s=i[1]===a?1:0;if(s)var
+i=k(d[1],h);return[0,eC(Eg,a,Ef),i]},bB);aA=1}if(!aA)var
+af=am(Eq);var
+K=aH(j,Er),aB=0;if(typeof
+K!=="number"&&4===K[0]){var
+bA=K[1],M=by(function(N,O){var
+j=b(at(DO),N),d=bW(O,j,c,DP),E=aH(d,DQ),l=nO(u(j,DR),E,c),h=bk(d,DT,dQ(function(a){var
+b=0,c=0;return function(d,e){return gP(c,b,a,d,e)}},d,DS)),m=h[2],a=h[1],F=h[3],i=bk(d,DX,dQ(function(a,b,c){return fp(DW,DV,a,b,c)},d,DU)),o=i[3],p=i[2],q=a8([0,a],0,DZ,d,DY),r=bE([0,a],D1,[0,DN],d,D0),s=i[1]===a?1:0;if(s)var
 v=m===l[2]?1:0,w=v?a<=64?1:0:v;else
 var
-w=s;t(w,DZ);var
+w=s;t(w,D2);var
 x=a-1|0,G=0;if(!(x<0)){var
 e=G;for(;;){var
 A=p-1|0,z=0,K=0;if(A<0)var
 B=z;else{var
 g=K,C=z;for(;;){var
-D=C+f(n,e,g)|0,M=g+1|0;if(A!==g){var
+D=C+f(o,e,g)|0,M=g+1|0;if(A!==g){var
 g=M,C=D;continue}var
-B=D;break}}T(0<B?1:0,D2);var
+B=D;break}}V(0<B?1:0,D5);var
 L=e+1|0;if(x!==e){var
 e=L;continue}break}}var
-y=0===q?1:0,H=y?1<a?1:0:y;if(H)U(D0);bx(function(c){var
+y=0===q?1:0,H=y?1<a?1:0:y;if(H)W(D3);bp(function(c){var
 d=c[1]-1|0,e=0;if(!(d<0)){var
-a=e;for(;;){T(0===b(c[2],a)?1:0,D1);var
+a=e;for(;;){V(0===b(c[2],a)?1:0,D4);var
 f=a+1|0;if(d!==a){var
 a=f;continue}break}}return 0},q);var
-I=r?j(a,r[1][2]):o(a,0.),J=j(a,function(a){return j(p,b(n,a))});return[0,l,j(a,function(a){return j(m,b(F,a))}),J,I]},bz);aB=1}if(!aB)var
-M=al(Ep);if(aN(c,Eq))U(Er);var
-O=a8(0,0,Et,k,Es);bx(function(a){var
-d=G(a[1],a[2]),e=0,b=N(function(b,a){return b+a|0},e,d),c=0<b?1:0,f=c?b<=cb?1:0:c;return t(f,Eu)},O);var
-br=e?e[1][3]:e,W=0;if(ae)if(w){var
-ah=w[1],ai=ae[1];t(ai[1]===ah[1]?1:0,Ev);var
+I=r?k(a,r[1][2]):n(a,0.),J=k(a,function(a){return k(p,b(o,a))});return[0,l,k(a,function(a){return k(m,b(F,a))}),J,I]},bA);aB=1}if(!aB)var
+M=am(Es);if(aO(c,Et))W(Eu);var
+N=a8(0,0,Ew,j,Ev);bp(function(a){var
+d=G(a[1],a[2]),e=0,b=Q(function(b,a){return b+a|0},e,d),c=0<b?1:0,f=c?b<=cd?1:0:c;return t(f,Ex)},N);var
+bs=e?e[1][3]:e,U=0;if(ae)if(w){var
+ah=w[1],ai=ae[1];t(ai[1]===ah[1]?1:0,Ey);var
 y=[0,[0,ai,ah]]}else
-W=1;else
-if(w)W=1;else
+U=1;else
+if(w)U=1;else
 var
-y=w;if(W)var
-y=al(EC);T((0!==y?1:0)===br?1:0,Ew);if(e)var
-bs=e[1],bt=aw([0,Ex,gU],jh),aj=c6(function(a){return aD(a,bs[2])},bt);else
+y=w;if(U)var
+y=am(EF);V((0!==y?1:0)===bs?1:0,Ez);if(e)var
+bt=e[1],bu=aw([0,EA,gV],ji),aj=c6(function(a){return aE(a,bt[2])},bu);else
 var
 aj=e;var
-bu=0===O?1:0,bv=bu||aj;T(bv,Ey);var
+bv=0===N?1:0,bw=bv||aj;V(bw,EB);var
 ak=0===M?1:0;if(ak)var
-P=ak;else
+O=ak;else
 if(e)var
-by=e[1][2],P=c6(function(a){return aD(a,aw(gU,jh))},by);else
+bz=e[1][2],O=c6(function(a){return aE(a,aw(gV,ji))},bz);else
 var
-P=e;T(P,Ez);var
-am=aI(k,EA),bw=typeof
-am==="number"?0:[0,nL(EB,am,c)],R=[0,[0,y,bw,O,M,af]];az=1}if(!az)var
+O=e;V(O,EC);var
+al=aH(j,ED),bx=typeof
+al==="number"?0:[0,nO(EE,al,c)],R=[0,[0,y,bx,N,M,af]];az=1}if(!az)var
 R=0;var
-S=aI(m,E0),V=aI(m,E1),aC=0;if(typeof
+S=aH(m,E3),T=aH(m,E4),aC=0;if(typeof
 S!=="number"&&4===S[0]&&typeof
-V!=="number"&&4===V[0]){var
-av=V[1],A=S[1],bK=0;if(0!==A){var
-bH=F(av);if(F(A)===bH&&!(4<F(A))){var
-bI=f9(A,av),p=bJ(function(d,b){return Cv(c,i,a,r,d,b[1],b[2])},bI);aC=1;bK=1}}}if(!aC)var
-p=al(E2);var
-au=l(function(a){return a[1]},p),bF=F(au);t(F(bk(hP,au))===bF?1:0,E3);var
-bG=F(p);function
-z(a){return ag(p,a)[2]}bp(function(d,a){var
-b=a[17];return bx(function(e){var
+T!=="number"&&4===T[0]){var
+av=T[1],A=S[1],bK=0;if(0!==A){var
+bI=D(av);if(D(A)===bI&&!(4<D(A))){var
+bJ=f$(A,av),p=by(function(d,b){return Cy(c,i,a,r,d,b[1],b[2])},bJ);aC=1;bK=1}}}if(!aC)var
+p=am(E5);var
+au=l(function(a){return a[1]},p),bG=D(au);t(D(bj(hQ,au))===bG?1:0,E6);var
+bH=D(p);function
+z(a){return ag(p,a)[2]}bq(function(d,a){var
+b=a[17];return bp(function(e){var
 b=e[2],c=e[1];if(r){var
 f=c<d?1:0;if(f){var
 g=b<d?1:0;if(g){var
-i=[0,z(b),0],h=1-aD(E5,[0,z(c),i]);if(h)var
-j=[0,z(b),0],a=1-aD(E6,[0,z(c),j]);else
+i=[0,z(b),0],h=1-aE(E8,[0,z(c),i]);if(h)var
+j=[0,z(b),0],a=1-aE(E9,[0,z(c),j]);else
 var
 a=h}else
 var
@@ -5339,511 +5343,515 @@ a=g}else
 var
 a=f}else
 var
-a=r;return t(a,E4)},b)},p);bx(function(b){var
-c=b[5];return x(function(c){t(c[1]<bG?1:0,E7);var
-b=0!==dj(a)?1:0;return b?U(E8):b},c)},R);im(function(a,b){return al(u(E_,u(gH(a),E9)))},c);return[0,i,a,n,at,R,p]}var
-at=lT([0,aj]),cV=at[1];function
-ft(c,b,a){return 0===y(b)?a:O(at[4],c,b,a)}function
-W(a){return ft(0,a,cV)}var
-nM=W(s);function
-fu(a){return f(at[6],[0,[0,a,1],0],s)}function
-fv(a){return N(function(b,a){return ft(a[1],a[2],b)},cV,a)}function
-nN(a){return b(at[20],a)}function
-gV(b,a){return a$(f(at[29],b,a),v)}function
-eD(a){return gV(0,a)}function
-eE(a){function
-b(a,b){return 0===a?1:0}return f(at[14],b,a)}function
-fw(a){var
-b=0;return N(function(b,a){return b+a[2]|0},b,a)}function
-bO(a,b){var
+a=r;return t(a,E7)},b)},p);bp(function(b){var
+c=b[5];return x(function(c){t(c[1]<bH?1:0,E_);var
+b=0!==di(a)?1:0;return b?W(E$):b},c)},R);io(function(a,b){return am(u(Fb,u(gI(a),Fa)))},c);return[0,i,a,o,as,R,p]}var
+au=lW([0,function(j,i){var
+b=j,a=i;for(;;){if(b){if(a){var
+c=a[1],d=c[2],e=c[1],f=b[1],g=f[2],h=f[1];if(h!==e)return aJ(h,e);if(g!==d)return aJ(g,d);var
+b=b[2],a=a[2];continue}return 1}var
+k=a?-1:a;return k}}]),cU=au[1];function
+fu(c,b,a){return 0===z(b)?a:O(au[4],c,b,a)}function
+Y(a){return fu(0,a,cU)}var
+nP=Y(s);function
+fv(a){return f(au[6],[0,[0,a,1],0],s)}function
+fw(a){return Q(function(b,a){return fu(a[1],a[2],b)},cU,a)}function
+nQ(a){return b(au[20],a)}function
+gW(b,a){return a2(f(au[29],b,a),v)}function
+eF(a){return gW(0,a)}function
+eG(a){function
+b(a,b){return 0===a?1:0}return f(au[14],b,a)}function
+fx(a){var
+b=0;return Q(function(b,a){return b+a[2]|0},b,a)}function
+bP(a,b){var
 d=a?a[1]:s;return function(a){function
 c(b,e,a){var
-g=h(d,e),c=r(gV(b,a),g);return 0===y(c)?f(at[7],b,a):O(at[4],b,c,a)}return O(at[13],c,a,b)}}function
-eF(a,b){if(0===y(a))return cV;function
-c(b){return h(a,b)}return f(at[34],c,b)}function
-Y(c,a){return b(bO([0,a6],c),a)}function
-gW(b,a){if(b){if(a){var
-e=a[2],f=a[1],g=f[2],d=f[1],h=b[2],i=b[1],j=i[2],c=i[1];return bh(c,d)?[0,[0,c,j+g|0],gW(h,e)]:lg(c,d)?[0,[0,c,j],gW(h,a)]:[0,[0,d,g],gW(b,e)]}var
+g=h(d,e),c=r(gW(b,a),g);return 0===z(c)?f(au[7],b,a):O(au[4],b,c,a)}return O(au[13],c,a,b)}}function
+eH(a,b){if(0===z(a))return cU;function
+c(b){return h(a,b)}return f(au[34],c,b)}function
+_(c,a){return b(bP([0,a6],c),a)}function
+gX(b,a){if(b){if(a){var
+e=a[2],f=a[1],g=f[2],d=f[1],h=b[2],i=b[1],j=i[2],c=i[1];return c===d?[0,[0,c,j+g|0],gX(h,e)]:c<d?[0,[0,c,j],gX(h,a)]:[0,[0,d,g],gX(b,e)]}var
 k=b}else
 var
 k=a;return k}function
-cW(c,a){function
+cV(c,a){function
 d(e,d,c){function
 g(g,c,a){var
-i=h(d,c),j=gW(e,g),k=f(at[6],j,i);return b(bO(0,a),k)}return O(at[13],g,a,c)}return O(at[13],d,c,cV)}function
-jj(e,a,d){var
-f=aU(aR,G(d-a|0,function(c){return b(e[2],a+c|0)}));function
+i=h(d,c),j=gX(e,g),k=f(au[6],j,i);return b(bP(0,a),k)}return O(au[13],g,a,c)}return O(au[13],d,c,cU)}function
+jk(e,a,d){var
+f=aP(aJ,G(d-a|0,function(c){return b(e[2],a+c|0)}));function
 c(a){if(a){var
 d=a[1],b=c(a[2]);if(b){var
-e=b[1],f=e[1];if(bh(f,d))return[0,[0,f,e[2]+1|0],b[2]]}var
+e=b[1],f=e[1];if(bn(f,d))return[0,[0,f,e[2]+1|0],b[2]]}var
 g=[0,[0,d,1],b]}else
 var
 g=a;return g}return c(f)}function
-fx(a){var
-b=nN(a);return l(function(a){return[0,a[2],a[1]]},b)}function
-eG(a,g,f){if(a[1]===a[2].length-1){var
-b=function(a){return bc(a,o(a.length-1,c(a,0)[1]))};a[2]=b(a[2]);a[3]=b(a[3])}var
+fy(a){var
+b=nQ(a);return l(function(a){return[0,a[2],a[1]]},b)}function
+eI(a,g,f){if(a[1]===a[2].length-1){var
+b=function(a){return bb(a,n(a.length-1,c(a,0)[1]))};a[2]=b(a[2]);a[3]=b(a[3])}var
 d=a[1];c(a[2],d)[1+d]=g;var
 e=a[1];c(a[3],e)[1+e]=f;a[1]=a[1]+1|0;return a[1]-1|0}function
-dk(b,a,e){var
+dj(b,a,e){var
 c=R(b[4],a);if(c)return c[1];var
-d=eG(b,e,[0,a]);az(b[4],a,d);return d}function
-cr(d,b,a){var
-h=aT(b,a),e=[0,cF(b,a),h],f=R(d[5],e);if(f)return f[1];var
-i=c(d[2],a)[1+a],g=eG(d,cW(c(d[2],b)[1+b],i),[1,b,a]);az(d[5],e,g);return g}function
-aA(e,a,d,c){var
-f=a?a[1]:a;return eG(e,d,[3,b(bb(function(a){return 0<y(a[1])?1:0}),c),f])}function
-jk(a){var
-d=F(a[1]),e=a[3],f=cG(bJ(function(c,a){var
-b=a[3],d=b?[0,[0,L(aw(a[1],[0,a[2],0])),[0,[0,s,c],0]],0]:b;return d},e));function
+d=eI(b,e,[0,a]);aA(b[4],a,d);return d}function
+ct(d,b,a){var
+h=aU(b,a),e=[0,cE(b,a),h],f=R(d[5],e);if(f)return f[1];var
+i=c(d[2],a)[1+a],g=eI(d,cV(c(d[2],b)[1+b],i),[1,b,a]);aA(d[5],e,g);return g}function
+aB(e,a,d,c){var
+f=a?a[1]:a;return eI(e,d,[3,b(ba(function(a){return 0<z(a[1])?1:0}),c),f])}function
+jl(a){var
+d=D(a[1]),e=a[3],f=cF(by(function(c,a){var
+b=a[3],d=b?[0,[0,K(aw(a[1],[0,a[2],0])),[0,[0,s,c],0]],0]:b;return d},e));function
 g(f,e,d){var
-g=f[2],a=f[1],i=e[1],b=c(a,d)[1+d];if(0===y(b))return[0,a,g];var
-l=C(b),j=e[2],k=N(function(m,g){var
+g=f[2],a=f[1],i=e[1],b=c(a,d)[1+d];if(0===z(b))return[0,a,g];var
+l=E(b),j=e[2],k=Q(function(m,g){var
 i=g[2],c=0,b=0,a=m;for(;;){if(a){var
-e=a[2],d=a[1];if(bh(d[2],i)){var
+e=a[2],d=a[1];if(bn(d[2],i)){var
 c=[0,d,c],a=e;continue}var
 b=[0,d,b],a=e;continue}var
-f=ak(b),k=ak(c),n=h(l,g[1]),j=N(function(b,a){return r(b,a[1])},n,k);return 0===y(j)?f:[0,[0,j,i],f]}},g,j);return[0,Q(function(a,d){return q(d,h(b,c(i,a)[1+a]))},a),k]}var
-k=0,m=N(function(e,p){var
-j=N(function(b,a){return g(b,a[2],a[1])},p,e),f=j[1],b=[0,-1],k=d-1|0,q=0;if(!(k<0)){var
-a=q;for(;;){if(0!==y(c(f,a)[1+a]))b[1]=a;var
+f=ah(b),k=ah(c),n=h(l,g[1]),j=Q(function(b,a){return r(b,a[1])},n,k);return 0===z(j)?f:[0,[0,j,i],f]}},g,j);return[0,S(function(a,d){return q(d,h(b,c(i,a)[1+a]))},a),k]}var
+k=0,m=Q(function(e,p){var
+j=Q(function(b,a){return g(b,a[2],a[1])},p,e),f=j[1],b=[0,-1],k=d-1|0,q=0;if(!(k<0)){var
+a=q;for(;;){if(0!==z(c(f,a)[1+a]))b[1]=a;var
 u=a+1|0;if(k!==a){var
-a=u;continue}break}}if(0<=b[1]&&!((d-1|0)<=F(e))){var
-m=b[1],n=cQ(c(f,m)[1+m]),r=j[2],s=l(function(a){var
+a=u;continue}break}}if(0<=b[1]&&!((d-1|0)<=D(e))){var
+m=b[1],n=cP(c(f,m)[1+m]),r=j[2],s=l(function(a){var
 b=a[2];return[0,h(n,a[1]),b]},r),o=[0,i(function(a){return h(n,a)},f),s],t=[0,[0,b[1],o],0];return aw(l(function(a){var
 c=g(a[2],o,b[1]);return[0,a[1],c]},e),t)}return e},k,f),j=A(0,4);x(function(g){var
-h=g[2],i=h[1],k=g[1],l=W(c(i,d)[1+d]),m=d-1|0,o=0;if(m<0)var
+h=g[2],i=h[1],k=g[1],l=Y(c(i,d)[1+d]),m=d-1|0,o=0;if(m<0)var
 n=l;else{var
 a=o,e=l;for(;;){if(a!==k)var
-p=fu(a),f=b(bO([0,C(c(i,a)[1+a])],e),p);else
+p=fv(a),f=b(bP([0,E(c(i,a)[1+a])],e),p);else
 var
 f=e;var
 q=a+1|0;if(m!==a){var
 a=q,e=f;continue}var
-n=f;break}}return S(j,k,[0,n,h[2]])},m);return j}var
-nO=[au,Fe,bZ(0)];function
-gX(e,a){var
+n=f;break}}return T(j,k,[0,n,h[2]])},m);return j}var
+nR=[av,Fh,b1(0)];function
+gY(e,a){var
 d=A(0,2),c=function(a){var
 c=a;for(;;)try{var
 n=function(b,c){var
-a=dD(function(a){return aN(e,a[1])},b);if(a)throw[0,nO,b,c,a[1][1]];return a};f(at[12],n,c);return c}catch(a){a=a2(a);if(a[1]===nO){var
-g=a[4],h=a[2],i=af(e,g),k=b(bS(function(f){return function(c){var
+a=dC(function(a){return aO(e,a[1])},b);if(a)throw[0,nR,b,c,a[1][1]];return a};f(au[12],n,c);return c}catch(a){a=aT(a);if(a[1]===nR){var
+g=a[4],h=a[2],i=ai(e,g),k=b(bU(function(f){return function(c){var
 a=c[2],b=c[1];if(b!==f)return[0,[0,b,a]];var
-d=1<a?1:0,e=d?[0,[0,b,a-1|0]]:d;return e}}(g)),h),j=f(at[6],k,a[3]),l=i[2];x(function(f){return function(a){var
-c=a[2],e=a$(R(d,c),cV);return S(d,c,b(bO([0,a[1]],e),f))}}(j),l);var
-m=cW(j,i[1]),c=b(bO(0,f(at[7],h,c)),m);continue}throw a}}(a),g=0;return[0,c,ek(function(c,b,a){return[0,[0,b,c],a]},d,g)]}function
-nP(f){var
-a=ak(f);if(a){var
-b=a[2],c=a[1],d=c[2],e=c[1],g=[0,[0,e,1],0],h=1<d?[0,[0,e,d-1|0],b]:b;return[0,ak(h),g]}throw[0,ae,Ff]}function
-jl(a,n){var
-c=jk(a),h=F(a[1]),q=G(h,function(a){return a}),i=b(bb(function(a){return 1-aN(c,a)}),q),d=A(0,64);x(function(a){var
-b=gX(c,a)[1];function
-e(e,f){if(fS<fw(e))U(Fg);var
+d=1<a?1:0,e=d?[0,[0,b,a-1|0]]:d;return e}}(g)),h),j=f(au[6],k,a[3]),l=i[2];x(function(f){return function(a){var
+c=a[2],e=a2(R(d,c),cU);return T(d,c,b(bP([0,a[1]],e),f))}}(j),l);var
+m=cV(j,i[1]),c=b(bP(0,f(au[7],h,c)),m);continue}throw a}}(a),g=0;return[0,c,em(function(c,b,a){return[0,[0,b,c],a]},d,g)]}function
+nS(f){var
+a=ah(f);if(a){var
+b=a[2],c=a[1],d=c[2],e=c[1],g=[0,[0,e,1],0],h=1<d?[0,[0,e,d-1|0],b]:b;return[0,ah(h),g]}throw[0,af,Fi]}function
+jm(a,o){var
+c=jl(a),h=D(a[1]),q=G(h,function(a){return a}),i=b(ba(function(a){return 1-aO(c,a)}),q),d=A(0,64);x(function(a){var
+b=gY(c,a)[1];function
+e(e,f){if(fT<fx(e))W(Fj);var
 a=e;for(;;){var
-b=2<=fw(a)?1:0,c=b?1-aN(d,a):b;if(c){az(d,a,0);var
-a=nP(a)[1];continue}return c}}return f(at[12],e,b)},n);var
-r=eb(gi(d)),j=aU(function(b,a){var
-c=[0,fw(a),a];return aj([0,fw(b),b],c)},r),e=L(aw(l(function(a){return[0,[0,a,1],0]},i),j));if(fS<e.length-1)U(Fh);var
-g=A(0,64);p(function(b,a){return S(g,a,b)},e);function
-k(a){return af(g,a)}var
-s=L(l(function(b){var
-a=nP(b),c=k(a[2]);return[0,k(a[1]),c]},j)),m=A(0,64);return[0,[0,0,o(64,cV),o(64,Fd),A(0,64),m],a,h,i,c,e,g,s]}function
-b9(a){return a[6].length-1}function
-gY(a){var
-e=F(a[1]),b=f9(a[1],a[2]),c=cG(bJ(function(f,a){var
-b=a[1],c=dI(b,a[2]);if(c)var
+b=2<=fx(a)?1:0,c=b?1-aO(d,a):b;if(c){aA(d,a,0);var
+a=nS(a)[1];continue}return c}}return f(au[12],e,b)},o);var
+r=eb(gj(d)),j=aP(function(b,a){var
+c=[0,fx(a),a];return al([0,fx(b),b],c)},r),e=K(aw(l(function(a){return[0,[0,a,1],0]},i),j));if(fT<e.length-1)W(Fk);var
+g=A(0,64);p(function(b,a){return T(g,a,b)},e);function
+k(a){return ai(g,a)}var
+s=K(l(function(b){var
+a=nS(b),c=k(a[2]);return[0,k(a[1]),c]},j)),m=A(0,64);return[0,[0,0,n(64,cU),n(64,Fg),A(0,64),m],a,h,i,c,e,g,s]}function
+b$(a){return a[6].length-1}function
+gZ(a){var
+e=D(a[1]),b=f$(a[1],a[2]),c=cF(by(function(f,a){var
+b=a[1],c=dG(b,a[2]);if(c)var
 g=0,h=1,d=[0,[0,G(e,function(a){return f===a?s:v}),b,h],g];else
 var
 d=c;return d},b)),d=aw(a[3],c);return[0,a[1],a[2],d]}function
-cs(a,g){var
-b=gX(a[5],g),d=b[1],e=o(b9(a),v);function
+cu(a,g){var
+b=gY(a[5],g),d=b[1],e=n(b$(a),v);function
 h(b,h){var
 d=0!==b?1:0;if(d){var
 f=R(a[7],b);if(f){var
-g=f[1];c(e,g)[1+g]=h;return 0}return bf(Fi)}return d}f(at[12],h,d);var
-i=b[2];return[0,e,eD(d),i]}function
-dl(e,d,b){var
-a=[0,W(b)];p(function(b,d){var
-f=a[1];a[1]=ft(c(e[6],b)[1+b],d,f);return 0},d);return a[1]}function
-dm(a,g,c){var
-b=cs(a,c),d=b[3],e=b[2],f=b[1],h=[m,function(k){var
-b=dk(a[1],g,c);if(0===d)return b;var
-h=[0,[0,s,b],0],i=dl(a,f,e),j=[0,l(function(a){var
-b=a[2];return[0,eF(a6,a[1]),b]},d)];return aA(a[1],j,i,h)}];return[0,i(C,f),e,h]}function
-nQ(a){var
-b=[0,cV,0];return N(function(a,c){var
-b=a[2];return[0,ft([0,[0,b,1],0],c,a[1]),b+1|0]},b,a)[1]}function
-nR(b,a){var
-c=fu(a),d=ag(b[2][1],a),e=ag(b[2][2],a),f=dm(b,[0,a],Y(c,W(d)));return[0,dm(b,[1,a],Y(W(e),c)),f]}function
-fy(a,d,c){if(d<a[3]){var
-f=nR(a,d);return 0===c?f[1]:f[2]}var
-b=d-a[3]|0;T(b<F(a[2][3])?1:0,Fj);var
-e=ag(a[2][3],b),h=nQ(e[1]),g=Y(W(e[2]),h),i=0===c?1:0,j=i||e[3];T(j,Fk);return 0===c?dm(a,[2,b],g):dm(a,[3,b],eF(a6,g))}function
-dn(a,b){function
-c(a){return a===b?s:v}return dl(a,j(b9(a),c),v)}function
-jm(c,b,a){var
-d=W(a);return Y(dn(c,b),d)}function
+g=f[1];c(e,g)[1+g]=h;return 0}return bf(Fl)}return d}f(au[12],h,d);var
+i=b[2];return[0,e,eF(d),i]}function
+dk(e,d,b){var
+a=[0,Y(b)];p(function(b,d){var
+f=a[1];a[1]=fu(c(e[6],b)[1+b],d,f);return 0},d);return a[1]}function
+dl(a,g,c){var
+b=cu(a,c),d=b[3],e=b[2],f=b[1],h=[m,function(k){var
+b=dj(a[1],g,c);if(0===d)return b;var
+h=[0,[0,s,b],0],i=dk(a,f,e),j=[0,l(function(a){var
+b=a[2];return[0,eH(a6,a[1]),b]},d)];return aB(a[1],j,i,h)}];return[0,i(E,f),e,h]}function
+nT(a){var
+b=[0,cU,0];return Q(function(a,c){var
+b=a[2];return[0,fu([0,[0,b,1],0],c,a[1]),b+1|0]},b,a)[1]}function
+nU(b,a){var
+c=fv(a),d=ag(b[2][1],a),e=ag(b[2][2],a),f=dl(b,[0,a],_(c,Y(d)));return[0,dl(b,[1,a],_(Y(e),c)),f]}function
+fz(a,d,c){if(d<a[3]){var
+f=nU(a,d);return 0===c?f[1]:f[2]}var
+b=d-a[3]|0;V(b<D(a[2][3])?1:0,Fm);var
+e=ag(a[2][3],b),h=nT(e[1]),g=_(Y(e[2]),h),i=0===c?1:0,j=i||e[3];V(j,Fn);return 0===c?dl(a,[2,b],g):dl(a,[3,b],eH(a6,g))}function
+dm(a,b){function
+c(a){return a===b?s:v}return dk(a,k(b$(a),c),v)}function
 jn(c,b,a){var
-d=dn(c,b);return Y(W(a),d)}function
-gZ(b,f,i,a,e){return[m,function(k){var
-g=i?jm(b,f,e):jn(b,f,e),h=z(a),d=B===h?a[1]:m===h?D(a):a,j=c(b[1][2],d)[1+d];return O(at[11],dI,j,g)?d:aA(b[1],0,g,[0,[0,s,d],0])}]}function
-nS(e,f,a,d,k,E){var
+d=Y(a);return _(dm(c,b),d)}function
+jo(c,b,a){var
+d=dm(c,b);return _(Y(a),d)}function
+g0(b,f,i,a,e){return[m,function(k){var
+g=i?jn(b,f,e):jo(b,f,e),h=C(a),d=B===h?a[1]:m===h?H(a):a,j=c(b[1][2],d)[1+d];return O(au[11],dG,j,g)?d:aB(b[1],0,g,[0,[0,s,d],0])}]}function
+nV(e,f,a,d,k,A){var
 r=c(f[1],a)[1+a],t=c(f[2],a)[1+a],u=c(f[1],d)[1+d],v=c(f[2],d)[1+d];function
 g(a){var
-b=z(a);return B===b?a[1]:m===b?D(a):a}var
-i=c(f[3],a)[1+a],l=c(f[4],a)[1+a],n=c(f[3],d)[1+d],o=c(f[4],d)[1+d],w=q(t,r),A=q(v,u);if(0<y(w)&&0<y(A)){var
-F=cQ(h(w,A)),G=[0,[0,r,u,l,o],[0,[0,t,u,i,o],[0,[0,r,v,l,n],[0,[0,t,v,i,n],0]]]],H=b(bS(function(a){var
-c=b(E,h(a[1],a[2]));if(0<y(c)){var
-d=g(a[4]),f=g(a[3]),i=cr(e[1],f,d);return[0,[0,h(F,c),i]]}return 0}),G);return aA(e[1],0,k,H)}var
-I=dn(e,d),J=cW(dn(e,a),I);if(0<y(cO(y(gV(b(at[25],J)[1],k)))))var
-K=g(n),L=g(i),p=cr(e[1],L,K);else
+b=C(a);return B===b?a[1]:m===b?H(a):a}var
+i=c(f[3],a)[1+a],l=c(f[4],a)[1+a],n=c(f[3],d)[1+d],o=c(f[4],d)[1+d],w=q(t,r),y=q(v,u);if(0<z(w)&&0<z(y)){var
+D=cP(h(w,y)),F=[0,[0,r,u,l,o],[0,[0,t,u,i,o],[0,[0,r,v,l,n],[0,[0,t,v,i,n],0]]]],G=b(bU(function(a){var
+c=b(A,h(a[1],a[2]));if(0<z(c)){var
+d=g(a[4]),f=g(a[3]),i=ct(e[1],f,d);return[0,[0,h(D,c),i]]}return 0}),F);return aB(e[1],0,k,G)}var
+I=dm(e,d),J=cV(dm(e,a),I);if(0<z(cN(z(gW(b(au[25],J)[1],k)))))var
+K=g(n),L=g(i),p=ct(e[1],L,K);else
 var
-O=g(o),P=g(i),p=cr(e[1],P,O);var
-j=[0,[0,[0,s,p],0]],M=Y(k,c(e[1][2],p)[1+p]),N=a===d?[0,[0,a,i,l],0]:[0,[0,a,i,l],[0,[0,d,n,o],0]];x(function(b){var
-d=b[1],a=gV(c(e[6],d)[1+d],M);if(0<y(a)){var
+O=g(o),P=g(i),p=ct(e[1],P,O);var
+j=[0,[0,[0,s,p],0]],M=_(k,c(e[1][2],p)[1+p]),N=a===d?[0,[0,a,i,l],0]:[0,[0,a,i,l],[0,[0,d,n,o],0]];x(function(b){var
+d=b[1],a=gW(c(e[6],d)[1+d],M);if(0<z(a)){var
 i=j[1];j[1]=[0,[0,a,g(b[2])],i];return 0}var
-f=y(a)<0?1:0;if(f){var
-k=j[1],l=g(b[3]);j[1]=[0,[0,C(a),l],k];var
+f=z(a)<0?1:0;if(f){var
+k=j[1],l=g(b[3]);j[1]=[0,[0,E(a),l],k];var
 h=0}else
 var
-h=f;return h},N);return aA(e[1],0,k,j[1])}function
-jo(e,b){var
-k=b[1].length-1,g=b9(e),w=F(e[4]);function
-d(b,a){return bc(b,o(g-k|0,a))}var
-f=[m,function(a){throw[0,ae,Fl]}],i=d(b[4],f),j=d(b[3],f),n=d(b[2],v),a=[0,d(b[1],v),n,j,i],r=e[8];p(function(x,o){var
-f=o[2],d=o[1],b=w+x|0,z=[0,c(a[2],d)[1+d],0],A=[0,c(a[1],d)[1+d],z],g=by(function(b){var
-d=[0,c(a[2],f)[1+f],0],e=[0,c(a[1],f)[1+f],d];return l(function(a){return h(b,a)},e)},A),B=N(db,b3(g),g),i=N(dJ,b3(g),g),p=d===f?1:0;if(p)var
-r=y(c(a[1],d)[1+d])<=0?1:0,n=r?0<=y(c(a[2],d)[1+d])?1:0:r;else
+h=f;return h},N);return aB(e[1],0,k,j[1])}function
+jp(e,b){var
+k=b[1].length-1,g=b$(e),w=D(e[4]);function
+d(b,a){return bb(b,n(g-k|0,a))}var
+f=[m,function(a){throw[0,af,Fo]}],i=d(b[4],f),j=d(b[3],f),o=d(b[2],v),a=[0,d(b[1],v),o,j,i],r=e[8];p(function(x,o){var
+f=o[2],d=o[1],b=w+x|0,y=[0,c(a[2],d)[1+d],0],A=[0,c(a[1],d)[1+d],y],g=bz(function(b){var
+d=[0,c(a[2],f)[1+f],0],e=[0,c(a[1],f)[1+f],d];return l(function(a){return h(b,a)},e)},A),B=Q(da,b5(g),g),i=Q(dH,b5(g),g),p=d===f?1:0;if(p)var
+r=z(c(a[1],d)[1+d])<=0?1:0,n=r?0<=z(c(a[2],d)[1+d])?1:0:r;else
 var
 n=p;var
-j=n?v:B,C=aE(a[4]),D=aE(a[3]),E=aE(a[2]),s=[0,aE(a[1]),E,D,C],F=k<=b?1:0,G=F||b5(j,c(a[1],b)[1+b]);if(G){c(a[1],b)[1+b]=j;var
+j=n?v:B,C=az(a[4]),D=az(a[3]),E=az(a[2]),s=[0,az(a[1]),E,D,C],F=k<=b?1:0,G=F||b7(j,c(a[1],b)[1+b]);if(G){c(a[1],b)[1+b]=j;var
 H=[m,function(i){if(n){var
-a=[2,dn(e,d)],c=dn(e,d),g=cW(dn(e,d),c);return eG(e[1],g,a)}function
-h(a){return q(a,j)}return nS(e,s,d,f,jm(e,b,j),h)}];c(a[3],b)[1+b]=H}var
-I=k<=b?1:0,t=I||bB(i,c(a[2],b)[1+b]);if(t){c(a[2],b)[1+b]=i;var
+a=[2,dm(e,d)],c=dm(e,d),g=cV(dm(e,d),c);return eI(e[1],g,a)}function
+h(a){return q(a,j)}return nV(e,s,d,f,jn(e,b,j),h)}];c(a[3],b)[1+b]=H}var
+I=k<=b?1:0,t=I||bC(i,c(a[2],b)[1+b]);if(t){c(a[2],b)[1+b]=i;var
 J=[m,function(c){function
-a(a){return q(i,a)}return nS(e,s,d,f,jn(e,b,i),a)}];c(a[4],b)[1+b]=J;var
+a(a){return q(i,a)}return nV(e,s,d,f,jo(e,b,i),a)}];c(a[4],b)[1+b]=J;var
 u=0}else
 var
 u=t;return u},r);return a}function
-jp(a){var
-d=a[4],e=l(function(b){return nR(a,b)},d);function
-b(a){return L(l(a,e))}function
-c(b){var
-c=a[4];return L(l(function(a){return ag(b,a)},c))}var
-f=b(function(a){return a[1][3]}),g=b(function(a){return a[2][3]}),h=c(a[2][2]);return jo(a,[0,c(a[2][1]),h,g,f])}function
 jq(a){var
-b=a[1],d=Q(function(b,d){return bN(d,c(a[2],b)[1+b])},b);return e5(function(a){return a},d)}function
-nT(f,d,n,j){var
-y=n<f[8].length-1?1:0,N=y?j<=4?1:0:y;T(N,Fm);var
-A=c(f[8],n)[1+n],b=A[2],a=A[1],O=j<4?1:0,P=O||(a===b?1:0);T(P,Fn);var
-Q=F(f[4])+n|0,t=c(d[1],a)[1+a],u=c(d[2],a)[1+a],E=c(d[1],b)[1+b],G=c(d[2],b)[1+b],p=r(t,u),R=1;if(p[2]===0)var
+d=a[4],e=l(function(b){return nU(a,b)},d);function
+b(a){return K(l(a,e))}function
+c(b){var
+c=a[4];return K(l(function(a){return ag(b,a)},c))}var
+f=b(function(a){return a[1][3]}),g=b(function(a){return a[2][3]}),h=c(a[2][2]);return jp(a,[0,c(a[2][1]),h,g,f])}function
+jr(a){var
+b=a[1],d=S(function(b,d){return bO(d,c(a[2],b)[1+b])},b);return e6(function(a){return a},d)}function
+nW(f,d,o,j){var
+y=o<f[8].length-1?1:0,N=y?j<=4?1:0:y;V(N,Fp);var
+z=c(f[8],o)[1+o],b=z[2],a=z[1],O=j<4?1:0,P=O||(a===b?1:0);V(P,Fq);var
+Q=D(f[4])+o|0,t=c(d[1],a)[1+a],u=c(d[2],a)[1+a],A=c(d[1],b)[1+b],F=c(d[2],b)[1+b],p=r(t,u),R=1;if(p[2]===0)var
 q=p;else
 var
-M=ai(p[2],R),q=dH(p[1],M);if(3<j>>>0)var
+M=ak(p[2],R),q=dF(p[1],M);if(3<j>>>0)var
 e=a6,l=q,k=q;else
 switch(j){case
 0:var
-e=a6,l=E,k=t;break;case
+e=a6,l=A,k=t;break;case
 1:var
-e=a6,l=G,k=u;break;case
+e=a6,l=F,k=u;break;case
 2:var
-e=s,l=E,k=u;break;default:var
-e=s,l=G,k=t}var
-w=o(b9(f),v);function
-x(a,b){w[1+a]=r(c(w,a)[1+a],b);return 0}x(Q,e);x(a,C(h(e,l)));x(b,C(h(e,k)));var
-H=c(d[3],a)[1+a],I=c(d[4],a)[1+a],J=c(d[3],b)[1+b],K=c(d[4],b)[1+b];if(3<j>>>0)var
+e=s,l=A,k=u;break;default:var
+e=s,l=F,k=t}var
+w=n(b$(f),v);function
+x(a,b){w[1+a]=r(c(w,a)[1+a],b);return 0}x(Q,e);x(a,E(h(e,l)));x(b,E(h(e,k)));var
+G=c(d[3],a)[1+a],I=c(d[4],a)[1+a],J=c(d[3],b)[1+b],K=c(d[4],b)[1+b];if(3<j>>>0)var
 L=[m,function(e){var
-c=W(q),b=Y(dn(f,a),c),d=cW(b,b);return eG(f[1],d,[2,b])}];else{switch(j){case
+c=Y(q),b=_(dm(f,a),c),d=cV(b,b);return eI(f[1],d,[2,b])}];else{switch(j){case
 0:var
-i=J,g=H;break;case
+i=J,g=G;break;case
 1:var
 i=K,g=I;break;case
 2:var
 i=J,g=I;break;default:var
-i=K,g=H}var
+i=K,g=G}var
 L=[m,function(e){var
-a=z(i),c=B===a?i[1]:m===a?D(i):i,b=z(g),d=B===b?g[1]:m===b?D(g):g;return cr(f[1],d,c)}]}return[0,w,C(h(e,h(k,l))),L]}function
-fz(a,b,f){var
-d=b9(a);function
-e(b,a){return j(d,function(c){return c===b?a:v})}var
-g=j(2*d|0,function(d){var
+a=C(i),c=B===a?i[1]:m===a?H(i):i,b=C(g),d=B===b?g[1]:m===b?H(g):g;return ct(f[1],d,c)}]}return[0,w,E(h(e,h(k,l))),L]}function
+fA(a,b,f){var
+d=b$(a);function
+e(b,a){return k(d,function(c){return c===b?a:v})}var
+g=k(2*d|0,function(d){var
 a=d/2|0;if(0===(d&1)){var
 f=c(b[4],a)[1+a],g=c(b[2],a)[1+a];return[0,e(a,s),g,f]}var
-h=c(b[3],a)[1+a],i=C(c(b[1],a)[1+a]);return[0,e(a,a6),i,h]}),h=A(0,64);return[0,a,b,bc(g,f),h]}function
-fA(a){var
-c=b2(a[1]),b=(b2(a[2])-c|0)+96|0;if(0<y(a)){var
-e=b2(a[2]);if(cy<(b2(a[1])+e|0)){if(0<=b){var
-f=ai(d,b),g=a[2];return b4(hU(ai(a[1],b),g),f)}return V(hU(a[1],a[2]))}}return a}function
-nU(f,i,e,a){var
-g=aE(a),b=[0,v],d=[0,0];p(function(a,f){var
-i=0<y(c(e,a)[1+a])?1:0;if(i){var
+h=c(b[3],a)[1+a],i=E(c(b[1],a)[1+a]);return[0,e(a,a6),i,h]}),h=A(0,64);return[0,a,b,bb(g,f),h]}function
+fB(a){var
+c=b4(a[1]),b=(b4(a[2])-c|0)+96|0;if(0<z(a)){var
+e=b4(a[2]);if(cy<(b4(a[1])+e|0)){if(0<=b){var
+f=ak(d,b),g=a[2];return b6(hV(ak(a[1],b),g),f)}return X(hV(a[1],a[2]))}}return a}function
+nX(f,i,e,a){var
+g=az(a),b=[0,v],d=[0,0];p(function(a,f){var
+i=0<z(c(e,a)[1+a])?1:0;if(i){var
 k=f[2],l=h(c(e,a)[1+a],k);b[1]=r(b[1],l);var
 m=f[1];p(function(b,d){var
-f=0!==y(d)?1:0;if(f){var
+f=0!==z(d)?1:0;if(f){var
 j=h(c(e,a)[1+a],d);g[1+b]=q(c(g,b)[1+b],j);var
 i=0}else
 var
 i=f;return i},m);d[1]=[0,[0,e[1+a],f[3]],d[1]];var
 j=0}else
 var
-j=i;return j},i);p(function(a,e){if(0<y(e)){var
+j=i;return j},i);p(function(a,e){if(0<z(e)){var
 j=h(e,c(f[2],a)[1+a]);b[1]=r(b[1],j);var
 k=d[1];d[1]=[0,[0,e,c(f[4],a)[1+a]],k];return 0}var
-g=y(e)<0?1:0;if(g){var
+g=z(e)<0?1:0;if(g){var
 l=h(e,c(f[1],a)[1+a]);b[1]=r(b[1],l);var
-m=d[1],n=c(f[3],a)[1+a];d[1]=[0,[0,C(e),n],m];var
+m=d[1],n=c(f[3],a)[1+a];d[1]=[0,[0,E(e),n],m];var
 i=0}else
 var
 i=g;return i},g);return[0,b[1],d[1]]}function
-cX(m,d,b,a){var
-u=m?m[1]:function(a){return a};T(e5(function(a){return a<d[3].length-1?1:0},a),Fo);var
+cW(m,d,b,a){var
+u=m?m[1]:function(a){return a};V(e6(function(a){return a<d[3].length-1?1:0},a),Fr);var
 g=R(d[4],a);if(g)var
-n=g[1];else{var
-e=[0,0],w=a.length-1;p(function(z,k){var
-a=[0,aE(c(d[3],k)[1+k][1])],g=[0,j(w,function(a){return a===z?s:v})];function
-f(e,a,b){return Q(function(a,d){return 0===y(c(b,a)[1+a])?d:q(d,h(e,c(b,a)[1+a]))},a)}var
-A=ak(e[1]);x(function(b){var
-e=b[1],d=c(a[1],e)[1+e],h=0!==y(d)?1:0,i=h?(a[1]=f(d,a[1],b[2]),g[1]=f(d,g[1],b[3]),0):h;return i},A);var
+o=g[1];else{var
+e=[0,0],w=a.length-1;p(function(y,j){var
+a=[0,az(c(d[3],j)[1+j][1])],g=[0,k(w,function(a){return a===y?s:v})];function
+f(e,a,b){return S(function(a,d){return 0===z(c(b,a)[1+a])?d:q(d,h(e,c(b,a)[1+a]))},a)}var
+A=ah(e[1]);x(function(b){var
+e=b[1],d=c(a[1],e)[1+e],h=0!==z(d)?1:0,i=h?(a[1]=f(d,a[1],b[2]),g[1]=f(d,g[1],b[3]),0):h;return i},A);var
 b=[0,-1],B=a[1];p(function(e,d){var
-a=b[1]<0?1:0,c=a?0!==y(d)?1:0:a,f=c?(b[1]=e,0):c;return f},B);var
+a=b[1]<0?1:0,c=a?0!==z(d)?1:0:a,f=c?(b[1]=e,0):c;return f},B);var
 m=0<=b[1]?1:0;if(m){var
-n=b[1],o=cQ(c(a[1],n)[1+n]),C=a[1],r=i(function(a){return h(o,a)},C),D=g[1],t=i(function(a){return h(o,a)},D),E=e[1],F=l(function(a){var
-g=a[3],d=a[2],h=a[1],i=b[1],e=c(d,i)[1+i];if(0===y(e))return[0,h,d,g];var
+n=b[1],o=cP(c(a[1],n)[1+n]),C=a[1],r=i(function(a){return h(o,a)},C),D=g[1],t=i(function(a){return h(o,a)},D),E=e[1],F=l(function(a){var
+g=a[3],d=a[2],h=a[1],i=b[1],e=c(d,i)[1+i];if(0===z(e))return[0,h,d,g];var
 j=f(e,g,t);return[0,h,f(e,d,r),j]},E);e[1]=[0,[0,b[1],r,t],F];var
 u=0}else
 var
 u=m;return u},a);var
-t=e[1],k=l(function(a){return[0,a[1],a[3]]},t);az(d[4],a,k);var
-n=k}var
-f=o(a.length-1,v);x(function(d){var
-a=d[1],e=0!==y(c(b,a)[1+a])?1:0;if(e){var
+t=e[1],j=l(function(a){return[0,a[1],a[3]]},t);aA(d[4],a,j);var
+o=j}var
+f=n(a.length-1,v);x(function(d){var
+a=d[1],e=0!==z(c(b,a)[1+a])?1:0;if(e){var
 g=d[2];return p(function(d,e){var
-g=0!==y(e)?1:0;if(g){var
+g=0!==z(e)?1:0;if(g){var
 j=h(c(b,a)[1+a],e);f[1+d]=r(c(f,d)[1+d],j);var
 i=0}else
 var
-i=g;return i},g)}return e},n);var
-z=i(u,f),A=i(function(a){return c(d[3],a)[1+a]},a);return nU(d[2],A,z,b)}function
-nV(a,d,c,b){return[m,function(h){var
+i=g;return i},g)}return e},o);var
+y=i(u,f),A=i(function(a){return c(d[3],a)[1+a]},a);return nX(d[2],A,y,b)}function
+nY(a,d,c,b){return[m,function(h){var
 e=l(function(b){var
-a=b[2],c=z(a),d=B===c?a[1]:m===c?D(a):a;return[0,b[1],d]},b),f=i(C,d),g=dl(a[1],f,c);return aA(a[1][1],0,g,e)}]}function
-g0(c){var
-b=H(c);for(;;){if(bB(X(b),c)){var
-b=rf(b,a3);continue}var
-a=b;for(;;){if(-dC<a&&eo(X(lR(a)),c)){var
-a=lR(a);continue}return X(a)}}}function
-fB(b){function
+a=b[2],c=C(a),d=B===c?a[1]:m===c?H(a):a;return[0,b[1],d]},b),f=i(E,d),g=dk(a[1],f,c);return aB(a[1][1],0,g,e)}]}function
+g1(c){var
+b=I(c);for(;;){if(bC(Z(b),c)){var
+b=rj(b,a1);continue}var
+a=b;for(;;){if(-dB<a&&eq(Z(lU(a)),c)){var
+a=lU(a);continue}return Z(a)}}}function
+fC(b){function
 c(a){if(b<=a)return 0;var
-d=cF(b,aT(a+1|0,(a*5|0)/4|0));return[0,d,c(d)]}return c(0)}function
-jr(c){var
-a=ak(c);if(a){var
-d=a[1];return F(b(bb(function(a){return a<=j0*d?1:0}),c))}return a}function
-nW(a){return ak(N(function(b,a){var
-c=b[1];return[0,c+a|0,[0,c+a|0,b[2]]]},Fp,a)[2])}var
-Fq=5000,g1=[m,function(a){return G(Fq,function(a){return[0,10*a|0,da(1,av(a+1|0,a+2|0))]})}];function
-nX(a){return jr(nW(a))/10|0}function
-fC(b,d){var
+d=cE(b,aU(a+1|0,(a*5|0)/4|0));return[0,d,c(d)]}return c(0)}function
+js(c){var
+a=ah(c);if(a){var
+d=a[1];return D(b(ba(function(a){return a<=j3*d?1:0}),c))}return a}function
+nZ(a){return ah(Q(function(b,a){var
+c=b[1];return[0,c+a|0,[0,c+a|0,b[2]]]},Fs,a)[2])}var
+Ft=5000,g2=[m,function(a){return G(Ft,function(a){return[0,10*a|0,c$(1,w(a+1|0,a+2|0))]})}];function
+n0(a){return js(nZ(a))/10|0}function
+fD(b,d){var
 a=[0,0.];p(function(f,b){var
 c=b!=0.?1:0,g=c?(a[1]=a[1]+b*e(d,f),0):c;return g},b);return a[1]}function
-g2(c,b){var
-a=bc(b,o(c[1].length-1,0.)),d=b.length-1,f=c[1];p(function(c,b){return Z(a,d+c|0,e(a,b[1])*e(a,b[2]))},f);return a}function
-nY(g,f,d){var
-a=f.length-1,b=j(d.length-1,function(b){return b<a?j(a,function(a){return b===a?1.:0.}):[0]}),h=g[1];p(function(k,h){var
-f=h[2],g=h[1],i=a+k|0,l=j(a,function(a){var
+g3(c,b){var
+a=bb(b,n(c[1].length-1,0.)),d=b.length-1,f=c[1];p(function(c,b){return U(a,d+c|0,e(a,b[1])*e(a,b[2]))},f);return a}function
+n1(g,f,d){var
+a=f.length-1,b=k(d.length-1,function(b){return b<a?k(a,function(a){return b===a?1.:0.}):[0]}),h=g[1];p(function(j,h){var
+f=h[2],g=h[1],i=a+j|0,l=k(a,function(a){var
 h=e(d,g),i=e(c(b,f)[1+f],a)*h,j=e(d,f);return e(c(b,g)[1+g],a)*j+i});c(b,i)[1+i]=l;return 0},h);return b}function
-nZ(p,n){var
-g=n.length-1,d=j(g,function(a){var
-b=[cw,e(n,a)];return bc(c(p,a)[1+a],b)}),l=o(g,-1),w=G(g,function(a){return a}),q=g-1|0,x=i(function(a){var
-b=0.;return aV(function(b,a){return aa(b,Math.abs(a))},b,a)},p),y=0;if(!(q<0)){var
+n2(p,o){var
+g=o.length-1,d=k(g,function(a){var
+b=[cw,e(o,a)];return bb(c(p,a)[1+a],b)}),l=n(g,-1),w=G(g,function(a){return a}),q=g-1|0,x=i(function(a){var
+b=0.;return bc(function(b,a){return ab(b,Math.abs(a))},b,a)},p),y=0;if(!(q<0)){var
 a=y,m=w;for(;;){var
-r=aU(function(f){return function(b,a){var
-g=Math.abs(e(c(d,b)[1+b],f));return H7(Math.abs(e(c(d,a)[1+a],f)),g)}}(a),m),v=0;if(r){var
-h=r[1],z=eP*e(x,a);if(z<Math.abs(e(c(d,h)[1+h],a))){var
-A=b(bb(function(b){return function(a){return a!==b?1:0}}(h)),m);c(l,a)[1+a]=h;var
+r=aP(function(f){return function(b,a){var
+g=Math.abs(e(c(d,b)[1+b],f));return H_(Math.abs(e(c(d,a)[1+a],f)),g)}}(a),m),v=0;if(r){var
+h=r[1],z=dW*e(x,a);if(z<Math.abs(e(c(d,h)[1+h],a))){var
+A=b(ba(function(b){return function(a){return a!==b?1:0}}(h)),m);c(l,a)[1+a]=h;var
 s=g-1|0,B=0;if(!(s<0)){var
 f=B;for(;;){var
 u=f!==h?1:0,D=u?e(c(d,f)[1+f],a)!=0.?1:0:u;if(D){var
 E=e(c(d,h)[1+h],a),F=e(c(d,f)[1+f],a)/E;if(!(g<a)){var
-k=a;for(;;){var
-I=F*e(c(d,h)[1+h],k),J=e(c(d,f)[1+f],k)-I;Z(d[1+f],k,J);var
-K=k+1|0;if(g!==k){var
-k=K;continue}break}}}var
+j=a;for(;;){var
+I=F*e(c(d,h)[1+h],j),J=e(c(d,f)[1+f],j)-I;U(d[1+f],j,J);var
+K=j+1|0;if(g!==j){var
+j=K;continue}break}}}var
 H=f+1|0;if(s!==f){var
 f=H;continue}break}}var
 t=A;v=1}}if(!v)var
 t=m;var
 C=a+1|0;if(q!==a){var
-a=C,m=t;continue}break}}return j(g,function(a){if(0<=c(l,a)[1+a]){var
+a=C,m=t;continue}break}}return k(g,function(a){if(0<=c(l,a)[1+a]){var
 b=c(l,a)[1+a],h=e(c(d,b)[1+b],a),f=l[1+a];return e(c(d,f)[1+f],g)/h}return 0.})}function
-eH(a,g,j){var
-J=G(j.length-1,function(a){return a}),K=b(bb(function(a){return 0.<e(j,a)?1:0}),J);function
-k(b){return L(l(function(a){return c(b,a)[1+a]},K))}var
+eJ(a,g,j){var
+J=G(j.length-1,function(a){return a}),L=b(ba(function(a){return 0.<e(j,a)?1:0}),J);function
+k(b){return K(l(function(a){return c(b,a)[1+a]},L))}var
 u=k(a[2]),M=k(a[3]),m=k(j);function
 v(b){var
-c=a[4];return Q(function(d,c){var
-f=fC(c,b);return e(a[5],d)-f},c)}function
-w(a){return Q(function(c,b){var
-d=e(M,c);return fC(b,a)+d},u)}function
+c=a[4];return S(function(d,c){var
+f=fD(c,b);return e(a[5],d)-f},c)}function
+w(a){return S(function(c,b){var
+d=e(M,c);return fD(b,a)+d},u)}function
 x(d){var
-e=v(d),f=w(g2(a,d)),b=[0,0],g=a[5];p(function(a,e){var
-d=e<=kh*(1.+Math.abs(c(g,a)[1+a]))?1:0,f=d?(b[1]=1,0):d;return f},e);if(!b[1]&&!dE(function(a){return a<=0.?1:0},f)){var
-h=0.,j=bs*aV(function(b,a){return b+Math.log(a)},h,e);return fC(m,i(function(a){return Math.log(a)},f))+j}return dB}var
-f=g.length-1,H=x(g);if(cI(H)){var
-n=60,d=g,y=H;a:for(;;){if(0===n)return d;var
-z=g2(a,d),N=nY(a,d,z),O=i(function(n){return function(a){var
-b=o(f,0.);p(function(g,d){var
+e=v(d),f=w(g3(a,d)),b=[0,0],g=a[5];p(function(a,e){var
+d=e<=kk*(1.+Math.abs(c(g,a)[1+a]))?1:0,f=d?(b[1]=1,0):d;return f},e);if(!b[1]&&!c8(function(a){return a<=0.?1:0},f)){var
+h=0.,j=bt*bc(function(b,a){return b+Math.log(a)},h,e);return fD(m,i(function(a){return Math.log(a)},f))+j}return dA}var
+f=g.length-1,H=x(g);if(cH(H)){var
+o=60,d=g,y=H;a:for(;;){if(0===o)return d;var
+z=g3(a,d),N=n1(a,d,z),O=i(function(o){return function(a){var
+b=n(f,0.);p(function(g,d){var
 h=d!=0.?1:0;if(h){var
 i=f-1|0,k=0;if(!(i<0)){var
 a=k;for(;;){var
-l=d*e(c(n,g)[1+g],a);Z(b,a,e(b,a)+l);var
+l=d*e(c(o,g)[1+g],a);U(b,a,e(b,a)+l);var
 m=a+1|0;if(i!==a){var
 a=m;continue}break}}var
 j=0}else
 var
-j=h;return j},a);return b}}(N),u),P=w(z),q=o(f,0.),R=v(d),A=f_(f,f,0.),B=function(g,i){return function(h,j,d){return p(function(a,b){var
-f=b!=0.?1:0;return f?(Z(g,a,e(g,a)+h*b),p(function(f,d){var
+j=h;return j},a);return b}}(N),u),P=w(z),q=n(f,0.),Q=v(d),A=ga(f,f,0.),B=function(g,i){return function(h,j,d){return p(function(a,b){var
+f=b!=0.?1:0;return f?(U(g,a,e(g,a)+h*b),p(function(f,d){var
 g=d!=0.?1:0;if(g)var
-k=e(c(i,a)[1+a],f)+j*b*d,h=Z(i[1+a],f,k);else
+k=e(c(i,a)[1+a],f)+j*b*d,h=U(i[1+a],f,k);else
 var
 h=g;return h},d)):f},d)}}(q,A);p(function(b,d){return function(a,c){return d(e(m,a)/e(b,a),e(m,a)/(e(b,a)*e(b,a)),c)}}(P,B),O);var
-S=a[4];p(function(b,d){return function(a,c){return d(-0.5/e(b,a),bs/(e(b,a)*e(b,a)),c)}}(R,B),S);var
-C=nZ(A,q),r=fC(q,C),h=1.;for(;;){if(h<=kJ)var
+R=a[4];p(function(b,d){return function(a,c){return d(-0.5/e(b,a),bt/(e(b,a)*e(b,a)),c)}}(Q,B),R);var
+C=n2(A,q),r=fD(q,C),h=1.;for(;;){if(h<=kM)var
 t=0;else{var
-D=Q(function(c,d){return function(b,a){return a+d*e(c,b)}}(C,h),d),s=x(D);if(!(y+j0*h*r<=s)){var
-I=0;if(!(r<=pP)||!(dB<s))I=1;if(I){h*=bs;continue}}var
+D=S(function(c,d){return function(b,a){return a+d*e(c,b)}}(C,h),d),s=x(D);if(!(y+j3*h*r<=s)){var
+I=0;if(!(r<=pS)||!(dA<s))I=1;if(I){h*=bt;continue}}var
 t=[0,[0,D,s]]}if(t){var
-E=t[1],F=E[1];if(pP<r){var
-n=n-1|0,d=F,y=E[2];continue a}return F}return d}}}return g}function
-n0(a,c){var
+E=t[1],F=E[1];if(pS<r){var
+o=o-1|0,d=F,y=E[2];continue a}return F}return d}}}return g}function
+n3(a,c){var
 g=a[4],d=i(function(a){var
-b=bX;return aV(function(b,a){return aa(b,Math.abs(a))},b,a)},g),b=[0,dY],h=a[4];p(function(f,g){var
-h=e(d,f),i=e(a[5],f),j=(fC(g,c)-i)/h;b[1]=aa(b[1],j);return 0},h);if(b[1]<0.)return c;var
-f=c.length-1,j=a[5],k=a[4],l=Q(function(b,a){return bc(a,[cw,-e(d,b)])},k),m=[cw,2.*b[1]+3.],n=[0,[0],[0,bc(o(f,0.),[cw,dY])],m,l,j];return bK(eH(n,bc(c,[cw,pz*b[1]+1.]),[cw,hk*(d.length-1)]),0,f)}function
-js(a){var
-e=F(a[4]),d=F(a[2][3]);function
+b=bZ;return bc(function(b,a){return ab(b,Math.abs(a))},b,a)},g),b=[0,dX],h=a[4];p(function(f,g){var
+h=e(d,f),i=e(a[5],f),j=(fD(g,c)-i)/h;b[1]=ab(b[1],j);return 0},h);if(b[1]<0.)return c;var
+f=c.length-1,j=a[5],k=a[4],l=S(function(b,a){return bb(a,[cw,-e(d,b)])},k),m=[cw,2.*b[1]+3.],o=[0,[0],[0,bb(n(f,0.),[cw,dX])],m,l,j];return bL(eJ(o,bb(c,[cw,pB*b[1]+1.]),[cw,hm*(d.length-1)]),0,f)}function
+jt(a){var
+e=D(a[4]),d=D(a[2][3]);function
 f(b){var
-d=b<a[3]?1:0,c=d||ag(a[2][3],b-a[3]|0)[3],e=c?[0,fy(a,b,1),0]:c;return[0,fy(a,b,0),e]}var
-g=cG(G(a[3]+d|0,f)),c=b(bS(function(a){var
-b=bK(a[1],0,e),c=dE(function(a){return 0!==y(a)?1:0},b);if(c)var
-f=H(a[2]),d=[0,[0,i(H,b),f]];else
+d=b<a[3]?1:0,c=d||ag(a[2][3],b-a[3]|0)[3],e=c?[0,fz(a,b,1),0]:c;return[0,fz(a,b,0),e]}var
+g=cF(G(a[3]+d|0,f)),c=b(bU(function(a){var
+b=bL(a[1],0,e),c=c8(function(a){return 0!==z(a)?1:0},b);if(c)var
+f=I(a[2]),d=[0,[0,i(I,b),f]];else
 var
-d=c;return d}),g),h=L(l(function(a){return a[2]},c));return[0,L(l(function(a){return a[1]},c)),h]}var
-jt=eO;function
-n1(g,f){var
-a=gl(ai(g,jt),f),d=a,c=1,b=a,h=em($(a,a),jt);for(;;){if(0===bo(d))return b;var
-e=em($(d,h),jt),d=e,i=aF(b,gl(e,c+2|0)),c=c+2|0,b=i;continue}}var
-n2=j(kG,function(a){return[m,function(c){var
-b=ai(n1(dA(a-1024|0),a+dZ|0),1);return dZ<=a?b:ah(b)}]}),Fs=5,n3=32,Ft=3,Fu=qG;function
-dp(c,a){var
+d=c;return d}),g),h=K(l(function(a){return a[2]},c));return[0,K(l(function(a){return a[1]},c)),h]}var
+ju=eQ;function
+n4(g,f){var
+a=gm(ak(g,ju),f),d=a,c=1,b=a,h=eo(aa(a,a),ju);for(;;){if(0===bo(d))return b;var
+e=eo(aa(d,h),ju),d=e,i=aF(b,gm(e,c+2|0)),c=c+2|0,b=i;continue}}var
+n5=k(kJ,function(a){return[m,function(c){var
+b=ak(n4(dz(a-1024|0),a+dZ|0),1);return dZ<=a?b:aj(b)}]}),Fv=5,n6=32,Fw=3,Fx=qJ;function
+dn(c,a){var
 d=b(c[2],a+1|0)-1|0;return[0,b(c[2],a),d]}function
-fD(a){var
+fE(a){var
 b=a[1];function
 c(a){return b+a|0}return G((a[2]-b|0)+1|0,c)}function
-cY(b,a){return fD(dp(b[6],a))}function
-ju(g,f,e){var
-b=o(g,0),a=[0,0];x(function(d){var
+cX(b,a){return fE(dn(b[6],a))}function
+jv(g,f,e){var
+b=n(g,0),a=[0,0];x(function(d){var
 e=1-c(b,d)[1+d],f=e?(c(b,d)[1+d]=1,a[1]=[0,d,a[1]],0):e;return f},e);for(;;){if(0===a[1])return b;var
-d=b3(a[1]);a[1]=lB(a[1]);var
+d=b5(a[1]);a[1]=lD(a[1]);var
 h=c(f,d)[1+d];x(function(d){var
 e=1-c(b,d)[1+d],f=e?(c(b,d)[1+d]=1,a[1]=[0,d,a[1]],0):e;return f},h);continue}}function
-eI(c,a){var
-d=G(a,function(a){return a});return b(bb(c),d)}function
-n4(a,i,h){var
-d=a[1][1],f=o(d,0);x(function(d){var
+eK(c,a){var
+d=G(a,function(a){return a});return b(ba(c),d)}function
+n7(a,i,h){var
+d=a[1][1],f=n(d,0);x(function(d){var
 g=c(a[2],d)[1+d],h=1-c(a[7],g)[1+g];if(h){var
 e=b(a[1][7][2],d),j=c(f,e)[1+e];f[1+e]=[0,c(a[2],d)[1+d],j];var
 i=0}else
 var
 i=h;return i},i);var
-k=a[11]?h:eI(function(b){return c(a[9],b)[1+b]},d),g=ju(d,f,k),l=j(d,function(b){if(a[10]&&!c(g,b)[1+b]&&!c(a[7],b)[1+b])return Fu;return e(a[8],b)});return[0,j(d,function(b){var
+j=a[11]?h:eK(function(b){return c(a[9],b)[1+b]},d),g=jv(d,f,j),l=k(d,function(b){if(a[10]&&!c(g,b)[1+b]&&!c(a[7],b)[1+b])return Fx;return e(a[8],b)});return[0,k(d,function(b){var
 d=c(a[7],b)[1+b],e=d||1-c(g,b)[1+b];return e}),l]}var
-eJ=lS([0,aj]);function
-n5(b){var
+eL=lV([0,al]);function
+n8(b){var
 a=0.;function
-c(c,a){return c+a[2]*e(b,a[1])}return function(b){return N(c,a,b)}}function
-n6(z,y,M,K,af,ae){var
-O=z[1],t=z[1],d=o(t[1],-1),l=[0,0];p(function(a,b){var
-e=b?1-c(K,a)[1+a]:b;if(e){var
+c(c,a){return c+a[2]*e(b,a[1])}return function(b){return Q(c,a,b)}}function
+n9(B,z,N,M,ag,af){var
+O=B[1],t=B[1],d=n(t[1],-1),l=[0,0];p(function(a,b){var
+e=b?1-c(M,a)[1+a]:b;if(e){var
 g=l[1];c(d,a)[1+a]=g;l[1]++;var
 f=0}else
 var
-f=e;return f},ae);function
-ab(a){if(0<=c(d,a)[1+a]){var
-f=cY(t,c(y,a)[1+a]);return b(bS(function(f){var
+f=e;return f},af);function
+ac(a){if(0<=c(d,a)[1+a]){var
+f=cX(t,c(z,a)[1+a]);return b(bU(function(f){var
 g=b(t[7][2],f),h=c(d,g)[1+g];if(0<=h){var
-i=e(M,f);return[0,[0,c(d,a)[1+a],h,i]]}return 0}),f)}return 0}var
-ac=cG(G(t[1],ab));if(kp<l[1])U(FC);var
-h=l[1],i=j(h,function(b){var
-a=A(0,4);S(a,b,1.);return a}),g=j(h,function(a){return A(0,4)}),u=o(h,0);function
-m(b,a){return a$(R(b,a),0.)}x(function(d){var
-a=d[2],b=d[1],e=d[3],f=m(c(i,b)[1+b],a)-e;S(i[1+b],a,f);return S(c(g,a)[1+a],b,0)},ac);function
-B(a){var
-b=c(g,a)[1+a][1];return av(c(i,a)[1+a][1],b)}var
-P=G(h,function(a){return[0,B(a),a]}),n=o(h,1.),q=o(h,0),k=1,s=0,r=b(eJ[37],P);for(;;){if(b(eJ[2],r)){var
-T=k?[0,[0,n,L(ak(s)),q,u]]:k,ad=l[1];return ba(function(f){var
-i=Q(function(a,b){return c(K,a)[1+a]?b:0.},af),k=o(ad,0.);p(function(a,d){var
+i=e(N,f);return[0,[0,c(d,a)[1+a],h,i]]}return 0}),f)}return 0}var
+ad=cF(G(t[1],ac));if(ks<l[1])W(FF);var
+h=l[1],i=k(h,function(b){var
+a=A(0,4);T(a,b,1.);return a}),g=k(h,function(a){return A(0,4)}),u=n(h,0);function
+m(b,a){return a2(R(b,a),0.)}x(function(d){var
+a=d[2],b=d[1],e=d[3],f=m(c(i,b)[1+b],a)-e;T(i[1+b],a,f);return T(c(g,a)[1+a],b,0)},ad);function
+C(a){var
+b=c(g,a)[1+a][1];return w(c(i,a)[1+a][1],b)}var
+P=G(h,function(a){return[0,C(a),a]}),o=n(h,1.),q=n(h,0),j=1,s=0,r=b(eL[37],P);for(;;){if(b(eL[2],r)){var
+V=j?[0,[0,o,K(ah(s)),q,u]]:j,ae=l[1];return a$(function(f){var
+i=S(function(a,b){return c(M,a)[1+a]?b:0.},ag),k=n(ae,0.);p(function(a,d){var
 f=0<=d?1:0;if(f)var
-h=cY(O,c(y,a)[1+a]),j=0.,l=N(function(c,a){var
-d=e(i,b(O[7][2],a));return c+e(M,a)*d},j,h),g=Z(k,d,e(z[6],y[1+a])+l);else
+h=cX(O,c(z,a)[1+a]),j=0.,l=Q(function(c,a){var
+d=e(i,b(O[7][2],a));return c+e(N,a)*d},j,h),g=U(k,d,e(B[6],z[1+a])+l);else
 var
 g=f;return g},d);var
-a=aE(k),l=f[2];aO(function(b){var
+a=az(k),l=f[2];a3(function(b){var
 d=c(f[4],b)[1+b];return x(function(c){var
-d=c[1];return Z(a,d,e(a,d)-c[2]*e(a,b))},d)},l);var
+d=c[1];return U(a,d,e(a,d)-c[2]*e(a,b))},d)},l);var
 j=a.length-1-1|0;if(!(j<0)){var
 g=j;for(;;){var
-h=c(f[2],g)[1+g],m=e(f[1],h),n=c(f[3],h)[1+h],q=b(n5(a),n);Z(a,h,(e(a,h)-q)/m);var
+h=c(f[2],g)[1+g],m=e(f[1],h),o=c(f[3],h)[1+h],q=b(n8(a),o);U(a,h,(e(a,h)-q)/m);var
 r=g-1|0;if(0!==g){var
 g=r;continue}break}}p(function(d,b){var
-c=0<=b?1:0,f=c?Z(i,d,e(a,b)):c;return f},d);return[0,d,f,i]},T)}var
-v=b(eJ[24],r),a=v[2],C=f(eJ[6],v,r),D=B(a);if((2*v[1]|0)<D)var
-H=k,F=s,E=f(eJ[4],[0,D,a],C);else{var
-w=c(i,a)[1+a];Z(n,a,m(w,a));c$(w,a);if(e(n,a)==0.)var
-J=0,I=eJ[1];else
+c=0<=b?1:0,f=c?U(i,d,e(a,b)):c;return f},d);return[0,d,f,i]},V)}var
+v=b(eL[24],r),a=v[2],D=f(eL[6],v,r),E=C(a);if((2*v[1]|0)<E)var
+I=j,H=s,F=f(eL[4],[0,E,a],D);else{var
+y=c(i,a)[1+a];U(o,a,m(y,a));c_(y,a);if(e(o,a)==0.)var
+L=0,J=eL[1];else
 var
-J=k,I=C;var
-V=[0,a,s],W=0,X=aU(aj,ek(function(c,b,a){return[0,[0,c,b],a]},w,W));c(q,a)[1+a]=X;var
-Y=q[1+a];x(function(d){return function(b){var
-a=b[1];return c$(c(g,a)[1+a],d)}}(a),Y);c$(c(g,a)[1+a],a);var
-_=0,$=g[1+a],aa=aU(aR,ek(function(b,c,a){return[0,b,a]},$,_));x(function(a){return function(b){var
-d=c(i,b)[1+b],h=e(n,a),f=m(d,a)/h;c$(d,a);u[1+a]=[0,[0,b,f],c(u,a)[1+a]];var
+L=j,J=D;var
+X=[0,a,s],Y=0,Z=aP(al,em(function(c,b,a){return[0,[0,c,b],a]},y,Y));c(q,a)[1+a]=Z;var
+_=q[1+a];x(function(d){return function(b){var
+a=b[1];return c_(c(g,a)[1+a],d)}}(a),_);c_(c(g,a)[1+a],a);var
+$=0,aa=g[1+a],ab=aP(aJ,em(function(b,c,a){return[0,b,a]},aa,$));x(function(a){return function(b){var
+d=c(i,b)[1+b],h=e(o,a),f=m(d,a)/h;c_(d,a);u[1+a]=[0,[0,b,f],c(u,a)[1+a]];var
 j=c(q,a)[1+a];return x(function(e){var
-a=e[1],h=f*e[2];S(d,a,m(d,a)-h);return S(c(g,a)[1+a],b,0)},j)}}(a),aa);var
-H=J,F=V,E=I}var
-k=H,s=F,r=E;continue}}function
-n7(a,d){var
-b=a[1],f=b[1],g=eI(function(b){var
+a=e[1],h=f*e[2];T(d,a,m(d,a)-h);return T(c(g,a)[1+a],b,0)},j)}}(a),ab);var
+I=L,H=X,F=J}var
+j=I,s=H,r=F;continue}}function
+n_(a,d){var
+b=a[1],f=b[1],g=eK(function(b){var
 f=c(d,b)[1+b];return 0.<e(a[6],f)?1:0},f);function
-h(a){return cY(b,c(d,a)[1+a])}return n4(a,cG(G(b[1],h)),g)}function
-n8(g,q,p,o,k){var
-d=g[1],h=dp(d[5],k),c=h[1];function
+h(a){return cX(b,c(d,a)[1+a])}return n7(a,cF(G(b[1],h)),g)}function
+n$(g,q,p,o,j){var
+d=g[1],h=dn(d[5],j),c=h[1];function
 l(f){var
-h=dp(d[6],c+f|0),j=h[1],k=h[2],i=0.;if(k<j)var
+h=dn(d[6],c+f|0),j=h[1],k=h[2],i=0.;if(k<j)var
 l=i;else{var
 a=j,m=i;for(;;){var
 r=e(o,b(d[7][2],a)),n=m+e(p,a)*r,s=a+1|0;if(k!==a){var
 a=s,m=n;continue}var
 l=n;break}}return q*(e(g[6],c+f|0)+l)}var
-i=j((h[2]-c|0)+1|0,l),f=aV(aa,dB,i),a=0,m=f-cZ*(1.+Math.abs(f));for(;;){if(e(i,a)<m){var
+i=k((h[2]-c|0)+1|0,l),f=bc(ab,dA,i),a=0,m=f-cZ*(1.+Math.abs(f));for(;;){if(e(i,a)<m){var
 a=a+1|0;continue}return[0,f,c+a|0]}}function
-n9(d,B,r){var
-i=d[1],l=d[1][1],m=i[4]?1.:dY,C=d[4];if(C){var
-P=d[3],D=Q(function(a,b){return c(d[2],a)[1+a]?b:0.},P),E=j(l[1],l[5][2]),R=C[1];aO(function(a){var
-b=n8(i,m,r,D,a);Z(D,a,m*b[1]);var
-d=b[2];c(E,a)[1+a]=d;return 0},R);return[0,E]}if(B)var
-k=aE(B[1]);else{var
-n=d[1],a=n[1],u=j(a[1],a[5][2]),h=o(a[1],-1),p=o(a[1],0),v=a[1]-1|0;if(!(v<0)){var
+oa(d,B,r){var
+i=d[1],l=d[1][1],m=i[4]?1.:dX,C=d[4];if(C){var
+P=d[3],D=S(function(a,b){return c(d[2],a)[1+a]?b:0.},P),E=k(l[1],l[5][2]),Q=C[1];a3(function(a){var
+b=n$(i,m,r,D,a);U(D,a,m*b[1]);var
+d=b[2];c(E,a)[1+a]=d;return 0},Q);return[0,E]}if(B)var
+j=az(B[1]);else{var
+o=d[1],a=o[1],u=k(a[1],a[5][2]),h=n(a[1],-1),p=n(a[1],0),v=a[1]-1|0;if(!(v<0)){var
 g=v;for(;;){if(1-c(d[2],g)[1+g]){var
-N=fD(dp(a[5],g));x(function(f){return function(d){var
-e=cY(a,d);return x(function(e){var
+N=fE(dn(a[5],g));x(function(f){return function(d){var
+e=cX(a,d);return x(function(e){var
 d=b(a[7][2],e);p[1+d]=[0,f,c(p,d)[1+d]];return 0},e)}}(g),N)}var
 O=g-1|0;if(0!==g){var
 g=O;continue}break}}var
-I=a[1],w=eI(function(a){return n[11]?c(d[2],a)[1+a]:c(n[9],a)[1+a]},I),y=[0,0];x(function(a){c(h,a)[1+a]=0;return 0},w);var
+I=a[1],w=eK(function(a){return o[11]?c(d[2],a)[1+a]:c(o[9],a)[1+a]},I),y=[0,0];x(function(a){c(h,a)[1+a]=0;return 0},w);var
 q=w;for(;;){if(0!==q){y[1]++;var
-q=by(function(a){var
-d=c(p,a)[1+a];return b(bb(function(a){var
+q=bz(function(a){var
+d=c(p,a)[1+a];return b(ba(function(a){var
 b=c(h,a)[1+a]<0?1:0;if(b){var
 e=y[1];c(h,a)[1+a]=e;var
 d=1}else
@@ -5851,151 +5859,151 @@ var
 d=b;return d}),d)},q);continue}var
 z=a[1]-1|0,J=0;if(!(z<0)){var
 f=J;for(;;){if(1-c(d[2],f)[1+f]){var
-K=fD(dp(a[5],f)),A=dD(function(g){return function(d){var
-e=cY(a,d);return c6(function(i){var
+K=fE(dn(a[5],f)),A=dC(function(g){return function(d){var
+e=cX(a,d);return c6(function(i){var
 d=b(a[7][2],i),e=c(h,d)[1+d],f=0<=e?1:0,j=f?e<c(h,g)[1+g]?1:0:f;return j},e)}}(f),K);if(A){var
 L=A[1];c(u,f)[1+f]=L}}var
 M=f+1|0;if(z!==f){var
 f=M;continue}break}}var
-k=u;break}}var
-s=hw;for(;;){var
-F=n7(i,k),t=n6(i,k,r,F[1],F[2],o(l[1],1));if(t){var
-S=t[1][3],T=function(a){return a},U=G(l[1],T),H=b(bS(function(h){return function(a){if(c(d[2],a)[1+a])return 0;var
-b=n8(i,m,r,h,a),f=b[1],g=m*e(h,a)+cZ*(1.+Math.abs(f))<f?1:0,j=g?[0,[0,a,b[2]]]:g;return j}}(S)),U);x(function(a){var
-b=a[1],d=a[2];c(k,b)[1+b]=d;return 0},H);if(0!==H&&1<s){var
-s=s-1|0;continue}return[0,k]}return t}}function
-n_(u,n,N,M){var
+j=u;break}}var
+s=f0;for(;;){var
+F=n_(i,j),t=n9(i,j,r,F[1],F[2],n(l[1],1));if(t){var
+R=t[1][3],T=function(a){return a},V=G(l[1],T),H=b(bU(function(h){return function(a){if(c(d[2],a)[1+a])return 0;var
+b=n$(i,m,r,h,a),f=b[1],g=m*e(h,a)+cZ*(1.+Math.abs(f))<f?1:0,j=g?[0,[0,a,b[2]]]:g;return j}}(R)),V);x(function(a){var
+b=a[1],d=a[2];c(j,b)[1+b]=d;return 0},H);if(0!==H&&1<s){var
+s=s-1|0;continue}return[0,j]}return t}}function
+ob(u,o,N,M){var
 m=u[1],d=u[1][1];function
-v(a){return cY(d,c(n,a)[1+a])}var
-w=n7(m,n),y=w[2],z=w[1],O=[0,d[4],0];function
+v(a){return cX(d,c(o,a)[1+a])}var
+w=n_(m,o),y=w[2],z=w[1],O=[0,d[4],0];function
 P(a){if(c(z,a)[1+a])return 0;var
 b=v(a);return l(d[7][2],b)}var
-Q=j(d[1],P),A=ju(d[1],Q,O);function
+Q=k(d[1],P),A=jv(d[1],Q,O);function
 R(a){return a}var
 S=G(d[1],R);if(c6(function(a){var
-b=c(A,a)[1+a],d=b?qG<=e(y,a)?1:0:b;return d},S))return 0;var
-q=n6(m,n,N,z,y,A);if(q){var
-r=q[1],f=r[2],s=r[1],B=o(f[1].length-1,0.),C=d[4],T=r[3];if(0<=c(s,C)[1+C]){var
-D=d[4];Z(B,c(s,D)[1+D],1.)}var
-a=aE(B),I=f[2];aO(function(b){Z(a,b,e(a,b)/e(f[1],b));var
+b=c(A,a)[1+a],d=b?qJ<=e(y,a)?1:0:b;return d},S))return 0;var
+q=n9(m,o,N,z,y,A);if(q){var
+r=q[1],f=r[2],s=r[1],B=n(f[1].length-1,0.),C=d[4],T=r[3];if(0<=c(s,C)[1+C]){var
+D=d[4];U(B,c(s,D)[1+D],1.)}var
+a=az(B),I=f[2];a3(function(b){U(a,b,e(a,b)/e(f[1],b));var
 d=c(f[3],b)[1+b];return x(function(c){var
-d=c[1];return Z(a,d,e(a,d)-c[2]*e(a,b))},d)},I);var
+d=c[1];return U(a,d,e(a,d)-c[2]*e(a,b))},d)},I);var
 t=a.length-1-1|0;if(!(t<0)){var
 g=t;for(;;){var
-k=c(f[2],g)[1+g],J=c(f[4],k)[1+k],K=b(n5(a),J);Z(a,k,e(a,k)-K);var
+j=c(f[2],g)[1+g],J=c(f[4],j)[1+j],K=b(n8(a),J);U(a,j,e(a,j)-K);var
 L=g-1|0;if(0!==g){var
 g=L;continue}break}}var
-h=o(M,0.);p(function(i,g){var
+h=n(M,0.);p(function(i,g){var
 f=0<=g?1:0;if(f){var
 j=v(i);return x(function(f){var
-i=c(m[3],f)[1+f],j=e(T,b(d[7][2],f));return Z(h,i,e(h,i)+e(a,g)*j)},j)}return f},s);var
-E=e5(cI,h);if(E)var
-U=m[5]?i(function(a){return-a},h):h,F=[0,U];else
+i=c(m[3],f)[1+f],j=e(T,b(d[7][2],f));return U(h,i,e(h,i)+e(a,g)*j)},j)}return f},s);var
+E=e6(cH,h);if(E)var
+V=m[5]?i(function(a){return-a},h):h,F=[0,V];else
 var
 F=E;var
 H=F}else
 var
 H=q;return H}function
-jv(c,a){if(a!=0.&&cI(a)){var
-d=k$(a),e=cD(d[1],c),b=Math.floor(e),f=e-b,h=0;if(!(bs<f)){var
-i=0;if(f==bs&&b%2.!=0.)i=1;if(!i){var
+jw(c,a){if(a!=0.&&cH(a)){var
+d=lc(a),e=cC(d[1],c),b=Math.floor(e),f=e-b,h=0;if(!(bt<f)){var
+i=0;if(f==bt&&b%2.!=0.)i=1;if(!i){var
 g=b;h=1}}if(!h)var
-g=b+1.;return cD(g,d[2]-c|0)}return a}function
-bV(c,b){var
+g=b+1.;return cC(g,d[2]-c|0)}return a}function
+bX(c,b){var
 a=[0,0.];p(function(d,c){a[1]=a[1]+c*e(b,d);return 0},c);return a[1]}function
-fE(b,a){return i(function(b){return bV(b,a)},b)}function
-n$(d){var
-a=d.length-1,b=j(a,function(a){return 1./Math.sqrt(aa(e(c(d,a)[1+a],a),bX))}),g=Q(function(c,a){return Q(function(d,a){return a*e(b,c)*e(b,d)},a)},d),f=j(a,function(b){return nZ(g,j(a,function(a){return a===b?1.:0.}))});return j(a,function(d){return j(a,function(a){var
-g=e(b,a),h=e(b,d),i=e(c(f,d)[1+d],a);return bs*(e(c(f,a)[1+a],d)+i)*h*g})})}var
-FD=6;function
-FE(bw,N,bv,cc,ca,ad,T,bu){var
-a=bw[1],d=bw[2],a0=0<d[5]?1:0;if(a0)var
-ap=a0;else{var
-bd=0!==dj(d)?1:0;if(bd)var
-ap=bd;else
+fF(b,a){return i(function(b){return bX(b,a)},b)}function
+oc(d){var
+a=d.length-1,b=k(a,function(a){return 1./Math.sqrt(ab(e(c(d,a)[1+a],a),bZ))}),g=S(function(c,a){return S(function(d,a){return a*e(b,c)*e(b,d)},a)},d),f=k(a,function(b){return n2(g,k(a,function(a){return a===b?1.:0.}))});return k(a,function(d){return k(a,function(a){var
+g=e(b,a),h=e(b,d),i=e(c(f,d)[1+d],a);return bt*(e(c(f,a)[1+a],d)+i)*h*g})})}var
+FG=6;function
+FH(bw,O,bv,cb,ca,ae,V,bu){var
+a=bw[1],d=bw[2],aY=0<d[5]?1:0;if(aY)var
+aq=aY;else{var
+bd=0!==di(d)?1:0;if(bd)var
+aq=bd;else
 var
-b1=1-aD(d[1],FB),ap=b1||(0!==d[9]?1:0)}if(ap)U(u(Fw,u(d[1],Fv)));var
-a1=o(a[3],0),a2=a[1]-1|0,bL=0;if(!(a2<0)){var
-E=bL;for(;;){var
-a7=b(a[5][2],E),a8=b(a[5][2],E+1|0)-1|0;if(!(a8<a7)){var
-P=a7;for(;;){var
-a9=b(a[6][2],P),a_=b(a[6][2],P+1|0)-1|0;if(!(a_<a9)){var
-S=a9;for(;;){c(a1,S)[1+S]=E;var
-b0=S+1|0;if(a_!==S){var
-S=b0;continue}break}}var
-bZ=P+1|0;if(a8!==P){var
-P=bZ;continue}break}}var
-bY=E+1|0;if(a2!==E){var
-E=bY;continue}break}}function
-a4(b,c){return b?j(a[1],b[1][2]):o(a[1],c)}var
-aq=a4(d[10],0),bM=a4(d[11],1),ar=I(d[1],Fx),Y=I(d[1],Fy);function
-bN(a){if(ar){var
-b=c(aq,a)[1+a],d=b||1-c(bM,a)[1+a];return d}var
-e=Y?c(aq,a)[1+a]:Y;return e}var
-as=j(a[1],bN);function
-bO(a){if(ar)return c(aq,a)[1+a]?1.:0.;var
-e=d[12];if(e&&Y&&c(as,a)[1+a])return b(e[1][2],a);return 0.}var
-a5=j(a[1],bO),bP=I(d[1],Fz);function
+b1=1-aE(d[1],FE),aq=b1||(0!==d[9]?1:0)}if(aq)W(u(Fz,u(d[1],Fy)));var
+aZ=n(a[3],0),a0=a[1]-1|0,bK=0;if(!(a0<0)){var
+F=bK;for(;;){var
+a7=b(a[5][2],F),a8=b(a[5][2],F+1|0)-1|0;if(!(a8<a7)){var
+Q=a7;for(;;){var
+a9=b(a[6][2],Q),a_=b(a[6][2],Q+1|0)-1|0;if(!(a_<a9)){var
+T=a9;for(;;){c(aZ,T)[1+T]=F;var
+b0=T+1|0;if(a_!==T){var
+T=b0;continue}break}}var
+bY=Q+1|0;if(a8!==Q){var
+Q=bY;continue}break}}var
+bW=F+1|0;if(a0!==F){var
+F=bW;continue}break}}function
+a4(b,c){return b?k(a[1],b[1][2]):n(a[1],c)}var
+ar=a4(d[10],0),bM=a4(d[11],1),as=J(d[1],FA),_=J(d[1],FB);function
+bN(a){if(as){var
+b=c(ar,a)[1+a],d=b||1-c(bM,a)[1+a];return d}var
+e=_?c(ar,a)[1+a]:_;return e}var
+at=k(a[1],bN);function
+bO(a){if(as)return c(ar,a)[1+a]?1.:0.;var
+e=d[12];if(e&&_&&c(at,a)[1+a])return b(e[1][2],a);return 0.}var
+a5=k(a[1],bO),bP=J(d[1],FC);function
 bQ(a){var
-b=c(as,a)[1+a];if(b)var
-f=1-ar,d=f||(0.<e(a5,a)?1:0);else
+b=c(at,a)[1+a];if(b)var
+f=1-as,d=f||(0.<e(a5,a)?1:0);else
 var
 d=b;return d}var
-bR=j(a[1],bQ),a6=d[8],bT=a6?j(a[2],a6[1][2]):o(a[2],0.),bU=d[4],bW=I(d[2],FA),_=[0,a,a1,j(a[3],cc[2]),bW,bU,bT,as,a5,bR,Y,bP],v=_[1],b8=v[1],b_=eI(function(a){var
-b=fD(dp(v[5],a));return c6(function(a){return 0.<e(_[6],a)?1:0},b)},b8);function
-b$(a){return a}var
-bn=n4(_,G(v[3],b$),b_),bp=bn[1];function
+bR=k(a[1],bQ),a6=d[8],bS=a6?k(a[2],a6[1][2]):n(a[2],0.),bT=d[4],bV=J(d[2],FD),$=[0,a,aZ,k(a[3],cb[2]),bV,bT,bS,at,a5,bR,_,bP],v=$[1],b8=v[1],b9=eK(function(a){var
+b=fE(dn(v[5],a));return c6(function(a){return 0.<e($[6],a)?1:0},b)},b8);function
+b_(a){return a}var
+bn=n7($,G(v[3],b_),b9),bp=bn[1];function
 bq(a){var
-b=fD(dp(v[5],a));return by(function(a){var
-b=cY(v,a);return l(v[7][2],b)},b)}var
-br=i(function(a){return 1-a},bp),bt=v[1],J=o(bt,0),K=dF(0),bg=bt-1|0,be=0,bf=1,b2=0;if(bg<0)var
-at=bf,bh=be;else{var
-g=b2,aw=bf,au=be;for(;;){var
-bi=c(br,g)[1+g],b5=bi?0===c(J,g)[1+g]?1:0:bi;if(b5){cl([0,g,bq(g)],K);c(J,g)[1+g]=1;var
-M=aw,ab=au;for(;;){if(!lW(K)){var
-bj=lV(K),aA=bj[2],ac=bj[1];if(aA){var
-n=aA[1];cl([0,ac,aA[2]],K);var
-b7=c(br,n)[1+n]?1===c(J,n)[1+n]?(ec(K),0):0===c(J,n)[1+n]?(c(J,n)[1+n]=1,cl([0,n,bq(n)],K),M):M:M,bm=b7,bl=ab}else{c(J,ac)[1+ac]=2;var
-bm=M,bl=[0,ac,ab]}var
-M=bm,ab=bl;continue}var
-ay=M,ax=ab;break}}else
+b=fE(dn(v[5],a));return bz(function(a){var
+b=cX(v,a);return l(v[7][2],b)},b)}var
+br=i(function(a){return 1-a},bp),bs=v[1],L=n(bs,0),M=dD(0),bg=bs-1|0,be=0,bf=1,b2=0;if(bg<0)var
+au=bf,bh=be;else{var
+g=b2,aw=bf,av=be;for(;;){var
+bi=c(br,g)[1+g],b4=bi?0===c(L,g)[1+g]?1:0:bi;if(b4){cn([0,g,bq(g)],M);c(L,g)[1+g]=1;var
+N=aw,ac=av;for(;;){if(!lZ(M)){var
+bk=lY(M),aB=bk[2],ad=bk[1];if(aB){var
+o=aB[1];cn([0,ad,aB[2]],M);var
+b7=c(br,o)[1+o]?1===c(L,o)[1+o]?(ee(M),0):0===c(L,o)[1+o]?(c(L,o)[1+o]=1,cn([0,o,bq(o)],M),N):N:N,bm=b7,bl=ac}else{c(L,ad)[1+ad]=2;var
+bm=N,bl=[0,ad,ac]}var
+N=bm,ac=bl;continue}var
+ay=N,ax=ac;break}}else
 var
-ay=aw,ax=au;var
+ay=aw,ax=av;var
 b6=g+1|0;if(bg!==g){var
-g=b6,aw=ay,au=ax;continue}var
-at=ay,bh=ax;break}}var
-b4=at?[0,L(ak(bh))]:at,h=[0,_,bp,bn[2],b4],bH=0;if(typeof
-T!=="number"&&1===T[0]){var
-aJ=T[3],X=T[2],aK=T[1];if(F(fB(aK))===aJ){var
-al=L(fB(aK)),am=L(fB(X)),bI=0,an=aT(aV(function(a,b){return b<=0.03*X?a+1|0:a},bI,am),Fs),aL=am.length-1;if(0===aL)var
-aM=1.;else
+g=b6,aw=ay,av=ax;continue}var
+au=ay,bh=ax;break}}var
+b3=au?[0,K(ah(bh))]:au,h=[0,$,bp,bn[2],b3],bH=0;if(typeof
+V!=="number"&&1===V[0]){var
+aI=V[3],Z=V[2],aK=V[1];if(D(fC(aK))===aI){var
+am=K(fC(aK)),an=K(fC(Z)),bI=0,ao=aU(bc(function(a,b){return b<=0.03*Z?a+1|0:a},bI,an),Fv),aL=an.length-1;if(0===aL)var
+aN=1.;else
 var
-aZ=cF(an,aL)-1|0,aM=aa(X-c(am,aZ)[1+aZ]|0,1.);var
-aP=aJ-1|0,aN=0;if(aP<an)var
-aQ=aN;else{var
-O=an,C=aN;for(;;){var
-aW=O-1|0,aX=c(al,aW)[1+aW],aI=0;if(C){var
-aY=C[1]-1|0;if(aX<1.5*c(al,aY)[1+aY])var
-ao=C;else
-aI=1}else
-aI=1;if(aI)var
-ao=0.<aX?[0,O,C]:C;var
-bJ=O+1|0;if(aP!==O){var
-O=bJ,C=ao;continue}var
-aQ=ao;break}}var
-aS=L(ak(aQ)),aB=[0,[0,aS,i(function(b){var
-a=b-1|0;return c(al,a)[1+a]},aS),aM,X]];bH=1}}if(!bH)var
-aB=0;var
-w=aB?aB[1]:U(FF),V=bv.length-1,q=F(N[4]),bx=b9(N),aC=bk(aR,aH(h[1][3])),t=o(V,[0,o(bx,0.),0.]);x(function(a){var
-b=cs(N,c(bv,a)[1+a]),d=H(b[2]),e=[0,i(H,b[1]),d];c(t,a)[1+a]=e;return 0},aC);var
-cd=i(function(a){var
-b=a[1];return dE(function(a){return a!=0.?1:0},b)},t),bz=js(N),bA=bz[2],s=bz[1],ce=i(function(a){return a[2]},t),cf=i(function(a){return a[1]},t),y=[0,N[8],cf,ce,s,bA],bB=jp(N),cg=j(q,function(a){var
-b=c(bB[2],a)[1+a];return H(r(c(bB[1],a)[1+a],b))/2.}),ae=[m,function(a){return eH(y,n0(y,cg),o(V,0.))}],af=w[3]<(j5*q|0)?1:0,ch=af?1.:cD(1.,-6);function
-W(a){return Q(function(c,b){var
-d=bV(b,a);return e(bA,c)-d},s)}function
-ah(a){var
-b=g2(y,a);return[0,b,nY(y,a,b)]}function
-ai(h,b){return j(q,function(i){var
+aX=cE(ao,aL)-1|0,aN=ab(Z-c(an,aX)[1+aX]|0,1.);var
+aQ=aI-1|0,aO=0;if(aQ<ao)var
+aR=aO;else{var
+P=ao,E=aO;for(;;){var
+aT=P-1|0,aV=c(am,aT)[1+aT],aH=0;if(E){var
+aW=E[1]-1|0;if(aV<1.5*c(am,aW)[1+aW])var
+ap=E;else
+aH=1}else
+aH=1;if(aH)var
+ap=0.<aV?[0,P,E]:E;var
+bJ=P+1|0;if(aQ!==P){var
+P=bJ,E=ap;continue}var
+aR=ap;break}}var
+aS=K(ah(aR)),aC=[0,[0,aS,i(function(b){var
+a=b-1|0;return c(am,a)[1+a]},aS),aN,Z]];bH=1}}if(!bH)var
+aC=0;var
+y=aC?aC[1]:W(FI),X=bv.length-1,q=D(O[4]),bx=b$(O),aD=bj(aJ,aM(h[1][3])),t=n(X,[0,n(bx,0.),0.]);x(function(a){var
+b=cu(O,c(bv,a)[1+a]),d=I(b[2]),e=[0,i(I,b[1]),d];c(t,a)[1+a]=e;return 0},aD);var
+cc=i(function(a){var
+b=a[1];return c8(function(a){return a!=0.?1:0},b)},t),by=jt(O),bA=by[2],s=by[1],ce=i(function(a){return a[2]},t),cf=i(function(a){return a[1]},t),z=[0,O[8],cf,ce,s,bA],bB=jq(O),cg=k(q,function(a){var
+b=c(bB[2],a)[1+a];return I(r(c(bB[1],a)[1+a],b))/2.}),af=[m,function(a){return eJ(z,n3(z,cg),n(X,0.))}],ai=y[3]<(j8*q|0)?1:0,ci=ai?1.:cC(1.,-6);function
+Y(a){return S(function(c,b){var
+d=bX(b,a);return e(bA,c)-d},s)}function
+aj(a){var
+b=g3(z,a);return[0,b,n1(z,a,b)]}function
+ak(h,b){return k(q,function(i){var
 a=[0,0.];p(function(d,b){var
 f=b!=0.?1:0;if(f){var
 j=b*e(c(h,d)[1+d],i);a[1]=a[1]+j;var
@@ -6003,383 +6011,381 @@ g=0}else
 var
 g=f;return g},b);return a[1]})}function
 aG(d,a){var
-b=c(t,a)[1+a],e=b[2];return bV(b[1],d)+e}function
+b=c(t,a)[1+a],e=b[2];return bX(b[1],d)+e}function
 bC(d,b,i,h){var
-f=ah(d),j=f[2],k=f[1],a=f_(q,q,0.);function
+f=aj(d),j=f[2],k=f[1],a=ga(q,q,0.);function
 g(f,d){return p(function(b,g){return p(function(d,h){var
-i=e(c(a,b)[1+b],d)+f*g*h;return Z(a[1+b],d,i)},d)},d)}x(function(a){var
+i=e(c(a,b)[1+b],d)+f*g*h;return U(a[1+b],d,i)},d)},d)}x(function(a){var
 d=0.<e(b,a)?1:0;if(d){var
-f=aa(aG(k,a),bX),h=ai(j,c(t,a)[1+a][1]);return g(i*e(b,a)/(f*f),h)}return d},aC);var
-l=W(d);p(function(c,b){var
-a=aa(e(l,c),1e-150);return g(h*bs/(a*a),b)},s);return a}function
+f=ab(aG(k,a),bZ),h=ak(j,c(t,a)[1+a][1]);return g(i*e(b,a)/(f*f),h)}return d},aD);var
+l=Y(d);p(function(c,b){var
+a=ab(e(l,c),1e-150);return g(h*bt/(a*a),b)},s);return a}function
 bD(a){var
-b=h[1][3];return i(function(b){return c9(1.,aa(0.,aG(a,b)))},b)}function
+b=h[1][3];return i(function(b){return ed(1.,ab(0.,aG(a,b)))},b)}function
 bE(d){var
-b=o(bx,0.);x(function(a){var
+b=n(bx,0.);x(function(a){var
 f=e(d,a)!=0.?1:0;if(f){var
 g=c(t,a)[1+a][1];return p(function(f,c){var
-g=c!=0.?1:0,h=g?Z(b,f,e(b,f)+e(d,a)*c):g;return h},g)}return f},aC);return b}var
-ci=h[1][4]===h[1][5]?1:0,bF=A(0,50);function
-bG(H){if(H){var
-ay=H[2],M=H[1],aA=R(bF,H);if(aA)return aA[1];var
-aB=F(ay),X=bG(ay),I=X[3],a=X[2],Y=eH(y,eH(y,X[1],M),M),bi=28,aC=i(function(a){return jv(bi,a)},Y),bj=W(Y),bk=W(aC),bl=Q(function(b,a){return bs*e(bj,b)<a?1:0},bk),g=e5(function(a){return a},bl)?aC:Y,aI=e(w[2],aB)/(w[3]+e(w[2],0)),aJ=ah(g),bm=aJ[2],_=bD(aJ[1]),ab=1.<=aI?1:0,bn=af||I,an=0,bp=1-bn;if(0===a)an=1;else{var
-a0=0;if(!I&&(!ab||!(1<F(a)))){an=1;a0=1}if(!a0)var
-S=a,P=I,O=a}if(an){var
-bq=a?[0,a[1]]:a,aK=n9(h,bq,_);if(aK){var
-J=aK[1],a1=0;if(bp&&!ab){var
-aN=bC(g,M,1.,1.),ac=j(q,function(a){return 1./Math.sqrt(e(c(aN,a)[1+a],a))}),aP=n$(Q(function(b,a){return Q(function(c,a){return a*e(ac,b)*e(ac,c)},a)},aN)),T=aP.length-1,C=f_(T,T,0.),ao=T-1|0,a2=0;if(!(ao<0)){var
-d=a2;for(;;){var
+g=c!=0.?1:0,h=g?U(b,f,e(b,f)+e(d,a)*c):g;return h},g)}return f},aD);return b}var
+cj=h[1][4]===h[1][5]?1:0,bF=A(0,50);function
+bG(F){if(F){var
+ay=F[2],M=F[1],aB=R(bF,F);if(aB)return aB[1];var
+aC=D(ay),W=bG(ay),I=W[3],a=W[2],Z=eJ(z,eJ(z,W[1],M),M),bi=28,aD=i(function(a){return jw(bi,a)},Z),bj=Y(Z),bk=Y(aD),bl=S(function(b,a){return bt*e(bj,b)<a?1:0},bk),g=e6(function(a){return a},bl)?aD:Z,aH=e(y[2],aC)/(y[3]+e(y[2],0)),aI=aj(g),bm=aI[2],_=bD(aI[1]),$=1.<=aH?1:0,bn=ai||I,an=0,bp=1-bn;if(0===a)an=1;else{var
+aY=0;if(!I&&(!$||!(1<D(a)))){an=1;aY=1}if(!aY)var
+Q=a,P=I,O=a}if(an){var
+bq=a?[0,a[1]]:a,aJ=oa(h,bq,_);if(aJ){var
+J=aJ[1],aZ=0;if(bp&&!$){var
+aN=bC(g,M,1.,1.),ac=k(q,function(a){return 1./Math.sqrt(e(c(aN,a)[1+a],a))}),aO=oc(S(function(b,a){return S(function(c,a){return a*e(ac,b)*e(ac,c)},a)},aN)),T=aO.length-1,w=ga(T,T,0.),ao=T-1|0,a0=0;if(!(ao<0)){var
+d=a0;for(;;){var
 a4=0;if(!(d<0)){var
 f=a4;for(;;){var
-ap=e(c(aP,d)[1+d],f),aq=f-1|0,a6=0;if(aq<0)var
-U=ap;else{var
+ap=e(c(aO,d)[1+d],f),aq=f-1|0,a6=0;if(aq<0)var
+V=ap;else{var
 E=a6,ar=ap;for(;;){var
-a9=e(c(C,f)[1+f],E),as=ar-e(c(C,d)[1+d],E)*a9,a_=E+1|0;if(aq!==E){var
+a9=e(c(w,f)[1+f],E),as=ar-e(c(w,d)[1+d],E)*a9,a_=E+1|0;if(aq!==E){var
 E=a_,ar=as;continue}var
-U=as;break}}var
-a7=d===f?Math.sqrt(U):U/e(c(C,f)[1+f],f);Z(c(C,d)[1+d],f,a7);var
+V=as;break}}var
+a7=d===f?Math.sqrt(V):V/e(c(w,f)[1+f],f);U(c(w,d)[1+d],f,a7);var
 a8=f+1|0;if(d!==f){var
 f=a8;continue}break}}var
 a5=d+1|0;if(ao!==d){var
 d=a5;continue}break}}var
-aQ=Q(function(b,a){return i(function(a){return a*e(ac,b)},a)},C),bt=W(g),K=o(aT(q,1),1),at=q-1|0,bd=1;if(!(at<1)){var
-n=bd;for(;;){var
-av=n-1|0,aw=16<=c(K,av)[1+av]?1:0,bf=aw?37:aw,ax=n-1|0,bg=(2*c(K,ax)[1+ax]|0)^bf;c(K,n)[1+n]=bg;var
-bh=n+1|0;if(at!==n){var
-n=bh;continue}break}}var
-au=function(a){return 0===a?0:(a&1)+au(a>>>1|0)|0},be=j(n3,function(b){return j(q,function(a){return 1.-2.*(au(b&c(K,a)[1+a])%2|0)})}),bv=i(function(c){var
-b=fE(aQ,c),a=[0,0.];p(function(d,c){var
-f=aa(e(bt,d),bX),g=bV(c,b)/f;a[1]=aa(a[1],g);return 0},s);var
-d=c9(1.,0.9/aa(a[1],bX));return Q(function(b,a){return jv(28,e(g,b)+d*a)},b)},be),bw=cF(n3,cC(eT,aT(h[1][1][3],1))),bx=ah(g)[2],aR=A(0,16),r=[0,[0]],u=[0,[0]],ag=function(d,z){var
+aQ=S(function(b,a){return i(function(a){return a*e(ac,b)},a)},w),bs=Y(g),L=n(aU(q,1),1),at=q-1|0,bd=1;if(!(at<1)){var
+o=bd;for(;;){var
+av=o-1|0,aw=16<=c(L,av)[1+av]?1:0,bf=aw?37:aw,ax=o-1|0,bg=(2*c(L,ax)[1+ax]|0)^bf;c(L,o)[1+o]=bg;var
+bh=o+1|0;if(at!==o){var
+o=bh;continue}break}}var
+au=function(a){return 0===a?0:(a&1)+au(a>>>1|0)|0},be=k(n6,function(b){return k(q,function(a){return 1.-2.*(au(b&c(L,a)[1+a])%2|0)})}),bv=i(function(c){var
+b=fF(aQ,c),a=[0,0.];p(function(d,c){var
+f=ab(e(bs,d),bZ),g=bX(c,b)/f;a[1]=ab(a[1],g);return 0},s);var
+d=ed(1.,pG/ab(a[1],bZ));return S(function(b,a){return jw(28,e(g,b)+d*a)},b)},be),bw=cE(n6,ch(dY,aU(h[1][1][3],1))),bx=aj(g)[2],aR=A(0,16),u=[0,[0]],v=[0,[0]],ad=function(d,z){var
 a=h[1][1];function
-t(b){if(c(h[2],b)[1+b])return 0;var
-e=cY(a,c(d,b)[1+b]);return l(a[7][2],e)}var
-v=j(a[1],t),w=ju(a[1],v,[0,a[4],0]),x=a[1],y=eI(function(a){return c(w,a)[1+a]},x),g=l(function(a){return c(d,a)[1+a]},y),k=R(aR,g);if(k)var
-f=k[1];else{var
-C=n_(h,d,_,V),s=ba(function(b){var
-d=ai(bx,bE(b)),a=j(q,function(f){var
+s(b){if(c(h[2],b)[1+b])return 0;var
+e=cX(a,c(d,b)[1+b]);return l(a[7][2],e)}var
+t=k(a[1],s),w=jv(a[1],t,[0,a[4],0]),x=a[1],y=eK(function(a){return c(w,a)[1+a]},x),g=l(function(a){return c(d,a)[1+a]},y),j=R(aR,g);if(j)var
+f=j[1];else{var
+C=ob(h,d,_,X),r=a$(function(b){var
+d=ak(bx,bE(b)),a=k(q,function(f){var
 a=[0,0.];p(function(b,d){var
-g=d*e(c(aQ,b)[1+b],f);a[1]=a[1]+g;return 0},d);return a[1]}),f=aa(Math.sqrt(bV(a,a)),bX);return i(function(a){return a/f},a)},C);az(aR,g,s);var
-f=s}if(f){var
-m=f[1],b=[0,0],A=r[1];p(function(e,d){var
-a=0===b[1]?1:0,c=a?0.999<bV(m,d[2])?1:0:a,f=c?(b[1]=[0,e],0):c;return f},A);var
-n=0===b[1]?1:0,B=n?z:n;if(B){r[1]=bc(r[1],[0,[0,d,m]]);u[1]=bc(u[1],[0,0]);b[1]=[0,r[1].length-1-1|0]}var
+g=d*e(c(aQ,b)[1+b],f);a[1]=a[1]+g;return 0},d);return a[1]}),f=ab(Math.sqrt(bX(a,a)),bZ);return i(function(a){return a/f},a)},C);aA(aR,g,r);var
+f=r}if(f){var
+m=f[1],b=[0,0],A=u[1];p(function(e,d){var
+a=0===b[1]?1:0,c=a?0.999<bX(m,d[2])?1:0:a,f=c?(b[1]=[0,e],0):c;return f},A);var
+n=0===b[1]?1:0,B=n?z:n;if(B){u[1]=bb(u[1],[0,[0,d,m]]);v[1]=bb(v[1],[0,0]);b[1]=[0,u[1].length-1-1|0]}var
 o=b[1]}else
 var
-o=f;return o},by=G(bw,function(a){return a}),bz=[0,J,b(bS(function(a){return n9(h,[0,J],bD(g2(y,c(bv,a)[1+a])))}),by)];x(function(e){var
-b=ag(e,1);if(b){var
-a=b[1],f=c(u[1],a)[1+a]+1|0;c(u[1],a)[1+a]=f;var
+o=f;return o},by=G(bw,function(a){return a}),bz=[0,J,b(bU(function(a){return oa(h,[0,J],bD(g3(z,c(bv,a)[1+a])))}),by)];x(function(e){var
+b=ad(e,1);if(b){var
+a=b[1],f=c(v[1],a)[1+a]+1|0;c(v[1],a)[1+a]=f;var
 d=0}else
 var
 d=b;return d},bz);var
-aS=ag(J,0),bA=function(a){return a},bB=G(r[1].length-1,bA),ak=aU(function(b,a){var
-d=-c(u[1],a)[1+a]|0,e=[0,c4(aS,[0,a]),d,a],f=-c(u[1],b)[1+b]|0;return aj([0,c4(aS,[0,b]),f,b],e)},bB),aW=function(b,a){return ea(function(a,c){return a<b?1:0},a)},aX=function(a){return c(r[1],a)[1+a][1]};if(0===ak)var
-al=0===a?[0,J,0]:a;else
+aS=ad(J,0),bA=function(a){return a},bB=G(u[1].length-1,bA),ag=aP(function(b,a){var
+d=-c(v[1],a)[1+a]|0,e=[0,c4(aS,[0,a]),d,a],f=-c(v[1],b)[1+b]|0;return al([0,c4(aS,[0,b]),f,b],e)},bB),aT=function(b,a){return ea(function(a,c){return a<b?1:0},a)},aV=function(a){return c(u[1],a)[1+a][1]};if(0===ag)var
+ah=0===a?[0,J,0]:a;else
 if(0===a)var
-al=l(aX,aW(Ft,ak));else{var
-am=aW(F(a),ak),v=L(l(function(a){return ag(a,0)},a)),aY=[0,b(bb(function(a){return 1-lQ([0,a],v)}),am)];p(function(a,b){var
-e=aH(bK(v,0,a));if(b&&aD(b[1],am)&&!aD(b,e))return 0;var
-d=aY[1];if(d){var
-f=[0,d[1]];c(v,a)[1+a]=f;aY[1]=d[2];return 0}var
-g=[0,b3(am)];c(v,a)[1+a]=g;return 0},v);var
-bH=aH(v),al=l(function(a){return aX(a$(a,0))},bH)}var
-N=al;a1=1}if(!a1)var
-N=[0,J,0];if(ab)var
-S=N,P=I,O=a;else
+ah=l(aV,aT(Fw,ag));else{var
+am=aT(D(a),ag),r=K(l(function(a){return ad(a,0)},a)),aW=[0,b(ba(function(d){var
+a=0,e=[0,d],c=r.length-1;for(;;){if(a===c)var
+b=0;else{if(0!==al(r[1+a],e)){var
+a=a+1|0;continue}var
+b=1}return 1-b}}),am)];p(function(a,b){var
+e=aM(bL(r,0,a));if(b&&aE(b[1],am)&&!aE(b,e))return 0;var
+d=aW[1];if(d){var
+f=[0,d[1]];c(r,a)[1+a]=f;aW[1]=d[2];return 0}var
+g=[0,b5(am)];c(r,a)[1+a]=g;return 0},r);var
+bH=aM(r),ah=l(function(a){return aV(a2(a,0))},bH)}var
+N=ah;aZ=1}if(!aZ)var
+N=[0,J,0];if($)var
+Q=N,P=I,O=a;else
 var
-S=N,P=qC<=aI?1:0,O=N}else
+Q=N,P=qF<=aH?1:0,O=N}else
 var
-S=0,P=I,O=a}var
-aL=l(function(a){return n_(h,a,_,V)},S),br=aD(0,aL)?0:l(function(G){var
-u=ai(bm,bE(e2(G))),H=bC(g,M,w[3]/e(w[2],aB),ch),f=ci?i(function(a){return-a},u):u,h=n$(H),I=W(g),v=i(function(a){return aa(a,bX)},I),m=Math.sqrt(2.*bu),n=i(function(a){return fE(h,a)},s),b=Q(function(a,b){return bV(b,c(n,a)[1+a])},s),B=s.length-1,d=o(s.length-1,0.),C=eI(function(a){var
-c=0.<e(b,a)?1:0,d=c?e(v,a)<m*Math.sqrt(e(b,a))?1:0:c;return d},B),j=[0,aE(f)],a=fS;for(;;){if(0<a){var
-D=a-1|0,E=aE(d);x(function(a){var
-l=e(d,a),p=j[1],f=Q(function(d,b){return b-l*e(c(s,a)[1+a],d)},p),q=e(b,a),g=bV(f,c(n,a)[1+a])/q,r=e(b,a),t=aa(bV(f,fE(h,f))/r-g*g,0.),i=e(v,a)/(m*Math.sqrt(e(b,a))),k=aa(0.,-g-Math.sqrt(t)*i/Math.sqrt(1.-i*i)),o=k!=l?1:0,u=o?(Z(d,a,k),j[1]=Q(function(d,b){return b+k*e(c(s,a)[1+a],d)},f),0):o;return u},C);var
+Q=0,P=I,O=a}var
+aK=l(function(a){return ob(h,a,_,X)},Q),br=aE(0,aK)?0:l(function(G){var
+u=ak(bm,bE(e2(G))),H=bC(g,M,y[3]/e(y[2],aC),ci),f=cj?i(function(a){return-a},u):u,h=oc(H),I=Y(g),v=i(function(a){return ab(a,bZ)},I),m=Math.sqrt(2.*bu),o=i(function(a){return fF(h,a)},s),b=S(function(a,b){return bX(b,c(o,a)[1+a])},s),B=s.length-1,d=n(s.length-1,0.),C=eK(function(a){var
+c=0.<e(b,a)?1:0,d=c?e(v,a)<m*Math.sqrt(e(b,a))?1:0:c;return d},B),k=[0,az(f)],a=fT;for(;;){if(0<a){var
+D=a-1|0,E=az(d);x(function(a){var
+l=e(d,a),p=k[1],f=S(function(d,b){return b-l*e(c(s,a)[1+a],d)},p),q=e(b,a),g=bX(f,c(o,a)[1+a])/q,r=e(b,a),t=ab(bX(f,fF(h,f))/r-g*g,0.),i=e(v,a)/(m*Math.sqrt(e(b,a))),j=ab(0.,-g-Math.sqrt(t)*i/Math.sqrt(1.-i*i)),n=j!=l?1:0,u=n?(U(d,a,j),k[1]=S(function(d,b){return b+j*e(c(s,a)[1+a],d)},f),0):n;return u},C);var
 q=[0,1];p(function(f,g){return function(c,a){var
-b=kh*(1.+Math.abs(a))<Math.abs(a-e(f,c))?1:0,d=b?(g[1]=0,0):b;return d}}(E,q),d);var
+b=kk*(1.+Math.abs(a))<Math.abs(a-e(f,c))?1:0,d=b?(g[1]=0,0):b;return d}}(E,q),d);var
 F=q[1]?0:D,a=F;continue}var
-r=j[1],y=fE(h,r),l=bV(r,y);if(pa*bV(f,fE(h,f))<l&&l<a3){var
-J=i(function(a){return jv(12,a*Math.sqrt(2.*bu/l))},y),z=ah(g),A=o(ad,0),K=z[2],L=z[1];aO(function(a){var
+r=k[1],w=fF(h,r),l=bX(r,w);if(pc*bX(f,fF(h,f))<l&&l<a1){var
+J=i(function(a){return jw(12,a*Math.sqrt(2.*bu/l))},w),z=aj(g),A=n(ae,0),K=z[2],L=z[1];a3(function(a){var
 g=i(function(b){var
-a=b[2];return bV(ai(K,c(t,a)[1+a][1]),J)},a),b=[0,0.],n=0,o=aV(function(b,a){return b+a[3]|0},n,a);p(function(c,h){var
+a=b[2];return bX(ak(K,c(t,a)[1+a][1]),J)},a),b=[0,0.],n=0,o=bc(function(b,a){return b+a[3]|0},n,a);p(function(c,h){var
 d=e(g,c)<0.?1:0;if(d){var
-i=aa(aG(L,h[2]),0.),a=-4.*e(g,c)/i,j=a!=a?a3:a;b[1]=aa(b[1],j);var
+i=ab(aG(L,h[2]),0.),a=-4.*e(g,c)/i,j=a!=a?a1:a;b[1]=ab(b[1],j);var
 f=0}else
 var
 f=d;return f},a);var
-h=b[1]*cD(1.,-30)<=1.?1:0,j=h?o<=cb?1:0:h;if(j){var
-l=k$(aa(b[1],1.)),m=l[2],q=l[1]==bs?m-1|0:m,r=cD(1.,-q|0),d=i(function(a){return lo(Math.floor(cD(r*a,50)))},g),f=[0,k];p(function(a,b){var
-e=c(d,a)[1+a],g=$(b[3],e);f[1]=aF(f[1],g);return 0},a);if(0<bo(f[1])){var
-s=c(a,0)[1][3],u=hS(f[1],s);d[1]=cM(c(d,0)[1],u)}return p(function(a,e){var
-f=c(d,a)[1+a],b=e[1];c(A,b)[1+b]=f;return 0},a)}return j},ca);return A}return o(ad,0)}},aL),aM=[0,g,O,P,br];az(bF,H,aM);return aM}var
-aZ=z(ae),bI=0,bJ=0,bL=0,bM=B===aZ?ae[1]:m===aZ?D(ae):ae;return[0,bM,bL,bJ,bI]}var
-cj=o(ad,0);return[0,af,function(p,q,h,n,m){var
-i=w[1],j=0,a=bG(aV(function(j,i){if(n<i)return j;var
-h=o(V,0.),k=i-1|0,q=0;if(!(k<0)){var
+h=b[1]*cC(1.,-30)<=1.?1:0,k=h?o<=cd?1:0:h;if(k){var
+l=lc(ab(b[1],1.)),m=l[2],q=l[1]==bt?m-1|0:m,r=cC(1.,-q|0),d=i(function(a){return lq(Math.floor(cC(r*a,50)))},g),f=[0,j];p(function(a,b){var
+e=c(d,a)[1+a],g=aa(b[3],e);f[1]=aF(f[1],g);return 0},a);if(0<bo(f[1])){var
+s=c(a,0)[1][3],u=hT(f[1],s);d[1]=cL(c(d,0)[1],u)}return p(function(a,e){var
+f=c(d,a)[1+a],b=e[1];c(A,b)[1+b]=f;return 0},a)}return k},ca);return A}return n(ae,0)}},aK),aL=[0,g,O,P,br];aA(bF,F,aL);return aL}var
+aX=C(af),bI=0,bJ=0,bK=0,bM=B===aX?af[1]:m===aX?H(af):af;return[0,bM,bK,bJ,bI]}var
+ck=n(ae,0);return[0,ai,function(p,q,h,o,m){var
+i=y[1],j=0,a=bG(bc(function(j,i){if(o<i)return j;var
+h=n(X,0.),k=i-1|0,q=0;if(!(k<0)){var
 d=q;for(;;){var
-l=ad-1|0,r=0;if(!(l<0)){var
+l=ae-1|0,r=0;if(!(l<0)){var
 a=r;for(;;){var
-g=b(p,a);if(c(cd,g)[1+g]){var
-t=f(m,d,a);Z(h,g,e(h,g)+t)}var
+g=b(p,a);if(c(cc,g)[1+g]){var
+t=f(m,d,a);U(h,g,e(h,g)+t)}var
 u=a+1|0;if(l!==a){var
 a=u;continue}break}}var
 s=d+1|0;if(k!==d){var
-d=s;continue}break}}return[0,h,j]},j,i)),d=a[4],k=aT(1,F(a[2]));if(0===d)var
-g=cj;else
+d=s;continue}break}}return[0,h,j]},j,i)),d=a[4],k=aU(1,D(a[2]));if(0===d)var
+g=ck;else
 var
-l=af?0:av(h,k)/6|0,g=ag(d,l);return function(a){return c(g,a)[1+a]}}]}function
-g3(g,b){var
+l=ai?0:w(h,k)/6|0,g=ag(d,l);return function(a){return c(g,a)[1+a]}}]}function
+g4(g,b){var
 h=1;if(b<1)var
 c=d;else{var
 a=h,e=d;for(;;){var
-f=gl($(e,(g-b|0)+a|0),a),i=a+1|0;if(b!==a){var
+f=gm(aa(e,(g-b|0)+a|0),a),i=a+1|0;if(b!==a){var
 a=i,e=f;continue}var
-c=f;break}}return V(c)}function
-jw(b,a){var
-c=f5(b[2],a);return b4(f5(b[1],a),c)}function
-oa(d,a,g){function
-I(a,b){return fw(a)<=1?1:0}if(f(at[14],I,a)){var
+c=f;break}}return X(c)}function
+jx(b,a){var
+c=f7(b[2],a);return b6(f7(b[1],a),c)}function
+od(d,a,g){function
+J(a,b){return fx(a)<=1?1:0}if(f(au[14],J,a)){var
 p=function(l){var
 c=[0,v,0];function
 d(d,a,e){var
 f=e[2],i=e[1];if(d){var
 j=d[1];if(1===j[2]&&!d[2]){var
-c=b(g,j[1]),k=(0<y(a)?1:0)===l?1:0,m=k?c[4]:c[3],n=[0,[0,cP(a),m],f],o=k?c[2]:c[1];return[0,r(i,h(a,o)),n]}}return[0,r(i,a),f]}return O(at[13],d,a,c)},s=function(b,a){return[m,function(c){return aA(d,0,b,l(function(b){var
-a=b[2],c=z(a),d=B===c?a[1]:m===c?D(a):a;return[0,b[1],d]},a))}]},t=p(0),u=t[1],w=p(1),C=w[1],J=w[2],K=s(Y(W(C),a),J),L=t[2];return[0,[0,u,C,s(Y(a,W(u)),L),K]]}var
+c=b(g,j[1]),k=(0<z(a)?1:0)===l?1:0,m=k?c[4]:c[3],n=[0,[0,cO(a),m],f],o=k?c[2]:c[1];return[0,r(i,h(a,o)),n]}}return[0,r(i,a),f]}return O(au[13],d,a,c)},s=function(b,a){return[m,function(c){return aB(d,0,b,l(function(b){var
+a=b[2],c=C(a),d=B===c?a[1]:m===c?H(a):a;return[0,b[1],d]},a))}]},t=p(0),u=t[1],y=p(1),D=y[1],K=y[2],L=s(_(Y(D),a),K),M=t[2];return[0,[0,u,D,s(_(a,Y(u)),M),L]]}var
 i=A(0,4);function
-M(a,b){return x(function(a){var
-b=a[1],c=a$(R(i,b),0);return S(i,b,aT(a[2],c))},a)}f(at[12],M,a);var
-E=aU(aj,eb(gh(i))),P=1;if(cb<N(function(a,b){return cb<a?a:av(a,b[2]+1|0)},P,E))return 0;var
-Q=[0,[0,0,a],0],T=N(function(i,a){var
-d=a[2],e=a[1],f=b(g,e),o=f[2],p=f[1],m=j(d+1|0,function(c){return j(d+1|0,function(b){var
-g=cF(c,b),j=0;if(g<0)var
+N(a,b){return x(function(a){var
+b=a[1],c=a2(R(i,b),0);return T(i,b,aU(a[2],c))},a)}f(au[12],N,a);var
+E=aP(al,eb(gi(i))),P=1;if(cd<Q(function(a,b){return cd<a?a:w(a,b[2]+1|0)},P,E))return 0;var
+S=[0,[0,0,a],0],U=Q(function(j,e){var
+d=e[2],a=e[1],f=b(g,a),o=f[2],p=f[1],i=k(d+1|0,function(c){return k(d+1|0,function(b){var
+g=cE(c,b),j=0;if(g<0)var
 i=v;else{var
 a=j,e=v;for(;;){if((b-a|0)<=(d-c|0))var
-k=jw(p,b-a|0),l=h(jw(o,a),k),m=g3(d-c|0,b-a|0),f=r(e,h(h(g3(c,a),m),l));else
+k=jx(p,b-a|0),l=h(jx(o,a),k),m=g4(d-c|0,b-a|0),f=r(e,h(h(g4(c,a),m),l));else
 var
 f=e;var
 n=a+1|0;if(g!==a){var
 a=n,e=f;continue}var
-i=f;break}}return cm(i,g3(d,b))})});return by(function(a){var
-g=a[2],i=a[1];return G(d+1|0,function(f){function
-a(g,o,n){var
-a=g,p=0;for(;;){if(a){var
-d=a[1],k=a[2],l=d[2];if(0!==aj(d[1],e)){var
-a=k;continue}var
-i=[0,l]}else
-var
-i=0;var
-j=a$(i,p),q=b(bb(function(a){return a[1]!==e?1:0}),g),r=ft(q,h(o,c(c(m,f)[1+f],j)[1+j]),cV);return b(bO(0,n),r)}}return[0,[0,[0,e,d,f],i],O(at[13],a,g,cV)]})},i)},Q,E),e=l(function(a){var
-b=eD(a[2]);return[0,a[1],b]},T),F=b3(e)[2],k=N(function(b,a){return db(b,a[2])},F,e),n=N(function(b,a){return dJ(b,a[2])},F,e);function
-o(a,b){return 1===b?a:cr(d,o(a,b-1|0),a)}function
+i=f;break}}return co(i,g4(d,b))})});return bz(function(e){var
+f=e[2],g=e[1];return G(d+1|0,function(e){function
+j(d,j,g){var
+f=a2(lH(a,d),0),k=b(ba(function(b){return b[1]!==a?1:0}),d),l=fu(k,h(j,c(c(i,e)[1+e],f)[1+f]),cU);return b(bP(0,g),l)}return[0,[0,[0,a,d,e],g],O(au[13],j,f,cU)]})},j)},S,E),e=l(function(a){var
+b=eF(a[2]);return[0,a[1],b]},U),F=b5(e)[2],j=Q(function(b,a){return da(b,a[2])},F,e),n=Q(function(b,a){return dH(b,a[2])},F,e);function
+o(a,b){return 1===b?a:ct(d,o(a,b-1|0),a)}function
 V(f){var
-a=f[3],c=f[2],e=b(g,f[1]),i=q(e[2],e[1]);if(y(i)<=0)U(FK);function
+a=f[3],c=f[2],e=b(g,f[1]),i=q(e[2],e[1]);if(z(i)<=0)W(FN);function
 j(f){var
-b=e[3],c=z(b),d=B===c?b[1]:m===c?D(b):b;return o(d,a)}function
+b=e[3],c=C(b),d=B===c?b[1]:m===c?H(b):b;return o(d,a)}function
 k(h){var
-b=e[4],d=z(b),f=c-a|0,g=B===d?b[1]:m===d?D(b):b;return o(g,f)}if(0===a)var
+b=e[4],d=C(b),f=c-a|0,g=B===d?b[1]:m===d?H(b):b;return o(g,f)}if(0===a)var
 h=k(0);else
 if(a===c)var
 h=j(0);else
 var
-n=k(0),h=cr(d,j(0),n);var
-l=jw(i,c);return[0,cm(g3(c,a),l),h]}function
-H(a,g){return[m,function(c){return aA(d,0,a,b(bS(function(a){var
-c=b(g,a[2]);if(0<y(c)){var
-e=l(V,ak(a[1])),i=N(function(b,a){return h(b,a[1])},c,e),f=l(function(a){return a[2]},e),j=lB(f),k=b3(f);return[0,[0,i,N(function(a,b){return cr(d,a,b)},k,j)]]}return 0}),e))}]}function
+n=k(0),h=ct(d,j(0),n);var
+l=jx(i,c);return[0,co(g4(c,a),l),h]}function
+I(a,g){return[m,function(c){return aB(d,0,a,b(bU(function(a){var
+c=b(g,a[2]);if(0<z(c)){var
+e=l(V,ah(a[1])),i=Q(function(b,a){return h(b,a[1])},c,e),f=l(function(a){return a[2]},e),j=lD(f),k=b5(f);return[0,[0,i,Q(function(a,b){return ct(d,a,b)},k,j)]]}return 0}),e))}]}function
 X(a){return q(n,a)}var
-Z=H(Y(W(n),a),X);function
-_(a){return q(a,k)}return[0,[0,k,n,H(Y(a,W(k)),_),Z]]}function
-ob(a,u,a7,a5,E,ah,aE,aD,M,a4,a3){var
-I=a[2],d=a[1],J=b9(a);function
-ai(a){var
-c=E[1];if(c){var
-d=c[1],e=X(b(d[2][2],a));return[0,X(b(d[1][2],a)),e]}throw[0,ae,FL]}var
-aF=jp(a);T(jq(aF),M);var
-aj=A(0,a_),aG=A(0,aq),aI=A(0,aq);function
-aJ(d){var
-f=R(aI,d),g=E[2];if(f)return f[1];if(aE&&g){var
-h=g[1];T(d<h[7].length-1?1:0,FM);var
+Z=I(_(Y(n),a),X);function
+$(a){return q(a,j)}return[0,[0,j,n,I(_(a,Y(j)),$),Z]]}function
+oe(a,u,a7,a5,F,ah,aE,aD,N,a4,a1){var
+J=a[2],d=a[1],L=b$(a);function
+aj(a){var
+c=F[1];if(c){var
+d=c[1],e=Z(b(d[2][2],a));return[0,Z(b(d[1][2],a)),e]}throw[0,af,FO]}var
+aF=jq(a);V(jr(aF),N);var
+ak=A(0,a_),aG=A(0,ar),aH=A(0,ar);function
+aI(d){var
+f=R(aH,d),g=F[2];if(f)return f[1];if(aE&&g){var
+h=g[1];V(d<h[7].length-1?1:0,FP);var
 m=c(h[7],d)[1+d],n=function(b){var
 g=R(aG,b);if(g)var
 d=g[1];else{var
-h=cs(a,c(u,b)[1+b]),l=H(h[2]),j=[0,i(H,h[1]),l];az(aG,b,j);var
+h=cu(a,c(u,b)[1+b]),l=I(h[2]),j=[0,i(I,h[1]),l];aA(aG,b,j);var
 d=j}var
 f=[0,0.],k=d[1];p(function(c,a){var
-b=a!=0.?1:0,d=b?(f[1]=f[1]+a*e(m,c),0):b;return d},k);return f[1]+d[2]},j=b(aE[1],n),k=j[1],o=j[2],q=W(C(k[2])),l=[0,k,dm(a,[8,(a4*eT|0)+d|0],N(function(e,a){var
-d=a[1],f=c(u,d)[1+d];return b(bO([0,a[2]],e),f)},q,o))];az(aI,d,l);return l}return bf(FN)}function
-V(x,o){var
-g=o[3],b=o[2],h=o[1];if(2===h)return nT(a,x,b,g);if(8===h)return f(a3,b,g);T(g<=1?1:0,FO);if(!(5<h>>>0))switch(h){case
-0:return fy(a,b,g);case
+b=a!=0.?1:0,d=b?(f[1]=f[1]+a*e(m,c),0):b;return d},k);return f[1]+d[2]},j=b(aE[1],n),k=j[1],o=j[2],q=Y(E(k[2])),l=[0,k,dl(a,[8,(a4*dY|0)+d|0],Q(function(e,a){var
+d=a[1],f=c(u,d)[1+d];return b(bP([0,a[2]],e),f)},q,o))];aA(aH,d,l);return l}return bf(FQ)}function
+U(x,o){var
+g=o[3],b=o[2],h=o[1];if(2===h)return nW(a,x,b,g);if(8===h)return f(a1,b,g);V(g<=1?1:0,FR);if(!(5<h>>>0))switch(h){case
+0:return fz(a,b,g);case
 1:if(ah){var
-r=ah[1][1];T(b<r.length-1?1:0,FQ);var
-t=c(r,b)[1+b],v=ai(b);return 0===g?dm(a,[5,b],Y(W(v[2]),t)):dm(a,[4,b],Y(t,W(v[1])))}break;case
-3:T(0===g?1:0,FR);return aJ(b)[2];case
-4:return U(FS);case
+r=ah[1][1];V(b<r.length-1?1:0,FT);var
+t=c(r,b)[1+b],v=aj(b);return 0===g?dl(a,[5,b],_(Y(v[2]),t)):dl(a,[4,b],_(t,Y(v[1])))}break;case
+3:V(0===g?1:0,FU);return aI(b)[2];case
+4:return W(FV);case
 5:var
-w=R(aj,b);if(w){var
-e=w[1],p=cs(a,c(u,b)[1+b]),j=p[3],k=p[2],n=p[1],y=l(function(a){var
-b=a[2];return[0,eF(a6,a[1]),b]},j);if(0===g){var
-A=[m,function(p){if(0===j){var
-b=e[4],f=z(b);return B===f?b[1]:m===f?D(b):b}var
-c=e[4],g=z(c),h=0,l=B===g?c[1]:m===g?D(c):c,o=q(e[2],k);return aA(d,[0,j],dl(a,i(C,n),o),[0,[0,s,l],h])}];return[0,n,q(e[2],k),A]}var
-E=[m,function(l){if(0===j){var
-b=e[3],f=z(b);return B===f?b[1]:m===f?D(b):b}var
-c=e[3],g=z(c),h=0,i=B===g?c[1]:m===g?D(c):c;return aA(d,[0,y],dl(a,n,q(k,e[1])),[0,[0,s,i],h])}],F=q(k,e[1]);return[0,i(C,n),F,E]}return bf(FT)}return bf(FP)}var
-aK=E[2];if(aK){var
-P=aK[1];T(P[2]===J?1:0,FU);var
-a8=aH(P[1]),ak=L(b(bb(function(a){return 5!==a[1]?1:0}),a8));T(bh(bK(P[1],0,ak.length-1),ak),FV);var
-a9=cC(P[3].length-1,2*J|0),am=a9,aL=P[1],al=ak}else
+w=R(ak,b);if(w){var
+e=w[1],p=cu(a,c(u,b)[1+b]),j=p[3],k=p[2],n=p[1],y=l(function(a){var
+b=a[2];return[0,eH(a6,a[1]),b]},j);if(0===g){var
+z=[m,function(p){if(0===j){var
+b=e[4],f=C(b);return B===f?b[1]:m===f?H(b):b}var
+c=e[4],g=C(c),h=0,l=B===g?c[1]:m===g?H(c):c,o=q(e[2],k);return aB(d,[0,j],dk(a,i(E,n),o),[0,[0,s,l],h])}];return[0,n,q(e[2],k),z]}var
+A=[m,function(l){if(0===j){var
+b=e[3],f=C(b);return B===f?b[1]:m===f?H(b):b}var
+c=e[3],g=C(c),h=0,i=B===g?c[1]:m===g?H(c):c;return aB(d,[0,y],dk(a,n,q(k,e[1])),[0,[0,s,i],h])}],D=q(k,e[1]);return[0,i(E,n),D,A]}return bf(FW)}return bf(FS)}var
+aJ=F[2];if(aJ){var
+P=aJ[1];V(P[2]===L?1:0,FX);var
+a8=aM(P[1]),al=K(b(ba(function(a){return 5!==a[1]?1:0}),a8));V(bn(bL(P[1],0,al.length-1),al),FY);var
+a9=ch(P[3].length-1,2*L|0),an=a9,aK=P[1],am=al}else
 var
-am=0,aL=[0],al=[0];var
-o=[0,aF],Z=A(0,a_),bd=E[2];bx(function(f){var
-g=am-1|0,A=0;if(!(g<0)){var
+an=0,aK=[0],am=[0];var
+o=[0,aF],X=A(0,a_),bd=F[2];bp(function(f){var
+g=an-1|0,A=0;if(!(g<0)){var
 b=A;for(;;){var
-K=o[1],L=i(function(b){return function(a){return V(b,a)}}(K),al),h=fz(a,o[1],L),k=function(d){return function(b){var
-a=av(2*J|0,d)+b|0;return c(f[3],a)[1+a]}}(b),n=function(b,a){return j(J,function(c){return c===b?a:v})},p=o[1],t=j(J,function(h,m,i,e){return function(b){var
-j=m(2*b|0),f=cX(0,h,i(b,s),j),g=f[1],d=g0(g);if(bB(d,c(e[2],b)[1+b])){var
-k=f[2];return[0,d,gZ(a,b,0,nV(h,i(b,s),g,k),d)]}var
-l=c(e[4],b)[1+b];return[0,c(e[2],b)[1+b],l]}}(h,k,n,p)),w=j(J,function(h,m,i,e){return function(b){var
-j=m((2*b|0)+1|0),f=cX(0,h,i(b,a6),j),g=f[1],d=C(g0(g));if(b5(d,c(e[1],b)[1+b])){var
-k=f[2];return[0,d,gZ(a,b,1,nV(h,i(b,a6),g,k),d)]}var
-l=c(e[3],b)[1+b];return[0,c(e[1],b)[1+b],l]}}(h,k,n,p)),N=i(function(a){return a[2]},t),O=i(function(a){return a[2]},w),P=i(function(a){return a[1]},t),x=[0,i(function(a){return a[1]},w),P,O,N];T(jq(x),M);var
-y=jo(a,x);T(jq(y),M);o[1]=y;var
-U=b+1|0;if(g!==b){var
-b=U;continue}break}}var
-E=f[6];bx(function(d){var
-b=o[1],h=d[2],i=d[1],j=b[1],f=Q(function(b,a){return db(a,X(e(i,b)))},j),k=b[2],g=Q(function(b,a){return dJ(a,X(e(h,b)))},k),l=b[4],m=Q(function(b,d){return gZ(a,b,0,d,c(g,b)[1+b])},l),n=b[3];o[1]=[0,f,g,Q(function(b,d){return gZ(a,b,1,d,c(f,b)[1+b])},n),m];return 0},E);var
-F=o[1],G=i(function(a){return V(F,a)},al),H=fz(a,o[1],G),I=f[4];return aO(function(g){var
-b=g[2],e=g[1];T(e<u.length-1?1:0,FW);var
-h=cs(a,c(u,e)[1+e]),j=h[2],k=h[1],v=1===b?k:i(C,k),n=cX(0,H,v,g[3]),o=n[1],w=n[2],p=c(u,e)[1+e],f=1===b?r(j,o):q(j,o),x=1===b?Y(W(f),p):Y(p,W(f)),y=h[3],A=l(function(a){var
-c=a[1],d=a[2],e=1===b?eF(a6,c):c;return[0,e,d]},y),E=[m,function(a){return aA(d,[0,A],x,l(function(b){var
-a=b[2],c=z(a),d=B===c?a[1]:m===c?D(a):a;return[0,b[1],d]},w))}],s=R(Z,[0,e,b]);if(s){var
-t=s[1][1],F=1===b?bN(t,f):eo(t,f);if(F)return 0}return S(Z,[0,e,b],[0,f,E])},I)},bd);var
-w=o[1];function
+K=o[1],M=i(function(b){return function(a){return U(b,a)}}(K),am),h=fA(a,o[1],M),j=function(d){return function(b){var
+a=w(2*L|0,d)+b|0;return c(f[3],a)[1+a]}}(b),n=function(b,a){return k(L,function(c){return c===b?a:v})},p=o[1],t=k(L,function(h,m,i,e){return function(b){var
+j=m(2*b|0),f=cW(0,h,i(b,s),j),g=f[1],d=g1(g);if(bC(d,c(e[2],b)[1+b])){var
+k=f[2];return[0,d,g0(a,b,0,nY(h,i(b,s),g,k),d)]}var
+l=c(e[4],b)[1+b];return[0,c(e[2],b)[1+b],l]}}(h,j,n,p)),x=k(L,function(h,m,i,e){return function(b){var
+j=m((2*b|0)+1|0),f=cW(0,h,i(b,a6),j),g=f[1],d=E(g1(g));if(b7(d,c(e[1],b)[1+b])){var
+k=f[2];return[0,d,g0(a,b,1,nY(h,i(b,a6),g,k),d)]}var
+l=c(e[3],b)[1+b];return[0,c(e[1],b)[1+b],l]}}(h,j,n,p)),O=i(function(a){return a[2]},t),P=i(function(a){return a[2]},x),Q=i(function(a){return a[1]},t),y=[0,i(function(a){return a[1]},x),Q,P,O];V(jr(y),N);var
+z=jp(a,y);V(jr(z),N);o[1]=z;var
+W=b+1|0;if(g!==b){var
+b=W;continue}break}}var
+D=f[6];bp(function(d){var
+b=o[1],h=d[2],i=d[1],j=b[1],f=S(function(b,a){return da(a,Z(e(i,b)))},j),k=b[2],g=S(function(b,a){return dH(a,Z(e(h,b)))},k),l=b[4],m=S(function(b,d){return g0(a,b,0,d,c(g,b)[1+b])},l),n=b[3];o[1]=[0,f,g,S(function(b,d){return g0(a,b,1,d,c(f,b)[1+b])},n),m];return 0},D);var
+F=o[1],G=i(function(a){return U(F,a)},am),I=fA(a,o[1],G),J=f[4];return a3(function(g){var
+b=g[2],e=g[1];V(e<u.length-1?1:0,FZ);var
+h=cu(a,c(u,e)[1+e]),j=h[2],k=h[1],v=1===b?k:i(E,k),n=cW(0,I,v,g[3]),o=n[1],w=n[2],p=c(u,e)[1+e],f=1===b?r(j,o):q(j,o),x=1===b?_(Y(f),p):_(p,Y(f)),y=h[3],z=l(function(a){var
+c=a[1],d=a[2],e=1===b?eH(a6,c):c;return[0,e,d]},y),A=[m,function(a){return aB(d,[0,z],x,l(function(b){var
+a=b[2],c=C(a),d=B===c?a[1]:m===c?H(a):a;return[0,b[1],d]},w))}],s=R(X,[0,e,b]);if(s){var
+t=s[1][1],D=1===b?bO(t,f):eq(t,f);if(D)return 0}return T(X,[0,e,b],[0,f,A])},J)},bd);var
+y=o[1];function
 be(a){var
 b=[m,function(c){var
-b=fu(a);return dk(d,[1,a],Y(W(ag(I[2],a)),b))}],c=[m,function(c){var
-b=W(ag(I[1],a));return dk(d,[0,a],Y(fu(a),b))}],e=ag(I[2],a);return[0,ag(I[1],a),e,c,b]}function
+b=fv(a);return dj(d,[1,a],_(Y(ag(J[2],a)),b))}],c=[m,function(c){var
+b=Y(ag(J[1],a));return dj(d,[0,a],_(fv(a),b))}],e=ag(J[2],a);return[0,ag(J[1],a),e,c,b]}function
 bg(d){var
-b=af(a[7],[0,[0,d,1],0]),e=c(w[4],b)[1+b],f=c(w[3],b)[1+b],g=c(w[2],b)[1+b];return[0,c(w[1],b)[1+b],g,f,e]}var
-an=A(0,a_);bx(function(k){var
-a=k[2];return im(function(n,l){var
-a=l[1],b=n[1],o=ai(a),p=o[2],r=o[1],f=cQ(cO(n[2])),t=c(k[1],a)[1+a],v=ai(a),L=v[2],M=v[1],w=[m,function(b){return dk(d,[5,a],Y(W(L),t))}],x=[m,function(b){return dk(d,[4,a],Y(t,W(M)))}];if(l[2])var
-N=q(s,r),E=x,C=w,A=N,y=q(s,p);else
+b=ai(a[7],[0,[0,d,1],0]),e=c(y[4],b)[1+b],f=c(y[3],b)[1+b],g=c(y[2],b)[1+b];return[0,c(y[1],b)[1+b],g,f,e]}var
+ao=A(0,a_);bp(function(k){var
+a=k[2];return io(function(n,l){var
+a=l[1],b=n[1],o=aj(a),p=o[2],r=o[1],f=cP(cN(n[2])),t=c(k[1],a)[1+a],v=aj(a),L=v[2],M=v[1],w=[m,function(b){return dj(d,[5,a],_(Y(L),t))}],x=[m,function(b){return dj(d,[4,a],_(t,Y(M)))}];if(l[2])var
+N=q(s,r),D=x,A=w,z=N,y=q(s,p);else
 var
-E=w,C=x,A=p,y=r;var
-g=h(y,f),i=h(A,f),F=c(u,b)[1+b];function
-G(c,a){return[m,function(h){var
-b=z(a),e=0,g=B===b?a[1]:m===b?D(a):a;return aA(d,0,c,[0,[0,f,g],e])}]}var
-O=G(Y(W(i),F),E),j=[0,g,i,G(Y(F,W(g)),C),O],H=R(an,b);if(H)var
-e=H[1],I=eo(e[1],g)?e:j,J=bN(e[2],i)?e:j,K=[0,I[1],J[2],I[3],J[4]];else
+D=w,A=x,z=p,y=r;var
+g=h(y,f),i=h(z,f),E=c(u,b)[1+b];function
+F(c,a){return[m,function(h){var
+b=C(a),e=0,g=B===b?a[1]:m===b?H(a):a;return aB(d,0,c,[0,[0,f,g],e])}]}var
+O=F(_(Y(i),E),D),j=[0,g,i,F(_(E,Y(g)),A),O],G=R(ao,b);if(G)var
+e=G[1],I=eq(e[1],g)?e:j,J=bO(e[2],i)?e:j,K=[0,I[1],J[2],I[3],J[4]];else
 var
-K=j;return S(an,b,K)},a)},ah);function
-aM(b,a){return dk(d,[6,a],Y(b,W(aD)))}function
+K=j;return T(ao,b,K)},a)},ah);function
+aL(b,a){return dj(d,[6,a],_(b,Y(aD)))}function
 aN(g,f){var
-e=c(u,f)[1+f],t=eE(e);if(t)var
-h=eD(e),_=[m,function(a){return aA(d,0,Y(W(h),e),0)}],w=[0,h,h,[m,function(a){return aA(d,0,Y(e,W(h)),0)}],_];else
+e=c(u,f)[1+f],t=eG(e);if(t)var
+h=eF(e),Z=[m,function(a){return aB(d,0,_(Y(h),e),0)}],w=[0,h,h,[m,function(a){return aB(d,0,_(e,Y(h)),0)}],Z];else
 var
-aj=[m,function(a){return dk(d,[7,f],Y(nM,e))}],w=[0,v,s,[m,function(a){return aA(d,0,e,[0,[0,s,aM(e,f)],0])}],aj];if(0===am)var
+aj=[m,function(a){return dj(d,[7,f],_(nP,e))}],w=[0,v,s,[m,function(a){return aB(d,0,e,[0,[0,s,aL(e,f)],0])}],aj];if(0===an)var
 x=0;else
 var
-S=gX(a[5],e),r=S[2],ai=oa(d,S[1],bg),x=ba(function(a){if(0===r)return a;var
+S=gY(a[5],e),r=S[2],ai=od(d,S[1],bg),x=a$(function(a){if(0===r)return a;var
 b=[m,function(j){var
-b=a[4],c=z(b),f=0,g=B===c?b[1]:m===c?D(b):b,h=[0,[0,s,g],f],i=Y(W(a[2]),e);return aA(d,[0,l(function(a){var
-b=a[2];return[0,eF(a6,a[1]),b]},r)],i,h)}],c=[m,function(h){var
-b=a[3],c=z(b),f=0,g=B===c?b[1]:m===c?D(b):b;return aA(d,[0,r],Y(e,W(a[1])),[0,[0,s,g],f])}];return[0,a[1],a[2],c,b]},ai);var
-o=oa(d,e,be),$=1-g,aa=$||(0!==o?1:0);T(aa,FX);var
-i=g?e2(o):w,ab=0,ac=g?0:R(an,f),ad=[0,o,[0,x,[0,ac,ab]]],y=b(bS(function(a){return a}),ad),ae=[0,i[1],i[3]],A=N(function(b,a){var
-c=b[1];return b5(a[1],c)?[0,a[1],a[3]]:[0,c,b[2]]},ae,y),af=[0,i[2],i[4]],E=N(function(b,a){var
-c=b[1];return bB(a[2],c)?[0,a[2],a[4]]:[0,c,b[2]]},af,y),F=R(Z,[0,f,0]),U=0;if(F){var
-G=F[1],H=G[1];if(b5(H,A[1])){var
-j=[0,H,G[2]];U=1}}if(!U)var
-j=A;var
-I=R(Z,[0,f,1]),V=0;if(I){var
-J=I[1],K=J[1];if(bB(K,E[1])){var
-k=[0,K,J[2]];V=1}}if(!V)var
-k=E;T(bN(j[1],k[1]),M);var
-n=C(g0(C(j[1]))),p=g0(k[1]);function
+b=a[4],c=C(b),f=0,g=B===c?b[1]:m===c?H(b):b,h=[0,[0,s,g],f],i=_(Y(a[2]),e);return aB(d,[0,l(function(a){var
+b=a[2];return[0,eH(a6,a[1]),b]},r)],i,h)}],c=[m,function(h){var
+b=a[3],c=C(b),f=0,g=B===c?b[1]:m===c?H(b):b;return aB(d,[0,r],_(e,Y(a[1])),[0,[0,s,g],f])}];return[0,a[1],a[2],c,b]},ai);var
+o=od(d,e,be),$=1-g,aa=$||(0!==o?1:0);V(aa,F0);var
+i=g?e2(o):w,ab=0,ac=g?0:R(ao,f),ad=[0,o,[0,x,[0,ac,ab]]],y=b(bU(function(a){return a}),ad),ae=[0,i[1],i[3]],z=Q(function(b,a){var
+c=b[1];return b7(a[1],c)?[0,a[1],a[3]]:[0,c,b[2]]},ae,y),af=[0,i[2],i[4]],A=Q(function(b,a){var
+c=b[1];return bC(a[2],c)?[0,a[2],a[4]]:[0,c,b[2]]},af,y),D=R(X,[0,f,0]),T=0;if(D){var
+F=D[1],G=F[1];if(b7(G,z[1])){var
+j=[0,G,F[2]];T=1}}if(!T)var
+j=z;var
+I=R(X,[0,f,1]),U=0;if(I){var
+J=I[1],K=J[1];if(bC(K,A[1])){var
+k=[0,K,J[2]];U=1}}if(!U)var
+k=A;V(bO(j[1],k[1]),N);var
+n=E(g1(E(j[1]))),p=g1(k[1]);function
 L(e,a){return[m,function(h){var
-f=z(a),b=B===f?a[1]:m===f?D(a):a,g=c(d[2],b)[1+b];return O(at[11],dI,g,e)?b:aA(d,0,e,[0,[0,s,b],0])}]}var
-q=db(aD,p),X=0;if(!t&&!g&&b5(q,n)){var
-Q=[m,function(b){var
-a=[0,[0,s,aM(e,f)],0];return aA(d,0,Y(e,W(q)),a)}],P=q;X=1}if(!X)var
-ag=j[2],Q=L(Y(e,W(n)),ag),P=n;var
-ah=k[2];return[0,P,p,Q,L(Y(W(p),e),ah)]}x(function(a){return S(aj,a,aN(0,a))},a7);var
-aP=A(0,aq);x(function(a){return S(aP,a,aN(1,a))},a5);var
-bi=E[2],aQ=ba(function(b){return fz(a,w,i(function(a){return V(w,a)},aL))},bi);function
-bj(b){var
-d=b<a[3]?1:0,c=d||ag(I[3],b-a[3]|0)[3],e=c?[0,fy(a,b,1),0]:c;return[0,fy(a,b,0),e]}var
-bk=F(I[3]),aR=cG(G(a[3]+bk|0,bj)),aS=E[2],ao=aS?aS[1][7]:[0],K=a$(aQ,fz(a,w,[0])),g=b9(K[1]),aW=K[2][1],aX=j(g,function(a){var
-b=cO(aT(1,ao.length-1));return cm(aV(function(c,b){return r(c,X(e(b,a)))},v,ao),b)});function
-ar(b){var
+f=C(a),b=B===f?a[1]:m===f?H(a):a,g=c(d[2],b)[1+b];return O(au[11],dG,g,e)?b:aB(d,0,e,[0,[0,s,b],0])}]}var
+q=da(aD,p),W=0;if(!t&&!g&&b7(q,n)){var
+P=[m,function(b){var
+a=[0,[0,s,aL(e,f)],0];return aB(d,0,_(e,Y(q)),a)}],M=q;W=1}if(!W)var
+ag=j[2],P=L(_(e,Y(n)),ag),M=n;var
+ah=k[2];return[0,M,p,P,L(_(Y(p),e),ah)]}x(function(a){return T(ak,a,aN(0,a))},a7);var
+aO=A(0,ar);x(function(a){return T(aO,a,aN(1,a))},a5);var
+bh=F[2],aP=a$(function(b){return fA(a,y,i(function(a){return U(y,a)},aK))},bh);function
+bi(b){var
+d=b<a[3]?1:0,c=d||ag(J[3],b-a[3]|0)[3],e=c?[0,fz(a,b,1),0]:c;return[0,fz(a,b,0),e]}var
+bj=D(J[3]),aQ=cF(G(a[3]+bj|0,bi)),aR=F[2],ap=aR?aR[1][7]:[0],M=a2(aP,fA(a,y,[0])),g=b$(M[1]),aT=M[2][1],aV=k(g,function(a){var
+b=cN(aU(1,ap.length-1));return co(bc(function(c,b){return r(c,Z(e(b,a)))},v,ap),b)});function
+as(b){var
 a=[0,b[2]],d=b[1];p(function(d,b){var
-e=0!==y(b)?1:0;if(e){var
-g=h(b,c(aX,d)[1+d]);a[1]=q(a[1],g);var
+e=0!==z(b)?1:0;if(e){var
+g=h(b,c(aV,d)[1+d]);a[1]=q(a[1],g);var
 f=0}else
 var
-f=e;return f},d);return 0<=y(a[1])?1:0}var
-as=c4(ao,[0]);if(as)var
-au=e5(ar,K[3]),_=au?c5(ar,aR):au;else
+f=e;return f},d);return 0<=z(a[1])?1:0}var
+at=c4(ap,[0]);if(at)var
+av=e6(as,M[3]),$=av?c5(as,aQ):av;else
 var
-_=as;if(_)var
-ap=_;else{var
-$=function(a){var
+$=at;if($)var
+aq=$;else{var
+aa=function(a){var
 b=[0,v],d=a[1];p(function(d,a){var
-e=0!==y(a)?1:0;if(e){var
-g=h(a,c(aW,d)[1+d]);b[1]=r(b[1],g);var
+e=0!==z(a)?1:0;if(e){var
+g=h(a,c(aT,d)[1+d]);b[1]=r(b[1],g);var
 f=0}else
 var
 f=e;return f},d);var
-e=[0,q(a[2],b[1])];return bc(a[1],e)},aY=G(g,function(b){var
-a=2*b|0;return $(c(K[3],a)[1+a])}),aZ=aH(i($,bK(K[3],2*g|0,K[3].length-1-(2*g|0)|0))),k=L(aw(aY,aw(aZ,l($,aR)))),aa=j(k.length-1,function(a){return g+a|0}),ab=j(g,function(a){return a}),ax=function(a){var
-b=0;return N(function(a,b){var
-c=b[2];if(a&&hM(a[1][2],c))return a;return[0,[0,b[1],c]]},b,a)};for(;;){var
+e=[0,q(a[2],b[1])];return bb(a[1],e)},aW=G(g,function(b){var
+a=2*b|0;return aa(c(M[3],a)[1+a])}),aX=aM(i(aa,bL(M[3],2*g|0,M[3].length-1-(2*g|0)|0))),j=K(aw(aW,aw(aX,l(aa,aQ)))),ab=k(j.length-1,function(a){return g+a|0}),ac=k(g,function(a){return a}),ax=function(a){var
+b=0;return Q(function(a,b){var
+c=b[2];if(a&&hN(a[1][2],c))return a;return[0,[0,b[1],c]]},b,a)};for(;;){var
 ay=[0,0];p(function(e){return function(a,f){var
-b=y(c(f,g)[1+g])<0?1:0;if(b){var
-h=e[1];e[1]=[0,[0,a,c(aa,a)[1+a]],h];var
+b=z(c(f,g)[1+g])<0?1:0;if(b){var
+h=e[1];e[1]=[0,[0,a,c(ab,a)[1+a]],h];var
 d=0}else
 var
-d=b;return d}}(ay),k);var
-aB=ax(ay[1]);if(aB){var
-n=aB[1][1],a0=G(g,function(a){return a}),ac=ax(b(bS(function(d){return function(a){var
-b=y(c(c(k,d)[1+d],a)[1+a])<0?1:0,e=b?[0,[0,a,c(ab,a)[1+a]]]:b;return e}}(n)),a0));if(ac){var
-t=ac[1][1],aC=cQ(c(c(k,n)[1+n],t)[1+t]),a1=k[1+n],ad=i(function(b){return function(a){return h(b,a)}}(aC),a1);c(ad,t)[1+t]=aC;p(function(n,a,j){return function(b,e){var
-d=c(e,a)[1+a],f=b!==n?1:0,g=f?0!==y(d)?1:0:f;if(g){var
-l=Q(function(a,b){return q(b,h(d,c(j,a)[1+a]))},e);c(k,b)[1+b]=l;var
-m=C(h(d,c(j,a)[1+a]));c(k[1+b],a)[1+a]=m;var
+d=b;return d}}(ay),j);var
+az=ax(ay[1]);if(az){var
+n=az[1][1],aY=G(g,function(a){return a}),ad=ax(b(bU(function(d){return function(a){var
+b=z(c(c(j,d)[1+d],a)[1+a])<0?1:0,e=b?[0,[0,a,c(ac,a)[1+a]]]:b;return e}}(n)),aY));if(ad){var
+t=ad[1][1],aC=cP(c(c(j,n)[1+n],t)[1+t]),aZ=j[1+n],ae=i(function(b){return function(a){return h(b,a)}}(aC),aZ);c(ae,t)[1+t]=aC;p(function(n,a,k){return function(b,e){var
+d=c(e,a)[1+a],f=b!==n?1:0,g=f?0!==z(d)?1:0:f;if(g){var
+l=S(function(a,b){return q(b,h(d,c(k,a)[1+a]))},e);c(j,b)[1+b]=l;var
+m=E(h(d,c(k,a)[1+a]));c(j[1+b],a)[1+a]=m;var
 i=0}else
 var
-i=g;return i}}(n,t,ad),k);k[1+n]=ad;var
-a2=c(ab,t)[1+t];ab[1+t]=c(aa,n)[1+n];aa[1+n]=a2;continue}var
-ap=ac}else
+i=g;return i}}(n,t,ae),j);j[1+n]=ae;var
+a0=c(ac,t)[1+t];ac[1+t]=c(ab,n)[1+n];ab[1+n]=a0;continue}var
+aq=ad}else
 var
-ap=1;break}}T(ap,M);function
-bl(a){return V(w,a)}var
-aU=E[2],bm=aU?aU[1][5]:[0];return[0,a,aj,aP,aQ,bm,aJ,bl]}var
-oc=aq;function
-od(a){var
-b=ai(d,oc),c=a[2];return b4(hU(ai(a[1],oc),c),b)}function
-FZ(d,c){var
+aq=1;break}}V(aq,N);function
+bk(a){return U(y,a)}var
+aS=F[2],bl=aS?aS[1][5]:[0];return[0,a,ak,aO,aP,bl,aI,bk]}var
+of=ar;function
+og(a){var
+b=ak(d,of),c=a[2];return b6(hV(ak(a[1],of),c),b)}function
+F2(d,c){var
 b=d,a=c;for(;;){if(0===a)return b;var
-e=f3(b,a),b=a,a=e;continue}}function
-g4(a){return cI(a)?X(a):bf(F0)}function
-oe(c,a){if(cy<b2(a[2])){var
-b=ai(a[1],hE),e=c?hS(b,a[2]):hU(b,a[2]);return b4(e,ai(d,hE))}return a}function
-g5(f){var
-a=L(f[2]),d=i(function(a){return a[2]},a),b=i(function(a){return a[3]},a),e=[0,1];p(function(a,d){var
-g=d===c(b,a)[1+a]?1:0,h=g||dI(d,c(b,a)[1+a]),f=1-h,i=f?(e[1]=0,0):f;return i},d);var
+e=f5(b,a),b=a,a=e;continue}}function
+g5(a){return cH(a)?Z(a):bf(F3)}function
+oh(c,a){if(cy<b4(a[2])){var
+b=ak(a[1],hF),e=c?hT(b,a[2]):hV(b,a[2]);return b6(e,ak(d,hF))}return a}function
+g6(f){var
+a=K(f[2]),d=i(function(a){return a[2]},a),b=i(function(a){return a[3]},a),e=[0,1];p(function(a,d){var
+g=d===c(b,a)[1+a]?1:0,h=g||dG(d,c(b,a)[1+a]),f=1-h,i=f?(e[1]=0,0):f;return i},d);var
 g=e[1];return[0,i(function(a){return a[1]},a),d,b,g]}function
-g6(q,l){function
+g7(q,l){function
 m(a){return a}var
-a=j(l[1].length-1,m);function
+a=k(l[1].length-1,m);function
 i(g,t,l,e,s,d,r){var
 o=g+t|0,p=e+s|0,u=c(l,e)[1+e],i=g,n=c(a,g)[1+g],h=e,m=u,b=r;for(;;){if(0<f(q,n,m)){c(d,b)[1+b]=m;var
 j=h+1|0;if(j<p){var
-h=j,m=c(l,j)[1+j],b=b+1|0;continue}return f$(a,i,d,b+1|0,o-i|0)}c(d,b)[1+b]=n;var
+h=j,m=c(l,j)[1+j],b=b+1|0;continue}return e5(a,i,d,b+1|0,o-i|0)}c(d,b)[1+b]=n;var
 k=i+1|0;if(k<o){var
-i=k,n=c(a,k)[1+k],b=b+1|0;continue}return f$(l,h,d,b+1|0,p-h|0)}}function
-k(p,e,g,o){var
+i=k,n=c(a,k)[1+k],b=b+1|0;continue}return e5(l,h,d,b+1|0,p-h|0)}}function
+j(p,e,g,o){var
 h=o-1|0,r=0;if(!(h<0)){var
 d=r;a:for(;;){var
 i=p+d|0,j=c(a,i)[1+i],b=[0,(g+d|0)-1|0];for(;;){if(g<=b[1]){var
@@ -6388,154 +6394,154 @@ l=b[1],s=c(e,l)[1+l],m=b[1]+1|0;c(e,m)[1+m]=s;b[1]+=-1;continue}}var
 n=b[1]+1|0;c(e,n)[1+n]=j;var
 t=d+1|0;if(h!==d){var
 d=t;continue a}break}break}}return 0}function
-d(c,g,f,e){if(e<=5)return k(c,g,f,e);var
+d(c,g,f,e){if(e<=5)return j(c,g,f,e);var
 b=e/2|0,h=e-b|0;d(c+b|0,g,f+b|0,h);d(c,a,c+h|0,b);return i(c+h|0,b,g,f+b|0,h,g,f)}var
-e=a.length-1;if(e<=5)k(0,a,0,e);else{var
-g=e/2|0,b=e-g|0,h=o(b,c(a,0)[1]);d(g,h,0,b);d(0,a,b,g);i(b,g,h,0,b,a,0)}return a}function
-g7(e,i,d,b,a){var
-f=c(d[1],a)[1+a],j=c(e,f)[1+f],g=c(d[1],b)[1+b],h=iu(c(e,g)[1+g],j);return i?-h|0:h}function
-jx(b,a){var
-d=[0,aV(q,s,b[2])],e=aE(b[2]);aO(function(a){var
-g=c(b[2],a)[1+a],h=q(c(b[3],a)[1+a],g),f=dJ(v,db(d[1],h));d[1]=q(d[1],f);var
+e=a.length-1;if(e<=5)j(0,a,0,e);else{var
+g=e/2|0,b=e-g|0,h=n(b,c(a,0)[1]);d(g,h,0,b);d(0,a,b,g);i(b,g,h,0,b,a,0)}return a}function
+g8(e,i,d,b,a){var
+f=c(d[1],a)[1+a],j=c(e,f)[1+f],g=c(d[1],b)[1+b],h=iv(c(e,g)[1+g],j);return i?-h|0:h}function
+jy(b,a){var
+d=[0,bc(q,s,b[2])],e=az(b[2]);a3(function(a){var
+g=c(b[2],a)[1+a],h=q(c(b[3],a)[1+a],g),f=dH(v,da(d[1],h));d[1]=q(d[1],f);var
 i=r(c(b[2],a)[1+a],f);c(e,a)[1+a]=i;return 0},a);return e}function
-fF(i,a,d){var
+fG(i,a,d){var
 b=[0,v],e=a[1];p(function(a,e){var
-f=0!==y(c(d,a)[1+a])?1:0;if(f){var
+f=0!==z(c(d,a)[1+a])?1:0;if(f){var
 j=c(i,e)[1+e],k=h(c(d,a)[1+a],j);b[1]=r(b[1],k);var
 g=0}else
 var
 g=f;return g},e);return b[1]}function
-dW(c,b,a){return a[4]?a[2]:jx(a,g6(function(d,e){return g7(c,b,a,d,e)},a))}function
-of(f,j,a){if(a[4])return v;var
-b=g6(function(b,c){return g7(f,j,a,b,c)},a),d=[0,aV(q,s,a[2])],g=b.length-1-1|0,e=[0,0];aO(function(b){var
+dU(c,b,a){return a[4]?a[2]:jy(a,g7(function(d,e){return g8(c,b,a,d,e)},a))}function
+oi(f,j,a){if(a[4])return v;var
+b=g7(function(b,c){return g8(f,j,a,b,c)},a),d=[0,bc(q,s,a[2])],g=b.length-1-1|0,e=[0,0];a3(function(b){var
 f=0===e[1]?1:0;if(f){var
-i=c(a[2],b)[1+b],g=q(c(a[3],b)[1+b],i);if(bN(d[1],g)){e[1]=[0,b];return 0}d[1]=q(d[1],g);var
+i=c(a[2],b)[1+b],g=q(c(a[3],b)[1+b],i);if(bO(d[1],g)){e[1]=[0,b];return 0}d[1]=q(d[1],g);var
 h=0}else
 var
 h=f;return h},b);var
-k=c(b,g)[1+g],h=a$(e[1],k),i=c(a[1],h)[1+h];return c(f,i)[1+i]}function
-og(b,a){var
+k=c(b,g)[1+g],h=a2(e[1],k),i=c(a[1],h)[1+h];return c(f,i)[1+i]}function
+oj(b,a){var
 d=[0,v],h=b[2];p(function(e,c){var
 b=e!==a?1:0,f=b?(d[1]=r(d[1],c),0):b;return f},h);var
-e=0<y(c(b[3],a)[1+a])?1:0;if(e){var
-f=0<y(c(b[2],a)[1+a])?1:0;if(!f)return bB(d[1],s);var
+e=0<z(c(b[3],a)[1+a])?1:0;if(e){var
+f=0<z(c(b[2],a)[1+a])?1:0;if(!f)return bC(d[1],s);var
 g=f}else
 var
 g=e;return g}function
-jy(g,f,a,b){return jx(a,g6(function(d,c){var
-e=c===b?1:0;return d===b?e?0:-1:e?1:g7(g,f,a,d,c)},a))}function
-oh(H){var
-M=H[6],e=H[5],J=H[4],w=H[3],K=H[2],N=H[1],i=N[2],t=N[1][1],Z=dj(i),x=Z?Z[1]:i[5];function
+jz(g,f,a,b){return jy(a,g7(function(d,c){var
+e=c===b?1:0;return d===b?e?0:-1:e?1:g8(g,f,a,d,c)},a))}function
+ok(F){var
+M=F[6],e=F[5],I=F[4],w=F[3],K=F[2],N=F[1],i=N[2],t=N[1][1],Y=di(i),x=Y?Y[1]:i[5];function
 _(a){var
-b=i[7];return b?h(X(b[1]),a):a}var
-$=J[2],n=$?$[1]:e,aa=0===J[3]?1:0,am=aa?J[1]!==e?1:0:aa;function
+b=i[7];return b?h(Z(b[1]),a):a}var
+$=I[2],o=$?$[1]:e,aa=0===I[3]?1:0,am=aa?I[1]!==e?1:0:aa;function
 L(c){var
 a=i[10];return a?b(a[1][2],c):a}function
 ab(c){var
 a=i[11],d=a?1-b(a[1][2],c):a;return d}var
-E=e?w[9]:w[8];function
+y=e?w[9]:w[8];function
 u(a){var
-c=E?b(E[1][2],a)==a3?1:0:E;return c}var
-P=[m,function(m){if(E){var
-e=E[1],f=t-1|0,k=0;if(f<0)var
+c=y?b(y[1][2],a)==a1?1:0:y;return c}var
+P=[m,function(m){if(y){var
+e=y[1],f=t-1|0,k=0;if(f<0)var
 g=s;else{var
 a=k,c=s;for(;;){var
-j=b(e[2],a)<a3?dJ(c,cP(X(b(e[2],a)))):c,l=a+1|0;if(f!==a){var
+j=b(e[2],a)<a1?dH(c,cO(Z(b(e[2],a)))):c,l=a+1|0;if(f!==a){var
 a=l,c=j;continue}var
 g=j;break}}var
 i=g}else
 var
-i=s;return h(i,V(ai(d,hw)))}],g=[m,function(a){if(E){var
-d=E[1];return j(t,function(e){var
-a=b(d[2],e);if(a<a3)return X(a);var
-c=z(P);return B===c?P[1]:m===c?D(P):P})}return j(t,function(a){return L(a)?s:v})}];function
-S(c,b){var
-a=J[3];return a?f(a[1],c,b):a}function
-ac(a){return l(g5,b(K[3],a))}function
-ad(b,j,i,a){if(M){if(dE(u,a[1]))return 0;var
+i=s;return h(i,X(ak(d,f0)))}],g=[m,function(a){if(y){var
+d=y[1];return k(t,function(e){var
+a=b(d[2],e);if(a<a1)return Z(a);var
+c=C(P);return B===c?P[1]:m===c?H(P):P})}return k(t,function(a){return L(a)?s:v})}];function
+Q(c,b){var
+a=I[3];return a?f(a[1],c,b):a}function
+ac(a){return l(g6,b(K[3],a))}function
+ad(b,j,i,a){if(M){if(c8(u,a[1]))return 0;var
 d=O(M[1],b,j,i);if(d){var
-f=d[1],c=f[1],g=fF(b,a,dW(b,e,a)),k=e?g:C(g),l=e?c:C(c);if(bB(l,k))return[0,[0,c,f[2]]]}var
+f=d[1],c=f[1],g=fG(b,a,dU(b,e,a)),k=e?g:E(g),l=e?c:E(c);if(bC(l,k))return[0,[0,c,f[2]]]}var
 h=0}else
 var
 h=M;return h}function
 ae(a,c){var
-d=b(K[3],c);return bJ(function(f,d){var
-b=g5(d),e=ad(a,c,f,b),g=e?e[1][1]:fF(a,b,dW(a,n,b)),h=_(g);return r(d[1],h)},d)}var
-F=[0,x],T=[m,function(c){var
-a=z(g),b=B===a?g[1]:m===a?D(g):g;return[0,b]}],U=[0,[0]],af=[0,[0]];function
-W(b){for(;;){var
-d=z(T),a=B===d?T[1]:m===d?D(T):T;if(b===F[1])return a[1];if(b===(F[1]+1|0)&&c4(U[1],[0]))return U[1];if(b<F[1]){var
-f=o(t,0),l=a[1],n=F[1]-1|0,p=j(t,function(o,k,j){return function(a){var
-l=0;if(I(i[1],F6)&&L(a)&&0!==dj(i)&&i[5]<=k){var
+d=b(K[3],c);return by(function(f,d){var
+b=g6(d),e=ad(a,c,f,b),g=e?e[1][1]:fG(a,b,dU(a,o,b)),h=_(g);return r(d[1],h)},d)}var
+D=[0,x],T=[m,function(c){var
+a=C(g),b=B===a?g[1]:m===a?H(g):g;return[0,b]}],U=[0,[0]],af=[0,[0]];function
+V(b){for(;;){var
+d=C(T),a=B===d?T[1]:m===d?H(T):T;if(b===D[1])return a[1];if(b===(D[1]+1|0)&&c4(U[1],[0]))return U[1];if(b<D[1]){var
+f=n(t,0),l=a[1],o=D[1]-1|0,p=k(t,function(o,k,j){return function(a){var
+l=0;if(J(i[1],F9)&&L(a)&&0!==di(i)&&i[5]<=k){var
 f=s;l=1}if(!l){var
-m=0;if(I(i[1],F7)&&ab(a))var
+m=0;if(J(i[1],F_)&&ab(a))var
 f=v;else
 m=1;if(m){var
-b=ae(o,a),d=S(k,a);if(typeof
-d==="number"){bp(function(g,d){var
-e=ag(b,c(j,a)[1+a]),f=J[1]?b5(d,e):bB(d,e),h=f?(c(j,a)[1+a]=g,0):f;return h},b);var
+b=ae(o,a),d=Q(k,a);if(typeof
+d==="number"){bq(function(g,d){var
+e=ag(b,c(j,a)[1+a]),f=I[1]?b7(d,e):bC(d,e),h=f?(c(j,a)[1+a]=g,0):f;return h},b);var
 g=ag(b,c(j,a)[1+a])}else
 if(0===d[0])var
 g=ag(b,d[1]);else
 var
-n=d[1],g=h4(function(c,b,a){return r(c,h(b,a))},v,n,b);var
-f=g}}return oe(e,f)}}(l,n,f));U[1]=a[1];a[1]=p;af[1]=f;F[1]=F[1]-1|0;continue}F[1]=x;var
-k=z(g),q=B===k?g[1]:m===k?D(g):g;a[1]=q;U[1]=[0];continue}}function
-an(b,a){return c(W(b),a)[1+a]}function
-Y(a){if(a<x){W(a);return W(a+1|0)}var
-b=z(g);return B===b?g[1]:m===b?D(g):g}function
+n=d[1],g=h5(function(c,b,a){return r(c,h(b,a))},v,n,b);var
+f=g}}return oh(e,f)}}(l,o,f));U[1]=a[1];a[1]=p;af[1]=f;D[1]=D[1]-1|0;continue}D[1]=x;var
+j=C(g),q=B===j?g[1]:m===j?H(g):g;a[1]=q;U[1]=[0];continue}}function
+an(b,a){return c(V(b),a)[1+a]}function
+W(a){if(a<x){V(a);return V(a+1|0)}var
+b=C(g);return B===b?g[1]:m===b?H(g):g}function
 p(c){var
 a=e?w[11]:w[10];return a?b(a[1][2],c):a}function
-ah(a){return cC(p(a),t+1|0)}function
-aj(a){var
+ah(a){return ch(p(a),t+1|0)}function
+ai(a){var
 b=L(a);if(b)var
 c=b;else{var
-d=I(i[1],F8);if(d)return ab(a);var
+d=J(i[1],F$);if(d)return ab(a);var
 c=d}return c}var
-k=[m,function(d){var
+j=[m,function(d){var
 a=e?w[14]:w[13];if(a){var
-c=a[1];return j(t,function(a){return X(b(c[2],a))})}return o(t,v)}],a=A(0,aq),ak=[0,-1];function
+c=a[1];return k(t,function(a){return Z(b(c[2],a))})}return n(t,v)}],a=A(0,ar),aj=[0,-1];function
 al(f,c,d){function
-j(a){return g5(ag(b(K[3],c),d))}function
+j(a){return g6(ag(b(K[3],c),d))}function
 k(b){var
-a=j(0);return[0,[0,of(Y(f),e,a)],0]}var
-l=aj(c);if(l)var
+a=j(0);return[0,[0,oi(W(f),e,a)],0]}var
+l=ai(c);if(l)var
 t=i[5]<=f?1:0,m=t||1-L(c);else
 var
 m=l;var
-g=S(f,c),u=typeof
-g==="number"?1:0===g[0]?g[1]===d?1:0:0<y(ag(g[1],d))?1:0;if(typeof
-N[3]==="number")return[0,[0,v],0];if(M){if(!m&&u){if(ak[1]!==f){var
-r=0,s=a[2].length-1;if(4<=a.length-1&&!(s===dA(a[4]))){a[1]=0;a[2]=o(dA(a[4]),0)}else
-r=1;if(r&&0<a[1]){a[1]=0;lP(a[2],0,a[2].length-1,0)}ak[1]=f}var
-n=R(a,[0,c,d]);if(n)return n[1];var
-w=j(0),p=ad(Y(f),c,d,w);if(p)var
+g=Q(f,c),u=typeof
+g==="number"?1:0===g[0]?g[1]===d?1:0:0<z(ag(g[1],d))?1:0;if(typeof
+N[3]==="number")return[0,[0,v],0];if(M){if(!m&&u){if(aj[1]!==f){var
+r=0,s=a[2].length-1;if(4<=a.length-1&&!(s===dz(a[4]))){a[1]=0;a[2]=n(dz(a[4]),0)}else
+r=1;if(r&&0<a[1]){a[1]=0;gb(a[2],0,a[2].length-1,0)}aj[1]=f}var
+o=R(a,[0,c,d]);if(o)return o[1];var
+w=j(0),p=ad(W(f),c,d,w);if(p)var
 q=p[1],h=[0,[1,q[1]],[0,q[2]]];else
 var
-h=k(0);az(a,[0,c,d],h);return h}return[0,[0,v],0]}return k(0)}function
+h=k(0);aA(a,[0,c,d],h);return h}return[0,[0,v],0]}return k(0)}function
 ao(c,b,a){return al(c,b,a)[2]}function
 ap(d,c){var
-f=g5(ag(b(K[3],d),c)),a=z(k),g=B===a?k[1]:m===a?D(k):k;return of(g,e,f)}function
-ar(a){var
-b=z(k),d=B===b?k[1]:m===b?D(k):k;return c(d,a)[1+a]}function
+f=g6(ag(b(K[3],d),c)),a=C(j),g=B===a?j[1]:m===a?H(j):j;return oi(g,e,f)}function
+aq(a){var
+b=C(j),d=B===b?j[1]:m===b?H(j):j;return c(d,a)[1+a]}function
 as(T,a,l){var
-A=ag(ac(a),l),at=0;if(A[4]||!bh(J[2],[0,1-e]))at=1;else
+y=ag(ac(a),l),at=0;if(y[4]||!bn(I[2],[0,1-e]))at=1;else
 if(T<x)var
-C=dW(Y(T),n,A);else{var
-U=z(g),f=B===U?g[1]:m===U?D(g):g,d=ag(ac(a),l);if(I(i[1],F9)){var
-V=z(k),E=B===V?k[1]:m===V?D(k):k,ay=ag(b(K[3],a),l)[1],W=function(b,a){return e?bN(b,a):eo(b,a)},F=dW(f,n,d),az=c(f,a)[1+a],au=0;if(W(fF(f,d,F),az)){var
-aA=c(E,a)[1+a],aB=r(c(f,a)[1+a],aA);if(W(r(ay,fF(E,d,F)),aB)){var
-X=F;au=1}}if(!au)var
-X=dW(E,n,d);var
-Z=X}else{if(e)var
-aC=d[4],aD=d[3],aE=Q(function(a,b){return u(c(d[1],a)[1+a])?v:b},aD),j=[0,d[1],d[2],aE,aC];else
+A=dU(W(T),o,y);else{var
+U=C(g),f=B===U?g[1]:m===U?H(g):g,d=ag(ac(a),l);if(J(i[1],Ga)){var
+V=C(j),D=B===V?j[1]:m===V?H(j):j,ay=ag(b(K[3],a),l)[1],X=function(b,a){return e?bO(b,a):eq(b,a)},E=dU(f,o,d),az=c(f,a)[1+a],au=0;if(X(fG(f,d,E),az)){var
+aA=c(D,a)[1+a],aB=r(c(f,a)[1+a],aA);if(X(r(ay,fG(D,d,E)),aB)){var
+Y=E;au=1}}if(!au)var
+Y=dU(D,o,d);var
+Z=Y}else{if(e)var
+aC=d[4],aD=d[3],aE=S(function(a,b){return u(c(d[1],a)[1+a])?v:b},aD),k=[0,d[1],d[2],aE,aC];else
 var
-j=d;var
+k=d;var
 R=0;if(e){var
-av=0;if(!u(a)&&!bB(aV(r,v,j[3]),s)){R=1;av=1}if(!av)var
-H=dW(f,n,d)}else
+av=0;if(!u(a)&&!bC(bc(r,v,k[3]),s)){R=1;av=1}if(!av)var
+F=dU(f,o,d)}else
 R=1;if(R)if(u(a)){var
-t=I(i[1],F_)?ah:p,aF=function(b){var
+t=J(i[1],Gb)?ah:p,aF=function(b){var
 c=u(b);if(c)var
 e=t(a),d=t(b)<e?1:0;else
 var
@@ -6545,104 +6551,104 @@ e=t(a),d=t(b)<=e?1:0;else
 var
 d=c;return d},aa=function(f,a){function
 d(a){return a}var
-e=G(a[1].length-1,d);return dD(function(d){var
-e=b(f,c(a[1],d)[1+d]);return e?og(a,d):e},e)},ab=aa(aF,d);if(ab)var
-ad=jy(f,n,d,ab[1]);else
+e=G(a[1].length-1,d);return dC(function(d){var
+e=b(f,c(a[1],d)[1+d]);return e?oj(a,d):e},e)},ab=aa(aF,d);if(ab)var
+ad=jz(f,o,d,ab[1]);else
 var
-aG=d[4],aI=d[3],aJ=Q(function(a,b){return $(c(d[1],a)[1+a])?b:v},aI),M=[0,d[1],d[2],aJ,aG],af=aa(function(b){var
+aG=d[4],aH=d[3],aI=S(function(a,b){return $(c(d[1],a)[1+a])?b:v},aH),M=[0,d[1],d[2],aI,aG],af=aa(function(b){var
 c=$(b);if(c)var
 e=p(a),d=p(b)<e?1:0;else
 var
-d=c;return d},M),aK=af?jy(f,n,M,af[1]):dW(f,n,M),ad=aK;var
-H=ad}else{var
+d=c;return d},M),aK=af?jz(f,o,M,af[1]):dU(f,o,M),ad=aK;var
+F=ad}else{var
 w=function(b){if(e){var
 g=L(b);if(g)var
 h=g;else
 var
 l=p(a),h=p(b)<l?1:0;return h}var
-i=aj(b);if(i)var
+i=ai(b);if(i)var
 d=i;else{var
-j=1-u(b),k=j?y(c(f,b)[1+b])<=0?1:0:j;if(k)var
+j=1-u(b),k=j?z(c(f,b)[1+b])<=0?1:0:j;if(k)var
 d=k;else
 var
-m=p(a),d=p(b)<m?1:0}return d},o=jx(j,g6(function(b,a){var
-d=g7(f,n,j,b,a);if(0===d){var
-e=w(c(j[1],b)[1+b]);return aR(w(c(j[1],a)[1+a]),e)}return d},j)),aL=d[1],aM=Q(function(a,d){var
-b=w(d),e=b?0<y(c(o,a)[1+a])?1:0:b;return e},aL);if(dE(function(a){return a},aM))var
-ai=o;else{var
-ak=function(a){return _(fF(f,j,a))},N=S(x,a),aw=0;if(typeof
+m=p(a),d=p(b)<m?1:0}return d},n=jy(k,g7(function(b,a){var
+d=g8(f,o,k,b,a);if(0===d){var
+e=w(c(k[1],b)[1+b]);return aJ(w(c(k[1],a)[1+a]),e)}return d},k)),aL=d[1],aN=S(function(a,d){var
+b=w(d),e=b?0<z(c(n,a)[1+a])?1:0:b;return e},aL);if(c8(function(a){return a},aN))var
+aj=n;else{var
+ak=function(a){return _(fG(f,k,a))},N=Q(x,a),aw=0;if(typeof
 N!=="number"&&1===N[0]){var
 O=ag(N[1],l);aw=1}if(!aw)var
 O=s;var
-aN=function(a){return a},aO=G(j[1].length-1,aN),al=dD(function(a){var
-b=w(c(j[1],a)[1+a]);return b?og(j,a):b},aO);if(al&&0<y(O)){var
-am=jy(f,n,j,al[1]),aP=ak(am),an=cP(q(ak(o),aP)),ao=ae(f,a),P=S(x,a),ax=0;if(typeof
+aO=function(a){return a},aP=G(k[1].length-1,aO),al=dC(function(a){var
+b=w(c(k[1],a)[1+a]);return b?oj(k,a):b},aP);if(al&&0<z(O)){var
+am=jz(f,o,k,al[1]),aQ=ak(am),an=cO(q(ak(n),aQ)),ao=ae(f,a),P=Q(x,a),ax=0;if(typeof
 P!=="number"&&1===P[0]){var
-aS=P[1],ap=h4(function(c,b,a){return r(c,h(b,a))},v,aS,ao);ax=1}if(!ax)var
+aS=P[1],ap=h5(function(c,b,a){return r(c,h(b,a))},v,aS,ao);ax=1}if(!ax)var
 ap=ag(ao,l);var
-aq=cm(cP(q(ap,c(f,a)[1+a])),O),aQ=bN(an,aq)?s:cm(aq,an),ar=db(aQ,da(1,2)),as=Q(function(a,b){var
-d=h(ar,c(am,a)[1+a]);return r(h(q(s,ar),b),d)},o)}else
+aq=co(cO(q(ap,c(f,a)[1+a])),O),aR=bO(an,aq)?s:co(aq,an),ar=da(aR,c$(1,2)),as=S(function(a,b){var
+d=h(ar,c(am,a)[1+a]);return r(h(q(s,ar),b),d)},n)}else
 var
-as=o;var
-ai=as}var
-H=ai}var
-Z=H}var
-C=Z}if(at)var
-C=A[2];return aH(C)}function
-at(e,a){if(am){if(e<x){W(e);return c(af[1],a)[1+a]}var
+as=n;var
+aj=as}var
+F=aj}var
+Z=F}var
+A=Z}if(at)var
+A=y[2];return aM(A)}function
+at(e,a){if(am){if(e<x){V(e);return c(af[1],a)[1+a]}var
 d=w[12];if(d)var
 g=b(N[1][5][2],a),f=b(d[1][2],a)-g|0;else
 var
-f=d;return f}return 0}return[0,ao,[0,an,u,p,ah,function(c,b,a){return al(c,b,a)[1]},at,as,ar,ap]]}function
-oi(g,a,e,m,h,c,Q){var
-l=0===dj(g[2])?1:0,d=a[1],R=u(d,F$),o=a[8],p=a[9],L=0;if(o&&p){var
+f=d;return f}return 0}return[0,ao,[0,an,u,p,ah,function(c,b,a){return al(c,b,a)[1]},at,as,aq,ap]]}function
+ol(g,a,e,m,h,c,Q){var
+l=0===di(g[2])?1:0,d=a[1],R=u(d,Gc),o=a[8],p=a[9],K=0;if(o&&p){var
 q=o[1],s=q[1]-1|0,M=p[1],r=0,N=0;if(s<0)var
 t=r;else{var
 j=N,v=r;for(;;){var
 O=b(M[2],j),w=O<b(q[2],j)?1:v,P=j+1|0;if(s!==j){var
 j=P,v=w;continue}var
 t=w;break}}var
-z=t;L=1}if(!L)var
-z=0;T(1-z,R);var
-S=u(d,Ga),A=J(a[2],Gb);if(A)var
+y=t;K=1}if(!K)var
+y=0;V(1-y,R);var
+S=u(d,Gd),A=L(a[2],Ge);if(A)var
 B=A;else
 var
-al=0!==a[12]?1:0,B=al||1-l;T(B,S);var
-U=u(d,Gc),C=0!==a[10]?1:0;if(C)var
+al=0!==a[12]?1:0,B=al||1-l;V(B,S);var
+T=u(d,Gf),C=0!==a[10]?1:0;if(C)var
 D=C;else
 var
-ak=1-l,D=ak||aD(g[2][1],Gk);T(D,U);var
-V=e===m?[0,e,0]:[0,e,[0,m,0]];x(function(a){var
-b=u(d,Gd);return T(fd(a,h),b)},V);var
-W=u(d,Ge),X=0.<=a[3]?1:0,Y=X||1-mA(e);T(Y,W);function
+ak=1-l,D=ak||aE(g[2][1],Gn);V(D,T);var
+U=e===m?[0,e,0]:[0,e,[0,m,0]];x(function(a){var
+b=u(d,Gg);return V(fe(a,h),b)},U);var
+W=u(d,Gh),X=0.<=a[3]?1:0,Y=X||1-mD(e);V(Y,W);function
 E(b,f,a){var
-c=b?e:m,d=fc(c,h,b,a);if(d){var
-g=function(d,e){return et(c,h,b,a,d,e)};return g_(f,c,eu(c,h,b,a),g,a)}return d}var
-Z=l?aD(g[2][1],Gf):l;if(Z){var
-k=g[2][5],_=eu(e,h,1,c),$=1,aa=function(a,b){return et(e,h,$,c,a,b)},F=g[1][1]-1|0,ab=0;if(!(F<0)){var
+c=b?e:m,d=fd(c,h,b,a);if(d){var
+g=function(d,e){return ev(c,h,b,a,d,e)};return ha(f,c,ew(c,h,b,a),g,a)}return d}var
+Z=l?aE(g[2][1],Gi):l;if(Z){var
+k=g[2][5],_=ew(e,h,1,c),$=1,aa=function(a,b){return ev(e,h,$,c,a,b)},F=g[1][1]-1|0,ab=0;if(!(F<0)){var
 i=ab;for(;;){var
-K=1-b(c[2],i),af=K?y(f(c[1],k,i))<=0?1:0:K;if(af){var
-ag=u(d,Gj),ah=b(c[5],k),ai=b(c[1],k);T(mv(bN,es,_,aa,b(c[1],k),ai,ah,k,i),ag)}var
+J=1-b(c[2],i),af=J?z(f(c[1],k,i))<=0?1:0:J;if(af){var
+ag=u(d,Gm),ah=b(c[5],k),ai=b(c[1],k);V(my(bO,eu,_,aa,b(c[1],k),ai,ah,k,i),ag)}var
 aj=i+1|0;if(F!==i){var
 i=aj;continue}break}}}if(g[2][4])var
 n=1.-a[3],G=1.-a[4];else
 var
 n=a[4],G=a[3];var
-H=aD(g[2][1],Gg);if(G<=0.){var
-ac=u(d,Gh);T(E(1,iE,c),ac)}var
-ad=n==a3?1:0,I=ad||(H?1.<=n?1:0:H);if(I){var
-ae=u(d,Gi);return T(E(0,iF,Q),ae)}return I}function
-oj(a,u,k,g,f,e,d,I){var
-P=a?a[1]:a,n=u?u[1]:A(0,aq),o=k?k[1]:A(0,aq),p=g?g[1]:A(0,10),q=f?f[1]:A(0,10),t=e?e[1]:A(0,4),Q=d?d[1]:function(a){throw[0,ae,Gn]};return function(d,L,u,K,J){var
-a=I[1],w=[0,0],E=[0,P],M=A(0,aq);function
-f(a){w[1]=[0,a,w[1]];E[1]++;return[5,E[1]-1|0]}var
-T=F(d[1]);function
+H=aE(g[2][1],Gj);if(G<=0.){var
+ac=u(d,Gk);V(E(1,iF,c),ac)}var
+ad=n==a1?1:0,I=ad||(H?1.<=n?1:0:H);if(I){var
+ae=u(d,Gl);return V(E(0,iG,Q),ae)}return I}function
+om(a,u,j,g,f,e,d,I){var
+O=a?a[1]:a,n=u?u[1]:A(0,ar),o=j?j[1]:A(0,ar),p=g?g[1]:A(0,10),q=f?f[1]:A(0,10),t=e?e[1]:A(0,4),P=d?d[1]:function(a){throw[0,af,Gq]};return function(d,L,u,K,J){var
+a=I[1],w=[0,0],y=[0,O],M=A(0,ar);function
+f(a){w[1]=[0,a,w[1]];y[1]++;return[5,y[1]-1|0]}var
+S=D(d[1]);function
 e(c,b){if(c<L){var
-f=d[3],g=ea(function(a,b){return a<c?1:0},f),h=b?1:b,i=0;return[0,((2*T|0)+N(function(b,a){var
+f=d[3],g=ea(function(a,b){return a<c?1:0},f),h=b?1:b,i=0;return[0,((2*S|0)+Q(function(b,a){var
 c=a[3]?2:1;return b+c|0},i,g)|0)+h|0]}var
-j=ag(d[3],c),k=b?0:1,e=0,a=j[1];for(;;){if(a){if(0===y(a[1])){var
-e=e+1|0,a=a[2];continue}return[0,(2*e|0)+k|0]}throw[0,ae,Gl]}}function
-G(a){switch(a[0]){case
+j=ag(d[3],c),k=b?0:1,e=0,a=j[1];for(;;){if(a){if(0===z(a[1])){var
+e=e+1|0,a=a[2];continue}return[0,(2*e|0)+k|0]}throw[0,af,Go]}}function
+F(a){switch(a[0]){case
 0:return[0,2*a[1]|0];case
 1:return[0,(2*a[1]|0)+1|0];case
 2:return e(a[1],0);case
@@ -6652,531 +6658,514 @@ G(a){switch(a[0]){case
 6:var
 h=b(u,a[1]);return[3,h[1],h[2],h[3]];case
 7:var
-k=b(u,a[1]);return[4,k[1],k[2],k[3]];case
+j=b(u,a[1]);return[4,j[1],j[2],j[3]];case
 8:var
 l=a[1],o=R(p,l);if(o)return o[1];var
-r=b(K,l),s=f([3,r[1],r[2]]);S(p,l,s);return s;case
+r=b(K,l),s=f([3,r[1],r[2]]);T(p,l,s);return s;case
 9:var
 n=a[1],v=R(q,n);if(v)return v[1];var
-d=b(J,n),w=d[2],x=d[1],G=d[3],y=R(t,x);if(y)var
-A=y[1];else{var
-E=[0,0],I=j(w,function(d){var
-a=R(G,d);return ba(function(a){var
-b=a[4],e=z(b),i=B===e?b[1]:m===e?D(b):b,j=g(i),c=a[3],f=z(c),k=B===f?c[1]:m===f?D(c):c,l=g(k),h=[0,d,a[1],a[2],l,j];E[1]=[0,h];return h},a)}),F=i(function(a){return a?a[1]:e2(E[1])},I);S(t,x,F);var
-A=F}var
-H=d[4],C=f([4,w,function(a){return c(A,a)[1+a]},H]);S(q,n,C);return C;default:return[5,b(Q,a[1])]}}function
-O(e){var
+d=b(J,n),w=d[2],x=d[1],F=d[3],y=R(t,x);if(y)var
+z=y[1];else{var
+D=[0,0],I=k(w,function(d){var
+a=R(F,d);return a$(function(a){var
+b=a[4],e=C(b),i=B===e?b[1]:m===e?H(b):b,j=g(i),c=a[3],f=C(c),k=B===f?c[1]:m===f?H(c):c,l=g(k),h=[0,d,a[1],a[2],l,j];D[1]=[0,h];return h},a)}),E=i(function(a){return a?a[1]:e2(D[1])},I);T(t,x,E);var
+z=E}var
+G=d[4],A=f([4,w,function(a){return c(z,a)[1+a]},G]);T(q,n,A);return A;default:return[5,b(P,a[1])]}}function
+N(e){var
 f=c(a[3],e)[1+e];if(3===f[0]){var
-g=f[1],i=c(a[2],e)[1+e],j=N(function(f,d){var
-e=d[2],g=c(a[2],e)[1+e];return b(bO([0,C(d[1])],f),g)},i,g),k=f[2],l=eD(N(function(c,a){var
-b=ag(d[3],a[2]),e=W(b[2]),f=Y(nQ(b[1]),e);return Y(c,cW(a[1],f))},j,k));return N(function(b,a){var
-c=O(a[2]);return r(b,h(a[1],c))},l,g)}return v}function
-k(d){var
+g=f[1],i=c(a[2],e)[1+e],j=Q(function(f,d){var
+e=d[2],g=c(a[2],e)[1+e];return b(bP([0,E(d[1])],f),g)},i,g),k=f[2],l=eF(Q(function(c,a){var
+b=ag(d[3],a[2]),e=Y(b[2]),f=_(nT(b[1]),e);return _(c,cV(a[1],f))},j,k));return Q(function(b,a){var
+c=N(a[2]);return r(b,h(a[1],c))},l,g)}return v}function
+j(d){var
 i=R(n,d);if(i)return i[1];var
 e=c(a[3],d)[1+d];switch(e[0]){case
 0:var
-h=G(e[1]);break;case
+h=F(e[1]);break;case
 1:var
-j=k(e[1]),h=f([0,j,k(e[2])]);break;case
+k=j(e[1]),h=f([0,k,j(e[2])]);break;case
 2:var
-h=f([2,fx(e[1])]);break;default:var
-l=g(d),m=e[1],o=c(a[2],d)[1+d];N(function(f,d){var
-e=d[2],g=c(a[2],e)[1+e];return b(bO([0,C(d[1])],f),g)},o,m);var
-h=f([1,l,O(d)])}S(n,d,h);return h}function
+h=f([2,fy(e[1])]);break;default:var
+l=g(d),m=e[1],o=c(a[2],d)[1+d];Q(function(f,d){var
+e=d[2],g=c(a[2],e)[1+e];return b(bP([0,E(d[1])],f),g)},o,m);var
+h=f([1,l,N(d)])}T(n,d,h);return h}function
 g(b){var
-j=R(o,b);if(j)return j[1];var
+k=R(o,b);if(k)return k[1];var
 d=c(a[3],b)[1+b];switch(d[0]){case
 0:var
-f=[0,[0,s,G(d[1])],0];break;case
+f=[0,[0,s,F(d[1])],0];break;case
 3:var
 n=d[2],p=l(function(a){var
-b=a[1];if(1-eE(b))U(Gm);var
-c=eD(b),d=0<y(c)?1:0,f=e(a[2],d);return[0,cP(c),f]},n),q=d[1],t=aw(by(function(a){var
+b=a[1];if(1-eG(b))W(Gp);var
+c=eF(b),d=0<z(c)?1:0,f=e(a[2],d);return[0,cO(c),f]},n),q=d[1],t=aw(bz(function(a){var
 b=a[1],c=g(a[2]);return l(function(a){var
 c=a[2];return[0,h(b,a[1]),c]},c)},q),p),i=A(0,8);x(function(a){var
-b=a[2],c=a$(R(i,b),v);return S(i,b,r(a[1],c))},t);var
-m=0,f=ek(function(c,b,a){return[0,[0,b,c],a]},i,m);break;default:var
-f=[0,[0,s,k(b)],0]}S(o,b,f);return f}function
-H(h){var
+b=a[2],c=a2(R(i,b),v);return T(i,b,r(a[1],c))},t);var
+m=0,f=em(function(c,b,a){return[0,[0,b,c],a]},i,m);break;default:var
+f=[0,[0,s,j(b)],0]}T(o,b,f);return f}function
+G(h){var
 b=h;for(;;){var
-e=1-aN(M,b);if(e){S(M,b,0);var
+e=1-aO(M,b);if(e){T(M,b,0);var
 d=c(a[3],b)[1+b];switch(d[0]){case
 0:var
 f=d[1];switch(f[0]){case
 8:case
-9:G(f);return 0}break;case
-1:H(d[1]);var
+9:F(f);return 0}break;case
+1:G(d[1]);var
 b=d[2];continue;case
 3:var
-i=d[1];return x(function(a){return H(a[2])},i)}var
+i=d[1];return x(function(a){return G(a[2])},i)}var
 g=0}else
 var
 g=e;return g}}function
-V(e,c){var
-a=E[1],f=[0,function(d){return a+b(c,d)|0}],g=[0,ej(t)],h=[0,ej(q)],i=[0,ej(p)],j=[0,ej(o)];return fJ(oj([0,a+e|0],[0,ej(n)],j,i,h,g,f,I),d,L,u,K,J)}function
-X(a){return ak(w[1])}return[0,g,k,function(a){var
-b=a[1],c=0<y(b)?1:0,d=e(a[2],c);return[0,cP(b),d]},X,H,V]}}function
-bP(c,b){var
-a=[0,0.];p(function(d,c){a[1]=a[1]+c*e(b,d);return 0},c);return a[1]}var
-bF=[au,Go,bZ(0)];function
-jz(l){var
-g=l.length-1,b=i(aE,l),h=j(g,function(a){return j(g,function(b){return a===b?1.:0.})}),m=g-1|0,w=0;if(!(m<0)){var
+U(e,c){var
+a=y[1],f=[0,function(d){return a+b(c,d)|0}],g=[0,el(t)],h=[0,el(q)],i=[0,el(p)],j=[0,el(o)];return fK(om([0,a+e|0],[0,el(n)],j,i,h,g,f,I),d,L,u,K,J)}function
+V(a){return ah(w[1])}return[0,g,j,function(a){var
+b=a[1],c=0<z(b)?1:0,d=e(a[2],c);return[0,cO(b),d]},V,G,U]}}function
+bG(b,i){var
+d=b.length-1-1|0,c=0.,j=0;if(d<0)var
+f=c;else{var
+a=j,g=c;for(;;){var
+h=g+e(b,a)*e(i,a),k=a+1|0;if(d!==a){var
+a=k,g=h;continue}var
+f=h;break}}return f}var
+bH=[av,Gr,b1(0)];function
+jA(l){var
+f=l.length-1,b=i(az,l),h=k(f,function(a){return k(f,function(b){return a===b?1.:0.})}),m=f-1|0,w=0;if(!(m<0)){var
 a=w;for(;;){var
-k=[0,a],n=a+1|0,o=g-1|0;if(!(o<n)){var
-f=n;for(;;){var
-v=k[1],D=Math.abs(e(c(b,v)[1+v],a));if(D<Math.abs(e(c(b,f)[1+f],a)))k[1]=f;var
-E=f+1|0;if(o!==f){var
-f=E;continue}break}}var
-p=k[1];if(Math.abs(e(c(b,p)[1+p],a))<kh)throw bF;var
+j=[0,a],n=a+1|0,o=f-1|0;if(!(o<n)){var
+g=n;for(;;){var
+v=j[1],D=Math.abs(e(c(b,v)[1+v],a));if(D<Math.abs(e(c(b,g)[1+g],a)))j[1]=g;var
+E=g+1|0;if(o!==g){var
+g=E;continue}break}}var
+p=j[1];if(Math.abs(e(c(b,p)[1+p],a))<kk)throw bH;var
 q=function(b,f){return function(a){var
 g=c(a,b)[1+b],d=f[1];a[1+b]=c(a,d)[1+d];var
-e=f[1];c(a,e)[1+e]=g;return 0}}(a,k);q(b);q(h);var
-x=1./e(c(b,a)[1+a],a),r=function(a,f){return function(b){var
-d=c(b,a)[1+a],e=0;b[1+a]=i(function(a){return a*f},d);return e}}(a,x);r(b);r(h);var
-s=g-1|0,y=0;if(!(s<0)){var
+e=f[1];c(a,e)[1+e]=g;return 0}}(a,j);q(b);q(h);var
+x=1./e(c(b,a)[1+a],a),r=function(g,k){return function(h){var
+b=c(h,g)[1+g],d=f-1|0,i=0;if(!(d<0)){var
+a=i;for(;;){U(b,a,e(b,a)*k);var
+j=a+1|0;if(d!==a){var
+a=j;continue}break}}return 0}}(a,x);r(b);r(h);var
+s=f-1|0,y=0;if(!(s<0)){var
 d=y;for(;;){var
 t=d!==a?1:0,A=t?e(c(b,d)[1+d],a)!=0.?1:0:t;if(A){var
-B=e(c(b,d)[1+d],a),u=function(d,b,h){return function(a){var
-f=c(a,b)[1+b],g=0;a[1+b]=Q(function(f,b){return b-h*e(c(a,d)[1+d],f)},f);return g}}(a,d,B);u(b);u(h)}var
+B=e(c(b,d)[1+d],a),u=function(h,i,m){return function(b){var
+d=c(b,i)[1+i],g=f-1|0,j=c(b,h)[1+h],k=0;if(!(g<0)){var
+a=k;for(;;){U(d,a,e(d,a)-m*e(j,a));var
+l=a+1|0;if(g!==a){var
+a=l;continue}break}}return 0}}(a,d,B);u(b);u(h)}var
 C=d+1|0;if(s!==d){var
 d=C;continue}break}}var
 z=a+1|0;if(m!==a){var
 a=z;continue}break}}return h}function
-jA(b,d){return j(b.length-1,function(f){var
-a=[0,0.];p(function(b,g){var
-h=g*e(c(d,b)[1+b],f);a[1]=a[1]+h;return 0},b);return a[1]})}function
-fG(l,a,k){var
-m=a[3],b=l?aE(l[1]):j(m,function(a){return 0.<=e(k,a)?2*a|0:(2*a|0)+1|0}),f=2000;for(;;){if(0===f)throw bF;var
-g=jz(i(function(b){return c(a[1],b)[1+b]},b)),n=j(m,function(h){return function(f){var
-d=[0,0.],g=c(h,f)[1+f];p(function(f,g){var
-h=c(b,f)[1+f];d[1]=d[1]+g*e(a[2],h);return 0},g);return d[1]}}(g)),d=[0,-1],r=[0,kJ],s=a[1];p(function(l,m,h){return function(c,i){var
-j=e(a[2],c),d=bP(i,l)-j,f=h[1]<d?1:0,g=f?1-lQ(c,b):f,k=g?(h[1]=d,m[1]=c,0):g;return k}}(n,d,r),s);if(0<=d[1]){var
-o=d[1],t=jA(c(a[1],o)[1+o],g),h=[0,-1],u=jA(k,g),v=[0,a3];p(function(j,k,h){return function(b,a){var
-c=cZ<a?1:0;if(c)var
-d=aa(0.,e(j,b))/a,f=d<h[1]?1:0,i=f?(h[1]=d,k[1]=b,0):f,g=i;else
+jB(b,j){return k(b.length-1,function(k){var
+f=b.length-1-1|0,d=0.,l=0;if(f<0)var
+g=d;else{var
+a=l,h=d;for(;;){var
+m=e(c(j,a)[1+a],k),i=h+e(b,a)*m,n=a+1|0;if(f!==a){var
+a=n,h=i;continue}var
+g=i;break}}return g})}function
+fH(o,b,n){var
+y=b[3],d=o?az(o[1]):k(y,function(a){return 0.<=e(n,a)?2*a|0:(2*a|0)+1|0}),g=2000;for(;;){if(0===g)throw bH;var
+h=jA(i(function(a){return c(b[1],a)[1+a]},d)),z=i(function(a){return e(b[2],a)},d),q=i(function(b){return function(a){return bG(a,b)}}(z),h),s=b[1].length-1-1|0,r=-1,A=kM,B=0;if(s<0)var
+f=r;else{var
+a=B,l=A,u=r;for(;;){var
+F=e(b[2],a),v=bG(c(b[1],a)[1+a],q)-F,w=l<v?1:0,G=w?1-c8(function(b){return function(a){return a===b?1:0}}(a),d):w;if(G)var
+x=v,m=a;else
 var
-g=c;return g}}(u,h,v),t);if(0<=h[1]){var
-q=h[1],w=d[1];c(b,q)[1+q]=w;var
-f=f-1|0;continue}var
-x=aE(b);return[1,d[1],x]}return[0,n,aE(b)]}}var
-ct=[au,Gp,bZ(0)],fH=lS([0,function(b,a){var
-c=aR(b[1],a[1]);return 0===c?aR(b[2],a[2]):c}]);function
-cu(a,n,m){var
-d=a[7],o=a[10],p=a[9],q=a[8];function
-b(b){var
-g=c(d,b)[1+b],h=b+1|0,i=c(d,h)[1+h]-1|0,f=0.;if(i<g)var
-j=f;else{var
-a=g,k=f;for(;;){var
-r=e(m,c(o,a)[1+a]),s=e(n,c(p,a)[1+a]),l=k+e(q,a)*s*r,t=a+1|0;if(i!==a){var
-a=t,k=l;continue}var
-j=l;break}}return j}return j(a[1].length-1,b)}function
-ok(a,d,c){return j(c,function(c){var
-e=a[5],f=a[1][3],g=i(b(d,c),f),h=cu(a[1],g,e);return b(a[4],h)})}function
-g8(f,d,c){var
-a=[0,0.],b=[0,0.];p(function(d,c){var
-g=c9(0.,c);a[1]=a[1]+e(f,d)*g;b[1]=c9(b[1],c);return 0},c);return aa(a[1],d*b[1])}function
-eK(c,b,a){return b<=a?(((c+av(b,c)|0)-(av(b,b-1|0)/2|0)|0)+a|0)-b|0:(((c+av(a,c)|0)-(av(a,a-1|0)/2|0)|0)+b|0)-a|0}function
-dq(a){return a+(av(a,a+1|0)/2|0)|0}function
-ol(m,w,e,v,b,l,k){var
-h=l[2],i=l[1];if(k){var
-n=k[1],p=n[2],q=n[1],g=o(dq(b),m),r=b-1|0,x=0;if(!(r<0)){var
+x=l,m=u;var
+H=a+1|0;if(s!==a){var
+a=H,l=x,u=m;continue}var
+f=m;break}}if(0<=f){var
+C=jB(c(b[1],f)[1+f],h),j=[0,-1],D=jB(n,h),E=[0,a1];p(function(j,k,h){return function(b,a){var
+c=cZ<a?1:0;if(c)var
+d=ab(0.,e(j,b))/a,f=d<h[1]?1:0,i=f?(h[1]=d,k[1]=b,0):f,g=i;else
+var
+g=c;return g}}(D,j,E),C);if(0<=j[1]){var
+t=j[1];c(d,t)[1+t]=f;var
+g=g-1|0;continue}return[1,f,az(d)]}return[0,q,az(d)]}}var
+bQ=[av,Gs,b1(0)],fI=lV([0,function(b,a){var
+c=aJ(b[1],a[1]);return 0===c?aJ(b[2],a[2]):c}]);function
+jC(g,f,r,q){var
+i=g[7],j=g[1].length-1,h=n(w(j,f),0.),k=j-1|0,s=g[10],t=g[9],u=g[8],v=0;if(!(k<0)){var
+a=v;for(;;){var
+l=c(i,a)[1+a],m=a+1|0,o=c(i,m)[1+m]-1|0;if(!(o<l)){var
+b=l;for(;;){var
+y=e(r,c(t,b)[1+b]),z=e(u,b)*y,p=f-1|0,A=w(c(s,b)[1+b],f),B=0;if(!(p<0)){var
+d=B;for(;;){U(h,w(a,f)+d|0,e(h,w(a,f)+d|0)+z*e(q,A+d|0));var
+D=d+1|0;if(p!==d){var
+d=D;continue}break}}var
+C=b+1|0;if(o!==b){var
+b=C;continue}break}}var
+x=a+1|0;if(k!==a){var
+a=x;continue}break}}return h}function
+jD(k,q,a,F,E){var
+r=k[3],o=k[1],p=q.length-1,l=n(a,0.),m=n(w(p,a),0.),s=o.length-1-2|0,G=k[5],H=k[4],I=k[2],J=0;if(!(s<0)){var
+d=J;for(;;){gb(m,0,w(p,a),0.);var
+t=c(o,d)[1+d],u=d+1|0,v=c(o,u)[1+u]-1|0;if(!(v<t)){var
+b=t;for(;;){gb(l,0,a,0.);var
+x=c(r,b)[1+b],y=b+1|0,z=c(r,y)[1+y]-1|0;if(!(z<x)){var
+i=x;for(;;){var
+R=e(H,i),D=a-1|0,S=w(c(G,i)[1+i],a),T=0;if(!(D<0)){var
+j=T;for(;;){U(l,j,e(l,j)+R*e(F,S+j|0));var
+W=j+1|0;if(D!==j){var
+j=W;continue}break}}var
+V=i+1|0;if(z!==i){var
+i=V;continue}break}}var
+A=p-1|0,L=c(I,b)[1+b],M=0;if(!(A<0)){var
+g=M;for(;;){var
+B=e(c(q,g)[1+g],L);if(B!=0.){var
+C=a-1|0,O=0;if(!(C<0)){var
+h=O;for(;;){U(m,w(g,a)+h|0,e(m,w(g,a)+h|0)+B*e(l,h));var
+Q=h+1|0;if(C!==h){var
+h=Q;continue}break}}}var
+P=g+1|0;if(A!==g){var
+g=P;continue}break}}var
+N=b+1|0;if(v!==b){var
+b=N;continue}break}}f(E,d,m);var
+K=d+1|0;if(s!==d){var
+d=K;continue}break}}return 0}function
+g9(d,c,b,f){var
+a=w(c.length-1,b),e=n(w(d[1].length-1-1|0,a),0.);jD(d,c,b,f,function(c,b){return e5(b,0,e,w(c,a),a)});return e}function
+on(a,b){var
+c=g9(a[2],b,1,a[6]);return f(a[5],b.length-1,c)}function
+g_(h,q,p,o){var
+k=h.length-1-1|0,i=0.,j=0.,r=0;if(k<0)var
+m=j,l=i;else{var
+a=r,b=j,g=i;for(;;){var
+c=e(p,o+a|0);if(c<0.){var
+n=g+e(h,a)*c;if(c<b)var
+f=c,d=n;else
+var
+f=b,d=n}else
+var
+f=b,d=g;var
+s=a+1|0;if(k!==a){var
+a=s,b=f,g=d;continue}var
+m=f,l=d;break}}return ab(l,q*m)}function
+eM(c,b,a){return b<=a?(((c+w(b,c)|0)-(w(b,b-1|0)/2|0)|0)+a|0)-b|0:(((c+w(a,c)|0)-(w(a,a-1|0)/2|0)|0)+b|0)-a|0}function
+dp(a){return a+(w(a,a+1|0)/2|0)|0}function
+oo(m,w,e,v,b,l,j){var
+h=l[2],i=l[1];if(j){var
+o=j[1],p=o[2],q=o[1],g=n(dp(b),m),r=b-1|0,x=0;if(!(r<0)){var
 a=x;for(;;){var
 y=f(e,q,c(h,a)[1+a]),z=f(w,f(e,i,c(p,a)[1+a]),y);c(g,a)[1+a]=z;var
 s=b-1|0,A=0;if(!(s<0)){var
 d=A;for(;;){var
-C=c(p,d)[1+d],D=f(e,c(h,a)[1+a],C),t=eK(b,a,d),E=f(v,c(g,t)[1+t],D),u=eK(b,a,d);c(g,u)[1+u]=E;var
+C=c(p,d)[1+d],D=f(e,c(h,a)[1+a],C),t=eM(b,a,d),E=f(v,c(g,t)[1+t],D),u=eM(b,a,d);c(g,u)[1+u]=E;var
 F=d+1|0;if(s!==d){var
 d=F;continue}break}}var
 B=a+1|0;if(r!==a){var
 a=B;continue}break}}return[0,g,f(e,i,q)]}function
-G(a){return a<b?c(h,a)[1+a]:m}return[0,j(dq(b),G),i]}function
-om(b,a,d){function
+G(a){return a<b?c(h,a)[1+a]:m}return[0,k(dp(b),G),i]}function
+op(b,a,d){function
 f(a){var
-f=bP(c(b[3][1],a)[1+a],d);return[0,e(b[3][2],a)-f,a]}var
-g=aU(aj,G(b[3][1].length-1,f)),h=ea(function(b,c){return b<a?1:0},g);return l(function(a){return a[2]},h)}function
-Gq(k,z,Q,P,O,N,M,x,w){var
-a=z[3],l=k[1][1];function
+f=bG(c(b[3][1],a)[1+a],d);return[0,e(b[3][2],a)-f,a]}var
+g=aP(al,G(b[3][1].length-1,f)),h=ea(function(b,c){return b<a?1:0},g);return l(function(a){return a[2]},h)}function
+Gu(j,y,Q,P,O,N,M,x,w){var
+a=y[3],l=j[1][1];function
 R(a){var
-b=c(k[3],a)[1+a];function
+b=c(j[3],a)[1+a];function
 d(g){var
 a=[0,v],d=b[1];p(function(d,b){var
-e=0!==y(b)?1:0;if(e){var
+e=0!==z(b)?1:0;if(e){var
 i=h(b,c(g,d)[1+d]);a[1]=r(a[1],i);var
 f=0}else
 var
 f=e;return f},d);return a[1]}var
 e=i(d,x),f=d(M);return[0,q(b[2],f),e]}function
-S(d){return j(a,function(a){var
+S(d){return k(a,function(a){var
 b=[0,e(N,a)];p(function(d,f){var
-g=e(Q,a),h=f*H(c(c(x,d)[1+d],a)[1+a])/g;b[1]=b[1]+h;return 0},d);return b[1]})}var
+g=e(Q,a),h=f*I(c(c(x,d)[1+d],a)[1+a])/g;b[1]=b[1]+h;return 0},d);return b[1]})}var
 T=G(2*a|0,function(a){return a});function
 B(b){var
 a=c(w,b)[1+b];return[0,a[1],a[2],a[3],a[4]]}function
 C(c,b){function
-d(a){return a===c?b:v}return j(dq(a),d)}var
-n=o(2*dq(a)|0,[0,[0],v,0]);function
+d(a){return a===c?b:v}return k(dp(a),d)}var
+o=n(2*dp(a)|0,[0,[0],v,0]);function
 D(a,g,f,e){var
-b=2*a|0,h=[0,C(a,s),g,f];c(n,b)[1+b]=h;var
-d=(2*a|0)+1|0,i=[0,C(a,a6),v,e];c(n,d)[1+d]=i;return 0}var
+b=2*a|0,h=[0,C(a,s),g,f];c(o,b)[1+b]=h;var
+d=(2*a|0)+1|0,i=[0,C(a,a6),v,e];c(o,d)[1+d]=i;return 0}var
 E=a-1|0,U=0;if(!(E<0)){var
 b=U;for(;;){var
-f=B(b),F=f[4],I=f[3],u=f[2],Z=f[1],_=h_(I);D(b,u,h_(F),_);var
+f=B(b),F=f[4],H=f[3],u=f[2],X=f[1],Z=h$(H);D(b,u,h$(F),Z);var
 J=a-1|0;if(!(J<b)){var
 d=b;for(;;){var
-g=B(d),K=g[3],aa=g[4],ab=g[1],L=h(u,g[2]),ac=[m,function(a,b){return function(c){return cr(l,a,b)}}(I,K)],ad=[m,function(c,d,e,f,g,h,i){return function(j){var
-a=[0,[0,d,f],[0,[0,s,cr(l,g,c)],0]],b=cW(e,h);return aA(l,0,Y(W(i),b),a)}}(F,u,Z,aa,K,ab,L)];D(eK(a,b,d),L,ad,ac);var
+g=B(d),K=g[3],aa=g[4],ab=g[1],L=h(u,g[2]),ac=[m,function(a,b){return function(c){return ct(l,a,b)}}(H,K)],ad=[m,function(c,d,e,f,g,h,i){return function(j){var
+a=[0,[0,d,f],[0,[0,s,ct(l,g,c)],0]],b=cV(e,h);return aB(l,0,_(Y(i),b),a)}}(F,u,X,aa,K,ab,L)];D(eM(a,b,d),L,ad,ac);var
 ae=d+1|0;if(J!==d){var
 d=ae;continue}break}}var
 $=b+1|0;if(E!==b){var
 b=$;continue}break}}var
-t=[0,k,a,z,S,0,R,A(0,aq),0,0,w,n],V=2*a|0,X=by(function(a){return om(t,V,a)},O);t[5]=bk(aR,aw(T,aw(aH(P),X)));return t}function
-g9(c,a){var
+t=[0,j,a,y,S,0,R,A(0,ar),0,0,w,o],V=2*a|0,W=bz(function(a){return op(t,V,a)},O);t[5]=bj(aJ,aw(T,aw(aM(P),W)));return t}function
+g$(c,a){var
 d=R(c[7],a);if(d)return d[1];var
-e=b(c[6],a),f=i(H,e[2]),j=H(e[1]),k=bX,g=aV(function(b,a){return aa(b,Math.abs(a))},k,f),h=[0,j/g,i(function(a){return a/g},f)];az(c[7],a,h);return h}function
-jB(a){var
-b=bK(a,1,a.length-1-1|0),c=i(function(a){return-a},b);return[0,e(a,0),c]}function
-on(d,a){function
+e=b(c[6],a),f=i(I,e[2]),j=I(e[1]),k=bZ,g=bc(function(b,a){return ab(b,Math.abs(a))},k,f),h=[0,j/g,i(function(a){return a/g},f)];aA(c[7],a,h);return h}function
+jE(a){var
+b=bL(a,1,a.length-1-1|0),c=i(function(a){return-a},b);return[0,e(a,0),c]}function
+oq(d,a){function
 f(b,a){var
 c=d[2];function
 e(b,a){return b-a}function
-f(b,a){return b*a}return ol(0.,function(b,a){return b+a},f,e,c,b,a)}switch(a[0]){case
+f(b,a){return b*a}return oo(0.,function(b,a){return b+a},f,e,c,b,a)}switch(a[0]){case
 0:var
-g=a[1],h=c(d[11],g)[1+g],o=H(h[2]),e=o,b=i(H,h[1]);break;case
+g=a[1],h=c(d[11],g)[1+g],o=I(h[2]),e=o,b=i(I,h[1]);break;case
 1:var
-k=f(g9(d,a[1]),0),e=k[2],b=k[1];break;case
+k=f(g$(d,a[1]),0),e=k[2],b=k[1];break;case
 2:var
-q=[0,g9(d,a[2])],l=f(g9(d,a[1]),q),e=l[2],b=l[1];break;default:var
-m=a[1],r=[0,jB(m)],n=f(jB(m),r),e=n[2],b=n[1]}var
-j=aa(bX,Math.sqrt(bP(b,b))),p=e/j;return[0,i(function(a){return a/j},b),p]}function
-oo(a,P){var
-af=P[3],Q=P[2],R=P[1],t=Q.length-1,aS=a[1][1][1],w=o(dq(t),v);p(function(a,b){var
-d=C(b);c(w,a)[1+a]=d;var
-e=c(af,a)[1+a];return p(function(e,d){var
-b=eK(t,a,e);w[1+b]=q(c(w,b)[1+b],d);return 0},e)},Q);var
-S=i(H,w),ag=H(R);function
-aT(a){return[0,a]}var
-aV=G(a[11].length-1,aT),am=L(aw(aV,a[8])),a2=60,a4=0,T=am,E=i(function(b){return on(a,b)},am),ai=a4,ah=a3,A=a2;for(;;){var
-aW=dq(t),aX=i(function(a){return a[2]},E),U=fG(ai,[0,i(function(a){return a[1]},E),aX,aW],S);if(0===U[0]){var
-ak=U[2],x=U[1],F=bP(x,S);if(F<=ag)var
-y=[0,[0,T,ak]];else{if(0<A){var
-u=a[2],N=bK(x,0,u),aa=b(a[4],N),aJ=om(a,8,aa),ab=b(bb(function(f){return function(b){var
-d=bP(c(a[3][1],b)[1+b],f);return e(a[3][2],b)-d<k4?1:0}}(aa)),aJ);a[5]=bk(aR,aw(ab,a[5]));var
-aK=a[5],aL=L(l(function(b){return[0,b,g9(a,b)]},aK)),ac=i(function(d,h,i){return function(b){var
-c=b[2],a=c[2],f=j(d,function(c){var
-b=[0,0.];p(function(f,a){var
-g=a*e(i,eK(d,f,c));b[1]=b[1]+g;return 0},a);return b[1]}),g=bP(a,h);return[0,b[1],c[1],a,g,f]}}(u,N,x),aL),ad=[0,0];p(function(j,k){return function(e,b){var
-f=b[2],g=j.length-1-1|0,l=b[5],m=b[4],n=b[1];if(!(g<e)){var
-a=e;for(;;){var
-d=c(j,a)[1+a],h=d[2],o=bP(l,d[3]),i=f*h-f*d[4]-h*m+o;if(i<k4)k[1]=[0,[0,i,[2,n,d[1]]],k[1]];var
-p=a+1|0;if(g!==a){var
-a=p;continue}break}}return 0}}(ac,ad),ac);var
-aM=aU(aj,ad[1]),aN=ea(function(b){return function(a,c){return a<(3*b|0)?1:0}}(u),aM),ae=j(u+1|0,function(c,d,f){return function(b){return j(c+1|0,function(a){return 0===b?0===a?1.:e(d,a-1|0):0===a?e(d,b-1|0):e(f,eK(c,b-1|0,a-1|0))})}}(u,N,x)),n=ae.length-1,aO=function(a){return(a*kb|0)/kb},g=i(aE,ae),J=j(n,function(b){return function(a){return j(b,function(b){return a===b?1.:0.})}}(n)),K=1;for(;;){var
-V=n-2|0,av=0;if(!(V<0)){var
-d=av;for(;;){var
-Y=d+1|0,_=n-1|0;if(!(_<Y)){var
-k=Y;for(;;){if(pf<Math.abs(e(c(g,d)[1+d],k))){var
-az=e(c(g,d)[1+d],d),aB=e(c(g,k)[1+k],k)-az,$=bs*Math.atan2(2.*e(g[1+d],k),aB),aC=Math.cos($),aD=Math.sin($),M=function(n,h,i,j,k){return function(c,b){var
-d=n-1|0,l=0;if(!(d<0)){var
-a=l;for(;;){var
-e=f(c,a,h),g=f(c,a,i);O(b,a,h,j*e-k*g);O(b,a,i,k*e+j*g);var
-m=a+1|0;if(d!==a){var
-a=m;continue}break}}return 0}}(n,d,k,aC,aD),aF=function(e){return function(a,d,b){return Z(c(e,a)[1+a],d,b)}}(g);M(function(d){return function(a,b){return e(c(d,a)[1+a],b)}}(g),aF);var
-aG=function(e){return function(d,a,b){return Z(c(e,a)[1+a],d,b)}}(g);M(function(d){return function(b,a){return e(c(d,a)[1+a],b)}}(g),aG);var
-aH=function(e){return function(a,d,b){return Z(c(e,a)[1+a],d,b)}}(J);M(function(d){return function(a,b){return e(c(d,a)[1+a],b)}}(J),aH)}var
-aI=k+1|0;if(_!==k){var
-k=aI;continue}break}}var
-ay=d+1|0;if(V!==d){var
-d=ay;continue}break}}var
-ax=K+1|0;if(12!==K){var
-K=ax;continue}var
-au=G(n,function(d,f,g){return function(a){var
-b=j(d,function(b){return e(c(g,b)[1+b],a)});return[0,e(c(f,a)[1+a],a),b]}}(n,g,J)),aP=b(bS(function(d){return function(a){var
-b=a[1]<k4?1:0,c=b?[0,[3,i(d,a[2])]]:b;return c}}(aO)),au),aQ=aw(l(function(a){return a[2]},aN),aP),I=aw(l(function(a){return[1,a]},ab),aQ);break}}else
-var
-I=0;if(I){a[8]=aw(a[8],I);var
-al=L(I),aY=ah-F<j0*(F-ag)?A+pv|0:A-1|0,aZ=[0,ak],a0=bc(E,i(function(b){return on(a,b)},al)),T=bc(T,al),E=a0,ai=aZ,ah=F,A=aY;continue}var
-a1=bK(x,0,t);a[9]=[0,b(a[4],a1)];var
-y=0}}else
-var
-y=0;if(y){var
-an=y[1],a5=an[1],a6=an[2],ao=i(function(y){var
-d=c(a5,y)[1+y],e=a[1][1][1],A=a[2];function
-g(b,a){return ol(v,r,h,q,A,b,a)}function
-j(g){var
-f=c(a[1][3],g)[1+g],b=f[3],h=z(b),d=B===h?b[1]:m===h?D(b):b,k=f[2],l=i(C,f[1]),j=dl(a[1][1],l,k),n=c(e[2],d)[1+d];return O(at[11],dI,n,j)?d:aA(e,0,j,[0,[0,s,d],0])}switch(d[0]){case
-0:var
-k=d[1];return c(a[11],k)[1+k];case
-1:var
-l=d[1],n=g(b(a[6],l),0),E=[m,function(a){return j(l)}];return[0,n[1],n[2],E];case
-2:var
-o=d[2],t=d[1],F=[0,b(a[6],o)],u=g(b(a[6],t),F),G=[m,function(b){var
-a=j(o);return cr(e,j(t),a)}];return[0,u[1],u[2],G];default:var
-w=jB(d[1]),H=i(X,w[2]),f=[0,X(w[1]),H],x=g(f,[0,f]),I=[m,function(i){var
-d=[0,W(f[1])],g=f[2];p(function(e,f){var
-g=c(a[10],e)[1+e][1],h=d[1];d[1]=b(bO([0,C(f)],h),g);return 0},g);var
-h=[2,d[1]];return eG(e,cW(d[1],d[1]),h)}];return[0,x[1],x[2],I]}},a6),a7=jA(S,jz(i(function(a){return i(H,a[1])},ao))),ap=function(b){function
-d(f){var
-g=b?0:1,d=(2*f|0)+g|0,e=c(a[11],d)[1+d];return b?e[2]:C(e[2])}return j(dq(t),d)},aq=function(d){function
-b(e){var
-f=d?0:1,b=(2*e|0)+f|0;return c(a[11],b)[1+b][3]}return j(dq(t),b)},a8=aq(1),a9=aq(0),a_=ap(1),a$=[0,ap(0),a_,a9,a8],ar=nU(a$,ao,i(function(a){return 0.<a?X(a):v},a7),w),ba=ar[2];if(bB(R,ar[1]))return 0;var
-as=[0,function(g){function
-e(b){return c(a[10],b)[1+b][1]}var
-d=[0,W(R)];p(function(a,f){var
-g=e(a);d[1]=b(bO([0,f],d[1]),g);var
-h=c(af,a)[1+a];return p(function(f,c){var
-g=e(f),h=cW(e(a),g);d[1]=b(bO([0,c],d[1]),h);return 0},h)},Q);var
-f=l(function(b){var
-a=b[2],c=z(a),d=B===c?a[1]:m===c?D(a):a;return[0,b[1],d]},ba);return aA(aS,0,d[1],f)}]}else
-var
-as=y;return as}}function
-op(a,e){var
+q=[0,g$(d,a[2])],l=f(g$(d,a[1]),q),e=l[2],b=l[1];break;default:var
+m=a[1],r=[0,jE(m)],n=f(jE(m),r),e=n[2],b=n[1]}var
+j=ab(bZ,Math.sqrt(bG(b,b))),p=e/j;return[0,i(function(a){return a/j},b),p]}var
+cY=Ic(0);Id([0,dY,cY[2],f0,cY[4],cY[5],cY[6],cY[7],cY[8],cY[9],cY[10],cY[11]]);function
+or(a,e){var
 c=e;for(;;)switch(c[0]){case
 0:var
-d=c[1],f=d[2];aO(function(c){b(a[5],c[3]);return b(a[5],c[4])},f);b(a[5],d[3][2]);return bx(a[5],d[6]);case
-1:return b(a[5],c[2]);default:op(a,c[2]);var
+d=c[1],f=d[2];a3(function(c){b(a[5],c[3]);return b(a[5],c[4])},f);b(a[5],d[3][2]);return bp(a[5],d[6]);case
+1:return b(a[5],c[2]);default:or(a,c[2]);var
 c=c[3];continue}}function
-oq(a,u,t){if(!bN(a,v)&&!eo(a,s)){var
+os(a,u,t){if(!bO(a,v)&&!eq(a,s)){var
 i=0,g=0,f=s,e=u,b=t,c=s;for(;;){var
-j=h(cO(b),a),w=q(s,a),l=h(cO(e+1|0),w),m=q(l,j),n=0<y(m)?1:0;if(n)var
-x=h(c,m),z=V(ai(d,60)),o=bN(h(h(f,j),z),x);else
+j=h(cN(b),a),w=q(s,a),l=h(cN(e+1|0),w),m=q(l,j),n=0<z(m)?1:0;if(n)var
+x=h(c,m),y=X(ak(d,60)),o=bO(h(h(f,j),y),x);else
 var
-o=n;if(0!==b&&!o&&i!==kp){var
-p=cm(h(f,j),l),A=ai(d,hw),B=p[2],k=b4(hS(ai(p[1],hw),B),A),i=i+1|0,g=[0,k,g],f=k,e=e+1|0,b=b-1|0,c=r(c,k);continue}return ak(g)}}return 0}function
-GH(b,a){return v}function
-GI(a){return v}function
-GJ(c,b,a){return 0}function
-GK(b,a){return 0}function
-GL(c,b,a){return[0,v]}function
-GM(a){return 0}function
-GN(a){return 0}function
-GO(a){return 0}var
-bW=[0,function(b,a){return v},GO,GN,GM,GL,GK,GJ,GI,GH];function
-jC(c,b,a){return 0}function
-jD(c,b,a){return 0}var
-jE=0,jF=0;function
-jG(c,b,a){return 0}function
-jH(c,b,a){return 0}function
-or(b,a){return 0}function
-jI(c,b,a){return 0}function
-os(a){throw[0,ae,GP]}var
-jJ=0,jK=0;function
-GQ(a){return k}var
-ot=0;function
-jL(a){return[0,a[1],a[2]]}function
-jM(a){return s}function
-jN(a){return v}var
-jO=0,jP=0,jQ=0,jR=0,jT=lT([0,function(b,a){var
-c=d9(b[1],a[1]);return 0===c?d9(b[2],a[2]):c}]),jU=[0,jT[1]];function
-jV(a){var
-r=f(jT[29],a,jU[1]);if(r)return r[1];if(0<y(a))var
-j=a[1],l=a[2],s=b2(j),b=b2(l)-s|0,t=ai(l,aT(0,-(b+eO|0)|0)),g=gl(ai(j,(b+eO|0)+aT(0,-(b+eO|0)|0)|0),t),h=e7(em(g,pw)),n=ai(h,pw),d=c(n2,2048)[kG],o=z(d),u=B===o?d[1]:m===o?D(d):d,v=$(b,u),e=c(n2,h)[1+h],p=z(e),w=B===p?e[1]:m===p?D(e):e,x=aF(g,n),A=cM(aF(ai(n1(cM(g,n),x),1),w),v),q=Math.abs(Math.log(H(a))),C=c9(hk,q),E=ai(lo(Math.ceil(4.+2.*c9(hk,q)*C)),32),i=cM(em(A,48),E);else
+o=n;if(0!==b&&!o&&i!==ks){var
+p=co(h(f,j),l),A=ak(d,f0),B=p[2],k=b6(hT(ak(p[1],f0),B),A),i=i+1|0,g=[0,k,g],f=k,e=e+1|0,b=b-1|0,c=r(c,k);continue}return ah(g)}}return 0}function
+GK(b,a){return v}function
+GL(a){return v}function
+GM(c,b,a){return 0}function
+GN(b,a){return 0}function
+GO(c,b,a){return[0,v]}function
+GP(a){return 0}function
+GQ(a){return 0}function
+GR(a){return 0}var
+bY=[0,function(b,a){return v},GR,GQ,GP,GO,GN,GM,GL,GK];function
+jF(c,b,a){return 0}function
+jG(c,b,a){return 0}var
+jH=0,jI=0;function
+jJ(c,b,a){return 0}function
+jK(c,b,a){return 0}function
+ot(b,a){return 0}function
+jL(c,b,a){return 0}function
+ou(a){throw[0,af,GS]}var
+jM=0,jN=0;function
+GT(a){return j}var
+ov=0;function
+jO(a){return[0,a[1],a[2]]}function
+jP(a){return s}function
+jQ(a){return v}var
+jR=0,jS=0,jT=0,jU=0,jW=lW([0,function(b,a){var
+c=d9(b[1],a[1]);return 0===c?d9(b[2],a[2]):c}]),jX=[0,jW[1]];function
+jY(a){var
+r=f(jW[29],a,jX[1]);if(r)return r[1];if(0<z(a))var
+k=a[1],l=a[2],s=b4(k),b=b4(l)-s|0,t=ak(l,aU(0,-(b+eQ|0)|0)),g=gm(ak(k,(b+eQ|0)+aU(0,-(b+eQ|0)|0)|0),t),h=e8(eo(g,py)),n=ak(h,py),d=c(n5,2048)[kJ],o=C(d),u=B===o?d[1]:m===o?H(d):d,v=aa(b,u),e=c(n5,h)[1+h],p=C(e),w=B===p?e[1]:m===p?H(e):e,x=aF(g,n),y=cL(aF(ak(n4(cL(g,n),x),1),w),v),q=Math.abs(Math.log(I(a))),A=ed(hm,q),D=ak(lq(Math.ceil(4.+2.*ed(hm,q)*A)),32),i=cL(eo(y,48),D);else
 var
-i=k;jU[1]=O(jT[4],a,i,jU[1]);return i}function
-G2(a,E,bm,ci,aP,ay,ch,cg,w,aM){var
-bn=aP[3],aQ=aP[2],_=aP[1],$=a[3];if(typeof
-$!=="number"&&2===$[0]){var
-ab=$[4],bo=$[3],ac=$[1],J=i(fv,$[2]),n=e2(a[5]),t=a[1],cj=F(bo[3]),aS=gY(bo),aT=A(0,a_),aB=A(0,a_),ck=jk(aS),bq=A(0,a_),br=t[1]-1|0,cn=0;if(!(br<0)){var
-ap=cn;for(;;){var
-b1=bE(t[5],ap),a4=b1[1],b2=b1[2]-1|0;if(!(b2<a4)){var
-ar=a4;for(;;){var
-b6=bE(t[6],ar),b7=b6[2],as=b6[1],a5=aU(aR,G(b7-as|0,function(c){return function(a){return b(ac[2],c+a|0)}}(as)));if(1-aN(bq,a5)){az(bq,a5,0);var
-cM=W(a6),cN=gX(ck,N(function(d,a){var
-e=c(J,a)[1+a];return b(bO(0,d),e)},cM,a5))[1];T(b(at[2],cN),G$)}var
-b8=b7-1|0;if(!(b8<as)){var
-au=as;for(;;){var
-a7=b(ac[2],au);if(1-aN(aT,a7)){az(aT,a7,0);az(aB,a7,[0,ap,ar-a4|0,au-as|0])}var
-cS=au+1|0;if(b8!==au){var
-au=cS;continue}break}}var
-cR=ar+1|0;if(b2!==ar){var
-ar=cR;continue}break}}var
-cL=ap+1|0;if(br!==ap){var
-ap=cL;continue}break}}var
-ad=aU(aR,eb(gi(aT))),co=0;if(33554432<aV(function(c,a){var
-d=cU(0,ay,a[2]),b=cU(1,ay,a[2])+d|0;if(2097152<b)U(G4);return c+b|0},co,_))U(G5);var
-K=ab?I(ab[1][4],G6):ab,cp=K?t[3]:_.length-1,bt=n[1];if(bt){var
-bu=bt[1],bv=bu[1];T(bv[1]===cp?1:0,G7);var
-an=[0,bv[2],bu[2][2]]}else
+i=j;jX[1]=O(jW[4],a,i,jX[1]);return i}function
+G5(a,F,bl,cl,aQ,ay,ck,cj,y,aN){var
+bm=aQ[3],aR=aQ[2],$=aQ[1],aa=a[3];if(typeof
+aa!=="number"&&2===aa[0]){var
+ac=aa[4],bo=aa[3],ad=aa[1],L=i(fw,aa[2]),o=e2(a[5]),t=a[1],cm=D(bo[3]),aS=gZ(bo),aU=A(0,a_),aC=A(0,a_),cp=jl(aS),br=A(0,a_),bs=t[1]-1|0,cq=0;if(!(bs<0)){var
+aq=cq;for(;;){var
+b3=bF(t[5],aq),a4=b3[1],b4=b3[2]-1|0;if(!(b4<a4)){var
+as=a4;for(;;){var
+b8=bF(t[6],as),b9=b8[2],at=b8[1],a5=aP(aJ,G(b9-at|0,function(c){return function(a){return b(ad[2],c+a|0)}}(at)));if(1-aO(br,a5)){aA(br,a5,0);var
+cQ=Y(a6),cR=gY(cp,Q(function(d,a){var
+e=c(L,a)[1+a];return b(bP(0,d),e)},cQ,a5))[1];V(b(au[2],cR),Hc)}var
+b_=b9-1|0;if(!(b_<at)){var
+av=at;for(;;){var
+a7=b(ad[2],av);if(1-aO(aU,a7)){aA(aU,a7,0);aA(aC,a7,[0,aq,as-a4|0,av-at|0])}var
+cU=av+1|0;if(b_!==av){var
+av=cU;continue}break}}var
+cS=as+1|0;if(b4!==as){var
+as=cS;continue}break}}var
+cM=aq+1|0;if(bs!==aq){var
+aq=cM;continue}break}}var
+ae=aP(aJ,eb(gj(aU))),cr=0;if(33554432<bc(function(c,a){var
+d=cT(0,ay,a[2]),b=cT(1,ay,a[2])+d|0;if(2097152<b)W(G7);return c+b|0},cr,$))W(G8);var
+M=ac?J(ac[1][4],G9):ac,cs=M?t[3]:$.length-1,bu=o[1];if(bu){var
+bv=bu[1],bw=bv[1];V(bw[1]===cs?1:0,G_);var
+ao=[0,bw[2],bv[2][2]]}else
 var
-cK=function(a){return 1.},an=[0,function(a){return 0.},cK];var
-cq=K?0!==n[2]?1:0:K;T(1-cq,G8);var
-bw=0===ab?FJ:FI,aJ=w[5],aK=w[3],al=w[2],a8=w[1],b_=0;if(ab){var
-M=ab[1],b$=M[2];if(c6(function(a){var
-b=I(a,GR),c=b||I(a,GS);return c},b$)){var
-ca=function(a){function
-c(c){return b(M[9][2],a)+c|0}var
-d=b(M[9][2],a),e=G(b(M[9][2],a+1|0)-d|0,c),f=0;return N(function(c,a){return c+b(M[11][2],a)|0},f,e)},ax=G(M[9][1]-1|0,ca),aL=1===F(al)?1:0,cb=aL?0!==n[3]?1:0:aL;T(1-cb,GT);if(aL)var
-P=GU;else{var
-bi=n[3];if(bi)var
-bj=bi[1],bl=G(bj[1],bj[2]);else
+cL=function(a){return 1.},ao=[0,function(a){return 0.},cL];var
+cv=M?0!==o[2]?1:0:M;V(1-cv,G$);var
+bx=0===ac?FM:FL,aI=y[5],aK=y[3],am=y[2],a8=y[1],ca=0;if(ac){var
+N=ac[1],cb=N[2];if(c6(function(a){var
+b=J(a,GU),c=b||J(a,GV);return c},cb)){var
+cc=function(a){function
+c(c){return b(N[9][2],a)+c|0}var
+d=b(N[9][2],a),e=G(b(N[9][2],a+1|0)-d|0,c),f=0;return Q(function(c,a){return c+b(N[11][2],a)|0},f,e)},ax=G(N[9][1]-1|0,cc),aL=1===D(am)?1:0,cd=aL?0!==o[3]?1:0:aL;V(1-cd,GW);if(aL)var
+P=GX;else{var
+bh=o[3];if(bh)var
+bi=bh[1],bk=G(bi[1],bi[2]);else
 var
-cf=function(b){var
-a=b===nX(ax)?1:0,c=a?1:a;return c},bl=G(nX(ax)+1|0,cf);var
-P=bl}var
-cc=F(al);if(cc<F(P))U(GV);var
-a9=[0,jS,jR,jQ,jP,jO,bW,bW,jN,jM,jL,s,P,jV,jK,jJ,os,jI,or,jH,jG,jF,jE,bW,bW,jD,jC],cd=function(a){return 0<=y(a)?1:0},bd=function(a){return c5(cd,a)},ce=G(a8,function(a){return a}),be=b(bb(function(a){return 1-aN(aB,a)}),ce);bp(function(a,g){var
+ci=function(b){var
+a=b===n0(ax)?1:0,c=a?1:a;return c},bk=G(n0(ax)+1|0,ci);var
+P=bk}var
+ce=D(am);if(ce<D(P))W(GY);var
+a9=[0,jV,jU,jT,jS,jR,bY,bY,jQ,jP,jO,s,P,jY,jN,jM,ou,jL,ot,jK,jJ,jI,jH,bY,bY,jG,jF],cf=function(a){return 0<=z(a)?1:0},bd=function(a){return c5(cf,a)},cg=G(a8,function(a){return a}),be=b(ba(function(a){return 1-aO(aC,a)}),cg);bq(function(a,g){var
 d=0!==be?1:0;if(d)var
-e=0<fi(a,al,P)?1:0,c=e?1-bd(l(function(c){var
-d=b(E[3],c);return fh(f(aK,a,function(b,c){return gA(a,aJ,b,c)}),d)},be)):e;else
+e=0<fj(a,am,P)?1:0,c=e?1-bd(l(function(c){var
+d=b(F[3],c);return fi(f(aK,a,function(b,c){return gB(a,aI,b,c)}),d)},be)):e;else
 var
-c=d;return c?U(GW):c},ax);var
-bg=iM(E,a8,al,aK,a9,w[4],aJ,w[6]),am=bg?bg[1]:bf(G1);bp(function(a,e){var
-b=0<fi(a,al,P)?1:0;if(b){var
-c=E[4],d=f(aK,a,function(b,c){return gA(a,aJ,b,c)});return T(bd(l(function(a){return fh(d,a)},c)),GX)}return b},ax);var
-aC=[0,P,am,[0,function(h){var
-c=A(0,aq),e=am[2];x(function(d){var
-e=d[1],f=b(h,e);T(0.<f?1:0,GY);var
-a=is(d[2])/f,g=cI(a),i=g?0.<a?1:0:g;T(i,GZ);return S(c,e,X(a))},e);function
-a(a){return af(c,a)}var
-d=m3(a9,am[2],a,am[1]);if(d){var
-f=am[2],g=l(function(c){var
-b=c[1];return[0,b,a(b)]},f);return[0,[0,a,b4(d[1],ff)],g]}return bf(G0)}]];b_=1}}if(!b_)var
-aC=[0,0,[0,k,0],0];var
-bz=aC[3],bA=aC[2],cr=aC[1],aD=X(a$(a[4],0.)),aW=a[2][9];if(aW)var
-bC=aW[1],ao=bk(aR,G(bC[1],bC[2]));else
+c=d;return c?W(GZ):c},ax);var
+bg=iN(F,a8,am,aK,a9,y[4],aI,y[6]),an=bg?bg[1]:bf(G4);bq(function(a,e){var
+b=0<fj(a,am,P)?1:0;if(b){var
+c=F[4],d=f(aK,a,function(b,c){return gB(a,aI,b,c)});return V(bd(l(function(a){return fi(d,a)},c)),G0)}return b},ax);var
+aD=[0,P,an,[0,function(h){var
+c=A(0,ar),e=an[2];x(function(d){var
+e=d[1],f=b(h,e);V(0.<f?1:0,G1);var
+a=it(d[2])/f,g=cH(a),i=g?0.<a?1:0:g;V(i,G2);return T(c,e,Z(a))},e);function
+a(a){return ai(c,a)}var
+d=m6(a9,an[2],a,an[1]);if(d){var
+f=an[2],g=l(function(c){var
+b=c[1];return[0,b,a(b)]},f);return[0,[0,a,b6(d[1],fg)],g]}return bf(G3)}]];ca=1}}if(!ca)var
+aD=[0,0,[0,j,0],0];var
+bA=aD[3],bB=aD[2],cw=aD[1],aE=Z(a2(a[4],0.)),aV=a[2][9];if(aV)var
+bD=aV[1],ap=bj(aJ,G(bD[1],bD[2]));else
 var
-ao=aW;var
-g=jl(aS,l(function(a){return c(J,a)[1+a]},ad)),aX=A(0,10),aY=A(0,4),bD=function(e,d){var
-b=R(aX,[0,e,d]);if(b){var
-a=b[1],c=z(a),f=B===c?a[1]:m===c?D(a):a;return f[4]}return bf(G9)},aG=w[1],cv=w[4],cw=n[4];bp(function(q,w){var
-O=ob(g,J,ad,0,[0,n[1],[0,w[1]],n[3],n[4],n[5]],bn,bz,aD,bw,q+1|0,bD);S(aY,q+1|0,O);var
-y=[m,function(r){var
-e=aM[2],a=aM[1],f=nr(E,aG,a,cv,e,aM[3]),q=[0,jS,jR,jQ,jP,jO,bW,bW,jN,jM,jL,s,ot,jV,jK,jJ,os,jI,or,jH,jG,jF,jE,bW,bW,jD,jC];if(f){var
+ap=aV;var
+g=jm(aS,l(function(a){return c(L,a)[1+a]},ae)),aW=A(0,10),aX=A(0,4),bE=function(e,d){var
+b=R(aW,[0,e,d]);if(b){var
+a=b[1],c=C(a),f=B===c?a[1]:m===c?H(a):a;return f[4]}return bf(Ha)},aG=y[1],cx=y[4],cy=o[4];bq(function(q,y){var
+O=oe(g,L,ae,0,[0,o[1],[0,y[1]],o[3],o[4],o[5]],bm,bA,aE,bx,q+1|0,bE);T(aX,q+1|0,O);var
+z=[m,function(r){var
+e=aN[2],a=aN[1],f=nu(F,aG,a,cx,e,aN[3]),q=[0,jV,jU,jT,jS,jR,bY,bY,jQ,jP,jO,s,ov,jY,jN,jM,ou,jL,ot,jK,jJ,jI,jH,bY,bY,jG,jF];if(f){var
 g=f[1],h=g[1];if(h){var
-i=o(a[4],0),j=o(aG,0),k=a[1]-1|0,m=0;if(!(k<0)){var
+i=n(a[4],0),j=n(aG,0),k=a[1]-1|0,m=0;if(!(k<0)){var
 d=m;for(;;){var
-l=bk(aR,b(a[3],d));x(function(b){return function(a){c(i,a)[1+a]=b;return 0}}(l),l);var
+l=bj(aJ,b(a[3],d));x(function(b){return function(a){c(i,a)[1+a]=b;return 0}}(l),l);var
 p=d+1|0;if(k!==d){var
 d=p;continue}break}}var
-n=bA[2];x(function(a){var
-b=a[1],d=a[2];c(j,b)[1+b]=d;return 0},n);return[0,E,aG,a,e,q,bA,h[1],g[2],i,j]}}return bf(FY)}],a=w[2];return p(function(n,aO){return S(aX,[0,q,n],[m,function(aR){var
-aP=e(w[4],n),P=c(w[3],n)[1+n],Q=O[2],an=z(y),a=B===an?y[1]:m===an?D(y):y,d=a[3],E=a[4],x=P.length-1,I=F(d[8]),Z=0<x?1:0,ap=Z?0===f3(I,x)?1:0:Z;T(ap,F1);var
-_=aV(FZ,0,P);T(0<_?1:0,F2);var
-t=G(I,function(b){var
-a=cC(av(b,x),I);return cC(c(P,a)[1+a],_)}),aq=0,u=N(function(b,a){return b+a|0},aq,t);function
-ar(a){return a}var
-as=G(d[4],ar),at=0,$=N(function(c,b){var
-d=b3(a[7]),e=by(function(a){return a[1]},d),g=0;return c+N(function(c,a){return c+f(E,a,b)|0},g,e)|0},at,as),ab=0<$?1:0,au=ab?cC(536870911,$)<u?1:0:ab;if(au)U(F3);var
-aw=0,ac=ek(function(b,a,c){return[0,[0,b,a]]},Q,aw);function
+o=bB[2];x(function(a){var
+b=a[1],d=a[2];c(j,b)[1+b]=d;return 0},o);return[0,F,aG,a,e,q,bB,h[1],g[2],i,j]}}return bf(F1)}],a=y[2];return p(function(o,aO){return T(aW,[0,q,o],[m,function(aR){var
+aP=e(y[4],o),P=c(y[3],o)[1+o],S=O[2],ao=C(z),a=B===ao?z[1]:m===ao?H(z):z,d=a[3],F=a[4],x=P.length-1,J=D(d[8]),U=0<x?1:0,aq=U?0===f5(J,x)?1:0:U;V(aq,F4);var
+$=bc(F2,0,P);V(0<$?1:0,F5);var
+t=G(J,function(b){var
+a=ch(w(b,x),J);return ch(c(P,a)[1+a],$)}),ar=0,u=Q(function(b,a){return b+a|0},ar,t);function
+as(a){return a}var
+at=G(d[4],as),au=0,aa=Q(function(c,b){var
+d=b5(a[7]),e=bz(function(a){return a[1]},d),g=0;return c+Q(function(c,a){return c+f(F,a,b)|0},g,e)|0},au,at),ac=0<aa?1:0,av=ac?ch(536870911,aa)<u?1:0:ac;if(av)W(F6);var
+aw=0,ad=em(function(b,a,c){return[0,[0,b,a]]},S,aw);function
 ax(a){var
-b=R(Q,a);if(b){var
-c=b[1];return[0,a,c[1],c[2],0,0]}if(ac){var
-d=ac[1],e=d[2];return[0,d[1],e[1],e[2],0,0]}return bf(F4)}var
-ay=j(a[2],ax);function
-ad(a){return c(ay,a)[1+a]}var
-ae=A(0,10),aA=L(l(L,a[7]));function
+b=R(S,a);if(b){var
+c=b[1];return[0,a,c[1],c[2],0,0]}if(ad){var
+d=ad[1],e=d[2];return[0,d[1],e[1],e[2],0,0]}return bf(F7)}var
+ay=k(a[2],ax);function
+ae(a){return c(ay,a)[1+a]}var
+af=A(0,10),az=K(l(K,a[7]));function
 aB(e,b,f){var
-g=R(ae,[0,e,b]);if(g)var
+g=R(af,[0,e,b]);if(g)var
 h=g[1];else{var
-l=c(c(aA,e)[1+e],b)[1+b][2],m=a[2],n=function(a){return iX(d,m,ad,l,a)},o=j(d[4],n),p=a[9],q=function(a){return c(o,a)[1+a]},k=i(function(a){return c5(q,a)},p);az(ae,[0,e,b],k);var
-h=k}return c(h,f)[1+f]}var
-aC=cO(u),K=h(X(aP),aC),af=o(a[2],s),ag=o(a[2],s),ah=o(a[2],0),M=o(a[2],v);function
-aD(a){return c(M,a)[1+a]}function
-aE(a){return c(ah,a)[1+a]}function
-aG(a){return c(ag,a)[1+a]}var
-k=[0,0,t,K,aB,function(a){return c(af,a)[1+a]},aG,aE,aD,v,od],aH=a[8];bp(function(d,$){var
-y=R(Q,d);if(y){var
-D=y[1],F=by(function(b){return iY(E,k,b,0,t,a[7])},$),i=H(h(K,V(c(a[10],d)[1+d]))),ab=0!==F?1:0,G=ab||(i!=0.?1:0);if(G){var
-I=cs(g,c(J,d)[1+d]),z=[0,H(I[2])],ac=I[1];p(function(b,a){var
-c=e(aO,b),d=H(a)*c;z[1]=z[1]+d;return 0},ac);var
-l=H(D[1]),f=H(D[2]),ad=aa(l,cZ*f),n=c9(f,aa(z[1],ad)),ae=g4(n);c(af,d)[1+d]=ae;var
-L=function(e){return b(bS(function(a){var
-b=H(a[3]),c=a[1],d=c?(0.<b?1:0)===e?1:0:c,f=d?[0,[0,a[2],b]]:d;return f}),F)},ai=L(1),aj=0.,O=N(function(c,a){var
-b=a[2];return c+a[1]*b/(n*(n+b))},aj,ai),P=L(0);if(P){var
+l=c(c(az,e)[1+e],b)[1+b][2],m=a[2],n=function(a){return iY(d,m,ae,l,a)},o=k(d[4],n),p=a[9],q=function(a){return c(o,a)[1+a]},j=i(function(a){return c5(q,a)},p);aA(af,[0,e,b],j);var
+h=j}return c(h,f)[1+f]}var
+aC=cN(u),M=h(Z(aP),aC),ag=n(a[2],s),ah=n(a[2],s),ai=n(a[2],0),N=n(a[2],v);function
+aD(a){return c(N,a)[1+a]}function
+aE(a){return c(ai,a)[1+a]}function
+aG(a){return c(ah,a)[1+a]}var
+j=[0,0,t,M,aB,function(a){return c(ag,a)[1+a]},aG,aE,aD,v,og],aH=a[8];bq(function(d,$){var
+y=R(S,d);if(y){var
+D=y[1],E=bz(function(b){return iZ(F,j,b,0,t,a[7])},$),i=I(h(M,X(c(a[10],d)[1+d]))),aa=0!==E?1:0,G=aa||(i!=0.?1:0);if(G){var
+H=cu(g,c(L,d)[1+d]),z=[0,I(H[2])],ac=H[1];p(function(b,a){var
+c=e(aO,b),d=I(a)*c;z[1]=z[1]+d;return 0},ac);var
+l=I(D[1]),f=I(D[2]),ad=ab(l,cZ*f),n=ed(f,ab(z[1],ad)),ae=g5(n);c(ag,d)[1+d]=ae;var
+J=function(e){return b(bU(function(a){var
+b=I(a[3]),c=a[1],d=c?(0.<b?1:0)===e?1:0:c,f=d?[0,[0,a[2],b]]:d;return f}),E)},af=J(1),aj=0.,K=Q(function(c,a){var
+b=a[2];return c+a[1]*b/(n*(n+b))},aj,af),O=J(0);if(O){var
 o=function(c){var
-a=0.;return N(function(d,a){var
-e=b(c,a[2]);return d+a[1]*e},a,P)},r=function(a){var
-b=i*Math.log(a);return o(function(b){return IA(b/a)})-b},s=function(a){var
+a=0.;return Q(function(d,a){var
+e=b(c,a[2]);return d+a[1]*e},a,O)},r=function(a){var
+b=i*Math.log(a);return o(function(b){return IF(b/a)})-b},s=function(a){var
 b=i/a;return o(function(b){return-b/(a*(a+b))})-b},A=r(l),w=1,v=f,u=l;for(;;){var
-m=bs*(u+v),Z=s(m)*(l-m);if(r(m)+Z<=A)var
+m=bt*(u+v),Z=s(m)*(l-m);if(r(m)+Z<=A)var
 x=m,C=u;else
 var
 x=v,C=m;var
 _=w+1|0;if(40!==w){var
 w=_,v=x,u=C;continue}var
-j=aa(n,x),U=0;if(j<f){var
-W=cZ*i;if(W<i+o(function(a){return a*(2.*j+a)/((j+a)*(j+a))})){var
-q=[0,j,0,s(j)];U=1}}if(!U)var
-X=l<f?(r(f)-A)/(f-l):0.,B=s(f),Y=i/f,q=[0,f,1,aa(X,B+kJ*(Math.abs(B)+o(function(a){return-a/(f*(f+a))})+Y))];var
-ak=g4(q[1]);c(ag,d)[1+d]=ak;var
-al=q[2];c(ah,d)[1+d]=al;var
-am=g4(q[3]-O);c(M,d)[1+d]=am;return 0}}var
-an=g4(-O-i/n);c(M,d)[1+d]=an;var
-S=0}else
+k=ab(n,x),U=0;if(k<f){var
+V=cZ*i;if(V<i+o(function(a){return a*(2.*k+a)/((k+a)*(k+a))})){var
+q=[0,k,0,s(k)];U=1}}if(!U)var
+W=l<f?(r(f)-A)/(f-l):0.,B=s(f),Y=i/f,q=[0,f,1,ab(W,B+kM*(Math.abs(B)+o(function(a){return-a/(f*(f+a))})+Y))];var
+ak=g5(q[1]);c(ah,d)[1+d]=ak;var
+al=q[2];c(ai,d)[1+d]=al;var
+am=g5(q[3]-K);c(N,d)[1+d]=am;return 0}}var
+an=g5(-K-i/n);c(N,d)[1+d]=an;var
+P=0}else
 var
-S=G;var
-T=S}else
+P=G;var
+T=P}else
 var
 T=y;return T},aH);var
-aI=V(ff),ai=dR(a[5],u,d[7]),aj=i3(a[5],u,t,d[8]),ak=i2(a[1],E,a[5],a[2],ad,k,a[6][2],0,a[8],a[7]),ao=0;if(ai&&aj&&ak){var
-al=ak[1],aJ=al[1],aK=h(K,V(a[6][1])),am=C(od(cm(r(r(V(aF(ai[1],aj[1])),aK),aJ),aI))),aL=al[2],aM=fv(l(function(a){return[0,a[2],a[1]]},aL)),aN=Y(W(am),aM),S=[0,[0,k[1],k[2],k[3],k[4],k[5],k[6],k[7],k[8],am,k[10]],aN];ao=1}if(!ao)var
-S=bf(F5);var
-aQ=dm(g,[9,(q*64|0)+n|0],S[2]);return[0,q,O[2],S[1],aQ]}])},a)},cw);var
-u=ob(g,J,ad,ao,n,bn,bz,aD,bw,0,bD);S(aY,0,u);var
-cx=function(c){var
-a=af(aX,[0,c/64|0,c%64|0]),d=z(a),b=B===d?a[1]:m===d?D(a):a;return[0,b[1],aG,b[2],b[3]]},cy=function(a){return b(af(aY,a/eT|0)[6],a%eT|0)[1]},cz=function(a){return af(aB,a)},ah=fJ(oj(0,0,0,0,0,0,0,g),aS,cj,cz,cy,cx),bG=ah[2],bH=ah[1],cA=ah[4],cB=ah[3],aZ=A(0,a_),bI=function(h,e){var
-a=af(h,e),c=a[4],f=z(c),i=B===f?c[1]:m===f?D(c):c,j=b(bH,i),d=a[3],g=z(d),k=B===g?d[1]:m===g?D(d):d,l=b(bH,k);return[0,e,a[1],a[2],l,j]};x(function(a){return S(aZ,a,bI(u[2],a))},ad);var
-cD=u[3],bL=L(l(function(a){return bI(cD,a)},ao)),bM=A(0,a_);if(K)p(function(b,a){return S(bM,a,b)},aQ);var
-bN=A(0,a_);bp(function(b,a){return S(bN,a,b)},ad);var
-bQ=L(l(function(a){return af(aZ,a)},ad)),aI=K?t[3]:bQ.length-1,a0=function(a){if(aI<=a){var
-h=a-aI|0;return c(bL,h)[1+h]}if(K){var
-d=af(aZ,b(ac[2],a)),i=R(bM,a);if(i){var
-j=i[1],k=X(b(an[1],a)),l=X(b(an[2],a)),f=b5(k,d[2])?[0,d[1],k,d[3],[0,[0,s,[1,j]],0],d[5]]:d,e=bB(l,f[3])?[0,f[1],f[2],l,f[4],[0,[0,s,[2,j]],0]]:f;if(0<y(aD)&&eo(aD,e[3])){var
-m=e[5],g=af(aB,b(ac[2],a));return[0,e[1],e[3],e[3],[0,[0,s,[3,g[1],g[2],g[3]]],0],m]}return e}return d}return c(bQ,a)[1+a]},bR=function(e,d,c){var
-f=b(t[5][2],e)+d|0,a=b(t[6][2],f)+c|0;return K?a:af(bN,b(ac[2],a))},bT=A(0,aq);bp(function(b,a){return S(bT,a,aI+b|0)},ao);var
-bU=function(e,d){var
+aI=X(fg),aj=dP(a[5],u,d[7]),ak=i4(a[5],u,t,d[8]),al=i3(a[1],F,a[5],a[2],ae,j,a[6][2],0,a[8],a[7]),ap=0;if(aj&&ak&&al){var
+am=al[1],aJ=am[1],aK=h(M,X(a[6][1])),an=E(og(co(r(r(X(aF(aj[1],ak[1])),aK),aJ),aI))),aL=am[2],aM=fw(l(function(a){return[0,a[2],a[1]]},aL)),aN=_(Y(an),aM),T=[0,[0,j[1],j[2],j[3],j[4],j[5],j[6],j[7],j[8],an,j[10]],aN];ap=1}if(!ap)var
+T=bf(F8);var
+aQ=dl(g,[9,(q*64|0)+o|0],T[2]);return[0,q,O[2],T[1],aQ]}])},a)},cy);var
+u=oe(g,L,ae,ap,o,bm,bA,aE,bx,0,bE);T(aX,0,u);var
+cz=function(c){var
+a=ai(aW,[0,c/64|0,c%64|0]),d=C(a),b=B===d?a[1]:m===d?H(a):a;return[0,b[1],aG,b[2],b[3]]},cA=function(a){return b(ai(aX,a/dY|0)[6],a%dY|0)[1]},cB=function(a){return ai(aC,a)},aj=fK(om(0,0,0,0,0,0,0,g),aS,cm,cB,cA,cz),bI=aj[2],bJ=aj[1],cC=aj[4],cD=aj[3],aY=A(0,a_),bK=function(h,e){var
+a=ai(h,e),c=a[4],f=C(c),i=B===f?c[1]:m===f?H(c):c,j=b(bJ,i),d=a[3],g=C(d),k=B===g?d[1]:m===g?H(d):d,l=b(bJ,k);return[0,e,a[1],a[2],l,j]};x(function(a){return T(aY,a,bK(u[2],a))},ae);var
+cE=u[3],bM=K(l(function(a){return bK(cE,a)},ap)),bN=A(0,a_);if(M)p(function(b,a){return T(bN,a,b)},aR);var
+bO=A(0,a_);bq(function(b,a){return T(bO,a,b)},ae);var
+bR=K(l(function(a){return ai(aY,a)},ae)),aH=M?t[3]:bR.length-1,aZ=function(a){if(aH<=a){var
+h=a-aH|0;return c(bM,h)[1+h]}if(M){var
+d=ai(aY,b(ad[2],a)),i=R(bN,a);if(i){var
+j=i[1],k=Z(b(ao[1],a)),l=Z(b(ao[2],a)),f=b7(k,d[2])?[0,d[1],k,d[3],[0,[0,s,[1,j]],0],d[5]]:d,e=bC(l,f[3])?[0,f[1],f[2],l,f[4],[0,[0,s,[2,j]],0]]:f;if(0<z(aE)&&eq(aE,e[3])){var
+m=e[5],g=ai(aC,b(ad[2],a));return[0,e[1],e[3],e[3],[0,[0,s,[3,g[1],g[2],g[3]]],0],m]}return e}return d}return c(bR,a)[1+a]},bS=function(e,d,c){var
+f=b(t[5][2],e)+d|0,a=b(t[6][2],f)+c|0;return M?a:ai(bO,b(ad[2],a))},bV=A(0,ar);bq(function(b,a){return T(bV,a,aH+b|0)},ap);var
+bW=function(e,d){var
 c=a[2][9];if(c){var
-f=b(t[5][2],e)+d|0;return af(bT,b(c[1][2],f))}return c},bV=function(a){function
+f=b(t[5][2],e)+d|0;return ai(bV,b(c[1][2],f))}return c},bX=function(a){function
 b(d,c,b){var
-a=a0(bR(d,c,b));return[0,a[2],a[3]]}var
-c=[0,jS,jR,jQ,jP,jO,bW,bW,jN,jM,jL,s,ot,GQ,jK,jJ,a0,jI,bU,jH,jG,jF,jE,bW,bW,jD,jC];return dM(E,function(b,d,e){return dQ(c,a,b,d,e)},b)},a1=bV(0),bY=0===ao?a1:bV(1);if(bh(_,[0]))var
-bZ=s;else
+a=aZ(bS(d,c,b));return[0,a[2],a[3]]}var
+c=[0,jV,jU,jT,jS,jR,bY,bY,jQ,jP,jO,s,ov,GT,jN,jM,aZ,jL,bW,jK,jJ,jI,jH,bY,bY,jG,jF];return dK(F,function(b,d,e){return dO(c,a,b,d,e)},b)},a0=bX(0),b0=0===ap?a0:bX(1);if(bn($,[0]))var
+b1=s;else
 var
-cH=_.length-1,cJ=cg?2:1,bZ=cm(ch,cO(av(cJ,cH)));var
-b0=function(a){return a==a3?0:[0,X(a)]},cE=a[6],cF=bJ(function(k,e){if(0===e[17]){var
-q=b(ci,k),d=function(f){var
-M=f?e[16]:e[15],V=0;if(M){var
-g=M[1],H=g[1]-1|0,G=0,$=0;if(H<0)var
-I=G;else{var
-j=$,K=G;for(;;){var
-L=0<=b(g[2],j)?1:K,aa=j+1|0;if(H!==j){var
-j=aa,K=L;continue}var
-I=L;break}}if(I){var
-n=a[1],w=A(0,aq),E=u[4],X=E?E[1]:bf(GG),F=g[1]-1|0,Y=0;if(!(F<0)){var
+cJ=$.length-1,cK=cj?2:1,b1=co(ck,cN(w(cK,cJ)));var
+b2=function(a){return a==a1?0:[0,Z(a)]},cF=a[6],cG=by(function(k,e){if(0===e[17]){var
+q=b(cl,k),d=function(f){var
+M=f?e[16]:e[15],T=0;if(M){var
+g=M[1],G=g[1]-1|0,F=0,$=0;if(G<0)var
+I=F;else{var
+j=$,J=F;for(;;){var
+K=0<=b(g[2],j)?1:J,aa=j+1|0;if(G!==j){var
+j=aa,J=K;continue}var
+I=K;break}}if(I){var
+o=a[1],w=A(0,ar),y=u[4],X=y?y[1]:bf(GJ),D=g[1]-1|0,Y=0;if(!(D<0)){var
 i=Y;for(;;){var
-Z=u[5].length-1;T(b(g[2],i)<Z?1:0,GF);var
-_=i+1|0;if(F!==i){var
+Z=u[5].length-1;V(b(g[2],i)<Z?1:0,GI);var
+_=i+1|0;if(D!==i){var
 i=_;continue}break}}var
 s=[0,function(S,Q,P){var
-A=b(n[5][2],Q)+P|0,j=b(g[2],A);if(0<=j){var
-k=o(b9(u[1]),v),q=[0,0],E=bE(n[6],A),F=E[1],G=E[2]-1|0;if(G<F)var
-H=v;else{var
-a=F,s=v;for(;;){var
-L=b(n[7][2],a),M=c(S,L)[1+L],d=f?M:C(M);if(0!==y(d)){var
-e=b(ac[2],a),N=R(w,e);if(N)var
+y=b(o[5][2],Q)+P|0,j=b(g[2],y);if(0<=j){var
+k=n(b$(u[1]),v),q=[0,0],A=bF(o[6],y),D=A[1],F=A[2]-1|0;if(F<D)var
+G=v;else{var
+a=D,s=v;for(;;){var
+K=b(o[7][2],a),M=c(S,K)[1+K],d=f?M:E(M);if(0!==z(d)){var
+e=b(ad[2],a),N=R(w,e);if(N)var
 i=N[1];else{var
-ab=c(J,e)[1+e],O=cs(u[1],ab);az(w,e,O);var
+ab=c(L,e)[1+e],O=cu(u[1],ab);aA(w,e,O);var
 i=O}var
 Z=r(s,h(d,i[2])),_=i[1];p(function(g){return function(a,b){var
-d=0!==y(b)?1:0;if(d){var
+d=0!==z(b)?1:0;if(d){var
 f=h(g,b);k[1+a]=r(c(k,a)[1+a],f);var
 e=0}else
 var
 e=d;return e}}(d),_);var
 $=i[3];x(function(e){return function(a){var
-b=a[1];if(1-eE(b))U(GE);var
-c=q[1],d=a[2];q[1]=[0,[0,C(h(e,eD(b))),d],c];return 0}}(d),$);var
+b=a[1];if(1-eG(b))W(GH);var
+c=q[1],d=a[2];q[1]=[0,[0,E(h(e,eF(b))),d],c];return 0}}(d),$);var
 t=Z}else
 var
 t=s;var
-aa=a+1|0;if(G!==a){var
+aa=a+1|0;if(F!==a){var
 a=aa,s=t;continue}var
-H=t;break}}var
-I=cX([0,fA],X,k,c(u[5],j)[1+j]),K=oe(1,r(H,I[1])),T=l(cB,q[1]),V=I[2],W=aw(l(function(c){var
-a=c[2],d=z(a),e=B===d?a[1]:m===d?D(a):a,f=b(bG,e);return[0,c[1],f]},V),T),Y=f?K:C(K);return[0,[0,Y,W]]}return 0}];V=1}}if(!V)var
+G=t;break}}var
+I=cW([0,fB],X,k,c(u[5],j)[1+j]),J=oh(1,r(G,I[1])),T=l(cD,q[1]),U=I[2],V=aw(l(function(c){var
+a=c[2],d=C(a),e=B===d?a[1]:m===d?H(a):a,f=b(bI,e);return[0,c[1],f]},U),T),Y=f?J:E(J);return[0,[0,Y,V]]}return 0}];T=1}}if(!T)var
 s=0;var
-ab=f?bY:a1,N=oh([0,a,ab,e,q,f,s]),ad=N[1];function
-P(c,b,a){return a$(O(ad,c,b,a),0)}if(0!==s){var
-W=0;if(0===dj(a[2])&&0===a[2][5]){var
+ab=f?b0:a0,N=ok([0,a,ab,e,q,f,s]),ac=N[1];function
+P(c,b,a){return a2(O(ac,c,b,a),0)}if(0!==s){var
+U=0;if(0===di(a[2])&&0===a[2][5]){var
 Q=t[1]-1|0,ae=0;if(!(Q<0)){var
 d=ae;for(;;){var
 ag=b(t[5][2],d),S=(b(t[5][2],d+1|0)-ag|0)-1|0,af=0;if(!(S<0)){var
@@ -7185,849 +7174,977 @@ ai=k+1|0;if(S!==k){var
 k=ai;continue}break}}var
 ah=d+1|0;if(Q!==d){var
 d=ah;continue}break}}}else
-W=1;if(W){var
-aj=u[4];bx(function(a){var
-c=a[3];return aO(function(d){var
-a=d[3],c=z(a),e=B===c?a[1]:m===c?D(a):a;b(bG,e);return 0},c)},aj)}}return[0,P,N[2]]},f=d(0),g=f[2],i=d(1),j=i[2];oi(a,e,a1,bY,q,g,j);return[0,[0,q,g,j,f[1],i[1]]]}return 0},cE),cG=a[6];return bJ(function(ao,k){function
-ap(a){return e2(ag(cF,a))}var
-ar=k[17];if(ar)var
-as=ar[1],aY=[0,ap(as[2])],I=aY,at=as[1];else
+U=1;if(U){var
+aj=u[4];bp(function(a){var
+c=a[3];return a3(function(d){var
+a=d[3],c=C(a),e=B===c?a[1]:m===c?H(a):a;b(bI,e);return 0},c)},aj)}}return[0,P,N[2]]},f=d(0),g=f[2],i=d(1),j=i[2];ol(a,e,a0,b0,q,g,j);return[0,[0,q,g,j,f[1],i[1]]]}return 0},cF),cI=a[6];return by(function(aq,j){function
+as(a){return e2(ag(cG,a))}var
+at=j[17];if(at)var
+av=at[1],a4=[0,as(av[2])],J=a4,ax=av[1];else
 var
-I=0,at=ao;var
-t=ap(at),w=a$(I,t),au=0!==k[17]?1:0;if(au)var
-ax=cI(k[3]),aZ=ax?cI(k[4]):ax,aB=1-aZ;else
+J=0,ax=aq;var
+t=as(ax),y=a2(J,t),aC=0!==j[17]?1:0;if(aC)var
+aD=cH(j[3]),a5=aD?cH(j[4]):aD,aE=1-a5;else
 var
-aB=au;if(aB)U(G_);var
-a1=n[5],aC=dD(function(a){return a[1]===ao?1:0},a1);if(aC){var
-a3=0===I?[0,t,0]:[0,t,[0,w,0]],K=l(function(a){return[0,a[1],a[2],a[3]]},a3),a4=aC[1][2],aG=0!==dj(a[2])?1:0,aJ=aG||(0<a[2][5]?1:0);if(aJ)U(GB);var
-aK=a$(a[2][7],1.),P=l(function(K){var
-u=K[3],ai=K[2],al=E[1],aG=K[1];function
-am(d){var
-e=b(E[2],d),g=aG[3],a=g?f(g[1],0,d):U(Gz);if(typeof
+aE=aC;if(aE)W(Hb);var
+a7=o[5],aF=dC(function(a){return a[1]===aq?1:0},a7);if(aF){var
+a8=0===J?[0,t,0]:[0,t,[0,y,0]],M=l(function(a){return[0,a[1],a[2],a[3]]},a8),a9=aF[1][2],aK=0!==di(a[2])?1:0,aL=aK||(0<a[2][5]?1:0);if(aL)W(GE);var
+aN=a2(a[2][7],1.),V=l(function(M){var
+u=M[3],ak=M[2],am=F[1],aG=M[1];function
+an(d){var
+e=b(F[2],d),g=aG[3],a=g?f(g[1],0,d):W(GC);if(typeof
 a==="number")var
-c=U(Gw);else
+c=W(Gz);else
 if(0===a[0])var
 c=[0,[0,1.,ag(e,a[1])],0];else
 var
-h=f9(l(H,a[1]),e),c=b(bb(function(a){return 0.<a[1]?1:0}),h);return N(function(d,c){var
+h=f$(l(I,a[1]),e),c=b(ba(function(a){return 0.<a[1]?1:0}),h);return Q(function(d,c){var
 e=c[2],f=c[1],a=e[1];if(a){var
 g=a[1],h=0;if(g[2]||a[2])h=1;else
 var
-b=H(g[1]);if(h)var
-b=U(Gy)}else
+b=I(g[1]);if(h)var
+b=W(GB)}else
 var
 b=0.;var
-i=d[2],j=e[2],k=aw(l(function(a){return[0,f*aK,a[2],a[1]]},j),i);return[0,d[1]+f*b,k]},Gx,c)}var
-aI=al[2],z=A(0,aq),Z=A(0,aq),n=dF(0),ax=0,ay=0;function
-_(a){var
-e=0===eq(al,0,a)?1:0;if(e){var
+i=d[2],j=e[2],k=aw(l(function(a){return[0,f*aN,a[2],a[1]]},j),i);return[0,d[1]+f*b,k]},GA,c)}var
+aH=am[2],B=A(0,ar),_=A(0,ar),o=dD(0),ax=0,ay=0;function
+$(a){var
+e=0===es(am,0,a)?1:0;if(e){var
 g=1-b(u[2],a);if(g)var
-h=f(u[1],0,a),c=1-dI(f(ai[1],0,a),h);else
+h=f(u[1],0,a),c=1-dG(f(ak[1],0,a),h);else
 var
 c=g}else
 var
 c=e;var
-d=c?1-aN(Z,a):c;return d?(az(Z,a,0),cl([0,a,[0,am(a)[2]]],n)):d}_(aI);var
-r=ay,q=ax;for(;;){if(lW(n)){var
-B=L(ak(q)),d=B.length-1,C=A(0,aq),D=[0,0],I=i(am,B),aA=aH(I),s=L(by(function(a){return a[2]},aA)),aB=aH(s),$=L(bk(lG,l(function(a){return a[2]},aB))),aa=A(0,aq);p(function(b,a){return az(aa,a,b)},$);var
-k=o(d+1|0,0);p(function(a,d){var
-e=F(d[2]),b=a+1|0,f=c(k,a)[1+a]+e|0;c(k,b)[1+b]=f;return 0},I);var
+d=c?1-aO(_,a):c;return d?(aA(_,a,0),cn([0,a,[0,an(a)[2]]],o)):d}$(aH);var
+r=ay,q=ax;for(;;){if(lZ(o)){var
+C=K(ah(q)),d=C.length-1,E=A(0,ar),H=[0,0],J=i(an,C),az=aM(J),s=K(bz(function(a){return a[2]},az)),aB=aM(s),aa=K(bj(lK,l(function(a){return a[2]},aB))),ab=A(0,ar);p(function(b,a){return aA(ab,a,b)},aa);var
+j=n(d+1|0,0);p(function(a,d){var
+e=D(d[2]),b=a+1|0,f=c(j,a)[1+a]+e|0;c(j,b)[1+b]=f;return 0},J);var
 t=i(function(i){var
-a=i[3],c=R(z,a);if(c)return c[1];var
-e=R(C,a);if(e)return e[1];var
-g=d+C[1]|0;az(C,a,g);var
-j=D[1];if(b(u[2],a))var
-h=bf(GA);else
+a=i[3],c=R(B,a);if(c)return c[1];var
+e=R(E,a);if(e)return e[1];var
+g=d+E[1]|0;aA(E,a,g);var
+j=H[1];if(b(u[2],a))var
+h=bf(GD);else
 var
-k=H(f(u[1],0,a)),h=[0,H(f(ai[1],0,a)),k];D[1]=[0,h,j];return g},s),ab=L(ak(D[1])),P=function(a){return A(0,8)},h=j(d,P),m=j(d,P),v=[0,0],w=function(a,b){var
+k=I(f(u[1],0,a)),h=[0,I(f(ak[1],0,a)),k];H[1]=[0,h,j];return g},s),ac=K(ah(H[1])),P=function(a){return A(0,8)},h=k(d,P),m=k(d,P),v=[0,0],y=function(a,b){var
 e=R(c(h,a)[1+a],b);if(e)return e[1];var
-d=v[1];v[1]++;S(c(h,a)[1+a],b,d);S(c(m,b)[1+b],a,d);return d},Q=j(d,function(a){return w(a,a)}),T=o(t.length-1,-1),V=d-1|0,an=0;if(!(V<0)){var
-g=an;for(;;){var
-W=c(k,g)[1+g],X=g+1|0,Y=c(k,X)[1+X]-1|0;if(!(Y<W)){var
-a=W;for(;;){if(c(t,a)[1+a]<d){var
-at=w(g,c(t,a)[1+a]);c(T,a)[1+a]=at}var
-au=a+1|0;if(Y!==a){var
-a=au;continue}break}}var
-as=g+1|0;if(V!==g){var
-g=as;continue}break}}var
-y=function(a){var
-b=c(m,a)[1+a][1];return[0,av(c(h,a)[1+a][1],b),a]},ao=G(d,y),e=[0,b(fH[37],ao)],ap=j(d,function(p){var
-j=b(fH[24],e[1]),a=j[2];e[1]=f(fH[6],j,e[1]);function
+d=v[1];v[1]++;T(c(h,a)[1+a],b,d);T(c(m,b)[1+b],a,d);return d},S=k(d,function(a){return y(a,a)}),U=n(t.length-1,-1),V=d-1|0,ao=0;if(!(V<0)){var
+g=ao;for(;;){var
+X=c(j,g)[1+g],Y=g+1|0,Z=c(j,Y)[1+Y]-1|0;if(!(Z<X)){var
+a=X;for(;;){if(c(t,a)[1+a]<d){var
+au=y(g,c(t,a)[1+a]);c(U,a)[1+a]=au}var
+av=a+1|0;if(Z!==a){var
+a=av;continue}break}}var
+at=g+1|0;if(V!==g){var
+g=at;continue}break}}var
+z=function(a){var
+b=c(m,a)[1+a][1];return[0,w(c(h,a)[1+a][1],b),a]},ap=G(d,z),e=[0,b(fI[37],ap)],aq=k(d,function(t){var
+j=b(fI[24],e[1]),a=j[2];e[1]=f(fI[6],j,e[1]);function
 k(c){var
-d=aU(aj,eb(gh(c)));return L(b(bb(function(b){return b[1]!==a?1:0}),d))}var
-d=k(c(m,a)[1+a]),g=k(c(h,a)[1+a]),n=aH(i(function(a){return a[1]},g)),l=bk(lG,aw(aH(i(function(a){return a[1]},d)),n));x(function(a){var
-b=e[1],c=y(a);e[1]=f(fH[6],c,b);return 0},l);aO(function(d){var
-b=d[1];return c$(c(m,b)[1+b],a)},g);aO(function(d){var
-b=d[1];return c$(c(h,b)[1+b],a)},d);var
-o=qS(aH(i(function(a){var
-b=a[1];return i(function(a){return w(b,a[1])},g)},d)));x(function(a){var
-b=e[1],c=y(a);e[1]=f(fH[4],c,b);return 0},l);return[0,a,c(Q,a)[1+a],d,g,o]}),ar=[0,ap,v[1],Q,T],aC=i(function(a){return af(aa,a[2])},s),aD=i(function(a){return a[1]},s),aE=i(function(a){return a[2]},ab),aF=i(function(a){return a[1]},ab);return[0,B,z,$,i(function(a){return a[1]},I),aF,aE,k,aD,aC,t,ar]}var
-M=n[1];if(M){var
-O=M[1],ac=O[2],ad=O[1],J=ac[1];if(J){ac[1]=J[2];_(J[1][3]);var
-ah=r,ae=q}else{lV(n);az(z,ad,r);var
-ah=r+1|0,ae=[0,ad,q]}var
-r=ah,q=ae;continue}throw lU}},K),T=a[1][4],V=1<F(K)?1:0,$=bm?V?[0,[0,-k[4]],[0,-k[3]]]:[0,[0,1.-k[4]],[0,1.-k[3]]]:[0,[0,k[3]],[0,k[4]]],ab=function(a){function
+d=aP(al,eb(gi(c)));return K(b(ba(function(b){return b[1]!==a?1:0}),d))}var
+d=k(c(m,a)[1+a]),g=k(c(h,a)[1+a]),n=aM(i(function(a){return a[1]},g)),l=bj(lK,aw(aM(i(function(a){return a[1]},d)),n));x(function(a){var
+b=e[1],c=z(a);e[1]=f(fI[6],c,b);return 0},l);a3(function(d){var
+b=d[1];return c_(c(m,b)[1+b],a)},g);a3(function(d){var
+b=d[1];return c_(c(h,b)[1+b],a)},d);var
+o=qV(aM(i(function(a){var
+b=a[1];return i(function(a){return y(b,a[1])},g)},d)));x(function(a){var
+b=e[1],c=z(a);e[1]=f(fI[4],c,b);return 0},l);var
+p=i(function(a){return a[2]},g),q=i(function(a){return a[1]},g),r=i(function(a){return a[2]},d),s=i(function(a){return a[1]},d);return[0,a,c(S,a)[1+a],s,r,q,p,o]}),as=[0,aq,v[1],S,U],aC=i(function(a){return ai(ab,a[2])},s),aD=i(function(a){return a[1]},s),aE=i(function(a){return a[2]},ac),aF=i(function(a){return a[1]},ac);return[0,C,B,aa,i(function(a){return a[1]},J),aF,aE,j,aD,aC,t,as]}var
+N=o[1];if(N){var
+O=N[1],ad=O[2],ae=O[1],L=ad[1];if(L){ad[1]=L[2];$(L[1][3]);var
+aj=r,af=q}else{lY(o);aA(B,ae,r);var
+aj=r+1|0,af=[0,ae,q]}var
+r=aj,q=af;continue}throw lX}},M),X=a[1][4],aa=1<D(M)?1:0,ac=bl?aa?[0,[0,-j[4]],[0,-j[3]]]:[0,[0,1.-j[4]],[0,1.-j[3]]]:[0,[0,j[3]],[0,j[4]]],ad=function(a){function
 b(c,b){var
-a=ag(K,c),d=0,e=b?a[3]:a[2];return f(e[1],d,T)}if(V){var
-c=b(1,1-a);return q(b(0,a),c)}return b(0,a)},ac=u[4],M=ac?ac[1]:bf(GD),ad=b9(g),aL=bk(aj,aH(a4)),aM=b(bb(function(c){var
-a=c[1],b=7!==a?1:0,d=b?2!==a?1:0:b;return d}),aL),aP=bK(M[3],2*ad|0,M[3].length-1-(2*ad|0)|0),bH=bc(aP,L(l(u[7],aM))),bI=function(d){function
+a=ag(M,c),d=0,e=b?a[3]:a[2];return f(e[1],d,X)}if(aa){var
+c=b(1,1-a);return q(b(0,a),c)}return b(0,a)},ae=u[4],P=ae?ae[1]:bf(GG),af=b$(g),aQ=bj(al,aM(a9)),aS=b(ba(function(c){var
+a=c[1],b=7!==a?1:0,d=b?2!==a?1:0:b;return d}),aQ),aU=bL(P[3],2*af|0,P[3].length-1-(2*af|0)|0),bN=bb(aU,K(l(u[7],aS))),bO=function(d){function
 a(a){var
-b=c(g[8],a)[1+a],e=b[1]===b[2]?[0,0,4,1,2]:[0,0,1,2,3];return i(function(b){return nT(g,d,a,b)},e)}return qS(G(g[8].length-1,a))},ae=bk(aR,by(function(a){return aH(a[3])},P)),bM=bJ(function(b,a){var
-c=0===b?1:-1;return[0,a,c]},P),al=function(w){var
-u=w?$[2]:$[1],a=u[1],t=0;if(cI(a)){if(w)var
-E=X(a),k=b5(ab(w),E);else
+b=c(g[8],a)[1+a],e=b[1]===b[2]?[0,0,4,1,2]:[0,0,1,2,3];return i(function(b){return nW(g,d,a,b)},e)}return qV(G(g[8].length-1,a))},an=bj(aJ,bz(function(a){return aM(a[3])},V)),aV=by(function(b,a){var
+c=0===b?1:-1;return[0,a,c]},V),am=function(y){var
+u=y?ac[2]:ac[1],a=u[1],t=0;if(cH(a)){if(y)var
+F=Z(a),j=b7(ad(y),F);else
 var
-I=X(a),k=bB(ab(w),I);if(k){var
-n=[0,a];t=1}}if(!t)var
-n=0;return ba(function(an){var
-k=M[2],a=b9(g),t=F(g[4]),ab=w?dY:1.,K=A(0,aq);x(function(a){var
-b=cs(g,c(J,a)[1+a]),d=b[3]?U(GC):[0,b[1],b[2]],e=d[2],f=d[1],h=H(e);return S(K,a,[0,i(H,f),h,f,e])},ae);function
-ac(a){return af(a[1][2],T)}var
-ao=[0,0],L=j(a,function(a){var
-b=c(k[1],a)[1+a];return H(q(c(k[2],a)[1+a],b))});function
-aY(s,f,n,r,l,g,p,q){function
-t(b){var
-a=fG(0,f,b);if(0===a[0])return[0,a[1],a[2]];throw bF}var
-h=[0,[0,l,0]],k=[0,0],d=[m,function(w){var
-m=jz(i(function(a){return c(f[1],a)[1+a]},g));function
+J=Z(a),j=bC(ad(y),J);if(j){var
+o=[0,a];t=1}}if(!t)var
+o=0;return a$(function(ao){var
+j=P[2],a=b$(g),u=D(g[4]),ad=y?dX:1.,N=A(0,ar);x(function(a){var
+b=cu(g,c(L,a)[1+a]),d=b[3]?W(GF):[0,b[1],b[2]],e=d[2],f=d[1],h=I(e);return T(N,a,[0,i(I,f),h,f,e])},an);var
+aZ=l(function(z){var
+b=z[1],U=z[2];function
+V(a){return ai(N,a)[1]}var
+q=b[7],r=b[1].length-1,A=b[10],B=b[9],C=b[8],h=n(r+1|0,0),j=[0,0],k=[0,Gt],m=[0,0],f=[0,0],s=r-1|0,E=i(V,b[3]),F=0;if(!(s<0)){var
+a=F;for(;;){var
+o=[0,0],t=a+1|0,u=c(q,t)[1+t]-1|0,v=c(q,a)[1+a];if(!(u<v)){var
+d=u;for(;;){var
+y=c(B,d)[1+d],S=c(E,y)[1+y];p(function(b,d){return function(a,f){var
+g=f!=0.?1:0;if(g){var
+i=lJ(a,b[1]),j=a2(lH(a,b[1]),0),k=c(A,d)[1+d];b[1]=[0,[0,a,[0,[0,e(C,d)*f,k],j]],i];var
+h=0}else
+var
+h=g;return h}}(o,d),S);var
+T=d-1|0;if(v!==d){var
+d=T;continue}break}}var
+M=o[1],O=aP(function(b,a){return aJ(b[1],a[1])},M);x(function(a){var
+b=a[2];j[1]=[0,a[1],j[1]];f[1]=bT(b,f[1]);var
+c=D(b);m[1]=m[1]+c|0;k[1]=[0,m[1],k[1]];return 0},O);var
+P=D(o[1]),w=a+1|0,Q=c(h,a)[1+a]+P|0;c(h,w)[1+w]=Q;var
+R=a+1|0;if(s!==a){var
+a=R;continue}break}}function
+g(a){return K(ah(a))}var
+G=f[1],H=g(l(function(a){return a[2]},G)),I=f[1],J=g(l(function(a){return a[1]},I)),L=g(k[1]);return[0,b,[0,h,g(j[1]),L,J,H],U]},aV),a0=k(a,function(b){return k(a,function(a){return a===b?1.:0.})});function
+ae(a){return ai(a[1][2],X)}var
+ap=[0,0],M=k(a,function(a){var
+b=c(j[1],a)[1+a];return I(q(c(j[2],a)[1+a],b))});function
+a4(s,f,o,r,l,g,p,q){function
+u(b){var
+a=fH(0,f,b);if(0===a[0])return[0,a[1],a[2]];throw bH}var
+h=[0,[0,l,0]],j=[0,0],d=[m,function(w){var
+m=jA(i(function(a){return c(f[1],a)[1+a]},g));function
 d(b){var
-d=c(g,b)[1+b],o=c(f[1],d)[1+d],k=t(i(function(a){return-a},o))[1];h[1]=[0,k,h[1]];var
-l=g[1+b],p=bP(c(f[1],l)[1+l],k),q=aa(cZ,e(f[2],g[1+b])-p);return j(a,function(a){var
-d=e(n,a);return-e(c(m,a)[1+a],b)*q*d})}var
-v=b(p,l);return u(s,f,n,r,k,q,j(a,d),v,o(a,g))}],v=[0,[0,g,h]];function
-w(j){var
-a=j;for(;;){if(a){var
+d=c(g,b)[1+b],n=c(f[1],d)[1+d],j=u(i(function(a){return-a},n))[1];h[1]=[0,j,h[1]];var
+l=g[1+b],p=bG(c(f[1],l)[1+l],j),q=ab(cZ,e(f[2],g[1+b])-p);return k(a,function(a){var
+d=e(o,a);return-e(c(m,a)[1+a],b)*q*d})}var
+v=b(p,l);return t(s,f,o,r,j,q,k(a,d),v,n(a,g))}],v=[0,[0,g,h]];function
+w(k){var
+a=k;for(;;){if(a){var
 e=a[1];if(a[2]){try{var
-h=0,c=b(e,0);h=1}catch(a){a=a2(a);if(a!==bF&&a!==ct)throw a;var
+h=0,c=b(e,0);h=1}catch(a){a=aT(a);if(a!==bH&&a!==bQ)throw a;var
 o=a}if(h){if(0===c[0])return c;var
 f=c[1],i=0;if(!(f[1]<0.)){var
-d=k[1];if(d)var
-m=d[1],g=ga(function(b,a){return Math.abs(b-a)<bs?1:0},m,l);else
+d=j[1];if(d)var
+m=d[1],g=lT(function(b,a){return Math.abs(b-a)<bt?1:0},m,l);else
 var
-g=d;if(!g)i=1}if(!i)return[1,[0,f[2],k[1]]]}var
+g=d;if(!g)i=1}if(!i)return[1,[0,f[2],j[1]]]}var
 a=a[2];continue}var
-n=b(e,0);return rM(function(a){return[0,a[2],k[1]]},n)}throw bF}}var
-x=0,y=[0,function(o){var
-d=b(p,l),c=j(a,function(c){function
+n=b(e,0);return rQ(function(a){return[0,a[2],j[1]]},n)}throw bH}}var
+x=0,y=[0,function(n){var
+d=b(p,l),c=k(a,function(c){function
 f(g){var
-d=t(j(a,function(a){return a===c?g:0.})),f=d[1];h[1]=[0,f,h[1]];var
+d=u(k(a,function(a){return a===c?g:0.})),f=d[1];h[1]=[0,f,h[1]];var
 i=d[2];return[0,e(b(p,f),c),i]}var
-g=f(1.),i=g[1],k=f(dY),l=k[1],m=aa(cZ*e(n,c),i-l);return e(d,c)-l<=i-e(d,c)?[0,k,m]:[0,g,-m]}),g=Q(function(c,b){var
-d=b[2];return j(a,function(a){return a===c?d:0.})},c),m=i(function(a){return a[1][2]},c);return b(u(s,f,n,r,k,q,g,i(function(a){return a[1][1]},c),m),v)},x],A=[0,function(e){var
-a=z(d),c=B===a?d[1]:m===a?D(d):d;return b(c,v)},y];return w([0,function(f){var
-a=z(d),c=0,e=B===a?d[1]:m===a?D(d):d;return b(e,c)},A])}function
-ap(b,M){ao[1]++;if(oJ<ao[1])U(Gr);var
-O=fz(g,b,bc(bH,bI(b))),ad=i(H,b[1]),aZ=b[1],k=Q(function(a,d){return aa(bX,H(q(c(b[2],a)[1+a],d)))},aZ),a0=O[3],aq=i(function(a){var
-j=a[1],d=Q(function(b,a){var
-c=e(k,b);return H(a)*c},j),f=[0,a[2]],l=a[1];p(function(a,d){var
-e=h(d,c(b[1],a)[1+a]);f[1]=q(f[1],e);return 0},l);var
-g=aa(bX,Math.sqrt(bP(d,d))),m=H(f[1])/g;return[0,i(function(a){return a/g},d),m]},a0),a1=i(function(a){return a[2]},aq),P=[0,i(function(a){return a[1]},aq),a1,a];function
-R(a){return fG(0,P,Q(function(b,a){return a*e(k,b)},a))}var
-a3=G(a,function(a){return a}),ar=dD(function(a){var
-d=c(b[2],a)[1+a];return b5(c(b[1],a)[1+a],d)},a3);if(ar){var
-n=ar[1],a4=c(b[2],n)[1+n],as=cQ(q(c(b[1],n)[1+n],a4)),S=c(b[4],n)[1+n],at=z(S),a5=0,a7=B===at?S[1]:m===at?D(S):S,T=c(b[3],n)[1+n],au=z(T),a8=[0,[0,as,a7],a5],a9=B===au?T[1]:m===au?D(T):T,a_=W(a6);return[1,M,aA(g[1],0,a_,[0,[0,as,a9],a8])]}function
-a$(b,a){return e(af(K,a)[1],b)}function
-ae(x){return l(function(n){var
-q=n[2],y=ab*q,r=0<q?w:1-w,b=n[1],j=i(x,b[3]),g=b[1].length-1,d=b[11],h=d[1],a=o(d[2],0.),s=d[3];aO(function(b){return Z(a,b,1.)},s);var
+g=f(1.),i=g[1],j=f(dX),l=j[1],m=ab(cZ*e(o,c),i-l);return e(d,c)-l<=i-e(d,c)?[0,j,m]:[0,g,-m]}),g=S(function(c,b){var
+d=b[2];return k(a,function(a){return a===c?d:0.})},c),m=i(function(a){return a[1][2]},c);return b(t(s,f,o,r,j,q,g,i(function(a){return a[1][1]},c),m),v)},x],z=[0,function(e){var
+a=C(d),c=B===a?d[1]:m===a?H(d):d;return b(c,v)},y];return w([0,function(f){var
+a=C(d),c=0,e=B===a?d[1]:m===a?H(d):d;return b(e,c)},z])}function
+aq(b,O){ap[1]++;if(oL<ap[1])W(Gv);var
+P=fA(g,b,bb(bN,bO(b))),af=i(I,b[1]),a1=b[1],o=S(function(a,d){return ab(bZ,I(q(c(b[2],a)[1+a],d)))},a1),a2=P[3],ar=i(function(a){var
+j=a[1],d=S(function(b,a){var
+c=e(o,b);return I(a)*c},j),f=[0,a[2]],k=a[1];p(function(a,d){var
+e=h(d,c(b[1],a)[1+a]);f[1]=q(f[1],e);return 0},k);var
+g=ab(bZ,Math.sqrt(bG(d,d))),l=I(f[1])/g;return[0,i(function(a){return a/g},d),l]},a2),a5=i(function(a){return a[2]},ar),R=[0,i(function(a){return a[1]},ar),a5,a];function
+T(a){return fH(0,R,S(function(b,a){return a*e(o,b)},a))}var
+a7=G(a,function(a){return a}),as=dC(function(a){var
+d=c(b[2],a)[1+a];return b7(c(b[1],a)[1+a],d)},a7);if(as){var
+t=as[1],a8=c(b[2],t)[1+t],at=cP(q(c(b[1],t)[1+t],a8)),V=c(b[4],t)[1+t],au=C(V),a9=0,a_=B===au?V[1]:m===au?H(V):V,X=c(b[3],t)[1+t],av=C(X),ba=[0,[0,at,a_],a9],bc=B===av?X[1]:m===av?H(X):X,bd=Y(a6);return[1,O,aB(g[1],0,bd,[0,[0,at,bc],ba])]}function
+ag(x){return l(function(h){var
+q=h[3],z=ad*q,r=0<q?y:1-y,b=h[1],A=h[2],g=i(x,b[3]),j=b[1].length-1,d=b[11],k=d[1],a=n(d[2],0.),s=d[3];a3(function(b){return U(a,b,1.)},s);var
 t=d[4];p(function(f,d){var
-g=0<=d?1:0;if(g)var
-i=e(j,c(b[9],f)[1+f]),h=Z(a,d,e(a,d)-e(b[8],f)*i);else
+h=0<=d?1:0;if(h)var
+j=e(g,c(b[9],f)[1+f]),i=U(a,d,e(a,d)-e(b[8],f)*j);else
 var
-h=g;return h},t);aO(function(b){var
-d=b[4],f=e(a,b[2]),j=b[5];if(1-(eP<f?1:0))throw ct;aO(function(c){var
-b=c[2];return Z(a,b,e(a,b)/f)},d);var
-g=d.length-1,h=b[3];return p(function(l,k){var
-f=g-1|0,m=e(a,k[2]),n=0;if(!(f<0)){var
-b=n;for(;;){var
-h=av(l,g)+b|0,i=c(j,h)[1+h],o=m*e(a,c(d,b)[1+b][2]);Z(a,i,e(a,i)-o);var
-p=b+1|0;if(f!==b){var
-b=p;continue}break}}return 0},h)},h);function
-k(m){var
-d=o(g+(b[5].length-1)|0,0.);f$(m,0,d,0,g);aO(function(b){var
-f=b[1],c=e(d,f)/e(a,b[2]);Z(d,f,c);var
-g=c!=0.?1:0;if(g){var
-h=b[3];return aO(function(b){var
-f=b[1];return Z(d,f,e(d,f)-e(a,b[2])*c)},h)}return g},h);var
-i=g-1|0;if(!(i<0)){var
-f=i;for(;;){var
-j=c(h,f)[1+f],k=j[1],l=[0,e(d,k)],n=j[4];aO(function(c){return function(b){c[1]=c[1]-e(a,b[2])*e(d,b[1]);return 0}}(l),n);Z(d,k,l[1]);var
-p=f-1|0;if(0!==f){var
-f=p;continue}break}}if(dE(function(a){return 1-(Math.abs(a)<1e+200?1:0)},d))throw ct;return d}var
-l=b[1].length-1,f=r?b[6]:b[5],u=cu(b,j,bc(o(l,0.),f)),v=b[4],m=k(c8(function(b,a){return b+a},v,u));f$(f,0,m,l,f.length-1);return[0,[0,b,r,j,k,m],y]},bM)}function
+i=h;return i},t);a3(function(f){var
+g=f[6],h=f[4],i=e(a,f[2]),o=f[7];if(1-(dW<i?1:0))throw bQ;a3(function(b){return U(a,b,e(a,b)/i)},g);var
+j=g.length-1,k=h.length-1-1|0,p=0;if(!(k<0)){var
+b=p;for(;;){var
+l=j-1|0,q=e(a,c(h,b)[1+b]),r=0;if(!(l<0)){var
+d=r;for(;;){var
+m=w(b,j)+d|0,n=c(o,m)[1+m],t=q*e(a,c(g,d)[1+d]);U(a,n,e(a,n)-t);var
+u=d+1|0;if(l!==d){var
+d=u;continue}break}}var
+s=b+1|0;if(k!==b){var
+b=s;continue}break}}return 0},k);function
+l(d,s){var
+f=n(w(j+(b[5].length-1)|0,d),0.);e5(s,0,f,0,w(j,d));function
+m(b,h,g){var
+c=d-1|0,i=0;if(!(c<0)){var
+a=i;for(;;){U(f,w(b,d)+a|0,e(f,w(b,d)+a|0)-h*e(f,w(g,d)+a|0));var
+j=a+1|0;if(c!==a){var
+a=j;continue}break}}return 0}a3(function(h){var
+j=h[3],i=h[1],k=w(i,d),l=(w(i,d)+d|0)-1|0,o=h[4],p=e(a,h[2]);if(!(l<k)){var
+g=k;for(;;){U(f,g,e(f,g)/p);var
+t=g+1|0;if(l!==g){var
+g=t;continue}break}}var
+n=j.length-1-1|0,q=0;if(!(n<0)){var
+b=q;for(;;){var
+r=e(a,c(o,b)[1+b]);m(c(j,b)[1+b],r,i);var
+s=b+1|0;if(n!==b){var
+b=s;continue}break}}return 0},k);var
+o=j-1|0;if(!(o<0)){var
+h=o;for(;;){var
+l=c(k,h)[1+h],q=l[5],r=q.length-1-1|0,v=l[6],x=l[1],y=0;if(!(r<0)){var
+g=y;for(;;){var
+A=c(q,g)[1+g];m(x,e(a,c(v,g)[1+g]),A);var
+B=g+1|0;if(r!==g){var
+g=B;continue}break}}var
+z=h-1|0;if(0!==h){var
+h=z;continue}break}}var
+p=f.length-1-1|0,t=0;if(!(p<0)){var
+i=t;for(;;){if(1-(Math.abs(e(f,i))<1e+200?1:0))throw bQ;var
+u=i+1|0;if(p!==i){var
+i=u;continue}break}}return f}var
+m=b[1].length-1,f=r?b[6]:b[5],u=jC(b,1,g,bb(n(m,0.),f)),v=b[4],o=l(1,ec(function(b,a){return b+a},v,u));e5(f,0,o,m,f.length-1);return[0,[0,b,A,r,g,l,o],z]},aZ)}function
 aw(c,b){var
-a=af(K,b),d=a[2];return bP(a[1],c)+d}function
-u(a){return Q(function(a,b){return e(ad,a)+b*e(k,a)},a)}function
-bb(j,h){var
+a=ai(N,b),d=a[2];return bG(a[1],c)+d}function
+v(a){return S(function(a,b){return e(af,a)+b*e(o,a)},a)}function
+be(j,h){var
 f=j,d=h;for(;;){var
-b=R(i(function(a){return-a},f));if(0===b[0]){var
-c=o(a,0.),k=u(b[1]),l=ae(function(b){return function(a){return aw(b,a)}}(k));x(function(d){return function(b){var
-c=b[1],f=b[2],g=ok(c,a$,a);return p(function(a,b){var
-g=f*e(b,ac(c));return Z(d,a,e(d,a)+g)},g)}}(c),l);if(0===d)return[0,b,c];var
-g=R(i(function(a){return-a},c));if(0===g[0]){var
-m=aU(aR,aH(b[2]));if(bh(aU(aR,aH(g[2])),m))return[0,b,c]}var
+b=T(i(function(a){return-a},f));if(0===b[0]){var
+c=n(a,0.),k=v(b[1]),l=ag(function(b){return function(a){return aw(b,a)}}(k));x(function(d){return function(b){var
+c=b[1],f=b[2],g=on(c,a0),h=w(ae(c),a);return p(function(a,b){return U(d,a,b+f*e(g,h+a|0))},d)}}(c),l);if(0===d)return[0,b,c];var
+g=T(i(function(a){return-a},c));if(0===g[0]){var
+m=aP(aJ,aM(b[2]));if(bn(aP(aJ,aM(g[2])),m))return[0,b,c]}var
 f=c,d=d-1|0;continue}return[0,b,[0]]}}function
-ax(a){return Q(function(b,a){return a/e(L,b)},a)}function
-ay(l,i,m,b){var
-d=j(t,function(d){var
-b=o(a,0.);Z(b,d,1.);var
+ax(a){return S(function(b,a){return a/e(M,b)},a)}function
+ay(j,i,l,b){var
+d=k(u,function(d){var
+b=n(a,0.);U(b,d,1.);var
 c=g[8];p(function(f,a){var
-c=a[2],d=a[1];return Z(b,t+f|0,e(b,d)*e(i,c)+e(i,d)*e(b,c))},c);return b}),h=j(t,function(a){var
-f=pa/e(L,a),g=Math.abs(bP(l,c(d,a)[1+a]))+f;return cZ*e(b,a)*g});p(function(c,a){function
-i(a){return Z(h,c,e(h,c)+e(b,c)*Math.abs(a))}var
-j=g[8];p(function(g,b){var
+c=a[2],d=a[1];return U(b,u+f|0,e(b,d)*e(i,c)+e(i,d)*e(b,c))},c);return b}),h=k(u,function(a){var
+f=pc/e(M,a),g=Math.abs(bG(j,c(d,a)[1+a]))+f;return cZ*e(b,a)*g});p(function(c,a){function
+i(a){return U(h,c,e(h,c)+e(b,c)*Math.abs(a))}var
+k=g[8];p(function(g,b){var
 c=b[2],d=b[1];function
-f(a){return e(k,a)}var
-h=f(d),j=Math.abs(e(a,c))*h,m=f(c);return i(e(l,t+g|0)*qC*(Math.abs(e(a,d))*m+j))},j);return p(function(d,c){var
-g=f(m,a,c);return i(e(b,d)*g)},d)},d);return h}try{var
-bA=[0,bb(o(a,0.),5)],ag=bA}catch(a){a=a2(a);if(a!==bF&&a!==ct)throw a;var
-ag=0}if(ag){var
-az=ag[1],E=az[1];if(0===E[0]){var
-aB=az[2],F=E[1],bd=u(F),be=function(a){return ae(function(b){return aw(a,b)})},J=aE(bd),bB=g[8];p(function(b,a){return Z(J,t+b|0,e(J,a[1])*e(J,a[2]))},bB);var
-aP=[0,1],bC=Q(function(a,b){return(b-e(ad,a))/e(k,a)},J),bD=P[1];p(function(c,b){var
-d=e(P[2],c)+cZ,a=d<bP(b,bC)?1:0,f=a?(aP[1]=0,0):a;return f},bD);var
-aQ=aP[1],aT=0;if(aQ){try{var
-aV=0,bE=be(J)}catch(a){a=a2(a);if(a!==ct)throw a;var
-aC=0;aT=1;aV=1}if(!aV)var
-bG=-1e-06*(1.+Math.abs(an)),aS=N(function(c,a){var
-b=a[1],d=ac(b);return c+a[2]*e(b[5],d)},-ab*an,bE)<bG?1:0}else
+f(a){return e(o,a)}var
+h=f(d),k=Math.abs(e(a,c))*h,l=f(c);return i(e(j,u+g|0)*qF*(Math.abs(e(a,d))*l+k))},k);return p(function(d,c){var
+g=f(l,a,c);return i(e(b,d)*g)},d)},d);return h}try{var
+bD=[0,be(n(a,0.),5)],ah=bD}catch(a){a=aT(a);if(a!==bH&&a!==bQ)throw a;var
+ah=0}if(ah){var
+aA=ah[1],D=aA[1];if(0===D[0]){var
+aC=aA[2],F=D[1],bg=v(F),bh=function(a){return ag(function(b){return aw(a,b)})},L=az(bg),bE=g[8];p(function(b,a){return U(L,u+b|0,e(L,a[1])*e(L,a[2]))},bE);var
+aR=[0,1],bF=S(function(a,b){return(b-e(af,a))/e(o,a)},L),bI=R[1];p(function(c,b){var
+d=e(R[2],c)+cZ,a=d<bG(b,bF)?1:0,f=a?(aR[1]=0,0):a;return f},bI);var
+aS=aR[1],aV=0;if(aS){try{var
+aW=0,bJ=bh(L)}catch(a){a=aT(a);if(a!==bQ)throw a;var
+aD=0;aV=1;aW=1}if(!aW)var
+bK=-1e-06*(1.+Math.abs(ao)),aU=Q(function(c,a){var
+b=a[1],d=ae(b);return c+a[2]*e(b[6],d)},-ad*ao,bJ)<bK?1:0}else
 var
-aS=aQ;if(!aT)var
-aC=aS;if(aC)bf(Gs);try{var
-aW=0,al=aY(O,P,k,ae,F,E[2],u,M);aW=1}catch(a){a=a2(a);if(a!==bF&&a!==ct)throw a;var
-bg=function(b,a){return 0.},bi=u(F),bj=0,V=function(a){return ay(aB,bi,bg,a)},I=bj}if(aW){if(0===al[0])return al[1];var
-aK=al[1],bp=aK[1],bq=u(F),br=function(a){return ay(aB,bq,bp,a)},bt=aK[2],V=br,I=ba(function(a){var
-b=u(a);return[0,u(F),b]},bt)}}else{var
-aL=E[1],am=c(O[3],aL)[1+aL],bu=E[2],aM=cX(0,O,i(C,am[1]),bu),aN=r(am[2],aM[1]);if(!(0<=y(aN))){var
-bv=[0,[0,s,am[3]],aM[2]],bw=l(function(b){var
-a=b[2],c=z(a),d=B===c?a[1]:m===c?D(a):a;return[0,b[1],d]},bv),bx=cQ(C(aN)),by=l(function(a){var
-b=a[2];return[0,h(a[1],bx),b]},bw),bz=W(a6);return[1,M,aA(g[1],0,bz,by)]}var
-V=ax,I=0}}else
+aU=aS;if(!aV)var
+aD=aU;if(aD)bf(Gw);try{var
+aX=0,am=a4(P,R,o,ag,F,D[2],v,O);aX=1}catch(a){a=aT(a);if(a!==bH&&a!==bQ)throw a;var
+bi=function(b,a){return 0.},bj=v(F),bk=0,_=function(a){return ay(aC,bj,bi,a)},J=bk}if(aX){if(0===am[0])return am[1];var
+aL=am[1],bs=aL[1],bu=v(F),bv=function(a){return ay(aC,bu,bs,a)},bw=aL[2],_=bv,J=a$(function(a){var
+b=v(a);return[0,v(F),b]},bw)}}else{var
+aN=D[1],an=c(P[3],aN)[1+aN],bx=D[2],aO=cW(0,P,i(E,an[1]),bx),aQ=r(an[2],aO[1]);if(!(0<=z(aQ))){var
+by=[0,[0,s,an[3]],aO[2]],bz=l(function(b){var
+a=b[2],c=C(a),d=B===c?a[1]:m===c?H(a):a;return[0,b[1],d]},by),bA=cP(E(aQ)),bB=l(function(a){var
+b=a[2];return[0,h(a[1],bA),b]},bz),bC=Y(a6);return[1,O,aB(g[1],0,bC,bB)]}var
+_=ax,J=0}}else
 var
-V=ax,I=0;var
-ah=j(t,function(b){function
-c(c){return j(a,function(a){return a===b?c:0.})}try{var
-i=0,d=R(c(dY)),f=R(c(1.));i=1}catch(a){a=a2(a);if(a!==bF)throw a}if(i&&0===f[0]){var
+_=ax,J=0;var
+$=k(u,function(b){function
+c(c){return k(a,function(a){return a===b?c:0.})}try{var
+i=0,d=T(c(dX)),f=T(c(1.));i=1}catch(a){a=aT(a);if(a!==bH)throw a}if(i&&0===f[0]){var
 g=f[1];if(0===d[0]){var
-h=d[1];return[0,(e(g,b)-e(h,b))*e(k,b),e(ad,b)+bs*(e(g,b)+e(h,b))*e(k,b)]}}return Gt}),Y=i(function(a){return a[1]},ah),ai=[0,-1],aD=[0,0.],bk=V(Y);p(function(a,b){var
-c=p4*e(L,a)<e(Y,a)?1:0,d=c?aD[1]<b?1:0:c,f=d?(aD[1]=b,ai[1]=a,0):d;return f},bk);if(ai[1]<0)U(Gu);var
-v=ai[1];if(I){var
-aF=I[1],aG=aF[2],aj=aF[1],_=function(a){return p4*e(L,a)<e(Y,a)?Math.abs(e(aG,a)-e(aj,a))/e(Y,a):0.},bl=G(t,function(a){return a}),bm=0,A=N(function(b,a){var
-c=_(b);return c<_(a)?a:b},bm,bl),aX=0;if(0.2<_(A)||_(A)<0.004)aX=1;else
+h=d[1];return[0,(e(g,b)-e(h,b))*e(o,b),e(af,b)+bt*(e(g,b)+e(h,b))*e(o,b)]}}return Gx}),K=i(function(a){return a[1]},$),aj=[0,-1],aE=[0,0.],bl=_(K);p(function(a,b){var
+c=p7*e(M,a)<e(K,a)?1:0,d=c?aE[1]<b?1:0:c,f=d?(aE[1]=b,aj[1]=a,0):d;return f},bl);if(aj[1]<0)W(Gy);var
+A=aj[1];if(J){var
+aF=J[1],aG=aF[2],ak=aF[1],aa=function(a){return p7*e(M,a)<e(K,a)?Math.abs(e(aG,a)-e(ak,a))/e(K,a):0.},bm=G(u,function(a){return a}),bo=0,j=Q(function(b,a){var
+c=aa(b);return c<aa(a)?a:b},bo,bm),aH=e(ak,j)+2.5*(e(aG,j)-e(ak,j)),aY=0;if(!(0.2<aa(j))&&!(aa(j)<0.004)){var
+br=0.45*e(K,j);if(!(br<Math.abs(aH-c($,j)[1+j][2]))){var
+al=aH,d=j;aY=1}}if(!aY)var
+al=c($,A)[1+A][2],d=A}else
 var
-ak=e(aj,A)+2.5*(e(aG,A)-e(aj,A)),d=A;if(aX)var
-ak=c(ah,v)[1+v][2],d=v}else
-var
-ak=c(ah,v)[1+v][2],d=v;var
-$=X(ak);function
+al=c($,A)[1+A][2],d=A;var
+ac=Z(al);function
 aI(a,e){var
-c=g[1][1],h=h_(dk(g[1],[10,c],a)),i=aE(b[4]),j=aE(b[3]),k=aE(b[2]),d=[0,aE(b[1]),k,j,i];f(e,d,h);return ap(jo(g,d),[0,[0,c,a],M])}var
-aJ=jn(g,d,$),bn=jm(g,d,$),bo=aI(aJ,function(a,b){c(a[2],d)[1+d]=$;c(a[4],d)[1+d]=b;return 0});return[2,aJ,bo,aI(bn,function(a,b){c(a[1],d)[1+d]=$;c(a[3],d)[1+d]=b;return 0})]}function
-u(E,V,L,aK,aj,aJ,aI,ah,ag){var
-M=i(function(a){return i(X,a)},aI),t=j(a,function(b){return j(a,function(a){return c(c(M,a)[1+a],b)[1+b]})}),w=j(a,function(b){return j(a,function(a){return b===a?s:v})}),aw=a-1|0,aU=0;if(!(aw<0)){var
-k=aU;for(;;){var
-U=[0,k],ax=k+1|0,ay=a-1|0;if(!(ay<ax)){var
-F=ax;for(;;){var
-aG=U[1],a3=cP(c(c(t,aG)[1+aG],k)[1+k]);if(b5(cP(c(c(t,F)[1+F],k)[1+k]),a3))U[1]=F;var
-a4=F+1|0;if(ay!==F){var
-F=a4;continue}break}}var
-az=U[1];if(0===y(c(c(t,az)[1+az],k)[1+k]))throw bF;var
-aB=function(b,f){return function(a){var
+c=g[1][1],h=h$(dj(g[1],[10,c],a)),i=az(b[4]),j=az(b[3]),k=az(b[2]),d=[0,az(b[1]),k,j,i];f(e,d,h);return aq(jp(g,d),[0,[0,c,a],O])}var
+aK=jo(g,d,ac),bp=jn(g,d,ac),bq=aI(aK,function(a,b){c(a[2],d)[1+d]=ac;c(a[4],d)[1+d]=b;return 0});return[2,aK,bq,aI(bp,function(a,b){c(a[1],d)[1+d]=ac;c(a[3],d)[1+d]=b;return 0})]}function
+t(y,af,P,aW,ac,aV,J,aq,ap){var
+Q=i(function(a){return i(Z,a)},J),o=k(a,function(b){return k(a,function(a){return c(c(Q,a)[1+a],b)[1+b]})}),u=k(a,function(b){return k(a,function(a){return b===a?s:v})}),aH=a-1|0,a7=0;if(!(aH<0)){var
+j=a7;for(;;){var
+aa=[0,j],aI=j+1|0,aK=a-1|0;if(!(aK<aI)){var
+F=aI;for(;;){var
+aU=aa[1],bg=cO(c(c(o,aU)[1+aU],j)[1+j]);if(b7(cO(c(c(o,F)[1+F],j)[1+j]),bg))aa[1]=F;var
+bh=F+1|0;if(aK!==F){var
+F=bh;continue}break}}var
+aL=aa[1];if(0===z(c(c(o,aL)[1+aL],j)[1+j]))throw bH;var
+aN=function(b,f){return function(a){var
 g=c(a,b)[1+b],d=f[1];a[1+b]=c(a,d)[1+d];var
-e=f[1];c(a,e)[1+e]=g;return 0}}(k,U);aB(t);aB(w);var
-aW=cQ(c(c(t,k)[1+k],k)[1+k]),aC=function(a,f){return function(b){var
-d=c(b,a)[1+a],e=0;b[1+a]=i(function(a){return h(f,a)},d);return e}}(k,aW);aC(t);aC(w);var
-aD=a-1|0,aX=0;if(!(aD<0)){var
-u=aX;for(;;){var
-aE=u!==k?1:0,aZ=aE?0!==y(c(c(t,u)[1+u],k)[1+k])?1:0:aE;if(aZ){var
-a0=c(c(t,u)[1+u],k)[1+k],aF=function(d,b,g){return function(a){var
-e=c(a,b)[1+b],f=0;a[1+b]=Q(function(b,e){return q(e,h(g,c(c(a,d)[1+d],b)[1+b]))},e);return f}}(k,u,a0);aF(t);aF(w)}var
-a1=u+1|0;if(aD!==u){var
-u=a1;continue}break}}var
-aY=k+1|0;if(aw!==k){var
-k=aY;continue}break}}var
-ak=i(X,ah);function
-G(b,d){var
+e=f[1];c(a,e)[1+e]=g;return 0}}(j,aa);aN(o);aN(u);var
+a8=cP(c(c(o,j)[1+j],j)[1+j]),aO=function(a,f){return function(b){var
+d=c(b,a)[1+a],e=0;b[1+a]=i(function(a){return h(f,a)},d);return e}}(j,a8);aO(o);aO(u);var
+aQ=a-1|0,a9=0;if(!(aQ<0)){var
+t=a9;for(;;){var
+aR=t!==j?1:0,bd=aR?0!==z(c(c(o,t)[1+t],j)[1+j])?1:0:aR;if(bd){var
+be=c(c(o,t)[1+t],j)[1+j],aS=function(d,b,g){return function(a){var
+e=c(a,b)[1+b],f=0;a[1+b]=S(function(b,e){return q(e,h(g,c(c(a,d)[1+d],b)[1+b]))},e);return f}}(j,t,be);aS(o);aS(u)}var
+bf=t+1|0;if(aQ!==t){var
+t=bf;continue}break}}var
+a_=j+1|0;if(aH!==j){var
+j=a_;continue}break}}var
+as=i(Z,aq);function
+L(b,d){var
 a=[0,v];p(function(b,e){var
 f=h(e,c(d,b)[1+b]);a[1]=r(a[1],f);return 0},b);return a[1]}function
-Z(a){var
-b=ai(d,60),c=a[2];return b4(hS(ai(a[1],60),c),b)}var
-aL=j(a,function(a){var
-b=c(ag,a)[1+a],d=cX([0,fA],E,i(C,c(w,a)[1+a]),b),e=G(w[1+a],ak);return dJ(v,Z(r(d[1],e)))}),O=Q(function(b,d){var
+ag(a){var
+b=ak(d,60),c=a[2];return b6(hT(ak(a[1],60),c),b)}var
+aX=k(a,function(a){var
+b=c(ap,a)[1+a],d=cW([0,fB],y,i(E,c(u,a)[1+a]),b),e=L(u[1+a],as);return dH(v,ag(r(d[1],e)))}),R=S(function(b,d){var
 a=[0,d];p(function(d,e){var
-f=h(e,c(c(M,d)[1+d],b)[1+b]);a[1]=q(a[1],f);return 0},aL);return a[1]},ak),_=j(a,function(b){var
-a=c(w,b)[1+b],d=C(G(a,O)),p=c(ag,b)[1+b],j=cX([0,fA],E,i(C,a),p);if(y(q(d,j[1]))<0)throw bF;function
+f=h(e,c(c(Q,d)[1+d],b)[1+b]);a[1]=q(a[1],f);return 0},aX);return a[1]},as),aj=k(a,function(b){var
+a=c(u,b)[1+b],d=E(L(a,R)),p=c(ap,b)[1+b],j=cW([0,fB],y,i(E,a),p);if(z(q(d,j[1]))<0)throw bH;function
 k(b,a){var
 c=l(function(b){var
-a=b[2],c=z(a),d=B===c?a[1]:m===c?D(a):a;return[0,b[1],d]},b);return aA(E[1][1],0,a,c)}var
-f=dl(g,a,d),s=k(j[2],f),n=fG(0,V,Q(function(b,a){var
-c=e(L,b);return H(a)*c},a));if(0===n[0]){var
-o=cX([0,fA],E,a,n[2]),h=Z(r(o[1],d));if(y(h)<0)throw bF;var
-t=Y(W(h),f);return[0,f,h,s,k(o[2],t)]}throw bF}),P=j(a,function(a){return aV(function(d,b){return r(d,c(b,a)[1+a])},v,w)}),al=C(G(P,O)),am=fG(0,V,Q(function(b,a){var
-c=e(L,b);return H(a)*c},P));if(0===am[0]){var
-ao=cX([0,fA],E,P,am[2]),ap=Z(r(ao[1],al)),aM=ao[2],aN=l(function(b){var
-a=b[2],c=z(a),d=B===c?a[1]:m===c?D(a):a;return[0,b[1],d]},aM),aO=q(ap,al),aP=dl(g,i(C,P),aO),ar=[0,ap,aA(g[1],0,aP,aN)],as=l(function(a){var
-b=af(K,a),c=b[3],d=i(function(a){return G(c,a)},M),e=G(c,O);return[0,a,[0,r(b[4],e),d]]},ae),$=A(0,aq);x(function(a){var
-b=a[2],c=i(H,b[2]),d=[0,H(b[1]),c];return S($,a[1],d)},as);var
-at=function(b,a){return e(af($,a)[2],b)},I=i(function(a){return H(a[2])},_),R=H(ar[1]),aQ=b(aK,function(a){return af($,a)[1]}),T=l(function(g){var
-d=g[1],h=g[2],e=j(a,function(a){var
-b=d[1][3];return i(function(b){return at(a,b)},b)}),f=ok(d,at,a);return[0,[0,d,f,j(a,function(g){return j(a,function(a){var
-h=c(f,a)[1+a],i=c(e,g)[1+g],j=cu(d[1],i,h);return b(d[4],j)})}),e],h]},aQ),ad=l(function(b){var
-a=b[1];return[0,a[1][5],a[2],a[3],[0],0.]},T),J=function(d){function
-b(a,b){return h4(function(d,a,c){var
-e=X(f(b,c,ac(a[1][1])));return r(d,h(X(a[2]),e))},a,T,d)}var
-g=j(a,function(d){return j(a,function(a){return b(v,function(f,b){return e(c(c(f[3],d)[1+d],a)[1+a],b)})})}),i=j(a,function(a){return b(v,function(d,b){return e(c(d[2],a)[1+a],b)})});function
-k(b,a){return e(b[1],a)}return[0,b(X(-ab*an),k),i,g]},au=J(ad),aR=H(au[1]),aS=au[3],aT=i(function(a){return i(H,a)},aS),av=function(a){var
-b=a[3],d=i(function(a){return i(H,a)},b),e=i(H,a[2]),f=H(a[1]);return 0.<=f+g8(I,R,Q(function(a,b){return b+g8(I,R,c(d,a)[1+a])},e))?1:0},n=[m,function(a){return l(function(am){var
-w=am[1],k=w[1],h=k[5],m=k[4],r=k[3],a=k[1],f=w[4],s=w[3],t=w[2],d=I.length-1,n=a[1].length-1,E=k[2]?dY:1.;function
-x(a){return j(a.length-1,function(b){return b<n?e(a,b):0.})}function
-F(g){var
-b=j(d,function(b){return cu(a,c(f,b)[1+b],g)});return j(n,function(f){return-g8(I,R,j(d,function(a){return-e(c(b,a)[1+a],f)}))})}var
-z=b(m,o(n,ow)),y=fS;for(;;){var
-T=F(z),g=b(m,i(function(a){return ow+pz*a},T)),U=0===y?1:0,V=U||dE(function(a){return 1-(a<1000000000000.?1:0)},g);if(V)throw ct;var
-G=[0,1];p(function(f,g){return function(c,b){var
-a=1.0001*e(f,c)<b?1:0,d=a?(g[1]=0,0):a;return d}}(z,G),g);if(G[1]){var
-q=[0,0.],W=cu(a,r,g),X=F(g);p(function(a,b){q[1]=aa(q[1],(b+e(X,a))/e(g,a));return 0},W);if(1-(q[1]<0.999999999999?1:0))throw ct;var
-Y=q[1]+(1.-q[1])/64.,Z=bX,_=function(b,a){return aa(b,Math.abs(a))},A=function(a){return aV(_,Z,a)},H=A(x(h)),$=function(a){return Math.abs(a)},J=function(a){return i($,a)},B=function(c,b){var
-d=eP*A(x(c))+pf*H,f=l(function(b){var
-c=J(b[2]);return cu(a,J(b[1]),c)},b);return j(n,function(a){var
-b=0.;return d+eP*N(function(c,b){return c+e(b,a)},b,f)})},ab=B(h,[0,[0,r,h],0]),ac=a[4],K=b(m,c8(function(b,a){return eP*Math.abs(b)+a},ac,ab)),L=j(d,function(d){var
-e=cu(a,c(f,d)[1+d],K),g=[0,[0,f[1+d],h],0],i=[0,[0,r,c(t,d)[1+d]],g],j=B(t[1+d],i);return b(m,c8(function(b,a){return 1.02*(b+Math.abs(a))},j,e))}),u=function(a){return j(d,function(c){return j(d,b(a,c))})},ad=u(function(e,b){return j(d,function(d){var
-g=c(c(s,b)[1+b],d)[1+d];return cu(a,c(f,e)[1+e],g)})}),ae=u(function(d,b){var
-e=c(t,b)[1+b],g=[0,[0,c(f,d)[1+d],e],0],h=[0,[0,r,c(c(s,d)[1+d],b)[1+b]],g],i=B(c(s[1+d],b)[1+b],h),j=c(L,b)[1+b],k=cu(a,f[1+d],j);return c8(function(b,a){return b+a},k,i)}),M=function(h){var
-b=0.;function
-g(b,a){return aa(b,A(x(a)))}var
-i=eP*aV(function(a,b){return aV(g,a,b)},b,h);return u(function(g,b){var
-k=j(d,function(d){var
-e=c(c(h,b)[1+b],d)[1+d];return cu(a,c(f,g)[1+g],e)});return j(n,function(f){var
-a=g8(I,R,j(d,function(a){var
-d=e(c(k,a)[1+a],f);return E*e(c(c(c(ad,g)[1+g],b)[1+b],a)[1+a],f)-d}));return i+e(c(c(ae,g)[1+g],b)[1+b],f)-a})})},O=function(c,b,a){function
-d(a,b){return ga(c,a,b)}return ga(function(a,b){return ga(d,a,b)},b,a)},aj=60,P=M(u(function(b,a){return o(h.length-1,0.)})),C=aj;for(;;){var
-af=function(a){return a+0.02*Math.abs(a)},ag=function(b){return function(a){return i(b,a)}}(af),Q=i(function(b){return function(a){return i(b,a)}}(ag),P),v=i(function(a){return i(m,a)},Q),ah=0===C?1:0,ai=ah||1-O(function(b,a){return a<hk*H?1:0},v,v);if(ai)throw ct;var
-S=M(v);if(O(function(b,a){return a<=b?1:0},Q,S)){var
-D=function(b,a){return c8(function(b,a){return b-E*a},b,a)},ak=c8(function(a,b){return c8(D,a,b)},s,v),al=c8(D,t,L);return[0,D(h,K),al,ak,g,Y]}var
-P=S,C=C-1|0;continue}}var
-z=g,y=y-1|0;continue}},T)}];return function(g){try{if(g){var
-j=g[1],A=Q(function(a,b){var
-d=e(L,a);return(b-H(c(E[2][1],a)[1+a]))/d},ah),a=Gq(E,V,L,j[1],j[2][1],A,O,M,_);if(0===oo(a,J(ad)))var
-k=0;else
+a=b[2],c=C(a),d=B===c?a[1]:m===c?H(a):a;return[0,b[1],d]},b);return aB(y[1][1],0,a,c)}var
+f=dk(g,a,d),s=k(j[2],f),n=fH(0,af,S(function(b,a){var
+c=e(P,b);return I(a)*c},a));if(0===n[0]){var
+o=cW([0,fB],y,a,n[2]),h=ag(r(o[1],d));if(z(h)<0)throw bH;var
+t=_(Y(h),f);return[0,f,h,s,k(o[2],t)]}throw bH}),V=k(a,function(a){return bc(function(d,b){return r(d,c(b,a)[1+a])},v,u)}),at=E(L(V,R)),av=fH(0,af,S(function(b,a){var
+c=e(P,b);return I(a)*c},V));if(0===av[0]){var
+ax=cW([0,fB],y,V,av[2]),ay=ag(r(ax[1],at)),aY=ax[2],aZ=l(function(b){var
+a=b[2],c=C(a),d=B===c?a[1]:m===c?H(a):a;return[0,b[1],d]},aY),a0=q(ay,at),a2=dk(g,i(E,V),a0),aA=[0,ay,aB(g[1],0,a2,aZ)],aC=l(function(a){var
+b=ai(N,a),c=b[3],d=i(function(a){return L(c,a)},Q),e=L(c,R);return[0,a,[0,r(b[4],e),d]]},an),aD=A(0,ar);x(function(a){var
+b=I(a[2][1]);return T(aD,a[1],b)},aC);var
+M=i(function(a){return I(a[2])},aj),W=I(aA[1]),a3=b(aW,function(a){return ai(aD,a)}),X=l(function(d){var
+a=d[1],b=J.length-1,g=d[2],c=on(a,J),e=g9(a[2],J,b,c);return[0,[0,a,J,c,f(a[5],w(b,b),e)],g]},a3),$=l(function(b){var
+a=b[1];return[0,a[1][6],a[3],a[4],[0],0.]},X),D=function(c){function
+b(a,b){return h5(function(d,a,c){var
+e=Z(f(b,c,ae(a[1][1])));return r(d,h(Z(a[2]),e))},a,X,c)}var
+d=k(a,function(c){return k(a,function(d){return b(v,function(f,b){return e(f[3],w(w(b,a)+c|0,a)+d|0)})})}),g=k(a,function(c){return b(v,function(d,b){return e(d[2],w(b,a)+c|0)})});function
+i(b,a){return e(b[1],a)}return[0,b(Z(-ad*ao),i),g,d]},aE=D($),a4=I(aE[1]),a5=aE[3],a6=i(function(a){return i(I,a)},a5),am=function(a){var
+d=a[3],f=i(function(a){return i(I,a)},d),g=i(I,a[2]),h=I(a[1]),b=i(function(a){return g_(M,W,a,0)},f),c=0;return 0.<=h+g_(M,W,S(function(c,a){return a+e(b,c)},g),c)?1:0},aF=[0,0],aG=function(aQ){var
+aj=aF[1];if(aj)return aj[1];var
+x=0,v=X,L=$;a:for(;;){if(v&&L){var
+ak=L[2],y=v[1][1],h=y[1],o=h[6],k=h[5],N=h[4],c=h[2],q=h[1],r=y[4],z=y[3],s=y[2],a=M.length-1,A=q[1].length-1,aR=v[2],O=h[3]?dX:1.,an=function(a){return Math.abs(a)},B=function(b){return function(a){return i(b,a)}}(an),P=function(d,e){return function(a,b,c){return jD(d,e,a,b,c)}}(c,s),ao=i(B,s),ap=c[5],aq=B(c[4]),ar=[0,c[1],c[2],c[3],aq,ap],Q=function(c,d){return function(b){var
+a=n(c,0.);d(1,b,function(c,b){var
+d=0;return U(a,c,-g_(M,W,i(function(a){return-a},b),d))});return a}}(A,P),E=f(k,1,n(A,oy)),C=fT;for(;;){var
+as=Q(E),d=f(k,1,i(function(a){return oy+pB*a},as)),at=0===C?1:0,au=at||c8(function(a){return 1-(a<1000000000000.?1:0)},d);if(au)throw bQ;var
+R=[0,1];p(function(f,g){return function(c,b){var
+a=1.0001*e(f,c)<b?1:0,d=a?(g[1]=0,0):a;return d}}(E,R),d);if(R[1]){var
+t=[0,0.],av=jC(q,1,N,d),aw=Q(d);p(function(d,b,f){return function(a,c){b[1]=ab(b[1],(c+e(f,a))/e(d,a));return 0}}(d,t,aw),av);if(1-(t[1]<0.999999999999?1:0))throw bQ;var
+S=t[1]+(1.-t[1])/64.,F=function(l){return function(i,h){var
+c=w(l,i)-1|0,b=bZ,j=0;if(c<0)var
+d=b;else{var
+a=j,f=b;for(;;){var
+g=ab(f,Math.abs(e(h,a))),k=a+1|0;if(c!==a){var
+a=k,f=g;continue}var
+d=g;break}}return d}}(A),T=F(1,o),G=function(k,l,c,m,n,o,q){return function(a,d,f){var
+g=dW*o(a,d)+ph*q,h=c(d),j=jC(l,a,c(k),h),b=i(function(a){return g+dW*a},j);bp(function(d){function
+f(c,d){return p(function(d,f){return U(b,w(c,a)+d|0,e(b,w(c,a)+d|0)+dW*f)},d)}var
+g=c(d[2]);return jD(n,m,d[1],g,f)},f);return b}}(N,q,B,ao,ar,F,T),ax=G(1,o,0),ay=q[4],V=f(k,1,ec(function(b,a){return dW*Math.abs(b)+a},ay,ax)),aA=g9(c,s,1,V),aB=G(a,z,[0,[0,1,o]]),Y=f(k,a,ec(function(b,a){return 1.02*(b+Math.abs(a))},aB,aA)),aC=G(w(a,a),r,[0,[0,a,z]]),aD=g9(c,s,a,Y),aE=ec(function(b,a){return b+a},aD,aC),aG=function(c){return function(b,a){return b-c*a}}(O),H=function(c){return function(a,b){return ec(c,a,b)}}(aG),Z=H(o,V),_=H(z,Y),aa=function(a,l,f,g,i){return function(d,b){var
+h=dW*g(w(a,a),d),c=az(i);f(w(a,a),b,function(f,d){if(l<0.)p(function(b,a){return U(d,b,-a)},d);var
+g=w(a,a)-1|0,i=0;if(!(g<0)){var
+b=i;for(;;){var
+j=g_(M,W,d,w(b,a));U(c,w(w(f,a),a)+b|0,e(c,w(w(f,a),a)+b|0)+h-j);var
+k=b+1|0;if(g!==b){var
+b=k;continue}break}}return 0});return c}}(a,O,P,F,aE),aH=0.,aI=function(b,a){return b+a},ac=function(b,c){return function(a){return bc(c,b,a)}}(aH,aI),u=aa(n(r.length-1,0.),r),j=0,g=60;for(;;){var
+ad=i(function(a){return a+0.02*Math.abs(a)},u),I=f(k,w(a,a),ad),aJ=0===g?1:0,aK=aJ||c8(function(b){return function(a){return 1-(a<hm*b?1:0)}}(T),I);if(aK)throw bQ;var
+J=H(r,I),ae=4===(g%8|0)?1:0,aL=ae?1-b(aQ,D(bT(x,[0,[0,Z,_,J,d,S],ak]))):ae;if(aL)throw bQ;var
+l=aa(I,J);if(lT(function(b,a){return a<=b?1:0},ad,l)){var
+x=[0,[0,Z,_,J,d,S],x],v=aR,L=ak;continue a}if(j){var
+K=j[2];if(K&&!K[2]){var
+af=j[1],aM=af-K[1],m=(ac(l)-af)/aM,ag=1.<=m?1:0,aN=ag?g<40?1:0:ag;if(aN)throw bQ;var
+am=0;if(0.<m&&m<pG){var
+ai=m/(1.-m);am=1}if(!am)var
+ai=0.;var
+aO=g-1|0,aP=0,u=ec(function(c){return function(a,b){return a+c*ab(0.,a-b)}}(ai),l,u),j=aP,g=aO;continue}}var
+u=l,j=[0,ac(l),j],g=g-1|0;continue}}var
+E=d,C=C-1|0;continue}}var
+al=ah(x);aF[1]=[0,al];return al}};return function(o){try{if(o){var
+w=o[1],aa=S(function(a,b){var
+d=e(P,a);return(b-I(c(y[2][1],a)[1+a]))/d},aq),a=Gu(y,af,P,w[1],w[2][1],aa,R,Q,aj),g=function(V){var
+af=V[3],P=V[2],Q=V[1],t=P.length-1,aT=a[1][1][1],w=n(dp(t),v);p(function(a,b){var
+d=E(b);c(w,a)[1+a]=d;var
+e=c(af,a)[1+a];return p(function(e,d){var
+b=eM(t,a,e);w[1+b]=q(c(w,b)[1+b],d);return 0},e)},P);var
+R=i(I,w),ag=I(Q);function
+aU(a){return[0,a]}var
+aV=G(a[11].length-1,aU),am=K(aw(aV,a[8])),a3=60,a4=0,S=am,A=i(function(b){return oq(a,b)},am),ai=a4,ah=a1,z=a3;for(;;){var
+aW=dp(t),aX=i(function(a){return a[2]},A),T=fH(ai,[0,i(function(a){return a[1]},A),aX,aW],R);if(0===T[0]){var
+aj=T[2],x=T[1],D=bG(x,R);if(D<=ag)var
+y=[0,[0,S,aj]];else{if(0<z){var
+u=a[2],N=bL(x,0,u),aa=b(a[4],N),aK=op(a,8,aa),ab=b(ba(function(f){return function(b){var
+d=bG(c(a[3][1],b)[1+b],f);return e(a[3][2],b)-d<k7?1:0}}(aa)),aK);a[5]=bj(aJ,aw(ab,a[5]));var
+aL=a[5],aM=K(l(function(b){return[0,b,g$(a,b)]},aL)),ac=i(function(d,h,i){return function(b){var
+c=b[2],a=c[2],f=k(d,function(c){var
+b=[0,0.];p(function(f,a){var
+g=a*e(i,eM(d,f,c));b[1]=b[1]+g;return 0},a);return b[1]}),g=bG(a,h);return[0,b[1],c[1],a,g,f]}}(u,N,x),aM),ad=[0,0];p(function(j,k){return function(e,b){var
+f=b[2],g=j.length-1-1|0,l=b[5],m=b[4],n=b[1];if(!(g<e)){var
+a=e;for(;;){var
+d=c(j,a)[1+a],h=d[2],o=bG(l,d[3]),i=f*h-f*d[4]-h*m+o;if(i<k7)k[1]=[0,[0,i,[2,n,d[1]]],k[1]];var
+p=a+1|0;if(g!==a){var
+a=p;continue}break}}return 0}}(ac,ad),ac);var
+aN=aP(al,ad[1]),aO=ea(function(b){return function(a,c){return a<(3*b|0)?1:0}}(u),aN),ae=k(u+1|0,function(c,d,f){return function(b){return k(c+1|0,function(a){return 0===b?0===a?1.:e(d,a-1|0):0===a?e(d,b-1|0):e(f,eM(c,b-1|0,a-1|0))})}}(u,N,x)),o=ae.length-1,aQ=function(a){return(a*ke|0)/ke},g=i(az,ae),J=k(o,function(b){return function(a){return k(b,function(b){return a===b?1.:0.})}}(o)),L=1;for(;;){var
+W=o-2|0,av=0;if(!(W<0)){var
+d=av;for(;;){var
+X=d+1|0,_=o-1|0;if(!(_<X)){var
+j=X;for(;;){if(ph<Math.abs(e(c(g,d)[1+d],j))){var
+aA=e(c(g,d)[1+d],d),aC=e(c(g,j)[1+j],j)-aA,$=bt*Math.atan2(2.*e(g[1+d],j),aC),aD=Math.cos($),aE=Math.sin($),M=function(n,h,i,j,k){return function(c,b){var
+d=n-1|0,l=0;if(!(d<0)){var
+a=l;for(;;){var
+e=f(c,a,h),g=f(c,a,i);O(b,a,h,j*e-k*g);O(b,a,i,k*e+j*g);var
+m=a+1|0;if(d!==a){var
+a=m;continue}break}}return 0}}(o,d,j,aD,aE),aF=function(e){return function(a,d,b){return U(c(e,a)[1+a],d,b)}}(g);M(function(d){return function(a,b){return e(c(d,a)[1+a],b)}}(g),aF);var
+aG=function(e){return function(d,a,b){return U(c(e,a)[1+a],d,b)}}(g);M(function(d){return function(b,a){return e(c(d,a)[1+a],b)}}(g),aG);var
+aH=function(e){return function(a,d,b){return U(c(e,a)[1+a],d,b)}}(J);M(function(d){return function(a,b){return e(c(d,a)[1+a],b)}}(J),aH)}var
+aI=j+1|0;if(_!==j){var
+j=aI;continue}break}}var
+ay=d+1|0;if(W!==d){var
+d=ay;continue}break}}var
+ax=L+1|0;if(12!==L){var
+L=ax;continue}var
+at=G(o,function(d,f,g){return function(a){var
+b=k(d,function(b){return e(c(g,b)[1+b],a)});return[0,e(c(f,a)[1+a],a),b]}}(o,g,J)),aR=b(bU(function(d){return function(a){var
+b=a[1]<k7?1:0,c=b?[0,[3,i(d,a[2])]]:b;return c}}(aQ)),at),aS=aw(l(function(a){return a[2]},aO),aR),F=aw(l(function(a){return[1,a]},ab),aS);break}}else
 var
-r=z(n),F=B===r?n[1]:m===r?D(n):n,G=oo(a,J(F)),k=ba(function(a){return[0,b(a,0)]},G);var
-o=0===aj[1]?1:0,C=o?sA(n):o;if(C)aj[1]=a[9];var
-q=k}else{var
-s=av(J(ad));if(s)var
-t=z(n),I=B===t?n[1]:m===t?D(n):n,f=av(J(I));else
+F=0;if(F){a[8]=aw(a[8],F);var
+ak=K(F),aY=ah-D<j3*(D-ag)?z+px|0:z-1|0,aZ=[0,aj],a0=bb(A,i(function(b){return oq(a,b)},ak)),S=bb(S,ak),A=a0,ai=aZ,ah=D,z=aY;continue}var
+a2=bL(x,0,t);a[9]=[0,b(a[4],a2)];var
+y=0}}else
 var
-f=s;var
-q=f?Gv:f}var
-d=q}catch(a){a=a2(a);if(a!==ct&&a!==bF)throw a;var
+y=0;if(y){var
+an=y[1],a5=an[1],a6=an[2],ao=i(function(y){var
+d=c(a5,y)[1+y],e=a[1][1][1],z=a[2];function
+g(b,a){return oo(v,r,h,q,z,b,a)}function
+j(g){var
+f=c(a[1][3],g)[1+g],b=f[3],h=C(b),d=B===h?b[1]:m===h?H(b):b,k=f[2],l=i(E,f[1]),j=dk(a[1][1],l,k),n=c(e[2],d)[1+d];return O(au[11],dG,n,j)?d:aB(e,0,j,[0,[0,s,d],0])}switch(d[0]){case
+0:var
+k=d[1];return c(a[11],k)[1+k];case
+1:var
+l=d[1],n=g(b(a[6],l),0),A=[m,function(a){return j(l)}];return[0,n[1],n[2],A];case
+2:var
+o=d[2],t=d[1],D=[0,b(a[6],o)],u=g(b(a[6],t),D),F=[m,function(b){var
+a=j(o);return ct(e,j(t),a)}];return[0,u[1],u[2],F];default:var
+w=jE(d[1]),G=i(Z,w[2]),f=[0,Z(w[1]),G],x=g(f,[0,f]),I=[m,function(i){var
+d=[0,Y(f[1])],g=f[2];p(function(e,f){var
+g=c(a[10],e)[1+e][1],h=d[1];d[1]=b(bP([0,E(f)],h),g);return 0},g);var
+h=[2,d[1]];return eI(e,cV(d[1],d[1]),h)}];return[0,x[1],x[2],I]}},a6),a7=jB(R,jA(i(function(a){return i(I,a[1])},ao))),ap=function(b){function
+d(f){var
+g=b?0:1,d=(2*f|0)+g|0,e=c(a[11],d)[1+d];return b?e[2]:E(e[2])}return k(dp(t),d)},aq=function(d){function
+b(e){var
+f=d?0:1,b=(2*e|0)+f|0;return c(a[11],b)[1+b][3]}return k(dp(t),b)},a8=aq(1),a9=aq(0),a_=ap(1),a$=[0,ap(0),a_,a9,a8],ar=nX(a$,ao,i(function(a){return 0.<a?Z(a):v},a7),w),bc=ar[2];if(bC(Q,ar[1]))return 0;var
+as=[0,function(g){function
+e(b){return c(a[10],b)[1+b][1]}var
+d=[0,Y(Q)];p(function(a,f){var
+g=e(a);d[1]=b(bP([0,f],d[1]),g);var
+h=c(af,a)[1+a];return p(function(f,c){var
+g=e(f),h=cV(e(a),g);d[1]=b(bP([0,c],d[1]),h);return 0},h)},P);var
+f=l(function(b){var
+a=b[2],c=C(a),d=B===c?a[1]:m===c?H(a):a;return[0,b[1],d]},bc);return aB(aT,0,d[1],f)}]}else
+var
+as=y;return as}};if(0===g(D($)))var
+x=0;else{var
+z=ac[1];try{var
+A=aG(function(a){return 0!==g(a)?1:0})}catch(b){b=aT(b);if(b===bQ){if(0===z)ac[1]=a[9];throw b}throw b}var
+F=g(D(A)),J=0===z?1:0,ab=J?0===F?1:0:J;if(ab)ac[1]=a[9];var
+x=a$(function(a){return[0,[0,b(a,0)],A]},F)}var
+j=x}else{var
+L=am(D($));if(L)var
+M=aG(am),N=am(D(M)),ad=N?[0,[0,0,M]]:N,j=ad;else
+var
+j=L}var
+d=j}catch(a){a=aT(a);if(a!==bQ&&a!==bH)throw a;var
 d=0}if(d){var
-u=l(function(a){var
-b=a[2],c=aH(b[2]);return[0,a[1],[0,b[1],c]]},as),h=z(n),v=B===h?n[1]:m===h?D(n):n,x=lE(function(b,a){return[0,b[1][1][1],a]},T,v);return[0,[0,[0,aJ,_,ar,u,x,d[1]]]]}var
-y=i(function(a){return i(H,a)},w);return[1,[0,aR,function(d,c){function
-b(a){return i(function(b){return bP(b,a)},y)}var
-f=b(d),a=[0,0.],g=b(c);p(function(c,b){return p(function(d,b){a[1]=a[1]+e(f,c)*b*e(g,d);return 0},b)},aT);return a[1]}]]}}throw bF}var
-n=ap(k,0);op(ah,n);return n},n)},aS=al(0),aT=al(1),aW=function(a){var
-g=L(ae),n=A(0,aq);p(function(b,a){return S(n,a,b)},g);function
+t=d[1],T=l(function(a){var
+b=a[2],c=aM(b[2]);return[0,a[1],[0,b[1],c]]},aC),V=t[2],W=lG(function(b,a){return[0,b[1][1][1],a]},X,V);return[0,[0,[0,aV,aj,aA,T,W,t[1]]]]}var
+_=i(function(a){return i(I,a)},u);return[1,[0,a4,function(d,c){function
+b(a){return i(function(b){return bG(b,a)},_)}var
+f=b(d),a=[0,0.],g=b(c);p(function(c,b){return p(function(d,b){a[1]=a[1]+e(f,c)*b*e(g,d);return 0},b)},a6);return a[1]}]]}}throw bH}var
+o=aq(j,0);or(aj,o);return o},o)},aW=am(0),aX=am(1),aY=function(a){var
+g=K(an),n=A(0,ar);p(function(b,a){return T(n,a,b)},g);function
 o(d){var
 b=0,a=d;for(;;){if(a){var
 b=[0,a[1][1],b],a=a[2];continue}var
-c=A(0,10);bp(function(b,a){return S(c,a,b)},b);var
-e=function(a){return af(c,a)},g=F(b);return f(ah[6],g,e)}}function
+c=A(0,10);bq(function(b,a){return T(c,a,b)},b);var
+e=function(a){return ai(c,a)},g=D(b);return f(aj[6],g,e)}}function
 h(a){switch(a[0]){case
 0:var
-d=a[1],f=o(d[1]),p=A(0,aq),r=d[4];x(function(a){return S(p,a[1],a[2])},r);var
-s=d[2],t=aH(i(function(a){var
-c=b(f[1],a[4]),d=b(f[1],a[3]),e=a[2];return[0,[0,[0,fx(a[1]),e],d],c]},s)),u=d[5],k=l(function(d){var
-a=d[2],b=d[1];function
-f(b){return[m,function(g){var
-d=a[2],f=aH(Q(function(d,f){var
-g=c(a[3],d)[1+d],h=aH(i(function(a){return X(e(a,b))},g));return[0,X(e(f,b)),h]},d));return[0,X(e(a[1],b)),f]}]}var
-g=j(b[1].length-1,f),h=X(a[5]);function
-k(c){var
-d=af(b[2],c);return X(e(a[4],d))}function
-l(f){var
-d=af(b[2],f),a=c(g,d)[1+d],e=z(a);return B===e?a[1]:m===e?D(a):a}var
-n=b[2];return[0,function(a){return aN(n,a)},l,k,h]},u),v=b(f[1],d[3][2]),w=d[6];bx(function(a){b(f[2],a);return 0},w);var
-y=ag(k,F(k)-1|0),C=b3(k),E=function(a){return af(p,a)},G=function(a){return a$(R(n,a),g.length-1)},H=function(a){return c(g,a)[1+a]},I=d[3][1];return[0,[0,b(f[4],0),t,I,v,g.length-1,H,G,E,C,y]];case
+d=a[1],f=o(d[1]),p=A(0,ar),r=d[4];x(function(a){return T(p,a[1],a[2])},r);var
+s=d[2],t=aM(i(function(a){var
+c=b(f[1],a[4]),d=b(f[1],a[3]),e=a[2];return[0,[0,[0,fy(a[1]),e],d],c]},s)),u=d[5],j=l(function(g){var
+a=g[2],d=g[1],h=d[1].length-1,b=ch(a[2].length-1,a[1].length-1);function
+f(c,a){return G(b,function(b){return Z(e(c,a+b|0))})}var
+i=k(h,function(c){return[m,function(h){var
+d=f(a[2],w(c,b)),g=by(function(e,d){return[0,d,f(a[3],w(w(c,b)+e|0,b))]},d);return[0,Z(e(a[1],c)),g]}]}),j=Z(a[5]);function
+l(b){var
+c=ai(d[2],b);return Z(e(a[4],c))}function
+n(f){var
+b=ai(d[2],f),a=c(i,b)[1+b],e=C(a);return B===e?a[1]:m===e?H(a):a}var
+o=d[2];return[0,function(a){return aO(o,a)},n,l,j]},u),v=b(f[1],d[3][2]),y=d[6];bp(function(a){b(f[2],a);return 0},y);var
+z=ag(j,D(j)-1|0),E=b5(j),F=function(a){return ai(p,a)},I=function(a){return a2(R(n,a),g.length-1)},J=function(a){return c(g,a)[1+a]},K=d[3][1];return[0,[0,b(f[4],0),t,K,v,g.length-1,J,I,F,E,z]];case
 1:var
-q=o(a[1]),J=b(q[1],a[2]);return[1,b(q[4],0),J];default:var
-K=h(a[3]),L=h(a[2]);return[2,fx(a[1]),L,K]}}return h(a)},am=function(a){return ba(aW,a)},aX=am(aT),aF=aX,aD=am(aS)}else
+q=o(a[1]),L=b(q[1],a[2]);return[1,b(q[4],0),L];default:var
+M=h(a[3]),N=h(a[2]);return[2,fy(a[1]),N,M]}}return h(a)},ap=function(a){return a$(aY,a)},a0=ap(aX),aI=a0,aG=ap(aW)}else
 var
-aF=0,aD=0;var
-a5=w[5],a7=w[4],a8=w[3],a9=w[2],a_=t[5],bd=t[4],be=aI+(bL.length-1)|0,bg=b(cA,0);function
-bi(a){return[0,a[1],a[2]]}function
-bj(a){var
-d=c(aQ,a)[1+a];return X(b(an[2],d))}function
-bl(a){var
-d=c(aQ,a)[1+a];return X(b(an[1],d))}var
-bn=t[3],bo=t[2],bq=b0(k[4]),br=b0(k[3]),bt=ba(function(a){return a[1]},I),O=[0,t[1],bt,bm,br,bq,bo,bn,bl,bj,bi,bZ,cr,jV,bg,be,a0,bR,bU,bd,a_,aD,aF,a9,a8,a7,a5];return[0,O,function(a){var
-d=cU(1,ay,c(_,a)[1+a][2]),e=cU(0,ay,_[1+a][2]),f=oq(q(s,b(O[9],a)),e,d);return[0,oq(b(O[8],a),d,e),f]}]},cG)}throw[0,ae,G3]}function
-Ha(c){var
-g=E(c),d=A(0,50),T=gb(cb),au=nx(g),aw=0;function
-w(b,a){var
-d=(b+E(a)|0)<=g?1:0,e=d?I(ck(c,b,E(a)),a):d;return e}var
-a=aw,U=au;for(;;){if(w(a,wx)){t((a+30|0)<=g?1:0,wy);var
-k=gI(c,a+8|0),V=i4(c,a+14|0),h=i4(c,a+18|0),i=i4(c,a+22|0),y=gI(c,a+26|0),ax=aY(33,2),ay=u(aY(0,2),ax),aA=u(aY(k,2),ay),aB=u(aY(0,2),aA),W=u(aY(20,2),aB),aC=aY(y,2),aD=u(aY(i,4),aC),aF=u(aY(h,4),aD),X=u(aY(V,4),aF),Y=w(a+4|0,u(W,u(X,aY(0,2))));if(Y)var
-aG=0===k?1:0,Z=aG||(8===k?1:0);else
+aI=0,aG=0;var
+a_=y[5],bd=y[4],be=y[3],bg=y[2],bh=t[5],bi=t[4],bk=aH+(bM.length-1)|0,bm=b(cC,0);function
+bo(a){return[0,a[1],a[2]]}function
+br(a){var
+d=c(aR,a)[1+a];return Z(b(ao[2],d))}function
+bs(a){var
+d=c(aR,a)[1+a];return Z(b(ao[1],d))}var
+bu=t[3],bv=t[2],bw=b2(j[4]),bx=b2(j[3]),bA=a$(function(a){return a[1]},J),N=[0,t[1],bA,bl,bx,bw,bv,bu,bs,br,bo,b1,cw,jY,bm,bk,aZ,bS,bW,bi,bh,aG,aI,bg,be,bd,a_];return[0,N,function(a){var
+d=cT(1,ay,c($,a)[1+a][2]),e=cT(0,ay,$[1+a][2]),f=os(q(s,b(N[9],a)),e,d);return[0,os(b(N[8],a),d,e),f]}]},cI)}throw[0,af,G6]}function
+Hd(c){var
+g=F(c),d=A(0,50),U=gc(cd),av=nA(g),aw=0;function
+y(b,a){var
+d=(b+F(a)|0)<=g?1:0,e=d?J(cm(c,b,F(a)),a):d;return e}var
+a=aw,V=av;for(;;){if(y(a,wA)){t((a+30|0)<=g?1:0,wB);var
+k=gJ(c,a+8|0),W=i5(c,a+14|0),h=i5(c,a+18|0),i=i5(c,a+22|0),z=gJ(c,a+26|0),ax=aX(33,2),ay=u(aX(0,2),ax),aB=u(aX(k,2),ay),aC=u(aX(0,2),aB),X=u(aX(20,2),aC),aD=aX(z,2),aE=u(aX(i,4),aD),aF=u(aX(h,4),aE),Y=u(aX(W,4),aF),Z=y(a+4|0,u(X,u(Y,aX(0,2))));if(Z)var
+aG=0===k?1:0,_=aG||(8===k?1:0);else
 var
-Z=Y;t(Z,wz);var
-p=(a+30|0)+y|0,$=0<=h?1:0;if($){var
-aa=0<=i?1:0;if(aa)var
-ab=p<=g?1:0,C=ab?h<=(g-p|0)?1:0:ab;else
+_=Z;t(_,wC);var
+p=(a+30|0)+z|0,aa=0<=h?1:0;if(aa){var
+ab=0<=i?1:0;if(ab)var
+ac=p<=g?1:0,D=ac?h<=(g-p|0)?1:0:ac;else
 var
-C=aa}else
+D=ab}else
 var
-C=$;t(C,wA);var
-q=ck(c,a+30|0,y);t(h7(function(a){return a<cz?1:0},q),wB);var
-ac=U-i|0;t(0<=ac?1:0,wC);var
-ad=1-aN(d,q),aI=ad?d[1]<a_?1:0:ad;t(aI,wD);var
-aK=8===k?1:0,aL=aK||(h===i?1:0);t(aL,wE);az(d,q,[0,i,[m,function(m,n,i,o,j){return function(p){var
-d=8===m?wi(c,j,i,o):ck(c,j,i),f=E(d)-1|0,e=-1,k=0;if(f<0)var
+D=aa;t(D,wD);var
+q=cm(c,a+30|0,z);t(h8(function(a){return a<cz?1:0},q),wE);var
+ad=V-i|0;t(0<=ad?1:0,wF);var
+ae=1-aO(d,q),aH=ae?d[1]<a_?1:0:ae;t(aH,wG);var
+aJ=8===k?1:0,aK=aJ||(h===i?1:0);t(aK,wH);aA(d,q,[0,i,[m,function(m,n,i,o,j){return function(p){var
+d=8===m?wl(c,j,i,o):cm(c,j,i),f=F(d)-1|0,e=-1,k=0;if(f<0)var
 g=e;else{var
 a=k,b=e;for(;;){var
-h=wv[1+((b^bv(d,a))&fV)]^(b>>>8|0),l=a+1|0;if(f!==a){var
+h=wy[1+((b^bw(d,a))&fW)]^(b>>>8|0),l=a+1|0;if(f!==a){var
 a=l,b=h;continue}var
-g=h;break}}t((g^-1)===n?1:0,wF);return d}}(k,V,h,i,p)]]);var
-aM=[0,aY(a,4),[0,q,0]],aO=[0,aY(25165824,4),aM],aP=[0,W,[0,X,[0,aY(0,8),aO]]],aQ=[0,wG,[0,aY(788,2),aP]];x(function(a){return ef(T,a)},aQ);var
-a=p+h|0,U=ac;continue}var
-ae=aY(d[1],2),F=h$(T),aR=aY(0,2),aT=u(aY(a,4),aR),aV=u(ae,u(ae,u(aY(E(F),4),aT))),ag=(g-a|0)===(E(F)+22|0)?1:0,aW=u(wH,u(aY(0,4),aV)),aX=ag?w(a,u(F,aW)):ag;t(aX,wI);var
-ah=R(d,wJ);if(ah){var
-ai=ah[1],r=ai[2];t(ai[1]<=64?1:0,wK);var
-aj=z(r),aZ=B===aj?r[1]:m===aj?D(r):r,ak=aZ}else
+g=h;break}}t((g^-1)===n?1:0,wI);return d}}(k,W,h,i,p)]]);var
+aL=[0,aX(a,4),[0,q,0]],aN=[0,aX(25165824,4),aL],aQ=[0,X,[0,Y,[0,aX(0,8),aN]]],aR=[0,wJ,[0,aX(788,2),aQ]];x(function(a){return eh(U,a)},aR);var
+a=p+h|0,V=ad;continue}var
+af=aX(d[1],2),E=ia(U),aT=aX(0,2),aU=u(aX(a,4),aT),aV=u(af,u(af,u(aX(F(E),4),aU))),ag=(g-a|0)===(F(E)+22|0)?1:0,aW=u(wK,u(aX(0,4),aV)),aY=ag?y(a,u(E,aW)):ag;t(aY,wL);var
+ah=R(d,wM);if(ah){var
+aj=ah[1],r=aj[2];t(aj[1]<=64?1:0,wN);var
+ak=C(r),aZ=B===ak?r[1]:m===ak?H(r):r,al=aZ}else
 var
-ak=wM;c$(d,wL);xt(E(c),d);var
-a0=gh(d),a1=function(b){var
-a=b[2][2],c=z(a),d=B===c?a[1]:m===c?D(a):a;return[0,b[1],d]},a2=function(a){return h1(a1,a0,a)},j=A(0,16),H=a2;for(;;){var
-s=b(H,0);if(s){var
-K=s[1],an=s[2];S(j,K[1],K[2]);var
-H=an;continue}var
-ar=aU(hP,eb(gi(j))),at=by(function(a){var
-b=af(j,a);return[0,f(as(v8),a,E(b)),[0,b,0]]},ar),v=aE(v3),L=o(64,0),e=gb(cz),n=[0,0],M=function(c){var
-b=E(c);n[1]=n[1]+b|0;var
+al=wP;c_(d,wO);xw(F(c),d);var
+a0=gi(d),a1=function(b){var
+a=b[2][2],c=C(a),d=B===c?a[1]:m===c?H(a):a;return[0,b[1],d]},a2=function(a){return h2(a1,a0,a)},j=A(0,16),I=a2;for(;;){var
+s=b(I,0);if(s){var
+K=s[1],ao=s[2];T(j,K[1],K[2]);var
+I=ao;continue}var
+as=aP(hQ,eb(gj(j))),au=bz(function(a){var
+b=ai(j,a);return[0,f(at(v$),a,F(b)),[0,b,0]]},as),v=az(v6),M=n(64,0),e=gc(cz),o=[0,0],N=function(c){var
+b=F(c);o[1]=o[1]+b|0;var
 g=0;if(0<e[2]){var
-d=cF(b,64-e[2]|0);ib(e,c,0,d);var
-a=64===e[2]?(nw(v,L,h$(e),0),e[2]=0,d):d}else
+d=cE(b,64-e[2]|0);ic(e,c,0,d);var
+a=64===e[2]?(nz(v,M,ia(e),0),e[2]=0,d):d}else
 var
-a=g;for(;;){if(64<=(b-a|0)){nw(v,L,c,a);var
+a=g;for(;;){if(64<=(b-a|0)){nz(v,M,c,a);var
 a=a+64|0;continue}var
-f=a<b?1:0;return f?ib(e,c,a,b-a|0):f}};x(M,at);var
-O=aJ(8),ap=(119-(n[1]%64|0)|0)%64|0;H3(O,0,Il(Is(v4,hI(n[1]))));var
-ao=aS(lI(O));M(u(v5,u(h5(ap,0),ao)));var
-aq=aH(v),Q=h6(v7,l(as(v6),aq));t(I(Q,ak),Hb);var
-al=ny(af(j,Hc)),am=A(0,50),G=jb(al,Hd);if(typeof
+f=a<b?1:0;return f?ic(e,c,a,b-a|0):f}};x(N,au);var
+O=aI(8),aq=(119-(o[1]%64|0)|0)%64|0;H6(O,0,Iq(Ix(v7,hJ(o[1]))));var
+ap=aS(lM(O));N(u(v8,u(h6(aq,0),ap)));var
+ar=aM(v),S=h7(v_,l(at(v9),ar));t(J(S,al),He);var
+am=nB(ai(j,Hf)),an=A(0,50),G=jc(am,Hg);if(typeof
 G!=="number"&&5===G[0]){var
-a3=G[1];x(function(y){var
-z=y[1],b=af(j,z),o=y[2];if(typeof
+a3=G[1];x(function(z){var
+A=z[1],b=ai(j,A),o=z[2];if(typeof
 o!=="number"&&4===o[0]){var
 e=o[1];if(e){var
-f=e[1],H=0;if(typeof
-f==="number"||!(3===f[0]))H=1;else{var
+f=e[1],I=0;if(typeof
+f==="number"||!(3===f[0]))I=1;else{var
 g=e[2];if(g){var
 h=g[1],p=0;if(typeof
 h!=="number"&&3===h[0]){var
 i=g[2];if(i){var
-k=i[1],A=0;if(typeof
+k=i[1],B=0;if(typeof
 k!=="number"&&4===k[0]){if(!i[2]){var
-G=k[1],u=l(function(a){if(typeof
-a!=="number"&&1===a[0])return a[1];throw P},G),m=N(av,1,u),a=f[1],B=0;if(J(a,wV))if(J(a,wW)){var
-C=0;if(J(a,wX))if(J(a,wY))if(J(a,wZ))if(J(a,w0)){if(J(a,w1))throw P;var
-n=[3,b];C=1}else
+H=k[1],u=l(function(a){if(typeof
+a!=="number"&&1===a[0])return a[1];throw P},H),m=Q(w,1,u),a=f[1],C=0;if(L(a,wY))if(L(a,wZ)){var
+D=0;if(L(a,w0))if(L(a,w1))if(L(a,w2))if(L(a,w3)){if(L(a,w4))throw P;var
+n=[3,b];D=1}else
 var
-d=function(a){return q0(bu(b),a)<<24>>24};else
+d=function(a){return q3(bv(b),a)<<24>>24};else
 var
 d=function(d){var
-a=lO(b,8*d|0),c=q$(a);if(bh(hI(c),a))return c;throw P};else
+a=lS(b,8*d|0),c=rc(a);if(bn(hJ(c),a))return c;throw P};else
 var
-d=function(a){return q1(bu(b),4*a|0)};else
+d=function(a){return q4(bv(b),4*a|0)};else
 var
-d=function(a){return HZ(bu(b),2*a|0)<<16>>16};if(!C){var
-w=h[1];if(J(w,w2)){if(J(w,w3))throw P;var
-x=d}else{var
-q=HU(8,0,[0,m]),r=m-1|0,D=0,E=0;if(!(r<0)){var
-c=E,s=D;for(;;){var
-t=gJ(s,d(c));HX(q,c,t);var
-F=c+1|0;if(r!==c){var
-c=F,s=t;continue}break}}var
-x=function(a){return HW(q,a)}}var
-v=[0,x];B=1}}else
+d=function(a){return H2(bv(b),2*a|0)<<16>>16};if(!D){var
+x=h[1];if(L(x,w5)){if(L(x,w6))throw P;var
+y=d}else{var
+q=HX(8,0,[0,m]),r=m-1|0,E=0,F=0;if(!(r<0)){var
+c=F,s=E;for(;;){var
+t=gK(s,d(c));H0(q,c,t);var
+G=c+1|0;if(r!==c){var
+c=G,s=t;continue}break}}var
+y=function(a){return HZ(q,a)}}var
+v=[0,y];C=1}}else
 var
-n=[1,function(a){return cf(lO(b,8*a|0))}];else
+n=[1,function(a){return ci(lS(b,8*a|0))}];else
 var
 n=[2,function(c){var
-a=_(b,c);if(1===a)return 1;if(a)throw P;return a}];if(!B)var
-v=n;return az(am,z,[0,u,m,v])}p=1;A=1}if(!A)p=1}else
-p=1}}}}}throw P},a3);return[0,jb(al,He),am,Q]}throw P}}}function
-Hf(a,K,eT){var
-bd=fq(a,cq(a,y2));function
+a=$(b,c);if(1===a)return 1;if(a)throw P;return a}];if(!C)var
+v=n;return aA(an,A,[0,u,m,v])}p=1;B=1}if(!B)p=1}else
+p=1}}}}}throw P},a3);return[0,jc(am,Hh),an,S]}throw P}}}function
+Hi(a,M,eT){var
+bd=fr(a,cs(a,y5));function
 ax(w){var
-j=eC(a);function
-e(a){return f(as(y3),w,a)}var
-k=b7(a,e(y4)),m=J(k,y5);if(m)if(J(k,y6)){var
-p=a9(a,e(y7)),h=A(0,16),g=b8(a,e(y8))?a9(a,e(y9)):[0,0,function(a){return a}],n=(g[1]/3|0)-1|0,q=0;if(!(n<0)){var
+j=eE(a);function
+e(a){return f(at(y6),w,a)}var
+k=b9(a,e(y7)),m=L(k,y8);if(m)if(L(k,y9)){var
+p=a9(a,e(y_)),h=A(0,16),g=b_(a,e(y$))?a9(a,e(za)):[0,0,function(a){return a}],n=(g[1]/3|0)-1|0,q=0;if(!(n<0)){var
 d=q;for(;;){var
-s=b(g[2],(3*d|0)+2|0),t=[0,b(g[2],3*d|0),s];az(h,b(g[2],(3*d|0)+1|0),t);var
+s=b(g[2],(3*d|0)+2|0),t=[0,b(g[2],3*d|0),s];aA(h,b(g[2],(3*d|0)+1|0),t);var
 u=d+1|0;if(n!==d){var
 d=u;continue}break}}var
 i=[0,function(i,d){function
 e(c){var
 a=c;for(;;){if(a){var
-b=a[3],f=a[2];if(0===aj(a[1],d))return[0,f,e(b)];var
+b=a[3],f=a[2];if(0===al(a[1],d))return[0,f,e(b)];var
 a=b;continue}return 0}}var
-a=cL(h,d),g=e(c(h[2],a)[1+a]),f=dD(function(a){return i<=a[1]?1:0},g),k=f?f[1][2]:b(p[2],d);return[0,k-b(j[1][2],d)|0]}]}else
+a=cK(h,d),g=e(c(h[2],a)[1+a]),f=dC(function(a){return i<=a[1]?1:0},g),k=f?f[1][2]:b(p[2],d);return[0,k-b(j[1][2],d)|0]}]}else
 var
-v=dV(a,e(zf)),i=[0,function(e,c){function
-d(a){return cp(b(v[2],a))}var
-a=di(bE(j[1],c),d);return[1,l(function(b){return cm(b,gR(a))},a)]}];else
+v=dT(a,e(zi)),i=[0,function(e,c){function
+d(a){return cr(b(v[2],a))}var
+a=dh(bF(j[1],c),d);return[1,l(function(b){return co(b,gS(a))},a)]}];else
 var
 i=m;var
-o=b7(a,cq(a,y_)),r=J(o,y$)?J(o,za)?0:zd:ze;return[0,I(b7(a,cq(a,zc)),zb),r,i]}function
-df(c){var
-b=nE(a,c),d=nz(b[2]);return[0,nz(b[1]),d]}function
-dg(e){return bp(function(c,f){var
+o=b9(a,cs(a,zb)),r=L(o,zc)?L(o,zd)?0:zg:zh;return[0,J(b9(a,cs(a,zf)),ze),r,i]}function
+de(c){var
+b=nH(a,c),d=nC(b[2]);return[0,nC(b[1]),d]}function
+df(e){return bq(function(c,f){var
 d=1-b(e,c);if(d){var
-a=K[5],g=a?lF(c,a[1][5]):a;return g?U(Hg):T(0,u(f,Hh))}return d},eT)}if(nF(a)){var
-bi=eC(a),dX=a9(a,zu),bj=jc(a);if(b8(a,cq(a,yD))){if(b8(a,cq(a,yE)))throw P;var
-dC=a9(a,cq(a,yF)),ca=function(d){var
-a=b(dC[2],d);return c(bj,a)[1+a]}}else
+a=M[5],g=a?lI(c,a[1][5]):a;return g?W(Hj):V(0,u(f,Hk))}return d},eT)}if(nI(a)){var
+bh=eE(a),dW=a9(a,zx),bi=jd(a);if(b_(a,cs(a,yG))){if(b_(a,cs(a,yH)))throw P;var
+dB=a9(a,cs(a,yI)),ca=function(d){var
+a=b(dB[2],d);return c(bi,a)[1+a]}}else
 var
-dE=nC(a),ca=function(a){return[0,[0,b(dE,a),0],0]};var
-dY=function(a){function
+dD=nF(a),ca=function(a){return[0,[0,b(dD,a),0],0]};var
+dX=function(a){function
 c(a){var
-c=b(dX[2],a);return[0,b(bi[3][2],a),c]}var
-d=di(bE(bi[2],a),c);return[0,ca(a),d]},dZ=function(b){var
-d=c(bj,b)[1+b];return c5(function(a){return 0===a[2]?1:0},d)?v:cp(nB(a))},b9=function(a){return u(zn,a)},aH=function(b){return L(l(gK,gQ(a,b9(b))))},b_=aH(zo),dQ=aH(zp),dS=aH(zq),b$=aH(zr),bg=b_.length-1,dT=nA(a,b9(zs)),dU=cG(G(b$.length-1,function(a){function
+c=b(dW[2],a);return[0,b(bh[3][2],a),c]}var
+d=dh(bF(bh[2],a),c);return[0,ca(a),d]},dY=function(b){var
+d=c(bi,b)[1+b];return c5(function(a){return 0===a[2]?1:0},d)?v:cr(nE(a))},b3=function(a){return u(zq,a)},aH=function(b){return K(l(gL,gR(a,b3(b))))},b4=aH(zr),dQ=aH(zs),dR=aH(zt),b$=aH(zu),bg=b4.length-1,dS=nD(a,b3(zv)),dU=cF(G(b$.length-1,function(a){function
 d(b){var
 d=G(bg,function(d){var
-e=av(a,bg)+d|0;return[0,C(h(b,c(dS,e)[1+e])),[0,[0,d,1],0]]});return[0,[0,h(b,c(b$,a)[1+a]),0],d]}if(b(dT[2],a)){var
-e=[0,d(a6),0];return[0,d(s),e]}return[0,d(s),0]})),dW=aw(cG(G(bg,function(a){var
-b=[0,[0,[0,c(dQ,a)[1+a],0],[0,[0,a6,[0,[0,a,1],0]],0]],0];return[0,[0,[0,C(c(b_,a)[1+a]),0],[0,[0,s,[0,[0,a,1],0]],0]],b]})),dU),d0=function(a){return c(bj,a)[1+a]},d1=function(a){return di(bE(bi[1],a),dY)},w=[0,nD(a),d1,d0,dW,dZ],M=nG(a),t=a9(a,Hi),bQ=jc(a),ad=eC(a),bR=M?nH(a):Ho,bw=i(function(a){return fv(l(function(a){return[0,a[2],a[1]]},a))},bQ),cw=A(0,aq),cx=function(a){var
-b=R(cw,a);return b?b[1]:(az(cw,a,a),a)},cy=function(h){var
-d=ad[1][1]-2|0,i=0;if(!(d<0)){var
+e=w(a,bg)+d|0;return[0,E(h(b,c(dR,e)[1+e])),[0,[0,d,1],0]]});return[0,[0,h(b,c(b$,a)[1+a]),0],d]}if(b(dS[2],a)){var
+e=[0,d(a6),0];return[0,d(s),e]}return[0,d(s),0]})),dV=aw(cF(G(bg,function(a){var
+b=[0,[0,[0,c(dQ,a)[1+a],0],[0,[0,a6,[0,[0,a,1],0]],0]],0];return[0,[0,[0,E(c(b4,a)[1+a]),0],[0,[0,s,[0,[0,a,1],0]],0]],b]})),dU),dZ=function(a){return c(bi,a)[1+a]},d0=function(a){return dh(bF(bh[1],a),dX)},y=[0,nG(a),d0,dZ,dV,dY],N=nJ(a),t=a9(a,Hl),bQ=jd(a),ae=eE(a),bR=N?nK(a):Hr,bw=i(function(a){return fw(l(function(a){return[0,a[2],a[1]]},a))},bQ),cw=A(0,ar),cx=function(a){var
+b=R(cw,a);return b?b[1]:(aA(cw,a,a),a)},cy=function(h){var
+d=ae[1][1]-2|0,i=0;if(!(d<0)){var
 a=i;for(;;){var
-e=bE(ad[1],a),c=e[1],f=e[2]-1|0;if(!(f<c)){var
+e=bF(ae[1],a),c=e[1],f=e[2]-1|0;if(!(f<c)){var
 b=c;for(;;){var
-g=bE(ad[2],b);g_(h,a,b-c|0,g[1],g[2]);var
+g=bF(ae[2],b);ha(h,a,b-c|0,g[1],g[2]);var
 k=b+1|0;if(f!==b){var
 b=k;continue}break}}var
 j=a+1|0;if(d!==a){var
-a=j;continue}break}}return 0};if(I(bR,Fa))var
-aS=[0,[0],[0],0];else
-if(I(bR,Fb)){var
+a=j;continue}break}}return 0};if(J(bR,Fd))var
+aT=[0,[0],[0],0];else
+if(J(bR,Fe)){var
 bx=[0,0];cy(function(j,i,d,e){var
 f=e-1|0;if(!(f<d)){var
 a=d;for(;;){var
-g=b(t[2],a),h=c(bw,g)[1+g];if(1-eE(h)){var
-k=cx(G(e-d|0,function(b){return function(a){return(d+a|0)===b?1:0}}(a))),l=bx[1];bx[1]=[0,[0,[0,fx(h),[0,[0,j,i,k],0]],a],l]}var
+g=b(t[2],a),h=c(bw,g)[1+g];if(1-eG(h)){var
+k=cx(G(e-d|0,function(b){return function(a){return(d+a|0)===b?1:0}}(a))),l=bx[1];bx[1]=[0,[0,[0,fy(h),[0,[0,j,i,k],0]],a],l]}var
 m=a+1|0;if(f!==a){var
 a=m;continue}break}}return 0});var
-cz=L(ak(bx[1])),eh=0,ei=i(function(a){return a[2]},cz),aS=[0,i(function(a){return a[1]},cz),ei,eh]}else{var
-ej=I(bR,Fc),ct=A(0,a_),cu=ad[2][1]-2|0,ec=0;if(!(cu<0)){var
-ar=ec;for(;;){var
-ee=b(ad[2][2],ar+1|0),ef=jj(t,b(ad[2][2],ar),ee);x(function(a){return S(ct,a,0)},ef);var
-eg=ar+1|0;if(cu!==ar){var
-ar=eg;continue}break}}var
-aL=A(0,a_),cv=A(0,a_),bu=[0,0],bv=[0,0],ed=aU(aj,eb(gi(ct)));x(function(e){var
-f=e[2],a=e[1],g=1-eE(c(bw,a)[1+a]);if(g){var
-h=c(bw,a)[1+a],b=eF(cO(f),h),d=function(a){var
-b=nN(a);return l(function(c){var
-b=c[2];switch(bM(b)){case
+cz=K(ah(bx[1])),eh=0,ei=i(function(a){return a[2]},cz),aT=[0,i(function(a){return a[1]},cz),ei,eh]}else{var
+ej=J(bR,Ff),cq=A(0,a_),ct=ae[2][1]-2|0,ea=0;if(!(ct<0)){var
+as=ea;for(;;){var
+ee=b(ae[2][2],as+1|0),ef=jk(t,b(ae[2][2],as),ee);x(function(a){return T(cq,a,0)},ef);var
+eg=as+1|0;if(ct!==as){var
+as=eg;continue}break}}var
+aM=A(0,a_),cv=A(0,a_),bu=[0,0],bv=[0,0],ec=aP(al,eb(gj(cq)));x(function(e){var
+f=e[2],a=e[1],g=1-eG(c(bw,a)[1+a]);if(g){var
+h=c(bw,a)[1+a],b=eH(cN(f),h),d=function(a){var
+b=nQ(a);return l(function(c){var
+b=c[2];switch(bN(b)){case
 0:var
-a=vB;break;case
+a=vE;break;case
 1:var
-a=vC;break;case
+a=vF;break;case
 2:var
-a=vD;break;case
+a=vG;break;case
 3:var
-a=vE;break;default:if(d_(b[2],1))var
-a=ir(b[1]);else
+a=vH;break;default:if(d_(b[2],1))var
+a=is(b[1]);else
 var
-d=u(vF,ir(b[2])),a=u(ir(b[1]),d)}return[0,c[1],a]},b)};if(1-aN(aL,d(b))){if(ej){var
-i=[0,bv[1],1];S(aL,d(Y(nM,b)),i)}var
-j=[0,bv[1],0];S(aL,d(b),j);bu[1]=[0,b,bu[1]];bv[1]++}return S(cv,[0,a,f],af(aL,d(b)))}return g},ed);var
-ao=[0,L(ak(bu[1])),cv],bz=o(ao[1].length-1,0);cy(function(j,i,a,e){var
-f=jj(t,a,e),g=b(bS(function(a){var
-b=a[1],c=R(ao[2],[0,b,a[2]]);return ba(function(a){return[0,a[1],[0,a[2],b]]},c)}),f);function
+d=u(vI,is(b[2])),a=u(is(b[1]),d)}return[0,c[1],a]},b)};if(1-aO(aM,d(b))){if(ej){var
+i=[0,bv[1],1];T(aM,d(_(nP,b)),i)}var
+j=[0,bv[1],0];T(aM,d(b),j);bu[1]=[0,b,bu[1]];bv[1]++}return T(cv,[0,a,f],ai(aM,d(b)))}return g},ec);var
+ap=[0,K(ah(bu[1])),cv],bA=n(ap[1].length-1,0);cy(function(j,i,a,e){var
+f=jk(t,a,e),g=b(bU(function(a){var
+b=a[1],c=R(ap[2],[0,b,a[2]]);return a$(function(a){return[0,a[1],[0,a[2],b]]},c)}),f);function
 d(h){var
 a=h;for(;;){if(a){var
 b=a[1],c=a[2];if(c){var
-e=c[1],f=b[1];if(bh(f,e[1])){var
-i=c[2],a=[0,[0,f,cF(b[2],e[2])],i];continue}}var
+e=c[1],f=b[1];if(bn(f,e[1])){var
+i=c[2],a=[0,[0,f,cE(b[2],e[2])],i];continue}}var
 g=[0,b,d(a[2])]}else
 var
 g=a;return g}}var
-h=d(aU(aj,g));return x(function(f){var
-g=f[2],d=f[1],h=g[2],k=g[1],l=cx(G(e-a|0,function(c){return(b(t[2],a+c|0)===h?1:0)!==k?1:0}));bz[1+d]=[0,[0,j,i,l],c(bz,d)[1+d]];return 0},h)});var
-ek=[0,ao],el=function(a){return a},em=j(ao[1].length-1,el),en=ao[1],aS=[0,Q(function(a,b){var
-d=ak(c(bz,a)[1+a]);return[0,fx(b),d]},en),em,ek]}var
-dh=aS[1];if(M){var
-ab=function(a){return u(zZ,a)},aJ=function(b,a){return T(b,u(a,z0))},cd=b8(a,ab(z1));if(cd)var
-ce=a9(a,ab(z2)),cf=G(ce[1],ce[2]);else
+h=d(aP(al,g));return x(function(f){var
+g=f[2],d=f[1],h=g[2],k=g[1],l=cx(G(e-a|0,function(c){return(b(t[2],a+c|0)===h?1:0)!==k?1:0}));bA[1+d]=[0,[0,j,i,l],c(bA,d)[1+d]];return 0},h)});var
+ek=[0,ap],el=function(a){return a},em=k(ap[1].length-1,el),en=ap[1],aT=[0,S(function(a,b){var
+d=ah(c(bA,a)[1+a]);return[0,fy(b),d]},en),em,ek]}var
+dg=aT[1];if(N){var
+ac=function(a){return u(z2,a)},aK=function(b,a){return V(b,u(a,z3))},cd=b_(a,ac(z4));if(cd)var
+ce=a9(a,ac(z5)),cf=G(ce[1],ce[2]);else
 var
 cf=cd;var
-bn=b7(a,ab(z3)),bo=fq(a,ab(z4)),cg=fs(a),ch=I(bn,z5);if(ch)var
-ci=1-fq(a,ab(z6)),cj=ci?I(nH(a),z7):ci;else
+bm=b9(a,ac(z6)),bo=fr(a,ac(z7)),cg=ft(a),ch=J(bm,z8);if(ch)var
+ci=1-fr(a,ac(z9)),cj=ci?J(nK(a),z_):ci;else
 var
 cj=ch;var
-d9=aD(b3(cg),z8);aJ(1-fq(a,ab(z_)),z9);aJ(c5(function(a){var
-b=0===a?1:0,c=b||(3===a?1:0);return c},cf),z$);var
-ck=1-d9;if(ck)var
-bq=ck;else{var
-co=1-bo;if(co)var
-ea=I(bn,Ae),bq=ea||cj;else
+d8=aE(b5(cg),z$);aK(1-fr(a,ac(Ab)),Aa);aK(c5(function(a){var
+b=0===a?1:0,c=b||(3===a?1:0);return c},cf),Ac);var
+ck=1-d8;if(ck)var
+bp=ck;else{var
+cn=1-bo;if(cn)var
+d$=J(bm,Ah),bp=d$||cj;else
 var
-bq=co}aJ(bq,Aa);if(bo){var
-cl=I(bn,Ac);if(cl)var
-d$=aD(Ad,cg),cn=d$||nK(a),br=cn?0===jd(a)?1:0:cn;else
+bp=cn}aK(bp,Ad);if(bo){var
+cl=J(bm,Af);if(cl)var
+d9=aE(Ag,cg),cm=d9||nN(a),br=cm?0===je(a)?1:0:cm;else
 var
 br=cl}else
 var
-br=bo;aJ(1-br,Ab);var
-an=fs(a),bY=0;if(an){var
-aK=an[1],aa=0;if(J(aK,Af))if(J(aK,Ag)){var
-dn=0;if(J(aK,Ah)&&J(aK,Ai)){aa=1;dn=1}if(!dn&&an[2])aa=1}else{var
-bs=an[2],dq=0;if(bs&&(J(bs[1],Al)||bs[2])){aa=1;dq=1}if(!dq){var
-bU=1;bY=1;aa=1}}else{var
-bt=an[2];if(bt){var
-cr=bt[1],dr=0;if(J(cr,Am)&&J(cr,An))aa=1;else
-dr=1;if(dr&&bt[2])aa=1}}if(!aa){var
-bU=0;bY=1}}if(!bY)var
-bU=U(u(Ak,b7(a,Aj)));var
-aV=bU}else
+br=bo;aK(1-br,Ae);var
+ao=ft(a),bY=0;if(ao){var
+aL=ao[1],ab=0;if(L(aL,Ai))if(L(aL,Aj)){var
+dm=0;if(L(aL,Ak)&&L(aL,Al)){ab=1;dm=1}if(!dm&&ao[2])ab=1}else{var
+bs=ao[2],dp=0;if(bs&&(L(bs[1],Ao)||bs[2])){ab=1;dp=1}if(!dp){var
+bS=1;bY=1;ab=1}}else{var
+bt=ao[2];if(bt){var
+cp=bt[1],dq=0;if(L(cp,Ap)&&L(cp,Aq))ab=1;else
+dq=1;if(dq&&bt[2])ab=1}}if(!ab){var
+bS=0;bY=1}}if(!bY)var
+bS=W(u(An,b9(a,Am)));var
+aV=bS}else
 var
-aV=M;var
-W=dh.length-1,ae=function(a){return c(dh,a)[1+a]},ay=M?nK(a):M,cN=gY(jf(K)),ey=jk(cN)[1],aO=F(cN[1])-ey|0,bV=M?fs(a):M,bZ=0;if(bV){var
-dj=bV[2];if(dj){if(!dj[2]){var
-b0=0;if((4*aO|0)<=W)b0=1;else{var
-ds=0;if(ay&&!(7<aO)){b0=1;ds=1}if(!ds){var
-dt=0;if(W<(2*aO|0)&&!ay){var
-bX=da(1,10);dt=1}if(!dt)var
-bX=da(1,2)}}if(b0)var
-bX=da(9,10);var
-aW=dJ(v,db(s,bX));bZ=1}}else{var
-dm=bV[1],du=0;if(J(dm,Hm)&&J(dm,Hn))du=1;if(!du){var
-aW=s;bZ=1}}}if(!bZ)var
-aW=v;var
-dk=M?cp(fr(a,zw)):v,aA=1+N(aT,0,G(t[1],t[2]))|0,aB=h(aW,dk);if(M){var
-bl=eC(a),bm=o(bl[3][1],0);je(a,function(d,a,b){bm[1+a]=gJ(c(bm,a)[1+a],b);return 0});var
-ai=function(f,e,d){var
-g=b(bl[1][2],f)+e|0,a=b(bl[2][2],g)+d|0;return c(bm,a)[1+a]}}else
+aV=N;var
+U=dg.length-1,af=function(a){return c(dg,a)[1+a]},ay=N?nN(a):N,cP=gZ(jg(M)),ey=jl(cP)[1],aQ=D(cP[1])-ey|0,bT=N?ft(a):N,bZ=0;if(bT){var
+di=bT[2];if(di){if(!di[2]){var
+b0=0;if((4*aQ|0)<=U)b0=1;else{var
+dr=0;if(ay&&!(7<aQ)){b0=1;dr=1}if(!dr){var
+ds=0;if(U<(2*aQ|0)&&!ay){var
+bX=c$(1,10);ds=1}if(!ds)var
+bX=c$(1,2)}}if(b0)var
+bX=c$(9,10);var
+aX=dH(v,da(s,bX));bZ=1}}else{var
+dl=bT[1],dt=0;if(L(dl,Hp)&&L(dl,Hq))dt=1;if(!dt){var
+aX=s;bZ=1}}}if(!bZ)var
+aX=v;var
+dj=N?cr(fs(a,zz)):v,az=1+Q(aU,0,G(t[1],t[2]))|0,aB=h(aX,dj);if(N){var
+bk=eE(a),bl=n(bk[3][1],0);jf(a,function(d,a,b){bl[1+a]=gK(c(bl,a)[1+a],b);return 0});var
+ak=function(f,e,d){var
+g=b(bk[1][2],f)+e|0,a=b(bk[2][2],g)+d|0;return c(bl,a)[1+a]}}else
 var
-ai=function(c,b,a){return 0};var
-aY=q(dk,aB),dl=0<y(aW)?1:0;if(ay)var
-eU=0<y(aY)?da(1,4):da(aT(60,IP(100.*Math.exp(-0.0506249999999999201*(1.8*aO-Math.log(H(aB)))))|0),aq),aC=h(aB,eU);else
+ak=function(c,b,a){return 0};var
+aY=q(dj,aB),dk=0<z(aX)?1:0;if(ay)var
+eU=0<z(aY)?c$(1,4):c$(aU(60,IU(100.*Math.exp(-0.0506249999999999201*(1.8*aQ-Math.log(I(aB)))))|0),ar),aC=h(aB,eU);else
 var
 aC=aB;var
-aZ=q(aB,aC);if(dl){var
-d2=a9(a,zH)[2],d3=nI(a,jc(a).length-1,d2),eV=gS(a),al=nJ(a),b1=0;if(typeof
-al==="number")b1=1;else
-if(0===al[0])var
-bW=[0,[0,jr(nW(al[1])),s],0];else{var
-cB=al[3];if(F(fB(al[1]))===cB)var
-bW=[0,[0,cF(cB,jr(fB(al[2]))),s],0];else
+aZ=q(aB,aC);if(dk){var
+d1=a9(a,zK)[2],d2=nL(a,jd(a).length-1,d1),eV=gT(a),am=nM(a),b1=0;if(typeof
+am==="number")b1=1;else
+if(0===am[0])var
+bW=[0,[0,js(nZ(am[1])),s],0];else{var
+cB=am[3];if(D(fC(am[1]))===cB)var
+bW=[0,[0,cE(cB,js(fC(am[2]))),s],0];else
 b1=1}if(b1)var
-cA=z(g1),bW=B===cA?g1[1]:m===cA?D(g1):g1;var
-a1=d3,aE=eV,a0=bW}else
+cA=C(g2),bW=B===cA?g2[1]:m===cA?H(g2):g2;var
+a1=d2,aD=eV,a0=bW}else
 var
-e0=0,e1=0,a1=function(b,a){return 0},aE=e0,a0=e1;if(dl)var
-eW=jd(a),eX=jf(K),bD=i(function(a){return fv(l(function(a){return[0,a[2],a[1]]},a))},bQ),cM=bk(aR,G(t[1],t[2])),ex=l(function(a){return c(bD,a)[1+a]},cM),E=jl(gY(eX),ex),eo=F(E[4]),ep=function(a){var
-b=cs(E,c(bD,a)[1+a]),d=H(b[2]);return[0,i(H,b[1]),d]},cC=by(function(a){var
-b=a[1];if(E[3]<=b)bf(Fr);var
-c=cs(E,fu(b|0)),d=i(H,c[1]),e=H(c[2]),f=0,g=a[3],h=1.-e,j=[0,[0,[0,i(function(a){return-a},d),h],g],f];return[0,[0,[0,d,e],a[2]],j]},eW),cD=b(bb(function(a){return 1-eE(c(bD,a)[1+a])}),cM),eq=l(function(a){return a[1]},cC),er=aw(l(ep,cD),eq),cE=L(l(function(a){return a[2]},cC)),cH=function(a){return L(l(a,er))},es=js(E)[2],et=js(E)[1],eu=cH(function(a){return a[2]}),ev=cH(function(a){return a[1]}),bA=[0,E[8],ev,eu,et,es],cI=L(cD),cJ=jp(E),ew=j(eo,function(a){var
-b=c(cJ[2],a)[1+a];return H(r(c(cJ[1],a)[1+a],b))/2.}),aM=[m,function(a){return eH(bA,n0(bA,ew),o(cI.length-1+(cE.length-1)|0,0.))}],cK=A(0,50),a2=function(k,j){var
+e0=0,e1=0,a1=function(b,a){return 0},aD=e0,a0=e1;if(dk)var
+eW=je(a),eX=jg(M),bE=i(function(a){return fw(l(function(a){return[0,a[2],a[1]]},a))},bQ),cM=bj(aJ,G(t[1],t[2])),ex=l(function(a){return c(bE,a)[1+a]},cM),F=jm(gZ(eX),ex),eo=D(F[4]),ep=function(a){var
+b=cu(F,c(bE,a)[1+a]),d=I(b[2]);return[0,i(I,b[1]),d]},cC=bz(function(a){var
+b=a[1];if(F[3]<=b)bf(Fu);var
+c=cu(F,fv(b|0)),d=i(I,c[1]),e=I(c[2]),f=0,g=a[3],h=1.-e,j=[0,[0,[0,i(function(a){return-a},d),h],g],f];return[0,[0,[0,d,e],a[2]],j]},eW),cD=b(ba(function(a){return 1-eG(c(bE,a)[1+a])}),cM),eq=l(function(a){return a[1]},cC),er=aw(l(ep,cD),eq),cG=K(l(function(a){return a[2]},cC)),cH=function(a){return K(l(a,er))},es=jt(F)[2],et=jt(F)[1],eu=cH(function(a){return a[2]}),ev=cH(function(a){return a[1]}),bB=[0,F[8],ev,eu,et,es],cI=K(cD),cJ=jq(F),ew=k(eo,function(a){var
+b=c(cJ[2],a)[1+a];return I(r(c(cJ[1],a)[1+a],b))/2.}),aN=[m,function(a){return eJ(bB,n3(bB,ew),n(cI.length-1+(cG.length-1)|0,0.))}],cL=A(0,50),a2=function(k,j){var
 a=i(function(h){var
 c=k-1|0,b=0,i=0;if(c<0)var
 d=b;else{var
 a=i,e=b;for(;;){var
 g=e+f(j,a,h)|0,l=a+1|0;if(c!==a){var
 a=l,e=g;continue}var
-d=g;break}}return d},cI),c=R(cK,a);if(c)return c[1];var
-l=bc(a,cE),d=z(aM),n=B===d?aM[1]:m===d?D(aM):aM,o=eH(bA,n,l),b=A(0,10),p=E[4];bp(function(c,a){return S(b,a,X(e(o,c)))},p);function
+d=g;break}}return d},cI),c=R(cL,a);if(c)return c[1];var
+l=bb(a,cG),d=C(aN),n=B===d?aN[1]:m===d?H(aN):aN,o=eJ(bB,n,l),b=A(0,10),p=F[4];bq(function(c,a){return T(b,a,Z(e(o,c)))},p);function
 q(a){var
-c=R(E[5],a);if(c){var
+c=R(F[5],a);if(c){var
 d=c[1][1],e=function(a,c,g){var
 f=0;if(a){var
 d=a[1];if(1===d[2]&&!a[2]){var
-e=h(c,af(b,d[1]));f=1}}if(!f)var
-e=c;return r(g,e)};return O(at[13],e,d,v)}return af(b,a)}var
-g=G(E[3],q);S(cK,a,g);return g};else
+e=h(c,ai(b,d[1]));f=1}}if(!f)var
+e=c;return r(g,e)};return O(au[13],e,d,v)}return ai(b,a)}var
+g=G(F[3],q);T(cL,a,g);return g};else
 var
 a2=function(b,a){return 0};if(ay){var
-eY=nJ(a),ez=K[6];if(c6(function(a){return I(a[1],FG)},ez))U(FH);var
-cQ=i(function(a){return fv(l(function(a){return[0,a[2],a[1]]},a))},bQ),eA=bk(aR,G(t[1],t[2])),au=K[1],eB=l(function(a){return c(cQ,a)[1+a]},eA),eD=jl(gY(jf(K)),eB),cS=A(0,aq),aP=[0,0],bF=[0,0],bG=A(0,aq),cW=o(au[2],0),cX=au[2]-1|0,cT=0,cV=0,eG=0;if(cX<0)var
-c0=cV,cZ=cT;else{var
-$=eG,bH=cV,aQ=cT;for(;;){var
-eR=cY(au,$),bI=l(t[2],eR),c7=R(bG,bI);if(c7)var
-c8=c7[1],bL=bH,bK=aQ;else{var
-c_=dp(au[6],$),bO=jj(t,c_[1],c_[2]+1|0),c$=R(cS,bO);if(c$)var
-dd=c$[1],dc=aQ;else{var
+eY=nM(a),ez=M[6];if(c6(function(a){return J(a[1],FJ)},ez))W(FK);var
+cR=i(function(a){return fw(l(function(a){return[0,a[2],a[1]]},a))},bQ),eA=bj(aJ,G(t[1],t[2])),av=M[1],eB=l(function(a){return c(cR,a)[1+a]},eA),eC=jm(gZ(jg(M)),eB),cS=A(0,ar),aR=[0,0],bG=[0,0],bH=A(0,ar),cW=n(av[2],0),cY=av[2]-1|0,cU=0,cV=0,eD=0;if(cY<0)var
+c0=cV,cZ=cU;else{var
+aa=eD,bI=cV,aS=cU;for(;;){var
+eR=cX(av,aa),bJ=l(t[2],eR),c7=R(bH,bJ);if(c7)var
+c8=c7[1],bL=bI,bK=aS;else{var
+c9=dn(av[6],aa),bM=jk(t,c9[1],c9[2]+1|0),c_=R(cS,bM);if(c_)var
+dc=c_[1],db=aS;else{var
 bP=l(function(a){var
-b=a[1];aP[1]++;bF[1]=[0,b,bF[1]];return[0,aP[1]-1|0,b,a[2]]},bO);az(cS,bO,bP);var
-dd=bP,dc=[0,L(bP),aQ]}var
-de=bG[1];az(bG,bI,de);var
-c8=de,bL=[0,l(function(e){return function(d){var
+b=a[1];aR[1]++;bG[1]=[0,b,bG[1]];return[0,aR[1]-1|0,b,a[2]]},bM);aA(cS,bM,bP);var
+dc=bP,db=[0,K(bP),aS]}var
+dd=bH[1];aA(bH,bJ,dd);var
+c8=dd,bL=[0,l(function(e){return function(d){var
 a=e;for(;;){if(a){var
 b=a[1],c=a[2];if(d===b[2])return b[1];var
-a=c;continue}throw P}}}(dd),bI),bH],bK=dc}c(cW,$)[1+$]=c8;var
-eS=$+1|0;if(cX!==$){var
-$=eS,bH=bL,aQ=bK;continue}var
+a=c;continue}throw P}}}(dc),bJ),bI],bK=db}c(cW,aa)[1+aa]=c8;var
+eS=aa+1|0;if(cY!==aa){var
+aa=eS,bI=bL,aS=bK;continue}var
 c0=bL,cZ=bK;break}}var
-c1=L(ak(bF[1])),c2=L(ak(c0)),eI=-Math.log(H(aZ)),eJ=aP[1],c3=FE(K,eD,cQ,t,L(ak(cZ)),eJ,eY,eI),c4=c3[1]?1:FD,eK=function(a){return c(c1,a)[1+a]},eL=b(c3[2],eK),eM=G(c4,function(a){return da(1,c4)}),eN=1,eO=function(a){return c(c1,a)[1+a]},eP=aP[1],eQ=function(a){return c(c2,a)[1+a]},p=[0,c2.length-1,function(a){var
-e=a[2],d=b(au[5][2],a[1])+e|0;return c(cW,d)[1+d]},eQ,eP,eO,eN,aZ,eM,eL]}else
+c1=K(ah(bG[1])),c2=K(ah(c0)),eF=-Math.log(I(aZ)),eI=aR[1],c3=FH(M,eC,cR,t,K(ah(cZ)),eI,eY,eF),c4=c3[1]?1:FG,eK=function(a){return c(c1,a)[1+a]},eL=b(c3[2],eK),eM=G(c4,function(a){return c$(1,c4)}),eN=1,eO=function(a){return c(c1,a)[1+a]},eP=aR[1],eQ=function(a){return c(c2,a)[1+a]},p=[0,c2.length-1,function(a){var
+e=a[2],d=b(av[5][2],a[1])+e|0;return c(cW,d)[1+d]},eQ,eP,eO,eN,aZ,eM,eL]}else
 var
-p=zX;if(ay){var
-aI=eC(a),cb=o(aI[3][1],0),cc=aI[1][1]-2|0,d4=0;if(!(cc<0)){var
-am=d4;for(;;){var
-d6=function(a){return a},d7=di(bE(aI[1],am),d6);bp(function(g){return function(a,d){var
-e=b(p[2],[0,g,a]),f=b(p[3],e);return bp(function(f,e){var
-a=b(aI[2][2],d)+f|0;c(cb,a)[1+a]=e;return 0},f)}}(am),d7);var
-d8=am+1|0;if(cc!==am){var
-am=d8;continue}break}}var
-d5=function(a){return c(cb,a)[1+a]},a3=nI(a,p[4],d5)}else
+p=z0;if(ay){var
+aI=eE(a),cb=n(aI[3][1],0),cc=aI[1][1]-2|0,d3=0;if(!(cc<0)){var
+an=d3;for(;;){var
+d5=function(a){return a},d6=dh(bF(aI[1],an),d5);bq(function(g){return function(a,d){var
+e=b(p[2],[0,g,a]),f=b(p[3],e);return bq(function(f,e){var
+a=b(aI[2][2],d)+f|0;c(cb,a)[1+a]=e;return 0},f)}}(an),d6);var
+d7=an+1|0;if(cc!==an){var
+an=d7;continue}break}}var
+d4=function(a){return c(cb,a)[1+a]},a3=nL(a,p[4],d4)}else
 var
 a3=function(b,a){return 0};var
-eZ=L(G2(K,w,bd,ax,aS,ai,aY,aV,[0,aA,a0,a2,aE,a1,aC],[0,p,a3,aZ]));dg(function(i){var
-I=df(i),K=c(eZ,i)[1+i],f=K[1];if(J(b7(a,b(as(zh),i)),zg))var
+eZ=K(G5(M,y,bd,ax,aT,ak,aY,aV,[0,az,a0,a2,aD,a1,aC],[0,p,a3,aZ]));df(function(i){var
+I=de(i),J=c(eZ,i)[1+i],f=J[1];if(L(b9(a,b(at(zk),i)),zj))var
 u=0;else
 var
-H=a9(a,b(as(zi),i)),aa=b(H[2],1),u=[0,[0,b(H[2],0),aa]];if(u)var
-L=u[1],ab=[0,ax(L[2])],P=ab,N=L[1];else
+H=a9(a,b(at(zl),i)),aa=b(H[2],1),u=[0,[0,b(H[2],0),aa]];if(u)var
+K=u[1],ab=[0,ax(K[2])],P=ab,M=K[1];else
 var
-P=0,N=i;var
-ad=f[26],af=f[25],ag=f[24],aj=f[23],ak=f[22],al=f[21],am=f[20],an=f[19],ao=f[18],aq=f[17],ar=f[16],at=f[15],au=f[14],av=f[13],aw=f[12],ay=f[11],az=f[10],aB=f[9],aD=f[8],aH=f[7],aI=f[6],aJ=I[2],aK=I[1],e=[0,ax(N),P,bd,aK,aJ,aI,aH,aD,aB,az,ay,aw,av,au,at,ar,aq,ao,an,am,al,ak,aj,ag,af,ad];if(M){if(aV){var
-Q=K[2],Y=e[11],D=a7(g([0,k,d]),Y);if(D)var
-Z=e[11],_=bC(W),o=n(h(h(g([0,aG(d),d]),_),Z),aY);else
+P=0,M=i;var
+ac=f[26],ae=f[25],ag=f[24],ah=f[23],ai=f[22],al=f[21],am=f[20],an=f[19],ao=f[18],ap=f[17],ar=f[16],as=f[15],au=f[14],av=f[13],aw=f[12],ay=f[11],aA=f[10],aB=f[9],aE=f[8],aH=f[7],aI=f[6],aJ=I[2],aK=I[1],e=[0,ax(M),P,bd,aK,aJ,aI,aH,aE,aB,aA,ay,aw,av,au,as,ar,ap,ao,an,am,al,ai,ah,ag,ae,ac];if(N){if(aV){var
+Q=J[2],Y=e[11],C=a7(g([0,j,d]),Y);if(C)var
+Z=e[11],_=bD(U),n=o(h(h(g([0,aG(d),d]),_),Z),aY);else
 var
-o=D;var
-E=o?ap(W,function(a){return mM(w,ae(a))}):o,F=E?ap(W,function(a){var
-c=ae(a)[2],f=cU(1,ai,c),h=cU(0,ai,c),i=b(e[8],a),n=b(e[9],a),j=q(g([0,d,d]),n),k=b(e[10],i),l=b(e[10],j),o=b(Q,a)[1],m=nt(e[11],i,k[1],k[2],o,f,h);if(m){var
-p=b(Q,a)[2];return nt(e[11],j,l[1],l[2],p,h,f)}return m}):E;if(F){var
-s=iM(w,aA,a0,a2,e,aE,a1,aC);if(s){var
-$=s[1];return iW(w,W,ae,function(a,b){return m4(w,e,$,a,b)},mT,e)}var
+n=C;var
+D=n?aq(U,function(a){return mP(y,af(a))}):n,F=D?aq(U,function(a){var
+c=af(a)[2],f=cT(1,ak,c),h=cT(0,ak,c),i=b(e[8],a),n=b(e[9],a),j=q(g([0,d,d]),n),k=b(e[10],i),l=b(e[10],j),o=b(Q,a)[1],m=nw(e[11],i,k[1],k[2],o,f,h);if(m){var
+p=b(Q,a)[2];return nw(e[11],j,l[1],l[2],p,h,f)}return m}):D;if(F){var
+s=iN(y,az,a0,a2,e,aD,a1,aC);if(s){var
+$=s[1];return iX(y,U,af,function(a,b){return m7(y,e,$,a,b)},mW,e)}var
 G=s}else
 var
 G=F;return G}var
-R=e[11],v=a7(g([0,k,d]),R);if(v)var
-S=e[11],j=n(h(bC(W),S),aY);else
+R=e[11],v=a7(g([0,j,d]),R);if(v)var
+S=e[11],k=o(h(bD(U),S),aY);else
 var
-j=v;var
-x=j?ap(W,function(a){return mM(w,ae(a))}):j,y=x?ap(W,function(a){var
-c=ae(a)[2],f=cU(1,ai,c),h=cU(0,ai,c),i=b(e[8],a),n=b(e[9],a),j=q(g([0,d,d]),n),k=b(e[10],i),l=b(e[10],j),m=mL(e[11],i,k[1],k[2],f,h);return m?mL(e[11],j,l[1],l[2],h,f):m}):x;if(y){var
-l=iM(w,aA,a0,a2,e,aE,a1,aC);if(l){var
-t=l[1],m=nr(w,aA,p,aE,a3,aZ);if(m){var
-z=m[1],U=z[2],X=z[1],T=function(u,v,a){var
-s=bT(X,a[1]);if(s){var
-G=s[1],H=t[2],T=t[1],l=iw(mp,0,a[2]);if(0<l){var
-K=cR(p[8]);if(cR(a[2])<=K){var
-L=a[3];if(n(g([0,k,d]),L)&&be(function(a){return a[1]<aA?1:0},H)){var
+k=v;var
+w=k?aq(U,function(a){return mP(y,af(a))}):k,x=w?aq(U,function(a){var
+c=af(a)[2],f=cT(1,ak,c),h=cT(0,ak,c),i=b(e[8],a),n=b(e[9],a),j=q(g([0,d,d]),n),k=b(e[10],i),l=b(e[10],j),m=mO(e[11],i,k[1],k[2],f,h);return m?mO(e[11],j,l[1],l[2],h,f):m}):w;if(x){var
+l=iN(y,az,a0,a2,e,aD,a1,aC);if(l){var
+t=l[1],m=nu(y,az,p,aD,a3,aZ);if(m){var
+z=m[1],V=z[2],W=z[1],T=function(u,v,a){var
+s=bV(W,a[1]);if(s){var
+G=s[1],H=t[2],T=t[1],l=ix(ms,0,a[2]);if(0<l){var
+K=cQ(p[8]);if(cQ(a[2])<=K){var
+L=a[3];if(o(g([0,j,d]),L)&&be(function(a){return a[1]<az?1:0},H)){var
 i=0,f=a[2],c=G;for(;;){if(f&&c){var
-x=0===f[1]?1:0;if(x)var
-j=x;else
+w=0===f[1]?1:0;if(w)var
+k=w;else
 var
-I=c[1],J=0,j=b6(function(g){return function(e,i){var
+I=c[1],J=0,k=b8(function(g){return function(e,i){var
 f=i[2];function
 d(c){var
 h=b(p[3],c),d=be(function(b){return 1-O(a[4],g,e,b)},h);if(d)return d;var
-i=b(p[3],c);return be(function(a){return iX(p,u,v,f,a)},i)}var
-c=ap(p[1],d);if(c){var
+i=b(p[3],c);return be(function(a){return iY(p,u,v,f,a)},i)}var
+c=aq(p[1],d);if(c){var
 h=function(b){var
-c=1-O(a[4],g,e,b);return c?c:iX(p,u,v,f,b)};return ap(p[4],h)}return c}}(i),J,I);if(j){var
+c=1-O(a[4],g,e,b);return c?c:iY(p,u,v,f,b)};return aq(p[4],h)}return c}}(i),J,I);if(k){var
 i=i+1|0,f=f[2],c=c[2];continue}var
-y=j}else
+x=k}else
 var
-y=1;if(y){var
-m=dR(e,l,p[7]);if(m){var
-o=i3(e,l,a[2],p[8]);if(o){var
-q=i2(w,a3,e,u,v,a,H,0,U,G);if(q){var
-z=q[1],M=h(gF,a[9]),N=z[1],P=V(T),Q=h(a[3],P),A=n(C(r(r(V(aF(m[1],o[1])),Q),N)),M);if(A)var
-R=aX(a[9]),S=z[2],B=[0,b(ac(g([0,ah(d),d]),S),R)];else
+x=1;if(x){var
+m=dP(e,l,p[7]);if(m){var
+n=i4(e,l,a[2],p[8]);if(n){var
+q=i3(y,a3,e,u,v,a,H,0,V,G);if(q){var
+z=q[1],M=h(gG,a[9]),N=z[1],P=X(T),Q=h(a[3],P),A=o(E(r(r(X(aF(m[1],n[1])),Q),N)),M);if(A)var
+R=aW(a[9]),S=z[2],B=[0,b(ad(g([0,aj(d),d]),S),R)];else
 var
 B=A;var
-D=B}else
+C=B}else
 var
-D=q;var
-E=D}else
+C=q;var
+D=C}else
 var
-E=o;var
-F=E}else
+D=n;var
+F=D}else
 var
-F=m;return F}break}}}}return 0}return s};return iW(w,W,ae,function(a,b){return m4(w,e,t,a,b)},T,e)}var
+F=m;return F}break}}}}return 0}return s};return iX(y,U,af,function(a,b){return m7(y,e,t,a,b)},T,e)}var
 A=m}else
 var
 A=l;var
 B=A}else
 var
-B=y;return B}return iW(w,0,function(a){return vS},vI,mT,e)});return M?aV?Hj:Hk:Hl}var
-a8=eC(a),a4=a9(a,yr);function
-a5(a){return h(cO((a[2]-a[1]|0)+2|0),yq)}if(b8(a,ys))var
-dv=dV(a,yt),a$=function(c){var
-a=bE(a4,c);return di(a,function(d){var
-c=cp(b(dv[2],d)),e=db(s,h(c,r(s,a5(a))));return[0,h(c,q(s,a5(a))),e]})};else
-if(b8(a,yu))var
-b2=L(l(gK,gQ(a,yv))),dw=gQ(a,yw),dx=L(l(function(a){var
-b=i5(a);return gR(l(function(a){var
-b=a[2],d=a[1];return N(function(e,b){var
-d=b[2],a=b[1],f=f5(c(b2,a)[1+a][2],d);return h(e,b4(f5(b2[1+a][1],d),f))},d,b)},b))},dw)),dy=a9(a,yx),a$=function(a){function
+B=x;return B}return iX(y,0,function(a){return vV},vL,mW,e)});return N?aV?Hm:Hn:Ho}var
+a8=eE(a),a4=a9(a,yu);function
+a5(a){return h(cN((a[2]-a[1]|0)+2|0),yt)}if(b_(a,yv))var
+du=dT(a,yw),bc=function(c){var
+a=bF(a4,c);return dh(a,function(d){var
+c=cr(b(du[2],d)),e=da(s,h(c,r(s,a5(a))));return[0,h(c,q(s,a5(a))),e]})};else
+if(b_(a,yx))var
+b2=K(l(gL,gR(a,yy))),dv=gR(a,yz),dw=K(l(function(a){var
+b=i6(a);return gS(l(function(a){var
+b=a[2],d=a[1];return Q(function(e,b){var
+d=b[2],a=b[1],f=f7(c(b2,a)[1+a][2],d);return h(e,b6(f7(b2[1+a][1],d),f))},d,b)},b))},dv)),dx=a9(a,yA),bc=function(a){function
 d(e){var
-a=b(dy[2],e),d=c(dx,a)[1+a];return[0,d,d]}return di(bE(a4,a),d)};else
+a=b(dx[2],e),d=c(dw,a)[1+a];return[0,d,d]}return dh(bF(a4,a),d)};else
 var
-dz=dV(a,yy),dA=dV(a,yz),dB=nB(a),a$=function(k){var
-e=bE(a4,k),a=di(e,function(a){var
-c=b(dz[2],a),d=b(dA[2],a),e=cp(d),f=c==0.?c9(dB,d):c;return[0,cp(f),e]}),c=gR(l(function(a){return a[1]},a)),d=gR(l(function(a){return a[2]},a));function
+dy=dT(a,yB),dz=dT(a,yC),dA=nE(a),bc=function(k){var
+e=bF(a4,k),a=dh(e,function(a){var
+c=b(dy[2],a),d=b(dz[2],a),e=cr(d),f=c==0.?ed(dA,d):c;return[0,cr(f),e]}),c=gS(l(function(a){return a[1]},a)),d=gS(l(function(a){return a[2]},a));function
 f(a){var
-b=a5(e);return bN(cP(q(a,s)),b)}var
-i=0;if(b5(c,s)&&f(c)){var
+b=a5(e);return bO(cO(q(a,s)),b)}var
+i=0;if(b7(c,s)&&f(c)){var
 h=function(a){return a[1]},g=c;i=1}if(!i){var
-j=0;if(bB(d,s)&&f(d)){var
+j=0;if(bC(d,s)&&f(d)){var
 h=function(a){return a[2]},g=d;j=1}if(!j)return a}return l(function(b){var
-a=cm(h(b),g);return[0,a,a]},a)};var
-dF=nC(a);if(b8(a,cq(a,y1)))throw P;function
-dG(a){var
-c=bE(a8[2],a)[1],d=a$(a),e=bJ(function(d,a){var
-e=a[2],f=a[1];return[0,b(a8[3][2],c+d|0),f,e]},d);return[0,b(dF,a),e]}var
-Z=nD(a),dH=Z[10],dI=Z[9],dK=Z[8],dL=Z[7],dM=Z[6],dN=Z[5],dO=Z[4];function
-dP(a){return di(bE(a8[1],a),dG)}var
-_=[0,Z[1],Z[2],dP,dO,dN,dM,dL,dK,dI,dH];dg(function(a){var
-o=df(a),p=ax(a),k=ag(K[6],a);function
-l(a){return oh([0,K,_,k,p,a,0])[2]}var
-m=l(0),n=l(1);oi(K,k,_,_,p,m,n);var
-c=o[2],q=o[1],b=ax(a),i=mB(n),j=mB(m);if(bd){var
-r=gr(c),d=gr(q),e=gv(_,b,j,r);if(e){if(d)return gw(_,b,i,d[1]);var
+a=co(h(b),g);return[0,a,a]},a)};var
+dE=nF(a);if(b_(a,cs(a,y4)))throw P;function
+dF(a){var
+c=bF(a8[2],a)[1],d=bc(a),e=by(function(d,a){var
+e=a[2],f=a[1];return[0,b(a8[3][2],c+d|0),f,e]},d);return[0,b(dE,a),e]}var
+Y=nG(a),dG=Y[10],dI=Y[9],dJ=Y[8],dK=Y[7],dL=Y[6],dM=Y[5],dN=Y[4];function
+dO(a){return dh(bF(a8[1],a),dF)}var
+$=[0,Y[1],Y[2],dO,dN,dM,dL,dK,dJ,dI,dG];df(function(a){var
+o=de(a),p=ax(a),k=ag(M[6],a);function
+l(a){return ok([0,M,$,k,p,a,0])[2]}var
+m=l(0),n=l(1);ol(M,k,$,$,p,m,n);var
+c=o[2],q=o[1],b=ax(a),i=mE(n),j=mE(m);if(bd){var
+r=gs(c),d=gs(q),e=gw($,b,j,r);if(e){if(d)return gx($,b,i,d[1]);var
 f=1}else
 var
 f=e;return f}var
-g=gv(_,b,j,q);if(g){if(c)return gw(_,b,i,c[1]);var
+g=gw($,b,j,q);if(g){if(c)return gx($,b,i,c[1]);var
 h=1}else
 var
-h=g;return h});return Hp}function
-Hq(k){var
-c=Ha(k),m=EG(c);function
+h=g;return h});return Hs}function
+Ht(k){var
+c=Hd(k),m=EJ(c);function
 f(a){var
-d=bq(46,a),e=b(bb(function(a){return 0===lx(a)?1:0}),d),f=by(function(a){var
-b=a[1],c=a[2];return l(function(a){return u(b,u(yd,a))},c)},yc),c=1-aD(h6(ye,e),f);return c?U(u(yf,gH(a))):c}function
+d=br(46,a),e=b(ba(function(a){return 0===lz(a)?1:0}),d),f=bz(function(a){var
+b=a[1],c=a[2];return l(function(a){return u(b,u(yg,a))},c)},yf),c=1-aE(h7(yh,e),f);return c?W(u(yi,gI(a))):c}function
 d(c,b){if(typeof
 b==="number")return 0;else
 switch(b[0]){case
 4:var
-e=b[1];return bp(function(e,b){return d(u(c,u(yg,a(w+e))),b)},e);case
+e=b[1];return bq(function(e,b){return d(u(c,u(yj,a(y+e))),b)},e);case
 5:var
 g=b[1];return x(function(a){var
-b=a[2];return d(u(c,u(yh,a[1])),b)},g);default:return f(c)}}x(function(a){return d(a,dT(c,a))},yi);var
-j=c[2];im(function(a,c){var
-b=b3(bq(46,a));if(J(b,yj)&&J(b,yk))return 0;return f(a)},j);var
-e=dT(c,Hr);if(typeof
+b=a[2];return d(u(c,u(yk,a[1])),b)},g);default:return f(c)}}x(function(a){return d(a,dR(c,a))},yl);var
+j=c[2];io(function(a,c){var
+b=b5(br(46,a));if(L(b,ym)&&L(b,yn))return 0;return f(a)},j);var
+e=dR(c,Hu);if(typeof
 e!=="number"&&4===e[0]){var
-n=e[1],g=bJ(function(a,d){return b7(c,b(as(Hs),a))},n),o=Hf(c,m,g),i=0;if(nF(c)&&nG(c)){var
-p=fr(c,Ht),h=b(as(Hu),p);i=1}if(!i)var
-h=Hy;var
-q=IV(0),r=c[3],s=O(as(Hv),o,r,q);return u(h6(Hx,bJ(function(d,b){var
-a=nE(c,d),e=a[2],f=a[1];return g_(as(Hw),b,f,e,h)},g)),s)}throw P}function
-Hz(a){try{var
-j=[0,0,Hq(b(a,0))];return j}catch(a){a=a2(a);if(a[1]===gG){var
-c=a[2],d=c-1|0,g=0,i=u(HB,u(a[3],HA));if(!(2<d>>>0)){var
+n=e[1],g=by(function(a,d){return b9(c,b(at(Hv),a))},n),o=Hi(c,m,g),i=0;if(nI(c)&&nJ(c)){var
+p=fs(c,Hw),h=b(at(Hx),p);i=1}if(!i)var
+h=HB;var
+q=I0(0),r=c[3],s=O(at(Hy),o,r,q);return u(h7(HA,by(function(d,b){var
+a=nH(c,d),e=a[2],f=a[1];return ha(at(Hz),b,f,e,h)},g)),s)}throw P}function
+HC(a){try{var
+j=[0,0,Ht(b(a,0))];return j}catch(a){a=aT(a);if(a[1]===gH){var
+c=a[2],d=c-1|0,g=0,i=u(HE,u(a[3],HD));if(!(2<d>>>0)){var
 h=0;switch(d){case
 0:var
-f=HD;break;case
+f=HG;break;case
 1:h=1;break;default:var
-f=HE}if(!h){var
+f=HH}if(!h){var
 e=f;g=1}}if(!g)var
-e=HC;return[0,c,u(e,i)]}if(a!==hX&&a!==f7)return HG;return HF}}Jf(function(a){return Hz(function(b){return a})});h0(0);return}(globalThis));
+e=HF;return[0,c,u(e,i)]}if(a!==hY&&a!==f9)return HJ;return HI}}Jk(function(a){return HC(function(b){return a})});h1(0);return}(globalThis));

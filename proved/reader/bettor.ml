@@ -10,7 +10,7 @@ let most_points = 32 and most_targets = 3 and alike = 0.999 and most_moves = 1 l
 
 type schedule = { placed : int array; so_far : float array; planned : float; plan : int }
 let schedule : Says.plan -> schedule option = function
-  | Episodes (until, plan, batches) when List.length (Predictor.planned_ends until) = batches ->
+  | Episodes (until, _, plan, batches) when List.length (Predictor.planned_ends until) = batches ->
     let ends = Array.of_list (Predictor.planned_ends until) and stated = Array.of_list (Predictor.planned_ends plan) in
     let early = Array.fold_left (fun n e -> if float_of_int e <= pilot_share *. float_of_int plan then n + 1 else n) 0 stated in
     let pilot = max early least_pilot and size = Array.length stated in

@@ -18,7 +18,7 @@ let step = 10 and most_pilots = 5000
 let several = lazy (List.init most_pilots (fun j -> step * j, Q.of_ints 1 ((j + 1) * (j + 2))))
 let pilots : Says.plan -> (int * Q.t) list = function
   | Sizes sizes -> [ within (cumulated sizes), Q.one ]
-  | Episodes (until, planned, batches) when List.length (planned_ends until) = batches ->
+  | Episodes (until, planned, _, batches) when List.length (planned_ends until) = batches ->
     [ min batches (within (planned_ends planned)), Q.one ]
   | _ -> Lazy.force several
 (* The one that covers a tenth of what was seen, where nobody says otherwise. *)

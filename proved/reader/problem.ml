@@ -320,22 +320,53 @@ let read_stage arrays number json =
   { within; near_points = Array.init rows (fun i -> Array.init width (point i)); shares = Array.init rows (fun i -> Array.init scales (share i));
     off = (match guard with Some v -> Array.init rows v.get | None -> Array.make rows 0.0) }
 
-(* The rows that bound cells; models and hulls are found anew, so of these nothing but their types is asked. *)
-let read_coupled arrays number json =
+(* Cells as they are declared, and of those the rows: models and hulls are found anew. [size]: of the region. *)
+let read_coupled arrays size number json =
   let own = node json (Printf.sprintf "learned.coupled.%d." number) arrays [ "claim" ] in
-  let table name = given own name (take own name) in
-  List.iter (fun name -> match (table name).entries with Ints _ -> () | _ -> wrong own name "is of another type")
-    [ "split_node"; "node"; "lower_dual"; "upper_dual"; "row_start"; "point_start"; "simplex"; "state" ];
-  List.iter (fun name -> match (table name).entries with Floats _ -> () | _ -> wrong own name "is of another type")
-    [ "split_direction"; "split_value"; "multiplier"; "point"; "centre"; "axes"; "value"; "slope"; "curve"; "error"; "dual" ];
-  let rows, three, row = given own "row" (matrix (integer_entries ~least:0 ~most:0x7fffffff) own "row") in
-  require (three = 3) "rows of cells do not fit";
-  whole own "claim" ~most:3, Array.init rows (fun i -> row i 0, row i 1, row i 2)
+  let lengths = Hashtbl.of_seq (List.to_seq (("3", 3) :: Option.to_list (Option.map (fun n -> "size", n) size))) in
+  let length name = Hashtbl.find lengths name in
+  let shaped name shape = (* equal names are equal lengths; a + behind one is one more *)
+    let table = given own name (take own name) in
+    let fits wanted n =
+      let name, more = match String.split_on_char '+' wanted with [ name; _ ] -> name, 1 | _ -> wanted, 0 in
+      if not (Hashtbl.mem lengths name) then Hashtbl.add lengths name (n - more);
+      length name = n - more in
+    let shape = String.split_on_char ' ' shape in
+    if not (List.length shape = List.length table.shape && List.for_all2 fits shape table.shape) then wrong own name "has another shape"; table in
+  let numbers ?least ?(most = 0x7fffffff) name shape = integer_entries ?least ~most own name (shaped name shape) in
+  let reals ?least (name, shape) = ignore (real_entries ?least own name (shaped name shape)) in
+  let split_node = numbers "split_node" "splits" and node = numbers "node" "proofs" and row = numbers "row" "rows 3" in
+  List.iter reals [ "split_direction", "splits size"; "split_value", "splits"; "point", "points size"; "centre", "proofs size"; "axes", "proofs size size";
+    "value", "models open"; "slope", "models open size"; "curve", "models open packed"; "dual", "duals open" ];
+  List.iter (reals ~least:0.0) [ "multiplier", "rows"; "error", "models open" ];
+  ignore (numbers "simplex" "points size");
+  let splits = length "splits" and proofs = length "proofs" and size = length "size" in
+  require (List.mem (length "models") [ 0; proofs ] && length "packed" = size * (size + 1) / 2) "models of cells do not fit";
+  let most name of_what = (* in a cell *)
+    let start = { size = proofs + 1; get = numbers ~most:max_int name "proofs+" } in
+    require (offsets ~rising:false start (length of_what)) "rows or points of cells do not fit";
+    List.fold_left (fun most i -> max most (start.get (i + 1) - start.get i)) 0 (List.init proofs Fun.id) in
+  let rows = most "row_start" "rows" in
+  let points = most "point_start" "points" in
+  require (points <= 20_000 && size <= 40 && max (points * size) rows * size <= 50_000_000) "a cell has more points, rows or coordinates than are checked";
+  List.iter (fun name ->
+    let get = numbers name "proofs" ~least:(-1) in
+    for i = 0 to proofs - 1 do require (get i < length "duals") "an occupancy that is not there" done) [ "lower_dual"; "upper_dual" ];
+  let state = numbers "state" "open" and split = Hashtbl.create 100 in
+  for i = 1 to length "open" - 1 do require (state (i - 1) < state i) "the open states do not rise" done;
+  for i = 0 to splits - 1 do
+    require (split_node i <= 2 * i && not (Hashtbl.mem split (split_node i))) "a split of a cell that is not there, or was split before";
+    Hashtbl.add split (split_node i) ()
+  done;
+  for i = 0 to proofs - 1 do require (node i <= 2 * splits) "a proof about a cell that is not there" done;
+  whole own "claim" ~most:3, Array.init (length "rows") (fun i -> row (3 * i), row (3 * i + 1), row (3 * i + 2))
 
 let read_learned json arrays data =
   let own = node json "learned." arrays [ "region"; "coupled"; "slab" ] in
   let lower = reals own "lower" ~least:0.0 ~most:1.0 and upper = reals own "upper" ~least:0.0 ~most:1.0 in
-  let coupled = match field own "coupled" with Json.List l -> List.mapi (read_coupled arrays) l | _ -> malformed "coupled proofs are no list" in
+  let region = match field own "region" with Json.Null -> None | json -> Some (read_region "learned.region." json arrays) in
+  let coupled = match field own "coupled" with
+    | Json.List l -> List.mapi (read_coupled arrays (Option.map (fun (r : region) -> r.size) region)) l | _ -> malformed "coupled proofs are no list" in
   let slab = match field own "slab" with Json.List l -> List.mapi (read_stage arrays) l | _ -> malformed "the stages of a slab are no list" in
   if Hashtbl.mem arrays "learned.cost_lower" then not_covered "costs that were seen";
   let pilot_share = integers own "pilot_share" ~most:4096 in
@@ -351,7 +382,7 @@ let read_learned json arrays data =
   let ordered = match data with Some d -> List.exists (fun m -> List.mem m d.methods) ("likelihood" :: slabs @ of_the_best) | None -> false in
   demand (pilot_share = None || ordered) "shares of pilots where there are none";
   demand (slab = [] || match data with Some d -> List.exists (fun m -> List.mem m (slabs @ of_the_best)) d.methods | None -> false) "the region does not fit the statement";
-  { ends; pilot_share; slab; coupled; region = (match field own "region" with Json.Null -> None | json -> Some (read_region "learned.region." json arrays)) }
+  { ends; pilot_share; slab; coupled; region }
 
 let about = function
   | Json.Object texts when List.length texts <= 64 ->

@@ -230,17 +230,19 @@ let met_classes file (scheme : Checker.scheme) =
   done;
   met file scheme.classes (Array.get label)
 
-(* What was fixed beforehand: the sizes of batches; or the episodes, those that were planned, and the batches; or nothing. *)
-type plan = Sizes of int list | Episodes of int * int * int | Open
+(* What was fixed beforehand: the sizes of batches; or the episodes, those of the pilot's plan, those of the plan of bets, and the
+   batches; or nothing. *)
+type plan = Sizes of int list | Episodes of int * int * int * int | Open
 let plan file =
   let own name = "problem.data." ^ name and sizes = Array.make (batches file) 0 in
   let design = text file (own "design") in
   let planned = own (if design = "adaptive" then "planned" else "episodes") in
+  let of_bets = if missing file (own "planned") then planned else own "planned" in
   each_seen file (fun b _ n -> sizes.(b) <- plus sizes.(b) n);
   if prior file <> [] then Open
   else if design = "generative-fixed" then Sizes (Array.to_list sizes)
   else if truth file (own "anytime") || missing file (own "episodes") || missing file planned then Open
-  else Episodes (whole file (own "episodes"), whole file planned, batches file)
+  else Episodes (whole file (own "episodes"), whole file planned, whole file of_bets, batches file)
 
 (* Nobody bets. *)
 let no_bets = { Checker.kinds = 0; kind_of_choice = (fun _ -> 0); members = (fun _ -> []); classes = 0; of_class = Fun.id; parties = 0;

@@ -216,9 +216,9 @@ class Data:
         listed.append(("sampling", "yes" if holds else "no", f"{assumed} (recorded design: {self.design})"))
         if METHODS[self.method].ordered:
             listed.append(("batches", "stated", "batches do not depend on outcomes"))
-            if self.design == "adaptive" and self.planned is not None:
-                words = f"{self.planned:,} episodes were planned in advance"
-                listed.append(("plan", "stated", words))
+            told = self.planned == self.episodes and self.design == "trajectories" and not self.anytime
+            if self.planned is not None and not told:
+                listed.append(("plan", "stated", f"{self.planned:,} episodes were planned in advance"))
         if self.prior is not None:
             listed.append(("prior", "stated", "the prior does not depend on these data"))
         if self.bets and "given policy" in named and not self.method.endswith("best"):

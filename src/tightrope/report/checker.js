@@ -4,63 +4,63 @@ globalThis!=="object"&&(this?b():(a.defineProperty(a.prototype,"_T_",{configurab
 b(){var
 b=this||self;b.globalThis=b;delete
 a.prototype._T_}}(Object));(function(M){"use strict";var
-du="TOTAL",qT="a cut at a point where something seen has no probability",kN="transition_start",qf="Invalid_argument",hj="Map.bal",o_="@[",hF=192,pK="a row of a slab without shares",pJ=123,k8="choice_start",fR="the header is no JSON text of ours",qe="%ni",qS="values",cd=4096,pH="coupled",pI="plain",pG=0.9,qR="coupled values of free agents",c0=0xff,hr="censored",kM=1e-12,pF="outcomes of episodes",k7=-1e-09,qQ=1073741824,bl="0",eV="pair",cc="upper",hE="difference",cz=128,o9="Sys_blocked_io",pE="fd ",kt="target",qP="costs",av=248,qO=">",kL="batch_count",qN=1027,o8=-16,eP="claims",o7="problem.objective.",kK="Z.Overflow",hD="terminal",ke=1048576.,m=246,kf="successor",hi="earlier",o6="%u",hu="generative-fixed",k6="method",o5="text",kJ=2049,qM="error",ks=20000,qd=1000000000.,kd=127,dZ=1024,o4="@{",eR="episodes",kr=-2147483648,k5="e",o3=" : flags Open_rdonly and Open_wronly are not compatible",qc="is out of range",kc=240,dr="-",kq="int16",qb="a region beside intervals of transitions",kp=": Not a directory",o2=" : file already exists",qa="claim",c2=0xffffff,k4="int32",pD="Out_of_memory",hC="randomised",pC="problem.data",k3="inf",ko="index out of bounds",cb="likelihood",o1="problem.graph.choice_start",hq="_bigarr02",p$="automaton",pB=1.01,hB="nature",qL="hoeffding",dX=-1.,pA="theta",dt=2147483647,p_=", characters ",fU="discount",cx=0xffff,pz="problem.graph.transition_start",o0=12520,fT=400,k2="batch_start",bu="UNTIL",qK="infinity",oZ="robust policy",kb="bool",a_=1000,hh="problem.expression",y="",kI=224,qJ=1e+150,hg="agent",oY="^",km="MIN",kn="coefficient",kH="a member has a word of no code",k1="header.json",hf="stated",fQ="upper_steps",eO=0x3f,hp="region",py=150,oX="Match_failure",dq="NEXT",oW=16777215,px=-10,qI="costs that were seen",ka="initial",ho=252,bR=".",dV="+",qH=": the lower bound is not inductive",pw=0xf0,hA="kind",oV=2147483648,p9="the region does not fit the coordinates",p8="claims.%d.%s",j$="data",eU="AVERAGE",qG=110,j_="learned",fP="earned",pv=116,oU="%li",fO="anytime",p7=1e-07,pu="impossible case",p6="probability",qF=0.25,hn="complement",k0=-32,pt="trajectories",bZ=1e-300,cf=1023,ps=-1080,kG="nan",qE="expression",kl="value",oT=0xe0,pr=-1023,qD=117,kZ="clopper-pearson",p5=0xdfff,ce="/",qC="Assert_failure",pq="format",hm=1000000.,kF="ENOTDIR",oS="reasons.ml",p4=1073741823,he="problem.data.",B=250,kk=1e-13,hl='"',qB=0.001,j9=1255,p3="polynomial",qA="Fatal error: exception %s\n",pp=0x800,fW=255,qz="ANY",oR="jsError",cv=0x8000,kE="int8",hz="planned",cy=256,dY=1048576,fV="TEMPORAL",p2="End_of_file",oQ="float64",kD="Failure",hy="DISCOUNTED",oP="\n",kY="ENOENT",oO="learned.ml",po="([^/]+)",eT="claims.",f0=200,pn=-257,kj=0xf,oM=-48,oN="weissman",kC="choices of earlier steps do not fit",p1=0xdc00,pm=125,qy="ENOTEMPTY",oL=4000,kX="bound",aR="camlinternalFormat.ml",pl="Division_by_zero",kB="fixed",qx="problem.probability",fN="problem",p0="Sys_error",dW=1e-14,hd="lower_steps",pk=": ",pZ="given policy",kW="arrays",pj="there is nothing to cut",kV="row",oK="EEXIST",fZ="%d",pY="Printexc.handle_uncaught_exception",ca="lower",qw="buffer.ml",ht="int_of_string",pi="no such tangent",ki="delta",kA="name",j8=120,cZ=1e-09,kz=103,qu="graph",qv="problem.theta",d0="value slab",hk=102,fY="transitions",fM="MAX",j7=512,j6="shared_by",pX=257,oJ=0x7ff0,ph=1e-15,oI="adaptive",kU=1000000,hx="CUMULATIVE",fX="design",qt="int64",j5=144,oH="0x",j4="nothing",oG="\n",oF="about",cw=254,fL="reward",ar=100,eN="free",pg=" : flags Open_text and Open_binary are not compatible",pW="%Li",bt=0.5,qs="it ends early",pV="bound_side",eQ=160,pf="region.ml",eS="is of another type",j3=0.1,oE="problem.polynomial",ds="REACH_REWARD",kT="Unix.Unix_error",oD="problem.data.method",j2="mkdir",qr="Stack_overflow",hc=": No such file or directory",hw="policy",qq="problem.data.delta",qp="/static/",pe=-97,qo=253,kS="allowed",qn="Not_found",pU=227,pS=1e-08,pT="intervals without one of their ends",qm="problem.domain",j1="batch_transition",pR="problem.assumed_support",hb="is_equality",ky=", ",oB="problem.domain.",oC="digest",kR="rmdir",ql=32752,qk=1026,kx="domain",hv="repeats",qj="false",kw="slab",kQ="events",pQ="problem.data.prior",oz="Pervasives.do_at_exit",oA="utf8",pP="a member has another length",c1=" ",kP="Fatal error: exception ",b0=0x80,pO="Undefined_recursive_module",qi="problem.data.batch_start",pN=1074,pc=1e-06,pd="bound_expression",kv="choice",fS="point",qh="prior",ku="weight",pb="objective",kh="a code has too many words",hs="Set.bal",qg="_",kO="compare: functional value",pa="products with equalities of the domain",pM="%i",oy=1.000000001,ox="beta-binomial",o$="true",pL="certificate",ow="share",kg="assumed_support";function
-HS(c,d){var
+dv="TOTAL",q0="a cut at a point where something seen has no probability",kQ="transition_start",qj="Invalid_argument",hl="Map.bal",pa="@[",hI=192,pO="a row of a slab without shares",pN=123,k_="choice_start",fS="the header is no JSON text of ours",qi="%ni",qZ="values",cd=4096,pL="coupled",pM="plain",pK=0.9,qY="coupled values of free agents",c0=0xff,hu="censored",kP=1e-12,pJ="outcomes of episodes",k9=-1e-09,qX=1073741824,bl="0",eW="pair",cc="upper",hH="difference",cz=128,o$="Sys_blocked_io",pI="fd ",kv="target",qW="costs",av=248,qV=">",kO="batch_count",qU=1027,o_=-16,eQ="claims",o9="problem.objective.",kN="Z.Overflow",hG="terminal",kh=1048576.,m=246,ki="successor",hk="earlier",o8="%u",hy="generative-fixed",k8="method",o7="text",kM=2049,qT="error",ht=20000,qh=1000000000.,kg=127,dY=1024,o6="@{",eS="episodes",ku=-2147483648,k7="e",o5=" : flags Open_rdonly and Open_wronly are not compatible",qg="is out of range",kf=240,ds="-",kt="int16",qf="a region beside intervals of transitions",ks=": Not a directory",o4=" : file already exists",qe="claim",c2=0xffffff,ke="proofs",k6="int32",pH="Out_of_memory",hF="randomised",pG="problem.data",k5="inf",kr="index out of bounds",cb="likelihood",o3="problem.graph.choice_start",hs="_bigarr02",qd="automaton",pF=1.01,hE="nature",qS="hoeffding",dW=-1.,pE="theta",du=2147483647,qc=", characters ",fV="discount",cx=0xffff,pD="problem.graph.transition_start",o2=12520,fU=400,k4="batch_start",bu="UNTIL",qR="infinity",o1="robust policy",kd="bool",a$=1000,hj="problem.expression",y="",kL=224,qQ=1e+150,hi="agent",o0="^",kp="MIN",kq="coefficient",kK="a member has a word of no code",k3="header.json",hh="stated",fR="upper_steps",eP=0x3f,hr="region",pC=150,oZ="Match_failure",dr="NEXT",oY=16777215,pB=-10,qP="costs that were seen",kc="initial",hq=252,bR=".",dU="+",qO=": the lower bound is not inductive",pA=0xf0,kJ="splits",hD="kind",oX=2147483648,qb="the region does not fit the coordinates",qa="claims.%d.%s",kb="data",eU="AVERAGE",qN=110,ka="learned",fQ="earned",pz=116,oW="%li",fP="anytime",p$=1e-07,py="impossible case",p_="probability",qM=0.25,hp="complement",k2=-32,px="trajectories",bZ=1e-300,cf=1023,pw=-1080,qL="open",kI="nan",qK="expression",ko="value",oV=0xe0,pv=-1023,qJ=117,k1="clopper-pearson",p9=0xdfff,ce="/",qI="Assert_failure",pu="format",ho=1000000.,kH="ENOTDIR",oU="reasons.ml",p8=1073741823,hg="problem.data.",qH="size",C=250,kn=1e-13,hn='"',qG=0.001,j$=1255,p7="polynomial",qF="Fatal error: exception %s\n",pt=0x800,fX=255,qE="ANY",oT="jsError",cv=0x8000,kG="int8",eV="planned",cy=256,dX=1048576,fW="TEMPORAL",p6="End_of_file",oS="float64",kF="Failure",hC="DISCOUNTED",oR="\n",k0="ENOENT",oQ="learned.ml",ps="([^/]+)",eT="claims.",f1=200,pr=-257,km=0xf,oO=-48,oP="weissman",kE="choices of earlier steps do not fit",p5=0xdc00,pq=125,qD="ENOTEMPTY",oN=4000,kZ="bound",aS="camlinternalFormat.ml",pp="Division_by_zero",kD="fixed",qC="problem.probability",fO="problem",p4="Sys_error",dV=1e-14,hf="lower_steps",po=": ",p3="given policy",kY="arrays",pn="there is nothing to cut",qB="row",oM="EEXIST",f0="%d",p2="Printexc.handle_uncaught_exception",ca="lower",qA="buffer.ml",hx="int_of_string",pm="no such tangent",kl="delta",kC="name",j_=120,cZ=1e-09,kB=103,qy="graph",qz="problem.theta",dZ="value slab",hm=102,fZ="transitions",fN="MAX",j9=512,j8="shared_by",p1=257,oL=0x7ff0,pk=1e-15,pl="models open",oK="adaptive",kX=1000000,hB="CUMULATIVE",fY="design",qx="int64",j6=144,j7="rows",oJ="0x",j5="nothing",oI="\n",oH="about",cw=254,fM="reward",ao=100,eO="free",pj=" : flags Open_text and Open_binary are not compatible",p0="%Li",pi="points size",bt=0.5,qw="it ends early",pZ="bound_side",eR=160,ph="region.ml",hw="is of another type",j4=0.1,oG="problem.polynomial",dt="REACH_REWARD",kW="Unix.Unix_error",oF="problem.data.method",j3="mkdir",qv="Stack_overflow",he=": No such file or directory",hA="policy",qu="problem.data.delta",qt="/static/",pg=-97,qs=253,kV="allowed",qr="Not_found",pY=227,pW=1e-08,pX="intervals without one of their ends",qq="problem.domain",j2="batch_transition",pV="problem.assumed_support",hd="is_equality",kA=", ",oD="problem.domain.",oE="digest",kU="rmdir",qp=32752,qo=1026,kz="domain",hz="repeats",qn="false",ky="slab",kT="events",pU="problem.data.prior",oB="Pervasives.do_at_exit",oC="utf8",pT="a member has another length",c1=" ",kS="Fatal error: exception ",b0=0x80,pS="Undefined_recursive_module",qm="problem.data.batch_start",pR=1074,pe=1e-06,pf="bound_expression",kx="choice",fT="point",ql="prior",kw="weight",pd="objective",kk="a code has too many words",hv="Set.bal",qk="_",kR="compare: functional value",pc="products with equalities of the domain",pQ="%i",oA=1.000000001,oz="beta-binomial",pb="true",pP="certificate",oy="share",kj="assumed_support";function
+Iw(c,d){var
 g=c.length,h=d.length,f=g+h-1,b=new
 Array(f);b[0]=0;var
 a=1,e=1;for(;a<g;a++)b[a]=c[a];for(;a<f;a++,e++)b[a]=d[e];return b}function
-HT(d,b,e,c,f){if(c<=b)for(var
+Ix(d,b,e,c,f){if(c<=b)for(var
 a=1;a<=f;a++)e[c+a]=d[b+a];else
 for(var
 a=f;a>=1;a--)e[c+a]=d[b+a];return 0}function
-qV(a){var
+q2(a){var
 c=[0];while(a!==0){var
 d=a[1];for(var
 b=1;b<d.length;b++)c.push(d[b]);a=a[2]}return c}function
-HU(b,d,c,e){for(var
+Iy(b,d,c,e){for(var
 a=0;a<c;a++)b[d+a+1]=e;return 0}function
-IT(b,a){throw[0,b,a]}function
-eZ(b,a){if(b==0)return y;if(a.repeat)return a.repeat(b);var
+Jx(b,a){throw[0,b,a]}function
+e0(b,a){if(b==0)return y;if(a.repeat)return a.repeat(b);var
 d=y,c=0;for(;;){if(b&1)d+=a;b>>=1;if(b==0)return d;a+=a;c++;if(c==9)a.slice(0,1)}}function
-hR(c,b,a){var
+hU(c,b,a){var
 d=String.fromCharCode;if(b==0&&a<=cd&&a==c.length)return d.apply(null,c);var
-e=y;for(;0<a;b+=dZ,a-=dZ)e+=d.apply(null,c.slice(b,b+Math.min(a,dZ)));return e}function
-d2(a){if(a.t==2)a.c+=eZ(a.l-a.c.length,"\0");else
-a.c=hR(a.c,0,a.c.length);a.t=0}function
-rs(a){if(a.length<24){for(var
-b=0;b<a.length;b++)if(a.charCodeAt(b)>kd)return false;return true}else
+e=y;for(;0<a;b+=dY,a-=dY)e+=d.apply(null,c.slice(b,b+Math.min(a,dY)));return e}function
+d1(a){if(a.t==2)a.c+=e0(a.l-a.c.length,"\0");else
+a.c=hU(a.c,0,a.c.length);a.t=0}function
+rA(a){if(a.length<24){for(var
+b=0;b<a.length;b++)if(a.charCodeAt(b)>kg)return false;return true}else
 return!/[^\x00-\x7f]/.test(a)}function
-lp(e){for(var
+lq(e){for(var
 j=y,c=y,g,f,h,a,b=0,i=e.length;b<i;b++){f=e.charCodeAt(b);if(f<b0){for(var
-d=b+1;d<i&&(f=e.charCodeAt(d))<b0;d++);if(d-b>j7){c.substr(0,1);j+=c;c=y;j+=e.slice(b,d)}else
-c+=e.slice(b,d);if(d==i)break;b=d}a=1;if(++b<i&&((h=e.charCodeAt(b))&-64)==cz){g=h+(f<<6);if(f<oT){a=g-0x3080;if(a<b0)a=1}else{a=2;if(++b<i&&((h=e.charCodeAt(b))&-64)==cz){g=h+(g<<6);if(f<pw){a=g-0xe2080;if(a<pp||a>=0xd7ff&&a<0xe000)a=2}else{a=3;if(++b<i&&((h=e.charCodeAt(b))&-64)==cz&&f<0xf5){a=h-0x3c82080+(g<<6);if(a<0x10000||a>0x10ffff)a=3}}}}}if(a<4){b-=a;c+="\ufffd"}else
-if(a>cx)c+=String.fromCharCode(0xd7c0+(a>>10),p1+(a&0x3FF));else
-c+=String.fromCharCode(a);if(c.length>dZ){c.substr(0,1);j+=c;c=y}}return j+c}function
+d=b+1;d<i&&(f=e.charCodeAt(d))<b0;d++);if(d-b>j9){c.substr(0,1);j+=c;c=y;j+=e.slice(b,d)}else
+c+=e.slice(b,d);if(d==i)break;b=d}a=1;if(++b<i&&((h=e.charCodeAt(b))&-64)==cz){g=h+(f<<6);if(f<oV){a=g-0x3080;if(a<b0)a=1}else{a=2;if(++b<i&&((h=e.charCodeAt(b))&-64)==cz){g=h+(g<<6);if(f<pA){a=g-0xe2080;if(a<pt||a>=0xd7ff&&a<0xe000)a=2}else{a=3;if(++b<i&&((h=e.charCodeAt(b))&-64)==cz&&f<0xf5){a=h-0x3c82080+(g<<6);if(a<0x10000||a>0x10ffff)a=3}}}}}if(a<4){b-=a;c+="\ufffd"}else
+if(a>cx)c+=String.fromCharCode(0xd7c0+(a>>10),p5+(a&0x3FF));else
+c+=String.fromCharCode(a);if(c.length>dY){c.substr(0,1);j+=c;c=y}}return j+c}function
 cA(c,a,b){this.t=c;this.c=a;this.l=b}cA.prototype.toString=function(){switch(this.t){case
-9:return this.c;default:d2(this);case
-0:if(rs(this.c)){this.t=9;return this.c}this.t=8;case
+9:return this.c;default:d1(this);case
+0:if(rA(this.c)){this.t=9;return this.c}this.t=8;case
 8:return this.c}};cA.prototype.toUtf16=function(){var
-a=this.toString();if(this.t==9)return a;return lp(a)};cA.prototype.slice=function(){var
+a=this.toString();if(this.t==9)return a;return lq(a)};cA.prototype.slice=function(){var
 a=this.t==4?this.c.slice():this.c;return new
 cA(this.t,a,this.l)};function
-q5(a){return new
+ra(a){return new
 cA(0,a,a.length)}function
-a(a){return q5(a)}function
-lm(c,b){IT(c,a(b))}var
-aC=[0];function
-aK(a){lm(aC.Invalid_argument,a)}function
-d1(){aK(ko)}function
-e(b,a){if(a<0||a>=b.length-1)d1();return b[a+1]}function
-U(b,a,c){if(a<0||a>=b.length-1)d1();b[a+1]=c;return 0}function
-k9(e,f,d){var
+a(a){return ra(a)}function
+ln(c,b){Jx(c,a(b))}var
+aD=[0];function
+aL(a){ln(aD.Invalid_argument,a)}function
+d0(){aL(kr)}function
+e(b,a){if(a<0||a>=b.length-1)d0();return b[a+1]}function
+U(b,a,c){if(a<0||a>=b.length-1)d0();b[a+1]=c;return 0}function
+k$(e,f,d){var
 a=new
 Array(d+1);a[0]=0;for(var
 b=1,c=f+1;b<=d;b++,c++)a[b]=e[c];return a}function
-qZ(a){switch(a){case
+q6(a){switch(a){case
 7:case
 10:case
 11:return 2;default:return 1}}function
-qX(c,e){var
+q4(c,e){var
 b=M,a;switch(c){case
 0:a=b.Float32Array;break;case
 1:a=b.Float64Array;break;case
@@ -74,15 +74,15 @@ b=M,a;switch(c){case
 9:a=b.Int32Array;break;case
 10:a=b.Float32Array;break;case
 11:a=b.Float64Array;break;case
-12:a=b.Uint8Array;break}if(!a)aK("Bigarray.create: unsupported kind");var
+12:a=b.Uint8Array;break}if(!a)aL("Bigarray.create: unsupported kind");var
 d=new
-a(e*qZ(c));return d}function
-hG(b){var
+a(e*q6(c));return d}function
+hJ(b){var
 d=b.length,c=1;for(var
-a=0;a<d;a++){if(b[a]<0)aK("Bigarray.create: negative dimension");c=c*b[a]}return c}var
-rb=Math.pow(2,-24);function
-rl(a){throw a}function
-dy(){rl(aC.Division_by_zero)}function
+a=0;a<d;a++){if(b[a]<0)aL("Bigarray.create: negative dimension");c=c*b[a]}return c}var
+ri=Math.pow(2,-24);function
+rt(a){throw a}function
+dz(){rt(aD.Division_by_zero)}function
 N(b,c,a){this.lo=b&c2;this.mi=c&c2;this.hi=a&cx}N.prototype.caml_custom="_j";N.prototype.copy=function(){return new
 N(this.lo,this.mi,this.hi)};N.prototype.ucompare=function(a){if(this.hi>a.hi)return 1;if(this.hi<a.hi)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};N.prototype.compare=function(a){var
 b=this.hi<<16,c=a.hi<<16;if(b>c)return 1;if(b<c)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};N.prototype.neg=function(){var
@@ -92,7 +92,7 @@ b=this.lo+a.lo,c=this.mi+a.mi+(b>>24),d=this.hi+a.hi+(c>>24);return new
 N(b,c,d)};N.prototype.sub=function(a){var
 b=this.lo-a.lo,c=this.mi-a.mi+(b>>24),d=this.hi-a.hi+(c>>24);return new
 N(b,c,d)};N.prototype.mul=function(a){var
-b=this.lo*a.lo,c=(b*rb|0)+this.mi*a.lo+this.lo*a.mi,d=(c*rb|0)+this.hi*a.lo+this.mi*a.mi+this.lo*a.hi;return new
+b=this.lo*a.lo,c=(b*ri|0)+this.mi*a.lo+this.lo*a.mi,d=(c*ri|0)+this.hi*a.lo+this.mi*a.mi+this.lo*a.hi;return new
 N(b,c,d)};N.prototype.isZero=function(){return(this.lo|this.mi|this.hi)==0};N.prototype.isNeg=function(){return this.hi<<16<0};N.prototype.and=function(a){return new
 N(this.lo&a.lo,this.mi&a.mi,this.hi&a.hi)};N.prototype.or=function(a){return new
 N(this.lo|a.lo,this.mi|a.mi,this.hi|a.hi)};N.prototype.xor=function(a){return new
@@ -110,42 +110,42 @@ N(this.mi>>a-24|this.hi<<48-a,this.hi<<16>>a-24>>16,b&cx);return new
 N(this.hi<<16>>a-32,b,b)};N.prototype.lsl1=function(){this.hi=this.hi<<1|this.mi>>23;this.mi=(this.mi<<1|this.lo>>23)&c2;this.lo=this.lo<<1&c2};N.prototype.lsr1=function(){this.lo=(this.lo>>>1|this.mi<<23)&c2;this.mi=(this.mi>>>1|this.hi<<23)&c2;this.hi=this.hi>>>1};N.prototype.udivmod=function(e){var
 c=0,b=this.copy(),a=e.copy(),d=new
 N(0,0,0);while(b.ucompare(a)>0){c++;a.lsl1()}while(c>=0){c--;d.lsl1();if(b.ucompare(a)>=0){d.lo++;b=b.sub(a)}a.lsr1()}return{quotient:d,modulus:b}};N.prototype.div=function(a){var
-b=this;if(a.isZero())dy();var
+b=this;if(a.isZero())dz();var
 d=b.hi^a.hi;if(b.hi&cv)b=b.neg();if(a.hi&cv)a=a.neg();var
 c=b.udivmod(a).quotient;if(d&cv)c=c.neg();return c};N.prototype.mod=function(b){var
-a=this;if(b.isZero())dy();var
+a=this;if(b.isZero())dz();var
 d=a.hi;if(a.hi&cv)a=a.neg();if(b.hi&cv)b=b.neg();var
 c=a.udivmod(b).modulus;if(d&cv)c=c.neg();return c};N.prototype.toInt=function(){return this.lo|this.mi<<24};N.prototype.toFloat=function(){return(this.hi<<16)*Math.pow(2,32)+this.mi*Math.pow(2,24)+this.lo};N.prototype.toArray=function(){return[this.hi>>8,this.hi&c0,this.mi>>16,this.mi>>8&c0,this.mi&c0,this.lo>>16,this.lo>>8&c0,this.lo&c0]};N.prototype.lo32=function(){return this.lo|(this.mi&c0)<<24};N.prototype.hi32=function(){return this.mi>>>8&cx|this.hi<<16};function
-ra(b,a){return new
+rh(b,a){return new
 N(b&c2,b>>>24&c0|(a&cx)<<8,a>>>16&cx)}function
-lh(a){return a.hi32()}function
-li(a){return a.lo32()}var
-HY=hq;function
-dv(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}dv.prototype.caml_custom=HY;dv.prototype.offset=function(b){var
+lj(a){return a.hi32()}function
+lk(a){return a.lo32()}var
+IC=hs;function
+dw(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}dw.prototype.caml_custom=IC;dw.prototype.offset=function(b){var
 c=0;if(typeof
 b==="number")b=[b];if(!(b
 instanceof
-Array))aK("bigarray.js: invalid offset");if(this.dims.length!=b.length)aK("Bigarray.get/set: bad number of dimensions");if(this.layout==0)for(var
-a=0;a<this.dims.length;a++){if(b[a]<0||b[a]>=this.dims[a])d1();c=c*this.dims[a]+b[a]}else
+Array))aL("bigarray.js: invalid offset");if(this.dims.length!=b.length)aL("Bigarray.get/set: bad number of dimensions");if(this.layout==0)for(var
+a=0;a<this.dims.length;a++){if(b[a]<0||b[a]>=this.dims[a])d0();c=c*this.dims[a]+b[a]}else
 for(var
-a=this.dims.length-1;a>=0;a--){if(b[a]<1||b[a]>this.dims[a])d1();c=c*this.dims[a]+(b[a]-1)}return c};dv.prototype.get=function(a){switch(this.kind){case
+a=this.dims.length-1;a>=0;a--){if(b[a]<1||b[a]>this.dims[a])d0();c=c*this.dims[a]+(b[a]-1)}return c};dw.prototype.get=function(a){switch(this.kind){case
 7:var
-d=this.data[a*2+0],b=this.data[a*2+1];return ra(d,b);case
+d=this.data[a*2+0],b=this.data[a*2+1];return rh(d,b);case
 10:case
 11:var
-e=this.data[a*2+0],c=this.data[a*2+1];return[cw,e,c];default:return this.data[a]}};dv.prototype.set=function(a,b){switch(this.kind){case
-7:this.data[a*2+0]=li(b);this.data[a*2+1]=lh(b);break;case
+e=this.data[a*2+0],c=this.data[a*2+1];return[cw,e,c];default:return this.data[a]}};dw.prototype.set=function(a,b){switch(this.kind){case
+7:this.data[a*2+0]=lk(b);this.data[a*2+1]=lj(b);break;case
 10:case
-11:this.data[a*2+0]=b[1];this.data[a*2+1]=b[2];break;default:this.data[a]=b;break}return 0};dv.prototype.fill=function(b){switch(this.kind){case
+11:this.data[a*2+0]=b[1];this.data[a*2+1]=b[2];break;default:this.data[a]=b;break}return 0};dw.prototype.fill=function(b){switch(this.kind){case
 7:var
-c=li(b),e=lh(b);if(c==e)this.data.fill(c);else
+c=lk(b),e=lj(b);if(c==e)this.data.fill(c);else
 for(var
 a=0;a<this.data.length;a++)this.data[a]=a%2==0?c:e;break;case
 10:case
 11:var
 d=b[1],f=b[2];if(d==f)this.data.fill(d);else
 for(var
-a=0;a<this.data.length;a++)this.data[a]=a%2==0?d:f;break;default:this.data.fill(b);break}};dv.prototype.compare=function(b,g){if(this.layout!=b.layout||this.kind!=b.kind){var
+a=0;a<this.data.length;a++)this.data[a]=a%2==0?d:f;break;default:this.data.fill(b);break}};dw.prototype.compare=function(b,g){if(this.layout!=b.layout||this.kind!=b.kind){var
 e=this.kind|this.layout<<8,f=b.kind|b.layout<<8;return f-e}if(this.dims.length!=b.dims.length)return b.dims.length-this.dims.length;for(var
 a=0;a<this.dims.length;a++)if(this.dims[a]!=b.dims[a])return this.dims[a]<b.dims[a]?-1:1;switch(this.kind){case
 0:case
@@ -165,29 +165,29 @@ a=0;a<this.data.length;a+=2){if(this.data[a+1]<b.data[a+1])return-1;if(this.data
 9:case
 12:for(var
 a=0;a<this.data.length;a++){if(this.data[a]<b.data[a])return-1;if(this.data[a]>b.data[a])return 1}break}return 0};function
-eW(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}eW.prototype=new
-dv();eW.prototype.offset=function(a){if(typeof
+eX(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}eX.prototype=new
+dw();eX.prototype.offset=function(a){if(typeof
 a!=="number")if(a
 instanceof
 Array&&a.length==1)a=a[0];else
-aK("Ml_Bigarray_c_1_1.offset");if(a<0||a>=this.dims[0])d1();return a};eW.prototype.get=function(a){return this.data[a]};eW.prototype.set=function(a,b){this.data[a]=b;return 0};eW.prototype.fill=function(a){this.data.fill(a);return 0};function
-k_(c,d,a,b){var
-e=qZ(c);if(hG(a)*e!=b.length)aK("length doesn't match dims");if(d==0&&a.length==1&&e==1)return new
-eW(c,d,a,b);return new
-dv(c,d,a,b)}function
-ID(a){return a.slice(1)}function
-HX(b,e,d){var
-a=ID(d),c=qX(b,hG(a));return k_(b,e,a,c)}function
-HZ(a,b){return a.get(a.offset(b))}function
-H0(a,b,c){a.set(a.offset(b),c);return 0}function
-hH(b){if(M.Uint8Array)var
+aL("Ml_Bigarray_c_1_1.offset");if(a<0||a>=this.dims[0])d0();return a};eX.prototype.get=function(a){return this.data[a]};eX.prototype.set=function(a,b){this.data[a]=b;return 0};eX.prototype.fill=function(a){this.data.fill(a);return 0};function
+la(c,d,a,b){var
+e=q6(c);if(hJ(a)*e!=b.length)aL("length doesn't match dims");if(d==0&&a.length==1&&e==1)return new
+eX(c,d,a,b);return new
+dw(c,d,a,b)}function
+Jh(a){return a.slice(1)}function
+IB(b,e,d){var
+a=Jh(d),c=q4(b,hJ(a));return la(b,e,a,c)}function
+ID(a,b){return a.get(a.offset(b))}function
+IE(a,b,c){a.set(a.offset(b),c);return 0}function
+hK(b){if(M.Uint8Array)var
 c=new(M.Uint8Array)(b.l);else
 var
 c=new
 Array(b.l);var
 e=b.c,d=e.length,a=0;for(;a<d;a++)c[a]=e.charCodeAt(a);for(d=b.l;a<d;a++)c[a]=0;b.c=c;b.t=4;return c}function
-dw(d,e,b,f,c){if(c==0)return 0;if(f==0&&(c>=b.l||b.t==2&&c>=b.c.length)){b.c=d.t==4?hR(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else
-if(b.t==2&&f==b.c.length){b.c+=d.t==4?hR(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else{if(b.t!=4)hH(b);var
+dx(d,e,b,f,c){if(c==0)return 0;if(f==0&&(c>=b.l||b.t==2&&c>=b.c.length)){b.c=d.t==4?hU(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else
+if(b.t==2&&f==b.c.length){b.c+=d.t==4?hU(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else{if(b.t!=4)hK(b);var
 g=d.c,h=b.c;if(d.t==4)if(f<=e)for(var
 a=0;a<c;a++)h[f+a]=g[e+a];else
 for(var
@@ -195,28 +195,28 @@ a=c-1;a>=0;a--)h[f+a]=g[e+a];else{var
 i=Math.min(c,g.length-e);for(var
 a=0;a<i;a++)h[f+a]=g.charCodeAt(e+a);for(;a<c;a++)h[f+a]=0}}return 0}function
 bv(a){return a}function
-cg(a,b,c,d,e){dw(bv(a),b,c,d,e);return 0}function
-eX(){aK(ko)}function
+cg(a,b,c,d,e){dx(bv(a),b,c,d,e);return 0}function
+eY(){aL(kr)}function
 bI(a,b){switch(a.t&6){default:if(b>=a.c.length)return 0;case
 0:return a.c.charCodeAt(b);case
 4:return a.c[b]}}function
-q3(b,a){if(a>>>0>=b.l)eX();return bI(b,a)}function
-H2(b,a){if(a>>>0>=b.l-1)eX();var
+q_(b,a){if(a>>>0>=b.l)eY();return bI(b,a)}function
+IG(b,a){if(a>>>0>=b.l-1)eY();var
 c=bI(b,a),d=bI(b,a+1);return d<<8|c}function
-q4(b,a){if(a>>>0>=b.l-3)eX();var
+q$(b,a){if(a>>>0>=b.l-3)eY();var
 c=bI(b,a),d=bI(b,a+1),e=bI(b,a+2),f=bI(b,a+3);return f<<24|e<<16|d<<8|c}function
-d3(a){return new
+d2(a){return new
 N(a[7]<<0|a[6]<<8|a[5]<<16,a[4]<<0|a[3]<<8|a[2]<<16,a[1]<<0|a[0]<<8)}function
-H3(d,c){if(c>>>0>=d.l-7)eX();var
+IH(d,c){if(c>>>0>=d.l-7)eY();var
 b=new
 Array(8);for(var
-a=0;a<8;a++)b[7-a]=bI(d,c+a);return d3(b)}function
-ax(a,c,b){b&=c0;if(a.t!=4){if(c==a.c.length){a.c+=String.fromCharCode(b);if(c+1==a.l)a.t=0;return 0}hH(a)}a.c[c]=b;return 0}function
-dx(b,a,c){if(a>>>0>=b.l)eX();return ax(b,a,c)}function
-d4(a){return a.toArray()}function
-H6(c,b,e){if(b>>>0>=c.l-7)eX();var
-d=d4(e);for(var
-a=0;a<8;a++)ax(c,b+7-a,d[a]);return 0}function
+a=0;a<8;a++)b[7-a]=bI(d,c+a);return d2(b)}function
+ay(a,c,b){b&=c0;if(a.t!=4){if(c==a.c.length){a.c+=String.fromCharCode(b);if(c+1==a.l)a.t=0;return 0}hK(a)}a.c[c]=b;return 0}function
+dy(b,a,c){if(a>>>0>=b.l)eY();return ay(b,a,c)}function
+d3(a){return a.toArray()}function
+IK(c,b,e){if(b>>>0>=c.l-7)eY();var
+d=d3(e);for(var
+a=0;a<8;a++)ay(c,b+7-a,d[a]);return 0}function
 c3(c,a){if(c.fun)return c3(c.fun,a);if(typeof
 c!=="function")return c;var
 b=c.length|0;if(b===0)return c.apply(null,a);var
@@ -227,25 +227,25 @@ e=arguments.length==0?1:arguments.length,d=new
 Array(a.length+e);for(var
 b=0;b<a.length;b++)d[b]=a[b];for(var
 b=0;b<arguments.length;b++)d[a.length+b]=arguments[b];return c3(c,d)}}function
-c(a,b){if(b>>>0>=a.length-1)d1();return a}function
-q6(a){if(isFinite(a)){if(Math.abs(a)>=2.2250738585072014e-308)return 0;if(a!=0)return 1;return 2}return isNaN(a)?4:3}function
-bS(a){a.t&6&&d2(a);return a.c}var
-I5=Math.log2&&Math.log2(1.1235582092889474E+307)==1020;function
-rr(a){if(I5)return Math.floor(Math.log2(a));var
+c(a,b){if(b>>>0>=a.length-1)d0();return a}function
+rb(a){if(isFinite(a)){if(Math.abs(a)>=2.2250738585072014e-308)return 0;if(a!=0)return 1;return 2}return isNaN(a)?4:3}function
+bS(a){a.t&6&&d1(a);return a.c}var
+JJ=Math.log2&&Math.log2(1.1235582092889474E+307)==1020;function
+rz(a){if(JJ)return Math.floor(Math.log2(a));var
 b=0;if(a==0)return-Infinity;if(a>=1)while(a>=2){a/=2;b++}else
 while(a<1){a*=2;b--}return b}function
-lf(c){var
+lh(c){var
 a=new(M.Float32Array)(1);a[0]=c;var
 b=new(M.Int32Array)(a.buffer);return b[0]|0}function
 b2(b,c,a){return new
 N(b,c,a)}function
-f3(a){if(!isFinite(a)){if(isNaN(a))return b2(1,0,oJ);return a>0?b2(0,0,oJ):b2(0,0,0xfff0)}var
+f4(a){if(!isFinite(a)){if(isNaN(a))return b2(1,0,oL);return a>0?b2(0,0,oL):b2(0,0,0xfff0)}var
 f=a==0&&1/a==-Infinity?cv:a>=0?0:cv;if(f)a=-a;var
-b=rr(a)+cf;if(b<=0){b=0;a/=Math.pow(2,-qk)}else{a/=Math.pow(2,b-qN);if(a<16){a*=2;b-=1}if(b==0)a/=2}var
+b=rz(a)+cf;if(b<=0){b=0;a/=Math.pow(2,-qo)}else{a/=Math.pow(2,b-qU);if(a<16){a*=2;b-=1}if(b==0)a/=2}var
 d=Math.pow(2,24),c=a|0;a=(a-c)*d;var
 e=a|0;a=(a-e)*d;var
-g=a|0;c=c&kj|f|b<<4;return b2(g,e,c)}function
-q1(c,b,g){c.write(32,b.dims.length);c.write(32,b.kind|b.layout<<8);if(b.caml_custom==hq)for(var
+g=a|0;c=c&km|f|b<<4;return b2(g,e,c)}function
+q8(c,b,g){c.write(32,b.dims.length);c.write(32,b.kind|b.layout<<8);if(b.caml_custom==hs)for(var
 a=0;a<b.dims.length;a++)if(b.dims[a]<cx)c.write(16,b.dims[a]);else{c.write(16,cx);c.write(32,0);c.write(32,b.dims[a])}else
 for(var
 a=0;a<b.dims.length;a++)c.write(32,b.dims[a]);switch(b.kind){case
@@ -263,41 +263,41 @@ a=0;a<b.data.length;a++)c.write(32,b.data[a]);break;case
 a=0;a<b.data.length;a++)c.write(32,b.data[a]);break;case
 7:for(var
 a=0;a<b.data.length/2;a++){var
-e=d4(b.get(a));for(var
+e=d3(b.get(a));for(var
 d=0;d<8;d++)c.write(8,e[d])}break;case
 1:for(var
 a=0;a<b.data.length;a++){var
-e=d4(f3(b.get(a)));for(var
+e=d3(f4(b.get(a)));for(var
 d=0;d<8;d++)c.write(8,e[d])}break;case
 0:for(var
 a=0;a<b.data.length;a++){var
-e=lf(b.get(a));c.write(32,e)}break;case
+e=lh(b.get(a));c.write(32,e)}break;case
 10:for(var
 a=0;a<b.data.length/2;a++){var
-d=b.get(a);c.write(32,lf(d[1]));c.write(32,lf(d[2]))}break;case
+d=b.get(a);c.write(32,lh(d[1]));c.write(32,lh(d[2]))}break;case
 11:for(var
 a=0;a<b.data.length/2;a++){var
-f=b.get(a),e=d4(f3(f[1]));for(var
+f=b.get(a),e=d3(f4(f[1]));for(var
 d=0;d<8;d++)c.write(8,e[d]);var
-e=d4(f3(f[2]));for(var
+e=d3(f4(f[2]));for(var
 d=0;d<8;d++)c.write(8,e[d])}break}g[0]=(4+b.dims.length)*4;g[1]=(4+b.dims.length)*8}function
-lg(c){var
+li(c){var
 a=new(M.Int32Array)(1);a[0]=c;var
 b=new(M.Float32Array)(a.buffer);return b[0]}function
 ci(d){var
-f=d.lo,g=d.mi,b=d.hi,c=(b&0x7fff)>>4;if(c==2047)return(f|g|b&kj)==0?b&cv?-Infinity:Infinity:NaN;var
-e=Math.pow(2,-24),a=(f*e+g)*e+(b&kj);if(c>0){a+=16;a*=Math.pow(2,c-qN)}else
-a*=Math.pow(2,-qk);if(b&cv)a=-a;return a}function
-bJ(b){if(!aC.Failure)aC.Failure=[av,a(kD),-3];lm(aC.Failure,b)}function
-qY(b,v,r){var
+f=d.lo,g=d.mi,b=d.hi,c=(b&0x7fff)>>4;if(c==2047)return(f|g|b&km)==0?b&cv?-Infinity:Infinity:NaN;var
+e=Math.pow(2,-24),a=(f*e+g)*e+(b&km);if(c>0){a+=16;a*=Math.pow(2,c-qU)}else
+a*=Math.pow(2,-qo);if(b&cv)a=-a;return a}function
+bJ(b){if(!aD.Failure)aD.Failure=[av,a(kF),-3];ln(aD.Failure,b)}function
+q5(b,v,r){var
 i=b.read32s();if(i<0||i>16)bJ("input_value: wrong number of bigarray dimensions");var
-p=b.read32s(),j=p&c0,o=p>>8&1,h=[];if(r==hq)for(var
+p=b.read32s(),j=p&c0,o=p>>8&1,h=[];if(r==hs)for(var
 a=0;a<i;a++){var
 n=b.read16u();if(n==cx){var
 t=b.read32u(),u=b.read32u();if(t!=0)bJ("input_value: bigarray dimension overflow in 32bit");n=u}h.push(n)}else
 for(var
 a=0;a<i;a++)h.push(b.read32u());var
-d=hG(h),f=qX(j,d),g=k_(j,o,h,f);switch(j){case
+d=hJ(h),f=q4(j,d),g=la(j,o,h,f);switch(j){case
 2:for(var
 a=0;a<d;a++)f[a]=b.read8s();break;case
 3:case
@@ -318,34 +318,34 @@ e=new
 Array(8);for(var
 a=0;a<d;a++){for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-q=d3(e);g.set(a,q)}break;case
+q=d2(e);g.set(a,q)}break;case
 1:var
 e=new
 Array(8);for(var
 a=0;a<d;a++){for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-k=ci(d3(e));g.set(a,k)}break;case
+k=ci(d2(e));g.set(a,k)}break;case
 0:for(var
 a=0;a<d;a++){var
-k=lg(b.read32s());g.set(a,k)}break;case
+k=li(b.read32s());g.set(a,k)}break;case
 10:for(var
 a=0;a<d;a++){var
-m=lg(b.read32s()),l=lg(b.read32s());g.set(a,[cw,m,l])}break;case
+m=li(b.read32s()),l=li(b.read32s());g.set(a,[cw,m,l])}break;case
 11:var
 e=new
 Array(8);for(var
 a=0;a<d;a++){for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-m=ci(d3(e));for(var
+m=ci(d2(e));for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-l=ci(d3(e));g.set(a,[cw,m,l])}break}v[0]=(4+i)*4;return k_(j,o,h,f)}function
-qW(a,b,c){return a.compare(b,c)}function
-w(a,b){return Math.imul(a,b)}function
-bh(b,a){a=w(a,0xcc9e2d51|0);a=a<<15|a>>>32-15;a=w(a,0x1b873593);b^=a;b=b<<13|b>>>32-13;return(b+(b<<2)|0)+(0xe6546b64|0)|0}function
-Ij(a,b){a=bh(a,li(b));a=bh(a,lh(b));return a}function
-ld(a,b){return Ij(a,f3(b))}function
-q0(c){var
-b=hG(c.dims),d=0;switch(c.kind){case
+l=ci(d2(e));g.set(a,[cw,m,l])}break}v[0]=(4+i)*4;return la(j,o,h,f)}function
+q3(a,b,c){return a.compare(b,c)}function
+u(a,b){return Math.imul(a,b)}function
+bh(b,a){a=u(a,0xcc9e2d51|0);a=a<<15|a>>>32-15;a=u(a,0x1b873593);b^=a;b=b<<13|b>>>32-13;return(b+(b<<2)|0)+(0xe6546b64|0)|0}function
+IZ(a,b){a=bh(a,lk(b));a=bh(a,lj(b));return a}function
+lf(a,b){return IZ(a,f4(b))}function
+q7(c){var
+b=hJ(c.dims),d=0;switch(c.kind){case
 2:case
 3:case
 12:if(b>cy)b=cy;var
@@ -365,75 +365,75 @@ a=0;a<b;a++)d=bh(d,c.data[a]);break;case
 a=0;a<b;a++)d=bh(d,c.data[a]);break;case
 10:b*=2;case
 0:if(b>64)b=64;for(var
-a=0;a<b;a++)d=ld(d,c.data[a]);break;case
+a=0;a<b;a++)d=lf(d,c.data[a]);break;case
 11:b*=2;case
 1:if(b>32)b=32;for(var
-a=0;a<b;a++)d=ld(d,c.data[a]);break}return d}function
-Io(a,b){b[0]=4;return a.read32s()}function
-IN(a,b){switch(a.read8u()){case
+a=0;a<b;a++)d=lf(d,c.data[a]);break}return d}function
+I4(a,b){b[0]=4;return a.read32s()}function
+Jr(a,b){switch(a.read8u()){case
 1:b[0]=4;return a.read32s();case
 2:bJ("input_value: native integer value too large");default:bJ("input_value: ill-formed native integer")}}function
-IB(c,d){var
+Jf(c,d){var
 b=new
 Array(8);for(var
-a=0;a<8;a++)b[a]=c.read8u();d[0]=8;return d3(b)}function
-Iw(e,d,b){var
-c=d4(d);for(var
+a=0;a<8;a++)b[a]=c.read8u();d[0]=8;return d2(b)}function
+Ja(e,d,b){var
+c=d3(d);for(var
 a=0;a<8;a++)e.write(8,c[a]);b[0]=8;b[1]=8}function
-Ir(a,b,c){return a.compare(b)}function
-It(a){return a.lo32()^a.hi32()}var
-f2={"_j":{deserialize:IB,serialize:Iw,fixed_length:8,compare:Ir,hash:It},"_i":{deserialize:Io,fixed_length:4},"_n":{deserialize:IN,fixed_length:4},"_bigarray":{deserialize:function(a,b){return qY(a,b,"_bigarray")},serialize:q1,compare:qW,hash:q0},"_bigarr02":{deserialize:function(a,b){return qY(a,b,hq)},serialize:q1,compare:qW,hash:q0}};function
-k$(a){return f2[a.caml_custom]&&f2[a.caml_custom].compare}function
-q7(f,c,d,e){var
-b=k$(c);if(b){var
+I7(a,b,c){return a.compare(b)}function
+I9(a){return a.lo32()^a.hi32()}var
+f3={"_j":{deserialize:Jf,serialize:Ja,fixed_length:8,compare:I7,hash:I9},"_i":{deserialize:I4,fixed_length:4},"_n":{deserialize:Jr,fixed_length:4},"_bigarray":{deserialize:function(a,b){return q5(a,b,"_bigarray")},serialize:q8,compare:q3,hash:q7},"_bigarr02":{deserialize:function(a,b){return q5(a,b,hs)},serialize:q8,compare:q3,hash:q7}};function
+lb(a){return f3[a.caml_custom]&&f3[a.caml_custom].compare}function
+rc(f,c,d,e){var
+b=lb(c);if(b){var
 a=d>0?b(c,f,e):b(f,c,e);if(e&&a!=a)return d;if(+a!=+a)return+a;if((a|0)!=0)return a|0}return d}function
-f4(a){return a
+f5(a){return a
 instanceof
 cA}function
-hM(a){return f4(a)}function
-q8(a){if(typeof
-a==="number")return a_;else
-if(f4(a))return ho;else
-if(hM(a))return 1252;else
+hP(a){return f5(a)}function
+rd(a){if(typeof
+a==="number")return a$;else
+if(f5(a))return hq;else
+if(hP(a))return 1252;else
 if(a
 instanceof
-Array&&a[0]===a[0]>>>0&&a[0]<=fW){var
+Array&&a[0]===a[0]>>>0&&a[0]<=fX){var
 b=a[0]|0;return b==cw?0:b}else
 if(a
 instanceof
-String)return o0;else
+String)return o2;else
 if(typeof
-a=="string")return o0;else
+a=="string")return o2;else
 if(a
 instanceof
-Number)return a_;else
-if(a&&a.caml_custom)return j9;else
+Number)return a$;else
+if(a&&a.caml_custom)return j$;else
 if(a&&a.compare)return 1256;else
 if(typeof
 a=="function")return 1247;else
 if(typeof
 a=="symbol")return 1251;return 1001}function
-aJ(a,b){if(a<b)return-1;if(a==b)return 0;return 1}function
-q2(a,b){a.t&6&&d2(a);b.t&6&&d2(b);return a.c<b.c?-1:a.c>b.c?1:0}function
-hQ(a,b){return q2(a,b)}function
-eY(a,b,d){var
+aK(a,b){if(a<b)return-1;if(a==b)return 0;return 1}function
+q9(a,b){a.t&6&&d1(a);b.t&6&&d1(b);return a.c<b.c?-1:a.c>b.c?1:0}function
+hT(a,b){return q9(a,b)}function
+eZ(a,b,d){var
 e=[];for(;;){if(!(d&&a===b)){var
-f=q8(a);if(f==B){a=a[1];continue}var
-g=q8(b);if(g==B){b=b[1];continue}if(f!==g){if(f==a_){if(g==j9)return q7(a,b,-1,d);return-1}if(g==a_){if(f==j9)return q7(b,a,1,d);return 1}return f<g?-1:1}switch(f){case
-247:aK(kO);break;case
+f=rd(a);if(f==C){a=a[1];continue}var
+g=rd(b);if(g==C){b=b[1];continue}if(f!==g){if(f==a$){if(g==j$)return rc(a,b,-1,d);return-1}if(g==a$){if(f==j$)return rc(b,a,1,d);return 1}return f<g?-1:1}switch(f){case
+247:aL(kR);break;case
 248:var
-c=aJ(a[2],b[2]);if(c!=0)return c|0;break;case
-249:aK(kO);break;case
-250:aK("equal: got Forward_tag, should not happen");break;case
-251:aK("equal: abstract value");break;case
+c=aK(a[2],b[2]);if(c!=0)return c|0;break;case
+249:aL(kR);break;case
+250:aL("equal: got Forward_tag, should not happen");break;case
+251:aL("equal: abstract value");break;case
 252:if(a!==b){var
-c=q2(a,b);if(c!=0)return c|0}break;case
-253:aK("equal: got Double_tag, should not happen");break;case
-254:aK("equal: got Double_array_tag, should not happen");break;case
-255:aK("equal: got Custom_tag, should not happen");break;case
-1247:aK(kO);break;case
+c=q9(a,b);if(c!=0)return c|0}break;case
+253:aL("equal: got Double_tag, should not happen");break;case
+254:aL("equal: got Double_array_tag, should not happen");break;case
+255:aL("equal: got Custom_tag, should not happen");break;case
+1247:aL(kR);break;case
 1255:var
-i=k$(a);if(i!=k$(b))return a.caml_custom<b.caml_custom?-1:1;if(!i)aK("compare: abstract value");var
+i=lb(a);if(i!=lb(b))return a.caml_custom<b.caml_custom?-1:1;if(!i)aL("compare: abstract value");var
 c=i(a,b,d);if(c!=c)return d?-1:c;if(c!==(c|0))return-1;if(c!=0)return c|0;break;case
 1256:var
 c=a.compare(b,d);if(c!=c)return d?-1:c;if(c!==(c|0))return-1;if(c!=0)return c|0;break;case
@@ -447,279 +447,279 @@ a=a.toString(),b=b.toString();if(a!==b){if(a<b)return-1;if(a>b)return 1}break;ca
 246:case
 254:default:if(a.length!=b.length)return a.length<b.length?-1:1;if(a.length>1)e.push(a,b,1);break}}if(e.length==0)return 0;var
 h=e.pop();b=e.pop();a=e.pop();if(h+1<a.length)e.push(a,b,h+1);a=a[h];b=b[h]}}function
-al(a,b){return eY(a,b,true)}function
-H7(){return[0]}function
-aI(a){if(a<0)aK("Bytes.create");return new
+al(a,b){return eZ(a,b,true)}function
+IL(){return[0]}function
+aJ(a){if(a<0)aL("Bytes.create");return new
 cA(a?2:9,y,a)}function
-ch(b,a){if(a==0)dy();return b/a|0}function
-bn(a,b){return+(eY(a,b,false)==0)}function
-H9(a,c,b,d){if(b>0)if(c==0&&(b>=a.l||a.t==2&&b>=a.c.length))if(d==0){a.c=y;a.t=2}else{a.c=eZ(b,String.fromCharCode(d));a.t=b==a.l?0:2}else{if(a.t!=4)hH(a);for(b+=c;c<b;c++)a.c[c]=d}return 0}function
-H_(a,b){if(a===b)return 0;if(a<b)return-1;if(a>b)return 1;if(a===a)return 1;if(b===b)return-1;return 0}function
-H$(a){var
+ch(b,a){if(a==0)dz();return b/a|0}function
+bn(a,b){return+(eZ(a,b,false)==0)}function
+IN(a,c,b,d){if(b>0)if(c==0&&(b>=a.l||a.t==2&&b>=a.c.length))if(d==0){a.c=y;a.t=2}else{a.c=e0(b,String.fromCharCode(d));a.t=b==a.l?0:2}else{if(a.t!=4)hK(a);for(b+=c;c<b;c++)a.c[c]=d}return 0}function
+IO(a,b){if(a===b)return 0;if(a<b)return-1;if(a>b)return 1;if(a===a)return 1;if(b===b)return-1;return 0}function
+IP(a){var
 b;a=bS(a);b=+a;if(a.length>0&&b===b)return b;a=a.replace(/_/g,y);b=+a;if(a.length>0&&b===b||/^[+-]?nan$/i.test(a))return b;var
 c=/^ *([+-]?)0x([0-9a-f]+)\.?([0-9a-f]*)(p([+-]?[0-9]+))?/i.exec(a);if(c){var
 d=c[3].replace(/0+$/,y),f=parseInt(c[1]+c[2]+d,16),e=(c[5]|0)-4*d.length;b=f*Math.pow(2,e);return b}if(/^\+?inf(inity)?$/i.test(a))return Infinity;if(/^-inf(inity)?$/i.test(a))return-Infinity;bJ("float_of_string")}function
-ll(d){d=bS(d);var
-e=d.length;if(e>31)aK("format_int: format too long");var
-a={justify:dV,signstyle:dr,filler:c1,alternate:false,base:0,signedconv:false,width:0,uppercase:false,sign:1,prec:-1,conv:"f"};for(var
+lm(d){d=bS(d);var
+e=d.length;if(e>31)aL("format_int: format too long");var
+a={justify:dU,signstyle:ds,filler:c1,alternate:false,base:0,signedconv:false,width:0,uppercase:false,sign:1,prec:-1,conv:"f"};for(var
 c=0;c<e;c++){var
-b=d.charAt(c);switch(b){case"-":a.justify=dr;break;case"+":case" ":a.signstyle=b;break;case"0":a.filler=bl;break;case"#":a.alternate=true;break;case"1":case"2":case"3":case"4":case"5":case"6":case"7":case"8":case"9":a.width=0;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.width=a.width*10+b;c++}c--;break;case".":a.prec=0;c++;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.prec=a.prec*10+b;c++}c--;case"d":case"i":a.signedconv=true;case"u":a.base=10;break;case"x":a.base=16;break;case"X":a.base=16;a.uppercase=true;break;case"o":a.base=8;break;case"e":case"f":case"g":a.signedconv=true;a.conv=b;break;case"E":case"F":case"G":a.signedconv=true;a.uppercase=true;a.conv=b.toLowerCase();break}}return a}function
-la(b,f){if(b.uppercase)f=f.toUpperCase();var
-e=f.length;if(b.signedconv&&(b.sign<0||b.signstyle!=dr))e++;if(b.alternate){if(b.base==8)e+=1;if(b.base==16)e+=2}var
-c=y;if(b.justify==dV&&b.filler==c1)for(var
-d=e;d<b.width;d++)c+=c1;if(b.signedconv)if(b.sign<0)c+=dr;else
-if(b.signstyle!=dr)c+=b.signstyle;if(b.alternate&&b.base==8)c+=bl;if(b.alternate&&b.base==16)c+=oH;if(b.justify==dV&&b.filler==bl)for(var
-d=e;d<b.width;d++)c+=bl;c+=f;if(b.justify==dr)for(var
+b=d.charAt(c);switch(b){case"-":a.justify=ds;break;case"+":case" ":a.signstyle=b;break;case"0":a.filler=bl;break;case"#":a.alternate=true;break;case"1":case"2":case"3":case"4":case"5":case"6":case"7":case"8":case"9":a.width=0;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.width=a.width*10+b;c++}c--;break;case".":a.prec=0;c++;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.prec=a.prec*10+b;c++}c--;case"d":case"i":a.signedconv=true;case"u":a.base=10;break;case"x":a.base=16;break;case"X":a.base=16;a.uppercase=true;break;case"o":a.base=8;break;case"e":case"f":case"g":a.signedconv=true;a.conv=b;break;case"E":case"F":case"G":a.signedconv=true;a.uppercase=true;a.conv=b.toLowerCase();break}}return a}function
+lc(b,f){if(b.uppercase)f=f.toUpperCase();var
+e=f.length;if(b.signedconv&&(b.sign<0||b.signstyle!=ds))e++;if(b.alternate){if(b.base==8)e+=1;if(b.base==16)e+=2}var
+c=y;if(b.justify==dU&&b.filler==c1)for(var
+d=e;d<b.width;d++)c+=c1;if(b.signedconv)if(b.sign<0)c+=ds;else
+if(b.signstyle!=ds)c+=b.signstyle;if(b.alternate&&b.base==8)c+=bl;if(b.alternate&&b.base==16)c+=oJ;if(b.justify==dU&&b.filler==bl)for(var
+d=e;d<b.width;d++)c+=bl;c+=f;if(b.justify==ds)for(var
 d=e;d<b.width;d++)c+=c1;return a(c)}function
-lb(i,c){function
+ld(i,c){function
 j(a,b){if(Math.abs(a)<1.0)return a.toFixed(b);else{var
-c=parseInt(a.toString().split(dV)[1]);if(c>20){c-=20;a/=Math.pow(10,c);a+=new
+c=parseInt(a.toString().split(dU)[1]);if(c>20){c-=20;a/=Math.pow(10,c);a+=new
 Array(c+1).join(bl);if(b>0)a=a+bR+new
 Array(b+1).join(bl);return a}else
 return a.toFixed(b)}}var
-a,e=ll(i),d=e.prec<0?6:e.prec;if(c<0||c==0&&1/c==-Infinity){e.sign=-1;c=-c}if(isNaN(c)){a=kG;e.filler=c1}else
-if(!isFinite(c)){a=k3;e.filler=c1}else
+a,e=lm(i),d=e.prec<0?6:e.prec;if(c<0||c==0&&1/c==-Infinity){e.sign=-1;c=-c}if(isNaN(c)){a=kI;e.filler=c1}else
+if(!isFinite(c)){a=k5;e.filler=c1}else
 switch(e.conv){case"e":var
-a=c.toExponential(d),b=a.length;if(a.charAt(b-3)==k5)a=a.slice(0,b-1)+bl+a.slice(b-1);break;case"f":a=j(c,d);break;case"g":d=d?d:1;a=c.toExponential(d-1);var
-h=a.indexOf(k5),g=+a.slice(h+1);if(g<-4||c>=1e21||c.toFixed(0).length>d){var
-b=h-1;while(a.charAt(b)==bl)b--;if(a.charAt(b)==bR)b--;a=a.slice(0,b+1)+a.slice(h);b=a.length;if(a.charAt(b-3)==k5)a=a.slice(0,b-1)+bl+a.slice(b-1);break}else{var
+a=c.toExponential(d),b=a.length;if(a.charAt(b-3)==k7)a=a.slice(0,b-1)+bl+a.slice(b-1);break;case"f":a=j(c,d);break;case"g":d=d?d:1;a=c.toExponential(d-1);var
+h=a.indexOf(k7),g=+a.slice(h+1);if(g<-4||c>=1e21||c.toFixed(0).length>d){var
+b=h-1;while(a.charAt(b)==bl)b--;if(a.charAt(b)==bR)b--;a=a.slice(0,b+1)+a.slice(h);b=a.length;if(a.charAt(b-3)==k7)a=a.slice(0,b-1)+bl+a.slice(b-1);break}else{var
 f=d;if(g<0){f-=g+1;a=c.toFixed(f)}else
 while(a=c.toFixed(f),a.length>d+1)f--;if(f){var
-b=a.length-1;while(a.charAt(b)==bl)b--;if(a.charAt(b)==bR)b--;a=a.slice(0,b+1)}}break}return la(e,a)}function
-hI(e,c){if(bS(e)==fZ)return a(y+c);var
-b=ll(e);if(c<0)if(b.signedconv){b.sign=-1;c=-c}else
+b=a.length-1;while(a.charAt(b)==bl)b--;if(a.charAt(b)==bR)b--;a=a.slice(0,b+1)}}break}return lc(e,a)}function
+hL(e,c){if(bS(e)==f0)return a(y+c);var
+b=lm(e);if(c<0)if(b.signedconv){b.sign=-1;c=-c}else
 c>>>=0;var
 d=c.toString(b.base);if(b.prec>=0){b.filler=c1;var
-f=b.prec-d.length;if(f>0)d=eZ(f,bl)+d}return la(b,d)}var
-IP=0;function
-b1(){return IP++}function
-lc(a){if(a==0||!isFinite(a))return[0,a,0];var
+f=b.prec-d.length;if(f>0)d=e0(f,bl)+d}return lc(b,d)}var
+Jt=0;function
+b1(){return Jt++}function
+le(a){if(a==0||!isFinite(a))return[0,a,0];var
 c=a<0;if(c)a=-a;var
-b=Math.max(-cf,rr(a)+1);a*=Math.pow(2,-b);while(a<bt){a*=2;b--}while(a>=1){a*=bt;b++}if(c)a=-a;return[0,a,b]}function
-rd(a){return a.toUtf16()}function
-f6(){return typeof
+b=Math.max(-cf,rz(a)+1);a*=Math.pow(2,-b);while(a<bt){a*=2;b--}while(a>=1){a*=bt;b++}if(c)a=-a;return[0,a,b]}function
+rk(a){return a.toUtf16()}function
+f7(){return typeof
 M.process!=="undefined"&&typeof
 M.process.versions!=="undefined"&&typeof
 M.process.versions.node!=="undefined"}function
-I6(){function
+JK(){function
 a(a){if(a.charAt(0)===ce)return[y,a.substring(1)];return}function
 b(c){var
 g=/^([a-zA-Z]:|[\\/]{2}[^\\/]+[\\/]+[^\\/]+)?([\\/])?([\s\S]*?)$/,a=g.exec(c),b=a[1]||y,e=Boolean(b&&b.charAt(1)!==":");if(Boolean(a[2]||e)){var
-d=a[1]||y,f=a[2]||y;return[d,c.substring(d.length+f.length)]}return}return f6()&&M.process&&M.process.platform?M.process.platform==="win32"?b:a:a}var
-lr=I6();function
-rp(a){return a.slice(-1)!==ce?a+ce:a}if(f6()&&M.process&&M.process.cwd)var
-f1=M.process.cwd().replace(/\\/g,ce);else
+d=a[1]||y,f=a[2]||y;return[d,c.substring(d.length+f.length)]}return}return f7()&&M.process&&M.process.platform?M.process.platform==="win32"?b:a:a}var
+ls=JK();function
+rx(a){return a.slice(-1)!==ce?a+ce:a}if(f7()&&M.process&&M.process.cwd)var
+f2=M.process.cwd().replace(/\\/g,ce);else
 var
-f1="/static";f1=rp(f1);function
-IG(a){a=rd(a);if(!lr(a))a=f1+a;var
-e=lr(a),d=e[1].split(ce),b=[];for(var
+f2="/static";f2=rx(f2);function
+Jk(a){a=rk(a);if(!ls(a))a=f2+a;var
+e=ls(a),d=e[1].split(ce),b=[];for(var
 c=0;c<d.length;c++)switch(d[c]){case"..":if(b.length>1)b.pop();break;case".":break;default:b.push(d[c]);break}b.unshift(e[0]);b.orig=a;return b}function
-I2(e){for(var
+JG(e){for(var
 f=y,b=f,a,h,c=0,g=e.length;c<g;c++){a=e.charCodeAt(c);if(a<b0){for(var
-d=c+1;d<g&&(a=e.charCodeAt(d))<b0;d++);if(d-c>j7){b.substr(0,1);f+=b;b=y;f+=e.slice(c,d)}else
-b+=e.slice(c,d);if(d==g)break;c=d}if(a<pp){b+=String.fromCharCode(0xc0|a>>6);b+=String.fromCharCode(b0|a&eO)}else
-if(a<0xd800||a>=p5)b+=String.fromCharCode(oT|a>>12,b0|a>>6&eO,b0|a&eO);else
-if(a>=0xdbff||c+1==g||(h=e.charCodeAt(c+1))<p1||h>p5)b+="\xef\xbf\xbd";else{c++;a=(a<<10)+h-0x35fdc00;b+=String.fromCharCode(pw|a>>18,b0|a>>12&eO,b0|a>>6&eO,b0|a&eO)}if(b.length>dZ){b.substr(0,1);f+=b;b=y}}return f+b}function
-H5(a){var
-b=9;if(!rs(a))b=8,a=I2(a);return new
+d=c+1;d<g&&(a=e.charCodeAt(d))<b0;d++);if(d-c>j9){b.substr(0,1);f+=b;b=y;f+=e.slice(c,d)}else
+b+=e.slice(c,d);if(d==g)break;c=d}if(a<pt){b+=String.fromCharCode(0xc0|a>>6);b+=String.fromCharCode(b0|a&eP)}else
+if(a<0xd800||a>=p9)b+=String.fromCharCode(oV|a>>12,b0|a>>6&eP,b0|a&eP);else
+if(a>=0xdbff||c+1==g||(h=e.charCodeAt(c+1))<p5||h>p9)b+="\xef\xbf\xbd";else{c++;a=(a<<10)+h-0x35fdc00;b+=String.fromCharCode(pA|a>>18,b0|a>>12&eP,b0|a>>6&eP,b0|a&eP)}if(b.length>dY){b.substr(0,1);f+=b;b=y}}return f+b}function
+IJ(a){var
+b=9;if(!rA(a))b=8,a=JG(a);return new
 cA(b,a,a.length)}function
-cj(a){return H5(a)}var
-Jl=["E2BIG","EACCES","EAGAIN","EBADF","EBUSY","ECHILD","EDEADLK","EDOM",oK,"EFAULT","EFBIG","EINTR","EINVAL","EIO","EISDIR","EMFILE","EMLINK","ENAMETOOLONG","ENFILE","ENODEV",kY,"ENOEXEC","ENOLCK","ENOMEM","ENOSPC","ENOSYS",kF,qy,"ENOTTY","ENXIO","EPERM","EPIPE","ERANGE","EROFS","ESPIPE","ESRCH","EXDEV","EWOULDBLOCK","EINPROGRESS","EALREADY","ENOTSOCK","EDESTADDRREQ","EMSGSIZE","EPROTOTYPE","ENOPROTOOPT","EPROTONOSUPPORT","ESOCKTNOSUPPORT","EOPNOTSUPP","EPFNOSUPPORT","EAFNOSUPPORT","EADDRINUSE","EADDRNOTAVAIL","ENETDOWN","ENETUNREACH","ENETRESET","ECONNABORTED","ECONNRESET","ENOBUFS","EISCONN","ENOTCONN","ESHUTDOWN","ETOOMANYREFS","ETIMEDOUT","ECONNREFUSED","EHOSTDOWN","EHOSTUNREACH","ELOOP","EOVERFLOW"];function
-d8(d,f,e,a){var
-b=Jl.indexOf(d);if(b<0){if(a==null)a=-9999;b=[0,a]}var
+cj(a){return IJ(a)}var
+J1=["E2BIG","EACCES","EAGAIN","EBADF","EBUSY","ECHILD","EDEADLK","EDOM",oM,"EFAULT","EFBIG","EINTR","EINVAL","EIO","EISDIR","EMFILE","EMLINK","ENAMETOOLONG","ENFILE","ENODEV",k0,"ENOEXEC","ENOLCK","ENOMEM","ENOSPC","ENOSYS",kH,qD,"ENOTTY","ENXIO","EPERM","EPIPE","ERANGE","EROFS","ESPIPE","ESRCH","EXDEV","EWOULDBLOCK","EINPROGRESS","EALREADY","ENOTSOCK","EDESTADDRREQ","EMSGSIZE","EPROTOTYPE","ENOPROTOOPT","EPROTONOSUPPORT","ESOCKTNOSUPPORT","EOPNOTSUPP","EPFNOSUPPORT","EAFNOSUPPORT","EADDRINUSE","EADDRNOTAVAIL","ENETDOWN","ENETUNREACH","ENETRESET","ECONNABORTED","ECONNRESET","ENOBUFS","EISCONN","ENOTCONN","ESHUTDOWN","ETOOMANYREFS","ETIMEDOUT","ECONNREFUSED","EHOSTDOWN","EHOSTUNREACH","ELOOP","EOVERFLOW"];function
+d7(d,f,e,a){var
+b=J1.indexOf(d);if(b<0){if(a==null)a=-9999;b=[0,a]}var
 c=[b,cj(f||y),cj(e||y)];return c}var
-ri={};function
-d6(a){return ri[a]}function
-d7(b,a){throw[0,b].concat(a)}function
-H4(a){return new
+rq={};function
+d5(a){return rq[a]}function
+d6(b,a){throw[0,b].concat(a)}function
+II(a){return new
 cA(4,a,a.length)}function
-ao(a){lm(aC.Sys_error,a)}function
-IR(a){ao(a+hc)}function
+ap(a){ln(aD.Sys_error,a)}function
+Jv(a){ap(a+he)}function
 bK(a){return a.l}function
-qU(){}function
-aY(a){this.data=a}aY.prototype=new
-qU();aY.prototype.truncate=function(a){var
-b=this.data;this.data=aI(a|0);dw(b,0,this.data,0,a)};aY.prototype.length=function(){return bK(this.data)};aY.prototype.write=function(b,d,g,a){var
+q1(){}function
+aZ(a){this.data=a}aZ.prototype=new
+q1();aZ.prototype.truncate=function(a){var
+b=this.data;this.data=aJ(a|0);dx(b,0,this.data,0,a)};aZ.prototype.length=function(){return bK(this.data)};aZ.prototype.write=function(b,d,g,a){var
 c=this.length();if(b+a>=c){var
-e=aI(b+a),f=this.data;this.data=e;dw(f,0,this.data,0,c)}cg(d,g,this.data,b,a);return 0};aY.prototype.read=function(c,a,d,b){var
-e=this.length();dw(this.data,c,a,d,b);return 0};aY.prototype.read_one=function(a){return q3(this.data,a)};aY.prototype.close=function(){};aY.prototype.constructor=aY;function
+e=aJ(b+a),f=this.data;this.data=e;dx(f,0,this.data,0,c)}cg(d,g,this.data,b,a);return 0};aZ.prototype.read=function(c,a,d,b){var
+e=this.length();dx(this.data,c,a,d,b);return 0};aZ.prototype.read_one=function(a){return q_(this.data,a)};aZ.prototype.close=function(){};aZ.prototype.constructor=aZ;function
 bm(b,a){this.content={};this.root=b;this.lookupFun=a}bm.prototype.nm=function(a){return this.root+a};bm.prototype.create_dir_if_needed=function(d){var
 c=d.split(ce),b=y;for(var
 a=0;a<c.length-1;a++){b+=c[a]+ce;if(this.content[b])continue;this.content[b]=Symbol("directory")}};bm.prototype.slash=function(a){return/\/$/.test(a)?a:a+ce};bm.prototype.lookup=function(b){if(!this.content[b]&&this.lookupFun){var
 c=this.lookupFun(a(this.root),a(b));if(c!==0){this.create_dir_if_needed(b);this.content[b]=new
-aY(bv(c[1]))}}};bm.prototype.exists=function(a){if(a==y)return 1;var
+aZ(bv(c[1]))}}};bm.prototype.exists=function(a){if(a==y)return 1;var
 b=this.slash(a);if(this.content[b])return 1;this.lookup(a);return this.content[a]?1:0};bm.prototype.mkdir=function(c,e,d){var
-b=d&&d6(kT);if(this.exists(c))if(b)d7(b,d8(oK,j2,this.nm(c)));else
-ao(c+": File exists");var
-a=/^(.*)\/[^/]+/.exec(c);a=a&&a[1]||y;if(!this.exists(a))if(b)d7(b,d8(kY,j2,this.nm(a)));else
-ao(a+hc);if(!this.is_dir(a))if(b)d7(b,d8(kF,j2,this.nm(a)));else
-ao(a+kp);this.create_dir_if_needed(this.slash(c))};bm.prototype.rmdir=function(a,f){var
-b=f&&d6(kT),c=a==y?y:this.slash(a),e=new
-RegExp(oY+c+po);if(!this.exists(a))if(b)d7(b,d8(kY,kR,this.nm(a)));else
-ao(a+hc);if(!this.is_dir(a))if(b)d7(b,d8(kF,kR,this.nm(a)));else
-ao(a+kp);for(var
+b=d&&d5(kW);if(this.exists(c))if(b)d6(b,d7(oM,j3,this.nm(c)));else
+ap(c+": File exists");var
+a=/^(.*)\/[^/]+/.exec(c);a=a&&a[1]||y;if(!this.exists(a))if(b)d6(b,d7(k0,j3,this.nm(a)));else
+ap(a+he);if(!this.is_dir(a))if(b)d6(b,d7(kH,j3,this.nm(a)));else
+ap(a+ks);this.create_dir_if_needed(this.slash(c))};bm.prototype.rmdir=function(a,f){var
+b=f&&d5(kW),c=a==y?y:this.slash(a),e=new
+RegExp(o0+c+ps);if(!this.exists(a))if(b)d6(b,d7(k0,kU,this.nm(a)));else
+ap(a+he);if(!this.is_dir(a))if(b)d6(b,d7(kH,kU,this.nm(a)));else
+ap(a+ks);for(var
 d
 in
-this.content)if(d.match(e))if(b)d7(b,d8(qy,kR,this.nm(a)));else
-ao(this.nm(a)+": Directory not empty");delete
+this.content)if(d.match(e))if(b)d6(b,d7(qD,kU,this.nm(a)));else
+ap(this.nm(a)+": Directory not empty");delete
 this.content[c]};bm.prototype.readdir=function(a){var
-f=a==y?y:this.slash(a);if(!this.exists(a))ao(a+hc);if(!this.is_dir(a))ao(a+kp);var
+f=a==y?y:this.slash(a);if(!this.exists(a))ap(a+he);if(!this.is_dir(a))ap(a+ks);var
 g=new
-RegExp(oY+f+po),d={},c=[];for(var
+RegExp(o0+f+ps),d={},c=[];for(var
 e
 in
 this.content){var
 b=e.match(g);if(b&&!d[b[1]]){d[b[1]]=true;c.push(b[1])}}return c};bm.prototype.is_dir=function(a){if(a==y)return true;var
 b=this.slash(a);return this.content[b]?1:0};bm.prototype.unlink=function(a){var
 b=this.content[a]?true:false;delete
-this.content[a];return b};bm.prototype.open=function(a,b){if(b.rdonly&&b.wronly)ao(this.nm(a)+o3);if(b.text&&b.binary)ao(this.nm(a)+pg);this.lookup(a);if(this.content[a]){if(this.is_dir(a))ao(this.nm(a)+" : is a directory");if(b.create&&b.excl)ao(this.nm(a)+o2);var
+this.content[a];return b};bm.prototype.open=function(a,b){if(b.rdonly&&b.wronly)ap(this.nm(a)+o5);if(b.text&&b.binary)ap(this.nm(a)+pj);this.lookup(a);if(this.content[a]){if(this.is_dir(a))ap(this.nm(a)+" : is a directory");if(b.create&&b.excl)ap(this.nm(a)+o4);var
 c=this.content[a];if(b.truncate)c.truncate();return c}else
 if(b.create){this.create_dir_if_needed(a);this.content[a]=new
-aY(aI(0));return this.content[a]}else
-IR(this.nm(a))};bm.prototype.register=function(c,a){var
-b;if(this.content[c])ao(this.nm(c)+o2);if(f4(a))b=new
-aY(a);if(hM(a))b=new
-aY(bv(a));else
+aZ(aJ(0));return this.content[a]}else
+Jv(this.nm(a))};bm.prototype.register=function(c,a){var
+b;if(this.content[c])ap(this.nm(c)+o4);if(f5(a))b=new
+aZ(a);if(hP(a))b=new
+aZ(bv(a));else
 if(a
 instanceof
 Array)b=new
-aY(H4(a));else
+aZ(II(a));else
 if(typeof
 a==="string")b=new
-aY(q5(a));else
+aZ(ra(a));else
 if(a.toString){var
 d=bv(cj(a.toString()));b=new
-aY(d)}if(b){this.create_dir_if_needed(c);this.content[c]=b}else
-ao(this.nm(c)+" : registering file with invalid content type")};bm.prototype.constructor=bm;function
+aZ(d)}if(b){this.create_dir_if_needed(c);this.content[c]=b}else
+ap(this.nm(c)+" : registering file with invalid content type")};bm.prototype.constructor=bm;function
 F(a){return bK(a)}function
 bw(b,a){return bI(b,a)}function
-HW(d){var
+IA(d){var
 c=F(d),b=new
 Array(c),a=0;for(;a<c;a++)b[a]=bw(d,a);return b}function
-HV(a){if(a.t!=4)hH(a);return a.c}function
+Iz(a){if(a.t!=4)hK(a);return a.c}function
 cB(a){this.fs=require("fs");this.fd=a}cB.prototype=new
-qU();cB.prototype.truncate=function(a){try{this.fs.ftruncateSync(this.fd,a|0)}catch(a){ao(a.toString())}};cB.prototype.length=function(){try{return this.fs.fstatSync(this.fd).size}catch(a){ao(a.toString())}};cB.prototype.write=function(f,b,c,e){var
-a=HW(b);if(!(a
+q1();cB.prototype.truncate=function(a){try{this.fs.ftruncateSync(this.fd,a|0)}catch(a){ap(a.toString())}};cB.prototype.length=function(){try{return this.fs.fstatSync(this.fd).size}catch(a){ap(a.toString())}};cB.prototype.write=function(f,b,c,e){var
+a=IA(b);if(!(a
 instanceof
 M.Uint8Array))a=new(M.Uint8Array)(a);var
-d=M.Buffer.from(a);try{this.fs.writeSync(this.fd,d,c,e,f)}catch(a){ao(a.toString())}return 0};cB.prototype.read=function(g,d,c,f){var
-a=HV(d);if(!(a
+d=M.Buffer.from(a);try{this.fs.writeSync(this.fd,d,c,e,f)}catch(a){ap(a.toString())}return 0};cB.prototype.read=function(g,d,c,f){var
+a=Iz(d);if(!(a
 instanceof
 M.Uint8Array))a=new(M.Uint8Array)(a);var
-e=M.Buffer.from(a);try{this.fs.readSync(this.fd,e,c,f,g)}catch(a){ao(a.toString())}for(var
-b=0;b<f;b++)dx(d,c+b,e[c+b]);return 0};cB.prototype.read_one=function(c){var
-b=new(M.Uint8Array)(1),a=M.Buffer.from(b);try{this.fs.readSync(this.fd,a,0,1,c)}catch(a){ao(a.toString())}return a[0]};cB.prototype.close=function(){try{this.fs.closeSync(this.fd)}catch(a){ao(a.toString())}};cB.prototype.constructor=cB;function
-aZ(a){this.fs=require("fs");this.root=a}aZ.prototype.nm=function(a){return this.root+a};aZ.prototype.exists=function(a){try{return this.fs.existsSync(this.nm(a))?1:0}catch(a){return 0}};aZ.prototype.mkdir=function(b,a,c){try{this.fs.mkdirSync(this.nm(b),{mode:a});return 0}catch(a){this.raise_nodejs_error(a,c)}};aZ.prototype.rmdir=function(a,b){try{this.fs.rmdirSync(this.nm(a));return 0}catch(a){this.raise_nodejs_error(a,b)}};aZ.prototype.readdir=function(a,b){try{return this.fs.readdirSync(this.nm(a))}catch(a){this.raise_nodejs_error(a,b)}};aZ.prototype.is_dir=function(a){try{return this.fs.statSync(this.nm(a)).isDirectory()?1:0}catch(a){ao(a.toString())}};aZ.prototype.unlink=function(a,c){try{var
-b=this.fs.existsSync(this.nm(a))?1:0;this.fs.unlinkSync(this.nm(a));return b}catch(a){this.raise_nodejs_error(a,c)}};aZ.prototype.open=function(f,c,g){var
+e=M.Buffer.from(a);try{this.fs.readSync(this.fd,e,c,f,g)}catch(a){ap(a.toString())}for(var
+b=0;b<f;b++)dy(d,c+b,e[c+b]);return 0};cB.prototype.read_one=function(c){var
+b=new(M.Uint8Array)(1),a=M.Buffer.from(b);try{this.fs.readSync(this.fd,a,0,1,c)}catch(a){ap(a.toString())}return a[0]};cB.prototype.close=function(){try{this.fs.closeSync(this.fd)}catch(a){ap(a.toString())}};cB.prototype.constructor=cB;function
+a0(a){this.fs=require("fs");this.root=a}a0.prototype.nm=function(a){return this.root+a};a0.prototype.exists=function(a){try{return this.fs.existsSync(this.nm(a))?1:0}catch(a){return 0}};a0.prototype.mkdir=function(b,a,c){try{this.fs.mkdirSync(this.nm(b),{mode:a});return 0}catch(a){this.raise_nodejs_error(a,c)}};a0.prototype.rmdir=function(a,b){try{this.fs.rmdirSync(this.nm(a));return 0}catch(a){this.raise_nodejs_error(a,b)}};a0.prototype.readdir=function(a,b){try{return this.fs.readdirSync(this.nm(a))}catch(a){this.raise_nodejs_error(a,b)}};a0.prototype.is_dir=function(a){try{return this.fs.statSync(this.nm(a)).isDirectory()?1:0}catch(a){ap(a.toString())}};a0.prototype.unlink=function(a,c){try{var
+b=this.fs.existsSync(this.nm(a))?1:0;this.fs.unlinkSync(this.nm(a));return b}catch(a){this.raise_nodejs_error(a,c)}};a0.prototype.open=function(f,c,g){var
 a=require("constants"),b=0;for(var
 e
 in
 c)switch(e){case"rdonly":b|=a.O_RDONLY;break;case"wronly":b|=a.O_WRONLY;break;case"append":b|=a.O_WRONLY|a.O_APPEND;break;case"create":b|=a.O_CREAT;break;case"truncate":b|=a.O_TRUNC;break;case"excl":b|=a.O_EXCL;break;case"binary":b|=a.O_BINARY;break;case"text":b|=a.O_TEXT;break;case"nonblock":b|=a.O_NONBLOCK;break}try{var
 d=this.fs.openSync(this.nm(f),b);return new
-cB(d)}catch(a){this.raise_nodejs_error(a,g)}};aZ.prototype.rename=function(b,a,c){try{this.fs.renameSync(this.nm(b),this.nm(a))}catch(a){this.raise_nodejs_error(a,c)}};aZ.prototype.stat=function(b,c){try{var
-a=this.fs.statSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};aZ.prototype.lstat=function(b,c){try{var
-a=this.fs.lstatSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};aZ.prototype.symlink=function(d,c,a,b){try{this.fs.symlinkSync(this.nm(c),this.nm(a),d?"dir":"file");return 0}catch(a){this.raise_nodejs_error(a,b)}};aZ.prototype.readlink=function(b,c){try{var
-a=this.fs.readlinkSync(this.nm(b),oA);return cj(a)}catch(a){this.raise_nodejs_error(a,c)}};aZ.prototype.raise_nodejs_error=function(a,d){var
-b=d6(kT);if(d&&b){var
-c=d8(a.code,a.syscall,a.path,a.errno);d7(b,c)}else
-ao(a.toString())};aZ.prototype.stats_from_js=function(a){var
+cB(d)}catch(a){this.raise_nodejs_error(a,g)}};a0.prototype.rename=function(b,a,c){try{this.fs.renameSync(this.nm(b),this.nm(a))}catch(a){this.raise_nodejs_error(a,c)}};a0.prototype.stat=function(b,c){try{var
+a=this.fs.statSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};a0.prototype.lstat=function(b,c){try{var
+a=this.fs.lstatSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};a0.prototype.symlink=function(d,c,a,b){try{this.fs.symlinkSync(this.nm(c),this.nm(a),d?"dir":"file");return 0}catch(a){this.raise_nodejs_error(a,b)}};a0.prototype.readlink=function(b,c){try{var
+a=this.fs.readlinkSync(this.nm(b),oC);return cj(a)}catch(a){this.raise_nodejs_error(a,c)}};a0.prototype.raise_nodejs_error=function(a,d){var
+b=d5(kW);if(d&&b){var
+c=d7(a.code,a.syscall,a.path,a.errno);d6(b,c)}else
+ap(a.toString())};a0.prototype.stats_from_js=function(a){var
 b;if(a.isFile())b=0;else
 if(a.isDirectory())b=1;else
 if(a.isCharacterDevice())b=2;else
 if(a.isBlockDevice())b=3;else
 if(a.isSymbolicLink())b=4;else
 if(a.isFIFO())b=5;else
-if(a.isSocket())b=6;return[0,a.dev,a.ino,b,a.mode,a.nlink,a.uid,a.gid,a.rdev,a.size,a.atimeMs,a.mtimeMs,a.ctimeMs]};aZ.prototype.constructor=aZ;function
-q$(b){var
-a=lr(b);if(!a)return;return a[0]+ce}var
-hO=q$(f1)||bJ("unable to compute caml_root"),e0=[];if(f6())e0.push({path:hO,device:new
-aZ(hO)});else
-e0.push({path:hO,device:new
-bm(hO)});e0.push({path:qp,device:new
-bm(qp)});function
-rz(b){var
-g=IG(b),b=g.join(ce),f=rp(b),c;for(var
-e=0;e<e0.length;e++){var
-a=e0[e];if(f.search(a.path)==0&&(!c||c.path.length<a.path.length))c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}if(!c&&f6()){var
-d=q$(b);if(d&&d.match(/^[a-zA-Z]:\/$/)){var
+if(a.isSocket())b=6;return[0,a.dev,a.ino,b,a.mode,a.nlink,a.uid,a.gid,a.rdev,a.size,a.atimeMs,a.mtimeMs,a.ctimeMs]};a0.prototype.constructor=a0;function
+rg(b){var
+a=ls(b);if(!a)return;return a[0]+ce}var
+hR=rg(f2)||bJ("unable to compute caml_root"),e1=[];if(f7())e1.push({path:hR,device:new
+a0(hR)});else
+e1.push({path:hR,device:new
+bm(hR)});e1.push({path:qt,device:new
+bm(qt)});function
+rH(b){var
+g=Jk(b),b=g.join(ce),f=rx(b),c;for(var
+e=0;e<e1.length;e++){var
+a=e1[e];if(f.search(a.path)==0&&(!c||c.path.length<a.path.length))c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}if(!c&&f7()){var
+d=rg(b);if(d&&d.match(/^[a-zA-Z]:\/$/)){var
 a={path:d,device:new
-aZ(d)};e0.push(a);c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}}if(c)return c;ao("no device found for "+f)}function
-H8(c,b){var
-a=rz(c);if(!a.device.register)bJ("cannot register file");a.device.register(a.rest,b);return 0}function
-rq(c,b){var
-c=a(c),b=a(b);return H8(c,b)}function
-Ib(){var
+a0(d)};e1.push(a);c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}}if(c)return c;ap("no device found for "+f)}function
+IM(c,b){var
+a=rH(c);if(!a.device.register)bJ("cannot register file");a.device.register(a.rest,b);return 0}function
+ry(c,b){var
+c=a(c),b=a(b);return IM(c,b)}function
+IR(){var
 b=M.caml_fs_tmp;if(b)for(var
-a=0;a<b.length;a++)rq(b[a].name,b[a].content);M.jsoo_create_file=rq;M.caml_fs_tmp=[];return 0}function
-Ic(){return[0,0,0,0,0,0,0,0,0]}function
-Id(a){return 0}function
-q_(){return[0]}function
-Ie(a,b){return+(eY(a,b,false)>=0)}function
-le(d,b){var
+a=0;a<b.length;a++)ry(b[a].name,b[a].content);M.jsoo_create_file=ry;M.caml_fs_tmp=[];return 0}function
+IS(){return[0,0,0,0,0,0,0,0,0]}function
+IT(a){return 0}function
+rf(){return[0]}function
+IU(a,b){return+(eZ(a,b,false)>=0)}function
+lg(d,b){var
 e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b.charCodeAt(a)|b.charCodeAt(a+1)<<8|b.charCodeAt(a+2)<<16|b.charCodeAt(a+3)<<24;d=bh(d,c)}c=0;switch(e&3){case
 3:c=b.charCodeAt(a+2)<<16;case
 2:c|=b.charCodeAt(a+1)<<8;case
 1:c|=b.charCodeAt(a);d=bh(d,c)}d^=e;return d}function
-Ik(a,b){return le(a,bS(b))}function
-Ih(d,b){var
+I0(a,b){return lg(a,bS(b))}function
+IX(d,b){var
 e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b[a]|b[a+1]<<8|b[a+2]<<16|b[a+3]<<24;d=bh(d,c)}c=0;switch(e&3){case
 3:c=b[a+2]<<16;case
 2:c|=b[a+1]<<8;case
 1:c|=b[a];d=bh(d,c)}d^=e;return d}function
-rf(a){switch(a.t&6){default:d2(a);case
+rn(a){switch(a.t&6){default:d1(a);case
 0:return a.c;case
 4:return a.c}}function
-Ig(b,c){var
-a=rf(c);return typeof
-a==="string"?le(b,a):Ih(b,a)}function
-Ii(a){a^=a>>>16;a=w(a,0x85ebca6b|0);a^=a>>>13;a=w(a,0xc2b2ae35|0);a^=a>>>16;return a}function
-If(j,l,n,m){var
-f,g,h,d,c,b,a,e,i;d=l;if(d<0||d>cy)d=cy;c=j;b=n;f=[m];g=0;h=1;while(g<h&&c>0){a=f[g++];if(a&&a.caml_custom){if(f2[a.caml_custom]&&f2[a.caml_custom].hash){var
-k=f2[a.caml_custom].hash(a);b=bh(b,k);c--}}else
+IW(b,c){var
+a=rn(c);return typeof
+a==="string"?lg(b,a):IX(b,a)}function
+IY(a){a^=a>>>16;a=u(a,0x85ebca6b|0);a^=a>>>13;a=u(a,0xc2b2ae35|0);a^=a>>>16;return a}function
+IV(j,l,n,m){var
+f,g,h,d,c,b,a,e,i;d=l;if(d<0||d>cy)d=cy;c=j;b=n;f=[m];g=0;h=1;while(g<h&&c>0){a=f[g++];if(a&&a.caml_custom){if(f3[a.caml_custom]&&f3[a.caml_custom].hash){var
+k=f3[a.caml_custom].hash(a);b=bh(b,k);c--}}else
 if(a
 instanceof
 Array&&a[0]===(a[0]|0))switch(a[0]){case
 248:b=bh(b,a[2]);c--;break;case
 250:f[--g]=a[1];break;default:var
 o=a.length-1<<10|a[0];b=bh(b,o);for(e=1,i=a.length;e<i;e++){if(h>=d)break;f[h++]=a[e]}break}else
-if(f4(a)){b=Ig(b,a);c--}else
-if(hM(a)){b=Ik(b,a);c--}else
+if(f5(a)){b=IW(b,a);c--}else
+if(hP(a)){b=I0(b,a);c--}else
 if(typeof
-a==="string"){b=le(b,a);c--}else
+a==="string"){b=lg(b,a);c--}else
 if(a===(a|0)){b=bh(b,a+a+1);c--}else
-if(a===+a){b=ld(b,a);c--}}b=Ii(b);return b&0x3FFFFFFF}function
-Il(a,c,k){if(!isFinite(a)){if(isNaN(a))return cj(kG);return cj(a>0?qK:"-infinity")}var
+if(a===+a){b=lf(b,a);c--}}b=IY(b);return b&0x3FFFFFFF}function
+I1(a,c,k){if(!isFinite(a)){if(isNaN(a))return cj(kI);return cj(a>0?qR:"-infinity")}var
 i=a==0&&1/a==-Infinity?1:a>=0?0:1;if(i)a=-a;var
 d=0;if(a==0);else
 if(a<1)while(a<1&&d>-1022){a*=2;d--}else
 while(a>=2){a/=2;d++}var
-j=d<0?y:dV,e=y;if(i)e=dr;else
+j=d<0?y:dU,e=y;if(i)e=ds;else
 switch(k){case
-43:e=dV;break;case
+43:e=dU;break;case
 32:e=c1;break;default:break}if(c>=0&&c<13){var
 g=Math.pow(2,c*4);a=Math.round(a*g)/g}var
 b=a.toString(16);if(c>=0){var
-h=b.indexOf(bR);if(h<0)b+=bR+eZ(c,bl);else{var
-f=h+1+c;if(b.length<f)b+=eZ(f-b.length,bl);else
-b=b.substr(0,f)}}return cj(e+oH+b+"p"+j+d.toString(10))}function
-In(a){return(a&0x000000FF)<<24|(a&0x0000FF00)<<8|(a&0x00FF0000)>>>8|(a&0xFF000000)>>>24}function
-Iq(b){var
-a=d4(b);return d3([a[7],a[6],a[5],a[4],a[3],a[2],a[1],a[0]])}function
-Iv(a){return+a.isZero()}function
-hJ(a){return new
+h=b.indexOf(bR);if(h<0)b+=bR+e0(c,bl);else{var
+f=h+1+c;if(b.length<f)b+=e0(f-b.length,bl);else
+b=b.substr(0,f)}}return cj(e+oJ+b+"p"+j+d.toString(10))}function
+I3(a){return(a&0x000000FF)<<24|(a&0x0000FF00)<<8|(a&0x00FF0000)>>>8|(a&0xFF000000)>>>24}function
+I6(b){var
+a=d3(b);return d2([a[7],a[6],a[5],a[4],a[3],a[2],a[1],a[0]])}function
+I$(a){return+a.isZero()}function
+hM(a){return new
 N(a&c2,a>>24&c2,a>>31&cx)}function
-rc(a){return a.toInt()}function
-Iu(a){return+a.isNeg()}function
-Iy(a){return a.neg()}function
-Is(g,c){var
-a=ll(g);if(a.signedconv&&Iu(c)){a.sign=-1;c=Iy(c)}var
-b=y,h=hJ(a.base),f="0123456789abcdef";do{var
-e=c.udivmod(h);c=e.quotient;b=f.charAt(rc(e.modulus))+b}while(!Iv(c));if(a.prec>=0){a.filler=c1;var
-d=a.prec-b.length;if(d>0)b=eZ(d,bl)+b}return la(a,b)}function
-Ix(a,b){return a.mul(b)}function
-Iz(a,b){return a.or(b)}function
-hK(a){return a.toFloat()}function
-IQ(c){var
+rj(a){return a.toInt()}function
+I_(a){return+a.isNeg()}function
+Jc(a){return a.neg()}function
+I8(g,c){var
+a=lm(g);if(a.signedconv&&I_(c)){a.sign=-1;c=Jc(c)}var
+b=y,h=hM(a.base),f="0123456789abcdef";do{var
+e=c.udivmod(h);c=e.quotient;b=f.charAt(rj(e.modulus))+b}while(!I$(c));if(a.prec>=0){a.filler=c1;var
+d=a.prec-b.length;if(d>0)b=e0(d,bl)+b}return lc(a,b)}function
+Jb(a,b){return a.mul(b)}function
+Jd(a,b){return a.or(b)}function
+hN(a){return a.toFloat()}function
+Ju(c){var
 a=0,e=F(c),b=10,d=1;if(e>0)switch(bw(c,a)){case
 45:a++;d=-1;break;case
 43:a++;d=1;break}if(a+1<e&&bw(c,a)==48)switch(bw(c,a+1)){case
@@ -731,25 +731,25 @@ a=0,e=F(c),b=10,d=1;if(e>0)switch(bw(c,a)){case
 66:b=2;a+=2;break;case
 117:case
 85:a+=2;break}return[a,d,b]}function
-rk(a){if(a>=48&&a<=57)return a-48;if(a>=65&&a<=90)return a-55;if(a>=97&&a<=122)return a-87;return-1}function
-hL(f){var
-h=IQ(f),c=h[0],i=h[1],d=h[2],g=F(f),j=-1>>>0,e=c<g?bw(f,c):0,b=rk(e);if(b<0||b>=d)bJ(ht);var
-a=b;for(c++;c<g;c++){e=bw(f,c);if(e==95)continue;b=rk(e);if(b<0||b>=d)break;a=d*a+b;if(a>j)bJ(ht)}if(c!=g)bJ(ht);a=i*a;if(d==10&&(a|0)!=a)bJ(ht);return a|0}function
-IE(a){return[B,a]}function
+rs(a){if(a>=48&&a<=57)return a-48;if(a>=65&&a<=90)return a-55;if(a>=97&&a<=122)return a-87;return-1}function
+hO(f){var
+h=Ju(f),c=h[0],i=h[1],d=h[2],g=F(f),j=-1>>>0,e=c<g?bw(f,c):0,b=rs(e);if(b<0||b>=d)bJ(hx);var
+a=b;for(c++;c<g;c++){e=bw(f,c);if(e==95)continue;b=rs(e);if(b<0||b>=d)break;a=d*a+b;if(a>j)bJ(hx)}if(c!=g)bJ(hx);a=i*a;if(d==10&&(a|0)!=a)bJ(hx);return a|0}function
+Ji(a){return[C,a]}function
 cC(b,a){a|=0;if(a>cf){a-=cf;b*=Math.pow(2,cf);if(a>cf){a-=cf;b*=Math.pow(2,cf)}}if(a<-cf){a+=cf;b*=Math.pow(2,-cf)}b*=Math.pow(2,a);return b}function
-hN(a,b){return+(eY(a,b,false)<=0)}function
-re(a,b){return+(eY(a,b,false)<0)}function
-lj(c){var
+hQ(a,b){return+(eZ(a,b,false)<=0)}function
+rl(a,b){return+(eZ(a,b,false)<0)}function
+rm(c){var
 b=0;for(var
 a=c.length-1;a>=0;a--){var
 d=c[a];b=[0,d,b]}return b}function
-IF(a){return Math.log1p(a)}function
-n(a,d){if(a<0)d1();var
+Jj(a){return Math.log1p(a)}function
+n(a,d){if(a<0)d0();var
 a=a+1|0,b=new
 Array(a);b[0]=0;for(var
 c=1;c<a;c++)b[c]=d;return b}function
-IX(b){return a(hR(b,0,b.length))}var
-IH=function(){function
+JB(b){return a(hU(b,0,b.length))}var
+Jl=function(){function
 l(a,b){return a+b|0}function
 a(d,a,c,f,b,e){a=l(l(a,d),l(f,e));return l(a<<b|a>>>32-b,c)}function
 g(c,b,d,e,h,f,g){return a(b&d|~b&e,c,b,h,f,g)}function
@@ -764,34 +764,34 @@ o=new
 Array(16);for(var
 e=0;e<4;e++)for(var
 m=0;m<4;m++)o[e*4+m]=k[e]>>8*m&0xFF;return o}return function(i,g,f){var
-e=[],h=rf(i);if(typeof
+e=[],h=rn(i);if(typeof
 h==="string"){var
 d=h;for(var
 a=0;a<f;a+=4){var
 b=a+g;e[a>>2]=d.charCodeAt(b)|d.charCodeAt(b+1)<<8|d.charCodeAt(b+2)<<16|d.charCodeAt(b+3)<<24}for(;a<f;a++)e[a>>2]|=d.charCodeAt(a+g)<<8*(a&3)}else{var
 c=h;for(var
 a=0;a<f;a+=4){var
-b=a+g;e[a>>2]=c[b]|c[b+1]<<8|c[b+2]<<16|c[b+3]<<24}for(;a<f;a++)e[a>>2]|=c[a+g]<<8*(a&3)}return IX(k(e,f))}}();function
-II(c,b,a){return IH(bv(c),b,a)}function
-IJ(){return 0}var
+b=a+g;e[a>>2]=c[b]|c[b+1]<<8|c[b+2]<<16|c[b+3]<<24}for(;a<f;a++)e[a>>2]|=c[a+g]<<8*(a&3)}return JB(k(e,f))}}();function
+Jm(c,b,a){return Jl(bv(c),b,a)}function
+Jn(){return 0}var
 cD=new
 Array();function
-d5(c){var
-a=cD[c];if(!a.opened)ao("Cannot flush a closed channel");if(!a.buffer||a.buffer==y)return 0;if(a.fd&&aC.fds[a.fd]&&aC.fds[a.fd].output){var
-b=aC.fds[a.fd].output;switch(b.length){case
+d4(c){var
+a=cD[c];if(!a.opened)ap("Cannot flush a closed channel");if(!a.buffer||a.buffer==y)return 0;if(a.fd&&aD.fds[a.fd]&&aD.fds[a.fd].output){var
+b=aD.fds[a.fd].output;switch(b.length){case
 2:b(c,a.buffer);break;default:b(a.buffer)}}a.buffer=y;return 0}function
-rn(e,f){var
+rv(e,f){var
 b=cD[e],d=a(f),c=F(d);b.file.write(b.offset,d,0,c);b.offset+=c;return 0}function
-I3(a){var
-a=lp(a),b=M;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stderr.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
+JH(a){var
+a=lq(a),b=M;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stderr.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
 c=b.console;c&&c.error&&c.error(a)}}function
-I4(a){var
-a=lp(a),b=M;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stdout.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
+JI(a){var
+a=lq(a),b=M;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stdout.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
 c=b.console;c&&c.log&&c.log(a)}}function
-hS(c,e,d,a){if(aC.fds===undefined)aC.fds=new
+hV(c,e,d,a){if(aD.fds===undefined)aD.fds=new
 Array();a=a?a:{};var
-b={};b.file=d;b.offset=a.append?d.length():0;b.flags=a;b.output=e;aC.fds[c]=b;if(!aC.fd_last_idx||c>aC.fd_last_idx)aC.fd_last_idx=c;return c}function
-Jm(c,b,g){var
+b={};b.file=d;b.offset=a.append?d.length():0;b.flags=a;b.output=e;aD.fds[c]=b;if(!aD.fd_last_idx||c>aD.fd_last_idx)aD.fd_last_idx=c;return c}function
+J2(c,b,g){var
 a={};while(b){switch(b[1]){case
 0:a.rdonly=1;break;case
 1:a.wronly=1;break;case
@@ -801,194 +801,194 @@ a={};while(b){switch(b[1]){case
 5:a.excl=1;break;case
 6:a.binary=1;break;case
 7:a.text=1;break;case
-8:a.nonblock=1;break}b=b[2]}if(a.rdonly&&a.wronly)ao(bS(c)+o3);if(a.text&&a.binary)ao(bS(c)+pg);var
-d=rz(c),e=d.device.open(d.rest,a),f=aC.fd_last_idx?aC.fd_last_idx:0;return hS(f+1,rn,e,a)}hS(0,rn,new
-aY(aI(0)));hS(1,I4,new
-aY(aI(0)));hS(2,I3,new
-aY(aI(0)));function
-IK(a){var
-c=aC.fds[a];if(c.flags.wronly)ao(pE+a+" is writeonly");var
-d=null;if(a==0&&f6()){var
-e=require("fs");d=function(){return cj(e.readFileSync(0,oA))}}var
+8:a.nonblock=1;break}b=b[2]}if(a.rdonly&&a.wronly)ap(bS(c)+o5);if(a.text&&a.binary)ap(bS(c)+pj);var
+d=rH(c),e=d.device.open(d.rest,a),f=aD.fd_last_idx?aD.fd_last_idx:0;return hV(f+1,rv,e,a)}hV(0,rv,new
+aZ(aJ(0)));hV(1,JI,new
+aZ(aJ(0)));hV(2,JH,new
+aZ(aJ(0)));function
+Jo(a){var
+c=aD.fds[a];if(c.flags.wronly)ap(pI+a+" is writeonly");var
+d=null;if(a==0&&f7()){var
+e=require("fs");d=function(){return cj(e.readFileSync(0,oC))}}var
 b={file:c.file,offset:c.offset,fd:a,opened:true,out:false,refill:d};cD[b.fd]=b;return b.fd}function
-rg(c){var
-b=aC.fds[c];if(b.flags.rdonly)ao(pE+c+" is readonly");var
+ro(c){var
+b=aD.fds[c];if(b.flags.rdonly)ap(pI+c+" is readonly");var
 a={file:b.file,offset:b.offset,fd:c,opened:true,out:true,buffer:y};cD[a.fd]=a;return a.fd}function
-IL(){var
+Jp(){var
 b=0;for(var
 a=0;a<cD.length;a++)if(cD[a]&&cD[a].opened&&cD[a].out)b=[0,cD[a].fd,b];return b}function
-aS(a){return a}function
-IM(g,d,h,f){var
-b=cD[g];if(!b.opened)ao("Cannot output to a closed channel");var
-a;if(h==0&&bK(d)==f)a=d;else{a=aI(f);dw(d,h,a,0,f)}var
-i=aS(a),c=bS(i),e=c.lastIndexOf(oP);if(e<0)b.buffer+=c;else{b.buffer+=c.substr(0,e+1);d5(g);b.buffer+=c.substr(e+1)}return 0}function
-lk(b,a,d,c){return IM(b,bv(a),d,c)}function
-rh(c,b){var
-d=a(String.fromCharCode(b));lk(c,d,0,1);return 0}function
-f5(b,a){if(a==0)dy();return b%a}function
-Ip(a,b){return a.add(b)}function
-IA(a,b){return a.sub(b)}function
-rj(a,c){if(isNaN(a)||isNaN(c))return NaN;if(a==c)return c;if(a==0)return c<0?-Math.pow(2,-pN):Math.pow(2,-pN);var
-b=f3(a),d=hJ(1);if(a<c==a>0)b=Ip(b,d);else
-b=IA(b,d);return ci(b)}function
-c4(a,b){return+(eY(a,b,false)!=0)}function
-IO(a,b){a[0]=B;a[1]=b;return 0}function
-C(a){if(a
+aT(a){return a}function
+Jq(g,d,h,f){var
+b=cD[g];if(!b.opened)ap("Cannot output to a closed channel");var
+a;if(h==0&&bK(d)==f)a=d;else{a=aJ(f);dx(d,h,a,0,f)}var
+i=aT(a),c=bS(i),e=c.lastIndexOf(oR);if(e<0)b.buffer+=c;else{b.buffer+=c.substr(0,e+1);d4(g);b.buffer+=c.substr(e+1)}return 0}function
+ll(b,a,d,c){return Jq(b,bv(a),d,c)}function
+rp(c,b){var
+d=a(String.fromCharCode(b));ll(c,d,0,1);return 0}function
+f6(b,a){if(a==0)dz();return b%a}function
+I5(a,b){return a.add(b)}function
+Je(a,b){return a.sub(b)}function
+rr(a,c){if(isNaN(a)||isNaN(c))return NaN;if(a==c)return c;if(a==0)return c<0?-Math.pow(2,-pR):Math.pow(2,-pR);var
+b=f4(a),d=hM(1);if(a<c==a>0)b=I5(b,d);else
+b=Je(b,d);return ci(b)}function
+c4(a,b){return+(eZ(a,b,false)!=0)}function
+Js(a,b){a[0]=C;a[1]=b;return 0}function
+D(a){if(a
 instanceof
 Array&&a[0]==a[0]>>>0)return a[0];else
-if(f4(a))return ho;else
-if(hM(a))return ho;else
+if(f5(a))return hq;else
+if(hP(a))return hq;else
 if(a
 instanceof
 Function||typeof
 a=="function")return 247;else
-if(a&&a.caml_custom)return fW;else
-return a_}function
-b3(b,c,a){if(a&&M.toplevelReloc)b=M.toplevelReloc(a);aC[b+1]=c;if(a)aC[a]=c}function
-ln(a,b){ri[bS(a)]=b;return 0}function
-IU(a){return Math.round(a)}function
-hP(a){if(a==0)a=1/a;return a<0?1:0}function
-H1(a,b){if(a===b)return 1;a.t&6&&d2(a);b.t&6&&d2(b);return a.c==b.c?1:0}function
-J(a,b){return H1(a,b)}function
-IW(){aK(ko)}function
-$(b,a){if(a>>>0>=F(b))IW();return bw(b,a)}function
+if(a&&a.caml_custom)return fX;else
+return a$}function
+b3(b,c,a){if(a&&M.toplevelReloc)b=M.toplevelReloc(a);aD[b+1]=c;if(a)aD[a]=c}function
+lo(a,b){rq[bS(a)]=b;return 0}function
+Jy(a){return Math.round(a)}function
+hS(a){if(a==0)a=1/a;return a<0?1:0}function
+IF(a,b){if(a===b)return 1;a.t&6&&d1(a);b.t&6&&d1(b);return a.c==b.c?1:0}function
+J(a,b){return IF(a,b)}function
+JA(){aL(kr)}function
+$(b,a){if(a>>>0>=F(b))JA();return bw(b,a)}function
 L(a,b){return 1-J(a,b)}function
-IY(){return 0x7FFFFFFF/4|0}function
-IS(){rl(aC.Not_found)}function
-ro(c){var
-a=M,b=rd(c);if(a.process&&a.process.env&&a.process.env[b]!=undefined)return cj(a.process.env[b]);if(M.jsoo_static_env&&M.jsoo_static_env[b])return cj(M.jsoo_static_env[b]);IS()}function
-IZ(){if(M.crypto)if(typeof
+JC(){return 0x7FFFFFFF/4|0}function
+Jw(){rt(aD.Not_found)}function
+rw(c){var
+a=M,b=rk(c);if(a.process&&a.process.env&&a.process.env[b]!=undefined)return cj(a.process.env[b]);if(M.jsoo_static_env&&M.jsoo_static_env[b])return cj(M.jsoo_static_env[b]);Jw()}function
+JD(){if(M.crypto)if(typeof
 M.crypto.getRandomValues==="function"){var
 a=new(M.Uint32Array)(1);M.crypto.getRandomValues(a);return[0,a[0]]}else
 if(M.crypto.randomBytes==="function"){var
 b=M.crypto.randomBytes(4),a=new(M.Uint32Array)(b);return[0,a[0]]}var
 c=new
 Date().getTime(),d=c^0xffffffff*Math.random();return[0,d]}var
-Im=new
-Date().getTime()*qB;function
-I0(){var
+I2=new
+Date().getTime()*qG;function
+JE(){var
 a=new
-Date().getTime();return a*qB-Im}function
-lo(a){var
+Date().getTime();return a*qG-I2}function
+lp(a){var
 b=1;while(a&&a.joo_tramp){a=a.joo_tramp.apply(null,a.joo_args);b++}return a}function
-a0(b,a){return{joo_tramp:b,joo_args:a}}function
-I1(a){return Math.trunc(a)}function
-rm(a){return a}function
-aT(a){if(a
+a1(b,a){return{joo_tramp:b,joo_args:a}}function
+JF(a){return Math.trunc(a)}function
+ru(a){return a}function
+aU(a){if(a
 instanceof
 Array)return a;if(M.RangeError&&a
 instanceof
-M.RangeError&&a.message&&a.message.match(/maximum call stack/i))return rm(aC.Stack_overflow);if(M.InternalError&&a
+M.RangeError&&a.message&&a.message.match(/maximum call stack/i))return ru(aD.Stack_overflow);if(M.InternalError&&a
 instanceof
-M.InternalError&&a.message&&a.message.match(/too much recursion/i))return rm(aC.Stack_overflow);if(a
+M.InternalError&&a.message&&a.message.match(/too much recursion/i))return ru(aD.Stack_overflow);if(a
 instanceof
-M.Error&&d6(oR))return[0,d6(oR),a];return[0,aC.Failure,cj(String(a))]}function
-aL(b){var
-a=Number(b);return a>=-oV&&a<=dt?a:b}function
+M.Error&&d5(oT))return[0,d5(oT),a];return[0,aD.Failure,cj(String(a))]}function
+aM(b){var
+a=Number(b);return a>=-oX&&a<=du?a:b}function
 as(a){return BigInt(a)}var
 bx=BigInt(0);function
-rt(b){var
-a=as(b);return aL(a<bx?-a:a)}function
-ru(a,b){return aL(as(a)+as(b))}var
+rB(b){var
+a=as(b);return aM(a<bx?-a:a)}function
+rC(a,b){return aM(as(a)+as(b))}var
 ck=BigInt(1);function
-hT(f,b){if(b===0)dy();var
-e=as(f),a=as(b),c=e/a,d=e%a;return aL(d!==bx&&d<bx===a<bx?c+ck:c)}function
-d9(a,b){return a<b?-1:a>b?1:0}function
-hU(b,a){if(a===0)dy();return aL(as(b)/as(a))}function
-Jf(b,a){if(a===0)dy();return aL(as(b)%as(a))}function
-I7(a,b){return[0,hU(a,b),Jf(a,b)]}function
-rv(a,b){return hU(a,b)}function
-d_(a,b){return a===b?1:0}function
-rw(a,b,c){return aL(as(a)>>BigInt(b)&(ck<<BigInt(c))-ck)}function
-hV(f,b){if(b===0)dy();var
-e=as(f),a=as(b),c=e/a,d=e%a;return aL(d!==bx&&d<bx!==a<bx?c-ck:c)}function
-I8(c,b){if(bS(c)!==fZ)aK("Z.format");return a(String(b))}function
-I9(f,g){var
-b=as(f),a=as(g),h=BigInt("9007199254740992"),c,e,d;if(b<bx)b=-b;if(a<bx)a=-a;if(b<a){c=b;b=a;a=c}while(a!==bx){if(b<h){e=Number(b);d=Number(a);while(d){c=e%d;e=d;d=c}return aL(BigInt(e))}if((b&b-ck)===bx)return aL(a&-a);if((a&a-ck)===bx){c=b&-b;return aL(c<a?c:a)}c=b%a;b=a;a=c}return aL(b)}function
-I_(a){return 0}function
-I$(a,b){return aL(as(a)|as(b))}function
-Ja(a,b){return aL(as(a)*as(b))}function
-Jb(b,c){var
-a=b*c;return a>=-oV&&a<=dt?0:1}function
-Jc(a){return aL(-as(a))}function
+hW(f,b){if(b===0)dz();var
+e=as(f),a=as(b),c=e/a,d=e%a;return aM(d!==bx&&d<bx===a<bx?c+ck:c)}function
+d8(a,b){return a<b?-1:a>b?1:0}function
+hX(b,a){if(a===0)dz();return aM(as(b)/as(a))}function
+JV(b,a){if(a===0)dz();return aM(as(b)%as(a))}function
+JL(a,b){return[0,hX(a,b),JV(a,b)]}function
+rD(a,b){return hX(a,b)}function
+d9(a,b){return a===b?1:0}function
+rE(a,b,c){return aM(as(a)>>BigInt(b)&(ck<<BigInt(c))-ck)}function
+hY(f,b){if(b===0)dz();var
+e=as(f),a=as(b),c=e/a,d=e%a;return aM(d!==bx&&d<bx!==a<bx?c-ck:c)}function
+JM(c,b){if(bS(c)!==f0)aL("Z.format");return a(String(b))}function
+JN(f,g){var
+b=as(f),a=as(g),h=BigInt("9007199254740992"),c,e,d;if(b<bx)b=-b;if(a<bx)a=-a;if(b<a){c=b;b=a;a=c}while(a!==bx){if(b<h){e=Number(b);d=Number(a);while(d){c=e%d;e=d;d=c}return aM(BigInt(e))}if((b&b-ck)===bx)return aM(a&-a);if((a&a-ck)===bx){c=b&-b;return aM(c<a?c:a)}c=b%a;b=a;a=c}return aM(b)}function
+JO(a){return 0}function
+JP(a,b){return aM(as(a)|as(b))}function
+JQ(a,b){return aM(as(a)*as(b))}function
+JR(b,c){var
+a=b*c;return a>=-oX&&a<=du?0:1}function
+JS(a){return aM(-as(a))}function
 b4(b){var
 a=as(b);return a===bx?0:(a<bx?-a:a).toString(2).length}function
-lq(a){if(!isFinite(a))bJ(kK);return aL(BigInt(Math.trunc(a)))}function
-Jd(a,e,c,d){var
-b=bS(e).substr(c,d);if(a!==0&&a!==10||!/^-?[0-9]+$/.test(b))aK("Z.of_substring_base: invalid digit");return aL(BigInt(b))}function
-ls(b,a){var
+lr(a){if(!isFinite(a))bJ(kN);return aM(BigInt(Math.trunc(a)))}function
+JT(a,e,c,d){var
+b=bS(e).substr(c,d);if(a!==0&&a!==10||!/^-?[0-9]+$/.test(b))aL("Z.of_substring_base: invalid digit");return aM(BigInt(b))}function
+lt(b,a){var
 c=ck;while(a>0){if(a%2===1)c=c*b;a=Math.floor(a/2);if(a>0)b=b*b}return c}function
-f7(b,a){if(a<0)aK("Z.pow");return aL(ls(as(b),a))}function
-Je(a){return aL(as(a)-ck)}function
-Jg(g,d){var
-f=as(g),b=bx,a=ck,e=BigInt(2);while(ls(a,d)<=f)a=a*e;while(a-b>ck){var
-c=(b+a)/e;if(ls(c,d)<=f)b=c;else
-a=c}return aL(b)}function
-rx(a,b){return aL(as(a)<<BigInt(b))}function
-Jh(a,b){return aL(as(a)>>BigInt(b))}function
+f8(b,a){if(a<0)aL("Z.pow");return aM(lt(as(b),a))}function
+JU(a){return aM(as(a)-ck)}function
+JW(g,d){var
+f=as(g),b=bx,a=ck,e=BigInt(2);while(lt(a,d)<=f)a=a*e;while(a-b>ck){var
+c=(b+a)/e;if(lt(c,d)<=f)b=c;else
+a=c}return aM(b)}function
+rF(a,b){return aM(as(a)<<BigInt(b))}function
+JX(a,b){return aM(as(a)>>BigInt(b))}function
 bo(a){return a<0?-1:a>0?1:0}function
-ry(a,b){return aL(as(a)-as(b))}function
-Ji(a){return aL(as(a)+ck)}function
-Jj(a){if(typeof
-a!=="number")bJ(kK);return a}function
-hW(b){var
-a=BigInt.asUintN(64,as(b));return ra(Number(BigInt.asIntN(32,a)),Number(BigInt.asIntN(32,a>>BigInt(32))))}function
-Jk(f){M.tightropeCheck=function(d){var
+rG(a,b){return aM(as(a)-as(b))}function
+JY(a){return aM(as(a)+ck)}function
+JZ(a){if(typeof
+a!=="number")bJ(kN);return a}function
+hZ(b){var
+a=BigInt.asUintN(64,as(b));return rh(Number(BigInt.asIntN(32,a)),Number(BigInt.asIntN(32,a>>BigInt(32))))}function
+J0(f){M.tightropeCheck=function(d){var
 e=[];for(var
 b=0;b<d.length;b+=cd)e.push(String.fromCharCode.apply(null,d.subarray(b,b+cd)));var
 c=f(a(e.join(y)));return{code:c[1],words:bS(c[2])}};return 0}function
-IC(a){switch(a[2]){case-8:case-11:case-12:return 1;default:return 0}}function
-Ia(b){var
-a=y;if(b[0]==0){a+=b[1][1];if(b.length==3&&b[2][0]==0&&IC(b[1]))var
+Jg(a){switch(a[2]){case-8:case-11:case-12:return 1;default:return 0}}function
+IQ(b){var
+a=y;if(b[0]==0){a+=b[1][1];if(b.length==3&&b[2][0]==0&&Jg(b[1]))var
 e=b[2],f=1;else
 var
 f=2,e=b;a+="(";for(var
-d=f;d<e.length;d++){if(d>f)a+=ky;var
+d=f;d<e.length;d++){if(d>f)a+=kA;var
 c=e[d];if(typeof
 c=="number")a+=c.toString();else
 if(c
 instanceof
-cA)a+=hl+c.toString()+hl;else
+cA)a+=hn+c.toString()+hn;else
 if(typeof
-c=="string")a+=hl+c.toString()+hl;else
-a+=qg}a+=")"}else
+c=="string")a+=hn+c.toString()+hn;else
+a+=qk}a+=")"}else
 if(b[0]==av)a+=b[1];return a}function
-q9(a){if(a
+re(a){if(a
 instanceof
 Array&&(a[0]==0||a[0]==av)){var
-c=d6(pY);if(c)c(a,false);else{var
-d=Ia(a),b=d6(oz);if(b)b(0);M.console.error(kP+d+oP)}}else
+c=d5(p2);if(c)c(a,false);else{var
+d=IQ(a),b=d5(oB);if(b)b(0);M.console.error(kS+d+oR)}}else
 throw a}function
-IV(){var
-a=M;if(a.process&&a.process.on)a.process.on("uncaughtException",function(b,c){q9(b);a.process.exit(2)});else
-if(a.addEventListener)a.addEventListener(qM,function(a){if(a.error)q9(a.error)})}IV();function
+Jz(){var
+a=M;if(a.process&&a.process.on)a.process.on("uncaughtException",function(b,c){re(b);a.process.exit(2)});else
+if(a.addEventListener)a.addEventListener(qT,function(a){if(a.error)re(a.error)})}Jz();function
 b(a,b){return a.length==1?a(b):c3(a,[b])}function
 f(a,b,c){return a.length==2?a(b,c):c3(a,[b,c])}function
-O(a,b,c,d){return a.length==3?a(b,c,d):c3(a,[b,c,d])}function
-ha(a,b,c,d,e){return a.length==4?a(b,c,d,e):c3(a,[b,c,d,e])}function
-fK(a,b,c,d,e,f){return a.length==5?a(b,c,d,e,f):c3(a,[b,c,d,e,f])}function
-HR(a,b,c,d,e,f,g,h){return a.length==7?a(b,c,d,e,f,g,h):c3(a,[b,c,d,e,f,g,h])}Ib();var
-f9=[av,a(pD),-1],lv=[av,a(p0),-2],f8=[av,a(kD),-3],lt=[av,a(qf),-4],lw=[av,a(pl),-6],P=[av,a(qn),-7],lu=[av,a(oX),-8],hY=[av,a(qr),-9],af=[av,a(qC),-11],lx=[av,a(pO),-12],HP=[4,0,0,0,[12,45,[4,0,0,0,0]]],ij=[0,[11,a('File "'),[2,0,[11,a('", line '),[4,0,0,0,[11,a(p_),[4,0,0,0,[12,45,[4,0,0,0,[11,a(pk),[2,0,0]]]]]]]]]],a('File "%s", line %d, characters %d-%d: %s')],HQ=[0,a(kv),[0,a(ku),[0,a(hi),[0,a(eV),0]]]],jj=[0,a(kZ),[0,a(qL),[0,a(ox),0]]],gV=[0,a(kw),[0,a("slab of few data"),[0,a(d0),[0,a("value slab of few data"),0]]]],ji=[0,a("slab of the best"),[0,a("value slab of the best"),0]],jV=[0,1,0,0];b3(11,lx,pO);b3(10,af,qC);b3(9,[av,a(o9),px],o9);b3(8,hY,qr);b3(7,lu,oX);b3(6,P,qn);b3(5,lw,pl);b3(4,[av,a(p2),-5],p2);b3(3,lt,qf);b3(2,f8,kD);b3(1,lv,p0);b3(0,f9,pD);var
-rN=a("output_substring"),rK=a("%.12g"),rJ=a(bR),rH=a(o$),rI=a(qj),rA=b2(0,0,ql),rB=b2(0,0,65520),rC=b2(1,0,ql),rE=b2(oW,oW,32751),rF=b2(0,0,15536),rP=a("option is None"),rS=a("\\\\"),rT=a("\\'"),rU=a("\\b"),rV=a("\\t"),rW=a("\\n"),rX=a("\\r"),rR=a("Char.chr"),r3=a("List.map2"),r4=a("List.fold_left2"),r5=a("List.combine"),r2=a("List.init"),r0=a("nth"),r1=a("List.nth"),rZ=a("tl"),rY=a("hd"),r8=a("String.blit / Bytes.blit_string"),r7=a("Bytes.blit"),r6=a("String.sub / Bytes.sub"),sb=a("String.contains_from / Bytes.contains_from"),r_=a(y),r9=a("String.concat"),sh=a("Array.for_all2"),sg=a("Array.map2: arrays must have the same length"),sf=a("Array.blit"),se=a("Array.fill"),sd=a("Array.sub"),sc=a("Array.init"),sm=a("Set.remove_min_elt"),sn=[0,0,0,0],so=[0,0,0],sp=[0,a("set.ml"),570,18],si=a(hs),sj=a(hs),sk=a(hs),sl=a(hs),su=a("Map.remove_min_elt"),sv=[0,0,0,0],sw=[0,a("map.ml"),fT,10],sx=[0,0,0],sq=a(hj),sr=a(hj),ss=a(hj),st=a(hj),sy=a("Stdlib.Stack.Empty"),sz=a("Stdlib.Queue.Empty"),sB=a("CamlinternalLazy.Undefined"),sH=a("Buffer.add_substring/add_subbytes"),sG=a("Buffer.add: cannot grow buffer"),sF=[0,a(qw),93,2],sE=[0,a(qw),94,2],sQ=a("%c"),sR=a("%s"),sS=a(pM),sT=a(oU),sU=a(qe),sV=a(pW),sW=a("%f"),sX=a("%B"),sY=a("%{"),sZ=a("%}"),s0=a("%("),s1=a("%)"),s2=a("%a"),s3=a("%t"),s4=a("%?"),s5=a("%r"),s6=a("%_r"),s7=[0,a(aR),850,23],tg=[0,a(aR),814,21],s_=[0,a(aR),815,21],th=[0,a(aR),818,21],s$=[0,a(aR),819,21],ti=[0,a(aR),822,19],ta=[0,a(aR),823,19],tj=[0,a(aR),826,22],tb=[0,a(aR),827,22],tk=[0,a(aR),831,30],tc=[0,a(aR),832,30],te=[0,a(aR),836,26],s8=[0,a(aR),837,26],tf=[0,a(aR),846,28],s9=[0,a(aR),847,28],td=[0,a(aR),851,23],un=a(o6),ul=[0,a(aR),1558,4],um=a("Printf: bad conversion %["),uo=[0,a(aR),1626,39],up=[0,a(aR),1649,31],uq=[0,a(aR),1650,31],ur=a("Printf: bad conversion %_"),us=a(o4),ut=a(o_),uu=a(o4),uv=a(o_),uj=a(kG),uh=a("neg_infinity"),ui=a(qK),ug=a(bR),ub=[0,kz],t1=a("%+nd"),t2=a("% nd"),t4=a("%+ni"),t5=a("% ni"),t6=a("%nx"),t7=a("%#nx"),t8=a("%nX"),t9=a("%#nX"),t_=a("%no"),t$=a("%#no"),t0=a("%nd"),t3=a(qe),ua=a("%nu"),tO=a("%+ld"),tP=a("% ld"),tR=a("%+li"),tS=a("% li"),tT=a("%lx"),tU=a("%#lx"),tV=a("%lX"),tW=a("%#lX"),tX=a("%lo"),tY=a("%#lo"),tN=a("%ld"),tQ=a(oU),tZ=a("%lu"),tB=a("%+Ld"),tC=a("% Ld"),tE=a("%+Li"),tF=a("% Li"),tG=a("%Lx"),tH=a("%#Lx"),tI=a("%LX"),tJ=a("%#LX"),tK=a("%Lo"),tL=a("%#Lo"),tA=a("%Ld"),tD=a(pW),tM=a("%Lu"),to=a("%+d"),tp=a("% d"),tr=a("%+i"),ts=a("% i"),tt=a("%x"),tu=a("%#x"),tv=a("%X"),tw=a("%#X"),tx=a("%o"),ty=a("%#o"),tn=a(fZ),tq=a(pM),tz=a(o6),sI=a("@]"),sJ=a("@}"),sK=a("@?"),sL=a("@\n"),sM=a("@."),sN=a("@@"),sO=a("@%"),sP=a("@"),tl=a("CamlinternalFormat.Type_mismatch"),uz=a(y),uA=[0,[11,a(ky),[2,0,[2,0,0]]],a(", %s%s")],u0=[0,[11,a(kP),[2,0,[12,10,0]]],a(qA)],u1=[0,[11,a("Fatal error in uncaught exception handler: exception "),[2,0,[12,10,0]]],a("Fatal error in uncaught exception handler: exception %s\n")],uZ=a("Fatal error: out of memory in uncaught exception handler"),uX=[0,[11,a(kP),[2,0,[12,10,0]]],a(qA)],uS=[0,[2,0,[12,10,0]],a("%s\n")],uK=a("Raised at"),uL=a("Re-raised at"),uM=a("Raised by primitive operation at"),uN=a("Called from"),uO=a(" (inlined)"),uQ=a(y),uP=[0,[2,0,[12,32,[2,0,[11,a(' in file "'),[2,0,[12,34,[2,0,[11,a(", line "),[4,0,0,0,[11,a(p_),HP]]]]]]]]]],a('%s %s in file "%s"%s, line %d, characters %d-%d')],uR=[0,[2,0,[11,a(" unknown location"),0]],a("%s unknown location")],uF=a("Out of memory"),uG=a("Stack overflow"),uH=a("Pattern matching failed"),uI=a("Assertion failed"),uJ=a("Undefined recursive module"),uB=[0,[12,40,[2,0,[2,0,[12,41,0]]]],a("(%s%s)")],uC=a(y),uD=a(y),uE=[0,[12,40,[2,0,[12,41,0]]],a("(%s)")],uy=[0,[4,0,0,0,0],a(fZ)],uw=[0,[3,0,0],a("%S")],ux=a(qg),uU=[0,a(y),a("(Cannot print locations:\n bytecode executable program file not found)"),a("(Cannot print locations:\n bytecode executable program file appears to be corrupt)"),a("(Cannot print locations:\n bytecode executable program file has wrong magic number)"),a("(Cannot print locations:\n bytecode executable program file cannot be opened;\n -- too many open files. Try running with OCAMLRUNPARAM=b=2)")],u4=a("Fun.Finally_raised: "),u2=a("Stdlib.Fun.Finally_raised"),u5=a("x"),u9=a("Hashtbl: unsupported hash table format"),HN=a("OCAMLRUNPARAM"),HL=a("CAMLRUNPARAM"),u6=a(y),vs=[3,0,3],vt=a(bR),vn=a(qO),vo=a("<\/"),vp=a(y),vj=a(qO),vk=a("<"),vl=a(y),vh=a(oG),vg=[0,a(y)],vc=a(y),vd=a(y),ve=a(y),vf=a(y),va=[0,a(y),0,a(y)],u$=a(y),u_=a("Stdlib.Format.String_tag"),vD=b2(1,0,0),vA=a(kK),vB=a("ml_z_overflow"),vC=a(fZ),vK=a(pu),vJ=a(pu),vE=a(bl),vF=a("+inf"),vG=a("-inf"),vH=a("undef"),vI=a(ce),vY=[0,0],vZ=[0,[0,0,0]],vV=[0,0,0],v1=a("this is not a certificate, or it is damaged: "),v0=a("Refusal.Refused"),v$=[0,[2,0,[12,10,[4,0,0,0,[12,10,0]]]],a("%s\n%d\n")],v7=b2(8,0,0),v8=a("\x80"),v9=[0,[4,6,[0,2,8],0,0],a("%08x")],v_=a(y),wr=a(kH),ws=a(kH),wt=a("a member repeats what is not there"),wp=a("a member has a block of no kind"),wq=a("a member has a block of another length"),wu=a(kh),ww=a("a code repeats nothing"),wv=a(kh),wo=a("a member is longer than it says"),wn=a(kH),wm=a("a member ends early"),wx=a(pP),wa=a(kh),wb=[0,16,17,18,0,8,7,9,6,10,5,11,4,12,3,13,2,14,1,15],wd=[0,3,4,5,6,7,8,9,10,11,13,15,17,19,23,27,31,35,43,51,59,67,83,99,115,131,163,195,pU,258],wf=[0,0,0,0,0,0,0,0,0,1,1,1,1,2,2,2,2,3,3,3,3,4,4,4,4,5,5,5,5,0],wh=[0,1,2,3,4,5,7,9,13,17,25,33,49,65,97,129,193,pX,385,513,769,1025,1537,kJ,3073,4097,6145,8193,12289,16385,24577],wj=[0,0,0,0,0,1,1,2,2,3,3,4,4,5,5,6,6,7,7,8,8,9,9,10,10,11,11,12,12,13,13],wI=a("a member has another length or sum"),wB=a(qs),wC=a("a member is encrypted or stored in another way"),wD=a(qs),wE=a("a member's name is no ASCII text"),wF=a("it would take more than 40 times its own size in memory"),wG=a("too many members, or two of one name"),wH=a(pP),wJ=a("PK\x01\x02"),wA=a("PK\x03\x04"),wK=a("PK\x05\x06"),wL=a("its members do not fill the file, or its directory is wrong"),wM=a(oC),wN=a("the digest is longer"),wP=a(y),wO=a(oC),wU=[5,0],wS=[0,1],wT=a(o$),wR=a("null"),wW=[0,0],wX=a(qj),wV=[4,0],wQ=a("Json.Wrong"),w7=a(y),wY=a(kb),wZ=a(oQ),w0=a(kq),w1=a(k4),w2=a(qt),w3=a(kE),w4=a(o5),w5=a(hE),w6=a(pI),xj=a('"\\/bfnrt'),xk=a(fR),xl=a("a name is there twice"),yc=a("no term of a polynomial"),ya=a("no term"),x$=a("no power of a parameter"),yb=a(y),yd=a("a polynomial has a monomial twice"),x9=a(y),x_=a("no rational"),x8=a("no number"),x4=a(eS),x5=a("has too many lines, terms or factors"),x7=a(y),x6=a("is no list of lines"),x3=a("has another number of dimensions"),x2=a("is missing"),x1=a(eS),x0=a(qc),xZ=a(eS),xX=a(qc),xY=a(eS),xV=[0,[12,39,[2,0,[2,0,[11,a("' has several dimensions"),0]]]],a("'%s%s' has several dimensions")],xW=a("has another length"),xU=b2(1,0,0),xT=a(k3),xS=a("is no number in range"),xR=a("is no whole number in range"),xQ=a("is not true or false"),xP=a("is none of its words"),xO=a("the field "),xN=[0,[11,a("the fields of '"),[2,0,[11,a("' are others"),0]]],a("the fields of '%s' are others")],xM=[0,[12,39,[2,0,[2,0,[11,a("' "),[2,0,0]]]]],a("'%s%s' %s")],xx=a("there is no header"),xy=a(k1),xz=a(k1),xA=a("the header is longer than 1 MiB"),xB=a(fR),xC=a(fR),xE=[0,a(kW),[0,a(pL),[0,a(pq),0]]],xF=a("a certificate of another format: format 6 is read"),xG=[1,6],xH=a(pq),xI=a(kW),xJ=a("no arrays"),xK=a("it lists other members"),xL=a("it would take too much memory"),xD=a("the header has other fields"),xo=a("-+.0123456789"),xp=a(dr),xq=a(bl),xr=a(bR),xs=a("eE"),xt=a("+-"),xu=a(fR),xv=a("-+.eE0123456789"),xn=a(fR),w8=[0,[11,a("the array '"),[2,0,[11,a("' is not as it is described"),0]]],a("the array '%s' is not as it is described")],w9=a(pI),w_=a(hE),w$=a(kb),xa=a(oQ),xb=a(kq),xc=a(k4),xd=a(qt),xe=a(kE),xf=a(o5),xh=[0,a(kE),[0,a(kq),[0,a(k4),0]]],xg=a(kb),Ai=a(ox),Aj=a(kZ),Ak=a(cb),Al=a(d0),Ao=a(cb),Ap=a(cb),Aq=a(d0),Am=a(oD),An=a("the method "),z3=a(": the confidence is nominal"),z2=a(he),z4=a(hf),z5=a(hf),z6=a(fX),z7=a(fO),z8=a(pt),z9=a(hv),z_=a(fY),z$=[0,a(kZ),[0,a(qL),[0,a(oN),0]]],Aa=a("rows were left out by their outcomes"),Ab=a(hr),Ac=a("nobody says that ends or order in time of the data are known"),Ad=a("visits were not fixed in advance, or the data looked at while they came"),Ah=a(hu),Ae=a("the amount was not fixed in advance: the data were looked at"),Af=a(hu),Ag=a(cb),z1=a(d0),zL=a(he),zM=a(fX),zN=a(oI),zO=a(hz),zT=a(eR),zP=a(hu),zQ=a(fO),zR=a(eR),zS=a(eR),zK=a(hh),zH=a(qi),zI=a("problem.data.batch_transition"),zJ=a("problem.data.batch_count"),zG=a(qi),zE=a(pQ),zF=a(pQ),zB=[0,[0,a(cb),0],[0,[0,a(d0),0],0]],zC=a(j4),zD=a("problem.data.shared_by"),zA=a(oD),zz=a(qq),zy=a(pC),zx=a(hh),zw=a(oE),zq=a(oB),zr=a(ca),zs=a(cc),zt=a(kn),zu=a(kX),zv=a(hb),zp=a(qm),zm=[0,[11,a(eT),[4,0,0,0,[12,46,[2,0,0]]]],a(p8)],zn=a(cc),zo=a(ca),zj=a(eV),zk=[0,[11,a(eT),[4,0,0,0,[11,a(".policy"),0]]],a("claims.%d.policy")],zl=[0,[11,a(eT),[4,0,0,0,[11,a(".pair"),0]]],a("claims.%d.pair")],y6=[0,[11,a(eT),[4,0,0,0,[12,46,[2,0,0]]]],a(p8)],y7=a(hw),y8=a(eN),y9=a(hC),zi=a(ku),y_=a(kv),y$=a(hi),za=a(hi),zb=a(hB),zc=a(fM),zd=a(km),zg=[0,0],zh=[0,1],ze=a(fM),zf=a(hg),y5=a(hn),y4=a(fP),yJ=a(hA),yK=a(fU),y3=a(fU),yL=a(dq),yM=[0,1],y1=a(fQ),y2=a(fQ),yN=a(hd),yO=a(hD),yP=a(hD),yQ=a(kS),yR=a(kt),yS=a(eU),yT=a(hx),yU=a(hy),yV=a(dq),yW=a(ds),yX=a(du),yY=a(bu),yZ=a("problem.graph.initial"),y0=a(o1),yG=a(fP),yH=a(fL),yI=a(fP),yE=a(fL),yF=a(fL),yD=a(o7),yu=a(pz),yv=a(qx),yw=a(qx),yx=a(qv),yy=a(qv),yz=a(oE),yA=a(hh),yB=a("problem.lower"),yC=a("problem.upper"),yr=a(pR),ys=a(pR),yo=a("problem.graph.successor"),yp=a(pz),yq=a(o1),yk=a(bR),yj=a(bR),ym=a(eP),yn=a(fN),yg=a(bR),yh=a(bR),yi=a("what it says of "),yl=[0,a(fN),[0,a(eP),0]],ye=a(k3),yf=[0,[0,a("problem.graph"),[0,a(ka),[0,a(k8),[0,a(kN),[0,a(kf),0]]]]],[0,lj([a("problem.objective"),a(hA),a(hg),a(hB),a(hn),a(hd),a(fQ),a(fU),a(fL),a(fP),a(kt),a(kS),a(hD)]),[0,[0,a(fN),[0,a(p6),[0,a(ca),[0,a(cc),[0,a(qE),[0,a(p3),[0,a(pA),[0,a(kg),0]]]]]]]],[0,[0,a(qm),[0,a(ca),[0,a(cc),[0,a(kn),[0,a(kX),[0,a(hb),0]]]]]],[0,lj([a(pC),a(ki),a(k6),a(j6),a(fX),a(hv),a(hr),a(fO),a(eR),a(hz),a(hf),a(qh),a(k2),a(j1),a(kL)]),[0,[0,a(eP),[0,a(kA),[0,a(hw),[0,a(ca),[0,a(cc),HQ]]]]],0]]]]]],Fa=a("'"),Fb=a("unknown member '"),E_=a("a coupled proof of no claim"),E$=a("coupled values with step bounds"),E7=a("a difference of claims that are not there, or of no policies"),E8=a(eV),E9=a(eN),EK=[0,a(fN),[0,a(eP),[0,a(qS),[0,a(j_),[0,a(oF),0]]]]],EL=a(y),EM=a(oF),EN=[0,a(qu),[0,a(pb),[0,a(kx),[0,a(j$),[0,a(kg),[0,a(p$),0]]]]]],EO=a("problem."),EP=a(fN),EQ=a("problem.time"),ER=a("chains in continuous time"),ES=a(qu),ET=a(pb),EU=a("an automaton is for temporal questions"),EV=a(fV),EW=a(p$),EX=a(fV),EY=a("temporal formulas"),EZ=a(kg),E0=a("an assumption about supports that does not fit the model"),E1=a("hints about sets do not fit the model"),E2=a(j_),Fc=a(j_),E3=a(eP),E4=a(qS),E5=a("every claim needs its hints, and there must be one"),E6=a("two claims have one name"),EI=a("'about' has texts that are too long"),EH=a("'about' has other things than texts"),EG=a("'about' is no object of texts"),Ex=a("shares of pilots that are none, or too many"),Eh=[0,a(hp),[0,a(pH),[0,a(kw),0]]],Ei=a("learned."),Ej=a(ca),Ek=[0,1.],El=[0,0.],Em=a(cc),En=[0,1.],Eo=[0,0.],Ep=a(pH),Eq=a("coupled proofs are no list"),Er=a(kw),Es=a("the stages of a slab are no list"),Et=a("learned.cost_lower"),Eu=a(qI),Ev=a("pilot_share"),Ew=[0,cd],Ey=a(pT),EF=a(pT),Ez=a("intervals do not fit the method"),EA=a(cb),EB=a("shares of pilots where there are none"),EC=a("the region does not fit the statement"),ED=a(hp),EE=a("learned.region."),D$=a(eS),D9=a(eS),D6=[0,a(qa),0],D7=[0,[11,a("learned.coupled."),[4,0,0,0,[12,46,0]]],a("learned.coupled.%d.")],D8=[0,a("split_node"),[0,a("node"),[0,a("lower_dual"),[0,a("upper_dual"),[0,a("row_start"),[0,a("point_start"),[0,a("simplex"),[0,a("state"),0]]]]]]]],D_=lj([a("split_direction"),a("split_value"),a("multiplier"),a(fS),a("centre"),a("axes"),a(kl),a("slope"),a("curve"),a(qM),a("dual")]),Ea=a(kV),Eb=[0,dt],Ec=[0,0],Ed=a(kV),Ee=a("rows of cells do not fit"),Ef=a(qa),Eg=[0,3],D4=a("a side of a slab that is not bet on"),DO=[0,[11,a("learned.slab."),[4,0,0,0,[12,46,0]]],a("learned.slab.%d.")],DP=[0,a(hp),0],DQ=a(hp),DR=a("region."),DS=a(fS),DT=a(fS),DU=a(ow),DV=[0,dY],DW=[0,0],DX=a(ow),DY=a("side"),DZ=[0,1],D0=a("guard"),D1=[0,0.],D2=a("the points or shares of a slab do not fit"),D5=a(pK),D3=a("rows of a slab without sides"),Dv=[0,dt],Dw=[0,0],Dx=a(kV),Dy=a(fS),Dz=a(fS),DA=a("box_basis"),DB=a("bound_basis"),DC=a("choice_basis"),DD=a(pd),DE=a(pd),DF=a(pV),DG=[0,1],DH=a(pV),DI=a("bound_near"),DJ=a("box_lower"),DK=a("box_upper"),DL=a(p9),DM=a("bounds near a value"),Dm=a("a bound is infinite, the value is not"),Df=a(kC),Db=a("the weights are no distribution"),Da=a("a choice that its state does not have"),Cz=[0,a(kA),[0,a(hw),[0,a(ca),[0,a(cc),0]]]],CA=[0,[11,a(eT),[4,0,0,0,[12,46,0]]],a("claims.%d.")],CB=[0,[11,a("values."),[4,0,0,0,[12,46,0]]],a("values.%d.")],CC=[0,-1],CD=a("lower_ranking"),CE=a(eV),CF=[0,3],CG=[0,2],CH=a("upper_basis"),CI=a("lower_basis"),CJ=a("upper_bias"),CK=a("lower_bias"),CL=a("witness"),CM=a("upper_ranking"),CN=a(cc),CO=a(ca),CP=a(hi),CQ=[0,0],CR=a(kC),CS=a(ku),CT=[0,1.],CU=[0,0.],CV=a(kv),CW=a(cc),CX=[0,1],CY=a(ca),CZ=[0,1],C0=[0,a(eN),[0,a(kB),[0,a(hC),[0,a(eV),0]]]],C1=a(hw),C2=[0,a(kl),[0,a(oZ),[0,a(pZ),[0,a(hE),0]]]],C3=a(kA),C4=a("a lower bound above the upper one"),C5=a("a pair of policies where no difference is claimed, or none"),C6=a(eV),C7=a(hE),C8=a("the policy does not fit"),C9=a(kB),C_=a("the weights do not fit"),C$=a(hC),Dc=a("what is claimed is no value of the quantity"),Dd=a("a witness beside a policy that is given"),Du=a(eN),De=a(kC),Dt=a(kB),Dg=a("vectors do not fit"),Dh=a(eU),Di=[0,a(ds),[0,a(du),0]],Dj=a("a bias does not fit"),Dk=a("the average of a randomised policy"),Dl=a(hC),Dn=a(oZ),Do=a("a policy of another kind than its name says"),Dp=a(kl),Dq=a(eN),Dr=a("bases without a region"),Ds=a("averages over a region"),Cp=a("an expression's number is out of range"),B5=a(p6),B6=[0,1.],B7=[0,0.],B8=a(ca),B9=[0,1.],B_=[0,0.],B$=a(cc),Ca=[0,1.],Cb=[0,0.],Cc=a(qE),Cd=a(p3),Ce=a(pA),Cf=a(kx),Cg=a(j$),Ch=a("problem.denominator"),Ci=a("quotients of parameters"),Cj=a("problem.misfit"),Ck=a("misfits of the model"),Cl=a("problem.unseen"),Cm=a("outcomes that were never seen"),Cn=a("problem.passing"),Co=a("states in the middle of a step"),Cw=a(kx),Cx=a(j$),Cq=a("not what labels the transitions of one model"),Cr=a("nature's direction does not fit the model"),Cs=a(qz),Ct=a("rewards with parameters are for models over a domain"),Cu=a("averages are of rewards that are known"),Cv=a(eU),BD=a("priors are of parameters, and of a likelihood"),BE=a(cb),BF=a("priors are of parameters, in their order"),Bn=a(dV),Bm=a(cb),Bl=a(he),Bi=[0,a(ki),[0,a(k6),[0,a(j6),[0,a(fX),[0,a(hv),[0,a(hr),[0,a(fO),[0,a(eR),[0,a(hz),[0,a(qP),0]]]]]]]]]],Bj=a(he),Bk=[0,[0,a("seen"),a(pF)],[0,[0,a("seen_delta"),a(pF)],0]],Bo=a("unseen mass"),Bp=a("gamma-poisson"),Bq=a("ellipsoid"),Br=a(cb),Bs=a(oN),Bt=a(k6),Bu=a(ki),Bv=[0,a(kQ),[0,a("outcomes"),[0,a(fY),0]]],Bw=a(j6),Bx=a("the method shares its confidence in one way only"),B3=a(kQ),By=a(fY),Bz=a(qb),BA=a(qh),BB=[0,qd],BC=[0,0.],BG=a(hz),BH=a(eR),BI=a(fO),BJ=a(qP),BK=a(qI),BL=a(k2),BM=a(k2),BN=a(j1),BO=a(j1),BP=a(kL),BQ=[0,1],BR=a(kL),BS=a("the batches do not fit"),BT=[0,0],B2=a("there are too many counts"),B1=a("the transitions of a batch do not rise"),BU=a(hf),BV=[0,5],BW=a("what is stated of the data does not rise"),BX=a(hr),BY=a(hv),BZ=[0,a(hu),[0,a(pt),[0,a(oI),0]]],B0=a(fX),A$=a(oB),Ba=a(ca),Bb=a(cc),Bc=a(kn),Bd=a(kX),Be=a(hb),Bf=a(hb),Bg=a("the domain's constraints do not fit"),A_=a("the expressions are too large to be evaluated at the point"),A3=a("the fields of the objective are not those of "),AH=[0,a(hA),[0,a(hg),[0,a(hB),[0,a(hn),[0,a(hd),[0,a(fQ),[0,a(fU),0]]]]]]],AI=a(o7),AJ=[0,a(bu),[0,a(dq),[0,a(ds),[0,a(hx),[0,a(du),[0,a(hy),[0,a(eU),[0,a(fV),0]]]]]]]],AK=a(hA),AL=a(hD),AM=a(kS),AN=a(kt),AO=a(fP),AP=a(fL),AQ=a(fU),AR=a(fQ),AS=[0,kU],AT=a(hd),AU=[0,kU],AV=a(hn),AW=[0,a(fM),[0,a(km),[0,a(qz),0]]],AX=a(hB),AY=[0,a(fM),[0,a(km),0]],AZ=a(hg),A0=[0,a(bu),[0,a(dq),[0,a(fV),0]]],A9=a(ds),A8=a(bu),A1=[0,a(bu),[0,a(dq),[0,a(ds),0]]],A7=a(bu),A6=a(hx),A5=[0,a(bu),[0,a(hx),0]],A2=a(hy),A4=a("more steps than are checked"),Aw=[0,a(ka),0],Ax=a("problem.graph."),Ay=a(k8),Az=a(k8),AA=a(kN),AB=a(kN),AC=a(kf),AD=a(kf),AE=a("the choices of states do not fit"),AF=a("the transitions of choices do not fit"),AG=a(ka),At=[0,a(bu),[0,a(dq),[0,a(fV),0]]],Au=[0,0.,1.],Av=[0,a(ds),[0,a(du),0]],Ar=a(dq),As=[0,1],Bh=[0,a("slab of the difference"),[0,a("value slab of the difference"),0]],Fd=a(j4),Fe=a(fY),Ff=a(kQ),Fr=a("a basis of rows that are not there"),Fp=a("no such product"),Fq=a("a tangent in the middle is for squares"),Fo=[0,a(pf),pU,21],Fm=a("no such row of the domain"),Fn=a("the other side of an inequality"),Fl=a("a polynomial that is not affine in the coordinates"),Fj=a("expressions of so high a degree"),Fk=a("so many coordinates"),Fi=[0,a(pf),108,10],Fg=[3,0,0],Fh=a("Region.Found"),Fu=a("a prior of a parameter that there is not"),Fs=[0,0,0],FJ=a(pZ),FK=a("slabs of a given policy"),FI=a("slabs without a plan"),FF=a("slabs of so many states with cycles"),FE=[0,a(bu),[0,a(ds),[0,a(du),0]]],Fy=a(" with steps, discounts or averages"),Fz=a("slabs of "),FA=a(bu),FB=a(ds),FC=a(du),FD=a(fM),F0=a("a reward has too many terms to be bounded"),FZ=a("a bound of no expression"),FR=a("no such row"),FT=a("no such event"),FU=a(pi),FV=a("rows of balls"),FW=a("rows of expressions that are not there"),FS=a("rows of no origin"),FP=a(pi),FQ=a("rows of origin 3 where there are none"),FO=[0,a("sets.ml"),112,90],FX=a(p9),FY=a("rows that rest on proved bounds come last"),FN=a("a range over a box without width"),FL=a("the data contradict the model: no instantiation of the domain agrees with all that was seen"),FM=a("the domain contradicts the model: it has no instantiation"),F7=a("no expressions"),F4=a("shares of a slab that do not fit its bets"),F5=a(pK),F6=a("shares of a slab that are too fine"),F8=a("a row of a slab"),F3=a("a line of a slab that has no slope"),F1=a("bets that are not fair"),Gg=a(": a choice has no distribution, or the policy is none"),Gc=a(": a lower bound above an upper one"),Gd=a(": the agent's witness is missing"),Ge=a(eN),Gf=a(": a ranking is missing"),Gn=[0,a(hy),[0,a(eU),0]],Gh=a(": no value is below 0"),Gi=[0,a(bu),[0,a(du),0]],Gm=a(qH),Gj=[0,a(bu),[0,a(dq),0]],Gk=a(qH),Gl=a(": the upper bound is not inductive"),F9=a(bu),F_=a(bu),Ga=a(eU),Gb=a(du),F$=a(bu),Gp=a(pa),Go=[0,a(oS),24,hk],Gq=[0,a(oS),12,51],Gr=a("Simplex.Singular"),Gt=[0,0,0],Gs=a("Expansion.Fails"),Gx=[0,0.,0.],Gv=a("coupled values that need so many cells"),Gw=a("what is claimed of coupled values does not hold in the region"),Gy=a("coupled values that need such small cells"),GF=a("coupled values over a domain with equalities"),GE=a("coupled proofs of a bounded number of steps"),GG=a("coupled proofs without a region"),GD=a("a coupled value where the value may be infinite"),GB=a("coupled values with rewards that have parameters"),GC=a(qR),Gz=a(qR),GA=[0,0.,0],Hb=a("differences without an end"),Ha=a("no such row of a slab"),G7=a("an event of more than 2,000,000 trials"),Hc=a("probabilities of a choice do not sum to 1"),G8=a("more than 30,000,000 trials of events"),G9=a(fY),G_=a("the intervals do not fit the events"),G$=a(qb),G6=[0,a(oO),pJ,77],G1=a(qT),G2=a(qT),G3=a("a logarithm that is not proved"),G0=a(pj),GZ=a("rewards among probabilities"),GU=a(cb),GV=a(d0),GW=a("shares of pilots where a plan decides on one"),GX=[0,1,0],GY=a("so many pilots"),G4=a(pj),GS=[0,a(oO),70,49],GH=a(pa),GJ=a("bases of choices without a region"),GI=a("bases of choices that are not there"),HD=a(oG),HE=a(pk),HG=a("REFUSED"),HH=a("NOT COVERED"),HF=a("NO CERTIFICATE"),HJ=[0,2,a("NO CERTIFICATE: numbers or sizes that do not fit\n")],HI=[0,1,a("REFUSED: it takes more memory than there is\n")],Hz=[0,[11,a("PROVED: "),[2,0,[11,a(" in ["),[8,[0,0,3],0,[0,17],[11,a(ky),[8,[0,0,3],0,[0,17],[12,93,[2,0,[12,10,0]]]]]]]]],a("PROVED: %s in [%.17g, %.17g]%s\n")],Hv=[0,[11,a(eT),[4,0,0,0,[11,a(".name"),0]]],a("claims.%d.name")],Hu=a(eP),Hw=a(qq),Hx=[0,[11,a(", with probability 1 - "),[8,[0,0,3],0,[0,17],0]],a(", with probability 1 - %.17g")],HB=a(y),Hy=[0,[11,a("theorems: "),[2,0,[11,a("\ndigest: "),[2,0,[11,a("\nseconds: "),[8,[0,0,0],0,[0,2],[12,10,0]]]]]]],a("theorems: %s\ndigest: %s\nseconds: %.2f\n")],HA=a(y),Hj=a("coupled values that its cells do not prove"),Hk=a(": the claim is not proved"),Hs=a("value_sound"),Hl=a(hh),Hr=a(j4),Hp=a(cb),Hq=a(d0),Ho=a("domain_sound"),Hm=a("fixed_sound"),Hn=a("learned_sound"),He=a("the file's contents do not match its digest"),Hf=a(k1),Hg=[0,a(kW),0],Hh=[0,a(pL),0];function
-aD(a){if(typeof
+P(a,b,c,d){return a.length==3?a(b,c,d):c3(a,[b,c,d])}function
+hc(a,b,c,d,e){return a.length==4?a(b,c,d,e):c3(a,[b,c,d,e])}function
+fL(a,b,c,d,e,f){return a.length==5?a(b,c,d,e,f):c3(a,[b,c,d,e,f])}function
+Iv(a,b,c,d,e,f,g,h){return a.length==7?a(b,c,d,e,f,g,h):c3(a,[b,c,d,e,f,g,h])}IR();var
+f_=[av,a(pH),-1],lw=[av,a(p4),-2],f9=[av,a(kF),-3],lu=[av,a(qj),-4],lx=[av,a(pp),-6],Q=[av,a(qr),-7],lv=[av,a(oZ),-8],h1=[av,a(qv),-9],af=[av,a(qI),-11],ly=[av,a(pS),-12],It=[4,0,0,0,[12,45,[4,0,0,0,0]]],il=[0,[11,a('File "'),[2,0,[11,a('", line '),[4,0,0,0,[11,a(qc),[4,0,0,0,[12,45,[4,0,0,0,[11,a(po),[2,0,0]]]]]]]]]],a('File "%s", line %d, characters %d-%d: %s')],Iu=[0,a(kx),[0,a(kw),[0,a(hk),[0,a(eW),0]]]],jk=[0,a(k1),[0,a(qS),[0,a(oz),0]]],gX=[0,a(ky),[0,a("slab of few data"),[0,a(dZ),[0,a("value slab of few data"),0]]]],jj=[0,a("slab of the best"),[0,a("value slab of the best"),0]],jW=[0,1,0,0];b3(11,ly,pS);b3(10,af,qI);b3(9,[av,a(o$),pB],o$);b3(8,h1,qv);b3(7,lv,oZ);b3(6,Q,qr);b3(5,lx,pp);b3(4,[av,a(p6),-5],p6);b3(3,lu,qj);b3(2,f9,kF);b3(1,lw,p4);b3(0,f_,pH);var
+rV=a("output_substring"),rS=a("%.12g"),rR=a(bR),rP=a(pb),rQ=a(qn),rI=b2(0,0,qp),rJ=b2(0,0,65520),rK=b2(1,0,qp),rM=b2(oY,oY,32751),rN=b2(0,0,15536),rX=a("option is None"),r0=a("\\\\"),r1=a("\\'"),r2=a("\\b"),r3=a("\\t"),r4=a("\\n"),r5=a("\\r"),rZ=a("Char.chr"),r$=a("List.map2"),sa=a("List.fold_left2"),sb=a("List.for_all2"),sc=a("List.combine"),r_=a("List.init"),r8=a("nth"),r9=a("List.nth"),r7=a("tl"),r6=a("hd"),sf=a("String.blit / Bytes.blit_string"),se=a("Bytes.blit"),sd=a("String.sub / Bytes.sub"),sk=a("String.contains_from / Bytes.contains_from"),sh=a(y),sg=a("String.concat"),sq=a("Array.for_all2"),sp=a("Array.map2: arrays must have the same length"),so=a("Array.blit"),sn=a("Array.fill"),sm=a("Array.sub"),sl=a("Array.init"),sv=a("Set.remove_min_elt"),sw=[0,0,0,0],sx=[0,0,0],sy=[0,a("set.ml"),570,18],sr=a(hv),ss=a(hv),st=a(hv),su=a(hv),sD=a("Map.remove_min_elt"),sE=[0,0,0,0],sF=[0,a("map.ml"),fU,10],sG=[0,0,0],sz=a(hl),sA=a(hl),sB=a(hl),sC=a(hl),sH=a("Stdlib.Stack.Empty"),sI=a("Stdlib.Queue.Empty"),sK=a("CamlinternalLazy.Undefined"),sQ=a("Buffer.add_substring/add_subbytes"),sP=a("Buffer.add: cannot grow buffer"),sO=[0,a(qA),93,2],sN=[0,a(qA),94,2],sZ=a("%c"),s0=a("%s"),s1=a(pQ),s2=a(oW),s3=a(qi),s4=a(p0),s5=a("%f"),s6=a("%B"),s7=a("%{"),s8=a("%}"),s9=a("%("),s_=a("%)"),s$=a("%a"),ta=a("%t"),tb=a("%?"),tc=a("%r"),td=a("%_r"),te=[0,a(aS),850,23],tp=[0,a(aS),814,21],th=[0,a(aS),815,21],tq=[0,a(aS),818,21],ti=[0,a(aS),819,21],tr=[0,a(aS),822,19],tj=[0,a(aS),823,19],ts=[0,a(aS),826,22],tk=[0,a(aS),827,22],tt=[0,a(aS),831,30],tl=[0,a(aS),832,30],tn=[0,a(aS),836,26],tf=[0,a(aS),837,26],to=[0,a(aS),846,28],tg=[0,a(aS),847,28],tm=[0,a(aS),851,23],uw=a(o8),uu=[0,a(aS),1558,4],uv=a("Printf: bad conversion %["),ux=[0,a(aS),1626,39],uy=[0,a(aS),1649,31],uz=[0,a(aS),1650,31],uA=a("Printf: bad conversion %_"),uB=a(o6),uC=a(pa),uD=a(o6),uE=a(pa),us=a(kI),uq=a("neg_infinity"),ur=a(qR),up=a(bR),uk=[0,kB],t_=a("%+nd"),t$=a("% nd"),ub=a("%+ni"),uc=a("% ni"),ud=a("%nx"),ue=a("%#nx"),uf=a("%nX"),ug=a("%#nX"),uh=a("%no"),ui=a("%#no"),t9=a("%nd"),ua=a(qi),uj=a("%nu"),tX=a("%+ld"),tY=a("% ld"),t0=a("%+li"),t1=a("% li"),t2=a("%lx"),t3=a("%#lx"),t4=a("%lX"),t5=a("%#lX"),t6=a("%lo"),t7=a("%#lo"),tW=a("%ld"),tZ=a(oW),t8=a("%lu"),tK=a("%+Ld"),tL=a("% Ld"),tN=a("%+Li"),tO=a("% Li"),tP=a("%Lx"),tQ=a("%#Lx"),tR=a("%LX"),tS=a("%#LX"),tT=a("%Lo"),tU=a("%#Lo"),tJ=a("%Ld"),tM=a(p0),tV=a("%Lu"),tx=a("%+d"),ty=a("% d"),tA=a("%+i"),tB=a("% i"),tC=a("%x"),tD=a("%#x"),tE=a("%X"),tF=a("%#X"),tG=a("%o"),tH=a("%#o"),tw=a(f0),tz=a(pQ),tI=a(o8),sR=a("@]"),sS=a("@}"),sT=a("@?"),sU=a("@\n"),sV=a("@."),sW=a("@@"),sX=a("@%"),sY=a("@"),tu=a("CamlinternalFormat.Type_mismatch"),uI=a(y),uJ=[0,[11,a(kA),[2,0,[2,0,0]]],a(", %s%s")],u9=[0,[11,a(kS),[2,0,[12,10,0]]],a(qF)],u_=[0,[11,a("Fatal error in uncaught exception handler: exception "),[2,0,[12,10,0]]],a("Fatal error in uncaught exception handler: exception %s\n")],u8=a("Fatal error: out of memory in uncaught exception handler"),u6=[0,[11,a(kS),[2,0,[12,10,0]]],a(qF)],u1=[0,[2,0,[12,10,0]],a("%s\n")],uT=a("Raised at"),uU=a("Re-raised at"),uV=a("Raised by primitive operation at"),uW=a("Called from"),uX=a(" (inlined)"),uZ=a(y),uY=[0,[2,0,[12,32,[2,0,[11,a(' in file "'),[2,0,[12,34,[2,0,[11,a(", line "),[4,0,0,0,[11,a(qc),It]]]]]]]]]],a('%s %s in file "%s"%s, line %d, characters %d-%d')],u0=[0,[2,0,[11,a(" unknown location"),0]],a("%s unknown location")],uO=a("Out of memory"),uP=a("Stack overflow"),uQ=a("Pattern matching failed"),uR=a("Assertion failed"),uS=a("Undefined recursive module"),uK=[0,[12,40,[2,0,[2,0,[12,41,0]]]],a("(%s%s)")],uL=a(y),uM=a(y),uN=[0,[12,40,[2,0,[12,41,0]]],a("(%s)")],uH=[0,[4,0,0,0,0],a(f0)],uF=[0,[3,0,0],a("%S")],uG=a(qk),u3=[0,a(y),a("(Cannot print locations:\n bytecode executable program file not found)"),a("(Cannot print locations:\n bytecode executable program file appears to be corrupt)"),a("(Cannot print locations:\n bytecode executable program file has wrong magic number)"),a("(Cannot print locations:\n bytecode executable program file cannot be opened;\n -- too many open files. Try running with OCAMLRUNPARAM=b=2)")],vb=a("Fun.Finally_raised: "),u$=a("Stdlib.Fun.Finally_raised"),vc=a("x"),vg=a("Hashtbl: unsupported hash table format"),Ir=a("OCAMLRUNPARAM"),Ip=a("CAMLRUNPARAM"),vd=a(y),vB=[3,0,3],vC=a(bR),vw=a(qV),vx=a("<\/"),vy=a(y),vs=a(qV),vt=a("<"),vu=a(y),vq=a(oI),vp=[0,a(y)],vl=a(y),vm=a(y),vn=a(y),vo=a(y),vj=[0,a(y),0,a(y)],vi=a(y),vh=a("Stdlib.Format.String_tag"),vM=b2(1,0,0),vJ=a(kN),vK=a("ml_z_overflow"),vL=a(f0),vT=a(py),vS=a(py),vN=a(bl),vO=a("+inf"),vP=a("-inf"),vQ=a("undef"),vR=a(ce),v7=[0,0],v8=[0,[0,0,0]],v4=[0,0,0],v_=a("this is not a certificate, or it is damaged: "),v9=a("Refusal.Refused"),wi=[0,[2,0,[12,10,[4,0,0,0,[12,10,0]]]],a("%s\n%d\n")],we=b2(8,0,0),wf=a("\x80"),wg=[0,[4,6,[0,2,8],0,0],a("%08x")],wh=a(y),wA=a(kK),wB=a(kK),wC=a("a member repeats what is not there"),wy=a("a member has a block of no kind"),wz=a("a member has a block of another length"),wD=a(kk),wF=a("a code repeats nothing"),wE=a(kk),wx=a("a member is longer than it says"),ww=a(kK),wv=a("a member ends early"),wG=a(pT),wj=a(kk),wk=[0,16,17,18,0,8,7,9,6,10,5,11,4,12,3,13,2,14,1,15],wm=[0,3,4,5,6,7,8,9,10,11,13,15,17,19,23,27,31,35,43,51,59,67,83,99,115,131,163,195,pY,258],wo=[0,0,0,0,0,0,0,0,0,1,1,1,1,2,2,2,2,3,3,3,3,4,4,4,4,5,5,5,5,0],wq=[0,1,2,3,4,5,7,9,13,17,25,33,49,65,97,129,193,p1,385,513,769,1025,1537,kM,3073,4097,6145,8193,12289,16385,24577],ws=[0,0,0,0,0,1,1,2,2,3,3,4,4,5,5,6,6,7,7,8,8,9,9,10,10,11,11,12,12,13,13],wR=a("a member has another length or sum"),wK=a(qw),wL=a("a member is encrypted or stored in another way"),wM=a(qw),wN=a("a member's name is no ASCII text"),wO=a("it would take more than 40 times its own size in memory"),wP=a("too many members, or two of one name"),wQ=a(pT),wS=a("PK\x01\x02"),wJ=a("PK\x03\x04"),wT=a("PK\x05\x06"),wU=a("its members do not fill the file, or its directory is wrong"),wV=a(oE),wW=a("the digest is longer"),wY=a(y),wX=a(oE),w3=[5,0],w1=[0,1],w2=a(pb),w0=a("null"),w5=[0,0],w6=a(qn),w4=[4,0],wZ=a("Json.Wrong"),xe=a(y),w7=a(kd),w8=a(oS),w9=a(kt),w_=a(k6),w$=a(qx),xa=a(kG),xb=a(o7),xc=a(hH),xd=a(pM),xs=a('"\\/bfnrt'),xt=a(fS),xu=a("a name is there twice"),yl=a("no term of a polynomial"),yj=a("no term"),yi=a("no power of a parameter"),yk=a(y),ym=a("a polynomial has a monomial twice"),yg=a(y),yh=a("no rational"),yf=a("no number"),yb=a(hw),yc=a("has too many lines, terms or factors"),ye=a(y),yd=a("is no list of lines"),ya=a("has another number of dimensions"),x$=a("is missing"),x_=a(hw),x9=a(qg),x8=a(hw),x6=a(qg),x7=a(hw),x4=[0,[12,39,[2,0,[2,0,[11,a("' has several dimensions"),0]]]],a("'%s%s' has several dimensions")],x5=a("has another length"),x3=b2(1,0,0),x2=a(k5),x1=a("is no number in range"),x0=a("is no whole number in range"),xZ=a("is not true or false"),xY=a("is none of its words"),xX=a("the field "),xW=[0,[11,a("the fields of '"),[2,0,[11,a("' are others"),0]]],a("the fields of '%s' are others")],xV=[0,[12,39,[2,0,[2,0,[11,a("' "),[2,0,0]]]]],a("'%s%s' %s")],xG=a("there is no header"),xH=a(k3),xI=a(k3),xJ=a("the header is longer than 1 MiB"),xK=a(fS),xL=a(fS),xN=[0,a(kY),[0,a(pP),[0,a(pu),0]]],xO=a("a certificate of another format: format 6 is read"),xP=[1,6],xQ=a(pu),xR=a(kY),xS=a("no arrays"),xT=a("it lists other members"),xU=a("it would take too much memory"),xM=a("the header has other fields"),xx=a("-+.0123456789"),xy=a(ds),xz=a(bl),xA=a(bR),xB=a("eE"),xC=a("+-"),xD=a(fS),xE=a("-+.eE0123456789"),xw=a(fS),xf=[0,[11,a("the array '"),[2,0,[11,a("' is not as it is described"),0]]],a("the array '%s' is not as it is described")],xg=a(pM),xh=a(hH),xi=a(kd),xj=a(oS),xk=a(kt),xl=a(k6),xm=a(qx),xn=a(kG),xo=a(o7),xq=[0,a(kG),[0,a(kt),[0,a(k6),0]]],xp=a(kd),At=a(oz),Au=a(k1),Av=a(cb),Aw=a(dZ),Az=a(cb),AA=a(cb),AB=a(dZ),Ax=a(oF),Ay=a("the method "),Ac=a(": the confidence is nominal"),Ab=a(hg),Ad=a(hh),Ae=a(hh),Af=a(fY),Ag=a(fP),Ah=a(px),Ai=a(hz),Aj=a(fZ),Ak=[0,a(k1),[0,a(qS),[0,a(oP),0]]],Al=a("rows were left out by their outcomes"),Am=a(hu),An=a("nobody says that ends or order in time of the data are known"),Ao=a("visits were not fixed in advance, or the data looked at while they came"),As=a(hy),Ap=a("the amount was not fixed in advance: the data were looked at"),Aq=a(hy),Ar=a(cb),Aa=a(dZ),zU=a(hg),zV=a(fY),zW=a(oK),zX=a(eV),z4=a(eS),zY=a(eV),z3=a(eV),zZ=a(hy),z0=a(fP),z1=a(eS),z2=a(eS),zT=a(hj),zQ=a(qm),zR=a("problem.data.batch_transition"),zS=a("problem.data.batch_count"),zP=a(qm),zN=a(pU),zO=a(pU),zK=[0,[0,a(cb),0],[0,[0,a(dZ),0],0]],zL=a(j5),zM=a("problem.data.shared_by"),zJ=a(oF),zI=a(qu),zH=a(pG),zG=a(hj),zF=a(oG),zz=a(oD),zA=a(ca),zB=a(cc),zC=a(kq),zD=a(kZ),zE=a(hd),zy=a(qq),zv=[0,[11,a(eT),[4,0,0,0,[12,46,[2,0,0]]]],a(qa)],zw=a(cc),zx=a(ca),zs=a(eW),zt=[0,[11,a(eT),[4,0,0,0,[11,a(".policy"),0]]],a("claims.%d.policy")],zu=[0,[11,a(eT),[4,0,0,0,[11,a(".pair"),0]]],a("claims.%d.pair")],zd=[0,[11,a(eT),[4,0,0,0,[12,46,[2,0,0]]]],a(qa)],ze=a(hA),zf=a(eO),zg=a(hF),zr=a(kw),zh=a(kx),zi=a(hk),zj=a(hk),zk=a(hE),zl=a(fN),zm=a(kp),zp=[0,0],zq=[0,1],zn=a(fN),zo=a(hi),zc=a(hp),zb=a(fQ),yS=a(hD),yT=a(fV),za=a(fV),yU=a(dr),yV=[0,1],y_=a(fR),y$=a(fR),yW=a(hf),yX=a(hG),yY=a(hG),yZ=a(kV),y0=a(kv),y1=a(eU),y2=a(hB),y3=a(hC),y4=a(dr),y5=a(dt),y6=a(dv),y7=a(bu),y8=a("problem.graph.initial"),y9=a(o3),yP=a(fQ),yQ=a(fM),yR=a(fQ),yN=a(fM),yO=a(fM),yM=a(o9),yD=a(pD),yE=a(qC),yF=a(qC),yG=a(qz),yH=a(qz),yI=a(oG),yJ=a(hj),yK=a("problem.lower"),yL=a("problem.upper"),yA=a(pV),yB=a(pV),yx=a("problem.graph.successor"),yy=a(pD),yz=a(o3),yt=a(bR),ys=a(bR),yv=a(eQ),yw=a(fO),yp=a(bR),yq=a(bR),yr=a("what it says of "),yu=[0,a(fO),[0,a(eQ),0]],yn=a(k5),yo=[0,[0,a("problem.graph"),[0,a(kc),[0,a(k_),[0,a(kQ),[0,a(ki),0]]]]],[0,rm([a("problem.objective"),a(hD),a(hi),a(hE),a(hp),a(hf),a(fR),a(fV),a(fM),a(fQ),a(kv),a(kV),a(hG)]),[0,[0,a(fO),[0,a(p_),[0,a(ca),[0,a(cc),[0,a(qK),[0,a(p7),[0,a(pE),[0,a(kj),0]]]]]]]],[0,[0,a(qq),[0,a(ca),[0,a(cc),[0,a(kq),[0,a(kZ),[0,a(hd),0]]]]]],[0,rm([a(pG),a(kl),a(k8),a(j8),a(fY),a(hz),a(hu),a(fP),a(eS),a(eV),a(hh),a(ql),a(k4),a(j2),a(kO)]),[0,[0,a(eQ),[0,a(kC),[0,a(hA),[0,a(ca),[0,a(cc),Iu]]]]],0]]]]]],FQ=a("'"),FR=a("unknown member '"),FO=a("a coupled proof of no claim"),FP=a("coupled values with step bounds"),FL=a("a difference of claims that are not there, or of no policies"),FM=a(eW),FN=a(eO),Fo=[0,a(fO),[0,a(eQ),[0,a(qZ),[0,a(ka),[0,a(oH),0]]]]],Fp=a(y),Fq=a(oH),Fr=[0,a(qy),[0,a(pd),[0,a(kz),[0,a(kb),[0,a(kj),[0,a(qd),0]]]]]],Fs=a("problem."),Ft=a(fO),Fu=a("problem.time"),Fv=a("chains in continuous time"),Fw=a(qy),Fx=a(pd),Fy=a("an automaton is for temporal questions"),Fz=a(fW),FA=a(qd),FB=a(fW),FC=a("temporal formulas"),FD=a(kj),FE=a("an assumption about supports that does not fit the model"),FF=a("hints about sets do not fit the model"),FG=a(ka),FS=a(ka),FH=a(eQ),FI=a(qZ),FJ=a("every claim needs its hints, and there must be one"),FK=a("two claims have one name"),Fm=a("'about' has texts that are too long"),Fl=a("'about' has other things than texts"),Fk=a("'about' is no object of texts"),Fc=a("shares of pilots that are none, or too many"),EX=[0,a(hr),[0,a(pL),[0,a(ky),0]]],EY=a("learned."),EZ=a(ca),E0=[0,1.],E1=[0,0.],E2=a(cc),E3=[0,1.],E4=[0,0.],E5=a(hr),Fj=a("learned.region."),E6=a(pL),E7=a("coupled proofs are no list"),E8=a(ky),E9=a("the stages of a slab are no list"),E_=a("learned.cost_lower"),E$=a(qP),Fa=a("pilot_share"),Fb=[0,cd],Fd=a(pX),Fi=a(pX),Fe=a("intervals do not fit the method"),Ff=a(cb),Fg=a("shares of pilots where there are none"),Fh=a("the region does not fit the statement"),EK=a(ke),EL=[0,-1],EM=a("an occupancy that is not there"),EN=a("duals"),EB=a("proofs+"),EC=a("rows or points of cells do not fit"),ED=[0,0],Ej=a("has another shape"),Eh=a(qH),Ef=[0,a(qe),0],Eg=[0,[11,a("learned.coupled."),[4,0,0,0,[12,46,0]]],a("learned.coupled.%d.")],Ei=[0,a("3"),3],Ek=a(kJ),El=a("split_node"),Em=a(ke),En=a("node"),Eo=a("rows 3"),Ep=a(qB),Eq=[0,[0,a("split_direction"),a("splits size")],[0,[0,a("split_value"),a(kJ)],[0,[0,a(fT),a(pi)],[0,[0,a("centre"),a("proofs size")],[0,[0,a("axes"),a("proofs size size")],[0,[0,a(ko),a(pl)],[0,[0,a("slope"),a("models open size")],[0,[0,a("curve"),a("models open packed")],[0,[0,a("dual"),a("duals open")],0]]]]]]]]],Er=[0,[0,a("multiplier"),a(j7)],[0,[0,a(qT),a(pl)],0]],Es=[0,0.],Et=a(pi),Eu=a("simplex"),Ev=a(kJ),Ew=a(ke),Ex=a(qH),Ey=a("models of cells do not fit"),Ez=a("models"),EA=a("packed"),EE=a(j7),EF=a("row_start"),EG=a("points"),EH=a("point_start"),EI=a("a cell has more points, rows or coordinates than are checked"),EJ=[0,a("lower_dual"),[0,a("upper_dual"),0]],EO=a(qL),EP=a("state"),EQ=a(qL),EW=a("the open states do not rise"),EV=a("a split of a cell that is not there, or was split before"),EU=a("a proof about a cell that is not there"),ER=a(j7),ES=a(qe),ET=[0,3],Ed=a("a side of a slab that is not bet on"),DZ=[0,[11,a("learned.slab."),[4,0,0,0,[12,46,0]]],a("learned.slab.%d.")],D0=[0,a(hr),0],D1=a(hr),D2=a("region."),D3=a(fT),D4=a(fT),D5=a(oy),D6=[0,dX],D7=[0,0],D8=a(oy),D9=a("side"),D_=[0,1],D$=a("guard"),Ea=[0,0.],Eb=a("the points or shares of a slab do not fit"),Ee=a(pO),Ec=a("rows of a slab without sides"),DG=[0,du],DH=[0,0],DI=a(qB),DJ=a(fT),DK=a(fT),DL=a("box_basis"),DM=a("bound_basis"),DN=a("choice_basis"),DO=a(pf),DP=a(pf),DQ=a(pZ),DR=[0,1],DS=a(pZ),DT=a("bound_near"),DU=a("box_lower"),DV=a("box_upper"),DW=a(qb),DX=a("bounds near a value"),Dx=a("a bound is infinite, the value is not"),Dq=a(kE),Dm=a("the weights are no distribution"),Dl=a("a choice that its state does not have"),CK=[0,a(kC),[0,a(hA),[0,a(ca),[0,a(cc),0]]]],CL=[0,[11,a(eT),[4,0,0,0,[12,46,0]]],a("claims.%d.")],CM=[0,[11,a("values."),[4,0,0,0,[12,46,0]]],a("values.%d.")],CN=[0,-1],CO=a("lower_ranking"),CP=a(eW),CQ=[0,3],CR=[0,2],CS=a("upper_basis"),CT=a("lower_basis"),CU=a("upper_bias"),CV=a("lower_bias"),CW=a("witness"),CX=a("upper_ranking"),CY=a(cc),CZ=a(ca),C0=a(hk),C1=[0,0],C2=a(kE),C3=a(kw),C4=[0,1.],C5=[0,0.],C6=a(kx),C7=a(cc),C8=[0,1],C9=a(ca),C_=[0,1],C$=[0,a(eO),[0,a(kD),[0,a(hF),[0,a(eW),0]]]],Da=a(hA),Db=[0,a(ko),[0,a(o1),[0,a(p3),[0,a(hH),0]]]],Dc=a(kC),Dd=a("a lower bound above the upper one"),De=a("a pair of policies where no difference is claimed, or none"),Df=a(eW),Dg=a(hH),Dh=a("the policy does not fit"),Di=a(kD),Dj=a("the weights do not fit"),Dk=a(hF),Dn=a("what is claimed is no value of the quantity"),Do=a("a witness beside a policy that is given"),DF=a(eO),Dp=a(kE),DE=a(kD),Dr=a("vectors do not fit"),Ds=a(eU),Dt=[0,a(dt),[0,a(dv),0]],Du=a("a bias does not fit"),Dv=a("the average of a randomised policy"),Dw=a(hF),Dy=a(o1),Dz=a("a policy of another kind than its name says"),DA=a(ko),DB=a(eO),DC=a("bases without a region"),DD=a("averages over a region"),CA=a("an expression's number is out of range"),Ce=a(p_),Cf=[0,1.],Cg=[0,0.],Ch=a(ca),Ci=[0,1.],Cj=[0,0.],Ck=a(cc),Cl=[0,1.],Cm=[0,0.],Cn=a(qK),Co=a(p7),Cp=a(pE),Cq=a(kz),Cr=a(kb),Cs=a("problem.denominator"),Ct=a("quotients of parameters"),Cu=a("problem.misfit"),Cv=a("misfits of the model"),Cw=a("problem.unseen"),Cx=a("outcomes that were never seen"),Cy=a("problem.passing"),Cz=a("states in the middle of a step"),CH=a(kz),CI=a(kb),CB=a("not what labels the transitions of one model"),CC=a("nature's direction does not fit the model"),CD=a(qE),CE=a("rewards with parameters are for models over a domain"),CF=a("averages are of rewards that are known"),CG=a(eU),BO=a("priors are of parameters, and of a likelihood"),BP=a(cb),BQ=a("priors are of parameters, in their order"),By=a(dU),Bx=a(cb),Bw=a(hg),Bt=[0,a(kl),[0,a(k8),[0,a(j8),[0,a(fY),[0,a(hz),[0,a(hu),[0,a(fP),[0,a(eS),[0,a(eV),[0,a(qW),0]]]]]]]]]],Bu=a(hg),Bv=[0,[0,a("seen"),a(pJ)],[0,[0,a("seen_delta"),a(pJ)],0]],Bz=a("unseen mass"),BA=a("gamma-poisson"),BB=a("ellipsoid"),BC=a(cb),BD=a(oP),BE=a(k8),BF=a(kl),BG=[0,a(kT),[0,a("outcomes"),[0,a(fZ),0]]],BH=a(j8),BI=a("the method shares its confidence in one way only"),Cc=a(kT),BJ=a(fZ),BK=a(qf),BL=a(ql),BM=[0,qh],BN=[0,0.],BR=a(eV),BS=a(eS),BT=a(fP),BU=a(qW),BV=a(qP),BW=a(k4),BX=a(k4),BY=a(j2),BZ=a(j2),B0=a(kO),B1=[0,1],B2=a(kO),B3=a("the batches do not fit"),B4=[0,0],Cb=a("there are too many counts"),Ca=a("the transitions of a batch do not rise"),B5=a(hh),B6=[0,5],B7=a("what is stated of the data does not rise"),B8=a(hu),B9=a(hz),B_=[0,a(hy),[0,a(px),[0,a(oK),0]]],B$=a(fY),Bk=a(oD),Bl=a(ca),Bm=a(cc),Bn=a(kq),Bo=a(kZ),Bp=a(hd),Bq=a(hd),Br=a("the domain's constraints do not fit"),Bj=a("the expressions are too large to be evaluated at the point"),Bc=a("the fields of the objective are not those of "),AS=[0,a(hD),[0,a(hi),[0,a(hE),[0,a(hp),[0,a(hf),[0,a(fR),[0,a(fV),0]]]]]]],AT=a(o9),AU=[0,a(bu),[0,a(dr),[0,a(dt),[0,a(hB),[0,a(dv),[0,a(hC),[0,a(eU),[0,a(fW),0]]]]]]]],AV=a(hD),AW=a(hG),AX=a(kV),AY=a(kv),AZ=a(fQ),A0=a(fM),A1=a(fV),A2=a(fR),A3=[0,kX],A4=a(hf),A5=[0,kX],A6=a(hp),A7=[0,a(fN),[0,a(kp),[0,a(qE),0]]],A8=a(hE),A9=[0,a(fN),[0,a(kp),0]],A_=a(hi),A$=[0,a(bu),[0,a(dr),[0,a(fW),0]]],Bi=a(dt),Bh=a(bu),Ba=[0,a(bu),[0,a(dr),[0,a(dt),0]]],Bg=a(bu),Bf=a(hB),Be=[0,a(bu),[0,a(hB),0]],Bb=a(hC),Bd=a("more steps than are checked"),AH=[0,a(kc),0],AI=a("problem.graph."),AJ=a(k_),AK=a(k_),AL=a(kQ),AM=a(kQ),AN=a(ki),AO=a(ki),AP=a("the choices of states do not fit"),AQ=a("the transitions of choices do not fit"),AR=a(kc),AE=[0,a(bu),[0,a(dr),[0,a(fW),0]]],AF=[0,0.,1.],AG=[0,a(dt),[0,a(dv),0]],AC=a(dr),AD=[0,1],Bs=[0,a("slab of the difference"),[0,a("value slab of the difference"),0]],FT=a(j5),FU=a(fZ),FV=a(kT),F7=a("a basis of rows that are not there"),F5=a("no such product"),F6=a("a tangent in the middle is for squares"),F4=[0,a(ph),pY,21],F2=a("no such row of the domain"),F3=a("the other side of an inequality"),F1=a("a polynomial that is not affine in the coordinates"),FZ=a("expressions of so high a degree"),F0=a("so many coordinates"),FY=[0,a(ph),108,10],FW=[3,0,0],FX=a("Region.Found"),F_=a("a prior of a parameter that there is not"),F8=[0,0,0],Gn=a(p3),Go=a("slabs of a given policy"),Gm=a("slabs without a plan"),Gj=a("slabs of so many states with cycles"),Gi=[0,a(bu),[0,a(dt),[0,a(dv),0]]],Gc=a(" with steps, discounts or averages"),Gd=a("slabs of "),Ge=a(bu),Gf=a(dt),Gg=a(dv),Gh=a(fN),GE=a("a reward has too many terms to be bounded"),GD=a("a bound of no expression"),Gv=a("no such row"),Gx=a("no such event"),Gy=a(pm),Gz=a("rows of balls"),GA=a("rows of expressions that are not there"),Gw=a("rows of no origin"),Gt=a(pm),Gu=a("rows of origin 3 where there are none"),Gs=[0,a("sets.ml"),112,90],GB=a(qb),GC=a("rows that rest on proved bounds come last"),Gr=a("a range over a box without width"),Gp=a("the data contradict the model: no instantiation of the domain agrees with all that was seen"),Gq=a("the domain contradicts the model: it has no instantiation"),GL=a("no expressions"),GI=a("shares of a slab that do not fit its bets"),GJ=a(pO),GK=a("shares of a slab that are too fine"),GM=a("a row of a slab"),GH=a("a line of a slab that has no slope"),GF=a("bets that are not fair"),GW=a(": a choice has no distribution, or the policy is none"),GS=a(": a lower bound above an upper one"),GT=a(": the agent's witness is missing"),GU=a(eO),GV=a(": a ranking is missing"),G3=[0,a(hC),[0,a(eU),0]],GX=a(": no value is below 0"),GY=[0,a(bu),[0,a(dv),0]],G2=a(qO),GZ=[0,a(bu),[0,a(dr),0]],G0=a(qO),G1=a(": the upper bound is not inductive"),GN=a(bu),GO=a(bu),GQ=a(eU),GR=a(dv),GP=a(bu),G5=a(pc),G4=[0,a(oU),24,hm],G6=[0,a(oU),12,51],G7=a("Simplex.Singular"),G9=[0,0,0],G8=a("Expansion.Fails"),Hb=[0,0.,0.],G$=a("coupled values that need so many cells"),Ha=a("what is claimed of coupled values does not hold in the region"),Hc=a("coupled values that need such small cells"),Hj=a("coupled values over a domain with equalities"),Hi=a("coupled proofs of a bounded number of steps"),Hk=a("coupled proofs without a region"),Hh=a("a coupled value where the value may be infinite"),Hf=a("coupled values with rewards that have parameters"),Hg=a(qY),Hd=a(qY),He=[0,0.,0],HR=a("differences without an end"),HQ=a("no such row of a slab"),HL=a("an event of more than 2,000,000 trials"),HS=a("probabilities of a choice do not sum to 1"),HM=a("more than 30,000,000 trials of events"),HN=a(fZ),HO=a("the intervals do not fit the events"),HP=a(qf),HK=[0,a(oQ),pN,77],HF=a(q0),HG=a(q0),HH=a("a logarithm that is not proved"),HE=a(pn),HD=a("rewards among probabilities"),Hy=a(cb),Hz=a(dZ),HA=a("shares of pilots where a plan decides on one"),HB=[0,1,0],HC=a("so many pilots"),HI=a(pn),Hw=[0,a(oQ),70,49],Hl=a(pc),Hn=a("bases of choices without a region"),Hm=a("bases of choices that are not there"),Ih=a(oI),Ii=a(po),Ik=a("REFUSED"),Il=a("NOT COVERED"),Ij=a("NO CERTIFICATE"),In=[0,2,a("NO CERTIFICATE: numbers or sizes that do not fit\n")],Im=[0,1,a("REFUSED: it takes more memory than there is\n")],Id=[0,[11,a("PROVED: "),[2,0,[11,a(" in ["),[8,[0,0,3],0,[0,17],[11,a(kA),[8,[0,0,3],0,[0,17],[12,93,[2,0,[12,10,0]]]]]]]]],a("PROVED: %s in [%.17g, %.17g]%s\n")],H$=[0,[11,a(eT),[4,0,0,0,[11,a(".name"),0]]],a("claims.%d.name")],H_=a(eQ),Ia=a(qu),Ib=[0,[11,a(", with probability 1 - "),[8,[0,0,3],0,[0,17],0]],a(", with probability 1 - %.17g")],If=a(y),Ic=[0,[11,a("theorems: "),[2,0,[11,a("\ndigest: "),[2,0,[11,a("\nseconds: "),[8,[0,0,0],0,[0,2],[12,10,0]]]]]]],a("theorems: %s\ndigest: %s\nseconds: %.2f\n")],Ie=a(y),HZ=a("coupled values that its cells do not prove"),H0=a(": the claim is not proved"),H8=a("value_sound"),H1=a(hj),H7=a(j5),H5=a(cb),H6=a(dZ),H4=a("domain_sound"),H2=a("fixed_sound"),H3=a("learned_sound"),HU=a("the file's contents do not match its digest"),HV=a(k3),HW=[0,a(kY),0],HX=[0,a(pP),0];function
+aE(a){if(typeof
 a==="number")return 0;else
 switch(a[0]){case
-0:return[0,aD(a[1])];case
-1:return[1,aD(a[1])];case
-2:return[2,aD(a[1])];case
-3:return[3,aD(a[1])];case
-4:return[4,aD(a[1])];case
-5:return[5,aD(a[1])];case
-6:return[6,aD(a[1])];case
-7:return[7,aD(a[1])];case
+0:return[0,aE(a[1])];case
+1:return[1,aE(a[1])];case
+2:return[2,aE(a[1])];case
+3:return[3,aE(a[1])];case
+4:return[4,aE(a[1])];case
+5:return[5,aE(a[1])];case
+6:return[6,aE(a[1])];case
+7:return[7,aE(a[1])];case
 8:var
-c=a[1];return[8,c,aD(a[2])];case
+c=a[1];return[8,c,aE(a[2])];case
 9:var
-b=a[1];return[9,b,b,aD(a[3])];case
-10:return[10,aD(a[1])];case
-11:return[11,aD(a[1])];case
-12:return[12,aD(a[1])];case
-13:return[13,aD(a[1])];default:return[14,aD(a[1])]}}function
+b=a[1];return[9,b,b,aE(a[3])];case
+10:return[10,aE(a[1])];case
+11:return[11,aE(a[1])];case
+12:return[12,aE(a[1])];case
+13:return[13,aE(a[1])];default:return[14,aE(a[1])]}}function
 bi(a,b){if(typeof
 a==="number")return b;else
 switch(a[0]){case
@@ -1008,118 +1008,118 @@ d=a[2],e=a[1];return[9,e,d,bi(a[3],b)];case
 11:return[11,bi(a[1],b)];case
 12:return[12,bi(a[1],b)];case
 13:return[13,bi(a[1],b)];default:return[14,bi(a[1],b)]}}function
-ay(a,b){if(typeof
+az(a,b){if(typeof
 a==="number")return b;else
 switch(a[0]){case
-0:return[0,ay(a[1],b)];case
-1:return[1,ay(a[1],b)];case
+0:return[0,az(a[1],b)];case
+1:return[1,az(a[1],b)];case
 2:var
-c=a[1];return[2,c,ay(a[2],b)];case
+c=a[1];return[2,c,az(a[2],b)];case
 3:var
-d=a[1];return[3,d,ay(a[2],b)];case
+d=a[1];return[3,d,az(a[2],b)];case
 4:var
-e=a[3],f=a[2],g=a[1];return[4,g,f,e,ay(a[4],b)];case
+e=a[3],f=a[2],g=a[1];return[4,g,f,e,az(a[4],b)];case
 5:var
-h=a[3],i=a[2],j=a[1];return[5,j,i,h,ay(a[4],b)];case
+h=a[3],i=a[2],j=a[1];return[5,j,i,h,az(a[4],b)];case
 6:var
-k=a[3],l=a[2],m=a[1];return[6,m,l,k,ay(a[4],b)];case
+k=a[3],l=a[2],m=a[1];return[6,m,l,k,az(a[4],b)];case
 7:var
-n=a[3],o=a[2],p=a[1];return[7,p,o,n,ay(a[4],b)];case
+n=a[3],o=a[2],p=a[1];return[7,p,o,n,az(a[4],b)];case
 8:var
-q=a[3],r=a[2],s=a[1];return[8,s,r,q,ay(a[4],b)];case
+q=a[3],r=a[2],s=a[1];return[8,s,r,q,az(a[4],b)];case
 9:var
-t=a[1];return[9,t,ay(a[2],b)];case
-10:return[10,ay(a[1],b)];case
+t=a[1];return[9,t,az(a[2],b)];case
+10:return[10,az(a[1],b)];case
 11:var
-u=a[1];return[11,u,ay(a[2],b)];case
+u=a[1];return[11,u,az(a[2],b)];case
 12:var
-v=a[1];return[12,v,ay(a[2],b)];case
+v=a[1];return[12,v,az(a[2],b)];case
 13:var
-w=a[2],x=a[1];return[13,x,w,ay(a[3],b)];case
+w=a[2],x=a[1];return[13,x,w,az(a[3],b)];case
 14:var
-y=a[2],z=a[1];return[14,z,y,ay(a[3],b)];case
-15:return[15,ay(a[1],b)];case
-16:return[16,ay(a[1],b)];case
+y=a[2],z=a[1];return[14,z,y,az(a[3],b)];case
+15:return[15,az(a[1],b)];case
+16:return[16,az(a[1],b)];case
 17:var
-A=a[1];return[17,A,ay(a[2],b)];case
+A=a[1];return[17,A,az(a[2],b)];case
 18:var
-B=a[1];return[18,B,ay(a[2],b)];case
-19:return[19,ay(a[1],b)];case
+B=a[1];return[18,B,az(a[2],b)];case
+19:return[19,az(a[1],b)];case
 20:var
-C=a[2],D=a[1];return[20,D,C,ay(a[3],b)];case
+C=a[2],D=a[1];return[20,D,C,az(a[3],b)];case
 21:var
-E=a[1];return[21,E,ay(a[2],b)];case
-22:return[22,ay(a[1],b)];case
+E=a[1];return[21,E,az(a[2],b)];case
+22:return[22,az(a[1],b)];case
 23:var
-F=a[1];return[23,F,ay(a[2],b)];default:var
-G=a[2],H=a[1];return[24,H,G,ay(a[3],b)]}}function
-hX(a,c,b){return a[1]===c?(a[1]=b,1):0}function
-d$(a){throw[0,f8,a]}function
-ae(a){throw[0,lt,a]}function
-cE(b,a){return hN(b,a)?b:a}function
-aU(b,a){return Ie(b,a)?b:a}function
-dz(a){return 0<=a?a:-a|0}var
-a1=ci(rA),dA=ci(rB),dB=ci(rE),ly=ci(rF),hZ=dt,rD=ci(rC);function
-u(d,c){var
-a=F(d),e=F(c),b=aI(a+e|0);cg(d,0,b,0,a);cg(c,0,b,a,e);return aS(b)}function
-rG(a){return a?rH:rI}function
-lz(a){try{var
-b=[0,hL(a)];return b}catch(a){a=aT(a);if(a[1]===f8)return 0;throw a}}function
+F=a[1];return[23,F,az(a[2],b)];default:var
+G=a[2],H=a[1];return[24,H,G,az(a[3],b)]}}function
+h0(a,c,b){return a[1]===c?(a[1]=b,1):0}function
+d_(a){throw[0,f9,a]}function
+ab(a){throw[0,lu,a]}function
+cE(b,a){return hQ(b,a)?b:a}function
+aN(b,a){return IU(b,a)?b:a}function
+dA(a){return 0<=a?a:-a|0}var
+a2=ci(rI),dB=ci(rJ),dC=ci(rM),lz=ci(rN),f$=du,rL=ci(rK);function
+v(d,c){var
+a=F(d),e=F(c),b=aJ(a+e|0);cg(d,0,b,0,a);cg(c,0,b,a,e);return aT(b)}function
+rO(a){return a?rP:rQ}function
+lA(a){try{var
+b=[0,hO(a)];return b}catch(a){a=aU(a);if(a[1]===f9)return 0;throw a}}function
 aw(a,b){if(a){var
-c=a[1];return[0,c,aw(a[2],b)]}return b}IK(0);var
-rL=rg(1),cl=rg(2);function
-rM(b){function
+c=a[1];return[0,c,aw(a[2],b)]}return b}Jo(0);var
+rT=ro(1),cl=ro(2);function
+rU(b){function
 a(b){var
 a=b;for(;;){if(a){var
-c=a[2],d=a[1];try{d5(d)}catch(a){a=aT(a);if(a[1]!==lv)throw a;var
+c=a[2],d=a[1];try{d4(d)}catch(a){a=aU(a);if(a[1]!==lw)throw a;var
 e=a}var
-a=c;continue}return 0}}return a(IL(0))}function
-e1(b,a){return lk(b,a,0,F(a))}function
-lA(a){e1(cl,a);rh(cl,10);return d5(cl)}var
-h0=[0,rM];function
-rO(d){for(;;){var
-a=h0[1],e=[0,1],c=1-hX(h0,a,function(a,c){return function(e){if(hX(a,1,0))b(d,0);return b(c,0)}}(e,a));if(c)continue;return c}}function
-h1(a){return b(h0[1],0)}ln(a(oz),h1);function
-h2(c,d,h){var
+a=c;continue}return 0}}return a(Jp(0))}function
+e2(b,a){return ll(b,a,0,F(a))}function
+lB(a){e2(cl,a);rp(cl,10);return d4(cl)}var
+h2=[0,rU];function
+rW(d){for(;;){var
+a=h2[1],e=[0,1],c=1-h0(h2,a,function(a,c){return function(e){if(h0(a,1,0))b(d,0);return b(c,0)}}(e,a));if(c)continue;return c}}function
+h3(a){return b(h2[1],0)}lo(a(oB),h3);function
+h4(c,d,h){var
 a=b(d,0);if(a){var
-e=a[2],f=a[1],g=function(a){return h2(c,e,a)};return[0,b(c,f),g]}return 0}function
-h3(h,g,e){var
+e=a[2],f=a[1],g=function(a){return h4(c,e,a)};return[0,b(c,f),g]}return 0}function
+h5(h,g,e){var
 a=g,d=e;for(;;){var
 c=b(d,0);if(c){var
 i=c[2],a=f(h,a,c[1]),d=i;continue}return a}}function
-a2(a,b){return a?a[1]:b}function
-e2(a){return a?a[1]:ae(rP)}function
-a$(c,a){return a?[0,b(c,a[1])]:0}function
-lB(d,c,a){return a?b(c,a[1]):d}function
+a3(a,b){return a?a[1]:b}function
+e3(a){return a?a[1]:ab(rX)}function
+aV(c,a){return a?[0,b(c,a[1])]:0}function
+lC(d,c,a){return a?b(c,a[1]):d}function
 bp(c,a){return a?b(c,a[1]):0}function
-rQ(c,a){return 0===a[0]?a:[1,b(c,a[1])]}function
-lC(a){if(0<=a&&!(fW<a))return a;return ae(rR)}var
-h4=IY(0),e3=(4*h4|0)-1|0;function
-D(c){var
+rY(c,a){return 0===a[0]?a:[1,b(c,a[1])]}function
+lD(a){if(0<=a&&!(fX<a))return a;return ab(rZ)}var
+h6=JC(0),e4=(4*h6|0)-1|0;function
+B(c){var
 b=0,a=c;for(;;){if(a){var
 b=b+1|0,a=a[2];continue}return b}}function
-b5(a){return a?a[1]:d$(rY)}function
-lD(a){return a?a[2]:d$(rZ)}function
-ag(d,c){if(0<=c){var
+b5(a){return a?a[1]:d_(r6)}function
+lE(a){return a?a[2]:d_(r7)}function
+ah(d,c){if(0<=c){var
 a=d,b=c;for(;;){if(a){var
 e=a[2],f=a[1];if(0===b)return f;var
-a=e,b=b-1|0;continue}return d$(r0)}}return ae(r1)}function
+a=e,b=b-1|0;continue}return d_(r8)}}return ab(r9)}function
 bT(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=[0,a[1],b],a=a[2],b=e;continue}return b}}function
-ah(a){return bT(a,0)}function
-lE(a,d,c){if(d<=a)return 0;var
-e=b(c,a);return[0,e,lE(a+1|0,d,c)]}function
+ai(a){return bT(a,0)}function
+lF(a,d,c){if(d<=a)return 0;var
+e=b(c,a);return[0,e,lF(a+1|0,d,c)]}function
 G(c,e){if(0<=c){if(50<c){var
-d=0,a=0;for(;;){if(c<=a)return ah(d);var
-d=[0,b(e,a),d],a=a+1|0;continue}}return lE(0,c,e)}return ae(r2)}function
+d=0,a=0;for(;;){if(c<=a)return ai(d);var
+d=[0,b(e,a),d],a=a+1|0;continue}}return lF(0,c,e)}return ab(r_)}function
 cF(a){if(a){var
 b=a[1];return aw(b,cF(a[2]))}return 0}function
 l(c,a){if(a){var
 d=a[2],e=b(c,a[1]);return[0,e,l(c,d)]}return 0}function
-lF(c,b,a){if(a){var
-d=a[2],e=f(b,c,a[1]);return[0,e,lF(c+1|0,b,d)]}return 0}function
-by(b,a){return lF(0,b,a)}function
+lG(c,b,a){if(a){var
+d=a[2],e=f(b,c,a[1]);return[0,e,lG(c+1|0,b,d)]}return 0}function
+by(b,a){return lG(0,b,a)}function
 x(d,c){var
 a=c;for(;;){if(a){var
 e=a[2];b(d,a[1]);var
@@ -1128,16 +1128,16 @@ bq(e,d){var
 b=0,a=d;for(;;){if(a){var
 c=a[2];f(e,b,a[1]);var
 b=b+1|0,a=c;continue}return 0}}function
-Q(e,d,c){var
+O(e,d,c){var
 b=d,a=c;for(;;){if(a){var
 g=a[2],b=f(e,b,a[1]),a=g;continue}return b}}function
-lG(c,b,a){if(b){if(a){var
-d=a[2],e=b[2],g=f(c,b[1],a[1]);return[0,g,lG(c,e,d)]}}else
-if(!a)return 0;return ae(r3)}function
-h5(g,f,e,d){var
+lH(c,b,a){if(b){if(a){var
+d=a[2],e=b[2],g=f(c,b[1],a[1]);return[0,g,lH(c,e,d)]}}else
+if(!a)return 0;return ab(r$)}function
+h7(g,f,e,d){var
 c=f,b=e,a=d;for(;;){if(b){if(a){var
-h=a[2],i=b[2],c=O(g,c,b[1],a[1]),b=i,a=h;continue}}else
-if(!a)return c;return ae(r4)}}function
+h=a[2],i=b[2],c=P(g,c,b[1],a[1]),b=i,a=h;continue}}else
+if(!a)return c;return ab(sa)}}function
 c5(e,d){var
 a=d;for(;;){if(a){var
 f=a[2],c=b(e,a[1]);if(c){var
@@ -1146,25 +1146,25 @@ c6(e,d){var
 a=d;for(;;){if(a){var
 f=a[2],c=b(e,a[1]);if(c)return c;var
 a=f;continue}return 0}}function
-aE(d,c){var
+aA(d,c){var
 a=c;for(;;){if(a){var
 e=a[2],b=0===al(a[1],d)?1:0;if(b)return b;var
 a=e;continue}return 0}}function
-f_(d,c){var
+ga(d,c){var
 a=c;for(;;){if(a){var
 b=a[1],e=a[2],f=b[2];if(0===al(b[1],d))return f;var
-a=e;continue}throw P}}function
-lH(d,c){var
+a=e;continue}throw Q}}function
+lI(d,c){var
 a=c;for(;;){if(a){var
 b=a[1],e=a[2],f=b[2];if(0===al(b[1],d))return[0,f];var
 a=e;continue}return 0}}function
-lI(d,c){var
+lJ(d,c){var
 a=c;for(;;){if(a){var
 e=a[2],b=0===al(a[1][1],d)?1:0;if(b)return b;var
 a=e;continue}return 0}}function
-lJ(b,a){if(a){var
-c=a[2],d=a[1];return 0===al(d[1],b)?c:[0,d,lJ(b,c)]}return 0}function
-dC(e,d){var
+lK(b,a){if(a){var
+c=a[2],d=a[1];return 0===al(d[1],b)?c:[0,d,lK(b,c)]}return 0}function
+dD(e,d){var
 a=d;for(;;){if(a){var
 c=a[1],f=a[2];if(b(e,c))return[0,c];var
 a=f;continue}return 0}}function
@@ -1173,23 +1173,23 @@ g=0;return function(h){var
 c=g,a=h;for(;;){if(a){var
 d=a[2],e=a[1];if(b(f,e)){var
 c=[0,e,c],a=d;continue}var
-a=d;continue}return ah(c)}}}function
-ea(g,e){var
+a=d;continue}return ai(c)}}}function
+d$(g,e){var
 c=0,b=0,a=e;for(;;){if(a){var
-d=a[1],h=a[2],i=f(g,c,d)?[0,d,b]:b,c=c+1|0,b=i,a=h;continue}return ah(b)}}function
+d=a[1],h=a[2],i=f(g,c,d)?[0,d,b]:b,c=c+1|0,b=i,a=h;continue}return ai(b)}}function
 bU(f){var
 g=0;return function(h){var
 c=g,a=h;for(;;){if(a){var
 d=a[2],e=b(f,a[1]);if(e){var
 c=[0,e[1],c],a=d;continue}var
-a=d;continue}return ah(c)}}}function
+a=d;continue}return ai(c)}}}function
 bz(e,d){var
 c=0,a=d;for(;;){if(a){var
-f=a[2],c=bT(b(e,a[1]),c),a=f;continue}return ah(c)}}function
-f$(b,a){if(b){if(a){var
-c=a[1],d=b[1];return[0,[0,d,c],f$(b[2],a[2])]}}else
-if(!a)return 0;return ae(r5)}function
-aP(a,b){function
+f=a[2],c=bT(b(e,a[1]),c),a=f;continue}return ai(c)}}function
+gb(b,a){if(b){if(a){var
+c=a[1],d=b[1];return[0,[0,d,c],gb(b[2],a[2])]}}else
+if(!a)return 0;return ab(sc)}function
+aQ(a,b){function
 r(j,e){if(2===j){if(e){var
 l=e[2];if(l){var
 m=l[1],n=e[1],y=l[2],z=0<f(a,n,m)?[0,n,[0,m,0]]:[0,m,[0,n,0]];return[0,z,y]}}}else
@@ -1218,7 +1218,7 @@ h=w,g=[0,p,g];continue}var
 v=bT(i,g)}else
 var
 v=bT(h,g);return[0,v,B]}}var
-c=D(b);return 2<=c?k(c,b)[1]:b}function
+c=B(b);return 2<=c?k(c,b)[1]:b}function
 bj(b,a){function
 x(j,g){if(2===j){if(g){var
 n=g[2];if(n){var
@@ -1282,48 +1282,48 @@ h=t,e=[0,u,e];continue}var
 C=bT(i,e)}else
 var
 C=bT(h,e);return[0,C,M]}}var
-c=D(a);return 2<=c?m(c,a)[1]:a}function
-eb(a){function
+c=B(a);return 2<=c?m(c,a)[1]:a}function
+ea(a){function
 c(e,d){if(0===e){var
-f=0;return ah(h3(function(b,a){return[0,a,b]},f,d))}var
+f=0;return ai(h5(function(b,a){return[0,a,b]},f,d))}var
 a=b(d,0);if(a){var
 g=a[1];return[0,g,c(e-1|0,a[2])]}return 0}return c(500,a)}var
-lK=aJ;function
-e4(b,a){return b<=a?b:a}function
-lL(b,a){return a<=b?b:a}function
+lL=aK;function
+e5(b,a){return b<=a?b:a}function
+lM(b,a){return a<=b?b:a}function
 c7(a,c){var
-b=aI(a);H9(b,0,a,c);return b}function
-lM(a){var
-b=bK(a),c=aI(b);dw(a,0,c,0,b);return c}function
-lN(c,b,a){if(0<=b&&0<=a&&!((bK(c)-a|0)<b)){var
-d=aI(a);dw(c,b,d,0,a);return d}return ae(r6)}function
-lO(c,b,a){return aS(lN(c,b,a))}function
-lP(e,c,d,b,a){if(0<=a&&0<=c&&!((bK(e)-a|0)<c)&&0<=b&&!((bK(d)-a|0)<b))return dw(e,c,d,b,a);return ae(r7)}function
-cG(e,c,d,b,a){if(0<=a&&0<=c&&!((F(e)-a|0)<c)&&0<=b&&!((bK(d)-a|0)<b))return cg(e,c,d,b,a);return ae(r8)}function
-h6(b,a){return aS(c7(b,a))}function
-cm(c,b,a){return aS(lN(bv(c),b,a))}function
-h7(k,g){if(g){var
+b=aJ(a);IN(b,0,a,c);return b}function
+lN(a){var
+b=bK(a),c=aJ(b);dx(a,0,c,0,b);return c}function
+lO(c,b,a){if(0<=b&&0<=a&&!((bK(c)-a|0)<b)){var
+d=aJ(a);dx(c,b,d,0,a);return d}return ab(sd)}function
+lP(c,b,a){return aT(lO(c,b,a))}function
+lQ(e,c,d,b,a){if(0<=a&&0<=c&&!((bK(e)-a|0)<c)&&0<=b&&!((bK(d)-a|0)<b))return dx(e,c,d,b,a);return ab(se)}function
+cG(e,c,d,b,a){if(0<=a&&0<=c&&!((F(e)-a|0)<c)&&0<=b&&!((bK(d)-a|0)<b))return cg(e,c,d,b,a);return ab(sf)}function
+h8(b,a){return aT(c7(b,a))}function
+cm(c,b,a){return aT(lO(bv(c),b,a))}function
+h9(k,g){if(g){var
 h=F(k),c=0,b=g,p=0;for(;;){if(b){var
 i=b[1];if(b[2]){var
-j=(F(i)+h|0)+c|0,m=b[2],n=c<=j?j:ae(r9),c=n,b=m;continue}var
+j=(F(i)+h|0)+c|0,m=b[2],n=c<=j?j:ab(sg),c=n,b=m;continue}var
 l=F(i)+c|0}else
 var
 l=c;var
-f=aI(l),e=p,d=g;for(;;){if(d){var
+f=aJ(l),e=p,d=g;for(;;){if(d){var
 a=d[1];if(d[2]){var
 o=d[2];cg(a,0,f,e,F(a));cg(k,0,f,e+F(a)|0,h);var
-e=(e+F(a)|0)+h|0,d=o;continue}cg(a,0,f,e,F(a))}return aS(f)}}}return r_}function
-lQ(e,c){var
+e=(e+F(a)|0)+h|0,d=o;continue}cg(a,0,f,e,F(a))}return aT(f)}}}return sh}function
+lR(e,c){var
 d=F(c)-1|0,f=0;if(!(d<0)){var
 a=f;for(;;){b(e,bw(c,a));var
 g=a+1|0;if(d!==a){var
 a=g;continue}break}}return 0}function
-h8(f,e){var
+h_(f,e){var
 c=bv(e),a=0,d=bK(c);for(;;){if(a===d)return 1;if(b(f,bI(c,a))){var
 a=a+1|0;continue}return 0}}function
-lR(j){var
+lS(j){var
 k=0,x=F(j);for(;;){if(x<=k)return j;var
-n=bw(j,k)+k0|0,o=0;if(59<n>>>0){if(33<n-61>>>0)o=1}else
+n=bw(j,k)+k2|0,o=0;if(59<n>>>0){if(33<n-61>>>0)o=1}else
 if(2===n)o=1;if(o){var
 e=bv(j),a=[0,0],q=bK(e)-1|0,t=0;if(!(q<0)){var
 i=t;for(;;){var
@@ -1339,61 +1339,61 @@ m=4;break;case
 m=2;break}a[1]=a[1]+m|0;var
 w=i+1|0;if(q!==i){var
 i=w;continue}break}}if(a[1]===bK(e))var
-s=lM(e);else{var
-b=aI(a[1]);a[1]=0;var
+s=lN(e);else{var
+b=aJ(a[1]);a[1]=0;var
 r=bK(e)-1|0,u=0;if(!(r<0)){var
 h=u;for(;;){var
 c=bI(e,h),d=0;if(35<=c)if(92===c)d=2;else
-if(kd<=c)d=1;else
+if(kg<=c)d=1;else
 d=3;else
 if(32<=c)if(34<=c)d=2;else
 d=3;else
 if(14<=c)d=1;else
 switch(c){case
-8:ax(b,a[1],92);a[1]++;ax(b,a[1],98);break;case
-9:ax(b,a[1],92);a[1]++;ax(b,a[1],pv);break;case
-10:ax(b,a[1],92);a[1]++;ax(b,a[1],qG);break;case
-13:ax(b,a[1],92);a[1]++;ax(b,a[1],114);break;default:d=1}switch(d){case
-1:ax(b,a[1],92);a[1]++;ax(b,a[1],48+(c/ar|0)|0);a[1]++;ax(b,a[1],48+((c/10|0)%10|0)|0);a[1]++;ax(b,a[1],48+(c%10|0)|0);break;case
-2:ax(b,a[1],92);a[1]++;ax(b,a[1],c);break;case
-3:ax(b,a[1],c);break}a[1]++;var
+8:ay(b,a[1],92);a[1]++;ay(b,a[1],98);break;case
+9:ay(b,a[1],92);a[1]++;ay(b,a[1],pz);break;case
+10:ay(b,a[1],92);a[1]++;ay(b,a[1],qN);break;case
+13:ay(b,a[1],92);a[1]++;ay(b,a[1],114);break;default:d=1}switch(d){case
+1:ay(b,a[1],92);a[1]++;ay(b,a[1],48+(c/ao|0)|0);a[1]++;ay(b,a[1],48+((c/10|0)%10|0)|0);a[1]++;ay(b,a[1],48+(c%10|0)|0);break;case
+2:ay(b,a[1],92);a[1]++;ay(b,a[1],c);break;case
+3:ay(b,a[1],c);break}a[1]++;var
 v=h+1|0;if(r!==h){var
 h=v;continue}break}}var
-s=b}return aS(s)}var
+s=b}return aT(s)}var
 k=k+1|0;continue}}function
-r$(e,d,c,b){var
-a=c;for(;;){if(d<=a)throw P;if(bw(e,a)===b)return a;var
+si(e,d,c,b){var
+a=c;for(;;){if(d<=a)throw Q;if(bw(e,a)===b)return a;var
 a=a+1|0;continue}}function
-sa(b,a,d){var
-c=F(b);if(0<=a&&!(c<a))try{r$(b,c,a,d);var
-e=1;return e}catch(a){a=aT(a);if(a===P)return 0;throw a}return ae(sb)}function
-h9(b,a){return sa(b,0,a)}function
-br(f,b){var
+sj(b,a,d){var
+c=F(b);if(0<=a&&!(c<a))try{si(b,c,a,d);var
+e=1;return e}catch(a){a=aU(a);if(a===Q)return 0;throw a}return ab(sk)}function
+h$(b,a){return sj(b,0,a)}function
+bb(f,b){var
 c=[0,0],d=[0,F(b)],e=F(b)-1|0;if(!(e<0)){var
 a=e;for(;;){if(bw(b,a)===f){var
 h=c[1];c[1]=[0,cm(b,a+1|0,(d[1]-a|0)-1|0),h];d[1]=a}var
 i=a-1|0;if(0!==a){var
 a=i;continue}break}}var
 g=c[1];return[0,cm(b,0,d[1]),g]}function
-lS(b,a){return H3(bv(b),a)}function
+lT(b,a){return IH(bv(b),a)}function
 k(c,d){if(0===c)return[0];if(0<=c){var
 e=n(c,b(d,0)),f=c-1|0,g=1;if(!(f<1)){var
 a=g;for(;;){e[1+a]=b(d,a);var
 h=a+1|0;if(f!==a){var
-a=h;continue}break}}return e}return ae(sc)}function
-ga(b,f,e){var
+a=h;continue}break}}return e}return ab(sl)}function
+gc(b,f,e){var
 c=n(b,[0]),d=b-1|0,g=0;if(!(d<0)){var
 a=g;for(;;){c[1+a]=n(f,e);var
 h=a+1|0;if(d!==a){var
 a=h;continue}break}}return c}function
-az(a){var
-b=a.length-1;return 0===b?[0]:k9(a,0,b)}function
-bb(b,a){var
-c=b.length-1;return 0===c?az(a):0===a.length-1?k9(b,0,c):HS(b,a)}function
-bL(c,b,a){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return k9(c,b,a);return ae(sd)}function
-gb(c,b,a,d){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return HU(c,b,a,d);return ae(se)}function
-e5(e,c,d,b,a){if(0<=a&&0<=c&&!((e.length-1-a|0)<c)&&0<=b&&!((d.length-1-a|0)<b))return HT(e,c,d,b,a);return ae(sf)}function
-a3(e,c){var
+aB(a){var
+b=a.length-1;return 0===b?[0]:k$(a,0,b)}function
+bc(b,a){var
+c=b.length-1;return 0===c?aB(a):0===a.length-1?k$(b,0,c):Iw(b,a)}function
+bL(c,b,a){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return k$(c,b,a);return ab(sm)}function
+gd(c,b,a,d){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return Iy(c,b,a,d);return ab(sn)}function
+e6(e,c,d,b,a){if(0<=a&&0<=c&&!((e.length-1-a|0)<c)&&0<=b&&!((d.length-1-a|0)<b))return Ix(e,c,d,b,a);return ab(so)}function
+a4(e,c){var
 d=c.length-1-1|0,f=0;if(!(d<0)){var
 a=f;for(;;){b(e,c[1+a]);var
 g=a+1|0;if(d!==a){var
@@ -1404,8 +1404,8 @@ f=n(d,b(e,c[1])),g=d-1|0,h=1;if(!(g<1)){var
 a=h;for(;;){f[1+a]=b(e,c[1+a]);var
 i=a+1|0;if(g!==a){var
 a=i;continue}break}}return f}function
-ec(e,d,c){var
-b=d.length-1;if(b!==c.length-1)return ae(sg);if(0===b)return[0];var
+eb(e,d,c){var
+b=d.length-1;if(b!==c.length-1)return ab(sp);if(0===b)return[0];var
 g=n(b,f(e,d[1],c[1])),h=b-1|0,i=1;if(!(h<1)){var
 a=i;for(;;){g[1+a]=f(e,d[1+a],c[1+a]);var
 j=a+1|0;if(h!==a){var
@@ -1421,7 +1421,7 @@ e=n(c,f(d,0,b[1])),g=c-1|0,h=1;if(!(g<1)){var
 a=h;for(;;){e[1+a]=f(d,a,b[1+a]);var
 i=a+1|0;if(g!==a){var
 a=i;continue}break}}return e}function
-aM(c){var
+aO(c){var
 a=c.length-1-1|0,b=0;for(;;){if(0<=a){var
 d=[0,c[1+a],b],a=a-1|0,b=d;continue}return b}}function
 K(a){if(a){var
@@ -1430,7 +1430,7 @@ d=d+1|0,c=c[2];continue}var
 f=n(d,h),e=1,b=g;for(;;){if(b){var
 i=b[2];f[1+e]=b[1];var
 e=e+1|0,b=i;continue}return f}}}return[0]}function
-bc(g,e,c){var
+bd(g,e,c){var
 b=[0,e],d=c.length-1-1|0,h=0;if(!(d<0)){var
 a=h;for(;;){b[1]=f(g,b[1],c[1+a]);var
 i=a+1|0;if(d!==a){var
@@ -1438,64 +1438,64 @@ a=i;continue}break}}return b[1]}function
 c8(d,c){var
 a=0,e=c.length-1;for(;;){if(a===e)return 0;if(b(d,c[1+a]))return 1;var
 a=a+1|0;continue}}function
-e6(d,c){var
+e7(d,c){var
 a=0,e=c.length-1;for(;;){if(a===e)return 1;if(b(d,c[1+a])){var
 a=a+1|0;continue}return 0}}function
-lT(e,c,b){var
-d=c.length-1;if(d!==b.length-1)return ae(sh);var
+lU(e,c,b){var
+d=c.length-1;if(d!==b.length-1)return ab(sq);var
 a=0;for(;;){if(a===d)return 1;if(f(e,c[1+a],b[1+a])){var
 a=a+1|0;continue}return 0}}function
 cH(a){return a-a==0.?1:0}function
-lU(a){return rj(a,dA)}function
-ed(b,a){if(!(b<a)){var
-c=0;if(hP(a)||!hP(b))c=1;if(c)return b!=b?b:a}return a!=a?a:b}function
-ab(b,a){if(!(b<a)){var
-c=0;if(hP(a)||!hP(b))c=1;if(c)return a!=a?a:b}return b!=b?b:a}function
-lV(d){function
+lV(a){return rr(a,dB)}function
+ec(b,a){if(!(b<a)){var
+c=0;if(hS(a)||!hS(b))c=1;if(c)return b!=b?b:a}return a!=a?a:b}function
+ac(b,a){if(!(b<a)){var
+c=0;if(hS(a)||!hS(b))c=1;if(c)return a!=a?a:b}return b!=b?b:a}function
+lW(d){function
 p(a){return a?a[4]:0}function
 e(b,e,a){var
 c=b?b[4]:0,d=a?a[4]:0,f=d<=c?c+1|0:d+1|0;return[0,b,e,a,f]}function
 g(b,f,a){var
 g=b?b[4]:0,h=a?a[4]:0;if((h+2|0)<g){if(b){var
 c=b[3],k=b[2],i=b[1],m=p(c);if(m<=p(i))return e(i,k,e(c,f,a));if(c){var
-n=c[2],o=c[1],q=e(c[3],f,a);return e(e(i,k,o),n,q)}return ae(si)}return ae(sj)}if((g+2|0)<h){if(a){var
+n=c[2],o=c[1],q=e(c[3],f,a);return e(e(i,k,o),n,q)}return ab(sr)}return ab(ss)}if((g+2|0)<h){if(a){var
 j=a[3],l=a[2],d=a[1],r=p(d);if(r<=p(j))return e(e(b,f,d),l,j);if(d){var
-s=d[2],t=d[1],u=e(d[3],l,j);return e(e(b,f,t),s,u)}return ae(sk)}return ae(sl)}var
+s=d[2],t=d[1],u=e(d[3],l,j);return e(e(b,f,t),s,u)}return ab(st)}return ab(su)}var
 v=h<=g?g+1|0:h+1|0;return[0,b,f,a,v]}function
 a(c,b){if(b){var
 e=b[3],h=b[2],i=b[1],j=f(d[1],c,h);if(0===j)return b;if(0<=j){var
 k=a(c,e);return e===k?b:g(i,h,k)}var
 l=a(c,i);return i===l?b:g(l,h,e)}return[0,0,c,0,1]}function
 h(a){return[0,0,a,0,1]}function
-C(b,a){if(a){var
-c=a[3],d=a[2];return g(C(b,a[1]),d,c)}return h(b)}function
+D(b,a){if(a){var
+c=a[3],d=a[2];return g(D(b,a[1]),d,c)}return h(b)}function
 E(b,a){if(a){var
 c=a[2],d=a[1];return g(d,c,E(b,a[3]))}return h(b)}function
 c(b,d,a){if(b){if(a){var
-f=a[4],h=b[4],i=a[3],j=a[2],k=a[1],l=b[3],m=b[2],n=b[1];return(f+2|0)<h?g(n,m,c(l,d,a)):(h+2|0)<f?g(c(b,d,k),j,i):e(b,d,a)}return E(d,b)}return C(d,a)}function
+f=a[4],h=b[4],i=a[3],j=a[2],k=a[1],l=b[3],m=b[2],n=b[1];return(f+2|0)<h?g(n,m,c(l,d,a)):(h+2|0)<f?g(c(b,d,k),j,i):e(b,d,a)}return E(d,b)}return D(d,a)}function
 j(c){var
 a=c;for(;;){if(a){var
 b=a[1];if(b){var
-a=b;continue}return a[2]}throw P}}function
+a=b;continue}return a[2]}throw Q}}function
 F(c){var
 a=c;for(;;){if(a){var
 b=a[1];if(b){var
 a=b;continue}return[0,a[2]]}return 0}}function
 G(b){var
 a=b;for(;;){if(a){if(a[3]){var
-a=a[3];continue}return a[2]}throw P}}function
+a=a[3];continue}return a[2]}throw Q}}function
 S(b){var
 a=b;for(;;){if(a){if(a[3]){var
 a=a[3];continue}return[0,a[2]]}return 0}}function
 q(a){if(a){var
 b=a[1];if(b){var
-c=a[3],d=a[2];return g(q(b),d,c)}return a[3]}return ae(sm)}function
+c=a[3],d=a[2];return g(q(b),d,c)}return a[3]}return ab(sv)}function
 m(b,a){if(b){if(a){var
 d=q(a);return c(b,j(a),d)}return b}return a}function
 i(b,a){if(a){var
 e=a[3],g=a[2],h=a[1],l=f(d[1],b,g);if(0===l)return[0,h,1,e];if(0<=l){var
 j=i(b,e),m=j[3],n=j[2];return[0,c(h,g,j[1]),n,m]}var
-k=i(b,h),o=k[2],p=k[1];return[0,p,o,c(k[3],g,e)]}return sn}var
+k=i(b,h),o=k[2],p=k[1];return[0,p,o,c(k[3],g,e)]}return sw}var
 s=0;function
 T(a){return a?0:1}function
 U(g,e){var
@@ -1575,7 +1575,7 @@ g=a[3],h=a[2],i=a[1],e=v(d,i),j=b(d,h),f=v(d,g);if(j){if(i===e&&g===f)return a;r
 w(d,a){if(a){var
 e=a[2],l=a[3],f=w(d,a[1]),g=f[2],h=f[1],n=b(d,e),i=w(d,l),j=i[2],k=i[1];if(n){var
 o=m(g,j);return[0,c(h,e,k),o]}var
-p=c(g,e,j);return[0,m(h,k),p]}return so}function
+p=c(g,e,j);return[0,m(h,k),p]}return sx}function
 x(a){if(a){var
 b=a[1],c=x(a[3]);return(x(b)+1|0)+c|0}return 0}function
 N(d,c){var
@@ -1585,7 +1585,7 @@ W(a){return N(0,a)}function
 X(g,e){var
 a=e;for(;;){if(a){var
 b=a[2],h=a[3],i=a[1],c=f(d[1],g,b);if(0===c)return b;var
-j=0<=c?h:i,a=j;continue}throw P}}function
+j=0<=c?h:i,a=j;continue}throw Q}}function
 Y(f,j){var
 c=j;for(;;){if(c){var
 g=c[2],k=c[3],l=c[1];if(b(f,g)){var
@@ -1593,7 +1593,7 @@ d=g,a=l;for(;;){if(a){var
 e=a[2],h=a[3],i=a[1];if(b(f,e)){var
 d=e,a=i;continue}var
 a=h;continue}return d}}var
-c=k;continue}throw P}}function
+c=k;continue}throw Q}}function
 Z(f,j){var
 c=j;for(;;){if(c){var
 g=c[2],k=c[3],l=c[1];if(b(f,g)){var
@@ -1609,7 +1609,7 @@ d=g,a=k;for(;;){if(a){var
 e=a[2],h=a[3],i=a[1];if(b(f,e)){var
 d=e,a=h;continue}var
 a=i;continue}return d}}var
-c=l;continue}throw P}}function
+c=l;continue}throw Q}}function
 $(f,j){var
 c=j;for(;;){if(c){var
 g=c[2],k=c[3],l=c[1];if(b(f,g)){var
@@ -1633,7 +1633,7 @@ A(e,c){if(c){var
 f=c[3],g=c[2],h=c[1],d=A(e,h),i=b(e,g),a=A(e,f);if(i){var
 k=i[1];if(h===d&&g===k&&f===a)return c;return y(d,k,a)}if(d){if(a){var
 l=q(a);return y(d,j(a),l)}return d}return a}return 0}function
-ab(c){if(c){var
+ac(c){if(c){var
 i=c[2],b=c[1];if(i){var
 j=i[2],f=i[1];if(j){var
 k=j[2],l=j[1];if(k){var
@@ -1646,29 +1646,29 @@ d=a[2];if(d)return[0,[0,[0,0,a[1],0,1],d[1],0,2],d[2]]}break;default:if(a){var
 f=a[2];if(f){var
 h=f[2];if(h)return[0,[0,[0,0,a[1],0,1],f[1],[0,0,h[1],0,1],2],h[2]]}}}var
 i=b/2|0,j=g(i,a),c=j[2],l=j[1];if(c){var
-m=c[1],k=g((b-i|0)-1|0,c[2]),n=k[2];return[0,e(l,m,k[1]),n]}throw[0,af,sp]};return g(D(o),o)[1]}var
+m=c[1],k=g((b-i|0)-1|0,c[2]),n=k[2];return[0,e(l,m,k[1]),n]}throw[0,af,sy]};return g(B(o),o)[1]}var
 p=m[1];return a(p,a(n,a(l,a(f,h(b)))))}return a(n,a(l,a(f,h(b))))}return a(l,a(f,h(b)))}return a(f,h(b))}return h(b)}return s}function
-O(c,b){return h3(function(c,b){return a(b,c)},b,c)}function
-ac(a){return O(a,s)}function
-B(a,d){if(a){var
-b=a[1],c=l(a[2],a[3]);return[0,b,function(a){return B(c,a)}]}return 0}function
-ad(a){var
-b=l(a,0);return function(a){return B(b,a)}}function
-Q(d,c){var
+O(c,b){return h5(function(c,b){return a(b,c)},b,c)}function
+ad(a){return O(a,s)}function
+C(a,d){if(a){var
+b=a[1],c=l(a[2],a[3]);return[0,b,function(a){return C(c,a)}]}return 0}function
+ae(a){var
+b=l(a,0);return function(a){return C(b,a)}}function
+P(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=[0,a[2],a[1],b],a=a[3],b=e;continue}return b}}function
 R(a,d){if(a){var
-b=a[1],c=Q(a[2],a[3]);return[0,b,function(a){return R(c,a)}]}return 0}function
+b=a[1],c=P(a[2],a[3]);return[0,b,function(a){return R(c,a)}]}return 0}function
 ag(a){var
-b=Q(a,0);return function(a){return R(b,a)}}return[0,s,T,U,a,h,t,k,n,H,o,I,V,r,J,z,K,L,M,v,A,w,x,W,j,F,G,S,j,F,i,X,aa,Y,Z,_,$,ab,function(j,i){var
+b=P(a,0);return function(a){return R(b,a)}}return[0,s,T,U,a,h,t,k,n,H,o,I,V,r,J,z,K,L,M,v,A,w,x,W,j,F,G,S,j,F,i,X,aa,Y,Z,_,$,ac,function(j,i){var
 a=i,b=0;for(;;){if(a){var
 c=a[3],e=a[2],k=a[1],g=f(d[1],e,j);if(0!==g){if(0<=g){var
 a=k,b=[0,e,c,b];continue}var
 a=c;continue}var
 h=[0,e,c,b]}else
 var
-h=b;return function(a){return B(h,a)}}},ad,ag,O,ac]}function
-lW(g){function
+h=b;return function(a){return C(h,a)}}},ae,ag,O,ad]}function
+lX(g){function
 h(a){return a?a[5]:0}function
 d(b,f,e,a){var
 c=h(b),d=h(a),g=d<=c?c+1|0:d+1|0;return[0,b,f,e,a,g]}function
@@ -1676,9 +1676,9 @@ p(b,a){return[0,0,b,a,0,1]}function
 a(b,g,f,a){var
 i=b?b[5]:0,j=a?a[5]:0;if((j+2|0)<i){if(b){var
 c=b[4],m=b[3],n=b[2],k=b[1],q=h(c);if(q<=h(k))return d(k,n,m,d(c,g,f,a));if(c){var
-r=c[3],s=c[2],t=c[1],u=d(c[4],g,f,a);return d(d(k,n,m,t),s,r,u)}return ae(sq)}return ae(sr)}if((i+2|0)<j){if(a){var
+r=c[3],s=c[2],t=c[1],u=d(c[4],g,f,a);return d(d(k,n,m,t),s,r,u)}return ab(sz)}return ab(sA)}if((i+2|0)<j){if(a){var
 l=a[4],o=a[3],p=a[2],e=a[1],v=h(e);if(v<=h(l))return d(d(b,g,f,e),p,o,l);if(e){var
-w=e[3],x=e[2],y=e[1],z=d(e[4],p,o,l);return d(d(b,g,f,y),x,w,z)}return ae(ss)}return ae(st)}var
+w=e[3],x=e[2],y=e[1],z=d(e[4],p,o,l);return d(d(b,g,f,y),x,w,z)}return ab(sB)}return ab(sC)}var
 A=j<=i?i+1|0:j+1|0;return[0,b,g,f,a,A]}var
 A=0;function
 N(a){return a?0:1}function
@@ -1686,10 +1686,10 @@ m(d,c,b){if(b){var
 e=b[4],i=b[3],j=b[2],h=b[1],o=b[5],k=f(g[1],d,j);if(0===k)return i===c?b:[0,h,d,c,e,o];if(0<=k){var
 l=m(d,c,e);return e===l?b:a(h,j,i,l)}var
 n=m(d,c,h);return h===n?b:a(n,j,i,e)}return[0,0,d,c,0,1]}function
-Q(d,c){var
+O(d,c){var
 a=c;for(;;){if(a){var
 e=a[4],h=a[3],i=a[1],b=f(g[1],d,a[2]);if(0===b)return h;var
-j=0<=b?e:i,a=j;continue}throw P}}function
+j=0<=b?e:i,a=j;continue}throw Q}}function
 R(g,l){var
 c=l;for(;;){if(c){var
 h=c[2],m=c[4],n=c[3],o=c[1];if(b(g,h)){var
@@ -1697,7 +1697,7 @@ e=h,d=n,a=o;for(;;){if(a){var
 f=a[2],i=a[4],j=a[3],k=a[1];if(b(g,f)){var
 e=f,d=j,a=k;continue}var
 a=i;continue}return[0,e,d]}}var
-c=m;continue}throw P}}function
+c=m;continue}throw Q}}function
 S(g,l){var
 c=l;for(;;){if(c){var
 h=c[2],m=c[4],n=c[3],o=c[1];if(b(g,h)){var
@@ -1713,7 +1713,7 @@ e=h,d=n,a=m;for(;;){if(a){var
 f=a[2],i=a[4],j=a[3],k=a[1];if(b(g,f)){var
 e=f,d=j,a=i;continue}var
 a=k;continue}return[0,e,d]}}var
-c=o;continue}throw P}}function
+c=o;continue}throw Q}}function
 U(g,l){var
 c=l;for(;;){if(c){var
 h=c[2],m=c[4],n=c[3],o=c[1];if(b(g,h)){var
@@ -1733,20 +1733,20 @@ j=0<=b?h:i,a=j;continue}return 0}}function
 n(c){var
 a=c;for(;;){if(a){var
 b=a[1];if(b){var
-a=b;continue}return[0,a[2],a[3]]}throw P}}function
+a=b;continue}return[0,a[2],a[3]]}throw Q}}function
 B(c){var
 a=c;for(;;){if(a){var
 b=a[1];if(b){var
 a=b;continue}return[0,[0,a[2],a[3]]]}return 0}}function
 X(b){var
 a=b;for(;;){if(a){if(a[4]){var
-a=a[4];continue}return[0,a[2],a[3]]}throw P}}function
+a=a[4];continue}return[0,a[2],a[3]]}throw Q}}function
 Y(b){var
 a=b;for(;;){if(a){if(a[4]){var
 a=a[4];continue}return[0,[0,a[2],a[3]]]}return 0}}function
 q(b){if(b){var
 c=b[1];if(c){var
-d=b[4],e=b[3],f=b[2];return a(q(c),f,e,d)}return b[4]}return ae(su)}function
+d=b[4],e=b[3],f=b[2];return a(q(c),f,e,d)}return b[4]}return ab(sD)}function
 C(c,b){if(c){if(b){var
 d=n(b),e=d[2],f=d[1];return a(c,f,e,q(b))}return c}return b}function
 r(e,b){if(b){var
@@ -1770,7 +1770,7 @@ u(b,a){if(a){var
 c=a[2],d=a[5],e=a[4],g=a[3],h=u(b,a[1]),i=f(b,c,g);return[0,h,c,i,u(b,e),d]}return 0}function
 E(c,e,d){var
 a=e,b=d;for(;;){if(a){var
-f=a[4],g=a[3],h=a[2],i=O(c,h,g,E(c,a[1],b)),a=f,b=i;continue}return b}}function
+f=a[4],g=a[3],h=a[2],i=P(c,h,g,E(c,a[1],b)),a=f,b=i;continue}return b}}function
 F(b,g){var
 a=g;for(;;){if(a){var
 h=a[4],i=a[1],c=f(b,a[2],a[3]);if(c){var
@@ -1798,16 +1798,16 @@ o(d,e,b,a){return b?c(d,e,b[1],a):j(d,a)}function
 i(b,a){if(a){var
 d=a[4],e=a[3],h=a[2],j=a[1],m=f(g[1],b,h);if(0===m)return[0,j,[0,e],d];if(0<=m){var
 k=i(b,d),n=k[3],o=k[2];return[0,c(j,h,e,k[1]),o,n]}var
-l=i(b,j),p=l[2],q=l[1];return[0,q,p,c(l[3],h,e,d)]}return sv}function
+l=i(b,j),p=l[2],q=l[1];return[0,q,p,c(l[3],h,e,d)]}return sE}function
 k(c,b,a){if(b){var
 d=b[2],j=b[5],l=b[4],m=b[3],n=b[1];if(h(a)<=j){var
-e=i(d,a),p=e[2],q=e[1],r=k(c,l,e[3]),s=O(c,d,[0,m],p);return o(k(c,n,q),d,s,r)}}else
+e=i(d,a),p=e[2],q=e[1],r=k(c,l,e[3]),s=P(c,d,[0,m],p);return o(k(c,n,q),d,s,r)}}else
 if(!a)return 0;if(a){var
-f=a[2],t=a[4],u=a[3],v=a[1],g=i(f,b),w=g[2],x=g[1],y=k(c,g[3],t),z=O(c,f,w,[0,u]);return o(k(c,x,v),f,z,y)}throw[0,af,sw]}function
+f=a[2],t=a[4],u=a[3],v=a[1],g=i(f,b),w=g[2],x=g[1],y=k(c,g[3],t),z=P(c,f,w,[0,u]);return o(k(c,x,v),f,z,y)}throw[0,af,sF]}function
 l(d,b,a){if(b){if(a){var
 j=a[3],e=a[2],k=b[3],f=b[2],u=a[4],v=a[1],w=b[4],x=b[1];if(a[5]<=b[5]){var
-g=i(f,a),m=g[2],y=g[3],n=l(d,x,g[1]),p=l(d,w,y);return m?o(n,f,O(d,f,k,m[1]),p):c(n,f,k,p)}var
-h=i(e,b),q=h[2],z=h[3],r=l(d,h[1],v),s=l(d,z,u);return q?o(r,e,O(d,e,q[1],j),s):c(r,e,j,s)}var
+g=i(f,a),m=g[2],y=g[3],n=l(d,x,g[1]),p=l(d,w,y);return m?o(n,f,P(d,f,k,m[1]),p):c(n,f,k,p)}var
+h=i(e,b),q=h[2],z=h[3],r=l(d,h[1],v),s=l(d,z,u);return q?o(r,e,P(d,e,q[1],j),s):c(r,e,j,s)}var
 t=b}else
 var
 t=a;return t}function
@@ -1818,7 +1818,7 @@ d=a[2],i=a[4],k=a[3],e=w(b,a[1]),g=f(b,d,k),h=w(b,i);return g?c(e,d,g[1],h):j(e,
 x(b,a){if(a){var
 d=a[3],e=a[2],n=a[4],g=x(b,a[1]),h=g[2],i=g[1],o=f(b,e,d),k=x(b,n),l=k[2],m=k[1];if(o){var
 p=j(h,l);return[0,c(i,e,d,m),p]}var
-q=c(h,e,d,l);return[0,j(i,m),q]}return sx}function
+q=c(h,e,d,l);return[0,j(i,m),q]}return sG}function
 e(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=[0,a[2],a[3],a[4],b],a=a[1],b=e;continue}return b}}function
@@ -1841,19 +1841,19 @@ J(d,c){var
 b=d,a=c;for(;;){if(a){var
 e=a[3],f=a[2],g=a[1],b=[0,[0,f,e],J(b,a[4])],a=g;continue}return b}}function
 $(a){return J(0,a)}function
-K(b,a){return h3(function(b,a){return m(a[1],a[2],b)},a,b)}function
+K(b,a){return h5(function(b,a){return m(a[1],a[2],b)},a,b)}function
 aa(a){return K(a,A)}function
 z(a,f){if(a){var
 b=a[2],c=a[1],d=e(a[3],a[4]);return[0,[0,c,b],function(a){return z(d,a)}]}return 0}function
-ab(a){var
+ac(a){var
 b=e(a,0);return function(a){return z(b,a)}}function
 L(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=[0,a[2],a[3],a[1],b],a=a[4],b=e;continue}return b}}function
 M(a,e){if(a){var
 b=a[2],c=a[1],d=L(a[3],a[4]);return[0,[0,c,b],function(a){return M(d,a)}]}return 0}function
-ac(a){var
-b=L(a,0);return function(a){return M(b,a)}}return[0,A,N,W,m,s,p,r,k,l,Z,_,D,E,F,G,v,w,x,y,$,n,B,X,Y,n,B,i,Q,V,R,S,T,U,t,u,ab,ac,function(k,j){var
+ad(a){var
+b=L(a,0);return function(a){return M(b,a)}}return[0,A,N,W,m,s,p,r,k,l,Z,_,D,E,F,G,v,w,x,y,$,n,B,X,Y,n,B,i,O,V,R,S,T,U,t,u,ac,ad,function(k,j){var
 a=j,b=0;for(;;){if(a){var
 c=a[4],e=a[3],d=a[2],l=a[1],h=f(g[1],d,k);if(0!==h){if(0<=h){var
 a=l,b=[0,d,e,c,b];continue}var
@@ -1861,169 +1861,169 @@ a=c;continue}var
 i=[0,d,e,c,b]}else
 var
 i=b;return function(a){return z(i,a)}}},K,aa]}var
-lX=[av,sy,b1(0)];function
-dD(a){return[0,0,0]}function
-ee(a){a[1]=0;a[2]=0;return 0}function
+lY=[av,sH,b1(0)];function
+dE(a){return[0,0,0]}function
+ed(a){a[1]=0;a[2]=0;return 0}function
 cn(b,a){a[1]=[0,b,a[1]];a[2]=a[2]+1|0;return 0}function
-lY(a){var
+lZ(a){var
 b=a[1];if(b){var
-c=b[1];a[1]=b[2];a[2]=a[2]-1|0;return c}throw lX}function
-ef(a){var
+c=b[1];a[1]=b[2];a[2]=a[2]-1|0;return c}throw lY}function
+ee(a){var
 b=a[1];if(b){var
 c=b[1];a[1]=b[2];a[2]=a[2]-1|0;return[0,c]}return 0}function
-eg(b){var
+ef(b){var
 a=b[1];return a?[0,a[1]]:0}function
-lZ(a){return 0===a[1]?1:0}var
-sA=[av,sz,b1(0)];function
-h_(a){a[1]=0;a[2]=0;a[3]=0;return 0}function
-l0(d,a){var
+l0(a){return 0===a[1]?1:0}var
+sJ=[av,sI,b1(0)];function
+ia(a){a[1]=0;a[2]=0;a[3]=0;return 0}function
+l1(d,a){var
 b=[0,d,0],c=a[3];return c?(a[1]=a[1]+1|0,c[2]=b,a[3]=b,0):(a[1]=1,a[2]=b,a[3]=b,0)}var
-sC=[av,sB,b1(0)];function
-sD(a){throw sC}function
+sL=[av,sK,b1(0)];function
+sM(a){throw sL}function
 H(a){var
-d=a[1];a[1]=sD;try{var
-c=b(d,0);IO(a,c);return c}catch(b){b=aT(b);a[1]=function(a){throw b};throw b}}function
-h$(a){var
-b=C(a);if(b!==B&&b!==m&&b!==qo)return a;return IE(a)}function
-gc(a){var
-b=1<=a?a:1,c=e3<b?e3:b,d=aI(c);return[0,d,0,c,d]}function
-ia(a){return lO(a[1],0,a[2])}function
-ib(a,c){var
-d=a[2],b=[0,a[3]];for(;;){if(b[1]<(d+c|0)){b[1]=2*b[1]|0;continue}if(e3<b[1])if((d+c|0)<=e3)b[1]=e3;else
-d$(sG);var
-e=aI(b[1]);lP(a[1],0,e,0,a[2]);a[1]=e;a[3]=b[1];if((a[2]+c|0)<=a[3]){if((d+c|0)<=a[3])return 0;throw[0,af,sE]}throw[0,af,sF]}}function
-ic(a,d,c,b){var
+d=a[1];a[1]=sM;try{var
+c=b(d,0);Js(a,c);return c}catch(b){b=aU(b);a[1]=function(a){throw b};throw b}}function
+ib(a){var
+b=D(a);if(b!==C&&b!==m&&b!==qs)return a;return Ji(a)}function
+ge(a){var
+b=1<=a?a:1,c=e4<b?e4:b,d=aJ(c);return[0,d,0,c,d]}function
+ic(a){return lP(a[1],0,a[2])}function
+id(a,c){var
+d=a[2],b=[0,a[3]];for(;;){if(b[1]<(d+c|0)){b[1]=2*b[1]|0;continue}if(e4<b[1])if((d+c|0)<=e4)b[1]=e4;else
+d_(sP);var
+e=aJ(b[1]);lQ(a[1],0,e,0,a[2]);a[1]=e;a[3]=b[1];if((a[2]+c|0)<=a[3]){if((d+c|0)<=a[3])return 0;throw[0,af,sN]}throw[0,af,sO]}}function
+ie(a,d,c,b){var
 e=c<0?1:0;if(e)var
 f=e;else
 var
-h=b<0?1:0,f=h||((F(d)-b|0)<c?1:0);if(f)ae(sH);var
-g=a[2]+b|0;if(a[3]<g)ib(a,b);cg(d,c,a[1],a[2],b);a[2]=g;return 0}function
-eh(a,c){var
-b=F(c),d=a[2]+b|0;if(a[3]<d)ib(a,b);cg(c,0,a[1],a[2],b);a[2]=d;return 0}function
-id(a){return 5===a[2]?12:-6}function
-l1(a){return[0,0,aI(a)]}function
-l2(a,g){var
+h=b<0?1:0,f=h||((F(d)-b|0)<c?1:0);if(f)ab(sQ);var
+g=a[2]+b|0;if(a[3]<g)id(a,b);cg(d,c,a[1],a[2],b);a[2]=g;return 0}function
+eg(a,c){var
+b=F(c),d=a[2]+b|0;if(a[3]<d)id(a,b);cg(c,0,a[1],a[2],b);a[2]=d;return 0}function
+ig(a){return 5===a[2]?12:-6}function
+l2(a){return[0,0,aJ(a)]}function
+l3(a,g){var
 b=bK(a[2]),c=a[1]+g|0,d=b<c?1:0;if(d){var
-e=aI(lL(b*2|0,c));lP(a[2],0,e,0,b);a[2]=e;var
+e=aJ(lM(b*2|0,c));lQ(a[2],0,e,0,b);a[2]=e;var
 f=0}else
 var
 f=d;return f}function
-ei(a,b){l2(a,1);dx(a[2],a[1],b);a[1]=a[1]+1|0;return 0}function
-a4(a,c){var
-b=F(c);l2(a,b);cG(c,0,a[2],a[1],b);a[1]=a[1]+b|0;return 0}function
-l3(a){return lO(a[2],0,a[1])}function
-l4(a){if(typeof
+eh(a,b){l3(a,1);dy(a[2],a[1],b);a[1]=a[1]+1|0;return 0}function
+a5(a,c){var
+b=F(c);l3(a,b);cG(c,0,a[2],a[1],b);a[1]=a[1]+b|0;return 0}function
+l4(a){return lP(a[2],0,a[1])}function
+l5(a){if(typeof
 a==="number")switch(a){case
-0:return sI;case
-1:return sJ;case
-2:return sK;case
-3:return sL;case
-4:return sM;case
-5:return sN;default:return sO}else
+0:return sR;case
+1:return sS;case
+2:return sT;case
+3:return sU;case
+4:return sV;case
+5:return sW;default:return sX}else
 switch(a[0]){case
 0:return a[1];case
-1:return a[1];default:return u(sP,h6(1,a[1]))}}function
-ie(b,c){var
+1:return a[1];default:return v(sY,h8(1,a[1]))}}function
+ih(b,c){var
 a=c;for(;;)if(typeof
 a==="number")return 0;else
 switch(a[0]){case
 0:var
-d=a[1];a4(b,sQ);var
+d=a[1];a5(b,sZ);var
 a=d;continue;case
 1:var
-e=a[1];a4(b,sR);var
+e=a[1];a5(b,s0);var
 a=e;continue;case
 2:var
-f=a[1];a4(b,sS);var
+f=a[1];a5(b,s1);var
 a=f;continue;case
 3:var
-g=a[1];a4(b,sT);var
+g=a[1];a5(b,s2);var
 a=g;continue;case
 4:var
-h=a[1];a4(b,sU);var
+h=a[1];a5(b,s3);var
 a=h;continue;case
 5:var
-i=a[1];a4(b,sV);var
+i=a[1];a5(b,s4);var
 a=i;continue;case
 6:var
-j=a[1];a4(b,sW);var
+j=a[1];a5(b,s5);var
 a=j;continue;case
 7:var
-k=a[1];a4(b,sX);var
+k=a[1];a5(b,s6);var
 a=k;continue;case
 8:var
-l=a[2],m=a[1];a4(b,sY);ie(b,m);a4(b,sZ);var
+l=a[2],m=a[1];a5(b,s7);ih(b,m);a5(b,s8);var
 a=l;continue;case
 9:var
-n=a[3],o=a[1];a4(b,s0);ie(b,o);a4(b,s1);var
+n=a[3],o=a[1];a5(b,s9);ih(b,o);a5(b,s_);var
 a=n;continue;case
 10:var
-p=a[1];a4(b,s2);var
+p=a[1];a5(b,s$);var
 a=p;continue;case
 11:var
-q=a[1];a4(b,s3);var
+q=a[1];a5(b,ta);var
 a=q;continue;case
 12:var
-r=a[1];a4(b,s4);var
+r=a[1];a5(b,tb);var
 a=r;continue;case
 13:var
-s=a[1];a4(b,s5);var
+s=a[1];a5(b,tc);var
 a=s;continue;default:var
-t=a[1];a4(b,s6);var
+t=a[1];a5(b,td);var
 a=t;continue}}function
-aN(a){if(typeof
+aP(a){if(typeof
 a==="number")return 0;else
 switch(a[0]){case
-0:return[0,aN(a[1])];case
-1:return[1,aN(a[1])];case
-2:return[2,aN(a[1])];case
-3:return[3,aN(a[1])];case
-4:return[4,aN(a[1])];case
-5:return[5,aN(a[1])];case
-6:return[6,aN(a[1])];case
-7:return[7,aN(a[1])];case
+0:return[0,aP(a[1])];case
+1:return[1,aP(a[1])];case
+2:return[2,aP(a[1])];case
+3:return[3,aP(a[1])];case
+4:return[4,aP(a[1])];case
+5:return[5,aP(a[1])];case
+6:return[6,aP(a[1])];case
+7:return[7,aP(a[1])];case
 8:var
-b=a[1];return[8,b,aN(a[2])];case
+b=a[1];return[8,b,aP(a[2])];case
 9:var
-c=a[2],d=a[1];return[9,c,d,aN(a[3])];case
-10:return[10,aN(a[1])];case
-11:return[11,aN(a[1])];case
-12:return[12,aN(a[1])];case
-13:return[13,aN(a[1])];default:return[14,aN(a[1])]}}function
-a5(a){if(typeof
+c=a[2],d=a[1];return[9,c,d,aP(a[3])];case
+10:return[10,aP(a[1])];case
+11:return[11,aP(a[1])];case
+12:return[12,aP(a[1])];case
+13:return[13,aP(a[1])];default:return[14,aP(a[1])]}}function
+a6(a){if(typeof
 a==="number"){var
 s=function(a){return 0},t=function(a){return 0},u=function(a){return 0};return[0,function(a){return 0},u,t,s]}else
 switch(a[0]){case
 0:var
-c=a5(a[1]),v=c[4],w=c[3],x=c[2],y=c[1],z=function(a){b(x,0);return 0};return[0,function(a){b(y,0);return 0},z,w,v];case
+c=a6(a[1]),v=c[4],w=c[3],x=c[2],y=c[1],z=function(a){b(x,0);return 0};return[0,function(a){b(y,0);return 0},z,w,v];case
 1:var
-d=a5(a[1]),A=d[4],B=d[3],C=d[2],D=d[1],E=function(a){b(C,0);return 0};return[0,function(a){b(D,0);return 0},E,B,A];case
+d=a6(a[1]),A=d[4],B=d[3],C=d[2],D=d[1],E=function(a){b(C,0);return 0};return[0,function(a){b(D,0);return 0},E,B,A];case
 2:var
-e=a5(a[1]),F=e[4],G=e[3],H=e[2],I=e[1],J=function(a){b(H,0);return 0};return[0,function(a){b(I,0);return 0},J,G,F];case
+e=a6(a[1]),F=e[4],G=e[3],H=e[2],I=e[1],J=function(a){b(H,0);return 0};return[0,function(a){b(I,0);return 0},J,G,F];case
 3:var
-f=a5(a[1]),K=f[4],L=f[3],M=f[2],N=f[1],O=function(a){b(M,0);return 0};return[0,function(a){b(N,0);return 0},O,L,K];case
+f=a6(a[1]),K=f[4],L=f[3],M=f[2],N=f[1],O=function(a){b(M,0);return 0};return[0,function(a){b(N,0);return 0},O,L,K];case
 4:var
-g=a5(a[1]),P=g[4],Q=g[3],R=g[2],S=g[1],T=function(a){b(R,0);return 0};return[0,function(a){b(S,0);return 0},T,Q,P];case
+g=a6(a[1]),P=g[4],Q=g[3],R=g[2],S=g[1],T=function(a){b(R,0);return 0};return[0,function(a){b(S,0);return 0},T,Q,P];case
 5:var
-h=a5(a[1]),U=h[4],V=h[3],W=h[2],X=h[1],Y=function(a){b(W,0);return 0};return[0,function(a){b(X,0);return 0},Y,V,U];case
+h=a6(a[1]),U=h[4],V=h[3],W=h[2],X=h[1],Y=function(a){b(W,0);return 0};return[0,function(a){b(X,0);return 0},Y,V,U];case
 6:var
-i=a5(a[1]),Z=i[4],_=i[3],$=i[2],aa=i[1],ab=function(a){b($,0);return 0};return[0,function(a){b(aa,0);return 0},ab,_,Z];case
+i=a6(a[1]),Z=i[4],_=i[3],$=i[2],aa=i[1],ab=function(a){b($,0);return 0};return[0,function(a){b(aa,0);return 0},ab,_,Z];case
 7:var
-j=a5(a[1]),ac=j[4],ad=j[3],ae=j[2],af=j[1],ag=function(a){b(ae,0);return 0};return[0,function(a){b(af,0);return 0},ag,ad,ac];case
+j=a6(a[1]),ac=j[4],ad=j[3],ae=j[2],af=j[1],ag=function(a){b(ae,0);return 0};return[0,function(a){b(af,0);return 0},ag,ad,ac];case
 8:var
-k=a5(a[2]),ah=k[4],ai=k[3],aj=k[2],ak=k[1],al=function(a){b(aj,0);return 0};return[0,function(a){b(ak,0);return 0},al,ai,ah];case
+k=a6(a[2]),ah=k[4],ai=k[3],aj=k[2],ak=k[1],al=function(a){b(aj,0);return 0};return[0,function(a){b(ak,0);return 0},al,ai,ah];case
 9:var
-am=a[2],an=a[1],l=a5(a[3]),ao=l[4],ap=l[3],aq=l[2],ar=l[1],m=a5(aQ(aN(an),am)),as=m[4],at=m[3],au=m[2],av=m[1],aw=function(a){b(as,0);b(ao,0);return 0},ax=function(a){b(ap,0);b(at,0);return 0},ay=function(a){b(au,0);b(aq,0);return 0};return[0,function(a){b(ar,0);b(av,0);return 0},ay,ax,aw];case
+am=a[2],an=a[1],l=a6(a[3]),ao=l[4],ap=l[3],aq=l[2],ar=l[1],m=a6(aR(aP(an),am)),as=m[4],at=m[3],au=m[2],av=m[1],aw=function(a){b(as,0);b(ao,0);return 0},ax=function(a){b(ap,0);b(at,0);return 0},ay=function(a){b(au,0);b(aq,0);return 0};return[0,function(a){b(ar,0);b(av,0);return 0},ay,ax,aw];case
 10:var
-n=a5(a[1]),az=n[4],aA=n[3],aB=n[2],aC=n[1],aD=function(a){b(aB,0);return 0};return[0,function(a){b(aC,0);return 0},aD,aA,az];case
+n=a6(a[1]),az=n[4],aA=n[3],aB=n[2],aC=n[1],aD=function(a){b(aB,0);return 0};return[0,function(a){b(aC,0);return 0},aD,aA,az];case
 11:var
-o=a5(a[1]),aE=o[4],aF=o[3],aG=o[2],aH=o[1],aI=function(a){b(aG,0);return 0};return[0,function(a){b(aH,0);return 0},aI,aF,aE];case
+o=a6(a[1]),aE=o[4],aF=o[3],aG=o[2],aH=o[1],aI=function(a){b(aG,0);return 0};return[0,function(a){b(aH,0);return 0},aI,aF,aE];case
 12:var
-p=a5(a[1]),aJ=p[4],aK=p[3],aL=p[2],aM=p[1],aO=function(a){b(aL,0);return 0};return[0,function(a){b(aM,0);return 0},aO,aK,aJ];case
+p=a6(a[1]),aJ=p[4],aK=p[3],aL=p[2],aM=p[1],aN=function(a){b(aL,0);return 0};return[0,function(a){b(aM,0);return 0},aN,aK,aJ];case
 13:var
-q=a5(a[1]),aP=q[4],aR=q[3],aS=q[2],aT=q[1],aU=function(a){b(aP,0);return 0},aV=function(a){b(aR,0);return 0},aW=function(a){b(aS,0);return 0};return[0,function(a){b(aT,0);return 0},aW,aV,aU];default:var
-r=a5(a[1]),aX=r[4],aY=r[3],aZ=r[2],a0=r[1],a1=function(a){b(aX,0);return 0},a2=function(a){b(aY,0);return 0},a3=function(a){b(aZ,0);return 0};return[0,function(a){b(a0,0);return 0},a3,a2,a1]}}function
-aQ(d,c){var
+q=a6(a[1]),aO=q[4],aQ=q[3],aS=q[2],aT=q[1],aU=function(a){b(aO,0);return 0},aV=function(a){b(aQ,0);return 0},aW=function(a){b(aS,0);return 0};return[0,function(a){b(aT,0);return 0},aW,aV,aU];default:var
+r=a6(a[1]),aX=r[4],aY=r[3],aZ=r[2],a0=r[1],a1=function(a){b(aX,0);return 0},a2=function(a){b(aY,0);return 0},a3=function(a){b(aZ,0);return 0};return[0,function(a){b(a0,0);return 0},a3,a2,a1]}}function
+aR(d,c){var
 a=0;if(typeof
 d==="number")if(typeof
 c==="number")return 0;else
@@ -2034,12 +2034,12 @@ switch(c[0]){case
 13:a=3;break;case
 14:a=4;break;case
 8:a=5;break;case
-9:a=6;break;default:throw[0,af,s7]}else
+9:a=6;break;default:throw[0,af,te]}else
 switch(d[0]){case
 0:var
 e=0,t=d[1];if(typeof
 c!=="number")switch(c[0]){case
-0:return[0,aQ(t,c[1])];case
+0:return[0,aR(t,c[1])];case
 8:a=5;e=1;break;case
 9:a=6;e=1;break;case
 10:e=1;break;case
@@ -2050,7 +2050,7 @@ c!=="number")switch(c[0]){case
 1:var
 f=0,u=d[1];if(typeof
 c!=="number")switch(c[0]){case
-1:return[1,aQ(u,c[1])];case
+1:return[1,aR(u,c[1])];case
 8:a=5;f=1;break;case
 9:a=6;f=1;break;case
 10:f=1;break;case
@@ -2062,7 +2062,7 @@ c!=="number")switch(c[0]){case
 g=0,v=d[1];if(typeof
 c==="number")g=1;else
 switch(c[0]){case
-2:return[2,aQ(v,c[1])];case
+2:return[2,aR(v,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2074,7 +2074,7 @@ switch(c[0]){case
 h=0,w=d[1];if(typeof
 c==="number")h=1;else
 switch(c[0]){case
-3:return[3,aQ(w,c[1])];case
+3:return[3,aR(w,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2086,7 +2086,7 @@ switch(c[0]){case
 i=0,x=d[1];if(typeof
 c==="number")i=1;else
 switch(c[0]){case
-4:return[4,aQ(x,c[1])];case
+4:return[4,aR(x,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2098,7 +2098,7 @@ switch(c[0]){case
 j=0,y=d[1];if(typeof
 c==="number")j=1;else
 switch(c[0]){case
-5:return[5,aQ(y,c[1])];case
+5:return[5,aR(y,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2110,7 +2110,7 @@ switch(c[0]){case
 k=0,z=d[1];if(typeof
 c==="number")k=1;else
 switch(c[0]){case
-6:return[6,aQ(z,c[1])];case
+6:return[6,aR(z,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2122,7 +2122,7 @@ switch(c[0]){case
 l=0,A=d[1];if(typeof
 c==="number")l=1;else
 switch(c[0]){case
-7:return[7,aQ(A,c[1])];case
+7:return[7,aR(A,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2135,40 +2135,40 @@ m=0,B=d[2],C=d[1];if(typeof
 c==="number")m=1;else
 switch(c[0]){case
 8:var
-D=c[1],E=aQ(B,c[2]);return[8,aQ(C,D),E];case
+D=c[1],E=aR(B,c[2]);return[8,aR(C,D),E];case
 10:break;case
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:a=4;break;default:m=1}if(m)throw[0,af,te];break;case
+14:a=4;break;default:m=1}if(m)throw[0,af,tn];break;case
 9:var
 n=0,F=d[3],G=d[2],H=d[1];if(typeof
 c==="number")n=1;else
 switch(c[0]){case
 8:a=5;break;case
 9:var
-I=c[3],J=c[2],K=c[1],s=a5(aQ(aN(G),K)),L=s[4];b(s[2],0);b(L,0);return[9,H,J,aQ(F,I)];case
+I=c[3],J=c[2],K=c[1],s=a6(aR(aP(G),K)),L=s[4];b(s[2],0);b(L,0);return[9,H,J,aR(F,I)];case
 10:break;case
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:a=4;break;default:n=1}if(n)throw[0,af,tf];break;case
+14:a=4;break;default:n=1}if(n)throw[0,af,to];break;case
 10:var
 M=d[1];if(typeof
-c!=="number"&&10===c[0])return[10,aQ(M,c[1])];throw[0,af,tg];case
+c!=="number"&&10===c[0])return[10,aR(M,c[1])];throw[0,af,tp];case
 11:var
 o=0,N=d[1];if(typeof
 c==="number")o=1;else
 switch(c[0]){case
 10:break;case
-11:return[11,aQ(N,c[1])];default:o=1}if(o)throw[0,af,th];break;case
+11:return[11,aR(N,c[1])];default:o=1}if(o)throw[0,af,tq];break;case
 12:var
 p=0,O=d[1];if(typeof
 c==="number")p=1;else
 switch(c[0]){case
 10:break;case
 11:a=1;break;case
-12:return[12,aQ(O,c[1])];default:p=1}if(p)throw[0,af,ti];break;case
+12:return[12,aR(O,c[1])];default:p=1}if(p)throw[0,af,tr];break;case
 13:var
 q=0,P=d[1];if(typeof
 c==="number")q=1;else
@@ -2176,7 +2176,7 @@ switch(c[0]){case
 10:break;case
 11:a=1;break;case
 12:a=2;break;case
-13:return[13,aQ(P,c[1])];default:q=1}if(q)throw[0,af,tj];break;default:var
+13:return[13,aR(P,c[1])];default:q=1}if(q)throw[0,af,ts];break;default:var
 r=0,Q=d[1];if(typeof
 c==="number")r=1;else
 switch(c[0]){case
@@ -2184,148 +2184,148 @@ switch(c[0]){case
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:return[14,aQ(Q,c[1])];default:r=1}if(r)throw[0,af,tk]}switch(a){case
-0:throw[0,af,s_];case
-1:throw[0,af,s$];case
-2:throw[0,af,ta];case
-3:throw[0,af,tb];case
-4:throw[0,af,tc];case
-5:throw[0,af,s8];case
-6:throw[0,af,s9];default:throw[0,af,td]}}var
-aV=[av,tl,b1(0)];function
-gd(b,a){if(typeof
+14:return[14,aR(Q,c[1])];default:r=1}if(r)throw[0,af,tt]}switch(a){case
+0:throw[0,af,th];case
+1:throw[0,af,ti];case
+2:throw[0,af,tj];case
+3:throw[0,af,tk];case
+4:throw[0,af,tl];case
+5:throw[0,af,tf];case
+6:throw[0,af,tg];default:throw[0,af,tm]}}var
+aW=[av,tu,b1(0)];function
+gf(b,a){if(typeof
 b==="number")return[0,0,a];else{if(0===b[0])return[0,[0,b[1],b[2]],a];if(typeof
-a!=="number"&&2===a[0])return[0,[1,b[1]],a[1]];throw aV}}function
-e7(e,b,d){var
-a=gd(e,d);if(typeof
+a!=="number"&&2===a[0])return[0,[1,b[1]],a[1]];throw aW}}function
+e8(e,b,d){var
+a=gf(e,d);if(typeof
 b==="number"){if(b){var
 c=a[2];if(typeof
-c!=="number"&&2===c[0])return[0,a[1],1,c[1]];throw aV}return[0,a[1],0,a[2]]}return[0,a[1],[0,b[1]],a[2]]}function
-bs(c,d,a){if(typeof
-c==="number")return[0,0,ap(d,a)];else
+c!=="number"&&2===c[0])return[0,a[1],1,c[1]];throw aW}return[0,a[1],0,a[2]]}return[0,a[1],[0,b[1]],a[2]]}function
+br(c,d,a){if(typeof
+c==="number")return[0,0,aq(d,a)];else
 switch(c[0]){case
 0:if(typeof
 a!=="number"&&0===a[0]){var
-g=bs(c[1],d,a[1]);return[0,[0,g[1]],g[2]]}break;case
+g=br(c[1],d,a[1]);return[0,[0,g[1]],g[2]]}break;case
 1:if(typeof
 a!=="number"&&1===a[0]){var
-h=bs(c[1],d,a[1]);return[0,[1,h[1]],h[2]]}break;case
+h=br(c[1],d,a[1]);return[0,[1,h[1]],h[2]]}break;case
 2:if(typeof
 a!=="number"&&2===a[0]){var
-i=bs(c[1],d,a[1]);return[0,[2,i[1]],i[2]]}break;case
+i=br(c[1],d,a[1]);return[0,[2,i[1]],i[2]]}break;case
 3:if(typeof
 a!=="number"&&3===a[0]){var
-j=bs(c[1],d,a[1]);return[0,[3,j[1]],j[2]]}break;case
+j=br(c[1],d,a[1]);return[0,[3,j[1]],j[2]]}break;case
 4:if(typeof
 a!=="number"&&4===a[0]){var
-k=bs(c[1],d,a[1]);return[0,[4,k[1]],k[2]]}break;case
+k=br(c[1],d,a[1]);return[0,[4,k[1]],k[2]]}break;case
 5:if(typeof
 a!=="number"&&5===a[0]){var
-l=bs(c[1],d,a[1]);return[0,[5,l[1]],l[2]]}break;case
+l=br(c[1],d,a[1]);return[0,[5,l[1]],l[2]]}break;case
 6:if(typeof
 a!=="number"&&6===a[0]){var
-m=bs(c[1],d,a[1]);return[0,[6,m[1]],m[2]]}break;case
+m=br(c[1],d,a[1]);return[0,[6,m[1]],m[2]]}break;case
 7:if(typeof
 a!=="number"&&7===a[0]){var
-n=bs(c[1],d,a[1]);return[0,[7,n[1]],n[2]]}break;case
+n=br(c[1],d,a[1]);return[0,[7,n[1]],n[2]]}break;case
 8:if(typeof
 a!=="number"&&8===a[0]){var
-o=a[1],w=a[2],x=c[2];if(c4([0,c[1]],[0,o]))throw aV;var
-p=bs(x,d,w);return[0,[8,o,p[1]],p[2]]}break;case
+o=a[1],w=a[2],x=c[2];if(c4([0,c[1]],[0,o]))throw aW;var
+p=br(x,d,w);return[0,[8,o,p[1]],p[2]]}break;case
 9:if(typeof
 a!=="number"&&9===a[0]){var
-e=a[2],f=a[1],y=a[3],z=c[3],A=c[2],B=c[1],C=[0,aD(f)];if(c4([0,aD(B)],C))throw aV;var
-D=[0,aD(e)];if(c4([0,aD(A)],D))throw aV;var
-q=a5(aQ(aN(f),e)),E=q[4];b(q[2],0);b(E,0);var
-r=bs(aD(z),d,y),F=r[2];return[0,[9,f,e,aN(r[1])],F]}break;case
+e=a[2],f=a[1],y=a[3],z=c[3],A=c[2],B=c[1],C=[0,aE(f)];if(c4([0,aE(B)],C))throw aW;var
+D=[0,aE(e)];if(c4([0,aE(A)],D))throw aW;var
+q=a6(aR(aP(f),e)),E=q[4];b(q[2],0);b(E,0);var
+r=br(aE(z),d,y),F=r[2];return[0,[9,f,e,aP(r[1])],F]}break;case
 10:if(typeof
 a!=="number"&&10===a[0]){var
-s=bs(c[1],d,a[1]);return[0,[10,s[1]],s[2]]}break;case
+s=br(c[1],d,a[1]);return[0,[10,s[1]],s[2]]}break;case
 11:if(typeof
 a!=="number"&&11===a[0]){var
-t=bs(c[1],d,a[1]);return[0,[11,t[1]],t[2]]}break;case
+t=br(c[1],d,a[1]);return[0,[11,t[1]],t[2]]}break;case
 13:if(typeof
 a!=="number"&&13===a[0]){var
-u=bs(c[1],d,a[1]);return[0,[13,u[1]],u[2]]}break;case
+u=br(c[1],d,a[1]);return[0,[13,u[1]],u[2]]}break;case
 14:if(typeof
 a!=="number"&&14===a[0]){var
-v=bs(c[1],d,a[1]);return[0,[14,v[1]],v[2]]}break}throw aV}function
-ap(b,a){if(typeof
+v=br(c[1],d,a[1]);return[0,[14,v[1]],v[2]]}break}throw aW}function
+aq(b,a){if(typeof
 b==="number")return[0,0,a];else
 switch(b[0]){case
 0:if(typeof
 a!=="number"&&0===a[0]){var
-s=ap(b[1],a[1]);return[0,[0,s[1]],s[2]]}break;case
+s=aq(b[1],a[1]);return[0,[0,s[1]],s[2]]}break;case
 1:if(typeof
 a!=="number"&&0===a[0]){var
-t=ap(b[1],a[1]);return[0,[1,t[1]],t[2]]}break;case
+t=aq(b[1],a[1]);return[0,[1,t[1]],t[2]]}break;case
 2:var
-aa=b[2],u=gd(b[1],a),e=u[2],ab=u[1];if(typeof
+aa=b[2],u=gf(b[1],a),e=u[2],ab=u[1];if(typeof
 e!=="number"&&1===e[0]){var
-v=ap(aa,e[1]);return[0,[2,ab,v[1]],v[2]]}throw aV;case
+v=aq(aa,e[1]);return[0,[2,ab,v[1]],v[2]]}throw aW;case
 3:var
-ac=b[2],w=gd(b[1],a),f=w[2],ad=w[1];if(typeof
+ac=b[2],w=gf(b[1],a),f=w[2],ad=w[1];if(typeof
 f!=="number"&&1===f[0]){var
-x=ap(ac,f[1]);return[0,[3,ad,x[1]],x[2]]}throw aV;case
+x=aq(ac,f[1]);return[0,[3,ad,x[1]],x[2]]}throw aW;case
 4:var
-ae=b[4],af=b[1],g=e7(b[2],b[3],a),h=g[3],ag=g[1];if(typeof
+ae=b[4],af=b[1],g=e8(b[2],b[3],a),h=g[3],ag=g[1];if(typeof
 h!=="number"&&2===h[0]){var
-ah=g[2],y=ap(ae,h[1]);return[0,[4,af,ag,ah,y[1]],y[2]]}throw aV;case
+ah=g[2],y=aq(ae,h[1]);return[0,[4,af,ag,ah,y[1]],y[2]]}throw aW;case
 5:var
-ai=b[4],aj=b[1],i=e7(b[2],b[3],a),j=i[3],ak=i[1];if(typeof
+ai=b[4],aj=b[1],i=e8(b[2],b[3],a),j=i[3],ak=i[1];if(typeof
 j!=="number"&&3===j[0]){var
-al=i[2],z=ap(ai,j[1]);return[0,[5,aj,ak,al,z[1]],z[2]]}throw aV;case
+al=i[2],z=aq(ai,j[1]);return[0,[5,aj,ak,al,z[1]],z[2]]}throw aW;case
 6:var
-am=b[4],an=b[1],k=e7(b[2],b[3],a),l=k[3],ao=k[1];if(typeof
+am=b[4],an=b[1],k=e8(b[2],b[3],a),l=k[3],ao=k[1];if(typeof
 l!=="number"&&4===l[0]){var
-aq=k[2],A=ap(am,l[1]);return[0,[6,an,ao,aq,A[1]],A[2]]}throw aV;case
+ap=k[2],A=aq(am,l[1]);return[0,[6,an,ao,ap,A[1]],A[2]]}throw aW;case
 7:var
-ar=b[4],as=b[1],m=e7(b[2],b[3],a),n=m[3],at=m[1];if(typeof
+ar=b[4],as=b[1],m=e8(b[2],b[3],a),n=m[3],at=m[1];if(typeof
 n!=="number"&&5===n[0]){var
-au=m[2],B=ap(ar,n[1]);return[0,[7,as,at,au,B[1]],B[2]]}throw aV;case
+au=m[2],B=aq(ar,n[1]);return[0,[7,as,at,au,B[1]],B[2]]}throw aW;case
 8:var
-av=b[4],aw=b[1],o=e7(b[2],b[3],a),p=o[3],ax=o[1];if(typeof
+av=b[4],aw=b[1],o=e8(b[2],b[3],a),p=o[3],ax=o[1];if(typeof
 p!=="number"&&6===p[0]){var
-ay=o[2],C=ap(av,p[1]);return[0,[8,aw,ax,ay,C[1]],C[2]]}throw aV;case
+ay=o[2],C=aq(av,p[1]);return[0,[8,aw,ax,ay,C[1]],C[2]]}throw aW;case
 9:var
-az=b[2],D=gd(b[1],a),q=D[2],aA=D[1];if(typeof
+az=b[2],D=gf(b[1],a),q=D[2],aA=D[1];if(typeof
 q!=="number"&&7===q[0]){var
-E=ap(az,q[1]);return[0,[9,aA,E[1]],E[2]]}throw aV;case
+E=aq(az,q[1]);return[0,[9,aA,E[1]],E[2]]}throw aW;case
 10:var
-F=ap(b[1],a);return[0,[10,F[1]],F[2]];case
+F=aq(b[1],a);return[0,[10,F[1]],F[2]];case
 11:var
-aB=b[1],G=ap(b[2],a);return[0,[11,aB,G[1]],G[2]];case
+aB=b[1],G=aq(b[2],a);return[0,[11,aB,G[1]],G[2]];case
 12:var
-aC=b[1],H=ap(b[2],a);return[0,[12,aC,H[1]],H[2]];case
+aC=b[1],H=aq(b[2],a);return[0,[12,aC,H[1]],H[2]];case
 13:if(typeof
 a!=="number"&&8===a[0]){var
-I=a[1],aE=a[2],aF=b[3],aG=b[1];if(c4([0,b[2]],[0,I]))throw aV;var
-J=ap(aF,aE);return[0,[13,aG,I,J[1]],J[2]]}break;case
+I=a[1],aD=a[2],aF=b[3],aG=b[1];if(c4([0,b[2]],[0,I]))throw aW;var
+J=aq(aF,aD);return[0,[13,aG,I,J[1]],J[2]]}break;case
 14:if(typeof
 a!=="number"&&9===a[0]){var
-K=a[1],aH=a[3],aI=b[3],aJ=b[2],aK=b[1],aL=[0,aD(K)];if(c4([0,aD(aJ)],aL))throw aV;var
-L=ap(aI,aD(aH));return[0,[14,aK,K,L[1]],L[2]]}break;case
+K=a[1],aH=a[3],aI=b[3],aJ=b[2],aK=b[1],aL=[0,aE(K)];if(c4([0,aE(aJ)],aL))throw aW;var
+L=aq(aI,aE(aH));return[0,[14,aK,K,L[1]],L[2]]}break;case
 15:if(typeof
 a!=="number"&&10===a[0]){var
-M=ap(b[1],a[1]);return[0,[15,M[1]],M[2]]}break;case
+M=aq(b[1],a[1]);return[0,[15,M[1]],M[2]]}break;case
 16:if(typeof
 a!=="number"&&11===a[0]){var
-N=ap(b[1],a[1]);return[0,[16,N[1]],N[2]]}break;case
+N=aq(b[1],a[1]);return[0,[16,N[1]],N[2]]}break;case
 17:var
-aM=b[1],O=ap(b[2],a);return[0,[17,aM,O[1]],O[2]];case
+aM=b[1],O=aq(b[2],a);return[0,[17,aM,O[1]],O[2]];case
 18:var
 P=b[2],r=b[1];if(0===r[0]){var
-T=r[1],aQ=T[2],U=ap(T[1],a),aR=U[1],V=ap(P,U[2]);return[0,[18,[0,[0,aR,aQ]],V[1]],V[2]]}var
-W=r[1],aS=W[2],X=ap(W[1],a),aT=X[1],Y=ap(P,X[2]);return[0,[18,[1,[0,aT,aS]],Y[1]],Y[2]];case
+T=r[1],aQ=T[2],U=aq(T[1],a),aR=U[1],V=aq(P,U[2]);return[0,[18,[0,[0,aR,aQ]],V[1]],V[2]]}var
+W=r[1],aS=W[2],X=aq(W[1],a),aT=X[1],Y=aq(P,X[2]);return[0,[18,[1,[0,aT,aS]],Y[1]],Y[2]];case
 19:if(typeof
 a!=="number"&&13===a[0]){var
-Q=ap(b[1],a[1]);return[0,[19,Q[1]],Q[2]]}break;case
+Q=aq(b[1],a[1]);return[0,[19,Q[1]],Q[2]]}break;case
 20:if(typeof
 a!=="number"&&1===a[0]){var
-aN=b[2],aO=b[1],R=ap(b[3],a[1]);return[0,[20,aO,aN,R[1]],R[2]]}break;case
+aN=b[2],aO=b[1],R=aq(b[3],a[1]);return[0,[20,aO,aN,R[1]],R[2]]}break;case
 21:if(typeof
 a!=="number"&&2===a[0]){var
-aP=b[1],S=ap(b[2],a[1]);return[0,[21,aP,S[1]],S[2]]}break;case
+aP=b[1],S=aq(b[2],a[1]);return[0,[21,aP,S[1]],S[2]]}break;case
 23:var
 d=b[2],c=b[1];if(typeof
 c==="number")switch(c){case
@@ -2333,7 +2333,7 @@ c==="number")switch(c){case
 1:return bA(c,d,a);case
 2:if(typeof
 a!=="number"&&14===a[0]){var
-Z=ap(d,a[1]);return[0,[23,2,Z[1]],Z[2]]}throw aV;default:return bA(c,d,a)}else
+Z=aq(d,a[1]);return[0,[23,2,Z[1]],Z[2]]}throw aW;default:return bA(c,d,a)}else
 switch(c[0]){case
 0:return bA(c,d,a);case
 1:return bA(c,d,a);case
@@ -2345,48 +2345,48 @@ switch(c[0]){case
 7:return bA(c,d,a);case
 8:return bA([8,c[1],c[2]],d,a);case
 9:var
-aU=c[1],_=bs(c[2],d,a),$=_[2];return[0,[23,[9,aU,_[1]],$[1]],$[2]];case
-10:return bA(c,d,a);default:return bA(c,d,a)}}throw aV}function
+aU=c[1],_=br(c[2],d,a),$=_[2];return[0,[23,[9,aU,_[1]],$[1]],$[2]];case
+10:return bA(c,d,a);default:return bA(c,d,a)}}throw aW}function
 bA(d,c,b){var
-a=ap(c,b);return[0,[23,d,a[1]],a[2]]}function
+a=aq(c,b);return[0,[23,d,a[1]],a[2]]}function
 bB(k,g,a){var
-b=F(a),h=0<=g?k:0,d=dz(g);if(d<=b)return a;var
+b=F(a),h=0<=g?k:0,d=dA(g);if(d<=b)return a;var
 l=2===h?48:32,c=c7(d,l);switch(h){case
 0:cG(a,0,c,0,b);break;case
 1:cG(a,0,c,d-b|0,b);break;default:var
 e=0;if(0<b){var
-i=0;if(43!==$(a,0)&&45!==$(a,0)&&32!==$(a,0)){e=1;i=1}if(!i){dx(c,0,$(a,0));cG(a,1,c,(d-b|0)+1|0,b-1|0)}}else
+i=0;if(43!==$(a,0)&&45!==$(a,0)&&32!==$(a,0)){e=1;i=1}if(!i){dy(c,0,$(a,0));cG(a,1,c,(d-b|0)+1|0,b-1|0)}}else
 e=1;if(e){var
 f=0;if(1<b&&48===$(a,0)){var
-j=0;if(j8!==$(a,1)&&88!==$(a,1)){f=1;j=1}if(!j){dx(c,1,$(a,1));cG(a,2,c,(d-b|0)+2|0,b-2|0)}}else
-f=1;if(f)cG(a,0,c,d-b|0,b)}}return aS(c)}function
-ej(k,b){var
-c=dz(k),a=F(b),d=$(b,0),e=0;if(58<=d){if(71<=d){if(!(5<d+pe>>>0))e=1}else
+j=0;if(j_!==$(a,1)&&88!==$(a,1)){f=1;j=1}if(!j){dy(c,1,$(a,1));cG(a,2,c,(d-b|0)+2|0,b-2|0)}}else
+f=1;if(f)cG(a,0,c,d-b|0,b)}}return aT(c)}function
+ei(k,b){var
+c=dA(k),a=F(b),d=$(b,0),e=0;if(58<=d){if(71<=d){if(!(5<d+pg>>>0))e=1}else
 if(65<=d)e=1}else{var
 f=0;if(32!==d)if(43<=d)switch(d-43|0){case
 5:if(a<(c+2|0)&&1<a){var
-j=0;if(j8===$(b,1)||88===$(b,1))j=1;if(j){var
-h=c7(c+2|0,48);dx(h,1,$(b,1));cG(b,2,h,(c-a|0)+4|0,a-2|0);return aS(h)}}e=1;f=1;break;case
+j=0;if(j_===$(b,1)||88===$(b,1))j=1;if(j){var
+h=c7(c+2|0,48);dy(h,1,$(b,1));cG(b,2,h,(c-a|0)+4|0,a-2|0);return aT(h)}}e=1;f=1;break;case
 0:case
 2:break;case
 1:case
 3:case
 4:f=1;break;default:e=1;f=1}else
 f=1;if(!f&&a<(c+1|0)){var
-g=c7(c+1|0,48);dx(g,0,d);cG(b,1,g,(c-a|0)+2|0,a-1|0);return aS(g)}}if(e&&a<c){var
-i=c7(c,48);cG(b,0,i,c-a|0,a);return aS(i)}return b}function
-tm(d){var
-a=lR(d),b=F(a),c=c7(b+2|0,34);cg(a,0,c,1,b);return aS(c)}function
-l5(d,f){var
-g=dz(f),e=ub[1];switch(d[2]){case
+g=c7(c+1|0,48);dy(g,0,d);cG(b,1,g,(c-a|0)+2|0,a-1|0);return aT(g)}}if(e&&a<c){var
+i=c7(c,48);cG(b,0,i,c-a|0,a);return aT(i)}return b}function
+tv(d){var
+a=lS(d),b=F(a),c=c7(b+2|0,34);cg(a,0,c,1,b);return aT(c)}function
+l6(d,f){var
+g=dA(f),e=uk[1];switch(d[2]){case
 0:var
-b=hk;break;case
+b=hm;break;case
 1:var
 b=101;break;case
 2:var
 b=69;break;case
 3:var
-b=kz;break;case
+b=kB;break;case
 4:var
 b=71;break;case
 5:var
@@ -2396,210 +2396,210 @@ b=104;break;case
 7:var
 b=72;break;default:var
 b=70}var
-c=l1(16);ei(c,37);switch(d[1]){case
+c=l2(16);eh(c,37);switch(d[1]){case
 0:break;case
-1:ei(c,43);break;default:ei(c,32)}if(8<=d[2])ei(c,35);ei(c,46);a4(c,a(y+g));ei(c,b);return l3(c)}function
-ge(m,a){if(13<=m){var
+1:eh(c,43);break;default:eh(c,32)}if(8<=d[2])eh(c,35);eh(c,46);a5(c,a(y+g));eh(c,b);return l4(c)}function
+gg(m,a){if(13<=m){var
 g=[0,0],h=F(a)-1|0,n=0;if(!(h<0)){var
-c=n;for(;;){if(!(9<bw(a,c)+oM>>>0))g[1]++;var
+c=n;for(;;){if(!(9<bw(a,c)+oO>>>0))g[1]++;var
 q=c+1|0;if(h!==c){var
 c=q;continue}break}}var
-i=g[1],j=aI(F(a)+((i-1|0)/3|0)|0),k=[0,0],d=function(a){dx(j,k[1],a);k[1]++;return 0},e=[0,((i-1|0)%3|0)+1|0],l=F(a)-1|0,o=0;if(!(l<0)){var
+i=g[1],j=aJ(F(a)+((i-1|0)/3|0)|0),k=[0,0],d=function(a){dy(j,k[1],a);k[1]++;return 0},e=[0,((i-1|0)%3|0)+1|0],l=F(a)-1|0,o=0;if(!(l<0)){var
 b=o;for(;;){var
-f=bw(a,b);if(9<f+oM>>>0)d(f);else{if(0===e[1]){d(95);e[1]=3}e[1]+=-1;d(f)}var
+f=bw(a,b);if(9<f+oO>>>0)d(f);else{if(0===e[1]){d(95);e[1]=3}e[1]+=-1;d(f)}var
 p=b+1|0;if(l!==b){var
-b=p;continue}break}}return aS(j)}return a}function
-uc(b,c){switch(b){case
+b=p;continue}break}}return aT(j)}return a}function
+ul(b,c){switch(b){case
 1:var
-a=to;break;case
-2:var
-a=tp;break;case
-4:var
-a=tr;break;case
-5:var
-a=ts;break;case
-6:var
-a=tt;break;case
-7:var
-a=tu;break;case
-8:var
-a=tv;break;case
-9:var
-a=tw;break;case
-10:var
 a=tx;break;case
-11:var
+2:var
 a=ty;break;case
-0:case
-13:var
-a=tn;break;case
-3:case
-14:var
-a=tq;break;default:var
-a=tz}return ge(b,hI(a,c))}function
-ud(b,c){switch(b){case
-1:var
-a=tO;break;case
-2:var
-a=tP;break;case
 4:var
-a=tR;break;case
-5:var
-a=tS;break;case
-6:var
-a=tT;break;case
-7:var
-a=tU;break;case
-8:var
-a=tV;break;case
-9:var
-a=tW;break;case
-10:var
-a=tX;break;case
-11:var
-a=tY;break;case
-0:case
-13:var
-a=tN;break;case
-3:case
-14:var
-a=tQ;break;default:var
-a=tZ}return ge(b,hI(a,c))}function
-ue(b,c){switch(b){case
-1:var
-a=t1;break;case
-2:var
-a=t2;break;case
-4:var
-a=t4;break;case
-5:var
-a=t5;break;case
-6:var
-a=t6;break;case
-7:var
-a=t7;break;case
-8:var
-a=t8;break;case
-9:var
-a=t9;break;case
-10:var
-a=t_;break;case
-11:var
-a=t$;break;case
-0:case
-13:var
-a=t0;break;case
-3:case
-14:var
-a=t3;break;default:var
-a=ua}return ge(b,hI(a,c))}function
-uf(b,c){switch(b){case
-1:var
-a=tB;break;case
-2:var
-a=tC;break;case
-4:var
-a=tE;break;case
-5:var
-a=tF;break;case
-6:var
-a=tG;break;case
-7:var
-a=tH;break;case
-8:var
-a=tI;break;case
-9:var
-a=tJ;break;case
-10:var
-a=tK;break;case
-11:var
-a=tL;break;case
-0:case
-13:var
 a=tA;break;case
+5:var
+a=tB;break;case
+6:var
+a=tC;break;case
+7:var
+a=tD;break;case
+8:var
+a=tE;break;case
+9:var
+a=tF;break;case
+10:var
+a=tG;break;case
+11:var
+a=tH;break;case
+0:case
+13:var
+a=tw;break;case
 3:case
 14:var
-a=tD;break;default:var
-a=tM}return ge(b,Is(a,c))}function
+a=tz;break;default:var
+a=tI}return gg(b,hL(a,c))}function
+um(b,c){switch(b){case
+1:var
+a=tX;break;case
+2:var
+a=tY;break;case
+4:var
+a=t0;break;case
+5:var
+a=t1;break;case
+6:var
+a=t2;break;case
+7:var
+a=t3;break;case
+8:var
+a=t4;break;case
+9:var
+a=t5;break;case
+10:var
+a=t6;break;case
+11:var
+a=t7;break;case
+0:case
+13:var
+a=tW;break;case
+3:case
+14:var
+a=tZ;break;default:var
+a=t8}return gg(b,hL(a,c))}function
+un(b,c){switch(b){case
+1:var
+a=t_;break;case
+2:var
+a=t$;break;case
+4:var
+a=ub;break;case
+5:var
+a=uc;break;case
+6:var
+a=ud;break;case
+7:var
+a=ue;break;case
+8:var
+a=uf;break;case
+9:var
+a=ug;break;case
+10:var
+a=uh;break;case
+11:var
+a=ui;break;case
+0:case
+13:var
+a=t9;break;case
+3:case
+14:var
+a=ua;break;default:var
+a=uj}return gg(b,hL(a,c))}function
+uo(b,c){switch(b){case
+1:var
+a=tK;break;case
+2:var
+a=tL;break;case
+4:var
+a=tN;break;case
+5:var
+a=tO;break;case
+6:var
+a=tP;break;case
+7:var
+a=tQ;break;case
+8:var
+a=tR;break;case
+9:var
+a=tS;break;case
+10:var
+a=tT;break;case
+11:var
+a=tU;break;case
+0:case
+13:var
+a=tJ;break;case
+3:case
+14:var
+a=tM;break;default:var
+a=tV}return gg(b,I8(a,c))}function
 cI(c,i,b){function
 j(d){switch(c[1]){case
 0:var
 a=45;break;case
 1:var
 a=43;break;default:var
-a=32}return Il(b,i,a)}function
+a=32}return I1(b,i,a)}function
 q(c){var
-a=q6(b);return 3===a?b<0.?uh:ui:4<=a?uj:c}switch(c[2]){case
+a=rb(b);return 3===a?b<0.?uq:ur:4<=a?us:c}switch(c[2]){case
 5:var
-e=lb(l5(c,i),b),d=0,v=F(e);for(;;){if(d===v)var
+e=ld(l6(c,i),b),d=0,u=F(e);for(;;){if(d===u)var
 p=0;else{var
 k=$(e,d)-46|0,l=0;if(23<k>>>0){if(55===k)l=1}else
 if(21<k-1>>>0)l=1;if(!l){var
 d=d+1|0;continue}var
 p=1}var
-w=p?e:u(e,ug);return q(w)}case
+w=p?e:v(e,up);return q(w)}case
 6:return j(0);case
 7:var
 h=bv(j(0)),f=bK(h);if(0===f)var
 o=h;else{var
-m=aI(f),n=f-1|0,r=0;if(!(n<0)){var
+m=aJ(f),n=f-1|0,r=0;if(!(n<0)){var
 a=r;for(;;){var
-g=bI(h,a),s=25<g+pe>>>0?g:g+k0|0;ax(m,a,s);var
+g=bI(h,a),s=25<g+pg>>>0?g:g+k2|0;ay(m,a,s);var
 t=a+1|0;if(n!==a){var
 a=t;continue}break}}var
-o=m}return aS(o);case
-8:return q(j(0));default:return lb(l5(c,i),b)}}function
-fJ(e,y,x,w){var
+o=m}return aT(o);case
+8:return q(j(0));default:return ld(l6(c,i),b)}}function
+fK(e,y,x,w){var
 c=y,a=x,d=w;for(;;)if(typeof
 d==="number")return b(c,a);else
 switch(d[0]){case
 0:var
-z=d[1];return function(b){return ac(c,[5,a,b],z)};case
+z=d[1];return function(b){return ad(c,[5,a,b],z)};case
 1:var
 A=d[1];return function(b){var
 e=0;if(40<=b)if(92===b)var
-d=rS;else
-if(kd<=b)e=1;else
+d=r0;else
+if(kg<=b)e=1;else
 e=2;else
 if(32<=b)if(39<=b)var
-d=rT;else
+d=r1;else
 e=2;else
 if(14<=b)e=1;else
 switch(b){case
 8:var
-d=rU;break;case
+d=r2;break;case
 9:var
-d=rV;break;case
+d=r3;break;case
 10:var
-d=rW;break;case
+d=r4;break;case
 13:var
-d=rX;break;default:e=1}switch(e){case
+d=r5;break;default:e=1}switch(e){case
 1:var
-f=aI(4);ax(f,0,92);ax(f,1,48+(b/ar|0)|0);ax(f,2,48+((b/10|0)%10|0)|0);ax(f,3,48+(b%10|0)|0);var
-d=aS(f);break;case
+f=aJ(4);ay(f,0,92);ay(f,1,48+(b/ao|0)|0);ay(f,2,48+((b/10|0)%10|0)|0);ay(f,3,48+(b%10|0)|0);var
+d=aT(f);break;case
 2:var
-g=aI(1);ax(g,0,b);var
-d=aS(g);break}var
-h=F(d),i=c7(h+2|0,39);cg(d,0,i,1,h);return ac(c,[4,a,aS(i)],A)};case
+g=aJ(1);ay(g,0,b);var
+d=aT(g);break}var
+h=F(d),i=c7(h+2|0,39);cg(d,0,i,1,h);return ad(c,[4,a,aT(i)],A)};case
 2:var
-B=d[2],C=d[1];return ig(c,a,B,C,function(a){return a});case
-3:return ig(c,a,d[2],d[1],tm);case
-4:return gf(c,a,d[4],d[2],d[3],uc,d[1]);case
-5:return gf(c,a,d[4],d[2],d[3],ud,d[1]);case
-6:return gf(c,a,d[4],d[2],d[3],ue,d[1]);case
-7:return gf(c,a,d[4],d[2],d[3],uf,d[1]);case
+B=d[2],C=d[1];return ii(c,a,B,C,function(a){return a});case
+3:return ii(c,a,d[2],d[1],tv);case
+4:return gh(c,a,d[4],d[2],d[3],ul,d[1]);case
+5:return gh(c,a,d[4],d[2],d[3],um,d[1]);case
+6:return gh(c,a,d[4],d[2],d[3],un,d[1]);case
+7:return gh(c,a,d[4],d[2],d[3],uo,d[1]);case
 8:var
 i=d[4],j=d[3],k=d[2],h=d[1];if(typeof
 k==="number"){if(typeof
-j==="number")return j?function(d,b){return ac(c,[4,a,cI(h,d,b)],i)}:function(b){return ac(c,[4,a,cI(h,id(h),b)],i)};var
-U=j[1];return function(b){return ac(c,[4,a,cI(h,U,b)],i)}}else{if(0===k[0]){var
+j==="number")return j?function(d,b){return ad(c,[4,a,cI(h,d,b)],i)}:function(b){return ad(c,[4,a,cI(h,ig(h),b)],i)};var
+U=j[1];return function(b){return ad(c,[4,a,cI(h,U,b)],i)}}else{if(0===k[0]){var
 n=k[2],o=k[1];if(typeof
-j==="number")return j?function(d,b){return ac(c,[4,a,bB(o,n,cI(h,d,b))],i)}:function(b){return ac(c,[4,a,bB(o,n,cI(h,id(h),b))],i)};var
-V=j[1];return function(b){return ac(c,[4,a,bB(o,n,cI(h,V,b))],i)}}var
+j==="number")return j?function(d,b){return ad(c,[4,a,bB(o,n,cI(h,d,b))],i)}:function(b){return ad(c,[4,a,bB(o,n,cI(h,ig(h),b))],i)};var
+V=j[1];return function(b){return ad(c,[4,a,bB(o,n,cI(h,V,b))],i)}}var
 p=k[1];if(typeof
-j==="number")return j?function(e,d,b){return ac(c,[4,a,bB(p,e,cI(h,d,b))],i)}:function(d,b){return ac(c,[4,a,bB(p,d,cI(h,id(h),b))],i)};var
-W=j[1];return function(d,b){return ac(c,[4,a,bB(p,d,cI(h,W,b))],i)}}case
-9:return ig(c,a,d[2],d[1],rG);case
+j==="number")return j?function(e,d,b){return ad(c,[4,a,bB(p,e,cI(h,d,b))],i)}:function(d,b){return ad(c,[4,a,bB(p,d,cI(h,ig(h),b))],i)};var
+W=j[1];return function(d,b){return ad(c,[4,a,bB(p,d,cI(h,W,b))],i)}}case
+9:return ii(c,a,d[2],d[1],rO);case
 10:var
 a=[7,a],d=d[1];continue;case
 11:var
@@ -2607,51 +2607,51 @@ a=[2,a,d[1]],d=d[2];continue;case
 12:var
 a=[3,a,d[1]],d=d[2];continue;case
 13:var
-D=d[3],E=d[2],q=l1(16);ie(q,E);var
-v=l3(q);return function(b){return ac(c,[4,a,v],D)};case
+D=d[3],E=d[2],q=l2(16);ih(q,E);var
+v=l4(q);return function(b){return ad(c,[4,a,v],D)};case
 14:var
 G=d[3],H=d[2];return function(d){var
-e=d[1],b=ap(e,aD(aN(H)));if(typeof
-b[2]==="number")return ac(c,a,ay(b[1],G));throw aV};case
+e=d[1],b=aq(e,aE(aP(H)));if(typeof
+b[2]==="number")return ad(c,a,az(b[1],G));throw aW};case
 15:var
-I=d[1];return function(d,b){return ac(c,[6,a,function(a){return f(d,a,b)}],I)};case
+I=d[1];return function(d,b){return ad(c,[6,a,function(a){return f(d,a,b)}],I)};case
 16:var
-J=d[1];return function(b){return ac(c,[6,a,b],J)};case
+J=d[1];return function(b){return ad(c,[6,a,b],J)};case
 17:var
 a=[0,a,d[1]],d=d[2];continue;case
 18:var
 m=d[1];if(0===m[0]){var
-K=d[2],L=m[1][1],M=0,c=function(b,c,d){return function(a){return ac(c,[1,b,[0,a]],d)}}(a,c,K),a=M,d=L;continue}var
-N=d[2],O=m[1][1],P=0,c=function(b,c,d){return function(a){return ac(c,[1,b,[1,a]],d)}}(a,c,N),a=P,d=O;continue;case
-19:throw[0,af,ul];case
+K=d[2],L=m[1][1],M=0,c=function(b,c,d){return function(a){return ad(c,[1,b,[0,a]],d)}}(a,c,K),a=M,d=L;continue}var
+N=d[2],O=m[1][1],P=0,c=function(b,c,d){return function(a){return ad(c,[1,b,[1,a]],d)}}(a,c,N),a=P,d=O;continue;case
+19:throw[0,af,uu];case
 20:var
-Q=d[3],R=[8,a,um];return function(a){return ac(c,R,Q)};case
+Q=d[3],R=[8,a,uv];return function(a){return ad(c,R,Q)};case
 21:var
-S=d[2];return function(b){return ac(c,[4,a,hI(un,b)],S)};case
+S=d[2];return function(b){return ad(c,[4,a,hL(uw,b)],S)};case
 22:var
-T=d[1];return function(b){return ac(c,[5,a,b],T)};case
+T=d[1];return function(b){return ad(c,[5,a,b],T)};case
 23:var
 g=d[2],l=d[1];if(typeof
 l==="number")switch(l){case
-0:return e<50?an(e+1|0,c,a,g):a0(an,[0,c,a,g]);case
-1:return e<50?an(e+1|0,c,a,g):a0(an,[0,c,a,g]);case
-2:throw[0,af,uo];default:return e<50?an(e+1|0,c,a,g):a0(an,[0,c,a,g])}else
+0:return e<50?an(e+1|0,c,a,g):a1(an,[0,c,a,g]);case
+1:return e<50?an(e+1|0,c,a,g):a1(an,[0,c,a,g]);case
+2:throw[0,af,ux];default:return e<50?an(e+1|0,c,a,g):a1(an,[0,c,a,g])}else
 switch(l[0]){case
-0:return e<50?an(e+1|0,c,a,g):a0(an,[0,c,a,g]);case
-1:return e<50?an(e+1|0,c,a,g):a0(an,[0,c,a,g]);case
-2:return e<50?an(e+1|0,c,a,g):a0(an,[0,c,a,g]);case
-3:return e<50?an(e+1|0,c,a,g):a0(an,[0,c,a,g]);case
-4:return e<50?an(e+1|0,c,a,g):a0(an,[0,c,a,g]);case
-5:return e<50?an(e+1|0,c,a,g):a0(an,[0,c,a,g]);case
-6:return e<50?an(e+1|0,c,a,g):a0(an,[0,c,a,g]);case
-7:return e<50?an(e+1|0,c,a,g):a0(an,[0,c,a,g]);case
-8:return e<50?an(e+1|0,c,a,g):a0(an,[0,c,a,g]);case
+0:return e<50?an(e+1|0,c,a,g):a1(an,[0,c,a,g]);case
+1:return e<50?an(e+1|0,c,a,g):a1(an,[0,c,a,g]);case
+2:return e<50?an(e+1|0,c,a,g):a1(an,[0,c,a,g]);case
+3:return e<50?an(e+1|0,c,a,g):a1(an,[0,c,a,g]);case
+4:return e<50?an(e+1|0,c,a,g):a1(an,[0,c,a,g]);case
+5:return e<50?an(e+1|0,c,a,g):a1(an,[0,c,a,g]);case
+6:return e<50?an(e+1|0,c,a,g):a1(an,[0,c,a,g]);case
+7:return e<50?an(e+1|0,c,a,g):a1(an,[0,c,a,g]);case
+8:return e<50?an(e+1|0,c,a,g):a1(an,[0,c,a,g]);case
 9:var
-u=l[2];return e<50?j0(e+1|0,c,a,u,g):a0(j0,[0,c,a,u,g]);case
-10:return e<50?an(e+1|0,c,a,g):a0(an,[0,c,a,g]);default:return e<50?an(e+1|0,c,a,g):a0(an,[0,c,a,g])}default:var
-r=d[3],s=d[1],t=b(d[2],0);return e<50?jZ(e+1|0,c,a,r,s,t):a0(jZ,[0,c,a,r,s,t])}}function
-j0(e,d,c,a,b){if(typeof
-a==="number")return e<50?an(e+1|0,d,c,b):a0(an,[0,d,c,b]);else
+u=l[2];return e<50?j1(e+1|0,c,a,u,g):a1(j1,[0,c,a,u,g]);case
+10:return e<50?an(e+1|0,c,a,g):a1(an,[0,c,a,g]);default:return e<50?an(e+1|0,c,a,g):a1(an,[0,c,a,g])}default:var
+r=d[3],s=d[1],t=b(d[2],0);return e<50?j0(e+1|0,c,a,r,s,t):a1(j0,[0,c,a,r,s,t])}}function
+j1(e,d,c,a,b){if(typeof
+a==="number")return e<50?an(e+1|0,d,c,b):a1(an,[0,d,c,b]);else
 switch(a[0]){case
 0:var
 f=a[1];return function(a){return bM(d,c,f,b)};case
@@ -2672,176 +2672,176 @@ m=a[1];return function(a){return bM(d,c,m,b)};case
 8:var
 n=a[2];return function(a){return bM(d,c,n,b)};case
 9:var
-o=a[3],p=a[2],q=aQ(aN(a[1]),p);return function(a){return bM(d,c,bi(q,o),b)};case
+o=a[3],p=a[2],q=aR(aP(a[1]),p);return function(a){return bM(d,c,bi(q,o),b)};case
 10:var
 r=a[1];return function(e,a){return bM(d,c,r,b)};case
 11:var
 s=a[1];return function(a){return bM(d,c,s,b)};case
 12:var
 t=a[1];return function(a){return bM(d,c,t,b)};case
-13:throw[0,af,up];default:throw[0,af,uq]}}function
+13:throw[0,af,uy];default:throw[0,af,uz]}}function
 an(d,b,e,a){var
-c=[8,e,ur];return d<50?fJ(d+1|0,b,c,a):a0(fJ,[0,b,c,a])}function
-jZ(h,c,f,a,e,d){if(e){var
-i=e[1];return function(e){return uk(c,f,a,i,b(d,e))}}var
-g=[4,f,d];return h<50?fJ(h+1|0,c,g,a):a0(fJ,[0,c,g,a])}function
-ac(a,b,c){return lo(fJ(0,a,b,c))}function
-bM(a,b,c,d){return lo(j0(0,a,b,c,d))}function
-uk(a,b,c,d,e){return lo(jZ(0,a,b,c,d,e))}function
-ig(f,e,d,a,c){if(typeof
-a==="number")return function(a){return ac(f,[4,e,b(c,a)],d)};else{if(0===a[0]){var
-g=a[2],h=a[1];return function(a){return ac(f,[4,e,bB(h,g,b(c,a))],d)}}var
-i=a[1];return function(g,a){return ac(f,[4,e,bB(i,g,b(c,a))],d)}}}function
-gf(g,e,d,h,c,b,a){if(typeof
+c=[8,e,uA];return d<50?fK(d+1|0,b,c,a):a1(fK,[0,b,c,a])}function
+j0(h,c,f,a,e,d){if(e){var
+i=e[1];return function(e){return ut(c,f,a,i,b(d,e))}}var
+g=[4,f,d];return h<50?fK(h+1|0,c,g,a):a1(fK,[0,c,g,a])}function
+ad(a,b,c){return lp(fK(0,a,b,c))}function
+bM(a,b,c,d){return lp(j1(0,a,b,c,d))}function
+ut(a,b,c,d,e){return lp(j0(0,a,b,c,d,e))}function
+ii(f,e,d,a,c){if(typeof
+a==="number")return function(a){return ad(f,[4,e,b(c,a)],d)};else{if(0===a[0]){var
+g=a[2],h=a[1];return function(a){return ad(f,[4,e,bB(h,g,b(c,a))],d)}}var
+i=a[1];return function(g,a){return ad(f,[4,e,bB(i,g,b(c,a))],d)}}}function
+gh(g,e,d,h,c,b,a){if(typeof
 h==="number"){if(typeof
-c==="number")return c?function(h,c){return ac(g,[4,e,ej(h,f(b,a,c))],d)}:function(c){return ac(g,[4,e,f(b,a,c)],d)};var
-l=c[1];return function(c){return ac(g,[4,e,ej(l,f(b,a,c))],d)}}else{if(0===h[0]){var
+c==="number")return c?function(h,c){return ad(g,[4,e,ei(h,f(b,a,c))],d)}:function(c){return ad(g,[4,e,f(b,a,c)],d)};var
+l=c[1];return function(c){return ad(g,[4,e,ei(l,f(b,a,c))],d)}}else{if(0===h[0]){var
 i=h[2],j=h[1];if(typeof
-c==="number")return c?function(h,c){return ac(g,[4,e,bB(j,i,ej(h,f(b,a,c)))],d)}:function(c){return ac(g,[4,e,bB(j,i,f(b,a,c))],d)};var
-m=c[1];return function(c){return ac(g,[4,e,bB(j,i,ej(m,f(b,a,c)))],d)}}var
+c==="number")return c?function(h,c){return ad(g,[4,e,bB(j,i,ei(h,f(b,a,c)))],d)}:function(c){return ad(g,[4,e,bB(j,i,f(b,a,c))],d)};var
+m=c[1];return function(c){return ad(g,[4,e,bB(j,i,ei(m,f(b,a,c)))],d)}}var
 k=h[1];if(typeof
-c==="number")return c?function(i,h,c){return ac(g,[4,e,bB(k,i,ej(h,f(b,a,c)))],d)}:function(h,c){return ac(g,[4,e,bB(k,h,f(b,a,c))],d)};var
-n=c[1];return function(h,c){return ac(g,[4,e,bB(k,h,ej(n,f(b,a,c)))],d)}}}function
+c==="number")return c?function(i,h,c){return ad(g,[4,e,bB(k,i,ei(h,f(b,a,c)))],d)}:function(h,c){return ad(g,[4,e,bB(k,h,f(b,a,c))],d)};var
+n=c[1];return function(h,c){return ad(g,[4,e,bB(k,h,ei(n,f(b,a,c)))],d)}}}function
 cJ(c,f){var
 a=f;for(;;)if(typeof
 a==="number")return 0;else
 switch(a[0]){case
 0:var
-g=a[1],h=l4(a[2]);cJ(c,g);return e1(c,h);case
+g=a[1],h=l5(a[2]);cJ(c,g);return e2(c,h);case
 1:var
 d=a[2],e=a[1];if(0===d[0]){var
-i=d[1];cJ(c,e);e1(c,us);var
+i=d[1];cJ(c,e);e2(c,uB);var
 a=i;continue}var
-j=d[1];cJ(c,e);e1(c,ut);var
+j=d[1];cJ(c,e);e2(c,uC);var
 a=j;continue;case
 6:var
 m=a[2];cJ(c,a[1]);return b(m,c);case
-7:cJ(c,a[1]);return d5(c);case
+7:cJ(c,a[1]);return d4(c);case
 8:var
-n=a[2];cJ(c,a[1]);return ae(n);case
+n=a[2];cJ(c,a[1]);return ab(n);case
 2:case
 4:var
-k=a[2];cJ(c,a[1]);return e1(c,k);default:var
-l=a[2];cJ(c,a[1]);return rh(c,l)}}function
+k=a[2];cJ(c,a[1]);return e2(c,k);default:var
+l=a[2];cJ(c,a[1]);return rp(c,l)}}function
 c9(c,g){var
 a=g;for(;;)if(typeof
 a==="number")return 0;else
 switch(a[0]){case
 0:var
-h=a[1],i=l4(a[2]);c9(c,h);return eh(c,i);case
+h=a[1],i=l5(a[2]);c9(c,h);return eg(c,i);case
 1:var
 e=a[2],f=a[1];if(0===e[0]){var
-j=e[1];c9(c,f);eh(c,uu);var
+j=e[1];c9(c,f);eg(c,uD);var
 a=j;continue}var
-k=e[1];c9(c,f);eh(c,uv);var
+k=e[1];c9(c,f);eg(c,uE);var
 a=k;continue;case
 6:var
-n=a[2];c9(c,a[1]);return eh(c,b(n,0));case
+n=a[2];c9(c,a[1]);return eg(c,b(n,0));case
 7:var
 a=a[1];continue;case
 8:var
-o=a[2];c9(c,a[1]);return ae(o);case
+o=a[2];c9(c,a[1]);return ab(o);case
 2:case
 4:var
-l=a[2];c9(c,a[1]);return eh(c,l);default:var
+l=a[2];c9(c,a[1]);return eg(c,l);default:var
 m=a[2];c9(c,a[1]);var
-d=c[2];if(c[3]<=d)ib(c,1);ax(c[1],d,m);c[2]=d+1|0;return 0}}function
-l6(d,c){var
-a=c[1],b=0;return ac(function(a){cJ(d,a);return 0},b,a)}function
-ih(a){return l6(cl,a)}function
+d=c[2];if(c[3]<=d)id(c,1);ay(c[1],d,m);c[2]=d+1|0;return 0}}function
+l7(d,c){var
+a=c[1],b=0;return ad(function(a){cJ(d,a);return 0},b,a)}function
+ij(a){return l7(cl,a)}function
 at(b){var
-a=b[1];return ac(function(b){var
-a=gc(64);c9(a,b);return ia(a)},0,a)}var
-ii=[0,0];function
-ik(i,h){var
+a=b[1];return ad(function(b){var
+a=ge(64);c9(a,b);return ic(a)},0,a)}var
+ik=[0,0];function
+im(i,h){var
 a=i[1+h];if(1-(typeof
-a==="number"?1:0)){if(C(a)===ho)return b(at(uw),a);if(C(a)===qo){var
-d=lb(rK,a),c=0,g=F(d);for(;;){if(g<=c)return u(d,rJ);var
+a==="number"?1:0)){if(D(a)===hq)return b(at(uF),a);if(D(a)===qs){var
+d=ld(rS,a),c=0,g=F(d);for(;;){if(g<=c)return v(d,rR);var
 e=$(d,c),f=0;if(48<=e){if(!(58<=e))f=1}else
 if(45===e)f=1;if(f){var
-c=c+1|0;continue}return d}}return ux}return b(at(uy),a)}function
-l7(b,a){if(b.length-1<=a)return uz;var
-c=l7(b,a+1|0),d=ik(b,a);return f(at(uA),d,c)}function
-gg(a){function
+c=c+1|0;continue}return d}}return uG}return b(at(uH),a)}function
+l8(b,a){if(b.length-1<=a)return uI;var
+c=l8(b,a+1|0),d=im(b,a);return f(at(uJ),d,c)}function
+gi(a){function
 p(f){var
 c=f;for(;;){if(c){var
 g=c[2],h=c[1];try{var
 e=0,d=b(h,a);e=1}catch(a){}if(e&&d)return[0,d[1]];var
 c=g;continue}return 0}}var
-i=p(ii[1]);if(i)return i[1];if(a===f9)return uF;if(a===hY)return uG;if(a[1]===lu){var
-d=a[2],j=d[3],q=d[2],r=d[1];return fK(at(ij),r,q,j,j+5|0,uH)}if(a[1]===af){var
-e=a[2],k=e[3],s=e[2],t=e[1];return fK(at(ij),t,s,k,k+6|0,uI)}if(a[1]===lx){var
-g=a[2],l=g[3],v=g[2],w=g[1];return fK(at(ij),w,v,l,l+6|0,uJ)}if(0===C(a)){var
+i=p(ik[1]);if(i)return i[1];if(a===f_)return uO;if(a===h1)return uP;if(a[1]===lv){var
+d=a[2],j=d[3],q=d[2],r=d[1];return fL(at(il),r,q,j,j+5|0,uQ)}if(a[1]===af){var
+e=a[2],k=e[3],s=e[2],t=e[1];return fL(at(il),t,s,k,k+6|0,uR)}if(a[1]===ly){var
+g=a[2],l=g[3],u=g[2],w=g[1];return fL(at(il),w,u,l,l+6|0,uS)}if(0===D(a)){var
 h=a.length-1,x=a[1][1];if(2<h>>>0)var
-m=l7(a,2),n=ik(a,1),c=f(at(uB),n,m);else
+m=l8(a,2),n=im(a,1),c=f(at(uK),n,m);else
 switch(h){case
 0:var
-c=uC;break;case
+c=uL;break;case
 1:var
-c=uD;break;default:var
-o=ik(a,1),c=b(at(uE),o)}return u(x,c)}return a[1]}function
-il(u,t){var
-f=H7(t),h=f.length-1-1|0,q=0;if(!(h<0)){var
+c=uM;break;default:var
+o=im(a,1),c=b(at(uN),o)}return v(x,c)}return a[1]}function
+io(u,t){var
+f=IL(t),h=f.length-1-1|0,q=0;if(!(h<0)){var
 d=q;for(;;){var
-a=c(f,d)[1+d],g=function(a){return function(b){return b?0===a?uK:uL:0===a?uM:uN}}(d);if(0===a[0])var
-i=a[5],j=a[4],k=a[3],l=a[6]?uO:uQ,m=a[2],n=a[7],o=g(a[1]),e=[0,HR(at(uP),o,n,m,l,k,j,i)];else
+a=c(f,d)[1+d],g=function(a){return function(b){return b?0===a?uT:uU:0===a?uV:uW}}(d);if(0===a[0])var
+i=a[5],j=a[4],k=a[3],l=a[6]?uX:uZ,m=a[2],n=a[7],o=g(a[1]),e=[0,Iv(at(uY),o,n,m,l,k,j,i)];else
 if(a[1])var
 e=0;else
 var
-p=g(0),e=[0,b(at(uR),p)];if(e){var
-r=e[1];b(l6(u,uS),r)}var
+p=g(0),e=[0,b(at(u0),p)];if(e){var
+r=e[1];b(l7(u,u1),r)}var
 s=d+1|0;if(h!==d){var
 d=s;continue}break}}return 0}function
-uT(c){for(;;){var
-a=ii[1],b=1-hX(ii,a,[0,c,a]);if(b)continue;return b}}var
-uV=uU.slice();function
-uW(f,e){var
-g=gg(f);b(ih(uX),g);il(cl,e);var
-a=IJ(0);if(a<0){var
-d=dz(a);lA(c(uV,d)[1+d])}return d5(cl)}var
-uY=[0];ln(a(pY),function(e,i){try{try{var
-c=i?uY:q_(0);try{h1(0)}catch(a){}try{var
-a=uW(e,c),d=a}catch(a){a=aT(a);var
-g=gg(e);b(ih(u0),g);il(cl,c);var
-h=gg(a);b(ih(u1),h);il(cl,q_(0));var
-d=d5(cl)}var
-f=d}catch(a){a=aT(a);if(a!==f9)throw a;var
-f=lA(uZ)}return f}catch(a){return 0}});var
-u3=[av,u2,b1(0)];uT(function(a){return a[1]===u3?[0,u(u4,gg(a[2]))]:0});function
-im(a){var
+u2(c){for(;;){var
+a=ik[1],b=1-h0(ik,a,[0,c,a]);if(b)continue;return b}}var
+u4=u3.slice();function
+u5(f,e){var
+g=gi(f);b(ij(u6),g);io(cl,e);var
+a=Jn(0);if(a<0){var
+d=dA(a);lB(c(u4,d)[1+d])}return d4(cl)}var
+u7=[0];lo(a(p2),function(e,i){try{try{var
+c=i?u7:rf(0);try{h3(0)}catch(a){}try{var
+a=u5(e,c),d=a}catch(a){a=aU(a);var
+g=gi(e);b(ij(u9),g);io(cl,c);var
+h=gi(a);b(ij(u_),h);io(cl,rf(0));var
+d=d4(cl)}var
+f=d}catch(a){a=aU(a);if(a!==f_)throw a;var
+f=lB(u8)}return f}catch(a){return 0}});var
+va=[av,u$,b1(0)];u2(function(a){return a[1]===va?[0,v(vb,gi(a[2]))]:0});function
+ip(a){var
 b=a.length-1<4?1:0,c=b||(a[4]<0?1:0);return c}function
-ek(a){a[4]=-a[4]|0;return 0}try{var
-HO=ro(HN),l9=HO}catch(a){a=aT(a);if(a!==P)throw a;try{var
-HM=ro(HL),l8=HM}catch(a){a=aT(a);if(a!==P)throw a;var
-l8=u6}var
-l9=l8}var
-u7=h9(l9,82),gh=[m,function(A){var
-o=IZ(0),d=[0,n(55,0),0],j=0===o.length-1?[0,0]:o,k=j.length-1,b=0;for(;;){c(d[1],b)[1+b]=b;var
+ej(a){a[4]=-a[4]|0;return 0}try{var
+Is=rw(Ir),l_=Is}catch(a){a=aU(a);if(a!==Q)throw a;try{var
+Iq=rw(Ip),l9=Iq}catch(a){a=aU(a);if(a!==Q)throw a;var
+l9=vd}var
+l_=l9}var
+ve=h$(l_,82),gj=[m,function(A){var
+o=JD(0),d=[0,n(55,0),0],j=0===o.length-1?[0,0]:o,k=j.length-1,b=0;for(;;){c(d[1],b)[1+b]=b;var
 z=b+1|0;if(54!==b){var
 b=z;continue}var
-h=[0,u5],l=54+lL(55,k)|0,t=0;if(!(l<0)){var
+h=[0,vc],l=54+lM(55,k)|0,t=0;if(!(l<0)){var
 e=t;for(;;){var
-f=e%55|0,m=f5(e,k),v=c(j,m)[1+m],i=u(h[1],a(y+v));h[1]=II(i,0,F(i));var
-g=h[1],p=$(g,3)<<24,q=$(g,2)<<16,r=$(g,1)<<8,s=(($(g,0)+r|0)+q|0)+p|0,w=(c(d[1],f)[1+f]^s)&p4;c(d[1],f)[1+f]=w;var
+f=e%55|0,m=f6(e,k),u=c(j,m)[1+m],i=v(h[1],a(y+u));h[1]=Jm(i,0,F(i));var
+g=h[1],p=$(g,3)<<24,q=$(g,2)<<16,r=$(g,1)<<8,s=(($(g,0)+r|0)+q|0)+p|0,w=(c(d[1],f)[1+f]^s)&p8;c(d[1],f)[1+f]=w;var
 x=e+1|0;if(l!==e){var
 e=x;continue}break}}d[2]=0;return d}}];function
-A(i,l){var
-o=i?i[1]:u7,b=16;for(;;){if(!(l<=b)&&!(h4<(b*2|0))){var
+z(i,l){var
+o=i?i[1]:ve,b=16;for(;;){if(!(l<=b)&&!(h6<(b*2|0))){var
 b=b*2|0;continue}if(o){var
-j=C(gh),a=B===j?gh[1]:m===j?H(gh):gh;a[2]=(a[2]+1|0)%55|0;var
-d=a[2],e=c(a[1],d)[1+d],f=(a[2]+24|0)%55|0,g=(c(a[1],f)[1+f]+(e^(e>>>25|0)&31)|0)&p4,h=a[2];c(a[1],h)[1+h]=g;var
+j=D(gj),a=C===j?gj[1]:m===j?H(gj):gj;a[2]=(a[2]+1|0)%55|0;var
+d=a[2],e=c(a[1],d)[1+d],f=(a[2]+24|0)%55|0,g=(c(a[1],f)[1+f]+(e^(e>>>25|0)&31)|0)&p8,h=a[2];c(a[1],h)[1+h]=g;var
 k=g}else
 var
 k=0;return[0,0,n(b,0),k,b]}}function
-u8(b){if(b){var
+vf(b){if(b){var
 c=b[3],g=[0,b[1],b[2],c],d=g,a=c;for(;;){if(a){var
 e=a[3],f=[0,a[1],a[2],e];d[3]=f;var
 d=f,a=e;continue}return g}}return 0}function
-el(a){var
-b=a[4],c=a[3],d=i(u8,a[2]);return[0,a[1],d,c,b]}function
-l_(C,g){var
-j=g[2],u=(j.length-1)*2|0,v=u<h4?1:0;if(v){var
-k=n(u,0),l=1-im(g);g[2]=k;var
+ek(a){var
+b=a[4],c=a[3],d=i(vf,a[2]);return[0,a[1],d,c,b]}function
+l$(C,g){var
+j=g[2],u=(j.length-1)*2|0,v=u<h6?1:0;if(v){var
+k=n(u,0),l=1-ip(g);g[2]=k;var
 m=k.length-1,h=n(m,0),q=j.length-1-1|0,D=b(C,g),y=0;if(!(q<0)){var
 f=y;a:for(;;){var
 a=c(j,f)[1+f];for(;;){if(a){var
@@ -2858,54 +2858,54 @@ e=A;continue}break}}var
 s=0}else
 var
 s=l;return s}return v}function
-io(i,a){function
+iq(i,a){function
 j(b){var
 a=b;for(;;){if(a){var
 c=a[3];f(i,a[1],a[2]);var
 a=c;continue}return 0}}var
-d=im(a);if(1-d)ek(a);try{var
+d=ip(a);if(1-d)ej(a);try{var
 e=a[2],g=e.length-1-1|0,k=0;if(!(g<0)){var
 b=k;for(;;){j(c(e,b)[1+b]);var
 m=b+1|0;if(g!==b){var
 b=m;continue}break}}var
-h=1-d,l=h?ek(a):h;return l}catch(b){b=aT(b);if(d)throw b;ek(a);throw b}}function
-em(i,a,h){function
+h=1-d,l=h?ej(a):h;return l}catch(b){b=aU(b);if(d)throw b;ej(a);throw b}}function
+el(i,a,h){function
 j(d,c){var
 a=d,b=c;for(;;){if(a){var
-e=a[3],f=O(i,a[1],a[2],b),a=e,b=f;continue}return b}}var
-d=im(a);if(1-d)ek(a);try{var
+e=a[3],f=P(i,a[1],a[2],b),a=e,b=f;continue}return b}}var
+d=ip(a);if(1-d)ej(a);try{var
 f=a[2],e=[0,h],g=f.length-1-1|0,k=0;if(!(g<0)){var
 b=k;for(;;){var
 m=e[1];e[1]=j(c(f,b)[1+b],m);var
 n=b+1|0;if(g!==b){var
-b=n;continue}break}}if(1-d)ek(a);var
-l=e[1];return l}catch(b){b=aT(b);if(d)throw b;ek(a);throw b}}function
-gi(a){var
+b=n;continue}break}}if(1-d)ej(a);var
+l=e[1];return l}catch(b){b=aU(b);if(d)throw b;ej(a);throw b}}function
+gk(a){var
 d=a[2];function
 e(g,f,l){var
 a=g,b=f;for(;;){if(b){var
 h=b[1],i=b[2],j=b[3];return[0,[0,h,i],function(b){return e(a,j,b)}]}if(a===d.length-1)return 0;var
 k=c(d,a)[1+a],a=a+1|0,b=k;continue}}var
 b=0,f=0;return function(a){return e(f,b,a)}}function
-gj(a){var
-b=gi(a);function
-c(a){return a[1]}return function(a){return h2(c,b,a)}}function
-cK(a,b){return 4<=a.length-1?If(10,ar,a[3],b)&(a[2].length-1-1|0):ae(u9)}function
-aA(a,d,f){var
+gl(a){var
+b=gk(a);function
+c(a){return a[1]}return function(a){return h4(c,b,a)}}function
+cK(a,b){return 4<=a.length-1?IV(10,ao,a[3],b)&(a[2].length-1-1|0):ab(vg)}function
+ax(a,d,f){var
 b=cK(a,d),g=[0,d,f,c(a[2],b)[1+b]];c(a[2],b)[1+b]=g;a[1]=a[1]+1|0;var
-e=a[2].length-1<<1<a[1]?1:0;return e?l_(cK,a):e}function
+e=a[2].length-1<<1<a[1]?1:0;return e?l$(cK,a):e}function
 c_(b,g){var
 d=cK(b,g),e=0,a=c(b[2],d)[1+d];for(;;){if(a){var
 f=a[3];if(0===al(a[1],g)){b[1]=b[1]-1|0;return e?(e[3]=f,0):(c(b[2],d)[1+d]=f,0)}var
 e=a,a=f;continue}return 0}}function
-ai(g,b){var
+ag(g,b){var
 h=cK(g,b),d=c(g[2],h)[1+h];if(d){var
 e=d[3],k=d[2];if(0===al(b,d[1]))return k;if(e){var
 f=e[3],l=e[2];if(0===al(b,e[1]))return l;if(f){var
 m=f[2],n=f[3];if(0===al(b,f[1]))return m;var
 a=n;for(;;){if(a){var
 i=a[2],j=a[3];if(0===al(b,a[1]))return i;var
-a=j;continue}throw P}}throw P}throw P}throw P}function
+a=j;continue}throw Q}}throw Q}throw Q}throw Q}function
 R(g,b){var
 h=cK(g,b),d=c(g[2],h)[1+h];if(d){var
 e=d[3],k=d[2];if(0===al(b,d[1]))return[0,k];if(e){var
@@ -2921,60 +2921,65 @@ b=k;continue}b[1]=d;b[2]=g;var
 f=0}else
 var
 f=1;if(f){c(a[2],e)[1+e]=[0,d,g,h];a[1]=a[1]+1|0;var
-i=a[2].length-1<<1<a[1]?1:0;if(i)return l_(cK,a);var
+i=a[2].length-1<<1<a[1]?1:0;if(i)return l$(cK,a);var
 j=i}else
 var
 j=f;return j}}function
-aO(d,b){var
+aH(d,b){var
 f=cK(d,b),a=c(d[2],f)[1+f];for(;;){if(a){var
 g=a[3],e=0===al(a[1],b)?1:0;if(e)return e;var
-a=g;continue}return 0}}var
-mb=[av,u_,b1(0)],l$=0,ma=-1;function
-gk(a,b){a[13]=a[13]+b[3]|0;return l0(b,a[28])}var
-mc=1000000010;function
-ip(b,a){return O(b[17],a,0,F(a))}function
-iq(a){return b(a[19],0)}function
-md(a,c,b){a[9]=a[9]-c|0;ip(a,b);a[11]=0;return 0}function
-gl(c,a){var
-b=L(a,u$);return b?md(c,F(a),a):b}function
-dE(a,c,d){var
-e=c[3],f=c[2];gl(a,c[1]);iq(a);a[11]=1;a[10]=e4(a[8],(a[6]-d|0)+f|0);a[9]=a[6]-a[10]|0;b(a[21],a[10]);return gl(a,e)}function
-me(b,a){return dE(b,va,a)}function
-en(a,c){var
-d=c[2],e=c[3];gl(a,c[1]);a[9]=a[9]-d|0;b(a[20],d);return gl(a,e)}function
-vb(a,j,c){if(typeof
+a=g;continue}return 0}}function
+ma(g){var
+e=z(0,16),c=g;for(;;){var
+a=b(c,0);if(a){var
+d=a[1],f=a[2];T(e,d[1],d[2]);var
+c=f;continue}return e}}var
+md=[av,vh,b1(0)],mb=0,mc=-1;function
+gm(a,b){a[13]=a[13]+b[3]|0;return l1(b,a[28])}var
+me=1000000010;function
+ir(b,a){return P(b[17],a,0,F(a))}function
+is(a){return b(a[19],0)}function
+mf(a,c,b){a[9]=a[9]-c|0;ir(a,b);a[11]=0;return 0}function
+gn(c,a){var
+b=L(a,vi);return b?mf(c,F(a),a):b}function
+dF(a,c,d){var
+e=c[3],f=c[2];gn(a,c[1]);is(a);a[11]=1;a[10]=e5(a[8],(a[6]-d|0)+f|0);a[9]=a[6]-a[10]|0;b(a[21],a[10]);return gn(a,e)}function
+mg(b,a){return dF(b,vj,a)}function
+em(a,c){var
+d=c[2],e=c[3];gn(a,c[1]);a[9]=a[9]-d|0;b(a[20],d);return gn(a,e)}function
+vk(a,j,c){if(typeof
 c==="number")switch(c){case
 0:var
-s=eg(a[3]);if(s){var
+s=ef(a[3]);if(s){var
 t=s[1][1],u=function(b,a){if(a){var
-c=a[1],d=a[2];return re(b,c)?[0,b,a]:[0,c,u(b,d)]}return[0,b,0]};t[1]=u(a[6]-a[9]|0,t[1]);return 0}return 0;case
-1:ef(a[2]);return 0;case
-2:ef(a[3]);return 0;case
+c=a[1],d=a[2];return rl(b,c)?[0,b,a]:[0,c,u(b,d)]}return[0,b,0]};t[1]=u(a[6]-a[9]|0,t[1]);return 0}return 0;case
+1:ee(a[2]);return 0;case
+2:ee(a[3]);return 0;case
 3:var
-v=eg(a[2]);return v?me(a,v[1][2]):iq(a);case
+v=ef(a[2]);return v?mg(a,v[1][2]):is(a);case
 4:var
 w=a[10]!==(a[6]-a[9]|0)?1:0;if(w){var
 f=a[28],h=f[2];if(h){var
 n=h[1];if(h[2]){var
 K=h[2];f[1]=f[1]-1|0;f[2]=K;var
-i=[0,n]}else{h_(f);var
+i=[0,n]}else{ia(f);var
 i=[0,n]}}else
 var
 i=0;if(i){var
 r=i[1],M=r[1];a[12]=a[12]-r[3]|0;a[9]=a[9]+M|0;return 0}return 0}return w;default:var
-x=ef(a[5]);return x?ip(a,b(a[25],x[1])):0}else
+x=ee(a[5]);return x?ir(a,b(a[25],x[1])):0}else
 switch(c[0]){case
-0:return md(a,j,c[1]);case
+0:return mf(a,j,c[1]);case
 1:var
-d=c[2],g=c[1],y=d[1],N=d[2],z=eg(a[2]);if(z){var
+d=c[2],g=c[1],y=d[1],N=d[2],z=ef(a[2]);if(z){var
 A=z[1],e=A[2];switch(A[1]){case
-0:return en(a,g);case
-1:return dE(a,d,e);case
-2:return dE(a,d,e);case
-3:return a[9]<(j+F(y)|0)?dE(a,d,e):en(a,g);case
-4:return a[11]?en(a,g):a[9]<(j+F(y)|0)?dE(a,d,e):((a[6]-e|0)+N|0)<a[10]?dE(a,d,e):en(a,g);default:return en(a,g)}}return 0;case
+0:return em(a,g);case
+1:return dF(a,d,e);case
+2:return dF(a,d,e);case
+3:return a[9]<(j+F(y)|0)?dF(a,d,e):em(a,g);case
+4:return a[11]?em(a,g):a[9]<(j+F(y)|0)?dF(a,d,e):((a[6]-e|0)+N|0)<a[10]?dF(a,d,e):em(a,g);default:return em(a,g)}}return 0;case
 2:var
-l=a[6]-a[9]|0,O=c[2],P=c[1],B=eg(a[3]);if(B){var
+l=a[6]-a[9]|0,O=c[2],P=c[1],B=ef(a[3]);if(B){var
 C=B[1][1],D=C[1];if(D){var
 k=C[1],Q=D[1];for(;;){if(k){var
 E=k[1],R=k[2];if(!(l<=E)){var
@@ -2985,131 +2990,131 @@ G=Q;var
 m=G;break}}else
 var
 m=l;var
-H=m-l|0;return 0<=H?en(a,[0,vd,H+P|0,vc]):dE(a,[0,vf,m+O|0,ve],a[6])}return 0;case
+H=m-l|0;return 0<=H?em(a,[0,vm,H+P|0,vl]):dF(a,[0,vo,m+O|0,vn],a[6])}return 0;case
 3:var
 I=c[2],S=c[1];if(a[8]<(a[6]-a[9]|0)){var
-o=eg(a[2]);if(o){var
-p=o[1],q=p[2],L=p[1];if(a[9]<q&&!(3<L-1>>>0))me(a,q)}else
-iq(a)}var
+o=ef(a[2]);if(o){var
+p=o[1],q=p[2],L=p[1];if(a[9]<q&&!(3<L-1>>>0))mg(a,q)}else
+is(a)}var
 T=a[9]-S|0,U=1===I?1:a[9]<j?I:5;return cn([0,U,T],a[2]);case
 4:return cn(c[1],a[3]);default:var
-J=c[1];ip(a,b(a[24],J));return cn(J,a[5])}}function
-mf(a){for(;;){var
+J=c[1];ir(a,b(a[24],J));return cn(J,a[5])}}function
+mh(a){for(;;){var
 f=a[28][2],g=f?[0,f[1]]:0;if(g){var
 d=g[1],e=d[1],m=0<=e?1:0,j=d[3],k=d[2],l=a[13]-a[12]|0,h=m||(a[9]<=l?1:0);if(h){var
 b=a[28],c=b[2];if(c){if(c[2]){var
 i=c[2];b[1]=b[1]-1|0;b[2]=i}else
-h_(b);var
-n=0<=e?e:mc;vb(a,n,k);a[12]=j+a[12]|0;continue}throw sA}return h}return 0}}function
-ir(a){ee(a);return cn([0,-1,[0,ma,vg,0]],a)}function
-mg(a,c){var
-d=eg(a[1]);if(d){var
-e=d[1],b=e[2],f=b[1];if(e[1]<a[12])return ir(a[1]);var
+ia(b);var
+n=0<=e?e:me;vk(a,n,k);a[12]=j+a[12]|0;continue}throw sJ}return h}return 0}}function
+it(a){ed(a);return cn([0,-1,[0,mc,vp,0]],a)}function
+mi(a,c){var
+d=ef(a[1]);if(d){var
+e=d[1],b=e[2],f=b[1];if(e[1]<a[12])return it(a[1]);var
 g=b[2];if(typeof
 g!=="number")switch(g[0]){case
 3:var
-h=1-c,j=h?(b[1]=a[13]+f|0,ef(a[1]),0):h;return j;case
+h=1-c,j=h?(b[1]=a[13]+f|0,ee(a[1]),0):h;return j;case
 1:case
 2:var
-i=c?(b[1]=a[13]+f|0,ef(a[1]),0):c;return i}return 0}return 0}function
-mh(a,j){var
+i=c?(b[1]=a[13]+f|0,ee(a[1]),0):c;return i}return 0}return 0}function
+mj(a,j){var
 h=a[4];function
-i(f){if(a[23])gk(a,[0,l$,5,0]);var
+i(f){if(a[23])gm(a,[0,mb,5,0]);var
 c=a[22];if(c){var
-d=ef(a[4]);if(d)return b(a[27],d[1]);var
+d=ee(a[4]);if(d)return b(a[27],d[1]);var
 e=0}else
 var
-e=c;return e}x(i,h[1]);for(;;){if(1<a[14]){if(1<a[14]){if(a[14]<a[15]){gk(a,[0,l$,1,0]);mg(a,1);mg(a,0)}a[14]=a[14]-1|0}continue}a[13]=mc;mf(a);a[12]=1;a[13]=1;h_(a[28]);ir(a[1]);ee(a[2]);ee(a[3]);ee(a[4]);ee(a[5]);a[10]=0;a[14]=0;a[9]=a[6];a[14]=a[14]+1|0;var
+e=c;return e}x(i,h[1]);for(;;){if(1<a[14]){if(1<a[14]){if(a[14]<a[15]){gm(a,[0,mb,1,0]);mi(a,1);mi(a,0)}a[14]=a[14]-1|0}continue}a[13]=me;mh(a);a[12]=1;a[13]=1;ia(a[28]);it(a[1]);ed(a[2]);ed(a[3]);ed(a[4]);ed(a[5]);a[10]=0;a[14]=0;a[9]=a[6];a[14]=a[14]+1|0;var
 f=3,g=0;if(a[14]<a[15]){var
-d=[0,-a[13]|0,[3,g,f],0];gk(a,d);cn([0,a[13],d],a[1])}else
+d=[0,-a[13]|0,[3,g,f],0];gm(a,d);cn([0,a[13],d],a[1])}else
 if(a[14]===a[15]){var
-e=a[16],c=F(e);gk(a,[0,c,[0,e],c]);mf(a)}return b(a[18],0)}}var
-mi=h6(80,32);function
-mj(b,d){var
+e=a[16],c=F(e);gm(a,[0,c,[0,e],c]);mh(a)}return b(a[18],0)}}var
+mk=h8(80,32);function
+ml(b,d){var
 a=d;for(;;){var
-c=0<a?1:0;if(c){if(80<a){O(b[17],mi,0,80);var
-a=a-80|0;continue}return O(b[17],mi,0,a)}return c}}function
-vi(a){return a[1]===mb?u(vk,u(a[2],vj)):vl}function
-vm(a){return a[1]===mb?u(vo,u(a[2],vn)):vp}function
-vq(a){return 0}function
-vr(a){return 0}function
-mk(i,h){function
+c=0<a?1:0;if(c){if(80<a){P(b[17],mk,0,80);var
+a=a-80|0;continue}return P(b[17],mk,0,a)}return c}}function
+vr(a){return a[1]===md?v(vt,v(a[2],vs)):vu}function
+vv(a){return a[1]===md?v(vx,v(a[2],vw)):vy}function
+vz(a){return 0}function
+vA(a){return 0}function
+mm(i,h){function
 j(a){return 0}function
 k(a){return 0}var
-c=[0,0,0,0],d=[0,ma,vs,0];function
-l(a){return 0}l0(d,c);var
-b=dD(0);ir(b);cn([0,1,d],b);var
-e=dD(0),f=dD(0),g=dD(0),a=[0,b,dD(0),g,f,e,78,10,68,78,0,1,1,1,1,hZ,vt,i,h,l,k,j,0,0,vi,vm,vq,vr,c];a[19]=function(b){return O(a[17],vh,0,1)};a[20]=function(b){return mj(a,b)};a[21]=function(b){return mj(a,b)};return a}function
-ml(c){function
-a(a){return d5(c)}return mk(function(d,a,b){if(0<=a&&0<=b&&!((F(d)-b|0)<a))return lk(c,d,a,b);return ae(rN)},a)}function
-vu(a){function
-b(a){return 0}return mk(function(b,c,d){return ic(a,b,c,d)},b)}var
-vv=j7,vw=function(a){return gc(vv)}(0),vx=ml(rL),vy=ml(cl);vu(vw);rO(function(a){mh(vx,0);return mh(vy,0)});function
-vz(b,a){var
-c=C(a)===av?a:a[1];return ln(b,c)}I_(0);vz(vB,[av,vA,b1(0)]);function
+c=[0,0,0,0],d=[0,mc,vB,0];function
+l(a){return 0}l1(d,c);var
+b=dE(0);it(b);cn([0,1,d],b);var
+e=dE(0),f=dE(0),g=dE(0),a=[0,b,dE(0),g,f,e,78,10,68,78,0,1,1,1,1,f$,vC,i,h,l,k,j,0,0,vr,vv,vz,vA,c];a[19]=function(b){return P(a[17],vq,0,1)};a[20]=function(b){return ml(a,b)};a[21]=function(b){return ml(a,b)};return a}function
+mn(c){function
+a(a){return d4(c)}return mm(function(d,a,b){if(0<=a&&0<=b&&!((F(d)-b|0)<a))return ll(c,d,a,b);return ab(rV)},a)}function
+vD(a){function
+b(a){return 0}return mm(function(b,c,d){return ie(a,b,c,d)},b)}var
+vE=j9,vF=function(a){return ge(vE)}(0),vG=mn(rT),vH=mn(cl);vD(vF);rW(function(a){mj(vG,0);return mj(vH,0)});function
+vI(b,a){var
+c=D(a)===av?a:a[1];return lo(b,c)}JO(0);vI(vK,[av,vJ,b1(0)]);function
 aj(a){if(typeof
-a==="number"&&a!==kr)return-a|0;return Jc(a)}function
+a==="number"&&a!==ku)return-a|0;return JS(a)}function
 aF(b,a){if(typeof
 b==="number"&&typeof
 a==="number"){var
-c=b+a|0;return 0<=((c^b)&(c^a))?c:ru(b,a)}return ru(b,a)}function
+c=b+a|0;return 0<=((c^b)&(c^a))?c:rC(b,a)}return rC(b,a)}function
 cL(a,b){if(typeof
 a==="number"&&typeof
 b==="number"){var
-c=a-b|0;return 0<=((a^b)&(c^a))?c:ry(a,b)}return ry(a,b)}function
+c=a-b|0;return 0<=((a^b)&(c^a))?c:rG(a,b)}return rG(a,b)}function
 aa(b,a){if(typeof
 b==="number"&&typeof
-a==="number"&&!Jb(b,a))return w(b,a);return Ja(b,a)}function
-gm(b,a){return typeof
+a==="number"&&!JR(b,a))return u(b,a);return JQ(b,a)}function
+go(b,a){return typeof
 a==="number"?-1===a?aj(b):typeof
-b==="number"?ch(b,a):hU(b,a):hU(b,a)}function
-mm(b,a){return typeof
+b==="number"?ch(b,a):hX(b,a):hX(b,a)}function
+mo(b,a){return typeof
 a==="number"?-1===a?aj(b):typeof
-b==="number"?ch(b,a):rv(b,a):rv(b,a)}function
-mn(a){if(typeof
-a==="number"&&a!==dt)return a+1|0;return Ji(a)}function
-mo(a){return typeof
-a==="number"?0<=a?a:a!==kr?-a|0:rt(a):rt(a)}function
+b==="number"?ch(b,a):rD(b,a):rD(b,a)}function
+mp(a){if(typeof
+a==="number"&&a!==du)return a+1|0;return JY(a)}function
+mq(a){return typeof
+a==="number"?0<=a?a:a!==ku?-a|0:rB(a):rB(a)}function
 ak(b,a){if(typeof
 b==="number"&&0<=a&&a<32){var
-c=b<<a;return c>>a===b?c:rx(b,a)}return rx(b,a)}function
-eo(b,a){if(typeof
+c=b<<a;return c>>a===b?c:rF(b,a)}return rF(b,a)}function
+en(b,a){if(typeof
 b==="number"&&0<=a){var
-c=a<32?a:31;return b>>c}return Jh(b,a)}function
-e8(a){return typeof
-a==="number"?a:Jj(a)}var
-j=0,d=1,mp=-1;function
-cM(b,a){return d9(b,a)<=0?1:0}function
-gn(b,a){return d9(b,a)<0?1:0}function
-is(a){return I8(vC,a)}function
-go(a){return Jd(0,a,0,F(a))}function
-it(a){if(typeof
+c=a<32?a:31;return b>>c}return JX(b,a)}function
+e9(a){return typeof
+a==="number"?a:JZ(a)}var
+j=0,d=1,mr=-1;function
+cM(b,a){return d8(b,a)<=0?1:0}function
+gp(b,a){return d8(b,a)<0?1:0}function
+iu(a){return JM(vL,a)}function
+gq(a){return JT(0,a,0,F(a))}function
+iv(a){if(typeof
 a==="number")return a;var
 d=b4(a);if(63<d){var
-b=d-55|0,e=eo(a,b),g=d_(a,ak(e,b)),c=hW(e),f=g?c:Iz(c,vD);return cC(hK(f),b)}return hK(hW(a))}function
-dF(a,b){if(a!==0&&b!==1){var
-c=I9(a,b);if(c===1)return[0,a,b];var
-e=mm(b,c);return[0,mm(a,c),e]}return[0,a,d]}function
+b=d-55|0,e=en(a,b),g=d9(a,ak(e,b)),c=hZ(e),f=g?c:Jd(c,vM);return cC(hN(f),b)}return hN(hZ(a))}function
+dG(a,b){if(a!==0&&b!==1){var
+c=JN(a,b);if(c===1)return[0,a,b];var
+e=mo(b,c);return[0,mo(a,c),e]}return[0,a,d]}function
 b6(b,a){var
-c=bo(a);if(0===c)return[0,bo(b),j];if(0<c)return dF(b,a);var
-d=aj(a);return dF(aj(b),d)}function
+c=bo(a);if(0===c)return[0,bo(b),j];if(0<c)return dG(b,a);var
+d=aj(a);return dG(aj(b),d)}function
 X(a){return[0,a,d]}function
 cN(a){return X(a)}function
 c$(b,a){return b6(b,a)}var
-v=X(j),s=X(d),a6=X(mp),gp=[0,d,j],iu=[0,mp,j],ep=[0,j,j];function
-Z(a){if(a==a1)return gp;if(a==dA)return iu;if(4===q6(a))return ep;var
-c=lc(a),b=c[2]-53|0,e=lq(cC(c[1],53));return 0<=b?X(ak(e,b)):dF(e,ak(d,-b|0))}function
+w=X(j),t=X(d),a7=X(mr),gr=[0,d,j],iw=[0,mr,j],eo=[0,j,j];function
+Z(a){if(a==a2)return gr;if(a==dB)return iw;if(4===rb(a))return eo;var
+c=le(a),b=c[2]-53|0,e=lr(cC(c[1],53));return 0<=b?X(ak(e,b)):dG(e,ak(d,-b|0))}function
 bN(a){if(a[2]===0){var
 b=bo(a[1])+1|0;if(!(2<b>>>0))switch(b){case
 0:return 2;case
 1:break;default:return 1}return 3}return a[1]===0?0:4}function
-z(a){return bo(a[1])}function
-dG(a,b){var
-c=d_(a[1],b[1]);if(c)var
-d=d_(a[2],b[2]),e=d?3!==bN(a)?1:0:d;else
+A(a){return bo(a[1])}function
+dH(a,b){var
+c=d9(a[1],b[1]);if(c)var
+d=d9(a[2],b[2]),e=d?3!==bN(a)?1:0:d;else
 var
 e=c;return e}function
-iv(d,c){var
+ix(d,c){var
 e=bN(d),b=bN(c),a=0;switch(e){case
 1:var
 i=b-1|0;if(!(2<i>>>0))switch(i){case
@@ -3130,11 +3135,11 @@ f=0;if(!(4<=e))switch(e){case
 0:break;case
 2:f=1;break;default:f=2}var
 g=0;switch(f){case
-0:if(2!==b){if(bn(d[2],c[2]))return d9(d[1],c[1]);var
-k=aa(c[1],d[2]);return d9(aa(d[1],c[2]),k)}g=1;break;case
+0:if(2!==b){if(bn(d[2],c[2]))return d8(d[1],c[1]);var
+k=aa(c[1],d[2]);return d8(aa(d[1],c[2]),k)}g=1;break;case
 1:break;default:g=1}if(g)return 1}return-1}function
-da(b,a){return 0<iv(b,a)?a:b}function
-dH(b,a){return 0<=iv(b,a)?b:a}function
+da(b,a){return 0<ix(b,a)?a:b}function
+dI(b,a){return 0<=ix(b,a)?b:a}function
 bO(b,a){var
 c=bN(b),g=bN(a);if(3!==c){var
 h=g-1|0,d=0;if(!(2<h>>>0))switch(h){case
@@ -3162,49 +3167,49 @@ g=0;if(!(4<=c))switch(c){case
 1:f=1;g=2;break;default:g=1}var
 h=0;switch(g){case
 2:h=1;break;case
-0:if(1!==d){if(bn(b[2],a[2]))return gn(b[1],a[1]);var
-i=aa(a[1],b[2]);return gn(aa(b[1],a[2]),i)}break}if(!h)return 1;break;case
+0:if(1!==d){if(bn(b[2],a[2]))return gp(b[1],a[1]);var
+i=aa(a[1],b[2]);return gp(aa(b[1],a[2]),i)}break}if(!h)return 1;break;case
 1:break;default:f=1}if(f)return 0}return 0}function
-eq(b,a){return bO(a,b)}function
+ep(b,a){return bO(a,b)}function
 b7(b,a){return bC(a,b)}function
 I(l){switch(bN(l)){case
 0:return 0.;case
-1:return a1;case
-2:return dA;case
-3:return rD;default:var
+1:return a2;case
+2:return dB;case
+3:return rL;default:var
 c=l[1],g=l[2],o=b4(c),p=b4(g);if(!(53<o)&&!(53<p)){var
-z=hK(hW(g));return hK(hW(c))/z}var
+z=hN(hZ(g));return hN(hZ(c))/z}var
 q=0<=bo(c)?1:-1,d=o-p|0;if(0<=d)var
 b=ak(g,d),h=c;else
 var
-b=g,h=ak(c,-d|0);if(0<=d9(mo(h),b))var
+b=g,h=ak(c,-d|0);if(0<=d8(mq(h),b))var
 e=d,r=h;else
 var
 e=d-1|0,r=ak(h,1);var
-m=I7(ak(r,54),b),f=m[2],a=m[1];if(0<=bo(f))var
+m=JL(ak(r,54),b),f=m[2],a=m[1];if(0<=bo(f))var
 i=[0,a,f];else
 if(0<=bo(b)){var
 u=0,v=aF(f,b);if(typeof
-a==="number"&&a!==kr){var
+a==="number"&&a!==ku){var
 n=a-1|0;u=1}if(!u)var
-n=Je(a);var
+n=JU(a);var
 i=[0,n,v]}else
 var
-w=cL(f,b),i=[0,mn(a),w];if(ps<e){var
-s=pr<e?j:ak(q,55+(pr-e|0)|0),k=aF(s,i[1]);if(0===bo(i[2]))var
+w=cL(f,b),i=[0,mp(a),w];if(pw<e){var
+s=pv<e?j:ak(q,55+(pv-e|0)|0),k=aF(s,i[1]);if(0===bo(i[2]))var
 t=k;else
 var
 y=typeof
-k==="number"?1|k:I$(1,k),t=y;var
-x=it(t);return cC(x-it(s),e-54|0)}return cC(q,ps)}}function
+k==="number"?1|k:JP(1,k),t=y;var
+x=iv(t);return cC(x-iv(s),e-54|0)}return cC(q,pw)}}function
 E(a){var
 b=a[2];return[0,aj(a[1]),b]}function
 cO(a){var
-b=a[2];return[0,mo(a[1]),b]}function
-mq(c,a,b){if(a[2]===b[2]){var
-d=a[2];return dF(f(c,a[1],b[1]),d)}var
-e=aa(a[2],b[2]),g=aa(b[1],a[2]);return dF(f(c,aa(a[1],b[2]),g),e)}function
-r(d,c){if(d[2]!==0&&c[2]!==0)return mq(aF,d,c);var
+b=a[2];return[0,mq(a[1]),b]}function
+ms(c,a,b){if(a[2]===b[2]){var
+d=a[2];return dG(f(c,a[1],b[1]),d)}var
+e=aa(a[2],b[2]),g=aa(b[1],a[2]);return dG(f(c,aa(a[1],b[2]),g),e)}function
+s(d,c){if(d[2]!==0&&c[2]!==0)return ms(aF,d,c);var
 g=bN(d),b=bN(c),a=0;switch(g){case
 0:return c;case
 1:switch(b){case
@@ -3216,7 +3221,7 @@ g=bN(d),b=bN(c),a=0;switch(g){case
 1:a=3;break;case
 4:a=4;break}break;case
 4:switch(b){case
-4:return d$(vJ);case
+4:return d_(vS);case
 0:case
 3:break;default:a=2}break}var
 e=0;switch(a){case
@@ -3224,12 +3229,12 @@ e=0;switch(a){case
 if(!b)return d;break;case
 1:break;case
 2:e=2<=b?3:2;break;case
-3:return ep;default:e=3}var
+3:return eo;default:e=3}var
 f=0;switch(e){case
 0:if(!(3<=g))f=1;break;case
 1:break;case
-2:f=1;break;default:return iu}return f?gp:ep}function
-q(d,c){if(d[2]!==0&&c[2]!==0)return mq(cL,d,c);var
+2:f=1;break;default:return iw}return f?gr:eo}function
+q(d,c){if(d[2]!==0&&c[2]!==0)return ms(cL,d,c);var
 g=bN(d),b=bN(c),a=0;switch(g){case
 0:return E(c);case
 1:switch(b){case
@@ -3241,7 +3246,7 @@ g=bN(d),b=bN(c),a=0;switch(g){case
 2:a=3;break;case
 4:a=4;break}break;case
 4:switch(b){case
-4:return d$(vK);case
+4:return d_(vT);case
 0:case
 3:break;default:a=2}break}var
 e=0;switch(a){case
@@ -3249,42 +3254,42 @@ e=0;switch(a){case
 if(!b)return d;break;case
 1:break;case
 2:e=2<=b?2:3;break;case
-3:return ep;default:e=3}var
+3:return eo;default:e=3}var
 f=0;switch(e){case
 0:if(!(3<=g))f=1;break;case
 1:break;case
-2:f=1;break;default:return iu}return f?gp:ep}function
+2:f=1;break;default:return iw}return f?gr:eo}function
 h(b,a){if(b[2]!==0&&a[2]!==0){var
-d=aa(b[2],a[2]);return dF(aa(b[1],a[1]),d)}var
-c=bo(a[1]);return[0,w(bo(b[1]),c),j]}function
+d=aa(b[2],a[2]);return dG(aa(b[1],a[1]),d)}var
+c=bo(a[1]);return[0,u(bo(b[1]),c),j]}function
 cP(a){var
 b=bo(a[1])+1|0;if(!(2<b>>>0))switch(b){case
 0:var
 c=aj(a[1]);return[0,aj(a[2]),c];case
-1:break;default:return[0,a[2],a[1]]}return a[2]===0?ep:gp}function
+1:break;default:return[0,a[2],a[1]]}return a[2]===0?eo:gr}function
 co(b,a){if(0<=bo(a[1]))return h(b,[0,a[2],a[1]]);var
 c=aj(a[1]);return h(b,[0,aj(a[2]),c])}function
-gq(b,a){return f7(b,e8(a))}function
-mr(b,a){return eo(b,e8(a))}function
+gs(b,a){return f8(b,e9(a))}function
+mt(b,a){return en(b,e9(a))}function
 aG(a){return ak(a,1)}function
-e9(a){return mn(ak(a,1))}function
+e_(a){return mp(ak(a,1))}function
 g(b){var
-c=b[2],a=b[1];return d_(c,1)?d_(a,0)?v:d_(a,1)?s:X(a):b6(a,c)}function
-e_(a){if(0===bo(a[2]))throw lw;return a}function
-db(a){return 0===z(e_(a))?a:cP(a)}function
+c=b[2],a=b[1];return d9(c,1)?d9(a,0)?w:d9(a,1)?t:X(a):b6(a,c)}function
+e$(a){if(0===bo(a[2]))throw lx;return a}function
+db(a){return 0===A(e$(a))?a:cP(a)}function
 o(b,a){var
-c=e_(a);return bO(e_(b),c)}function
-bd(b,a){var
-c=e_(a);return dG(e_(b),c)}function
+c=e$(a);return bO(e$(b),c)}function
+be(b,a){var
+c=e$(a);return dH(e$(b),c)}function
 dc(c,a){var
 d=a?[0,b(c,a[1])]:a;return d}function
 cQ(a){var
 b=a?cQ(a[2])+1|0:a;return b}function
-dI(a,b){if(a){var
-c=dI(a[2],b);return[0,a[1],c]}return b}function
-gr(b,a){return b?a:a?0:1}function
-ms(b,a){return 0===b?a:ms(b-1|0,a)+1|0}function
-iw(e,d,c){var
+dJ(a,b){if(a){var
+c=dJ(a[2],b);return[0,a[1],c]}return b}function
+gt(b,a){return b?a:a?0:1}function
+mu(b,a){return 0===b?a:mu(b-1|0,a)+1|0}function
+iy(e,d,c){var
 b=e,a=d;for(;;){if(0===b)return a?a[1]:c;var
 f=b-1|0;if(a){var
 b=f,a=a[2];continue}return c}}function
@@ -3297,20 +3302,20 @@ dd(c,a){if(a)var
 e=dd(c,a[2]),d=[0,b(c,a[1]),e];else
 var
 d=a;return d}function
-mt(c,a){if(a){var
-d=mt(c,a[2]);return dI(b(c,a[1]),d)}return a}function
-ix(c,b,a){if(a){var
-d=ix(c,b,a[2]);return f(c,a[1],d)}return b}function
-be(e,d){var
+mv(c,a){if(a){var
+d=mv(c,a[2]);return dJ(b(c,a[1]),d)}return a}function
+iz(c,b,a){if(a){var
+d=iz(c,b,a[2]);return f(c,a[1],d)}return b}function
+bf(e,d){var
 a=d;for(;;){if(a){var
 c=b(e,a[1]);if(c){var
 a=a[2];continue}return c}return 1}}function
-e$(c,f){var
+fa(c,f){var
 a=f;for(;;){if(a){var
-d=a[2],e=a[1];if(b(c,e))return[0,e,e$(c,d)];var
+d=a[2],e=a[1];if(b(c,e))return[0,e,fa(c,d)];var
 a=d;continue}return a}}function
-er(b,a){return 0===a?0:[0,b,er(b+1|0,a-1|0)]}function
-es(a,e,c){switch(a[4]){case
+eq(b,a){return 0===a?0:[0,b,eq(b+1|0,a-1|0)]}function
+er(a,e,c){switch(a[4]){case
 0:if(b(a[5],c)&&a[8]<=e)return[0,g([0,d,d])];return b(a[6],c)?0:[0,g([0,j,d])];case
 1:var
 f=b(a[5],c),h=f?1<=e?1:0:f,k=h?[0,g([0,d,d])]:h;return k;case
@@ -3318,11 +3323,11 @@ f=b(a[5],c),h=f?1<=e?1:0:f,k=h?[0,g([0,d,d])]:h;return k;case
 i=b(a[5],c),l=i?[0,b(a[7],c)]:i;return l;default:return 0}}function
 cp(a){var
 b=a[9];return b?b[1]:a[8]}function
-iy(e,d,c,b){var
+iA(e,d,c,b){var
 a=d[3];if(a){var
-g=e4(c,cp(e));return f(a[1],g,b)}return a}function
-gs(a){return dc(function(a){return q(g([0,d,d]),a)},a)}function
-aq(f,e){var
+g=e5(c,cp(e));return f(a[1],g,b)}return a}function
+gu(a){return dc(function(a){return q(g([0,d,d]),a)},a)}function
+ar(f,e){var
 a=f;for(;;){if(0===a)return 1;var
 d=a-1|0,c=b(e,d);if(c){var
 a=d;continue}return c}}function
@@ -3330,114 +3335,114 @@ b8(g,e,d){var
 b=e,a=d;for(;;){if(a){var
 c=f(g,b,a[1]);if(c){var
 b=b+1|0,a=a[2];continue}return c}return 1}}function
-et(c,a){if(a){var
-e=et(c,a[2]);return r(b(c,a[1]),e)}return g([0,j,d])}function
-iz(e,p,n,m){var
+es(c,a){if(a){var
+e=es(c,a[2]);return s(b(c,a[1]),e)}return g([0,j,d])}function
+iB(e,p,n,m){var
 c=p,b=n,a=m;for(;;){if(a){var
 i=a[2];if(c){var
 k=c[2],l=c[1];if(o(l,g([0,j,d]))){var
 c=k,b=b+1|0,a=i;continue}var
-q=iz(e,k,b+1|0,i);return r(h(l,f(e,b,a[1])),q)}return g([0,j,d])}return g([0,j,d])}}function
-a7(b,a){return 1-o(a,b)}function
-eu(f,e,a){var
+q=iB(e,k,b+1|0,i);return s(h(l,f(e,b,a[1])),q)}return g([0,j,d])}return g([0,j,d])}}function
+a8(b,a){return 1-o(a,b)}function
+et(f,e,a){var
 c=q(b(f,a[1]),e),i=o(g([0,j,d]),c)?a[2]:a[3];return h(i,c)}function
-fa(f,e,a){var
+fb(f,e,a){var
 c=q(b(f,a[1]),e),i=o(g([0,j,d]),c)?a[3]:a[2];return h(i,c)}function
 cR(i,g,e,a,b){if(0===a[0])var
-c=a[1],j=b[2],d=r(c,et(f(g,e,c),j));else
+c=a[1],j=b[2],d=s(c,es(f(g,e,c),j));else
 var
 d=a[1];var
-k=h(i,d);return r(b[1],k)}function
-fb(i,h){var
+k=h(i,d);return s(b[1],k)}function
+fc(i,h){var
 a=h;for(;;){if(a){var
 f=a[1],k=b(i,f[1]);if(k)var
-l=f[2],c=a7(g([0,j,d]),l);else
+l=f[2],c=a8(g([0,j,d]),l);else
 var
 c=k;if(!c){var
 a=a[2];continue}var
 e=c}else
 var
 e=a;if(e)return e;var
-m=g([0,d,d]);return a7(et(function(a){return b(i,a[1])?g([0,j,d]):a[3]},h),m)}}function
-iA(e,a){return be(function(a){var
+m=g([0,d,d]);return a8(es(function(a){return b(i,a[1])?g([0,j,d]):a[3]},h),m)}}function
+iC(e,a){return bf(function(a){var
 c=b(e,a[1]);if(c)return c;var
 f=g([0,j,d]);return o(a[3],f)},a)}function
-gt(c,h,e){if(typeof
+gv(c,h,e){if(typeof
 c==="number")return b8(h,0,e);else{if(0===c[0]){var
 k=c[1],i=bV(e,k);return i?f(h,k,i[1]):i}var
 b=0,a=e,o=c[1];for(;;){if(a){var
-m=a[1],p=iw(b,o,g([0,j,d])),l=a7(g([0,j,d]),p),n=l?f(h,b,m):l;if(n)return 1;var
+m=a[1],p=iy(b,o,g([0,j,d])),l=a8(g([0,j,d]),p),n=l?f(h,b,m):l;if(n)return 1;var
 b=b+1|0,a=a[2];continue}return a}}}function
-dJ(a,c,b){if(typeof
+dK(a,c,b){if(typeof
 a==="number")return b8(c,0,b);else{if(0===a[0]){var
 h=a[1],e=bV(b,h);return e?f(c,h,e[1]):e}var
 i=a[1],k=0;return b8(function(a,e){var
-h=g([0,j,d]),b=o(iw(a,i,g([0,j,d])),h);return b?b:f(c,a,e)},k,b)}}function
+h=g([0,j,d]),b=o(iy(a,i,g([0,j,d])),h);return b?b:f(c,a,e)},k,b)}}function
 cS(e,a,d,c,b){if(typeof
 a==="number"){var
 i=0;return b8(function(b,a){return f(e,d,f(c,b,a))},i,b)}else{if(0===a[0]){var
-h=a[1],g=bV(b,h);return g?f(e,d,f(c,h,g[1])):g}return f(e,d,iz(c,a[1],0,b))}}function
-fc(b,a){return o(a,b)}function
-mu(a,f,e,d,c){if(typeof
+h=a[1],g=bV(b,h);return g?f(e,d,f(c,h,g[1])):g}return f(e,d,iB(c,a[1],0,b))}}function
+fd(b,a){return o(a,b)}function
+mw(a,f,e,d,c){if(typeof
 a!=="number"&&1===a[0]){var
-g=gt(a,function(a){return f},c);if(g)var
+g=gv(a,function(a){return f},c);if(g)var
 h=g;else{var
-i=dJ(a,function(a){return e},c);if(i)return gt(a,function(a){return d},c);var
-h=i}return h}return dJ(a,function(i,a){var
+i=dK(a,function(a){return e},c);if(i)return gv(a,function(a){return d},c);var
+h=i}return h}return dK(a,function(i,a){var
 c=b(f,a);if(c)var
 g=c;else{var
 h=b(e,a);if(h)return b(d,a);var
 g=h}return g},c)}function
-iB(d,c,a){return b(d,a)?0:b(c,a)}function
-mv(h,g,c,f,a){var
-d=iB(h,g,a);if(d)var
+iD(d,c,a){return b(d,a)?0:b(c,a)}function
+mx(h,g,c,f,a){var
+d=iD(h,g,a);if(d)var
 i=b(c,f),e=b(c,a)<i?1:0;else
 var
 e=d;return e}function
-iC(h,g,c,f,a){var
-d=iB(h,g,a);if(d)var
-i=b(c,f),e=hN(b(c,a),i);else
+iE(h,g,c,f,a){var
+d=iD(h,g,a);if(d)var
+i=b(c,f),e=hQ(b(c,a),i);else
 var
 e=d;return e}function
-mw(c,a){var
-d=a[2];return iA(function(a){return 1-b(c,a)},d)}function
-mx(m,l,e,c,k,h,i,p,o,a){if(f(e[3],c,a))return 0;var
+my(c,a){var
+d=a[2];return iC(function(a){return 1-b(c,a)},d)}function
+mz(m,l,e,c,k,h,i,p,o,a){if(f(e[3],c,a))return 0;var
 q=f(e[2],c,a);function
-s(k,i){var
+r(k,i){var
 b=i[2],c=[0,g([0,j,d]),b],m=f(p,a,k);return cR(e[4],l,h,m,c)}var
-t=b(h,a),n=cS(m,f(k,c,a),t,s,q);if(n){var
+t=b(h,a),n=cS(m,f(k,c,a),t,r,q);if(n){var
 u=f(e[2],c,a),v=function(c,b){var
-d=[0,f(o,a,c)];return cR(e[4],l,i,d,b)},w=b(i,a),x=r(b(h,a),w);return cS(m,f(k,c,a),x,v,u)}return n}function
-gu(c,b,a){if(a)var
-e=gu(c,b+1|0,a[2]),d=[0,f(c,b,a[1]),e];else
+d=[0,f(o,a,c)];return cR(e[4],l,i,d,b)},w=b(i,a),x=s(b(h,a),w);return cS(m,f(k,c,a),x,v,u)}return n}function
+gw(c,b,a){if(a)var
+e=gw(c,b+1|0,a[2]),d=[0,f(c,b,a[1]),e];else
 var
 d=a;return d}function
-iD(a,b){if(a){var
+iF(a,b){if(a){var
 c=a[2],e=a[1];if(b){var
-f=b[1],i=iD(c,b[2]);return[0,[0,e[1],f,f],i]}var
-k=iD(c,0),l=g([0,j,d]),m=g([0,j,d]),h=[0,[0,e[1],m,l],k]}else
+f=b[1],i=iF(c,b[2]);return[0,[0,e[1],f,f],i]}var
+k=iF(c,0),l=g([0,j,d]),m=g([0,j,d]),h=[0,[0,e[1],m,l],k]}else
 var
 h=a;return h}function
-iE(a,d){function
+iG(a,d){function
 b(b){function
-c(c){return es(a,b,c)?1:f(d,b,c)}return aq(a[1],c)}return aq(cp(a)+1|0,b)}function
-my(g,l,d,k,e,j,i,c,a){var
+c(c){return er(a,b,c)?1:f(d,b,c)}return ar(a[1],c)}return ar(cp(a)+1|0,b)}function
+mA(g,l,d,k,e,j,i,c,a){var
 h=f(d[3],c,a);if(h){var
 m=h[1];return f(g,b(e,a),m)}var
 n=f(d[2],c,a);function
 o(c,b){var
 e=f(i,a,c);return cR(d[4],l,j,e,b)}var
 p=b(e,a);return cS(g,f(k,c,a),p,o,n)}function
-mz(j,i,e,h,c,g){var
+mB(j,i,e,h,c,g){var
 d=g;for(;;){if(0===d)return 1;var
-a=d-1|0,k=b(c[1],a+1|0),l=b(c[1],a),m=b(c[5],a),n=function(b,c,d,f){return function(a){return my(j,i,e,h,c,b,d,f,a)}}(k,l,m,a),f=aq(e[1],n);if(f){var
+a=d-1|0,k=b(c[1],a+1|0),l=b(c[1],a),m=b(c[5],a),n=function(b,c,d,f){return function(a){return mA(j,i,e,h,c,b,d,f,a)}}(k,l,m,a),f=ar(e[1],n);if(f){var
 d=a;continue}return f}}function
-mA(a){return a[9]?0:0===cp(a)?5<=a[4]?0:1:0}function
-mB(a,d){var
-c=mA(a);if(c)return c;function
-e(a){return 1-b(d[2],a)}return aq(a[1],e)}function
-iF(m,c,l,h){var
-t=mB(m,h);if(t){var
+mC(a){return a[9]?0:0===cp(a)?5<=a[4]?0:1:0}function
+mD(a,d){var
+c=mC(a);if(c)return c;function
+e(a){return 1-b(d[2],a)}return ar(a[1],e)}function
+iH(m,c,l,h){var
+t=mD(m,h);if(t){var
 a=cp(m),e=b(h[1],a);if(m[9])var
 i=function(h){var
 i=f(c[3],a,h);if(i){var
@@ -3448,46 +3453,46 @@ switch(m[4]){case
 w=b(h[5],a),s=h[3],p=h[2],i=function(h){var
 m=f(c[3],a,h);if(m){var
 u=m[1];return o(b(e,h),u)}var
-i=f(c[2],a,h),k=f(l,a,h),n=dJ(k,function(c,a){var
+i=f(c[2],a,h),k=f(l,a,h),n=dK(k,function(c,a){var
 b=a[1];return o(g([0,j,d]),b)},i);if(n){if(b(p,h)){var
 q=b(c[3],a),r=function(a){return 1},t=function(a){var
-b=a[2];return iA(function(a){return iC(q,p,s,h,a)},b)};return mu(k,function(a){var
-b=a[2];return fb(function(a){return mv(q,p,s,h,a)},b)},t,r,i)}var
+b=a[2];return iC(function(a){return iE(q,p,s,h,a)},b)};return mw(k,function(a){var
+b=a[2];return fc(function(a){return mx(q,p,s,h,a)},b)},t,r,i)}var
 v=function(b,a){var
-d=f(w,h,b);return cR(c[4],eu,e,d,a)};return cS(o,k,b(e,h),v,i)}return n};break;case
+d=f(w,h,b);return cR(c[4],et,e,d,a)};return cS(o,k,b(e,h),v,i)}return n};break;case
 5:var
 u=b(h[5],a),i=function(d){var
 g=f(c[3],a,d);if(g){var
 h=g[1];return o(b(e,d),h)}var
 i=f(c[2],a,d);function
 j(b,a){var
-g=f(u,d,b);return cR(c[4],eu,e,g,a)}var
+g=f(u,d,b);return cR(c[4],et,e,g,a)}var
 k=b(e,d);return cS(o,f(l,a,d),k,j,i)};break;case
 6:var
-v=h[9],x=b(h[5],a),y=h[8],i=function(b){return mx(o,eu,c,a,l,e,y,x,v,b)};break;case
+v=h[9],x=b(h[5],a),y=h[8],i=function(b){return mz(o,et,c,a,l,e,y,x,v,b)};break;case
 0:case
 4:var
 C=b(h[5],a),r=h[4],n=h[3],k=h[2],i=function(h){var
 s=f(c[3],a,h);if(s){var
 t=s[1],u=o(g([0,j,d]),t);return u?o(b(e,h),t):u}var
-i=f(c[2],a,h),m=f(l,a,h),v=dJ(m,function(c,a){var
+i=f(c[2],a,h),m=f(l,a,h),v=dK(m,function(c,a){var
 b=a[1];return o(g([0,j,d]),b)},i);if(v){if(b(k,h)){var
 p=b(c[3],a),y=function(a){var
-e=a[1],c=a7(g([0,j,d]),e);if(c)return c;var
-f=a[2];return fb(function(d){var
-a=iC(p,k,r,h,d);if(a)var
+e=a[1],c=a8(g([0,j,d]),e);if(c)return c;var
+f=a[2];return fc(function(d){var
+a=iE(p,k,r,h,d);if(a)var
 e=b(n,h),c=b(n,d)<e?1:0;else
 var
 c=a;return c},f)},z=function(a){var
-b=a[2];return iA(function(a){return iC(p,k,r,h,a)},b)};return mu(m,function(a){var
-b=a[2];return fb(function(a){return mv(p,k,r,h,a)},b)},z,y,i)}var
+b=a[2];return iC(function(a){return iE(p,k,r,h,a)},b)};return mw(m,function(a){var
+b=a[2];return fc(function(a){return mx(p,k,r,h,a)},b)},z,y,i)}var
 A=g([0,j,d]),w=o(b(e,h),A);if(w)var
 q=w;else{var
 B=function(b,a){var
-d=f(C,h,b);return cR(c[4],eu,e,d,a)},x=cS(o,m,b(e,h),B,i);if(x)return gt(m,function(f){var
+d=f(C,h,b);return cR(c[4],et,e,d,a)},x=cS(o,m,b(e,h),B,i);if(x)return gv(m,function(f){var
 p=b(c[3],a);return function(c){var
-f=c[1],a=a7(g([0,j,d]),f);if(a)return a;var
-i=c[2];return fb(function(c){if(b(p,c))var
+f=c[1],a=a8(g([0,j,d]),f);if(a)return a;var
+i=c[2];return fc(function(c){if(b(p,c))var
 a=1;else{var
 f=b(k,c);if(f)var
 a=f;else
@@ -3500,11 +3505,11 @@ q=x}}else
 var
 q=v;return q};break;default:var
 i=function(a){return 0}}var
-q=aq(c[1],i)}else
+q=ar(c[1],i)}else
 var
-q=t;return q?mz(o,eu,c,l,h,cp(m)):q}function
-iG(l,c,k,h){var
-r=mB(l,h);if(r){var
+q=t;return q?mB(o,et,c,l,h,cp(m)):q}function
+iI(l,c,k,h){var
+r=mD(l,h);if(r){var
 a=cp(l),e=b(h[1],a);if(l[9])var
 i=function(h){var
 i=f(c[3],a,h);if(i){var
@@ -3515,12 +3520,12 @@ switch(l[4]){case
 s=b(h[5],a),n=h[3],p=h[2],i=function(d){if(b(p,d))return 1;var
 j=f(c[3],a,d);if(j){var
 m=b(e,d);return o(j[1],m)}var
-g=f(c[2],a,d),h=f(k,a,d),l=dJ(h,function(a){return function(a){return mw(p,a)}},g);if(l)var
+g=f(c[2],a,d),h=f(k,a,d),l=dK(h,function(a){return function(a){return my(p,a)}},g);if(l)var
 q=function(b,a){var
-g=f(s,d,b);return cR(c[4],fa,e,g,a)},i=cS(fc,h,b(e,d),q,g);else
+g=f(s,d,b);return cR(c[4],fb,e,g,a)},i=cS(fd,h,b(e,d),q,g);else
 var
-i=l;return i?gt(h,function(h,e){var
-f=e[2],g=b(c[3],a);return fb(function(a){if(b(g,a))return 1;var
+i=l;return i?gv(h,function(h,e){var
+f=e[2],g=b(c[3],a);return fc(function(a){if(b(g,a))return 1;var
 c=b(n,d);return b(n,a)<c?1:0},f)},g):i};break;case
 5:var
 t=b(h[5],a),i=function(d){var
@@ -3528,40 +3533,40 @@ g=f(c[3],a,d);if(g){var
 h=b(e,d);return o(g[1],h)}var
 i=f(c[2],a,d);function
 j(b,a){var
-g=f(t,d,b);return cR(c[4],fa,e,g,a)}var
-l=b(e,d);return cS(fc,f(k,a,d),l,j,i)};break;case
+g=f(t,d,b);return cR(c[4],fb,e,g,a)}var
+l=b(e,d);return cS(fd,f(k,a,d),l,j,i)};break;case
 6:var
-v=h[9],w=b(h[5],a),x=h[8],i=function(b){return mx(fc,fa,c,a,k,e,x,w,v,b)};break;case
+v=h[9],w=b(h[5],a),x=h[8],i=function(b){return mz(fd,fb,c,a,k,e,x,w,v,b)};break;case
 0:case
 4:var
 u=b(h[5],a),q=h[2],i=function(h){if(b(q,h))return 1;var
 i=f(c[3],a,h);if(i){var
 r=b(e,h);return o(i[1],r)}var
-l=f(c[2],a,h),m=f(k,a,h),s=b(e,h),n=o(g([0,j,d]),s),p=n?dJ(m,function(a){return function(a){return mw(q,a)}},l):n;if(p){var
+l=f(c[2],a,h),m=f(k,a,h),s=b(e,h),n=o(g([0,j,d]),s),p=n?dK(m,function(a){return function(a){return my(q,a)}},l):n;if(p){var
 t=function(b,a){var
-d=f(u,h,b);return cR(c[4],fa,e,d,a)};return cS(fc,m,b(e,h),t,l)}return p};break;default:var
+d=f(u,h,b);return cR(c[4],fb,e,d,a)};return cS(fd,m,b(e,h),t,l)}return p};break;default:var
 i=function(a){return 0}}var
-m=aq(c[1],i)}else
+m=ar(c[1],i)}else
 var
-m=r;return m?mz(fc,fa,c,k,h,cp(l)):m}function
-gv(a,b){return a[3]?0:gr(a[1],b)}function
-mC(c,b){var
-a=c[2];return a?gr(a[1],b):a}function
-ev(d,c,g,e,b,a){if(gv(c,g)){var
-h=e4(b,cp(d));return[0,f(e[6],h,a)]}return iy(d,c,b,a)}function
-ew(a,k,j,i){if(mC(k,j)){var
-l=i[7],f=a[10],g=function(b,c){return es(a,b,c)},h=function(d,c){var
-e=b(a[3],c),f=0;return gu(function(e,b){var
-f=O(l,e4(d,cp(a)),c,e),g=iD(b[2],f);return[0,b[1],g]},f,e)};return[0,a[1],h,g,f]}var
+m=r;return m?mB(fd,fb,c,k,h,cp(l)):m}function
+gx(a,b){return a[3]?0:gt(a[1],b)}function
+mE(c,b){var
+a=c[2];return a?gt(a[1],b):a}function
+eu(d,c,g,e,b,a){if(gx(c,g)){var
+h=e5(b,cp(d));return[0,f(e[6],h,a)]}return iA(d,c,b,a)}function
+ev(a,k,j,i){if(mE(k,j)){var
+l=i[7],f=a[10],g=function(b,c){return er(a,b,c)},h=function(d,c){var
+e=b(a[3],c),f=0;return gw(function(e,b){var
+f=P(l,e5(d,cp(a)),c,e),g=iF(b[2],f);return[0,b[1],g]},f,e)};return[0,a[1],h,g,f]}var
 c=a[10];function
-d(b,c){return es(a,b,c)}function
+d(b,c){return er(a,b,c)}function
 e(d,c){return b(a[3],c)}return[0,a[1],e,d,c]}function
-fd(a,h,e,c){var
-i=gv(h,e)?iE(a,function(e,d){var
-g=cQ(b(a[3],d));return f(c[6],e,d)<g?1:0}):1;if(i){if(mC(h,e)){var
-q=c[7];return iE(a,function(n,e){var
+fe(a,h,e,c){var
+i=gx(h,e)?iG(a,function(e,d){var
+g=cQ(b(a[3],d));return f(c[6],e,d)<g?1:0}):1;if(i){if(mE(h,e)){var
+q=c[7];return iG(a,function(n,e){var
 c=b(a[3],e),f=0;return b8(function(p,r){var
-s=O(q,n,e,p),b=r[2],a=s;for(;;){if(b){if(a){var
+s=P(q,n,e,p),b=r[2],a=s;for(;;){if(b){if(a){var
 c=a[1],h=b[1],i=o(g([0,j,d]),c),k=i?o(h[2],c):i,l=k?o(c,h[3]):k;if(l){var
 b=b[2],a=a[2];continue}var
 m=l}else
@@ -3570,86 +3575,86 @@ m=a;var
 f=m}else
 var
 f=a?0:1;if(f){var
-t=g([0,d,d]),u=O(q,n,e,p);return bd(et(function(a){return a},u),t)}return f}},f,c)})}var
+t=g([0,d,d]),u=P(q,n,e,p);return be(es(function(a){return a},u),t)}return f}},f,c)})}var
 k=1}else
 var
 k=i;return k}function
-fe(a,y){var
+ff(a,y){var
 k=a[2]<a[1]?1:0,i=0;if(k)switch(a[4]){case
 0:var
 l=a[9],m=l?a[8]<=l[1]?1:0:1;if(m)var
-z=g([0,d,d]),c=bd(a[10],z);else
+z=g([0,d,d]),c=be(a[10],z);else
 var
 c=m;break;case
 1:var
 e=a[9],n=e?e[1]===1?1:0:e,p=n?0===a[8]?1:0:n;if(p)var
-A=g([0,d,d]),c=bd(a[10],A);else
+A=g([0,d,d]),c=be(a[10],A);else
 var
 c=p;break;case
 3:var
 t=a[9],u=t?1:t,v=u?0===a[8]?1:0:u;if(v)var
-C=g([0,d,d]),c=bd(a[10],C);else
+C=g([0,d,d]),c=be(a[10],C);else
 var
 c=v;break;case
 5:var
 w=a[9]?0:1,x=w?0===a[8]?1:0:w;if(x)var
-D=a[10],f=a7(g([0,j,d]),D);else
+D=a[10],f=a8(g([0,j,d]),D);else
 var
 f=x;if(f)var
-E=g([0,d,d]),c=a7(a[10],E);else
+E=g([0,d,d]),c=a8(a[10],E);else
 var
 c=f;break;default:var
 q=a[9]?0:1,r=q?0===a[8]?1:0:q;if(r)var
-B=g([0,d,d]),c=bd(a[10],B);else{var
+B=g([0,d,d]),c=be(a[10],B);else{var
 s=r;i=1}}else{var
 s=k;i=1}if(i)var
 c=s;if(c)var
 F=function(c){var
-e=b(a[3],c);return be(function(c){var
-f=c[2],e=be(function(b){var
+e=b(a[3],c);return bf(function(c){var
+f=c[2],e=bf(function(b){var
 e=b[1]<a[1]?1:0;if(e)var
 f=b[2],c=o(g([0,j,d]),f);else
 var
 c=e;return c?o(b[2],b[3]):c},f);if(e)var
-h=g([0,d,d]),i=c[2],b=o(et(function(a){return a[2]},i),h);else
+h=g([0,d,d]),i=c[2],b=o(es(function(a){return a[2]},i),h);else
 var
 b=e;if(b){var
-k=c[2],l=et(function(a){return a[3]},k);return o(g([0,d,d]),l)}return b},e)},h=aq(a[1],F);else
+k=c[2],l=es(function(a){return a[3]},k);return o(g([0,d,d]),l)}return b},e)},h=ar(a[1],F);else
 var
-h=c;return h?iE(a,function(l,e){var
-h=b(a[3],e),f=iy(a,y,l,e);if(typeof
+h=c;return h?iG(a,function(l,e){var
+h=b(a[3],e),f=iA(a,y,l,e);if(typeof
 f==="number")var
 c=0<cQ(h)?1:0;else
 if(0===f[0])var
 m=cQ(h),c=f[1]<m?1:0;else{var
-i=f[1],n=g([0,j,d]),k=be(function(a){return o(n,a)},i);if(k)var
-p=g([0,d,d]),q=0,c=bd(iz(function(b,a){return g([0,d,d])},i,q,h),p);else
+i=f[1],n=g([0,j,d]),k=bf(function(a){return o(n,a)},i);if(k)var
+p=g([0,d,d]),q=0,c=be(iB(function(b,a){return g([0,d,d])},i,q,h),p);else
 var
 c=k}if(c){var
 r=b(a[3],e),s=function(b){return function(b){switch(a[4]){case
 0:case
 1:var
-c=g([0,j,d]);return bd(b[1],c);case
+c=g([0,j,d]);return be(b[1],c);case
 2:case
 4:var
-e=b[1];return o(g([0,j,d]),e);default:return 1}}};return dJ(iy(a,y,l,e),s,r)}return c}):h}function
-mD(a){function
+e=b[1];return o(g([0,j,d]),e);default:return 1}}};return dK(iA(a,y,l,e),s,r)}return c}):h}function
+mF(a){function
 c(c){var
-f=b(a[3],c),e=be(function(a){var
+f=b(a[3],c),e=bf(function(a){var
 b=a[1];return o(g([0,j,d]),b)},f);if(e){if(2===a[4]){var
-h=b(a[7],c);return o(g([0,j,d]),h)}return 1}return e}return aq(a[1],c)}function
-gw(a,h,c,b){var
-m=fe(a,h);if(m){if(b)var
-r=g([0,j,d]),n=o(b[1],r),i=n?mD(a):n;else
+h=b(a[7],c);return o(g([0,j,d]),h)}return 1}return e}return ar(a[1],c)}function
+gy(a,h,c,b){var
+m=ff(a,h);if(m){if(b)var
+r=g([0,j,d]),n=o(b[1],r),i=n?mF(a):n;else
 var
 i=b;if(i)var
 e=i;else{var
-p=fd(a,h,1,c);if(p)var
-s=1,t=function(b,d){return ev(a,h,s,c,b,d)},k=iF(a,ew(a,h,1,c),t,c);else
+p=fe(a,h,1,c);if(p)var
+s=1,t=function(b,d){return eu(a,h,s,c,b,d)},k=iH(a,ev(a,h,1,c),t,c);else
 var
 k=p;if(k){var
-q=mA(a);if(q)var
-u=a[2],v=c[2],w=0,l=iB(function(b){return es(a,w,b)},v,u);else
+q=mC(a);if(q)var
+u=a[2],v=c[2],w=0,l=iD(function(b){return er(a,w,b)},v,u);else
 var
 l=q;if(l)var
 e=l;else{if(b){var
@@ -3659,123 +3664,123 @@ var
 e=k}}else
 var
 e=m;return e}function
-gx(a,e,c,j){var
-k=fe(a,e);if(k){var
+gz(a,e,c,j){var
+k=ff(a,e);if(k){var
 l=2<=a[4]?0:1,m=l?o(g([0,d,d]),j):l;if(m)var
 h=m;else{var
-n=fd(a,e,0,c);if(n)var
-q=0,r=function(b,d){return ev(a,e,q,c,b,d)},i=iG(a,ew(a,e,0,c),r,c);else
+n=fe(a,e,0,c);if(n)var
+q=0,r=function(b,d){return eu(a,e,q,c,b,d)},i=iI(a,ev(a,e,0,c),r,c);else
 var
 i=n;var
 p=i?1-b(c[2],a[2]):i;if(p)return o(f(c[1],0,a[2]),j);var
 h=p}}else
 var
 h=k;return h}function
-mE(a){var
+mG(a){var
 b=a[9],c=a[8],e=a[7],f=a[6];function
 h(f,e,c){var
-b=O(a[5],f,e,c);return 0===b[0]?[0,b[1]]:[0,g([0,j,d])]}return[0,a[1],a[2],a[3],a[4],h,f,e,c,b]}function
-mF(j,i){var
+b=P(a[5],f,e,c);return 0===b[0]?[0,b[1]]:[0,g([0,j,d])]}return[0,a[1],a[2],a[3],a[4],h,f,e,c,b]}function
+mH(j,i){var
 b=j,a=i;for(;;){if(b){if(a){var
 c=a[1],d=c[2],e=c[1],f=b[1],g=f[2],h=f[1];if(h<e)return 1;if(e<h)return 2;if(g<d)return 1;if(d<g)return 2;var
 b=b[2],a=a[2];continue}return 2}var
 k=a?1:a;return k}}function
-mG(a,c,b){if(b){var
-e=b[1],f=e[2],d=e[1],g=b[2];return a===d?[0,[0,d,c+f|0],g]:a<d?[0,[0,a,c],b]:[0,[0,d,f],mG(a,c,g)]}return[0,[0,a,c],0]}function
-mH(a,b){if(a){var
-c=a[1],d=mH(a[2],b);return mG(c[1],c[2],d)}return b}function
-mI(c,b,a){if(a){var
-e=a[1],d=e[2],f=e[1],g=a[2];switch(mF(b,d)){case
-0:return[0,[0,r(c,f),d],g];case
-1:return[0,[0,c,b],a];default:return[0,[0,f,d],mI(c,b,g)]}}return[0,[0,c,b],0]}function
-ad(a,c){if(c){var
+mI(a,c,b){if(b){var
+e=b[1],f=e[2],d=e[1],g=b[2];return a===d?[0,[0,d,c+f|0],g]:a<d?[0,[0,a,c],b]:[0,[0,d,f],mI(a,c,g)]}return[0,[0,a,c],0]}function
+mJ(a,b){if(a){var
+c=a[1],d=mJ(a[2],b);return mI(c[1],c[2],d)}return b}function
+mK(c,b,a){if(a){var
+e=a[1],d=e[2],f=e[1],g=a[2];switch(mH(b,d)){case
+0:return[0,[0,s(c,f),d],g];case
+1:return[0,[0,c,b],a];default:return[0,[0,f,d],mK(c,b,g)]}}return[0,[0,c,b],0]}function
+ae(a,c){if(c){var
 g=c[1],d=g[2],e=g[1],f=c[2],i=function(c){if(c){var
-j=c[1],g=j[2],k=j[1],l=c[2];switch(mF(d,g)){case
+j=c[1],g=j[2],k=j[1],l=c[2];switch(mH(d,g)){case
 0:var
-m=b(ad(a,f),l);return[0,[0,r(h(a,e),k),g],m];case
+m=b(ae(a,f),l);return[0,[0,s(h(a,e),k),g],m];case
 1:var
-n=b(ad(a,f),c);return[0,[0,h(a,e),d],n];default:return[0,[0,k,g],i(l)]}}var
-o=b(ad(a,f),0);return[0,[0,h(a,e),d],o]};return i}return function(a){return a}}function
-mJ(d,c,a,b){if(a){var
-e=a[1],f=mJ(d,c,a[2],b),g=mH(c,e[2]);return mI(h(d,e[1]),g,f)}return b}function
-gy(a,b){if(a){var
-c=a[1],d=gy(a[2],b);return mJ(c[1],c[2],b,d)}return a}function
-aW(a){return[0,[0,a,0],0]}function
-mK(h){var
+n=b(ae(a,f),c);return[0,[0,h(a,e),d],n];default:return[0,[0,k,g],i(l)]}}var
+o=b(ae(a,f),0);return[0,[0,h(a,e),d],o]};return i}return function(a){return a}}function
+mL(d,c,a,b){if(a){var
+e=a[1],f=mL(d,c,a[2],b),g=mJ(c,e[2]);return mK(h(d,e[1]),g,f)}return b}function
+gA(a,b){if(a){var
+c=a[1],d=gA(a[2],b);return mL(c[1],c[2],b,d)}return a}function
+aX(a){return[0,[0,a,0],0]}function
+mM(h){var
 a=h;for(;;){if(a){var
-b=a[1],c=b[1],e=a[2];if(bd(c,g([0,j,d]))){var
+b=a[1],c=b[1],e=a[2];if(be(c,g([0,j,d]))){var
 a=e;continue}var
-i=mK(e),f=[0,[0,c,b[2]],i]}else
+i=mM(e),f=[0,[0,c,b[2]],i]}else
 var
 f=a;return f}}function
-ex(c){var
+ew(c){var
 a=c;for(;;){if(a){var
-e=g([0,j,d]),b=bd(a[1][1],e);if(b){var
+e=g([0,j,d]),b=be(a[1][1],e);if(b){var
 a=a[2];continue}return b}return 1}}function
-dK(c,e,d){var
+dL(c,e,d){var
 a=c[1],f=a[10],g=a[9],h=a[8],i=a[7],j=a[6],k=a[5],l=a[4];function
 m(a){var
-f=b(c[2],a),g=0;return gu(function(c,b){var
-f=b[2],g=0,h=gu(function(f,e){var
-b=O(d,a,c,f);return[0,e[1],b[1],b[2]]},g,f);return[0,O(e,a,c,b),h]},g,f)}return[0,a[1],a[2],m,l,k,j,i,h,g,f]}function
-mL(d,a,g){var
+f=b(c[2],a),g=0;return gw(function(c,b){var
+f=b[2],g=0,h=gw(function(f,e){var
+b=P(d,a,c,f);return[0,e[1],b[1],b[2]]},g,f);return[0,P(e,a,c,b),h]},g,f)}return[0,a[1],a[2],m,l,k,j,i,h,g,f]}function
+mN(d,a,g){var
 h=a[2],c=bV(b(d[2],a[1]),h);if(c){var
 e=a[1]<d[1][1]?1:0;if(e){var
 i=bV(c[1][2],g);return dc(function(a){return a[2]},i)}var
 f=e}else
 var
 f=c;return f}function
-mM(e,c,a){if(0===a)return d;var
-f=mM(e,c+1|0,a-1|0);return aa(b(e,c),f)}function
-gz(e,c,b,a){if(0===e)return mM(c,b,a);var
-f=e-1|0,d=a/2|0,g=gz(f,c,b+d|0,aU(0,a-d|0));return aa(gz(f,c,b,d),g)}function
-mN(a){var
-b=0;return gz(14,function(a){return(2*a|0)+1|0},b,a)}function
-gA(a){var
-b=0;return gz(14,function(a){return a+1|0},b,a)}function
-dL(b,a){return gq(b,a)}function
+mO(e,c,a){if(0===a)return d;var
+f=mO(e,c+1|0,a-1|0);return aa(b(e,c),f)}function
+gB(e,c,b,a){if(0===e)return mO(c,b,a);var
+f=e-1|0,d=a/2|0,g=gB(f,c,b+d|0,aN(0,a-d|0));return aa(gB(f,c,b,d),g)}function
+mP(a){var
+b=0;return gB(14,function(a){return(2*a|0)+1|0},b,a)}function
+gC(a){var
+b=0;return gB(14,function(a){return a+1|0},b,a)}function
+dM(b,a){return gs(b,a)}function
 bD(a){return X(a)}function
-mO(r,c,f,e,b,a){var
+mQ(r,c,f,e,b,a){var
 l=o(c,g([0,j,d]));if(l)var
 m=l;else{var
-n=a7(c,g([0,d,d])),p=n?gn(j,e):n;if(p)var
-s=h(c,X(e)),i=bd(X(f),s);else
+n=a8(c,g([0,d,d])),p=n?gp(j,e):n;if(p)var
+s=h(c,X(e)),i=be(X(f),s);else
 var
 i=p;if(i)var
 t=q(g([0,d,d]),c),u=h(bD(b),t),k=o(h(bD(a),c),u);else
 var
 k=i;if(k){var
-v=dL(e,b+a|0),w=mN(a),x=h(r,X(aa(aa(mN(b),w),v))),y=gA(b+a|0),z=aa(dL(aG(d),b+a|0),y),A=dL(cL(e,f),a);return o(X(aa(aa(dL(f,b),A),z)),x)}var
+v=dM(e,b+a|0),w=mP(a),x=h(r,X(aa(aa(mP(b),w),v))),y=gC(b+a|0),z=aa(dM(aG(d),b+a|0),y),A=dM(cL(e,f),a);return o(X(aa(aa(dM(f,b),A),z)),x)}var
 m=k}return m}function
-iH(f,e,l,k){var
+iJ(f,e,l,k){var
 c=l,a=k;for(;;){if(a){if(c){var
-h=c[2],i=a[2];if(gr(e,c[1])){var
-m=iH(f,e,h,i),n=b(f[3],a[1][2]);return b(ad(g([0,d,d]),n),m)}var
+h=c[2],i=a[2];if(gt(e,c[1])){var
+m=iJ(f,e,h,i),n=b(f[3],a[1][2]);return b(ae(g([0,d,d]),n),m)}var
 c=h,a=i;continue}var
 j=c}else
 var
 j=a;return j}}function
-iI(a){return[0,a[1],a[2]]}function
-mP(e,j){var
+iK(a){return[0,a[1],a[2]]}function
+mR(e,j){var
 f=j[2];if(f){var
-r=f[2],c=iI(f[1]),a=r;for(;;){if(a){var
-n=a[1],i=iI(n),l=c[1]<i[1]?1:0;if(l)var
+r=f[2],c=iK(f[1]),a=r;for(;;){if(a){var
+n=a[1],i=iK(n),l=c[1]<i[1]?1:0;if(l)var
 h=l;else
 var
 m=c[1]===i[1]?1:0,h=m?c[2]<i[2]?1:0:m;if(h){var
-q=a[2],c=iI(n),a=q;continue}var
+q=a[2],c=iK(n),a=q;continue}var
 o=h}else
 var
 o=1;var
 k=o;break}}else
 var
 k=f;if(k){var
-p=j[1],s=j[2];return be(function(a){var
+p=j[1],s=j[2];return bf(function(a){var
 h=a[1]<e[1][1]?1:0;if(h){var
 n=a[2],c=bV(b(e[2],a[1]),n);if(c){var
 f=c[1],o=cQ(f[2]),i=cQ(a[3])===o?1:0;if(i){var
-q=iH(e,1,a[3],f[2]),j=ex(b(ad(g([0,aj(d),d]),p),q));if(!j){var
-r=iH(e,0,a[3],f[2]),s=aW(g([0,d,d])),t=b(ad(g([0,aj(d),d]),s),r);return ex(b(ad(g([0,d,d]),p),t))}var
+q=iJ(e,1,a[3],f[2]),j=ew(b(ae(g([0,aj(d),d]),p),q));if(!j){var
+r=iJ(e,0,a[3],f[2]),s=aX(g([0,d,d])),t=b(ae(g([0,aj(d),d]),s),r);return ew(b(ae(g([0,d,d]),p),t))}var
 k=j}else
 var
 k=i;var
@@ -3785,158 +3790,158 @@ l=c;var
 m=l}else
 var
 m=h;return m},s)}return k}function
-mQ(e,d,h,g){var
+mS(e,d,h,g){var
 c=h,a=g;for(;;){if(a){var
-f=a[2];if(gr(e,a[1])){var
-i=mQ(e,d,c+1|0,f);return b(d,c)+i|0}var
+f=a[2];if(gt(e,a[1])){var
+i=mS(e,d,c+1|0,f);return b(d,c)+i|0}var
 c=c+1|0,a=f;continue}return a}}function
 cT(d,c,a){if(a){var
-b=a[1],e=cT(d,c,a[2]),g=b[3];return mQ(d,f(c,b[1],b[2]),0,g)+e|0}return a}function
-iJ(c,j,i,h,o,a){switch(a[0]){case
+b=a[1],e=cT(d,c,a[2]),g=b[3];return mS(d,f(c,b[1],b[2]),0,g)+e|0}return a}function
+iL(c,j,i,h,o,a){switch(a[0]){case
 0:return bV(c[4],a[1]);case
 1:var
 e=a[1],k=e<j?1:0;if(k)var
-p=b(i,e)[1],q=aW(b(h[8],e)),l=[0,b(ad(g([0,aj(d),d]),q),p)];else
+p=b(i,e)[1],q=aX(b(h[8],e)),l=[0,b(ae(g([0,aj(d),d]),q),p)];else
 var
 l=k;return l;case
 2:var
 f=a[1],m=f<j?1:0;if(m)var
-r=aW(b(h[9],f)),s=b(i,f)[1],n=[0,b(ad(g([0,aj(d),d]),s),r)];else
+r=aX(b(h[9],f)),s=b(i,f)[1],n=[0,b(ae(g([0,aj(d),d]),s),r)];else
 var
 n=m;return n;case
 3:var
-t=mL(c,[0,a[1],a[2]],a[3]);return dc(function(a){var
-e=b(c[3],a),f=aW(b(c[5],a));return b(ad(g([0,aj(d),d]),f),e)},t);case
+t=mN(c,[0,a[1],a[2]],a[3]);return dc(function(a){var
+e=b(c[3],a),f=aX(b(c[5],a));return b(ae(g([0,aj(d),d]),f),e)},t);case
 4:var
-u=mL(c,[0,a[1],a[2]],a[3]);return dc(function(a){var
-e=aW(g([0,d,d])),f=b(c[3],a);return b(ad(g([0,aj(d),d]),f),e)},u);default:return bV(o,a[1])}}function
-mR(s,r,q,p,n,m,l){var
+u=mN(c,[0,a[1],a[2]],a[3]);return dc(function(a){var
+e=aX(g([0,d,d])),f=b(c[3],a);return b(ae(g([0,aj(d),d]),f),e)},u);default:return bV(o,a[1])}}function
+mT(s,r,q,p,n,m,l){var
 a=m,c=l;for(;;){if(a){var
-f=a[1],h=f[1],e=iJ(s,r,q,p,n,f[2]);if(e){var
+f=a[1],h=f[1],e=iL(s,r,q,p,n,f[2]);if(e){var
 i=o(g([0,j,d]),h);if(i){var
-t=e[1],u=b(ad(E(h),t),c),a=a[2],c=u;continue}var
+t=e[1],u=b(ae(E(h),t),c),a=a[2],c=u;continue}var
 k=i}else
 var
 k=e;return k}return[0,c]}}function
-dM(r,q,p,n,m,l,k){var
-b=mR(r,q,p,n,m,l,k);if(b){var
+dN(r,q,p,n,m,l,k){var
+b=mT(r,q,p,n,m,l,k);if(b){var
 a=b[1];for(;;){if(a){var
 c=a[1],e=c[1],f=a[2];if(c[2]){var
-h=bd(e,g([0,j,d]));if(h){var
+h=be(e,g([0,j,d]));if(h){var
 a=f;continue}return h}var
 i=o(g([0,j,d]),e);if(i){var
 a=f;continue}return i}return 1}}return b}function
-mS(c,i,h,f,e,a){var
-j=b(c[3],a[1]),l=aW(a[2]),m=b(ad(g([0,aj(d),d]),l),j),k=dM(c,i,h,f,e,a[4],m);if(k){var
-n=aW(a[3]),o=b(ad(g([0,aj(d),d]),j),n);return dM(c,i,h,f,e,a[5],o)}return k}function
-dN(l,k,i,C,B,h,A,z){var
+mU(c,i,h,f,e,a){var
+j=b(c[3],a[1]),l=aX(a[2]),m=b(ae(g([0,aj(d),d]),l),j),k=dN(c,i,h,f,e,a[4],m);if(k){var
+n=aX(a[3]),o=b(ae(g([0,aj(d),d]),j),n);return dN(c,i,h,f,e,a[5],o)}return k}function
+dO(l,k,i,C,B,h,A,z){var
 e=A,m=z;for(;;){if(m){var
 a=m[1];switch(a[0]){case
 0:var
-n=iJ(l,k,i,h,e,a[1]);if(n)var
-p=iJ(l,k,i,h,e,a[2]),x=p?[0,gy(n[1],p[1])]:p,q=x;else
+n=iL(l,k,i,h,e,a[1]);if(n)var
+p=iL(l,k,i,h,e,a[2]),x=p?[0,gA(n[1],p[1])]:p,q=x;else
 var
 q=n;var
 c=q;break;case
 1:var
 r=a[2],s=o(g([0,j,d]),r);if(s)var
-y=mR(l,k,i,h,e,a[1],0),c=dc(function(f){return function(a){var
-c=aW(f),e=mK(a);return b(ad(g([0,aj(d),d]),e),c)}}(r),y);else
+y=mT(l,k,i,h,e,a[1],0),c=dc(function(f){return function(a){var
+c=aX(f),e=mM(a);return b(ae(g([0,aj(d),d]),e),c)}}(r),y);else
 var
 c=s;break;case
 2:var
-t=a[1],c=[0,gy(t,t)];break;case
+t=a[1],c=[0,gA(t,t)];break;case
 3:var
 c=f(C,a[1],a[2]);break;default:var
-u=a[2],v=a[1],w=aq(v,function(c,d){return function(a){return mS(l,k,i,h,d,b(c,a))}}(u,e)),c=w?O(B,v,u,a[3]):w}if(c){var
-D=m[2],e=dI(e,[0,c[1],0]),m=D;continue}return c}return[0,e]}}function
-ey(a,f,e,d){var
-g=O(a[17],f,e,d),c=b(a[16],g);return[0,c[2],c[3]]}function
-iK(a){if(a){var
+u=a[2],v=a[1],w=ar(v,function(c,d){return function(a){return mU(l,k,i,h,d,b(c,a))}}(u,e)),c=w?P(B,v,u,a[3]):w}if(c){var
+D=m[2],e=dJ(e,[0,c[1],0]),m=D;continue}return c}return[0,e]}}function
+ex(a,f,e,d){var
+g=P(a[17],f,e,d),c=b(a[16],g);return[0,c[2],c[3]]}function
+iM(a){if(a){var
 b=a[1];return b[2]?0:a[2]?0:[0,b[1]]}return[0,g([0,j,d])]}function
-dO(a,i,h,g,e){var
-c=iK(e[1]);if(c)return c[1];var
+dP(a,i,h,g,e){var
+c=iM(e[1]);if(c)return c[1];var
 j=f(a[18],h,g),d=b(a[16],j);return i?d[3]:d[2]}function
-mT(d,c,a){if(a){var
-e=a[1],f=mT(d,c,a[2]),g=b(d[3],e[2]);return b(ad(b(c,e[1]),g),f)}return a}function
-mU(a,s,r,q,p,o,f,n){var
-h=cp(a[1]);return aq(h+1|0,function(c){function
+mV(d,c,a){if(a){var
+e=a[1],f=mV(d,c,a[2]),g=b(d[3],e[2]);return b(ae(b(c,e[1]),g),f)}return a}function
+mW(a,s,r,q,p,o,f,n){var
+h=cp(a[1]);return ar(h+1|0,function(c){function
 e(e){var
 i=b(a[2],e),j=0;return b8(function(i,t){var
-j=O(f[5],c,e,i);if(0===j[0])return 1;var
-k=j[1],u=t[2],v=e4(c+1|0,h),l=mT(a,b(f[1],v),u);if(o)var
-w=aW(k),m=b(ad(g([0,aj(d),d]),l),w);else
+j=P(f[5],c,e,i);if(0===j[0])return 1;var
+k=j[1],u=t[2],v=e5(c+1|0,h),l=mV(a,b(f[1],v),u);if(o)var
+w=aX(k),m=b(ae(g([0,aj(d),d]),l),w);else
 var
-x=aW(k),m=b(ad(g([0,aj(d),d]),x),l);return dM(a,s,r,q,p,O(n,c,e,i),m)},j,i)}return aq(a[1][1],e)})}function
-ff(c,i,h,a,e){function
-m(d){return mS(c,i,h,a,e,b(a[16],d))}var
-k=aq(a[15],m);if(k)var
+x=aX(k),m=b(ae(g([0,aj(d),d]),x),l);return dN(a,s,r,q,p,P(n,c,e,i),m)},j,i)}return ar(a[1][1],e)})}function
+fg(c,i,h,a,e){function
+m(d){return mU(c,i,h,a,e,b(a[16],d))}var
+k=ar(a[15],m);if(k)var
 n=function(h){var
-e=b(c[2],h),i=0;return b8(function(l,i){if(iK(i[1]))var
+e=b(c[2],h),i=0;return b8(function(l,i){if(iM(i[1]))var
 e=1;else{var
 j=f(a[18],h,l),k=j<a[15]?1:0;if(k)var
-m=i[1],n=b(a[16],j)[1],o=b(c[3],n),e=ex(b(ad(g([0,aj(d),d]),o),m));else
+m=i[1],n=b(a[16],j)[1],o=b(c[3],n),e=ew(b(ae(g([0,aj(d),d]),o),m));else
 var
 e=k}if(e){var
 p=i[2],q=0;return b8(function(g,f){var
-c=O(a[17],h,l,g),d=c<a[15]?1:0;if(d)var
+c=P(a[17],h,l,g),d=c<a[15]?1:0;if(d)var
 i=f[2],e=b(a[16],c)[1]===i?1:0;else
 var
-e=d;return e},q,p)}return e},i,e)},j=aq(c[1][1],n);else
+e=d;return e},q,p)}return e},i,e)},j=ar(c[1][1],n);else
 var
 j=k;var
-l=j?mU(c,i,h,a,e,0,a[6],a[19]):j;return l?mU(c,i,h,a,e,1,a[7],a[20]):l}function
-mV(e,d,c,g,f,a){var
-b=dN(e,d,c,g,f,a,0,a[14]);return b?ff(e,d,c,a,b[1]):b}function
-ez(a){return a[2]?0:1}function
-vL(b,a){return 0}function
-mW(c,b,a){return 0}var
-vM=aG(aG(aG(aG(e9(e9(d)))))),fg=gq(aG(d),vM),iL=aG(aG(aG(aG(aG(aG(e9(d))))))),fh=gq(aG(d),iL);function
-mX(e,d,c){var
+l=j?mW(c,i,h,a,e,0,a[6],a[19]):j;return l?mW(c,i,h,a,e,1,a[7],a[20]):l}function
+mX(e,d,c,g,f,a){var
+b=dO(e,d,c,g,f,a,0,a[14]);return b?fg(e,d,c,a,b[1]):b}function
+ey(a){return a[2]?0:1}function
+vU(b,a){return 0}function
+mY(c,b,a){return 0}var
+vV=aG(aG(aG(aG(e_(e_(d)))))),fh=gs(aG(d),vV),iN=aG(aG(aG(aG(aG(aG(e_(d))))))),fi=gs(aG(d),iN);function
+mZ(e,d,c){var
 b=d,a=c;for(;;){if(0===b)return a;var
-b=b-1|0,a=aF(mr(aa(a,a),iL),e);continue}}var
-vN=80,vO=80;function
-iM(c,a){if(cM(j,a)){var
-b=cM(aa(aG(d),a),fh);if(b){var
-e=h(c,X(fh)),f=aa(a,a),g=aF(mr(aa(aG(d),f),iL),d);return o(X(mX(d,vO,aF(aF(fh,a),g))),e)}return b}var
-i=h(c,X(mX(j,vN,cL(fh,a))));return o(X(fh),i)}function
-mY(b,a){return 0===a?g([0,d,d]):h(b,mY(b,a-1|0))}function
-mZ(b,a){if(a){var
-c=a[1],e=mZ(b,a[2]),f=c[2],i=g([0,j,d]);return h(mY(iw(c[1],b,i),f),e)}return g([0,d,d])}function
-fi(b,a){if(a){var
-c=a[1],e=fi(b,a[2]),f=mZ(b,c[2]);return r(h(c[1],f),e)}return g([0,j,d])}function
-m0(b){var
+b=b-1|0,a=aF(mt(aa(a,a),iN),e);continue}}var
+vW=80,vX=80;function
+iO(c,a){if(cM(j,a)){var
+b=cM(aa(aG(d),a),fi);if(b){var
+e=h(c,X(fi)),f=aa(a,a),g=aF(mt(aa(aG(d),f),iN),d);return o(X(mZ(d,vX,aF(aF(fi,a),g))),e)}return b}var
+i=h(c,X(mZ(j,vW,cL(fi,a))));return o(X(fi),i)}function
+m0(b,a){return 0===a?g([0,d,d]):h(b,m0(b,a-1|0))}function
+m1(b,a){if(a){var
+c=a[1],e=m1(b,a[2]),f=c[2],i=g([0,j,d]);return h(m0(iy(c[1],b,i),f),e)}return g([0,d,d])}function
+fj(b,a){if(a){var
+c=a[1],e=fj(b,a[2]),f=m1(b,c[2]);return s(h(c[1],f),e)}return g([0,j,d])}function
+m2(b){var
 a=b;for(;;){if(a){if(a[1][2])return 0;var
 a=a[2];continue}return 1}}function
-m1(h,g,f){var
+m3(h,g,f){var
 c=g,a=f;for(;;){if(0===c)return[0,a];var
 e=c-1|0,d=b(h,e);if(d){var
 c=e,a=aF(a,d[1]);continue}return d}}function
-gB(e,d,a,c){var
+gD(e,d,a,c){var
 b=a<e?1:0;return b?f(d,a,c):b}function
-m2(c,a){if(a){var
-e=m2(c,a[2]),f=b(c[3],a[1][2]);return b(ad(g([0,d,d]),f),e)}return a}function
-fj(c,b,a){if(b){if(a){var
-f=fj(c,b[2],a[2]),d=hN(b[1][1],c),g=d?a[1]:d;return g+f|0}var
+m4(c,a){if(a){var
+e=m4(c,a[2]),f=b(c[3],a[1][2]);return b(ae(g([0,d,d]),f),e)}return a}function
+fk(c,b,a){if(b){if(a){var
+f=fk(c,b[2],a[2]),d=hQ(b[1][1],c),g=d?a[1]:d;return g+f|0}var
 e=a}else
 var
 e=b;return e}function
-m3(b,a){if(b){if(a){var
-d=m3(b[2],a[2]);return a[1]+d|0}var
+m5(b,a){if(b){if(a){var
+d=m5(b[2],a[2]);return a[1]+d|0}var
 c=a}else
 var
 c=b;return c}function
-dP(f,c,a){if(0===c)return[0,j];var
-d=b(f[13],a),e=iM(a,d),g=e?[0,aa(c,d)]:e;return g}function
-m4(f,e,b,a){if(b){if(a){var
-g=a[1],k=db(bD(g)),l=h(bD(e),k),c=dP(f,g,h(b[1][2],l));if(c)var
-d=m4(f,e,b[2],a[2]),m=d?[0,aF(c[1],d[1])]:d,i=m;else
+dQ(f,c,a){if(0===c)return[0,j];var
+d=b(f[13],a),e=iO(a,d),g=e?[0,aa(c,d)]:e;return g}function
+m6(f,e,b,a){if(b){if(a){var
+g=a[1],k=db(bD(g)),l=h(bD(e),k),c=dQ(f,g,h(b[1][2],l));if(c)var
+d=m6(f,e,b[2],a[2]),m=d?[0,aF(c[1],d[1])]:d,i=m;else
 var
 i=c;return i}return[0,j]}return[0,j]}function
-m5(d,c,a,b){if(a){var
-e=m5(d,c+1|0,a[2],b),g=f(d,c,b);return aF(aa(a[1],g),e)}return j}function
-iN(c,l,h,K,a,B,p,J){var
-r=m3(h,a[12]);if(0===r)return[0,[0,j,0]];var
+m7(d,c,a,b){if(a){var
+e=m7(d,c+1|0,a[2],b),g=f(d,c,b);return aF(aa(a[1],g),e)}return j}function
+iP(c,l,h,K,a,B,p,J){var
+r=m5(h,a[12]);if(0===r)return[0,[0,j,0]];var
 m=g([0,d,d]),i=h;for(;;){if(i){var
 x=i[1][2],y=o(g([0,j,d]),x);if(y){var
 H=i[2],m=q(m,x),i=H;continue}var
@@ -3945,23 +3950,23 @@ var
 s=o(g([0,j,d]),m);if(s)var
 G=function(a){var
 e=b(c[2],a),f=0;return b8(function(j,a){var
-f=m2(c,a[2]),h=aW(g([0,d,d])),e=ex(b(ad(g([0,aj(d),d]),h),f));if(e){var
-i=a[2];return be(function(a){return a[2]<l?1:0},i)}return e},f,e)},t=aq(c[1][1],G);else
+f=m4(c,a[2]),h=aX(g([0,d,d])),e=ew(b(ae(g([0,aj(d),d]),h),f));if(e){var
+i=a[2];return bf(function(a){return a[2]<l?1:0},i)}return e},f,e)},t=ar(c[1][1],G);else
 var
 t=s;if(t){var
-u=dP(a,r,J);if(u){var
-v=m4(a,r,h,a[12]);if(v){var
-w=m1(function(e){var
-k=fj(e,h,a[12]);if(0===k)return[0,j];var
-m=f(K,e,function(a,b){return gB(e,p,a,b)}),i=aq(l,function(a){var
-e=fi(m,b(c[3],a));return o(g([0,j,d]),e)});if(i){var
-n=m1(function(d){if(m0(b(c[3],d)))return[0,j];var
-g=fi(m,b(c[3],d));return dP(a,f(p,e,d),g)},l,j);return dc(function(a){return aa(k,a)},n)}return i},B,j);if(w){var
-L=0,M=er(0,B),n=l,e=L,N=dd(function(b){return fj(b,h,a[12])},M);for(;;){if(0!==n){var
-k=n-1|0;if(m0(b(c[3],k)))var
+u=dQ(a,r,J);if(u){var
+v=m6(a,r,h,a[12]);if(v){var
+w=m3(function(e){var
+k=fk(e,h,a[12]);if(0===k)return[0,j];var
+m=f(K,e,function(a,b){return gD(e,p,a,b)}),i=ar(l,function(a){var
+e=fj(m,b(c[3],a));return o(g([0,j,d]),e)});if(i){var
+n=m3(function(d){if(m2(b(c[3],d)))return[0,j];var
+g=fj(m,b(c[3],d));return dQ(a,f(p,e,d),g)},l,j);return dc(function(a){return aa(k,a)},n)}return i},B,j);if(w){var
+L=0,M=eq(0,B),n=l,e=L,N=dd(function(b){return fk(b,h,a[12])},M);for(;;){if(0!==n){var
+k=n-1|0;if(m2(b(c[3],k)))var
 z=e;else
 var
-A=m5(p,0,N,k),I=cM(A,j)?e:[0,[0,k,A],e],z=I;var
+A=m7(p,0,N,k),I=cM(A,j)?e:[0,[0,k,A],e],z=I;var
 n=k,e=z;continue}var
 O=aF(v[1],w[1]),C=[0,[0,aF(u[1],O),e]];break}}else
 var
@@ -3975,113 +3980,113 @@ E=u;var
 F=E}else
 var
 F=t;return F}}function
-m6(m,l,k,j){var
+m8(m,l,k,j){var
 a=l,c=j;for(;;){if(a){var
-d=a[1],e=d[2],n=db(X(e)),f=h(b(k,d[1]),n),g=b(m[13],f),i=iM(f,g);if(i){var
-o=aF(c,aa(e,aF(g,fg))),a=a[2],c=o;continue}return i}return[0,c]}}function
-m7(p,n,d,j,i){var
-e=m6(n,d[2],j,d[1]);if(e){var
-q=X(e[1]),k=o(h(i,X(fg)),q);if(k){var
-r=aW(E(i)),a=d[2],c=r;for(;;){if(a){var
-g=a[1][1],l=b(p[3],g),m=b(ad(b(j,g),l),c),a=a[2],c=m;continue}var
+d=a[1],e=d[2],n=db(X(e)),f=h(b(k,d[1]),n),g=b(m[13],f),i=iO(f,g);if(i){var
+o=aF(c,aa(e,aF(g,fh))),a=a[2],c=o;continue}return i}return[0,c]}}function
+m9(p,n,d,j,i){var
+e=m8(n,d[2],j,d[1]);if(e){var
+q=X(e[1]),k=o(h(i,X(fh)),q);if(k){var
+r=aX(E(i)),a=d[2],c=r;for(;;){if(a){var
+g=a[1][1],l=b(p[3],g),m=b(ae(b(j,g),l),c),a=a[2],c=m;continue}var
 f=[0,c];break}}else
 var
 f=k}else
 var
 f=e;return f}function
-iO(c,e,b,d,a){if(d){var
+iQ(c,e,b,d,a){if(d){var
 f=d[2],g=d[1];if(a){var
-h=iO(c,e,b,f,a[2]);return[0,O(c,b,g,a[1]),h]}var
-i=iO(c,e,b,f,0);return[0,O(c,b,g,e),i]}return a}function
-iP(e,d,c,b,a){var
-f=iO(e,d,c,b[2],a[2]),g=a[1];return[0,r(h(c,b[1]),g),f]}function
-vP(c,b,a){return r(h(c,b),a)}var
-vQ=g([0,j,d]);function
-m8(a,b,c){return iP(vP,vQ,a,b,c)}var
-vR=[0,g([0,j,d]),0];function
-eA(a,b,c){return iP(m8,vR,a,b,c)}var
-vS=[0,g([0,j,d]),0];function
-m9(a,b,c){return iP(eA,vS,a,b,c)}function
-m_(b,a){var
+h=iQ(c,e,b,f,a[2]);return[0,P(c,b,g,a[1]),h]}var
+i=iQ(c,e,b,f,0);return[0,P(c,b,g,e),i]}return a}function
+iR(e,d,c,b,a){var
+f=iQ(e,d,c,b[2],a[2]),g=a[1];return[0,s(h(c,b[1]),g),f]}function
+vY(c,b,a){return s(h(c,b),a)}var
+vZ=g([0,j,d]);function
+m_(a,b,c){return iR(vY,vZ,a,b,c)}var
+v0=[0,g([0,j,d]),0];function
+ez(a,b,c){return iR(m_,v0,a,b,c)}var
+v1=[0,g([0,j,d]),0];function
+m$(a,b,c){return iR(ez,v1,a,b,c)}function
+na(b,a){var
 c=dd(b,a[2]);return[0,a[1],c]}function
-vT(a){return[0,a,0]}function
-vU(a){return m_(vT,a)}function
-m$(a){return m_(vU,a)}function
-iQ(c,b,e,a){if(e){var
+v2(a){return[0,a,0]}function
+v3(a){return na(v2,a)}function
+nb(a){return na(v3,a)}function
+iS(c,b,e,a){if(e){var
 i=e[2],f=e[1];if(a){var
-k=a[1],l=iQ(c,b,i,a[2]),m=bd(f,g([0,j,d]))?k:eA(h(c,f),b,k);return[0,m,l]}var
-n=iQ(c,b,i,0),o=[0,g([0,j,d]),0];return[0,eA(h(c,f),b,o),n]}return a}function
-na(e,l,k){var
+k=a[1],l=iS(c,b,i,a[2]),m=be(f,g([0,j,d]))?k:ez(h(c,f),b,k);return[0,m,l]}var
+n=iS(c,b,i,0),o=[0,g([0,j,d]),0];return[0,ez(h(c,f),b,o),n]}return a}function
+nc(e,l,k){var
 c=l,a=k;for(;;){if(a){var
 f=a[2],i=a[1];if(o(g([0,j,d]),i)){var
 c=c+1|0,a=f;continue}var
-m=na(e,c+1|0,f);return r(h(b(e,c),i),m)}return g([0,j,d])}}function
-nb(a){if(a){var
-b=a[1],c=nb(a[2]);return o(b,c)?b:c}return g([0,j,d])}function
-iR(g,f,e,a){var
-b=dd(e,a[2]),c=na(g,0,b),d=h(f,nb(b)),i=o(c,d)?d:c;return r(a[1],i)}function
-nc(b,a){function
-c(a){return a}return function(d){return iR(b,a,c,d)}}function
-nd(b,a){var
-c=nc(b,a);return function(d){return iR(b,a,c,d)}}function
-ne(k,i){var
+m=nc(e,c+1|0,f);return s(h(b(e,c),i),m)}return g([0,j,d])}}function
+nd(a){if(a){var
+b=a[1],c=nd(a[2]);return o(b,c)?b:c}return g([0,j,d])}function
+iT(g,f,e,a){var
+b=dd(e,a[2]),c=nc(g,0,b),d=h(f,nd(b)),i=o(c,d)?d:c;return s(a[1],i)}function
+ne(b,a){function
+c(a){return a}return function(d){return iT(b,a,c,d)}}function
+nf(b,a){var
+c=ne(b,a);return function(d){return iT(b,a,c,d)}}function
+ng(k,i){var
 b=k,a=i;for(;;){if(b)if(a){var
 e=a[2],f=b[2],h=b[1];if(o(h,g([0,j,d]))){var
 b=f,a=e;continue}var
-l=ne(f,e),c=[0,[0,h,a[1]],l]}else
+l=ng(f,e),c=[0,[0,h,a[1]],l]}else
 var
 c=a;else
 var
 c=b;return c}}function
-gC(c,b){var
+gE(c,b){var
 a=c[3];return a?f(a[1],0,b):a}function
-nf(c,b){var
+nh(c,b){var
 a=bV(c[2],b),d=a?a[1][1][1][1]:a;return d}function
-iS(c,b){var
+iU(c,b){var
 a=bV(c[2],b);return a?a[1][1][1][2]:g([0,j,d])}function
-ng(i,h,f,a,e,c){var
-k=a[2],j=be(function(a){var
-j=a[1],k=j[1],l=k[1],m=dM(i,h,f,e,c,j[2],l);if(m){var
-n=aW(k[2]),o=b(ad(g([0,aj(d),d]),l),n);return dM(i,h,f,e,c,a[2],o)}return m},k);if(j){var
-l=a[2],m=aW(a[3]),n=ix(function(a){var
-b=a[1][1][1];return ad(g([0,aj(d),d]),b)},m,l);return dM(i,h,f,e,c,a[4],n)}return j}function
-iT(d,c,a){if(a){var
-e=iT(d,c+1|0,a[2]),f=nf(d,c);return b(ad(a[1],f),e)}return a}function
-nh(c,e,a){if(a){var
-f=a[1],h=nh(c,e+1|0,a[2]),i=iT(c,0,f[2]),j=aW(f[1]),k=b(ad(g([0,d,d]),j),i),l=gy(nf(c,e),k);return b(ad(g([0,d,d]),l),h)}return a}function
-ni(e,k,c){var
-l=e[3],m=b(nd(function(a){return iS(e,a)},l),c),i=o(g([0,j,d]),m);if(i)return i;var
+ni(i,h,f,a,e,c){var
+k=a[2],j=bf(function(a){var
+j=a[1],k=j[1],l=k[1],m=dN(i,h,f,e,c,j[2],l);if(m){var
+n=aX(k[2]),o=b(ae(g([0,aj(d),d]),l),n);return dN(i,h,f,e,c,a[2],o)}return m},k);if(j){var
+l=a[2],m=aX(a[3]),n=iz(function(a){var
+b=a[1][1][1];return ae(g([0,aj(d),d]),b)},m,l);return dN(i,h,f,e,c,a[4],n)}return j}function
+iV(d,c,a){if(a){var
+e=iV(d,c+1|0,a[2]),f=nh(d,c);return b(ae(a[1],f),e)}return a}function
+nj(c,e,a){if(a){var
+f=a[1],h=nj(c,e+1|0,a[2]),i=iV(c,0,f[2]),j=aX(f[1]),k=b(ae(g([0,d,d]),j),i),l=gA(nh(c,e),k);return b(ae(g([0,d,d]),l),h)}return a}function
+nk(e,k,c){var
+l=e[3],m=b(nf(function(a){return iU(e,a)},l),c),i=o(g([0,j,d]),m);if(i)return i;var
 a=k;for(;;){if(a){var
 f=a[2];if(f){var
 a=f;continue}var
 h=a[1]}else
 var
 h=a;var
-n=nh(e,0,c[2]),p=aW(c[1]),q=b(ad(g([0,d,d]),p),n);return ex(b(ad(g([0,aj(d),d]),q),h))}}function
-nj(f,a){function
+n=nj(e,0,c[2]),p=aX(c[1]),q=b(ae(g([0,d,d]),p),n);return ew(b(ae(g([0,aj(d),d]),q),h))}}function
+nl(f,a){function
 c(h){var
-c=b(a[6],h),e=b(a[8],c),i=iT(a,0,e[2]),j=aW(e[1]),k=b(ad(g([0,d,d]),j),i),l=b(f[3],c);return ex(b(ad(g([0,aj(d),d]),l),k))}return aq(a[5],c)}function
-fk(a){return a?g([0,aj(d),d]):g([0,d,d])}function
-iU(i,c,a,an,T,am,al){var
+c=b(a[6],h),e=b(a[8],c),i=iV(a,0,e[2]),j=aX(e[1]),k=b(ae(g([0,d,d]),j),i),l=b(f[3],c);return ew(b(ae(g([0,aj(d),d]),l),k))}return ar(a[5],c)}function
+fl(a){return a?g([0,aj(d),d]):g([0,d,d])}function
+iW(i,c,a,an,T,am,al){var
 k=a[4],f=o(g([0,j,d]),k);if(f)var
-l=g([0,d,d]),e=a7(a[4],l);else
+l=g([0,d,d]),e=a8(a[4],l);else
 var
 e=f;if(e){var
 m=function(e){var
-U=1-b(a[1],e);if(U)return U;if(es(i[1],0,e))return 0;var
-O=b(i[2],e),s=b(an,e);if(typeof
-s==="number")var
+U=1-b(a[1],e);if(U)return U;if(er(i[1],0,e))return 0;var
+O=b(i[2],e),r=b(an,e);if(typeof
+r==="number")var
 f=0;else
-if(0===s[0]){var
-u=bV(O,s[1]);if(u)var
+if(0===r[0]){var
+u=bV(O,r[1]);if(u)var
 X=u[1],D=[0,[0,g([0,d,d]),X],0];else
 var
 D=u;var
 f=D}else
 var
-f=ne(s[1],O);var
-P=be(function(d){var
-e=d[2][2];return be(function(d){var
+f=ng(r[1],O);var
+P=bf(function(d){var
+e=d[2][2];return bf(function(d){var
 f=b(c[7],d[2]),g=f<c[5]?1:0;if(g)var
 j=d[2],e=b(c[6],f)===j?1:0;else
 var
@@ -4090,15 +4095,15 @@ h=b(a[1],d[1]);if(!h)return b(al,d[1]);var
 i=h}else
 var
 i=e;return i},e)},f);if(P){var
-ae=[0,g([0,j,d]),0],af=m$(b(a[2],e)),m=f,l=m9(E(fk(T)),af,ae);a:for(;;){if(m){var
-I=m[1],J=I[2],x=iK(J[1]);if(x){var
-Y=I[1],K=h(fk(T),Y),Z=l[2],_=l[1],$=[0,r(h(K,x[1]),_),Z],aa=J[2],L=h(K,i[1][10]),k=aa,v=$;for(;;){if(k){var
-F=k[1],w=F[1],G=b(a[1],w)?b(a[2],w):[0,b(am,w),0],H=b(c[8],F[2]),V=m$(G),C=m9(h(L,H[1]),V,v),W=iQ(L,G,H[2],C[2]),k=k[2],v=[0,C[1],W];continue}var
+ae=[0,g([0,j,d]),0],af=nb(b(a[2],e)),m=f,l=m$(E(fl(T)),af,ae);a:for(;;){if(m){var
+I=m[1],J=I[2],x=iM(J[1]);if(x){var
+Y=I[1],K=h(fl(T),Y),Z=l[2],_=l[1],$=[0,s(h(K,x[1]),_),Z],aa=J[2],L=h(K,i[1][10]),k=aa,v=$;for(;;){if(k){var
+F=k[1],w=F[1],G=b(a[1],w)?b(a[2],w):[0,b(am,w),0],H=b(c[8],F[2]),V=nb(G),C=m$(h(L,H[1]),V,v),W=iS(L,G,H[2],C[2]),k=k[2],v=[0,C[1],W];continue}var
 m=m[2],l=v;continue a}}var
 t=x}else
 var
 t=[0,l];if(t)var
-Q=c[3],ag=t[1],R=function(a){return iS(c,a)},ao=iR(R,Q,nd(R,Q),ag),S=o(g([0,j,d]),ao);else
+Q=c[3],ag=t[1],R=function(a){return iU(c,a)},ao=iT(R,Q,nf(R,Q),ag),S=o(g([0,j,d]),ao);else
 var
 S=t;var
 A=S;break}}else
@@ -4110,26 +4115,26 @@ B=A;if(B){var
 ai=b(a[3],e),q=f,z=[0,h(a[4],ai),0];a:for(;;){if(q){var
 N=q[1],ac=N[2][2],p=ac,n=z,ad=E(h(N[1],i[1][10]));for(;;){if(p){var
 y=p[1];if(b(a[1],y[1]))var
-ab=b(c[8],y[2]),M=m8(h(ad,b(a[3],y[1])),ab,n);else
+ab=b(c[8],y[2]),M=m_(h(ad,b(a[3],y[1])),ab,n);else
 var
 M=n;var
 p=p[2],n=M;continue}var
 q=q[2],z=n;continue a}}var
-aj=c[3],ak=b(nc(function(a){return iS(c,a)},aj),z);return o(g([0,j,d]),ak)}}return B};return aq(i[1][1],m)}return e}function
-iV(j,i,h,l,k,e,o,t,s){var
+aj=c[3],ak=b(ne(function(a){return iU(c,a)},aj),z);return o(g([0,j,d]),ak)}}return B};return ar(i[1][1],m)}return e}function
+iX(j,i,h,l,k,e,o,t,s){var
 c=t,a=s;for(;;)switch(a[0]){case
 0:var
-p=a[1],m=dN(j,i,h,l,k,e,c,p[1]);return m?f(o,m[1],p):m;case
+p=a[1],m=dO(j,i,h,l,k,e,c,p[1]);return m?f(o,m[1],p):m;case
 1:var
-n=dN(j,i,h,l,k,e,c,a[1]);if(n){var
-u=aW(g([0,aj(d),d]));return dM(j,i,h,e,n[1],a[2],u)}return n;default:var
-q=a[1],v=a[2],r=iV(j,i,h,l,k,e,o,dI(c,[0,q,0]),v);if(r){var
-w=a[3],c=dI(c,[0,b(ad(g([0,aj(d),d]),q),0),0]),a=w;continue}return r}}function
-fl(d,a){function
-u(b,c,d){return ey(a,b,c,d)}var
-v=0,e=dK(d,function(b,c,d){return dO(a,v,b,c,d)},u);function
-w(b,c,d){return ey(a,b,c,d)}var
-x=1,f=dK(d,function(b,c,d){return dO(a,x,b,c,d)},w),c=a[1],k=d[1][9]?0:1,l=k?0===d[1][8]?1:0:k,t=0;if(l)switch(d[1][4]){case
+n=dO(j,i,h,l,k,e,c,a[1]);if(n){var
+u=aX(g([0,aj(d),d]));return dN(j,i,h,e,n[1],a[2],u)}return n;default:var
+q=a[1],v=a[2],r=iX(j,i,h,l,k,e,o,dJ(c,[0,q,0]),v);if(r){var
+w=a[3],c=dJ(c,[0,b(ae(g([0,aj(d),d]),q),0),0]),a=w;continue}return r}}function
+fm(d,a){function
+u(b,c,d){return ex(a,b,c,d)}var
+v=0,e=dL(d,function(b,c,d){return dP(a,v,b,c,d)},u);function
+w(b,c,d){return ex(a,b,c,d)}var
+x=1,f=dL(d,function(b,c,d){return dP(a,x,b,c,d)},w),c=a[1],k=d[1][9]?0:1,l=k?0===d[1][8]?1:0:k,t=0;if(l)switch(d[1][4]){case
 1:case
 3:case
 6:var
@@ -4139,70 +4144,70 @@ var
 m=l;if(!t)var
 g=m;if(g)var
 y=function(a){return typeof
-gC(c,a)==="number"?0:1},h=aq(d[1][1],y);else
+gE(c,a)==="number"?0:1},h=ar(d[1][1],y);else
 var
 h=g;var
-n=h?1-gv(c,1):h,o=n?1-gv(c,0):n,p=o?fe(e,c):o,q=p?fd(e,c,1,a[6]):p;if(q)var
-z=a[6],A=a[6],B=1,C=function(a,b){return ev(e,c,B,A,a,b)},i=iF(e,ew(e,c,1,a[6]),C,z);else
+n=h?1-gx(c,1):h,o=n?1-gx(c,0):n,p=o?ff(e,c):o,q=p?fe(e,c,1,a[6]):p;if(q)var
+z=a[6],A=a[6],B=1,C=function(a,b){return eu(e,c,B,A,a,b)},i=iH(e,ev(e,c,1,a[6]),C,z);else
 var
 i=q;var
-r=i?fe(f,c):i,s=r?fd(f,c,0,a[7]):r;if(s)var
-D=a[7],E=a[7],F=0,G=function(a,b){return ev(f,c,F,E,a,b)},j=iG(f,ew(f,c,0,a[7]),G,D);else
+r=i?ff(f,c):i,s=r?fe(f,c,0,a[7]):r;if(s)var
+D=a[7],E=a[7],F=0,G=function(a,b){return eu(f,c,F,E,a,b)},j=iI(f,ev(f,c,0,a[7]),G,D);else
 var
 j=s;var
 H=j?1-b(a[7][2],d[1][2]):j;return H}function
-fm(a,c,b){var
+fn(a,c,b){var
 d=0,e=c?a[7]:a[6];return f(e[1],d,b)}function
-iW(c,a){return 1-b(c[7][2],a)}function
-gD(c,o,n,l,k,a,e,j,d){var
+iY(c,a){return 1-b(c[7][2],a)}function
+gF(c,o,n,l,k,a,e,j,d){var
 f=e?a[22]:a[21];if(f)if(d){var
-i=fl(c,a);if(i){var
-m=f[1],u=d[1];return iV(c,o,n,l,k,a,function(p,d){var
-f=d[9],i=c[1][2],j=fk(e),k=ng(c,o,n,d,a,p),l=k?nj(c,d):k;if(l)var
-q=function(b){return iW(a,b)},r=function(b){return fm(a,e,b)},s=a[1],g=iU(c,d,f,function(a){return gC(s,a)},e,r,q);else
+i=fm(c,a);if(i){var
+m=f[1],u=d[1];return iX(c,o,n,l,k,a,function(p,d){var
+f=d[9],i=c[1][2],j=fl(e),k=ni(c,o,n,d,a,p),l=k?nl(c,d):k;if(l)var
+q=function(b){return iY(a,b)},r=function(b){return fn(a,e,b)},s=a[1],g=iW(c,d,f,function(a){return gE(s,a)},e,r,q);else
 var
 g=l;var
 m=g?b(f[1],i):g;if(m){var
-t=[0,E(h(j,u)),0];return ni(d,p,eA(j,b(f[2],i),t))}return m},j,m)}var
+t=[0,E(h(j,u)),0];return nk(d,p,ez(j,b(f[2],i),t))}return m},j,m)}var
 g=i}else
 var
 g=d;else
 var
 g=f;return g}function
-nk(a,b){return[0,b,0,a[3],0,0,a[23],a[24],a[8],a[9],a[10],a[11],a[12],a[13],a[14],a[15],a[16],a[17],a[18],a[25],a[26],0,0,a[23],a[24],a[25],a[26]]}function
-gE(e,v,u,r,p,c,k,a,n,t){var
-i=e[1][2],s=fm(k,1-a,i),w=q(q(fm(c,a,i),s),t),x=h(fk(a),w),l=o(g([0,j,d]),x);if(l)var
+nm(a,b){return[0,b,0,a[3],0,0,a[23],a[24],a[8],a[9],a[10],a[11],a[12],a[13],a[14],a[15],a[16],a[17],a[18],a[25],a[26],0,0,a[23],a[24],a[25],a[26]]}function
+gG(e,v,u,r,p,c,k,a,n,t){var
+i=e[1][2],s=fn(k,1-a,i),w=q(q(fn(c,a,i),s),t),x=h(fl(a),w),l=o(g([0,j,d]),x);if(l)var
 m=l;else{var
 f=a?c[22]:c[21];if(f){var
-y=f[1];return iV(e,v,u,r,p,c,function(w,f){var
-j=f[9],l=f[10],i=e[1][2],o=fk(a),p=ng(e,v,u,f,c,w),q=p?nj(e,f):p;if(q)var
-x=function(a){return iW(c,a)},y=function(b){return fm(c,a,b)},z=c[1],m=iU(e,f,j,function(a){return gC(z,a)},a,y,x);else
+y=f[1];return iX(e,v,u,r,p,c,function(w,f){var
+j=f[9],l=f[10],i=e[1][2],o=fl(a),p=ni(e,v,u,f,c,w),q=p?nl(e,f):p;if(q)var
+x=function(a){return iY(c,a)},y=function(b){return fn(c,a,b)},z=c[1],m=iW(e,f,j,function(a){return gE(z,a)},a,y,x);else
 var
 m=q;var
 r=m?b(j[1],i):m;if(r)var
-A=function(a){return iW(k,a)},B=1-a,C=function(a){return fm(k,B,a)},D=1-a,F=k[1],n=iU(e,f,l,function(a){return gC(F,a)},D,C,A);else
+A=function(a){return iY(k,a)},B=1-a,C=function(a){return fn(k,B,a)},D=1-a,F=k[1],n=iW(e,f,l,function(a){return gE(F,a)},D,C,A);else
 var
 n=r;var
 s=n?b(l[1],i):n;if(s){var
-G=[0,E(h(o,t)),0],H=b(j[2],i),I=b(l[2],i);return ni(f,w,eA(o,eA(g([0,aj(d),d]),I,H),G))}return s},n,y)}var
+G=[0,E(h(o,t)),0],H=b(j[2],i),I=b(l[2],i);return nk(f,w,ez(o,ez(g([0,aj(d),d]),I,H),G))}return s},n,y)}var
 m=f}return m}function
-iX(b,d,c,f,e,a){var
+iZ(b,d,c,f,e,a){var
 ag=a[2];if(ag){var
 i=ag[1],j=a[4];if(j){var
 x=j[1],k=a[5];if(k){var
 y=k[1];if(a[3]){var
-ah=E(y),ai=E(x),g=nk(a,i),z=ez(a[1]),A=z?ez(i):z;if(A){var
-l=dN(b,d,c,f,e,a,0,a[14]);if(l){var
-m=l[1],B=ff(b,d,c,a,m),C=B?mV(b,d,c,f,e,g):B,D=C?fl(b,a):C,F=D?fl(b,g):D,G=F?gE(b,d,c,f,e,a,g,0,m,ah):F;if(G)return gE(b,d,c,f,e,a,g,1,m,ai);var
+ah=E(y),ai=E(x),g=nm(a,i),z=ey(a[1]),A=z?ey(i):z;if(A){var
+l=dO(b,d,c,f,e,a,0,a[14]);if(l){var
+m=l[1],B=fg(b,d,c,a,m),C=B?mX(b,d,c,f,e,g):B,D=C?fm(b,a):C,F=D?fm(b,g):D,G=F?gG(b,d,c,f,e,a,g,0,m,ah):F;if(G)return gG(b,d,c,f,e,a,g,1,m,ai);var
 H=G}else
 var
 H=l;var
 I=H}else
 var
 I=A;return I}var
-h=nk(a,i),J=ez(a[1]),K=J?ez(i):J;if(K){var
-n=dN(b,d,c,f,e,a,0,a[14]);if(n){var
-o=n[1],L=ff(b,d,c,a,o),M=L?mV(b,d,c,f,e,h):L,N=M?fl(b,a):M,O=N?fl(b,h):N,P=O?gE(b,d,c,f,e,a,h,0,o,x):O;if(P)return gE(b,d,c,f,e,a,h,1,o,y);var
+h=nm(a,i),J=ey(a[1]),K=J?ey(i):J;if(K){var
+n=dO(b,d,c,f,e,a,0,a[14]);if(n){var
+o=n[1],L=fg(b,d,c,a,o),M=L?mX(b,d,c,f,e,h):L,N=M?fm(b,a):M,O=N?fm(b,h):N,P=O?gG(b,d,c,f,e,a,h,0,o,x):O;if(P)return gG(b,d,c,f,e,a,h,1,o,y);var
 Q=P}else
 var
 Q=n;var
@@ -4215,13 +4220,13 @@ S=k;var
 T=S}else
 var
 T=j;return T}if(a[3]){var
-U=gs(a[5]),p=gs(a[4]),V=ez(a[1]);if(V){var
-q=dN(b,d,c,f,e,a,0,a[14]);if(q){var
-r=q[1],W=ff(b,d,c,a,r);if(W)var
-aj=a[6],ak=a[1],al=function(b,c,d){return ey(a,b,c,d)},am=0,an=gw(dK(b,function(b,c,d){return dO(a,am,b,c,d)},al),ak,aj,U),s=an||gD(b,d,c,f,e,a,0,r,U);else
+U=gu(a[5]),p=gu(a[4]),V=ey(a[1]);if(V){var
+q=dO(b,d,c,f,e,a,0,a[14]);if(q){var
+r=q[1],W=fg(b,d,c,a,r);if(W)var
+aj=a[6],ak=a[1],al=function(b,c,d){return ex(a,b,c,d)},am=0,an=gy(dL(b,function(b,c,d){return dP(a,am,b,c,d)},al),ak,aj,U),s=an||gF(b,d,c,f,e,a,0,r,U);else
 var
 s=W;if(s){if(p){var
-ao=p[1],ap=a[7],aq=a[1],ar=function(b,c,d){return ey(a,b,c,d)},as=1,X=gx(dK(b,function(b,c,d){return dO(a,as,b,c,d)},ar),aq,ap,ao);return X?X:gD(b,d,c,f,e,a,1,r,p)}var
+ao=p[1],ap=a[7],aq=a[1],ar=function(b,c,d){return ex(a,b,c,d)},as=1,X=gz(dL(b,function(b,c,d){return dP(a,as,b,c,d)},ar),aq,ap,ao);return X?X:gF(b,d,c,f,e,a,1,r,p)}var
 Y=1}else
 var
 Y=s;var
@@ -4231,13 +4236,13 @@ Z=q;var
 _=Z}else
 var
 _=V;return _}var
-$=a[4],t=a[5],aa=ez(a[1]);if(aa){var
-u=dN(b,d,c,f,e,a,0,a[14]);if(u){var
-v=u[1],ab=ff(b,d,c,a,v);if(ab)var
-at=a[6],au=a[1],av=function(b,c,d){return ey(a,b,c,d)},aw=0,ax=gw(dK(b,function(b,c,d){return dO(a,aw,b,c,d)},av),au,at,$),w=ax||gD(b,d,c,f,e,a,0,v,$);else
+$=a[4],t=a[5],aa=ey(a[1]);if(aa){var
+u=dO(b,d,c,f,e,a,0,a[14]);if(u){var
+v=u[1],ab=fg(b,d,c,a,v);if(ab)var
+at=a[6],au=a[1],av=function(b,c,d){return ex(a,b,c,d)},aw=0,ax=gy(dL(b,function(b,c,d){return dP(a,aw,b,c,d)},av),au,at,$),w=ax||gF(b,d,c,f,e,a,0,v,$);else
 var
 w=ab;if(w){if(t){var
-ay=t[1],az=a[7],aA=a[1],aB=function(b,c,d){return ey(a,b,c,d)},aC=1,ac=gx(dK(b,function(b,c,d){return dO(a,aC,b,c,d)},aB),aA,az,ay);return ac?ac:gD(b,d,c,f,e,a,1,v,t)}var
+ay=t[1],az=a[7],aA=a[1],aB=function(b,c,d){return ex(a,b,c,d)},aC=1,ac=gz(dL(b,function(b,c,d){return dP(a,aC,b,c,d)},aB),aA,az,ay);return ac?ac:gF(b,d,c,f,e,a,1,v,t)}var
 ad=1}else
 var
 ad=w;var
@@ -4247,112 +4252,112 @@ ae=u;var
 af=ae}else
 var
 af=aa;return af}var
-vW=aG(e9(aG(aG(e9(d))))),vX=db(X(gq(aG(d),vW)));function
-nl(a){return h(X(a),vX)}function
-nm(b,a){var
+v5=aG(e_(aG(aG(e_(d))))),v6=db(X(gs(aG(d),v5)));function
+nn(a){return h(X(a),v6)}function
+no(b,a){var
 c=cM(b,a);return c?cM(a,b):c}function
-nn(c,a){if(a){var
-d=nn(c,a[2]);return aF(b(c,a[1]),d)}return j}function
-no(g,a){if(a){var
-h=a[1],c=h[2],d=h[1],e=no(g,a[2]);if(e){var
+np(c,a){if(a){var
+d=np(c,a[2]);return aF(b(c,a[1]),d)}return j}function
+nq(g,a){if(a){var
+h=a[1],c=h[2],d=h[1],e=nq(g,a[2]);if(e){var
 i=e[1],f=i[2],j=i[1],k=e[2],m=function(a){var
-d=b(f,a);return nm(b(c,a),d)};return aq(g[4],m)?[0,[0,[0,d,j],f],k]:[0,[0,[0,d,0],c],[0,[0,j,f],k]]}var
+d=b(f,a);return no(b(c,a),d)};return ar(g[4],m)?[0,[0,[0,d,j],f],k]:[0,[0,[0,d,0],c],[0,[0,j,f],k]]}var
 l=[0,[0,[0,d,0],c],0]}else
 var
 l=a;return l}function
-np(c,a){if(a){var
-d=np(c,a[2]);return b(c,a[1])+d|0}return a}function
-nq(a,i,h,g){if(0===g)return vY;var
-l=g-1|0,d=nq(a,i,h,l);if(d)var
-m=er(0,cQ(a[8])),e=dd(function(d){var
-b=er(0,i);return dd(function(b){function
-c(a,c){return gB(b,h,a,c)}return[0,b,ha(a[9],l,d,b,c)]},b)},m),n=function(d){var
+nr(c,a){if(a){var
+d=nr(c,a[2]);return b(c,a[1])+d|0}return a}function
+ns(a,i,h,g){if(0===g)return v7;var
+l=g-1|0,d=ns(a,i,h,l);if(d)var
+m=eq(0,cQ(a[8])),e=dd(function(d){var
+b=eq(0,i);return dd(function(b){function
+c(a,c){return gD(b,h,a,c)}return[0,b,hc(a[9],l,d,b,c)]},b)},m),n=function(d){var
 e=d[2];function
-c(c){return cM(nn(e,b(a[3],c)),j)}return aq(a[1],c)},f=be(function(a){return be(n,a)},e),c=f?[0,dd(function(b){return no(a,b)},e)]:f,o=c?[0,dI(d[1],[0,c[1],0])]:c,k=o;else
+c(c){return cM(np(e,b(a[3],c)),j)}return ar(a[1],c)},f=bf(function(a){return bf(n,a)},e),c=f?[0,dd(function(b){return nq(a,b)},e)]:f,o=c?[0,dJ(d[1],[0,c[1],0])]:c,k=o;else
 var
 k=d;return k}function
-iY(n,m,f,e,c){var
+i0(n,m,f,e,c){var
 i=cM(j,b(e,c));if(i)return i;var
 a=b(n[5],c),l=0;if(a<m&&b(f,a)[1]===a){var
 k=b(f,a)[2];l=1}if(!l)var
 k=g([0,j,d]);var
-p=E(nl(b(e,c)));return o(h(g([0,aG(d),d]),p),k)}function
-nr(k,i,a,h,g,e,c){if(c){var
-l=c[1],m=l[2],d=nr(k,i,a,h,g+1|0,e,c[2]);if(nm(b(m,a),j))return d;var
-p=l[1],n=w(e,np(function(b){return f(k,b,a)},p));if(0===n)return d;var
-q=nl(b(m,a)),o=[0,[0,O(i[4],h,g,a),n,q],d]}else
+p=E(nn(b(e,c)));return o(h(g([0,aG(d),d]),p),k)}function
+nt(k,i,a,h,g,e,c){if(c){var
+l=c[1],m=l[2],d=nt(k,i,a,h,g+1|0,e,c[2]);if(no(b(m,a),j))return d;var
+p=l[1],n=u(e,nr(function(b){return f(k,b,a)},p));if(0===n)return d;var
+q=nn(b(m,a)),o=[0,[0,P(i[4],h,g,a),n,q],d]}else
 var
 o=c;return o}function
-iZ(f,e,d,c,b,a){if(b){if(a){var
-g=b[1],i=iZ(f,e,d,c+1|0,b[2],a[2]),j=0===g?0:nr(f,e,d,c,0,g,a[1]);return dI(j,i)}var
+i1(f,e,d,c,b,a){if(b){if(a){var
+g=b[1],i=i1(f,e,d,c+1|0,b[2],a[2]),j=0===g?0:nt(f,e,d,c,0,g,a[1]);return dJ(j,i)}var
 h=a}else
 var
 h=b;return h}function
-i0(d,a){var
+i2(d,a){var
 c=b(d[10],a);return o(c,a)?c:a}function
-i1(b,a){return E(i0(b,E(a)))}function
-eB(c,a){if(a){var
-e=a[1],f=eB(c,a[2]),i=b(c,e);return r(h(bD(e[2]),i),f)}return g([0,j,d])}function
-gF(f,e,a){if(a){var
-g=a[1],i=b(e,g),c=dP(f,g[2],i);if(c)var
-d=gF(f,e,a[2]),k=d?[0,aF(c[1],d[1])]:d,h=k;else
+i3(b,a){return E(i2(b,E(a)))}function
+eA(c,a){if(a){var
+e=a[1],f=eA(c,a[2]),i=b(c,e);return s(h(bD(e[2]),i),f)}return g([0,j,d])}function
+gH(f,e,a){if(a){var
+g=a[1],i=b(e,g),c=dQ(f,g[2],i);if(c)var
+d=gH(f,e,a[2]),k=d?[0,aF(c[1],d[1])]:d,h=k;else
 var
 h=c;return h}return[0,j]}function
-i2(a){var
-b=a[3];return a7(g([0,j,d]),b)}function
+i4(a){var
+b=a[3];return a8(g([0,j,d]),b)}function
 de(b,a){return h(b,db(a))}function
-ns(i,c,a){if(bd(c,g([0,j,d])))return[0,g([0,j,d])];var
-k=db(a),e=b(i[13],k),f=iM(db(a),e),l=f?[0,h(c,X(e))]:f;return l}var
-gG=X(fg);function
-nt(b,e){var
+nu(i,c,a){if(be(c,g([0,j,d])))return[0,g([0,j,d])];var
+k=db(a),e=b(i[13],k),f=iO(db(a),e),l=f?[0,h(c,X(e))]:f;return l}var
+gI=X(fh);function
+nv(b,e){var
 a=e;for(;;){if(a){var
 c=a[1],d=a[2];if(bn(b,c[1])){var
-f=nt(b,d);return aF(c[2],f)}var
+f=nv(b,d);return aF(c[2],f)}var
 a=d;continue}return j}}function
-i3(ai,ah,m,ag,af,a,ae,c,G,ac){if(G){var
-H=i3(ai,ah,m,ag,af,a,ae,c+1|0,G[2],ac);if(H){var
-aj=H[1],ak=aj[2],al=aj[1],az=G[1],v=mt(function(b){return iZ(ah,a,b,0,a[2],ac)},az),aA=g([0,j,d]);if(bd(a[3],aA))var
+i5(ai,ah,m,ag,af,a,ad,c,G,ac){if(G){var
+H=i5(ai,ah,m,ag,af,a,ad,c+1|0,G[2],ac);if(H){var
+aj=H[1],ak=aj[2],al=aj[1],az=G[1],v=mv(function(b){return i1(ah,a,b,0,a[2],ac)},az),aA=g([0,j,d]);if(be(a[3],aA))var
 k=g([0,j,d]);else
 var
-aE=X(nt(c,ae)),k=h(a[3],aE);var
-aB=v?0:1;if(aB&&bd(k,g([0,j,d])))return[0,[0,al,ak]];var
-x=b(af,c),i=x[2],t=x[3],e=b(a[5],c),p=b(a[8],c),w=0;if(c<ag&&x[1]===c&&a7(g([0,j,d]),e)&&o(i,e)&&o(e,t)&&o(g([0,j,d]),k)){var
-ap=e$(function(a){var
-b=1-a[1],c=b?1-i2(a):b;return c},v),y=e$(function(a){var
-b=a[1];return b?i2(a):b},v),l=e$(function(a){var
-b=a[1],c=b?1-i2(a):b;return c},v),K=function(a){var
-b=h(e,r(e,a[3]));return de(a[3],b)},u=eB(function(b){return i0(a,K(b))},y),z=eB(function(b){return i1(a,K(b))},y),aq=q(t,i),L=function(d,c){var
-a=q(c,p),b=q(p,d),e=o(a,b)?b:a;return h(e,aq)},A=gF(m,function(a){var
+aE=X(nv(c,ad)),k=h(a[3],aE);var
+aB=v?0:1;if(aB&&be(k,g([0,j,d])))return[0,[0,al,ak]];var
+x=b(af,c),i=x[2],t=x[3],e=b(a[5],c),p=b(a[8],c),w=0;if(c<ag&&x[1]===c&&a8(g([0,j,d]),e)&&o(i,e)&&o(e,t)&&o(g([0,j,d]),k)){var
+ap=fa(function(a){var
+b=1-a[1],c=b?1-i4(a):b;return c},v),y=fa(function(a){var
+b=a[1];return b?i4(a):b},v),l=fa(function(a){var
+b=a[1],c=b?1-i4(a):b;return c},v),K=function(a){var
+b=h(e,s(e,a[3]));return de(a[3],b)},u=eA(function(b){return i2(a,K(b))},y),z=eA(function(b){return i3(a,K(b))},y),aq=q(t,i),L=function(d,c){var
+a=q(c,p),b=q(p,d),e=o(a,b)?b:a;return h(e,aq)},A=gH(m,function(a){var
 c=E(a[3]);if(o(i,h(g([0,aG(d),d]),c)))var
 e=E(a[3]),b=h(g([0,aG(d),d]),e);else
 var
 b=i;var
-f=de(a[3],b);return r(g([0,d,d]),f)},ap),I=0;if(A){var
-B=gF(m,function(a){var
-b=de(a[3],e);return r(g([0,d,d]),b)},y),J=0;if(B){var
-ar=X(B[1]),M=r(X(A[1]),ar);if(l){var
-f=b(a[6],c),ao=0;if(a7(g([0,j,d]),i)&&o(i,f)&&o(f,t)&&be(function(a){return a7(E(a[3]),i)},l)){var
+f=de(a[3],b);return s(g([0,d,d]),f)},ap),I=0;if(A){var
+B=gH(m,function(a){var
+b=de(a[3],e);return s(g([0,d,d]),b)},y),J=0;if(B){var
+ar=X(B[1]),M=s(X(A[1]),ar);if(l){var
+f=b(a[6],c),ao=0;if(a8(g([0,j,d]),i)&&o(i,f)&&o(f,t)&&bf(function(a){return a8(E(a[3]),i)},l)){var
 N=function(b){var
-a=E(b[3]);return de(a,h(f,q(f,a)))},O=de(k,f),as=q(eB(function(b){return i0(a,N(b))},l),O),P=q(eB(function(b){return i1(a,N(b))},l),O);if(b(a[7],c))var
-Q=bd(f,t),R=Q?o(P,r(p,u)):Q,s=R?[0,g([0,j,d])]:R;else{var
-Z=o(eB(function(c){var
-b=E(c[3]),e=q(f,b),i=h(q(f,b),e);return i1(a,de(h(b,q(h(g([0,aG(d),d]),f),b)),i))},l),k);if(Z)var
-av=q(P,u),s=[0,L(q(as,z),av)];else
+a=E(b[3]);return de(a,h(f,q(f,a)))},O=de(k,f),as=q(eA(function(b){return i2(a,N(b))},l),O),P=q(eA(function(b){return i3(a,N(b))},l),O);if(b(a[7],c))var
+Q=be(f,t),R=Q?o(P,s(p,u)):Q,r=R?[0,g([0,j,d])]:R;else{var
+Z=o(eA(function(c){var
+b=E(c[3]),e=q(f,b),i=h(q(f,b),e);return i3(a,de(h(b,q(h(g([0,aG(d),d]),f),b)),i))},l),k);if(Z)var
+av=q(P,u),r=[0,L(q(as,z),av)];else
 var
-s=Z}var
+r=Z}var
 S=function(a){var
-b=gF(m,function(b){var
-c=de(b[3],a);return r(g([0,d,d]),c)},l);if(b){var
-c=ns(m,k,a);if(c)var
-f=q(e,a),s=h(p,a),t=o(g([0,j,d]),f)?h(u,f):h(z,f),v=h(gG,q(t,s)),w=c[1],i=[0,r(r(X(b[1]),w),v)];else
+b=gH(m,function(b){var
+c=de(b[3],a);return s(g([0,d,d]),c)},l);if(b){var
+c=nu(m,k,a);if(c)var
+f=q(e,a),r=h(p,a),t=o(g([0,j,d]),f)?h(u,f):h(z,f),v=h(gI,q(t,r)),w=c[1],i=[0,s(s(X(b[1]),w),v)];else
 var
 i=c;var
 n=i}else
 var
-n=b;return n};if(s){var
+n=b;return n};if(r){var
 C=S(i);if(C){var
 T=C[1],D=S(f);if(D)var
-U=D[1],at=h(gG,s[1]),au=o(T,U)?T:U,V=[0,q(r(M,au),at)];else
+U=D[1],at=h(gI,r[1]),au=o(T,U)?T:U,V=[0,q(s(M,au),at)];else
 var
 V=D;var
 W=V}else
@@ -4360,11 +4365,11 @@ var
 W=C;var
 Y=W}else
 var
-Y=s;var
+Y=r;var
 n=Y;w=1;I=1;J=1;ao=1}if(!ao){var
 n=0;w=1;I=1;J=1}}else{var
-F=ns(m,k,e);if(F)var
-_=de(k,e),aw=q(E(u),_),ax=L(q(E(z),_),aw),ay=h(gG,r(h(p,e),ax)),$=[0,q(r(M,F[1]),ay)];else
+F=nu(m,k,e);if(F)var
+_=de(k,e),aw=q(E(u),_),ax=L(q(E(z),_),aw),ay=h(gI,s(h(p,e),ax)),$=[0,q(s(M,F[1]),ay)];else
 var
 $=F;var
 aa=$}}else
@@ -4375,18 +4380,18 @@ var
 ab=A;if(!I){var
 n=ab;w=1}}if(!w)var
 n=0;if(n)var
-aC=b(ai[3],c),aD=b(ad(b(a[8],c),aC),ak),am=[0,[0,r(n[1],al),aD]];else
+aC=b(ai[3],c),aD=b(ae(b(a[8],c),aC),ak),am=[0,[0,s(n[1],al),aD]];else
 var
 am=n;var
 an=am}else
 var
 an=H;return an}return[0,[0,g([0,j,d]),0]]}function
-i4(f,e,b,a){if(b){if(a){var
-g=b[1],k=db(bD(g)),l=h(bD(e),k),c=dP(f,g,h(a[1],l));if(c)var
-d=i4(f,e,b[2],a[2]),m=d?[0,aF(c[1],d[1])]:d,i=m;else
+i6(f,e,b,a){if(b){if(a){var
+g=b[1],k=db(bD(g)),l=h(bD(e),k),c=dQ(f,g,h(a[1],l));if(c)var
+d=i6(f,e,b[2],a[2]),m=d?[0,aF(c[1],d[1])]:d,i=m;else
 var
 i=c;return i}return[0,j]}return[0,j]}function
-nu(t,s,a,C,B,A){if(0===a[6])return vZ;function
+nw(t,s,a,C,B,A){if(0===a[6])return v8;function
 w(f){var
 c=b(t[2],f),d=0;return b8(function(j,m){var
 n=a[1],k=b(a[2],[0,f,j])<n?1:0;if(k){var
@@ -4399,10 +4404,10 @@ d=d[2],c=c[2];continue}var
 i=e}else
 var
 i=c;return i}return c?0:1}}return k},d,c)}var
-m=aq(t[1][1],w);if(m){var
-x=function(c){return b(a[5],c)<s?1:0},n=aq(a[4],x);if(n)var
+m=ar(t[1][1],w);if(m){var
+x=function(c){return b(a[5],c)<s?1:0},n=ar(a[4],x);if(n)var
 y=function(c){var
-d=b(a[3],c);return be(function(b){return b<a[4]?1:0},d)},u=aq(a[1],y);else
+d=b(a[3],c);return bf(function(b){return b<a[4]?1:0},d)},u=ar(a[1],y);else
 var
 u=n;var
 f=u}else
@@ -4417,71 +4422,71 @@ v=o(g([0,j,d]),e);var
 i=v;break}}else
 var
 i=f;if(i)var
-E=a[7],k=a7(g([0,j,d]),E);else
+E=a[7],k=a8(g([0,j,d]),E);else
 var
 k=i;if(k)var
 F=a[7],l=o(h(bD(a[6]),F),A);else
 var
 l=k;if(l){var
-G=nq(a,C,B,a[6]);return dc(function(d){var
-c=er(0,s);return[0,d,dd(function(c){var
-d=er(0,a[4]);return e$(function(d){return b(a[5],d)===c?1:0},d)},c)]},G)}return l}function
-nv(b,f,c,a,e){if(0===c)return[0,a];var
+G=ns(a,C,B,a[6]);return dc(function(d){var
+c=eq(0,s);return[0,d,dd(function(c){var
+d=eq(0,a[4]);return fa(function(d){return b(a[5],d)===c?1:0},d)},c)]},G)}return l}function
+nx(b,f,c,a,e){if(0===c)return[0,a];var
 x=c-1|0;if(e){var
-i=e[1],s=q(g([0,d,d]),b),t=h(h(i,bD(f+1|0)),s),k=o(h(h(a,bD(c)),b),t);if(k){var
-u=nv(b,f+1|0,x,i,e[2]);return dc(function(b){return r(a,b)},u)}return k}var
-l=h(bD(c),b),v=q(g([0,d,d]),b),m=q(h(bD(f+1|0),v),l),n=a7(g([0,j,d]),m);if(n)var
-w=db(m),p=[0,r(a,h(h(a,l),w))];else
+i=e[1],r=q(g([0,d,d]),b),t=h(h(i,bD(f+1|0)),r),k=o(h(h(a,bD(c)),b),t);if(k){var
+u=nx(b,f+1|0,x,i,e[2]);return dc(function(b){return s(a,b)},u)}return k}var
+l=h(bD(c),b),v=q(g([0,d,d]),b),m=q(h(bD(f+1|0),v),l),n=a8(g([0,j,d]),m);if(n)var
+w=db(m),p=[0,s(a,h(h(a,l),w))];else
 var
 p=n;return p}function
-nw(r,e,f,c,q,b,a){var
+ny(r,e,f,c,q,b,a){var
 m=o(e,g([0,j,d]));if(m)var
 i=m;else{var
-n=a7(e,g([0,d,d])),p=n?gn(j,c):n;if(p)var
-s=h(e,X(c)),k=bd(X(f),s);else
+n=a8(e,g([0,d,d])),p=n?gp(j,c):n;if(p)var
+s=h(e,X(c)),k=be(X(f),s);else
 var
 k=p;if(k){var
-l=nv(e,b,a,g([0,d,d]),q);if(l){var
-t=dL(c,b+a|0),u=gA(a),v=h(r,X(aa(aa(gA(b),u),t))),w=dL(cL(c,f),a),x=aa(dL(f,b),w),y=X(aa(gA(b+a|0),x));return o(h(l[1],y),v)}var
+l=nx(e,b,a,g([0,d,d]),q);if(l){var
+t=dM(c,b+a|0),u=gC(a),v=h(r,X(aa(aa(gC(b),u),t))),w=dM(cL(c,f),a),x=aa(dM(f,b),w),y=X(aa(gC(b+a|0),x));return o(h(l[1],y),v)}var
 i=l}else
 var
 i=k}return i}var
-gH=[av,v0,b1(0)];function
-am(a){throw[0,gH,2,u(v1,a)]}function
-bf(a){throw[0,gH,1,a]}function
-W(a){throw[0,gH,3,a]}function
-t(c,b){var
+gJ=[av,v9,b1(0)];function
+am(a){throw[0,gJ,2,v(v_,a)]}function
+bg(a){throw[0,gJ,1,a]}function
+W(a){throw[0,gJ,3,a]}function
+r(c,b){var
 a=1-c;return a?am(b):a}function
 V(c,b){var
-a=1-c;return a?bf(b):a}function
-gI(a){var
-b=80<F(a)?cm(a,0,80):a;return lR(b)}var
-nx=K(function(f,e,d){var
-a=f,b=e,c=d;for(;;){if(64===c)return ah(b);if(c6(function(b){return function(a){return 0===f5(b,a)?1:0}}(a),b)){var
+a=1-c;return a?bg(b):a}function
+gK(a){var
+b=80<F(a)?cm(a,0,80):a;return lS(b)}var
+nz=K(function(f,e,d){var
+a=f,b=e,c=d;for(;;){if(64===c)return ai(b);if(c6(function(b){return function(a){return 0===f6(b,a)?1:0}}(a),b)){var
 a=a+1|0;continue}var
 g=[0,a,b],a=a+1|0,b=g,c=c+1|0;continue}}(2,0,0));function
-ny(a,c){var
-b=Jg(ak(c,32*a|0),a),d=e8(rw(b,0,16));return e8(rw(b,16,16))<<16|d}var
-v2=3,v3=i(function(a){return ny(v2,a)},nx),v4=bL(nx,0,8),v5=2,v6=i(function(a){return ny(v5,a)},v4);function
+nA(a,c){var
+b=JW(ak(c,32*a|0),a),d=e9(rE(b,0,16));return e9(rE(b,16,16))<<16|d}var
+v$=3,wa=i(function(a){return nA(v$,a)},nz),wb=bL(nz,0,8),wc=2,wd=i(function(a){return nA(wc,a)},wb);function
 cq(b,a){return b>>>a|0|b<<(32-a|0)}function
-nz(a,e,w,v){var
+nB(a,e,w,v){var
 h=0;for(;;){var
-U=In(q4(bv(w),v+(4*h|0)|0))&-1;c(e,h)[1+h]=U;var
+U=I3(q$(bv(w),v+(4*h|0)|0))&-1;c(e,h)[1+h]=U;var
 V=h+1|0;if(15!==h){var
 h=V;continue}var
 b=16;for(;;){var
-r=b-15|0,o=c(e,r)[1+r],s=b-2|0,p=c(e,s)[1+s],N=cq(o,18),O=cq(o,7)^N^(o>>>3|0),P=cq(p,19),t=b-7|0,Q=(cq(p,17)^P^(p>>>10|0))&-1,u=b+o8|0,R=c(e,t)[1+t],S=(((c(e,u)[1+u]+(O&-1)|0)+R|0)+Q|0)&-1;c(e,b)[1+b]=S;var
+r=b-15|0,o=c(e,r)[1+r],s=b-2|0,p=c(e,s)[1+s],N=cq(o,18),O=cq(o,7)^N^(o>>>3|0),P=cq(p,19),t=b-7|0,Q=(cq(p,17)^P^(p>>>10|0))&-1,u=b+o_|0,R=c(e,t)[1+t],S=(((c(e,u)[1+u]+(O&-1)|0)+R|0)+Q|0)&-1;c(e,b)[1+b]=S;var
 T=b+1|0;if(63!==b){var
 b=T;continue}var
 G=c(a,7)[8],H=c(a,6)[7],I=c(a,5)[6],J=c(a,4)[5],K=c(a,3)[4],L=c(a,2)[3],M=c(a,1)[2],g=0,d=c(a,0)[1],j=M,l=L,n=K,f=J,k=I,i=H,m=G;for(;;){if(64===g){var
 x=[0,d,[0,j,[0,l,[0,n,[0,f,[0,k,[0,i,[0,m,0]]]]]]]];return bq(function(b,d){a[1+b]=(c(a,b)[1+b]+d|0)&-1;return 0},x)}var
-y=cq(f,25),z=cq(f,11),A=(cq(f,6)^z^y)&-1,B=c(e,g)[1+g],q=(((m+A|0)+(i^f&(k^i))|0)+c(v3,g)[1+g]|0)+B|0,C=cq(d,22),D=cq(d,13),g=g+1|0,E=(n+q|0)&-1,n=l,F=((q+((cq(d,2)^D^C)&-1)|0)+(d&j|l&(d|j))|0)&-1,l=j,j=d,d=F,m=i,i=k,k=f,f=E;continue}}}}function
-fn(f){var
-b=aU(1,bc(aU,0,f)),e=n(b+2|0,0),d=n(b+2|0,0);a3(function(a){var
+y=cq(f,25),z=cq(f,11),A=(cq(f,6)^z^y)&-1,B=c(e,g)[1+g],q=(((m+A|0)+(i^f&(k^i))|0)+c(wa,g)[1+g]|0)+B|0,C=cq(d,22),D=cq(d,13),g=g+1|0,E=(n+q|0)&-1,n=l,F=((q+((cq(d,2)^D^C)&-1)|0)+(d&j|l&(d|j))|0)&-1,l=j,j=d,d=F,m=i,i=k,k=f,f=E;continue}}}}function
+fo(f){var
+b=aN(1,bd(aN,0,f)),e=n(b+2|0,0),d=n(b+2|0,0);a4(function(a){var
 b=0<a?1:0,d=b?(e[1+a]=c(e,a)[1+a]+1|0,0):b;return d},f);var
 h=1;if(!(b<1)){var
 a=h;for(;;){var
-i=c(e,a)[1+a],g=a+1|0,j=(c(d,a)[1+a]+i|0)*2|0;c(d,g)[1+g]=j;if(1<<a<(d[1+a]+e[1+a]|0))am(wa);var
+i=c(e,a)[1+a],g=a+1|0,j=(c(d,a)[1+a]+i|0)*2|0;c(d,g)[1+g]=j;if(1<<a<(d[1+a]+e[1+a]|0))am(wj);var
 k=a+1|0;if(b!==a){var
 a=k;continue}break}}var
 l=n(1<<b,0);p(function(s,a){var
@@ -4500,75 +4505,75 @@ f=v;continue}break}}var
 o=0}else
 var
 o=m;return o},f);return[0,b,l]}var
-wc=wb.slice(),we=wd.slice(),wg=wf.slice(),wi=wh.slice(),wk=wj.slice();function
-wl(aa,F,$,w){var
+wl=wk.slice(),wn=wm.slice(),wp=wo.slice(),wr=wq.slice(),wt=ws.slice();function
+wu(aa,F,$,w){var
 x=F+$|0,j=[0,F],f=[0,0],b=[0,0];function
-G(a){for(;;){if(b[1]<a){if(x<=j[1])am(wm);f[1]=f[1]|bw(aa,j[1])<<b[1];j[1]++;b[1]=b[1]+8|0;continue}return 0}}function
+G(a){for(;;){if(b[1]<a){if(x<=j[1])am(wv);f[1]=f[1]|bw(aa,j[1])<<b[1];j[1]++;b[1]=b[1]+8|0;continue}return 0}}function
 y(a){f[1]=f[1]>>>a|0;b[1]=b[1]-a|0;return 0}function
 a(a){if(0===a)return 0;G(a);var
 b=f[1]&((1<<a)-1|0);y(a);return b}function
 z(a){for(;;){if(b[1]<a[1]&&j[1]<x){G(b[1]+8|0);continue}var
-e=f[1]&((1<<a[1])-1|0),g=c(a[2],e)[1+e],d=g&15,h=0===d?1:0,i=h||(b[1]<d?1:0);if(i)am(wn);y(d);return g>>>4|0}}var
+e=f[1]&((1<<a[1])-1|0),g=c(a[2],e)[1+e],d=g&15,h=0===d?1:0,i=h||(b[1]<d?1:0);if(i)am(ww);y(d);return g>>>4|0}}var
 l=c7(w,1),d=[0,0];function
 A(b){var
-a=w<(d[1]+b|0)?1:0;return a?am(wo):a}var
+a=w<(d[1]+b|0)?1:0;return a?am(wx):a}var
 s=[m,function(b){var
-a=fn(n(30,5));return[0,fn(k(288,function(a){return j5<=a?cy<=a?280<=a?8:7:9:8})),a]}];for(;;){var
-ab=a(1),I=a(2),at=0;if(2<I>>>0)am(wp);else{var
+a=fo(n(30,5));return[0,fo(k(288,function(a){return j6<=a?cy<=a?280<=a?8:7:9:8})),a]}];for(;;){var
+ab=a(1),I=a(2),at=0;if(2<I>>>0)am(wy);else{var
 _=0;switch(I){case
 0:y(b[1]&7);var
-t=a(16);if(65535!==(t^a(16)))am(wq);A(t);var
+t=a(16);if(65535!==(t^a(16)))am(wz);A(t);var
 ac=1;if(!(t<1)){var
-D=ac;for(;;){var
-ad=lC(a(8));dx(l,d[1],ad);d[1]++;var
-ae=D+1|0;if(t!==D){var
-D=ae;continue}break}}_=1;break;case
+B=ac;for(;;){var
+ad=lD(a(8));dy(l,d[1],ad);d[1]++;var
+ae=B+1|0;if(t!==B){var
+B=ae;continue}break}}_=1;break;case
 1:var
-J=C(s),K=B===J?s[1]:m===J?H(s):s,M=K[2],L=K[1];break;default:var
-h=a(5)+pX|0,q=a(5)+1|0,aj=286<h?1:0,ai=a(4)+4|0,ak=aj||(30<q?1:0);if(ak)am(wu);var
+J=D(s),K=C===J?s[1]:m===J?H(s):s,M=K[2],L=K[1];break;default:var
+h=a(5)+p1|0,q=a(5)+1|0,aj=286<h?1:0,ai=a(4)+4|0,ak=aj||(30<q?1:0);if(ak)am(wD);var
 S=n(19,0),T=ai-1|0,al=0;if(!(T<0)){var
 r=al;for(;;){var
-aq=a(3),X=c(wc,r)[1+r];c(S,X)[1+X]=aq;var
+aq=a(3),X=c(wl,r)[1+r];c(S,X)[1+X]=aq;var
 ar=r+1|0;if(T!==r){var
 r=ar;continue}break}}var
-u=n(h+q|0,0),e=0,an=fn(S);for(;;){if(e<(h+q|0)){var
-U=z(an),V=U+o8|0;if(2<V>>>0)var
+u=n(h+q|0,0),e=0,an=fo(S);for(;;){if(e<(h+q|0)){var
+U=z(an),V=U+o_|0;if(2<V>>>0)var
 i=1,v=U;else
 switch(V){case
-0:if(0===e)am(ww);var
+0:if(0===e)am(wF);var
 W=e-1|0,ao=3+a(2)|0,i=ao,v=c(u,W)[1+W];break;case
 1:var
 i=3+a(3)|0,v=0;break;default:var
-i=11+a(7)|0,v=0}if((h+q|0)<(e+i|0))am(wv);gb(u,e,i,v);var
+i=11+a(7)|0,v=0}if((h+q|0)<(e+i|0))am(wE);gd(u,e,i,v);var
 e=e+i|0;continue}var
-ap=fn(bL(u,h,q)),M=ap,L=fn(bL(u,0,h));break}}if(!_)for(;;){var
-g=z(L);if(!(cy<=g)){A(1);ax(l,d[1],g);d[1]++;continue}if(cy<g){if(285<g)am(wr);var
-N=g+pn|0,O=g+pn|0,af=a(c(wg,N)[1+N]),E=c(we,O)[1+O]+af|0,o=z(M);if(29<o)am(ws);var
-ag=a(c(wk,o)[1+o]),P=c(wi,o)[1+o]+ag|0;if(d[1]<P)am(wt);A(E);var
+ap=fo(bL(u,h,q)),M=ap,L=fo(bL(u,0,h));break}}if(!_)for(;;){var
+g=z(L);if(!(cy<=g)){A(1);ay(l,d[1],g);d[1]++;continue}if(cy<g){if(285<g)am(wA);var
+N=g+pr|0,O=g+pr|0,af=a(c(wp,N)[1+N]),E=c(wn,O)[1+O]+af|0,o=z(M);if(29<o)am(wB);var
+ag=a(c(wt,o)[1+o]),P=c(wr,o)[1+o]+ag|0;if(d[1]<P)am(wC);A(E);var
 Q=d[1],R=(d[1]+E|0)-1|0;if(!(R<Q)){var
-p=Q;for(;;){ax(l,p,bI(l,p-P|0));var
+p=Q;for(;;){ay(l,p,bI(l,p-P|0));var
 ah=p+1|0;if(R!==p){var
 p=ah;continue}break}}d[1]=d[1]+E|0;continue}at=1;break}}if(0===ab)continue;var
 Y=8<=b[1]?1:0;if(Y)var
 Z=Y;else
 var
-as=j[1]!==x?1:0,Z=as||(d[1]!==w?1:0);if(Z)am(wx);return aS(l)}}var
-wy=k(cy,function(d){var
+as=j[1]!==x?1:0,Z=as||(d[1]!==w?1:0);if(Z)am(wG);return aT(l)}}var
+wH=k(cy,function(d){var
 b=1,a=d;for(;;){var
 c=1===(a&1)?-306674912^(a>>>1|0):a>>>1|0,e=b+1|0;if(8!==b){var
-b=e,a=c;continue}return c}}),wz=268435456;function
-nA(a){return aU(wz,40*cE(a,53687091)|0)}function
-gJ(b,a){var
+b=e,a=c;continue}return c}}),wI=268435456;function
+nC(a){return aN(wI,40*cE(a,53687091)|0)}function
+gL(b,a){var
 c=$(b,a+1|0)<<8;return $(b,a)|c}function
-i5(b,a){var
-c=gJ(b,a+2|0)<<16;return gJ(b,a)|c}function
-aX(g,d){var
-b=aI(d),c=d-1|0,e=0;if(!(c<0)){var
-a=e;for(;;){ax(b,a,lC((g>>>(8*a|0)|0)&fW));var
+i7(b,a){var
+c=gL(b,a+2|0)<<16;return gL(b,a)|c}function
+aY(g,d){var
+b=aJ(d),c=d-1|0,e=0;if(!(c<0)){var
+a=e;for(;;){ay(b,a,lD((g>>>(8*a|0)|0)&fX));var
 f=a+1|0;if(c!==a){var
-a=f;continue}break}}return aS(b)}var
-df=[av,wQ,b1(0)];function
-nB(f){var
+a=f;continue}break}}return aT(b)}var
+df=[av,wZ,b1(0)];function
+nD(f){var
 b=F(f),a=[0,0];function
 g(c){return a[1]<b?$(f,a[1]):0}function
 h(d){if(b<=a[1])throw df;var
@@ -4580,29 +4585,29 @@ k(b){var
 a=h(0)!==b?1:0;if(a)throw df;return a}function
 q(c){for(;;){var
 b=h(0);if(34===b)return cm(f,c,(a[1]-1|0)-c|0);if(92===b){h(0);continue}if(32<=b)continue;throw df}}function
-l(m){if(ar<m)throw df;c(0);var
-b=g(0),e=0;if(kz<=b)if(qG===b){var
-o=0,n=wR;e=1}else
-if(pv===b){var
-o=wS,n=wT;e=1}else
-if(pJ===b){a[1]++;c(0);if(pm===g(0)){a[1]++;var
-d=wU}else{var
+l(m){if(ao<m)throw df;c(0);var
+b=g(0),e=0;if(kB<=b)if(qN===b){var
+o=0,n=w0;e=1}else
+if(pz===b){var
+o=w1,n=w2;e=1}else
+if(pN===b){a[1]++;c(0);if(pq===g(0)){a[1]++;var
+d=w3}else{var
 y=0;for(;;){c(0);k(34);var
 E=q(a[1]);c(0);k(58);var
 z=[0,[0,E,l(m+1|0)],y],A=h(0);if(44===A){var
-y=z;continue}if(pm!==A)throw df;var
-d=[5,ah(z)];break}}}else
+y=z;continue}if(pq!==A)throw df;var
+d=[5,ai(z)];break}}}else
 e=2;else
 if(34===b){a[1]++;var
 d=[3,q(a[1])]}else
 if(91===b){a[1]++;c(0);if(93===g(0)){a[1]++;var
-d=wV}else{var
+d=w4}else{var
 v=0;for(;;){var
 w=[0,l(m+1|0),v],x=h(0);if(44===x){var
 v=w;continue}if(93!==x)throw df;var
-d=[4,ah(w)];break}}}else
-if(hk<=b){var
-o=wW,n=wX;e=1}else
+d=[4,ai(w)];break}}}else
+if(hm<=b){var
+o=w5,n=w6;e=1}else
 e=2;var
 B=0;switch(e){case
 2:var
@@ -4613,42 +4618,42 @@ if(11===p)j=1}else
 if(45<=i){if(!(47<=i))j=1}else
 if(43===i)j=1;var
 C=j?1:0;if(C){a[1]++;continue}var
-t=cm(f,s,a[1]-s|0),u=lz(t),D=u?[1,u[1]]:[2,H$(t)],d=D;break}break;case
-0:break;default:lQ(k,n);var
+t=cm(f,s,a[1]-s|0),u=lA(t),D=u?[1,u[1]]:[2,IP(t)],d=D;break}break;case
+0:break;default:lR(k,n);var
 r=o;B=1}if(!B)var
 r=d;c(0);return r}var
 d=l(0);if(a[1]!==b)throw df;return d}function
-gK(b,a){var
-c=b+a|0;if((b<=c?1:0)===(0<=a?1:0))return c;throw P}function
-gL(e){var
-a=br(47,e);if(a){var
-b=a[2],c=a[1];if(!b)return X(go(c));if(!b[2]){var
-d=b[1];if(0<bo(go(d))){var
-f=go(d);return b6(go(c),f)}}}throw P}function
-i6(a){function
+gM(b,a){var
+c=b+a|0;if((b<=c?1:0)===(0<=a?1:0))return c;throw Q}function
+gN(e){var
+a=bb(47,e);if(a){var
+b=a[2],c=a[1];if(!b)return X(gq(c));if(!b[2]){var
+d=b[1];if(0<bo(gq(d))){var
+f=gq(d);return b6(gq(c),f)}}}throw Q}function
+i8(a){function
 b(c){var
-a=br(94,c);if(a){var
+a=bb(94,c);if(a){var
 b=a[2];if(b&&!b[2]){var
-d=hL(b[1]);return[0,hL(a[1]),d]}}throw P}function
+d=hO(b[1]);return[0,hO(a[1]),d]}}throw Q}function
 c(c){var
-a=br(42,c);if(a){var
-d=l(b,a[2]);return[0,gL(a[1]),d]}throw P}return J(a,w7)?0:l(c,br(32,a))}function
-xi(h){var
+a=bb(42,c);if(a){var
+d=l(b,a[2]);return[0,gN(a[1]),d]}throw Q}return J(a,xe)?0:l(c,bb(32,a))}function
+xr(h){var
 i=F(h);function
 g(a){var
 b=a<i?1:0,c=b?$(h,a):b;return c}function
-d(a){return cz===(g(a)&hF)?1:0}var
+d(a){return cz===(g(a)&hI)?1:0}var
 a=0;for(;;){var
 j=a===i?1:0;if(j)var
 k=j;else{var
 b=g(a),e=g(a+1|0);if(!(cz<=b)){var
-a=a+1|0;continue}if(194<=b&&!(kI<=b)){var
+a=a+1|0;continue}if(194<=b&&!(kL<=b)){var
 w=d(a+1|0);if(w){var
-a=a+2|0;continue}return w}if(kI<=b&&!(kc<=b)){var
+a=a+2|0;continue}return w}if(kL<=b&&!(kf<=b)){var
 s=d(a+1|0);if(s){var
 t=d(a+2|0);if(t){var
-z=kI!==b?1:0,u=z||(eQ<=e?1:0);if(u){var
-A=237!==b?1:0,v=A||(e<eQ?1:0);if(v){var
+z=kL!==b?1:0,u=z||(eR<=e?1:0);if(u){var
+A=237!==b?1:0,v=A||(e<eR?1:0);if(v){var
 a=a+3|0;continue}var
 f=v}else
 var
@@ -4657,13 +4662,13 @@ var
 f=t}else
 var
 f=s;return f}var
-l=kc<=b?1:0;if(l){var
+l=kf<=b?1:0;if(l){var
 m=b<245?1:0;if(m){var
 n=d(a+1|0);if(n){var
 o=d(a+2|0);if(o){var
 p=d(a+3|0);if(p){var
-x=kc!==b?1:0,q=x||(j5<=e?1:0);if(q){var
-y=244!==b?1:0,r=y||(e<j5?1:0);if(r){var
+x=kf!==b?1:0,q=x||(j6<=e?1:0);if(q){var
+y=244!==b?1:0,r=y||(e<j6?1:0);if(r){var
 a=a+4|0;continue}var
 c=r}else
 var
@@ -4679,37 +4684,37 @@ c=m}else
 var
 c=l;var
 k=c}return k}}function
-gM(b){if(typeof
+gO(b){if(typeof
 b!=="number")switch(b[0]){case
 3:var
 c=b[1],d=F(c),a=0,p=function(a){var
 c=48<=a?1:0,d=c?a<=57?1:0:c;if(d)var
 b=d;else{var
-e=97<=a?1:0,f=e?a<=hk?1:0:e;if(f)var
+e=97<=a?1:0,f=e?a<=hm?1:0:e;if(f)var
 b=f;else
 var
 g=65<=a?1:0,b=g?a<=70?1:0:g}return b};for(;;){var
 g=d<=a?1:0,o=0;if(g)var
 e=g;else{if(92!==$(c,a)){var
 a=a+1|0;continue}var
-h=(a+1|0)<d?1:0;if(h)if(qD===$(c,a+1|0)){var
+h=(a+1|0)<d?1:0;if(h)if(qJ===$(c,a+1|0)){var
 i=(a+5|0)<d?1:0;if(i){var
-j=h8(p,cm(c,a+2|0,4));if(j){var
+j=h_(p,cm(c,a+2|0,4));if(j){var
 a=a+6|0;continue}var
 k=j}else
 var
 k=i;var
 n=k;o=1}else{var
-m=h9(xj,$(c,a+1|0));if(m){var
+m=h$(xs,$(c,a+1|0));if(m){var
 a=a+2|0;continue}var
 e=m}else
 var
 e=h}if(!o)var
-n=e;return t(n,xk)}case
-4:return x(gM,b[1]);case
+n=e;return r(n,xt)}case
+4:return x(gO,b[1]);case
 5:var
-f=b[1],q=D(f);t(D(bj(hQ,l(function(a){return a[1]},f)))===q?1:0,xl);return x(function(a){gM([3,a[1]]);return gM(a[2])},f)}return 0}function
-xm(d){var
+f=b[1],q=B(f);r(B(bj(hT,l(function(a){return a[1]},f)))===q?1:0,xu);return x(function(a){gO([3,a[1]]);return gO(a[2])},f)}return 0}function
+xv(d){var
 g=F(d);function
 k(a){var
 b=a<g?1:0;if(b)var
@@ -4717,8 +4722,8 @@ c=48<=$(d,a)?1:0,e=c?$(d,a)<=57?1:0:c;else
 var
 e=b;return e}function
 c(a,c){var
-b=a<g?1:0;return b?h9(c,$(d,a)):b}function
-i(b){t(k(b),xn);var
+b=a<g?1:0;return b?h$(c,$(d,a)):b}function
+i(b){r(k(b),xw);var
 a=b;for(;;){if(k(a)){var
 a=a+1|0;continue}return a}}var
 a=0;a:for(;;){var
@@ -4729,33 +4734,33 @@ l=$(d,b);if(34!==l){if(92===l){var
 b=b+2|0;continue}var
 b=b+1|0;continue}var
 n=b+1|0}var
-a=n;continue a}}if(c(a,xo)){var
-j=c(a,xp)?a+1|0:a,h=c(j,xq)?j+1|0:i(j),e=c(h,xr)?i(h+1|0):h;if(c(e,xs))var
-q=c(e+1|0,xt)?e+2|0:e+1|0,f=i(q);else
+a=n;continue a}}if(c(a,xx)){var
+j=c(a,xy)?a+1|0:a,h=c(j,xz)?j+1|0:i(j),e=c(h,xA)?i(h+1|0):h;if(c(e,xB))var
+q=c(e+1|0,xC)?e+2|0:e+1|0,f=i(q);else
 var
 f=e;var
-o=1-c(f,xv);if(o)var
-r=h<f?1:0,p=r||((f-a|0)<=19?1:0);else
+o=1-c(f,xE);if(o)var
+s=h<f?1:0,p=s||((f-a|0)<=19?1:0);else
 var
-p=o;t(p,xu);var
+p=o;r(p,xD);var
 a=f;continue}var
 a=a+1|0;continue}return m}}function
-xw(o,h){t(aO(h,xy),xx);var
-i=ai(h,xz),a=i[2];t(i[1]<=dY?1:0,xA);var
-j=C(a),e=B===j?a[1]:m===j?H(a):a;t(xi(e),xB);xm(e);try{var
-u=nB(e),c=u}catch(a){a=aT(a);if(a!==df&&a[1]!==f8)throw a;var
-c=am(xC)}if(typeof
+xF(o,h){r(aH(h,xH),xG);var
+i=ag(h,xI),a=i[2];r(i[1]<=dX?1:0,xJ);var
+j=D(a),e=C===j?a[1]:m===j?H(a):a;r(xr(e),xK);xv(e);try{var
+v=nD(e),c=v}catch(a){a=aU(a);if(a!==df&&a[1]!==f9)throw a;var
+c=am(xL)}if(typeof
 c!=="number"&&5===c[0]){var
-f=c[1];if(bn(aP(hQ,l(function(a){return a[1]},f)),xE)){gM(c);t(bn(f_(xH,f),xG),xF);var
-g=f_(xI,f),n=0;if(typeof
+f=c[1];if(bn(aQ(hT,l(function(a){return a[1]},f)),xN)){gO(c);r(bn(ga(xQ,f),xP),xO);var
+g=ga(xR,f),n=0;if(typeof
 g!=="number"&&5===g[0]){var
 d=g[1];n=1}if(!n)var
-d=am(xJ);var
-p=h[1]-1|0,k=D(d)===p?1:0,q=k?c5(function(a){return aO(h,a[1])},d):k;t(q,xK);var
-r=0.,s=Q(function(V,F){var
-G=F[1],H=ai(h,G)[1],t=F[2];function
+d=am(xS);var
+p=h[1]-1|0,k=B(d)===p?1:0,q=k?c5(function(a){return aH(h,a[1])},d):k;r(q,xT);var
+s=0.,t=O(function(V,F){var
+G=F[1],H=ag(h,G)[1],t=F[2];function
 c(c){var
-a=gI(G);return am(b(at(w8),a))}var
+a=gK(G);return am(b(at(xf),a))}var
 I=0;if(typeof
 t!=="number"&&4===t[0]){var
 n=t[1];if(n){var
@@ -4765,175 +4770,175 @@ p=n[2];if(p){var
 q=p[1],i=0;if(typeof
 q!=="number"&&3===q[0]){var
 r=p[2];if(r){var
-s=r[1],u=0;if(typeof
-s!=="number"&&4===s[0])if(r[2]){e=1;i=1;u=1}else{var
+s=r[1],v=0;if(typeof
+s!=="number"&&4===s[0])if(r[2]){e=1;i=1;v=1}else{var
 T=s[1],U=l(function(a){if(typeof
 a!=="number"&&1===a[0]){var
-b=a[1];if(0<=b)return b}return c(0)},T),g=U,k=q[1],a=o[1];I=1;e=1;i=1;u=1}if(!u){e=1;i=1}}else{e=1;i=1}}if(!i)e=1}else
+b=a[1];if(0<=b)return b}return c(0)},T),g=U,k=q[1],a=o[1];I=1;e=1;i=1;v=1}if(!v){e=1;i=1}}else{e=1;i=1}}if(!i)e=1}else
 e=1}}}if(!I)var
 j=c(0),g=j[3],k=j[2],a=j[1];var
-K=0===g?1:0,M=K||(3<D(g)?1:0);if(M)c(0);var
-N=1,m=Q(function(b,a){if(0<a&&ch(dt,a)<b)return c(0);return w(b,a)},N,g),x=J(k,w9),y=1-x,O=y?L(k,w_):y;if(O)c(0);var
-v=0;if(L(a,w$)){var
-f=0;if(L(a,xa))if(L(a,xb))if(L(a,xc)){if(L(a,xd))if(L(a,xe)){var
-z=L(a,xf);if(z){var
+K=0===g?1:0,M=K||(3<B(g)?1:0);if(M)c(0);var
+N=1,m=O(function(b,a){if(0<a&&ch(du,a)<b)return c(0);return u(b,a)},N,g),x=J(k,xg),y=1-x,P=y?L(k,xh):y;if(P)c(0);var
+w=0;if(L(a,xi)){var
+f=0;if(L(a,xj))if(L(a,xk))if(L(a,xl)){if(L(a,xm))if(L(a,xn)){var
+z=L(a,xo);if(z){var
 d=c(0);f=1}else{var
-d=z;f=1}}else{v=1;f=1}}else{var
+d=z;f=1}}else{w=1;f=1}}else{var
 d=4;f=1}else{var
 d=2;f=1}if(!f)var
 d=8}else
-v=1;if(v)var
+w=1;if(w)var
 d=1;var
 A=0<d?1:0;if(A)var
-P=ch(H,d)<m?1:0,B=P||(w(m,d)!==H?1:0);else
+Q=ch(H,d)<m?1:0,C=Q||(u(m,d)!==H?1:0);else
 var
-B=A;if(B)c(0);var
-C=1-x;if(C)var
-R=1!==D(g)?1:0,E=R||1-aE(a,xh);else
+C=A;if(C)c(0);var
+D=1-x;if(D)var
+R=1!==B(g)?1:0,E=R||1-aA(a,xq);else
 var
-E=C;if(E)c(0);var
-S=J(a,xg)?1.:8.;return V+m*S},r,d);return t(s<=nA(o)?1:0,xL)}}return am(xD)}function
-bg(c,b,a){var
-d=c[2];return am(O(at(xM),d,b,a))}function
+E=D;if(E)c(0);var
+S=J(a,xp)?1.:8.;return V+m*S},s,d);return r(t<=nC(o)?1:0,xU)}}return am(xM)}function
+bk(c,b,a){var
+d=c[2];return am(P(at(xV),d,b,a))}function
 bW(c,a,f,e){if(typeof
 c!=="number"&&5===c[0]){var
-d=c[1];if(c5(function(a){return lI(a,d)},e)){x(function(d){var
-b=d[1],c=1-aE(b,e);return c?W(u(xO,gI(u(a,b)))):c},d);return[0,d,a,f]}}return am(b(at(xN),a))}function
-aH(b,a){return f_(a,b[1])}function
-fo(c,b,a){return 0===aH(b,a)?0:[0,f(c,b,a)]}function
+d=c[1];if(c5(function(a){return lJ(a,d)},e)){x(function(d){var
+b=d[1],c=1-aA(b,e);return c?W(v(xX,gK(v(a,b)))):c},d);return[0,d,a,f]}}return am(b(at(xW),a))}function
+aI(b,a){return ga(a,b[1])}function
+fp(c,b,a){return 0===aI(b,a)?0:[0,f(c,b,a)]}function
 dg(c,b,e){var
-a=aH(c,b);if(typeof
+a=aI(c,b);if(typeof
 a!=="number"&&3===a[0]){var
-d=a[1];if(aE(d,e))return d}return bg(c,b,xP)}function
-gN(c,b){var
-a=aH(c,b);if(typeof
-a!=="number"&&0===a[0])return a[1];return bg(c,b,xQ)}function
-eC(e,d,c){var
-f=e?e[1]:hZ,a=aH(d,c);if(typeof
+d=a[1];if(aA(d,e))return d}return bk(c,b,xY)}function
+gP(c,b){var
+a=aI(c,b);if(typeof
+a!=="number"&&0===a[0])return a[1];return bk(c,b,xZ)}function
+eB(e,d,c){var
+f=e?e[1]:f$,a=aI(d,c);if(typeof
 a!=="number"&&1===a[0]){var
-b=a[1];if(0<=b&&b<=f)return b}return bg(d,c,xR)}function
-i7(b,g,f,e,d){var
-h=b?b[1]:b,i=g?g[1]:-dB,j=f?f[1]:dB,a=aH(e,d);if(typeof
+b=a[1];if(0<=b&&b<=f)return b}return bk(d,c,x0)}function
+i9(b,g,f,e,d){var
+h=b?b[1]:b,i=g?g[1]:-dC,j=f?f[1]:dC,a=aI(e,d);if(typeof
 a!=="number")switch(a[0]){case
 2:var
 c=a[1];if(i<=c&&c<=j)return c;break;case
-3:if(!L(a[1],xT)&&h)return a1;break}return bg(e,d,xS)}function
-i8(b,a){return i7(0,[0,ci(xU)],[0,1.-ly/2.],b,a)}function
-eD(a,c){var
-b=u(a[2],c),d=R(a[3],b);c_(a[3],b);return d}function
-gO(d,c,b,a){var
-e=c[2],g=f(at(xV),e,b);t(1===D(a[1])?1:0,g);if(d&&d[1]!==a[2])return bg(c,b,xW);return 0}function
-i9(e,d){var
+3:if(!L(a[1],x2)&&h)return a2;break}return bk(e,d,x1)}function
+i_(b,a){return i9(0,[0,ci(x3)],[0,1.-lz/2.],b,a)}function
+eC(a,c){var
+b=v(a[2],c),d=R(a[3],b);c_(a[3],b);return d}function
+gQ(d,c,b,a){var
+e=c[2],g=f(at(x4),e,b);r(1===B(a[1])?1:0,g);if(d&&d[1]!==a[2])return bk(c,b,x5);return 0}function
+i$(e,d){var
 c=e[2]-1|0,f=0;if(!(c<0)){var
 a=f;for(;;){b(d,a);var
 g=a+1|0;if(c!==a){var
 a=g;continue}break}}return 0}function
-fp(a,f,e,d,c){var
-i=a?a[1]:a,j=f?f[1]:hZ,g=c[3];if(0===g[0]){var
-h=g[1];i9(c,function(f){var
-a=b(h,f),g=a<i?1:0,c=g||(j<a?1:0);return c?bg(e,d,xX):c});return h}return bg(e,d,xY)}function
-gP(f,e,d,c,a){var
-i=f?f[1]:-dB,j=e?e[1]:dB,g=a[3];if(1===g[0]){var
-h=g[1];i9(a,function(g){var
-a=b(h,g),e=i<=a?1:0,k=e?a<=j?1:0:e,f=1-k;return f?bg(d,c,x0):f});return h}return bg(d,c,xZ)}function
-a8(f,e,d,b,a){var
-c=eD(b,a);return a$(function(c){gO(f,b,a,c);var
-g=fp(e,d,b,a,c);return[0,c[2],g]},c)}function
+fq(a,f,e,d,c){var
+i=a?a[1]:a,j=f?f[1]:f$,g=c[3];if(0===g[0]){var
+h=g[1];i$(c,function(f){var
+a=b(h,f),g=a<i?1:0,c=g||(j<a?1:0);return c?bk(e,d,x6):c});return h}return bk(e,d,x7)}function
+fr(f,e,d,c,a){var
+i=f?f[1]:-dC,j=e?e[1]:dC,g=a[3];if(1===g[0]){var
+h=g[1];i$(a,function(g){var
+a=b(h,g),e=i<=a?1:0,k=e?a<=j?1:0:e,f=1-k;return f?bk(d,c,x9):f});return h}return bk(d,c,x8)}function
+a9(f,e,d,b,a){var
+c=eC(b,a);return aV(function(c){gQ(f,b,a,c);var
+g=fq(e,d,b,a,c);return[0,c[2],g]},c)}function
 bE(f,e,d,b,a){var
-c=eD(b,a);return a$(function(c){gO(f,b,a,c);var
-g=gP(e,d,b,a,c);return[0,c[2],g]},c)}function
-i_(g,d,c){var
-a=eD(d,c);return a$(function(a){gO(g,d,c,a);var
+c=eC(b,a);return aV(function(c){gQ(f,b,a,c);var
+g=fr(e,d,b,a,c);return[0,c[2],g]},c)}function
+ja(g,d,c){var
+a=eC(d,c);return aV(function(a){gQ(g,d,c,a);var
 e=a[3];if(2===e[0]){var
-f=e[1];i9(a,function(a){b(f,a);return 0});return[0,a[2],f]}return bg(d,c,x1)},a)}function
-bk(c,b,a){return a?a[1]:bg(c,b,x2)}function
-dQ(h,c,a){var
-d=eD(c,a);return a$(function(f){var
+f=e[1];i$(a,function(a){b(f,a);return 0});return[0,a[2],f]}return bk(d,c,x_)},a)}function
+bs(c,b,a){return a?a[1]:bk(c,b,x$)}function
+eD(h,c,a){var
+d=eC(c,a);return aV(function(f){var
 d=f[1];if(d){var
 e=d[2];if(e&&!e[2]){var
-g=e[1],i=O(h,c,a,f),j=function(c,a){return b(i,w(c,g)+a|0)};return[0,d[1],g,j]}}return bg(c,a,x3)},d)}function
-i$(b,a){var
-c=eD(b,a);return a$(function(c){var
+g=e[1],i=P(h,c,a,f),j=function(c,a){return b(i,u(c,g)+a|0)};return[0,d[1],g,j]}}return bk(c,a,ya)},d)}function
+jb(b,a){var
+c=eC(b,a);return aV(function(c){var
 f=c[3];if(3===f[0]){var
-g=f[1];gO(0,b,a,c);var
-d=[0,0],h=[0,0];lQ(function(b){var
-a=b+k0|0;if(10<a>>>0){if(-22===a){d[1]++;return 0}}else
+g=f[1];gQ(0,b,a,c);var
+d=[0,0],h=[0,0];lR(function(b){var
+a=b+k2|0;if(10<a>>>0){if(-22===a){d[1]++;return 0}}else
 if(8<a-1>>>0){h[1]++;return 0}return 0},g);var
-i=kU<d[1]?1:0,j=i||(2500000<(d[1]+h[1]|0)?1:0);if(j)bg(b,a,x5);var
-e=br(10,g),k=c[2]+1|0,l=D(e)!==k?1:0,m=l||L(ag(e,c[2]),x7);if(m)bg(b,a,x6);return ea(function(a,b){return a<c[2]?1:0},e)}return bg(b,a,x4)},c)}function
-ja(f,a){var
+i=kX<d[1]?1:0,j=i||(2500000<(d[1]+h[1]|0)?1:0);if(j)bk(b,a,yc);var
+e=bb(10,g),k=c[2]+1|0,l=B(e)!==k?1:0,m=l||L(ah(e,c[2]),ye);if(m)bk(b,a,yd);return d$(function(a,b){return a<c[2]?1:0},e)}return bk(b,a,yb)},c)}function
+jc(f,a){var
 b=F(a),c=1<=b?1:0;if(c)var
-d=b<=f?1:0,e=d?h8(function(a){var
+d=b<=f?1:0,e=d?h_(function(a){var
 b=48<=a?1:0,c=b?a<=57?1:0:b;return c},a):d;else
 var
-e=c;return t(e,x8)}function
-jb(a){var
-d=0;if(L(a,x9)&&45===$(a,0)){var
+e=c;return r(e,yf)}function
+jd(a){var
+d=0;if(L(a,yg)&&45===$(a,0)){var
 b=cm(a,1,F(a)-1|0);d=1}if(!d)var
 b=a;var
-c=br(47,b);t(D(c)<=2?1:0,x_);var
-e=oL;x(function(a){return ja(e,a)},c);return gL(a)}function
-jc(f,e){var
+c=bb(47,b);r(B(c)<=2?1:0,yh);var
+e=oN;x(function(a){return jc(e,a)},c);return gN(a)}function
+je(f,e){var
 a=f,b=e;for(;;){if(b){var
 c=b[2],d=b[1];if(typeof
 a!=="number")switch(a[0]){case
 4:var
-g=hL(d),a=ag(a[1],g),b=c;continue;case
+g=hO(d),a=ah(a[1],g),b=c;continue;case
 5:var
-a=f_(d,a[1]),b=c;continue}throw P}return a}}function
+a=ga(d,a[1]),b=c;continue}throw Q}return a}}function
 dR(b,a){var
-c=br(46,a);return jc(b[1],c)}function
-dS(b,a){return 0===dR(b,a)?1:0}function
+c=bb(46,a);return je(b[1],c)}function
+dh(b,a){return 0===dR(b,a)?1:0}function
 b9(c,b){var
 a=dR(c,b);if(typeof
-a!=="number"&&3===a[0])return a[1];throw P}function
-fq(d,c){var
+a!=="number"&&3===a[0])return a[1];throw Q}function
+eE(d,c){var
 a=dR(d,c);if(typeof
 a!=="number"&&1===a[0]){var
-b=a[1];if(0<=b)return b}throw P}function
-fr(c,b){var
-a=dR(c,b);if(typeof
-a!=="number"&&0===a[0])return a[1];throw P}function
+b=a[1];if(0<=b)return b}throw Q}function
 fs(c,b){var
+a=dR(c,b);if(typeof
+a!=="number"&&0===a[0])return a[1];throw Q}function
+ft(c,b){var
 a=dR(c,b);if(typeof
 a!=="number")switch(a[0]){case
 2:return a[1];case
-3:if(!L(a[1],ye))return a1;break}throw P}function
-cr(a){if(Math.abs(a)<=dB)return Z(a);throw P}function
-nC(a){return a==a1?0:[0,cr(a)]}function
-b_(b,a){return aO(b[2],a)}function
-gQ(b,a){return ai(b[2],a)}function
-a9(d,c){var
-a=gQ(d,c),b=a[3];if(0===b[0])return[0,a[2],b[1]];throw P}function
-dT(d,c){var
-a=gQ(d,c),b=a[3];if(1===b[0])return[0,a[2],b[1]];throw P}function
-nD(d,c){var
-a=gQ(d,c),b=a[3];if(2===b[0])return[0,a[2],b[1]];throw P}function
-gR(d,c){var
-a=gQ(d,c),b=a[3];if(3===b[0]){var
-e=a[2],f=br(10,b[1]);return ea(function(a,b){return a<e?1:0},f)}throw P}function
-eE(a){var
-b=a9(a,yo),c=a9(a,yp);return[0,a9(a,yq),c,b]}function
+3:if(!L(a[1],yn))return a2;break}throw Q}function
+cr(a){if(Math.abs(a)<=dC)return Z(a);throw Q}function
+nE(a){return a==a2?0:[0,cr(a)]}function
+b_(b,a){return aH(b[2],a)}function
+gR(b,a){return ag(b[2],a)}function
+a_(d,c){var
+a=gR(d,c),b=a[3];if(0===b[0])return[0,a[2],b[1]];throw Q}function
+dS(d,c){var
+a=gR(d,c),b=a[3];if(1===b[0])return[0,a[2],b[1]];throw Q}function
+nF(d,c){var
+a=gR(d,c),b=a[3];if(2===b[0])return[0,a[2],b[1]];throw Q}function
+gS(d,c){var
+a=gR(d,c),b=a[3];if(3===b[0]){var
+e=a[2],f=bb(10,b[1]);return d$(function(a,b){return a<e?1:0},f)}throw Q}function
+eF(a){var
+b=a_(a,yx),c=a_(a,yy);return[0,a_(a,yz),c,b]}function
 bF(c,a){var
 d=b(c[2],a+1|0);return[0,b(c[2],a),d]}function
-dh(a,d){var
+di(a,d){var
 c=a[1];function
 e(a){return b(d,c+a|0)}return G(a[2]-c|0,e)}function
-nE(a){return dS(a,yr)?0.:fs(a,ys)}var
-yt=Z(ly);function
-gS(a){return Q(r,v,a)}function
-cs(b,a){return u(yD,a)}function
-nF(a){if(b_(a,cs(a,yE))){var
-c=dT(a,cs(a,yF));return function(a){return cr(b(c[2],a))}}return function(a){return v}}function
-nG(a){function
+nG(a){return dh(a,yA)?0.:ft(a,yB)}var
+yC=Z(lz);function
+gT(a){return O(s,w,a)}function
+cs(b,a){return v(yM,a)}function
+nH(a){if(b_(a,cs(a,yN))){var
+c=dS(a,cs(a,yO));return function(a){return cr(b(c[2],a))}}return function(a){return w}}function
+nI(a){function
 c(b){return cs(a,b)}function
-f(b,d){return b_(a,c(b))?nD(a,c(b))[2]:function(a){return d}}var
-d=b9(a,c(yJ)),i=dS(a,c(yK))?s:cr(fs(a,c(y3))),j=J(d,yL)?yM:dS(a,c(y1))?0:[0,fq(a,c(y2))],k=fq(a,c(yN));if(b_(a,c(yO)))var
-l=dT(a,c(yP)),g=function(a){return cr(b(l[2],a))};else
+f(b,d){return b_(a,c(b))?nF(a,c(b))[2]:function(a){return d}}var
+d=b9(a,c(yS)),i=dh(a,c(yT))?t:cr(ft(a,c(za))),j=J(d,yU)?yV:dh(a,c(y_))?0:[0,eE(a,c(y$))],k=eE(a,c(yW));if(b_(a,c(yX)))var
+l=dS(a,c(yY)),g=function(a){return cr(b(l[2],a))};else
 var
-g=function(a){return v};var
-m=f(yQ,1),n=f(yR,0);if(L(d,yS))if(L(d,yT))if(L(d,yU))if(L(d,yV))if(L(d,yW))if(L(d,yX))var
-h=L(d,yY),e=h?W(d):h;else
+g=function(a){return w};var
+m=f(yZ,1),n=f(y0,0);if(L(d,y1))if(L(d,y2))if(L(d,y3))if(L(d,y4))if(L(d,y5))if(L(d,y6))var
+h=L(d,y7),e=h?W(d):h;else
 var
 e=4;else
 var
@@ -4947,49 +4952,49 @@ e=3;else
 var
 e=6;function
 o(a){return 0}var
-p=fq(a,yZ);return[0,a9(a,y0)[1]-1|0,p,o,e,n,m,g,k,j,i]}function
-nH(c,b){function
-a(a){return fs(c,f(at(zm),b,a))}var
-d=a(zn);return[0,a(zo),d]}function
-nI(a){return 1-dS(a,zp)}function
-jd(a){var
-b=gR(a,zw);return K(l(function(a){var
-b=i6(a);return aP(function(b,a){return al(b[2],a[2])},b)},b))}function
-nJ(a){return 1-dS(a,zy)}function
-ft(a){return br(43,b9(a,zA))}function
-nK(a){return aE(ft(a),zB)?zC:b9(a,zD)}function
-je(c){if(b_(c,zE)){var
-a=dT(c,zF),d=function(c){var
+p=eE(a,y8);return[0,a_(a,y9)[1]-1|0,p,o,e,n,m,g,k,j,i]}function
+nJ(c,b){function
+a(a){return ft(c,f(at(zv),b,a))}var
+d=a(zw);return[0,a(zx),d]}function
+nK(a){return 1-dh(a,zy)}function
+jf(a){var
+b=gS(a,zF);return K(l(function(a){var
+b=i8(a);return aQ(function(b,a){return al(b[2],a[2])},b)},b))}function
+nL(a){return 1-dh(a,zH)}function
+fu(a){return bb(43,b9(a,zJ))}function
+nM(a){return aA(fu(a),zK)?zL:b9(a,zM)}function
+jg(c){if(b_(c,zN)){var
+a=dS(c,zO),d=function(c){var
 d=b(a[2],(3*c|0)+2|0),e=b(a[2],(3*c|0)+1|0);return[0,b(a[2],3*c|0),e,d]};return G(a[1]/3|0,d)}return 0}function
-gT(a){return aU(1,a9(a,zG)[1]-1|0)}function
-jf(d,i){var
-e=a9(d,zH),j=a9(d,zI),k=a9(d,zJ),f=e[1]-2|0,l=0;if(!(f<0)){var
+gU(a){return aN(1,a_(a,zP)[1]-1|0)}function
+jh(d,i){var
+e=a_(d,zQ),j=a_(d,zR),k=a_(d,zS),f=e[1]-2|0,l=0;if(!(f<0)){var
 a=l;for(;;){var
 g=b(e[2],a),h=b(e[2],a+1|0)-1|0;if(!(h<g)){var
 c=g;for(;;){var
-n=b(k[2],c);O(i,a,b(j[2],c),n);var
+n=b(k[2],c);P(i,a,b(j[2],c),n);var
 o=c+1|0;if(h!==c){var
 c=o;continue}break}}var
 m=a+1|0;if(f!==a){var
 a=m;continue}break}}return 0}function
-nL(a,e,f){var
-d=ga(gT(a),e,0);jf(a,function(e,h,g){var
-a=b(f,h),i=gK(c(c(d,e)[1+e],a)[1+a],g);c(d[1+e],a)[1+a]=i;return 0});return function(b,a){return c(c(d,b)[1+b],a)[1+a]}}function
-nM(a){function
-b(a){return u(zL,a)}var
-d=n(gT(a),0),e=b9(a,b(zM)),g=J(e,zN)?zO:zT,f=b(g);jf(a,function(a,e,b){d[1+a]=gK(c(d,a)[1+a],b);return 0});if(0===je(a)){if(J(e,zP))return[0,aM(d)];if(!fr(a,b(zQ))&&!dS(a,b(zR))&&!dS(a,f)){var
-h=gT(a),i=fq(a,f);return[1,fq(a,b(zS)),i,h]}return 0}return 0}function
-zU(e,d,c,b,a){return j}var
-zV=0,zW=0;function
-zX(a){return a}var
-zY=0;function
-zZ(a){return 0}var
-z0=[0,0,function(a){return 0},zZ,zY,zX,zW,s,zV,zU];function
-nN(a){return aE(z1,ft(a))}function
-jg(b){var
+nN(a,e,f){var
+d=gc(gU(a),e,0);jh(a,function(e,h,g){var
+a=b(f,h),i=gM(c(c(d,e)[1+e],a)[1+a],g);c(d[1+e],a)[1+a]=i;return 0});return function(b,a){return c(c(d,b)[1+b],a)[1+a]}}function
+nO(a){function
+b(a){return v(zU,a)}var
+d=n(gU(a),0),f=b9(a,b(zV)),g=J(f,zW)?zX:z4,e=b(g),h=dh(a,b(zY))?e:b(z3);jh(a,function(a,e,b){d[1+a]=gM(c(d,a)[1+a],b);return 0});if(0===jg(a)){if(J(f,zZ))return[0,aO(d)];if(!fs(a,b(z0))&&!dh(a,b(z1))&&!dh(a,e)){var
+i=gU(a),j=eE(a,h),k=eE(a,e);return[1,eE(a,b(z2)),k,j,i]}return 0}return 0}function
+z5(e,d,c,b,a){return j}var
+z6=0,z7=0;function
+z8(a){return a}var
+z9=0;function
+z_(a){return 0}var
+z$=[0,0,function(a){return 0},z_,z9,z8,z7,t,z6,z5];function
+nP(a){return aA(Aa,fu(a))}function
+ji(b){var
 a=b[3];if(typeof
-a!=="number"&&2===a[0])return a[3];throw P}function
-jh(c,a){var
+a!=="number"&&2===a[0])return a[3];throw Q}function
+gV(c,a){var
 e=c?c[1]:1;return function(n){var
 f=0<a[1]?1:0;if(f)var
 g=0===b(a[2],0)?1:0,d=g?b(a[2],a[1]-1|0)===n?1:0:g;else
@@ -5001,34 +5006,34 @@ c=o,j=d;for(;;){var
 k=b(a[2],c),l=b(a[2],c+1|0),p=l<k?1:0,q=p||(e?k===l?1:0:e),m=q?0:j,r=c+1|0;if(h!==c){var
 c=r,j=m;continue}var
 i=m;break}}return i}}function
-di(a){return J(a[1],Ar)?As:a[6]}function
-gU(b,a){return l(jb,bk(b,a,i$(b,a)))}var
-HK=qQ;function
-B4(d,a2,g,aT,o){var
-p=aT[3],aj=bE([0,p],B7,B6,d,B5),R=bE([0,p],B_,B9,d,B8),B=bE([0,p],Cb,Ca,d,B$),q=a8([0,p],0,0,d,Cc),C=i$(d,Cd),E=i$(d,Ce),F=0!==aH(d,Cf)?1:0,r=0!==aH(d,Cg)?1:0;if(aO(g,Ch))W(Ci);if(aO(g,Cj))W(Ck);if(aO(g,Cl))W(Cm);if(aO(g,Cn))W(Co);function
+dj(a){return J(a[1],AC)?AD:a[6]}function
+gW(b,a){return l(jd,bs(b,a,jb(b,a)))}var
+Io=qX;function
+Cd(d,a2,g,aT,o){var
+p=aT[3],aj=bE([0,p],Cg,Cf,d,Ce),R=bE([0,p],Cj,Ci,d,Ch),C=bE([0,p],Cm,Cl,d,Ck),q=a9([0,p],0,0,d,Cn),D=jb(d,Co),E=jb(d,Cp),F=0!==aI(d,Cq)?1:0,s=0!==aI(d,Cr)?1:0;if(aH(g,Cs))W(Ct);if(aH(g,Cu))W(Cv);if(aH(g,Cw))W(Cx);if(aH(g,Cy))W(Cz);function
 ak(m,e){var
 c=K(l(function(b){function
 c(c){var
-a=br(94,c);if(a){var
-b=a[2];if(b&&!b[2]){ja(5,a[1]);return ja(4,b[1])}}return am(x$)}function
+a=bb(94,c);if(a){var
+b=a[2];if(b&&!b[2]){jc(5,a[1]);return jc(4,b[1])}}return am(yi)}function
 d(b){var
-a=br(42,b);return a?(jb(a[1]),x(c,a[2])):am(ya)}if(L(b,yb))x(d,br(32,b));var
-e=i6(b),a=l(function(a){return[0,a[2],a[1]]},e);x(function(g){var
+a=bb(42,b);return a?(jd(a[1]),x(c,a[2])):am(yj)}if(L(b,yk))x(d,bb(32,b));var
+e=i8(b),a=l(function(a){return[0,a[2],a[1]]},e);x(function(g){var
 c=g[1],a=c;for(;;){var
 j=0;if(a){var
 b=a[2];if(b){var
-f=re(a[1][1],b[1][1]);if(f){var
+f=rl(a[1][1],b[1][1]);if(f){var
 a=b;continue}var
 d=f;j=1}}if(!j)var
 d=1;if(d){var
 h=c5(function(a){var
 b=a[1]<m?1:0,c=b?1<=a[2]?1:0:b;return c},c);if(h)var
-k=0,i=Q(function(b,a){return b+a[2]|0},k,c)<=cd?1:0,e=i?0!==z(g[2])?1:0:i;else
+k=0,i=O(function(b,a){return b+a[2]|0},k,c)<=cd?1:0,e=i?0!==A(g[2])?1:0:i;else
 var
 e=h}else
 var
-e=d;return t(e,yc)}},a);var
-f=D(a);t(D(bj(al,l(function(a){return a[1]},a)))===f?1:0,yd);return a},e));function
+e=d;return r(e,yl)}},a);var
+f=B(a);r(B(bj(al,l(function(a){return a[1]},a)))===f?1:0,ym);return a},e));function
 a(d){if(d){var
 e=d[1],g=e[1]-1|0,f=1,k=0;if(g<0)var
 h=f;else{var
@@ -5036,66 +5041,66 @@ a=k,i=f;for(;;){var
 j=c.length-1<=b(e[2],a)?0:i,l=a+1|0;if(g!==a){var
 a=l,i=j;continue}var
 h=j;break}}return h}return 1}var
-d=a(q),f=d?a(o[9]):d;t(f,Cp);return c}var
-H=0;if(aj){if(!R&&!B&&!q&&!C&&!E&&!F&&!r){var
+d=a(q),f=d?a(o[9]):d;r(f,CA);return c}var
+H=0;if(aj){if(!R&&!C&&!q&&!D&&!E&&!F&&!s){var
 e=[0,aj[1]];H=1}}else
-if(R){if(B&&!q&&!C&&!E&&!F&&!r){var
-e=[1,R[1],B[1]];H=1}}else
-if(!B&&q&&C){var
-an=C[1],V=0,aZ=q[1];if(E)if(F||r)V=1;else{var
-ao=K(l(jb,E[1])),a0=ak(ao.length-1,an),X=A(0,ar),au=function(a){return T(X,a[1],0)};a3(function(a){return x(au,a)},a0);var
-av=0.;t(em(function(b,d,a){return Q(function(g,a){var
-b=a[1],d=c(ao,b)[1+b],e=b4(d[2]),f=b4(d[1])+e|0;return g+a[2]*f},a,b)},X,av)<=10000000.?1:0,A_);var
-ap=0}else
+if(R){if(C&&!q&&!D&&!E&&!F&&!s){var
+e=[1,R[1],C[1]];H=1}}else
+if(!C&&q&&D){var
+an=D[1],V=0,aZ=q[1];if(E)if(F||s)V=1;else{var
+ap=K(l(jd,E[1])),a0=ak(ap.length-1,an),X=z(0,ao),au=function(a){return T(X,a[1],0)};a4(function(a){return x(au,a)},a0);var
+av=0.;r(el(function(b,d,a){return O(function(g,a){var
+b=a[1],d=c(ap,b)[1+b],e=b4(d[2]),f=b4(d[1])+e|0;return g+a[2]*f},a,b)},X,av)<=10000000.?1:0,Bj);var
+aq=0}else
 if(F){var
-h=bW(aH(d,Cw),A$,g,0),Y=gU(h,Ba),Z=gU(h,Bb),_=K(gU(h,Bc)),I=gU(h,Bd),ax=bk(h,Bf,i_([0,D(I)],h,Be)),s=D(Y),$=D(Z)===s?1:0,ay=$?_.length-1===w(s,D(I))?1:0:$;t(ay,Bg);var
+h=bW(aI(d,CH),Bk,g,0),Y=gW(h,Bl),Z=gW(h,Bm),_=K(gW(h,Bn)),I=gW(h,Bo),ax=bs(h,Bq,ja([0,B(I)],h,Bp)),t=B(Y),$=B(Z)===t?1:0,ay=$?_.length-1===u(t,B(I))?1:0:$;r(ay,Br);var
 aa=[0,Y,Z,by(function(a,c){var
-d=b(ax[2],a);return[0,aM(bL(_,w(a,s),s)),c,d]},I)],a1=ak(D(aa[1]),an);if(r){var
-a=bW(aH(d,Cx),Bj,g,Bi);x(function(a){var
-b=aO(g,u(Bl,a[1]));return b?W(a[2]):b},Bk);var
-ab=dg(a,Bt,aw(jj,aw([0,Bs,[0,Br,[0,Bq,[0,Bp,[0,Bo,gV]]]]],aw(Bh,bz(function(a){var
-b=aw([0,Bm,gV],ji);return l(function(b){return u(a,u(Bn,b))},b)},jj))))),M=br(43,ab),az=i8(a,Bu),N=dg(a,Bw,Bv),ac=aE(b5(M),jj),aA=ac||J(N,B3);t(aA,Bx);var
-ad=1<D(M)?1:0,aB=ad?J(N,By):ad;if(aB)W(Bz);var
-aC=dQ(function(a,b,c){return gP(BC,BB,a,b,c)},a,BA);bp(function(b){var
-c=b[3],h=3===b[2]?1:0,l=h?J(ab,BE):h;t(l,BD);var
+d=b(ax[2],a);return[0,aO(bL(_,u(a,t),t)),c,d]},I)],a1=ak(B(aa[1]),an);if(s){var
+a=bW(aI(d,CI),Bu,g,Bt);x(function(a){var
+b=aH(g,v(Bw,a[1]));return b?W(a[2]):b},Bv);var
+ab=dg(a,BE,aw(jk,aw([0,BD,[0,BC,[0,BB,[0,BA,[0,Bz,gX]]]]],aw(Bs,bz(function(a){var
+b=aw([0,Bx,gX],jj);return l(function(b){return v(a,v(By,b))},b)},jk))))),M=bb(43,ab),az=i_(a,BF),N=dg(a,BH,BG),ac=aA(b5(M),jk),aB=ac||J(N,Cc);r(aB,BI);var
+ad=1<B(M)?1:0,aC=ad?J(N,BJ):ad;if(aC)W(BK);var
+aD=eD(function(a,b,c){return fr(BN,BM,a,b,c)},a,BL);bp(function(b){var
+c=b[3],h=3===b[2]?1:0,l=h?J(ab,BP):h;r(l,BO);var
 i=b[1]-1|0,m=0;if(!(i<0)){var
 a=m;for(;;){var
-d=f(c,a,0),g=d==I1(d)?1:0,j=g?cH(d):g;if(j){var
+d=f(c,a,0),g=d==JF(d)?1:0,j=g?cH(d):g;if(j){var
 k=0===a?1:0;if(k)var
 e=k;else
 var
 o=f(c,a,0),e=f(c,a-1|0,0)<o?1:0}else
 var
-e=j;t(e,BF);var
+e=j;r(e,BQ);var
 n=a+1|0;if(i!==a){var
-a=n;continue}break}}return 0},aC);fo(function(a){var
-b=0;return function(c){return eC(b,a,c)}},a,BG);fo(function(a){var
-b=0;return function(c){return eC(b,a,c)}},a,BH);gN(a,BI);if(0!==aH(a,BJ))W(BK);var
-i=bk(a,BM,a8(0,0,0,a,BL)),j=bk(a,BO,a8(0,0,[0,p-1|0],a,BN)),v=bk(a,BR,a8([0,j[1]],BQ,[0,HK],a,BP)),aD=j[1];t(b(jh(BT,i),aD),BS);var
-ae=v[1]-1|0,aF=0,aG=0;if(!(ae<0)){var
-n=aG,P=aF;for(;;){t(b(v[2],n)<=(qQ-P|0)?1:0,B2);var
-aR=P+b(v[2],n)|0,aS=n+1|0;if(ae!==n){var
-n=aS,P=aR;continue}break}}var
-af=i[1]-2|0,aI=0;if(!(af<0)){var
-k=aI;for(;;){var
+a=n;continue}break}}return 0},aD);fp(function(a){var
+b=0;return function(c){return eB(b,a,c)}},a,BR);fp(function(a){var
+b=0;return function(c){return eB(b,a,c)}},a,BS);gP(a,BT);if(0!==aI(a,BU))W(BV);var
+i=bs(a,BX,a9(0,0,0,a,BW)),j=bs(a,BZ,a9(0,0,[0,p-1|0],a,BY)),w=bs(a,B2,a9([0,j[1]],B1,[0,Io],a,B0)),aE=j[1];r(b(gV(B4,i),aE),B3);var
+ae=w[1]-1|0,aF=0,aG=0;if(!(ae<0)){var
+n=aG,Q=aF;for(;;){r(b(w[2],n)<=(qX-Q|0)?1:0,Cb);var
+aR=Q+b(w[2],n)|0,aS=n+1|0;if(ae!==n){var
+n=aS,Q=aR;continue}break}}var
+af=i[1]-2|0,aJ=0;if(!(af<0)){var
+k=aJ;for(;;){var
 ah=b(i[2],k)+1|0,ai=b(i[2],k+1|0)-1|0;if(!(ai<ah)){var
 m=ah;for(;;){var
-aP=b(j[2],m);t(b(j[2],m-1|0)<aP?1:0,B1);var
+aP=b(j[2],m);r(b(j[2],m-1|0)<aP?1:0,Ca);var
 aQ=m+1|0;if(ai!==m){var
 m=aQ;continue}break}}var
 aN=k+1|0;if(af!==k){var
 k=aN;continue}break}}var
-O=a8(0,0,BV,a,BU);if(O)var
-ag=O[1],y=G(ag[1],ag[2]);else
+P=a9(0,0,B6,a,B5);if(P)var
+ag=P[1],y=G(ag[1],ag[2]);else
 var
-y=O;t(bn(bj(aJ,y),y),BW);var
-aK=gN(a,BX),aL=gN(a,BY),aq=[0,[0,az,M,ac,N,dg(a,B0,BZ),aL,aK,y,i,j,v]]}else
+y=P;r(bn(bj(aK,y),y),B7);var
+aL=gP(a,B8),aM=gP(a,B9),ar=[0,[0,az,M,ac,N,dg(a,B$,B_),aM,aL,y,i,j,w]]}else
 var
-aq=r;var
-ap=[2,aZ,a1,aa,aq]}else
+ar=s;var
+aq=[2,aZ,a1,aa,ar]}else
 V=1;if(!V){var
-e=ap;H=1}}if(!H)var
-e=am(Cq);var
+e=aq;H=1}}if(!H)var
+e=am(CB);var
 as=0;if(typeof
 e!=="number"&&1===e[0]){var
 S=1;as=1}if(!as)var
@@ -5103,36 +5108,36 @@ S=0;var
 at=0;if(typeof
 e!=="number"&&2===e[0]){var
 U=1;at=1}if(!at)var
-U=0;t(S===L(o[3],Cs)?1:0,Cr);var
-aU=0===o[9]?1:0,aV=aU||U;t(aV,Ct);var
-aW=0===o[9]?1:0,aX=aW||L(o[1],Cv);t(aX,Cu);var
+U=0;r(S===L(o[3],CD)?1:0,CC);var
+aU=0===o[9]?1:0,aV=aU||U;r(aV,CE);var
+aW=0===o[9]?1:0,aX=aW||L(o[1],CG);r(aX,CF);var
 aY=S||U;return[0,e,aY]}function
-Cy(v,e,c,u,s,ae,ad){var
-g=bW(ae,b(at(CA),s),v,Cz),j=bW(ad,b(at(CB),s),v,0),d=e[1],w=e[2],af=[0,a1],ag=0,ah=[0,d];function
+CJ(v,e,c,u,t,ae,ad){var
+g=bW(ae,b(at(CL),t),v,CK),j=bW(ad,b(at(CM),t),v,0),d=e[1],w=e[2],af=[0,a2],ag=0,ah=[0,d];function
 y(a){return bE(ah,ag,af,j,a)}var
 ai=0,aj=0,ak=[0,d];function
-z(a){return a8(ak,aj,ai,j,a)}var
+A(a){return a9(ak,aj,ai,j,a)}var
 al=0,am=0,an=[0,d];function
 B(a){return bE(an,am,al,j,a)}var
 ao=0,ap=[0,w];function
-C(a){return a8(ap,CC,ao,j,a)}var
-D=z(CD),aq=a8(CG,0,CF,g,CE),i=a$(function(a){var
-c=b(a[2],1);return[0,b(a[2],0),c]},aq),ar=C(CH),as=C(CI),au=B(CJ),av=B(CK),aw=a8([0,d],0,0,j,CL),ax=z(CM),ay=ax||D,az=y(CN),aA=y(CO),E=dQ(function(a){var
-b=0;return function(c,d){return fp(CQ,b,a,c,d)}},g,CP);if(E){var
-l=E[1],m=l[3];t(3===l[2]?1:0,CR);var
-aB=function(a){var
-b=f(m,a,2),c=f(m,a,1);return[0,f(m,a,0),c,b]},F=k(l[1],aB)}else
+C(a){return a9(ap,CN,ao,j,a)}var
+D=A(CO),aq=a9(CR,0,CQ,g,CP),i=aV(function(a){var
+c=b(a[2],1);return[0,b(a[2],0),c]},aq),ar=C(CS),as=C(CT),au=B(CU),av=B(CV),aw=a9([0,d],0,0,j,CW),ax=A(CX),ay=ax||D,az=y(CY),aB=y(CZ),E=eD(function(a){var
+b=0;return function(c,d){return fq(C1,b,a,c,d)}},g,C0);if(E){var
+l=E[1],m=l[3];r(3===l[2]?1:0,C2);var
+aC=function(a){var
+b=f(m,a,2),c=f(m,a,1);return[0,f(m,a,0),c,b]},F=k(l[1],aC)}else
 var
 F=[0];var
-aC=bE([0,w],CU,CT,g,CS),aD=a8([0,d],0,0,g,CV),aF=i7(CX,0,0,g,CW),aG=i7(CZ,0,0,g,CY),aH=dg(g,C1,C0),a=[0,dg(g,C3,C2),aH,aG,aF,aD,aC,F,aA,az,D,ay,aw,av,au,as,ar,i];t(a[3]<=a[4]?1:0,C4);var
-G=(0!==i?1:0)===J(a[2],C6)?1:0,aI=G?(0!==i?1:0)===J(a[1],C7)?1:0:G;t(aI,C5);var
-aJ=J(a[2],C9);t((0!==a[5]?1:0)===aJ?1:0,C8);var
-aK=J(a[2],C$);t((0!==a[6]?1:0)===aK?1:0,C_);var
+aD=bE([0,w],C5,C4,g,C3),aE=a9([0,d],0,0,g,C6),aF=i9(C8,0,0,g,C7),aG=i9(C_,0,0,g,C9),aH=dg(g,Da,C$),a=[0,dg(g,Dc,Db),aH,aG,aF,aE,aD,F,aB,az,D,ay,aw,av,au,as,ar,i];r(a[3]<=a[4]?1:0,Dd);var
+G=(0!==i?1:0)===J(a[2],Df)?1:0,aI=G?(0!==i?1:0)===J(a[1],Dg)?1:0:G;r(aI,De);var
+aJ=J(a[2],Di);r((0!==a[5]?1:0)===aJ?1:0,Dh);var
+aK=J(a[2],Dk);r((0!==a[6]?1:0)===aK?1:0,Dj);var
 aL=[0,a[5],[0,a[12],0]];function
 aM(h){var
 c=d-1|0,i=0;if(!(c<0)){var
 a=i;for(;;){var
-f=b(h[2],a),g=b(e[5][2],a)<=f?1:0,j=g?f<b(e[5][2],a+1|0)?1:0:g;t(j,Da);var
+f=b(h[2],a),g=b(e[5][2],a)<=f?1:0,j=g?f<b(e[5][2],a+1|0)?1:0:g;r(j,Dl);var
 k=a+1|0;if(c!==a){var
 a=k;continue}break}}return 0}x(function(a){return bp(aM,a)},aL);var
 aN=a[6];bp(function(m){var
@@ -5143,7 +5148,7 @@ j=g;else{var
 c=h,k=g;for(;;){var
 l=k+b(m[2],c),p=c+1|0;if(i!==c){var
 c=p,k=l;continue}var
-j=l;break}}t(Math.abs(j-1.)<=9.09494701772928238e-13?1:0,Db);var
+j=l;break}}r(Math.abs(j-1.)<=9.09494701772928238e-13?1:0,Dm);var
 o=a+1|0;if(f!==a){var
 a=o;continue}break}}return 0},aN);function
 aa(c){var
@@ -5154,20 +5159,20 @@ h=b(c[2],a)<0.?1:g,j=a+1|0;if(e!==a){var
 a=j,g=h;continue}var
 f=h;break}}return f}var
 ab=0;function
-q(a){return lB(ab,aa,a)}if(aE(c[1],At))var
-n=Au;else{var
-ac=aE(c[1],Av)?a1:dB,$=0;if(0===c[9]&&!q(c[8])&&!q(c[12])){var
-r=0.;$=1}if(!$)var
-r=dA;var
-n=[0,r,ac]}var
+q(a){return lC(ab,aa,a)}if(aA(c[1],AE))var
+n=AF;else{var
+ac=aA(c[1],AG)?a2:dC,$=0;if(0===c[9]&&!q(c[8])&&!q(c[12])){var
+s=0.;$=1}if(!$)var
+s=dB;var
+n=[0,s,ac]}var
 H=0!==i?1:0;if(H)var
 I=H;else
 var
-_=n[1]<=a[3]?1:0,I=_?a[4]<=n[2]?1:0:_;t(I,Dc);var
-aO=0===a[12]?1:0,aP=aO||J(a[2],Du);t(aP,Dd);var
-o=di(c),p=[0,a2(o,c[5])],K=A(0,16),aQ=bn(a[7],[0]),aR=aQ||J(a[2],Dt);t(aR,De);var
-aS=p[1],aT=a[7];a3(function(g){var
-h=g[3],a=g[2],c=g[1],i=c<a2(R(K,a),aS)?1:0;if(i){var
+_=n[1]<=a[3]?1:0,I=_?a[4]<=n[2]?1:0:_;r(I,Dn);var
+aO=0===a[12]?1:0,aP=aO||J(a[2],DF);r(aP,Do);var
+o=dj(c),p=[0,a3(o,c[5])],K=z(0,16),aQ=bn(a[7],[0]),aR=aQ||J(a[2],DE);r(aR,Dp);var
+aS=p[1],aT=a[7];a4(function(g){var
+h=g[3],a=g[2],c=g[1],i=c<a3(R(K,a),aS)?1:0;if(i){var
 j=c<=p[1]?1:0;if(j){var
 k=a<d?1:0;if(k)var
 l=b(e[5][2],a)<=h?1:0,f=l?h<b(e[5][2],a+1|0)?1:0:l;else
@@ -5176,47 +5181,47 @@ f=k}else
 var
 f=j}else
 var
-f=i;t(f,Df);p[1]=c;return T(K,a,c)},aT);var
-L=0===o?1:0,M=L?0===i?1:0:L,N=(0!==a[8]?1:0)===M?1:0,aU=N?(0!==a[9]?1:0)===M?1:0:N;t(aU,Dg);var
-h=J(c[1],Dh),aV=aE(c[1],Di),O=h?0===i?1:0:h,P=(0!==a[13]?1:0)===O?1:0,aW=P?(0!==a[14]?1:0)===O?1:0:P;t(aW,Dj);var
-aX=h?J(a[2],Dl):h;t(1-aX,Dk);function
-aY(e){var
+f=i;r(f,Dq);p[1]=c;return T(K,a,c)},aT);var
+L=0===o?1:0,M=L?0===i?1:0:L,N=(0!==a[8]?1:0)===M?1:0,aU=N?(0!==a[9]?1:0)===M?1:0:N;r(aU,Dr);var
+h=J(c[1],Ds),aW=aA(c[1],Dt),O=h?0===i?1:0:h,P=(0!==a[13]?1:0)===O?1:0,aX=P?(0!==a[14]?1:0)===O?1:0:P;r(aX,Du);var
+aY=h?J(a[2],Dw):h;r(1-aY,Dv);function
+aZ(e){var
 c=d-1|0,f=0;if(!(c<0)){var
-a=f;for(;;){t(b(e[2],a)<a1?1:0,Dm);var
+a=f;for(;;){r(b(e[2],a)<a2?1:0,Dx);var
 g=a+1|0;if(c!==a){var
 a=g;continue}break}}return 0}function
-Q(a){return bp(aY,a)}if(1-aV)Q(a[8]);if(h)Q(a[9]);var
-S=J(a[1],Dn);if(S)var
-aZ=0!==o?1:0,U=aZ||(0<c[5]?1:0);else
+Q(a){return bp(aZ,a)}if(1-aW)Q(a[8]);if(h)Q(a[9]);var
+S=J(a[1],Dy);if(S)var
+a0=0!==o?1:0,U=a0||(0<c[5]?1:0);else
 var
 U=S;var
-a0=J(a[1],Dp),a4=J(a[2],Dq)===a0?1:0,a5=a4||U;t(a5,Do);if(u)var
+a1=J(a[1],DA),a5=J(a[2],DB)===a1?1:0,a6=a5||U;r(a6,Dz);if(u)var
 V=u;else
 var
-Z=0===a[15]?1:0,V=Z?0===a[16]?1:0:Z;t(V,Dr);function
-a6(c){var
+Z=0===a[15]?1:0,V=Z?0===a[16]?1:0:Z;r(V,DC);function
+a7(c){var
 e=c[1]-1|0,d=0,i=0;if(e<0)var
 f=d;else{var
 a=i,g=d;for(;;){var
 h=0<=b(c[2],a)?1:g,j=a+1|0;if(e!==a){var
 a=j,g=h;continue}var
 f=h;break}}return f}var
-a7=0;function
-X(a){return lB(a7,a6,a)}if(h)var
-a9=X(a[15]),Y=a9||X(a[16]);else
+a8=0;function
+X(a){return lC(a8,a7,a)}if(h)var
+a_=X(a[15]),Y=a_||X(a[16]);else
 var
-Y=h;if(Y)W(Ds);return a}function
-nO(C,B,A){var
+Y=h;if(Y)W(DD);return a}function
+nQ(C,B,A){var
 a=bW(B,C,A,0);function
 f(d){var
-c=bk(a,d,dQ(function(a,b,c){return fp(Dw,Dv,a,b,c)},a,d)),e=c[2],f=c[3];function
+c=bs(a,d,eD(function(a,b,c){return fq(DH,DG,a,b,c)},a,d)),e=c[2],f=c[3];function
 g(a){return k(e,b(f,a))}return[0,e,k(c[1],g)]}var
-j=f(Dx),g=bk(a,Dz,dQ(function(a){var
-b=0,c=0;return function(d,e){return gP(c,b,a,d,e)}},a,Dy)),d=g[2],D=g[3],l=f(DA),m=l[2],n=f(DB),o=n[2],p=f(DC),h=o.length-1,E=bk(a,DE,a8([0,h],0,0,a,DD)),F=bk(a,DH,a8([0,h],0,DG,a,DF)),G=bE([0,h],0,0,a,DI),q=bE([0,d],0,0,a,DJ),r=bE([0,d],0,0,a,DK),s=3===j[1]?1:0;if(s){var
+j=f(DI),g=bs(a,DK,eD(function(a){var
+b=0,c=0;return function(d,e){return fr(c,b,a,d,e)}},a,DJ)),d=g[2],D=g[3],l=f(DL),m=l[2],n=f(DM),o=n[2],p=f(DN),h=o.length-1,E=bs(a,DP,a9([0,h],0,0,a,DO)),F=bs(a,DS,a9([0,h],0,DR,a,DQ)),G=bE([0,h],0,0,a,DT),q=bE([0,d],0,0,a,DU),s=bE([0,d],0,0,a,DV),t=3===j[1]?1:0;if(t){var
 u=0<d?1:0;if(u){var
 v=l[1]===d?1:0;if(v){var
 w=n[1]===d?1:0;if(w)var
-x=p[1]===d?1:0,e=x?0===f5(m.length-1,2*d|0)?1:0:x;else
+x=p[1]===d?1:0,e=x?0===f6(m.length-1,2*d|0)?1:0:x;else
 var
 e=w}else
 var
@@ -5224,62 +5229,117 @@ e=v}else
 var
 e=u}else
 var
-e=s;t(e,DL);if(0!==G)W(DM);function
+e=t;r(e,DW);if(0!==G)W(DX);function
 H(a){return k(d,b(D,a))}var
-z=0,I=k(g[1],H);if(q&&r){var
-J=k(d,r[1][2]),y=[0,[0,k(d,q[1][2]),J]];z=1}if(!z)var
+z=0,I=k(g[1],H);if(q&&s){var
+J=k(d,s[1][2]),y=[0,[0,k(d,q[1][2]),J]];z=1}if(!z)var
 y=0;var
 K=p[2],L=S(function(a,c){var
 d=b(F[2],a);return[0,b(E[2],a),d,c]},o),M=j[2];return[0,i(function(a){var
 b=c(a,2)[3],d=c(a,1)[2];return[0,c(a,0)[1],d,b]},M),d,m,L,K,y,I]}var
-DN=ke;function
-EJ(ap){var
-aq=ap[1],c=el(ap[2]),m=bW(aq,EL,c,EK),P=aH(m,EM),ax=0;if(typeof
-P!=="number"&&5===P[0]){var
-an=P[1];if(!(64<D(an))){var
-ao=function(c){var
+DY=kh;function
+Fn(ay){var
+az=ay[1],c=ek(ay[2]),m=bW(az,Fp,c,Fo),S=aI(m,Fq),aF=0;if(typeof
+S!=="number"&&5===S[0]){var
+au=S[1];if(!(64<B(au))){var
+av=function(c){var
 a=0,b=0;for(;;){if(F(c)<=a)return b;if(92===$(c,a)){var
-d=b+1|0,e=qD===$(c,a+1|0)?6:2,a=a+e|0,b=d;continue}var
-f=cz===($(c,a)&hF)?b:b+1|0,a=a+1|0,b=f;continue}};x(function(b){var
+d=b+1|0,e=qJ===$(c,a+1|0)?6:2,a=a+e|0,b=d;continue}var
+f=cz===($(c,a)&hI)?b:b+1|0,a=a+1|0,b=f;continue}};x(function(b){var
 a=b[2];if(typeof
 a!=="number"&&3===a[0]){var
-c=ao(b[1])<=64?1:0,d=c?ao(a[1])<=cd?1:0:c;return t(d,EI)}return am(EH)},an);ax=1}}if(!ax)am(EG);var
-q=bW(aH(m,EP),EO,c,EN);if(aO(c,EQ))W(ER);var
-h=bW(aH(q,ES),Ax,c,Aw),s=bk(h,Az,a8(0,0,0,h,Ay)),B=bk(h,AB,a8(0,0,0,h,AA)),C=bk(h,AD,a8(0,0,[0,aU(0,s[1]-2|0)],h,AC)),v=s[1]-1|0,X=B[1]-1|0,Y=1<=v?1:0;if(Y)var
-Z=v<dt?1:0,_=Z?b(jh(0,s),X):Z;else
+c=av(b[1])<=64?1:0,d=c?av(a[1])<=cd?1:0:c;return r(d,Fm)}return am(Fl)},au);aF=1}}if(!aF)am(Fk);var
+q=bW(aI(m,Ft),Fs,c,Fr);if(aH(c,Fu))W(Fv);var
+h=bW(aI(q,Fw),AI,c,AH),t=bs(h,AK,a9(0,0,0,h,AJ)),E=bs(h,AM,a9(0,0,0,h,AL)),H=bs(h,AO,a9(0,0,[0,aN(0,t[1]-2|0)],h,AN)),w=t[1]-1|0,Z=E[1]-1|0,_=1<=w?1:0;if(_)var
+aa=w<du?1:0,ac=aa?b(gV(0,t),Z):aa;else
 var
-_=Y;t(_,AE);var
-aD=C[1];t(b(jh(0,B),aD),AF);var
-aF=eC([0,v-1|0],h,AG),i=[0,v,X,C[1],aF,s,B,C],d=bW(aH(q,ET),AI,c,AH),g=dg(d,AK,AJ),E=i[1],aa=i[2],aG=bE([0,E],0,0,d,AL),aI=i_([0,E],d,AM),aJ=i_([0,E],d,AN),aK=a8([0,aa],0,0,d,AO),aL=bE([0,aa],0,0,d,AP),aM=fo(i8,d,AQ),aN=fo(function(a,b){return eC(AS,a,b)},d,AR),aP=eC(AU,d,AT),aQ=gN(d,AV),aR=dg(d,AX,AW),a=[0,g,dg(d,AZ,AY),aR,aQ,aP,aN,aM,aL,aK,aJ,aI,aG];function
-H(a){return aE(g,a)}var
-ab=H(A0),aT=1-a[4],aS=0,aV=aT||ab,aX=0===a[12]?1:0,aW=[0,aV,aS],aY=aX||J(g,A9),a0=0===a[11]?1:0,aZ=[0,aY,aW],a1=a0||J(g,A8),a4=0===a[8]?1:0,a3=[0,a1,aZ],a5=a4||(0===a[9]?1:0),ac=0===a[8]?1:0,a6=[0,a5,a3],a7=ac?0===a[9]?1:0:ac,a9=H(A1),ad=a[6],a_=[0,(0!==a[10]?1:0)===a9?1:0,[0,a7===ab?1:0,a6]],a$=ad?a[5]<=ad[1]?1:0:1,bb=0===a[5]?1:0,ba=[0,a$,a_],bc=bb||J(g,A7),be=0!==a[6]?1:0,bd=[0,bc,ba],bf=be||L(g,A6),bi=1-(0!==a[6]?1:0),bh=[0,bf,bd],bl=bi||H(A5),bm=J(g,A2),bn=[0,(0!==a[7]?1:0)===bm?1:0,[0,bl,bh]];x(function(a){return t(a,u(A3,g))},bn);var
-bo=a2(a[6],0),br=a[5]+bo|0;t(br*aU(i[3],ks)<=qd?1:0,A4);var
-bC=J(a[1],EV);t((0!==aH(q,EW)?1:0)===bC?1:0,EU);if(J(a[1],EX))W(EY);var
-ar=B4(q,aq,c,i,a),o=ar[1],as=fo(i8,q,EZ),bD=0===as?1:0,bF=bD||ar[2];t(bF,E0);var
-ay=0;if(typeof
+ac=_;r(ac,AP);var
+aO=H[1];r(b(gV(0,E),aO),AQ);var
+aP=eB([0,w-1|0],h,AR),i=[0,w,Z,H[1],aP,t,E,H],d=bW(aI(q,Fx),AT,c,AS),g=dg(d,AV,AU),I=i[1],ad=i[2],aQ=bE([0,I],0,0,d,AW),aR=ja([0,I],d,AX),aS=ja([0,I],d,AY),aT=a9([0,ad],0,0,d,AZ),aU=bE([0,ad],0,0,d,A0),aW=fp(i_,d,A1),aX=fp(function(a,b){return eB(A3,a,b)},d,A2),aY=eB(A5,d,A4),aZ=gP(d,A6),a0=dg(d,A8,A7),a=[0,g,dg(d,A_,A9),a0,aZ,aY,aX,aW,aU,aT,aS,aR,aQ];function
+K(a){return aA(g,a)}var
+ae=K(A$),a2=1-a[4],a1=0,a4=a2||ae,a6=0===a[12]?1:0,a5=[0,a4,a1],a7=a6||J(g,Bi),a_=0===a[11]?1:0,a8=[0,a7,a5],a$=a_||J(g,Bh),bc=0===a[8]?1:0,ba=[0,a$,a8],bd=bc||(0===a[9]?1:0),af=0===a[8]?1:0,be=[0,bd,ba],bf=af?0===a[9]?1:0:af,bg=K(Ba),ai=a[6],bh=[0,(0!==a[10]?1:0)===bg?1:0,[0,bf===ae?1:0,be]],bi=ai?a[5]<=ai[1]?1:0:1,bm=0===a[5]?1:0,bl=[0,bi,bh],bn=bm||J(g,Bg),br=0!==a[6]?1:0,bo=[0,bn,bl],bt=br||L(g,Bf),bv=1-(0!==a[6]?1:0),bu=[0,bt,bo],bw=bv||K(Be),bx=J(g,Bb),bz=[0,(0!==a[7]?1:0)===bx?1:0,[0,bw,bu]];x(function(a){return r(a,v(Bc,g))},bz);var
+bA=a3(a[6],0),bB=a[5]+bA|0;r(bB*aN(i[3],ht)<=qh?1:0,Bd);var
+bM=J(a[1],Fz);r((0!==aI(q,FA)?1:0)===bM?1:0,Fy);if(J(a[1],FB))W(FC);var
+aB=Cd(q,az,c,i,a),o=aB[1],aC=fp(i_,q,FD),bN=0===aC?1:0,bO=bN||aB[2];r(bO,FE);var
+aG=0;if(typeof
 o!=="number"&&2===o[0]){var
-r=1;ay=1}if(!ay)var
-r=0;t((0!==aH(m,E2)?1:0)===r?1:0,E1);var
-az=0;if(typeof
+s=1;aG=1}if(!aG)var
+s=0;r((0!==aI(m,FG)?1:0)===s?1:0,FF);var
+aJ=0;if(typeof
 o!=="number"&&2===o[0]){var
-e=o[4],j=bW(aH(m,Fc),Ei,c,Eh),ae=bE(0,El,Ek,j,Ej),w=bE(0,Eo,En,j,Em),I=aH(j,Ep),aA=0;if(typeof
-I!=="number"&&4===I[0]){var
-bB=I[1],af=by(function(j,l){var
-a=bW(l,b(at(D7),j),c,D6);function
-g(b){return bk(a,b,eD(a,b))}x(function(b){return 0===g(b)[3][0]?0:bg(a,b,D9)},D8);x(function(b){return 1===g(b)[3][0]?0:bg(a,b,D$)},D_);var
-d=bk(a,Ed,dQ(function(a,b,c){return fp(Ec,Eb,a,b,c)},a,Ea)),e=d[3];t(3===d[2]?1:0,Ee);function
-h(a){var
-b=f(e,a,2),c=f(e,a,1);return[0,f(e,a,0),c,b]}var
-i=k(d[1],h);return[0,eC(Eg,a,Ef),i]},bB);aA=1}if(!aA)var
-af=am(Eq);var
-K=aH(j,Er),aB=0;if(typeof
-K!=="number"&&4===K[0]){var
-bA=K[1],M=by(function(N,O){var
-j=b(at(DO),N),d=bW(O,j,c,DP),E=aH(d,DQ),l=nO(u(j,DR),E,c),h=bk(d,DT,dQ(function(a){var
-b=0,c=0;return function(d,e){return gP(c,b,a,d,e)}},d,DS)),m=h[2],a=h[1],F=h[3],i=bk(d,DX,dQ(function(a,b,c){return fp(DW,DV,a,b,c)},d,DU)),o=i[3],p=i[2],q=a8([0,a],0,DZ,d,DY),r=bE([0,a],D1,[0,DN],d,D0),s=i[1]===a?1:0;if(s)var
-v=m===l[2]?1:0,w=v?a<=64?1:0:v;else
+e=o[4],j=bW(aI(m,FS),EY,c,EX),aj=bE(0,E1,E0,j,EZ),y=bE(0,E4,E3,j,E2),ak=aI(j,E5),al=typeof
+ak==="number"?0:[0,nQ(Fj,ak,c)],M=aI(j,E6),aK=0;if(typeof
+M!=="number"&&4===M[0]){var
+bK=M[1],bL=aV(function(a){return a[2]},al),an=by(function($,aa){var
+f=bW(aa,b(at(Eg),$),c,Ef),p=aV(function(a){return[0,Eh,a]},bL),L=p?[0,p[1],0]:0,M=[0,Ei,L];function
+o(a,d){if(a){var
+b=a[2],c=a[1];return[0,c,function(a){return o(b,a)}]}return 0}var
+l=ma(function(a){return o(M,a)});function
+a(a){return ag(l,a)}function
+q(e,w){var
+g=bs(f,e,eC(f,e)),q=bb(32,w),x=B(g[1]),r=B(q)===x?1:0;if(r){var
+c=q,b=g[1];for(;;){var
+k=0;if(c)if(b){var
+m=b[1],n=c[1],u=b[2],v=c[2],h=bb(43,n),t=0;if(h){var
+o=h[2];if(o&&!o[2]){var
+i=1,d=h[1];t=1}}if(!t)var
+i=0,d=n;if(1-aH(l,d))ax(l,d,m-i|0);var
+p=a(d)===(m-i|0)?1:0;if(p){var
+c=v,b=u;continue}var
+j=p}else
+k=1;else
+if(b)k=1;else
 var
-w=s;t(w,D2);var
+j=1;if(k)var
+j=ab(sb);var
+s=j;break}}else
+var
+s=r;if(1-s)bk(f,e,Ej);return g}function
+d(d,b,a,c){var
+e=b?b[1]:du;return fq(d,[0,e],f,a,q(a,c))}function
+s(c,a){var
+b=a[1];fr(c,0,f,b,q(b,a[2]));return 0}var
+m=d(0,0,El,Ek),N=d(0,0,En,Em),n=d(0,0,Ep,Eo);x(function(a){return s(0,a)},Eq);x(function(a){return s(Es,a)},Er);d(0,0,Eu,Et);var
+t=a(Ev),g=a(Ew),h=a(Ex),v=aA(a(Ez),[0,0,[0,g,0]]),P=v?a(EA)===(u(h,h+1|0)/2|0)?1:0:v;r(P,Ey);function
+w(f,e){var
+c=[0,g+1|0,d(0,[0,f$],f,EB)],h=a(e);r(b(gV(ED,c),h),EC);var
+i=G(g,function(a){return a}),j=0;return O(function(d,a){var
+e=b(c[2],a);return aN(d,b(c[2],a+1|0)-e|0)},j,i)}var
+Q=w(EF,EE),y=w(EH,EG),A=y<=ht?1:0;if(A)var
+C=h<=40?1:0,D=C?u(aN(u(y,h),Q),h)<=50000000?1:0:C;else
+var
+D=A;r(D,EI);x(function(f){var
+e=g-1|0,h=d(EL,0,f,EK),i=0;if(!(e<0)){var
+c=i;for(;;){var
+j=a(EN);r(b(h,c)<j?1:0,EM);var
+k=c+1|0;if(e!==c){var
+c=k;continue}break}}return 0},EJ);var
+E=d(0,0,EP,EO),F=z(0,ao),H=a(EQ)-1|0,R=1;if(!(H<1)){var
+i=R;for(;;){var
+Z=b(E,i);r(b(E,i-1|0)<Z?1:0,EW);var
+_=i+1|0;if(H!==i){var
+i=_;continue}break}}var
+I=t-1|0,S=0;if(!(I<0)){var
+e=S;for(;;){var
+K=b(m,e)<=(2*e|0)?1:0,X=K?1-aH(F,b(m,e)):K;r(X,EV);ax(F,b(m,e),0);var
+Y=e+1|0;if(I!==e){var
+e=Y;continue}break}}var
+J=g-1|0,T=0;if(!(J<0)){var
+j=T;for(;;){r(b(N,j)<=(2*t|0)?1:0,EU);var
+W=j+1|0;if(J!==j){var
+j=W;continue}break}}function
+U(a){var
+c=b(n,(3*a|0)+2|0),d=b(n,(3*a|0)+1|0);return[0,b(n,3*a|0),d,c]}var
+V=k(a(ER),U);return[0,eB(ET,f,ES),V]},bK);aK=1}if(!aK)var
+an=am(E7);var
+N=aI(j,E8),aL=0;if(typeof
+N!=="number"&&4===N[0]){var
+bJ=N[1],P=by(function(N,O){var
+j=b(at(DZ),N),d=bW(O,j,c,D0),E=aI(d,D1),l=nQ(v(j,D2),E,c),h=bs(d,D4,eD(function(a){var
+b=0,c=0;return function(d,e){return fr(c,b,a,d,e)}},d,D3)),m=h[2],a=h[1],F=h[3],i=bs(d,D8,eD(function(a,b,c){return fq(D7,D6,a,b,c)},d,D5)),o=i[3],p=i[2],q=a9([0,a],0,D_,d,D9),s=bE([0,a],Ea,[0,DY],d,D$),t=i[1]===a?1:0;if(t)var
+u=m===l[2]?1:0,w=u?a<=64?1:0:u;else
+var
+w=t;r(w,Eb);var
 x=a-1|0,G=0;if(!(x<0)){var
 e=G;for(;;){var
 A=p-1|0,z=0,K=0;if(A<0)var
@@ -5287,55 +5347,54 @@ B=z;else{var
 g=K,C=z;for(;;){var
 D=C+f(o,e,g)|0,M=g+1|0;if(A!==g){var
 g=M,C=D;continue}var
-B=D;break}}V(0<B?1:0,D5);var
+B=D;break}}V(0<B?1:0,Ee);var
 L=e+1|0;if(x!==e){var
 e=L;continue}break}}var
-y=0===q?1:0,H=y?1<a?1:0:y;if(H)W(D3);bp(function(c){var
+y=0===q?1:0,H=y?1<a?1:0:y;if(H)W(Ec);bp(function(c){var
 d=c[1]-1|0,e=0;if(!(d<0)){var
-a=e;for(;;){V(0===b(c[2],a)?1:0,D4);var
+a=e;for(;;){V(0===b(c[2],a)?1:0,Ed);var
 f=a+1|0;if(d!==a){var
 a=f;continue}break}}return 0},q);var
-I=r?k(a,r[1][2]):n(a,0.),J=k(a,function(a){return k(p,b(o,a))});return[0,l,k(a,function(a){return k(m,b(F,a))}),J,I]},bA);aB=1}if(!aB)var
-M=am(Es);if(aO(c,Et))W(Eu);var
-N=a8(0,0,Ew,j,Ev);bp(function(a){var
-d=G(a[1],a[2]),e=0,b=Q(function(b,a){return b+a|0},e,d),c=0<b?1:0,f=c?b<=cd?1:0:c;return t(f,Ex)},N);var
-bs=e?e[1][3]:e,U=0;if(ae)if(w){var
-ah=w[1],ai=ae[1];t(ai[1]===ah[1]?1:0,Ey);var
-y=[0,[0,ai,ah]]}else
-U=1;else
-if(w)U=1;else
+I=s?k(a,s[1][2]):n(a,0.),J=k(a,function(a){return k(p,b(o,a))});return[0,l,k(a,function(a){return k(m,b(F,a))}),J,I]},bJ);aL=1}if(!aL)var
+P=am(E9);if(aH(c,E_))W(E$);var
+Q=a9(0,0,Fb,j,Fa);bp(function(a){var
+d=G(a[1],a[2]),e=0,b=O(function(b,a){return b+a|0},e,d),c=0<b?1:0,f=c?b<=cd?1:0:c;return r(f,Fc)},Q);var
+bC=e?e[1][3]:e,Y=0;if(aj)if(y){var
+ap=y[1],aq=aj[1];r(aq[1]===ap[1]?1:0,Fd);var
+A=[0,[0,aq,ap]]}else
+Y=1;else
+if(y)Y=1;else
 var
-y=w;if(U)var
-y=am(EF);V((0!==y?1:0)===bs?1:0,Ez);if(e)var
-bt=e[1],bu=aw([0,EA,gV],ji),aj=c6(function(a){return aE(a,bt[2])},bu);else
+A=y;if(Y)var
+A=am(Fi);V((0!==A?1:0)===bC?1:0,Fe);if(e)var
+bD=e[1],bF=aw([0,Ff,gX],jj),ar=c6(function(a){return aA(a,bD[2])},bF);else
 var
-aj=e;var
-bv=0===N?1:0,bw=bv||aj;V(bw,EB);var
-ak=0===M?1:0;if(ak)var
-O=ak;else
+ar=e;var
+bG=0===Q?1:0,bH=bG||ar;V(bH,Fg);var
+as=0===P?1:0;if(as)var
+R=as;else
 if(e)var
-bz=e[1][2],O=c6(function(a){return aE(a,aw(gV,ji))},bz);else
+bI=e[1][2],R=c6(function(a){return aA(a,aw(gX,jj))},bI);else
 var
-O=e;V(O,EC);var
-al=aH(j,ED),bx=typeof
-al==="number"?0:[0,nO(EE,al,c)],R=[0,[0,y,bx,N,M,af]];az=1}if(!az)var
-R=0;var
-S=aH(m,E3),T=aH(m,E4),aC=0;if(typeof
-S!=="number"&&4===S[0]&&typeof
-T!=="number"&&4===T[0]){var
-av=T[1],A=S[1],bK=0;if(0!==A){var
-bI=D(av);if(D(A)===bI&&!(4<D(A))){var
-bJ=f$(A,av),p=by(function(d,b){return Cy(c,i,a,r,d,b[1],b[2])},bJ);aC=1;bK=1}}}if(!aC)var
-p=am(E5);var
-au=l(function(a){return a[1]},p),bG=D(au);t(D(bj(hQ,au))===bG?1:0,E6);var
-bH=D(p);function
-z(a){return ag(p,a)[2]}bq(function(d,a){var
+R=e;V(R,Fh);var
+T=[0,[0,A,al,Q,P,an]];aJ=1}if(!aJ)var
+T=0;var
+U=aI(m,FH),X=aI(m,FI),aM=0;if(typeof
+U!=="number"&&4===U[0]&&typeof
+X!=="number"&&4===X[0]){var
+aE=X[1],D=U[1],bT=0;if(0!==D){var
+bR=B(aE);if(B(D)===bR&&!(4<B(D))){var
+bS=gb(D,aE),p=by(function(d,b){return CJ(c,i,a,s,d,b[1],b[2])},bS);aM=1;bT=1}}}if(!aM)var
+p=am(FJ);var
+aD=l(function(a){return a[1]},p),bP=B(aD);r(B(bj(hT,aD))===bP?1:0,FK);var
+bQ=B(p);function
+C(a){return ah(p,a)[2]}bq(function(d,a){var
 b=a[17];return bp(function(e){var
-b=e[2],c=e[1];if(r){var
+b=e[2],c=e[1];if(s){var
 f=c<d?1:0;if(f){var
 g=b<d?1:0;if(g){var
-i=[0,z(b),0],h=1-aE(E8,[0,z(c),i]);if(h)var
-j=[0,z(b),0],a=1-aE(E9,[0,z(c),j]);else
+i=[0,C(b),0],h=1-aA(FM,[0,C(c),i]);if(h)var
+j=[0,C(b),0],a=1-aA(FN,[0,C(c),j]);else
 var
 a=h}else
 var
@@ -5343,226 +5402,226 @@ a=g}else
 var
 a=f}else
 var
-a=r;return t(a,E7)},b)},p);bp(function(b){var
-c=b[5];return x(function(c){t(c[1]<bH?1:0,E_);var
-b=0!==di(a)?1:0;return b?W(E$):b},c)},R);io(function(a,b){return am(u(Fb,u(gI(a),Fa)))},c);return[0,i,a,o,as,R,p]}var
-au=lW([0,function(j,i){var
+a=s;return r(a,FL)},b)},p);bp(function(b){var
+c=b[5];return x(function(c){r(c[1]<bQ?1:0,FO);var
+b=0!==dj(a)?1:0;return b?W(FP):b},c)},T);iq(function(a,b){return am(v(FR,v(gK(a),FQ)))},c);return[0,i,a,o,aC,T,p]}var
+au=lX([0,function(j,i){var
 b=j,a=i;for(;;){if(b){if(a){var
-c=a[1],d=c[2],e=c[1],f=b[1],g=f[2],h=f[1];if(h!==e)return aJ(h,e);if(g!==d)return aJ(g,d);var
+c=a[1],d=c[2],e=c[1],f=b[1],g=f[2],h=f[1];if(h!==e)return aK(h,e);if(g!==d)return aK(g,d);var
 b=b[2],a=a[2];continue}return 1}var
 k=a?-1:a;return k}}]),cU=au[1];function
-fu(c,b,a){return 0===z(b)?a:O(au[4],c,b,a)}function
-Y(a){return fu(0,a,cU)}var
-nP=Y(s);function
-fv(a){return f(au[6],[0,[0,a,1],0],s)}function
-fw(a){return Q(function(b,a){return fu(a[1],a[2],b)},cU,a)}function
-nQ(a){return b(au[20],a)}function
-gW(b,a){return a2(f(au[29],b,a),v)}function
-eF(a){return gW(0,a)}function
-eG(a){function
+fv(c,b,a){return 0===A(b)?a:P(au[4],c,b,a)}function
+Y(a){return fv(0,a,cU)}var
+nR=Y(t);function
+fw(a){return f(au[6],[0,[0,a,1],0],t)}function
+fx(a){return O(function(b,a){return fv(a[1],a[2],b)},cU,a)}function
+nS(a){return b(au[20],a)}function
+gY(b,a){return a3(f(au[29],b,a),w)}function
+eG(a){return gY(0,a)}function
+eH(a){function
 b(a,b){return 0===a?1:0}return f(au[14],b,a)}function
-fx(a){var
-b=0;return Q(function(b,a){return b+a[2]|0},b,a)}function
+fy(a){var
+b=0;return O(function(b,a){return b+a[2]|0},b,a)}function
 bP(a,b){var
-d=a?a[1]:s;return function(a){function
+d=a?a[1]:t;return function(a){function
 c(b,e,a){var
-g=h(d,e),c=r(gW(b,a),g);return 0===z(c)?f(au[7],b,a):O(au[4],b,c,a)}return O(au[13],c,a,b)}}function
-eH(a,b){if(0===z(a))return cU;function
+g=h(d,e),c=s(gY(b,a),g);return 0===A(c)?f(au[7],b,a):P(au[4],b,c,a)}return P(au[13],c,a,b)}}function
+eI(a,b){if(0===A(a))return cU;function
 c(b){return h(a,b)}return f(au[34],c,b)}function
-_(c,a){return b(bP([0,a6],c),a)}function
-gX(b,a){if(b){if(a){var
-e=a[2],f=a[1],g=f[2],d=f[1],h=b[2],i=b[1],j=i[2],c=i[1];return c===d?[0,[0,c,j+g|0],gX(h,e)]:c<d?[0,[0,c,j],gX(h,a)]:[0,[0,d,g],gX(b,e)]}var
+_(c,a){return b(bP([0,a7],c),a)}function
+gZ(b,a){if(b){if(a){var
+e=a[2],f=a[1],g=f[2],d=f[1],h=b[2],i=b[1],j=i[2],c=i[1];return c===d?[0,[0,c,j+g|0],gZ(h,e)]:c<d?[0,[0,c,j],gZ(h,a)]:[0,[0,d,g],gZ(b,e)]}var
 k=b}else
 var
 k=a;return k}function
 cV(c,a){function
 d(e,d,c){function
 g(g,c,a){var
-i=h(d,c),j=gX(e,g),k=f(au[6],j,i);return b(bP(0,a),k)}return O(au[13],g,a,c)}return O(au[13],d,c,cU)}function
-jk(e,a,d){var
-f=aP(aJ,G(d-a|0,function(c){return b(e[2],a+c|0)}));function
+i=h(d,c),j=gZ(e,g),k=f(au[6],j,i);return b(bP(0,a),k)}return P(au[13],g,a,c)}return P(au[13],d,c,cU)}function
+jl(e,a,d){var
+f=aQ(aK,G(d-a|0,function(c){return b(e[2],a+c|0)}));function
 c(a){if(a){var
 d=a[1],b=c(a[2]);if(b){var
 e=b[1],f=e[1];if(bn(f,d))return[0,[0,f,e[2]+1|0],b[2]]}var
 g=[0,[0,d,1],b]}else
 var
 g=a;return g}return c(f)}function
-fy(a){var
-b=nQ(a);return l(function(a){return[0,a[2],a[1]]},b)}function
-eI(a,g,f){if(a[1]===a[2].length-1){var
-b=function(a){return bb(a,n(a.length-1,c(a,0)[1]))};a[2]=b(a[2]);a[3]=b(a[3])}var
+fz(a){var
+b=nS(a);return l(function(a){return[0,a[2],a[1]]},b)}function
+eJ(a,g,f){if(a[1]===a[2].length-1){var
+b=function(a){return bc(a,n(a.length-1,c(a,0)[1]))};a[2]=b(a[2]);a[3]=b(a[3])}var
 d=a[1];c(a[2],d)[1+d]=g;var
 e=a[1];c(a[3],e)[1+e]=f;a[1]=a[1]+1|0;return a[1]-1|0}function
-dj(b,a,e){var
+dk(b,a,e){var
 c=R(b[4],a);if(c)return c[1];var
-d=eI(b,e,[0,a]);aA(b[4],a,d);return d}function
+d=eJ(b,e,[0,a]);ax(b[4],a,d);return d}function
 ct(d,b,a){var
-h=aU(b,a),e=[0,cE(b,a),h],f=R(d[5],e);if(f)return f[1];var
-i=c(d[2],a)[1+a],g=eI(d,cV(c(d[2],b)[1+b],i),[1,b,a]);aA(d[5],e,g);return g}function
-aB(e,a,d,c){var
-f=a?a[1]:a;return eI(e,d,[3,b(ba(function(a){return 0<z(a[1])?1:0}),c),f])}function
-jl(a){var
-d=D(a[1]),e=a[3],f=cF(by(function(c,a){var
-b=a[3],d=b?[0,[0,K(aw(a[1],[0,a[2],0])),[0,[0,s,c],0]],0]:b;return d},e));function
+h=aN(b,a),e=[0,cE(b,a),h],f=R(d[5],e);if(f)return f[1];var
+i=c(d[2],a)[1+a],g=eJ(d,cV(c(d[2],b)[1+b],i),[1,b,a]);ax(d[5],e,g);return g}function
+aC(e,a,d,c){var
+f=a?a[1]:a;return eJ(e,d,[3,b(ba(function(a){return 0<A(a[1])?1:0}),c),f])}function
+jm(a){var
+d=B(a[1]),e=a[3],f=cF(by(function(c,a){var
+b=a[3],d=b?[0,[0,K(aw(a[1],[0,a[2],0])),[0,[0,t,c],0]],0]:b;return d},e));function
 g(f,e,d){var
-g=f[2],a=f[1],i=e[1],b=c(a,d)[1+d];if(0===z(b))return[0,a,g];var
-l=E(b),j=e[2],k=Q(function(m,g){var
+g=f[2],a=f[1],i=e[1],b=c(a,d)[1+d];if(0===A(b))return[0,a,g];var
+l=E(b),j=e[2],k=O(function(m,g){var
 i=g[2],c=0,b=0,a=m;for(;;){if(a){var
 e=a[2],d=a[1];if(bn(d[2],i)){var
 c=[0,d,c],a=e;continue}var
 b=[0,d,b],a=e;continue}var
-f=ah(b),k=ah(c),n=h(l,g[1]),j=Q(function(b,a){return r(b,a[1])},n,k);return 0===z(j)?f:[0,[0,j,i],f]}},g,j);return[0,S(function(a,d){return q(d,h(b,c(i,a)[1+a]))},a),k]}var
-k=0,m=Q(function(e,p){var
-j=Q(function(b,a){return g(b,a[2],a[1])},p,e),f=j[1],b=[0,-1],k=d-1|0,q=0;if(!(k<0)){var
-a=q;for(;;){if(0!==z(c(f,a)[1+a]))b[1]=a;var
+f=ai(b),k=ai(c),n=h(l,g[1]),j=O(function(b,a){return s(b,a[1])},n,k);return 0===A(j)?f:[0,[0,j,i],f]}},g,j);return[0,S(function(a,d){return q(d,h(b,c(i,a)[1+a]))},a),k]}var
+k=0,m=O(function(e,p){var
+j=O(function(b,a){return g(b,a[2],a[1])},p,e),f=j[1],b=[0,-1],k=d-1|0,q=0;if(!(k<0)){var
+a=q;for(;;){if(0!==A(c(f,a)[1+a]))b[1]=a;var
 u=a+1|0;if(k!==a){var
-a=u;continue}break}}if(0<=b[1]&&!((d-1|0)<=D(e))){var
+a=u;continue}break}}if(0<=b[1]&&!((d-1|0)<=B(e))){var
 m=b[1],n=cP(c(f,m)[1+m]),r=j[2],s=l(function(a){var
 b=a[2];return[0,h(n,a[1]),b]},r),o=[0,i(function(a){return h(n,a)},f),s],t=[0,[0,b[1],o],0];return aw(l(function(a){var
-c=g(a[2],o,b[1]);return[0,a[1],c]},e),t)}return e},k,f),j=A(0,4);x(function(g){var
+c=g(a[2],o,b[1]);return[0,a[1],c]},e),t)}return e},k,f),j=z(0,4);x(function(g){var
 h=g[2],i=h[1],k=g[1],l=Y(c(i,d)[1+d]),m=d-1|0,o=0;if(m<0)var
 n=l;else{var
 a=o,e=l;for(;;){if(a!==k)var
-p=fv(a),f=b(bP([0,E(c(i,a)[1+a])],e),p);else
+p=fw(a),f=b(bP([0,E(c(i,a)[1+a])],e),p);else
 var
 f=e;var
 q=a+1|0;if(m!==a){var
 a=q,e=f;continue}var
 n=f;break}}return T(j,k,[0,n,h[2]])},m);return j}var
-nR=[av,Fh,b1(0)];function
-gY(e,a){var
-d=A(0,2),c=function(a){var
+nT=[av,FX,b1(0)];function
+g0(e,a){var
+d=z(0,2),c=function(a){var
 c=a;for(;;)try{var
 n=function(b,c){var
-a=dC(function(a){return aO(e,a[1])},b);if(a)throw[0,nR,b,c,a[1][1]];return a};f(au[12],n,c);return c}catch(a){a=aT(a);if(a[1]===nR){var
-g=a[4],h=a[2],i=ai(e,g),k=b(bU(function(f){return function(c){var
+a=dD(function(a){return aH(e,a[1])},b);if(a)throw[0,nT,b,c,a[1][1]];return a};f(au[12],n,c);return c}catch(a){a=aU(a);if(a[1]===nT){var
+g=a[4],h=a[2],i=ag(e,g),k=b(bU(function(f){return function(c){var
 a=c[2],b=c[1];if(b!==f)return[0,[0,b,a]];var
 d=1<a?1:0,e=d?[0,[0,b,a-1|0]]:d;return e}}(g)),h),j=f(au[6],k,a[3]),l=i[2];x(function(f){return function(a){var
-c=a[2],e=a2(R(d,c),cU);return T(d,c,b(bP([0,a[1]],e),f))}}(j),l);var
-m=cV(j,i[1]),c=b(bP(0,f(au[7],h,c)),m);continue}throw a}}(a),g=0;return[0,c,em(function(c,b,a){return[0,[0,b,c],a]},d,g)]}function
-nS(f){var
-a=ah(f);if(a){var
-b=a[2],c=a[1],d=c[2],e=c[1],g=[0,[0,e,1],0],h=1<d?[0,[0,e,d-1|0],b]:b;return[0,ah(h),g]}throw[0,af,Fi]}function
-jm(a,o){var
-c=jl(a),h=D(a[1]),q=G(h,function(a){return a}),i=b(ba(function(a){return 1-aO(c,a)}),q),d=A(0,64);x(function(a){var
-b=gY(c,a)[1];function
-e(e,f){if(fT<fx(e))W(Fj);var
+c=a[2],e=a3(R(d,c),cU);return T(d,c,b(bP([0,a[1]],e),f))}}(j),l);var
+m=cV(j,i[1]),c=b(bP(0,f(au[7],h,c)),m);continue}throw a}}(a),g=0;return[0,c,el(function(c,b,a){return[0,[0,b,c],a]},d,g)]}function
+nU(f){var
+a=ai(f);if(a){var
+b=a[2],c=a[1],d=c[2],e=c[1],g=[0,[0,e,1],0],h=1<d?[0,[0,e,d-1|0],b]:b;return[0,ai(h),g]}throw[0,af,FY]}function
+jn(a,o){var
+c=jm(a),h=B(a[1]),q=G(h,function(a){return a}),i=b(ba(function(a){return 1-aH(c,a)}),q),d=z(0,64);x(function(a){var
+b=g0(c,a)[1];function
+e(e,f){if(fU<fy(e))W(FZ);var
 a=e;for(;;){var
-b=2<=fx(a)?1:0,c=b?1-aO(d,a):b;if(c){aA(d,a,0);var
-a=nS(a)[1];continue}return c}}return f(au[12],e,b)},o);var
-r=eb(gj(d)),j=aP(function(b,a){var
-c=[0,fx(a),a];return al([0,fx(b),b],c)},r),e=K(aw(l(function(a){return[0,[0,a,1],0]},i),j));if(fT<e.length-1)W(Fk);var
-g=A(0,64);p(function(b,a){return T(g,a,b)},e);function
-k(a){return ai(g,a)}var
+b=2<=fy(a)?1:0,c=b?1-aH(d,a):b;if(c){ax(d,a,0);var
+a=nU(a)[1];continue}return c}}return f(au[12],e,b)},o);var
+r=ea(gl(d)),j=aQ(function(b,a){var
+c=[0,fy(a),a];return al([0,fy(b),b],c)},r),e=K(aw(l(function(a){return[0,[0,a,1],0]},i),j));if(fU<e.length-1)W(F0);var
+g=z(0,64);p(function(b,a){return T(g,a,b)},e);function
+k(a){return ag(g,a)}var
 s=K(l(function(b){var
-a=nS(b),c=k(a[2]);return[0,k(a[1]),c]},j)),m=A(0,64);return[0,[0,0,n(64,cU),n(64,Fg),A(0,64),m],a,h,i,c,e,g,s]}function
+a=nU(b),c=k(a[2]);return[0,k(a[1]),c]},j)),m=z(0,64);return[0,[0,0,n(64,cU),n(64,FW),z(0,64),m],a,h,i,c,e,g,s]}function
 b$(a){return a[6].length-1}function
-gZ(a){var
-e=D(a[1]),b=f$(a[1],a[2]),c=cF(by(function(f,a){var
-b=a[1],c=dG(b,a[2]);if(c)var
-g=0,h=1,d=[0,[0,G(e,function(a){return f===a?s:v}),b,h],g];else
+g1(a){var
+e=B(a[1]),b=gb(a[1],a[2]),c=cF(by(function(f,a){var
+b=a[1],c=dH(b,a[2]);if(c)var
+g=0,h=1,d=[0,[0,G(e,function(a){return f===a?t:w}),b,h],g];else
 var
 d=c;return d},b)),d=aw(a[3],c);return[0,a[1],a[2],d]}function
 cu(a,g){var
-b=gY(a[5],g),d=b[1],e=n(b$(a),v);function
+b=g0(a[5],g),d=b[1],e=n(b$(a),w);function
 h(b,h){var
 d=0!==b?1:0;if(d){var
 f=R(a[7],b);if(f){var
-g=f[1];c(e,g)[1+g]=h;return 0}return bf(Fl)}return d}f(au[12],h,d);var
-i=b[2];return[0,e,eF(d),i]}function
-dk(e,d,b){var
+g=f[1];c(e,g)[1+g]=h;return 0}return bg(F1)}return d}f(au[12],h,d);var
+i=b[2];return[0,e,eG(d),i]}function
+dl(e,d,b){var
 a=[0,Y(b)];p(function(b,d){var
-f=a[1];a[1]=fu(c(e[6],b)[1+b],d,f);return 0},d);return a[1]}function
-dl(a,g,c){var
+f=a[1];a[1]=fv(c(e[6],b)[1+b],d,f);return 0},d);return a[1]}function
+dm(a,g,c){var
 b=cu(a,c),d=b[3],e=b[2],f=b[1],h=[m,function(k){var
-b=dj(a[1],g,c);if(0===d)return b;var
-h=[0,[0,s,b],0],i=dk(a,f,e),j=[0,l(function(a){var
-b=a[2];return[0,eH(a6,a[1]),b]},d)];return aB(a[1],j,i,h)}];return[0,i(E,f),e,h]}function
-nT(a){var
-b=[0,cU,0];return Q(function(a,c){var
-b=a[2];return[0,fu([0,[0,b,1],0],c,a[1]),b+1|0]},b,a)[1]}function
-nU(b,a){var
-c=fv(a),d=ag(b[2][1],a),e=ag(b[2][2],a),f=dl(b,[0,a],_(c,Y(d)));return[0,dl(b,[1,a],_(Y(e),c)),f]}function
-fz(a,d,c){if(d<a[3]){var
-f=nU(a,d);return 0===c?f[1]:f[2]}var
-b=d-a[3]|0;V(b<D(a[2][3])?1:0,Fm);var
-e=ag(a[2][3],b),h=nT(e[1]),g=_(Y(e[2]),h),i=0===c?1:0,j=i||e[3];V(j,Fn);return 0===c?dl(a,[2,b],g):dl(a,[3,b],eH(a6,g))}function
-dm(a,b){function
-c(a){return a===b?s:v}return dk(a,k(b$(a),c),v)}function
-jn(c,b,a){var
-d=Y(a);return _(dm(c,b),d)}function
+b=dk(a[1],g,c);if(0===d)return b;var
+h=[0,[0,t,b],0],i=dl(a,f,e),j=[0,l(function(a){var
+b=a[2];return[0,eI(a7,a[1]),b]},d)];return aC(a[1],j,i,h)}];return[0,i(E,f),e,h]}function
+nV(a){var
+b=[0,cU,0];return O(function(a,c){var
+b=a[2];return[0,fv([0,[0,b,1],0],c,a[1]),b+1|0]},b,a)[1]}function
+nW(b,a){var
+c=fw(a),d=ah(b[2][1],a),e=ah(b[2][2],a),f=dm(b,[0,a],_(c,Y(d)));return[0,dm(b,[1,a],_(Y(e),c)),f]}function
+fA(a,d,c){if(d<a[3]){var
+f=nW(a,d);return 0===c?f[1]:f[2]}var
+b=d-a[3]|0;V(b<B(a[2][3])?1:0,F2);var
+e=ah(a[2][3],b),h=nV(e[1]),g=_(Y(e[2]),h),i=0===c?1:0,j=i||e[3];V(j,F3);return 0===c?dm(a,[2,b],g):dm(a,[3,b],eI(a7,g))}function
+dn(a,b){function
+c(a){return a===b?t:w}return dl(a,k(b$(a),c),w)}function
 jo(c,b,a){var
-d=dm(c,b);return _(Y(a),d)}function
-g0(b,f,i,a,e){return[m,function(k){var
-g=i?jn(b,f,e):jo(b,f,e),h=C(a),d=B===h?a[1]:m===h?H(a):a,j=c(b[1][2],d)[1+d];return O(au[11],dG,j,g)?d:aB(b[1],0,g,[0,[0,s,d],0])}]}function
-nV(e,f,a,d,k,A){var
-r=c(f[1],a)[1+a],t=c(f[2],a)[1+a],u=c(f[1],d)[1+d],v=c(f[2],d)[1+d];function
+d=Y(a);return _(dn(c,b),d)}function
+jp(c,b,a){var
+d=dn(c,b);return _(Y(a),d)}function
+g2(b,f,i,a,e){return[m,function(k){var
+g=i?jo(b,f,e):jp(b,f,e),h=D(a),d=C===h?a[1]:m===h?H(a):a,j=c(b[1][2],d)[1+d];return P(au[11],dH,j,g)?d:aC(b[1],0,g,[0,[0,t,d],0])}]}function
+nX(e,f,a,d,k,z){var
+r=c(f[1],a)[1+a],s=c(f[2],a)[1+a],u=c(f[1],d)[1+d],v=c(f[2],d)[1+d];function
 g(a){var
-b=C(a);return B===b?a[1]:m===b?H(a):a}var
-i=c(f[3],a)[1+a],l=c(f[4],a)[1+a],n=c(f[3],d)[1+d],o=c(f[4],d)[1+d],w=q(t,r),y=q(v,u);if(0<z(w)&&0<z(y)){var
-D=cP(h(w,y)),F=[0,[0,r,u,l,o],[0,[0,t,u,i,o],[0,[0,r,v,l,n],[0,[0,t,v,i,n],0]]]],G=b(bU(function(a){var
-c=b(A,h(a[1],a[2]));if(0<z(c)){var
-d=g(a[4]),f=g(a[3]),i=ct(e[1],f,d);return[0,[0,h(D,c),i]]}return 0}),F);return aB(e[1],0,k,G)}var
-I=dm(e,d),J=cV(dm(e,a),I);if(0<z(cN(z(gW(b(au[25],J)[1],k)))))var
+b=D(a);return C===b?a[1]:m===b?H(a):a}var
+i=c(f[3],a)[1+a],l=c(f[4],a)[1+a],n=c(f[3],d)[1+d],o=c(f[4],d)[1+d],w=q(s,r),y=q(v,u);if(0<A(w)&&0<A(y)){var
+B=cP(h(w,y)),F=[0,[0,r,u,l,o],[0,[0,s,u,i,o],[0,[0,r,v,l,n],[0,[0,s,v,i,n],0]]]],G=b(bU(function(a){var
+c=b(z,h(a[1],a[2]));if(0<A(c)){var
+d=g(a[4]),f=g(a[3]),i=ct(e[1],f,d);return[0,[0,h(B,c),i]]}return 0}),F);return aC(e[1],0,k,G)}var
+I=dn(e,d),J=cV(dn(e,a),I);if(0<A(cN(A(gY(b(au[25],J)[1],k)))))var
 K=g(n),L=g(i),p=ct(e[1],L,K);else
 var
 O=g(o),P=g(i),p=ct(e[1],P,O);var
-j=[0,[0,[0,s,p],0]],M=_(k,c(e[1][2],p)[1+p]),N=a===d?[0,[0,a,i,l],0]:[0,[0,a,i,l],[0,[0,d,n,o],0]];x(function(b){var
-d=b[1],a=gW(c(e[6],d)[1+d],M);if(0<z(a)){var
+j=[0,[0,[0,t,p],0]],M=_(k,c(e[1][2],p)[1+p]),N=a===d?[0,[0,a,i,l],0]:[0,[0,a,i,l],[0,[0,d,n,o],0]];x(function(b){var
+d=b[1],a=gY(c(e[6],d)[1+d],M);if(0<A(a)){var
 i=j[1];j[1]=[0,[0,a,g(b[2])],i];return 0}var
-f=z(a)<0?1:0;if(f){var
+f=A(a)<0?1:0;if(f){var
 k=j[1],l=g(b[3]);j[1]=[0,[0,E(a),l],k];var
 h=0}else
 var
-h=f;return h},N);return aB(e[1],0,k,j[1])}function
-jp(e,b){var
-k=b[1].length-1,g=b$(e),w=D(e[4]);function
-d(b,a){return bb(b,n(g-k|0,a))}var
-f=[m,function(a){throw[0,af,Fo]}],i=d(b[4],f),j=d(b[3],f),o=d(b[2],v),a=[0,d(b[1],v),o,j,i],r=e[8];p(function(x,o){var
-f=o[2],d=o[1],b=w+x|0,y=[0,c(a[2],d)[1+d],0],A=[0,c(a[1],d)[1+d],y],g=bz(function(b){var
-d=[0,c(a[2],f)[1+f],0],e=[0,c(a[1],f)[1+f],d];return l(function(a){return h(b,a)},e)},A),B=Q(da,b5(g),g),i=Q(dH,b5(g),g),p=d===f?1:0;if(p)var
-r=z(c(a[1],d)[1+d])<=0?1:0,n=r?0<=z(c(a[2],d)[1+d])?1:0:r;else
+h=f;return h},N);return aC(e[1],0,k,j[1])}function
+jq(e,b){var
+k=b[1].length-1,g=b$(e),v=B(e[4]);function
+d(b,a){return bc(b,n(g-k|0,a))}var
+f=[m,function(a){throw[0,af,F4]}],i=d(b[4],f),j=d(b[3],f),o=d(b[2],w),a=[0,d(b[1],w),o,j,i],r=e[8];p(function(x,o){var
+f=o[2],d=o[1],b=v+x|0,y=[0,c(a[2],d)[1+d],0],z=[0,c(a[1],d)[1+d],y],g=bz(function(b){var
+d=[0,c(a[2],f)[1+f],0],e=[0,c(a[1],f)[1+f],d];return l(function(a){return h(b,a)},e)},z),B=O(da,b5(g),g),i=O(dI,b5(g),g),p=d===f?1:0;if(p)var
+r=A(c(a[1],d)[1+d])<=0?1:0,n=r?0<=A(c(a[2],d)[1+d])?1:0:r;else
 var
 n=p;var
-j=n?v:B,C=az(a[4]),D=az(a[3]),E=az(a[2]),s=[0,az(a[1]),E,D,C],F=k<=b?1:0,G=F||b7(j,c(a[1],b)[1+b]);if(G){c(a[1],b)[1+b]=j;var
+j=n?w:B,C=aB(a[4]),D=aB(a[3]),E=aB(a[2]),s=[0,aB(a[1]),E,D,C],F=k<=b?1:0,G=F||b7(j,c(a[1],b)[1+b]);if(G){c(a[1],b)[1+b]=j;var
 H=[m,function(i){if(n){var
-a=[2,dm(e,d)],c=dm(e,d),g=cV(dm(e,d),c);return eI(e[1],g,a)}function
-h(a){return q(a,j)}return nV(e,s,d,f,jn(e,b,j),h)}];c(a[3],b)[1+b]=H}var
+a=[2,dn(e,d)],c=dn(e,d),g=cV(dn(e,d),c);return eJ(e[1],g,a)}function
+h(a){return q(a,j)}return nX(e,s,d,f,jo(e,b,j),h)}];c(a[3],b)[1+b]=H}var
 I=k<=b?1:0,t=I||bC(i,c(a[2],b)[1+b]);if(t){c(a[2],b)[1+b]=i;var
 J=[m,function(c){function
-a(a){return q(i,a)}return nV(e,s,d,f,jo(e,b,i),a)}];c(a[4],b)[1+b]=J;var
+a(a){return q(i,a)}return nX(e,s,d,f,jp(e,b,i),a)}];c(a[4],b)[1+b]=J;var
 u=0}else
 var
 u=t;return u},r);return a}function
-jq(a){var
-d=a[4],e=l(function(b){return nU(a,b)},d);function
+jr(a){var
+d=a[4],e=l(function(b){return nW(a,b)},d);function
 b(a){return K(l(a,e))}function
 c(b){var
-c=a[4];return K(l(function(a){return ag(b,a)},c))}var
-f=b(function(a){return a[1][3]}),g=b(function(a){return a[2][3]}),h=c(a[2][2]);return jp(a,[0,c(a[2][1]),h,g,f])}function
-jr(a){var
-b=a[1],d=S(function(b,d){return bO(d,c(a[2],b)[1+b])},b);return e6(function(a){return a},d)}function
-nW(f,d,o,j){var
-y=o<f[8].length-1?1:0,N=y?j<=4?1:0:y;V(N,Fp);var
-z=c(f[8],o)[1+o],b=z[2],a=z[1],O=j<4?1:0,P=O||(a===b?1:0);V(P,Fq);var
-Q=D(f[4])+o|0,t=c(d[1],a)[1+a],u=c(d[2],a)[1+a],A=c(d[1],b)[1+b],F=c(d[2],b)[1+b],p=r(t,u),R=1;if(p[2]===0)var
+c=a[4];return K(l(function(a){return ah(b,a)},c))}var
+f=b(function(a){return a[1][3]}),g=b(function(a){return a[2][3]}),h=c(a[2][2]);return jq(a,[0,c(a[2][1]),h,g,f])}function
+js(a){var
+b=a[1],d=S(function(b,d){return bO(d,c(a[2],b)[1+b])},b);return e7(function(a){return a},d)}function
+nY(f,d,o,j){var
+y=o<f[8].length-1?1:0,N=y?j<=4?1:0:y;V(N,F5);var
+z=c(f[8],o)[1+o],b=z[2],a=z[1],O=j<4?1:0,P=O||(a===b?1:0);V(P,F6);var
+Q=B(f[4])+o|0,r=c(d[1],a)[1+a],u=c(d[2],a)[1+a],A=c(d[1],b)[1+b],F=c(d[2],b)[1+b],p=s(r,u),R=1;if(p[2]===0)var
 q=p;else
 var
-M=ak(p[2],R),q=dF(p[1],M);if(3<j>>>0)var
-e=a6,l=q,k=q;else
+M=ak(p[2],R),q=dG(p[1],M);if(3<j>>>0)var
+e=a7,l=q,k=q;else
 switch(j){case
 0:var
-e=a6,l=A,k=t;break;case
+e=a7,l=A,k=r;break;case
 1:var
-e=a6,l=F,k=u;break;case
+e=a7,l=F,k=u;break;case
 2:var
-e=s,l=A,k=u;break;default:var
-e=s,l=F,k=t}var
-w=n(b$(f),v);function
-x(a,b){w[1+a]=r(c(w,a)[1+a],b);return 0}x(Q,e);x(a,E(h(e,l)));x(b,E(h(e,k)));var
+e=t,l=A,k=u;break;default:var
+e=t,l=F,k=r}var
+v=n(b$(f),w);function
+x(a,b){v[1+a]=s(c(v,a)[1+a],b);return 0}x(Q,e);x(a,E(h(e,l)));x(b,E(h(e,k)));var
 G=c(d[3],a)[1+a],I=c(d[4],a)[1+a],J=c(d[3],b)[1+b],K=c(d[4],b)[1+b];if(3<j>>>0)var
 L=[m,function(e){var
-c=Y(q),b=_(dm(f,a),c),d=cV(b,b);return eI(f[1],d,[2,b])}];else{switch(j){case
+c=Y(q),b=_(dn(f,a),c),d=cV(b,b);return eJ(f[1],d,[2,b])}];else{switch(j){case
 0:var
 i=J,g=G;break;case
 1:var
@@ -5571,103 +5630,103 @@ i=K,g=I;break;case
 i=J,g=I;break;default:var
 i=K,g=G}var
 L=[m,function(e){var
-a=C(i),c=B===a?i[1]:m===a?H(i):i,b=C(g),d=B===b?g[1]:m===b?H(g):g;return ct(f[1],d,c)}]}return[0,w,E(h(e,h(k,l))),L]}function
-fA(a,b,f){var
+a=D(i),c=C===a?i[1]:m===a?H(i):i,b=D(g),d=C===b?g[1]:m===b?H(g):g;return ct(f[1],d,c)}]}return[0,v,E(h(e,h(k,l))),L]}function
+fB(a,b,f){var
 d=b$(a);function
-e(b,a){return k(d,function(c){return c===b?a:v})}var
+e(b,a){return k(d,function(c){return c===b?a:w})}var
 g=k(2*d|0,function(d){var
 a=d/2|0;if(0===(d&1)){var
-f=c(b[4],a)[1+a],g=c(b[2],a)[1+a];return[0,e(a,s),g,f]}var
-h=c(b[3],a)[1+a],i=E(c(b[1],a)[1+a]);return[0,e(a,a6),i,h]}),h=A(0,64);return[0,a,b,bb(g,f),h]}function
-fB(a){var
-c=b4(a[1]),b=(b4(a[2])-c|0)+96|0;if(0<z(a)){var
+f=c(b[4],a)[1+a],g=c(b[2],a)[1+a];return[0,e(a,t),g,f]}var
+h=c(b[3],a)[1+a],i=E(c(b[1],a)[1+a]);return[0,e(a,a7),i,h]}),h=z(0,64);return[0,a,b,bc(g,f),h]}function
+fC(a){var
+c=b4(a[1]),b=(b4(a[2])-c|0)+96|0;if(0<A(a)){var
 e=b4(a[2]);if(cy<(b4(a[1])+e|0)){if(0<=b){var
-f=ak(d,b),g=a[2];return b6(hV(ak(a[1],b),g),f)}return X(hV(a[1],a[2]))}}return a}function
-nX(f,i,e,a){var
-g=az(a),b=[0,v],d=[0,0];p(function(a,f){var
-i=0<z(c(e,a)[1+a])?1:0;if(i){var
-k=f[2],l=h(c(e,a)[1+a],k);b[1]=r(b[1],l);var
+f=ak(d,b),g=a[2];return b6(hY(ak(a[1],b),g),f)}return X(hY(a[1],a[2]))}}return a}function
+nZ(f,i,e,a){var
+g=aB(a),b=[0,w],d=[0,0];p(function(a,f){var
+i=0<A(c(e,a)[1+a])?1:0;if(i){var
+k=f[2],l=h(c(e,a)[1+a],k);b[1]=s(b[1],l);var
 m=f[1];p(function(b,d){var
-f=0!==z(d)?1:0;if(f){var
+f=0!==A(d)?1:0;if(f){var
 j=h(c(e,a)[1+a],d);g[1+b]=q(c(g,b)[1+b],j);var
 i=0}else
 var
 i=f;return i},m);d[1]=[0,[0,e[1+a],f[3]],d[1]];var
 j=0}else
 var
-j=i;return j},i);p(function(a,e){if(0<z(e)){var
-j=h(e,c(f[2],a)[1+a]);b[1]=r(b[1],j);var
+j=i;return j},i);p(function(a,e){if(0<A(e)){var
+j=h(e,c(f[2],a)[1+a]);b[1]=s(b[1],j);var
 k=d[1];d[1]=[0,[0,e,c(f[4],a)[1+a]],k];return 0}var
-g=z(e)<0?1:0;if(g){var
-l=h(e,c(f[1],a)[1+a]);b[1]=r(b[1],l);var
+g=A(e)<0?1:0;if(g){var
+l=h(e,c(f[1],a)[1+a]);b[1]=s(b[1],l);var
 m=d[1],n=c(f[3],a)[1+a];d[1]=[0,[0,E(e),n],m];var
 i=0}else
 var
 i=g;return i},g);return[0,b[1],d[1]]}function
 cW(m,d,b,a){var
-u=m?m[1]:function(a){return a};V(e6(function(a){return a<d[3].length-1?1:0},a),Fr);var
+u=m?m[1]:function(a){return a};V(e7(function(a){return a<d[3].length-1?1:0},a),F7);var
 g=R(d[4],a);if(g)var
 o=g[1];else{var
-e=[0,0],w=a.length-1;p(function(y,j){var
-a=[0,az(c(d[3],j)[1+j][1])],g=[0,k(w,function(a){return a===y?s:v})];function
-f(e,a,b){return S(function(a,d){return 0===z(c(b,a)[1+a])?d:q(d,h(e,c(b,a)[1+a]))},a)}var
-A=ah(e[1]);x(function(b){var
-e=b[1],d=c(a[1],e)[1+e],h=0!==z(d)?1:0,i=h?(a[1]=f(d,a[1],b[2]),g[1]=f(d,g[1],b[3]),0):h;return i},A);var
+e=[0,0],v=a.length-1;p(function(y,j){var
+a=[0,aB(c(d[3],j)[1+j][1])],g=[0,k(v,function(a){return a===y?t:w})];function
+f(e,a,b){return S(function(a,d){return 0===A(c(b,a)[1+a])?d:q(d,h(e,c(b,a)[1+a]))},a)}var
+z=ai(e[1]);x(function(b){var
+e=b[1],d=c(a[1],e)[1+e],h=0!==A(d)?1:0,i=h?(a[1]=f(d,a[1],b[2]),g[1]=f(d,g[1],b[3]),0):h;return i},z);var
 b=[0,-1],B=a[1];p(function(e,d){var
-a=b[1]<0?1:0,c=a?0!==z(d)?1:0:a,f=c?(b[1]=e,0):c;return f},B);var
+a=b[1]<0?1:0,c=a?0!==A(d)?1:0:a,f=c?(b[1]=e,0):c;return f},B);var
 m=0<=b[1]?1:0;if(m){var
-n=b[1],o=cP(c(a[1],n)[1+n]),C=a[1],r=i(function(a){return h(o,a)},C),D=g[1],t=i(function(a){return h(o,a)},D),E=e[1],F=l(function(a){var
-g=a[3],d=a[2],h=a[1],i=b[1],e=c(d,i)[1+i];if(0===z(e))return[0,h,d,g];var
-j=f(e,g,t);return[0,h,f(e,d,r),j]},E);e[1]=[0,[0,b[1],r,t],F];var
+n=b[1],o=cP(c(a[1],n)[1+n]),C=a[1],r=i(function(a){return h(o,a)},C),D=g[1],s=i(function(a){return h(o,a)},D),E=e[1],F=l(function(a){var
+g=a[3],d=a[2],h=a[1],i=b[1],e=c(d,i)[1+i];if(0===A(e))return[0,h,d,g];var
+j=f(e,g,s);return[0,h,f(e,d,r),j]},E);e[1]=[0,[0,b[1],r,s],F];var
 u=0}else
 var
 u=m;return u},a);var
-t=e[1],j=l(function(a){return[0,a[1],a[3]]},t);aA(d[4],a,j);var
+r=e[1],j=l(function(a){return[0,a[1],a[3]]},r);ax(d[4],a,j);var
 o=j}var
-f=n(a.length-1,v);x(function(d){var
-a=d[1],e=0!==z(c(b,a)[1+a])?1:0;if(e){var
+f=n(a.length-1,w);x(function(d){var
+a=d[1],e=0!==A(c(b,a)[1+a])?1:0;if(e){var
 g=d[2];return p(function(d,e){var
-g=0!==z(e)?1:0;if(g){var
-j=h(c(b,a)[1+a],e);f[1+d]=r(c(f,d)[1+d],j);var
+g=0!==A(e)?1:0;if(g){var
+j=h(c(b,a)[1+a],e);f[1+d]=s(c(f,d)[1+d],j);var
 i=0}else
 var
 i=g;return i},g)}return e},o);var
-y=i(u,f),A=i(function(a){return c(d[3],a)[1+a]},a);return nX(d[2],A,y,b)}function
-nY(a,d,c,b){return[m,function(h){var
+y=i(u,f),z=i(function(a){return c(d[3],a)[1+a]},a);return nZ(d[2],z,y,b)}function
+n0(a,d,c,b){return[m,function(h){var
 e=l(function(b){var
-a=b[2],c=C(a),d=B===c?a[1]:m===c?H(a):a;return[0,b[1],d]},b),f=i(E,d),g=dk(a[1],f,c);return aB(a[1][1],0,g,e)}]}function
-g1(c){var
+a=b[2],c=D(a),d=C===c?a[1]:m===c?H(a):a;return[0,b[1],d]},b),f=i(E,d),g=dl(a[1],f,c);return aC(a[1][1],0,g,e)}]}function
+g3(c){var
 b=I(c);for(;;){if(bC(Z(b),c)){var
-b=rj(b,a1);continue}var
-a=b;for(;;){if(-dB<a&&eq(Z(lU(a)),c)){var
-a=lU(a);continue}return Z(a)}}}function
-fC(b){function
+b=rr(b,a2);continue}var
+a=b;for(;;){if(-dC<a&&ep(Z(lV(a)),c)){var
+a=lV(a);continue}return Z(a)}}}function
+fD(b){function
 c(a){if(b<=a)return 0;var
-d=cE(b,aU(a+1|0,(a*5|0)/4|0));return[0,d,c(d)]}return c(0)}function
-js(c){var
-a=ah(c);if(a){var
-d=a[1];return D(b(ba(function(a){return a<=j3*d?1:0}),c))}return a}function
-nZ(a){return ah(Q(function(b,a){var
-c=b[1];return[0,c+a|0,[0,c+a|0,b[2]]]},Fs,a)[2])}var
-Ft=5000,g2=[m,function(a){return G(Ft,function(a){return[0,10*a|0,c$(1,w(a+1|0,a+2|0))]})}];function
-n0(a){return js(nZ(a))/10|0}function
-fD(b,d){var
+d=cE(b,aN(a+1|0,(a*5|0)/4|0));return[0,d,c(d)]}return c(0)}function
+jt(c){var
+a=ai(c);if(a){var
+d=a[1];return B(b(ba(function(a){return a<=j4*d?1:0}),c))}return a}function
+n1(a){return ai(O(function(b,a){var
+c=b[1];return[0,c+a|0,[0,c+a|0,b[2]]]},F8,a)[2])}var
+F9=5000,g4=[m,function(a){return G(F9,function(a){return[0,10*a|0,c$(1,u(a+1|0,a+2|0))]})}];function
+n2(a){return jt(n1(a))/10|0}function
+fE(b,d){var
 a=[0,0.];p(function(f,b){var
 c=b!=0.?1:0,g=c?(a[1]=a[1]+b*e(d,f),0):c;return g},b);return a[1]}function
-g3(c,b){var
-a=bb(b,n(c[1].length-1,0.)),d=b.length-1,f=c[1];p(function(c,b){return U(a,d+c|0,e(a,b[1])*e(a,b[2]))},f);return a}function
-n1(g,f,d){var
+g5(c,b){var
+a=bc(b,n(c[1].length-1,0.)),d=b.length-1,f=c[1];p(function(c,b){return U(a,d+c|0,e(a,b[1])*e(a,b[2]))},f);return a}function
+n3(g,f,d){var
 a=f.length-1,b=k(d.length-1,function(b){return b<a?k(a,function(a){return b===a?1.:0.}):[0]}),h=g[1];p(function(j,h){var
 f=h[2],g=h[1],i=a+j|0,l=k(a,function(a){var
 h=e(d,g),i=e(c(b,f)[1+f],a)*h,j=e(d,f);return e(c(b,g)[1+g],a)*j+i});c(b,i)[1+i]=l;return 0},h);return b}function
-n2(p,o){var
+n4(p,o){var
 g=o.length-1,d=k(g,function(a){var
-b=[cw,e(o,a)];return bb(c(p,a)[1+a],b)}),l=n(g,-1),w=G(g,function(a){return a}),q=g-1|0,x=i(function(a){var
-b=0.;return bc(function(b,a){return ab(b,Math.abs(a))},b,a)},p),y=0;if(!(q<0)){var
+b=[cw,e(o,a)];return bc(c(p,a)[1+a],b)}),l=n(g,-1),w=G(g,function(a){return a}),q=g-1|0,x=i(function(a){var
+b=0.;return bd(function(b,a){return ac(b,Math.abs(a))},b,a)},p),y=0;if(!(q<0)){var
 a=y,m=w;for(;;){var
-r=aP(function(f){return function(b,a){var
-g=Math.abs(e(c(d,b)[1+b],f));return H_(Math.abs(e(c(d,a)[1+a],f)),g)}}(a),m),v=0;if(r){var
-h=r[1],z=dW*e(x,a);if(z<Math.abs(e(c(d,h)[1+h],a))){var
+r=aQ(function(f){return function(b,a){var
+g=Math.abs(e(c(d,b)[1+b],f));return IO(Math.abs(e(c(d,a)[1+a],f)),g)}}(a),m),v=0;if(r){var
+h=r[1],z=dV*e(x,a);if(z<Math.abs(e(c(d,h)[1+h],a))){var
 A=b(ba(function(b){return function(a){return a!==b?1:0}}(h)),m);c(l,a)[1+a]=h;var
 s=g-1|0,B=0;if(!(s<0)){var
 f=B;for(;;){var
@@ -5684,22 +5743,22 @@ t=m;var
 C=a+1|0;if(q!==a){var
 a=C,m=t;continue}break}}return k(g,function(a){if(0<=c(l,a)[1+a]){var
 b=c(l,a)[1+a],h=e(c(d,b)[1+b],a),f=l[1+a];return e(c(d,f)[1+f],g)/h}return 0.})}function
-eJ(a,g,j){var
+eK(a,g,j){var
 J=G(j.length-1,function(a){return a}),L=b(ba(function(a){return 0.<e(j,a)?1:0}),J);function
 k(b){return K(l(function(a){return c(b,a)[1+a]},L))}var
 u=k(a[2]),M=k(a[3]),m=k(j);function
 v(b){var
 c=a[4];return S(function(d,c){var
-f=fD(c,b);return e(a[5],d)-f},c)}function
+f=fE(c,b);return e(a[5],d)-f},c)}function
 w(a){return S(function(c,b){var
-d=e(M,c);return fD(b,a)+d},u)}function
+d=e(M,c);return fE(b,a)+d},u)}function
 x(d){var
-e=v(d),f=w(g3(a,d)),b=[0,0],g=a[5];p(function(a,e){var
-d=e<=kk*(1.+Math.abs(c(g,a)[1+a]))?1:0,f=d?(b[1]=1,0):d;return f},e);if(!b[1]&&!c8(function(a){return a<=0.?1:0},f)){var
-h=0.,j=bt*bc(function(b,a){return b+Math.log(a)},h,e);return fD(m,i(function(a){return Math.log(a)},f))+j}return dA}var
+e=v(d),f=w(g5(a,d)),b=[0,0],g=a[5];p(function(a,e){var
+d=e<=kn*(1.+Math.abs(c(g,a)[1+a]))?1:0,f=d?(b[1]=1,0):d;return f},e);if(!b[1]&&!c8(function(a){return a<=0.?1:0},f)){var
+h=0.,j=bt*bd(function(b,a){return b+Math.log(a)},h,e);return fE(m,i(function(a){return Math.log(a)},f))+j}return dB}var
 f=g.length-1,H=x(g);if(cH(H)){var
 o=60,d=g,y=H;a:for(;;){if(0===o)return d;var
-z=g3(a,d),N=n1(a,d,z),O=i(function(o){return function(a){var
+z=g5(a,d),N=n3(a,d,z),O=i(function(o){return function(a){var
 b=n(f,0.);p(function(g,d){var
 h=d!=0.?1:0;if(h){var
 i=f-1|0,k=0;if(!(i<0)){var
@@ -5709,146 +5768,146 @@ m=a+1|0;if(i!==a){var
 a=m;continue}break}}var
 j=0}else
 var
-j=h;return j},a);return b}}(N),u),P=w(z),q=n(f,0.),Q=v(d),A=ga(f,f,0.),B=function(g,i){return function(h,j,d){return p(function(a,b){var
+j=h;return j},a);return b}}(N),u),P=w(z),q=n(f,0.),Q=v(d),A=gc(f,f,0.),B=function(g,i){return function(h,j,d){return p(function(a,b){var
 f=b!=0.?1:0;return f?(U(g,a,e(g,a)+h*b),p(function(f,d){var
 g=d!=0.?1:0;if(g)var
 k=e(c(i,a)[1+a],f)+j*b*d,h=U(i[1+a],f,k);else
 var
 h=g;return h},d)):f},d)}}(q,A);p(function(b,d){return function(a,c){return d(e(m,a)/e(b,a),e(m,a)/(e(b,a)*e(b,a)),c)}}(P,B),O);var
 R=a[4];p(function(b,d){return function(a,c){return d(-0.5/e(b,a),bt/(e(b,a)*e(b,a)),c)}}(Q,B),R);var
-C=n2(A,q),r=fD(q,C),h=1.;for(;;){if(h<=kM)var
+C=n4(A,q),r=fE(q,C),h=1.;for(;;){if(h<=kP)var
 t=0;else{var
-D=S(function(c,d){return function(b,a){return a+d*e(c,b)}}(C,h),d),s=x(D);if(!(y+j3*h*r<=s)){var
-I=0;if(!(r<=pS)||!(dA<s))I=1;if(I){h*=bt;continue}}var
+D=S(function(c,d){return function(b,a){return a+d*e(c,b)}}(C,h),d),s=x(D);if(!(y+j4*h*r<=s)){var
+I=0;if(!(r<=pW)||!(dB<s))I=1;if(I){h*=bt;continue}}var
 t=[0,[0,D,s]]}if(t){var
-E=t[1],F=E[1];if(pS<r){var
+E=t[1],F=E[1];if(pW<r){var
 o=o-1|0,d=F,y=E[2];continue a}return F}return d}}}return g}function
-n3(a,c){var
+n5(a,c){var
 g=a[4],d=i(function(a){var
-b=bZ;return bc(function(b,a){return ab(b,Math.abs(a))},b,a)},g),b=[0,dX],h=a[4];p(function(f,g){var
-h=e(d,f),i=e(a[5],f),j=(fD(g,c)-i)/h;b[1]=ab(b[1],j);return 0},h);if(b[1]<0.)return c;var
-f=c.length-1,j=a[5],k=a[4],l=S(function(b,a){return bb(a,[cw,-e(d,b)])},k),m=[cw,2.*b[1]+3.],o=[0,[0],[0,bb(n(f,0.),[cw,dX])],m,l,j];return bL(eJ(o,bb(c,[cw,pB*b[1]+1.]),[cw,hm*(d.length-1)]),0,f)}function
-jt(a){var
-e=D(a[4]),d=D(a[2][3]);function
+b=bZ;return bd(function(b,a){return ac(b,Math.abs(a))},b,a)},g),b=[0,dW],h=a[4];p(function(f,g){var
+h=e(d,f),i=e(a[5],f),j=(fE(g,c)-i)/h;b[1]=ac(b[1],j);return 0},h);if(b[1]<0.)return c;var
+f=c.length-1,j=a[5],k=a[4],l=S(function(b,a){return bc(a,[cw,-e(d,b)])},k),m=[cw,2.*b[1]+3.],o=[0,[0],[0,bc(n(f,0.),[cw,dW])],m,l,j];return bL(eK(o,bc(c,[cw,pF*b[1]+1.]),[cw,ho*(d.length-1)]),0,f)}function
+ju(a){var
+e=B(a[4]),d=B(a[2][3]);function
 f(b){var
-d=b<a[3]?1:0,c=d||ag(a[2][3],b-a[3]|0)[3],e=c?[0,fz(a,b,1),0]:c;return[0,fz(a,b,0),e]}var
+d=b<a[3]?1:0,c=d||ah(a[2][3],b-a[3]|0)[3],e=c?[0,fA(a,b,1),0]:c;return[0,fA(a,b,0),e]}var
 g=cF(G(a[3]+d|0,f)),c=b(bU(function(a){var
-b=bL(a[1],0,e),c=c8(function(a){return 0!==z(a)?1:0},b);if(c)var
+b=bL(a[1],0,e),c=c8(function(a){return 0!==A(a)?1:0},b);if(c)var
 f=I(a[2]),d=[0,[0,i(I,b),f]];else
 var
 d=c;return d}),g),h=K(l(function(a){return a[2]},c));return[0,K(l(function(a){return a[1]},c)),h]}var
-ju=eQ;function
-n4(g,f){var
-a=gm(ak(g,ju),f),d=a,c=1,b=a,h=eo(aa(a,a),ju);for(;;){if(0===bo(d))return b;var
-e=eo(aa(d,h),ju),d=e,i=aF(b,gm(e,c+2|0)),c=c+2|0,b=i;continue}}var
-n5=k(kJ,function(a){return[m,function(c){var
-b=ak(n4(dz(a-1024|0),a+dZ|0),1);return dZ<=a?b:aj(b)}]}),Fv=5,n6=32,Fw=3,Fx=qJ;function
-dn(c,a){var
+jv=eR;function
+n6(g,f){var
+a=go(ak(g,jv),f),d=a,c=1,b=a,h=en(aa(a,a),jv);for(;;){if(0===bo(d))return b;var
+e=en(aa(d,h),jv),d=e,i=aF(b,go(e,c+2|0)),c=c+2|0,b=i;continue}}var
+n7=k(kM,function(a){return[m,function(c){var
+b=ak(n6(dA(a-1024|0),a+dY|0),1);return dY<=a?b:aj(b)}]}),F$=5,n8=32,Ga=3,Gb=qQ;function
+dp(c,a){var
 d=b(c[2],a+1|0)-1|0;return[0,b(c[2],a),d]}function
-fE(a){var
+fF(a){var
 b=a[1];function
 c(a){return b+a|0}return G((a[2]-b|0)+1|0,c)}function
-cX(b,a){return fE(dn(b[6],a))}function
-jv(g,f,e){var
+cX(b,a){return fF(dp(b[6],a))}function
+jw(g,f,e){var
 b=n(g,0),a=[0,0];x(function(d){var
 e=1-c(b,d)[1+d],f=e?(c(b,d)[1+d]=1,a[1]=[0,d,a[1]],0):e;return f},e);for(;;){if(0===a[1])return b;var
-d=b5(a[1]);a[1]=lD(a[1]);var
+d=b5(a[1]);a[1]=lE(a[1]);var
 h=c(f,d)[1+d];x(function(d){var
 e=1-c(b,d)[1+d],f=e?(c(b,d)[1+d]=1,a[1]=[0,d,a[1]],0):e;return f},h);continue}}function
-eK(c,a){var
+eL(c,a){var
 d=G(a,function(a){return a});return b(ba(c),d)}function
-n7(a,i,h){var
+n9(a,i,h){var
 d=a[1][1],f=n(d,0);x(function(d){var
 g=c(a[2],d)[1+d],h=1-c(a[7],g)[1+g];if(h){var
 e=b(a[1][7][2],d),j=c(f,e)[1+e];f[1+e]=[0,c(a[2],d)[1+d],j];var
 i=0}else
 var
 i=h;return i},i);var
-j=a[11]?h:eK(function(b){return c(a[9],b)[1+b]},d),g=jv(d,f,j),l=k(d,function(b){if(a[10]&&!c(g,b)[1+b]&&!c(a[7],b)[1+b])return Fx;return e(a[8],b)});return[0,k(d,function(b){var
+j=a[11]?h:eL(function(b){return c(a[9],b)[1+b]},d),g=jw(d,f,j),l=k(d,function(b){if(a[10]&&!c(g,b)[1+b]&&!c(a[7],b)[1+b])return Gb;return e(a[8],b)});return[0,k(d,function(b){var
 d=c(a[7],b)[1+b],e=d||1-c(g,b)[1+b];return e}),l]}var
-eL=lV([0,al]);function
-n8(b){var
+eM=lW([0,al]);function
+n_(b){var
 a=0.;function
-c(c,a){return c+a[2]*e(b,a[1])}return function(b){return Q(c,a,b)}}function
-n9(B,z,N,M,ag,af){var
-O=B[1],t=B[1],d=n(t[1],-1),l=[0,0];p(function(a,b){var
+c(c,a){return c+a[2]*e(b,a[1])}return function(b){return O(c,a,b)}}function
+n$(B,A,N,M,ag,af){var
+P=B[1],t=B[1],d=n(t[1],-1),l=[0,0];p(function(a,b){var
 e=b?1-c(M,a)[1+a]:b;if(e){var
 g=l[1];c(d,a)[1+a]=g;l[1]++;var
 f=0}else
 var
 f=e;return f},af);function
 ac(a){if(0<=c(d,a)[1+a]){var
-f=cX(t,c(z,a)[1+a]);return b(bU(function(f){var
+f=cX(t,c(A,a)[1+a]);return b(bU(function(f){var
 g=b(t[7][2],f),h=c(d,g)[1+g];if(0<=h){var
 i=e(N,f);return[0,[0,c(d,a)[1+a],h,i]]}return 0}),f)}return 0}var
-ad=cF(G(t[1],ac));if(ks<l[1])W(FF);var
+ad=cF(G(t[1],ac));if(ht<l[1])W(Gj);var
 h=l[1],i=k(h,function(b){var
-a=A(0,4);T(a,b,1.);return a}),g=k(h,function(a){return A(0,4)}),u=n(h,0);function
-m(b,a){return a2(R(b,a),0.)}x(function(d){var
+a=z(0,4);T(a,b,1.);return a}),g=k(h,function(a){return z(0,4)}),v=n(h,0);function
+m(b,a){return a3(R(b,a),0.)}x(function(d){var
 a=d[2],b=d[1],e=d[3],f=m(c(i,b)[1+b],a)-e;T(i[1+b],a,f);return T(c(g,a)[1+a],b,0)},ad);function
 C(a){var
-b=c(g,a)[1+a][1];return w(c(i,a)[1+a][1],b)}var
-P=G(h,function(a){return[0,C(a),a]}),o=n(h,1.),q=n(h,0),j=1,s=0,r=b(eL[37],P);for(;;){if(b(eL[2],r)){var
-V=j?[0,[0,o,K(ah(s)),q,u]]:j,ae=l[1];return a$(function(f){var
+b=c(g,a)[1+a][1];return u(c(i,a)[1+a][1],b)}var
+Q=G(h,function(a){return[0,C(a),a]}),o=n(h,1.),q=n(h,0),j=1,s=0,r=b(eM[37],Q);for(;;){if(b(eM[2],r)){var
+V=j?[0,[0,o,K(ai(s)),q,v]]:j,ae=l[1];return aV(function(f){var
 i=S(function(a,b){return c(M,a)[1+a]?b:0.},ag),k=n(ae,0.);p(function(a,d){var
 f=0<=d?1:0;if(f)var
-h=cX(O,c(z,a)[1+a]),j=0.,l=Q(function(c,a){var
-d=e(i,b(O[7][2],a));return c+e(N,a)*d},j,h),g=U(k,d,e(B[6],z[1+a])+l);else
+h=cX(P,c(A,a)[1+a]),j=0.,l=O(function(c,a){var
+d=e(i,b(P[7][2],a));return c+e(N,a)*d},j,h),g=U(k,d,e(B[6],A[1+a])+l);else
 var
 g=f;return g},d);var
-a=az(k),l=f[2];a3(function(b){var
+a=aB(k),l=f[2];a4(function(b){var
 d=c(f[4],b)[1+b];return x(function(c){var
 d=c[1];return U(a,d,e(a,d)-c[2]*e(a,b))},d)},l);var
 j=a.length-1-1|0;if(!(j<0)){var
 g=j;for(;;){var
-h=c(f[2],g)[1+g],m=e(f[1],h),o=c(f[3],h)[1+h],q=b(n8(a),o);U(a,h,(e(a,h)-q)/m);var
+h=c(f[2],g)[1+g],m=e(f[1],h),o=c(f[3],h)[1+h],q=b(n_(a),o);U(a,h,(e(a,h)-q)/m);var
 r=g-1|0;if(0!==g){var
 g=r;continue}break}}p(function(d,b){var
 c=0<=b?1:0,f=c?U(i,d,e(a,b)):c;return f},d);return[0,d,f,i]},V)}var
-v=b(eL[24],r),a=v[2],D=f(eL[6],v,r),E=C(a);if((2*v[1]|0)<E)var
-I=j,H=s,F=f(eL[4],[0,E,a],D);else{var
+w=b(eM[24],r),a=w[2],D=f(eM[6],w,r),E=C(a);if((2*w[1]|0)<E)var
+I=j,H=s,F=f(eM[4],[0,E,a],D);else{var
 y=c(i,a)[1+a];U(o,a,m(y,a));c_(y,a);if(e(o,a)==0.)var
-L=0,J=eL[1];else
+L=0,J=eM[1];else
 var
 L=j,J=D;var
-X=[0,a,s],Y=0,Z=aP(al,em(function(c,b,a){return[0,[0,c,b],a]},y,Y));c(q,a)[1+a]=Z;var
+X=[0,a,s],Y=0,Z=aQ(al,el(function(c,b,a){return[0,[0,c,b],a]},y,Y));c(q,a)[1+a]=Z;var
 _=q[1+a];x(function(d){return function(b){var
 a=b[1];return c_(c(g,a)[1+a],d)}}(a),_);c_(c(g,a)[1+a],a);var
-$=0,aa=g[1+a],ab=aP(aJ,em(function(b,c,a){return[0,b,a]},aa,$));x(function(a){return function(b){var
-d=c(i,b)[1+b],h=e(o,a),f=m(d,a)/h;c_(d,a);u[1+a]=[0,[0,b,f],c(u,a)[1+a]];var
+$=0,aa=g[1+a],ab=aQ(aK,el(function(b,c,a){return[0,b,a]},aa,$));x(function(a){return function(b){var
+d=c(i,b)[1+b],h=e(o,a),f=m(d,a)/h;c_(d,a);v[1+a]=[0,[0,b,f],c(v,a)[1+a]];var
 j=c(q,a)[1+a];return x(function(e){var
 a=e[1],h=f*e[2];T(d,a,m(d,a)-h);return T(c(g,a)[1+a],b,0)},j)}}(a),ab);var
 I=L,H=X,F=J}var
 j=I,s=H,r=F;continue}}function
-n_(a,d){var
-b=a[1],f=b[1],g=eK(function(b){var
+oa(a,d){var
+b=a[1],f=b[1],g=eL(function(b){var
 f=c(d,b)[1+b];return 0.<e(a[6],f)?1:0},f);function
-h(a){return cX(b,c(d,a)[1+a])}return n7(a,cF(G(b[1],h)),g)}function
-n$(g,q,p,o,j){var
-d=g[1],h=dn(d[5],j),c=h[1];function
+h(a){return cX(b,c(d,a)[1+a])}return n9(a,cF(G(b[1],h)),g)}function
+ob(g,q,p,o,j){var
+d=g[1],h=dp(d[5],j),c=h[1];function
 l(f){var
-h=dn(d[6],c+f|0),j=h[1],k=h[2],i=0.;if(k<j)var
+h=dp(d[6],c+f|0),j=h[1],k=h[2],i=0.;if(k<j)var
 l=i;else{var
 a=j,m=i;for(;;){var
 r=e(o,b(d[7][2],a)),n=m+e(p,a)*r,s=a+1|0;if(k!==a){var
 a=s,m=n;continue}var
 l=n;break}}return q*(e(g[6],c+f|0)+l)}var
-i=k((h[2]-c|0)+1|0,l),f=bc(ab,dA,i),a=0,m=f-cZ*(1.+Math.abs(f));for(;;){if(e(i,a)<m){var
+i=k((h[2]-c|0)+1|0,l),f=bd(ac,dB,i),a=0,m=f-cZ*(1.+Math.abs(f));for(;;){if(e(i,a)<m){var
 a=a+1|0;continue}return[0,f,c+a|0]}}function
-oa(d,B,r){var
-i=d[1],l=d[1][1],m=i[4]?1.:dX,C=d[4];if(C){var
-P=d[3],D=S(function(a,b){return c(d[2],a)[1+a]?b:0.},P),E=k(l[1],l[5][2]),Q=C[1];a3(function(a){var
-b=n$(i,m,r,D,a);U(D,a,m*b[1]);var
+oc(d,B,r){var
+i=d[1],l=d[1][1],m=i[4]?1.:dW,C=d[4];if(C){var
+P=d[3],D=S(function(a,b){return c(d[2],a)[1+a]?b:0.},P),E=k(l[1],l[5][2]),Q=C[1];a4(function(a){var
+b=ob(i,m,r,D,a);U(D,a,m*b[1]);var
 d=b[2];c(E,a)[1+a]=d;return 0},Q);return[0,E]}if(B)var
-j=az(B[1]);else{var
+j=aB(B[1]);else{var
 o=d[1],a=o[1],u=k(a[1],a[5][2]),h=n(a[1],-1),p=n(a[1],0),v=a[1]-1|0;if(!(v<0)){var
 g=v;for(;;){if(1-c(d[2],g)[1+g]){var
-N=fE(dn(a[5],g));x(function(f){return function(d){var
+N=fF(dp(a[5],g));x(function(f){return function(d){var
 e=cX(a,d);return x(function(e){var
 d=b(a[7][2],e);p[1+d]=[0,f,c(p,d)[1+d]];return 0},e)}}(g),N)}var
 O=g-1|0;if(0!==g){var
 g=O;continue}break}}var
-I=a[1],w=eK(function(a){return o[11]?c(d[2],a)[1+a]:c(o[9],a)[1+a]},I),y=[0,0];x(function(a){c(h,a)[1+a]=0;return 0},w);var
+I=a[1],w=eL(function(a){return o[11]?c(d[2],a)[1+a]:c(o[9],a)[1+a]},I),y=[0,0];x(function(a){c(h,a)[1+a]=0;return 0},w);var
 q=w;for(;;){if(0!==q){y[1]++;var
 q=bz(function(a){var
 d=c(p,a)[1+a];return b(ba(function(a){var
@@ -5859,150 +5918,150 @@ var
 d=b;return d}),d)},q);continue}var
 z=a[1]-1|0,J=0;if(!(z<0)){var
 f=J;for(;;){if(1-c(d[2],f)[1+f]){var
-K=fE(dn(a[5],f)),A=dC(function(g){return function(d){var
+K=fF(dp(a[5],f)),A=dD(function(g){return function(d){var
 e=cX(a,d);return c6(function(i){var
 d=b(a[7][2],i),e=c(h,d)[1+d],f=0<=e?1:0,j=f?e<c(h,g)[1+g]?1:0:f;return j},e)}}(f),K);if(A){var
 L=A[1];c(u,f)[1+f]=L}}var
 M=f+1|0;if(z!==f){var
 f=M;continue}break}}var
 j=u;break}}var
-s=f0;for(;;){var
-F=n_(i,j),t=n9(i,j,r,F[1],F[2],n(l[1],1));if(t){var
+s=f1;for(;;){var
+F=oa(i,j),t=n$(i,j,r,F[1],F[2],n(l[1],1));if(t){var
 R=t[1][3],T=function(a){return a},V=G(l[1],T),H=b(bU(function(h){return function(a){if(c(d[2],a)[1+a])return 0;var
-b=n$(i,m,r,h,a),f=b[1],g=m*e(h,a)+cZ*(1.+Math.abs(f))<f?1:0,j=g?[0,[0,a,b[2]]]:g;return j}}(R)),V);x(function(a){var
+b=ob(i,m,r,h,a),f=b[1],g=m*e(h,a)+cZ*(1.+Math.abs(f))<f?1:0,j=g?[0,[0,a,b[2]]]:g;return j}}(R)),V);x(function(a){var
 b=a[1],d=a[2];c(j,b)[1+b]=d;return 0},H);if(0!==H&&1<s){var
 s=s-1|0;continue}return[0,j]}return t}}function
-ob(u,o,N,M){var
+od(u,o,N,M){var
 m=u[1],d=u[1][1];function
 v(a){return cX(d,c(o,a)[1+a])}var
-w=n_(m,o),y=w[2],z=w[1],O=[0,d[4],0];function
+w=oa(m,o),y=w[2],z=w[1],O=[0,d[4],0];function
 P(a){if(c(z,a)[1+a])return 0;var
 b=v(a);return l(d[7][2],b)}var
-Q=k(d[1],P),A=jv(d[1],Q,O);function
+Q=k(d[1],P),A=jw(d[1],Q,O);function
 R(a){return a}var
 S=G(d[1],R);if(c6(function(a){var
-b=c(A,a)[1+a],d=b?qJ<=e(y,a)?1:0:b;return d},S))return 0;var
-q=n9(m,o,N,z,y,A);if(q){var
+b=c(A,a)[1+a],d=b?qQ<=e(y,a)?1:0:b;return d},S))return 0;var
+q=n$(m,o,N,z,y,A);if(q){var
 r=q[1],f=r[2],s=r[1],B=n(f[1].length-1,0.),C=d[4],T=r[3];if(0<=c(s,C)[1+C]){var
 D=d[4];U(B,c(s,D)[1+D],1.)}var
-a=az(B),I=f[2];a3(function(b){U(a,b,e(a,b)/e(f[1],b));var
+a=aB(B),I=f[2];a4(function(b){U(a,b,e(a,b)/e(f[1],b));var
 d=c(f[3],b)[1+b];return x(function(c){var
 d=c[1];return U(a,d,e(a,d)-c[2]*e(a,b))},d)},I);var
 t=a.length-1-1|0;if(!(t<0)){var
 g=t;for(;;){var
-j=c(f[2],g)[1+g],J=c(f[4],j)[1+j],K=b(n8(a),J);U(a,j,e(a,j)-K);var
+j=c(f[2],g)[1+g],J=c(f[4],j)[1+j],K=b(n_(a),J);U(a,j,e(a,j)-K);var
 L=g-1|0;if(0!==g){var
 g=L;continue}break}}var
 h=n(M,0.);p(function(i,g){var
 f=0<=g?1:0;if(f){var
 j=v(i);return x(function(f){var
 i=c(m[3],f)[1+f],j=e(T,b(d[7][2],f));return U(h,i,e(h,i)+e(a,g)*j)},j)}return f},s);var
-E=e6(cH,h);if(E)var
+E=e7(cH,h);if(E)var
 V=m[5]?i(function(a){return-a},h):h,F=[0,V];else
 var
 F=E;var
 H=F}else
 var
 H=q;return H}function
-jw(c,a){if(a!=0.&&cH(a)){var
-d=lc(a),e=cC(d[1],c),b=Math.floor(e),f=e-b,h=0;if(!(bt<f)){var
+jx(c,a){if(a!=0.&&cH(a)){var
+d=le(a),e=cC(d[1],c),b=Math.floor(e),f=e-b,h=0;if(!(bt<f)){var
 i=0;if(f==bt&&b%2.!=0.)i=1;if(!i){var
 g=b;h=1}}if(!h)var
 g=b+1.;return cC(g,d[2]-c|0)}return a}function
 bX(c,b){var
 a=[0,0.];p(function(d,c){a[1]=a[1]+c*e(b,d);return 0},c);return a[1]}function
-fF(b,a){return i(function(b){return bX(b,a)},b)}function
-oc(d){var
-a=d.length-1,b=k(a,function(a){return 1./Math.sqrt(ab(e(c(d,a)[1+a],a),bZ))}),g=S(function(c,a){return S(function(d,a){return a*e(b,c)*e(b,d)},a)},d),f=k(a,function(b){return n2(g,k(a,function(a){return a===b?1.:0.}))});return k(a,function(d){return k(a,function(a){var
+fG(b,a){return i(function(b){return bX(b,a)},b)}function
+oe(d){var
+a=d.length-1,b=k(a,function(a){return 1./Math.sqrt(ac(e(c(d,a)[1+a],a),bZ))}),g=S(function(c,a){return S(function(d,a){return a*e(b,c)*e(b,d)},a)},d),f=k(a,function(b){return n4(g,k(a,function(a){return a===b?1.:0.}))});return k(a,function(d){return k(a,function(a){var
 g=e(b,a),h=e(b,d),i=e(c(f,d)[1+d],a);return bt*(e(c(f,a)[1+a],d)+i)*h*g})})}var
-FG=6;function
-FH(bw,O,bv,cb,ca,ae,V,bu){var
-a=bw[1],d=bw[2],aY=0<d[5]?1:0;if(aY)var
-aq=aY;else{var
-bd=0!==di(d)?1:0;if(bd)var
-aq=bd;else
+Gk=6;function
+Gl(bw,O,bv,cb,ca,ae,V,bu){var
+a=bw[1],d=bw[2],aZ=0<d[5]?1:0;if(aZ)var
+aq=aZ;else{var
+bb=0!==dj(d)?1:0;if(bb)var
+aq=bb;else
 var
-b1=1-aE(d[1],FE),aq=b1||(0!==d[9]?1:0)}if(aq)W(u(Fz,u(d[1],Fy)));var
-aZ=n(a[3],0),a0=a[1]-1|0,bK=0;if(!(a0<0)){var
+b1=1-aA(d[1],Gi),aq=b1||(0!==d[9]?1:0)}if(aq)W(v(Gd,v(d[1],Gc)));var
+a0=n(a[3],0),a1=a[1]-1|0,bK=0;if(!(a1<0)){var
 F=bK;for(;;){var
-a7=b(a[5][2],F),a8=b(a[5][2],F+1|0)-1|0;if(!(a8<a7)){var
-Q=a7;for(;;){var
-a9=b(a[6][2],Q),a_=b(a[6][2],Q+1|0)-1|0;if(!(a_<a9)){var
-T=a9;for(;;){c(aZ,T)[1+T]=F;var
-b0=T+1|0;if(a_!==T){var
+a8=b(a[5][2],F),a9=b(a[5][2],F+1|0)-1|0;if(!(a9<a8)){var
+Q=a8;for(;;){var
+a_=b(a[6][2],Q),a$=b(a[6][2],Q+1|0)-1|0;if(!(a$<a_)){var
+T=a_;for(;;){c(a0,T)[1+T]=F;var
+b0=T+1|0;if(a$!==T){var
 T=b0;continue}break}}var
-bY=Q+1|0;if(a8!==Q){var
+bY=Q+1|0;if(a9!==Q){var
 Q=bY;continue}break}}var
-bW=F+1|0;if(a0!==F){var
+bW=F+1|0;if(a1!==F){var
 F=bW;continue}break}}function
-a4(b,c){return b?k(a[1],b[1][2]):n(a[1],c)}var
-ar=a4(d[10],0),bM=a4(d[11],1),as=J(d[1],FA),_=J(d[1],FB);function
+a5(b,c){return b?k(a[1],b[1][2]):n(a[1],c)}var
+ar=a5(d[10],0),bM=a5(d[11],1),as=J(d[1],Ge),_=J(d[1],Gf);function
 bN(a){if(as){var
 b=c(ar,a)[1+a],d=b||1-c(bM,a)[1+a];return d}var
 e=_?c(ar,a)[1+a]:_;return e}var
 at=k(a[1],bN);function
 bO(a){if(as)return c(ar,a)[1+a]?1.:0.;var
 e=d[12];if(e&&_&&c(at,a)[1+a])return b(e[1][2],a);return 0.}var
-a5=k(a[1],bO),bP=J(d[1],FC);function
+a6=k(a[1],bO),bP=J(d[1],Gg);function
 bQ(a){var
 b=c(at,a)[1+a];if(b)var
-f=1-as,d=f||(0.<e(a5,a)?1:0);else
+f=1-as,d=f||(0.<e(a6,a)?1:0);else
 var
 d=b;return d}var
-bR=k(a[1],bQ),a6=d[8],bS=a6?k(a[2],a6[1][2]):n(a[2],0.),bT=d[4],bV=J(d[2],FD),$=[0,a,aZ,k(a[3],cb[2]),bV,bT,bS,at,a5,bR,_,bP],v=$[1],b8=v[1],b9=eK(function(a){var
-b=fE(dn(v[5],a));return c6(function(a){return 0.<e($[6],a)?1:0},b)},b8);function
+bR=k(a[1],bQ),a7=d[8],bS=a7?k(a[2],a7[1][2]):n(a[2],0.),bT=d[4],bV=J(d[2],Gh),$=[0,a,a0,k(a[3],cb[2]),bV,bT,bS,at,a6,bR,_,bP],w=$[1],b8=w[1],b9=eL(function(a){var
+b=fF(dp(w[5],a));return c6(function(a){return 0.<e($[6],a)?1:0},b)},b8);function
 b_(a){return a}var
-bn=n7($,G(v[3],b_),b9),bp=bn[1];function
+bn=n9($,G(w[3],b_),b9),bp=bn[1];function
 bq(a){var
-b=fE(dn(v[5],a));return bz(function(a){var
-b=cX(v,a);return l(v[7][2],b)},b)}var
-br=i(function(a){return 1-a},bp),bs=v[1],L=n(bs,0),M=dD(0),bg=bs-1|0,be=0,bf=1,b2=0;if(bg<0)var
+b=fF(dp(w[5],a));return bz(function(a){var
+b=cX(w,a);return l(w[7][2],b)},b)}var
+br=i(function(a){return 1-a},bp),bs=w[1],L=n(bs,0),M=dE(0),bg=bs-1|0,be=0,bf=1,b2=0;if(bg<0)var
 au=bf,bh=be;else{var
 g=b2,aw=bf,av=be;for(;;){var
 bi=c(br,g)[1+g],b4=bi?0===c(L,g)[1+g]?1:0:bi;if(b4){cn([0,g,bq(g)],M);c(L,g)[1+g]=1;var
-N=aw,ac=av;for(;;){if(!lZ(M)){var
-bk=lY(M),aB=bk[2],ad=bk[1];if(aB){var
-o=aB[1];cn([0,ad,aB[2]],M);var
-b7=c(br,o)[1+o]?1===c(L,o)[1+o]?(ee(M),0):0===c(L,o)[1+o]?(c(L,o)[1+o]=1,cn([0,o,bq(o)],M),N):N:N,bm=b7,bl=ac}else{c(L,ad)[1+ad]=2;var
-bm=N,bl=[0,ad,ac]}var
-N=bm,ac=bl;continue}var
-ay=N,ax=ac;break}}else
+N=aw,ab=av;for(;;){if(!l0(M)){var
+bk=lZ(M),aC=bk[2],ad=bk[1];if(aC){var
+o=aC[1];cn([0,ad,aC[2]],M);var
+b7=c(br,o)[1+o]?1===c(L,o)[1+o]?(ed(M),0):0===c(L,o)[1+o]?(c(L,o)[1+o]=1,cn([0,o,bq(o)],M),N):N:N,bm=b7,bl=ab}else{c(L,ad)[1+ad]=2;var
+bm=N,bl=[0,ad,ab]}var
+N=bm,ab=bl;continue}var
+az=N,ay=ab;break}}else
 var
-ay=aw,ax=av;var
+az=aw,ay=av;var
 b6=g+1|0;if(bg!==g){var
-g=b6,aw=ay,av=ax;continue}var
-au=ay,bh=ax;break}}var
-b3=au?[0,K(ah(bh))]:au,h=[0,$,bp,bn[2],b3],bH=0;if(typeof
+g=b6,aw=az,av=ay;continue}var
+au=az,bh=ay;break}}var
+b3=au?[0,K(ai(bh))]:au,h=[0,$,bp,bn[2],b3],bH=0;if(typeof
 V!=="number"&&1===V[0]){var
-aI=V[3],Z=V[2],aK=V[1];if(D(fC(aK))===aI){var
-am=K(fC(aK)),an=K(fC(Z)),bI=0,ao=aU(bc(function(a,b){return b<=0.03*Z?a+1|0:a},bI,an),Fv),aL=an.length-1;if(0===aL)var
-aN=1.;else
+aI=V[4],Z=V[3],aJ=V[1];if(B(fD(aJ))===aI){var
+am=K(fD(aJ)),an=K(fD(Z)),bI=0,ao=aN(bd(function(a,b){return b<=0.03*Z?a+1|0:a},bI,an),F$),aL=an.length-1;if(0===aL)var
+aM=1.;else
 var
-aX=cE(ao,aL)-1|0,aN=ab(Z-c(an,aX)[1+aX]|0,1.);var
-aQ=aI-1|0,aO=0;if(aQ<ao)var
-aR=aO;else{var
-P=ao,E=aO;for(;;){var
-aT=P-1|0,aV=c(am,aT)[1+aT],aH=0;if(E){var
-aW=E[1]-1|0;if(aV<1.5*c(am,aW)[1+aW])var
+aY=cE(ao,aL)-1|0,aM=ac(Z-c(an,aY)[1+aY]|0,1.);var
+aR=aI-1|0,aP=0;if(aR<ao)var
+aS=aP;else{var
+P=ao,E=aP;for(;;){var
+aU=P-1|0,aW=c(am,aU)[1+aU],aH=0;if(E){var
+aX=E[1]-1|0;if(aW<1.5*c(am,aX)[1+aX])var
 ap=E;else
 aH=1}else
 aH=1;if(aH)var
-ap=0.<aV?[0,P,E]:E;var
-bJ=P+1|0;if(aQ!==P){var
+ap=0.<aW?[0,P,E]:E;var
+bJ=P+1|0;if(aR!==P){var
 P=bJ,E=ap;continue}var
-aR=ap;break}}var
-aS=K(ah(aR)),aC=[0,[0,aS,i(function(b){var
-a=b-1|0;return c(am,a)[1+a]},aS),aN,Z]];bH=1}}if(!bH)var
-aC=0;var
-y=aC?aC[1]:W(FI),X=bv.length-1,q=D(O[4]),bx=b$(O),aD=bj(aJ,aM(h[1][3])),t=n(X,[0,n(bx,0.),0.]);x(function(a){var
-b=cu(O,c(bv,a)[1+a]),d=I(b[2]),e=[0,i(I,b[1]),d];c(t,a)[1+a]=e;return 0},aD);var
+aS=ap;break}}var
+aT=K(ai(aS)),aD=[0,[0,aT,i(function(b){var
+a=b-1|0;return c(am,a)[1+a]},aT),aM,Z]];bH=1}}if(!bH)var
+aD=0;var
+y=aD?aD[1]:W(Gm),X=bv.length-1,q=B(O[4]),bx=b$(O),aE=bj(aK,aO(h[1][3])),t=n(X,[0,n(bx,0.),0.]);x(function(a){var
+b=cu(O,c(bv,a)[1+a]),d=I(b[2]),e=[0,i(I,b[1]),d];c(t,a)[1+a]=e;return 0},aE);var
 cc=i(function(a){var
-b=a[1];return c8(function(a){return a!=0.?1:0},b)},t),by=jt(O),bA=by[2],s=by[1],ce=i(function(a){return a[2]},t),cf=i(function(a){return a[1]},t),z=[0,O[8],cf,ce,s,bA],bB=jq(O),cg=k(q,function(a){var
-b=c(bB[2],a)[1+a];return I(r(c(bB[1],a)[1+a],b))/2.}),af=[m,function(a){return eJ(z,n3(z,cg),n(X,0.))}],ai=y[3]<(j8*q|0)?1:0,ci=ai?1.:cC(1.,-6);function
+b=a[1];return c8(function(a){return a!=0.?1:0},b)},t),by=ju(O),bA=by[2],r=by[1],ce=i(function(a){return a[2]},t),cf=i(function(a){return a[1]},t),A=[0,O[8],cf,ce,r,bA],bB=jr(O),cg=k(q,function(a){var
+b=c(bB[2],a)[1+a];return I(s(c(bB[1],a)[1+a],b))/2.}),af=[m,function(a){return eK(A,n5(A,cg),n(X,0.))}],ag=y[3]<(j_*q|0)?1:0,ci=ag?1.:cC(1.,-6);function
 Y(a){return S(function(c,b){var
-d=bX(b,a);return e(bA,c)-d},s)}function
+d=bX(b,a);return e(bA,c)-d},r)}function
 aj(a){var
-b=g3(z,a);return[0,b,n1(z,a,b)]}function
+b=g5(A,a);return[0,b,n3(A,a,b)]}function
 ak(h,b){return k(q,function(i){var
 a=[0,0.];p(function(d,b){var
 f=b!=0.?1:0;if(f){var
@@ -6013,120 +6072,120 @@ g=f;return g},b);return a[1]})}function
 aG(d,a){var
 b=c(t,a)[1+a],e=b[2];return bX(b[1],d)+e}function
 bC(d,b,i,h){var
-f=aj(d),j=f[2],k=f[1],a=ga(q,q,0.);function
+f=aj(d),j=f[2],k=f[1],a=gc(q,q,0.);function
 g(f,d){return p(function(b,g){return p(function(d,h){var
 i=e(c(a,b)[1+b],d)+f*g*h;return U(a[1+b],d,i)},d)},d)}x(function(a){var
 d=0.<e(b,a)?1:0;if(d){var
-f=ab(aG(k,a),bZ),h=ak(j,c(t,a)[1+a][1]);return g(i*e(b,a)/(f*f),h)}return d},aD);var
+f=ac(aG(k,a),bZ),h=ak(j,c(t,a)[1+a][1]);return g(i*e(b,a)/(f*f),h)}return d},aE);var
 l=Y(d);p(function(c,b){var
-a=ab(e(l,c),1e-150);return g(h*bt/(a*a),b)},s);return a}function
+a=ac(e(l,c),1e-150);return g(h*bt/(a*a),b)},r);return a}function
 bD(a){var
-b=h[1][3];return i(function(b){return ed(1.,ab(0.,aG(a,b)))},b)}function
+b=h[1][3];return i(function(b){return ec(1.,ac(0.,aG(a,b)))},b)}function
 bE(d){var
 b=n(bx,0.);x(function(a){var
 f=e(d,a)!=0.?1:0;if(f){var
 g=c(t,a)[1+a][1];return p(function(f,c){var
-g=c!=0.?1:0,h=g?U(b,f,e(b,f)+e(d,a)*c):g;return h},g)}return f},aD);return b}var
-cj=h[1][4]===h[1][5]?1:0,bF=A(0,50);function
+g=c!=0.?1:0,h=g?U(b,f,e(b,f)+e(d,a)*c):g;return h},g)}return f},aE);return b}var
+cj=h[1][4]===h[1][5]?1:0,bF=z(0,50);function
 bG(F){if(F){var
-ay=F[2],M=F[1],aB=R(bF,F);if(aB)return aB[1];var
-aC=D(ay),W=bG(ay),I=W[3],a=W[2],Z=eJ(z,eJ(z,W[1],M),M),bi=28,aD=i(function(a){return jw(bi,a)},Z),bj=Y(Z),bk=Y(aD),bl=S(function(b,a){return bt*e(bj,b)<a?1:0},bk),g=e6(function(a){return a},bl)?aD:Z,aH=e(y[2],aC)/(y[3]+e(y[2],0)),aI=aj(g),bm=aI[2],_=bD(aI[1]),$=1.<=aH?1:0,bn=ai||I,an=0,bp=1-bn;if(0===a)an=1;else{var
-aY=0;if(!I&&(!$||!(1<D(a)))){an=1;aY=1}if(!aY)var
+az=F[2],M=F[1],aC=R(bF,F);if(aC)return aC[1];var
+aD=B(az),W=bG(az),I=W[3],a=W[2],Z=eK(A,eK(A,W[1],M),M),bi=28,aE=i(function(a){return jx(bi,a)},Z),bj=Y(Z),bk=Y(aE),bl=S(function(b,a){return bt*e(bj,b)<a?1:0},bk),g=e7(function(a){return a},bl)?aE:Z,aH=e(y[2],aD)/(y[3]+e(y[2],0)),aI=aj(g),bm=aI[2],_=bD(aI[1]),$=1.<=aH?1:0,bn=ag||I,an=0,bp=1-bn;if(0===a)an=1;else{var
+aZ=0;if(!I&&(!$||!(1<B(a)))){an=1;aZ=1}if(!aZ)var
 Q=a,P=I,O=a}if(an){var
-bq=a?[0,a[1]]:a,aJ=oa(h,bq,_);if(aJ){var
-J=aJ[1],aZ=0;if(bp&&!$){var
-aN=bC(g,M,1.,1.),ac=k(q,function(a){return 1./Math.sqrt(e(c(aN,a)[1+a],a))}),aO=oc(S(function(b,a){return S(function(c,a){return a*e(ac,b)*e(ac,c)},a)},aN)),T=aO.length-1,w=ga(T,T,0.),ao=T-1|0,a0=0;if(!(ao<0)){var
-d=a0;for(;;){var
-a4=0;if(!(d<0)){var
-f=a4;for(;;){var
-ap=e(c(aO,d)[1+d],f),aq=f-1|0,a6=0;if(aq<0)var
+bq=a?[0,a[1]]:a,aJ=oc(h,bq,_);if(aJ){var
+J=aJ[1],a0=0;if(bp&&!$){var
+aM=bC(g,M,1.,1.),ab=k(q,function(a){return 1./Math.sqrt(e(c(aM,a)[1+a],a))}),aP=oe(S(function(b,a){return S(function(c,a){return a*e(ab,b)*e(ab,c)},a)},aM)),T=aP.length-1,w=gc(T,T,0.),ao=T-1|0,a1=0;if(!(ao<0)){var
+d=a1;for(;;){var
+a5=0;if(!(d<0)){var
+f=a5;for(;;){var
+ap=e(c(aP,d)[1+d],f),aq=f-1|0,a7=0;if(aq<0)var
 V=ap;else{var
-E=a6,ar=ap;for(;;){var
-a9=e(c(w,f)[1+f],E),as=ar-e(c(w,d)[1+d],E)*a9,a_=E+1|0;if(aq!==E){var
-E=a_,ar=as;continue}var
+E=a7,ar=ap;for(;;){var
+a_=e(c(w,f)[1+f],E),as=ar-e(c(w,d)[1+d],E)*a_,a$=E+1|0;if(aq!==E){var
+E=a$,ar=as;continue}var
 V=as;break}}var
-a7=d===f?Math.sqrt(V):V/e(c(w,f)[1+f],f);U(c(w,d)[1+d],f,a7);var
-a8=f+1|0;if(d!==f){var
-f=a8;continue}break}}var
-a5=d+1|0;if(ao!==d){var
-d=a5;continue}break}}var
-aQ=S(function(b,a){return i(function(a){return a*e(ac,b)},a)},w),bs=Y(g),L=n(aU(q,1),1),at=q-1|0,bd=1;if(!(at<1)){var
-o=bd;for(;;){var
-av=o-1|0,aw=16<=c(L,av)[1+av]?1:0,bf=aw?37:aw,ax=o-1|0,bg=(2*c(L,ax)[1+ax]|0)^bf;c(L,o)[1+o]=bg;var
+a8=d===f?Math.sqrt(V):V/e(c(w,f)[1+f],f);U(c(w,d)[1+d],f,a8);var
+a9=f+1|0;if(d!==f){var
+f=a9;continue}break}}var
+a6=d+1|0;if(ao!==d){var
+d=a6;continue}break}}var
+aR=S(function(b,a){return i(function(a){return a*e(ab,b)},a)},w),bs=Y(g),L=n(aN(q,1),1),at=q-1|0,bb=1;if(!(at<1)){var
+o=bb;for(;;){var
+av=o-1|0,aw=16<=c(L,av)[1+av]?1:0,bf=aw?37:aw,ay=o-1|0,bg=(2*c(L,ay)[1+ay]|0)^bf;c(L,o)[1+o]=bg;var
 bh=o+1|0;if(at!==o){var
 o=bh;continue}break}}var
-au=function(a){return 0===a?0:(a&1)+au(a>>>1|0)|0},be=k(n6,function(b){return k(q,function(a){return 1.-2.*(au(b&c(L,a)[1+a])%2|0)})}),bv=i(function(c){var
-b=fF(aQ,c),a=[0,0.];p(function(d,c){var
-f=ab(e(bs,d),bZ),g=bX(c,b)/f;a[1]=ab(a[1],g);return 0},s);var
-d=ed(1.,pG/ab(a[1],bZ));return S(function(b,a){return jw(28,e(g,b)+d*a)},b)},be),bw=cE(n6,ch(dY,aU(h[1][1][3],1))),bx=aj(g)[2],aR=A(0,16),u=[0,[0]],v=[0,[0]],ad=function(d,z){var
+au=function(a){return 0===a?0:(a&1)+au(a>>>1|0)|0},be=k(n8,function(b){return k(q,function(a){return 1.-2.*(au(b&c(L,a)[1+a])%2|0)})}),bv=i(function(c){var
+b=fG(aR,c),a=[0,0.];p(function(d,c){var
+f=ac(e(bs,d),bZ),g=bX(c,b)/f;a[1]=ac(a[1],g);return 0},r);var
+d=ec(1.,pK/ac(a[1],bZ));return S(function(b,a){return jx(28,e(g,b)+d*a)},b)},be),bw=cE(n8,ch(dX,aN(h[1][1][3],1))),bx=aj(g)[2],aS=z(0,16),u=[0,[0]],v=[0,[0]],ad=function(d,z){var
 a=h[1][1];function
 s(b){if(c(h[2],b)[1+b])return 0;var
 e=cX(a,c(d,b)[1+b]);return l(a[7][2],e)}var
-t=k(a[1],s),w=jv(a[1],t,[0,a[4],0]),x=a[1],y=eK(function(a){return c(w,a)[1+a]},x),g=l(function(a){return c(d,a)[1+a]},y),j=R(aR,g);if(j)var
+t=k(a[1],s),w=jw(a[1],t,[0,a[4],0]),x=a[1],y=eL(function(a){return c(w,a)[1+a]},x),g=l(function(a){return c(d,a)[1+a]},y),j=R(aS,g);if(j)var
 f=j[1];else{var
-C=ob(h,d,_,X),r=a$(function(b){var
+C=od(h,d,_,X),r=aV(function(b){var
 d=ak(bx,bE(b)),a=k(q,function(f){var
 a=[0,0.];p(function(b,d){var
-g=d*e(c(aQ,b)[1+b],f);a[1]=a[1]+g;return 0},d);return a[1]}),f=ab(Math.sqrt(bX(a,a)),bZ);return i(function(a){return a/f},a)},C);aA(aR,g,r);var
+g=d*e(c(aR,b)[1+b],f);a[1]=a[1]+g;return 0},d);return a[1]}),f=ac(Math.sqrt(bX(a,a)),bZ);return i(function(a){return a/f},a)},C);ax(aS,g,r);var
 f=r}if(f){var
 m=f[1],b=[0,0],A=u[1];p(function(e,d){var
 a=0===b[1]?1:0,c=a?0.999<bX(m,d[2])?1:0:a,f=c?(b[1]=[0,e],0):c;return f},A);var
-n=0===b[1]?1:0,B=n?z:n;if(B){u[1]=bb(u[1],[0,[0,d,m]]);v[1]=bb(v[1],[0,0]);b[1]=[0,u[1].length-1-1|0]}var
+n=0===b[1]?1:0,B=n?z:n;if(B){u[1]=bc(u[1],[0,[0,d,m]]);v[1]=bc(v[1],[0,0]);b[1]=[0,u[1].length-1-1|0]}var
 o=b[1]}else
 var
-o=f;return o},by=G(bw,function(a){return a}),bz=[0,J,b(bU(function(a){return oa(h,[0,J],bD(g3(z,c(bv,a)[1+a])))}),by)];x(function(e){var
+o=f;return o},by=G(bw,function(a){return a}),bz=[0,J,b(bU(function(a){return oc(h,[0,J],bD(g5(A,c(bv,a)[1+a])))}),by)];x(function(e){var
 b=ad(e,1);if(b){var
 a=b[1],f=c(v[1],a)[1+a]+1|0;c(v[1],a)[1+a]=f;var
 d=0}else
 var
 d=b;return d},bz);var
-aS=ad(J,0),bA=function(a){return a},bB=G(u[1].length-1,bA),ag=aP(function(b,a){var
-d=-c(v[1],a)[1+a]|0,e=[0,c4(aS,[0,a]),d,a],f=-c(v[1],b)[1+b]|0;return al([0,c4(aS,[0,b]),f,b],e)},bB),aT=function(b,a){return ea(function(a,c){return a<b?1:0},a)},aV=function(a){return c(u[1],a)[1+a][1]};if(0===ag)var
-ah=0===a?[0,J,0]:a;else
+aT=ad(J,0),bA=function(a){return a},bB=G(u[1].length-1,bA),ah=aQ(function(b,a){var
+d=-c(v[1],a)[1+a]|0,e=[0,c4(aT,[0,a]),d,a],f=-c(v[1],b)[1+b]|0;return al([0,c4(aT,[0,b]),f,b],e)},bB),aU=function(b,a){return d$(function(a,c){return a<b?1:0},a)},aW=function(a){return c(u[1],a)[1+a][1]};if(0===ah)var
+ai=0===a?[0,J,0]:a;else
 if(0===a)var
-ah=l(aV,aT(Fw,ag));else{var
-am=aT(D(a),ag),r=K(l(function(a){return ad(a,0)},a)),aW=[0,b(ba(function(d){var
-a=0,e=[0,d],c=r.length-1;for(;;){if(a===c)var
-b=0;else{if(0!==al(r[1+a],e)){var
+ai=l(aW,aU(Ga,ah));else{var
+am=aU(B(a),ah),s=K(l(function(a){return ad(a,0)},a)),aX=[0,b(ba(function(d){var
+a=0,e=[0,d],c=s.length-1;for(;;){if(a===c)var
+b=0;else{if(0!==al(s[1+a],e)){var
 a=a+1|0;continue}var
 b=1}return 1-b}}),am)];p(function(a,b){var
-e=aM(bL(r,0,a));if(b&&aE(b[1],am)&&!aE(b,e))return 0;var
-d=aW[1];if(d){var
-f=[0,d[1]];c(r,a)[1+a]=f;aW[1]=d[2];return 0}var
-g=[0,b5(am)];c(r,a)[1+a]=g;return 0},r);var
-bH=aM(r),ah=l(function(a){return aV(a2(a,0))},bH)}var
-N=ah;aZ=1}if(!aZ)var
+e=aO(bL(s,0,a));if(b&&aA(b[1],am)&&!aA(b,e))return 0;var
+d=aX[1];if(d){var
+f=[0,d[1]];c(s,a)[1+a]=f;aX[1]=d[2];return 0}var
+g=[0,b5(am)];c(s,a)[1+a]=g;return 0},s);var
+bH=aO(s),ai=l(function(a){return aW(a3(a,0))},bH)}var
+N=ai;a0=1}if(!a0)var
 N=[0,J,0];if($)var
 Q=N,P=I,O=a;else
 var
-Q=N,P=qF<=aH?1:0,O=N}else
+Q=N,P=qM<=aH?1:0,O=N}else
 var
 Q=0,P=I,O=a}var
-aK=l(function(a){return ob(h,a,_,X)},Q),br=aE(0,aK)?0:l(function(G){var
-u=ak(bm,bE(e2(G))),H=bC(g,M,y[3]/e(y[2],aC),ci),f=cj?i(function(a){return-a},u):u,h=oc(H),I=Y(g),v=i(function(a){return ab(a,bZ)},I),m=Math.sqrt(2.*bu),o=i(function(a){return fF(h,a)},s),b=S(function(a,b){return bX(b,c(o,a)[1+a])},s),B=s.length-1,d=n(s.length-1,0.),C=eK(function(a){var
-c=0.<e(b,a)?1:0,d=c?e(v,a)<m*Math.sqrt(e(b,a))?1:0:c;return d},B),k=[0,az(f)],a=fT;for(;;){if(0<a){var
-D=a-1|0,E=az(d);x(function(a){var
-l=e(d,a),p=k[1],f=S(function(d,b){return b-l*e(c(s,a)[1+a],d)},p),q=e(b,a),g=bX(f,c(o,a)[1+a])/q,r=e(b,a),t=ab(bX(f,fF(h,f))/r-g*g,0.),i=e(v,a)/(m*Math.sqrt(e(b,a))),j=ab(0.,-g-Math.sqrt(t)*i/Math.sqrt(1.-i*i)),n=j!=l?1:0,u=n?(U(d,a,j),k[1]=S(function(d,b){return b+j*e(c(s,a)[1+a],d)},f),0):n;return u},C);var
+aK=l(function(a){return od(h,a,_,X)},Q),br=aA(0,aK)?0:l(function(G){var
+u=ak(bm,bE(e3(G))),H=bC(g,M,y[3]/e(y[2],aD),ci),f=cj?i(function(a){return-a},u):u,h=oe(H),I=Y(g),v=i(function(a){return ac(a,bZ)},I),m=Math.sqrt(2.*bu),o=i(function(a){return fG(h,a)},r),b=S(function(a,b){return bX(b,c(o,a)[1+a])},r),B=r.length-1,d=n(r.length-1,0.),C=eL(function(a){var
+c=0.<e(b,a)?1:0,d=c?e(v,a)<m*Math.sqrt(e(b,a))?1:0:c;return d},B),k=[0,aB(f)],a=fU;for(;;){if(0<a){var
+D=a-1|0,E=aB(d);x(function(a){var
+l=e(d,a),p=k[1],f=S(function(d,b){return b-l*e(c(r,a)[1+a],d)},p),q=e(b,a),g=bX(f,c(o,a)[1+a])/q,s=e(b,a),t=ac(bX(f,fG(h,f))/s-g*g,0.),i=e(v,a)/(m*Math.sqrt(e(b,a))),j=ac(0.,-g-Math.sqrt(t)*i/Math.sqrt(1.-i*i)),n=j!=l?1:0,u=n?(U(d,a,j),k[1]=S(function(d,b){return b+j*e(c(r,a)[1+a],d)},f),0):n;return u},C);var
 q=[0,1];p(function(f,g){return function(c,a){var
-b=kk*(1.+Math.abs(a))<Math.abs(a-e(f,c))?1:0,d=b?(g[1]=0,0):b;return d}}(E,q),d);var
+b=kn*(1.+Math.abs(a))<Math.abs(a-e(f,c))?1:0,d=b?(g[1]=0,0):b;return d}}(E,q),d);var
 F=q[1]?0:D,a=F;continue}var
-r=k[1],w=fF(h,r),l=bX(r,w);if(pc*bX(f,fF(h,f))<l&&l<a1){var
-J=i(function(a){return jw(12,a*Math.sqrt(2.*bu/l))},w),z=aj(g),A=n(ae,0),K=z[2],L=z[1];a3(function(a){var
+s=k[1],w=fG(h,s),l=bX(s,w);if(pe*bX(f,fG(h,f))<l&&l<a2){var
+J=i(function(a){return jx(12,a*Math.sqrt(2.*bu/l))},w),z=aj(g),A=n(ae,0),K=z[2],L=z[1];a4(function(a){var
 g=i(function(b){var
-a=b[2];return bX(ak(K,c(t,a)[1+a][1]),J)},a),b=[0,0.],n=0,o=bc(function(b,a){return b+a[3]|0},n,a);p(function(c,h){var
+a=b[2];return bX(ak(K,c(t,a)[1+a][1]),J)},a),b=[0,0.],n=0,o=bd(function(b,a){return b+a[3]|0},n,a);p(function(c,h){var
 d=e(g,c)<0.?1:0;if(d){var
-i=ab(aG(L,h[2]),0.),a=-4.*e(g,c)/i,j=a!=a?a1:a;b[1]=ab(b[1],j);var
+i=ac(aG(L,h[2]),0.),a=-4.*e(g,c)/i,j=a!=a?a2:a;b[1]=ac(b[1],j);var
 f=0}else
 var
 f=d;return f},a);var
 h=b[1]*cC(1.,-30)<=1.?1:0,k=h?o<=cd?1:0:h;if(k){var
-l=lc(ab(b[1],1.)),m=l[2],q=l[1]==bt?m-1|0:m,r=cC(1.,-q|0),d=i(function(a){return lq(Math.floor(cC(r*a,50)))},g),f=[0,j];p(function(a,b){var
+l=le(ac(b[1],1.)),m=l[2],q=l[1]==bt?m-1|0:m,r=cC(1.,-q|0),d=i(function(a){return lr(Math.floor(cC(r*a,50)))},g),f=[0,j];p(function(a,b){var
 e=c(d,a)[1+a],g=aa(b[3],e);f[1]=aF(f[1],g);return 0},a);if(0<bo(f[1])){var
-s=c(a,0)[1][3],u=hT(f[1],s);d[1]=cL(c(d,0)[1],u)}return p(function(a,e){var
-f=c(d,a)[1+a],b=e[1];c(A,b)[1+b]=f;return 0},a)}return k},ca);return A}return n(ae,0)}},aK),aL=[0,g,O,P,br];aA(bF,F,aL);return aL}var
-aX=C(af),bI=0,bJ=0,bK=0,bM=B===aX?af[1]:m===aX?H(af):af;return[0,bM,bK,bJ,bI]}var
-ck=n(ae,0);return[0,ai,function(p,q,h,o,m){var
-i=y[1],j=0,a=bG(bc(function(j,i){if(o<i)return j;var
+s=c(a,0)[1][3],u=hW(f[1],s);d[1]=cL(c(d,0)[1],u)}return p(function(a,e){var
+f=c(d,a)[1+a],b=e[1];c(A,b)[1+b]=f;return 0},a)}return k},ca);return A}return n(ae,0)}},aK),aL=[0,g,O,P,br];ax(bF,F,aL);return aL}var
+aY=D(af),bI=0,bJ=0,bK=0,bM=C===aY?af[1]:m===aY?H(af):af;return[0,bM,bK,bJ,bI]}var
+ck=n(ae,0);return[0,ag,function(p,q,h,o,m){var
+i=y[1],j=0,a=bG(bd(function(j,i){if(o<i)return j;var
 h=n(X,0.),k=i-1|0,q=0;if(!(k<0)){var
 d=q;for(;;){var
 l=ae-1|0,r=0;if(!(l<0)){var
@@ -6136,255 +6195,255 @@ t=f(m,d,a);U(h,g,e(h,g)+t)}var
 u=a+1|0;if(l!==a){var
 a=u;continue}break}}var
 s=d+1|0;if(k!==d){var
-d=s;continue}break}}return[0,h,j]},j,i)),d=a[4],k=aU(1,D(a[2]));if(0===d)var
+d=s;continue}break}}return[0,h,j]},j,i)),d=a[4],k=aN(1,B(a[2]));if(0===d)var
 g=ck;else
 var
-l=ai?0:w(h,k)/6|0,g=ag(d,l);return function(a){return c(g,a)[1+a]}}]}function
-g4(g,b){var
+l=ag?0:u(h,k)/6|0,g=ah(d,l);return function(a){return c(g,a)[1+a]}}]}function
+g6(g,b){var
 h=1;if(b<1)var
 c=d;else{var
 a=h,e=d;for(;;){var
-f=gm(aa(e,(g-b|0)+a|0),a),i=a+1|0;if(b!==a){var
+f=go(aa(e,(g-b|0)+a|0),a),i=a+1|0;if(b!==a){var
 a=i,e=f;continue}var
 c=f;break}}return X(c)}function
-jx(b,a){var
-c=f7(b[2],a);return b6(f7(b[1],a),c)}function
-od(d,a,g){function
-J(a,b){return fx(a)<=1?1:0}if(f(au[14],J,a)){var
+jy(b,a){var
+c=f8(b[2],a);return b6(f8(b[1],a),c)}function
+of(d,a,g){function
+J(a,b){return fy(a)<=1?1:0}if(f(au[14],J,a)){var
 p=function(l){var
-c=[0,v,0];function
+c=[0,w,0];function
 d(d,a,e){var
 f=e[2],i=e[1];if(d){var
 j=d[1];if(1===j[2]&&!d[2]){var
-c=b(g,j[1]),k=(0<z(a)?1:0)===l?1:0,m=k?c[4]:c[3],n=[0,[0,cO(a),m],f],o=k?c[2]:c[1];return[0,r(i,h(a,o)),n]}}return[0,r(i,a),f]}return O(au[13],d,a,c)},s=function(b,a){return[m,function(c){return aB(d,0,b,l(function(b){var
-a=b[2],c=C(a),d=B===c?a[1]:m===c?H(a):a;return[0,b[1],d]},a))}]},t=p(0),u=t[1],y=p(1),D=y[1],K=y[2],L=s(_(Y(D),a),K),M=t[2];return[0,[0,u,D,s(_(a,Y(u)),M),L]]}var
-i=A(0,4);function
+c=b(g,j[1]),k=(0<A(a)?1:0)===l?1:0,m=k?c[4]:c[3],n=[0,[0,cO(a),m],f],o=k?c[2]:c[1];return[0,s(i,h(a,o)),n]}}return[0,s(i,a),f]}return P(au[13],d,a,c)},r=function(b,a){return[m,function(c){return aC(d,0,b,l(function(b){var
+a=b[2],c=D(a),d=C===c?a[1]:m===c?H(a):a;return[0,b[1],d]},a))}]},t=p(0),v=t[1],y=p(1),B=y[1],K=y[2],L=r(_(Y(B),a),K),M=t[2];return[0,[0,v,B,r(_(a,Y(v)),M),L]]}var
+i=z(0,4);function
 N(a,b){return x(function(a){var
-b=a[1],c=a2(R(i,b),0);return T(i,b,aU(a[2],c))},a)}f(au[12],N,a);var
-E=aP(al,eb(gi(i))),P=1;if(cd<Q(function(a,b){return cd<a?a:w(a,b[2]+1|0)},P,E))return 0;var
-S=[0,[0,0,a],0],U=Q(function(j,e){var
+b=a[1],c=a3(R(i,b),0);return T(i,b,aN(a[2],c))},a)}f(au[12],N,a);var
+E=aQ(al,ea(gk(i))),Q=1;if(cd<O(function(a,b){return cd<a?a:u(a,b[2]+1|0)},Q,E))return 0;var
+S=[0,[0,0,a],0],U=O(function(j,e){var
 d=e[2],a=e[1],f=b(g,a),o=f[2],p=f[1],i=k(d+1|0,function(c){return k(d+1|0,function(b){var
 g=cE(c,b),j=0;if(g<0)var
-i=v;else{var
-a=j,e=v;for(;;){if((b-a|0)<=(d-c|0))var
-k=jx(p,b-a|0),l=h(jx(o,a),k),m=g4(d-c|0,b-a|0),f=r(e,h(h(g4(c,a),m),l));else
+i=w;else{var
+a=j,e=w;for(;;){if((b-a|0)<=(d-c|0))var
+k=jy(p,b-a|0),l=h(jy(o,a),k),m=g6(d-c|0,b-a|0),f=s(e,h(h(g6(c,a),m),l));else
 var
 f=e;var
 n=a+1|0;if(g!==a){var
 a=n,e=f;continue}var
-i=f;break}}return co(i,g4(d,b))})});return bz(function(e){var
+i=f;break}}return co(i,g6(d,b))})});return bz(function(e){var
 f=e[2],g=e[1];return G(d+1|0,function(e){function
 j(d,j,g){var
-f=a2(lH(a,d),0),k=b(ba(function(b){return b[1]!==a?1:0}),d),l=fu(k,h(j,c(c(i,e)[1+e],f)[1+f]),cU);return b(bP(0,g),l)}return[0,[0,[0,a,d,e],g],O(au[13],j,f,cU)]})},j)},S,E),e=l(function(a){var
-b=eF(a[2]);return[0,a[1],b]},U),F=b5(e)[2],j=Q(function(b,a){return da(b,a[2])},F,e),n=Q(function(b,a){return dH(b,a[2])},F,e);function
+f=a3(lI(a,d),0),k=b(ba(function(b){return b[1]!==a?1:0}),d),l=fv(k,h(j,c(c(i,e)[1+e],f)[1+f]),cU);return b(bP(0,g),l)}return[0,[0,[0,a,d,e],g],P(au[13],j,f,cU)]})},j)},S,E),e=l(function(a){var
+b=eG(a[2]);return[0,a[1],b]},U),F=b5(e)[2],j=O(function(b,a){return da(b,a[2])},F,e),n=O(function(b,a){return dI(b,a[2])},F,e);function
 o(a,b){return 1===b?a:ct(d,o(a,b-1|0),a)}function
 V(f){var
-a=f[3],c=f[2],e=b(g,f[1]),i=q(e[2],e[1]);if(z(i)<=0)W(FN);function
+a=f[3],c=f[2],e=b(g,f[1]),i=q(e[2],e[1]);if(A(i)<=0)W(Gr);function
 j(f){var
-b=e[3],c=C(b),d=B===c?b[1]:m===c?H(b):b;return o(d,a)}function
+b=e[3],c=D(b),d=C===c?b[1]:m===c?H(b):b;return o(d,a)}function
 k(h){var
-b=e[4],d=C(b),f=c-a|0,g=B===d?b[1]:m===d?H(b):b;return o(g,f)}if(0===a)var
+b=e[4],d=D(b),f=c-a|0,g=C===d?b[1]:m===d?H(b):b;return o(g,f)}if(0===a)var
 h=k(0);else
 if(a===c)var
 h=j(0);else
 var
 n=k(0),h=ct(d,j(0),n);var
-l=jx(i,c);return[0,co(g4(c,a),l),h]}function
-I(a,g){return[m,function(c){return aB(d,0,a,b(bU(function(a){var
-c=b(g,a[2]);if(0<z(c)){var
-e=l(V,ah(a[1])),i=Q(function(b,a){return h(b,a[1])},c,e),f=l(function(a){return a[2]},e),j=lD(f),k=b5(f);return[0,[0,i,Q(function(a,b){return ct(d,a,b)},k,j)]]}return 0}),e))}]}function
+l=jy(i,c);return[0,co(g6(c,a),l),h]}function
+I(a,g){return[m,function(c){return aC(d,0,a,b(bU(function(a){var
+c=b(g,a[2]);if(0<A(c)){var
+e=l(V,ai(a[1])),i=O(function(b,a){return h(b,a[1])},c,e),f=l(function(a){return a[2]},e),j=lE(f),k=b5(f);return[0,[0,i,O(function(a,b){return ct(d,a,b)},k,j)]]}return 0}),e))}]}function
 X(a){return q(n,a)}var
 Z=I(_(Y(n),a),X);function
 $(a){return q(a,j)}return[0,[0,j,n,I(_(a,Y(j)),$),Z]]}function
-oe(a,u,a7,a5,F,ah,aE,aD,N,a4,a1){var
+og(a,v,a8,a6,F,ai,aE,aD,N,a5,a2){var
 J=a[2],d=a[1],L=b$(a);function
 aj(a){var
 c=F[1];if(c){var
-d=c[1],e=Z(b(d[2][2],a));return[0,Z(b(d[1][2],a)),e]}throw[0,af,FO]}var
-aF=jq(a);V(jr(aF),N);var
-ak=A(0,a_),aG=A(0,ar),aH=A(0,ar);function
+d=c[1],e=Z(b(d[2][2],a));return[0,Z(b(d[1][2],a)),e]}throw[0,af,Gs]}var
+aF=jr(a);V(js(aF),N);var
+ak=z(0,a$),aG=z(0,ao),aH=z(0,ao);function
 aI(d){var
 f=R(aH,d),g=F[2];if(f)return f[1];if(aE&&g){var
-h=g[1];V(d<h[7].length-1?1:0,FP);var
+h=g[1];V(d<h[7].length-1?1:0,Gt);var
 m=c(h[7],d)[1+d],n=function(b){var
 g=R(aG,b);if(g)var
 d=g[1];else{var
-h=cu(a,c(u,b)[1+b]),l=I(h[2]),j=[0,i(I,h[1]),l];aA(aG,b,j);var
+h=cu(a,c(v,b)[1+b]),l=I(h[2]),j=[0,i(I,h[1]),l];ax(aG,b,j);var
 d=j}var
 f=[0,0.],k=d[1];p(function(c,a){var
-b=a!=0.?1:0,d=b?(f[1]=f[1]+a*e(m,c),0):b;return d},k);return f[1]+d[2]},j=b(aE[1],n),k=j[1],o=j[2],q=Y(E(k[2])),l=[0,k,dl(a,[8,(a4*dY|0)+d|0],Q(function(e,a){var
-d=a[1],f=c(u,d)[1+d];return b(bP([0,a[2]],e),f)},q,o))];aA(aH,d,l);return l}return bf(FQ)}function
+b=a!=0.?1:0,d=b?(f[1]=f[1]+a*e(m,c),0):b;return d},k);return f[1]+d[2]},j=b(aE[1],n),k=j[1],o=j[2],q=Y(E(k[2])),l=[0,k,dm(a,[8,(a5*dX|0)+d|0],O(function(e,a){var
+d=a[1],f=c(v,d)[1+d];return b(bP([0,a[2]],e),f)},q,o))];ax(aH,d,l);return l}return bg(Gu)}function
 U(x,o){var
-g=o[3],b=o[2],h=o[1];if(2===h)return nW(a,x,b,g);if(8===h)return f(a1,b,g);V(g<=1?1:0,FR);if(!(5<h>>>0))switch(h){case
-0:return fz(a,b,g);case
-1:if(ah){var
-r=ah[1][1];V(b<r.length-1?1:0,FT);var
-t=c(r,b)[1+b],v=aj(b);return 0===g?dl(a,[5,b],_(Y(v[2]),t)):dl(a,[4,b],_(t,Y(v[1])))}break;case
-3:V(0===g?1:0,FU);return aI(b)[2];case
-4:return W(FV);case
+g=o[3],b=o[2],h=o[1];if(2===h)return nY(a,x,b,g);if(8===h)return f(a2,b,g);V(g<=1?1:0,Gv);if(!(5<h>>>0))switch(h){case
+0:return fA(a,b,g);case
+1:if(ai){var
+r=ai[1][1];V(b<r.length-1?1:0,Gx);var
+s=c(r,b)[1+b],u=aj(b);return 0===g?dm(a,[5,b],_(Y(u[2]),s)):dm(a,[4,b],_(s,Y(u[1])))}break;case
+3:V(0===g?1:0,Gy);return aI(b)[2];case
+4:return W(Gz);case
 5:var
 w=R(ak,b);if(w){var
-e=w[1],p=cu(a,c(u,b)[1+b]),j=p[3],k=p[2],n=p[1],y=l(function(a){var
-b=a[2];return[0,eH(a6,a[1]),b]},j);if(0===g){var
+e=w[1],p=cu(a,c(v,b)[1+b]),j=p[3],k=p[2],n=p[1],y=l(function(a){var
+b=a[2];return[0,eI(a7,a[1]),b]},j);if(0===g){var
 z=[m,function(p){if(0===j){var
-b=e[4],f=C(b);return B===f?b[1]:m===f?H(b):b}var
-c=e[4],g=C(c),h=0,l=B===g?c[1]:m===g?H(c):c,o=q(e[2],k);return aB(d,[0,j],dk(a,i(E,n),o),[0,[0,s,l],h])}];return[0,n,q(e[2],k),z]}var
+b=e[4],f=D(b);return C===f?b[1]:m===f?H(b):b}var
+c=e[4],g=D(c),h=0,l=C===g?c[1]:m===g?H(c):c,o=q(e[2],k);return aC(d,[0,j],dl(a,i(E,n),o),[0,[0,t,l],h])}];return[0,n,q(e[2],k),z]}var
 A=[m,function(l){if(0===j){var
-b=e[3],f=C(b);return B===f?b[1]:m===f?H(b):b}var
-c=e[3],g=C(c),h=0,i=B===g?c[1]:m===g?H(c):c;return aB(d,[0,y],dk(a,n,q(k,e[1])),[0,[0,s,i],h])}],D=q(k,e[1]);return[0,i(E,n),D,A]}return bf(FW)}return bf(FS)}var
+b=e[3],f=D(b);return C===f?b[1]:m===f?H(b):b}var
+c=e[3],g=D(c),h=0,i=C===g?c[1]:m===g?H(c):c;return aC(d,[0,y],dl(a,n,q(k,e[1])),[0,[0,t,i],h])}],B=q(k,e[1]);return[0,i(E,n),B,A]}return bg(GA)}return bg(Gw)}var
 aJ=F[2];if(aJ){var
-P=aJ[1];V(P[2]===L?1:0,FX);var
-a8=aM(P[1]),al=K(b(ba(function(a){return 5!==a[1]?1:0}),a8));V(bn(bL(P[1],0,al.length-1),al),FY);var
-a9=ch(P[3].length-1,2*L|0),an=a9,aK=P[1],am=al}else
+Q=aJ[1];V(Q[2]===L?1:0,GB);var
+a9=aO(Q[1]),al=K(b(ba(function(a){return 5!==a[1]?1:0}),a9));V(bn(bL(Q[1],0,al.length-1),al),GC);var
+a_=ch(Q[3].length-1,2*L|0),an=a_,aK=Q[1],am=al}else
 var
 an=0,aK=[0],am=[0];var
-o=[0,aF],X=A(0,a_),bd=F[2];bp(function(f){var
+o=[0,aF],X=z(0,a$),bb=F[2];bp(function(f){var
 g=an-1|0,A=0;if(!(g<0)){var
 b=A;for(;;){var
-K=o[1],M=i(function(b){return function(a){return U(b,a)}}(K),am),h=fA(a,o[1],M),j=function(d){return function(b){var
-a=w(2*L|0,d)+b|0;return c(f[3],a)[1+a]}}(b),n=function(b,a){return k(L,function(c){return c===b?a:v})},p=o[1],t=k(L,function(h,m,i,e){return function(b){var
-j=m(2*b|0),f=cW(0,h,i(b,s),j),g=f[1],d=g1(g);if(bC(d,c(e[2],b)[1+b])){var
-k=f[2];return[0,d,g0(a,b,0,nY(h,i(b,s),g,k),d)]}var
+K=o[1],M=i(function(b){return function(a){return U(b,a)}}(K),am),h=fB(a,o[1],M),j=function(d){return function(b){var
+a=u(2*L|0,d)+b|0;return c(f[3],a)[1+a]}}(b),n=function(b,a){return k(L,function(c){return c===b?a:w})},p=o[1],r=k(L,function(h,m,i,e){return function(b){var
+j=m(2*b|0),f=cW(0,h,i(b,t),j),g=f[1],d=g3(g);if(bC(d,c(e[2],b)[1+b])){var
+k=f[2];return[0,d,g2(a,b,0,n0(h,i(b,t),g,k),d)]}var
 l=c(e[4],b)[1+b];return[0,c(e[2],b)[1+b],l]}}(h,j,n,p)),x=k(L,function(h,m,i,e){return function(b){var
-j=m((2*b|0)+1|0),f=cW(0,h,i(b,a6),j),g=f[1],d=E(g1(g));if(b7(d,c(e[1],b)[1+b])){var
-k=f[2];return[0,d,g0(a,b,1,nY(h,i(b,a6),g,k),d)]}var
-l=c(e[3],b)[1+b];return[0,c(e[1],b)[1+b],l]}}(h,j,n,p)),O=i(function(a){return a[2]},t),P=i(function(a){return a[2]},x),Q=i(function(a){return a[1]},t),y=[0,i(function(a){return a[1]},x),Q,P,O];V(jr(y),N);var
-z=jp(a,y);V(jr(z),N);o[1]=z;var
+j=m((2*b|0)+1|0),f=cW(0,h,i(b,a7),j),g=f[1],d=E(g3(g));if(b7(d,c(e[1],b)[1+b])){var
+k=f[2];return[0,d,g2(a,b,1,n0(h,i(b,a7),g,k),d)]}var
+l=c(e[3],b)[1+b];return[0,c(e[1],b)[1+b],l]}}(h,j,n,p)),O=i(function(a){return a[2]},r),P=i(function(a){return a[2]},x),Q=i(function(a){return a[1]},r),y=[0,i(function(a){return a[1]},x),Q,P,O];V(js(y),N);var
+z=jq(a,y);V(js(z),N);o[1]=z;var
 W=b+1|0;if(g!==b){var
 b=W;continue}break}}var
-D=f[6];bp(function(d){var
-b=o[1],h=d[2],i=d[1],j=b[1],f=S(function(b,a){return da(a,Z(e(i,b)))},j),k=b[2],g=S(function(b,a){return dH(a,Z(e(h,b)))},k),l=b[4],m=S(function(b,d){return g0(a,b,0,d,c(g,b)[1+b])},l),n=b[3];o[1]=[0,f,g,S(function(b,d){return g0(a,b,1,d,c(f,b)[1+b])},n),m];return 0},D);var
-F=o[1],G=i(function(a){return U(F,a)},am),I=fA(a,o[1],G),J=f[4];return a3(function(g){var
-b=g[2],e=g[1];V(e<u.length-1?1:0,FZ);var
-h=cu(a,c(u,e)[1+e]),j=h[2],k=h[1],v=1===b?k:i(E,k),n=cW(0,I,v,g[3]),o=n[1],w=n[2],p=c(u,e)[1+e],f=1===b?r(j,o):q(j,o),x=1===b?_(Y(f),p):_(p,Y(f)),y=h[3],z=l(function(a){var
-c=a[1],d=a[2],e=1===b?eH(a6,c):c;return[0,e,d]},y),A=[m,function(a){return aB(d,[0,z],x,l(function(b){var
-a=b[2],c=C(a),d=B===c?a[1]:m===c?H(a):a;return[0,b[1],d]},w))}],s=R(X,[0,e,b]);if(s){var
-t=s[1][1],D=1===b?bO(t,f):eq(t,f);if(D)return 0}return T(X,[0,e,b],[0,f,A])},J)},bd);var
+B=f[6];bp(function(d){var
+b=o[1],h=d[2],i=d[1],j=b[1],f=S(function(b,a){return da(a,Z(e(i,b)))},j),k=b[2],g=S(function(b,a){return dI(a,Z(e(h,b)))},k),l=b[4],m=S(function(b,d){return g2(a,b,0,d,c(g,b)[1+b])},l),n=b[3];o[1]=[0,f,g,S(function(b,d){return g2(a,b,1,d,c(f,b)[1+b])},n),m];return 0},B);var
+F=o[1],G=i(function(a){return U(F,a)},am),I=fB(a,o[1],G),J=f[4];return a4(function(g){var
+b=g[2],e=g[1];V(e<v.length-1?1:0,GD);var
+h=cu(a,c(v,e)[1+e]),j=h[2],k=h[1],u=1===b?k:i(E,k),n=cW(0,I,u,g[3]),o=n[1],w=n[2],p=c(v,e)[1+e],f=1===b?s(j,o):q(j,o),x=1===b?_(Y(f),p):_(p,Y(f)),y=h[3],z=l(function(a){var
+c=a[1],d=a[2],e=1===b?eI(a7,c):c;return[0,e,d]},y),A=[m,function(a){return aC(d,[0,z],x,l(function(b){var
+a=b[2],c=D(a),d=C===c?a[1]:m===c?H(a):a;return[0,b[1],d]},w))}],r=R(X,[0,e,b]);if(r){var
+t=r[1][1],B=1===b?bO(t,f):ep(t,f);if(B)return 0}return T(X,[0,e,b],[0,f,A])},J)},bb);var
 y=o[1];function
 be(a){var
 b=[m,function(c){var
-b=fv(a);return dj(d,[1,a],_(Y(ag(J[2],a)),b))}],c=[m,function(c){var
-b=Y(ag(J[1],a));return dj(d,[0,a],_(fv(a),b))}],e=ag(J[2],a);return[0,ag(J[1],a),e,c,b]}function
-bg(d){var
-b=ai(a[7],[0,[0,d,1],0]),e=c(y[4],b)[1+b],f=c(y[3],b)[1+b],g=c(y[2],b)[1+b];return[0,c(y[1],b)[1+b],g,f,e]}var
-ao=A(0,a_);bp(function(k){var
-a=k[2];return io(function(n,l){var
-a=l[1],b=n[1],o=aj(a),p=o[2],r=o[1],f=cP(cN(n[2])),t=c(k[1],a)[1+a],v=aj(a),L=v[2],M=v[1],w=[m,function(b){return dj(d,[5,a],_(Y(L),t))}],x=[m,function(b){return dj(d,[4,a],_(t,Y(M)))}];if(l[2])var
-N=q(s,r),D=x,A=w,z=N,y=q(s,p);else
+b=fw(a);return dk(d,[1,a],_(Y(ah(J[2],a)),b))}],c=[m,function(c){var
+b=Y(ah(J[1],a));return dk(d,[0,a],_(fw(a),b))}],e=ah(J[2],a);return[0,ah(J[1],a),e,c,b]}function
+bf(d){var
+b=ag(a[7],[0,[0,d,1],0]),e=c(y[4],b)[1+b],f=c(y[3],b)[1+b],g=c(y[2],b)[1+b];return[0,c(y[1],b)[1+b],g,f,e]}var
+ap=z(0,a$);bp(function(k){var
+a=k[2];return iq(function(n,l){var
+a=l[1],b=n[1],o=aj(a),p=o[2],r=o[1],f=cP(cN(n[2])),s=c(k[1],a)[1+a],u=aj(a),L=u[2],M=u[1],w=[m,function(b){return dk(d,[5,a],_(Y(L),s))}],x=[m,function(b){return dk(d,[4,a],_(s,Y(M)))}];if(l[2])var
+N=q(t,r),B=x,A=w,z=N,y=q(t,p);else
 var
-D=w,A=x,z=p,y=r;var
-g=h(y,f),i=h(z,f),E=c(u,b)[1+b];function
+B=w,A=x,z=p,y=r;var
+g=h(y,f),i=h(z,f),E=c(v,b)[1+b];function
 F(c,a){return[m,function(h){var
-b=C(a),e=0,g=B===b?a[1]:m===b?H(a):a;return aB(d,0,c,[0,[0,f,g],e])}]}var
-O=F(_(Y(i),E),D),j=[0,g,i,F(_(E,Y(g)),A),O],G=R(ao,b);if(G)var
-e=G[1],I=eq(e[1],g)?e:j,J=bO(e[2],i)?e:j,K=[0,I[1],J[2],I[3],J[4]];else
+b=D(a),e=0,g=C===b?a[1]:m===b?H(a):a;return aC(d,0,c,[0,[0,f,g],e])}]}var
+O=F(_(Y(i),E),B),j=[0,g,i,F(_(E,Y(g)),A),O],G=R(ap,b);if(G)var
+e=G[1],I=ep(e[1],g)?e:j,J=bO(e[2],i)?e:j,K=[0,I[1],J[2],I[3],J[4]];else
 var
-K=j;return T(ao,b,K)},a)},ah);function
-aL(b,a){return dj(d,[6,a],_(b,Y(aD)))}function
-aN(g,f){var
-e=c(u,f)[1+f],t=eG(e);if(t)var
-h=eF(e),Z=[m,function(a){return aB(d,0,_(Y(h),e),0)}],w=[0,h,h,[m,function(a){return aB(d,0,_(e,Y(h)),0)}],Z];else
+K=j;return T(ap,b,K)},a)},ai);function
+aL(b,a){return dk(d,[6,a],_(b,Y(aD)))}function
+aM(g,f){var
+e=c(v,f)[1+f],s=eH(e);if(s)var
+h=eG(e),Z=[m,function(a){return aC(d,0,_(Y(h),e),0)}],u=[0,h,h,[m,function(a){return aC(d,0,_(e,Y(h)),0)}],Z];else
 var
-aj=[m,function(a){return dj(d,[7,f],_(nP,e))}],w=[0,v,s,[m,function(a){return aB(d,0,e,[0,[0,s,aL(e,f)],0])}],aj];if(0===an)var
+aj=[m,function(a){return dk(d,[7,f],_(nR,e))}],u=[0,w,t,[m,function(a){return aC(d,0,e,[0,[0,t,aL(e,f)],0])}],aj];if(0===an)var
 x=0;else
 var
-S=gY(a[5],e),r=S[2],ai=od(d,S[1],bg),x=a$(function(a){if(0===r)return a;var
+S=g0(a[5],e),r=S[2],ai=of(d,S[1],bf),x=aV(function(a){if(0===r)return a;var
 b=[m,function(j){var
-b=a[4],c=C(b),f=0,g=B===c?b[1]:m===c?H(b):b,h=[0,[0,s,g],f],i=_(Y(a[2]),e);return aB(d,[0,l(function(a){var
-b=a[2];return[0,eH(a6,a[1]),b]},r)],i,h)}],c=[m,function(h){var
-b=a[3],c=C(b),f=0,g=B===c?b[1]:m===c?H(b):b;return aB(d,[0,r],_(e,Y(a[1])),[0,[0,s,g],f])}];return[0,a[1],a[2],c,b]},ai);var
-o=od(d,e,be),$=1-g,aa=$||(0!==o?1:0);V(aa,F0);var
-i=g?e2(o):w,ab=0,ac=g?0:R(ao,f),ad=[0,o,[0,x,[0,ac,ab]]],y=b(bU(function(a){return a}),ad),ae=[0,i[1],i[3]],z=Q(function(b,a){var
-c=b[1];return b7(a[1],c)?[0,a[1],a[3]]:[0,c,b[2]]},ae,y),af=[0,i[2],i[4]],A=Q(function(b,a){var
-c=b[1];return bC(a[2],c)?[0,a[2],a[4]]:[0,c,b[2]]},af,y),D=R(X,[0,f,0]),T=0;if(D){var
-F=D[1],G=F[1];if(b7(G,z[1])){var
+b=a[4],c=D(b),f=0,g=C===c?b[1]:m===c?H(b):b,h=[0,[0,t,g],f],i=_(Y(a[2]),e);return aC(d,[0,l(function(a){var
+b=a[2];return[0,eI(a7,a[1]),b]},r)],i,h)}],c=[m,function(h){var
+b=a[3],c=D(b),f=0,g=C===c?b[1]:m===c?H(b):b;return aC(d,[0,r],_(e,Y(a[1])),[0,[0,t,g],f])}];return[0,a[1],a[2],c,b]},ai);var
+o=of(d,e,be),$=1-g,aa=$||(0!==o?1:0);V(aa,GE);var
+i=g?e3(o):u,ab=0,ac=g?0:R(ap,f),ad=[0,o,[0,x,[0,ac,ab]]],y=b(bU(function(a){return a}),ad),ae=[0,i[1],i[3]],z=O(function(b,a){var
+c=b[1];return b7(a[1],c)?[0,a[1],a[3]]:[0,c,b[2]]},ae,y),af=[0,i[2],i[4]],A=O(function(b,a){var
+c=b[1];return bC(a[2],c)?[0,a[2],a[4]]:[0,c,b[2]]},af,y),B=R(X,[0,f,0]),T=0;if(B){var
+F=B[1],G=F[1];if(b7(G,z[1])){var
 j=[0,G,F[2]];T=1}}if(!T)var
 j=z;var
 I=R(X,[0,f,1]),U=0;if(I){var
 J=I[1],K=J[1];if(bC(K,A[1])){var
 k=[0,K,J[2]];U=1}}if(!U)var
 k=A;V(bO(j[1],k[1]),N);var
-n=E(g1(E(j[1]))),p=g1(k[1]);function
+n=E(g3(E(j[1]))),p=g3(k[1]);function
 L(e,a){return[m,function(h){var
-f=C(a),b=B===f?a[1]:m===f?H(a):a,g=c(d[2],b)[1+b];return O(au[11],dG,g,e)?b:aB(d,0,e,[0,[0,s,b],0])}]}var
-q=da(aD,p),W=0;if(!t&&!g&&b7(q,n)){var
-P=[m,function(b){var
-a=[0,[0,s,aL(e,f)],0];return aB(d,0,_(e,Y(q)),a)}],M=q;W=1}if(!W)var
-ag=j[2],P=L(_(e,Y(n)),ag),M=n;var
-ah=k[2];return[0,M,p,P,L(_(Y(p),e),ah)]}x(function(a){return T(ak,a,aN(0,a))},a7);var
-aO=A(0,ar);x(function(a){return T(aO,a,aN(1,a))},a5);var
-bh=F[2],aP=a$(function(b){return fA(a,y,i(function(a){return U(y,a)},aK))},bh);function
+f=D(a),b=C===f?a[1]:m===f?H(a):a,g=c(d[2],b)[1+b];return P(au[11],dH,g,e)?b:aC(d,0,e,[0,[0,t,b],0])}]}var
+q=da(aD,p),W=0;if(!s&&!g&&b7(q,n)){var
+Q=[m,function(b){var
+a=[0,[0,t,aL(e,f)],0];return aC(d,0,_(e,Y(q)),a)}],M=q;W=1}if(!W)var
+ag=j[2],Q=L(_(e,Y(n)),ag),M=n;var
+ah=k[2];return[0,M,p,Q,L(_(Y(p),e),ah)]}x(function(a){return T(ak,a,aM(0,a))},a8);var
+aP=z(0,ao);x(function(a){return T(aP,a,aM(1,a))},a6);var
+bh=F[2],aQ=aV(function(b){return fB(a,y,i(function(a){return U(y,a)},aK))},bh);function
 bi(b){var
-d=b<a[3]?1:0,c=d||ag(J[3],b-a[3]|0)[3],e=c?[0,fz(a,b,1),0]:c;return[0,fz(a,b,0),e]}var
-bj=D(J[3]),aQ=cF(G(a[3]+bj|0,bi)),aR=F[2],ap=aR?aR[1][7]:[0],M=a2(aP,fA(a,y,[0])),g=b$(M[1]),aT=M[2][1],aV=k(g,function(a){var
-b=cN(aU(1,ap.length-1));return co(bc(function(c,b){return r(c,Z(e(b,a)))},v,ap),b)});function
+d=b<a[3]?1:0,c=d||ah(J[3],b-a[3]|0)[3],e=c?[0,fA(a,b,1),0]:c;return[0,fA(a,b,0),e]}var
+bj=B(J[3]),aR=cF(G(a[3]+bj|0,bi)),aS=F[2],aq=aS?aS[1][7]:[0],M=a3(aQ,fB(a,y,[0])),g=b$(M[1]),aU=M[2][1],aW=k(g,function(a){var
+b=cN(aN(1,aq.length-1));return co(bd(function(c,b){return s(c,Z(e(b,a)))},w,aq),b)});function
 as(b){var
 a=[0,b[2]],d=b[1];p(function(d,b){var
-e=0!==z(b)?1:0;if(e){var
-g=h(b,c(aV,d)[1+d]);a[1]=q(a[1],g);var
+e=0!==A(b)?1:0;if(e){var
+g=h(b,c(aW,d)[1+d]);a[1]=q(a[1],g);var
 f=0}else
 var
-f=e;return f},d);return 0<=z(a[1])?1:0}var
-at=c4(ap,[0]);if(at)var
-av=e6(as,M[3]),$=av?c5(as,aQ):av;else
+f=e;return f},d);return 0<=A(a[1])?1:0}var
+at=c4(aq,[0]);if(at)var
+av=e7(as,M[3]),$=av?c5(as,aR):av;else
 var
 $=at;if($)var
-aq=$;else{var
+ar=$;else{var
 aa=function(a){var
-b=[0,v],d=a[1];p(function(d,a){var
-e=0!==z(a)?1:0;if(e){var
-g=h(a,c(aT,d)[1+d]);b[1]=r(b[1],g);var
+b=[0,w],d=a[1];p(function(d,a){var
+e=0!==A(a)?1:0;if(e){var
+g=h(a,c(aU,d)[1+d]);b[1]=s(b[1],g);var
 f=0}else
 var
 f=e;return f},d);var
-e=[0,q(a[2],b[1])];return bb(a[1],e)},aW=G(g,function(b){var
-a=2*b|0;return aa(c(M[3],a)[1+a])}),aX=aM(i(aa,bL(M[3],2*g|0,M[3].length-1-(2*g|0)|0))),j=K(aw(aW,aw(aX,l(aa,aQ)))),ab=k(j.length-1,function(a){return g+a|0}),ac=k(g,function(a){return a}),ax=function(a){var
-b=0;return Q(function(a,b){var
-c=b[2];if(a&&hN(a[1][2],c))return a;return[0,[0,b[1],c]]},b,a)};for(;;){var
-ay=[0,0];p(function(e){return function(a,f){var
-b=z(c(f,g)[1+g])<0?1:0;if(b){var
+e=[0,q(a[2],b[1])];return bc(a[1],e)},aX=G(g,function(b){var
+a=2*b|0;return aa(c(M[3],a)[1+a])}),aY=aO(i(aa,bL(M[3],2*g|0,M[3].length-1-(2*g|0)|0))),j=K(aw(aX,aw(aY,l(aa,aR)))),ab=k(j.length-1,function(a){return g+a|0}),ac=k(g,function(a){return a}),ay=function(a){var
+b=0;return O(function(a,b){var
+c=b[2];if(a&&hQ(a[1][2],c))return a;return[0,[0,b[1],c]]},b,a)};for(;;){var
+az=[0,0];p(function(e){return function(a,f){var
+b=A(c(f,g)[1+g])<0?1:0;if(b){var
 h=e[1];e[1]=[0,[0,a,c(ab,a)[1+a]],h];var
 d=0}else
 var
-d=b;return d}}(ay),j);var
-az=ax(ay[1]);if(az){var
-n=az[1][1],aY=G(g,function(a){return a}),ad=ax(b(bU(function(d){return function(a){var
-b=z(c(c(j,d)[1+d],a)[1+a])<0?1:0,e=b?[0,[0,a,c(ac,a)[1+a]]]:b;return e}}(n)),aY));if(ad){var
-t=ad[1][1],aC=cP(c(c(j,n)[1+n],t)[1+t]),aZ=j[1+n],ae=i(function(b){return function(a){return h(b,a)}}(aC),aZ);c(ae,t)[1+t]=aC;p(function(n,a,k){return function(b,e){var
-d=c(e,a)[1+a],f=b!==n?1:0,g=f?0!==z(d)?1:0:f;if(g){var
+d=b;return d}}(az),j);var
+aA=ay(az[1]);if(aA){var
+n=aA[1][1],aZ=G(g,function(a){return a}),ad=ay(b(bU(function(d){return function(a){var
+b=A(c(c(j,d)[1+d],a)[1+a])<0?1:0,e=b?[0,[0,a,c(ac,a)[1+a]]]:b;return e}}(n)),aZ));if(ad){var
+r=ad[1][1],aB=cP(c(c(j,n)[1+n],r)[1+r]),a0=j[1+n],ae=i(function(b){return function(a){return h(b,a)}}(aB),a0);c(ae,r)[1+r]=aB;p(function(n,a,k){return function(b,e){var
+d=c(e,a)[1+a],f=b!==n?1:0,g=f?0!==A(d)?1:0:f;if(g){var
 l=S(function(a,b){return q(b,h(d,c(k,a)[1+a]))},e);c(j,b)[1+b]=l;var
 m=E(h(d,c(k,a)[1+a]));c(j[1+b],a)[1+a]=m;var
 i=0}else
 var
-i=g;return i}}(n,t,ae),j);j[1+n]=ae;var
-a0=c(ac,t)[1+t];ac[1+t]=c(ab,n)[1+n];ab[1+n]=a0;continue}var
-aq=ad}else
+i=g;return i}}(n,r,ae),j);j[1+n]=ae;var
+a1=c(ac,r)[1+r];ac[1+r]=c(ab,n)[1+n];ab[1+n]=a1;continue}var
+ar=ad}else
 var
-aq=1;break}}V(aq,N);function
+ar=1;break}}V(ar,N);function
 bk(a){return U(y,a)}var
-aS=F[2],bl=aS?aS[1][5]:[0];return[0,a,ak,aO,aP,bl,aI,bk]}var
-of=ar;function
-og(a){var
-b=ak(d,of),c=a[2];return b6(hV(ak(a[1],of),c),b)}function
-F2(d,c){var
+aT=F[2],bl=aT?aT[1][5]:[0];return[0,a,ak,aP,aQ,bl,aI,bk]}var
+oh=ao;function
+oi(a){var
+b=ak(d,oh),c=a[2];return b6(hY(ak(a[1],oh),c),b)}function
+GG(d,c){var
 b=d,a=c;for(;;){if(0===a)return b;var
-e=f5(b,a),b=a,a=e;continue}}function
-g5(a){return cH(a)?Z(a):bf(F3)}function
-oh(c,a){if(cy<b4(a[2])){var
-b=ak(a[1],hF),e=c?hT(b,a[2]):hV(b,a[2]);return b6(e,ak(d,hF))}return a}function
-g6(f){var
+e=f6(b,a),b=a,a=e;continue}}function
+g7(a){return cH(a)?Z(a):bg(GH)}function
+oj(c,a){if(cy<b4(a[2])){var
+b=ak(a[1],hI),e=c?hW(b,a[2]):hY(b,a[2]);return b6(e,ak(d,hI))}return a}function
+g8(f){var
 a=K(f[2]),d=i(function(a){return a[2]},a),b=i(function(a){return a[3]},a),e=[0,1];p(function(a,d){var
-g=d===c(b,a)[1+a]?1:0,h=g||dG(d,c(b,a)[1+a]),f=1-h,i=f?(e[1]=0,0):f;return i},d);var
+g=d===c(b,a)[1+a]?1:0,h=g||dH(d,c(b,a)[1+a]),f=1-h,i=f?(e[1]=0,0):f;return i},d);var
 g=e[1];return[0,i(function(a){return a[1]},a),d,b,g]}function
-g7(q,l){function
+g9(q,l){function
 m(a){return a}var
 a=k(l[1].length-1,m);function
 i(g,t,l,e,s,d,r){var
 o=g+t|0,p=e+s|0,u=c(l,e)[1+e],i=g,n=c(a,g)[1+g],h=e,m=u,b=r;for(;;){if(0<f(q,n,m)){c(d,b)[1+b]=m;var
 j=h+1|0;if(j<p){var
-h=j,m=c(l,j)[1+j],b=b+1|0;continue}return e5(a,i,d,b+1|0,o-i|0)}c(d,b)[1+b]=n;var
+h=j,m=c(l,j)[1+j],b=b+1|0;continue}return e6(a,i,d,b+1|0,o-i|0)}c(d,b)[1+b]=n;var
 k=i+1|0;if(k<o){var
-i=k,n=c(a,k)[1+k],b=b+1|0;continue}return e5(l,h,d,b+1|0,p-h|0)}}function
+i=k,n=c(a,k)[1+k],b=b+1|0;continue}return e6(l,h,d,b+1|0,p-h|0)}}function
 j(p,e,g,o){var
 h=o-1|0,r=0;if(!(h<0)){var
 d=r;a:for(;;){var
@@ -6398,40 +6457,40 @@ d(c,g,f,e){if(e<=5)return j(c,g,f,e);var
 b=e/2|0,h=e-b|0;d(c+b|0,g,f+b|0,h);d(c,a,c+h|0,b);return i(c+h|0,b,g,f+b|0,h,g,f)}var
 e=a.length-1;if(e<=5)j(0,a,0,e);else{var
 g=e/2|0,b=e-g|0,h=n(b,c(a,0)[1]);d(g,h,0,b);d(0,a,b,g);i(b,g,h,0,b,a,0)}return a}function
-g8(e,i,d,b,a){var
-f=c(d[1],a)[1+a],j=c(e,f)[1+f],g=c(d[1],b)[1+b],h=iv(c(e,g)[1+g],j);return i?-h|0:h}function
-jy(b,a){var
-d=[0,bc(q,s,b[2])],e=az(b[2]);a3(function(a){var
-g=c(b[2],a)[1+a],h=q(c(b[3],a)[1+a],g),f=dH(v,da(d[1],h));d[1]=q(d[1],f);var
-i=r(c(b[2],a)[1+a],f);c(e,a)[1+a]=i;return 0},a);return e}function
-fG(i,a,d){var
-b=[0,v],e=a[1];p(function(a,e){var
-f=0!==z(c(d,a)[1+a])?1:0;if(f){var
-j=c(i,e)[1+e],k=h(c(d,a)[1+a],j);b[1]=r(b[1],k);var
+g_(e,i,d,b,a){var
+f=c(d[1],a)[1+a],j=c(e,f)[1+f],g=c(d[1],b)[1+b],h=ix(c(e,g)[1+g],j);return i?-h|0:h}function
+jz(b,a){var
+d=[0,bd(q,t,b[2])],e=aB(b[2]);a4(function(a){var
+g=c(b[2],a)[1+a],h=q(c(b[3],a)[1+a],g),f=dI(w,da(d[1],h));d[1]=q(d[1],f);var
+i=s(c(b[2],a)[1+a],f);c(e,a)[1+a]=i;return 0},a);return e}function
+fH(i,a,d){var
+b=[0,w],e=a[1];p(function(a,e){var
+f=0!==A(c(d,a)[1+a])?1:0;if(f){var
+j=c(i,e)[1+e],k=h(c(d,a)[1+a],j);b[1]=s(b[1],k);var
 g=0}else
 var
 g=f;return g},e);return b[1]}function
-dU(c,b,a){return a[4]?a[2]:jy(a,g7(function(d,e){return g8(c,b,a,d,e)},a))}function
-oi(f,j,a){if(a[4])return v;var
-b=g7(function(b,c){return g8(f,j,a,b,c)},a),d=[0,bc(q,s,a[2])],g=b.length-1-1|0,e=[0,0];a3(function(b){var
+dT(c,b,a){return a[4]?a[2]:jz(a,g9(function(d,e){return g_(c,b,a,d,e)},a))}function
+ok(f,j,a){if(a[4])return w;var
+b=g9(function(b,c){return g_(f,j,a,b,c)},a),d=[0,bd(q,t,a[2])],g=b.length-1-1|0,e=[0,0];a4(function(b){var
 f=0===e[1]?1:0;if(f){var
 i=c(a[2],b)[1+b],g=q(c(a[3],b)[1+b],i);if(bO(d[1],g)){e[1]=[0,b];return 0}d[1]=q(d[1],g);var
 h=0}else
 var
 h=f;return h},b);var
-k=c(b,g)[1+g],h=a2(e[1],k),i=c(a[1],h)[1+h];return c(f,i)[1+i]}function
-oj(b,a){var
-d=[0,v],h=b[2];p(function(e,c){var
-b=e!==a?1:0,f=b?(d[1]=r(d[1],c),0):b;return f},h);var
-e=0<z(c(b[3],a)[1+a])?1:0;if(e){var
-f=0<z(c(b[2],a)[1+a])?1:0;if(!f)return bC(d[1],s);var
+k=c(b,g)[1+g],h=a3(e[1],k),i=c(a[1],h)[1+h];return c(f,i)[1+i]}function
+ol(b,a){var
+d=[0,w],h=b[2];p(function(e,c){var
+b=e!==a?1:0,f=b?(d[1]=s(d[1],c),0):b;return f},h);var
+e=0<A(c(b[3],a)[1+a])?1:0;if(e){var
+f=0<A(c(b[2],a)[1+a])?1:0;if(!f)return bC(d[1],t);var
 g=f}else
 var
 g=e;return g}function
-jz(g,f,a,b){return jy(a,g7(function(d,c){var
-e=c===b?1:0;return d===b?e?0:-1:e?1:g8(g,f,a,d,c)},a))}function
-ok(F){var
-M=F[6],e=F[5],I=F[4],w=F[3],K=F[2],N=F[1],i=N[2],t=N[1][1],Y=di(i),x=Y?Y[1]:i[5];function
+jA(g,f,a,b){return jz(a,g9(function(d,c){var
+e=c===b?1:0;return d===b?e?0:-1:e?1:g_(g,f,a,d,c)},a))}function
+om(F){var
+M=F[6],e=F[5],I=F[4],v=F[3],K=F[2],N=F[1],i=N[2],r=N[1][1],Y=dj(i),x=Y?Y[1]:i[5];function
 _(a){var
 b=i[7];return b?h(Z(b[1]),a):a}var
 $=I[2],o=$?$[1]:e,aa=0===I[3]?1:0,am=aa?I[1]!==e?1:0:aa;function
@@ -6439,215 +6498,215 @@ L(c){var
 a=i[10];return a?b(a[1][2],c):a}function
 ab(c){var
 a=i[11],d=a?1-b(a[1][2],c):a;return d}var
-y=e?w[9]:w[8];function
+y=e?v[9]:v[8];function
 u(a){var
-c=y?b(y[1][2],a)==a1?1:0:y;return c}var
-P=[m,function(m){if(y){var
-e=y[1],f=t-1|0,k=0;if(f<0)var
-g=s;else{var
-a=k,c=s;for(;;){var
-j=b(e[2],a)<a1?dH(c,cO(Z(b(e[2],a)))):c,l=a+1|0;if(f!==a){var
+c=y?b(y[1][2],a)==a2?1:0:y;return c}var
+O=[m,function(m){if(y){var
+e=y[1],f=r-1|0,k=0;if(f<0)var
+g=t;else{var
+a=k,c=t;for(;;){var
+j=b(e[2],a)<a2?dI(c,cO(Z(b(e[2],a)))):c,l=a+1|0;if(f!==a){var
 a=l,c=j;continue}var
 g=j;break}}var
 i=g}else
 var
-i=s;return h(i,X(ak(d,f0)))}],g=[m,function(a){if(y){var
-d=y[1];return k(t,function(e){var
-a=b(d[2],e);if(a<a1)return Z(a);var
-c=C(P);return B===c?P[1]:m===c?H(P):P})}return k(t,function(a){return L(a)?s:v})}];function
+i=t;return h(i,X(ak(d,f1)))}],g=[m,function(a){if(y){var
+d=y[1];return k(r,function(e){var
+a=b(d[2],e);if(a<a2)return Z(a);var
+c=D(O);return C===c?O[1]:m===c?H(O):O})}return k(r,function(a){return L(a)?t:w})}];function
 Q(c,b){var
 a=I[3];return a?f(a[1],c,b):a}function
-ac(a){return l(g6,b(K[3],a))}function
+ac(a){return l(g8,b(K[3],a))}function
 ad(b,j,i,a){if(M){if(c8(u,a[1]))return 0;var
-d=O(M[1],b,j,i);if(d){var
-f=d[1],c=f[1],g=fG(b,a,dU(b,e,a)),k=e?g:E(g),l=e?c:E(c);if(bC(l,k))return[0,[0,c,f[2]]]}var
+d=P(M[1],b,j,i);if(d){var
+f=d[1],c=f[1],g=fH(b,a,dT(b,e,a)),k=e?g:E(g),l=e?c:E(c);if(bC(l,k))return[0,[0,c,f[2]]]}var
 h=0}else
 var
 h=M;return h}function
 ae(a,c){var
 d=b(K[3],c);return by(function(f,d){var
-b=g6(d),e=ad(a,c,f,b),g=e?e[1][1]:fG(a,b,dU(a,o,b)),h=_(g);return r(d[1],h)},d)}var
-D=[0,x],T=[m,function(c){var
-a=C(g),b=B===a?g[1]:m===a?H(g):g;return[0,b]}],U=[0,[0]],af=[0,[0]];function
+b=g8(d),e=ad(a,c,f,b),g=e?e[1][1]:fH(a,b,dT(a,o,b)),h=_(g);return s(d[1],h)},d)}var
+B=[0,x],T=[m,function(c){var
+a=D(g),b=C===a?g[1]:m===a?H(g):g;return[0,b]}],U=[0,[0]],af=[0,[0]];function
 V(b){for(;;){var
-d=C(T),a=B===d?T[1]:m===d?H(T):T;if(b===D[1])return a[1];if(b===(D[1]+1|0)&&c4(U[1],[0]))return U[1];if(b<D[1]){var
-f=n(t,0),l=a[1],o=D[1]-1|0,p=k(t,function(o,k,j){return function(a){var
-l=0;if(J(i[1],F9)&&L(a)&&0!==di(i)&&i[5]<=k){var
-f=s;l=1}if(!l){var
-m=0;if(J(i[1],F_)&&ab(a))var
-f=v;else
+d=D(T),a=C===d?T[1]:m===d?H(T):T;if(b===B[1])return a[1];if(b===(B[1]+1|0)&&c4(U[1],[0]))return U[1];if(b<B[1]){var
+f=n(r,0),l=a[1],o=B[1]-1|0,p=k(r,function(o,k,j){return function(a){var
+l=0;if(J(i[1],GN)&&L(a)&&0!==dj(i)&&i[5]<=k){var
+f=t;l=1}if(!l){var
+m=0;if(J(i[1],GO)&&ab(a))var
+f=w;else
 m=1;if(m){var
 b=ae(o,a),d=Q(k,a);if(typeof
 d==="number"){bq(function(g,d){var
-e=ag(b,c(j,a)[1+a]),f=I[1]?b7(d,e):bC(d,e),h=f?(c(j,a)[1+a]=g,0):f;return h},b);var
-g=ag(b,c(j,a)[1+a])}else
+e=ah(b,c(j,a)[1+a]),f=I[1]?b7(d,e):bC(d,e),h=f?(c(j,a)[1+a]=g,0):f;return h},b);var
+g=ah(b,c(j,a)[1+a])}else
 if(0===d[0])var
-g=ag(b,d[1]);else
+g=ah(b,d[1]);else
 var
-n=d[1],g=h5(function(c,b,a){return r(c,h(b,a))},v,n,b);var
-f=g}}return oh(e,f)}}(l,o,f));U[1]=a[1];a[1]=p;af[1]=f;D[1]=D[1]-1|0;continue}D[1]=x;var
-j=C(g),q=B===j?g[1]:m===j?H(g):g;a[1]=q;U[1]=[0];continue}}function
+n=d[1],g=h7(function(c,b,a){return s(c,h(b,a))},w,n,b);var
+f=g}}return oj(e,f)}}(l,o,f));U[1]=a[1];a[1]=p;af[1]=f;B[1]=B[1]-1|0;continue}B[1]=x;var
+j=D(g),q=C===j?g[1]:m===j?H(g):g;a[1]=q;U[1]=[0];continue}}function
 an(b,a){return c(V(b),a)[1+a]}function
 W(a){if(a<x){V(a);return V(a+1|0)}var
-b=C(g);return B===b?g[1]:m===b?H(g):g}function
+b=D(g);return C===b?g[1]:m===b?H(g):g}function
 p(c){var
-a=e?w[11]:w[10];return a?b(a[1][2],c):a}function
-ah(a){return ch(p(a),t+1|0)}function
+a=e?v[11]:v[10];return a?b(a[1][2],c):a}function
+ag(a){return ch(p(a),r+1|0)}function
 ai(a){var
 b=L(a);if(b)var
 c=b;else{var
-d=J(i[1],F$);if(d)return ab(a);var
+d=J(i[1],GP);if(d)return ab(a);var
 c=d}return c}var
 j=[m,function(d){var
-a=e?w[14]:w[13];if(a){var
-c=a[1];return k(t,function(a){return Z(b(c[2],a))})}return n(t,v)}],a=A(0,ar),aj=[0,-1];function
+a=e?v[14]:v[13];if(a){var
+c=a[1];return k(r,function(a){return Z(b(c[2],a))})}return n(r,w)}],a=z(0,ao),aj=[0,-1];function
 al(f,c,d){function
-j(a){return g6(ag(b(K[3],c),d))}function
+j(a){return g8(ah(b(K[3],c),d))}function
 k(b){var
-a=j(0);return[0,[0,oi(W(f),e,a)],0]}var
+a=j(0);return[0,[0,ok(W(f),e,a)],0]}var
 l=ai(c);if(l)var
 t=i[5]<=f?1:0,m=t||1-L(c);else
 var
 m=l;var
 g=Q(f,c),u=typeof
-g==="number"?1:0===g[0]?g[1]===d?1:0:0<z(ag(g[1],d))?1:0;if(typeof
-N[3]==="number")return[0,[0,v],0];if(M){if(!m&&u){if(aj[1]!==f){var
-r=0,s=a[2].length-1;if(4<=a.length-1&&!(s===dz(a[4]))){a[1]=0;a[2]=n(dz(a[4]),0)}else
-r=1;if(r&&0<a[1]){a[1]=0;gb(a[2],0,a[2].length-1,0)}aj[1]=f}var
+g==="number"?1:0===g[0]?g[1]===d?1:0:0<A(ah(g[1],d))?1:0;if(typeof
+N[3]==="number")return[0,[0,w],0];if(M){if(!m&&u){if(aj[1]!==f){var
+r=0,s=a[2].length-1;if(4<=a.length-1&&!(s===dA(a[4]))){a[1]=0;a[2]=n(dA(a[4]),0)}else
+r=1;if(r&&0<a[1]){a[1]=0;gd(a[2],0,a[2].length-1,0)}aj[1]=f}var
 o=R(a,[0,c,d]);if(o)return o[1];var
-w=j(0),p=ad(W(f),c,d,w);if(p)var
+v=j(0),p=ad(W(f),c,d,v);if(p)var
 q=p[1],h=[0,[1,q[1]],[0,q[2]]];else
 var
-h=k(0);aA(a,[0,c,d],h);return h}return[0,[0,v],0]}return k(0)}function
-ao(c,b,a){return al(c,b,a)[2]}function
-ap(d,c){var
-f=g6(ag(b(K[3],d),c)),a=C(j),g=B===a?j[1]:m===a?H(j):j;return oi(g,e,f)}function
-aq(a){var
-b=C(j),d=B===b?j[1]:m===b?H(j):j;return c(d,a)[1+a]}function
+h=k(0);ax(a,[0,c,d],h);return h}return[0,[0,w],0]}return k(0)}function
+ap(c,b,a){return al(c,b,a)[2]}function
+aq(d,c){var
+f=g8(ah(b(K[3],d),c)),a=D(j),g=C===a?j[1]:m===a?H(j):j;return ok(g,e,f)}function
+ar(a){var
+b=D(j),d=C===b?j[1]:m===b?H(j):j;return c(d,a)[1+a]}function
 as(T,a,l){var
-y=ag(ac(a),l),at=0;if(y[4]||!bn(I[2],[0,1-e]))at=1;else
+y=ah(ac(a),l),at=0;if(y[4]||!bn(I[2],[0,1-e]))at=1;else
 if(T<x)var
-A=dU(W(T),o,y);else{var
-U=C(g),f=B===U?g[1]:m===U?H(g):g,d=ag(ac(a),l);if(J(i[1],Ga)){var
-V=C(j),D=B===V?j[1]:m===V?H(j):j,ay=ag(b(K[3],a),l)[1],X=function(b,a){return e?bO(b,a):eq(b,a)},E=dU(f,o,d),az=c(f,a)[1+a],au=0;if(X(fG(f,d,E),az)){var
-aA=c(D,a)[1+a],aB=r(c(f,a)[1+a],aA);if(X(r(ay,fG(D,d,E)),aB)){var
+z=dT(W(T),o,y);else{var
+U=D(g),f=C===U?g[1]:m===U?H(g):g,d=ah(ac(a),l);if(J(i[1],GQ)){var
+V=D(j),B=C===V?j[1]:m===V?H(j):j,ay=ah(b(K[3],a),l)[1],X=function(b,a){return e?bO(b,a):ep(b,a)},E=dT(f,o,d),az=c(f,a)[1+a],au=0;if(X(fH(f,d,E),az)){var
+aA=c(B,a)[1+a],aB=s(c(f,a)[1+a],aA);if(X(s(ay,fH(B,d,E)),aB)){var
 Y=E;au=1}}if(!au)var
-Y=dU(D,o,d);var
+Y=dT(B,o,d);var
 Z=Y}else{if(e)var
-aC=d[4],aD=d[3],aE=S(function(a,b){return u(c(d[1],a)[1+a])?v:b},aD),k=[0,d[1],d[2],aE,aC];else
+aC=d[4],aD=d[3],aE=S(function(a,b){return u(c(d[1],a)[1+a])?w:b},aD),k=[0,d[1],d[2],aE,aC];else
 var
 k=d;var
 R=0;if(e){var
-av=0;if(!u(a)&&!bC(bc(r,v,k[3]),s)){R=1;av=1}if(!av)var
-F=dU(f,o,d)}else
+av=0;if(!u(a)&&!bC(bd(s,w,k[3]),t)){R=1;av=1}if(!av)var
+F=dT(f,o,d)}else
 R=1;if(R)if(u(a)){var
-t=J(i[1],Gb)?ah:p,aF=function(b){var
+r=J(i[1],GR)?ag:p,aF=function(b){var
 c=u(b);if(c)var
-e=t(a),d=t(b)<e?1:0;else
+e=r(a),d=r(b)<e?1:0;else
 var
 d=c;return d},$=function(b){var
 c=u(b);if(c)var
-e=t(a),d=t(b)<=e?1:0;else
+e=r(a),d=r(b)<=e?1:0;else
 var
 d=c;return d},aa=function(f,a){function
 d(a){return a}var
-e=G(a[1].length-1,d);return dC(function(d){var
-e=b(f,c(a[1],d)[1+d]);return e?oj(a,d):e},e)},ab=aa(aF,d);if(ab)var
-ad=jz(f,o,d,ab[1]);else
+e=G(a[1].length-1,d);return dD(function(d){var
+e=b(f,c(a[1],d)[1+d]);return e?ol(a,d):e},e)},ab=aa(aF,d);if(ab)var
+ad=jA(f,o,d,ab[1]);else
 var
-aG=d[4],aH=d[3],aI=S(function(a,b){return $(c(d[1],a)[1+a])?b:v},aH),M=[0,d[1],d[2],aI,aG],af=aa(function(b){var
+aG=d[4],aH=d[3],aI=S(function(a,b){return $(c(d[1],a)[1+a])?b:w},aH),M=[0,d[1],d[2],aI,aG],af=aa(function(b){var
 c=$(b);if(c)var
 e=p(a),d=p(b)<e?1:0;else
 var
-d=c;return d},M),aK=af?jz(f,o,M,af[1]):dU(f,o,M),ad=aK;var
+d=c;return d},M),aJ=af?jA(f,o,M,af[1]):dT(f,o,M),ad=aJ;var
 F=ad}else{var
-w=function(b){if(e){var
+v=function(b){if(e){var
 g=L(b);if(g)var
 h=g;else
 var
 l=p(a),h=p(b)<l?1:0;return h}var
 i=ai(b);if(i)var
 d=i;else{var
-j=1-u(b),k=j?z(c(f,b)[1+b])<=0?1:0:j;if(k)var
+j=1-u(b),k=j?A(c(f,b)[1+b])<=0?1:0:j;if(k)var
 d=k;else
 var
-m=p(a),d=p(b)<m?1:0}return d},n=jy(k,g7(function(b,a){var
-d=g8(f,o,k,b,a);if(0===d){var
-e=w(c(k[1],b)[1+b]);return aJ(w(c(k[1],a)[1+a]),e)}return d},k)),aL=d[1],aN=S(function(a,d){var
-b=w(d),e=b?0<z(c(n,a)[1+a])?1:0:b;return e},aL);if(c8(function(a){return a},aN))var
+m=p(a),d=p(b)<m?1:0}return d},n=jz(k,g9(function(b,a){var
+d=g_(f,o,k,b,a);if(0===d){var
+e=v(c(k[1],b)[1+b]);return aK(v(c(k[1],a)[1+a]),e)}return d},k)),aL=d[1],aM=S(function(a,d){var
+b=v(d),e=b?0<A(c(n,a)[1+a])?1:0:b;return e},aL);if(c8(function(a){return a},aM))var
 aj=n;else{var
-ak=function(a){return _(fG(f,k,a))},N=Q(x,a),aw=0;if(typeof
+ak=function(a){return _(fH(f,k,a))},N=Q(x,a),aw=0;if(typeof
 N!=="number"&&1===N[0]){var
-O=ag(N[1],l);aw=1}if(!aw)var
-O=s;var
-aO=function(a){return a},aP=G(k[1].length-1,aO),al=dC(function(a){var
-b=w(c(k[1],a)[1+a]);return b?oj(k,a):b},aP);if(al&&0<z(O)){var
-am=jz(f,o,k,al[1]),aQ=ak(am),an=cO(q(ak(n),aQ)),ao=ae(f,a),P=Q(x,a),ax=0;if(typeof
+O=ah(N[1],l);aw=1}if(!aw)var
+O=t;var
+aN=function(a){return a},aP=G(k[1].length-1,aN),al=dD(function(a){var
+b=v(c(k[1],a)[1+a]);return b?ol(k,a):b},aP);if(al&&0<A(O)){var
+am=jA(f,o,k,al[1]),aQ=ak(am),an=cO(q(ak(n),aQ)),ao=ae(f,a),P=Q(x,a),ax=0;if(typeof
 P!=="number"&&1===P[0]){var
-aS=P[1],ap=h5(function(c,b,a){return r(c,h(b,a))},v,aS,ao);ax=1}if(!ax)var
-ap=ag(ao,l);var
-aq=co(cO(q(ap,c(f,a)[1+a])),O),aR=bO(an,aq)?s:co(aq,an),ar=da(aR,c$(1,2)),as=S(function(a,b){var
-d=h(ar,c(am,a)[1+a]);return r(h(q(s,ar),b),d)},n)}else
+aS=P[1],ap=h7(function(c,b,a){return s(c,h(b,a))},w,aS,ao);ax=1}if(!ax)var
+ap=ah(ao,l);var
+aq=co(cO(q(ap,c(f,a)[1+a])),O),aR=bO(an,aq)?t:co(aq,an),ar=da(aR,c$(1,2)),as=S(function(a,b){var
+d=h(ar,c(am,a)[1+a]);return s(h(q(t,ar),b),d)},n)}else
 var
 as=n;var
 aj=as}var
 F=aj}var
 Z=F}var
-A=Z}if(at)var
-A=y[2];return aM(A)}function
+z=Z}if(at)var
+z=y[2];return aO(z)}function
 at(e,a){if(am){if(e<x){V(e);return c(af[1],a)[1+a]}var
-d=w[12];if(d)var
+d=v[12];if(d)var
 g=b(N[1][5][2],a),f=b(d[1][2],a)-g|0;else
 var
-f=d;return f}return 0}return[0,ao,[0,an,u,p,ah,function(c,b,a){return al(c,b,a)[1]},at,as,aq,ap]]}function
-ol(g,a,e,m,h,c,Q){var
-l=0===di(g[2])?1:0,d=a[1],R=u(d,Gc),o=a[8],p=a[9],K=0;if(o&&p){var
+f=d;return f}return 0}return[0,ap,[0,an,u,p,ag,function(c,b,a){return al(c,b,a)[1]},at,as,ar,aq]]}function
+on(g,a,e,m,h,c,Q){var
+l=0===dj(g[2])?1:0,d=a[1],R=v(d,GS),o=a[8],p=a[9],K=0;if(o&&p){var
 q=o[1],s=q[1]-1|0,M=p[1],r=0,N=0;if(s<0)var
 t=r;else{var
-j=N,v=r;for(;;){var
-O=b(M[2],j),w=O<b(q[2],j)?1:v,P=j+1|0;if(s!==j){var
-j=P,v=w;continue}var
+j=N,u=r;for(;;){var
+O=b(M[2],j),w=O<b(q[2],j)?1:u,P=j+1|0;if(s!==j){var
+j=P,u=w;continue}var
 t=w;break}}var
 y=t;K=1}if(!K)var
 y=0;V(1-y,R);var
-S=u(d,Gd),A=L(a[2],Ge);if(A)var
-B=A;else
+S=v(d,GT),z=L(a[2],GU);if(z)var
+B=z;else
 var
 al=0!==a[12]?1:0,B=al||1-l;V(B,S);var
-T=u(d,Gf),C=0!==a[10]?1:0;if(C)var
+T=v(d,GV),C=0!==a[10]?1:0;if(C)var
 D=C;else
 var
-ak=1-l,D=ak||aE(g[2][1],Gn);V(D,T);var
+ak=1-l,D=ak||aA(g[2][1],G3);V(D,T);var
 U=e===m?[0,e,0]:[0,e,[0,m,0]];x(function(a){var
-b=u(d,Gg);return V(fe(a,h),b)},U);var
-W=u(d,Gh),X=0.<=a[3]?1:0,Y=X||1-mD(e);V(Y,W);function
+b=v(d,GW);return V(ff(a,h),b)},U);var
+W=v(d,GX),X=0.<=a[3]?1:0,Y=X||1-mF(e);V(Y,W);function
 E(b,f,a){var
-c=b?e:m,d=fd(c,h,b,a);if(d){var
-g=function(d,e){return ev(c,h,b,a,d,e)};return ha(f,c,ew(c,h,b,a),g,a)}return d}var
-Z=l?aE(g[2][1],Gi):l;if(Z){var
-k=g[2][5],_=ew(e,h,1,c),$=1,aa=function(a,b){return ev(e,h,$,c,a,b)},F=g[1][1]-1|0,ab=0;if(!(F<0)){var
+c=b?e:m,d=fe(c,h,b,a);if(d){var
+g=function(d,e){return eu(c,h,b,a,d,e)};return hc(f,c,ev(c,h,b,a),g,a)}return d}var
+Z=l?aA(g[2][1],GY):l;if(Z){var
+k=g[2][5],_=ev(e,h,1,c),$=1,aa=function(a,b){return eu(e,h,$,c,a,b)},F=g[1][1]-1|0,ab=0;if(!(F<0)){var
 i=ab;for(;;){var
-J=1-b(c[2],i),af=J?z(f(c[1],k,i))<=0?1:0:J;if(af){var
-ag=u(d,Gm),ah=b(c[5],k),ai=b(c[1],k);V(my(bO,eu,_,aa,b(c[1],k),ai,ah,k,i),ag)}var
+J=1-b(c[2],i),af=J?A(f(c[1],k,i))<=0?1:0:J;if(af){var
+ag=v(d,G2),ah=b(c[5],k),ai=b(c[1],k);V(mA(bO,et,_,aa,b(c[1],k),ai,ah,k,i),ag)}var
 aj=i+1|0;if(F!==i){var
 i=aj;continue}break}}}if(g[2][4])var
 n=1.-a[3],G=1.-a[4];else
 var
 n=a[4],G=a[3];var
-H=aE(g[2][1],Gj);if(G<=0.){var
-ac=u(d,Gk);V(E(1,iF,c),ac)}var
-ad=n==a1?1:0,I=ad||(H?1.<=n?1:0:H);if(I){var
-ae=u(d,Gl);return V(E(0,iG,Q),ae)}return I}function
-om(a,u,j,g,f,e,d,I){var
-O=a?a[1]:a,n=u?u[1]:A(0,ar),o=j?j[1]:A(0,ar),p=g?g[1]:A(0,10),q=f?f[1]:A(0,10),t=e?e[1]:A(0,4),P=d?d[1]:function(a){throw[0,af,Gq]};return function(d,L,u,K,J){var
-a=I[1],w=[0,0],y=[0,O],M=A(0,ar);function
-f(a){w[1]=[0,a,w[1]];y[1]++;return[5,y[1]-1|0]}var
-S=D(d[1]);function
+H=aA(g[2][1],GZ);if(G<=0.){var
+ac=v(d,G0);V(E(1,iH,c),ac)}var
+ad=n==a2?1:0,I=ad||(H?1.<=n?1:0:H);if(I){var
+ae=v(d,G1);return V(E(0,iI,Q),ae)}return I}function
+oo(a,u,j,g,f,e,d,I){var
+P=a?a[1]:a,n=u?u[1]:z(0,ao),o=j?j[1]:z(0,ao),p=g?g[1]:z(0,10),q=f?f[1]:z(0,10),r=e?e[1]:z(0,4),Q=d?d[1]:function(a){throw[0,af,G6]};return function(d,L,u,K,J){var
+a=I[1],v=[0,0],y=[0,P],M=z(0,ao);function
+f(a){v[1]=[0,a,v[1]];y[1]++;return[5,y[1]-1|0]}var
+S=B(d[1]);function
 e(c,b){if(c<L){var
-f=d[3],g=ea(function(a,b){return a<c?1:0},f),h=b?1:b,i=0;return[0,((2*S|0)+Q(function(b,a){var
+f=d[3],g=d$(function(a,b){return a<c?1:0},f),h=b?1:b,i=0;return[0,((2*S|0)+O(function(b,a){var
 c=a[3]?2:1;return b+c|0},i,g)|0)+h|0]}var
-j=ag(d[3],c),k=b?0:1,e=0,a=j[1];for(;;){if(a){if(0===z(a[1])){var
-e=e+1|0,a=a[2];continue}return[0,(2*e|0)+k|0]}throw[0,af,Go]}}function
+j=ah(d[3],c),k=b?0:1,e=0,a=j[1];for(;;){if(a){if(0===A(a[1])){var
+e=e+1|0,a=a[2];continue}return[0,(2*e|0)+k|0]}throw[0,af,G4]}}function
 F(a){switch(a[0]){case
 0:return[0,2*a[1]|0];case
 1:return[0,(2*a[1]|0)+1|0];case
@@ -6661,22 +6720,22 @@ h=b(u,a[1]);return[3,h[1],h[2],h[3]];case
 j=b(u,a[1]);return[4,j[1],j[2],j[3]];case
 8:var
 l=a[1],o=R(p,l);if(o)return o[1];var
-r=b(K,l),s=f([3,r[1],r[2]]);T(p,l,s);return s;case
+s=b(K,l),t=f([3,s[1],s[2]]);T(p,l,t);return t;case
 9:var
 n=a[1],v=R(q,n);if(v)return v[1];var
-d=b(J,n),w=d[2],x=d[1],F=d[3],y=R(t,x);if(y)var
+d=b(J,n),w=d[2],x=d[1],F=d[3],y=R(r,x);if(y)var
 z=y[1];else{var
-D=[0,0],I=k(w,function(d){var
-a=R(F,d);return a$(function(a){var
-b=a[4],e=C(b),i=B===e?b[1]:m===e?H(b):b,j=g(i),c=a[3],f=C(c),k=B===f?c[1]:m===f?H(c):c,l=g(k),h=[0,d,a[1],a[2],l,j];D[1]=[0,h];return h},a)}),E=i(function(a){return a?a[1]:e2(D[1])},I);T(t,x,E);var
+B=[0,0],I=k(w,function(d){var
+a=R(F,d);return aV(function(a){var
+b=a[4],e=D(b),i=C===e?b[1]:m===e?H(b):b,j=g(i),c=a[3],f=D(c),k=C===f?c[1]:m===f?H(c):c,l=g(k),h=[0,d,a[1],a[2],l,j];B[1]=[0,h];return h},a)}),E=i(function(a){return a?a[1]:e3(B[1])},I);T(r,x,E);var
 z=E}var
-G=d[4],A=f([4,w,function(a){return c(z,a)[1+a]},G]);T(q,n,A);return A;default:return[5,b(P,a[1])]}}function
+G=d[4],A=f([4,w,function(a){return c(z,a)[1+a]},G]);T(q,n,A);return A;default:return[5,b(Q,a[1])]}}function
 N(e){var
 f=c(a[3],e)[1+e];if(3===f[0]){var
-g=f[1],i=c(a[2],e)[1+e],j=Q(function(f,d){var
-e=d[2],g=c(a[2],e)[1+e];return b(bP([0,E(d[1])],f),g)},i,g),k=f[2],l=eF(Q(function(c,a){var
-b=ag(d[3],a[2]),e=Y(b[2]),f=_(nT(b[1]),e);return _(c,cV(a[1],f))},j,k));return Q(function(b,a){var
-c=N(a[2]);return r(b,h(a[1],c))},l,g)}return v}function
+g=f[1],i=c(a[2],e)[1+e],j=O(function(f,d){var
+e=d[2],g=c(a[2],e)[1+e];return b(bP([0,E(d[1])],f),g)},i,g),k=f[2],l=eG(O(function(c,a){var
+b=ah(d[3],a[2]),e=Y(b[2]),f=_(nV(b[1]),e);return _(c,cV(a[1],f))},j,k));return O(function(b,a){var
+c=N(a[2]);return s(b,h(a[1],c))},l,g)}return w}function
 j(d){var
 i=R(n,d);if(i)return i[1];var
 e=c(a[3],d)[1+d];switch(e[0]){case
@@ -6685,27 +6744,27 @@ h=F(e[1]);break;case
 1:var
 k=j(e[1]),h=f([0,k,j(e[2])]);break;case
 2:var
-h=f([2,fy(e[1])]);break;default:var
-l=g(d),m=e[1],o=c(a[2],d)[1+d];Q(function(f,d){var
+h=f([2,fz(e[1])]);break;default:var
+l=g(d),m=e[1],o=c(a[2],d)[1+d];O(function(f,d){var
 e=d[2],g=c(a[2],e)[1+e];return b(bP([0,E(d[1])],f),g)},o,m);var
 h=f([1,l,N(d)])}T(n,d,h);return h}function
 g(b){var
 k=R(o,b);if(k)return k[1];var
 d=c(a[3],b)[1+b];switch(d[0]){case
 0:var
-f=[0,[0,s,F(d[1])],0];break;case
+f=[0,[0,t,F(d[1])],0];break;case
 3:var
 n=d[2],p=l(function(a){var
-b=a[1];if(1-eG(b))W(Gp);var
-c=eF(b),d=0<z(c)?1:0,f=e(a[2],d);return[0,cO(c),f]},n),q=d[1],t=aw(bz(function(a){var
+b=a[1];if(1-eH(b))W(G5);var
+c=eG(b),d=0<A(c)?1:0,f=e(a[2],d);return[0,cO(c),f]},n),q=d[1],r=aw(bz(function(a){var
 b=a[1],c=g(a[2]);return l(function(a){var
-c=a[2];return[0,h(b,a[1]),c]},c)},q),p),i=A(0,8);x(function(a){var
-b=a[2],c=a2(R(i,b),v);return T(i,b,r(a[1],c))},t);var
-m=0,f=em(function(c,b,a){return[0,[0,b,c],a]},i,m);break;default:var
-f=[0,[0,s,j(b)],0]}T(o,b,f);return f}function
+c=a[2];return[0,h(b,a[1]),c]},c)},q),p),i=z(0,8);x(function(a){var
+b=a[2],c=a3(R(i,b),w);return T(i,b,s(a[1],c))},r);var
+m=0,f=el(function(c,b,a){return[0,[0,b,c],a]},i,m);break;default:var
+f=[0,[0,t,j(b)],0]}T(o,b,f);return f}function
 G(h){var
 b=h;for(;;){var
-e=1-aO(M,b);if(e){T(M,b,0);var
+e=1-aH(M,b);if(e){T(M,b,0);var
 d=c(a[3],b)[1+b];switch(d[0]){case
 0:var
 f=d[1];switch(f[0]){case
@@ -6719,9 +6778,9 @@ g=0}else
 var
 g=e;return g}}function
 U(e,c){var
-a=y[1],f=[0,function(d){return a+b(c,d)|0}],g=[0,el(t)],h=[0,el(q)],i=[0,el(p)],j=[0,el(o)];return fK(om([0,a+e|0],[0,el(n)],j,i,h,g,f,I),d,L,u,K,J)}function
-V(a){return ah(w[1])}return[0,g,j,function(a){var
-b=a[1],c=0<z(b)?1:0,d=e(a[2],c);return[0,cO(b),d]},V,G,U]}}function
+a=y[1],f=[0,function(d){return a+b(c,d)|0}],g=[0,ek(r)],h=[0,ek(q)],i=[0,ek(p)],j=[0,ek(o)];return fL(oo([0,a+e|0],[0,ek(n)],j,i,h,g,f,I),d,L,u,K,J)}function
+V(a){return ai(v[1])}return[0,g,j,function(a){var
+b=a[1],c=0<A(b)?1:0,d=e(a[2],c);return[0,cO(b),d]},V,G,U]}}function
 bG(b,i){var
 d=b.length-1-1|0,c=0.,j=0;if(d<0)var
 f=c;else{var
@@ -6729,16 +6788,16 @@ a=j,g=c;for(;;){var
 h=g+e(b,a)*e(i,a),k=a+1|0;if(d!==a){var
 a=k,g=h;continue}var
 f=h;break}}return f}var
-bH=[av,Gr,b1(0)];function
-jA(l){var
-f=l.length-1,b=i(az,l),h=k(f,function(a){return k(f,function(b){return a===b?1.:0.})}),m=f-1|0,w=0;if(!(m<0)){var
+bH=[av,G7,b1(0)];function
+jB(l){var
+f=l.length-1,b=i(aB,l),h=k(f,function(a){return k(f,function(b){return a===b?1.:0.})}),m=f-1|0,w=0;if(!(m<0)){var
 a=w;for(;;){var
 j=[0,a],n=a+1|0,o=f-1|0;if(!(o<n)){var
 g=n;for(;;){var
 v=j[1],D=Math.abs(e(c(b,v)[1+v],a));if(D<Math.abs(e(c(b,g)[1+g],a)))j[1]=g;var
 E=g+1|0;if(o!==g){var
 g=E;continue}break}}var
-p=j[1];if(Math.abs(e(c(b,p)[1+p],a))<kk)throw bH;var
+p=j[1];if(Math.abs(e(c(b,p)[1+p],a))<kn)throw bH;var
 q=function(b,f){return function(a){var
 g=c(a,b)[1+b],d=f[1];a[1+b]=c(a,d)[1+d];var
 e=f[1];c(a,e)[1+e]=g;return 0}}(a,j);q(b);q(h);var
@@ -6759,16 +6818,16 @@ C=d+1|0;if(s!==d){var
 d=C;continue}break}}var
 z=a+1|0;if(m!==a){var
 a=z;continue}break}}return h}function
-jB(b,j){return k(b.length-1,function(k){var
+jC(b,j){return k(b.length-1,function(k){var
 f=b.length-1-1|0,d=0.,l=0;if(f<0)var
 g=d;else{var
 a=l,h=d;for(;;){var
 m=e(c(j,a)[1+a],k),i=h+e(b,a)*m,n=a+1|0;if(f!==a){var
 a=n,h=i;continue}var
 g=i;break}}return g})}function
-fH(o,b,n){var
-y=b[3],d=o?az(o[1]):k(y,function(a){return 0.<=e(n,a)?2*a|0:(2*a|0)+1|0}),g=2000;for(;;){if(0===g)throw bH;var
-h=jA(i(function(a){return c(b[1],a)[1+a]},d)),z=i(function(a){return e(b[2],a)},d),q=i(function(b){return function(a){return bG(a,b)}}(z),h),s=b[1].length-1-1|0,r=-1,A=kM,B=0;if(s<0)var
+fI(o,b,n){var
+y=b[3],d=o?aB(o[1]):k(y,function(a){return 0.<=e(n,a)?2*a|0:(2*a|0)+1|0}),g=2000;for(;;){if(0===g)throw bH;var
+h=jB(i(function(a){return c(b[1],a)[1+a]},d)),z=i(function(a){return e(b[2],a)},d),q=i(function(b){return function(a){return bG(a,b)}}(z),h),s=b[1].length-1-1|0,r=-1,A=kP,B=0;if(s<0)var
 f=r;else{var
 a=B,l=A,u=r;for(;;){var
 F=e(b[2],a),v=bG(c(b[1],a)[1+a],q)-F,w=l<v?1:0,G=w?1-c8(function(b){return function(a){return a===b?1:0}}(a),d):w;if(G)var
@@ -6778,36 +6837,36 @@ x=l,m=u;var
 H=a+1|0;if(s!==a){var
 a=H,l=x,u=m;continue}var
 f=m;break}}if(0<=f){var
-C=jB(c(b[1],f)[1+f],h),j=[0,-1],D=jB(n,h),E=[0,a1];p(function(j,k,h){return function(b,a){var
+C=jC(c(b[1],f)[1+f],h),j=[0,-1],D=jC(n,h),E=[0,a2];p(function(j,k,h){return function(b,a){var
 c=cZ<a?1:0;if(c)var
-d=ab(0.,e(j,b))/a,f=d<h[1]?1:0,i=f?(h[1]=d,k[1]=b,0):f,g=i;else
+d=ac(0.,e(j,b))/a,f=d<h[1]?1:0,i=f?(h[1]=d,k[1]=b,0):f,g=i;else
 var
 g=c;return g}}(D,j,E),C);if(0<=j[1]){var
 t=j[1];c(d,t)[1+t]=f;var
-g=g-1|0;continue}return[1,f,az(d)]}return[0,q,az(d)]}}var
-bQ=[av,Gs,b1(0)],fI=lV([0,function(b,a){var
-c=aJ(b[1],a[1]);return 0===c?aJ(b[2],a[2]):c}]);function
-jC(g,f,r,q){var
-i=g[7],j=g[1].length-1,h=n(w(j,f),0.),k=j-1|0,s=g[10],t=g[9],u=g[8],v=0;if(!(k<0)){var
-a=v;for(;;){var
+g=g-1|0;continue}return[1,f,aB(d)]}return[0,q,aB(d)]}}var
+bQ=[av,G8,b1(0)],fJ=lW([0,function(b,a){var
+c=aK(b[1],a[1]);return 0===c?aK(b[2],a[2]):c}]);function
+jD(g,f,r,q){var
+i=g[7],j=g[1].length-1,h=n(u(j,f),0.),k=j-1|0,s=g[10],t=g[9],v=g[8],w=0;if(!(k<0)){var
+a=w;for(;;){var
 l=c(i,a)[1+a],m=a+1|0,o=c(i,m)[1+m]-1|0;if(!(o<l)){var
 b=l;for(;;){var
-y=e(r,c(t,b)[1+b]),z=e(u,b)*y,p=f-1|0,A=w(c(s,b)[1+b],f),B=0;if(!(p<0)){var
-d=B;for(;;){U(h,w(a,f)+d|0,e(h,w(a,f)+d|0)+z*e(q,A+d|0));var
+y=e(r,c(t,b)[1+b]),z=e(v,b)*y,p=f-1|0,A=u(c(s,b)[1+b],f),B=0;if(!(p<0)){var
+d=B;for(;;){U(h,u(a,f)+d|0,e(h,u(a,f)+d|0)+z*e(q,A+d|0));var
 D=d+1|0;if(p!==d){var
 d=D;continue}break}}var
 C=b+1|0;if(o!==b){var
 b=C;continue}break}}var
 x=a+1|0;if(k!==a){var
 a=x;continue}break}}return h}function
-jD(k,q,a,F,E){var
-r=k[3],o=k[1],p=q.length-1,l=n(a,0.),m=n(w(p,a),0.),s=o.length-1-2|0,G=k[5],H=k[4],I=k[2],J=0;if(!(s<0)){var
-d=J;for(;;){gb(m,0,w(p,a),0.);var
-t=c(o,d)[1+d],u=d+1|0,v=c(o,u)[1+u]-1|0;if(!(v<t)){var
-b=t;for(;;){gb(l,0,a,0.);var
+jE(k,q,a,F,E){var
+r=k[3],o=k[1],p=q.length-1,l=n(a,0.),m=n(u(p,a),0.),s=o.length-1-2|0,G=k[5],H=k[4],I=k[2],J=0;if(!(s<0)){var
+d=J;for(;;){gd(m,0,u(p,a),0.);var
+t=c(o,d)[1+d],v=d+1|0,w=c(o,v)[1+v]-1|0;if(!(w<t)){var
+b=t;for(;;){gd(l,0,a,0.);var
 x=c(r,b)[1+b],y=b+1|0,z=c(r,y)[1+y]-1|0;if(!(z<x)){var
 i=x;for(;;){var
-R=e(H,i),D=a-1|0,S=w(c(G,i)[1+i],a),T=0;if(!(D<0)){var
+R=e(H,i),D=a-1|0,S=u(c(G,i)[1+i],a),T=0;if(!(D<0)){var
 j=T;for(;;){U(l,j,e(l,j)+R*e(F,S+j|0));var
 W=j+1|0;if(D!==j){var
 j=W;continue}break}}var
@@ -6817,20 +6876,20 @@ A=p-1|0,L=c(I,b)[1+b],M=0;if(!(A<0)){var
 g=M;for(;;){var
 B=e(c(q,g)[1+g],L);if(B!=0.){var
 C=a-1|0,O=0;if(!(C<0)){var
-h=O;for(;;){U(m,w(g,a)+h|0,e(m,w(g,a)+h|0)+B*e(l,h));var
+h=O;for(;;){U(m,u(g,a)+h|0,e(m,u(g,a)+h|0)+B*e(l,h));var
 Q=h+1|0;if(C!==h){var
 h=Q;continue}break}}}var
 P=g+1|0;if(A!==g){var
 g=P;continue}break}}var
-N=b+1|0;if(v!==b){var
+N=b+1|0;if(w!==b){var
 b=N;continue}break}}f(E,d,m);var
 K=d+1|0;if(s!==d){var
 d=K;continue}break}}return 0}function
-g9(d,c,b,f){var
-a=w(c.length-1,b),e=n(w(d[1].length-1-1|0,a),0.);jD(d,c,b,f,function(c,b){return e5(b,0,e,w(c,a),a)});return e}function
-on(a,b){var
-c=g9(a[2],b,1,a[6]);return f(a[5],b.length-1,c)}function
-g_(h,q,p,o){var
+g$(d,c,b,f){var
+a=u(c.length-1,b),e=n(u(d[1].length-1-1|0,a),0.);jE(d,c,b,f,function(c,b){return e6(b,0,e,u(c,a),a)});return e}function
+op(a,b){var
+c=g$(a[2],b,1,a[6]);return f(a[5],b.length-1,c)}function
+ha(h,q,p,o){var
 k=h.length-1-1|0,i=0.,j=0.,r=0;if(k<0)var
 m=j,l=i;else{var
 a=r,b=j,g=i;for(;;){var
@@ -6843,34 +6902,34 @@ var
 f=b,d=g;var
 s=a+1|0;if(k!==a){var
 a=s,b=f,g=d;continue}var
-m=f,l=d;break}}return ab(l,q*m)}function
-eM(c,b,a){return b<=a?(((c+w(b,c)|0)-(w(b,b-1|0)/2|0)|0)+a|0)-b|0:(((c+w(a,c)|0)-(w(a,a-1|0)/2|0)|0)+b|0)-a|0}function
-dp(a){return a+(w(a,a+1|0)/2|0)|0}function
-oo(m,w,e,v,b,l,j){var
+m=f,l=d;break}}return ac(l,q*m)}function
+eN(c,b,a){return b<=a?(((c+u(b,c)|0)-(u(b,b-1|0)/2|0)|0)+a|0)-b|0:(((c+u(a,c)|0)-(u(a,a-1|0)/2|0)|0)+b|0)-a|0}function
+dq(a){return a+(u(a,a+1|0)/2|0)|0}function
+oq(m,w,e,v,b,l,j){var
 h=l[2],i=l[1];if(j){var
-o=j[1],p=o[2],q=o[1],g=n(dp(b),m),r=b-1|0,x=0;if(!(r<0)){var
+o=j[1],p=o[2],q=o[1],g=n(dq(b),m),r=b-1|0,x=0;if(!(r<0)){var
 a=x;for(;;){var
 y=f(e,q,c(h,a)[1+a]),z=f(w,f(e,i,c(p,a)[1+a]),y);c(g,a)[1+a]=z;var
 s=b-1|0,A=0;if(!(s<0)){var
 d=A;for(;;){var
-C=c(p,d)[1+d],D=f(e,c(h,a)[1+a],C),t=eM(b,a,d),E=f(v,c(g,t)[1+t],D),u=eM(b,a,d);c(g,u)[1+u]=E;var
+C=c(p,d)[1+d],D=f(e,c(h,a)[1+a],C),t=eN(b,a,d),E=f(v,c(g,t)[1+t],D),u=eN(b,a,d);c(g,u)[1+u]=E;var
 F=d+1|0;if(s!==d){var
 d=F;continue}break}}var
 B=a+1|0;if(r!==a){var
 a=B;continue}break}}return[0,g,f(e,i,q)]}function
-G(a){return a<b?c(h,a)[1+a]:m}return[0,k(dp(b),G),i]}function
-op(b,a,d){function
+G(a){return a<b?c(h,a)[1+a]:m}return[0,k(dq(b),G),i]}function
+or(b,a,d){function
 f(a){var
 f=bG(c(b[3][1],a)[1+a],d);return[0,e(b[3][2],a)-f,a]}var
-g=aP(al,G(b[3][1].length-1,f)),h=ea(function(b,c){return b<a?1:0},g);return l(function(a){return a[2]},h)}function
-Gu(j,y,Q,P,O,N,M,x,w){var
+g=aQ(al,G(b[3][1].length-1,f)),h=d$(function(b,c){return b<a?1:0},g);return l(function(a){return a[2]},h)}function
+G_(j,y,Q,P,O,N,M,x,v){var
 a=y[3],l=j[1][1];function
 R(a){var
 b=c(j[3],a)[1+a];function
 d(g){var
-a=[0,v],d=b[1];p(function(d,b){var
-e=0!==z(b)?1:0;if(e){var
-i=h(b,c(g,d)[1+d]);a[1]=r(a[1],i);var
+a=[0,w],d=b[1];p(function(d,b){var
+e=0!==A(b)?1:0;if(e){var
+i=h(b,c(g,d)[1+d]);a[1]=s(a[1],i);var
 f=0}else
 var
 f=e;return f},d);return a[1]}var
@@ -6880,248 +6939,248 @@ b=[0,e(N,a)];p(function(d,f){var
 g=e(Q,a),h=f*I(c(c(x,d)[1+d],a)[1+a])/g;b[1]=b[1]+h;return 0},d);return b[1]})}var
 T=G(2*a|0,function(a){return a});function
 B(b){var
-a=c(w,b)[1+b];return[0,a[1],a[2],a[3],a[4]]}function
+a=c(v,b)[1+b];return[0,a[1],a[2],a[3],a[4]]}function
 C(c,b){function
-d(a){return a===c?b:v}return k(dp(a),d)}var
-o=n(2*dp(a)|0,[0,[0],v,0]);function
+d(a){return a===c?b:w}return k(dq(a),d)}var
+o=n(2*dq(a)|0,[0,[0],w,0]);function
 D(a,g,f,e){var
-b=2*a|0,h=[0,C(a,s),g,f];c(o,b)[1+b]=h;var
-d=(2*a|0)+1|0,i=[0,C(a,a6),v,e];c(o,d)[1+d]=i;return 0}var
+b=2*a|0,h=[0,C(a,t),g,f];c(o,b)[1+b]=h;var
+d=(2*a|0)+1|0,i=[0,C(a,a7),w,e];c(o,d)[1+d]=i;return 0}var
 E=a-1|0,U=0;if(!(E<0)){var
 b=U;for(;;){var
-f=B(b),F=f[4],H=f[3],u=f[2],X=f[1],Z=h$(H);D(b,u,h$(F),Z);var
+f=B(b),F=f[4],H=f[3],u=f[2],X=f[1],Z=ib(H);D(b,u,ib(F),Z);var
 J=a-1|0;if(!(J<b)){var
 d=b;for(;;){var
 g=B(d),K=g[3],aa=g[4],ab=g[1],L=h(u,g[2]),ac=[m,function(a,b){return function(c){return ct(l,a,b)}}(H,K)],ad=[m,function(c,d,e,f,g,h,i){return function(j){var
-a=[0,[0,d,f],[0,[0,s,ct(l,g,c)],0]],b=cV(e,h);return aB(l,0,_(Y(i),b),a)}}(F,u,X,aa,K,ab,L)];D(eM(a,b,d),L,ad,ac);var
+a=[0,[0,d,f],[0,[0,t,ct(l,g,c)],0]],b=cV(e,h);return aC(l,0,_(Y(i),b),a)}}(F,u,X,aa,K,ab,L)];D(eN(a,b,d),L,ad,ac);var
 ae=d+1|0;if(J!==d){var
 d=ae;continue}break}}var
 $=b+1|0;if(E!==b){var
 b=$;continue}break}}var
-t=[0,j,a,y,S,0,R,A(0,ar),0,0,w,o],V=2*a|0,W=bz(function(a){return op(t,V,a)},O);t[5]=bj(aJ,aw(T,aw(aM(P),W)));return t}function
-g$(c,a){var
+r=[0,j,a,y,S,0,R,z(0,ao),0,0,v,o],V=2*a|0,W=bz(function(a){return or(r,V,a)},O);r[5]=bj(aK,aw(T,aw(aO(P),W)));return r}function
+hb(c,a){var
 d=R(c[7],a);if(d)return d[1];var
-e=b(c[6],a),f=i(I,e[2]),j=I(e[1]),k=bZ,g=bc(function(b,a){return ab(b,Math.abs(a))},k,f),h=[0,j/g,i(function(a){return a/g},f)];aA(c[7],a,h);return h}function
-jE(a){var
+e=b(c[6],a),f=i(I,e[2]),j=I(e[1]),k=bZ,g=bd(function(b,a){return ac(b,Math.abs(a))},k,f),h=[0,j/g,i(function(a){return a/g},f)];ax(c[7],a,h);return h}function
+jF(a){var
 b=bL(a,1,a.length-1-1|0),c=i(function(a){return-a},b);return[0,e(a,0),c]}function
-oq(d,a){function
+os(d,a){function
 f(b,a){var
 c=d[2];function
 e(b,a){return b-a}function
-f(b,a){return b*a}return oo(0.,function(b,a){return b+a},f,e,c,b,a)}switch(a[0]){case
+f(b,a){return b*a}return oq(0.,function(b,a){return b+a},f,e,c,b,a)}switch(a[0]){case
 0:var
 g=a[1],h=c(d[11],g)[1+g],o=I(h[2]),e=o,b=i(I,h[1]);break;case
 1:var
-k=f(g$(d,a[1]),0),e=k[2],b=k[1];break;case
+k=f(hb(d,a[1]),0),e=k[2],b=k[1];break;case
 2:var
-q=[0,g$(d,a[2])],l=f(g$(d,a[1]),q),e=l[2],b=l[1];break;default:var
-m=a[1],r=[0,jE(m)],n=f(jE(m),r),e=n[2],b=n[1]}var
-j=ab(bZ,Math.sqrt(bG(b,b))),p=e/j;return[0,i(function(a){return a/j},b),p]}var
-cY=Ic(0);Id([0,dY,cY[2],f0,cY[4],cY[5],cY[6],cY[7],cY[8],cY[9],cY[10],cY[11]]);function
-or(a,e){var
+q=[0,hb(d,a[2])],l=f(hb(d,a[1]),q),e=l[2],b=l[1];break;default:var
+m=a[1],r=[0,jF(m)],n=f(jF(m),r),e=n[2],b=n[1]}var
+j=ac(bZ,Math.sqrt(bG(b,b))),p=e/j;return[0,i(function(a){return a/j},b),p]}var
+cY=IS(0);IT([0,dX,cY[2],f1,cY[4],cY[5],cY[6],cY[7],cY[8],cY[9],cY[10],cY[11]]);function
+ot(a,e){var
 c=e;for(;;)switch(c[0]){case
 0:var
-d=c[1],f=d[2];a3(function(c){b(a[5],c[3]);return b(a[5],c[4])},f);b(a[5],d[3][2]);return bp(a[5],d[6]);case
-1:return b(a[5],c[2]);default:or(a,c[2]);var
+d=c[1],f=d[2];a4(function(c){b(a[5],c[3]);return b(a[5],c[4])},f);b(a[5],d[3][2]);return bp(a[5],d[6]);case
+1:return b(a[5],c[2]);default:ot(a,c[2]);var
 c=c[3];continue}}function
-os(a,u,t){if(!bO(a,v)&&!eq(a,s)){var
-i=0,g=0,f=s,e=u,b=t,c=s;for(;;){var
-j=h(cN(b),a),w=q(s,a),l=h(cN(e+1|0),w),m=q(l,j),n=0<z(m)?1:0;if(n)var
+ou(a,u,r){if(!bO(a,w)&&!ep(a,t)){var
+i=0,g=0,f=t,e=u,b=r,c=t;for(;;){var
+j=h(cN(b),a),v=q(t,a),l=h(cN(e+1|0),v),m=q(l,j),n=0<A(m)?1:0;if(n)var
 x=h(c,m),y=X(ak(d,60)),o=bO(h(h(f,j),y),x);else
 var
-o=n;if(0!==b&&!o&&i!==ks){var
-p=co(h(f,j),l),A=ak(d,f0),B=p[2],k=b6(hT(ak(p[1],f0),B),A),i=i+1|0,g=[0,k,g],f=k,e=e+1|0,b=b-1|0,c=r(c,k);continue}return ah(g)}}return 0}function
-GK(b,a){return v}function
-GL(a){return v}function
-GM(c,b,a){return 0}function
-GN(b,a){return 0}function
-GO(c,b,a){return[0,v]}function
-GP(a){return 0}function
-GQ(a){return 0}function
-GR(a){return 0}var
-bY=[0,function(b,a){return v},GR,GQ,GP,GO,GN,GM,GL,GK];function
-jF(c,b,a){return 0}function
-jG(c,b,a){return 0}var
-jH=0,jI=0;function
-jJ(c,b,a){return 0}function
+o=n;if(0!==b&&!o&&i!==ht){var
+p=co(h(f,j),l),z=ak(d,f1),B=p[2],k=b6(hW(ak(p[1],f1),B),z),i=i+1|0,g=[0,k,g],f=k,e=e+1|0,b=b-1|0,c=s(c,k);continue}return ai(g)}}return 0}function
+Ho(b,a){return w}function
+Hp(a){return w}function
+Hq(c,b,a){return 0}function
+Hr(b,a){return 0}function
+Hs(c,b,a){return[0,w]}function
+Ht(a){return 0}function
+Hu(a){return 0}function
+Hv(a){return 0}var
+bY=[0,function(b,a){return w},Hv,Hu,Ht,Hs,Hr,Hq,Hp,Ho];function
+jG(c,b,a){return 0}function
+jH(c,b,a){return 0}var
+jI=0,jJ=0;function
 jK(c,b,a){return 0}function
-ot(b,a){return 0}function
 jL(c,b,a){return 0}function
-ou(a){throw[0,af,GS]}var
-jM=0,jN=0;function
-GT(a){return j}var
-ov=0;function
-jO(a){return[0,a[1],a[2]]}function
-jP(a){return s}function
-jQ(a){return v}var
-jR=0,jS=0,jT=0,jU=0,jW=lW([0,function(b,a){var
-c=d9(b[1],a[1]);return 0===c?d9(b[2],a[2]):c}]),jX=[0,jW[1]];function
-jY(a){var
-r=f(jW[29],a,jX[1]);if(r)return r[1];if(0<z(a))var
-k=a[1],l=a[2],s=b4(k),b=b4(l)-s|0,t=ak(l,aU(0,-(b+eQ|0)|0)),g=gm(ak(k,(b+eQ|0)+aU(0,-(b+eQ|0)|0)|0),t),h=e8(eo(g,py)),n=ak(h,py),d=c(n5,2048)[kJ],o=C(d),u=B===o?d[1]:m===o?H(d):d,v=aa(b,u),e=c(n5,h)[1+h],p=C(e),w=B===p?e[1]:m===p?H(e):e,x=aF(g,n),y=cL(aF(ak(n4(cL(g,n),x),1),w),v),q=Math.abs(Math.log(I(a))),A=ed(hm,q),D=ak(lq(Math.ceil(4.+2.*ed(hm,q)*A)),32),i=cL(eo(y,48),D);else
+ov(b,a){return 0}function
+jM(c,b,a){return 0}function
+ow(a){throw[0,af,Hw]}var
+jN=0,jO=0;function
+Hx(a){return j}var
+ox=0;function
+jP(a){return[0,a[1],a[2]]}function
+jQ(a){return t}function
+jR(a){return w}var
+jS=0,jT=0,jU=0,jV=0,jX=lX([0,function(b,a){var
+c=d8(b[1],a[1]);return 0===c?d8(b[2],a[2]):c}]),jY=[0,jX[1]];function
+jZ(a){var
+r=f(jX[29],a,jY[1]);if(r)return r[1];if(0<A(a))var
+k=a[1],l=a[2],s=b4(k),b=b4(l)-s|0,t=ak(l,aN(0,-(b+eR|0)|0)),g=go(ak(k,(b+eR|0)+aN(0,-(b+eR|0)|0)|0),t),h=e9(en(g,pC)),n=ak(h,pC),d=c(n7,2048)[kM],o=D(d),u=C===o?d[1]:m===o?H(d):d,v=aa(b,u),e=c(n7,h)[1+h],p=D(e),w=C===p?e[1]:m===p?H(e):e,x=aF(g,n),y=cL(aF(ak(n6(cL(g,n),x),1),w),v),q=Math.abs(Math.log(I(a))),z=ec(ho,q),B=ak(lr(Math.ceil(4.+2.*ec(ho,q)*z)),32),i=cL(en(y,48),B);else
 var
-i=j;jX[1]=O(jW[4],a,i,jX[1]);return i}function
-G5(a,F,bl,cl,aQ,ay,ck,cj,y,aN){var
-bm=aQ[3],aR=aQ[2],$=aQ[1],aa=a[3];if(typeof
+i=j;jY[1]=P(jX[4],a,i,jY[1]);return i}function
+HJ(a,F,bl,cl,aP,az,ck,cj,y,aN){var
+bm=aP[3],aR=aP[2],$=aP[1],aa=a[3];if(typeof
 aa!=="number"&&2===aa[0]){var
-ac=aa[4],bo=aa[3],ad=aa[1],L=i(fw,aa[2]),o=e2(a[5]),t=a[1],cm=D(bo[3]),aS=gZ(bo),aU=A(0,a_),aC=A(0,a_),cp=jl(aS),br=A(0,a_),bs=t[1]-1|0,cq=0;if(!(bs<0)){var
-aq=cq;for(;;){var
-b3=bF(t[5],aq),a4=b3[1],b4=b3[2]-1|0;if(!(b4<a4)){var
-as=a4;for(;;){var
-b8=bF(t[6],as),b9=b8[2],at=b8[1],a5=aP(aJ,G(b9-at|0,function(c){return function(a){return b(ad[2],c+a|0)}}(at)));if(1-aO(br,a5)){aA(br,a5,0);var
-cQ=Y(a6),cR=gY(cp,Q(function(d,a){var
-e=c(L,a)[1+a];return b(bP(0,d),e)},cQ,a5))[1];V(b(au[2],cR),Hc)}var
+ab=aa[4],bo=aa[3],ad=aa[1],L=i(fx,aa[2]),o=e3(a[5]),r=a[1],cm=B(bo[3]),aS=g1(bo),aT=z(0,a$),aA=z(0,a$),cp=jm(aS),br=z(0,a$),bs=r[1]-1|0,cq=0;if(!(bs<0)){var
+ar=cq;for(;;){var
+b3=bF(r[5],ar),a5=b3[1],b4=b3[2]-1|0;if(!(b4<a5)){var
+as=a5;for(;;){var
+b8=bF(r[6],as),b9=b8[2],at=b8[1],a6=aQ(aK,G(b9-at|0,function(c){return function(a){return b(ad[2],c+a|0)}}(at)));if(1-aH(br,a6)){ax(br,a6,0);var
+cQ=Y(a7),cR=g0(cp,O(function(d,a){var
+e=c(L,a)[1+a];return b(bP(0,d),e)},cQ,a6))[1];V(b(au[2],cR),HS)}var
 b_=b9-1|0;if(!(b_<at)){var
 av=at;for(;;){var
-a7=b(ad[2],av);if(1-aO(aU,a7)){aA(aU,a7,0);aA(aC,a7,[0,aq,as-a4|0,av-at|0])}var
+a8=b(ad[2],av);if(1-aH(aT,a8)){ax(aT,a8,0);ax(aA,a8,[0,ar,as-a5|0,av-at|0])}var
 cU=av+1|0;if(b_!==av){var
 av=cU;continue}break}}var
 cS=as+1|0;if(b4!==as){var
 as=cS;continue}break}}var
-cM=aq+1|0;if(bs!==aq){var
-aq=cM;continue}break}}var
-ae=aP(aJ,eb(gj(aU))),cr=0;if(33554432<bc(function(c,a){var
-d=cT(0,ay,a[2]),b=cT(1,ay,a[2])+d|0;if(2097152<b)W(G7);return c+b|0},cr,$))W(G8);var
-M=ac?J(ac[1][4],G9):ac,cs=M?t[3]:$.length-1,bu=o[1];if(bu){var
-bv=bu[1],bw=bv[1];V(bw[1]===cs?1:0,G_);var
-ao=[0,bw[2],bv[2][2]]}else
+cM=ar+1|0;if(bs!==ar){var
+ar=cM;continue}break}}var
+ae=aQ(aK,ea(gl(aT))),cr=0;if(33554432<bd(function(c,a){var
+d=cT(0,az,a[2]),b=cT(1,az,a[2])+d|0;if(2097152<b)W(HL);return c+b|0},cr,$))W(HM);var
+M=ab?J(ab[1][4],HN):ab,cs=M?r[3]:$.length-1,bu=o[1];if(bu){var
+bv=bu[1],bw=bv[1];V(bw[1]===cs?1:0,HO);var
+ap=[0,bw[2],bv[2][2]]}else
 var
-cL=function(a){return 1.},ao=[0,function(a){return 0.},cL];var
-cv=M?0!==o[2]?1:0:M;V(1-cv,G$);var
-bx=0===ac?FM:FL,aI=y[5],aK=y[3],am=y[2],a8=y[1],ca=0;if(ac){var
-N=ac[1],cb=N[2];if(c6(function(a){var
-b=J(a,GU),c=b||J(a,GV);return c},cb)){var
+cL=function(a){return 1.},ap=[0,function(a){return 0.},cL];var
+cv=M?0!==o[2]?1:0:M;V(1-cv,HP);var
+bx=0===ab?Gq:Gp,aJ=y[5],aL=y[3],am=y[2],a9=y[1],ca=0;if(ab){var
+N=ab[1],cb=N[2];if(c6(function(a){var
+b=J(a,Hy),c=b||J(a,Hz);return c},cb)){var
 cc=function(a){function
 c(c){return b(N[9][2],a)+c|0}var
-d=b(N[9][2],a),e=G(b(N[9][2],a+1|0)-d|0,c),f=0;return Q(function(c,a){return c+b(N[11][2],a)|0},f,e)},ax=G(N[9][1]-1|0,cc),aL=1===D(am)?1:0,cd=aL?0!==o[3]?1:0:aL;V(1-cd,GW);if(aL)var
-P=GX;else{var
+d=b(N[9][2],a),e=G(b(N[9][2],a+1|0)-d|0,c),f=0;return O(function(c,a){return c+b(N[11][2],a)|0},f,e)},ay=G(N[9][1]-1|0,cc),aM=1===B(am)?1:0,cd=aM?0!==o[3]?1:0:aM;V(1-cd,HA);if(aM)var
+Q=HB;else{var
 bh=o[3];if(bh)var
 bi=bh[1],bk=G(bi[1],bi[2]);else
 var
 ci=function(b){var
-a=b===n0(ax)?1:0,c=a?1:a;return c},bk=G(n0(ax)+1|0,ci);var
-P=bk}var
-ce=D(am);if(ce<D(P))W(GY);var
-a9=[0,jV,jU,jT,jS,jR,bY,bY,jQ,jP,jO,s,P,jY,jN,jM,ou,jL,ot,jK,jJ,jI,jH,bY,bY,jG,jF],cf=function(a){return 0<=z(a)?1:0},bd=function(a){return c5(cf,a)},cg=G(a8,function(a){return a}),be=b(ba(function(a){return 1-aO(aC,a)}),cg);bq(function(a,g){var
+a=b===n2(ay)?1:0,c=a?1:a;return c},bk=G(n2(ay)+1|0,ci);var
+Q=bk}var
+ce=B(am);if(ce<B(Q))W(HC);var
+a_=[0,jW,jV,jU,jT,jS,bY,bY,jR,jQ,jP,t,Q,jZ,jO,jN,ow,jM,ov,jL,jK,jJ,jI,bY,bY,jH,jG],cf=function(a){return 0<=A(a)?1:0},bb=function(a){return c5(cf,a)},cg=G(a9,function(a){return a}),be=b(ba(function(a){return 1-aH(aA,a)}),cg);bq(function(a,g){var
 d=0!==be?1:0;if(d)var
-e=0<fj(a,am,P)?1:0,c=e?1-bd(l(function(c){var
-d=b(F[3],c);return fi(f(aK,a,function(b,c){return gB(a,aI,b,c)}),d)},be)):e;else
+e=0<fk(a,am,Q)?1:0,c=e?1-bb(l(function(c){var
+d=b(F[3],c);return fj(f(aL,a,function(b,c){return gD(a,aJ,b,c)}),d)},be)):e;else
 var
-c=d;return c?W(GZ):c},ax);var
-bg=iN(F,a8,am,aK,a9,y[4],aI,y[6]),an=bg?bg[1]:bf(G4);bq(function(a,e){var
-b=0<fj(a,am,P)?1:0;if(b){var
-c=F[4],d=f(aK,a,function(b,c){return gB(a,aI,b,c)});return V(bd(l(function(a){return fi(d,a)},c)),G0)}return b},ax);var
-aD=[0,P,an,[0,function(h){var
-c=A(0,ar),e=an[2];x(function(d){var
-e=d[1],f=b(h,e);V(0.<f?1:0,G1);var
-a=it(d[2])/f,g=cH(a),i=g?0.<a?1:0:g;V(i,G2);return T(c,e,Z(a))},e);function
-a(a){return ai(c,a)}var
-d=m6(a9,an[2],a,an[1]);if(d){var
+c=d;return c?W(HD):c},ay);var
+bf=iP(F,a9,am,aL,a_,y[4],aJ,y[6]),an=bf?bf[1]:bg(HI);bq(function(a,e){var
+b=0<fk(a,am,Q)?1:0;if(b){var
+c=F[4],d=f(aL,a,function(b,c){return gD(a,aJ,b,c)});return V(bb(l(function(a){return fj(d,a)},c)),HE)}return b},ay);var
+aD=[0,Q,an,[0,function(h){var
+c=z(0,ao),e=an[2];x(function(d){var
+e=d[1],f=b(h,e);V(0.<f?1:0,HF);var
+a=iv(d[2])/f,g=cH(a),i=g?0.<a?1:0:g;V(i,HG);return T(c,e,Z(a))},e);function
+a(a){return ag(c,a)}var
+d=m8(a_,an[2],a,an[1]);if(d){var
 f=an[2],g=l(function(c){var
-b=c[1];return[0,b,a(b)]},f);return[0,[0,a,b6(d[1],fg)],g]}return bf(G3)}]];ca=1}}if(!ca)var
+b=c[1];return[0,b,a(b)]},f);return[0,[0,a,b6(d[1],fh)],g]}return bg(HH)}]];ca=1}}if(!ca)var
 aD=[0,0,[0,j,0],0];var
-bA=aD[3],bB=aD[2],cw=aD[1],aE=Z(a2(a[4],0.)),aV=a[2][9];if(aV)var
-bD=aV[1],ap=bj(aJ,G(bD[1],bD[2]));else
+bA=aD[3],bB=aD[2],cw=aD[1],aE=Z(a3(a[4],0.)),aW=a[2][9];if(aW)var
+bD=aW[1],aq=bj(aK,G(bD[1],bD[2]));else
 var
-ap=aV;var
-g=jm(aS,l(function(a){return c(L,a)[1+a]},ae)),aW=A(0,10),aX=A(0,4),bE=function(e,d){var
-b=R(aW,[0,e,d]);if(b){var
-a=b[1],c=C(a),f=B===c?a[1]:m===c?H(a):a;return f[4]}return bf(Ha)},aG=y[1],cx=y[4],cy=o[4];bq(function(q,y){var
-O=oe(g,L,ae,0,[0,o[1],[0,y[1]],o[3],o[4],o[5]],bm,bA,aE,bx,q+1|0,bE);T(aX,q+1|0,O);var
-z=[m,function(r){var
-e=aN[2],a=aN[1],f=nu(F,aG,a,cx,e,aN[3]),q=[0,jV,jU,jT,jS,jR,bY,bY,jQ,jP,jO,s,ov,jY,jN,jM,ou,jL,ot,jK,jJ,jI,jH,bY,bY,jG,jF];if(f){var
+aq=aW;var
+g=jn(aS,l(function(a){return c(L,a)[1+a]},ae)),aX=z(0,10),aY=z(0,4),bE=function(e,d){var
+b=R(aX,[0,e,d]);if(b){var
+a=b[1],c=D(a),f=C===c?a[1]:m===c?H(a):a;return f[4]}return bg(HQ)},aG=y[1],cx=y[4],cy=o[4];bq(function(q,y){var
+P=og(g,L,ae,0,[0,o[1],[0,y[1]],o[3],o[4],o[5]],bm,bA,aE,bx,q+1|0,bE);T(aY,q+1|0,P);var
+A=[m,function(r){var
+e=aN[2],a=aN[1],f=nw(F,aG,a,cx,e,aN[3]),q=[0,jW,jV,jU,jT,jS,bY,bY,jR,jQ,jP,t,ox,jZ,jO,jN,ow,jM,ov,jL,jK,jJ,jI,bY,bY,jH,jG];if(f){var
 g=f[1],h=g[1];if(h){var
 i=n(a[4],0),j=n(aG,0),k=a[1]-1|0,m=0;if(!(k<0)){var
 d=m;for(;;){var
-l=bj(aJ,b(a[3],d));x(function(b){return function(a){c(i,a)[1+a]=b;return 0}}(l),l);var
+l=bj(aK,b(a[3],d));x(function(b){return function(a){c(i,a)[1+a]=b;return 0}}(l),l);var
 p=d+1|0;if(k!==d){var
 d=p;continue}break}}var
 o=bB[2];x(function(a){var
-b=a[1],d=a[2];c(j,b)[1+b]=d;return 0},o);return[0,F,aG,a,e,q,bB,h[1],g[2],i,j]}}return bf(F1)}],a=y[2];return p(function(o,aO){return T(aW,[0,q,o],[m,function(aR){var
-aP=e(y[4],o),P=c(y[3],o)[1+o],S=O[2],ao=C(z),a=B===ao?z[1]:m===ao?H(z):z,d=a[3],F=a[4],x=P.length-1,J=D(d[8]),U=0<x?1:0,aq=U?0===f5(J,x)?1:0:U;V(aq,F4);var
-$=bc(F2,0,P);V(0<$?1:0,F5);var
-t=G(J,function(b){var
-a=ch(w(b,x),J);return ch(c(P,a)[1+a],$)}),ar=0,u=Q(function(b,a){return b+a|0},ar,t);function
+b=a[1],d=a[2];c(j,b)[1+b]=d;return 0},o);return[0,F,aG,a,e,q,bB,h[1],g[2],i,j]}}return bg(GF)}],a=y[2];return p(function(o,aO){return T(aX,[0,q,o],[m,function(aR){var
+aP=e(y[4],o),Q=c(y[3],o)[1+o],S=P[2],ao=D(A),a=C===ao?A[1]:m===ao?H(A):A,d=a[3],F=a[4],x=Q.length-1,J=B(d[8]),U=0<x?1:0,aq=U?0===f6(J,x)?1:0:U;V(aq,GI);var
+$=bd(GG,0,Q);V(0<$?1:0,GJ);var
+r=G(J,function(b){var
+a=ch(u(b,x),J);return ch(c(Q,a)[1+a],$)}),ar=0,v=O(function(b,a){return b+a|0},ar,r);function
 as(a){return a}var
-at=G(d[4],as),au=0,aa=Q(function(c,b){var
-d=b5(a[7]),e=bz(function(a){return a[1]},d),g=0;return c+Q(function(c,a){return c+f(F,a,b)|0},g,e)|0},au,at),ac=0<aa?1:0,av=ac?ch(536870911,aa)<u?1:0:ac;if(av)W(F6);var
-aw=0,ad=em(function(b,a,c){return[0,[0,b,a]]},S,aw);function
-ax(a){var
+at=G(d[4],as),au=0,aa=O(function(c,b){var
+d=b5(a[7]),e=bz(function(a){return a[1]},d),g=0;return c+O(function(c,a){return c+f(F,a,b)|0},g,e)|0},au,at),ab=0<aa?1:0,av=ab?ch(536870911,aa)<v?1:0:ab;if(av)W(GK);var
+aw=0,ad=el(function(b,a,c){return[0,[0,b,a]]},S,aw);function
+ay(a){var
 b=R(S,a);if(b){var
 c=b[1];return[0,a,c[1],c[2],0,0]}if(ad){var
-d=ad[1],e=d[2];return[0,d[1],e[1],e[2],0,0]}return bf(F7)}var
-ay=k(a[2],ax);function
-ae(a){return c(ay,a)[1+a]}var
-af=A(0,10),az=K(l(K,a[7]));function
+d=ad[1],e=d[2];return[0,d[1],e[1],e[2],0,0]}return bg(GL)}var
+az=k(a[2],ay);function
+ae(a){return c(az,a)[1+a]}var
+af=z(0,10),aA=K(l(K,a[7]));function
 aB(e,b,f){var
 g=R(af,[0,e,b]);if(g)var
 h=g[1];else{var
-l=c(c(az,e)[1+e],b)[1+b][2],m=a[2],n=function(a){return iY(d,m,ae,l,a)},o=k(d[4],n),p=a[9],q=function(a){return c(o,a)[1+a]},j=i(function(a){return c5(q,a)},p);aA(af,[0,e,b],j);var
+l=c(c(aA,e)[1+e],b)[1+b][2],m=a[2],n=function(a){return i0(d,m,ae,l,a)},o=k(d[4],n),p=a[9],q=function(a){return c(o,a)[1+a]},j=i(function(a){return c5(q,a)},p);ax(af,[0,e,b],j);var
 h=j}return c(h,f)[1+f]}var
-aC=cN(u),M=h(Z(aP),aC),ag=n(a[2],s),ah=n(a[2],s),ai=n(a[2],0),N=n(a[2],v);function
+aC=cN(v),M=h(Z(aP),aC),ag=n(a[2],t),ah=n(a[2],t),ai=n(a[2],0),N=n(a[2],w);function
 aD(a){return c(N,a)[1+a]}function
 aE(a){return c(ai,a)[1+a]}function
 aG(a){return c(ah,a)[1+a]}var
-j=[0,0,t,M,aB,function(a){return c(ag,a)[1+a]},aG,aE,aD,v,og],aH=a[8];bq(function(d,$){var
+j=[0,0,r,M,aB,function(a){return c(ag,a)[1+a]},aG,aE,aD,w,oi],aH=a[8];bq(function(d,$){var
 y=R(S,d);if(y){var
-D=y[1],E=bz(function(b){return iZ(F,j,b,0,t,a[7])},$),i=I(h(M,X(c(a[10],d)[1+d]))),aa=0!==E?1:0,G=aa||(i!=0.?1:0);if(G){var
-H=cu(g,c(L,d)[1+d]),z=[0,I(H[2])],ac=H[1];p(function(b,a){var
-c=e(aO,b),d=I(a)*c;z[1]=z[1]+d;return 0},ac);var
-l=I(D[1]),f=I(D[2]),ad=ab(l,cZ*f),n=ed(f,ab(z[1],ad)),ae=g5(n);c(ag,d)[1+d]=ae;var
+D=y[1],E=bz(function(b){return i1(F,j,b,0,r,a[7])},$),i=I(h(M,X(c(a[10],d)[1+d]))),aa=0!==E?1:0,G=aa||(i!=0.?1:0);if(G){var
+H=cu(g,c(L,d)[1+d]),z=[0,I(H[2])],ab=H[1];p(function(b,a){var
+c=e(aO,b),d=I(a)*c;z[1]=z[1]+d;return 0},ab);var
+l=I(D[1]),f=I(D[2]),ad=ac(l,cZ*f),n=ec(f,ac(z[1],ad)),ae=g7(n);c(ag,d)[1+d]=ae;var
 J=function(e){return b(bU(function(a){var
-b=I(a[3]),c=a[1],d=c?(0.<b?1:0)===e?1:0:c,f=d?[0,[0,a[2],b]]:d;return f}),E)},af=J(1),aj=0.,K=Q(function(c,a){var
-b=a[2];return c+a[1]*b/(n*(n+b))},aj,af),O=J(0);if(O){var
+b=I(a[3]),c=a[1],d=c?(0.<b?1:0)===e?1:0:c,f=d?[0,[0,a[2],b]]:d;return f}),E)},af=J(1),aj=0.,K=O(function(c,a){var
+b=a[2];return c+a[1]*b/(n*(n+b))},aj,af),P=J(0);if(P){var
 o=function(c){var
-a=0.;return Q(function(d,a){var
-e=b(c,a[2]);return d+a[1]*e},a,O)},r=function(a){var
-b=i*Math.log(a);return o(function(b){return IF(b/a)})-b},s=function(a){var
-b=i/a;return o(function(b){return-b/(a*(a+b))})-b},A=r(l),w=1,v=f,u=l;for(;;){var
-m=bt*(u+v),Z=s(m)*(l-m);if(r(m)+Z<=A)var
+a=0.;return O(function(d,a){var
+e=b(c,a[2]);return d+a[1]*e},a,P)},s=function(a){var
+b=i*Math.log(a);return o(function(b){return Jj(b/a)})-b},t=function(a){var
+b=i/a;return o(function(b){return-b/(a*(a+b))})-b},A=s(l),w=1,v=f,u=l;for(;;){var
+m=bt*(u+v),Z=t(m)*(l-m);if(s(m)+Z<=A)var
 x=m,C=u;else
 var
 x=v,C=m;var
 _=w+1|0;if(40!==w){var
 w=_,v=x,u=C;continue}var
-k=ab(n,x),U=0;if(k<f){var
+k=ac(n,x),U=0;if(k<f){var
 V=cZ*i;if(V<i+o(function(a){return a*(2.*k+a)/((k+a)*(k+a))})){var
-q=[0,k,0,s(k)];U=1}}if(!U)var
-W=l<f?(r(f)-A)/(f-l):0.,B=s(f),Y=i/f,q=[0,f,1,ab(W,B+kM*(Math.abs(B)+o(function(a){return-a/(f*(f+a))})+Y))];var
-ak=g5(q[1]);c(ah,d)[1+d]=ak;var
+q=[0,k,0,t(k)];U=1}}if(!U)var
+W=l<f?(s(f)-A)/(f-l):0.,B=t(f),Y=i/f,q=[0,f,1,ac(W,B+kP*(Math.abs(B)+o(function(a){return-a/(f*(f+a))})+Y))];var
+ak=g7(q[1]);c(ah,d)[1+d]=ak;var
 al=q[2];c(ai,d)[1+d]=al;var
-am=g5(q[3]-K);c(N,d)[1+d]=am;return 0}}var
-an=g5(-K-i/n);c(N,d)[1+d]=an;var
-P=0}else
+am=g7(q[3]-K);c(N,d)[1+d]=am;return 0}}var
+an=g7(-K-i/n);c(N,d)[1+d]=an;var
+Q=0}else
 var
-P=G;var
-T=P}else
+Q=G;var
+T=Q}else
 var
 T=y;return T},aH);var
-aI=X(fg),aj=dP(a[5],u,d[7]),ak=i4(a[5],u,t,d[8]),al=i3(a[1],F,a[5],a[2],ae,j,a[6][2],0,a[8],a[7]),ap=0;if(aj&&ak&&al){var
-am=al[1],aJ=am[1],aK=h(M,X(a[6][1])),an=E(og(co(r(r(X(aF(aj[1],ak[1])),aK),aJ),aI))),aL=am[2],aM=fw(l(function(a){return[0,a[2],a[1]]},aL)),aN=_(Y(an),aM),T=[0,[0,j[1],j[2],j[3],j[4],j[5],j[6],j[7],j[8],an,j[10]],aN];ap=1}if(!ap)var
-T=bf(F8);var
-aQ=dl(g,[9,(q*64|0)+o|0],T[2]);return[0,q,O[2],T[1],aQ]}])},a)},cy);var
-u=oe(g,L,ae,ap,o,bm,bA,aE,bx,0,bE);T(aX,0,u);var
+aI=X(fh),aj=dQ(a[5],v,d[7]),ak=i6(a[5],v,r,d[8]),al=i5(a[1],F,a[5],a[2],ae,j,a[6][2],0,a[8],a[7]),ap=0;if(aj&&ak&&al){var
+am=al[1],aJ=am[1],aK=h(M,X(a[6][1])),an=E(oi(co(s(s(X(aF(aj[1],ak[1])),aK),aJ),aI))),aL=am[2],aM=fx(l(function(a){return[0,a[2],a[1]]},aL)),aN=_(Y(an),aM),T=[0,[0,j[1],j[2],j[3],j[4],j[5],j[6],j[7],j[8],an,j[10]],aN];ap=1}if(!ap)var
+T=bg(GM);var
+aQ=dm(g,[9,(q*64|0)+o|0],T[2]);return[0,q,P[2],T[1],aQ]}])},a)},cy);var
+v=og(g,L,ae,aq,o,bm,bA,aE,bx,0,bE);T(aY,0,v);var
 cz=function(c){var
-a=ai(aW,[0,c/64|0,c%64|0]),d=C(a),b=B===d?a[1]:m===d?H(a):a;return[0,b[1],aG,b[2],b[3]]},cA=function(a){return b(ai(aX,a/dY|0)[6],a%dY|0)[1]},cB=function(a){return ai(aC,a)},aj=fK(om(0,0,0,0,0,0,0,g),aS,cm,cB,cA,cz),bI=aj[2],bJ=aj[1],cC=aj[4],cD=aj[3],aY=A(0,a_),bK=function(h,e){var
-a=ai(h,e),c=a[4],f=C(c),i=B===f?c[1]:m===f?H(c):c,j=b(bJ,i),d=a[3],g=C(d),k=B===g?d[1]:m===g?H(d):d,l=b(bJ,k);return[0,e,a[1],a[2],l,j]};x(function(a){return T(aY,a,bK(u[2],a))},ae);var
-cE=u[3],bM=K(l(function(a){return bK(cE,a)},ap)),bN=A(0,a_);if(M)p(function(b,a){return T(bN,a,b)},aR);var
-bO=A(0,a_);bq(function(b,a){return T(bO,a,b)},ae);var
-bR=K(l(function(a){return ai(aY,a)},ae)),aH=M?t[3]:bR.length-1,aZ=function(a){if(aH<=a){var
-h=a-aH|0;return c(bM,h)[1+h]}if(M){var
-d=ai(aY,b(ad[2],a)),i=R(bN,a);if(i){var
-j=i[1],k=Z(b(ao[1],a)),l=Z(b(ao[2],a)),f=b7(k,d[2])?[0,d[1],k,d[3],[0,[0,s,[1,j]],0],d[5]]:d,e=bC(l,f[3])?[0,f[1],f[2],l,f[4],[0,[0,s,[2,j]],0]]:f;if(0<z(aE)&&eq(aE,e[3])){var
-m=e[5],g=ai(aC,b(ad[2],a));return[0,e[1],e[3],e[3],[0,[0,s,[3,g[1],g[2],g[3]]],0],m]}return e}return d}return c(bR,a)[1+a]},bS=function(e,d,c){var
-f=b(t[5][2],e)+d|0,a=b(t[6][2],f)+c|0;return M?a:ai(bO,b(ad[2],a))},bV=A(0,ar);bq(function(b,a){return T(bV,a,aH+b|0)},ap);var
+a=ag(aX,[0,c/64|0,c%64|0]),d=D(a),b=C===d?a[1]:m===d?H(a):a;return[0,b[1],aG,b[2],b[3]]},cA=function(a){return b(ag(aY,a/dX|0)[6],a%dX|0)[1]},cB=function(a){return ag(aA,a)},aj=fL(oo(0,0,0,0,0,0,0,g),aS,cm,cB,cA,cz),bI=aj[2],bJ=aj[1],cC=aj[4],cD=aj[3],aZ=z(0,a$),bK=function(h,e){var
+a=ag(h,e),c=a[4],f=D(c),i=C===f?c[1]:m===f?H(c):c,j=b(bJ,i),d=a[3],g=D(d),k=C===g?d[1]:m===g?H(d):d,l=b(bJ,k);return[0,e,a[1],a[2],l,j]};x(function(a){return T(aZ,a,bK(v[2],a))},ae);var
+cE=v[3],bM=K(l(function(a){return bK(cE,a)},aq)),bN=z(0,a$);if(M)p(function(b,a){return T(bN,a,b)},aR);var
+bO=z(0,a$);bq(function(b,a){return T(bO,a,b)},ae);var
+bR=K(l(function(a){return ag(aZ,a)},ae)),aI=M?r[3]:bR.length-1,a0=function(a){if(aI<=a){var
+h=a-aI|0;return c(bM,h)[1+h]}if(M){var
+d=ag(aZ,b(ad[2],a)),i=R(bN,a);if(i){var
+j=i[1],k=Z(b(ap[1],a)),l=Z(b(ap[2],a)),f=b7(k,d[2])?[0,d[1],k,d[3],[0,[0,t,[1,j]],0],d[5]]:d,e=bC(l,f[3])?[0,f[1],f[2],l,f[4],[0,[0,t,[2,j]],0]]:f;if(0<A(aE)&&ep(aE,e[3])){var
+m=e[5],g=ag(aA,b(ad[2],a));return[0,e[1],e[3],e[3],[0,[0,t,[3,g[1],g[2],g[3]]],0],m]}return e}return d}return c(bR,a)[1+a]},bS=function(e,d,c){var
+f=b(r[5][2],e)+d|0,a=b(r[6][2],f)+c|0;return M?a:ag(bO,b(ad[2],a))},bV=z(0,ao);bq(function(b,a){return T(bV,a,aI+b|0)},aq);var
 bW=function(e,d){var
 c=a[2][9];if(c){var
-f=b(t[5][2],e)+d|0;return ai(bV,b(c[1][2],f))}return c},bX=function(a){function
+f=b(r[5][2],e)+d|0;return ag(bV,b(c[1][2],f))}return c},bX=function(a){function
 b(d,c,b){var
-a=aZ(bS(d,c,b));return[0,a[2],a[3]]}var
-c=[0,jV,jU,jT,jS,jR,bY,bY,jQ,jP,jO,s,ov,GT,jN,jM,aZ,jL,bW,jK,jJ,jI,jH,bY,bY,jG,jF];return dK(F,function(b,d,e){return dO(c,a,b,d,e)},b)},a0=bX(0),b0=0===ap?a0:bX(1);if(bn($,[0]))var
-b1=s;else
+a=a0(bS(d,c,b));return[0,a[2],a[3]]}var
+c=[0,jW,jV,jU,jT,jS,bY,bY,jR,jQ,jP,t,ox,Hx,jO,jN,a0,jM,bW,jL,jK,jJ,jI,bY,bY,jH,jG];return dL(F,function(b,d,e){return dP(c,a,b,d,e)},b)},a1=bX(0),b0=0===aq?a1:bX(1);if(bn($,[0]))var
+b1=t;else
 var
-cJ=$.length-1,cK=cj?2:1,b1=co(ck,cN(w(cK,cJ)));var
-b2=function(a){return a==a1?0:[0,Z(a)]},cF=a[6],cG=by(function(k,e){if(0===e[17]){var
+cJ=$.length-1,cK=cj?2:1,b1=co(ck,cN(u(cK,cJ)));var
+b2=function(a){return a==a2?0:[0,Z(a)]},cF=a[6],cG=by(function(k,e){if(0===e[17]){var
 q=b(cl,k),d=function(f){var
 M=f?e[16]:e[15],T=0;if(M){var
 g=M[1],G=g[1]-1|0,F=0,$=0;if(G<0)var
@@ -7130,108 +7189,108 @@ j=$,J=F;for(;;){var
 K=0<=b(g[2],j)?1:J,aa=j+1|0;if(G!==j){var
 j=aa,J=K;continue}var
 I=K;break}}if(I){var
-o=a[1],w=A(0,ar),y=u[4],X=y?y[1]:bf(GJ),D=g[1]-1|0,Y=0;if(!(D<0)){var
+o=a[1],u=z(0,ao),y=v[4],X=y?y[1]:bg(Hn),B=g[1]-1|0,Y=0;if(!(B<0)){var
 i=Y;for(;;){var
-Z=u[5].length-1;V(b(g[2],i)<Z?1:0,GI);var
-_=i+1|0;if(D!==i){var
+Z=v[5].length-1;V(b(g[2],i)<Z?1:0,Hm);var
+_=i+1|0;if(B!==i){var
 i=_;continue}break}}var
-s=[0,function(S,Q,P){var
+t=[0,function(S,Q,P){var
 y=b(o[5][2],Q)+P|0,j=b(g[2],y);if(0<=j){var
-k=n(b$(u[1]),v),q=[0,0],A=bF(o[6],y),D=A[1],F=A[2]-1|0;if(F<D)var
-G=v;else{var
-a=D,s=v;for(;;){var
-K=b(o[7][2],a),M=c(S,K)[1+K],d=f?M:E(M);if(0!==z(d)){var
-e=b(ad[2],a),N=R(w,e);if(N)var
+k=n(b$(v[1]),w),q=[0,0],z=bF(o[6],y),B=z[1],F=z[2]-1|0;if(F<B)var
+G=w;else{var
+a=B,r=w;for(;;){var
+K=b(o[7][2],a),M=c(S,K)[1+K],d=f?M:E(M);if(0!==A(d)){var
+e=b(ad[2],a),N=R(u,e);if(N)var
 i=N[1];else{var
-ab=c(L,e)[1+e],O=cu(u[1],ab);aA(w,e,O);var
+ab=c(L,e)[1+e],O=cu(v[1],ab);ax(u,e,O);var
 i=O}var
-Z=r(s,h(d,i[2])),_=i[1];p(function(g){return function(a,b){var
-d=0!==z(b)?1:0;if(d){var
-f=h(g,b);k[1+a]=r(c(k,a)[1+a],f);var
+Z=s(r,h(d,i[2])),_=i[1];p(function(g){return function(a,b){var
+d=0!==A(b)?1:0;if(d){var
+f=h(g,b);k[1+a]=s(c(k,a)[1+a],f);var
 e=0}else
 var
 e=d;return e}}(d),_);var
 $=i[3];x(function(e){return function(a){var
-b=a[1];if(1-eG(b))W(GH);var
-c=q[1],d=a[2];q[1]=[0,[0,E(h(e,eF(b))),d],c];return 0}}(d),$);var
+b=a[1];if(1-eH(b))W(Hl);var
+c=q[1],d=a[2];q[1]=[0,[0,E(h(e,eG(b))),d],c];return 0}}(d),$);var
 t=Z}else
 var
-t=s;var
+t=r;var
 aa=a+1|0;if(F!==a){var
-a=aa,s=t;continue}var
+a=aa,r=t;continue}var
 G=t;break}}var
-I=cW([0,fB],X,k,c(u[5],j)[1+j]),J=oh(1,r(G,I[1])),T=l(cD,q[1]),U=I[2],V=aw(l(function(c){var
-a=c[2],d=C(a),e=B===d?a[1]:m===d?H(a):a,f=b(bI,e);return[0,c[1],f]},U),T),Y=f?J:E(J);return[0,[0,Y,V]]}return 0}];T=1}}if(!T)var
-s=0;var
-ab=f?b0:a0,N=ok([0,a,ab,e,q,f,s]),ac=N[1];function
-P(c,b,a){return a2(O(ac,c,b,a),0)}if(0!==s){var
-U=0;if(0===di(a[2])&&0===a[2][5]){var
-Q=t[1]-1|0,ae=0;if(!(Q<0)){var
+I=cW([0,fC],X,k,c(v[5],j)[1+j]),J=oj(1,s(G,I[1])),T=l(cD,q[1]),U=I[2],V=aw(l(function(c){var
+a=c[2],d=D(a),e=C===d?a[1]:m===d?H(a):a,f=b(bI,e);return[0,c[1],f]},U),T),Y=f?J:E(J);return[0,[0,Y,V]]}return 0}];T=1}}if(!T)var
+t=0;var
+ab=f?b0:a1,N=om([0,a,ab,e,q,f,t]),ac=N[1];function
+O(c,b,a){return a3(P(ac,c,b,a),0)}if(0!==t){var
+U=0;if(0===dj(a[2])&&0===a[2][5]){var
+Q=r[1]-1|0,ae=0;if(!(Q<0)){var
 d=ae;for(;;){var
-ag=b(t[5][2],d),S=(b(t[5][2],d+1|0)-ag|0)-1|0,af=0;if(!(S<0)){var
-k=af;for(;;){P(0,d,k);var
+ag=b(r[5][2],d),S=(b(r[5][2],d+1|0)-ag|0)-1|0,af=0;if(!(S<0)){var
+k=af;for(;;){O(0,d,k);var
 ai=k+1|0;if(S!==k){var
 k=ai;continue}break}}var
 ah=d+1|0;if(Q!==d){var
 d=ah;continue}break}}}else
 U=1;if(U){var
-aj=u[4];bp(function(a){var
-c=a[3];return a3(function(d){var
-a=d[3],c=C(a),e=B===c?a[1]:m===c?H(a):a;b(bI,e);return 0},c)},aj)}}return[0,P,N[2]]},f=d(0),g=f[2],i=d(1),j=i[2];ol(a,e,a0,b0,q,g,j);return[0,[0,q,g,j,f[1],i[1]]]}return 0},cF),cI=a[6];return by(function(aq,j){function
-as(a){return e2(ag(cG,a))}var
+aj=v[4];bp(function(a){var
+c=a[3];return a4(function(d){var
+a=d[3],c=D(a),e=C===c?a[1]:m===c?H(a):a;b(bI,e);return 0},c)},aj)}}return[0,O,N[2]]},f=d(0),g=f[2],i=d(1),j=i[2];on(a,e,a1,b0,q,g,j);return[0,[0,q,g,j,f[1],i[1]]]}return 0},cF),cI=a[6];return by(function(ar,j){function
+as(a){return e3(ah(cG,a))}var
 at=j[17];if(at)var
-av=at[1],a4=[0,as(av[2])],J=a4,ax=av[1];else
+av=at[1],a5=[0,as(av[2])],J=a5,ay=av[1];else
 var
-J=0,ax=aq;var
-t=as(ax),y=a2(J,t),aC=0!==j[17]?1:0;if(aC)var
-aD=cH(j[3]),a5=aD?cH(j[4]):aD,aE=1-a5;else
+J=0,ay=ar;var
+r=as(ay),y=a3(J,r),aA=0!==j[17]?1:0;if(aA)var
+aD=cH(j[3]),a6=aD?cH(j[4]):aD,aE=1-a6;else
 var
-aE=aC;if(aE)W(Hb);var
-a7=o[5],aF=dC(function(a){return a[1]===aq?1:0},a7);if(aF){var
-a8=0===J?[0,t,0]:[0,t,[0,y,0]],M=l(function(a){return[0,a[1],a[2],a[3]]},a8),a9=aF[1][2],aK=0!==di(a[2])?1:0,aL=aK||(0<a[2][5]?1:0);if(aL)W(GE);var
-aN=a2(a[2][7],1.),V=l(function(M){var
-u=M[3],ak=M[2],am=F[1],aG=M[1];function
+aE=aA;if(aE)W(HR);var
+a8=o[5],aF=dD(function(a){return a[1]===ar?1:0},a8);if(aF){var
+a9=0===J?[0,r,0]:[0,r,[0,y,0]],M=l(function(a){return[0,a[1],a[2],a[3]]},a9),a_=aF[1][2],aL=0!==dj(a[2])?1:0,aM=aL||(0<a[2][5]?1:0);if(aM)W(Hi);var
+aN=a3(a[2][7],1.),V=l(function(M){var
+v=M[3],ak=M[2],am=F[1],aG=M[1];function
 an(d){var
-e=b(F[2],d),g=aG[3],a=g?f(g[1],0,d):W(GC);if(typeof
+e=b(F[2],d),g=aG[3],a=g?f(g[1],0,d):W(Hg);if(typeof
 a==="number")var
-c=W(Gz);else
+c=W(Hd);else
 if(0===a[0])var
-c=[0,[0,1.,ag(e,a[1])],0];else
+c=[0,[0,1.,ah(e,a[1])],0];else
 var
-h=f$(l(I,a[1]),e),c=b(ba(function(a){return 0.<a[1]?1:0}),h);return Q(function(d,c){var
+h=gb(l(I,a[1]),e),c=b(ba(function(a){return 0.<a[1]?1:0}),h);return O(function(d,c){var
 e=c[2],f=c[1],a=e[1];if(a){var
 g=a[1],h=0;if(g[2]||a[2])h=1;else
 var
 b=I(g[1]);if(h)var
-b=W(GB)}else
+b=W(Hf)}else
 var
 b=0.;var
-i=d[2],j=e[2],k=aw(l(function(a){return[0,f*aN,a[2],a[1]]},j),i);return[0,d[1]+f*b,k]},GA,c)}var
-aH=am[2],B=A(0,ar),_=A(0,ar),o=dD(0),ax=0,ay=0;function
+i=d[2],j=e[2],k=aw(l(function(a){return[0,f*aN,a[2],a[1]]},j),i);return[0,d[1]+f*b,k]},He,c)}var
+aI=am[2],C=z(0,ao),_=z(0,ao),o=dE(0),ay=0,az=0;function
 $(a){var
-e=0===es(am,0,a)?1:0;if(e){var
-g=1-b(u[2],a);if(g)var
-h=f(u[1],0,a),c=1-dG(f(ak[1],0,a),h);else
+e=0===er(am,0,a)?1:0;if(e){var
+g=1-b(v[2],a);if(g)var
+h=f(v[1],0,a),c=1-dH(f(ak[1],0,a),h);else
 var
 c=g}else
 var
 c=e;var
-d=c?1-aO(_,a):c;return d?(aA(_,a,0),cn([0,a,[0,an(a)[2]]],o)):d}$(aH);var
-r=ay,q=ax;for(;;){if(lZ(o)){var
-C=K(ah(q)),d=C.length-1,E=A(0,ar),H=[0,0],J=i(an,C),az=aM(J),s=K(bz(function(a){return a[2]},az)),aB=aM(s),aa=K(bj(lK,l(function(a){return a[2]},aB))),ab=A(0,ar);p(function(b,a){return aA(ab,a,b)},aa);var
+d=c?1-aH(_,a):c;return d?(ax(_,a,0),cn([0,a,[0,an(a)[2]]],o)):d}$(aI);var
+r=az,q=ay;for(;;){if(l0(o)){var
+D=K(ai(q)),d=D.length-1,E=z(0,ao),H=[0,0],J=i(an,D),aA=aO(J),s=K(bz(function(a){return a[2]},aA)),aB=aO(s),aa=K(bj(lL,l(function(a){return a[2]},aB))),ab=z(0,ao);p(function(b,a){return ax(ab,a,b)},aa);var
 j=n(d+1|0,0);p(function(a,d){var
-e=D(d[2]),b=a+1|0,f=c(j,a)[1+a]+e|0;c(j,b)[1+b]=f;return 0},J);var
+e=B(d[2]),b=a+1|0,f=c(j,a)[1+a]+e|0;c(j,b)[1+b]=f;return 0},J);var
 t=i(function(i){var
-a=i[3],c=R(B,a);if(c)return c[1];var
+a=i[3],c=R(C,a);if(c)return c[1];var
 e=R(E,a);if(e)return e[1];var
-g=d+E[1]|0;aA(E,a,g);var
-j=H[1];if(b(u[2],a))var
-h=bf(GD);else
+g=d+E[1]|0;ax(E,a,g);var
+j=H[1];if(b(v[2],a))var
+h=bg(Hh);else
 var
-k=I(f(u[1],0,a)),h=[0,I(f(ak[1],0,a)),k];H[1]=[0,h,j];return g},s),ac=K(ah(H[1])),P=function(a){return A(0,8)},h=k(d,P),m=k(d,P),v=[0,0],y=function(a,b){var
+k=I(f(v[1],0,a)),h=[0,I(f(ak[1],0,a)),k];H[1]=[0,h,j];return g},s),ac=K(ai(H[1])),Q=function(a){return z(0,8)},h=k(d,Q),m=k(d,Q),w=[0,0],y=function(a,b){var
 e=R(c(h,a)[1+a],b);if(e)return e[1];var
-d=v[1];v[1]++;T(c(h,a)[1+a],b,d);T(c(m,b)[1+b],a,d);return d},S=k(d,function(a){return y(a,a)}),U=n(t.length-1,-1),V=d-1|0,ao=0;if(!(V<0)){var
-g=ao;for(;;){var
+d=w[1];w[1]++;T(c(h,a)[1+a],b,d);T(c(m,b)[1+b],a,d);return d},S=k(d,function(a){return y(a,a)}),U=n(t.length-1,-1),V=d-1|0,ap=0;if(!(V<0)){var
+g=ap;for(;;){var
 X=c(j,g)[1+g],Y=g+1|0,Z=c(j,Y)[1+Y]-1|0;if(!(Z<X)){var
 a=X;for(;;){if(c(t,a)[1+a]<d){var
 au=y(g,c(t,a)[1+a]);c(U,a)[1+a]=au}var
@@ -7239,131 +7298,131 @@ av=a+1|0;if(Z!==a){var
 a=av;continue}break}}var
 at=g+1|0;if(V!==g){var
 g=at;continue}break}}var
-z=function(a){var
-b=c(m,a)[1+a][1];return[0,w(c(h,a)[1+a][1],b),a]},ap=G(d,z),e=[0,b(fI[37],ap)],aq=k(d,function(t){var
-j=b(fI[24],e[1]),a=j[2];e[1]=f(fI[6],j,e[1]);function
+A=function(a){var
+b=c(m,a)[1+a][1];return[0,u(c(h,a)[1+a][1],b),a]},aq=G(d,A),e=[0,b(fJ[37],aq)],ar=k(d,function(t){var
+j=b(fJ[24],e[1]),a=j[2];e[1]=f(fJ[6],j,e[1]);function
 k(c){var
-d=aP(al,eb(gi(c)));return K(b(ba(function(b){return b[1]!==a?1:0}),d))}var
-d=k(c(m,a)[1+a]),g=k(c(h,a)[1+a]),n=aM(i(function(a){return a[1]},g)),l=bj(lK,aw(aM(i(function(a){return a[1]},d)),n));x(function(a){var
-b=e[1],c=z(a);e[1]=f(fI[6],c,b);return 0},l);a3(function(d){var
-b=d[1];return c_(c(m,b)[1+b],a)},g);a3(function(d){var
+d=aQ(al,ea(gk(c)));return K(b(ba(function(b){return b[1]!==a?1:0}),d))}var
+d=k(c(m,a)[1+a]),g=k(c(h,a)[1+a]),n=aO(i(function(a){return a[1]},g)),l=bj(lL,aw(aO(i(function(a){return a[1]},d)),n));x(function(a){var
+b=e[1],c=A(a);e[1]=f(fJ[6],c,b);return 0},l);a4(function(d){var
+b=d[1];return c_(c(m,b)[1+b],a)},g);a4(function(d){var
 b=d[1];return c_(c(h,b)[1+b],a)},d);var
-o=qV(aM(i(function(a){var
+o=q2(aO(i(function(a){var
 b=a[1];return i(function(a){return y(b,a[1])},g)},d)));x(function(a){var
-b=e[1],c=z(a);e[1]=f(fI[4],c,b);return 0},l);var
-p=i(function(a){return a[2]},g),q=i(function(a){return a[1]},g),r=i(function(a){return a[2]},d),s=i(function(a){return a[1]},d);return[0,a,c(S,a)[1+a],s,r,q,p,o]}),as=[0,aq,v[1],S,U],aC=i(function(a){return ai(ab,a[2])},s),aD=i(function(a){return a[1]},s),aE=i(function(a){return a[2]},ac),aF=i(function(a){return a[1]},ac);return[0,C,B,aa,i(function(a){return a[1]},J),aF,aE,j,aD,aC,t,as]}var
+b=e[1],c=A(a);e[1]=f(fJ[4],c,b);return 0},l);var
+p=i(function(a){return a[2]},g),q=i(function(a){return a[1]},g),r=i(function(a){return a[2]},d),s=i(function(a){return a[1]},d);return[0,a,c(S,a)[1+a],s,r,q,p,o]}),as=[0,ar,w[1],S,U],aC=i(function(a){return ag(ab,a[2])},s),aD=i(function(a){return a[1]},s),aE=i(function(a){return a[2]},ac),aF=i(function(a){return a[1]},ac);return[0,D,C,aa,i(function(a){return a[1]},J),aF,aE,j,aD,aC,t,as]}var
 N=o[1];if(N){var
-O=N[1],ad=O[2],ae=O[1],L=ad[1];if(L){ad[1]=L[2];$(L[1][3]);var
-aj=r,af=q}else{lY(o);aA(B,ae,r);var
+P=N[1],ad=P[2],ae=P[1],L=ad[1];if(L){ad[1]=L[2];$(L[1][3]);var
+aj=r,af=q}else{lZ(o);ax(C,ae,r);var
 aj=r+1|0,af=[0,ae,q]}var
-r=aj,q=af;continue}throw lX}},M),X=a[1][4],aa=1<D(M)?1:0,ac=bl?aa?[0,[0,-j[4]],[0,-j[3]]]:[0,[0,1.-j[4]],[0,1.-j[3]]]:[0,[0,j[3]],[0,j[4]]],ad=function(a){function
+r=aj,q=af;continue}throw lY}},M),X=a[1][4],aa=1<B(M)?1:0,ab=bl?aa?[0,[0,-j[4]],[0,-j[3]]]:[0,[0,1.-j[4]],[0,1.-j[3]]]:[0,[0,j[3]],[0,j[4]]],ad=function(a){function
 b(c,b){var
-a=ag(M,c),d=0,e=b?a[3]:a[2];return f(e[1],d,X)}if(aa){var
-c=b(1,1-a);return q(b(0,a),c)}return b(0,a)},ae=u[4],P=ae?ae[1]:bf(GG),af=b$(g),aQ=bj(al,aM(a9)),aS=b(ba(function(c){var
-a=c[1],b=7!==a?1:0,d=b?2!==a?1:0:b;return d}),aQ),aU=bL(P[3],2*af|0,P[3].length-1-(2*af|0)|0),bN=bb(aU,K(l(u[7],aS))),bO=function(d){function
+a=ah(M,c),d=0,e=b?a[3]:a[2];return f(e[1],d,X)}if(aa){var
+c=b(1,1-a);return q(b(0,a),c)}return b(0,a)},ae=v[4],Q=ae?ae[1]:bg(Hk),af=b$(g),aP=bj(al,aO(a_)),aS=b(ba(function(c){var
+a=c[1],b=7!==a?1:0,d=b?2!==a?1:0:b;return d}),aP),aT=bL(Q[3],2*af|0,Q[3].length-1-(2*af|0)|0),bN=bc(aT,K(l(v[7],aS))),bO=function(d){function
 a(a){var
-b=c(g[8],a)[1+a],e=b[1]===b[2]?[0,0,4,1,2]:[0,0,1,2,3];return i(function(b){return nW(g,d,a,b)},e)}return qV(G(g[8].length-1,a))},an=bj(aJ,bz(function(a){return aM(a[3])},V)),aV=by(function(b,a){var
+b=c(g[8],a)[1+a],e=b[1]===b[2]?[0,0,4,1,2]:[0,0,1,2,3];return i(function(b){return nY(g,d,a,b)},e)}return q2(G(g[8].length-1,a))},an=bj(aK,bz(function(a){return aO(a[3])},V)),aW=by(function(b,a){var
 c=0===b?1:-1;return[0,a,c]},V),am=function(y){var
-u=y?ac[2]:ac[1],a=u[1],t=0;if(cH(a)){if(y)var
+v=y?ab[2]:ab[1],a=v[1],r=0;if(cH(a)){if(y)var
 F=Z(a),j=b7(ad(y),F);else
 var
 J=Z(a),j=bC(ad(y),J);if(j){var
-o=[0,a];t=1}}if(!t)var
-o=0;return a$(function(ao){var
-j=P[2],a=b$(g),u=D(g[4]),ad=y?dX:1.,N=A(0,ar);x(function(a){var
-b=cu(g,c(L,a)[1+a]),d=b[3]?W(GF):[0,b[1],b[2]],e=d[2],f=d[1],h=I(e);return T(N,a,[0,i(I,f),h,f,e])},an);var
-aZ=l(function(z){var
+o=[0,a];r=1}}if(!r)var
+o=0;return aV(function(ap){var
+j=Q[2],a=b$(g),v=B(g[4]),ad=y?dW:1.,N=z(0,ao);x(function(a){var
+b=cu(g,c(L,a)[1+a]),d=b[3]?W(Hj):[0,b[1],b[2]],e=d[2],f=d[1],h=I(e);return T(N,a,[0,i(I,f),h,f,e])},an);var
+a0=l(function(z){var
 b=z[1],U=z[2];function
-V(a){return ai(N,a)[1]}var
-q=b[7],r=b[1].length-1,A=b[10],B=b[9],C=b[8],h=n(r+1|0,0),j=[0,0],k=[0,Gt],m=[0,0],f=[0,0],s=r-1|0,E=i(V,b[3]),F=0;if(!(s<0)){var
+V(a){return ag(N,a)[1]}var
+q=b[7],r=b[1].length-1,A=b[10],C=b[9],D=b[8],h=n(r+1|0,0),j=[0,0],k=[0,G9],m=[0,0],f=[0,0],s=r-1|0,E=i(V,b[3]),F=0;if(!(s<0)){var
 a=F;for(;;){var
 o=[0,0],t=a+1|0,u=c(q,t)[1+t]-1|0,v=c(q,a)[1+a];if(!(u<v)){var
 d=u;for(;;){var
-y=c(B,d)[1+d],S=c(E,y)[1+y];p(function(b,d){return function(a,f){var
+y=c(C,d)[1+d],S=c(E,y)[1+y];p(function(b,d){return function(a,f){var
 g=f!=0.?1:0;if(g){var
-i=lJ(a,b[1]),j=a2(lH(a,b[1]),0),k=c(A,d)[1+d];b[1]=[0,[0,a,[0,[0,e(C,d)*f,k],j]],i];var
+i=lK(a,b[1]),j=a3(lI(a,b[1]),0),k=c(A,d)[1+d];b[1]=[0,[0,a,[0,[0,e(D,d)*f,k],j]],i];var
 h=0}else
 var
 h=g;return h}}(o,d),S);var
 T=d-1|0;if(v!==d){var
 d=T;continue}break}}var
-M=o[1],O=aP(function(b,a){return aJ(b[1],a[1])},M);x(function(a){var
+M=o[1],O=aQ(function(b,a){return aK(b[1],a[1])},M);x(function(a){var
 b=a[2];j[1]=[0,a[1],j[1]];f[1]=bT(b,f[1]);var
-c=D(b);m[1]=m[1]+c|0;k[1]=[0,m[1],k[1]];return 0},O);var
-P=D(o[1]),w=a+1|0,Q=c(h,a)[1+a]+P|0;c(h,w)[1+w]=Q;var
+c=B(b);m[1]=m[1]+c|0;k[1]=[0,m[1],k[1]];return 0},O);var
+P=B(o[1]),w=a+1|0,Q=c(h,a)[1+a]+P|0;c(h,w)[1+w]=Q;var
 R=a+1|0;if(s!==a){var
 a=R;continue}break}}function
-g(a){return K(ah(a))}var
-G=f[1],H=g(l(function(a){return a[2]},G)),I=f[1],J=g(l(function(a){return a[1]},I)),L=g(k[1]);return[0,b,[0,h,g(j[1]),L,J,H],U]},aV),a0=k(a,function(b){return k(a,function(a){return a===b?1.:0.})});function
-ae(a){return ai(a[1][2],X)}var
-ap=[0,0],M=k(a,function(a){var
+g(a){return K(ai(a))}var
+G=f[1],H=g(l(function(a){return a[2]},G)),I=f[1],J=g(l(function(a){return a[1]},I)),L=g(k[1]);return[0,b,[0,h,g(j[1]),L,J,H],U]},aW),a1=k(a,function(b){return k(a,function(a){return a===b?1.:0.})});function
+ae(a){return ag(a[1][2],X)}var
+aq=[0,0],M=k(a,function(a){var
 b=c(j[1],a)[1+a];return I(q(c(j[2],a)[1+a],b))});function
-a4(s,f,o,r,l,g,p,q){function
+a5(t,f,o,s,l,g,p,q){function
 u(b){var
-a=fH(0,f,b);if(0===a[0])return[0,a[1],a[2]];throw bH}var
+a=fI(0,f,b);if(0===a[0])return[0,a[1],a[2]];throw bH}var
 h=[0,[0,l,0]],j=[0,0],d=[m,function(w){var
-m=jA(i(function(a){return c(f[1],a)[1+a]},g));function
+m=jB(i(function(a){return c(f[1],a)[1+a]},g));function
 d(b){var
 d=c(g,b)[1+b],n=c(f[1],d)[1+d],j=u(i(function(a){return-a},n))[1];h[1]=[0,j,h[1]];var
-l=g[1+b],p=bG(c(f[1],l)[1+l],j),q=ab(cZ,e(f[2],g[1+b])-p);return k(a,function(a){var
+l=g[1+b],p=bG(c(f[1],l)[1+l],j),q=ac(cZ,e(f[2],g[1+b])-p);return k(a,function(a){var
 d=e(o,a);return-e(c(m,a)[1+a],b)*q*d})}var
-v=b(p,l);return t(s,f,o,r,j,q,k(a,d),v,n(a,g))}],v=[0,[0,g,h]];function
+v=b(p,l);return r(t,f,o,s,j,q,k(a,d),v,n(a,g))}],v=[0,[0,g,h]];function
 w(k){var
 a=k;for(;;){if(a){var
 e=a[1];if(a[2]){try{var
-h=0,c=b(e,0);h=1}catch(a){a=aT(a);if(a!==bH&&a!==bQ)throw a;var
+h=0,c=b(e,0);h=1}catch(a){a=aU(a);if(a!==bH&&a!==bQ)throw a;var
 o=a}if(h){if(0===c[0])return c;var
 f=c[1],i=0;if(!(f[1]<0.)){var
 d=j[1];if(d)var
-m=d[1],g=lT(function(b,a){return Math.abs(b-a)<bt?1:0},m,l);else
+m=d[1],g=lU(function(b,a){return Math.abs(b-a)<bt?1:0},m,l);else
 var
 g=d;if(!g)i=1}if(!i)return[1,[0,f[2],j[1]]]}var
 a=a[2];continue}var
-n=b(e,0);return rQ(function(a){return[0,a[2],j[1]]},n)}throw bH}}var
+n=b(e,0);return rY(function(a){return[0,a[2],j[1]]},n)}throw bH}}var
 x=0,y=[0,function(n){var
 d=b(p,l),c=k(a,function(c){function
 f(g){var
 d=u(k(a,function(a){return a===c?g:0.})),f=d[1];h[1]=[0,f,h[1]];var
 i=d[2];return[0,e(b(p,f),c),i]}var
-g=f(1.),i=g[1],j=f(dX),l=j[1],m=ab(cZ*e(o,c),i-l);return e(d,c)-l<=i-e(d,c)?[0,j,m]:[0,g,-m]}),g=S(function(c,b){var
-d=b[2];return k(a,function(a){return a===c?d:0.})},c),m=i(function(a){return a[1][2]},c);return b(t(s,f,o,r,j,q,g,i(function(a){return a[1][1]},c),m),v)},x],z=[0,function(e){var
-a=C(d),c=B===a?d[1]:m===a?H(d):d;return b(c,v)},y];return w([0,function(f){var
-a=C(d),c=0,e=B===a?d[1]:m===a?H(d):d;return b(e,c)},z])}function
-aq(b,O){ap[1]++;if(oL<ap[1])W(Gv);var
-P=fA(g,b,bb(bN,bO(b))),af=i(I,b[1]),a1=b[1],o=S(function(a,d){return ab(bZ,I(q(c(b[2],a)[1+a],d)))},a1),a2=P[3],ar=i(function(a){var
+g=f(1.),i=g[1],j=f(dW),l=j[1],m=ac(cZ*e(o,c),i-l);return e(d,c)-l<=i-e(d,c)?[0,j,m]:[0,g,-m]}),g=S(function(c,b){var
+d=b[2];return k(a,function(a){return a===c?d:0.})},c),m=i(function(a){return a[1][2]},c);return b(r(t,f,o,s,j,q,g,i(function(a){return a[1][1]},c),m),v)},x],z=[0,function(e){var
+a=D(d),c=C===a?d[1]:m===a?H(d):d;return b(c,v)},y];return w([0,function(f){var
+a=D(d),c=0,e=C===a?d[1]:m===a?H(d):d;return b(e,c)},z])}function
+ar(b,P){aq[1]++;if(oN<aq[1])W(G$);var
+Q=fB(g,b,bc(bN,bO(b))),af=i(I,b[1]),a2=b[1],o=S(function(a,d){return ac(bZ,I(q(c(b[2],a)[1+a],d)))},a2),a3=Q[3],ao=i(function(a){var
 j=a[1],d=S(function(b,a){var
 c=e(o,b);return I(a)*c},j),f=[0,a[2]],k=a[1];p(function(a,d){var
 e=h(d,c(b[1],a)[1+a]);f[1]=q(f[1],e);return 0},k);var
-g=ab(bZ,Math.sqrt(bG(d,d))),l=I(f[1])/g;return[0,i(function(a){return a/g},d),l]},a2),a5=i(function(a){return a[2]},ar),R=[0,i(function(a){return a[1]},ar),a5,a];function
-T(a){return fH(0,R,S(function(b,a){return a*e(o,b)},a))}var
-a7=G(a,function(a){return a}),as=dC(function(a){var
-d=c(b[2],a)[1+a];return b7(c(b[1],a)[1+a],d)},a7);if(as){var
-t=as[1],a8=c(b[2],t)[1+t],at=cP(q(c(b[1],t)[1+t],a8)),V=c(b[4],t)[1+t],au=C(V),a9=0,a_=B===au?V[1]:m===au?H(V):V,X=c(b[3],t)[1+t],av=C(X),ba=[0,[0,at,a_],a9],bc=B===av?X[1]:m===av?H(X):X,bd=Y(a6);return[1,O,aB(g[1],0,bd,[0,[0,at,bc],ba])]}function
-ag(x){return l(function(h){var
-q=h[3],z=ad*q,r=0<q?y:1-y,b=h[1],A=h[2],g=i(x,b[3]),j=b[1].length-1,d=b[11],k=d[1],a=n(d[2],0.),s=d[3];a3(function(b){return U(a,b,1.)},s);var
+g=ac(bZ,Math.sqrt(bG(d,d))),l=I(f[1])/g;return[0,i(function(a){return a/g},d),l]},a3),a6=i(function(a){return a[2]},ao),R=[0,i(function(a){return a[1]},ao),a6,a];function
+T(a){return fI(0,R,S(function(b,a){return a*e(o,b)},a))}var
+a8=G(a,function(a){return a}),as=dD(function(a){var
+d=c(b[2],a)[1+a];return b7(c(b[1],a)[1+a],d)},a8);if(as){var
+r=as[1],a9=c(b[2],r)[1+r],at=cP(q(c(b[1],r)[1+r],a9)),V=c(b[4],r)[1+r],au=D(V),a_=0,a$=C===au?V[1]:m===au?H(V):V,X=c(b[3],r)[1+r],av=D(X),ba=[0,[0,at,a$],a_],bb=C===av?X[1]:m===av?H(X):X,bd=Y(a7);return[1,P,aC(g[1],0,bd,[0,[0,at,bb],ba])]}function
+ah(x){return l(function(h){var
+q=h[3],z=ad*q,r=0<q?y:1-y,b=h[1],A=h[2],g=i(x,b[3]),j=b[1].length-1,d=b[11],k=d[1],a=n(d[2],0.),s=d[3];a4(function(b){return U(a,b,1.)},s);var
 t=d[4];p(function(f,d){var
 h=0<=d?1:0;if(h)var
 j=e(g,c(b[9],f)[1+f]),i=U(a,d,e(a,d)-e(b[8],f)*j);else
 var
-i=h;return i},t);a3(function(f){var
-g=f[6],h=f[4],i=e(a,f[2]),o=f[7];if(1-(dW<i?1:0))throw bQ;a3(function(b){return U(a,b,e(a,b)/i)},g);var
+i=h;return i},t);a4(function(f){var
+g=f[6],h=f[4],i=e(a,f[2]),o=f[7];if(1-(dV<i?1:0))throw bQ;a4(function(b){return U(a,b,e(a,b)/i)},g);var
 j=g.length-1,k=h.length-1-1|0,p=0;if(!(k<0)){var
 b=p;for(;;){var
 l=j-1|0,q=e(a,c(h,b)[1+b]),r=0;if(!(l<0)){var
 d=r;for(;;){var
-m=w(b,j)+d|0,n=c(o,m)[1+m],t=q*e(a,c(g,d)[1+d]);U(a,n,e(a,n)-t);var
-u=d+1|0;if(l!==d){var
-d=u;continue}break}}var
+m=u(b,j)+d|0,n=c(o,m)[1+m],t=q*e(a,c(g,d)[1+d]);U(a,n,e(a,n)-t);var
+v=d+1|0;if(l!==d){var
+d=v;continue}break}}var
 s=b+1|0;if(k!==b){var
 b=s;continue}break}}return 0},k);function
 l(d,s){var
-f=n(w(j+(b[5].length-1)|0,d),0.);e5(s,0,f,0,w(j,d));function
+f=n(u(j+(b[5].length-1)|0,d),0.);e6(s,0,f,0,u(j,d));function
 m(b,h,g){var
 c=d-1|0,i=0;if(!(c<0)){var
-a=i;for(;;){U(f,w(b,d)+a|0,e(f,w(b,d)+a|0)-h*e(f,w(g,d)+a|0));var
+a=i;for(;;){U(f,u(b,d)+a|0,e(f,u(b,d)+a|0)-h*e(f,u(g,d)+a|0));var
 j=a+1|0;if(c!==a){var
-a=j;continue}break}}return 0}a3(function(h){var
-j=h[3],i=h[1],k=w(i,d),l=(w(i,d)+d|0)-1|0,o=h[4],p=e(a,h[2]);if(!(l<k)){var
+a=j;continue}break}}return 0}a4(function(h){var
+j=h[3],i=h[1],k=u(i,d),l=(u(i,d)+d|0)-1|0,o=h[4],p=e(a,h[2]);if(!(l<k)){var
 g=k;for(;;){U(f,g,e(f,g)/p);var
 t=g+1|0;if(l!==g){var
 g=t;continue}break}}var
@@ -7374,209 +7433,209 @@ s=b+1|0;if(n!==b){var
 b=s;continue}break}}return 0},k);var
 o=j-1|0;if(!(o<0)){var
 h=o;for(;;){var
-l=c(k,h)[1+h],q=l[5],r=q.length-1-1|0,v=l[6],x=l[1],y=0;if(!(r<0)){var
+l=c(k,h)[1+h],q=l[5],r=q.length-1-1|0,w=l[6],x=l[1],y=0;if(!(r<0)){var
 g=y;for(;;){var
-A=c(q,g)[1+g];m(x,e(a,c(v,g)[1+g]),A);var
+A=c(q,g)[1+g];m(x,e(a,c(w,g)[1+g]),A);var
 B=g+1|0;if(r!==g){var
 g=B;continue}break}}var
 z=h-1|0;if(0!==h){var
 h=z;continue}break}}var
 p=f.length-1-1|0,t=0;if(!(p<0)){var
 i=t;for(;;){if(1-(Math.abs(e(f,i))<1e+200?1:0))throw bQ;var
-u=i+1|0;if(p!==i){var
-i=u;continue}break}}return f}var
-m=b[1].length-1,f=r?b[6]:b[5],u=jC(b,1,g,bb(n(m,0.),f)),v=b[4],o=l(1,ec(function(b,a){return b+a},v,u));e5(f,0,o,m,f.length-1);return[0,[0,b,A,r,g,l,o],z]},aZ)}function
+v=i+1|0;if(p!==i){var
+i=v;continue}break}}return f}var
+m=b[1].length-1,f=r?b[6]:b[5],v=jD(b,1,g,bc(n(m,0.),f)),w=b[4],o=l(1,eb(function(b,a){return b+a},w,v));e6(f,0,o,m,f.length-1);return[0,[0,b,A,r,g,l,o],z]},a0)}function
 aw(c,b){var
-a=ai(N,b),d=a[2];return bG(a[1],c)+d}function
-v(a){return S(function(a,b){return e(af,a)+b*e(o,a)},a)}function
+a=ag(N,b),d=a[2];return bG(a[1],c)+d}function
+w(a){return S(function(a,b){return e(af,a)+b*e(o,a)},a)}function
 be(j,h){var
 f=j,d=h;for(;;){var
 b=T(i(function(a){return-a},f));if(0===b[0]){var
-c=n(a,0.),k=v(b[1]),l=ag(function(b){return function(a){return aw(b,a)}}(k));x(function(d){return function(b){var
-c=b[1],f=b[2],g=on(c,a0),h=w(ae(c),a);return p(function(a,b){return U(d,a,b+f*e(g,h+a|0))},d)}}(c),l);if(0===d)return[0,b,c];var
+c=n(a,0.),k=w(b[1]),l=ah(function(b){return function(a){return aw(b,a)}}(k));x(function(d){return function(b){var
+c=b[1],f=b[2],g=op(c,a1),h=u(ae(c),a);return p(function(a,b){return U(d,a,b+f*e(g,h+a|0))},d)}}(c),l);if(0===d)return[0,b,c];var
 g=T(i(function(a){return-a},c));if(0===g[0]){var
-m=aP(aJ,aM(b[2]));if(bn(aP(aJ,aM(g[2])),m))return[0,b,c]}var
+m=aQ(aK,aO(b[2]));if(bn(aQ(aK,aO(g[2])),m))return[0,b,c]}var
 f=c,d=d-1|0;continue}return[0,b,[0]]}}function
 ax(a){return S(function(b,a){return a/e(M,b)},a)}function
 ay(j,i,l,b){var
-d=k(u,function(d){var
+d=k(v,function(d){var
 b=n(a,0.);U(b,d,1.);var
 c=g[8];p(function(f,a){var
-c=a[2],d=a[1];return U(b,u+f|0,e(b,d)*e(i,c)+e(i,d)*e(b,c))},c);return b}),h=k(u,function(a){var
-f=pc/e(M,a),g=Math.abs(bG(j,c(d,a)[1+a]))+f;return cZ*e(b,a)*g});p(function(c,a){function
+c=a[2],d=a[1];return U(b,v+f|0,e(b,d)*e(i,c)+e(i,d)*e(b,c))},c);return b}),h=k(v,function(a){var
+f=pe/e(M,a),g=Math.abs(bG(j,c(d,a)[1+a]))+f;return cZ*e(b,a)*g});p(function(c,a){function
 i(a){return U(h,c,e(h,c)+e(b,c)*Math.abs(a))}var
 k=g[8];p(function(g,b){var
 c=b[2],d=b[1];function
 f(a){return e(o,a)}var
-h=f(d),k=Math.abs(e(a,c))*h,l=f(c);return i(e(j,u+g|0)*qF*(Math.abs(e(a,d))*l+k))},k);return p(function(d,c){var
+h=f(d),k=Math.abs(e(a,c))*h,l=f(c);return i(e(j,v+g|0)*qM*(Math.abs(e(a,d))*l+k))},k);return p(function(d,c){var
 g=f(l,a,c);return i(e(b,d)*g)},d)},d);return h}try{var
-bD=[0,be(n(a,0.),5)],ah=bD}catch(a){a=aT(a);if(a!==bH&&a!==bQ)throw a;var
-ah=0}if(ah){var
-aA=ah[1],D=aA[1];if(0===D[0]){var
-aC=aA[2],F=D[1],bg=v(F),bh=function(a){return ag(function(b){return aw(a,b)})},L=az(bg),bE=g[8];p(function(b,a){return U(L,u+b|0,e(L,a[1])*e(L,a[2]))},bE);var
+bD=[0,be(n(a,0.),5)],ai=bD}catch(a){a=aU(a);if(a!==bH&&a!==bQ)throw a;var
+ai=0}if(ai){var
+az=ai[1],B=az[1];if(0===B[0]){var
+aA=az[2],F=B[1],bf=w(F),bh=function(a){return ah(function(b){return aw(a,b)})},L=aB(bf),bE=g[8];p(function(b,a){return U(L,v+b|0,e(L,a[1])*e(L,a[2]))},bE);var
 aR=[0,1],bF=S(function(a,b){return(b-e(af,a))/e(o,a)},L),bI=R[1];p(function(c,b){var
 d=e(R[2],c)+cZ,a=d<bG(b,bF)?1:0,f=a?(aR[1]=0,0):a;return f},bI);var
-aS=aR[1],aV=0;if(aS){try{var
-aW=0,bJ=bh(L)}catch(a){a=aT(a);if(a!==bQ)throw a;var
-aD=0;aV=1;aW=1}if(!aW)var
-bK=-1e-06*(1.+Math.abs(ao)),aU=Q(function(c,a){var
-b=a[1],d=ae(b);return c+a[2]*e(b[6],d)},-ad*ao,bJ)<bK?1:0}else
+aS=aR[1],aW=0;if(aS){try{var
+aX=0,bJ=bh(L)}catch(a){a=aU(a);if(a!==bQ)throw a;var
+aD=0;aW=1;aX=1}if(!aX)var
+bK=-1e-06*(1.+Math.abs(ap)),aT=O(function(c,a){var
+b=a[1],d=ae(b);return c+a[2]*e(b[6],d)},-ad*ap,bJ)<bK?1:0}else
 var
-aU=aS;if(!aV)var
-aD=aU;if(aD)bf(Gw);try{var
-aX=0,am=a4(P,R,o,ag,F,D[2],v,O);aX=1}catch(a){a=aT(a);if(a!==bH&&a!==bQ)throw a;var
-bi=function(b,a){return 0.},bj=v(F),bk=0,_=function(a){return ay(aC,bj,bi,a)},J=bk}if(aX){if(0===am[0])return am[1];var
-aL=am[1],bs=aL[1],bu=v(F),bv=function(a){return ay(aC,bu,bs,a)},bw=aL[2],_=bv,J=a$(function(a){var
-b=v(a);return[0,v(F),b]},bw)}}else{var
-aN=D[1],an=c(P[3],aN)[1+aN],bx=D[2],aO=cW(0,P,i(E,an[1]),bx),aQ=r(an[2],aO[1]);if(!(0<=z(aQ))){var
-by=[0,[0,s,an[3]],aO[2]],bz=l(function(b){var
-a=b[2],c=C(a),d=B===c?a[1]:m===c?H(a):a;return[0,b[1],d]},by),bA=cP(E(aQ)),bB=l(function(a){var
-b=a[2];return[0,h(a[1],bA),b]},bz),bC=Y(a6);return[1,O,aB(g[1],0,bC,bB)]}var
+aT=aS;if(!aW)var
+aD=aT;if(aD)bg(Ha);try{var
+aY=0,am=a5(Q,R,o,ah,F,B[2],w,P);aY=1}catch(a){a=aU(a);if(a!==bH&&a!==bQ)throw a;var
+bi=function(b,a){return 0.},bj=w(F),bk=0,_=function(a){return ay(aA,bj,bi,a)},J=bk}if(aY){if(0===am[0])return am[1];var
+aL=am[1],bs=aL[1],bu=w(F),bv=function(a){return ay(aA,bu,bs,a)},bw=aL[2],_=bv,J=aV(function(a){var
+b=w(a);return[0,w(F),b]},bw)}}else{var
+aM=B[1],an=c(Q[3],aM)[1+aM],bx=B[2],aN=cW(0,Q,i(E,an[1]),bx),aP=s(an[2],aN[1]);if(!(0<=A(aP))){var
+by=[0,[0,t,an[3]],aN[2]],bz=l(function(b){var
+a=b[2],c=D(a),d=C===c?a[1]:m===c?H(a):a;return[0,b[1],d]},by),bA=cP(E(aP)),bB=l(function(a){var
+b=a[2];return[0,h(a[1],bA),b]},bz),bC=Y(a7);return[1,P,aC(g[1],0,bC,bB)]}var
 _=ax,J=0}}else
 var
 _=ax,J=0;var
-$=k(u,function(b){function
+$=k(v,function(b){function
 c(c){return k(a,function(a){return a===b?c:0.})}try{var
-i=0,d=T(c(dX)),f=T(c(1.));i=1}catch(a){a=aT(a);if(a!==bH)throw a}if(i&&0===f[0]){var
+i=0,d=T(c(dW)),f=T(c(1.));i=1}catch(a){a=aU(a);if(a!==bH)throw a}if(i&&0===f[0]){var
 g=f[1];if(0===d[0]){var
-h=d[1];return[0,(e(g,b)-e(h,b))*e(o,b),e(af,b)+bt*(e(g,b)+e(h,b))*e(o,b)]}}return Gx}),K=i(function(a){return a[1]},$),aj=[0,-1],aE=[0,0.],bl=_(K);p(function(a,b){var
-c=p7*e(M,a)<e(K,a)?1:0,d=c?aE[1]<b?1:0:c,f=d?(aE[1]=b,aj[1]=a,0):d;return f},bl);if(aj[1]<0)W(Gy);var
-A=aj[1];if(J){var
-aF=J[1],aG=aF[2],ak=aF[1],aa=function(a){return p7*e(M,a)<e(K,a)?Math.abs(e(aG,a)-e(ak,a))/e(K,a):0.},bm=G(u,function(a){return a}),bo=0,j=Q(function(b,a){var
-c=aa(b);return c<aa(a)?a:b},bo,bm),aH=e(ak,j)+2.5*(e(aG,j)-e(ak,j)),aY=0;if(!(0.2<aa(j))&&!(aa(j)<0.004)){var
+h=d[1];return[0,(e(g,b)-e(h,b))*e(o,b),e(af,b)+bt*(e(g,b)+e(h,b))*e(o,b)]}}return Hb}),K=i(function(a){return a[1]},$),aj=[0,-1],aE=[0,0.],bl=_(K);p(function(a,b){var
+c=p$*e(M,a)<e(K,a)?1:0,d=c?aE[1]<b?1:0:c,f=d?(aE[1]=b,aj[1]=a,0):d;return f},bl);if(aj[1]<0)W(Hc);var
+z=aj[1];if(J){var
+aF=J[1],aG=aF[2],ak=aF[1],aa=function(a){return p$*e(M,a)<e(K,a)?Math.abs(e(aG,a)-e(ak,a))/e(K,a):0.},bm=G(v,function(a){return a}),bo=0,j=O(function(b,a){var
+c=aa(b);return c<aa(a)?a:b},bo,bm),aH=e(ak,j)+2.5*(e(aG,j)-e(ak,j)),aZ=0;if(!(0.2<aa(j))&&!(aa(j)<0.004)){var
 br=0.45*e(K,j);if(!(br<Math.abs(aH-c($,j)[1+j][2]))){var
-al=aH,d=j;aY=1}}if(!aY)var
-al=c($,A)[1+A][2],d=A}else
+al=aH,d=j;aZ=1}}if(!aZ)var
+al=c($,z)[1+z][2],d=z}else
 var
-al=c($,A)[1+A][2],d=A;var
-ac=Z(al);function
+al=c($,z)[1+z][2],d=z;var
+ab=Z(al);function
 aI(a,e){var
-c=g[1][1],h=h$(dj(g[1],[10,c],a)),i=az(b[4]),j=az(b[3]),k=az(b[2]),d=[0,az(b[1]),k,j,i];f(e,d,h);return aq(jp(g,d),[0,[0,c,a],O])}var
-aK=jo(g,d,ac),bp=jn(g,d,ac),bq=aI(aK,function(a,b){c(a[2],d)[1+d]=ac;c(a[4],d)[1+d]=b;return 0});return[2,aK,bq,aI(bp,function(a,b){c(a[1],d)[1+d]=ac;c(a[3],d)[1+d]=b;return 0})]}function
-t(y,af,P,aW,ac,aV,J,aq,ap){var
-Q=i(function(a){return i(Z,a)},J),o=k(a,function(b){return k(a,function(a){return c(c(Q,a)[1+a],b)[1+b]})}),u=k(a,function(b){return k(a,function(a){return b===a?s:v})}),aH=a-1|0,a7=0;if(!(aH<0)){var
-j=a7;for(;;){var
-aa=[0,j],aI=j+1|0,aK=a-1|0;if(!(aK<aI)){var
+c=g[1][1],h=ib(dk(g[1],[10,c],a)),i=aB(b[4]),j=aB(b[3]),k=aB(b[2]),d=[0,aB(b[1]),k,j,i];f(e,d,h);return ar(jq(g,d),[0,[0,c,a],P])}var
+aJ=jp(g,d,ab),bp=jo(g,d,ab),bq=aI(aJ,function(a,b){c(a[2],d)[1+d]=ab;c(a[4],d)[1+d]=b;return 0});return[2,aJ,bq,aI(bp,function(a,b){c(a[1],d)[1+d]=ab;c(a[3],d)[1+d]=b;return 0})]}function
+r(y,af,O,aX,ab,aW,J,ar,aq){var
+Q=i(function(a){return i(Z,a)},J),o=k(a,function(b){return k(a,function(a){return c(c(Q,a)[1+a],b)[1+b]})}),v=k(a,function(b){return k(a,function(a){return b===a?t:w})}),aH=a-1|0,a8=0;if(!(aH<0)){var
+j=a8;for(;;){var
+aa=[0,j],aI=j+1|0,aJ=a-1|0;if(!(aJ<aI)){var
 F=aI;for(;;){var
-aU=aa[1],bg=cO(c(c(o,aU)[1+aU],j)[1+j]);if(b7(cO(c(c(o,F)[1+F],j)[1+j]),bg))aa[1]=F;var
-bh=F+1|0;if(aK!==F){var
+aT=aa[1],bg=cO(c(c(o,aT)[1+aT],j)[1+j]);if(b7(cO(c(c(o,F)[1+F],j)[1+j]),bg))aa[1]=F;var
+bh=F+1|0;if(aJ!==F){var
 F=bh;continue}break}}var
-aL=aa[1];if(0===z(c(c(o,aL)[1+aL],j)[1+j]))throw bH;var
-aN=function(b,f){return function(a){var
+aL=aa[1];if(0===A(c(c(o,aL)[1+aL],j)[1+j]))throw bH;var
+aM=function(b,f){return function(a){var
 g=c(a,b)[1+b],d=f[1];a[1+b]=c(a,d)[1+d];var
-e=f[1];c(a,e)[1+e]=g;return 0}}(j,aa);aN(o);aN(u);var
-a8=cP(c(c(o,j)[1+j],j)[1+j]),aO=function(a,f){return function(b){var
-d=c(b,a)[1+a],e=0;b[1+a]=i(function(a){return h(f,a)},d);return e}}(j,a8);aO(o);aO(u);var
-aQ=a-1|0,a9=0;if(!(aQ<0)){var
-t=a9;for(;;){var
-aR=t!==j?1:0,bd=aR?0!==z(c(c(o,t)[1+t],j)[1+j])?1:0:aR;if(bd){var
-be=c(c(o,t)[1+t],j)[1+j],aS=function(d,b,g){return function(a){var
-e=c(a,b)[1+b],f=0;a[1+b]=S(function(b,e){return q(e,h(g,c(c(a,d)[1+d],b)[1+b]))},e);return f}}(j,t,be);aS(o);aS(u)}var
-bf=t+1|0;if(aQ!==t){var
-t=bf;continue}break}}var
-a_=j+1|0;if(aH!==j){var
-j=a_;continue}break}}var
-as=i(Z,aq);function
+e=f[1];c(a,e)[1+e]=g;return 0}}(j,aa);aM(o);aM(v);var
+a9=cP(c(c(o,j)[1+j],j)[1+j]),aN=function(a,f){return function(b){var
+d=c(b,a)[1+a],e=0;b[1+a]=i(function(a){return h(f,a)},d);return e}}(j,a9);aN(o);aN(v);var
+aP=a-1|0,a_=0;if(!(aP<0)){var
+r=a_;for(;;){var
+aR=r!==j?1:0,bb=aR?0!==A(c(c(o,r)[1+r],j)[1+j])?1:0:aR;if(bb){var
+be=c(c(o,r)[1+r],j)[1+j],aS=function(d,b,g){return function(a){var
+e=c(a,b)[1+b],f=0;a[1+b]=S(function(b,e){return q(e,h(g,c(c(a,d)[1+d],b)[1+b]))},e);return f}}(j,r,be);aS(o);aS(v)}var
+bf=r+1|0;if(aP!==r){var
+r=bf;continue}break}}var
+a$=j+1|0;if(aH!==j){var
+j=a$;continue}break}}var
+as=i(Z,ar);function
 L(b,d){var
-a=[0,v];p(function(b,e){var
-f=h(e,c(d,b)[1+b]);a[1]=r(a[1],f);return 0},b);return a[1]}function
-ag(a){var
-b=ak(d,60),c=a[2];return b6(hT(ak(a[1],60),c),b)}var
-aX=k(a,function(a){var
-b=c(ap,a)[1+a],d=cW([0,fB],y,i(E,c(u,a)[1+a]),b),e=L(u[1+a],as);return dH(v,ag(r(d[1],e)))}),R=S(function(b,d){var
+a=[0,w];p(function(b,e){var
+f=h(e,c(d,b)[1+b]);a[1]=s(a[1],f);return 0},b);return a[1]}function
+ah(a){var
+b=ak(d,60),c=a[2];return b6(hW(ak(a[1],60),c),b)}var
+aY=k(a,function(a){var
+b=c(aq,a)[1+a],d=cW([0,fC],y,i(E,c(v,a)[1+a]),b),e=L(v[1+a],as);return dI(w,ah(s(d[1],e)))}),R=S(function(b,d){var
 a=[0,d];p(function(d,e){var
-f=h(e,c(c(Q,d)[1+d],b)[1+b]);a[1]=q(a[1],f);return 0},aX);return a[1]},as),aj=k(a,function(b){var
-a=c(u,b)[1+b],d=E(L(a,R)),p=c(ap,b)[1+b],j=cW([0,fB],y,i(E,a),p);if(z(q(d,j[1]))<0)throw bH;function
+f=h(e,c(c(Q,d)[1+d],b)[1+b]);a[1]=q(a[1],f);return 0},aY);return a[1]},as),aj=k(a,function(b){var
+a=c(v,b)[1+b],d=E(L(a,R)),p=c(aq,b)[1+b],j=cW([0,fC],y,i(E,a),p);if(A(q(d,j[1]))<0)throw bH;function
 k(b,a){var
 c=l(function(b){var
-a=b[2],c=C(a),d=B===c?a[1]:m===c?H(a):a;return[0,b[1],d]},b);return aB(y[1][1],0,a,c)}var
-f=dk(g,a,d),s=k(j[2],f),n=fH(0,af,S(function(b,a){var
-c=e(P,b);return I(a)*c},a));if(0===n[0]){var
-o=cW([0,fB],y,a,n[2]),h=ag(r(o[1],d));if(z(h)<0)throw bH;var
-t=_(Y(h),f);return[0,f,h,s,k(o[2],t)]}throw bH}),V=k(a,function(a){return bc(function(d,b){return r(d,c(b,a)[1+a])},v,u)}),at=E(L(V,R)),av=fH(0,af,S(function(b,a){var
-c=e(P,b);return I(a)*c},V));if(0===av[0]){var
-ax=cW([0,fB],y,V,av[2]),ay=ag(r(ax[1],at)),aY=ax[2],aZ=l(function(b){var
-a=b[2],c=C(a),d=B===c?a[1]:m===c?H(a):a;return[0,b[1],d]},aY),a0=q(ay,at),a2=dk(g,i(E,V),a0),aA=[0,ay,aB(g[1],0,a2,aZ)],aC=l(function(a){var
-b=ai(N,a),c=b[3],d=i(function(a){return L(c,a)},Q),e=L(c,R);return[0,a,[0,r(b[4],e),d]]},an),aD=A(0,ar);x(function(a){var
-b=I(a[2][1]);return T(aD,a[1],b)},aC);var
-M=i(function(a){return I(a[2])},aj),W=I(aA[1]),a3=b(aW,function(a){return ai(aD,a)}),X=l(function(d){var
-a=d[1],b=J.length-1,g=d[2],c=on(a,J),e=g9(a[2],J,b,c);return[0,[0,a,J,c,f(a[5],w(b,b),e)],g]},a3),$=l(function(b){var
-a=b[1];return[0,a[1][6],a[3],a[4],[0],0.]},X),D=function(c){function
-b(a,b){return h5(function(d,a,c){var
-e=Z(f(b,c,ae(a[1][1])));return r(d,h(Z(a[2]),e))},a,X,c)}var
-d=k(a,function(c){return k(a,function(d){return b(v,function(f,b){return e(f[3],w(w(b,a)+c|0,a)+d|0)})})}),g=k(a,function(c){return b(v,function(d,b){return e(d[2],w(b,a)+c|0)})});function
-i(b,a){return e(b[1],a)}return[0,b(Z(-ad*ao),i),g,d]},aE=D($),a4=I(aE[1]),a5=aE[3],a6=i(function(a){return i(I,a)},a5),am=function(a){var
-d=a[3],f=i(function(a){return i(I,a)},d),g=i(I,a[2]),h=I(a[1]),b=i(function(a){return g_(M,W,a,0)},f),c=0;return 0.<=h+g_(M,W,S(function(c,a){return a+e(b,c)},g),c)?1:0},aF=[0,0],aG=function(aQ){var
+a=b[2],c=D(a),d=C===c?a[1]:m===c?H(a):a;return[0,b[1],d]},b);return aC(y[1][1],0,a,c)}var
+f=dl(g,a,d),r=k(j[2],f),n=fI(0,af,S(function(b,a){var
+c=e(O,b);return I(a)*c},a));if(0===n[0]){var
+o=cW([0,fC],y,a,n[2]),h=ah(s(o[1],d));if(A(h)<0)throw bH;var
+t=_(Y(h),f);return[0,f,h,r,k(o[2],t)]}throw bH}),V=k(a,function(a){return bd(function(d,b){return s(d,c(b,a)[1+a])},w,v)}),at=E(L(V,R)),av=fI(0,af,S(function(b,a){var
+c=e(O,b);return I(a)*c},V));if(0===av[0]){var
+ax=cW([0,fC],y,V,av[2]),ay=ah(s(ax[1],at)),aZ=ax[2],a0=l(function(b){var
+a=b[2],c=D(a),d=C===c?a[1]:m===c?H(a):a;return[0,b[1],d]},aZ),a1=q(ay,at),a3=dl(g,i(E,V),a1),az=[0,ay,aC(g[1],0,a3,a0)],aA=l(function(a){var
+b=ag(N,a),c=b[3],d=i(function(a){return L(c,a)},Q),e=L(c,R);return[0,a,[0,s(b[4],e),d]]},an),aD=z(0,ao);x(function(a){var
+b=I(a[2][1]);return T(aD,a[1],b)},aA);var
+M=i(function(a){return I(a[2])},aj),W=I(az[1]),a4=b(aX,function(a){return ag(aD,a)}),X=l(function(d){var
+a=d[1],b=J.length-1,g=d[2],c=op(a,J),e=g$(a[2],J,b,c);return[0,[0,a,J,c,f(a[5],u(b,b),e)],g]},a4),$=l(function(b){var
+a=b[1];return[0,a[1][6],a[3],a[4],[0],0.]},X),B=function(c){function
+b(a,b){return h7(function(d,a,c){var
+e=Z(f(b,c,ae(a[1][1])));return s(d,h(Z(a[2]),e))},a,X,c)}var
+d=k(a,function(c){return k(a,function(d){return b(w,function(f,b){return e(f[3],u(u(b,a)+c|0,a)+d|0)})})}),g=k(a,function(c){return b(w,function(d,b){return e(d[2],u(b,a)+c|0)})});function
+i(b,a){return e(b[1],a)}return[0,b(Z(-ad*ap),i),g,d]},aE=B($),a5=I(aE[1]),a6=aE[3],a7=i(function(a){return i(I,a)},a6),am=function(a){var
+d=a[3],f=i(function(a){return i(I,a)},d),g=i(I,a[2]),h=I(a[1]),b=i(function(a){return ha(M,W,a,0)},f),c=0;return 0.<=h+ha(M,W,S(function(c,a){return a+e(b,c)},g),c)?1:0},aF=[0,0],aG=function(aQ){var
 aj=aF[1];if(aj)return aj[1];var
-x=0,v=X,L=$;a:for(;;){if(v&&L){var
-ak=L[2],y=v[1][1],h=y[1],o=h[6],k=h[5],N=h[4],c=h[2],q=h[1],r=y[4],z=y[3],s=y[2],a=M.length-1,A=q[1].length-1,aR=v[2],O=h[3]?dX:1.,an=function(a){return Math.abs(a)},B=function(b){return function(a){return i(b,a)}}(an),P=function(d,e){return function(a,b,c){return jD(d,e,a,b,c)}}(c,s),ao=i(B,s),ap=c[5],aq=B(c[4]),ar=[0,c[1],c[2],c[3],aq,ap],Q=function(c,d){return function(b){var
+x=0,w=X,L=$;a:for(;;){if(w&&L){var
+ak=L[2],y=w[1][1],h=y[1],o=h[6],k=h[5],N=h[4],c=h[2],q=h[1],r=y[4],z=y[3],s=y[2],a=M.length-1,A=q[1].length-1,aR=w[2],O=h[3]?dW:1.,an=function(a){return Math.abs(a)},C=function(b){return function(a){return i(b,a)}}(an),P=function(d,e){return function(a,b,c){return jE(d,e,a,b,c)}}(c,s),ao=i(C,s),ap=c[5],aq=C(c[4]),ar=[0,c[1],c[2],c[3],aq,ap],Q=function(c,d){return function(b){var
 a=n(c,0.);d(1,b,function(c,b){var
-d=0;return U(a,c,-g_(M,W,i(function(a){return-a},b),d))});return a}}(A,P),E=f(k,1,n(A,oy)),C=fT;for(;;){var
-as=Q(E),d=f(k,1,i(function(a){return oy+pB*a},as)),at=0===C?1:0,au=at||c8(function(a){return 1-(a<1000000000000.?1:0)},d);if(au)throw bQ;var
+d=0;return U(a,c,-ha(M,W,i(function(a){return-a},b),d))});return a}}(A,P),E=f(k,1,n(A,oA)),D=fU;for(;;){var
+as=Q(E),d=f(k,1,i(function(a){return oA+pF*a},as)),at=0===D?1:0,au=at||c8(function(a){return 1-(a<1000000000000.?1:0)},d);if(au)throw bQ;var
 R=[0,1];p(function(f,g){return function(c,b){var
 a=1.0001*e(f,c)<b?1:0,d=a?(g[1]=0,0):a;return d}}(E,R),d);if(R[1]){var
-t=[0,0.],av=jC(q,1,N,d),aw=Q(d);p(function(d,b,f){return function(a,c){b[1]=ab(b[1],(c+e(f,a))/e(d,a));return 0}}(d,t,aw),av);if(1-(t[1]<0.999999999999?1:0))throw bQ;var
+t=[0,0.],av=jD(q,1,N,d),aw=Q(d);p(function(d,b,f){return function(a,c){b[1]=ac(b[1],(c+e(f,a))/e(d,a));return 0}}(d,t,aw),av);if(1-(t[1]<0.999999999999?1:0))throw bQ;var
 S=t[1]+(1.-t[1])/64.,F=function(l){return function(i,h){var
-c=w(l,i)-1|0,b=bZ,j=0;if(c<0)var
+c=u(l,i)-1|0,b=bZ,j=0;if(c<0)var
 d=b;else{var
 a=j,f=b;for(;;){var
-g=ab(f,Math.abs(e(h,a))),k=a+1|0;if(c!==a){var
+g=ac(f,Math.abs(e(h,a))),k=a+1|0;if(c!==a){var
 a=k,f=g;continue}var
 d=g;break}}return d}}(A),T=F(1,o),G=function(k,l,c,m,n,o,q){return function(a,d,f){var
-g=dW*o(a,d)+ph*q,h=c(d),j=jC(l,a,c(k),h),b=i(function(a){return g+dW*a},j);bp(function(d){function
-f(c,d){return p(function(d,f){return U(b,w(c,a)+d|0,e(b,w(c,a)+d|0)+dW*f)},d)}var
-g=c(d[2]);return jD(n,m,d[1],g,f)},f);return b}}(N,q,B,ao,ar,F,T),ax=G(1,o,0),ay=q[4],V=f(k,1,ec(function(b,a){return dW*Math.abs(b)+a},ay,ax)),aA=g9(c,s,1,V),aB=G(a,z,[0,[0,1,o]]),Y=f(k,a,ec(function(b,a){return 1.02*(b+Math.abs(a))},aB,aA)),aC=G(w(a,a),r,[0,[0,a,z]]),aD=g9(c,s,a,Y),aE=ec(function(b,a){return b+a},aD,aC),aG=function(c){return function(b,a){return b-c*a}}(O),H=function(c){return function(a,b){return ec(c,a,b)}}(aG),Z=H(o,V),_=H(z,Y),aa=function(a,l,f,g,i){return function(d,b){var
-h=dW*g(w(a,a),d),c=az(i);f(w(a,a),b,function(f,d){if(l<0.)p(function(b,a){return U(d,b,-a)},d);var
-g=w(a,a)-1|0,i=0;if(!(g<0)){var
+g=dV*o(a,d)+pk*q,h=c(d),j=jD(l,a,c(k),h),b=i(function(a){return g+dV*a},j);bp(function(d){function
+f(c,d){return p(function(d,f){return U(b,u(c,a)+d|0,e(b,u(c,a)+d|0)+dV*f)},d)}var
+g=c(d[2]);return jE(n,m,d[1],g,f)},f);return b}}(N,q,C,ao,ar,F,T),ax=G(1,o,0),ay=q[4],V=f(k,1,eb(function(b,a){return dV*Math.abs(b)+a},ay,ax)),az=g$(c,s,1,V),aA=G(a,z,[0,[0,1,o]]),Y=f(k,a,eb(function(b,a){return 1.02*(b+Math.abs(a))},aA,az)),aC=G(u(a,a),r,[0,[0,a,z]]),aD=g$(c,s,a,Y),aE=eb(function(b,a){return b+a},aD,aC),aG=function(c){return function(b,a){return b-c*a}}(O),H=function(c){return function(a,b){return eb(c,a,b)}}(aG),Z=H(o,V),_=H(z,Y),aa=function(a,l,f,g,i){return function(d,b){var
+h=dV*g(u(a,a),d),c=aB(i);f(u(a,a),b,function(f,d){if(l<0.)p(function(b,a){return U(d,b,-a)},d);var
+g=u(a,a)-1|0,i=0;if(!(g<0)){var
 b=i;for(;;){var
-j=g_(M,W,d,w(b,a));U(c,w(w(f,a),a)+b|0,e(c,w(w(f,a),a)+b|0)+h-j);var
+j=ha(M,W,d,u(b,a));U(c,u(u(f,a),a)+b|0,e(c,u(u(f,a),a)+b|0)+h-j);var
 k=b+1|0;if(g!==b){var
-b=k;continue}break}}return 0});return c}}(a,O,P,F,aE),aH=0.,aI=function(b,a){return b+a},ac=function(b,c){return function(a){return bc(c,b,a)}}(aH,aI),u=aa(n(r.length-1,0.),r),j=0,g=60;for(;;){var
-ad=i(function(a){return a+0.02*Math.abs(a)},u),I=f(k,w(a,a),ad),aJ=0===g?1:0,aK=aJ||c8(function(b){return function(a){return 1-(a<hm*b?1:0)}}(T),I);if(aK)throw bQ;var
-J=H(r,I),ae=4===(g%8|0)?1:0,aL=ae?1-b(aQ,D(bT(x,[0,[0,Z,_,J,d,S],ak]))):ae;if(aL)throw bQ;var
-l=aa(I,J);if(lT(function(b,a){return a<=b?1:0},ad,l)){var
-x=[0,[0,Z,_,J,d,S],x],v=aR,L=ak;continue a}if(j){var
+b=k;continue}break}}return 0});return c}}(a,O,P,F,aE),aH=0.,aI=function(b,a){return b+a},ab=function(b,c){return function(a){return bd(c,b,a)}}(aH,aI),v=aa(n(r.length-1,0.),r),j=0,g=60;for(;;){var
+ad=i(function(a){return a+0.02*Math.abs(a)},v),I=f(k,u(a,a),ad),aJ=0===g?1:0,aK=aJ||c8(function(b){return function(a){return 1-(a<ho*b?1:0)}}(T),I);if(aK)throw bQ;var
+J=H(r,I),ae=4===(g%8|0)?1:0,aL=ae?1-b(aQ,B(bT(x,[0,[0,Z,_,J,d,S],ak]))):ae;if(aL)throw bQ;var
+l=aa(I,J);if(lU(function(b,a){return a<=b?1:0},ad,l)){var
+x=[0,[0,Z,_,J,d,S],x],w=aR,L=ak;continue a}if(j){var
 K=j[2];if(K&&!K[2]){var
-af=j[1],aM=af-K[1],m=(ac(l)-af)/aM,ag=1.<=m?1:0,aN=ag?g<40?1:0:ag;if(aN)throw bQ;var
-am=0;if(0.<m&&m<pG){var
-ai=m/(1.-m);am=1}if(!am)var
-ai=0.;var
-aO=g-1|0,aP=0,u=ec(function(c){return function(a,b){return a+c*ab(0.,a-b)}}(ai),l,u),j=aP,g=aO;continue}}var
-u=l,j=[0,ac(l),j],g=g-1|0;continue}}var
-E=d,C=C-1|0;continue}}var
-al=ah(x);aF[1]=[0,al];return al}};return function(o){try{if(o){var
-w=o[1],aa=S(function(a,b){var
-d=e(P,a);return(b-I(c(y[2][1],a)[1+a]))/d},aq),a=Gu(y,af,P,w[1],w[2][1],aa,R,Q,aj),g=function(V){var
-af=V[3],P=V[2],Q=V[1],t=P.length-1,aT=a[1][1][1],w=n(dp(t),v);p(function(a,b){var
-d=E(b);c(w,a)[1+a]=d;var
+af=j[1],aM=af-K[1],m=(ab(l)-af)/aM,ag=1.<=m?1:0,aN=ag?g<40?1:0:ag;if(aN)throw bQ;var
+am=0;if(0.<m&&m<pK){var
+ah=m/(1.-m);am=1}if(!am)var
+ah=0.;var
+aO=g-1|0,aP=0,v=eb(function(c){return function(a,b){return a+c*ac(0.,a-b)}}(ah),l,v),j=aP,g=aO;continue}}var
+v=l,j=[0,ab(l),j],g=g-1|0;continue}}var
+E=d,D=D-1|0;continue}}var
+al=ai(x);aF[1]=[0,al];return al}};return function(o){try{if(o){var
+u=o[1],aa=S(function(a,b){var
+d=e(O,a);return(b-I(c(y[2][1],a)[1+a]))/d},ar),a=G_(y,af,O,u[1],u[2][1],aa,R,Q,aj),g=function(V){var
+af=V[3],O=V[2],Q=V[1],r=O.length-1,aT=a[1][1][1],v=n(dq(r),w);p(function(a,b){var
+d=E(b);c(v,a)[1+a]=d;var
 e=c(af,a)[1+a];return p(function(e,d){var
-b=eM(t,a,e);w[1+b]=q(c(w,b)[1+b],d);return 0},e)},P);var
-R=i(I,w),ag=I(Q);function
+b=eN(r,a,e);v[1+b]=q(c(v,b)[1+b],d);return 0},e)},O);var
+R=i(I,v),ag=I(Q);function
 aU(a){return[0,a]}var
-aV=G(a[11].length-1,aU),am=K(aw(aV,a[8])),a3=60,a4=0,S=am,A=i(function(b){return oq(a,b)},am),ai=a4,ah=a1,z=a3;for(;;){var
-aW=dp(t),aX=i(function(a){return a[2]},A),T=fH(ai,[0,i(function(a){return a[1]},A),aX,aW],R);if(0===T[0]){var
-aj=T[2],x=T[1],D=bG(x,R);if(D<=ag)var
+aV=G(a[11].length-1,aU),am=K(aw(aV,a[8])),a3=60,a4=0,S=am,A=i(function(b){return os(a,b)},am),ai=a4,ah=a2,z=a3;for(;;){var
+aW=dq(r),aX=i(function(a){return a[2]},A),T=fI(ai,[0,i(function(a){return a[1]},A),aX,aW],R);if(0===T[0]){var
+aj=T[2],x=T[1],B=bG(x,R);if(B<=ag)var
 y=[0,[0,S,aj]];else{if(0<z){var
-u=a[2],N=bL(x,0,u),aa=b(a[4],N),aK=op(a,8,aa),ab=b(ba(function(f){return function(b){var
-d=bG(c(a[3][1],b)[1+b],f);return e(a[3][2],b)-d<k7?1:0}}(aa)),aK);a[5]=bj(aJ,aw(ab,a[5]));var
-aL=a[5],aM=K(l(function(b){return[0,b,g$(a,b)]},aL)),ac=i(function(d,h,i){return function(b){var
+u=a[2],N=bL(x,0,u),aa=b(a[4],N),aJ=or(a,8,aa),ab=b(ba(function(f){return function(b){var
+d=bG(c(a[3][1],b)[1+b],f);return e(a[3][2],b)-d<k9?1:0}}(aa)),aJ);a[5]=bj(aK,aw(ab,a[5]));var
+aL=a[5],aM=K(l(function(b){return[0,b,hb(a,b)]},aL)),ac=i(function(d,h,i){return function(b){var
 c=b[2],a=c[2],f=k(d,function(c){var
 b=[0,0.];p(function(f,a){var
-g=a*e(i,eM(d,f,c));b[1]=b[1]+g;return 0},a);return b[1]}),g=bG(a,h);return[0,b[1],c[1],a,g,f]}}(u,N,x),aM),ad=[0,0];p(function(j,k){return function(e,b){var
+g=a*e(i,eN(d,f,c));b[1]=b[1]+g;return 0},a);return b[1]}),g=bG(a,h);return[0,b[1],c[1],a,g,f]}}(u,N,x),aM),ad=[0,0];p(function(j,k){return function(e,b){var
 f=b[2],g=j.length-1-1|0,l=b[5],m=b[4],n=b[1];if(!(g<e)){var
 a=e;for(;;){var
-d=c(j,a)[1+a],h=d[2],o=bG(l,d[3]),i=f*h-f*d[4]-h*m+o;if(i<k7)k[1]=[0,[0,i,[2,n,d[1]]],k[1]];var
+d=c(j,a)[1+a],h=d[2],o=bG(l,d[3]),i=f*h-f*d[4]-h*m+o;if(i<k9)k[1]=[0,[0,i,[2,n,d[1]]],k[1]];var
 p=a+1|0;if(g!==a){var
 a=p;continue}break}}return 0}}(ac,ad),ac);var
-aN=aP(al,ad[1]),aO=ea(function(b){return function(a,c){return a<(3*b|0)?1:0}}(u),aN),ae=k(u+1|0,function(c,d,f){return function(b){return k(c+1|0,function(a){return 0===b?0===a?1.:e(d,a-1|0):0===a?e(d,b-1|0):e(f,eM(c,b-1|0,a-1|0))})}}(u,N,x)),o=ae.length-1,aQ=function(a){return(a*ke|0)/ke},g=i(az,ae),J=k(o,function(b){return function(a){return k(b,function(b){return a===b?1.:0.})}}(o)),L=1;for(;;){var
+aN=aQ(al,ad[1]),aO=d$(function(b){return function(a,c){return a<(3*b|0)?1:0}}(u),aN),ae=k(u+1|0,function(c,d,f){return function(b){return k(c+1|0,function(a){return 0===b?0===a?1.:e(d,a-1|0):0===a?e(d,b-1|0):e(f,eN(c,b-1|0,a-1|0))})}}(u,N,x)),o=ae.length-1,aP=function(a){return(a*kh|0)/kh},g=i(aB,ae),J=k(o,function(b){return function(a){return k(b,function(b){return a===b?1.:0.})}}(o)),L=1;for(;;){var
 W=o-2|0,av=0;if(!(W<0)){var
 d=av;for(;;){var
 X=d+1|0,_=o-1|0;if(!(_<X)){var
-j=X;for(;;){if(ph<Math.abs(e(c(g,d)[1+d],j))){var
-aA=e(c(g,d)[1+d],d),aC=e(c(g,j)[1+j],j)-aA,$=bt*Math.atan2(2.*e(g[1+d],j),aC),aD=Math.cos($),aE=Math.sin($),M=function(n,h,i,j,k){return function(c,b){var
+j=X;for(;;){if(pk<Math.abs(e(c(g,d)[1+d],j))){var
+az=e(c(g,d)[1+d],d),aA=e(c(g,j)[1+j],j)-az,$=bt*Math.atan2(2.*e(g[1+d],j),aA),aD=Math.cos($),aE=Math.sin($),M=function(n,h,i,j,k){return function(c,b){var
 d=n-1|0,l=0;if(!(d<0)){var
 a=l;for(;;){var
-e=f(c,a,h),g=f(c,a,i);O(b,a,h,j*e-k*g);O(b,a,i,k*e+j*g);var
+e=f(c,a,h),g=f(c,a,i);P(b,a,h,j*e-k*g);P(b,a,i,k*e+j*g);var
 m=a+1|0;if(d!==a){var
 a=m;continue}break}}return 0}}(o,d,j,aD,aE),aF=function(e){return function(a,d,b){return U(c(e,a)[1+a],d,b)}}(g);M(function(d){return function(a,b){return e(c(d,a)[1+a],b)}}(g),aF);var
 aG=function(e){return function(d,a,b){return U(c(e,a)[1+a],d,b)}}(g);M(function(d){return function(b,a){return e(c(d,a)[1+a],b)}}(g),aG);var
@@ -7589,200 +7648,196 @@ ax=L+1|0;if(12!==L){var
 L=ax;continue}var
 at=G(o,function(d,f,g){return function(a){var
 b=k(d,function(b){return e(c(g,b)[1+b],a)});return[0,e(c(f,a)[1+a],a),b]}}(o,g,J)),aR=b(bU(function(d){return function(a){var
-b=a[1]<k7?1:0,c=b?[0,[3,i(d,a[2])]]:b;return c}}(aQ)),at),aS=aw(l(function(a){return a[2]},aO),aR),F=aw(l(function(a){return[1,a]},ab),aS);break}}else
+b=a[1]<k9?1:0,c=b?[0,[3,i(d,a[2])]]:b;return c}}(aP)),at),aS=aw(l(function(a){return a[2]},aO),aR),F=aw(l(function(a){return[1,a]},ab),aS);break}}else
 var
 F=0;if(F){a[8]=aw(a[8],F);var
-ak=K(F),aY=ah-D<j3*(D-ag)?z+px|0:z-1|0,aZ=[0,aj],a0=bb(A,i(function(b){return oq(a,b)},ak)),S=bb(S,ak),A=a0,ai=aZ,ah=D,z=aY;continue}var
-a2=bL(x,0,t);a[9]=[0,b(a[4],a2)];var
+ak=K(F),aY=ah-B<j4*(B-ag)?z+pB|0:z-1|0,aZ=[0,aj],a0=bc(A,i(function(b){return os(a,b)},ak)),S=bc(S,ak),A=a0,ai=aZ,ah=B,z=aY;continue}var
+a1=bL(x,0,r);a[9]=[0,b(a[4],a1)];var
 y=0}}else
 var
 y=0;if(y){var
 an=y[1],a5=an[1],a6=an[2],ao=i(function(y){var
 d=c(a5,y)[1+y],e=a[1][1][1],z=a[2];function
-g(b,a){return oo(v,r,h,q,z,b,a)}function
+g(b,a){return oq(w,s,h,q,z,b,a)}function
 j(g){var
-f=c(a[1][3],g)[1+g],b=f[3],h=C(b),d=B===h?b[1]:m===h?H(b):b,k=f[2],l=i(E,f[1]),j=dk(a[1][1],l,k),n=c(e[2],d)[1+d];return O(au[11],dG,n,j)?d:aB(e,0,j,[0,[0,s,d],0])}switch(d[0]){case
+f=c(a[1][3],g)[1+g],b=f[3],h=D(b),d=C===h?b[1]:m===h?H(b):b,k=f[2],l=i(E,f[1]),j=dl(a[1][1],l,k),n=c(e[2],d)[1+d];return P(au[11],dH,n,j)?d:aC(e,0,j,[0,[0,t,d],0])}switch(d[0]){case
 0:var
 k=d[1];return c(a[11],k)[1+k];case
 1:var
 l=d[1],n=g(b(a[6],l),0),A=[m,function(a){return j(l)}];return[0,n[1],n[2],A];case
 2:var
-o=d[2],t=d[1],D=[0,b(a[6],o)],u=g(b(a[6],t),D),F=[m,function(b){var
-a=j(o);return ct(e,j(t),a)}];return[0,u[1],u[2],F];default:var
-w=jE(d[1]),G=i(Z,w[2]),f=[0,Z(w[1]),G],x=g(f,[0,f]),I=[m,function(i){var
+o=d[2],r=d[1],B=[0,b(a[6],o)],u=g(b(a[6],r),B),F=[m,function(b){var
+a=j(o);return ct(e,j(r),a)}];return[0,u[1],u[2],F];default:var
+v=jF(d[1]),G=i(Z,v[2]),f=[0,Z(v[1]),G],x=g(f,[0,f]),I=[m,function(i){var
 d=[0,Y(f[1])],g=f[2];p(function(e,f){var
 g=c(a[10],e)[1+e][1],h=d[1];d[1]=b(bP([0,E(f)],h),g);return 0},g);var
-h=[2,d[1]];return eI(e,cV(d[1],d[1]),h)}];return[0,x[1],x[2],I]}},a6),a7=jB(R,jA(i(function(a){return i(I,a[1])},ao))),ap=function(b){function
+h=[2,d[1]];return eJ(e,cV(d[1],d[1]),h)}];return[0,x[1],x[2],I]}},a6),a7=jC(R,jB(i(function(a){return i(I,a[1])},ao))),ap=function(b){function
 d(f){var
-g=b?0:1,d=(2*f|0)+g|0,e=c(a[11],d)[1+d];return b?e[2]:E(e[2])}return k(dp(t),d)},aq=function(d){function
+g=b?0:1,d=(2*f|0)+g|0,e=c(a[11],d)[1+d];return b?e[2]:E(e[2])}return k(dq(r),d)},aq=function(d){function
 b(e){var
-f=d?0:1,b=(2*e|0)+f|0;return c(a[11],b)[1+b][3]}return k(dp(t),b)},a8=aq(1),a9=aq(0),a_=ap(1),a$=[0,ap(0),a_,a9,a8],ar=nX(a$,ao,i(function(a){return 0.<a?Z(a):v},a7),w),bc=ar[2];if(bC(Q,ar[1]))return 0;var
+f=d?0:1,b=(2*e|0)+f|0;return c(a[11],b)[1+b][3]}return k(dq(r),b)},a8=aq(1),a9=aq(0),a_=ap(1),a$=[0,ap(0),a_,a9,a8],ar=nZ(a$,ao,i(function(a){return 0.<a?Z(a):w},a7),v),bb=ar[2];if(bC(Q,ar[1]))return 0;var
 as=[0,function(g){function
 e(b){return c(a[10],b)[1+b][1]}var
 d=[0,Y(Q)];p(function(a,f){var
 g=e(a);d[1]=b(bP([0,f],d[1]),g);var
 h=c(af,a)[1+a];return p(function(f,c){var
-g=e(f),h=cV(e(a),g);d[1]=b(bP([0,c],d[1]),h);return 0},h)},P);var
+g=e(f),h=cV(e(a),g);d[1]=b(bP([0,c],d[1]),h);return 0},h)},O);var
 f=l(function(b){var
-a=b[2],c=C(a),d=B===c?a[1]:m===c?H(a):a;return[0,b[1],d]},bc);return aB(aT,0,d[1],f)}]}else
+a=b[2],c=D(a),d=C===c?a[1]:m===c?H(a):a;return[0,b[1],d]},bb);return aC(aT,0,d[1],f)}]}else
 var
-as=y;return as}};if(0===g(D($)))var
+as=y;return as}};if(0===g(B($)))var
 x=0;else{var
-z=ac[1];try{var
-A=aG(function(a){return 0!==g(a)?1:0})}catch(b){b=aT(b);if(b===bQ){if(0===z)ac[1]=a[9];throw b}throw b}var
-F=g(D(A)),J=0===z?1:0,ab=J?0===F?1:0:J;if(ab)ac[1]=a[9];var
-x=a$(function(a){return[0,[0,b(a,0)],A]},F)}var
+z=ab[1];try{var
+A=aG(function(a){return 0!==g(a)?1:0})}catch(b){b=aU(b);if(b===bQ){if(0===z)ab[1]=a[9];throw b}throw b}var
+F=g(B(A)),J=0===z?1:0,ac=J?0===F?1:0:J;if(ac)ab[1]=a[9];var
+x=aV(function(a){return[0,[0,b(a,0)],A]},F)}var
 j=x}else{var
-L=am(D($));if(L)var
-M=aG(am),N=am(D(M)),ad=N?[0,[0,0,M]]:N,j=ad;else
+L=am(B($));if(L)var
+M=aG(am),N=am(B(M)),ad=N?[0,[0,0,M]]:N,j=ad;else
 var
 j=L}var
-d=j}catch(a){a=aT(a);if(a!==bQ&&a!==bH)throw a;var
+d=j}catch(a){a=aU(a);if(a!==bQ&&a!==bH)throw a;var
 d=0}if(d){var
-t=d[1],T=l(function(a){var
-b=a[2],c=aM(b[2]);return[0,a[1],[0,b[1],c]]},aC),V=t[2],W=lG(function(b,a){return[0,b[1][1][1],a]},X,V);return[0,[0,[0,aV,aj,aA,T,W,t[1]]]]}var
-_=i(function(a){return i(I,a)},u);return[1,[0,a4,function(d,c){function
+r=d[1],T=l(function(a){var
+b=a[2],c=aO(b[2]);return[0,a[1],[0,b[1],c]]},aA),V=r[2],W=lH(function(b,a){return[0,b[1][1][1],a]},X,V);return[0,[0,[0,aW,aj,az,T,W,r[1]]]]}var
+_=i(function(a){return i(I,a)},v);return[1,[0,a5,function(d,c){function
 b(a){return i(function(b){return bG(b,a)},_)}var
-f=b(d),a=[0,0.],g=b(c);p(function(c,b){return p(function(d,b){a[1]=a[1]+e(f,c)*b*e(g,d);return 0},b)},a6);return a[1]}]]}}throw bH}var
-o=aq(j,0);or(aj,o);return o},o)},aW=am(0),aX=am(1),aY=function(a){var
-g=K(an),n=A(0,ar);p(function(b,a){return T(n,a,b)},g);function
+f=b(d),a=[0,0.],g=b(c);p(function(c,b){return p(function(d,b){a[1]=a[1]+e(f,c)*b*e(g,d);return 0},b)},a7);return a[1]}]]}}throw bH}var
+o=ar(j,0);ot(aj,o);return o},o)},aX=am(0),aY=am(1),aZ=function(a){var
+g=K(an),n=z(0,ao);p(function(b,a){return T(n,a,b)},g);function
 o(d){var
 b=0,a=d;for(;;){if(a){var
 b=[0,a[1][1],b],a=a[2];continue}var
-c=A(0,10);bq(function(b,a){return T(c,a,b)},b);var
-e=function(a){return ai(c,a)},g=D(b);return f(aj[6],g,e)}}function
+c=z(0,10);bq(function(b,a){return T(c,a,b)},b);var
+e=function(a){return ag(c,a)},g=B(b);return f(aj[6],g,e)}}function
 h(a){switch(a[0]){case
 0:var
-d=a[1],f=o(d[1]),p=A(0,ar),r=d[4];x(function(a){return T(p,a[1],a[2])},r);var
-s=d[2],t=aM(i(function(a){var
-c=b(f[1],a[4]),d=b(f[1],a[3]),e=a[2];return[0,[0,[0,fy(a[1]),e],d],c]},s)),u=d[5],j=l(function(g){var
+d=a[1],f=o(d[1]),p=z(0,ao),r=d[4];x(function(a){return T(p,a[1],a[2])},r);var
+s=d[2],t=aO(i(function(a){var
+c=b(f[1],a[4]),d=b(f[1],a[3]),e=a[2];return[0,[0,[0,fz(a[1]),e],d],c]},s)),v=d[5],j=l(function(g){var
 a=g[2],d=g[1],h=d[1].length-1,b=ch(a[2].length-1,a[1].length-1);function
 f(c,a){return G(b,function(b){return Z(e(c,a+b|0))})}var
 i=k(h,function(c){return[m,function(h){var
-d=f(a[2],w(c,b)),g=by(function(e,d){return[0,d,f(a[3],w(w(c,b)+e|0,b))]},d);return[0,Z(e(a[1],c)),g]}]}),j=Z(a[5]);function
+d=f(a[2],u(c,b)),g=by(function(e,d){return[0,d,f(a[3],u(u(c,b)+e|0,b))]},d);return[0,Z(e(a[1],c)),g]}]}),j=Z(a[5]);function
 l(b){var
-c=ai(d[2],b);return Z(e(a[4],c))}function
+c=ag(d[2],b);return Z(e(a[4],c))}function
 n(f){var
-b=ai(d[2],f),a=c(i,b)[1+b],e=C(a);return B===e?a[1]:m===e?H(a):a}var
-o=d[2];return[0,function(a){return aO(o,a)},n,l,j]},u),v=b(f[1],d[3][2]),y=d[6];bp(function(a){b(f[2],a);return 0},y);var
-z=ag(j,D(j)-1|0),E=b5(j),F=function(a){return ai(p,a)},I=function(a){return a2(R(n,a),g.length-1)},J=function(a){return c(g,a)[1+a]},K=d[3][1];return[0,[0,b(f[4],0),t,K,v,g.length-1,J,I,F,E,z]];case
+b=ag(d[2],f),a=c(i,b)[1+b],e=D(a);return C===e?a[1]:m===e?H(a):a}var
+o=d[2];return[0,function(a){return aH(o,a)},n,l,j]},v),w=b(f[1],d[3][2]),y=d[6];bp(function(a){b(f[2],a);return 0},y);var
+A=ah(j,B(j)-1|0),E=b5(j),F=function(a){return ag(p,a)},I=function(a){return a3(R(n,a),g.length-1)},J=function(a){return c(g,a)[1+a]},K=d[3][1];return[0,[0,b(f[4],0),t,K,w,g.length-1,J,I,F,E,A]];case
 1:var
 q=o(a[1]),L=b(q[1],a[2]);return[1,b(q[4],0),L];default:var
-M=h(a[3]),N=h(a[2]);return[2,fy(a[1]),N,M]}}return h(a)},ap=function(a){return a$(aY,a)},a0=ap(aX),aI=a0,aG=ap(aW)}else
+M=h(a[3]),N=h(a[2]);return[2,fz(a[1]),N,M]}}return h(a)},aq=function(a){return aV(aZ,a)},a1=aq(aY),aJ=a1,aG=aq(aX)}else
 var
-aI=0,aG=0;var
-a_=y[5],bd=y[4],be=y[3],bg=y[2],bh=t[5],bi=t[4],bk=aH+(bM.length-1)|0,bm=b(cC,0);function
+aJ=0,aG=0;var
+a$=y[5],bb=y[4],be=y[3],bf=y[2],bh=r[5],bi=r[4],bk=aI+(bM.length-1)|0,bm=b(cC,0);function
 bo(a){return[0,a[1],a[2]]}function
 br(a){var
-d=c(aR,a)[1+a];return Z(b(ao[2],d))}function
+d=c(aR,a)[1+a];return Z(b(ap[2],d))}function
 bs(a){var
-d=c(aR,a)[1+a];return Z(b(ao[1],d))}var
-bu=t[3],bv=t[2],bw=b2(j[4]),bx=b2(j[3]),bA=a$(function(a){return a[1]},J),N=[0,t[1],bA,bl,bx,bw,bv,bu,bs,br,bo,b1,cw,jY,bm,bk,aZ,bS,bW,bi,bh,aG,aI,bg,be,bd,a_];return[0,N,function(a){var
-d=cT(1,ay,c($,a)[1+a][2]),e=cT(0,ay,$[1+a][2]),f=os(q(s,b(N[9],a)),e,d);return[0,os(b(N[8],a),d,e),f]}]},cI)}throw[0,af,G6]}function
-Hd(c){var
-g=F(c),d=A(0,50),U=gc(cd),av=nA(g),aw=0;function
-y(b,a){var
-d=(b+F(a)|0)<=g?1:0,e=d?J(cm(c,b,F(a)),a):d;return e}var
-a=aw,V=av;for(;;){if(y(a,wA)){t((a+30|0)<=g?1:0,wB);var
-k=gJ(c,a+8|0),W=i5(c,a+14|0),h=i5(c,a+18|0),i=i5(c,a+22|0),z=gJ(c,a+26|0),ax=aX(33,2),ay=u(aX(0,2),ax),aB=u(aX(k,2),ay),aC=u(aX(0,2),aB),X=u(aX(20,2),aC),aD=aX(z,2),aE=u(aX(i,4),aD),aF=u(aX(h,4),aE),Y=u(aX(W,4),aF),Z=y(a+4|0,u(X,u(Y,aX(0,2))));if(Z)var
-aG=0===k?1:0,_=aG||(8===k?1:0);else
+d=c(aR,a)[1+a];return Z(b(ap[1],d))}var
+bu=r[3],bv=r[2],bw=b2(j[4]),bx=b2(j[3]),bA=aV(function(a){return a[1]},J),N=[0,r[1],bA,bl,bx,bw,bv,bu,bs,br,bo,b1,cw,jZ,bm,bk,a0,bS,bW,bi,bh,aG,aJ,bf,be,bb,a$];return[0,N,function(a){var
+d=cT(1,az,c($,a)[1+a][2]),e=cT(0,az,$[1+a][2]),f=ou(q(t,b(N[9],a)),e,d);return[0,ou(b(N[8],a),d,e),f]}]},cI)}throw[0,af,HK]}function
+HT(b){var
+e=F(b),c=z(0,50),M=ge(cd),ao=nC(e),ap=0;function
+t(c,a){var
+d=(c+F(a)|0)<=e?1:0,f=d?J(cm(b,c,F(a)),a):d;return f}var
+a=ap,N=ao;for(;;){if(t(a,wJ)){r((a+30|0)<=e?1:0,wK);var
+i=gL(b,a+8|0),P=i7(b,a+14|0),g=i7(b,a+18|0),h=i7(b,a+22|0),w=gL(b,a+26|0),aq=aY(33,2),ar=v(aY(0,2),aq),as=v(aY(i,2),ar),au=v(aY(0,2),as),S=v(aY(20,2),au),av=aY(w,2),aw=v(aY(h,4),av),ay=v(aY(g,4),aw),T=v(aY(P,4),ay),U=t(a+4|0,v(S,v(T,aY(0,2))));if(U)var
+az=0===i?1:0,V=az||(8===i?1:0);else
 var
-_=Z;t(_,wC);var
-p=(a+30|0)+z|0,aa=0<=h?1:0;if(aa){var
-ab=0<=i?1:0;if(ab)var
-ac=p<=g?1:0,D=ac?h<=(g-p|0)?1:0:ac;else
+V=U;r(V,wL);var
+k=(a+30|0)+w|0,W=0<=g?1:0;if(W){var
+X=0<=h?1:0;if(X)var
+Y=k<=e?1:0,y=Y?g<=(e-k|0)?1:0:Y;else
 var
-D=ab}else
+y=X}else
 var
-D=aa;t(D,wD);var
-q=cm(c,a+30|0,z);t(h8(function(a){return a<cz?1:0},q),wE);var
-ad=V-i|0;t(0<=ad?1:0,wF);var
-ae=1-aO(d,q),aH=ae?d[1]<a_?1:0:ae;t(aH,wG);var
-aJ=8===k?1:0,aK=aJ||(h===i?1:0);t(aK,wH);aA(d,q,[0,i,[m,function(m,n,i,o,j){return function(p){var
-d=8===m?wl(c,j,i,o):cm(c,j,i),f=F(d)-1|0,e=-1,k=0;if(f<0)var
+y=W;r(y,wM);var
+o=cm(b,a+30|0,w);r(h_(function(a){return a<cz?1:0},o),wN);var
+Z=N-h|0;r(0<=Z?1:0,wO);var
+_=1-aH(c,o),aA=_?c[1]<a$?1:0:_;r(aA,wP);var
+aC=8===i?1:0,aD=aC||(g===h?1:0);r(aD,wQ);ax(c,o,[0,h,[m,function(m,n,i,o,j){return function(p){var
+d=8===m?wu(b,j,i,o):cm(b,j,i),f=F(d)-1|0,e=-1,k=0;if(f<0)var
 g=e;else{var
-a=k,b=e;for(;;){var
-h=wy[1+((b^bw(d,a))&fW)]^(b>>>8|0),l=a+1|0;if(f!==a){var
-a=l,b=h;continue}var
-g=h;break}}t((g^-1)===n?1:0,wI);return d}}(k,W,h,i,p)]]);var
-aL=[0,aX(a,4),[0,q,0]],aN=[0,aX(25165824,4),aL],aQ=[0,X,[0,Y,[0,aX(0,8),aN]]],aR=[0,wJ,[0,aX(788,2),aQ]];x(function(a){return eh(U,a)},aR);var
-a=p+h|0,V=ad;continue}var
-af=aX(d[1],2),E=ia(U),aT=aX(0,2),aU=u(aX(a,4),aT),aV=u(af,u(af,u(aX(F(E),4),aU))),ag=(g-a|0)===(F(E)+22|0)?1:0,aW=u(wK,u(aX(0,4),aV)),aY=ag?y(a,u(E,aW)):ag;t(aY,wL);var
-ah=R(d,wM);if(ah){var
-aj=ah[1],r=aj[2];t(aj[1]<=64?1:0,wN);var
-ak=C(r),aZ=B===ak?r[1]:m===ak?H(r):r,al=aZ}else
+a=k,c=e;for(;;){var
+h=wH[1+((c^bw(d,a))&fX)]^(c>>>8|0),l=a+1|0;if(f!==a){var
+a=l,c=h;continue}var
+g=h;break}}r((g^-1)===n?1:0,wR);return d}}(i,P,g,h,k)]]);var
+aE=[0,aY(a,4),[0,o,0]],aF=[0,aY(25165824,4),aE],aG=[0,S,[0,T,[0,aY(0,8),aF]]],aI=[0,wS,[0,aY(788,2),aG]];x(function(a){return eg(M,a)},aI);var
+a=k+g|0,N=Z;continue}var
+aa=aY(c[1],2),A=ic(M),aK=aY(0,2),aL=v(aY(a,4),aK),aM=v(aa,v(aa,v(aY(F(A),4),aL))),ab=(e-a|0)===(F(A)+22|0)?1:0,aN=v(wT,v(aY(0,4),aM)),aP=ab?t(a,v(A,aN)):ab;r(aP,wU);var
+ac=R(c,wV);if(ac){var
+ad=ac[1],p=ad[2];r(ad[1]<=64?1:0,wW);var
+ae=D(p),aR=C===ae?p[1]:m===ae?H(p):p,af=aR}else
 var
-al=wP;c_(d,wO);xw(F(c),d);var
-a0=gi(d),a1=function(b){var
-a=b[2][2],c=C(a),d=B===c?a[1]:m===c?H(a):a;return[0,b[1],d]},a2=function(a){return h2(a1,a0,a)},j=A(0,16),I=a2;for(;;){var
-s=b(I,0);if(s){var
-K=s[1],ao=s[2];T(j,K[1],K[2]);var
-I=ao;continue}var
-as=aP(hQ,eb(gj(j))),au=bz(function(a){var
-b=ai(j,a);return[0,f(at(v$),a,F(b)),[0,b,0]]},as),v=az(v6),M=n(64,0),e=gc(cz),o=[0,0],N=function(c){var
-b=F(c);o[1]=o[1]+b|0;var
-g=0;if(0<e[2]){var
-d=cE(b,64-e[2]|0);ic(e,c,0,d);var
-a=64===e[2]?(nz(v,M,ia(e),0),e[2]=0,d):d}else
+af=wY;c_(c,wX);xF(F(b),c);var
+aS=gk(c),aU=function(b){var
+a=b[2][2],c=D(a),d=C===c?a[1]:m===c?H(a):a;return[0,b[1],d]},q=ma(function(a){return h4(aU,aS,a)}),am=aQ(hT,ea(gl(q))),an=bz(function(a){var
+b=ag(q,a);return[0,f(at(wi),a,F(b)),[0,b,0]]},am),s=aB(wd),E=n(64,0),d=ge(cz),j=[0,0],G=function(c){var
+b=F(c);j[1]=j[1]+b|0;var
+g=0;if(0<d[2]){var
+e=cE(b,64-d[2]|0);ie(d,c,0,e);var
+a=64===d[2]?(nB(s,E,ic(d),0),d[2]=0,e):e}else
 var
-a=g;for(;;){if(64<=(b-a|0)){nz(v,M,c,a);var
+a=g;for(;;){if(64<=(b-a|0)){nB(s,E,c,a);var
 a=a+64|0;continue}var
-f=a<b?1:0;return f?ic(e,c,a,b-a|0):f}};x(N,au);var
-O=aI(8),aq=(119-(o[1]%64|0)|0)%64|0;H6(O,0,Iq(Ix(v7,hJ(o[1]))));var
-ap=aS(lM(O));N(u(v8,u(h6(aq,0),ap)));var
-ar=aM(v),S=h7(v_,l(at(v9),ar));t(J(S,al),He);var
-am=nB(ai(j,Hf)),an=A(0,50),G=jc(am,Hg);if(typeof
-G!=="number"&&5===G[0]){var
-a3=G[1];x(function(z){var
-A=z[1],b=ai(j,A),o=z[2];if(typeof
-o!=="number"&&4===o[0]){var
-e=o[1];if(e){var
+f=a<b?1:0;return f?ie(d,c,a,b-a|0):f}};x(G,an);var
+I=aJ(8),ak=(119-(j[1]%64|0)|0)%64|0;IK(I,0,I6(Jb(we,hM(j[1]))));var
+aj=aT(lN(I));G(v(wf,v(h8(ak,0),aj)));var
+al=aO(s),K=h9(wh,l(at(wg),al));r(J(K,af),HU);var
+ah=nD(ag(q,HV)),ai=z(0,50),B=je(ah,HW);if(typeof
+B!=="number"&&5===B[0]){var
+aV=B[1];x(function(z){var
+A=z[1],b=ag(q,A),n=z[2];if(typeof
+n!=="number"&&4===n[0]){var
+e=n[1];if(e){var
 f=e[1],I=0;if(typeof
 f==="number"||!(3===f[0]))I=1;else{var
 g=e[2];if(g){var
-h=g[1],p=0;if(typeof
+h=g[1],o=0;if(typeof
 h!=="number"&&3===h[0]){var
 i=g[2];if(i){var
-k=i[1],B=0;if(typeof
-k!=="number"&&4===k[0]){if(!i[2]){var
-H=k[1],u=l(function(a){if(typeof
-a!=="number"&&1===a[0])return a[1];throw P},H),m=Q(w,1,u),a=f[1],C=0;if(L(a,wY))if(L(a,wZ)){var
-D=0;if(L(a,w0))if(L(a,w1))if(L(a,w2))if(L(a,w3)){if(L(a,w4))throw P;var
-n=[3,b];D=1}else
+j=i[1],B=0;if(typeof
+j!=="number"&&4===j[0]){if(!i[2]){var
+H=j[1],v=l(function(a){if(typeof
+a!=="number"&&1===a[0])return a[1];throw Q},H),k=O(u,1,v),a=f[1],C=0;if(L(a,w7))if(L(a,w8)){var
+D=0;if(L(a,w9))if(L(a,w_))if(L(a,w$))if(L(a,xa)){if(L(a,xb))throw Q;var
+m=[3,b];D=1}else
 var
-d=function(a){return q3(bv(b),a)<<24>>24};else
+d=function(a){return q_(bv(b),a)<<24>>24};else
 var
 d=function(d){var
-a=lS(b,8*d|0),c=rc(a);if(bn(hJ(c),a))return c;throw P};else
+a=lT(b,8*d|0),c=rj(a);if(bn(hM(c),a))return c;throw Q};else
 var
-d=function(a){return q4(bv(b),4*a|0)};else
+d=function(a){return q$(bv(b),4*a|0)};else
 var
-d=function(a){return H2(bv(b),2*a|0)<<16>>16};if(!D){var
-x=h[1];if(L(x,w5)){if(L(x,w6))throw P;var
+d=function(a){return IG(bv(b),2*a|0)<<16>>16};if(!D){var
+x=h[1];if(L(x,xc)){if(L(x,xd))throw Q;var
 y=d}else{var
-q=HX(8,0,[0,m]),r=m-1|0,E=0,F=0;if(!(r<0)){var
+p=IB(8,0,[0,k]),r=k-1|0,E=0,F=0;if(!(r<0)){var
 c=F,s=E;for(;;){var
-t=gK(s,d(c));H0(q,c,t);var
+t=gM(s,d(c));IE(p,c,t);var
 G=c+1|0;if(r!==c){var
 c=G,s=t;continue}break}}var
-y=function(a){return HZ(q,a)}}var
-v=[0,y];C=1}}else
+y=function(a){return ID(p,a)}}var
+w=[0,y];C=1}}else
 var
-n=[1,function(a){return ci(lS(b,8*a|0))}];else
+m=[1,function(a){return ci(lT(b,8*a|0))}];else
 var
-n=[2,function(c){var
-a=$(b,c);if(1===a)return 1;if(a)throw P;return a}];if(!C)var
-v=n;return aA(an,A,[0,u,m,v])}p=1;B=1}if(!B)p=1}else
-p=1}}}}}throw P},a3);return[0,jc(am,Hh),an,S]}throw P}}}function
-Hi(a,M,eT){var
-bd=fr(a,cs(a,y5));function
-ax(w){var
-j=eE(a);function
-e(a){return f(at(y6),w,a)}var
-k=b9(a,e(y7)),m=L(k,y8);if(m)if(L(k,y9)){var
-p=a9(a,e(y_)),h=A(0,16),g=b_(a,e(y$))?a9(a,e(za)):[0,0,function(a){return a}],n=(g[1]/3|0)-1|0,q=0;if(!(n<0)){var
+m=[2,function(c){var
+a=$(b,c);if(1===a)return 1;if(a)throw Q;return a}];if(!C)var
+w=m;return ax(ai,A,[0,v,k,w])}o=1;B=1}if(!B)o=1}else
+o=1}}}}}throw Q},aV);return[0,je(ah,HX),ai,K]}throw Q}}function
+HY(a,M,eT){var
+bd=fs(a,cs(a,zc));function
+ay(w){var
+j=eF(a);function
+e(a){return f(at(zd),w,a)}var
+k=b9(a,e(ze)),m=L(k,zf);if(m)if(L(k,zg)){var
+p=a_(a,e(zh)),h=z(0,16),g=b_(a,e(zi))?a_(a,e(zj)):[0,0,function(a){return a}],n=(g[1]/3|0)-1|0,q=0;if(!(n<0)){var
 d=q;for(;;){var
-s=b(g[2],(3*d|0)+2|0),t=[0,b(g[2],3*d|0),s];aA(h,b(g[2],(3*d|0)+1|0),t);var
+s=b(g[2],(3*d|0)+2|0),t=[0,b(g[2],3*d|0),s];ax(h,b(g[2],(3*d|0)+1|0),t);var
 u=d+1|0;if(n!==d){var
 d=u;continue}break}}var
 i=[0,function(i,d){function
@@ -7790,80 +7845,80 @@ e(c){var
 a=c;for(;;){if(a){var
 b=a[3],f=a[2];if(0===al(a[1],d))return[0,f,e(b)];var
 a=b;continue}return 0}}var
-a=cK(h,d),g=e(c(h[2],a)[1+a]),f=dC(function(a){return i<=a[1]?1:0},g),k=f?f[1][2]:b(p[2],d);return[0,k-b(j[1][2],d)|0]}]}else
+a=cK(h,d),g=e(c(h[2],a)[1+a]),f=dD(function(a){return i<=a[1]?1:0},g),k=f?f[1][2]:b(p[2],d);return[0,k-b(j[1][2],d)|0]}]}else
 var
-v=dT(a,e(zi)),i=[0,function(e,c){function
+v=dS(a,e(zr)),i=[0,function(e,c){function
 d(a){return cr(b(v[2],a))}var
-a=dh(bF(j[1],c),d);return[1,l(function(b){return co(b,gS(a))},a)]}];else
+a=di(bF(j[1],c),d);return[1,l(function(b){return co(b,gT(a))},a)]}];else
 var
 i=m;var
-o=b9(a,cs(a,zb)),r=L(o,zc)?L(o,zd)?0:zg:zh;return[0,J(b9(a,cs(a,zf)),ze),r,i]}function
+o=b9(a,cs(a,zk)),r=L(o,zl)?L(o,zm)?0:zp:zq;return[0,J(b9(a,cs(a,zo)),zn),r,i]}function
 de(c){var
-b=nH(a,c),d=nC(b[2]);return[0,nC(b[1]),d]}function
+b=nJ(a,c),d=nE(b[2]);return[0,nE(b[1]),d]}function
 df(e){return bq(function(c,f){var
 d=1-b(e,c);if(d){var
-a=M[5],g=a?lI(c,a[1][5]):a;return g?W(Hj):V(0,u(f,Hk))}return d},eT)}if(nI(a)){var
-bh=eE(a),dW=a9(a,zx),bi=jd(a);if(b_(a,cs(a,yG))){if(b_(a,cs(a,yH)))throw P;var
-dB=a9(a,cs(a,yI)),ca=function(d){var
+a=M[5],g=a?lJ(c,a[1][5]):a;return g?W(HZ):V(0,v(f,H0))}return d},eT)}if(nK(a)){var
+bh=eF(a),dW=a_(a,zG),bi=jf(a);if(b_(a,cs(a,yP))){if(b_(a,cs(a,yQ)))throw Q;var
+dB=a_(a,cs(a,yR)),ca=function(d){var
 a=b(dB[2],d);return c(bi,a)[1+a]}}else
 var
-dD=nF(a),ca=function(a){return[0,[0,b(dD,a),0],0]};var
+dC=nH(a),ca=function(a){return[0,[0,b(dC,a),0],0]};var
 dX=function(a){function
 c(a){var
 c=b(dW[2],a);return[0,b(bh[3][2],a),c]}var
-d=dh(bF(bh[2],a),c);return[0,ca(a),d]},dY=function(b){var
-d=c(bi,b)[1+b];return c5(function(a){return 0===a[2]?1:0},d)?v:cr(nE(a))},b3=function(a){return u(zq,a)},aH=function(b){return K(l(gL,gR(a,b3(b))))},b4=aH(zr),dQ=aH(zs),dR=aH(zt),b$=aH(zu),bg=b4.length-1,dS=nD(a,b3(zv)),dU=cF(G(b$.length-1,function(a){function
+d=di(bF(bh[2],a),c);return[0,ca(a),d]},dY=function(b){var
+d=c(bi,b)[1+b];return c5(function(a){return 0===a[2]?1:0},d)?w:cr(nG(a))},b3=function(a){return v(zz,a)},aI=function(b){return K(l(gN,gS(a,b3(b))))},b4=aI(zA),dP=aI(zB),dR=aI(zC),b$=aI(zD),be=b4.length-1,dT=nF(a,b3(zE)),dU=cF(G(b$.length-1,function(a){function
 d(b){var
-d=G(bg,function(d){var
-e=w(a,bg)+d|0;return[0,E(h(b,c(dR,e)[1+e])),[0,[0,d,1],0]]});return[0,[0,h(b,c(b$,a)[1+a]),0],d]}if(b(dS[2],a)){var
-e=[0,d(a6),0];return[0,d(s),e]}return[0,d(s),0]})),dV=aw(cF(G(bg,function(a){var
-b=[0,[0,[0,c(dQ,a)[1+a],0],[0,[0,a6,[0,[0,a,1],0]],0]],0];return[0,[0,[0,E(c(b4,a)[1+a]),0],[0,[0,s,[0,[0,a,1],0]],0]],b]})),dU),dZ=function(a){return c(bi,a)[1+a]},d0=function(a){return dh(bF(bh[1],a),dX)},y=[0,nG(a),d0,dZ,dV,dY],N=nJ(a),t=a9(a,Hl),bQ=jd(a),ae=eE(a),bR=N?nK(a):Hr,bw=i(function(a){return fw(l(function(a){return[0,a[2],a[1]]},a))},bQ),cw=A(0,ar),cx=function(a){var
-b=R(cw,a);return b?b[1]:(aA(cw,a,a),a)},cy=function(h){var
-d=ae[1][1]-2|0,i=0;if(!(d<0)){var
+d=G(be,function(d){var
+e=u(a,be)+d|0;return[0,E(h(b,c(dR,e)[1+e])),[0,[0,d,1],0]]});return[0,[0,h(b,c(b$,a)[1+a]),0],d]}if(b(dT[2],a)){var
+e=[0,d(a7),0];return[0,d(t),e]}return[0,d(t),0]})),dV=aw(cF(G(be,function(a){var
+b=[0,[0,[0,c(dP,a)[1+a],0],[0,[0,a7,[0,[0,a,1],0]],0]],0];return[0,[0,[0,E(c(b4,a)[1+a]),0],[0,[0,t,[0,[0,a,1],0]],0]],b]})),dU),dZ=function(a){return c(bi,a)[1+a]},d0=function(a){return di(bF(bh[1],a),dX)},y=[0,nI(a),d0,dZ,dV,dY],N=nL(a),r=a_(a,H1),bQ=jf(a),ad=eF(a),bR=N?nM(a):H7,bw=i(function(a){return fx(l(function(a){return[0,a[2],a[1]]},a))},bQ),cw=z(0,ao),cx=function(a){var
+b=R(cw,a);return b?b[1]:(ax(cw,a,a),a)},cy=function(h){var
+d=ad[1][1]-2|0,i=0;if(!(d<0)){var
 a=i;for(;;){var
-e=bF(ae[1],a),c=e[1],f=e[2]-1|0;if(!(f<c)){var
+e=bF(ad[1],a),c=e[1],f=e[2]-1|0;if(!(f<c)){var
 b=c;for(;;){var
-g=bF(ae[2],b);ha(h,a,b-c|0,g[1],g[2]);var
+g=bF(ad[2],b);hc(h,a,b-c|0,g[1],g[2]);var
 k=b+1|0;if(f!==b){var
 b=k;continue}break}}var
 j=a+1|0;if(d!==a){var
-a=j;continue}break}}return 0};if(J(bR,Fd))var
-aT=[0,[0],[0],0];else
-if(J(bR,Fe)){var
+a=j;continue}break}}return 0};if(J(bR,FT))var
+aU=[0,[0],[0],0];else
+if(J(bR,FU)){var
 bx=[0,0];cy(function(j,i,d,e){var
 f=e-1|0;if(!(f<d)){var
 a=d;for(;;){var
-g=b(t[2],a),h=c(bw,g)[1+g];if(1-eG(h)){var
-k=cx(G(e-d|0,function(b){return function(a){return(d+a|0)===b?1:0}}(a))),l=bx[1];bx[1]=[0,[0,[0,fy(h),[0,[0,j,i,k],0]],a],l]}var
+g=b(r[2],a),h=c(bw,g)[1+g];if(1-eH(h)){var
+k=cx(G(e-d|0,function(b){return function(a){return(d+a|0)===b?1:0}}(a))),l=bx[1];bx[1]=[0,[0,[0,fz(h),[0,[0,j,i,k],0]],a],l]}var
 m=a+1|0;if(f!==a){var
 a=m;continue}break}}return 0});var
-cz=K(ah(bx[1])),eh=0,ei=i(function(a){return a[2]},cz),aT=[0,i(function(a){return a[1]},cz),ei,eh]}else{var
-ej=J(bR,Ff),cq=A(0,a_),ct=ae[2][1]-2|0,ea=0;if(!(ct<0)){var
-as=ea;for(;;){var
-ee=b(ae[2][2],as+1|0),ef=jk(t,b(ae[2][2],as),ee);x(function(a){return T(cq,a,0)},ef);var
+cz=K(ai(bx[1])),eh=0,ei=i(function(a){return a[2]},cz),aU=[0,i(function(a){return a[1]},cz),ei,eh]}else{var
+ej=J(bR,FV),cq=z(0,a$),ct=ad[2][1]-2|0,eb=0;if(!(ct<0)){var
+as=eb;for(;;){var
+ee=b(ad[2][2],as+1|0),ef=jl(r,b(ad[2][2],as),ee);x(function(a){return T(cq,a,0)},ef);var
 eg=as+1|0;if(ct!==as){var
 as=eg;continue}break}}var
-aM=A(0,a_),cv=A(0,a_),bu=[0,0],bv=[0,0],ec=aP(al,eb(gj(cq)));x(function(e){var
-f=e[2],a=e[1],g=1-eG(c(bw,a)[1+a]);if(g){var
-h=c(bw,a)[1+a],b=eH(cN(f),h),d=function(a){var
-b=nQ(a);return l(function(c){var
+aO=z(0,a$),cv=z(0,a$),bu=[0,0],bv=[0,0],ed=aQ(al,ea(gl(cq)));x(function(e){var
+f=e[2],a=e[1],g=1-eH(c(bw,a)[1+a]);if(g){var
+h=c(bw,a)[1+a],b=eI(cN(f),h),d=function(a){var
+b=nS(a);return l(function(c){var
 b=c[2];switch(bN(b)){case
 0:var
-a=vE;break;case
+a=vN;break;case
 1:var
-a=vF;break;case
+a=vO;break;case
 2:var
-a=vG;break;case
+a=vP;break;case
 3:var
-a=vH;break;default:if(d_(b[2],1))var
-a=is(b[1]);else
+a=vQ;break;default:if(d9(b[2],1))var
+a=iu(b[1]);else
 var
-d=u(vI,is(b[2])),a=u(is(b[1]),d)}return[0,c[1],a]},b)};if(1-aO(aM,d(b))){if(ej){var
-i=[0,bv[1],1];T(aM,d(_(nP,b)),i)}var
-j=[0,bv[1],0];T(aM,d(b),j);bu[1]=[0,b,bu[1]];bv[1]++}return T(cv,[0,a,f],ai(aM,d(b)))}return g},ec);var
-ap=[0,K(ah(bu[1])),cv],bA=n(ap[1].length-1,0);cy(function(j,i,a,e){var
-f=jk(t,a,e),g=b(bU(function(a){var
-b=a[1],c=R(ap[2],[0,b,a[2]]);return a$(function(a){return[0,a[1],[0,a[2],b]]},c)}),f);function
+d=v(vR,iu(b[2])),a=v(iu(b[1]),d)}return[0,c[1],a]},b)};if(1-aH(aO,d(b))){if(ej){var
+i=[0,bv[1],1];T(aO,d(_(nR,b)),i)}var
+j=[0,bv[1],0];T(aO,d(b),j);bu[1]=[0,b,bu[1]];bv[1]++}return T(cv,[0,a,f],ag(aO,d(b)))}return g},ed);var
+aq=[0,K(ai(bu[1])),cv],bA=n(aq[1].length-1,0);cy(function(j,i,a,e){var
+f=jl(r,a,e),g=b(bU(function(a){var
+b=a[1],c=R(aq[2],[0,b,a[2]]);return aV(function(a){return[0,a[1],[0,a[2],b]]},c)}),f);function
 d(h){var
 a=h;for(;;){if(a){var
 b=a[1],c=a[2];if(c){var
@@ -7872,85 +7927,85 @@ i=c[2],a=[0,[0,f,cE(b[2],e[2])],i];continue}}var
 g=[0,b,d(a[2])]}else
 var
 g=a;return g}}var
-h=d(aP(al,g));return x(function(f){var
-g=f[2],d=f[1],h=g[2],k=g[1],l=cx(G(e-a|0,function(c){return(b(t[2],a+c|0)===h?1:0)!==k?1:0}));bA[1+d]=[0,[0,j,i,l],c(bA,d)[1+d]];return 0},h)});var
-ek=[0,ap],el=function(a){return a},em=k(ap[1].length-1,el),en=ap[1],aT=[0,S(function(a,b){var
-d=ah(c(bA,a)[1+a]);return[0,fy(b),d]},en),em,ek]}var
-dg=aT[1];if(N){var
-ac=function(a){return u(z2,a)},aK=function(b,a){return V(b,u(a,z3))},cd=b_(a,ac(z4));if(cd)var
-ce=a9(a,ac(z5)),cf=G(ce[1],ce[2]);else
+h=d(aQ(al,g));return x(function(f){var
+g=f[2],d=f[1],h=g[2],k=g[1],l=cx(G(e-a|0,function(c){return(b(r[2],a+c|0)===h?1:0)!==k?1:0}));bA[1+d]=[0,[0,j,i,l],c(bA,d)[1+d]];return 0},h)});var
+ek=[0,aq],el=function(a){return a},em=k(aq[1].length-1,el),en=aq[1],aU=[0,S(function(a,b){var
+d=ai(c(bA,a)[1+a]);return[0,fz(b),d]},en),em,ek]}var
+dg=aU[1];if(N){var
+ac=function(a){return v(Ab,a)},aL=function(b,a){return V(b,v(a,Ac))},cd=b_(a,ac(Ad));if(cd)var
+ce=a_(a,ac(Ae)),cf=G(ce[1],ce[2]);else
 var
 cf=cd;var
-bm=b9(a,ac(z6)),bo=fr(a,ac(z7)),cg=ft(a),ch=J(bm,z8);if(ch)var
-ci=1-fr(a,ac(z9)),cj=ci?J(nK(a),z_):ci;else
+bm=b9(a,ac(Af)),bo=fs(a,ac(Ag)),cg=fu(a),ch=J(bm,Ah);if(ch)var
+ci=1-fs(a,ac(Ai)),cj=ci?J(nM(a),Aj):ci;else
 var
 cj=ch;var
-d8=aE(b5(cg),z$);aK(1-fr(a,ac(Ab)),Aa);aK(c5(function(a){var
-b=0===a?1:0,c=b||(3===a?1:0);return c},cf),Ac);var
+d8=aA(b5(cg),Ak);aL(1-fs(a,ac(Am)),Al);aL(c5(function(a){var
+b=0===a?1:0,c=b||(3===a?1:0);return c},cf),An);var
 ck=1-d8;if(ck)var
 bp=ck;else{var
 cn=1-bo;if(cn)var
-d$=J(bm,Ah),bp=d$||cj;else
+d$=J(bm,As),bp=d$||cj;else
 var
-bp=cn}aK(bp,Ad);if(bo){var
-cl=J(bm,Af);if(cl)var
-d9=aE(Ag,cg),cm=d9||nN(a),br=cm?0===je(a)?1:0:cm;else
+bp=cn}aL(bp,Ao);if(bo){var
+cl=J(bm,Aq);if(cl)var
+d_=aA(Ar,cg),cm=d_||nP(a),br=cm?0===jg(a)?1:0:cm;else
 var
 br=cl}else
 var
-br=bo;aK(1-br,Ae);var
-ao=ft(a),bY=0;if(ao){var
-aL=ao[1],ab=0;if(L(aL,Ai))if(L(aL,Aj)){var
-dm=0;if(L(aL,Ak)&&L(aL,Al)){ab=1;dm=1}if(!dm&&ao[2])ab=1}else{var
-bs=ao[2],dp=0;if(bs&&(L(bs[1],Ao)||bs[2])){ab=1;dp=1}if(!dp){var
+br=bo;aL(1-br,Ap);var
+ap=fu(a),bY=0;if(ap){var
+aM=ap[1],ab=0;if(L(aM,At))if(L(aM,Au)){var
+dm=0;if(L(aM,Av)&&L(aM,Aw)){ab=1;dm=1}if(!dm&&ap[2])ab=1}else{var
+bs=ap[2],dn=0;if(bs&&(L(bs[1],Az)||bs[2])){ab=1;dn=1}if(!dn){var
 bS=1;bY=1;ab=1}}else{var
-bt=ao[2];if(bt){var
-cp=bt[1],dq=0;if(L(cp,Ap)&&L(cp,Aq))ab=1;else
+bt=ap[2];if(bt){var
+cp=bt[1],dq=0;if(L(cp,AA)&&L(cp,AB))ab=1;else
 dq=1;if(dq&&bt[2])ab=1}}if(!ab){var
 bS=0;bY=1}}if(!bY)var
-bS=W(u(An,b9(a,Am)));var
-aV=bS}else
+bS=W(v(Ay,b9(a,Ax)));var
+aW=bS}else
 var
-aV=N;var
-U=dg.length-1,af=function(a){return c(dg,a)[1+a]},ay=N?nN(a):N,cP=gZ(jg(M)),ey=jl(cP)[1],aQ=D(cP[1])-ey|0,bT=N?ft(a):N,bZ=0;if(bT){var
-di=bT[2];if(di){if(!di[2]){var
-b0=0;if((4*aQ|0)<=U)b0=1;else{var
-dr=0;if(ay&&!(7<aQ)){b0=1;dr=1}if(!dr){var
-ds=0;if(U<(2*aQ|0)&&!ay){var
+aW=N;var
+U=dg.length-1,af=function(a){return c(dg,a)[1+a]},az=N?nP(a):N,cP=g1(ji(M)),ey=jm(cP)[1],aR=B(cP[1])-ey|0,bT=N?fu(a):N,bZ=0;if(bT){var
+dh=bT[2];if(dh){if(!dh[2]){var
+b0=0;if((4*aR|0)<=U)b0=1;else{var
+dr=0;if(az&&!(7<aR)){b0=1;dr=1}if(!dr){var
+ds=0;if(U<(2*aR|0)&&!az){var
 bX=c$(1,10);ds=1}if(!ds)var
 bX=c$(1,2)}}if(b0)var
 bX=c$(9,10);var
-aX=dH(v,da(s,bX));bZ=1}}else{var
-dl=bT[1],dt=0;if(L(dl,Hp)&&L(dl,Hq))dt=1;if(!dt){var
-aX=s;bZ=1}}}if(!bZ)var
-aX=v;var
-dj=N?cr(fs(a,zz)):v,az=1+Q(aU,0,G(t[1],t[2]))|0,aB=h(aX,dj);if(N){var
-bk=eE(a),bl=n(bk[3][1],0);jf(a,function(d,a,b){bl[1+a]=gK(c(bl,a)[1+a],b);return 0});var
+aY=dI(w,da(t,bX));bZ=1}}else{var
+dl=bT[1],dt=0;if(L(dl,H5)&&L(dl,H6))dt=1;if(!dt){var
+aY=t;bZ=1}}}if(!bZ)var
+aY=w;var
+dj=N?cr(ft(a,zI)):w,aB=1+O(aN,0,G(r[1],r[2]))|0,aC=h(aY,dj);if(N){var
+bk=eF(a),bl=n(bk[3][1],0);jh(a,function(d,a,b){bl[1+a]=gM(c(bl,a)[1+a],b);return 0});var
 ak=function(f,e,d){var
 g=b(bk[1][2],f)+e|0,a=b(bk[2][2],g)+d|0;return c(bl,a)[1+a]}}else
 var
 ak=function(c,b,a){return 0};var
-aY=q(dj,aB),dk=0<z(aX)?1:0;if(ay)var
-eU=0<z(aY)?c$(1,4):c$(aU(60,IU(100.*Math.exp(-0.0506249999999999201*(1.8*aQ-Math.log(I(aB)))))|0),ar),aC=h(aB,eU);else
+aZ=q(dj,aC),dk=0<A(aY)?1:0;if(az)var
+eU=0<A(aZ)?c$(1,4):c$(aN(60,Jy(100.*Math.exp(-0.0506249999999999201*(1.8*aR-Math.log(I(aC)))))|0),ao),aD=h(aC,eU);else
 var
-aC=aB;var
-aZ=q(aB,aC);if(dk){var
-d1=a9(a,zK)[2],d2=nL(a,jd(a).length-1,d1),eV=gT(a),am=nM(a),b1=0;if(typeof
+aD=aC;var
+a0=q(aC,aD);if(dk){var
+d1=a_(a,zT)[2],d2=nN(a,jf(a).length-1,d1),eV=gU(a),am=nO(a),b1=0;if(typeof
 am==="number")b1=1;else
 if(0===am[0])var
-bW=[0,[0,js(nZ(am[1])),s],0];else{var
-cB=am[3];if(D(fC(am[1]))===cB)var
-bW=[0,[0,cE(cB,js(fC(am[2]))),s],0];else
+bW=[0,[0,jt(n1(am[1])),t],0];else{var
+cB=am[4];if(B(fD(am[1]))===cB)var
+bW=[0,[0,cE(cB,jt(fD(am[2]))),t],0];else
 b1=1}if(b1)var
-cA=C(g2),bW=B===cA?g2[1]:m===cA?H(g2):g2;var
-a1=d2,aD=eV,a0=bW}else
+cA=D(g4),bW=C===cA?g4[1]:m===cA?H(g4):g4;var
+a2=d2,aE=eV,a1=bW}else
 var
-e0=0,e1=0,a1=function(b,a){return 0},aD=e0,a0=e1;if(dk)var
-eW=je(a),eX=jg(M),bE=i(function(a){return fw(l(function(a){return[0,a[2],a[1]]},a))},bQ),cM=bj(aJ,G(t[1],t[2])),ex=l(function(a){return c(bE,a)[1+a]},cM),F=jm(gZ(eX),ex),eo=D(F[4]),ep=function(a){var
+e0=0,e1=0,a2=function(b,a){return 0},aE=e0,a1=e1;if(dk)var
+eW=jg(a),eX=ji(M),bE=i(function(a){return fx(l(function(a){return[0,a[2],a[1]]},a))},bQ),cM=bj(aK,G(r[1],r[2])),ex=l(function(a){return c(bE,a)[1+a]},cM),F=jn(g1(eX),ex),eo=B(F[4]),ep=function(a){var
 b=cu(F,c(bE,a)[1+a]),d=I(b[2]);return[0,i(I,b[1]),d]},cC=bz(function(a){var
-b=a[1];if(F[3]<=b)bf(Fu);var
-c=cu(F,fv(b|0)),d=i(I,c[1]),e=I(c[2]),f=0,g=a[3],h=1.-e,j=[0,[0,[0,i(function(a){return-a},d),h],g],f];return[0,[0,[0,d,e],a[2]],j]},eW),cD=b(ba(function(a){return 1-eG(c(bE,a)[1+a])}),cM),eq=l(function(a){return a[1]},cC),er=aw(l(ep,cD),eq),cG=K(l(function(a){return a[2]},cC)),cH=function(a){return K(l(a,er))},es=jt(F)[2],et=jt(F)[1],eu=cH(function(a){return a[2]}),ev=cH(function(a){return a[1]}),bB=[0,F[8],ev,eu,et,es],cI=K(cD),cJ=jq(F),ew=k(eo,function(a){var
-b=c(cJ[2],a)[1+a];return I(r(c(cJ[1],a)[1+a],b))/2.}),aN=[m,function(a){return eJ(bB,n3(bB,ew),n(cI.length-1+(cG.length-1)|0,0.))}],cL=A(0,50),a2=function(k,j){var
+b=a[1];if(F[3]<=b)bg(F_);var
+c=cu(F,fw(b|0)),d=i(I,c[1]),e=I(c[2]),f=0,g=a[3],h=1.-e,j=[0,[0,[0,i(function(a){return-a},d),h],g],f];return[0,[0,[0,d,e],a[2]],j]},eW),cD=b(ba(function(a){return 1-eH(c(bE,a)[1+a])}),cM),eq=l(function(a){return a[1]},cC),er=aw(l(ep,cD),eq),cG=K(l(function(a){return a[2]},cC)),cH=function(a){return K(l(a,er))},es=ju(F)[2],et=ju(F)[1],eu=cH(function(a){return a[2]}),ev=cH(function(a){return a[1]}),bB=[0,F[8],ev,eu,et,es],cI=K(cD),cJ=jr(F),ew=k(eo,function(a){var
+b=c(cJ[2],a)[1+a];return I(s(c(cJ[1],a)[1+a],b))/2.}),aP=[m,function(a){return eK(bB,n5(bB,ew),n(cI.length-1+(cG.length-1)|0,0.))}],cL=z(0,50),a3=function(k,j){var
 a=i(function(h){var
 c=k-1|0,b=0,i=0;if(c<0)var
 d=b;else{var
@@ -7958,84 +8013,84 @@ a=i,e=b;for(;;){var
 g=e+f(j,a,h)|0,l=a+1|0;if(c!==a){var
 a=l,e=g;continue}var
 d=g;break}}return d},cI),c=R(cL,a);if(c)return c[1];var
-l=bb(a,cG),d=C(aN),n=B===d?aN[1]:m===d?H(aN):aN,o=eJ(bB,n,l),b=A(0,10),p=F[4];bq(function(c,a){return T(b,a,Z(e(o,c)))},p);function
+l=bc(a,cG),d=D(aP),n=C===d?aP[1]:m===d?H(aP):aP,o=eK(bB,n,l),b=z(0,10),p=F[4];bq(function(c,a){return T(b,a,Z(e(o,c)))},p);function
 q(a){var
 c=R(F[5],a);if(c){var
 d=c[1][1],e=function(a,c,g){var
 f=0;if(a){var
 d=a[1];if(1===d[2]&&!a[2]){var
-e=h(c,ai(b,d[1]));f=1}}if(!f)var
-e=c;return r(g,e)};return O(au[13],e,d,v)}return ai(b,a)}var
+e=h(c,ag(b,d[1]));f=1}}if(!f)var
+e=c;return s(g,e)};return P(au[13],e,d,w)}return ag(b,a)}var
 g=G(F[3],q);T(cL,a,g);return g};else
 var
-a2=function(b,a){return 0};if(ay){var
-eY=nM(a),ez=M[6];if(c6(function(a){return J(a[1],FJ)},ez))W(FK);var
-cR=i(function(a){return fw(l(function(a){return[0,a[2],a[1]]},a))},bQ),eA=bj(aJ,G(t[1],t[2])),av=M[1],eB=l(function(a){return c(cR,a)[1+a]},eA),eC=jm(gZ(jg(M)),eB),cS=A(0,ar),aR=[0,0],bG=[0,0],bH=A(0,ar),cW=n(av[2],0),cY=av[2]-1|0,cU=0,cV=0,eD=0;if(cY<0)var
+a3=function(b,a){return 0};if(az){var
+eY=nO(a),ez=M[6];if(c6(function(a){return J(a[1],Gn)},ez))W(Go);var
+cR=i(function(a){return fx(l(function(a){return[0,a[2],a[1]]},a))},bQ),eA=bj(aK,G(r[1],r[2])),av=M[1],eB=l(function(a){return c(cR,a)[1+a]},eA),eC=jn(g1(ji(M)),eB),cS=z(0,ao),aS=[0,0],bG=[0,0],bH=z(0,ao),cW=n(av[2],0),cY=av[2]-1|0,cU=0,cV=0,eD=0;if(cY<0)var
 c0=cV,cZ=cU;else{var
-aa=eD,bI=cV,aS=cU;for(;;){var
-eR=cX(av,aa),bJ=l(t[2],eR),c7=R(bH,bJ);if(c7)var
-c8=c7[1],bL=bI,bK=aS;else{var
-c9=dn(av[6],aa),bM=jk(t,c9[1],c9[2]+1|0),c_=R(cS,bM);if(c_)var
-dc=c_[1],db=aS;else{var
+aa=eD,bI=cV,aT=cU;for(;;){var
+eR=cX(av,aa),bJ=l(r[2],eR),c7=R(bH,bJ);if(c7)var
+c8=c7[1],bL=bI,bK=aT;else{var
+c9=dp(av[6],aa),bM=jl(r,c9[1],c9[2]+1|0),c_=R(cS,bM);if(c_)var
+dc=c_[1],db=aT;else{var
 bP=l(function(a){var
-b=a[1];aR[1]++;bG[1]=[0,b,bG[1]];return[0,aR[1]-1|0,b,a[2]]},bM);aA(cS,bM,bP);var
-dc=bP,db=[0,K(bP),aS]}var
-dd=bH[1];aA(bH,bJ,dd);var
+b=a[1];aS[1]++;bG[1]=[0,b,bG[1]];return[0,aS[1]-1|0,b,a[2]]},bM);ax(cS,bM,bP);var
+dc=bP,db=[0,K(bP),aT]}var
+dd=bH[1];ax(bH,bJ,dd);var
 c8=dd,bL=[0,l(function(e){return function(d){var
 a=e;for(;;){if(a){var
 b=a[1],c=a[2];if(d===b[2])return b[1];var
-a=c;continue}throw P}}}(dc),bJ),bI],bK=db}c(cW,aa)[1+aa]=c8;var
+a=c;continue}throw Q}}}(dc),bJ),bI],bK=db}c(cW,aa)[1+aa]=c8;var
 eS=aa+1|0;if(cY!==aa){var
-aa=eS,bI=bL,aS=bK;continue}var
+aa=eS,bI=bL,aT=bK;continue}var
 c0=bL,cZ=bK;break}}var
-c1=K(ah(bG[1])),c2=K(ah(c0)),eF=-Math.log(I(aZ)),eI=aR[1],c3=FH(M,eC,cR,t,K(ah(cZ)),eI,eY,eF),c4=c3[1]?1:FG,eK=function(a){return c(c1,a)[1+a]},eL=b(c3[2],eK),eM=G(c4,function(a){return c$(1,c4)}),eN=1,eO=function(a){return c(c1,a)[1+a]},eP=aR[1],eQ=function(a){return c(c2,a)[1+a]},p=[0,c2.length-1,function(a){var
-e=a[2],d=b(av[5][2],a[1])+e|0;return c(cW,d)[1+d]},eQ,eP,eO,eN,aZ,eM,eL]}else
+c1=K(ai(bG[1])),c2=K(ai(c0)),eE=-Math.log(I(a0)),eG=aS[1],c3=Gl(M,eC,cR,r,K(ai(cZ)),eG,eY,eE),c4=c3[1]?1:Gk,eJ=function(a){return c(c1,a)[1+a]},eL=b(c3[2],eJ),eM=G(c4,function(a){return c$(1,c4)}),eN=1,eO=function(a){return c(c1,a)[1+a]},eP=aS[1],eQ=function(a){return c(c2,a)[1+a]},p=[0,c2.length-1,function(a){var
+e=a[2],d=b(av[5][2],a[1])+e|0;return c(cW,d)[1+d]},eQ,eP,eO,eN,a0,eM,eL]}else
 var
-p=z0;if(ay){var
-aI=eE(a),cb=n(aI[3][1],0),cc=aI[1][1]-2|0,d3=0;if(!(cc<0)){var
+p=z$;if(az){var
+aJ=eF(a),cb=n(aJ[3][1],0),cc=aJ[1][1]-2|0,d3=0;if(!(cc<0)){var
 an=d3;for(;;){var
-d5=function(a){return a},d6=dh(bF(aI[1],an),d5);bq(function(g){return function(a,d){var
+d5=function(a){return a},d6=di(bF(aJ[1],an),d5);bq(function(g){return function(a,d){var
 e=b(p[2],[0,g,a]),f=b(p[3],e);return bq(function(f,e){var
-a=b(aI[2][2],d)+f|0;c(cb,a)[1+a]=e;return 0},f)}}(an),d6);var
+a=b(aJ[2][2],d)+f|0;c(cb,a)[1+a]=e;return 0},f)}}(an),d6);var
 d7=an+1|0;if(cc!==an){var
 an=d7;continue}break}}var
-d4=function(a){return c(cb,a)[1+a]},a3=nL(a,p[4],d4)}else
+d4=function(a){return c(cb,a)[1+a]},a4=nN(a,p[4],d4)}else
 var
-a3=function(b,a){return 0};var
-eZ=K(G5(M,y,bd,ax,aT,ak,aY,aV,[0,az,a0,a2,aD,a1,aC],[0,p,a3,aZ]));df(function(i){var
-I=de(i),J=c(eZ,i)[1+i],f=J[1];if(L(b9(a,b(at(zk),i)),zj))var
+a4=function(b,a){return 0};var
+eZ=K(HJ(M,y,bd,ay,aU,ak,aZ,aW,[0,aB,a1,a3,aE,a2,aD],[0,p,a4,a0]));df(function(i){var
+I=de(i),J=c(eZ,i)[1+i],f=J[1];if(L(b9(a,b(at(zt),i)),zs))var
 u=0;else
 var
-H=a9(a,b(at(zl),i)),aa=b(H[2],1),u=[0,[0,b(H[2],0),aa]];if(u)var
-K=u[1],ab=[0,ax(K[2])],P=ab,M=K[1];else
+H=a_(a,b(at(zu),i)),aa=b(H[2],1),u=[0,[0,b(H[2],0),aa]];if(u)var
+K=u[1],ab=[0,ay(K[2])],O=ab,M=K[1];else
 var
-P=0,M=i;var
-ac=f[26],ae=f[25],ag=f[24],ah=f[23],ai=f[22],al=f[21],am=f[20],an=f[19],ao=f[18],ap=f[17],ar=f[16],as=f[15],au=f[14],av=f[13],aw=f[12],ay=f[11],aA=f[10],aB=f[9],aE=f[8],aH=f[7],aI=f[6],aJ=I[2],aK=I[1],e=[0,ax(M),P,bd,aK,aJ,aI,aH,aE,aB,aA,ay,aw,av,au,as,ar,ap,ao,an,am,al,ai,ah,ag,ae,ac];if(N){if(aV){var
-Q=J[2],Y=e[11],C=a7(g([0,j,d]),Y);if(C)var
-Z=e[11],_=bD(U),n=o(h(h(g([0,aG(d),d]),_),Z),aY);else
+O=0,M=i;var
+ac=f[26],ad=f[25],ag=f[24],ah=f[23],ai=f[22],al=f[21],am=f[20],an=f[19],ao=f[18],ap=f[17],aq=f[16],as=f[15],au=f[14],av=f[13],aw=f[12],ax=f[11],az=f[10],aA=f[9],aC=f[8],aH=f[7],aI=f[6],aJ=I[2],aK=I[1],e=[0,ay(M),O,bd,aK,aJ,aI,aH,aC,aA,az,ax,aw,av,au,as,aq,ap,ao,an,am,al,ai,ah,ag,ad,ac];if(N){if(aW){var
+Q=J[2],Y=e[11],C=a8(g([0,j,d]),Y);if(C)var
+Z=e[11],_=bD(U),n=o(h(h(g([0,aG(d),d]),_),Z),aZ);else
 var
 n=C;var
-D=n?aq(U,function(a){return mP(y,af(a))}):n,F=D?aq(U,function(a){var
-c=af(a)[2],f=cT(1,ak,c),h=cT(0,ak,c),i=b(e[8],a),n=b(e[9],a),j=q(g([0,d,d]),n),k=b(e[10],i),l=b(e[10],j),o=b(Q,a)[1],m=nw(e[11],i,k[1],k[2],o,f,h);if(m){var
-p=b(Q,a)[2];return nw(e[11],j,l[1],l[2],p,h,f)}return m}):D;if(F){var
-s=iN(y,az,a0,a2,e,aD,a1,aC);if(s){var
-$=s[1];return iX(y,U,af,function(a,b){return m7(y,e,$,a,b)},mW,e)}var
-G=s}else
+D=n?ar(U,function(a){return mR(y,af(a))}):n,F=D?ar(U,function(a){var
+c=af(a)[2],f=cT(1,ak,c),h=cT(0,ak,c),i=b(e[8],a),n=b(e[9],a),j=q(g([0,d,d]),n),k=b(e[10],i),l=b(e[10],j),o=b(Q,a)[1],m=ny(e[11],i,k[1],k[2],o,f,h);if(m){var
+p=b(Q,a)[2];return ny(e[11],j,l[1],l[2],p,h,f)}return m}):D;if(F){var
+r=iP(y,aB,a1,a3,e,aE,a2,aD);if(r){var
+$=r[1];return iZ(y,U,af,function(a,b){return m9(y,e,$,a,b)},mY,e)}var
+G=r}else
 var
 G=F;return G}var
-R=e[11],v=a7(g([0,j,d]),R);if(v)var
-S=e[11],k=o(h(bD(U),S),aY);else
+R=e[11],v=a8(g([0,j,d]),R);if(v)var
+S=e[11],k=o(h(bD(U),S),aZ);else
 var
 k=v;var
-w=k?aq(U,function(a){return mP(y,af(a))}):k,x=w?aq(U,function(a){var
-c=af(a)[2],f=cT(1,ak,c),h=cT(0,ak,c),i=b(e[8],a),n=b(e[9],a),j=q(g([0,d,d]),n),k=b(e[10],i),l=b(e[10],j),m=mO(e[11],i,k[1],k[2],f,h);return m?mO(e[11],j,l[1],l[2],h,f):m}):w;if(x){var
-l=iN(y,az,a0,a2,e,aD,a1,aC);if(l){var
-t=l[1],m=nu(y,az,p,aD,a3,aZ);if(m){var
+w=k?ar(U,function(a){return mR(y,af(a))}):k,x=w?ar(U,function(a){var
+c=af(a)[2],f=cT(1,ak,c),h=cT(0,ak,c),i=b(e[8],a),n=b(e[9],a),j=q(g([0,d,d]),n),k=b(e[10],i),l=b(e[10],j),m=mQ(e[11],i,k[1],k[2],f,h);return m?mQ(e[11],j,l[1],l[2],h,f):m}):w;if(x){var
+l=iP(y,aB,a1,a3,e,aE,a2,aD);if(l){var
+t=l[1],m=nw(y,aB,p,aE,a4,a0);if(m){var
 z=m[1],V=z[2],W=z[1],T=function(u,v,a){var
-s=bV(W,a[1]);if(s){var
-G=s[1],H=t[2],T=t[1],l=ix(ms,0,a[2]);if(0<l){var
+r=bV(W,a[1]);if(r){var
+G=r[1],H=t[2],T=t[1],l=iz(mu,0,a[2]);if(0<l){var
 K=cQ(p[8]);if(cQ(a[2])<=K){var
-L=a[3];if(o(g([0,j,d]),L)&&be(function(a){return a[1]<az?1:0},H)){var
+L=a[3];if(o(g([0,j,d]),L)&&bf(function(a){return a[1]<aB?1:0},H)){var
 i=0,f=a[2],c=G;for(;;){if(f&&c){var
 w=0===f[1]?1:0;if(w)var
 k=w;else
@@ -8043,20 +8098,20 @@ var
 I=c[1],J=0,k=b8(function(g){return function(e,i){var
 f=i[2];function
 d(c){var
-h=b(p[3],c),d=be(function(b){return 1-O(a[4],g,e,b)},h);if(d)return d;var
-i=b(p[3],c);return be(function(a){return iY(p,u,v,f,a)},i)}var
-c=aq(p[1],d);if(c){var
+h=b(p[3],c),d=bf(function(b){return 1-P(a[4],g,e,b)},h);if(d)return d;var
+i=b(p[3],c);return bf(function(a){return i0(p,u,v,f,a)},i)}var
+c=ar(p[1],d);if(c){var
 h=function(b){var
-c=1-O(a[4],g,e,b);return c?c:iY(p,u,v,f,b)};return aq(p[4],h)}return c}}(i),J,I);if(k){var
+c=1-P(a[4],g,e,b);return c?c:i0(p,u,v,f,b)};return ar(p[4],h)}return c}}(i),J,I);if(k){var
 i=i+1|0,f=f[2],c=c[2];continue}var
 x=k}else
 var
 x=1;if(x){var
-m=dP(e,l,p[7]);if(m){var
-n=i4(e,l,a[2],p[8]);if(n){var
-q=i3(y,a3,e,u,v,a,H,0,V,G);if(q){var
-z=q[1],M=h(gG,a[9]),N=z[1],P=X(T),Q=h(a[3],P),A=o(E(r(r(X(aF(m[1],n[1])),Q),N)),M);if(A)var
-R=aW(a[9]),S=z[2],B=[0,b(ad(g([0,aj(d),d]),S),R)];else
+m=dQ(e,l,p[7]);if(m){var
+n=i6(e,l,a[2],p[8]);if(n){var
+q=i5(y,a4,e,u,v,a,H,0,V,G);if(q){var
+z=q[1],M=h(gI,a[9]),N=z[1],O=X(T),Q=h(a[3],O),A=o(E(s(s(X(aF(m[1],n[1])),Q),N)),M);if(A)var
+R=aX(a[9]),S=z[2],B=[0,b(ae(g([0,aj(d),d]),S),R)];else
 var
 B=A;var
 C=B}else
@@ -8067,84 +8122,84 @@ var
 D=n;var
 F=D}else
 var
-F=m;return F}break}}}}return 0}return s};return iX(y,U,af,function(a,b){return m7(y,e,t,a,b)},T,e)}var
+F=m;return F}break}}}}return 0}return r};return iZ(y,U,af,function(a,b){return m9(y,e,t,a,b)},T,e)}var
 A=m}else
 var
 A=l;var
 B=A}else
 var
-B=x;return B}return iX(y,0,function(a){return vV},vL,mW,e)});return N?aV?Hm:Hn:Ho}var
-a8=eE(a),a4=a9(a,yu);function
-a5(a){return h(cN((a[2]-a[1]|0)+2|0),yt)}if(b_(a,yv))var
-du=dT(a,yw),bc=function(c){var
-a=bF(a4,c);return dh(a,function(d){var
-c=cr(b(du[2],d)),e=da(s,h(c,r(s,a5(a))));return[0,h(c,q(s,a5(a))),e]})};else
-if(b_(a,yx))var
-b2=K(l(gL,gR(a,yy))),dv=gR(a,yz),dw=K(l(function(a){var
-b=i6(a);return gS(l(function(a){var
-b=a[2],d=a[1];return Q(function(e,b){var
-d=b[2],a=b[1],f=f7(c(b2,a)[1+a][2],d);return h(e,b6(f7(b2[1+a][1],d),f))},d,b)},b))},dv)),dx=a9(a,yA),bc=function(a){function
+B=x;return B}return iZ(y,0,function(a){return v4},vU,mY,e)});return N?aW?H2:H3:H4}var
+a9=eF(a),a5=a_(a,yD);function
+a6(a){return h(cN((a[2]-a[1]|0)+2|0),yC)}if(b_(a,yE))var
+du=dS(a,yF),bb=function(c){var
+a=bF(a5,c);return di(a,function(d){var
+c=cr(b(du[2],d)),e=da(t,h(c,s(t,a6(a))));return[0,h(c,q(t,a6(a))),e]})};else
+if(b_(a,yG))var
+b2=K(l(gN,gS(a,yH))),dv=gS(a,yI),dw=K(l(function(a){var
+b=i8(a);return gT(l(function(a){var
+b=a[2],d=a[1];return O(function(e,b){var
+d=b[2],a=b[1],f=f8(c(b2,a)[1+a][2],d);return h(e,b6(f8(b2[1+a][1],d),f))},d,b)},b))},dv)),dx=a_(a,yJ),bb=function(a){function
 d(e){var
-a=b(dx[2],e),d=c(dw,a)[1+a];return[0,d,d]}return dh(bF(a4,a),d)};else
+a=b(dx[2],e),d=c(dw,a)[1+a];return[0,d,d]}return di(bF(a5,a),d)};else
 var
-dy=dT(a,yB),dz=dT(a,yC),dA=nE(a),bc=function(k){var
-e=bF(a4,k),a=dh(e,function(a){var
-c=b(dy[2],a),d=b(dz[2],a),e=cr(d),f=c==0.?ed(dA,d):c;return[0,cr(f),e]}),c=gS(l(function(a){return a[1]},a)),d=gS(l(function(a){return a[2]},a));function
+dy=dS(a,yK),dz=dS(a,yL),dA=nG(a),bb=function(k){var
+e=bF(a5,k),a=di(e,function(a){var
+c=b(dy[2],a),d=b(dz[2],a),e=cr(d),f=c==0.?ec(dA,d):c;return[0,cr(f),e]}),c=gT(l(function(a){return a[1]},a)),d=gT(l(function(a){return a[2]},a));function
 f(a){var
-b=a5(e);return bO(cO(q(a,s)),b)}var
-i=0;if(b7(c,s)&&f(c)){var
+b=a6(e);return bO(cO(q(a,t)),b)}var
+i=0;if(b7(c,t)&&f(c)){var
 h=function(a){return a[1]},g=c;i=1}if(!i){var
-j=0;if(bC(d,s)&&f(d)){var
+j=0;if(bC(d,t)&&f(d)){var
 h=function(a){return a[2]},g=d;j=1}if(!j)return a}return l(function(b){var
 a=co(h(b),g);return[0,a,a]},a)};var
-dE=nF(a);if(b_(a,cs(a,y4)))throw P;function
+dE=nH(a);if(b_(a,cs(a,zb)))throw Q;function
 dF(a){var
-c=bF(a8[2],a)[1],d=bc(a),e=by(function(d,a){var
-e=a[2],f=a[1];return[0,b(a8[3][2],c+d|0),f,e]},d);return[0,b(dE,a),e]}var
-Y=nG(a),dG=Y[10],dI=Y[9],dJ=Y[8],dK=Y[7],dL=Y[6],dM=Y[5],dN=Y[4];function
-dO(a){return dh(bF(a8[1],a),dF)}var
-$=[0,Y[1],Y[2],dO,dN,dM,dL,dK,dJ,dI,dG];df(function(a){var
-o=de(a),p=ax(a),k=ag(M[6],a);function
-l(a){return ok([0,M,$,k,p,a,0])[2]}var
-m=l(0),n=l(1);ol(M,k,$,$,p,m,n);var
-c=o[2],q=o[1],b=ax(a),i=mE(n),j=mE(m);if(bd){var
-r=gs(c),d=gs(q),e=gw($,b,j,r);if(e){if(d)return gx($,b,i,d[1]);var
+c=bF(a9[2],a)[1],d=bb(a),e=by(function(d,a){var
+e=a[2],f=a[1];return[0,b(a9[3][2],c+d|0),f,e]},d);return[0,b(dE,a),e]}var
+Y=nI(a),dG=Y[10],dH=Y[9],dJ=Y[8],dK=Y[7],dL=Y[6],dM=Y[5],dN=Y[4];function
+dO(a){return di(bF(a9[1],a),dF)}var
+$=[0,Y[1],Y[2],dO,dN,dM,dL,dK,dJ,dH,dG];df(function(a){var
+o=de(a),p=ay(a),k=ah(M[6],a);function
+l(a){return om([0,M,$,k,p,a,0])[2]}var
+m=l(0),n=l(1);on(M,k,$,$,p,m,n);var
+c=o[2],q=o[1],b=ay(a),i=mG(n),j=mG(m);if(bd){var
+r=gu(c),d=gu(q),e=gy($,b,j,r);if(e){if(d)return gz($,b,i,d[1]);var
 f=1}else
 var
 f=e;return f}var
-g=gw($,b,j,q);if(g){if(c)return gx($,b,i,c[1]);var
+g=gy($,b,j,q);if(g){if(c)return gz($,b,i,c[1]);var
 h=1}else
 var
-h=g;return h});return Hs}function
-Ht(k){var
-c=Hd(k),m=EJ(c);function
+h=g;return h});return H8}function
+H9(k){var
+c=HT(k),m=Fn(c);function
 f(a){var
-d=br(46,a),e=b(ba(function(a){return 0===lz(a)?1:0}),d),f=bz(function(a){var
-b=a[1],c=a[2];return l(function(a){return u(b,u(yg,a))},c)},yf),c=1-aE(h7(yh,e),f);return c?W(u(yi,gI(a))):c}function
+d=bb(46,a),e=b(ba(function(a){return 0===lA(a)?1:0}),d),f=bz(function(a){var
+b=a[1],c=a[2];return l(function(a){return v(b,v(yp,a))},c)},yo),c=1-aA(h9(yq,e),f);return c?W(v(yr,gK(a))):c}function
 d(c,b){if(typeof
 b==="number")return 0;else
 switch(b[0]){case
 4:var
-e=b[1];return bq(function(e,b){return d(u(c,u(yj,a(y+e))),b)},e);case
+e=b[1];return bq(function(e,b){return d(v(c,v(ys,a(y+e))),b)},e);case
 5:var
 g=b[1];return x(function(a){var
-b=a[2];return d(u(c,u(yk,a[1])),b)},g);default:return f(c)}}x(function(a){return d(a,dR(c,a))},yl);var
-j=c[2];io(function(a,c){var
-b=b5(br(46,a));if(L(b,ym)&&L(b,yn))return 0;return f(a)},j);var
-e=dR(c,Hu);if(typeof
+b=a[2];return d(v(c,v(yt,a[1])),b)},g);default:return f(c)}}x(function(a){return d(a,dR(c,a))},yu);var
+j=c[2];iq(function(a,c){var
+b=b5(bb(46,a));if(L(b,yv)&&L(b,yw))return 0;return f(a)},j);var
+e=dR(c,H_);if(typeof
 e!=="number"&&4===e[0]){var
-n=e[1],g=by(function(a,d){return b9(c,b(at(Hv),a))},n),o=Hi(c,m,g),i=0;if(nI(c)&&nJ(c)){var
-p=fs(c,Hw),h=b(at(Hx),p);i=1}if(!i)var
-h=HB;var
-q=I0(0),r=c[3],s=O(at(Hy),o,r,q);return u(h7(HA,by(function(d,b){var
-a=nH(c,d),e=a[2],f=a[1];return ha(at(Hz),b,f,e,h)},g)),s)}throw P}function
-HC(a){try{var
-j=[0,0,Ht(b(a,0))];return j}catch(a){a=aT(a);if(a[1]===gH){var
-c=a[2],d=c-1|0,g=0,i=u(HE,u(a[3],HD));if(!(2<d>>>0)){var
+n=e[1],g=by(function(a,d){return b9(c,b(at(H$),a))},n),o=HY(c,m,g),i=0;if(nK(c)&&nL(c)){var
+p=ft(c,Ia),h=b(at(Ib),p);i=1}if(!i)var
+h=If;var
+q=JE(0),r=c[3],s=P(at(Ic),o,r,q);return v(h9(Ie,by(function(d,b){var
+a=nJ(c,d),e=a[2],f=a[1];return hc(at(Id),b,f,e,h)},g)),s)}throw Q}function
+Ig(a){try{var
+j=[0,0,H9(b(a,0))];return j}catch(a){a=aU(a);if(a[1]===gJ){var
+c=a[2],d=c-1|0,g=0,i=v(Ii,v(a[3],Ih));if(!(2<d>>>0)){var
 h=0;switch(d){case
 0:var
-f=HG;break;case
+f=Ik;break;case
 1:h=1;break;default:var
-f=HH}if(!h){var
+f=Il}if(!h){var
 e=f;g=1}}if(!g)var
-e=HF;return[0,c,u(e,i)]}if(a!==hY&&a!==f9)return HJ;return HI}}Jk(function(a){return HC(function(b){return a})});h1(0);return}(globalThis));
+e=Ij;return[0,c,v(e,i)]}if(a!==h1&&a!==f_)return In;return Im}}J0(function(a){return Ig(function(b){return a})});h3(0);return}(globalThis));

@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tightrope.errors import InputError, Location
-from tightrope.numerics.arrays import AnyArray, FloatArray, OffsetArray
+from tightrope.numerics.arrays import AnyArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.record import remember
 from tightrope.verdict import Assumed
 
@@ -69,11 +69,13 @@ _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 def _mix(values: Marks) -> Marks:
     """The finaliser of splitmix64."""
-    mixed = values + np.uint64(0x9E3779B97F4A7C15)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * _FIRST
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * _SECOND
-    result: Marks = mixed ^ (mixed >> np.uint64(31))
-    return result
+    mixed: Marks = values + np.uint64(0x9E3779B97F4A7C15)
+    mixed ^= mixed >> np.uint64(30)
+    mixed *= _FIRST
+    mixed ^= mixed >> np.uint64(27)
+    mixed *= _SECOND
+    mixed ^= mixed >> np.uint64(31)
+    return mixed
 
 
 def _of_text(text: str) -> np.uint64:
@@ -100,10 +102,15 @@ def state_marks(structure: Any) -> Marks:
 @remember
 def transition_marks(structure: Any) -> Marks:
     """A hash of the names of every transition's states and action."""
+    return row_marks(structure, slice(None))
+
+
+def row_marks(structure: Any, transition: IndexArray | slice) -> Marks:
+    """The same of these transitions alone: a log may be shorter than its model."""
     actions = np.array([_of_text(name) for name in structure.action_names], dtype=np.uint64)
-    choice, states = structure.transition_choice, state_marks(structure)
-    source = states[structure.choice_state[choice]]
-    return _mix(_mix(source + actions[structure.action_of_choice[choice]]) ^ states[structure.successor])
+    choice, states = structure.transition_choice[transition], state_marks(structure)
+    mark = states[structure.choice_state[choice]] + actions[structure.action_of_choice[choice]]
+    return _mix(_mix(mark) ^ states[structure.successor[transition]])
 
 
 def with_number(mark: Marks, number: FloatArray) -> Marks:

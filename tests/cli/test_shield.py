@@ -89,6 +89,27 @@ def test_a_certificate_is_written_and_verified(folder: Path, capsys: Any) -> Non
     assert "the slack is -1" in capsys.readouterr().err
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_a_refused_certificate_leaves_the_files_as_they_were(folder: Path, capsys: Any) -> None:
+    shield(*DATA, "--certificate", "s.cert", capsys=capsys)
+    before, lasting = Path("s.cert").read_bytes(), [*DATA[:2], 'Pmax=? [ G (F "goal") ]', *DATA[3:]]
+    for file in ("s.cert", "new.cert"):
+        shield(*lasting, "--certificate", file, "-o", "s.json", capsys=capsys, code=2)
+    assert Path("s.cert").read_bytes() == before
+    assert not Path("new.cert").exists() and not Path("s.json").exists()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_formulas_and_models_without_parameters_have_certified_shields(folder: Path, capsys: Any) -> None:
+    at, rest = ["--at", "p=0.9,q=0.8"], ["--slack", "0.05", "-o", "s.json", "--certificate", "s.cert"]
+    shield("m.prism", "--prop", 'Pmax=? [ X ("goal" & (X "goal")) ]', *at, *rest, capsys=capsys)
+    assert run(["verify", "s.cert", "--shield", "s.json"]) == 0
+    Path("n.prism").write_text(MODEL.replace("double p", "double p=0.9").replace("double q", "double q=0.8"))
+    shield("n.prism", "--prop", PROP, *rest, "--overwrite", capsys=capsys)
+    assert run(["verify", "s.cert", "--shield", "s.json"]) == 0
+    shield("n.prism", "--prop", PROP, *at, capsys=capsys, code=2)  # there is nothing to be at
+
+
 @pytest.mark.parametrize(
     "words, message",
     [

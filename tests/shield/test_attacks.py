@@ -250,3 +250,27 @@ def test_every_choice_of_a_model_is_an_action_of_its_environment(
         assert np.flatnonzero(guarded.action_masks()).tolist() == [numbers[0]]
         observation, _, _, _, info = guarded.step(action)
         assert observation == 1 and info["shield"]["taken"] == numbers[0] and info["shield"]["promise"] == 0.0
+
+
+def test_a_number_of_numpy_means_what_the_same_number_means() -> None:
+    rows = [(0, "1", {1: 1}), (0, "a", {2: 1}), *((s, "", {s: 1}) for s in (1, 2))]
+    shield = Shield.of(
+        tr.solve(tr.build_from_rows(rows, labels={"bad": [1]}), 'Pmin=? [ F "bad" ]'), slack=0.0
+    )
+    assert shield.allowed(0) == {"a": 0.0}
+    for one in (1, np.int64(1), np.array(1), "1"):  # the action "1", not the second one
+        with pytest.raises(InputError, match="does not allow 1 in state 0"):
+            shield.take(0, one)
+
+
+def test_a_state_that_was_changed_in_its_place_is_another_state(tmp_path: Path) -> None:
+    (tmp_path / "m.prism").write_text(
+        "mdp module m x : [0..1]; y : [0..1]; [go] true -> (x'=1-x); [stay] true -> true; endmodule "
+        'label "odd" = x=1;'
+    )
+    shield = Shield.of(tr.solve(tr.load(tmp_path / "m.prism"), 'Pmin=? [ F "odd" ]'), slack=0.5)
+    here = {"x": 0, "y": 0}
+    assert list(shield.allowed(here)) == ["stay"]
+    here["x"] = 1  # the agent has acted, and has not said so
+    with pytest.raises(InputError, match="has taken no action there"):
+        shield.allowed(here)

@@ -28,12 +28,16 @@ label "goal" = s=1;
 PROP = 'Pmax=? [ F "goal" ]'
 
 
-def watch_of(slack: float, alpha: float = 0.01) -> ShieldWatch:
+def question() -> tr.Problem:
     parameters = tr.Parameters.box(p=("0.1", "0.9"))
     (p,) = parameters.symbols()
     rows = [(0, "safe", {1: p, 2: 1 - p}), (0, "fast", {1: 0.5, 2: 0.5}), (1, "", {1: 1}), (2, "", {2: 1})]
     model = tr.build_from_rows(rows, parameters, labels={"goal": [1]})
-    problem = model.problem(PROP)
+    return model.problem(PROP)
+
+
+def watch_of(slack: float, alpha: float = 0.01) -> ShieldWatch:
+    problem = question()
     shield = tr.Shield.of(tr.solve(problem.at(p=0.8)), problem, slack=slack)
     return ShieldWatch(problem, shield, alpha)
 
@@ -78,7 +82,7 @@ def test_a_shield_of_another_model_is_refused() -> None:
     other = tr.build_from_rows([(0, "a", {1: 1}), (1, "", {1: 1})], labels={"goal": [1]})
     shield = tr.Shield.of(tr.solve(other, PROP), slack=0.0)
     with pytest.raises(InputError, match="about another model"):
-        ShieldWatch(watch_of(0.0).problem, shield, 0.01)
+        ShieldWatch(question(), shield, 0.01)
 
 
 def test_the_command_compares_a_log_with_a_shield(

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
 
 import tightrope as tr
+from tightrope.atomic import atomic_write_bytes
 from tightrope.cli import options
 from tightrope.cli import output as screen
 from tightrope.cli.options import SOLVING, declare, takes
 from tightrope.cli.sources import Question, Study, temporal_product
-from tightrope.errors import InputError
-from tightrope.io.answers import ShieldAnswer
 from tightrope.io.log_words import LOG_WORDS
-from tightrope.io.output import SHIELD, refuse_same
+from tightrope.io.output import CERTIFICATE, SHIELD, refuse_same
 from tightrope.numerics.text import bounded, claim_text, number_text, sure_text
 from tightrope.shield.verification import rest_on
 from tightrope.solver.solve import solve
 from tightrope_check.archive import load
 
-RESULT = "result.json"
+NOT_OF_RESULTS = "prop data region at const param domain certificate delta discount terminal_reward precision"
 MOST_REMOVED = 4
 """Actions that are printed; all of them are in the JSON."""
 
@@ -69,33 +70,47 @@ def shield(request: ShieldRequest) -> None:
     Example: tightrope shield model.prism --prop 'Pmin=? [ F "crash" ]' --data log.csv --slack 0.02 -o s.json
     """
     refuse_same([request.output, request.certificate])
-    target = screen.claim(request.output, SHIELD)
+    target, proved = screen.claim(request.output, SHIELD), screen.claim(request.certificate, CERTIFICATE)
     with screen.phase("shield"):
-        result = _shield_of(request)
+        result, proof = _shield_of(request)
     answer = result.describe()
     relation = bounded(answer.promise, answer.maximises != answer.complement)
     claim = claim_text(answer.question, relation, "any agent under the shield")
     sure = "" if answer.confidence is None else sure_text(round(1 - answer.confidence, 15))
+    patience = "" if answer.patience is None else f", patience {screen.count(answer.patience, 'step')}"
+    removed = [f"{one.action or 'unnamed'} ({screen.count(one.states, 'state')})" for one in answer.removed]
+    removed[MOST_REMOVED:] = [f"{len(removed) - MOST_REMOVED} more (--json)"] * (len(removed) > MOST_REMOVED)
+    rows: screen.Rows = [
+        ("property", answer.question),
+        ("slack", f"{number_text(answer.slack)} per episode{patience}"),
+        ("allows", f"several actions in {answer.free_states:,} of {screen.count(answer.states, 'state')}"),
+        ("forbids", ", ".join(removed) or "no action"),
+        *screen.assumed_facts(answer.judged),
+        ("written", request.output),
+        ("certificate", request.certificate),
+    ]
+    headline = answer.judged.headline(claim, sure)
+    screen.answer(result.verdict, headline, answer, lambda: screen.Content(rows))
+    if proved is not None:
+        with atomic_write_bytes(proved.checked()) as file:
+            file.write(proof)
     if target is not None:
         result.save(target.checked())
-    headline = answer.judged.headline(claim, sure)
-    screen.answer(result.verdict, headline, answer, lambda: _shown(request, answer))
     screen.leave(result.verdict)
 
 
-def _shield_of(request: ShieldRequest) -> tr.Shield:
+def _shield_of(request: ShieldRequest) -> tuple[tr.Shield, bytes]:
     """The shield of a result, of data, or of a model alone; with --certificate its values and prices are
-    those that the certificate proves."""
-    slack, patience, point = request.slack, request.patience, None
-    if Path(request.model).is_dir() or Path(request.model).name == RESULT:
-        given = options.list_given(request, "prop data region at const param domain certificate")
-        if given:
-            raise InputError(f"{given[0]} cannot be used with a result", hint="name the model and its data")
-        return tr.load_result(request.model).shield(slack=slack, patience=patience)
+    those that the certificate proves, whose file has this content."""
+    slack, patience, words = request.slack, request.patience, options.learn_words(request)
+    if Path(request.model).is_dir() or request.model.endswith("result.json"):
+        options.refuse_options(request, NOT_OF_RESULTS, "it cannot be used with a result")
+        return tr.load_result(request.model).shield(slack=slack, patience=patience), b""
     subject: tr.LearningResult | tr.Problem
+    point: tuple[Fraction, ...] = ()
     if request.data:
         options.refuse_options(request, "at", "it cannot be used with --data")
-        study, words = Study(request, temporal=True), options.learn_words(request)
+        study = Study(request, temporal=True)
         learned = tr.learn(study.subject.problem, study.reading, delta=request.delta, **words)
         assert isinstance(learned, tr.LearningResult)
         subject, made = learned, learned.shield(slack=slack, patience=patience)
@@ -104,31 +119,15 @@ def _shield_of(request: ShieldRequest) -> tr.Shield:
         options.refuse_options(request, "region", "it requires --data")
         question = Question.of(request)
         loaded = question.load()
-        query = question.query(loaded, "a shield is about one property")
-        problem = temporal_product(loaded.model, query)
-        if problem is None and not query.is_plain:
+        query, point = question.query(loaded, "a shield is about one property"), loaded.point(request.at)
+        subject = tr.Problem(loaded.model, query)
+        problem = temporal_product(loaded.model, query) or subject
+        if not problem.query.is_plain:
             raise query.refusal()
-        subject = problem or tr.Problem(loaded.model, query)
-        point = loaded.point(request.at) if isinstance(loaded.model, tr.ParametricMDP) else None
-        solved = solve(subject if point is None else subject.at(point), **options.learn_words(request))
-        made = tr.Shield.of(solved, subject, slack=slack, patience=patience)
+        known = problem.at(point) if isinstance(problem.model, tr.ParametricMDP) else problem
+        made = tr.Shield.of(solve(known, **words), problem, slack=slack, patience=patience)
     if request.certificate is None:
-        return made
-    tr.certify(subject, request.certificate, at=point, overwrite=screen.common.overwrite)
-    return rest_on(made, load(request.certificate))
-
-
-def _shown(request: ShieldRequest, answer: ShieldAnswer) -> screen.Content:
-    patience = "" if answer.patience is None else f", patience {screen.count(answer.patience, 'step')}"
-    removed = [f"{one.action or 'unnamed'} ({screen.count(one.states, 'state')})" for one in answer.removed]
-    more = f", {len(removed) - MOST_REMOVED} more (--json)" if len(removed) > MOST_REMOVED else ""
-    rows: screen.Rows = [
-        ("property", answer.question),
-        ("slack", f"{number_text(answer.slack)} per episode{patience}"),
-        ("allows", f"several actions in {answer.free_states:,} of {screen.count(answer.states, 'state')}"),
-        ("forbids", ", ".join(removed[:MOST_REMOVED]) + more or "no action"),
-        *screen.assumed_facts(answer.judged),
-        ("written", request.output),
-        ("certificate", request.certificate),
-    ]
-    return screen.Content(rows)
+        return made, b""
+    with TemporaryDirectory() as folder:  # what is refused leaves no certificate
+        tr.certify(subject, place := Path(folder) / "certificate", at=point or None)
+        return rest_on(made, load(place)), place.read_bytes()

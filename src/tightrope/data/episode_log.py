@@ -36,7 +36,7 @@ from tightrope.io.table.columns import RowProblem
 from tightrope.model.structure import Structure, Structured
 from tightrope.numerics.arrays import AnyArray, BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.record import Facts, Record, freeze_fields
-from tightrope.provenance import Provenance, RowTally, transition_marks
+from tightrope.provenance import Provenance, RowTally, row_marks
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -108,7 +108,7 @@ class EpisodeLog(Record):
     def provenance(self, structure: Structure) -> Provenance:
         """Which rows these are."""
         order, _ = self.by_episode()
-        mark = transition_marks(structure)[self.transition[order]]
+        mark = row_marks(structure, self.transition[order])
         tally, names = RowTally(), self.episode.astype(np.int64) if self.names is None else self.names
         tally.add(mark, names[order])
         return tally.finish(self.episodes)

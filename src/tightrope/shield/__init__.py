@@ -13,17 +13,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from functools import partial
 from importlib import import_module
 from numbers import Real
 from os import PathLike
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import asdict
 
 from tightrope.atomic import atomic_write, path_of
@@ -38,7 +38,7 @@ from tightrope.model.policy import Policy
 from tightrope.model.policy_file import check_choices
 from tightrope.model.product import every_transition, product_with_memory
 from tightrope.model.states import find_choice, index_or_state, is_whole, show_action
-from tightrope.model.structure import NamedStates, Structure
+from tightrope.model.structure import NamedStates, Structure, plain
 from tightrope.numerics.arrays import (
     AnyArray,
     BoolArray,
@@ -55,7 +55,9 @@ from tightrope.solver.equations.system import equations_of, horizon_system
 from tightrope.solver.solution import Solution
 from tightrope.solver.solve import solve
 from tightrope.verdict import Assessment, Word
-from tightrope_check.problem import CertifiedObjective
+
+if TYPE_CHECKING:
+    from tightrope_check.problem import CertifiedObjective
 
 FORMAT, VERSION = "tightrope shield", 2
 GRAPH = ("choice_start", "transition_start", "successor", "action", "initial_states")
@@ -100,13 +102,10 @@ class ShieldTable:
 
     def is_about(self, model: Structure) -> bool:
         """Whether the shield has the choices of a model, under the names of its states and actions."""
-
-        def named(one: Structure) -> object:
-            actions = np.array(one.action_names)[one.action_of_choice]
-            graph = one.choice_start, one.transition_start, one.successor, one.initial_states, actions
-            return graph, dict(one.valuations), list(one.state_names or ())
-
-        return same(named(self.base), named(model))
+        parts = [*GRAPH[:3], "initial_states", "valuations", "state_names"]
+        alike = all(same(getattr(self.base, part), getattr(model, part)) for part in parts)
+        mine, theirs = (np.array(one.action_names)[one.action_of_choice] for one in (self.base, model))
+        return alike and same(mine, theirs)
 
     def offered(self, state: int, row: int, is_decided: bool) -> dict[str | int, tuple[int, float]]:
         """The choices of a state by action, each with its price; by place where actions are not unique."""
@@ -116,10 +115,6 @@ class ShieldTable:
         if len(set(names)) < len(names):  # an action may itself be called by a number: places for all
             names = list(range(len(names)))
         return dict(zip(names, zip(range(first, last), prices, strict=True), strict=True))
-
-    def show(self, state: int) -> str:
-        """The name of the state of the model behind one of the structure."""
-        return self.base.state_name(int(self.state[state]))
 
 
 def table_of(solution: Solution, problem: Problem | None = None, **known: Any) -> ShieldTable:
@@ -150,12 +145,11 @@ def table_of(solution: Solution, problem: Problem | None = None, **known: Any) -
         last = np.where(fixed, equations.value, value), unbounded.choice, fixed
     after = partial(kernel.safe_choices, system, upward=not maximises)
     if isinstance(kernel, BellmanOperator):
-        room = kernel.open_workspace()
+        after.keywords["workspace"] = room = kernel.open_workspace()
         room.care = True  # one pass, also where float64 does not tell sums of bounds from 1
-        after = partial(kernel.safe_choices, system, upward=not maximises, workspace=room)
-    rows = price_rows(objective, steps, last, structure.choice_start, after, maximises)
     given = {"question": "" if problem is None else problem.text, "confidence": None}
-    facts = facts_of(objective, maximises, objective.is_bounded, solution.verdict.facts | given | known)
+    facts = facts_of(objective, last is None, solution.verdict.facts | given | known)
+    rows = price_rows(objective, steps, last, structure.choice_start, after)
     table = ShieldTable(facts, structure, structure, state, solution.ranking, **rows)
     return table if problem is None or problem.lift is None else _lift(table, problem)
 
@@ -166,30 +160,26 @@ def price_rows(
     last: tuple[FloatArray, OffsetArray, BoolArray] | None,
     choice_start: OffsetArray,
     after: Callable[[FloatArray], FloatArray],
-    maximises: bool,
     margin: float = 0.0,
-) -> dict[str, npt.NDArray[Any]]:
+) -> dict[str, AnyArray]:
     """Rows backwards from the `last` one: values, fallback policy and decided states (None: all is decided
     then). `after` bounds what choices lead to. Prices are larger by a `margin` of 1 + |v|."""
-    first, states = choice_start[:-1].astype(np.int64), len(choice_start) - 1
-    best, is_over, rows = np.maximum if maximises else np.minimum, last is None, []
-    counts = np.diff(choice_start)
+    first, counts, rows = choice_start[:-1].astype(np.int64), np.diff(choice_start), []
+    maximises, target = _word(objective.agent) == "MAX", objective.target
     if last is None:
-        given = objective.terminal if objective.target is None else objective.target
-        end = np.zeros(states) if given is None else given.astype(np.float64)
-        last = end, first, np.ones(states, np.bool_)
+        given = objective.terminal if target is None else target
+        end = np.zeros(len(first)) if given is None else given.astype(np.float64)
+        last = end, first, np.ones(len(first), np.bool_)
     value, fallback, settled = last
-    reached = after(value)
     for step in range(steps, -1, -1):
+        reached = after(value)
         if step < steps:
-            reached = after(value)
-            value = best.reduceat(reached, first)
+            value = (np.maximum if maximises else np.minimum).reduceat(reached, first)
             attains = np.flatnonzero(reached == np.repeat(value, counts))
-            owner = np.repeat(np.arange(states), counts)[attains]
-            fallback = attains[np.unique(owner, return_index=True)[1]].astype(np.int64)
-            settled = np.zeros(states, np.bool_)
-            if objective.target is not None and objective.kind in ("UNTIL", ObjectiveKind.UNTIL):
-                won = objective.target if step >= objective.lower_steps else settled
+            fallback = attains[np.searchsorted(attains, first)]
+            settled = np.zeros(len(first), np.bool_)
+            if target is not None and _word(objective.kind) == "UNTIL":
+                won = target if step >= objective.lower_steps else settled
                 settled = won if objective.allowed is None else won | ~objective.allowed
                 value[settled] = won[settled]
         price = np.repeat(value, counts)
@@ -200,22 +190,25 @@ def price_rows(
             price += least
         price[~(price > 0)] = 0.0  # ∞ − ∞ is no loss
         np.nextafter(price, np.inf, out=price, where=price > 0)
-        if step < steps:
-            price[fallback] = 0.0
-        elif is_over:
-            price[:] = 0.0
+        price[fallback if step < steps else np.repeat(settled, counts)] = 0.0
         rows.append((value, price, fallback, settled))
-    return {name: np.stack(row[::-1]) for name, row in zip(ROWS, zip(*rows, strict=True), strict=True)}
+    columns = zip(*reversed(rows), strict=True)
+    return {name: np.stack(row) if steps else row[0][None] for name, row in zip(ROWS, columns, strict=True)}
 
 
 def facts_of(
-    objective: Objective | CertifiedObjective, maximises: bool, is_bounded: bool, known: dict[str, Any]
+    objective: Objective | CertifiedObjective, is_bounded: bool, known: dict[str, Any]
 ) -> ShieldFacts:
     """What is known of a shield, and what an objective says of it. Agents that avoid something may wait."""
-    kind = getattr(objective.kind, "name", objective.kind)
+    kind, maximises = _word(objective.kind), _word(objective.agent) == "MAX"
     may_wait = is_bounded or kind == "DISCOUNTED" or (kind == "UNTIL" and not maximises)
     own = {"maximises": maximises, "complement": objective.complement, "range": objective.range}
     return ShieldFacts(**(known | own), needs_patience=not may_wait)
+
+
+def _word(choice: Enum | str) -> str:
+    """The word of a certificate for a kind or a direction."""
+    return choice if isinstance(choice, str) else choice.name
 
 
 def unfold(base: Structure, state: IndexArray, successor: AnyArray, initial: tuple[int, ...]) -> Structure:
@@ -241,10 +234,8 @@ def _lift(table: ShieldTable, problem: Problem) -> ShieldTable:
         rows = finite_memory_choices(product, automaton, lift.letters, choices, lift.reach.won)
         possible = Support.of(every_transition(base.structure))
         product, follows = product_with_memory(base, Policy(base, rows), possible)
-        place = np.empty((rows.memories + 1, base.states), np.int64)
-        place[:, lift.product.state] = place[lift.product.memory, lift.product.state] = np.arange(
-            len(choices)
-        )
+        place, old = np.empty((rows.memories + 1, base.states), np.int64), lift.product
+        place[:, old.state] = place[old.memory, old.state] = np.arange(len(choices))
         place, inside = place[product.memory, product.state], product.memory >= automaton.states
         is_won = table.settled[0] & (table.value[0] > 0)
         table = replace(
@@ -397,7 +388,7 @@ class Shield:
         """Begin an episode with full slack and patience. Return this shield."""
         self.slack, self.patience = float(self.initial_slack), self.patience_of_episode
         self.step, self.is_committed, self.is_decided = 0, False, False
-        self._here = self._by = -1
+        self._here, self._by, self._name = -1, -1, object()
         values = self.table.value[0, list(self.table.structure.initial_states)]
         self._held = float(values.min() if self.table.facts.maximises else values.max()), self.slack
         return self
@@ -417,7 +408,7 @@ class Shield:
         InputError
             If the shield does not allow the action. Nothing changes then.
         """
-        here, table = self._arrive(state), self.table
+        here, table, action = self._arrive(state), self.table, plain(action)
         if not isinstance(action, str | int) or action not in self._offered:
             action = self.choices[find_choice(table.base, int(table.state[here]), action, "the shield")]
         choice, price = self._offered[action]
@@ -427,7 +418,7 @@ class Shield:
                 if self.is_committed:
                     why = "only the fallback policy acts until the end of the episode"
                 raise InputError(
-                    f"the shield does not allow {action!r} in state {table.show(here)}: {why}",
+                    f"the shield does not allow {action!r} in {self._where}: {why}",
                     hint=f"the fallback is {self._fallback!r}",
                 )
             self.is_committed, self._held = True, (self._held[0], 0.0)
@@ -464,53 +455,49 @@ class Shield:
             return math.nextafter(1.0 - bound, -away) if 0 < bound < 1 else 1.0 - bound
         return bound
 
-    # --- where the episode is --------------------------------------------------------------
-
     def _arrive(self, state: object) -> int:
         """The state of the structure that the agent is in now."""
-        table, is_new = self.table, self._here < 0 or self._by >= 0
-        if not is_new and state is self._name:
+        table, structure, acted = self.table, self.table.structure, self._by >= 0
+        if state is self._name and not acted:
             return self._here
+        advice = "" if self._here < 0 else f"; the fallback in the last known state is {self._fallback!r}"
         try:
             base = index_or_state(table.base, state)
         except InputError as error:
-            raise InputError(f"the shield does not know the state: {error.message}{self._advice}") from None
-        if is_new:
-            self._settle(self._follow(base))
-            self._name = state
-        elif table.state[self._here] != base:
-            raise InputError(
-                f"the agent is in state {table.show(self._here)} and has taken no action there, but is asked "
-                f"about state {table.base.state_name(base)}",
-                hint="call `take` after each action, and `start` when an episode begins",
-            )
-        return self._here
+            raise InputError(f"the shield does not know the state: {error.message}{advice}") from None
+        if acted:
+            first, last = structure.transition_start[self._by : self._by + 2].tolist()
+            near = structure.successor[first:last].tolist()
+        elif self._here >= 0:
+            near = [self._here]
+        else:
+            near = [base] if table.base is structure else list(structure.initial_states)
+        here = next((after for after in near if table.state[after] == base), -1)
+        if here < 0:
+            raise self._lost(f"state {table.base.state_name(base)}", advice)
+        if here != self._here or acted:
+            self._settle(here)
+        self._name = state if isinstance(state, Hashable) else object()  # what is changed may be another one
+        return here
 
     @property
-    def _advice(self) -> str:
-        """The end of an error about a state that the shield cannot follow."""
-        return "" if self._here < 0 else f"; the fallback in the last known state is {self._fallback!r}"
+    def _where(self) -> str:
+        return f"state {self.table.base.state_name(int(self.table.state[self._here]))}"
 
-    def _follow(self, base: int) -> int:
-        """The state of the structure after the last choice, or the first of an episode."""
-        table, structure, begins = self.table, self.table.structure, self._here < 0
-        if begins and table.base is structure:
-            return base
-        following = list(structure.initial_states)
-        if not begins:
-            first, last = structure.transition_start[self._by : self._by + 2].tolist()
-            following = structure.successor[first:last].tolist()
-        for after in following:
-            if table.state[after] == base:
-                return after
-        where = f"state {table.base.state_name(base)}"
-        if begins:
+    def _lost(self, where: str, advice: str) -> InputError:
+        """The error about a state of the model in which the agent cannot be now."""
+        if self._here < 0:
             why = "the shield of a temporal formula follows episodes from their beginning"
-            raise InputError(f"an episode begins in {where}, which is no initial state: {why}")
-        raise InputError(
-            f"the model has no transition from state {table.show(self._here)} by "
-            f"'{structure.action_name(self._by)}' to {where}, so the guaranteed bound no longer "
-            f"holds{self._advice}",
+            return InputError(f"an episode begins in {where}, which is no initial state: {why}")
+        if self._by < 0:
+            return InputError(
+                f"the agent is in {self._where} and has taken no action there, but is asked about {where}",
+                hint="call `take` after each action, and `start` when an episode begins",
+            )
+        action = self.table.structure.action_name(self._by)
+        return InputError(
+            f"the model has no transition from {self._where} by '{action}' to {where}, so "
+            f"the guaranteed bound no longer holds{advice}",
             hint="`tightrope watch` tests whether the model still fits",
         )
 
@@ -532,27 +519,21 @@ class Shield:
         self._fallback, self._here, self._by = list(self._offered)[place], here, -1
 
 
-def _read(name: str, kind: str, shape: list[int], data: bytes) -> npt.NDArray[np.generic]:
-    """An array, if its description fits its bytes."""
-    kinds = COLUMN_KINDS if name.startswith(COLUMN) else (ROWS.get(name, "<i8"), ROWS.get(name, "<i4"))
-    try:
-        if kind not in kinds or min(shape, default=0) < 0 or (len(shape) != 1 and name not in ROWS):
-            raise ValueError
-        return np.frombuffer(data, kind).reshape(shape)
-    except ValueError:
-        words = f"the array '{name}' is of no type that it may have, or not as large as it says"
-        raise InputError(words) from None
-
-
 def _table_in(document: ShieldDocument) -> ShieldTable:
     """The tables of a file, validated."""
-    arrays: dict[str, Any] = {name: _read(name, *stored) for name, stored in document.arrays.items()}
-    names = [tuple(name) if isinstance(name, list) else name for name in document.state_names or ()]
+    arrays: dict[str, Any] = {}
+    for name, (kind, shape, data) in document.arrays.items():
+        kinds = COLUMN_KINDS if name.startswith(COLUMN) else (ROWS.get(name, "<i8"), ROWS.get(name, "<i4"))
+        is_sized = (name in ROWS or len(shape) == 1) and min(shape, default=0) >= 0
+        if kind not in kinds or not is_sized or math.prod(shape) * np.dtype(kind).itemsize != len(data):
+            raise InputError(f"the array '{name}' is of no type that it may have, or not as large as it says")
+        arrays[name] = np.frombuffer(data, kind).reshape(shape)
+    names = document.state_names and [plain(name) for name in document.state_names]
     structure = base = Structure(
         **{name: arrays[f"model/{name}"] for name in GRAPH},
         action_names=tuple(document.action_names),
         valuations={name.removeprefix(COLUMN): arrays[name] for name in arrays if name.startswith(COLUMN)},
-        state_names=None if document.state_names is None else NamedStates(names),
+        state_names=None if names is None else NamedStates(names),
     )
     state, rows = np.arange(base.states, dtype=np.int32), {name: arrays[name] for name in ROWS}
     if "state" in arrays:

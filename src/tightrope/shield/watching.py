@@ -10,7 +10,6 @@ from __future__ import annotations
 import numpy as np
 
 from tightrope.errors import InputError
-from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.model.states import show_state
 from tightrope.monitoring.promise import Promise, PromiseWatch
@@ -30,14 +29,13 @@ class ShieldWatch(PromiseWatch):
     """
 
     def __init__(self, problem: Problem, shield: Shield, alpha: float):
-        model, facts = problem.model, shield.table.facts
-        assert isinstance(model, ParametricMDP)
-        if not shield.table.is_about(model.structure):
+        structure, facts = problem.model.structure, shield.table.facts
+        if not shield.table.is_about(structure):
             raise InputError("the shield is about another model")
-        self.problem, self.shield, self.follows = problem, shield.fresh(), False
-        least, anything = facts.maximises != facts.complement, Policy.uniform(model)
+        self.shield, self.follows = shield.fresh(), False
+        least, anything = facts.maximises != facts.complement, Policy.uniform(structure)
         promise = Promise(problem.objective, anything, self.shield.promise, least, "the shielded agent")
-        super().__init__(model.structure, promise, alpha)
+        super().__init__(structure, promise, alpha)
         self.steps = self.priced = self.forbidden = 0
         self.spent, self.least = 0.0, shield.initial_slack
 

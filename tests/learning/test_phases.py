@@ -17,7 +17,7 @@ from effort import repeats
 from learning.test_rate_doctor import LAM, MACHINE, MU, PARAMETERS, SOON, table
 from tightrope.cli.app import run
 from tightrope.data.exposure import read_exposure
-from tightrope.learning.phases import Sojourns
+from tightrope.learning.rate_doctor import Sojourns
 
 TRUTH = 1.0 - float(gammaincc(3, 3 * 0.5))
 """Of leaving within half of a mean sojourn of three phases."""

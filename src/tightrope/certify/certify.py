@@ -18,8 +18,7 @@ from tightrope.atomic import path_of
 from tightrope.beliefs.robust import RobustController
 from tightrope.beliefs.solve import PartialSolution
 from tightrope.certify.certificate_file import CertificateFile, Shown, answered_file, shown_value
-from tightrope.certify.composed import composed_of, is_composed
-from tightrope.certify.learned import certificate_of
+from tightrope.certify.learned import certificate_of, composed_of, is_composed
 from tightrope.certify.observed import controller_certificate
 from tightrope.certify.problem import asked_of, provable
 from tightrope.certify.rates import learned_rate_certificate, rate_certificate, rate_problem

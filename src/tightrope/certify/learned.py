@@ -9,6 +9,10 @@ than it proves.
 A certificate about a temporal formula holds one automaton of the whole formula (`whole_automaton`), and the
 checker derives the product with that. So the result is computed again there, with the same data, tying and
 confidence.
+
+*Averages and formulas* over a domain or of a given policy have claims over the bounds of single probabilities
+that the checker derives: a gain and a bias on each side, or the probability of reaching the targets of the
+product. Both ends hold whatever nature picks at every step; those of a result may be narrower.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -38,8 +43,10 @@ from tightrope.learning.pipeline import Pipeline
 from tightrope.learning.policy_solver import PolicySolver, PolicyValue
 from tightrope.learning.result import LearningResult
 from tightrope.logic.product_problem import ProductLift
-from tightrope.model.objective import Direction
+from tightrope.model.mdp import IntervalMDP
+from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.model.policy import Policy
 from tightrope.model.product import Product
 from tightrope.model.structure import ParametricReward, RewardStructure
 from tightrope.numerics.arrays import IndexArray, OffsetArray
@@ -51,6 +58,7 @@ from tightrope.regions.polytope import Polytope
 from tightrope.regions.region import Region, RegionKind
 from tightrope.regions.registry import region_kind
 from tightrope.solver.bellman.rectangular import RectangularOperator
+from tightrope.solver.solve import solve
 from tightrope.statistics.bets import PARTS
 from tightrope.statistics.confidence_budget import Assumption
 from tightrope.statistics.costs import CostModel
@@ -62,7 +70,7 @@ from tightrope_check.evidence import LearnedHints, RegionHints
 from tightrope_check.learned import Learned, ProjectedRegion
 from tightrope_check.nature import Boxes
 from tightrope_check.numbers import FLOAT64
-from tightrope_check.problem import Certificate, Claim, ValueHints
+from tightrope_check.problem import Certificate, CertifiedProblem, Claim, ValueHints
 from tightrope_check.statistics import episodes
 from tightrope_check.statistics.costs import Costs, reward_ends
 from tightrope_check.verdict import Contradiction
@@ -587,3 +595,111 @@ def _shared_by(result: LearningResult, method: str) -> str:
         return "transitions"
     assert result.intervals is not None
     return "outcomes" if result.intervals.ledger.budget == "paper" else "events"
+
+
+# --- averages and formulas -----------------------------------------------------------------
+
+NATURES = (Direction.MIN, Direction.MAX)
+
+
+def is_composed(result: LearningResult | LearnedAnswer) -> bool:
+    """Whether the certificate of a result is made here: of averages, of formulas over a domain or of a given
+    policy."""
+    if isinstance(result, LearnedAnswer):
+        return True
+    lift = result.problem.lift
+    temporal = isinstance(lift, ProductLift) and lift.temporal is not None
+    return temporal and (result.value is not None or result.ledger.delta == 0)
+
+
+def composed_of(
+    result: LearningResult | LearnedAnswer, about: Mapping[str, object] | None = None
+) -> Certificate:
+    """The certificate of an average or a formula, and of the counts it was learned from."""
+    problem, lift, seen = result.problem, result.problem.lift, result.counts
+    temporal = lift.temporal if isinstance(lift, ProductLift) else None
+    if seen is not None and isinstance(lift, ProductLift) and seen.model_hash != lift.base.hash():
+        seen = lift.to_base(seen)
+    question = asked_of(problem.query if temporal is None else temporal)
+    given = _given(result)
+    over = _learn_sets(result, seen)
+    with as_contradiction():
+        outcomes = None if isinstance(result, LearnedAnswer) else result.seen
+        proved = prove_sets(over, no_counts(over.model) if seen is None else seen, question, outcomes)
+        name = "robust policy" if given is None else "given policy"
+        draft = _claimed(proved, question, name, result, given)
+        words = {**(about or {}), **words_of(over)}
+        draft = replace(regions.with_region(draft, proved.proof), about=plain.to_words(words))
+        draft = regions.prune(replace(draft, claims=met_with_episodes(draft, outcomes)))
+    return draft
+
+
+def _given(result: LearningResult | LearnedAnswer) -> Policy | None:
+    """The given policy, as one of the model."""
+    given = result.given
+    if given is None and isinstance(result, LearningResult) and result.value is not None:
+        raise InputError(
+            "the policy is one of the product with the formula's automaton, and certificates are about "
+            "policies of the model",
+            hint="leave the certificate or the policy out",
+        )
+    if given is not None and (given.has_memory or given.depends_on_step):
+        raise InputError(
+            "certificates of temporal formulas and averages are about policies without memory",
+            hint="leave the certificate or the policy out",
+        )
+    return given
+
+
+def _learn_sets(result: LearningResult | LearnedAnswer, counts: Counts | None) -> LearningResult:
+    """The result of a question that asks nothing: its statistics, region and sets are those of any."""
+    kind = result.decisions.sets
+    kind = SetsKind.EXPRESSION if kind in (SetsKind.COUPLED, SetsKind.RECTANGULAR) else kind
+    base = result.problem.base
+    assert isinstance(base, ParametricMDP)
+    region = None if counts is None else regions.region_for(base, result)
+    nothing = np.zeros(base.states, dtype=np.bool_)
+    nowhere = Objective(ObjectiveKind.UNTIL, Direction.MAX, Direction.MAX, target=nothing)
+    return compute_again(Problem(base, nowhere), counts, result, kind, region)
+
+
+def _claimed(
+    proved: ProvedSets,
+    question: Asked,
+    name: str,
+    result: LearningResult | LearnedAnswer,
+    given: Policy | None,
+) -> Certificate:
+    """The draft with its claim and the vectors behind it."""
+    draft, precision = proved.draft, result.options.precision
+    link = Learned(regions.with_region(draft, proved.proof), FLOAT64, proved.link.statements)
+    boxes, problem = link.model_boxes(), draft.problem
+    hull = IntervalMDP(result.problem.base.structure, boxes.lower[boxes.label], boxes.upper[boxes.label])
+    how = result.options
+    solved = partial(solve, precision=precision / 4, seconds=how.seconds, threads=how.threads)
+    if isinstance(result, LearnedAnswer):
+        claim = plain.to_claim(name, problem.objective.range, given or result.policy, problem.objective)
+        claim, hints = plain.average_claim(problem, boxes, claim, hull, NATURES, precision / 4, solved)
+    else:
+        claim, hints = _temporal(problem, boxes, name, hull, given, solved)
+    return replace(draft, claims=(claim,), values=(hints,))
+
+
+def _temporal(
+    problem: CertifiedProblem,
+    boxes: Boxes,
+    name: str,
+    hull: IntervalMDP,
+    given: Policy | None,
+    solved: plain.Solve,
+) -> tuple[Claim, ValueHints]:
+    """Of a given policy of the model, or of the most robust one of the product."""
+    claim = None if given is None else plain.to_claim(name, (0.0, 1.0), given, problem.objective)
+    model, objective, policy = plain.product_model(problem, boxes, claim, hull, given)
+    if policy is None:
+        policy = solved(model, replace(objective, nature=objective.agent.opposite)).policy
+    low, high = (solved(model, replace(objective, nature=nature), policy=policy) for nature in NATURES)
+    between = plain.claim_between(name, low, high, policy, problem.objective)
+    if claim is not None:
+        between = replace(claim, lower=between.lower, upper=between.upper)
+    return between, plain.value_hints(low, policy, high)

@@ -26,11 +26,10 @@ from tightrope.design.episodes import stationary
 from tightrope.design.oracle import careful
 from tightrope.errors import CannotCertify, InputError, check_keywords, choose
 from tightrope.learning.learn import plain_problem
-from tightrope.learning.online.answers import EvenLearner, refuse_uneven
 from tightrope.learning.online.drift_guard import OnDrift
 from tightrope.learning.online.exploration import Collecting, Exploration, default_exploration
 from tightrope.learning.online.learner import ITERATIONS as ITERATIONS_ONLINE
-from tightrope.learning.online.learner import OnlineLearner
+from tightrope.learning.online.learner import EvenLearner, OnlineLearner, refuse_uneven
 from tightrope.learning.options import DEFAULTS, LearnKwargs, LearnOptions, Progress, spell_out
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP

@@ -31,9 +31,8 @@ from tightrope.learning.learn import learn, refuse_others
 from tightrope.learning.options import DEFAULTS, LearnKwargs, LearnOptions, silent, spell_out
 from tightrope.learning.options import with_selection as with_origin
 from tightrope.learning.outcomes import ObservedOutcomes, Unobserved
-from tightrope.learning.phases import PhasedRates
 from tightrope.learning.pipeline import Pipeline, Serves, Settled, counts_of
-from tightrope.learning.rate_doctor import Division, DoctorTerms, RateAnswers, SplitRates
+from tightrope.learning.rate_doctor import Division, DoctorTerms, PhasedRates, RateAnswers, SplitRates
 from tightrope.learning.rates import RateResult
 from tightrope.learning.result import LearningResult
 from tightrope.model.continuous import ParametricCTMC

@@ -4,6 +4,10 @@ When the visits of some choice have doubled, or a batch has ended, region, sets 
 from all data (paper, Section 5). With time-uniform methods the true parameters lie in the regions of all
 updates with probability at least 1 − δ; methods for fixed designs guarantee nothing. Updates reuse what is
 settled, the last polytope and the last values, which moves sets by rounding and values within the precision.
+
+`EvenLearner` is for questions that are no single objective: episodes take every choice with equal
+probability, and after 1, 2, 4, … of them `learn` answers from all so far. Event intervals are confidence
+sequences, so with probability at least 1 − δ all answers hold, and a run may stop at a narrow interval.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,9 +32,10 @@ from tightrope.errors import CannotCertify, InputError, word_methods
 from tightrope.io.results import Interval, ModelFit
 from tightrope.learning import pipeline, policy_solver, products
 from tightrope.learning.bet_policy import PolicyBets, why_no_bets
+from tightrope.learning.learn import learn
 from tightrope.learning.online import exploration as exploring
 from tightrope.learning.online.drift_guard import STOPPED, Answer, DriftGuard
-from tightrope.learning.options import LearnOptions, Progress, decide, progress_of, silent
+from tightrope.learning.options import LearnKwargs, LearnOptions, Progress, decide, progress_of, silent
 from tightrope.learning.result import CLOSE, LearningResult, assess, rests_on
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
@@ -39,7 +44,7 @@ from tightrope.monitoring.examination import ALPHA, weigh_fit
 from tightrope.numerics.arrays import AnyArray, FloatArray, OffsetArray
 from tightrope.numerics.record import Facts, Record, as_card, as_text
 from tightrope.numerics.text import bound_text
-from tightrope.problem import Problem
+from tightrope.problem import Problem, require_discrete
 from tightrope.regions.event_polytope import Nearby
 from tightrope.regions.polytope import Polytope
 from tightrope.solver.bellman.interval import IntervalOperator
@@ -47,9 +52,11 @@ from tightrope.solver.bellman.operator import BellmanOperator
 from tightrope.solver.solution import Solution
 from tightrope.statistics.bets import Predictions
 from tightrope.statistics.confidence_budget import ConfidenceBudget
-from tightrope.statistics.estimates import EventIntervals, check_delta
+from tightrope.statistics.estimates import EventIntervals, IntervalMethod, check_delta
 from tightrope.verdict import Assessment, Word
 
+if TYPE_CHECKING:
+    from tightrope.learning.learn import Learned
 REDESIGN = 1.5
 """Times as many episodes call for a new design; doubling takes a tenth more of them."""
 
@@ -605,3 +612,72 @@ def digest_of(bounds: BellmanOperator | EventIntervals) -> str:
     digest = hashlib.sha256(np.ascontiguousarray(bounds.lower).tobytes())
     digest.update(np.ascontiguousarray(bounds.upper).tobytes())
     return digest.hexdigest()
+
+
+class EvenLearner:
+    """`online` for questions that are not one objective: `learn` after 1, 2, 4, … episodes."""
+
+    def __init__(self, problem: Problem, delta: float, words: LearnKwargs, how: exploring.Collecting):
+        check_delta(delta)
+        model = require_discrete(problem.model)
+        if not isinstance(model, ParametricMDP):
+            raise InputError("the model has no parameters: there is nothing to learn about it")
+        self.problem, self.delta, self.model = problem, delta, model
+        intervals: LearnKwargs = {"interval": IntervalMethod.BETA_BINOMIAL, "region": "polytope"}
+        self.words: LearnKwargs = {**intervals, **words}
+        self.target = None if how.until_gap is None else exploring.GapTarget.of(how.until_gap)
+        self.data = GrowingCounts(self.model, by_choice=False)
+        if how.data is not None:
+            self.data.begin_with(how.data)
+        self.last_result: Learned | None = None
+        self._reader = ObservationMap(self.model.structure, states=how.states)
+        self._due = max(1, 2 * self.episodes)
+
+    def __repr__(self) -> str:
+        known = "nothing yet" if self.last_result is None else self.last_result.headline()
+        return as_text(
+            f"EvenLearner: {self.problem.text}", [("data", f"{self.episodes:,} episodes"), ("known", known)]
+        )
+
+    @property
+    def episodes(self) -> int:
+        """How many episodes were observed."""
+        return self.data.number
+
+    def policy(self) -> Policy:
+        """The policy to collect the next episode with: every choice of a state alike."""
+        return Policy.uniform(self.model)
+
+    def observe(self, episode: Sequence[object] | OffsetArray) -> Learned | None:
+        """Count an episode, as `OnlineLearner.observe` takes it; the answer, where one was due."""
+        self.data.add(self._reader.transitions(episode, f"episode {self.episodes}"))
+        return self.update() if self.episodes >= self._due else None
+
+    def update(self) -> Learned:
+        """Answer from all episodes so far, whether or not that is due."""
+        self._due = max(1, 2 * self.episodes)
+        self.last_result = result = self.result()
+        return result
+
+    def result(self) -> Learned:
+        """Everything `learn` says about the data so far."""
+        counts = replace(self.data.counts(), log=self.data.log_of(self.model))
+        return learn(self.problem, counts, delta=self.delta, **self.words)
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether the last answer's interval is as narrow as was asked for."""
+        interval = getattr(self.last_result, "interval", None)
+        return self.target is not None and interval is not None and self.target.is_reached(interval)
+
+
+def refuse_uneven(text: str, how: exploring.Collecting) -> None:
+    """Refuse what has no meaning where episodes are collected evenly."""
+    explore = None if how.explore in ("uniform", exploring.Exploration.UNIFORM) else how.explore
+    others = {"on_drift": how.on_drift, "baseline": how.baseline, "allow_loss": how.allow_loss or None}
+    for name, value in {"explore": explore, **others}.items():
+        if value is not None:
+            raise InputError(
+                f"`{name}` cannot be used with {text}, for which episodes are collected evenly",
+                hint=f"leave `{name}` out",
+            )

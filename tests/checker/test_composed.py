@@ -2,7 +2,7 @@
 
 Honest ones against values at points of the region, and forged ones, which are refused.
 
-Also of `certify/composed.py`.
+Also of `certify/learned.py`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`tr.online` of questions that are no single objective: episodes are collected evenly.
 
-Also of `learning/online/answers.py`.
+Also of `learning/online/learner.py`.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import tightrope as tr
-from tightrope.learning.assumption_chain import refuted_rungs, ties_refuted, what_to_do
+from tightrope.learning.robustness import refuted_rungs, ties_refuted, what_to_do
 
 STEPS = {0: 1, 1: 3, 4: 1}
 Episodes = list[list[tuple[int, str, int]]]

@@ -11,7 +11,7 @@ import pytest
 
 import tightrope as tr
 from tightrope.certify.learned import certificate_of
-from tightrope.learning.breakdown import CLOSENESS, breakdown
+from tightrope.learning.robustness import CLOSENESS, breakdown
 from tightrope_check.archive import load
 from tightrope_check.checker import check
 from tightrope_check.problem import Certificate

@@ -26,7 +26,7 @@ from tightrope.data import reading as reading
 from tightrope.data import simulator as simulator
 from tightrope.data import steps as steps
 from tightrope.data import writing as writing
-from tightrope.design import improvement as improvement
+from tightrope.design import more_of_same as more_of_same
 from tightrope.design import plan as plan
 from tightrope.design import planner as planner
 from tightrope.io import answers as answers

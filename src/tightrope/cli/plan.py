@@ -174,7 +174,7 @@ def _plan_improvement(request: PlanRequest) -> None:
     subject, reading = study.subject, study.reading
     chosen = ("region", "assume_support", "coupled_gap", "threads")
     words = {name: value for name, value in request.words.items() if name in chosen}
-    outcome = late.improvement.plan_improvement(
+    outcome = late.more_of_same.plan_improvement(
         subject.problem,
         reading.counts,
         request.improve or late.differences.UNIFORM,

@@ -13,7 +13,7 @@ import numpy as np
 import tightrope as tr
 from tightrope.cli.output import Content, Rows, Table, assumed_facts, count, shown_notes, spent
 from tightrope.io.results import Interval, ModelFit, power_text
-from tightrope.learning.assumption_chain import refuted_rungs, what_to_do
+from tightrope.learning.robustness import refuted_rungs, what_to_do
 from tightrope.model.structure import Structure
 from tightrope.numerics import text as texts
 from tightrope.numerics.arrays import FloatArray

@@ -25,7 +25,6 @@ from tightrope.errors import CannotCertify, InputError, check_keywords, describe
 from tightrope.io.results import Breakdown, Interval, power_text
 from tightrope.learning import amendments as fixes
 from tightrope.learning.amendments import amend
-from tightrope.learning.breakdown import breakdown
 from tightrope.learning.groups import MANY, Groups, learn_groups
 from tightrope.learning.learn import learn, refuse_others
 from tightrope.learning.options import DEFAULTS, LearnKwargs, LearnOptions, silent, spell_out
@@ -35,6 +34,7 @@ from tightrope.learning.pipeline import Pipeline, Serves, Settled, counts_of
 from tightrope.learning.rate_doctor import Division, DoctorTerms, PhasedRates, RateAnswers, SplitRates
 from tightrope.learning.rates import RateResult
 from tightrope.learning.result import LearningResult
+from tightrope.learning.robustness import breakdown
 from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import ParametricReward, RewardStructure

@@ -167,8 +167,8 @@ class LoggedBaseline:
             visits = np.bincount(structure.transition_choice[transitions], minlength=structure.choices)
             smooth = visits + 0.25 / np.diff(structure.choice_start)[structure.choice_state]
             total = np.add.reduceat(smooth, structure.choice_start[:-1])
-            taken = Policy(structure, smooth / total[structure.choice_state])
-            candidates += [self._values(point, None), self._values(point, taken)]
+            usual = Policy(structure, smooth / total[structure.choice_state])
+            candidates += [self._values(point, None), self._values(point, usual)]
         level = math.log(1.0 / self.gamma) + 1.0
         for h in candidates:
             if h is not None and not np.all(np.isfinite(h)):

@@ -140,7 +140,7 @@ class LearnOptions:
 
     `seconds` limits the refinement of all values together, `iterations` that of each; `device` and `threads`
     are those of `solve`. Coupled values are refined until at most the share `coupled_gap` of their width is
-    open. `misfit` is the model error in total variation (`tightrope.learning.breakdown`). `outcomes` uses
+    open. `misfit` is the model error in total variation (`tightrope.learning.robustness`). `outcomes` uses
     observed returns beside the model ("auto"), without it ("only") or not at all ("none"). `behaviour` states
     the policy that collected the log ("uniform", or a policy), `return_range` the range of returns, unless
     the model refutes it. `effort` is how far sets are refined if neither they nor a region are chosen:

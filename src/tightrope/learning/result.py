@@ -528,7 +528,7 @@ class LearningResult(Result):
         meets `threshold`, by default half of its margin. `rows`, a parameter or an action, is then doubted
         alone.
         """
-        from tightrope.learning.breakdown import breakdown
+        from tightrope.learning.robustness import breakdown
 
         return breakdown(self, threshold=threshold, rows=rows)
 
@@ -537,7 +537,7 @@ class LearningResult(Result):
         choice, per `unit`, a column of the log), the cost of each step, and the assumptions that the data
         refute.
         """
-        from tightrope.learning.assumption_chain import assumption_chain
+        from tightrope.learning.robustness import assumption_chain
 
         return assumption_chain(self, unit)
 

@@ -57,6 +57,7 @@ from tightrope.verdict import Assessment, Word
 
 if TYPE_CHECKING:
     from tightrope.learning.learn import Learned
+
 REDESIGN = 1.5
 """Times as many episodes call for a new design; doubling takes a tenth more of them."""
 

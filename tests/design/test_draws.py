@@ -10,7 +10,7 @@ import tightrope as tr
 from tightrope.cli.app import run as run_command
 from tightrope.data.collection import PlannedDraws, read_draws
 from tightrope.data.design import SamplingDesign, SamplingKind
-from tightrope.design.directions import Directions
+from tightrope.design.directions import Directions, Information
 from tightrope.design.draws import (
     DrawDesign,
     Experiments,
@@ -18,7 +18,6 @@ from tightrope.design.draws import (
     elfving,
     whole_draws,
 )
-from tightrope.design.information import Information
 from tightrope.numerics.linear_program import least_norms
 
 

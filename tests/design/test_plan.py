@@ -23,7 +23,7 @@ from tightrope.cli.app import run
 from tightrope.data.collection import MixedEpisodes, append_episodes
 from tightrope.data.counts import batch_ends
 from tightrope.data.design import find_decided_states
-from tightrope.design.directions import Directions, expression_directions, find_directions
+from tightrope.design.directions import Directions, Information, expression_directions, find_directions
 from tightrope.design.forecast import (
     Corrected,
     Curve,
@@ -34,7 +34,6 @@ from tightrope.design.forecast import (
     smallest,
     total_width,
 )
-from tightrope.design.information import Information
 from tightrope.design.plan import PlanStatus, plan_document
 from tightrope.io.answers import PlanDocument, round_forecast
 from tightrope.io.coding import read_document

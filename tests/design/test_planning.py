@@ -12,9 +12,8 @@ import pytest
 import tightrope as tr
 from tightrope.coupled.taylor import ValueGradient
 from tightrope.design.design import design
-from tightrope.design.directions import Directions, EveryDirection, find_directions
+from tightrope.design.directions import Directions, EveryDirection, Information, find_directions
 from tightrope.design.episodes import Episodes, Way, stationary
-from tightrope.design.information import Information
 from tightrope.design.oracle import Answer, Atom, atom_of, best_episodes
 
 POINT = np.array([0.3, 0.6])

@@ -1,6 +1,6 @@
 """Exploration by cost and within a bound on something bad: oracles against brute force, certified online.
 
-Also of `design/improvement.py`.
+Also of `design/more_of_same.py`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import pytest
 import tightrope as tr
 from tightrope.data.design import SamplingKind
 from tightrope.data.simulator import Simulator
+from tightrope.design.directions import Information
 from tightrope.design.episodes import Episodes
 from tightrope.design.exploration import Explore, Safety
-from tightrope.design.information import Information
 from tightrope.design.oracle import Bounded, Cost, best_episodes, careful, entering, price_oracle
 from tightrope.learning.online.learner import OnlineLearner
 from tightrope.regions.bounds import parameter_box

@@ -17,7 +17,7 @@ from online_cases import learner, source, truth, two_coins
 from tightrope.cli.app import run
 from tightrope.data.collection import GrowingCounts
 from tightrope.errors import CannotCertify, InputError
-from tightrope.learning.online.drift_guard import STOPPED, OnDrift
+from tightrope.learning.online.exploration import STOPPED, OnDrift
 from tightrope.learning.online.learner import OnlineLearner
 from tightrope.learning.online.run import Journal, OnlineRun
 from tightrope.model.policy import Policy

@@ -24,7 +24,7 @@ from tightrope.design.exploration import Explore
 from tightrope.errors import Location
 from tightrope.io.results import Anomaly
 from tightrope.learning.learn import TemporalFormulas
-from tightrope.learning.online.drift_guard import OnDrift
+from tightrope.learning.online.exploration import OnDrift
 from tightrope.model.parameters import LinearConstraint
 from tightrope.numerics.record import MOST_LINES, WIDTH, Record
 from tightrope.regions.region import Conflict

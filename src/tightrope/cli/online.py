@@ -31,8 +31,14 @@ from tightrope.io.coding import Real, from_plain, record_of
 from tightrope.io.output import claim, file_digest
 from tightrope.io.results import Judged
 from tightrope.learning.online import run
-from tightrope.learning.online.drift_guard import Answer, OnDrift
-from tightrope.learning.online.exploration import Collecting, Exploration, GapTarget, default_exploration
+from tightrope.learning.online.exploration import (
+    Answer,
+    Collecting,
+    Exploration,
+    GapTarget,
+    OnDrift,
+    default_exploration,
+)
 from tightrope.learning.online.learner import ITERATIONS, EvenLearner
 from tightrope.learning.online.run import Line, Source, Truth
 from tightrope.learning.result_files import RESULT, Setting, document, fill_results

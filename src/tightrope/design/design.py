@@ -17,9 +17,8 @@ import numpy as np
 
 from tightrope.coupled.ball import golden_section
 from tightrope.data.counts import Counts
-from tightrope.design.directions import Criterion, Directions, EveryDirection, find_directions
+from tightrope.design.directions import Criterion, Directions, EveryDirection, Information, find_directions
 from tightrope.design.episodes import Episodes, stationary
-from tightrope.design.information import Information
 from tightrope.design.oracle import Atom, Oracle, best_episodes
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Objective

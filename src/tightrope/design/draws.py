@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tightrope.design.directions import Criterion, Directions
-from tightrope.design.information import Information
+from tightrope.design.directions import Criterion, Directions, Information
 from tightrope.errors import InputError
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.linear_program import least_norms

@@ -18,7 +18,7 @@ from scipy.sparse import csr_array, eye_array
 from scipy.sparse.linalg import splu
 
 from tightrope.data.design import absorbing_states
-from tightrope.design.information import Information
+from tightrope.design.directions import Information
 from tightrope.errors import InputError
 from tightrope.model.graph.components import acyclic_components, forward_reachable, maximal_end_components
 from tightrope.model.graph.support import Support

@@ -26,8 +26,7 @@ from tightrope.design.episodes import stationary
 from tightrope.design.oracle import careful
 from tightrope.errors import CannotCertify, InputError, check_keywords, choose
 from tightrope.learning.learn import plain_problem
-from tightrope.learning.online.drift_guard import OnDrift
-from tightrope.learning.online.exploration import Collecting, Exploration, default_exploration
+from tightrope.learning.online.exploration import Collecting, Exploration, OnDrift, default_exploration
 from tightrope.learning.online.learner import ITERATIONS as ITERATIONS_ONLINE
 from tightrope.learning.online.learner import EvenLearner, OnlineLearner, refuse_uneven
 from tightrope.learning.options import DEFAULTS, LearnKwargs, LearnOptions, Progress, spell_out

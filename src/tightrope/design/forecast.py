@@ -17,8 +17,7 @@ from scipy.special import ndtr, ndtri
 
 from tightrope.data.counts import Counts, batch_ends
 from tightrope.data.design import SamplingDesign, SamplingKind
-from tightrope.design.directions import Directions
-from tightrope.design.information import Information
+from tightrope.design.directions import Directions, Information
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.linear_program import ConeProgram
 from tightrope.regions.region import Region

@@ -23,6 +23,7 @@ from tightrope.data.counts import Counts, batch_ends
 from tightrope.data.design import deciding_steps
 from tightrope.design import directions as bearings
 from tightrope.design.design import FEWEST, Design, Stage, design
+from tightrope.design.directions import Information
 from tightrope.design.draws import Experiments, design_draws
 from tightrope.design.episodes import Way
 from tightrope.design.exploration import Designer, Explore
@@ -38,7 +39,6 @@ from tightrope.design.forecast import (
     episodes_until,
     plausible_points,
 )
-from tightrope.design.information import Information
 from tightrope.design.more_of_same import guarantee_of, plan_controller, plan_more, width_of
 from tightrope.design.oracle import Atom, Oracle
 from tightrope.design.plan import DesignedExploration, Plan, PlanStatus, Strategy

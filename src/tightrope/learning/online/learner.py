@@ -34,7 +34,7 @@ from tightrope.learning import pipeline, policy_solver, products
 from tightrope.learning.bet_policy import PolicyBets, why_no_bets
 from tightrope.learning.learn import learn
 from tightrope.learning.online import exploration as exploring
-from tightrope.learning.online.drift_guard import STOPPED, Answer, DriftGuard
+from tightrope.learning.online.exploration import STOPPED, Answer, DriftGuard
 from tightrope.learning.options import LearnKwargs, LearnOptions, Progress, decide, progress_of, silent
 from tightrope.learning.result import CLOSE, LearningResult, assess, rests_on
 from tightrope.model.parametric_mdp import ParametricMDP

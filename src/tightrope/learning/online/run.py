@@ -31,7 +31,7 @@ from tightrope.io.coding import Real, from_text, record_of, to_plain
 from tightrope.io.output import MANIFEST, Manifest, claim
 from tightrope.io.results import RECORDS, Interval, Judged
 from tightrope.io.stored_arrays import DAMAGE, load_arrays, save_arrays
-from tightrope.learning.online.drift_guard import STOPPED, Answer, DriftFacts, next_portion
+from tightrope.learning.online.exploration import STOPPED, Answer, DriftFacts, next_portion
 from tightrope.learning.online.learner import OnlineLearner, Update
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Objective

@@ -10,14 +10,14 @@ import tightrope as tr
 from tightrope.cli.app import run as run_command
 from tightrope.data.collection import PlannedDraws, read_draws
 from tightrope.data.design import SamplingDesign, SamplingKind
-from tightrope.design.directions import Directions, Information
-from tightrope.design.draws import (
+from tightrope.design.design import (
     DrawDesign,
     Experiments,
     design_draws,
     elfving,
     whole_draws,
 )
+from tightrope.design.directions import Directions, Information
 from tightrope.numerics.linear_program import least_norms
 
 

@@ -3,7 +3,7 @@
 A design depends on the number of episodes and that number on the design; a few rounds settle both. Widths
 follow from expected information for likelihood regions, from simulated counts otherwise
 (`tightrope.design.forecast`). With `generative` the plan is a number of draws per choice
-(`tightrope.design.draws`). No guarantee uses a plan.
+(`tightrope.design.design`). No guarantee uses a plan.
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ from tightrope.data.collection import PlannedDraws
 from tightrope.data.counts import Counts, batch_ends
 from tightrope.data.design import deciding_steps
 from tightrope.design import directions as bearings
-from tightrope.design.design import FEWEST, Design, Stage, design
+from tightrope.design.design import FEWEST, Design, Experiments, Stage, design, design_draws
 from tightrope.design.directions import Information
-from tightrope.design.draws import Experiments, design_draws
 from tightrope.design.episodes import Way
 from tightrope.design.exploration import Designer, Explore
 from tightrope.design.forecast import (

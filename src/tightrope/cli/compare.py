@@ -152,7 +152,7 @@ def answer(request: ComparedOptions, ask: Callable[[Subject], Callable[..., tr.C
     claimed, page = screen.claim(single, POLICY), screen.claim(request.report, REPORT)
     proof = screen.claim(request.certificate, CERTIFICATE)
     if is_continuous(request.model):
-        raise late.compare.refuse_chains()
+        raise late.differences.refuse_chains()
     study = Study(request, any_kind=True)
     subject = study.subject
     reading, call, words = study.reading, ask(subject), options.learn_words(request)

@@ -34,7 +34,6 @@ from tightrope.io import coding as coding
 from tightrope.io import output as output
 from tightrope.io import results as results
 from tightrope.io.table import files as files
-from tightrope.learning import compare as compare
 from tightrope.learning import differences as differences
 from tightrope.learning import learn as learn
 from tightrope.learning import options as options

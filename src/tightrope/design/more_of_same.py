@@ -25,8 +25,8 @@ from tightrope.design.plan import Plan, PlanStatus, Strategy
 from tightrope.errors import CannotCertify, InputError, ReadingWarning
 from tightrope.io.answers import AS_SO_FAR, Aim, Target
 from tightrope.io.results import Interval
-from tightrope.learning.compare import differences, improve
-from tightrope.learning.differences import LOGGED, UNIFORM, Comparison
+from tightrope.learning.compare import improve
+from tightrope.learning.differences import LOGGED, UNIFORM, Comparison, differences
 from tightrope.learning.learn import learn, plain_problem
 from tightrope.learning.observed import choose_controller, estimated_value
 from tightrope.learning.options import LearnKwargs, LearnOptions

@@ -26,49 +26,16 @@ from tightrope.learning import differences as tables
 from tightrope.learning.bet_policy import question_of
 from tightrope.learning.differences import UNIFORM, Comparison, Difference, Differences
 from tightrope.learning.options import LearnKwargs, LearnOptions, Progress, spell_out
-from tightrope.model.continuous import Continuous
-from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy, PolicyGiven, as_policy
 from tightrope.model.policy_file import TimeVaryingChoices
 from tightrope.model.structure import Structured
 from tightrope.numerics.arrays import FloatArray
-from tightrope.prism.properties.capabilities import QueryKind
-from tightrope.problem import Problem, problem_of
+from tightrope.problem import Problem
 from tightrope_check.search import value_slopes as slopes
 from tightrope_check.search.value_slopes import GraphQuestion, PolicyEquations
 
 Policies: TypeAlias = PolicyGiven | Mapping[str, PolicyGiven] | Sequence[PolicyGiven]
 """One policy, several by name, or a list of them."""
-
-
-def refuse_chains(why: str = "a chain in continuous time has no choices") -> InputError:
-    """Why models without choices are not compared."""
-    return InputError(
-        f"{why}: there is only one policy",
-        hint=(
-            "learn a model for each design; if the model has decisions, write the jumps as an mdp with "
-            "choices"
-        ),
-    )
-
-
-def differences(
-    problem: Problem,
-    data: object,
-    baseline: PolicyGiven | str,
-    delta: float,
-    options: LearnOptions,
-    progress: Progress | bool | None = None,
-) -> Differences:
-    """All differences to a baseline over one region; of long-run averages by cycles."""
-    if isinstance(problem_of(problem).model, Continuous):
-        raise refuse_chains()
-    model = problem_of(problem).base
-    if isinstance(model, ParametricMDP) and model.choices == model.states:
-        raise refuse_chains("the model has one choice in every state")
-    if problem_of(problem).query.kind is QueryKind.LONG_RUN:
-        return tables.AverageDifferences.start(problem, data, baseline, delta, options, progress)
-    return Differences.start(problem, data, baseline, delta, options, progress)
 
 
 @spell_out()
@@ -109,7 +76,7 @@ def compare(
     True
     """
     chosen = LearnOptions.of("compare", options)
-    table = differences(problem, data, baseline, delta, chosen, progress)
+    table = tables.differences(problem, data, baseline, delta, chosen, progress)
     named = _named(policy, table.problem.base)
     table.cut(list(named.values()))
     rows = tuple(table.difference(name, one) for name, one in named.items())
@@ -158,7 +125,7 @@ def improve(
     """
     chosen = LearnOptions.of("improve", options)
     check_type("keep", keep, str | Sequence, "a list of properties")
-    table = differences(problem, data, baseline, delta, chosen, progress)
+    table = tables.differences(problem, data, baseline, delta, chosen, progress)
     wanted = [tables.KeptText.of(text, table.problem) for text in ([keep] if isinstance(keep, str) else keep)]
     given = {} if candidate is None else _named(candidate, table.problem.base, "candidate")
     search = Search(table, wanted, given)

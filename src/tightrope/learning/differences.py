@@ -41,6 +41,7 @@ from tightrope.learning.policy_solver import OPTIMISTIC
 from tightrope.learning.products import steered_question
 from tightrope.learning.result import CLOSE, LearningResult, assess, rests_on
 from tightrope.logic.long_run import average_policy, bound_average
+from tightrope.model.continuous import Continuous
 from tightrope.model.mdp import MDP
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.parameters import Parameters
@@ -52,6 +53,7 @@ from tightrope.numerics.record import Facts, Record, brief
 from tightrope.numerics.rounding import difference
 from tightrope.numerics.team import Aside
 from tightrope.numerics.text import bound_text, bounded, interval_text, quantity_of, sure_text
+from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.problem import Problem, problem_of
 from tightrope.provenance import union
 from tightrope.regions.polytope import Polytope
@@ -339,56 +341,6 @@ class Differences:
 
     averages: ClassVar[bool] = False
     """Whether they are of long-run averages, and not of one plain objective."""
-
-    @classmethod
-    def start(
-        cls,
-        problem: Problem,
-        data: object,
-        baseline: PolicyGiven | str,
-        delta: float,
-        options: LearnOptions,
-        progress: Progress | bool | None,
-    ) -> Differences:
-        is_logged = isinstance(baseline, str) and baseline == LOGGED
-        if is_logged and cls.averages:
-            raise InputError("episodes show no long-run average: give the baseline as a policy")
-        question = problem_of(problem) if cls.averages else plain_problem(problem_of(problem))
-        model = question.base
-        assert isinstance(model, ParametricMDP)
-        if options.sets is not None and options.sets is not SetsKind.COUPLED:
-            raise InputError(
-                "differences use coupled sets (one parameter vector for the whole run), and `sets` is "
-                f"{options.sets.value}",
-                hint="leave `sets` out",
-            )
-        for name in ("misfit", "behaviour", "return_range", "outcomes"):
-            if getattr(options, name) and (name != "outcomes" or options.outcomes is OutcomesUse.ONLY):
-                raise InputError(
-                    f"`{name}` cannot be used with differences of policies",
-                    hint=f"leave `{name}` out",
-                )
-        options = replace(options.without_outcomes, sets=SetsKind.COUPLED)
-        name, policy, logged = DONE, None, None
-        if not is_logged:
-            name, policy = baseline_policy(model, baseline)
-        counts = pipeline.counts_of(data, model)
-        bets, plan = options.region is not None and options.region.bets, count_planned_episodes(counts)
-        few = plan is not None and plan < FEWEST_BET  # known before the data
-        has_seen = policy is not None and chosen_before(policy, counts).kept is AssumptionStatus.NO
-        if bets and (few or has_seen):
-            options = replace(options, region=region_kind("likelihood"))
-        part, several = 0.5 * delta if is_logged else delta, pipeline.Serves.SEVERAL
-        chain = pipeline.Pipeline.start(
-            question, counts, part, options=options, progress=progress, serves=several
-        )
-        if is_logged:
-            check_delta(delta)
-            logged = LoggedBaseline(chain.problem, counts, part)
-        elif policy is not None and options.region is not None and options.region.bets:
-            chain.bets = DifferenceBets(chain.model, chain.objective, policy)
-        prepared = chain.prepare(chain.decide(options), sets_only=True)
-        return cls(chain, prepared, name, policy, logged)
 
     @property
     def delta(self) -> float:
@@ -830,3 +782,71 @@ class AverageDifferences(Differences):
 
     def as_result(self, policy: Policy) -> LearningResult:
         raise CannotCertify("certificates do not cover differences of long-run averages")
+
+
+def refuse_chains(why: str = "a chain in continuous time has no choices") -> InputError:
+    """Why models without choices are not compared."""
+    return InputError(
+        f"{why}: there is only one policy",
+        hint=(
+            "learn a model for each design; if the model has decisions, write the jumps as an mdp with "
+            "choices"
+        ),
+    )
+
+
+def differences(
+    problem: Problem,
+    data: object,
+    baseline: PolicyGiven | str,
+    delta: float,
+    options: LearnOptions,
+    progress: Progress | bool | None = None,
+) -> Differences:
+    """All differences to a baseline over one region; of long-run averages by cycles."""
+    question, is_logged = problem_of(problem), isinstance(baseline, str) and baseline == LOGGED
+    if isinstance(question.model, Continuous):
+        raise refuse_chains()
+    if isinstance(question.base, ParametricMDP) and question.base.choices == question.base.states:
+        raise refuse_chains("the model has one choice in every state")
+    kind = AverageDifferences if question.query.kind is QueryKind.LONG_RUN else Differences
+    if is_logged and kind.averages:
+        raise InputError("episodes show no long-run average: give the baseline as a policy")
+    question = question if kind.averages else plain_problem(question)
+    model, options = question.base, _coupled(options)
+    assert isinstance(model, ParametricMDP)
+    name, policy = (DONE, None) if is_logged else baseline_policy(model, baseline)
+    logged: LoggedBaseline | None = None
+    counts = pipeline.counts_of(data, model)
+    bets, plan = options.region is not None and options.region.bets, count_planned_episodes(counts)
+    few = plan is not None and plan < FEWEST_BET  # known before the data
+    has_seen = policy is not None and chosen_before(policy, counts).kept is AssumptionStatus.NO
+    if bets and (few or has_seen):
+        options = replace(options, region=region_kind("likelihood"))
+    part, several = 0.5 * delta if is_logged else delta, pipeline.Serves.SEVERAL
+    chain = pipeline.Pipeline.start(
+        question, counts, part, options=options, progress=progress, serves=several
+    )
+    if is_logged:
+        check_delta(delta)
+        logged = LoggedBaseline(chain.problem, counts, part)
+    elif policy is not None and options.region is not None and options.region.bets:
+        chain.bets = DifferenceBets(chain.model, chain.objective, policy)
+    prepared = chain.prepare(chain.decide(options), sets_only=True)
+    return kind(chain, prepared, name, policy, logged)
+
+
+def _coupled(options: LearnOptions) -> LearnOptions:
+    """The options over coupled sets; those that have no meaning for differences are refused."""
+    if options.sets is not None and options.sets is not SetsKind.COUPLED:
+        raise InputError(
+            "differences use coupled sets (one parameter vector for the whole run), and `sets` is "
+            f"{options.sets.value}",
+            hint="leave `sets` out",
+        )
+    for name in ("misfit", "behaviour", "return_range", "outcomes"):
+        if getattr(options, name) and (name != "outcomes" or options.outcomes is OutcomesUse.ONLY):
+            raise InputError(
+                f"`{name}` cannot be used with differences of policies", hint=f"leave `{name}` out"
+            )
+    return replace(options.without_outcomes, sets=SetsKind.COUPLED)

@@ -377,7 +377,7 @@ def _evaluate_again(
     """The same policy over other sets, with rewards at these ends where they have parameters."""
     low = value.solutions[0]
     options = LearnOptions(precision=low.precision)
-    solver = PolicySolver(sets, result.objective, options, math.inf, lambda _: None)
+    solver = PolicySolver(sets, result.objective, options)
     solver.reward_ends = ends
     return replace(solver.evaluate(value.policy), coupled=value.coupled)
 

@@ -8,6 +8,7 @@ With a step bound the robust policy depends on the step (`tightrope.model.policy
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from tightrope.ambiguity.sets import Sets
 from tightrope.io.results import Interval
-from tightrope.learning.options import LearnOptions, Progress
+from tightrope.learning.options import LearnOptions, Progress, silent
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.policy import Policy
@@ -80,10 +81,6 @@ class PolicyValue(Record):
         return self.coupled.status.value
 
 
-def _nothing() -> None:
-    """There is nothing else to be done."""
-
-
 def are_solved_together(structure: Structure, device: str, threads: int) -> bool:
     """Whether the robust and the optimistic policy are looked for at the same time."""
     return device == "cpu" and threads > 1 and structure.transitions >= LEAST_TRANSITIONS
@@ -97,8 +94,8 @@ class PolicySolver:
         sets: Sets,
         objective: Objective,
         options: LearnOptions,
-        deadline: float,
-        progress: Progress,
+        deadline: float = math.inf,
+        progress: Progress = silent,
         solves: int = 3,
     ):
         smallest = options.assume_support
@@ -131,7 +128,7 @@ class PolicySolver:
         return self._between(policy, low, high)
 
     def solve_both(
-        self, before: Callable[[], None] = _nothing, after: Callable[[], None] = _nothing
+        self, before: Callable[[], None] = lambda: None, after: Callable[[], None] = lambda: None
     ) -> tuple[PolicyValue, Solution]:
         """The robust policy with its interval, and the optimistic one, in two halves of the threads."""
         threads = self.workspace.threads

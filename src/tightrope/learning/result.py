@@ -584,7 +584,7 @@ class LearningResult(Result):
         """Return the certified interval of `policy` over the sets of this result."""
         from tightrope.learning import coupling
 
-        solver = PolicySolver(self.sets, self.objective, self.options, float("inf"), lambda _: None)
+        solver = PolicySolver(self.sets, self.objective, self.options)
         value = solver.evaluate(policy)
         if self.robust.coupled is not None and isinstance(self.region, Polytope):
             value = coupling.couple(solver, value, coupling.count_cells(self.model, self.region))

@@ -28,7 +28,7 @@ from scipy.special import gammaln, logsumexp, xlogy
 from tightrope.ambiguity.sets import Sets, SetsKind, of_domain, tied, untied, widened
 from tightrope.errors import InputError, check_number
 from tightrope.io.results import Breakdown, Interval, ModelFit, power_text
-from tightrope.learning.options import decide, silent
+from tightrope.learning.options import decide
 from tightrope.learning.policy_solver import GIVEN, PolicySolver
 from tightrope.learning.products import require_support
 from tightrope.model.objective import Direction
@@ -241,7 +241,7 @@ def _robust(result: LearningResult, counts: Counts, delta: float, kind: SetsKind
         sets = widened(sets, np.full(model.choices, options.misfit))
     if result.problem.lift is not None:
         require_support(result.problem, sets, False, options)
-    return PolicySolver(sets, result.objective, options, math.inf, silent, 2).robust().interval
+    return PolicySolver(sets, result.objective, options).robust().interval
 
 
 # --- the breakdown point ------------------------------------------------------------------
@@ -271,7 +271,7 @@ def breakdown(
 
     def worst(sets: Sets) -> tuple[float, float]:
         """Verified bounds on the worst value of the robust policy over sets."""
-        solver = PolicySolver(sets, result.objective, result.options, math.inf, silent, solves=1)
+        solver = PolicySolver(sets, result.objective, result.options)
         return solver.find(GIVEN, result.policy, nature=nature).bounds
 
     label = "threshold"

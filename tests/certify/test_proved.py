@@ -25,6 +25,7 @@ from adversary import test_attacks_arithmetic as arithmetic
 from adversary.archive import Forgery
 from adversary.attacks_learned import ATTACKS as ATTACKS_LEARNED
 from adversary.attacks_values import ATTACKS, Attack, claim_values
+from adversary.cell_models import with_own_models
 from adversary.examples import EXAMPLES
 from adversary.honest import ALL as KNOWN
 from adversary.honest import (
@@ -38,7 +39,7 @@ from adversary.honest import (
     Honest,
     quietly,
 )
-from adversary.judge import verify
+from adversary.judge import Verdict, verify
 from adversary.malformed import MALFORMED
 from adversary.mutations import mutation
 from adversary.proved import NOT_COVERED, asked, proved_program
@@ -249,7 +250,7 @@ def test_mutants_are_judged_as_by_exact_verification(
 ) -> None:
     """What one checker accepts the other one accepts, too. The exception are hints of coupled values, as the
     program finds cells of its own: what it accepts there is well-formed, and `verify` accepts the problem and
-    the claims (or wider ones, by a millionth) with the honest file's hints."""
+    the claims (or wider ones, by a millionth) with the honest file's hints, or their models made anew."""
     honest = ALL[data.draw(st.sampled_from(KINDS[kinds]))]
     forgery = Forgery.of(honest.certificate)
     paths = [path for path in forgery.fields() if not path.startswith("about")]
@@ -260,25 +261,28 @@ def test_mutants_are_judged_as_by_exact_verification(
     path = forgery.save(tmp_path_factory.getbasetemp() / "mutant.cert")
     code, words = asked(program, path)
     verdict = verify(path, "--exact")
-    for margin in (0.0, 1e-6):
-        if code == 0 and verdict.code == 1 and honest.name in CELLS:
-            verdict = verify(with_own_hints(forgery, honest, margin).save(path), "--exact")
+    if code == 0 and verdict.code == 1 and honest.name in CELLS:
+        verdict = with_other_hints(forgery, honest, path)
     assert code == NOT_COVERED or (code == 0) == verdict.accepted, (honest.name, changes, words, verdict)
 
 
-def with_own_hints(forgery: Forgery, honest: Honest, margin: float) -> Forgery:
-    """The honest hints in place of those of a mutant, and claims that are wider by the margin: both checkers
-    prove nearly the same of a problem, but not to the last digit."""
+def with_other_hints(forgery: Forgery, honest: Honest, path: Path) -> Verdict:
+    """The honest hints in place of those of a mutant; claims that are wider by a millionth, as both checkers
+    prove nearly the same of a problem, but not to the last digit; models of cells for this problem."""
     own, changed = Forgery.of(honest.certificate), forgery.copy()
     for part in ("values", "learned"):
         changed.node[part] = own.node[part]
-        kept = {path: array for path, array in changed.arrays.items() if not path.startswith(f"{part}.")}
-        changed.arrays = kept | {path: own[path] for path in own.arrays if path.startswith(f"{part}.")}
+        kept = {name: array for name, array in changed.arrays.items() if not name.startswith(f"{part}.")}
+        changed.arrays = kept | {name: own[name] for name in own.arrays if name.startswith(f"{part}.")}
+    if (verdict := verify(changed.save(path), "--exact")).accepted:
+        return verdict
     for claim in changed["claims"]:
-        for end, sign in (("lower", -margin), ("upper", margin)):
+        for end, margin in (("lower", -1e-6), ("upper", 1e-6)):
             if isinstance(claim[end], float):
-                claim[end] += sign
-    return changed
+                claim[end] += margin
+    if (verdict := verify(changed.save(path), "--exact")).accepted:
+        return verdict
+    return verify(with_own_models(changed, path).save(path), "--exact")
 
 
 def test_bets_follow_the_plan_that_the_data_state(program: Path, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 import tightrope as tr
 from tightrope.cli import check_answers, late, options, sources
 from tightrope.cli import output as screen
-from tightrope.cli.check_answers import About, Answered, Case, DomainAnswer
+from tightrope.cli.check_answers import About, Answered, DomainAnswer
 from tightrope.cli.options import declare, option, switch, takes
 from tightrope.cli.sources import Loaded, Question
 from tightrope.errors import InputError
@@ -165,7 +165,7 @@ def check(request: CheckRequest) -> None:
         stop_interpreting()
         check_domain(request, loaded, queries[0], files)
         return
-    case: Case
+    case: PointSolver | late.check_partial.PartialSolver
     if hidden:
         case = late.check_partial.PartialSolver.of(request, loaded, files.certificate is not None)
     else:
@@ -174,8 +174,9 @@ def check(request: CheckRequest) -> None:
     for query in queries:
         with screen.phase("solve"):
             answers.append(case.answer(query))
-    for note in [note for answer in answers if screen.common.json for note in case.warnings(answer)]:
-        screen.warn(note)
+    for answer in answers if screen.common.json and not hidden else ():
+        for note in answer.record.notes or ():
+            screen.warn(note)
     verdict = check_answers.report_answers(loaded, answers, judge is not None and judge.solution is not None)
     first = answers[0]
     proof = None
@@ -356,10 +357,6 @@ class PointSolver:
         point = self.point if isinstance(self.loaded.model, ParametricMDP | ParametricCTMC) else None
         at = [str(value) for value in self.point or ()]
         return About(point, self.policy, {"at": at, "assume_support": self.how.assume_support})
-
-    def warnings(self, answer: Answered) -> Sequence[str]:
-        """What is said beside the JSON of an answer."""
-        return answer.record.notes or ()
 
     def answer(self, query: Query) -> Answered:
         """Solve, and say what came out."""

@@ -8,8 +8,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -165,19 +164,6 @@ class About:
     point: Sequence[Fraction] | None = None
     policy: Policy | Controller | None = None
     words: Mapping[str, object] = field(default_factory=dict)
-
-
-class Case(Protocol):
-    """A model that questions are asked of, as `check` walks through all of them."""
-
-    @property
-    def about(self) -> About: ...
-
-    def answer(self, query: Query) -> Answered: ...
-
-    def warnings(self, answer: Answered) -> Sequence[str]: ...
-
-    def save(self, answer: Answered, place: Path) -> None: ...
 
 
 def support_assumed(least: float | None) -> tuple[Assumed, ...]:

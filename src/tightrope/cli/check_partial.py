@@ -107,10 +107,6 @@ class PartialSolver:
         """What a certificate is about."""
         return About(self.point, self.given)
 
-    def warnings(self, answer: Answered) -> Sequence[str]:
-        """Nothing: notes are a part of its answers."""
-        return ()
-
     def save(self, answer: Answered, place: Path) -> None:
         """Write the controller."""
         solved = cast("PartialSolution | RobustController", answer.result)

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import msgspec
 import numpy as np
@@ -75,13 +75,6 @@ Line: TypeAlias = dict[str, Any]
 """Such a record as JSON."""
 
 
-class Source(Protocol):
-    """Anything that adds episodes under a policy to the data."""
-
-    def collect(self, policy: Policy, data: GrowingCounts, last: int) -> None:
-        """Add episodes until an update is due or the data have `last`."""
-
-
 @dataclass(frozen=True, eq=False)
 class SimulatedEpisodes:
     """Episodes of a model at the true point."""
@@ -90,6 +83,7 @@ class SimulatedEpisodes:
     seed: int
 
     def collect(self, policy: Policy, data: GrowingCounts, last: int) -> None:
+        """Add episodes until an update is due or the data have `last`."""
         first, done = data.number, data.episodes
         simulate_until_doubled(self.simulator, policy, self.seed, data, last)
         if data.listener is not None:
@@ -113,6 +107,9 @@ class EnvironmentEpisodes:
             if data.update_is_due:
                 return
 
+
+Source: TypeAlias = SimulatedEpisodes | EnvironmentEpisodes
+"""What adds episodes under a policy to the data."""
 
 PRECISION = 1e-9
 """Of values at the true point."""

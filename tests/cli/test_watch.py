@@ -361,3 +361,14 @@ def test_counts_have_no_order_in_time(capsys: pytest.CaptureFixture[str]) -> Non
     Path("counts.csv").write_text("s,action,s',count\n0,go,1,5\n0,go,2,6\n")
     assert run([*WATCH, "--data", "counts.csv"]) == 2
     assert "does not record the order of events" in capsys.readouterr().err
+
+
+def test_rows_that_stand_in_order_are_watched_as_they_stand() -> None:
+    """Each episode has a clock of its own: times say nothing about the order of episodes."""
+    rows = ["1,5,0,1", "1,6,1,0", "2,1,0,2", "2,2,2,0"]
+    lines = ["episode,time,s,s',action", *(f"{row},go" for row in rows)]
+    Path("log.csv").write_text("\n".join(lines) + "\n")
+    structure, seen = load_prism_text(MODEL, "m.prism").structure, list[int]()
+    log = Following(("log.csv",), structure, LogReadOptions(order="as-read"))
+    log.take_all(lambda events: seen.extend(structure.successor[events.transition].tolist()))
+    assert log.order.holds and [structure.valuations["s"][state] for state in seen] == [1, 0, 2, 0]

@@ -17,7 +17,7 @@ import pytest
 import tightrope as tr
 from places import TESTS
 from tightrope.cli.app import run
-from tightrope.data.costs import CostNoise, CostSums, CostTally
+from tightrope.data.costs import CostNoise, CostSums
 from tightrope.errors import InputError
 from tightrope.model.structure import ParametricReward
 from tightrope.statistics.costs import CostEvents, Group, Spread, interval, spread_evidence
@@ -53,11 +53,11 @@ def test_sums_are_exact_however_the_log_is_cut() -> None:
     random = np.random.default_rng(1)
     cost = random.normal(size=400) * 10.0 ** random.integers(-9, 9, size=400)
     of = random.integers(0, 4, size=400)
-    whole = CostTally().add(of, cost).sums()
+    whole = CostSums.observed(of, cost)
     for transition, sums in whole.of.items():
         own = [Fraction(value) for value in cost[of == transition].tolist()]
         assert sums == (len(own), sum(own), sum(value * value for value in own))
-    assert CostTally().add(of[:7], cost[:7]).sums() + CostTally().add(of[7:], cost[7:]).sums() == whole
+    assert CostSums.observed(of[:7], cost[:7]) + CostSums.observed(of[7:], cost[7:]) == whole
 
 
 def test_an_interval_excludes_what_its_supermartingale_excludes() -> None:
@@ -67,7 +67,7 @@ def test_an_interval_excludes_what_its_supermartingale_excludes() -> None:
         (Spread(reach=Fraction(2)), 2 * random.random(300)),
         (Spread(deviation=Fraction(1)), random.normal(0.7, 1, size=300)),
     ):
-        count, total, square = CostTally().add(np.zeros(300, np.int64), costs).sums().of[0]
+        count, total, square = CostSums.observed(np.zeros(300, np.int64), costs).of[0]
         group = Group(Fraction(1), Fraction(0), count, total, square)
         low, high = interval([group], spread, Fraction(1, 20), (Fraction(-50), Fraction(50)))
         ends = [_largest(costs, float(end), spread) for end in (low, high)]
@@ -346,8 +346,8 @@ def test_costs_that_contradict_what_is_stated_are_a_verdict(
 def test_the_first_costs_are_the_same_however_a_log_is_cut() -> None:
     random = np.random.default_rng(4)
     transition, cost = random.integers(0, 5, 9000), random.standard_normal(9000)
-    whole = CostTally().add(transition, cost).sums()
-    parts = CostTally()
+    whole = CostSums.observed(transition, cost)
+    parts = CostSums()
     for first in range(0, 9000, 700):
-        parts.merge(CostTally().add(transition[first : first + 700], cost[first : first + 700]).sums())
-    assert parts.sums().first == whole.first and len(whole.first) == 4096
+        parts += CostSums.observed(transition[first : first + 700], cost[first : first + 700])
+    assert parts == whole and parts.first == whole.first and len(whole.first) == 4096

@@ -228,3 +228,13 @@ def test_rows_of_two_files_are_no_copies(tmp_path: Path) -> None:
     _write(tmp_path, "episode,state,action,next_state\nA,ok,run,ok\nB,ok,run,worn\n", "2.csv")
     reading = tr.read_data(tmp_path, MODEL, drop_duplicates=True)
     assert reading.counts.transition.tolist() == [2, 2, 0, 0, 0, 0]
+
+
+def test_rows_that_stand_in_order_stay_as_they_stand(tmp_path: Path) -> None:
+    """Each episode has a clock of its own: times say nothing about the order of episodes."""
+    model = tr.build_from_rows([(0, "go", {0: "1/2", 1: "1/2"}), (1, "go", {0: 1})])
+    rows = ["1,5,0,1", "1,6,1,0", "2,1,0,0", "2,2,0,1"]
+    lines = ["episode,time,state,next_state,action", *(f"{row},go" for row in rows)]
+    (tmp_path / "log.csv").write_text("\n".join(lines) + "\n")
+    counts = tr.read_data(tmp_path / "log.csv", model, order="as-read").counts
+    assert counts.log is not None and counts.log().transition.tolist() == [1, 2, 0, 1]

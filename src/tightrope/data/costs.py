@@ -45,17 +45,17 @@ class CostSums:
     """The observed costs by transition, the least and the largest of all, and the first ones in their order,
     as (transition, cost).
 
-    >>> CostTally().add(np.array([3, 3]), np.array([0.5, 2.0])).sums().of[3]
+    >>> CostSums.observed(np.array([3, 3]), np.array([0.5, 2.0])).of[3]
     (2, Fraction(5, 2), Fraction(17, 4))
     """
 
-    of: Mapping[int, Sums]
-    least: float
-    most: float
+    of: Mapping[int, Sums] = field(default_factory=dict)
+    least: float = np.inf
+    most: float = -np.inf
     first: tuple[tuple[int, float], ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "of", MappingProxyType(dict(self.of)))
+        object.__setattr__(self, "of", MappingProxyType(dict(sorted(self.of.items()))))
 
     def __reduce__(self) -> tuple[object, ...]:
         return CostSums, (dict(self.of), self.least, self.most, self.first)
@@ -67,44 +67,11 @@ class CostSums:
     def number(self) -> int:
         return sum(count for count, _, _ in self.of.values())
 
-    def __add__(self, other: CostSums) -> CostSums:
-        tally = CostTally()
-        tally.merge(self)
-        tally.merge(other)
-        return tally.sums()
-
-
-@dataclass
-class CostTally:
-    """Adds up costs as they come."""
-
-    of: dict[int, Sums] = field(default_factory=dict)
-    least: float = np.inf
-    most: float = -np.inf
-    first: list[tuple[int, float]] = field(default_factory=list)
-
-    def add(self, transition: OffsetArray, cost: FloatArray) -> CostTally:
-        """The costs of a chunk."""
-        if len(cost):
-            self._add(transition, np.asarray(cost, dtype=np.float64))
-            room = max(FIRST - len(self.first), 0)
-            self.first += zip(transition[:room].tolist(), cost[:room].tolist(), strict=True)
-            self.least, self.most = min(self.least, float(cost.min())), max(self.most, float(cost.max()))
-        return self
-
-    def merge(self, sums: CostSums | None) -> None:
-        """Add what was added up elsewhere."""
-        if sums is not None:
-            for transition, (count, total, square) in sums.of.items():
-                self._join(transition, count, total, square)
-            self.least, self.most = min(self.least, sums.least), max(self.most, sums.most)
-            self.first += sums.first[: FIRST - len(self.first)]
-
-    def sums(self) -> CostSums:
-        sums = {transition: self.of[transition] for transition in sorted(self.of)}
-        return CostSums(sums, self.least, self.most, tuple(self.first))
-
-    def _add(self, transition: OffsetArray, cost: FloatArray) -> None:
+    @staticmethod
+    def observed(transition: OffsetArray, cost: FloatArray) -> CostSums:
+        """The costs of some rows."""
+        if not len(cost):
+            return CostSums()
         mantissa, exponent = np.frexp(cost)
         high = np.ldexp(np.rint(np.ldexp(mantissa, 26)), -26)  # so that products of halves are exact
         low = mantissa - high
@@ -112,12 +79,20 @@ class CostTally:
         products = (high * high, 2.0 * high * low, low * low)
         squares = [exact_sums(transition, one, (2 * exponent).astype(np.int32)) for one in products]
         owners, numbers = (one.tolist() for one in np.unique(transition, return_counts=True))
-        for own, number in zip(owners, numbers, strict=True):
-            self._join(own, number, total[own], sum((one[own] for one in squares), Fraction(0)))
+        own = {
+            owner: (number, total[owner], sum((one[owner] for one in squares), Fraction(0)))
+            for owner, number in zip(owners, numbers, strict=True)
+        }
+        first = zip(transition[:FIRST].tolist(), cost[:FIRST].tolist(), strict=True)
+        return CostSums(own, float(cost.min()), float(cost.max()), tuple(first))
 
-    def _join(self, transition: int, count: int, total: Fraction, square: Fraction) -> None:
-        known = self.of.get(transition, (0, Fraction(0), Fraction(0)))
-        self.of[transition] = (known[0] + count, known[1] + total, known[2] + square)
+    def __add__(self, later: CostSums) -> CostSums:
+        both = dict(self.of)
+        for owner, (number, total, square) in later.of.items():
+            known = both.get(owner, (0, Fraction(0), Fraction(0)))
+            both[owner] = (known[0] + number, known[1] + total, known[2] + square)
+        least, most = min(self.least, later.least), max(self.most, later.most)
+        return CostSums(both, least, most, self.first + later.first[: FIRST - len(self.first)])
 
 
 def exact_sums(

@@ -34,7 +34,7 @@ from tightrope.data.time_order import times_fall
 from tightrope.errors import InputError
 from tightrope.io.table.columns import RowProblem
 from tightrope.model.structure import Structure, Structured
-from tightrope.numerics.arrays import AnyArray, BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.record import Facts, Record, freeze_fields
 from tightrope.provenance import Provenance, RowTally, row_marks
 
@@ -287,7 +287,7 @@ def read_rows(plan: ReadPlan, in_time: bool, strict: bool = False, most: int | N
     is_outside, has_time = held["transition"] == OUTSIDE, TIME in plan.roles
     over = held["origin"][held["is_over"] & ~is_outside]
     order = np.arange(len(held["place"])) if fold.is_sorted else np.argsort(held["place"])
-    if has_time and in_time:
+    if plan.is_in_time and in_time:
         order = order[np.argsort(held["time"][order], kind="stable")]
     is_row, outside = held["transition"][order] >= 0, np.flatnonzero(is_outside[order])
     texts = [fold.excluded[place] for place in held["place"][order[outside]].tolist()]
@@ -418,7 +418,7 @@ def follow_events(
     for chunk in fold.chunks(table):
         fold.update(chunk, table)
         settled = chunk.first_row + chunk.rows
-        if fold.from_next and (last := fold.last_rows) is not None:  # outcomes that may still come
+        if fold.from_next and (last := fold.open.every()) is not None:  # outcomes that may still come
             settled = int(last.number[fold.are_open(last)].min(initial=settled))
         yield _released(stream, fold, (table << TABLE) + settled, chunk.rows)
     yield _released(stream, fold, (table + 1) << TABLE, 0)
@@ -484,10 +484,12 @@ class KeptEvents(Record):
         }
 
 
-def recent_counts(transition: AnyArray, recent: Recent, whole: Counts) -> tuple[Counts, KeptEvents]:
+def recent_counts(
+    log: EpisodeLog, recent: Recent, whole: Counts, model: Structured
+) -> tuple[Counts, KeptEvents]:
     """The counts of those events of a log, in their order, that are kept; `whole` are the counts of all,
     whose flaws they have, too."""
-    last, held = len(transition), whole.design
+    last, held = len(log), whole.design
     first = recent.since if recent.since is not None else max(1, last - (recent.window or 0) + 1)
     if first > last:
         raise InputError(
@@ -496,26 +498,22 @@ def recent_counts(transition: AnyArray, recent: Recent, whole: Counts) -> tuple[
         )
     if recent.chosen_at is not None and recent.chosen_at > last:
         raise InputError(f"`chosen_at` is event {recent.chosen_at:,}, but the data have {last:,} events")
-    events, counter, number = KeptEvents(first, last, recent.chosen_at), BatchCounter(), last - first + 1
-    counter.add_at(transition[first - 1 :].astype(np.int64), np.arange(number))
+    events = KeptEvents(first, last, recent.chosen_at)
+    missing = () if events.holds else (events.missing,)
     design = SamplingDesign(
         SamplingKind.ADAPTIVE,
-        steps=number,
-        censored=held.censored if events.holds else (*held.censored, events.missing),
+        censored=(*held.censored, *missing),
         open_end=held.open_end,
         by_episodes=False,
         order=held.order,
         ends=held.ends,
     )
-    counts = Counts.from_batches(counter.finish(), whole.transition_start, design, whole.model_hash)
-    if (log := whole.log) is not None:
-        structure = log.structure if isinstance(log, LazyLog) else None
-        counts = replace(counts, log=LazyLog(lambda: log().since(first - 1), structure))
-    return counts, events
+    counts = log.since(first - 1).counts(model, design)
+    return replace(counts, design=replace(counts.design, episodes=None)), events
 
 
 def keep_recent(
-    plan: ReadPlan, whole: Counts, recent: Recent, *, dropped: int, is_sorted: bool
+    plan: ReadPlan, model: Structured, whole: Counts, recent: Recent, *, dropped: int, is_sorted: bool
 ) -> tuple[Counts, KeptEvents]:
     """Read the tables of a log once more, event by event, and count those that are kept.
 
@@ -538,10 +536,9 @@ def keep_recent(
             "sort them by time, or by episode and step",
         )
     log = read_rows(plan, whole.design.order.holds, True, max(MOST, whole.steps))
-    transition = log.transition.astype(np.int64)
-    if len(transition) != whole.steps:
+    if len(log) != whole.steps:
         raise table.error(
-            f"the log was read twice, with {whole.steps:,} and then with {len(transition):,} events",
+            f"the log was read twice, with {whole.steps:,} and then with {len(log):,} events",
             "give files, or tables that can be read more than once, whose rows are in the order of time",
         )
-    return recent_counts(transition, recent, whole)
+    return recent_counts(log, recent, whole, model)

@@ -249,8 +249,8 @@ def _columns(table: DataTable, structure: Structure, options: LogReadOptions) ->
     clock = {col.TIME if kind == col.TIME else col.COST: roles[kind]}
     roles = {role: name for role, name in roles.items() if role not in (col.TIME, DURATION)} | clock
     finder = ColumnFinder(table.path, table.names, variables, given)
-    names = options.state_names or _state_names(table, structure, finder)
     _refuse_transitions(table, {*variables, *given.values()}, roles)
+    names = options.state_names or _state_names(table, structure, finder)
     by, state_roles = state_columns(table, structure, names, names is StateNames.INDEX, finder)
     if options.watched_until in table.names:
         roles[UNTIL] = until = str(options.watched_until)
@@ -269,11 +269,11 @@ def _state_names(table: DataTable, structure: Structure, finder: ColumnFinder) -
     is_whole = not whole or None not in map(finder.variable, variables)
     if variables and not is_given and is_whole:
         return StateNames.VARIABLES
-    if own is None or not whole:
-        return StateNames.INDEX
+    if own is None or not whole or own.are_numbers:
+        return StateNames.OWN if own is not None and whole else StateNames.INDEX
     chunk = next(table.chunks((whole,)), None)
     is_named = chunk is not None and look(some_values(chunk.columns[whole])) != "whole numbers"
-    return StateNames.OWN if own.are_numbers or is_named else StateNames.INDEX
+    return StateNames.OWN if is_named else StateNames.INDEX
 
 
 _LEADS = "says where a row leads, and in a log in continuous time the next row does"

@@ -10,9 +10,9 @@ with their number; in another table a name continues its episode if the step is 
 *Parts* that begin within a log keep the decoded rows whose predecessor is unknown until `merge`; by name
 these are all rows. So results do not depend on how the log is cut.
 
-*Rows out of order* (`is_sorted`) are held, sorted within their episodes by step, else by time, and followed in
-the end. Names of episodes are the log's where no episode has a step twice, and those of each file otherwise.
-Where rows are simply shuffled nobody knows their order in time, and the counts come without batches.
+*Rows out of order* (`is_sorted`) are held, sorted within their episodes by step, else by time, and followed.
+Names of episodes are the log's where no episode has a step twice, and those of each file otherwise. The order
+in time of rows that are simply shuffled is unknown, and counts come without batches.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from tightrope.io.table.columns import ProblemCodes, RowProblem, mark
 from tightrope.io.table.data_table import Chunk
 from tightrope.numerics.arrays import AnyArray, BoolArray, OffsetArray, read_only
 
-UNWATCHED = -(2**63)
+NEVER = -(2**63)
 """A row that does not say until when its episode was watched."""
 
 EXCLUDED = (RowProblem.IMPOSSIBLE_TRANSITION, RowProblem.UNKNOWN_NEXT_STATE)
@@ -104,32 +104,6 @@ class Collector:
 
 
 @dataclass
-class Watched:
-    """Until when episodes were watched: `longest` is the longest time from the last row of an open episode to
-    its end of watching, in 1024ths of the clock's step; `unknown` are open episodes without such an end."""
-
-    longest: int = 0
-    unknown: int = 0
-    has_rows_at_ends: bool = False
-
-    def end(self, last: EventBatch, plan: ReadPlan) -> None:
-        """Open episodes whose last rows these are."""
-        self.unknown += int((last.until == UNWATCHED).sum())
-        last = last[last.until != UNWATCHED]
-        early = np.flatnonzero(last.until < last.time)
-        if len(early):
-            table, number = plan.tables[int(last.table[early[0]])], int(last.number[early[0]])
-            raise table.error("the episode goes on after it was watched", row=number)
-        apart = plan.tick.parts(last.until) - plan.tick.parts(last.time)
-        self.longest = max(self.longest, int(apart.max(initial=0)))
-
-    def merge(self, later: Watched) -> None:
-        self.longest = max(self.longest, later.longest)
-        self.unknown += later.unknown
-        self.has_rows_at_ends |= later.has_rows_at_ends
-
-
-@dataclass
 class _Piece:
     """Rows that are decoded and not followed yet; `after` as `follow_rows` takes it, and whether rows whose
     place cannot be read stand at the end."""
@@ -141,26 +115,33 @@ class _Piece:
 
 class LastRows:
     """The last rows of episodes by name, in levels of which each is at least twice as long as the next: so a
-    row is copied a few times only, however many episodes there are."""
+    row is copied a few times only, however many episodes there are. Where they come one after the other there
+    is one row, whatever its name."""
 
-    def __init__(self) -> None:
+    def __init__(self, by_name: bool) -> None:
+        self.by_name = by_name
         self.levels: list[tuple[EventBatch, BoolArray]] = []
         """Rows by their names, and which of them were not taken out."""
+
+    def _names(self, episode: OffsetArray) -> OffsetArray:
+        return episode if self.by_name else np.zeros_like(episode)
 
     def put(self, rows: EventBatch) -> None:
         """Add rows by their names, which are those of no others."""
         while self.levels and len(self.levels[-1][0]) < 2 * len(rows):
             others, there = self.levels.pop()
             rows = EventBatch.joined([others[there], rows])
-            rows = rows[np.argsort(rows.episode, kind="stable")]
+            rows = rows[np.argsort(self._names(rows.episode), kind="stable")]
         self.levels.append((rows, np.ones(len(rows), dtype=np.bool_)))
 
     def find(self, names: OffsetArray, takes_out: bool = False) -> tuple[OffsetArray, EventBatch | None]:
         """The rows with some of these names, and the places of their names."""
         last, places = list[EventBatch](), list[OffsetArray]()
+        names = self._names(names)
         for rows, there in self.levels:
-            place = np.minimum(np.searchsorted(rows.episode, names), len(rows) - 1)
-            of = np.flatnonzero((rows.episode[place] == names) & there[place])
+            known = self._names(rows.episode)
+            place = np.minimum(np.searchsorted(known, names), len(rows) - 1)
+            of = np.flatnonzero((known[place] == names) & there[place])
             last, places = [*last, rows[place[of]]], [*places, of]
             there[place[of]] &= not takes_out
         if not any(map(len, last)):
@@ -208,14 +189,12 @@ class Fold:
         first = 0 if part is None or is_sorted else part.first
         self.named, self.has_time, self.has_steps = (role in roles for role in (EPISODE, TIME, STEP))
         self.from_next = plan.columns[0].from_next_row
-        self.rows, self.lost, self.copies, self.first = 0, 0, 0, first or 0
+        self.rows, self.first = 0, first or 0
         self.waits_for_place = first is None and plan.boundaries is None and not plan.by_episodes
         self.dropped: Counter[str] = Counter()
         self.notes = no_notes()
-        self.last: EventBatch | None = None
-        """The last row of all, where episodes come one after the other."""
-        self.open = LastRows()
-        """The last row of each episode that may go on, where they are followed by name."""
+        self.open = LastRows(self.by_name)
+        """The last row of each episode that may go on."""
         self.held: list[_Piece] = []
         """Rows that wait for the fold before them."""
         self.starts: dict[int, list[OffsetArray]] = {}
@@ -228,7 +207,7 @@ class Fold:
         """The names of episodes by number, where rows have these."""
         self.excluded: dict[int, str] = {}
         """Outcomes that the model does not know, by their places."""
-        self.watched = Watched() if WATCHED_UNTIL in roles else None
+        self.is_watched = WATCHED_UNTIL in roles
         self.last_is_open = self.open_end = self.must_rise = False
         self._clock: dict[int, tuple[int, int, bool, bool]] = {}
         """Of every table the last place and time, whether times never fall, and whether episodes mix."""
@@ -265,9 +244,9 @@ class Fold:
         self.rows += chunk.rows
         events.table = np.full(len(events), table, dtype=np.int64)
         events.batch = self._batches(events, events.number[:1] + self._offset[1])
-        if self.watched is not None:
-            events.until = self.decoder(table).ends_of_watching(chunk, UNWATCHED)
-            self.watched.has_rows_at_ends |= bool((events.placed & (events.until == events.time)).any())
+        if self.is_watched:
+            events.until = self.decoder(table).ends_of_watching(chunk, NEVER)
+            self.notes[seq.ROWS_AT_ENDS] += (events.placed & (events.until == events.time)).sum()
         self.add(events, chunk)
         self._check_times()
 
@@ -344,8 +323,8 @@ class Fold:
             events, after, self.has_begun = events[cut:], after[cut:], True
         if len(events):
             self._settle_by(*self._grouped(events, after), chunk)
-        if piece.is_broken_behind and self.last is not None:
-            self.last.sound = np.zeros(len(self.last), dtype=np.bool_)
+        for last, _ in self.open.levels if piece.is_broken_behind else ():
+            last.sound = np.zeros(len(last), dtype=np.bool_)
 
     def _first_end(self, events: EventBatch) -> int | None:
         """The first row that begins an episode for sure, whatever stands before these and those held."""
@@ -373,26 +352,18 @@ class Fold:
         self, events: EventBatch, after: OffsetArray
     ) -> tuple[EventBatch, OffsetArray, EventBatch | None]:
         """Rows by episode, each behind what stands before it, and the last rows that some go on from."""
-        if not self.by_name:
-            events, after = self._without_copies(events, after)
-            if not len(events):
-                return events, after, None
-            before = self.last if self.last is not None and self._goes_on(self.last, events[:1])[0] else None
-            if before is None:
-                self._end_last(events)
-            elif after[0] == seq.BROKEN:
-                before.sound = np.zeros(1, dtype=np.bool_)
-            after = after.copy()
-            after[:1] = seq.NOTHING if before is None else 0
-            return events, after, before
         in_order, names = events, events.episode
-        if np.any(np.diff(names[_heads(names)]) < 0):
-            events = events[np.argsort(names, kind="stable")]
-        after = np.full(len(events), seq.FOLLOWS, dtype=np.int64)
+        if self.by_name:
+            if np.any(np.diff(names[_heads(names)]) < 0):
+                events = events[np.argsort(names, kind="stable")]
+            after = np.full(len(events), seq.FOLLOWS, dtype=np.int64)
         events, after = self._without_copies(events, after)
-        heads = _heads(events.episode)
+        heads = self._heads(events)
+        is_broken = after[heads] == seq.BROKEN
         after[heads], before = self._waiting(events, heads)
-        if self.has_time and not self.is_sorted and len(events):
+        if before is not None and is_broken.any():
+            before.sound = np.zeros(len(before), dtype=np.bool_)
+        if self.by_name and self.has_time and not self.is_sorted and len(events):
             in_order = events[np.argsort(events.place)] if self.plan.options.drop_duplicates else in_order
             self._look_at_clock(in_order, before)
         return events, after, before
@@ -419,17 +390,14 @@ class Fold:
         if not self.plan.options.drop_duplicates:
             return events, after
         copy = np.r_[False, events[1:].repeats(events[:-1], self.from_next)]
-        heads, last = np.zeros(1, dtype=np.int64), self.last
-        if self.by_name:
-            heads = _heads(events.episode)
-            place, last = self.open.find(events.episode[heads])
-            heads = heads[place]
+        heads = self._heads(events)
+        place, last = self.open.find(events.episode[heads])
         if last is not None:
-            same = (last.table == events.table[heads]) | self.plan.is_timed
-            heads, last = heads[same], last[same]
+            same = (last.table == events.table[heads[place]]) | self.plan.is_timed
+            heads, last = heads[place[same]], last[same]
             last.problems = np.where(last.sound, RowProblem.NONE, last.problems).astype(np.int8)
             copy[heads] = events[heads].repeats(last, self.from_next)
-        self.copies += int(copy.sum())
+        self.notes[seq.COPIES] += copy.sum()
         return events[~copy], after[~copy]
 
     def _waiting(self, events: EventBatch, heads: OffsetArray) -> tuple[OffsetArray, EventBatch | None]:
@@ -441,8 +409,15 @@ class Fold:
             return after, None
         goes_on = self._goes_on(before, events[heads[there]])
         after[there[goes_on]] = np.arange(int(goes_on.sum()))
-        self._end(before[~goes_on])
+        ended = before[~goes_on]
+        if not self.by_name and self.has_time:
+            self.notes[seq.TIME_FALLS] += (events.time[:1] <= ended.time).sum()
+        self._end(ended)
         return after, before[goes_on]
+
+    def _heads(self, events: EventBatch) -> OffsetArray:
+        """The first rows of episodes that are followed apart."""
+        return _heads(events.episode) if self.by_name else np.arange(min(len(events), 1))
 
     def _goes_on(self, last: EventBatch, heads: EventBatch) -> BoolArray:
         """Whether rows may be of the episodes that these last rows are of: in another table only where names
@@ -532,20 +507,15 @@ class Fold:
         self, events: EventBatch, before: EventBatch | None, of: OffsetArray, chunk: Chunk | None
     ) -> None:
         """Keep the last rows, and hand over the others."""
-        ends = np.array([len(events) - 1])
-        if self.by_name:
-            ends = np.r_[_heads(events.episode)[1:] - 1, ends]
+        heads = self._heads(events)
+        ends = np.r_[heads[1:] - 1, len(events) - 1]
         last = events[ends]
-        if self.by_name:
-            if self.watched is not None:
-                heads = np.r_[0, ends[:-1] + 1]
-                last.until = np.maximum.reduceat(events.until, heads)
-                if before is not None:
-                    runs = np.searchsorted(last.episode, before.episode)
-                    last.until[runs] = np.maximum(last.until[runs], before.until)
-            self.open.put(last)
-        else:
-            self.last = last
+        if self.is_watched:
+            last.until = np.maximum.reduceat(events.until, heads)
+            if before is not None:
+                runs = np.searchsorted(last.episode, before.episode)
+                last.until[runs] = np.maximum(last.until[runs], before.until)
+        self.open.put(last)
         if not self.from_next:
             self._settle(events, chunk)
             return
@@ -582,7 +552,7 @@ class Fold:
         events, lost = self.admitted(events, chunk), 0
         if self.from_next:
             lost = self._lost(events)
-            self.lost += 0 if is_last else lost
+            self.notes[seq.LOST] += 0 if is_last else lost
         if self.names is not None:
             events = events.some(slice(None))
             events.episode = self.names[events.episode]
@@ -614,11 +584,6 @@ class Fold:
         led = self._led.get(int(events.place[row]), led)
         return wrong.error(RowProblem(events.problems[row]), *states, led)
 
-    @property
-    def last_rows(self) -> EventBatch | None:
-        """The last rows of episodes that may go on."""
-        return self.open.every() if self.by_name else self.last
-
     def are_open(self, last: EventBatch) -> BoolArray:
         """Which rows do not say that their episode is over, and lead to states that can be left."""
         return ~last.closed & ~last.ended
@@ -626,21 +591,25 @@ class Fold:
     def _end(self, last: EventBatch, but: int | None = None) -> None:
         """These are the last rows of their episodes."""
         open_ = self.are_open(last)
-        if self.watched is not None:
-            self.watched.end(last[open_], self.plan)
+        if self.is_watched:
+            self._note_watched(last[open_])
         times = last.time[open_ & (np.arange(len(last)) != but)]
         self.notes[seq.OPEN_ENDS] += len(times)
         self.notes[seq.OPEN_EARLIEST] = min(self.notes[seq.OPEN_EARLIEST], times.min(initial=seq.LATEST))
         if self.from_next and but is None:
             self._settle(last)
 
-    def _end_last(self, events: EventBatch) -> None:
-        """The last row is that of an episode before: the rows that follow are those of another."""
-        if self.last is not None:
-            if self.has_time and events.time[0] <= self.last.time[0]:
-                self.notes[seq.TIME_FALLS] += 1
-            self._end(self.last)
-            self.last = None
+    def _note_watched(self, last: EventBatch) -> None:
+        """Until when open episodes were watched, whose last rows these are."""
+        self.notes[seq.UNWATCHED] += (last.until == NEVER).sum()
+        last = last[last.until != NEVER]
+        early = np.flatnonzero(last.until < last.time)
+        if len(early):
+            table, number = self.plan.tables[int(last.table[early[0]])], int(last.number[early[0]])
+            raise table.error("the episode goes on after it was watched", row=number)
+        apart = self.plan.tick.parts(last.until) - self.plan.tick.parts(last.time)
+        longest = apart.max(initial=self.notes[seq.WATCHED_LONGEST])
+        self.notes[seq.WATCHED_LONGEST] = longest
 
     def merge(self, later: Fold) -> None:
         """Add what was made of the rows that follow."""
@@ -648,32 +617,27 @@ class Fold:
             later._number(self.first + self.rows, not self.waits_for_place)
         self.rows += later.rows
         self.dropped += later.dropped
-        self.copies += later.copies
-        self.lost += later.lost
         self.excluded |= later.excluded
         for name, codes in later.beside.items():
             self.beside[name].labels |= codes.labels
-        if self.watched is not None and later.watched is not None:
-            self.watched.merge(later.watched)
         for piece in later.held:
             self._follow(piece)
+        add_notes(self.notes, later.notes)
+        self._check_order()
         self._check_times()
         if not later.has_begun:
             return
-        if self.has_begun and self.last is not None:
-            self._end(self.last)
-        self.has_begun, self.last = True, later.last
-        add_notes(self.notes, later.notes)
+        if (last := self.open.every()) is not None:
+            self._end(last)
+        self.has_begun, self.open = True, later.open
         for table, names in later.starts.items():
             self.starts.setdefault(table, []).extend(names)
-        self._check_order()
-        self._check_times()
         for mine, others in zip(self.observers, later.observers, strict=True):
             mine.merge(others)
 
     def _number(self, before: int, is_known: bool) -> None:
         """So many rows stand before these; batches follow their numbers where `is_known` that it is all."""
-        waiting = [piece.events for piece in self.held] + ([] if self.last is None else [self.last])
+        waiting = [piece.events for piece in self.held] + [rows for rows, _ in self.open.levels]
         for events in waiting:
             events.batch = batch_of(before + events.batch) if is_known else before + events.batch
         for observer in self.observers:
@@ -687,7 +651,7 @@ class Fold:
             held, self.held, self.has_begun = self.held, [], True
             for piece in held if not self.is_sorted else self._sorted(held):
                 self._follow(piece)
-        last = self.last_rows
+        last = self.open.every()
         if last is None or not len(last):
             return
         row = int(np.argmax(last.time if self.has_time else last.place))

@@ -27,10 +27,10 @@ import numpy as np
 
 from tightrope.data import row_sequence as seq
 from tightrope.data.columns import BATCH, COST, COUNT, EPISODE, STEP, TIME, WATCHED_UNTIL
-from tightrope.data.costs import CostTally
+from tightrope.data.costs import CostSums
 from tightrope.data.counts import BatchCounter, Counts, batch_ends
 from tightrope.data.design import ENDS, ORDER, SamplingDesign, SamplingKind, has_levels, worse
-from tightrope.data.fold import Fold, NotInTime, Watched, fold_log
+from tightrope.data.fold import Fold, NotInTime, fold_log
 from tightrope.data.free_columns import free_columns
 from tightrope.data.read_options import AS_READ, BY_TIME, COMPLETE
 from tightrope.data.read_plan import Part, ReadPlan
@@ -53,7 +53,7 @@ class CountTally:
         self.plan, self.counter = plan, BatchCounter()
         self.waiting: list[tuple[OffsetArray, OffsetArray]] | None = None if is_placed else []
         """Rows by their numbers and transitions, where the rows before them are not counted yet."""
-        self.costs = CostTally() if COST in plan.roles else None
+        self.costs = CostSums() if COST in plan.roles else None
         self.rows = [RowTally() for _ in plan.tables]
 
     def __getstate__(self) -> dict[str, object]:
@@ -68,7 +68,7 @@ class CountTally:
         else:
             self.waiting.append((_short(batch.batch), _short(batch.transition)))
         if self.costs is not None:
-            self.costs.add(batch.transition, batch.cost)
+            self.costs += CostSums.observed(batch.transition, batch.cost)
         first = int(batch.table[0])
         if (batch.table == first).all():
             self._see(batch, first)
@@ -92,7 +92,7 @@ class CountTally:
         if self.waiting is not None:
             self.waiting += later.waiting or []
         if self.costs is not None and later.costs is not None:
-            self.costs.merge(later.costs.sums())
+            self.costs += later.costs
         for mine, others in zip(self.rows, later.rows, strict=True):
             mine.merge(others)
 
@@ -112,14 +112,14 @@ def count_fold(
     beside = free_columns(plan, for_tables=True) if plan.observers else {}
     fold = Fold(plan, by_name=by_name, is_sorted=is_sorted, part=part, beside=beside)
     is_ordered = plan.boundaries is None and not by_name
-    fold.must_rise = TIME in plan.roles and plan.options.order != AS_READ and is_ordered
+    fold.must_rise = plan.is_in_time and is_ordered
     others = (make(part is not None, is_ordered) for make in plan.observers)
     fold.observers = (CountTally(plan, not fold.waits_for_place), *others)
     return fold
 
 
 def describe_missing(
-    dropped: Mapping[str, int], notes: OffsetArray, lost: int, late_starts: int = 0, outages: bool = False
+    dropped: Mapping[str, int], notes: OffsetArray, late_starts: int = 0, outages: bool = False
 ) -> tuple[str, ...]:
     """What is missing, one phrase each; nothing where nothing is, or where outages are stated."""
     lines = []
@@ -138,7 +138,7 @@ def describe_missing(
         lines.append(f"{steps:,} {_plural(steps, 'step is', 'steps are')} missing within episodes")
     if late_starts:
         lines.append(f"{late_starts:,} {_plural(late_starts, 'episode begins', 'episodes begin')} late")
-    if lost:
+    if lost := int(notes[seq.LOST]):
         lines.append(f"{lost:,} {_plural(lost, 'action has', 'actions have')} {NO_OUTCOME}")
     return tuple(lines)
 
@@ -214,10 +214,9 @@ def _count_in_turn(plan: ReadPlan, stated: SamplingDesign | None, watch: ReadPro
             return describe(plan, fold, stated)
         if EPISODE not in roles:
             return _count_sorted(plan, stated)
-    in_time = TIME in roles and options.order != AS_READ
-    if in_time and (episodes or plan.boundaries is None):
+    if plan.is_in_time and (episodes or plan.boundaries is None):
         plan = replace(plan, boundaries=end_instants(plan, begin_times(plan) if episodes else None))
-    if episodes and not in_time:  # how many had begun is known in the order of the log alone
+    if episodes and not plan.is_in_time:  # how many had begun is known in the order of the log alone
         plan = replace(plan, engine=None)
     fold = fold_log(plan, partial(count_fold, by_name=True))
     if fold.is_out_of_order and (fold.named or fold.has_time):
@@ -253,9 +252,9 @@ def describe(
         late = int((np.concatenate(fold.first_steps) > notes[seq.START_LOW]).sum())
     elif fold.is_out_of_order and fold.has_steps:
         notes[seq.GAPS] += int(notes[seq.START_LOW] < notes[seq.START_HIGH])
-    missing = describe_missing(fold.dropped, notes, fold.lost, late, plan.options.gaps is not None)
-    if fold.copies:
-        remarks += (f"{fold.copies:,} rows that were logged twice were dropped, as was asked",)
+    missing = describe_missing(fold.dropped, notes, late, plan.options.gaps is not None)
+    if copies := int(notes[seq.COPIES]):
+        remarks += (f"{copies:,} rows that were logged twice were dropped, as was asked",)
     order = order_of(plan, fold)
     follows = fold.named or fold.has_steps or fold.from_next or bool(plan.columns[0].ends)
     count = batches.total(plan.structure.transitions)
@@ -275,7 +274,7 @@ def describe(
         _as_stated(plan, design, stated, bool(fold.dropped)),
         plan.model_hash,
         None if fold.is_sorted and fold.batches is None else batches,
-        None if tally.costs is None else tally.costs.sums(),
+        tally.costs,
         observed=tuple(other.finish() for other in others),
     )
     seen = [rows.finish() for rows in tally.rows]
@@ -328,7 +327,7 @@ def _number_of_batches(plan: ReadPlan, fold: Fold, stated: SamplingDesign | None
 def order_of(plan: ReadPlan, fold: Fold) -> Assumed:
     """Whether batches follow the order in which rows happened, and how that is known."""
     notes, stated = fold.notes, plan.options.order
-    if TIME in plan.roles and stated != AS_READ:
+    if plan.is_in_time:
         if stated == BY_TIME:
             return Assumed.stated(ORDER, "--order time: one clock runs for all episodes")
         alike = notes[seq.EPISODES] > 1 and notes[seq.FIRST_LOW] == notes[seq.FIRST_HIGH]
@@ -374,8 +373,8 @@ def _ends_of(plan: ReadPlan, fold: Fold, order: Assumed) -> Assumed:
         return Assumed.derived(ENDS, "all episodes are over but the last, which the end of the log cuts")
     if options.ends == COMPLETE:
         return Assumed.stated(ENDS, "--ends complete: every episode is whole, no row of it is missing")
-    if fold.watched is not None:
-        return _watched(plan, fold.watched)
+    if fold.is_watched:
+        return _watched(plan, fold.notes)
     if options.until_now or options.watched_until is not None:
         return _cut(plan, fold.notes)
     if may_lack:
@@ -401,13 +400,13 @@ def _shows_gaps(plan: ReadPlan) -> bool:
 _STATED = "no row is missing until then, and how long an outcome takes does not depend on it"
 
 
-def _watched(plan: ReadPlan, watched: Watched) -> Assumed:
+def _watched(plan: ReadPlan, notes: OffsetArray) -> Assumed:
     """A column says until when each episode was watched."""
     how = f"the column {plan.roles[WATCHED_UNTIL]} says until when each episode was watched"
-    if watched.unknown:
-        some = f"{watched.unknown:,} {_plural(watched.unknown, 'episode', 'episodes')}"
+    if unknown := int(notes[seq.UNWATCHED]):
+        some = f"{unknown:,} {_plural(unknown, 'episode', 'episodes')}"
         return Assumed.unverified(ENDS, f"{how}, but not for {some} that can go on")
-    return _seen_until(plan, how, watched.longest, watched.has_rows_at_ends)
+    return _seen_until(plan, how, int(notes[seq.WATCHED_LONGEST]), notes[seq.ROWS_AT_ENDS] > 0)
 
 
 def _cut(plan: ReadPlan, notes: OffsetArray) -> Assumed:
@@ -488,7 +487,7 @@ def _count_table(plan: ReadPlan, stated: SamplingDesign | None, watch: ReadProgr
     design = SamplingDesign(
         SamplingKind.ADAPTIVE,
         steps=counts.steps,
-        censored=describe_missing(fold.dropped, no_notes(), 0),
+        censored=describe_missing(fold.dropped, no_notes()),
         by_episodes=plan.by_episodes,
         order=_order_of_table(plan),
         ends=_ends_of_table(plan, counts),

@@ -21,7 +21,7 @@ from tightrope.data.columns import EPISODE, STEP, TIME, RowColumns, unused_names
 from tightrope.data.design import absorbing_states
 from tightrope.data.engines import DASK, LOCAL, SPARK, Place
 from tightrope.data.model_index import ModelIndex, Taken
-from tightrope.data.read_options import LogReadOptions
+from tightrope.data.read_options import AS_READ, LogReadOptions
 from tightrope.data.row_sequence import NO_TICK, LogShape, Tick
 from tightrope.data.rows import EventBatch, RowDecoder, TimeKind, ValueMap
 from tightrope.errors import InputError
@@ -156,6 +156,11 @@ class ReadPlan:
         """Whether episodes that go on are cut at the log's last instant, by a rule."""
         options = self.options
         return options.until_now or options.watched_until is not None or options.gaps is not None
+
+    @property
+    def is_in_time(self) -> bool:
+        """Whether the times of rows say in which order they happened; the user may state it instead."""
+        return TIME in self.roles and self.options.order != AS_READ
 
     @property
     def lenient(self) -> ReadPlan:

@@ -187,6 +187,7 @@ def read_tables(tables: Sequence[DataTable], model: Structured, options: LogRead
         return whole
     counts, recent = keep_recent(
         plan,
+        model,
         whole.counts,
         options.recent,
         dropped=sum(whole.dropped.values()),

@@ -25,12 +25,16 @@ from tightrope.io.table.columns import RowProblem
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.jit import kernel
 
-GAPS, MISSING, OUT_OF_ORDER, HOLES, TIME_FALLS, EPISODES, OPEN_ENDS = range(7)
-START_LOW, OPEN_EARLIEST, FIRST_LOW, DISORDERED_AT, START_HIGH, LAST_TIME, FIRST_HIGH, NOTES = range(7, 15)
+GAPS, MISSING, OUT_OF_ORDER, HOLES, TIME_FALLS, EPISODES, OPEN_ENDS, LOST, COPIES = range(9)
+UNWATCHED, ROWS_AT_ENDS, START_LOW, OPEN_EARLIEST, FIRST_LOW, DISORDERED_AT = range(9, 15)
+START_HIGH, LAST_TIME, FIRST_HIGH, WATCHED_LONGEST, NOTES = range(15, 20)
 """Places in the notes of a pass: numbers, least and largest values. `TIME_FALLS` are rows that are not later
 than the row before, whatever their episodes; `DISORDERED_AT` is the first place of a row out of order;
-`OPEN_EARLIEST` is the earliest last row of an episode with an open end; `FIRST_LOW` and `FIRST_HIGH` are the
-first and the last beginning of an episode.
+`LOST` are actions without an outcome, `COPIES` rows that were left out. `OPEN_EARLIEST` is the earliest last
+row of an episode with an open end; `WATCHED_LONGEST` is the longest time from such a row to the end of
+watching, in 1024ths of the clock's step, where a row says that; `UNWATCHED` are open episodes without it, and
+`ROWS_AT_ENDS` rows at that time. `FIRST_LOW` and `FIRST_HIGH` are the first and the last beginning of an
+episode.
 """
 
 BROKEN, FOLLOWS, NOTHING = -3, -2, -1

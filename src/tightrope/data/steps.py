@@ -72,7 +72,7 @@ def count_episodes(
         ends=Assumed.stated(ENDS, "episodes are given whole: no step is missing at their ends"),
     )
     whole = log.counts(model, design)
-    return (whole, None) if options.recent is None else recent_counts(log.transition, options.recent, whole)
+    return (whole, None) if options.recent is None else recent_counts(log, options.recent, whole, model)
 
 
 ConvertObservation = Callable[[Any], object]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -107,7 +107,7 @@ def _rows(table: DataTable, entries: Sequence[Entry], structure: Structure, give
     flags = [_status(whole[entry.status], entry.status, table) for entry in entries]
     happened: BoolArray = np.stack(flags, axis=1)
     until = when.max(axis=1)
-    _check_times(_Subjects(table, begin, when, happened), entries, structure)
+    _check_times(table, begin, when, happened, entries, structure)
     order = np.argsort(np.where(happened, when, np.inf), axis=1, kind="stable")
     states = np.array([entry.state for entry in entries], dtype=np.int64)[order]
     times, counted = np.take_along_axis(when, order, 1), np.take_along_axis(happened, order, 1)
@@ -150,10 +150,19 @@ def _status(column: ArrowColumn, name: str, table: DataTable) -> BoolArray:
     return values
 
 
-def _check_times(subjects: _Subjects, entries: Sequence[Entry], structure: Structure) -> None:
-    """Events come after watching began, one at a time, and nothing after a state that nothing leaves; what
-    was not seen was looked for as long as it could have come."""
-    table, begin, when, happened = subjects
+def _check_times(
+    table: DataTable,
+    begin: FloatArray,
+    when: FloatArray,
+    happened: BoolArray,
+    entries: Sequence[Entry],
+    structure: Structure,
+) -> None:
+    """Subjects are watched from `begin` on, for each event until `when`, where it may have `happened`.
+
+    Events come after watching began, one at a time, and nothing after a state that nothing leaves; what was
+    not seen was looked for as long as it could have come.
+    """
     early = happened & (when <= begin[:, None])
     if early.any():
         row, event = divmod(int(np.argmax(early)), len(entries))
@@ -190,12 +199,3 @@ def _check_times(subjects: _Subjects, entries: Sequence[Entry], structure: Struc
             )
             hint = f"where it was watched, {entries[event].time} is the end of watching"
             raise table.error(message, hint, 1 + row)
-
-
-class _Subjects(NamedTuple):
-    """Since when subjects of a table were watched; of each event, until when and whether it happened then."""
-
-    table: DataTable
-    begin: FloatArray
-    when: FloatArray
-    happened: BoolArray

@@ -19,7 +19,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from tightrope.data.columns import EPISODE, FLAGS, STEP, TIME
+from tightrope.data.columns import EPISODE, FLAGS, STEP
 from tightrope.data.counts import Counts
 from tightrope.data.design import ENDS as EPISODE_ENDS
 from tightrope.data.design import ORDER
@@ -86,7 +86,7 @@ class Following:
         plan = self._plan(tables)
         design = describe_design(plan)
         self.order, self.ends = design.order, design.ends
-        if self.order.holds and TIME in plan.roles and not are_in_time(plan):
+        if self.order.holds and plan.is_in_time and not are_in_time(plan):
             if self.by_episodes:
                 raise InputError(
                     "episodes overlap in time, and a watch on returns needs one after the other",

@@ -1463,21 +1463,24 @@ type made =
 | Cut of (int -> Exact.F.t) * Exact.F.t
 | Bet of int * (int -> bound) * wager
 
-type 'a form = Exact.F.t * 'a list
+type 'a form = Exact.I.t * 'a list
 
-type affine = Exact.F.t form
+type affine = Exact.I.t form
 
 type quadratic = affine form
 
 type cubic = quadratic form
 
 type walk = { is_open : (int -> bool); guess : (int -> quadratic);
-              slow : (int -> Exact.F.t); rate : Exact.F.t }
+              beyond : (int -> Exact.I.t); whole : (int -> Exact.I.t);
+              portions_at : (int -> (Exact.I.t * Exact.I.t) list);
+              slow : (int -> Exact.I.t); rate : Exact.F.t }
 
 type cell = { more : made list;
-              axes : (((poly * Exact.F.t) * (Exact.F.t * reference)
+              axes : (((poly * Exact.I.t) * (Exact.F.t * reference)
                      list) * (Exact.F.t * reference) list) list;
-              budget : Exact.F.t; why_budget : (Exact.F.t * reference) list;
+              budget : Exact.I.t; why_budget : (Exact.F.t * reference) list;
+              grain : Exact.I.t; unit_of : Exact.I.t; goal : Exact.I.t;
               labels : int; label_at : (int -> int); place_of : (int -> int);
               linear : (int -> affine); first_walk : walk; second_walk : 
               walk }
@@ -2143,51 +2146,51 @@ let tangent m c known t r =
   | None -> None
 
 (** val zip :
-    (Exact.F.t -> 'a1 -> 'a1 -> 'a1) -> 'a1 -> Exact.F.t -> 'a1 list -> 'a1
+    (Exact.I.t -> 'a1 -> 'a1 -> 'a1) -> 'a1 -> Exact.I.t -> 'a1 list -> 'a1
     list -> 'a1 list **)
 
-let rec zip add4 none a l m =
+let rec zip add4 none0 a l m =
   match l with
   | [] -> m
   | x0 :: l' ->
     (match m with
-     | [] -> (add4 a x0 none) :: (zip add4 none a l' [])
-     | y :: m' -> (add4 a x0 y) :: (zip add4 none a l' m'))
+     | [] -> (add4 a x0 none0) :: (zip add4 none0 a l' [])
+     | y :: m' -> (add4 a x0 y) :: (zip add4 none0 a l' m'))
 
 (** val add_form :
-    (Exact.F.t -> 'a1 -> 'a1 -> 'a1) -> 'a1 -> Exact.F.t -> 'a1 form -> 'a1
+    (Exact.I.t -> 'a1 -> 'a1 -> 'a1) -> 'a1 -> Exact.I.t -> 'a1 form -> 'a1
     form -> 'a1 form **)
 
-let add_form add4 none a p q0 =
-  ((Exact.F.add (Exact.F.mul a (fst p)) (fst q0)),
-    (zip add4 none a (snd p) (snd q0)))
+let add_form add4 none0 a p q0 =
+  ((Exact.I.add (Exact.I.mul a (fst p)) (fst q0)),
+    (zip add4 none0 a (snd p) (snd q0)))
 
-(** val add0 : Exact.F.t -> Exact.F.t -> Exact.F.t -> Exact.F.t **)
+(** val add0 : Exact.I.t -> Exact.I.t -> Exact.I.t -> Exact.I.t **)
 
 let add0 a x0 y =
-  Exact.F.add (Exact.F.mul a x0) y
+  Exact.I.add (Exact.I.mul a x0) y
 
-(** val add1 : Exact.F.t -> affine -> affine -> affine **)
+(** val add1 : Exact.I.t -> affine -> affine -> affine **)
 
 let add1 =
-  add_form add0 (Exact.make (Exact.I.zero, Exact.I.one))
+  add_form add0 Exact.I.zero
 
-(** val add2 : Exact.F.t -> quadratic -> quadratic -> quadratic **)
+(** val add2 : Exact.I.t -> quadratic -> quadratic -> quadratic **)
 
 let add2 =
-  add_form add1 ((Exact.make (Exact.I.zero, Exact.I.one)), [])
+  add_form add1 (Exact.I.zero, [])
 
-(** val add3 : Exact.F.t -> cubic -> cubic -> cubic **)
+(** val add3 : Exact.I.t -> cubic -> cubic -> cubic **)
 
 let add3 =
-  add_form add2 ((Exact.make (Exact.I.zero, Exact.I.one)), [])
+  add_form add2 (Exact.I.zero, [])
 
 (** val raise : ('a1 -> 'a2) -> 'a1 form -> 'a2 form **)
 
 let raise f p =
   ((fst p), (map f (snd p)))
 
-(** val to_affine : Exact.F.t -> affine **)
+(** val to_affine : Exact.I.t -> affine **)
 
 let to_affine q0 =
   (q0, [])
@@ -2197,8 +2200,13 @@ let to_affine q0 =
 let to_cubic =
   raise (raise to_affine)
 
+(** val none : Exact.I.t -> bool **)
+
+let none x0 =
+  (&&) (Exact.I.leq x0 Exact.I.zero) (Exact.I.leq Exact.I.zero x0)
+
 (** val spread :
-    Exact.F.t -> quadratic -> Exact.F.t list -> quadratic list -> quadratic
+    Exact.I.t -> quadratic -> Exact.I.t list -> quadratic list -> quadratic
     list **)
 
 let rec spread a p l m =
@@ -2207,57 +2215,55 @@ let rec spread a p l m =
   | x0 :: l' ->
     (match m with
      | [] ->
-       (add2 (Exact.F.mul a x0) p ((Exact.make (Exact.I.zero, Exact.I.one)),
-         [])) :: (spread a p l' [])
+       (add2 (Exact.I.mul a x0) p (Exact.I.zero, [])) :: (spread a p l' [])
      | y :: m' ->
-       (if Exact.equal x0 (Exact.make (Exact.I.zero, Exact.I.one))
-        then y
-        else add2 (Exact.F.mul a x0) p y) :: (spread a p l' m'))
+       (if none x0 then y else add2 (Exact.I.mul a x0) p y) :: (spread a p l'
+                                                                 m'))
 
-(** val gather : Exact.F.t -> affine -> quadratic -> cubic -> cubic **)
+(** val gather : Exact.I.t -> affine -> quadratic -> cubic -> cubic **)
 
 let gather a f p acc =
-  let acc0 = add3 (Exact.F.mul a (fst f)) (to_cubic p) acc in
+  let acc0 = add3 (Exact.I.mul a (fst f)) (to_cubic p) acc in
   ((fst acc0), (spread a p (snd f) (snd acc0)))
 
 (** val least_each :
-    (int -> Exact.F.t) -> int -> Exact.F.t list -> Exact.F.t **)
+    (int -> Exact.I.t) -> int -> Exact.I.t list -> Exact.I.t **)
 
 let rec least_each height0 j = function
-| [] -> Exact.make (Exact.I.zero, Exact.I.one)
+| [] -> Exact.I.zero
 | v :: l' ->
-  if Exact.leq (Exact.make (Exact.I.zero, Exact.I.one)) v
+  if Exact.I.leq Exact.I.zero v
   then least_each height0 (Stdlib.Int.succ j) l'
-  else Exact.F.add (Exact.F.mul (height0 j) v)
+  else Exact.I.add (Exact.I.mul (height0 j) v)
          (least_each height0 (Stdlib.Int.succ j) l')
 
-(** val least_one : Exact.F.t list -> Exact.F.t **)
+(** val least_one : Exact.I.t list -> Exact.I.t **)
 
 let rec least_one = function
-| [] -> Exact.make (Exact.I.zero, Exact.I.one)
-| v :: l' -> let r = least_one l' in if Exact.leq v r then v else r
+| [] -> Exact.I.zero
+| v :: l' -> let r = least_one l' in if Exact.I.leq v r then v else r
 
 (** val least_form :
-    (int -> Exact.F.t) -> Exact.F.t -> ('a1 -> Exact.F.t) -> 'a1 form ->
-    Exact.F.t **)
+    (int -> Exact.I.t) -> Exact.I.t -> ('a1 -> Exact.I.t) -> 'a1 form ->
+    Exact.I.t **)
 
 let least_form height0 budget0 least0 p =
   let l = map least0 (snd p) in
   let a = least_each height0 0 l in
-  let b = Exact.F.mul budget0 (least_one l) in
-  Exact.F.add (fst p) (if Exact.leq a b then b else a)
+  let b = Exact.I.mul budget0 (least_one l) in
+  Exact.I.add (fst p) (if Exact.I.leq a b then b else a)
 
-(** val least1 : (int -> Exact.F.t) -> Exact.F.t -> affine -> Exact.F.t **)
+(** val least1 : (int -> Exact.I.t) -> Exact.I.t -> affine -> Exact.I.t **)
 
 let least1 height0 budget0 =
   least_form height0 budget0 (fun x0 -> x0)
 
-(** val least2 : (int -> Exact.F.t) -> Exact.F.t -> quadratic -> Exact.F.t **)
+(** val least2 : (int -> Exact.I.t) -> Exact.I.t -> quadratic -> Exact.I.t **)
 
 let least2 height0 budget0 =
   least_form height0 budget0 (least1 height0 budget0)
 
-(** val least3 : (int -> Exact.F.t) -> Exact.F.t -> cubic -> Exact.F.t **)
+(** val least3 : (int -> Exact.I.t) -> Exact.I.t -> cubic -> Exact.I.t **)
 
 let least3 height0 budget0 =
   least_form height0 budget0 (least2 height0 budget0)
@@ -2308,12 +2314,12 @@ let axis l j =
   | Some p0 -> let (p1, _) = p0 in let (p2, _) = p1 in let (p, _) = p2 in p
   | None -> []
 
-(** val height : cell -> int -> Exact.F.t **)
+(** val height : cell -> int -> Exact.I.t **)
 
 let height l j =
   match nth_error l.axes j with
   | Some p -> let (p0, _) = p in let (p1, _) = p0 in let (_, h) = p1 in h
-  | None -> Exact.make (Exact.I.zero, Exact.I.one)
+  | None -> Exact.I.zero
 
 (** val axes_ok :
     model -> int -> (int -> event) -> cell -> cert -> poly list -> bool **)
@@ -2327,17 +2333,18 @@ let axes_ok m n evs l c env =
       (&&) (follows m n evs c env lo0 p)
         (follows m n evs c env hi0
           (plus (Exact.make ((Exact.I.neg Exact.I.one), Exact.I.one)) p
-            (constant h)))) l.axes)
+            (constant (Exact.F.of_bigint h))))) l.axes)
     (follows m n evs c env l.why_budget
       (fold_right (fun a ->
         plus (Exact.make ((Exact.I.neg Exact.I.one), Exact.I.one))
-          (fst (fst (fst a)))) (constant l.budget) l.axes))
+          (fst (fst (fst a)))) (constant (Exact.F.of_bigint l.budget)) l.axes))
 
-(** val composed : cell -> int -> Exact.F.t list -> poly **)
+(** val composed : cell -> int -> Exact.I.t list -> poly **)
 
 let rec composed l k = function
 | [] -> []
-| a :: f' -> plus a (axis l k) (composed l (Stdlib.Int.succ k) f')
+| a :: f' ->
+  plus (Exact.F.of_bigint a) (axis l k) (composed l (Stdlib.Int.succ k) f')
 
 (** val composed2 : cell -> int -> affine list -> poly **)
 
@@ -2347,7 +2354,7 @@ let rec composed2 l k = function
   plus (Exact.make (((fun p -> p) Exact.I.one), Exact.I.one))
     (times (axis l k)
       (plus (Exact.make (((fun p -> p) Exact.I.one), Exact.I.one))
-        (constant (fst a)) (composed l 0 (snd a))))
+        (constant (Exact.F.of_bigint (fst a))) (composed l 0 (snd a))))
     (composed2 l (Stdlib.Int.succ k) f')
 
 (** val newest : poly list -> poly **)
@@ -2361,24 +2368,26 @@ let rec newest = function
 (** val sure_of : cell -> poly list -> quadratic -> bool **)
 
 let sure_of l env f =
-  (||)
-    (Exact.leq (Exact.make (Exact.I.zero, Exact.I.one))
-      (least2 (height l) l.budget f))
+  (||) (Exact.I.leq Exact.I.zero (least2 (height l) l.budget f))
     (zero
       (plus (Exact.make ((Exact.I.neg Exact.I.one), Exact.I.one))
         (plus (Exact.make (((fun p -> p) Exact.I.one), Exact.I.one))
-          (constant (fst f)) (composed2 l 0 (snd f))) (newest env)))
+          (constant (Exact.F.of_bigint (fst f))) (composed2 l 0 (snd f)))
+        (newest env)))
 
 (** val labels_ok : model -> cell -> bool **)
 
 let labels_ok m l =
-  below l.labels (fun k ->
-    let e = l.label_at k in
-    let f = l.linear e in
-    zero
-      (plus (Exact.make ((Exact.I.neg Exact.I.one), Exact.I.one)) (m.polys e)
-        (plus (Exact.make (((fun p -> p) Exact.I.one), Exact.I.one))
-          (constant (fst f)) (composed l 0 (snd f)))))
+  (&&)
+    ((&&) (Exact.I.lt Exact.I.zero l.grain)
+      (Exact.I.lt Exact.I.zero l.unit_of))
+    (below l.labels (fun k ->
+      let e = l.label_at k in
+      let f = l.linear e in
+      zero
+        (plus (Exact.F.neg (Exact.F.of_bigint l.grain)) (m.polys e)
+          (plus (Exact.make (((fun p -> p) Exact.I.one), Exact.I.one))
+            (constant (Exact.F.of_bigint (fst f))) (composed l 0 (snd f))))))
 
 (** val labelled : cell -> ledge -> bool **)
 
@@ -2392,41 +2401,76 @@ let sign = function
 | true -> Exact.make ((Exact.I.neg Exact.I.one), Exact.I.one)
 | false -> Exact.make (((fun p -> p) Exact.I.one), Exact.I.one)
 
-(** val guess_at : walk -> (int -> Exact.F.t) -> int -> quadratic **)
+(** val turn : bool -> Exact.I.t **)
 
-let guess_at w x0 t =
-  if w.is_open t then w.guess t else ((x0 t), [])
+let turn = function
+| true -> Exact.I.neg Exact.I.one
+| false -> (fun p -> p) Exact.I.one
+
+(** val guess_at : walk -> int -> quadratic **)
+
+let guess_at w t =
+  if w.is_open t then w.guess t else ((w.beyond t), [])
+
+(** val weighed0 :
+    model -> cell -> bool -> Exact.I.t -> (Exact.F.t * lchoice) list ->
+    (Exact.I.t * Exact.I.t) list -> ((Exact.I.t * Exact.I.t) * ledge list)
+    list option **)
+
+let rec weighed0 m l upward g cs sh =
+  match cs with
+  | [] -> Some []
+  | p :: cs' ->
+    let (q0, ch) = p in
+    (match sh with
+     | [] -> None
+     | p0 :: sh' ->
+       let (a, b) = p0 in
+       (match number ch.gains with
+        | Some e ->
+          (match weighed0 m l upward g cs' sh' with
+           | Some l' ->
+             if (&&)
+                  (Exact.equal (Exact.F.of_bigint a)
+                    (Exact.F.mul (Exact.F.of_bigint g)
+                      (Exact.F.mul q0 m.shape.factor)))
+                  (Exact.leq (Exact.make (Exact.I.zero, Exact.I.one))
+                    (Exact.F.mul (sign upward)
+                      (Exact.F.sub
+                        (Exact.F.mul
+                          (Exact.F.of_bigint
+                            (Exact.I.mul g (Exact.I.mul l.grain l.unit_of)))
+                          (Exact.F.mul q0 e)) (Exact.F.of_bigint b))))
+             then Some (((a, b), ch.outcomes) :: l')
+             else None
+           | None -> None)
+        | None -> None))
 
 (** val edges_in :
-    cell -> walk -> (int -> Exact.F.t) -> Exact.F.t -> ledge list -> cubic ->
-    cubic **)
+    cell -> walk -> Exact.I.t -> ledge list -> cubic -> cubic **)
 
-let rec edges_in l w x0 a es acc =
+let rec edges_in l w a es acc =
   match es with
   | [] -> acc
   | e :: es' ->
-    edges_in l w x0 a es'
-      (gather a (l.linear e.expr) (guess_at w x0 e.goes) acc)
+    edges_in l w a es' (gather a (l.linear e.expr) (guess_at w e.goes) acc)
 
 (** val choices_in :
-    model -> cell -> walk -> bool -> (int -> Exact.F.t) ->
-    (Exact.F.t * lchoice) list -> cubic -> cubic option **)
+    cell -> walk -> bool -> ((Exact.I.t * Exact.I.t) * ledge list) list ->
+    cubic -> cubic **)
 
-let rec choices_in m l w upward x0 cs acc =
+let rec choices_in l w upward cs acc =
   match cs with
-  | [] -> Some acc
+  | [] -> acc
   | p :: cs' ->
-    let (q0, ch) = p in
-    (match number ch.gains with
-     | Some g ->
-       let a = Exact.F.mul (sign upward) q0 in
-       choices_in m l w upward x0 cs'
-         (edges_in l w x0 (Exact.F.mul a m.shape.factor) ch.outcomes
-           ((Exact.F.add (Exact.F.mul a g) (fst acc)), (snd acc)))
-     | None -> None)
+    let (p0, es) = p in
+    let (a, b) = p0 in
+    choices_in l w upward cs'
+      (edges_in l w (Exact.I.mul (turn upward) a) es
+        ((Exact.I.add (Exact.I.mul (turn upward) b) (fst acc)), (snd acc)))
 
 (** val slow_edges :
-    cell -> walk -> Exact.F.t -> ledge list -> affine -> affine **)
+    cell -> walk -> Exact.I.t -> ledge list -> affine -> affine **)
 
 let rec slow_edges l w a es acc =
   match es with
@@ -2434,20 +2478,31 @@ let rec slow_edges l w a es acc =
   | e :: es' ->
     slow_edges l w a es'
       (if w.is_open e.goes
-       then add1 (Exact.F.mul a (w.slow e.goes)) (l.linear e.expr) acc
+       then add1 (Exact.I.mul a (w.slow e.goes)) (l.linear e.expr) acc
        else acc)
 
 (** val slow_choices :
-    model -> cell -> walk -> (Exact.F.t * lchoice) list -> affine -> affine **)
+    cell -> walk -> ((Exact.I.t * Exact.I.t) * ledge list) list -> affine ->
+    affine **)
 
-let rec slow_choices m l w cs acc =
+let rec slow_choices l w cs acc =
   match cs with
   | [] -> acc
   | p :: cs' ->
-    let (q0, ch) = p in
-    slow_choices m l w cs'
-      (slow_edges l w (Exact.F.neg (Exact.F.mul q0 m.shape.factor))
-        ch.outcomes acc)
+    let (p0, es) = p in
+    let (a, _) = p0 in
+    slow_choices l w cs' (slow_edges l w (Exact.I.neg a) es acc)
+
+(** val said :
+    cell -> walk -> bool -> (int -> Exact.F.t) -> (int -> bool) -> int -> bool **)
+
+let said l w upward x0 sure0 t =
+  (||) (w.is_open t)
+    ((&&) (sure0 t)
+      (Exact.leq (Exact.make (Exact.I.zero, Exact.I.one))
+        (Exact.F.mul (sign upward)
+          (Exact.F.sub (Exact.F.mul (Exact.F.of_bigint l.unit_of) (x0 t))
+            (Exact.F.of_bigint (w.beyond t))))))
 
 (** val state_ok :
     model -> cell -> walk -> (int -> rule) -> bool -> (int -> Exact.F.t) ->
@@ -2458,25 +2513,31 @@ let state_ok m l w rl upward x0 sure0 s =
   | Some _ -> false
   | None ->
     let cs = taken (rl s) (m.table s) in
+    let g = Exact.I.mul (w.whole s) l.grain in
     (&&)
       ((&&)
-        ((&&)
+        ((&&) (Exact.I.lt Exact.I.zero (w.whole s))
           (forallb (fun qc ->
             forallb (fun e ->
-              (&&) (labelled l e) ((||) (w.is_open e.goes) (sure0 e.goes)))
-              (snd qc).outcomes) cs)
-          (match choices_in m l w upward x0 cs
-                   (add3 (Exact.F.neg (sign upward)) (to_cubic (w.guess s))
-                     ((Exact.make (Exact.I.zero, Exact.I.one)), [])) with
-           | Some p ->
-             Exact.leq (Exact.make (Exact.I.zero, Exact.I.one))
-               (least3 (height l) l.budget p)
-           | None -> false))
-        (Exact.leq (Exact.make (((fun p -> p) Exact.I.one), Exact.I.one))
-          (w.slow s)))
-      (Exact.leq (Exact.make (Exact.I.zero, Exact.I.one))
-        (least1 (height l) l.budget
-          (slow_choices m l w cs ((Exact.F.mul w.rate (w.slow s)), []))))
+              (&&) (labelled l e) (said l w upward x0 sure0 e.goes))
+              (snd qc).outcomes) cs))
+        (match weighed0 m l upward (w.whole s) cs (w.portions_at s) with
+         | Some v ->
+           (&&)
+             (Exact.I.leq Exact.I.zero
+               (least3 (height l) l.budget
+                 (choices_in l w upward v
+                   (add3 (Exact.I.neg (Exact.I.mul (turn upward) g))
+                     (to_cubic (w.guess s)) (Exact.I.zero, [])))))
+             (Exact.leq
+               (Exact.F.mul
+                 (Exact.F.sub (Exact.make (((fun p -> p) Exact.I.one),
+                   Exact.I.one)) w.rate)
+                 (Exact.F.of_bigint (Exact.I.mul g (w.slow s))))
+               (Exact.F.of_bigint
+                 (least1 (height l) l.budget
+                   (slow_choices l w v ((Exact.I.mul g (w.slow s)), [])))))
+         | None -> false)) (Exact.I.leq ((fun p -> p) Exact.I.one) (w.slow s))
 
 (** val walk_ok :
     model -> cell -> walk -> (int -> rule) -> bool -> (int -> Exact.F.t) ->
@@ -2559,6 +2620,14 @@ let bound_of c upward t =
 let bounded_at c t =
   not (c.high.endless t)
 
+(** val beats : cell -> bool -> Exact.F.t -> bool **)
+
+let beats l upward b =
+  Exact.leq (Exact.make (Exact.I.zero, Exact.I.one))
+    (Exact.F.mul (sign upward)
+      (Exact.F.sub (Exact.F.of_bigint l.goal)
+        (Exact.F.mul (Exact.F.of_bigint l.unit_of) b)))
+
 (** val cell_ok :
     model -> int -> (int -> event) -> cert -> bool -> Exact.F.t -> poly list
     -> cell -> bool **)
@@ -2566,13 +2635,16 @@ let bounded_at c t =
 let cell_ok m n evs c upward b env l =
   let w = l.first_walk in
   let s = m.shape.initial in
-  let g = sign upward in
+  let g = turn upward in
   (&&)
     ((&&)
-      ((&&) ((&&) (axes_ok m n evs l c env) (labels_ok m l))
-        (walk_ok m l w (rule_of c.ask) upward (bound_of c upward)
-          (bounded_at c))) (w.is_open s))
-    (sure_of l env (add2 g (w.guess s) ((Exact.F.neg (Exact.F.mul g b)), [])))
+      ((&&)
+        ((&&) ((&&) (axes_ok m n evs l c env) (labels_ok m l))
+          (walk_ok m l w (rule_of c.ask) upward (bound_of c upward)
+            (bounded_at c))) (w.is_open s))
+      (sure_of l env
+        (add2 g (w.guess s) ((Exact.I.neg (Exact.I.mul g l.goal)), []))))
+    (beats l upward b)
 
 (** val joint :
     model -> int -> (int -> event) -> ((int -> Exact.F.t) -> Exact.F.t ->
@@ -2608,20 +2680,20 @@ let pair_ok m n evs c c' upward b env l =
   let w = l.first_walk in
   let w' = l.second_walk in
   let s = m.shape.initial in
-  let g = sign upward in
+  let g = turn upward in
   (&&)
     ((&&)
       ((&&)
         ((&&)
-          ((&&) ((&&) (axes_ok m n evs l c env) (labels_ok m l))
-            (walk_ok m l w (rule_of c.ask) upward (bound_of c upward)
-              (bounded_at c))) (w.is_open s))
-        (walk_ok m l w' (rule_of c'.ask) (not upward)
-          (bound_of c' (not upward)) (bounded_at c'))) (w'.is_open s))
-    (sure_of l env
-      (add2 g
-        (add2 (Exact.make ((Exact.I.neg Exact.I.one), Exact.I.one))
-          (w'.guess s) (w.guess s)) ((Exact.F.neg (Exact.F.mul g b)), [])))
+          ((&&)
+            ((&&) ((&&) (axes_ok m n evs l c env) (labels_ok m l))
+              (walk_ok m l w (rule_of c.ask) upward (bound_of c upward)
+                (bounded_at c))) (w.is_open s))
+          (walk_ok m l w' (rule_of c'.ask) (not upward)
+            (bound_of c' (not upward)) (bounded_at c'))) (w'.is_open s))
+      (sure_of l env
+        (add2 g (add2 (Exact.I.neg Exact.I.one) (w'.guess s) (w.guess s))
+          ((Exact.I.neg (Exact.I.mul g l.goal)), [])))) (beats l upward b)
 
 (** val apart :
     model -> int -> (int -> event) -> ((int -> Exact.F.t) -> Exact.F.t ->

@@ -405,21 +405,24 @@ type made =
 | Cut of (int -> Exact.F.t) * Exact.F.t
 | Bet of int * (int -> bound) * wager
 
-type 'a form = Exact.F.t * 'a list
+type 'a form = Exact.I.t * 'a list
 
-type affine = Exact.F.t form
+type affine = Exact.I.t form
 
 type quadratic = affine form
 
 type cubic = quadratic form
 
 type walk = { is_open : (int -> bool); guess : (int -> quadratic);
-              slow : (int -> Exact.F.t); rate : Exact.F.t }
+              beyond : (int -> Exact.I.t); whole : (int -> Exact.I.t);
+              portions_at : (int -> (Exact.I.t * Exact.I.t) list);
+              slow : (int -> Exact.I.t); rate : Exact.F.t }
 
 type cell = { more : made list;
-              axes : (((poly * Exact.F.t) * (Exact.F.t * reference)
+              axes : (((poly * Exact.I.t) * (Exact.F.t * reference)
                      list) * (Exact.F.t * reference) list) list;
-              budget : Exact.F.t; why_budget : (Exact.F.t * reference) list;
+              budget : Exact.I.t; why_budget : (Exact.F.t * reference) list;
+              grain : Exact.I.t; unit_of : Exact.I.t; goal : Exact.I.t;
               labels : int; label_at : (int -> int); place_of : (int -> int);
               linear : (int -> affine); first_walk : walk; second_walk : 
               walk }
@@ -585,45 +588,47 @@ val tangent :
   -> Exact.F.t -> poly option
 
 val zip :
-  (Exact.F.t -> 'a1 -> 'a1 -> 'a1) -> 'a1 -> Exact.F.t -> 'a1 list -> 'a1
+  (Exact.I.t -> 'a1 -> 'a1 -> 'a1) -> 'a1 -> Exact.I.t -> 'a1 list -> 'a1
   list -> 'a1 list
 
 val add_form :
-  (Exact.F.t -> 'a1 -> 'a1 -> 'a1) -> 'a1 -> Exact.F.t -> 'a1 form -> 'a1
+  (Exact.I.t -> 'a1 -> 'a1 -> 'a1) -> 'a1 -> Exact.I.t -> 'a1 form -> 'a1
   form -> 'a1 form
 
-val add0 : Exact.F.t -> Exact.F.t -> Exact.F.t -> Exact.F.t
+val add0 : Exact.I.t -> Exact.I.t -> Exact.I.t -> Exact.I.t
 
-val add1 : Exact.F.t -> affine -> affine -> affine
+val add1 : Exact.I.t -> affine -> affine -> affine
 
-val add2 : Exact.F.t -> quadratic -> quadratic -> quadratic
+val add2 : Exact.I.t -> quadratic -> quadratic -> quadratic
 
-val add3 : Exact.F.t -> cubic -> cubic -> cubic
+val add3 : Exact.I.t -> cubic -> cubic -> cubic
 
 val raise : ('a1 -> 'a2) -> 'a1 form -> 'a2 form
 
-val to_affine : Exact.F.t -> affine
+val to_affine : Exact.I.t -> affine
 
 val to_cubic : quadratic -> cubic
 
+val none : Exact.I.t -> bool
+
 val spread :
-  Exact.F.t -> quadratic -> Exact.F.t list -> quadratic list -> quadratic list
+  Exact.I.t -> quadratic -> Exact.I.t list -> quadratic list -> quadratic list
 
-val gather : Exact.F.t -> affine -> quadratic -> cubic -> cubic
+val gather : Exact.I.t -> affine -> quadratic -> cubic -> cubic
 
-val least_each : (int -> Exact.F.t) -> int -> Exact.F.t list -> Exact.F.t
+val least_each : (int -> Exact.I.t) -> int -> Exact.I.t list -> Exact.I.t
 
-val least_one : Exact.F.t list -> Exact.F.t
+val least_one : Exact.I.t list -> Exact.I.t
 
 val least_form :
-  (int -> Exact.F.t) -> Exact.F.t -> ('a1 -> Exact.F.t) -> 'a1 form ->
-  Exact.F.t
+  (int -> Exact.I.t) -> Exact.I.t -> ('a1 -> Exact.I.t) -> 'a1 form ->
+  Exact.I.t
 
-val least1 : (int -> Exact.F.t) -> Exact.F.t -> affine -> Exact.F.t
+val least1 : (int -> Exact.I.t) -> Exact.I.t -> affine -> Exact.I.t
 
-val least2 : (int -> Exact.F.t) -> Exact.F.t -> quadratic -> Exact.F.t
+val least2 : (int -> Exact.I.t) -> Exact.I.t -> quadratic -> Exact.I.t
 
-val least3 : (int -> Exact.F.t) -> Exact.F.t -> cubic -> Exact.F.t
+val least3 : (int -> Exact.I.t) -> Exact.I.t -> cubic -> Exact.I.t
 
 val weighted : Exact.F.t list -> lchoice list -> (Exact.F.t * lchoice) list
 
@@ -635,12 +640,12 @@ val rule_of : question -> int -> rule
 
 val axis : cell -> int -> poly
 
-val height : cell -> int -> Exact.F.t
+val height : cell -> int -> Exact.I.t
 
 val axes_ok :
   model -> int -> (int -> event) -> cell -> cert -> poly list -> bool
 
-val composed : cell -> int -> Exact.F.t list -> poly
+val composed : cell -> int -> Exact.I.t list -> poly
 
 val composed2 : cell -> int -> affine list -> poly
 
@@ -654,20 +659,29 @@ val labelled : cell -> ledge -> bool
 
 val sign : bool -> Exact.F.t
 
-val guess_at : walk -> (int -> Exact.F.t) -> int -> quadratic
+val turn : bool -> Exact.I.t
 
-val edges_in :
-  cell -> walk -> (int -> Exact.F.t) -> Exact.F.t -> ledge list -> cubic ->
-  cubic
+val guess_at : walk -> int -> quadratic
+
+val weighed0 :
+  model -> cell -> bool -> Exact.I.t -> (Exact.F.t * lchoice) list ->
+  (Exact.I.t * Exact.I.t) list -> ((Exact.I.t * Exact.I.t) * ledge list) list
+  option
+
+val edges_in : cell -> walk -> Exact.I.t -> ledge list -> cubic -> cubic
 
 val choices_in :
-  model -> cell -> walk -> bool -> (int -> Exact.F.t) ->
-  (Exact.F.t * lchoice) list -> cubic -> cubic option
+  cell -> walk -> bool -> ((Exact.I.t * Exact.I.t) * ledge list) list ->
+  cubic -> cubic
 
-val slow_edges : cell -> walk -> Exact.F.t -> ledge list -> affine -> affine
+val slow_edges : cell -> walk -> Exact.I.t -> ledge list -> affine -> affine
 
 val slow_choices :
-  model -> cell -> walk -> (Exact.F.t * lchoice) list -> affine -> affine
+  cell -> walk -> ((Exact.I.t * Exact.I.t) * ledge list) list -> affine ->
+  affine
+
+val said :
+  cell -> walk -> bool -> (int -> Exact.F.t) -> (int -> bool) -> int -> bool
 
 val state_ok :
   model -> cell -> walk -> (int -> rule) -> bool -> (int -> Exact.F.t) ->
@@ -689,6 +703,8 @@ val vectors_ok : model -> cert -> bool
 val bound_of : cert -> bool -> int -> Exact.F.t
 
 val bounded_at : cert -> int -> bool
+
+val beats : cell -> bool -> Exact.F.t -> bool
 
 val cell_ok :
   model -> int -> (int -> event) -> cert -> bool -> Exact.F.t -> poly list ->

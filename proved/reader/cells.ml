@@ -4,8 +4,9 @@
 
 open Refusal
 
-type leaf = { path : (int * Poly.t) list; sides : (Poly.t * Q.t * int * int) array; budget : Q.t * int; forms : (int * (Q.t * Q.t list)) list;
-              models : (Expansion.chain * Expansion.model) list; said : int option (* that the form at the initial state is not negative *) }
+type leaf = { path : (int * Poly.t) list; sides : (Poly.t * Z.t * int * int) array; budget : Z.t * int; forms : (int * (Z.t * Z.t list)) list;
+              grain : Z.t; unit_of : Z.t; goal : Z.t; (* parts of probabilities, of values; what is claimed in these *)
+              models : (Expansion.chain * bool * Expansion.model) list; said : int option (* that the form at the initial state is not negative *) }
 type t = Leaf of leaf | Hollow of (int * Poly.t) list * int | Split of Poly.t * t * t
 
 (* One policy of a claim: its chain, and whether its value counts (1) or is taken off (-1). *)
@@ -124,7 +125,12 @@ let cover (space : Region.space) (start : Region.box) rows envelopes affine labe
         Hollow (path, Region.combine space.book (Poly.constant Q.minus_one) (List.map (fun (c, f) -> Q.mul c scale, f) parts))
     | Some (Simplex.Vertex (z, basis), g) ->
       if fails_at (fun x -> corners (chance_at x)) lp low scale (place z) then unproved "what is claimed of coupled values does not hold in the region";
-      match leaf region lp scale corners z basis place path with
+      let bits = (* as many as what is claimed leaves room for *)
+        let all = corners (chance_at (place z)) in
+        let most = List.fold_left (fun t (corner, _) -> Array.fold_left (fun t v -> Float.max t (Float.abs v)) t corner.Expansion.values) 1e-300 all in
+        let slack = List.fold_left (fun t (corner, c) -> t +. c *. corner.Expansion.values.(at_initial corner)) (-. sg *. bound) all in
+        Int.max 30 (Int.min 56 (26 - int_of_float (Float.log2 (Float.max 1e-12 (slack /. most))))), snd (Float.frexp most) in
+      match leaf region lp scale corners z basis place path bits with
       | Ok found -> found
       | Error (curve, focus) -> halves ?near:(Option.map (fun focus -> place z, place focus) focus) (loss g (place z) curve)
       | exception (Simplex.Singular | Expansion.Fails) -> halves (loss g (place z) (fun _ _ -> 0.0))
@@ -141,7 +147,7 @@ let cover (space : Region.space) (start : Region.box) rows envelopes affine labe
         let value t (corner, c) = t +. c *. corner.Expansion.values.(at_initial corner) in
         List.fold_left value (-. sg *. bound) all < -1e-6 *. (1.0 +. Float.abs bound)
   (* In the frame of the corner; where curves spoil that, by products of the cell's rows, there or in the frame of the cell's box. *)
-  and leaf region lp scale corners z basis place path =
+  and leaf region lp scale corners z basis place path bits =
     let furthest g = match Simplex.maximise lp g with Simplex.Vertex (z, basis) -> z, basis | Nothing _ -> raise Simplex.Singular in
     let points = ref [ z ] and worst = ref None in
     let of_corner = lazy ( (* columns: how a point moves when one row of the corner becomes slack, up to the end of the cell *)
@@ -151,7 +157,7 @@ let cover (space : Region.space) (start : Region.box) rows envelopes affine labe
         points := other :: !points;
         lp.b.(basis.(j)) -. Simplex.dot lp.a.(basis.(j)) other in
       let axis j = let h = Float.max 1e-9 (reach j) in Array.init n (fun k -> -. inv.(k).(j) *. h *. scale.(k)) in
-      framed region lp scale corners worst path (Array.init n axis) (place z) (Array.make n basis)) in
+      framed region lp scale corners worst path bits (Array.init n axis) (place z) (Array.make n basis)) in
     let of_box () =
       let x = place z in
       let sides = Array.init n (fun k ->
@@ -163,7 +169,7 @@ let cover (space : Region.space) (start : Region.box) rows envelopes affine labe
         let wide = Float.max (1e-9 *. scale.(k)) (high -. low) in
         if x.(k) -. low <= high -. x.(k) then below, wide else above, -. wide) in
       let axes = Array.mapi (fun k (_, wide) -> Array.init n (fun j -> if j = k then wide else 0.0)) sides in
-      framed region lp scale corners worst path axes (Array.map (fun ((v, _), _) -> v) sides) (Array.map (fun ((_, b), _) -> b) sides) in
+      framed region lp scale corners worst path bits axes (Array.map (fun ((v, _), _) -> v) sides) (Array.map (fun ((_, b), _) -> b) sides) in
     let products = Some (basis, points) in
     (* another frame is no better where it is not shown near the corner *)
     let close = function Some point -> Array.for_all2 (fun a b -> Float.abs (a -. b) < 0.5) point z | None -> false in
@@ -176,21 +182,32 @@ let cover (space : Region.space) (start : Region.box) rows envelopes affine labe
         | Error _ | exception (Simplex.Singular | Expansion.Fails) -> first others in
     first [ (fun () -> Lazy.force of_corner None); (fun () -> Lazy.force of_corner products); fun () -> of_box () products ]
   (* Variables from a point [x0] of a frame on; [lows]: where each is least; the point's value, where the form is not what is claimed. *)
-  and framed region lp scale corners worst path axes x0 lows =
+  and framed region lp scale corners worst path bits axes x0 lows =
     let origin = x0 in
+    let size axis = Array.fold_left (fun t v -> Float.max t (Float.abs v)) 0.0 axis in
+    let fine = Int.max (fst bits) (20 - snd (Float.frexp (Array.fold_left (fun t axis -> Float.min t (size axis)) 1.0 axes))) in
+    let near bits v = Float.ldexp (Float.round (Float.ldexp v bits)) (- bits) in
+    let axes = Array.map (Array.map (fun v -> near (fine - 2) (1.001 *. v))) axes in (* heights are at most 1 *)
     let exact = Array.map (Array.map Q.of_float) axes in (* [j].(k): coordinate k of axis j *)
     let back = rational_inverse exact in (* y = back (x - x0) *)
-    let x0 = Array.map Q.of_float x0 in
     let times u x = let t = ref Q.zero in Array.iteri (fun k c -> t := Q.add !t (Q.mul c x.(k))) u; !t in
-    let short q = let bits = 60 in Q.make (Z.cdiv (Z.shift_left (Q.num q) bits) (Q.den q)) (Z.shift_left Z.one bits) in
-    let off = Array.init n (fun j ->
-      let total, _ = Region.most ~cut:Region.shorter region (Array.map Q.neg back.(j)) lows.(j) in
-      Q.max Q.zero (short (Q.add total (times back.(j) x0)))) in
-    let x0 = Array.mapi (fun k v -> let t = ref v in Array.iteri (fun j o -> t := Q.sub !t (Q.mul o exact.(j).(k))) off; !t) x0 in
+    let rounded_up bits q = Q.make (Z.cdiv (Z.shift_left (Q.num q) bits) (Q.den q)) (Z.shift_left Z.one bits) in
+    let short = rounded_up 60 in
+    let x0 = Array.map (fun v -> Q.of_float (near fine v)) x0 in
+    let leasts = Array.mapi (fun j u -> Region.most ~cut:Region.shorter region (Array.map Q.neg u) lows.(j)) back in
+    let x0 = (* back in whole steps until no variable is negative *)
+      let step = Q.of_float (Float.ldexp 1.0 (- fine)) in
+      let over = Array.mapi (fun j u -> Q.add (fst leasts.(j)) (times u x0)) back in
+      let off = Array.mapi (fun j u -> Q.max Q.zero (short (Array.fold_left (fun t c -> Q.add t (Q.mul step (Q.abs c))) over.(j) u))) back in
+      if Array.for_all (fun o -> Q.sign o <= 0) over then x0
+      else Array.mapi (fun k v ->
+        let t = ref v in
+        Array.iteri (fun j o -> t := Q.sub !t (Q.mul o exact.(j).(k))) off;
+        rounded_up fine !t) x0 in
     let sides = Array.init n (fun j ->
       let u = back.(j) in
       let c = Q.neg (times u x0) in
-      let total, parts = Region.most ~cut:Region.shorter region (Array.map Q.neg u) lows.(j) in
+      let total, parts = leasts.(j) in
       if Q.sign (Q.sub c total) < 0 then raise Simplex.Singular;
       let fact parts p = Region.combine region.of_space.book p (List.map (fun (c, f) -> c, Lazy.force f) parts) in
       let y = Region.form space u c in
@@ -211,15 +228,19 @@ let cover (space : Region.space) (start : Region.box) rows envelopes affine labe
     let forms = List.map (fun e -> let _, _, l, c = Hashtbl.find linear e in e, (Q.add c (times l x0), Array.map (times l) exact)) labels in
     let rounded = Hashtbl.create 100 in
     List.iter (fun (e, (c, _)) -> Hashtbl.replace rounded e (Q.to_float c)) forms;
-    let height = Array.map (fun (_, h, _, _) -> Q.to_float h) sides in
-    let most = Q.to_float (fst budget) in
+    let fourth q = Z.cdiv (Z.shift_left (Q.num q) 2) (Q.den q) in (* what is claimed of variables that are 4 times as long *)
+    let height = Array.map (fun (_, h, _, _) -> Z.to_float (fourth h) /. 4.0) sides in
+    let most = Z.to_float (fourth (fst budget)) /. 4.0 in
+    let power = Int.max 0 (fst bits - snd bits) in
+    let unit_of = Z.shift_left Z.one power and step = Float.ldexp 1.0 (- power) in
+    let goal = let b = Q.mul (Q.of_bigint unit_of) (Q.of_float bound) in (if upward then Z.fdiv else Z.cdiv) (Q.num b) (Q.den b) in
     let drafts = List.map (fun (corner, c) -> Expansion.draft corner axes, c) (corners (Hashtbl.find rounded)) in
     let start_of (draft : Expansion.draft) = at_initial draft.corner in
     let rough = List.map (fun ((d : Expansion.draft), _) -> { Expansion.value = d.corner.values; slope = d.slope; curve = d.curve; slow = [||]; rate = 0.0 }) drafts in
     (* what is said at the initial state: how much more than is claimed *)
     let said models =
       let sum start at = List.fold_left2 (fun t (draft, c) model -> Q.add t (Q.mul (Q.of_float c) (Q.of_float (at model (start_of draft))))) start drafts models in
-      sum (Q.of_float (-. sg *. bound)) (fun (m : Expansion.model) i -> m.value.(i)),
+      sum (Q.mul (Q.of_float (-. sg)) (Q.make goal unit_of)) (fun (m : Expansion.model) i -> m.value.(i)),
       Array.init n (fun j -> sum Q.zero (fun (m : Expansion.model) i -> m.slope.(i * n + j))),
       Array.init n (fun j -> Array.init n (fun k -> sum Q.zero (fun (m : Expansion.model) i -> m.curve.((i * n + j) * n + k)))) in
     let total, _, curve = said rough in
@@ -233,7 +254,7 @@ let cover (space : Region.space) (start : Region.box) rows envelopes affine labe
         let rec each done_ drafts rough = match drafts, rough with
           | (draft, _) :: drafts, _ :: rough ->
             let hopeless model = not (enough (said (List.rev_append done_ (model :: rough)))) in
-            each (Expansion.model draft height most hopeless :: done_) drafts rough
+            each (Expansion.model draft height most step hopeless :: done_) drafts rough
           | _ -> List.rev done_ in
         let models = each [] drafts rough in
         found := Some models; models in
@@ -263,9 +284,19 @@ let cover (space : Region.space) (start : Region.box) rows envelopes affine labe
         Array.iteri (fun j line -> Array.iteri (fun k c -> t := !t +. a.(j) *. c *. b.(k)) line) curve;
         !t)
     | Some (said, models) ->
-      let forms = List.map (fun (e, (c, l)) -> e, (c, Array.to_list l)) forms in
-      let models = List.map2 (fun (draft, _) model -> draft.Expansion.corner.chain, model) drafts models in
-      Ok (Leaf { path; sides; budget; forms; models; said })
+      let quarter = Q.of_ints 1 4 and four = Q.of_int 4 in
+      let forms = List.map (fun (e, (c, l)) -> e, (c, List.map (Q.mul quarter) (Array.to_list l))) forms in
+      let grain = List.fold_left (fun t (_, (c, l)) -> List.fold_left (fun t q -> Z.lcm t (Q.den q)) t (c :: l)) Z.one forms in
+      let part q = Z.divexact (Z.mul grain (Q.num q)) (Q.den q) in
+      let longer fact p = Region.combine space.book p [ four, fact ] in
+      let top h y = Poly.minus (Poly.constant (Q.of_bigint h)) y in
+      let sides = Array.map (fun (y, h, low, high) ->
+        let y = Poly.scale four y and h = fourth h in
+        y, h, longer low y, longer high (top h y)) sides in
+      let budget = fourth (fst budget), longer (snd budget) (Array.fold_left (fun p (y, _, _, _) -> Poly.minus p y) (Poly.constant (Q.of_bigint (fourth (fst budget)))) sides) in
+      let models = List.map2 (fun (draft, _) model -> draft.Expansion.corner.chain, draft.corner.upward, model) drafts models in
+      let said = Option.map (fun fact -> Region.combine space.book (Poly.scale (Q.of_bigint unit_of) space.book.says.(fact)) [ Q.of_bigint unit_of, fact ]) said in
+      Ok (Leaf { path; sides; budget; forms = List.map (fun (e, (c, l)) -> e, (part c, List.map part l)) forms; grain; unit_of; goal; models; said })
   and rational_inverse m = (* of the matrix whose columns are these *)
     let work = Array.init n (fun i -> Array.init n (fun j -> m.(j).(i))) in
     let inv = Array.init n (fun i -> Array.init n (fun j -> if i = j then Q.one else Q.zero)) in

@@ -21,17 +21,34 @@ let chain (model : Checker.model) discount (question, (low : Checker.hints), (hi
   let bounds s = if high.endless s then unproved "a coupled value where the value may be infinite" else float (low.x 0 s), float (high.x 0 s) in
   Expansion.chain shape.initial taken goes_on bounds
 
-let walk (chain : Expansion.chain) (model : Expansion.model) =
-  let exact = Q.of_float in
-  let n = Array.length chain.states in
-  let d = Array.length model.slope / Array.length model.value in
-  let part all from = List.init d (fun k -> exact all.(from + k)) in
-  let forms = Array.init n (fun i -> lazy (
-    exact model.value.(i), List.mapi (fun j s -> s, part model.curve ((i * d + j) * d)) (part model.slope (i * d)))) in
-  { Checker.is_open = Hashtbl.mem chain.number; guess = (fun s -> Lazy.force forms.(Hashtbl.find chain.number s));
-    slow = (fun s -> exact model.slow.(Hashtbl.find chain.number s)); rate = exact model.rate }
+(* The weights of choices in whole parts, and what each earns, times these parts. *)
+let shares (model : Checker.model) (question, _, _) s =
+  let rule = match question.Checker.policy with Some f -> f 0 s | None -> assert false in
+  let taken = List.map (fun (q, (c : Checker.lchoice)) ->
+    Q.mul q model.shape.factor, match c.gains with [ g, [] ] -> Q.mul q g | _ -> Q.zero) (Checker.taken rule (model.table s)) in
+  let whole = List.fold_left (fun t (a, _) -> Z.lcm t (Q.den a)) Z.one taken in
+  let times q = Q.mul (Q.of_bigint whole) q in
+  whole, List.map (fun (a, b) -> Q.num (times a), times b) taken
 
-let tree (root : Reasons.t) labels cover =
+let kept make = (* what is asked for more than once *)
+  let known = Hashtbl.create 100 in
+  fun (s : int) -> match Hashtbl.find_opt known s with Some v -> v | None -> let v = make s in Hashtbl.add known s v; v
+
+let walk shares (_, (low : Checker.hints), (high : Checker.hints)) (cell : Cells.leaf) (chain : Expansion.chain) upward (model : Expansion.model) =
+  let n = Array.length chain.states and unit_of = Q.of_bigint cell.unit_of in
+  let d = Array.length model.slope / Array.length model.value in
+  let down q = (if upward then Z.cdiv else Z.fdiv) (Q.num q) (Q.den q) in
+  let parts = Q.mul unit_of (Q.of_bigint cell.grain) and scale = Z.to_float cell.unit_of in
+  let exact size v = Z.of_float (v *. scale /. size) in
+  let part size all from = List.init d (fun k -> exact size all.(from + k)) in
+  let forms = Array.init n (fun i -> lazy (
+    exact 1.0 model.value.(i), List.mapi (fun j s -> s, part 16.0 model.curve ((i * d + j) * d)) (part 4.0 model.slope (i * d)))) in
+  { Checker.is_open = Hashtbl.mem chain.number; guess = (fun s -> Lazy.force forms.(Hashtbl.find chain.number s));
+    beyond = kept (fun t -> down (Q.mul unit_of ((if upward then high else low).x 0 t)));
+    whole = (fun s -> fst (shares s)); portions_at = (fun s -> List.map (fun (a, b) -> a, down (Q.mul parts b)) (snd (shares s)));
+    slow = (fun s -> Z.of_float (Float.ceil (Float.ldexp model.slow.(Hashtbl.find chain.number s) 30))); rate = Q.of_float model.rate }
+
+let tree (root : Reasons.t) labels walks cover =
   let label = Array.of_list labels and place = Hashtbl.create 100 in
   Array.iteri (fun k e -> Hashtbl.replace place e k) label;
   let behind path =
@@ -49,10 +66,10 @@ let tree (root : Reasons.t) labels cover =
       let own = behind l.path and forms = Hashtbl.create 100 in
       List.iter (fun (e, f) -> Hashtbl.replace forms e f) l.forms;
       let axes = Array.to_list (Array.map (fun (p, h, low, high) -> ((Events.terms p, h), own.flat low), own.flat high) l.sides) in
-      let walks = List.map (fun (chain, model) -> walk chain model) l.models in
+      let walks = List.map2 (fun walk (chain, upward, model) -> walk l chain upward model) walks l.models in
       let why_budget = own.flat (snd l.budget) in
       Option.iter (fun fact -> ignore (own.single fact)) l.said; (* the last one *)
-      Checker.Leaf { more = own.made (); axes; budget = fst l.budget; why_budget; labels = Array.length label; label_at = Array.get label;
+      Checker.Leaf { more = own.made (); axes; budget = fst l.budget; why_budget; grain = l.grain; unit_of = l.unit_of; goal = l.goal; labels = Array.length label; label_at = Array.get label;
         place_of = (fun e -> Option.value ~default:(Array.length label) (Hashtbl.find_opt place e)); linear = Hashtbl.find forms;
         first_walk = List.hd walks; second_walk = List.nth walks (List.length walks - 1) } in
   go cover
@@ -90,11 +107,12 @@ let of_claim (file : Problem.t) model complement (claim : claim) space (sets : S
   let affine e = match Region.affine space polynomials.(e) with
     | l, c, [] -> l, c
     | _ -> not_covered "coupled values over a domain with equalities" in
+  let walks = List.map (fun part -> walk (kept (shares model part)) part) parts in
   let parts = List.mapi (fun i chain -> { Cells.chain; counts = if i = 0 then 1 else -1 }) chains in
   let found upward = Option.map (fun b ->
     let cover = Cells.cover space polytope.box rows envelopes affine labels parts upward b initial in
     share root cover; cover) (wanted upward) in
   let low = found false in
   let high = found true in
-  let made = Option.map (tree root labels) in
+  let made = Option.map (tree root labels walks) in
   made low, made high

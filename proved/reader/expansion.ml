@@ -196,8 +196,8 @@ let draft corner axes =
   let d = Array.length axes and slope = slopes corner axes in
   { corner; axes; slope; curve = corner.solve (d * d) (all_moved corner.changes axes d slope) }
 
-(* [hopeless]: that a model at least as far from the value is not enough. *)
-let model { corner; axes; slope; curve } (height : float array) budget hopeless =
+(* In whole numbers of [step] where variables are 4 times as long. [hopeless]: that a model at least as far from the value is not enough. *)
+let model { corner; axes; slope; curve } (height : float array) budget step hopeless =
   let { chain; changes; upward; chance; solve; values = value } = corner in
   let d = Array.length height and n = Array.length chain.states and sg = if upward then -1.0 else 1.0 in
   let size = Array.map Float.abs in
@@ -224,18 +224,18 @@ let model { corner; axes; slope; curve } (height : float array) budget hopeless 
     for i = 0 to n * width - 1 do most := Float.max !most (Float.abs v.(i)) done;
     !most in
   let most = most_of 1 value in
-  (* more than what doubles lose in the equation of numbers [x], which has these sums *)
-  let lost width x more =
-    let floor = 1e-14 *. most_of width x +. 1e-15 *. most in
+  (* more than what doubles, and steps, lose in the equation of numbers [x], which has these sums *)
+  let lost width x steps more =
+    let floor = 1e-14 *. most_of width x +. 1e-15 *. most +. steps *. step in
     let total = Array.map (fun v -> floor +. 1e-14 *. v) (onward chain width (size chance) (size x)) in
     Option.iter (fun (width', f) ->
       sizes width' (size f) (fun i all -> Array.iteri (fun p v -> total.(i * width + p) <- total.(i * width + p) +. 1e-14 *. v) all)) more;
     total in
-  let less = solve 1 (Array.map2 (fun a b -> 1e-14 *. Float.abs a +. b) chain.earned (lost 1 value None)) in
+  let less = solve 1 (Array.map2 (fun a b -> 1e-14 *. Float.abs a +. b) chain.earned (lost 1 value 3.0 None)) in
   let first =
-    solve d (Array.map2 (fun a b -> 1.02 *. (a +. Float.abs b)) (lost d slope (Some (1, value))) (all_moved changes axes 1 less)) in
+    solve d (Array.map2 (fun a b -> 1.02 *. (a +. Float.abs b)) (lost d slope 8.0 (Some (1, value))) (all_moved changes axes 1 less)) in
   (* what second-order parts must give, for cubic parts and for what they give themselves *)
-  let fixed = Array.map2 (+.) (all_moved changes axes d first) (lost (d * d) curve (Some (d, slope))) in
+  let fixed = Array.map2 (+.) (all_moved changes axes d first) (lost (d * d) curve (32.0 +. 16.0 *. float_of_int d) (Some (d, slope))) in
   let minus = Array.map2 (fun v less -> v -. sg *. less) in
   let value = minus value less and slope = minus slope first in
   let beyond spare curve =
@@ -261,7 +261,9 @@ let model { corner; axes; slope; curve } (height : float array) budget hopeless 
         settle (Array.map2 (fun a b -> a +. jump *. Float.max 0.0 (a -. b)) now before) [] (left - 1)
       | sums -> settle now (sum now :: sums) (left - 1) in
   let none = Array.make (Array.length curve) 0.0 in
-  { value; slope; curve = settle (beyond none curve) [] 60; slow; rate }
+  let curve = settle (beyond none curve) [] 60 in
+  let whole size = Array.map (fun v -> Float.round (v /. (size *. step)) *. (size *. step)) in
+  { value = whole 1.0 value; slope = whole 4.0 slope; curve = whole 16.0 curve; slow; rate }
 
 let least height budget value slope curve =
   let curves = Array.map (fun c -> least_of height budget c 0) curve in

@@ -27,54 +27,73 @@ Variables (M : model) (N : nat) (evs : nat -> event) (cut : (nat -> Q) -> Q -> o
 Section InCell.
 Variable l : cell.
 Definition axis (j : nat) : poly := match nth_error (axes l) j with Some (p, _, _, _) => p | None => [] end.
-Definition height (j : nat) : Q := match nth_error (axes l) j with Some (_, h, _, _) => h | None => 0%Q end.
+Definition height (j : nat) : Z := match nth_error (axes l) j with Some (_, h, _, _) => h | None => 0%Z end.
 Definition axes_ok (c : cert) (env : list poly) : bool :=
   forallb (fun a => match a with (p, h, lo, hi) =>
-    follows M N evs c env lo p && follows M N evs c env hi (plus (-1) p (constant h)) end) (axes l) &&
-  follows M N evs c env (why_budget l) (fold_right (fun a => plus (-1) (fst (fst (fst a)))) (constant (budget l)) (axes l)).
-Fixpoint composed (k : nat) (f : list Q) : poly := match f with [] => [] | a :: f' => plus a (axis k) (composed (S k) f') end.
+    follows M N evs c env lo p && follows M N evs c env hi (plus (-1) p (constant (inject_Z h))) end) (axes l) &&
+  follows M N evs c env (why_budget l) (fold_right (fun a => plus (-1) (fst (fst (fst a)))) (constant (inject_Z (budget l))) (axes l)).
+Fixpoint composed (k : nat) (f : list Z) : poly := match f with [] => [] | a :: f' => plus (inject_Z a) (axis k) (composed (S k) f') end.
 Fixpoint composed2 (k : nat) (f : list affine) : poly :=
-  match f with [] => [] | a :: f' => plus 1 (times (axis k) (plus 1 (constant (fst a)) (composed 0 (snd a)))) (composed2 (S k) f') end.
+  match f with [] => [] | a :: f' => plus 1 (times (axis k) (plus 1 (constant (inject_Z (fst a))) (composed 0 (snd a)))) (composed2 (S k) f') end.
 Fixpoint newest (v : list poly) : poly := match v with [] => [] | [p] => p | _ :: v' => newest v' end.
 (* A form is not negative: anywhere within heights and budget, or since it is the last fact of the cell. *)
 Definition sure_of (env : list poly) (f : quadratic) : bool :=
-  Qle_bool 0 (least2 height (budget l) f) || zero (plus (-1) (plus 1 (constant (fst f)) (composed2 0 (snd f))) (newest env)).
+  Z.leb 0 (least2 height (budget l) f) || zero (plus (-1) (plus 1 (constant (inject_Z (fst f))) (composed2 0 (snd f))) (newest env)).
 Definition labels_ok : bool :=
+  Z.ltb 0 (grain l) && Z.ltb 0 (unit_of l) &&
   below (labels l) (fun k => let e := label_at l k in let f := linear l e in
-    zero (plus (-1) (polys M e) (plus 1 (constant (fst f)) (composed 0 (snd f))))).
+    zero (plus (Qopp (inject_Z (grain l))) (polys M e) (plus 1 (constant (inject_Z (fst f))) (composed 0 (snd f))))).
 Definition labelled (e : ledge) : bool :=
   let k := place_of l (expr e) in (k <? labels l)%nat && Nat.eqb (label_at l k) (expr e).
 
 (* [x]: bounds at states that are not open, which vectors prove where they are [sure]. *)
 Variables (w : walk) (rl : nat -> rule) (upward : bool) (x : nat -> Q) (sure : nat -> bool).
 Definition sign : Q := if upward then (-1)%Q else 1%Q.
-Definition guess_at (t : nat) : quadratic := if is_open w t then guess w t else (x t, []).
-Fixpoint edges_in (a : Q) (es : list ledge) (acc : cubic) : cubic :=
-  match es with [] => acc | e :: es' => edges_in a es' (gather a (linear l (expr e)) (guess_at (goes e)) acc) end.
-Fixpoint choices_in (cs : list (Q * lchoice)) (acc : cubic) : option cubic :=
-  match cs with
-  | [] => Some acc
-  | (q, ch) :: cs' => match number (gains ch) with
-                      | Some g => let a := Qmult sign q in
-                                  choices_in cs' (edges_in (Qmult a (factor (shape M))) (outcomes ch) (Qplus (Qmult a g) (fst acc), snd acc))
-                      | None => None
-                      end
+Definition turn : Z := if upward then (-1)%Z else 1%Z.
+Definition guess_at (t : nat) : quadratic := if is_open w t then guess w t else (beyond w t, []).
+(* The weights of choices times [whole] and the factor, and in parts of all what they earn. *)
+Fixpoint weighed (g : Z) (cs : list (Q * lchoice)) (sh : list (Z * Z)) : option (list (Z * Z * list ledge)) :=
+  match cs, sh with
+  | [], _ => Some []
+  | (q, ch) :: cs', (a, b) :: sh' =>
+      match number (gains ch), weighed g cs' sh' with
+      | Some e, Some l' =>
+          if Qeq_bool (inject_Z a) (Qmult (inject_Z g) (Qmult q (factor (shape M)))) &&
+             Qle_bool 0 (Qmult sign (Qminus (Qmult (inject_Z (Z.mul g (Z.mul (grain l) (unit_of l)))) (Qmult q e)) (inject_Z b)))
+          then Some ((a, b, outcomes ch) :: l') else None
+      | _, _ => None
+      end
+  | _, _ => None
   end.
-Fixpoint slow_edges (a : Q) (es : list ledge) (acc : affine) : affine :=
+Fixpoint edges_in (a : Z) (es : list ledge) (acc : cubic) : cubic :=
+  match es with [] => acc | e :: es' => edges_in a es' (gather a (linear l (expr e)) (guess_at (goes e)) acc) end.
+Fixpoint choices_in (cs : list (Z * Z * list ledge)) (acc : cubic) : cubic :=
+  match cs with
+  | [] => acc
+  | (a, b, es) :: cs' => choices_in cs' (edges_in (Z.mul turn a) es (Z.add (Z.mul turn b) (fst acc), snd acc))
+  end.
+Fixpoint slow_edges (a : Z) (es : list ledge) (acc : affine) : affine :=
   match es with
   | [] => acc
-  | e :: es' => slow_edges a es' (if is_open w (goes e) then add1 (Qmult a (slow w (goes e))) (linear l (expr e)) acc else acc)
+  | e :: es' => slow_edges a es' (if is_open w (goes e) then add1 (Z.mul a (slow w (goes e))) (linear l (expr e)) acc else acc)
   end.
-Fixpoint slow_choices (cs : list (Q * lchoice)) (acc : affine) : affine :=
-  match cs with [] => acc | (q, ch) :: cs' => slow_choices cs' (slow_edges (Qopp (Qmult q (factor (shape M)))) (outcomes ch) acc) end.
+Fixpoint slow_choices (cs : list (Z * Z * list ledge)) (acc : affine) : affine :=
+  match cs with [] => acc | (a, _, es) :: cs' => slow_choices cs' (slow_edges (Z.opp a) es acc) end.
+(* Where a play goes on: to an open state, or to one of which vectors say as much. *)
+Definition said (t : nat) : bool :=
+  is_open w t || (sure t && Qle_bool 0 (Qmult sign (Qminus (Qmult (inject_Z (unit_of l)) (x t)) (inject_Z (beyond w t))))).
 Definition state_ok (s : nat) : bool :=
   match ends_of (shape M) 0 s with
   | Some _ => false
   | None =>
-      let cs := taken (rl s) (table M s) in
-      forallb (fun qc => forallb (fun e => labelled e && (is_open w (goes e) || sure (goes e))) (outcomes (snd qc))) cs &&
-      match choices_in cs (add3 (Qopp sign) (to_cubic (guess w s)) (0%Q, [])) with Some p => Qle_bool 0 (least3 height (budget l) p) | None => false end &&
-      Qle_bool 1 (slow w s) && Qle_bool 0 (least1 height (budget l) (slow_choices cs (Qmult (rate w) (slow w s), [])))
+      let cs := taken (rl s) (table M s) in let g := Z.mul (whole w s) (grain l) in
+      Z.ltb 0 (whole w s) && forallb (fun qc => forallb (fun e => labelled e && said (goes e)) (outcomes (snd qc))) cs &&
+      match weighed (whole w s) cs (portions_at w s) with
+      | Some v =>
+          Z.leb 0 (least3 height (budget l) (choices_in v (add3 (Z.opp (Z.mul turn g)) (to_cubic (guess w s)) (0%Z, [])))) &&
+          Qle_bool (Qmult (Qminus 1 (rate w)) (inject_Z (Z.mul g (slow w s)))) (inject_Z (least1 height (budget l) (slow_choices v (Z.mul g (slow w s), []))))
+      | None => false
+      end && Z.leb 1 (slow w s)
   end.
 Definition walk_ok : bool :=
   Qle_bool 0 (rate w) && Qltb (rate w) 1 && below (states (shape M)) (fun s => negb (is_open w s) || state_ok s).
@@ -100,10 +119,13 @@ Definition vectors_ok (c : cert) : bool :=
 Definition bound_of (c : cert) (upward : bool) (t : nat) : Q := x (if upward then high c else low c) 0 t.
 Definition bounded_at (c : cert) (t : nat) : bool := negb (endless (high c) t).
 
+(* What a cell shows is as much as is claimed. *)
+Definition beats (l : cell) (upward : bool) (b : Q) : bool :=
+  Qle_bool 0 (Qmult (sign upward) (Qminus (inject_Z (goal l)) (Qmult (inject_Z (unit_of l)) b))).
 Definition cell_ok (c : cert) (upward : bool) (b : Q) (env : list poly) (l : cell) : bool :=
-  let w := first_walk l in let s := initial (shape M) in let g := sign upward in
+  let w := first_walk l in let s := initial (shape M) in let g := turn upward in
   axes_ok l c env && labels_ok l && walk_ok l w (rule_of (ask c)) upward (bound_of c upward) (bounded_at c) && is_open w s &&
-  sure_of l env (add2 g (guess w s) (Qopp (Qmult g b), [])).
+  sure_of l env (add2 g (guess w s) (Z.opp (Z.mul g (goal l)), [])) && beats l upward b.
 Definition joint (c : cert) (upward : bool) (env : list poly) (b : option Q) : bool :=
   match (if upward then joint_high c else joint_low c), b with
   | Some t, Some b => vectors_ok c && covered c (cell_ok c upward b) env t
@@ -114,10 +136,10 @@ Definition rival (c : cert) (q : question) : cert :=
   Cert q None (compl c) None None (low2 c) (high2 c) (elow c) (ehigh c) (parts c) (level c) (shares c) (lg c) (facts c) (bounds c) (bound_at c)
     (slot c) (paid c) (why_low2 c) (why_high2 c) None None (low2 c) (high2 c) (why_low2 c) (why_high2 c).
 Definition pair_ok (c c' : cert) (upward : bool) (b : Q) (env : list poly) (l : cell) : bool :=
-  let w := first_walk l in let w' := second_walk l in let s := initial (shape M) in let g := sign upward in
+  let w := first_walk l in let w' := second_walk l in let s := initial (shape M) in let g := turn upward in
   axes_ok l c env && labels_ok l && walk_ok l w (rule_of (ask c)) upward (bound_of c upward) (bounded_at c) && is_open w s &&
   walk_ok l w' (rule_of (ask c')) (negb upward) (bound_of c' (negb upward)) (bounded_at c') && is_open w' s &&
-  sure_of l env (add2 g (add2 (-1) (guess w' s) (guess w s)) (Qopp (Qmult g b), [])).
+  sure_of l env (add2 g (add2 (-1) (guess w' s) (guess w s)) (Z.opp (Z.mul g (goal l)), [])) && beats l upward b.
 Definition apart (c c' : cert) (upward : bool) (env : list poly) (b : Q) : bool :=
   let s := initial (shape M) in
   Qle_bool 0 (Qmult (sign upward) (Qminus (Qminus (bound_of c upward s) (bound_of c' (negb upward) s)) b)) ||
@@ -217,6 +239,9 @@ Proof.
   exists (Rmax A (f n)). split; [eapply Rle_trans; [exact A0|apply Rmax_l]|].
   intros s Hs. destruct (Nat.eq_dec s n) as [->|]; [apply Rmax_r|]. eapply Rle_trans; [apply H; lia|apply Rmax_l].
 Qed.
+
+Lemma Q2R_inject z : Q2R (inject_Z z) = IZR z.
+Proof. unfold Q2R, inject_Z. simpl. lra. Qed.
 
 Section Truth.
 Variables (M : model) (theta : nat -> R).
@@ -388,15 +413,15 @@ Section InCell.
 Variables (l : cell) (env : list poly).
 Hypothesis (HE : forall q, In q env -> 0 <= [[ q ]]) (AX : axes_ok M N evs l c env = true).
 Definition y (j : nat) : R := [[ axis l j ]].
-Lemma within j : 0 <= y j <= Q2R (height l j).
+Lemma within j : 0 <= y j <= IZR (height l j).
 Proof.
-  unfold y, axis, height. destruct (nth_error (axes l) j) as [ [ [ [p h] lo] hi]|] eqn:E; [|simpl; rewrite Q2R_0; lra].
+  unfold y, axis, height. destruct (nth_error (axes l) j) as [ [ [ [p h] lo] hi]|] eqn:E; [|simpl; lra].
   pose proof AX as A. unfold axes_ok in A. apply andb_prop in A. destruct A as [A _]. rewrite forallb_forall in A. specialize (A _ (nth_error_In _ _ E)). simpl in A.
   apply andb_prop in A. destruct A as [A1 A2].
   pose proof (follows_true M theta T N evs c EV env lo _ HE A1) as F1. pose proof (follows_true M theta T N evs c EV env hi _ HE A2) as F2.
-  rewrite (m1 theta), constant_at in F2. lra.
+  rewrite (m1 theta), constant_at, Q2R_inject in F2. lra.
 Qed.
-Lemma together (u : list Q) k : sumi (fun j _ => y j) k u <= Q2R (budget l).
+Lemma together (u : list Z) k : sumi (fun j _ => y j) k u <= IZR (budget l).
 Proof.
   set (upto := fun m => sumi (fun j _ => y j) 0 (repeat tt m)).
   assert (Rng : forall (A B : Type) (v : list A) (v' : list B) i, length v = length v' -> sumi (fun j _ => y j) i v = sumi (fun j _ => y j) i v').
@@ -406,14 +431,14 @@ Proof.
   assert (Pos : forall m i, 0 <= sumi (fun j _ => y j) i (repeat tt m)) by (intros m i; apply sumi_nonneg; intros; apply within).
   assert (Beyond : forall m i, (length (axes l) <= i)%nat -> sumi (fun j _ => y j) i (repeat tt m) = 0).
   { induction m as [|m IH]; intros i Hi; simpl; [reflexivity|]. rewrite IH by lia. unfold y, axis. rewrite (proj2 (nth_error_None (axes l) i)) by lia. simpl. lra. }
-  assert (Bud : upto (length (axes l)) <= Q2R (budget l)).
+  assert (Bud : upto (length (axes l)) <= IZR (budget l)).
   { pose proof AX as A. unfold axes_ok in A. apply andb_prop in A. destruct A as [_ A]. pose proof (follows_true M theta T N evs c EV env _ _ HE A) as F.
-    assert (E : forall (v : list (poly * Q * list (Q * reference) * list (Q * reference))) q,
+    assert (E : forall (v : list (poly * Z * list (Q * reference) * list (Q * reference))) q,
       [[ fold_right (fun a => plus (-1) (fst (fst (fst a)))) q v ]] = [[ q ]] - sumi (fun _ a => [[ fst (fst (fst a)) ]]) 0 v).
-    { assert (Free : forall (v : list (poly * Q * list (Q * reference) * list (Q * reference))) i, sumi (fun _ a => [[ fst (fst (fst a)) ]]) i v = sumi (fun _ a => [[ fst (fst (fst a)) ]]) 0 v).
+    { assert (Free : forall (v : list (poly * Z * list (Q * reference) * list (Q * reference))) i, sumi (fun _ a => [[ fst (fst (fst a)) ]]) i v = sumi (fun _ a => [[ fst (fst (fst a)) ]]) 0 v).
       { intros v. induction v as [|x0 v IH]; intros i; simpl; [reflexivity|]. now rewrite (IH (S i)), (IH 1%nat). }
       induction v as [|x0 v IH]; intros q; simpl; [lra|]. rewrite (m1 theta), IH, (Free v 1%nat). lra. }
-    rewrite E, constant_at in F. unfold upto. rewrite (Rng _ _ (repeat tt (length (axes l))) (axes l) 0%nat) by apply repeat_length.
+    rewrite E, constant_at, Q2R_inject in F. unfold upto. rewrite (Rng _ _ (repeat tt (length (axes l))) (axes l) 0%nat) by apply repeat_length.
     rewrite (sumi_ext _ (fun _ a => [[ fst (fst (fst a)) ]])); [lra|]. intros j a Hj. simpl. unfold y, axis. rewrite Hj. now destruct a as [ [ [p h] lo] hi]. }
   rewrite (Rng _ _ u (repeat tt (length u)) k) by (symmetry; apply repeat_length).
   apply Rle_trans with (upto (k + length u)%nat).
@@ -423,11 +448,11 @@ Proof.
       specialize (Pos (length (axes l) - (k + length u))%nat (0 + (k + length u))%nat). lra.
     + replace (k + length u)%nat with (length (axes l) + (k + length u - length (axes l)))%nat by lia. unfold upto in *. rewrite App, (Beyond _ (0 + length (axes l))%nat) by (simpl; lia). lra.
 Qed.
-Lemma composed_at f : forall k, [[ composed l k f ]] = sumi (fun j b => y j * Q2R b) k f.
-Proof. induction f as [|b f IH]; intros k; simpl; [reflexivity|]. rewrite plus_at, IH. unfold y. lra. Qed.
+Lemma composed_at f : forall k, [[ composed l k f ]] = sumi (fun j b => y j * IZR b) k f.
+Proof. induction f as [|b f IH]; intros k; simpl; [reflexivity|]. rewrite plus_at, IH, Q2R_inject. unfold y. lra. Qed.
 Lemma composed2_at f : forall k, [[ composed2 l k f ]] = sumi (fun j a => y j * at1 y a) k f.
 Proof.
-  induction f as [|a f IH]; intros k; cbn [composed2 sumi]; [reflexivity|]. rewrite plus_at, times_at, plus_at, constant_at, composed_at, IH, Q2R_1.
+  induction f as [|a f IH]; intros k; cbn [composed2 sumi]; [reflexivity|]. rewrite plus_at, times_at, plus_at, constant_at, Q2R_inject, composed_at, IH, Q2R_1.
   unfold at1, form_at, y. ring.
 Qed.
 Lemma newest_true : forall v : list poly, (forall q, In q v -> 0 <= [[ q ]]) -> 0 <= [[ newest v ]].
@@ -437,86 +462,146 @@ Qed.
 Lemma sure_true f : sure_of l env f = true -> 0 <= at2 y f.
 Proof.
   unfold sure_of. intros H. apply orb_prop in H. destruct H as [H|H].
-  - apply Qle_bool_R in H. rewrite Q2R_0 in H. eapply Rle_trans; [exact H|]. apply least2_at; [apply within|apply together].
-  - apply (zero_at theta) in H. rewrite (m1 theta), plus_at, constant_at, composed2_at, Q2R_1 in H. pose proof (newest_true env HE) as L.
+  - apply Z.leb_le, IZR_le in H. eapply Rle_trans; [exact H|]. apply least2_at; [apply within|apply together].
+  - apply (zero_at theta) in H. rewrite (m1 theta), plus_at, constant_at, Q2R_inject, composed2_at, Q2R_1 in H. pose proof (newest_true env HE) as L.
     unfold at2, form_at. lra.
 Qed.
 Hypothesis LB : labels_ok M l = true.
-Lemma label_true e : labelled l e = true -> chance M theta e = at1 y (linear l (expr e)).
+Lemma scales : 0 < IZR (grain l) /\ 0 < IZR (unit_of l) /\ below (labels l) (fun k => let e := label_at l k in let f := linear l e in
+    zero (plus (Qopp (inject_Z (grain l))) (polys M e) (plus 1 (constant (inject_Z (fst f))) (composed l 0 (snd f))))) = true.
+Proof.
+  pose proof LB as H. unfold labels_ok in H. apply andb_prop in H. destruct H as [H1 H3]. apply andb_prop in H1. destruct H1 as [H1 H2].
+  apply Z.ltb_lt, IZR_lt in H1, H2. auto.
+Qed.
+Notation g := (IZR (grain l)).
+Notation u := (IZR (unit_of l)).
+Lemma label_true e : labelled l e = true -> g * chance M theta e = at1 y (linear l (expr e)).
 Proof.
   unfold labelled. intros H. apply andb_prop in H. destruct H as [H1 H2]. apply Nat.ltb_lt in H1. apply Nat.eqb_eq in H2.
-  pose proof (below_spec _ _ LB _ H1) as L. cbv beta in L. rewrite H2 in L. apply (zero_at theta) in L.
-  rewrite (m1 theta), plus_at, constant_at, composed_at, Q2R_1 in L. unfold chance, at1, form_at. lra.
+  pose proof (below_spec _ _ (proj2 (proj2 scales)) _ H1) as L. cbv beta zeta in L. rewrite H2 in L. apply (zero_at theta) in L.
+  rewrite plus_at, plus_at, constant_at, composed_at, Q2R_1, Q2R_opp, !Q2R_inject in L. unfold chance, at1, form_at. lra.
 Qed.
 
 Section InWalk.
 Variables (w : walk) (rl : nat -> rule) (upward : bool) (b : nat -> Q) (sure : nat -> bool).
 Notation sg := (Q2R (sign upward)).
-Notation m := (fun t => at2 y (guess_at w b t)).
+Notation m := (fun t => at2 y (guess_at w t)).
+Lemma turned : IZR (turn upward) = sg.
+Proof. unfold turn, sign, Q2R. destruct upward; simpl; lra. Qed.
+Lemma free {A} (f : A -> R) v k : sumi (fun _ z => f z) k v = sumi (fun _ z => f z) 0 v.
+Proof. revert k. induction v as [|z v IH]; intros k; simpl; [reflexivity|]. now rewrite (IH (S k)), (IH 1%nat). Qed.
 Lemma edges_at a es : (forall e, In e es -> labelled l e = true) -> forall acc,
-  at3 y (edges_in l w b a es acc) = Q2R a * sumi (fun _ e => chance M theta e * m (goes e)) 0 es + at3 y acc.
+  at3 y (edges_in l w a es acc) = IZR a * (g * sumi (fun _ e => chance M theta e * m (goes e)) 0 es) + at3 y acc.
 Proof.
-  assert (Free : forall (k : nat) es, sumi (fun _ e => chance M theta e * m (goes e)) k es = sumi (fun _ e => chance M theta e * m (goes e)) 0 es).
-  { intros k es'. revert k. induction es' as [|e es' IH]; intros k; simpl; [reflexivity|]. now rewrite (IH (S k)), (IH 1%nat). }
   induction es as [|e es IH]; intros H acc; simpl; [lra|]. rewrite IH by (intros; apply H; now right).
-  rewrite gather_at, <- (label_true e) by (apply H; now left). rewrite (Free 1%nat). lra.
+  rewrite gather_at, <- (label_true e) by (apply H; now left). rewrite (free (fun e => chance M theta e * m (goes e)) es 1%nat). lra.
 Qed.
-Lemma choices_at cs : (forall qc e, In qc cs -> In e (outcomes (snd qc)) -> labelled l e = true) -> forall acc p,
-  choices_in M l w upward b cs acc = Some p ->
-  at3 y p = sg * (sumi (fun _ qc => Q2R (fst qc) * [[ gains (snd qc) ]]) 0 cs +
-                  sumi (fun _ qc => Q2R (fst qc) * sumi (fun _ e => chance M theta e * (gamma * m (goes e))) 0 (outcomes (snd qc))) 0 cs) + at3 y acc.
+(* What is weighed, in numbers: the sums over choices. *)
+Lemma weighed_at z cs : forall sh v, weighed M l upward z cs sh = Some v ->
+  (forall F : list ledge -> R, sumi (fun _ c => IZR (fst (fst c)) * F (snd c)) 0 v = IZR z * (gamma * sumi (fun _ qc => Q2R (fst qc) * F (outcomes (snd qc))) 0 cs)) /\
+  sg * sumi (fun _ c => IZR (snd (fst c))) 0 v <= sg * (IZR z * (g * u) * sumi (fun _ qc => Q2R (fst qc) * [[ gains (snd qc) ]]) 0 cs) /\
+  forall t, In t v -> exists qc, In qc cs /\ outcomes (snd qc) = snd t.
 Proof.
-  assert (Free : forall (f : Q * lchoice -> R) cs k, sumi (fun _ qc => f qc) k cs = sumi (fun _ qc => f qc) 0 cs).
-  { intros f cs'. induction cs' as [|x cs' IH]; intros k; simpl; [reflexivity|]. now rewrite (IH (S k)), (IH 1%nat). }
-  induction cs as [|[q ch] cs IH]; intros H acc p; cbn [choices_in]; [intros [= <-]; simpl; lra|].
-  destruct (number (gains ch)) as [g|] eqn:Nu; [|discriminate]. intros E.
-  rewrite (IH (fun qc e I => H qc e (or_intror I)) _ _ E), edges_at by (intros e I; apply (H (q, ch) e); [now left|exact I]).
-  simpl sumi. rewrite (Free (fun qc => Q2R (fst qc) * [[ gains (snd qc) ]]) cs 1%nat).
-  rewrite (Free (fun qc => Q2R (fst qc) * sumi (fun _ e => chance M theta e * (gamma * m (goes e))) 0 (outcomes (snd qc))) cs 1%nat).
-  simpl fst. simpl snd. rewrite (number_at theta _ _ Nu).
-  rewrite (sumi_ext (fun _ e => chance M theta e * (gamma * m (goes e))) (fun _ e => gamma * (chance M theta e * m (goes e)))) by (intros; lra).
-  rewrite sumi_scal, !Q2R_mult. unfold at3, form_at. simpl fst. simpl snd. rewrite Q2R_plus, !Q2R_mult. lra.
+  induction cs as [|[q ch] cs IH]; intros sh v H; cbn [weighed] in H.
+  - injection H as <-. split; [intros F; simpl; lra|]. split; [simpl; lra|intros t [] ].
+  - destruct sh as [|[a e] sh]; [discriminate|]. destruct (number (gains ch)) as [r|] eqn:Nu; [|discriminate].
+    destruct (weighed M l upward z cs sh) as [v'|] eqn:E; [|discriminate]. destruct (_ && _)%bool eqn:K in H; [|discriminate]. injection H as <-.
+    destruct (IH sh v' E) as (I1 & I2 & I3). apply andb_prop in K. destruct K as [K1 K2].
+    apply Qeq_bool_eq, Qeq_eqR in K1. rewrite !Q2R_mult, !Q2R_inject in K1.
+    apply Qle_bool_R in K2. rewrite Q2R_0, Q2R_mult, Q2R_minus, !Q2R_mult, !Q2R_inject, !mult_IZR in K2. split; [|split].
+    + intros F. cbn [sumi fst snd]. rewrite (free (fun c => IZR (fst (fst c)) * F (snd c)) v' 1%nat), I1.
+      rewrite (free (fun qc => Q2R (fst qc) * F (outcomes (snd qc))) cs 1%nat), K1. ring.
+    + cbn [sumi fst snd]. rewrite (free (fun c => IZR (snd (fst c))) v' 1%nat), (free (fun qc => Q2R (fst qc) * [[ gains (snd qc) ]]) cs 1%nat).
+      rewrite (number_at theta _ _ Nu). lra.
+    + intros t [<-|I]; [exists (q, ch); split; [now left|reflexivity]|]. destruct (I3 t I) as (qc & J & O). exists qc. split; [now right|exact O].
 Qed.
+Lemma choices_at v : (forall c e, In c v -> In e (snd c) -> labelled l e = true) -> forall acc,
+  at3 y (choices_in l w upward v acc) = sg * (sumi (fun _ c => IZR (snd (fst c))) 0 v +
+    sumi (fun _ c => IZR (fst (fst c)) * (g * sumi (fun _ e => chance M theta e * m (goes e)) 0 (snd c))) 0 v) + at3 y acc.
+Proof.
+  induction v as [|[ [a e] es] v IH]; intros H acc; cbn [choices_in]; [simpl; lra|].
+  rewrite (IH (fun c e' I => H c e' (or_intror I))), edges_at by (intros e' I; apply (H (a, e, es) e'); [now left|exact I]).
+  cbn [sumi fst snd]. rewrite (free (fun c => IZR (snd (fst c))) v 1%nat).
+  rewrite (free (fun c => IZR (fst (fst c)) * (g * sumi (fun _ e => chance M theta e * m (goes e)) 0 (snd c))) v 1%nat).
+  unfold at3, form_at. cbn [fst snd]. rewrite plus_IZR, !mult_IZR, turned. ring.
+Qed.
+Notation stay := (fun t => if is_open w t then IZR (slow w t) else 0).
 Lemma slow_edges_at a es : (forall e, In e es -> labelled l e = true) -> forall acc,
-  at1 y (slow_edges l w a es acc) = Q2R a * sumi (fun _ e => chance M theta e * (if is_open w (goes e) then Q2R (slow w (goes e)) else 0)) 0 es + at1 y acc.
+  at1 y (slow_edges l w a es acc) = IZR a * (g * sumi (fun _ e => chance M theta e * stay (goes e)) 0 es) + at1 y acc.
 Proof.
-  assert (Free : forall (f : ledge -> R) es k, sumi (fun _ e => f e) k es = sumi (fun _ e => f e) 0 es).
-  { intros f es'. induction es' as [|x es' IH]; intros k; simpl; [reflexivity|]. now rewrite (IH (S k)), (IH 1%nat). }
   induction es as [|e es IH]; intros H acc; cbn [slow_edges sumi]; [lra|]. rewrite IH by (intros; apply H; now right).
-  rewrite (Free (fun e => chance M theta e * (if is_open w (goes e) then Q2R (slow w (goes e)) else 0)) es 1%nat).
-  destruct (is_open w (goes e)); [|lra]. rewrite add1_at, Q2R_mult, <- (label_true e) by (apply H; now left). lra.
+  rewrite (free (fun e => chance M theta e * stay (goes e)) es 1%nat).
+  destruct (is_open w (goes e)); [|lra]. rewrite add1_at, mult_IZR, <- (label_true e) by (apply H; now left). lra.
 Qed.
-Lemma slow_choices_at cs : (forall qc e, In qc cs -> In e (outcomes (snd qc)) -> labelled l e = true) -> forall acc,
-  at1 y (slow_choices M l w cs acc) = at1 y acc -
-    sumi (fun _ qc => Q2R (fst qc) * sumi (fun _ e => chance M theta e * (gamma * (if is_open w (goes e) then Q2R (slow w (goes e)) else 0))) 0 (outcomes (snd qc))) 0 cs.
+Lemma slow_choices_at v : (forall c e, In c v -> In e (snd c) -> labelled l e = true) -> forall acc,
+  at1 y (slow_choices l w v acc) = at1 y acc - sumi (fun _ c => IZR (fst (fst c)) * (g * sumi (fun _ e => chance M theta e * stay (goes e)) 0 (snd c))) 0 v.
 Proof.
-  assert (Free : forall (f : Q * lchoice -> R) cs k, sumi (fun _ qc => f qc) k cs = sumi (fun _ qc => f qc) 0 cs).
-  { intros f cs'. induction cs' as [|x cs' IH]; intros k; simpl; [reflexivity|]. now rewrite (IH (S k)), (IH 1%nat). }
-  induction cs as [|[q ch] cs IH]; intros H acc; cbn [slow_choices sumi]; [lra|].
-  rewrite (IH (fun qc e I => H qc e (or_intror I))), slow_edges_at by (intros e I; apply (H (q, ch) e); [now left|exact I]).
-  rewrite (Free (fun qc => Q2R (fst qc) * sumi (fun _ e => chance M theta e * (gamma * (if is_open w (goes e) then Q2R (slow w (goes e)) else 0))) 0 (outcomes (snd qc))) cs 1%nat).
-  simpl fst. simpl snd. rewrite Q2R_opp, Q2R_mult.
-  rewrite (sumi_ext (fun _ e => chance M theta e * (gamma * (if is_open w (goes e) then Q2R (slow w (goes e)) else 0)))
-    (fun _ e => gamma * (chance M theta e * (if is_open w (goes e) then Q2R (slow w (goes e)) else 0)))) by (intros; lra).
-  rewrite sumi_scal. lra.
+  induction v as [|[ [a e] es] v IH]; intros H acc; cbn [slow_choices]; [simpl; lra|].
+  rewrite (IH (fun c e' I => H c e' (or_intror I))), slow_edges_at by (intros e' I; apply (H (a, e, es) e'); [now left|exact I]).
+  cbn [sumi fst snd]. rewrite (free (fun c => IZR (fst (fst c)) * (g * sumi (fun _ e => chance M theta e * stay (goes e)) 0 (snd c))) v 1%nat).
+  rewrite opp_IZR. lra.
 Qed.
 
-Lemma state_true s : state_ok M l w rl upward b sure s = true ->
-  ends_of (shape M) 0 s = None /\ at2 y (guess w s) * sg <= sg * (earned rl s + onward rl m s) /\
-  1 <= Q2R (slow w s) /\ onward rl (fun t => if is_open w t then Q2R (slow w t) else 0) s <= Q2R (rate w) * Q2R (slow w s) /\
-  forall qc e, In qc (taken (rl s) (table M s)) -> In e (outcomes (snd qc)) -> is_open w (goes e) = true \/ (is_open w (goes e) = false /\ sure (goes e) = true).
+Notation value := (fun t => at2 y (guess_at w t) / u).
+Lemma onward_of f s : onward rl f s = gamma * sumi (fun _ qc => Q2R (fst qc) * sumi (fun _ e => chance M theta e * f (goes e)) 0 (outcomes (snd qc))) 0 (taken (rl s) (table M s)).
 Proof.
-  unfold state_ok. destruct (ends_of (shape M) 0 s); [discriminate|]. set (cs := taken (rl s) (table M s)). intros H. split_andb H.
-  assert (Lb : forall qc e, In qc cs -> In e (outcomes (snd qc)) -> labelled l e = true /\ (is_open w (goes e) || sure (goes e) = true)%bool).
+  unfold onward. rewrite <- sumi_scal. apply sumi_ext. intros i qc _. cbv beta.
+  rewrite (sumi_ext _ (fun _ e => gamma * (chance M theta e * f (goes e)))) by (intros; ring). rewrite sumi_scal. ring.
+Qed.
+Lemma state_true s : state_ok M l w rl upward b sure s = true ->
+  ends_of (shape M) 0 s = None /\ sg * (at2 y (guess w s) / u) <= sg * (earned rl s + onward rl value s) /\
+  1 <= IZR (slow w s) /\ onward rl stay s <= Q2R (rate w) * IZR (slow w s) /\
+  forall qc e, In qc (taken (rl s) (table M s)) -> In e (outcomes (snd qc)) -> is_open w (goes e) = true \/
+    (is_open w (goes e) = false /\ said l w upward b sure (goes e) = true).
+Proof.
+  destruct scales as (G0 & U0 & _).
+  unfold state_ok. destruct (ends_of (shape M) 0 s); [discriminate|]. set (cs := taken (rl s) (table M s)). cbv zeta. intros H.
+  apply andb_prop in H. destruct H as [H Hs]. apply andb_prop in H. destruct H as [H Hv]. apply andb_prop in H. destruct H as [Hw H].
+  apply Z.ltb_lt, IZR_lt in Hw. apply Z.leb_le, IZR_le in Hs.
+  assert (Lb : forall qc e, In qc cs -> In e (outcomes (snd qc)) -> labelled l e = true /\ said l w upward b sure (goes e) = true).
   { intros qc e I J. rewrite forallb_forall in H. specialize (H _ I). rewrite forallb_forall in H. specialize (H _ J). now apply andb_prop in H. }
-  split; [reflexivity|]. split; [|split; [apply Qle_bool_R in H1; now rewrite Q2R_1 in H1|split] ].
-  - destruct (choices_in M l w upward b cs _) as [p|] eqn:E; [|discriminate]. apply Qle_bool_R in H2. rewrite Q2R_0 in H2.
-    pose proof (least3_at y (height l) (budget l) within together p) as L. rewrite (choices_at cs (fun qc e I J => proj1 (Lb qc e I J)) _ _ E) in L.
-    rewrite add3_at, to_cubic_at, Q2R_opp in L. unfold at3 in L. rewrite nothing_at in L. unfold earned, onward. fold cs. lra.
-  - apply Qle_bool_R in H0. rewrite Q2R_0 in H0. pose proof (least1_at y (height l) (budget l) within together (slow_choices M l w cs (Qmult (rate w) (slow w s), []))) as L.
-    rewrite (slow_choices_at cs (fun qc e I J => proj1 (Lb qc e I J))) in L. unfold at1 at 1, form_at in L. simpl fst in L. simpl snd in L. rewrite Q2R_mult in L. simpl sumi at 1 in L.
-    unfold onward. fold cs. lra.
-  - intros qc e I J. destruct (Lb qc e I J) as [_ O]. destruct (is_open w (goes e)); auto.
+  destruct (weighed M l upward (whole w s) cs (portions_at w s)) as [v|] eqn:E; [|discriminate]. apply andb_prop in Hv. destruct Hv as [H1 H2].
+  destruct (weighed_at _ _ _ _ E) as (W1 & W2 & W3).
+  assert (Lv : forall c e, In c v -> In e (snd c) -> labelled l e = true).
+  { intros t e I J. destruct (W3 t I) as (qc & K & O). rewrite <- O in J. exact (proj1 (Lb qc e K J)). }
+  split; [reflexivity|]. split; [|split; [exact Hs|split] ].
+  - apply Z.leb_le, IZR_le in H1. pose proof (least3_at y (height l) (budget l) within together
+      (choices_in l w upward v (add3 (Z.opp (Z.mul (turn upward) (Z.mul (whole w s) (grain l)))) (to_cubic (guess w s)) (0%Z, [])))) as L.
+    rewrite (choices_at v Lv), add3_at, to_cubic_at, opp_IZR, !mult_IZR, turned in L. unfold at3 in L. rewrite nothing_at in L.
+    rewrite (W1 (fun es => g * sumi (fun _ e => chance M theta e * m (goes e)) 0 es)) in L.
+    rewrite onward_of. fold cs. unfold earned. fold cs.
+    set (A := sumi (fun _ qc => Q2R (fst qc) * [[ gains (snd qc) ]]) 0 cs) in *.
+    rewrite (sumi_ext (fun _ qc => Q2R (fst qc) * (g * sumi (fun _ e => chance M theta e * m (goes e)) 0 (outcomes (snd qc))))
+      (fun _ qc => g * (Q2R (fst qc) * sumi (fun _ e => chance M theta e * m (goes e)) 0 (outcomes (snd qc)))) cs) in L by (intros; ring).
+    rewrite sumi_scal in L.
+    rewrite (sumi_ext (fun _ qc => Q2R (fst qc) * sumi (fun _ e => chance M theta e * (m (goes e) / u)) 0 (outcomes (snd qc)))
+      (fun _ qc => / u * (Q2R (fst qc) * sumi (fun _ e => chance M theta e * m (goes e)) 0 (outcomes (snd qc)))) cs).
+    2:{ intros i qc _. cbv beta. rewrite (sumi_ext _ (fun _ e => / u * (chance M theta e * m (goes e)))) by (intros; unfold Rdiv; ring).
+        rewrite sumi_scal. ring. }
+    rewrite sumi_scal. set (B := sumi (fun _ qc => Q2R (fst qc) * sumi (fun _ e => chance M theta e * m (goes e)) 0 (outcomes (snd qc))) 0 cs) in *.
+    set (C := sumi (fun _ c => IZR (snd (fst c))) 0 v) in *. set (V := at2 y (guess w s)) in *. set (W := IZR (whole w s)) in *.
+    assert (K : 0 <= W * g * (sg * (u * A + gamma * B - V))) by lra.
+    assert (K' : 0 <= sg * (u * A + gamma * B - V)).
+    { apply (Rmult_le_reg_l (W * g)); [apply Rmult_lt_0_compat; lra|]. lra. }
+    apply (Rmult_le_reg_l u); [exact U0|]. replace (u * (sg * (V / u))) with (sg * V) by (field; lra).
+    replace (u * (sg * (A + gamma * (/ u * B)))) with (sg * (u * A + gamma * B)) by (field; lra). lra.
+  - apply Qle_bool_R in H2. rewrite Q2R_mult, Q2R_minus, Q2R_1, !Q2R_inject in H2.
+    pose proof (least1_at y (height l) (budget l) within together (slow_choices l w v (Z.mul (Z.mul (whole w s) (grain l)) (slow w s), []))) as L.
+    rewrite (slow_choices_at v Lv) in L. rewrite (W1 (fun es => g * sumi (fun _ e => chance M theta e * stay (goes e)) 0 es)) in L.
+    unfold at1 at 1, form_at in L. cbn [fst snd sumi] in L. rewrite !mult_IZR in L, H2.
+    rewrite (sumi_ext (fun _ qc => Q2R (fst qc) * (g * sumi (fun _ e => chance M theta e * stay (goes e)) 0 (outcomes (snd qc))))
+      (fun _ qc => g * (Q2R (fst qc) * sumi (fun _ e => chance M theta e * stay (goes e)) 0 (outcomes (snd qc)))) cs) in L by (intros; ring).
+    rewrite sumi_scal in L. rewrite onward_of. fold cs.
+    set (B := sumi (fun _ qc => Q2R (fst qc) * sumi (fun _ e => chance M theta e * stay (goes e)) 0 (outcomes (snd qc))) 0 cs) in *.
+    apply (Rmult_le_reg_l (IZR (whole w s) * g)); [apply Rmult_lt_0_compat; lra|]. lra.
+  - intros qc e I J. destruct (Lb qc e I J) as [_ O]. destruct (is_open w (goes e)); [now left|now right].
+Qed.
+Lemma said_true t : said l w upward b sure t = true -> is_open w t = false -> sure t = true /\ sg * (at2 y (guess_at w t) / u) <= sg * Q2R (b t).
+Proof.
+  destruct scales as (_ & U0 & _). unfold said, guess_at. intros H O. rewrite O in *. simpl in H. apply andb_prop in H. destruct H as [H1 H2].
+  split; [exact H1|]. apply Qle_bool_R in H2. rewrite Q2R_0, Q2R_mult, Q2R_minus, Q2R_mult, !Q2R_inject in H2.
+  unfold at2, form_at. cbn [fst snd sumi].
+  apply (Rmult_le_reg_l u); [exact U0|]. replace (u * (sg * ((IZR (beyond w t) + 0) / u))) with (sg * IZR (beyond w t)) by (field; lra). lra.
 Qed.
 End InWalk.
 End InCell.
@@ -597,7 +682,7 @@ Hypothesis (HE : forall q, In q env -> 0 <= [[ q ]]) (AX : axes_ok M N evs l c0 
 Lemma walk_true w upward a : walk_ok M l w (rule_of (ask c)) upward (bound_of c upward) (bounded_at c) = true -> is_open w (initial (shape M)) = true ->
   legal_agent (game_of (skeleton M)) (pol_of (skeleton M) (ask c)) a ->
   forall eps, 0 < eps -> exists k0, forall k, (k0 <= k)%nat ->
-    Q2R (sign upward) * (at2 (y l) (guess w (initial (shape M))) - true_value M theta a k [] (initial (shape M))) <= eps.
+    Q2R (sign upward) * (at2 (y l) (guess w (initial (shape M))) / IZR (unit_of l) - true_value M theta a k [] (initial (shape M))) <= eps.
 Proof.
   intros WK Op LA eps He. pose proof VO as V. unfold vectors_ok in V. split_andb V.
   assert (Hs : (initial (shape M) < n)%nat) by (pose proof (initial_in _ (posed _ _ V6)) as I; exact I).
@@ -610,23 +695,29 @@ Proof.
   assert (Val : forall k t, (t < n)%nat -> true_value M theta a k [] t = chain (rule_of (ask c)) k t).
   { intros k t Ht. apply (value_is (rule_of (ask c)) V (ask c) a); auto. exact (inside_all c VO). }
   destruct (open_bound (rule_of (ask c)) V (ask c) a (fun _ => eq_refl) Nm LA (inside_all c VO) (is_open w)
-    (fun t => at2 (y l) (guess_at w (bound_of c upward) t)) (fun s => Q2R (slow w s)) (Q2R (sign upward)) (Q2R (rate w)) G (conj WK WK1)) with
-    (sure := bounded_at c) (s := initial (shape M)) (eps := eps) as (k0 & H0); auto.
+    (fun t => at2 (y l) (guess_at w t) / IZR (unit_of l)) (fun s => IZR (slow w s)) (Q2R (sign upward)) (Q2R (rate w)) G (conj WK WK1)) with
+    (sure := said l w upward (bound_of c upward) (bounded_at c)) (s := initial (shape M)) (eps := eps) as (k0 & H0); auto.
   - intros s H O. apply (St s H O).
-  - intros s H O. destruct (St s H O) as (_ & E & _). unfold guess_at at 1. rewrite O. lra.
+  - intros s H O. destruct (St s H O) as (_ & E & _). unfold guess_at at 1. rewrite O. exact E.
   - intros s H O. destruct (St s H O) as (_ & _ & E1 & E2 & _). split; [exact E1|exact E2].
   - intros s qc ed H O I J. destruct (St s H O) as (_ & _ & _ & _ & E). now apply (E qc).
-  - intros t Ht Ot Sr d Hd. unfold bounded_at in Sr. apply negb_true_iff in Sr. destruct (vectors_at N evs cut stakes c CT BT EV S2 NB VO t Ht Sr a LA) as (L & U & _).
-    assert (Gt : at2 (y l) (guess_at w (bound_of c upward) t) = Q2R (bound_of c upward t)).
-    { unfold guess_at. rewrite Ot. unfold at2, form_at. simpl. lra. }
-    rewrite Gt. unfold bound_of, sign. destruct upward.
+  - intros t Ht Ot Sd d Hd. destruct (said_true l LB w upward (bound_of c upward) (bounded_at c) t Sd Ot) as [Sr Le].
+    unfold bounded_at in Sr. apply negb_true_iff in Sr. destruct (vectors_at N evs cut stakes c CT BT EV S2 NB VO t Ht Sr a LA) as (L & U & _).
+    set (v := at2 (y l) (guess_at w t) / IZR (unit_of l)) in *. unfold bound_of, sign in Le |- *. destruct upward.
     + destruct (U d Hd) as (k0 & H0). exists k0. intros k Hk. specialize (H0 k Hk). rewrite (Val k t Ht) in H0.
-      replace (Q2R (-1)) with (-1) by (unfold Q2R; simpl; lra). lra.
-    + destruct (L d Hd) as (k0 & H0). exists k0. intros k Hk. specialize (H0 k Hk). rewrite (Val k t Ht) in H0. rewrite Q2R_1. lra.
+      replace (Q2R (-1)) with (-1) in * by (unfold Q2R; simpl; lra). lra.
+    + destruct (L d Hd) as (k0 & H0). exists k0. intros k Hk. specialize (H0 k Hk). rewrite (Val k t Ht) in H0. rewrite Q2R_1 in *. lra.
   - exists k0. intros k Hk. specialize (H0 k Hk). rewrite (Val k _ Hs). unfold guess_at in H0. now rewrite Op in H0.
 Qed.
 End Walks.
 
+Lemma beaten l upward b v : labels_ok M l = true -> beats l upward b = true -> Q2R (sign upward) * IZR (goal l) <= Q2R (sign upward) * v ->
+  Q2R (sign upward) * (Q2R b - v / IZR (unit_of l)) <= 0.
+Proof.
+  intros LB B L. destruct (scales l LB) as (_ & U0 & _). unfold beats in B. apply Qle_bool_R in B. rewrite Q2R_0, Q2R_mult, Q2R_minus, Q2R_mult, !Q2R_inject in B.
+  apply (Rmult_le_reg_l (IZR (unit_of l))); [exact U0|]. rewrite Rmult_0_r.
+  replace (IZR (unit_of l) * (Q2R (sign upward) * (Q2R b - v / IZR (unit_of l)))) with (Q2R (sign upward) * (IZR (unit_of l) * Q2R b - v)) by (field; lra). lra.
+Qed.
 Theorem shown_true N evs cut stakes c : shown M N evs cut stakes c = true -> (forall t r p, cut t r = Some p -> 0 <= [[ p ]]) ->
   bets_hold M theta stakes ->
   (forall g, (g < N)%nat -> Q2R (elow c g) <= [[ about (evs g) ]] <= Q2R (ehigh c g)) ->
@@ -660,11 +751,12 @@ Proof.
           specialize (K1 k ltac:(lia)). specialize (K2 k ltac:(lia)). fold (v k) in K1. fold (v' k) in K2. rewrite Sf in *. simpl in K2. lra.
       - destruct (if upward then joint_high c else joint_low c) as [t|]; [|discriminate].
         apply (covered_true N evs cut stakes c CT BT EV _ _ _ _ A HE). intros env' ce HE' GC. unfold pair_ok in GC. split_andb GC.
-        destruct (walk_true N evs cut stakes c CT BT EV S1 H H5 c ce env' EV HE' GC GC5 _ upward a GC4 GC3 LA (eps / 2) ltac:(lra)) as (k1 & K1).
-        destruct (walk_true N evs cut stakes c' CT BT EV H6 H1 H4 c ce env' EV HE' GC GC5 _ (negb upward) a' GC2 GC1 LA' (eps / 2) ltac:(lra)) as (k2 & K2).
-        pose proof (sure_true N evs c EV ce env' HE' GC _ GC0) as L.
-        rewrite !add2_at in L. unfold at2 at 3, form_at in L. simpl fst in L. simpl snd in L. simpl sumi in L. rewrite Q2R_opp, Q2R_mult in L.
-        replace (Q2R (-1)) with (-1) in L by (unfold Q2R; simpl; lra).
+        destruct (walk_true N evs cut stakes c CT BT EV S1 H H5 c ce env' EV HE' GC GC6 _ upward a GC5 GC4 LA (eps / 2) ltac:(lra)) as (k1 & K1).
+        destruct (walk_true N evs cut stakes c' CT BT EV H6 H1 H4 c ce env' EV HE' GC GC6 _ (negb upward) a' GC3 GC2 LA' (eps / 2) ltac:(lra)) as (k2 & K2).
+        pose proof (sure_true N evs c EV ce env' HE' GC _ GC1) as L.
+        rewrite !add2_at in L. unfold at2 at 3, form_at in L. cbn [fst snd sumi] in L. rewrite opp_IZR, mult_IZR, turned in L.
+        pose proof (beaten ce upward b (at2 (y ce) (guess (first_walk ce) (initial (shape M))) - at2 (y ce) (guess (second_walk ce) (initial (shape M)))) GC6 GC0 ltac:(lra)) as F.
+        unfold Rdiv in F, K1, K2. rewrite Rmult_minus_distr_r in F.
         exists (Nat.max k1 k2). intros k Hk. specialize (K1 k ltac:(lia)). specialize (K2 k ltac:(lia)). fold (v k) in K1. fold (v' k) in K2.
         destruct upward; simpl negb in K2; rewrite ?Stt, ?Sf in *; lra. }
     assert (Low : forall eps, 0 < eps -> exists k0, forall k, (k0 <= k)%nat -> Q2R l - eps <= v k - v' k).
@@ -695,9 +787,10 @@ Proof.
     { intros upward b J. unfold joint in J. destruct (if upward then joint_high c else joint_low c) as [t|]; [|discriminate].
       destruct b as [b|]; [|discriminate]. apply andb_prop in J. destruct J as [VO J]. split; [exact VO|]. exists b. split; [reflexivity|]. intros a LA eps He.
       apply (covered_true N evs cut stakes c CT BT EV _ _ _ _ J HE). intros env' ce HE' GC. unfold cell_ok in GC. split_andb GC.
-      destruct (walk_true N evs cut stakes c CT BT EV S1 NB VO c ce env' EV HE' GC GC3 _ upward a GC2 GC1 LA eps He) as (k1 & K1).
-      pose proof (sure_true N evs c EV ce env' HE' GC _ GC0) as L.
-      rewrite add2_at in L. unfold at2 at 2, form_at in L. simpl fst in L. simpl snd in L. simpl sumi in L. rewrite Q2R_opp, Q2R_mult in L.
+      destruct (walk_true N evs cut stakes c CT BT EV S1 NB VO c ce env' EV HE' GC GC4 _ upward a GC3 GC2 LA eps He) as (k1 & K1).
+      pose proof (sure_true N evs c EV ce env' HE' GC _ GC1) as L.
+      rewrite add2_at in L. unfold at2 at 2, form_at in L. cbn [fst snd sumi] in L. rewrite opp_IZR, mult_IZR, turned in L.
+      pose proof (beaten ce upward b (at2 (y ce) (guess (first_walk ce) (initial (shape M)))) GC4 GC0 ltac:(lra)) as F.
       exists k1. intros k Hk. specialize (K1 k Hk). lra. }
     assert (V : vectors_ok M c = true -> steady M = true /\ agent_owns (ask c) true = false /\ agent_owns (ask c) false = false /\
       forall a, legal_agent (game_of (skeleton M)) (pol_of (skeleton M) (ask c)) a -> kind_of (shape M) = Reach_reward ->

@@ -3,65 +3,65 @@
 globalThis!=="object"&&(this?b():(a.defineProperty(a.prototype,"_T_",{configurable:true,get:b}),_T_));function
 b(){var
 b=this||self;b.globalThis=b;delete
-a.prototype._T_}}(Object));(function(M){"use strict";var
-dv="TOTAL",q0="a cut at a point where something seen has no probability",kQ="transition_start",qj="Invalid_argument",hl="Map.bal",pa="@[",hI=192,pO="a row of a slab without shares",pN=123,k_="choice_start",fS="the header is no JSON text of ours",qi="%ni",qZ="values",cd=4096,pL="coupled",pM="plain",pK=0.9,qY="coupled values of free agents",c0=0xff,hu="censored",kP=1e-12,pJ="outcomes of episodes",k9=-1e-09,qX=1073741824,bl="0",eW="pair",cc="upper",hH="difference",cz=128,o$="Sys_blocked_io",pI="fd ",kv="target",qW="costs",av=248,qV=">",kO="batch_count",qU=1027,o_=-16,eQ="claims",o9="problem.objective.",kN="Z.Overflow",hG="terminal",kh=1048576.,m=246,ki="successor",hk="earlier",o8="%u",hy="generative-fixed",k8="method",o7="text",kM=2049,qT="error",ht=20000,qh=1000000000.,kg=127,dY=1024,o6="@{",eS="episodes",ku=-2147483648,k7="e",o5=" : flags Open_rdonly and Open_wronly are not compatible",qg="is out of range",kf=240,ds="-",kt="int16",qf="a region beside intervals of transitions",ks=": Not a directory",o4=" : file already exists",qe="claim",c2=0xffffff,ke="proofs",k6="int32",pH="Out_of_memory",hF="randomised",pG="problem.data",k5="inf",kr="index out of bounds",cb="likelihood",o3="problem.graph.choice_start",hs="_bigarr02",qd="automaton",pF=1.01,hE="nature",qS="hoeffding",dW=-1.,pE="theta",du=2147483647,qc=", characters ",fV="discount",cx=0xffff,pD="problem.graph.transition_start",o2=12520,fU=400,k4="batch_start",bu="UNTIL",qR="infinity",o1="robust policy",kd="bool",a$=1000,hj="problem.expression",y="",kL=224,qQ=1e+150,hi="agent",o0="^",kp="MIN",kq="coefficient",kK="a member has a word of no code",k3="header.json",hh="stated",fR="upper_steps",eP=0x3f,hr="region",pC=150,oZ="Match_failure",dr="NEXT",oY=16777215,pB=-10,qP="costs that were seen",kc="initial",hq=252,bR=".",dU="+",qO=": the lower bound is not inductive",pA=0xf0,kJ="splits",hD="kind",oX=2147483648,qb="the region does not fit the coordinates",qa="claims.%d.%s",kb="data",eU="AVERAGE",qN=110,ka="learned",fQ="earned",pz=116,oW="%li",fP="anytime",p$=1e-07,py="impossible case",p_="probability",qM=0.25,hp="complement",k2=-32,px="trajectories",bZ=1e-300,cf=1023,pw=-1080,qL="open",kI="nan",qK="expression",ko="value",oV=0xe0,pv=-1023,qJ=117,k1="clopper-pearson",p9=0xdfff,ce="/",qI="Assert_failure",pu="format",ho=1000000.,kH="ENOTDIR",oU="reasons.ml",p8=1073741823,hg="problem.data.",qH="size",C=250,kn=1e-13,hn='"',qG=0.001,j$=1255,p7="polynomial",qF="Fatal error: exception %s\n",pt=0x800,fX=255,qE="ANY",oT="jsError",cv=0x8000,kG="int8",eV="planned",cy=256,dX=1048576,fW="TEMPORAL",p6="End_of_file",oS="float64",kF="Failure",hC="DISCOUNTED",oR="\n",k0="ENOENT",oQ="learned.ml",ps="([^/]+)",eT="claims.",f1=200,pr=-257,km=0xf,oO=-48,oP="weissman",kE="choices of earlier steps do not fit",p5=0xdc00,pq=125,qD="ENOTEMPTY",oN=4000,kZ="bound",aS="camlinternalFormat.ml",pp="Division_by_zero",kD="fixed",qC="problem.probability",fO="problem",p4="Sys_error",dV=1e-14,hf="lower_steps",po=": ",p3="given policy",kY="arrays",pn="there is nothing to cut",qB="row",oM="EEXIST",f0="%d",p2="Printexc.handle_uncaught_exception",ca="lower",qA="buffer.ml",hx="int_of_string",pm="no such tangent",kl="delta",kC="name",j_=120,cZ=1e-09,kB=103,qy="graph",qz="problem.theta",dZ="value slab",hm=102,fZ="transitions",fN="MAX",j9=512,j8="shared_by",p1=257,oL=0x7ff0,pk=1e-15,pl="models open",oK="adaptive",kX=1000000,hB="CUMULATIVE",fY="design",qx="int64",j6=144,j7="rows",oJ="0x",j5="nothing",oI="\n",oH="about",cw=254,fM="reward",ao=100,eO="free",pj=" : flags Open_text and Open_binary are not compatible",p0="%Li",pi="points size",bt=0.5,qw="it ends early",pZ="bound_side",eR=160,ph="region.ml",hw="is of another type",j4=0.1,oG="problem.polynomial",dt="REACH_REWARD",kW="Unix.Unix_error",oF="problem.data.method",j3="mkdir",qv="Stack_overflow",he=": No such file or directory",hA="policy",qu="problem.data.delta",qt="/static/",pg=-97,qs=253,kV="allowed",qr="Not_found",pY=227,pW=1e-08,pX="intervals without one of their ends",qq="problem.domain",j2="batch_transition",pV="problem.assumed_support",hd="is_equality",kA=", ",oD="problem.domain.",oE="digest",kU="rmdir",qp=32752,qo=1026,kz="domain",hz="repeats",qn="false",ky="slab",kT="events",pU="problem.data.prior",oB="Pervasives.do_at_exit",oC="utf8",pT="a member has another length",c1=" ",kS="Fatal error: exception ",b0=0x80,pS="Undefined_recursive_module",qm="problem.data.batch_start",pR=1074,pe=1e-06,pf="bound_expression",kx="choice",fT="point",ql="prior",kw="weight",pd="objective",kk="a code has too many words",hv="Set.bal",qk="_",kR="compare: functional value",pc="products with equalities of the domain",pQ="%i",oA=1.000000001,oz="beta-binomial",pb="true",pP="certificate",oy="share",kj="assumed_support";function
-Iw(c,d){var
+a.prototype._T_}}(Object));(function(P){"use strict";var
+dw="TOTAL",q8="a cut at a point where something seen has no probability",kY="transition_start",qr="Invalid_argument",ht="Map.bal",pi="@[",hR=192,pW="a row of a slab without shares",pV=123,lg="choice_start",fX="the header is no JSON text of ours",qq="%ni",q7="values",cf=4096,pT="coupled",pU="plain",pS=0.9,q6="coupled values of free agents",c0=0xff,hC="censored",hH=1e-12,pR="outcomes of episodes",lf=-1e-09,q5=1073741824,bn="0",e1="pair",ce="upper",hQ="difference",cD=128,ph="Sys_blocked_io",pQ="fd ",kE="target",q4="costs",ax=248,q3=">",kX="batch_count",q2=1027,pg=-16,eV="claims",pf="problem.objective.",kW="Z.Overflow",hP="terminal",kp=1048576.,m=246,kq="successor",hs="earlier",pe="%u",hG="generative-fixed",le="method",pd="text",kV=2049,q1="error",hB=20000,qp=1000000000.,ko=127,d1=1024,pc="@{",kD=16.,eX="episodes",kC=-2147483648,ld="e",pb=" : flags Open_rdonly and Open_wronly are not compatible",qo="is out of range",kn=240,dt="-",kB="int16",qn="a region beside intervals of transitions",kA=": Not a directory",pa=" : file already exists",qm="claim",c2=0xffffff,km="proofs",lc="int32",pP="Out_of_memory",hO="randomised",pO="problem.data",lb="inf",kz="index out of bounds",cd="likelihood",o$="problem.graph.choice_start",hA="_bigarr02",ql="automaton",pN=1.01,hN="nature",q0="hoeffding",dZ=-1.,pM="theta",dv=2147483647,qk=", characters ",f0="discount",cB=0xffff,pL="problem.graph.transition_start",o_=12520,fZ=400,la="batch_start",bv="UNTIL",qZ="infinity",o9="robust policy",kl="bool",ba=1000,hr="problem.expression",y="",kU=224,qY=1e+150,hq="agent",o8="^",kx="MIN",ky="coefficient",kT="a member has a word of no code",k$="header.json",hp="stated",fW="upper_steps",eU=0x3f,hz="region",pK=150,o7="Match_failure",ds="NEXT",o6=16777215,pJ=-10,qX="costs that were seen",kk="initial",hy=252,bU=".",dX="+",qW=": the lower bound is not inductive",pI=0xf0,kS="splits",hM="kind",o5=2147483648,qj="the region does not fit the coordinates",qi="claims.%d.%s",kj="data",eZ="AVERAGE",qV=110,ki="learned",fV="earned",pH=116,o4="%li",fU="anytime",qh=1e-07,pG="impossible case",qg="probability",qU=0.25,hx="complement",k_=-32,pF="trajectories",bT=1e-300,ch=1023,pE=-1080,qT="open",kR="nan",qS="expression",kw="value",o3=0xe0,pD=-1023,qR=117,k9="clopper-pearson",qf=0xdfff,cg="/",qQ="Assert_failure",pC="format",hw=1000000.,kQ="ENOTDIR",o2="reasons.ml",qe=1073741823,ho="problem.data.",qP="size",D=250,kv=1e-13,hv='"',qO=0.001,kh=1255,qd="polynomial",qN="Fatal error: exception %s\n",pB=0x800,f2=255,qM="ANY",o1="jsError",cz=0x8000,kP="int8",e0="planned",cC=256,d0=1048576,f1="TEMPORAL",qc="End_of_file",o0="float64",kO="Failure",hL="DISCOUNTED",oZ="\n",k8="ENOENT",oY="learned.ml",pA="([^/]+)",eY="claims.",f6=200,pz=-257,ku=0xf,oW=-48,oX="weissman",kN="choices of earlier steps do not fit",qb=0xdc00,py=125,qL="ENOTEMPTY",oV=4000,k7="bound",aU="camlinternalFormat.ml",px="Division_by_zero",kM="fixed",qK="problem.probability",fT="problem",qa="Sys_error",dY=1e-14,hn="lower_steps",pw=": ",p$="given policy",k6="arrays",pv="there is nothing to cut",qJ="row",oU="EEXIST",f5="%d",p_="Printexc.handle_uncaught_exception",cc="lower",qI="buffer.ml",hF="int_of_string",pu="no such tangent",kt="delta",kL="name",kg=120,cZ=1e-09,kK=103,qG="graph",qH="problem.theta",d2="value slab",hu=102,f4="transitions",fS="MAX",kf=512,ke="shared_by",p9=257,oT=0x7ff0,ps=1e-15,pt="models open",oS="adaptive",k5=1000000,hK="CUMULATIVE",f3="design",qF="int64",kc=144,kd="rows",oR="0x",kb="nothing",oQ="\n",oP="about",cA=254,fR="reward",al=100,eT="free",pr=" : flags Open_text and Open_binary are not compatible",p8="%Li",pq="points size",bu=0.5,qE="it ends early",p7="bound_side",eW=160,pp="region.ml",hE="is of another type",ka=0.1,oO="problem.polynomial",du="REACH_REWARD",k4="Unix.Unix_error",oN="problem.data.method",j$="mkdir",qD="Stack_overflow",hm=": No such file or directory",hJ="policy",qC="problem.data.delta",qB="/static/",po=-97,qA=253,k3="allowed",qz="Not_found",p6=227,p4=1e-08,p5="intervals without one of their ends",qy="problem.domain",j_="batch_transition",p3="problem.assumed_support",hl="is_equality",kJ=", ",oL="problem.domain.",oM="digest",k2="rmdir",qx=32752,qw=1026,kI="domain",hI="repeats",qv="false",kH="slab",k1="events",p2="problem.data.prior",oJ="Pervasives.do_at_exit",oK="utf8",p1="a member has another length",c1=" ",k0="Fatal error: exception ",b3=0x80,p0="Undefined_recursive_module",qu="problem.data.batch_start",pZ=1074,pm=1e-06,pn="bound_expression",kG="choice",fY="point",qt="prior",kF="weight",pl="objective",ks="a code has too many words",hD="Set.bal",qs="_",kZ="compare: functional value",pk="products with equalities of the domain",pY="%i",oI=1.000000001,oH="beta-binomial",pj="true",pX="certificate",oG="share",kr="assumed_support";function
+IG(c,d){var
 g=c.length,h=d.length,f=g+h-1,b=new
 Array(f);b[0]=0;var
 a=1,e=1;for(;a<g;a++)b[a]=c[a];for(;a<f;a++,e++)b[a]=d[e];return b}function
-Ix(d,b,e,c,f){if(c<=b)for(var
+IH(d,b,e,c,f){if(c<=b)for(var
 a=1;a<=f;a++)e[c+a]=d[b+a];else
 for(var
 a=f;a>=1;a--)e[c+a]=d[b+a];return 0}function
-q2(a){var
+q_(a){var
 c=[0];while(a!==0){var
 d=a[1];for(var
 b=1;b<d.length;b++)c.push(d[b]);a=a[2]}return c}function
-Iy(b,d,c,e){for(var
+II(b,d,c,e){for(var
 a=0;a<c;a++)b[d+a+1]=e;return 0}function
-Jx(b,a){throw[0,b,a]}function
-e0(b,a){if(b==0)return y;if(a.repeat)return a.repeat(b);var
+JI(b,a){throw[0,b,a]}function
+e5(b,a){if(b==0)return y;if(a.repeat)return a.repeat(b);var
 d=y,c=0;for(;;){if(b&1)d+=a;b>>=1;if(b==0)return d;a+=a;c++;if(c==9)a.slice(0,1)}}function
-hU(c,b,a){var
-d=String.fromCharCode;if(b==0&&a<=cd&&a==c.length)return d.apply(null,c);var
-e=y;for(;0<a;b+=dY,a-=dY)e+=d.apply(null,c.slice(b,b+Math.min(a,dY)));return e}function
-d1(a){if(a.t==2)a.c+=e0(a.l-a.c.length,"\0");else
-a.c=hU(a.c,0,a.c.length);a.t=0}function
-rA(a){if(a.length<24){for(var
-b=0;b<a.length;b++)if(a.charCodeAt(b)>kg)return false;return true}else
+h3(c,b,a){var
+d=String.fromCharCode;if(b==0&&a<=cf&&a==c.length)return d.apply(null,c);var
+e=y;for(;0<a;b+=d1,a-=d1)e+=d.apply(null,c.slice(b,b+Math.min(a,d1)));return e}function
+d4(a){if(a.t==2)a.c+=e5(a.l-a.c.length,"\0");else
+a.c=h3(a.c,0,a.c.length);a.t=0}function
+rI(a){if(a.length<24){for(var
+b=0;b<a.length;b++)if(a.charCodeAt(b)>ko)return false;return true}else
 return!/[^\x00-\x7f]/.test(a)}function
-lq(e){for(var
-j=y,c=y,g,f,h,a,b=0,i=e.length;b<i;b++){f=e.charCodeAt(b);if(f<b0){for(var
-d=b+1;d<i&&(f=e.charCodeAt(d))<b0;d++);if(d-b>j9){c.substr(0,1);j+=c;c=y;j+=e.slice(b,d)}else
-c+=e.slice(b,d);if(d==i)break;b=d}a=1;if(++b<i&&((h=e.charCodeAt(b))&-64)==cz){g=h+(f<<6);if(f<oV){a=g-0x3080;if(a<b0)a=1}else{a=2;if(++b<i&&((h=e.charCodeAt(b))&-64)==cz){g=h+(g<<6);if(f<pA){a=g-0xe2080;if(a<pt||a>=0xd7ff&&a<0xe000)a=2}else{a=3;if(++b<i&&((h=e.charCodeAt(b))&-64)==cz&&f<0xf5){a=h-0x3c82080+(g<<6);if(a<0x10000||a>0x10ffff)a=3}}}}}if(a<4){b-=a;c+="\ufffd"}else
-if(a>cx)c+=String.fromCharCode(0xd7c0+(a>>10),p5+(a&0x3FF));else
-c+=String.fromCharCode(a);if(c.length>dY){c.substr(0,1);j+=c;c=y}}return j+c}function
-cA(c,a,b){this.t=c;this.c=a;this.l=b}cA.prototype.toString=function(){switch(this.t){case
-9:return this.c;default:d1(this);case
-0:if(rA(this.c)){this.t=9;return this.c}this.t=8;case
-8:return this.c}};cA.prototype.toUtf16=function(){var
-a=this.toString();if(this.t==9)return a;return lq(a)};cA.prototype.slice=function(){var
+ly(e){for(var
+j=y,c=y,g,f,h,a,b=0,i=e.length;b<i;b++){f=e.charCodeAt(b);if(f<b3){for(var
+d=b+1;d<i&&(f=e.charCodeAt(d))<b3;d++);if(d-b>kf){c.substr(0,1);j+=c;c=y;j+=e.slice(b,d)}else
+c+=e.slice(b,d);if(d==i)break;b=d}a=1;if(++b<i&&((h=e.charCodeAt(b))&-64)==cD){g=h+(f<<6);if(f<o3){a=g-0x3080;if(a<b3)a=1}else{a=2;if(++b<i&&((h=e.charCodeAt(b))&-64)==cD){g=h+(g<<6);if(f<pI){a=g-0xe2080;if(a<pB||a>=0xd7ff&&a<0xe000)a=2}else{a=3;if(++b<i&&((h=e.charCodeAt(b))&-64)==cD&&f<0xf5){a=h-0x3c82080+(g<<6);if(a<0x10000||a>0x10ffff)a=3}}}}}if(a<4){b-=a;c+="\ufffd"}else
+if(a>cB)c+=String.fromCharCode(0xd7c0+(a>>10),qb+(a&0x3FF));else
+c+=String.fromCharCode(a);if(c.length>d1){c.substr(0,1);j+=c;c=y}}return j+c}function
+cE(c,a,b){this.t=c;this.c=a;this.l=b}cE.prototype.toString=function(){switch(this.t){case
+9:return this.c;default:d4(this);case
+0:if(rI(this.c)){this.t=9;return this.c}this.t=8;case
+8:return this.c}};cE.prototype.toUtf16=function(){var
+a=this.toString();if(this.t==9)return a;return ly(a)};cE.prototype.slice=function(){var
 a=this.t==4?this.c.slice():this.c;return new
-cA(this.t,a,this.l)};function
-ra(a){return new
-cA(0,a,a.length)}function
-a(a){return ra(a)}function
-ln(c,b){Jx(c,a(b))}var
-aD=[0];function
-aL(a){ln(aD.Invalid_argument,a)}function
-d0(){aL(kr)}function
-e(b,a){if(a<0||a>=b.length-1)d0();return b[a+1]}function
-U(b,a,c){if(a<0||a>=b.length-1)d0();b[a+1]=c;return 0}function
-k$(e,f,d){var
+cE(this.t,a,this.l)};function
+ri(a){return new
+cE(0,a,a.length)}function
+a(a){return ri(a)}function
+lu(c,b){JI(c,a(b))}var
+aE=[0];function
+aL(a){lu(aE.Invalid_argument,a)}function
+d3(){aL(kz)}function
+d(b,a){if(a<0||a>=b.length-1)d3();return b[a+1]}function
+W(b,a,c){if(a<0||a>=b.length-1)d3();b[a+1]=c;return 0}function
+lh(e,f,d){var
 a=new
 Array(d+1);a[0]=0;for(var
 b=1,c=f+1;b<=d;b++,c++)a[b]=e[c];return a}function
-q6(a){switch(a){case
+rc(a){switch(a){case
 7:case
 10:case
 11:return 2;default:return 1}}function
-q4(c,e){var
-b=M,a;switch(c){case
+ra(c,e){var
+b=P,a;switch(c){case
 0:a=b.Float32Array;break;case
 1:a=b.Float64Array;break;case
 2:a=b.Int8Array;break;case
@@ -76,76 +76,76 @@ b=M,a;switch(c){case
 11:a=b.Float64Array;break;case
 12:a=b.Uint8Array;break}if(!a)aL("Bigarray.create: unsupported kind");var
 d=new
-a(e*q6(c));return d}function
-hJ(b){var
+a(e*rc(c));return d}function
+hS(b){var
 d=b.length,c=1;for(var
 a=0;a<d;a++){if(b[a]<0)aL("Bigarray.create: negative dimension");c=c*b[a]}return c}var
-ri=Math.pow(2,-24);function
-rt(a){throw a}function
-dz(){rt(aD.Division_by_zero)}function
-N(b,c,a){this.lo=b&c2;this.mi=c&c2;this.hi=a&cx}N.prototype.caml_custom="_j";N.prototype.copy=function(){return new
-N(this.lo,this.mi,this.hi)};N.prototype.ucompare=function(a){if(this.hi>a.hi)return 1;if(this.hi<a.hi)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};N.prototype.compare=function(a){var
-b=this.hi<<16,c=a.hi<<16;if(b>c)return 1;if(b<c)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};N.prototype.neg=function(){var
+rq=Math.pow(2,-24);function
+rB(a){throw a}function
+dA(){rB(aE.Division_by_zero)}function
+Q(b,c,a){this.lo=b&c2;this.mi=c&c2;this.hi=a&cB}Q.prototype.caml_custom="_j";Q.prototype.copy=function(){return new
+Q(this.lo,this.mi,this.hi)};Q.prototype.ucompare=function(a){if(this.hi>a.hi)return 1;if(this.hi<a.hi)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};Q.prototype.compare=function(a){var
+b=this.hi<<16,c=a.hi<<16;if(b>c)return 1;if(b<c)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};Q.prototype.neg=function(){var
 a=-this.lo,b=-this.mi+(a>>24),c=-this.hi+(b>>24);return new
-N(a,b,c)};N.prototype.add=function(a){var
+Q(a,b,c)};Q.prototype.add=function(a){var
 b=this.lo+a.lo,c=this.mi+a.mi+(b>>24),d=this.hi+a.hi+(c>>24);return new
-N(b,c,d)};N.prototype.sub=function(a){var
+Q(b,c,d)};Q.prototype.sub=function(a){var
 b=this.lo-a.lo,c=this.mi-a.mi+(b>>24),d=this.hi-a.hi+(c>>24);return new
-N(b,c,d)};N.prototype.mul=function(a){var
-b=this.lo*a.lo,c=(b*ri|0)+this.mi*a.lo+this.lo*a.mi,d=(c*ri|0)+this.hi*a.lo+this.mi*a.mi+this.lo*a.hi;return new
-N(b,c,d)};N.prototype.isZero=function(){return(this.lo|this.mi|this.hi)==0};N.prototype.isNeg=function(){return this.hi<<16<0};N.prototype.and=function(a){return new
-N(this.lo&a.lo,this.mi&a.mi,this.hi&a.hi)};N.prototype.or=function(a){return new
-N(this.lo|a.lo,this.mi|a.mi,this.hi|a.hi)};N.prototype.xor=function(a){return new
-N(this.lo^a.lo,this.mi^a.mi,this.hi^a.hi)};N.prototype.shift_left=function(a){a=a&63;if(a==0)return this;if(a<24)return new
-N(this.lo<<a,this.mi<<a|this.lo>>24-a,this.hi<<a|this.mi>>24-a);if(a<48)return new
-N(0,this.lo<<a-24,this.mi<<a-24|this.lo>>48-a);return new
-N(0,0,this.lo<<a-48)};N.prototype.shift_right_unsigned=function(a){a=a&63;if(a==0)return this;if(a<24)return new
-N(this.lo>>a|this.mi<<24-a,this.mi>>a|this.hi<<24-a,this.hi>>a);if(a<48)return new
-N(this.mi>>a-24|this.hi<<48-a,this.hi>>a-24,0);return new
-N(this.hi>>a-48,0,0)};N.prototype.shift_right=function(a){a=a&63;if(a==0)return this;var
+Q(b,c,d)};Q.prototype.mul=function(a){var
+b=this.lo*a.lo,c=(b*rq|0)+this.mi*a.lo+this.lo*a.mi,d=(c*rq|0)+this.hi*a.lo+this.mi*a.mi+this.lo*a.hi;return new
+Q(b,c,d)};Q.prototype.isZero=function(){return(this.lo|this.mi|this.hi)==0};Q.prototype.isNeg=function(){return this.hi<<16<0};Q.prototype.and=function(a){return new
+Q(this.lo&a.lo,this.mi&a.mi,this.hi&a.hi)};Q.prototype.or=function(a){return new
+Q(this.lo|a.lo,this.mi|a.mi,this.hi|a.hi)};Q.prototype.xor=function(a){return new
+Q(this.lo^a.lo,this.mi^a.mi,this.hi^a.hi)};Q.prototype.shift_left=function(a){a=a&63;if(a==0)return this;if(a<24)return new
+Q(this.lo<<a,this.mi<<a|this.lo>>24-a,this.hi<<a|this.mi>>24-a);if(a<48)return new
+Q(0,this.lo<<a-24,this.mi<<a-24|this.lo>>48-a);return new
+Q(0,0,this.lo<<a-48)};Q.prototype.shift_right_unsigned=function(a){a=a&63;if(a==0)return this;if(a<24)return new
+Q(this.lo>>a|this.mi<<24-a,this.mi>>a|this.hi<<24-a,this.hi>>a);if(a<48)return new
+Q(this.mi>>a-24|this.hi<<48-a,this.hi>>a-24,0);return new
+Q(this.hi>>a-48,0,0)};Q.prototype.shift_right=function(a){a=a&63;if(a==0)return this;var
 c=this.hi<<16>>16;if(a<24)return new
-N(this.lo>>a|this.mi<<24-a,this.mi>>a|c<<24-a,this.hi<<16>>a>>>16);var
+Q(this.lo>>a|this.mi<<24-a,this.mi>>a|c<<24-a,this.hi<<16>>a>>>16);var
 b=this.hi<<16>>31;if(a<48)return new
-N(this.mi>>a-24|this.hi<<48-a,this.hi<<16>>a-24>>16,b&cx);return new
-N(this.hi<<16>>a-32,b,b)};N.prototype.lsl1=function(){this.hi=this.hi<<1|this.mi>>23;this.mi=(this.mi<<1|this.lo>>23)&c2;this.lo=this.lo<<1&c2};N.prototype.lsr1=function(){this.lo=(this.lo>>>1|this.mi<<23)&c2;this.mi=(this.mi>>>1|this.hi<<23)&c2;this.hi=this.hi>>>1};N.prototype.udivmod=function(e){var
+Q(this.mi>>a-24|this.hi<<48-a,this.hi<<16>>a-24>>16,b&cB);return new
+Q(this.hi<<16>>a-32,b,b)};Q.prototype.lsl1=function(){this.hi=this.hi<<1|this.mi>>23;this.mi=(this.mi<<1|this.lo>>23)&c2;this.lo=this.lo<<1&c2};Q.prototype.lsr1=function(){this.lo=(this.lo>>>1|this.mi<<23)&c2;this.mi=(this.mi>>>1|this.hi<<23)&c2;this.hi=this.hi>>>1};Q.prototype.udivmod=function(e){var
 c=0,b=this.copy(),a=e.copy(),d=new
-N(0,0,0);while(b.ucompare(a)>0){c++;a.lsl1()}while(c>=0){c--;d.lsl1();if(b.ucompare(a)>=0){d.lo++;b=b.sub(a)}a.lsr1()}return{quotient:d,modulus:b}};N.prototype.div=function(a){var
-b=this;if(a.isZero())dz();var
-d=b.hi^a.hi;if(b.hi&cv)b=b.neg();if(a.hi&cv)a=a.neg();var
-c=b.udivmod(a).quotient;if(d&cv)c=c.neg();return c};N.prototype.mod=function(b){var
-a=this;if(b.isZero())dz();var
-d=a.hi;if(a.hi&cv)a=a.neg();if(b.hi&cv)b=b.neg();var
-c=a.udivmod(b).modulus;if(d&cv)c=c.neg();return c};N.prototype.toInt=function(){return this.lo|this.mi<<24};N.prototype.toFloat=function(){return(this.hi<<16)*Math.pow(2,32)+this.mi*Math.pow(2,24)+this.lo};N.prototype.toArray=function(){return[this.hi>>8,this.hi&c0,this.mi>>16,this.mi>>8&c0,this.mi&c0,this.lo>>16,this.lo>>8&c0,this.lo&c0]};N.prototype.lo32=function(){return this.lo|(this.mi&c0)<<24};N.prototype.hi32=function(){return this.mi>>>8&cx|this.hi<<16};function
-rh(b,a){return new
-N(b&c2,b>>>24&c0|(a&cx)<<8,a>>>16&cx)}function
-lj(a){return a.hi32()}function
-lk(a){return a.lo32()}var
-IC=hs;function
-dw(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}dw.prototype.caml_custom=IC;dw.prototype.offset=function(b){var
+Q(0,0,0);while(b.ucompare(a)>0){c++;a.lsl1()}while(c>=0){c--;d.lsl1();if(b.ucompare(a)>=0){d.lo++;b=b.sub(a)}a.lsr1()}return{quotient:d,modulus:b}};Q.prototype.div=function(a){var
+b=this;if(a.isZero())dA();var
+d=b.hi^a.hi;if(b.hi&cz)b=b.neg();if(a.hi&cz)a=a.neg();var
+c=b.udivmod(a).quotient;if(d&cz)c=c.neg();return c};Q.prototype.mod=function(b){var
+a=this;if(b.isZero())dA();var
+d=a.hi;if(a.hi&cz)a=a.neg();if(b.hi&cz)b=b.neg();var
+c=a.udivmod(b).modulus;if(d&cz)c=c.neg();return c};Q.prototype.toInt=function(){return this.lo|this.mi<<24};Q.prototype.toFloat=function(){return(this.hi<<16)*Math.pow(2,32)+this.mi*Math.pow(2,24)+this.lo};Q.prototype.toArray=function(){return[this.hi>>8,this.hi&c0,this.mi>>16,this.mi>>8&c0,this.mi&c0,this.lo>>16,this.lo>>8&c0,this.lo&c0]};Q.prototype.lo32=function(){return this.lo|(this.mi&c0)<<24};Q.prototype.hi32=function(){return this.mi>>>8&cB|this.hi<<16};function
+rp(b,a){return new
+Q(b&c2,b>>>24&c0|(a&cB)<<8,a>>>16&cB)}function
+lq(a){return a.hi32()}function
+lr(a){return a.lo32()}var
+IM=hA;function
+dx(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}dx.prototype.caml_custom=IM;dx.prototype.offset=function(b){var
 c=0;if(typeof
 b==="number")b=[b];if(!(b
 instanceof
 Array))aL("bigarray.js: invalid offset");if(this.dims.length!=b.length)aL("Bigarray.get/set: bad number of dimensions");if(this.layout==0)for(var
-a=0;a<this.dims.length;a++){if(b[a]<0||b[a]>=this.dims[a])d0();c=c*this.dims[a]+b[a]}else
+a=0;a<this.dims.length;a++){if(b[a]<0||b[a]>=this.dims[a])d3();c=c*this.dims[a]+b[a]}else
 for(var
-a=this.dims.length-1;a>=0;a--){if(b[a]<1||b[a]>this.dims[a])d0();c=c*this.dims[a]+(b[a]-1)}return c};dw.prototype.get=function(a){switch(this.kind){case
+a=this.dims.length-1;a>=0;a--){if(b[a]<1||b[a]>this.dims[a])d3();c=c*this.dims[a]+(b[a]-1)}return c};dx.prototype.get=function(a){switch(this.kind){case
 7:var
-d=this.data[a*2+0],b=this.data[a*2+1];return rh(d,b);case
+d=this.data[a*2+0],b=this.data[a*2+1];return rp(d,b);case
 10:case
 11:var
-e=this.data[a*2+0],c=this.data[a*2+1];return[cw,e,c];default:return this.data[a]}};dw.prototype.set=function(a,b){switch(this.kind){case
-7:this.data[a*2+0]=lk(b);this.data[a*2+1]=lj(b);break;case
+e=this.data[a*2+0],c=this.data[a*2+1];return[cA,e,c];default:return this.data[a]}};dx.prototype.set=function(a,b){switch(this.kind){case
+7:this.data[a*2+0]=lr(b);this.data[a*2+1]=lq(b);break;case
 10:case
-11:this.data[a*2+0]=b[1];this.data[a*2+1]=b[2];break;default:this.data[a]=b;break}return 0};dw.prototype.fill=function(b){switch(this.kind){case
+11:this.data[a*2+0]=b[1];this.data[a*2+1]=b[2];break;default:this.data[a]=b;break}return 0};dx.prototype.fill=function(b){switch(this.kind){case
 7:var
-c=lk(b),e=lj(b);if(c==e)this.data.fill(c);else
+c=lr(b),e=lq(b);if(c==e)this.data.fill(c);else
 for(var
 a=0;a<this.data.length;a++)this.data[a]=a%2==0?c:e;break;case
 10:case
 11:var
 d=b[1],f=b[2];if(d==f)this.data.fill(d);else
 for(var
-a=0;a<this.data.length;a++)this.data[a]=a%2==0?d:f;break;default:this.data.fill(b);break}};dw.prototype.compare=function(b,g){if(this.layout!=b.layout||this.kind!=b.kind){var
+a=0;a<this.data.length;a++)this.data[a]=a%2==0?d:f;break;default:this.data.fill(b);break}};dx.prototype.compare=function(b,g){if(this.layout!=b.layout||this.kind!=b.kind){var
 e=this.kind|this.layout<<8,f=b.kind|b.layout<<8;return f-e}if(this.dims.length!=b.dims.length)return b.dims.length-this.dims.length;for(var
 a=0;a<this.dims.length;a++)if(this.dims[a]!=b.dims[a])return this.dims[a]<b.dims[a]?-1:1;switch(this.kind){case
 0:case
@@ -165,58 +165,58 @@ a=0;a<this.data.length;a+=2){if(this.data[a+1]<b.data[a+1])return-1;if(this.data
 9:case
 12:for(var
 a=0;a<this.data.length;a++){if(this.data[a]<b.data[a])return-1;if(this.data[a]>b.data[a])return 1}break}return 0};function
-eX(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}eX.prototype=new
-dw();eX.prototype.offset=function(a){if(typeof
+e2(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}e2.prototype=new
+dx();e2.prototype.offset=function(a){if(typeof
 a!=="number")if(a
 instanceof
 Array&&a.length==1)a=a[0];else
-aL("Ml_Bigarray_c_1_1.offset");if(a<0||a>=this.dims[0])d0();return a};eX.prototype.get=function(a){return this.data[a]};eX.prototype.set=function(a,b){this.data[a]=b;return 0};eX.prototype.fill=function(a){this.data.fill(a);return 0};function
-la(c,d,a,b){var
-e=q6(c);if(hJ(a)*e!=b.length)aL("length doesn't match dims");if(d==0&&a.length==1&&e==1)return new
-eX(c,d,a,b);return new
-dw(c,d,a,b)}function
-Jh(a){return a.slice(1)}function
-IB(b,e,d){var
-a=Jh(d),c=q4(b,hJ(a));return la(b,e,a,c)}function
-ID(a,b){return a.get(a.offset(b))}function
-IE(a,b,c){a.set(a.offset(b),c);return 0}function
-hK(b){if(M.Uint8Array)var
-c=new(M.Uint8Array)(b.l);else
+aL("Ml_Bigarray_c_1_1.offset");if(a<0||a>=this.dims[0])d3();return a};e2.prototype.get=function(a){return this.data[a]};e2.prototype.set=function(a,b){this.data[a]=b;return 0};e2.prototype.fill=function(a){this.data.fill(a);return 0};function
+li(c,d,a,b){var
+e=rc(c);if(hS(a)*e!=b.length)aL("length doesn't match dims");if(d==0&&a.length==1&&e==1)return new
+e2(c,d,a,b);return new
+dx(c,d,a,b)}function
+Jr(a){return a.slice(1)}function
+IL(b,e,d){var
+a=Jr(d),c=ra(b,hS(a));return li(b,e,a,c)}function
+IN(a,b){return a.get(a.offset(b))}function
+IO(a,b,c){a.set(a.offset(b),c);return 0}function
+hT(b){if(P.Uint8Array)var
+c=new(P.Uint8Array)(b.l);else
 var
 c=new
 Array(b.l);var
 e=b.c,d=e.length,a=0;for(;a<d;a++)c[a]=e.charCodeAt(a);for(d=b.l;a<d;a++)c[a]=0;b.c=c;b.t=4;return c}function
-dx(d,e,b,f,c){if(c==0)return 0;if(f==0&&(c>=b.l||b.t==2&&c>=b.c.length)){b.c=d.t==4?hU(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else
-if(b.t==2&&f==b.c.length){b.c+=d.t==4?hU(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else{if(b.t!=4)hK(b);var
+dy(d,e,b,f,c){if(c==0)return 0;if(f==0&&(c>=b.l||b.t==2&&c>=b.c.length)){b.c=d.t==4?h3(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else
+if(b.t==2&&f==b.c.length){b.c+=d.t==4?h3(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else{if(b.t!=4)hT(b);var
 g=d.c,h=b.c;if(d.t==4)if(f<=e)for(var
 a=0;a<c;a++)h[f+a]=g[e+a];else
 for(var
 a=c-1;a>=0;a--)h[f+a]=g[e+a];else{var
 i=Math.min(c,g.length-e);for(var
 a=0;a<i;a++)h[f+a]=g.charCodeAt(e+a);for(;a<c;a++)h[f+a]=0}}return 0}function
-bv(a){return a}function
-cg(a,b,c,d,e){dx(bv(a),b,c,d,e);return 0}function
-eY(){aL(kr)}function
-bI(a,b){switch(a.t&6){default:if(b>=a.c.length)return 0;case
+bw(a){return a}function
+ci(a,b,c,d,e){dy(bw(a),b,c,d,e);return 0}function
+e3(){aL(kz)}function
+bK(a,b){switch(a.t&6){default:if(b>=a.c.length)return 0;case
 0:return a.c.charCodeAt(b);case
 4:return a.c[b]}}function
-q_(b,a){if(a>>>0>=b.l)eY();return bI(b,a)}function
-IG(b,a){if(a>>>0>=b.l-1)eY();var
-c=bI(b,a),d=bI(b,a+1);return d<<8|c}function
-q$(b,a){if(a>>>0>=b.l-3)eY();var
-c=bI(b,a),d=bI(b,a+1),e=bI(b,a+2),f=bI(b,a+3);return f<<24|e<<16|d<<8|c}function
-d2(a){return new
-N(a[7]<<0|a[6]<<8|a[5]<<16,a[4]<<0|a[3]<<8|a[2]<<16,a[1]<<0|a[0]<<8)}function
-IH(d,c){if(c>>>0>=d.l-7)eY();var
+rg(b,a){if(a>>>0>=b.l)e3();return bK(b,a)}function
+IQ(b,a){if(a>>>0>=b.l-1)e3();var
+c=bK(b,a),d=bK(b,a+1);return d<<8|c}function
+rh(b,a){if(a>>>0>=b.l-3)e3();var
+c=bK(b,a),d=bK(b,a+1),e=bK(b,a+2),f=bK(b,a+3);return f<<24|e<<16|d<<8|c}function
+d5(a){return new
+Q(a[7]<<0|a[6]<<8|a[5]<<16,a[4]<<0|a[3]<<8|a[2]<<16,a[1]<<0|a[0]<<8)}function
+IR(d,c){if(c>>>0>=d.l-7)e3();var
 b=new
 Array(8);for(var
-a=0;a<8;a++)b[7-a]=bI(d,c+a);return d2(b)}function
-ay(a,c,b){b&=c0;if(a.t!=4){if(c==a.c.length){a.c+=String.fromCharCode(b);if(c+1==a.l)a.t=0;return 0}hK(a)}a.c[c]=b;return 0}function
-dy(b,a,c){if(a>>>0>=b.l)eY();return ay(b,a,c)}function
-d3(a){return a.toArray()}function
-IK(c,b,e){if(b>>>0>=c.l-7)eY();var
-d=d3(e);for(var
-a=0;a<8;a++)ay(c,b+7-a,d[a]);return 0}function
+a=0;a<8;a++)b[7-a]=bK(d,c+a);return d5(b)}function
+aA(a,c,b){b&=c0;if(a.t!=4){if(c==a.c.length){a.c+=String.fromCharCode(b);if(c+1==a.l)a.t=0;return 0}hT(a)}a.c[c]=b;return 0}function
+dz(b,a,c){if(a>>>0>=b.l)e3();return aA(b,a,c)}function
+d6(a){return a.toArray()}function
+IU(c,b,e){if(b>>>0>=c.l-7)e3();var
+d=d6(e);for(var
+a=0;a<8;a++)aA(c,b+7-a,d[a]);return 0}function
 c3(c,a){if(c.fun)return c3(c.fun,a);if(typeof
 c!=="function")return c;var
 b=c.length|0;if(b===0)return c.apply(null,a);var
@@ -227,26 +227,26 @@ e=arguments.length==0?1:arguments.length,d=new
 Array(a.length+e);for(var
 b=0;b<a.length;b++)d[b]=a[b];for(var
 b=0;b<arguments.length;b++)d[a.length+b]=arguments[b];return c3(c,d)}}function
-c(a,b){if(b>>>0>=a.length-1)d0();return a}function
-rb(a){if(isFinite(a)){if(Math.abs(a)>=2.2250738585072014e-308)return 0;if(a!=0)return 1;return 2}return isNaN(a)?4:3}function
-bS(a){a.t&6&&d1(a);return a.c}var
-JJ=Math.log2&&Math.log2(1.1235582092889474E+307)==1020;function
-rz(a){if(JJ)return Math.floor(Math.log2(a));var
+c(a,b){if(b>>>0>=a.length-1)d3();return a}function
+rj(a){if(isFinite(a)){if(Math.abs(a)>=2.2250738585072014e-308)return 0;if(a!=0)return 1;return 2}return isNaN(a)?4:3}function
+bV(a){a.t&6&&d4(a);return a.c}var
+JT=Math.log2&&Math.log2(1.1235582092889474E+307)==1020;function
+rH(a){if(JT)return Math.floor(Math.log2(a));var
 b=0;if(a==0)return-Infinity;if(a>=1)while(a>=2){a/=2;b++}else
 while(a<1){a*=2;b--}return b}function
-lh(c){var
-a=new(M.Float32Array)(1);a[0]=c;var
-b=new(M.Int32Array)(a.buffer);return b[0]|0}function
-b2(b,c,a){return new
-N(b,c,a)}function
-f4(a){if(!isFinite(a)){if(isNaN(a))return b2(1,0,oL);return a>0?b2(0,0,oL):b2(0,0,0xfff0)}var
-f=a==0&&1/a==-Infinity?cv:a>=0?0:cv;if(f)a=-a;var
-b=rz(a)+cf;if(b<=0){b=0;a/=Math.pow(2,-qo)}else{a/=Math.pow(2,b-qU);if(a<16){a*=2;b-=1}if(b==0)a/=2}var
+lo(c){var
+a=new(P.Float32Array)(1);a[0]=c;var
+b=new(P.Int32Array)(a.buffer);return b[0]|0}function
+b5(b,c,a){return new
+Q(b,c,a)}function
+f_(a){if(!isFinite(a)){if(isNaN(a))return b5(1,0,oT);return a>0?b5(0,0,oT):b5(0,0,0xfff0)}var
+f=a==0&&1/a==-Infinity?cz:a>=0?0:cz;if(f)a=-a;var
+b=rH(a)+ch;if(b<=0){b=0;a/=Math.pow(2,-qw)}else{a/=Math.pow(2,b-q2);if(a<16){a*=2;b-=1}if(b==0)a/=2}var
 d=Math.pow(2,24),c=a|0;a=(a-c)*d;var
 e=a|0;a=(a-e)*d;var
-g=a|0;c=c&km|f|b<<4;return b2(g,e,c)}function
-q8(c,b,g){c.write(32,b.dims.length);c.write(32,b.kind|b.layout<<8);if(b.caml_custom==hs)for(var
-a=0;a<b.dims.length;a++)if(b.dims[a]<cx)c.write(16,b.dims[a]);else{c.write(16,cx);c.write(32,0);c.write(32,b.dims[a])}else
+g=a|0;c=c&ku|f|b<<4;return b5(g,e,c)}function
+re(c,b,g){c.write(32,b.dims.length);c.write(32,b.kind|b.layout<<8);if(b.caml_custom==hA)for(var
+a=0;a<b.dims.length;a++)if(b.dims[a]<cB)c.write(16,b.dims[a]);else{c.write(16,cB);c.write(32,0);c.write(32,b.dims[a])}else
 for(var
 a=0;a<b.dims.length;a++)c.write(32,b.dims[a]);switch(b.kind){case
 2:case
@@ -263,41 +263,41 @@ a=0;a<b.data.length;a++)c.write(32,b.data[a]);break;case
 a=0;a<b.data.length;a++)c.write(32,b.data[a]);break;case
 7:for(var
 a=0;a<b.data.length/2;a++){var
-e=d3(b.get(a));for(var
+e=d6(b.get(a));for(var
 d=0;d<8;d++)c.write(8,e[d])}break;case
 1:for(var
 a=0;a<b.data.length;a++){var
-e=d3(f4(b.get(a)));for(var
+e=d6(f_(b.get(a)));for(var
 d=0;d<8;d++)c.write(8,e[d])}break;case
 0:for(var
 a=0;a<b.data.length;a++){var
-e=lh(b.get(a));c.write(32,e)}break;case
+e=lo(b.get(a));c.write(32,e)}break;case
 10:for(var
 a=0;a<b.data.length/2;a++){var
-d=b.get(a);c.write(32,lh(d[1]));c.write(32,lh(d[2]))}break;case
+d=b.get(a);c.write(32,lo(d[1]));c.write(32,lo(d[2]))}break;case
 11:for(var
 a=0;a<b.data.length/2;a++){var
-f=b.get(a),e=d3(f4(f[1]));for(var
+f=b.get(a),e=d6(f_(f[1]));for(var
 d=0;d<8;d++)c.write(8,e[d]);var
-e=d3(f4(f[2]));for(var
+e=d6(f_(f[2]));for(var
 d=0;d<8;d++)c.write(8,e[d])}break}g[0]=(4+b.dims.length)*4;g[1]=(4+b.dims.length)*8}function
-li(c){var
-a=new(M.Int32Array)(1);a[0]=c;var
-b=new(M.Float32Array)(a.buffer);return b[0]}function
-ci(d){var
-f=d.lo,g=d.mi,b=d.hi,c=(b&0x7fff)>>4;if(c==2047)return(f|g|b&km)==0?b&cv?-Infinity:Infinity:NaN;var
-e=Math.pow(2,-24),a=(f*e+g)*e+(b&km);if(c>0){a+=16;a*=Math.pow(2,c-qU)}else
-a*=Math.pow(2,-qo);if(b&cv)a=-a;return a}function
-bJ(b){if(!aD.Failure)aD.Failure=[av,a(kF),-3];ln(aD.Failure,b)}function
-q5(b,v,r){var
-i=b.read32s();if(i<0||i>16)bJ("input_value: wrong number of bigarray dimensions");var
-p=b.read32s(),j=p&c0,o=p>>8&1,h=[];if(r==hs)for(var
+lp(c){var
+a=new(P.Int32Array)(1);a[0]=c;var
+b=new(P.Float32Array)(a.buffer);return b[0]}function
+ck(d){var
+f=d.lo,g=d.mi,b=d.hi,c=(b&0x7fff)>>4;if(c==2047)return(f|g|b&ku)==0?b&cz?-Infinity:Infinity:NaN;var
+e=Math.pow(2,-24),a=(f*e+g)*e+(b&ku);if(c>0){a+=16;a*=Math.pow(2,c-q2)}else
+a*=Math.pow(2,-qw);if(b&cz)a=-a;return a}function
+bL(b){if(!aE.Failure)aE.Failure=[ax,a(kO),-3];lu(aE.Failure,b)}function
+rb(b,v,r){var
+i=b.read32s();if(i<0||i>16)bL("input_value: wrong number of bigarray dimensions");var
+p=b.read32s(),j=p&c0,o=p>>8&1,h=[];if(r==hA)for(var
 a=0;a<i;a++){var
-n=b.read16u();if(n==cx){var
-t=b.read32u(),u=b.read32u();if(t!=0)bJ("input_value: bigarray dimension overflow in 32bit");n=u}h.push(n)}else
+n=b.read16u();if(n==cB){var
+t=b.read32u(),u=b.read32u();if(t!=0)bL("input_value: bigarray dimension overflow in 32bit");n=u}h.push(n)}else
 for(var
 a=0;a<i;a++)h.push(b.read32u());var
-d=hJ(h),f=q4(j,d),g=la(j,o,h,f);switch(j){case
+d=hS(h),f=ra(j,d),g=li(j,o,h,f);switch(j){case
 2:for(var
 a=0;a<d;a++)f[a]=b.read8s();break;case
 3:case
@@ -311,129 +311,129 @@ a=0;a<d;a++)f[a]=b.read16u();break;case
 a=0;a<d;a++)f[a]=b.read32s();break;case
 8:case
 9:var
-s=b.read8u();if(s)bJ("input_value: cannot read bigarray with 64-bit OCaml ints");for(var
+s=b.read8u();if(s)bL("input_value: cannot read bigarray with 64-bit OCaml ints");for(var
 a=0;a<d;a++)f[a]=b.read32s();break;case
 7:var
 e=new
 Array(8);for(var
 a=0;a<d;a++){for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-q=d2(e);g.set(a,q)}break;case
+q=d5(e);g.set(a,q)}break;case
 1:var
 e=new
 Array(8);for(var
 a=0;a<d;a++){for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-k=ci(d2(e));g.set(a,k)}break;case
+k=ck(d5(e));g.set(a,k)}break;case
 0:for(var
 a=0;a<d;a++){var
-k=li(b.read32s());g.set(a,k)}break;case
+k=lp(b.read32s());g.set(a,k)}break;case
 10:for(var
 a=0;a<d;a++){var
-m=li(b.read32s()),l=li(b.read32s());g.set(a,[cw,m,l])}break;case
+m=lp(b.read32s()),l=lp(b.read32s());g.set(a,[cA,m,l])}break;case
 11:var
 e=new
 Array(8);for(var
 a=0;a<d;a++){for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-m=ci(d2(e));for(var
+m=ck(d5(e));for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-l=ci(d2(e));g.set(a,[cw,m,l])}break}v[0]=(4+i)*4;return la(j,o,h,f)}function
-q3(a,b,c){return a.compare(b,c)}function
+l=ck(d5(e));g.set(a,[cA,m,l])}break}v[0]=(4+i)*4;return li(j,o,h,f)}function
+q$(a,b,c){return a.compare(b,c)}function
 u(a,b){return Math.imul(a,b)}function
-bh(b,a){a=u(a,0xcc9e2d51|0);a=a<<15|a>>>32-15;a=u(a,0x1b873593);b^=a;b=b<<13|b>>>32-13;return(b+(b<<2)|0)+(0xe6546b64|0)|0}function
-IZ(a,b){a=bh(a,lk(b));a=bh(a,lj(b));return a}function
-lf(a,b){return IZ(a,f4(b))}function
-q7(c){var
-b=hJ(c.dims),d=0;switch(c.kind){case
+bj(b,a){a=u(a,0xcc9e2d51|0);a=a<<15|a>>>32-15;a=u(a,0x1b873593);b^=a;b=b<<13|b>>>32-13;return(b+(b<<2)|0)+(0xe6546b64|0)|0}function
+I9(a,b){a=bj(a,lr(b));a=bj(a,lq(b));return a}function
+lm(a,b){return I9(a,f_(b))}function
+rd(c){var
+b=hS(c.dims),d=0;switch(c.kind){case
 2:case
 3:case
-12:if(b>cy)b=cy;var
-e=0,a=0;for(a=0;a+4<=c.data.length;a+=4){e=c.data[a+0]|c.data[a+1]<<8|c.data[a+2]<<16|c.data[a+3]<<24;d=bh(d,e)}e=0;switch(b&3){case
+12:if(b>cC)b=cC;var
+e=0,a=0;for(a=0;a+4<=c.data.length;a+=4){e=c.data[a+0]|c.data[a+1]<<8|c.data[a+2]<<16|c.data[a+3]<<24;d=bj(d,e)}e=0;switch(b&3){case
 3:e=c.data[a+2]<<16;case
 2:e|=c.data[a+1]<<8;case
-1:e|=c.data[a+0];d=bh(d,e)}break;case
+1:e|=c.data[a+0];d=bj(d,e)}break;case
 4:case
-5:if(b>cz)b=cz;var
-e=0,a=0;for(a=0;a+2<=c.data.length;a+=2){e=c.data[a+0]|c.data[a+1]<<16;d=bh(d,e)}if((b&1)!=0)d=bh(d,c.data[a]);break;case
+5:if(b>cD)b=cD;var
+e=0,a=0;for(a=0;a+2<=c.data.length;a+=2){e=c.data[a+0]|c.data[a+1]<<16;d=bj(d,e)}if((b&1)!=0)d=bj(d,c.data[a]);break;case
 6:if(b>64)b=64;for(var
-a=0;a<b;a++)d=bh(d,c.data[a]);break;case
+a=0;a<b;a++)d=bj(d,c.data[a]);break;case
 8:case
 9:if(b>64)b=64;for(var
-a=0;a<b;a++)d=bh(d,c.data[a]);break;case
+a=0;a<b;a++)d=bj(d,c.data[a]);break;case
 7:if(b>32)b=32;b*=2;for(var
-a=0;a<b;a++)d=bh(d,c.data[a]);break;case
+a=0;a<b;a++)d=bj(d,c.data[a]);break;case
 10:b*=2;case
 0:if(b>64)b=64;for(var
-a=0;a<b;a++)d=lf(d,c.data[a]);break;case
+a=0;a<b;a++)d=lm(d,c.data[a]);break;case
 11:b*=2;case
 1:if(b>32)b=32;for(var
-a=0;a<b;a++)d=lf(d,c.data[a]);break}return d}function
-I4(a,b){b[0]=4;return a.read32s()}function
-Jr(a,b){switch(a.read8u()){case
+a=0;a<b;a++)d=lm(d,c.data[a]);break}return d}function
+Jc(a,b){b[0]=4;return a.read32s()}function
+JC(a,b){switch(a.read8u()){case
 1:b[0]=4;return a.read32s();case
-2:bJ("input_value: native integer value too large");default:bJ("input_value: ill-formed native integer")}}function
-Jf(c,d){var
+2:bL("input_value: native integer value too large");default:bL("input_value: ill-formed native integer")}}function
+Jp(c,d){var
 b=new
 Array(8);for(var
-a=0;a<8;a++)b[a]=c.read8u();d[0]=8;return d2(b)}function
-Ja(e,d,b){var
-c=d3(d);for(var
+a=0;a<8;a++)b[a]=c.read8u();d[0]=8;return d5(b)}function
+Jk(e,d,b){var
+c=d6(d);for(var
 a=0;a<8;a++)e.write(8,c[a]);b[0]=8;b[1]=8}function
-I7(a,b,c){return a.compare(b)}function
-I9(a){return a.lo32()^a.hi32()}var
-f3={"_j":{deserialize:Jf,serialize:Ja,fixed_length:8,compare:I7,hash:I9},"_i":{deserialize:I4,fixed_length:4},"_n":{deserialize:Jr,fixed_length:4},"_bigarray":{deserialize:function(a,b){return q5(a,b,"_bigarray")},serialize:q8,compare:q3,hash:q7},"_bigarr02":{deserialize:function(a,b){return q5(a,b,hs)},serialize:q8,compare:q3,hash:q7}};function
-lb(a){return f3[a.caml_custom]&&f3[a.caml_custom].compare}function
-rc(f,c,d,e){var
-b=lb(c);if(b){var
+Jf(a,b,c){return a.compare(b)}function
+Jh(a){return a.lo32()^a.hi32()}var
+f8={"_j":{deserialize:Jp,serialize:Jk,fixed_length:8,compare:Jf,hash:Jh},"_i":{deserialize:Jc,fixed_length:4},"_n":{deserialize:JC,fixed_length:4},"_bigarray":{deserialize:function(a,b){return rb(a,b,"_bigarray")},serialize:re,compare:q$,hash:rd},"_bigarr02":{deserialize:function(a,b){return rb(a,b,hA)},serialize:re,compare:q$,hash:rd}};function
+lj(a){return f8[a.caml_custom]&&f8[a.caml_custom].compare}function
+rk(f,c,d,e){var
+b=lj(c);if(b){var
 a=d>0?b(c,f,e):b(f,c,e);if(e&&a!=a)return d;if(+a!=+a)return+a;if((a|0)!=0)return a|0}return d}function
-f5(a){return a
+f$(a){return a
 instanceof
-cA}function
-hP(a){return f5(a)}function
-rd(a){if(typeof
-a==="number")return a$;else
-if(f5(a))return hq;else
-if(hP(a))return 1252;else
+cE}function
+hY(a){return f$(a)}function
+rl(a){if(typeof
+a==="number")return ba;else
+if(f$(a))return hy;else
+if(hY(a))return 1252;else
 if(a
 instanceof
-Array&&a[0]===a[0]>>>0&&a[0]<=fX){var
-b=a[0]|0;return b==cw?0:b}else
+Array&&a[0]===a[0]>>>0&&a[0]<=f2){var
+b=a[0]|0;return b==cA?0:b}else
 if(a
 instanceof
-String)return o2;else
+String)return o_;else
 if(typeof
-a=="string")return o2;else
+a=="string")return o_;else
 if(a
 instanceof
-Number)return a$;else
-if(a&&a.caml_custom)return j$;else
+Number)return ba;else
+if(a&&a.caml_custom)return kh;else
 if(a&&a.compare)return 1256;else
 if(typeof
 a=="function")return 1247;else
 if(typeof
 a=="symbol")return 1251;return 1001}function
 aK(a,b){if(a<b)return-1;if(a==b)return 0;return 1}function
-q9(a,b){a.t&6&&d1(a);b.t&6&&d1(b);return a.c<b.c?-1:a.c>b.c?1:0}function
-hT(a,b){return q9(a,b)}function
-eZ(a,b,d){var
+rf(a,b){a.t&6&&d4(a);b.t&6&&d4(b);return a.c<b.c?-1:a.c>b.c?1:0}function
+h2(a,b){return rf(a,b)}function
+e4(a,b,d){var
 e=[];for(;;){if(!(d&&a===b)){var
-f=rd(a);if(f==C){a=a[1];continue}var
-g=rd(b);if(g==C){b=b[1];continue}if(f!==g){if(f==a$){if(g==j$)return rc(a,b,-1,d);return-1}if(g==a$){if(f==j$)return rc(b,a,1,d);return 1}return f<g?-1:1}switch(f){case
-247:aL(kR);break;case
+f=rl(a);if(f==D){a=a[1];continue}var
+g=rl(b);if(g==D){b=b[1];continue}if(f!==g){if(f==ba){if(g==kh)return rk(a,b,-1,d);return-1}if(g==ba){if(f==kh)return rk(b,a,1,d);return 1}return f<g?-1:1}switch(f){case
+247:aL(kZ);break;case
 248:var
 c=aK(a[2],b[2]);if(c!=0)return c|0;break;case
-249:aL(kR);break;case
+249:aL(kZ);break;case
 250:aL("equal: got Forward_tag, should not happen");break;case
 251:aL("equal: abstract value");break;case
 252:if(a!==b){var
-c=q9(a,b);if(c!=0)return c|0}break;case
+c=rf(a,b);if(c!=0)return c|0}break;case
 253:aL("equal: got Double_tag, should not happen");break;case
 254:aL("equal: got Double_array_tag, should not happen");break;case
 255:aL("equal: got Custom_tag, should not happen");break;case
-1247:aL(kR);break;case
+1247:aL(kZ);break;case
 1255:var
-i=lb(a);if(i!=lb(b))return a.caml_custom<b.caml_custom?-1:1;if(!i)aL("compare: abstract value");var
+i=lj(a);if(i!=lj(b))return a.caml_custom<b.caml_custom?-1:1;if(!i)aL("compare: abstract value");var
 c=i(a,b,d);if(c!=c)return d?-1:c;if(c!==(c|0))return-1;if(c!=0)return c|0;break;case
 1256:var
 c=a.compare(b,d);if(c!=c)return d?-1:c;if(c!==(c|0))return-1;if(c!=0)return c|0;break;case
@@ -441,288 +441,288 @@ c=a.compare(b,d);if(c!=c)return d?-1:c;if(c!==(c|0))return-1;if(c!=0)return c|0;
 1001:if(a<b)return-1;if(a>b)return 1;if(a!=b){if(!d)return NaN;if(a==a)return 1;if(b==b)return-1}break;case
 1251:if(a!==b){if(!d)return NaN;return 1}break;case
 1252:var
-a=bS(a),b=bS(b);if(a!==b){if(a<b)return-1;if(a>b)return 1}break;case
+a=bV(a),b=bV(b);if(a!==b){if(a<b)return-1;if(a>b)return 1}break;case
 12520:var
 a=a.toString(),b=b.toString();if(a!==b){if(a<b)return-1;if(a>b)return 1}break;case
 246:case
 254:default:if(a.length!=b.length)return a.length<b.length?-1:1;if(a.length>1)e.push(a,b,1);break}}if(e.length==0)return 0;var
 h=e.pop();b=e.pop();a=e.pop();if(h+1<a.length)e.push(a,b,h+1);a=a[h];b=b[h]}}function
-al(a,b){return eZ(a,b,true)}function
-IL(){return[0]}function
+am(a,b){return e4(a,b,true)}function
+IV(){return[0]}function
 aJ(a){if(a<0)aL("Bytes.create");return new
-cA(a?2:9,y,a)}function
-ch(b,a){if(a==0)dz();return b/a|0}function
-bn(a,b){return+(eZ(a,b,false)==0)}function
-IN(a,c,b,d){if(b>0)if(c==0&&(b>=a.l||a.t==2&&b>=a.c.length))if(d==0){a.c=y;a.t=2}else{a.c=e0(b,String.fromCharCode(d));a.t=b==a.l?0:2}else{if(a.t!=4)hK(a);for(b+=c;c<b;c++)a.c[c]=d}return 0}function
-IO(a,b){if(a===b)return 0;if(a<b)return-1;if(a>b)return 1;if(a===a)return 1;if(b===b)return-1;return 0}function
-IP(a){var
-b;a=bS(a);b=+a;if(a.length>0&&b===b)return b;a=a.replace(/_/g,y);b=+a;if(a.length>0&&b===b||/^[+-]?nan$/i.test(a))return b;var
+cE(a?2:9,y,a)}function
+cj(b,a){if(a==0)dA();return b/a|0}function
+bb(a,b){return+(e4(a,b,false)==0)}function
+IX(a,c,b,d){if(b>0)if(c==0&&(b>=a.l||a.t==2&&b>=a.c.length))if(d==0){a.c=y;a.t=2}else{a.c=e5(b,String.fromCharCode(d));a.t=b==a.l?0:2}else{if(a.t!=4)hT(a);for(b+=c;c<b;c++)a.c[c]=d}return 0}function
+IY(a,b){if(a===b)return 0;if(a<b)return-1;if(a>b)return 1;if(a===a)return 1;if(b===b)return-1;return 0}function
+IZ(a){var
+b;a=bV(a);b=+a;if(a.length>0&&b===b)return b;a=a.replace(/_/g,y);b=+a;if(a.length>0&&b===b||/^[+-]?nan$/i.test(a))return b;var
 c=/^ *([+-]?)0x([0-9a-f]+)\.?([0-9a-f]*)(p([+-]?[0-9]+))?/i.exec(a);if(c){var
-d=c[3].replace(/0+$/,y),f=parseInt(c[1]+c[2]+d,16),e=(c[5]|0)-4*d.length;b=f*Math.pow(2,e);return b}if(/^\+?inf(inity)?$/i.test(a))return Infinity;if(/^-inf(inity)?$/i.test(a))return-Infinity;bJ("float_of_string")}function
-lm(d){d=bS(d);var
+d=c[3].replace(/0+$/,y),f=parseInt(c[1]+c[2]+d,16),e=(c[5]|0)-4*d.length;b=f*Math.pow(2,e);return b}if(/^\+?inf(inity)?$/i.test(a))return Infinity;if(/^-inf(inity)?$/i.test(a))return-Infinity;bL("float_of_string")}function
+lt(d){d=bV(d);var
 e=d.length;if(e>31)aL("format_int: format too long");var
-a={justify:dU,signstyle:ds,filler:c1,alternate:false,base:0,signedconv:false,width:0,uppercase:false,sign:1,prec:-1,conv:"f"};for(var
+a={justify:dX,signstyle:dt,filler:c1,alternate:false,base:0,signedconv:false,width:0,uppercase:false,sign:1,prec:-1,conv:"f"};for(var
 c=0;c<e;c++){var
-b=d.charAt(c);switch(b){case"-":a.justify=ds;break;case"+":case" ":a.signstyle=b;break;case"0":a.filler=bl;break;case"#":a.alternate=true;break;case"1":case"2":case"3":case"4":case"5":case"6":case"7":case"8":case"9":a.width=0;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.width=a.width*10+b;c++}c--;break;case".":a.prec=0;c++;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.prec=a.prec*10+b;c++}c--;case"d":case"i":a.signedconv=true;case"u":a.base=10;break;case"x":a.base=16;break;case"X":a.base=16;a.uppercase=true;break;case"o":a.base=8;break;case"e":case"f":case"g":a.signedconv=true;a.conv=b;break;case"E":case"F":case"G":a.signedconv=true;a.uppercase=true;a.conv=b.toLowerCase();break}}return a}function
-lc(b,f){if(b.uppercase)f=f.toUpperCase();var
-e=f.length;if(b.signedconv&&(b.sign<0||b.signstyle!=ds))e++;if(b.alternate){if(b.base==8)e+=1;if(b.base==16)e+=2}var
-c=y;if(b.justify==dU&&b.filler==c1)for(var
-d=e;d<b.width;d++)c+=c1;if(b.signedconv)if(b.sign<0)c+=ds;else
-if(b.signstyle!=ds)c+=b.signstyle;if(b.alternate&&b.base==8)c+=bl;if(b.alternate&&b.base==16)c+=oJ;if(b.justify==dU&&b.filler==bl)for(var
-d=e;d<b.width;d++)c+=bl;c+=f;if(b.justify==ds)for(var
+b=d.charAt(c);switch(b){case"-":a.justify=dt;break;case"+":case" ":a.signstyle=b;break;case"0":a.filler=bn;break;case"#":a.alternate=true;break;case"1":case"2":case"3":case"4":case"5":case"6":case"7":case"8":case"9":a.width=0;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.width=a.width*10+b;c++}c--;break;case".":a.prec=0;c++;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.prec=a.prec*10+b;c++}c--;case"d":case"i":a.signedconv=true;case"u":a.base=10;break;case"x":a.base=16;break;case"X":a.base=16;a.uppercase=true;break;case"o":a.base=8;break;case"e":case"f":case"g":a.signedconv=true;a.conv=b;break;case"E":case"F":case"G":a.signedconv=true;a.uppercase=true;a.conv=b.toLowerCase();break}}return a}function
+lk(b,f){if(b.uppercase)f=f.toUpperCase();var
+e=f.length;if(b.signedconv&&(b.sign<0||b.signstyle!=dt))e++;if(b.alternate){if(b.base==8)e+=1;if(b.base==16)e+=2}var
+c=y;if(b.justify==dX&&b.filler==c1)for(var
+d=e;d<b.width;d++)c+=c1;if(b.signedconv)if(b.sign<0)c+=dt;else
+if(b.signstyle!=dt)c+=b.signstyle;if(b.alternate&&b.base==8)c+=bn;if(b.alternate&&b.base==16)c+=oR;if(b.justify==dX&&b.filler==bn)for(var
+d=e;d<b.width;d++)c+=bn;c+=f;if(b.justify==dt)for(var
 d=e;d<b.width;d++)c+=c1;return a(c)}function
-ld(i,c){function
+ll(i,c){function
 j(a,b){if(Math.abs(a)<1.0)return a.toFixed(b);else{var
-c=parseInt(a.toString().split(dU)[1]);if(c>20){c-=20;a/=Math.pow(10,c);a+=new
-Array(c+1).join(bl);if(b>0)a=a+bR+new
-Array(b+1).join(bl);return a}else
+c=parseInt(a.toString().split(dX)[1]);if(c>20){c-=20;a/=Math.pow(10,c);a+=new
+Array(c+1).join(bn);if(b>0)a=a+bU+new
+Array(b+1).join(bn);return a}else
 return a.toFixed(b)}}var
-a,e=lm(i),d=e.prec<0?6:e.prec;if(c<0||c==0&&1/c==-Infinity){e.sign=-1;c=-c}if(isNaN(c)){a=kI;e.filler=c1}else
-if(!isFinite(c)){a=k5;e.filler=c1}else
+a,e=lt(i),d=e.prec<0?6:e.prec;if(c<0||c==0&&1/c==-Infinity){e.sign=-1;c=-c}if(isNaN(c)){a=kR;e.filler=c1}else
+if(!isFinite(c)){a=lb;e.filler=c1}else
 switch(e.conv){case"e":var
-a=c.toExponential(d),b=a.length;if(a.charAt(b-3)==k7)a=a.slice(0,b-1)+bl+a.slice(b-1);break;case"f":a=j(c,d);break;case"g":d=d?d:1;a=c.toExponential(d-1);var
-h=a.indexOf(k7),g=+a.slice(h+1);if(g<-4||c>=1e21||c.toFixed(0).length>d){var
-b=h-1;while(a.charAt(b)==bl)b--;if(a.charAt(b)==bR)b--;a=a.slice(0,b+1)+a.slice(h);b=a.length;if(a.charAt(b-3)==k7)a=a.slice(0,b-1)+bl+a.slice(b-1);break}else{var
+a=c.toExponential(d),b=a.length;if(a.charAt(b-3)==ld)a=a.slice(0,b-1)+bn+a.slice(b-1);break;case"f":a=j(c,d);break;case"g":d=d?d:1;a=c.toExponential(d-1);var
+h=a.indexOf(ld),g=+a.slice(h+1);if(g<-4||c>=1e21||c.toFixed(0).length>d){var
+b=h-1;while(a.charAt(b)==bn)b--;if(a.charAt(b)==bU)b--;a=a.slice(0,b+1)+a.slice(h);b=a.length;if(a.charAt(b-3)==ld)a=a.slice(0,b-1)+bn+a.slice(b-1);break}else{var
 f=d;if(g<0){f-=g+1;a=c.toFixed(f)}else
 while(a=c.toFixed(f),a.length>d+1)f--;if(f){var
-b=a.length-1;while(a.charAt(b)==bl)b--;if(a.charAt(b)==bR)b--;a=a.slice(0,b+1)}}break}return lc(e,a)}function
-hL(e,c){if(bS(e)==f0)return a(y+c);var
-b=lm(e);if(c<0)if(b.signedconv){b.sign=-1;c=-c}else
+b=a.length-1;while(a.charAt(b)==bn)b--;if(a.charAt(b)==bU)b--;a=a.slice(0,b+1)}}break}return lk(e,a)}function
+hU(e,c){if(bV(e)==f5)return a(y+c);var
+b=lt(e);if(c<0)if(b.signedconv){b.sign=-1;c=-c}else
 c>>>=0;var
 d=c.toString(b.base);if(b.prec>=0){b.filler=c1;var
-f=b.prec-d.length;if(f>0)d=e0(f,bl)+d}return lc(b,d)}var
-Jt=0;function
-b1(){return Jt++}function
-le(a){if(a==0||!isFinite(a))return[0,a,0];var
+f=b.prec-d.length;if(f>0)d=e5(f,bn)+d}return lk(b,d)}var
+JE=0;function
+b4(){return JE++}function
+f9(a){if(a==0||!isFinite(a))return[0,a,0];var
 c=a<0;if(c)a=-a;var
-b=Math.max(-cf,rz(a)+1);a*=Math.pow(2,-b);while(a<bt){a*=2;b--}while(a>=1){a*=bt;b++}if(c)a=-a;return[0,a,b]}function
-rk(a){return a.toUtf16()}function
-f7(){return typeof
-M.process!=="undefined"&&typeof
-M.process.versions!=="undefined"&&typeof
-M.process.versions.node!=="undefined"}function
-JK(){function
-a(a){if(a.charAt(0)===ce)return[y,a.substring(1)];return}function
+b=Math.max(-ch,rH(a)+1);a*=Math.pow(2,-b);while(a<bu){a*=2;b--}while(a>=1){a*=bu;b++}if(c)a=-a;return[0,a,b]}function
+rs(a){return a.toUtf16()}function
+gb(){return typeof
+P.process!=="undefined"&&typeof
+P.process.versions!=="undefined"&&typeof
+P.process.versions.node!=="undefined"}function
+JU(){function
+a(a){if(a.charAt(0)===cg)return[y,a.substring(1)];return}function
 b(c){var
 g=/^([a-zA-Z]:|[\\/]{2}[^\\/]+[\\/]+[^\\/]+)?([\\/])?([\s\S]*?)$/,a=g.exec(c),b=a[1]||y,e=Boolean(b&&b.charAt(1)!==":");if(Boolean(a[2]||e)){var
-d=a[1]||y,f=a[2]||y;return[d,c.substring(d.length+f.length)]}return}return f7()&&M.process&&M.process.platform?M.process.platform==="win32"?b:a:a}var
-ls=JK();function
-rx(a){return a.slice(-1)!==ce?a+ce:a}if(f7()&&M.process&&M.process.cwd)var
-f2=M.process.cwd().replace(/\\/g,ce);else
+d=a[1]||y,f=a[2]||y;return[d,c.substring(d.length+f.length)]}return}return gb()&&P.process&&P.process.platform?P.process.platform==="win32"?b:a:a}var
+lz=JU();function
+rF(a){return a.slice(-1)!==cg?a+cg:a}if(gb()&&P.process&&P.process.cwd)var
+f7=P.process.cwd().replace(/\\/g,cg);else
 var
-f2="/static";f2=rx(f2);function
-Jk(a){a=rk(a);if(!ls(a))a=f2+a;var
-e=ls(a),d=e[1].split(ce),b=[];for(var
+f7="/static";f7=rF(f7);function
+Jv(a){a=rs(a);if(!lz(a))a=f7+a;var
+e=lz(a),d=e[1].split(cg),b=[];for(var
 c=0;c<d.length;c++)switch(d[c]){case"..":if(b.length>1)b.pop();break;case".":break;default:b.push(d[c]);break}b.unshift(e[0]);b.orig=a;return b}function
-JG(e){for(var
-f=y,b=f,a,h,c=0,g=e.length;c<g;c++){a=e.charCodeAt(c);if(a<b0){for(var
-d=c+1;d<g&&(a=e.charCodeAt(d))<b0;d++);if(d-c>j9){b.substr(0,1);f+=b;b=y;f+=e.slice(c,d)}else
-b+=e.slice(c,d);if(d==g)break;c=d}if(a<pt){b+=String.fromCharCode(0xc0|a>>6);b+=String.fromCharCode(b0|a&eP)}else
-if(a<0xd800||a>=p9)b+=String.fromCharCode(oV|a>>12,b0|a>>6&eP,b0|a&eP);else
-if(a>=0xdbff||c+1==g||(h=e.charCodeAt(c+1))<p5||h>p9)b+="\xef\xbf\xbd";else{c++;a=(a<<10)+h-0x35fdc00;b+=String.fromCharCode(pA|a>>18,b0|a>>12&eP,b0|a>>6&eP,b0|a&eP)}if(b.length>dY){b.substr(0,1);f+=b;b=y}}return f+b}function
-IJ(a){var
-b=9;if(!rA(a))b=8,a=JG(a);return new
-cA(b,a,a.length)}function
-cj(a){return IJ(a)}var
-J1=["E2BIG","EACCES","EAGAIN","EBADF","EBUSY","ECHILD","EDEADLK","EDOM",oM,"EFAULT","EFBIG","EINTR","EINVAL","EIO","EISDIR","EMFILE","EMLINK","ENAMETOOLONG","ENFILE","ENODEV",k0,"ENOEXEC","ENOLCK","ENOMEM","ENOSPC","ENOSYS",kH,qD,"ENOTTY","ENXIO","EPERM","EPIPE","ERANGE","EROFS","ESPIPE","ESRCH","EXDEV","EWOULDBLOCK","EINPROGRESS","EALREADY","ENOTSOCK","EDESTADDRREQ","EMSGSIZE","EPROTOTYPE","ENOPROTOOPT","EPROTONOSUPPORT","ESOCKTNOSUPPORT","EOPNOTSUPP","EPFNOSUPPORT","EAFNOSUPPORT","EADDRINUSE","EADDRNOTAVAIL","ENETDOWN","ENETUNREACH","ENETRESET","ECONNABORTED","ECONNRESET","ENOBUFS","EISCONN","ENOTCONN","ESHUTDOWN","ETOOMANYREFS","ETIMEDOUT","ECONNREFUSED","EHOSTDOWN","EHOSTUNREACH","ELOOP","EOVERFLOW"];function
-d7(d,f,e,a){var
-b=J1.indexOf(d);if(b<0){if(a==null)a=-9999;b=[0,a]}var
-c=[b,cj(f||y),cj(e||y)];return c}var
-rq={};function
-d5(a){return rq[a]}function
-d6(b,a){throw[0,b].concat(a)}function
-II(a){return new
-cA(4,a,a.length)}function
-ap(a){ln(aD.Sys_error,a)}function
-Jv(a){ap(a+he)}function
-bK(a){return a.l}function
-q1(){}function
-aZ(a){this.data=a}aZ.prototype=new
-q1();aZ.prototype.truncate=function(a){var
-b=this.data;this.data=aJ(a|0);dx(b,0,this.data,0,a)};aZ.prototype.length=function(){return bK(this.data)};aZ.prototype.write=function(b,d,g,a){var
+JQ(e){for(var
+f=y,b=f,a,h,c=0,g=e.length;c<g;c++){a=e.charCodeAt(c);if(a<b3){for(var
+d=c+1;d<g&&(a=e.charCodeAt(d))<b3;d++);if(d-c>kf){b.substr(0,1);f+=b;b=y;f+=e.slice(c,d)}else
+b+=e.slice(c,d);if(d==g)break;c=d}if(a<pB){b+=String.fromCharCode(0xc0|a>>6);b+=String.fromCharCode(b3|a&eU)}else
+if(a<0xd800||a>=qf)b+=String.fromCharCode(o3|a>>12,b3|a>>6&eU,b3|a&eU);else
+if(a>=0xdbff||c+1==g||(h=e.charCodeAt(c+1))<qb||h>qf)b+="\xef\xbf\xbd";else{c++;a=(a<<10)+h-0x35fdc00;b+=String.fromCharCode(pI|a>>18,b3|a>>12&eU,b3|a>>6&eU,b3|a&eU)}if(b.length>d1){b.substr(0,1);f+=b;b=y}}return f+b}function
+IT(a){var
+b=9;if(!rI(a))b=8,a=JQ(a);return new
+cE(b,a,a.length)}function
+cl(a){return IT(a)}var
+J_=["E2BIG","EACCES","EAGAIN","EBADF","EBUSY","ECHILD","EDEADLK","EDOM",oU,"EFAULT","EFBIG","EINTR","EINVAL","EIO","EISDIR","EMFILE","EMLINK","ENAMETOOLONG","ENFILE","ENODEV",k8,"ENOEXEC","ENOLCK","ENOMEM","ENOSPC","ENOSYS",kQ,qL,"ENOTTY","ENXIO","EPERM","EPIPE","ERANGE","EROFS","ESPIPE","ESRCH","EXDEV","EWOULDBLOCK","EINPROGRESS","EALREADY","ENOTSOCK","EDESTADDRREQ","EMSGSIZE","EPROTOTYPE","ENOPROTOOPT","EPROTONOSUPPORT","ESOCKTNOSUPPORT","EOPNOTSUPP","EPFNOSUPPORT","EAFNOSUPPORT","EADDRINUSE","EADDRNOTAVAIL","ENETDOWN","ENETUNREACH","ENETRESET","ECONNABORTED","ECONNRESET","ENOBUFS","EISCONN","ENOTCONN","ESHUTDOWN","ETOOMANYREFS","ETIMEDOUT","ECONNREFUSED","EHOSTDOWN","EHOSTUNREACH","ELOOP","EOVERFLOW"];function
+d_(d,f,e,a){var
+b=J_.indexOf(d);if(b<0){if(a==null)a=-9999;b=[0,a]}var
+c=[b,cl(f||y),cl(e||y)];return c}var
+ry={};function
+d8(a){return ry[a]}function
+d9(b,a){throw[0,b].concat(a)}function
+IS(a){return new
+cE(4,a,a.length)}function
+ap(a){lu(aE.Sys_error,a)}function
+JG(a){ap(a+hm)}function
+bM(a){return a.l}function
+q9(){}function
+a0(a){this.data=a}a0.prototype=new
+q9();a0.prototype.truncate=function(a){var
+b=this.data;this.data=aJ(a|0);dy(b,0,this.data,0,a)};a0.prototype.length=function(){return bM(this.data)};a0.prototype.write=function(b,d,g,a){var
 c=this.length();if(b+a>=c){var
-e=aJ(b+a),f=this.data;this.data=e;dx(f,0,this.data,0,c)}cg(d,g,this.data,b,a);return 0};aZ.prototype.read=function(c,a,d,b){var
-e=this.length();dx(this.data,c,a,d,b);return 0};aZ.prototype.read_one=function(a){return q_(this.data,a)};aZ.prototype.close=function(){};aZ.prototype.constructor=aZ;function
-bm(b,a){this.content={};this.root=b;this.lookupFun=a}bm.prototype.nm=function(a){return this.root+a};bm.prototype.create_dir_if_needed=function(d){var
-c=d.split(ce),b=y;for(var
-a=0;a<c.length-1;a++){b+=c[a]+ce;if(this.content[b])continue;this.content[b]=Symbol("directory")}};bm.prototype.slash=function(a){return/\/$/.test(a)?a:a+ce};bm.prototype.lookup=function(b){if(!this.content[b]&&this.lookupFun){var
+e=aJ(b+a),f=this.data;this.data=e;dy(f,0,this.data,0,c)}ci(d,g,this.data,b,a);return 0};a0.prototype.read=function(c,a,d,b){var
+e=this.length();dy(this.data,c,a,d,b);return 0};a0.prototype.read_one=function(a){return rg(this.data,a)};a0.prototype.close=function(){};a0.prototype.constructor=a0;function
+bo(b,a){this.content={};this.root=b;this.lookupFun=a}bo.prototype.nm=function(a){return this.root+a};bo.prototype.create_dir_if_needed=function(d){var
+c=d.split(cg),b=y;for(var
+a=0;a<c.length-1;a++){b+=c[a]+cg;if(this.content[b])continue;this.content[b]=Symbol("directory")}};bo.prototype.slash=function(a){return/\/$/.test(a)?a:a+cg};bo.prototype.lookup=function(b){if(!this.content[b]&&this.lookupFun){var
 c=this.lookupFun(a(this.root),a(b));if(c!==0){this.create_dir_if_needed(b);this.content[b]=new
-aZ(bv(c[1]))}}};bm.prototype.exists=function(a){if(a==y)return 1;var
-b=this.slash(a);if(this.content[b])return 1;this.lookup(a);return this.content[a]?1:0};bm.prototype.mkdir=function(c,e,d){var
-b=d&&d5(kW);if(this.exists(c))if(b)d6(b,d7(oM,j3,this.nm(c)));else
+a0(bw(c[1]))}}};bo.prototype.exists=function(a){if(a==y)return 1;var
+b=this.slash(a);if(this.content[b])return 1;this.lookup(a);return this.content[a]?1:0};bo.prototype.mkdir=function(c,e,d){var
+b=d&&d8(k4);if(this.exists(c))if(b)d9(b,d_(oU,j$,this.nm(c)));else
 ap(c+": File exists");var
-a=/^(.*)\/[^/]+/.exec(c);a=a&&a[1]||y;if(!this.exists(a))if(b)d6(b,d7(k0,j3,this.nm(a)));else
-ap(a+he);if(!this.is_dir(a))if(b)d6(b,d7(kH,j3,this.nm(a)));else
-ap(a+ks);this.create_dir_if_needed(this.slash(c))};bm.prototype.rmdir=function(a,f){var
-b=f&&d5(kW),c=a==y?y:this.slash(a),e=new
-RegExp(o0+c+ps);if(!this.exists(a))if(b)d6(b,d7(k0,kU,this.nm(a)));else
-ap(a+he);if(!this.is_dir(a))if(b)d6(b,d7(kH,kU,this.nm(a)));else
-ap(a+ks);for(var
+a=/^(.*)\/[^/]+/.exec(c);a=a&&a[1]||y;if(!this.exists(a))if(b)d9(b,d_(k8,j$,this.nm(a)));else
+ap(a+hm);if(!this.is_dir(a))if(b)d9(b,d_(kQ,j$,this.nm(a)));else
+ap(a+kA);this.create_dir_if_needed(this.slash(c))};bo.prototype.rmdir=function(a,f){var
+b=f&&d8(k4),c=a==y?y:this.slash(a),e=new
+RegExp(o8+c+pA);if(!this.exists(a))if(b)d9(b,d_(k8,k2,this.nm(a)));else
+ap(a+hm);if(!this.is_dir(a))if(b)d9(b,d_(kQ,k2,this.nm(a)));else
+ap(a+kA);for(var
 d
 in
-this.content)if(d.match(e))if(b)d6(b,d7(qD,kU,this.nm(a)));else
+this.content)if(d.match(e))if(b)d9(b,d_(qL,k2,this.nm(a)));else
 ap(this.nm(a)+": Directory not empty");delete
-this.content[c]};bm.prototype.readdir=function(a){var
-f=a==y?y:this.slash(a);if(!this.exists(a))ap(a+he);if(!this.is_dir(a))ap(a+ks);var
+this.content[c]};bo.prototype.readdir=function(a){var
+f=a==y?y:this.slash(a);if(!this.exists(a))ap(a+hm);if(!this.is_dir(a))ap(a+kA);var
 g=new
-RegExp(o0+f+ps),d={},c=[];for(var
+RegExp(o8+f+pA),d={},c=[];for(var
 e
 in
 this.content){var
-b=e.match(g);if(b&&!d[b[1]]){d[b[1]]=true;c.push(b[1])}}return c};bm.prototype.is_dir=function(a){if(a==y)return true;var
-b=this.slash(a);return this.content[b]?1:0};bm.prototype.unlink=function(a){var
+b=e.match(g);if(b&&!d[b[1]]){d[b[1]]=true;c.push(b[1])}}return c};bo.prototype.is_dir=function(a){if(a==y)return true;var
+b=this.slash(a);return this.content[b]?1:0};bo.prototype.unlink=function(a){var
 b=this.content[a]?true:false;delete
-this.content[a];return b};bm.prototype.open=function(a,b){if(b.rdonly&&b.wronly)ap(this.nm(a)+o5);if(b.text&&b.binary)ap(this.nm(a)+pj);this.lookup(a);if(this.content[a]){if(this.is_dir(a))ap(this.nm(a)+" : is a directory");if(b.create&&b.excl)ap(this.nm(a)+o4);var
+this.content[a];return b};bo.prototype.open=function(a,b){if(b.rdonly&&b.wronly)ap(this.nm(a)+pb);if(b.text&&b.binary)ap(this.nm(a)+pr);this.lookup(a);if(this.content[a]){if(this.is_dir(a))ap(this.nm(a)+" : is a directory");if(b.create&&b.excl)ap(this.nm(a)+pa);var
 c=this.content[a];if(b.truncate)c.truncate();return c}else
 if(b.create){this.create_dir_if_needed(a);this.content[a]=new
-aZ(aJ(0));return this.content[a]}else
-Jv(this.nm(a))};bm.prototype.register=function(c,a){var
-b;if(this.content[c])ap(this.nm(c)+o4);if(f5(a))b=new
-aZ(a);if(hP(a))b=new
-aZ(bv(a));else
+a0(aJ(0));return this.content[a]}else
+JG(this.nm(a))};bo.prototype.register=function(c,a){var
+b;if(this.content[c])ap(this.nm(c)+pa);if(f$(a))b=new
+a0(a);if(hY(a))b=new
+a0(bw(a));else
 if(a
 instanceof
 Array)b=new
-aZ(II(a));else
+a0(IS(a));else
 if(typeof
 a==="string")b=new
-aZ(ra(a));else
+a0(ri(a));else
 if(a.toString){var
-d=bv(cj(a.toString()));b=new
-aZ(d)}if(b){this.create_dir_if_needed(c);this.content[c]=b}else
-ap(this.nm(c)+" : registering file with invalid content type")};bm.prototype.constructor=bm;function
-F(a){return bK(a)}function
-bw(b,a){return bI(b,a)}function
-IA(d){var
+d=bw(cl(a.toString()));b=new
+a0(d)}if(b){this.create_dir_if_needed(c);this.content[c]=b}else
+ap(this.nm(c)+" : registering file with invalid content type")};bo.prototype.constructor=bo;function
+F(a){return bM(a)}function
+by(b,a){return bK(b,a)}function
+IK(d){var
 c=F(d),b=new
-Array(c),a=0;for(;a<c;a++)b[a]=bw(d,a);return b}function
-Iz(a){if(a.t!=4)hK(a);return a.c}function
-cB(a){this.fs=require("fs");this.fd=a}cB.prototype=new
-q1();cB.prototype.truncate=function(a){try{this.fs.ftruncateSync(this.fd,a|0)}catch(a){ap(a.toString())}};cB.prototype.length=function(){try{return this.fs.fstatSync(this.fd).size}catch(a){ap(a.toString())}};cB.prototype.write=function(f,b,c,e){var
-a=IA(b);if(!(a
+Array(c),a=0;for(;a<c;a++)b[a]=by(d,a);return b}function
+IJ(a){if(a.t!=4)hT(a);return a.c}function
+cF(a){this.fs=require("fs");this.fd=a}cF.prototype=new
+q9();cF.prototype.truncate=function(a){try{this.fs.ftruncateSync(this.fd,a|0)}catch(a){ap(a.toString())}};cF.prototype.length=function(){try{return this.fs.fstatSync(this.fd).size}catch(a){ap(a.toString())}};cF.prototype.write=function(f,b,c,e){var
+a=IK(b);if(!(a
 instanceof
-M.Uint8Array))a=new(M.Uint8Array)(a);var
-d=M.Buffer.from(a);try{this.fs.writeSync(this.fd,d,c,e,f)}catch(a){ap(a.toString())}return 0};cB.prototype.read=function(g,d,c,f){var
-a=Iz(d);if(!(a
+P.Uint8Array))a=new(P.Uint8Array)(a);var
+d=P.Buffer.from(a);try{this.fs.writeSync(this.fd,d,c,e,f)}catch(a){ap(a.toString())}return 0};cF.prototype.read=function(g,d,c,f){var
+a=IJ(d);if(!(a
 instanceof
-M.Uint8Array))a=new(M.Uint8Array)(a);var
-e=M.Buffer.from(a);try{this.fs.readSync(this.fd,e,c,f,g)}catch(a){ap(a.toString())}for(var
-b=0;b<f;b++)dy(d,c+b,e[c+b]);return 0};cB.prototype.read_one=function(c){var
-b=new(M.Uint8Array)(1),a=M.Buffer.from(b);try{this.fs.readSync(this.fd,a,0,1,c)}catch(a){ap(a.toString())}return a[0]};cB.prototype.close=function(){try{this.fs.closeSync(this.fd)}catch(a){ap(a.toString())}};cB.prototype.constructor=cB;function
-a0(a){this.fs=require("fs");this.root=a}a0.prototype.nm=function(a){return this.root+a};a0.prototype.exists=function(a){try{return this.fs.existsSync(this.nm(a))?1:0}catch(a){return 0}};a0.prototype.mkdir=function(b,a,c){try{this.fs.mkdirSync(this.nm(b),{mode:a});return 0}catch(a){this.raise_nodejs_error(a,c)}};a0.prototype.rmdir=function(a,b){try{this.fs.rmdirSync(this.nm(a));return 0}catch(a){this.raise_nodejs_error(a,b)}};a0.prototype.readdir=function(a,b){try{return this.fs.readdirSync(this.nm(a))}catch(a){this.raise_nodejs_error(a,b)}};a0.prototype.is_dir=function(a){try{return this.fs.statSync(this.nm(a)).isDirectory()?1:0}catch(a){ap(a.toString())}};a0.prototype.unlink=function(a,c){try{var
-b=this.fs.existsSync(this.nm(a))?1:0;this.fs.unlinkSync(this.nm(a));return b}catch(a){this.raise_nodejs_error(a,c)}};a0.prototype.open=function(f,c,g){var
+P.Uint8Array))a=new(P.Uint8Array)(a);var
+e=P.Buffer.from(a);try{this.fs.readSync(this.fd,e,c,f,g)}catch(a){ap(a.toString())}for(var
+b=0;b<f;b++)dz(d,c+b,e[c+b]);return 0};cF.prototype.read_one=function(c){var
+b=new(P.Uint8Array)(1),a=P.Buffer.from(b);try{this.fs.readSync(this.fd,a,0,1,c)}catch(a){ap(a.toString())}return a[0]};cF.prototype.close=function(){try{this.fs.closeSync(this.fd)}catch(a){ap(a.toString())}};cF.prototype.constructor=cF;function
+a1(a){this.fs=require("fs");this.root=a}a1.prototype.nm=function(a){return this.root+a};a1.prototype.exists=function(a){try{return this.fs.existsSync(this.nm(a))?1:0}catch(a){return 0}};a1.prototype.mkdir=function(b,a,c){try{this.fs.mkdirSync(this.nm(b),{mode:a});return 0}catch(a){this.raise_nodejs_error(a,c)}};a1.prototype.rmdir=function(a,b){try{this.fs.rmdirSync(this.nm(a));return 0}catch(a){this.raise_nodejs_error(a,b)}};a1.prototype.readdir=function(a,b){try{return this.fs.readdirSync(this.nm(a))}catch(a){this.raise_nodejs_error(a,b)}};a1.prototype.is_dir=function(a){try{return this.fs.statSync(this.nm(a)).isDirectory()?1:0}catch(a){ap(a.toString())}};a1.prototype.unlink=function(a,c){try{var
+b=this.fs.existsSync(this.nm(a))?1:0;this.fs.unlinkSync(this.nm(a));return b}catch(a){this.raise_nodejs_error(a,c)}};a1.prototype.open=function(f,c,g){var
 a=require("constants"),b=0;for(var
 e
 in
 c)switch(e){case"rdonly":b|=a.O_RDONLY;break;case"wronly":b|=a.O_WRONLY;break;case"append":b|=a.O_WRONLY|a.O_APPEND;break;case"create":b|=a.O_CREAT;break;case"truncate":b|=a.O_TRUNC;break;case"excl":b|=a.O_EXCL;break;case"binary":b|=a.O_BINARY;break;case"text":b|=a.O_TEXT;break;case"nonblock":b|=a.O_NONBLOCK;break}try{var
 d=this.fs.openSync(this.nm(f),b);return new
-cB(d)}catch(a){this.raise_nodejs_error(a,g)}};a0.prototype.rename=function(b,a,c){try{this.fs.renameSync(this.nm(b),this.nm(a))}catch(a){this.raise_nodejs_error(a,c)}};a0.prototype.stat=function(b,c){try{var
-a=this.fs.statSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};a0.prototype.lstat=function(b,c){try{var
-a=this.fs.lstatSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};a0.prototype.symlink=function(d,c,a,b){try{this.fs.symlinkSync(this.nm(c),this.nm(a),d?"dir":"file");return 0}catch(a){this.raise_nodejs_error(a,b)}};a0.prototype.readlink=function(b,c){try{var
-a=this.fs.readlinkSync(this.nm(b),oC);return cj(a)}catch(a){this.raise_nodejs_error(a,c)}};a0.prototype.raise_nodejs_error=function(a,d){var
-b=d5(kW);if(d&&b){var
-c=d7(a.code,a.syscall,a.path,a.errno);d6(b,c)}else
-ap(a.toString())};a0.prototype.stats_from_js=function(a){var
+cF(d)}catch(a){this.raise_nodejs_error(a,g)}};a1.prototype.rename=function(b,a,c){try{this.fs.renameSync(this.nm(b),this.nm(a))}catch(a){this.raise_nodejs_error(a,c)}};a1.prototype.stat=function(b,c){try{var
+a=this.fs.statSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};a1.prototype.lstat=function(b,c){try{var
+a=this.fs.lstatSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};a1.prototype.symlink=function(d,c,a,b){try{this.fs.symlinkSync(this.nm(c),this.nm(a),d?"dir":"file");return 0}catch(a){this.raise_nodejs_error(a,b)}};a1.prototype.readlink=function(b,c){try{var
+a=this.fs.readlinkSync(this.nm(b),oK);return cl(a)}catch(a){this.raise_nodejs_error(a,c)}};a1.prototype.raise_nodejs_error=function(a,d){var
+b=d8(k4);if(d&&b){var
+c=d_(a.code,a.syscall,a.path,a.errno);d9(b,c)}else
+ap(a.toString())};a1.prototype.stats_from_js=function(a){var
 b;if(a.isFile())b=0;else
 if(a.isDirectory())b=1;else
 if(a.isCharacterDevice())b=2;else
 if(a.isBlockDevice())b=3;else
 if(a.isSymbolicLink())b=4;else
 if(a.isFIFO())b=5;else
-if(a.isSocket())b=6;return[0,a.dev,a.ino,b,a.mode,a.nlink,a.uid,a.gid,a.rdev,a.size,a.atimeMs,a.mtimeMs,a.ctimeMs]};a0.prototype.constructor=a0;function
-rg(b){var
-a=ls(b);if(!a)return;return a[0]+ce}var
-hR=rg(f2)||bJ("unable to compute caml_root"),e1=[];if(f7())e1.push({path:hR,device:new
-a0(hR)});else
-e1.push({path:hR,device:new
-bm(hR)});e1.push({path:qt,device:new
-bm(qt)});function
-rH(b){var
-g=Jk(b),b=g.join(ce),f=rx(b),c;for(var
-e=0;e<e1.length;e++){var
-a=e1[e];if(f.search(a.path)==0&&(!c||c.path.length<a.path.length))c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}if(!c&&f7()){var
-d=rg(b);if(d&&d.match(/^[a-zA-Z]:\/$/)){var
+if(a.isSocket())b=6;return[0,a.dev,a.ino,b,a.mode,a.nlink,a.uid,a.gid,a.rdev,a.size,a.atimeMs,a.mtimeMs,a.ctimeMs]};a1.prototype.constructor=a1;function
+ro(b){var
+a=lz(b);if(!a)return;return a[0]+cg}var
+h0=ro(f7)||bL("unable to compute caml_root"),e6=[];if(gb())e6.push({path:h0,device:new
+a1(h0)});else
+e6.push({path:h0,device:new
+bo(h0)});e6.push({path:qB,device:new
+bo(qB)});function
+rQ(b){var
+g=Jv(b),b=g.join(cg),f=rF(b),c;for(var
+e=0;e<e6.length;e++){var
+a=e6[e];if(f.search(a.path)==0&&(!c||c.path.length<a.path.length))c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}if(!c&&gb()){var
+d=ro(b);if(d&&d.match(/^[a-zA-Z]:\/$/)){var
 a={path:d,device:new
-a0(d)};e1.push(a);c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}}if(c)return c;ap("no device found for "+f)}function
-IM(c,b){var
-a=rH(c);if(!a.device.register)bJ("cannot register file");a.device.register(a.rest,b);return 0}function
-ry(c,b){var
-c=a(c),b=a(b);return IM(c,b)}function
-IR(){var
-b=M.caml_fs_tmp;if(b)for(var
-a=0;a<b.length;a++)ry(b[a].name,b[a].content);M.jsoo_create_file=ry;M.caml_fs_tmp=[];return 0}function
-IS(){return[0,0,0,0,0,0,0,0,0]}function
-IT(a){return 0}function
-rf(){return[0]}function
-IU(a,b){return+(eZ(a,b,false)>=0)}function
-lg(d,b){var
-e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b.charCodeAt(a)|b.charCodeAt(a+1)<<8|b.charCodeAt(a+2)<<16|b.charCodeAt(a+3)<<24;d=bh(d,c)}c=0;switch(e&3){case
+a1(d)};e6.push(a);c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}}if(c)return c;ap("no device found for "+f)}function
+IW(c,b){var
+a=rQ(c);if(!a.device.register)bL("cannot register file");a.device.register(a.rest,b);return 0}function
+rG(c,b){var
+c=a(c),b=a(b);return IW(c,b)}function
+I1(){var
+b=P.caml_fs_tmp;if(b)for(var
+a=0;a<b.length;a++)rG(b[a].name,b[a].content);P.jsoo_create_file=rG;P.caml_fs_tmp=[];return 0}function
+I2(){return[0,0,0,0,0,0,0,0,0]}function
+I3(a){return 0}function
+rn(){return[0]}function
+I4(a,b){return+(e4(a,b,false)>=0)}function
+ln(d,b){var
+e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b.charCodeAt(a)|b.charCodeAt(a+1)<<8|b.charCodeAt(a+2)<<16|b.charCodeAt(a+3)<<24;d=bj(d,c)}c=0;switch(e&3){case
 3:c=b.charCodeAt(a+2)<<16;case
 2:c|=b.charCodeAt(a+1)<<8;case
-1:c|=b.charCodeAt(a);d=bh(d,c)}d^=e;return d}function
-I0(a,b){return lg(a,bS(b))}function
-IX(d,b){var
-e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b[a]|b[a+1]<<8|b[a+2]<<16|b[a+3]<<24;d=bh(d,c)}c=0;switch(e&3){case
+1:c|=b.charCodeAt(a);d=bj(d,c)}d^=e;return d}function
+I_(a,b){return ln(a,bV(b))}function
+I7(d,b){var
+e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b[a]|b[a+1]<<8|b[a+2]<<16|b[a+3]<<24;d=bj(d,c)}c=0;switch(e&3){case
 3:c=b[a+2]<<16;case
 2:c|=b[a+1]<<8;case
-1:c|=b[a];d=bh(d,c)}d^=e;return d}function
-rn(a){switch(a.t&6){default:d1(a);case
+1:c|=b[a];d=bj(d,c)}d^=e;return d}function
+rv(a){switch(a.t&6){default:d4(a);case
 0:return a.c;case
 4:return a.c}}function
-IW(b,c){var
-a=rn(c);return typeof
-a==="string"?lg(b,a):IX(b,a)}function
-IY(a){a^=a>>>16;a=u(a,0x85ebca6b|0);a^=a>>>13;a=u(a,0xc2b2ae35|0);a^=a>>>16;return a}function
-IV(j,l,n,m){var
-f,g,h,d,c,b,a,e,i;d=l;if(d<0||d>cy)d=cy;c=j;b=n;f=[m];g=0;h=1;while(g<h&&c>0){a=f[g++];if(a&&a.caml_custom){if(f3[a.caml_custom]&&f3[a.caml_custom].hash){var
-k=f3[a.caml_custom].hash(a);b=bh(b,k);c--}}else
+I6(b,c){var
+a=rv(c);return typeof
+a==="string"?ln(b,a):I7(b,a)}function
+I8(a){a^=a>>>16;a=u(a,0x85ebca6b|0);a^=a>>>13;a=u(a,0xc2b2ae35|0);a^=a>>>16;return a}function
+I5(j,l,n,m){var
+f,g,h,d,c,b,a,e,i;d=l;if(d<0||d>cC)d=cC;c=j;b=n;f=[m];g=0;h=1;while(g<h&&c>0){a=f[g++];if(a&&a.caml_custom){if(f8[a.caml_custom]&&f8[a.caml_custom].hash){var
+k=f8[a.caml_custom].hash(a);b=bj(b,k);c--}}else
 if(a
 instanceof
 Array&&a[0]===(a[0]|0))switch(a[0]){case
-248:b=bh(b,a[2]);c--;break;case
+248:b=bj(b,a[2]);c--;break;case
 250:f[--g]=a[1];break;default:var
-o=a.length-1<<10|a[0];b=bh(b,o);for(e=1,i=a.length;e<i;e++){if(h>=d)break;f[h++]=a[e]}break}else
-if(f5(a)){b=IW(b,a);c--}else
-if(hP(a)){b=I0(b,a);c--}else
+o=a.length-1<<10|a[0];b=bj(b,o);for(e=1,i=a.length;e<i;e++){if(h>=d)break;f[h++]=a[e]}break}else
+if(f$(a)){b=I6(b,a);c--}else
+if(hY(a)){b=I_(b,a);c--}else
 if(typeof
-a==="string"){b=lg(b,a);c--}else
-if(a===(a|0)){b=bh(b,a+a+1);c--}else
-if(a===+a){b=lf(b,a);c--}}b=IY(b);return b&0x3FFFFFFF}function
-I1(a,c,k){if(!isFinite(a)){if(isNaN(a))return cj(kI);return cj(a>0?qR:"-infinity")}var
+a==="string"){b=ln(b,a);c--}else
+if(a===(a|0)){b=bj(b,a+a+1);c--}else
+if(a===+a){b=lm(b,a);c--}}b=I8(b);return b&0x3FFFFFFF}function
+I$(a,c,k){if(!isFinite(a)){if(isNaN(a))return cl(kR);return cl(a>0?qZ:"-infinity")}var
 i=a==0&&1/a==-Infinity?1:a>=0?0:1;if(i)a=-a;var
 d=0;if(a==0);else
 if(a<1)while(a<1&&d>-1022){a*=2;d--}else
 while(a>=2){a/=2;d++}var
-j=d<0?y:dU,e=y;if(i)e=ds;else
+j=d<0?y:dX,e=y;if(i)e=dt;else
 switch(k){case
-43:e=dU;break;case
+43:e=dX;break;case
 32:e=c1;break;default:break}if(c>=0&&c<13){var
 g=Math.pow(2,c*4);a=Math.round(a*g)/g}var
 b=a.toString(16);if(c>=0){var
-h=b.indexOf(bR);if(h<0)b+=bR+e0(c,bl);else{var
-f=h+1+c;if(b.length<f)b+=e0(f-b.length,bl);else
-b=b.substr(0,f)}}return cj(e+oJ+b+"p"+j+d.toString(10))}function
-I3(a){return(a&0x000000FF)<<24|(a&0x0000FF00)<<8|(a&0x00FF0000)>>>8|(a&0xFF000000)>>>24}function
-I6(b){var
-a=d3(b);return d2([a[7],a[6],a[5],a[4],a[3],a[2],a[1],a[0]])}function
-I$(a){return+a.isZero()}function
-hM(a){return new
-N(a&c2,a>>24&c2,a>>31&cx)}function
-rj(a){return a.toInt()}function
-I_(a){return+a.isNeg()}function
-Jc(a){return a.neg()}function
-I8(g,c){var
-a=lm(g);if(a.signedconv&&I_(c)){a.sign=-1;c=Jc(c)}var
-b=y,h=hM(a.base),f="0123456789abcdef";do{var
-e=c.udivmod(h);c=e.quotient;b=f.charAt(rj(e.modulus))+b}while(!I$(c));if(a.prec>=0){a.filler=c1;var
-d=a.prec-b.length;if(d>0)b=e0(d,bl)+b}return lc(a,b)}function
-Jb(a,b){return a.mul(b)}function
-Jd(a,b){return a.or(b)}function
-hN(a){return a.toFloat()}function
-Ju(c){var
-a=0,e=F(c),b=10,d=1;if(e>0)switch(bw(c,a)){case
+h=b.indexOf(bU);if(h<0)b+=bU+e5(c,bn);else{var
+f=h+1+c;if(b.length<f)b+=e5(f-b.length,bn);else
+b=b.substr(0,f)}}return cl(e+oR+b+"p"+j+d.toString(10))}function
+Jb(a){return(a&0x000000FF)<<24|(a&0x0000FF00)<<8|(a&0x00FF0000)>>>8|(a&0xFF000000)>>>24}function
+Je(b){var
+a=d6(b);return d5([a[7],a[6],a[5],a[4],a[3],a[2],a[1],a[0]])}function
+Jj(a){return+a.isZero()}function
+hV(a){return new
+Q(a&c2,a>>24&c2,a>>31&cB)}function
+rr(a){return a.toInt()}function
+Ji(a){return+a.isNeg()}function
+Jm(a){return a.neg()}function
+Jg(g,c){var
+a=lt(g);if(a.signedconv&&Ji(c)){a.sign=-1;c=Jm(c)}var
+b=y,h=hV(a.base),f="0123456789abcdef";do{var
+e=c.udivmod(h);c=e.quotient;b=f.charAt(rr(e.modulus))+b}while(!Jj(c));if(a.prec>=0){a.filler=c1;var
+d=a.prec-b.length;if(d>0)b=e5(d,bn)+b}return lk(a,b)}function
+Jl(a,b){return a.mul(b)}function
+Jn(a,b){return a.or(b)}function
+hW(a){return a.toFloat()}function
+JF(c){var
+a=0,e=F(c),b=10,d=1;if(e>0)switch(by(c,a)){case
 45:a++;d=-1;break;case
-43:a++;d=1;break}if(a+1<e&&bw(c,a)==48)switch(bw(c,a+1)){case
+43:a++;d=1;break}if(a+1<e&&by(c,a)==48)switch(by(c,a+1)){case
 120:case
 88:b=16;a+=2;break;case
 111:case
@@ -731,25 +731,26 @@ a=0,e=F(c),b=10,d=1;if(e>0)switch(bw(c,a)){case
 66:b=2;a+=2;break;case
 117:case
 85:a+=2;break}return[a,d,b]}function
-rs(a){if(a>=48&&a<=57)return a-48;if(a>=65&&a<=90)return a-55;if(a>=97&&a<=122)return a-87;return-1}function
-hO(f){var
-h=Ju(f),c=h[0],i=h[1],d=h[2],g=F(f),j=-1>>>0,e=c<g?bw(f,c):0,b=rs(e);if(b<0||b>=d)bJ(hx);var
-a=b;for(c++;c<g;c++){e=bw(f,c);if(e==95)continue;b=rs(e);if(b<0||b>=d)break;a=d*a+b;if(a>j)bJ(hx)}if(c!=g)bJ(hx);a=i*a;if(d==10&&(a|0)!=a)bJ(hx);return a|0}function
-Ji(a){return[C,a]}function
-cC(b,a){a|=0;if(a>cf){a-=cf;b*=Math.pow(2,cf);if(a>cf){a-=cf;b*=Math.pow(2,cf)}}if(a<-cf){a+=cf;b*=Math.pow(2,-cf)}b*=Math.pow(2,a);return b}function
-hQ(a,b){return+(eZ(a,b,false)<=0)}function
-rl(a,b){return+(eZ(a,b,false)<0)}function
-rm(c){var
+rA(a){if(a>=48&&a<=57)return a-48;if(a>=65&&a<=90)return a-55;if(a>=97&&a<=122)return a-87;return-1}function
+hX(f){var
+h=JF(f),c=h[0],i=h[1],d=h[2],g=F(f),j=-1>>>0,e=c<g?by(f,c):0,b=rA(e);if(b<0||b>=d)bL(hF);var
+a=b;for(c++;c<g;c++){e=by(f,c);if(e==95)continue;b=rA(e);if(b<0||b>=d)break;a=d*a+b;if(a>j)bL(hF)}if(c!=g)bL(hF);a=i*a;if(d==10&&(a|0)!=a)bL(hF);return a|0}function
+Js(a){return[D,a]}function
+bx(b,a){a|=0;if(a>ch){a-=ch;b*=Math.pow(2,ch);if(a>ch){a-=ch;b*=Math.pow(2,ch)}}if(a<-ch){a+=ch;b*=Math.pow(2,-ch)}b*=Math.pow(2,a);return b}function
+hZ(a,b){return+(e4(a,b,false)<=0)}function
+rt(a,b){return+(e4(a,b,false)<0)}function
+ru(c){var
 b=0;for(var
 a=c.length-1;a>=0;a--){var
 d=c[a];b=[0,d,b]}return b}function
-Jj(a){return Math.log1p(a)}function
-n(a,d){if(a<0)d0();var
+Jt(a){return Math.log1p(a)}function
+Ju(a){return Math.log2(a)}function
+n(a,d){if(a<0)d3();var
 a=a+1|0,b=new
 Array(a);b[0]=0;for(var
 c=1;c<a;c++)b[c]=d;return b}function
-JB(b){return a(hU(b,0,b.length))}var
-Jl=function(){function
+JL(b){return a(h3(b,0,b.length))}var
+Jw=function(){function
 l(a,b){return a+b|0}function
 a(d,a,c,f,b,e){a=l(l(a,d),l(f,e));return l(a<<b|a>>>32-b,c)}function
 g(c,b,d,e,h,f,g){return a(b&d|~b&e,c,b,h,f,g)}function
@@ -757,41 +758,41 @@ h(d,b,e,c,h,f,g){return a(b&c|e&~c,d,b,h,f,g)}function
 i(c,b,d,e,h,f,g){return a(b^d^e,c,b,h,f,g)}function
 j(c,b,d,e,h,f,g){return a(d^(b|~e),c,b,h,f,g)}function
 k(f,n){var
-e=n;f[e>>2]|=b0<<8*(e&3);for(e=(e&~0x3)+8;(e&0x3F)<60;e+=4)f[(e>>2)-1]=0;f[(e>>2)-1]=n<<3;f[e>>2]=n>>29&0x1FFFFFFF;var
+e=n;f[e>>2]|=b3<<8*(e&3);for(e=(e&~0x3)+8;(e&0x3F)<60;e+=4)f[(e>>2)-1]=0;f[(e>>2)-1]=n<<3;f[e>>2]=n>>29&0x1FFFFFFF;var
 k=[0x67452301,0xEFCDAB89,0x98BADCFE,0x10325476];for(e=0;e<f.length;e+=16){var
 a=k[0],b=k[1],c=k[2],d=k[3];a=g(a,b,c,d,f[e+0],7,0xD76AA478);d=g(d,a,b,c,f[e+1],12,0xE8C7B756);c=g(c,d,a,b,f[e+2],17,0x242070DB);b=g(b,c,d,a,f[e+3],22,0xC1BDCEEE);a=g(a,b,c,d,f[e+4],7,0xF57C0FAF);d=g(d,a,b,c,f[e+5],12,0x4787C62A);c=g(c,d,a,b,f[e+6],17,0xA8304613);b=g(b,c,d,a,f[e+7],22,0xFD469501);a=g(a,b,c,d,f[e+8],7,0x698098D8);d=g(d,a,b,c,f[e+9],12,0x8B44F7AF);c=g(c,d,a,b,f[e+10],17,0xFFFF5BB1);b=g(b,c,d,a,f[e+11],22,0x895CD7BE);a=g(a,b,c,d,f[e+12],7,0x6B901122);d=g(d,a,b,c,f[e+13],12,0xFD987193);c=g(c,d,a,b,f[e+14],17,0xA679438E);b=g(b,c,d,a,f[e+15],22,0x49B40821);a=h(a,b,c,d,f[e+1],5,0xF61E2562);d=h(d,a,b,c,f[e+6],9,0xC040B340);c=h(c,d,a,b,f[e+11],14,0x265E5A51);b=h(b,c,d,a,f[e+0],20,0xE9B6C7AA);a=h(a,b,c,d,f[e+5],5,0xD62F105D);d=h(d,a,b,c,f[e+10],9,0x02441453);c=h(c,d,a,b,f[e+15],14,0xD8A1E681);b=h(b,c,d,a,f[e+4],20,0xE7D3FBC8);a=h(a,b,c,d,f[e+9],5,0x21E1CDE6);d=h(d,a,b,c,f[e+14],9,0xC33707D6);c=h(c,d,a,b,f[e+3],14,0xF4D50D87);b=h(b,c,d,a,f[e+8],20,0x455A14ED);a=h(a,b,c,d,f[e+13],5,0xA9E3E905);d=h(d,a,b,c,f[e+2],9,0xFCEFA3F8);c=h(c,d,a,b,f[e+7],14,0x676F02D9);b=h(b,c,d,a,f[e+12],20,0x8D2A4C8A);a=i(a,b,c,d,f[e+5],4,0xFFFA3942);d=i(d,a,b,c,f[e+8],11,0x8771F681);c=i(c,d,a,b,f[e+11],16,0x6D9D6122);b=i(b,c,d,a,f[e+14],23,0xFDE5380C);a=i(a,b,c,d,f[e+1],4,0xA4BEEA44);d=i(d,a,b,c,f[e+4],11,0x4BDECFA9);c=i(c,d,a,b,f[e+7],16,0xF6BB4B60);b=i(b,c,d,a,f[e+10],23,0xBEBFBC70);a=i(a,b,c,d,f[e+13],4,0x289B7EC6);d=i(d,a,b,c,f[e+0],11,0xEAA127FA);c=i(c,d,a,b,f[e+3],16,0xD4EF3085);b=i(b,c,d,a,f[e+6],23,0x04881D05);a=i(a,b,c,d,f[e+9],4,0xD9D4D039);d=i(d,a,b,c,f[e+12],11,0xE6DB99E5);c=i(c,d,a,b,f[e+15],16,0x1FA27CF8);b=i(b,c,d,a,f[e+2],23,0xC4AC5665);a=j(a,b,c,d,f[e+0],6,0xF4292244);d=j(d,a,b,c,f[e+7],10,0x432AFF97);c=j(c,d,a,b,f[e+14],15,0xAB9423A7);b=j(b,c,d,a,f[e+5],21,0xFC93A039);a=j(a,b,c,d,f[e+12],6,0x655B59C3);d=j(d,a,b,c,f[e+3],10,0x8F0CCC92);c=j(c,d,a,b,f[e+10],15,0xFFEFF47D);b=j(b,c,d,a,f[e+1],21,0x85845DD1);a=j(a,b,c,d,f[e+8],6,0x6FA87E4F);d=j(d,a,b,c,f[e+15],10,0xFE2CE6E0);c=j(c,d,a,b,f[e+6],15,0xA3014314);b=j(b,c,d,a,f[e+13],21,0x4E0811A1);a=j(a,b,c,d,f[e+4],6,0xF7537E82);d=j(d,a,b,c,f[e+11],10,0xBD3AF235);c=j(c,d,a,b,f[e+2],15,0x2AD7D2BB);b=j(b,c,d,a,f[e+9],21,0xEB86D391);k[0]=l(a,k[0]);k[1]=l(b,k[1]);k[2]=l(c,k[2]);k[3]=l(d,k[3])}var
 o=new
 Array(16);for(var
 e=0;e<4;e++)for(var
 m=0;m<4;m++)o[e*4+m]=k[e]>>8*m&0xFF;return o}return function(i,g,f){var
-e=[],h=rn(i);if(typeof
+e=[],h=rv(i);if(typeof
 h==="string"){var
 d=h;for(var
 a=0;a<f;a+=4){var
 b=a+g;e[a>>2]=d.charCodeAt(b)|d.charCodeAt(b+1)<<8|d.charCodeAt(b+2)<<16|d.charCodeAt(b+3)<<24}for(;a<f;a++)e[a>>2]|=d.charCodeAt(a+g)<<8*(a&3)}else{var
 c=h;for(var
 a=0;a<f;a+=4){var
-b=a+g;e[a>>2]=c[b]|c[b+1]<<8|c[b+2]<<16|c[b+3]<<24}for(;a<f;a++)e[a>>2]|=c[a+g]<<8*(a&3)}return JB(k(e,f))}}();function
-Jm(c,b,a){return Jl(bv(c),b,a)}function
-Jn(){return 0}var
-cD=new
+b=a+g;e[a>>2]=c[b]|c[b+1]<<8|c[b+2]<<16|c[b+3]<<24}for(;a<f;a++)e[a>>2]|=c[a+g]<<8*(a&3)}return JL(k(e,f))}}();function
+Jx(c,b,a){return Jw(bw(c),b,a)}function
+Jy(){return 0}var
+cG=new
 Array();function
-d4(c){var
-a=cD[c];if(!a.opened)ap("Cannot flush a closed channel");if(!a.buffer||a.buffer==y)return 0;if(a.fd&&aD.fds[a.fd]&&aD.fds[a.fd].output){var
-b=aD.fds[a.fd].output;switch(b.length){case
+d7(c){var
+a=cG[c];if(!a.opened)ap("Cannot flush a closed channel");if(!a.buffer||a.buffer==y)return 0;if(a.fd&&aE.fds[a.fd]&&aE.fds[a.fd].output){var
+b=aE.fds[a.fd].output;switch(b.length){case
 2:b(c,a.buffer);break;default:b(a.buffer)}}a.buffer=y;return 0}function
-rv(e,f){var
-b=cD[e],d=a(f),c=F(d);b.file.write(b.offset,d,0,c);b.offset+=c;return 0}function
-JH(a){var
-a=lq(a),b=M;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stderr.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
+rD(e,f){var
+b=cG[e],d=a(f),c=F(d);b.file.write(b.offset,d,0,c);b.offset+=c;return 0}function
+JR(a){var
+a=ly(a),b=P;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stderr.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
 c=b.console;c&&c.error&&c.error(a)}}function
-JI(a){var
-a=lq(a),b=M;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stdout.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
+JS(a){var
+a=ly(a),b=P;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stdout.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
 c=b.console;c&&c.log&&c.log(a)}}function
-hV(c,e,d,a){if(aD.fds===undefined)aD.fds=new
+h4(c,e,d,a){if(aE.fds===undefined)aE.fds=new
 Array();a=a?a:{};var
-b={};b.file=d;b.offset=a.append?d.length():0;b.flags=a;b.output=e;aD.fds[c]=b;if(!aD.fd_last_idx||c>aD.fd_last_idx)aD.fd_last_idx=c;return c}function
-J2(c,b,g){var
+b={};b.file=d;b.offset=a.append?d.length():0;b.flags=a;b.output=e;aE.fds[c]=b;if(!aE.fd_last_idx||c>aE.fd_last_idx)aE.fd_last_idx=c;return c}function
+J$(c,b,g){var
 a={};while(b){switch(b[1]){case
 0:a.rdonly=1;break;case
 1:a.wronly=1;break;case
@@ -801,343 +802,343 @@ a={};while(b){switch(b[1]){case
 5:a.excl=1;break;case
 6:a.binary=1;break;case
 7:a.text=1;break;case
-8:a.nonblock=1;break}b=b[2]}if(a.rdonly&&a.wronly)ap(bS(c)+o5);if(a.text&&a.binary)ap(bS(c)+pj);var
-d=rH(c),e=d.device.open(d.rest,a),f=aD.fd_last_idx?aD.fd_last_idx:0;return hV(f+1,rv,e,a)}hV(0,rv,new
-aZ(aJ(0)));hV(1,JI,new
-aZ(aJ(0)));hV(2,JH,new
-aZ(aJ(0)));function
-Jo(a){var
-c=aD.fds[a];if(c.flags.wronly)ap(pI+a+" is writeonly");var
-d=null;if(a==0&&f7()){var
-e=require("fs");d=function(){return cj(e.readFileSync(0,oC))}}var
-b={file:c.file,offset:c.offset,fd:a,opened:true,out:false,refill:d};cD[b.fd]=b;return b.fd}function
-ro(c){var
-b=aD.fds[c];if(b.flags.rdonly)ap(pI+c+" is readonly");var
-a={file:b.file,offset:b.offset,fd:c,opened:true,out:true,buffer:y};cD[a.fd]=a;return a.fd}function
-Jp(){var
+8:a.nonblock=1;break}b=b[2]}if(a.rdonly&&a.wronly)ap(bV(c)+pb);if(a.text&&a.binary)ap(bV(c)+pr);var
+d=rQ(c),e=d.device.open(d.rest,a),f=aE.fd_last_idx?aE.fd_last_idx:0;return h4(f+1,rD,e,a)}h4(0,rD,new
+a0(aJ(0)));h4(1,JS,new
+a0(aJ(0)));h4(2,JR,new
+a0(aJ(0)));function
+Jz(a){var
+c=aE.fds[a];if(c.flags.wronly)ap(pQ+a+" is writeonly");var
+d=null;if(a==0&&gb()){var
+e=require("fs");d=function(){return cl(e.readFileSync(0,oK))}}var
+b={file:c.file,offset:c.offset,fd:a,opened:true,out:false,refill:d};cG[b.fd]=b;return b.fd}function
+rw(c){var
+b=aE.fds[c];if(b.flags.rdonly)ap(pQ+c+" is readonly");var
+a={file:b.file,offset:b.offset,fd:c,opened:true,out:true,buffer:y};cG[a.fd]=a;return a.fd}function
+JA(){var
 b=0;for(var
-a=0;a<cD.length;a++)if(cD[a]&&cD[a].opened&&cD[a].out)b=[0,cD[a].fd,b];return b}function
-aT(a){return a}function
-Jq(g,d,h,f){var
-b=cD[g];if(!b.opened)ap("Cannot output to a closed channel");var
-a;if(h==0&&bK(d)==f)a=d;else{a=aJ(f);dx(d,h,a,0,f)}var
-i=aT(a),c=bS(i),e=c.lastIndexOf(oR);if(e<0)b.buffer+=c;else{b.buffer+=c.substr(0,e+1);d4(g);b.buffer+=c.substr(e+1)}return 0}function
-ll(b,a,d,c){return Jq(b,bv(a),d,c)}function
-rp(c,b){var
-d=a(String.fromCharCode(b));ll(c,d,0,1);return 0}function
-f6(b,a){if(a==0)dz();return b%a}function
-I5(a,b){return a.add(b)}function
-Je(a,b){return a.sub(b)}function
-rr(a,c){if(isNaN(a)||isNaN(c))return NaN;if(a==c)return c;if(a==0)return c<0?-Math.pow(2,-pR):Math.pow(2,-pR);var
-b=f4(a),d=hM(1);if(a<c==a>0)b=I5(b,d);else
-b=Je(b,d);return ci(b)}function
-c4(a,b){return+(eZ(a,b,false)!=0)}function
-Js(a,b){a[0]=C;a[1]=b;return 0}function
-D(a){if(a
+a=0;a<cG.length;a++)if(cG[a]&&cG[a].opened&&cG[a].out)b=[0,cG[a].fd,b];return b}function
+aV(a){return a}function
+JB(g,d,h,f){var
+b=cG[g];if(!b.opened)ap("Cannot output to a closed channel");var
+a;if(h==0&&bM(d)==f)a=d;else{a=aJ(f);dy(d,h,a,0,f)}var
+i=aV(a),c=bV(i),e=c.lastIndexOf(oZ);if(e<0)b.buffer+=c;else{b.buffer+=c.substr(0,e+1);d7(g);b.buffer+=c.substr(e+1)}return 0}function
+ls(b,a,d,c){return JB(b,bw(a),d,c)}function
+rx(c,b){var
+d=a(String.fromCharCode(b));ls(c,d,0,1);return 0}function
+ga(b,a){if(a==0)dA();return b%a}function
+Jd(a,b){return a.add(b)}function
+Jo(a,b){return a.sub(b)}function
+rz(a,c){if(isNaN(a)||isNaN(c))return NaN;if(a==c)return c;if(a==0)return c<0?-Math.pow(2,-pZ):Math.pow(2,-pZ);var
+b=f_(a),d=hV(1);if(a<c==a>0)b=Jd(b,d);else
+b=Jo(b,d);return ck(b)}function
+c4(a,b){return+(e4(a,b,false)!=0)}function
+JD(a,b){a[0]=D;a[1]=b;return 0}function
+E(a){if(a
 instanceof
 Array&&a[0]==a[0]>>>0)return a[0];else
-if(f5(a))return hq;else
-if(hP(a))return hq;else
+if(f$(a))return hy;else
+if(hY(a))return hy;else
 if(a
 instanceof
 Function||typeof
 a=="function")return 247;else
-if(a&&a.caml_custom)return fX;else
-return a$}function
-b3(b,c,a){if(a&&M.toplevelReloc)b=M.toplevelReloc(a);aD[b+1]=c;if(a)aD[a]=c}function
-lo(a,b){rq[bS(a)]=b;return 0}function
-Jy(a){return Math.round(a)}function
-hS(a){if(a==0)a=1/a;return a<0?1:0}function
-IF(a,b){if(a===b)return 1;a.t&6&&d1(a);b.t&6&&d1(b);return a.c==b.c?1:0}function
-J(a,b){return IF(a,b)}function
-JA(){aL(kr)}function
-$(b,a){if(a>>>0>=F(b))JA();return bw(b,a)}function
-L(a,b){return 1-J(a,b)}function
-JC(){return 0x7FFFFFFF/4|0}function
-Jw(){rt(aD.Not_found)}function
-rw(c){var
-a=M,b=rk(c);if(a.process&&a.process.env&&a.process.env[b]!=undefined)return cj(a.process.env[b]);if(M.jsoo_static_env&&M.jsoo_static_env[b])return cj(M.jsoo_static_env[b]);Jw()}function
-JD(){if(M.crypto)if(typeof
-M.crypto.getRandomValues==="function"){var
-a=new(M.Uint32Array)(1);M.crypto.getRandomValues(a);return[0,a[0]]}else
-if(M.crypto.randomBytes==="function"){var
-b=M.crypto.randomBytes(4),a=new(M.Uint32Array)(b);return[0,a[0]]}var
+if(a&&a.caml_custom)return f2;else
+return ba}function
+b6(b,c,a){if(a&&P.toplevelReloc)b=P.toplevelReloc(a);aE[b+1]=c;if(a)aE[a]=c}function
+lv(a,b){ry[bV(a)]=b;return 0}function
+lw(a){return Math.round(a)}function
+h1(a){if(a==0)a=1/a;return a<0?1:0}function
+IP(a,b){if(a===b)return 1;a.t&6&&d4(a);b.t&6&&d4(b);return a.c==b.c?1:0}function
+M(a,b){return IP(a,b)}function
+JK(){aL(kz)}function
+ac(b,a){if(a>>>0>=F(b))JK();return by(b,a)}function
+O(a,b){return 1-M(a,b)}function
+JM(){return 0x7FFFFFFF/4|0}function
+JH(){rB(aE.Not_found)}function
+rE(c){var
+a=P,b=rs(c);if(a.process&&a.process.env&&a.process.env[b]!=undefined)return cl(a.process.env[b]);if(P.jsoo_static_env&&P.jsoo_static_env[b])return cl(P.jsoo_static_env[b]);JH()}function
+JN(){if(P.crypto)if(typeof
+P.crypto.getRandomValues==="function"){var
+a=new(P.Uint32Array)(1);P.crypto.getRandomValues(a);return[0,a[0]]}else
+if(P.crypto.randomBytes==="function"){var
+b=P.crypto.randomBytes(4),a=new(P.Uint32Array)(b);return[0,a[0]]}var
 c=new
 Date().getTime(),d=c^0xffffffff*Math.random();return[0,d]}var
-I2=new
-Date().getTime()*qG;function
-JE(){var
+Ja=new
+Date().getTime()*qO;function
+JO(){var
 a=new
-Date().getTime();return a*qG-I2}function
-lp(a){var
+Date().getTime();return a*qO-Ja}function
+lx(a){var
 b=1;while(a&&a.joo_tramp){a=a.joo_tramp.apply(null,a.joo_args);b++}return a}function
-a1(b,a){return{joo_tramp:b,joo_args:a}}function
-JF(a){return Math.trunc(a)}function
-ru(a){return a}function
-aU(a){if(a
+a2(b,a){return{joo_tramp:b,joo_args:a}}function
+JP(a){return Math.trunc(a)}function
+rC(a){return a}function
+aW(a){if(a
 instanceof
-Array)return a;if(M.RangeError&&a
+Array)return a;if(P.RangeError&&a
 instanceof
-M.RangeError&&a.message&&a.message.match(/maximum call stack/i))return ru(aD.Stack_overflow);if(M.InternalError&&a
+P.RangeError&&a.message&&a.message.match(/maximum call stack/i))return rC(aE.Stack_overflow);if(P.InternalError&&a
 instanceof
-M.InternalError&&a.message&&a.message.match(/too much recursion/i))return ru(aD.Stack_overflow);if(a
+P.InternalError&&a.message&&a.message.match(/too much recursion/i))return rC(aE.Stack_overflow);if(a
 instanceof
-M.Error&&d5(oT))return[0,d5(oT),a];return[0,aD.Failure,cj(String(a))]}function
+P.Error&&d8(o1))return[0,d8(o1),a];return[0,aE.Failure,cl(String(a))]}function
 aM(b){var
-a=Number(b);return a>=-oX&&a<=du?a:b}function
-as(a){return BigInt(a)}var
-bx=BigInt(0);function
-rB(b){var
-a=as(b);return aM(a<bx?-a:a)}function
-rC(a,b){return aM(as(a)+as(b))}var
-ck=BigInt(1);function
-hW(f,b){if(b===0)dz();var
-e=as(f),a=as(b),c=e/a,d=e%a;return aM(d!==bx&&d<bx===a<bx?c+ck:c)}function
-d8(a,b){return a<b?-1:a>b?1:0}function
-hX(b,a){if(a===0)dz();return aM(as(b)/as(a))}function
-JV(b,a){if(a===0)dz();return aM(as(b)%as(a))}function
-JL(a,b){return[0,hX(a,b),JV(a,b)]}function
-rD(a,b){return hX(a,b)}function
-d9(a,b){return a===b?1:0}function
-rE(a,b,c){return aM(as(a)>>BigInt(b)&(ck<<BigInt(c))-ck)}function
-hY(f,b){if(b===0)dz();var
-e=as(f),a=as(b),c=e/a,d=e%a;return aM(d!==bx&&d<bx!==a<bx?c-ck:c)}function
-JM(c,b){if(bS(c)!==f0)aL("Z.format");return a(String(b))}function
-JN(f,g){var
-b=as(f),a=as(g),h=BigInt("9007199254740992"),c,e,d;if(b<bx)b=-b;if(a<bx)a=-a;if(b<a){c=b;b=a;a=c}while(a!==bx){if(b<h){e=Number(b);d=Number(a);while(d){c=e%d;e=d;d=c}return aM(BigInt(e))}if((b&b-ck)===bx)return aM(a&-a);if((a&a-ck)===bx){c=b&-b;return aM(c<a?c:a)}c=b%a;b=a;a=c}return aM(b)}function
-JO(a){return 0}function
-JP(a,b){return aM(as(a)|as(b))}function
-JQ(a,b){return aM(as(a)*as(b))}function
-JR(b,c){var
-a=b*c;return a>=-oX&&a<=du?0:1}function
-JS(a){return aM(-as(a))}function
-b4(b){var
-a=as(b);return a===bx?0:(a<bx?-a:a).toString(2).length}function
-lr(a){if(!isFinite(a))bJ(kN);return aM(BigInt(Math.trunc(a)))}function
-JT(a,e,c,d){var
-b=bS(e).substr(c,d);if(a!==0&&a!==10||!/^-?[0-9]+$/.test(b))aL("Z.of_substring_base: invalid digit");return aM(BigInt(b))}function
-lt(b,a){var
-c=ck;while(a>0){if(a%2===1)c=c*b;a=Math.floor(a/2);if(a>0)b=b*b}return c}function
-f8(b,a){if(a<0)aL("Z.pow");return aM(lt(as(b),a))}function
-JU(a){return aM(as(a)-ck)}function
-JW(g,d){var
-f=as(g),b=bx,a=ck,e=BigInt(2);while(lt(a,d)<=f)a=a*e;while(a-b>ck){var
-c=(b+a)/e;if(lt(c,d)<=f)b=c;else
+a=Number(b);return a>=-o5&&a<=dv?a:b}function
+at(a){return BigInt(a)}var
+bz=BigInt(0);function
+rJ(b){var
+a=at(b);return aM(a<bz?-a:a)}function
+rK(a,b){return aM(at(a)+at(b))}var
+cm=BigInt(1);function
+d$(f,b){if(b===0)dA();var
+e=at(f),a=at(b),c=e/a,d=e%a;return aM(d!==bz&&d<bz===a<bz?c+cm:c)}function
+ea(a,b){return a<b?-1:a>b?1:0}function
+h5(b,a){if(a===0)dA();return aM(at(b)/at(a))}function
+J4(b,a){if(a===0)dA();return aM(at(b)%at(a))}function
+JV(a,b){return[0,h5(a,b),J4(a,b)]}function
+rL(a,b){return h5(a,b)}function
+eb(a,b){return a===b?1:0}function
+rM(a,b,c){return aM(at(a)>>BigInt(b)&(cm<<BigInt(c))-cm)}function
+e7(f,b){if(b===0)dA();var
+e=at(f),a=at(b),c=e/a,d=e%a;return aM(d!==bz&&d<bz!==a<bz?c-cm:c)}function
+JW(c,b){if(bV(c)!==f5)aL("Z.format");return a(String(b))}function
+rN(f,g){var
+b=at(f),a=at(g),h=BigInt("9007199254740992"),c,e,d;if(b<bz)b=-b;if(a<bz)a=-a;if(b<a){c=b;b=a;a=c}while(a!==bz){if(b<h){e=Number(b);d=Number(a);while(d){c=e%d;e=d;d=c}return aM(BigInt(e))}if((b&b-cm)===bz)return aM(a&-a);if((a&a-cm)===bz){c=b&-b;return aM(c<a?c:a)}c=b%a;b=a;a=c}return aM(b)}function
+JX(a){return 0}function
+JY(a,b){return aM(at(a)|at(b))}function
+JZ(a,b){return aM(at(a)*at(b))}function
+J0(b,c){var
+a=b*c;return a>=-o5&&a<=dv?0:1}function
+J1(a){return aM(-at(a))}function
+b7(b){var
+a=at(b);return a===bz?0:(a<bz?-a:a).toString(2).length}function
+gc(a){if(!isFinite(a))bL(kW);return aM(BigInt(Math.trunc(a)))}function
+J2(a,e,c,d){var
+b=bV(e).substr(c,d);if(a!==0&&a!==10||!/^-?[0-9]+$/.test(b))aL("Z.of_substring_base: invalid digit");return aM(BigInt(b))}function
+lA(b,a){var
+c=cm;while(a>0){if(a%2===1)c=c*b;a=Math.floor(a/2);if(a>0)b=b*b}return c}function
+gd(b,a){if(a<0)aL("Z.pow");return aM(lA(at(b),a))}function
+J3(a){return aM(at(a)-cm)}function
+J5(g,d){var
+f=at(g),b=bz,a=cm,e=BigInt(2);while(lA(a,d)<=f)a=a*e;while(a-b>cm){var
+c=(b+a)/e;if(lA(c,d)<=f)b=c;else
 a=c}return aM(b)}function
-rF(a,b){return aM(as(a)<<BigInt(b))}function
-JX(a,b){return aM(as(a)>>BigInt(b))}function
-bo(a){return a<0?-1:a>0?1:0}function
-rG(a,b){return aM(as(a)-as(b))}function
-JY(a){return aM(as(a)+ck)}function
-JZ(a){if(typeof
-a!=="number")bJ(kN);return a}function
-hZ(b){var
-a=BigInt.asUintN(64,as(b));return rh(Number(BigInt.asIntN(32,a)),Number(BigInt.asIntN(32,a>>BigInt(32))))}function
-J0(f){M.tightropeCheck=function(d){var
+rO(a,b){return aM(at(a)<<BigInt(b))}function
+J6(a,b){return aM(at(a)>>BigInt(b))}function
+bp(a){return a<0?-1:a>0?1:0}function
+rP(a,b){return aM(at(a)-at(b))}function
+J7(a){return aM(at(a)+cm)}function
+J8(a){if(typeof
+a!=="number")bL(kW);return a}function
+h6(b){var
+a=BigInt.asUintN(64,at(b));return rp(Number(BigInt.asIntN(32,a)),Number(BigInt.asIntN(32,a>>BigInt(32))))}function
+J9(f){P.tightropeCheck=function(d){var
 e=[];for(var
-b=0;b<d.length;b+=cd)e.push(String.fromCharCode.apply(null,d.subarray(b,b+cd)));var
-c=f(a(e.join(y)));return{code:c[1],words:bS(c[2])}};return 0}function
-Jg(a){switch(a[2]){case-8:case-11:case-12:return 1;default:return 0}}function
-IQ(b){var
-a=y;if(b[0]==0){a+=b[1][1];if(b.length==3&&b[2][0]==0&&Jg(b[1]))var
+b=0;b<d.length;b+=cf)e.push(String.fromCharCode.apply(null,d.subarray(b,b+cf)));var
+c=f(a(e.join(y)));return{code:c[1],words:bV(c[2])}};return 0}function
+Jq(a){switch(a[2]){case-8:case-11:case-12:return 1;default:return 0}}function
+I0(b){var
+a=y;if(b[0]==0){a+=b[1][1];if(b.length==3&&b[2][0]==0&&Jq(b[1]))var
 e=b[2],f=1;else
 var
 f=2,e=b;a+="(";for(var
-d=f;d<e.length;d++){if(d>f)a+=kA;var
+d=f;d<e.length;d++){if(d>f)a+=kJ;var
 c=e[d];if(typeof
 c=="number")a+=c.toString();else
 if(c
 instanceof
-cA)a+=hn+c.toString()+hn;else
+cE)a+=hv+c.toString()+hv;else
 if(typeof
-c=="string")a+=hn+c.toString()+hn;else
-a+=qk}a+=")"}else
-if(b[0]==av)a+=b[1];return a}function
-re(a){if(a
+c=="string")a+=hv+c.toString()+hv;else
+a+=qs}a+=")"}else
+if(b[0]==ax)a+=b[1];return a}function
+rm(a){if(a
 instanceof
-Array&&(a[0]==0||a[0]==av)){var
-c=d5(p2);if(c)c(a,false);else{var
-d=IQ(a),b=d5(oB);if(b)b(0);M.console.error(kS+d+oR)}}else
+Array&&(a[0]==0||a[0]==ax)){var
+c=d8(p_);if(c)c(a,false);else{var
+d=I0(a),b=d8(oJ);if(b)b(0);P.console.error(k0+d+oZ)}}else
 throw a}function
-Jz(){var
-a=M;if(a.process&&a.process.on)a.process.on("uncaughtException",function(b,c){re(b);a.process.exit(2)});else
-if(a.addEventListener)a.addEventListener(qT,function(a){if(a.error)re(a.error)})}Jz();function
+JJ(){var
+a=P;if(a.process&&a.process.on)a.process.on("uncaughtException",function(b,c){rm(b);a.process.exit(2)});else
+if(a.addEventListener)a.addEventListener(q1,function(a){if(a.error)rm(a.error)})}JJ();function
 b(a,b){return a.length==1?a(b):c3(a,[b])}function
 f(a,b,c){return a.length==2?a(b,c):c3(a,[b,c])}function
-P(a,b,c,d){return a.length==3?a(b,c,d):c3(a,[b,c,d])}function
-hc(a,b,c,d,e){return a.length==4?a(b,c,d,e):c3(a,[b,c,d,e])}function
-fL(a,b,c,d,e,f){return a.length==5?a(b,c,d,e,f):c3(a,[b,c,d,e,f])}function
-Iv(a,b,c,d,e,f,g,h){return a.length==7?a(b,c,d,e,f,g,h):c3(a,[b,c,d,e,f,g,h])}IR();var
-f_=[av,a(pH),-1],lw=[av,a(p4),-2],f9=[av,a(kF),-3],lu=[av,a(qj),-4],lx=[av,a(pp),-6],Q=[av,a(qr),-7],lv=[av,a(oZ),-8],h1=[av,a(qv),-9],af=[av,a(qI),-11],ly=[av,a(pS),-12],It=[4,0,0,0,[12,45,[4,0,0,0,0]]],il=[0,[11,a('File "'),[2,0,[11,a('", line '),[4,0,0,0,[11,a(qc),[4,0,0,0,[12,45,[4,0,0,0,[11,a(po),[2,0,0]]]]]]]]]],a('File "%s", line %d, characters %d-%d: %s')],Iu=[0,a(kx),[0,a(kw),[0,a(hk),[0,a(eW),0]]]],jk=[0,a(k1),[0,a(qS),[0,a(oz),0]]],gX=[0,a(ky),[0,a("slab of few data"),[0,a(dZ),[0,a("value slab of few data"),0]]]],jj=[0,a("slab of the best"),[0,a("value slab of the best"),0]],jW=[0,1,0,0];b3(11,ly,pS);b3(10,af,qI);b3(9,[av,a(o$),pB],o$);b3(8,h1,qv);b3(7,lv,oZ);b3(6,Q,qr);b3(5,lx,pp);b3(4,[av,a(p6),-5],p6);b3(3,lu,qj);b3(2,f9,kF);b3(1,lw,p4);b3(0,f_,pH);var
-rV=a("output_substring"),rS=a("%.12g"),rR=a(bR),rP=a(pb),rQ=a(qn),rI=b2(0,0,qp),rJ=b2(0,0,65520),rK=b2(1,0,qp),rM=b2(oY,oY,32751),rN=b2(0,0,15536),rX=a("option is None"),r0=a("\\\\"),r1=a("\\'"),r2=a("\\b"),r3=a("\\t"),r4=a("\\n"),r5=a("\\r"),rZ=a("Char.chr"),r$=a("List.map2"),sa=a("List.fold_left2"),sb=a("List.for_all2"),sc=a("List.combine"),r_=a("List.init"),r8=a("nth"),r9=a("List.nth"),r7=a("tl"),r6=a("hd"),sf=a("String.blit / Bytes.blit_string"),se=a("Bytes.blit"),sd=a("String.sub / Bytes.sub"),sk=a("String.contains_from / Bytes.contains_from"),sh=a(y),sg=a("String.concat"),sq=a("Array.for_all2"),sp=a("Array.map2: arrays must have the same length"),so=a("Array.blit"),sn=a("Array.fill"),sm=a("Array.sub"),sl=a("Array.init"),sv=a("Set.remove_min_elt"),sw=[0,0,0,0],sx=[0,0,0],sy=[0,a("set.ml"),570,18],sr=a(hv),ss=a(hv),st=a(hv),su=a(hv),sD=a("Map.remove_min_elt"),sE=[0,0,0,0],sF=[0,a("map.ml"),fU,10],sG=[0,0,0],sz=a(hl),sA=a(hl),sB=a(hl),sC=a(hl),sH=a("Stdlib.Stack.Empty"),sI=a("Stdlib.Queue.Empty"),sK=a("CamlinternalLazy.Undefined"),sQ=a("Buffer.add_substring/add_subbytes"),sP=a("Buffer.add: cannot grow buffer"),sO=[0,a(qA),93,2],sN=[0,a(qA),94,2],sZ=a("%c"),s0=a("%s"),s1=a(pQ),s2=a(oW),s3=a(qi),s4=a(p0),s5=a("%f"),s6=a("%B"),s7=a("%{"),s8=a("%}"),s9=a("%("),s_=a("%)"),s$=a("%a"),ta=a("%t"),tb=a("%?"),tc=a("%r"),td=a("%_r"),te=[0,a(aS),850,23],tp=[0,a(aS),814,21],th=[0,a(aS),815,21],tq=[0,a(aS),818,21],ti=[0,a(aS),819,21],tr=[0,a(aS),822,19],tj=[0,a(aS),823,19],ts=[0,a(aS),826,22],tk=[0,a(aS),827,22],tt=[0,a(aS),831,30],tl=[0,a(aS),832,30],tn=[0,a(aS),836,26],tf=[0,a(aS),837,26],to=[0,a(aS),846,28],tg=[0,a(aS),847,28],tm=[0,a(aS),851,23],uw=a(o8),uu=[0,a(aS),1558,4],uv=a("Printf: bad conversion %["),ux=[0,a(aS),1626,39],uy=[0,a(aS),1649,31],uz=[0,a(aS),1650,31],uA=a("Printf: bad conversion %_"),uB=a(o6),uC=a(pa),uD=a(o6),uE=a(pa),us=a(kI),uq=a("neg_infinity"),ur=a(qR),up=a(bR),uk=[0,kB],t_=a("%+nd"),t$=a("% nd"),ub=a("%+ni"),uc=a("% ni"),ud=a("%nx"),ue=a("%#nx"),uf=a("%nX"),ug=a("%#nX"),uh=a("%no"),ui=a("%#no"),t9=a("%nd"),ua=a(qi),uj=a("%nu"),tX=a("%+ld"),tY=a("% ld"),t0=a("%+li"),t1=a("% li"),t2=a("%lx"),t3=a("%#lx"),t4=a("%lX"),t5=a("%#lX"),t6=a("%lo"),t7=a("%#lo"),tW=a("%ld"),tZ=a(oW),t8=a("%lu"),tK=a("%+Ld"),tL=a("% Ld"),tN=a("%+Li"),tO=a("% Li"),tP=a("%Lx"),tQ=a("%#Lx"),tR=a("%LX"),tS=a("%#LX"),tT=a("%Lo"),tU=a("%#Lo"),tJ=a("%Ld"),tM=a(p0),tV=a("%Lu"),tx=a("%+d"),ty=a("% d"),tA=a("%+i"),tB=a("% i"),tC=a("%x"),tD=a("%#x"),tE=a("%X"),tF=a("%#X"),tG=a("%o"),tH=a("%#o"),tw=a(f0),tz=a(pQ),tI=a(o8),sR=a("@]"),sS=a("@}"),sT=a("@?"),sU=a("@\n"),sV=a("@."),sW=a("@@"),sX=a("@%"),sY=a("@"),tu=a("CamlinternalFormat.Type_mismatch"),uI=a(y),uJ=[0,[11,a(kA),[2,0,[2,0,0]]],a(", %s%s")],u9=[0,[11,a(kS),[2,0,[12,10,0]]],a(qF)],u_=[0,[11,a("Fatal error in uncaught exception handler: exception "),[2,0,[12,10,0]]],a("Fatal error in uncaught exception handler: exception %s\n")],u8=a("Fatal error: out of memory in uncaught exception handler"),u6=[0,[11,a(kS),[2,0,[12,10,0]]],a(qF)],u1=[0,[2,0,[12,10,0]],a("%s\n")],uT=a("Raised at"),uU=a("Re-raised at"),uV=a("Raised by primitive operation at"),uW=a("Called from"),uX=a(" (inlined)"),uZ=a(y),uY=[0,[2,0,[12,32,[2,0,[11,a(' in file "'),[2,0,[12,34,[2,0,[11,a(", line "),[4,0,0,0,[11,a(qc),It]]]]]]]]]],a('%s %s in file "%s"%s, line %d, characters %d-%d')],u0=[0,[2,0,[11,a(" unknown location"),0]],a("%s unknown location")],uO=a("Out of memory"),uP=a("Stack overflow"),uQ=a("Pattern matching failed"),uR=a("Assertion failed"),uS=a("Undefined recursive module"),uK=[0,[12,40,[2,0,[2,0,[12,41,0]]]],a("(%s%s)")],uL=a(y),uM=a(y),uN=[0,[12,40,[2,0,[12,41,0]]],a("(%s)")],uH=[0,[4,0,0,0,0],a(f0)],uF=[0,[3,0,0],a("%S")],uG=a(qk),u3=[0,a(y),a("(Cannot print locations:\n bytecode executable program file not found)"),a("(Cannot print locations:\n bytecode executable program file appears to be corrupt)"),a("(Cannot print locations:\n bytecode executable program file has wrong magic number)"),a("(Cannot print locations:\n bytecode executable program file cannot be opened;\n -- too many open files. Try running with OCAMLRUNPARAM=b=2)")],vb=a("Fun.Finally_raised: "),u$=a("Stdlib.Fun.Finally_raised"),vc=a("x"),vg=a("Hashtbl: unsupported hash table format"),Ir=a("OCAMLRUNPARAM"),Ip=a("CAMLRUNPARAM"),vd=a(y),vB=[3,0,3],vC=a(bR),vw=a(qV),vx=a("<\/"),vy=a(y),vs=a(qV),vt=a("<"),vu=a(y),vq=a(oI),vp=[0,a(y)],vl=a(y),vm=a(y),vn=a(y),vo=a(y),vj=[0,a(y),0,a(y)],vi=a(y),vh=a("Stdlib.Format.String_tag"),vM=b2(1,0,0),vJ=a(kN),vK=a("ml_z_overflow"),vL=a(f0),vT=a(py),vS=a(py),vN=a(bl),vO=a("+inf"),vP=a("-inf"),vQ=a("undef"),vR=a(ce),v7=[0,0],v8=[0,[0,0,0]],v4=[0,0,0],v_=a("this is not a certificate, or it is damaged: "),v9=a("Refusal.Refused"),wi=[0,[2,0,[12,10,[4,0,0,0,[12,10,0]]]],a("%s\n%d\n")],we=b2(8,0,0),wf=a("\x80"),wg=[0,[4,6,[0,2,8],0,0],a("%08x")],wh=a(y),wA=a(kK),wB=a(kK),wC=a("a member repeats what is not there"),wy=a("a member has a block of no kind"),wz=a("a member has a block of another length"),wD=a(kk),wF=a("a code repeats nothing"),wE=a(kk),wx=a("a member is longer than it says"),ww=a(kK),wv=a("a member ends early"),wG=a(pT),wj=a(kk),wk=[0,16,17,18,0,8,7,9,6,10,5,11,4,12,3,13,2,14,1,15],wm=[0,3,4,5,6,7,8,9,10,11,13,15,17,19,23,27,31,35,43,51,59,67,83,99,115,131,163,195,pY,258],wo=[0,0,0,0,0,0,0,0,0,1,1,1,1,2,2,2,2,3,3,3,3,4,4,4,4,5,5,5,5,0],wq=[0,1,2,3,4,5,7,9,13,17,25,33,49,65,97,129,193,p1,385,513,769,1025,1537,kM,3073,4097,6145,8193,12289,16385,24577],ws=[0,0,0,0,0,1,1,2,2,3,3,4,4,5,5,6,6,7,7,8,8,9,9,10,10,11,11,12,12,13,13],wR=a("a member has another length or sum"),wK=a(qw),wL=a("a member is encrypted or stored in another way"),wM=a(qw),wN=a("a member's name is no ASCII text"),wO=a("it would take more than 40 times its own size in memory"),wP=a("too many members, or two of one name"),wQ=a(pT),wS=a("PK\x01\x02"),wJ=a("PK\x03\x04"),wT=a("PK\x05\x06"),wU=a("its members do not fill the file, or its directory is wrong"),wV=a(oE),wW=a("the digest is longer"),wY=a(y),wX=a(oE),w3=[5,0],w1=[0,1],w2=a(pb),w0=a("null"),w5=[0,0],w6=a(qn),w4=[4,0],wZ=a("Json.Wrong"),xe=a(y),w7=a(kd),w8=a(oS),w9=a(kt),w_=a(k6),w$=a(qx),xa=a(kG),xb=a(o7),xc=a(hH),xd=a(pM),xs=a('"\\/bfnrt'),xt=a(fS),xu=a("a name is there twice"),yl=a("no term of a polynomial"),yj=a("no term"),yi=a("no power of a parameter"),yk=a(y),ym=a("a polynomial has a monomial twice"),yg=a(y),yh=a("no rational"),yf=a("no number"),yb=a(hw),yc=a("has too many lines, terms or factors"),ye=a(y),yd=a("is no list of lines"),ya=a("has another number of dimensions"),x$=a("is missing"),x_=a(hw),x9=a(qg),x8=a(hw),x6=a(qg),x7=a(hw),x4=[0,[12,39,[2,0,[2,0,[11,a("' has several dimensions"),0]]]],a("'%s%s' has several dimensions")],x5=a("has another length"),x3=b2(1,0,0),x2=a(k5),x1=a("is no number in range"),x0=a("is no whole number in range"),xZ=a("is not true or false"),xY=a("is none of its words"),xX=a("the field "),xW=[0,[11,a("the fields of '"),[2,0,[11,a("' are others"),0]]],a("the fields of '%s' are others")],xV=[0,[12,39,[2,0,[2,0,[11,a("' "),[2,0,0]]]]],a("'%s%s' %s")],xG=a("there is no header"),xH=a(k3),xI=a(k3),xJ=a("the header is longer than 1 MiB"),xK=a(fS),xL=a(fS),xN=[0,a(kY),[0,a(pP),[0,a(pu),0]]],xO=a("a certificate of another format: format 6 is read"),xP=[1,6],xQ=a(pu),xR=a(kY),xS=a("no arrays"),xT=a("it lists other members"),xU=a("it would take too much memory"),xM=a("the header has other fields"),xx=a("-+.0123456789"),xy=a(ds),xz=a(bl),xA=a(bR),xB=a("eE"),xC=a("+-"),xD=a(fS),xE=a("-+.eE0123456789"),xw=a(fS),xf=[0,[11,a("the array '"),[2,0,[11,a("' is not as it is described"),0]]],a("the array '%s' is not as it is described")],xg=a(pM),xh=a(hH),xi=a(kd),xj=a(oS),xk=a(kt),xl=a(k6),xm=a(qx),xn=a(kG),xo=a(o7),xq=[0,a(kG),[0,a(kt),[0,a(k6),0]]],xp=a(kd),At=a(oz),Au=a(k1),Av=a(cb),Aw=a(dZ),Az=a(cb),AA=a(cb),AB=a(dZ),Ax=a(oF),Ay=a("the method "),Ac=a(": the confidence is nominal"),Ab=a(hg),Ad=a(hh),Ae=a(hh),Af=a(fY),Ag=a(fP),Ah=a(px),Ai=a(hz),Aj=a(fZ),Ak=[0,a(k1),[0,a(qS),[0,a(oP),0]]],Al=a("rows were left out by their outcomes"),Am=a(hu),An=a("nobody says that ends or order in time of the data are known"),Ao=a("visits were not fixed in advance, or the data looked at while they came"),As=a(hy),Ap=a("the amount was not fixed in advance: the data were looked at"),Aq=a(hy),Ar=a(cb),Aa=a(dZ),zU=a(hg),zV=a(fY),zW=a(oK),zX=a(eV),z4=a(eS),zY=a(eV),z3=a(eV),zZ=a(hy),z0=a(fP),z1=a(eS),z2=a(eS),zT=a(hj),zQ=a(qm),zR=a("problem.data.batch_transition"),zS=a("problem.data.batch_count"),zP=a(qm),zN=a(pU),zO=a(pU),zK=[0,[0,a(cb),0],[0,[0,a(dZ),0],0]],zL=a(j5),zM=a("problem.data.shared_by"),zJ=a(oF),zI=a(qu),zH=a(pG),zG=a(hj),zF=a(oG),zz=a(oD),zA=a(ca),zB=a(cc),zC=a(kq),zD=a(kZ),zE=a(hd),zy=a(qq),zv=[0,[11,a(eT),[4,0,0,0,[12,46,[2,0,0]]]],a(qa)],zw=a(cc),zx=a(ca),zs=a(eW),zt=[0,[11,a(eT),[4,0,0,0,[11,a(".policy"),0]]],a("claims.%d.policy")],zu=[0,[11,a(eT),[4,0,0,0,[11,a(".pair"),0]]],a("claims.%d.pair")],zd=[0,[11,a(eT),[4,0,0,0,[12,46,[2,0,0]]]],a(qa)],ze=a(hA),zf=a(eO),zg=a(hF),zr=a(kw),zh=a(kx),zi=a(hk),zj=a(hk),zk=a(hE),zl=a(fN),zm=a(kp),zp=[0,0],zq=[0,1],zn=a(fN),zo=a(hi),zc=a(hp),zb=a(fQ),yS=a(hD),yT=a(fV),za=a(fV),yU=a(dr),yV=[0,1],y_=a(fR),y$=a(fR),yW=a(hf),yX=a(hG),yY=a(hG),yZ=a(kV),y0=a(kv),y1=a(eU),y2=a(hB),y3=a(hC),y4=a(dr),y5=a(dt),y6=a(dv),y7=a(bu),y8=a("problem.graph.initial"),y9=a(o3),yP=a(fQ),yQ=a(fM),yR=a(fQ),yN=a(fM),yO=a(fM),yM=a(o9),yD=a(pD),yE=a(qC),yF=a(qC),yG=a(qz),yH=a(qz),yI=a(oG),yJ=a(hj),yK=a("problem.lower"),yL=a("problem.upper"),yA=a(pV),yB=a(pV),yx=a("problem.graph.successor"),yy=a(pD),yz=a(o3),yt=a(bR),ys=a(bR),yv=a(eQ),yw=a(fO),yp=a(bR),yq=a(bR),yr=a("what it says of "),yu=[0,a(fO),[0,a(eQ),0]],yn=a(k5),yo=[0,[0,a("problem.graph"),[0,a(kc),[0,a(k_),[0,a(kQ),[0,a(ki),0]]]]],[0,rm([a("problem.objective"),a(hD),a(hi),a(hE),a(hp),a(hf),a(fR),a(fV),a(fM),a(fQ),a(kv),a(kV),a(hG)]),[0,[0,a(fO),[0,a(p_),[0,a(ca),[0,a(cc),[0,a(qK),[0,a(p7),[0,a(pE),[0,a(kj),0]]]]]]]],[0,[0,a(qq),[0,a(ca),[0,a(cc),[0,a(kq),[0,a(kZ),[0,a(hd),0]]]]]],[0,rm([a(pG),a(kl),a(k8),a(j8),a(fY),a(hz),a(hu),a(fP),a(eS),a(eV),a(hh),a(ql),a(k4),a(j2),a(kO)]),[0,[0,a(eQ),[0,a(kC),[0,a(hA),[0,a(ca),[0,a(cc),Iu]]]]],0]]]]]],FQ=a("'"),FR=a("unknown member '"),FO=a("a coupled proof of no claim"),FP=a("coupled values with step bounds"),FL=a("a difference of claims that are not there, or of no policies"),FM=a(eW),FN=a(eO),Fo=[0,a(fO),[0,a(eQ),[0,a(qZ),[0,a(ka),[0,a(oH),0]]]]],Fp=a(y),Fq=a(oH),Fr=[0,a(qy),[0,a(pd),[0,a(kz),[0,a(kb),[0,a(kj),[0,a(qd),0]]]]]],Fs=a("problem."),Ft=a(fO),Fu=a("problem.time"),Fv=a("chains in continuous time"),Fw=a(qy),Fx=a(pd),Fy=a("an automaton is for temporal questions"),Fz=a(fW),FA=a(qd),FB=a(fW),FC=a("temporal formulas"),FD=a(kj),FE=a("an assumption about supports that does not fit the model"),FF=a("hints about sets do not fit the model"),FG=a(ka),FS=a(ka),FH=a(eQ),FI=a(qZ),FJ=a("every claim needs its hints, and there must be one"),FK=a("two claims have one name"),Fm=a("'about' has texts that are too long"),Fl=a("'about' has other things than texts"),Fk=a("'about' is no object of texts"),Fc=a("shares of pilots that are none, or too many"),EX=[0,a(hr),[0,a(pL),[0,a(ky),0]]],EY=a("learned."),EZ=a(ca),E0=[0,1.],E1=[0,0.],E2=a(cc),E3=[0,1.],E4=[0,0.],E5=a(hr),Fj=a("learned.region."),E6=a(pL),E7=a("coupled proofs are no list"),E8=a(ky),E9=a("the stages of a slab are no list"),E_=a("learned.cost_lower"),E$=a(qP),Fa=a("pilot_share"),Fb=[0,cd],Fd=a(pX),Fi=a(pX),Fe=a("intervals do not fit the method"),Ff=a(cb),Fg=a("shares of pilots where there are none"),Fh=a("the region does not fit the statement"),EK=a(ke),EL=[0,-1],EM=a("an occupancy that is not there"),EN=a("duals"),EB=a("proofs+"),EC=a("rows or points of cells do not fit"),ED=[0,0],Ej=a("has another shape"),Eh=a(qH),Ef=[0,a(qe),0],Eg=[0,[11,a("learned.coupled."),[4,0,0,0,[12,46,0]]],a("learned.coupled.%d.")],Ei=[0,a("3"),3],Ek=a(kJ),El=a("split_node"),Em=a(ke),En=a("node"),Eo=a("rows 3"),Ep=a(qB),Eq=[0,[0,a("split_direction"),a("splits size")],[0,[0,a("split_value"),a(kJ)],[0,[0,a(fT),a(pi)],[0,[0,a("centre"),a("proofs size")],[0,[0,a("axes"),a("proofs size size")],[0,[0,a(ko),a(pl)],[0,[0,a("slope"),a("models open size")],[0,[0,a("curve"),a("models open packed")],[0,[0,a("dual"),a("duals open")],0]]]]]]]]],Er=[0,[0,a("multiplier"),a(j7)],[0,[0,a(qT),a(pl)],0]],Es=[0,0.],Et=a(pi),Eu=a("simplex"),Ev=a(kJ),Ew=a(ke),Ex=a(qH),Ey=a("models of cells do not fit"),Ez=a("models"),EA=a("packed"),EE=a(j7),EF=a("row_start"),EG=a("points"),EH=a("point_start"),EI=a("a cell has more points, rows or coordinates than are checked"),EJ=[0,a("lower_dual"),[0,a("upper_dual"),0]],EO=a(qL),EP=a("state"),EQ=a(qL),EW=a("the open states do not rise"),EV=a("a split of a cell that is not there, or was split before"),EU=a("a proof about a cell that is not there"),ER=a(j7),ES=a(qe),ET=[0,3],Ed=a("a side of a slab that is not bet on"),DZ=[0,[11,a("learned.slab."),[4,0,0,0,[12,46,0]]],a("learned.slab.%d.")],D0=[0,a(hr),0],D1=a(hr),D2=a("region."),D3=a(fT),D4=a(fT),D5=a(oy),D6=[0,dX],D7=[0,0],D8=a(oy),D9=a("side"),D_=[0,1],D$=a("guard"),Ea=[0,0.],Eb=a("the points or shares of a slab do not fit"),Ee=a(pO),Ec=a("rows of a slab without sides"),DG=[0,du],DH=[0,0],DI=a(qB),DJ=a(fT),DK=a(fT),DL=a("box_basis"),DM=a("bound_basis"),DN=a("choice_basis"),DO=a(pf),DP=a(pf),DQ=a(pZ),DR=[0,1],DS=a(pZ),DT=a("bound_near"),DU=a("box_lower"),DV=a("box_upper"),DW=a(qb),DX=a("bounds near a value"),Dx=a("a bound is infinite, the value is not"),Dq=a(kE),Dm=a("the weights are no distribution"),Dl=a("a choice that its state does not have"),CK=[0,a(kC),[0,a(hA),[0,a(ca),[0,a(cc),0]]]],CL=[0,[11,a(eT),[4,0,0,0,[12,46,0]]],a("claims.%d.")],CM=[0,[11,a("values."),[4,0,0,0,[12,46,0]]],a("values.%d.")],CN=[0,-1],CO=a("lower_ranking"),CP=a(eW),CQ=[0,3],CR=[0,2],CS=a("upper_basis"),CT=a("lower_basis"),CU=a("upper_bias"),CV=a("lower_bias"),CW=a("witness"),CX=a("upper_ranking"),CY=a(cc),CZ=a(ca),C0=a(hk),C1=[0,0],C2=a(kE),C3=a(kw),C4=[0,1.],C5=[0,0.],C6=a(kx),C7=a(cc),C8=[0,1],C9=a(ca),C_=[0,1],C$=[0,a(eO),[0,a(kD),[0,a(hF),[0,a(eW),0]]]],Da=a(hA),Db=[0,a(ko),[0,a(o1),[0,a(p3),[0,a(hH),0]]]],Dc=a(kC),Dd=a("a lower bound above the upper one"),De=a("a pair of policies where no difference is claimed, or none"),Df=a(eW),Dg=a(hH),Dh=a("the policy does not fit"),Di=a(kD),Dj=a("the weights do not fit"),Dk=a(hF),Dn=a("what is claimed is no value of the quantity"),Do=a("a witness beside a policy that is given"),DF=a(eO),Dp=a(kE),DE=a(kD),Dr=a("vectors do not fit"),Ds=a(eU),Dt=[0,a(dt),[0,a(dv),0]],Du=a("a bias does not fit"),Dv=a("the average of a randomised policy"),Dw=a(hF),Dy=a(o1),Dz=a("a policy of another kind than its name says"),DA=a(ko),DB=a(eO),DC=a("bases without a region"),DD=a("averages over a region"),CA=a("an expression's number is out of range"),Ce=a(p_),Cf=[0,1.],Cg=[0,0.],Ch=a(ca),Ci=[0,1.],Cj=[0,0.],Ck=a(cc),Cl=[0,1.],Cm=[0,0.],Cn=a(qK),Co=a(p7),Cp=a(pE),Cq=a(kz),Cr=a(kb),Cs=a("problem.denominator"),Ct=a("quotients of parameters"),Cu=a("problem.misfit"),Cv=a("misfits of the model"),Cw=a("problem.unseen"),Cx=a("outcomes that were never seen"),Cy=a("problem.passing"),Cz=a("states in the middle of a step"),CH=a(kz),CI=a(kb),CB=a("not what labels the transitions of one model"),CC=a("nature's direction does not fit the model"),CD=a(qE),CE=a("rewards with parameters are for models over a domain"),CF=a("averages are of rewards that are known"),CG=a(eU),BO=a("priors are of parameters, and of a likelihood"),BP=a(cb),BQ=a("priors are of parameters, in their order"),By=a(dU),Bx=a(cb),Bw=a(hg),Bt=[0,a(kl),[0,a(k8),[0,a(j8),[0,a(fY),[0,a(hz),[0,a(hu),[0,a(fP),[0,a(eS),[0,a(eV),[0,a(qW),0]]]]]]]]]],Bu=a(hg),Bv=[0,[0,a("seen"),a(pJ)],[0,[0,a("seen_delta"),a(pJ)],0]],Bz=a("unseen mass"),BA=a("gamma-poisson"),BB=a("ellipsoid"),BC=a(cb),BD=a(oP),BE=a(k8),BF=a(kl),BG=[0,a(kT),[0,a("outcomes"),[0,a(fZ),0]]],BH=a(j8),BI=a("the method shares its confidence in one way only"),Cc=a(kT),BJ=a(fZ),BK=a(qf),BL=a(ql),BM=[0,qh],BN=[0,0.],BR=a(eV),BS=a(eS),BT=a(fP),BU=a(qW),BV=a(qP),BW=a(k4),BX=a(k4),BY=a(j2),BZ=a(j2),B0=a(kO),B1=[0,1],B2=a(kO),B3=a("the batches do not fit"),B4=[0,0],Cb=a("there are too many counts"),Ca=a("the transitions of a batch do not rise"),B5=a(hh),B6=[0,5],B7=a("what is stated of the data does not rise"),B8=a(hu),B9=a(hz),B_=[0,a(hy),[0,a(px),[0,a(oK),0]]],B$=a(fY),Bk=a(oD),Bl=a(ca),Bm=a(cc),Bn=a(kq),Bo=a(kZ),Bp=a(hd),Bq=a(hd),Br=a("the domain's constraints do not fit"),Bj=a("the expressions are too large to be evaluated at the point"),Bc=a("the fields of the objective are not those of "),AS=[0,a(hD),[0,a(hi),[0,a(hE),[0,a(hp),[0,a(hf),[0,a(fR),[0,a(fV),0]]]]]]],AT=a(o9),AU=[0,a(bu),[0,a(dr),[0,a(dt),[0,a(hB),[0,a(dv),[0,a(hC),[0,a(eU),[0,a(fW),0]]]]]]]],AV=a(hD),AW=a(hG),AX=a(kV),AY=a(kv),AZ=a(fQ),A0=a(fM),A1=a(fV),A2=a(fR),A3=[0,kX],A4=a(hf),A5=[0,kX],A6=a(hp),A7=[0,a(fN),[0,a(kp),[0,a(qE),0]]],A8=a(hE),A9=[0,a(fN),[0,a(kp),0]],A_=a(hi),A$=[0,a(bu),[0,a(dr),[0,a(fW),0]]],Bi=a(dt),Bh=a(bu),Ba=[0,a(bu),[0,a(dr),[0,a(dt),0]]],Bg=a(bu),Bf=a(hB),Be=[0,a(bu),[0,a(hB),0]],Bb=a(hC),Bd=a("more steps than are checked"),AH=[0,a(kc),0],AI=a("problem.graph."),AJ=a(k_),AK=a(k_),AL=a(kQ),AM=a(kQ),AN=a(ki),AO=a(ki),AP=a("the choices of states do not fit"),AQ=a("the transitions of choices do not fit"),AR=a(kc),AE=[0,a(bu),[0,a(dr),[0,a(fW),0]]],AF=[0,0.,1.],AG=[0,a(dt),[0,a(dv),0]],AC=a(dr),AD=[0,1],Bs=[0,a("slab of the difference"),[0,a("value slab of the difference"),0]],FT=a(j5),FU=a(fZ),FV=a(kT),F7=a("a basis of rows that are not there"),F5=a("no such product"),F6=a("a tangent in the middle is for squares"),F4=[0,a(ph),pY,21],F2=a("no such row of the domain"),F3=a("the other side of an inequality"),F1=a("a polynomial that is not affine in the coordinates"),FZ=a("expressions of so high a degree"),F0=a("so many coordinates"),FY=[0,a(ph),108,10],FW=[3,0,0],FX=a("Region.Found"),F_=a("a prior of a parameter that there is not"),F8=[0,0,0],Gn=a(p3),Go=a("slabs of a given policy"),Gm=a("slabs without a plan"),Gj=a("slabs of so many states with cycles"),Gi=[0,a(bu),[0,a(dt),[0,a(dv),0]]],Gc=a(" with steps, discounts or averages"),Gd=a("slabs of "),Ge=a(bu),Gf=a(dt),Gg=a(dv),Gh=a(fN),GE=a("a reward has too many terms to be bounded"),GD=a("a bound of no expression"),Gv=a("no such row"),Gx=a("no such event"),Gy=a(pm),Gz=a("rows of balls"),GA=a("rows of expressions that are not there"),Gw=a("rows of no origin"),Gt=a(pm),Gu=a("rows of origin 3 where there are none"),Gs=[0,a("sets.ml"),112,90],GB=a(qb),GC=a("rows that rest on proved bounds come last"),Gr=a("a range over a box without width"),Gp=a("the data contradict the model: no instantiation of the domain agrees with all that was seen"),Gq=a("the domain contradicts the model: it has no instantiation"),GL=a("no expressions"),GI=a("shares of a slab that do not fit its bets"),GJ=a(pO),GK=a("shares of a slab that are too fine"),GM=a("a row of a slab"),GH=a("a line of a slab that has no slope"),GF=a("bets that are not fair"),GW=a(": a choice has no distribution, or the policy is none"),GS=a(": a lower bound above an upper one"),GT=a(": the agent's witness is missing"),GU=a(eO),GV=a(": a ranking is missing"),G3=[0,a(hC),[0,a(eU),0]],GX=a(": no value is below 0"),GY=[0,a(bu),[0,a(dv),0]],G2=a(qO),GZ=[0,a(bu),[0,a(dr),0]],G0=a(qO),G1=a(": the upper bound is not inductive"),GN=a(bu),GO=a(bu),GQ=a(eU),GR=a(dv),GP=a(bu),G5=a(pc),G4=[0,a(oU),24,hm],G6=[0,a(oU),12,51],G7=a("Simplex.Singular"),G9=[0,0,0],G8=a("Expansion.Fails"),Hb=[0,0.,0.],G$=a("coupled values that need so many cells"),Ha=a("what is claimed of coupled values does not hold in the region"),Hc=a("coupled values that need such small cells"),Hj=a("coupled values over a domain with equalities"),Hi=a("coupled proofs of a bounded number of steps"),Hk=a("coupled proofs without a region"),Hh=a("a coupled value where the value may be infinite"),Hf=a("coupled values with rewards that have parameters"),Hg=a(qY),Hd=a(qY),He=[0,0.,0],HR=a("differences without an end"),HQ=a("no such row of a slab"),HL=a("an event of more than 2,000,000 trials"),HS=a("probabilities of a choice do not sum to 1"),HM=a("more than 30,000,000 trials of events"),HN=a(fZ),HO=a("the intervals do not fit the events"),HP=a(qf),HK=[0,a(oQ),pN,77],HF=a(q0),HG=a(q0),HH=a("a logarithm that is not proved"),HE=a(pn),HD=a("rewards among probabilities"),Hy=a(cb),Hz=a(dZ),HA=a("shares of pilots where a plan decides on one"),HB=[0,1,0],HC=a("so many pilots"),HI=a(pn),Hw=[0,a(oQ),70,49],Hl=a(pc),Hn=a("bases of choices without a region"),Hm=a("bases of choices that are not there"),Ih=a(oI),Ii=a(po),Ik=a("REFUSED"),Il=a("NOT COVERED"),Ij=a("NO CERTIFICATE"),In=[0,2,a("NO CERTIFICATE: numbers or sizes that do not fit\n")],Im=[0,1,a("REFUSED: it takes more memory than there is\n")],Id=[0,[11,a("PROVED: "),[2,0,[11,a(" in ["),[8,[0,0,3],0,[0,17],[11,a(kA),[8,[0,0,3],0,[0,17],[12,93,[2,0,[12,10,0]]]]]]]]],a("PROVED: %s in [%.17g, %.17g]%s\n")],H$=[0,[11,a(eT),[4,0,0,0,[11,a(".name"),0]]],a("claims.%d.name")],H_=a(eQ),Ia=a(qu),Ib=[0,[11,a(", with probability 1 - "),[8,[0,0,3],0,[0,17],0]],a(", with probability 1 - %.17g")],If=a(y),Ic=[0,[11,a("theorems: "),[2,0,[11,a("\ndigest: "),[2,0,[11,a("\nseconds: "),[8,[0,0,0],0,[0,2],[12,10,0]]]]]]],a("theorems: %s\ndigest: %s\nseconds: %.2f\n")],Ie=a(y),HZ=a("coupled values that its cells do not prove"),H0=a(": the claim is not proved"),H8=a("value_sound"),H1=a(hj),H7=a(j5),H5=a(cb),H6=a(dZ),H4=a("domain_sound"),H2=a("fixed_sound"),H3=a("learned_sound"),HU=a("the file's contents do not match its digest"),HV=a(k3),HW=[0,a(kY),0],HX=[0,a(pP),0];function
-aE(a){if(typeof
+S(a,b,c,d){return a.length==3?a(b,c,d):c3(a,[b,c,d])}function
+fQ(a,b,c,d,e){return a.length==4?a(b,c,d,e):c3(a,[b,c,d,e])}function
+fP(a,b,c,d,e,f){return a.length==5?a(b,c,d,e,f):c3(a,[b,c,d,e,f])}function
+IF(a,b,c,d,e,f,g,h){return a.length==7?a(b,c,d,e,f,g,h):c3(a,[b,c,d,e,f,g,h])}I1();var
+gf=[ax,a(pP),-1],lD=[ax,a(qa),-2],ge=[ax,a(kO),-3],lB=[ax,a(qr),-4],lE=[ax,a(px),-6],T=[ax,a(qz),-7],lC=[ax,a(o7),-8],h8=[ax,a(qD),-9],ae=[ax,a(qQ),-11],lF=[ax,a(p0),-12],ID=[4,0,0,0,[12,45,[4,0,0,0,0]]],iu=[0,[11,a('File "'),[2,0,[11,a('", line '),[4,0,0,0,[11,a(qk),[4,0,0,0,[12,45,[4,0,0,0,[11,a(pw),[2,0,0]]]]]]]]]],a('File "%s", line %d, characters %d-%d: %s')],IE=[0,a(kG),[0,a(kF),[0,a(hs),[0,a(e1),0]]]],js=[0,a(k9),[0,a(q0),[0,a(oH),0]]],g5=[0,a(kH),[0,a("slab of few data"),[0,a(d2),[0,a("value slab of few data"),0]]]],jr=[0,a("slab of the best"),[0,a("value slab of the best"),0]],j4=[0,1,0,0];b6(11,lF,p0);b6(10,ae,qQ);b6(9,[ax,a(ph),pJ],ph);b6(8,h8,qD);b6(7,lC,o7);b6(6,T,qz);b6(5,lE,px);b6(4,[ax,a(qc),-5],qc);b6(3,lB,qr);b6(2,ge,kO);b6(1,lD,qa);b6(0,gf,pP);var
+r4=a("output_substring"),r1=a("%.12g"),r0=a(bU),rY=a(pj),rZ=a(qv),rR=b5(0,0,qx),rS=b5(0,0,65520),rT=b5(1,0,qx),rV=b5(o6,o6,32751),rW=b5(0,0,15536),r6=a("option is None"),r9=a("\\\\"),r_=a("\\'"),r$=a("\\b"),sa=a("\\t"),sb=a("\\n"),sc=a("\\r"),r8=a("Char.chr"),si=a("List.map2"),sj=a("List.fold_left2"),sk=a("List.for_all2"),sl=a("List.combine"),sh=a("List.init"),sf=a("nth"),sg=a("List.nth"),se=a("tl"),sd=a("hd"),so=a("String.blit / Bytes.blit_string"),sn=a("Bytes.blit"),sm=a("String.sub / Bytes.sub"),st=a("String.contains_from / Bytes.contains_from"),sq=a(y),sp=a("String.concat"),sz=a("Array.for_all2"),sy=a("Array.map2: arrays must have the same length"),sx=a("Array.blit"),sw=a("Array.fill"),sv=a("Array.sub"),su=a("Array.init"),sE=a("Set.remove_min_elt"),sF=[0,0,0,0],sG=[0,0,0],sH=[0,a("set.ml"),570,18],sA=a(hD),sB=a(hD),sC=a(hD),sD=a(hD),sM=a("Map.remove_min_elt"),sN=[0,0,0,0],sO=[0,a("map.ml"),fZ,10],sP=[0,0,0],sI=a(ht),sJ=a(ht),sK=a(ht),sL=a(ht),sQ=a("Stdlib.Stack.Empty"),sR=a("Stdlib.Queue.Empty"),sT=a("CamlinternalLazy.Undefined"),sZ=a("Buffer.add_substring/add_subbytes"),sY=a("Buffer.add: cannot grow buffer"),sX=[0,a(qI),93,2],sW=[0,a(qI),94,2],s8=a("%c"),s9=a("%s"),s_=a(pY),s$=a(o4),ta=a(qq),tb=a(p8),tc=a("%f"),td=a("%B"),te=a("%{"),tf=a("%}"),tg=a("%("),th=a("%)"),ti=a("%a"),tj=a("%t"),tk=a("%?"),tl=a("%r"),tm=a("%_r"),tn=[0,a(aU),850,23],ty=[0,a(aU),814,21],tq=[0,a(aU),815,21],tz=[0,a(aU),818,21],tr=[0,a(aU),819,21],tA=[0,a(aU),822,19],ts=[0,a(aU),823,19],tB=[0,a(aU),826,22],tt=[0,a(aU),827,22],tC=[0,a(aU),831,30],tu=[0,a(aU),832,30],tw=[0,a(aU),836,26],to=[0,a(aU),837,26],tx=[0,a(aU),846,28],tp=[0,a(aU),847,28],tv=[0,a(aU),851,23],uF=a(pe),uD=[0,a(aU),1558,4],uE=a("Printf: bad conversion %["),uG=[0,a(aU),1626,39],uH=[0,a(aU),1649,31],uI=[0,a(aU),1650,31],uJ=a("Printf: bad conversion %_"),uK=a(pc),uL=a(pi),uM=a(pc),uN=a(pi),uB=a(kR),uz=a("neg_infinity"),uA=a(qZ),uy=a(bU),ut=[0,kK],uh=a("%+nd"),ui=a("% nd"),uk=a("%+ni"),ul=a("% ni"),um=a("%nx"),un=a("%#nx"),uo=a("%nX"),up=a("%#nX"),uq=a("%no"),ur=a("%#no"),ug=a("%nd"),uj=a(qq),us=a("%nu"),t6=a("%+ld"),t7=a("% ld"),t9=a("%+li"),t_=a("% li"),t$=a("%lx"),ua=a("%#lx"),ub=a("%lX"),uc=a("%#lX"),ud=a("%lo"),ue=a("%#lo"),t5=a("%ld"),t8=a(o4),uf=a("%lu"),tT=a("%+Ld"),tU=a("% Ld"),tW=a("%+Li"),tX=a("% Li"),tY=a("%Lx"),tZ=a("%#Lx"),t0=a("%LX"),t1=a("%#LX"),t2=a("%Lo"),t3=a("%#Lo"),tS=a("%Ld"),tV=a(p8),t4=a("%Lu"),tG=a("%+d"),tH=a("% d"),tJ=a("%+i"),tK=a("% i"),tL=a("%x"),tM=a("%#x"),tN=a("%X"),tO=a("%#X"),tP=a("%o"),tQ=a("%#o"),tF=a(f5),tI=a(pY),tR=a(pe),s0=a("@]"),s1=a("@}"),s2=a("@?"),s3=a("@\n"),s4=a("@."),s5=a("@@"),s6=a("@%"),s7=a("@"),tD=a("CamlinternalFormat.Type_mismatch"),uR=a(y),uS=[0,[11,a(kJ),[2,0,[2,0,0]]],a(", %s%s")],vg=[0,[11,a(k0),[2,0,[12,10,0]]],a(qN)],vh=[0,[11,a("Fatal error in uncaught exception handler: exception "),[2,0,[12,10,0]]],a("Fatal error in uncaught exception handler: exception %s\n")],vf=a("Fatal error: out of memory in uncaught exception handler"),vd=[0,[11,a(k0),[2,0,[12,10,0]]],a(qN)],u_=[0,[2,0,[12,10,0]],a("%s\n")],u2=a("Raised at"),u3=a("Re-raised at"),u4=a("Raised by primitive operation at"),u5=a("Called from"),u6=a(" (inlined)"),u8=a(y),u7=[0,[2,0,[12,32,[2,0,[11,a(' in file "'),[2,0,[12,34,[2,0,[11,a(", line "),[4,0,0,0,[11,a(qk),ID]]]]]]]]]],a('%s %s in file "%s"%s, line %d, characters %d-%d')],u9=[0,[2,0,[11,a(" unknown location"),0]],a("%s unknown location")],uX=a("Out of memory"),uY=a("Stack overflow"),uZ=a("Pattern matching failed"),u0=a("Assertion failed"),u1=a("Undefined recursive module"),uT=[0,[12,40,[2,0,[2,0,[12,41,0]]]],a("(%s%s)")],uU=a(y),uV=a(y),uW=[0,[12,40,[2,0,[12,41,0]]],a("(%s)")],uQ=[0,[4,0,0,0,0],a(f5)],uO=[0,[3,0,0],a("%S")],uP=a(qs),va=[0,a(y),a("(Cannot print locations:\n bytecode executable program file not found)"),a("(Cannot print locations:\n bytecode executable program file appears to be corrupt)"),a("(Cannot print locations:\n bytecode executable program file has wrong magic number)"),a("(Cannot print locations:\n bytecode executable program file cannot be opened;\n -- too many open files. Try running with OCAMLRUNPARAM=b=2)")],vk=a("Fun.Finally_raised: "),vi=a("Stdlib.Fun.Finally_raised"),vl=a("x"),vp=a("Hashtbl: unsupported hash table format"),IB=a("OCAMLRUNPARAM"),Iz=a("CAMLRUNPARAM"),vm=a(y),vK=[3,0,3],vL=a(bU),vF=a(q3),vG=a("<\/"),vH=a(y),vB=a(q3),vC=a("<"),vD=a(y),vz=a(oQ),vy=[0,a(y)],vu=a(y),vv=a(y),vw=a(y),vx=a(y),vs=[0,a(y),0,a(y)],vr=a(y),vq=a("Stdlib.Format.String_tag"),vV=b5(1,0,0),vS=a(kW),vT=a("ml_z_overflow"),vU=a(f5),v2=a(pG),v1=a(pG),vW=a(bn),vX=a("+inf"),vY=a("-inf"),vZ=a("undef"),v0=a(cg),wa=[0,0],we=[0,0],wf=[0,[0,0,0]],wb=[0,0,0],wh=a("this is not a certificate, or it is damaged: "),wg=a("Refusal.Refused"),wr=[0,[2,0,[12,10,[4,0,0,0,[12,10,0]]]],a("%s\n%d\n")],wn=b5(8,0,0),wo=a("\x80"),wp=[0,[4,6,[0,2,8],0,0],a("%08x")],wq=a(y),wJ=a(kT),wK=a(kT),wL=a("a member repeats what is not there"),wH=a("a member has a block of no kind"),wI=a("a member has a block of another length"),wM=a(ks),wO=a("a code repeats nothing"),wN=a(ks),wG=a("a member is longer than it says"),wF=a(kT),wE=a("a member ends early"),wP=a(p1),ws=a(ks),wt=[0,16,17,18,0,8,7,9,6,10,5,11,4,12,3,13,2,14,1,15],wv=[0,3,4,5,6,7,8,9,10,11,13,15,17,19,23,27,31,35,43,51,59,67,83,99,115,131,163,195,p6,258],wx=[0,0,0,0,0,0,0,0,0,1,1,1,1,2,2,2,2,3,3,3,3,4,4,4,4,5,5,5,5,0],wz=[0,1,2,3,4,5,7,9,13,17,25,33,49,65,97,129,193,p9,385,513,769,1025,1537,kV,3073,4097,6145,8193,12289,16385,24577],wB=[0,0,0,0,0,1,1,2,2,3,3,4,4,5,5,6,6,7,7,8,8,9,9,10,10,11,11,12,12,13,13],w0=a("a member has another length or sum"),wT=a(qE),wU=a("a member is encrypted or stored in another way"),wV=a(qE),wW=a("a member's name is no ASCII text"),wX=a("it would take more than 40 times its own size in memory"),wY=a("too many members, or two of one name"),wZ=a(p1),w1=a("PK\x01\x02"),wS=a("PK\x03\x04"),w2=a("PK\x05\x06"),w3=a("its members do not fill the file, or its directory is wrong"),w4=a(oM),w5=a("the digest is longer"),w7=a(y),w6=a(oM),xa=[5,0],w_=[0,1],w$=a(pj),w9=a("null"),xc=[0,0],xd=a(qv),xb=[4,0],w8=a("Json.Wrong"),xn=a(y),xe=a(kl),xf=a(o0),xg=a(kB),xh=a(lc),xi=a(qF),xj=a(kP),xk=a(pd),xl=a(hQ),xm=a(pU),xB=a('"\\/bfnrt'),xC=a(fX),xD=a("a name is there twice"),yu=a("no term of a polynomial"),ys=a("no term"),yr=a("no power of a parameter"),yt=a(y),yv=a("a polynomial has a monomial twice"),yp=a(y),yq=a("no rational"),yo=a("no number"),yk=a(hE),yl=a("has too many lines, terms or factors"),yn=a(y),ym=a("is no list of lines"),yj=a("has another number of dimensions"),yi=a("is missing"),yh=a(hE),yg=a(qo),yf=a(hE),yd=a(qo),ye=a(hE),yb=[0,[12,39,[2,0,[2,0,[11,a("' has several dimensions"),0]]]],a("'%s%s' has several dimensions")],yc=a("has another length"),ya=b5(1,0,0),x$=a(lb),x_=a("is no number in range"),x9=a("is no whole number in range"),x8=a("is not true or false"),x7=a("is none of its words"),x6=a("the field "),x5=[0,[11,a("the fields of '"),[2,0,[11,a("' are others"),0]]],a("the fields of '%s' are others")],x4=[0,[12,39,[2,0,[2,0,[11,a("' "),[2,0,0]]]]],a("'%s%s' %s")],xP=a("there is no header"),xQ=a(k$),xR=a(k$),xS=a("the header is longer than 1 MiB"),xT=a(fX),xU=a(fX),xW=[0,a(k6),[0,a(pX),[0,a(pC),0]]],xX=a("a certificate of another format: format 6 is read"),xY=[1,6],xZ=a(pC),x0=a(k6),x1=a("no arrays"),x2=a("it lists other members"),x3=a("it would take too much memory"),xV=a("the header has other fields"),xG=a("-+.0123456789"),xH=a(dt),xI=a(bn),xJ=a(bU),xK=a("eE"),xL=a("+-"),xM=a(fX),xN=a("-+.eE0123456789"),xF=a(fX),xo=[0,[11,a("the array '"),[2,0,[11,a("' is not as it is described"),0]]],a("the array '%s' is not as it is described")],xp=a(pU),xq=a(hQ),xr=a(kl),xs=a(o0),xt=a(kB),xu=a(lc),xv=a(qF),xw=a(kP),xx=a(pd),xz=[0,a(kP),[0,a(kB),[0,a(lc),0]]],xy=a(kl),AC=a(oH),AD=a(k9),AE=a(cd),AF=a(d2),AI=a(cd),AJ=a(cd),AK=a(d2),AG=a(oN),AH=a("the method "),Al=a(": the confidence is nominal"),Ak=a(ho),Am=a(hp),An=a(hp),Ao=a(f3),Ap=a(fU),Aq=a(pF),Ar=a(hI),As=a(f4),At=[0,a(k9),[0,a(q0),[0,a(oX),0]]],Au=a("rows were left out by their outcomes"),Av=a(hC),Aw=a("nobody says that ends or order in time of the data are known"),Ax=a("visits were not fixed in advance, or the data looked at while they came"),AB=a(hG),Ay=a("the amount was not fixed in advance: the data were looked at"),Az=a(hG),AA=a(cd),Aj=a(d2),z3=a(ho),z4=a(f3),z5=a(oS),z6=a(e0),Ab=a(eX),z7=a(e0),Aa=a(e0),z8=a(hG),z9=a(fU),z_=a(eX),z$=a(eX),z2=a(hr),zZ=a(qu),z0=a("problem.data.batch_transition"),z1=a("problem.data.batch_count"),zY=a(qu),zW=a(p2),zX=a(p2),zT=[0,[0,a(cd),0],[0,[0,a(d2),0],0]],zU=a(kb),zV=a("problem.data.shared_by"),zS=a(oN),zR=a(qC),zQ=a(pO),zP=a(hr),zO=a(oO),zI=a(oL),zJ=a(cc),zK=a(ce),zL=a(ky),zM=a(k7),zN=a(hl),zH=a(qy),zE=[0,[11,a(eY),[4,0,0,0,[12,46,[2,0,0]]]],a(qi)],zF=a(ce),zG=a(cc),zB=a(e1),zC=[0,[11,a(eY),[4,0,0,0,[11,a(".policy"),0]]],a("claims.%d.policy")],zD=[0,[11,a(eY),[4,0,0,0,[11,a(".pair"),0]]],a("claims.%d.pair")],zm=[0,[11,a(eY),[4,0,0,0,[12,46,[2,0,0]]]],a(qi)],zn=a(hJ),zo=a(eT),zp=a(hO),zA=a(kF),zq=a(kG),zr=a(hs),zs=a(hs),zt=a(hN),zu=a(fS),zv=a(kx),zy=[0,0],zz=[0,1],zw=a(fS),zx=a(hq),zl=a(hx),zk=a(fV),y1=a(hM),y2=a(f0),zj=a(f0),y3=a(ds),y4=[0,1],zh=a(fW),zi=a(fW),y5=a(hn),y6=a(hP),y7=a(hP),y8=a(k3),y9=a(kE),y_=a(eZ),y$=a(hK),za=a(hL),zb=a(ds),zc=a(du),zd=a(dw),ze=a(bv),zf=a("problem.graph.initial"),zg=a(o$),yY=a(fV),yZ=a(fR),y0=a(fV),yW=a(fR),yX=a(fR),yV=a(pf),yM=a(pL),yN=a(qK),yO=a(qK),yP=a(qH),yQ=a(qH),yR=a(oO),yS=a(hr),yT=a("problem.lower"),yU=a("problem.upper"),yJ=a(p3),yK=a(p3),yG=a("problem.graph.successor"),yH=a(pL),yI=a(o$),yC=a(bU),yB=a(bU),yE=a(eV),yF=a(fT),yy=a(bU),yz=a(bU),yA=a("what it says of "),yD=[0,a(fT),[0,a(eV),0]],yw=a(lb),yx=[0,[0,a("problem.graph"),[0,a(kk),[0,a(lg),[0,a(kY),[0,a(kq),0]]]]],[0,ru([a("problem.objective"),a(hM),a(hq),a(hN),a(hx),a(hn),a(fW),a(f0),a(fR),a(fV),a(kE),a(k3),a(hP)]),[0,[0,a(fT),[0,a(qg),[0,a(cc),[0,a(ce),[0,a(qS),[0,a(qd),[0,a(pM),[0,a(kr),0]]]]]]]],[0,[0,a(qy),[0,a(cc),[0,a(ce),[0,a(ky),[0,a(k7),[0,a(hl),0]]]]]],[0,ru([a(pO),a(kt),a(le),a(ke),a(f3),a(hI),a(hC),a(fU),a(eX),a(e0),a(hp),a(qt),a(la),a(j_),a(kX)]),[0,[0,a(eV),[0,a(kL),[0,a(hJ),[0,a(cc),[0,a(ce),IE]]]]],0]]]]]],FZ=a("'"),F0=a("unknown member '"),FX=a("a coupled proof of no claim"),FY=a("coupled values with step bounds"),FU=a("a difference of claims that are not there, or of no policies"),FV=a(e1),FW=a(eT),Fx=[0,a(fT),[0,a(eV),[0,a(q7),[0,a(ki),[0,a(oP),0]]]]],Fy=a(y),Fz=a(oP),FA=[0,a(qG),[0,a(pl),[0,a(kI),[0,a(kj),[0,a(kr),[0,a(ql),0]]]]]],FB=a("problem."),FC=a(fT),FD=a("problem.time"),FE=a("chains in continuous time"),FF=a(qG),FG=a(pl),FH=a("an automaton is for temporal questions"),FI=a(f1),FJ=a(ql),FK=a(f1),FL=a("temporal formulas"),FM=a(kr),FN=a("an assumption about supports that does not fit the model"),FO=a("hints about sets do not fit the model"),FP=a(ki),F1=a(ki),FQ=a(eV),FR=a(q7),FS=a("every claim needs its hints, and there must be one"),FT=a("two claims have one name"),Fv=a("'about' has texts that are too long"),Fu=a("'about' has other things than texts"),Ft=a("'about' is no object of texts"),Fl=a("shares of pilots that are none, or too many"),E6=[0,a(hz),[0,a(pT),[0,a(kH),0]]],E7=a("learned."),E8=a(cc),E9=[0,1.],E_=[0,0.],E$=a(ce),Fa=[0,1.],Fb=[0,0.],Fc=a(hz),Fs=a("learned.region."),Fd=a(pT),Fe=a("coupled proofs are no list"),Ff=a(kH),Fg=a("the stages of a slab are no list"),Fh=a("learned.cost_lower"),Fi=a(qX),Fj=a("pilot_share"),Fk=[0,cf],Fm=a(p5),Fr=a(p5),Fn=a("intervals do not fit the method"),Fo=a(cd),Fp=a("shares of pilots where there are none"),Fq=a("the region does not fit the statement"),ET=a(km),EU=[0,-1],EV=a("an occupancy that is not there"),EW=a("duals"),EK=a("proofs+"),EL=a("rows or points of cells do not fit"),EM=[0,0],Es=a("has another shape"),Eq=a(qP),Eo=[0,a(qm),0],Ep=[0,[11,a("learned.coupled."),[4,0,0,0,[12,46,0]]],a("learned.coupled.%d.")],Er=[0,a("3"),3],Et=a(kS),Eu=a("split_node"),Ev=a(km),Ew=a("node"),Ex=a("rows 3"),Ey=a(qJ),Ez=[0,[0,a("split_direction"),a("splits size")],[0,[0,a("split_value"),a(kS)],[0,[0,a(fY),a(pq)],[0,[0,a("centre"),a("proofs size")],[0,[0,a("axes"),a("proofs size size")],[0,[0,a(kw),a(pt)],[0,[0,a("slope"),a("models open size")],[0,[0,a("curve"),a("models open packed")],[0,[0,a("dual"),a("duals open")],0]]]]]]]]],EA=[0,[0,a("multiplier"),a(kd)],[0,[0,a(q1),a(pt)],0]],EB=[0,0.],EC=a(pq),ED=a("simplex"),EE=a(kS),EF=a(km),EG=a(qP),EH=a("models of cells do not fit"),EI=a("models"),EJ=a("packed"),EN=a(kd),EO=a("row_start"),EP=a("points"),EQ=a("point_start"),ER=a("a cell has more points, rows or coordinates than are checked"),ES=[0,a("lower_dual"),[0,a("upper_dual"),0]],EX=a(qT),EY=a("state"),EZ=a(qT),E5=a("the open states do not rise"),E4=a("a split of a cell that is not there, or was split before"),E3=a("a proof about a cell that is not there"),E0=a(kd),E1=a(qm),E2=[0,3],Em=a("a side of a slab that is not bet on"),D8=[0,[11,a("learned.slab."),[4,0,0,0,[12,46,0]]],a("learned.slab.%d.")],D9=[0,a(hz),0],D_=a(hz),D$=a("region."),Ea=a(fY),Eb=a(fY),Ec=a(oG),Ed=[0,d0],Ee=[0,0],Ef=a(oG),Eg=a("side"),Eh=[0,1],Ei=a("guard"),Ej=[0,0.],Ek=a("the points or shares of a slab do not fit"),En=a(pW),El=a("rows of a slab without sides"),DP=[0,dv],DQ=[0,0],DR=a(qJ),DS=a(fY),DT=a(fY),DU=a("box_basis"),DV=a("bound_basis"),DW=a("choice_basis"),DX=a(pn),DY=a(pn),DZ=a(p7),D0=[0,1],D1=a(p7),D2=a("bound_near"),D3=a("box_lower"),D4=a("box_upper"),D5=a(qj),D6=a("bounds near a value"),DG=a("a bound is infinite, the value is not"),Dz=a(kN),Dv=a("the weights are no distribution"),Du=a("a choice that its state does not have"),CT=[0,a(kL),[0,a(hJ),[0,a(cc),[0,a(ce),0]]]],CU=[0,[11,a(eY),[4,0,0,0,[12,46,0]]],a("claims.%d.")],CV=[0,[11,a("values."),[4,0,0,0,[12,46,0]]],a("values.%d.")],CW=[0,-1],CX=a("lower_ranking"),CY=a(e1),CZ=[0,3],C0=[0,2],C1=a("upper_basis"),C2=a("lower_basis"),C3=a("upper_bias"),C4=a("lower_bias"),C5=a("witness"),C6=a("upper_ranking"),C7=a(ce),C8=a(cc),C9=a(hs),C_=[0,0],C$=a(kN),Da=a(kF),Db=[0,1.],Dc=[0,0.],Dd=a(kG),De=a(ce),Df=[0,1],Dg=a(cc),Dh=[0,1],Di=[0,a(eT),[0,a(kM),[0,a(hO),[0,a(e1),0]]]],Dj=a(hJ),Dk=[0,a(kw),[0,a(o9),[0,a(p$),[0,a(hQ),0]]]],Dl=a(kL),Dm=a("a lower bound above the upper one"),Dn=a("a pair of policies where no difference is claimed, or none"),Do=a(e1),Dp=a(hQ),Dq=a("the policy does not fit"),Dr=a(kM),Ds=a("the weights do not fit"),Dt=a(hO),Dw=a("what is claimed is no value of the quantity"),Dx=a("a witness beside a policy that is given"),DO=a(eT),Dy=a(kN),DN=a(kM),DA=a("vectors do not fit"),DB=a(eZ),DC=[0,a(du),[0,a(dw),0]],DD=a("a bias does not fit"),DE=a("the average of a randomised policy"),DF=a(hO),DH=a(o9),DI=a("a policy of another kind than its name says"),DJ=a(kw),DK=a(eT),DL=a("bases without a region"),DM=a("averages over a region"),CJ=a("an expression's number is out of range"),Cn=a(qg),Co=[0,1.],Cp=[0,0.],Cq=a(cc),Cr=[0,1.],Cs=[0,0.],Ct=a(ce),Cu=[0,1.],Cv=[0,0.],Cw=a(qS),Cx=a(qd),Cy=a(pM),Cz=a(kI),CA=a(kj),CB=a("problem.denominator"),CC=a("quotients of parameters"),CD=a("problem.misfit"),CE=a("misfits of the model"),CF=a("problem.unseen"),CG=a("outcomes that were never seen"),CH=a("problem.passing"),CI=a("states in the middle of a step"),CQ=a(kI),CR=a(kj),CK=a("not what labels the transitions of one model"),CL=a("nature's direction does not fit the model"),CM=a(qM),CN=a("rewards with parameters are for models over a domain"),CO=a("averages are of rewards that are known"),CP=a(eZ),BX=a("priors are of parameters, and of a likelihood"),BY=a(cd),BZ=a("priors are of parameters, in their order"),BH=a(dX),BG=a(cd),BF=a(ho),BC=[0,a(kt),[0,a(le),[0,a(ke),[0,a(f3),[0,a(hI),[0,a(hC),[0,a(fU),[0,a(eX),[0,a(e0),[0,a(q4),0]]]]]]]]]],BD=a(ho),BE=[0,[0,a("seen"),a(pR)],[0,[0,a("seen_delta"),a(pR)],0]],BI=a("unseen mass"),BJ=a("gamma-poisson"),BK=a("ellipsoid"),BL=a(cd),BM=a(oX),BN=a(le),BO=a(kt),BP=[0,a(k1),[0,a("outcomes"),[0,a(f4),0]]],BQ=a(ke),BR=a("the method shares its confidence in one way only"),Cl=a(k1),BS=a(f4),BT=a(qn),BU=a(qt),BV=[0,qp],BW=[0,0.],B0=a(e0),B1=a(eX),B2=a(fU),B3=a(q4),B4=a(qX),B5=a(la),B6=a(la),B7=a(j_),B8=a(j_),B9=a(kX),B_=[0,1],B$=a(kX),Ca=a("the batches do not fit"),Cb=[0,0],Ck=a("there are too many counts"),Cj=a("the transitions of a batch do not rise"),Cc=a(hp),Cd=[0,5],Ce=a("what is stated of the data does not rise"),Cf=a(hC),Cg=a(hI),Ch=[0,a(hG),[0,a(pF),[0,a(oS),0]]],Ci=a(f3),Bt=a(oL),Bu=a(cc),Bv=a(ce),Bw=a(ky),Bx=a(k7),By=a(hl),Bz=a(hl),BA=a("the domain's constraints do not fit"),Bs=a("the expressions are too large to be evaluated at the point"),Bl=a("the fields of the objective are not those of "),A1=[0,a(hM),[0,a(hq),[0,a(hN),[0,a(hx),[0,a(hn),[0,a(fW),[0,a(f0),0]]]]]]],A2=a(pf),A3=[0,a(bv),[0,a(ds),[0,a(du),[0,a(hK),[0,a(dw),[0,a(hL),[0,a(eZ),[0,a(f1),0]]]]]]]],A4=a(hM),A5=a(hP),A6=a(k3),A7=a(kE),A8=a(fV),A9=a(fR),A_=a(f0),A$=a(fW),Ba=[0,k5],Bb=a(hn),Bc=[0,k5],Bd=a(hx),Be=[0,a(fS),[0,a(kx),[0,a(qM),0]]],Bf=a(hN),Bg=[0,a(fS),[0,a(kx),0]],Bh=a(hq),Bi=[0,a(bv),[0,a(ds),[0,a(f1),0]]],Br=a(du),Bq=a(bv),Bj=[0,a(bv),[0,a(ds),[0,a(du),0]]],Bp=a(bv),Bo=a(hK),Bn=[0,a(bv),[0,a(hK),0]],Bk=a(hL),Bm=a("more steps than are checked"),AQ=[0,a(kk),0],AR=a("problem.graph."),AS=a(lg),AT=a(lg),AU=a(kY),AV=a(kY),AW=a(kq),AX=a(kq),AY=a("the choices of states do not fit"),AZ=a("the transitions of choices do not fit"),A0=a(kk),AN=[0,a(bv),[0,a(ds),[0,a(f1),0]]],AO=[0,0.,1.],AP=[0,a(du),[0,a(dw),0]],AL=a(ds),AM=[0,1],BB=[0,a("slab of the difference"),[0,a("value slab of the difference"),0]],F2=a(kb),F3=a(f4),F4=a(k1),Ge=a("a basis of rows that are not there"),Gc=a("no such product"),Gd=a("a tangent in the middle is for squares"),Gb=[0,a(pp),p6,21],F$=a("no such row of the domain"),Ga=a("the other side of an inequality"),F_=a("a polynomial that is not affine in the coordinates"),F8=a("expressions of so high a degree"),F9=a("so many coordinates"),F7=[0,a(pp),108,10],F5=[3,0,0],F6=a("Region.Found"),Gh=a("a prior of a parameter that there is not"),Gf=[0,0,0],Gw=a(p$),Gx=a("slabs of a given policy"),Gv=a("slabs without a plan"),Gs=a("slabs of so many states with cycles"),Gr=[0,a(bv),[0,a(du),[0,a(dw),0]]],Gl=a(" with steps, discounts or averages"),Gm=a("slabs of "),Gn=a(bv),Go=a(du),Gp=a(dw),Gq=a(fS),GN=a("a reward has too many terms to be bounded"),GM=a("a bound of no expression"),GE=a("no such row"),GG=a("no such event"),GH=a(pu),GI=a("rows of balls"),GJ=a("rows of expressions that are not there"),GF=a("rows of no origin"),GC=a(pu),GD=a("rows of origin 3 where there are none"),GB=[0,a("sets.ml"),112,90],GK=a(qj),GL=a("rows that rest on proved bounds come last"),GA=a("a range over a box without width"),Gy=a("the data contradict the model: no instantiation of the domain agrees with all that was seen"),Gz=a("the domain contradicts the model: it has no instantiation"),GU=a("no expressions"),GR=a("shares of a slab that do not fit its bets"),GS=a(pW),GT=a("shares of a slab that are too fine"),GV=a("a row of a slab"),GQ=a("a line of a slab that has no slope"),GO=a("bets that are not fair"),G5=a(": a choice has no distribution, or the policy is none"),G1=a(": a lower bound above an upper one"),G2=a(": the agent's witness is missing"),G3=a(eT),G4=a(": a ranking is missing"),Ha=[0,a(hL),[0,a(eZ),0]],G6=a(": no value is below 0"),G7=[0,a(bv),[0,a(dw),0]],G$=a(qW),G8=[0,a(bv),[0,a(ds),0]],G9=a(qW),G_=a(": the upper bound is not inductive"),GW=a(bv),GX=a(bv),GZ=a(eZ),G0=a(dw),GY=a(bv),Hc=a(pk),Hb=[0,a(o2),24,hu],Hd=[0,a(o2),12,51],He=a("Simplex.Singular"),Hg=[0,0,0],Hf=a("Expansion.Fails"),Hk=[0,0.,0.],Hi=a("coupled values that need so many cells"),Hj=a("what is claimed of coupled values does not hold in the region"),Hl=a("coupled values that need such small cells"),Ht=a("coupled values over a domain with equalities"),Hs=a("coupled proofs of a bounded number of steps"),Hu=a("coupled proofs without a region"),Hr=[0,a("coupled.ml"),26,74],Hq=a("a coupled value where the value may be infinite"),Ho=a("coupled values with rewards that have parameters"),Hp=a(q6),Hm=a(q6),Hn=[0,0.,0],H1=a("differences without an end"),H0=a("no such row of a slab"),HV=a("an event of more than 2,000,000 trials"),H2=a("probabilities of a choice do not sum to 1"),HW=a("more than 30,000,000 trials of events"),HX=a(f4),HY=a("the intervals do not fit the events"),HZ=a(qn),HU=[0,a(oY),pV,77],HP=a(q8),HQ=a(q8),HR=a("a logarithm that is not proved"),HO=a(pv),HN=a("rewards among probabilities"),HI=a(cd),HJ=a(d2),HK=a("shares of pilots where a plan decides on one"),HL=[0,1,0],HM=a("so many pilots"),HS=a(pv),HG=[0,a(oY),70,49],Hv=a(pk),Hx=a("bases of choices without a region"),Hw=a("bases of choices that are not there"),Ir=a(oQ),Is=a(pw),Iu=a("REFUSED"),Iv=a("NOT COVERED"),It=a("NO CERTIFICATE"),Ix=[0,2,a("NO CERTIFICATE: numbers or sizes that do not fit\n")],Iw=[0,1,a("REFUSED: it takes more memory than there is\n")],In=[0,[11,a("PROVED: "),[2,0,[11,a(" in ["),[8,[0,0,3],0,[0,17],[11,a(kJ),[8,[0,0,3],0,[0,17],[12,93,[2,0,[12,10,0]]]]]]]]],a("PROVED: %s in [%.17g, %.17g]%s\n")],Ij=[0,[11,a(eY),[4,0,0,0,[11,a(".name"),0]]],a("claims.%d.name")],Ii=a(eV),Ik=a(qC),Il=[0,[11,a(", with probability 1 - "),[8,[0,0,3],0,[0,17],0]],a(", with probability 1 - %.17g")],Ip=a(y),Im=[0,[11,a("theorems: "),[2,0,[11,a("\ndigest: "),[2,0,[11,a("\nseconds: "),[8,[0,0,0],0,[0,2],[12,10,0]]]]]]],a("theorems: %s\ndigest: %s\nseconds: %.2f\n")],Io=a(y),H9=a("coupled values that its cells do not prove"),H_=a(": the claim is not proved"),Ig=a("value_sound"),H$=a(hr),If=a(kb),Id=a(cd),Ie=a(d2),Ic=a("domain_sound"),Ia=a("fixed_sound"),Ib=a("learned_sound"),H4=a("the file's contents do not match its digest"),H5=a(k$),H6=[0,a(k6),0],H7=[0,a(pX),0];function
+aF(a){if(typeof
 a==="number")return 0;else
 switch(a[0]){case
-0:return[0,aE(a[1])];case
-1:return[1,aE(a[1])];case
-2:return[2,aE(a[1])];case
-3:return[3,aE(a[1])];case
-4:return[4,aE(a[1])];case
-5:return[5,aE(a[1])];case
-6:return[6,aE(a[1])];case
-7:return[7,aE(a[1])];case
+0:return[0,aF(a[1])];case
+1:return[1,aF(a[1])];case
+2:return[2,aF(a[1])];case
+3:return[3,aF(a[1])];case
+4:return[4,aF(a[1])];case
+5:return[5,aF(a[1])];case
+6:return[6,aF(a[1])];case
+7:return[7,aF(a[1])];case
 8:var
-c=a[1];return[8,c,aE(a[2])];case
+c=a[1];return[8,c,aF(a[2])];case
 9:var
-b=a[1];return[9,b,b,aE(a[3])];case
-10:return[10,aE(a[1])];case
-11:return[11,aE(a[1])];case
-12:return[12,aE(a[1])];case
-13:return[13,aE(a[1])];default:return[14,aE(a[1])]}}function
-bi(a,b){if(typeof
+b=a[1];return[9,b,b,aF(a[3])];case
+10:return[10,aF(a[1])];case
+11:return[11,aF(a[1])];case
+12:return[12,aF(a[1])];case
+13:return[13,aF(a[1])];default:return[14,aF(a[1])]}}function
+bk(a,b){if(typeof
 a==="number")return b;else
 switch(a[0]){case
-0:return[0,bi(a[1],b)];case
-1:return[1,bi(a[1],b)];case
-2:return[2,bi(a[1],b)];case
-3:return[3,bi(a[1],b)];case
-4:return[4,bi(a[1],b)];case
-5:return[5,bi(a[1],b)];case
-6:return[6,bi(a[1],b)];case
-7:return[7,bi(a[1],b)];case
+0:return[0,bk(a[1],b)];case
+1:return[1,bk(a[1],b)];case
+2:return[2,bk(a[1],b)];case
+3:return[3,bk(a[1],b)];case
+4:return[4,bk(a[1],b)];case
+5:return[5,bk(a[1],b)];case
+6:return[6,bk(a[1],b)];case
+7:return[7,bk(a[1],b)];case
 8:var
-c=a[1];return[8,c,bi(a[2],b)];case
+c=a[1];return[8,c,bk(a[2],b)];case
 9:var
-d=a[2],e=a[1];return[9,e,d,bi(a[3],b)];case
-10:return[10,bi(a[1],b)];case
-11:return[11,bi(a[1],b)];case
-12:return[12,bi(a[1],b)];case
-13:return[13,bi(a[1],b)];default:return[14,bi(a[1],b)]}}function
-az(a,b){if(typeof
+d=a[2],e=a[1];return[9,e,d,bk(a[3],b)];case
+10:return[10,bk(a[1],b)];case
+11:return[11,bk(a[1],b)];case
+12:return[12,bk(a[1],b)];case
+13:return[13,bk(a[1],b)];default:return[14,bk(a[1],b)]}}function
+aB(a,b){if(typeof
 a==="number")return b;else
 switch(a[0]){case
-0:return[0,az(a[1],b)];case
-1:return[1,az(a[1],b)];case
+0:return[0,aB(a[1],b)];case
+1:return[1,aB(a[1],b)];case
 2:var
-c=a[1];return[2,c,az(a[2],b)];case
+c=a[1];return[2,c,aB(a[2],b)];case
 3:var
-d=a[1];return[3,d,az(a[2],b)];case
+d=a[1];return[3,d,aB(a[2],b)];case
 4:var
-e=a[3],f=a[2],g=a[1];return[4,g,f,e,az(a[4],b)];case
+e=a[3],f=a[2],g=a[1];return[4,g,f,e,aB(a[4],b)];case
 5:var
-h=a[3],i=a[2],j=a[1];return[5,j,i,h,az(a[4],b)];case
+h=a[3],i=a[2],j=a[1];return[5,j,i,h,aB(a[4],b)];case
 6:var
-k=a[3],l=a[2],m=a[1];return[6,m,l,k,az(a[4],b)];case
+k=a[3],l=a[2],m=a[1];return[6,m,l,k,aB(a[4],b)];case
 7:var
-n=a[3],o=a[2],p=a[1];return[7,p,o,n,az(a[4],b)];case
+n=a[3],o=a[2],p=a[1];return[7,p,o,n,aB(a[4],b)];case
 8:var
-q=a[3],r=a[2],s=a[1];return[8,s,r,q,az(a[4],b)];case
+q=a[3],r=a[2],s=a[1];return[8,s,r,q,aB(a[4],b)];case
 9:var
-t=a[1];return[9,t,az(a[2],b)];case
-10:return[10,az(a[1],b)];case
+t=a[1];return[9,t,aB(a[2],b)];case
+10:return[10,aB(a[1],b)];case
 11:var
-u=a[1];return[11,u,az(a[2],b)];case
+u=a[1];return[11,u,aB(a[2],b)];case
 12:var
-v=a[1];return[12,v,az(a[2],b)];case
+v=a[1];return[12,v,aB(a[2],b)];case
 13:var
-w=a[2],x=a[1];return[13,x,w,az(a[3],b)];case
+w=a[2],x=a[1];return[13,x,w,aB(a[3],b)];case
 14:var
-y=a[2],z=a[1];return[14,z,y,az(a[3],b)];case
-15:return[15,az(a[1],b)];case
-16:return[16,az(a[1],b)];case
+y=a[2],z=a[1];return[14,z,y,aB(a[3],b)];case
+15:return[15,aB(a[1],b)];case
+16:return[16,aB(a[1],b)];case
 17:var
-A=a[1];return[17,A,az(a[2],b)];case
+A=a[1];return[17,A,aB(a[2],b)];case
 18:var
-B=a[1];return[18,B,az(a[2],b)];case
-19:return[19,az(a[1],b)];case
+B=a[1];return[18,B,aB(a[2],b)];case
+19:return[19,aB(a[1],b)];case
 20:var
-C=a[2],D=a[1];return[20,D,C,az(a[3],b)];case
+C=a[2],D=a[1];return[20,D,C,aB(a[3],b)];case
 21:var
-E=a[1];return[21,E,az(a[2],b)];case
-22:return[22,az(a[1],b)];case
+E=a[1];return[21,E,aB(a[2],b)];case
+22:return[22,aB(a[1],b)];case
 23:var
-F=a[1];return[23,F,az(a[2],b)];default:var
-G=a[2],H=a[1];return[24,H,G,az(a[3],b)]}}function
-h0(a,c,b){return a[1]===c?(a[1]=b,1):0}function
-d_(a){throw[0,f9,a]}function
-ab(a){throw[0,lu,a]}function
-cE(b,a){return hQ(b,a)?b:a}function
-aN(b,a){return IU(b,a)?b:a}function
-dA(a){return 0<=a?a:-a|0}var
-a2=ci(rI),dB=ci(rJ),dC=ci(rM),lz=ci(rN),f$=du,rL=ci(rK);function
-v(d,c){var
-a=F(d),e=F(c),b=aJ(a+e|0);cg(d,0,b,0,a);cg(c,0,b,a,e);return aT(b)}function
-rO(a){return a?rP:rQ}function
-lA(a){try{var
-b=[0,hO(a)];return b}catch(a){a=aU(a);if(a[1]===f9)return 0;throw a}}function
-aw(a,b){if(a){var
-c=a[1];return[0,c,aw(a[2],b)]}return b}Jo(0);var
-rT=ro(1),cl=ro(2);function
-rU(b){function
+F=a[1];return[23,F,aB(a[2],b)];default:var
+G=a[2],H=a[1];return[24,H,G,aB(a[3],b)]}}function
+h7(a,c,b){return a[1]===c?(a[1]=b,1):0}function
+ec(a){throw[0,ge,a]}function
+ad(a){throw[0,lB,a]}function
+cH(b,a){return hZ(b,a)?b:a}function
+aO(b,a){return I4(b,a)?b:a}function
+dB(a){return 0<=a?a:-a|0}var
+a3=ck(rR),dC=ck(rS),dD=ck(rV),lG=ck(rW),gg=dv,rU=ck(rT);function
+w(d,c){var
+a=F(d),e=F(c),b=aJ(a+e|0);ci(d,0,b,0,a);ci(c,0,b,a,e);return aV(b)}function
+rX(a){return a?rY:rZ}function
+lH(a){try{var
+b=[0,hX(a)];return b}catch(a){a=aW(a);if(a[1]===ge)return 0;throw a}}function
+ay(a,b){if(a){var
+c=a[1];return[0,c,ay(a[2],b)]}return b}Jz(0);var
+r2=rw(1),cn=rw(2);function
+r3(b){function
 a(b){var
 a=b;for(;;){if(a){var
-c=a[2],d=a[1];try{d4(d)}catch(a){a=aU(a);if(a[1]!==lw)throw a;var
+c=a[2],d=a[1];try{d7(d)}catch(a){a=aW(a);if(a[1]!==lD)throw a;var
 e=a}var
-a=c;continue}return 0}}return a(Jp(0))}function
-e2(b,a){return ll(b,a,0,F(a))}function
-lB(a){e2(cl,a);rp(cl,10);return d4(cl)}var
-h2=[0,rU];function
-rW(d){for(;;){var
-a=h2[1],e=[0,1],c=1-h0(h2,a,function(a,c){return function(e){if(h0(a,1,0))b(d,0);return b(c,0)}}(e,a));if(c)continue;return c}}function
-h3(a){return b(h2[1],0)}lo(a(oB),h3);function
-h4(c,d,h){var
+a=c;continue}return 0}}return a(JA(0))}function
+e8(b,a){return ls(b,a,0,F(a))}function
+lI(a){e8(cn,a);rx(cn,10);return d7(cn)}var
+h9=[0,r3];function
+r5(d){for(;;){var
+a=h9[1],e=[0,1],c=1-h7(h9,a,function(a,c){return function(e){if(h7(a,1,0))b(d,0);return b(c,0)}}(e,a));if(c)continue;return c}}function
+h_(a){return b(h9[1],0)}lv(a(oJ),h_);function
+h$(c,d,h){var
 a=b(d,0);if(a){var
-e=a[2],f=a[1],g=function(a){return h4(c,e,a)};return[0,b(c,f),g]}return 0}function
-h5(h,g,e){var
+e=a[2],f=a[1],g=function(a){return h$(c,e,a)};return[0,b(c,f),g]}return 0}function
+ia(h,g,e){var
 a=g,d=e;for(;;){var
 c=b(d,0);if(c){var
 i=c[2],a=f(h,a,c[1]),d=i;continue}return a}}function
-a3(a,b){return a?a[1]:b}function
-e3(a){return a?a[1]:ab(rX)}function
-aV(c,a){return a?[0,b(c,a[1])]:0}function
-lC(d,c,a){return a?b(c,a[1]):d}function
-bp(c,a){return a?b(c,a[1]):0}function
-rY(c,a){return 0===a[0]?a:[1,b(c,a[1])]}function
-lD(a){if(0<=a&&!(fX<a))return a;return ab(rZ)}var
-h6=JC(0),e4=(4*h6|0)-1|0;function
-B(c){var
+a4(a,b){return a?a[1]:b}function
+e9(a){return a?a[1]:ad(r6)}function
+aR(c,a){return a?[0,b(c,a[1])]:0}function
+lJ(d,c,a){return a?b(c,a[1]):d}function
+bq(c,a){return a?b(c,a[1]):0}function
+r7(c,a){return 0===a[0]?a:[1,b(c,a[1])]}function
+lK(a){if(0<=a&&!(f2<a))return a;return ad(r8)}var
+ib=JM(0),e_=(4*ib|0)-1|0;function
+C(c){var
 b=0,a=c;for(;;){if(a){var
 b=b+1|0,a=a[2];continue}return b}}function
-b5(a){return a?a[1]:d_(r6)}function
-lE(a){return a?a[2]:d_(r7)}function
-ah(d,c){if(0<=c){var
+b8(a){return a?a[1]:ec(sd)}function
+lL(a){return a?a[2]:ec(se)}function
+aj(d,c){if(0<=c){var
 a=d,b=c;for(;;){if(a){var
 e=a[2],f=a[1];if(0===b)return f;var
-a=e,b=b-1|0;continue}return d_(r8)}}return ab(r9)}function
-bT(d,c){var
+a=e,b=b-1|0;continue}return ec(sf)}}return ad(sg)}function
+bW(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=[0,a[1],b],a=a[2],b=e;continue}return b}}function
-ai(a){return bT(a,0)}function
-lF(a,d,c){if(d<=a)return 0;var
-e=b(c,a);return[0,e,lF(a+1|0,d,c)]}function
+ak(a){return bW(a,0)}function
+lM(a,d,c){if(d<=a)return 0;var
+e=b(c,a);return[0,e,lM(a+1|0,d,c)]}function
 G(c,e){if(0<=c){if(50<c){var
-d=0,a=0;for(;;){if(c<=a)return ai(d);var
-d=[0,b(e,a),d],a=a+1|0;continue}}return lF(0,c,e)}return ab(r_)}function
-cF(a){if(a){var
-b=a[1];return aw(b,cF(a[2]))}return 0}function
-l(c,a){if(a){var
-d=a[2],e=b(c,a[1]);return[0,e,l(c,d)]}return 0}function
-lG(c,b,a){if(a){var
-d=a[2],e=f(b,c,a[1]);return[0,e,lG(c+1|0,b,d)]}return 0}function
-by(b,a){return lG(0,b,a)}function
+d=0,a=0;for(;;){if(c<=a)return ak(d);var
+d=[0,b(e,a),d],a=a+1|0;continue}}return lM(0,c,e)}return ad(sh)}function
+cI(a){if(a){var
+b=a[1];return ay(b,cI(a[2]))}return 0}function
+k(c,a){if(a){var
+d=a[2],e=b(c,a[1]);return[0,e,k(c,d)]}return 0}function
+lN(c,b,a){if(a){var
+d=a[2],e=f(b,c,a[1]);return[0,e,lN(c+1|0,b,d)]}return 0}function
+bA(b,a){return lN(0,b,a)}function
 x(d,c){var
 a=c;for(;;){if(a){var
 e=a[2];b(d,a[1]);var
 a=e;continue}return 0}}function
-bq(e,d){var
+br(e,d){var
 b=0,a=d;for(;;){if(a){var
 c=a[2];f(e,b,a[1]);var
 b=b+1|0,a=c;continue}return 0}}function
-O(e,d,c){var
+K(e,d,c){var
 b=d,a=c;for(;;){if(a){var
 g=a[2],b=f(e,b,a[1]),a=g;continue}return b}}function
-lH(c,b,a){if(b){if(a){var
-d=a[2],e=b[2],g=f(c,b[1],a[1]);return[0,g,lH(c,e,d)]}}else
-if(!a)return 0;return ab(r$)}function
-h7(g,f,e,d){var
+ic(c,b,a){if(b){if(a){var
+d=a[2],e=b[2],g=f(c,b[1],a[1]);return[0,g,ic(c,e,d)]}}else
+if(!a)return 0;return ad(si)}function
+id(g,f,e,d){var
 c=f,b=e,a=d;for(;;){if(b){if(a){var
-h=a[2],i=b[2],c=P(g,c,b[1],a[1]),b=i,a=h;continue}}else
-if(!a)return c;return ab(sa)}}function
+h=a[2],i=b[2],c=S(g,c,b[1],a[1]),b=i,a=h;continue}}else
+if(!a)return c;return ad(sj)}}function
 c5(e,d){var
 a=d;for(;;){if(a){var
 f=a[2],c=b(e,a[1]);if(c){var
@@ -1146,50 +1147,50 @@ c6(e,d){var
 a=d;for(;;){if(a){var
 f=a[2],c=b(e,a[1]);if(c)return c;var
 a=f;continue}return 0}}function
-aA(d,c){var
+aC(d,c){var
 a=c;for(;;){if(a){var
-e=a[2],b=0===al(a[1],d)?1:0;if(b)return b;var
+e=a[2],b=0===am(a[1],d)?1:0;if(b)return b;var
 a=e;continue}return 0}}function
-ga(d,c){var
+gh(d,c){var
 a=c;for(;;){if(a){var
-b=a[1],e=a[2],f=b[2];if(0===al(b[1],d))return f;var
-a=e;continue}throw Q}}function
-lI(d,c){var
+b=a[1],e=a[2],f=b[2];if(0===am(b[1],d))return f;var
+a=e;continue}throw T}}function
+lO(d,c){var
 a=c;for(;;){if(a){var
-b=a[1],e=a[2],f=b[2];if(0===al(b[1],d))return[0,f];var
+b=a[1],e=a[2],f=b[2];if(0===am(b[1],d))return[0,f];var
 a=e;continue}return 0}}function
-lJ(d,c){var
+lP(d,c){var
 a=c;for(;;){if(a){var
-e=a[2],b=0===al(a[1][1],d)?1:0;if(b)return b;var
+e=a[2],b=0===am(a[1][1],d)?1:0;if(b)return b;var
 a=e;continue}return 0}}function
-lK(b,a){if(a){var
-c=a[2],d=a[1];return 0===al(d[1],b)?c:[0,d,lK(b,c)]}return 0}function
-dD(e,d){var
+lQ(b,a){if(a){var
+c=a[2],d=a[1];return 0===am(d[1],b)?c:[0,d,lQ(b,c)]}return 0}function
+dE(e,d){var
 a=d;for(;;){if(a){var
 c=a[1],f=a[2];if(b(e,c))return[0,c];var
 a=f;continue}return 0}}function
-ba(f){var
+bc(f){var
 g=0;return function(h){var
 c=g,a=h;for(;;){if(a){var
 d=a[2],e=a[1];if(b(f,e)){var
 c=[0,e,c],a=d;continue}var
-a=d;continue}return ai(c)}}}function
-d$(g,e){var
+a=d;continue}return ak(c)}}}function
+ed(g,e){var
 c=0,b=0,a=e;for(;;){if(a){var
-d=a[1],h=a[2],i=f(g,c,d)?[0,d,b]:b,c=c+1|0,b=i,a=h;continue}return ai(b)}}function
-bU(f){var
+d=a[1],h=a[2],i=f(g,c,d)?[0,d,b]:b,c=c+1|0,b=i,a=h;continue}return ak(b)}}function
+bX(f){var
 g=0;return function(h){var
 c=g,a=h;for(;;){if(a){var
 d=a[2],e=b(f,a[1]);if(e){var
 c=[0,e[1],c],a=d;continue}var
-a=d;continue}return ai(c)}}}function
-bz(e,d){var
+a=d;continue}return ak(c)}}}function
+bB(e,d){var
 c=0,a=d;for(;;){if(a){var
-f=a[2],c=bT(b(e,a[1]),c),a=f;continue}return ai(c)}}function
-gb(b,a){if(b){if(a){var
-c=a[1],d=b[1];return[0,[0,d,c],gb(b[2],a[2])]}}else
-if(!a)return 0;return ab(sc)}function
-aQ(a,b){function
+f=a[2],c=bW(b(e,a[1]),c),a=f;continue}return ak(c)}}function
+gi(b,a){if(b){if(a){var
+c=a[1],d=b[1];return[0,[0,d,c],gi(b[2],a[2])]}}else
+if(!a)return 0;return ad(sl)}function
+aS(a,b){function
 r(j,e){if(2===j){if(e){var
 l=e[2];if(l){var
 m=l[1],n=e[1],y=l[2],z=0<f(a,n,m)?[0,n,[0,m,0]]:[0,m,[0,n,0]];return[0,z,y]}}}else
@@ -1201,9 +1202,9 @@ s=j>>1,t=k(s,e),A=t[1],u=k(j-s|0,t[2]),i=A,h=u[1],g=0,B=u[2];for(;;){if(i){if(h)
 q=h[1],r=i[1],w=h[2],x=i[2];if(0<f(a,r,q)){var
 h=w,g=[0,q,g];continue}var
 i=x,g=[0,r,g];continue}var
-v=bT(i,g)}else
+v=bW(i,g)}else
 var
-v=bT(h,g);return[0,v,B]}}function
+v=bW(h,g);return[0,v,B]}}function
 k(j,e){if(2===j){if(e){var
 k=e[2];if(k){var
 l=k[1],m=e[1],y=k[2],z=0<f(a,m,l)?[0,l,[0,m,0]]:[0,m,[0,l,0]];return[0,z,y]}}}else
@@ -1215,11 +1216,11 @@ s=j>>1,t=r(s,e),A=t[1],u=r(j-s|0,t[2]),i=A,h=u[1],g=0,B=u[2];for(;;){if(i){if(h)
 p=h[1],q=i[1],w=h[2],x=i[2];if(0<f(a,q,p)){var
 i=x,g=[0,q,g];continue}var
 h=w,g=[0,p,g];continue}var
-v=bT(i,g)}else
+v=bW(i,g)}else
 var
-v=bT(h,g);return[0,v,B]}}var
-c=B(b);return 2<=c?k(c,b)[1]:b}function
-bj(b,a){function
+v=bW(h,g);return[0,v,B]}}var
+c=C(b);return 2<=c?k(c,b)[1]:b}function
+bl(b,a){function
 x(j,g){if(2===j){if(g){var
 n=g[2];if(n){var
 o=n[1],k=g[1],J=n[2],y=f(b,k,o),K=0===y?[0,k,0]:0<y?[0,k,[0,o,0]]:[0,o,[0,k,0]];return[0,K,J]}}}else
@@ -1248,9 +1249,9 @@ u=h[2],v=h[1],w=i[2],l=i[1],x=f(b,l,v);if(0===x){var
 i=w,h=u,e=[0,l,e];continue}if(0<=x){var
 h=u,e=[0,v,e];continue}var
 i=w,e=[0,l,e];continue}var
-C=bT(i,e)}else
+C=bW(i,e)}else
 var
-C=bT(h,e);return[0,C,M]}}function
+C=bW(h,e);return[0,C,M]}}function
 m(j,g){if(2===j){if(g){var
 m=g[2];if(m){var
 n=m[1],k=g[1],J=m[2],y=f(b,k,n),K=0===y?[0,k,0]:0<=y?[0,n,[0,k,0]]:[0,k,[0,n,0]];return[0,K,J]}}}else
@@ -1279,55 +1280,55 @@ t=h[2],u=h[1],v=i[2],l=i[1],w=f(b,l,u);if(0===w){var
 i=v,h=t,e=[0,l,e];continue}if(0<w){var
 i=v,e=[0,l,e];continue}var
 h=t,e=[0,u,e];continue}var
-C=bT(i,e)}else
+C=bW(i,e)}else
 var
-C=bT(h,e);return[0,C,M]}}var
-c=B(a);return 2<=c?m(c,a)[1]:a}function
-ea(a){function
+C=bW(h,e);return[0,C,M]}}var
+c=C(a);return 2<=c?m(c,a)[1]:a}function
+ee(a){function
 c(e,d){if(0===e){var
-f=0;return ai(h5(function(b,a){return[0,a,b]},f,d))}var
+f=0;return ak(ia(function(b,a){return[0,a,b]},f,d))}var
 a=b(d,0);if(a){var
 g=a[1];return[0,g,c(e-1|0,a[2])]}return 0}return c(500,a)}var
-lL=aK;function
-e5(b,a){return b<=a?b:a}function
-lM(b,a){return a<=b?b:a}function
+lR=aK;function
+ef(b,a){return b<=a?b:a}function
+e$(b,a){return a<=b?b:a}function
 c7(a,c){var
-b=aJ(a);IN(b,0,a,c);return b}function
-lN(a){var
-b=bK(a),c=aJ(b);dx(a,0,c,0,b);return c}function
-lO(c,b,a){if(0<=b&&0<=a&&!((bK(c)-a|0)<b)){var
-d=aJ(a);dx(c,b,d,0,a);return d}return ab(sd)}function
-lP(c,b,a){return aT(lO(c,b,a))}function
-lQ(e,c,d,b,a){if(0<=a&&0<=c&&!((bK(e)-a|0)<c)&&0<=b&&!((bK(d)-a|0)<b))return dx(e,c,d,b,a);return ab(se)}function
-cG(e,c,d,b,a){if(0<=a&&0<=c&&!((F(e)-a|0)<c)&&0<=b&&!((bK(d)-a|0)<b))return cg(e,c,d,b,a);return ab(sf)}function
-h8(b,a){return aT(c7(b,a))}function
-cm(c,b,a){return aT(lO(bv(c),b,a))}function
-h9(k,g){if(g){var
+b=aJ(a);IX(b,0,a,c);return b}function
+lS(a){var
+b=bM(a),c=aJ(b);dy(a,0,c,0,b);return c}function
+lT(c,b,a){if(0<=b&&0<=a&&!((bM(c)-a|0)<b)){var
+d=aJ(a);dy(c,b,d,0,a);return d}return ad(sm)}function
+lU(c,b,a){return aV(lT(c,b,a))}function
+lV(e,c,d,b,a){if(0<=a&&0<=c&&!((bM(e)-a|0)<c)&&0<=b&&!((bM(d)-a|0)<b))return dy(e,c,d,b,a);return ad(sn)}function
+cJ(e,c,d,b,a){if(0<=a&&0<=c&&!((F(e)-a|0)<c)&&0<=b&&!((bM(d)-a|0)<b))return ci(e,c,d,b,a);return ad(so)}function
+ie(b,a){return aV(c7(b,a))}function
+co(c,b,a){return aV(lT(bw(c),b,a))}function
+ig(k,g){if(g){var
 h=F(k),c=0,b=g,p=0;for(;;){if(b){var
 i=b[1];if(b[2]){var
-j=(F(i)+h|0)+c|0,m=b[2],n=c<=j?j:ab(sg),c=n,b=m;continue}var
+j=(F(i)+h|0)+c|0,m=b[2],n=c<=j?j:ad(sp),c=n,b=m;continue}var
 l=F(i)+c|0}else
 var
 l=c;var
 f=aJ(l),e=p,d=g;for(;;){if(d){var
 a=d[1];if(d[2]){var
-o=d[2];cg(a,0,f,e,F(a));cg(k,0,f,e+F(a)|0,h);var
-e=(e+F(a)|0)+h|0,d=o;continue}cg(a,0,f,e,F(a))}return aT(f)}}}return sh}function
-lR(e,c){var
+o=d[2];ci(a,0,f,e,F(a));ci(k,0,f,e+F(a)|0,h);var
+e=(e+F(a)|0)+h|0,d=o;continue}ci(a,0,f,e,F(a))}return aV(f)}}}return sq}function
+lW(e,c){var
 d=F(c)-1|0,f=0;if(!(d<0)){var
-a=f;for(;;){b(e,bw(c,a));var
+a=f;for(;;){b(e,by(c,a));var
 g=a+1|0;if(d!==a){var
 a=g;continue}break}}return 0}function
-h_(f,e){var
-c=bv(e),a=0,d=bK(c);for(;;){if(a===d)return 1;if(b(f,bI(c,a))){var
+ih(f,e){var
+c=bw(e),a=0,d=bM(c);for(;;){if(a===d)return 1;if(b(f,bK(c,a))){var
 a=a+1|0;continue}return 0}}function
-lS(j){var
+lX(j){var
 k=0,x=F(j);for(;;){if(x<=k)return j;var
-n=bw(j,k)+k2|0,o=0;if(59<n>>>0){if(33<n-61>>>0)o=1}else
+n=by(j,k)+k_|0,o=0;if(59<n>>>0){if(33<n-61>>>0)o=1}else
 if(2===n)o=1;if(o){var
-e=bv(j),a=[0,0],q=bK(e)-1|0,t=0;if(!(q<0)){var
+e=bw(j),a=[0,0],q=bM(e)-1|0,t=0;if(!(q<0)){var
 i=t;for(;;){var
-f=bI(e,i),g=0;if(32<=f){var
+f=bK(e,i),g=0;if(32<=f){var
 l=f-34|0,p=0;if(58<l>>>0){if(93<=l)p=1}else
 if(56<l-1>>>0){g=1;p=1}if(!p){var
 m=1;g=2}}else
@@ -1338,74 +1339,74 @@ m=4;break;case
 1:var
 m=2;break}a[1]=a[1]+m|0;var
 w=i+1|0;if(q!==i){var
-i=w;continue}break}}if(a[1]===bK(e))var
-s=lN(e);else{var
+i=w;continue}break}}if(a[1]===bM(e))var
+s=lS(e);else{var
 b=aJ(a[1]);a[1]=0;var
-r=bK(e)-1|0,u=0;if(!(r<0)){var
+r=bM(e)-1|0,u=0;if(!(r<0)){var
 h=u;for(;;){var
-c=bI(e,h),d=0;if(35<=c)if(92===c)d=2;else
-if(kg<=c)d=1;else
+c=bK(e,h),d=0;if(35<=c)if(92===c)d=2;else
+if(ko<=c)d=1;else
 d=3;else
 if(32<=c)if(34<=c)d=2;else
 d=3;else
 if(14<=c)d=1;else
 switch(c){case
-8:ay(b,a[1],92);a[1]++;ay(b,a[1],98);break;case
-9:ay(b,a[1],92);a[1]++;ay(b,a[1],pz);break;case
-10:ay(b,a[1],92);a[1]++;ay(b,a[1],qN);break;case
-13:ay(b,a[1],92);a[1]++;ay(b,a[1],114);break;default:d=1}switch(d){case
-1:ay(b,a[1],92);a[1]++;ay(b,a[1],48+(c/ao|0)|0);a[1]++;ay(b,a[1],48+((c/10|0)%10|0)|0);a[1]++;ay(b,a[1],48+(c%10|0)|0);break;case
-2:ay(b,a[1],92);a[1]++;ay(b,a[1],c);break;case
-3:ay(b,a[1],c);break}a[1]++;var
+8:aA(b,a[1],92);a[1]++;aA(b,a[1],98);break;case
+9:aA(b,a[1],92);a[1]++;aA(b,a[1],pH);break;case
+10:aA(b,a[1],92);a[1]++;aA(b,a[1],qV);break;case
+13:aA(b,a[1],92);a[1]++;aA(b,a[1],114);break;default:d=1}switch(d){case
+1:aA(b,a[1],92);a[1]++;aA(b,a[1],48+(c/al|0)|0);a[1]++;aA(b,a[1],48+((c/10|0)%10|0)|0);a[1]++;aA(b,a[1],48+(c%10|0)|0);break;case
+2:aA(b,a[1],92);a[1]++;aA(b,a[1],c);break;case
+3:aA(b,a[1],c);break}a[1]++;var
 v=h+1|0;if(r!==h){var
 h=v;continue}break}}var
-s=b}return aT(s)}var
+s=b}return aV(s)}var
 k=k+1|0;continue}}function
-si(e,d,c,b){var
-a=c;for(;;){if(d<=a)throw Q;if(bw(e,a)===b)return a;var
+sr(e,d,c,b){var
+a=c;for(;;){if(d<=a)throw T;if(by(e,a)===b)return a;var
 a=a+1|0;continue}}function
-sj(b,a,d){var
-c=F(b);if(0<=a&&!(c<a))try{si(b,c,a,d);var
-e=1;return e}catch(a){a=aU(a);if(a===Q)return 0;throw a}return ab(sk)}function
-h$(b,a){return sj(b,0,a)}function
-bb(f,b){var
+ss(b,a,d){var
+c=F(b);if(0<=a&&!(c<a))try{sr(b,c,a,d);var
+e=1;return e}catch(a){a=aW(a);if(a===T)return 0;throw a}return ad(st)}function
+ii(b,a){return ss(b,0,a)}function
+bd(f,b){var
 c=[0,0],d=[0,F(b)],e=F(b)-1|0;if(!(e<0)){var
-a=e;for(;;){if(bw(b,a)===f){var
-h=c[1];c[1]=[0,cm(b,a+1|0,(d[1]-a|0)-1|0),h];d[1]=a}var
+a=e;for(;;){if(by(b,a)===f){var
+h=c[1];c[1]=[0,co(b,a+1|0,(d[1]-a|0)-1|0),h];d[1]=a}var
 i=a-1|0;if(0!==a){var
 a=i;continue}break}}var
-g=c[1];return[0,cm(b,0,d[1]),g]}function
-lT(b,a){return IH(bv(b),a)}function
-k(c,d){if(0===c)return[0];if(0<=c){var
+g=c[1];return[0,co(b,0,d[1]),g]}function
+lY(b,a){return IR(bw(b),a)}function
+l(c,d){if(0===c)return[0];if(0<=c){var
 e=n(c,b(d,0)),f=c-1|0,g=1;if(!(f<1)){var
 a=g;for(;;){e[1+a]=b(d,a);var
 h=a+1|0;if(f!==a){var
-a=h;continue}break}}return e}return ab(sl)}function
-gc(b,f,e){var
+a=h;continue}break}}return e}return ad(su)}function
+gj(b,f,e){var
 c=n(b,[0]),d=b-1|0,g=0;if(!(d<0)){var
 a=g;for(;;){c[1+a]=n(f,e);var
 h=a+1|0;if(d!==a){var
 a=h;continue}break}}return c}function
-aB(a){var
-b=a.length-1;return 0===b?[0]:k$(a,0,b)}function
-bc(b,a){var
-c=b.length-1;return 0===c?aB(a):0===a.length-1?k$(b,0,c):Iw(b,a)}function
-bL(c,b,a){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return k$(c,b,a);return ab(sm)}function
-gd(c,b,a,d){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return Iy(c,b,a,d);return ab(sn)}function
-e6(e,c,d,b,a){if(0<=a&&0<=c&&!((e.length-1-a|0)<c)&&0<=b&&!((d.length-1-a|0)<b))return Ix(e,c,d,b,a);return ab(so)}function
-a4(e,c){var
+aD(a){var
+b=a.length-1;return 0===b?[0]:lh(a,0,b)}function
+be(b,a){var
+c=b.length-1;return 0===c?aD(a):0===a.length-1?lh(b,0,c):IG(b,a)}function
+bN(c,b,a){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return lh(c,b,a);return ad(sv)}function
+gk(c,b,a,d){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return II(c,b,a,d);return ad(sw)}function
+fa(e,c,d,b,a){if(0<=a&&0<=c&&!((e.length-1-a|0)<c)&&0<=b&&!((d.length-1-a|0)<b))return IH(e,c,d,b,a);return ad(sx)}function
+a5(e,c){var
 d=c.length-1-1|0,f=0;if(!(d<0)){var
 a=f;for(;;){b(e,c[1+a]);var
 g=a+1|0;if(d!==a){var
 a=g;continue}break}}return 0}function
-i(e,c){var
+h(e,c){var
 d=c.length-1;if(0===d)return[0];var
 f=n(d,b(e,c[1])),g=d-1|0,h=1;if(!(g<1)){var
 a=h;for(;;){f[1+a]=b(e,c[1+a]);var
 i=a+1|0;if(g!==a){var
 a=i;continue}break}}return f}function
-eb(e,d,c){var
-b=d.length-1;if(b!==c.length-1)return ab(sp);if(0===b)return[0];var
+eg(e,d,c){var
+b=d.length-1;if(b!==c.length-1)return ad(sy);if(0===b)return[0];var
 g=n(b,f(e,d[1],c[1])),h=b-1|0,i=1;if(!(h<1)){var
 a=i;for(;;){g[1+a]=f(e,d[1+a],c[1+a]);var
 j=a+1|0;if(h!==a){var
@@ -1415,22 +1416,22 @@ c=b.length-1-1|0,e=0;if(!(c<0)){var
 a=e;for(;;){f(d,a,b[1+a]);var
 g=a+1|0;if(c!==a){var
 a=g;continue}break}}return 0}function
-S(d,b){var
+R(d,b){var
 c=b.length-1;if(0===c)return[0];var
 e=n(c,f(d,0,b[1])),g=c-1|0,h=1;if(!(g<1)){var
 a=h;for(;;){e[1+a]=f(d,a,b[1+a]);var
 i=a+1|0;if(g!==a){var
 a=i;continue}break}}return e}function
-aO(c){var
+aP(c){var
 a=c.length-1-1|0,b=0;for(;;){if(0<=a){var
 d=[0,c[1+a],b],a=a-1|0,b=d;continue}return b}}function
-K(a){if(a){var
+N(a){if(a){var
 d=0,c=a,g=a[2],h=a[1];for(;;){if(c){var
 d=d+1|0,c=c[2];continue}var
 f=n(d,h),e=1,b=g;for(;;){if(b){var
 i=b[2];f[1+e]=b[1];var
 e=e+1|0,b=i;continue}return f}}}return[0]}function
-bd(g,e,c){var
+aN(g,e,c){var
 b=[0,e],d=c.length-1-1|0,h=0;if(!(d<0)){var
 a=h;for(;;){b[1]=f(g,b[1],c[1+a]);var
 i=a+1|0;if(d!==a){var
@@ -1438,29 +1439,29 @@ a=i;continue}break}}return b[1]}function
 c8(d,c){var
 a=0,e=c.length-1;for(;;){if(a===e)return 0;if(b(d,c[1+a]))return 1;var
 a=a+1|0;continue}}function
-e7(d,c){var
+eh(d,c){var
 a=0,e=c.length-1;for(;;){if(a===e)return 1;if(b(d,c[1+a])){var
 a=a+1|0;continue}return 0}}function
-lU(e,c,b){var
-d=c.length-1;if(d!==b.length-1)return ab(sq);var
+lZ(e,c,b){var
+d=c.length-1;if(d!==b.length-1)return ad(sz);var
 a=0;for(;;){if(a===d)return 1;if(f(e,c[1+a],b[1+a])){var
 a=a+1|0;continue}return 0}}function
-cH(a){return a-a==0.?1:0}function
-lV(a){return rr(a,dB)}function
-ec(b,a){if(!(b<a)){var
-c=0;if(hS(a)||!hS(b))c=1;if(c)return b!=b?b:a}return a!=a?a:b}function
-ac(b,a){if(!(b<a)){var
-c=0;if(hS(a)||!hS(b))c=1;if(c)return a!=a?a:b}return b!=b?b:a}function
-lW(d){function
+cK(a){return a-a==0.?1:0}function
+l0(a){return rz(a,dC)}function
+dF(b,a){if(!(b<a)){var
+c=0;if(h1(a)||!h1(b))c=1;if(c)return b!=b?b:a}return a!=a?a:b}function
+aa(b,a){if(!(b<a)){var
+c=0;if(h1(a)||!h1(b))c=1;if(c)return a!=a?a:b}return b!=b?b:a}function
+l1(d){function
 p(a){return a?a[4]:0}function
 e(b,e,a){var
 c=b?b[4]:0,d=a?a[4]:0,f=d<=c?c+1|0:d+1|0;return[0,b,e,a,f]}function
 g(b,f,a){var
 g=b?b[4]:0,h=a?a[4]:0;if((h+2|0)<g){if(b){var
 c=b[3],k=b[2],i=b[1],m=p(c);if(m<=p(i))return e(i,k,e(c,f,a));if(c){var
-n=c[2],o=c[1],q=e(c[3],f,a);return e(e(i,k,o),n,q)}return ab(sr)}return ab(ss)}if((g+2|0)<h){if(a){var
+n=c[2],o=c[1],q=e(c[3],f,a);return e(e(i,k,o),n,q)}return ad(sA)}return ad(sB)}if((g+2|0)<h){if(a){var
 j=a[3],l=a[2],d=a[1],r=p(d);if(r<=p(j))return e(e(b,f,d),l,j);if(d){var
-s=d[2],t=d[1],u=e(d[3],l,j);return e(e(b,f,t),s,u)}return ab(st)}return ab(su)}var
+s=d[2],t=d[1],u=e(d[3],l,j);return e(e(b,f,t),s,u)}return ad(sC)}return ad(sD)}var
 v=h<=g?g+1|0:h+1|0;return[0,b,f,a,v]}function
 a(c,b){if(b){var
 e=b[3],h=b[2],i=b[1],j=f(d[1],c,h);if(0===j)return b;if(0<=j){var
@@ -1476,28 +1477,28 @@ f=a[4],h=b[4],i=a[3],j=a[2],k=a[1],l=b[3],m=b[2],n=b[1];return(f+2|0)<h?g(n,m,c(
 j(c){var
 a=c;for(;;){if(a){var
 b=a[1];if(b){var
-a=b;continue}return a[2]}throw Q}}function
+a=b;continue}return a[2]}throw T}}function
 F(c){var
 a=c;for(;;){if(a){var
 b=a[1];if(b){var
 a=b;continue}return[0,a[2]]}return 0}}function
 G(b){var
 a=b;for(;;){if(a){if(a[3]){var
-a=a[3];continue}return a[2]}throw Q}}function
-S(b){var
+a=a[3];continue}return a[2]}throw T}}function
+R(b){var
 a=b;for(;;){if(a){if(a[3]){var
 a=a[3];continue}return[0,a[2]]}return 0}}function
 q(a){if(a){var
 b=a[1];if(b){var
-c=a[3],d=a[2];return g(q(b),d,c)}return a[3]}return ab(sv)}function
+c=a[3],d=a[2];return g(q(b),d,c)}return a[3]}return ad(sE)}function
 m(b,a){if(b){if(a){var
 d=q(a);return c(b,j(a),d)}return b}return a}function
 i(b,a){if(a){var
 e=a[3],g=a[2],h=a[1],l=f(d[1],b,g);if(0===l)return[0,h,1,e];if(0<=l){var
 j=i(b,e),m=j[3],n=j[2];return[0,c(h,g,j[1]),n,m]}var
-k=i(b,h),o=k[2],p=k[1];return[0,p,o,c(k[3],g,e)]}return sw}var
+k=i(b,h),o=k[2],p=k[1];return[0,p,o,c(k[3],g,e)]}return sF}var
 s=0;function
-T(a){return a?0:1}function
+S(a){return a?0:1}function
 U(g,e){var
 a=e;for(;;){if(a){var
 h=a[3],i=a[1],b=f(d[1],g,a[2]),c=0===b?1:0;if(c)return c;var
@@ -1575,7 +1576,7 @@ g=a[3],h=a[2],i=a[1],e=v(d,i),j=b(d,h),f=v(d,g);if(j){if(i===e&&g===f)return a;r
 w(d,a){if(a){var
 e=a[2],l=a[3],f=w(d,a[1]),g=f[2],h=f[1],n=b(d,e),i=w(d,l),j=i[2],k=i[1];if(n){var
 o=m(g,j);return[0,c(h,e,k),o]}var
-p=c(g,e,j);return[0,m(h,k),p]}return sx}function
+p=c(g,e,j);return[0,m(h,k),p]}return sG}function
 x(a){if(a){var
 b=a[1],c=x(a[3]);return(x(b)+1|0)+c|0}return 0}function
 N(d,c){var
@@ -1585,7 +1586,7 @@ W(a){return N(0,a)}function
 X(g,e){var
 a=e;for(;;){if(a){var
 b=a[2],h=a[3],i=a[1],c=f(d[1],g,b);if(0===c)return b;var
-j=0<=c?h:i,a=j;continue}throw Q}}function
+j=0<=c?h:i,a=j;continue}throw T}}function
 Y(f,j){var
 c=j;for(;;){if(c){var
 g=c[2],k=c[3],l=c[1];if(b(f,g)){var
@@ -1593,7 +1594,7 @@ d=g,a=l;for(;;){if(a){var
 e=a[2],h=a[3],i=a[1];if(b(f,e)){var
 d=e,a=i;continue}var
 a=h;continue}return d}}var
-c=k;continue}throw Q}}function
+c=k;continue}throw T}}function
 Z(f,j){var
 c=j;for(;;){if(c){var
 g=c[2],k=c[3],l=c[1];if(b(f,g)){var
@@ -1609,7 +1610,7 @@ d=g,a=k;for(;;){if(a){var
 e=a[2],h=a[3],i=a[1];if(b(f,e)){var
 d=e,a=h;continue}var
 a=i;continue}return d}}var
-c=l;continue}throw Q}}function
+c=l;continue}throw T}}function
 $(f,j){var
 c=j;for(;;){if(c){var
 g=c[2],k=c[3],l=c[1];if(b(f,g)){var
@@ -1633,12 +1634,12 @@ A(e,c){if(c){var
 f=c[3],g=c[2],h=c[1],d=A(e,h),i=b(e,g),a=A(e,f);if(i){var
 k=i[1];if(h===d&&g===k&&f===a)return c;return y(d,k,a)}if(d){if(a){var
 l=q(a);return y(d,j(a),l)}return d}return a}return 0}function
-ac(c){if(c){var
+ab(c){if(c){var
 i=c[2],b=c[1];if(i){var
 j=i[2],f=i[1];if(j){var
 k=j[2],l=j[1];if(k){var
 m=k[2],n=k[1];if(m){if(m[2]){var
-o=bj(d[1],c),g=function(b,a){if(!(3<b>>>0))switch(b){case
+o=bl(d[1],c),g=function(b,a){if(!(3<b>>>0))switch(b){case
 0:return[0,0,a];case
 1:if(a)return[0,[0,0,a[1],0,1],a[2]];break;case
 2:if(a){var
@@ -1646,29 +1647,29 @@ d=a[2];if(d)return[0,[0,[0,0,a[1],0,1],d[1],0,2],d[2]]}break;default:if(a){var
 f=a[2];if(f){var
 h=f[2];if(h)return[0,[0,[0,0,a[1],0,1],f[1],[0,0,h[1],0,1],2],h[2]]}}}var
 i=b/2|0,j=g(i,a),c=j[2],l=j[1];if(c){var
-m=c[1],k=g((b-i|0)-1|0,c[2]),n=k[2];return[0,e(l,m,k[1]),n]}throw[0,af,sy]};return g(B(o),o)[1]}var
+m=c[1],k=g((b-i|0)-1|0,c[2]),n=k[2];return[0,e(l,m,k[1]),n]}throw[0,ae,sH]};return g(C(o),o)[1]}var
 p=m[1];return a(p,a(n,a(l,a(f,h(b)))))}return a(n,a(l,a(f,h(b))))}return a(l,a(f,h(b)))}return a(f,h(b))}return h(b)}return s}function
-O(c,b){return h5(function(c,b){return a(b,c)},b,c)}function
-ad(a){return O(a,s)}function
-C(a,d){if(a){var
-b=a[1],c=l(a[2],a[3]);return[0,b,function(a){return C(c,a)}]}return 0}function
-ae(a){var
-b=l(a,0);return function(a){return C(b,a)}}function
+O(c,b){return ia(function(c,b){return a(b,c)},b,c)}function
+ac(a){return O(a,s)}function
+B(a,d){if(a){var
+b=a[1],c=l(a[2],a[3]);return[0,b,function(a){return B(c,a)}]}return 0}function
+af(a){var
+b=l(a,0);return function(a){return B(b,a)}}function
 P(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=[0,a[2],a[1],b],a=a[3],b=e;continue}return b}}function
-R(a,d){if(a){var
-b=a[1],c=P(a[2],a[3]);return[0,b,function(a){return R(c,a)}]}return 0}function
+Q(a,d){if(a){var
+b=a[1],c=P(a[2],a[3]);return[0,b,function(a){return Q(c,a)}]}return 0}function
 ag(a){var
-b=P(a,0);return function(a){return R(b,a)}}return[0,s,T,U,a,h,t,k,n,H,o,I,V,r,J,z,K,L,M,v,A,w,x,W,j,F,G,S,j,F,i,X,aa,Y,Z,_,$,ac,function(j,i){var
+b=P(a,0);return function(a){return Q(b,a)}}return[0,s,S,U,a,h,t,k,n,H,o,I,V,r,J,z,K,L,M,v,A,w,x,W,j,F,G,R,j,F,i,X,aa,Y,Z,_,$,ab,function(j,i){var
 a=i,b=0;for(;;){if(a){var
 c=a[3],e=a[2],k=a[1],g=f(d[1],e,j);if(0!==g){if(0<=g){var
 a=k,b=[0,e,c,b];continue}var
 a=c;continue}var
 h=[0,e,c,b]}else
 var
-h=b;return function(a){return C(h,a)}}},ae,ag,O,ad]}function
-lX(g){function
+h=b;return function(a){return B(h,a)}}},af,ag,O,ac]}function
+l2(g){function
 h(a){return a?a[5]:0}function
 d(b,f,e,a){var
 c=h(b),d=h(a),g=d<=c?c+1|0:d+1|0;return[0,b,f,e,a,g]}function
@@ -1676,9 +1677,9 @@ p(b,a){return[0,0,b,a,0,1]}function
 a(b,g,f,a){var
 i=b?b[5]:0,j=a?a[5]:0;if((j+2|0)<i){if(b){var
 c=b[4],m=b[3],n=b[2],k=b[1],q=h(c);if(q<=h(k))return d(k,n,m,d(c,g,f,a));if(c){var
-r=c[3],s=c[2],t=c[1],u=d(c[4],g,f,a);return d(d(k,n,m,t),s,r,u)}return ab(sz)}return ab(sA)}if((i+2|0)<j){if(a){var
+r=c[3],s=c[2],t=c[1],u=d(c[4],g,f,a);return d(d(k,n,m,t),s,r,u)}return ad(sI)}return ad(sJ)}if((i+2|0)<j){if(a){var
 l=a[4],o=a[3],p=a[2],e=a[1],v=h(e);if(v<=h(l))return d(d(b,g,f,e),p,o,l);if(e){var
-w=e[3],x=e[2],y=e[1],z=d(e[4],p,o,l);return d(d(b,g,f,y),x,w,z)}return ab(sB)}return ab(sC)}var
+w=e[3],x=e[2],y=e[1],z=d(e[4],p,o,l);return d(d(b,g,f,y),x,w,z)}return ad(sK)}return ad(sL)}var
 A=j<=i?i+1|0:j+1|0;return[0,b,g,f,a,A]}var
 A=0;function
 N(a){return a?0:1}function
@@ -1689,16 +1690,16 @@ n=m(d,c,h);return h===n?b:a(n,j,i,e)}return[0,0,d,c,0,1]}function
 O(d,c){var
 a=c;for(;;){if(a){var
 e=a[4],h=a[3],i=a[1],b=f(g[1],d,a[2]);if(0===b)return h;var
-j=0<=b?e:i,a=j;continue}throw Q}}function
-R(g,l){var
+j=0<=b?e:i,a=j;continue}throw T}}function
+P(g,l){var
 c=l;for(;;){if(c){var
 h=c[2],m=c[4],n=c[3],o=c[1];if(b(g,h)){var
 e=h,d=n,a=o;for(;;){if(a){var
 f=a[2],i=a[4],j=a[3],k=a[1];if(b(g,f)){var
 e=f,d=j,a=k;continue}var
 a=i;continue}return[0,e,d]}}var
-c=m;continue}throw Q}}function
-S(g,l){var
+c=m;continue}throw T}}function
+Q(g,l){var
 c=l;for(;;){if(c){var
 h=c[2],m=c[4],n=c[3],o=c[1];if(b(g,h)){var
 e=h,d=n,a=o;for(;;){if(a){var
@@ -1706,14 +1707,14 @@ f=a[2],i=a[4],j=a[3],k=a[1];if(b(g,f)){var
 e=f,d=j,a=k;continue}var
 a=i;continue}return[0,[0,e,d]]}}var
 c=m;continue}return 0}}function
-T(g,l){var
+R(g,l){var
 c=l;for(;;){if(c){var
 h=c[2],m=c[4],n=c[3],o=c[1];if(b(g,h)){var
 e=h,d=n,a=m;for(;;){if(a){var
 f=a[2],i=a[4],j=a[3],k=a[1];if(b(g,f)){var
 e=f,d=j,a=i;continue}var
 a=k;continue}return[0,e,d]}}var
-c=o;continue}throw Q}}function
+c=o;continue}throw T}}function
 U(g,l){var
 c=l;for(;;){if(c){var
 h=c[2],m=c[4],n=c[3],o=c[1];if(b(g,h)){var
@@ -1733,20 +1734,20 @@ j=0<=b?h:i,a=j;continue}return 0}}function
 n(c){var
 a=c;for(;;){if(a){var
 b=a[1];if(b){var
-a=b;continue}return[0,a[2],a[3]]}throw Q}}function
+a=b;continue}return[0,a[2],a[3]]}throw T}}function
 B(c){var
 a=c;for(;;){if(a){var
 b=a[1];if(b){var
 a=b;continue}return[0,[0,a[2],a[3]]]}return 0}}function
 X(b){var
 a=b;for(;;){if(a){if(a[4]){var
-a=a[4];continue}return[0,a[2],a[3]]}throw Q}}function
+a=a[4];continue}return[0,a[2],a[3]]}throw T}}function
 Y(b){var
 a=b;for(;;){if(a){if(a[4]){var
 a=a[4];continue}return[0,[0,a[2],a[3]]]}return 0}}function
 q(b){if(b){var
 c=b[1];if(c){var
-d=b[4],e=b[3],f=b[2];return a(q(c),f,e,d)}return b[4]}return ab(sD)}function
+d=b[4],e=b[3],f=b[2];return a(q(c),f,e,d)}return b[4]}return ad(sM)}function
 C(c,b){if(c){if(b){var
 d=n(b),e=d[2],f=d[1];return a(c,f,e,q(b))}return c}return b}function
 r(e,b){if(b){var
@@ -1770,7 +1771,7 @@ u(b,a){if(a){var
 c=a[2],d=a[5],e=a[4],g=a[3],h=u(b,a[1]),i=f(b,c,g);return[0,h,c,i,u(b,e),d]}return 0}function
 E(c,e,d){var
 a=e,b=d;for(;;){if(a){var
-f=a[4],g=a[3],h=a[2],i=P(c,h,g,E(c,a[1],b)),a=f,b=i;continue}return b}}function
+f=a[4],g=a[3],h=a[2],i=S(c,h,g,E(c,a[1],b)),a=f,b=i;continue}return b}}function
 F(b,g){var
 a=g;for(;;){if(a){var
 h=a[4],i=a[1],c=f(b,a[2],a[3]);if(c){var
@@ -1798,16 +1799,16 @@ o(d,e,b,a){return b?c(d,e,b[1],a):j(d,a)}function
 i(b,a){if(a){var
 d=a[4],e=a[3],h=a[2],j=a[1],m=f(g[1],b,h);if(0===m)return[0,j,[0,e],d];if(0<=m){var
 k=i(b,d),n=k[3],o=k[2];return[0,c(j,h,e,k[1]),o,n]}var
-l=i(b,j),p=l[2],q=l[1];return[0,q,p,c(l[3],h,e,d)]}return sE}function
+l=i(b,j),p=l[2],q=l[1];return[0,q,p,c(l[3],h,e,d)]}return sN}function
 k(c,b,a){if(b){var
 d=b[2],j=b[5],l=b[4],m=b[3],n=b[1];if(h(a)<=j){var
-e=i(d,a),p=e[2],q=e[1],r=k(c,l,e[3]),s=P(c,d,[0,m],p);return o(k(c,n,q),d,s,r)}}else
+e=i(d,a),p=e[2],q=e[1],r=k(c,l,e[3]),s=S(c,d,[0,m],p);return o(k(c,n,q),d,s,r)}}else
 if(!a)return 0;if(a){var
-f=a[2],t=a[4],u=a[3],v=a[1],g=i(f,b),w=g[2],x=g[1],y=k(c,g[3],t),z=P(c,f,w,[0,u]);return o(k(c,x,v),f,z,y)}throw[0,af,sF]}function
+f=a[2],t=a[4],u=a[3],v=a[1],g=i(f,b),w=g[2],x=g[1],y=k(c,g[3],t),z=S(c,f,w,[0,u]);return o(k(c,x,v),f,z,y)}throw[0,ae,sO]}function
 l(d,b,a){if(b){if(a){var
 j=a[3],e=a[2],k=b[3],f=b[2],u=a[4],v=a[1],w=b[4],x=b[1];if(a[5]<=b[5]){var
-g=i(f,a),m=g[2],y=g[3],n=l(d,x,g[1]),p=l(d,w,y);return m?o(n,f,P(d,f,k,m[1]),p):c(n,f,k,p)}var
-h=i(e,b),q=h[2],z=h[3],r=l(d,h[1],v),s=l(d,z,u);return q?o(r,e,P(d,e,q[1],j),s):c(r,e,j,s)}var
+g=i(f,a),m=g[2],y=g[3],n=l(d,x,g[1]),p=l(d,w,y);return m?o(n,f,S(d,f,k,m[1]),p):c(n,f,k,p)}var
+h=i(e,b),q=h[2],z=h[3],r=l(d,h[1],v),s=l(d,z,u);return q?o(r,e,S(d,e,q[1],j),s):c(r,e,j,s)}var
 t=b}else
 var
 t=a;return t}function
@@ -1818,7 +1819,7 @@ d=a[2],i=a[4],k=a[3],e=w(b,a[1]),g=f(b,d,k),h=w(b,i);return g?c(e,d,g[1],h):j(e,
 x(b,a){if(a){var
 d=a[3],e=a[2],n=a[4],g=x(b,a[1]),h=g[2],i=g[1],o=f(b,e,d),k=x(b,n),l=k[2],m=k[1];if(o){var
 p=j(h,l);return[0,c(i,e,d,m),p]}var
-q=c(h,e,d,l);return[0,j(i,m),q]}return sG}function
+q=c(h,e,d,l);return[0,j(i,m),q]}return sP}function
 e(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=[0,a[2],a[3],a[4],b],a=a[1],b=e;continue}return b}}function
@@ -1841,19 +1842,19 @@ J(d,c){var
 b=d,a=c;for(;;){if(a){var
 e=a[3],f=a[2],g=a[1],b=[0,[0,f,e],J(b,a[4])],a=g;continue}return b}}function
 $(a){return J(0,a)}function
-K(b,a){return h5(function(b,a){return m(a[1],a[2],b)},a,b)}function
+K(b,a){return ia(function(b,a){return m(a[1],a[2],b)},a,b)}function
 aa(a){return K(a,A)}function
 z(a,f){if(a){var
 b=a[2],c=a[1],d=e(a[3],a[4]);return[0,[0,c,b],function(a){return z(d,a)}]}return 0}function
-ac(a){var
+ab(a){var
 b=e(a,0);return function(a){return z(b,a)}}function
 L(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=[0,a[2],a[3],a[1],b],a=a[4],b=e;continue}return b}}function
 M(a,e){if(a){var
 b=a[2],c=a[1],d=L(a[3],a[4]);return[0,[0,c,b],function(a){return M(d,a)}]}return 0}function
-ad(a){var
-b=L(a,0);return function(a){return M(b,a)}}return[0,A,N,W,m,s,p,r,k,l,Z,_,D,E,F,G,v,w,x,y,$,n,B,X,Y,n,B,i,O,V,R,S,T,U,t,u,ac,ad,function(k,j){var
+ac(a){var
+b=L(a,0);return function(a){return M(b,a)}}return[0,A,N,W,m,s,p,r,k,l,Z,_,D,E,F,G,v,w,x,y,$,n,B,X,Y,n,B,i,O,V,P,Q,R,U,t,u,ab,ac,function(k,j){var
 a=j,b=0;for(;;){if(a){var
 c=a[4],e=a[3],d=a[2],l=a[1],h=f(g[1],d,k);if(0!==h){if(0<=h){var
 a=l,b=[0,d,e,c,b];continue}var
@@ -1861,169 +1862,169 @@ a=c;continue}var
 i=[0,d,e,c,b]}else
 var
 i=b;return function(a){return z(i,a)}}},K,aa]}var
-lY=[av,sH,b1(0)];function
-dE(a){return[0,0,0]}function
-ed(a){a[1]=0;a[2]=0;return 0}function
-cn(b,a){a[1]=[0,b,a[1]];a[2]=a[2]+1|0;return 0}function
-lZ(a){var
+l3=[ax,sQ,b4(0)];function
+dG(a){return[0,0,0]}function
+ei(a){a[1]=0;a[2]=0;return 0}function
+cp(b,a){a[1]=[0,b,a[1]];a[2]=a[2]+1|0;return 0}function
+l4(a){var
 b=a[1];if(b){var
-c=b[1];a[1]=b[2];a[2]=a[2]-1|0;return c}throw lY}function
-ee(a){var
+c=b[1];a[1]=b[2];a[2]=a[2]-1|0;return c}throw l3}function
+ej(a){var
 b=a[1];if(b){var
 c=b[1];a[1]=b[2];a[2]=a[2]-1|0;return[0,c]}return 0}function
-ef(b){var
+ek(b){var
 a=b[1];return a?[0,a[1]]:0}function
-l0(a){return 0===a[1]?1:0}var
-sJ=[av,sI,b1(0)];function
-ia(a){a[1]=0;a[2]=0;a[3]=0;return 0}function
-l1(d,a){var
+l5(a){return 0===a[1]?1:0}var
+sS=[ax,sR,b4(0)];function
+ij(a){a[1]=0;a[2]=0;a[3]=0;return 0}function
+l6(d,a){var
 b=[0,d,0],c=a[3];return c?(a[1]=a[1]+1|0,c[2]=b,a[3]=b,0):(a[1]=1,a[2]=b,a[3]=b,0)}var
-sL=[av,sK,b1(0)];function
-sM(a){throw sL}function
+sU=[ax,sT,b4(0)];function
+sV(a){throw sU}function
 H(a){var
-d=a[1];a[1]=sM;try{var
-c=b(d,0);Js(a,c);return c}catch(b){b=aU(b);a[1]=function(a){throw b};throw b}}function
-ib(a){var
-b=D(a);if(b!==C&&b!==m&&b!==qs)return a;return Ji(a)}function
-ge(a){var
-b=1<=a?a:1,c=e4<b?e4:b,d=aJ(c);return[0,d,0,c,d]}function
-ic(a){return lP(a[1],0,a[2])}function
-id(a,c){var
-d=a[2],b=[0,a[3]];for(;;){if(b[1]<(d+c|0)){b[1]=2*b[1]|0;continue}if(e4<b[1])if((d+c|0)<=e4)b[1]=e4;else
-d_(sP);var
-e=aJ(b[1]);lQ(a[1],0,e,0,a[2]);a[1]=e;a[3]=b[1];if((a[2]+c|0)<=a[3]){if((d+c|0)<=a[3])return 0;throw[0,af,sN]}throw[0,af,sO]}}function
-ie(a,d,c,b){var
+d=a[1];a[1]=sV;try{var
+c=b(d,0);JD(a,c);return c}catch(b){b=aW(b);a[1]=function(a){throw b};throw b}}function
+ik(a){var
+b=E(a);if(b!==D&&b!==m&&b!==qA)return a;return Js(a)}function
+gl(a){var
+b=1<=a?a:1,c=e_<b?e_:b,d=aJ(c);return[0,d,0,c,d]}function
+il(a){return lU(a[1],0,a[2])}function
+im(a,c){var
+d=a[2],b=[0,a[3]];for(;;){if(b[1]<(d+c|0)){b[1]=2*b[1]|0;continue}if(e_<b[1])if((d+c|0)<=e_)b[1]=e_;else
+ec(sY);var
+e=aJ(b[1]);lV(a[1],0,e,0,a[2]);a[1]=e;a[3]=b[1];if((a[2]+c|0)<=a[3]){if((d+c|0)<=a[3])return 0;throw[0,ae,sW]}throw[0,ae,sX]}}function
+io(a,d,c,b){var
 e=c<0?1:0;if(e)var
 f=e;else
 var
-h=b<0?1:0,f=h||((F(d)-b|0)<c?1:0);if(f)ab(sQ);var
-g=a[2]+b|0;if(a[3]<g)id(a,b);cg(d,c,a[1],a[2],b);a[2]=g;return 0}function
-eg(a,c){var
-b=F(c),d=a[2]+b|0;if(a[3]<d)id(a,b);cg(c,0,a[1],a[2],b);a[2]=d;return 0}function
-ig(a){return 5===a[2]?12:-6}function
-l2(a){return[0,0,aJ(a)]}function
-l3(a,g){var
-b=bK(a[2]),c=a[1]+g|0,d=b<c?1:0;if(d){var
-e=aJ(lM(b*2|0,c));lQ(a[2],0,e,0,b);a[2]=e;var
+h=b<0?1:0,f=h||((F(d)-b|0)<c?1:0);if(f)ad(sZ);var
+g=a[2]+b|0;if(a[3]<g)im(a,b);ci(d,c,a[1],a[2],b);a[2]=g;return 0}function
+el(a,c){var
+b=F(c),d=a[2]+b|0;if(a[3]<d)im(a,b);ci(c,0,a[1],a[2],b);a[2]=d;return 0}function
+ip(a){return 5===a[2]?12:-6}function
+l7(a){return[0,0,aJ(a)]}function
+l8(a,g){var
+b=bM(a[2]),c=a[1]+g|0,d=b<c?1:0;if(d){var
+e=aJ(e$(b*2|0,c));lV(a[2],0,e,0,b);a[2]=e;var
 f=0}else
 var
 f=d;return f}function
-eh(a,b){l3(a,1);dy(a[2],a[1],b);a[1]=a[1]+1|0;return 0}function
-a5(a,c){var
-b=F(c);l3(a,b);cG(c,0,a[2],a[1],b);a[1]=a[1]+b|0;return 0}function
-l4(a){return lP(a[2],0,a[1])}function
-l5(a){if(typeof
+em(a,b){l8(a,1);dz(a[2],a[1],b);a[1]=a[1]+1|0;return 0}function
+a6(a,c){var
+b=F(c);l8(a,b);cJ(c,0,a[2],a[1],b);a[1]=a[1]+b|0;return 0}function
+l9(a){return lU(a[2],0,a[1])}function
+l_(a){if(typeof
 a==="number")switch(a){case
-0:return sR;case
-1:return sS;case
-2:return sT;case
-3:return sU;case
-4:return sV;case
-5:return sW;default:return sX}else
+0:return s0;case
+1:return s1;case
+2:return s2;case
+3:return s3;case
+4:return s4;case
+5:return s5;default:return s6}else
 switch(a[0]){case
 0:return a[1];case
-1:return a[1];default:return v(sY,h8(1,a[1]))}}function
-ih(b,c){var
+1:return a[1];default:return w(s7,ie(1,a[1]))}}function
+iq(b,c){var
 a=c;for(;;)if(typeof
 a==="number")return 0;else
 switch(a[0]){case
 0:var
-d=a[1];a5(b,sZ);var
+d=a[1];a6(b,s8);var
 a=d;continue;case
 1:var
-e=a[1];a5(b,s0);var
+e=a[1];a6(b,s9);var
 a=e;continue;case
 2:var
-f=a[1];a5(b,s1);var
+f=a[1];a6(b,s_);var
 a=f;continue;case
 3:var
-g=a[1];a5(b,s2);var
+g=a[1];a6(b,s$);var
 a=g;continue;case
 4:var
-h=a[1];a5(b,s3);var
+h=a[1];a6(b,ta);var
 a=h;continue;case
 5:var
-i=a[1];a5(b,s4);var
+i=a[1];a6(b,tb);var
 a=i;continue;case
 6:var
-j=a[1];a5(b,s5);var
+j=a[1];a6(b,tc);var
 a=j;continue;case
 7:var
-k=a[1];a5(b,s6);var
+k=a[1];a6(b,td);var
 a=k;continue;case
 8:var
-l=a[2],m=a[1];a5(b,s7);ih(b,m);a5(b,s8);var
+l=a[2],m=a[1];a6(b,te);iq(b,m);a6(b,tf);var
 a=l;continue;case
 9:var
-n=a[3],o=a[1];a5(b,s9);ih(b,o);a5(b,s_);var
+n=a[3],o=a[1];a6(b,tg);iq(b,o);a6(b,th);var
 a=n;continue;case
 10:var
-p=a[1];a5(b,s$);var
+p=a[1];a6(b,ti);var
 a=p;continue;case
 11:var
-q=a[1];a5(b,ta);var
+q=a[1];a6(b,tj);var
 a=q;continue;case
 12:var
-r=a[1];a5(b,tb);var
+r=a[1];a6(b,tk);var
 a=r;continue;case
 13:var
-s=a[1];a5(b,tc);var
+s=a[1];a6(b,tl);var
 a=s;continue;default:var
-t=a[1];a5(b,td);var
+t=a[1];a6(b,tm);var
 a=t;continue}}function
-aP(a){if(typeof
+aQ(a){if(typeof
 a==="number")return 0;else
 switch(a[0]){case
-0:return[0,aP(a[1])];case
-1:return[1,aP(a[1])];case
-2:return[2,aP(a[1])];case
-3:return[3,aP(a[1])];case
-4:return[4,aP(a[1])];case
-5:return[5,aP(a[1])];case
-6:return[6,aP(a[1])];case
-7:return[7,aP(a[1])];case
+0:return[0,aQ(a[1])];case
+1:return[1,aQ(a[1])];case
+2:return[2,aQ(a[1])];case
+3:return[3,aQ(a[1])];case
+4:return[4,aQ(a[1])];case
+5:return[5,aQ(a[1])];case
+6:return[6,aQ(a[1])];case
+7:return[7,aQ(a[1])];case
 8:var
-b=a[1];return[8,b,aP(a[2])];case
+b=a[1];return[8,b,aQ(a[2])];case
 9:var
-c=a[2],d=a[1];return[9,c,d,aP(a[3])];case
-10:return[10,aP(a[1])];case
-11:return[11,aP(a[1])];case
-12:return[12,aP(a[1])];case
-13:return[13,aP(a[1])];default:return[14,aP(a[1])]}}function
-a6(a){if(typeof
+c=a[2],d=a[1];return[9,c,d,aQ(a[3])];case
+10:return[10,aQ(a[1])];case
+11:return[11,aQ(a[1])];case
+12:return[12,aQ(a[1])];case
+13:return[13,aQ(a[1])];default:return[14,aQ(a[1])]}}function
+a7(a){if(typeof
 a==="number"){var
 s=function(a){return 0},t=function(a){return 0},u=function(a){return 0};return[0,function(a){return 0},u,t,s]}else
 switch(a[0]){case
 0:var
-c=a6(a[1]),v=c[4],w=c[3],x=c[2],y=c[1],z=function(a){b(x,0);return 0};return[0,function(a){b(y,0);return 0},z,w,v];case
+c=a7(a[1]),v=c[4],w=c[3],x=c[2],y=c[1],z=function(a){b(x,0);return 0};return[0,function(a){b(y,0);return 0},z,w,v];case
 1:var
-d=a6(a[1]),A=d[4],B=d[3],C=d[2],D=d[1],E=function(a){b(C,0);return 0};return[0,function(a){b(D,0);return 0},E,B,A];case
+d=a7(a[1]),A=d[4],B=d[3],C=d[2],D=d[1],E=function(a){b(C,0);return 0};return[0,function(a){b(D,0);return 0},E,B,A];case
 2:var
-e=a6(a[1]),F=e[4],G=e[3],H=e[2],I=e[1],J=function(a){b(H,0);return 0};return[0,function(a){b(I,0);return 0},J,G,F];case
+e=a7(a[1]),F=e[4],G=e[3],H=e[2],I=e[1],J=function(a){b(H,0);return 0};return[0,function(a){b(I,0);return 0},J,G,F];case
 3:var
-f=a6(a[1]),K=f[4],L=f[3],M=f[2],N=f[1],O=function(a){b(M,0);return 0};return[0,function(a){b(N,0);return 0},O,L,K];case
+f=a7(a[1]),K=f[4],L=f[3],M=f[2],N=f[1],O=function(a){b(M,0);return 0};return[0,function(a){b(N,0);return 0},O,L,K];case
 4:var
-g=a6(a[1]),P=g[4],Q=g[3],R=g[2],S=g[1],T=function(a){b(R,0);return 0};return[0,function(a){b(S,0);return 0},T,Q,P];case
+g=a7(a[1]),P=g[4],Q=g[3],R=g[2],S=g[1],T=function(a){b(R,0);return 0};return[0,function(a){b(S,0);return 0},T,Q,P];case
 5:var
-h=a6(a[1]),U=h[4],V=h[3],W=h[2],X=h[1],Y=function(a){b(W,0);return 0};return[0,function(a){b(X,0);return 0},Y,V,U];case
+h=a7(a[1]),U=h[4],V=h[3],W=h[2],X=h[1],Y=function(a){b(W,0);return 0};return[0,function(a){b(X,0);return 0},Y,V,U];case
 6:var
-i=a6(a[1]),Z=i[4],_=i[3],$=i[2],aa=i[1],ab=function(a){b($,0);return 0};return[0,function(a){b(aa,0);return 0},ab,_,Z];case
+i=a7(a[1]),Z=i[4],_=i[3],$=i[2],aa=i[1],ab=function(a){b($,0);return 0};return[0,function(a){b(aa,0);return 0},ab,_,Z];case
 7:var
-j=a6(a[1]),ac=j[4],ad=j[3],ae=j[2],af=j[1],ag=function(a){b(ae,0);return 0};return[0,function(a){b(af,0);return 0},ag,ad,ac];case
+j=a7(a[1]),ac=j[4],ad=j[3],ae=j[2],af=j[1],ag=function(a){b(ae,0);return 0};return[0,function(a){b(af,0);return 0},ag,ad,ac];case
 8:var
-k=a6(a[2]),ah=k[4],ai=k[3],aj=k[2],ak=k[1],al=function(a){b(aj,0);return 0};return[0,function(a){b(ak,0);return 0},al,ai,ah];case
+k=a7(a[2]),ah=k[4],ai=k[3],aj=k[2],ak=k[1],al=function(a){b(aj,0);return 0};return[0,function(a){b(ak,0);return 0},al,ai,ah];case
 9:var
-am=a[2],an=a[1],l=a6(a[3]),ao=l[4],ap=l[3],aq=l[2],ar=l[1],m=a6(aR(aP(an),am)),as=m[4],at=m[3],au=m[2],av=m[1],aw=function(a){b(as,0);b(ao,0);return 0},ax=function(a){b(ap,0);b(at,0);return 0},ay=function(a){b(au,0);b(aq,0);return 0};return[0,function(a){b(ar,0);b(av,0);return 0},ay,ax,aw];case
+am=a[2],an=a[1],l=a7(a[3]),ao=l[4],ap=l[3],aq=l[2],ar=l[1],m=a7(aT(aQ(an),am)),as=m[4],at=m[3],au=m[2],av=m[1],aw=function(a){b(as,0);b(ao,0);return 0},ax=function(a){b(ap,0);b(at,0);return 0},ay=function(a){b(au,0);b(aq,0);return 0};return[0,function(a){b(ar,0);b(av,0);return 0},ay,ax,aw];case
 10:var
-n=a6(a[1]),az=n[4],aA=n[3],aB=n[2],aC=n[1],aD=function(a){b(aB,0);return 0};return[0,function(a){b(aC,0);return 0},aD,aA,az];case
+n=a7(a[1]),az=n[4],aA=n[3],aB=n[2],aC=n[1],aD=function(a){b(aB,0);return 0};return[0,function(a){b(aC,0);return 0},aD,aA,az];case
 11:var
-o=a6(a[1]),aE=o[4],aF=o[3],aG=o[2],aH=o[1],aI=function(a){b(aG,0);return 0};return[0,function(a){b(aH,0);return 0},aI,aF,aE];case
+o=a7(a[1]),aE=o[4],aF=o[3],aG=o[2],aH=o[1],aI=function(a){b(aG,0);return 0};return[0,function(a){b(aH,0);return 0},aI,aF,aE];case
 12:var
-p=a6(a[1]),aJ=p[4],aK=p[3],aL=p[2],aM=p[1],aN=function(a){b(aL,0);return 0};return[0,function(a){b(aM,0);return 0},aN,aK,aJ];case
+p=a7(a[1]),aJ=p[4],aK=p[3],aL=p[2],aM=p[1],aN=function(a){b(aL,0);return 0};return[0,function(a){b(aM,0);return 0},aN,aK,aJ];case
 13:var
-q=a6(a[1]),aO=q[4],aQ=q[3],aS=q[2],aT=q[1],aU=function(a){b(aO,0);return 0},aV=function(a){b(aQ,0);return 0},aW=function(a){b(aS,0);return 0};return[0,function(a){b(aT,0);return 0},aW,aV,aU];default:var
-r=a6(a[1]),aX=r[4],aY=r[3],aZ=r[2],a0=r[1],a1=function(a){b(aX,0);return 0},a2=function(a){b(aY,0);return 0},a3=function(a){b(aZ,0);return 0};return[0,function(a){b(a0,0);return 0},a3,a2,a1]}}function
-aR(d,c){var
+q=a7(a[1]),aO=q[4],aP=q[3],aR=q[2],aS=q[1],aU=function(a){b(aO,0);return 0},aV=function(a){b(aP,0);return 0},aW=function(a){b(aR,0);return 0};return[0,function(a){b(aS,0);return 0},aW,aV,aU];default:var
+r=a7(a[1]),aX=r[4],aY=r[3],aZ=r[2],a0=r[1],a1=function(a){b(aX,0);return 0},a2=function(a){b(aY,0);return 0},a3=function(a){b(aZ,0);return 0};return[0,function(a){b(a0,0);return 0},a3,a2,a1]}}function
+aT(d,c){var
 a=0;if(typeof
 d==="number")if(typeof
 c==="number")return 0;else
@@ -2034,12 +2035,12 @@ switch(c[0]){case
 13:a=3;break;case
 14:a=4;break;case
 8:a=5;break;case
-9:a=6;break;default:throw[0,af,te]}else
+9:a=6;break;default:throw[0,ae,tn]}else
 switch(d[0]){case
 0:var
 e=0,t=d[1];if(typeof
 c!=="number")switch(c[0]){case
-0:return[0,aR(t,c[1])];case
+0:return[0,aT(t,c[1])];case
 8:a=5;e=1;break;case
 9:a=6;e=1;break;case
 10:e=1;break;case
@@ -2050,7 +2051,7 @@ c!=="number")switch(c[0]){case
 1:var
 f=0,u=d[1];if(typeof
 c!=="number")switch(c[0]){case
-1:return[1,aR(u,c[1])];case
+1:return[1,aT(u,c[1])];case
 8:a=5;f=1;break;case
 9:a=6;f=1;break;case
 10:f=1;break;case
@@ -2062,7 +2063,7 @@ c!=="number")switch(c[0]){case
 g=0,v=d[1];if(typeof
 c==="number")g=1;else
 switch(c[0]){case
-2:return[2,aR(v,c[1])];case
+2:return[2,aT(v,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2074,7 +2075,7 @@ switch(c[0]){case
 h=0,w=d[1];if(typeof
 c==="number")h=1;else
 switch(c[0]){case
-3:return[3,aR(w,c[1])];case
+3:return[3,aT(w,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2086,7 +2087,7 @@ switch(c[0]){case
 i=0,x=d[1];if(typeof
 c==="number")i=1;else
 switch(c[0]){case
-4:return[4,aR(x,c[1])];case
+4:return[4,aT(x,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2098,7 +2099,7 @@ switch(c[0]){case
 j=0,y=d[1];if(typeof
 c==="number")j=1;else
 switch(c[0]){case
-5:return[5,aR(y,c[1])];case
+5:return[5,aT(y,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2110,7 +2111,7 @@ switch(c[0]){case
 k=0,z=d[1];if(typeof
 c==="number")k=1;else
 switch(c[0]){case
-6:return[6,aR(z,c[1])];case
+6:return[6,aT(z,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2122,7 +2123,7 @@ switch(c[0]){case
 l=0,A=d[1];if(typeof
 c==="number")l=1;else
 switch(c[0]){case
-7:return[7,aR(A,c[1])];case
+7:return[7,aT(A,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2135,40 +2136,40 @@ m=0,B=d[2],C=d[1];if(typeof
 c==="number")m=1;else
 switch(c[0]){case
 8:var
-D=c[1],E=aR(B,c[2]);return[8,aR(C,D),E];case
+D=c[1],E=aT(B,c[2]);return[8,aT(C,D),E];case
 10:break;case
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:a=4;break;default:m=1}if(m)throw[0,af,tn];break;case
+14:a=4;break;default:m=1}if(m)throw[0,ae,tw];break;case
 9:var
 n=0,F=d[3],G=d[2],H=d[1];if(typeof
 c==="number")n=1;else
 switch(c[0]){case
 8:a=5;break;case
 9:var
-I=c[3],J=c[2],K=c[1],s=a6(aR(aP(G),K)),L=s[4];b(s[2],0);b(L,0);return[9,H,J,aR(F,I)];case
+I=c[3],J=c[2],K=c[1],s=a7(aT(aQ(G),K)),L=s[4];b(s[2],0);b(L,0);return[9,H,J,aT(F,I)];case
 10:break;case
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:a=4;break;default:n=1}if(n)throw[0,af,to];break;case
+14:a=4;break;default:n=1}if(n)throw[0,ae,tx];break;case
 10:var
 M=d[1];if(typeof
-c!=="number"&&10===c[0])return[10,aR(M,c[1])];throw[0,af,tp];case
+c!=="number"&&10===c[0])return[10,aT(M,c[1])];throw[0,ae,ty];case
 11:var
 o=0,N=d[1];if(typeof
 c==="number")o=1;else
 switch(c[0]){case
 10:break;case
-11:return[11,aR(N,c[1])];default:o=1}if(o)throw[0,af,tq];break;case
+11:return[11,aT(N,c[1])];default:o=1}if(o)throw[0,ae,tz];break;case
 12:var
 p=0,O=d[1];if(typeof
 c==="number")p=1;else
 switch(c[0]){case
 10:break;case
 11:a=1;break;case
-12:return[12,aR(O,c[1])];default:p=1}if(p)throw[0,af,tr];break;case
+12:return[12,aT(O,c[1])];default:p=1}if(p)throw[0,ae,tA];break;case
 13:var
 q=0,P=d[1];if(typeof
 c==="number")q=1;else
@@ -2176,7 +2177,7 @@ switch(c[0]){case
 10:break;case
 11:a=1;break;case
 12:a=2;break;case
-13:return[13,aR(P,c[1])];default:q=1}if(q)throw[0,af,ts];break;default:var
+13:return[13,aT(P,c[1])];default:q=1}if(q)throw[0,ae,tB];break;default:var
 r=0,Q=d[1];if(typeof
 c==="number")r=1;else
 switch(c[0]){case
@@ -2184,72 +2185,72 @@ switch(c[0]){case
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:return[14,aR(Q,c[1])];default:r=1}if(r)throw[0,af,tt]}switch(a){case
-0:throw[0,af,th];case
-1:throw[0,af,ti];case
-2:throw[0,af,tj];case
-3:throw[0,af,tk];case
-4:throw[0,af,tl];case
-5:throw[0,af,tf];case
-6:throw[0,af,tg];default:throw[0,af,tm]}}var
-aW=[av,tu,b1(0)];function
-gf(b,a){if(typeof
+14:return[14,aT(Q,c[1])];default:r=1}if(r)throw[0,ae,tC]}switch(a){case
+0:throw[0,ae,tq];case
+1:throw[0,ae,tr];case
+2:throw[0,ae,ts];case
+3:throw[0,ae,tt];case
+4:throw[0,ae,tu];case
+5:throw[0,ae,to];case
+6:throw[0,ae,tp];default:throw[0,ae,tv]}}var
+aX=[ax,tD,b4(0)];function
+gm(b,a){if(typeof
 b==="number")return[0,0,a];else{if(0===b[0])return[0,[0,b[1],b[2]],a];if(typeof
-a!=="number"&&2===a[0])return[0,[1,b[1]],a[1]];throw aW}}function
-e8(e,b,d){var
-a=gf(e,d);if(typeof
+a!=="number"&&2===a[0])return[0,[1,b[1]],a[1]];throw aX}}function
+fb(e,b,d){var
+a=gm(e,d);if(typeof
 b==="number"){if(b){var
 c=a[2];if(typeof
-c!=="number"&&2===c[0])return[0,a[1],1,c[1]];throw aW}return[0,a[1],0,a[2]]}return[0,a[1],[0,b[1]],a[2]]}function
-br(c,d,a){if(typeof
+c!=="number"&&2===c[0])return[0,a[1],1,c[1]];throw aX}return[0,a[1],0,a[2]]}return[0,a[1],[0,b[1]],a[2]]}function
+bs(c,d,a){if(typeof
 c==="number")return[0,0,aq(d,a)];else
 switch(c[0]){case
 0:if(typeof
 a!=="number"&&0===a[0]){var
-g=br(c[1],d,a[1]);return[0,[0,g[1]],g[2]]}break;case
+g=bs(c[1],d,a[1]);return[0,[0,g[1]],g[2]]}break;case
 1:if(typeof
 a!=="number"&&1===a[0]){var
-h=br(c[1],d,a[1]);return[0,[1,h[1]],h[2]]}break;case
+h=bs(c[1],d,a[1]);return[0,[1,h[1]],h[2]]}break;case
 2:if(typeof
 a!=="number"&&2===a[0]){var
-i=br(c[1],d,a[1]);return[0,[2,i[1]],i[2]]}break;case
+i=bs(c[1],d,a[1]);return[0,[2,i[1]],i[2]]}break;case
 3:if(typeof
 a!=="number"&&3===a[0]){var
-j=br(c[1],d,a[1]);return[0,[3,j[1]],j[2]]}break;case
+j=bs(c[1],d,a[1]);return[0,[3,j[1]],j[2]]}break;case
 4:if(typeof
 a!=="number"&&4===a[0]){var
-k=br(c[1],d,a[1]);return[0,[4,k[1]],k[2]]}break;case
+k=bs(c[1],d,a[1]);return[0,[4,k[1]],k[2]]}break;case
 5:if(typeof
 a!=="number"&&5===a[0]){var
-l=br(c[1],d,a[1]);return[0,[5,l[1]],l[2]]}break;case
+l=bs(c[1],d,a[1]);return[0,[5,l[1]],l[2]]}break;case
 6:if(typeof
 a!=="number"&&6===a[0]){var
-m=br(c[1],d,a[1]);return[0,[6,m[1]],m[2]]}break;case
+m=bs(c[1],d,a[1]);return[0,[6,m[1]],m[2]]}break;case
 7:if(typeof
 a!=="number"&&7===a[0]){var
-n=br(c[1],d,a[1]);return[0,[7,n[1]],n[2]]}break;case
+n=bs(c[1],d,a[1]);return[0,[7,n[1]],n[2]]}break;case
 8:if(typeof
 a!=="number"&&8===a[0]){var
-o=a[1],w=a[2],x=c[2];if(c4([0,c[1]],[0,o]))throw aW;var
-p=br(x,d,w);return[0,[8,o,p[1]],p[2]]}break;case
+o=a[1],w=a[2],x=c[2];if(c4([0,c[1]],[0,o]))throw aX;var
+p=bs(x,d,w);return[0,[8,o,p[1]],p[2]]}break;case
 9:if(typeof
 a!=="number"&&9===a[0]){var
-e=a[2],f=a[1],y=a[3],z=c[3],A=c[2],B=c[1],C=[0,aE(f)];if(c4([0,aE(B)],C))throw aW;var
-D=[0,aE(e)];if(c4([0,aE(A)],D))throw aW;var
-q=a6(aR(aP(f),e)),E=q[4];b(q[2],0);b(E,0);var
-r=br(aE(z),d,y),F=r[2];return[0,[9,f,e,aP(r[1])],F]}break;case
+e=a[2],f=a[1],y=a[3],z=c[3],A=c[2],B=c[1],C=[0,aF(f)];if(c4([0,aF(B)],C))throw aX;var
+D=[0,aF(e)];if(c4([0,aF(A)],D))throw aX;var
+q=a7(aT(aQ(f),e)),E=q[4];b(q[2],0);b(E,0);var
+r=bs(aF(z),d,y),F=r[2];return[0,[9,f,e,aQ(r[1])],F]}break;case
 10:if(typeof
 a!=="number"&&10===a[0]){var
-s=br(c[1],d,a[1]);return[0,[10,s[1]],s[2]]}break;case
+s=bs(c[1],d,a[1]);return[0,[10,s[1]],s[2]]}break;case
 11:if(typeof
 a!=="number"&&11===a[0]){var
-t=br(c[1],d,a[1]);return[0,[11,t[1]],t[2]]}break;case
+t=bs(c[1],d,a[1]);return[0,[11,t[1]],t[2]]}break;case
 13:if(typeof
 a!=="number"&&13===a[0]){var
-u=br(c[1],d,a[1]);return[0,[13,u[1]],u[2]]}break;case
+u=bs(c[1],d,a[1]);return[0,[13,u[1]],u[2]]}break;case
 14:if(typeof
 a!=="number"&&14===a[0]){var
-v=br(c[1],d,a[1]);return[0,[14,v[1]],v[2]]}break}throw aW}function
+v=bs(c[1],d,a[1]);return[0,[14,v[1]],v[2]]}break}throw aX}function
 aq(b,a){if(typeof
 b==="number")return[0,0,a];else
 switch(b[0]){case
@@ -2260,37 +2261,37 @@ s=aq(b[1],a[1]);return[0,[0,s[1]],s[2]]}break;case
 a!=="number"&&0===a[0]){var
 t=aq(b[1],a[1]);return[0,[1,t[1]],t[2]]}break;case
 2:var
-aa=b[2],u=gf(b[1],a),e=u[2],ab=u[1];if(typeof
+aa=b[2],u=gm(b[1],a),e=u[2],ab=u[1];if(typeof
 e!=="number"&&1===e[0]){var
-v=aq(aa,e[1]);return[0,[2,ab,v[1]],v[2]]}throw aW;case
+v=aq(aa,e[1]);return[0,[2,ab,v[1]],v[2]]}throw aX;case
 3:var
-ac=b[2],w=gf(b[1],a),f=w[2],ad=w[1];if(typeof
+ac=b[2],w=gm(b[1],a),f=w[2],ad=w[1];if(typeof
 f!=="number"&&1===f[0]){var
-x=aq(ac,f[1]);return[0,[3,ad,x[1]],x[2]]}throw aW;case
+x=aq(ac,f[1]);return[0,[3,ad,x[1]],x[2]]}throw aX;case
 4:var
-ae=b[4],af=b[1],g=e8(b[2],b[3],a),h=g[3],ag=g[1];if(typeof
+ae=b[4],af=b[1],g=fb(b[2],b[3],a),h=g[3],ag=g[1];if(typeof
 h!=="number"&&2===h[0]){var
-ah=g[2],y=aq(ae,h[1]);return[0,[4,af,ag,ah,y[1]],y[2]]}throw aW;case
+ah=g[2],y=aq(ae,h[1]);return[0,[4,af,ag,ah,y[1]],y[2]]}throw aX;case
 5:var
-ai=b[4],aj=b[1],i=e8(b[2],b[3],a),j=i[3],ak=i[1];if(typeof
+ai=b[4],aj=b[1],i=fb(b[2],b[3],a),j=i[3],ak=i[1];if(typeof
 j!=="number"&&3===j[0]){var
-al=i[2],z=aq(ai,j[1]);return[0,[5,aj,ak,al,z[1]],z[2]]}throw aW;case
+al=i[2],z=aq(ai,j[1]);return[0,[5,aj,ak,al,z[1]],z[2]]}throw aX;case
 6:var
-am=b[4],an=b[1],k=e8(b[2],b[3],a),l=k[3],ao=k[1];if(typeof
+am=b[4],an=b[1],k=fb(b[2],b[3],a),l=k[3],ao=k[1];if(typeof
 l!=="number"&&4===l[0]){var
-ap=k[2],A=aq(am,l[1]);return[0,[6,an,ao,ap,A[1]],A[2]]}throw aW;case
+ap=k[2],A=aq(am,l[1]);return[0,[6,an,ao,ap,A[1]],A[2]]}throw aX;case
 7:var
-ar=b[4],as=b[1],m=e8(b[2],b[3],a),n=m[3],at=m[1];if(typeof
+ar=b[4],as=b[1],m=fb(b[2],b[3],a),n=m[3],at=m[1];if(typeof
 n!=="number"&&5===n[0]){var
-au=m[2],B=aq(ar,n[1]);return[0,[7,as,at,au,B[1]],B[2]]}throw aW;case
+au=m[2],B=aq(ar,n[1]);return[0,[7,as,at,au,B[1]],B[2]]}throw aX;case
 8:var
-av=b[4],aw=b[1],o=e8(b[2],b[3],a),p=o[3],ax=o[1];if(typeof
+av=b[4],aw=b[1],o=fb(b[2],b[3],a),p=o[3],ax=o[1];if(typeof
 p!=="number"&&6===p[0]){var
-ay=o[2],C=aq(av,p[1]);return[0,[8,aw,ax,ay,C[1]],C[2]]}throw aW;case
+ay=o[2],C=aq(av,p[1]);return[0,[8,aw,ax,ay,C[1]],C[2]]}throw aX;case
 9:var
-az=b[2],D=gf(b[1],a),q=D[2],aA=D[1];if(typeof
+az=b[2],D=gm(b[1],a),q=D[2],aA=D[1];if(typeof
 q!=="number"&&7===q[0]){var
-E=aq(az,q[1]);return[0,[9,aA,E[1]],E[2]]}throw aW;case
+E=aq(az,q[1]);return[0,[9,aA,E[1]],E[2]]}throw aX;case
 10:var
 F=aq(b[1],a);return[0,[10,F[1]],F[2]];case
 11:var
@@ -2299,12 +2300,12 @@ aB=b[1],G=aq(b[2],a);return[0,[11,aB,G[1]],G[2]];case
 aC=b[1],H=aq(b[2],a);return[0,[12,aC,H[1]],H[2]];case
 13:if(typeof
 a!=="number"&&8===a[0]){var
-I=a[1],aD=a[2],aF=b[3],aG=b[1];if(c4([0,b[2]],[0,I]))throw aW;var
-J=aq(aF,aD);return[0,[13,aG,I,J[1]],J[2]]}break;case
+I=a[1],aD=a[2],aE=b[3],aG=b[1];if(c4([0,b[2]],[0,I]))throw aX;var
+J=aq(aE,aD);return[0,[13,aG,I,J[1]],J[2]]}break;case
 14:if(typeof
 a!=="number"&&9===a[0]){var
-K=a[1],aH=a[3],aI=b[3],aJ=b[2],aK=b[1],aL=[0,aE(K)];if(c4([0,aE(aJ)],aL))throw aW;var
-L=aq(aI,aE(aH));return[0,[14,aK,K,L[1]],L[2]]}break;case
+K=a[1],aH=a[3],aI=b[3],aJ=b[2],aK=b[1],aL=[0,aF(K)];if(c4([0,aF(aJ)],aL))throw aX;var
+L=aq(aI,aF(aH));return[0,[14,aK,K,L[1]],L[2]]}break;case
 15:if(typeof
 a!=="number"&&10===a[0]){var
 M=aq(b[1],a[1]);return[0,[15,M[1]],M[2]]}break;case
@@ -2329,64 +2330,64 @@ aP=b[1],S=aq(b[2],a[1]);return[0,[21,aP,S[1]],S[2]]}break;case
 23:var
 d=b[2],c=b[1];if(typeof
 c==="number")switch(c){case
-0:return bA(c,d,a);case
-1:return bA(c,d,a);case
+0:return bC(c,d,a);case
+1:return bC(c,d,a);case
 2:if(typeof
 a!=="number"&&14===a[0]){var
-Z=aq(d,a[1]);return[0,[23,2,Z[1]],Z[2]]}throw aW;default:return bA(c,d,a)}else
+Z=aq(d,a[1]);return[0,[23,2,Z[1]],Z[2]]}throw aX;default:return bC(c,d,a)}else
 switch(c[0]){case
-0:return bA(c,d,a);case
-1:return bA(c,d,a);case
-2:return bA(c,d,a);case
-3:return bA(c,d,a);case
-4:return bA(c,d,a);case
-5:return bA(c,d,a);case
-6:return bA(c,d,a);case
-7:return bA(c,d,a);case
-8:return bA([8,c[1],c[2]],d,a);case
+0:return bC(c,d,a);case
+1:return bC(c,d,a);case
+2:return bC(c,d,a);case
+3:return bC(c,d,a);case
+4:return bC(c,d,a);case
+5:return bC(c,d,a);case
+6:return bC(c,d,a);case
+7:return bC(c,d,a);case
+8:return bC([8,c[1],c[2]],d,a);case
 9:var
-aU=c[1],_=br(c[2],d,a),$=_[2];return[0,[23,[9,aU,_[1]],$[1]],$[2]];case
-10:return bA(c,d,a);default:return bA(c,d,a)}}throw aW}function
-bA(d,c,b){var
+aU=c[1],_=bs(c[2],d,a),$=_[2];return[0,[23,[9,aU,_[1]],$[1]],$[2]];case
+10:return bC(c,d,a);default:return bC(c,d,a)}}throw aX}function
+bC(d,c,b){var
 a=aq(c,b);return[0,[23,d,a[1]],a[2]]}function
-bB(k,g,a){var
-b=F(a),h=0<=g?k:0,d=dA(g);if(d<=b)return a;var
+bD(k,g,a){var
+b=F(a),h=0<=g?k:0,d=dB(g);if(d<=b)return a;var
 l=2===h?48:32,c=c7(d,l);switch(h){case
-0:cG(a,0,c,0,b);break;case
-1:cG(a,0,c,d-b|0,b);break;default:var
+0:cJ(a,0,c,0,b);break;case
+1:cJ(a,0,c,d-b|0,b);break;default:var
 e=0;if(0<b){var
-i=0;if(43!==$(a,0)&&45!==$(a,0)&&32!==$(a,0)){e=1;i=1}if(!i){dy(c,0,$(a,0));cG(a,1,c,(d-b|0)+1|0,b-1|0)}}else
+i=0;if(43!==ac(a,0)&&45!==ac(a,0)&&32!==ac(a,0)){e=1;i=1}if(!i){dz(c,0,ac(a,0));cJ(a,1,c,(d-b|0)+1|0,b-1|0)}}else
 e=1;if(e){var
-f=0;if(1<b&&48===$(a,0)){var
-j=0;if(j_!==$(a,1)&&88!==$(a,1)){f=1;j=1}if(!j){dy(c,1,$(a,1));cG(a,2,c,(d-b|0)+2|0,b-2|0)}}else
-f=1;if(f)cG(a,0,c,d-b|0,b)}}return aT(c)}function
-ei(k,b){var
-c=dA(k),a=F(b),d=$(b,0),e=0;if(58<=d){if(71<=d){if(!(5<d+pg>>>0))e=1}else
+f=0;if(1<b&&48===ac(a,0)){var
+j=0;if(kg!==ac(a,1)&&88!==ac(a,1)){f=1;j=1}if(!j){dz(c,1,ac(a,1));cJ(a,2,c,(d-b|0)+2|0,b-2|0)}}else
+f=1;if(f)cJ(a,0,c,d-b|0,b)}}return aV(c)}function
+en(k,b){var
+c=dB(k),a=F(b),d=ac(b,0),e=0;if(58<=d){if(71<=d){if(!(5<d+po>>>0))e=1}else
 if(65<=d)e=1}else{var
 f=0;if(32!==d)if(43<=d)switch(d-43|0){case
 5:if(a<(c+2|0)&&1<a){var
-j=0;if(j_===$(b,1)||88===$(b,1))j=1;if(j){var
-h=c7(c+2|0,48);dy(h,1,$(b,1));cG(b,2,h,(c-a|0)+4|0,a-2|0);return aT(h)}}e=1;f=1;break;case
+j=0;if(kg===ac(b,1)||88===ac(b,1))j=1;if(j){var
+h=c7(c+2|0,48);dz(h,1,ac(b,1));cJ(b,2,h,(c-a|0)+4|0,a-2|0);return aV(h)}}e=1;f=1;break;case
 0:case
 2:break;case
 1:case
 3:case
 4:f=1;break;default:e=1;f=1}else
 f=1;if(!f&&a<(c+1|0)){var
-g=c7(c+1|0,48);dy(g,0,d);cG(b,1,g,(c-a|0)+2|0,a-1|0);return aT(g)}}if(e&&a<c){var
-i=c7(c,48);cG(b,0,i,c-a|0,a);return aT(i)}return b}function
-tv(d){var
-a=lS(d),b=F(a),c=c7(b+2|0,34);cg(a,0,c,1,b);return aT(c)}function
-l6(d,f){var
-g=dA(f),e=uk[1];switch(d[2]){case
+g=c7(c+1|0,48);dz(g,0,d);cJ(b,1,g,(c-a|0)+2|0,a-1|0);return aV(g)}}if(e&&a<c){var
+i=c7(c,48);cJ(b,0,i,c-a|0,a);return aV(i)}return b}function
+tE(d){var
+a=lX(d),b=F(a),c=c7(b+2|0,34);ci(a,0,c,1,b);return aV(c)}function
+l$(d,f){var
+g=dB(f),e=ut[1];switch(d[2]){case
 0:var
-b=hm;break;case
+b=hu;break;case
 1:var
 b=101;break;case
 2:var
 b=69;break;case
 3:var
-b=kB;break;case
+b=kK;break;case
 4:var
 b=71;break;case
 5:var
@@ -2396,210 +2397,210 @@ b=104;break;case
 7:var
 b=72;break;default:var
 b=70}var
-c=l2(16);eh(c,37);switch(d[1]){case
+c=l7(16);em(c,37);switch(d[1]){case
 0:break;case
-1:eh(c,43);break;default:eh(c,32)}if(8<=d[2])eh(c,35);eh(c,46);a5(c,a(y+g));eh(c,b);return l4(c)}function
-gg(m,a){if(13<=m){var
+1:em(c,43);break;default:em(c,32)}if(8<=d[2])em(c,35);em(c,46);a6(c,a(y+g));em(c,b);return l9(c)}function
+gn(m,a){if(13<=m){var
 g=[0,0],h=F(a)-1|0,n=0;if(!(h<0)){var
-c=n;for(;;){if(!(9<bw(a,c)+oO>>>0))g[1]++;var
+c=n;for(;;){if(!(9<by(a,c)+oW>>>0))g[1]++;var
 q=c+1|0;if(h!==c){var
 c=q;continue}break}}var
-i=g[1],j=aJ(F(a)+((i-1|0)/3|0)|0),k=[0,0],d=function(a){dy(j,k[1],a);k[1]++;return 0},e=[0,((i-1|0)%3|0)+1|0],l=F(a)-1|0,o=0;if(!(l<0)){var
+i=g[1],j=aJ(F(a)+((i-1|0)/3|0)|0),k=[0,0],d=function(a){dz(j,k[1],a);k[1]++;return 0},e=[0,((i-1|0)%3|0)+1|0],l=F(a)-1|0,o=0;if(!(l<0)){var
 b=o;for(;;){var
-f=bw(a,b);if(9<f+oO>>>0)d(f);else{if(0===e[1]){d(95);e[1]=3}e[1]+=-1;d(f)}var
+f=by(a,b);if(9<f+oW>>>0)d(f);else{if(0===e[1]){d(95);e[1]=3}e[1]+=-1;d(f)}var
 p=b+1|0;if(l!==b){var
-b=p;continue}break}}return aT(j)}return a}function
-ul(b,c){switch(b){case
+b=p;continue}break}}return aV(j)}return a}function
+uu(b,c){switch(b){case
 1:var
-a=tx;break;case
-2:var
-a=ty;break;case
-4:var
-a=tA;break;case
-5:var
-a=tB;break;case
-6:var
-a=tC;break;case
-7:var
-a=tD;break;case
-8:var
-a=tE;break;case
-9:var
-a=tF;break;case
-10:var
 a=tG;break;case
-11:var
+2:var
 a=tH;break;case
-0:case
-13:var
-a=tw;break;case
-3:case
-14:var
-a=tz;break;default:var
-a=tI}return gg(b,hL(a,c))}function
-um(b,c){switch(b){case
-1:var
-a=tX;break;case
-2:var
-a=tY;break;case
 4:var
-a=t0;break;case
-5:var
-a=t1;break;case
-6:var
-a=t2;break;case
-7:var
-a=t3;break;case
-8:var
-a=t4;break;case
-9:var
-a=t5;break;case
-10:var
-a=t6;break;case
-11:var
-a=t7;break;case
-0:case
-13:var
-a=tW;break;case
-3:case
-14:var
-a=tZ;break;default:var
-a=t8}return gg(b,hL(a,c))}function
-un(b,c){switch(b){case
-1:var
-a=t_;break;case
-2:var
-a=t$;break;case
-4:var
-a=ub;break;case
-5:var
-a=uc;break;case
-6:var
-a=ud;break;case
-7:var
-a=ue;break;case
-8:var
-a=uf;break;case
-9:var
-a=ug;break;case
-10:var
-a=uh;break;case
-11:var
-a=ui;break;case
-0:case
-13:var
-a=t9;break;case
-3:case
-14:var
-a=ua;break;default:var
-a=uj}return gg(b,hL(a,c))}function
-uo(b,c){switch(b){case
-1:var
-a=tK;break;case
-2:var
-a=tL;break;case
-4:var
-a=tN;break;case
-5:var
-a=tO;break;case
-6:var
-a=tP;break;case
-7:var
-a=tQ;break;case
-8:var
-a=tR;break;case
-9:var
-a=tS;break;case
-10:var
-a=tT;break;case
-11:var
-a=tU;break;case
-0:case
-13:var
 a=tJ;break;case
+5:var
+a=tK;break;case
+6:var
+a=tL;break;case
+7:var
+a=tM;break;case
+8:var
+a=tN;break;case
+9:var
+a=tO;break;case
+10:var
+a=tP;break;case
+11:var
+a=tQ;break;case
+0:case
+13:var
+a=tF;break;case
 3:case
 14:var
-a=tM;break;default:var
-a=tV}return gg(b,I8(a,c))}function
-cI(c,i,b){function
+a=tI;break;default:var
+a=tR}return gn(b,hU(a,c))}function
+uv(b,c){switch(b){case
+1:var
+a=t6;break;case
+2:var
+a=t7;break;case
+4:var
+a=t9;break;case
+5:var
+a=t_;break;case
+6:var
+a=t$;break;case
+7:var
+a=ua;break;case
+8:var
+a=ub;break;case
+9:var
+a=uc;break;case
+10:var
+a=ud;break;case
+11:var
+a=ue;break;case
+0:case
+13:var
+a=t5;break;case
+3:case
+14:var
+a=t8;break;default:var
+a=uf}return gn(b,hU(a,c))}function
+uw(b,c){switch(b){case
+1:var
+a=uh;break;case
+2:var
+a=ui;break;case
+4:var
+a=uk;break;case
+5:var
+a=ul;break;case
+6:var
+a=um;break;case
+7:var
+a=un;break;case
+8:var
+a=uo;break;case
+9:var
+a=up;break;case
+10:var
+a=uq;break;case
+11:var
+a=ur;break;case
+0:case
+13:var
+a=ug;break;case
+3:case
+14:var
+a=uj;break;default:var
+a=us}return gn(b,hU(a,c))}function
+ux(b,c){switch(b){case
+1:var
+a=tT;break;case
+2:var
+a=tU;break;case
+4:var
+a=tW;break;case
+5:var
+a=tX;break;case
+6:var
+a=tY;break;case
+7:var
+a=tZ;break;case
+8:var
+a=t0;break;case
+9:var
+a=t1;break;case
+10:var
+a=t2;break;case
+11:var
+a=t3;break;case
+0:case
+13:var
+a=tS;break;case
+3:case
+14:var
+a=tV;break;default:var
+a=t4}return gn(b,Jg(a,c))}function
+cL(c,i,b){function
 j(d){switch(c[1]){case
 0:var
 a=45;break;case
 1:var
 a=43;break;default:var
-a=32}return I1(b,i,a)}function
+a=32}return I$(b,i,a)}function
 q(c){var
-a=rb(b);return 3===a?b<0.?uq:ur:4<=a?us:c}switch(c[2]){case
+a=rj(b);return 3===a?b<0.?uz:uA:4<=a?uB:c}switch(c[2]){case
 5:var
-e=ld(l6(c,i),b),d=0,u=F(e);for(;;){if(d===u)var
+e=ll(l$(c,i),b),d=0,u=F(e);for(;;){if(d===u)var
 p=0;else{var
-k=$(e,d)-46|0,l=0;if(23<k>>>0){if(55===k)l=1}else
+k=ac(e,d)-46|0,l=0;if(23<k>>>0){if(55===k)l=1}else
 if(21<k-1>>>0)l=1;if(!l){var
 d=d+1|0;continue}var
 p=1}var
-w=p?e:v(e,up);return q(w)}case
+v=p?e:w(e,uy);return q(v)}case
 6:return j(0);case
 7:var
-h=bv(j(0)),f=bK(h);if(0===f)var
+h=bw(j(0)),f=bM(h);if(0===f)var
 o=h;else{var
 m=aJ(f),n=f-1|0,r=0;if(!(n<0)){var
 a=r;for(;;){var
-g=bI(h,a),s=25<g+pg>>>0?g:g+k2|0;ay(m,a,s);var
+g=bK(h,a),s=25<g+po>>>0?g:g+k_|0;aA(m,a,s);var
 t=a+1|0;if(n!==a){var
 a=t;continue}break}}var
-o=m}return aT(o);case
-8:return q(j(0));default:return ld(l6(c,i),b)}}function
-fK(e,y,x,w){var
+o=m}return aV(o);case
+8:return q(j(0));default:return ll(l$(c,i),b)}}function
+fO(e,y,x,w){var
 c=y,a=x,d=w;for(;;)if(typeof
 d==="number")return b(c,a);else
 switch(d[0]){case
 0:var
-z=d[1];return function(b){return ad(c,[5,a,b],z)};case
+z=d[1];return function(b){return af(c,[5,a,b],z)};case
 1:var
 A=d[1];return function(b){var
 e=0;if(40<=b)if(92===b)var
-d=r0;else
-if(kg<=b)e=1;else
+d=r9;else
+if(ko<=b)e=1;else
 e=2;else
 if(32<=b)if(39<=b)var
-d=r1;else
+d=r_;else
 e=2;else
 if(14<=b)e=1;else
 switch(b){case
 8:var
-d=r2;break;case
+d=r$;break;case
 9:var
-d=r3;break;case
+d=sa;break;case
 10:var
-d=r4;break;case
+d=sb;break;case
 13:var
-d=r5;break;default:e=1}switch(e){case
+d=sc;break;default:e=1}switch(e){case
 1:var
-f=aJ(4);ay(f,0,92);ay(f,1,48+(b/ao|0)|0);ay(f,2,48+((b/10|0)%10|0)|0);ay(f,3,48+(b%10|0)|0);var
-d=aT(f);break;case
+f=aJ(4);aA(f,0,92);aA(f,1,48+(b/al|0)|0);aA(f,2,48+((b/10|0)%10|0)|0);aA(f,3,48+(b%10|0)|0);var
+d=aV(f);break;case
 2:var
-g=aJ(1);ay(g,0,b);var
-d=aT(g);break}var
-h=F(d),i=c7(h+2|0,39);cg(d,0,i,1,h);return ad(c,[4,a,aT(i)],A)};case
+g=aJ(1);aA(g,0,b);var
+d=aV(g);break}var
+h=F(d),i=c7(h+2|0,39);ci(d,0,i,1,h);return af(c,[4,a,aV(i)],A)};case
 2:var
-B=d[2],C=d[1];return ii(c,a,B,C,function(a){return a});case
-3:return ii(c,a,d[2],d[1],tv);case
-4:return gh(c,a,d[4],d[2],d[3],ul,d[1]);case
-5:return gh(c,a,d[4],d[2],d[3],um,d[1]);case
-6:return gh(c,a,d[4],d[2],d[3],un,d[1]);case
-7:return gh(c,a,d[4],d[2],d[3],uo,d[1]);case
+B=d[2],C=d[1];return ir(c,a,B,C,function(a){return a});case
+3:return ir(c,a,d[2],d[1],tE);case
+4:return go(c,a,d[4],d[2],d[3],uu,d[1]);case
+5:return go(c,a,d[4],d[2],d[3],uv,d[1]);case
+6:return go(c,a,d[4],d[2],d[3],uw,d[1]);case
+7:return go(c,a,d[4],d[2],d[3],ux,d[1]);case
 8:var
 i=d[4],j=d[3],k=d[2],h=d[1];if(typeof
 k==="number"){if(typeof
-j==="number")return j?function(d,b){return ad(c,[4,a,cI(h,d,b)],i)}:function(b){return ad(c,[4,a,cI(h,ig(h),b)],i)};var
-U=j[1];return function(b){return ad(c,[4,a,cI(h,U,b)],i)}}else{if(0===k[0]){var
+j==="number")return j?function(d,b){return af(c,[4,a,cL(h,d,b)],i)}:function(b){return af(c,[4,a,cL(h,ip(h),b)],i)};var
+U=j[1];return function(b){return af(c,[4,a,cL(h,U,b)],i)}}else{if(0===k[0]){var
 n=k[2],o=k[1];if(typeof
-j==="number")return j?function(d,b){return ad(c,[4,a,bB(o,n,cI(h,d,b))],i)}:function(b){return ad(c,[4,a,bB(o,n,cI(h,ig(h),b))],i)};var
-V=j[1];return function(b){return ad(c,[4,a,bB(o,n,cI(h,V,b))],i)}}var
+j==="number")return j?function(d,b){return af(c,[4,a,bD(o,n,cL(h,d,b))],i)}:function(b){return af(c,[4,a,bD(o,n,cL(h,ip(h),b))],i)};var
+V=j[1];return function(b){return af(c,[4,a,bD(o,n,cL(h,V,b))],i)}}var
 p=k[1];if(typeof
-j==="number")return j?function(e,d,b){return ad(c,[4,a,bB(p,e,cI(h,d,b))],i)}:function(d,b){return ad(c,[4,a,bB(p,d,cI(h,ig(h),b))],i)};var
-W=j[1];return function(d,b){return ad(c,[4,a,bB(p,d,cI(h,W,b))],i)}}case
-9:return ii(c,a,d[2],d[1],rO);case
+j==="number")return j?function(e,d,b){return af(c,[4,a,bD(p,e,cL(h,d,b))],i)}:function(d,b){return af(c,[4,a,bD(p,d,cL(h,ip(h),b))],i)};var
+W=j[1];return function(d,b){return af(c,[4,a,bD(p,d,cL(h,W,b))],i)}}case
+9:return ir(c,a,d[2],d[1],rX);case
 10:var
 a=[7,a],d=d[1];continue;case
 11:var
@@ -2607,241 +2608,241 @@ a=[2,a,d[1]],d=d[2];continue;case
 12:var
 a=[3,a,d[1]],d=d[2];continue;case
 13:var
-D=d[3],E=d[2],q=l2(16);ih(q,E);var
-v=l4(q);return function(b){return ad(c,[4,a,v],D)};case
+D=d[3],E=d[2],q=l7(16);iq(q,E);var
+v=l9(q);return function(b){return af(c,[4,a,v],D)};case
 14:var
 G=d[3],H=d[2];return function(d){var
-e=d[1],b=aq(e,aE(aP(H)));if(typeof
-b[2]==="number")return ad(c,a,az(b[1],G));throw aW};case
+e=d[1],b=aq(e,aF(aQ(H)));if(typeof
+b[2]==="number")return af(c,a,aB(b[1],G));throw aX};case
 15:var
-I=d[1];return function(d,b){return ad(c,[6,a,function(a){return f(d,a,b)}],I)};case
+I=d[1];return function(d,b){return af(c,[6,a,function(a){return f(d,a,b)}],I)};case
 16:var
-J=d[1];return function(b){return ad(c,[6,a,b],J)};case
+J=d[1];return function(b){return af(c,[6,a,b],J)};case
 17:var
 a=[0,a,d[1]],d=d[2];continue;case
 18:var
 m=d[1];if(0===m[0]){var
-K=d[2],L=m[1][1],M=0,c=function(b,c,d){return function(a){return ad(c,[1,b,[0,a]],d)}}(a,c,K),a=M,d=L;continue}var
-N=d[2],O=m[1][1],P=0,c=function(b,c,d){return function(a){return ad(c,[1,b,[1,a]],d)}}(a,c,N),a=P,d=O;continue;case
-19:throw[0,af,uu];case
+K=d[2],L=m[1][1],M=0,c=function(b,c,d){return function(a){return af(c,[1,b,[0,a]],d)}}(a,c,K),a=M,d=L;continue}var
+N=d[2],O=m[1][1],P=0,c=function(b,c,d){return function(a){return af(c,[1,b,[1,a]],d)}}(a,c,N),a=P,d=O;continue;case
+19:throw[0,ae,uD];case
 20:var
-Q=d[3],R=[8,a,uv];return function(a){return ad(c,R,Q)};case
+Q=d[3],R=[8,a,uE];return function(a){return af(c,R,Q)};case
 21:var
-S=d[2];return function(b){return ad(c,[4,a,hL(uw,b)],S)};case
+S=d[2];return function(b){return af(c,[4,a,hU(uF,b)],S)};case
 22:var
-T=d[1];return function(b){return ad(c,[5,a,b],T)};case
+T=d[1];return function(b){return af(c,[5,a,b],T)};case
 23:var
 g=d[2],l=d[1];if(typeof
 l==="number")switch(l){case
-0:return e<50?an(e+1|0,c,a,g):a1(an,[0,c,a,g]);case
-1:return e<50?an(e+1|0,c,a,g):a1(an,[0,c,a,g]);case
-2:throw[0,af,ux];default:return e<50?an(e+1|0,c,a,g):a1(an,[0,c,a,g])}else
+0:return e<50?ao(e+1|0,c,a,g):a2(ao,[0,c,a,g]);case
+1:return e<50?ao(e+1|0,c,a,g):a2(ao,[0,c,a,g]);case
+2:throw[0,ae,uG];default:return e<50?ao(e+1|0,c,a,g):a2(ao,[0,c,a,g])}else
 switch(l[0]){case
-0:return e<50?an(e+1|0,c,a,g):a1(an,[0,c,a,g]);case
-1:return e<50?an(e+1|0,c,a,g):a1(an,[0,c,a,g]);case
-2:return e<50?an(e+1|0,c,a,g):a1(an,[0,c,a,g]);case
-3:return e<50?an(e+1|0,c,a,g):a1(an,[0,c,a,g]);case
-4:return e<50?an(e+1|0,c,a,g):a1(an,[0,c,a,g]);case
-5:return e<50?an(e+1|0,c,a,g):a1(an,[0,c,a,g]);case
-6:return e<50?an(e+1|0,c,a,g):a1(an,[0,c,a,g]);case
-7:return e<50?an(e+1|0,c,a,g):a1(an,[0,c,a,g]);case
-8:return e<50?an(e+1|0,c,a,g):a1(an,[0,c,a,g]);case
+0:return e<50?ao(e+1|0,c,a,g):a2(ao,[0,c,a,g]);case
+1:return e<50?ao(e+1|0,c,a,g):a2(ao,[0,c,a,g]);case
+2:return e<50?ao(e+1|0,c,a,g):a2(ao,[0,c,a,g]);case
+3:return e<50?ao(e+1|0,c,a,g):a2(ao,[0,c,a,g]);case
+4:return e<50?ao(e+1|0,c,a,g):a2(ao,[0,c,a,g]);case
+5:return e<50?ao(e+1|0,c,a,g):a2(ao,[0,c,a,g]);case
+6:return e<50?ao(e+1|0,c,a,g):a2(ao,[0,c,a,g]);case
+7:return e<50?ao(e+1|0,c,a,g):a2(ao,[0,c,a,g]);case
+8:return e<50?ao(e+1|0,c,a,g):a2(ao,[0,c,a,g]);case
 9:var
-u=l[2];return e<50?j1(e+1|0,c,a,u,g):a1(j1,[0,c,a,u,g]);case
-10:return e<50?an(e+1|0,c,a,g):a1(an,[0,c,a,g]);default:return e<50?an(e+1|0,c,a,g):a1(an,[0,c,a,g])}default:var
-r=d[3],s=d[1],t=b(d[2],0);return e<50?j0(e+1|0,c,a,r,s,t):a1(j0,[0,c,a,r,s,t])}}function
-j1(e,d,c,a,b){if(typeof
-a==="number")return e<50?an(e+1|0,d,c,b):a1(an,[0,d,c,b]);else
+u=l[2];return e<50?j9(e+1|0,c,a,u,g):a2(j9,[0,c,a,u,g]);case
+10:return e<50?ao(e+1|0,c,a,g):a2(ao,[0,c,a,g]);default:return e<50?ao(e+1|0,c,a,g):a2(ao,[0,c,a,g])}default:var
+r=d[3],s=d[1],t=b(d[2],0);return e<50?j8(e+1|0,c,a,r,s,t):a2(j8,[0,c,a,r,s,t])}}function
+j9(e,d,c,a,b){if(typeof
+a==="number")return e<50?ao(e+1|0,d,c,b):a2(ao,[0,d,c,b]);else
 switch(a[0]){case
 0:var
-f=a[1];return function(a){return bM(d,c,f,b)};case
+f=a[1];return function(a){return bO(d,c,f,b)};case
 1:var
-g=a[1];return function(a){return bM(d,c,g,b)};case
+g=a[1];return function(a){return bO(d,c,g,b)};case
 2:var
-h=a[1];return function(a){return bM(d,c,h,b)};case
+h=a[1];return function(a){return bO(d,c,h,b)};case
 3:var
-i=a[1];return function(a){return bM(d,c,i,b)};case
+i=a[1];return function(a){return bO(d,c,i,b)};case
 4:var
-j=a[1];return function(a){return bM(d,c,j,b)};case
+j=a[1];return function(a){return bO(d,c,j,b)};case
 5:var
-k=a[1];return function(a){return bM(d,c,k,b)};case
+k=a[1];return function(a){return bO(d,c,k,b)};case
 6:var
-l=a[1];return function(a){return bM(d,c,l,b)};case
+l=a[1];return function(a){return bO(d,c,l,b)};case
 7:var
-m=a[1];return function(a){return bM(d,c,m,b)};case
+m=a[1];return function(a){return bO(d,c,m,b)};case
 8:var
-n=a[2];return function(a){return bM(d,c,n,b)};case
+n=a[2];return function(a){return bO(d,c,n,b)};case
 9:var
-o=a[3],p=a[2],q=aR(aP(a[1]),p);return function(a){return bM(d,c,bi(q,o),b)};case
+o=a[3],p=a[2],q=aT(aQ(a[1]),p);return function(a){return bO(d,c,bk(q,o),b)};case
 10:var
-r=a[1];return function(e,a){return bM(d,c,r,b)};case
+r=a[1];return function(e,a){return bO(d,c,r,b)};case
 11:var
-s=a[1];return function(a){return bM(d,c,s,b)};case
+s=a[1];return function(a){return bO(d,c,s,b)};case
 12:var
-t=a[1];return function(a){return bM(d,c,t,b)};case
-13:throw[0,af,uy];default:throw[0,af,uz]}}function
-an(d,b,e,a){var
-c=[8,e,uA];return d<50?fK(d+1|0,b,c,a):a1(fK,[0,b,c,a])}function
-j0(h,c,f,a,e,d){if(e){var
-i=e[1];return function(e){return ut(c,f,a,i,b(d,e))}}var
-g=[4,f,d];return h<50?fK(h+1|0,c,g,a):a1(fK,[0,c,g,a])}function
-ad(a,b,c){return lp(fK(0,a,b,c))}function
-bM(a,b,c,d){return lp(j1(0,a,b,c,d))}function
-ut(a,b,c,d,e){return lp(j0(0,a,b,c,d,e))}function
-ii(f,e,d,a,c){if(typeof
-a==="number")return function(a){return ad(f,[4,e,b(c,a)],d)};else{if(0===a[0]){var
-g=a[2],h=a[1];return function(a){return ad(f,[4,e,bB(h,g,b(c,a))],d)}}var
-i=a[1];return function(g,a){return ad(f,[4,e,bB(i,g,b(c,a))],d)}}}function
-gh(g,e,d,h,c,b,a){if(typeof
+t=a[1];return function(a){return bO(d,c,t,b)};case
+13:throw[0,ae,uH];default:throw[0,ae,uI]}}function
+ao(d,b,e,a){var
+c=[8,e,uJ];return d<50?fO(d+1|0,b,c,a):a2(fO,[0,b,c,a])}function
+j8(h,c,f,a,e,d){if(e){var
+i=e[1];return function(e){return uC(c,f,a,i,b(d,e))}}var
+g=[4,f,d];return h<50?fO(h+1|0,c,g,a):a2(fO,[0,c,g,a])}function
+af(a,b,c){return lx(fO(0,a,b,c))}function
+bO(a,b,c,d){return lx(j9(0,a,b,c,d))}function
+uC(a,b,c,d,e){return lx(j8(0,a,b,c,d,e))}function
+ir(f,e,d,a,c){if(typeof
+a==="number")return function(a){return af(f,[4,e,b(c,a)],d)};else{if(0===a[0]){var
+g=a[2],h=a[1];return function(a){return af(f,[4,e,bD(h,g,b(c,a))],d)}}var
+i=a[1];return function(g,a){return af(f,[4,e,bD(i,g,b(c,a))],d)}}}function
+go(g,e,d,h,c,b,a){if(typeof
 h==="number"){if(typeof
-c==="number")return c?function(h,c){return ad(g,[4,e,ei(h,f(b,a,c))],d)}:function(c){return ad(g,[4,e,f(b,a,c)],d)};var
-l=c[1];return function(c){return ad(g,[4,e,ei(l,f(b,a,c))],d)}}else{if(0===h[0]){var
+c==="number")return c?function(h,c){return af(g,[4,e,en(h,f(b,a,c))],d)}:function(c){return af(g,[4,e,f(b,a,c)],d)};var
+l=c[1];return function(c){return af(g,[4,e,en(l,f(b,a,c))],d)}}else{if(0===h[0]){var
 i=h[2],j=h[1];if(typeof
-c==="number")return c?function(h,c){return ad(g,[4,e,bB(j,i,ei(h,f(b,a,c)))],d)}:function(c){return ad(g,[4,e,bB(j,i,f(b,a,c))],d)};var
-m=c[1];return function(c){return ad(g,[4,e,bB(j,i,ei(m,f(b,a,c)))],d)}}var
+c==="number")return c?function(h,c){return af(g,[4,e,bD(j,i,en(h,f(b,a,c)))],d)}:function(c){return af(g,[4,e,bD(j,i,f(b,a,c))],d)};var
+m=c[1];return function(c){return af(g,[4,e,bD(j,i,en(m,f(b,a,c)))],d)}}var
 k=h[1];if(typeof
-c==="number")return c?function(i,h,c){return ad(g,[4,e,bB(k,i,ei(h,f(b,a,c)))],d)}:function(h,c){return ad(g,[4,e,bB(k,h,f(b,a,c))],d)};var
-n=c[1];return function(h,c){return ad(g,[4,e,bB(k,h,ei(n,f(b,a,c)))],d)}}}function
-cJ(c,f){var
+c==="number")return c?function(i,h,c){return af(g,[4,e,bD(k,i,en(h,f(b,a,c)))],d)}:function(h,c){return af(g,[4,e,bD(k,h,f(b,a,c))],d)};var
+n=c[1];return function(h,c){return af(g,[4,e,bD(k,h,en(n,f(b,a,c)))],d)}}}function
+cM(c,f){var
 a=f;for(;;)if(typeof
 a==="number")return 0;else
 switch(a[0]){case
 0:var
-g=a[1],h=l5(a[2]);cJ(c,g);return e2(c,h);case
+g=a[1],h=l_(a[2]);cM(c,g);return e8(c,h);case
 1:var
 d=a[2],e=a[1];if(0===d[0]){var
-i=d[1];cJ(c,e);e2(c,uB);var
+i=d[1];cM(c,e);e8(c,uK);var
 a=i;continue}var
-j=d[1];cJ(c,e);e2(c,uC);var
+j=d[1];cM(c,e);e8(c,uL);var
 a=j;continue;case
 6:var
-m=a[2];cJ(c,a[1]);return b(m,c);case
-7:cJ(c,a[1]);return d4(c);case
+m=a[2];cM(c,a[1]);return b(m,c);case
+7:cM(c,a[1]);return d7(c);case
 8:var
-n=a[2];cJ(c,a[1]);return ab(n);case
+n=a[2];cM(c,a[1]);return ad(n);case
 2:case
 4:var
-k=a[2];cJ(c,a[1]);return e2(c,k);default:var
-l=a[2];cJ(c,a[1]);return rp(c,l)}}function
+k=a[2];cM(c,a[1]);return e8(c,k);default:var
+l=a[2];cM(c,a[1]);return rx(c,l)}}function
 c9(c,g){var
 a=g;for(;;)if(typeof
 a==="number")return 0;else
 switch(a[0]){case
 0:var
-h=a[1],i=l5(a[2]);c9(c,h);return eg(c,i);case
+h=a[1],i=l_(a[2]);c9(c,h);return el(c,i);case
 1:var
 e=a[2],f=a[1];if(0===e[0]){var
-j=e[1];c9(c,f);eg(c,uD);var
+j=e[1];c9(c,f);el(c,uM);var
 a=j;continue}var
-k=e[1];c9(c,f);eg(c,uE);var
+k=e[1];c9(c,f);el(c,uN);var
 a=k;continue;case
 6:var
-n=a[2];c9(c,a[1]);return eg(c,b(n,0));case
+n=a[2];c9(c,a[1]);return el(c,b(n,0));case
 7:var
 a=a[1];continue;case
 8:var
-o=a[2];c9(c,a[1]);return ab(o);case
+o=a[2];c9(c,a[1]);return ad(o);case
 2:case
 4:var
-l=a[2];c9(c,a[1]);return eg(c,l);default:var
+l=a[2];c9(c,a[1]);return el(c,l);default:var
 m=a[2];c9(c,a[1]);var
-d=c[2];if(c[3]<=d)id(c,1);ay(c[1],d,m);c[2]=d+1|0;return 0}}function
-l7(d,c){var
-a=c[1],b=0;return ad(function(a){cJ(d,a);return 0},b,a)}function
-ij(a){return l7(cl,a)}function
-at(b){var
-a=b[1];return ad(function(b){var
-a=ge(64);c9(a,b);return ic(a)},0,a)}var
-ik=[0,0];function
-im(i,h){var
+d=c[2];if(c[3]<=d)im(c,1);aA(c[1],d,m);c[2]=d+1|0;return 0}}function
+ma(d,c){var
+a=c[1],b=0;return af(function(a){cM(d,a);return 0},b,a)}function
+is(a){return ma(cn,a)}function
+au(b){var
+a=b[1];return af(function(b){var
+a=gl(64);c9(a,b);return il(a)},0,a)}var
+it=[0,0];function
+iv(i,h){var
 a=i[1+h];if(1-(typeof
-a==="number"?1:0)){if(D(a)===hq)return b(at(uF),a);if(D(a)===qs){var
-d=ld(rS,a),c=0,g=F(d);for(;;){if(g<=c)return v(d,rR);var
-e=$(d,c),f=0;if(48<=e){if(!(58<=e))f=1}else
+a==="number"?1:0)){if(E(a)===hy)return b(au(uO),a);if(E(a)===qA){var
+d=ll(r1,a),c=0,g=F(d);for(;;){if(g<=c)return w(d,r0);var
+e=ac(d,c),f=0;if(48<=e){if(!(58<=e))f=1}else
 if(45===e)f=1;if(f){var
-c=c+1|0;continue}return d}}return uG}return b(at(uH),a)}function
-l8(b,a){if(b.length-1<=a)return uI;var
-c=l8(b,a+1|0),d=im(b,a);return f(at(uJ),d,c)}function
-gi(a){function
+c=c+1|0;continue}return d}}return uP}return b(au(uQ),a)}function
+mb(b,a){if(b.length-1<=a)return uR;var
+c=mb(b,a+1|0),d=iv(b,a);return f(au(uS),d,c)}function
+gp(a){function
 p(f){var
 c=f;for(;;){if(c){var
 g=c[2],h=c[1];try{var
 e=0,d=b(h,a);e=1}catch(a){}if(e&&d)return[0,d[1]];var
 c=g;continue}return 0}}var
-i=p(ik[1]);if(i)return i[1];if(a===f_)return uO;if(a===h1)return uP;if(a[1]===lv){var
-d=a[2],j=d[3],q=d[2],r=d[1];return fL(at(il),r,q,j,j+5|0,uQ)}if(a[1]===af){var
-e=a[2],k=e[3],s=e[2],t=e[1];return fL(at(il),t,s,k,k+6|0,uR)}if(a[1]===ly){var
-g=a[2],l=g[3],u=g[2],w=g[1];return fL(at(il),w,u,l,l+6|0,uS)}if(0===D(a)){var
+i=p(it[1]);if(i)return i[1];if(a===gf)return uX;if(a===h8)return uY;if(a[1]===lC){var
+d=a[2],j=d[3],q=d[2],r=d[1];return fP(au(iu),r,q,j,j+5|0,uZ)}if(a[1]===ae){var
+e=a[2],k=e[3],s=e[2],t=e[1];return fP(au(iu),t,s,k,k+6|0,u0)}if(a[1]===lF){var
+g=a[2],l=g[3],u=g[2],v=g[1];return fP(au(iu),v,u,l,l+6|0,u1)}if(0===E(a)){var
 h=a.length-1,x=a[1][1];if(2<h>>>0)var
-m=l8(a,2),n=im(a,1),c=f(at(uK),n,m);else
+m=mb(a,2),n=iv(a,1),c=f(au(uT),n,m);else
 switch(h){case
 0:var
-c=uL;break;case
+c=uU;break;case
 1:var
-c=uM;break;default:var
-o=im(a,1),c=b(at(uN),o)}return v(x,c)}return a[1]}function
-io(u,t){var
-f=IL(t),h=f.length-1-1|0,q=0;if(!(h<0)){var
+c=uV;break;default:var
+o=iv(a,1),c=b(au(uW),o)}return w(x,c)}return a[1]}function
+iw(u,t){var
+f=IV(t),h=f.length-1-1|0,q=0;if(!(h<0)){var
 d=q;for(;;){var
-a=c(f,d)[1+d],g=function(a){return function(b){return b?0===a?uT:uU:0===a?uV:uW}}(d);if(0===a[0])var
-i=a[5],j=a[4],k=a[3],l=a[6]?uX:uZ,m=a[2],n=a[7],o=g(a[1]),e=[0,Iv(at(uY),o,n,m,l,k,j,i)];else
+a=c(f,d)[1+d],g=function(a){return function(b){return b?0===a?u2:u3:0===a?u4:u5}}(d);if(0===a[0])var
+i=a[5],j=a[4],k=a[3],l=a[6]?u6:u8,m=a[2],n=a[7],o=g(a[1]),e=[0,IF(au(u7),o,n,m,l,k,j,i)];else
 if(a[1])var
 e=0;else
 var
-p=g(0),e=[0,b(at(u0),p)];if(e){var
-r=e[1];b(l7(u,u1),r)}var
+p=g(0),e=[0,b(au(u9),p)];if(e){var
+r=e[1];b(ma(u,u_),r)}var
 s=d+1|0;if(h!==d){var
 d=s;continue}break}}return 0}function
-u2(c){for(;;){var
-a=ik[1],b=1-h0(ik,a,[0,c,a]);if(b)continue;return b}}var
-u4=u3.slice();function
-u5(f,e){var
-g=gi(f);b(ij(u6),g);io(cl,e);var
-a=Jn(0);if(a<0){var
-d=dA(a);lB(c(u4,d)[1+d])}return d4(cl)}var
-u7=[0];lo(a(p2),function(e,i){try{try{var
-c=i?u7:rf(0);try{h3(0)}catch(a){}try{var
-a=u5(e,c),d=a}catch(a){a=aU(a);var
-g=gi(e);b(ij(u9),g);io(cl,c);var
-h=gi(a);b(ij(u_),h);io(cl,rf(0));var
-d=d4(cl)}var
-f=d}catch(a){a=aU(a);if(a!==f_)throw a;var
-f=lB(u8)}return f}catch(a){return 0}});var
-va=[av,u$,b1(0)];u2(function(a){return a[1]===va?[0,v(vb,gi(a[2]))]:0});function
-ip(a){var
+u$(c){for(;;){var
+a=it[1],b=1-h7(it,a,[0,c,a]);if(b)continue;return b}}var
+vb=va.slice();function
+vc(f,e){var
+g=gp(f);b(is(vd),g);iw(cn,e);var
+a=Jy(0);if(a<0){var
+d=dB(a);lI(c(vb,d)[1+d])}return d7(cn)}var
+ve=[0];lv(a(p_),function(e,i){try{try{var
+c=i?ve:rn(0);try{h_(0)}catch(a){}try{var
+a=vc(e,c),d=a}catch(a){a=aW(a);var
+g=gp(e);b(is(vg),g);iw(cn,c);var
+h=gp(a);b(is(vh),h);iw(cn,rn(0));var
+d=d7(cn)}var
+f=d}catch(a){a=aW(a);if(a!==gf)throw a;var
+f=lI(vf)}return f}catch(a){return 0}});var
+vj=[ax,vi,b4(0)];u$(function(a){return a[1]===vj?[0,w(vk,gp(a[2]))]:0});function
+ix(a){var
 b=a.length-1<4?1:0,c=b||(a[4]<0?1:0);return c}function
-ej(a){a[4]=-a[4]|0;return 0}try{var
-Is=rw(Ir),l_=Is}catch(a){a=aU(a);if(a!==Q)throw a;try{var
-Iq=rw(Ip),l9=Iq}catch(a){a=aU(a);if(a!==Q)throw a;var
-l9=vd}var
-l_=l9}var
-ve=h$(l_,82),gj=[m,function(A){var
-o=JD(0),d=[0,n(55,0),0],j=0===o.length-1?[0,0]:o,k=j.length-1,b=0;for(;;){c(d[1],b)[1+b]=b;var
+eo(a){a[4]=-a[4]|0;return 0}try{var
+IC=rE(IB),md=IC}catch(a){a=aW(a);if(a!==T)throw a;try{var
+IA=rE(Iz),mc=IA}catch(a){a=aW(a);if(a!==T)throw a;var
+mc=vm}var
+md=mc}var
+vn=ii(md,82),gq=[m,function(A){var
+o=JN(0),d=[0,n(55,0),0],j=0===o.length-1?[0,0]:o,k=j.length-1,b=0;for(;;){c(d[1],b)[1+b]=b;var
 z=b+1|0;if(54!==b){var
 b=z;continue}var
-h=[0,vc],l=54+lM(55,k)|0,t=0;if(!(l<0)){var
+h=[0,vl],l=54+e$(55,k)|0,t=0;if(!(l<0)){var
 e=t;for(;;){var
-f=e%55|0,m=f6(e,k),u=c(j,m)[1+m],i=v(h[1],a(y+u));h[1]=Jm(i,0,F(i));var
-g=h[1],p=$(g,3)<<24,q=$(g,2)<<16,r=$(g,1)<<8,s=(($(g,0)+r|0)+q|0)+p|0,w=(c(d[1],f)[1+f]^s)&p8;c(d[1],f)[1+f]=w;var
+f=e%55|0,m=ga(e,k),u=c(j,m)[1+m],i=w(h[1],a(y+u));h[1]=Jx(i,0,F(i));var
+g=h[1],p=ac(g,3)<<24,q=ac(g,2)<<16,r=ac(g,1)<<8,s=((ac(g,0)+r|0)+q|0)+p|0,v=(c(d[1],f)[1+f]^s)&qe;c(d[1],f)[1+f]=v;var
 x=e+1|0;if(l!==e){var
 e=x;continue}break}}d[2]=0;return d}}];function
-z(i,l){var
-o=i?i[1]:ve,b=16;for(;;){if(!(l<=b)&&!(h6<(b*2|0))){var
+A(i,l){var
+o=i?i[1]:vn,b=16;for(;;){if(!(l<=b)&&!(ib<(b*2|0))){var
 b=b*2|0;continue}if(o){var
-j=D(gj),a=C===j?gj[1]:m===j?H(gj):gj;a[2]=(a[2]+1|0)%55|0;var
-d=a[2],e=c(a[1],d)[1+d],f=(a[2]+24|0)%55|0,g=(c(a[1],f)[1+f]+(e^(e>>>25|0)&31)|0)&p8,h=a[2];c(a[1],h)[1+h]=g;var
+j=E(gq),a=D===j?gq[1]:m===j?H(gq):gq;a[2]=(a[2]+1|0)%55|0;var
+d=a[2],e=c(a[1],d)[1+d],f=(a[2]+24|0)%55|0,g=(c(a[1],f)[1+f]+(e^(e>>>25|0)&31)|0)&qe,h=a[2];c(a[1],h)[1+h]=g;var
 k=g}else
 var
 k=0;return[0,0,n(b,0),k,b]}}function
-vf(b){if(b){var
+vo(b){if(b){var
 c=b[3],g=[0,b[1],b[2],c],d=g,a=c;for(;;){if(a){var
 e=a[3],f=[0,a[1],a[2],e];d[3]=f;var
 d=f,a=e;continue}return g}}return 0}function
-ek(a){var
-b=a[4],c=a[3],d=i(vf,a[2]);return[0,a[1],d,c,b]}function
-l$(C,g){var
-j=g[2],u=(j.length-1)*2|0,v=u<h6?1:0;if(v){var
-k=n(u,0),l=1-ip(g);g[2]=k;var
+ep(a){var
+b=a[4],c=a[3],d=h(vo,a[2]);return[0,a[1],d,c,b]}function
+me(C,g){var
+j=g[2],u=(j.length-1)*2|0,v=u<ib?1:0;if(v){var
+k=n(u,0),l=1-ix(g);g[2]=k;var
 m=k.length-1,h=n(m,0),q=j.length-1-1|0,D=b(C,g),y=0;if(!(q<0)){var
 f=y;a:for(;;){var
 a=c(j,f)[1+f];for(;;){if(a){var
@@ -2858,128 +2859,128 @@ e=A;continue}break}}var
 s=0}else
 var
 s=l;return s}return v}function
-iq(i,a){function
+iy(i,a){function
 j(b){var
 a=b;for(;;){if(a){var
 c=a[3];f(i,a[1],a[2]);var
 a=c;continue}return 0}}var
-d=ip(a);if(1-d)ej(a);try{var
+d=ix(a);if(1-d)eo(a);try{var
 e=a[2],g=e.length-1-1|0,k=0;if(!(g<0)){var
 b=k;for(;;){j(c(e,b)[1+b]);var
 m=b+1|0;if(g!==b){var
 b=m;continue}break}}var
-h=1-d,l=h?ej(a):h;return l}catch(b){b=aU(b);if(d)throw b;ej(a);throw b}}function
-el(i,a,h){function
+h=1-d,l=h?eo(a):h;return l}catch(b){b=aW(b);if(d)throw b;eo(a);throw b}}function
+eq(i,a,h){function
 j(d,c){var
 a=d,b=c;for(;;){if(a){var
-e=a[3],f=P(i,a[1],a[2],b),a=e,b=f;continue}return b}}var
-d=ip(a);if(1-d)ej(a);try{var
+e=a[3],f=S(i,a[1],a[2],b),a=e,b=f;continue}return b}}var
+d=ix(a);if(1-d)eo(a);try{var
 f=a[2],e=[0,h],g=f.length-1-1|0,k=0;if(!(g<0)){var
 b=k;for(;;){var
 m=e[1];e[1]=j(c(f,b)[1+b],m);var
 n=b+1|0;if(g!==b){var
-b=n;continue}break}}if(1-d)ej(a);var
-l=e[1];return l}catch(b){b=aU(b);if(d)throw b;ej(a);throw b}}function
-gk(a){var
+b=n;continue}break}}if(1-d)eo(a);var
+l=e[1];return l}catch(b){b=aW(b);if(d)throw b;eo(a);throw b}}function
+gr(a){var
 d=a[2];function
 e(g,f,l){var
 a=g,b=f;for(;;){if(b){var
 h=b[1],i=b[2],j=b[3];return[0,[0,h,i],function(b){return e(a,j,b)}]}if(a===d.length-1)return 0;var
 k=c(d,a)[1+a],a=a+1|0,b=k;continue}}var
 b=0,f=0;return function(a){return e(f,b,a)}}function
-gl(a){var
-b=gk(a);function
-c(a){return a[1]}return function(a){return h4(c,b,a)}}function
-cK(a,b){return 4<=a.length-1?IV(10,ao,a[3],b)&(a[2].length-1-1|0):ab(vg)}function
-ax(a,d,f){var
-b=cK(a,d),g=[0,d,f,c(a[2],b)[1+b]];c(a[2],b)[1+b]=g;a[1]=a[1]+1|0;var
-e=a[2].length-1<<1<a[1]?1:0;return e?l$(cK,a):e}function
+gs(a){var
+b=gr(a);function
+c(a){return a[1]}return function(a){return h$(c,b,a)}}function
+cN(a,b){return 4<=a.length-1?I5(10,al,a[3],b)&(a[2].length-1-1|0):ad(vp)}function
+av(a,d,f){var
+b=cN(a,d),g=[0,d,f,c(a[2],b)[1+b]];c(a[2],b)[1+b]=g;a[1]=a[1]+1|0;var
+e=a[2].length-1<<1<a[1]?1:0;return e?me(cN,a):e}function
 c_(b,g){var
-d=cK(b,g),e=0,a=c(b[2],d)[1+d];for(;;){if(a){var
-f=a[3];if(0===al(a[1],g)){b[1]=b[1]-1|0;return e?(e[3]=f,0):(c(b[2],d)[1+d]=f,0)}var
+d=cN(b,g),e=0,a=c(b[2],d)[1+d];for(;;){if(a){var
+f=a[3];if(0===am(a[1],g)){b[1]=b[1]-1|0;return e?(e[3]=f,0):(c(b[2],d)[1+d]=f,0)}var
 e=a,a=f;continue}return 0}}function
-ag(g,b){var
-h=cK(g,b),d=c(g[2],h)[1+h];if(d){var
-e=d[3],k=d[2];if(0===al(b,d[1]))return k;if(e){var
-f=e[3],l=e[2];if(0===al(b,e[1]))return l;if(f){var
-m=f[2],n=f[3];if(0===al(b,f[1]))return m;var
+ah(g,b){var
+h=cN(g,b),d=c(g[2],h)[1+h];if(d){var
+e=d[3],k=d[2];if(0===am(b,d[1]))return k;if(e){var
+f=e[3],l=e[2];if(0===am(b,e[1]))return l;if(f){var
+m=f[2],n=f[3];if(0===am(b,f[1]))return m;var
 a=n;for(;;){if(a){var
-i=a[2],j=a[3];if(0===al(b,a[1]))return i;var
-a=j;continue}throw Q}}throw Q}throw Q}throw Q}function
-R(g,b){var
-h=cK(g,b),d=c(g[2],h)[1+h];if(d){var
-e=d[3],k=d[2];if(0===al(b,d[1]))return[0,k];if(e){var
-f=e[3],l=e[2];if(0===al(b,e[1]))return[0,l];if(f){var
-m=f[2],n=f[3];if(0===al(b,f[1]))return[0,m];var
+i=a[2],j=a[3];if(0===am(b,a[1]))return i;var
+a=j;continue}throw T}}throw T}throw T}throw T}function
+U(g,b){var
+h=cN(g,b),d=c(g[2],h)[1+h];if(d){var
+e=d[3],k=d[2];if(0===am(b,d[1]))return[0,k];if(e){var
+f=e[3],l=e[2];if(0===am(b,e[1]))return[0,l];if(f){var
+m=f[2],n=f[3];if(0===am(b,f[1]))return[0,m];var
 a=n;for(;;){if(a){var
-i=a[2],j=a[3];if(0===al(b,a[1]))return[0,i];var
+i=a[2],j=a[3];if(0===am(b,a[1]))return[0,i];var
 a=j;continue}return 0}}return 0}return 0}return 0}function
-T(a,d,g){var
-e=cK(a,d),h=c(a[2],e)[1+e],b=h;for(;;){if(b){var
-k=b[3];if(0!==al(b[1],d)){var
+V(a,d,g){var
+e=cN(a,d),h=c(a[2],e)[1+e],b=h;for(;;){if(b){var
+k=b[3];if(0!==am(b[1],d)){var
 b=k;continue}b[1]=d;b[2]=g;var
 f=0}else
 var
 f=1;if(f){c(a[2],e)[1+e]=[0,d,g,h];a[1]=a[1]+1|0;var
-i=a[2].length-1<<1<a[1]?1:0;if(i)return l$(cK,a);var
+i=a[2].length-1<<1<a[1]?1:0;if(i)return me(cN,a);var
 j=i}else
 var
 j=f;return j}}function
 aH(d,b){var
-f=cK(d,b),a=c(d[2],f)[1+f];for(;;){if(a){var
-g=a[3],e=0===al(a[1],b)?1:0;if(e)return e;var
+f=cN(d,b),a=c(d[2],f)[1+f];for(;;){if(a){var
+g=a[3],e=0===am(a[1],b)?1:0;if(e)return e;var
 a=g;continue}return 0}}function
-ma(g){var
-e=z(0,16),c=g;for(;;){var
+mf(g){var
+e=A(0,16),c=g;for(;;){var
 a=b(c,0);if(a){var
-d=a[1],f=a[2];T(e,d[1],d[2]);var
+d=a[1],f=a[2];V(e,d[1],d[2]);var
 c=f;continue}return e}}var
-md=[av,vh,b1(0)],mb=0,mc=-1;function
-gm(a,b){a[13]=a[13]+b[3]|0;return l1(b,a[28])}var
-me=1000000010;function
-ir(b,a){return P(b[17],a,0,F(a))}function
-is(a){return b(a[19],0)}function
-mf(a,c,b){a[9]=a[9]-c|0;ir(a,b);a[11]=0;return 0}function
-gn(c,a){var
-b=L(a,vi);return b?mf(c,F(a),a):b}function
-dF(a,c,d){var
-e=c[3],f=c[2];gn(a,c[1]);is(a);a[11]=1;a[10]=e5(a[8],(a[6]-d|0)+f|0);a[9]=a[6]-a[10]|0;b(a[21],a[10]);return gn(a,e)}function
-mg(b,a){return dF(b,vj,a)}function
-em(a,c){var
-d=c[2],e=c[3];gn(a,c[1]);a[9]=a[9]-d|0;b(a[20],d);return gn(a,e)}function
-vk(a,j,c){if(typeof
+mi=[ax,vq,b4(0)],mg=0,mh=-1;function
+gt(a,b){a[13]=a[13]+b[3]|0;return l6(b,a[28])}var
+mj=1000000010;function
+iz(b,a){return S(b[17],a,0,F(a))}function
+iA(a){return b(a[19],0)}function
+mk(a,c,b){a[9]=a[9]-c|0;iz(a,b);a[11]=0;return 0}function
+gu(c,a){var
+b=O(a,vr);return b?mk(c,F(a),a):b}function
+dH(a,c,d){var
+e=c[3],f=c[2];gu(a,c[1]);iA(a);a[11]=1;a[10]=ef(a[8],(a[6]-d|0)+f|0);a[9]=a[6]-a[10]|0;b(a[21],a[10]);return gu(a,e)}function
+ml(b,a){return dH(b,vs,a)}function
+er(a,c){var
+d=c[2],e=c[3];gu(a,c[1]);a[9]=a[9]-d|0;b(a[20],d);return gu(a,e)}function
+vt(a,j,c){if(typeof
 c==="number")switch(c){case
 0:var
-s=ef(a[3]);if(s){var
+s=ek(a[3]);if(s){var
 t=s[1][1],u=function(b,a){if(a){var
-c=a[1],d=a[2];return rl(b,c)?[0,b,a]:[0,c,u(b,d)]}return[0,b,0]};t[1]=u(a[6]-a[9]|0,t[1]);return 0}return 0;case
-1:ee(a[2]);return 0;case
-2:ee(a[3]);return 0;case
+c=a[1],d=a[2];return rt(b,c)?[0,b,a]:[0,c,u(b,d)]}return[0,b,0]};t[1]=u(a[6]-a[9]|0,t[1]);return 0}return 0;case
+1:ej(a[2]);return 0;case
+2:ej(a[3]);return 0;case
 3:var
-v=ef(a[2]);return v?mg(a,v[1][2]):is(a);case
+v=ek(a[2]);return v?ml(a,v[1][2]):iA(a);case
 4:var
 w=a[10]!==(a[6]-a[9]|0)?1:0;if(w){var
 f=a[28],h=f[2];if(h){var
 n=h[1];if(h[2]){var
 K=h[2];f[1]=f[1]-1|0;f[2]=K;var
-i=[0,n]}else{ia(f);var
+i=[0,n]}else{ij(f);var
 i=[0,n]}}else
 var
 i=0;if(i){var
 r=i[1],M=r[1];a[12]=a[12]-r[3]|0;a[9]=a[9]+M|0;return 0}return 0}return w;default:var
-x=ee(a[5]);return x?ir(a,b(a[25],x[1])):0}else
+x=ej(a[5]);return x?iz(a,b(a[25],x[1])):0}else
 switch(c[0]){case
-0:return mf(a,j,c[1]);case
+0:return mk(a,j,c[1]);case
 1:var
-d=c[2],g=c[1],y=d[1],N=d[2],z=ef(a[2]);if(z){var
+d=c[2],g=c[1],y=d[1],N=d[2],z=ek(a[2]);if(z){var
 A=z[1],e=A[2];switch(A[1]){case
-0:return em(a,g);case
-1:return dF(a,d,e);case
-2:return dF(a,d,e);case
-3:return a[9]<(j+F(y)|0)?dF(a,d,e):em(a,g);case
-4:return a[11]?em(a,g):a[9]<(j+F(y)|0)?dF(a,d,e):((a[6]-e|0)+N|0)<a[10]?dF(a,d,e):em(a,g);default:return em(a,g)}}return 0;case
+0:return er(a,g);case
+1:return dH(a,d,e);case
+2:return dH(a,d,e);case
+3:return a[9]<(j+F(y)|0)?dH(a,d,e):er(a,g);case
+4:return a[11]?er(a,g):a[9]<(j+F(y)|0)?dH(a,d,e):((a[6]-e|0)+N|0)<a[10]?dH(a,d,e):er(a,g);default:return er(a,g)}}return 0;case
 2:var
-l=a[6]-a[9]|0,O=c[2],P=c[1],B=ef(a[3]);if(B){var
+l=a[6]-a[9]|0,O=c[2],P=c[1],B=ek(a[3]);if(B){var
 C=B[1][1],D=C[1];if(D){var
 k=C[1],Q=D[1];for(;;){if(k){var
 E=k[1],R=k[2];if(!(l<=E)){var
@@ -2990,132 +2991,133 @@ G=Q;var
 m=G;break}}else
 var
 m=l;var
-H=m-l|0;return 0<=H?em(a,[0,vm,H+P|0,vl]):dF(a,[0,vo,m+O|0,vn],a[6])}return 0;case
+H=m-l|0;return 0<=H?er(a,[0,vv,H+P|0,vu]):dH(a,[0,vx,m+O|0,vw],a[6])}return 0;case
 3:var
 I=c[2],S=c[1];if(a[8]<(a[6]-a[9]|0)){var
-o=ef(a[2]);if(o){var
-p=o[1],q=p[2],L=p[1];if(a[9]<q&&!(3<L-1>>>0))mg(a,q)}else
-is(a)}var
-T=a[9]-S|0,U=1===I?1:a[9]<j?I:5;return cn([0,U,T],a[2]);case
-4:return cn(c[1],a[3]);default:var
-J=c[1];ir(a,b(a[24],J));return cn(J,a[5])}}function
-mh(a){for(;;){var
+o=ek(a[2]);if(o){var
+p=o[1],q=p[2],L=p[1];if(a[9]<q&&!(3<L-1>>>0))ml(a,q)}else
+iA(a)}var
+T=a[9]-S|0,U=1===I?1:a[9]<j?I:5;return cp([0,U,T],a[2]);case
+4:return cp(c[1],a[3]);default:var
+J=c[1];iz(a,b(a[24],J));return cp(J,a[5])}}function
+mm(a){for(;;){var
 f=a[28][2],g=f?[0,f[1]]:0;if(g){var
 d=g[1],e=d[1],m=0<=e?1:0,j=d[3],k=d[2],l=a[13]-a[12]|0,h=m||(a[9]<=l?1:0);if(h){var
 b=a[28],c=b[2];if(c){if(c[2]){var
 i=c[2];b[1]=b[1]-1|0;b[2]=i}else
-ia(b);var
-n=0<=e?e:me;vk(a,n,k);a[12]=j+a[12]|0;continue}throw sJ}return h}return 0}}function
-it(a){ed(a);return cn([0,-1,[0,mc,vp,0]],a)}function
-mi(a,c){var
-d=ef(a[1]);if(d){var
-e=d[1],b=e[2],f=b[1];if(e[1]<a[12])return it(a[1]);var
+ij(b);var
+n=0<=e?e:mj;vt(a,n,k);a[12]=j+a[12]|0;continue}throw sS}return h}return 0}}function
+iB(a){ei(a);return cp([0,-1,[0,mh,vy,0]],a)}function
+mn(a,c){var
+d=ek(a[1]);if(d){var
+e=d[1],b=e[2],f=b[1];if(e[1]<a[12])return iB(a[1]);var
 g=b[2];if(typeof
 g!=="number")switch(g[0]){case
 3:var
-h=1-c,j=h?(b[1]=a[13]+f|0,ee(a[1]),0):h;return j;case
+h=1-c,j=h?(b[1]=a[13]+f|0,ej(a[1]),0):h;return j;case
 1:case
 2:var
-i=c?(b[1]=a[13]+f|0,ee(a[1]),0):c;return i}return 0}return 0}function
-mj(a,j){var
+i=c?(b[1]=a[13]+f|0,ej(a[1]),0):c;return i}return 0}return 0}function
+mo(a,j){var
 h=a[4];function
-i(f){if(a[23])gm(a,[0,mb,5,0]);var
+i(f){if(a[23])gt(a,[0,mg,5,0]);var
 c=a[22];if(c){var
-d=ee(a[4]);if(d)return b(a[27],d[1]);var
+d=ej(a[4]);if(d)return b(a[27],d[1]);var
 e=0}else
 var
-e=c;return e}x(i,h[1]);for(;;){if(1<a[14]){if(1<a[14]){if(a[14]<a[15]){gm(a,[0,mb,1,0]);mi(a,1);mi(a,0)}a[14]=a[14]-1|0}continue}a[13]=me;mh(a);a[12]=1;a[13]=1;ia(a[28]);it(a[1]);ed(a[2]);ed(a[3]);ed(a[4]);ed(a[5]);a[10]=0;a[14]=0;a[9]=a[6];a[14]=a[14]+1|0;var
+e=c;return e}x(i,h[1]);for(;;){if(1<a[14]){if(1<a[14]){if(a[14]<a[15]){gt(a,[0,mg,1,0]);mn(a,1);mn(a,0)}a[14]=a[14]-1|0}continue}a[13]=mj;mm(a);a[12]=1;a[13]=1;ij(a[28]);iB(a[1]);ei(a[2]);ei(a[3]);ei(a[4]);ei(a[5]);a[10]=0;a[14]=0;a[9]=a[6];a[14]=a[14]+1|0;var
 f=3,g=0;if(a[14]<a[15]){var
-d=[0,-a[13]|0,[3,g,f],0];gm(a,d);cn([0,a[13],d],a[1])}else
+d=[0,-a[13]|0,[3,g,f],0];gt(a,d);cp([0,a[13],d],a[1])}else
 if(a[14]===a[15]){var
-e=a[16],c=F(e);gm(a,[0,c,[0,e],c]);mh(a)}return b(a[18],0)}}var
-mk=h8(80,32);function
-ml(b,d){var
+e=a[16],c=F(e);gt(a,[0,c,[0,e],c]);mm(a)}return b(a[18],0)}}var
+mp=ie(80,32);function
+mq(b,d){var
 a=d;for(;;){var
-c=0<a?1:0;if(c){if(80<a){P(b[17],mk,0,80);var
-a=a-80|0;continue}return P(b[17],mk,0,a)}return c}}function
-vr(a){return a[1]===md?v(vt,v(a[2],vs)):vu}function
-vv(a){return a[1]===md?v(vx,v(a[2],vw)):vy}function
-vz(a){return 0}function
-vA(a){return 0}function
-mm(i,h){function
+c=0<a?1:0;if(c){if(80<a){S(b[17],mp,0,80);var
+a=a-80|0;continue}return S(b[17],mp,0,a)}return c}}function
+vA(a){return a[1]===mi?w(vC,w(a[2],vB)):vD}function
+vE(a){return a[1]===mi?w(vG,w(a[2],vF)):vH}function
+vI(a){return 0}function
+vJ(a){return 0}function
+mr(i,h){function
 j(a){return 0}function
 k(a){return 0}var
-c=[0,0,0,0],d=[0,mc,vB,0];function
-l(a){return 0}l1(d,c);var
-b=dE(0);it(b);cn([0,1,d],b);var
-e=dE(0),f=dE(0),g=dE(0),a=[0,b,dE(0),g,f,e,78,10,68,78,0,1,1,1,1,f$,vC,i,h,l,k,j,0,0,vr,vv,vz,vA,c];a[19]=function(b){return P(a[17],vq,0,1)};a[20]=function(b){return ml(a,b)};a[21]=function(b){return ml(a,b)};return a}function
-mn(c){function
-a(a){return d4(c)}return mm(function(d,a,b){if(0<=a&&0<=b&&!((F(d)-b|0)<a))return ll(c,d,a,b);return ab(rV)},a)}function
-vD(a){function
-b(a){return 0}return mm(function(b,c,d){return ie(a,b,c,d)},b)}var
-vE=j9,vF=function(a){return ge(vE)}(0),vG=mn(rT),vH=mn(cl);vD(vF);rW(function(a){mj(vG,0);return mj(vH,0)});function
-vI(b,a){var
-c=D(a)===av?a:a[1];return lo(b,c)}JO(0);vI(vK,[av,vJ,b1(0)]);function
-aj(a){if(typeof
-a==="number"&&a!==ku)return-a|0;return JS(a)}function
-aF(b,a){if(typeof
+c=[0,0,0,0],d=[0,mh,vK,0];function
+l(a){return 0}l6(d,c);var
+b=dG(0);iB(b);cp([0,1,d],b);var
+e=dG(0),f=dG(0),g=dG(0),a=[0,b,dG(0),g,f,e,78,10,68,78,0,1,1,1,1,gg,vL,i,h,l,k,j,0,0,vA,vE,vI,vJ,c];a[19]=function(b){return S(a[17],vz,0,1)};a[20]=function(b){return mq(a,b)};a[21]=function(b){return mq(a,b)};return a}function
+ms(c){function
+a(a){return d7(c)}return mr(function(d,a,b){if(0<=a&&0<=b&&!((F(d)-b|0)<a))return ls(c,d,a,b);return ad(r4)},a)}function
+vM(a){function
+b(a){return 0}return mr(function(b,c,d){return io(a,b,c,d)},b)}var
+vN=kf,vO=function(a){return gl(vN)}(0),vP=ms(r2),vQ=ms(cn);vM(vO);r5(function(a){mo(vP,0);return mo(vQ,0)});function
+vR(b,a){var
+c=E(a)===ax?a:a[1];return lv(b,c)}JX(0);vR(vT,[ax,vS,b4(0)]);function
+ab(a){if(typeof
+a==="number"&&a!==kC)return-a|0;return J1(a)}function
+ar(b,a){if(typeof
 b==="number"&&typeof
 a==="number"){var
-c=b+a|0;return 0<=((c^b)&(c^a))?c:rC(b,a)}return rC(b,a)}function
-cL(a,b){if(typeof
+c=b+a|0;return 0<=((c^b)&(c^a))?c:rK(b,a)}return rK(b,a)}function
+cO(a,b){if(typeof
 a==="number"&&typeof
 b==="number"){var
-c=a-b|0;return 0<=((a^b)&(c^a))?c:rG(a,b)}return rG(a,b)}function
-aa(b,a){if(typeof
+c=a-b|0;return 0<=((a^b)&(c^a))?c:rP(a,b)}return rP(a,b)}function
+I(b,a){if(typeof
 b==="number"&&typeof
-a==="number"&&!JR(b,a))return u(b,a);return JQ(b,a)}function
-go(b,a){return typeof
-a==="number"?-1===a?aj(b):typeof
-b==="number"?ch(b,a):hX(b,a):hX(b,a)}function
-mo(b,a){return typeof
-a==="number"?-1===a?aj(b):typeof
-b==="number"?ch(b,a):rD(b,a):rD(b,a)}function
-mp(a){if(typeof
-a==="number"&&a!==du)return a+1|0;return JY(a)}function
-mq(a){return typeof
-a==="number"?0<=a?a:a!==ku?-a|0:rB(a):rB(a)}function
-ak(b,a){if(typeof
+a==="number"&&!J0(b,a))return u(b,a);return JZ(b,a)}function
+gv(b,a){return typeof
+a==="number"?-1===a?ab(b):typeof
+b==="number"?cj(b,a):h5(b,a):h5(b,a)}function
+gw(b,a){return typeof
+a==="number"?-1===a?ab(b):typeof
+b==="number"?cj(b,a):rL(b,a):rL(b,a)}function
+mt(a){if(typeof
+a==="number"&&a!==dv)return a+1|0;return J7(a)}function
+iC(a){return typeof
+a==="number"?0<=a?a:a!==kC?-a|0:rJ(a):rJ(a)}function
+ai(b,a){if(typeof
 b==="number"&&0<=a&&a<32){var
-c=b<<a;return c>>a===b?c:rF(b,a)}return rF(b,a)}function
-en(b,a){if(typeof
+c=b<<a;return c>>a===b?c:rO(b,a)}return rO(b,a)}function
+es(b,a){if(typeof
 b==="number"&&0<=a){var
-c=a<32?a:31;return b>>c}return JX(b,a)}function
-e9(a){return typeof
-a==="number"?a:JZ(a)}var
-j=0,d=1,mr=-1;function
-cM(b,a){return d8(b,a)<=0?1:0}function
-gp(b,a){return d8(b,a)<0?1:0}function
-iu(a){return JM(vL,a)}function
-gq(a){return JT(0,a,0,F(a))}function
-iv(a){if(typeof
+c=a<32?a:31;return b>>c}return J6(b,a)}function
+fc(a){return typeof
+a==="number"?a:J8(a)}var
+j=0,e=1,mu=-1;function
+bf(b,a){return ea(b,a)<=0?1:0}function
+dI(b,a){return ea(b,a)<0?1:0}function
+iD(a){return JW(vU,a)}function
+gx(a){return J2(0,a,0,F(a))}function
+mv(b,a){if(!bb(b,j)&&!bb(a,j))return iC(I(gw(b,rN(b,a)),a));return j}function
+et(a){if(typeof
 a==="number")return a;var
-d=b4(a);if(63<d){var
-b=d-55|0,e=en(a,b),g=d9(a,ak(e,b)),c=hZ(e),f=g?c:Jd(c,vM);return cC(hN(f),b)}return hN(hZ(a))}function
-dG(a,b){if(a!==0&&b!==1){var
-c=JN(a,b);if(c===1)return[0,a,b];var
-e=mo(b,c);return[0,mo(a,c),e]}return[0,a,d]}function
-b6(b,a){var
-c=bo(a);if(0===c)return[0,bo(b),j];if(0<c)return dG(b,a);var
-d=aj(a);return dG(aj(b),d)}function
-X(a){return[0,a,d]}function
-cN(a){return X(a)}function
-c$(b,a){return b6(b,a)}var
-w=X(j),t=X(d),a7=X(mr),gr=[0,d,j],iw=[0,mr,j],eo=[0,j,j];function
-Z(a){if(a==a2)return gr;if(a==dB)return iw;if(4===rb(a))return eo;var
-c=le(a),b=c[2]-53|0,e=lr(cC(c[1],53));return 0<=b?X(ak(e,b)):dG(e,ak(d,-b|0))}function
-bN(a){if(a[2]===0){var
-b=bo(a[1])+1|0;if(!(2<b>>>0))switch(b){case
+d=b7(a);if(63<d){var
+b=d-55|0,e=es(a,b),g=eb(a,ai(e,b)),c=h6(e),f=g?c:Jn(c,vV);return bx(hW(f),b)}return hW(h6(a))}function
+dJ(a,b){if(a!==0&&b!==1){var
+c=rN(a,b);if(c===1)return[0,a,b];var
+d=gw(b,c);return[0,gw(a,c),d]}return[0,a,e]}function
+bY(b,a){var
+c=bp(a);if(0===c)return[0,bp(b),j];if(0<c)return dJ(b,a);var
+d=ab(a);return dJ(ab(b),d)}function
+z(a){return[0,a,e]}function
+cq(a){return z(a)}function
+cP(b,a){return bY(b,a)}var
+v=z(j),s=z(e),a8=z(mu),gy=[0,e,j],iE=[0,mu,j],eu=[0,j,j];function
+_(a){if(a==a3)return gy;if(a==dC)return iE;if(4===rj(a))return eu;var
+c=f9(a),b=c[2]-53|0,d=gc(bx(c[1],53));return 0<=b?z(ai(d,b)):dJ(d,ai(e,-b|0))}function
+bP(a){if(a[2]===0){var
+b=bp(a[1])+1|0;if(!(2<b>>>0))switch(b){case
 0:return 2;case
 1:break;default:return 1}return 3}return a[1]===0?0:4}function
-A(a){return bo(a[1])}function
-dH(a,b){var
-c=d9(a[1],b[1]);if(c)var
-d=d9(a[2],b[2]),e=d?3!==bN(a)?1:0:d;else
+B(a){return bp(a[1])}function
+dK(a,b){var
+c=eb(a[1],b[1]);if(c)var
+d=eb(a[2],b[2]),e=d?3!==bP(a)?1:0:d;else
 var
 e=c;return e}function
-ix(d,c){var
-e=bN(d),b=bN(c),a=0;switch(e){case
+iF(d,c){var
+e=bP(d),b=bP(c),a=0;switch(e){case
 1:var
 i=b-1|0;if(!(2<i>>>0))switch(i){case
 0:a=2;break;case
@@ -3135,13 +3137,13 @@ f=0;if(!(4<=e))switch(e){case
 0:break;case
 2:f=1;break;default:f=2}var
 g=0;switch(f){case
-0:if(2!==b){if(bn(d[2],c[2]))return d8(d[1],c[1]);var
-k=aa(c[1],d[2]);return d8(aa(d[1],c[2]),k)}g=1;break;case
+0:if(2!==b){if(bb(d[2],c[2]))return ea(d[1],c[1]);var
+k=I(c[1],d[2]);return ea(I(d[1],c[2]),k)}g=1;break;case
 1:break;default:g=1}if(g)return 1}return-1}function
-da(b,a){return 0<ix(b,a)?a:b}function
-dI(b,a){return 0<=ix(b,a)?b:a}function
-bO(b,a){var
-c=bN(b),g=bN(a);if(3!==c){var
+c$(b,a){return 0<iF(b,a)?a:b}function
+dL(b,a){return 0<=iF(b,a)?b:a}function
+bQ(b,a){var
+c=bP(b),g=bP(a);if(3!==c){var
 h=g-1|0,d=0;if(!(2<h>>>0))switch(h){case
 0:d=2;break;case
 1:break;default:d=1}var
@@ -3152,11 +3154,11 @@ f=0;if(!(4<=c))switch(c){case
 2:e=1;f=2;break;default:f=1}var
 i=0;switch(f){case
 2:i=1;break;case
-0:if(2!==g){if(bn(b[2],a[2]))return cM(b[1],a[1]);var
-j=aa(a[1],b[2]);return cM(aa(b[1],a[2]),j)}break}if(!i)return 0;break;case
+0:if(2!==g){if(bb(b[2],a[2]))return bf(b[1],a[1]);var
+j=I(a[1],b[2]);return bf(I(b[1],a[2]),j)}break}if(!i)return 0;break;case
 1:break;default:e=1}if(e)return 1}return 0}function
-bC(b,a){var
-c=bN(b),d=bN(a);if(3!==c){var
+bE(b,a){var
+c=bP(b),d=bP(a);if(3!==c){var
 e=0;if(2<=d)switch(d-2|0){case
 2:break;case
 1:e=1;break;default:e=2}var
@@ -3167,50 +3169,50 @@ g=0;if(!(4<=c))switch(c){case
 1:f=1;g=2;break;default:g=1}var
 h=0;switch(g){case
 2:h=1;break;case
-0:if(1!==d){if(bn(b[2],a[2]))return gp(b[1],a[1]);var
-i=aa(a[1],b[2]);return gp(aa(b[1],a[2]),i)}break}if(!h)return 1;break;case
+0:if(1!==d){if(bb(b[2],a[2]))return dI(b[1],a[1]);var
+i=I(a[1],b[2]);return dI(I(b[1],a[2]),i)}break}if(!h)return 1;break;case
 1:break;default:f=1}if(f)return 0}return 0}function
-ep(b,a){return bO(a,b)}function
-b7(b,a){return bC(a,b)}function
-I(l){switch(bN(l)){case
+ev(b,a){return bQ(a,b)}function
+b9(b,a){return bE(a,b)}function
+L(l){switch(bP(l)){case
 0:return 0.;case
-1:return a2;case
-2:return dB;case
-3:return rL;default:var
-c=l[1],g=l[2],o=b4(c),p=b4(g);if(!(53<o)&&!(53<p)){var
-z=hN(hZ(g));return hN(hZ(c))/z}var
-q=0<=bo(c)?1:-1,d=o-p|0;if(0<=d)var
-b=ak(g,d),h=c;else
+1:return a3;case
+2:return dC;case
+3:return rU;default:var
+c=l[1],g=l[2],o=b7(c),p=b7(g);if(!(53<o)&&!(53<p)){var
+z=hW(h6(g));return hW(h6(c))/z}var
+q=0<=bp(c)?1:-1,d=o-p|0;if(0<=d)var
+b=ai(g,d),h=c;else
 var
-b=g,h=ak(c,-d|0);if(0<=d8(mq(h),b))var
+b=g,h=ai(c,-d|0);if(0<=ea(iC(h),b))var
 e=d,r=h;else
 var
-e=d-1|0,r=ak(h,1);var
-m=JL(ak(r,54),b),f=m[2],a=m[1];if(0<=bo(f))var
+e=d-1|0,r=ai(h,1);var
+m=JV(ai(r,54),b),f=m[2],a=m[1];if(0<=bp(f))var
 i=[0,a,f];else
-if(0<=bo(b)){var
-u=0,v=aF(f,b);if(typeof
-a==="number"&&a!==ku){var
+if(0<=bp(b)){var
+u=0,v=ar(f,b);if(typeof
+a==="number"&&a!==kC){var
 n=a-1|0;u=1}if(!u)var
-n=JU(a);var
+n=J3(a);var
 i=[0,n,v]}else
 var
-w=cL(f,b),i=[0,mp(a),w];if(pw<e){var
-s=pv<e?j:ak(q,55+(pv-e|0)|0),k=aF(s,i[1]);if(0===bo(i[2]))var
+w=cO(f,b),i=[0,mt(a),w];if(pE<e){var
+s=pD<e?j:ai(q,55+(pD-e|0)|0),k=ar(s,i[1]);if(0===bp(i[2]))var
 t=k;else
 var
 y=typeof
-k==="number"?1|k:JP(1,k),t=y;var
-x=iv(t);return cC(x-iv(s),e-54|0)}return cC(q,pw)}}function
-E(a){var
-b=a[2];return[0,aj(a[1]),b]}function
-cO(a){var
-b=a[2];return[0,mq(a[1]),b]}function
-ms(c,a,b){if(a[2]===b[2]){var
-d=a[2];return dG(f(c,a[1],b[1]),d)}var
-e=aa(a[2],b[2]),g=aa(b[1],a[2]);return dG(f(c,aa(a[1],b[2]),g),e)}function
-s(d,c){if(d[2]!==0&&c[2]!==0)return ms(aF,d,c);var
-g=bN(d),b=bN(c),a=0;switch(g){case
+k==="number"?1|k:JY(1,k),t=y;var
+x=et(t);return bx(x-et(s),e-54|0)}return bx(q,pE)}}function
+J(a){var
+b=a[2];return[0,ab(a[1]),b]}function
+cr(a){var
+b=a[2];return[0,iC(a[1]),b]}function
+mw(c,a,b){if(a[2]===b[2]){var
+d=a[2];return dJ(f(c,a[1],b[1]),d)}var
+e=I(a[2],b[2]),g=I(b[1],a[2]);return dJ(f(c,I(a[1],b[2]),g),e)}function
+t(d,c){if(d[2]!==0&&c[2]!==0)return mw(ar,d,c);var
+g=bP(d),b=bP(c),a=0;switch(g){case
 0:return c;case
 1:switch(b){case
 2:a=3;break;case
@@ -3221,7 +3223,7 @@ g=bN(d),b=bN(c),a=0;switch(g){case
 1:a=3;break;case
 4:a=4;break}break;case
 4:switch(b){case
-4:return d_(vS);case
+4:return ec(v1);case
 0:case
 3:break;default:a=2}break}var
 e=0;switch(a){case
@@ -3229,14 +3231,14 @@ e=0;switch(a){case
 if(!b)return d;break;case
 1:break;case
 2:e=2<=b?3:2;break;case
-3:return eo;default:e=3}var
+3:return eu;default:e=3}var
 f=0;switch(e){case
 0:if(!(3<=g))f=1;break;case
 1:break;case
-2:f=1;break;default:return iw}return f?gr:eo}function
-q(d,c){if(d[2]!==0&&c[2]!==0)return ms(cL,d,c);var
-g=bN(d),b=bN(c),a=0;switch(g){case
-0:return E(c);case
+2:f=1;break;default:return iE}return f?gy:eu}function
+q(d,c){if(d[2]!==0&&c[2]!==0)return mw(cO,d,c);var
+g=bP(d),b=bP(c),a=0;switch(g){case
+0:return J(c);case
 1:switch(b){case
 1:a=3;break;case
 0:case
@@ -3246,7 +3248,7 @@ g=bN(d),b=bN(c),a=0;switch(g){case
 2:a=3;break;case
 4:a=4;break}break;case
 4:switch(b){case
-4:return d_(vT);case
+4:return ec(v2);case
 0:case
 3:break;default:a=2}break}var
 e=0;switch(a){case
@@ -3254,320 +3256,320 @@ e=0;switch(a){case
 if(!b)return d;break;case
 1:break;case
 2:e=2<=b?2:3;break;case
-3:return eo;default:e=3}var
+3:return eu;default:e=3}var
 f=0;switch(e){case
 0:if(!(3<=g))f=1;break;case
 1:break;case
-2:f=1;break;default:return iw}return f?gr:eo}function
-h(b,a){if(b[2]!==0&&a[2]!==0){var
-d=aa(b[2],a[2]);return dG(aa(b[1],a[1]),d)}var
-c=bo(a[1]);return[0,u(bo(b[1]),c),j]}function
-cP(a){var
-b=bo(a[1])+1|0;if(!(2<b>>>0))switch(b){case
-0:var
-c=aj(a[1]);return[0,aj(a[2]),c];case
-1:break;default:return[0,a[2],a[1]]}return a[2]===0?eo:gr}function
-co(b,a){if(0<=bo(a[1]))return h(b,[0,a[2],a[1]]);var
-c=aj(a[1]);return h(b,[0,aj(a[2]),c])}function
-gs(b,a){return f8(b,e9(a))}function
-mt(b,a){return en(b,e9(a))}function
-aG(a){return ak(a,1)}function
-e_(a){return mp(ak(a,1))}function
-g(b){var
-c=b[2],a=b[1];return d9(c,1)?d9(a,0)?w:d9(a,1)?t:X(a):b6(a,c)}function
-e$(a){if(0===bo(a[2]))throw lx;return a}function
-db(a){return 0===A(e$(a))?a:cP(a)}function
-o(b,a){var
-c=e$(a);return bO(e$(b),c)}function
-be(b,a){var
-c=e$(a);return dH(e$(b),c)}function
-dc(c,a){var
-d=a?[0,b(c,a[1])]:a;return d}function
+2:f=1;break;default:return iE}return f?gy:eu}function
+g(b,a){if(b[2]!==0&&a[2]!==0){var
+d=I(b[2],a[2]);return dJ(I(b[1],a[1]),d)}var
+c=bp(a[1]);return[0,u(bp(b[1]),c),j]}function
 cQ(a){var
-b=a?cQ(a[2])+1|0:a;return b}function
-dJ(a,b){if(a){var
-c=dJ(a[2],b);return[0,a[1],c]}return b}function
-gt(b,a){return b?a:a?0:1}function
-mu(b,a){return 0===b?a:mu(b-1|0,a)+1|0}function
-iy(e,d,c){var
+b=bp(a[1])+1|0;if(!(2<b>>>0))switch(b){case
+0:var
+c=ab(a[1]);return[0,ab(a[2]),c];case
+1:break;default:return[0,a[2],a[1]]}return a[2]===0?eu:gy}function
+cs(b,a){if(0<=bp(a[1]))return g(b,[0,a[2],a[1]]);var
+c=ab(a[1]);return g(b,[0,ab(a[2]),c])}function
+gz(b,a){return gd(b,fc(a))}function
+mx(b,a){return es(b,fc(a))}function
+aG(a){return ai(a,1)}function
+fd(a){return mt(ai(a,1))}function
+i(b){var
+c=b[2],a=b[1];return eb(c,1)?eb(a,0)?v:eb(a,1)?s:z(a):bY(a,c)}function
+fe(a){if(0===bp(a[2]))throw lE;return a}function
+da(a){return 0===B(fe(a))?a:cQ(a)}function
+o(b,a){var
+c=fe(a);return bQ(fe(b),c)}function
+bg(b,a){var
+c=fe(a);return dK(fe(b),c)}function
+db(c,a){var
+d=a?[0,b(c,a[1])]:a;return d}function
+cR(a){var
+b=a?cR(a[2])+1|0:a;return b}function
+dM(a,b){if(a){var
+c=dM(a[2],b);return[0,a[1],c]}return b}function
+gA(b,a){return b?a:a?0:1}function
+my(b,a){return 0===b?a:my(b-1|0,a)+1|0}function
+iG(e,d,c){var
 b=e,a=d;for(;;){if(0===b)return a?a[1]:c;var
 f=b-1|0;if(a){var
 b=f,a=a[2];continue}return c}}function
-bV(d,c){var
+bZ(d,c){var
 a=d,b=c;for(;;){if(0===b){var
 e=a?[0,a[1]]:a;return e}var
 f=b-1|0;if(a){var
 a=a[2],b=f;continue}return a}}function
-dd(c,a){if(a)var
-e=dd(c,a[2]),d=[0,b(c,a[1]),e];else
+dc(c,a){if(a)var
+e=dc(c,a[2]),d=[0,b(c,a[1]),e];else
 var
 d=a;return d}function
-mv(c,a){if(a){var
-d=mv(c,a[2]);return dJ(b(c,a[1]),d)}return a}function
-iz(c,b,a){if(a){var
-d=iz(c,b,a[2]);return f(c,a[1],d)}return b}function
-bf(e,d){var
+mz(c,a){if(a){var
+d=mz(c,a[2]);return dM(b(c,a[1]),d)}return a}function
+iH(c,b,a){if(a){var
+d=iH(c,b,a[2]);return f(c,a[1],d)}return b}function
+bh(e,d){var
 a=d;for(;;){if(a){var
 c=b(e,a[1]);if(c){var
 a=a[2];continue}return c}return 1}}function
-fa(c,f){var
+ff(c,f){var
 a=f;for(;;){if(a){var
-d=a[2],e=a[1];if(b(c,e))return[0,e,fa(c,d)];var
+d=a[2],e=a[1];if(b(c,e))return[0,e,ff(c,d)];var
 a=d;continue}return a}}function
-eq(b,a){return 0===a?0:[0,b,eq(b+1|0,a-1|0)]}function
-er(a,e,c){switch(a[4]){case
-0:if(b(a[5],c)&&a[8]<=e)return[0,g([0,d,d])];return b(a[6],c)?0:[0,g([0,j,d])];case
+ew(b,a){return 0===a?0:[0,b,ew(b+1|0,a-1|0)]}function
+ex(a,d,c){switch(a[4]){case
+0:if(b(a[5],c)&&a[8]<=d)return[0,i([0,e,e])];return b(a[6],c)?0:[0,i([0,j,e])];case
 1:var
-f=b(a[5],c),h=f?1<=e?1:0:f,k=h?[0,g([0,d,d])]:h;return k;case
+f=b(a[5],c),g=f?1<=d?1:0:f,k=g?[0,i([0,e,e])]:g;return k;case
 2:var
-i=b(a[5],c),l=i?[0,b(a[7],c)]:i;return l;default:return 0}}function
-cp(a){var
+h=b(a[5],c),l=h?[0,b(a[7],c)]:h;return l;default:return 0}}function
+ct(a){var
 b=a[9];return b?b[1]:a[8]}function
-iA(e,d,c,b){var
+iI(e,d,c,b){var
 a=d[3];if(a){var
-g=e5(c,cp(e));return f(a[1],g,b)}return a}function
-gu(a){return dc(function(a){return q(g([0,d,d]),a)},a)}function
-ar(f,e){var
+g=ef(c,ct(e));return f(a[1],g,b)}return a}function
+gB(a){return db(function(a){return q(i([0,e,e]),a)},a)}function
+as(f,e){var
 a=f;for(;;){if(0===a)return 1;var
 d=a-1|0,c=b(e,d);if(c){var
 a=d;continue}return c}}function
-b8(g,e,d){var
+b_(g,e,d){var
 b=e,a=d;for(;;){if(a){var
 c=f(g,b,a[1]);if(c){var
 b=b+1|0,a=a[2];continue}return c}return 1}}function
-es(c,a){if(a){var
-e=es(c,a[2]);return s(b(c,a[1]),e)}return g([0,j,d])}function
-iB(e,p,n,m){var
+ey(c,a){if(a){var
+d=ey(c,a[2]);return t(b(c,a[1]),d)}return i([0,j,e])}function
+iJ(d,p,n,m){var
 c=p,b=n,a=m;for(;;){if(a){var
-i=a[2];if(c){var
-k=c[2],l=c[1];if(o(l,g([0,j,d]))){var
-c=k,b=b+1|0,a=i;continue}var
-q=iB(e,k,b+1|0,i);return s(h(l,f(e,b,a[1])),q)}return g([0,j,d])}return g([0,j,d])}}function
-a8(b,a){return 1-o(a,b)}function
-et(f,e,a){var
-c=q(b(f,a[1]),e),i=o(g([0,j,d]),c)?a[2]:a[3];return h(i,c)}function
-fb(f,e,a){var
-c=q(b(f,a[1]),e),i=o(g([0,j,d]),c)?a[3]:a[2];return h(i,c)}function
-cR(i,g,e,a,b){if(0===a[0])var
-c=a[1],j=b[2],d=s(c,es(f(g,e,c),j));else
+h=a[2];if(c){var
+k=c[2],l=c[1];if(o(l,i([0,j,e]))){var
+c=k,b=b+1|0,a=h;continue}var
+q=iJ(d,k,b+1|0,h);return t(g(l,f(d,b,a[1])),q)}return i([0,j,e])}return i([0,j,e])}}function
+a9(b,a){return 1-o(a,b)}function
+ez(f,d,a){var
+c=q(b(f,a[1]),d),h=o(i([0,j,e]),c)?a[2]:a[3];return g(h,c)}function
+fg(f,d,a){var
+c=q(b(f,a[1]),d),h=o(i([0,j,e]),c)?a[3]:a[2];return g(h,c)}function
+cS(i,h,e,a,b){if(0===a[0])var
+c=a[1],j=b[2],d=t(c,ey(f(h,e,c),j));else
 var
 d=a[1];var
-k=h(i,d);return s(b[1],k)}function
-fc(i,h){var
-a=h;for(;;){if(a){var
-f=a[1],k=b(i,f[1]);if(k)var
-l=f[2],c=a8(g([0,j,d]),l);else
+k=g(i,d);return t(b[1],k)}function
+fh(h,g){var
+a=g;for(;;){if(a){var
+f=a[1],k=b(h,f[1]);if(k)var
+l=f[2],c=a9(i([0,j,e]),l);else
 var
 c=k;if(!c){var
 a=a[2];continue}var
-e=c}else
+d=c}else
 var
-e=a;if(e)return e;var
-m=g([0,d,d]);return a8(es(function(a){return b(i,a[1])?g([0,j,d]):a[3]},h),m)}}function
-iC(e,a){return bf(function(a){var
-c=b(e,a[1]);if(c)return c;var
-f=g([0,j,d]);return o(a[3],f)},a)}function
-gv(c,h,e){if(typeof
-c==="number")return b8(h,0,e);else{if(0===c[0]){var
-k=c[1],i=bV(e,k);return i?f(h,k,i[1]):i}var
-b=0,a=e,o=c[1];for(;;){if(a){var
-m=a[1],p=iy(b,o,g([0,j,d])),l=a8(g([0,j,d]),p),n=l?f(h,b,m):l;if(n)return 1;var
+d=a;if(d)return d;var
+m=i([0,e,e]);return a9(ey(function(a){return b(h,a[1])?i([0,j,e]):a[3]},g),m)}}function
+iK(d,a){return bh(function(a){var
+c=b(d,a[1]);if(c)return c;var
+f=i([0,j,e]);return o(a[3],f)},a)}function
+gC(c,g,d){if(typeof
+c==="number")return b_(g,0,d);else{if(0===c[0]){var
+k=c[1],h=bZ(d,k);return h?f(g,k,h[1]):h}var
+b=0,a=d,o=c[1];for(;;){if(a){var
+m=a[1],p=iG(b,o,i([0,j,e])),l=a9(i([0,j,e]),p),n=l?f(g,b,m):l;if(n)return 1;var
 b=b+1|0,a=a[2];continue}return a}}}function
-dK(a,c,b){if(typeof
-a==="number")return b8(c,0,b);else{if(0===a[0]){var
-h=a[1],e=bV(b,h);return e?f(c,h,e[1]):e}var
-i=a[1],k=0;return b8(function(a,e){var
-h=g([0,j,d]),b=o(iy(a,i,g([0,j,d])),h);return b?b:f(c,a,e)},k,b)}}function
-cS(e,a,d,c,b){if(typeof
+dN(a,c,b){if(typeof
+a==="number")return b_(c,0,b);else{if(0===a[0]){var
+g=a[1],d=bZ(b,g);return d?f(c,g,d[1]):d}var
+h=a[1],k=0;return b_(function(a,d){var
+g=i([0,j,e]),b=o(iG(a,h,i([0,j,e])),g);return b?b:f(c,a,d)},k,b)}}function
+cT(e,a,d,c,b){if(typeof
 a==="number"){var
-i=0;return b8(function(b,a){return f(e,d,f(c,b,a))},i,b)}else{if(0===a[0]){var
-h=a[1],g=bV(b,h);return g?f(e,d,f(c,h,g[1])):g}return f(e,d,iB(c,a[1],0,b))}}function
-fd(b,a){return o(a,b)}function
-mw(a,f,e,d,c){if(typeof
+i=0;return b_(function(b,a){return f(e,d,f(c,b,a))},i,b)}else{if(0===a[0]){var
+h=a[1],g=bZ(b,h);return g?f(e,d,f(c,h,g[1])):g}return f(e,d,iJ(c,a[1],0,b))}}function
+fi(b,a){return o(a,b)}function
+mA(a,f,e,d,c){if(typeof
 a!=="number"&&1===a[0]){var
-g=gv(a,function(a){return f},c);if(g)var
+g=gC(a,function(a){return f},c);if(g)var
 h=g;else{var
-i=dK(a,function(a){return e},c);if(i)return gv(a,function(a){return d},c);var
-h=i}return h}return dK(a,function(i,a){var
+i=dN(a,function(a){return e},c);if(i)return gC(a,function(a){return d},c);var
+h=i}return h}return dN(a,function(i,a){var
 c=b(f,a);if(c)var
 g=c;else{var
 h=b(e,a);if(h)return b(d,a);var
 g=h}return g},c)}function
-iD(d,c,a){return b(d,a)?0:b(c,a)}function
-mx(h,g,c,f,a){var
-d=iD(h,g,a);if(d)var
+iL(d,c,a){return b(d,a)?0:b(c,a)}function
+mB(h,g,c,f,a){var
+d=iL(h,g,a);if(d)var
 i=b(c,f),e=b(c,a)<i?1:0;else
 var
 e=d;return e}function
-iE(h,g,c,f,a){var
-d=iD(h,g,a);if(d)var
-i=b(c,f),e=hQ(b(c,a),i);else
+iM(h,g,c,f,a){var
+d=iL(h,g,a);if(d)var
+i=b(c,f),e=hZ(b(c,a),i);else
 var
 e=d;return e}function
-my(c,a){var
-d=a[2];return iC(function(a){return 1-b(c,a)},d)}function
-mz(m,l,e,c,k,h,i,p,o,a){if(f(e[3],c,a))return 0;var
-q=f(e[2],c,a);function
-r(k,i){var
-b=i[2],c=[0,g([0,j,d]),b],m=f(p,a,k);return cR(e[4],l,h,m,c)}var
-t=b(h,a),n=cS(m,f(k,c,a),t,r,q);if(n){var
-u=f(e[2],c,a),v=function(c,b){var
-d=[0,f(o,a,c)];return cR(e[4],l,i,d,b)},w=b(i,a),x=s(b(h,a),w);return cS(m,f(k,c,a),x,v,u)}return n}function
-gw(c,b,a){if(a)var
-e=gw(c,b+1|0,a[2]),d=[0,f(c,b,a[1]),e];else
+mC(c,a){var
+d=a[2];return iK(function(a){return 1-b(c,a)},d)}function
+mD(m,l,d,c,k,g,h,p,o,a){if(f(d[3],c,a))return 0;var
+q=f(d[2],c,a);function
+r(k,h){var
+b=h[2],c=[0,i([0,j,e]),b],m=f(p,a,k);return cS(d[4],l,g,m,c)}var
+s=b(g,a),n=cT(m,f(k,c,a),s,r,q);if(n){var
+u=f(d[2],c,a),v=function(c,b){var
+e=[0,f(o,a,c)];return cS(d[4],l,h,e,b)},w=b(h,a),x=t(b(g,a),w);return cT(m,f(k,c,a),x,v,u)}return n}function
+gD(c,b,a){if(a)var
+e=gD(c,b+1|0,a[2]),d=[0,f(c,b,a[1]),e];else
 var
 d=a;return d}function
-iF(a,b){if(a){var
-c=a[2],e=a[1];if(b){var
-f=b[1],i=iF(c,b[2]);return[0,[0,e[1],f,f],i]}var
-k=iF(c,0),l=g([0,j,d]),m=g([0,j,d]),h=[0,[0,e[1],m,l],k]}else
+iN(a,b){if(a){var
+c=a[2],d=a[1];if(b){var
+f=b[1],h=iN(c,b[2]);return[0,[0,d[1],f,f],h]}var
+k=iN(c,0),l=i([0,j,e]),m=i([0,j,e]),g=[0,[0,d[1],m,l],k]}else
 var
-h=a;return h}function
-iG(a,d){function
+g=a;return g}function
+iO(a,d){function
 b(b){function
-c(c){return er(a,b,c)?1:f(d,b,c)}return ar(a[1],c)}return ar(cp(a)+1|0,b)}function
-mA(g,l,d,k,e,j,i,c,a){var
+c(c){return ex(a,b,c)?1:f(d,b,c)}return as(a[1],c)}return as(ct(a)+1|0,b)}function
+mE(g,l,d,k,e,j,i,c,a){var
 h=f(d[3],c,a);if(h){var
 m=h[1];return f(g,b(e,a),m)}var
 n=f(d[2],c,a);function
 o(c,b){var
-e=f(i,a,c);return cR(d[4],l,j,e,b)}var
-p=b(e,a);return cS(g,f(k,c,a),p,o,n)}function
-mB(j,i,e,h,c,g){var
+e=f(i,a,c);return cS(d[4],l,j,e,b)}var
+p=b(e,a);return cT(g,f(k,c,a),p,o,n)}function
+mF(j,i,e,h,c,g){var
 d=g;for(;;){if(0===d)return 1;var
-a=d-1|0,k=b(c[1],a+1|0),l=b(c[1],a),m=b(c[5],a),n=function(b,c,d,f){return function(a){return mA(j,i,e,h,c,b,d,f,a)}}(k,l,m,a),f=ar(e[1],n);if(f){var
+a=d-1|0,k=b(c[1],a+1|0),l=b(c[1],a),m=b(c[5],a),n=function(b,c,d,f){return function(a){return mE(j,i,e,h,c,b,d,f,a)}}(k,l,m,a),f=as(e[1],n);if(f){var
 d=a;continue}return f}}function
-mC(a){return a[9]?0:0===cp(a)?5<=a[4]?0:1:0}function
-mD(a,d){var
-c=mC(a);if(c)return c;function
-e(a){return 1-b(d[2],a)}return ar(a[1],e)}function
-iH(m,c,l,h){var
-t=mD(m,h);if(t){var
-a=cp(m),e=b(h[1],a);if(m[9])var
-i=function(h){var
-i=f(c[3],a,h);if(i){var
-k=i[1];return o(b(e,h),k)}var
-l=g([0,j,d]);return o(b(e,h),l)};else
+mG(a){return a[9]?0:0===ct(a)?5<=a[4]?0:1:0}function
+mH(a,d){var
+c=mG(a);if(c)return c;function
+e(a){return 1-b(d[2],a)}return as(a[1],e)}function
+iP(m,c,l,g){var
+t=mH(m,g);if(t){var
+a=ct(m),d=b(g[1],a);if(m[9])var
+h=function(g){var
+h=f(c[3],a,g);if(h){var
+k=h[1];return o(b(d,g),k)}var
+l=i([0,j,e]);return o(b(d,g),l)};else
 switch(m[4]){case
 2:var
-w=b(h[5],a),s=h[3],p=h[2],i=function(h){var
-m=f(c[3],a,h);if(m){var
-u=m[1];return o(b(e,h),u)}var
-i=f(c[2],a,h),k=f(l,a,h),n=dK(k,function(c,a){var
-b=a[1];return o(g([0,j,d]),b)},i);if(n){if(b(p,h)){var
+w=b(g[5],a),s=g[3],p=g[2],h=function(g){var
+m=f(c[3],a,g);if(m){var
+u=m[1];return o(b(d,g),u)}var
+h=f(c[2],a,g),k=f(l,a,g),n=dN(k,function(c,a){var
+b=a[1];return o(i([0,j,e]),b)},h);if(n){if(b(p,g)){var
 q=b(c[3],a),r=function(a){return 1},t=function(a){var
-b=a[2];return iC(function(a){return iE(q,p,s,h,a)},b)};return mw(k,function(a){var
-b=a[2];return fc(function(a){return mx(q,p,s,h,a)},b)},t,r,i)}var
+b=a[2];return iK(function(a){return iM(q,p,s,g,a)},b)};return mA(k,function(a){var
+b=a[2];return fh(function(a){return mB(q,p,s,g,a)},b)},t,r,h)}var
 v=function(b,a){var
-d=f(w,h,b);return cR(c[4],et,e,d,a)};return cS(o,k,b(e,h),v,i)}return n};break;case
+e=f(w,g,b);return cS(c[4],ez,d,e,a)};return cT(o,k,b(d,g),v,h)}return n};break;case
 5:var
-u=b(h[5],a),i=function(d){var
-g=f(c[3],a,d);if(g){var
-h=g[1];return o(b(e,d),h)}var
-i=f(c[2],a,d);function
+u=b(g[5],a),h=function(e){var
+g=f(c[3],a,e);if(g){var
+h=g[1];return o(b(d,e),h)}var
+i=f(c[2],a,e);function
 j(b,a){var
-g=f(u,d,b);return cR(c[4],et,e,g,a)}var
-k=b(e,d);return cS(o,f(l,a,d),k,j,i)};break;case
+g=f(u,e,b);return cS(c[4],ez,d,g,a)}var
+k=b(d,e);return cT(o,f(l,a,e),k,j,i)};break;case
 6:var
-v=h[9],x=b(h[5],a),y=h[8],i=function(b){return mz(o,et,c,a,l,e,y,x,v,b)};break;case
+v=g[9],x=b(g[5],a),y=g[8],h=function(b){return mD(o,ez,c,a,l,d,y,x,v,b)};break;case
 0:case
 4:var
-C=b(h[5],a),r=h[4],n=h[3],k=h[2],i=function(h){var
-s=f(c[3],a,h);if(s){var
-t=s[1],u=o(g([0,j,d]),t);return u?o(b(e,h),t):u}var
-i=f(c[2],a,h),m=f(l,a,h),v=dK(m,function(c,a){var
-b=a[1];return o(g([0,j,d]),b)},i);if(v){if(b(k,h)){var
+C=b(g[5],a),r=g[4],n=g[3],k=g[2],h=function(g){var
+s=f(c[3],a,g);if(s){var
+t=s[1],u=o(i([0,j,e]),t);return u?o(b(d,g),t):u}var
+h=f(c[2],a,g),m=f(l,a,g),v=dN(m,function(c,a){var
+b=a[1];return o(i([0,j,e]),b)},h);if(v){if(b(k,g)){var
 p=b(c[3],a),y=function(a){var
-e=a[1],c=a8(g([0,j,d]),e);if(c)return c;var
-f=a[2];return fc(function(d){var
-a=iE(p,k,r,h,d);if(a)var
-e=b(n,h),c=b(n,d)<e?1:0;else
+d=a[1],c=a9(i([0,j,e]),d);if(c)return c;var
+f=a[2];return fh(function(d){var
+a=iM(p,k,r,g,d);if(a)var
+e=b(n,g),c=b(n,d)<e?1:0;else
 var
 c=a;return c},f)},z=function(a){var
-b=a[2];return iC(function(a){return iE(p,k,r,h,a)},b)};return mw(m,function(a){var
-b=a[2];return fc(function(a){return mx(p,k,r,h,a)},b)},z,y,i)}var
-A=g([0,j,d]),w=o(b(e,h),A);if(w)var
+b=a[2];return iK(function(a){return iM(p,k,r,g,a)},b)};return mA(m,function(a){var
+b=a[2];return fh(function(a){return mB(p,k,r,g,a)},b)},z,y,h)}var
+A=i([0,j,e]),w=o(b(d,g),A);if(w)var
 q=w;else{var
 B=function(b,a){var
-d=f(C,h,b);return cR(c[4],et,e,d,a)},x=cS(o,m,b(e,h),B,i);if(x)return gv(m,function(f){var
+e=f(C,g,b);return cS(c[4],ez,d,e,a)},x=cT(o,m,b(d,g),B,h);if(x)return gC(m,function(f){var
 p=b(c[3],a);return function(c){var
-f=c[1],a=a8(g([0,j,d]),f);if(a)return a;var
-i=c[2];return fc(function(c){if(b(p,c))var
+f=c[1],a=a9(i([0,j,e]),f);if(a)return a;var
+h=c[2];return fh(function(c){if(b(p,c))var
 a=1;else{var
 f=b(k,c);if(f)var
 a=f;else
 var
-l=g([0,j,d]),a=o(b(e,c),l)}if(a)var
-i=a;else
+l=i([0,j,e]),a=o(b(d,c),l)}if(a)var
+h=a;else
 var
-m=b(n,h),i=b(n,c)<m?1:0;return i},i)}},i);var
+m=b(n,g),h=b(n,c)<m?1:0;return h},h)}},h);var
 q=x}}else
 var
 q=v;return q};break;default:var
-i=function(a){return 0}}var
-q=ar(c[1],i)}else
+h=function(a){return 0}}var
+q=as(c[1],h)}else
 var
-q=t;return q?mB(o,et,c,l,h,cp(m)):q}function
-iI(l,c,k,h){var
-r=mD(l,h);if(r){var
-a=cp(l),e=b(h[1],a);if(l[9])var
-i=function(h){var
-i=f(c[3],a,h);if(i){var
-k=b(e,h);return o(i[1],k)}var
-l=b(e,h);return o(g([0,j,d]),l)};else
+q=t;return q?mF(o,ez,c,l,g,ct(m)):q}function
+iQ(l,c,k,g){var
+r=mH(l,g);if(r){var
+a=ct(l),d=b(g[1],a);if(l[9])var
+h=function(g){var
+h=f(c[3],a,g);if(h){var
+k=b(d,g);return o(h[1],k)}var
+l=b(d,g);return o(i([0,j,e]),l)};else
 switch(l[4]){case
 2:var
-s=b(h[5],a),n=h[3],p=h[2],i=function(d){if(b(p,d))return 1;var
-j=f(c[3],a,d);if(j){var
-m=b(e,d);return o(j[1],m)}var
-g=f(c[2],a,d),h=f(k,a,d),l=dK(h,function(a){return function(a){return my(p,a)}},g);if(l)var
+s=b(g[5],a),n=g[3],p=g[2],h=function(e){if(b(p,e))return 1;var
+j=f(c[3],a,e);if(j){var
+m=b(d,e);return o(j[1],m)}var
+g=f(c[2],a,e),h=f(k,a,e),l=dN(h,function(a){return function(a){return mC(p,a)}},g);if(l)var
 q=function(b,a){var
-g=f(s,d,b);return cR(c[4],fb,e,g,a)},i=cS(fd,h,b(e,d),q,g);else
+g=f(s,e,b);return cS(c[4],fg,d,g,a)},i=cT(fi,h,b(d,e),q,g);else
 var
-i=l;return i?gv(h,function(h,e){var
-f=e[2],g=b(c[3],a);return fc(function(a){if(b(g,a))return 1;var
-c=b(n,d);return b(n,a)<c?1:0},f)},g):i};break;case
+i=l;return i?gC(h,function(h,d){var
+f=d[2],g=b(c[3],a);return fh(function(a){if(b(g,a))return 1;var
+c=b(n,e);return b(n,a)<c?1:0},f)},g):i};break;case
 5:var
-t=b(h[5],a),i=function(d){var
-g=f(c[3],a,d);if(g){var
-h=b(e,d);return o(g[1],h)}var
-i=f(c[2],a,d);function
+t=b(g[5],a),h=function(e){var
+g=f(c[3],a,e);if(g){var
+h=b(d,e);return o(g[1],h)}var
+i=f(c[2],a,e);function
 j(b,a){var
-g=f(t,d,b);return cR(c[4],fb,e,g,a)}var
-l=b(e,d);return cS(fd,f(k,a,d),l,j,i)};break;case
+g=f(t,e,b);return cS(c[4],fg,d,g,a)}var
+l=b(d,e);return cT(fi,f(k,a,e),l,j,i)};break;case
 6:var
-v=h[9],w=b(h[5],a),x=h[8],i=function(b){return mz(fd,fb,c,a,k,e,x,w,v,b)};break;case
+v=g[9],w=b(g[5],a),x=g[8],h=function(b){return mD(fi,fg,c,a,k,d,x,w,v,b)};break;case
 0:case
 4:var
-u=b(h[5],a),q=h[2],i=function(h){if(b(q,h))return 1;var
-i=f(c[3],a,h);if(i){var
-r=b(e,h);return o(i[1],r)}var
-l=f(c[2],a,h),m=f(k,a,h),s=b(e,h),n=o(g([0,j,d]),s),p=n?dK(m,function(a){return function(a){return my(q,a)}},l):n;if(p){var
+u=b(g[5],a),q=g[2],h=function(g){if(b(q,g))return 1;var
+h=f(c[3],a,g);if(h){var
+r=b(d,g);return o(h[1],r)}var
+l=f(c[2],a,g),m=f(k,a,g),s=b(d,g),n=o(i([0,j,e]),s),p=n?dN(m,function(a){return function(a){return mC(q,a)}},l):n;if(p){var
 t=function(b,a){var
-d=f(u,h,b);return cR(c[4],fb,e,d,a)};return cS(fd,m,b(e,h),t,l)}return p};break;default:var
-i=function(a){return 0}}var
-m=ar(c[1],i)}else
+e=f(u,g,b);return cS(c[4],fg,d,e,a)};return cT(fi,m,b(d,g),t,l)}return p};break;default:var
+h=function(a){return 0}}var
+m=as(c[1],h)}else
 var
-m=r;return m?mB(fd,fb,c,k,h,cp(l)):m}function
-gx(a,b){return a[3]?0:gt(a[1],b)}function
-mE(c,b){var
-a=c[2];return a?gt(a[1],b):a}function
-eu(d,c,g,e,b,a){if(gx(c,g)){var
-h=e5(b,cp(d));return[0,f(e[6],h,a)]}return iA(d,c,b,a)}function
-ev(a,k,j,i){if(mE(k,j)){var
-l=i[7],f=a[10],g=function(b,c){return er(a,b,c)},h=function(d,c){var
-e=b(a[3],c),f=0;return gw(function(e,b){var
-f=P(l,e5(d,cp(a)),c,e),g=iF(b[2],f);return[0,b[1],g]},f,e)};return[0,a[1],h,g,f]}var
+m=r;return m?mF(fi,fg,c,k,g,ct(l)):m}function
+gE(a,b){return a[3]?0:gA(a[1],b)}function
+mI(c,b){var
+a=c[2];return a?gA(a[1],b):a}function
+eA(d,c,g,e,b,a){if(gE(c,g)){var
+h=ef(b,ct(d));return[0,f(e[6],h,a)]}return iI(d,c,b,a)}function
+eB(a,k,j,i){if(mI(k,j)){var
+l=i[7],f=a[10],g=function(b,c){return ex(a,b,c)},h=function(d,c){var
+e=b(a[3],c),f=0;return gD(function(e,b){var
+f=S(l,ef(d,ct(a)),c,e),g=iN(b[2],f);return[0,b[1],g]},f,e)};return[0,a[1],h,g,f]}var
 c=a[10];function
-d(b,c){return er(a,b,c)}function
+d(b,c){return ex(a,b,c)}function
 e(d,c){return b(a[3],c)}return[0,a[1],e,d,c]}function
-fe(a,h,e,c){var
-i=gx(h,e)?iG(a,function(e,d){var
-g=cQ(b(a[3],d));return f(c[6],e,d)<g?1:0}):1;if(i){if(mE(h,e)){var
-q=c[7];return iG(a,function(n,e){var
-c=b(a[3],e),f=0;return b8(function(p,r){var
-s=P(q,n,e,p),b=r[2],a=s;for(;;){if(b){if(a){var
-c=a[1],h=b[1],i=o(g([0,j,d]),c),k=i?o(h[2],c):i,l=k?o(c,h[3]):k;if(l){var
+fj(a,g,d,c){var
+h=gE(g,d)?iO(a,function(e,d){var
+g=cR(b(a[3],d));return f(c[6],e,d)<g?1:0}):1;if(h){if(mI(g,d)){var
+q=c[7];return iO(a,function(n,d){var
+c=b(a[3],d),f=0;return b_(function(p,r){var
+s=S(q,n,d,p),b=r[2],a=s;for(;;){if(b){if(a){var
+c=a[1],g=b[1],h=o(i([0,j,e]),c),k=h?o(g[2],c):h,l=k?o(c,g[3]):k;if(l){var
 b=b[2],a=a[2];continue}var
 m=l}else
 var
@@ -3575,400 +3577,400 @@ m=a;var
 f=m}else
 var
 f=a?0:1;if(f){var
-t=g([0,d,d]),u=P(q,n,e,p);return be(es(function(a){return a},u),t)}return f}},f,c)})}var
+t=i([0,e,e]),u=S(q,n,d,p);return bg(ey(function(a){return a},u),t)}return f}},f,c)})}var
 k=1}else
 var
-k=i;return k}function
-ff(a,y){var
-k=a[2]<a[1]?1:0,i=0;if(k)switch(a[4]){case
+k=h;return k}function
+fk(a,y){var
+k=a[2]<a[1]?1:0,h=0;if(k)switch(a[4]){case
 0:var
 l=a[9],m=l?a[8]<=l[1]?1:0:1;if(m)var
-z=g([0,d,d]),c=be(a[10],z);else
+z=i([0,e,e]),c=bg(a[10],z);else
 var
 c=m;break;case
 1:var
-e=a[9],n=e?e[1]===1?1:0:e,p=n?0===a[8]?1:0:n;if(p)var
-A=g([0,d,d]),c=be(a[10],A);else
+d=a[9],n=d?d[1]===1?1:0:d,p=n?0===a[8]?1:0:n;if(p)var
+A=i([0,e,e]),c=bg(a[10],A);else
 var
 c=p;break;case
 3:var
 t=a[9],u=t?1:t,v=u?0===a[8]?1:0:u;if(v)var
-C=g([0,d,d]),c=be(a[10],C);else
+C=i([0,e,e]),c=bg(a[10],C);else
 var
 c=v;break;case
 5:var
 w=a[9]?0:1,x=w?0===a[8]?1:0:w;if(x)var
-D=a[10],f=a8(g([0,j,d]),D);else
+D=a[10],f=a9(i([0,j,e]),D);else
 var
 f=x;if(f)var
-E=g([0,d,d]),c=a8(a[10],E);else
+E=i([0,e,e]),c=a9(a[10],E);else
 var
 c=f;break;default:var
 q=a[9]?0:1,r=q?0===a[8]?1:0:q;if(r)var
-B=g([0,d,d]),c=be(a[10],B);else{var
-s=r;i=1}}else{var
-s=k;i=1}if(i)var
+B=i([0,e,e]),c=bg(a[10],B);else{var
+s=r;h=1}}else{var
+s=k;h=1}if(h)var
 c=s;if(c)var
 F=function(c){var
-e=b(a[3],c);return bf(function(c){var
-f=c[2],e=bf(function(b){var
-e=b[1]<a[1]?1:0;if(e)var
-f=b[2],c=o(g([0,j,d]),f);else
+d=b(a[3],c);return bh(function(c){var
+f=c[2],d=bh(function(b){var
+d=b[1]<a[1]?1:0;if(d)var
+f=b[2],c=o(i([0,j,e]),f);else
 var
-c=e;return c?o(b[2],b[3]):c},f);if(e)var
-h=g([0,d,d]),i=c[2],b=o(es(function(a){return a[2]},i),h);else
+c=d;return c?o(b[2],b[3]):c},f);if(d)var
+g=i([0,e,e]),h=c[2],b=o(ey(function(a){return a[2]},h),g);else
 var
-b=e;if(b){var
-k=c[2],l=es(function(a){return a[3]},k);return o(g([0,d,d]),l)}return b},e)},h=ar(a[1],F);else
+b=d;if(b){var
+k=c[2],l=ey(function(a){return a[3]},k);return o(i([0,e,e]),l)}return b},d)},g=as(a[1],F);else
 var
-h=c;return h?iG(a,function(l,e){var
-h=b(a[3],e),f=iA(a,y,l,e);if(typeof
+g=c;return g?iO(a,function(l,d){var
+g=b(a[3],d),f=iI(a,y,l,d);if(typeof
 f==="number")var
-c=0<cQ(h)?1:0;else
+c=0<cR(g)?1:0;else
 if(0===f[0])var
-m=cQ(h),c=f[1]<m?1:0;else{var
-i=f[1],n=g([0,j,d]),k=bf(function(a){return o(n,a)},i);if(k)var
-p=g([0,d,d]),q=0,c=be(iB(function(b,a){return g([0,d,d])},i,q,h),p);else
+m=cR(g),c=f[1]<m?1:0;else{var
+h=f[1],n=i([0,j,e]),k=bh(function(a){return o(n,a)},h);if(k)var
+p=i([0,e,e]),q=0,c=bg(iJ(function(b,a){return i([0,e,e])},h,q,g),p);else
 var
 c=k}if(c){var
-r=b(a[3],e),s=function(b){return function(b){switch(a[4]){case
+r=b(a[3],d),s=function(b){return function(b){switch(a[4]){case
 0:case
 1:var
-c=g([0,j,d]);return be(b[1],c);case
+c=i([0,j,e]);return bg(b[1],c);case
 2:case
 4:var
-e=b[1];return o(g([0,j,d]),e);default:return 1}}};return dK(iA(a,y,l,e),s,r)}return c}):h}function
-mF(a){function
+d=b[1];return o(i([0,j,e]),d);default:return 1}}};return dN(iI(a,y,l,d),s,r)}return c}):g}function
+mJ(a){function
 c(c){var
-f=b(a[3],c),e=bf(function(a){var
-b=a[1];return o(g([0,j,d]),b)},f);if(e){if(2===a[4]){var
-h=b(a[7],c);return o(g([0,j,d]),h)}return 1}return e}return ar(a[1],c)}function
-gy(a,h,c,b){var
-m=ff(a,h);if(m){if(b)var
-r=g([0,j,d]),n=o(b[1],r),i=n?mF(a):n;else
+f=b(a[3],c),d=bh(function(a){var
+b=a[1];return o(i([0,j,e]),b)},f);if(d){if(2===a[4]){var
+g=b(a[7],c);return o(i([0,j,e]),g)}return 1}return d}return as(a[1],c)}function
+gF(a,g,c,b){var
+m=fk(a,g);if(m){if(b)var
+r=i([0,j,e]),n=o(b[1],r),h=n?mJ(a):n;else
 var
-i=b;if(i)var
-e=i;else{var
-p=fe(a,h,1,c);if(p)var
-s=1,t=function(b,d){return eu(a,h,s,c,b,d)},k=iH(a,ev(a,h,1,c),t,c);else
+h=b;if(h)var
+d=h;else{var
+p=fj(a,g,1,c);if(p)var
+s=1,t=function(b,d){return eA(a,g,s,c,b,d)},k=iP(a,eB(a,g,1,c),t,c);else
 var
 k=p;if(k){var
-q=mC(a);if(q)var
-u=a[2],v=c[2],w=0,l=iD(function(b){return er(a,w,b)},v,u);else
+q=mG(a);if(q)var
+u=a[2],v=c[2],w=0,l=iL(function(b){return ex(a,w,b)},v,u);else
 var
 l=q;if(l)var
-e=l;else{if(b){var
+d=l;else{if(b){var
 x=f(c[1],0,a[2]);return o(b[1],x)}var
-e=b}}else
+d=b}}else
 var
-e=k}}else
+d=k}}else
 var
-e=m;return e}function
-gz(a,e,c,j){var
-k=ff(a,e);if(k){var
-l=2<=a[4]?0:1,m=l?o(g([0,d,d]),j):l;if(m)var
-h=m;else{var
-n=fe(a,e,0,c);if(n)var
-q=0,r=function(b,d){return eu(a,e,q,c,b,d)},i=iI(a,ev(a,e,0,c),r,c);else
+d=m;return d}function
+gG(a,d,c,j){var
+k=fk(a,d);if(k){var
+l=2<=a[4]?0:1,m=l?o(i([0,e,e]),j):l;if(m)var
+g=m;else{var
+n=fj(a,d,0,c);if(n)var
+q=0,r=function(b,e){return eA(a,d,q,c,b,e)},h=iQ(a,eB(a,d,0,c),r,c);else
 var
-i=n;var
-p=i?1-b(c[2],a[2]):i;if(p)return o(f(c[1],0,a[2]),j);var
-h=p}}else
+h=n;var
+p=h?1-b(c[2],a[2]):h;if(p)return o(f(c[1],0,a[2]),j);var
+g=p}}else
 var
-h=k;return h}function
-mG(a){var
-b=a[9],c=a[8],e=a[7],f=a[6];function
-h(f,e,c){var
-b=P(a[5],f,e,c);return 0===b[0]?[0,b[1]]:[0,g([0,j,d])]}return[0,a[1],a[2],a[3],a[4],h,f,e,c,b]}function
-mH(j,i){var
+g=k;return g}function
+mK(a){var
+b=a[9],c=a[8],d=a[7],f=a[6];function
+g(f,d,c){var
+b=S(a[5],f,d,c);return 0===b[0]?[0,b[1]]:[0,i([0,j,e])]}return[0,a[1],a[2],a[3],a[4],g,f,d,c,b]}function
+mL(j,i){var
 b=j,a=i;for(;;){if(b){if(a){var
 c=a[1],d=c[2],e=c[1],f=b[1],g=f[2],h=f[1];if(h<e)return 1;if(e<h)return 2;if(g<d)return 1;if(d<g)return 2;var
 b=b[2],a=a[2];continue}return 2}var
 k=a?1:a;return k}}function
-mI(a,c,b){if(b){var
-e=b[1],f=e[2],d=e[1],g=b[2];return a===d?[0,[0,d,c+f|0],g]:a<d?[0,[0,a,c],b]:[0,[0,d,f],mI(a,c,g)]}return[0,[0,a,c],0]}function
-mJ(a,b){if(a){var
-c=a[1],d=mJ(a[2],b);return mI(c[1],c[2],d)}return b}function
-mK(c,b,a){if(a){var
-e=a[1],d=e[2],f=e[1],g=a[2];switch(mH(b,d)){case
-0:return[0,[0,s(c,f),d],g];case
-1:return[0,[0,c,b],a];default:return[0,[0,f,d],mK(c,b,g)]}}return[0,[0,c,b],0]}function
-ae(a,c){if(c){var
-g=c[1],d=g[2],e=g[1],f=c[2],i=function(c){if(c){var
-j=c[1],g=j[2],k=j[1],l=c[2];switch(mH(d,g)){case
+mM(a,c,b){if(b){var
+e=b[1],f=e[2],d=e[1],g=b[2];return a===d?[0,[0,d,c+f|0],g]:a<d?[0,[0,a,c],b]:[0,[0,d,f],mM(a,c,g)]}return[0,[0,a,c],0]}function
+mN(a,b){if(a){var
+c=a[1],d=mN(a[2],b);return mM(c[1],c[2],d)}return b}function
+mO(c,b,a){if(a){var
+e=a[1],d=e[2],f=e[1],g=a[2];switch(mL(b,d)){case
+0:return[0,[0,t(c,f),d],g];case
+1:return[0,[0,c,b],a];default:return[0,[0,f,d],mO(c,b,g)]}}return[0,[0,c,b],0]}function
+ag(a,c){if(c){var
+h=c[1],d=h[2],e=h[1],f=c[2],i=function(c){if(c){var
+j=c[1],h=j[2],k=j[1],l=c[2];switch(mL(d,h)){case
 0:var
-m=b(ae(a,f),l);return[0,[0,s(h(a,e),k),g],m];case
+m=b(ag(a,f),l);return[0,[0,t(g(a,e),k),h],m];case
 1:var
-n=b(ae(a,f),c);return[0,[0,h(a,e),d],n];default:return[0,[0,k,g],i(l)]}}var
-o=b(ae(a,f),0);return[0,[0,h(a,e),d],o]};return i}return function(a){return a}}function
-mL(d,c,a,b){if(a){var
-e=a[1],f=mL(d,c,a[2],b),g=mJ(c,e[2]);return mK(h(d,e[1]),g,f)}return b}function
-gA(a,b){if(a){var
-c=a[1],d=gA(a[2],b);return mL(c[1],c[2],b,d)}return a}function
-aX(a){return[0,[0,a,0],0]}function
-mM(h){var
-a=h;for(;;){if(a){var
-b=a[1],c=b[1],e=a[2];if(be(c,g([0,j,d]))){var
-a=e;continue}var
-i=mM(e),f=[0,[0,c,b[2]],i]}else
+n=b(ag(a,f),c);return[0,[0,g(a,e),d],n];default:return[0,[0,k,h],i(l)]}}var
+o=b(ag(a,f),0);return[0,[0,g(a,e),d],o]};return i}return function(a){return a}}function
+mP(d,c,a,b){if(a){var
+e=a[1],f=mP(d,c,a[2],b),h=mN(c,e[2]);return mO(g(d,e[1]),h,f)}return b}function
+gH(a,b){if(a){var
+c=a[1],d=gH(a[2],b);return mP(c[1],c[2],b,d)}return a}function
+aY(a){return[0,[0,a,0],0]}function
+mQ(g){var
+a=g;for(;;){if(a){var
+b=a[1],c=b[1],d=a[2];if(bg(c,i([0,j,e]))){var
+a=d;continue}var
+h=mQ(d),f=[0,[0,c,b[2]],h]}else
 var
 f=a;return f}}function
-ew(c){var
+eC(c){var
 a=c;for(;;){if(a){var
-e=g([0,j,d]),b=be(a[1][1],e);if(b){var
+d=i([0,j,e]),b=bg(a[1][1],d);if(b){var
 a=a[2];continue}return b}return 1}}function
-dL(c,e,d){var
+dO(c,e,d){var
 a=c[1],f=a[10],g=a[9],h=a[8],i=a[7],j=a[6],k=a[5],l=a[4];function
 m(a){var
-f=b(c[2],a),g=0;return gw(function(c,b){var
-f=b[2],g=0,h=gw(function(f,e){var
-b=P(d,a,c,f);return[0,e[1],b[1],b[2]]},g,f);return[0,P(e,a,c,b),h]},g,f)}return[0,a[1],a[2],m,l,k,j,i,h,g,f]}function
-mN(d,a,g){var
-h=a[2],c=bV(b(d[2],a[1]),h);if(c){var
+f=b(c[2],a),g=0;return gD(function(c,b){var
+f=b[2],g=0,h=gD(function(f,e){var
+b=S(d,a,c,f);return[0,e[1],b[1],b[2]]},g,f);return[0,S(e,a,c,b),h]},g,f)}return[0,a[1],a[2],m,l,k,j,i,h,g,f]}function
+mR(d,a,g){var
+h=a[2],c=bZ(b(d[2],a[1]),h);if(c){var
 e=a[1]<d[1][1]?1:0;if(e){var
-i=bV(c[1][2],g);return dc(function(a){return a[2]},i)}var
+i=bZ(c[1][2],g);return db(function(a){return a[2]},i)}var
 f=e}else
 var
 f=c;return f}function
-mO(e,c,a){if(0===a)return d;var
-f=mO(e,c+1|0,a-1|0);return aa(b(e,c),f)}function
-gB(e,c,b,a){if(0===e)return mO(c,b,a);var
-f=e-1|0,d=a/2|0,g=gB(f,c,b+d|0,aN(0,a-d|0));return aa(gB(f,c,b,d),g)}function
-mP(a){var
-b=0;return gB(14,function(a){return(2*a|0)+1|0},b,a)}function
-gC(a){var
-b=0;return gB(14,function(a){return a+1|0},b,a)}function
-dM(b,a){return gs(b,a)}function
-bD(a){return X(a)}function
-mQ(r,c,f,e,b,a){var
-l=o(c,g([0,j,d]));if(l)var
+mS(d,c,a){if(0===a)return e;var
+f=mS(d,c+1|0,a-1|0);return I(b(d,c),f)}function
+gI(e,c,b,a){if(0===e)return mS(c,b,a);var
+f=e-1|0,d=a/2|0,g=gI(f,c,b+d|0,aO(0,a-d|0));return I(gI(f,c,b,d),g)}function
+mT(a){var
+b=0;return gI(14,function(a){return(2*a|0)+1|0},b,a)}function
+gJ(a){var
+b=0;return gI(14,function(a){return a+1|0},b,a)}function
+dP(b,a){return gz(b,a)}function
+bF(a){return z(a)}function
+mU(r,c,f,d,b,a){var
+l=o(c,i([0,j,e]));if(l)var
 m=l;else{var
-n=a8(c,g([0,d,d])),p=n?gp(j,e):n;if(p)var
-s=h(c,X(e)),i=be(X(f),s);else
+n=a9(c,i([0,e,e])),p=n?dI(j,d):n;if(p)var
+s=g(c,z(d)),h=bg(z(f),s);else
 var
-i=p;if(i)var
-t=q(g([0,d,d]),c),u=h(bD(b),t),k=o(h(bD(a),c),u);else
+h=p;if(h)var
+t=q(i([0,e,e]),c),u=g(bF(b),t),k=o(g(bF(a),c),u);else
 var
-k=i;if(k){var
-v=dM(e,b+a|0),w=mP(a),x=h(r,X(aa(aa(mP(b),w),v))),y=gC(b+a|0),z=aa(dM(aG(d),b+a|0),y),A=dM(cL(e,f),a);return o(X(aa(aa(dM(f,b),A),z)),x)}var
+k=h;if(k){var
+v=dP(d,b+a|0),w=mT(a),x=g(r,z(I(I(mT(b),w),v))),y=gJ(b+a|0),A=I(dP(aG(e),b+a|0),y),B=dP(cO(d,f),a);return o(z(I(I(dP(f,b),B),A)),x)}var
 m=k}return m}function
-iJ(f,e,l,k){var
+iR(f,d,l,k){var
 c=l,a=k;for(;;){if(a){if(c){var
-h=c[2],i=a[2];if(gt(e,c[1])){var
-m=iJ(f,e,h,i),n=b(f[3],a[1][2]);return b(ae(g([0,d,d]),n),m)}var
-c=h,a=i;continue}var
+g=c[2],h=a[2];if(gA(d,c[1])){var
+m=iR(f,d,g,h),n=b(f[3],a[1][2]);return b(ag(i([0,e,e]),n),m)}var
+c=g,a=h;continue}var
 j=c}else
 var
 j=a;return j}}function
-iK(a){return[0,a[1],a[2]]}function
-mR(e,j){var
+iS(a){return[0,a[1],a[2]]}function
+mV(d,j){var
 f=j[2];if(f){var
-r=f[2],c=iK(f[1]),a=r;for(;;){if(a){var
-n=a[1],i=iK(n),l=c[1]<i[1]?1:0;if(l)var
-h=l;else
+r=f[2],c=iS(f[1]),a=r;for(;;){if(a){var
+n=a[1],h=iS(n),l=c[1]<h[1]?1:0;if(l)var
+g=l;else
 var
-m=c[1]===i[1]?1:0,h=m?c[2]<i[2]?1:0:m;if(h){var
-q=a[2],c=iK(n),a=q;continue}var
-o=h}else
+m=c[1]===h[1]?1:0,g=m?c[2]<h[2]?1:0:m;if(g){var
+q=a[2],c=iS(n),a=q;continue}var
+o=g}else
 var
 o=1;var
 k=o;break}}else
 var
 k=f;if(k){var
-p=j[1],s=j[2];return bf(function(a){var
-h=a[1]<e[1][1]?1:0;if(h){var
-n=a[2],c=bV(b(e[2],a[1]),n);if(c){var
-f=c[1],o=cQ(f[2]),i=cQ(a[3])===o?1:0;if(i){var
-q=iJ(e,1,a[3],f[2]),j=ew(b(ae(g([0,aj(d),d]),p),q));if(!j){var
-r=iJ(e,0,a[3],f[2]),s=aX(g([0,d,d])),t=b(ae(g([0,aj(d),d]),s),r);return ew(b(ae(g([0,d,d]),p),t))}var
+p=j[1],s=j[2];return bh(function(a){var
+g=a[1]<d[1][1]?1:0;if(g){var
+n=a[2],c=bZ(b(d[2],a[1]),n);if(c){var
+f=c[1],o=cR(f[2]),h=cR(a[3])===o?1:0;if(h){var
+q=iR(d,1,a[3],f[2]),j=eC(b(ag(i([0,ab(e),e]),p),q));if(!j){var
+r=iR(d,0,a[3],f[2]),s=aY(i([0,e,e])),t=b(ag(i([0,ab(e),e]),s),r);return eC(b(ag(i([0,e,e]),p),t))}var
 k=j}else
 var
-k=i;var
+k=h;var
 l=k}else
 var
 l=c;var
 m=l}else
 var
-m=h;return m},s)}return k}function
-mS(e,d,h,g){var
+m=g;return m},s)}return k}function
+mW(e,d,h,g){var
 c=h,a=g;for(;;){if(a){var
-f=a[2];if(gt(e,a[1])){var
-i=mS(e,d,c+1|0,f);return b(d,c)+i|0}var
+f=a[2];if(gA(e,a[1])){var
+i=mW(e,d,c+1|0,f);return b(d,c)+i|0}var
 c=c+1|0,a=f;continue}return a}}function
-cT(d,c,a){if(a){var
-b=a[1],e=cT(d,c,a[2]),g=b[3];return mS(d,f(c,b[1],b[2]),0,g)+e|0}return a}function
-iL(c,j,i,h,o,a){switch(a[0]){case
-0:return bV(c[4],a[1]);case
+cU(d,c,a){if(a){var
+b=a[1],e=cU(d,c,a[2]),g=b[3];return mW(d,f(c,b[1],b[2]),0,g)+e|0}return a}function
+iT(c,j,h,g,o,a){switch(a[0]){case
+0:return bZ(c[4],a[1]);case
 1:var
-e=a[1],k=e<j?1:0;if(k)var
-p=b(i,e)[1],q=aX(b(h[8],e)),l=[0,b(ae(g([0,aj(d),d]),q),p)];else
+d=a[1],k=d<j?1:0;if(k)var
+p=b(h,d)[1],q=aY(b(g[8],d)),l=[0,b(ag(i([0,ab(e),e]),q),p)];else
 var
 l=k;return l;case
 2:var
 f=a[1],m=f<j?1:0;if(m)var
-r=aX(b(h[9],f)),s=b(i,f)[1],n=[0,b(ae(g([0,aj(d),d]),s),r)];else
+r=aY(b(g[9],f)),s=b(h,f)[1],n=[0,b(ag(i([0,ab(e),e]),s),r)];else
 var
 n=m;return n;case
 3:var
-t=mN(c,[0,a[1],a[2]],a[3]);return dc(function(a){var
-e=b(c[3],a),f=aX(b(c[5],a));return b(ae(g([0,aj(d),d]),f),e)},t);case
+t=mR(c,[0,a[1],a[2]],a[3]);return db(function(a){var
+d=b(c[3],a),f=aY(b(c[5],a));return b(ag(i([0,ab(e),e]),f),d)},t);case
 4:var
-u=mN(c,[0,a[1],a[2]],a[3]);return dc(function(a){var
-e=aX(g([0,d,d])),f=b(c[3],a);return b(ae(g([0,aj(d),d]),f),e)},u);default:return bV(o,a[1])}}function
-mT(s,r,q,p,n,m,l){var
+u=mR(c,[0,a[1],a[2]],a[3]);return db(function(a){var
+d=aY(i([0,e,e])),f=b(c[3],a);return b(ag(i([0,ab(e),e]),f),d)},u);default:return bZ(o,a[1])}}function
+mX(s,r,q,p,n,m,l){var
 a=m,c=l;for(;;){if(a){var
-f=a[1],h=f[1],e=iL(s,r,q,p,n,f[2]);if(e){var
-i=o(g([0,j,d]),h);if(i){var
-t=e[1],u=b(ae(E(h),t),c),a=a[2],c=u;continue}var
-k=i}else
+f=a[1],g=f[1],d=iT(s,r,q,p,n,f[2]);if(d){var
+h=o(i([0,j,e]),g);if(h){var
+t=d[1],u=b(ag(J(g),t),c),a=a[2],c=u;continue}var
+k=h}else
 var
-k=e;return k}return[0,c]}}function
-dN(r,q,p,n,m,l,k){var
-b=mT(r,q,p,n,m,l,k);if(b){var
+k=d;return k}return[0,c]}}function
+dQ(r,q,p,n,m,l,k){var
+b=mX(r,q,p,n,m,l,k);if(b){var
 a=b[1];for(;;){if(a){var
-c=a[1],e=c[1],f=a[2];if(c[2]){var
-h=be(e,g([0,j,d]));if(h){var
-a=f;continue}return h}var
-i=o(g([0,j,d]),e);if(i){var
-a=f;continue}return i}return 1}}return b}function
-mU(c,i,h,f,e,a){var
-j=b(c[3],a[1]),l=aX(a[2]),m=b(ae(g([0,aj(d),d]),l),j),k=dN(c,i,h,f,e,a[4],m);if(k){var
-n=aX(a[3]),o=b(ae(g([0,aj(d),d]),j),n);return dN(c,i,h,f,e,a[5],o)}return k}function
-dO(l,k,i,C,B,h,A,z){var
-e=A,m=z;for(;;){if(m){var
+c=a[1],d=c[1],f=a[2];if(c[2]){var
+g=bg(d,i([0,j,e]));if(g){var
+a=f;continue}return g}var
+h=o(i([0,j,e]),d);if(h){var
+a=f;continue}return h}return 1}}return b}function
+mY(c,h,g,f,d,a){var
+j=b(c[3],a[1]),l=aY(a[2]),m=b(ag(i([0,ab(e),e]),l),j),k=dQ(c,h,g,f,d,a[4],m);if(k){var
+n=aY(a[3]),o=b(ag(i([0,ab(e),e]),j),n);return dQ(c,h,g,f,d,a[5],o)}return k}function
+dR(l,k,h,C,B,g,A,z){var
+d=A,m=z;for(;;){if(m){var
 a=m[1];switch(a[0]){case
 0:var
-n=iL(l,k,i,h,e,a[1]);if(n)var
-p=iL(l,k,i,h,e,a[2]),x=p?[0,gA(n[1],p[1])]:p,q=x;else
+n=iT(l,k,h,g,d,a[1]);if(n)var
+p=iT(l,k,h,g,d,a[2]),x=p?[0,gH(n[1],p[1])]:p,q=x;else
 var
 q=n;var
 c=q;break;case
 1:var
-r=a[2],s=o(g([0,j,d]),r);if(s)var
-y=mT(l,k,i,h,e,a[1],0),c=dc(function(f){return function(a){var
-c=aX(f),e=mM(a);return b(ae(g([0,aj(d),d]),e),c)}}(r),y);else
+r=a[2],s=o(i([0,j,e]),r);if(s)var
+y=mX(l,k,h,g,d,a[1],0),c=db(function(f){return function(a){var
+c=aY(f),d=mQ(a);return b(ag(i([0,ab(e),e]),d),c)}}(r),y);else
 var
 c=s;break;case
 2:var
-t=a[1],c=[0,gA(t,t)];break;case
+t=a[1],c=[0,gH(t,t)];break;case
 3:var
 c=f(C,a[1],a[2]);break;default:var
-u=a[2],v=a[1],w=ar(v,function(c,d){return function(a){return mU(l,k,i,h,d,b(c,a))}}(u,e)),c=w?P(B,v,u,a[3]):w}if(c){var
-D=m[2],e=dJ(e,[0,c[1],0]),m=D;continue}return c}return[0,e]}}function
-ex(a,f,e,d){var
-g=P(a[17],f,e,d),c=b(a[16],g);return[0,c[2],c[3]]}function
-iM(a){if(a){var
-b=a[1];return b[2]?0:a[2]?0:[0,b[1]]}return[0,g([0,j,d])]}function
-dP(a,i,h,g,e){var
-c=iM(e[1]);if(c)return c[1];var
+u=a[2],v=a[1],w=as(v,function(c,d){return function(a){return mY(l,k,h,g,d,b(c,a))}}(u,d)),c=w?S(B,v,u,a[3]):w}if(c){var
+D=m[2],d=dM(d,[0,c[1],0]),m=D;continue}return c}return[0,d]}}function
+eD(a,f,e,d){var
+g=S(a[17],f,e,d),c=b(a[16],g);return[0,c[2],c[3]]}function
+iU(a){if(a){var
+b=a[1];return b[2]?0:a[2]?0:[0,b[1]]}return[0,i([0,j,e])]}function
+dS(a,i,h,g,e){var
+c=iU(e[1]);if(c)return c[1];var
 j=f(a[18],h,g),d=b(a[16],j);return i?d[3]:d[2]}function
-mV(d,c,a){if(a){var
-e=a[1],f=mV(d,c,a[2]),g=b(d[3],e[2]);return b(ae(b(c,e[1]),g),f)}return a}function
-mW(a,s,r,q,p,o,f,n){var
-h=cp(a[1]);return ar(h+1|0,function(c){function
-e(e){var
-i=b(a[2],e),j=0;return b8(function(i,t){var
-j=P(f[5],c,e,i);if(0===j[0])return 1;var
-k=j[1],u=t[2],v=e5(c+1|0,h),l=mV(a,b(f[1],v),u);if(o)var
-w=aX(k),m=b(ae(g([0,aj(d),d]),l),w);else
+mZ(d,c,a){if(a){var
+e=a[1],f=mZ(d,c,a[2]),g=b(d[3],e[2]);return b(ag(b(c,e[1]),g),f)}return a}function
+m0(a,s,r,q,p,o,f,n){var
+g=ct(a[1]);return as(g+1|0,function(c){function
+d(d){var
+h=b(a[2],d),j=0;return b_(function(h,t){var
+j=S(f[5],c,d,h);if(0===j[0])return 1;var
+k=j[1],u=t[2],v=ef(c+1|0,g),l=mZ(a,b(f[1],v),u);if(o)var
+w=aY(k),m=b(ag(i([0,ab(e),e]),l),w);else
 var
-x=aX(k),m=b(ae(g([0,aj(d),d]),x),l);return dN(a,s,r,q,p,P(n,c,e,i),m)},j,i)}return ar(a[1][1],e)})}function
-fg(c,i,h,a,e){function
-m(d){return mU(c,i,h,a,e,b(a[16],d))}var
-k=ar(a[15],m);if(k)var
-n=function(h){var
-e=b(c[2],h),i=0;return b8(function(l,i){if(iM(i[1]))var
-e=1;else{var
-j=f(a[18],h,l),k=j<a[15]?1:0;if(k)var
-m=i[1],n=b(a[16],j)[1],o=b(c[3],n),e=ew(b(ae(g([0,aj(d),d]),o),m));else
+x=aY(k),m=b(ag(i([0,ab(e),e]),x),l);return dQ(a,s,r,q,p,S(n,c,d,h),m)},j,h)}return as(a[1][1],d)})}function
+fl(c,h,g,a,d){function
+m(e){return mY(c,h,g,a,d,b(a[16],e))}var
+k=as(a[15],m);if(k)var
+n=function(g){var
+d=b(c[2],g),h=0;return b_(function(l,h){if(iU(h[1]))var
+d=1;else{var
+j=f(a[18],g,l),k=j<a[15]?1:0;if(k)var
+m=h[1],n=b(a[16],j)[1],o=b(c[3],n),d=eC(b(ag(i([0,ab(e),e]),o),m));else
 var
-e=k}if(e){var
-p=i[2],q=0;return b8(function(g,f){var
-c=P(a[17],h,l,g),d=c<a[15]?1:0;if(d)var
+d=k}if(d){var
+p=h[2],q=0;return b_(function(h,f){var
+c=S(a[17],g,l,h),d=c<a[15]?1:0;if(d)var
 i=f[2],e=b(a[16],c)[1]===i?1:0;else
 var
-e=d;return e},q,p)}return e},i,e)},j=ar(c[1][1],n);else
+e=d;return e},q,p)}return d},h,d)},j=as(c[1][1],n);else
 var
 j=k;var
-l=j?mW(c,i,h,a,e,0,a[6],a[19]):j;return l?mW(c,i,h,a,e,1,a[7],a[20]):l}function
-mX(e,d,c,g,f,a){var
-b=dO(e,d,c,g,f,a,0,a[14]);return b?fg(e,d,c,a,b[1]):b}function
-ey(a){return a[2]?0:1}function
-vU(b,a){return 0}function
-mY(c,b,a){return 0}var
-vV=aG(aG(aG(aG(e_(e_(d)))))),fh=gs(aG(d),vV),iN=aG(aG(aG(aG(aG(aG(e_(d))))))),fi=gs(aG(d),iN);function
-mZ(e,d,c){var
+l=j?m0(c,h,g,a,d,0,a[6],a[19]):j;return l?m0(c,h,g,a,d,1,a[7],a[20]):l}function
+m1(e,d,c,g,f,a){var
+b=dR(e,d,c,g,f,a,0,a[14]);return b?fl(e,d,c,a,b[1]):b}function
+eE(a){return a[2]?0:1}function
+v3(b,a){return 0}function
+m2(c,b,a){return 0}var
+v4=aG(aG(aG(aG(fd(fd(e)))))),fm=gz(aG(e),v4),iV=aG(aG(aG(aG(aG(aG(fd(e))))))),fn=gz(aG(e),iV);function
+m3(e,d,c){var
 b=d,a=c;for(;;){if(0===b)return a;var
-b=b-1|0,a=aF(mt(aa(a,a),iN),e);continue}}var
-vW=80,vX=80;function
-iO(c,a){if(cM(j,a)){var
-b=cM(aa(aG(d),a),fi);if(b){var
-e=h(c,X(fi)),f=aa(a,a),g=aF(mt(aa(aG(d),f),iN),d);return o(X(mZ(d,vX,aF(aF(fi,a),g))),e)}return b}var
-i=h(c,X(mZ(j,vW,cL(fi,a))));return o(X(fi),i)}function
-m0(b,a){return 0===a?g([0,d,d]):h(b,m0(b,a-1|0))}function
-m1(b,a){if(a){var
-c=a[1],e=m1(b,a[2]),f=c[2],i=g([0,j,d]);return h(m0(iy(c[1],b,i),f),e)}return g([0,d,d])}function
-fj(b,a){if(a){var
-c=a[1],e=fj(b,a[2]),f=m1(b,c[2]);return s(h(c[1],f),e)}return g([0,j,d])}function
-m2(b){var
+b=b-1|0,a=ar(mx(I(a,a),iV),e);continue}}var
+v5=80,v6=80;function
+iW(c,a){if(bf(j,a)){var
+b=bf(I(aG(e),a),fn);if(b){var
+d=g(c,z(fn)),f=I(a,a),h=ar(mx(I(aG(e),f),iV),e);return o(z(m3(e,v6,ar(ar(fn,a),h))),d)}return b}var
+i=g(c,z(m3(j,v5,cO(fn,a))));return o(z(fn),i)}function
+m4(b,a){return 0===a?i([0,e,e]):g(b,m4(b,a-1|0))}function
+m5(b,a){if(a){var
+c=a[1],d=m5(b,a[2]),f=c[2],h=i([0,j,e]);return g(m4(iG(c[1],b,h),f),d)}return i([0,e,e])}function
+fo(b,a){if(a){var
+c=a[1],d=fo(b,a[2]),f=m5(b,c[2]);return t(g(c[1],f),d)}return i([0,j,e])}function
+m6(b){var
 a=b;for(;;){if(a){if(a[1][2])return 0;var
 a=a[2];continue}return 1}}function
-m3(h,g,f){var
+m7(h,g,f){var
 c=g,a=f;for(;;){if(0===c)return[0,a];var
 e=c-1|0,d=b(h,e);if(d){var
-c=e,a=aF(a,d[1]);continue}return d}}function
-gD(e,d,a,c){var
+c=e,a=ar(a,d[1]);continue}return d}}function
+gK(e,d,a,c){var
 b=a<e?1:0;return b?f(d,a,c):b}function
-m4(c,a){if(a){var
-e=m4(c,a[2]),f=b(c[3],a[1][2]);return b(ae(g([0,d,d]),f),e)}return a}function
-fk(c,b,a){if(b){if(a){var
-f=fk(c,b[2],a[2]),d=hQ(b[1][1],c),g=d?a[1]:d;return g+f|0}var
+m8(c,a){if(a){var
+d=m8(c,a[2]),f=b(c[3],a[1][2]);return b(ag(i([0,e,e]),f),d)}return a}function
+fp(c,b,a){if(b){if(a){var
+f=fp(c,b[2],a[2]),d=hZ(b[1][1],c),g=d?a[1]:d;return g+f|0}var
 e=a}else
 var
 e=b;return e}function
-m5(b,a){if(b){if(a){var
-d=m5(b[2],a[2]);return a[1]+d|0}var
+m9(b,a){if(b){if(a){var
+d=m9(b[2],a[2]);return a[1]+d|0}var
 c=a}else
 var
 c=b;return c}function
-dQ(f,c,a){if(0===c)return[0,j];var
-d=b(f[13],a),e=iO(a,d),g=e?[0,aa(c,d)]:e;return g}function
-m6(f,e,b,a){if(b){if(a){var
-g=a[1],k=db(bD(g)),l=h(bD(e),k),c=dQ(f,g,h(b[1][2],l));if(c)var
-d=m6(f,e,b[2],a[2]),m=d?[0,aF(c[1],d[1])]:d,i=m;else
+dT(f,c,a){if(0===c)return[0,j];var
+d=b(f[13],a),e=iW(a,d),g=e?[0,I(c,d)]:e;return g}function
+m_(f,e,b,a){if(b){if(a){var
+h=a[1],k=da(bF(h)),l=g(bF(e),k),c=dT(f,h,g(b[1][2],l));if(c)var
+d=m_(f,e,b[2],a[2]),m=d?[0,ar(c[1],d[1])]:d,i=m;else
 var
 i=c;return i}return[0,j]}return[0,j]}function
-m7(d,c,a,b){if(a){var
-e=m7(d,c+1|0,a[2],b),g=f(d,c,b);return aF(aa(a[1],g),e)}return j}function
-iP(c,l,h,K,a,B,p,J){var
-r=m5(h,a[12]);if(0===r)return[0,[0,j,0]];var
-m=g([0,d,d]),i=h;for(;;){if(i){var
-x=i[1][2],y=o(g([0,j,d]),x);if(y){var
-H=i[2],m=q(m,x),i=H;continue}var
+m$(d,c,a,b){if(a){var
+e=m$(d,c+1|0,a[2],b),g=f(d,c,b);return ar(I(a[1],g),e)}return j}function
+iX(c,l,g,L,a,B,p,K){var
+r=m9(g,a[12]);if(0===r)return[0,[0,j,0]];var
+m=i([0,e,e]),h=g;for(;;){if(h){var
+x=h[1][2],y=o(i([0,j,e]),x);if(y){var
+H=h[2],m=q(m,x),h=H;continue}var
 s=y}else
 var
-s=o(g([0,j,d]),m);if(s)var
+s=o(i([0,j,e]),m);if(s)var
 G=function(a){var
-e=b(c[2],a),f=0;return b8(function(j,a){var
-f=m4(c,a[2]),h=aX(g([0,d,d])),e=ew(b(ae(g([0,aj(d),d]),h),f));if(e){var
-i=a[2];return bf(function(a){return a[2]<l?1:0},i)}return e},f,e)},t=ar(c[1][1],G);else
+d=b(c[2],a),f=0;return b_(function(j,a){var
+f=m8(c,a[2]),g=aY(i([0,e,e])),d=eC(b(ag(i([0,ab(e),e]),g),f));if(d){var
+h=a[2];return bh(function(a){return a[2]<l?1:0},h)}return d},f,d)},t=as(c[1][1],G);else
 var
 t=s;if(t){var
-u=dQ(a,r,J);if(u){var
-v=m6(a,r,h,a[12]);if(v){var
-w=m3(function(e){var
-k=fk(e,h,a[12]);if(0===k)return[0,j];var
-m=f(K,e,function(a,b){return gD(e,p,a,b)}),i=ar(l,function(a){var
-e=fj(m,b(c[3],a));return o(g([0,j,d]),e)});if(i){var
-n=m3(function(d){if(m2(b(c[3],d)))return[0,j];var
-g=fj(m,b(c[3],d));return dQ(a,f(p,e,d),g)},l,j);return dc(function(a){return aa(k,a)},n)}return i},B,j);if(w){var
-L=0,M=eq(0,B),n=l,e=L,N=dd(function(b){return fk(b,h,a[12])},M);for(;;){if(0!==n){var
-k=n-1|0;if(m2(b(c[3],k)))var
-z=e;else
+u=dT(a,r,K);if(u){var
+v=m_(a,r,g,a[12]);if(v){var
+w=m7(function(d){var
+k=fp(d,g,a[12]);if(0===k)return[0,j];var
+m=f(L,d,function(a,b){return gK(d,p,a,b)}),h=as(l,function(a){var
+d=fo(m,b(c[3],a));return o(i([0,j,e]),d)});if(h){var
+n=m7(function(e){if(m6(b(c[3],e)))return[0,j];var
+g=fo(m,b(c[3],e));return dT(a,f(p,d,e),g)},l,j);return db(function(a){return I(k,a)},n)}return h},B,j);if(w){var
+M=0,N=ew(0,B),n=l,d=M,O=dc(function(b){return fp(b,g,a[12])},N);for(;;){if(0!==n){var
+k=n-1|0;if(m6(b(c[3],k)))var
+z=d;else
 var
-A=m7(p,0,N,k),I=cM(A,j)?e:[0,[0,k,A],e],z=I;var
-n=k,e=z;continue}var
-O=aF(v[1],w[1]),C=[0,[0,aF(u[1],O),e]];break}}else
+A=m$(p,0,O,k),J=bf(A,j)?d:[0,[0,k,A],d],z=J;var
+n=k,d=z;continue}var
+P=ar(v[1],w[1]),C=[0,[0,ar(u[1],P),d]];break}}else
 var
 C=w;var
 D=C}else
@@ -3980,161 +3982,171 @@ E=u;var
 F=E}else
 var
 F=t;return F}}function
-m8(m,l,k,j){var
+na(m,l,k,j){var
 a=l,c=j;for(;;){if(a){var
-d=a[1],e=d[2],n=db(X(e)),f=h(b(k,d[1]),n),g=b(m[13],f),i=iO(f,g);if(i){var
-o=aF(c,aa(e,aF(g,fh))),a=a[2],c=o;continue}return i}return[0,c]}}function
-m9(p,n,d,j,i){var
-e=m8(n,d[2],j,d[1]);if(e){var
-q=X(e[1]),k=o(h(i,X(fh)),q);if(k){var
-r=aX(E(i)),a=d[2],c=r;for(;;){if(a){var
-g=a[1][1],l=b(p[3],g),m=b(ae(b(j,g),l),c),a=a[2],c=m;continue}var
+d=a[1],e=d[2],n=da(z(e)),f=g(b(k,d[1]),n),h=b(m[13],f),i=iW(f,h);if(i){var
+o=ar(c,I(e,ar(h,fm))),a=a[2],c=o;continue}return i}return[0,c]}}function
+nb(p,n,d,j,i){var
+e=na(n,d[2],j,d[1]);if(e){var
+q=z(e[1]),k=o(g(i,z(fm)),q);if(k){var
+r=aY(J(i)),a=d[2],c=r;for(;;){if(a){var
+h=a[1][1],l=b(p[3],h),m=b(ag(b(j,h),l),c),a=a[2],c=m;continue}var
 f=[0,c];break}}else
 var
 f=k}else
 var
 f=e;return f}function
-iQ(c,e,b,d,a){if(d){var
+iY(c,e,b,d,a){if(d){var
 f=d[2],g=d[1];if(a){var
-h=iQ(c,e,b,f,a[2]);return[0,P(c,b,g,a[1]),h]}var
-i=iQ(c,e,b,f,0);return[0,P(c,b,g,e),i]}return a}function
-iR(e,d,c,b,a){var
-f=iQ(e,d,c,b[2],a[2]),g=a[1];return[0,s(h(c,b[1]),g),f]}function
-vY(c,b,a){return s(h(c,b),a)}var
-vZ=g([0,j,d]);function
-m_(a,b,c){return iR(vY,vZ,a,b,c)}var
-v0=[0,g([0,j,d]),0];function
-ez(a,b,c){return iR(m_,v0,a,b,c)}var
-v1=[0,g([0,j,d]),0];function
-m$(a,b,c){return iR(ez,v1,a,b,c)}function
-na(b,a){var
-c=dd(b,a[2]);return[0,a[1],c]}function
-v2(a){return[0,a,0]}function
-v3(a){return na(v2,a)}function
-nb(a){return na(v3,a)}function
-iS(c,b,e,a){if(e){var
-i=e[2],f=e[1];if(a){var
-k=a[1],l=iS(c,b,i,a[2]),m=be(f,g([0,j,d]))?k:ez(h(c,f),b,k);return[0,m,l]}var
-n=iS(c,b,i,0),o=[0,g([0,j,d]),0];return[0,ez(h(c,f),b,o),n]}return a}function
-nc(e,l,k){var
-c=l,a=k;for(;;){if(a){var
-f=a[2],i=a[1];if(o(g([0,j,d]),i)){var
-c=c+1|0,a=f;continue}var
-m=nc(e,c+1|0,f);return s(h(b(e,c),i),m)}return g([0,j,d])}}function
-nd(a){if(a){var
-b=a[1],c=nd(a[2]);return o(b,c)?b:c}return g([0,j,d])}function
-iT(g,f,e,a){var
-b=dd(e,a[2]),c=nc(g,0,b),d=h(f,nd(b)),i=o(c,d)?d:c;return s(a[1],i)}function
-ne(b,a){function
-c(a){return a}return function(d){return iT(b,a,c,d)}}function
-nf(b,a){var
-c=ne(b,a);return function(d){return iT(b,a,c,d)}}function
-ng(k,i){var
-b=k,a=i;for(;;){if(b)if(a){var
-e=a[2],f=b[2],h=b[1];if(o(h,g([0,j,d]))){var
-b=f,a=e;continue}var
-l=ng(f,e),c=[0,[0,h,a[1]],l]}else
+h=iY(c,e,b,f,a[2]);return[0,S(c,b,g,a[1]),h]}var
+i=iY(c,e,b,f,0);return[0,S(c,b,g,e),i]}return a}function
+iZ(e,d,c,b,a){var
+f=iY(e,d,c,b[2],a[2]),g=a[1];return[0,ar(I(c,b[1]),g),f]}function
+v7(c,b,a){return ar(I(c,b),a)}function
+nc(a,b,c){return iZ(v7,j,a,b,c)}var
+v8=[0,j,0];function
+eF(a,b,c){return iZ(nc,v8,a,b,c)}var
+v9=[0,j,0];function
+nd(a,b,c){return iZ(eF,v9,a,b,c)}function
+ne(b,a){var
+c=dc(b,a[2]);return[0,a[1],c]}function
+v_(a){return[0,a,0]}function
+v$(a){return ne(v_,a)}function
+nf(a){return ne(v$,a)}function
+i0(c,b,e,a){if(e){var
+g=e[2],d=e[1];if(a){var
+h=a[1],i=i0(c,b,g,a[2]),f=bf(d,j),k=f?bf(j,d):f,l=k?h:eF(I(c,d),b,h);return[0,l,i]}var
+m=i0(c,b,g,0);return[0,eF(I(c,d),b,[0,j,0]),m]}return a}function
+ng(d,h,g){var
+c=h,a=g;for(;;){if(a){var
+e=a[2],f=a[1];if(bf(j,f)){var
+c=c+1|0,a=e;continue}var
+i=ng(d,c+1|0,e);return ar(I(b(d,c),f),i)}return j}}function
+nh(a){if(a){var
+b=a[1],c=nh(a[2]);return bf(b,c)?b:c}return j}function
+i1(g,f,e,a){var
+b=dc(e,a[2]),c=ng(g,0,b),d=I(f,nh(b)),h=bf(c,d)?d:c;return ar(a[1],h)}function
+ni(b,a){function
+c(a){return a}return function(d){return i1(b,a,c,d)}}function
+nj(b,a){var
+c=ni(b,a);return function(d){return i1(b,a,c,d)}}function
+nk(k,h){var
+b=k,a=h;for(;;){if(b)if(a){var
+d=a[2],f=b[2],g=b[1];if(o(g,i([0,j,e]))){var
+b=f,a=d;continue}var
+l=nk(f,d),c=[0,[0,g,a[1]],l]}else
 var
 c=a;else
 var
 c=b;return c}}function
-gE(c,b){var
+nl(a,c){if(typeof
+a==="number")return 0;else{if(0===a[0]){var
+b=bZ(c,a[1]);if(b)var
+f=b[1],d=[0,[0,i([0,e,e]),f],0];else
+var
+d=b;return d}return nk(a[1],c)}}function
+gL(c,b){var
 a=c[3];return a?f(a[1],0,b):a}function
-nh(c,b){var
-a=bV(c[2],b),d=a?a[1][1][1][1]:a;return d}function
-iU(c,b){var
-a=bV(c[2],b);return a?a[1][1][1][2]:g([0,j,d])}function
-ni(i,h,f,a,e,c){var
-k=a[2],j=bf(function(a){var
-j=a[1],k=j[1],l=k[1],m=dN(i,h,f,e,c,j[2],l);if(m){var
-n=aX(k[2]),o=b(ae(g([0,aj(d),d]),l),n);return dN(i,h,f,e,c,a[2],o)}return m},k);if(j){var
-l=a[2],m=aX(a[3]),n=iz(function(a){var
-b=a[1][1][1];return ae(g([0,aj(d),d]),b)},m,l);return dN(i,h,f,e,c,a[4],n)}return j}function
-iV(d,c,a){if(a){var
-e=iV(d,c+1|0,a[2]),f=nh(d,c);return b(ae(a[1],f),e)}return a}function
-nj(c,e,a){if(a){var
-f=a[1],h=nj(c,e+1|0,a[2]),i=iV(c,0,f[2]),j=aX(f[1]),k=b(ae(g([0,d,d]),j),i),l=gA(nh(c,e),k);return b(ae(g([0,d,d]),l),h)}return a}function
-nk(e,k,c){var
-l=e[3],m=b(nf(function(a){return iU(e,a)},l),c),i=o(g([0,j,d]),m);if(i)return i;var
+nm(c,b){var
+a=bZ(c[2],b),d=a?a[1][1][1][1]:a;return d}function
+i2(c,b){var
+a=bZ(c[2],b);return a?a[1][1][1][2]:j}function
+nn(h,g,f,a,d,c){var
+k=a[2],j=bh(function(a){var
+j=a[1],k=j[1],l=k[1],m=dQ(h,g,f,d,c,j[2],l);if(m){var
+n=aY(z(k[2])),o=b(ag(i([0,ab(e),e]),l),n);return dQ(h,g,f,d,c,a[2],o)}return m},k);if(j){var
+l=a[2],m=aY(z(a[3])),n=iH(function(a){var
+b=a[1][1][1];return ag(i([0,ab(e),e]),b)},m,l);return dQ(h,g,f,d,c,a[4],n)}return j}function
+i3(d,c,a){if(a){var
+e=i3(d,c+1|0,a[2]),f=nm(d,c);return b(ag(z(a[1]),f),e)}return a}function
+no(c,d,a){if(a){var
+f=a[1],g=no(c,d+1|0,a[2]),h=i3(c,0,f[2]),j=aY(z(f[1])),k=b(ag(i([0,e,e]),j),h),l=gH(nm(c,d),k);return b(ag(i([0,e,e]),l),g)}return a}function
+np(d,k,c){var
+l=d[3],h=bf(j,b(nj(function(a){return i2(d,a)},l),c));if(h)return h;var
 a=k;for(;;){if(a){var
 f=a[2];if(f){var
 a=f;continue}var
-h=a[1]}else
+g=a[1]}else
 var
-h=a;var
-n=nj(e,0,c[2]),p=aX(c[1]),q=b(ae(g([0,d,d]),p),n);return ew(b(ae(g([0,aj(d),d]),q),h))}}function
-nl(f,a){function
-c(h){var
-c=b(a[6],h),e=b(a[8],c),i=iV(a,0,e[2]),j=aX(e[1]),k=b(ae(g([0,d,d]),j),i),l=b(f[3],c);return ew(b(ae(g([0,aj(d),d]),l),k))}return ar(a[5],c)}function
-fl(a){return a?g([0,aj(d),d]):g([0,d,d])}function
-iW(i,c,a,an,T,am,al){var
-k=a[4],f=o(g([0,j,d]),k);if(f)var
-l=g([0,d,d]),e=a8(a[4],l);else
+g=a;var
+m=no(d,0,c[2]),n=aY(z(c[1])),o=b(ag(i([0,e,e]),n),m);return eC(b(ag(i([0,ab(e),e]),o),g))}}function
+nq(f,a){var
+c=dI(j,a[5]),d=c?dI(j,a[6]):c;if(d){var
+g=function(g){var
+c=b(a[9],g),d=b(a[11],c),h=i3(a,0,d[2]),j=aY(z(d[1])),k=b(ag(i([0,e,e]),j),h),l=b(f[3],c);return eC(b(ag(J(z(a[5])),l),k))};return as(a[8],g)}return d}function
+gM(a){return a?i([0,ab(e),e]):i([0,e,e])}function
+fq(a){return a?ab(e):e}function
+nr(m,d,l,c,b,a){if(b){if(a){var
+n=a[1],p=n[2],r=n[1],s=b[1],t=s[2],u=s[1],f=iU(t[1]);if(f){var
+h=nr(m,d,l,c,b[2],a[2]);if(h){var
+A=g(u,m[1][10]),B=g(z(c),A),v=bg(z(r),B);if(v)var
+C=z(p),D=g(u,f[1]),E=q(g(z(I(c,I(d[5],d[6]))),D),C),F=g(gM(l),E),k=o(i([0,j,e]),F);else
 var
-e=f;if(e){var
-m=function(e){var
-U=1-b(a[1],e);if(U)return U;if(er(i[1],0,e))return 0;var
-O=b(i[2],e),r=b(an,e);if(typeof
-r==="number")var
-f=0;else
-if(0===r[0]){var
-u=bV(O,r[1]);if(u)var
-X=u[1],D=[0,[0,g([0,d,d]),X],0];else
+k=v;var
+w=k?[0,[0,[0,[0,r,p],t[2]],h[1]]]:k}else
 var
-D=u;var
-f=D}else
+w=h;var
+x=w}else
 var
-f=ng(r[1],O);var
-P=bf(function(d){var
-e=d[2][2];return bf(function(d){var
-f=b(c[7],d[2]),g=f<c[5]?1:0;if(g)var
-j=d[2],e=b(c[6],f)===j?1:0;else
+x=f;var
+y=x}else
 var
-e=g;if(e){var
-h=b(a[1],d[1]);if(!h)return b(al,d[1]);var
-i=h}else
+y=a;return y}return wa}function
+i4(r,c,a,ao,f,an,am){var
+k=a[7],h=o(i([0,j,e]),k);if(h)var
+l=i([0,e,e]),d=a9(a[7],l);else
 var
-i=e;return i},e)},f);if(P){var
-ae=[0,g([0,j,d]),0],af=nb(b(a[2],e)),m=f,l=m$(E(fl(T)),af,ae);a:for(;;){if(m){var
-I=m[1],J=I[2],x=iM(J[1]);if(x){var
-Y=I[1],K=h(fl(T),Y),Z=l[2],_=l[1],$=[0,s(h(K,x[1]),_),Z],aa=J[2],L=h(K,i[1][10]),k=aa,v=$;for(;;){if(k){var
-F=k[1],w=F[1],G=b(a[1],w)?b(a[2],w):[0,b(am,w),0],H=b(c[8],F[2]),V=nb(G),C=m$(h(L,H[1]),V,v),W=iS(L,G,H[2],C[2]),k=k[2],v=[0,C[1],W];continue}var
-m=m[2],l=v;continue a}}var
-t=x}else
+d=h;if(d){var
+m=function(d){var
+T=1-b(a[1],d);if(T)return T;if(ex(r[1],0,d))return 0;var
+ae=b(r[2],d),K=nl(b(ao,d),ae),af=c[5],w=I(b(a[4],d),af),L=dI(j,b(a[4],d)),M=L?bh(function(d){var
+h=d[2][2];return bh(function(k){var
+l=b(c[10],k[2]),m=l<c[8]?1:0;if(m)var
+s=k[2],h=b(c[9],l)===s?1:0;else
 var
-t=[0,l];if(t)var
-Q=c[3],ag=t[1],R=function(a){return iU(c,a)},ao=iT(R,Q,nf(R,Q),ag),S=o(g([0,j,d]),ao);else
+h=m;if(h){var
+d=k[1],n=b(a[1],d);if(n)var
+p=n;else{var
+r=b(am,d);if(r){var
+t=z(b(a[3],d)),u=b(an,d),v=q(g(z(c[6]),u),t),w=g(gM(f),v);return o(i([0,j,e]),w)}var
+p=r}return p}return h},h)},K):L;if(M){var
+ag=b(a[5],d),x=nr(r,c,f,b(a[4],d),K,ag);if(x){var
+N=x[1],ah=nf(b(a[2],d)),l=N,k=nd(ab(I(fq(f),w)),ah,[0,j,0]);a:for(;;){if(l){var
+E=l[1],F=E[1],W=k[2],X=k[1],Y=F[2],Z=[0,ar(I(fq(f),Y),X),W],_=E[2],$=F[1],G=I(fq(f),$),h=_,s=Z;for(;;){if(h){var
+B=h[1],t=B[1],C=b(a[1],t)?b(a[2],t):[0,b(a[3],t),0],D=b(c[11],B[2]),U=nf(C),A=nd(I(G,D[1]),U,s),V=i0(G,C,D[2],A[2]),h=h[2],s=[0,A[1],V];continue}var
+l=l[2],k=s;continue a}}var
+O=c[3],P=function(a){return i2(c,a)},Q=bf(j,i1(P,O,nj(P,O),k));if(Q){var
+p=N,v=[0,I(w,b(a[6],d)),0];b:for(;;){if(p){var
+J=p[1],ac=J[2],n=ac,m=v,ad=ab(J[1][1]);for(;;){if(n){var
+u=n[1];if(b(a[1],u[1]))var
+aa=b(c[11],u[2]),H=nc(I(ad,b(a[6],u[1])),aa,m);else
 var
-S=t;var
-A=S;break}}else
+H=m;var
+n=n[2],m=H;continue}var
+p=p[2],v=m;continue b}}var
+ai=c[3],aj=z(b(ni(function(a){return i2(c,a)},ai),v)),ak=z(I(w,b(a[6],d))),al=a[7],R=o(g(q(i([0,e,e]),al),ak),aj);break}}else
 var
-A=P;if(A)var
-ah=b(a[3],e),B=o(g([0,d,d]),ah);else
+R=Q;var
+S=R;break}}else
 var
-B=A;if(B){var
-ai=b(a[3],e),q=f,z=[0,h(a[4],ai),0];a:for(;;){if(q){var
-N=q[1],ac=N[2][2],p=ac,n=z,ad=E(h(N[1],i[1][10]));for(;;){if(p){var
-y=p[1];if(b(a[1],y[1]))var
-ab=b(c[8],y[2]),M=m_(h(ad,b(a[3],y[1])),ab,n);else
+S=x;var
+y=S}else
 var
-M=n;var
-p=p[2],n=M;continue}var
-q=q[2],z=n;continue a}}var
-aj=c[3],ak=b(ne(function(a){return iU(c,a)},aj),z);return o(g([0,j,d]),ak)}}return B};return ar(i[1][1],m)}return e}function
-iX(j,i,h,l,k,e,o,t,s){var
+y=M;return y?bf(e,b(a[6],d)):y};return as(r[1][1],m)}return d}function
+i5(j,h,g,l,k,d,o,t,s){var
 c=t,a=s;for(;;)switch(a[0]){case
 0:var
-p=a[1],m=dO(j,i,h,l,k,e,c,p[1]);return m?f(o,m[1],p):m;case
+p=a[1],m=dR(j,h,g,l,k,d,c,p[1]);return m?f(o,m[1],p):m;case
 1:var
-n=dO(j,i,h,l,k,e,c,a[1]);if(n){var
-u=aX(g([0,aj(d),d]));return dN(j,i,h,e,n[1],a[2],u)}return n;default:var
-q=a[1],v=a[2],r=iX(j,i,h,l,k,e,o,dJ(c,[0,q,0]),v);if(r){var
-w=a[3],c=dJ(c,[0,b(ae(g([0,aj(d),d]),q),0),0]),a=w;continue}return r}}function
-fm(d,a){function
-u(b,c,d){return ex(a,b,c,d)}var
-v=0,e=dL(d,function(b,c,d){return dP(a,v,b,c,d)},u);function
-w(b,c,d){return ex(a,b,c,d)}var
-x=1,f=dL(d,function(b,c,d){return dP(a,x,b,c,d)},w),c=a[1],k=d[1][9]?0:1,l=k?0===d[1][8]?1:0:k,t=0;if(l)switch(d[1][4]){case
+n=dR(j,h,g,l,k,d,c,a[1]);if(n){var
+u=aY(i([0,ab(e),e]));return dQ(j,h,g,d,n[1],a[2],u)}return n;default:var
+q=a[1],v=a[2],r=i5(j,h,g,l,k,d,o,dM(c,[0,q,0]),v);if(r){var
+w=a[3],c=dM(c,[0,b(ag(i([0,ab(e),e]),q),0),0]),a=w;continue}return r}}function
+fr(d,a){function
+u(b,c,d){return eD(a,b,c,d)}var
+v=0,e=dO(d,function(b,c,d){return dS(a,v,b,c,d)},u);function
+w(b,c,d){return eD(a,b,c,d)}var
+x=1,f=dO(d,function(b,c,d){return dS(a,x,b,c,d)},w),c=a[1],k=d[1][9]?0:1,l=k?0===d[1][8]?1:0:k,t=0;if(l)switch(d[1][4]){case
 1:case
 3:case
 6:var
@@ -4144,70 +4156,76 @@ var
 m=l;if(!t)var
 g=m;if(g)var
 y=function(a){return typeof
-gE(c,a)==="number"?0:1},h=ar(d[1][1],y);else
+gL(c,a)==="number"?0:1},h=as(d[1][1],y);else
 var
 h=g;var
-n=h?1-gx(c,1):h,o=n?1-gx(c,0):n,p=o?ff(e,c):o,q=p?fe(e,c,1,a[6]):p;if(q)var
-z=a[6],A=a[6],B=1,C=function(a,b){return eu(e,c,B,A,a,b)},i=iH(e,ev(e,c,1,a[6]),C,z);else
+n=h?1-gE(c,1):h,o=n?1-gE(c,0):n,p=o?fk(e,c):o,q=p?fj(e,c,1,a[6]):p;if(q)var
+z=a[6],A=a[6],B=1,C=function(a,b){return eA(e,c,B,A,a,b)},i=iP(e,eB(e,c,1,a[6]),C,z);else
 var
 i=q;var
-r=i?ff(f,c):i,s=r?fe(f,c,0,a[7]):r;if(s)var
-D=a[7],E=a[7],F=0,G=function(a,b){return eu(f,c,F,E,a,b)},j=iI(f,ev(f,c,0,a[7]),G,D);else
+r=i?fk(f,c):i,s=r?fj(f,c,0,a[7]):r;if(s)var
+D=a[7],E=a[7],F=0,G=function(a,b){return eA(f,c,F,E,a,b)},j=iQ(f,eB(f,c,0,a[7]),G,D);else
 var
 j=s;var
 H=j?1-b(a[7][2],d[1][2]):j;return H}function
-fn(a,c,b){var
+fs(a,c,b){var
 d=0,e=c?a[7]:a[6];return f(e[1],d,b)}function
-iY(c,a){return 1-b(c[7][2],a)}function
-gF(c,o,n,l,k,a,e,j,d){var
-f=e?a[22]:a[21];if(f)if(d){var
-i=fm(c,a);if(i){var
-m=f[1],u=d[1];return iX(c,o,n,l,k,a,function(p,d){var
-f=d[9],i=c[1][2],j=fl(e),k=ni(c,o,n,d,a,p),l=k?nl(c,d):k;if(l)var
-q=function(b){return iY(a,b)},r=function(b){return fn(a,e,b)},s=a[1],g=iW(c,d,f,function(a){return gE(s,a)},e,r,q);else
+i6(c,a){return 1-b(c[7][2],a)}function
+ns(a,c,b){var
+d=g(z(a[6]),b),f=q(z(a[7]),d),h=g(gM(c),f);return o(i([0,j,e]),h)}function
+gN(d,o,n,k,j,a,e,i,c){var
+f=e?a[22]:a[21];if(f)if(c){var
+h=fr(d,a);if(h){var
+l=f[1],u=c[1];return i5(d,o,n,k,j,a,function(p,c){var
+f=c[12],i=d[1][2],j=fq(e),k=nn(d,o,n,c,a,p),l=k?nq(d,c):k;if(l)var
+q=function(b){return i6(a,b)},r=function(b){return fs(a,e,b)},s=a[1],g=i4(d,c,f,function(a){return gL(s,a)},e,r,q);else
 var
 g=l;var
-m=g?b(f[1],i):g;if(m){var
-t=[0,E(h(j,u)),0];return nk(d,p,ez(j,b(f[2],i),t))}return m},j,m)}var
-g=i}else
+m=g?b(f[1],i):g;if(m)var
+t=[0,ab(I(j,c[7])),0],h=np(c,p,eF(j,b(f[2],i),t));else
 var
-g=d;else
+h=m;return h?ns(c,e,u):h},i,l)}var
+g=h}else
+var
+g=c;else
 var
 g=f;return g}function
-nm(a,b){return[0,b,0,a[3],0,0,a[23],a[24],a[8],a[9],a[10],a[11],a[12],a[13],a[14],a[15],a[16],a[17],a[18],a[25],a[26],0,0,a[23],a[24],a[25],a[26]]}function
-gG(e,v,u,r,p,c,k,a,n,t){var
-i=e[1][2],s=fn(k,1-a,i),w=q(q(fn(c,a,i),s),t),x=h(fl(a),w),l=o(g([0,j,d]),x);if(l)var
+nt(a,b){return[0,b,0,a[3],0,0,a[23],a[24],a[8],a[9],a[10],a[11],a[12],a[13],a[14],a[15],a[16],a[17],a[18],a[25],a[26],0,0,a[23],a[24],a[25],a[26]]}function
+gO(f,u,t,r,p,d,h,a,n,s){var
+k=f[1][2],v=fs(h,1-a,k),w=q(q(fs(d,a,k),v),s),x=g(gM(a),w),l=o(i([0,j,e]),x);if(l)var
 m=l;else{var
-f=a?c[22]:c[21];if(f){var
-y=f[1];return iX(e,v,u,r,p,c,function(w,f){var
-j=f[9],l=f[10],i=e[1][2],o=fl(a),p=ni(e,v,u,f,c,w),q=p?nl(e,f):p;if(q)var
-x=function(a){return iY(c,a)},y=function(b){return fn(c,a,b)},z=c[1],m=iW(e,f,j,function(a){return gE(z,a)},a,y,x);else
+c=a?d[22]:d[21];if(c){var
+y=c[1];return i5(f,u,t,r,p,d,function(v,c){var
+i=c[12],j=c[13],g=f[1][2],n=fq(a),o=nn(f,u,t,c,d,v),p=o?nq(f,c):o;if(p)var
+w=function(a){return i6(d,a)},x=function(b){return fs(d,a,b)},y=d[1],k=i4(f,c,i,function(a){return gL(y,a)},a,x,w);else
 var
-m=q;var
-r=m?b(j[1],i):m;if(r)var
-A=function(a){return iY(k,a)},B=1-a,C=function(a){return fn(k,B,a)},D=1-a,F=k[1],n=iW(e,f,l,function(a){return gE(F,a)},D,C,A);else
+k=p;var
+q=k?b(i[1],g):k;if(q)var
+z=function(a){return i6(h,a)},A=1-a,B=function(a){return fs(h,A,a)},C=1-a,D=h[1],l=i4(f,c,j,function(a){return gL(D,a)},C,B,z);else
 var
-n=r;var
-s=n?b(l[1],i):n;if(s){var
-G=[0,E(h(o,t)),0],H=b(j[2],i),I=b(l[2],i);return nk(f,w,ez(o,ez(g([0,aj(d),d]),I,H),G))}return s},n,y)}var
-m=f}return m}function
-iZ(b,d,c,f,e,a){var
+l=q;var
+r=l?b(j[1],g):l;if(r)var
+E=[0,ab(I(n,c[7])),0],F=b(i[2],g),G=b(j[2],g),m=np(c,v,eF(n,eF(ab(e),G,F),E));else
+var
+m=r;return m?ns(c,a,s):m},n,y)}var
+m=c}return m}function
+i7(b,d,c,f,e,a){var
 ag=a[2];if(ag){var
 i=ag[1],j=a[4];if(j){var
 x=j[1],k=a[5];if(k){var
 y=k[1];if(a[3]){var
-ah=E(y),ai=E(x),g=nm(a,i),z=ey(a[1]),A=z?ey(i):z;if(A){var
-l=dO(b,d,c,f,e,a,0,a[14]);if(l){var
-m=l[1],B=fg(b,d,c,a,m),C=B?mX(b,d,c,f,e,g):B,D=C?fm(b,a):C,F=D?fm(b,g):D,G=F?gG(b,d,c,f,e,a,g,0,m,ah):F;if(G)return gG(b,d,c,f,e,a,g,1,m,ai);var
+ah=J(y),ai=J(x),g=nt(a,i),z=eE(a[1]),A=z?eE(i):z;if(A){var
+l=dR(b,d,c,f,e,a,0,a[14]);if(l){var
+m=l[1],B=fl(b,d,c,a,m),C=B?m1(b,d,c,f,e,g):B,D=C?fr(b,a):C,E=D?fr(b,g):D,F=E?gO(b,d,c,f,e,a,g,0,m,ah):E;if(F)return gO(b,d,c,f,e,a,g,1,m,ai);var
+G=F}else
+var
+G=l;var
 H=G}else
 var
-H=l;var
-I=H}else
-var
-I=A;return I}var
-h=nm(a,i),J=ey(a[1]),K=J?ey(i):J;if(K){var
-n=dO(b,d,c,f,e,a,0,a[14]);if(n){var
-o=n[1],L=fg(b,d,c,a,o),M=L?mX(b,d,c,f,e,h):L,N=M?fm(b,a):M,O=N?fm(b,h):N,P=O?gG(b,d,c,f,e,a,h,0,o,x):O;if(P)return gG(b,d,c,f,e,a,h,1,o,y);var
+H=A;return H}var
+h=nt(a,i),I=eE(a[1]),K=I?eE(i):I;if(K){var
+n=dR(b,d,c,f,e,a,0,a[14]);if(n){var
+o=n[1],L=fl(b,d,c,a,o),M=L?m1(b,d,c,f,e,h):L,N=M?fr(b,a):M,O=N?fr(b,h):N,P=O?gO(b,d,c,f,e,a,h,0,o,x):O;if(P)return gO(b,d,c,f,e,a,h,1,o,y);var
 Q=P}else
 var
 Q=n;var
@@ -4220,13 +4238,13 @@ S=k;var
 T=S}else
 var
 T=j;return T}if(a[3]){var
-U=gu(a[5]),p=gu(a[4]),V=ey(a[1]);if(V){var
-q=dO(b,d,c,f,e,a,0,a[14]);if(q){var
-r=q[1],W=fg(b,d,c,a,r);if(W)var
-aj=a[6],ak=a[1],al=function(b,c,d){return ex(a,b,c,d)},am=0,an=gy(dL(b,function(b,c,d){return dP(a,am,b,c,d)},al),ak,aj,U),s=an||gF(b,d,c,f,e,a,0,r,U);else
+U=gB(a[5]),p=gB(a[4]),V=eE(a[1]);if(V){var
+q=dR(b,d,c,f,e,a,0,a[14]);if(q){var
+r=q[1],W=fl(b,d,c,a,r);if(W)var
+aj=a[6],ak=a[1],al=function(b,c,d){return eD(a,b,c,d)},am=0,an=gF(dO(b,function(b,c,d){return dS(a,am,b,c,d)},al),ak,aj,U),s=an||gN(b,d,c,f,e,a,0,r,U);else
 var
 s=W;if(s){if(p){var
-ao=p[1],ap=a[7],aq=a[1],ar=function(b,c,d){return ex(a,b,c,d)},as=1,X=gz(dL(b,function(b,c,d){return dP(a,as,b,c,d)},ar),aq,ap,ao);return X?X:gF(b,d,c,f,e,a,1,r,p)}var
+ao=p[1],ap=a[7],aq=a[1],ar=function(b,c,d){return eD(a,b,c,d)},as=1,X=gG(dO(b,function(b,c,d){return dS(a,as,b,c,d)},ar),aq,ap,ao);return X?X:gN(b,d,c,f,e,a,1,r,p)}var
 Y=1}else
 var
 Y=s;var
@@ -4236,13 +4254,13 @@ Z=q;var
 _=Z}else
 var
 _=V;return _}var
-$=a[4],t=a[5],aa=ey(a[1]);if(aa){var
-u=dO(b,d,c,f,e,a,0,a[14]);if(u){var
-v=u[1],ab=fg(b,d,c,a,v);if(ab)var
-at=a[6],au=a[1],av=function(b,c,d){return ex(a,b,c,d)},aw=0,ax=gy(dL(b,function(b,c,d){return dP(a,aw,b,c,d)},av),au,at,$),w=ax||gF(b,d,c,f,e,a,0,v,$);else
+$=a[4],t=a[5],aa=eE(a[1]);if(aa){var
+u=dR(b,d,c,f,e,a,0,a[14]);if(u){var
+v=u[1],ab=fl(b,d,c,a,v);if(ab)var
+at=a[6],au=a[1],av=function(b,c,d){return eD(a,b,c,d)},aw=0,ax=gF(dO(b,function(b,c,d){return dS(a,aw,b,c,d)},av),au,at,$),w=ax||gN(b,d,c,f,e,a,0,v,$);else
 var
 w=ab;if(w){if(t){var
-ay=t[1],az=a[7],aA=a[1],aB=function(b,c,d){return ex(a,b,c,d)},aC=1,ac=gz(dL(b,function(b,c,d){return dP(a,aC,b,c,d)},aB),aA,az,ay);return ac?ac:gF(b,d,c,f,e,a,1,v,t)}var
+ay=t[1],az=a[7],aA=a[1],aB=function(b,c,d){return eD(a,b,c,d)},aC=1,ac=gG(dO(b,function(b,c,d){return dS(a,aC,b,c,d)},aB),aA,az,ay);return ac?ac:gN(b,d,c,f,e,a,1,v,t)}var
 ad=1}else
 var
 ad=w;var
@@ -4252,148 +4270,148 @@ ae=u;var
 af=ae}else
 var
 af=aa;return af}var
-v5=aG(e_(aG(aG(e_(d))))),v6=db(X(gs(aG(d),v5)));function
-nn(a){return h(X(a),v6)}function
-no(b,a){var
-c=cM(b,a);return c?cM(a,b):c}function
-np(c,a){if(a){var
-d=np(c,a[2]);return aF(b(c,a[1]),d)}return j}function
-nq(g,a){if(a){var
-h=a[1],c=h[2],d=h[1],e=nq(g,a[2]);if(e){var
+wc=aG(fd(aG(aG(fd(e))))),wd=da(z(gz(aG(e),wc)));function
+nu(a){return g(z(a),wd)}function
+nv(b,a){var
+c=bf(b,a);return c?bf(a,b):c}function
+nw(c,a){if(a){var
+d=nw(c,a[2]);return ar(b(c,a[1]),d)}return j}function
+nx(g,a){if(a){var
+h=a[1],c=h[2],d=h[1],e=nx(g,a[2]);if(e){var
 i=e[1],f=i[2],j=i[1],k=e[2],m=function(a){var
-d=b(f,a);return no(b(c,a),d)};return ar(g[4],m)?[0,[0,[0,d,j],f],k]:[0,[0,[0,d,0],c],[0,[0,j,f],k]]}var
+d=b(f,a);return nv(b(c,a),d)};return as(g[4],m)?[0,[0,[0,d,j],f],k]:[0,[0,[0,d,0],c],[0,[0,j,f],k]]}var
 l=[0,[0,[0,d,0],c],0]}else
 var
 l=a;return l}function
-nr(c,a){if(a){var
-d=nr(c,a[2]);return b(c,a[1])+d|0}return a}function
-ns(a,i,h,g){if(0===g)return v7;var
-l=g-1|0,d=ns(a,i,h,l);if(d)var
-m=eq(0,cQ(a[8])),e=dd(function(d){var
-b=eq(0,i);return dd(function(b){function
-c(a,c){return gD(b,h,a,c)}return[0,b,hc(a[9],l,d,b,c)]},b)},m),n=function(d){var
+ny(c,a){if(a){var
+d=ny(c,a[2]);return b(c,a[1])+d|0}return a}function
+nz(a,i,h,g){if(0===g)return we;var
+l=g-1|0,d=nz(a,i,h,l);if(d)var
+m=ew(0,cR(a[8])),e=dc(function(d){var
+b=ew(0,i);return dc(function(b){function
+c(a,c){return gK(b,h,a,c)}return[0,b,fQ(a[9],l,d,b,c)]},b)},m),n=function(d){var
 e=d[2];function
-c(c){return cM(np(e,b(a[3],c)),j)}return ar(a[1],c)},f=bf(function(a){return bf(n,a)},e),c=f?[0,dd(function(b){return nq(a,b)},e)]:f,o=c?[0,dJ(d[1],[0,c[1],0])]:c,k=o;else
+c(c){return bf(nw(e,b(a[3],c)),j)}return as(a[1],c)},f=bh(function(a){return bh(n,a)},e),c=f?[0,dc(function(b){return nx(a,b)},e)]:f,o=c?[0,dM(d[1],[0,c[1],0])]:c,k=o;else
 var
 k=d;return k}function
-i0(n,m,f,e,c){var
-i=cM(j,b(e,c));if(i)return i;var
+i8(n,m,f,d,c){var
+h=bf(j,b(d,c));if(h)return h;var
 a=b(n[5],c),l=0;if(a<m&&b(f,a)[1]===a){var
 k=b(f,a)[2];l=1}if(!l)var
-k=g([0,j,d]);var
-p=E(nn(b(e,c)));return o(h(g([0,aG(d),d]),p),k)}function
-nt(k,i,a,h,g,e,c){if(c){var
-l=c[1],m=l[2],d=nt(k,i,a,h,g+1|0,e,c[2]);if(no(b(m,a),j))return d;var
-p=l[1],n=u(e,nr(function(b){return f(k,b,a)},p));if(0===n)return d;var
-q=nn(b(m,a)),o=[0,[0,P(i[4],h,g,a),n,q],d]}else
+k=i([0,j,e]);var
+p=J(nu(b(d,c)));return o(g(i([0,aG(e),e]),p),k)}function
+nA(k,i,a,h,g,e,c){if(c){var
+l=c[1],m=l[2],d=nA(k,i,a,h,g+1|0,e,c[2]);if(nv(b(m,a),j))return d;var
+p=l[1],n=u(e,ny(function(b){return f(k,b,a)},p));if(0===n)return d;var
+q=nu(b(m,a)),o=[0,[0,S(i[4],h,g,a),n,q],d]}else
 var
 o=c;return o}function
-i1(f,e,d,c,b,a){if(b){if(a){var
-g=b[1],i=i1(f,e,d,c+1|0,b[2],a[2]),j=0===g?0:nt(f,e,d,c,0,g,a[1]);return dJ(j,i)}var
+i9(f,e,d,c,b,a){if(b){if(a){var
+g=b[1],i=i9(f,e,d,c+1|0,b[2],a[2]),j=0===g?0:nA(f,e,d,c,0,g,a[1]);return dM(j,i)}var
 h=a}else
 var
 h=b;return h}function
-i2(d,a){var
+i_(d,a){var
 c=b(d[10],a);return o(c,a)?c:a}function
-i3(b,a){return E(i2(b,E(a)))}function
-eA(c,a){if(a){var
-e=a[1],f=eA(c,a[2]),i=b(c,e);return s(h(bD(e[2]),i),f)}return g([0,j,d])}function
-gH(f,e,a){if(a){var
-g=a[1],i=b(e,g),c=dQ(f,g[2],i);if(c)var
-d=gH(f,e,a[2]),k=d?[0,aF(c[1],d[1])]:d,h=k;else
+i$(b,a){return J(i_(b,J(a)))}function
+eG(c,a){if(a){var
+d=a[1],f=eG(c,a[2]),h=b(c,d);return t(g(bF(d[2]),h),f)}return i([0,j,e])}function
+gP(f,e,a){if(a){var
+g=a[1],i=b(e,g),c=dT(f,g[2],i);if(c)var
+d=gP(f,e,a[2]),k=d?[0,ar(c[1],d[1])]:d,h=k;else
 var
 h=c;return h}return[0,j]}function
-i4(a){var
-b=a[3];return a8(g([0,j,d]),b)}function
-de(b,a){return h(b,db(a))}function
-nu(i,c,a){if(be(c,g([0,j,d])))return[0,g([0,j,d])];var
-k=db(a),e=b(i[13],k),f=iO(db(a),e),l=f?[0,h(c,X(e))]:f;return l}var
-gI=X(fh);function
-nv(b,e){var
+ja(a){var
+b=a[3];return a9(i([0,j,e]),b)}function
+dd(b,a){return g(b,da(a))}function
+nB(h,c,a){if(bg(c,i([0,j,e])))return[0,i([0,j,e])];var
+k=da(a),d=b(h[13],k),f=iW(da(a),d),l=f?[0,g(c,z(d))]:f;return l}var
+gQ=z(fm);function
+nC(b,e){var
 a=e;for(;;){if(a){var
-c=a[1],d=a[2];if(bn(b,c[1])){var
-f=nv(b,d);return aF(c[2],f)}var
+c=a[1],d=a[2];if(bb(b,c[1])){var
+f=nC(b,d);return ar(c[2],f)}var
 a=d;continue}return j}}function
-i5(ai,ah,m,ag,af,a,ad,c,G,ac){if(G){var
-H=i5(ai,ah,m,ag,af,a,ad,c+1|0,G[2],ac);if(H){var
-aj=H[1],ak=aj[2],al=aj[1],az=G[1],v=mv(function(b){return i1(ah,a,b,0,a[2],ac)},az),aA=g([0,j,d]);if(be(a[3],aA))var
-k=g([0,j,d]);else
+jb(ai,ah,m,af,ae,a,ad,c,G,ac){if(G){var
+H=jb(ai,ah,m,af,ae,a,ad,c+1|0,G[2],ac);if(H){var
+aj=H[1],ak=aj[2],al=aj[1],az=G[1],v=mz(function(b){return i9(ah,a,b,0,a[2],ac)},az),aA=i([0,j,e]);if(bg(a[3],aA))var
+k=i([0,j,e]);else
 var
-aE=X(nv(c,ad)),k=h(a[3],aE);var
-aB=v?0:1;if(aB&&be(k,g([0,j,d])))return[0,[0,al,ak]];var
-x=b(af,c),i=x[2],t=x[3],e=b(a[5],c),p=b(a[8],c),w=0;if(c<ag&&x[1]===c&&a8(g([0,j,d]),e)&&o(i,e)&&o(e,t)&&o(g([0,j,d]),k)){var
-ap=fa(function(a){var
-b=1-a[1],c=b?1-i4(a):b;return c},v),y=fa(function(a){var
-b=a[1];return b?i4(a):b},v),l=fa(function(a){var
-b=a[1],c=b?1-i4(a):b;return c},v),K=function(a){var
-b=h(e,s(e,a[3]));return de(a[3],b)},u=eA(function(b){return i2(a,K(b))},y),z=eA(function(b){return i3(a,K(b))},y),aq=q(t,i),L=function(d,c){var
-a=q(c,p),b=q(p,d),e=o(a,b)?b:a;return h(e,aq)},A=gH(m,function(a){var
-c=E(a[3]);if(o(i,h(g([0,aG(d),d]),c)))var
-e=E(a[3]),b=h(g([0,aG(d),d]),e);else
+aE=z(nC(c,ad)),k=g(a[3],aE);var
+aB=v?0:1;if(aB&&bg(k,i([0,j,e])))return[0,[0,al,ak]];var
+x=b(ae,c),h=x[2],s=x[3],d=b(a[5],c),p=b(a[8],c),w=0;if(c<af&&x[1]===c&&a9(i([0,j,e]),d)&&o(h,d)&&o(d,s)&&o(i([0,j,e]),k)){var
+ap=ff(function(a){var
+b=1-a[1],c=b?1-ja(a):b;return c},v),y=ff(function(a){var
+b=a[1];return b?ja(a):b},v),l=ff(function(a){var
+b=a[1],c=b?1-ja(a):b;return c},v),L=function(a){var
+b=g(d,t(d,a[3]));return dd(a[3],b)},u=eG(function(b){return i_(a,L(b))},y),A=eG(function(b){return i$(a,L(b))},y),aq=q(s,h),M=function(d,c){var
+a=q(c,p),b=q(p,d),e=o(a,b)?b:a;return g(e,aq)},B=gP(m,function(a){var
+c=J(a[3]);if(o(h,g(i([0,aG(e),e]),c)))var
+d=J(a[3]),b=g(i([0,aG(e),e]),d);else
 var
-b=i;var
-f=de(a[3],b);return s(g([0,d,d]),f)},ap),I=0;if(A){var
-B=gH(m,function(a){var
-b=de(a[3],e);return s(g([0,d,d]),b)},y),J=0;if(B){var
-ar=X(B[1]),M=s(X(A[1]),ar);if(l){var
-f=b(a[6],c),ao=0;if(a8(g([0,j,d]),i)&&o(i,f)&&o(f,t)&&bf(function(a){return a8(E(a[3]),i)},l)){var
-N=function(b){var
-a=E(b[3]);return de(a,h(f,q(f,a)))},O=de(k,f),as=q(eA(function(b){return i2(a,N(b))},l),O),P=q(eA(function(b){return i3(a,N(b))},l),O);if(b(a[7],c))var
-Q=be(f,t),R=Q?o(P,s(p,u)):Q,r=R?[0,g([0,j,d])]:R;else{var
-Z=o(eA(function(c){var
-b=E(c[3]),e=q(f,b),i=h(q(f,b),e);return i3(a,de(h(b,q(h(g([0,aG(d),d]),f),b)),i))},l),k);if(Z)var
-av=q(P,u),r=[0,L(q(as,z),av)];else
+b=h;var
+f=dd(a[3],b);return t(i([0,e,e]),f)},ap),I=0;if(B){var
+C=gP(m,function(a){var
+b=dd(a[3],d);return t(i([0,e,e]),b)},y),K=0;if(C){var
+ar=z(C[1]),N=t(z(B[1]),ar);if(l){var
+f=b(a[6],c),ao=0;if(a9(i([0,j,e]),h)&&o(h,f)&&o(f,s)&&bh(function(a){return a9(J(a[3]),h)},l)){var
+O=function(b){var
+a=J(b[3]);return dd(a,g(f,q(f,a)))},P=dd(k,f),as=q(eG(function(b){return i_(a,O(b))},l),P),Q=q(eG(function(b){return i$(a,O(b))},l),P);if(b(a[7],c))var
+R=bg(f,s),S=R?o(Q,t(p,u)):R,r=S?[0,i([0,j,e])]:S;else{var
+Z=o(eG(function(c){var
+b=J(c[3]),d=q(f,b),h=g(q(f,b),d);return i$(a,dd(g(b,q(g(i([0,aG(e),e]),f),b)),h))},l),k);if(Z)var
+av=q(Q,u),r=[0,M(q(as,A),av)];else
 var
 r=Z}var
-S=function(a){var
-b=gH(m,function(b){var
-c=de(b[3],a);return s(g([0,d,d]),c)},l);if(b){var
-c=nu(m,k,a);if(c)var
-f=q(e,a),r=h(p,a),t=o(g([0,j,d]),f)?h(u,f):h(z,f),v=h(gI,q(t,r)),w=c[1],i=[0,s(s(X(b[1]),w),v)];else
+T=function(a){var
+b=gP(m,function(b){var
+c=dd(b[3],a);return t(i([0,e,e]),c)},l);if(b){var
+c=nB(m,k,a);if(c)var
+f=q(d,a),r=g(p,a),s=o(i([0,j,e]),f)?g(u,f):g(A,f),v=g(gQ,q(s,r)),w=c[1],h=[0,t(t(z(b[1]),w),v)];else
 var
-i=c;var
-n=i}else
+h=c;var
+n=h}else
 var
 n=b;return n};if(r){var
-C=S(i);if(C){var
-T=C[1],D=S(f);if(D)var
-U=D[1],at=h(gI,r[1]),au=o(T,U)?T:U,V=[0,q(s(M,au),at)];else
+D=T(h);if(D){var
+U=D[1],E=T(f);if(E)var
+V=E[1],at=g(gQ,r[1]),au=o(U,V)?U:V,W=[0,q(t(N,au),at)];else
 var
-V=D;var
-W=V}else
+W=E;var
+X=W}else
 var
-W=C;var
-Y=W}else
+X=D;var
+Y=X}else
 var
 Y=r;var
-n=Y;w=1;I=1;J=1;ao=1}if(!ao){var
-n=0;w=1;I=1;J=1}}else{var
-F=nu(m,k,e);if(F)var
-_=de(k,e),aw=q(E(u),_),ax=L(q(E(z),_),aw),ay=h(gI,s(h(p,e),ax)),$=[0,q(s(M,F[1]),ay)];else
+n=Y;w=1;I=1;K=1;ao=1}if(!ao){var
+n=0;w=1;I=1;K=1}}else{var
+F=nB(m,k,d);if(F)var
+_=dd(k,d),aw=q(J(u),_),ax=M(q(J(A),_),aw),ay=g(gQ,t(g(p,d),ax)),$=[0,q(t(N,F[1]),ay)];else
 var
 $=F;var
 aa=$}}else
 var
-aa=B;if(!J)var
+aa=C;if(!K)var
 ab=aa}else
 var
-ab=A;if(!I){var
+ab=B;if(!I){var
 n=ab;w=1}}if(!w)var
 n=0;if(n)var
-aC=b(ai[3],c),aD=b(ae(b(a[8],c),aC),ak),am=[0,[0,s(n[1],al),aD]];else
+aC=b(ai[3],c),aD=b(ag(b(a[8],c),aC),ak),am=[0,[0,t(n[1],al),aD]];else
 var
 am=n;var
 an=am}else
 var
-an=H;return an}return[0,[0,g([0,j,d]),0]]}function
-i6(f,e,b,a){if(b){if(a){var
-g=b[1],k=db(bD(g)),l=h(bD(e),k),c=dQ(f,g,h(a[1],l));if(c)var
-d=i6(f,e,b[2],a[2]),m=d?[0,aF(c[1],d[1])]:d,i=m;else
+an=H;return an}return[0,[0,i([0,j,e]),0]]}function
+jc(f,e,b,a){if(b){if(a){var
+h=b[1],k=da(bF(h)),l=g(bF(e),k),c=dT(f,h,g(a[1],l));if(c)var
+d=jc(f,e,b[2],a[2]),m=d?[0,ar(c[1],d[1])]:d,i=m;else
 var
 i=c;return i}return[0,j]}return[0,j]}function
-nw(t,s,a,C,B,A){if(0===a[6])return v8;function
+nD(t,s,a,C,B,A){if(0===a[6])return wf;function
 w(f){var
-c=b(t[2],f),d=0;return b8(function(j,m){var
+c=b(t[2],f),d=0;return b_(function(j,m){var
 n=a[1],k=b(a[2],[0,f,j])<n?1:0;if(k){var
 o=m[2],p=b(a[2],[0,f,j]),d=b(a[3],p),c=o;for(;;){if(d){if(c){var
 g=d[1],h=g<a[4]?1:0;if(h)var
@@ -4404,89 +4422,89 @@ d=d[2],c=c[2];continue}var
 i=e}else
 var
 i=c;return i}return c?0:1}}return k},d,c)}var
-m=ar(t[1][1],w);if(m){var
-x=function(c){return b(a[5],c)<s?1:0},n=ar(a[4],x);if(n)var
+m=as(t[1][1],w);if(m){var
+x=function(c){return b(a[5],c)<s?1:0},n=as(a[4],x);if(n)var
 y=function(c){var
-d=b(a[3],c);return bf(function(b){return b<a[4]?1:0},d)},u=ar(a[1],y);else
+d=b(a[3],c);return bh(function(b){return b<a[4]?1:0},d)},u=as(a[1],y);else
 var
 u=n;var
 f=u}else
 var
 f=m;if(f){var
-D=a[8],e=g([0,d,d]),c=D;for(;;){if(c){var
-p=c[1],r=o(g([0,j,d]),p);if(r){var
-z=c[2],e=q(e,p),c=z;continue}var
+D=a[8],d=i([0,e,e]),c=D;for(;;){if(c){var
+p=c[1],r=o(i([0,j,e]),p);if(r){var
+z=c[2],d=q(d,p),c=z;continue}var
 v=r}else
 var
-v=o(g([0,j,d]),e);var
-i=v;break}}else
+v=o(i([0,j,e]),d);var
+h=v;break}}else
 var
-i=f;if(i)var
-E=a[7],k=a8(g([0,j,d]),E);else
+h=f;if(h)var
+E=a[7],k=a9(i([0,j,e]),E);else
 var
-k=i;if(k)var
-F=a[7],l=o(h(bD(a[6]),F),A);else
+k=h;if(k)var
+F=a[7],l=o(g(bF(a[6]),F),A);else
 var
 l=k;if(l){var
-G=ns(a,C,B,a[6]);return dc(function(d){var
-c=eq(0,s);return[0,d,dd(function(c){var
-d=eq(0,a[4]);return fa(function(d){return b(a[5],d)===c?1:0},d)},c)]},G)}return l}function
-nx(b,f,c,a,e){if(0===c)return[0,a];var
-x=c-1|0;if(e){var
-i=e[1],r=q(g([0,d,d]),b),t=h(h(i,bD(f+1|0)),r),k=o(h(h(a,bD(c)),b),t);if(k){var
-u=nx(b,f+1|0,x,i,e[2]);return dc(function(b){return s(a,b)},u)}return k}var
-l=h(bD(c),b),v=q(g([0,d,d]),b),m=q(h(bD(f+1|0),v),l),n=a8(g([0,j,d]),m);if(n)var
-w=db(m),p=[0,s(a,h(h(a,l),w))];else
+G=nz(a,C,B,a[6]);return db(function(d){var
+c=ew(0,s);return[0,d,dc(function(c){var
+d=ew(0,a[4]);return ff(function(d){return b(a[5],d)===c?1:0},d)},c)]},G)}return l}function
+nE(b,f,c,a,d){if(0===c)return[0,a];var
+x=c-1|0;if(d){var
+h=d[1],r=q(i([0,e,e]),b),s=g(g(h,bF(f+1|0)),r),k=o(g(g(a,bF(c)),b),s);if(k){var
+u=nE(b,f+1|0,x,h,d[2]);return db(function(b){return t(a,b)},u)}return k}var
+l=g(bF(c),b),v=q(i([0,e,e]),b),m=q(g(bF(f+1|0),v),l),n=a9(i([0,j,e]),m);if(n)var
+w=da(m),p=[0,t(a,g(g(a,l),w))];else
 var
 p=n;return p}function
-ny(r,e,f,c,q,b,a){var
-m=o(e,g([0,j,d]));if(m)var
-i=m;else{var
-n=a8(e,g([0,d,d])),p=n?gp(j,c):n;if(p)var
-s=h(e,X(c)),k=be(X(f),s);else
+nF(r,d,f,c,q,b,a){var
+m=o(d,i([0,j,e]));if(m)var
+h=m;else{var
+n=a9(d,i([0,e,e])),p=n?dI(j,c):n;if(p)var
+s=g(d,z(c)),k=bg(z(f),s);else
 var
 k=p;if(k){var
-l=nx(e,b,a,g([0,d,d]),q);if(l){var
-t=dM(c,b+a|0),u=gC(a),v=h(r,X(aa(aa(gC(b),u),t))),w=dM(cL(c,f),a),x=aa(dM(f,b),w),y=X(aa(gC(b+a|0),x));return o(h(l[1],y),v)}var
-i=l}else
+l=nE(d,b,a,i([0,e,e]),q);if(l){var
+t=dP(c,b+a|0),u=gJ(a),v=g(r,z(I(I(gJ(b),u),t))),w=dP(cO(c,f),a),x=I(dP(f,b),w),y=z(I(gJ(b+a|0),x));return o(g(l[1],y),v)}var
+h=l}else
 var
-i=k}return i}var
-gJ=[av,v9,b1(0)];function
-am(a){throw[0,gJ,2,v(v_,a)]}function
-bg(a){throw[0,gJ,1,a]}function
-W(a){throw[0,gJ,3,a]}function
+h=k}return h}var
+gR=[ax,wg,b4(0)];function
+an(a){throw[0,gR,2,w(wh,a)]}function
+bi(a){throw[0,gR,1,a]}function
+Z(a){throw[0,gR,3,a]}function
 r(c,b){var
-a=1-c;return a?am(b):a}function
-V(c,b){var
-a=1-c;return a?bg(b):a}function
-gK(a){var
-b=80<F(a)?cm(a,0,80):a;return lS(b)}var
-nz=K(function(f,e,d){var
-a=f,b=e,c=d;for(;;){if(64===c)return ai(b);if(c6(function(b){return function(a){return 0===f6(b,a)?1:0}}(a),b)){var
+a=1-c;return a?an(b):a}function
+X(c,b){var
+a=1-c;return a?bi(b):a}function
+gS(a){var
+b=80<F(a)?co(a,0,80):a;return lX(b)}var
+nG=N(function(f,e,d){var
+a=f,b=e,c=d;for(;;){if(64===c)return ak(b);if(c6(function(b){return function(a){return 0===ga(b,a)?1:0}}(a),b)){var
 a=a+1|0;continue}var
 g=[0,a,b],a=a+1|0,b=g,c=c+1|0;continue}}(2,0,0));function
-nA(a,c){var
-b=JW(ak(c,32*a|0),a),d=e9(rE(b,0,16));return e9(rE(b,16,16))<<16|d}var
-v$=3,wa=i(function(a){return nA(v$,a)},nz),wb=bL(nz,0,8),wc=2,wd=i(function(a){return nA(wc,a)},wb);function
-cq(b,a){return b>>>a|0|b<<(32-a|0)}function
-nB(a,e,w,v){var
+nH(a,c){var
+b=J5(ai(c,32*a|0),a),d=fc(rM(b,0,16));return fc(rM(b,16,16))<<16|d}var
+wi=3,wj=h(function(a){return nH(wi,a)},nG),wk=bN(nG,0,8),wl=2,wm=h(function(a){return nH(wl,a)},wk);function
+cu(b,a){return b>>>a|0|b<<(32-a|0)}function
+nI(a,e,w,v){var
 h=0;for(;;){var
-U=I3(q$(bv(w),v+(4*h|0)|0))&-1;c(e,h)[1+h]=U;var
+U=Jb(rh(bw(w),v+(4*h|0)|0))&-1;c(e,h)[1+h]=U;var
 V=h+1|0;if(15!==h){var
 h=V;continue}var
 b=16;for(;;){var
-r=b-15|0,o=c(e,r)[1+r],s=b-2|0,p=c(e,s)[1+s],N=cq(o,18),O=cq(o,7)^N^(o>>>3|0),P=cq(p,19),t=b-7|0,Q=(cq(p,17)^P^(p>>>10|0))&-1,u=b+o_|0,R=c(e,t)[1+t],S=(((c(e,u)[1+u]+(O&-1)|0)+R|0)+Q|0)&-1;c(e,b)[1+b]=S;var
+r=b-15|0,o=c(e,r)[1+r],s=b-2|0,p=c(e,s)[1+s],N=cu(o,18),O=cu(o,7)^N^(o>>>3|0),P=cu(p,19),t=b-7|0,Q=(cu(p,17)^P^(p>>>10|0))&-1,u=b+pg|0,R=c(e,t)[1+t],S=(((c(e,u)[1+u]+(O&-1)|0)+R|0)+Q|0)&-1;c(e,b)[1+b]=S;var
 T=b+1|0;if(63!==b){var
 b=T;continue}var
 G=c(a,7)[8],H=c(a,6)[7],I=c(a,5)[6],J=c(a,4)[5],K=c(a,3)[4],L=c(a,2)[3],M=c(a,1)[2],g=0,d=c(a,0)[1],j=M,l=L,n=K,f=J,k=I,i=H,m=G;for(;;){if(64===g){var
-x=[0,d,[0,j,[0,l,[0,n,[0,f,[0,k,[0,i,[0,m,0]]]]]]]];return bq(function(b,d){a[1+b]=(c(a,b)[1+b]+d|0)&-1;return 0},x)}var
-y=cq(f,25),z=cq(f,11),A=(cq(f,6)^z^y)&-1,B=c(e,g)[1+g],q=(((m+A|0)+(i^f&(k^i))|0)+c(wa,g)[1+g]|0)+B|0,C=cq(d,22),D=cq(d,13),g=g+1|0,E=(n+q|0)&-1,n=l,F=((q+((cq(d,2)^D^C)&-1)|0)+(d&j|l&(d|j))|0)&-1,l=j,j=d,d=F,m=i,i=k,k=f,f=E;continue}}}}function
-fo(f){var
-b=aN(1,bd(aN,0,f)),e=n(b+2|0,0),d=n(b+2|0,0);a4(function(a){var
+x=[0,d,[0,j,[0,l,[0,n,[0,f,[0,k,[0,i,[0,m,0]]]]]]]];return br(function(b,d){a[1+b]=(c(a,b)[1+b]+d|0)&-1;return 0},x)}var
+y=cu(f,25),z=cu(f,11),A=(cu(f,6)^z^y)&-1,B=c(e,g)[1+g],q=(((m+A|0)+(i^f&(k^i))|0)+c(wj,g)[1+g]|0)+B|0,C=cu(d,22),D=cu(d,13),g=g+1|0,E=(n+q|0)&-1,n=l,F=((q+((cu(d,2)^D^C)&-1)|0)+(d&j|l&(d|j))|0)&-1,l=j,j=d,d=F,m=i,i=k,k=f,f=E;continue}}}}function
+ft(f){var
+b=aO(1,aN(aO,0,f)),e=n(b+2|0,0),d=n(b+2|0,0);a5(function(a){var
 b=0<a?1:0,d=b?(e[1+a]=c(e,a)[1+a]+1|0,0):b;return d},f);var
 h=1;if(!(b<1)){var
 a=h;for(;;){var
-i=c(e,a)[1+a],g=a+1|0,j=(c(d,a)[1+a]+i|0)*2|0;c(d,g)[1+g]=j;if(1<<a<(d[1+a]+e[1+a]|0))am(wj);var
+i=c(e,a)[1+a],g=a+1|0,j=(c(d,a)[1+a]+i|0)*2|0;c(d,g)[1+g]=j;if(1<<a<(d[1+a]+e[1+a]|0))an(ws);var
 k=a+1|0;if(b!==a){var
 a=k;continue}break}}var
 l=n(1<<b,0);p(function(s,a){var
@@ -4505,109 +4523,109 @@ f=v;continue}break}}var
 o=0}else
 var
 o=m;return o},f);return[0,b,l]}var
-wl=wk.slice(),wn=wm.slice(),wp=wo.slice(),wr=wq.slice(),wt=ws.slice();function
-wu(aa,F,$,w){var
+wu=wt.slice(),ww=wv.slice(),wy=wx.slice(),wA=wz.slice(),wC=wB.slice();function
+wD(aa,F,$,w){var
 x=F+$|0,j=[0,F],f=[0,0],b=[0,0];function
-G(a){for(;;){if(b[1]<a){if(x<=j[1])am(wv);f[1]=f[1]|bw(aa,j[1])<<b[1];j[1]++;b[1]=b[1]+8|0;continue}return 0}}function
+G(a){for(;;){if(b[1]<a){if(x<=j[1])an(wE);f[1]=f[1]|by(aa,j[1])<<b[1];j[1]++;b[1]=b[1]+8|0;continue}return 0}}function
 y(a){f[1]=f[1]>>>a|0;b[1]=b[1]-a|0;return 0}function
 a(a){if(0===a)return 0;G(a);var
 b=f[1]&((1<<a)-1|0);y(a);return b}function
 z(a){for(;;){if(b[1]<a[1]&&j[1]<x){G(b[1]+8|0);continue}var
-e=f[1]&((1<<a[1])-1|0),g=c(a[2],e)[1+e],d=g&15,h=0===d?1:0,i=h||(b[1]<d?1:0);if(i)am(ww);y(d);return g>>>4|0}}var
-l=c7(w,1),d=[0,0];function
+e=f[1]&((1<<a[1])-1|0),g=c(a[2],e)[1+e],d=g&15,h=0===d?1:0,i=h||(b[1]<d?1:0);if(i)an(wF);y(d);return g>>>4|0}}var
+k=c7(w,1),d=[0,0];function
 A(b){var
-a=w<(d[1]+b|0)?1:0;return a?am(wx):a}var
+a=w<(d[1]+b|0)?1:0;return a?an(wG):a}var
 s=[m,function(b){var
-a=fo(n(30,5));return[0,fo(k(288,function(a){return j6<=a?cy<=a?280<=a?8:7:9:8})),a]}];for(;;){var
-ab=a(1),I=a(2),at=0;if(2<I>>>0)am(wy);else{var
+a=ft(n(30,5));return[0,ft(l(288,function(a){return kc<=a?cC<=a?280<=a?8:7:9:8})),a]}];for(;;){var
+ab=a(1),I=a(2),at=0;if(2<I>>>0)an(wH);else{var
 _=0;switch(I){case
 0:y(b[1]&7);var
-t=a(16);if(65535!==(t^a(16)))am(wz);A(t);var
+t=a(16);if(65535!==(t^a(16)))an(wI);A(t);var
 ac=1;if(!(t<1)){var
 B=ac;for(;;){var
-ad=lD(a(8));dy(l,d[1],ad);d[1]++;var
+ad=lK(a(8));dz(k,d[1],ad);d[1]++;var
 ae=B+1|0;if(t!==B){var
 B=ae;continue}break}}_=1;break;case
 1:var
-J=D(s),K=C===J?s[1]:m===J?H(s):s,M=K[2],L=K[1];break;default:var
-h=a(5)+p1|0,q=a(5)+1|0,aj=286<h?1:0,ai=a(4)+4|0,ak=aj||(30<q?1:0);if(ak)am(wD);var
+J=E(s),K=D===J?s[1]:m===J?H(s):s,M=K[2],L=K[1];break;default:var
+h=a(5)+p9|0,q=a(5)+1|0,aj=286<h?1:0,ai=a(4)+4|0,ak=aj||(30<q?1:0);if(ak)an(wM);var
 S=n(19,0),T=ai-1|0,al=0;if(!(T<0)){var
 r=al;for(;;){var
-aq=a(3),X=c(wl,r)[1+r];c(S,X)[1+X]=aq;var
+aq=a(3),X=c(wu,r)[1+r];c(S,X)[1+X]=aq;var
 ar=r+1|0;if(T!==r){var
 r=ar;continue}break}}var
-u=n(h+q|0,0),e=0,an=fo(S);for(;;){if(e<(h+q|0)){var
-U=z(an),V=U+o_|0;if(2<V>>>0)var
+u=n(h+q|0,0),e=0,am=ft(S);for(;;){if(e<(h+q|0)){var
+U=z(am),V=U+pg|0;if(2<V>>>0)var
 i=1,v=U;else
 switch(V){case
-0:if(0===e)am(wF);var
+0:if(0===e)an(wO);var
 W=e-1|0,ao=3+a(2)|0,i=ao,v=c(u,W)[1+W];break;case
 1:var
 i=3+a(3)|0,v=0;break;default:var
-i=11+a(7)|0,v=0}if((h+q|0)<(e+i|0))am(wE);gd(u,e,i,v);var
+i=11+a(7)|0,v=0}if((h+q|0)<(e+i|0))an(wN);gk(u,e,i,v);var
 e=e+i|0;continue}var
-ap=fo(bL(u,h,q)),M=ap,L=fo(bL(u,0,h));break}}if(!_)for(;;){var
-g=z(L);if(!(cy<=g)){A(1);ay(l,d[1],g);d[1]++;continue}if(cy<g){if(285<g)am(wA);var
-N=g+pr|0,O=g+pr|0,af=a(c(wp,N)[1+N]),E=c(wn,O)[1+O]+af|0,o=z(M);if(29<o)am(wB);var
-ag=a(c(wt,o)[1+o]),P=c(wr,o)[1+o]+ag|0;if(d[1]<P)am(wC);A(E);var
-Q=d[1],R=(d[1]+E|0)-1|0;if(!(R<Q)){var
-p=Q;for(;;){ay(l,p,bI(l,p-P|0));var
+ap=ft(bN(u,h,q)),M=ap,L=ft(bN(u,0,h));break}}if(!_)for(;;){var
+g=z(L);if(!(cC<=g)){A(1);aA(k,d[1],g);d[1]++;continue}if(cC<g){if(285<g)an(wJ);var
+N=g+pz|0,O=g+pz|0,af=a(c(wy,N)[1+N]),C=c(ww,O)[1+O]+af|0,o=z(M);if(29<o)an(wK);var
+ag=a(c(wC,o)[1+o]),P=c(wA,o)[1+o]+ag|0;if(d[1]<P)an(wL);A(C);var
+Q=d[1],R=(d[1]+C|0)-1|0;if(!(R<Q)){var
+p=Q;for(;;){aA(k,p,bK(k,p-P|0));var
 ah=p+1|0;if(R!==p){var
-p=ah;continue}break}}d[1]=d[1]+E|0;continue}at=1;break}}if(0===ab)continue;var
+p=ah;continue}break}}d[1]=d[1]+C|0;continue}at=1;break}}if(0===ab)continue;var
 Y=8<=b[1]?1:0;if(Y)var
 Z=Y;else
 var
-as=j[1]!==x?1:0,Z=as||(d[1]!==w?1:0);if(Z)am(wG);return aT(l)}}var
-wH=k(cy,function(d){var
+as=j[1]!==x?1:0,Z=as||(d[1]!==w?1:0);if(Z)an(wP);return aV(k)}}var
+wQ=l(cC,function(d){var
 b=1,a=d;for(;;){var
 c=1===(a&1)?-306674912^(a>>>1|0):a>>>1|0,e=b+1|0;if(8!==b){var
-b=e,a=c;continue}return c}}),wI=268435456;function
-nC(a){return aN(wI,40*cE(a,53687091)|0)}function
-gL(b,a){var
-c=$(b,a+1|0)<<8;return $(b,a)|c}function
-i7(b,a){var
-c=gL(b,a+2|0)<<16;return gL(b,a)|c}function
-aY(g,d){var
+b=e,a=c;continue}return c}}),wR=268435456;function
+nJ(a){return aO(wR,40*cH(a,53687091)|0)}function
+gT(b,a){var
+c=ac(b,a+1|0)<<8;return ac(b,a)|c}function
+jd(b,a){var
+c=gT(b,a+2|0)<<16;return gT(b,a)|c}function
+aZ(g,d){var
 b=aJ(d),c=d-1|0,e=0;if(!(c<0)){var
-a=e;for(;;){ay(b,a,lD((g>>>(8*a|0)|0)&fX));var
+a=e;for(;;){aA(b,a,lK((g>>>(8*a|0)|0)&f2));var
 f=a+1|0;if(c!==a){var
-a=f;continue}break}}return aT(b)}var
-df=[av,wZ,b1(0)];function
-nD(f){var
+a=f;continue}break}}return aV(b)}var
+de=[ax,w8,b4(0)];function
+nK(f){var
 b=F(f),a=[0,0];function
-g(c){return a[1]<b?$(f,a[1]):0}function
-h(d){if(b<=a[1])throw df;var
-c=$(f,a[1]);a[1]++;return c}function
+g(c){return a[1]<b?ac(f,a[1]):0}function
+h(d){if(b<=a[1])throw de;var
+c=ac(f,a[1]);a[1]++;return c}function
 c(d){for(;;){var
 b=g(0)-9|0,c=0;if(4<b>>>0){if(23===b)c=1}else
 if(1<b-2>>>0)c=1;if(c){a[1]++;continue}return 0}}function
 k(b){var
-a=h(0)!==b?1:0;if(a)throw df;return a}function
+a=h(0)!==b?1:0;if(a)throw de;return a}function
 q(c){for(;;){var
-b=h(0);if(34===b)return cm(f,c,(a[1]-1|0)-c|0);if(92===b){h(0);continue}if(32<=b)continue;throw df}}function
-l(m){if(ao<m)throw df;c(0);var
-b=g(0),e=0;if(kB<=b)if(qN===b){var
-o=0,n=w0;e=1}else
-if(pz===b){var
-o=w1,n=w2;e=1}else
-if(pN===b){a[1]++;c(0);if(pq===g(0)){a[1]++;var
-d=w3}else{var
+b=h(0);if(34===b)return co(f,c,(a[1]-1|0)-c|0);if(92===b){h(0);continue}if(32<=b)continue;throw de}}function
+l(m){if(al<m)throw de;c(0);var
+b=g(0),e=0;if(kK<=b)if(qV===b){var
+o=0,n=w9;e=1}else
+if(pH===b){var
+o=w_,n=w$;e=1}else
+if(pV===b){a[1]++;c(0);if(py===g(0)){a[1]++;var
+d=xa}else{var
 y=0;for(;;){c(0);k(34);var
 E=q(a[1]);c(0);k(58);var
 z=[0,[0,E,l(m+1|0)],y],A=h(0);if(44===A){var
-y=z;continue}if(pq!==A)throw df;var
-d=[5,ai(z)];break}}}else
+y=z;continue}if(py!==A)throw de;var
+d=[5,ak(z)];break}}}else
 e=2;else
 if(34===b){a[1]++;var
 d=[3,q(a[1])]}else
 if(91===b){a[1]++;c(0);if(93===g(0)){a[1]++;var
-d=w4}else{var
+d=xb}else{var
 v=0;for(;;){var
 w=[0,l(m+1|0),v],x=h(0);if(44===x){var
-v=w;continue}if(93!==x)throw df;var
-d=[4,ai(w)];break}}}else
-if(hm<=b){var
-o=w5,n=w6;e=1}else
+v=w;continue}if(93!==x)throw de;var
+d=[4,ak(w)];break}}}else
+if(hu<=b){var
+o=xc,n=xd;e=1}else
 e=2;var
 B=0;switch(e){case
 2:var
@@ -4618,42 +4636,42 @@ if(11===p)j=1}else
 if(45<=i){if(!(47<=i))j=1}else
 if(43===i)j=1;var
 C=j?1:0;if(C){a[1]++;continue}var
-t=cm(f,s,a[1]-s|0),u=lA(t),D=u?[1,u[1]]:[2,IP(t)],d=D;break}break;case
-0:break;default:lR(k,n);var
+t=co(f,s,a[1]-s|0),u=lH(t),D=u?[1,u[1]]:[2,IZ(t)],d=D;break}break;case
+0:break;default:lW(k,n);var
 r=o;B=1}if(!B)var
 r=d;c(0);return r}var
-d=l(0);if(a[1]!==b)throw df;return d}function
-gM(b,a){var
-c=b+a|0;if((b<=c?1:0)===(0<=a?1:0))return c;throw Q}function
-gN(e){var
-a=bb(47,e);if(a){var
-b=a[2],c=a[1];if(!b)return X(gq(c));if(!b[2]){var
-d=b[1];if(0<bo(gq(d))){var
-f=gq(d);return b6(gq(c),f)}}}throw Q}function
-i8(a){function
+d=l(0);if(a[1]!==b)throw de;return d}function
+gU(b,a){var
+c=b+a|0;if((b<=c?1:0)===(0<=a?1:0))return c;throw T}function
+gV(e){var
+a=bd(47,e);if(a){var
+b=a[2],c=a[1];if(!b)return z(gx(c));if(!b[2]){var
+d=b[1];if(0<bp(gx(d))){var
+f=gx(d);return bY(gx(c),f)}}}throw T}function
+je(a){function
 b(c){var
-a=bb(94,c);if(a){var
+a=bd(94,c);if(a){var
 b=a[2];if(b&&!b[2]){var
-d=hO(b[1]);return[0,hO(a[1]),d]}}throw Q}function
+d=hX(b[1]);return[0,hX(a[1]),d]}}throw T}function
 c(c){var
-a=bb(42,c);if(a){var
-d=l(b,a[2]);return[0,gN(a[1]),d]}throw Q}return J(a,xe)?0:l(c,bb(32,a))}function
-xr(h){var
+a=bd(42,c);if(a){var
+d=k(b,a[2]);return[0,gV(a[1]),d]}throw T}return M(a,xn)?0:k(c,bd(32,a))}function
+xA(h){var
 i=F(h);function
 g(a){var
-b=a<i?1:0,c=b?$(h,a):b;return c}function
-d(a){return cz===(g(a)&hI)?1:0}var
+b=a<i?1:0,c=b?ac(h,a):b;return c}function
+d(a){return cD===(g(a)&hR)?1:0}var
 a=0;for(;;){var
 j=a===i?1:0;if(j)var
 k=j;else{var
-b=g(a),e=g(a+1|0);if(!(cz<=b)){var
-a=a+1|0;continue}if(194<=b&&!(kL<=b)){var
+b=g(a),e=g(a+1|0);if(!(cD<=b)){var
+a=a+1|0;continue}if(194<=b&&!(kU<=b)){var
 w=d(a+1|0);if(w){var
-a=a+2|0;continue}return w}if(kL<=b&&!(kf<=b)){var
+a=a+2|0;continue}return w}if(kU<=b&&!(kn<=b)){var
 s=d(a+1|0);if(s){var
 t=d(a+2|0);if(t){var
-z=kL!==b?1:0,u=z||(eR<=e?1:0);if(u){var
-A=237!==b?1:0,v=A||(e<eR?1:0);if(v){var
+z=kU!==b?1:0,u=z||(eW<=e?1:0);if(u){var
+A=237!==b?1:0,v=A||(e<eW?1:0);if(v){var
 a=a+3|0;continue}var
 f=v}else
 var
@@ -4662,13 +4680,13 @@ var
 f=t}else
 var
 f=s;return f}var
-l=kf<=b?1:0;if(l){var
+l=kn<=b?1:0;if(l){var
 m=b<245?1:0;if(m){var
 n=d(a+1|0);if(n){var
 o=d(a+2|0);if(o){var
 p=d(a+3|0);if(p){var
-x=kf!==b?1:0,q=x||(j6<=e?1:0);if(q){var
-y=244!==b?1:0,r=y||(e<j6?1:0);if(r){var
+x=kn!==b?1:0,q=x||(kc<=e?1:0);if(q){var
+y=244!==b?1:0,r=y||(e<kc?1:0);if(r){var
 a=a+4|0;continue}var
 c=r}else
 var
@@ -4684,83 +4702,83 @@ c=m}else
 var
 c=l;var
 k=c}return k}}function
-gO(b){if(typeof
+gW(b){if(typeof
 b!=="number")switch(b[0]){case
 3:var
 c=b[1],d=F(c),a=0,p=function(a){var
 c=48<=a?1:0,d=c?a<=57?1:0:c;if(d)var
 b=d;else{var
-e=97<=a?1:0,f=e?a<=hm?1:0:e;if(f)var
+e=97<=a?1:0,f=e?a<=hu?1:0:e;if(f)var
 b=f;else
 var
 g=65<=a?1:0,b=g?a<=70?1:0:g}return b};for(;;){var
 g=d<=a?1:0,o=0;if(g)var
-e=g;else{if(92!==$(c,a)){var
+e=g;else{if(92!==ac(c,a)){var
 a=a+1|0;continue}var
-h=(a+1|0)<d?1:0;if(h)if(qJ===$(c,a+1|0)){var
+h=(a+1|0)<d?1:0;if(h)if(qR===ac(c,a+1|0)){var
 i=(a+5|0)<d?1:0;if(i){var
-j=h_(p,cm(c,a+2|0,4));if(j){var
+j=ih(p,co(c,a+2|0,4));if(j){var
 a=a+6|0;continue}var
-k=j}else
+l=j}else
 var
-k=i;var
-n=k;o=1}else{var
-m=h$(xs,$(c,a+1|0));if(m){var
+l=i;var
+n=l;o=1}else{var
+m=ii(xB,ac(c,a+1|0));if(m){var
 a=a+2|0;continue}var
 e=m}else
 var
 e=h}if(!o)var
-n=e;return r(n,xt)}case
-4:return x(gO,b[1]);case
+n=e;return r(n,xC)}case
+4:return x(gW,b[1]);case
 5:var
-f=b[1],q=B(f);r(B(bj(hT,l(function(a){return a[1]},f)))===q?1:0,xu);return x(function(a){gO([3,a[1]]);return gO(a[2])},f)}return 0}function
-xv(d){var
+f=b[1],q=C(f);r(C(bl(h2,k(function(a){return a[1]},f)))===q?1:0,xD);return x(function(a){gW([3,a[1]]);return gW(a[2])},f)}return 0}function
+xE(d){var
 g=F(d);function
 k(a){var
 b=a<g?1:0;if(b)var
-c=48<=$(d,a)?1:0,e=c?$(d,a)<=57?1:0:c;else
+c=48<=ac(d,a)?1:0,e=c?ac(d,a)<=57?1:0:c;else
 var
 e=b;return e}function
 c(a,c){var
-b=a<g?1:0;return b?h$(c,$(d,a)):b}function
-i(b){r(k(b),xw);var
+b=a<g?1:0;return b?ii(c,ac(d,a)):b}function
+i(b){r(k(b),xF);var
 a=b;for(;;){if(k(a)){var
 a=a+1|0;continue}return a}}var
 a=0;a:for(;;){var
-m=a<g?1:0;if(m){if(34===$(d,a)){var
+m=a<g?1:0;if(m){if(34===ac(d,a)){var
 b=a+1|0;for(;;){if(g<=b)var
 n=b;else{var
-l=$(d,b);if(34!==l){if(92===l){var
+l=ac(d,b);if(34!==l){if(92===l){var
 b=b+2|0;continue}var
 b=b+1|0;continue}var
 n=b+1|0}var
-a=n;continue a}}if(c(a,xx)){var
-j=c(a,xy)?a+1|0:a,h=c(j,xz)?j+1|0:i(j),e=c(h,xA)?i(h+1|0):h;if(c(e,xB))var
-q=c(e+1|0,xC)?e+2|0:e+1|0,f=i(q);else
+a=n;continue a}}if(c(a,xG)){var
+j=c(a,xH)?a+1|0:a,h=c(j,xI)?j+1|0:i(j),e=c(h,xJ)?i(h+1|0):h;if(c(e,xK))var
+q=c(e+1|0,xL)?e+2|0:e+1|0,f=i(q);else
 var
 f=e;var
-o=1-c(f,xE);if(o)var
+o=1-c(f,xN);if(o)var
 s=h<f?1:0,p=s||((f-a|0)<=19?1:0);else
 var
-p=o;r(p,xD);var
+p=o;r(p,xM);var
 a=f;continue}var
 a=a+1|0;continue}return m}}function
-xF(o,h){r(aH(h,xH),xG);var
-i=ag(h,xI),a=i[2];r(i[1]<=dX?1:0,xJ);var
-j=D(a),e=C===j?a[1]:m===j?H(a):a;r(xr(e),xK);xv(e);try{var
-v=nD(e),c=v}catch(a){a=aU(a);if(a!==df&&a[1]!==f9)throw a;var
-c=am(xL)}if(typeof
+xO(o,h){r(aH(h,xQ),xP);var
+i=ah(h,xR),a=i[2];r(i[1]<=d0?1:0,xS);var
+j=E(a),e=D===j?a[1]:m===j?H(a):a;r(xA(e),xT);xE(e);try{var
+v=nK(e),c=v}catch(a){a=aW(a);if(a!==de&&a[1]!==ge)throw a;var
+c=an(xU)}if(typeof
 c!=="number"&&5===c[0]){var
-f=c[1];if(bn(aQ(hT,l(function(a){return a[1]},f)),xN)){gO(c);r(bn(ga(xQ,f),xP),xO);var
-g=ga(xR,f),n=0;if(typeof
+f=c[1];if(bb(aS(h2,k(function(a){return a[1]},f)),xW)){gW(c);r(bb(gh(xZ,f),xY),xX);var
+g=gh(x0,f),n=0;if(typeof
 g!=="number"&&5===g[0]){var
 d=g[1];n=1}if(!n)var
-d=am(xS);var
-p=h[1]-1|0,k=B(d)===p?1:0,q=k?c5(function(a){return aH(h,a[1])},d):k;r(q,xT);var
-s=0.,t=O(function(V,F){var
-G=F[1],H=ag(h,G)[1],t=F[2];function
+d=an(x1);var
+p=h[1]-1|0,l=C(d)===p?1:0,q=l?c5(function(a){return aH(h,a[1])},d):l;r(q,x2);var
+s=0.,t=K(function(V,F){var
+G=F[1],H=ah(h,G)[1],t=F[2];function
 c(c){var
-a=gK(G);return am(b(at(xf),a))}var
+a=gS(G);return an(b(au(xo),a))}var
 I=0;if(typeof
 t!=="number"&&4===t[0]){var
 n=t[1];if(n){var
@@ -4772,16 +4790,16 @@ q!=="number"&&3===q[0]){var
 r=p[2];if(r){var
 s=r[1],v=0;if(typeof
 s!=="number"&&4===s[0])if(r[2]){e=1;i=1;v=1}else{var
-T=s[1],U=l(function(a){if(typeof
+T=s[1],U=k(function(a){if(typeof
 a!=="number"&&1===a[0]){var
-b=a[1];if(0<=b)return b}return c(0)},T),g=U,k=q[1],a=o[1];I=1;e=1;i=1;v=1}if(!v){e=1;i=1}}else{e=1;i=1}}if(!i)e=1}else
+b=a[1];if(0<=b)return b}return c(0)},T),g=U,l=q[1],a=o[1];I=1;e=1;i=1;v=1}if(!v){e=1;i=1}}else{e=1;i=1}}if(!i)e=1}else
 e=1}}}if(!I)var
-j=c(0),g=j[3],k=j[2],a=j[1];var
-K=0===g?1:0,M=K||(3<B(g)?1:0);if(M)c(0);var
-N=1,m=O(function(b,a){if(0<a&&ch(du,a)<b)return c(0);return u(b,a)},N,g),x=J(k,xg),y=1-x,P=y?L(k,xh):y;if(P)c(0);var
-w=0;if(L(a,xi)){var
-f=0;if(L(a,xj))if(L(a,xk))if(L(a,xl)){if(L(a,xm))if(L(a,xn)){var
-z=L(a,xo);if(z){var
+j=c(0),g=j[3],l=j[2],a=j[1];var
+J=0===g?1:0,L=J||(3<C(g)?1:0);if(L)c(0);var
+N=1,m=K(function(b,a){if(0<a&&cj(dv,a)<b)return c(0);return u(b,a)},N,g),x=M(l,xp),y=1-x,P=y?O(l,xq):y;if(P)c(0);var
+w=0;if(O(a,xr)){var
+f=0;if(O(a,xs))if(O(a,xt))if(O(a,xu)){if(O(a,xv))if(O(a,xw)){var
+z=O(a,xx);if(z){var
 d=c(0);f=1}else{var
 d=z;f=1}}else{w=1;f=1}}else{var
 d=4;f=1}else{var
@@ -4790,155 +4808,155 @@ d=8}else
 w=1;if(w)var
 d=1;var
 A=0<d?1:0;if(A)var
-Q=ch(H,d)<m?1:0,C=Q||(u(m,d)!==H?1:0);else
+Q=cj(H,d)<m?1:0,B=Q||(u(m,d)!==H?1:0);else
 var
-C=A;if(C)c(0);var
+B=A;if(B)c(0);var
 D=1-x;if(D)var
-R=1!==B(g)?1:0,E=R||1-aA(a,xq);else
+R=1!==C(g)?1:0,E=R||1-aC(a,xz);else
 var
 E=D;if(E)c(0);var
-S=J(a,xp)?1.:8.;return V+m*S},s,d);return r(t<=nC(o)?1:0,xU)}}return am(xM)}function
-bk(c,b,a){var
-d=c[2];return am(P(at(xV),d,b,a))}function
-bW(c,a,f,e){if(typeof
+S=M(a,xy)?1.:8.;return V+m*S},s,d);return r(t<=nJ(o)?1:0,x3)}}return an(xV)}function
+bm(c,b,a){var
+d=c[2];return an(S(au(x4),d,b,a))}function
+b0(c,a,f,e){if(typeof
 c!=="number"&&5===c[0]){var
-d=c[1];if(c5(function(a){return lJ(a,d)},e)){x(function(d){var
-b=d[1],c=1-aA(b,e);return c?W(v(xX,gK(v(a,b)))):c},d);return[0,d,a,f]}}return am(b(at(xW),a))}function
-aI(b,a){return ga(a,b[1])}function
-fp(c,b,a){return 0===aI(b,a)?0:[0,f(c,b,a)]}function
-dg(c,b,e){var
+d=c[1];if(c5(function(a){return lP(a,d)},e)){x(function(d){var
+b=d[1],c=1-aC(b,e);return c?Z(w(x6,gS(w(a,b)))):c},d);return[0,d,a,f]}}return an(b(au(x5),a))}function
+aI(b,a){return gh(a,b[1])}function
+fu(c,b,a){return 0===aI(b,a)?0:[0,f(c,b,a)]}function
+df(c,b,e){var
 a=aI(c,b);if(typeof
 a!=="number"&&3===a[0]){var
-d=a[1];if(aA(d,e))return d}return bk(c,b,xY)}function
-gP(c,b){var
+d=a[1];if(aC(d,e))return d}return bm(c,b,x7)}function
+gX(c,b){var
 a=aI(c,b);if(typeof
-a!=="number"&&0===a[0])return a[1];return bk(c,b,xZ)}function
-eB(e,d,c){var
-f=e?e[1]:f$,a=aI(d,c);if(typeof
+a!=="number"&&0===a[0])return a[1];return bm(c,b,x8)}function
+eH(e,d,c){var
+f=e?e[1]:gg,a=aI(d,c);if(typeof
 a!=="number"&&1===a[0]){var
-b=a[1];if(0<=b&&b<=f)return b}return bk(d,c,x0)}function
-i9(b,g,f,e,d){var
-h=b?b[1]:b,i=g?g[1]:-dC,j=f?f[1]:dC,a=aI(e,d);if(typeof
+b=a[1];if(0<=b&&b<=f)return b}return bm(d,c,x9)}function
+jf(b,g,f,e,d){var
+h=b?b[1]:b,i=g?g[1]:-dD,j=f?f[1]:dD,a=aI(e,d);if(typeof
 a!=="number")switch(a[0]){case
 2:var
 c=a[1];if(i<=c&&c<=j)return c;break;case
-3:if(!L(a[1],x2)&&h)return a2;break}return bk(e,d,x1)}function
-i_(b,a){return i9(0,[0,ci(x3)],[0,1.-lz/2.],b,a)}function
-eC(a,c){var
-b=v(a[2],c),d=R(a[3],b);c_(a[3],b);return d}function
-gQ(d,c,b,a){var
-e=c[2],g=f(at(x4),e,b);r(1===B(a[1])?1:0,g);if(d&&d[1]!==a[2])return bk(c,b,x5);return 0}function
-i$(e,d){var
+3:if(!O(a[1],x$)&&h)return a3;break}return bm(e,d,x_)}function
+jg(b,a){return jf(0,[0,ck(ya)],[0,1.-lG/2.],b,a)}function
+eI(a,c){var
+b=w(a[2],c),d=U(a[3],b);c_(a[3],b);return d}function
+gY(d,c,b,a){var
+e=c[2],g=f(au(yb),e,b);r(1===C(a[1])?1:0,g);if(d&&d[1]!==a[2])return bm(c,b,yc);return 0}function
+jh(e,d){var
 c=e[2]-1|0,f=0;if(!(c<0)){var
 a=f;for(;;){b(d,a);var
 g=a+1|0;if(c!==a){var
 a=g;continue}break}}return 0}function
-fq(a,f,e,d,c){var
-i=a?a[1]:a,j=f?f[1]:f$,g=c[3];if(0===g[0]){var
-h=g[1];i$(c,function(f){var
-a=b(h,f),g=a<i?1:0,c=g||(j<a?1:0);return c?bk(e,d,x6):c});return h}return bk(e,d,x7)}function
-fr(f,e,d,c,a){var
-i=f?f[1]:-dC,j=e?e[1]:dC,g=a[3];if(1===g[0]){var
-h=g[1];i$(a,function(g){var
-a=b(h,g),e=i<=a?1:0,k=e?a<=j?1:0:e,f=1-k;return f?bk(d,c,x9):f});return h}return bk(d,c,x8)}function
-a9(f,e,d,b,a){var
-c=eC(b,a);return aV(function(c){gQ(f,b,a,c);var
-g=fq(e,d,b,a,c);return[0,c[2],g]},c)}function
-bE(f,e,d,b,a){var
-c=eC(b,a);return aV(function(c){gQ(f,b,a,c);var
-g=fr(e,d,b,a,c);return[0,c[2],g]},c)}function
-ja(g,d,c){var
-a=eC(d,c);return aV(function(a){gQ(g,d,c,a);var
+fv(a,f,e,d,c){var
+i=a?a[1]:a,j=f?f[1]:gg,g=c[3];if(0===g[0]){var
+h=g[1];jh(c,function(f){var
+a=b(h,f),g=a<i?1:0,c=g||(j<a?1:0);return c?bm(e,d,yd):c});return h}return bm(e,d,ye)}function
+fw(f,e,d,c,a){var
+i=f?f[1]:-dD,j=e?e[1]:dD,g=a[3];if(1===g[0]){var
+h=g[1];jh(a,function(g){var
+a=b(h,g),e=i<=a?1:0,k=e?a<=j?1:0:e,f=1-k;return f?bm(d,c,yg):f});return h}return bm(d,c,yf)}function
+a_(f,e,d,b,a){var
+c=eI(b,a);return aR(function(c){gY(f,b,a,c);var
+g=fv(e,d,b,a,c);return[0,c[2],g]},c)}function
+bG(f,e,d,b,a){var
+c=eI(b,a);return aR(function(c){gY(f,b,a,c);var
+g=fw(e,d,b,a,c);return[0,c[2],g]},c)}function
+ji(g,d,c){var
+a=eI(d,c);return aR(function(a){gY(g,d,c,a);var
 e=a[3];if(2===e[0]){var
-f=e[1];i$(a,function(a){b(f,a);return 0});return[0,a[2],f]}return bk(d,c,x_)},a)}function
-bs(c,b,a){return a?a[1]:bk(c,b,x$)}function
-eD(h,c,a){var
-d=eC(c,a);return aV(function(f){var
+f=e[1];jh(a,function(a){b(f,a);return 0});return[0,a[2],f]}return bm(d,c,yh)},a)}function
+bt(c,b,a){return a?a[1]:bm(c,b,yi)}function
+eJ(h,c,a){var
+d=eI(c,a);return aR(function(f){var
 d=f[1];if(d){var
 e=d[2];if(e&&!e[2]){var
-g=e[1],i=P(h,c,a,f),j=function(c,a){return b(i,u(c,g)+a|0)};return[0,d[1],g,j]}}return bk(c,a,ya)},d)}function
-jb(b,a){var
-c=eC(b,a);return aV(function(c){var
+g=e[1],i=S(h,c,a,f),j=function(c,a){return b(i,u(c,g)+a|0)};return[0,d[1],g,j]}}return bm(c,a,yj)},d)}function
+jj(b,a){var
+c=eI(b,a);return aR(function(c){var
 f=c[3];if(3===f[0]){var
-g=f[1];gQ(0,b,a,c);var
-d=[0,0],h=[0,0];lR(function(b){var
-a=b+k2|0;if(10<a>>>0){if(-22===a){d[1]++;return 0}}else
+g=f[1];gY(0,b,a,c);var
+d=[0,0],h=[0,0];lW(function(b){var
+a=b+k_|0;if(10<a>>>0){if(-22===a){d[1]++;return 0}}else
 if(8<a-1>>>0){h[1]++;return 0}return 0},g);var
-i=kX<d[1]?1:0,j=i||(2500000<(d[1]+h[1]|0)?1:0);if(j)bk(b,a,yc);var
-e=bb(10,g),k=c[2]+1|0,l=B(e)!==k?1:0,m=l||L(ah(e,c[2]),ye);if(m)bk(b,a,yd);return d$(function(a,b){return a<c[2]?1:0},e)}return bk(b,a,yb)},c)}function
-jc(f,a){var
+i=k5<d[1]?1:0,j=i||(2500000<(d[1]+h[1]|0)?1:0);if(j)bm(b,a,yl);var
+e=bd(10,g),k=c[2]+1|0,l=C(e)!==k?1:0,m=l||O(aj(e,c[2]),yn);if(m)bm(b,a,ym);return ed(function(a,b){return a<c[2]?1:0},e)}return bm(b,a,yk)},c)}function
+jk(f,a){var
 b=F(a),c=1<=b?1:0;if(c)var
-d=b<=f?1:0,e=d?h_(function(a){var
+d=b<=f?1:0,e=d?ih(function(a){var
 b=48<=a?1:0,c=b?a<=57?1:0:b;return c},a):d;else
 var
-e=c;return r(e,yf)}function
-jd(a){var
-d=0;if(L(a,yg)&&45===$(a,0)){var
-b=cm(a,1,F(a)-1|0);d=1}if(!d)var
+e=c;return r(e,yo)}function
+jl(a){var
+d=0;if(O(a,yp)&&45===ac(a,0)){var
+b=co(a,1,F(a)-1|0);d=1}if(!d)var
 b=a;var
-c=bb(47,b);r(B(c)<=2?1:0,yh);var
-e=oN;x(function(a){return jc(e,a)},c);return gN(a)}function
-je(f,e){var
+c=bd(47,b);r(C(c)<=2?1:0,yq);var
+e=oV;x(function(a){return jk(e,a)},c);return gV(a)}function
+jm(f,e){var
 a=f,b=e;for(;;){if(b){var
 c=b[2],d=b[1];if(typeof
 a!=="number")switch(a[0]){case
 4:var
-g=hO(d),a=ah(a[1],g),b=c;continue;case
+g=hX(d),a=aj(a[1],g),b=c;continue;case
 5:var
-a=ga(d,a[1]),b=c;continue}throw Q}return a}}function
-dR(b,a){var
-c=bb(46,a);return je(b[1],c)}function
-dh(b,a){return 0===dR(b,a)?1:0}function
-b9(c,b){var
-a=dR(c,b);if(typeof
-a!=="number"&&3===a[0])return a[1];throw Q}function
-eE(d,c){var
-a=dR(d,c);if(typeof
+a=gh(d,a[1]),b=c;continue}throw T}return a}}function
+dU(b,a){var
+c=bd(46,a);return jm(b[1],c)}function
+dg(b,a){return 0===dU(b,a)?1:0}function
+b$(c,b){var
+a=dU(c,b);if(typeof
+a!=="number"&&3===a[0])return a[1];throw T}function
+eK(d,c){var
+a=dU(d,c);if(typeof
 a!=="number"&&1===a[0]){var
-b=a[1];if(0<=b)return b}throw Q}function
-fs(c,b){var
-a=dR(c,b);if(typeof
-a!=="number"&&0===a[0])return a[1];throw Q}function
-ft(c,b){var
-a=dR(c,b);if(typeof
+b=a[1];if(0<=b)return b}throw T}function
+fx(c,b){var
+a=dU(c,b);if(typeof
+a!=="number"&&0===a[0])return a[1];throw T}function
+fy(c,b){var
+a=dU(c,b);if(typeof
 a!=="number")switch(a[0]){case
 2:return a[1];case
-3:if(!L(a[1],yn))return a2;break}throw Q}function
-cr(a){if(Math.abs(a)<=dC)return Z(a);throw Q}function
-nE(a){return a==a2?0:[0,cr(a)]}function
-b_(b,a){return aH(b[2],a)}function
-gR(b,a){return ag(b[2],a)}function
-a_(d,c){var
-a=gR(d,c),b=a[3];if(0===b[0])return[0,a[2],b[1]];throw Q}function
-dS(d,c){var
-a=gR(d,c),b=a[3];if(1===b[0])return[0,a[2],b[1]];throw Q}function
-nF(d,c){var
-a=gR(d,c),b=a[3];if(2===b[0])return[0,a[2],b[1]];throw Q}function
-gS(d,c){var
-a=gR(d,c),b=a[3];if(3===b[0]){var
-e=a[2],f=bb(10,b[1]);return d$(function(a,b){return a<e?1:0},f)}throw Q}function
-eF(a){var
-b=a_(a,yx),c=a_(a,yy);return[0,a_(a,yz),c,b]}function
-bF(c,a){var
+3:if(!O(a[1],yw))return a3;break}throw T}function
+cv(a){if(Math.abs(a)<=dD)return _(a);throw T}function
+nL(a){return a==a3?0:[0,cv(a)]}function
+ca(b,a){return aH(b[2],a)}function
+gZ(b,a){return ah(b[2],a)}function
+a$(d,c){var
+a=gZ(d,c),b=a[3];if(0===b[0])return[0,a[2],b[1]];throw T}function
+dV(d,c){var
+a=gZ(d,c),b=a[3];if(1===b[0])return[0,a[2],b[1]];throw T}function
+nM(d,c){var
+a=gZ(d,c),b=a[3];if(2===b[0])return[0,a[2],b[1]];throw T}function
+g0(d,c){var
+a=gZ(d,c),b=a[3];if(3===b[0]){var
+e=a[2],f=bd(10,b[1]);return ed(function(a,b){return a<e?1:0},f)}throw T}function
+eL(a){var
+b=a$(a,yG),c=a$(a,yH);return[0,a$(a,yI),c,b]}function
+bH(c,a){var
 d=b(c[2],a+1|0);return[0,b(c[2],a),d]}function
-di(a,d){var
+dh(a,d){var
 c=a[1];function
 e(a){return b(d,c+a|0)}return G(a[2]-c|0,e)}function
-nG(a){return dh(a,yA)?0.:ft(a,yB)}var
-yC=Z(lz);function
-gT(a){return O(s,w,a)}function
-cs(b,a){return v(yM,a)}function
-nH(a){if(b_(a,cs(a,yN))){var
-c=dS(a,cs(a,yO));return function(a){return cr(b(c[2],a))}}return function(a){return w}}function
-nI(a){function
-c(b){return cs(a,b)}function
-f(b,d){return b_(a,c(b))?nF(a,c(b))[2]:function(a){return d}}var
-d=b9(a,c(yS)),i=dh(a,c(yT))?t:cr(ft(a,c(za))),j=J(d,yU)?yV:dh(a,c(y_))?0:[0,eE(a,c(y$))],k=eE(a,c(yW));if(b_(a,c(yX)))var
-l=dS(a,c(yY)),g=function(a){return cr(b(l[2],a))};else
+nN(a){return dg(a,yJ)?0.:fy(a,yK)}var
+yL=_(lG);function
+g1(a){return K(t,v,a)}function
+cw(b,a){return w(yV,a)}function
+nO(a){if(ca(a,cw(a,yW))){var
+c=dV(a,cw(a,yX));return function(a){return cv(b(c[2],a))}}return function(a){return v}}function
+nP(a){function
+c(b){return cw(a,b)}function
+f(b,d){return ca(a,c(b))?nM(a,c(b))[2]:function(a){return d}}var
+d=b$(a,c(y1)),i=dg(a,c(y2))?s:cv(fy(a,c(zj))),j=M(d,y3)?y4:dg(a,c(zh))?0:[0,eK(a,c(zi))],k=eK(a,c(y5));if(ca(a,c(y6)))var
+l=dV(a,c(y7)),g=function(a){return cv(b(l[2],a))};else
 var
-g=function(a){return w};var
-m=f(yZ,1),n=f(y0,0);if(L(d,y1))if(L(d,y2))if(L(d,y3))if(L(d,y4))if(L(d,y5))if(L(d,y6))var
-h=L(d,y7),e=h?W(d):h;else
+g=function(a){return v};var
+m=f(y8,1),n=f(y9,0);if(O(d,y_))if(O(d,y$))if(O(d,za))if(O(d,zb))if(O(d,zc))if(O(d,zd))var
+h=O(d,ze),e=h?Z(d):h;else
 var
 e=4;else
 var
@@ -4952,49 +4970,49 @@ e=3;else
 var
 e=6;function
 o(a){return 0}var
-p=eE(a,y8);return[0,a_(a,y9)[1]-1|0,p,o,e,n,m,g,k,j,i]}function
-nJ(c,b){function
-a(a){return ft(c,f(at(zv),b,a))}var
-d=a(zw);return[0,a(zx),d]}function
-nK(a){return 1-dh(a,zy)}function
-jf(a){var
-b=gS(a,zF);return K(l(function(a){var
-b=i8(a);return aQ(function(b,a){return al(b[2],a[2])},b)},b))}function
-nL(a){return 1-dh(a,zH)}function
-fu(a){return bb(43,b9(a,zJ))}function
-nM(a){return aA(fu(a),zK)?zL:b9(a,zM)}function
-jg(c){if(b_(c,zN)){var
-a=dS(c,zO),d=function(c){var
+p=eK(a,zf);return[0,a$(a,zg)[1]-1|0,p,o,e,n,m,g,k,j,i]}function
+nQ(c,b){function
+a(a){return fy(c,f(au(zE),b,a))}var
+d=a(zF);return[0,a(zG),d]}function
+nR(a){return 1-dg(a,zH)}function
+jn(a){var
+b=g0(a,zO);return N(k(function(a){var
+b=je(a);return aS(function(b,a){return am(b[2],a[2])},b)},b))}function
+nS(a){return 1-dg(a,zQ)}function
+fz(a){return bd(43,b$(a,zS))}function
+nT(a){return aC(fz(a),zT)?zU:b$(a,zV)}function
+jo(c){if(ca(c,zW)){var
+a=dV(c,zX),d=function(c){var
 d=b(a[2],(3*c|0)+2|0),e=b(a[2],(3*c|0)+1|0);return[0,b(a[2],3*c|0),e,d]};return G(a[1]/3|0,d)}return 0}function
-gU(a){return aN(1,a_(a,zP)[1]-1|0)}function
-jh(d,i){var
-e=a_(d,zQ),j=a_(d,zR),k=a_(d,zS),f=e[1]-2|0,l=0;if(!(f<0)){var
+g2(a){return aO(1,a$(a,zY)[1]-1|0)}function
+jp(d,i){var
+e=a$(d,zZ),j=a$(d,z0),k=a$(d,z1),f=e[1]-2|0,l=0;if(!(f<0)){var
 a=l;for(;;){var
 g=b(e[2],a),h=b(e[2],a+1|0)-1|0;if(!(h<g)){var
 c=g;for(;;){var
-n=b(k[2],c);P(i,a,b(j[2],c),n);var
+n=b(k[2],c);S(i,a,b(j[2],c),n);var
 o=c+1|0;if(h!==c){var
 c=o;continue}break}}var
 m=a+1|0;if(f!==a){var
 a=m;continue}break}}return 0}function
-nN(a,e,f){var
-d=gc(gU(a),e,0);jh(a,function(e,h,g){var
-a=b(f,h),i=gM(c(c(d,e)[1+e],a)[1+a],g);c(d[1+e],a)[1+a]=i;return 0});return function(b,a){return c(c(d,b)[1+b],a)[1+a]}}function
-nO(a){function
-b(a){return v(zU,a)}var
-d=n(gU(a),0),f=b9(a,b(zV)),g=J(f,zW)?zX:z4,e=b(g),h=dh(a,b(zY))?e:b(z3);jh(a,function(a,e,b){d[1+a]=gM(c(d,a)[1+a],b);return 0});if(0===jg(a)){if(J(f,zZ))return[0,aO(d)];if(!fs(a,b(z0))&&!dh(a,b(z1))&&!dh(a,e)){var
-i=gU(a),j=eE(a,h),k=eE(a,e);return[1,eE(a,b(z2)),k,j,i]}return 0}return 0}function
-z5(e,d,c,b,a){return j}var
-z6=0,z7=0;function
-z8(a){return a}var
-z9=0;function
-z_(a){return 0}var
-z$=[0,0,function(a){return 0},z_,z9,z8,z7,t,z6,z5];function
-nP(a){return aA(Aa,fu(a))}function
-ji(b){var
+nU(a,e,f){var
+d=gj(g2(a),e,0);jp(a,function(e,h,g){var
+a=b(f,h),i=gU(c(c(d,e)[1+e],a)[1+a],g);c(d[1+e],a)[1+a]=i;return 0});return function(b,a){return c(c(d,b)[1+b],a)[1+a]}}function
+nV(a){function
+b(a){return w(z3,a)}var
+d=n(g2(a),0),f=b$(a,b(z4)),g=M(f,z5)?z6:Ab,e=b(g),h=dg(a,b(z7))?e:b(Aa);jp(a,function(a,e,b){d[1+a]=gU(c(d,a)[1+a],b);return 0});if(0===jo(a)){if(M(f,z8))return[0,aP(d)];if(!fx(a,b(z9))&&!dg(a,b(z_))&&!dg(a,e)){var
+i=g2(a),j=eK(a,h),k=eK(a,e);return[1,eK(a,b(z$)),k,j,i]}return 0}return 0}function
+Ac(e,d,c,b,a){return j}var
+Ad=0,Ae=0;function
+Af(a){return a}var
+Ag=0;function
+Ah(a){return 0}var
+Ai=[0,0,function(a){return 0},Ah,Ag,Af,Ae,s,Ad,Ac];function
+nW(a){return aC(Aj,fz(a))}function
+jq(b){var
 a=b[3];if(typeof
-a!=="number"&&2===a[0])return a[3];throw Q}function
-gV(c,a){var
+a!=="number"&&2===a[0])return a[3];throw T}function
+g3(c,a){var
 e=c?c[1]:1;return function(n){var
 f=0<a[1]?1:0;if(f)var
 g=0===b(a[2],0)?1:0,d=g?b(a[2],a[1]-1|0)===n?1:0:g;else
@@ -5006,34 +5024,34 @@ c=o,j=d;for(;;){var
 k=b(a[2],c),l=b(a[2],c+1|0),p=l<k?1:0,q=p||(e?k===l?1:0:e),m=q?0:j,r=c+1|0;if(h!==c){var
 c=r,j=m;continue}var
 i=m;break}}return i}}function
-dj(a){return J(a[1],AC)?AD:a[6]}function
-gW(b,a){return l(jd,bs(b,a,jb(b,a)))}var
-Io=qX;function
-Cd(d,a2,g,aT,o){var
-p=aT[3],aj=bE([0,p],Cg,Cf,d,Ce),R=bE([0,p],Cj,Ci,d,Ch),C=bE([0,p],Cm,Cl,d,Ck),q=a9([0,p],0,0,d,Cn),D=jb(d,Co),E=jb(d,Cp),F=0!==aI(d,Cq)?1:0,s=0!==aI(d,Cr)?1:0;if(aH(g,Cs))W(Ct);if(aH(g,Cu))W(Cv);if(aH(g,Cw))W(Cx);if(aH(g,Cy))W(Cz);function
-ak(m,e){var
-c=K(l(function(b){function
+di(a){return M(a[1],AL)?AM:a[6]}function
+g4(b,a){return k(jl,bt(b,a,jj(b,a)))}var
+Iy=q5;function
+Cm(d,a2,g,aT,o){var
+p=aT[3],aj=bG([0,p],Cp,Co,d,Cn),R=bG([0,p],Cs,Cr,d,Cq),z=bG([0,p],Cv,Cu,d,Ct),q=a_([0,p],0,0,d,Cw),D=jj(d,Cx),E=jj(d,Cy),F=0!==aI(d,Cz)?1:0,s=0!==aI(d,CA)?1:0;if(aH(g,CB))Z(CC);if(aH(g,CD))Z(CE);if(aH(g,CF))Z(CG);if(aH(g,CH))Z(CI);function
+ak(l,e){var
+c=N(k(function(b){function
 c(c){var
-a=bb(94,c);if(a){var
-b=a[2];if(b&&!b[2]){jc(5,a[1]);return jc(4,b[1])}}return am(yi)}function
+a=bd(94,c);if(a){var
+b=a[2];if(b&&!b[2]){jk(5,a[1]);return jk(4,b[1])}}return an(yr)}function
 d(b){var
-a=bb(42,b);return a?(jd(a[1]),x(c,a[2])):am(yj)}if(L(b,yk))x(d,bb(32,b));var
-e=i8(b),a=l(function(a){return[0,a[2],a[1]]},e);x(function(g){var
+a=bd(42,b);return a?(jl(a[1]),x(c,a[2])):an(ys)}if(O(b,yt))x(d,bd(32,b));var
+e=je(b),a=k(function(a){return[0,a[2],a[1]]},e);x(function(g){var
 c=g[1],a=c;for(;;){var
 j=0;if(a){var
 b=a[2];if(b){var
-f=rl(a[1][1],b[1][1]);if(f){var
+f=rt(a[1][1],b[1][1]);if(f){var
 a=b;continue}var
 d=f;j=1}}if(!j)var
 d=1;if(d){var
 h=c5(function(a){var
-b=a[1]<m?1:0,c=b?1<=a[2]?1:0:b;return c},c);if(h)var
-k=0,i=O(function(b,a){return b+a[2]|0},k,c)<=cd?1:0,e=i?0!==A(g[2])?1:0:i;else
+b=a[1]<l?1:0,c=b?1<=a[2]?1:0:b;return c},c);if(h)var
+k=0,i=K(function(b,a){return b+a[2]|0},k,c)<=cf?1:0,e=i?0!==B(g[2])?1:0:i;else
 var
 e=h}else
 var
-e=d;return r(e,yl)}},a);var
-f=B(a);r(B(bj(al,l(function(a){return a[1]},a)))===f?1:0,ym);return a},e));function
+e=d;return r(e,yu)}},a);var
+f=C(a);r(C(bl(am,k(function(a){return a[1]},a)))===f?1:0,yv);return a},e));function
 a(d){if(d){var
 e=d[1],g=e[1]-1|0,f=1,k=0;if(g<0)var
 h=f;else{var
@@ -5041,106 +5059,106 @@ a=k,i=f;for(;;){var
 j=c.length-1<=b(e[2],a)?0:i,l=a+1|0;if(g!==a){var
 a=l,i=j;continue}var
 h=j;break}}return h}return 1}var
-d=a(q),f=d?a(o[9]):d;r(f,CA);return c}var
-H=0;if(aj){if(!R&&!C&&!q&&!D&&!E&&!F&&!s){var
+d=a(q),f=d?a(o[9]):d;r(f,CJ);return c}var
+H=0;if(aj){if(!R&&!z&&!q&&!D&&!E&&!F&&!s){var
 e=[0,aj[1]];H=1}}else
-if(R){if(C&&!q&&!D&&!E&&!F&&!s){var
-e=[1,R[1],C[1]];H=1}}else
-if(!C&&q&&D){var
-an=D[1],V=0,aZ=q[1];if(E)if(F||s)V=1;else{var
-ap=K(l(jd,E[1])),a0=ak(ap.length-1,an),X=z(0,ao),au=function(a){return T(X,a[1],0)};a4(function(a){return x(au,a)},a0);var
-av=0.;r(el(function(b,d,a){return O(function(g,a){var
-b=a[1],d=c(ap,b)[1+b],e=b4(d[2]),f=b4(d[1])+e|0;return g+a[2]*f},a,b)},X,av)<=10000000.?1:0,Bj);var
+if(R){if(z&&!q&&!D&&!E&&!F&&!s){var
+e=[1,R[1],z[1]];H=1}}else
+if(!z&&q&&D){var
+ao=D[1],U=0,aZ=q[1];if(E)if(F||s)U=1;else{var
+ap=N(k(jl,E[1])),a0=ak(ap.length-1,ao),W=A(0,al),au=function(a){return V(W,a[1],0)};a5(function(a){return x(au,a)},a0);var
+av=0.;r(eq(function(b,d,a){return K(function(g,a){var
+b=a[1],d=c(ap,b)[1+b],e=b7(d[2]),f=b7(d[1])+e|0;return g+a[2]*f},a,b)},W,av)<=10000000.?1:0,Bs);var
 aq=0}else
 if(F){var
-h=bW(aI(d,CH),Bk,g,0),Y=gW(h,Bl),Z=gW(h,Bm),_=K(gW(h,Bn)),I=gW(h,Bo),ax=bs(h,Bq,ja([0,B(I)],h,Bp)),t=B(Y),$=B(Z)===t?1:0,ay=$?_.length-1===u(t,B(I))?1:0:$;r(ay,Br);var
-aa=[0,Y,Z,by(function(a,c){var
-d=b(ax[2],a);return[0,aO(bL(_,u(a,t),t)),c,d]},I)],a1=ak(B(aa[1]),an);if(s){var
-a=bW(aI(d,CI),Bu,g,Bt);x(function(a){var
-b=aH(g,v(Bw,a[1]));return b?W(a[2]):b},Bv);var
-ab=dg(a,BE,aw(jk,aw([0,BD,[0,BC,[0,BB,[0,BA,[0,Bz,gX]]]]],aw(Bs,bz(function(a){var
-b=aw([0,Bx,gX],jj);return l(function(b){return v(a,v(By,b))},b)},jk))))),M=bb(43,ab),az=i_(a,BF),N=dg(a,BH,BG),ac=aA(b5(M),jk),aB=ac||J(N,Cc);r(aB,BI);var
-ad=1<B(M)?1:0,aC=ad?J(N,BJ):ad;if(aC)W(BK);var
-aD=eD(function(a,b,c){return fr(BN,BM,a,b,c)},a,BL);bp(function(b){var
-c=b[3],h=3===b[2]?1:0,l=h?J(ab,BP):h;r(l,BO);var
+h=b0(aI(d,CQ),Bt,g,0),X=g4(h,Bu),Y=g4(h,Bv),_=N(g4(h,Bw)),I=g4(h,Bx),aw=bt(h,Bz,ji([0,C(I)],h,By)),t=C(X),$=C(Y)===t?1:0,ax=$?_.length-1===u(t,C(I))?1:0:$;r(ax,BA);var
+aa=[0,X,Y,bA(function(a,c){var
+d=b(aw[2],a);return[0,aP(bN(_,u(a,t),t)),c,d]},I)],a1=ak(C(aa[1]),ao);if(s){var
+a=b0(aI(d,CR),BD,g,BC);x(function(a){var
+b=aH(g,w(BF,a[1]));return b?Z(a[2]):b},BE);var
+ab=df(a,BN,ay(js,ay([0,BM,[0,BL,[0,BK,[0,BJ,[0,BI,g5]]]]],ay(BB,bB(function(a){var
+b=ay([0,BG,g5],jr);return k(function(b){return w(a,w(BH,b))},b)},js))))),J=bd(43,ab),az=jg(a,BO),L=df(a,BQ,BP),ac=aC(b8(J),js),aA=ac||M(L,Cl);r(aA,BR);var
+ad=1<C(J)?1:0,aB=ad?M(L,BS):ad;if(aB)Z(BT);var
+aD=eJ(function(a,b,c){return fw(BW,BV,a,b,c)},a,BU);bq(function(b){var
+c=b[3],h=3===b[2]?1:0,l=h?M(ab,BY):h;r(l,BX);var
 i=b[1]-1|0,m=0;if(!(i<0)){var
 a=m;for(;;){var
-d=f(c,a,0),g=d==JF(d)?1:0,j=g?cH(d):g;if(j){var
+d=f(c,a,0),g=d==JP(d)?1:0,j=g?cK(d):g;if(j){var
 k=0===a?1:0;if(k)var
 e=k;else
 var
 o=f(c,a,0),e=f(c,a-1|0,0)<o?1:0}else
 var
-e=j;r(e,BQ);var
+e=j;r(e,BZ);var
 n=a+1|0;if(i!==a){var
-a=n;continue}break}}return 0},aD);fp(function(a){var
-b=0;return function(c){return eB(b,a,c)}},a,BR);fp(function(a){var
-b=0;return function(c){return eB(b,a,c)}},a,BS);gP(a,BT);if(0!==aI(a,BU))W(BV);var
-i=bs(a,BX,a9(0,0,0,a,BW)),j=bs(a,BZ,a9(0,0,[0,p-1|0],a,BY)),w=bs(a,B2,a9([0,j[1]],B1,[0,Io],a,B0)),aE=j[1];r(b(gV(B4,i),aE),B3);var
-ae=w[1]-1|0,aF=0,aG=0;if(!(ae<0)){var
-n=aG,Q=aF;for(;;){r(b(w[2],n)<=(qX-Q|0)?1:0,Cb);var
-aR=Q+b(w[2],n)|0,aS=n+1|0;if(ae!==n){var
+a=n;continue}break}}return 0},aD);fu(function(a){var
+b=0;return function(c){return eH(b,a,c)}},a,B0);fu(function(a){var
+b=0;return function(c){return eH(b,a,c)}},a,B1);gX(a,B2);if(0!==aI(a,B3))Z(B4);var
+i=bt(a,B6,a_(0,0,0,a,B5)),j=bt(a,B8,a_(0,0,[0,p-1|0],a,B7)),v=bt(a,B$,a_([0,j[1]],B_,[0,Iy],a,B9)),aE=j[1];r(b(g3(Cb,i),aE),Ca);var
+ae=v[1]-1|0,aF=0,aG=0;if(!(ae<0)){var
+n=aG,Q=aF;for(;;){r(b(v[2],n)<=(q5-Q|0)?1:0,Ck);var
+aR=Q+b(v[2],n)|0,aS=n+1|0;if(ae!==n){var
 n=aS,Q=aR;continue}break}}var
 af=i[1]-2|0,aJ=0;if(!(af<0)){var
-k=aJ;for(;;){var
-ah=b(i[2],k)+1|0,ai=b(i[2],k+1|0)-1|0;if(!(ai<ah)){var
+l=aJ;for(;;){var
+ah=b(i[2],l)+1|0,ai=b(i[2],l+1|0)-1|0;if(!(ai<ah)){var
 m=ah;for(;;){var
-aP=b(j[2],m);r(b(j[2],m-1|0)<aP?1:0,Ca);var
+aO=b(j[2],m);r(b(j[2],m-1|0)<aO?1:0,Cj);var
 aQ=m+1|0;if(ai!==m){var
 m=aQ;continue}break}}var
-aN=k+1|0;if(af!==k){var
-k=aN;continue}break}}var
-P=a9(0,0,B6,a,B5);if(P)var
+aN=l+1|0;if(af!==l){var
+l=aN;continue}break}}var
+P=a_(0,0,Cd,a,Cc);if(P)var
 ag=P[1],y=G(ag[1],ag[2]);else
 var
-y=P;r(bn(bj(aK,y),y),B7);var
-aL=gP(a,B8),aM=gP(a,B9),ar=[0,[0,az,M,ac,N,dg(a,B$,B_),aM,aL,y,i,j,w]]}else
+y=P;r(bb(bl(aK,y),y),Ce);var
+aL=gX(a,Cf),aM=gX(a,Cg),ar=[0,[0,az,J,ac,L,df(a,Ci,Ch),aM,aL,y,i,j,v]]}else
 var
 ar=s;var
 aq=[2,aZ,a1,aa,ar]}else
-V=1;if(!V){var
+U=1;if(!U){var
 e=aq;H=1}}if(!H)var
-e=am(CB);var
+e=an(CK);var
 as=0;if(typeof
 e!=="number"&&1===e[0]){var
 S=1;as=1}if(!as)var
 S=0;var
 at=0;if(typeof
 e!=="number"&&2===e[0]){var
-U=1;at=1}if(!at)var
-U=0;r(S===L(o[3],CD)?1:0,CC);var
-aU=0===o[9]?1:0,aV=aU||U;r(aV,CE);var
-aW=0===o[9]?1:0,aX=aW||L(o[1],CG);r(aX,CF);var
-aY=S||U;return[0,e,aY]}function
-CJ(v,e,c,u,t,ae,ad){var
-g=bW(ae,b(at(CL),t),v,CK),j=bW(ad,b(at(CM),t),v,0),d=e[1],w=e[2],af=[0,a2],ag=0,ah=[0,d];function
-y(a){return bE(ah,ag,af,j,a)}var
+T=1;at=1}if(!at)var
+T=0;r(S===O(o[3],CM)?1:0,CL);var
+aU=0===o[9]?1:0,aV=aU||T;r(aV,CN);var
+aW=0===o[9]?1:0,aX=aW||O(o[1],CP);r(aX,CO);var
+aY=S||T;return[0,e,aY]}function
+CS(v,e,c,u,t,ae,ad){var
+g=b0(ae,b(au(CU),t),v,CT),j=b0(ad,b(au(CV),t),v,0),d=e[1],w=e[2],af=[0,a3],ag=0,ah=[0,d];function
+y(a){return bG(ah,ag,af,j,a)}var
 ai=0,aj=0,ak=[0,d];function
-A(a){return a9(ak,aj,ai,j,a)}var
+z(a){return a_(ak,aj,ai,j,a)}var
 al=0,am=0,an=[0,d];function
-B(a){return bE(an,am,al,j,a)}var
+B(a){return bG(an,am,al,j,a)}var
 ao=0,ap=[0,w];function
-C(a){return a9(ap,CN,ao,j,a)}var
-D=A(CO),aq=a9(CR,0,CQ,g,CP),i=aV(function(a){var
-c=b(a[2],1);return[0,b(a[2],0),c]},aq),ar=C(CS),as=C(CT),au=B(CU),av=B(CV),aw=a9([0,d],0,0,j,CW),ax=A(CX),ay=ax||D,az=y(CY),aB=y(CZ),E=eD(function(a){var
-b=0;return function(c,d){return fq(C1,b,a,c,d)}},g,C0);if(E){var
-l=E[1],m=l[3];r(3===l[2]?1:0,C2);var
-aC=function(a){var
-b=f(m,a,2),c=f(m,a,1);return[0,f(m,a,0),c,b]},F=k(l[1],aC)}else
+C(a){return a_(ap,CW,ao,j,a)}var
+D=z(CX),aq=a_(C0,0,CZ,g,CY),i=aR(function(a){var
+c=b(a[2],1);return[0,b(a[2],0),c]},aq),ar=C(C1),as=C(C2),at=B(C3),av=B(C4),aw=a_([0,d],0,0,j,C5),ax=z(C6),ay=ax||D,az=y(C7),aA=y(C8),E=eJ(function(a){var
+b=0;return function(c,d){return fv(C_,b,a,c,d)}},g,C9);if(E){var
+k=E[1],m=k[3];r(3===k[2]?1:0,C$);var
+aB=function(a){var
+b=f(m,a,2),c=f(m,a,1);return[0,f(m,a,0),c,b]},F=l(k[1],aB)}else
 var
 F=[0];var
-aD=bE([0,w],C5,C4,g,C3),aE=a9([0,d],0,0,g,C6),aF=i9(C8,0,0,g,C7),aG=i9(C_,0,0,g,C9),aH=dg(g,Da,C$),a=[0,dg(g,Dc,Db),aH,aG,aF,aE,aD,F,aB,az,D,ay,aw,av,au,as,ar,i];r(a[3]<=a[4]?1:0,Dd);var
-G=(0!==i?1:0)===J(a[2],Df)?1:0,aI=G?(0!==i?1:0)===J(a[1],Dg)?1:0:G;r(aI,De);var
-aJ=J(a[2],Di);r((0!==a[5]?1:0)===aJ?1:0,Dh);var
-aK=J(a[2],Dk);r((0!==a[6]?1:0)===aK?1:0,Dj);var
+aD=bG([0,w],Dc,Db,g,Da),aE=a_([0,d],0,0,g,Dd),aF=jf(Df,0,0,g,De),aG=jf(Dh,0,0,g,Dg),aH=df(g,Dj,Di),a=[0,df(g,Dl,Dk),aH,aG,aF,aE,aD,F,aA,az,D,ay,aw,av,at,as,ar,i];r(a[3]<=a[4]?1:0,Dm);var
+G=(0!==i?1:0)===M(a[2],Do)?1:0,aI=G?(0!==i?1:0)===M(a[1],Dp)?1:0:G;r(aI,Dn);var
+aJ=M(a[2],Dr);r((0!==a[5]?1:0)===aJ?1:0,Dq);var
+aK=M(a[2],Dt);r((0!==a[6]?1:0)===aK?1:0,Ds);var
 aL=[0,a[5],[0,a[12],0]];function
 aM(h){var
 c=d-1|0,i=0;if(!(c<0)){var
 a=i;for(;;){var
-f=b(h[2],a),g=b(e[5][2],a)<=f?1:0,j=g?f<b(e[5][2],a+1|0)?1:0:g;r(j,Dl);var
+f=b(h[2],a),g=b(e[5][2],a)<=f?1:0,j=g?f<b(e[5][2],a+1|0)?1:0:g;r(j,Du);var
 k=a+1|0;if(c!==a){var
-a=k;continue}break}}return 0}x(function(a){return bp(aM,a)},aL);var
-aN=a[6];bp(function(m){var
+a=k;continue}break}}return 0}x(function(a){return bq(aM,a)},aL);var
+aN=a[6];bq(function(m){var
 f=d-1|0,n=0;if(!(f<0)){var
 a=n;for(;;){var
 h=b(e[5][2],a),i=b(e[5][2],a+1|0)-1|0,g=0.;if(i<h)var
@@ -5148,7 +5166,7 @@ j=g;else{var
 c=h,k=g;for(;;){var
 l=k+b(m[2],c),p=c+1|0;if(i!==c){var
 c=p,k=l;continue}var
-j=l;break}}r(Math.abs(j-1.)<=9.09494701772928238e-13?1:0,Dm);var
+j=l;break}}r(Math.abs(j-1.)<=9.09494701772928238e-13?1:0,Dv);var
 o=a+1|0;if(f!==a){var
 a=o;continue}break}}return 0},aN);function
 aa(c){var
@@ -5159,20 +5177,20 @@ h=b(c[2],a)<0.?1:g,j=a+1|0;if(e!==a){var
 a=j,g=h;continue}var
 f=h;break}}return f}var
 ab=0;function
-q(a){return lC(ab,aa,a)}if(aA(c[1],AE))var
-n=AF;else{var
-ac=aA(c[1],AG)?a2:dC,$=0;if(0===c[9]&&!q(c[8])&&!q(c[12])){var
+q(a){return lJ(ab,aa,a)}if(aC(c[1],AN))var
+n=AO;else{var
+ac=aC(c[1],AP)?a3:dD,$=0;if(0===c[9]&&!q(c[8])&&!q(c[12])){var
 s=0.;$=1}if(!$)var
-s=dB;var
+s=dC;var
 n=[0,s,ac]}var
 H=0!==i?1:0;if(H)var
 I=H;else
 var
-_=n[1]<=a[3]?1:0,I=_?a[4]<=n[2]?1:0:_;r(I,Dn);var
-aO=0===a[12]?1:0,aP=aO||J(a[2],DF);r(aP,Do);var
-o=dj(c),p=[0,a3(o,c[5])],K=z(0,16),aQ=bn(a[7],[0]),aR=aQ||J(a[2],DE);r(aR,Dp);var
-aS=p[1],aT=a[7];a4(function(g){var
-h=g[3],a=g[2],c=g[1],i=c<a3(R(K,a),aS)?1:0;if(i){var
+_=n[1]<=a[3]?1:0,I=_?a[4]<=n[2]?1:0:_;r(I,Dw);var
+aO=0===a[12]?1:0,aP=aO||M(a[2],DO);r(aP,Dx);var
+o=di(c),p=[0,a4(o,c[5])],J=A(0,16),aQ=bb(a[7],[0]),aS=aQ||M(a[2],DN);r(aS,Dy);var
+aT=p[1],aU=a[7];a5(function(g){var
+h=g[3],a=g[2],c=g[1],i=c<a4(U(J,a),aT)?1:0;if(i){var
 j=c<=p[1]?1:0;if(j){var
 k=a<d?1:0;if(k)var
 l=b(e[5][2],a)<=h?1:0,f=l?h<b(e[5][2],a+1|0)?1:0:l;else
@@ -5181,24 +5199,24 @@ f=k}else
 var
 f=j}else
 var
-f=i;r(f,Dq);p[1]=c;return T(K,a,c)},aT);var
-L=0===o?1:0,M=L?0===i?1:0:L,N=(0!==a[8]?1:0)===M?1:0,aU=N?(0!==a[9]?1:0)===M?1:0:N;r(aU,Dr);var
-h=J(c[1],Ds),aW=aA(c[1],Dt),O=h?0===i?1:0:h,P=(0!==a[13]?1:0)===O?1:0,aX=P?(0!==a[14]?1:0)===O?1:0:P;r(aX,Du);var
-aY=h?J(a[2],Dw):h;r(1-aY,Dv);function
+f=i;r(f,Dz);p[1]=c;return V(J,a,c)},aU);var
+K=0===o?1:0,L=K?0===i?1:0:K,N=(0!==a[8]?1:0)===L?1:0,aV=N?(0!==a[9]?1:0)===L?1:0:N;r(aV,DA);var
+h=M(c[1],DB),aW=aC(c[1],DC),O=h?0===i?1:0:h,P=(0!==a[13]?1:0)===O?1:0,aX=P?(0!==a[14]?1:0)===O?1:0:P;r(aX,DD);var
+aY=h?M(a[2],DF):h;r(1-aY,DE);function
 aZ(e){var
 c=d-1|0,f=0;if(!(c<0)){var
-a=f;for(;;){r(b(e[2],a)<a2?1:0,Dx);var
+a=f;for(;;){r(b(e[2],a)<a3?1:0,DG);var
 g=a+1|0;if(c!==a){var
 a=g;continue}break}}return 0}function
-Q(a){return bp(aZ,a)}if(1-aW)Q(a[8]);if(h)Q(a[9]);var
-S=J(a[1],Dy);if(S)var
-a0=0!==o?1:0,U=a0||(0<c[5]?1:0);else
+Q(a){return bq(aZ,a)}if(1-aW)Q(a[8]);if(h)Q(a[9]);var
+R=M(a[1],DH);if(R)var
+a0=0!==o?1:0,S=a0||(0<c[5]?1:0);else
 var
-U=S;var
-a1=J(a[1],DA),a5=J(a[2],DB)===a1?1:0,a6=a5||U;r(a6,Dz);if(u)var
-V=u;else
+S=R;var
+a1=M(a[1],DJ),a2=M(a[2],DK)===a1?1:0,a6=a2||S;r(a6,DI);if(u)var
+T=u;else
 var
-Z=0===a[15]?1:0,V=Z?0===a[16]?1:0:Z;r(V,DC);function
+Y=0===a[15]?1:0,T=Y?0===a[16]?1:0:Y;r(T,DL);function
 a7(c){var
 e=c[1]-1|0,d=0,i=0;if(e<0)var
 f=d;else{var
@@ -5207,21 +5225,21 @@ h=0<=b(c[2],a)?1:g,j=a+1|0;if(e!==a){var
 a=j,g=h;continue}var
 f=h;break}}return f}var
 a8=0;function
-X(a){return lC(a8,a7,a)}if(h)var
-a_=X(a[15]),Y=a_||X(a[16]);else
+W(a){return lJ(a8,a7,a)}if(h)var
+a9=W(a[15]),X=a9||W(a[16]);else
 var
-Y=h;if(Y)W(DD);return a}function
-nQ(C,B,A){var
-a=bW(B,C,A,0);function
+X=h;if(X)Z(DM);return a}function
+nX(C,B,A){var
+a=b0(B,C,A,0);function
 f(d){var
-c=bs(a,d,eD(function(a,b,c){return fq(DH,DG,a,b,c)},a,d)),e=c[2],f=c[3];function
-g(a){return k(e,b(f,a))}return[0,e,k(c[1],g)]}var
-j=f(DI),g=bs(a,DK,eD(function(a){var
-b=0,c=0;return function(d,e){return fr(c,b,a,d,e)}},a,DJ)),d=g[2],D=g[3],l=f(DL),m=l[2],n=f(DM),o=n[2],p=f(DN),h=o.length-1,E=bs(a,DP,a9([0,h],0,0,a,DO)),F=bs(a,DS,a9([0,h],0,DR,a,DQ)),G=bE([0,h],0,0,a,DT),q=bE([0,d],0,0,a,DU),s=bE([0,d],0,0,a,DV),t=3===j[1]?1:0;if(t){var
+c=bt(a,d,eJ(function(a,b,c){return fv(DQ,DP,a,b,c)},a,d)),e=c[2],f=c[3];function
+g(a){return l(e,b(f,a))}return[0,e,l(c[1],g)]}var
+j=f(DR),g=bt(a,DT,eJ(function(a){var
+b=0,c=0;return function(d,e){return fw(c,b,a,d,e)}},a,DS)),d=g[2],D=g[3],k=f(DU),m=k[2],n=f(DV),o=n[2],p=f(DW),i=o.length-1,E=bt(a,DY,a_([0,i],0,0,a,DX)),F=bt(a,D1,a_([0,i],0,D0,a,DZ)),G=bG([0,i],0,0,a,D2),q=bG([0,d],0,0,a,D3),s=bG([0,d],0,0,a,D4),t=3===j[1]?1:0;if(t){var
 u=0<d?1:0;if(u){var
-v=l[1]===d?1:0;if(v){var
+v=k[1]===d?1:0;if(v){var
 w=n[1]===d?1:0;if(w)var
-x=p[1]===d?1:0,e=x?0===f6(m.length-1,2*d|0)?1:0:x;else
+x=p[1]===d?1:0,e=x?0===ga(m.length-1,2*d|0)?1:0:x;else
 var
 e=w}else
 var
@@ -5229,117 +5247,117 @@ e=v}else
 var
 e=u}else
 var
-e=t;r(e,DW);if(0!==G)W(DX);function
-H(a){return k(d,b(D,a))}var
-z=0,I=k(g[1],H);if(q&&s){var
-J=k(d,s[1][2]),y=[0,[0,k(d,q[1][2]),J]];z=1}if(!z)var
+e=t;r(e,D5);if(0!==G)Z(D6);function
+H(a){return l(d,b(D,a))}var
+z=0,I=l(g[1],H);if(q&&s){var
+J=l(d,s[1][2]),y=[0,[0,l(d,q[1][2]),J]];z=1}if(!z)var
 y=0;var
-K=p[2],L=S(function(a,c){var
-d=b(F[2],a);return[0,b(E[2],a),d,c]},o),M=j[2];return[0,i(function(a){var
+K=p[2],L=R(function(a,c){var
+d=b(F[2],a);return[0,b(E[2],a),d,c]},o),M=j[2];return[0,h(function(a){var
 b=c(a,2)[3],d=c(a,1)[2];return[0,c(a,0)[1],d,b]},M),d,m,L,K,y,I]}var
-DY=kh;function
-Fn(ay){var
-az=ay[1],c=ek(ay[2]),m=bW(az,Fp,c,Fo),S=aI(m,Fq),aF=0;if(typeof
+D7=kp;function
+Fw(ax){var
+az=ax[1],c=ep(ax[2]),m=b0(az,Fy,c,Fx),S=aI(m,Fz),aF=0;if(typeof
 S!=="number"&&5===S[0]){var
-au=S[1];if(!(64<B(au))){var
-av=function(c){var
-a=0,b=0;for(;;){if(F(c)<=a)return b;if(92===$(c,a)){var
-d=b+1|0,e=qJ===$(c,a+1|0)?6:2,a=a+e|0,b=d;continue}var
-f=cz===($(c,a)&hI)?b:b+1|0,a=a+1|0,b=f;continue}};x(function(b){var
+at=S[1];if(!(64<C(at))){var
+aw=function(c){var
+a=0,b=0;for(;;){if(F(c)<=a)return b;if(92===ac(c,a)){var
+d=b+1|0,e=qR===ac(c,a+1|0)?6:2,a=a+e|0,b=d;continue}var
+f=cD===(ac(c,a)&hR)?b:b+1|0,a=a+1|0,b=f;continue}};x(function(b){var
 a=b[2];if(typeof
 a!=="number"&&3===a[0]){var
-c=av(b[1])<=64?1:0,d=c?av(a[1])<=cd?1:0:c;return r(d,Fm)}return am(Fl)},au);aF=1}}if(!aF)am(Fk);var
-q=bW(aI(m,Ft),Fs,c,Fr);if(aH(c,Fu))W(Fv);var
-h=bW(aI(q,Fw),AI,c,AH),t=bs(h,AK,a9(0,0,0,h,AJ)),E=bs(h,AM,a9(0,0,0,h,AL)),H=bs(h,AO,a9(0,0,[0,aN(0,t[1]-2|0)],h,AN)),w=t[1]-1|0,Z=E[1]-1|0,_=1<=w?1:0;if(_)var
-aa=w<du?1:0,ac=aa?b(gV(0,t),Z):aa;else
+c=aw(b[1])<=64?1:0,d=c?aw(a[1])<=cf?1:0:c;return r(d,Fv)}return an(Fu)},at);aF=1}}if(!aF)an(Ft);var
+q=b0(aI(m,FC),FB,c,FA);if(aH(c,FD))Z(FE);var
+h=b0(aI(q,FF),AR,c,AQ),t=bt(h,AT,a_(0,0,0,h,AS)),E=bt(h,AV,a_(0,0,0,h,AU)),H=bt(h,AX,a_(0,0,[0,aO(0,t[1]-2|0)],h,AW)),v=t[1]-1|0,Y=E[1]-1|0,_=1<=v?1:0;if(_)var
+$=v<dv?1:0,aa=$?b(g3(0,t),Y):$;else
 var
-ac=_;r(ac,AP);var
-aO=H[1];r(b(gV(0,E),aO),AQ);var
-aP=eB([0,w-1|0],h,AR),i=[0,w,Z,H[1],aP,t,E,H],d=bW(aI(q,Fx),AT,c,AS),g=dg(d,AV,AU),I=i[1],ad=i[2],aQ=bE([0,I],0,0,d,AW),aR=ja([0,I],d,AX),aS=ja([0,I],d,AY),aT=a9([0,ad],0,0,d,AZ),aU=bE([0,ad],0,0,d,A0),aW=fp(i_,d,A1),aX=fp(function(a,b){return eB(A3,a,b)},d,A2),aY=eB(A5,d,A4),aZ=gP(d,A6),a0=dg(d,A8,A7),a=[0,g,dg(d,A_,A9),a0,aZ,aY,aX,aW,aU,aT,aS,aR,aQ];function
-K(a){return aA(g,a)}var
-ae=K(A$),a2=1-a[4],a1=0,a4=a2||ae,a6=0===a[12]?1:0,a5=[0,a4,a1],a7=a6||J(g,Bi),a_=0===a[11]?1:0,a8=[0,a7,a5],a$=a_||J(g,Bh),bc=0===a[8]?1:0,ba=[0,a$,a8],bd=bc||(0===a[9]?1:0),af=0===a[8]?1:0,be=[0,bd,ba],bf=af?0===a[9]?1:0:af,bg=K(Ba),ai=a[6],bh=[0,(0!==a[10]?1:0)===bg?1:0,[0,bf===ae?1:0,be]],bi=ai?a[5]<=ai[1]?1:0:1,bm=0===a[5]?1:0,bl=[0,bi,bh],bn=bm||J(g,Bg),br=0!==a[6]?1:0,bo=[0,bn,bl],bt=br||L(g,Bf),bv=1-(0!==a[6]?1:0),bu=[0,bt,bo],bw=bv||K(Be),bx=J(g,Bb),bz=[0,(0!==a[7]?1:0)===bx?1:0,[0,bw,bu]];x(function(a){return r(a,v(Bc,g))},bz);var
-bA=a3(a[6],0),bB=a[5]+bA|0;r(bB*aN(i[3],ht)<=qh?1:0,Bd);var
-bM=J(a[1],Fz);r((0!==aI(q,FA)?1:0)===bM?1:0,Fy);if(J(a[1],FB))W(FC);var
-aB=Cd(q,az,c,i,a),o=aB[1],aC=fp(i_,q,FD),bN=0===aC?1:0,bO=bN||aB[2];r(bO,FE);var
+aa=_;r(aa,AY);var
+aN=H[1];r(b(g3(0,E),aN),AZ);var
+aP=eH([0,v-1|0],h,A0),i=[0,v,Y,H[1],aP,t,E,H],d=b0(aI(q,FG),A2,c,A1),g=df(d,A4,A3),I=i[1],ab=i[2],aQ=bG([0,I],0,0,d,A5),aS=ji([0,I],d,A6),aT=ji([0,I],d,A7),aU=a_([0,ab],0,0,d,A8),aV=bG([0,ab],0,0,d,A9),aW=fu(jg,d,A_),aX=fu(function(a,b){return eH(Ba,a,b)},d,A$),aY=eH(Bc,d,Bb),aZ=gX(d,Bd),a0=df(d,Bf,Be),a=[0,g,df(d,Bh,Bg),a0,aZ,aY,aX,aW,aV,aU,aT,aS,aQ];function
+J(a){return aC(g,a)}var
+ae=J(Bi),a2=1-a[4],a1=0,a3=a2||ae,a6=0===a[12]?1:0,a5=[0,a3,a1],a7=a6||M(g,Br),a9=0===a[11]?1:0,a8=[0,a7,a5],a$=a9||M(g,Bq),bb=0===a[8]?1:0,ba=[0,a$,a8],bc=bb||(0===a[9]?1:0),af=0===a[8]?1:0,be=[0,bc,ba],bf=af?0===a[9]?1:0:af,bg=J(Bj),ag=a[6],bh=[0,(0!==a[10]?1:0)===bg?1:0,[0,bf===ae?1:0,be]],bi=ag?a[5]<=ag[1]?1:0:1,bk=0===a[5]?1:0,bj=[0,bi,bh],bn=bk||M(g,Bp),bp=0!==a[6]?1:0,bo=[0,bn,bj],bs=bp||O(g,Bo),bv=1-(0!==a[6]?1:0),bu=[0,bs,bo],bw=bv||J(Bn),bx=M(g,Bk),by=[0,(0!==a[7]?1:0)===bx?1:0,[0,bw,bu]];x(function(a){return r(a,w(Bl,g))},by);var
+bz=a4(a[6],0),bB=a[5]+bz|0;r(bB*aO(i[3],hB)<=qp?1:0,Bm);var
+bM=M(a[1],FI);r((0!==aI(q,FJ)?1:0)===bM?1:0,FH);if(M(a[1],FK))Z(FL);var
+aA=Cm(q,az,c,i,a),o=aA[1],aB=fu(jg,q,FM),bN=0===aB?1:0,bO=bN||aA[2];r(bO,FN);var
 aG=0;if(typeof
 o!=="number"&&2===o[0]){var
 s=1;aG=1}if(!aG)var
-s=0;r((0!==aI(m,FG)?1:0)===s?1:0,FF);var
+s=0;r((0!==aI(m,FP)?1:0)===s?1:0,FO);var
 aJ=0;if(typeof
 o!=="number"&&2===o[0]){var
-e=o[4],j=bW(aI(m,FS),EY,c,EX),aj=bE(0,E1,E0,j,EZ),y=bE(0,E4,E3,j,E2),ak=aI(j,E5),al=typeof
-ak==="number"?0:[0,nQ(Fj,ak,c)],M=aI(j,E6),aK=0;if(typeof
-M!=="number"&&4===M[0]){var
-bK=M[1],bL=aV(function(a){return a[2]},al),an=by(function($,aa){var
-f=bW(aa,b(at(Eg),$),c,Ef),p=aV(function(a){return[0,Eh,a]},bL),L=p?[0,p[1],0]:0,M=[0,Ei,L];function
+e=o[4],j=b0(aI(m,F1),E7,c,E6),ai=bG(0,E_,E9,j,E8),y=bG(0,Fb,Fa,j,E$),ak=aI(j,Fc),am=typeof
+ak==="number"?0:[0,nX(Fs,ak,c)],L=aI(j,Fd),aK=0;if(typeof
+L!=="number"&&4===L[0]){var
+bK=L[1],bL=aR(function(a){return a[2]},am),ao=bA(function($,aa){var
+f=b0(aa,b(au(Ep),$),c,Eo),p=aR(function(a){return[0,Eq,a]},bL),M=p?[0,p[1],0]:0,N=[0,Er,M];function
 o(a,d){if(a){var
 b=a[2],c=a[1];return[0,c,function(a){return o(b,a)}]}return 0}var
-l=ma(function(a){return o(M,a)});function
-a(a){return ag(l,a)}function
+k=mf(function(a){return o(N,a)});function
+a(a){return ah(k,a)}function
 q(e,w){var
-g=bs(f,e,eC(f,e)),q=bb(32,w),x=B(g[1]),r=B(q)===x?1:0;if(r){var
+g=bt(f,e,eI(f,e)),q=bd(32,w),x=C(g[1]),r=C(q)===x?1:0;if(r){var
 c=q,b=g[1];for(;;){var
-k=0;if(c)if(b){var
-m=b[1],n=c[1],u=b[2],v=c[2],h=bb(43,n),t=0;if(h){var
+l=0;if(c)if(b){var
+m=b[1],n=c[1],u=b[2],v=c[2],h=bd(43,n),t=0;if(h){var
 o=h[2];if(o&&!o[2]){var
 i=1,d=h[1];t=1}}if(!t)var
-i=0,d=n;if(1-aH(l,d))ax(l,d,m-i|0);var
+i=0,d=n;if(1-aH(k,d))av(k,d,m-i|0);var
 p=a(d)===(m-i|0)?1:0;if(p){var
 c=v,b=u;continue}var
 j=p}else
-k=1;else
-if(b)k=1;else
+l=1;else
+if(b)l=1;else
 var
-j=1;if(k)var
-j=ab(sb);var
+j=1;if(l)var
+j=ad(sk);var
 s=j;break}}else
 var
-s=r;if(1-s)bk(f,e,Ej);return g}function
+s=r;if(1-s)bm(f,e,Es);return g}function
 d(d,b,a,c){var
-e=b?b[1]:du;return fq(d,[0,e],f,a,q(a,c))}function
+e=b?b[1]:dv;return fv(d,[0,e],f,a,q(a,c))}function
 s(c,a){var
-b=a[1];fr(c,0,f,b,q(b,a[2]));return 0}var
-m=d(0,0,El,Ek),N=d(0,0,En,Em),n=d(0,0,Ep,Eo);x(function(a){return s(0,a)},Eq);x(function(a){return s(Es,a)},Er);d(0,0,Eu,Et);var
-t=a(Ev),g=a(Ew),h=a(Ex),v=aA(a(Ez),[0,0,[0,g,0]]),P=v?a(EA)===(u(h,h+1|0)/2|0)?1:0:v;r(P,Ey);function
+b=a[1];fw(c,0,f,b,q(b,a[2]));return 0}var
+m=d(0,0,Eu,Et),O=d(0,0,Ew,Ev),n=d(0,0,Ey,Ex);x(function(a){return s(0,a)},Ez);x(function(a){return s(EB,a)},EA);d(0,0,ED,EC);var
+t=a(EE),g=a(EF),h=a(EG),v=aC(a(EI),[0,0,[0,g,0]]),P=v?a(EJ)===(u(h,h+1|0)/2|0)?1:0:v;r(P,EH);function
 w(f,e){var
-c=[0,g+1|0,d(0,[0,f$],f,EB)],h=a(e);r(b(gV(ED,c),h),EC);var
-i=G(g,function(a){return a}),j=0;return O(function(d,a){var
-e=b(c[2],a);return aN(d,b(c[2],a+1|0)-e|0)},j,i)}var
-Q=w(EF,EE),y=w(EH,EG),A=y<=ht?1:0;if(A)var
-C=h<=40?1:0,D=C?u(aN(u(y,h),Q),h)<=50000000?1:0:C;else
+c=[0,g+1|0,d(0,[0,gg],f,EK)],h=a(e);r(b(g3(EM,c),h),EL);var
+i=G(g,function(a){return a}),j=0;return K(function(d,a){var
+e=b(c[2],a);return aO(d,b(c[2],a+1|0)-e|0)},j,i)}var
+Q=w(EO,EN),y=w(EQ,EP),z=y<=hB?1:0;if(z)var
+B=h<=40?1:0,D=B?u(aO(u(y,h),Q),h)<=50000000?1:0:B;else
 var
-D=A;r(D,EI);x(function(f){var
-e=g-1|0,h=d(EL,0,f,EK),i=0;if(!(e<0)){var
+D=z;r(D,ER);x(function(f){var
+e=g-1|0,h=d(EU,0,f,ET),i=0;if(!(e<0)){var
 c=i;for(;;){var
-j=a(EN);r(b(h,c)<j?1:0,EM);var
+j=a(EW);r(b(h,c)<j?1:0,EV);var
 k=c+1|0;if(e!==c){var
-c=k;continue}break}}return 0},EJ);var
-E=d(0,0,EP,EO),F=z(0,ao),H=a(EQ)-1|0,R=1;if(!(H<1)){var
+c=k;continue}break}}return 0},ES);var
+E=d(0,0,EY,EX),F=A(0,al),H=a(EZ)-1|0,R=1;if(!(H<1)){var
 i=R;for(;;){var
-Z=b(E,i);r(b(E,i-1|0)<Z?1:0,EW);var
+Z=b(E,i);r(b(E,i-1|0)<Z?1:0,E5);var
 _=i+1|0;if(H!==i){var
 i=_;continue}break}}var
 I=t-1|0,S=0;if(!(I<0)){var
 e=S;for(;;){var
-K=b(m,e)<=(2*e|0)?1:0,X=K?1-aH(F,b(m,e)):K;r(X,EV);ax(F,b(m,e),0);var
+L=b(m,e)<=(2*e|0)?1:0,X=L?1-aH(F,b(m,e)):L;r(X,E4);av(F,b(m,e),0);var
 Y=e+1|0;if(I!==e){var
 e=Y;continue}break}}var
 J=g-1|0,T=0;if(!(J<0)){var
-j=T;for(;;){r(b(N,j)<=(2*t|0)?1:0,EU);var
+j=T;for(;;){r(b(O,j)<=(2*t|0)?1:0,E3);var
 W=j+1|0;if(J!==j){var
 j=W;continue}break}}function
 U(a){var
 c=b(n,(3*a|0)+2|0),d=b(n,(3*a|0)+1|0);return[0,b(n,3*a|0),d,c]}var
-V=k(a(ER),U);return[0,eB(ET,f,ES),V]},bK);aK=1}if(!aK)var
-an=am(E7);var
-N=aI(j,E8),aL=0;if(typeof
+V=l(a(E0),U);return[0,eH(E2,f,E1),V]},bK);aK=1}if(!aK)var
+ao=an(Fe);var
+N=aI(j,Ff),aL=0;if(typeof
 N!=="number"&&4===N[0]){var
-bJ=N[1],P=by(function(N,O){var
-j=b(at(DZ),N),d=bW(O,j,c,D0),E=aI(d,D1),l=nQ(v(j,D2),E,c),h=bs(d,D4,eD(function(a){var
-b=0,c=0;return function(d,e){return fr(c,b,a,d,e)}},d,D3)),m=h[2],a=h[1],F=h[3],i=bs(d,D8,eD(function(a,b,c){return fq(D7,D6,a,b,c)},d,D5)),o=i[3],p=i[2],q=a9([0,a],0,D_,d,D9),s=bE([0,a],Ea,[0,DY],d,D$),t=i[1]===a?1:0;if(t)var
-u=m===l[2]?1:0,w=u?a<=64?1:0:u;else
+bJ=N[1],P=bA(function(N,O){var
+j=b(au(D8),N),d=b0(O,j,c,D9),E=aI(d,D_),k=nX(w(j,D$),E,c),h=bt(d,Eb,eJ(function(a){var
+b=0,c=0;return function(d,e){return fw(c,b,a,d,e)}},d,Ea)),m=h[2],a=h[1],F=h[3],i=bt(d,Ef,eJ(function(a,b,c){return fv(Ee,Ed,a,b,c)},d,Ec)),o=i[3],p=i[2],q=a_([0,a],0,Eh,d,Eg),s=bG([0,a],Ej,[0,D7],d,Ei),t=i[1]===a?1:0;if(t)var
+u=m===k[2]?1:0,v=u?a<=64?1:0:u;else
 var
-w=t;r(w,Eb);var
+v=t;r(v,Ek);var
 x=a-1|0,G=0;if(!(x<0)){var
 e=G;for(;;){var
 A=p-1|0,z=0,K=0;if(A<0)var
@@ -5347,54 +5365,54 @@ B=z;else{var
 g=K,C=z;for(;;){var
 D=C+f(o,e,g)|0,M=g+1|0;if(A!==g){var
 g=M,C=D;continue}var
-B=D;break}}V(0<B?1:0,Ee);var
+B=D;break}}X(0<B?1:0,En);var
 L=e+1|0;if(x!==e){var
 e=L;continue}break}}var
-y=0===q?1:0,H=y?1<a?1:0:y;if(H)W(Ec);bp(function(c){var
+y=0===q?1:0,H=y?1<a?1:0:y;if(H)Z(El);bq(function(c){var
 d=c[1]-1|0,e=0;if(!(d<0)){var
-a=e;for(;;){V(0===b(c[2],a)?1:0,Ed);var
+a=e;for(;;){X(0===b(c[2],a)?1:0,Em);var
 f=a+1|0;if(d!==a){var
 a=f;continue}break}}return 0},q);var
-I=s?k(a,s[1][2]):n(a,0.),J=k(a,function(a){return k(p,b(o,a))});return[0,l,k(a,function(a){return k(m,b(F,a))}),J,I]},bJ);aL=1}if(!aL)var
-P=am(E9);if(aH(c,E_))W(E$);var
-Q=a9(0,0,Fb,j,Fa);bp(function(a){var
-d=G(a[1],a[2]),e=0,b=O(function(b,a){return b+a|0},e,d),c=0<b?1:0,f=c?b<=cd?1:0:c;return r(f,Fc)},Q);var
-bC=e?e[1][3]:e,Y=0;if(aj)if(y){var
-ap=y[1],aq=aj[1];r(aq[1]===ap[1]?1:0,Fd);var
-A=[0,[0,aq,ap]]}else
-Y=1;else
-if(y)Y=1;else
+I=s?l(a,s[1][2]):n(a,0.),J=l(a,function(a){return l(p,b(o,a))});return[0,k,l(a,function(a){return l(m,b(F,a))}),J,I]},bJ);aL=1}if(!aL)var
+P=an(Fg);if(aH(c,Fh))Z(Fi);var
+Q=a_(0,0,Fk,j,Fj);bq(function(a){var
+d=G(a[1],a[2]),e=0,b=K(function(b,a){return b+a|0},e,d),c=0<b?1:0,f=c?b<=cf?1:0:c;return r(f,Fl)},Q);var
+bC=e?e[1][3]:e,W=0;if(ai)if(y){var
+ap=y[1],aq=ai[1];r(aq[1]===ap[1]?1:0,Fm);var
+z=[0,[0,aq,ap]]}else
+W=1;else
+if(y)W=1;else
 var
-A=y;if(Y)var
-A=am(Fi);V((0!==A?1:0)===bC?1:0,Fe);if(e)var
-bD=e[1],bF=aw([0,Ff,gX],jj),ar=c6(function(a){return aA(a,bD[2])},bF);else
+z=y;if(W)var
+z=an(Fr);X((0!==z?1:0)===bC?1:0,Fn);if(e)var
+bD=e[1],bE=ay([0,Fo,g5],jr),ar=c6(function(a){return aC(a,bD[2])},bE);else
 var
 ar=e;var
-bG=0===Q?1:0,bH=bG||ar;V(bH,Fg);var
+bF=0===Q?1:0,bH=bF||ar;X(bH,Fp);var
 as=0===P?1:0;if(as)var
 R=as;else
 if(e)var
-bI=e[1][2],R=c6(function(a){return aA(a,aw(gX,jj))},bI);else
+bI=e[1][2],R=c6(function(a){return aC(a,ay(g5,jr))},bI);else
 var
-R=e;V(R,Fh);var
-T=[0,[0,A,al,Q,P,an]];aJ=1}if(!aJ)var
+R=e;X(R,Fq);var
+T=[0,[0,z,am,Q,P,ao]];aJ=1}if(!aJ)var
 T=0;var
-U=aI(m,FH),X=aI(m,FI),aM=0;if(typeof
+U=aI(m,FQ),V=aI(m,FR),aM=0;if(typeof
 U!=="number"&&4===U[0]&&typeof
-X!=="number"&&4===X[0]){var
-aE=X[1],D=U[1],bT=0;if(0!==D){var
-bR=B(aE);if(B(D)===bR&&!(4<B(D))){var
-bS=gb(D,aE),p=by(function(d,b){return CJ(c,i,a,s,d,b[1],b[2])},bS);aM=1;bT=1}}}if(!aM)var
-p=am(FJ);var
-aD=l(function(a){return a[1]},p),bP=B(aD);r(B(bj(hT,aD))===bP?1:0,FK);var
-bQ=B(p);function
-C(a){return ah(p,a)[2]}bq(function(d,a){var
-b=a[17];return bp(function(e){var
+V!=="number"&&4===V[0]){var
+aE=V[1],D=U[1],bT=0;if(0!==D){var
+bR=C(aE);if(C(D)===bR&&!(4<C(D))){var
+bS=gi(D,aE),p=bA(function(d,b){return CS(c,i,a,s,d,b[1],b[2])},bS);aM=1;bT=1}}}if(!aM)var
+p=an(FS);var
+aD=k(function(a){return a[1]},p),bP=C(aD);r(C(bl(h2,aD))===bP?1:0,FT);var
+bQ=C(p);function
+B(a){return aj(p,a)[2]}br(function(d,a){var
+b=a[17];return bq(function(e){var
 b=e[2],c=e[1];if(s){var
 f=c<d?1:0;if(f){var
 g=b<d?1:0;if(g){var
-i=[0,C(b),0],h=1-aA(FM,[0,C(c),i]);if(h)var
-j=[0,C(b),0],a=1-aA(FN,[0,C(c),j]);else
+i=[0,B(b),0],h=1-aC(FV,[0,B(c),i]);if(h)var
+j=[0,B(b),0],a=1-aC(FW,[0,B(c),j]);else
 var
 a=h}else
 var
@@ -5402,338 +5420,338 @@ a=g}else
 var
 a=f}else
 var
-a=s;return r(a,FL)},b)},p);bp(function(b){var
-c=b[5];return x(function(c){r(c[1]<bQ?1:0,FO);var
-b=0!==dj(a)?1:0;return b?W(FP):b},c)},T);iq(function(a,b){return am(v(FR,v(gK(a),FQ)))},c);return[0,i,a,o,aC,T,p]}var
-au=lX([0,function(j,i){var
+a=s;return r(a,FU)},b)},p);bq(function(b){var
+c=b[5];return x(function(c){r(c[1]<bQ?1:0,FX);var
+b=0!==di(a)?1:0;return b?Z(FY):b},c)},T);iy(function(a,b){return an(w(F0,w(gS(a),FZ)))},c);return[0,i,a,o,aB,T,p]}var
+aw=l2([0,function(j,i){var
 b=j,a=i;for(;;){if(b){if(a){var
 c=a[1],d=c[2],e=c[1],f=b[1],g=f[2],h=f[1];if(h!==e)return aK(h,e);if(g!==d)return aK(g,d);var
 b=b[2],a=a[2];continue}return 1}var
-k=a?-1:a;return k}}]),cU=au[1];function
-fv(c,b,a){return 0===A(b)?a:P(au[4],c,b,a)}function
-Y(a){return fv(0,a,cU)}var
-nR=Y(t);function
-fw(a){return f(au[6],[0,[0,a,1],0],t)}function
-fx(a){return O(function(b,a){return fv(a[1],a[2],b)},cU,a)}function
-nS(a){return b(au[20],a)}function
-gY(b,a){return a3(f(au[29],b,a),w)}function
-eG(a){return gY(0,a)}function
-eH(a){function
-b(a,b){return 0===a?1:0}return f(au[14],b,a)}function
-fy(a){var
-b=0;return O(function(b,a){return b+a[2]|0},b,a)}function
-bP(a,b){var
-d=a?a[1]:t;return function(a){function
+k=a?-1:a;return k}}]),cV=aw[1];function
+fA(c,b,a){return 0===B(b)?a:S(aw[4],c,b,a)}function
+Y(a){return fA(0,a,cV)}var
+nY=Y(s);function
+fB(a){return f(aw[6],[0,[0,a,1],0],s)}function
+fC(a){return K(function(b,a){return fA(a[1],a[2],b)},cV,a)}function
+nZ(a){return b(aw[20],a)}function
+g6(b,a){return a4(f(aw[29],b,a),v)}function
+eM(a){return g6(0,a)}function
+eN(a){function
+b(a,b){return 0===a?1:0}return f(aw[14],b,a)}function
+fD(a){var
+b=0;return K(function(b,a){return b+a[2]|0},b,a)}function
+bR(a,b){var
+d=a?a[1]:s;return function(a){function
 c(b,e,a){var
-g=h(d,e),c=s(gY(b,a),g);return 0===A(c)?f(au[7],b,a):P(au[4],b,c,a)}return P(au[13],c,a,b)}}function
-eI(a,b){if(0===A(a))return cU;function
-c(b){return h(a,b)}return f(au[34],c,b)}function
-_(c,a){return b(bP([0,a7],c),a)}function
-gZ(b,a){if(b){if(a){var
-e=a[2],f=a[1],g=f[2],d=f[1],h=b[2],i=b[1],j=i[2],c=i[1];return c===d?[0,[0,c,j+g|0],gZ(h,e)]:c<d?[0,[0,c,j],gZ(h,a)]:[0,[0,d,g],gZ(b,e)]}var
+h=g(d,e),c=t(g6(b,a),h);return 0===B(c)?f(aw[7],b,a):S(aw[4],b,c,a)}return S(aw[13],c,a,b)}}function
+dj(a,b){if(0===B(a))return cV;function
+c(b){return g(a,b)}return f(aw[34],c,b)}function
+$(c,a){return b(bR([0,a8],c),a)}function
+g7(b,a){if(b){if(a){var
+e=a[2],f=a[1],g=f[2],d=f[1],h=b[2],i=b[1],j=i[2],c=i[1];return c===d?[0,[0,c,j+g|0],g7(h,e)]:c<d?[0,[0,c,j],g7(h,a)]:[0,[0,d,g],g7(b,e)]}var
 k=b}else
 var
 k=a;return k}function
-cV(c,a){function
+cW(c,a){function
 d(e,d,c){function
-g(g,c,a){var
-i=h(d,c),j=gZ(e,g),k=f(au[6],j,i);return b(bP(0,a),k)}return P(au[13],g,a,c)}return P(au[13],d,c,cU)}function
-jl(e,a,d){var
-f=aQ(aK,G(d-a|0,function(c){return b(e[2],a+c|0)}));function
+h(h,c,a){var
+i=g(d,c),j=g7(e,h),k=f(aw[6],j,i);return b(bR(0,a),k)}return S(aw[13],h,a,c)}return S(aw[13],d,c,cV)}function
+jt(e,a,d){var
+f=aS(aK,G(d-a|0,function(c){return b(e[2],a+c|0)}));function
 c(a){if(a){var
 d=a[1],b=c(a[2]);if(b){var
-e=b[1],f=e[1];if(bn(f,d))return[0,[0,f,e[2]+1|0],b[2]]}var
+e=b[1],f=e[1];if(bb(f,d))return[0,[0,f,e[2]+1|0],b[2]]}var
 g=[0,[0,d,1],b]}else
 var
 g=a;return g}return c(f)}function
-fz(a){var
-b=nS(a);return l(function(a){return[0,a[2],a[1]]},b)}function
-eJ(a,g,f){if(a[1]===a[2].length-1){var
-b=function(a){return bc(a,n(a.length-1,c(a,0)[1]))};a[2]=b(a[2]);a[3]=b(a[3])}var
+fE(a){var
+b=nZ(a);return k(function(a){return[0,a[2],a[1]]},b)}function
+eO(a,g,f){if(a[1]===a[2].length-1){var
+b=function(a){return be(a,n(a.length-1,c(a,0)[1]))};a[2]=b(a[2]);a[3]=b(a[3])}var
 d=a[1];c(a[2],d)[1+d]=g;var
 e=a[1];c(a[3],e)[1+e]=f;a[1]=a[1]+1|0;return a[1]-1|0}function
 dk(b,a,e){var
-c=R(b[4],a);if(c)return c[1];var
-d=eJ(b,e,[0,a]);ax(b[4],a,d);return d}function
-ct(d,b,a){var
-h=aN(b,a),e=[0,cE(b,a),h],f=R(d[5],e);if(f)return f[1];var
-i=c(d[2],a)[1+a],g=eJ(d,cV(c(d[2],b)[1+b],i),[1,b,a]);ax(d[5],e,g);return g}function
-aC(e,a,d,c){var
-f=a?a[1]:a;return eJ(e,d,[3,b(ba(function(a){return 0<A(a[1])?1:0}),c),f])}function
-jm(a){var
-d=B(a[1]),e=a[3],f=cF(by(function(c,a){var
-b=a[3],d=b?[0,[0,K(aw(a[1],[0,a[2],0])),[0,[0,t,c],0]],0]:b;return d},e));function
-g(f,e,d){var
-g=f[2],a=f[1],i=e[1],b=c(a,d)[1+d];if(0===A(b))return[0,a,g];var
-l=E(b),j=e[2],k=O(function(m,g){var
-i=g[2],c=0,b=0,a=m;for(;;){if(a){var
-e=a[2],d=a[1];if(bn(d[2],i)){var
+c=U(b[4],a);if(c)return c[1];var
+d=eO(b,e,[0,a]);av(b[4],a,d);return d}function
+cx(d,b,a){var
+h=aO(b,a),e=[0,cH(b,a),h],f=U(d[5],e);if(f)return f[1];var
+i=c(d[2],a)[1+a],g=eO(d,cW(c(d[2],b)[1+b],i),[1,b,a]);av(d[5],e,g);return g}function
+az(e,a,d,c){var
+f=a?a[1]:a;return eO(e,d,[3,b(bc(function(a){return 0<B(a[1])?1:0}),c),f])}function
+ju(a){var
+d=C(a[1]),e=a[3],f=cI(bA(function(c,a){var
+b=a[3],d=b?[0,[0,N(ay(a[1],[0,a[2],0])),[0,[0,s,c],0]],0]:b;return d},e));function
+i(f,e,d){var
+h=f[2],a=f[1],i=e[1],b=c(a,d)[1+d];if(0===B(b))return[0,a,h];var
+l=J(b),j=e[2],k=K(function(m,h){var
+i=h[2],c=0,b=0,a=m;for(;;){if(a){var
+e=a[2],d=a[1];if(bb(d[2],i)){var
 c=[0,d,c],a=e;continue}var
 b=[0,d,b],a=e;continue}var
-f=ai(b),k=ai(c),n=h(l,g[1]),j=O(function(b,a){return s(b,a[1])},n,k);return 0===A(j)?f:[0,[0,j,i],f]}},g,j);return[0,S(function(a,d){return q(d,h(b,c(i,a)[1+a]))},a),k]}var
-k=0,m=O(function(e,p){var
-j=O(function(b,a){return g(b,a[2],a[1])},p,e),f=j[1],b=[0,-1],k=d-1|0,q=0;if(!(k<0)){var
-a=q;for(;;){if(0!==A(c(f,a)[1+a]))b[1]=a;var
-u=a+1|0;if(k!==a){var
-a=u;continue}break}}if(0<=b[1]&&!((d-1|0)<=B(e))){var
-m=b[1],n=cP(c(f,m)[1+m]),r=j[2],s=l(function(a){var
-b=a[2];return[0,h(n,a[1]),b]},r),o=[0,i(function(a){return h(n,a)},f),s],t=[0,[0,b[1],o],0];return aw(l(function(a){var
-c=g(a[2],o,b[1]);return[0,a[1],c]},e),t)}return e},k,f),j=z(0,4);x(function(g){var
+f=ak(b),k=ak(c),n=g(l,h[1]),j=K(function(b,a){return t(b,a[1])},n,k);return 0===B(j)?f:[0,[0,j,i],f]}},h,j);return[0,R(function(a,d){return q(d,g(b,c(i,a)[1+a]))},a),k]}var
+l=0,m=K(function(e,p){var
+j=K(function(b,a){return i(b,a[2],a[1])},p,e),f=j[1],b=[0,-1],l=d-1|0,q=0;if(!(l<0)){var
+a=q;for(;;){if(0!==B(c(f,a)[1+a]))b[1]=a;var
+u=a+1|0;if(l!==a){var
+a=u;continue}break}}if(0<=b[1]&&!((d-1|0)<=C(e))){var
+m=b[1],n=cQ(c(f,m)[1+m]),r=j[2],s=k(function(a){var
+b=a[2];return[0,g(n,a[1]),b]},r),o=[0,h(function(a){return g(n,a)},f),s],t=[0,[0,b[1],o],0];return ay(k(function(a){var
+c=i(a[2],o,b[1]);return[0,a[1],c]},e),t)}return e},l,f),j=A(0,4);x(function(g){var
 h=g[2],i=h[1],k=g[1],l=Y(c(i,d)[1+d]),m=d-1|0,o=0;if(m<0)var
 n=l;else{var
 a=o,e=l;for(;;){if(a!==k)var
-p=fw(a),f=b(bP([0,E(c(i,a)[1+a])],e),p);else
+p=fB(a),f=b(bR([0,J(c(i,a)[1+a])],e),p);else
 var
 f=e;var
 q=a+1|0;if(m!==a){var
 a=q,e=f;continue}var
-n=f;break}}return T(j,k,[0,n,h[2]])},m);return j}var
-nT=[av,FX,b1(0)];function
-g0(e,a){var
-d=z(0,2),c=function(a){var
+n=f;break}}return V(j,k,[0,n,h[2]])},m);return j}var
+n0=[ax,F6,b4(0)];function
+g8(e,a){var
+d=A(0,2),c=function(a){var
 c=a;for(;;)try{var
 n=function(b,c){var
-a=dD(function(a){return aH(e,a[1])},b);if(a)throw[0,nT,b,c,a[1][1]];return a};f(au[12],n,c);return c}catch(a){a=aU(a);if(a[1]===nT){var
-g=a[4],h=a[2],i=ag(e,g),k=b(bU(function(f){return function(c){var
+a=dE(function(a){return aH(e,a[1])},b);if(a)throw[0,n0,b,c,a[1][1]];return a};f(aw[12],n,c);return c}catch(a){a=aW(a);if(a[1]===n0){var
+g=a[4],h=a[2],i=ah(e,g),k=b(bX(function(f){return function(c){var
 a=c[2],b=c[1];if(b!==f)return[0,[0,b,a]];var
-d=1<a?1:0,e=d?[0,[0,b,a-1|0]]:d;return e}}(g)),h),j=f(au[6],k,a[3]),l=i[2];x(function(f){return function(a){var
-c=a[2],e=a3(R(d,c),cU);return T(d,c,b(bP([0,a[1]],e),f))}}(j),l);var
-m=cV(j,i[1]),c=b(bP(0,f(au[7],h,c)),m);continue}throw a}}(a),g=0;return[0,c,el(function(c,b,a){return[0,[0,b,c],a]},d,g)]}function
-nU(f){var
-a=ai(f);if(a){var
-b=a[2],c=a[1],d=c[2],e=c[1],g=[0,[0,e,1],0],h=1<d?[0,[0,e,d-1|0],b]:b;return[0,ai(h),g]}throw[0,af,FY]}function
-jn(a,o){var
-c=jm(a),h=B(a[1]),q=G(h,function(a){return a}),i=b(ba(function(a){return 1-aH(c,a)}),q),d=z(0,64);x(function(a){var
-b=g0(c,a)[1];function
-e(e,f){if(fU<fy(e))W(FZ);var
+d=1<a?1:0,e=d?[0,[0,b,a-1|0]]:d;return e}}(g)),h),j=f(aw[6],k,a[3]),l=i[2];x(function(f){return function(a){var
+c=a[2],e=a4(U(d,c),cV);return V(d,c,b(bR([0,a[1]],e),f))}}(j),l);var
+m=cW(j,i[1]),c=b(bR(0,f(aw[7],h,c)),m);continue}throw a}}(a),g=0;return[0,c,eq(function(c,b,a){return[0,[0,b,c],a]},d,g)]}function
+n1(f){var
+a=ak(f);if(a){var
+b=a[2],c=a[1],d=c[2],e=c[1],g=[0,[0,e,1],0],h=1<d?[0,[0,e,d-1|0],b]:b;return[0,ak(h),g]}throw[0,ae,F7]}function
+jv(a,o){var
+c=ju(a),h=C(a[1]),q=G(h,function(a){return a}),i=b(bc(function(a){return 1-aH(c,a)}),q),d=A(0,64);x(function(a){var
+b=g8(c,a)[1];function
+e(e,f){if(fZ<fD(e))Z(F8);var
 a=e;for(;;){var
-b=2<=fy(a)?1:0,c=b?1-aH(d,a):b;if(c){ax(d,a,0);var
-a=nU(a)[1];continue}return c}}return f(au[12],e,b)},o);var
-r=ea(gl(d)),j=aQ(function(b,a){var
-c=[0,fy(a),a];return al([0,fy(b),b],c)},r),e=K(aw(l(function(a){return[0,[0,a,1],0]},i),j));if(fU<e.length-1)W(F0);var
-g=z(0,64);p(function(b,a){return T(g,a,b)},e);function
-k(a){return ag(g,a)}var
-s=K(l(function(b){var
-a=nU(b),c=k(a[2]);return[0,k(a[1]),c]},j)),m=z(0,64);return[0,[0,0,n(64,cU),n(64,FW),z(0,64),m],a,h,i,c,e,g,s]}function
-b$(a){return a[6].length-1}function
-g1(a){var
-e=B(a[1]),b=gb(a[1],a[2]),c=cF(by(function(f,a){var
-b=a[1],c=dH(b,a[2]);if(c)var
-g=0,h=1,d=[0,[0,G(e,function(a){return f===a?t:w}),b,h],g];else
+b=2<=fD(a)?1:0,c=b?1-aH(d,a):b;if(c){av(d,a,0);var
+a=n1(a)[1];continue}return c}}return f(aw[12],e,b)},o);var
+r=ee(gs(d)),j=aS(function(b,a){var
+c=[0,fD(a),a];return am([0,fD(b),b],c)},r),e=N(ay(k(function(a){return[0,[0,a,1],0]},i),j));if(fZ<e.length-1)Z(F9);var
+g=A(0,64);p(function(b,a){return V(g,a,b)},e);function
+l(a){return ah(g,a)}var
+s=N(k(function(b){var
+a=n1(b),c=l(a[2]);return[0,l(a[1]),c]},j)),m=A(0,64);return[0,[0,0,n(64,cV),n(64,F5),A(0,64),m],a,h,i,c,e,g,s]}function
+cb(a){return a[6].length-1}function
+g9(a){var
+e=C(a[1]),b=gi(a[1],a[2]),c=cI(bA(function(f,a){var
+b=a[1],c=dK(b,a[2]);if(c)var
+g=0,h=1,d=[0,[0,G(e,function(a){return f===a?s:v}),b,h],g];else
 var
-d=c;return d},b)),d=aw(a[3],c);return[0,a[1],a[2],d]}function
-cu(a,g){var
-b=g0(a[5],g),d=b[1],e=n(b$(a),w);function
+d=c;return d},b)),d=ay(a[3],c);return[0,a[1],a[2],d]}function
+cy(a,g){var
+b=g8(a[5],g),d=b[1],e=n(cb(a),v);function
 h(b,h){var
 d=0!==b?1:0;if(d){var
-f=R(a[7],b);if(f){var
-g=f[1];c(e,g)[1+g]=h;return 0}return bg(F1)}return d}f(au[12],h,d);var
-i=b[2];return[0,e,eG(d),i]}function
+f=U(a[7],b);if(f){var
+g=f[1];c(e,g)[1+g]=h;return 0}return bi(F_)}return d}f(aw[12],h,d);var
+i=b[2];return[0,e,eM(d),i]}function
 dl(e,d,b){var
 a=[0,Y(b)];p(function(b,d){var
-f=a[1];a[1]=fv(c(e[6],b)[1+b],d,f);return 0},d);return a[1]}function
+f=a[1];a[1]=fA(c(e[6],b)[1+b],d,f);return 0},d);return a[1]}function
 dm(a,g,c){var
-b=cu(a,c),d=b[3],e=b[2],f=b[1],h=[m,function(k){var
+b=cy(a,c),d=b[3],e=b[2],f=b[1],i=[m,function(l){var
 b=dk(a[1],g,c);if(0===d)return b;var
-h=[0,[0,t,b],0],i=dl(a,f,e),j=[0,l(function(a){var
-b=a[2];return[0,eI(a7,a[1]),b]},d)];return aC(a[1],j,i,h)}];return[0,i(E,f),e,h]}function
-nV(a){var
-b=[0,cU,0];return O(function(a,c){var
-b=a[2];return[0,fv([0,[0,b,1],0],c,a[1]),b+1|0]},b,a)[1]}function
-nW(b,a){var
-c=fw(a),d=ah(b[2][1],a),e=ah(b[2][2],a),f=dm(b,[0,a],_(c,Y(d)));return[0,dm(b,[1,a],_(Y(e),c)),f]}function
-fA(a,d,c){if(d<a[3]){var
-f=nW(a,d);return 0===c?f[1]:f[2]}var
-b=d-a[3]|0;V(b<B(a[2][3])?1:0,F2);var
-e=ah(a[2][3],b),h=nV(e[1]),g=_(Y(e[2]),h),i=0===c?1:0,j=i||e[3];V(j,F3);return 0===c?dm(a,[2,b],g):dm(a,[3,b],eI(a7,g))}function
+h=[0,[0,s,b],0],i=dl(a,f,e),j=[0,k(function(a){var
+b=a[2];return[0,dj(a8,a[1]),b]},d)];return az(a[1],j,i,h)}];return[0,h(J,f),e,i]}function
+n2(a){var
+b=[0,cV,0];return K(function(a,c){var
+b=a[2];return[0,fA([0,[0,b,1],0],c,a[1]),b+1|0]},b,a)[1]}function
+n3(b,a){var
+c=fB(a),d=aj(b[2][1],a),e=aj(b[2][2],a),f=dm(b,[0,a],$(c,Y(d)));return[0,dm(b,[1,a],$(Y(e),c)),f]}function
+fF(a,d,c){if(d<a[3]){var
+f=n3(a,d);return 0===c?f[1]:f[2]}var
+b=d-a[3]|0;X(b<C(a[2][3])?1:0,F$);var
+e=aj(a[2][3],b),h=n2(e[1]),g=$(Y(e[2]),h),i=0===c?1:0,j=i||e[3];X(j,Ga);return 0===c?dm(a,[2,b],g):dm(a,[3,b],dj(a8,g))}function
 dn(a,b){function
-c(a){return a===b?t:w}return dl(a,k(b$(a),c),w)}function
-jo(c,b,a){var
-d=Y(a);return _(dn(c,b),d)}function
-jp(c,b,a){var
-d=dn(c,b);return _(Y(a),d)}function
-g2(b,f,i,a,e){return[m,function(k){var
-g=i?jo(b,f,e):jp(b,f,e),h=D(a),d=C===h?a[1]:m===h?H(a):a,j=c(b[1][2],d)[1+d];return P(au[11],dH,j,g)?d:aC(b[1],0,g,[0,[0,t,d],0])}]}function
-nX(e,f,a,d,k,z){var
-r=c(f[1],a)[1+a],s=c(f[2],a)[1+a],u=c(f[1],d)[1+d],v=c(f[2],d)[1+d];function
-g(a){var
-b=D(a);return C===b?a[1]:m===b?H(a):a}var
-i=c(f[3],a)[1+a],l=c(f[4],a)[1+a],n=c(f[3],d)[1+d],o=c(f[4],d)[1+d],w=q(s,r),y=q(v,u);if(0<A(w)&&0<A(y)){var
-B=cP(h(w,y)),F=[0,[0,r,u,l,o],[0,[0,s,u,i,o],[0,[0,r,v,l,n],[0,[0,s,v,i,n],0]]]],G=b(bU(function(a){var
-c=b(z,h(a[1],a[2]));if(0<A(c)){var
-d=g(a[4]),f=g(a[3]),i=ct(e[1],f,d);return[0,[0,h(B,c),i]]}return 0}),F);return aC(e[1],0,k,G)}var
-I=dn(e,d),J=cV(dn(e,a),I);if(0<A(cN(A(gY(b(au[25],J)[1],k)))))var
-K=g(n),L=g(i),p=ct(e[1],L,K);else
+c(a){return a===b?s:v}return dl(a,l(cb(a),c),v)}function
+jw(c,b,a){var
+d=Y(a);return $(dn(c,b),d)}function
+jx(c,b,a){var
+d=dn(c,b);return $(Y(a),d)}function
+g_(b,f,i,a,e){return[m,function(k){var
+g=i?jw(b,f,e):jx(b,f,e),h=E(a),d=D===h?a[1]:m===h?H(a):a,j=c(b[1][2],d)[1+d];return S(aw[11],dK,j,g)?d:az(b[1],0,g,[0,[0,s,d],0])}]}function
+n4(e,f,a,d,k,z){var
+r=c(f[1],a)[1+a],t=c(f[2],a)[1+a],u=c(f[1],d)[1+d],v=c(f[2],d)[1+d];function
+h(a){var
+b=E(a);return D===b?a[1]:m===b?H(a):a}var
+i=c(f[3],a)[1+a],l=c(f[4],a)[1+a],n=c(f[3],d)[1+d],o=c(f[4],d)[1+d],w=q(t,r),y=q(v,u);if(0<B(w)&&0<B(y)){var
+A=cQ(g(w,y)),C=[0,[0,r,u,l,o],[0,[0,t,u,i,o],[0,[0,r,v,l,n],[0,[0,t,v,i,n],0]]]],F=b(bX(function(a){var
+c=b(z,g(a[1],a[2]));if(0<B(c)){var
+d=h(a[4]),f=h(a[3]),i=cx(e[1],f,d);return[0,[0,g(A,c),i]]}return 0}),C);return az(e[1],0,k,F)}var
+G=dn(e,d),I=cW(dn(e,a),G);if(0<B(cq(B(g6(b(aw[25],I)[1],k)))))var
+K=h(n),L=h(i),p=cx(e[1],L,K);else
 var
-O=g(o),P=g(i),p=ct(e[1],P,O);var
-j=[0,[0,[0,t,p],0]],M=_(k,c(e[1][2],p)[1+p]),N=a===d?[0,[0,a,i,l],0]:[0,[0,a,i,l],[0,[0,d,n,o],0]];x(function(b){var
-d=b[1],a=gY(c(e[6],d)[1+d],M);if(0<A(a)){var
-i=j[1];j[1]=[0,[0,a,g(b[2])],i];return 0}var
-f=A(a)<0?1:0;if(f){var
-k=j[1],l=g(b[3]);j[1]=[0,[0,E(a),l],k];var
-h=0}else
+O=h(o),P=h(i),p=cx(e[1],P,O);var
+j=[0,[0,[0,s,p],0]],M=$(k,c(e[1][2],p)[1+p]),N=a===d?[0,[0,a,i,l],0]:[0,[0,a,i,l],[0,[0,d,n,o],0]];x(function(b){var
+d=b[1],a=g6(c(e[6],d)[1+d],M);if(0<B(a)){var
+i=j[1];j[1]=[0,[0,a,h(b[2])],i];return 0}var
+f=B(a)<0?1:0;if(f){var
+k=j[1],l=h(b[3]);j[1]=[0,[0,J(a),l],k];var
+g=0}else
 var
-h=f;return h},N);return aC(e[1],0,k,j[1])}function
-jq(e,b){var
-k=b[1].length-1,g=b$(e),v=B(e[4]);function
-d(b,a){return bc(b,n(g-k|0,a))}var
-f=[m,function(a){throw[0,af,F4]}],i=d(b[4],f),j=d(b[3],f),o=d(b[2],w),a=[0,d(b[1],w),o,j,i],r=e[8];p(function(x,o){var
-f=o[2],d=o[1],b=v+x|0,y=[0,c(a[2],d)[1+d],0],z=[0,c(a[1],d)[1+d],y],g=bz(function(b){var
-d=[0,c(a[2],f)[1+f],0],e=[0,c(a[1],f)[1+f],d];return l(function(a){return h(b,a)},e)},z),B=O(da,b5(g),g),i=O(dI,b5(g),g),p=d===f?1:0;if(p)var
-r=A(c(a[1],d)[1+d])<=0?1:0,n=r?0<=A(c(a[2],d)[1+d])?1:0:r;else
+g=f;return g},N);return az(e[1],0,k,j[1])}function
+jy(e,b){var
+l=b[1].length-1,h=cb(e),w=C(e[4]);function
+d(b,a){return be(b,n(h-l|0,a))}var
+f=[m,function(a){throw[0,ae,Gb]}],i=d(b[4],f),j=d(b[3],f),o=d(b[2],v),a=[0,d(b[1],v),o,j,i],r=e[8];p(function(x,o){var
+f=o[2],d=o[1],b=w+x|0,y=[0,c(a[2],d)[1+d],0],z=[0,c(a[1],d)[1+d],y],h=bB(function(b){var
+d=[0,c(a[2],f)[1+f],0],e=[0,c(a[1],f)[1+f],d];return k(function(a){return g(b,a)},e)},z),A=K(c$,b8(h),h),i=K(dL,b8(h),h),p=d===f?1:0;if(p)var
+r=B(c(a[1],d)[1+d])<=0?1:0,n=r?0<=B(c(a[2],d)[1+d])?1:0:r;else
 var
 n=p;var
-j=n?w:B,C=aB(a[4]),D=aB(a[3]),E=aB(a[2]),s=[0,aB(a[1]),E,D,C],F=k<=b?1:0,G=F||b7(j,c(a[1],b)[1+b]);if(G){c(a[1],b)[1+b]=j;var
+j=n?v:A,C=aD(a[4]),D=aD(a[3]),E=aD(a[2]),s=[0,aD(a[1]),E,D,C],F=l<=b?1:0,G=F||b9(j,c(a[1],b)[1+b]);if(G){c(a[1],b)[1+b]=j;var
 H=[m,function(i){if(n){var
-a=[2,dn(e,d)],c=dn(e,d),g=cV(dn(e,d),c);return eJ(e[1],g,a)}function
-h(a){return q(a,j)}return nX(e,s,d,f,jo(e,b,j),h)}];c(a[3],b)[1+b]=H}var
-I=k<=b?1:0,t=I||bC(i,c(a[2],b)[1+b]);if(t){c(a[2],b)[1+b]=i;var
+a=[2,dn(e,d)],c=dn(e,d),g=cW(dn(e,d),c);return eO(e[1],g,a)}function
+h(a){return q(a,j)}return n4(e,s,d,f,jw(e,b,j),h)}];c(a[3],b)[1+b]=H}var
+I=l<=b?1:0,t=I||bE(i,c(a[2],b)[1+b]);if(t){c(a[2],b)[1+b]=i;var
 J=[m,function(c){function
-a(a){return q(i,a)}return nX(e,s,d,f,jp(e,b,i),a)}];c(a[4],b)[1+b]=J;var
+a(a){return q(i,a)}return n4(e,s,d,f,jx(e,b,i),a)}];c(a[4],b)[1+b]=J;var
 u=0}else
 var
 u=t;return u},r);return a}function
-jr(a){var
-d=a[4],e=l(function(b){return nW(a,b)},d);function
-b(a){return K(l(a,e))}function
+jz(a){var
+d=a[4],e=k(function(b){return n3(a,b)},d);function
+b(a){return N(k(a,e))}function
 c(b){var
-c=a[4];return K(l(function(a){return ah(b,a)},c))}var
-f=b(function(a){return a[1][3]}),g=b(function(a){return a[2][3]}),h=c(a[2][2]);return jq(a,[0,c(a[2][1]),h,g,f])}function
-js(a){var
-b=a[1],d=S(function(b,d){return bO(d,c(a[2],b)[1+b])},b);return e7(function(a){return a},d)}function
-nY(f,d,o,j){var
-y=o<f[8].length-1?1:0,N=y?j<=4?1:0:y;V(N,F5);var
-z=c(f[8],o)[1+o],b=z[2],a=z[1],O=j<4?1:0,P=O||(a===b?1:0);V(P,F6);var
-Q=B(f[4])+o|0,r=c(d[1],a)[1+a],u=c(d[2],a)[1+a],A=c(d[1],b)[1+b],F=c(d[2],b)[1+b],p=s(r,u),R=1;if(p[2]===0)var
+c=a[4];return N(k(function(a){return aj(b,a)},c))}var
+f=b(function(a){return a[1][3]}),g=b(function(a){return a[2][3]}),h=c(a[2][2]);return jy(a,[0,c(a[2][1]),h,g,f])}function
+jA(a){var
+b=a[1],d=R(function(b,d){return bQ(d,c(a[2],b)[1+b])},b);return eh(function(a){return a},d)}function
+n5(f,d,o,j){var
+y=o<f[8].length-1?1:0,N=y?j<=4?1:0:y;X(N,Gc);var
+z=c(f[8],o)[1+o],b=z[2],a=z[1],O=j<4?1:0,P=O||(a===b?1:0);X(P,Gd);var
+Q=C(f[4])+o|0,r=c(d[1],a)[1+a],u=c(d[2],a)[1+a],A=c(d[1],b)[1+b],B=c(d[2],b)[1+b],p=t(r,u),R=1;if(p[2]===0)var
 q=p;else
 var
-M=ak(p[2],R),q=dG(p[1],M);if(3<j>>>0)var
-e=a7,l=q,k=q;else
+M=ai(p[2],R),q=dJ(p[1],M);if(3<j>>>0)var
+e=a8,l=q,k=q;else
 switch(j){case
 0:var
-e=a7,l=A,k=r;break;case
+e=a8,l=A,k=r;break;case
 1:var
-e=a7,l=F,k=u;break;case
+e=a8,l=B,k=u;break;case
 2:var
-e=t,l=A,k=u;break;default:var
-e=t,l=F,k=r}var
-v=n(b$(f),w);function
-x(a,b){v[1+a]=s(c(v,a)[1+a],b);return 0}x(Q,e);x(a,E(h(e,l)));x(b,E(h(e,k)));var
-G=c(d[3],a)[1+a],I=c(d[4],a)[1+a],J=c(d[3],b)[1+b],K=c(d[4],b)[1+b];if(3<j>>>0)var
+e=s,l=A,k=u;break;default:var
+e=s,l=B,k=r}var
+w=n(cb(f),v);function
+x(a,b){w[1+a]=t(c(w,a)[1+a],b);return 0}x(Q,e);x(a,J(g(e,l)));x(b,J(g(e,k)));var
+F=c(d[3],a)[1+a],G=c(d[4],a)[1+a],I=c(d[3],b)[1+b],K=c(d[4],b)[1+b];if(3<j>>>0)var
 L=[m,function(e){var
-c=Y(q),b=_(dn(f,a),c),d=cV(b,b);return eJ(f[1],d,[2,b])}];else{switch(j){case
+c=Y(q),b=$(dn(f,a),c),d=cW(b,b);return eO(f[1],d,[2,b])}];else{switch(j){case
 0:var
-i=J,g=G;break;case
+i=I,h=F;break;case
 1:var
-i=K,g=I;break;case
+i=K,h=G;break;case
 2:var
-i=J,g=I;break;default:var
-i=K,g=G}var
+i=I,h=G;break;default:var
+i=K,h=F}var
 L=[m,function(e){var
-a=D(i),c=C===a?i[1]:m===a?H(i):i,b=D(g),d=C===b?g[1]:m===b?H(g):g;return ct(f[1],d,c)}]}return[0,v,E(h(e,h(k,l))),L]}function
-fB(a,b,f){var
-d=b$(a);function
-e(b,a){return k(d,function(c){return c===b?a:w})}var
-g=k(2*d|0,function(d){var
+a=E(i),c=D===a?i[1]:m===a?H(i):i,b=E(h),d=D===b?h[1]:m===b?H(h):h;return cx(f[1],d,c)}]}return[0,w,J(g(e,g(k,l))),L]}function
+fG(a,b,f){var
+d=cb(a);function
+e(b,a){return l(d,function(c){return c===b?a:v})}var
+g=l(2*d|0,function(d){var
 a=d/2|0;if(0===(d&1)){var
-f=c(b[4],a)[1+a],g=c(b[2],a)[1+a];return[0,e(a,t),g,f]}var
-h=c(b[3],a)[1+a],i=E(c(b[1],a)[1+a]);return[0,e(a,a7),i,h]}),h=z(0,64);return[0,a,b,bc(g,f),h]}function
-fC(a){var
-c=b4(a[1]),b=(b4(a[2])-c|0)+96|0;if(0<A(a)){var
-e=b4(a[2]);if(cy<(b4(a[1])+e|0)){if(0<=b){var
-f=ak(d,b),g=a[2];return b6(hY(ak(a[1],b),g),f)}return X(hY(a[1],a[2]))}}return a}function
-nZ(f,i,e,a){var
-g=aB(a),b=[0,w],d=[0,0];p(function(a,f){var
-i=0<A(c(e,a)[1+a])?1:0;if(i){var
-k=f[2],l=h(c(e,a)[1+a],k);b[1]=s(b[1],l);var
+f=c(b[4],a)[1+a],g=c(b[2],a)[1+a];return[0,e(a,s),g,f]}var
+h=c(b[3],a)[1+a],i=J(c(b[1],a)[1+a]);return[0,e(a,a8),i,h]}),h=A(0,64);return[0,a,b,be(g,f),h]}function
+g$(a){var
+c=b7(a[1]),b=(b7(a[2])-c|0)+96|0;if(0<B(a)){var
+d=b7(a[2]);if(cC<(b7(a[1])+d|0)){if(0<=b){var
+f=ai(e,b),g=a[2];return bY(e7(ai(a[1],b),g),f)}return z(e7(a[1],a[2]))}}return a}function
+n6(f,i,e,a){var
+h=aD(a),b=[0,v],d=[0,0];p(function(a,f){var
+i=0<B(c(e,a)[1+a])?1:0;if(i){var
+k=f[2],l=g(c(e,a)[1+a],k);b[1]=t(b[1],l);var
 m=f[1];p(function(b,d){var
-f=0!==A(d)?1:0;if(f){var
-j=h(c(e,a)[1+a],d);g[1+b]=q(c(g,b)[1+b],j);var
+f=0!==B(d)?1:0;if(f){var
+j=g(c(e,a)[1+a],d);h[1+b]=q(c(h,b)[1+b],j);var
 i=0}else
 var
 i=f;return i},m);d[1]=[0,[0,e[1+a],f[3]],d[1]];var
 j=0}else
 var
-j=i;return j},i);p(function(a,e){if(0<A(e)){var
-j=h(e,c(f[2],a)[1+a]);b[1]=s(b[1],j);var
+j=i;return j},i);p(function(a,e){if(0<B(e)){var
+j=g(e,c(f[2],a)[1+a]);b[1]=t(b[1],j);var
 k=d[1];d[1]=[0,[0,e,c(f[4],a)[1+a]],k];return 0}var
-g=A(e)<0?1:0;if(g){var
-l=h(e,c(f[1],a)[1+a]);b[1]=s(b[1],l);var
-m=d[1],n=c(f[3],a)[1+a];d[1]=[0,[0,E(e),n],m];var
+h=B(e)<0?1:0;if(h){var
+l=g(e,c(f[1],a)[1+a]);b[1]=t(b[1],l);var
+m=d[1],n=c(f[3],a)[1+a];d[1]=[0,[0,J(e),n],m];var
 i=0}else
 var
-i=g;return i},g);return[0,b[1],d[1]]}function
-cW(m,d,b,a){var
-u=m?m[1]:function(a){return a};V(e7(function(a){return a<d[3].length-1?1:0},a),F7);var
-g=R(d[4],a);if(g)var
-o=g[1];else{var
-e=[0,0],v=a.length-1;p(function(y,j){var
-a=[0,aB(c(d[3],j)[1+j][1])],g=[0,k(v,function(a){return a===y?t:w})];function
-f(e,a,b){return S(function(a,d){return 0===A(c(b,a)[1+a])?d:q(d,h(e,c(b,a)[1+a]))},a)}var
-z=ai(e[1]);x(function(b){var
-e=b[1],d=c(a[1],e)[1+e],h=0!==A(d)?1:0,i=h?(a[1]=f(d,a[1],b[2]),g[1]=f(d,g[1],b[3]),0):h;return i},z);var
-b=[0,-1],B=a[1];p(function(e,d){var
-a=b[1]<0?1:0,c=a?0!==A(d)?1:0:a,f=c?(b[1]=e,0):c;return f},B);var
+i=h;return i},h);return[0,b[1],d[1]]}function
+dp(m,d,b,a){var
+u=m?m[1]:function(a){return a};X(eh(function(a){return a<d[3].length-1?1:0},a),Ge);var
+i=U(d[4],a);if(i)var
+o=i[1];else{var
+e=[0,0],w=a.length-1;p(function(y,j){var
+a=[0,aD(c(d[3],j)[1+j][1])],i=[0,l(w,function(a){return a===y?s:v})];function
+f(e,a,b){return R(function(a,d){return 0===B(c(b,a)[1+a])?d:q(d,g(e,c(b,a)[1+a]))},a)}var
+z=ak(e[1]);x(function(b){var
+e=b[1],d=c(a[1],e)[1+e],g=0!==B(d)?1:0,h=g?(a[1]=f(d,a[1],b[2]),i[1]=f(d,i[1],b[3]),0):g;return h},z);var
+b=[0,-1],A=a[1];p(function(e,d){var
+a=b[1]<0?1:0,c=a?0!==B(d)?1:0:a,f=c?(b[1]=e,0):c;return f},A);var
 m=0<=b[1]?1:0;if(m){var
-n=b[1],o=cP(c(a[1],n)[1+n]),C=a[1],r=i(function(a){return h(o,a)},C),D=g[1],s=i(function(a){return h(o,a)},D),E=e[1],F=l(function(a){var
-g=a[3],d=a[2],h=a[1],i=b[1],e=c(d,i)[1+i];if(0===A(e))return[0,h,d,g];var
-j=f(e,g,s);return[0,h,f(e,d,r),j]},E);e[1]=[0,[0,b[1],r,s],F];var
+n=b[1],o=cQ(c(a[1],n)[1+n]),C=a[1],r=h(function(a){return g(o,a)},C),D=i[1],t=h(function(a){return g(o,a)},D),E=e[1],F=k(function(a){var
+g=a[3],d=a[2],h=a[1],i=b[1],e=c(d,i)[1+i];if(0===B(e))return[0,h,d,g];var
+j=f(e,g,t);return[0,h,f(e,d,r),j]},E);e[1]=[0,[0,b[1],r,t],F];var
 u=0}else
 var
 u=m;return u},a);var
-r=e[1],j=l(function(a){return[0,a[1],a[3]]},r);ax(d[4],a,j);var
+r=e[1],j=k(function(a){return[0,a[1],a[3]]},r);av(d[4],a,j);var
 o=j}var
-f=n(a.length-1,w);x(function(d){var
-a=d[1],e=0!==A(c(b,a)[1+a])?1:0;if(e){var
-g=d[2];return p(function(d,e){var
-g=0!==A(e)?1:0;if(g){var
-j=h(c(b,a)[1+a],e);f[1+d]=s(c(f,d)[1+d],j);var
+f=n(a.length-1,v);x(function(d){var
+a=d[1],e=0!==B(c(b,a)[1+a])?1:0;if(e){var
+h=d[2];return p(function(d,e){var
+h=0!==B(e)?1:0;if(h){var
+j=g(c(b,a)[1+a],e);f[1+d]=t(c(f,d)[1+d],j);var
 i=0}else
 var
-i=g;return i},g)}return e},o);var
-y=i(u,f),z=i(function(a){return c(d[3],a)[1+a]},a);return nZ(d[2],z,y,b)}function
-n0(a,d,c,b){return[m,function(h){var
-e=l(function(b){var
-a=b[2],c=D(a),d=C===c?a[1]:m===c?H(a):a;return[0,b[1],d]},b),f=i(E,d),g=dl(a[1],f,c);return aC(a[1][1],0,g,e)}]}function
-g3(c){var
-b=I(c);for(;;){if(bC(Z(b),c)){var
-b=rr(b,a2);continue}var
-a=b;for(;;){if(-dC<a&&ep(Z(lV(a)),c)){var
-a=lV(a);continue}return Z(a)}}}function
-fD(b){function
+i=h;return i},h)}return e},o);var
+y=h(u,f),z=h(function(a){return c(d[3],a)[1+a]},a);return n6(d[2],z,y,b)}function
+n7(a,d,c,b){return[m,function(i){var
+e=k(function(b){var
+a=b[2],c=E(a),d=D===c?a[1]:m===c?H(a):a;return[0,b[1],d]},b),f=h(J,d),g=dl(a[1],f,c);return az(a[1][1],0,g,e)}]}function
+ha(c){var
+b=L(c);for(;;){if(bE(_(b),c)){var
+b=rz(b,a3);continue}var
+a=b;for(;;){if(-dD<a&&ev(_(l0(a)),c)){var
+a=l0(a);continue}return _(a)}}}function
+fH(b){function
 c(a){if(b<=a)return 0;var
-d=cE(b,aN(a+1|0,(a*5|0)/4|0));return[0,d,c(d)]}return c(0)}function
-jt(c){var
-a=ai(c);if(a){var
-d=a[1];return B(b(ba(function(a){return a<=j4*d?1:0}),c))}return a}function
-n1(a){return ai(O(function(b,a){var
-c=b[1];return[0,c+a|0,[0,c+a|0,b[2]]]},F8,a)[2])}var
-F9=5000,g4=[m,function(a){return G(F9,function(a){return[0,10*a|0,c$(1,u(a+1|0,a+2|0))]})}];function
-n2(a){return jt(n1(a))/10|0}function
-fE(b,d){var
+d=cH(b,aO(a+1|0,(a*5|0)/4|0));return[0,d,c(d)]}return c(0)}function
+jB(c){var
+a=ak(c);if(a){var
+d=a[1];return C(b(bc(function(a){return a<=ka*d?1:0}),c))}return a}function
+n8(a){return ak(K(function(b,a){var
+c=b[1];return[0,c+a|0,[0,c+a|0,b[2]]]},Gf,a)[2])}var
+Gg=5000,hb=[m,function(a){return G(Gg,function(a){return[0,10*a|0,cP(1,u(a+1|0,a+2|0))]})}];function
+n9(a){return jB(n8(a))/10|0}function
+fI(b,e){var
 a=[0,0.];p(function(f,b){var
-c=b!=0.?1:0,g=c?(a[1]=a[1]+b*e(d,f),0):c;return g},b);return a[1]}function
-g5(c,b){var
-a=bc(b,n(c[1].length-1,0.)),d=b.length-1,f=c[1];p(function(c,b){return U(a,d+c|0,e(a,b[1])*e(a,b[2]))},f);return a}function
-n3(g,f,d){var
-a=f.length-1,b=k(d.length-1,function(b){return b<a?k(a,function(a){return b===a?1.:0.}):[0]}),h=g[1];p(function(j,h){var
-f=h[2],g=h[1],i=a+j|0,l=k(a,function(a){var
-h=e(d,g),i=e(c(b,f)[1+f],a)*h,j=e(d,f);return e(c(b,g)[1+g],a)*j+i});c(b,i)[1+i]=l;return 0},h);return b}function
-n4(p,o){var
-g=o.length-1,d=k(g,function(a){var
-b=[cw,e(o,a)];return bc(c(p,a)[1+a],b)}),l=n(g,-1),w=G(g,function(a){return a}),q=g-1|0,x=i(function(a){var
-b=0.;return bd(function(b,a){return ac(b,Math.abs(a))},b,a)},p),y=0;if(!(q<0)){var
+c=b!=0.?1:0,g=c?(a[1]=a[1]+b*d(e,f),0):c;return g},b);return a[1]}function
+hc(c,b){var
+a=be(b,n(c[1].length-1,0.)),e=b.length-1,f=c[1];p(function(c,b){return W(a,e+c|0,d(a,b[1])*d(a,b[2]))},f);return a}function
+n_(g,f,e){var
+a=f.length-1,b=l(e.length-1,function(b){return b<a?l(a,function(a){return b===a?1.:0.}):[0]}),h=g[1];p(function(j,h){var
+f=h[2],g=h[1],i=a+j|0,k=l(a,function(a){var
+h=d(e,g),i=d(c(b,f)[1+f],a)*h,j=d(e,f);return d(c(b,g)[1+g],a)*j+i});c(b,i)[1+i]=k;return 0},h);return b}function
+n$(p,o){var
+g=o.length-1,e=l(g,function(a){var
+b=[cA,d(o,a)];return be(c(p,a)[1+a],b)}),k=n(g,-1),w=G(g,function(a){return a}),q=g-1|0,x=h(function(a){var
+b=0.;return aN(function(b,a){return aa(b,Math.abs(a))},b,a)},p),y=0;if(!(q<0)){var
 a=y,m=w;for(;;){var
-r=aQ(function(f){return function(b,a){var
-g=Math.abs(e(c(d,b)[1+b],f));return IO(Math.abs(e(c(d,a)[1+a],f)),g)}}(a),m),v=0;if(r){var
-h=r[1],z=dV*e(x,a);if(z<Math.abs(e(c(d,h)[1+h],a))){var
-A=b(ba(function(b){return function(a){return a!==b?1:0}}(h)),m);c(l,a)[1+a]=h;var
+r=aS(function(f){return function(b,a){var
+g=Math.abs(d(c(e,b)[1+b],f));return IY(Math.abs(d(c(e,a)[1+a],f)),g)}}(a),m),v=0;if(r){var
+i=r[1],z=dY*d(x,a);if(z<Math.abs(d(c(e,i)[1+i],a))){var
+A=b(bc(function(b){return function(a){return a!==b?1:0}}(i)),m);c(k,a)[1+a]=i;var
 s=g-1|0,B=0;if(!(s<0)){var
 f=B;for(;;){var
-u=f!==h?1:0,D=u?e(c(d,f)[1+f],a)!=0.?1:0:u;if(D){var
-E=e(c(d,h)[1+h],a),F=e(c(d,f)[1+f],a)/E;if(!(g<a)){var
+u=f!==i?1:0,D=u?d(c(e,f)[1+f],a)!=0.?1:0:u;if(D){var
+E=d(c(e,i)[1+i],a),F=d(c(e,f)[1+f],a)/E;if(!(g<a)){var
 j=a;for(;;){var
-I=F*e(c(d,h)[1+h],j),J=e(c(d,f)[1+f],j)-I;U(d[1+f],j,J);var
+I=F*d(c(e,i)[1+i],j),J=d(c(e,f)[1+f],j)-I;W(e[1+f],j,J);var
 K=j+1|0;if(g!==j){var
 j=K;continue}break}}}var
 H=f+1|0;if(s!==f){var
@@ -5741,709 +5759,709 @@ f=H;continue}break}}var
 t=A;v=1}}if(!v)var
 t=m;var
 C=a+1|0;if(q!==a){var
-a=C,m=t;continue}break}}return k(g,function(a){if(0<=c(l,a)[1+a]){var
-b=c(l,a)[1+a],h=e(c(d,b)[1+b],a),f=l[1+a];return e(c(d,f)[1+f],g)/h}return 0.})}function
-eK(a,g,j){var
-J=G(j.length-1,function(a){return a}),L=b(ba(function(a){return 0.<e(j,a)?1:0}),J);function
-k(b){return K(l(function(a){return c(b,a)[1+a]},L))}var
-u=k(a[2]),M=k(a[3]),m=k(j);function
+a=C,m=t;continue}break}}return l(g,function(a){if(0<=c(k,a)[1+a]){var
+b=c(k,a)[1+a],h=d(c(e,b)[1+b],a),f=k[1+a];return d(c(e,f)[1+f],g)/h}return 0.})}function
+eP(a,g,j){var
+J=G(j.length-1,function(a){return a}),K=b(bc(function(a){return 0.<d(j,a)?1:0}),J);function
+l(b){return N(k(function(a){return c(b,a)[1+a]},K))}var
+u=l(a[2]),L=l(a[3]),m=l(j);function
 v(b){var
-c=a[4];return S(function(d,c){var
-f=fE(c,b);return e(a[5],d)-f},c)}function
-w(a){return S(function(c,b){var
-d=e(M,c);return fE(b,a)+d},u)}function
+c=a[4];return R(function(e,c){var
+f=fI(c,b);return d(a[5],e)-f},c)}function
+w(a){return R(function(c,b){var
+e=d(L,c);return fI(b,a)+e},u)}function
 x(d){var
-e=v(d),f=w(g5(a,d)),b=[0,0],g=a[5];p(function(a,e){var
-d=e<=kn*(1.+Math.abs(c(g,a)[1+a]))?1:0,f=d?(b[1]=1,0):d;return f},e);if(!b[1]&&!c8(function(a){return a<=0.?1:0},f)){var
-h=0.,j=bt*bd(function(b,a){return b+Math.log(a)},h,e);return fE(m,i(function(a){return Math.log(a)},f))+j}return dB}var
-f=g.length-1,H=x(g);if(cH(H)){var
-o=60,d=g,y=H;a:for(;;){if(0===o)return d;var
-z=g5(a,d),N=n3(a,d,z),O=i(function(o){return function(a){var
-b=n(f,0.);p(function(g,d){var
-h=d!=0.?1:0;if(h){var
+e=v(d),f=w(hc(a,d)),b=[0,0],g=a[5];p(function(a,e){var
+d=e<=kv*(1.+Math.abs(c(g,a)[1+a]))?1:0,f=d?(b[1]=1,0):d;return f},e);if(!b[1]&&!c8(function(a){return a<=0.?1:0},f)){var
+i=0.,j=bu*aN(function(b,a){return b+Math.log(a)},i,e);return fI(m,h(function(a){return Math.log(a)},f))+j}return dC}var
+f=g.length-1,H=x(g);if(cK(H)){var
+o=60,e=g,y=H;a:for(;;){if(0===o)return e;var
+z=hc(a,e),M=n_(a,e,z),O=h(function(o){return function(a){var
+b=n(f,0.);p(function(g,e){var
+h=e!=0.?1:0;if(h){var
 i=f-1|0,k=0;if(!(i<0)){var
 a=k;for(;;){var
-l=d*e(c(o,g)[1+g],a);U(b,a,e(b,a)+l);var
+l=e*d(c(o,g)[1+g],a);W(b,a,d(b,a)+l);var
 m=a+1|0;if(i!==a){var
 a=m;continue}break}}var
 j=0}else
 var
-j=h;return j},a);return b}}(N),u),P=w(z),q=n(f,0.),Q=v(d),A=gc(f,f,0.),B=function(g,i){return function(h,j,d){return p(function(a,b){var
-f=b!=0.?1:0;return f?(U(g,a,e(g,a)+h*b),p(function(f,d){var
-g=d!=0.?1:0;if(g)var
-k=e(c(i,a)[1+a],f)+j*b*d,h=U(i[1+a],f,k);else
+j=h;return j},a);return b}}(M),u),P=w(z),q=n(f,0.),Q=v(e),A=gj(f,f,0.),B=function(g,i){return function(h,j,e){return p(function(a,b){var
+f=b!=0.?1:0;return f?(W(g,a,d(g,a)+h*b),p(function(f,e){var
+g=e!=0.?1:0;if(g)var
+k=d(c(i,a)[1+a],f)+j*b*e,h=W(i[1+a],f,k);else
 var
-h=g;return h},d)):f},d)}}(q,A);p(function(b,d){return function(a,c){return d(e(m,a)/e(b,a),e(m,a)/(e(b,a)*e(b,a)),c)}}(P,B),O);var
-R=a[4];p(function(b,d){return function(a,c){return d(-0.5/e(b,a),bt/(e(b,a)*e(b,a)),c)}}(Q,B),R);var
-C=n4(A,q),r=fE(q,C),h=1.;for(;;){if(h<=kP)var
+h=g;return h},e)):f},e)}}(q,A);p(function(b,e){return function(a,c){return e(d(m,a)/d(b,a),d(m,a)/(d(b,a)*d(b,a)),c)}}(P,B),O);var
+S=a[4];p(function(b,e){return function(a,c){return e(-0.5/d(b,a),bu/(d(b,a)*d(b,a)),c)}}(Q,B),S);var
+C=n$(A,q),r=fI(q,C),i=1.;for(;;){if(i<=hH)var
 t=0;else{var
-D=S(function(c,d){return function(b,a){return a+d*e(c,b)}}(C,h),d),s=x(D);if(!(y+j4*h*r<=s)){var
-I=0;if(!(r<=pW)||!(dB<s))I=1;if(I){h*=bt;continue}}var
+D=R(function(c,e){return function(b,a){return a+e*d(c,b)}}(C,i),e),s=x(D);if(!(y+ka*i*r<=s)){var
+I=0;if(!(r<=p4)||!(dC<s))I=1;if(I){i*=bu;continue}}var
 t=[0,[0,D,s]]}if(t){var
-E=t[1],F=E[1];if(pW<r){var
-o=o-1|0,d=F,y=E[2];continue a}return F}return d}}}return g}function
-n5(a,c){var
-g=a[4],d=i(function(a){var
-b=bZ;return bd(function(b,a){return ac(b,Math.abs(a))},b,a)},g),b=[0,dW],h=a[4];p(function(f,g){var
-h=e(d,f),i=e(a[5],f),j=(fE(g,c)-i)/h;b[1]=ac(b[1],j);return 0},h);if(b[1]<0.)return c;var
-f=c.length-1,j=a[5],k=a[4],l=S(function(b,a){return bc(a,[cw,-e(d,b)])},k),m=[cw,2.*b[1]+3.],o=[0,[0],[0,bc(n(f,0.),[cw,dW])],m,l,j];return bL(eK(o,bc(c,[cw,pF*b[1]+1.]),[cw,ho*(d.length-1)]),0,f)}function
-ju(a){var
-e=B(a[4]),d=B(a[2][3]);function
+E=t[1],F=E[1];if(p4<r){var
+o=o-1|0,e=F,y=E[2];continue a}return F}return e}}}return g}function
+oa(a,c){var
+g=a[4],e=h(function(a){var
+b=bT;return aN(function(b,a){return aa(b,Math.abs(a))},b,a)},g),b=[0,dZ],i=a[4];p(function(f,g){var
+h=d(e,f),i=d(a[5],f),j=(fI(g,c)-i)/h;b[1]=aa(b[1],j);return 0},i);if(b[1]<0.)return c;var
+f=c.length-1,j=a[5],k=a[4],l=R(function(b,a){return be(a,[cA,-d(e,b)])},k),m=[cA,2.*b[1]+3.],o=[0,[0],[0,be(n(f,0.),[cA,dZ])],m,l,j];return bN(eP(o,be(c,[cA,pN*b[1]+1.]),[cA,hw*(e.length-1)]),0,f)}function
+jC(a){var
+e=C(a[4]),d=C(a[2][3]);function
 f(b){var
-d=b<a[3]?1:0,c=d||ah(a[2][3],b-a[3]|0)[3],e=c?[0,fA(a,b,1),0]:c;return[0,fA(a,b,0),e]}var
-g=cF(G(a[3]+d|0,f)),c=b(bU(function(a){var
-b=bL(a[1],0,e),c=c8(function(a){return 0!==A(a)?1:0},b);if(c)var
-f=I(a[2]),d=[0,[0,i(I,b),f]];else
+d=b<a[3]?1:0,c=d||aj(a[2][3],b-a[3]|0)[3],e=c?[0,fF(a,b,1),0]:c;return[0,fF(a,b,0),e]}var
+g=cI(G(a[3]+d|0,f)),c=b(bX(function(a){var
+b=bN(a[1],0,e),c=c8(function(a){return 0!==B(a)?1:0},b);if(c)var
+f=L(a[2]),d=[0,[0,h(L,b),f]];else
 var
-d=c;return d}),g),h=K(l(function(a){return a[2]},c));return[0,K(l(function(a){return a[1]},c)),h]}var
-jv=eR;function
-n6(g,f){var
-a=go(ak(g,jv),f),d=a,c=1,b=a,h=en(aa(a,a),jv);for(;;){if(0===bo(d))return b;var
-e=en(aa(d,h),jv),d=e,i=aF(b,go(e,c+2|0)),c=c+2|0,b=i;continue}}var
-n7=k(kM,function(a){return[m,function(c){var
-b=ak(n6(dA(a-1024|0),a+dY|0),1);return dY<=a?b:aj(b)}]}),F$=5,n8=32,Ga=3,Gb=qQ;function
-dp(c,a){var
+d=c;return d}),g),i=N(k(function(a){return a[2]},c));return[0,N(k(function(a){return a[1]},c)),i]}var
+jD=eW;function
+ob(g,f){var
+a=gv(ai(g,jD),f),d=a,c=1,b=a,h=es(I(a,a),jD);for(;;){if(0===bp(d))return b;var
+e=es(I(d,h),jD),d=e,i=ar(b,gv(e,c+2|0)),c=c+2|0,b=i;continue}}var
+oc=l(kV,function(a){return[m,function(c){var
+b=ai(ob(dB(a-1024|0),a+d1|0),1);return d1<=a?b:ab(b)}]}),Gi=5,od=32,Gj=3,Gk=qY;function
+dq(c,a){var
 d=b(c[2],a+1|0)-1|0;return[0,b(c[2],a),d]}function
-fF(a){var
+fJ(a){var
 b=a[1];function
 c(a){return b+a|0}return G((a[2]-b|0)+1|0,c)}function
-cX(b,a){return fF(dp(b[6],a))}function
-jw(g,f,e){var
+cX(b,a){return fJ(dq(b[6],a))}function
+jE(g,f,e){var
 b=n(g,0),a=[0,0];x(function(d){var
 e=1-c(b,d)[1+d],f=e?(c(b,d)[1+d]=1,a[1]=[0,d,a[1]],0):e;return f},e);for(;;){if(0===a[1])return b;var
-d=b5(a[1]);a[1]=lE(a[1]);var
+d=b8(a[1]);a[1]=lL(a[1]);var
 h=c(f,d)[1+d];x(function(d){var
 e=1-c(b,d)[1+d],f=e?(c(b,d)[1+d]=1,a[1]=[0,d,a[1]],0):e;return f},h);continue}}function
-eL(c,a){var
-d=G(a,function(a){return a});return b(ba(c),d)}function
-n9(a,i,h){var
-d=a[1][1],f=n(d,0);x(function(d){var
+eQ(c,a){var
+d=G(a,function(a){return a});return b(bc(c),d)}function
+oe(a,i,h){var
+e=a[1][1],f=n(e,0);x(function(d){var
 g=c(a[2],d)[1+d],h=1-c(a[7],g)[1+g];if(h){var
 e=b(a[1][7][2],d),j=c(f,e)[1+e];f[1+e]=[0,c(a[2],d)[1+d],j];var
 i=0}else
 var
 i=h;return i},i);var
-j=a[11]?h:eL(function(b){return c(a[9],b)[1+b]},d),g=jw(d,f,j),l=k(d,function(b){if(a[10]&&!c(g,b)[1+b]&&!c(a[7],b)[1+b])return Gb;return e(a[8],b)});return[0,k(d,function(b){var
-d=c(a[7],b)[1+b],e=d||1-c(g,b)[1+b];return e}),l]}var
-eM=lW([0,al]);function
-n_(b){var
+j=a[11]?h:eQ(function(b){return c(a[9],b)[1+b]},e),g=jE(e,f,j),k=l(e,function(b){if(a[10]&&!c(g,b)[1+b]&&!c(a[7],b)[1+b])return Gk;return d(a[8],b)});return[0,l(e,function(b){var
+d=c(a[7],b)[1+b],e=d||1-c(g,b)[1+b];return e}),k]}var
+eR=l1([0,am]);function
+of(b){var
 a=0.;function
-c(c,a){return c+a[2]*e(b,a[1])}return function(b){return O(c,a,b)}}function
-n$(B,A,N,M,ag,af){var
-P=B[1],t=B[1],d=n(t[1],-1),l=[0,0];p(function(a,b){var
-e=b?1-c(M,a)[1+a]:b;if(e){var
-g=l[1];c(d,a)[1+a]=g;l[1]++;var
+c(c,a){return c+a[2]*d(b,a[1])}return function(b){return K(c,a,b)}}function
+og(B,z,O,M,ag,af){var
+P=B[1],t=B[1],e=n(t[1],-1),k=[0,0];p(function(a,b){var
+d=b?1-c(M,a)[1+a]:b;if(d){var
+g=k[1];c(e,a)[1+a]=g;k[1]++;var
 f=0}else
 var
-f=e;return f},af);function
-ac(a){if(0<=c(d,a)[1+a]){var
-f=cX(t,c(A,a)[1+a]);return b(bU(function(f){var
-g=b(t[7][2],f),h=c(d,g)[1+g];if(0<=h){var
-i=e(N,f);return[0,[0,c(d,a)[1+a],h,i]]}return 0}),f)}return 0}var
-ad=cF(G(t[1],ac));if(ht<l[1])W(Gj);var
-h=l[1],i=k(h,function(b){var
-a=z(0,4);T(a,b,1.);return a}),g=k(h,function(a){return z(0,4)}),v=n(h,0);function
-m(b,a){return a3(R(b,a),0.)}x(function(d){var
-a=d[2],b=d[1],e=d[3],f=m(c(i,b)[1+b],a)-e;T(i[1+b],a,f);return T(c(g,a)[1+a],b,0)},ad);function
+f=d;return f},af);function
+ac(a){if(0<=c(e,a)[1+a]){var
+f=cX(t,c(z,a)[1+a]);return b(bX(function(f){var
+g=b(t[7][2],f),h=c(e,g)[1+g];if(0<=h){var
+i=d(O,f);return[0,[0,c(e,a)[1+a],h,i]]}return 0}),f)}return 0}var
+ad=cI(G(t[1],ac));if(hB<k[1])Z(Gs);var
+h=k[1],i=l(h,function(b){var
+a=A(0,4);V(a,b,1.);return a}),g=l(h,function(a){return A(0,4)}),v=n(h,0);function
+m(b,a){return a4(U(b,a),0.)}x(function(d){var
+a=d[2],b=d[1],e=d[3],f=m(c(i,b)[1+b],a)-e;V(i[1+b],a,f);return V(c(g,a)[1+a],b,0)},ad);function
 C(a){var
 b=c(g,a)[1+a][1];return u(c(i,a)[1+a][1],b)}var
-Q=G(h,function(a){return[0,C(a),a]}),o=n(h,1.),q=n(h,0),j=1,s=0,r=b(eM[37],Q);for(;;){if(b(eM[2],r)){var
-V=j?[0,[0,o,K(ai(s)),q,v]]:j,ae=l[1];return aV(function(f){var
-i=S(function(a,b){return c(M,a)[1+a]?b:0.},ag),k=n(ae,0.);p(function(a,d){var
-f=0<=d?1:0;if(f)var
-h=cX(P,c(A,a)[1+a]),j=0.,l=O(function(c,a){var
-d=e(i,b(P[7][2],a));return c+e(N,a)*d},j,h),g=U(k,d,e(B[6],A[1+a])+l);else
+Q=G(h,function(a){return[0,C(a),a]}),o=n(h,1.),q=n(h,0),j=1,s=0,r=b(eR[37],Q);for(;;){if(b(eR[2],r)){var
+S=j?[0,[0,o,N(ak(s)),q,v]]:j,ae=k[1];return aR(function(f){var
+i=R(function(a,b){return c(M,a)[1+a]?b:0.},ag),k=n(ae,0.);p(function(a,e){var
+f=0<=e?1:0;if(f)var
+h=cX(P,c(z,a)[1+a]),j=0.,l=K(function(c,a){var
+e=d(i,b(P[7][2],a));return c+d(O,a)*e},j,h),g=W(k,e,d(B[6],z[1+a])+l);else
 var
-g=f;return g},d);var
-a=aB(k),l=f[2];a4(function(b){var
-d=c(f[4],b)[1+b];return x(function(c){var
-d=c[1];return U(a,d,e(a,d)-c[2]*e(a,b))},d)},l);var
+g=f;return g},e);var
+a=aD(k),l=f[2];a5(function(b){var
+e=c(f[4],b)[1+b];return x(function(c){var
+e=c[1];return W(a,e,d(a,e)-c[2]*d(a,b))},e)},l);var
 j=a.length-1-1|0;if(!(j<0)){var
 g=j;for(;;){var
-h=c(f[2],g)[1+g],m=e(f[1],h),o=c(f[3],h)[1+h],q=b(n_(a),o);U(a,h,(e(a,h)-q)/m);var
+h=c(f[2],g)[1+g],m=d(f[1],h),o=c(f[3],h)[1+h],q=b(of(a),o);W(a,h,(d(a,h)-q)/m);var
 r=g-1|0;if(0!==g){var
-g=r;continue}break}}p(function(d,b){var
-c=0<=b?1:0,f=c?U(i,d,e(a,b)):c;return f},d);return[0,d,f,i]},V)}var
-w=b(eM[24],r),a=w[2],D=f(eM[6],w,r),E=C(a);if((2*w[1]|0)<E)var
-I=j,H=s,F=f(eM[4],[0,E,a],D);else{var
-y=c(i,a)[1+a];U(o,a,m(y,a));c_(y,a);if(e(o,a)==0.)var
-L=0,J=eM[1];else
+g=r;continue}break}}p(function(e,b){var
+c=0<=b?1:0,f=c?W(i,e,d(a,b)):c;return f},e);return[0,e,f,i]},S)}var
+w=b(eR[24],r),a=w[2],D=f(eR[6],w,r),E=C(a);if((2*w[1]|0)<E)var
+I=j,H=s,F=f(eR[4],[0,E,a],D);else{var
+y=c(i,a)[1+a];W(o,a,m(y,a));c_(y,a);if(d(o,a)==0.)var
+L=0,J=eR[1];else
 var
 L=j,J=D;var
-X=[0,a,s],Y=0,Z=aQ(al,el(function(c,b,a){return[0,[0,c,b],a]},y,Y));c(q,a)[1+a]=Z;var
+T=[0,a,s],X=0,Y=aS(am,eq(function(c,b,a){return[0,[0,c,b],a]},y,X));c(q,a)[1+a]=Y;var
 _=q[1+a];x(function(d){return function(b){var
 a=b[1];return c_(c(g,a)[1+a],d)}}(a),_);c_(c(g,a)[1+a],a);var
-$=0,aa=g[1+a],ab=aQ(aK,el(function(b,c,a){return[0,b,a]},aa,$));x(function(a){return function(b){var
-d=c(i,b)[1+b],h=e(o,a),f=m(d,a)/h;c_(d,a);v[1+a]=[0,[0,b,f],c(v,a)[1+a]];var
-j=c(q,a)[1+a];return x(function(e){var
-a=e[1],h=f*e[2];T(d,a,m(d,a)-h);return T(c(g,a)[1+a],b,0)},j)}}(a),ab);var
-I=L,H=X,F=J}var
+$=0,aa=g[1+a],ab=aS(aK,eq(function(b,c,a){return[0,b,a]},aa,$));x(function(a){return function(b){var
+e=c(i,b)[1+b],h=d(o,a),f=m(e,a)/h;c_(e,a);v[1+a]=[0,[0,b,f],c(v,a)[1+a]];var
+j=c(q,a)[1+a];return x(function(d){var
+a=d[1],h=f*d[2];V(e,a,m(e,a)-h);return V(c(g,a)[1+a],b,0)},j)}}(a),ab);var
+I=L,H=T,F=J}var
 j=I,s=H,r=F;continue}}function
-oa(a,d){var
-b=a[1],f=b[1],g=eL(function(b){var
-f=c(d,b)[1+b];return 0.<e(a[6],f)?1:0},f);function
-h(a){return cX(b,c(d,a)[1+a])}return n9(a,cF(G(b[1],h)),g)}function
-ob(g,q,p,o,j){var
-d=g[1],h=dp(d[5],j),c=h[1];function
-l(f){var
-h=dp(d[6],c+f|0),j=h[1],k=h[2],i=0.;if(k<j)var
+oh(a,e){var
+b=a[1],f=b[1],g=eQ(function(b){var
+f=c(e,b)[1+b];return 0.<d(a[6],f)?1:0},f);function
+h(a){return cX(b,c(e,a)[1+a])}return oe(a,cI(G(b[1],h)),g)}function
+oi(g,q,p,o,j){var
+e=g[1],h=dq(e[5],j),c=h[1];function
+k(f){var
+h=dq(e[6],c+f|0),j=h[1],k=h[2],i=0.;if(k<j)var
 l=i;else{var
 a=j,m=i;for(;;){var
-r=e(o,b(d[7][2],a)),n=m+e(p,a)*r,s=a+1|0;if(k!==a){var
+r=d(o,b(e[7][2],a)),n=m+d(p,a)*r,s=a+1|0;if(k!==a){var
 a=s,m=n;continue}var
-l=n;break}}return q*(e(g[6],c+f|0)+l)}var
-i=k((h[2]-c|0)+1|0,l),f=bd(ac,dB,i),a=0,m=f-cZ*(1.+Math.abs(f));for(;;){if(e(i,a)<m){var
+l=n;break}}return q*(d(g[6],c+f|0)+l)}var
+i=l((h[2]-c|0)+1|0,k),f=aN(aa,dC,i),a=0,m=f-cZ*(1.+Math.abs(f));for(;;){if(d(i,a)<m){var
 a=a+1|0;continue}return[0,f,c+a|0]}}function
-oc(d,B,r){var
-i=d[1],l=d[1][1],m=i[4]?1.:dW,C=d[4];if(C){var
-P=d[3],D=S(function(a,b){return c(d[2],a)[1+a]?b:0.},P),E=k(l[1],l[5][2]),Q=C[1];a4(function(a){var
-b=ob(i,m,r,D,a);U(D,a,m*b[1]);var
+oj(e,B,r){var
+i=e[1],k=e[1][1],m=i[4]?1.:dZ,C=e[4];if(C){var
+P=e[3],D=R(function(a,b){return c(e[2],a)[1+a]?b:0.},P),E=l(k[1],k[5][2]),Q=C[1];a5(function(a){var
+b=oi(i,m,r,D,a);W(D,a,m*b[1]);var
 d=b[2];c(E,a)[1+a]=d;return 0},Q);return[0,E]}if(B)var
-j=aB(B[1]);else{var
-o=d[1],a=o[1],u=k(a[1],a[5][2]),h=n(a[1],-1),p=n(a[1],0),v=a[1]-1|0;if(!(v<0)){var
-g=v;for(;;){if(1-c(d[2],g)[1+g]){var
-N=fF(dp(a[5],g));x(function(f){return function(d){var
+j=aD(B[1]);else{var
+o=e[1],a=o[1],u=l(a[1],a[5][2]),h=n(a[1],-1),p=n(a[1],0),v=a[1]-1|0;if(!(v<0)){var
+g=v;for(;;){if(1-c(e[2],g)[1+g]){var
+N=fJ(dq(a[5],g));x(function(f){return function(d){var
 e=cX(a,d);return x(function(e){var
 d=b(a[7][2],e);p[1+d]=[0,f,c(p,d)[1+d]];return 0},e)}}(g),N)}var
 O=g-1|0;if(0!==g){var
 g=O;continue}break}}var
-I=a[1],w=eL(function(a){return o[11]?c(d[2],a)[1+a]:c(o[9],a)[1+a]},I),y=[0,0];x(function(a){c(h,a)[1+a]=0;return 0},w);var
+I=a[1],w=eQ(function(a){return o[11]?c(e[2],a)[1+a]:c(o[9],a)[1+a]},I),y=[0,0];x(function(a){c(h,a)[1+a]=0;return 0},w);var
 q=w;for(;;){if(0!==q){y[1]++;var
-q=bz(function(a){var
-d=c(p,a)[1+a];return b(ba(function(a){var
+q=bB(function(a){var
+d=c(p,a)[1+a];return b(bc(function(a){var
 b=c(h,a)[1+a]<0?1:0;if(b){var
 e=y[1];c(h,a)[1+a]=e;var
 d=1}else
 var
 d=b;return d}),d)},q);continue}var
 z=a[1]-1|0,J=0;if(!(z<0)){var
-f=J;for(;;){if(1-c(d[2],f)[1+f]){var
-K=fF(dp(a[5],f)),A=dD(function(g){return function(d){var
+f=J;for(;;){if(1-c(e[2],f)[1+f]){var
+K=fJ(dq(a[5],f)),A=dE(function(g){return function(d){var
 e=cX(a,d);return c6(function(i){var
 d=b(a[7][2],i),e=c(h,d)[1+d],f=0<=e?1:0,j=f?e<c(h,g)[1+g]?1:0:f;return j},e)}}(f),K);if(A){var
 L=A[1];c(u,f)[1+f]=L}}var
 M=f+1|0;if(z!==f){var
 f=M;continue}break}}var
 j=u;break}}var
-s=f1;for(;;){var
-F=oa(i,j),t=n$(i,j,r,F[1],F[2],n(l[1],1));if(t){var
-R=t[1][3],T=function(a){return a},V=G(l[1],T),H=b(bU(function(h){return function(a){if(c(d[2],a)[1+a])return 0;var
-b=ob(i,m,r,h,a),f=b[1],g=m*e(h,a)+cZ*(1.+Math.abs(f))<f?1:0,j=g?[0,[0,a,b[2]]]:g;return j}}(R)),V);x(function(a){var
+s=f6;for(;;){var
+F=oh(i,j),t=og(i,j,r,F[1],F[2],n(k[1],1));if(t){var
+S=t[1][3],T=function(a){return a},U=G(k[1],T),H=b(bX(function(h){return function(a){if(c(e[2],a)[1+a])return 0;var
+b=oi(i,m,r,h,a),f=b[1],g=m*d(h,a)+cZ*(1.+Math.abs(f))<f?1:0,j=g?[0,[0,a,b[2]]]:g;return j}}(S)),U);x(function(a){var
 b=a[1],d=a[2];c(j,b)[1+b]=d;return 0},H);if(0!==H&&1<s){var
 s=s-1|0;continue}return[0,j]}return t}}function
-od(u,o,N,M){var
-m=u[1],d=u[1][1];function
-v(a){return cX(d,c(o,a)[1+a])}var
-w=oa(m,o),y=w[2],z=w[1],O=[0,d[4],0];function
+ok(u,o,N,M){var
+m=u[1],e=u[1][1];function
+v(a){return cX(e,c(o,a)[1+a])}var
+w=oh(m,o),y=w[2],z=w[1],O=[0,e[4],0];function
 P(a){if(c(z,a)[1+a])return 0;var
-b=v(a);return l(d[7][2],b)}var
-Q=k(d[1],P),A=jw(d[1],Q,O);function
+b=v(a);return k(e[7][2],b)}var
+Q=l(e[1],P),A=jE(e[1],Q,O);function
 R(a){return a}var
-S=G(d[1],R);if(c6(function(a){var
-b=c(A,a)[1+a],d=b?qQ<=e(y,a)?1:0:b;return d},S))return 0;var
-q=n$(m,o,N,z,y,A);if(q){var
-r=q[1],f=r[2],s=r[1],B=n(f[1].length-1,0.),C=d[4],T=r[3];if(0<=c(s,C)[1+C]){var
-D=d[4];U(B,c(s,D)[1+D],1.)}var
-a=aB(B),I=f[2];a4(function(b){U(a,b,e(a,b)/e(f[1],b));var
-d=c(f[3],b)[1+b];return x(function(c){var
-d=c[1];return U(a,d,e(a,d)-c[2]*e(a,b))},d)},I);var
+S=G(e[1],R);if(c6(function(a){var
+b=c(A,a)[1+a],e=b?qY<=d(y,a)?1:0:b;return e},S))return 0;var
+q=og(m,o,N,z,y,A);if(q){var
+r=q[1],f=r[2],s=r[1],B=n(f[1].length-1,0.),C=e[4],T=r[3];if(0<=c(s,C)[1+C]){var
+D=e[4];W(B,c(s,D)[1+D],1.)}var
+a=aD(B),I=f[2];a5(function(b){W(a,b,d(a,b)/d(f[1],b));var
+e=c(f[3],b)[1+b];return x(function(c){var
+e=c[1];return W(a,e,d(a,e)-c[2]*d(a,b))},e)},I);var
 t=a.length-1-1|0;if(!(t<0)){var
 g=t;for(;;){var
-j=c(f[2],g)[1+g],J=c(f[4],j)[1+j],K=b(n_(a),J);U(a,j,e(a,j)-K);var
+j=c(f[2],g)[1+g],J=c(f[4],j)[1+j],K=b(of(a),J);W(a,j,d(a,j)-K);var
 L=g-1|0;if(0!==g){var
 g=L;continue}break}}var
-h=n(M,0.);p(function(i,g){var
+i=n(M,0.);p(function(h,g){var
 f=0<=g?1:0;if(f){var
-j=v(i);return x(function(f){var
-i=c(m[3],f)[1+f],j=e(T,b(d[7][2],f));return U(h,i,e(h,i)+e(a,g)*j)},j)}return f},s);var
-E=e7(cH,h);if(E)var
-V=m[5]?i(function(a){return-a},h):h,F=[0,V];else
+j=v(h);return x(function(f){var
+h=c(m[3],f)[1+f],j=d(T,b(e[7][2],f));return W(i,h,d(i,h)+d(a,g)*j)},j)}return f},s);var
+E=eh(cK,i);if(E)var
+U=m[5]?h(function(a){return-a},i):i,F=[0,U];else
 var
 F=E;var
 H=F}else
 var
 H=q;return H}function
-jx(c,a){if(a!=0.&&cH(a)){var
-d=le(a),e=cC(d[1],c),b=Math.floor(e),f=e-b,h=0;if(!(bt<f)){var
-i=0;if(f==bt&&b%2.!=0.)i=1;if(!i){var
+jF(c,a){if(a!=0.&&cK(a)){var
+d=f9(a),e=bx(d[1],c),b=Math.floor(e),f=e-b,h=0;if(!(bu<f)){var
+i=0;if(f==bu&&b%2.!=0.)i=1;if(!i){var
 g=b;h=1}}if(!h)var
-g=b+1.;return cC(g,d[2]-c|0)}return a}function
-bX(c,b){var
-a=[0,0.];p(function(d,c){a[1]=a[1]+c*e(b,d);return 0},c);return a[1]}function
-fG(b,a){return i(function(b){return bX(b,a)},b)}function
-oe(d){var
-a=d.length-1,b=k(a,function(a){return 1./Math.sqrt(ac(e(c(d,a)[1+a],a),bZ))}),g=S(function(c,a){return S(function(d,a){return a*e(b,c)*e(b,d)},a)},d),f=k(a,function(b){return n4(g,k(a,function(a){return a===b?1.:0.}))});return k(a,function(d){return k(a,function(a){var
-g=e(b,a),h=e(b,d),i=e(c(f,d)[1+d],a);return bt*(e(c(f,a)[1+a],d)+i)*h*g})})}var
-Gk=6;function
-Gl(bw,O,bv,cb,ca,ae,V,bu){var
-a=bw[1],d=bw[2],aZ=0<d[5]?1:0;if(aZ)var
-aq=aZ;else{var
-bb=0!==dj(d)?1:0;if(bb)var
+g=b+1.;return bx(g,d[2]-c|0)}return a}function
+b1(c,b){var
+a=[0,0.];p(function(e,c){a[1]=a[1]+c*d(b,e);return 0},c);return a[1]}function
+fK(b,a){return h(function(b){return b1(b,a)},b)}function
+ol(e){var
+a=e.length-1,b=l(a,function(a){return 1./Math.sqrt(aa(d(c(e,a)[1+a],a),bT))}),g=R(function(c,a){return R(function(e,a){return a*d(b,c)*d(b,e)},a)},e),f=l(a,function(b){return n$(g,l(a,function(a){return a===b?1.:0.}))});return l(a,function(e){return l(a,function(a){var
+g=d(b,a),h=d(b,e),i=d(c(f,e)[1+e],a);return bu*(d(c(f,a)[1+a],e)+i)*h*g})})}var
+Gt=6;function
+Gu(bw,P,bv,cc,ca,ae,V,bt){var
+a=bw[1],e=bw[2],a0=0<e[5]?1:0;if(a0)var
+aq=a0;else{var
+bb=0!==di(e)?1:0;if(bb)var
 aq=bb;else
 var
-b1=1-aA(d[1],Gi),aq=b1||(0!==d[9]?1:0)}if(aq)W(v(Gd,v(d[1],Gc)));var
-a0=n(a[3],0),a1=a[1]-1|0,bK=0;if(!(a1<0)){var
-F=bK;for(;;){var
-a8=b(a[5][2],F),a9=b(a[5][2],F+1|0)-1|0;if(!(a9<a8)){var
-Q=a8;for(;;){var
-a_=b(a[6][2],Q),a$=b(a[6][2],Q+1|0)-1|0;if(!(a$<a_)){var
-T=a_;for(;;){c(a0,T)[1+T]=F;var
-b0=T+1|0;if(a$!==T){var
+b2=1-aC(e[1],Gr),aq=b2||(0!==e[9]?1:0)}if(aq)Z(w(Gm,w(e[1],Gl)));var
+a1=n(a[3],0),a2=a[1]-1|0,bL=0;if(!(a2<0)){var
+F=bL;for(;;){var
+a9=b(a[5][2],F),a_=b(a[5][2],F+1|0)-1|0;if(!(a_<a9)){var
+S=a9;for(;;){var
+a$=b(a[6][2],S),ba=b(a[6][2],S+1|0)-1|0;if(!(ba<a$)){var
+T=a$;for(;;){c(a1,T)[1+T]=F;var
+b0=T+1|0;if(ba!==T){var
 T=b0;continue}break}}var
-bY=Q+1|0;if(a9!==Q){var
-Q=bY;continue}break}}var
-bW=F+1|0;if(a1!==F){var
-F=bW;continue}break}}function
-a5(b,c){return b?k(a[1],b[1][2]):n(a[1],c)}var
-ar=a5(d[10],0),bM=a5(d[11],1),as=J(d[1],Ge),_=J(d[1],Gf);function
-bN(a){if(as){var
-b=c(ar,a)[1+a],d=b||1-c(bM,a)[1+a];return d}var
-e=_?c(ar,a)[1+a]:_;return e}var
-at=k(a[1],bN);function
-bO(a){if(as)return c(ar,a)[1+a]?1.:0.;var
-e=d[12];if(e&&_&&c(at,a)[1+a])return b(e[1][2],a);return 0.}var
-a6=k(a[1],bO),bP=J(d[1],Gg);function
-bQ(a){var
-b=c(at,a)[1+a];if(b)var
-f=1-as,d=f||(0.<e(a6,a)?1:0);else
+bZ=S+1|0;if(a_!==S){var
+S=bZ;continue}break}}var
+bY=F+1|0;if(a2!==F){var
+F=bY;continue}break}}function
+a6(b,c){return b?l(a[1],b[1][2]):n(a[1],c)}var
+as=a6(e[10],0),bM=a6(e[11],1),at=M(e[1],Gn),$=M(e[1],Go);function
+bO(a){if(at){var
+b=c(as,a)[1+a],d=b||1-c(bM,a)[1+a];return d}var
+e=$?c(as,a)[1+a]:$;return e}var
+au=l(a[1],bO);function
+bP(a){if(at)return c(as,a)[1+a]?1.:0.;var
+d=e[12];if(d&&$&&c(au,a)[1+a])return b(d[1][2],a);return 0.}var
+a7=l(a[1],bP),bQ=M(e[1],Gp);function
+bR(a){var
+b=c(au,a)[1+a];if(b)var
+f=1-at,e=f||(0.<d(a7,a)?1:0);else
 var
-d=b;return d}var
-bR=k(a[1],bQ),a7=d[8],bS=a7?k(a[2],a7[1][2]):n(a[2],0.),bT=d[4],bV=J(d[2],Gh),$=[0,a,a0,k(a[3],cb[2]),bV,bT,bS,at,a6,bR,_,bP],w=$[1],b8=w[1],b9=eL(function(a){var
-b=fF(dp(w[5],a));return c6(function(a){return 0.<e($[6],a)?1:0},b)},b8);function
-b_(a){return a}var
-bn=n9($,G(w[3],b_),b9),bp=bn[1];function
+e=b;return e}var
+bS=l(a[1],bR),a8=e[8],bU=a8?l(a[2],a8[1][2]):n(a[2],0.),bV=e[4],bW=M(e[2],Gq),ab=[0,a,a1,l(a[3],cc[2]),bW,bV,bU,au,a7,bS,$,bQ],v=ab[1],b9=v[1],b_=eQ(function(a){var
+b=fJ(dq(v[5],a));return c6(function(a){return 0.<d(ab[6],a)?1:0},b)},b9);function
+b$(a){return a}var
+bn=oe(ab,G(v[3],b$),b_),bo=bn[1];function
 bq(a){var
-b=fF(dp(w[5],a));return bz(function(a){var
-b=cX(w,a);return l(w[7][2],b)},b)}var
-br=i(function(a){return 1-a},bp),bs=w[1],L=n(bs,0),M=dE(0),bg=bs-1|0,be=0,bf=1,b2=0;if(bg<0)var
-au=bf,bh=be;else{var
-g=b2,aw=bf,av=be;for(;;){var
-bi=c(br,g)[1+g],b4=bi?0===c(L,g)[1+g]?1:0:bi;if(b4){cn([0,g,bq(g)],M);c(L,g)[1+g]=1;var
-N=aw,ab=av;for(;;){if(!l0(M)){var
-bk=lZ(M),aC=bk[2],ad=bk[1];if(aC){var
-o=aC[1];cn([0,ad,aC[2]],M);var
-b7=c(br,o)[1+o]?1===c(L,o)[1+o]?(ed(M),0):0===c(L,o)[1+o]?(c(L,o)[1+o]=1,cn([0,o,bq(o)],M),N):N:N,bm=b7,bl=ab}else{c(L,ad)[1+ad]=2;var
-bm=N,bl=[0,ad,ab]}var
-N=bm,ab=bl;continue}var
-az=N,ay=ab;break}}else
+b=fJ(dq(v[5],a));return bB(function(a){var
+b=cX(v,a);return k(v[7][2],b)},b)}var
+br=h(function(a){return 1-a},bo),bs=v[1],J=n(bs,0),K=dG(0),bg=bs-1|0,bd=0,bf=1,b3=0;if(bg<0)var
+aw=bf,bh=bd;else{var
+g=b3,ay=bf,ax=bd;for(;;){var
+bi=c(br,g)[1+g],b5=bi?0===c(J,g)[1+g]?1:0:bi;if(b5){cp([0,g,bq(g)],K);c(J,g)[1+g]=1;var
+O=ay,ac=ax;for(;;){if(!l5(K)){var
+bj=l4(K),aB=bj[2],ad=bj[1];if(aB){var
+o=aB[1];cp([0,ad,aB[2]],K);var
+b7=c(br,o)[1+o]?1===c(J,o)[1+o]?(ei(K),0):0===c(J,o)[1+o]?(c(J,o)[1+o]=1,cp([0,o,bq(o)],K),O):O:O,bm=b7,bk=ac}else{c(J,ad)[1+ad]=2;var
+bm=O,bk=[0,ad,ac]}var
+O=bm,ac=bk;continue}var
+aA=O,az=ac;break}}else
 var
-az=aw,ay=av;var
+aA=ay,az=ax;var
 b6=g+1|0;if(bg!==g){var
-g=b6,aw=az,av=ay;continue}var
-au=az,bh=ay;break}}var
-b3=au?[0,K(ai(bh))]:au,h=[0,$,bp,bn[2],b3],bH=0;if(typeof
+g=b6,ay=aA,ax=az;continue}var
+aw=aA,bh=az;break}}var
+b4=aw?[0,N(ak(bh))]:aw,i=[0,ab,bo,bn[2],b4],bI=0;if(typeof
 V!=="number"&&1===V[0]){var
-aI=V[4],Z=V[3],aJ=V[1];if(B(fD(aJ))===aI){var
-am=K(fD(aJ)),an=K(fD(Z)),bI=0,ao=aN(bd(function(a,b){return b<=0.03*Z?a+1|0:a},bI,an),F$),aL=an.length-1;if(0===aL)var
+aI=V[4],_=V[3],aJ=V[1];if(C(fH(aJ))===aI){var
+al=N(fH(aJ)),an=N(fH(_)),bJ=0,ao=aO(aN(function(a,b){return b<=0.03*_?a+1|0:a},bJ,an),Gi),aL=an.length-1;if(0===aL)var
 aM=1.;else
 var
-aY=cE(ao,aL)-1|0,aM=ac(Z-c(an,aY)[1+aY]|0,1.);var
-aR=aI-1|0,aP=0;if(aR<ao)var
-aS=aP;else{var
-P=ao,E=aP;for(;;){var
-aU=P-1|0,aW=c(am,aU)[1+aU],aH=0;if(E){var
-aX=E[1]-1|0;if(aW<1.5*c(am,aX)[1+aX])var
-ap=E;else
+aZ=cH(ao,aL)-1|0,aM=aa(_-c(an,aZ)[1+aZ]|0,1.);var
+aT=aI-1|0,aQ=0;if(aT<ao)var
+aU=aQ;else{var
+Q=ao,B=aQ;for(;;){var
+aW=Q-1|0,aX=c(al,aW)[1+aW],aH=0;if(B){var
+aY=B[1]-1|0;if(aX<1.5*c(al,aY)[1+aY])var
+ap=B;else
 aH=1}else
 aH=1;if(aH)var
-ap=0.<aW?[0,P,E]:E;var
-bJ=P+1|0;if(aR!==P){var
-P=bJ,E=ap;continue}var
-aS=ap;break}}var
-aT=K(ai(aS)),aD=[0,[0,aT,i(function(b){var
-a=b-1|0;return c(am,a)[1+a]},aT),aM,Z]];bH=1}}if(!bH)var
-aD=0;var
-y=aD?aD[1]:W(Gm),X=bv.length-1,q=B(O[4]),bx=b$(O),aE=bj(aK,aO(h[1][3])),t=n(X,[0,n(bx,0.),0.]);x(function(a){var
-b=cu(O,c(bv,a)[1+a]),d=I(b[2]),e=[0,i(I,b[1]),d];c(t,a)[1+a]=e;return 0},aE);var
-cc=i(function(a){var
-b=a[1];return c8(function(a){return a!=0.?1:0},b)},t),by=ju(O),bA=by[2],r=by[1],ce=i(function(a){return a[2]},t),cf=i(function(a){return a[1]},t),A=[0,O[8],cf,ce,r,bA],bB=jr(O),cg=k(q,function(a){var
-b=c(bB[2],a)[1+a];return I(s(c(bB[1],a)[1+a],b))/2.}),af=[m,function(a){return eK(A,n5(A,cg),n(X,0.))}],ag=y[3]<(j_*q|0)?1:0,ci=ag?1.:cC(1.,-6);function
-Y(a){return S(function(c,b){var
-d=bX(b,a);return e(bA,c)-d},r)}function
-aj(a){var
-b=g5(A,a);return[0,b,n3(A,a,b)]}function
-ak(h,b){return k(q,function(i){var
-a=[0,0.];p(function(d,b){var
+ap=0.<aX?[0,Q,B]:B;var
+bK=Q+1|0;if(aT!==Q){var
+Q=bK,B=ap;continue}var
+aU=ap;break}}var
+aV=N(ak(aU)),aE=[0,[0,aV,h(function(b){var
+a=b-1|0;return c(al,a)[1+a]},aV),aM,_]];bI=1}}if(!bI)var
+aE=0;var
+y=aE?aE[1]:Z(Gv),X=bv.length-1,q=C(P[4]),by=cb(P),aF=bl(aK,aP(i[1][3])),s=n(X,[0,n(by,0.),0.]);x(function(a){var
+b=cy(P,c(bv,a)[1+a]),d=L(b[2]),e=[0,h(L,b[1]),d];c(s,a)[1+a]=e;return 0},aF);var
+cd=h(function(a){var
+b=a[1];return c8(function(a){return a!=0.?1:0},b)},s),bz=jC(P),bA=bz[2],r=bz[1],ce=h(function(a){return a[2]},s),cg=h(function(a){return a[1]},s),z=[0,P[8],cg,ce,r,bA],bC=jz(P),ch=l(q,function(a){var
+b=c(bC[2],a)[1+a];return L(t(c(bC[1],a)[1+a],b))/2.}),af=[m,function(a){return eP(z,oa(z,ch),n(X,0.))}],ag=y[3]<(kg*q|0)?1:0,ci=ag?1.:bx(1.,-6);function
+Y(a){return R(function(c,b){var
+e=b1(b,a);return d(bA,c)-e},r)}function
+ah(a){var
+b=hc(z,a);return[0,b,n_(z,a,b)]}function
+ai(h,b){return l(q,function(i){var
+a=[0,0.];p(function(e,b){var
 f=b!=0.?1:0;if(f){var
-j=b*e(c(h,d)[1+d],i);a[1]=a[1]+j;var
+j=b*d(c(h,e)[1+e],i);a[1]=a[1]+j;var
 g=0}else
 var
 g=f;return g},b);return a[1]})}function
 aG(d,a){var
-b=c(t,a)[1+a],e=b[2];return bX(b[1],d)+e}function
-bC(d,b,i,h){var
-f=aj(d),j=f[2],k=f[1],a=gc(q,q,0.);function
-g(f,d){return p(function(b,g){return p(function(d,h){var
-i=e(c(a,b)[1+b],d)+f*g*h;return U(a[1+b],d,i)},d)},d)}x(function(a){var
-d=0.<e(b,a)?1:0;if(d){var
-f=ac(aG(k,a),bZ),h=ak(j,c(t,a)[1+a][1]);return g(i*e(b,a)/(f*f),h)}return d},aE);var
-l=Y(d);p(function(c,b){var
-a=ac(e(l,c),1e-150);return g(h*bt/(a*a),b)},r);return a}function
-bD(a){var
-b=h[1][3];return i(function(b){return ec(1.,ac(0.,aG(a,b)))},b)}function
-bE(d){var
-b=n(bx,0.);x(function(a){var
-f=e(d,a)!=0.?1:0;if(f){var
-g=c(t,a)[1+a][1];return p(function(f,c){var
-g=c!=0.?1:0,h=g?U(b,f,e(b,f)+e(d,a)*c):g;return h},g)}return f},aE);return b}var
-cj=h[1][4]===h[1][5]?1:0,bF=z(0,50);function
-bG(F){if(F){var
-az=F[2],M=F[1],aC=R(bF,F);if(aC)return aC[1];var
-aD=B(az),W=bG(az),I=W[3],a=W[2],Z=eK(A,eK(A,W[1],M),M),bi=28,aE=i(function(a){return jx(bi,a)},Z),bj=Y(Z),bk=Y(aE),bl=S(function(b,a){return bt*e(bj,b)<a?1:0},bk),g=e7(function(a){return a},bl)?aE:Z,aH=e(y[2],aD)/(y[3]+e(y[2],0)),aI=aj(g),bm=aI[2],_=bD(aI[1]),$=1.<=aH?1:0,bn=ag||I,an=0,bp=1-bn;if(0===a)an=1;else{var
-aZ=0;if(!I&&(!$||!(1<B(a)))){an=1;aZ=1}if(!aZ)var
-Q=a,P=I,O=a}if(an){var
-bq=a?[0,a[1]]:a,aJ=oc(h,bq,_);if(aJ){var
-J=aJ[1],a0=0;if(bp&&!$){var
-aM=bC(g,M,1.,1.),ab=k(q,function(a){return 1./Math.sqrt(e(c(aM,a)[1+a],a))}),aP=oe(S(function(b,a){return S(function(c,a){return a*e(ab,b)*e(ab,c)},a)},aM)),T=aP.length-1,w=gc(T,T,0.),ao=T-1|0,a1=0;if(!(ao<0)){var
-d=a1;for(;;){var
-a5=0;if(!(d<0)){var
-f=a5;for(;;){var
-ap=e(c(aP,d)[1+d],f),aq=f-1|0,a7=0;if(aq<0)var
+b=c(s,a)[1+a],e=b[2];return b1(b[1],d)+e}function
+bD(e,b,i,h){var
+f=ah(e),j=f[2],k=f[1],a=gj(q,q,0.);function
+g(f,e){return p(function(b,g){return p(function(e,h){var
+i=d(c(a,b)[1+b],e)+f*g*h;return W(a[1+b],e,i)},e)},e)}x(function(a){var
+e=0.<d(b,a)?1:0;if(e){var
+f=aa(aG(k,a),bT),h=ai(j,c(s,a)[1+a][1]);return g(i*d(b,a)/(f*f),h)}return e},aF);var
+l=Y(e);p(function(c,b){var
+a=aa(d(l,c),1e-150);return g(h*bu/(a*a),b)},r);return a}function
+bE(a){var
+b=i[1][3];return h(function(b){return dF(1.,aa(0.,aG(a,b)))},b)}function
+bF(e){var
+b=n(by,0.);x(function(a){var
+f=d(e,a)!=0.?1:0;if(f){var
+g=c(s,a)[1+a][1];return p(function(f,c){var
+g=c!=0.?1:0,h=g?W(b,f,d(b,f)+d(e,a)*c):g;return h},g)}return f},aF);return b}var
+ck=i[1][4]===i[1][5]?1:0,bG=A(0,50);function
+bH(F){if(F){var
+aA=F[2],M=F[1],aB=U(bG,F);if(aB)return aB[1];var
+aE=C(aA),Z=bH(aA),J=Z[3],a=Z[2],_=eP(z,eP(z,Z[1],M),M),bi=28,aF=h(function(a){return jF(bi,a)},_),bj=Y(_),bk=Y(aF),bl=R(function(b,a){return bu*d(bj,b)<a?1:0},bk),g=eh(function(a){return a},bl)?aF:_,aH=d(y[2],aE)/(y[3]+d(y[2],0)),aI=ah(g),bm=aI[2],$=bE(aI[1]),ab=1.<=aH?1:0,bn=ag||J,an=0,bo=1-bn;if(0===a)an=1;else{var
+a0=0;if(!J&&(!ab||!(1<C(a)))){an=1;a0=1}if(!a0)var
+S=a,Q=J,P=a}if(an){var
+bq=a?[0,a[1]]:a,aJ=oj(i,bq,$);if(aJ){var
+K=aJ[1],a1=0;if(bo&&!ab){var
+aM=bD(g,M,1.,1.),ac=l(q,function(a){return 1./Math.sqrt(d(c(aM,a)[1+a],a))}),aQ=ol(R(function(b,a){return R(function(c,a){return a*d(ac,b)*d(ac,c)},a)},aM)),T=aQ.length-1,w=gj(T,T,0.),ao=T-1|0,a2=0;if(!(ao<0)){var
+e=a2;for(;;){var
+a6=0;if(!(e<0)){var
+f=a6;for(;;){var
+ap=d(c(aQ,e)[1+e],f),aq=f-1|0,a8=0;if(aq<0)var
 V=ap;else{var
-E=a7,ar=ap;for(;;){var
-a_=e(c(w,f)[1+f],E),as=ar-e(c(w,d)[1+d],E)*a_,a$=E+1|0;if(aq!==E){var
-E=a$,ar=as;continue}var
-V=as;break}}var
-a8=d===f?Math.sqrt(V):V/e(c(w,f)[1+f],f);U(c(w,d)[1+d],f,a8);var
-a9=f+1|0;if(d!==f){var
-f=a9;continue}break}}var
-a6=d+1|0;if(ao!==d){var
-d=a6;continue}break}}var
-aR=S(function(b,a){return i(function(a){return a*e(ab,b)},a)},w),bs=Y(g),L=n(aN(q,1),1),at=q-1|0,bb=1;if(!(at<1)){var
+B=a8,as=ap;for(;;){var
+a$=d(c(w,f)[1+f],B),at=as-d(c(w,e)[1+e],B)*a$,ba=B+1|0;if(aq!==B){var
+B=ba,as=at;continue}var
+V=at;break}}var
+a9=e===f?Math.sqrt(V):V/d(c(w,f)[1+f],f);W(c(w,e)[1+e],f,a9);var
+a_=f+1|0;if(e!==f){var
+f=a_;continue}break}}var
+a7=e+1|0;if(ao!==e){var
+e=a7;continue}break}}var
+aT=R(function(b,a){return h(function(a){return a*d(ac,b)},a)},w),bs=Y(g),L=n(aO(q,1),1),au=q-1|0,bb=1;if(!(au<1)){var
 o=bb;for(;;){var
-av=o-1|0,aw=16<=c(L,av)[1+av]?1:0,bf=aw?37:aw,ay=o-1|0,bg=(2*c(L,ay)[1+ay]|0)^bf;c(L,o)[1+o]=bg;var
-bh=o+1|0;if(at!==o){var
+ax=o-1|0,ay=16<=c(L,ax)[1+ax]?1:0,bf=ay?37:ay,az=o-1|0,bg=(2*c(L,az)[1+az]|0)^bf;c(L,o)[1+o]=bg;var
+bh=o+1|0;if(au!==o){var
 o=bh;continue}break}}var
-au=function(a){return 0===a?0:(a&1)+au(a>>>1|0)|0},be=k(n8,function(b){return k(q,function(a){return 1.-2.*(au(b&c(L,a)[1+a])%2|0)})}),bv=i(function(c){var
-b=fG(aR,c),a=[0,0.];p(function(d,c){var
-f=ac(e(bs,d),bZ),g=bX(c,b)/f;a[1]=ac(a[1],g);return 0},r);var
-d=ec(1.,pK/ac(a[1],bZ));return S(function(b,a){return jx(28,e(g,b)+d*a)},b)},be),bw=cE(n8,ch(dX,aN(h[1][1][3],1))),bx=aj(g)[2],aS=z(0,16),u=[0,[0]],v=[0,[0]],ad=function(d,z){var
-a=h[1][1];function
-s(b){if(c(h[2],b)[1+b])return 0;var
-e=cX(a,c(d,b)[1+b]);return l(a[7][2],e)}var
-t=k(a[1],s),w=jw(a[1],t,[0,a[4],0]),x=a[1],y=eL(function(a){return c(w,a)[1+a]},x),g=l(function(a){return c(d,a)[1+a]},y),j=R(aS,g);if(j)var
+aw=function(a){return 0===a?0:(a&1)+aw(a>>>1|0)|0},bd=l(od,function(b){return l(q,function(a){return 1.-2.*(aw(b&c(L,a)[1+a])%2|0)})}),bv=h(function(c){var
+b=fK(aT,c),a=[0,0.];p(function(e,c){var
+f=aa(d(bs,e),bT),g=b1(c,b)/f;a[1]=aa(a[1],g);return 0},r);var
+e=dF(1.,pS/aa(a[1],bT));return R(function(b,a){return jF(28,d(g,b)+e*a)},b)},bd),bw=cH(od,cj(d0,aO(i[1][1][3],1))),by=ah(g)[2],aU=A(0,16),u=[0,[0]],v=[0,[0]],ad=function(e,z){var
+a=i[1][1];function
+s(b){if(c(i[2],b)[1+b])return 0;var
+d=cX(a,c(e,b)[1+b]);return k(a[7][2],d)}var
+t=l(a[1],s),w=jE(a[1],t,[0,a[4],0]),x=a[1],y=eQ(function(a){return c(w,a)[1+a]},x),g=k(function(a){return c(e,a)[1+a]},y),j=U(aU,g);if(j)var
 f=j[1];else{var
-C=od(h,d,_,X),r=aV(function(b){var
-d=ak(bx,bE(b)),a=k(q,function(f){var
-a=[0,0.];p(function(b,d){var
-g=d*e(c(aR,b)[1+b],f);a[1]=a[1]+g;return 0},d);return a[1]}),f=ac(Math.sqrt(bX(a,a)),bZ);return i(function(a){return a/f},a)},C);ax(aS,g,r);var
+C=ok(i,e,$,X),r=aR(function(b){var
+e=ai(by,bF(b)),a=l(q,function(f){var
+a=[0,0.];p(function(b,e){var
+g=e*d(c(aT,b)[1+b],f);a[1]=a[1]+g;return 0},e);return a[1]}),f=aa(Math.sqrt(b1(a,a)),bT);return h(function(a){return a/f},a)},C);av(aU,g,r);var
 f=r}if(f){var
 m=f[1],b=[0,0],A=u[1];p(function(e,d){var
-a=0===b[1]?1:0,c=a?0.999<bX(m,d[2])?1:0:a,f=c?(b[1]=[0,e],0):c;return f},A);var
-n=0===b[1]?1:0,B=n?z:n;if(B){u[1]=bc(u[1],[0,[0,d,m]]);v[1]=bc(v[1],[0,0]);b[1]=[0,u[1].length-1-1|0]}var
+a=0===b[1]?1:0,c=a?0.999<b1(m,d[2])?1:0:a,f=c?(b[1]=[0,e],0):c;return f},A);var
+n=0===b[1]?1:0,B=n?z:n;if(B){u[1]=be(u[1],[0,[0,e,m]]);v[1]=be(v[1],[0,0]);b[1]=[0,u[1].length-1-1|0]}var
 o=b[1]}else
 var
-o=f;return o},by=G(bw,function(a){return a}),bz=[0,J,b(bU(function(a){return oc(h,[0,J],bD(g5(A,c(bv,a)[1+a])))}),by)];x(function(e){var
+o=f;return o},bz=G(bw,function(a){return a}),bA=[0,K,b(bX(function(a){return oj(i,[0,K],bE(hc(z,c(bv,a)[1+a])))}),bz)];x(function(e){var
 b=ad(e,1);if(b){var
 a=b[1],f=c(v[1],a)[1+a]+1|0;c(v[1],a)[1+a]=f;var
 d=0}else
 var
-d=b;return d},bz);var
-aT=ad(J,0),bA=function(a){return a},bB=G(u[1].length-1,bA),ah=aQ(function(b,a){var
-d=-c(v[1],a)[1+a]|0,e=[0,c4(aT,[0,a]),d,a],f=-c(v[1],b)[1+b]|0;return al([0,c4(aT,[0,b]),f,b],e)},bB),aU=function(b,a){return d$(function(a,c){return a<b?1:0},a)},aW=function(a){return c(u[1],a)[1+a][1]};if(0===ah)var
-ai=0===a?[0,J,0]:a;else
+d=b;return d},bA);var
+aV=ad(K,0),bB=function(a){return a},bC=G(u[1].length-1,bB),aj=aS(function(b,a){var
+d=-c(v[1],a)[1+a]|0,e=[0,c4(aV,[0,a]),d,a],f=-c(v[1],b)[1+b]|0;return am([0,c4(aV,[0,b]),f,b],e)},bC),aW=function(b,a){return ed(function(a,c){return a<b?1:0},a)},aX=function(a){return c(u[1],a)[1+a][1]};if(0===aj)var
+ak=0===a?[0,K,0]:a;else
 if(0===a)var
-ai=l(aW,aU(Ga,ah));else{var
-am=aU(B(a),ah),s=K(l(function(a){return ad(a,0)},a)),aX=[0,b(ba(function(d){var
-a=0,e=[0,d],c=s.length-1;for(;;){if(a===c)var
-b=0;else{if(0!==al(s[1+a],e)){var
+ak=k(aX,aW(Gj,aj));else{var
+al=aW(C(a),aj),t=N(k(function(a){return ad(a,0)},a)),aY=[0,b(bc(function(d){var
+a=0,e=[0,d],c=t.length-1;for(;;){if(a===c)var
+b=0;else{if(0!==am(t[1+a],e)){var
 a=a+1|0;continue}var
-b=1}return 1-b}}),am)];p(function(a,b){var
-e=aO(bL(s,0,a));if(b&&aA(b[1],am)&&!aA(b,e))return 0;var
-d=aX[1];if(d){var
-f=[0,d[1]];c(s,a)[1+a]=f;aX[1]=d[2];return 0}var
-g=[0,b5(am)];c(s,a)[1+a]=g;return 0},s);var
-bH=aO(s),ai=l(function(a){return aW(a3(a,0))},bH)}var
-N=ai;a0=1}if(!a0)var
-N=[0,J,0];if($)var
-Q=N,P=I,O=a;else
+b=1}return 1-b}}),al)];p(function(a,b){var
+e=aP(bN(t,0,a));if(b&&aC(b[1],al)&&!aC(b,e))return 0;var
+d=aY[1];if(d){var
+f=[0,d[1]];c(t,a)[1+a]=f;aY[1]=d[2];return 0}var
+g=[0,b8(al)];c(t,a)[1+a]=g;return 0},t);var
+bI=aP(t),ak=k(function(a){return aX(a4(a,0))},bI)}var
+O=ak;a1=1}if(!a1)var
+O=[0,K,0];if(ab)var
+S=O,Q=J,P=a;else
 var
-Q=N,P=qM<=aH?1:0,O=N}else
+S=O,Q=qU<=aH?1:0,P=O}else
 var
-Q=0,P=I,O=a}var
-aK=l(function(a){return od(h,a,_,X)},Q),br=aA(0,aK)?0:l(function(G){var
-u=ak(bm,bE(e3(G))),H=bC(g,M,y[3]/e(y[2],aD),ci),f=cj?i(function(a){return-a},u):u,h=oe(H),I=Y(g),v=i(function(a){return ac(a,bZ)},I),m=Math.sqrt(2.*bu),o=i(function(a){return fG(h,a)},r),b=S(function(a,b){return bX(b,c(o,a)[1+a])},r),B=r.length-1,d=n(r.length-1,0.),C=eL(function(a){var
-c=0.<e(b,a)?1:0,d=c?e(v,a)<m*Math.sqrt(e(b,a))?1:0:c;return d},B),k=[0,aB(f)],a=fU;for(;;){if(0<a){var
-D=a-1|0,E=aB(d);x(function(a){var
-l=e(d,a),p=k[1],f=S(function(d,b){return b-l*e(c(r,a)[1+a],d)},p),q=e(b,a),g=bX(f,c(o,a)[1+a])/q,s=e(b,a),t=ac(bX(f,fG(h,f))/s-g*g,0.),i=e(v,a)/(m*Math.sqrt(e(b,a))),j=ac(0.,-g-Math.sqrt(t)*i/Math.sqrt(1.-i*i)),n=j!=l?1:0,u=n?(U(d,a,j),k[1]=S(function(d,b){return b+j*e(c(r,a)[1+a],d)},f),0):n;return u},C);var
+S=0,Q=J,P=a}var
+aK=k(function(a){return ok(i,a,$,X)},S),br=aC(0,aK)?0:k(function(G){var
+u=ai(bm,bF(e9(G))),H=bD(g,M,y[3]/d(y[2],aE),ci),f=ck?h(function(a){return-a},u):u,i=ol(H),J=Y(g),v=h(function(a){return aa(a,bT)},J),m=Math.sqrt(2.*bt),o=h(function(a){return fK(i,a)},r),b=R(function(a,b){return b1(b,c(o,a)[1+a])},r),B=r.length-1,e=n(r.length-1,0.),C=eQ(function(a){var
+c=0.<d(b,a)?1:0,e=c?d(v,a)<m*Math.sqrt(d(b,a))?1:0:c;return e},B),k=[0,aD(f)],a=fZ;for(;;){if(0<a){var
+D=a-1|0,E=aD(e);x(function(a){var
+l=d(e,a),p=k[1],f=R(function(e,b){return b-l*d(c(r,a)[1+a],e)},p),q=d(b,a),g=b1(f,c(o,a)[1+a])/q,s=d(b,a),t=aa(b1(f,fK(i,f))/s-g*g,0.),h=d(v,a)/(m*Math.sqrt(d(b,a))),j=aa(0.,-g-Math.sqrt(t)*h/Math.sqrt(1.-h*h)),n=j!=l?1:0,u=n?(W(e,a,j),k[1]=R(function(e,b){return b+j*d(c(r,a)[1+a],e)},f),0):n;return u},C);var
 q=[0,1];p(function(f,g){return function(c,a){var
-b=kn*(1.+Math.abs(a))<Math.abs(a-e(f,c))?1:0,d=b?(g[1]=0,0):b;return d}}(E,q),d);var
+b=kv*(1.+Math.abs(a))<Math.abs(a-d(f,c))?1:0,e=b?(g[1]=0,0):b;return e}}(E,q),e);var
 F=q[1]?0:D,a=F;continue}var
-s=k[1],w=fG(h,s),l=bX(s,w);if(pe*bX(f,fG(h,f))<l&&l<a2){var
-J=i(function(a){return jx(12,a*Math.sqrt(2.*bu/l))},w),z=aj(g),A=n(ae,0),K=z[2],L=z[1];a4(function(a){var
-g=i(function(b){var
-a=b[2];return bX(ak(K,c(t,a)[1+a][1]),J)},a),b=[0,0.],n=0,o=bd(function(b,a){return b+a[3]|0},n,a);p(function(c,h){var
-d=e(g,c)<0.?1:0;if(d){var
-i=ac(aG(L,h[2]),0.),a=-4.*e(g,c)/i,j=a!=a?a2:a;b[1]=ac(b[1],j);var
+t=k[1],w=fK(i,t),l=b1(t,w);if(pm*b1(f,fK(i,f))<l&&l<a3){var
+K=h(function(a){return jF(12,a*Math.sqrt(2.*bt/l))},w),z=ah(g),A=n(ae,0),L=z[2],N=z[1];a5(function(a){var
+g=h(function(b){var
+a=b[2];return b1(ai(L,c(s,a)[1+a][1]),K)},a),b=[0,0.],n=0,o=aN(function(b,a){return b+a[3]|0},n,a);p(function(c,h){var
+e=d(g,c)<0.?1:0;if(e){var
+i=aa(aG(N,h[2]),0.),a=-4.*d(g,c)/i,j=a!=a?a3:a;b[1]=aa(b[1],j);var
 f=0}else
 var
-f=d;return f},a);var
-h=b[1]*cC(1.,-30)<=1.?1:0,k=h?o<=cd?1:0:h;if(k){var
-l=le(ac(b[1],1.)),m=l[2],q=l[1]==bt?m-1|0:m,r=cC(1.,-q|0),d=i(function(a){return lr(Math.floor(cC(r*a,50)))},g),f=[0,j];p(function(a,b){var
-e=c(d,a)[1+a],g=aa(b[3],e);f[1]=aF(f[1],g);return 0},a);if(0<bo(f[1])){var
-s=c(a,0)[1][3],u=hW(f[1],s);d[1]=cL(c(d,0)[1],u)}return p(function(a,e){var
-f=c(d,a)[1+a],b=e[1];c(A,b)[1+b]=f;return 0},a)}return k},ca);return A}return n(ae,0)}},aK),aL=[0,g,O,P,br];ax(bF,F,aL);return aL}var
-aY=D(af),bI=0,bJ=0,bK=0,bM=C===aY?af[1]:m===aY?H(af):af;return[0,bM,bK,bJ,bI]}var
-ck=n(ae,0);return[0,ag,function(p,q,h,o,m){var
-i=y[1],j=0,a=bG(bd(function(j,i){if(o<i)return j;var
+f=e;return f},a);var
+i=b[1]*bx(1.,-30)<=1.?1:0,k=i?o<=cf?1:0:i;if(k){var
+l=f9(aa(b[1],1.)),m=l[2],q=l[1]==bu?m-1|0:m,r=bx(1.,-q|0),e=h(function(a){return gc(Math.floor(bx(r*a,50)))},g),f=[0,j];p(function(a,b){var
+d=c(e,a)[1+a],g=I(b[3],d);f[1]=ar(f[1],g);return 0},a);if(0<bp(f[1])){var
+t=c(a,0)[1][3],u=d$(f[1],t);e[1]=cO(c(e,0)[1],u)}return p(function(a,d){var
+f=c(e,a)[1+a],b=d[1];c(A,b)[1+b]=f;return 0},a)}return k},ca);return A}return n(ae,0)}},aK),aL=[0,g,P,Q,br];av(bG,F,aL);return aL}var
+aZ=E(af),bJ=0,bK=0,bL=0,bM=D===aZ?af[1]:m===aZ?H(af):af;return[0,bM,bL,bK,bJ]}var
+cl=n(ae,0);return[0,ag,function(p,q,h,o,m){var
+i=y[1],j=0,a=bH(aN(function(j,i){if(o<i)return j;var
 h=n(X,0.),k=i-1|0,q=0;if(!(k<0)){var
-d=q;for(;;){var
+e=q;for(;;){var
 l=ae-1|0,r=0;if(!(l<0)){var
 a=r;for(;;){var
-g=b(p,a);if(c(cc,g)[1+g]){var
-t=f(m,d,a);U(h,g,e(h,g)+t)}var
+g=b(p,a);if(c(cd,g)[1+g]){var
+t=f(m,e,a);W(h,g,d(h,g)+t)}var
 u=a+1|0;if(l!==a){var
 a=u;continue}break}}var
-s=d+1|0;if(k!==d){var
-d=s;continue}break}}return[0,h,j]},j,i)),d=a[4],k=aN(1,B(a[2]));if(0===d)var
-g=ck;else
+s=e+1|0;if(k!==e){var
+e=s;continue}break}}return[0,h,j]},j,i)),e=a[4],k=aO(1,C(a[2]));if(0===e)var
+g=cl;else
 var
-l=ag?0:u(h,k)/6|0,g=ah(d,l);return function(a){return c(g,a)[1+a]}}]}function
-g6(g,b){var
+l=ag?0:u(h,k)/6|0,g=aj(e,l);return function(a){return c(g,a)[1+a]}}]}function
+hd(g,b){var
 h=1;if(b<1)var
-c=d;else{var
-a=h,e=d;for(;;){var
-f=go(aa(e,(g-b|0)+a|0),a),i=a+1|0;if(b!==a){var
-a=i,e=f;continue}var
-c=f;break}}return X(c)}function
-jy(b,a){var
-c=f8(b[2],a);return b6(f8(b[1],a),c)}function
-of(d,a,g){function
-J(a,b){return fy(a)<=1?1:0}if(f(au[14],J,a)){var
+c=e;else{var
+a=h,d=e;for(;;){var
+f=gv(I(d,(g-b|0)+a|0),a),i=a+1|0;if(b!==a){var
+a=i,d=f;continue}var
+c=f;break}}return z(c)}function
+jG(b,a){var
+c=gd(b[2],a);return bY(gd(b[1],a),c)}function
+om(d,a,h){function
+J(a,b){return fD(a)<=1?1:0}if(f(aw[14],J,a)){var
 p=function(l){var
-c=[0,w,0];function
+c=[0,v,0];function
 d(d,a,e){var
 f=e[2],i=e[1];if(d){var
 j=d[1];if(1===j[2]&&!d[2]){var
-c=b(g,j[1]),k=(0<A(a)?1:0)===l?1:0,m=k?c[4]:c[3],n=[0,[0,cO(a),m],f],o=k?c[2]:c[1];return[0,s(i,h(a,o)),n]}}return[0,s(i,a),f]}return P(au[13],d,a,c)},r=function(b,a){return[m,function(c){return aC(d,0,b,l(function(b){var
-a=b[2],c=D(a),d=C===c?a[1]:m===c?H(a):a;return[0,b[1],d]},a))}]},t=p(0),v=t[1],y=p(1),B=y[1],K=y[2],L=r(_(Y(B),a),K),M=t[2];return[0,[0,v,B,r(_(a,Y(v)),M),L]]}var
-i=z(0,4);function
-N(a,b){return x(function(a){var
-b=a[1],c=a3(R(i,b),0);return T(i,b,aN(a[2],c))},a)}f(au[12],N,a);var
-E=aQ(al,ea(gk(i))),Q=1;if(cd<O(function(a,b){return cd<a?a:u(a,b[2]+1|0)},Q,E))return 0;var
-S=[0,[0,0,a],0],U=O(function(j,e){var
-d=e[2],a=e[1],f=b(g,a),o=f[2],p=f[1],i=k(d+1|0,function(c){return k(d+1|0,function(b){var
-g=cE(c,b),j=0;if(g<0)var
-i=w;else{var
-a=j,e=w;for(;;){if((b-a|0)<=(d-c|0))var
-k=jy(p,b-a|0),l=h(jy(o,a),k),m=g6(d-c|0,b-a|0),f=s(e,h(h(g6(c,a),m),l));else
+c=b(h,j[1]),k=(0<B(a)?1:0)===l?1:0,m=k?c[4]:c[3],n=[0,[0,cr(a),m],f],o=k?c[2]:c[1];return[0,t(i,g(a,o)),n]}}return[0,t(i,a),f]}return S(aw[13],d,a,c)},r=function(b,a){return[m,function(c){return az(d,0,b,k(function(b){var
+a=b[2],c=E(a),d=D===c?a[1]:m===c?H(a):a;return[0,b[1],d]},a))}]},s=p(0),w=s[1],y=p(1),z=y[1],L=y[2],M=r($(Y(z),a),L),N=s[2];return[0,[0,w,z,r($(a,Y(w)),N),M]]}var
+i=A(0,4);function
+O(a,b){return x(function(a){var
+b=a[1],c=a4(U(i,b),0);return V(i,b,aO(a[2],c))},a)}f(aw[12],O,a);var
+C=aS(am,ee(gr(i))),P=1;if(cf<K(function(a,b){return cf<a?a:u(a,b[2]+1|0)},P,C))return 0;var
+Q=[0,[0,0,a],0],R=K(function(j,e){var
+d=e[2],a=e[1],f=b(h,a),o=f[2],p=f[1],i=l(d+1|0,function(c){return l(d+1|0,function(b){var
+h=cH(c,b),j=0;if(h<0)var
+i=v;else{var
+a=j,e=v;for(;;){if((b-a|0)<=(d-c|0))var
+k=jG(p,b-a|0),l=g(jG(o,a),k),m=hd(d-c|0,b-a|0),f=t(e,g(g(hd(c,a),m),l));else
 var
 f=e;var
-n=a+1|0;if(g!==a){var
+n=a+1|0;if(h!==a){var
 a=n,e=f;continue}var
-i=f;break}}return co(i,g6(d,b))})});return bz(function(e){var
-f=e[2],g=e[1];return G(d+1|0,function(e){function
-j(d,j,g){var
-f=a3(lI(a,d),0),k=b(ba(function(b){return b[1]!==a?1:0}),d),l=fv(k,h(j,c(c(i,e)[1+e],f)[1+f]),cU);return b(bP(0,g),l)}return[0,[0,[0,a,d,e],g],P(au[13],j,f,cU)]})},j)},S,E),e=l(function(a){var
-b=eG(a[2]);return[0,a[1],b]},U),F=b5(e)[2],j=O(function(b,a){return da(b,a[2])},F,e),n=O(function(b,a){return dI(b,a[2])},F,e);function
-o(a,b){return 1===b?a:ct(d,o(a,b-1|0),a)}function
-V(f){var
-a=f[3],c=f[2],e=b(g,f[1]),i=q(e[2],e[1]);if(A(i)<=0)W(Gr);function
+i=f;break}}return cs(i,hd(d,b))})});return bB(function(e){var
+f=e[2],h=e[1];return G(d+1|0,function(e){function
+j(d,j,h){var
+f=a4(lO(a,d),0),k=b(bc(function(b){return b[1]!==a?1:0}),d),l=fA(k,g(j,c(c(i,e)[1+e],f)[1+f]),cV);return b(bR(0,h),l)}return[0,[0,[0,a,d,e],h],S(aw[13],j,f,cV)]})},j)},Q,C),e=k(function(a){var
+b=eM(a[2]);return[0,a[1],b]},R),F=b8(e)[2],j=K(function(b,a){return c$(b,a[2])},F,e),n=K(function(b,a){return dL(b,a[2])},F,e);function
+o(a,b){return 1===b?a:cx(d,o(a,b-1|0),a)}function
+T(f){var
+a=f[3],c=f[2],e=b(h,f[1]),i=q(e[2],e[1]);if(B(i)<=0)Z(GA);function
 j(f){var
-b=e[3],c=D(b),d=C===c?b[1]:m===c?H(b):b;return o(d,a)}function
+b=e[3],c=E(b),d=D===c?b[1]:m===c?H(b):b;return o(d,a)}function
 k(h){var
-b=e[4],d=D(b),f=c-a|0,g=C===d?b[1]:m===d?H(b):b;return o(g,f)}if(0===a)var
-h=k(0);else
+b=e[4],d=E(b),f=c-a|0,g=D===d?b[1]:m===d?H(b):b;return o(g,f)}if(0===a)var
+g=k(0);else
 if(a===c)var
-h=j(0);else
+g=j(0);else
 var
-n=k(0),h=ct(d,j(0),n);var
-l=jy(i,c);return[0,co(g6(c,a),l),h]}function
-I(a,g){return[m,function(c){return aC(d,0,a,b(bU(function(a){var
-c=b(g,a[2]);if(0<A(c)){var
-e=l(V,ai(a[1])),i=O(function(b,a){return h(b,a[1])},c,e),f=l(function(a){return a[2]},e),j=lE(f),k=b5(f);return[0,[0,i,O(function(a,b){return ct(d,a,b)},k,j)]]}return 0}),e))}]}function
-X(a){return q(n,a)}var
-Z=I(_(Y(n),a),X);function
-$(a){return q(a,j)}return[0,[0,j,n,I(_(a,Y(j)),$),Z]]}function
-og(a,v,a8,a6,F,ai,aE,aD,N,a5,a2){var
-J=a[2],d=a[1],L=b$(a);function
-aj(a){var
-c=F[1];if(c){var
-d=c[1],e=Z(b(d[2][2],a));return[0,Z(b(d[1][2],a)),e]}throw[0,af,Gs]}var
-aF=jr(a);V(js(aF),N);var
-ak=z(0,a$),aG=z(0,ao),aH=z(0,ao);function
-aI(d){var
-f=R(aH,d),g=F[2];if(f)return f[1];if(aE&&g){var
-h=g[1];V(d<h[7].length-1?1:0,Gt);var
-m=c(h[7],d)[1+d],n=function(b){var
-g=R(aG,b);if(g)var
-d=g[1];else{var
-h=cu(a,c(v,b)[1+b]),l=I(h[2]),j=[0,i(I,h[1]),l];ax(aG,b,j);var
-d=j}var
-f=[0,0.],k=d[1];p(function(c,a){var
-b=a!=0.?1:0,d=b?(f[1]=f[1]+a*e(m,c),0):b;return d},k);return f[1]+d[2]},j=b(aE[1],n),k=j[1],o=j[2],q=Y(E(k[2])),l=[0,k,dm(a,[8,(a5*dX|0)+d|0],O(function(e,a){var
-d=a[1],f=c(v,d)[1+d];return b(bP([0,a[2]],e),f)},q,o))];ax(aH,d,l);return l}return bg(Gu)}function
-U(x,o){var
-g=o[3],b=o[2],h=o[1];if(2===h)return nY(a,x,b,g);if(8===h)return f(a2,b,g);V(g<=1?1:0,Gv);if(!(5<h>>>0))switch(h){case
-0:return fA(a,b,g);case
-1:if(ai){var
-r=ai[1][1];V(b<r.length-1?1:0,Gx);var
-s=c(r,b)[1+b],u=aj(b);return 0===g?dm(a,[5,b],_(Y(u[2]),s)):dm(a,[4,b],_(s,Y(u[1])))}break;case
-3:V(0===g?1:0,Gy);return aI(b)[2];case
-4:return W(Gz);case
+n=k(0),g=cx(d,j(0),n);var
+l=jG(i,c);return[0,cs(hd(c,a),l),g]}function
+I(a,h){return[m,function(c){return az(d,0,a,b(bX(function(a){var
+c=b(h,a[2]);if(0<B(c)){var
+e=k(T,ak(a[1])),i=K(function(b,a){return g(b,a[1])},c,e),f=k(function(a){return a[2]},e),j=lL(f),l=b8(f);return[0,[0,i,K(function(a,b){return cx(d,a,b)},l,j)]]}return 0}),e))}]}function
+W(a){return q(n,a)}var
+X=I($(Y(n),a),W);function
+_(a){return q(a,j)}return[0,[0,j,n,I($(a,Y(j)),_),X]]}function
+on(a,w,a9,a7,z,ag,aE,aD,O,a6,a3){var
+F=a[2],e=a[1],I=cb(a);function
+ai(a){var
+c=z[1];if(c){var
+d=c[1],e=_(b(d[2][2],a));return[0,_(b(d[1][2],a)),e]}throw[0,ae,GB]}var
+aF=jz(a);X(jA(aF),O);var
+ak=A(0,ba),aG=A(0,al),aH=A(0,al);function
+aI(e){var
+f=U(aH,e),g=z[2];if(f)return f[1];if(aE&&g){var
+i=g[1];X(e<i[7].length-1?1:0,GC);var
+m=c(i[7],e)[1+e],n=function(b){var
+g=U(aG,b);if(g)var
+e=g[1];else{var
+i=cy(a,c(w,b)[1+b]),l=L(i[2]),j=[0,h(L,i[1]),l];av(aG,b,j);var
+e=j}var
+f=[0,0.],k=e[1];p(function(c,a){var
+b=a!=0.?1:0,e=b?(f[1]=f[1]+a*d(m,c),0):b;return e},k);return f[1]+e[2]},j=b(aE[1],n),k=j[1],o=j[2],q=Y(J(k[2])),l=[0,k,dm(a,[8,(a6*d0|0)+e|0],K(function(e,a){var
+d=a[1],f=c(w,d)[1+d];return b(bR([0,a[2]],e),f)},q,o))];av(aH,e,l);return l}return bi(GD)}function
+Q(x,o){var
+g=o[3],b=o[2],i=o[1];if(2===i)return n5(a,x,b,g);if(8===i)return f(a3,b,g);X(g<=1?1:0,GE);if(!(5<i>>>0))switch(i){case
+0:return fF(a,b,g);case
+1:if(ag){var
+r=ag[1][1];X(b<r.length-1?1:0,GG);var
+t=c(r,b)[1+b],u=ai(b);return 0===g?dm(a,[5,b],$(Y(u[2]),t)):dm(a,[4,b],$(t,Y(u[1])))}break;case
+3:X(0===g?1:0,GH);return aI(b)[2];case
+4:return Z(GI);case
 5:var
-w=R(ak,b);if(w){var
-e=w[1],p=cu(a,c(v,b)[1+b]),j=p[3],k=p[2],n=p[1],y=l(function(a){var
-b=a[2];return[0,eI(a7,a[1]),b]},j);if(0===g){var
+v=U(ak,b);if(v){var
+d=v[1],p=cy(a,c(w,b)[1+b]),j=p[3],l=p[2],n=p[1],y=k(function(a){var
+b=a[2];return[0,dj(a8,a[1]),b]},j);if(0===g){var
 z=[m,function(p){if(0===j){var
-b=e[4],f=D(b);return C===f?b[1]:m===f?H(b):b}var
-c=e[4],g=D(c),h=0,l=C===g?c[1]:m===g?H(c):c,o=q(e[2],k);return aC(d,[0,j],dl(a,i(E,n),o),[0,[0,t,l],h])}];return[0,n,q(e[2],k),z]}var
-A=[m,function(l){if(0===j){var
-b=e[3],f=D(b);return C===f?b[1]:m===f?H(b):b}var
-c=e[3],g=D(c),h=0,i=C===g?c[1]:m===g?H(c):c;return aC(d,[0,y],dl(a,n,q(k,e[1])),[0,[0,t,i],h])}],B=q(k,e[1]);return[0,i(E,n),B,A]}return bg(GA)}return bg(Gw)}var
-aJ=F[2];if(aJ){var
-Q=aJ[1];V(Q[2]===L?1:0,GB);var
-a9=aO(Q[1]),al=K(b(ba(function(a){return 5!==a[1]?1:0}),a9));V(bn(bL(Q[1],0,al.length-1),al),GC);var
-a_=ch(Q[3].length-1,2*L|0),an=a_,aK=Q[1],am=al}else
+b=d[4],f=E(b);return D===f?b[1]:m===f?H(b):b}var
+c=d[4],g=E(c),i=0,k=D===g?c[1]:m===g?H(c):c,o=q(d[2],l);return az(e,[0,j],dl(a,h(J,n),o),[0,[0,s,k],i])}];return[0,n,q(d[2],l),z]}var
+A=[m,function(k){if(0===j){var
+b=d[3],f=E(b);return D===f?b[1]:m===f?H(b):b}var
+c=d[3],g=E(c),h=0,i=D===g?c[1]:m===g?H(c):c;return az(e,[0,y],dl(a,n,q(l,d[1])),[0,[0,s,i],h])}],B=q(l,d[1]);return[0,h(J,n),B,A]}return bi(GJ)}return bi(GF)}var
+aJ=z[2];if(aJ){var
+P=aJ[1];X(P[2]===I?1:0,GK);var
+a_=aP(P[1]),am=N(b(bc(function(a){return 5!==a[1]?1:0}),a_));X(bb(bN(P[1],0,am.length-1),am),GL);var
+a$=cj(P[3].length-1,2*I|0),ao=a$,aK=P[1],an=am}else
 var
-an=0,aK=[0],am=[0];var
-o=[0,aF],X=z(0,a$),bb=F[2];bp(function(f){var
-g=an-1|0,A=0;if(!(g<0)){var
+ao=0,aK=[0],an=[0];var
+o=[0,aF],T=A(0,ba),bd=z[2];bq(function(f){var
+g=ao-1|0,A=0;if(!(g<0)){var
 b=A;for(;;){var
-K=o[1],M=i(function(b){return function(a){return U(b,a)}}(K),am),h=fB(a,o[1],M),j=function(d){return function(b){var
-a=u(2*L|0,d)+b|0;return c(f[3],a)[1+a]}}(b),n=function(b,a){return k(L,function(c){return c===b?a:w})},p=o[1],r=k(L,function(h,m,i,e){return function(b){var
-j=m(2*b|0),f=cW(0,h,i(b,t),j),g=f[1],d=g3(g);if(bC(d,c(e[2],b)[1+b])){var
-k=f[2];return[0,d,g2(a,b,0,n0(h,i(b,t),g,k),d)]}var
-l=c(e[4],b)[1+b];return[0,c(e[2],b)[1+b],l]}}(h,j,n,p)),x=k(L,function(h,m,i,e){return function(b){var
-j=m((2*b|0)+1|0),f=cW(0,h,i(b,a7),j),g=f[1],d=E(g3(g));if(b7(d,c(e[1],b)[1+b])){var
-k=f[2];return[0,d,g2(a,b,1,n0(h,i(b,a7),g,k),d)]}var
-l=c(e[3],b)[1+b];return[0,c(e[1],b)[1+b],l]}}(h,j,n,p)),O=i(function(a){return a[2]},r),P=i(function(a){return a[2]},x),Q=i(function(a){return a[1]},r),y=[0,i(function(a){return a[1]},x),Q,P,O];V(js(y),N);var
-z=jq(a,y);V(js(z),N);o[1]=z;var
+L=o[1],M=h(function(b){return function(a){return Q(b,a)}}(L),an),i=fG(a,o[1],M),j=function(d){return function(b){var
+a=u(2*I|0,d)+b|0;return c(f[3],a)[1+a]}}(b),n=function(b,a){return l(I,function(c){return c===b?a:v})},p=o[1],r=l(I,function(h,m,i,e){return function(b){var
+j=m(2*b|0),f=dp(0,h,i(b,s),j),g=f[1],d=ha(g);if(bE(d,c(e[2],b)[1+b])){var
+k=f[2];return[0,d,g_(a,b,0,n7(h,i(b,s),g,k),d)]}var
+l=c(e[4],b)[1+b];return[0,c(e[2],b)[1+b],l]}}(i,j,n,p)),x=l(I,function(h,m,i,e){return function(b){var
+j=m((2*b|0)+1|0),f=dp(0,h,i(b,a8),j),g=f[1],d=J(ha(g));if(b9(d,c(e[1],b)[1+b])){var
+k=f[2];return[0,d,g_(a,b,1,n7(h,i(b,a8),g,k),d)]}var
+l=c(e[3],b)[1+b];return[0,c(e[1],b)[1+b],l]}}(i,j,n,p)),N=h(function(a){return a[2]},r),P=h(function(a){return a[2]},x),S=h(function(a){return a[1]},r),y=[0,h(function(a){return a[1]},x),S,P,N];X(jA(y),O);var
+z=jy(a,y);X(jA(z),O);o[1]=z;var
 W=b+1|0;if(g!==b){var
 b=W;continue}break}}var
-B=f[6];bp(function(d){var
-b=o[1],h=d[2],i=d[1],j=b[1],f=S(function(b,a){return da(a,Z(e(i,b)))},j),k=b[2],g=S(function(b,a){return dI(a,Z(e(h,b)))},k),l=b[4],m=S(function(b,d){return g2(a,b,0,d,c(g,b)[1+b])},l),n=b[3];o[1]=[0,f,g,S(function(b,d){return g2(a,b,1,d,c(f,b)[1+b])},n),m];return 0},B);var
-F=o[1],G=i(function(a){return U(F,a)},am),I=fB(a,o[1],G),J=f[4];return a4(function(g){var
-b=g[2],e=g[1];V(e<v.length-1?1:0,GD);var
-h=cu(a,c(v,e)[1+e]),j=h[2],k=h[1],u=1===b?k:i(E,k),n=cW(0,I,u,g[3]),o=n[1],w=n[2],p=c(v,e)[1+e],f=1===b?s(j,o):q(j,o),x=1===b?_(Y(f),p):_(p,Y(f)),y=h[3],z=l(function(a){var
-c=a[1],d=a[2],e=1===b?eI(a7,c):c;return[0,e,d]},y),A=[m,function(a){return aC(d,[0,z],x,l(function(b){var
-a=b[2],c=D(a),d=C===c?a[1]:m===c?H(a):a;return[0,b[1],d]},w))}],r=R(X,[0,e,b]);if(r){var
-t=r[1][1],B=1===b?bO(t,f):ep(t,f);if(B)return 0}return T(X,[0,e,b],[0,f,A])},J)},bb);var
+B=f[6];bq(function(e){var
+b=o[1],h=e[2],i=e[1],j=b[1],f=R(function(b,a){return c$(a,_(d(i,b)))},j),k=b[2],g=R(function(b,a){return dL(a,_(d(h,b)))},k),l=b[4],m=R(function(b,d){return g_(a,b,0,d,c(g,b)[1+b])},l),n=b[3];o[1]=[0,f,g,R(function(b,d){return g_(a,b,1,d,c(f,b)[1+b])},n),m];return 0},B);var
+C=o[1],F=h(function(a){return Q(C,a)},an),G=fG(a,o[1],F),K=f[4];return a5(function(g){var
+b=g[2],d=g[1];X(d<w.length-1?1:0,GM);var
+i=cy(a,c(w,d)[1+d]),j=i[2],l=i[1],u=1===b?l:h(J,l),n=dp(0,G,u,g[3]),o=n[1],v=n[2],p=c(w,d)[1+d],f=1===b?t(j,o):q(j,o),x=1===b?$(Y(f),p):$(p,Y(f)),y=i[3],z=k(function(a){var
+c=a[1],d=a[2],e=1===b?dj(a8,c):c;return[0,e,d]},y),A=[m,function(a){return az(e,[0,z],x,k(function(b){var
+a=b[2],c=E(a),d=D===c?a[1]:m===c?H(a):a;return[0,b[1],d]},v))}],r=U(T,[0,d,b]);if(r){var
+s=r[1][1],B=1===b?bQ(s,f):ev(s,f);if(B)return 0}return V(T,[0,d,b],[0,f,A])},K)},bd);var
 y=o[1];function
-be(a){var
+bf(a){var
 b=[m,function(c){var
-b=fw(a);return dk(d,[1,a],_(Y(ah(J[2],a)),b))}],c=[m,function(c){var
-b=Y(ah(J[1],a));return dk(d,[0,a],_(fw(a),b))}],e=ah(J[2],a);return[0,ah(J[1],a),e,c,b]}function
-bf(d){var
-b=ag(a[7],[0,[0,d,1],0]),e=c(y[4],b)[1+b],f=c(y[3],b)[1+b],g=c(y[2],b)[1+b];return[0,c(y[1],b)[1+b],g,f,e]}var
-ap=z(0,a$);bp(function(k){var
-a=k[2];return iq(function(n,l){var
-a=l[1],b=n[1],o=aj(a),p=o[2],r=o[1],f=cP(cN(n[2])),s=c(k[1],a)[1+a],u=aj(a),L=u[2],M=u[1],w=[m,function(b){return dk(d,[5,a],_(Y(L),s))}],x=[m,function(b){return dk(d,[4,a],_(s,Y(M)))}];if(l[2])var
-N=q(t,r),B=x,A=w,z=N,y=q(t,p);else
+b=fB(a);return dk(e,[1,a],$(Y(aj(F[2],a)),b))}],c=[m,function(c){var
+b=Y(aj(F[1],a));return dk(e,[0,a],$(fB(a),b))}],d=aj(F[2],a);return[0,aj(F[1],a),d,c,b]}function
+bg(d){var
+b=ah(a[7],[0,[0,d,1],0]),e=c(y[4],b)[1+b],f=c(y[3],b)[1+b],g=c(y[2],b)[1+b];return[0,c(y[1],b)[1+b],g,f,e]}var
+ap=A(0,ba);bq(function(k){var
+a=k[2];return iy(function(n,l){var
+a=l[1],b=n[1],o=ai(a),p=o[2],r=o[1],f=cQ(cq(n[2])),t=c(k[1],a)[1+a],u=ai(a),L=u[2],M=u[1],v=[m,function(b){return dk(e,[5,a],$(Y(L),t))}],x=[m,function(b){return dk(e,[4,a],$(t,Y(M)))}];if(l[2])var
+N=q(s,r),B=x,A=v,z=N,y=q(s,p);else
 var
-B=w,A=x,z=p,y=r;var
-g=h(y,f),i=h(z,f),E=c(v,b)[1+b];function
+B=v,A=x,z=p,y=r;var
+h=g(y,f),i=g(z,f),C=c(w,b)[1+b];function
 F(c,a){return[m,function(h){var
-b=D(a),e=0,g=C===b?a[1]:m===b?H(a):a;return aC(d,0,c,[0,[0,f,g],e])}]}var
-O=F(_(Y(i),E),B),j=[0,g,i,F(_(E,Y(g)),A),O],G=R(ap,b);if(G)var
-e=G[1],I=ep(e[1],g)?e:j,J=bO(e[2],i)?e:j,K=[0,I[1],J[2],I[3],J[4]];else
+b=E(a),d=0,g=D===b?a[1]:m===b?H(a):a;return az(e,0,c,[0,[0,f,g],d])}]}var
+O=F($(Y(i),C),B),j=[0,h,i,F($(C,Y(h)),A),O],G=U(ap,b);if(G)var
+d=G[1],I=ev(d[1],h)?d:j,J=bQ(d[2],i)?d:j,K=[0,I[1],J[2],I[3],J[4]];else
 var
-K=j;return T(ap,b,K)},a)},ai);function
-aL(b,a){return dk(d,[6,a],_(b,Y(aD)))}function
+K=j;return V(ap,b,K)},a)},ag);function
+aL(b,a){return dk(e,[6,a],$(b,Y(aD)))}function
 aM(g,f){var
-e=c(v,f)[1+f],s=eH(e);if(s)var
-h=eG(e),Z=[m,function(a){return aC(d,0,_(Y(h),e),0)}],u=[0,h,h,[m,function(a){return aC(d,0,_(e,Y(h)),0)}],Z];else
+d=c(w,f)[1+f],t=eN(d);if(t)var
+h=eM(d),Z=[m,function(a){return az(e,0,$(Y(h),d),0)}],u=[0,h,h,[m,function(a){return az(e,0,$(d,Y(h)),0)}],Z];else
 var
-aj=[m,function(a){return dk(d,[7,f],_(nR,e))}],u=[0,w,t,[m,function(a){return aC(d,0,e,[0,[0,t,aL(e,f)],0])}],aj];if(0===an)var
+aj=[m,function(a){return dk(e,[7,f],$(nY,d))}],u=[0,v,s,[m,function(a){return az(e,0,d,[0,[0,s,aL(d,f)],0])}],aj];if(0===ao)var
 x=0;else
 var
-S=g0(a[5],e),r=S[2],ai=of(d,S[1],bf),x=aV(function(a){if(0===r)return a;var
+Q=g8(a[5],d),r=Q[2],ai=om(e,Q[1],bg),x=aR(function(a){if(0===r)return a;var
 b=[m,function(j){var
-b=a[4],c=D(b),f=0,g=C===c?b[1]:m===c?H(b):b,h=[0,[0,t,g],f],i=_(Y(a[2]),e);return aC(d,[0,l(function(a){var
-b=a[2];return[0,eI(a7,a[1]),b]},r)],i,h)}],c=[m,function(h){var
-b=a[3],c=D(b),f=0,g=C===c?b[1]:m===c?H(b):b;return aC(d,[0,r],_(e,Y(a[1])),[0,[0,t,g],f])}];return[0,a[1],a[2],c,b]},ai);var
-o=of(d,e,be),$=1-g,aa=$||(0!==o?1:0);V(aa,GE);var
-i=g?e3(o):u,ab=0,ac=g?0:R(ap,f),ad=[0,o,[0,x,[0,ac,ab]]],y=b(bU(function(a){return a}),ad),ae=[0,i[1],i[3]],z=O(function(b,a){var
-c=b[1];return b7(a[1],c)?[0,a[1],a[3]]:[0,c,b[2]]},ae,y),af=[0,i[2],i[4]],A=O(function(b,a){var
-c=b[1];return bC(a[2],c)?[0,a[2],a[4]]:[0,c,b[2]]},af,y),B=R(X,[0,f,0]),T=0;if(B){var
-F=B[1],G=F[1];if(b7(G,z[1])){var
-j=[0,G,F[2]];T=1}}if(!T)var
+b=a[4],c=E(b),f=0,g=D===c?b[1]:m===c?H(b):b,h=[0,[0,s,g],f],i=$(Y(a[2]),d);return az(e,[0,k(function(a){var
+b=a[2];return[0,dj(a8,a[1]),b]},r)],i,h)}],c=[m,function(h){var
+b=a[3],c=E(b),f=0,g=D===c?b[1]:m===c?H(b):b;return az(e,[0,r],$(d,Y(a[1])),[0,[0,s,g],f])}];return[0,a[1],a[2],c,b]},ai);var
+o=om(e,d,bf),_=1-g,aa=_||(0!==o?1:0);X(aa,GN);var
+i=g?e9(o):u,ab=0,ac=g?0:U(ap,f),ad=[0,o,[0,x,[0,ac,ab]]],y=b(bX(function(a){return a}),ad),ae=[0,i[1],i[3]],z=K(function(b,a){var
+c=b[1];return b9(a[1],c)?[0,a[1],a[3]]:[0,c,b[2]]},ae,y),af=[0,i[2],i[4]],A=K(function(b,a){var
+c=b[1];return bE(a[2],c)?[0,a[2],a[4]]:[0,c,b[2]]},af,y),B=U(T,[0,f,0]),R=0;if(B){var
+C=B[1],F=C[1];if(b9(F,z[1])){var
+j=[0,F,C[2]];R=1}}if(!R)var
 j=z;var
-I=R(X,[0,f,1]),U=0;if(I){var
-J=I[1],K=J[1];if(bC(K,A[1])){var
-k=[0,K,J[2]];U=1}}if(!U)var
-k=A;V(bO(j[1],k[1]),N);var
-n=E(g3(E(j[1]))),p=g3(k[1]);function
-L(e,a){return[m,function(h){var
-f=D(a),b=C===f?a[1]:m===f?H(a):a,g=c(d[2],b)[1+b];return P(au[11],dH,g,e)?b:aC(d,0,e,[0,[0,t,b],0])}]}var
-q=da(aD,p),W=0;if(!s&&!g&&b7(q,n)){var
-Q=[m,function(b){var
-a=[0,[0,t,aL(e,f)],0];return aC(d,0,_(e,Y(q)),a)}],M=q;W=1}if(!W)var
-ag=j[2],Q=L(_(e,Y(n)),ag),M=n;var
-ah=k[2];return[0,M,p,Q,L(_(Y(p),e),ah)]}x(function(a){return T(ak,a,aM(0,a))},a8);var
-aP=z(0,ao);x(function(a){return T(aP,a,aM(1,a))},a6);var
-bh=F[2],aQ=aV(function(b){return fB(a,y,i(function(a){return U(y,a)},aK))},bh);function
-bi(b){var
-d=b<a[3]?1:0,c=d||ah(J[3],b-a[3]|0)[3],e=c?[0,fA(a,b,1),0]:c;return[0,fA(a,b,0),e]}var
-bj=B(J[3]),aR=cF(G(a[3]+bj|0,bi)),aS=F[2],aq=aS?aS[1][7]:[0],M=a3(aQ,fB(a,y,[0])),g=b$(M[1]),aU=M[2][1],aW=k(g,function(a){var
-b=cN(aN(1,aq.length-1));return co(bd(function(c,b){return s(c,Z(e(b,a)))},w,aq),b)});function
+G=U(T,[0,f,1]),V=0;if(G){var
+I=G[1],L=I[1];if(bE(L,A[1])){var
+l=[0,L,I[2]];V=1}}if(!V)var
+l=A;X(bQ(j[1],l[1]),O);var
+n=J(ha(J(j[1]))),p=ha(l[1]);function
+M(d,a){return[m,function(h){var
+f=E(a),b=D===f?a[1]:m===f?H(a):a,g=c(e[2],b)[1+b];return S(aw[11],dK,g,d)?b:az(e,0,d,[0,[0,s,b],0])}]}var
+q=c$(aD,p),W=0;if(!t&&!g&&b9(q,n)){var
+P=[m,function(b){var
+a=[0,[0,s,aL(d,f)],0];return az(e,0,$(d,Y(q)),a)}],N=q;W=1}if(!W)var
+ag=j[2],P=M($(d,Y(n)),ag),N=n;var
+ah=l[2];return[0,N,p,P,M($(Y(p),d),ah)]}x(function(a){return V(ak,a,aM(0,a))},a9);var
+aQ=A(0,al);x(function(a){return V(aQ,a,aM(1,a))},a7);var
+bh=z[2],aS=aR(function(b){return fG(a,y,h(function(a){return Q(y,a)},aK))},bh);function
+bj(b){var
+d=b<a[3]?1:0,c=d||aj(F[3],b-a[3]|0)[3],e=c?[0,fF(a,b,1),0]:c;return[0,fF(a,b,0),e]}var
+bk=C(F[3]),aT=cI(G(a[3]+bk|0,bj)),aU=z[2],aq=aU?aU[1][7]:[0],M=a4(aS,fG(a,y,[0])),i=cb(M[1]),aW=M[2][1],aX=l(i,function(a){var
+b=cq(aO(1,aq.length-1));return cs(aN(function(c,b){return t(c,_(d(b,a)))},v,aq),b)});function
 as(b){var
 a=[0,b[2]],d=b[1];p(function(d,b){var
-e=0!==A(b)?1:0;if(e){var
-g=h(b,c(aW,d)[1+d]);a[1]=q(a[1],g);var
+e=0!==B(b)?1:0;if(e){var
+h=g(b,c(aX,d)[1+d]);a[1]=q(a[1],h);var
 f=0}else
 var
-f=e;return f},d);return 0<=A(a[1])?1:0}var
+f=e;return f},d);return 0<=B(a[1])?1:0}var
 at=c4(aq,[0]);if(at)var
-av=e7(as,M[3]),$=av?c5(as,aR):av;else
+au=eh(as,M[3]),W=au?c5(as,aT):au;else
 var
-$=at;if($)var
-ar=$;else{var
+W=at;if(W)var
+ar=W;else{var
 aa=function(a){var
-b=[0,w],d=a[1];p(function(d,a){var
-e=0!==A(a)?1:0;if(e){var
-g=h(a,c(aU,d)[1+d]);b[1]=s(b[1],g);var
+b=[0,v],d=a[1];p(function(d,a){var
+e=0!==B(a)?1:0;if(e){var
+h=g(a,c(aW,d)[1+d]);b[1]=t(b[1],h);var
 f=0}else
 var
 f=e;return f},d);var
-e=[0,q(a[2],b[1])];return bc(a[1],e)},aX=G(g,function(b){var
-a=2*b|0;return aa(c(M[3],a)[1+a])}),aY=aO(i(aa,bL(M[3],2*g|0,M[3].length-1-(2*g|0)|0))),j=K(aw(aX,aw(aY,l(aa,aR)))),ab=k(j.length-1,function(a){return g+a|0}),ac=k(g,function(a){return a}),ay=function(a){var
-b=0;return O(function(a,b){var
-c=b[2];if(a&&hQ(a[1][2],c))return a;return[0,[0,b[1],c]]},b,a)};for(;;){var
-az=[0,0];p(function(e){return function(a,f){var
-b=A(c(f,g)[1+g])<0?1:0;if(b){var
-h=e[1];e[1]=[0,[0,a,c(ab,a)[1+a]],h];var
+e=[0,q(a[2],b[1])];return be(a[1],e)},aY=G(i,function(b){var
+a=2*b|0;return aa(c(M[3],a)[1+a])}),aZ=aP(h(aa,bN(M[3],2*i|0,M[3].length-1-(2*i|0)|0))),j=N(ay(aY,ay(aZ,k(aa,aT)))),ab=l(j.length-1,function(a){return i+a|0}),ac=l(i,function(a){return a}),ax=function(a){var
+b=0;return K(function(a,b){var
+c=b[2];if(a&&hZ(a[1][2],c))return a;return[0,[0,b[1],c]]},b,a)};for(;;){var
+aA=[0,0];p(function(e){return function(a,f){var
+b=B(c(f,i)[1+i])<0?1:0;if(b){var
+g=e[1];e[1]=[0,[0,a,c(ab,a)[1+a]],g];var
 d=0}else
 var
-d=b;return d}}(az),j);var
-aA=ay(az[1]);if(aA){var
-n=aA[1][1],aZ=G(g,function(a){return a}),ad=ay(b(bU(function(d){return function(a){var
-b=A(c(c(j,d)[1+d],a)[1+a])<0?1:0,e=b?[0,[0,a,c(ac,a)[1+a]]]:b;return e}}(n)),aZ));if(ad){var
-r=ad[1][1],aB=cP(c(c(j,n)[1+n],r)[1+r]),a0=j[1+n],ae=i(function(b){return function(a){return h(b,a)}}(aB),a0);c(ae,r)[1+r]=aB;p(function(n,a,k){return function(b,e){var
-d=c(e,a)[1+a],f=b!==n?1:0,g=f?0!==A(d)?1:0:f;if(g){var
-l=S(function(a,b){return q(b,h(d,c(k,a)[1+a]))},e);c(j,b)[1+b]=l;var
-m=E(h(d,c(k,a)[1+a]));c(j[1+b],a)[1+a]=m;var
+d=b;return d}}(aA),j);var
+aB=ax(aA[1]);if(aB){var
+n=aB[1][1],a0=G(i,function(a){return a}),ad=ax(b(bX(function(d){return function(a){var
+b=B(c(c(j,d)[1+d],a)[1+a])<0?1:0,e=b?[0,[0,a,c(ac,a)[1+a]]]:b;return e}}(n)),a0));if(ad){var
+r=ad[1][1],aC=cQ(c(c(j,n)[1+n],r)[1+r]),a1=j[1+n],af=h(function(b){return function(a){return g(b,a)}}(aC),a1);c(af,r)[1+r]=aC;p(function(n,a,k){return function(b,e){var
+d=c(e,a)[1+a],f=b!==n?1:0,h=f?0!==B(d)?1:0:f;if(h){var
+l=R(function(a,b){return q(b,g(d,c(k,a)[1+a]))},e);c(j,b)[1+b]=l;var
+m=J(g(d,c(k,a)[1+a]));c(j[1+b],a)[1+a]=m;var
 i=0}else
 var
-i=g;return i}}(n,r,ae),j);j[1+n]=ae;var
-a1=c(ac,r)[1+r];ac[1+r]=c(ab,n)[1+n];ab[1+n]=a1;continue}var
+i=h;return i}}(n,r,af),j);j[1+n]=af;var
+a2=c(ac,r)[1+r];ac[1+r]=c(ab,n)[1+n];ab[1+n]=a2;continue}var
 ar=ad}else
 var
-ar=1;break}}V(ar,N);function
-bk(a){return U(y,a)}var
-aT=F[2],bl=aT?aT[1][5]:[0];return[0,a,ak,aP,aQ,bl,aI,bk]}var
-oh=ao;function
-oi(a){var
-b=ak(d,oh),c=a[2];return b6(hY(ak(a[1],oh),c),b)}function
-GG(d,c){var
+ar=1;break}}X(ar,O);function
+bl(a){return Q(y,a)}var
+aV=z[2],bm=aV?aV[1][5]:[0];return[0,a,ak,aQ,aS,bm,aI,bl]}var
+oo=al;function
+op(a){var
+b=ai(e,oo),c=a[2];return bY(e7(ai(a[1],oo),c),b)}function
+GP(d,c){var
 b=d,a=c;for(;;){if(0===a)return b;var
-e=f6(b,a),b=a,a=e;continue}}function
-g7(a){return cH(a)?Z(a):bg(GH)}function
-oj(c,a){if(cy<b4(a[2])){var
-b=ak(a[1],hI),e=c?hW(b,a[2]):hY(b,a[2]);return b6(e,ak(d,hI))}return a}function
-g8(f){var
-a=K(f[2]),d=i(function(a){return a[2]},a),b=i(function(a){return a[3]},a),e=[0,1];p(function(a,d){var
-g=d===c(b,a)[1+a]?1:0,h=g||dH(d,c(b,a)[1+a]),f=1-h,i=f?(e[1]=0,0):f;return i},d);var
-g=e[1];return[0,i(function(a){return a[1]},a),d,b,g]}function
-g9(q,l){function
+e=ga(b,a),b=a,a=e;continue}}function
+he(a){return cK(a)?_(a):bi(GQ)}function
+oq(c,a){if(cC<b7(a[2])){var
+b=ai(a[1],hR),d=c?d$(b,a[2]):e7(b,a[2]);return bY(d,ai(e,hR))}return a}function
+hf(f){var
+a=N(f[2]),d=h(function(a){return a[2]},a),b=h(function(a){return a[3]},a),e=[0,1];p(function(a,d){var
+g=d===c(b,a)[1+a]?1:0,h=g||dK(d,c(b,a)[1+a]),f=1-h,i=f?(e[1]=0,0):f;return i},d);var
+g=e[1];return[0,h(function(a){return a[1]},a),d,b,g]}function
+hg(q,k){function
 m(a){return a}var
-a=k(l[1].length-1,m);function
+a=l(k[1].length-1,m);function
 i(g,t,l,e,s,d,r){var
 o=g+t|0,p=e+s|0,u=c(l,e)[1+e],i=g,n=c(a,g)[1+g],h=e,m=u,b=r;for(;;){if(0<f(q,n,m)){c(d,b)[1+b]=m;var
 j=h+1|0;if(j<p){var
-h=j,m=c(l,j)[1+j],b=b+1|0;continue}return e6(a,i,d,b+1|0,o-i|0)}c(d,b)[1+b]=n;var
+h=j,m=c(l,j)[1+j],b=b+1|0;continue}return fa(a,i,d,b+1|0,o-i|0)}c(d,b)[1+b]=n;var
 k=i+1|0;if(k<o){var
-i=k,n=c(a,k)[1+k],b=b+1|0;continue}return e6(l,h,d,b+1|0,p-h|0)}}function
+i=k,n=c(a,k)[1+k],b=b+1|0;continue}return fa(l,h,d,b+1|0,p-h|0)}}function
 j(p,e,g,o){var
 h=o-1|0,r=0;if(!(h<0)){var
 d=r;a:for(;;){var
@@ -6457,257 +6475,257 @@ d(c,g,f,e){if(e<=5)return j(c,g,f,e);var
 b=e/2|0,h=e-b|0;d(c+b|0,g,f+b|0,h);d(c,a,c+h|0,b);return i(c+h|0,b,g,f+b|0,h,g,f)}var
 e=a.length-1;if(e<=5)j(0,a,0,e);else{var
 g=e/2|0,b=e-g|0,h=n(b,c(a,0)[1]);d(g,h,0,b);d(0,a,b,g);i(b,g,h,0,b,a,0)}return a}function
-g_(e,i,d,b,a){var
-f=c(d[1],a)[1+a],j=c(e,f)[1+f],g=c(d[1],b)[1+b],h=ix(c(e,g)[1+g],j);return i?-h|0:h}function
-jz(b,a){var
-d=[0,bd(q,t,b[2])],e=aB(b[2]);a4(function(a){var
-g=c(b[2],a)[1+a],h=q(c(b[3],a)[1+a],g),f=dI(w,da(d[1],h));d[1]=q(d[1],f);var
-i=s(c(b[2],a)[1+a],f);c(e,a)[1+a]=i;return 0},a);return e}function
-fH(i,a,d){var
-b=[0,w],e=a[1];p(function(a,e){var
-f=0!==A(c(d,a)[1+a])?1:0;if(f){var
-j=c(i,e)[1+e],k=h(c(d,a)[1+a],j);b[1]=s(b[1],k);var
-g=0}else
+hh(e,i,d,b,a){var
+f=c(d[1],a)[1+a],j=c(e,f)[1+f],g=c(d[1],b)[1+b],h=iF(c(e,g)[1+g],j);return i?-h|0:h}function
+jH(b,a){var
+d=[0,aN(q,s,b[2])],e=aD(b[2]);a5(function(a){var
+g=c(b[2],a)[1+a],h=q(c(b[3],a)[1+a],g),f=dL(v,c$(d[1],h));d[1]=q(d[1],f);var
+i=t(c(b[2],a)[1+a],f);c(e,a)[1+a]=i;return 0},a);return e}function
+fL(i,a,d){var
+b=[0,v],e=a[1];p(function(a,e){var
+f=0!==B(c(d,a)[1+a])?1:0;if(f){var
+j=c(i,e)[1+e],k=g(c(d,a)[1+a],j);b[1]=t(b[1],k);var
+h=0}else
 var
-g=f;return g},e);return b[1]}function
-dT(c,b,a){return a[4]?a[2]:jz(a,g9(function(d,e){return g_(c,b,a,d,e)},a))}function
-ok(f,j,a){if(a[4])return w;var
-b=g9(function(b,c){return g_(f,j,a,b,c)},a),d=[0,bd(q,t,a[2])],g=b.length-1-1|0,e=[0,0];a4(function(b){var
+h=f;return h},e);return b[1]}function
+dW(c,b,a){return a[4]?a[2]:jH(a,hg(function(d,e){return hh(c,b,a,d,e)},a))}function
+or(f,j,a){if(a[4])return v;var
+b=hg(function(b,c){return hh(f,j,a,b,c)},a),d=[0,aN(q,s,a[2])],g=b.length-1-1|0,e=[0,0];a5(function(b){var
 f=0===e[1]?1:0;if(f){var
-i=c(a[2],b)[1+b],g=q(c(a[3],b)[1+b],i);if(bO(d[1],g)){e[1]=[0,b];return 0}d[1]=q(d[1],g);var
+i=c(a[2],b)[1+b],g=q(c(a[3],b)[1+b],i);if(bQ(d[1],g)){e[1]=[0,b];return 0}d[1]=q(d[1],g);var
 h=0}else
 var
 h=f;return h},b);var
-k=c(b,g)[1+g],h=a3(e[1],k),i=c(a[1],h)[1+h];return c(f,i)[1+i]}function
-ol(b,a){var
-d=[0,w],h=b[2];p(function(e,c){var
-b=e!==a?1:0,f=b?(d[1]=s(d[1],c),0):b;return f},h);var
-e=0<A(c(b[3],a)[1+a])?1:0;if(e){var
-f=0<A(c(b[2],a)[1+a])?1:0;if(!f)return bC(d[1],t);var
+k=c(b,g)[1+g],h=a4(e[1],k),i=c(a[1],h)[1+h];return c(f,i)[1+i]}function
+os(b,a){var
+d=[0,v],h=b[2];p(function(e,c){var
+b=e!==a?1:0,f=b?(d[1]=t(d[1],c),0):b;return f},h);var
+e=0<B(c(b[3],a)[1+a])?1:0;if(e){var
+f=0<B(c(b[2],a)[1+a])?1:0;if(!f)return bE(d[1],s);var
 g=f}else
 var
 g=e;return g}function
-jA(g,f,a,b){return jz(a,g9(function(d,c){var
-e=c===b?1:0;return d===b?e?0:-1:e?1:g_(g,f,a,d,c)},a))}function
-om(F){var
-M=F[6],e=F[5],I=F[4],v=F[3],K=F[2],N=F[1],i=N[2],r=N[1][1],Y=dj(i),x=Y?Y[1]:i[5];function
-_(a){var
-b=i[7];return b?h(Z(b[1]),a):a}var
-$=I[2],o=$?$[1]:e,aa=0===I[3]?1:0,am=aa?I[1]!==e?1:0:aa;function
+jI(g,f,a,b){return jH(a,hg(function(d,c){var
+e=c===b?1:0;return d===b?e?0:-1:e?1:hh(g,f,a,d,c)},a))}function
+ot(F){var
+N=F[6],h=F[5],I=F[4],w=F[3],K=F[2],O=F[1],j=O[2],d=O[1][1],Y=di(j),x=Y?Y[1]:j[5];function
+Z(a){var
+b=j[7];return b?g(_(b[1]),a):a}var
+$=I[2],p=$?$[1]:h,aa=0===I[3]?1:0,an=aa?I[1]!==h?1:0:aa;function
 L(c){var
-a=i[10];return a?b(a[1][2],c):a}function
+a=j[10];return a?b(a[1][2],c):a}function
 ab(c){var
-a=i[11],d=a?1-b(a[1][2],c):a;return d}var
-y=e?v[9]:v[8];function
+a=j[11],d=a?1-b(a[1][2],c):a;return d}var
+y=h?w[9]:w[8];function
 u(a){var
-c=y?b(y[1][2],a)==a2?1:0:y;return c}var
-O=[m,function(m){if(y){var
-e=y[1],f=r-1|0,k=0;if(f<0)var
-g=t;else{var
-a=k,c=t;for(;;){var
-j=b(e[2],a)<a2?dI(c,cO(Z(b(e[2],a)))):c,l=a+1|0;if(f!==a){var
-a=l,c=j;continue}var
-g=j;break}}var
-i=g}else
+c=y?b(y[1][2],a)==a3?1:0:y;return c}var
+P=[m,function(n){if(y){var
+f=y[1],h=d-1|0,l=0;if(h<0)var
+i=s;else{var
+a=l,c=s;for(;;){var
+k=b(f[2],a)<a3?dL(c,cr(_(b(f[2],a)))):c,m=a+1|0;if(h!==a){var
+a=m,c=k;continue}var
+i=k;break}}var
+j=i}else
 var
-i=t;return h(i,X(ak(d,f1)))}],g=[m,function(a){if(y){var
-d=y[1];return k(r,function(e){var
-a=b(d[2],e);if(a<a2)return Z(a);var
-c=D(O);return C===c?O[1]:m===c?H(O):O})}return k(r,function(a){return L(a)?t:w})}];function
+j=s;return g(j,z(ai(e,f6)))}],i=[m,function(a){if(y){var
+e=y[1];return l(d,function(d){var
+a=b(e[2],d);if(a<a3)return _(a);var
+c=E(P);return D===c?P[1]:m===c?H(P):P})}return l(d,function(a){return L(a)?s:v})}];function
 Q(c,b){var
 a=I[3];return a?f(a[1],c,b):a}function
-ac(a){return l(g8,b(K[3],a))}function
-ad(b,j,i,a){if(M){if(c8(u,a[1]))return 0;var
-d=P(M[1],b,j,i);if(d){var
-f=d[1],c=f[1],g=fH(b,a,dT(b,e,a)),k=e?g:E(g),l=e?c:E(c);if(bC(l,k))return[0,[0,c,f[2]]]}var
-h=0}else
+ac(a){return k(hf,b(K[3],a))}function
+ad(b,j,i,a){if(N){if(c8(u,a[1]))return 0;var
+d=S(N[1],b,j,i);if(d){var
+e=d[1],c=e[1],f=fL(b,a,dW(b,h,a)),k=h?f:J(f),l=h?c:J(c);if(bE(l,k))return[0,[0,c,e[2]]]}var
+g=0}else
 var
-h=M;return h}function
+g=N;return g}function
 ae(a,c){var
-d=b(K[3],c);return by(function(f,d){var
-b=g8(d),e=ad(a,c,f,b),g=e?e[1][1]:fH(a,b,dT(a,o,b)),h=_(g);return s(d[1],h)},d)}var
-B=[0,x],T=[m,function(c){var
-a=D(g),b=C===a?g[1]:m===a?H(g):g;return[0,b]}],U=[0,[0]],af=[0,[0]];function
-V(b){for(;;){var
-d=D(T),a=C===d?T[1]:m===d?H(T):T;if(b===B[1])return a[1];if(b===(B[1]+1|0)&&c4(U[1],[0]))return U[1];if(b<B[1]){var
-f=n(r,0),l=a[1],o=B[1]-1|0,p=k(r,function(o,k,j){return function(a){var
-l=0;if(J(i[1],GN)&&L(a)&&0!==dj(i)&&i[5]<=k){var
-f=t;l=1}if(!l){var
-m=0;if(J(i[1],GO)&&ab(a))var
-f=w;else
+d=b(K[3],c);return bA(function(f,d){var
+b=hf(d),e=ad(a,c,f,b),g=e?e[1][1]:fL(a,b,dW(a,p,b)),h=Z(g);return t(d[1],h)},d)}var
+C=[0,x],T=[m,function(c){var
+a=E(i),b=D===a?i[1]:m===a?H(i):i;return[0,b]}],V=[0,[0]],af=[0,[0]];function
+W(b){for(;;){var
+e=E(T),a=D===e?T[1]:m===e?H(T):T;if(b===C[1])return a[1];if(b===(C[1]+1|0)&&c4(V[1],[0]))return V[1];if(b<C[1]){var
+f=n(d,0),o=a[1],p=C[1]-1|0,q=l(d,function(o,k,i){return function(a){var
+l=0;if(M(j[1],GW)&&L(a)&&0!==di(j)&&j[5]<=k){var
+e=s;l=1}if(!l){var
+m=0;if(M(j[1],GX)&&ab(a))var
+e=v;else
 m=1;if(m){var
 b=ae(o,a),d=Q(k,a);if(typeof
-d==="number"){bq(function(g,d){var
-e=ah(b,c(j,a)[1+a]),f=I[1]?b7(d,e):bC(d,e),h=f?(c(j,a)[1+a]=g,0):f;return h},b);var
-g=ah(b,c(j,a)[1+a])}else
+d==="number"){br(function(g,d){var
+e=aj(b,c(i,a)[1+a]),f=I[1]?b9(d,e):bE(d,e),h=f?(c(i,a)[1+a]=g,0):f;return h},b);var
+f=aj(b,c(i,a)[1+a])}else
 if(0===d[0])var
-g=ah(b,d[1]);else
+f=aj(b,d[1]);else
 var
-n=d[1],g=h7(function(c,b,a){return s(c,h(b,a))},w,n,b);var
-f=g}}return oj(e,f)}}(l,o,f));U[1]=a[1];a[1]=p;af[1]=f;B[1]=B[1]-1|0;continue}B[1]=x;var
-j=D(g),q=C===j?g[1]:m===j?H(g):g;a[1]=q;U[1]=[0];continue}}function
-an(b,a){return c(V(b),a)[1+a]}function
-W(a){if(a<x){V(a);return V(a+1|0)}var
-b=D(g);return C===b?g[1]:m===b?H(g):g}function
-p(c){var
-a=e?v[11]:v[10];return a?b(a[1][2],c):a}function
-ag(a){return ch(p(a),r+1|0)}function
-ai(a){var
+n=d[1],f=id(function(c,b,a){return t(c,g(b,a))},v,n,b);var
+e=f}}return oq(h,e)}}(o,p,f));V[1]=a[1];a[1]=q;af[1]=f;C[1]=C[1]-1|0;continue}C[1]=x;var
+k=E(i),r=D===k?i[1]:m===k?H(i):i;a[1]=r;V[1]=[0];continue}}function
+ao(b,a){return c(W(b),a)[1+a]}function
+X(a){if(a<x){W(a);return W(a+1|0)}var
+b=E(i);return D===b?i[1]:m===b?H(i):i}function
+r(c){var
+a=h?w[11]:w[10];return a?b(a[1][2],c):a}function
+ag(a){return cj(r(a),d+1|0)}function
+ah(a){var
 b=L(a);if(b)var
 c=b;else{var
-d=J(i[1],GP);if(d)return ab(a);var
+d=M(j[1],GY);if(d)return ab(a);var
 c=d}return c}var
-j=[m,function(d){var
-a=e?v[14]:v[13];if(a){var
-c=a[1];return k(r,function(a){return Z(b(c[2],a))})}return n(r,w)}],a=z(0,ao),aj=[0,-1];function
-al(f,c,d){function
-j(a){return g8(ah(b(K[3],c),d))}function
+o=[m,function(e){var
+a=h?w[14]:w[13];if(a){var
+c=a[1];return l(d,function(a){return _(b(c[2],a))})}return n(d,v)}],a=A(0,al),ak=[0,-1];function
+am(e,c,d){function
+i(a){return hf(aj(b(K[3],c),d))}function
 k(b){var
-a=j(0);return[0,[0,ok(W(f),e,a)],0]}var
-l=ai(c);if(l)var
-t=i[5]<=f?1:0,m=t||1-L(c);else
+a=i(0);return[0,[0,or(X(e),h,a)],0]}var
+l=ah(c);if(l)var
+t=j[5]<=e?1:0,m=t||1-L(c);else
 var
 m=l;var
-g=Q(f,c),u=typeof
-g==="number"?1:0===g[0]?g[1]===d?1:0:0<A(ah(g[1],d))?1:0;if(typeof
-N[3]==="number")return[0,[0,w],0];if(M){if(!m&&u){if(aj[1]!==f){var
-r=0,s=a[2].length-1;if(4<=a.length-1&&!(s===dA(a[4]))){a[1]=0;a[2]=n(dA(a[4]),0)}else
-r=1;if(r&&0<a[1]){a[1]=0;gd(a[2],0,a[2].length-1,0)}aj[1]=f}var
-o=R(a,[0,c,d]);if(o)return o[1];var
-v=j(0),p=ad(W(f),c,d,v);if(p)var
-q=p[1],h=[0,[1,q[1]],[0,q[2]]];else
+f=Q(e,c),u=typeof
+f==="number"?1:0===f[0]?f[1]===d?1:0:0<B(aj(f[1],d))?1:0;if(typeof
+O[3]==="number")return[0,[0,v],0];if(N){if(!m&&u){if(ak[1]!==e){var
+r=0,s=a[2].length-1;if(4<=a.length-1&&!(s===dB(a[4]))){a[1]=0;a[2]=n(dB(a[4]),0)}else
+r=1;if(r&&0<a[1]){a[1]=0;gk(a[2],0,a[2].length-1,0)}ak[1]=e}var
+o=U(a,[0,c,d]);if(o)return o[1];var
+w=i(0),p=ad(X(e),c,d,w);if(p)var
+q=p[1],g=[0,[1,q[1]],[0,q[2]]];else
 var
-h=k(0);ax(a,[0,c,d],h);return h}return[0,[0,w],0]}return k(0)}function
-ap(c,b,a){return al(c,b,a)[2]}function
+g=k(0);av(a,[0,c,d],g);return g}return[0,[0,v],0]}return k(0)}function
+ap(c,b,a){return am(c,b,a)[2]}function
 aq(d,c){var
-f=g8(ah(b(K[3],d),c)),a=D(j),g=C===a?j[1]:m===a?H(j):j;return ok(g,e,f)}function
+e=hf(aj(b(K[3],d),c)),a=E(o),f=D===a?o[1]:m===a?H(o):o;return or(f,h,e)}function
 ar(a){var
-b=D(j),d=C===b?j[1]:m===b?H(j):j;return c(d,a)[1+a]}function
-as(T,a,l){var
-y=ah(ac(a),l),at=0;if(y[4]||!bn(I[2],[0,1-e]))at=1;else
+b=E(o),d=D===b?o[1]:m===b?H(o):o;return c(d,a)[1+a]}function
+as(T,a,k){var
+y=aj(ac(a),k),at=0;if(y[4]||!bb(I[2],[0,1-h]))at=1;else
 if(T<x)var
-z=dT(W(T),o,y);else{var
-U=D(g),f=C===U?g[1]:m===U?H(g):g,d=ah(ac(a),l);if(J(i[1],GQ)){var
-V=D(j),B=C===V?j[1]:m===V?H(j):j,ay=ah(b(K[3],a),l)[1],X=function(b,a){return e?bO(b,a):ep(b,a)},E=dT(f,o,d),az=c(f,a)[1+a],au=0;if(X(fH(f,d,E),az)){var
-aA=c(B,a)[1+a],aB=s(c(f,a)[1+a],aA);if(X(s(ay,fH(B,d,E)),aB)){var
-Y=E;au=1}}if(!au)var
-Y=dT(B,o,d);var
-Z=Y}else{if(e)var
-aC=d[4],aD=d[3],aE=S(function(a,b){return u(c(d[1],a)[1+a])?w:b},aD),k=[0,d[1],d[2],aE,aC];else
+z=dW(X(T),p,y);else{var
+U=E(i),e=D===U?i[1]:m===U?H(i):i,d=aj(ac(a),k);if(M(j[1],GZ)){var
+V=E(o),A=D===V?o[1]:m===V?H(o):o,ay=aj(b(K[3],a),k)[1],W=function(b,a){return h?bQ(b,a):ev(b,a)},C=dW(e,p,d),az=c(e,a)[1+a],au=0;if(W(fL(e,d,C),az)){var
+aA=c(A,a)[1+a],aB=t(c(e,a)[1+a],aA);if(W(t(ay,fL(A,d,C)),aB)){var
+Y=C;au=1}}if(!au)var
+Y=dW(A,p,d);var
+_=Y}else{if(h)var
+aC=d[4],aD=d[3],aE=R(function(a,b){return u(c(d[1],a)[1+a])?v:b},aD),f=[0,d[1],d[2],aE,aC];else
 var
-k=d;var
-R=0;if(e){var
-av=0;if(!u(a)&&!bC(bd(s,w,k[3]),t)){R=1;av=1}if(!av)var
-F=dT(f,o,d)}else
-R=1;if(R)if(u(a)){var
-r=J(i[1],GR)?ag:p,aF=function(b){var
+f=d;var
+S=0;if(h){var
+av=0;if(!u(a)&&!bE(aN(t,v,f[3]),s)){S=1;av=1}if(!av)var
+F=dW(e,p,d)}else
+S=1;if(S)if(u(a)){var
+n=M(j[1],G0)?ag:r,aF=function(b){var
 c=u(b);if(c)var
-e=r(a),d=r(b)<e?1:0;else
+e=n(a),d=n(b)<e?1:0;else
 var
 d=c;return d},$=function(b){var
 c=u(b);if(c)var
-e=r(a),d=r(b)<=e?1:0;else
+e=n(a),d=n(b)<=e?1:0;else
 var
 d=c;return d},aa=function(f,a){function
 d(a){return a}var
-e=G(a[1].length-1,d);return dD(function(d){var
-e=b(f,c(a[1],d)[1+d]);return e?ol(a,d):e},e)},ab=aa(aF,d);if(ab)var
-ad=jA(f,o,d,ab[1]);else
+e=G(a[1].length-1,d);return dE(function(d){var
+e=b(f,c(a[1],d)[1+d]);return e?os(a,d):e},e)},ab=aa(aF,d);if(ab)var
+ad=jI(e,p,d,ab[1]);else
 var
-aG=d[4],aH=d[3],aI=S(function(a,b){return $(c(d[1],a)[1+a])?b:w},aH),M=[0,d[1],d[2],aI,aG],af=aa(function(b){var
+aG=d[4],aH=d[3],aI=R(function(a,b){return $(c(d[1],a)[1+a])?b:v},aH),J=[0,d[1],d[2],aI,aG],af=aa(function(b){var
 c=$(b);if(c)var
-e=p(a),d=p(b)<e?1:0;else
+e=r(a),d=r(b)<e?1:0;else
 var
-d=c;return d},M),aJ=af?jA(f,o,M,af[1]):dT(f,o,M),ad=aJ;var
+d=c;return d},J),aJ=af?jI(e,p,J,af[1]):dW(e,p,J),ad=aJ;var
 F=ad}else{var
-v=function(b){if(e){var
-g=L(b);if(g)var
-h=g;else
+w=function(b){if(h){var
+f=L(b);if(f)var
+g=f;else
 var
-l=p(a),h=p(b)<l?1:0;return h}var
-i=ai(b);if(i)var
+l=r(a),g=r(b)<l?1:0;return g}var
+i=ah(b);if(i)var
 d=i;else{var
-j=1-u(b),k=j?A(c(f,b)[1+b])<=0?1:0:j;if(k)var
+j=1-u(b),k=j?B(c(e,b)[1+b])<=0?1:0:j;if(k)var
 d=k;else
 var
-m=p(a),d=p(b)<m?1:0}return d},n=jz(k,g9(function(b,a){var
-d=g_(f,o,k,b,a);if(0===d){var
-e=v(c(k[1],b)[1+b]);return aK(v(c(k[1],a)[1+a]),e)}return d},k)),aL=d[1],aM=S(function(a,d){var
-b=v(d),e=b?0<A(c(n,a)[1+a])?1:0:b;return e},aL);if(c8(function(a){return a},aM))var
-aj=n;else{var
-ak=function(a){return _(fH(f,k,a))},N=Q(x,a),aw=0;if(typeof
+m=r(a),d=r(b)<m?1:0}return d},l=jH(f,hg(function(b,a){var
+d=hh(e,p,f,b,a);if(0===d){var
+g=w(c(f[1],b)[1+b]);return aK(w(c(f[1],a)[1+a]),g)}return d},f)),aL=d[1],aM=R(function(a,d){var
+b=w(d),e=b?0<B(c(l,a)[1+a])?1:0:b;return e},aL);if(c8(function(a){return a},aM))var
+ai=l;else{var
+ak=function(a){return Z(fL(e,f,a))},N=Q(x,a),aw=0;if(typeof
 N!=="number"&&1===N[0]){var
-O=ah(N[1],l);aw=1}if(!aw)var
-O=t;var
-aN=function(a){return a},aP=G(k[1].length-1,aN),al=dD(function(a){var
-b=v(c(k[1],a)[1+a]);return b?ol(k,a):b},aP);if(al&&0<A(O)){var
-am=jA(f,o,k,al[1]),aQ=ak(am),an=cO(q(ak(n),aQ)),ao=ae(f,a),P=Q(x,a),ax=0;if(typeof
+O=aj(N[1],k);aw=1}if(!aw)var
+O=s;var
+aO=function(a){return a},aQ=G(f[1].length-1,aO),al=dE(function(a){var
+b=w(c(f[1],a)[1+a]);return b?os(f,a):b},aQ);if(al&&0<B(O)){var
+am=jI(e,p,f,al[1]),aR=ak(am),an=cr(q(ak(l),aR)),ao=ae(e,a),P=Q(x,a),ax=0;if(typeof
 P!=="number"&&1===P[0]){var
-aS=P[1],ap=h7(function(c,b,a){return s(c,h(b,a))},w,aS,ao);ax=1}if(!ax)var
-ap=ah(ao,l);var
-aq=co(cO(q(ap,c(f,a)[1+a])),O),aR=bO(an,aq)?t:co(aq,an),ar=da(aR,c$(1,2)),as=S(function(a,b){var
-d=h(ar,c(am,a)[1+a]);return s(h(q(t,ar),b),d)},n)}else
+aT=P[1],ap=id(function(c,b,a){return t(c,g(b,a))},v,aT,ao);ax=1}if(!ax)var
+ap=aj(ao,k);var
+aq=cs(cr(q(ap,c(e,a)[1+a])),O),aS=bQ(an,aq)?s:cs(aq,an),ar=c$(aS,cP(1,2)),as=R(function(a,b){var
+d=g(ar,c(am,a)[1+a]);return t(g(q(s,ar),b),d)},l)}else
 var
-as=n;var
-aj=as}var
-F=aj}var
-Z=F}var
-z=Z}if(at)var
-z=y[2];return aO(z)}function
-at(e,a){if(am){if(e<x){V(e);return c(af[1],a)[1+a]}var
-d=v[12];if(d)var
-g=b(N[1][5][2],a),f=b(d[1][2],a)-g|0;else
+as=l;var
+ai=as}var
+F=ai}var
+_=F}var
+z=_}if(at)var
+z=y[2];return aP(z)}function
+at(e,a){if(an){if(e<x){W(e);return c(af[1],a)[1+a]}var
+d=w[12];if(d)var
+g=b(O[1][5][2],a),f=b(d[1][2],a)-g|0;else
 var
-f=d;return f}return 0}return[0,ap,[0,an,u,p,ag,function(c,b,a){return al(c,b,a)[1]},at,as,ar,aq]]}function
-on(g,a,e,m,h,c,Q){var
-l=0===dj(g[2])?1:0,d=a[1],R=v(d,GS),o=a[8],p=a[9],K=0;if(o&&p){var
-q=o[1],s=q[1]-1|0,M=p[1],r=0,N=0;if(s<0)var
+f=d;return f}return 0}return[0,ap,[0,ao,u,r,ag,function(c,b,a){return am(c,b,a)[1]},at,as,ar,aq]]}function
+ou(g,a,e,m,h,c,Q){var
+l=0===di(g[2])?1:0,d=a[1],R=w(d,G1),o=a[8],p=a[9],K=0;if(o&&p){var
+q=o[1],s=q[1]-1|0,L=p[1],r=0,M=0;if(s<0)var
 t=r;else{var
-j=N,u=r;for(;;){var
-O=b(M[2],j),w=O<b(q[2],j)?1:u,P=j+1|0;if(s!==j){var
-j=P,u=w;continue}var
-t=w;break}}var
+j=M,u=r;for(;;){var
+N=b(L[2],j),v=N<b(q[2],j)?1:u,P=j+1|0;if(s!==j){var
+j=P,u=v;continue}var
+t=v;break}}var
 y=t;K=1}if(!K)var
-y=0;V(1-y,R);var
-S=v(d,GT),z=L(a[2],GU);if(z)var
-B=z;else
+y=0;X(1-y,R);var
+S=w(d,G2),z=O(a[2],G3);if(z)var
+A=z;else
 var
-al=0!==a[12]?1:0,B=al||1-l;V(B,S);var
-T=v(d,GV),C=0!==a[10]?1:0;if(C)var
+al=0!==a[12]?1:0,A=al||1-l;X(A,S);var
+T=w(d,G4),C=0!==a[10]?1:0;if(C)var
 D=C;else
 var
-ak=1-l,D=ak||aA(g[2][1],G3);V(D,T);var
+ak=1-l,D=ak||aC(g[2][1],Ha);X(D,T);var
 U=e===m?[0,e,0]:[0,e,[0,m,0]];x(function(a){var
-b=v(d,GW);return V(ff(a,h),b)},U);var
-W=v(d,GX),X=0.<=a[3]?1:0,Y=X||1-mF(e);V(Y,W);function
+b=w(d,G5);return X(fk(a,h),b)},U);var
+V=w(d,G6),W=0.<=a[3]?1:0,Y=W||1-mJ(e);X(Y,V);function
 E(b,f,a){var
-c=b?e:m,d=fe(c,h,b,a);if(d){var
-g=function(d,e){return eu(c,h,b,a,d,e)};return hc(f,c,ev(c,h,b,a),g,a)}return d}var
-Z=l?aA(g[2][1],GY):l;if(Z){var
-k=g[2][5],_=ev(e,h,1,c),$=1,aa=function(a,b){return eu(e,h,$,c,a,b)},F=g[1][1]-1|0,ab=0;if(!(F<0)){var
+c=b?e:m,d=fj(c,h,b,a);if(d){var
+g=function(d,e){return eA(c,h,b,a,d,e)};return fQ(f,c,eB(c,h,b,a),g,a)}return d}var
+Z=l?aC(g[2][1],G7):l;if(Z){var
+k=g[2][5],_=eB(e,h,1,c),$=1,aa=function(a,b){return eA(e,h,$,c,a,b)},F=g[1][1]-1|0,ab=0;if(!(F<0)){var
 i=ab;for(;;){var
-J=1-b(c[2],i),af=J?A(f(c[1],k,i))<=0?1:0:J;if(af){var
-ag=v(d,G2),ah=b(c[5],k),ai=b(c[1],k);V(mA(bO,et,_,aa,b(c[1],k),ai,ah,k,i),ag)}var
+J=1-b(c[2],i),af=J?B(f(c[1],k,i))<=0?1:0:J;if(af){var
+ag=w(d,G$),ah=b(c[5],k),ai=b(c[1],k);X(mE(bQ,ez,_,aa,b(c[1],k),ai,ah,k,i),ag)}var
 aj=i+1|0;if(F!==i){var
 i=aj;continue}break}}}if(g[2][4])var
 n=1.-a[3],G=1.-a[4];else
 var
 n=a[4],G=a[3];var
-H=aA(g[2][1],GZ);if(G<=0.){var
-ac=v(d,G0);V(E(1,iH,c),ac)}var
-ad=n==a2?1:0,I=ad||(H?1.<=n?1:0:H);if(I){var
-ae=v(d,G1);return V(E(0,iI,Q),ae)}return I}function
-oo(a,u,j,g,f,e,d,I){var
-P=a?a[1]:a,n=u?u[1]:z(0,ao),o=j?j[1]:z(0,ao),p=g?g[1]:z(0,10),q=f?f[1]:z(0,10),r=e?e[1]:z(0,4),Q=d?d[1]:function(a){throw[0,af,G6]};return function(d,L,u,K,J){var
-a=I[1],v=[0,0],y=[0,P],M=z(0,ao);function
-f(a){v[1]=[0,a,v[1]];y[1]++;return[5,y[1]-1|0]}var
-S=B(d[1]);function
-e(c,b){if(c<L){var
-f=d[3],g=d$(function(a,b){return a<c?1:0},f),h=b?1:b,i=0;return[0,((2*S|0)+O(function(b,a){var
+H=aC(g[2][1],G8);if(G<=0.){var
+ac=w(d,G9);X(E(1,iP,c),ac)}var
+ad=n==a3?1:0,I=ad||(H?1.<=n?1:0:H);if(I){var
+ae=w(d,G_);return X(E(0,iQ,Q),ae)}return I}function
+ov(a,u,j,i,f,e,d,G){var
+P=a?a[1]:a,n=u?u[1]:A(0,al),o=j?j[1]:A(0,al),p=i?i[1]:A(0,10),q=f?f[1]:A(0,10),r=e?e[1]:A(0,4),Q=d?d[1]:function(a){throw[0,ae,Hd]};return function(d,M,u,L,I){var
+a=G[1],w=[0,0],y=[0,P],N=A(0,al);function
+f(a){w[1]=[0,a,w[1]];y[1]++;return[5,y[1]-1|0]}var
+R=C(d[1]);function
+e(c,b){if(c<M){var
+f=d[3],g=ed(function(a,b){return a<c?1:0},f),h=b?1:b,i=0;return[0,((2*R|0)+K(function(b,a){var
 c=a[3]?2:1;return b+c|0},i,g)|0)+h|0]}var
-j=ah(d[3],c),k=b?0:1,e=0,a=j[1];for(;;){if(a){if(0===A(a[1])){var
-e=e+1|0,a=a[2];continue}return[0,(2*e|0)+k|0]}throw[0,af,G4]}}function
-F(a){switch(a[0]){case
+j=aj(d[3],c),k=b?0:1,e=0,a=j[1];for(;;){if(a){if(0===B(a[1])){var
+e=e+1|0,a=a[2];continue}return[0,(2*e|0)+k|0]}throw[0,ae,Hb]}}function
+z(a){switch(a[0]){case
 0:return[0,2*a[1]|0];case
 1:return[0,(2*a[1]|0)+1|0];case
 2:return e(a[1],0);case
@@ -6715,1081 +6733,1122 @@ F(a){switch(a[0]){case
 4:return[1,a[1]];case
 5:return[2,a[1]];case
 6:var
-h=b(u,a[1]);return[3,h[1],h[2],h[3]];case
+g=b(u,a[1]);return[3,g[1],g[2],g[3]];case
 7:var
 j=b(u,a[1]);return[4,j[1],j[2],j[3]];case
 8:var
-l=a[1],o=R(p,l);if(o)return o[1];var
-s=b(K,l),t=f([3,s[1],s[2]]);T(p,l,t);return t;case
+k=a[1],o=U(p,k);if(o)return o[1];var
+s=b(L,k),t=f([3,s[1],s[2]]);V(p,k,t);return t;case
 9:var
-n=a[1],v=R(q,n);if(v)return v[1];var
-d=b(J,n),w=d[2],x=d[1],F=d[3],y=R(r,x);if(y)var
+n=a[1],v=U(q,n);if(v)return v[1];var
+d=b(I,n),w=d[2],x=d[1],F=d[3],y=U(r,x);if(y)var
 z=y[1];else{var
-B=[0,0],I=k(w,function(d){var
-a=R(F,d);return aV(function(a){var
-b=a[4],e=D(b),i=C===e?b[1]:m===e?H(b):b,j=g(i),c=a[3],f=D(c),k=C===f?c[1]:m===f?H(c):c,l=g(k),h=[0,d,a[1],a[2],l,j];B[1]=[0,h];return h},a)}),E=i(function(a){return a?a[1]:e3(B[1])},I);T(r,x,E);var
-z=E}var
-G=d[4],A=f([4,w,function(a){return c(z,a)[1+a]},G]);T(q,n,A);return A;default:return[5,b(Q,a[1])]}}function
-N(e){var
+B=[0,0],J=l(w,function(d){var
+a=U(F,d);return aR(function(a){var
+b=a[4],e=E(b),h=D===e?b[1]:m===e?H(b):b,j=i(h),c=a[3],f=E(c),k=D===f?c[1]:m===f?H(c):c,l=i(k),g=[0,d,a[1],a[2],l,j];B[1]=[0,g];return g},a)}),C=h(function(a){return a?a[1]:e9(B[1])},J);V(r,x,C);var
+z=C}var
+G=d[4],A=f([4,w,function(a){return c(z,a)[1+a]},G]);V(q,n,A);return A;default:return[5,b(Q,a[1])]}}function
+O(e){var
 f=c(a[3],e)[1+e];if(3===f[0]){var
-g=f[1],i=c(a[2],e)[1+e],j=O(function(f,d){var
-e=d[2],g=c(a[2],e)[1+e];return b(bP([0,E(d[1])],f),g)},i,g),k=f[2],l=eG(O(function(c,a){var
-b=ah(d[3],a[2]),e=Y(b[2]),f=_(nV(b[1]),e);return _(c,cV(a[1],f))},j,k));return O(function(b,a){var
-c=N(a[2]);return s(b,h(a[1],c))},l,g)}return w}function
+h=f[1],i=c(a[2],e)[1+e],j=K(function(f,d){var
+e=d[2],g=c(a[2],e)[1+e];return b(bR([0,J(d[1])],f),g)},i,h),k=f[2],l=eM(K(function(c,a){var
+b=aj(d[3],a[2]),e=Y(b[2]),f=$(n2(b[1]),e);return $(c,cW(a[1],f))},j,k));return K(function(b,a){var
+c=O(a[2]);return t(b,g(a[1],c))},l,h)}return v}function
 j(d){var
-i=R(n,d);if(i)return i[1];var
+h=U(n,d);if(h)return h[1];var
 e=c(a[3],d)[1+d];switch(e[0]){case
 0:var
-h=F(e[1]);break;case
+g=z(e[1]);break;case
 1:var
-k=j(e[1]),h=f([0,k,j(e[2])]);break;case
+k=j(e[1]),g=f([0,k,j(e[2])]);break;case
 2:var
-h=f([2,fz(e[1])]);break;default:var
-l=g(d),m=e[1],o=c(a[2],d)[1+d];O(function(f,d){var
-e=d[2],g=c(a[2],e)[1+e];return b(bP([0,E(d[1])],f),g)},o,m);var
-h=f([1,l,N(d)])}T(n,d,h);return h}function
-g(b){var
-k=R(o,b);if(k)return k[1];var
+g=f([2,fE(e[1])]);break;default:var
+l=i(d),m=e[1],o=c(a[2],d)[1+d];K(function(f,d){var
+e=d[2],g=c(a[2],e)[1+e];return b(bR([0,J(d[1])],f),g)},o,m);var
+g=f([1,l,O(d)])}V(n,d,g);return g}function
+i(b){var
+l=U(o,b);if(l)return l[1];var
 d=c(a[3],b)[1+b];switch(d[0]){case
 0:var
-f=[0,[0,t,F(d[1])],0];break;case
+f=[0,[0,s,z(d[1])],0];break;case
 3:var
-n=d[2],p=l(function(a){var
-b=a[1];if(1-eH(b))W(G5);var
-c=eG(b),d=0<A(c)?1:0,f=e(a[2],d);return[0,cO(c),f]},n),q=d[1],r=aw(bz(function(a){var
-b=a[1],c=g(a[2]);return l(function(a){var
-c=a[2];return[0,h(b,a[1]),c]},c)},q),p),i=z(0,8);x(function(a){var
-b=a[2],c=a3(R(i,b),w);return T(i,b,s(a[1],c))},r);var
-m=0,f=el(function(c,b,a){return[0,[0,b,c],a]},i,m);break;default:var
-f=[0,[0,t,j(b)],0]}T(o,b,f);return f}function
-G(h){var
+n=d[2],p=k(function(a){var
+b=a[1];if(1-eN(b))Z(Hc);var
+c=eM(b),d=0<B(c)?1:0,f=e(a[2],d);return[0,cr(c),f]},n),q=d[1],r=ay(bB(function(a){var
+b=a[1],c=i(a[2]);return k(function(a){var
+c=a[2];return[0,g(b,a[1]),c]},c)},q),p),h=A(0,8);x(function(a){var
+b=a[2],c=a4(U(h,b),v);return V(h,b,t(a[1],c))},r);var
+m=0,f=eq(function(c,b,a){return[0,[0,b,c],a]},h,m);break;default:var
+f=[0,[0,s,j(b)],0]}V(o,b,f);return f}function
+F(h){var
 b=h;for(;;){var
-e=1-aH(M,b);if(e){T(M,b,0);var
+e=1-aH(N,b);if(e){V(N,b,0);var
 d=c(a[3],b)[1+b];switch(d[0]){case
 0:var
 f=d[1];switch(f[0]){case
 8:case
-9:F(f);return 0}break;case
-1:G(d[1]);var
+9:z(f);return 0}break;case
+1:F(d[1]);var
 b=d[2];continue;case
 3:var
-i=d[1];return x(function(a){return G(a[2])},i)}var
+i=d[1];return x(function(a){return F(a[2])},i)}var
 g=0}else
 var
 g=e;return g}}function
-U(e,c){var
-a=y[1],f=[0,function(d){return a+b(c,d)|0}],g=[0,ek(r)],h=[0,ek(q)],i=[0,ek(p)],j=[0,ek(o)];return fL(oo([0,a+e|0],[0,ek(n)],j,i,h,g,f,I),d,L,u,K,J)}function
-V(a){return ai(v[1])}return[0,g,j,function(a){var
-b=a[1],c=0<A(b)?1:0,d=e(a[2],c);return[0,cO(b),d]},V,G,U]}}function
-bG(b,i){var
-d=b.length-1-1|0,c=0.,j=0;if(d<0)var
+S(e,c){var
+a=y[1],f=[0,function(d){return a+b(c,d)|0}],g=[0,ep(r)],h=[0,ep(q)],i=[0,ep(p)],j=[0,ep(o)];return fP(ov([0,a+e|0],[0,ep(n)],j,i,h,g,f,G),d,M,u,L,I)}function
+T(a){return ak(w[1])}return[0,i,j,function(a){var
+b=a[1],c=0<B(b)?1:0,d=e(a[2],c);return[0,cr(b),d]},T,F,S]}}function
+bI(b,i){var
+e=b.length-1-1|0,c=0.,j=0;if(e<0)var
 f=c;else{var
 a=j,g=c;for(;;){var
-h=g+e(b,a)*e(i,a),k=a+1|0;if(d!==a){var
+h=g+d(b,a)*d(i,a),k=a+1|0;if(e!==a){var
 a=k,g=h;continue}var
 f=h;break}}return f}var
-bH=[av,G7,b1(0)];function
-jB(l){var
-f=l.length-1,b=i(aB,l),h=k(f,function(a){return k(f,function(b){return a===b?1.:0.})}),m=f-1|0,w=0;if(!(m<0)){var
+bJ=[ax,He,b4(0)];function
+jJ(k){var
+f=k.length-1,b=h(aD,k),i=l(f,function(a){return l(f,function(b){return a===b?1.:0.})}),m=f-1|0,w=0;if(!(m<0)){var
 a=w;for(;;){var
 j=[0,a],n=a+1|0,o=f-1|0;if(!(o<n)){var
 g=n;for(;;){var
-v=j[1],D=Math.abs(e(c(b,v)[1+v],a));if(D<Math.abs(e(c(b,g)[1+g],a)))j[1]=g;var
+v=j[1],D=Math.abs(d(c(b,v)[1+v],a));if(D<Math.abs(d(c(b,g)[1+g],a)))j[1]=g;var
 E=g+1|0;if(o!==g){var
 g=E;continue}break}}var
-p=j[1];if(Math.abs(e(c(b,p)[1+p],a))<kn)throw bH;var
+p=j[1];if(Math.abs(d(c(b,p)[1+p],a))<kv)throw bJ;var
 q=function(b,f){return function(a){var
 g=c(a,b)[1+b],d=f[1];a[1+b]=c(a,d)[1+d];var
-e=f[1];c(a,e)[1+e]=g;return 0}}(a,j);q(b);q(h);var
-x=1./e(c(b,a)[1+a],a),r=function(g,k){return function(h){var
-b=c(h,g)[1+g],d=f-1|0,i=0;if(!(d<0)){var
-a=i;for(;;){U(b,a,e(b,a)*k);var
-j=a+1|0;if(d!==a){var
-a=j;continue}break}}return 0}}(a,x);r(b);r(h);var
+e=f[1];c(a,e)[1+e]=g;return 0}}(a,j);q(b);q(i);var
+x=1./d(c(b,a)[1+a],a),r=function(g,k){return function(h){var
+b=c(h,g)[1+g],e=f-1|0,i=0;if(!(e<0)){var
+a=i;for(;;){W(b,a,d(b,a)*k);var
+j=a+1|0;if(e!==a){var
+a=j;continue}break}}return 0}}(a,x);r(b);r(i);var
 s=f-1|0,y=0;if(!(s<0)){var
-d=y;for(;;){var
-t=d!==a?1:0,A=t?e(c(b,d)[1+d],a)!=0.?1:0:t;if(A){var
-B=e(c(b,d)[1+d],a),u=function(h,i,m){return function(b){var
-d=c(b,i)[1+i],g=f-1|0,j=c(b,h)[1+h],k=0;if(!(g<0)){var
-a=k;for(;;){U(d,a,e(d,a)-m*e(j,a));var
+e=y;for(;;){var
+t=e!==a?1:0,A=t?d(c(b,e)[1+e],a)!=0.?1:0:t;if(A){var
+B=d(c(b,e)[1+e],a),u=function(h,i,m){return function(b){var
+e=c(b,i)[1+i],g=f-1|0,j=c(b,h)[1+h],k=0;if(!(g<0)){var
+a=k;for(;;){W(e,a,d(e,a)-m*d(j,a));var
 l=a+1|0;if(g!==a){var
-a=l;continue}break}}return 0}}(a,d,B);u(b);u(h)}var
-C=d+1|0;if(s!==d){var
-d=C;continue}break}}var
+a=l;continue}break}}return 0}}(a,e,B);u(b);u(i)}var
+C=e+1|0;if(s!==e){var
+e=C;continue}break}}var
 z=a+1|0;if(m!==a){var
-a=z;continue}break}}return h}function
-jC(b,j){return k(b.length-1,function(k){var
-f=b.length-1-1|0,d=0.,l=0;if(f<0)var
-g=d;else{var
-a=l,h=d;for(;;){var
-m=e(c(j,a)[1+a],k),i=h+e(b,a)*m,n=a+1|0;if(f!==a){var
+a=z;continue}break}}return i}function
+jK(b,j){return l(b.length-1,function(k){var
+f=b.length-1-1|0,e=0.,l=0;if(f<0)var
+g=e;else{var
+a=l,h=e;for(;;){var
+m=d(c(j,a)[1+a],k),i=h+d(b,a)*m,n=a+1|0;if(f!==a){var
 a=n,h=i;continue}var
 g=i;break}}return g})}function
-fI(o,b,n){var
-y=b[3],d=o?aB(o[1]):k(y,function(a){return 0.<=e(n,a)?2*a|0:(2*a|0)+1|0}),g=2000;for(;;){if(0===g)throw bH;var
-h=jB(i(function(a){return c(b[1],a)[1+a]},d)),z=i(function(a){return e(b[2],a)},d),q=i(function(b){return function(a){return bG(a,b)}}(z),h),s=b[1].length-1-1|0,r=-1,A=kP,B=0;if(s<0)var
+fM(o,b,n){var
+y=b[3],e=o?aD(o[1]):l(y,function(a){return 0.<=d(n,a)?2*a|0:(2*a|0)+1|0}),g=2000;for(;;){if(0===g)throw bJ;var
+i=jJ(h(function(a){return c(b[1],a)[1+a]},e)),z=h(function(a){return d(b[2],a)},e),q=h(function(b){return function(a){return bI(a,b)}}(z),i),s=b[1].length-1-1|0,r=-1,A=hH,B=0;if(s<0)var
 f=r;else{var
-a=B,l=A,u=r;for(;;){var
-F=e(b[2],a),v=bG(c(b[1],a)[1+a],q)-F,w=l<v?1:0,G=w?1-c8(function(b){return function(a){return a===b?1:0}}(a),d):w;if(G)var
+a=B,k=A,u=r;for(;;){var
+F=d(b[2],a),v=bI(c(b[1],a)[1+a],q)-F,w=k<v?1:0,G=w?1-c8(function(b){return function(a){return a===b?1:0}}(a),e):w;if(G)var
 x=v,m=a;else
 var
-x=l,m=u;var
+x=k,m=u;var
 H=a+1|0;if(s!==a){var
-a=H,l=x,u=m;continue}var
+a=H,k=x,u=m;continue}var
 f=m;break}}if(0<=f){var
-C=jC(c(b[1],f)[1+f],h),j=[0,-1],D=jC(n,h),E=[0,a2];p(function(j,k,h){return function(b,a){var
+C=jK(c(b[1],f)[1+f],i),j=[0,-1],D=jK(n,i),E=[0,a3];p(function(j,k,h){return function(b,a){var
 c=cZ<a?1:0;if(c)var
-d=ac(0.,e(j,b))/a,f=d<h[1]?1:0,i=f?(h[1]=d,k[1]=b,0):f,g=i;else
+e=aa(0.,d(j,b))/a,f=e<h[1]?1:0,i=f?(h[1]=e,k[1]=b,0):f,g=i;else
 var
 g=c;return g}}(D,j,E),C);if(0<=j[1]){var
-t=j[1];c(d,t)[1+t]=f;var
-g=g-1|0;continue}return[1,f,aB(d)]}return[0,q,aB(d)]}}var
-bQ=[av,G8,b1(0)],fJ=lW([0,function(b,a){var
+t=j[1];c(e,t)[1+t]=f;var
+g=g-1|0;continue}return[1,f,aD(e)]}return[0,q,aD(e)]}}var
+bS=[ax,Hf,b4(0)],fN=l1([0,function(b,a){var
 c=aK(b[1],a[1]);return 0===c?aK(b[2],a[2]):c}]);function
-jD(g,f,r,q){var
+jL(g,f,r,q){var
 i=g[7],j=g[1].length-1,h=n(u(j,f),0.),k=j-1|0,s=g[10],t=g[9],v=g[8],w=0;if(!(k<0)){var
 a=w;for(;;){var
 l=c(i,a)[1+a],m=a+1|0,o=c(i,m)[1+m]-1|0;if(!(o<l)){var
 b=l;for(;;){var
-y=e(r,c(t,b)[1+b]),z=e(v,b)*y,p=f-1|0,A=u(c(s,b)[1+b],f),B=0;if(!(p<0)){var
-d=B;for(;;){U(h,u(a,f)+d|0,e(h,u(a,f)+d|0)+z*e(q,A+d|0));var
-D=d+1|0;if(p!==d){var
-d=D;continue}break}}var
+y=d(r,c(t,b)[1+b]),z=d(v,b)*y,p=f-1|0,A=u(c(s,b)[1+b],f),B=0;if(!(p<0)){var
+e=B;for(;;){W(h,u(a,f)+e|0,d(h,u(a,f)+e|0)+z*d(q,A+e|0));var
+D=e+1|0;if(p!==e){var
+e=D;continue}break}}var
 C=b+1|0;if(o!==b){var
 b=C;continue}break}}var
 x=a+1|0;if(k!==a){var
 a=x;continue}break}}return h}function
-jE(k,q,a,F,E){var
+jM(k,q,a,F,E){var
 r=k[3],o=k[1],p=q.length-1,l=n(a,0.),m=n(u(p,a),0.),s=o.length-1-2|0,G=k[5],H=k[4],I=k[2],J=0;if(!(s<0)){var
-d=J;for(;;){gd(m,0,u(p,a),0.);var
-t=c(o,d)[1+d],v=d+1|0,w=c(o,v)[1+v]-1|0;if(!(w<t)){var
-b=t;for(;;){gd(l,0,a,0.);var
+e=J;for(;;){gk(m,0,u(p,a),0.);var
+t=c(o,e)[1+e],v=e+1|0,w=c(o,v)[1+v]-1|0;if(!(w<t)){var
+b=t;for(;;){gk(l,0,a,0.);var
 x=c(r,b)[1+b],y=b+1|0,z=c(r,y)[1+y]-1|0;if(!(z<x)){var
 i=x;for(;;){var
-R=e(H,i),D=a-1|0,S=u(c(G,i)[1+i],a),T=0;if(!(D<0)){var
-j=T;for(;;){U(l,j,e(l,j)+R*e(F,S+j|0));var
-W=j+1|0;if(D!==j){var
-j=W;continue}break}}var
-V=i+1|0;if(z!==i){var
-i=V;continue}break}}var
+R=d(H,i),D=a-1|0,S=u(c(G,i)[1+i],a),T=0;if(!(D<0)){var
+j=T;for(;;){W(l,j,d(l,j)+R*d(F,S+j|0));var
+V=j+1|0;if(D!==j){var
+j=V;continue}break}}var
+U=i+1|0;if(z!==i){var
+i=U;continue}break}}var
 A=p-1|0,L=c(I,b)[1+b],M=0;if(!(A<0)){var
 g=M;for(;;){var
-B=e(c(q,g)[1+g],L);if(B!=0.){var
+B=d(c(q,g)[1+g],L);if(B!=0.){var
 C=a-1|0,O=0;if(!(C<0)){var
-h=O;for(;;){U(m,u(g,a)+h|0,e(m,u(g,a)+h|0)+B*e(l,h));var
+h=O;for(;;){W(m,u(g,a)+h|0,d(m,u(g,a)+h|0)+B*d(l,h));var
 Q=h+1|0;if(C!==h){var
 h=Q;continue}break}}}var
 P=g+1|0;if(A!==g){var
 g=P;continue}break}}var
 N=b+1|0;if(w!==b){var
-b=N;continue}break}}f(E,d,m);var
-K=d+1|0;if(s!==d){var
-d=K;continue}break}}return 0}function
-g$(d,c,b,f){var
-a=u(c.length-1,b),e=n(u(d[1].length-1-1|0,a),0.);jE(d,c,b,f,function(c,b){return e6(b,0,e,u(c,a),a)});return e}function
-op(a,b){var
-c=g$(a[2],b,1,a[6]);return f(a[5],b.length-1,c)}function
-ha(h,q,p,o){var
+b=N;continue}break}}f(E,e,m);var
+K=e+1|0;if(s!==e){var
+e=K;continue}break}}return 0}function
+hi(d,c,b,f){var
+a=u(c.length-1,b),e=n(u(d[1].length-1-1|0,a),0.);jM(d,c,b,f,function(c,b){return fa(b,0,e,u(c,a),a)});return e}function
+ow(a,b){var
+c=hi(a[2],b,1,a[6]);return f(a[5],b.length-1,c)}function
+hj(h,q,p,o){var
 k=h.length-1-1|0,i=0.,j=0.,r=0;if(k<0)var
 m=j,l=i;else{var
 a=r,b=j,g=i;for(;;){var
-c=e(p,o+a|0);if(c<0.){var
-n=g+e(h,a)*c;if(c<b)var
-f=c,d=n;else
+c=d(p,o+a|0);if(c<0.){var
+n=g+d(h,a)*c;if(c<b)var
+f=c,e=n;else
 var
-f=b,d=n}else
+f=b,e=n}else
 var
-f=b,d=g;var
+f=b,e=g;var
 s=a+1|0;if(k!==a){var
-a=s,b=f,g=d;continue}var
-m=f,l=d;break}}return ac(l,q*m)}function
-eN(c,b,a){return b<=a?(((c+u(b,c)|0)-(u(b,b-1|0)/2|0)|0)+a|0)-b|0:(((c+u(a,c)|0)-(u(a,a-1|0)/2|0)|0)+b|0)-a|0}function
-dq(a){return a+(u(a,a+1|0)/2|0)|0}function
-oq(m,w,e,v,b,l,j){var
-h=l[2],i=l[1];if(j){var
-o=j[1],p=o[2],q=o[1],g=n(dq(b),m),r=b-1|0,x=0;if(!(r<0)){var
+a=s,b=f,g=e;continue}var
+m=f,l=e;break}}return aa(l,q*m)}function
+eS(c,b,a){return b<=a?(((c+u(b,c)|0)-(u(b,b-1|0)/2|0)|0)+a|0)-b|0:(((c+u(a,c)|0)-(u(a,a-1|0)/2|0)|0)+b|0)-a|0}function
+dr(a){return a+(u(a,a+1|0)/2|0)|0}function
+ox(m,w,e,v,b,k,j){var
+h=k[2],i=k[1];if(j){var
+o=j[1],p=o[2],q=o[1],g=n(dr(b),m),r=b-1|0,x=0;if(!(r<0)){var
 a=x;for(;;){var
 y=f(e,q,c(h,a)[1+a]),z=f(w,f(e,i,c(p,a)[1+a]),y);c(g,a)[1+a]=z;var
 s=b-1|0,A=0;if(!(s<0)){var
 d=A;for(;;){var
-C=c(p,d)[1+d],D=f(e,c(h,a)[1+a],C),t=eN(b,a,d),E=f(v,c(g,t)[1+t],D),u=eN(b,a,d);c(g,u)[1+u]=E;var
+C=c(p,d)[1+d],D=f(e,c(h,a)[1+a],C),t=eS(b,a,d),E=f(v,c(g,t)[1+t],D),u=eS(b,a,d);c(g,u)[1+u]=E;var
 F=d+1|0;if(s!==d){var
 d=F;continue}break}}var
 B=a+1|0;if(r!==a){var
 a=B;continue}break}}return[0,g,f(e,i,q)]}function
-G(a){return a<b?c(h,a)[1+a]:m}return[0,k(dq(b),G),i]}function
-or(b,a,d){function
+G(a){return a<b?c(h,a)[1+a]:m}return[0,l(dr(b),G),i]}function
+oy(b,a,e){function
 f(a){var
-f=bG(c(b[3][1],a)[1+a],d);return[0,e(b[3][2],a)-f,a]}var
-g=aQ(al,G(b[3][1].length-1,f)),h=d$(function(b,c){return b<a?1:0},g);return l(function(a){return a[2]},h)}function
-G_(j,y,Q,P,O,N,M,x,v){var
-a=y[3],l=j[1][1];function
+f=bI(c(b[3][1],a)[1+a],e);return[0,d(b[3][2],a)-f,a]}var
+g=aS(am,G(b[3][1].length-1,f)),h=ed(function(b,c){return b<a?1:0},g);return k(function(a){return a[2]},h)}function
+Hh(j,y,Q,P,O,N,M,x,w){var
+a=y[3],k=j[1][1];function
 R(a){var
 b=c(j[3],a)[1+a];function
-d(g){var
-a=[0,w],d=b[1];p(function(d,b){var
-e=0!==A(b)?1:0;if(e){var
-i=h(b,c(g,d)[1+d]);a[1]=s(a[1],i);var
+d(h){var
+a=[0,v],d=b[1];p(function(d,b){var
+e=0!==B(b)?1:0;if(e){var
+i=g(b,c(h,d)[1+d]);a[1]=t(a[1],i);var
 f=0}else
 var
 f=e;return f},d);return a[1]}var
-e=i(d,x),f=d(M);return[0,q(b[2],f),e]}function
-S(d){return k(a,function(a){var
-b=[0,e(N,a)];p(function(d,f){var
-g=e(Q,a),h=f*I(c(c(x,d)[1+d],a)[1+a])/g;b[1]=b[1]+h;return 0},d);return b[1]})}var
+e=h(d,x),f=d(M);return[0,q(b[2],f),e]}function
+S(e){return l(a,function(a){var
+b=[0,d(N,a)];p(function(e,f){var
+g=d(Q,a),h=f*L(c(c(x,e)[1+e],a)[1+a])/g;b[1]=b[1]+h;return 0},e);return b[1]})}var
 T=G(2*a|0,function(a){return a});function
-B(b){var
-a=c(v,b)[1+b];return[0,a[1],a[2],a[3],a[4]]}function
+z(b){var
+a=c(w,b)[1+b];return[0,a[1],a[2],a[3],a[4]]}function
 C(c,b){function
-d(a){return a===c?b:w}return k(dq(a),d)}var
-o=n(2*dq(a)|0,[0,[0],w,0]);function
+d(a){return a===c?b:v}return l(dr(a),d)}var
+o=n(2*dr(a)|0,[0,[0],v,0]);function
 D(a,g,f,e){var
-b=2*a|0,h=[0,C(a,t),g,f];c(o,b)[1+b]=h;var
-d=(2*a|0)+1|0,i=[0,C(a,a7),w,e];c(o,d)[1+d]=i;return 0}var
+b=2*a|0,h=[0,C(a,s),g,f];c(o,b)[1+b]=h;var
+d=(2*a|0)+1|0,i=[0,C(a,a8),v,e];c(o,d)[1+d]=i;return 0}var
 E=a-1|0,U=0;if(!(E<0)){var
 b=U;for(;;){var
-f=B(b),F=f[4],H=f[3],u=f[2],X=f[1],Z=ib(H);D(b,u,ib(F),Z);var
-J=a-1|0;if(!(J<b)){var
-d=b;for(;;){var
-g=B(d),K=g[3],aa=g[4],ab=g[1],L=h(u,g[2]),ac=[m,function(a,b){return function(c){return ct(l,a,b)}}(H,K)],ad=[m,function(c,d,e,f,g,h,i){return function(j){var
-a=[0,[0,d,f],[0,[0,t,ct(l,g,c)],0]],b=cV(e,h);return aC(l,0,_(Y(i),b),a)}}(F,u,X,aa,K,ab,L)];D(eN(a,b,d),L,ad,ac);var
-ae=d+1|0;if(J!==d){var
-d=ae;continue}break}}var
-$=b+1|0;if(E!==b){var
-b=$;continue}break}}var
-r=[0,j,a,y,S,0,R,z(0,ao),0,0,v,o],V=2*a|0,W=bz(function(a){return or(r,V,a)},O);r[5]=bj(aK,aw(T,aw(aO(P),W)));return r}function
-hb(c,a){var
-d=R(c[7],a);if(d)return d[1];var
-e=b(c[6],a),f=i(I,e[2]),j=I(e[1]),k=bZ,g=bd(function(b,a){return ac(b,Math.abs(a))},k,f),h=[0,j/g,i(function(a){return a/g},f)];ax(c[7],a,h);return h}function
-jF(a){var
-b=bL(a,1,a.length-1-1|0),c=i(function(a){return-a},b);return[0,e(a,0),c]}function
-os(d,a){function
+f=z(b),F=f[4],H=f[3],u=f[2],X=f[1],Z=ik(H);D(b,u,ik(F),Z);var
+I=a-1|0;if(!(I<b)){var
+e=b;for(;;){var
+i=z(e),J=i[3],aa=i[4],ab=i[1],K=g(u,i[2]),ac=[m,function(a,b){return function(c){return cx(k,a,b)}}(H,J)],ad=[m,function(c,d,e,f,g,h,i){return function(j){var
+a=[0,[0,d,f],[0,[0,s,cx(k,g,c)],0]],b=cW(e,h);return az(k,0,$(Y(i),b),a)}}(F,u,X,aa,J,ab,K)];D(eS(a,b,e),K,ad,ac);var
+ae=e+1|0;if(I!==e){var
+e=ae;continue}break}}var
+_=b+1|0;if(E!==b){var
+b=_;continue}break}}var
+r=[0,j,a,y,S,0,R,A(0,al),0,0,w,o],V=2*a|0,W=bB(function(a){return oy(r,V,a)},O);r[5]=bl(aK,ay(T,ay(aP(P),W)));return r}function
+hk(c,a){var
+d=U(c[7],a);if(d)return d[1];var
+e=b(c[6],a),f=h(L,e[2]),j=L(e[1]),k=bT,g=aN(function(b,a){return aa(b,Math.abs(a))},k,f),i=[0,j/g,h(function(a){return a/g},f)];av(c[7],a,i);return i}function
+jN(a){var
+b=bN(a,1,a.length-1-1|0),c=h(function(a){return-a},b);return[0,d(a,0),c]}function
+oz(d,a){function
 f(b,a){var
 c=d[2];function
 e(b,a){return b-a}function
-f(b,a){return b*a}return oq(0.,function(b,a){return b+a},f,e,c,b,a)}switch(a[0]){case
+f(b,a){return b*a}return ox(0.,function(b,a){return b+a},f,e,c,b,a)}switch(a[0]){case
 0:var
-g=a[1],h=c(d[11],g)[1+g],o=I(h[2]),e=o,b=i(I,h[1]);break;case
+g=a[1],i=c(d[11],g)[1+g],o=L(i[2]),e=o,b=h(L,i[1]);break;case
 1:var
-k=f(hb(d,a[1]),0),e=k[2],b=k[1];break;case
+k=f(hk(d,a[1]),0),e=k[2],b=k[1];break;case
 2:var
-q=[0,hb(d,a[2])],l=f(hb(d,a[1]),q),e=l[2],b=l[1];break;default:var
-m=a[1],r=[0,jF(m)],n=f(jF(m),r),e=n[2],b=n[1]}var
-j=ac(bZ,Math.sqrt(bG(b,b))),p=e/j;return[0,i(function(a){return a/j},b),p]}var
-cY=IS(0);IT([0,dX,cY[2],f1,cY[4],cY[5],cY[6],cY[7],cY[8],cY[9],cY[10],cY[11]]);function
-ot(a,e){var
+q=[0,hk(d,a[2])],l=f(hk(d,a[1]),q),e=l[2],b=l[1];break;default:var
+m=a[1],r=[0,jN(m)],n=f(jN(m),r),e=n[2],b=n[1]}var
+j=aa(bT,Math.sqrt(bI(b,b))),p=e/j;return[0,h(function(a){return a/j},b),p]}var
+cY=I2(0);I3([0,d0,cY[2],f6,cY[4],cY[5],cY[6],cY[7],cY[8],cY[9],cY[10],cY[11]]);function
+oA(f){var
+c=A(0,al);return function(a){var
+d=U(c,a);if(d)return d[1];var
+e=b(f,a);av(c,a,e);return e}}function
+oB(a,e){var
 c=e;for(;;)switch(c[0]){case
 0:var
-d=c[1],f=d[2];a4(function(c){b(a[5],c[3]);return b(a[5],c[4])},f);b(a[5],d[3][2]);return bp(a[5],d[6]);case
-1:return b(a[5],c[2]);default:ot(a,c[2]);var
+d=c[1],f=d[2];a5(function(c){b(a[5],c[3]);return b(a[5],c[4])},f);b(a[5],d[3][2]);return bq(a[5],d[9]);case
+1:return b(a[5],c[2]);default:oB(a,c[2]);var
 c=c[3];continue}}function
-ou(a,u,r){if(!bO(a,w)&&!ep(a,t)){var
-i=0,g=0,f=t,e=u,b=r,c=t;for(;;){var
-j=h(cN(b),a),v=q(t,a),l=h(cN(e+1|0),v),m=q(l,j),n=0<A(m)?1:0;if(n)var
-x=h(c,m),y=X(ak(d,60)),o=bO(h(h(f,j),y),x);else
+oC(a,u,r){if(!bQ(a,v)&&!ev(a,s)){var
+i=0,h=0,f=s,d=u,b=r,c=s;for(;;){var
+j=g(cq(b),a),w=q(s,a),l=g(cq(d+1|0),w),m=q(l,j),n=0<B(m)?1:0;if(n)var
+x=g(c,m),y=z(ai(e,60)),o=bQ(g(g(f,j),y),x);else
 var
-o=n;if(0!==b&&!o&&i!==ht){var
-p=co(h(f,j),l),z=ak(d,f1),B=p[2],k=b6(hW(ak(p[1],f1),B),z),i=i+1|0,g=[0,k,g],f=k,e=e+1|0,b=b-1|0,c=s(c,k);continue}return ai(g)}}return 0}function
-Ho(b,a){return w}function
-Hp(a){return w}function
-Hq(c,b,a){return 0}function
-Hr(b,a){return 0}function
-Hs(c,b,a){return[0,w]}function
-Ht(a){return 0}function
-Hu(a){return 0}function
-Hv(a){return 0}var
-bY=[0,function(b,a){return w},Hv,Hu,Ht,Hs,Hr,Hq,Hp,Ho];function
-jG(c,b,a){return 0}function
-jH(c,b,a){return 0}var
-jI=0,jJ=0;function
-jK(c,b,a){return 0}function
-jL(c,b,a){return 0}function
-ov(b,a){return 0}function
-jM(c,b,a){return 0}function
-ow(a){throw[0,af,Hw]}var
-jN=0,jO=0;function
-Hx(a){return j}var
-ox=0;function
-jP(a){return[0,a[1],a[2]]}function
-jQ(a){return t}function
-jR(a){return w}var
-jS=0,jT=0,jU=0,jV=0,jX=lX([0,function(b,a){var
-c=d8(b[1],a[1]);return 0===c?d8(b[2],a[2]):c}]),jY=[0,jX[1]];function
-jZ(a){var
-r=f(jX[29],a,jY[1]);if(r)return r[1];if(0<A(a))var
-k=a[1],l=a[2],s=b4(k),b=b4(l)-s|0,t=ak(l,aN(0,-(b+eR|0)|0)),g=go(ak(k,(b+eR|0)+aN(0,-(b+eR|0)|0)|0),t),h=e9(en(g,pC)),n=ak(h,pC),d=c(n7,2048)[kM],o=D(d),u=C===o?d[1]:m===o?H(d):d,v=aa(b,u),e=c(n7,h)[1+h],p=D(e),w=C===p?e[1]:m===p?H(e):e,x=aF(g,n),y=cL(aF(ak(n6(cL(g,n),x),1),w),v),q=Math.abs(Math.log(I(a))),z=ec(ho,q),B=ak(lr(Math.ceil(4.+2.*ec(ho,q)*z)),32),i=cL(en(y,48),B);else
+o=n;if(0!==b&&!o&&i!==hB){var
+p=cs(g(f,j),l),A=ai(e,f6),C=p[2],k=bY(d$(ai(p[1],f6),C),A),i=i+1|0,h=[0,k,h],f=k,d=d+1|0,b=b-1|0,c=t(c,k);continue}return ak(h)}}return 0}function
+Hy(b,a){return v}function
+Hz(a){return v}function
+HA(c,b,a){return 0}function
+HB(b,a){return 0}function
+HC(c,b,a){return[0,v]}function
+HD(a){return 0}function
+HE(a){return 0}function
+HF(a){return 0}var
+b2=[0,function(b,a){return v},HF,HE,HD,HC,HB,HA,Hz,Hy];function
+jO(c,b,a){return 0}function
+jP(c,b,a){return 0}var
+jQ=0,jR=0;function
+jS(c,b,a){return 0}function
+jT(c,b,a){return 0}function
+oD(b,a){return 0}function
+jU(c,b,a){return 0}function
+oE(a){throw[0,ae,HG]}var
+jV=0,jW=0;function
+HH(a){return j}var
+oF=0;function
+jX(a){return[0,a[1],a[2]]}function
+jY(a){return s}function
+jZ(a){return v}var
+j0=0,j1=0,j2=0,j3=0,j5=l2([0,function(b,a){var
+c=ea(b[1],a[1]);return 0===c?ea(b[2],a[2]):c}]),j6=[0,j5[1]];function
+j7(a){var
+r=f(j5[29],a,j6[1]);if(r)return r[1];if(0<B(a))var
+k=a[1],l=a[2],s=b7(k),b=b7(l)-s|0,t=ai(l,aO(0,-(b+eW|0)|0)),g=gv(ai(k,(b+eW|0)+aO(0,-(b+eW|0)|0)|0),t),h=fc(es(g,pK)),n=ai(h,pK),d=c(oc,2048)[kV],o=E(d),u=D===o?d[1]:m===o?H(d):d,v=I(b,u),e=c(oc,h)[1+h],p=E(e),w=D===p?e[1]:m===p?H(e):e,x=ar(g,n),y=cO(ar(ai(ob(cO(g,n),x),1),w),v),q=Math.abs(Math.log(L(a))),z=dF(hw,q),A=ai(gc(Math.ceil(4.+2.*dF(hw,q)*z)),32),i=cO(es(y,48),A);else
 var
-i=j;jY[1]=P(jX[4],a,i,jY[1]);return i}function
-HJ(a,F,bl,cl,aP,az,ck,cj,y,aN){var
-bm=aP[3],aR=aP[2],$=aP[1],aa=a[3];if(typeof
-aa!=="number"&&2===aa[0]){var
-ab=aa[4],bo=aa[3],ad=aa[1],L=i(fx,aa[2]),o=e3(a[5]),r=a[1],cm=B(bo[3]),aS=g1(bo),aT=z(0,a$),aA=z(0,a$),cp=jm(aS),br=z(0,a$),bs=r[1]-1|0,cq=0;if(!(bs<0)){var
-ar=cq;for(;;){var
-b3=bF(r[5],ar),a5=b3[1],b4=b3[2]-1|0;if(!(b4<a5)){var
-as=a5;for(;;){var
-b8=bF(r[6],as),b9=b8[2],at=b8[1],a6=aQ(aK,G(b9-at|0,function(c){return function(a){return b(ad[2],c+a|0)}}(at)));if(1-aH(br,a6)){ax(br,a6,0);var
-cQ=Y(a7),cR=g0(cp,O(function(d,a){var
-e=c(L,a)[1+a];return b(bP(0,d),e)},cQ,a6))[1];V(b(au[2],cR),HS)}var
-b_=b9-1|0;if(!(b_<at)){var
-av=at;for(;;){var
-a8=b(ad[2],av);if(1-aH(aT,a8)){ax(aT,a8,0);ax(aA,a8,[0,ar,as-a5|0,av-at|0])}var
-cU=av+1|0;if(b_!==av){var
-av=cU;continue}break}}var
-cS=as+1|0;if(b4!==as){var
-as=cS;continue}break}}var
-cM=ar+1|0;if(bs!==ar){var
-ar=cM;continue}break}}var
-ae=aQ(aK,ea(gl(aT))),cr=0;if(33554432<bd(function(c,a){var
-d=cT(0,az,a[2]),b=cT(1,az,a[2])+d|0;if(2097152<b)W(HL);return c+b|0},cr,$))W(HM);var
-M=ab?J(ab[1][4],HN):ab,cs=M?r[3]:$.length-1,bu=o[1];if(bu){var
-bv=bu[1],bw=bv[1];V(bw[1]===cs?1:0,HO);var
-ap=[0,bw[2],bv[2][2]]}else
+i=j;j6[1]=S(j5[4],a,i,j6[1]);return i}function
+HT(a,y,bn,cn,aT,aC,cm,cl,F,aQ){var
+bo=aT[3],aU=aT[2],ab=aT[1],ac=a[3];if(typeof
+ac!=="number"&&2===ac[0]){var
+ad=ac[4],bp=ac[3],af=ac[1],O=h(fC,ac[2]),o=e9(a[5]),r=a[1],co=C(bp[3]),aV=g9(bp),aX=A(0,ba),aE=A(0,ba),ct=ju(aV),bs=A(0,ba),bt=r[1]-1|0,cu=0;if(!(bt<0)){var
+at=cu;for(;;){var
+b6=bH(r[5],at),a7=b6[1],b7=b6[2]-1|0;if(!(b7<a7)){var
+au=a7;for(;;){var
+b_=bH(r[6],au),b$=b_[2],ax=b_[1],a9=aS(aK,G(b$-ax|0,function(c){return function(a){return b(af[2],c+a|0)}}(ax)));if(1-aH(bs,a9)){av(bs,a9,0);var
+cT=Y(a8),cV=g8(ct,K(function(d,a){var
+e=c(O,a)[1+a];return b(bR(0,d),e)},cT,a9))[1];X(b(aw[2],cV),H2)}var
+ca=b$-1|0;if(!(ca<ax)){var
+aA=ax;for(;;){var
+a_=b(af[2],aA);if(1-aH(aX,a_)){av(aX,a_,0);av(aE,a_,[0,at,au-a7|0,aA-ax|0])}var
+cY=aA+1|0;if(ca!==aA){var
+aA=cY;continue}break}}var
+cX=au+1|0;if(b7!==au){var
+au=cX;continue}break}}var
+cS=at+1|0;if(bt!==at){var
+at=cS;continue}break}}var
+ag=aS(aK,ee(gs(aX))),cv=0;if(33554432<aN(function(c,a){var
+d=cU(0,aC,a[2]),b=cU(1,aC,a[2])+d|0;if(2097152<b)Z(HV);return c+b|0},cv,ab))Z(HW);var
+P=ad?M(ad[1][4],HX):ad,cw=P?r[3]:ab.length-1,bv=o[1];if(bv){var
+bw=bv[1],by=bw[1];X(by[1]===cw?1:0,HY);var
+aq=[0,by[2],bw[2][2]]}else
 var
-cL=function(a){return 1.},ap=[0,function(a){return 0.},cL];var
-cv=M?0!==o[2]?1:0:M;V(1-cv,HP);var
-bx=0===ab?Gq:Gp,aJ=y[5],aL=y[3],am=y[2],a9=y[1],ca=0;if(ab){var
-N=ab[1],cb=N[2];if(c6(function(a){var
-b=J(a,Hy),c=b||J(a,Hz);return c},cb)){var
-cc=function(a){function
-c(c){return b(N[9][2],a)+c|0}var
-d=b(N[9][2],a),e=G(b(N[9][2],a+1|0)-d|0,c),f=0;return O(function(c,a){return c+b(N[11][2],a)|0},f,e)},ay=G(N[9][1]-1|0,cc),aM=1===B(am)?1:0,cd=aM?0!==o[3]?1:0:aM;V(1-cd,HA);if(aM)var
-Q=HB;else{var
-bh=o[3];if(bh)var
-bi=bh[1],bk=G(bi[1],bi[2]);else
+cR=function(a){return 1.},aq=[0,function(a){return 0.},cR];var
+cz=P?0!==o[2]?1:0:P;X(1-cz,HZ);var
+bz=0===ad?Gz:Gy,aL=F[5],aM=F[3],ao=F[2],a$=F[1],cc=0;if(ad){var
+Q=ad[1],cd=Q[2];if(c6(function(a){var
+b=M(a,HI),c=b||M(a,HJ);return c},cd)){var
+ce=function(a){function
+c(c){return b(Q[9][2],a)+c|0}var
+d=b(Q[9][2],a),e=G(b(Q[9][2],a+1|0)-d|0,c),f=0;return K(function(c,a){return c+b(Q[11][2],a)|0},f,e)},aB=G(Q[9][1]-1|0,ce),aO=1===C(ao)?1:0,cf=aO?0!==o[3]?1:0:aO;X(1-cf,HK);if(aO)var
+T=HL;else{var
+bj=o[3];if(bj)var
+bk=bj[1],bm=G(bk[1],bk[2]);else
 var
-ci=function(b){var
-a=b===n2(ay)?1:0,c=a?1:a;return c},bk=G(n2(ay)+1|0,ci);var
-Q=bk}var
-ce=B(am);if(ce<B(Q))W(HC);var
-a_=[0,jW,jV,jU,jT,jS,bY,bY,jR,jQ,jP,t,Q,jZ,jO,jN,ow,jM,ov,jL,jK,jJ,jI,bY,bY,jH,jG],cf=function(a){return 0<=A(a)?1:0},bb=function(a){return c5(cf,a)},cg=G(a9,function(a){return a}),be=b(ba(function(a){return 1-aH(aA,a)}),cg);bq(function(a,g){var
-d=0!==be?1:0;if(d)var
-e=0<fk(a,am,Q)?1:0,c=e?1-bb(l(function(c){var
-d=b(F[3],c);return fj(f(aL,a,function(b,c){return gD(a,aJ,b,c)}),d)},be)):e;else
+ck=function(b){var
+a=b===n9(aB)?1:0,c=a?1:a;return c},bm=G(n9(aB)+1|0,ck);var
+T=bm}var
+cg=C(ao);if(cg<C(T))Z(HM);var
+bd=[0,j4,j3,j2,j1,j0,b2,b2,jZ,jY,jX,s,T,j7,jW,jV,oE,jU,oD,jT,jS,jR,jQ,b2,b2,jP,jO],ch=function(a){return 0<=B(a)?1:0},bf=function(a){return c5(ch,a)},ci=G(a$,function(a){return a}),bg=b(bc(function(a){return 1-aH(aE,a)}),ci);br(function(a,g){var
+d=0!==bg?1:0;if(d)var
+e=0<fp(a,ao,T)?1:0,c=e?1-bf(k(function(c){var
+d=b(y[3],c);return fo(f(aM,a,function(b,c){return gK(a,aL,b,c)}),d)},bg)):e;else
 var
-c=d;return c?W(HD):c},ay);var
-bf=iP(F,a9,am,aL,a_,y[4],aJ,y[6]),an=bf?bf[1]:bg(HI);bq(function(a,e){var
-b=0<fk(a,am,Q)?1:0;if(b){var
-c=F[4],d=f(aL,a,function(b,c){return gD(a,aJ,b,c)});return V(bb(l(function(a){return fj(d,a)},c)),HE)}return b},ay);var
-aD=[0,Q,an,[0,function(h){var
-c=z(0,ao),e=an[2];x(function(d){var
-e=d[1],f=b(h,e);V(0.<f?1:0,HF);var
-a=iv(d[2])/f,g=cH(a),i=g?0.<a?1:0:g;V(i,HG);return T(c,e,Z(a))},e);function
-a(a){return ag(c,a)}var
-d=m8(a_,an[2],a,an[1]);if(d){var
-f=an[2],g=l(function(c){var
-b=c[1];return[0,b,a(b)]},f);return[0,[0,a,b6(d[1],fh)],g]}return bg(HH)}]];ca=1}}if(!ca)var
-aD=[0,0,[0,j,0],0];var
-bA=aD[3],bB=aD[2],cw=aD[1],aE=Z(a3(a[4],0.)),aW=a[2][9];if(aW)var
-bD=aW[1],aq=bj(aK,G(bD[1],bD[2]));else
+c=d;return c?Z(HN):c},aB);var
+bh=iX(y,a$,ao,aM,bd,F[4],aL,F[6]),ap=bh?bh[1]:bi(HS);br(function(a,e){var
+b=0<fp(a,ao,T)?1:0;if(b){var
+c=y[4],d=f(aM,a,function(b,c){return gK(a,aL,b,c)});return X(bf(k(function(a){return fo(d,a)},c)),HO)}return b},aB);var
+aF=[0,T,ap,[0,function(h){var
+c=A(0,al),e=ap[2];x(function(d){var
+e=d[1],f=b(h,e);X(0.<f?1:0,HP);var
+a=et(d[2])/f,g=cK(a),i=g?0.<a?1:0:g;X(i,HQ);return V(c,e,_(a))},e);function
+a(a){return ah(c,a)}var
+d=na(bd,ap[2],a,ap[1]);if(d){var
+f=ap[2],g=k(function(c){var
+b=c[1];return[0,b,a(b)]},f);return[0,[0,a,bY(d[1],fm)],g]}return bi(HR)}]];cc=1}}if(!cc)var
+aF=[0,0,[0,j,0],0];var
+bC=aF[3],bD=aF[2],cA=aF[1],aG=_(a4(a[4],0.)),aY=a[2][9];if(aY)var
+bF=aY[1],as=bl(aK,G(bF[1],bF[2]));else
 var
-aq=aW;var
-g=jn(aS,l(function(a){return c(L,a)[1+a]},ae)),aX=z(0,10),aY=z(0,4),bE=function(e,d){var
-b=R(aX,[0,e,d]);if(b){var
-a=b[1],c=D(a),f=C===c?a[1]:m===c?H(a):a;return f[4]}return bg(HQ)},aG=y[1],cx=y[4],cy=o[4];bq(function(q,y){var
-P=og(g,L,ae,0,[0,o[1],[0,y[1]],o[3],o[4],o[5]],bm,bA,aE,bx,q+1|0,bE);T(aY,q+1|0,P);var
-A=[m,function(r){var
-e=aN[2],a=aN[1],f=nw(F,aG,a,cx,e,aN[3]),q=[0,jW,jV,jU,jT,jS,bY,bY,jR,jQ,jP,t,ox,jZ,jO,jN,ow,jM,ov,jL,jK,jJ,jI,bY,bY,jH,jG];if(f){var
+as=aY;var
+i=jv(aV,k(function(a){return c(O,a)[1+a]},ag)),aZ=A(0,10),a0=A(0,4),bG=function(e,d){var
+b=U(aZ,[0,e,d]);if(b){var
+a=b[1],c=E(a),f=D===c?a[1]:m===c?H(a):a;return f[4]}return bi(H0)},aI=F[1],cB=F[4],cC=o[4];br(function(q,B){var
+Q=on(i,O,ag,0,[0,o[1],[0,B[1]],o[3],o[4],o[5]],bo,bC,aG,bz,q+1|0,bG);V(a0,q+1|0,Q);var
+F=[m,function(r){var
+e=aQ[2],a=aQ[1],f=nD(y,aI,a,cB,e,aQ[3]),q=[0,j4,j3,j2,j1,j0,b2,b2,jZ,jY,jX,s,oF,j7,jW,jV,oE,jU,oD,jT,jS,jR,jQ,b2,b2,jP,jO];if(f){var
 g=f[1],h=g[1];if(h){var
-i=n(a[4],0),j=n(aG,0),k=a[1]-1|0,m=0;if(!(k<0)){var
+i=n(a[4],0),j=n(aI,0),k=a[1]-1|0,m=0;if(!(k<0)){var
 d=m;for(;;){var
-l=bj(aK,b(a[3],d));x(function(b){return function(a){c(i,a)[1+a]=b;return 0}}(l),l);var
+l=bl(aK,b(a[3],d));x(function(b){return function(a){c(i,a)[1+a]=b;return 0}}(l),l);var
 p=d+1|0;if(k!==d){var
 d=p;continue}break}}var
-o=bB[2];x(function(a){var
-b=a[1],d=a[2];c(j,b)[1+b]=d;return 0},o);return[0,F,aG,a,e,q,bB,h[1],g[2],i,j]}}return bg(GF)}],a=y[2];return p(function(o,aO){return T(aX,[0,q,o],[m,function(aR){var
-aP=e(y[4],o),Q=c(y[3],o)[1+o],S=P[2],ao=D(A),a=C===ao?A[1]:m===ao?H(A):A,d=a[3],F=a[4],x=Q.length-1,J=B(d[8]),U=0<x?1:0,aq=U?0===f6(J,x)?1:0:U;V(aq,GI);var
-$=bd(GG,0,Q);V(0<$?1:0,GJ);var
-r=G(J,function(b){var
-a=ch(u(b,x),J);return ch(c(Q,a)[1+a],$)}),ar=0,v=O(function(b,a){return b+a|0},ar,r);function
-as(a){return a}var
-at=G(d[4],as),au=0,aa=O(function(c,b){var
-d=b5(a[7]),e=bz(function(a){return a[1]},d),g=0;return c+O(function(c,a){return c+f(F,a,b)|0},g,e)|0},au,at),ab=0<aa?1:0,av=ab?ch(536870911,aa)<v?1:0:ab;if(av)W(GK);var
-aw=0,ad=el(function(b,a,c){return[0,[0,b,a]]},S,aw);function
-ay(a){var
-b=R(S,a);if(b){var
+o=bD[2];x(function(a){var
+b=a[1],d=a[2];c(j,b)[1+b]=d;return 0},o);return[0,y,aI,a,e,q,bD,h[1],g[2],i,j]}}return bi(GO)}],a=B[2];return p(function(o,aP){return V(aZ,[0,q,o],[m,function(aS){var
+aQ=d(B[4],o),R=c(B[3],o)[1+o],S=Q[2],ao=E(F),a=D===ao?F[1]:m===ao?H(F):F,e=a[3],y=a[4],x=R.length-1,I=C(e[8]),V=0<x?1:0,aq=V?0===ga(I,x)?1:0:V;X(aq,GR);var
+W=aN(GP,0,R);X(0<W?1:0,GS);var
+r=G(I,function(b){var
+a=cj(u(b,x),I);return cj(c(R,a)[1+a],W)}),as=0,w=K(function(b,a){return b+a|0},as,r);function
+at(a){return a}var
+au=G(e[4],at),aw=0,ab=K(function(c,b){var
+d=b8(a[7]),e=bB(function(a){return a[1]},d),g=0;return c+K(function(c,a){return c+f(y,a,b)|0},g,e)|0},aw,au),ac=0<ab?1:0,ax=ac?cj(536870911,ab)<w?1:0:ac;if(ax)Z(GT);var
+ay=0,ad=eq(function(b,a,c){return[0,[0,b,a]]},S,ay);function
+az(a){var
+b=U(S,a);if(b){var
 c=b[1];return[0,a,c[1],c[2],0,0]}if(ad){var
-d=ad[1],e=d[2];return[0,d[1],e[1],e[2],0,0]}return bg(GL)}var
-az=k(a[2],ay);function
-ae(a){return c(az,a)[1+a]}var
-af=z(0,10),aA=K(l(K,a[7]));function
-aB(e,b,f){var
-g=R(af,[0,e,b]);if(g)var
-h=g[1];else{var
-l=c(c(aA,e)[1+e],b)[1+b][2],m=a[2],n=function(a){return i0(d,m,ae,l,a)},o=k(d[4],n),p=a[9],q=function(a){return c(o,a)[1+a]},j=i(function(a){return c5(q,a)},p);ax(af,[0,e,b],j);var
-h=j}return c(h,f)[1+f]}var
-aC=cN(v),M=h(Z(aP),aC),ag=n(a[2],t),ah=n(a[2],t),ai=n(a[2],0),N=n(a[2],w);function
-aD(a){return c(N,a)[1+a]}function
-aE(a){return c(ai,a)[1+a]}function
+d=ad[1],e=d[2];return[0,d[1],e[1],e[2],0,0]}return bi(GU)}var
+aA=l(a[2],az);function
+ae(a){return c(aA,a)[1+a]}var
+af=A(0,10),aB=N(k(N,a[7]));function
+aC(d,b,f){var
+g=U(af,[0,d,b]);if(g)var
+i=g[1];else{var
+k=c(c(aB,d)[1+d],b)[1+b][2],m=a[2],n=function(a){return i8(e,m,ae,k,a)},o=l(e[4],n),p=a[9],q=function(a){return c(o,a)[1+a]},j=h(function(a){return c5(q,a)},p);av(af,[0,d,b],j);var
+i=j}return c(i,f)[1+f]}var
+aD=cq(w),M=g(_(aQ),aD),ag=n(a[2],s),ah=n(a[2],s),ai=n(a[2],0),P=n(a[2],v);function
+aE(a){return c(P,a)[1+a]}function
+aF(a){return c(ai,a)[1+a]}function
 aG(a){return c(ah,a)[1+a]}var
-j=[0,0,r,M,aB,function(a){return c(ag,a)[1+a]},aG,aE,aD,w,oi],aH=a[8];bq(function(d,$){var
-y=R(S,d);if(y){var
-D=y[1],E=bz(function(b){return i1(F,j,b,0,r,a[7])},$),i=I(h(M,X(c(a[10],d)[1+d]))),aa=0!==E?1:0,G=aa||(i!=0.?1:0);if(G){var
-H=cu(g,c(L,d)[1+d]),z=[0,I(H[2])],ab=H[1];p(function(b,a){var
-c=e(aO,b),d=I(a)*c;z[1]=z[1]+d;return 0},ab);var
-l=I(D[1]),f=I(D[2]),ad=ac(l,cZ*f),n=ec(f,ac(z[1],ad)),ae=g7(n);c(ag,d)[1+d]=ae;var
-J=function(e){return b(bU(function(a){var
-b=I(a[3]),c=a[1],d=c?(0.<b?1:0)===e?1:0:c,f=d?[0,[0,a[2],b]]:d;return f}),E)},af=J(1),aj=0.,K=O(function(c,a){var
-b=a[2];return c+a[1]*b/(n*(n+b))},aj,af),P=J(0);if(P){var
+j=[0,0,r,M,aC,function(a){return c(ag,a)[1+a]},aG,aF,aE,v,op],aH=a[8];br(function(e,$){var
+A=U(S,e);if(A){var
+F=A[1],G=bB(function(b){return i9(y,j,b,0,r,a[7])},$),h=L(g(M,z(c(a[10],e)[1+e]))),ab=0!==G?1:0,H=ab||(h!=0.?1:0);if(H){var
+I=cy(i,c(O,e)[1+e]),B=[0,L(I[2])],ac=I[1];p(function(b,a){var
+c=d(aP,b),e=L(a)*c;B[1]=B[1]+e;return 0},ac);var
+l=L(F[1]),f=L(F[2]),ad=aa(l,cZ*f),n=dF(f,aa(B[1],ad)),ae=he(n);c(ag,e)[1+e]=ae;var
+J=function(e){return b(bX(function(a){var
+b=L(a[3]),c=a[1],d=c?(0.<b?1:0)===e?1:0:c,f=d?[0,[0,a[2],b]]:d;return f}),G)},af=J(1),aj=0.,N=K(function(c,a){var
+b=a[2];return c+a[1]*b/(n*(n+b))},aj,af),Q=J(0);if(Q){var
 o=function(c){var
-a=0.;return O(function(d,a){var
-e=b(c,a[2]);return d+a[1]*e},a,P)},s=function(a){var
-b=i*Math.log(a);return o(function(b){return Jj(b/a)})-b},t=function(a){var
-b=i/a;return o(function(b){return-b/(a*(a+b))})-b},A=s(l),w=1,v=f,u=l;for(;;){var
-m=bt*(u+v),Z=t(m)*(l-m);if(s(m)+Z<=A)var
-x=m,C=u;else
+a=0.;return K(function(d,a){var
+e=b(c,a[2]);return d+a[1]*e},a,Q)},s=function(a){var
+b=h*Math.log(a);return o(function(b){return Jt(b/a)})-b},t=function(a){var
+b=h/a;return o(function(b){return-b/(a*(a+b))})-b},C=s(l),w=1,v=f,u=l;for(;;){var
+m=bu*(u+v),Z=t(m)*(l-m);if(s(m)+Z<=C)var
+x=m,E=u;else
 var
-x=v,C=m;var
+x=v,E=m;var
 _=w+1|0;if(40!==w){var
-w=_,v=x,u=C;continue}var
-k=ac(n,x),U=0;if(k<f){var
-V=cZ*i;if(V<i+o(function(a){return a*(2.*k+a)/((k+a)*(k+a))})){var
-q=[0,k,0,t(k)];U=1}}if(!U)var
-W=l<f?(s(f)-A)/(f-l):0.,B=t(f),Y=i/f,q=[0,f,1,ac(W,B+kP*(Math.abs(B)+o(function(a){return-a/(f*(f+a))})+Y))];var
-ak=g7(q[1]);c(ah,d)[1+d]=ak;var
-al=q[2];c(ai,d)[1+d]=al;var
-am=g7(q[3]-K);c(N,d)[1+d]=am;return 0}}var
-an=g7(-K-i/n);c(N,d)[1+d]=an;var
-Q=0}else
+w=_,v=x,u=E;continue}var
+k=aa(n,x),V=0;if(k<f){var
+W=cZ*h;if(W<h+o(function(a){return a*(2.*k+a)/((k+a)*(k+a))})){var
+q=[0,k,0,t(k)];V=1}}if(!V)var
+X=l<f?(s(f)-C)/(f-l):0.,D=t(f),Y=h/f,q=[0,f,1,aa(X,D+hH*(Math.abs(D)+o(function(a){return-a/(f*(f+a))})+Y))];var
+ak=he(q[1]);c(ah,e)[1+e]=ak;var
+al=q[2];c(ai,e)[1+e]=al;var
+am=he(q[3]-N);c(P,e)[1+e]=am;return 0}}var
+an=he(-N-h/n);c(P,e)[1+e]=an;var
+R=0}else
 var
-Q=G;var
-T=Q}else
+R=H;var
+T=R}else
 var
-T=y;return T},aH);var
-aI=X(fh),aj=dQ(a[5],v,d[7]),ak=i6(a[5],v,r,d[8]),al=i5(a[1],F,a[5],a[2],ae,j,a[6][2],0,a[8],a[7]),ap=0;if(aj&&ak&&al){var
-am=al[1],aJ=am[1],aK=h(M,X(a[6][1])),an=E(oi(co(s(s(X(aF(aj[1],ak[1])),aK),aJ),aI))),aL=am[2],aM=fx(l(function(a){return[0,a[2],a[1]]},aL)),aN=_(Y(an),aM),T=[0,[0,j[1],j[2],j[3],j[4],j[5],j[6],j[7],j[8],an,j[10]],aN];ap=1}if(!ap)var
-T=bg(GM);var
-aQ=dm(g,[9,(q*64|0)+o|0],T[2]);return[0,q,P[2],T[1],aQ]}])},a)},cy);var
-v=og(g,L,ae,aq,o,bm,bA,aE,bx,0,bE);T(aY,0,v);var
-cz=function(c){var
-a=ag(aX,[0,c/64|0,c%64|0]),d=D(a),b=C===d?a[1]:m===d?H(a):a;return[0,b[1],aG,b[2],b[3]]},cA=function(a){return b(ag(aY,a/dX|0)[6],a%dX|0)[1]},cB=function(a){return ag(aA,a)},aj=fL(oo(0,0,0,0,0,0,0,g),aS,cm,cB,cA,cz),bI=aj[2],bJ=aj[1],cC=aj[4],cD=aj[3],aZ=z(0,a$),bK=function(h,e){var
-a=ag(h,e),c=a[4],f=D(c),i=C===f?c[1]:m===f?H(c):c,j=b(bJ,i),d=a[3],g=D(d),k=C===g?d[1]:m===g?H(d):d,l=b(bJ,k);return[0,e,a[1],a[2],l,j]};x(function(a){return T(aZ,a,bK(v[2],a))},ae);var
-cE=v[3],bM=K(l(function(a){return bK(cE,a)},aq)),bN=z(0,a$);if(M)p(function(b,a){return T(bN,a,b)},aR);var
-bO=z(0,a$);bq(function(b,a){return T(bO,a,b)},ae);var
-bR=K(l(function(a){return ag(aZ,a)},ae)),aI=M?r[3]:bR.length-1,a0=function(a){if(aI<=a){var
-h=a-aI|0;return c(bM,h)[1+h]}if(M){var
-d=ag(aZ,b(ad[2],a)),i=R(bN,a);if(i){var
-j=i[1],k=Z(b(ap[1],a)),l=Z(b(ap[2],a)),f=b7(k,d[2])?[0,d[1],k,d[3],[0,[0,t,[1,j]],0],d[5]]:d,e=bC(l,f[3])?[0,f[1],f[2],l,f[4],[0,[0,t,[2,j]],0]]:f;if(0<A(aE)&&ep(aE,e[3])){var
-m=e[5],g=ag(aA,b(ad[2],a));return[0,e[1],e[3],e[3],[0,[0,t,[3,g[1],g[2],g[3]]],0],m]}return e}return d}return c(bR,a)[1+a]},bS=function(e,d,c){var
-f=b(r[5][2],e)+d|0,a=b(r[6][2],f)+c|0;return M?a:ag(bO,b(ad[2],a))},bV=z(0,ao);bq(function(b,a){return T(bV,a,aI+b|0)},aq);var
-bW=function(e,d){var
+T=A;return T},aH);var
+aI=z(fm),aj=dT(a[5],w,e[7]),ak=jc(a[5],w,r,e[8]),al=jb(a[1],y,a[5],a[2],ae,j,a[6][2],0,a[8],a[7]),ap=0;if(aj&&ak&&al){var
+am=al[1],aJ=am[1],aK=g(M,z(a[6][1])),an=J(op(cs(t(t(z(ar(aj[1],ak[1])),aK),aJ),aI))),aL=am[2],aM=fC(k(function(a){return[0,a[2],a[1]]},aL)),aO=$(Y(an),aM),T=[0,[0,j[1],j[2],j[3],j[4],j[5],j[6],j[7],j[8],an,j[10]],aO];ap=1}if(!ap)var
+T=bi(GV);var
+aR=dm(i,[9,(q*64|0)+o|0],T[2]);return[0,q,Q[2],T[1],aR]}])},a)},cC);var
+w=on(i,O,ag,as,o,bo,bC,aG,bz,0,bG);V(a0,0,w);var
+cD=function(c){var
+a=ah(aZ,[0,c/64|0,c%64|0]),d=E(a),b=D===d?a[1]:m===d?H(a):a;return[0,b[1],aI,b[2],b[3]]},cE=function(a){return b(ah(a0,a/d0|0)[6],a%d0|0)[1]},cF=function(a){return ah(aE,a)},an=fP(ov(0,0,0,0,0,0,0,i),aV,co,cF,cE,cD),bK=an[2],bL=an[1],cG=an[4],cH=an[3],a1=A(0,ba),bM=function(h,e){var
+a=ah(h,e),c=a[4],f=E(c),i=D===f?c[1]:m===f?H(c):c,j=b(bL,i),d=a[3],g=E(d),k=D===g?d[1]:m===g?H(d):d,l=b(bL,k);return[0,e,a[1],a[2],l,j]};x(function(a){return V(a1,a,bM(w[2],a))},ag);var
+cI=w[3],bO=N(k(function(a){return bM(cI,a)},as)),bP=A(0,ba);if(P)p(function(b,a){return V(bP,a,b)},aU);var
+bQ=A(0,ba);br(function(b,a){return V(bQ,a,b)},ag);var
+bU=N(k(function(a){return ah(a1,a)},ag)),aJ=P?r[3]:bU.length-1,a2=function(a){if(aJ<=a){var
+h=a-aJ|0;return c(bO,h)[1+h]}if(P){var
+d=ah(a1,b(af[2],a)),i=U(bP,a);if(i){var
+j=i[1],k=_(b(aq[1],a)),l=_(b(aq[2],a)),f=b9(k,d[2])?[0,d[1],k,d[3],[0,[0,s,[1,j]],0],d[5]]:d,e=bE(l,f[3])?[0,f[1],f[2],l,f[4],[0,[0,s,[2,j]],0]]:f;if(0<B(aG)&&ev(aG,e[3])){var
+m=e[5],g=ah(aE,b(af[2],a));return[0,e[1],e[3],e[3],[0,[0,s,[3,g[1],g[2],g[3]]],0],m]}return e}return d}return c(bU,a)[1+a]},bV=function(e,d,c){var
+f=b(r[5][2],e)+d|0,a=b(r[6][2],f)+c|0;return P?a:ah(bQ,b(af[2],a))},bZ=A(0,al);br(function(b,a){return V(bZ,a,aJ+b|0)},as);var
+b0=function(e,d){var
 c=a[2][9];if(c){var
-f=b(r[5][2],e)+d|0;return ag(bV,b(c[1][2],f))}return c},bX=function(a){function
+f=b(r[5][2],e)+d|0;return ah(bZ,b(c[1][2],f))}return c},b1=function(a){function
 b(d,c,b){var
-a=a0(bS(d,c,b));return[0,a[2],a[3]]}var
-c=[0,jW,jV,jU,jT,jS,bY,bY,jR,jQ,jP,t,ox,Hx,jO,jN,a0,jM,bW,jL,jK,jJ,jI,bY,bY,jH,jG];return dL(F,function(b,d,e){return dP(c,a,b,d,e)},b)},a1=bX(0),b0=0===aq?a1:bX(1);if(bn($,[0]))var
-b1=t;else
+a=a2(bV(d,c,b));return[0,a[2],a[3]]}var
+c=[0,j4,j3,j2,j1,j0,b2,b2,jZ,jY,jX,s,oF,HH,jW,jV,a2,jU,b0,jT,jS,jR,jQ,b2,b2,jP,jO];return dO(y,function(b,d,e){return dS(c,a,b,d,e)},b)},a6=b1(0),b3=0===as?a6:b1(1);if(bb(ab,[0]))var
+b4=s;else
 var
-cJ=$.length-1,cK=cj?2:1,b1=co(ck,cN(u(cK,cJ)));var
-b2=function(a){return a==a2?0:[0,Z(a)]},cF=a[6],cG=by(function(k,e){if(0===e[17]){var
-q=b(cl,k),d=function(f){var
-M=f?e[16]:e[15],T=0;if(M){var
-g=M[1],G=g[1]-1|0,F=0,$=0;if(G<0)var
-I=F;else{var
-j=$,J=F;for(;;){var
-K=0<=b(g[2],j)?1:J,aa=j+1|0;if(G!==j){var
-j=aa,J=K;continue}var
-I=K;break}}if(I){var
-o=a[1],u=z(0,ao),y=v[4],X=y?y[1]:bg(Hn),B=g[1]-1|0,Y=0;if(!(B<0)){var
-i=Y;for(;;){var
-Z=v[5].length-1;V(b(g[2],i)<Z?1:0,Hm);var
-_=i+1|0;if(B!==i){var
+cN=ab.length-1,cO=cl?2:1,b4=cs(cm,cq(u(cO,cN)));var
+b5=function(a){return a==a3?0:[0,_(a)]},cJ=a[6],cL=bA(function(l,e){if(0===e[17]){var
+q=b(cn,l),d=function(f){var
+L=f?e[16]:e[15],R=0;if(L){var
+h=L[1],F=h[1]-1|0,C=0,$=0;if(F<0)var
+G=C;else{var
+j=$,I=C;for(;;){var
+K=0<=b(h[2],j)?1:I,aa=j+1|0;if(F!==j){var
+j=aa,I=K;continue}var
+G=K;break}}if(G){var
+o=a[1],u=A(0,al),y=w[4],V=y?y[1]:bi(Hx),z=h[1]-1|0,W=0;if(!(z<0)){var
+i=W;for(;;){var
+Y=w[5].length-1;X(b(h[2],i)<Y?1:0,Hw);var
+_=i+1|0;if(z!==i){var
 i=_;continue}break}}var
-t=[0,function(S,Q,P){var
-y=b(o[5][2],Q)+P|0,j=b(g[2],y);if(0<=j){var
-k=n(b$(v[1]),w),q=[0,0],z=bF(o[6],y),B=z[1],F=z[2]-1|0;if(F<B)var
-G=w;else{var
-a=B,r=w;for(;;){var
-K=b(o[7][2],a),M=c(S,K)[1+K],d=f?M:E(M);if(0!==A(d)){var
-e=b(ad[2],a),N=R(u,e);if(N)var
-i=N[1];else{var
-ab=c(L,e)[1+e],O=cu(v[1],ab);ax(u,e,O);var
-i=O}var
-Z=s(r,h(d,i[2])),_=i[1];p(function(g){return function(a,b){var
-d=0!==A(b)?1:0;if(d){var
-f=h(g,b);k[1+a]=s(c(k,a)[1+a],f);var
+s=[0,function(R,Q,P){var
+y=b(o[5][2],Q)+P|0,j=b(h[2],y);if(0<=j){var
+l=n(cb(w[1]),v),q=[0,0],z=bH(o[6],y),A=z[1],C=z[2]-1|0;if(C<A)var
+F=v;else{var
+a=A,r=v;for(;;){var
+K=b(o[7][2],a),L=c(R,K)[1+K],d=f?L:J(L);if(0!==B(d)){var
+e=b(af[2],a),M=U(u,e);if(M)var
+i=M[1];else{var
+ab=c(O,e)[1+e],N=cy(w[1],ab);av(u,e,N);var
+i=N}var
+Y=t(r,g(d,i[2])),_=i[1];p(function(h){return function(a,b){var
+d=0!==B(b)?1:0;if(d){var
+f=g(h,b);l[1+a]=t(c(l,a)[1+a],f);var
 e=0}else
 var
 e=d;return e}}(d),_);var
 $=i[3];x(function(e){return function(a){var
-b=a[1];if(1-eH(b))W(Hl);var
-c=q[1],d=a[2];q[1]=[0,[0,E(h(e,eG(b))),d],c];return 0}}(d),$);var
-t=Z}else
+b=a[1];if(1-eN(b))Z(Hv);var
+c=q[1],d=a[2];q[1]=[0,[0,J(g(e,eM(b))),d],c];return 0}}(d),$);var
+s=Y}else
 var
-t=r;var
-aa=a+1|0;if(F!==a){var
-a=aa,r=t;continue}var
-G=t;break}}var
-I=cW([0,fC],X,k,c(v[5],j)[1+j]),J=oj(1,s(G,I[1])),T=l(cD,q[1]),U=I[2],V=aw(l(function(c){var
-a=c[2],d=D(a),e=C===d?a[1]:m===d?H(a):a,f=b(bI,e);return[0,c[1],f]},U),T),Y=f?J:E(J);return[0,[0,Y,V]]}return 0}];T=1}}if(!T)var
-t=0;var
-ab=f?b0:a1,N=om([0,a,ab,e,q,f,t]),ac=N[1];function
-O(c,b,a){return a3(P(ac,c,b,a),0)}if(0!==t){var
-U=0;if(0===dj(a[2])&&0===a[2][5]){var
-Q=r[1]-1|0,ae=0;if(!(Q<0)){var
-d=ae;for(;;){var
-ag=b(r[5][2],d),S=(b(r[5][2],d+1|0)-ag|0)-1|0,af=0;if(!(S<0)){var
-k=af;for(;;){O(0,d,k);var
-ai=k+1|0;if(S!==k){var
-k=ai;continue}break}}var
-ah=d+1|0;if(Q!==d){var
+s=r;var
+aa=a+1|0;if(C!==a){var
+a=aa,r=s;continue}var
+F=s;break}}var
+G=dp([0,g$],V,l,c(w[5],j)[1+j]),I=oq(1,t(F,G[1])),S=k(cH,q[1]),T=G[2],W=ay(k(function(c){var
+a=c[2],d=E(a),e=D===d?a[1]:m===d?H(a):a,f=b(bK,e);return[0,c[1],f]},T),S),X=f?I:J(I);return[0,[0,X,W]]}return 0}];R=1}}if(!R)var
+s=0;var
+ab=f?b3:a6,M=ot([0,a,ab,e,q,f,s]),ac=M[1];function
+N(c,b,a){return a4(S(ac,c,b,a),0)}if(0!==s){var
+T=0;if(0===di(a[2])&&0===a[2][5]){var
+P=r[1]-1|0,ad=0;if(!(P<0)){var
+d=ad;for(;;){var
+ag=b(r[5][2],d),Q=(b(r[5][2],d+1|0)-ag|0)-1|0,ae=0;if(!(Q<0)){var
+l=ae;for(;;){N(0,d,l);var
+ai=l+1|0;if(Q!==l){var
+l=ai;continue}break}}var
+ah=d+1|0;if(P!==d){var
 d=ah;continue}break}}}else
-U=1;if(U){var
-aj=v[4];bp(function(a){var
-c=a[3];return a4(function(d){var
-a=d[3],c=D(a),e=C===c?a[1]:m===c?H(a):a;b(bI,e);return 0},c)},aj)}}return[0,O,N[2]]},f=d(0),g=f[2],i=d(1),j=i[2];on(a,e,a1,b0,q,g,j);return[0,[0,q,g,j,f[1],i[1]]]}return 0},cF),cI=a[6];return by(function(ar,j){function
-as(a){return e3(ah(cG,a))}var
-at=j[17];if(at)var
-av=at[1],a5=[0,as(av[2])],J=a5,ay=av[1];else
+T=1;if(T){var
+aj=w[4];bq(function(a){var
+c=a[3];return a5(function(d){var
+a=d[3],c=E(a),e=D===c?a[1]:m===c?H(a):a;b(bK,e);return 0},c)},aj)}}return[0,N,M[2]]},f=d(0),h=f[2],i=d(1),j=i[2];ou(a,e,a6,b3,q,h,j);return[0,[0,q,h,j,f[1],i[1]]]}return 0},cJ),cM=a[6];return bA(function(at,j){function
+au(a){return e9(aj(cL,a))}var
+ax=j[17];if(ax)var
+aA=ax[1],a$=[0,au(aA[2])],M=a$,aB=aA[1];else
 var
-J=0,ay=ar;var
-r=as(ay),y=a3(J,r),aA=0!==j[17]?1:0;if(aA)var
-aD=cH(j[3]),a6=aD?cH(j[4]):aD,aE=1-a6;else
+M=0,aB=at;var
+r=au(aB),F=a4(M,r),aF=0!==j[17]?1:0;if(aF)var
+aG=cK(j[3]),ba=aG?cK(j[4]):aG,aI=1-ba;else
 var
-aE=aA;if(aE)W(HR);var
-a8=o[5],aF=dD(function(a){return a[1]===ar?1:0},a8);if(aF){var
-a9=0===J?[0,r,0]:[0,r,[0,y,0]],M=l(function(a){return[0,a[1],a[2],a[3]]},a9),a_=aF[1][2],aL=0!==dj(a[2])?1:0,aM=aL||(0<a[2][5]?1:0);if(aM)W(Hi);var
-aN=a3(a[2][7],1.),V=l(function(M){var
-v=M[3],ak=M[2],am=F[1],aG=M[1];function
-an(d){var
-e=b(F[2],d),g=aG[3],a=g?f(g[1],0,d):W(Hg);if(typeof
+aI=aF;if(aI)Z(H1);var
+bd=o[5],aL=dE(function(a){return a[1]===at?1:0},bd);if(aL){var
+bf=0===M?[0,r,0]:[0,r,[0,F,0]],P=k(function(a){return[0,a[1],a[2],a[3]]},bf),bg=aL[1][2],aQ=0!==di(a[2])?1:0,aT=aQ||(0<a[2][5]?1:0);if(aT)Z(Hs);var
+aV=a4(a[2][7],1.),X=k(function(M){var
+v=M[3],ai=M[2],an=y[1],aG=M[1];function
+ao(d){var
+e=b(y[2],d),g=aG[3],a=g?f(g[1],0,d):Z(Hp);if(typeof
 a==="number")var
-c=W(Hd);else
+c=Z(Hm);else
 if(0===a[0])var
-c=[0,[0,1.,ah(e,a[1])],0];else
+c=[0,[0,1.,aj(e,a[1])],0];else
 var
-h=gb(l(I,a[1]),e),c=b(ba(function(a){return 0.<a[1]?1:0}),h);return O(function(d,c){var
+h=gi(k(L,a[1]),e),c=b(bc(function(a){return 0.<a[1]?1:0}),h);return K(function(d,c){var
 e=c[2],f=c[1],a=e[1];if(a){var
 g=a[1],h=0;if(g[2]||a[2])h=1;else
 var
-b=I(g[1]);if(h)var
-b=W(Hf)}else
+b=L(g[1]);if(h)var
+b=Z(Ho)}else
 var
 b=0.;var
-i=d[2],j=e[2],k=aw(l(function(a){return[0,f*aN,a[2],a[1]]},j),i);return[0,d[1]+f*b,k]},He,c)}var
-aI=am[2],C=z(0,ao),_=z(0,ao),o=dE(0),ay=0,az=0;function
+i=d[2],j=e[2],l=ay(k(function(a){return[0,f*aV,a[2],a[1]]},j),i);return[0,d[1]+f*b,l]},Hn,c)}var
+aI=an[2],D=A(0,al),_=A(0,al),o=dG(0),ax=0,az=0;function
 $(a){var
-e=0===er(am,0,a)?1:0;if(e){var
+e=0===ex(an,0,a)?1:0;if(e){var
 g=1-b(v[2],a);if(g)var
-h=f(v[1],0,a),c=1-dH(f(ak[1],0,a),h);else
+h=f(v[1],0,a),c=1-dK(f(ai[1],0,a),h);else
 var
 c=g}else
 var
 c=e;var
-d=c?1-aH(_,a):c;return d?(ax(_,a,0),cn([0,a,[0,an(a)[2]]],o)):d}$(aI);var
-r=az,q=ay;for(;;){if(l0(o)){var
-D=K(ai(q)),d=D.length-1,E=z(0,ao),H=[0,0],J=i(an,D),aA=aO(J),s=K(bz(function(a){return a[2]},aA)),aB=aO(s),aa=K(bj(lL,l(function(a){return a[2]},aB))),ab=z(0,ao);p(function(b,a){return ax(ab,a,b)},aa);var
+d=c?1-aH(_,a):c;return d?(av(_,a,0),cp([0,a,[0,ao(a)[2]]],o)):d}$(aI);var
+r=az,q=ax;for(;;){if(l5(o)){var
+E=N(ak(q)),d=E.length-1,F=A(0,al),H=[0,0],I=h(ao,E),aA=aP(I),s=N(bB(function(a){return a[2]},aA)),aB=aP(s),aa=N(bl(lR,k(function(a){return a[2]},aB))),ab=A(0,al);p(function(b,a){return av(ab,a,b)},aa);var
 j=n(d+1|0,0);p(function(a,d){var
-e=B(d[2]),b=a+1|0,f=c(j,a)[1+a]+e|0;c(j,b)[1+b]=f;return 0},J);var
-t=i(function(i){var
-a=i[3],c=R(C,a);if(c)return c[1];var
-e=R(E,a);if(e)return e[1];var
-g=d+E[1]|0;ax(E,a,g);var
+e=C(d[2]),b=a+1|0,f=c(j,a)[1+a]+e|0;c(j,b)[1+b]=f;return 0},I);var
+t=h(function(i){var
+a=i[3],c=U(D,a);if(c)return c[1];var
+e=U(F,a);if(e)return e[1];var
+g=d+F[1]|0;av(F,a,g);var
 j=H[1];if(b(v[2],a))var
-h=bg(Hh);else
+h=bi(Hq);else
 var
-k=I(f(v[1],0,a)),h=[0,I(f(ak[1],0,a)),k];H[1]=[0,h,j];return g},s),ac=K(ai(H[1])),Q=function(a){return z(0,8)},h=k(d,Q),m=k(d,Q),w=[0,0],y=function(a,b){var
-e=R(c(h,a)[1+a],b);if(e)return e[1];var
-d=w[1];w[1]++;T(c(h,a)[1+a],b,d);T(c(m,b)[1+b],a,d);return d},S=k(d,function(a){return y(a,a)}),U=n(t.length-1,-1),V=d-1|0,ap=0;if(!(V<0)){var
+k=L(f(v[1],0,a)),h=[0,L(f(ai[1],0,a)),k];H[1]=[0,h,j];return g},s),ac=N(ak(H[1])),Q=function(a){return A(0,8)},i=l(d,Q),m=l(d,Q),w=[0,0],z=function(a,b){var
+e=U(c(i,a)[1+a],b);if(e)return e[1];var
+d=w[1];w[1]++;V(c(i,a)[1+a],b,d);V(c(m,b)[1+b],a,d);return d},R=l(d,function(a){return z(a,a)}),S=n(t.length-1,-1),T=d-1|0,ap=0;if(!(T<0)){var
 g=ap;for(;;){var
-X=c(j,g)[1+g],Y=g+1|0,Z=c(j,Y)[1+Y]-1|0;if(!(Z<X)){var
-a=X;for(;;){if(c(t,a)[1+a]<d){var
-au=y(g,c(t,a)[1+a]);c(U,a)[1+a]=au}var
-av=a+1|0;if(Z!==a){var
-a=av;continue}break}}var
-at=g+1|0;if(V!==g){var
+W=c(j,g)[1+g],X=g+1|0,Y=c(j,X)[1+X]-1|0;if(!(Y<W)){var
+a=W;for(;;){if(c(t,a)[1+a]<d){var
+au=z(g,c(t,a)[1+a]);c(S,a)[1+a]=au}var
+aw=a+1|0;if(Y!==a){var
+a=aw;continue}break}}var
+at=g+1|0;if(T!==g){var
 g=at;continue}break}}var
-A=function(a){var
-b=c(m,a)[1+a][1];return[0,u(c(h,a)[1+a][1],b),a]},aq=G(d,A),e=[0,b(fJ[37],aq)],ar=k(d,function(t){var
-j=b(fJ[24],e[1]),a=j[2];e[1]=f(fJ[6],j,e[1]);function
+B=function(a){var
+b=c(m,a)[1+a][1];return[0,u(c(i,a)[1+a][1],b),a]},aq=G(d,B),e=[0,b(fN[37],aq)],ar=l(d,function(t){var
+j=b(fN[24],e[1]),a=j[2];e[1]=f(fN[6],j,e[1]);function
 k(c){var
-d=aQ(al,ea(gk(c)));return K(b(ba(function(b){return b[1]!==a?1:0}),d))}var
-d=k(c(m,a)[1+a]),g=k(c(h,a)[1+a]),n=aO(i(function(a){return a[1]},g)),l=bj(lL,aw(aO(i(function(a){return a[1]},d)),n));x(function(a){var
-b=e[1],c=A(a);e[1]=f(fJ[6],c,b);return 0},l);a4(function(d){var
-b=d[1];return c_(c(m,b)[1+b],a)},g);a4(function(d){var
-b=d[1];return c_(c(h,b)[1+b],a)},d);var
-o=q2(aO(i(function(a){var
-b=a[1];return i(function(a){return y(b,a[1])},g)},d)));x(function(a){var
-b=e[1],c=A(a);e[1]=f(fJ[4],c,b);return 0},l);var
-p=i(function(a){return a[2]},g),q=i(function(a){return a[1]},g),r=i(function(a){return a[2]},d),s=i(function(a){return a[1]},d);return[0,a,c(S,a)[1+a],s,r,q,p,o]}),as=[0,ar,w[1],S,U],aC=i(function(a){return ag(ab,a[2])},s),aD=i(function(a){return a[1]},s),aE=i(function(a){return a[2]},ac),aF=i(function(a){return a[1]},ac);return[0,D,C,aa,i(function(a){return a[1]},J),aF,aE,j,aD,aC,t,as]}var
-N=o[1];if(N){var
-P=N[1],ad=P[2],ae=P[1],L=ad[1];if(L){ad[1]=L[2];$(L[1][3]);var
-aj=r,af=q}else{lZ(o);ax(C,ae,r);var
-aj=r+1|0,af=[0,ae,q]}var
-r=aj,q=af;continue}throw lY}},M),X=a[1][4],aa=1<B(M)?1:0,ab=bl?aa?[0,[0,-j[4]],[0,-j[3]]]:[0,[0,1.-j[4]],[0,1.-j[3]]]:[0,[0,j[3]],[0,j[4]]],ad=function(a){function
+d=aS(am,ee(gr(c)));return N(b(bc(function(b){return b[1]!==a?1:0}),d))}var
+d=k(c(m,a)[1+a]),g=k(c(i,a)[1+a]),n=aP(h(function(a){return a[1]},g)),l=bl(lR,ay(aP(h(function(a){return a[1]},d)),n));x(function(a){var
+b=e[1],c=B(a);e[1]=f(fN[6],c,b);return 0},l);a5(function(d){var
+b=d[1];return c_(c(m,b)[1+b],a)},g);a5(function(d){var
+b=d[1];return c_(c(i,b)[1+b],a)},d);var
+o=q_(aP(h(function(a){var
+b=a[1];return h(function(a){return z(b,a[1])},g)},d)));x(function(a){var
+b=e[1],c=B(a);e[1]=f(fN[4],c,b);return 0},l);var
+p=h(function(a){return a[2]},g),q=h(function(a){return a[1]},g),r=h(function(a){return a[2]},d),s=h(function(a){return a[1]},d);return[0,a,c(R,a)[1+a],s,r,q,p,o]}),as=[0,ar,w[1],R,S],aC=h(function(a){return ah(ab,a[2])},s),aD=h(function(a){return a[1]},s),aE=h(function(a){return a[2]},ac),aF=h(function(a){return a[1]},ac);return[0,E,D,aa,h(function(a){return a[1]},I),aF,aE,j,aD,aC,t,as]}var
+O=o[1];if(O){var
+P=O[1],ad=P[2],ae=P[1],J=ad[1];if(J){ad[1]=J[2];$(J[1][3]);var
+ag=r,af=q}else{l4(o);av(D,ae,r);var
+ag=r+1|0,af=[0,ae,q]}var
+r=ag,q=af;continue}throw l3}},P),ad=a[1][4],ac=1<C(P)?1:0,af=bn?ac?[0,[0,-j[4]],[0,-j[3]]]:[0,[0,1.-j[4]],[0,1.-j[3]]]:[0,[0,j[3]],[0,j[4]]],ag=function(a){function
 b(c,b){var
-a=ah(M,c),d=0,e=b?a[3]:a[2];return f(e[1],d,X)}if(aa){var
-c=b(1,1-a);return q(b(0,a),c)}return b(0,a)},ae=v[4],Q=ae?ae[1]:bg(Hk),af=b$(g),aP=bj(al,aO(a_)),aS=b(ba(function(c){var
-a=c[1],b=7!==a?1:0,d=b?2!==a?1:0:b;return d}),aP),aT=bL(Q[3],2*af|0,Q[3].length-1-(2*af|0)|0),bN=bc(aT,K(l(v[7],aS))),bO=function(d){function
+a=aj(P,c),d=0,e=b?a[3]:a[2];return f(e[1],d,ad)}if(ac){var
+c=b(1,1-a);return q(b(0,a),c)}return b(0,a)},ao=w[4],Q=ao?ao[1]:bi(Hu),ap=cb(i),aX=bl(am,aP(bg)),aY=b(bc(function(c){var
+a=c[1],b=7!==a?1:0,d=b?2!==a?1:0:b;return d}),aX),aZ=bN(Q[3],2*ap|0,Q[3].length-1-(2*ap|0)|0),bZ=be(aZ,N(k(w[7],aY))),b1=function(d){function
 a(a){var
-b=c(g[8],a)[1+a],e=b[1]===b[2]?[0,0,4,1,2]:[0,0,1,2,3];return i(function(b){return nY(g,d,a,b)},e)}return q2(G(g[8].length-1,a))},an=bj(aK,bz(function(a){return aO(a[3])},V)),aW=by(function(b,a){var
-c=0===b?1:-1;return[0,a,c]},V),am=function(y){var
-v=y?ab[2]:ab[1],a=v[1],r=0;if(cH(a)){if(y)var
-F=Z(a),j=b7(ad(y),F);else
+b=c(i[8],a)[1+a],e=b[1]===b[2]?[0,0,4,1,2]:[0,0,1,2,3];return h(function(b){return n5(i,d,a,b)},e)}return q_(G(i[8].length-1,a))},aE=bl(aK,bB(function(a){return aP(a[3])},X)),a0=k(function(i){var
+r=oA(function(j){var
+a=i[1][3];if(a){var
+l=f(a[1],0,j),m=nl(l,b(y[2],j)),c=k(function(b){var
+c=b[1],a=b[2][1],f=0;if(a){var
+d=a[1];if(!d[2]&&!a[2]){var
+e=g(c,d[1]);f=1}}if(!f)var
+e=v;return[0,g(c,y[1][10]),e]},m),d=K(function(b,a){return mv(b,a[1][2])},e,c),h=function(a){return g(z(d),a)};return[0,d,k(function(a){var
+b=h(a[2]);return[0,h(a[1])[1],b]},c)]}throw[0,ae,Hr]});return function(j,h,s,a){var
+t=i[3],v=i[2],w=h[1].length-1,n=z(j[6]),e=cj(a[2].length-1,a[1].length-1);function
+o(a){var
+b=a[2],c=a[1],d=s?d$:e7;return d(c,b)}var
+x=g(n,z(j[5])),y=et(j[6]);function
+p(b,a){return gc(a*y/b)}function
+q(c,b,a){return G(e,function(e){return p(c,d(b,a+e|0))})}var
+A=l(w,function(b){return[m,function(g){var
+c=q(4.,a[2],u(b,e)),f=bA(function(d,c){return[0,c,q(kD,a[3],u(u(b,e)+d|0,e))]},c);return[0,p(1.,d(a[1],b)),f]}]}),B=_(a[5]);function
+C(b){var
+c=ah(h[2],b);return gc(Math.ceil(bx(d(a[4],c),30)))}function
+F(a){var
+c=b(r,a)[2];return k(function(a){var
+b=o(g(x,a[2]));return[0,a[1],b]},c)}function
+I(a){return b(r,a)[1]}var
+J=oA(function(a){var
+b=0,c=s?t:v;return o(g(n,f(c[1],b,a)))});function
+K(e){var
+b=ah(h[2],e),a=c(A,b)[1+b],d=E(a);return D===d?a[1]:m===d?H(a):a}var
+L=h[2];return[0,function(a){return aH(L,a)},K,J,I,F,C,B]}},P),a1=bA(function(b,a){var
+c=0===b?1:-1;return[0,a,c]},X),ar=function(y){var
+w=y?af[2]:af[1],a=w[1],r=0;if(cK(a)){if(y)var
+F=_(a),j=b9(ag(y),F);else
 var
-J=Z(a),j=bC(ad(y),J);if(j){var
+M=_(a),j=bE(ag(y),M);if(j){var
 o=[0,a];r=1}}if(!r)var
-o=0;return aV(function(ap){var
-j=Q[2],a=b$(g),v=B(g[4]),ad=y?dW:1.,N=z(0,ao);x(function(a){var
-b=cu(g,c(L,a)[1+a]),d=b[3]?W(Hj):[0,b[1],b[2]],e=d[2],f=d[1],h=I(e);return T(N,a,[0,i(I,f),h,f,e])},an);var
-a0=l(function(z){var
-b=z[1],U=z[2];function
-V(a){return ag(N,a)[1]}var
-q=b[7],r=b[1].length-1,A=b[10],C=b[9],D=b[8],h=n(r+1|0,0),j=[0,0],k=[0,G9],m=[0,0],f=[0,0],s=r-1|0,E=i(V,b[3]),F=0;if(!(s<0)){var
+o=0;return aR(function(ar){var
+j=Q[2],a=cb(i),w=C(i[4]),X=y?dZ:1.,ab=A(0,al);x(function(a){var
+b=cy(i,c(O,a)[1+a]),d=b[3]?Z(Ht):[0,b[1],b[2]],e=d[2],f=d[1],g=L(e);return V(ab,a,[0,h(L,f),g,f,e])},aE);var
+a6=k(function(z){var
+b=z[1],T=z[2];function
+U(a){return ah(ab,a)[1]}var
+q=b[7],r=b[1].length-1,A=b[10],B=b[9],D=b[8],i=n(r+1|0,0),j=[0,0],l=[0,Hg],m=[0,0],f=[0,0],s=r-1|0,E=h(U,b[3]),F=0;if(!(s<0)){var
 a=F;for(;;){var
 o=[0,0],t=a+1|0,u=c(q,t)[1+t]-1|0,v=c(q,a)[1+a];if(!(u<v)){var
-d=u;for(;;){var
-y=c(C,d)[1+d],S=c(E,y)[1+y];p(function(b,d){return function(a,f){var
+e=u;for(;;){var
+y=c(B,e)[1+e],R=c(E,y)[1+y];p(function(b,e){return function(a,f){var
 g=f!=0.?1:0;if(g){var
-i=lK(a,b[1]),j=a3(lI(a,b[1]),0),k=c(A,d)[1+d];b[1]=[0,[0,a,[0,[0,e(D,d)*f,k],j]],i];var
+i=lQ(a,b[1]),j=a4(lO(a,b[1]),0),k=c(A,e)[1+e];b[1]=[0,[0,a,[0,[0,d(D,e)*f,k],j]],i];var
 h=0}else
 var
-h=g;return h}}(o,d),S);var
-T=d-1|0;if(v!==d){var
-d=T;continue}break}}var
-M=o[1],O=aQ(function(b,a){return aK(b[1],a[1])},M);x(function(a){var
-b=a[2];j[1]=[0,a[1],j[1]];f[1]=bT(b,f[1]);var
-c=B(b);m[1]=m[1]+c|0;k[1]=[0,m[1],k[1]];return 0},O);var
-P=B(o[1]),w=a+1|0,Q=c(h,a)[1+a]+P|0;c(h,w)[1+w]=Q;var
-R=a+1|0;if(s!==a){var
-a=R;continue}break}}function
-g(a){return K(ai(a))}var
-G=f[1],H=g(l(function(a){return a[2]},G)),I=f[1],J=g(l(function(a){return a[1]},I)),L=g(k[1]);return[0,b,[0,h,g(j[1]),L,J,H],U]},aW),a1=k(a,function(b){return k(a,function(a){return a===b?1.:0.})});function
-ae(a){return ag(a[1][2],X)}var
-aq=[0,0],M=k(a,function(a){var
-b=c(j[1],a)[1+a];return I(q(c(j[2],a)[1+a],b))});function
-a5(t,f,o,s,l,g,p,q){function
-u(b){var
-a=fI(0,f,b);if(0===a[0])return[0,a[1],a[2]];throw bH}var
-h=[0,[0,l,0]],j=[0,0],d=[m,function(w){var
-m=jB(i(function(a){return c(f[1],a)[1+a]},g));function
-d(b){var
-d=c(g,b)[1+b],n=c(f[1],d)[1+d],j=u(i(function(a){return-a},n))[1];h[1]=[0,j,h[1]];var
-l=g[1+b],p=bG(c(f[1],l)[1+l],j),q=ac(cZ,e(f[2],g[1+b])-p);return k(a,function(a){var
-d=e(o,a);return-e(c(m,a)[1+a],b)*q*d})}var
-v=b(p,l);return r(t,f,o,s,j,q,k(a,d),v,n(a,g))}],v=[0,[0,g,h]];function
-w(k){var
-a=k;for(;;){if(a){var
+h=g;return h}}(o,e),R);var
+S=e-1|0;if(v!==e){var
+e=S;continue}break}}var
+L=o[1],M=aS(function(b,a){return aK(b[1],a[1])},L);x(function(a){var
+b=a[2];j[1]=[0,a[1],j[1]];f[1]=bW(b,f[1]);var
+c=C(b);m[1]=m[1]+c|0;l[1]=[0,m[1],l[1]];return 0},M);var
+O=C(o[1]),w=a+1|0,P=c(i,a)[1+a]+O|0;c(i,w)[1+w]=P;var
+Q=a+1|0;if(s!==a){var
+a=Q;continue}break}}function
+g(a){return N(ak(a))}var
+G=f[1],H=g(k(function(a){return a[2]},G)),I=f[1],J=g(k(function(a){return a[1]},I)),K=g(l[1]);return[0,b,[0,i,g(j[1]),K,J,H],T]},a1),a7=l(a,function(b){return l(a,function(a){return a===b?1.:0.})});function
+ac(a){return ah(a[1][2],ad)}var
+ap=[0,0],P=l(a,function(a){var
+b=c(j[1],a)[1+a];return L(q(c(j[2],a)[1+a],b))});function
+a9(u,f,o,t,k,g,p,s,q){function
+v(b){var
+a=fM(0,f,b);if(0===a[0])return[0,a[1],a[2]];throw bJ}var
+i=[0,[0,k,0]],j=[0,0],e=[m,function(x){var
+m=jJ(h(function(a){return c(f[1],a)[1+a]},g));function
+e(b){var
+e=c(g,b)[1+b],n=c(f[1],e)[1+e],j=v(h(function(a){return-a},n))[1];i[1]=[0,j,i[1]];var
+k=g[1+b],p=bI(c(f[1],k)[1+k],j),q=aa(cZ,d(f[2],g[1+b])-p);return l(a,function(a){var
+e=d(o,a);return-d(c(m,a)[1+a],b)*q*e})}var
+w=b(p,k);return r(u,f,o,t,j,s,q,l(a,e),w,n(a,g))}],w=[0,[0,g,i]];function
+x(l){var
+a=l;for(;;){if(a){var
 e=a[1];if(a[2]){try{var
-h=0,c=b(e,0);h=1}catch(a){a=aU(a);if(a!==bH&&a!==bQ)throw a;var
+h=0,c=b(e,0);h=1}catch(a){a=aW(a);if(a!==bJ&&a!==bS)throw a;var
 o=a}if(h){if(0===c[0])return c;var
 f=c[1],i=0;if(!(f[1]<0.)){var
 d=j[1];if(d)var
-m=d[1],g=lU(function(b,a){return Math.abs(b-a)<bt?1:0},m,l);else
+m=d[1],g=lZ(function(b,a){return Math.abs(b-a)<bu?1:0},m,k);else
 var
 g=d;if(!g)i=1}if(!i)return[1,[0,f[2],j[1]]]}var
 a=a[2];continue}var
-n=b(e,0);return rY(function(a){return[0,a[2],j[1]]},n)}throw bH}}var
-x=0,y=[0,function(n){var
-d=b(p,l),c=k(a,function(c){function
+n=b(e,0);return r7(function(a){return[0,a[2],j[1]]},n)}throw bJ}}var
+y=0,z=[0,function(n){var
+e=b(p,k),c=l(a,function(c){function
 f(g){var
-d=u(k(a,function(a){return a===c?g:0.})),f=d[1];h[1]=[0,f,h[1]];var
-i=d[2];return[0,e(b(p,f),c),i]}var
-g=f(1.),i=g[1],j=f(dW),l=j[1],m=ac(cZ*e(o,c),i-l);return e(d,c)-l<=i-e(d,c)?[0,j,m]:[0,g,-m]}),g=S(function(c,b){var
-d=b[2];return k(a,function(a){return a===c?d:0.})},c),m=i(function(a){return a[1][2]},c);return b(r(t,f,o,s,j,q,g,i(function(a){return a[1][1]},c),m),v)},x],z=[0,function(e){var
-a=D(d),c=C===a?d[1]:m===a?H(d):d;return b(c,v)},y];return w([0,function(f){var
-a=D(d),c=0,e=C===a?d[1]:m===a?H(d):d;return b(e,c)},z])}function
-ar(b,P){aq[1]++;if(oN<aq[1])W(G$);var
-Q=fB(g,b,bc(bN,bO(b))),af=i(I,b[1]),a2=b[1],o=S(function(a,d){return ac(bZ,I(q(c(b[2],a)[1+a],d)))},a2),a3=Q[3],ao=i(function(a){var
-j=a[1],d=S(function(b,a){var
-c=e(o,b);return I(a)*c},j),f=[0,a[2]],k=a[1];p(function(a,d){var
-e=h(d,c(b[1],a)[1+a]);f[1]=q(f[1],e);return 0},k);var
-g=ac(bZ,Math.sqrt(bG(d,d))),l=I(f[1])/g;return[0,i(function(a){return a/g},d),l]},a3),a6=i(function(a){return a[2]},ao),R=[0,i(function(a){return a[1]},ao),a6,a];function
-T(a){return fI(0,R,S(function(b,a){return a*e(o,b)},a))}var
-a8=G(a,function(a){return a}),as=dD(function(a){var
-d=c(b[2],a)[1+a];return b7(c(b[1],a)[1+a],d)},a8);if(as){var
-r=as[1],a9=c(b[2],r)[1+r],at=cP(q(c(b[1],r)[1+r],a9)),V=c(b[4],r)[1+r],au=D(V),a_=0,a$=C===au?V[1]:m===au?H(V):V,X=c(b[3],r)[1+r],av=D(X),ba=[0,[0,at,a$],a_],bb=C===av?X[1]:m===av?H(X):X,bd=Y(a7);return[1,P,aC(g[1],0,bd,[0,[0,at,bb],ba])]}function
-ah(x){return l(function(h){var
-q=h[3],z=ad*q,r=0<q?y:1-y,b=h[1],A=h[2],g=i(x,b[3]),j=b[1].length-1,d=b[11],k=d[1],a=n(d[2],0.),s=d[3];a4(function(b){return U(a,b,1.)},s);var
-t=d[4];p(function(f,d){var
-h=0<=d?1:0;if(h)var
-j=e(g,c(b[9],f)[1+f]),i=U(a,d,e(a,d)-e(b[8],f)*j);else
+e=v(l(a,function(a){return a===c?g:0.})),f=e[1];i[1]=[0,f,i[1]];var
+h=e[2];return[0,d(b(p,f),c),h]}var
+g=f(1.),h=g[1],j=f(dZ),k=j[1],m=aa(cZ*d(o,c),h-k);return d(e,c)-k<=h-d(e,c)?[0,j,m]:[0,g,-m]}),g=R(function(c,b){var
+d=b[2];return l(a,function(a){return a===c?d:0.})},c),m=h(function(a){return a[1][2]},c);return b(r(u,f,o,t,j,s,q,g,h(function(a){return a[1][1]},c),m),w)},y],A=[0,function(d){var
+a=E(e),c=D===a?e[1]:m===a?H(e):e;return b(c,w)},z];return x([0,function(f){var
+a=E(e),c=0,d=D===a?e[1]:m===a?H(e):e;return b(d,c)},A])}function
+aq(b,N){ap[1]++;if(oV<ap[1])Z(Hi);var
+O=fG(i,b,be(bZ,b1(b))),ag=h(L,b[1]),a3=b[1],o=R(function(a,d){return aa(bT,L(q(c(b[2],a)[1+a],d)))},a3),a4=O[3],as=h(function(a){var
+j=a[1],e=R(function(b,a){var
+c=d(o,b);return L(a)*c},j),f=[0,a[2]],k=a[1];p(function(a,d){var
+e=g(d,c(b[1],a)[1+a]);f[1]=q(f[1],e);return 0},k);var
+i=aa(bT,Math.sqrt(bI(e,e))),l=L(f[1])/i;return[0,h(function(a){return a/i},e),l]},a4),a_=h(function(a){return a[2]},as),Q=[0,h(function(a){return a[1]},as),a_,a];function
+S(a){return fM(0,Q,R(function(b,a){return a*d(o,b)},a))}var
+a$=G(a,function(a){return a}),at=dE(function(a){var
+d=c(b[2],a)[1+a];return b9(c(b[1],a)[1+a],d)},a$);if(at){var
+r=at[1],ba=c(b[2],r)[1+r],au=cQ(q(c(b[1],r)[1+r],ba)),T=c(b[4],r)[1+r],av=E(T),bc=0,bd=D===av?T[1]:m===av?H(T):T,U=c(b[3],r)[1+r],aw=E(U),bf=[0,[0,au,bd],bc],bg=D===aw?U[1]:m===aw?H(U):U,bh=Y(a8);return[1,N,az(i[1],0,bh,[0,[0,au,bg],bf])]}function
+V(x){return k(function(i){var
+q=i[3],z=X*q,r=0<q?y:1-y,b=i[1],A=i[2],g=h(x,b[3]),j=b[1].length-1,e=b[11],k=e[1],a=n(e[2],0.),s=e[3];a5(function(b){return W(a,b,1.)},s);var
+t=e[4];p(function(f,e){var
+h=0<=e?1:0;if(h)var
+j=d(g,c(b[9],f)[1+f]),i=W(a,e,d(a,e)-d(b[8],f)*j);else
 var
-i=h;return i},t);a4(function(f){var
-g=f[6],h=f[4],i=e(a,f[2]),o=f[7];if(1-(dV<i?1:0))throw bQ;a4(function(b){return U(a,b,e(a,b)/i)},g);var
+i=h;return i},t);a5(function(f){var
+g=f[6],h=f[4],i=d(a,f[2]),o=f[7];if(1-(dY<i?1:0))throw bS;a5(function(b){return W(a,b,d(a,b)/i)},g);var
 j=g.length-1,k=h.length-1-1|0,p=0;if(!(k<0)){var
 b=p;for(;;){var
-l=j-1|0,q=e(a,c(h,b)[1+b]),r=0;if(!(l<0)){var
-d=r;for(;;){var
-m=u(b,j)+d|0,n=c(o,m)[1+m],t=q*e(a,c(g,d)[1+d]);U(a,n,e(a,n)-t);var
-v=d+1|0;if(l!==d){var
-d=v;continue}break}}var
+l=j-1|0,q=d(a,c(h,b)[1+b]),r=0;if(!(l<0)){var
+e=r;for(;;){var
+m=u(b,j)+e|0,n=c(o,m)[1+m],t=q*d(a,c(g,e)[1+e]);W(a,n,d(a,n)-t);var
+v=e+1|0;if(l!==e){var
+e=v;continue}break}}var
 s=b+1|0;if(k!==b){var
 b=s;continue}break}}return 0},k);function
-l(d,s){var
-f=n(u(j+(b[5].length-1)|0,d),0.);e6(s,0,f,0,u(j,d));function
+l(e,s){var
+f=n(u(j+(b[5].length-1)|0,e),0.);fa(s,0,f,0,u(j,e));function
 m(b,h,g){var
-c=d-1|0,i=0;if(!(c<0)){var
-a=i;for(;;){U(f,u(b,d)+a|0,e(f,u(b,d)+a|0)-h*e(f,u(g,d)+a|0));var
+c=e-1|0,i=0;if(!(c<0)){var
+a=i;for(;;){W(f,u(b,e)+a|0,d(f,u(b,e)+a|0)-h*d(f,u(g,e)+a|0));var
 j=a+1|0;if(c!==a){var
-a=j;continue}break}}return 0}a4(function(h){var
-j=h[3],i=h[1],k=u(i,d),l=(u(i,d)+d|0)-1|0,o=h[4],p=e(a,h[2]);if(!(l<k)){var
-g=k;for(;;){U(f,g,e(f,g)/p);var
+a=j;continue}break}}return 0}a5(function(h){var
+j=h[3],i=h[1],k=u(i,e),l=(u(i,e)+e|0)-1|0,o=h[4],p=d(a,h[2]);if(!(l<k)){var
+g=k;for(;;){W(f,g,d(f,g)/p);var
 t=g+1|0;if(l!==g){var
 g=t;continue}break}}var
 n=j.length-1-1|0,q=0;if(!(n<0)){var
 b=q;for(;;){var
-r=e(a,c(o,b)[1+b]);m(c(j,b)[1+b],r,i);var
+r=d(a,c(o,b)[1+b]);m(c(j,b)[1+b],r,i);var
 s=b+1|0;if(n!==b){var
 b=s;continue}break}}return 0},k);var
 o=j-1|0;if(!(o<0)){var
 h=o;for(;;){var
 l=c(k,h)[1+h],q=l[5],r=q.length-1-1|0,w=l[6],x=l[1],y=0;if(!(r<0)){var
 g=y;for(;;){var
-A=c(q,g)[1+g];m(x,e(a,c(w,g)[1+g]),A);var
+A=c(q,g)[1+g];m(x,d(a,c(w,g)[1+g]),A);var
 B=g+1|0;if(r!==g){var
 g=B;continue}break}}var
 z=h-1|0;if(0!==h){var
 h=z;continue}break}}var
 p=f.length-1-1|0,t=0;if(!(p<0)){var
-i=t;for(;;){if(1-(Math.abs(e(f,i))<1e+200?1:0))throw bQ;var
+i=t;for(;;){if(1-(Math.abs(d(f,i))<1e+200?1:0))throw bS;var
 v=i+1|0;if(p!==i){var
 i=v;continue}break}}return f}var
-m=b[1].length-1,f=r?b[6]:b[5],v=jD(b,1,g,bc(n(m,0.),f)),w=b[4],o=l(1,eb(function(b,a){return b+a},w,v));e6(f,0,o,m,f.length-1);return[0,[0,b,A,r,g,l,o],z]},a0)}function
-aw(c,b){var
-a=ag(N,b),d=a[2];return bG(a[1],c)+d}function
-w(a){return S(function(a,b){return e(af,a)+b*e(o,a)},a)}function
-be(j,h){var
-f=j,d=h;for(;;){var
-b=T(i(function(a){return-a},f));if(0===b[0]){var
-c=n(a,0.),k=w(b[1]),l=ah(function(b){return function(a){return aw(b,a)}}(k));x(function(d){return function(b){var
-c=b[1],f=b[2],g=op(c,a1),h=u(ae(c),a);return p(function(a,b){return U(d,a,b+f*e(g,h+a|0))},d)}}(c),l);if(0===d)return[0,b,c];var
-g=T(i(function(a){return-a},c));if(0===g[0]){var
-m=aQ(aK,aO(b[2]));if(bn(aQ(aK,aO(g[2])),m))return[0,b,c]}var
-f=c,d=d-1|0;continue}return[0,b,[0]]}}function
-ax(a){return S(function(b,a){return a/e(M,b)},a)}function
-ay(j,i,l,b){var
-d=k(v,function(d){var
-b=n(a,0.);U(b,d,1.);var
-c=g[8];p(function(f,a){var
-c=a[2],d=a[1];return U(b,v+f|0,e(b,d)*e(i,c)+e(i,d)*e(b,c))},c);return b}),h=k(v,function(a){var
-f=pe/e(M,a),g=Math.abs(bG(j,c(d,a)[1+a]))+f;return cZ*e(b,a)*g});p(function(c,a){function
-i(a){return U(h,c,e(h,c)+e(b,c)*Math.abs(a))}var
-k=g[8];p(function(g,b){var
-c=b[2],d=b[1];function
-f(a){return e(o,a)}var
-h=f(d),k=Math.abs(e(a,c))*h,l=f(c);return i(e(j,v+g|0)*qM*(Math.abs(e(a,d))*l+k))},k);return p(function(d,c){var
-g=f(l,a,c);return i(e(b,d)*g)},d)},d);return h}try{var
-bD=[0,be(n(a,0.),5)],ai=bD}catch(a){a=aU(a);if(a!==bH&&a!==bQ)throw a;var
-ai=0}if(ai){var
-az=ai[1],B=az[1];if(0===B[0]){var
-aA=az[2],F=B[1],bf=w(F),bh=function(a){return ah(function(b){return aw(a,b)})},L=aB(bf),bE=g[8];p(function(b,a){return U(L,v+b|0,e(L,a[1])*e(L,a[2]))},bE);var
-aR=[0,1],bF=S(function(a,b){return(b-e(af,a))/e(o,a)},L),bI=R[1];p(function(c,b){var
-d=e(R[2],c)+cZ,a=d<bG(b,bF)?1:0,f=a?(aR[1]=0,0):a;return f},bI);var
-aS=aR[1],aW=0;if(aS){try{var
-aX=0,bJ=bh(L)}catch(a){a=aU(a);if(a!==bQ)throw a;var
-aD=0;aW=1;aX=1}if(!aX)var
-bK=-1e-06*(1.+Math.abs(ap)),aT=O(function(c,a){var
-b=a[1],d=ae(b);return c+a[2]*e(b[6],d)},-ad*ap,bJ)<bK?1:0}else
+m=b[1].length-1,f=r?b[6]:b[5],v=jL(b,1,g,be(n(m,0.),f)),w=b[4],o=l(1,eg(function(b,a){return b+a},w,v));fa(f,0,o,m,f.length-1);return[0,[0,b,A,r,g,l,o],z]},a6)}function
+ai(c,b){var
+a=ah(ab,b),d=a[2];return bI(a[1],c)+d}function
+v(a){return R(function(a,b){return d(ag,a)+b*d(o,a)},a)}function
+bj(j,i){var
+f=j,e=i;for(;;){var
+b=S(h(function(a){return-a},f));if(0===b[0]){var
+c=n(a,0.),k=v(b[1]),l=V(function(b){return function(a){return ai(b,a)}}(k));x(function(e){return function(b){var
+c=b[1],f=b[2],g=ow(c,a7),h=u(ac(c),a);return p(function(a,b){return W(e,a,b+f*d(g,h+a|0))},e)}}(c),l);if(0===e)return[0,b,c];var
+g=S(h(function(a){return-a},c));if(0===g[0]){var
+m=aS(aK,aP(b[2]));if(bb(aS(aK,aP(g[2])),m))return[0,b,c]}var
+f=c,e=e-1|0;continue}return[0,b,[0]]}}function
+ax(a){return R(function(b,a){return a/d(P,b)},a)}function
+ay(j,h,k,b){var
+e=l(w,function(e){var
+b=n(a,0.);W(b,e,1.);var
+c=i[8];p(function(f,a){var
+c=a[2],e=a[1];return W(b,w+f|0,d(b,e)*d(h,c)+d(h,e)*d(b,c))},c);return b}),g=l(w,function(a){var
+f=pm/d(P,a),g=Math.abs(bI(j,c(e,a)[1+a]))+f;return cZ*d(b,a)*g});p(function(c,a){function
+h(a){return W(g,c,d(g,c)+d(b,c)*Math.abs(a))}var
+l=i[8];p(function(g,b){var
+c=b[2],e=b[1];function
+f(a){return d(o,a)}var
+i=f(e),k=Math.abs(d(a,c))*i,l=f(c);return h(d(j,w+g|0)*qU*(Math.abs(d(a,e))*l+k))},l);return p(function(e,c){var
+g=f(k,a,c);return h(d(b,e)*g)},e)},e);return g}try{var
+bO=[0,bj(n(a,0.),5)],aj=bO}catch(a){a=aW(a);if(a!==bJ&&a!==bS)throw a;var
+aj=0}if(aj){var
+aA=aj[1],C=aA[1];if(0===C[0]){var
+aB=aA[2],z=C[1],bk=v(z),bl=function(a){return V(function(b){return ai(a,b)})},M=aD(bk),bP=i[8];p(function(b,a){return W(M,w+b|0,d(M,a[1])*d(M,a[2]))},bP);var
+aV=[0,1],bQ=R(function(a,b){return(b-d(ag,a))/d(o,a)},M),bR=Q[1];p(function(c,b){var
+e=d(Q[2],c)+cZ,a=e<bI(b,bQ)?1:0,f=a?(aV[1]=0,0):a;return f},bR);var
+aX=aV[1],aZ=0;if(aX){try{var
+a0=0,bU=bl(M)}catch(a){a=aW(a);if(a!==bS)throw a;var
+aC=0;aZ=1;a0=1}if(!a0)var
+bV=-1e-06*(1.+Math.abs(ar)),aY=K(function(c,a){var
+b=a[1],e=ac(b);return c+a[2]*d(b[6],e)},-X*ar,bU)<bV?1:0}else
 var
-aT=aS;if(!aW)var
-aD=aT;if(aD)bg(Ha);try{var
-aY=0,am=a5(Q,R,o,ah,F,B[2],w,P);aY=1}catch(a){a=aU(a);if(a!==bH&&a!==bQ)throw a;var
-bi=function(b,a){return 0.},bj=w(F),bk=0,_=function(a){return ay(aA,bj,bi,a)},J=bk}if(aY){if(0===am[0])return am[1];var
-aL=am[1],bs=aL[1],bu=w(F),bv=function(a){return ay(aA,bu,bs,a)},bw=aL[2],_=bv,J=aV(function(a){var
-b=w(a);return[0,w(F),b]},bw)}}else{var
-aM=B[1],an=c(Q[3],aM)[1+aM],bx=B[2],aN=cW(0,Q,i(E,an[1]),bx),aP=s(an[2],aN[1]);if(!(0<=A(aP))){var
-by=[0,[0,t,an[3]],aN[2]],bz=l(function(b){var
-a=b[2],c=D(a),d=C===c?a[1]:m===c?H(a):a;return[0,b[1],d]},by),bA=cP(E(aP)),bB=l(function(a){var
-b=a[2];return[0,h(a[1],bA),b]},bz),bC=Y(a7);return[1,P,aC(g[1],0,bC,bB)]}var
-_=ax,J=0}}else
+aY=aX;if(!aZ)var
+aC=aY;if(aC)bi(Hj);var
+bm=v(z),aE=V(function(a){return ai(bm,a)}),bn=bT,aF=K(function(b,a){var
+c=a[1][6];return aN(function(b,a){return aa(b,Math.abs(a))},b,c)},bn,aE),bo=-X*ar,bp=K(function(c,a){var
+b=a[1],e=ac(b);return c+a[2]*d(b[6],e)},bo,aE),bq=f9(aF)[2],br=[0,e$(30,ef(56,26-(Ju(aa(hH,bp/aF))|0)|0)),bq];try{var
+a1=0,an=a9(O,Q,o,V,z,C[2],v,N,br);a1=1}catch(a){a=aW(a);if(a!==bJ&&a!==bS)throw a;var
+bs=function(b,a){return 0.},bt=v(z),bv=0,$=function(a){return ay(aB,bt,bs,a)},F=bv}if(a1){if(0===an[0])return an[1];var
+aO=an[1],bC=aO[1],bD=v(z),bE=function(a){return ay(aB,bD,bC,a)},bF=aO[2],$=bE,F=aR(function(a){var
+b=v(a);return[0,v(z),b]},bF)}}else{var
+aQ=C[1],ao=c(O[3],aQ)[1+aQ],bG=C[2],aT=dp(0,O,h(J,ao[1]),bG),aU=t(ao[2],aT[1]);if(!(0<=B(aU))){var
+bH=[0,[0,s,ao[3]],aT[2]],bK=k(function(b){var
+a=b[2],c=E(a),d=D===c?a[1]:m===c?H(a):a;return[0,b[1],d]},bH),bL=cQ(J(aU)),bM=k(function(a){var
+b=a[2];return[0,g(a[1],bL),b]},bK),bN=Y(a8);return[1,N,az(i[1],0,bN,bM)]}var
+$=ax,F=0}}else
 var
-_=ax,J=0;var
-$=k(v,function(b){function
-c(c){return k(a,function(a){return a===b?c:0.})}try{var
-i=0,d=T(c(dW)),f=T(c(1.));i=1}catch(a){a=aU(a);if(a!==bH)throw a}if(i&&0===f[0]){var
-g=f[1];if(0===d[0]){var
-h=d[1];return[0,(e(g,b)-e(h,b))*e(o,b),e(af,b)+bt*(e(g,b)+e(h,b))*e(o,b)]}}return Hb}),K=i(function(a){return a[1]},$),aj=[0,-1],aE=[0,0.],bl=_(K);p(function(a,b){var
-c=p$*e(M,a)<e(K,a)?1:0,d=c?aE[1]<b?1:0:c,f=d?(aE[1]=b,aj[1]=a,0):d;return f},bl);if(aj[1]<0)W(Hc);var
-z=aj[1];if(J){var
-aF=J[1],aG=aF[2],ak=aF[1],aa=function(a){return p$*e(M,a)<e(K,a)?Math.abs(e(aG,a)-e(ak,a))/e(K,a):0.},bm=G(v,function(a){return a}),bo=0,j=O(function(b,a){var
-c=aa(b);return c<aa(a)?a:b},bo,bm),aH=e(ak,j)+2.5*(e(aG,j)-e(ak,j)),aZ=0;if(!(0.2<aa(j))&&!(aa(j)<0.004)){var
-br=0.45*e(K,j);if(!(br<Math.abs(aH-c($,j)[1+j][2]))){var
-al=aH,d=j;aZ=1}}if(!aZ)var
-al=c($,z)[1+z][2],d=z}else
+$=ax,F=0;var
+ad=l(w,function(b){function
+c(c){return l(a,function(a){return a===b?c:0.})}try{var
+i=0,e=S(c(dZ)),f=S(c(1.));i=1}catch(a){a=aW(a);if(a!==bJ)throw a}if(i&&0===f[0]){var
+g=f[1];if(0===e[0]){var
+h=e[1];return[0,(d(g,b)-d(h,b))*d(o,b),d(ag,b)+bu*(d(g,b)+d(h,b))*d(o,b)]}}return Hk}),I=h(function(a){return a[1]},ad),ak=[0,-1],aG=[0,0.],bw=$(I);p(function(a,b){var
+c=qh*d(P,a)<d(I,a)?1:0,e=c?aG[1]<b?1:0:c,f=e?(aG[1]=b,ak[1]=a,0):e;return f},bw);if(ak[1]<0)Z(Hl);var
+A=ak[1];if(F){var
+aH=F[1],aI=aH[2],al=aH[1],ae=function(a){return qh*d(P,a)<d(I,a)?Math.abs(d(aI,a)-d(al,a))/d(I,a):0.},bx=G(w,function(a){return a}),by=0,j=K(function(b,a){var
+c=ae(b);return c<ae(a)?a:b},by,bx),aJ=d(al,j)+2.5*(d(aI,j)-d(al,j)),a2=0;if(!(0.2<ae(j))&&!(ae(j)<0.004)){var
+bB=0.45*d(I,j);if(!(bB<Math.abs(aJ-c(ad,j)[1+j][2]))){var
+am=aJ,e=j;a2=1}}if(!a2)var
+am=c(ad,A)[1+A][2],e=A}else
 var
-al=c($,z)[1+z][2],d=z;var
-ab=Z(al);function
-aI(a,e){var
-c=g[1][1],h=ib(dk(g[1],[10,c],a)),i=aB(b[4]),j=aB(b[3]),k=aB(b[2]),d=[0,aB(b[1]),k,j,i];f(e,d,h);return ar(jq(g,d),[0,[0,c,a],P])}var
-aJ=jp(g,d,ab),bp=jo(g,d,ab),bq=aI(aJ,function(a,b){c(a[2],d)[1+d]=ab;c(a[4],d)[1+d]=b;return 0});return[2,aJ,bq,aI(bp,function(a,b){c(a[1],d)[1+d]=ab;c(a[3],d)[1+d]=b;return 0})]}function
-r(y,af,O,aX,ab,aW,J,ar,aq){var
-Q=i(function(a){return i(Z,a)},J),o=k(a,function(b){return k(a,function(a){return c(c(Q,a)[1+a],b)[1+b]})}),v=k(a,function(b){return k(a,function(a){return b===a?t:w})}),aH=a-1|0,a8=0;if(!(aH<0)){var
-j=a8;for(;;){var
-aa=[0,j],aI=j+1|0,aJ=a-1|0;if(!(aJ<aI)){var
-F=aI;for(;;){var
-aT=aa[1],bg=cO(c(c(o,aT)[1+aT],j)[1+j]);if(b7(cO(c(c(o,F)[1+F],j)[1+j]),bg))aa[1]=F;var
-bh=F+1|0;if(aJ!==F){var
-F=bh;continue}break}}var
-aL=aa[1];if(0===A(c(c(o,aL)[1+aL],j)[1+j]))throw bH;var
-aM=function(b,f){return function(a){var
+am=c(ad,A)[1+A][2],e=A;var
+af=_(am);function
+aL(a,e){var
+c=i[1][1],g=ik(dk(i[1],[10,c],a)),h=aD(b[4]),j=aD(b[3]),k=aD(b[2]),d=[0,aD(b[1]),k,j,h];f(e,d,g);return aq(jy(i,d),[0,[0,c,a],N])}var
+aM=jx(i,e,af),bz=jw(i,e,af),bA=aL(aM,function(a,b){c(a[2],e)[1+e]=af;c(a[4],e)[1+e]=b;return 0});return[2,aM,bA,aL(bz,function(a,b){c(a[1],e)[1+e]=af;c(a[3],e)[1+e]=b;return 0})]}function
+r(C,au,Z,bf,at,bd,as,aG,aF,bb){var
+bg=1.,bh=20-f9(aN(function(b,a){var
+c=0.;return dF(b,aN(function(b,a){return aa(b,Math.abs(a))},c,a))},bg,aG))[2]|0,ad=e$(as[1],bh);function
+aH(a,b){return bx(lw(bx(b,a)),-a|0)}function
+bi(a){return aH(ad-2|0,1.001*a)}var
+O=h(function(a){return h(bi,a)},aG),ae=h(function(a){return h(_,a)},O),o=l(a,function(b){return l(a,function(a){return c(c(ae,a)[1+a],b)[1+b]})}),r=l(a,function(b){return l(a,function(a){return b===a?s:v})}),a2=a-1|0,bD=0;if(!(a2<0)){var
+j=bD;for(;;){var
+aq=[0,j],a4=j+1|0,a5=a-1|0;if(!(a5<a4)){var
+M=a4;for(;;){var
+ba=aq[1],bO=cr(c(c(o,ba)[1+ba],j)[1+j]);if(b9(cr(c(c(o,M)[1+M],j)[1+j]),bO))aq[1]=M;var
+bP=M+1|0;if(a5!==M){var
+M=bP;continue}break}}var
+a6=aq[1];if(0===B(c(c(o,a6)[1+a6],j)[1+j]))throw bJ;var
+a7=function(b,f){return function(a){var
 g=c(a,b)[1+b],d=f[1];a[1+b]=c(a,d)[1+d];var
-e=f[1];c(a,e)[1+e]=g;return 0}}(j,aa);aM(o);aM(v);var
-a9=cP(c(c(o,j)[1+j],j)[1+j]),aN=function(a,f){return function(b){var
-d=c(b,a)[1+a],e=0;b[1+a]=i(function(a){return h(f,a)},d);return e}}(j,a9);aN(o);aN(v);var
-aP=a-1|0,a_=0;if(!(aP<0)){var
-r=a_;for(;;){var
-aR=r!==j?1:0,bb=aR?0!==A(c(c(o,r)[1+r],j)[1+j])?1:0:aR;if(bb){var
-be=c(c(o,r)[1+r],j)[1+j],aS=function(d,b,g){return function(a){var
-e=c(a,b)[1+b],f=0;a[1+b]=S(function(b,e){return q(e,h(g,c(c(a,d)[1+d],b)[1+b]))},e);return f}}(j,r,be);aS(o);aS(v)}var
-bf=r+1|0;if(aP!==r){var
-r=bf;continue}break}}var
-a$=j+1|0;if(aH!==j){var
-j=a$;continue}break}}var
-as=i(Z,ar);function
-L(b,d){var
-a=[0,w];p(function(b,e){var
-f=h(e,c(d,b)[1+b]);a[1]=s(a[1],f);return 0},b);return a[1]}function
-ah(a){var
-b=ak(d,60),c=a[2];return b6(hW(ak(a[1],60),c),b)}var
-aY=k(a,function(a){var
-b=c(aq,a)[1+a],d=cW([0,fC],y,i(E,c(v,a)[1+a]),b),e=L(v[1+a],as);return dI(w,ah(s(d[1],e)))}),R=S(function(b,d){var
+e=f[1];c(a,e)[1+e]=g;return 0}}(j,aq);a7(o);a7(r);var
+bF=cQ(c(c(o,j)[1+j],j)[1+j]),a8=function(a,f){return function(b){var
+d=c(b,a)[1+a],e=0;b[1+a]=h(function(a){return g(f,a)},d);return e}}(j,bF);a8(o);a8(r);var
+a9=a-1|0,bG=0;if(!(a9<0)){var
+w=bG;for(;;){var
+a_=w!==j?1:0,bK=a_?0!==B(c(c(o,w)[1+w],j)[1+j])?1:0:a_;if(bK){var
+bL=c(c(o,w)[1+w],j)[1+j],a$=function(d,b,h){return function(a){var
+e=c(a,b)[1+b],f=0;a[1+b]=R(function(b,e){return q(e,g(h,c(c(a,d)[1+d],b)[1+b]))},e);return f}}(j,w,bL);a$(o);a$(r)}var
+bM=w+1|0;if(a9!==w){var
+w=bM;continue}break}}var
+bH=j+1|0;if(a2!==j){var
+j=bH;continue}break}}function
+P(b,d){var
+a=[0,v];p(function(b,e){var
+f=g(e,c(d,b)[1+b]);a[1]=t(a[1],f);return 0},b);return a[1]}function
+aI(b,a){var
+c=ai(e,b),d=a[2];return bY(d$(ai(a[1],b),d),c)}var
+bj=60;function
+av(a){return aI(bj,a)}var
+ax=h(function(a){return _(aH(ad,a))},aF),aJ=R(function(a,b){var
+d=c(bb,a)[1+a];return dp([0,g$],C,h(J,b),d)},r),bk=_(bx(1.,-ad|0)),aL=R(function(a,b){var
+d=P(b,ax);return t(c(aJ,a)[1+a][1],d)},r),bm=R(function(a,b){var
+d=c(aL,a)[1+a];return dL(v,av(aN(function(b,a){return t(b,g(bk,cr(a)))},d,b)))},r),af=eh(function(a){return B(a)<=0?1:0},aL)?ax:R(function(b,d){var
 a=[0,d];p(function(d,e){var
-f=h(e,c(c(Q,d)[1+d],b)[1+b]);a[1]=q(a[1],f);return 0},aY);return a[1]},as),aj=k(a,function(b){var
-a=c(v,b)[1+b],d=E(L(a,R)),p=c(aq,b)[1+b],j=cW([0,fC],y,i(E,a),p);if(A(q(d,j[1]))<0)throw bH;function
-k(b,a){var
-c=l(function(b){var
-a=b[2],c=D(a),d=C===c?a[1]:m===c?H(a):a;return[0,b[1],d]},b);return aC(y[1][1],0,a,c)}var
-f=dl(g,a,d),r=k(j[2],f),n=fI(0,af,S(function(b,a){var
-c=e(O,b);return I(a)*c},a));if(0===n[0]){var
-o=cW([0,fC],y,a,n[2]),h=ah(s(o[1],d));if(A(h)<0)throw bH;var
-t=_(Y(h),f);return[0,f,h,r,k(o[2],t)]}throw bH}),V=k(a,function(a){return bd(function(d,b){return s(d,c(b,a)[1+a])},w,v)}),at=E(L(V,R)),av=fI(0,af,S(function(b,a){var
-c=e(O,b);return I(a)*c},V));if(0===av[0]){var
-ax=cW([0,fC],y,V,av[2]),ay=ah(s(ax[1],at)),aZ=ax[2],a0=l(function(b){var
-a=b[2],c=D(a),d=C===c?a[1]:m===c?H(a):a;return[0,b[1],d]},aZ),a1=q(ay,at),a3=dl(g,i(E,V),a1),az=[0,ay,aC(g[1],0,a3,a0)],aA=l(function(a){var
-b=ag(N,a),c=b[3],d=i(function(a){return L(c,a)},Q),e=L(c,R);return[0,a,[0,s(b[4],e),d]]},an),aD=z(0,ao);x(function(a){var
-b=I(a[2][1]);return T(aD,a[1],b)},aA);var
-M=i(function(a){return I(a[2])},aj),W=I(az[1]),a4=b(aX,function(a){return ag(aD,a)}),X=l(function(d){var
-a=d[1],b=J.length-1,g=d[2],c=op(a,J),e=g$(a[2],J,b,c);return[0,[0,a,J,c,f(a[5],u(b,b),e)],g]},a4),$=l(function(b){var
-a=b[1];return[0,a[1][6],a[3],a[4],[0],0.]},X),B=function(c){function
-b(a,b){return h7(function(d,a,c){var
-e=Z(f(b,c,ae(a[1][1])));return s(d,h(Z(a[2]),e))},a,X,c)}var
-d=k(a,function(c){return k(a,function(d){return b(w,function(f,b){return e(f[3],u(u(b,a)+c|0,a)+d|0)})})}),g=k(a,function(c){return b(w,function(d,b){return e(d[2],u(b,a)+c|0)})});function
-i(b,a){return e(b[1],a)}return[0,b(Z(-ad*ap),i),g,d]},aE=B($),a5=I(aE[1]),a6=aE[3],a7=i(function(a){return i(I,a)},a6),am=function(a){var
-d=a[3],f=i(function(a){return i(I,a)},d),g=i(I,a[2]),h=I(a[1]),b=i(function(a){return ha(M,W,a,0)},f),c=0;return 0.<=h+ha(M,W,S(function(c,a){return a+e(b,c)},g),c)?1:0},aF=[0,0],aG=function(aQ){var
-aj=aF[1];if(aj)return aj[1];var
-x=0,w=X,L=$;a:for(;;){if(w&&L){var
-ak=L[2],y=w[1][1],h=y[1],o=h[6],k=h[5],N=h[4],c=h[2],q=h[1],r=y[4],z=y[3],s=y[2],a=M.length-1,A=q[1].length-1,aR=w[2],O=h[3]?dW:1.,an=function(a){return Math.abs(a)},C=function(b){return function(a){return i(b,a)}}(an),P=function(d,e){return function(a,b,c){return jE(d,e,a,b,c)}}(c,s),ao=i(C,s),ap=c[5],aq=C(c[4]),ar=[0,c[1],c[2],c[3],aq,ap],Q=function(c,d){return function(b){var
+f=g(e,c(c(ae,d)[1+d],b)[1+b]);a[1]=q(a[1],f);return 0},bm);return aI(ad,a[1])},ax),aA=l(a,function(a){var
+b=c(r,a)[1+a],e=J(P(b,af)),h=c(aJ,a)[1+a];if(B(q(e,h[1]))<0)throw bJ;function
+j(b,a){var
+c=k(function(b){var
+a=b[2],c=E(a),d=D===c?a[1]:m===c?H(a):a;return[0,b[1],d]},b);return az(C[1][1],0,a,c)}var
+f=dl(i,b,e),o=j(h[2],f),l=fM(0,au,R(function(b,a){var
+c=d(Z,b);return L(a)*c},b));if(0===l[0]){var
+n=dp([0,g$],C,b,l[2]),g=av(t(n[1],e));if(B(g)<0)throw bJ;var
+p=$(Y(g),f);return[0,f,g,o,j(n[2],p)]}throw bJ}),ag=l(a,function(a){return aN(function(d,b){return t(d,c(b,a)[1+a])},v,r)}),aM=J(P(ag,af)),aO=fM(0,au,R(function(b,a){var
+c=d(Z,b);return L(a)*c},ag));if(0===aO[0]){var
+aQ=dp([0,g$],C,ag,aO[2]),aj=av(t(aQ[1],aM)),bn=aQ[2],bo=k(function(b){var
+a=b[2],c=E(a),d=D===c?a[1]:m===c?H(a):a;return[0,b[1],d]},bn),bp=q(aj,aM),br=dl(i,h(J,ag),bp),bs=az(i[1],0,br,bo),aT=k(function(a){var
+b=ah(ab,a),c=b[3],d=h(function(a){return P(c,a)},ae),e=P(c,af);return[0,a,[0,t(b[4],e),d]]},aE),aU=A(0,al);x(function(a){var
+b=L(a[2][1]);return V(aU,a[1],b)},aT);var
+Q=function(a){var
+b=a[2];return d$(ai(a[1],2),b)},T=h(function(a){return et(Q(a[2]))/4.},aA),an=et(Q(aj))/4.,aV=e$(0,as[1]-as[2]|0),U=ai(e,aV),aB=bx(1.,-aV|0),bt=_(ar),aX=g(z(U),bt),bv=aX[2],bw=aX[1],by=y?e7:d$,aY=by(bw,bv),bz=b(bf,function(a){return ah(aU,a)}),ao=k(function(d){var
+a=d[1],b=O.length-1,g=d[2],c=ow(a,O),e=hi(a[2],O,b,c);return[0,[0,a,O,c,f(a[5],u(b,b),e)],g]},bz),ap=k(function(b){var
+a=b[1];return[0,a[1][6],a[3],a[4],[0],0.]},ao),F=function(c){function
+b(a,b){return id(function(d,a,c){var
+e=_(f(b,c,ac(a[1][1])));return t(d,g(_(a[2]),e))},a,ao,c)}var
+e=l(a,function(c){return l(a,function(e){return b(v,function(f,b){return d(f[3],u(u(b,a)+c|0,a)+e|0)})})}),h=l(a,function(c){return b(v,function(e,b){return d(e[2],u(b,a)+c|0)})});function
+i(b,a){return d(b[1],a)}var
+j=bY(aY,U);return[0,b(g(_(-X),j),i),h,e]},aZ=F(ap),bA=L(aZ[1]),bB=aZ[3],bC=h(function(a){return h(L,a)},bB),aC=function(a){var
+e=a[3],f=h(function(a){return h(L,a)},e),g=h(L,a[2]),i=L(a[1]),b=h(function(a){return hj(T,an,a,0)},f),c=0;return 0.<=i+hj(T,an,R(function(c,a){return a+d(b,c)},g),c)?1:0},a0=[0,0],a1=function(aQ){var
+a=a0[1];if(a)return a[1];var
+c=function(aT,aS,aR){var
+x=aT,w=aS,M=aR;a:for(;;){if(w&&M){var
+ag=M[2],y=w[1][1],i=y[1],o=i[6],k=i[5],N=i[4],c=i[2],q=i[1],r=y[4],z=y[3],s=y[2],a=T.length-1,A=q[1].length-1,aU=w[2],O=i[3]?dZ:1.,ai=function(a){return Math.abs(a)},B=function(b){return function(a){return h(b,a)}}(ai),P=function(d,e){return function(a,b,c){return jM(d,e,a,b,c)}}(c,s),aj=h(B,s),al=c[5],am=B(c[4]),ao=[0,c[1],c[2],c[3],am,al],Q=function(c,d){return function(b){var
 a=n(c,0.);d(1,b,function(c,b){var
-d=0;return U(a,c,-ha(M,W,i(function(a){return-a},b),d))});return a}}(A,P),E=f(k,1,n(A,oA)),D=fU;for(;;){var
-as=Q(E),d=f(k,1,i(function(a){return oA+pF*a},as)),at=0===D?1:0,au=at||c8(function(a){return 1-(a<1000000000000.?1:0)},d);if(au)throw bQ;var
+d=0;return W(a,c,-hj(T,an,h(function(a){return-a},b),d))});return a}}(A,P),D=f(k,1,n(A,oI)),C=fZ;for(;;){var
+ap=Q(D),e=f(k,1,h(function(a){return oI+pN*a},ap)),aq=0===C?1:0,ar=aq||c8(function(a){return 1-(a<1000000000000.?1:0)},e);if(ar)throw bS;var
 R=[0,1];p(function(f,g){return function(c,b){var
-a=1.0001*e(f,c)<b?1:0,d=a?(g[1]=0,0):a;return d}}(E,R),d);if(R[1]){var
-t=[0,0.],av=jD(q,1,N,d),aw=Q(d);p(function(d,b,f){return function(a,c){b[1]=ac(b[1],(c+e(f,a))/e(d,a));return 0}}(d,t,aw),av);if(1-(t[1]<0.999999999999?1:0))throw bQ;var
-S=t[1]+(1.-t[1])/64.,F=function(l){return function(i,h){var
-c=u(l,i)-1|0,b=bZ,j=0;if(c<0)var
-d=b;else{var
+a=1.0001*d(f,c)<b?1:0,e=a?(g[1]=0,0):a;return e}}(D,R),e);if(R[1]){var
+t=[0,0.],as=jL(q,1,N,e),at=Q(e);p(function(e,b,f){return function(a,c){b[1]=aa(b[1],(c+d(f,a))/d(e,a));return 0}}(e,t,at),as);if(1-(t[1]<0.999999999999?1:0))throw bS;var
+S=t[1]+(1.-t[1])/64.,E=function(l){return function(i,h){var
+c=u(l,i)-1|0,b=bT,j=0;if(c<0)var
+e=b;else{var
 a=j,f=b;for(;;){var
-g=ac(f,Math.abs(e(h,a))),k=a+1|0;if(c!==a){var
+g=aa(f,Math.abs(d(h,a))),k=a+1|0;if(c!==a){var
 a=k,f=g;continue}var
-d=g;break}}return d}}(A),T=F(1,o),G=function(k,l,c,m,n,o,q){return function(a,d,f){var
-g=dV*o(a,d)+pk*q,h=c(d),j=jD(l,a,c(k),h),b=i(function(a){return g+dV*a},j);bp(function(d){function
-f(c,d){return p(function(d,f){return U(b,u(c,a)+d|0,e(b,u(c,a)+d|0)+dV*f)},d)}var
-g=c(d[2]);return jE(n,m,d[1],g,f)},f);return b}}(N,q,C,ao,ar,F,T),ax=G(1,o,0),ay=q[4],V=f(k,1,eb(function(b,a){return dV*Math.abs(b)+a},ay,ax)),az=g$(c,s,1,V),aA=G(a,z,[0,[0,1,o]]),Y=f(k,a,eb(function(b,a){return 1.02*(b+Math.abs(a))},aA,az)),aC=G(u(a,a),r,[0,[0,a,z]]),aD=g$(c,s,a,Y),aE=eb(function(b,a){return b+a},aD,aC),aG=function(c){return function(b,a){return b-c*a}}(O),H=function(c){return function(a,b){return eb(c,a,b)}}(aG),Z=H(o,V),_=H(z,Y),aa=function(a,l,f,g,i){return function(d,b){var
-h=dV*g(u(a,a),d),c=aB(i);f(u(a,a),b,function(f,d){if(l<0.)p(function(b,a){return U(d,b,-a)},d);var
+e=g;break}}return e}}(A),U=E(1,o),G=function(l,m,c,n,o,q,r){return function(a,e,g,f){var
+i=dY*q(a,e)+ps*r+g*aB,j=c(e),k=jL(m,a,c(l),j),b=h(function(a){return i+dY*a},k);bq(function(e){function
+f(c,e){return p(function(e,f){return W(b,u(c,a)+e|0,d(b,u(c,a)+e|0)+dY*f)},e)}var
+g=c(e[2]);return jM(o,n,e[1],g,f)},f);return b}}(N,q,B,aj,ao,E,U),au=G(1,o,3.,0),av=q[4],V=f(k,1,eg(function(b,a){return dY*Math.abs(b)+a},av,au)),aw=hi(c,s,1,V),ax=G(a,z,8.,[0,[0,1,o]]),X=f(k,a,eg(function(b,a){return 1.02*(b+Math.abs(a))},ax,aw)),ay=G(u(a,a),r,32.+kD*a,[0,[0,a,z]]),az=hi(c,s,a,X),aA=eg(function(b,a){return b+a},az,ay),aC=function(c){return function(b,a){return b-c*a}}(O),H=function(c){return function(a,b){return eg(c,a,b)}}(aC),Y=H(o,V),Z=H(z,X),_=function(a,l,f,g,i){return function(e,b){var
+h=dY*g(u(a,a),e),c=aD(i);f(u(a,a),b,function(f,e){if(l<0.)p(function(b,a){return W(e,b,-a)},e);var
 g=u(a,a)-1|0,i=0;if(!(g<0)){var
 b=i;for(;;){var
-j=ha(M,W,d,u(b,a));U(c,u(u(f,a),a)+b|0,e(c,u(u(f,a),a)+b|0)+h-j);var
+j=hj(T,an,e,u(b,a));W(c,u(u(f,a),a)+b|0,d(c,u(u(f,a),a)+b|0)+h-j);var
 k=b+1|0;if(g!==b){var
-b=k;continue}break}}return 0});return c}}(a,O,P,F,aE),aH=0.,aI=function(b,a){return b+a},ab=function(b,c){return function(a){return bd(c,b,a)}}(aH,aI),v=aa(n(r.length-1,0.),r),j=0,g=60;for(;;){var
-ad=i(function(a){return a+0.02*Math.abs(a)},v),I=f(k,u(a,a),ad),aJ=0===g?1:0,aK=aJ||c8(function(b){return function(a){return 1-(a<ho*b?1:0)}}(T),I);if(aK)throw bQ;var
-J=H(r,I),ae=4===(g%8|0)?1:0,aL=ae?1-b(aQ,B(bT(x,[0,[0,Z,_,J,d,S],ak]))):ae;if(aL)throw bQ;var
-l=aa(I,J);if(lU(function(b,a){return a<=b?1:0},ad,l)){var
-x=[0,[0,Z,_,J,d,S],x],w=aR,L=ak;continue a}if(j){var
+b=k;continue}break}}return 0});return c}}(a,O,P,E,aA),aE=0.,aF=function(b,a){return b+a},$=function(b,c){return function(a){return aN(c,b,a)}}(aE,aF),v=_(n(r.length-1,0.),r),j=0,g=60;for(;;){var
+ab=h(function(a){return a+0.02*Math.abs(a)},v),I=f(k,u(a,a),ab),aG=0===g?1:0,aH=aG||c8(function(b){return function(a){return 1-(a<hw*b?1:0)}}(U),I);if(aH)throw bS;var
+J=H(r,I),ac=4===(g%8|0)?1:0,aI=ac?1-b(aQ,F(bW(x,[0,[0,Y,Z,J,e,S],ag]))):ac;if(aI)throw bS;var
+l=_(I,J);if(lZ(function(b,a){return a<=b?1:0},ab,l)){var
+L=function(a){function
+b(b){return lw(b/(a*aB))*(a*aB)}return function(a){return h(b,a)}},aO=b(L(kD),J),aP=b(L(4.),Z),x=[0,[0,b(L(1.),Y),aP,aO,e,S],x],w=aU,M=ag;continue a}if(j){var
 K=j[2];if(K&&!K[2]){var
-af=j[1],aM=af-K[1],m=(ab(l)-af)/aM,ag=1.<=m?1:0,aN=ag?g<40?1:0:ag;if(aN)throw bQ;var
-am=0;if(0.<m&&m<pK){var
-ah=m/(1.-m);am=1}if(!am)var
-ah=0.;var
-aO=g-1|0,aP=0,v=eb(function(c){return function(a,b){return a+c*ac(0.,a-b)}}(ah),l,v),j=aP,g=aO;continue}}var
-v=l,j=[0,ab(l),j],g=g-1|0;continue}}var
-E=d,D=D-1|0;continue}}var
-al=ai(x);aF[1]=[0,al];return al}};return function(o){try{if(o){var
-u=o[1],aa=S(function(a,b){var
-d=e(O,a);return(b-I(c(y[2][1],a)[1+a]))/d},ar),a=G_(y,af,O,u[1],u[2][1],aa,R,Q,aj),g=function(V){var
-af=V[3],O=V[2],Q=V[1],r=O.length-1,aT=a[1][1][1],v=n(dq(r),w);p(function(a,b){var
-d=E(b);c(v,a)[1+a]=d;var
+ad=j[1],aJ=ad-K[1],m=($(l)-ad)/aJ,ae=1.<=m?1:0,aK=ae?g<40?1:0:ae;if(aK)throw bS;var
+ah=0;if(0.<m&&m<pS){var
+af=m/(1.-m);ah=1}if(!ah)var
+af=0.;var
+aL=g-1|0,aM=0,v=eg(function(c){return function(a,b){return a+c*aa(0.,a-b)}}(af),l,v),j=aM,g=aL;continue}}var
+v=l,j=[0,$(l),j],g=g-1|0;continue}}var
+D=e,C=C-1|0;continue}}return ak(x)}}(0,ao,ap);a0[1]=[0,c];return c};return function(x){try{if(x){var
+T=x[1],aB=R(function(a,b){var
+e=d(Z,a);return(b-L(c(C[2][1],a)[1+a]))/e},aF),a=Hh(C,au,Z,T[1],T[2][1],aB,af,ae,aA),u=function(U){var
+af=U[3],O=U[2],P=U[1],r=O.length-1,aT=a[1][1][1],w=n(dr(r),v);p(function(a,b){var
+d=J(b);c(w,a)[1+a]=d;var
 e=c(af,a)[1+a];return p(function(e,d){var
-b=eN(r,a,e);v[1+b]=q(c(v,b)[1+b],d);return 0},e)},O);var
-R=i(I,v),ag=I(Q);function
+b=eS(r,a,e);w[1+b]=q(c(w,b)[1+b],d);return 0},e)},O);var
+Q=h(L,w),ag=L(P);function
 aU(a){return[0,a]}var
-aV=G(a[11].length-1,aU),am=K(aw(aV,a[8])),a3=60,a4=0,S=am,A=i(function(b){return os(a,b)},am),ai=a4,ah=a2,z=a3;for(;;){var
-aW=dq(r),aX=i(function(a){return a[2]},A),T=fI(ai,[0,i(function(a){return a[1]},A),aX,aW],R);if(0===T[0]){var
-aj=T[2],x=T[1],B=bG(x,R);if(B<=ag)var
-y=[0,[0,S,aj]];else{if(0<z){var
-u=a[2],N=bL(x,0,u),aa=b(a[4],N),aJ=or(a,8,aa),ab=b(ba(function(f){return function(b){var
-d=bG(c(a[3][1],b)[1+b],f);return e(a[3][2],b)-d<k9?1:0}}(aa)),aJ);a[5]=bj(aK,aw(ab,a[5]));var
-aL=a[5],aM=K(l(function(b){return[0,b,hb(a,b)]},aL)),ac=i(function(d,h,i){return function(b){var
-c=b[2],a=c[2],f=k(d,function(c){var
+aV=G(a[11].length-1,aU),al=N(ay(aV,a[8])),a2=60,a4=0,R=al,A=h(function(b){return oz(a,b)},al),ai=a4,ah=a3,z=a2;for(;;){var
+aW=dr(r),aX=h(function(a){return a[2]},A),T=fM(ai,[0,h(function(a){return a[1]},A),aX,aW],Q);if(0===T[0]){var
+aj=T[2],x=T[1],B=bI(x,Q);if(B<=ag)var
+y=[0,[0,R,aj]];else{if(0<z){var
+u=a[2],M=bN(x,0,u),aa=b(a[4],M),aJ=oy(a,8,aa),ab=b(bc(function(f){return function(b){var
+e=bI(c(a[3][1],b)[1+b],f);return d(a[3][2],b)-e<lf?1:0}}(aa)),aJ);a[5]=bl(aK,ay(ab,a[5]));var
+aL=a[5],aM=N(k(function(b){return[0,b,hk(a,b)]},aL)),ac=h(function(e,h,i){return function(b){var
+c=b[2],a=c[2],f=l(e,function(c){var
 b=[0,0.];p(function(f,a){var
-g=a*e(i,eN(d,f,c));b[1]=b[1]+g;return 0},a);return b[1]}),g=bG(a,h);return[0,b[1],c[1],a,g,f]}}(u,N,x),aM),ad=[0,0];p(function(j,k){return function(e,b){var
+g=a*d(i,eS(e,f,c));b[1]=b[1]+g;return 0},a);return b[1]}),g=bI(a,h);return[0,b[1],c[1],a,g,f]}}(u,M,x),aM),ad=[0,0];p(function(j,k){return function(e,b){var
 f=b[2],g=j.length-1-1|0,l=b[5],m=b[4],n=b[1];if(!(g<e)){var
 a=e;for(;;){var
-d=c(j,a)[1+a],h=d[2],o=bG(l,d[3]),i=f*h-f*d[4]-h*m+o;if(i<k9)k[1]=[0,[0,i,[2,n,d[1]]],k[1]];var
+d=c(j,a)[1+a],h=d[2],o=bI(l,d[3]),i=f*h-f*d[4]-h*m+o;if(i<lf)k[1]=[0,[0,i,[2,n,d[1]]],k[1]];var
 p=a+1|0;if(g!==a){var
 a=p;continue}break}}return 0}}(ac,ad),ac);var
-aN=aQ(al,ad[1]),aO=d$(function(b){return function(a,c){return a<(3*b|0)?1:0}}(u),aN),ae=k(u+1|0,function(c,d,f){return function(b){return k(c+1|0,function(a){return 0===b?0===a?1.:e(d,a-1|0):0===a?e(d,b-1|0):e(f,eN(c,b-1|0,a-1|0))})}}(u,N,x)),o=ae.length-1,aP=function(a){return(a*kh|0)/kh},g=i(aB,ae),J=k(o,function(b){return function(a){return k(b,function(b){return a===b?1.:0.})}}(o)),L=1;for(;;){var
-W=o-2|0,av=0;if(!(W<0)){var
-d=av;for(;;){var
-X=d+1|0,_=o-1|0;if(!(_<X)){var
-j=X;for(;;){if(pk<Math.abs(e(c(g,d)[1+d],j))){var
-az=e(c(g,d)[1+d],d),aA=e(c(g,j)[1+j],j)-az,$=bt*Math.atan2(2.*e(g[1+d],j),aA),aD=Math.cos($),aE=Math.sin($),M=function(n,h,i,j,k){return function(c,b){var
+aN=aS(am,ad[1]),aO=ed(function(b){return function(a,c){return a<(3*b|0)?1:0}}(u),aN),ae=l(u+1|0,function(c,e,f){return function(b){return l(c+1|0,function(a){return 0===b?0===a?1.:d(e,a-1|0):0===a?d(e,b-1|0):d(f,eS(c,b-1|0,a-1|0))})}}(u,M,x)),o=ae.length-1,aP=function(a){return(a*kp|0)/kp},i=h(aD,ae),F=l(o,function(b){return function(a){return l(b,function(b){return a===b?1.:0.})}}(o)),I=1;for(;;){var
+V=o-2|0,au=0;if(!(V<0)){var
+e=au;for(;;){var
+X=e+1|0,Z=o-1|0;if(!(Z<X)){var
+j=X;for(;;){if(ps<Math.abs(d(c(i,e)[1+e],j))){var
+aA=d(c(i,e)[1+e],e),aB=d(c(i,j)[1+j],j)-aA,$=bu*Math.atan2(2.*d(i[1+e],j),aB),aC=Math.cos($),aE=Math.sin($),K=function(n,h,i,j,k){return function(c,b){var
 d=n-1|0,l=0;if(!(d<0)){var
 a=l;for(;;){var
-e=f(c,a,h),g=f(c,a,i);P(b,a,h,j*e-k*g);P(b,a,i,k*e+j*g);var
+e=f(c,a,h),g=f(c,a,i);S(b,a,h,j*e-k*g);S(b,a,i,k*e+j*g);var
 m=a+1|0;if(d!==a){var
-a=m;continue}break}}return 0}}(o,d,j,aD,aE),aF=function(e){return function(a,d,b){return U(c(e,a)[1+a],d,b)}}(g);M(function(d){return function(a,b){return e(c(d,a)[1+a],b)}}(g),aF);var
-aG=function(e){return function(d,a,b){return U(c(e,a)[1+a],d,b)}}(g);M(function(d){return function(b,a){return e(c(d,a)[1+a],b)}}(g),aG);var
-aH=function(e){return function(a,d,b){return U(c(e,a)[1+a],d,b)}}(J);M(function(d){return function(a,b){return e(c(d,a)[1+a],b)}}(J),aH)}var
-aI=j+1|0;if(_!==j){var
+a=m;continue}break}}return 0}}(o,e,j,aC,aE),aF=function(e){return function(a,d,b){return W(c(e,a)[1+a],d,b)}}(i);K(function(e){return function(a,b){return d(c(e,a)[1+a],b)}}(i),aF);var
+aG=function(e){return function(d,a,b){return W(c(e,a)[1+a],d,b)}}(i);K(function(e){return function(b,a){return d(c(e,a)[1+a],b)}}(i),aG);var
+aH=function(e){return function(a,d,b){return W(c(e,a)[1+a],d,b)}}(F);K(function(e){return function(a,b){return d(c(e,a)[1+a],b)}}(F),aH)}var
+aI=j+1|0;if(Z!==j){var
 j=aI;continue}break}}var
-ay=d+1|0;if(W!==d){var
-d=ay;continue}break}}var
-ax=L+1|0;if(12!==L){var
-L=ax;continue}var
-at=G(o,function(d,f,g){return function(a){var
-b=k(d,function(b){return e(c(g,b)[1+b],a)});return[0,e(c(f,a)[1+a],a),b]}}(o,g,J)),aR=b(bU(function(d){return function(a){var
-b=a[1]<k9?1:0,c=b?[0,[3,i(d,a[2])]]:b;return c}}(aP)),at),aS=aw(l(function(a){return a[2]},aO),aR),F=aw(l(function(a){return[1,a]},ab),aS);break}}else
+ax=e+1|0;if(V!==e){var
+e=ax;continue}break}}var
+av=I+1|0;if(12!==I){var
+I=av;continue}var
+at=G(o,function(e,f,g){return function(a){var
+b=l(e,function(b){return d(c(g,b)[1+b],a)});return[0,d(c(f,a)[1+a],a),b]}}(o,i,F)),aQ=b(bX(function(d){return function(a){var
+b=a[1]<lf?1:0,c=b?[0,[3,h(d,a[2])]]:b;return c}}(aP)),at),aR=ay(k(function(a){return a[2]},aO),aQ),C=ay(k(function(a){return[1,a]},ab),aR);break}}else
 var
-F=0;if(F){a[8]=aw(a[8],F);var
-ak=K(F),aY=ah-B<j4*(B-ag)?z+pB|0:z-1|0,aZ=[0,aj],a0=bc(A,i(function(b){return os(a,b)},ak)),S=bc(S,ak),A=a0,ai=aZ,ah=B,z=aY;continue}var
-a1=bL(x,0,r);a[9]=[0,b(a[4],a1)];var
+C=0;if(C){a[8]=ay(a[8],C);var
+ak=N(C),aY=ah-B<ka*(B-ag)?z+pJ|0:z-1|0,aZ=[0,aj],a0=be(A,h(function(b){return oz(a,b)},ak)),R=be(R,ak),A=a0,ai=aZ,ah=B,z=aY;continue}var
+a1=bN(x,0,r);a[9]=[0,b(a[4],a1)];var
 y=0}}else
 var
 y=0;if(y){var
-an=y[1],a5=an[1],a6=an[2],ao=i(function(y){var
+an=y[1],a5=an[1],a6=an[2],ao=h(function(y){var
 d=c(a5,y)[1+y],e=a[1][1][1],z=a[2];function
-g(b,a){return oq(w,s,h,q,z,b,a)}function
+i(b,a){return ox(v,t,g,q,z,b,a)}function
 j(g){var
-f=c(a[1][3],g)[1+g],b=f[3],h=D(b),d=C===h?b[1]:m===h?H(b):b,k=f[2],l=i(E,f[1]),j=dl(a[1][1],l,k),n=c(e[2],d)[1+d];return P(au[11],dH,n,j)?d:aC(e,0,j,[0,[0,t,d],0])}switch(d[0]){case
+f=c(a[1][3],g)[1+g],b=f[3],i=E(b),d=D===i?b[1]:m===i?H(b):b,k=f[2],l=h(J,f[1]),j=dl(a[1][1],l,k),n=c(e[2],d)[1+d];return S(aw[11],dK,n,j)?d:az(e,0,j,[0,[0,s,d],0])}switch(d[0]){case
 0:var
 k=d[1];return c(a[11],k)[1+k];case
 1:var
-l=d[1],n=g(b(a[6],l),0),A=[m,function(a){return j(l)}];return[0,n[1],n[2],A];case
+l=d[1],n=i(b(a[6],l),0),A=[m,function(a){return j(l)}];return[0,n[1],n[2],A];case
 2:var
-o=d[2],r=d[1],B=[0,b(a[6],o)],u=g(b(a[6],r),B),F=[m,function(b){var
-a=j(o);return ct(e,j(r),a)}];return[0,u[1],u[2],F];default:var
-v=jF(d[1]),G=i(Z,v[2]),f=[0,Z(v[1]),G],x=g(f,[0,f]),I=[m,function(i){var
+o=d[2],r=d[1],B=[0,b(a[6],o)],u=i(b(a[6],r),B),C=[m,function(b){var
+a=j(o);return cx(e,j(r),a)}];return[0,u[1],u[2],C];default:var
+w=jN(d[1]),F=h(_,w[2]),f=[0,_(w[1]),F],x=i(f,[0,f]),G=[m,function(i){var
 d=[0,Y(f[1])],g=f[2];p(function(e,f){var
-g=c(a[10],e)[1+e][1],h=d[1];d[1]=b(bP([0,E(f)],h),g);return 0},g);var
-h=[2,d[1]];return eJ(e,cV(d[1],d[1]),h)}];return[0,x[1],x[2],I]}},a6),a7=jC(R,jB(i(function(a){return i(I,a[1])},ao))),ap=function(b){function
+g=c(a[10],e)[1+e][1],h=d[1];d[1]=b(bR([0,J(f)],h),g);return 0},g);var
+h=[2,d[1]];return eO(e,cW(d[1],d[1]),h)}];return[0,x[1],x[2],G]}},a6),a7=jK(Q,jJ(h(function(a){return h(L,a[1])},ao))),ap=function(b){function
 d(f){var
-g=b?0:1,d=(2*f|0)+g|0,e=c(a[11],d)[1+d];return b?e[2]:E(e[2])}return k(dq(r),d)},aq=function(d){function
+g=b?0:1,d=(2*f|0)+g|0,e=c(a[11],d)[1+d];return b?e[2]:J(e[2])}return l(dr(r),d)},aq=function(d){function
 b(e){var
-f=d?0:1,b=(2*e|0)+f|0;return c(a[11],b)[1+b][3]}return k(dq(r),b)},a8=aq(1),a9=aq(0),a_=ap(1),a$=[0,ap(0),a_,a9,a8],ar=nZ(a$,ao,i(function(a){return 0.<a?Z(a):w},a7),v),bb=ar[2];if(bC(Q,ar[1]))return 0;var
+f=d?0:1,b=(2*e|0)+f|0;return c(a[11],b)[1+b][3]}return l(dr(r),b)},a8=aq(1),a9=aq(0),a_=ap(1),a$=[0,ap(0),a_,a9,a8],ar=n6(a$,ao,h(function(a){return 0.<a?_(a):v},a7),w),ba=ar[2];if(bE(P,ar[1]))return 0;var
 as=[0,function(g){function
 e(b){return c(a[10],b)[1+b][1]}var
-d=[0,Y(Q)];p(function(a,f){var
-g=e(a);d[1]=b(bP([0,f],d[1]),g);var
+d=[0,Y(P)];p(function(a,f){var
+g=e(a);d[1]=b(bR([0,f],d[1]),g);var
 h=c(af,a)[1+a];return p(function(f,c){var
-g=e(f),h=cV(e(a),g);d[1]=b(bP([0,c],d[1]),h);return 0},h)},O);var
-f=l(function(b){var
-a=b[2],c=D(a),d=C===c?a[1]:m===c?H(a):a;return[0,b[1],d]},bb);return aC(aT,0,d[1],f)}]}else
+g=e(f),h=cW(e(a),g);d[1]=b(bR([0,c],d[1]),h);return 0},h)},O);var
+f=k(function(b){var
+a=b[2],c=E(a),d=D===c?a[1]:m===c?H(a):a;return[0,b[1],d]},ba);return az(aT,0,d[1],f)}]}else
 var
-as=y;return as}};if(0===g(B($)))var
-x=0;else{var
-z=ab[1];try{var
-A=aG(function(a){return 0!==g(a)?1:0})}catch(b){b=aU(b);if(b===bQ){if(0===z)ab[1]=a[9];throw b}throw b}var
-F=g(B(A)),J=0===z?1:0,ac=J?0===F?1:0:J;if(ac)ab[1]=a[9];var
-x=aV(function(a){return[0,[0,b(a,0)],A]},F)}var
-j=x}else{var
-L=am(B($));if(L)var
-M=aG(am),N=am(B(M)),ad=N?[0,[0,0,M]]:N,j=ad;else
+as=y;return as}};if(0===u(F(ap)))var
+V=0;else{var
+X=at[1];try{var
+aa=a1(function(a){return 0!==u(a)?1:0})}catch(b){b=aW(b);if(b===bS){if(0===X)at[1]=a[9];throw b}throw b}var
+ab=u(F(aa)),ac=0===X?1:0,aE=ac?0===ab?1:0:ac;if(aE)at[1]=a[9];var
+V=aR(function(a){return[0,[0,b(a,0)],aa]},ab)}var
+w=V}else{var
+ad=aC(F(ap));if(ad)var
+ag=a1(aC),ah=aC(F(ag)),aG=ah?[0,[0,0,ag]]:ah,w=aG;else
 var
-j=L}var
-d=j}catch(a){a=aU(a);if(a!==bQ&&a!==bH)throw a;var
-d=0}if(d){var
-r=d[1],T=l(function(a){var
-b=a[2],c=aO(b[2]);return[0,a[1],[0,b[1],c]]},aA),V=r[2],W=lH(function(b,a){return[0,b[1][1][1],a]},X,V);return[0,[0,[0,aW,aj,az,T,W,r[1]]]]}var
-_=i(function(a){return i(I,a)},v);return[1,[0,a5,function(d,c){function
-b(a){return i(function(b){return bG(b,a)},_)}var
-f=b(d),a=[0,0.],g=b(c);p(function(c,b){return p(function(d,b){a[1]=a[1]+e(f,c)*b*e(g,d);return 0},b)},a7);return a[1]}]]}}throw bH}var
-o=ar(j,0);ot(aj,o);return o},o)},aX=am(0),aY=am(1),aZ=function(a){var
-g=K(an),n=z(0,ao);p(function(b,a){return T(n,a,b)},g);function
-o(d){var
+w=ad}var
+j=w}catch(a){a=aW(a);if(a!==bS&&a!==bJ)throw a;var
+j=0}if(j){var
+y=j[1],ai=cP(1,4),A=cq(4),B=k(function(a){var
+b=a[2],c=aP(b[2]),d=k(function(a){return g(ai,a)},c);return[0,a[1],[0,b[1],d]]},aT),M=K(function(c,b){var
+a=b[2],d=[0,a[1],a[2]];return K(function(b,a){return mv(b,a[2])},c,d)},e,B),O=function(a){var
+b=a[2];return gw(I(M,a[1]),b)},o=function(b,a){return az(i[1],0,a,[0,[0,A,b],0])},P=h(function(a){var
+b=dj(A,a[1]),c=Q(a[2]),d=$(Y(z(c)),b),e=o(a[4],d);return[0,b,c,o(a[3],b),e]},aA),ak=Y(z(Q(aj))),al=o(bs,aN(function(b,a){return $(b,a[1])},ak,P)),an=[0,Q(aj),al],aq=y[2],ar=ic(function(c,b){var
+a=c[1];return[0,a[1][1],a[1][3],b]},ao,aq),as=y[1],av=aR(function(a){var
+b=[0,[0,z(U),a],0],d=c(i[1][2],a)[1+a],e=dj(z(U),d);return az(i[1],0,e,b)},as);return[0,[0,[0,bd,P,an,k(function(a){var
+b=a[2],c=k(O,b[2]),d=[0,O(b[1]),c];return[0,a[1],d]},B),M,U,aY,ar,av]]]}var
+ax=h(function(a){return h(L,a)},r);return[1,[0,bA,function(e,c){function
+b(a){return h(function(b){return bI(b,a)},ax)}var
+f=b(e),a=[0,0.],g=b(c);p(function(c,b){return p(function(e,b){a[1]=a[1]+d(f,c)*b*d(g,e);return 0},b)},bC);return a[1]}]]}}throw bJ}var
+o=aq(j,0);oB(an,o);return o},o)},a6=ar(0),a7=ar(1),a9=function(a){var
+g=N(aE),j=A(0,al);p(function(b,a){return V(j,a,b)},g);function
+k(d){var
 b=0,a=d;for(;;){if(a){var
 b=[0,a[1][1],b],a=a[2];continue}var
-c=z(0,10);bq(function(b,a){return T(c,a,b)},b);var
-e=function(a){return ag(c,a)},g=B(b);return f(aj[6],g,e)}}function
-h(a){switch(a[0]){case
+c=A(0,10);br(function(b,a){return V(c,a,b)},b);var
+e=function(a){return ah(c,a)},g=C(b);return f(an[6],g,e)}}function
+i(d){switch(d[0]){case
 0:var
-d=a[1],f=o(d[1]),p=z(0,ao),r=d[4];x(function(a){return T(p,a[1],a[2])},r);var
-s=d[2],t=aO(i(function(a){var
-c=b(f[1],a[4]),d=b(f[1],a[3]),e=a[2];return[0,[0,[0,fz(a[1]),e],d],c]},s)),v=d[5],j=l(function(g){var
-a=g[2],d=g[1],h=d[1].length-1,b=ch(a[2].length-1,a[1].length-1);function
-f(c,a){return G(b,function(b){return Z(e(c,a+b|0))})}var
-i=k(h,function(c){return[m,function(h){var
-d=f(a[2],u(c,b)),g=by(function(e,d){return[0,d,f(a[3],u(u(c,b)+e|0,b))]},d);return[0,Z(e(a[1],c)),g]}]}),j=Z(a[5]);function
-l(b){var
-c=ag(d[2],b);return Z(e(a[4],c))}function
-n(f){var
-b=ag(d[2],f),a=c(i,b)[1+b],e=D(a);return C===e?a[1]:m===e?H(a):a}var
-o=d[2];return[0,function(a){return aH(o,a)},n,l,j]},v),w=b(f[1],d[3][2]),y=d[6];bp(function(a){b(f[2],a);return 0},y);var
-A=ah(j,B(j)-1|0),E=b5(j),F=function(a){return ag(p,a)},I=function(a){return a3(R(n,a),g.length-1)},J=function(a){return c(g,a)[1+a]},K=d[3][1];return[0,[0,b(f[4],0),t,K,w,g.length-1,J,I,F,E,A]];case
+a=d[1],e=k(a[1]),l=A(0,al),n=a[4];x(function(a){return V(l,a[1],a[2])},n);var
+o=a[2],p=aP(h(function(a){var
+c=b(e[1],a[4]),d=b(e[1],a[3]),f=a[2];return[0,[0,[0,fE(a[1]),f],d],c]},o)),q=a[8],f=ic(function(c,b){return fQ(c,a,b[1],b[2],b[3])},a0,q),r=b(e[1],a[3][2]),s=a[9];bq(function(a){b(e[2],a);return 0},s);var
+t=aj(f,C(f)-1|0),u=b8(f),v=function(a){return ah(l,a)},w=function(a){return a4(U(j,a),g.length-1)},y=function(a){return c(g,a)[1+a]},z=a[7],B=a[6],D=a[5],E=a[3][1];return[0,[0,b(e[4],0),p,E,r,D,B,z,g.length-1,y,w,v,u,t]];case
 1:var
-q=o(a[1]),L=b(q[1],a[2]);return[1,b(q[4],0),L];default:var
-M=h(a[3]),N=h(a[2]);return[2,fz(a[1]),N,M]}}return h(a)},aq=function(a){return aV(aZ,a)},a1=aq(aY),aJ=a1,aG=aq(aX)}else
+m=k(d[1]),F=b(m[1],d[2]);return[1,b(m[4],0),F];default:var
+G=i(d[3]),H=i(d[2]);return[2,fE(d[1]),H,G]}}return i(a)},as=function(a){return aR(a9,a)},a_=as(a7),aO=a_,aM=as(a6)}else
 var
-aJ=0,aG=0;var
-a$=y[5],bb=y[4],be=y[3],bf=y[2],bh=r[5],bi=r[4],bk=aI+(bM.length-1)|0,bm=b(cC,0);function
-bo(a){return[0,a[1],a[2]]}function
-br(a){var
-d=c(aR,a)[1+a];return Z(b(ap[2],d))}function
-bs(a){var
-d=c(aR,a)[1+a];return Z(b(ap[1],d))}var
-bu=r[3],bv=r[2],bw=b2(j[4]),bx=b2(j[3]),bA=aV(function(a){return a[1]},J),N=[0,r[1],bA,bl,bx,bw,bv,bu,bs,br,bo,b1,cw,jZ,bm,bk,a0,bS,bW,bi,bh,aG,aJ,bf,be,bb,a$];return[0,N,function(a){var
-d=cT(1,az,c($,a)[1+a][2]),e=cT(0,az,$[1+a][2]),f=ou(q(t,b(N[9],a)),e,d);return[0,ou(b(N[8],a),d,e),f]}]},cI)}throw[0,af,HK]}function
-HT(b){var
-e=F(b),c=z(0,50),M=ge(cd),ao=nC(e),ap=0;function
+aO=0,aM=0;var
+bh=F[5],bj=F[4],bk=F[3],bm=F[2],bo=r[5],bp=r[4],bs=aJ+(bO.length-1)|0,bt=b(cG,0);function
+bv(a){return[0,a[1],a[2]]}function
+bw(a){var
+d=c(aU,a)[1+a];return _(b(aq[2],d))}function
+by(a){var
+d=c(aU,a)[1+a];return _(b(aq[1],d))}var
+bz=r[3],bC=r[2],bD=b5(j[4]),bF=b5(j[3]),bG=aR(function(a){return a[1]},M),T=[0,r[1],bG,bn,bF,bD,bC,bz,by,bw,bv,b4,cA,j7,bt,bs,a2,bV,b0,bp,bo,aM,aO,bm,bk,bj,bh];return[0,T,function(a){var
+d=cU(1,aC,c(ab,a)[1+a][2]),e=cU(0,aC,ab[1+a][2]),f=oC(q(s,b(T[9],a)),e,d);return[0,oC(b(T[8],a),d,e),f]}]},cM)}throw[0,ae,HU]}function
+H3(b){var
+e=F(b),c=A(0,50),L=gl(cf),ao=nJ(e),ap=0;function
 t(c,a){var
-d=(c+F(a)|0)<=e?1:0,f=d?J(cm(b,c,F(a)),a):d;return f}var
-a=ap,N=ao;for(;;){if(t(a,wJ)){r((a+30|0)<=e?1:0,wK);var
-i=gL(b,a+8|0),P=i7(b,a+14|0),g=i7(b,a+18|0),h=i7(b,a+22|0),w=gL(b,a+26|0),aq=aY(33,2),ar=v(aY(0,2),aq),as=v(aY(i,2),ar),au=v(aY(0,2),as),S=v(aY(20,2),au),av=aY(w,2),aw=v(aY(h,4),av),ay=v(aY(g,4),aw),T=v(aY(P,4),ay),U=t(a+4|0,v(S,v(T,aY(0,2))));if(U)var
+d=(c+F(a)|0)<=e?1:0,f=d?M(co(b,c,F(a)),a):d;return f}var
+a=ap,N=ao;for(;;){if(t(a,wS)){r((a+30|0)<=e?1:0,wT);var
+i=gT(b,a+8|0),P=jd(b,a+14|0),g=jd(b,a+18|0),h=jd(b,a+22|0),v=gT(b,a+26|0),aq=aZ(33,2),ar=w(aZ(0,2),aq),as=w(aZ(i,2),ar),at=w(aZ(0,2),as),Q=w(aZ(20,2),at),aw=aZ(v,2),ax=w(aZ(h,4),aw),ay=w(aZ(g,4),ax),R=w(aZ(P,4),ay),S=t(a+4|0,w(Q,w(R,aZ(0,2))));if(S)var
 az=0===i?1:0,V=az||(8===i?1:0);else
 var
-V=U;r(V,wL);var
-k=(a+30|0)+w|0,W=0<=g?1:0;if(W){var
+V=S;r(V,wU);var
+l=(a+30|0)+v|0,W=0<=g?1:0;if(W){var
 X=0<=h?1:0;if(X)var
-Y=k<=e?1:0,y=Y?g<=(e-k|0)?1:0:Y;else
+Y=l<=e?1:0,y=Y?g<=(e-l|0)?1:0:Y;else
 var
 y=X}else
 var
-y=W;r(y,wM);var
-o=cm(b,a+30|0,w);r(h_(function(a){return a<cz?1:0},o),wN);var
-Z=N-h|0;r(0<=Z?1:0,wO);var
-_=1-aH(c,o),aA=_?c[1]<a$?1:0:_;r(aA,wP);var
-aC=8===i?1:0,aD=aC||(g===h?1:0);r(aD,wQ);ax(c,o,[0,h,[m,function(m,n,i,o,j){return function(p){var
-d=8===m?wu(b,j,i,o):cm(b,j,i),f=F(d)-1|0,e=-1,k=0;if(f<0)var
+y=W;r(y,wV);var
+o=co(b,a+30|0,v);r(ih(function(a){return a<cD?1:0},o),wW);var
+Z=N-h|0;r(0<=Z?1:0,wX);var
+_=1-aH(c,o),aA=_?c[1]<ba?1:0:_;r(aA,wY);var
+aB=8===i?1:0,aC=aB||(g===h?1:0);r(aC,wZ);av(c,o,[0,h,[m,function(m,n,i,o,j){return function(p){var
+d=8===m?wD(b,j,i,o):co(b,j,i),f=F(d)-1|0,e=-1,k=0;if(f<0)var
 g=e;else{var
 a=k,c=e;for(;;){var
-h=wH[1+((c^bw(d,a))&fX)]^(c>>>8|0),l=a+1|0;if(f!==a){var
+h=wQ[1+((c^by(d,a))&f2)]^(c>>>8|0),l=a+1|0;if(f!==a){var
 a=l,c=h;continue}var
-g=h;break}}r((g^-1)===n?1:0,wR);return d}}(i,P,g,h,k)]]);var
-aE=[0,aY(a,4),[0,o,0]],aF=[0,aY(25165824,4),aE],aG=[0,S,[0,T,[0,aY(0,8),aF]]],aI=[0,wS,[0,aY(788,2),aG]];x(function(a){return eg(M,a)},aI);var
-a=k+g|0,N=Z;continue}var
-aa=aY(c[1],2),A=ic(M),aK=aY(0,2),aL=v(aY(a,4),aK),aM=v(aa,v(aa,v(aY(F(A),4),aL))),ab=(e-a|0)===(F(A)+22|0)?1:0,aN=v(wT,v(aY(0,4),aM)),aP=ab?t(a,v(A,aN)):ab;r(aP,wU);var
-ac=R(c,wV);if(ac){var
-ad=ac[1],p=ad[2];r(ad[1]<=64?1:0,wW);var
-ae=D(p),aR=C===ae?p[1]:m===ae?H(p):p,af=aR}else
+g=h;break}}r((g^-1)===n?1:0,w0);return d}}(i,P,g,h,l)]]);var
+aE=[0,aZ(a,4),[0,o,0]],aF=[0,aZ(25165824,4),aE],aG=[0,Q,[0,R,[0,aZ(0,8),aF]]],aI=[0,w1,[0,aZ(788,2),aG]];x(function(a){return el(L,a)},aI);var
+a=l+g|0,N=Z;continue}var
+$=aZ(c[1],2),z=il(L),aK=aZ(0,2),aL=w(aZ(a,4),aK),aM=w($,w($,w(aZ(F(z),4),aL))),aa=(e-a|0)===(F(z)+22|0)?1:0,aN=w(w2,w(aZ(0,4),aM)),aO=aa?t(a,w(z,aN)):aa;r(aO,w3);var
+ab=U(c,w4);if(ab){var
+ad=ab[1],p=ad[2];r(ad[1]<=64?1:0,w5);var
+ae=E(p),aQ=D===ae?p[1]:m===ae?H(p):p,af=aQ}else
 var
-af=wY;c_(c,wX);xF(F(b),c);var
-aS=gk(c),aU=function(b){var
-a=b[2][2],c=D(a),d=C===c?a[1]:m===c?H(a):a;return[0,b[1],d]},q=ma(function(a){return h4(aU,aS,a)}),am=aQ(hT,ea(gl(q))),an=bz(function(a){var
-b=ag(q,a);return[0,f(at(wi),a,F(b)),[0,b,0]]},am),s=aB(wd),E=n(64,0),d=ge(cz),j=[0,0],G=function(c){var
+af=w7;c_(c,w6);xO(F(b),c);var
+aR=gr(c),aT=function(b){var
+a=b[2][2],c=E(a),d=D===c?a[1]:m===c?H(a):a;return[0,b[1],d]},q=mf(function(a){return h$(aT,aR,a)}),am=aS(h2,ee(gs(q))),an=bB(function(a){var
+b=ah(q,a);return[0,f(au(wr),a,F(b)),[0,b,0]]},am),s=aD(wm),C=n(64,0),d=gl(cD),j=[0,0],G=function(c){var
 b=F(c);j[1]=j[1]+b|0;var
 g=0;if(0<d[2]){var
-e=cE(b,64-d[2]|0);ie(d,c,0,e);var
-a=64===d[2]?(nB(s,E,ic(d),0),d[2]=0,e):e}else
+e=cH(b,64-d[2]|0);io(d,c,0,e);var
+a=64===d[2]?(nI(s,C,il(d),0),d[2]=0,e):e}else
 var
-a=g;for(;;){if(64<=(b-a|0)){nB(s,E,c,a);var
+a=g;for(;;){if(64<=(b-a|0)){nI(s,C,c,a);var
 a=a+64|0;continue}var
-f=a<b?1:0;return f?ie(d,c,a,b-a|0):f}};x(G,an);var
-I=aJ(8),ak=(119-(j[1]%64|0)|0)%64|0;IK(I,0,I6(Jb(we,hM(j[1]))));var
-aj=aT(lN(I));G(v(wf,v(h8(ak,0),aj)));var
-al=aO(s),K=h9(wh,l(at(wg),al));r(J(K,af),HU);var
-ah=nD(ag(q,HV)),ai=z(0,50),B=je(ah,HW);if(typeof
+f=a<b?1:0;return f?io(d,c,a,b-a|0):f}};x(G,an);var
+I=aJ(8),ak=(119-(j[1]%64|0)|0)%64|0;IU(I,0,Je(Jl(wn,hV(j[1]))));var
+aj=aV(lS(I));G(w(wo,w(ie(ak,0),aj)));var
+al=aP(s),J=ig(wq,k(au(wp),al));r(M(J,af),H4);var
+ag=nK(ah(q,H5)),ai=A(0,50),B=jm(ag,H6);if(typeof
 B!=="number"&&5===B[0]){var
-aV=B[1];x(function(z){var
-A=z[1],b=ag(q,A),n=z[2];if(typeof
+aU=B[1];x(function(z){var
+A=z[1],b=ah(q,A),n=z[2];if(typeof
 n!=="number"&&4===n[0]){var
 e=n[1];if(e){var
 f=e[1],I=0;if(typeof
@@ -7800,406 +7859,406 @@ h!=="number"&&3===h[0]){var
 i=g[2];if(i){var
 j=i[1],B=0;if(typeof
 j!=="number"&&4===j[0]){if(!i[2]){var
-H=j[1],v=l(function(a){if(typeof
-a!=="number"&&1===a[0])return a[1];throw Q},H),k=O(u,1,v),a=f[1],C=0;if(L(a,w7))if(L(a,w8)){var
-D=0;if(L(a,w9))if(L(a,w_))if(L(a,w$))if(L(a,xa)){if(L(a,xb))throw Q;var
+H=j[1],v=k(function(a){if(typeof
+a!=="number"&&1===a[0])return a[1];throw T},H),l=K(u,1,v),a=f[1],C=0;if(O(a,xe))if(O(a,xf)){var
+D=0;if(O(a,xg))if(O(a,xh))if(O(a,xi))if(O(a,xj)){if(O(a,xk))throw T;var
 m=[3,b];D=1}else
 var
-d=function(a){return q_(bv(b),a)<<24>>24};else
+d=function(a){return rg(bw(b),a)<<24>>24};else
 var
 d=function(d){var
-a=lT(b,8*d|0),c=rj(a);if(bn(hM(c),a))return c;throw Q};else
+a=lY(b,8*d|0),c=rr(a);if(bb(hV(c),a))return c;throw T};else
 var
-d=function(a){return q$(bv(b),4*a|0)};else
+d=function(a){return rh(bw(b),4*a|0)};else
 var
-d=function(a){return IG(bv(b),2*a|0)<<16>>16};if(!D){var
-x=h[1];if(L(x,xc)){if(L(x,xd))throw Q;var
+d=function(a){return IQ(bw(b),2*a|0)<<16>>16};if(!D){var
+x=h[1];if(O(x,xl)){if(O(x,xm))throw T;var
 y=d}else{var
-p=IB(8,0,[0,k]),r=k-1|0,E=0,F=0;if(!(r<0)){var
+p=IL(8,0,[0,l]),r=l-1|0,E=0,F=0;if(!(r<0)){var
 c=F,s=E;for(;;){var
-t=gM(s,d(c));IE(p,c,t);var
+t=gU(s,d(c));IO(p,c,t);var
 G=c+1|0;if(r!==c){var
 c=G,s=t;continue}break}}var
-y=function(a){return ID(p,a)}}var
+y=function(a){return IN(p,a)}}var
 w=[0,y];C=1}}else
 var
-m=[1,function(a){return ci(lT(b,8*a|0))}];else
+m=[1,function(a){return ck(lY(b,8*a|0))}];else
 var
 m=[2,function(c){var
-a=$(b,c);if(1===a)return 1;if(a)throw Q;return a}];if(!C)var
-w=m;return ax(ai,A,[0,v,k,w])}o=1;B=1}if(!B)o=1}else
-o=1}}}}}throw Q},aV);return[0,je(ah,HX),ai,K]}throw Q}}function
-HY(a,M,eT){var
-bd=fs(a,cs(a,zc));function
-ay(w){var
-j=eF(a);function
-e(a){return f(at(zd),w,a)}var
-k=b9(a,e(ze)),m=L(k,zf);if(m)if(L(k,zg)){var
-p=a_(a,e(zh)),h=z(0,16),g=b_(a,e(zi))?a_(a,e(zj)):[0,0,function(a){return a}],n=(g[1]/3|0)-1|0,q=0;if(!(n<0)){var
+a=ac(b,c);if(1===a)return 1;if(a)throw T;return a}];if(!C)var
+w=m;return av(ai,A,[0,v,l,w])}o=1;B=1}if(!B)o=1}else
+o=1}}}}}throw T},aU);return[0,jm(ag,H7),ai,J]}throw T}}function
+H8(a,I,eT){var
+bd=fx(a,cw(a,zl));function
+az(w){var
+j=eL(a);function
+e(a){return f(au(zm),w,a)}var
+l=b$(a,e(zn)),m=O(l,zo);if(m)if(O(l,zp)){var
+p=a$(a,e(zq)),h=A(0,16),g=ca(a,e(zr))?a$(a,e(zs)):[0,0,function(a){return a}],n=(g[1]/3|0)-1|0,q=0;if(!(n<0)){var
 d=q;for(;;){var
-s=b(g[2],(3*d|0)+2|0),t=[0,b(g[2],3*d|0),s];ax(h,b(g[2],(3*d|0)+1|0),t);var
+s=b(g[2],(3*d|0)+2|0),t=[0,b(g[2],3*d|0),s];av(h,b(g[2],(3*d|0)+1|0),t);var
 u=d+1|0;if(n!==d){var
 d=u;continue}break}}var
 i=[0,function(i,d){function
 e(c){var
 a=c;for(;;){if(a){var
-b=a[3],f=a[2];if(0===al(a[1],d))return[0,f,e(b)];var
+b=a[3],f=a[2];if(0===am(a[1],d))return[0,f,e(b)];var
 a=b;continue}return 0}}var
-a=cK(h,d),g=e(c(h[2],a)[1+a]),f=dD(function(a){return i<=a[1]?1:0},g),k=f?f[1][2]:b(p[2],d);return[0,k-b(j[1][2],d)|0]}]}else
+a=cN(h,d),g=e(c(h[2],a)[1+a]),f=dE(function(a){return i<=a[1]?1:0},g),k=f?f[1][2]:b(p[2],d);return[0,k-b(j[1][2],d)|0]}]}else
 var
-v=dS(a,e(zr)),i=[0,function(e,c){function
-d(a){return cr(b(v[2],a))}var
-a=di(bF(j[1],c),d);return[1,l(function(b){return co(b,gT(a))},a)]}];else
+v=dV(a,e(zA)),i=[0,function(e,c){function
+d(a){return cv(b(v[2],a))}var
+a=dh(bH(j[1],c),d);return[1,k(function(b){return cs(b,g1(a))},a)]}];else
 var
 i=m;var
-o=b9(a,cs(a,zk)),r=L(o,zl)?L(o,zm)?0:zp:zq;return[0,J(b9(a,cs(a,zo)),zn),r,i]}function
+o=b$(a,cw(a,zt)),r=O(o,zu)?O(o,zv)?0:zy:zz;return[0,M(b$(a,cw(a,zx)),zw),r,i]}function
 de(c){var
-b=nJ(a,c),d=nE(b[2]);return[0,nE(b[1]),d]}function
-df(e){return bq(function(c,f){var
+b=nQ(a,c),d=nL(b[2]);return[0,nL(b[1]),d]}function
+df(e){return br(function(c,f){var
 d=1-b(e,c);if(d){var
-a=M[5],g=a?lJ(c,a[1][5]):a;return g?W(HZ):V(0,v(f,H0))}return d},eT)}if(nK(a)){var
-bh=eF(a),dW=a_(a,zG),bi=jf(a);if(b_(a,cs(a,yP))){if(b_(a,cs(a,yQ)))throw Q;var
-dB=a_(a,cs(a,yR)),ca=function(d){var
-a=b(dB[2],d);return c(bi,a)[1+a]}}else
+a=I[5],g=a?lP(c,a[1][5]):a;return g?Z(H9):X(0,w(f,H_))}return d},eT)}if(nR(a)){var
+bg=eL(a),dY=a$(a,zP),bj=jn(a);if(ca(a,cw(a,yY))){if(ca(a,cw(a,yZ)))throw T;var
+dC=a$(a,cw(a,y0)),b7=function(d){var
+a=b(dC[2],d);return c(bj,a)[1+a]}}else
 var
-dC=nH(a),ca=function(a){return[0,[0,b(dC,a),0],0]};var
-dX=function(a){function
+dD=nO(a),b7=function(a){return[0,[0,b(dD,a),0],0]};var
+dZ=function(a){function
 c(a){var
-c=b(dW[2],a);return[0,b(bh[3][2],a),c]}var
-d=di(bF(bh[2],a),c);return[0,ca(a),d]},dY=function(b){var
-d=c(bi,b)[1+b];return c5(function(a){return 0===a[2]?1:0},d)?w:cr(nG(a))},b3=function(a){return v(zz,a)},aI=function(b){return K(l(gN,gS(a,b3(b))))},b4=aI(zA),dP=aI(zB),dR=aI(zC),b$=aI(zD),be=b4.length-1,dT=nF(a,b3(zE)),dU=cF(G(b$.length-1,function(a){function
+c=b(dY[2],a);return[0,b(bg[3][2],a),c]}var
+d=dh(bH(bg[2],a),c);return[0,b7(a),d]},d0=function(b){var
+d=c(bj,b)[1+b];return c5(function(a){return 0===a[2]?1:0},d)?v:cv(nN(a))},b4=function(a){return w(zI,a)},aI=function(b){return N(k(gV,g0(a,b4(b))))},b5=aI(zJ),dR=aI(zK),dS=aI(zL),b6=aI(zM),bf=b5.length-1,dU=nM(a,b4(zN)),dW=cI(G(b6.length-1,function(a){function
 d(b){var
-d=G(be,function(d){var
-e=u(a,be)+d|0;return[0,E(h(b,c(dR,e)[1+e])),[0,[0,d,1],0]]});return[0,[0,h(b,c(b$,a)[1+a]),0],d]}if(b(dT[2],a)){var
-e=[0,d(a7),0];return[0,d(t),e]}return[0,d(t),0]})),dV=aw(cF(G(be,function(a){var
-b=[0,[0,[0,c(dP,a)[1+a],0],[0,[0,a7,[0,[0,a,1],0]],0]],0];return[0,[0,[0,E(c(b4,a)[1+a]),0],[0,[0,t,[0,[0,a,1],0]],0]],b]})),dU),dZ=function(a){return c(bi,a)[1+a]},d0=function(a){return di(bF(bh[1],a),dX)},y=[0,nI(a),d0,dZ,dV,dY],N=nL(a),r=a_(a,H1),bQ=jf(a),ad=eF(a),bR=N?nM(a):H7,bw=i(function(a){return fx(l(function(a){return[0,a[2],a[1]]},a))},bQ),cw=z(0,ao),cx=function(a){var
-b=R(cw,a);return b?b[1]:(ax(cw,a,a),a)},cy=function(h){var
-d=ad[1][1]-2|0,i=0;if(!(d<0)){var
+d=G(bf,function(d){var
+e=u(a,bf)+d|0;return[0,J(g(b,c(dS,e)[1+e])),[0,[0,d,1],0]]});return[0,[0,g(b,c(b6,a)[1+a]),0],d]}if(b(dU[2],a)){var
+e=[0,d(a8),0];return[0,d(s),e]}return[0,d(s),0]})),dX=ay(cI(G(bf,function(a){var
+b=[0,[0,[0,c(dR,a)[1+a],0],[0,[0,a8,[0,[0,a,1],0]],0]],0];return[0,[0,[0,J(c(b5,a)[1+a]),0],[0,[0,s,[0,[0,a,1],0]],0]],b]})),dW),d1=function(a){return c(bj,a)[1+a]},d2=function(a){return dh(bH(bg[1],a),dZ)},y=[0,nP(a),d2,d1,dX,d0],P=nS(a),r=a$(a,H$),bO=jn(a),ae=eL(a),bR=P?nT(a):If,bw=h(function(a){return fC(k(function(a){return[0,a[2],a[1]]},a))},bO),cx=A(0,al),cz=function(a){var
+b=U(cx,a);return b?b[1]:(av(cx,a,a),a)},cA=function(h){var
+d=ae[1][1]-2|0,i=0;if(!(d<0)){var
 a=i;for(;;){var
-e=bF(ad[1],a),c=e[1],f=e[2]-1|0;if(!(f<c)){var
+e=bH(ae[1],a),c=e[1],f=e[2]-1|0;if(!(f<c)){var
 b=c;for(;;){var
-g=bF(ad[2],b);hc(h,a,b-c|0,g[1],g[2]);var
+g=bH(ae[2],b);fQ(h,a,b-c|0,g[1],g[2]);var
 k=b+1|0;if(f!==b){var
 b=k;continue}break}}var
 j=a+1|0;if(d!==a){var
-a=j;continue}break}}return 0};if(J(bR,FT))var
-aU=[0,[0],[0],0];else
-if(J(bR,FU)){var
-bx=[0,0];cy(function(j,i,d,e){var
+a=j;continue}break}}return 0};if(M(bR,F2))var
+aV=[0,[0],[0],0];else
+if(M(bR,F3)){var
+bx=[0,0];cA(function(j,i,d,e){var
 f=e-1|0;if(!(f<d)){var
 a=d;for(;;){var
-g=b(r[2],a),h=c(bw,g)[1+g];if(1-eH(h)){var
-k=cx(G(e-d|0,function(b){return function(a){return(d+a|0)===b?1:0}}(a))),l=bx[1];bx[1]=[0,[0,[0,fz(h),[0,[0,j,i,k],0]],a],l]}var
+g=b(r[2],a),h=c(bw,g)[1+g];if(1-eN(h)){var
+k=cz(G(e-d|0,function(b){return function(a){return(d+a|0)===b?1:0}}(a))),l=bx[1];bx[1]=[0,[0,[0,fE(h),[0,[0,j,i,k],0]],a],l]}var
 m=a+1|0;if(f!==a){var
 a=m;continue}break}}return 0});var
-cz=K(ai(bx[1])),eh=0,ei=i(function(a){return a[2]},cz),aU=[0,i(function(a){return a[1]},cz),ei,eh]}else{var
-ej=J(bR,FV),cq=z(0,a$),ct=ad[2][1]-2|0,eb=0;if(!(ct<0)){var
-as=eb;for(;;){var
-ee=b(ad[2][2],as+1|0),ef=jl(r,b(ad[2][2],as),ee);x(function(a){return T(cq,a,0)},ef);var
-eg=as+1|0;if(ct!==as){var
-as=eg;continue}break}}var
-aO=z(0,a$),cv=z(0,a$),bu=[0,0],bv=[0,0],ed=aQ(al,ea(gl(cq)));x(function(e){var
-f=e[2],a=e[1],g=1-eH(c(bw,a)[1+a]);if(g){var
-h=c(bw,a)[1+a],b=eI(cN(f),h),d=function(a){var
-b=nS(a);return l(function(c){var
-b=c[2];switch(bN(b)){case
+cB=N(ak(bx[1])),ei=0,ej=h(function(a){return a[2]},cB),aV=[0,h(function(a){return a[1]},cB),ej,ei]}else{var
+ek=M(bR,F4),cp=A(0,ba),ct=ae[2][1]-2|0,ec=0;if(!(ct<0)){var
+at=ec;for(;;){var
+ef=b(ae[2][2],at+1|0),eg=jt(r,b(ae[2][2],at),ef);x(function(a){return V(cp,a,0)},eg);var
+eh=at+1|0;if(ct!==at){var
+at=eh;continue}break}}var
+aN=A(0,ba),cu=A(0,ba),bu=[0,0],bv=[0,0],ed=aS(am,ee(gs(cp)));x(function(e){var
+f=e[2],a=e[1],g=1-eN(c(bw,a)[1+a]);if(g){var
+h=c(bw,a)[1+a],b=dj(cq(f),h),d=function(a){var
+b=nZ(a);return k(function(c){var
+b=c[2];switch(bP(b)){case
 0:var
-a=vN;break;case
+a=vW;break;case
 1:var
-a=vO;break;case
+a=vX;break;case
 2:var
-a=vP;break;case
+a=vY;break;case
 3:var
-a=vQ;break;default:if(d9(b[2],1))var
-a=iu(b[1]);else
+a=vZ;break;default:if(eb(b[2],1))var
+a=iD(b[1]);else
 var
-d=v(vR,iu(b[2])),a=v(iu(b[1]),d)}return[0,c[1],a]},b)};if(1-aH(aO,d(b))){if(ej){var
-i=[0,bv[1],1];T(aO,d(_(nR,b)),i)}var
-j=[0,bv[1],0];T(aO,d(b),j);bu[1]=[0,b,bu[1]];bv[1]++}return T(cv,[0,a,f],ag(aO,d(b)))}return g},ed);var
-aq=[0,K(ai(bu[1])),cv],bA=n(aq[1].length-1,0);cy(function(j,i,a,e){var
-f=jl(r,a,e),g=b(bU(function(a){var
-b=a[1],c=R(aq[2],[0,b,a[2]]);return aV(function(a){return[0,a[1],[0,a[2],b]]},c)}),f);function
+d=w(v0,iD(b[2])),a=w(iD(b[1]),d)}return[0,c[1],a]},b)};if(1-aH(aN,d(b))){if(ek){var
+i=[0,bv[1],1];V(aN,d($(nY,b)),i)}var
+j=[0,bv[1],0];V(aN,d(b),j);bu[1]=[0,b,bu[1]];bv[1]++}return V(cu,[0,a,f],ah(aN,d(b)))}return g},ed);var
+aq=[0,N(ak(bu[1])),cu],by=n(aq[1].length-1,0);cA(function(j,i,a,e){var
+f=jt(r,a,e),g=b(bX(function(a){var
+b=a[1],c=U(aq[2],[0,b,a[2]]);return aR(function(a){return[0,a[1],[0,a[2],b]]},c)}),f);function
 d(h){var
 a=h;for(;;){if(a){var
 b=a[1],c=a[2];if(c){var
-e=c[1],f=b[1];if(bn(f,e[1])){var
-i=c[2],a=[0,[0,f,cE(b[2],e[2])],i];continue}}var
+e=c[1],f=b[1];if(bb(f,e[1])){var
+i=c[2],a=[0,[0,f,cH(b[2],e[2])],i];continue}}var
 g=[0,b,d(a[2])]}else
 var
 g=a;return g}}var
-h=d(aQ(al,g));return x(function(f){var
-g=f[2],d=f[1],h=g[2],k=g[1],l=cx(G(e-a|0,function(c){return(b(r[2],a+c|0)===h?1:0)!==k?1:0}));bA[1+d]=[0,[0,j,i,l],c(bA,d)[1+d]];return 0},h)});var
-ek=[0,aq],el=function(a){return a},em=k(aq[1].length-1,el),en=aq[1],aU=[0,S(function(a,b){var
-d=ai(c(bA,a)[1+a]);return[0,fz(b),d]},en),em,ek]}var
-dg=aU[1];if(N){var
-ac=function(a){return v(Ab,a)},aL=function(b,a){return V(b,v(a,Ac))},cd=b_(a,ac(Ad));if(cd)var
-ce=a_(a,ac(Ae)),cf=G(ce[1],ce[2]);else
+h=d(aS(am,g));return x(function(f){var
+g=f[2],d=f[1],h=g[2],k=g[1],l=cz(G(e-a|0,function(c){return(b(r[2],a+c|0)===h?1:0)!==k?1:0}));by[1+d]=[0,[0,j,i,l],c(by,d)[1+d]];return 0},h)});var
+el=[0,aq],em=function(a){return a},en=l(aq[1].length-1,em),eo=aq[1],aV=[0,R(function(a,b){var
+d=ak(c(by,a)[1+a]);return[0,fE(b),d]},eo),en,el]}var
+dg=aV[1];if(P){var
+ad=function(a){return w(Ak,a)},aL=function(b,a){return X(b,w(a,Al))},cd=ca(a,ad(Am));if(cd)var
+ce=a$(a,ad(An)),cf=G(ce[1],ce[2]);else
 var
 cf=cd;var
-bm=b9(a,ac(Af)),bo=fs(a,ac(Ag)),cg=fu(a),ch=J(bm,Ah);if(ch)var
-ci=1-fs(a,ac(Ai)),cj=ci?J(nM(a),Aj):ci;else
+bn=b$(a,ad(Ao)),bo=fx(a,ad(Ap)),cg=fz(a),ch=M(bn,Aq);if(ch)var
+ci=1-fx(a,ad(Ar)),cj=ci?M(nT(a),As):ci;else
 var
 cj=ch;var
-d8=aA(b5(cg),Ak);aL(1-fs(a,ac(Am)),Al);aL(c5(function(a){var
-b=0===a?1:0,c=b||(3===a?1:0);return c},cf),An);var
-ck=1-d8;if(ck)var
+d_=aC(b8(cg),At);aL(1-fx(a,ad(Av)),Au);aL(c5(function(a){var
+b=0===a?1:0,c=b||(3===a?1:0);return c},cf),Aw);var
+ck=1-d_;if(ck)var
 bp=ck;else{var
 cn=1-bo;if(cn)var
-d$=J(bm,As),bp=d$||cj;else
+ea=M(bn,AB),bp=ea||cj;else
 var
-bp=cn}aL(bp,Ao);if(bo){var
-cl=J(bm,Aq);if(cl)var
-d_=aA(Ar,cg),cm=d_||nP(a),br=cm?0===jg(a)?1:0:cm;else
+bp=cn}aL(bp,Ax);if(bo){var
+cl=M(bn,Az);if(cl)var
+d$=aC(AA,cg),cm=d$||nW(a),bq=cm?0===jo(a)?1:0:cm;else
 var
-br=cl}else
+bq=cl}else
 var
-br=bo;aL(1-br,Ap);var
-ap=fu(a),bY=0;if(ap){var
-aM=ap[1],ab=0;if(L(aM,At))if(L(aM,Au)){var
-dm=0;if(L(aM,Av)&&L(aM,Aw)){ab=1;dm=1}if(!dm&&ap[2])ab=1}else{var
-bs=ap[2],dn=0;if(bs&&(L(bs[1],Az)||bs[2])){ab=1;dn=1}if(!dn){var
-bS=1;bY=1;ab=1}}else{var
+bq=bo;aL(1-bq,Ay);var
+ap=fz(a),bW=0;if(ap){var
+aM=ap[1],ac=0;if(O(aM,AC))if(O(aM,AD)){var
+dn=0;if(O(aM,AE)&&O(aM,AF)){ac=1;dn=1}if(!dn&&ap[2])ac=1}else{var
+bs=ap[2],dp=0;if(bs&&(O(bs[1],AI)||bs[2])){ac=1;dp=1}if(!dp){var
+bS=1;bW=1;ac=1}}else{var
 bt=ap[2];if(bt){var
-cp=bt[1],dq=0;if(L(cp,AA)&&L(cp,AB))ab=1;else
-dq=1;if(dq&&bt[2])ab=1}}if(!ab){var
-bS=0;bY=1}}if(!bY)var
-bS=W(v(Ay,b9(a,Ax)));var
+co=bt[1],dr=0;if(O(co,AJ)&&O(co,AK))ac=1;else
+dr=1;if(dr&&bt[2])ac=1}}if(!ac){var
+bS=0;bW=1}}if(!bW)var
+bS=Z(w(AH,b$(a,AG)));var
 aW=bS}else
 var
-aW=N;var
-U=dg.length-1,af=function(a){return c(dg,a)[1+a]},az=N?nP(a):N,cP=g1(ji(M)),ey=jm(cP)[1],aR=B(cP[1])-ey|0,bT=N?fu(a):N,bZ=0;if(bT){var
-dh=bT[2];if(dh){if(!dh[2]){var
-b0=0;if((4*aR|0)<=U)b0=1;else{var
-dr=0;if(az&&!(7<aR)){b0=1;dr=1}if(!dr){var
-ds=0;if(U<(2*aR|0)&&!az){var
-bX=c$(1,10);ds=1}if(!ds)var
-bX=c$(1,2)}}if(b0)var
-bX=c$(9,10);var
-aY=dI(w,da(t,bX));bZ=1}}else{var
-dl=bT[1],dt=0;if(L(dl,H5)&&L(dl,H6))dt=1;if(!dt){var
-aY=t;bZ=1}}}if(!bZ)var
-aY=w;var
-dj=N?cr(ft(a,zI)):w,aB=1+O(aN,0,G(r[1],r[2]))|0,aC=h(aY,dj);if(N){var
-bk=eF(a),bl=n(bk[3][1],0);jh(a,function(d,a,b){bl[1+a]=gM(c(bl,a)[1+a],b);return 0});var
-ak=function(f,e,d){var
-g=b(bk[1][2],f)+e|0,a=b(bk[2][2],g)+d|0;return c(bl,a)[1+a]}}else
+aW=P;var
+Q=dg.length-1,af=function(a){return c(dg,a)[1+a]},aA=P?nW(a):P,cQ=g9(jq(I)),ez=ju(cQ)[1],aQ=C(cQ[1])-ez|0,bT=P?fz(a):P,b0=0;if(bT){var
+di=bT[2];if(di){if(!di[2]){var
+b1=0;if((4*aQ|0)<=Q)b1=1;else{var
+ds=0;if(aA&&!(7<aQ)){b1=1;ds=1}if(!ds){var
+dt=0;if(Q<(2*aQ|0)&&!aA){var
+bV=cP(1,10);dt=1}if(!dt)var
+bV=cP(1,2)}}if(b1)var
+bV=cP(9,10);var
+aX=dL(v,c$(s,bV));b0=1}}else{var
+dm=bT[1],du=0;if(O(dm,Id)&&O(dm,Ie))du=1;if(!du){var
+aX=s;b0=1}}}if(!b0)var
+aX=v;var
+dk=P?cv(fy(a,zR)):v,aB=1+K(aO,0,G(r[1],r[2]))|0,aD=g(aX,dk);if(P){var
+bk=eL(a),bm=n(bk[3][1],0);jp(a,function(d,a,b){bm[1+a]=gU(c(bm,a)[1+a],b);return 0});var
+ai=function(f,e,d){var
+g=b(bk[1][2],f)+e|0,a=b(bk[2][2],g)+d|0;return c(bm,a)[1+a]}}else
 var
-ak=function(c,b,a){return 0};var
-aZ=q(dj,aC),dk=0<A(aY)?1:0;if(az)var
-eU=0<A(aZ)?c$(1,4):c$(aN(60,Jy(100.*Math.exp(-0.0506249999999999201*(1.8*aR-Math.log(I(aC)))))|0),ao),aD=h(aC,eU);else
+ai=function(c,b,a){return 0};var
+aZ=q(dk,aD),dl=0<B(aX)?1:0;if(aA)var
+eU=0<B(aZ)?cP(1,4):cP(aO(60,lw(100.*Math.exp(-0.0506249999999999201*(1.8*aQ-Math.log(L(aD)))))|0),al),aE=g(aD,eU);else
 var
-aD=aC;var
-a0=q(aC,aD);if(dk){var
-d1=a_(a,zT)[2],d2=nN(a,jf(a).length-1,d1),eV=gU(a),am=nO(a),b1=0;if(typeof
-am==="number")b1=1;else
-if(0===am[0])var
-bW=[0,[0,jt(n1(am[1])),t],0];else{var
-cB=am[4];if(B(fD(am[1]))===cB)var
-bW=[0,[0,cE(cB,jt(fD(am[2]))),t],0];else
-b1=1}if(b1)var
-cA=D(g4),bW=C===cA?g4[1]:m===cA?H(g4):g4;var
-a2=d2,aE=eV,a1=bW}else
+aE=aD;var
+a0=q(aD,aE);if(dl){var
+d3=a$(a,z2)[2],d4=nU(a,jn(a).length-1,d3),eV=g2(a),an=nV(a),b2=0;if(typeof
+an==="number")b2=1;else
+if(0===an[0])var
+bU=[0,[0,jB(n8(an[1])),s],0];else{var
+cD=an[4];if(C(fH(an[1]))===cD)var
+bU=[0,[0,cH(cD,jB(fH(an[2]))),s],0];else
+b2=1}if(b2)var
+cC=E(hb),bU=D===cC?hb[1]:m===cC?H(hb):hb;var
+a2=d4,aF=eV,a1=bU}else
 var
-e0=0,e1=0,a2=function(b,a){return 0},aE=e0,a1=e1;if(dk)var
-eW=jg(a),eX=ji(M),bE=i(function(a){return fx(l(function(a){return[0,a[2],a[1]]},a))},bQ),cM=bj(aK,G(r[1],r[2])),ex=l(function(a){return c(bE,a)[1+a]},cM),F=jn(g1(eX),ex),eo=B(F[4]),ep=function(a){var
-b=cu(F,c(bE,a)[1+a]),d=I(b[2]);return[0,i(I,b[1]),d]},cC=bz(function(a){var
-b=a[1];if(F[3]<=b)bg(F_);var
-c=cu(F,fw(b|0)),d=i(I,c[1]),e=I(c[2]),f=0,g=a[3],h=1.-e,j=[0,[0,[0,i(function(a){return-a},d),h],g],f];return[0,[0,[0,d,e],a[2]],j]},eW),cD=b(ba(function(a){return 1-eH(c(bE,a)[1+a])}),cM),eq=l(function(a){return a[1]},cC),er=aw(l(ep,cD),eq),cG=K(l(function(a){return a[2]},cC)),cH=function(a){return K(l(a,er))},es=ju(F)[2],et=ju(F)[1],eu=cH(function(a){return a[2]}),ev=cH(function(a){return a[1]}),bB=[0,F[8],ev,eu,et,es],cI=K(cD),cJ=jr(F),ew=k(eo,function(a){var
-b=c(cJ[2],a)[1+a];return I(s(c(cJ[1],a)[1+a],b))/2.}),aP=[m,function(a){return eK(bB,n5(bB,ew),n(cI.length-1+(cG.length-1)|0,0.))}],cL=z(0,50),a3=function(k,j){var
-a=i(function(h){var
+e0=0,e1=0,a2=function(b,a){return 0},aF=e0,a1=e1;if(dl)var
+eW=jo(a),eX=jq(I),bC=h(function(a){return fC(k(function(a){return[0,a[2],a[1]]},a))},bO),cO=bl(aK,G(r[1],r[2])),ey=k(function(a){return c(bC,a)[1+a]},cO),F=jv(g9(eX),ey),ep=C(F[4]),eq=function(a){var
+b=cy(F,c(bC,a)[1+a]),d=L(b[2]);return[0,h(L,b[1]),d]},cE=bB(function(a){var
+b=a[1];if(F[3]<=b)bi(Gh);var
+c=cy(F,fB(b|0)),d=h(L,c[1]),e=L(c[2]),f=0,g=a[3],i=1.-e,j=[0,[0,[0,h(function(a){return-a},d),i],g],f];return[0,[0,[0,d,e],a[2]],j]},eW),cF=b(bc(function(a){return 1-eN(c(bC,a)[1+a])}),cO),er=k(function(a){return a[1]},cE),es=ay(k(eq,cF),er),cG=N(k(function(a){return a[2]},cE)),cJ=function(a){return N(k(a,es))},et=jC(F)[2],eu=jC(F)[1],ev=cJ(function(a){return a[2]}),ew=cJ(function(a){return a[1]}),bz=[0,F[8],ew,ev,eu,et],cK=N(cF),cL=jz(F),ex=l(ep,function(a){var
+b=c(cL[2],a)[1+a];return L(t(c(cL[1],a)[1+a],b))/2.}),aP=[m,function(a){return eP(bz,oa(bz,ex),n(cK.length-1+(cG.length-1)|0,0.))}],cM=A(0,50),a3=function(k,j){var
+a=h(function(h){var
 c=k-1|0,b=0,i=0;if(c<0)var
 d=b;else{var
 a=i,e=b;for(;;){var
 g=e+f(j,a,h)|0,l=a+1|0;if(c!==a){var
 a=l,e=g;continue}var
-d=g;break}}return d},cI),c=R(cL,a);if(c)return c[1];var
-l=bc(a,cG),d=D(aP),n=C===d?aP[1]:m===d?H(aP):aP,o=eK(bB,n,l),b=z(0,10),p=F[4];bq(function(c,a){return T(b,a,Z(e(o,c)))},p);function
+d=g;break}}return d},cK),c=U(cM,a);if(c)return c[1];var
+l=be(a,cG),e=E(aP),n=D===e?aP[1]:m===e?H(aP):aP,o=eP(bz,n,l),b=A(0,10),p=F[4];br(function(c,a){return V(b,a,_(d(o,c)))},p);function
 q(a){var
-c=R(F[5],a);if(c){var
-d=c[1][1],e=function(a,c,g){var
+c=U(F[5],a);if(c){var
+d=c[1][1],e=function(a,c,h){var
 f=0;if(a){var
 d=a[1];if(1===d[2]&&!a[2]){var
-e=h(c,ag(b,d[1]));f=1}}if(!f)var
-e=c;return s(g,e)};return P(au[13],e,d,w)}return ag(b,a)}var
-g=G(F[3],q);T(cL,a,g);return g};else
+e=g(c,ah(b,d[1]));f=1}}if(!f)var
+e=c;return t(h,e)};return S(aw[13],e,d,v)}return ah(b,a)}var
+i=G(F[3],q);V(cM,a,i);return i};else
 var
-a3=function(b,a){return 0};if(az){var
-eY=nO(a),ez=M[6];if(c6(function(a){return J(a[1],Gn)},ez))W(Go);var
-cR=i(function(a){return fx(l(function(a){return[0,a[2],a[1]]},a))},bQ),eA=bj(aK,G(r[1],r[2])),av=M[1],eB=l(function(a){return c(cR,a)[1+a]},eA),eC=jn(g1(ji(M)),eB),cS=z(0,ao),aS=[0,0],bG=[0,0],bH=z(0,ao),cW=n(av[2],0),cY=av[2]-1|0,cU=0,cV=0,eD=0;if(cY<0)var
-c0=cV,cZ=cU;else{var
-aa=eD,bI=cV,aT=cU;for(;;){var
-eR=cX(av,aa),bJ=l(r[2],eR),c7=R(bH,bJ);if(c7)var
-c8=c7[1],bL=bI,bK=aT;else{var
-c9=dp(av[6],aa),bM=jl(r,c9[1],c9[2]+1|0),c_=R(cS,bM);if(c_)var
-dc=c_[1],db=aT;else{var
-bP=l(function(a){var
-b=a[1];aS[1]++;bG[1]=[0,b,bG[1]];return[0,aS[1]-1|0,b,a[2]]},bM);ax(cS,bM,bP);var
-dc=bP,db=[0,K(bP),aT]}var
-dd=bH[1];ax(bH,bJ,dd);var
-c8=dd,bL=[0,l(function(e){return function(d){var
+a3=function(b,a){return 0};if(aA){var
+eY=nV(a),eA=I[6];if(c6(function(a){return M(a[1],Gw)},eA))Z(Gx);var
+cS=h(function(a){return fC(k(function(a){return[0,a[2],a[1]]},a))},bO),eB=bl(aK,G(r[1],r[2])),ax=I[1],eC=k(function(a){return c(cS,a)[1+a]},eB),eD=jv(g9(jq(I)),eC),cT=A(0,al),aT=[0,0],bD=[0,0],bG=A(0,al),cY=n(ax[2],0),cZ=ax[2]-1|0,cV=0,cW=0,eE=0;if(cZ<0)var
+c1=cW,c0=cV;else{var
+aa=eE,bI=cW,aU=cV;for(;;){var
+eR=cX(ax,aa),bJ=k(r[2],eR),c8=U(bG,bJ);if(c8)var
+c9=c8[1],bL=bI,bK=aU;else{var
+c_=dq(ax[6],aa),bM=jt(r,c_[1],c_[2]+1|0),da=U(cT,bM);if(da)var
+dc=da[1],db=aU;else{var
+bN=k(function(a){var
+b=a[1];aT[1]++;bD[1]=[0,b,bD[1]];return[0,aT[1]-1|0,b,a[2]]},bM);av(cT,bM,bN);var
+dc=bN,db=[0,N(bN),aU]}var
+dd=bG[1];av(bG,bJ,dd);var
+c9=dd,bL=[0,k(function(e){return function(d){var
 a=e;for(;;){if(a){var
 b=a[1],c=a[2];if(d===b[2])return b[1];var
-a=c;continue}throw Q}}}(dc),bJ),bI],bK=db}c(cW,aa)[1+aa]=c8;var
-eS=aa+1|0;if(cY!==aa){var
-aa=eS,bI=bL,aT=bK;continue}var
-c0=bL,cZ=bK;break}}var
-c1=K(ai(bG[1])),c2=K(ai(c0)),eE=-Math.log(I(a0)),eG=aS[1],c3=Gl(M,eC,cR,r,K(ai(cZ)),eG,eY,eE),c4=c3[1]?1:Gk,eJ=function(a){return c(c1,a)[1+a]},eL=b(c3[2],eJ),eM=G(c4,function(a){return c$(1,c4)}),eN=1,eO=function(a){return c(c1,a)[1+a]},eP=aS[1],eQ=function(a){return c(c2,a)[1+a]},p=[0,c2.length-1,function(a){var
-e=a[2],d=b(av[5][2],a[1])+e|0;return c(cW,d)[1+d]},eQ,eP,eO,eN,a0,eM,eL]}else
+a=c;continue}throw T}}}(dc),bJ),bI],bK=db}c(cY,aa)[1+aa]=c9;var
+eS=aa+1|0;if(cZ!==aa){var
+aa=eS,bI=bL,aU=bK;continue}var
+c1=bL,c0=bK;break}}var
+c2=N(ak(bD[1])),c3=N(ak(c1)),eF=-Math.log(L(a0)),eG=aT[1],c4=Gu(I,eD,cS,r,N(ak(c0)),eG,eY,eF),c7=c4[1]?1:Gt,eH=function(a){return c(c2,a)[1+a]},eI=b(c4[2],eH),eJ=G(c7,function(a){return cP(1,c7)}),eK=1,eM=function(a){return c(c2,a)[1+a]},eO=aT[1],eQ=function(a){return c(c3,a)[1+a]},p=[0,c3.length-1,function(a){var
+e=a[2],d=b(ax[5][2],a[1])+e|0;return c(cY,d)[1+d]},eQ,eO,eM,eK,a0,eJ,eI]}else
 var
-p=z$;if(az){var
-aJ=eF(a),cb=n(aJ[3][1],0),cc=aJ[1][1]-2|0,d3=0;if(!(cc<0)){var
-an=d3;for(;;){var
-d5=function(a){return a},d6=di(bF(aJ[1],an),d5);bq(function(g){return function(a,d){var
-e=b(p[2],[0,g,a]),f=b(p[3],e);return bq(function(f,e){var
-a=b(aJ[2][2],d)+f|0;c(cb,a)[1+a]=e;return 0},f)}}(an),d6);var
-d7=an+1|0;if(cc!==an){var
-an=d7;continue}break}}var
-d4=function(a){return c(cb,a)[1+a]},a4=nN(a,p[4],d4)}else
+p=Ai;if(aA){var
+aJ=eL(a),cb=n(aJ[3][1],0),cc=aJ[1][1]-2|0,d5=0;if(!(cc<0)){var
+ao=d5;for(;;){var
+d7=function(a){return a},d8=dh(bH(aJ[1],ao),d7);br(function(g){return function(a,d){var
+e=b(p[2],[0,g,a]),f=b(p[3],e);return br(function(f,e){var
+a=b(aJ[2][2],d)+f|0;c(cb,a)[1+a]=e;return 0},f)}}(ao),d8);var
+d9=ao+1|0;if(cc!==ao){var
+ao=d9;continue}break}}var
+d6=function(a){return c(cb,a)[1+a]},a4=nU(a,p[4],d6)}else
 var
 a4=function(b,a){return 0};var
-eZ=K(HJ(M,y,bd,ay,aU,ak,aZ,aW,[0,aB,a1,a3,aE,a2,aD],[0,p,a4,a0]));df(function(i){var
-I=de(i),J=c(eZ,i)[1+i],f=J[1];if(L(b9(a,b(at(zt),i)),zs))var
+eZ=N(HT(I,y,bd,az,aV,ai,aZ,aW,[0,aB,a1,a3,aF,a2,aE],[0,p,a4,a0]));df(function(h){var
+I=de(h),K=c(eZ,h)[1+h],f=K[1];if(O(b$(a,b(au(zC),h)),zB))var
 u=0;else
 var
-H=a_(a,b(at(zu),i)),aa=b(H[2],1),u=[0,[0,b(H[2],0),aa]];if(u)var
-K=u[1],ab=[0,ay(K[2])],O=ab,M=K[1];else
+H=a$(a,b(au(zD),h)),aa=b(H[2],1),u=[0,[0,b(H[2],0),aa]];if(u)var
+L=u[1],ac=[0,az(L[2])],N=ac,M=L[1];else
 var
-O=0,M=i;var
-ac=f[26],ad=f[25],ag=f[24],ah=f[23],ai=f[22],al=f[21],am=f[20],an=f[19],ao=f[18],ap=f[17],aq=f[16],as=f[15],au=f[14],av=f[13],aw=f[12],ax=f[11],az=f[10],aA=f[9],aC=f[8],aH=f[7],aI=f[6],aJ=I[2],aK=I[1],e=[0,ay(M),O,bd,aK,aJ,aI,aH,aC,aA,az,ax,aw,av,au,as,aq,ap,ao,an,am,al,ai,ah,ag,ad,ac];if(N){if(aW){var
-Q=J[2],Y=e[11],C=a8(g([0,j,d]),Y);if(C)var
-Z=e[11],_=bD(U),n=o(h(h(g([0,aG(d),d]),_),Z),aZ);else
+N=0,M=h;var
+ad=f[26],ae=f[25],ah=f[24],aj=f[23],ak=f[22],al=f[21],am=f[20],an=f[19],ao=f[18],ap=f[17],aq=f[16],at=f[15],av=f[14],aw=f[13],ax=f[12],ay=f[11],aA=f[10],aC=f[9],aD=f[8],aH=f[7],aI=f[6],aJ=I[2],aK=I[1],d=[0,az(M),N,bd,aK,aJ,aI,aH,aD,aC,aA,ay,ax,aw,av,at,aq,ap,ao,an,am,al,ak,aj,ah,ae,ad];if(P){if(aW){var
+R=K[2],Y=d[11],D=a9(i([0,j,e]),Y);if(D)var
+Z=d[11],_=bF(Q),n=o(g(g(i([0,aG(e),e]),_),Z),aZ);else
 var
-n=C;var
-D=n?ar(U,function(a){return mR(y,af(a))}):n,F=D?ar(U,function(a){var
-c=af(a)[2],f=cT(1,ak,c),h=cT(0,ak,c),i=b(e[8],a),n=b(e[9],a),j=q(g([0,d,d]),n),k=b(e[10],i),l=b(e[10],j),o=b(Q,a)[1],m=ny(e[11],i,k[1],k[2],o,f,h);if(m){var
-p=b(Q,a)[2];return ny(e[11],j,l[1],l[2],p,h,f)}return m}):D;if(F){var
-r=iP(y,aB,a1,a3,e,aE,a2,aD);if(r){var
-$=r[1];return iZ(y,U,af,function(a,b){return m9(y,e,$,a,b)},mY,e)}var
+n=D;var
+E=n?as(Q,function(a){return mV(y,af(a))}):n,F=E?as(Q,function(a){var
+c=af(a)[2],f=cU(1,ai,c),g=cU(0,ai,c),h=b(d[8],a),n=b(d[9],a),j=q(i([0,e,e]),n),k=b(d[10],h),l=b(d[10],j),o=b(R,a)[1],m=nF(d[11],h,k[1],k[2],o,f,g);if(m){var
+p=b(R,a)[2];return nF(d[11],j,l[1],l[2],p,g,f)}return m}):E;if(F){var
+r=iX(y,aB,a1,a3,d,aF,a2,aE);if(r){var
+$=r[1];return i7(y,Q,af,function(a,b){return nb(y,d,$,a,b)},m2,d)}var
 G=r}else
 var
 G=F;return G}var
-R=e[11],v=a8(g([0,j,d]),R);if(v)var
-S=e[11],k=o(h(bD(U),S),aZ);else
+T=d[11],v=a9(i([0,j,e]),T);if(v)var
+U=d[11],k=o(g(bF(Q),U),aZ);else
 var
 k=v;var
-w=k?ar(U,function(a){return mR(y,af(a))}):k,x=w?ar(U,function(a){var
-c=af(a)[2],f=cT(1,ak,c),h=cT(0,ak,c),i=b(e[8],a),n=b(e[9],a),j=q(g([0,d,d]),n),k=b(e[10],i),l=b(e[10],j),m=mQ(e[11],i,k[1],k[2],f,h);return m?mQ(e[11],j,l[1],l[2],h,f):m}):w;if(x){var
-l=iP(y,aB,a1,a3,e,aE,a2,aD);if(l){var
-t=l[1],m=nw(y,aB,p,aE,a4,a0);if(m){var
-z=m[1],V=z[2],W=z[1],T=function(u,v,a){var
-r=bV(W,a[1]);if(r){var
-G=r[1],H=t[2],T=t[1],l=iz(mu,0,a[2]);if(0<l){var
-K=cQ(p[8]);if(cQ(a[2])<=K){var
-L=a[3];if(o(g([0,j,d]),L)&&bf(function(a){return a[1]<aB?1:0},H)){var
-i=0,f=a[2],c=G;for(;;){if(f&&c){var
+w=k?as(Q,function(a){return mV(y,af(a))}):k,x=w?as(Q,function(a){var
+c=af(a)[2],f=cU(1,ai,c),g=cU(0,ai,c),h=b(d[8],a),n=b(d[9],a),j=q(i([0,e,e]),n),k=b(d[10],h),l=b(d[10],j),m=mU(d[11],h,k[1],k[2],f,g);return m?mU(d[11],j,l[1],l[2],g,f):m}):w;if(x){var
+l=iX(y,aB,a1,a3,d,aF,a2,aE);if(l){var
+s=l[1],m=nD(y,aB,p,aF,a4,a0);if(m){var
+A=m[1],V=A[2],W=A[1],X=function(u,v,a){var
+r=bZ(W,a[1]);if(r){var
+G=r[1],H=s[2],U=s[1],l=iH(my,0,a[2]);if(0<l){var
+L=cR(p[8]);if(cR(a[2])<=L){var
+M=a[3];if(o(i([0,j,e]),M)&&bh(function(a){return a[1]<aB?1:0},H)){var
+h=0,f=a[2],c=G;for(;;){if(f&&c){var
 w=0===f[1]?1:0;if(w)var
 k=w;else
 var
-I=c[1],J=0,k=b8(function(g){return function(e,i){var
+I=c[1],K=0,k=b_(function(g){return function(e,i){var
 f=i[2];function
 d(c){var
-h=b(p[3],c),d=bf(function(b){return 1-P(a[4],g,e,b)},h);if(d)return d;var
-i=b(p[3],c);return bf(function(a){return i0(p,u,v,f,a)},i)}var
-c=ar(p[1],d);if(c){var
+h=b(p[3],c),d=bh(function(b){return 1-S(a[4],g,e,b)},h);if(d)return d;var
+i=b(p[3],c);return bh(function(a){return i8(p,u,v,f,a)},i)}var
+c=as(p[1],d);if(c){var
 h=function(b){var
-c=1-P(a[4],g,e,b);return c?c:i0(p,u,v,f,b)};return ar(p[4],h)}return c}}(i),J,I);if(k){var
-i=i+1|0,f=f[2],c=c[2];continue}var
+c=1-S(a[4],g,e,b);return c?c:i8(p,u,v,f,b)};return as(p[4],h)}return c}}(h),K,I);if(k){var
+h=h+1|0,f=f[2],c=c[2];continue}var
 x=k}else
 var
 x=1;if(x){var
-m=dQ(e,l,p[7]);if(m){var
-n=i6(e,l,a[2],p[8]);if(n){var
-q=i5(y,a4,e,u,v,a,H,0,V,G);if(q){var
-z=q[1],M=h(gI,a[9]),N=z[1],O=X(T),Q=h(a[3],O),A=o(E(s(s(X(aF(m[1],n[1])),Q),N)),M);if(A)var
-R=aX(a[9]),S=z[2],B=[0,b(ae(g([0,aj(d),d]),S),R)];else
+m=dT(d,l,p[7]);if(m){var
+n=jc(d,l,a[2],p[8]);if(n){var
+q=jb(y,a4,d,u,v,a,H,0,V,G);if(q){var
+A=q[1],N=g(gQ,a[9]),O=A[1],P=z(U),Q=g(a[3],P),B=o(J(t(t(z(ar(m[1],n[1])),Q),O)),N);if(B)var
+R=aY(a[9]),T=A[2],C=[0,b(ag(i([0,ab(e),e]),T),R)];else
 var
-B=A;var
-C=B}else
-var
-C=q;var
+C=B;var
 D=C}else
 var
-D=n;var
-F=D}else
+D=q;var
+E=D}else
 var
-F=m;return F}break}}}}return 0}return r};return iZ(y,U,af,function(a,b){return m9(y,e,t,a,b)},T,e)}var
-A=m}else
+E=n;var
+F=E}else
 var
-A=l;var
-B=A}else
+F=m;return F}break}}}}return 0}return r};return i7(y,Q,af,function(a,b){return nb(y,d,s,a,b)},X,d)}var
+B=m}else
 var
-B=x;return B}return iZ(y,0,function(a){return v4},vU,mY,e)});return N?aW?H2:H3:H4}var
-a9=eF(a),a5=a_(a,yD);function
-a6(a){return h(cN((a[2]-a[1]|0)+2|0),yC)}if(b_(a,yE))var
-du=dS(a,yF),bb=function(c){var
-a=bF(a5,c);return di(a,function(d){var
-c=cr(b(du[2],d)),e=da(t,h(c,s(t,a6(a))));return[0,h(c,q(t,a6(a))),e]})};else
-if(b_(a,yG))var
-b2=K(l(gN,gS(a,yH))),dv=gS(a,yI),dw=K(l(function(a){var
-b=i8(a);return gT(l(function(a){var
-b=a[2],d=a[1];return O(function(e,b){var
-d=b[2],a=b[1],f=f8(c(b2,a)[1+a][2],d);return h(e,b6(f8(b2[1+a][1],d),f))},d,b)},b))},dv)),dx=a_(a,yJ),bb=function(a){function
+B=l;var
+C=B}else
+var
+C=x;return C}return i7(y,0,function(a){return wb},v3,m2,d)});return P?aW?Ia:Ib:Ic}var
+a7=eL(a),a5=a$(a,yM);function
+a6(a){return g(cq((a[2]-a[1]|0)+2|0),yL)}if(ca(a,yN))var
+dv=dV(a,yO),a_=function(c){var
+a=bH(a5,c);return dh(a,function(d){var
+c=cv(b(dv[2],d)),e=c$(s,g(c,t(s,a6(a))));return[0,g(c,q(s,a6(a))),e]})};else
+if(ca(a,yP))var
+b3=N(k(gV,g0(a,yQ))),dw=g0(a,yR),dx=N(k(function(a){var
+b=je(a);return g1(k(function(a){var
+b=a[2],d=a[1];return K(function(e,b){var
+d=b[2],a=b[1],f=gd(c(b3,a)[1+a][2],d);return g(e,bY(gd(b3[1+a][1],d),f))},d,b)},b))},dw)),dy=a$(a,yS),a_=function(a){function
 d(e){var
-a=b(dx[2],e),d=c(dw,a)[1+a];return[0,d,d]}return di(bF(a5,a),d)};else
+a=b(dy[2],e),d=c(dx,a)[1+a];return[0,d,d]}return dh(bH(a5,a),d)};else
 var
-dy=dS(a,yK),dz=dS(a,yL),dA=nG(a),bb=function(k){var
-e=bF(a5,k),a=di(e,function(a){var
-c=b(dy[2],a),d=b(dz[2],a),e=cr(d),f=c==0.?ec(dA,d):c;return[0,cr(f),e]}),c=gT(l(function(a){return a[1]},a)),d=gT(l(function(a){return a[2]},a));function
+dz=dV(a,yT),dA=dV(a,yU),dB=nN(a),a_=function(l){var
+e=bH(a5,l),a=dh(e,function(a){var
+c=b(dz[2],a),d=b(dA[2],a),e=cv(d),f=c==0.?dF(dB,d):c;return[0,cv(f),e]}),c=g1(k(function(a){return a[1]},a)),d=g1(k(function(a){return a[2]},a));function
 f(a){var
-b=a6(e);return bO(cO(q(a,t)),b)}var
-i=0;if(b7(c,t)&&f(c)){var
+b=a6(e);return bQ(cr(q(a,s)),b)}var
+i=0;if(b9(c,s)&&f(c)){var
 h=function(a){return a[1]},g=c;i=1}if(!i){var
-j=0;if(bC(d,t)&&f(d)){var
-h=function(a){return a[2]},g=d;j=1}if(!j)return a}return l(function(b){var
-a=co(h(b),g);return[0,a,a]},a)};var
-dE=nH(a);if(b_(a,cs(a,zb)))throw Q;function
-dF(a){var
-c=bF(a9[2],a)[1],d=bb(a),e=by(function(d,a){var
-e=a[2],f=a[1];return[0,b(a9[3][2],c+d|0),f,e]},d);return[0,b(dE,a),e]}var
-Y=nI(a),dG=Y[10],dH=Y[9],dJ=Y[8],dK=Y[7],dL=Y[6],dM=Y[5],dN=Y[4];function
-dO(a){return di(bF(a9[1],a),dF)}var
-$=[0,Y[1],Y[2],dO,dN,dM,dL,dK,dJ,dH,dG];df(function(a){var
-o=de(a),p=ay(a),k=ah(M[6],a);function
-l(a){return om([0,M,$,k,p,a,0])[2]}var
-m=l(0),n=l(1);on(M,k,$,$,p,m,n);var
-c=o[2],q=o[1],b=ay(a),i=mG(n),j=mG(m);if(bd){var
-r=gu(c),d=gu(q),e=gy($,b,j,r);if(e){if(d)return gz($,b,i,d[1]);var
+j=0;if(bE(d,s)&&f(d)){var
+h=function(a){return a[2]},g=d;j=1}if(!j)return a}return k(function(b){var
+a=cs(h(b),g);return[0,a,a]},a)};var
+dG=nO(a);if(ca(a,cw(a,zk)))throw T;function
+dH(a){var
+c=bH(a7[2],a)[1],d=a_(a),e=bA(function(d,a){var
+e=a[2],f=a[1];return[0,b(a7[3][2],c+d|0),f,e]},d);return[0,b(dG,a),e]}var
+W=nP(a),dI=W[10],dJ=W[9],dK=W[8],dM=W[7],dN=W[6],dO=W[5],dP=W[4];function
+dQ(a){return dh(bH(a7[1],a),dH)}var
+Y=[0,W[1],W[2],dQ,dP,dO,dN,dM,dK,dJ,dI];df(function(a){var
+o=de(a),p=az(a),k=aj(I[6],a);function
+l(a){return ot([0,I,Y,k,p,a,0])[2]}var
+m=l(0),n=l(1);ou(I,k,Y,Y,p,m,n);var
+c=o[2],q=o[1],b=az(a),i=mK(n),j=mK(m);if(bd){var
+r=gB(c),d=gB(q),e=gF(Y,b,j,r);if(e){if(d)return gG(Y,b,i,d[1]);var
 f=1}else
 var
 f=e;return f}var
-g=gy($,b,j,q);if(g){if(c)return gz($,b,i,c[1]);var
+g=gF(Y,b,j,q);if(g){if(c)return gG(Y,b,i,c[1]);var
 h=1}else
 var
-h=g;return h});return H8}function
-H9(k){var
-c=HT(k),m=Fn(c);function
+h=g;return h});return Ig}function
+Ih(l){var
+c=H3(l),m=Fw(c);function
 f(a){var
-d=bb(46,a),e=b(ba(function(a){return 0===lA(a)?1:0}),d),f=bz(function(a){var
-b=a[1],c=a[2];return l(function(a){return v(b,v(yp,a))},c)},yo),c=1-aA(h9(yq,e),f);return c?W(v(yr,gK(a))):c}function
+d=bd(46,a),e=b(bc(function(a){return 0===lH(a)?1:0}),d),f=bB(function(a){var
+b=a[1],c=a[2];return k(function(a){return w(b,w(yy,a))},c)},yx),c=1-aC(ig(yz,e),f);return c?Z(w(yA,gS(a))):c}function
 d(c,b){if(typeof
 b==="number")return 0;else
 switch(b[0]){case
 4:var
-e=b[1];return bq(function(e,b){return d(v(c,v(ys,a(y+e))),b)},e);case
+e=b[1];return br(function(e,b){return d(w(c,w(yB,a(y+e))),b)},e);case
 5:var
 g=b[1];return x(function(a){var
-b=a[2];return d(v(c,v(yt,a[1])),b)},g);default:return f(c)}}x(function(a){return d(a,dR(c,a))},yu);var
-j=c[2];iq(function(a,c){var
-b=b5(bb(46,a));if(L(b,yv)&&L(b,yw))return 0;return f(a)},j);var
-e=dR(c,H_);if(typeof
+b=a[2];return d(w(c,w(yC,a[1])),b)},g);default:return f(c)}}x(function(a){return d(a,dU(c,a))},yD);var
+j=c[2];iy(function(a,c){var
+b=b8(bd(46,a));if(O(b,yE)&&O(b,yF))return 0;return f(a)},j);var
+e=dU(c,Ii);if(typeof
 e!=="number"&&4===e[0]){var
-n=e[1],g=by(function(a,d){return b9(c,b(at(H$),a))},n),o=HY(c,m,g),i=0;if(nK(c)&&nL(c)){var
-p=ft(c,Ia),h=b(at(Ib),p);i=1}if(!i)var
-h=If;var
-q=JE(0),r=c[3],s=P(at(Ic),o,r,q);return v(h9(Ie,by(function(d,b){var
-a=nJ(c,d),e=a[2],f=a[1];return hc(at(Id),b,f,e,h)},g)),s)}throw Q}function
-Ig(a){try{var
-j=[0,0,H9(b(a,0))];return j}catch(a){a=aU(a);if(a[1]===gJ){var
-c=a[2],d=c-1|0,g=0,i=v(Ii,v(a[3],Ih));if(!(2<d>>>0)){var
+n=e[1],g=bA(function(a,d){return b$(c,b(au(Ij),a))},n),o=H8(c,m,g),i=0;if(nR(c)&&nS(c)){var
+p=fy(c,Ik),h=b(au(Il),p);i=1}if(!i)var
+h=Ip;var
+q=JO(0),r=c[3],s=S(au(Im),o,r,q);return w(ig(Io,bA(function(d,b){var
+a=nQ(c,d),e=a[2],f=a[1];return fQ(au(In),b,f,e,h)},g)),s)}throw T}function
+Iq(a){try{var
+j=[0,0,Ih(b(a,0))];return j}catch(a){a=aW(a);if(a[1]===gR){var
+c=a[2],d=c-1|0,g=0,i=w(Is,w(a[3],Ir));if(!(2<d>>>0)){var
 h=0;switch(d){case
 0:var
-f=Ik;break;case
+f=Iu;break;case
 1:h=1;break;default:var
-f=Il}if(!h){var
+f=Iv}if(!h){var
 e=f;g=1}}if(!g)var
-e=Ij;return[0,c,v(e,i)]}if(a!==h1&&a!==f_)return In;return Im}}J0(function(a){return Ig(function(b){return a})});h3(0);return}(globalThis));
+e=It;return[0,c,w(e,i)]}if(a!==h8&&a!==gf)return Ix;return Iw}}J9(function(a){return Iq(function(b){return a})});h_(0);return}(globalThis));

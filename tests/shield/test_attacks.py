@@ -274,3 +274,17 @@ def test_a_state_that_was_changed_in_its_place_is_another_state(tmp_path: Path) 
     here["x"] = 1  # the agent has acted, and has not said so
     with pytest.raises(InputError, match="has taken no action there"):
         shield.allowed(here)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_solution_on_a_product_needs_the_problem_of_its_formula() -> None:
+    parameters = tr.Parameters.box(p=("0.1", "0.9"))
+    (p,) = parameters.symbols()
+    rows = [(0, "try", {1: p, 2: 1 - p}), (1, "left", {1: 1}), (1, "right", {0: 1}), (2, "", {2: 1})]
+    model = tr.build_from_rows(rows, parameters, labels={"a": [1]})
+    result = tr.learn(model.problem('Pmax=? [ F (G "a") ]'), [[(0, "try", 1)]] * 9, delta=0.1)
+    for solution in (result.robust.solutions[0], tr.solve(result.problem.at(p=0.5))):
+        for problem in (None, result.problem.at(p=0.5)):  # once it is won, every choice would be free
+            with pytest.raises(InputError, match="a temporal formula, in a product"):
+                Shield.of(solution, problem, slack=0.0)
+        assert Shield.of(solution, result.problem, slack=0.0).table.ranking.min() < 0

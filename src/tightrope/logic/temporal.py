@@ -98,7 +98,8 @@ class Sought:
     complement: bool
 
     def objective(self, result: Reachability) -> Objective:
-        return values.reaching(self.directions, result.target, result.allowed, self.complement)
+        plain = values.reaching(self.directions, result.target, result.allowed, self.complement)
+        return replace(plain, is_temporal=True)
 
 
 def sought_formula(path: tuple[Formula, Formula], directions: values.Directions) -> Sought:

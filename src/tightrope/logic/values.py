@@ -193,9 +193,7 @@ def reaching(
 ) -> Objective:
     """The probability of `allowed U target`, or of its complement, for the directions of that value."""
     agent, nature = opposite(directions) if complement else directions
-    return Objective(
-        ObjectiveKind.UNTIL, agent, nature, target=target, allowed=allowed, complement=complement
-    )
+    return Objective(ObjectiveKind.UNTIL, agent, nature, target, allowed, complement=complement)
 
 
 def opposite(directions: Directions) -> Directions:

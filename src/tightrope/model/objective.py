@@ -84,6 +84,7 @@ class Objective(Record):
     terminal: FloatArray | None = None
     discount: float | None = None
     complement: bool = False
+    is_temporal: bool = False  # the target, on a product, stands for what satisfies a temporal formula
 
     def __post_init__(self) -> None:
         check_type("kind", self.kind, ObjectiveKind, "an ObjectiveKind; `model.problem` takes text")
@@ -204,9 +205,7 @@ class Objective(Record):
     @property
     def depends_on_step(self) -> bool:
         """Whether the best policy is not a choice per state: it must know how many steps were taken."""
-        if self.kind is ObjectiveKind.NEXT:
-            return False
-        return self.is_bounded or self.lower_steps > 0
+        return self.kind is not ObjectiveKind.NEXT and (self.is_bounded or self.lower_steps > 0)
 
     @property
     def is_bounded(self) -> bool:

@@ -15,7 +15,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from functools import partial
 from importlib import import_module
 from numbers import Real
@@ -148,8 +147,8 @@ def table_of(solution: Solution, problem: Problem | None = None, **known: Any) -
         after.keywords["workspace"] = room = kernel.open_workspace()
         room.care = True  # one pass, also where float64 does not tell sums of bounds from 1
     given = {"question": "" if problem is None else problem.text, "confidence": None}
-    facts = facts_of(objective, last is None, solution.verdict.facts | given | known)
-    rows = price_rows(objective, steps, last, structure.choice_start, after)
+    facts = facts_of(objective, maximises, last is None, solution.verdict.facts | given | known)
+    rows = price_rows(objective, steps, last, structure.choice_start, after, maximises)
     table = ShieldTable(facts, structure, structure, state, solution.ranking, **rows)
     return table if problem is None or problem.lift is None else _lift(table, problem)
 
@@ -160,12 +159,13 @@ def price_rows(
     last: tuple[FloatArray, OffsetArray, BoolArray] | None,
     choice_start: OffsetArray,
     after: Callable[[FloatArray], FloatArray],
+    maximises: bool,
     margin: float = 0.0,
 ) -> dict[str, AnyArray]:
     """Rows backwards from the `last` one: values, fallback policy and decided states (None: all is decided
     then). `after` bounds what choices lead to. Prices are larger by a `margin` of 1 + |v|."""
     first, counts, rows = choice_start[:-1].astype(np.int64), np.diff(choice_start), []
-    maximises, target = _word(objective.agent) == "MAX", objective.target
+    target = objective.target
     if last is None:
         given = objective.terminal if target is None else target
         end = np.zeros(len(first)) if given is None else given.astype(np.float64)
@@ -178,7 +178,7 @@ def price_rows(
             attains = np.flatnonzero(reached == np.repeat(value, counts))
             fallback = attains[np.searchsorted(attains, first)]
             settled = np.zeros(len(first), np.bool_)
-            if target is not None and _word(objective.kind) == "UNTIL":
+            if target is not None and objective.kind in ("UNTIL", ObjectiveKind.UNTIL):
                 won = target if step >= objective.lower_steps else settled
                 settled = won if objective.allowed is None else won | ~objective.allowed
                 value[settled] = won[settled]
@@ -197,18 +197,13 @@ def price_rows(
 
 
 def facts_of(
-    objective: Objective | CertifiedObjective, is_bounded: bool, known: dict[str, Any]
+    objective: Objective | CertifiedObjective, maximises: bool, is_bounded: bool, known: dict[str, Any]
 ) -> ShieldFacts:
     """What is known of a shield, and what an objective says of it. Agents that avoid something may wait."""
-    kind, maximises = _word(objective.kind), _word(objective.agent) == "MAX"
+    kind = getattr(objective.kind, "name", objective.kind)
     may_wait = is_bounded or kind == "DISCOUNTED" or (kind == "UNTIL" and not maximises)
     own = {"maximises": maximises, "complement": objective.complement, "range": objective.range}
     return ShieldFacts(**(known | own), needs_patience=not may_wait)
-
-
-def _word(choice: Enum | str) -> str:
-    """The word of a certificate for a kind or a direction."""
-    return choice if isinstance(choice, str) else choice.name
 
 
 def unfold(base: Structure, state: IndexArray, successor: AnyArray, initial: tuple[int, ...]) -> Structure:
@@ -279,7 +274,7 @@ class Shield:
     is_decided: bool = False
     _here: int = -1  # the last known state; −1 where an episode is to begin
     _by: int = -1  # the choice taken there; −1 where the agent is to act
-    _name: object = None  # what the agent calls the state
+    _name: object = field(default=None, repr=False)  # what the agent calls the state
     _held: tuple[float, float] = (0.0, 0.0)  # the value of the state, and the slack there
     _offered: dict[str | int, tuple[int, float]] = field(default_factory=dict, repr=False)
     _fallback: str | int = ""
@@ -301,6 +296,11 @@ class Shield:
             raise InputError(
                 "a shield needs the values of one P or R: averages and other questions have no shields",
                 hint="of a temporal formula take `result.shield` or the command `tightrope shield`",
+            )
+        if solution.objective.is_temporal and (problem is None or problem.lift is None):
+            raise InputError(
+                "this solution is about reaching what satisfies a temporal formula, in a product",
+                hint="give its problem, too (`result.problem`), or take `result.shield`",
             )
         if solution.weight is not None:
             raise InputError("a shield needs the policy that a solve found, not a given one")

@@ -132,12 +132,12 @@ def _proved(base: Structure, proof: LoadedCertificate, margin: float = 0.0) -> S
             assert value is not None and fallback is not None
             (settled, given), steps = objective.boundary(graph.states), objective.lower_steps
             last = np.where(settled, given, value), fallback, settled
-        rows = price_rows(objective, steps, last, graph.choice_start, after, margin)
+        rows = price_rows(objective, steps, last, graph.choice_start, after, not upward, margin)
     if last is not None:
         rows["price"][-1][rows["fallback"][-1]] = 0.0
     sure = None if problem.data is None else 1 - problem.data.total_delta
     known = Assessment.of([]).facts | {"question": "", "confidence": sure, "certificate": proof.digest}
-    facts = facts_of(objective, last is None, known)
+    facts = facts_of(objective, not upward, last is None, known)
     ranking = hints.upper_ranking if upward and hints.upper_ranking is not None else hints.lower_ranking
     ranking = np.zeros(graph.states, np.int64) if ranking is None else ranking
     return ShieldTable(facts, base, structure, state, ranking, **rows)

@@ -294,15 +294,16 @@ def certify(
 ) -> CertificateFile:
     """The certificate of what was solved; beside its problem it says where that came from."""
     problem, how, verify = Problem(loaded.model, query), request.solve_options(), not request.no_verify
-    source = {"model": loaded.source, "constants": options.parse_constants(request.const), **about.words}
-    theta = None if about.point is None else tuple(about.point)
+    point, given, more = about
+    source = {"model": loaded.source, "constants": options.parse_constants(request.const), **more}
+    theta = None if point is None else tuple(point)
     is_plain = request.sets is None and isinstance(loaded.model, MDP | IntervalMDP | ParametricMDP)
     words = {**late.solved.about_problem(problem), **source}
     if is_plain:  # which loads less
-        known, policy = cast("Solution | Answer", solved), cast("Policy | None", about.policy)
+        known, policy = cast("Solution | Answer", solved), cast("Policy | None", given)
         proof = late.solved.solved_file(problem, known, theta, how, policy, words, verify)
     else:
-        proof = late.certify.certificate_file(problem, solved, theta, how, about.policy, words, verify)
+        proof = late.certify.certificate_file(problem, solved, theta, how, given, words, verify)
     for note in proof.notes:
         screen.warn(note)
     return proof
@@ -356,7 +357,7 @@ class PointSolver:
         """What a certificate is about: the model as it was given."""
         point = self.point if isinstance(self.loaded.model, ParametricMDP | ParametricCTMC) else None
         at = [str(value) for value in self.point or ()]
-        return About(point, self.policy, {"at": at, "assume_support": self.how.assume_support})
+        return point, self.policy, {"at": at, "assume_support": self.how.assume_support}
 
     def answer(self, query: Query) -> Answered:
         """Solve, and say what came out."""
@@ -497,7 +498,7 @@ def check_domain(request: CheckRequest, loaded: Loaded, query: Query, files: Che
     over, proof = find(request, loaded, query), None
     if files.certificate is not None:
         with screen.phase("the certificate"):
-            proof = certify(request, loaded, over.query, over.result, About(words=over.words))
+            proof = certify(request, loaded, over.query, over.result, (None, None, over.words))
     status = "certified" if over.verdict.is_proved else "limit"
     seconds = {"build": loaded.seconds, **over.seconds}
     answer = record_of(

@@ -6,9 +6,9 @@ import math
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 import numpy as np
@@ -157,13 +157,8 @@ class Answered:
         return self.verdict.headline(claim)
 
 
-@dataclass(frozen=True)
-class About:
-    """What a certificate is about beside its problem: a point, a given policy, and words."""
-
-    point: Sequence[Fraction] | None = None
-    policy: Policy | Controller | None = None
-    words: Mapping[str, object] = field(default_factory=dict)
+About: TypeAlias = "tuple[Sequence[Fraction] | None, Policy | Controller | None, Mapping[str, object]]"
+"""What a certificate is about beside its problem: a point, a given policy, and words."""
 
 
 def support_assumed(least: float | None) -> tuple[Assumed, ...]:

@@ -105,7 +105,7 @@ class PartialSolver:
     @property
     def about(self) -> About:
         """What a certificate is about."""
-        return About(self.point, self.given)
+        return self.point, self.given, {}
 
     def save(self, answer: Answered, place: Path) -> None:
         """Write the controller."""

@@ -16,7 +16,7 @@ from fractions import Fraction
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from msgspec import UNSET, Struct
 
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from tightrope.model.objective import Objective
     from tightrope.numerics.arrays import BoolArray
     from tightrope.prism.explore.search import Judge
-    from tightrope.verdict import Assessment
 
 MANY_TRANSITIONS = 100_000
 """Transitions from which on memory that building has left is worth giving back."""
@@ -200,18 +199,9 @@ def reading_facts(reading: tr.Reading | tr.Exposure) -> tuple[list[tuple[str, st
     return facts, [*missing, *files, *(("import", line) for line in reading.read_as)]
 
 
-class Assessed(Protocol):
-    """A result that has a verdict."""
-
-    @property
-    def verdict(self) -> Assessment: ...
-
-    def headline(self) -> str: ...
-
-
 def answer_from(
     reading: tr.Reading | tr.Exposure,
-    result: Assessed,
+    result: Learned | tr.Diagnosis | tr.Plan,
     record: Struct | Mapping[str, object],
     show: Callable[[], Content],
 ) -> None:

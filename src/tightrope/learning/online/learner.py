@@ -562,7 +562,7 @@ def certify_robust(
     with_interval: bool,
     betted: PolicyBets | None = None,
 ) -> tuple[Policy, float, Interval | None, FloatArray, list[str]]:
-    """The robust policy, its guarantee, its interval (one more solve), values to look from next time, and what
+    """The robust policy, its guarantee, its interval (one more solve), values to look from, and what
     stopped short."""
     best = solver.objective.maximises
     initial = solver.kernel.structure.initial

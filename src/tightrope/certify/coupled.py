@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import inf
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -89,13 +89,8 @@ def _rows_of(value: CoupledValue | None, cell: int) -> Iterable[int]:
     return [] if node.emptiness is None else [int(row) for row in node.emptiness.rows]
 
 
-@dataclass(frozen=True, eq=False)
-class _CellProof:
-    """One node's proof; models and occupancies are the result's."""
-
-    node: int
-    cell: int
-    hull: Hull
+_CellProof: TypeAlias = "tuple[int, int, Hull]"
+"""The proof of a node by a cell of the result; models and occupancies are the result's."""
 
 
 def _proof(
@@ -114,7 +109,7 @@ def _proof(
     blank = _blank(claim, size, state, tree)
     finder = HullFinder(coupled_check(link, blank).cells, names, tree)
     parts = [
-        _CellProof(node, cell, hull)
+        (node, cell, hull)
         for node, cell in tree.nodes
         if (hull := finder.find(node, value.cells[cell])) is not None
     ]
@@ -127,7 +122,7 @@ def _proof(
     if len(good) < len(parts):
         parts = [parts[number] for number in good]
         proof = _write(blank, parts, value, row, by_steps or objective.lower_steps > 0, by_steps)
-    ends = {int(part.node): own[number] for part, number in zip(parts, good, strict=True)}
+    ends = {part[0]: own[number] for part, number in zip(parts, good, strict=True)}
     low, high = check.tree_ends({n: e for n, e in ends.items() if not isinstance(e, str)}, (-inf, inf))
     pair = link.certificate.claims[claim].pair
     tighter = _tighter(link.certificate.claims[claim], low, high, objective.complement and pair is None)
@@ -212,26 +207,26 @@ def _write(
     """The proofs of all parts in one."""
     duals: list[FloatArray] = []
     lower_dual, upper_dual = np.full((2, len(parts)), -1, dtype=np.int64)
-    for i, part in enumerate(parts):
-        cell = value.cells[part.cell]
+    for i, (_, number, _) in enumerate(parts):
+        cell = value.cells[number]
         for side, proof, best in (
             (lower_dual, cell.low_vertex, cell.own_lower),
             (upper_dual, cell.high_vertex, cell.own_upper),
         ):
             if proof is not None and not without_duals and proof.bound == best:
-                eta = _occupancy(value, part.cell, proof, row)
+                eta = _occupancy(value, number, proof, row)
                 if eta is not None:
                     side[i] = len(duals)
                     duals.append(eta)
-    hulls = [part.hull for part in parts]
-    models = [] if by_steps else [_model(value, part, row) for part in parts]
+    hulls = [hull for *_, hull in parts]
+    models = [] if by_steps else [_model(value, hull, row) for hull in hulls]
     fields: dict[str, Any] = {
         name: np.array([model[i] for model in models]).reshape(len(models), *getattr(blank, name).shape[1:])
         for i, name in enumerate(("value", "slope", "curve", "error"))
     }
     return replace(
         blank,
-        node=np.array([part.node for part in parts], dtype=np.int64),
+        node=np.array([node for node, *_ in parts], dtype=np.int64),
         lower_dual=lower_dual,
         upper_dual=upper_dual,
         row_start=_starts([hull.names for hull in hulls]),
@@ -248,10 +243,10 @@ def _write(
 
 
 def _model(
-    value: CoupledValue, part: _CellProof, row: OffsetArray
+    value: CoupledValue, hull: Hull, row: OffsetArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """(value, slope, curve, error) of the open states on the ball of the hull; nothing for an empty cell."""
-    size, count, hull = len(part.hull.centre), len(row), part.hull
+    size, count = len(hull.centre), len(row)
     model = None
     if len(hull.points):
         radius = float(np.sqrt((hull.points**2).sum(axis=1).max())) * (1 + 1e-12)

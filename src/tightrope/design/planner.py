@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TypedDict, Unpack
 
@@ -68,14 +68,6 @@ _ROUNDS = 3
 _NOTEWORTHY_LOSS = 0.01
 _ROUNDING = 1e-9
 """Relative: gaps below are none (a policy whose value is known, whatever the parameters)."""
-
-
-@dataclass(frozen=True, eq=False)
-class Collected:
-    """A way to collect episodes: how often each choice is taken in one."""
-
-    name: str
-    occupancy: FloatArray
 
 
 class Planner:
@@ -203,27 +195,24 @@ class Planner:
 
         judged = ROBUST if self.result.value is None else GIVEN
         model, optimistic = self.result.model, self.result.optimistic.policy
-        known_ways = {judged: self.judged.policy, OPTIMISTIC: optimistic, UNIFORM: Policy.uniform(model)}
-        ways = [Collected(name, self.stage.episodes.occupancy(one)) for name, one in known_ways.items()]
+        policies = {judged: self.judged.policy, OPTIMISTIC: optimistic, UNIFORM: Policy.uniform(model)}
+        ways = {name: self.stage.episodes.occupancy(policy) for name, policy in policies.items()}
         forecasts: dict[str, Forecast] = {}
         needed: dict[str, Gap] = {}
-        for way in ways:
-            same = next((one.name for one in ways if np.array_equal(one.occupancy, way.occupancy)), way.name)
-            forecasts[way.name] = forecasts.get(same) or forecaster(way.occupancy)
-            needed[way.name] = needed.get(same) or self._forecast_needed(forecasts[way.name], known.gap_asked)
+        for name, way in ways.items():
+            same = next((one for one, other in ways.items() if np.array_equal(other, way)), name)
+            forecasts[name] = forecasts.get(same) or forecaster(way)
+            needed[name] = needed.get(same) or self._forecast_needed(forecasts[name], known.gap_asked)
         least = min((need.expected for need in needed.values()), default=math.inf)
         for amount in self._amounts(least, needed, _ROUNDS, 0.5):
-            designed = Collected(DESIGNED, self._occupancy(self._design(amount)))
-            forecasts[DESIGNED] = forecaster(designed.occupancy)
+            designed = self._occupancy(self._design(amount))
+            forecasts[DESIGNED] = forecaster(designed)
             needed[DESIGNED] = self._forecast_needed(forecasts[DESIGNED], known.gap_asked)
-        ways = [designed, *ways]
         at = self._grid(needed)
         strategies = []
-        for way in ways:
-            per_episode = float(way.occupancy.sum()), self.designer.cost_of(way.occupancy)
-            strategies.append(
-                self._strategy(way.name, needed[way.name], forecasts[way.name], at, *per_episode)
-            )
+        for name, way in {DESIGNED: designed, **ways}.items():
+            per_episode = float(way.sum()), self.designer.cost_of(way)
+            strategies.append(self._strategy(name, needed[name], forecasts[name], at, *per_episode))
         known = replace(known, strategies=tuple(strategies))
         self._warn_of_few_data(forecasts[DESIGNED])
         if not math.isfinite(needed[DESIGNED].expected):

@@ -40,7 +40,7 @@ from tightrope.problem import Problem
 from tightrope.solver.part import PartSolver
 from tightrope.solver.solution import Solution, SolveOptions
 from tightrope.solver.solve import Workspace, attained, solve, solve_query
-from tightrope.verdict import Assessment
+from tightrope.verdict import Assessment, Assumed
 
 if TYPE_CHECKING:
     from tightrope.certify.certificate_file import CertificateFile
@@ -362,7 +362,10 @@ class PointSolver:
     def answer(self, query: Query) -> Answered:
         """Solve, and say what came out."""
         begin, all_states, subject = time.perf_counter(), self.request.all_states, self.subject
-        assumed = check_answers.support_assumed(self.how.assume_support)
+        assumed, least = tuple[Assumed, ...](), self.how.assume_support
+        if least is not None:
+            words = f"every possible transition has a probability of at least {least:g}"
+            assumed = (Assumed.stated("support", words),)
         helps = query.directions is not None and len({*query.directions}) == 1
         of_intervals = "the optimistic policy" if helps else "the robust policy"
         whose = of_intervals if isinstance(subject, IntervalMDP) else "the optimal policy"

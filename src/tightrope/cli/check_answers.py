@@ -161,14 +161,6 @@ About: TypeAlias = "tuple[Sequence[Fraction] | None, Policy | Controller | None,
 """What a certificate is about beside its problem: a point, a given policy, and words."""
 
 
-def support_assumed(least: float | None) -> tuple[Assumed, ...]:
-    """What `--assume-support` states."""
-    if least is None:
-        return ()
-    words = f"every possible transition has a probability of at least {least:g}"
-    return (Assumed.stated("support", words),)
-
-
 def describe_solution(
     query: Query, solution: Solution, all_states: bool, has_factors: bool, assumed: tuple[Assumed, ...]
 ) -> PropertyAnswer:

@@ -24,7 +24,7 @@ from tightrope.cli.result_display import fit_facts, hints_of, parameter_facts, p
 from tightrope.cli.sources import Subject, episode_end, load_subject, longest
 from tightrope.data.columns import StateForm
 from tightrope.data.steps import SteppedEnvironment, load_named, make_environment
-from tightrope.design.exploration import Explore, Explored
+from tightrope.design.exploration import AS_GOOD, Explore, Explored
 from tightrope.errors import CannotCertify, InputError
 from tightrope.io.answers import ANSWER_FILE
 from tightrope.io.coding import Real, from_plain, record_of
@@ -334,7 +334,8 @@ def _describe_exploration(request: Explore, learner: tr.OnlineLearner) -> str:
         words.append(f"by cost ({request.price.text})")
     if result is not None and result.design is not None:
         words.append(f"within {100 * result.design.optimality:.2g}% of the best at the estimate")
-        words += ["which the robust policy is, too"] if result.greedy_is_as_good else []
+        is_as_good = result.greedy is not None and result.greedy <= 1.0 + AS_GOOD
+        words += ["which the robust policy is, too"] if is_as_good else []
     if result is not None and result.certified is not None:
         words.append(
             f"{request.avoid} in at most {texts.text_above(result.certified, 4)} of episodes, certified"

@@ -489,7 +489,10 @@ def load_subject(
     wanted as well. `labelled`: the file of a sensor's readings, which is joined with the model."""
     question = Question.of(request)
     loaded, pomdp, readings = seen_through(question.load(timed=answers, observed=observed), labelled)
-    loaded = _without_numbers(loaded) if untied else loaded
+    model = loaded.model
+    if untied and isinstance(model, MDP | ParametricMDP) and not getattr(model, "parameters", ()):
+        warn(NUMBERS_UNUSED)
+        loaded = replace(loaded, model=ParametricMDP.without_numbers(model))
     hint = "name one: --prop goals.props#NAME, or its number; 'learn' takes all"
     query = question.query(loaded, "one property is required here", hint)
     if pomdp is not None and not query.is_plain:
@@ -530,15 +533,6 @@ def temporal_product(model: AnyModel, query: Query) -> Problem | None:
     problem, reading = late.product_problem.product_problem(model, query)
     warn(reading)
     return problem
-
-
-def _without_numbers(loaded: Loaded) -> Loaded:
-    """A model without parameters with its probabilities as unknown."""
-    model = loaded.model
-    if not isinstance(model, MDP) and not (isinstance(model, ParametricMDP) and not len(model.parameters)):
-        return loaded
-    warn(NUMBERS_UNUSED)
-    return replace(loaded, model=ParametricMDP.without_numbers(model))
 
 
 def seen_through(loaded: Loaded, labelled: str | None) -> tuple[Loaded, POMDP | None, tr.Reading | None]:

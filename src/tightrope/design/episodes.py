@@ -80,7 +80,9 @@ class Episodes:
         work, memory = structure.transitions * (cap or 0), structure.states * (cap or 0)
         affordable = cap is not None and work <= MOST_SWEEP_WORK and memory <= MOST_DECISIONS
         if acyclic is not None:
-            longest = _longest(acyclic.order, support, ends)
+            steps, edges = np.zeros(structure.states, np.int64), (support.state_start, structure.successor)
+            _longest_paths(acyclic.order, *edges, support.possible, ends, steps)
+            longest = int(steps[structure.initial])
             if cap is None or longest <= cap:
                 return Episodes(*common, None, Way.PASS, acyclic.order)
             if affordable:
@@ -198,12 +200,6 @@ def stationary(structure: Structure, occupancy: FloatArray) -> Policy:
     weight = np.where(np.repeat(met, choices), share, np.repeat(1.0 / choices, choices))
     again = np.add.reduceat(weight, starts)
     return Policy(structure, np.minimum(weight / np.repeat(again, choices), 1.0))
-
-
-def _longest(order: IndexArray, support: Support, stop: BoolArray) -> int:
-    length = np.zeros(support.structure.states, np.int64)
-    _longest_paths(order, support.state_start, support.structure.successor, support.possible, stop, length)
-    return int(length[support.structure.initial])
 
 
 @kernel

@@ -195,11 +195,6 @@ class Explored:
     certified: float | None = None
     greedy: float | None = None
 
-    @property
-    def greedy_is_as_good(self) -> bool:
-        """Whether there is nothing to gain from a design."""
-        return self.greedy is not None and self.greedy <= 1.0 + AS_GOOD
-
 
 @dataclass(frozen=True, eq=False)
 class Safety:

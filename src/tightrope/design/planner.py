@@ -84,7 +84,9 @@ class Planner:
         self.stage = Stage.after(self.designer.question, counts)
         self.oracle: Oracle = self.designer.oracle(self.stage)
         self.judged: PolicyValue = result.robust if result.value is None else result.value
-        self.aimed = self._aimed()
+        self.aimed = self.judged.policy  # whose interval is to narrow
+        if target.aim is Aim.ABOVE and result.value is None:  # for a guarantee, the best one at the estimate
+            self.aimed = Policy(result.model, self._at_estimate(None).policy)
         apart = target.aim is Aim.OPTIMALITY
         judged = (self.aimed, result.optimistic.policy) if apart else (self.aimed,)
         self.outlook = Outlook(result, counts, self.stage, judged)
@@ -94,7 +96,9 @@ class Planner:
 
     def plan(self) -> Plan:
         """The answer."""
-        directions, gap_now = self.outlook.directions(), self._gap_now()
+        directions, gap_now = self.outlook.directions(), self.judged.interval.width
+        if self.target.aim is Aim.OPTIMALITY:
+            gap_now = abs(self.result.optimistic_value - self.result.guarantee)
         begun = Plan(
             problem=self.result.problem,
             target=self.target,
@@ -135,17 +139,6 @@ class Planner:
         return self._forecast(known, directions)
 
     # --- what is asked ---------------------------------------------------------------------
-
-    def _gap_now(self) -> float:
-        if self.target.aim is Aim.OPTIMALITY:
-            return abs(self.result.optimistic_value - self.result.guarantee)
-        return self.judged.interval.width
-
-    def _aimed(self) -> Policy:
-        """The policy whose interval is to narrow; for a guarantee, the best one at the estimate."""
-        if self.target.aim is not Aim.ABOVE or self.result.value is not None:
-            return self.judged.policy
-        return Policy(self.result.model, self._at_estimate(None).policy)
 
     def _at_estimate(self, policy: Policy | None) -> Solution:
         """The question where the parameters are as estimated, for this policy or the best one."""

@@ -276,7 +276,11 @@ def breakdown(
 
     label = "threshold"
     if threshold is None:
-        threshold, label = _half_margin(guarantee, worst(of_domain(sets))[0 if maximises else 1])
+        least = worst(of_domain(sets))[0 if maximises else 1]
+        threshold, label = 2 * guarantee, "threshold: twice the guarantee,"
+        if math.isfinite(least):
+            threshold = (guarantee + least) / 2
+            label = "threshold: halfway from the guarantee to the worst value in the domain,"
     check_number("threshold", threshold)
     wanted = float(threshold)
 
@@ -314,12 +318,6 @@ def _bisect(meets: Callable[[float], bool | None]) -> tuple[float, float | None]
             return holds, beside[1] if meets(beside[1]) is False else fails
         trial = math.sqrt(max(holds, LEAST) * fails)
     return holds, fails
-
-
-def _half_margin(guarantee: float, worst: float) -> tuple[float, str]:
-    if not math.isfinite(worst):
-        return 2 * guarantee, "threshold: twice the guarantee,"
-    return (guarantee + worst) / 2, "threshold: halfway from the guarantee to the worst value in the domain,"
 
 
 def _touched(model: ParametricMDP, rows: str | None) -> BoolArray:

@@ -109,11 +109,6 @@ class LearnRequest(options.StudyOptions):
         """Whether all kinds of sets are asked for."""
         return self.sets is SetsOption.ALL
 
-    @property
-    def is_coupled(self) -> bool:
-        """Whether coupled sets are among those asked for."""
-        return self.sets in (SetsOption.COUPLED, SetsOption.ALL)
-
     def learn_options(self) -> tr.LearnOptions:
         """What is said about how to learn."""
         words = {**options.learn_words(self), "outcomes": tr.LearnOptions.outcomes}

@@ -166,9 +166,9 @@ def refuse_combinations(request: LearnRequest, timed: bool, other: QueryKind | N
             cli_options.refuse("--sets all", "it cannot be used with --unit")
         if request.output is not None and request.output.suffix in SINGLE:
             raise InputError("--unit writes several files", hint="name a directory: -o DIR")
-    cli_options.require_coupled(request.coupled_gap, request.is_coupled)
     certificate = request.certificate is not None
     sets = None if request.sets is None else request.sets.value
+    cli_options.require_coupled(request.coupled_gap, sets in ("coupled", "all"))
     cli_options.refuse_any(
         (
             timed and sets not in (None, "expression"),

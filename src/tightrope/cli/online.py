@@ -120,13 +120,6 @@ class OnlineRequest(options.SubjectOptions):
         kind = self.explore or default_exploration(self.until_gap)
         return Explore(kind, cost=self.cost, avoid=self.avoid, at_most=self.at_most)
 
-    @property
-    def drift(self) -> OnDrift | None:
-        """What follows when the data contradict the model."""
-        if self.on_drift is None:
-            return None
-        return OnDrift(self.on_drift, DEFAULT_ALPHA if self.alpha is None else self.alpha)
-
     def learn_options(self) -> tr.LearnOptions:
         """What is said about how to learn."""
         return tr.LearnOptions.of("online", {**options.learn_words(self), "iterations": ITERATIONS})
@@ -203,6 +196,7 @@ def online(request: OnlineRequest) -> None:
 
 
 def _learner(request: OnlineRequest, subject: Subject, problem: tr.Problem, cap: int) -> tr.OnlineLearner:
+    alpha = DEFAULT_ALPHA if request.alpha is None else request.alpha
     return tr.online(
         problem,
         delta=request.delta,
@@ -210,7 +204,7 @@ def _learner(request: OnlineRequest, subject: Subject, problem: tr.Problem, cap:
         until_gap=request.until_gap,
         planned_episodes=request.episodes if request.until_gap is None else None,
         data=None if request.data is None else tr.read_data(request.data, subject.model).counts,
-        on_drift=request.drift,
+        on_drift=None if request.on_drift is None else OnDrift(request.on_drift, alpha),
         baseline=request.baseline,
         allow_loss=request.allow_loss,
         **request.learn_options().words,

@@ -272,7 +272,7 @@ def folded(plan: ReadPlan, pieces: list[list[list[Chunk]]], by_name: bool, is_pl
     Where it is not `is_placed`, parts do not know how many rows stand before them."""
 
     def fold(first: int, is_first: bool) -> Fold:
-        part = None if is_first else Part(0, None, first if is_placed else None, None)
+        part = None if is_first else Part(0, None, first if is_placed else None)
         beside = free_columns(plan, for_tables=True)
         result = Fold(plan, by_name=by_name, part=part, beside=beside)
         result.observers = (CountTally(plan, not result.waits_for_place), FitTables(plan.structure))

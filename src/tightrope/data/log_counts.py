@@ -17,10 +17,9 @@ known from times, or within a single episode; otherwise it is stated or unknown.
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -154,22 +153,20 @@ OUT_OF_ORDER = "rows are out of order"
 
 @dataclass
 class ReadProgress:
-    """How far reading is; `tell` is called with it now and then, from any thread."""
+    """How far reading is; `tell` is called with it now and then."""
 
     total_bytes: int
     tell: Callable[[ReadProgress], None] | None = None
     rows: int = 0
     bytes: int = 0
-    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @staticmethod
     def over(tables: Sequence[DataTable], tell: Callable[[ReadProgress], None] | None) -> ReadProgress:
         return ReadProgress(sum(table.bytes or 0 for table in tables), tell)
 
     def add(self, rows: int, read: int) -> None:
-        with self._lock:
-            self.rows += rows
-            self.bytes += read
+        self.rows += rows
+        self.bytes += read
         if self.tell is not None:
             self.tell(self)
 

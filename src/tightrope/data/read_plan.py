@@ -83,7 +83,6 @@ class Part:
     table: int
     groups: range | None
     first: int | None
-    rows: int | None
 
 
 State = TypeVar("State")
@@ -243,7 +242,7 @@ class ReadPlan:
         first: int | None = 0
         for number, table in enumerate(self.tables):
             if table.group_rows is None:
-                result.append(Part(number, None, first, None))
+                result.append(Part(number, None, first))
                 first = None
                 continue
             begin = 0
@@ -254,7 +253,7 @@ class ReadPlan:
                     rows += table.group_rows[end]
                     end += 1
                 if rows:
-                    result.append(Part(number, range(begin, end), first, rows))
+                    result.append(Part(number, range(begin, end), first))
                 first = None if first is None else first + rows
                 begin = end
         return result

@@ -178,10 +178,10 @@ def test_both_forms_of_a_log_say_the_same(farm: ParametricCTMC) -> None:
         ({"time": [0.0, 1.0], "up": [3, 1]}, "no transition from (up=3) to (up=1)"),
         ({"time": [0.0, 1.0], "up": [3, 9]}, "row 2: (up=9) is not a reachable state of the model"),
         ({"duration": [1.0, -1.0], "up": [3, 2]}, "row 2: duration is -1.0"),
-        ({"time": [0.0, None], "up": [3, 2]}, "row 2: time is nan"),
+        ({"time": [0.0, None], "up": [3, 2]}, "row 2: column 'time' has no value"),
         ({"time": ["noon", "later"], "up": [3, 2]}, "column 'time' holds a text that is not a time"),
         ({"duration": [1.0, 1.0], "up": [3, 3]}, "(up=3) follows itself"),
-        ({"time": [0.0, 1.0, 1.0], "up": [3, 2, 1], "episode": [1, 1, 1]}, "row 3: an episode has two rows"),
+        ({"time": [0.0, 1.0, 1.0], "up": [3, 2, 1], "episode": [1, 1, 1]}, "row 3: episode 1 has two rows"),
         ({"duration": [1.0], "up": [3], "up_next": [2]}, "the column 'up_next' says where a row leads"),
         ({"duration": [1.0], "up": [3], "Next State": [2]}, "the column 'Next State' says where a row leads"),
         ({"duration": [1.0], "up": [3], "count": [30]}, "the column 'count' says how often a row was seen"),
@@ -192,6 +192,20 @@ def test_wrong_logs_are_refused_in_words(farm: ParametricCTMC, columns: Any, mes
     with pytest.raises(InputError) as raised:
         read_exposure(pa.table(columns), farm.structure)
     assert message in str(raised.value)
+
+
+def test_open_episodes_need_an_end_of_watching_that_is_none_before_their_last_row(
+    farm: ParametricCTMC,
+) -> None:
+    rows = {"episode": [1, 1, 2], "time": [0.0, 1.0, 4.0], "up": [3, 2, 3]}
+    for until, said in (
+        ([5.0, 5.0, None], "row 3: column 'until' has no value"),
+        ([5.0, 5.0, 3.0], "row 3: "),
+    ):
+        with pytest.raises(InputError, match=said):
+            read_exposure(pa.table({**rows, "until": until}), farm.structure, watched_until="until")
+    seen = read_exposure(pa.table({**rows, "until": [5.0] * 3}), farm.structure, watched_until="until")
+    assert seen.waited.sum() == 6.0 and seen.ends.holds
 
 
 class Elsewhere:

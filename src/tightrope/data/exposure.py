@@ -28,21 +28,21 @@ import numpy.typing as npt
 from tightrope.data import columns as col
 from tightrope.data import rows as decoding
 from tightrope.data.columns import ColumnFinder, RowColumns, StateNames, parse_columns, state_columns
-from tightrope.data.costs import cost_values, exact_sums
+from tightrope.data.costs import exact_sums
 from tightrope.data.design import ENDS, KNOWN_ENDS, absorbing_states
-from tightrope.data.fold import Collector, Fold, fold_log
+from tightrope.data.fold import NEVER, Collector, Fold, fold_log
 from tightrope.data.free_columns import LogColumn, columns_of, free_columns
 from tightrope.data.model_index import UNKNOWN, Taken
 from tightrope.data.read_options import COMPLETE, LogReadOptions, with_words
 from tightrope.data.read_plan import Part, ReadPlan, engine_at, refuse_copy
 from tightrope.data.row_sequence import Tick
-from tightrope.data.rows import EventBatch, RowDecoder, TimeFormat, TimeKind, ValueMap
+from tightrope.data.rows import RowDecoder, TimeFormat, TimeKind, ValueMap
 from tightrope.data.survival import as_timed_tables, entries_of
 from tightrope.data.time_order import moment_of
 from tightrope.errors import InputError, check_number, describe
 from tightrope.io.log_words import STEPS
-from tightrope.io.table.columns import ProblemCodes, RowProblem, look, some_values
-from tightrope.io.table.data_table import Chunk, DataTable
+from tightrope.io.table.columns import ProblemCodes, look, some_values
+from tightrope.io.table.data_table import DataTable
 from tightrope.io.table.files import open_tables
 from tightrope.model.continuous import CTMC
 from tightrope.model.structure import Structure, Structured
@@ -52,7 +52,7 @@ from tightrope.numerics.record import Facts, Record, freeze_fields
 from tightrope.provenance import Provenance, RowTally, joined, state_marks, with_number
 from tightrope.verdict import Assumed
 
-DURATION, UNTIL = "duration", "until"
+DURATION = "duration"
 
 EXACT = Tick(1.0, is_float=True)
 """Makes numbers of times that are kept as whole ones."""
@@ -206,7 +206,7 @@ def _factor(role: str, maps: Mapping[str, ValueMap]) -> float:
     factor, value_map = Fraction(1), maps.get(role, ValueMap())
     for sign, by in value_map.steps:
         factor = factor * by if sign == "*" else factor / by if sign == "/" else Fraction(0)
-    if value_map.names is not None or not factor:
+    if value_map.names is not None or factor <= 0:
         raise InputError(f"a map of '{role}' has factors alone: `maps='{role}: /60'`")
     return float(factor)
 
@@ -253,7 +253,7 @@ def _columns(table: DataTable, structure: Structure, options: LogReadOptions) ->
     names = options.state_names or _state_names(table, structure, finder)
     by, state_roles = state_columns(table, structure, names, names is StateNames.INDEX, finder)
     if options.watched_until in table.names:
-        roles[UNTIL] = until = str(options.watched_until)
+        roles[col.WATCHED_UNTIL] = until = str(options.watched_until)
         if kind == DURATION:
             raise table.error(f"`watched_until` names the column '{until}', which requires a column 'time'")
     if after := (columns := RowColumns(by, state_roles, roles)).next_state:
@@ -302,9 +302,9 @@ def _refuse_transitions(table: DataTable, known: Collection[str], roles: Mapping
 
 @dataclass(frozen=True, eq=False)
 class TimedPlan(ReadPlan):
-    """What the columns of a log in continuous time mean. Rows have their times, or durations, as costs, in
-    the unit of the model's rates; where a row leads, the next one of its episode says. Dates count from
-    `origin` on, and a unit of the log's clock is `factor` units.
+    """What the columns of a log in continuous time mean. Rows have their times, or durations as costs; where
+    a row leads, the next one of its episode says. Dates count from `origin` on, and a unit of the log's clock
+    is `factor` units of the model's rates.
     """
 
     factor: float = 1.0
@@ -318,8 +318,11 @@ class TimedPlan(ReadPlan):
     def has_times(self) -> bool:
         return col.TIME in self.columns[0].roles
 
-    def decoder(self, table: int) -> RowDecoder:
-        return _TimedDecoder(self, table)
+    def clock(self, time: OffsetArray) -> FloatArray:
+        """Times in the unit of the model's rates."""
+        if self.time_kind is TimeKind.DATE:
+            return (time - self.origin).astype(np.float64) * 1e-9 * self.factor
+        return EXACT.clock(time) * self.factor
 
     def transitions(
         self, state: OffsetArray, taken: Taken, next_state: OffsetArray, problems: ProblemCodes
@@ -333,45 +336,10 @@ class TimedPlan(ReadPlan):
         return np.where(moved & ~wrong, transition, UNKNOWN)
 
 
-class _TimedDecoder(RowDecoder):
-    """Decodes rows with their times, or durations, as costs."""
-
-    def __init__(self, plan: TimedPlan, table: int):
-        self.plan, self.table = plan, plan.tables[table]
-        super().__init__(plan.columns[table], plan.maps, plan.index, self.table.path, plan.time_kind)
-
-    def decode(self, chunk: Chunk) -> EventBatch:
-        rows = super().decode(chunk)
-        rows.cost = EXACT.clock(rows.time) if self.plan.has_times else self._numbers(chunk, col.COST)
-        if UNTIL in self.columns.roles:
-            rows.until = decoding.rising_integers(self._numbers(chunk, UNTIL))
-        return rows
-
-    def times(self, chunk: Chunk, problems: ProblemCodes) -> OffsetArray:
-        return decoding.rising_integers(self._numbers(chunk, col.TIME))
-
-    def _numbers(self, chunk: Chunk, role: str) -> FloatArray:
-        """Times or durations in the unit of the model's rates."""
-        name, flags = self.columns.roles[role], np.zeros(chunk.rows, dtype=np.int8)
-        if role == col.COST:
-            values = cost_values(chunk.columns[name], name, self.file)
-        else:
-            moments = self._moments(chunk, role, flags)
-            values = EXACT.clock(moments)
-            if self.time_kind is TimeKind.DATE:
-                values = (moments - self.plan.origin).astype(np.float64) * 1e-9
-        values = np.where(flags == RowProblem.NONE, values * self.plan.factor, np.nan)
-        wrong = ~np.isfinite(values) | ((values < 0) if role == col.COST else False)
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            message = f"{name} is {values[row]}, not a number that a clock shows"
-            raise self.table.error(message, row=chunk.first_row + row)
-        return values
-
-
 def _fold_of(plan: ReadPlan, part: Part | None = None) -> Fold:
-    fields = ["place", "episode", "state", "cost", "transition", "next_state", "ended"]
-    rows = Collector(*fields, *(["until"] if UNTIL in plan.roles else []))
+    fields = ["place", "episode", "state", "transition", "next_state", "ended"]
+    fields += ["time" if col.TIME in plan.roles else "cost"]
+    rows = Collector(*fields, *(["until"] if col.WATCHED_UNTIL in plan.roles else []))
     disorder = "time runs backwards", "sort the log by episode and time"
     return Fold(plan, (rows,), by_name=True, part=part, beside=free_columns(plan), disorder=disorder)
 
@@ -389,7 +357,12 @@ class _Sojourns:
         order = order[np.argsort(held["episode"][order], kind="stable")]
         self.plan, self.beside = plan, fold.beside
         self.held = held = {name: one[order] for name, one in held.items()}
-        self.state, self.transition, self.clock = held["state"], held["transition"], held["cost"]
+        self.state, self.transition = held["state"], held["transition"]
+        self.clock = plan.clock(held["time"]) if plan.has_times else held["cost"] * plan.factor
+        name = plan.roles[col.TIME if plan.has_times else col.COST]
+        wrong = ~np.isfinite(self.clock) | (not plan.has_times and self.clock < 0.0)
+        message = "{} is {}, not a number that a clock shows"
+        self._refuse(np.flatnonzero(wrong), lambda row: message.format(name, self.clock[row]))
         self.goes_on = held["next_state"] != UNKNOWN
         """Whether the next row is of the same episode."""
         self.lasted = self.clock
@@ -422,32 +395,36 @@ class _Sojourns:
 
     def _end(self, open_: OffsetArray, episodes: int) -> tuple[bool, Assumed]:
         """How open episodes ended, and whether at a time that is stated, up to which their last rows last."""
-        options, clock, until = self.plan.options, self.clock, self.plan.roles.get(UNTIL)
+        options, clock, until = self.plan.options, self.clock, self.plan.roles.get(col.WATCHED_UNTIL)
         if until is None and not options.until_now and options.watched_until is None:
             return False, self._unstated(len(open_), episodes)
         if not self.plan.has_times:
             message = "durations have no points in time: `ends` states how episodes of such a log ended"
             raise InputError(message)
         if until is not None:
-            end = EXACT.clock(self.held["until"][open_])
+            moments = self.held["until"][open_]
+            self._refuse(open_[moments == NEVER], lambda row: f"column '{until}' has no value")
+            end = self.plan.clock(moments)
             ends = Assumed.derived(ENDS, f"the column {until} says until when each was watched")
         elif options.watched_until is None:
             end = np.full(len(open_), clock.max())
             rule = "--until-now: episodes that are not over were watched until the log's last instant"
             ends = Assumed.stated(ENDS, rule)
         else:
-            moment = EXACT.clock(np.array([moment_of(options.watched_until, self.plan)]))
-            end = np.full(len(open_), moment)
+            end = self.plan.clock(np.full(len(open_), moment_of(options.watched_until, self.plan)))
             rule = f"--watched-until {options.watched_until}: all episodes were watched until then"
             ends = Assumed.stated(ENDS, rule)
-        early = end < clock[open_]
-        if early.any():
-            row = int(open_[np.argmax(early)])
-            table, number = divmod(int(self.held["place"][row]), 1 << decoding.TABLE)
-            message = f"an episode goes on at {clock[row]:g}, after it was watched"
-            raise self.plan.tables[table].error(message, row=number)
+        message = "an episode goes on at {:g}, after it was watched"
+        self._refuse(open_[end < clock[open_]], lambda row: message.format(clock[row]))
         self.lasted[open_] = end - clock[open_]
         return True, ends
+
+    def _refuse(self, rows: OffsetArray, message: Callable[[int], str]) -> None:
+        """Refuse the first of some rows, where there is one."""
+        if len(rows):
+            row = int(rows[np.argmin(self.held["place"][rows])])
+            table, number = divmod(int(self.held["place"][row]), 1 << decoding.TABLE)
+            raise self.plan.tables[table].error(message(row), row=number)
 
     def _unstated(self, open_: int, episodes: int) -> Assumed:
         if not open_:

@@ -123,11 +123,9 @@ class WrongRow:
         if problem is RowProblem.REPEATED_TIME:
             moment = self._value(roles[col.TIME])
             hint = "`drop_duplicates=True` drops rows that were logged twice"
-            if self.plan.is_timed:
-                moment = self.decoder.decode(self.chunk).cost[0]
-                return f"an episode has two rows at one instant, {moment:g}", hint
             message = f"episode {episode} has two rows at one instant, {moment}"
-            return message, f"{hint}; rows of a coarse clock need a column 'step'"
+            coarse = "" if self.plan.is_timed else "; rows of a coarse clock need a column 'step'"
+            return message, hint + coarse
         return problem.words, SKIP_HINT
 
     # --- what stands in the row --------------------------------------------------------------------
@@ -168,7 +166,7 @@ class WrongRow:
             if self._is_missing(role, name) or (problem == RowProblem.MISSING_VALUE and role != col.COST):
                 return f"column '{name}' has no value"
             if problem and role == col.COST:
-                return f"{wrong} not a cost"
+                return f"{wrong} not a {'duration' if self.plan.is_timed else 'cost'}"
             if problem == RowProblem.FRACTIONAL:
                 known = self._map_of(role)
                 meant = "" if known is None else f" ({self._in_model(role, name)} after `maps`)"

@@ -244,6 +244,16 @@ let plan file =
   else if truth file (own "anytime") || missing file (own "episodes") || missing file planned then Open
   else Episodes (whole file (own "episodes"), whole file planned, whole file of_bets, batches file)
 
+(* What is assumed beside how the data came, and stands behind a claim. *)
+let assumed file =
+  let if_ words = ", if " ^ words and data = not (missing file "problem.data") in
+  (if missing file "problem.assumed_support" then "" else if_ (Printf.sprintf "every possible transition has at least probability %.17g" (support file)))
+  ^ (if data && prior file <> [] then if_ "the prior does not depend on the data" else "")
+  ^ (if not (data && List.exists (fun m -> m = "likelihood" || m = "value slab") (methods file)) then "" else match plan file with
+    | Episodes (came, _, planned, _) when planned <> came || text file "problem.data.design" = "adaptive" ->
+      if_ (Printf.sprintf "%d episodes were planned in advance" planned)
+    | _ -> "")
+
 (* Nobody bets. *)
 let no_bets = { Checker.kinds = 0; kind_of_choice = (fun _ -> 0); members = (fun _ -> []); classes = 0; of_class = Fun.id; parties = 0;
   alpha = Q.one; weights = []; stake = (fun _ _ _ _ _ -> Z.zero) }

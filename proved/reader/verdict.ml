@@ -68,8 +68,8 @@ let proved data =
   let claims = match Says.at file "claims" with
     | Json.List l -> List.mapi (fun i _ -> Says.text file (Printf.sprintf "claims.%d.name" i)) l | _ -> raise Not_found in
   let theorem = theorem file hints claims in
-  let sure = if Says.is_over_domain file && Says.has_data file
-    then Printf.sprintf ", with probability 1 - %.17g" (Says.real file "problem.data.delta") else "" in
+  let sure = (if Says.is_over_domain file && Says.has_data file
+    then Printf.sprintf ", with probability 1 - %.17g" (Says.real file "problem.data.delta") else "") ^ Says.assumed file in
   String.concat "" (List.mapi (fun i name ->
     let lower, upper = Says.bounds file i in
     Printf.sprintf "PROVED: %s in [%.17g, %.17g]%s\n" name lower upper sure) claims)

@@ -295,8 +295,8 @@ def test_bets_follow_the_plan_that_the_data_state(program: Path, tmp_path: Path)
     data.write_text(stated.replace('"planned": 600', '"planned": 100'))
     asks = ["learn", str(model), *honest.options, *honest.method, "--data", str(data)]
     assert quietly([*asks, "--certificate", str(path)])[0] == 0
-    assert asked(program, path)[0] == 0
-    verdict = verify(path)
+    (code, words), verdict = asked(program, path), verify(path)
+    assert code == 0 and ", if 100 episodes were planned in advance\n" in words
     assert verdict.accepted and "100 episodes were planned in advance" in str(verdict.result)
     for name, planned, code in (("spread/bets/rectangular", 600, 0), ("walk/bets/expression", 1, 1)):
         forgery = Forgery.of(ALL[name].certificate)
@@ -327,6 +327,27 @@ def test_coupled_claims_are_no_tighter_than_what_holds(program: Path, tmp_path: 
         assert code == 1, words
         code, words = judged(lower=-upper, upper=-lower, pair=np.array([1, 0]))
         assert code in (0, 2), words
+
+
+def test_what_is_assumed_stands_beside_what_is_proved(program: Path, tmp_path: Path) -> None:
+    """An assumed support proves more; a plan and a prior must not be chosen afterwards."""
+    support = ", if every possible transition has at least probability 0.125\n"
+    for name, field, value, words in (
+        ("walk/anytime/tied", "assumed_support", 0.125, f" 1 - 0.050000000000000003{support}"),
+        ("interval/reach", "assumed_support", 0.125, f"]{support}"),
+        ("walk/prior", "data.anytime", False, ", if the prior does not depend on the data\n"),
+        (
+            "spread/bets/rectangular",
+            "data.design",
+            "adaptive",
+            ", if 600 episodes were planned in advance\n",
+        ),
+        ("spread/bets/rectangular", "data.anytime", False, " 1 - 0.050000000000000003\n"),
+    ):
+        forgery = Forgery.of(ALL[name].certificate)
+        forgery[f"problem.{field}"] = value
+        code, said = asked(program, forgery.save(tmp_path / "assumed.cert"))
+        assert code == 0 and words in said, said
 
 
 LARGE = re.compile("million|bomb")

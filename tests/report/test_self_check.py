@@ -37,7 +37,7 @@ class Case:
     page: str
 
 
-def learned(folder: Path, heads: int, **options: str) -> Case:
+def learned(folder: Path, heads: int, **options: str | float) -> Case:
     """So many heads of 80 tosses of the first coin, 20 of 80 of the second."""
     data = [[(0, "first", 1 if i < heads else 2)] for i in range(80)]
     data += [[(0, "second", 1 if i < 20 else 2)] for i in range(80)]
@@ -98,6 +98,13 @@ def test_a_report_checks_its_own_certificate(case: Case, chromium: Browser, tmp_
     assert link[0] == case.certificate.name and link[1].startswith("blob:")
     forbidden = chromium.evaluate("fetch(document.querySelector('.save').href).then(() => 0, () => 1)")
     assert forbidden == 1  # nothing may be asked for, not even what the page holds
+
+
+@pytest.mark.browser
+def test_what_a_certificate_assumes_is_said(chromium: Browser, tmp_path: Path) -> None:
+    assumes = learned(tmp_path, 60, assume_support=0.01, **COVERED)
+    kind, words = shown(chromium, tmp_path, assumes.page)
+    assert kind == "proved" and ", if every possible transition has at least probability 0.01, by" in words
 
 
 @pytest.mark.browser

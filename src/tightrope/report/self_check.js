@@ -15,7 +15,7 @@
     const bound = /(>=|<=) (\S+?),?(?: |$)/.exec(headline), sure = /confidence ([0-9.]+)/.exec(headline);
     if (!bound) return false;
     const limit = Number(bound[2].replaceAll(",", ""));
-    return [...words.matchAll(/^PROVED: .* in \[(\S+), (\S+)\](?:, with probability 1 - (\S+))?$/gm)].some(
+    return [...words.matchAll(/^PROVED: .* in \[(\S+), (\S+)\](?:, with probability 1 - ([^\s,]+))?(?:, if .*)?$/gm)].some(
       ([, lower, upper, delta]) =>
         (bound[1] === ">=" ? Number(lower) >= limit : Number(upper) <= limit) &&
         (!delta || (sure && Number(sure[1]) <= 1 - Number(delta) + 1e-12)));

@@ -91,11 +91,11 @@ def shield(request: ShieldRequest) -> None:
     ]
     headline = answer.judged.headline(claim, sure)
     screen.answer(result.verdict, headline, answer, lambda: screen.Content(rows))
+    if target is not None:
+        result.save(target.checked())
     if proved is not None:
         with atomic_write_bytes(proved.checked()) as file:
             file.write(proof)
-    if target is not None:
-        result.save(target.checked())
     screen.leave(result.verdict)
 
 
@@ -103,7 +103,7 @@ def _shield_of(request: ShieldRequest) -> tuple[tr.Shield, bytes]:
     """The shield of a result, of data, or of a model alone; with --certificate its values and prices are
     those that the certificate proves, whose file has this content."""
     slack, patience, words = request.slack, request.patience, options.learn_words(request)
-    if Path(request.model).is_dir() or request.model.endswith("result.json"):
+    if Path(request.model).is_dir() or Path(request.model).name == "result.json":
         options.refuse_options(request, NOT_OF_RESULTS, "it cannot be used with a result")
         return tr.load_result(request.model).shield(slack=slack, patience=patience), b""
     subject: tr.LearningResult | tr.Problem

@@ -12,16 +12,14 @@ Nothing in a file is trusted. `tightrope verify --shield` shows that the prices 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from importlib import import_module
 from numbers import Real
 from os import PathLike
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+import lazy_loader
 import numpy as np
 from msgspec.structs import asdict
 
@@ -169,8 +167,7 @@ def price_rows(
     if last is None:
         given = objective.terminal if target is None else target
         end = np.zeros(len(first)) if given is None else given.astype(np.float64)
-        last = end, first, np.ones(len(first), np.bool_)
-    value, fallback, settled = last
+    value, fallback, settled = last or (end, first, np.ones(len(first), np.bool_))
     for step in range(steps, -1, -1):
         reached = after(value)
         if step < steps:
@@ -289,9 +286,7 @@ class Shield:
         **known: Any,
     ) -> Shield:
         """Return a shield of `solution` (of `problem`, which temporal formulas need) with nature's sets as
-        solved; `slack`, `patience` as in `LearningResult.shield`. `known` are facts of a learned solution:
-        verdict, confidence and data.
-        """
+        solved; `slack`, `patience` as in `LearningResult.shield`. `known`: verdict, confidence and data."""
         if not isinstance(solution, Solution):
             raise InputError(
                 "a shield needs the values of one P or R: averages and other questions have no shields",
@@ -370,14 +365,15 @@ class Shield:
         is_open, affordable = ~table.settled[0], price <= self.initial_slack
         offered = np.add.reduceat(affordable.astype(np.int64), structure.choice_start[:-1])
         barred = structure.action_of_choice[~affordable & is_open[structure.choice_state]]
-        removed = Counter(dict(enumerate(np.bincount(barred).tolist()))).most_common()
+        names, removed = structure.action_names, np.bincount(barred)
+        order = np.argsort(-removed, kind="stable")
         return record_of(
             ShieldAnswer,
             self.fresh(),
             table.facts,
             states=table.base.states,
             free_states=int(np.count_nonzero((offered > 1) & is_open)),
-            removed=[RemovedAction(structure.action_names[action], n) for action, n in removed if n],
+            removed=[RemovedAction(names[k], int(removed[k])) for k in order if removed[k]],
         )
 
     def fresh(self) -> Shield:
@@ -539,12 +535,7 @@ def _table_in(document: ShieldDocument) -> ShieldTable:
     if "state" in arrays:
         state = arrays["state"]
         structure = unfold(base, state, arrays["successor"], arrays["initial_states"])
-    facts = record_of(ShieldFacts, document)
-    return ShieldTable(facts, base, structure, state, arrays["ranking"], **rows)
+    return ShieldTable(record_of(ShieldFacts, document), base, structure, state, arrays["ranking"], **rows)
 
 
-def __getattr__(name: str) -> ModuleType:
-    """`gym`, which needs Gymnasium, at its first use."""
-    if name != "gym":
-        raise AttributeError(f"module {__name__} has no attribute {name}")
-    return import_module("tightrope.shield.gym")
+__getattr__ = lazy_loader.attach(__name__, ["gym"])[0]  # which needs Gymnasium

@@ -104,15 +104,6 @@ class ShieldTable:
         mine, theirs = (np.array(one.action_names)[one.action_of_choice] for one in (self.base, model))
         return alike and same(mine, theirs)
 
-    def offered(self, state: int, row: int, is_decided: bool) -> dict[str | int, tuple[int, float]]:
-        """The choices of a state by action, each with its price; by place where actions are not unique."""
-        first, last = self.structure.choice_start[state : state + 2].tolist()
-        names = [show_action(self.structure, choice) for choice in range(first, last)]
-        prices = [0.0] * (last - first) if is_decided else self.price[row, first:last].tolist()
-        if len(set(names)) < len(names):  # an action may itself be called by a number: places for all
-            names = list(range(len(names)))
-        return dict(zip(names, zip(range(first, last), prices, strict=True), strict=True))
-
 
 def table_of(solution: Solution, problem: Problem | None = None, **known: Any) -> ShieldTable:
     """Prices of all choices under the verified values of a solution; `known` are facts of a learned one."""
@@ -404,9 +395,10 @@ class Shield:
         InputError
             If the shield does not allow the action. Nothing changes then.
         """
-        here, table, action = self._arrive(state), self.table, plain(action)
+        base, action = self.table.base, plain(action)
+        own = int(self.table.state[self._arrive(state)])
         if not isinstance(action, str | int) or action not in self._offered:
-            action = self.choices[find_choice(table.base, int(table.state[here]), action, "the shield")]
+            action = self.choices[find_choice(base, own, action, "the shield")]
         choice, price = self._offered[action]
         if self.is_committed or price > self.slack:
             if action != self._fallback:
@@ -414,7 +406,7 @@ class Shield:
                 if self.is_committed:
                     why = "only the fallback policy acts until the end of the episode"
                 raise InputError(
-                    f"the shield does not allow {action!r} in {self._where}: {why}",
+                    f"the shield does not allow {action!r} in state {base.state_name(own)}: {why}",
                     hint=f"the fallback is {self._fallback!r}",
                 )
             self.is_committed, self._held = True, (self._held[0], 0.0)
@@ -476,30 +468,27 @@ class Shield:
         self._name = state if isinstance(state, Hashable) else object()  # what is changed may be another one
         return here
 
-    @property
-    def _where(self) -> str:
-        return f"state {self.table.base.state_name(int(self.table.state[self._here]))}"
-
     def _lost(self, where: str, advice: str) -> InputError:
         """The error about a state of the model in which the agent cannot be now."""
         if self._here < 0:
             why = "the shield of a temporal formula follows episodes from their beginning"
             return InputError(f"an episode begins in {where}, which is no initial state: {why}")
+        now = f"state {self.table.base.state_name(int(self.table.state[self._here]))}"
         if self._by < 0:
             return InputError(
-                f"the agent is in {self._where} and has taken no action there, but is asked about {where}",
+                f"the agent is in {now} and has taken no action there, but is asked about {where}",
                 hint="call `take` after each action, and `start` when an episode begins",
             )
         action = self.table.structure.action_name(self._by)
         return InputError(
-            f"the model has no transition from {self._where} by '{action}' to {where}, so "
+            f"the model has no transition from {now} by '{action}' to {where}, so "
             f"the guaranteed bound no longer holds{advice}",
             hint="`tightrope watch` tests whether the model still fits",
         )
 
     def _settle(self, here: int) -> None:
         """Arrive in a state: is the question decided, is the patience used up, what is offered there?"""
-        table, row = self.table, min(self.step, len(self.table.value) - 1)
+        table, structure, row = self.table, self.table.structure, min(self.step, len(self.table.value) - 1)
         if not self.is_decided:
             if table.settled.item(row, here):
                 self.is_decided = True
@@ -510,9 +499,13 @@ class Shield:
                 self.is_committed = self.patience < 0
             is_free = self.is_decided or self.is_committed
             self._held = table.value.item(row, here), 0.0 if is_free else self.slack
-        self._offered = table.offered(here, row, self.is_decided)
-        place = table.fallback.item(row, here) - table.structure.choice_start.item(here)
-        self._fallback, self._here, self._by = list(self._offered)[place], here, -1
+        first, last = structure.choice_start[here : here + 2].tolist()
+        names = [show_action(structure, choice) for choice in range(first, last)]
+        if len(set(names)) < len(names):  # an action may itself be called by a number: places for all
+            names = list(range(len(names)))
+        prices = [0.0] * len(names) if self.is_decided else table.price[row, first:last].tolist()
+        self._offered = dict(zip(names, zip(range(first, last), prices, strict=True), strict=True))
+        self._fallback, self._here, self._by = names[table.fallback.item(row, here) - first], here, -1
 
 
 def _table_in(document: ShieldDocument) -> ShieldTable:

@@ -95,9 +95,8 @@ def _proved(base: Structure, proof: LoadedCertificate, margin: float = 0.0) -> S
     objective, graph, state = problem.objective, problem.graph, np.arange(base.states, dtype=np.int32)
     names = [one.name in ("value", "robust policy") for one in certificate.claims]
     number, upward = names.index(True) if any(names) else 0, objective.agent == "MIN"
-    hints, claim = certificate.values[number], certificate.claims[number]
-    value, fallback = hints.upper if upward else hints.lower, claim.choice
-    fallback = hints.witness if fallback is None else fallback
+    hints, given = certificate.values[number], certificate.claims[number].choice
+    value, fallback = hints.upper if upward else hints.lower, hints.witness if given is None else given
     helps = objective.nature == objective.agent and problem.law == "interval"
     timed = problem.time is not None or problem.passing is not None or objective.kind == "AVERAGE"
     is_found = objective.steps is not None or not (value is None or fallback is None)
@@ -130,8 +129,8 @@ def _proved(base: Structure, proof: LoadedCertificate, margin: float = 0.0) -> S
         last, steps = None, objective.steps
         if steps is None:
             assert value is not None and fallback is not None
-            (settled, given), steps = objective.boundary(graph.states), objective.lower_steps
-            last = np.where(settled, given, value), fallback, settled
+            (settled, end), steps = objective.boundary(graph.states), objective.lower_steps
+            last = np.where(settled, end, value), fallback, settled
         rows = price_rows(objective, steps, last, graph.choice_start, after, not upward, margin)
     if last is not None:
         rows["price"][-1][rows["fallback"][-1]] = 0.0

@@ -141,7 +141,7 @@ REACHED = {
     "lines of design": 3_800,
     "lines of monitoring": 5_084,
     "lines of report": 3_827,
-    "lines of shield": 901,
+    "lines of shield": 900,
     "lines of fleet": 2_145,
     "lines of rules + trees": 1_759,
     "lines of benchmarks": 495,

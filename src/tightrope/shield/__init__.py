@@ -423,8 +423,7 @@ class Shield:
     @property
     def choices(self) -> dict[int, str | int]:
         """What `allowed` calls the choices of the model in the last state."""
-        first = int(self.table.base.choice_start[self.table.state[self._here]])
-        return {first + place: name for place, name in enumerate(self._offered)}
+        return dict(enumerate(self._offered, int(self.table.base.choice_start[self.table.state[self._here]])))
 
     @property
     def verdict(self) -> Assessment:

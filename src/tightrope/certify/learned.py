@@ -55,7 +55,7 @@ from tightrope.problem import Problem, require_discrete
 from tightrope.provenance import CHOSEN
 from tightrope.regions.ellipsoid import Ellipsoid
 from tightrope.regions.polytope import Polytope
-from tightrope.regions.region import Region, RegionKind
+from tightrope.regions.region import RegionKind
 from tightrope.regions.registry import region_kind
 from tightrope.solver.bellman.rectangular import RectangularOperator
 from tightrope.solver.solve import solve
@@ -563,38 +563,28 @@ def data_of(result: LearningResult, counts: Counts) -> evidence.Data | None:
     method = ledger.method if result.model.structure.elsewhere is None else "unseen mass"
     if region is not None and result.sets.kind not in (SetsKind.UNTIED, SetsKind.TIED):
         method = method if region.kind.is_of_intervals else region.kind.certificate or method
+        slab = region.slab if isinstance(region, Polytope) else None
+        of_few = " of few data" if slab is not None and slab.few else ""
         if region.kind.has_intervals:
-            method = _joint_method(result, region)
-        elif isinstance(region, Polytope) and region.slab is not None and region.slab.few:
-            method = "value slab of few data"
+            assert result.intervals is not None
+            whose = of_few if result.value is None or slab is None or slab.given else " of the best"
+            second = "likelihood" if slab is None else f"value slab{whose}"
+            method = f"{result.intervals.ledger.method}+{second}"
+        elif of_few:
+            method = f"value slab{of_few}"
+    shared_by = "events"
+    if evidence.METHODS[method].module in ("intervals", "joint"):
+        if result.sets.kind is SetsKind.UNTIED:
+            shared_by = "transitions"
+        elif result.intervals is not None and result.intervals.ledger.budget == "paper":
+            shared_by = "outcomes"
     assumed = result.options.cost_model if ledger.of_costs else None
-    data = to_data(counts, ledger.delta, method, _shared_by(result, method), assumed)
+    data = to_data(counts, ledger.delta, method, shared_by, assumed)
     names, priors = result.model.parameters.names, result.options.prior if method == "likelihood" else ()
     if not priors:
         return data
     listed = sorted((float(names.index(one.parameter)), one.a, one.b) for one in priors)
     return replace(data, prior=np.array(listed))
-
-
-def _joint_method(result: LearningResult, region: Region) -> str:
-    """The name of both parts of a joint region, and whose value is bet on."""
-    assert result.intervals is not None and isinstance(region, Polytope)
-    second = "likelihood"
-    if region.slab is not None:
-        best = result.value is not None and not region.slab.given
-        whose = " of the best" if best else " of few data" if region.slab.few else ""
-        second = f"value slab{whose}"
-    return f"{result.intervals.ledger.method}+{second}"
-
-
-def _shared_by(result: LearningResult, method: str) -> str:
-    """Whose intervals share δ."""
-    if evidence.METHODS[method].module not in ("intervals", "joint"):
-        return "events"
-    if result.sets.kind is SetsKind.UNTIED:
-        return "transitions"
-    assert result.intervals is not None
-    return "outcomes" if result.intervals.ledger.budget == "paper" else "events"
 
 
 # --- averages and formulas -----------------------------------------------------------------

@@ -216,8 +216,8 @@ class Data:
         listed.append(("sampling", "yes" if holds else "no", f"{assumed} (recorded design: {self.design})"))
         if METHODS[self.method].ordered:
             listed.append(("batches", "stated", "batches do not depend on outcomes"))
-            told = self.planned == self.episodes and self.design == "trajectories" and not self.anytime
-            if self.planned is not None and not told:
+            as_drawn = self.planned == self.episodes and self.design == "trajectories" and not self.anytime
+            if self.planned is not None and not as_drawn:
                 listed.append(("plan", "stated", f"{self.planned:,} episodes were planned in advance"))
         if self.prior is not None:
             listed.append(("prior", "stated", "the prior does not depend on these data"))

@@ -18,7 +18,7 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -279,10 +279,10 @@ class OnlineLearner:
 
     def update(self) -> Update:
         """Return an update of region, sets and policies now, even if none is due."""
-        computed, values, digest, near = self._compute()
+        computed = self._compute()
         self.data.look()
-        self.last_update, self._values = self._explore(computed), values
-        self._digest, self._near = digest, near
+        self.last_update, self._values = self._explore(computed.update), computed.values
+        self._digest, self._near = computed.digest, computed.near
         new = self.last_update.guarantee
         best = max if self.objective.maximises else min
         self._best = new if self._best is None else best(self._best, new)
@@ -290,7 +290,7 @@ class OnlineLearner:
 
     def preview(self) -> Update:
         """Return what an update would show now. The sampling policy stays."""
-        update, before = self._compute()[0], self.last_update
+        update, before = self._compute().update, self.last_update
         if self.floor is None or before is None:
             return update
         return replace(update, sampling_policy=before.sampling_policy, above=before.above)
@@ -359,7 +359,7 @@ class OnlineLearner:
             of_intervals = digest_of(self._intervals)
             if before is not None and of_intervals == self._digest.partition(" ")[0]:
                 update = replace(before, **frame, seconds=time.perf_counter() - begin)
-                return update, self._values, self._digest, self._near
+                return Computed(update, self._values, self._digest, self._near)
         prepared = chain.prepare(self.decisions, sets_only=True)
         self._intervals = prepared.intervals
         self.ledger = prepared.sets.ledger
@@ -375,27 +375,27 @@ class OnlineLearner:
         frame["fallback"] = prepared.contradiction is not None
         if before is not None and of_sets and of_sets == self._digest.partition(" ")[2]:
             update = replace(before, **frame, seconds=time.perf_counter() - begin)
-            return update, self._values, digest, near
-        robust, guarantee, interval, worth, stopped = certify_robust(
+            return Computed(update, self._values, digest, near)
+        robust = certify_robust(
             solver, self._values.get("robust"), coupled, self.target is not None, self._betted
         )
         optimistic = solver.find(policy_solver.OPTIMISTIC, start=self._values.get("optimistic"))
         initial = self.model.initial
         best = self.objective.maximises
-        stopped += [] if optimistic.is_certified else [optimistic.status.value]
+        stopped = [] if optimistic.is_certified else [optimistic.status.value]
         update = Update(
             **frame,
-            guarantee=guarantee,
+            guarantee=robust.guarantee,
             optimistic=float((optimistic.upper if best else optimistic.lower)[initial]),
-            robust_policy=robust,
+            robust_policy=robust.policy,
             optimistic_policy=optimistic.policy.at(0),
-            sampling_policy=self._collector(robust, optimistic.policy.at(0)),
-            interval=interval,
-            status=next(iter(stopped), CLOSE),
+            sampling_policy=self._collector(robust.policy, optimistic.policy.at(0)),
+            interval=robust.interval,
+            status=next(iter([*robust.stopped, *stopped]), CLOSE),
             seconds=time.perf_counter() - begin,
         )
-        values = {"robust": worth, "optimistic": middle(optimistic)}
-        return update, values, digest, near
+        values = {"robust": robust.values, "optimistic": middle(optimistic)}
+        return Computed(update, values, digest, near)
 
     def _collector(self, robust: Policy, optimistic: Policy) -> Policy:
         """The policy that collects the episodes that follow; a designed one stays until the next design."""
@@ -551,8 +551,25 @@ class Update(Record):
         return performance.lower <= self.guarantee
 
 
-Computed: TypeAlias = tuple[Update, dict[str, FloatArray], str, Nearby | None]
-"""An update, its values, a digest of the intervals and sets it rests on, and where the region is."""
+@dataclass(frozen=True, eq=False)
+class Robust:
+    """A policy, its guarantee, values to look from next time, and what stopped short."""
+
+    policy: Policy
+    guarantee: float
+    values: FloatArray
+    stopped: tuple[str, ...]
+    interval: Interval | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Computed:
+    """An update, its values, digests of the intervals and sets it rests on, and where the region is."""
+
+    update: Update
+    values: dict[str, FloatArray]
+    digest: str
+    near: Nearby | None
 
 
 def certify_robust(
@@ -561,16 +578,15 @@ def certify_robust(
     coupled: bool,
     with_interval: bool,
     betted: PolicyBets | None = None,
-) -> tuple[Policy, float, Interval | None, FloatArray, list[str]]:
-    """The robust policy, its guarantee, its interval (one more solve), values to look from, and what
-    stopped short."""
+) -> Robust:
+    """Solve for the robust policy from earlier values; its `interval` takes one more solve."""
     best = solver.objective.maximises
     initial = solver.kernel.structure.initial
     if not coupled and not with_interval:
         solution = solver.find(policy_solver.ROBUST, start=start)
         end = float((solution.lower if best else solution.upper)[initial])
-        stopped = [] if solution.is_certified else [solution.status.value]
-        return solution.policy.at(0), end, None, middle(solution), stopped
+        stopped = () if solution.is_certified else (solution.status.value,)
+        return Robust(solution.policy.at(0), end, middle(solution), stopped)
     rectangular = solver.robust(start)
     values = middle(rectangular.solutions[0 if best else 1])
     value = rectangular
@@ -582,7 +598,7 @@ def certify_robust(
     reasons = [s.status.value for s in value.solutions if not s.is_certified]
     reasons += [value.stopped] if coupled and value.stopped is not None else []
     guarantee = interval.lower if best else interval.upper
-    return value.policy.at(0), guarantee, interval, values, reasons
+    return Robust(value.policy.at(0), guarantee, values, tuple(reasons), interval)
 
 
 def middle(solution: Solution) -> FloatArray:

@@ -208,6 +208,15 @@ def test_open_episodes_need_an_end_of_watching_that_is_none_before_their_last_ro
     assert seen.waited.sum() == 6.0 and seen.ends.holds
 
 
+def test_each_file_says_until_when_its_episodes_were_watched(farm: ParametricCTMC) -> None:
+    rows = {"episode": [1, 1], "time": [0.0, 1.0], "up": [3, 2]}
+    logs = [pa.table({**rows, "until": [5.0, 5.0]}), pa.table(rows)]
+    with pytest.raises(
+        InputError, match="table 1: `watched_until` names the column 'until', which this file"
+    ):
+        read_exposure(logs, farm.structure, watched_until="until")
+
+
 class Elsewhere:
     """An engine whose workers are other processes, as far as the data tell."""
 

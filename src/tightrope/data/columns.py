@@ -373,6 +373,27 @@ def find_columns(
     return replace(row, roles=roles)
 
 
+def with_watched(
+    tables: Sequence[DataTable], columns: Sequence[RowColumns], name: str, needed: Sequence[str]
+) -> list[RowColumns]:
+    """The columns of logs, of which one may say until when each episode was watched; it needs others."""
+    result, word = list(columns), f"`watched_until` names the column '{name}'"
+    is_named = any(name in table.names for table in tables)
+    for number, table in enumerate(tables if is_named else ()):
+        own = columns[number]
+        lacking = [role for role in needed if role not in own.roles and not own.is_counted]
+        if name not in table.names:
+            raise table.error(f"{word}, which this file does not have")
+        if lacking:
+            hint = f'name it: `columns="{lacking[0]}=…"`'
+            raise table.error(f"{word}, and the log has none of the {lacking[0]}", hint)
+        if name in own.names:
+            raise InputError(f"{word}, which is read as something else")
+        if not own.is_counted:
+            result[number] = replace(own, roles={**own.roles, WATCHED_UNTIL: name})
+    return result
+
+
 def _by_position(table: DataTable, structure: Structure, states: StateNames | None) -> dict[str, str]:
     """Variables in the order of an environment's observations, where a table is of one."""
     columns, names = (table.metadata or {}).get("observation", ()), tuple(structure.valuations)

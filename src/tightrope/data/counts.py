@@ -37,27 +37,25 @@ MOST, LONG = 20_000_000, 1_000_000
 """Rows of a log that are held (those after them are left out), and those that are tested one by one."""
 
 
+@dataclass
 class LazyLog:
-    """The rows of a log, read when they are asked for, once."""
+    """The rows of a log, read when they are asked for, once; the first ones alone where that can be done."""
 
-    def __init__(
-        self,
-        read: Callable[[], EpisodeRows],
-        structure: Structure | None = None,
-        first: Callable[[int], EpisodeRows] | None = None,
-    ):
-        self._read, self._log, self.structure, self._first = read, None, structure, first
-
-    _log: EpisodeRows
+    read: Callable[[], EpisodeRows]
+    structure: Structure | None = None
+    read_first: Callable[..., EpisodeRows] | None = None
+    held: EpisodeRows = None
 
     def __call__(self) -> EpisodeRows:
-        if self._log is None:
-            self._log = self._read()
-        return self._log
+        if self.held is None:
+            self.held = self.read()
+        return self.held
 
     def first(self, rows: int) -> EpisodeRows:
-        """The first rows alone, where these can be read without the others."""
-        return self().first(rows) if self._log is not None or self._first is None else self._first(rows)
+        """The first rows alone."""
+        if self.held is None and self.read_first is not None:
+            return self.read_first(rows)
+        return self().first(rows)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -27,7 +27,14 @@ import numpy.typing as npt
 
 from tightrope.data import columns as col
 from tightrope.data import rows as decoding
-from tightrope.data.columns import ColumnFinder, RowColumns, StateNames, parse_columns, state_columns
+from tightrope.data.columns import (
+    ColumnFinder,
+    RowColumns,
+    StateNames,
+    parse_columns,
+    state_columns,
+    with_watched,
+)
 from tightrope.data.costs import exact_sums
 from tightrope.data.design import ENDS, KNOWN_ENDS, absorbing_states
 from tightrope.data.fold import NEVER, Collector, Fold, fold_log
@@ -164,6 +171,7 @@ def exposure_of(data: object, structure: Structure, options: LogReadOptions) -> 
     if entries:
         tables, options = as_timed_tables(tables, entries, structure, options)
     columns = [_columns(table, structure, options) for table in tables]
+    columns = with_watched(tables, columns, str(options.watched_until), (col.TIME,))
     if len(texts := {_read_as(own) for own in columns}) > 1:
         raise InputError(f"the files are not of one form: {' and '.join(sorted(texts))}")
     unread = dict[str, None]()
@@ -252,10 +260,6 @@ def _columns(table: DataTable, structure: Structure, options: LogReadOptions) ->
     _refuse_transitions(table, {*variables, *given.values()}, roles)
     names = options.state_names or _state_names(table, structure, finder)
     by, state_roles = state_columns(table, structure, names, names is StateNames.INDEX, finder)
-    if options.watched_until in table.names:
-        roles[col.WATCHED_UNTIL] = until = str(options.watched_until)
-        if kind == DURATION:
-            raise table.error(f"`watched_until` names the column '{until}', which requires a column 'time'")
     if after := (columns := RowColumns(by, state_roles, roles)).next_state:
         raise table.error(f"the column '{after[0]}' {_LEADS}", _NO_NEXT)
     return columns

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from tightrope.data import columns as col
-from tightrope.data.columns import RowColumns, find_columns, parse_columns
+from tightrope.data.columns import RowColumns, find_columns, parse_columns, with_watched
 from tightrope.data.counts import LONG, Counts, LazyLog
 from tightrope.data.design import ENDS, ORDER, SamplingDesign, SamplingKind, worse
 from tightrope.data.episode_log import EpisodeLog, KeptEvents, keep_recent, read_rows
@@ -180,7 +180,7 @@ def read_tables(tables: Sequence[DataTable], model: Structured, options: LogRead
         whole = _whole(replace(plan, engine=engine))
     if not any(columns.is_counted for columns in plan.columns):
         read = partial(rows_of, plan, whole.counts.design.order.holds, not plan.skip)
-        log = LazyLog(read, first=read if whole.counts.observed else None)
+        log = LazyLog(read, read_first=read if whole.counts.observed else None)
         whole = replace(whole, counts=replace(whole.counts, log=log))
         whole = _with_added_rows(whole, model, options)
     if options.recent is None:
@@ -334,8 +334,7 @@ def plan_reading(tables: Sequence[DataTable], structure: Structure, options: Log
     written = given.time_format or (time_format_of(clocks) if clocks else None)
     if written is not None:
         maps[col.TIME] = TimeFormat(format=written)
-    if any(options.watched_until in table.names for table in tables):
-        columns = [_with_watched(table, own, options) for table, own in pairs]
+    columns = with_watched(tables, columns, str(options.watched_until), (col.EPISODE, col.TIME))
     for table, own in zip(tables, columns, strict=True):
         _check_maps(table, own, maps)
     if columns and all(own.is_counted for own in columns):
@@ -517,23 +516,6 @@ def _check_maps(table: DataTable, columns: RowColumns, maps: Mapping[str, ValueM
             f"`maps` gives values of '{unused[0]}', but the log is not read by it",
             f"it is read by {', '.join(used)}",
         )
-
-
-def _with_watched(table: DataTable, columns: RowColumns, options: LogReadOptions) -> RowColumns:
-    """The columns of a log of steps, one of which says until when each episode was watched."""
-    name = str(options.watched_until)
-    if name not in table.names:
-        raise table.error(f"`watched_until` names the column '{name}', which this file does not have")
-    lacking = [role for role in (col.EPISODE, col.TIME) if role not in columns.roles]
-    if lacking and not columns.is_counted:
-        raise table.error(
-            f"`watched_until` names the column '{name}', and the log has none of the {lacking[0]}",
-            f'name it: `columns="{lacking[0]}=…"`',
-        )
-    if name in columns.names:
-        raise InputError(f"`watched_until` names the column '{name}', which is read as something else")
-    roles = {**columns.roles, col.WATCHED_UNTIL: name}
-    return columns if columns.is_counted else replace(columns, roles=roles)
 
 
 def _refuse_words_about_rows(

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from tightrope.data.columns import EPISODE, STEP, TIME
 from tightrope.data.counts import batch_ends
-from tightrope.data.fold import Fold
+from tightrope.data.fold import Fold, fold_part
 from tightrope.data.read_plan import Part, ReadPlan
 from tightrope.data.row_sequence import OUT_OF_ORDER, Tick, find_tick
 from tightrope.data.rows import TimeKind, identities
@@ -232,9 +232,4 @@ def times_fall(plan: ReadPlan) -> bool:
         return False
     options = replace(plan.options, skip_invalid=True, drop_duplicates=False)
     fold = Fold(replace(plan, options=options), by_name=True)
-    for number in range(len(plan.tables)):
-        for chunk in fold.chunks(number):
-            fold.update(chunk, number)
-            if fold.notes[OUT_OF_ORDER]:
-                return True
-    return False
+    return any(fold_part(fold, part).notes[OUT_OF_ORDER] for part in plan.parts())

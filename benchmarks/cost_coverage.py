@@ -34,7 +34,7 @@ import numpy as np
 import pandas as pd
 
 import tightrope as tr
-from tightrope.data.costs import CostTally
+from tightrope.data.costs import CostSums
 from tightrope.prism.load import load_prism_text
 from tightrope.statistics.costs import SCALES, Group, Spread, interval
 from tightrope.statistics.intervals import clopper_pearson
@@ -132,7 +132,7 @@ def terms_of(spread: Spread, scale: int) -> tuple[np.ndarray, np.ndarray, np.nda
 
 def library_excludes(spread: Spread, kind: np.ndarray, cost: np.ndarray) -> bool:
     """Whether the interval of the library leaves out the truth."""
-    sums = CostTally().add(kind, cost).sums().of
+    sums = CostSums.observed(kind, cost).of
     groups = [Group(Fraction(k + 1, 3), Fraction(int(SHIFTS[k])), *sums[k]) for k in sorted(sums)]
     low, high = interval(groups, spread, Fraction(DELTA), (Fraction(0), Fraction(3, 2)))
     return not low <= Fraction(3, 4) <= high

@@ -183,10 +183,11 @@ class CostNoise:
             low, high = self.numbers
             likely = random.random(len(mean)) < (mean - low) / (high - low)
             return np.where(likely, high, low)
-        (width,) = self.numbers
-        if self.kind == "uniform":
-            return mean + width * (2.0 * random.random(len(mean)) - 1.0)
-        return mean + width * random.standard_normal(len(mean))
+        (width,), size = self.numbers, len(mean)
+        is_uniform = self.kind == "uniform"
+        return mean + width * (
+            2.0 * random.random(size) - 1.0 if is_uniform else random.standard_normal(size)
+        )
 
 
 class CostSource:

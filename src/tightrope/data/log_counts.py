@@ -370,10 +370,8 @@ def _ends_of(plan: ReadPlan, fold: Fold, order: Assumed) -> Assumed:
         return Assumed.derived(ENDS, "all episodes are over but the last, which the end of the log cuts")
     if options.ends == COMPLETE:
         return Assumed.stated(ENDS, "--ends complete: every episode is whole, no row of it is missing")
-    if fold.is_watched:
+    if fold.is_watched or options.until_now or options.watched_until is not None:
         return _watched(plan, fold.notes)
-    if options.until_now or options.watched_until is not None:
-        return _cut(plan, fold.notes)
     if may_lack:
         why = (
             "next states are those of the next rows, and neither step numbers nor a regular clock show "
@@ -394,40 +392,35 @@ def _shows_gaps(plan: ReadPlan) -> bool:
     return STEP in plan.roles or plan.tick.step > 0.0
 
 
-_STATED = "no row is missing until then, and how long an outcome takes does not depend on it"
-
-
 def _watched(plan: ReadPlan, notes: OffsetArray) -> Assumed:
-    """A column says until when each episode was watched."""
-    how = f"the column {plan.roles[WATCHED_UNTIL]} says until when each episode was watched"
-    if unknown := int(notes[seq.UNWATCHED]):
-        some = f"{unknown:,} {_plural(unknown, 'episode', 'episodes')}"
-        return Assumed.unverified(ENDS, f"{how}, but not for {some} that can go on")
-    return _seen_until(plan, how, int(notes[seq.WATCHED_LONGEST]), notes[seq.ROWS_AT_ENDS] > 0)
-
-
-def _cut(plan: ReadPlan, notes: OffsetArray) -> Assumed:
-    """Episodes that are not over are said to have gone on until one instant."""
-    table, options = plan.tables[0], plan.options
-    if TIME not in plan.roles:
-        word = "`until_now`" if options.until_now else "`watched_until`"
-        raise table.error(f"{word} needs times, and the log has none", 'name them: `columns="time=…"`')
-    end = last = int(notes[seq.LAST_TIME])
-    how = "--until-now: episodes that are not over went on until the log's last instant"
-    if options.watched_until is not None:
-        end = moment_of(options.watched_until, plan)
-        if end < last:
-            raise table.error(f"`watched_until` is {options.watched_until}, but the log has later rows")
-        how = f"--watched-until {options.watched_until}: episodes that are not over were watched until then"
-    earliest, latest = (int(part) for part in plan.tick.parts(np.array([notes[seq.OPEN_EARLIEST], end])))
-    return _seen_until(plan, how, latest - earliest, has_rows_at_ends=end == last)
-
-
-def _seen_until(plan: ReadPlan, how: str, longest: int, has_rows_at_ends: bool) -> Assumed:
-    """What the longest time from a last row to the end of watching says, in parts of the clock's step; where
-    rows stand at the very end, each open episode needs one there."""
+    """Until when open episodes were watched: a column says it, or it is one instant for all. What the longest
+    time from a last row to the end says; where rows stand at the very end, each open episode needs one there.
+    """
+    table, options, until = plan.tables[0], plan.options, plan.roles.get(WATCHED_UNTIL)
+    if until is not None:
+        how = f"the column {until} says until when each episode was watched"
+        if unknown := int(notes[seq.UNWATCHED]):
+            some = f"{unknown:,} {_plural(unknown, 'episode', 'episodes')}"
+            return Assumed.unverified(ENDS, f"{how}, but not for {some} that can go on")
+        longest, has_rows_at_ends = int(notes[seq.WATCHED_LONGEST]), notes[seq.ROWS_AT_ENDS] > 0
+    else:
+        if TIME not in plan.roles:
+            word = "`until_now`" if options.until_now else "`watched_until`"
+            raise table.error(f"{word} needs times, and the log has none", 'name them: `columns="time=…"`')
+        end = last = int(notes[seq.LAST_TIME])
+        how = "--until-now: episodes that are not over went on until the log's last instant"
+        if options.watched_until is not None:
+            end = moment_of(options.watched_until, plan)
+            if end < last:
+                raise table.error(f"`watched_until` is {options.watched_until}, but the log has later rows")
+            how = (
+                f"--watched-until {options.watched_until}: episodes that are not over were watched until then"
+            )
+        earliest, latest = plan.tick.parts(np.array([notes[seq.OPEN_EARLIEST], end])).tolist()
+        longest, has_rows_at_ends = latest - earliest, end == last
     if not plan.tick.step:
-        return Assumed.stated(ENDS, f"{how}; {_STATED}")
+        why = "no row is missing until then, and how long an outcome takes does not depend on it"
+        return Assumed.stated(ENDS, f"{how}; {why}")
     if longest > (seq.PARTS - 2 if has_rows_at_ends else seq.PARTS + 2):
         return Assumed.violated(ENDS, f"{how}; but some stop before, and rows are missing there")
     return Assumed.derived(ENDS, f"{how}, as their last rows show")

@@ -287,9 +287,7 @@ def _find(source: str) -> tuple[Path, ModelFormat | None]:
     path = Path(source)
     if not path.is_file():
         path = Path(f"{source}.tra")
-    if source.startswith(BENCHMARK) or not path.is_file():
-        return path, None
-    return path, format_of(path)
+    return path, None if source.startswith(BENCHMARK) or not path.is_file() else format_of(path)
 
 
 def _existing(source: str) -> tuple[Path, ModelFormat]:
@@ -321,10 +319,9 @@ def _existing(source: str) -> tuple[Path, ModelFormat]:
 
 def _similar(path: Path) -> str | None:
     try:
-        names = [entry.name for entry in path.parent.iterdir() if entry.is_file()]
+        stems = {entry.stem: entry.name for entry in path.parent.iterdir() if entry.is_file()}
     except OSError:
         return None
-    stems = {Path(name).stem: name for name in names}
     close = get_close_matches(path.stem, stems, 1)
     return f"did you mean {path.with_name(stems[close[0]])}?" if close else None
 

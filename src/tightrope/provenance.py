@@ -64,17 +64,15 @@ CHOSEN = "chosen without this log"
 """How the names of assumptions about artefacts end."""
 
 _ALL = (1 << 64) - 1
-_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_ROUNDS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1))
 
 
 def _mix(values: Marks) -> Marks:
     """The finaliser of splitmix64."""
     mixed: Marks = values + np.uint64(0x9E3779B97F4A7C15)
-    mixed ^= mixed >> np.uint64(30)
-    mixed *= _FIRST
-    mixed ^= mixed >> np.uint64(27)
-    mixed *= _SECOND
-    mixed ^= mixed >> np.uint64(31)
+    for shift, factor in _ROUNDS:
+        mixed ^= mixed >> np.uint64(shift)
+        mixed *= np.uint64(factor)
     return mixed
 
 

@@ -278,9 +278,7 @@ class SavedResult(Result):
         """Whether the same is said of both: numbers, ledger, notes; not how long it took."""
         if not isinstance(other, SavedResult | LearningResult):
             return NotImplemented
-        if self._identity != other._identity:
-            return False
-        return bool(_describe(self) == _describe(other))
+        return self._identity == other._identity and _describe(self) == _describe(other)
 
     def __hash__(self) -> int:
         return hash(self._identity)
@@ -302,5 +300,5 @@ class SavedResult(Result):
         ]
 
 
-def _describe(result: Result) -> dict[str, Any]:
+def _describe(result: Result) -> dict[str, object]:
     return {key: value for key, value in result.to_json().items() if key != "seconds"}

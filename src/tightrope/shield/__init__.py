@@ -12,7 +12,7 @@ Nothing in a file is trusted. `tightrope verify --shield` shows that the prices 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from numbers import Real
@@ -452,19 +452,19 @@ class Shield:
             base = index_or_state(table.base, state)
         except InputError as error:
             raise InputError(f"the shield does not know the state: {error.message}{advice}") from None
+        near: list[int] = [self._here]
         if acted:
-            first, last = structure.transition_start[self._by : self._by + 2].tolist()
-            near = structure.successor[first:last].tolist()
-        elif self._here >= 0:
-            near = [self._here]
-        else:
+            near = structure.successor[slice(*structure.transition_start[self._by : self._by + 2])].tolist()
+        elif self._here < 0:
             near = [base] if table.base is structure else list(structure.initial_states)
-        here = next((after for after in near if table.state[after] == base), -1)
-        if here < 0:
+        for here in near:
+            if table.state.item(here) == base:
+                break
+        else:
             raise self._lost(f"state {table.base.state_name(base)}", advice)
         if here != self._here or acted:
             self._settle(here)
-        self._name = state if isinstance(state, Hashable) else object()  # what is changed may be another one
+        self._name = object() if type(state).__hash__ is None else state  # it may be changed in place
         return here
 
     def _lost(self, where: str, advice: str) -> InputError:

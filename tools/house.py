@@ -136,7 +136,7 @@ REACHED = {
     "lines of solver + ambiguity": 9_336,
     "lines of logic + continuous": 6_489,
     "lines of coupled + beliefs": 5_181,
-    "lines of learning": 12_994,
+    "lines of learning": 13_010,
     "lines of certify": 4_636,
     "lines of design": 3_720,
     "lines of monitoring": 5_084,

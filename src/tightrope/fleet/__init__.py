@@ -365,9 +365,9 @@ def learn_fleet(
     >>> (p,) = parameters.symbols()
     >>> rows = [(0, "run", {1: p, 2: 1 - p}), (1, "", {1: 1}), (2, "", {2: 1})]
     >>> problem = tr.build_from_rows(rows, parameters, labels={"ok": [1]}).problem('P=? [ F "ok" ]')
-    >>> outcome = lambda unit, i: 2 if (unit + i) % 7 == 6 else 1
-    >>> runs = [(10 * u + i, f"pump {u}", 0, "run", outcome(u, i)) for u in range(40) for i in range(10)]
-    >>> import pandas as pd
+    >>> import pandas as pd, random
+    >>> draw = random.Random(1).choice
+    >>> runs = [(i, f"pump {i // 30}", 0, "run", draw([1, 1, 1, 1, 1, 1, 2])) for i in range(1200)]
     >>> log = pd.DataFrame(runs, columns=["episode", "pump", "state", "action", "next_state"])
     >>> fleet = tr.learn_fleet(problem, log, "pump", delta=0.1)
     >>> fleet.verdict.word.value, len(fleet.units), fleet.most.bounds.lower > 0.4

@@ -265,7 +265,7 @@ def exact(value: Number) -> Fraction:
 
     >>> exact(0.3), exact("0.3"), exact(1 / 3), exact(2 / 7)
     (Fraction(3, 10), Fraction(3, 10), Fraction(1, 3), Fraction(2, 7))
-    >>> exact(0.1 + 0.2) == Fraction("0.30000000000000004")
+    >>> exact(0.1 + 0.2) == exact("0.30000000000000004")
     True
     """
     if isinstance(value, Fraction):

@@ -729,7 +729,7 @@ def parse_polynomial(text: str, parameters: Mapping[str, int]) -> Polynomial:
     """The polynomial in the parameters, which are given with their indices.
 
     >>> parse_polynomial("(-1 * (p+(-7)))/(10)", {"p": 0}).text(["p"])
-    '-1/10*p + 7/10'
+    '7/10 - 1/10*p'
     """
     result = parse_function(text, parameters)
     if isinstance(result, RationalFunction):

@@ -39,7 +39,7 @@ def bound_text(value: float, is_lower: bool, digits: int = DIGITS) -> str:
     >>> bound_text(2 / 3, True, 4), bound_text(2 / 3, False, 4), bounded(2 / 3, True, 4)
     ('0.6666', '0.6667', '>= 0.6666')
     >>> text_below(1234567.8), text_below(float("-inf")), confidence_text(0.1 / 3), confidence_text(1e-12)
-    ('1,234,500', '-inf', '0.966666666', '0.999999999')
+    ('1,234,500', '-inf', '0.96666', '0.999999999999')
     >>> interval_text(1 / 3, 2 / 3, 4), interval_text(0.5, 0.5000004), interval_text(1e13, 1e99)
     ('[0.3333, 0.6667]', '[0.5, 0.5000004]', '[1e13, 1e99]')
     >>> value_text(0.9774999999, 0.9775000001), value_text(0.25, 0.5), value_text(2.0, 2.0)

@@ -49,7 +49,7 @@ import numpy as np
 import tightrope as tr
 from tightrope.certify.certify import certificate_of_difference
 from tightrope.coupled.synthesis import Optimum
-from tightrope.learning.differences import Differences
+from tightrope.learning.differences import Differences, differences
 from tightrope.learning.options import LearnOptions
 from tightrope.learning.outcomes import Unobserved, observe
 
@@ -250,7 +250,7 @@ def coverage(instances: list[str], replications: int, episodes: int = 300) -> li
                 data = setting.simulator.episodes(episodes, seed=5000 + seed)
                 chosen = LearnOptions.of("improve", {"region": "slab"})
                 uniform = setting.baselines["uniform"]
-                known = Differences.start(setting.bench.problem, data, uniform, delta, chosen, None)
+                known = differences(setting.bench.problem, data, uniform, delta, chosen, None)
                 region = known.prepared.region
                 x = region.coordinates.lift(np.array([[float(one) for one in setting.bench.truth.values()]]))[
                     0
@@ -346,7 +346,7 @@ def rivals(instances: list[str], episodes: int = 3000, seed: int = 1) -> list[st
             observe(problem, data, DELTA / 2, policy=best, behaviour=uniform),
             observe(problem, data, DELTA / 2, policy=uniform, behaviour=uniform),
         )
-        table = Differences.start(problem, data, uniform, DELTA, LearnOptions.of("improve", {}), None)
+        table = differences(problem, data, uniform, DELTA, LearnOptions.of("improve", {}), None)
         mixed = dict(table.candidates())["the baseline below 30 visits, else the best"]
         x = table.estimate()
         guessed = setting.sign * (table.value_at(mixed, x) - table.value_at(uniform, x))
@@ -390,7 +390,7 @@ def claims(instances: list[str], replications: int, episodes: int = 100) -> list
 
 def plug_in(setting: Setting, data: Any) -> bool:
     """Whether the best policy at the estimate is thought to be better than the baseline there."""
-    table = Differences.start(
+    table = differences(
         setting.bench.problem, data, setting.best, DELTA, LearnOptions.of("improve", {}), None
     )
     if table.prepared.contradiction is not None:

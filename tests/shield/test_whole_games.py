@@ -41,6 +41,7 @@ KINDS: dict[str, Any] = {
 }
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("seed", range(8))
 def test_the_worst_agent_and_nature_keep_the_promise(seed: int, name: str) -> None:
@@ -184,6 +185,7 @@ def holds(asked: Any, word: list[frozenset[str]], begin: int = 0) -> bool:
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("seed", range(60))
 def test_the_worst_agent_keeps_the_promise_of_a_formula(seed: int, tmp_path: Path) -> None:
     rng = np.random.default_rng(seed)

@@ -267,7 +267,11 @@ def test_large_and_one_dimensional_policies_are_drawn(
     few, names = index[:4000], tuple(f"action {i}" for i in range(12))
     line = (MapVariable("a", many, few % 40),)
     cases = {
-        "large": (PolicyMap(pair, ("left", "right"), {"robust": index % 2, "optimistic": index % 2}), 400, 1),
+        "large": (
+            PolicyMap(pair, ("left", "right"), {"robust": index % 2, "optimistic": index % 2}),
+            1600,
+            2,
+        ),
         "line": (PolicyMap(line, names, {"robust": few % 40 % 12}), 40, 12),
     }
     for name, (policies, cells, actions) in cases.items():

@@ -70,9 +70,7 @@ def test_files_for_papers_are_the_same_each_time(
     figures.write_figures(result, tmp_path / "f")
     picture = figures.write_picture(result, tmp_path / "r.png")
     names = sorted(file.name for file in (tmp_path / "f").glob("*.pdf"))
-    assert names == [
-        f"{n}.pdf" for n in ("events", "intervals", "overview", "policy", "regions", "timings", "widths")
-    ]
+    assert names == [f"{n}.pdf" for n in ("events", "intervals", "overview", "policy", "regions", "widths")]
     assert all((tmp_path / "f" / name).read_bytes().startswith(b"%PDF") for name in names)
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert picture.stat().st_size < 200_000

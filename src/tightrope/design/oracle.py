@@ -25,6 +25,7 @@ from tightrope.model.policy_file import TimeVaryingChoices
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.jit import kernel
+from tightrope.numerics.text import reading
 
 _SPARE = 1e-9
 """Relative: more than the rounding of sums of positive terms of any length that fits in memory."""
@@ -338,9 +339,8 @@ def _scale(answer: Answer, cost: float) -> Answer:
 def _read(path: Path) -> Cost:
     place = Location(str(path))
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from error
+        with reading(path) as file:
+            content = json.load(file)
     except ValueError as error:
         raise InputError(f"this is not JSON: {error}", place) from error
     hint = 'such a file reads {"episode": 1, "step": 0.01, "actions": {"up": 0.5}}'

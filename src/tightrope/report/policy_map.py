@@ -25,6 +25,7 @@ from tightrope.errors import InputError, Location
 from tightrope.io.coding import from_text
 from tightrope.io.results import PolicyDocument, PolicyEntry, TakenChoice
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.numerics.text import reading
 from tightrope.report.style import ACTIONS, legend_below, name_axes, plain
 from tightrope.rules.rule import Branch, Column, DecisionRule, Leaf, RuleTest
 from tightrope.rules.states import STATE
@@ -152,10 +153,12 @@ class PolicyMap:
         return float(-np.sum(share[share > 0] * np.log(share[share > 0])))
 
     def to_json(self) -> dict[str, object]:
-        """What the page's script draws from; of very many states a sample, evenly spread."""
-        step = -(-self.states * (len(self.variables) + len(self.policies)) // MOST_CELLS)
+        """What the page's script draws from; of very many states a random sample."""
+        rows, most = np.arange(self.states), MOST_CELLS // (len(self.variables) + len(self.policies))
+        if self.states > most:
+            rows = np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
         variables = [
-            {"name": v.name, "labels": list(v.labels), "column": v.column[::step].tolist()}
+            {"name": v.name, "labels": list(v.labels), "column": v.column[rows].tolist()}
             for v in self.variables
         ]
         return {
@@ -164,8 +167,8 @@ class PolicyMap:
             "policies": list(self.policies),
             "variables": variables,
             "axes": list(self.axes),
-            "fixed": {str(i): at for i, at in self.start().items()} if step == 1 else {},
-            "rows": [column[::step].tolist() for column in self.policies.values()],
+            "fixed": {str(i): at for i, at in self.start().items()} if len(rows) == self.states else {},
+            "rows": [column[rows].tolist() for column in self.policies.values()],
         }
 
 
@@ -173,12 +176,8 @@ def read_policy_map(files: dict[str, Path]) -> PolicyMap | None:
     """The policies in files over the states they share; None where no state has a choice."""
     contents = {}
     for name, file in files.items():
-        try:
-            contents[name] = file.read_text(encoding="utf-8")
-        except OSError as error:
-            raise InputError(f"cannot read {file}: {error.strerror}") from error
-        except UnicodeDecodeError as error:
-            raise InputError(f"this is not a policy: {error}", Location(str(file))) from error
+        with reading(file) as opened:
+            contents[name] = opened.read()
     return policy_map(contents, {name: str(file) for name, file in files.items()})
 
 

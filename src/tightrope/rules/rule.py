@@ -18,6 +18,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from tightrope.errors import InputError, Location
 from tightrope.numerics.arrays import BoolArray, OffsetArray
+from tightrope.numerics.text import reading
 
 RULE_FORMAT = "tightrope rule"
 
@@ -141,9 +142,8 @@ class DecisionRule(Struct, frozen=True, kw_only=True):
     def read(path: Path) -> DecisionRule:
         """The rule in a JSON file."""
         try:
-            rule = msgspec.json.decode(path.read_bytes(), type=DecisionRule)
-        except OSError as error:
-            raise InputError(f"cannot read {path}: {error.strerror}") from error
+            with reading(path) as file:
+                rule = msgspec.json.decode(file.read(), type=DecisionRule)
         except msgspec.DecodeError as error:
             raise InputError(f"this is not a decision rule: {error}", Location(str(path))) from error
         if rule.format != RULE_FORMAT or (rule.tree is None) == (rule.table is None):

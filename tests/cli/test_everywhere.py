@@ -129,8 +129,10 @@ for name in "fork getuid geteuid getgid sched_getaffinity killpg setsid fchmod s
 for name in "SIGKILL SIGHUP SIGALRM SIGUSR1 SIGCHLD SIGPIPE setitimer alarm".split():
     delattr(signal, name)
 sys.modules["msvcrt"] = types.SimpleNamespace(LK_LOCK=1, LK_NBLCK=2, locking=lambda *given: None)
+import tightrope.numerics
+sys.platform, here = "win32", sys.platform
 from tightrope.numerics import machine
-machine.sys, machine.IS_WINDOWS = types.SimpleNamespace(platform="win32"), True
+machine.sys, sys.platform = types.SimpleNamespace(platform="win32"), here
 from tightrope.cli.app import run
 assert machine.peak_memory() == 0 and machine.cores() >= 1
 print(run(["check", "--at", "p=0.7"]), run(["learn", "--data", "log.csv", "--ends", "complete", "-o", "out"]))

@@ -43,7 +43,7 @@ def in_c(rule: DecisionRule, folder: Path) -> Decide:
     def decide(*state: Any) -> Any:
         *values, last = state if rule.memory is RuleMemory.MEMORY else (*state, 0)
         memory = ctypes.c_int(last)
-        plain = [value.encode() if isinstance(value, str) else int(value) for value in values]
+        plain = [value.encode() if isinstance(value, str) else ctypes.c_longlong(value) for value in values]
         more = [ctypes.byref(memory)] if rule.memory is RuleMemory.MEMORY else []
         action = policy(*plain, *more)
         if action < 0:
@@ -163,3 +163,26 @@ def test_documents_and_graphs(tmp_path: Path) -> None:
         format_of(Path("a.txt"), "rust")
     with pytest.raises(InputError, match="a randomised policy is no rule"):
         tr.Policy.uniform(policy.structure).export(tmp_path / "policy.py")
+
+
+def named(*states: Any, **words: Any) -> tr.Policy:
+    """A policy of three states in a row that goes on and leaves, with these names."""
+    first, second, last = states
+    rows = {first: {"go": {second: 1}, "stay": {first: 1}}, second: {"stay": {second: 1}, "leave": {last: 1}}}
+    model = tr.build_from_function(first, {**rows, last: {"": {last: 1}}}, **words)
+    return tr.Policy.of_choices(model.structure, np.array([0, 3, 4]))
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_numbers_beyond_32_bits_agree(language: Any, tmp_path: Path) -> None:
+    states = 5, 5 + 2**32, -(2**40)
+    decide = language(named(*states).as_rule(), tmp_path)
+    assert [decide(state) for state in states] == ["go", "leave", ""]
+
+
+@pytest.mark.parametrize(
+    "policy", [lambda: named(1, "1", 2), lambda: named(0, 1, 2, variables=lambda state: {"x": state // 2})]
+)
+def test_states_that_columns_do_not_tell_apart_have_no_table(policy: Callable[[], tr.Policy]) -> None:
+    with pytest.raises(InputError, match="several states have the same"):
+        policy().as_rule()

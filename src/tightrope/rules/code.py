@@ -172,7 +172,7 @@ def to_c(rule: DecisionRule) -> str:
     """A file with `policy_actions` and a function `policy`, which gives the index of an action."""
     names = _identifiers(rule.columns)
     arguments = [
-        f"const char *{names[column.name]}" if column.kind == "text" else f"int {names[column.name]}"
+        f"const char *{names[column.name]}" if column.kind == "text" else f"long long {names[column.name]}"
         for column in rule.columns
     ]
     about = "\n * ".join(line.replace("*/", "* /") for line in _about(rule))
@@ -235,15 +235,15 @@ def _c_table(rule: DecisionRule, names: dict[str, str], arguments: list[str]) ->
     same = width if steps else width + 1
     learn = f"    *memory = table[low - 1][{width + 2}];\n" if memory else ""
     return (
-        f"{finder}static const int table[{len(listed)}][{width + 3}] = {{\n{lines}}};\n\n"
+        f"{finder}static const long long table[{len(listed)}][{width + 3}] = {{\n{lines}}};\n\n"
         f"int policy({', '.join(arguments)})\n{{\n"
-        f"    const int key[] = {{{', '.join(keys)}}};\n"
+        f"    const long long key[] = {{{', '.join(keys)}}};\n"
         f"    int low = 0, high = {len(listed)}, i;\n"
         "    while (low < high) {\n        const int middle = low + (high - low) / 2;\n"
         f"        for (i = 0; i < {width} && table[middle][i] == key[i]; i++)\n            ;\n"
         "        if (table[middle][i] <= key[i])\n            low = middle + 1;\n"
         "        else\n            high = middle;\n    }\n"
-        f"    if (low == 0 || memcmp(table[low - 1], key, {same} * sizeof(int)) != 0)\n        return -1;\n"
+        f"    if (low == 0 || memcmp(table[low - 1], key, {same} * sizeof *key) != 0)\n        return -1;\n"
         f"{learn}    return table[low - 1][{width + 1}];\n}}\n"
     )
 
@@ -262,7 +262,7 @@ def to_sql(rule: DecisionRule) -> str:
     """A view `decisions`: the rows of a table `states`, which has a column per variable, with the action."""
     columns = [_sql_name(column.name) for column in rule.columns]
     about = "".join(f"-- {line}\n" for line in _about(rule))
-    extra = {RuleMemory.NONE: [], RuleMemory.STEP: ["step"], RuleMemory.MEMORY: ["memory"]}[rule.memory]
+    extra = [] if rule.memory is RuleMemory.NONE else [rule.memory.value]
     head = f"{about}-- A table or view `states` has the columns {', '.join([*columns, *extra])}.\n"
     if rule.tree is not None:
         action = _sql_tree(rule.tree, rule, "  ")
@@ -275,7 +275,7 @@ def to_sql(rule: DecisionRule) -> str:
     fields += ["next_memory INTEGER"] if memory else []
     rows = []
     for row in _rows(rule):
-        values = [*map(_sql_value, row.state), *([str(row.memory)] if steps or memory else [])]
+        values = [*map(_sql_value, row.state), *([str(row.memory)] if extra else [])]
         rows.append(
             f"({', '.join([*values, _sql_value(row.action), *([str(row.following)] if memory else [])])})"
         )
@@ -333,9 +333,9 @@ def to_markdown(rule: DecisionRule) -> str:
     if rule.tree is not None:
         lines += [f"{'  ' * depth}- {line}" for depth, line in rule.words()]
         return "\n".join(lines) + "\n"
-    extra = {RuleMemory.NONE: [], RuleMemory.STEP: ["from step"], RuleMemory.MEMORY: ["memory"]}[rule.memory]
     memory = rule.memory is RuleMemory.MEMORY
-    head = [*(column.name for column in rule.columns), *extra, "action", *(["next memory"] if memory else [])]
+    extra = ["from step"] * (rule.memory is RuleMemory.STEP) + ["memory"] * memory
+    head = [*(column.name for column in rule.columns), *extra, "action", *["next memory"] * memory]
     cells = [head, ["---"] * len(head)]
     for row in _rows(rule):
         shown = [column.call(value) for column, value in zip(rule.columns, row.state, strict=True)]

@@ -146,9 +146,8 @@ def table_rule(policy: DecidesStates) -> DecisionRule:
     columns, values = columns_of(structure)
     names, number = name_choices(structure)
     listed = zip(*(column[state].tolist() for column in values.values()), strict=True)
-    parts = (number[choice].tolist(), memory.tolist(), following.tolist())
-    rows = [
-        RuleRow(list(each), names[action], first, after)
-        for each, action, first, after in zip(listed, *parts, strict=True)
-    ]
+    parts = [names[each] for each in number[choice]], memory.tolist(), following.tolist()
+    rows = [RuleRow(list(each), *rest) for each, *rest in zip(listed, *parts, strict=True)]
+    if len({(*row.state, row.memory) for row in rows}) < len(rows):
+        raise InputError(f"several states have the same {', '.join(values)}: a table cannot tell them apart")
     return DecisionRule(columns=columns, actions=list(names), memory=kind, table=rows)

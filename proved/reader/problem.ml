@@ -316,7 +316,7 @@ let read_stage arrays number json =
     demand (!total > 0) "a row of a slab without shares"
   done;
   if side = None && rows > 1 then not_covered "rows of a slab without sides";
-  Option.iter (fun (v : int vector) -> for i = 0 to v.size - 1 do demand (v.get i = 0) "a side of a slab that is not bet on" done) side;
+  Option.iter (fun (v : int vector) -> for i = 0 to v.size - 1 do if v.get i <> 0 then not_covered "slabs that bet on both ends" done) side;
   { within; near_points = Array.init rows (fun i -> Array.init width (point i)); shares = Array.init rows (fun i -> Array.init scales (share i));
     off = (match guard with Some v -> Array.init rows v.get | None -> Array.make rows 0.0) }
 

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
+from sys import modules
 
 import numpy as np
 import pytest
@@ -17,13 +18,13 @@ from learning_cases import case
 from places import TESTS
 from tightrope.certify.certificate_file import as_file
 from tightrope.certify.comparison import Own, compare
-from tightrope.certify.learned import certificate_of, to_data
+from tightrope.certify.learned import certificate_of, data_of, to_data
 from tightrope.cli.app import run
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.simulator import Simulator
 from tightrope.errors import InputError
 from tightrope.learning.learn import learn
-from tightrope.statistics.bets import Ends, Levels, few_planned, scales, schedule
+from tightrope.statistics.bets import Ends, Levels, scales, schedule
 from tightrope.statistics.outcomes import Outcomes
 from tightrope_check.archive import load
 from tightrope_check.budget import WorkBudget
@@ -230,20 +231,24 @@ def test_plan_scales_and_levels_are_the_learners():
                 assert (float(guard), float(side)) == pytest.approx((own_levels.guard, own_levels.lower))
 
 
-def test_the_guard_has_more_of_delta_where_few_data_were_planned():
-    """Two free parameters: 200 episodes are few, 240 would not be; one end, or no plan, has no such split."""
-    few, (result, certificate) = counts_of("given"), certified("given")
-    assert certificate.problem.data.method == "value slab of few data" and result.region.slab.few
-    bets = linked("given").statements.sources[RowOrigin.SLAB].bets
-    delta = Fraction(certificate.problem.data.delta)
+def test_files_of_before_with_another_split_for_few_data_are_read(monkeypatch):
+    """Two free parameters: 200 episodes are few, 600 are not; one end, or no plan, has no such split."""
+    usual, method = Levels.of, "value slab of few data"
+    monkeypatch.setattr(Levels, "of", staticmethod(lambda d, ends, free, guard: usual(d, ends, free, 0.3)))
+    monkeypatch.setattr(
+        modules[data_of.__module__], "data_of", lambda *of: replace(data_of(*of), method=method)
+    )
+    known, counts = case(PLAIN), counts_of("given")
+    result = learn(known.problem, counts, delta=0.05, region="slab", sets="expression", policy=known.policy)
+    former = certificate_of(result, counts)
+    assert former.problem.data.method == method and check(former).valid
+    bets = Learned(former, FLOAT64).statements.sources[RowOrigin.SLAB].bets
+    delta = Fraction(former.problem.data.delta)
     assert (bets.guard, bets.side) == (delta * 3 / 10, delta * 7 / 20)
-    assert few_planned(few, 2) and not few_planned(few, 1)
-    open_end = replace(few, design=SamplingDesign(SamplingKind.ADAPTIVE, None, few.steps))
-    assert not few_planned(open_end, 2)
     for kind in ("found", "open"):
         honest = certified(kind)[1]
         assert honest.problem.data.method == "value slab"
-        data = replace(honest.problem.data, method="value slab of few data")
+        data = replace(honest.problem.data, method=method)
         ((name, why),) = failed(replace(honest, problem=replace(honest.problem, data=data)))
         assert (name, "few data" in why) == ("hints", True)
 
@@ -418,7 +423,7 @@ def test_stages_of_before_have_a_row_for_every_side():
     ("change", "refused"),
     [
         (lambda data: replace(data, delta=0.01), "the lower bound is inductive"),
-        (lambda data: replace(data, planned=40_000, design="adaptive"), "hints"),
+        (lambda data: replace(data, planned=40_000, design="adaptive"), "the lower bound is inductive"),
         (
             lambda data: replace(data, planned=40_000, design="adaptive", method="slab"),
             "the lower bound is inductive",

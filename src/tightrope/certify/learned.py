@@ -564,14 +564,11 @@ def data_of(result: LearningResult, counts: Counts) -> evidence.Data | None:
     if region is not None and result.sets.kind not in (SetsKind.UNTIED, SetsKind.TIED):
         method = method if region.kind.is_of_intervals else region.kind.certificate or method
         slab = region.slab if isinstance(region, Polytope) else None
-        of_few = " of few data" if slab is not None and slab.few else ""
         if region.kind.has_intervals:
             assert result.intervals is not None
-            whose = of_few if result.value is None or slab is None or slab.given else " of the best"
+            whose = "" if result.value is None or slab is None or slab.given else " of the best"
             second = "likelihood" if slab is None else f"value slab{whose}"
             method = f"{result.intervals.ledger.method}+{second}"
-        elif of_few:
-            method = f"value slab{of_few}"
     shared_by = "events"
     if evidence.METHODS[method].module in ("intervals", "joint"):
         if result.sets.kind is SetsKind.UNTIED:

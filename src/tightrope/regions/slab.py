@@ -41,14 +41,11 @@ from tightrope.regions.slab_rows import (
 )
 from tightrope.regions.walk import LazyProgram
 from tightrope.statistics.bets import (
-    FEW_SHARE,
-    Ends,
     Gradient,
     Levels,
     Slab,
     SlabRow,
     best_shares,
-    few_planned,
     place_bets,
     price_of_shares,
 )
@@ -236,14 +233,12 @@ def slab_region(task: RegionTask, narrow: Callable[[Polytope], Polytope]) -> Pol
     gradient, outcomes, counts = task.gradient, task.outcomes, task.counts
     if gradient is None:
         raise InputError("a slab (betting region) needs a policy to bet on")
-    both, free = gradient.ends is Ends.BOTH and gradient.guard_share is None, len(outcomes.coordinates.free)
-    few = both and few_planned(counts, free)
-    levels = Levels.of(task.delta, gradient.ends, free, FEW_SHARE if few else gradient.guard_share)
+    levels = Levels.of(task.delta, gradient.ends, len(outcomes.coordinates.free), gradient.guard_share)
     guard = narrow(LIKELIHOOD.build(replace(task, delta=levels.guard)))
     slab = place_bets(outcomes, counts, gradient, levels, task.predictions)
     met = np.isin(guard.system.origin, (Origin.EVENT_UPPER, Origin.EVENT_LOWER))
     names = zip(guard.system.origin[met].tolist(), guard.system.index[met].tolist(), strict=True)
-    slab = replace(slab, given=gradient.guard_share is None, events=tuple(names), few=few)
+    slab = replace(slab, given=gradient.guard_share is None, events=tuple(names))
     notes = levels.note(), slab.plan.note(), gradient.words, *slab.notes
     ledger = replace(
         guard.ledger,

@@ -970,7 +970,7 @@ fQ(a,b,c,d,e){return a.length==4?a(b,c,d,e):c5(a,[b,c,d,e])}function
 fP(a,b,c,d,e,f){return a.length==5?a(b,c,d,e,f):c5(a,[b,c,d,e,f])}function
 IT(a,b,c,d,e,f,g,h){return a.length==7?a(b,c,d,e,f,g,h):c5(a,[b,c,d,e,f,g,h])}Jd();var
 gf=[ax,a(pQ),-1],lI=[ax,a(qa),-2],ge=[ax,a(kT),-3],lG=[ax,a(qr),-4],lJ=[ax,a(pz),-6],T=[ax,a(qz),-7],lH=[ax,a(o9),-8],h9=[ax,a(qD),-9],ae=[ax,a(qQ),-11],lK=[ax,a(p1),-12],IR=[4,0,0,0,[12,45,[4,0,0,0,0]]],iv=[0,[11,a('File "'),[2,0,[11,a('", line '),[4,0,0,0,[11,a(qk),[4,0,0,0,[12,45,[4,0,0,0,[11,a(py),[2,0,0]]]]]]]]]],a('File "%s", line %d, characters %d-%d: %s')],IS=[0,a(kK),[0,a(kJ),[0,a(ht),[0,a(e2),0]]]],ju=[0,a(lc),[0,a(q0),[0,a(oK),0]]],g6=[0,a(kL),[0,a("slab of few data"),[0,a(dx),[0,a("value slab of few data"),0]]]],jt=[0,a("slab of the best"),[0,a("value slab of the best"),0]],j6=[0,1,0,0];b8(11,lK,p1);b8(10,ae,qQ);b8(9,[ax,a(pj),pL],pj);b8(8,h9,qD);b8(7,lH,o9);b8(6,T,qz);b8(5,lJ,pz);b8(4,[ax,a(qc),-5],qc);b8(3,lG,qr);b8(2,ge,kT);b8(1,lI,qa);b8(0,gf,pQ);var
-r4=a("output_substring"),r1=a("%.12g"),r0=a(bU),rY=a(pl),rZ=a(qv),rR=b7(0,0,qx),rS=b7(0,0,65520),rT=b7(1,0,qx),rV=b7(o8,o8,32751),rW=b7(0,0,15536),r6=a("option is None"),r9=a("\\\\"),r_=a("\\'"),r$=a("\\b"),sa=a("\\t"),sb=a("\\n"),sc=a("\\r"),r8=a("Char.chr"),si=a("List.map2"),sj=a("List.fold_left2"),sk=a("List.for_all2"),sl=a("List.combine"),sh=a("List.init"),sf=a("nth"),sg=a("List.nth"),se=a("tl"),sd=a("hd"),so=a("String.blit / Bytes.blit_string"),sn=a("Bytes.blit"),sm=a("String.sub / Bytes.sub"),st=a("String.contains_from / Bytes.contains_from"),sq=a(v),sp=a("String.concat"),sz=a("Array.for_all2"),sy=a("Array.map2: arrays must have the same length"),sx=a("Array.blit"),sw=a("Array.fill"),sv=a("Array.sub"),su=a("Array.init"),sE=a("Set.remove_min_elt"),sF=[0,0,0,0],sG=[0,0,0],sH=[0,a("set.ml"),570,18],sA=a(hE),sB=a(hE),sC=a(hE),sD=a(hE),sM=a("Map.remove_min_elt"),sN=[0,0,0,0],sO=[0,a("map.ml"),fZ,10],sP=[0,0,0],sI=a(hu),sJ=a(hu),sK=a(hu),sL=a(hu),sQ=a("Stdlib.Stack.Empty"),sR=a("Stdlib.Queue.Empty"),sT=a("CamlinternalLazy.Undefined"),sZ=a("Buffer.add_substring/add_subbytes"),sY=a("Buffer.add: cannot grow buffer"),sX=[0,a(qI),93,2],sW=[0,a(qI),94,2],s8=a("%c"),s9=a("%s"),s_=a(pZ),s$=a(o6),ta=a(qq),tb=a(p8),tc=a("%f"),td=a("%B"),te=a("%{"),tf=a("%}"),tg=a("%("),th=a("%)"),ti=a("%a"),tj=a("%t"),tk=a("%?"),tl=a("%r"),tm=a("%_r"),tn=[0,a(aU),850,23],ty=[0,a(aU),814,21],tq=[0,a(aU),815,21],tz=[0,a(aU),818,21],tr=[0,a(aU),819,21],tA=[0,a(aU),822,19],ts=[0,a(aU),823,19],tB=[0,a(aU),826,22],tt=[0,a(aU),827,22],tC=[0,a(aU),831,30],tu=[0,a(aU),832,30],tw=[0,a(aU),836,26],to=[0,a(aU),837,26],tx=[0,a(aU),846,28],tp=[0,a(aU),847,28],tv=[0,a(aU),851,23],uF=a(pg),uD=[0,a(aU),1558,4],uE=a("Printf: bad conversion %["),uG=[0,a(aU),1626,39],uH=[0,a(aU),1649,31],uI=[0,a(aU),1650,31],uJ=a("Printf: bad conversion %_"),uK=a(pe),uL=a(pk),uM=a(pe),uN=a(pk),uB=a(kW),uz=a("neg_infinity"),uA=a(qZ),uy=a(bU),ut=[0,kP],uh=a("%+nd"),ui=a("% nd"),uk=a("%+ni"),ul=a("% ni"),um=a("%nx"),un=a("%#nx"),uo=a("%nX"),up=a("%#nX"),uq=a("%no"),ur=a("%#no"),ug=a("%nd"),uj=a(qq),us=a("%nu"),t6=a("%+ld"),t7=a("% ld"),t9=a("%+li"),t_=a("% li"),t$=a("%lx"),ua=a("%#lx"),ub=a("%lX"),uc=a("%#lX"),ud=a("%lo"),ue=a("%#lo"),t5=a("%ld"),t8=a(o6),uf=a("%lu"),tT=a("%+Ld"),tU=a("% Ld"),tW=a("%+Li"),tX=a("% Li"),tY=a("%Lx"),tZ=a("%#Lx"),t0=a("%LX"),t1=a("%#LX"),t2=a("%Lo"),t3=a("%#Lo"),tS=a("%Ld"),tV=a(p8),t4=a("%Lu"),tG=a("%+d"),tH=a("% d"),tJ=a("%+i"),tK=a("% i"),tL=a("%x"),tM=a("%#x"),tN=a("%X"),tO=a("%#X"),tP=a("%o"),tQ=a("%#o"),tF=a(f5),tI=a(pZ),tR=a(pg),s0=a("@]"),s1=a("@}"),s2=a("@?"),s3=a("@\n"),s4=a("@."),s5=a("@@"),s6=a("@%"),s7=a("@"),tD=a("CamlinternalFormat.Type_mismatch"),uR=a(v),uS=[0,[11,a(kN),[2,0,[2,0,0]]],a(", %s%s")],vg=[0,[11,a(k5),[2,0,[12,10,0]]],a(qN)],vh=[0,[11,a("Fatal error in uncaught exception handler: exception "),[2,0,[12,10,0]]],a("Fatal error in uncaught exception handler: exception %s\n")],vf=a("Fatal error: out of memory in uncaught exception handler"),vd=[0,[11,a(k5),[2,0,[12,10,0]]],a(qN)],u_=[0,[2,0,[12,10,0]],a("%s\n")],u2=a("Raised at"),u3=a("Re-raised at"),u4=a("Raised by primitive operation at"),u5=a("Called from"),u6=a(" (inlined)"),u8=a(v),u7=[0,[2,0,[12,32,[2,0,[11,a(' in file "'),[2,0,[12,34,[2,0,[11,a(", line "),[4,0,0,0,[11,a(qk),IR]]]]]]]]]],a('%s %s in file "%s"%s, line %d, characters %d-%d')],u9=[0,[2,0,[11,a(" unknown location"),0]],a("%s unknown location")],uX=a("Out of memory"),uY=a("Stack overflow"),uZ=a("Pattern matching failed"),u0=a("Assertion failed"),u1=a("Undefined recursive module"),uT=[0,[12,40,[2,0,[2,0,[12,41,0]]]],a("(%s%s)")],uU=a(v),uV=a(v),uW=[0,[12,40,[2,0,[12,41,0]]],a("(%s)")],uQ=[0,[4,0,0,0,0],a(f5)],uO=[0,[3,0,0],a("%S")],uP=a(qs),va=[0,a(v),a("(Cannot print locations:\n bytecode executable program file not found)"),a("(Cannot print locations:\n bytecode executable program file appears to be corrupt)"),a("(Cannot print locations:\n bytecode executable program file has wrong magic number)"),a("(Cannot print locations:\n bytecode executable program file cannot be opened;\n -- too many open files. Try running with OCAMLRUNPARAM=b=2)")],vk=a("Fun.Finally_raised: "),vi=a("Stdlib.Fun.Finally_raised"),vl=a("x"),vp=a("Hashtbl: unsupported hash table format"),IP=a("OCAMLRUNPARAM"),IN=a("CAMLRUNPARAM"),vm=a(v),vK=[3,0,3],vL=a(bU),vF=a(q3),vG=a("<\/"),vH=a(v),vB=a(q3),vC=a("<"),vD=a(v),vz=a(oT),vy=[0,a(v)],vu=a(v),vv=a(v),vw=a(v),vx=a(v),vs=[0,a(v),0,a(v)],vr=a(v),vq=a("Stdlib.Format.String_tag"),vV=b7(1,0,0),vS=a(k1),vT=a("ml_z_overflow"),vU=a(f5),v2=a(pI),v1=a(pI),vW=a(bn),vX=a("+inf"),vY=a("-inf"),vZ=a("undef"),v0=a(cg),wa=[0,0],we=[0,0],wf=[0,[0,0,0]],wb=[0,0,0],wh=a("this is not a certificate, or it is damaged: "),wg=a("Refusal.Refused"),wr=[0,[2,0,[12,10,[4,0,0,0,[12,10,0]]]],a("%s\n%d\n")],wn=b7(8,0,0),wo=a("\x80"),wp=[0,[4,6,[0,2,8],0,0],a("%08x")],wq=a(v),wJ=a(kY),wK=a(kY),wL=a("a member repeats what is not there"),wH=a("a member has a block of no kind"),wI=a("a member has a block of another length"),wM=a(kv),wO=a("a code repeats nothing"),wN=a(kv),wG=a("a member is longer than it says"),wF=a(kY),wE=a("a member ends early"),wP=a(p2),ws=a(kv),wt=[0,16,17,18,0,8,7,9,6,10,5,11,4,12,3,13,2,14,1,15],wv=[0,3,4,5,6,7,8,9,10,11,13,15,17,19,23,27,31,35,43,51,59,67,83,99,115,131,163,195,p6,258],wx=[0,0,0,0,0,0,0,0,0,1,1,1,1,2,2,2,2,3,3,3,3,4,4,4,4,5,5,5,5,0],wz=[0,1,2,3,4,5,7,9,13,17,25,33,49,65,97,129,193,p9,385,513,769,1025,1537,k0,3073,4097,6145,8193,12289,16385,24577],wB=[0,0,0,0,0,1,1,2,2,3,3,4,4,5,5,6,6,7,7,8,8,9,9,10,10,11,11,12,12,13,13],w0=a("a member has another length or sum"),wT=a(qE),wU=a("a member is encrypted or stored in another way"),wV=a(qE),wW=a("a member's name is no ASCII text"),wX=a("it would take more than 40 times its own size in memory"),wY=a("too many members, or two of one name"),wZ=a(p2),w1=a("PK\x01\x02"),wS=a("PK\x03\x04"),w2=a("PK\x05\x06"),w3=a("its members do not fill the file, or its directory is wrong"),w4=a(oP),w5=a("the digest is longer"),w7=a(v),w6=a(oP),xa=[5,0],w_=[0,1],w$=a(pl),w9=a("null"),xc=[0,0],xd=a(qv),xb=[4,0],w8=a("Json.Wrong"),xn=a(v),xe=a(ko),xf=a(o2),xg=a(kF),xh=a(lh),xi=a(qF),xj=a(kU),xk=a(pf),xl=a(hR),xm=a(pV),xB=a('"\\/bfnrt'),xC=a(fX),xD=a("a name is there twice"),yu=a("no term of a polynomial"),ys=a("no term"),yr=a("no power of a parameter"),yt=a(v),yv=a("a polynomial has a monomial twice"),yp=a(v),yq=a("no rational"),yo=a("no number"),yk=a(hF),yl=a("has too many lines, terms or factors"),yn=a(v),ym=a("is no list of lines"),yj=a("has another number of dimensions"),yi=a("is missing"),yh=a(hF),yg=a(qo),yf=a(hF),yd=a(qo),ye=a(hF),yb=[0,[12,39,[2,0,[2,0,[11,a("' has several dimensions"),0]]]],a("'%s%s' has several dimensions")],yc=a("has another length"),ya=b7(1,0,0),x$=a(lg),x_=a("is no number in range"),x9=a("is no whole number in range"),x8=a("is not true or false"),x7=a("is none of its words"),x6=a("the field "),x5=[0,[11,a("the fields of '"),[2,0,[11,a("' are others"),0]]],a("the fields of '%s' are others")],x4=[0,[12,39,[2,0,[2,0,[11,a("' "),[2,0,0]]]]],a("'%s%s' %s")],xP=a("there is no header"),xQ=a(le),xR=a(le),xS=a("the header is longer than 1 MiB"),xT=a(fX),xU=a(fX),xW=[0,a(k$),[0,a(pY),[0,a(pE),0]]],xX=a("a certificate of another format: format 6 is read"),xY=[1,6],xZ=a(pE),x0=a(k$),x1=a("no arrays"),x2=a("it lists other members"),x3=a("it would take too much memory"),xV=a("the header has other fields"),xG=a("-+.0123456789"),xH=a(dt),xI=a(bn),xJ=a(bU),xK=a("eE"),xL=a("+-"),xM=a(fX),xN=a("-+.eE0123456789"),xF=a(fX),xo=[0,[11,a("the array '"),[2,0,[11,a("' is not as it is described"),0]]],a("the array '%s' is not as it is described")],xp=a(pV),xq=a(hR),xr=a(ko),xs=a(o2),xt=a(kF),xu=a(lh),xv=a(qF),xw=a(kU),xx=a(pf),xz=[0,a(kU),[0,a(kF),[0,a(lh),0]]],xy=a(ko),AQ=a(oK),AR=a(lc),AS=a(b4),AT=a(dx),AW=a(b4),AX=a(b4),AY=a(dx),AU=a(oQ),AV=a("the method "),Az=a(": the confidence is nominal"),Ay=a(hp),AA=a(hq),AB=a(hq),AC=a(f3),AD=a(fU),AE=a(pH),AF=a(hJ),AG=a(f4),AH=[0,a(lc),[0,a(q0),[0,a(oZ),0]]],AI=a("rows were left out by their outcomes"),AJ=a(hD),AK=a("nobody says that ends or order in time of the data are known"),AL=a("visits were not fixed in advance, or the data looked at while they came"),AP=a(hH),AM=a("the amount was not fixed in advance: the data were looked at"),AN=a(hH),AO=a(b4),Ax=a(dx),Ae=a(b4),Af=a(dx),Ac=a(", if "),Ad=a(kD),Ap=a(v),An=a(kg),Ao=a("problem.data.design"),Am=[0,[4,0,0,0,[11,a(" episodes were planned in advance"),0]],a("%d episodes were planned in advance")],Ag=a(v),Al=a("the prior does not depend on the data"),Ah=a(v),Ai=a(kO),Aj=a(v),Ak=[0,[11,a("every possible transition has at least probability "),[8,[0,0,3],0,[0,17],0]],a("every possible transition has at least probability %.17g")],z3=a(hp),z4=a(f3),z5=a(kg),z6=a(e1),Ab=a(eY),z7=a(e1),Aa=a(e1),z8=a(hH),z9=a(fU),z_=a(eY),z$=a(eY),z2=a(hs),zZ=a(qu),z0=a("problem.data.batch_transition"),z1=a("problem.data.batch_count"),zY=a(qu),zW=a(p3),zX=a(p3),zT=[0,[0,a(b4),0],[0,[0,a(dx),0],0]],zU=a(kd),zV=a("problem.data.shared_by"),zS=a(oQ),zR=a(qC),zQ=a(kD),zP=a(hs),zO=a(oR),zI=a(oO),zJ=a(cd),zK=a(ce),zL=a(kB),zM=a(la),zN=a(hm),zH=a(qy),zE=[0,[11,a(eZ),[4,0,0,0,[12,46,[2,0,0]]]],a(qi)],zF=a(ce),zG=a(cd),zB=a(e2),zC=[0,[11,a(eZ),[4,0,0,0,[11,a(".policy"),0]]],a("claims.%d.policy")],zD=[0,[11,a(eZ),[4,0,0,0,[11,a(".pair"),0]]],a("claims.%d.pair")],zm=[0,[11,a(eZ),[4,0,0,0,[12,46,[2,0,0]]]],a(qi)],zn=a(hK),zo=a(eU),zp=a(hP),zA=a(kJ),zq=a(kK),zr=a(ht),zs=a(ht),zt=a(hO),zu=a(fS),zv=a(kA),zy=[0,0],zz=[0,1],zw=a(fS),zx=a(hr),zl=a(hy),zk=a(fV),y1=a(hN),y2=a(f0),zj=a(f0),y3=a(ds),y4=[0,1],zh=a(fW),zi=a(fW),y5=a(ho),y6=a(hQ),y7=a(hQ),y8=a(k8),y9=a(kI),y_=a(e0),y$=a(hL),za=a(hM),zb=a(ds),zc=a(du),zd=a(dw),ze=a(bv),zf=a("problem.graph.initial"),zg=a(pb),yY=a(fV),yZ=a(fR),y0=a(fV),yW=a(fR),yX=a(fR),yV=a(ph),yM=a(pN),yN=a(qK),yO=a(qK),yP=a(qH),yQ=a(qH),yR=a(oR),yS=a(hs),yT=a("problem.lower"),yU=a("problem.upper"),yJ=a(kO),yK=a(kO),yG=a("problem.graph.successor"),yH=a(pN),yI=a(pb),yC=a(bU),yB=a(bU),yE=a(eW),yF=a(fT),yy=a(bU),yz=a(bU),yA=a("what it says of "),yD=[0,a(fT),[0,a(eW),0]],yw=a(lg),yx=[0,[0,a("problem.graph"),[0,a(kn),[0,a(ll),[0,a(k3),[0,a(kt),0]]]]],[0,ru([a("problem.objective"),a(hN),a(hr),a(hO),a(hy),a(ho),a(fW),a(f0),a(fR),a(fV),a(kI),a(k8),a(hQ)]),[0,[0,a(fT),[0,a(qg),[0,a(cd),[0,a(ce),[0,a(qS),[0,a(qd),[0,a(pO),[0,a(ku),0]]]]]]]],[0,[0,a(qy),[0,a(cd),[0,a(ce),[0,a(kB),[0,a(la),[0,a(hm),0]]]]]],[0,ru([a(kD),a(kw),a(lj),a(kh),a(f3),a(hJ),a(hD),a(fU),a(eY),a(e1),a(hq),a(qt),a(lf),a(ka),a(k2)]),[0,[0,a(eW),[0,a(kQ),[0,a(hK),[0,a(cd),[0,a(ce),IS]]]]],0]]]]]],Gb=a("'"),Gc=a("unknown member '"),F$=a("a coupled proof of no claim"),Ga=a("coupled values with step bounds"),F8=a("a difference of claims that are not there, or of no policies"),F9=a(e2),F_=a(eU),FL=[0,a(fT),[0,a(eW),[0,a(q7),[0,a(kl),[0,a(oS),0]]]]],FM=a(v),FN=a(oS),FO=[0,a(qG),[0,a(pn),[0,a(kM),[0,a(km),[0,a(ku),[0,a(ql),0]]]]]],FP=a("problem."),FQ=a(fT),FR=a("problem.time"),FS=a("chains in continuous time"),FT=a(qG),FU=a(pn),FV=a("an automaton is for temporal questions"),FW=a(f1),FX=a(ql),FY=a(f1),FZ=a("temporal formulas"),F0=a(ku),F1=a("an assumption about supports that does not fit the model"),F2=a("hints about sets do not fit the model"),F3=a(kl),Gd=a(kl),F4=a(eW),F5=a(q7),F6=a("every claim needs its hints, and there must be one"),F7=a("two claims have one name"),FJ=a("'about' has texts that are too long"),FI=a("'about' has other things than texts"),FH=a("'about' is no object of texts"),Fz=a("shares of pilots that are none, or too many"),Fi=[0,a(hA),[0,a(pU),[0,a(kL),0]]],Fj=a("learned."),Fk=a(cd),Fl=[0,1.],Fm=[0,0.],Fn=a(ce),Fo=[0,1.],Fp=[0,0.],Fq=a(hA),FG=a("learned.region."),Fr=a(pU),Fs=a("coupled proofs are no list"),Ft=a(kL),Fu=a("the stages of a slab are no list"),Fv=a("learned.cost_lower"),Fw=a(qX),Fx=a("pilot_share"),Fy=[0,cf],FA=a(p5),FF=a(p5),FB=a("intervals do not fit the method"),FC=a(b4),FD=a("shares of pilots where there are none"),FE=a("the region does not fit the statement"),E7=a(kp),E8=[0,-1],E9=a("an occupancy that is not there"),E_=a("duals"),EY=a("proofs+"),EZ=a("rows or points of cells do not fit"),E0=[0,0],EG=a("has another shape"),EE=a(qP),EC=[0,a(qm),0],ED=[0,[11,a("learned.coupled."),[4,0,0,0,[12,46,0]]],a("learned.coupled.%d.")],EF=[0,a("3"),3],EH=a(kX),EI=a("split_node"),EJ=a(kp),EK=a("node"),EL=a("rows 3"),EM=a(qJ),EN=[0,[0,a("split_direction"),a("splits size")],[0,[0,a("split_value"),a(kX)],[0,[0,a(fY),a(ps)],[0,[0,a("centre"),a("proofs size")],[0,[0,a("axes"),a("proofs size size")],[0,[0,a(kz),a(pv)],[0,[0,a("slope"),a("models open size")],[0,[0,a("curve"),a("models open packed")],[0,[0,a("dual"),a("duals open")],0]]]]]]]]],EO=[0,[0,a("multiplier"),a(kf)],[0,[0,a(q1),a(pv)],0]],EP=[0,0.],EQ=a(ps),ER=a("simplex"),ES=a(kX),ET=a(kp),EU=a(qP),EV=a("models of cells do not fit"),EW=a("models"),EX=a("packed"),E1=a(kf),E2=a("row_start"),E3=a("points"),E4=a("point_start"),E5=a("a cell has more points, rows or coordinates than are checked"),E6=[0,a("lower_dual"),[0,a("upper_dual"),0]],E$=a(qT),Fa=a("state"),Fb=a(qT),Fh=a("the open states do not rise"),Fg=a("a split of a cell that is not there, or was split before"),Ff=a("a proof about a cell that is not there"),Fc=a(kf),Fd=a(qm),Fe=[0,3],EA=a("a side of a slab that is not bet on"),Ek=[0,[11,a("learned.slab."),[4,0,0,0,[12,46,0]]],a("learned.slab.%d.")],El=[0,a(hA),0],Em=a(hA),En=a("region."),Eo=a(fY),Ep=a(fY),Eq=a(oJ),Er=[0,d1],Es=[0,0],Et=a(oJ),Eu=a("side"),Ev=[0,1],Ew=a("guard"),Ex=[0,0.],Ey=a("the points or shares of a slab do not fit"),EB=a(pX),Ez=a("rows of a slab without sides"),D3=[0,dv],D4=[0,0],D5=a(qJ),D6=a(fY),D7=a(fY),D8=a("box_basis"),D9=a("bound_basis"),D_=a("choice_basis"),D$=a(pp),Ea=a(pp),Eb=a(p7),Ec=[0,1],Ed=a(p7),Ee=a("bound_near"),Ef=a("box_lower"),Eg=a("box_upper"),Eh=a(qj),Ei=a("bounds near a value"),DU=a("a bound is infinite, the value is not"),DN=a(kS),DJ=a("the weights are no distribution"),DI=a("a choice that its state does not have"),C7=[0,a(kQ),[0,a(hK),[0,a(cd),[0,a(ce),0]]]],C8=[0,[11,a(eZ),[4,0,0,0,[12,46,0]]],a("claims.%d.")],C9=[0,[11,a("values."),[4,0,0,0,[12,46,0]]],a("values.%d.")],C_=[0,-1],C$=a("lower_ranking"),Da=a(e2),Db=[0,3],Dc=[0,2],Dd=a("upper_basis"),De=a("lower_basis"),Df=a("upper_bias"),Dg=a("lower_bias"),Dh=a("witness"),Di=a("upper_ranking"),Dj=a(ce),Dk=a(cd),Dl=a(ht),Dm=[0,0],Dn=a(kS),Do=a(kJ),Dp=[0,1.],Dq=[0,0.],Dr=a(kK),Ds=a(ce),Dt=[0,1],Du=a(cd),Dv=[0,1],Dw=[0,a(eU),[0,a(kR),[0,a(hP),[0,a(e2),0]]]],Dx=a(hK),Dy=[0,a(kz),[0,a(o$),[0,a(p$),[0,a(hR),0]]]],Dz=a(kQ),DA=a("a lower bound above the upper one"),DB=a("a pair of policies where no difference is claimed, or none"),DC=a(e2),DD=a(hR),DE=a("the policy does not fit"),DF=a(kR),DG=a("the weights do not fit"),DH=a(hP),DK=a("what is claimed is no value of the quantity"),DL=a("a witness beside a policy that is given"),D2=a(eU),DM=a(kS),D1=a(kR),DO=a("vectors do not fit"),DP=a(e0),DQ=[0,a(du),[0,a(dw),0]],DR=a("a bias does not fit"),DS=a("the average of a randomised policy"),DT=a(hP),DV=a(o$),DW=a("a policy of another kind than its name says"),DX=a(kz),DY=a(eU),DZ=a("bases without a region"),D0=a("averages over a region"),CX=a("an expression's number is out of range"),CB=a(qg),CC=[0,1.],CD=[0,0.],CE=a(cd),CF=[0,1.],CG=[0,0.],CH=a(ce),CI=[0,1.],CJ=[0,0.],CK=a(qS),CL=a(qd),CM=a(pO),CN=a(kM),CO=a(km),CP=a("problem.denominator"),CQ=a("quotients of parameters"),CR=a("problem.misfit"),CS=a("misfits of the model"),CT=a("problem.unseen"),CU=a("outcomes that were never seen"),CV=a("problem.passing"),CW=a("states in the middle of a step"),C4=a(kM),C5=a(km),CY=a("not what labels the transitions of one model"),CZ=a("nature's direction does not fit the model"),C0=a(qM),C1=a("rewards with parameters are for models over a domain"),C2=a("averages are of rewards that are known"),C3=a(e0),B$=a("priors are of parameters, and of a likelihood"),Ca=a(b4),Cb=a("priors are of parameters, in their order"),BV=a(dY),BU=a(b4),BT=a(hp),BQ=[0,a(kw),[0,a(lj),[0,a(kh),[0,a(f3),[0,a(hJ),[0,a(hD),[0,a(fU),[0,a(eY),[0,a(e1),[0,a(q4),0]]]]]]]]]],BR=a(hp),BS=[0,[0,a("seen"),a(pS)],[0,[0,a("seen_delta"),a(pS)],0]],BW=a("unseen mass"),BX=a("gamma-poisson"),BY=a("ellipsoid"),BZ=a(b4),B0=a(oZ),B1=a(lj),B2=a(kw),B3=[0,a(k6),[0,a("outcomes"),[0,a(f4),0]]],B4=a(kh),B5=a("the method shares its confidence in one way only"),Cz=a(k6),B6=a(f4),B7=a(qn),B8=a(qt),B9=[0,qp],B_=[0,0.],Cc=a(e1),Cd=a(eY),Ce=a(fU),Cf=a(q4),Cg=a(qX),Ch=a(lf),Ci=a(lf),Cj=a(ka),Ck=a(ka),Cl=a(k2),Cm=[0,1],Cn=a(k2),Co=a("the batches do not fit"),Cp=[0,0],Cy=a("there are too many counts"),Cx=a("the transitions of a batch do not rise"),Cq=a(hq),Cr=[0,5],Cs=a("what is stated of the data does not rise"),Ct=a(hD),Cu=a(hJ),Cv=[0,a(hH),[0,a(pH),[0,a(kg),0]]],Cw=a(f3),BH=a(oO),BI=a(cd),BJ=a(ce),BK=a(kB),BL=a(la),BM=a(hm),BN=a(hm),BO=a("the domain's constraints do not fit"),BG=a("the expressions are too large to be evaluated at the point"),Bz=a("the fields of the objective are not those of "),Bd=[0,a(hN),[0,a(hr),[0,a(hO),[0,a(hy),[0,a(ho),[0,a(fW),[0,a(f0),0]]]]]]],Be=a(ph),Bf=[0,a(bv),[0,a(ds),[0,a(du),[0,a(hL),[0,a(dw),[0,a(hM),[0,a(e0),[0,a(f1),0]]]]]]]],Bg=a(hN),Bh=a(hQ),Bi=a(k8),Bj=a(kI),Bk=a(fV),Bl=a(fR),Bm=a(f0),Bn=a(fW),Bo=[0,k_],Bp=a(ho),Bq=[0,k_],Br=a(hy),Bs=[0,a(fS),[0,a(kA),[0,a(qM),0]]],Bt=a(hO),Bu=[0,a(fS),[0,a(kA),0]],Bv=a(hr),Bw=[0,a(bv),[0,a(ds),[0,a(f1),0]]],BF=a(du),BE=a(bv),Bx=[0,a(bv),[0,a(ds),[0,a(du),0]]],BD=a(bv),BC=a(hL),BB=[0,a(bv),[0,a(hL),0]],By=a(hM),BA=a("more steps than are checked"),A4=[0,a(kn),0],A5=a("problem.graph."),A6=a(ll),A7=a(ll),A8=a(k3),A9=a(k3),A_=a(kt),A$=a(kt),Ba=a("the choices of states do not fit"),Bb=a("the transitions of choices do not fit"),Bc=a(kn),A1=[0,a(bv),[0,a(ds),[0,a(f1),0]]],A2=[0,0.,1.],A3=[0,a(du),[0,a(dw),0]],AZ=a(ds),A0=[0,1],BP=[0,a("slab of the difference"),[0,a("value slab of the difference"),0]],Ge=a(kd),Gf=a(f4),Gg=a(k6),Gs=a("a basis of rows that are not there"),Gq=a("no such product"),Gr=a("a tangent in the middle is for squares"),Gp=[0,a(pr),p6,21],Gn=a("no such row of the domain"),Go=a("the other side of an inequality"),Gm=a("a polynomial that is not affine in the coordinates"),Gk=a("expressions of so high a degree"),Gl=a("so many coordinates"),Gj=[0,a(pr),108,10],Gh=[3,0,0],Gi=a("Region.Found"),Gv=a("a prior of a parameter that there is not"),Gt=[0,0,0],GK=a(p$),GL=a("slabs of a given policy"),GJ=a("slabs without a plan"),GG=a("slabs of so many states with cycles"),GF=[0,a(bv),[0,a(du),[0,a(dw),0]]],Gz=a(" with steps, discounts or averages"),GA=a("slabs of "),GB=a(bv),GC=a(du),GD=a(dw),GE=a(fS),G1=a("a reward has too many terms to be bounded"),G0=a("a bound of no expression"),GS=a("no such row"),GU=a("no such event"),GV=a(pw),GW=a("rows of balls"),GX=a("rows of expressions that are not there"),GT=a("rows of no origin"),GQ=a(pw),GR=a("rows of origin 3 where there are none"),GP=[0,a("sets.ml"),112,90],GY=a(qj),GZ=a("rows that rest on proved bounds come last"),GO=a("a range over a box without width"),GM=a("the data contradict the model: no instantiation of the domain agrees with all that was seen"),GN=a("the domain contradicts the model: it has no instantiation"),G8=a("no expressions"),G5=a("shares of a slab that do not fit its bets"),G6=a(pX),G7=a("shares of a slab that are too fine"),G9=a("a row of a slab"),G4=a("a line of a slab that has no slope"),G2=a("bets that are not fair"),Hh=a(": a choice has no distribution, or the policy is none"),Hd=a(": a lower bound above an upper one"),He=a(": the agent's witness is missing"),Hf=a(eU),Hg=a(": a ranking is missing"),Ho=[0,a(hM),[0,a(e0),0]],Hi=a(": no value is below 0"),Hj=[0,a(bv),[0,a(dw),0]],Hn=a(qW),Hk=[0,a(bv),[0,a(ds),0]],Hl=a(qW),Hm=a(": the upper bound is not inductive"),G_=a(bv),G$=a(bv),Hb=a(e0),Hc=a(dw),Ha=a(bv),Hq=a(pm),Hp=[0,a(o4),24,hv],Hr=[0,a(o4),12,51],Hs=a("Simplex.Singular"),Hu=[0,0,0],Ht=a("Expansion.Fails"),Hy=[0,0.,0.],Hw=a("coupled values that need so many cells"),Hx=a("what is claimed of coupled values does not hold in the region"),Hz=a("coupled values that need such small cells"),HH=a("coupled values over a domain with equalities"),HG=a("coupled proofs of a bounded number of steps"),HI=a("coupled proofs without a region"),HF=[0,a("coupled.ml"),26,74],HE=a("a coupled value where the value may be infinite"),HC=a("coupled values with rewards that have parameters"),HD=a(q6),HA=a(q6),HB=[0,0.,0],Id=a("differences without an end"),Ic=a("no such row of a slab"),H9=a("an event of more than 2,000,000 trials"),Ie=a("probabilities of a choice do not sum to 1"),H_=a("more than 30,000,000 trials of events"),H$=a(f4),Ia=a("the intervals do not fit the events"),Ib=a(qn),H8=[0,a(o0),pW,77],H3=a(q8),H4=a(q8),H5=a("a logarithm that is not proved"),H2=a(px),H1=a("rewards among probabilities"),HW=a(b4),HX=a(dx),HY=a("shares of pilots where a plan decides on one"),HZ=[0,1,0],H0=a("so many pilots"),H6=a(px),HU=[0,a(o0),70,49],HJ=a(pm),HL=a("bases of choices without a region"),HK=a("bases of choices that are not there"),IF=a(oT),IG=a(py),II=a("REFUSED"),IJ=a("NOT COVERED"),IH=a("NO CERTIFICATE"),IL=[0,2,a("NO CERTIFICATE: numbers or sizes that do not fit\n")],IK=[0,1,a("REFUSED: it takes more memory than there is\n")],IB=[0,[11,a("PROVED: "),[2,0,[11,a(" in ["),[8,[0,0,3],0,[0,17],[11,a(kN),[8,[0,0,3],0,[0,17],[12,93,[2,0,[12,10,0]]]]]]]]],a("PROVED: %s in [%.17g, %.17g]%s\n")],Ix=[0,[11,a(eZ),[4,0,0,0,[11,a(".name"),0]]],a("claims.%d.name")],Iw=a(eW),Iy=a(qC),Iz=[0,[11,a(", with probability 1 - "),[8,[0,0,3],0,[0,17],0]],a(", with probability 1 - %.17g")],ID=a(v),IA=[0,[11,a("theorems: "),[2,0,[11,a("\ndigest: "),[2,0,[11,a("\nseconds: "),[8,[0,0,0],0,[0,2],[12,10,0]]]]]]],a("theorems: %s\ndigest: %s\nseconds: %.2f\n")],IC=a(v),Il=a("coupled values that its cells do not prove"),Im=a(": the claim is not proved"),Iu=a("value_sound"),In=a(hs),It=a(kd),Ir=a(b4),Is=a(dx),Iq=a("domain_sound"),Io=a("fixed_sound"),Ip=a("learned_sound"),Ig=a("the file's contents do not match its digest"),Ih=a(le),Ii=[0,a(k$),0],Ij=[0,a(pY),0];function
+r4=a("output_substring"),r1=a("%.12g"),r0=a(bU),rY=a(pl),rZ=a(qv),rR=b7(0,0,qx),rS=b7(0,0,65520),rT=b7(1,0,qx),rV=b7(o8,o8,32751),rW=b7(0,0,15536),r6=a("option is None"),r9=a("\\\\"),r_=a("\\'"),r$=a("\\b"),sa=a("\\t"),sb=a("\\n"),sc=a("\\r"),r8=a("Char.chr"),si=a("List.map2"),sj=a("List.fold_left2"),sk=a("List.for_all2"),sl=a("List.combine"),sh=a("List.init"),sf=a("nth"),sg=a("List.nth"),se=a("tl"),sd=a("hd"),so=a("String.blit / Bytes.blit_string"),sn=a("Bytes.blit"),sm=a("String.sub / Bytes.sub"),st=a("String.contains_from / Bytes.contains_from"),sq=a(v),sp=a("String.concat"),sz=a("Array.for_all2"),sy=a("Array.map2: arrays must have the same length"),sx=a("Array.blit"),sw=a("Array.fill"),sv=a("Array.sub"),su=a("Array.init"),sE=a("Set.remove_min_elt"),sF=[0,0,0,0],sG=[0,0,0],sH=[0,a("set.ml"),570,18],sA=a(hE),sB=a(hE),sC=a(hE),sD=a(hE),sM=a("Map.remove_min_elt"),sN=[0,0,0,0],sO=[0,a("map.ml"),fZ,10],sP=[0,0,0],sI=a(hu),sJ=a(hu),sK=a(hu),sL=a(hu),sQ=a("Stdlib.Stack.Empty"),sR=a("Stdlib.Queue.Empty"),sT=a("CamlinternalLazy.Undefined"),sZ=a("Buffer.add_substring/add_subbytes"),sY=a("Buffer.add: cannot grow buffer"),sX=[0,a(qI),93,2],sW=[0,a(qI),94,2],s8=a("%c"),s9=a("%s"),s_=a(pZ),s$=a(o6),ta=a(qq),tb=a(p8),tc=a("%f"),td=a("%B"),te=a("%{"),tf=a("%}"),tg=a("%("),th=a("%)"),ti=a("%a"),tj=a("%t"),tk=a("%?"),tl=a("%r"),tm=a("%_r"),tn=[0,a(aU),850,23],ty=[0,a(aU),814,21],tq=[0,a(aU),815,21],tz=[0,a(aU),818,21],tr=[0,a(aU),819,21],tA=[0,a(aU),822,19],ts=[0,a(aU),823,19],tB=[0,a(aU),826,22],tt=[0,a(aU),827,22],tC=[0,a(aU),831,30],tu=[0,a(aU),832,30],tw=[0,a(aU),836,26],to=[0,a(aU),837,26],tx=[0,a(aU),846,28],tp=[0,a(aU),847,28],tv=[0,a(aU),851,23],uF=a(pg),uD=[0,a(aU),1558,4],uE=a("Printf: bad conversion %["),uG=[0,a(aU),1626,39],uH=[0,a(aU),1649,31],uI=[0,a(aU),1650,31],uJ=a("Printf: bad conversion %_"),uK=a(pe),uL=a(pk),uM=a(pe),uN=a(pk),uB=a(kW),uz=a("neg_infinity"),uA=a(qZ),uy=a(bU),ut=[0,kP],uh=a("%+nd"),ui=a("% nd"),uk=a("%+ni"),ul=a("% ni"),um=a("%nx"),un=a("%#nx"),uo=a("%nX"),up=a("%#nX"),uq=a("%no"),ur=a("%#no"),ug=a("%nd"),uj=a(qq),us=a("%nu"),t6=a("%+ld"),t7=a("% ld"),t9=a("%+li"),t_=a("% li"),t$=a("%lx"),ua=a("%#lx"),ub=a("%lX"),uc=a("%#lX"),ud=a("%lo"),ue=a("%#lo"),t5=a("%ld"),t8=a(o6),uf=a("%lu"),tT=a("%+Ld"),tU=a("% Ld"),tW=a("%+Li"),tX=a("% Li"),tY=a("%Lx"),tZ=a("%#Lx"),t0=a("%LX"),t1=a("%#LX"),t2=a("%Lo"),t3=a("%#Lo"),tS=a("%Ld"),tV=a(p8),t4=a("%Lu"),tG=a("%+d"),tH=a("% d"),tJ=a("%+i"),tK=a("% i"),tL=a("%x"),tM=a("%#x"),tN=a("%X"),tO=a("%#X"),tP=a("%o"),tQ=a("%#o"),tF=a(f5),tI=a(pZ),tR=a(pg),s0=a("@]"),s1=a("@}"),s2=a("@?"),s3=a("@\n"),s4=a("@."),s5=a("@@"),s6=a("@%"),s7=a("@"),tD=a("CamlinternalFormat.Type_mismatch"),uR=a(v),uS=[0,[11,a(kN),[2,0,[2,0,0]]],a(", %s%s")],vg=[0,[11,a(k5),[2,0,[12,10,0]]],a(qN)],vh=[0,[11,a("Fatal error in uncaught exception handler: exception "),[2,0,[12,10,0]]],a("Fatal error in uncaught exception handler: exception %s\n")],vf=a("Fatal error: out of memory in uncaught exception handler"),vd=[0,[11,a(k5),[2,0,[12,10,0]]],a(qN)],u_=[0,[2,0,[12,10,0]],a("%s\n")],u2=a("Raised at"),u3=a("Re-raised at"),u4=a("Raised by primitive operation at"),u5=a("Called from"),u6=a(" (inlined)"),u8=a(v),u7=[0,[2,0,[12,32,[2,0,[11,a(' in file "'),[2,0,[12,34,[2,0,[11,a(", line "),[4,0,0,0,[11,a(qk),IR]]]]]]]]]],a('%s %s in file "%s"%s, line %d, characters %d-%d')],u9=[0,[2,0,[11,a(" unknown location"),0]],a("%s unknown location")],uX=a("Out of memory"),uY=a("Stack overflow"),uZ=a("Pattern matching failed"),u0=a("Assertion failed"),u1=a("Undefined recursive module"),uT=[0,[12,40,[2,0,[2,0,[12,41,0]]]],a("(%s%s)")],uU=a(v),uV=a(v),uW=[0,[12,40,[2,0,[12,41,0]]],a("(%s)")],uQ=[0,[4,0,0,0,0],a(f5)],uO=[0,[3,0,0],a("%S")],uP=a(qs),va=[0,a(v),a("(Cannot print locations:\n bytecode executable program file not found)"),a("(Cannot print locations:\n bytecode executable program file appears to be corrupt)"),a("(Cannot print locations:\n bytecode executable program file has wrong magic number)"),a("(Cannot print locations:\n bytecode executable program file cannot be opened;\n -- too many open files. Try running with OCAMLRUNPARAM=b=2)")],vk=a("Fun.Finally_raised: "),vi=a("Stdlib.Fun.Finally_raised"),vl=a("x"),vp=a("Hashtbl: unsupported hash table format"),IP=a("OCAMLRUNPARAM"),IN=a("CAMLRUNPARAM"),vm=a(v),vK=[3,0,3],vL=a(bU),vF=a(q3),vG=a("<\/"),vH=a(v),vB=a(q3),vC=a("<"),vD=a(v),vz=a(oT),vy=[0,a(v)],vu=a(v),vv=a(v),vw=a(v),vx=a(v),vs=[0,a(v),0,a(v)],vr=a(v),vq=a("Stdlib.Format.String_tag"),vV=b7(1,0,0),vS=a(k1),vT=a("ml_z_overflow"),vU=a(f5),v2=a(pI),v1=a(pI),vW=a(bn),vX=a("+inf"),vY=a("-inf"),vZ=a("undef"),v0=a(cg),wa=[0,0],we=[0,0],wf=[0,[0,0,0]],wb=[0,0,0],wh=a("this is not a certificate, or it is damaged: "),wg=a("Refusal.Refused"),wr=[0,[2,0,[12,10,[4,0,0,0,[12,10,0]]]],a("%s\n%d\n")],wn=b7(8,0,0),wo=a("\x80"),wp=[0,[4,6,[0,2,8],0,0],a("%08x")],wq=a(v),wJ=a(kY),wK=a(kY),wL=a("a member repeats what is not there"),wH=a("a member has a block of no kind"),wI=a("a member has a block of another length"),wM=a(kv),wO=a("a code repeats nothing"),wN=a(kv),wG=a("a member is longer than it says"),wF=a(kY),wE=a("a member ends early"),wP=a(p2),ws=a(kv),wt=[0,16,17,18,0,8,7,9,6,10,5,11,4,12,3,13,2,14,1,15],wv=[0,3,4,5,6,7,8,9,10,11,13,15,17,19,23,27,31,35,43,51,59,67,83,99,115,131,163,195,p6,258],wx=[0,0,0,0,0,0,0,0,0,1,1,1,1,2,2,2,2,3,3,3,3,4,4,4,4,5,5,5,5,0],wz=[0,1,2,3,4,5,7,9,13,17,25,33,49,65,97,129,193,p9,385,513,769,1025,1537,k0,3073,4097,6145,8193,12289,16385,24577],wB=[0,0,0,0,0,1,1,2,2,3,3,4,4,5,5,6,6,7,7,8,8,9,9,10,10,11,11,12,12,13,13],w0=a("a member has another length or sum"),wT=a(qE),wU=a("a member is encrypted or stored in another way"),wV=a(qE),wW=a("a member's name is no ASCII text"),wX=a("it would take more than 40 times its own size in memory"),wY=a("too many members, or two of one name"),wZ=a(p2),w1=a("PK\x01\x02"),wS=a("PK\x03\x04"),w2=a("PK\x05\x06"),w3=a("its members do not fill the file, or its directory is wrong"),w4=a(oP),w5=a("the digest is longer"),w7=a(v),w6=a(oP),xa=[5,0],w_=[0,1],w$=a(pl),w9=a("null"),xc=[0,0],xd=a(qv),xb=[4,0],w8=a("Json.Wrong"),xn=a(v),xe=a(ko),xf=a(o2),xg=a(kF),xh=a(lh),xi=a(qF),xj=a(kU),xk=a(pf),xl=a(hR),xm=a(pV),xB=a('"\\/bfnrt'),xC=a(fX),xD=a("a name is there twice"),yu=a("no term of a polynomial"),ys=a("no term"),yr=a("no power of a parameter"),yt=a(v),yv=a("a polynomial has a monomial twice"),yp=a(v),yq=a("no rational"),yo=a("no number"),yk=a(hF),yl=a("has too many lines, terms or factors"),yn=a(v),ym=a("is no list of lines"),yj=a("has another number of dimensions"),yi=a("is missing"),yh=a(hF),yg=a(qo),yf=a(hF),yd=a(qo),ye=a(hF),yb=[0,[12,39,[2,0,[2,0,[11,a("' has several dimensions"),0]]]],a("'%s%s' has several dimensions")],yc=a("has another length"),ya=b7(1,0,0),x$=a(lg),x_=a("is no number in range"),x9=a("is no whole number in range"),x8=a("is not true or false"),x7=a("is none of its words"),x6=a("the field "),x5=[0,[11,a("the fields of '"),[2,0,[11,a("' are others"),0]]],a("the fields of '%s' are others")],x4=[0,[12,39,[2,0,[2,0,[11,a("' "),[2,0,0]]]]],a("'%s%s' %s")],xP=a("there is no header"),xQ=a(le),xR=a(le),xS=a("the header is longer than 1 MiB"),xT=a(fX),xU=a(fX),xW=[0,a(k$),[0,a(pY),[0,a(pE),0]]],xX=a("a certificate of another format: format 6 is read"),xY=[1,6],xZ=a(pE),x0=a(k$),x1=a("no arrays"),x2=a("it lists other members"),x3=a("it would take too much memory"),xV=a("the header has other fields"),xG=a("-+.0123456789"),xH=a(dt),xI=a(bn),xJ=a(bU),xK=a("eE"),xL=a("+-"),xM=a(fX),xN=a("-+.eE0123456789"),xF=a(fX),xo=[0,[11,a("the array '"),[2,0,[11,a("' is not as it is described"),0]]],a("the array '%s' is not as it is described")],xp=a(pV),xq=a(hR),xr=a(ko),xs=a(o2),xt=a(kF),xu=a(lh),xv=a(qF),xw=a(kU),xx=a(pf),xz=[0,a(kU),[0,a(kF),[0,a(lh),0]]],xy=a(ko),AQ=a(oK),AR=a(lc),AS=a(b4),AT=a(dx),AW=a(b4),AX=a(b4),AY=a(dx),AU=a(oQ),AV=a("the method "),Az=a(": the confidence is nominal"),Ay=a(hp),AA=a(hq),AB=a(hq),AC=a(f3),AD=a(fU),AE=a(pH),AF=a(hJ),AG=a(f4),AH=[0,a(lc),[0,a(q0),[0,a(oZ),0]]],AI=a("rows were left out by their outcomes"),AJ=a(hD),AK=a("nobody says that ends or order in time of the data are known"),AL=a("visits were not fixed in advance, or the data looked at while they came"),AP=a(hH),AM=a("the amount was not fixed in advance: the data were looked at"),AN=a(hH),AO=a(b4),Ax=a(dx),Ae=a(b4),Af=a(dx),Ac=a(", if "),Ad=a(kD),Ap=a(v),An=a(kg),Ao=a("problem.data.design"),Am=[0,[4,0,0,0,[11,a(" episodes were planned in advance"),0]],a("%d episodes were planned in advance")],Ag=a(v),Al=a("the prior does not depend on the data"),Ah=a(v),Ai=a(kO),Aj=a(v),Ak=[0,[11,a("every possible transition has at least probability "),[8,[0,0,3],0,[0,17],0]],a("every possible transition has at least probability %.17g")],z3=a(hp),z4=a(f3),z5=a(kg),z6=a(e1),Ab=a(eY),z7=a(e1),Aa=a(e1),z8=a(hH),z9=a(fU),z_=a(eY),z$=a(eY),z2=a(hs),zZ=a(qu),z0=a("problem.data.batch_transition"),z1=a("problem.data.batch_count"),zY=a(qu),zW=a(p3),zX=a(p3),zT=[0,[0,a(b4),0],[0,[0,a(dx),0],0]],zU=a(kd),zV=a("problem.data.shared_by"),zS=a(oQ),zR=a(qC),zQ=a(kD),zP=a(hs),zO=a(oR),zI=a(oO),zJ=a(cd),zK=a(ce),zL=a(kB),zM=a(la),zN=a(hm),zH=a(qy),zE=[0,[11,a(eZ),[4,0,0,0,[12,46,[2,0,0]]]],a(qi)],zF=a(ce),zG=a(cd),zB=a(e2),zC=[0,[11,a(eZ),[4,0,0,0,[11,a(".policy"),0]]],a("claims.%d.policy")],zD=[0,[11,a(eZ),[4,0,0,0,[11,a(".pair"),0]]],a("claims.%d.pair")],zm=[0,[11,a(eZ),[4,0,0,0,[12,46,[2,0,0]]]],a(qi)],zn=a(hK),zo=a(eU),zp=a(hP),zA=a(kJ),zq=a(kK),zr=a(ht),zs=a(ht),zt=a(hO),zu=a(fS),zv=a(kA),zy=[0,0],zz=[0,1],zw=a(fS),zx=a(hr),zl=a(hy),zk=a(fV),y1=a(hN),y2=a(f0),zj=a(f0),y3=a(ds),y4=[0,1],zh=a(fW),zi=a(fW),y5=a(ho),y6=a(hQ),y7=a(hQ),y8=a(k8),y9=a(kI),y_=a(e0),y$=a(hL),za=a(hM),zb=a(ds),zc=a(du),zd=a(dw),ze=a(bv),zf=a("problem.graph.initial"),zg=a(pb),yY=a(fV),yZ=a(fR),y0=a(fV),yW=a(fR),yX=a(fR),yV=a(ph),yM=a(pN),yN=a(qK),yO=a(qK),yP=a(qH),yQ=a(qH),yR=a(oR),yS=a(hs),yT=a("problem.lower"),yU=a("problem.upper"),yJ=a(kO),yK=a(kO),yG=a("problem.graph.successor"),yH=a(pN),yI=a(pb),yC=a(bU),yB=a(bU),yE=a(eW),yF=a(fT),yy=a(bU),yz=a(bU),yA=a("what it says of "),yD=[0,a(fT),[0,a(eW),0]],yw=a(lg),yx=[0,[0,a("problem.graph"),[0,a(kn),[0,a(ll),[0,a(k3),[0,a(kt),0]]]]],[0,ru([a("problem.objective"),a(hN),a(hr),a(hO),a(hy),a(ho),a(fW),a(f0),a(fR),a(fV),a(kI),a(k8),a(hQ)]),[0,[0,a(fT),[0,a(qg),[0,a(cd),[0,a(ce),[0,a(qS),[0,a(qd),[0,a(pO),[0,a(ku),0]]]]]]]],[0,[0,a(qy),[0,a(cd),[0,a(ce),[0,a(kB),[0,a(la),[0,a(hm),0]]]]]],[0,ru([a(kD),a(kw),a(lj),a(kh),a(f3),a(hJ),a(hD),a(fU),a(eY),a(e1),a(hq),a(qt),a(lf),a(ka),a(k2)]),[0,[0,a(eW),[0,a(kQ),[0,a(hK),[0,a(cd),[0,a(ce),IS]]]]],0]]]]]],Gb=a("'"),Gc=a("unknown member '"),F$=a("a coupled proof of no claim"),Ga=a("coupled values with step bounds"),F8=a("a difference of claims that are not there, or of no policies"),F9=a(e2),F_=a(eU),FL=[0,a(fT),[0,a(eW),[0,a(q7),[0,a(kl),[0,a(oS),0]]]]],FM=a(v),FN=a(oS),FO=[0,a(qG),[0,a(pn),[0,a(kM),[0,a(km),[0,a(ku),[0,a(ql),0]]]]]],FP=a("problem."),FQ=a(fT),FR=a("problem.time"),FS=a("chains in continuous time"),FT=a(qG),FU=a(pn),FV=a("an automaton is for temporal questions"),FW=a(f1),FX=a(ql),FY=a(f1),FZ=a("temporal formulas"),F0=a(ku),F1=a("an assumption about supports that does not fit the model"),F2=a("hints about sets do not fit the model"),F3=a(kl),Gd=a(kl),F4=a(eW),F5=a(q7),F6=a("every claim needs its hints, and there must be one"),F7=a("two claims have one name"),FJ=a("'about' has texts that are too long"),FI=a("'about' has other things than texts"),FH=a("'about' is no object of texts"),Fz=a("shares of pilots that are none, or too many"),Fi=[0,a(hA),[0,a(pU),[0,a(kL),0]]],Fj=a("learned."),Fk=a(cd),Fl=[0,1.],Fm=[0,0.],Fn=a(ce),Fo=[0,1.],Fp=[0,0.],Fq=a(hA),FG=a("learned.region."),Fr=a(pU),Fs=a("coupled proofs are no list"),Ft=a(kL),Fu=a("the stages of a slab are no list"),Fv=a("learned.cost_lower"),Fw=a(qX),Fx=a("pilot_share"),Fy=[0,cf],FA=a(p5),FF=a(p5),FB=a("intervals do not fit the method"),FC=a(b4),FD=a("shares of pilots where there are none"),FE=a("the region does not fit the statement"),E7=a(kp),E8=[0,-1],E9=a("an occupancy that is not there"),E_=a("duals"),EY=a("proofs+"),EZ=a("rows or points of cells do not fit"),E0=[0,0],EG=a("has another shape"),EE=a(qP),EC=[0,a(qm),0],ED=[0,[11,a("learned.coupled."),[4,0,0,0,[12,46,0]]],a("learned.coupled.%d.")],EF=[0,a("3"),3],EH=a(kX),EI=a("split_node"),EJ=a(kp),EK=a("node"),EL=a("rows 3"),EM=a(qJ),EN=[0,[0,a("split_direction"),a("splits size")],[0,[0,a("split_value"),a(kX)],[0,[0,a(fY),a(ps)],[0,[0,a("centre"),a("proofs size")],[0,[0,a("axes"),a("proofs size size")],[0,[0,a(kz),a(pv)],[0,[0,a("slope"),a("models open size")],[0,[0,a("curve"),a("models open packed")],[0,[0,a("dual"),a("duals open")],0]]]]]]]]],EO=[0,[0,a("multiplier"),a(kf)],[0,[0,a(q1),a(pv)],0]],EP=[0,0.],EQ=a(ps),ER=a("simplex"),ES=a(kX),ET=a(kp),EU=a(qP),EV=a("models of cells do not fit"),EW=a("models"),EX=a("packed"),E1=a(kf),E2=a("row_start"),E3=a("points"),E4=a("point_start"),E5=a("a cell has more points, rows or coordinates than are checked"),E6=[0,a("lower_dual"),[0,a("upper_dual"),0]],E$=a(qT),Fa=a("state"),Fb=a(qT),Fh=a("the open states do not rise"),Fg=a("a split of a cell that is not there, or was split before"),Ff=a("a proof about a cell that is not there"),Fc=a(kf),Fd=a(qm),Fe=[0,3],EA=a("slabs that bet on both ends"),Ek=[0,[11,a("learned.slab."),[4,0,0,0,[12,46,0]]],a("learned.slab.%d.")],El=[0,a(hA),0],Em=a(hA),En=a("region."),Eo=a(fY),Ep=a(fY),Eq=a(oJ),Er=[0,d1],Es=[0,0],Et=a(oJ),Eu=a("side"),Ev=[0,1],Ew=a("guard"),Ex=[0,0.],Ey=a("the points or shares of a slab do not fit"),EB=a(pX),Ez=a("rows of a slab without sides"),D3=[0,dv],D4=[0,0],D5=a(qJ),D6=a(fY),D7=a(fY),D8=a("box_basis"),D9=a("bound_basis"),D_=a("choice_basis"),D$=a(pp),Ea=a(pp),Eb=a(p7),Ec=[0,1],Ed=a(p7),Ee=a("bound_near"),Ef=a("box_lower"),Eg=a("box_upper"),Eh=a(qj),Ei=a("bounds near a value"),DU=a("a bound is infinite, the value is not"),DN=a(kS),DJ=a("the weights are no distribution"),DI=a("a choice that its state does not have"),C7=[0,a(kQ),[0,a(hK),[0,a(cd),[0,a(ce),0]]]],C8=[0,[11,a(eZ),[4,0,0,0,[12,46,0]]],a("claims.%d.")],C9=[0,[11,a("values."),[4,0,0,0,[12,46,0]]],a("values.%d.")],C_=[0,-1],C$=a("lower_ranking"),Da=a(e2),Db=[0,3],Dc=[0,2],Dd=a("upper_basis"),De=a("lower_basis"),Df=a("upper_bias"),Dg=a("lower_bias"),Dh=a("witness"),Di=a("upper_ranking"),Dj=a(ce),Dk=a(cd),Dl=a(ht),Dm=[0,0],Dn=a(kS),Do=a(kJ),Dp=[0,1.],Dq=[0,0.],Dr=a(kK),Ds=a(ce),Dt=[0,1],Du=a(cd),Dv=[0,1],Dw=[0,a(eU),[0,a(kR),[0,a(hP),[0,a(e2),0]]]],Dx=a(hK),Dy=[0,a(kz),[0,a(o$),[0,a(p$),[0,a(hR),0]]]],Dz=a(kQ),DA=a("a lower bound above the upper one"),DB=a("a pair of policies where no difference is claimed, or none"),DC=a(e2),DD=a(hR),DE=a("the policy does not fit"),DF=a(kR),DG=a("the weights do not fit"),DH=a(hP),DK=a("what is claimed is no value of the quantity"),DL=a("a witness beside a policy that is given"),D2=a(eU),DM=a(kS),D1=a(kR),DO=a("vectors do not fit"),DP=a(e0),DQ=[0,a(du),[0,a(dw),0]],DR=a("a bias does not fit"),DS=a("the average of a randomised policy"),DT=a(hP),DV=a(o$),DW=a("a policy of another kind than its name says"),DX=a(kz),DY=a(eU),DZ=a("bases without a region"),D0=a("averages over a region"),CX=a("an expression's number is out of range"),CB=a(qg),CC=[0,1.],CD=[0,0.],CE=a(cd),CF=[0,1.],CG=[0,0.],CH=a(ce),CI=[0,1.],CJ=[0,0.],CK=a(qS),CL=a(qd),CM=a(pO),CN=a(kM),CO=a(km),CP=a("problem.denominator"),CQ=a("quotients of parameters"),CR=a("problem.misfit"),CS=a("misfits of the model"),CT=a("problem.unseen"),CU=a("outcomes that were never seen"),CV=a("problem.passing"),CW=a("states in the middle of a step"),C4=a(kM),C5=a(km),CY=a("not what labels the transitions of one model"),CZ=a("nature's direction does not fit the model"),C0=a(qM),C1=a("rewards with parameters are for models over a domain"),C2=a("averages are of rewards that are known"),C3=a(e0),B$=a("priors are of parameters, and of a likelihood"),Ca=a(b4),Cb=a("priors are of parameters, in their order"),BV=a(dY),BU=a(b4),BT=a(hp),BQ=[0,a(kw),[0,a(lj),[0,a(kh),[0,a(f3),[0,a(hJ),[0,a(hD),[0,a(fU),[0,a(eY),[0,a(e1),[0,a(q4),0]]]]]]]]]],BR=a(hp),BS=[0,[0,a("seen"),a(pS)],[0,[0,a("seen_delta"),a(pS)],0]],BW=a("unseen mass"),BX=a("gamma-poisson"),BY=a("ellipsoid"),BZ=a(b4),B0=a(oZ),B1=a(lj),B2=a(kw),B3=[0,a(k6),[0,a("outcomes"),[0,a(f4),0]]],B4=a(kh),B5=a("the method shares its confidence in one way only"),Cz=a(k6),B6=a(f4),B7=a(qn),B8=a(qt),B9=[0,qp],B_=[0,0.],Cc=a(e1),Cd=a(eY),Ce=a(fU),Cf=a(q4),Cg=a(qX),Ch=a(lf),Ci=a(lf),Cj=a(ka),Ck=a(ka),Cl=a(k2),Cm=[0,1],Cn=a(k2),Co=a("the batches do not fit"),Cp=[0,0],Cy=a("there are too many counts"),Cx=a("the transitions of a batch do not rise"),Cq=a(hq),Cr=[0,5],Cs=a("what is stated of the data does not rise"),Ct=a(hD),Cu=a(hJ),Cv=[0,a(hH),[0,a(pH),[0,a(kg),0]]],Cw=a(f3),BH=a(oO),BI=a(cd),BJ=a(ce),BK=a(kB),BL=a(la),BM=a(hm),BN=a(hm),BO=a("the domain's constraints do not fit"),BG=a("the expressions are too large to be evaluated at the point"),Bz=a("the fields of the objective are not those of "),Bd=[0,a(hN),[0,a(hr),[0,a(hO),[0,a(hy),[0,a(ho),[0,a(fW),[0,a(f0),0]]]]]]],Be=a(ph),Bf=[0,a(bv),[0,a(ds),[0,a(du),[0,a(hL),[0,a(dw),[0,a(hM),[0,a(e0),[0,a(f1),0]]]]]]]],Bg=a(hN),Bh=a(hQ),Bi=a(k8),Bj=a(kI),Bk=a(fV),Bl=a(fR),Bm=a(f0),Bn=a(fW),Bo=[0,k_],Bp=a(ho),Bq=[0,k_],Br=a(hy),Bs=[0,a(fS),[0,a(kA),[0,a(qM),0]]],Bt=a(hO),Bu=[0,a(fS),[0,a(kA),0]],Bv=a(hr),Bw=[0,a(bv),[0,a(ds),[0,a(f1),0]]],BF=a(du),BE=a(bv),Bx=[0,a(bv),[0,a(ds),[0,a(du),0]]],BD=a(bv),BC=a(hL),BB=[0,a(bv),[0,a(hL),0]],By=a(hM),BA=a("more steps than are checked"),A4=[0,a(kn),0],A5=a("problem.graph."),A6=a(ll),A7=a(ll),A8=a(k3),A9=a(k3),A_=a(kt),A$=a(kt),Ba=a("the choices of states do not fit"),Bb=a("the transitions of choices do not fit"),Bc=a(kn),A1=[0,a(bv),[0,a(ds),[0,a(f1),0]]],A2=[0,0.,1.],A3=[0,a(du),[0,a(dw),0]],AZ=a(ds),A0=[0,1],BP=[0,a("slab of the difference"),[0,a("value slab of the difference"),0]],Ge=a(kd),Gf=a(f4),Gg=a(k6),Gs=a("a basis of rows that are not there"),Gq=a("no such product"),Gr=a("a tangent in the middle is for squares"),Gp=[0,a(pr),p6,21],Gn=a("no such row of the domain"),Go=a("the other side of an inequality"),Gm=a("a polynomial that is not affine in the coordinates"),Gk=a("expressions of so high a degree"),Gl=a("so many coordinates"),Gj=[0,a(pr),108,10],Gh=[3,0,0],Gi=a("Region.Found"),Gv=a("a prior of a parameter that there is not"),Gt=[0,0,0],GK=a(p$),GL=a("slabs of a given policy"),GJ=a("slabs without a plan"),GG=a("slabs of so many states with cycles"),GF=[0,a(bv),[0,a(du),[0,a(dw),0]]],Gz=a(" with steps, discounts or averages"),GA=a("slabs of "),GB=a(bv),GC=a(du),GD=a(dw),GE=a(fS),G1=a("a reward has too many terms to be bounded"),G0=a("a bound of no expression"),GS=a("no such row"),GU=a("no such event"),GV=a(pw),GW=a("rows of balls"),GX=a("rows of expressions that are not there"),GT=a("rows of no origin"),GQ=a(pw),GR=a("rows of origin 3 where there are none"),GP=[0,a("sets.ml"),112,90],GY=a(qj),GZ=a("rows that rest on proved bounds come last"),GO=a("a range over a box without width"),GM=a("the data contradict the model: no instantiation of the domain agrees with all that was seen"),GN=a("the domain contradicts the model: it has no instantiation"),G8=a("no expressions"),G5=a("shares of a slab that do not fit its bets"),G6=a(pX),G7=a("shares of a slab that are too fine"),G9=a("a row of a slab"),G4=a("a line of a slab that has no slope"),G2=a("bets that are not fair"),Hh=a(": a choice has no distribution, or the policy is none"),Hd=a(": a lower bound above an upper one"),He=a(": the agent's witness is missing"),Hf=a(eU),Hg=a(": a ranking is missing"),Ho=[0,a(hM),[0,a(e0),0]],Hi=a(": no value is below 0"),Hj=[0,a(bv),[0,a(dw),0]],Hn=a(qW),Hk=[0,a(bv),[0,a(ds),0]],Hl=a(qW),Hm=a(": the upper bound is not inductive"),G_=a(bv),G$=a(bv),Hb=a(e0),Hc=a(dw),Ha=a(bv),Hq=a(pm),Hp=[0,a(o4),24,hv],Hr=[0,a(o4),12,51],Hs=a("Simplex.Singular"),Hu=[0,0,0],Ht=a("Expansion.Fails"),Hy=[0,0.,0.],Hw=a("coupled values that need so many cells"),Hx=a("what is claimed of coupled values does not hold in the region"),Hz=a("coupled values that need such small cells"),HH=a("coupled values over a domain with equalities"),HG=a("coupled proofs of a bounded number of steps"),HI=a("coupled proofs without a region"),HF=[0,a("coupled.ml"),26,74],HE=a("a coupled value where the value may be infinite"),HC=a("coupled values with rewards that have parameters"),HD=a(q6),HA=a(q6),HB=[0,0.,0],Id=a("differences without an end"),Ic=a("no such row of a slab"),H9=a("an event of more than 2,000,000 trials"),Ie=a("probabilities of a choice do not sum to 1"),H_=a("more than 30,000,000 trials of events"),H$=a(f4),Ia=a("the intervals do not fit the events"),Ib=a(qn),H8=[0,a(o0),pW,77],H3=a(q8),H4=a(q8),H5=a("a logarithm that is not proved"),H2=a(px),H1=a("rewards among probabilities"),HW=a(b4),HX=a(dx),HY=a("shares of pilots where a plan decides on one"),HZ=[0,1,0],H0=a("so many pilots"),H6=a(px),HU=[0,a(o0),70,49],HJ=a(pm),HL=a("bases of choices without a region"),HK=a("bases of choices that are not there"),IF=a(oT),IG=a(py),II=a("REFUSED"),IJ=a("NOT COVERED"),IH=a("NO CERTIFICATE"),IL=[0,2,a("NO CERTIFICATE: numbers or sizes that do not fit\n")],IK=[0,1,a("REFUSED: it takes more memory than there is\n")],IB=[0,[11,a("PROVED: "),[2,0,[11,a(" in ["),[8,[0,0,3],0,[0,17],[11,a(kN),[8,[0,0,3],0,[0,17],[12,93,[2,0,[12,10,0]]]]]]]]],a("PROVED: %s in [%.17g, %.17g]%s\n")],Ix=[0,[11,a(eZ),[4,0,0,0,[11,a(".name"),0]]],a("claims.%d.name")],Iw=a(eW),Iy=a(qC),Iz=[0,[11,a(", with probability 1 - "),[8,[0,0,3],0,[0,17],0]],a(", with probability 1 - %.17g")],ID=a(v),IA=[0,[11,a("theorems: "),[2,0,[11,a("\ndigest: "),[2,0,[11,a("\nseconds: "),[8,[0,0,0],0,[0,2],[12,10,0]]]]]]],a("theorems: %s\ndigest: %s\nseconds: %.2f\n")],IC=a(v),Il=a("coupled values that its cells do not prove"),Im=a(": the claim is not proved"),Iu=a("value_sound"),In=a(hs),It=a(kd),Ir=a(b4),Is=a(dx),Iq=a("domain_sound"),Io=a("fixed_sound"),Ip=a("learned_sound"),Ig=a("the file's contents do not match its digest"),Ih=a(le),Ii=[0,a(k$),0],Ij=[0,a(pY),0];function
 aF(a){if(typeof
 a==="number")return 0;else
 switch(a[0]){case
@@ -4472,10 +4472,10 @@ h=k}return h}var
 gR=[ax,wg,b6(0)];function
 ao(a){throw[0,gR,2,t(wh,a)]}function
 bi(a){throw[0,gR,1,a]}function
-Z(a){throw[0,gR,3,a]}function
+X(a){throw[0,gR,3,a]}function
 r(c,b){var
 a=1-c;return a?ao(b):a}function
-X(c,b){var
+Z(c,b){var
 a=1-c;return a?bi(b):a}function
 gS(a){var
 b=80<F(a)?co(a,0,80):a;return l2(b)}var
@@ -4821,7 +4821,7 @@ d=c[2];return ao(S(an(x4),d,b,a))}function
 b0(c,a,f,e){if(typeof
 c!=="number"&&5===c[0]){var
 d=c[1];if(c7(function(a){return lU(a,d)},e)){y(function(d){var
-b=d[1],c=1-aC(b,e);return c?Z(t(x6,gS(t(a,b)))):c},d);return[0,d,a,f]}}return ao(b(an(x5),a))}function
+b=d[1],c=1-aC(b,e);return c?X(t(x6,gS(t(a,b)))):c},d);return[0,d,a,f]}}return ao(b(an(x5),a))}function
 aI(b,a){return gh(a,b[1])}function
 fv(c,b,a){return 0===aI(b,a)?0:[0,f(c,b,a)]}function
 dg(c,b,e){var
@@ -4956,7 +4956,7 @@ l=dW(a,c(y7)),g=function(a){return cw(b(l[2],a))};else
 var
 g=function(a){return x};var
 m=f(y8,1),n=f(y9,0);if(O(d,y_))if(O(d,y$))if(O(d,za))if(O(d,zb))if(O(d,zc))if(O(d,zd))var
-h=O(d,ze),e=h?Z(d):h;else
+h=O(d,ze),e=h?X(d):h;else
 var
 e=4;else
 var
@@ -5028,7 +5028,7 @@ di(a){return K(a[1],AZ)?A0:a[6]}function
 g5(b,a){return k(jm,bt(b,a,jk(b,a)))}var
 IM=q5;function
 CA(d,a2,g,aT,o){var
-p=aT[3],aj=bG([0,p],CD,CC,d,CB),R=bG([0,p],CG,CF,d,CE),z=bG([0,p],CJ,CI,d,CH),q=a_([0,p],0,0,d,CK),D=jk(d,CL),E=jk(d,CM),F=0!==aI(d,CN)?1:0,s=0!==aI(d,CO)?1:0;if(aH(g,CP))Z(CQ);if(aH(g,CR))Z(CS);if(aH(g,CT))Z(CU);if(aH(g,CV))Z(CW);function
+p=aT[3],aj=bG([0,p],CD,CC,d,CB),R=bG([0,p],CG,CF,d,CE),z=bG([0,p],CJ,CI,d,CH),q=a_([0,p],0,0,d,CK),D=jk(d,CL),E=jk(d,CM),F=0!==aI(d,CN)?1:0,s=0!==aI(d,CO)?1:0;if(aH(g,CP))X(CQ);if(aH(g,CR))X(CS);if(aH(g,CT))X(CU);if(aH(g,CV))X(CW);function
 ak(l,e){var
 c=N(k(function(b){function
 c(c){var
@@ -5071,14 +5071,14 @@ av=0.;r(eq(function(b,d,a){return L(function(g,a){var
 b=a[1],d=c(ap,b)[1+b],e=b9(d[2]),f=b9(d[1])+e|0;return g+a[2]*f},a,b)},W,av)<=10000000.?1:0,BG);var
 aq=0}else
 if(F){var
-h=b0(aI(d,C4),BH,g,0),X=g5(h,BI),Y=g5(h,BJ),_=N(g5(h,BK)),I=g5(h,BL),aw=bt(h,BN,jj([0,C(I)],h,BM)),u=C(X),$=C(Y)===u?1:0,ax=$?_.length-1===w(u,C(I))?1:0:$;r(ax,BO);var
-aa=[0,X,Y,bA(function(a,c){var
+h=b0(aI(d,C4),BH,g,0),Y=g5(h,BI),Z=g5(h,BJ),_=N(g5(h,BK)),I=g5(h,BL),aw=bt(h,BN,jj([0,C(I)],h,BM)),u=C(Y),$=C(Z)===u?1:0,ax=$?_.length-1===w(u,C(I))?1:0:$;r(ax,BO);var
+aa=[0,Y,Z,bA(function(a,c){var
 d=b(aw[2],a);return[0,aP(bN(_,w(a,u),u)),c,d]},I)],a1=ak(C(aa[1]),an);if(s){var
 a=b0(aI(d,C5),BR,g,BQ);y(function(a){var
-b=aH(g,t(BT,a[1]));return b?Z(a[2]):b},BS);var
+b=aH(g,t(BT,a[1]));return b?X(a[2]):b},BS);var
 ab=dg(a,B1,ay(ju,ay([0,B0,[0,BZ,[0,BY,[0,BX,[0,BW,g6]]]]],ay(BP,bB(function(a){var
 b=ay([0,BU,g6],jt);return k(function(b){return t(a,t(BV,b))},b)},ju))))),J=bd(43,ab),az=jh(a,B2),M=dg(a,B4,B3),ac=aC(b_(J),ju),aA=ac||K(M,Cz);r(aA,B5);var
-ad=1<C(J)?1:0,aB=ad?K(M,B6):ad;if(aB)Z(B7);var
+ad=1<C(J)?1:0,aB=ad?K(M,B6):ad;if(aB)X(B7);var
 aD=eJ(function(a,b,c){return fx(B_,B9,a,b,c)},a,B8);bq(function(b){var
 c=b[3],h=3===b[2]?1:0,l=h?K(ab,Ca):h;r(l,B$);var
 i=b[1]-1|0,m=0;if(!(i<0)){var
@@ -5093,7 +5093,7 @@ e=j;r(e,Cb);var
 n=a+1|0;if(i!==a){var
 a=n;continue}break}}return 0},aD);fv(function(a){var
 b=0;return function(c){return eH(b,a,c)}},a,Cc);fv(function(a){var
-b=0;return function(c){return eH(b,a,c)}},a,Cd);gX(a,Ce);if(0!==aI(a,Cf))Z(Cg);var
+b=0;return function(c){return eH(b,a,c)}},a,Cd);gX(a,Ce);if(0!==aI(a,Cf))X(Cg);var
 i=bt(a,Ci,a_(0,0,0,a,Ch)),j=bt(a,Ck,a_(0,0,[0,p-1|0],a,Cj)),v=bt(a,Cn,a_([0,j[1]],Cm,[0,IM],a,Cl)),aE=j[1];r(b(g4(Cp,i),aE),Co);var
 ae=v[1]-1|0,aF=0,aG=0;if(!(ae<0)){var
 n=aG,Q=aF;for(;;){r(b(v[2],n)<=(q5-Q|0)?1:0,Cy);var
@@ -5216,7 +5216,7 @@ S=R;var
 a1=K(a[1],DX),a2=K(a[2],DY)===a1?1:0,a6=a2||S;r(a6,DW);if(u)var
 T=u;else
 var
-Y=0===a[15]?1:0,T=Y?0===a[16]?1:0:Y;r(T,DZ);function
+Z=0===a[15]?1:0,T=Z?0===a[16]?1:0:Z;r(T,DZ);function
 a7(c){var
 e=c[1]-1|0,d=0,i=0;if(e<0)var
 f=d;else{var
@@ -5226,9 +5226,9 @@ a=j,g=h;continue}var
 f=h;break}}return f}var
 a8=0;function
 W(a){return lO(a8,a7,a)}if(h)var
-a9=W(a[15]),X=a9||W(a[16]);else
+a9=W(a[15]),Y=a9||W(a[16]);else
 var
-X=h;if(X)Z(D0);return a}function
+Y=h;if(Y)X(D0);return a}function
 n0(C,B,A){var
 a=b0(B,C,A,0);function
 f(d){var
@@ -5247,7 +5247,7 @@ e=v}else
 var
 e=u}else
 var
-e=t;r(e,Eh);if(0!==G)Z(Ei);function
+e=t;r(e,Eh);if(0!==G)X(Ei);function
 H(a){return l(d,b(D,a))}var
 z=0,I=l(g[1],H);if(q&&s){var
 J=l(d,s[1][2]),y=[0,[0,l(d,q[1][2]),J]];z=1}if(!z)var
@@ -5267,7 +5267,7 @@ f=cE===(ac(c,a)&hS)?b:b+1|0,a=a+1|0,b=f;continue}};y(function(b){var
 a=b[2];if(typeof
 a!=="number"&&3===a[0]){var
 c=aw(b[1])<=64?1:0,d=c?aw(a[1])<=cf?1:0:c;return r(d,FJ)}return ao(FI)},au);aF=1}}if(!aF)ao(FH);var
-q=b0(aI(m,FQ),FP,c,FO);if(aH(c,FR))Z(FS);var
+q=b0(aI(m,FQ),FP,c,FO);if(aH(c,FR))X(FS);var
 h=b0(aI(q,FT),A5,c,A4),u=bt(h,A7,a_(0,0,0,h,A6)),E=bt(h,A9,a_(0,0,0,h,A8)),H=bt(h,A$,a_(0,0,[0,aO(0,u[1]-2|0)],h,A_)),v=u[1]-1|0,Y=E[1]-1|0,_=1<=v?1:0;if(_)var
 $=v<dv?1:0,aa=$?b(g4(0,u),Y):$;else
 var
@@ -5277,7 +5277,7 @@ aP=eH([0,v-1|0],h,Bc),i=[0,v,Y,H[1],aP,u,E,H],d=b0(aI(q,FU),Be,c,Bd),g=dg(d,Bg,B
 J(a){return aC(g,a)}var
 ae=J(Bw),a2=1-a[4],a1=0,a3=a2||ae,a6=0===a[12]?1:0,a5=[0,a3,a1],a7=a6||K(g,BF),a9=0===a[11]?1:0,a8=[0,a7,a5],a$=a9||K(g,BE),bb=0===a[8]?1:0,ba=[0,a$,a8],bc=bb||(0===a[9]?1:0),af=0===a[8]?1:0,be=[0,bc,ba],bf=af?0===a[9]?1:0:af,bg=J(Bx),ag=a[6],bh=[0,(0!==a[10]?1:0)===bg?1:0,[0,bf===ae?1:0,be]],bi=ag?a[5]<=ag[1]?1:0:1,bk=0===a[5]?1:0,bj=[0,bi,bh],bn=bk||K(g,BD),bp=0!==a[6]?1:0,bo=[0,bn,bj],bs=bp||O(g,BC),bv=1-(0!==a[6]?1:0),bu=[0,bs,bo],bw=bv||J(BB),bx=K(g,By),by=[0,(0!==a[7]?1:0)===bx?1:0,[0,bw,bu]];y(function(a){return r(a,t(Bz,g))},by);var
 bz=a4(a[6],0),bB=a[5]+bz|0;r(bB*aO(i[3],hC)<=qp?1:0,BA);var
-bM=K(a[1],FW);r((0!==aI(q,FX)?1:0)===bM?1:0,FV);if(K(a[1],FY))Z(FZ);var
+bM=K(a[1],FW);r((0!==aI(q,FX)?1:0)===bM?1:0,FV);if(K(a[1],FY))X(FZ);var
 aA=CA(q,az,c,i,a),o=aA[1],aB=fv(jh,q,F0),bN=0===aB?1:0,bO=bN||aA[2];r(bO,F1);var
 aG=0;if(typeof
 o!=="number"&&2===o[0]){var
@@ -5365,16 +5365,16 @@ B=z;else{var
 g=K,C=z;for(;;){var
 D=C+f(o,e,g)|0,M=g+1|0;if(A!==g){var
 g=M,C=D;continue}var
-B=D;break}}X(0<B?1:0,EB);var
+B=D;break}}Z(0<B?1:0,EB);var
 L=e+1|0;if(x!==e){var
 e=L;continue}break}}var
-y=0===q?1:0,H=y?1<a?1:0:y;if(H)Z(Ez);bq(function(c){var
+y=0===q?1:0,H=y?1<a?1:0:y;if(H)X(Ez);bq(function(c){var
 d=c[1]-1|0,e=0;if(!(d<0)){var
-a=e;for(;;){X(0===b(c[2],a)?1:0,EA);var
+a=e;for(;;){if(0!==b(c[2],a))X(EA);var
 f=a+1|0;if(d!==a){var
 a=f;continue}break}}return 0},q);var
 I=s?l(a,s[1][2]):n(a,0.),J=l(a,function(a){return l(p,b(o,a))});return[0,k,l(a,function(a){return l(m,b(F,a))}),J,I]},bJ);aL=1}if(!aL)var
-P=ao(Fu);if(aH(c,Fv))Z(Fw);var
+P=ao(Fu);if(aH(c,Fv))X(Fw);var
 Q=a_(0,0,Fy,j,Fx);bq(function(a){var
 d=G(a[1],a[2]),e=0,b=L(function(b,a){return b+a|0},e,d),c=0<b?1:0,f=c?b<=cf?1:0:c;return r(f,Fz)},Q);var
 bC=e?e[1][3]:e,W=0;if(ai)if(x){var
@@ -5384,17 +5384,17 @@ W=1;else
 if(x)W=1;else
 var
 z=x;if(W)var
-z=ao(FF);X((0!==z?1:0)===bC?1:0,FB);if(e)var
+z=ao(FF);Z((0!==z?1:0)===bC?1:0,FB);if(e)var
 bD=e[1],bE=ay([0,FC,g6],jt),as=cK(function(a){return aC(a,bD[2])},bE);else
 var
 as=e;var
-bF=0===Q?1:0,bH=bF||as;X(bH,FD);var
+bF=0===Q?1:0,bH=bF||as;Z(bH,FD);var
 at=0===P?1:0;if(at)var
 R=at;else
 if(e)var
 bI=e[1][2],R=cK(function(a){return aC(a,ay(g6,jt))},bI);else
 var
-R=e;X(R,FE);var
+R=e;Z(R,FE);var
 T=[0,[0,z,am,Q,P,ap]];aJ=1}if(!aJ)var
 T=0;var
 U=aI(m,F4),V=aI(m,F5),aM=0;if(typeof
@@ -5422,7 +5422,7 @@ a=f}else
 var
 a=s;return r(a,F8)},b)},p);bq(function(b){var
 c=b[5];return y(function(c){r(c[1]<bQ?1:0,F$);var
-b=0!==di(a)?1:0;return b?Z(Ga):b},c)},T);iz(function(a,b){return ao(t(Gc,t(gS(a),Gb)))},c);return[0,i,a,o,aB,T,p]}var
+b=0!==di(a)?1:0;return b?X(Ga):b},c)},T);iz(function(a,b){return ao(t(Gc,t(gS(a),Gb)))},c);return[0,i,a,o,aB,T,p]}var
 aw=l7([0,function(j,i){var
 b=j,a=i;for(;;){if(b){if(a){var
 c=a[1],d=c[2],e=c[1],f=b[1],g=f[2],h=f[1];if(h!==e)return aK(h,e);if(g!==d)return aK(g,d);var
@@ -5523,12 +5523,12 @@ b=a[2],c=a[1],d=c[2],e=c[1],g=[0,[0,e,1],0],h=1<d?[0,[0,e,d-1|0],b]:b;return[0,a
 jx(a,o){var
 c=jw(a),h=C(a[1]),q=G(h,function(a){return a}),i=b(bc(function(a){return 1-aH(c,a)}),q),d=A(0,64);y(function(a){var
 b=g9(c,a)[1];function
-e(e,f){if(fZ<fD(e))Z(Gk);var
+e(e,f){if(fZ<fD(e))X(Gk);var
 a=e;for(;;){var
 b=2<=fD(a)?1:0,c=b?1-aH(d,a):b;if(c){av(d,a,0);var
 a=n4(a)[1];continue}return c}}return f(aw[12],e,b)},o);var
 r=ee(gs(d)),j=aS(function(b,a){var
-c=[0,fD(a),a];return am([0,fD(b),b],c)},r),e=N(ay(k(function(a){return[0,[0,a,1],0]},i),j));if(fZ<e.length-1)Z(Gl);var
+c=[0,fD(a),a];return am([0,fD(b),b],c)},r),e=N(ay(k(function(a){return[0,[0,a,1],0]},i),j));if(fZ<e.length-1)X(Gl);var
 g=A(0,64);p(function(b,a){return V(g,a,b)},e);function
 l(a){return ah(g,a)}var
 s=N(k(function(b){var
@@ -5562,8 +5562,8 @@ n6(b,a){var
 c=fB(a),d=aj(b[2][1],a),e=aj(b[2][2],a),f=dm(b,[0,a],$(c,Y(d)));return[0,dm(b,[1,a],$(Y(e),c)),f]}function
 fF(a,d,c){if(d<a[3]){var
 f=n6(a,d);return 0===c?f[1]:f[2]}var
-b=d-a[3]|0;X(b<C(a[2][3])?1:0,Gn);var
-e=aj(a[2][3],b),h=n5(e[1]),g=$(Y(e[2]),h),i=0===c?1:0,j=i||e[3];X(j,Go);return 0===c?dm(a,[2,b],g):dm(a,[3,b],dj(a8,g))}function
+b=d-a[3]|0;Z(b<C(a[2][3])?1:0,Gn);var
+e=aj(a[2][3],b),h=n5(e[1]),g=$(Y(e[2]),h),i=0===c?1:0,j=i||e[3];Z(j,Go);return 0===c?dm(a,[2,b],g):dm(a,[3,b],dj(a8,g))}function
 dn(a,b){function
 c(a){return a===b?s:x}return dl(a,l(cc(a),c),x)}function
 jy(c,b,a){var
@@ -5620,8 +5620,8 @@ f=b(function(a){return a[1][3]}),g=b(function(a){return a[2][3]}),h=c(a[2][2]);r
 jC(a){var
 b=a[1],d=R(function(b,d){return bQ(d,c(a[2],b)[1+b])},b);return eh(function(a){return a},d)}function
 n8(f,d,o,j){var
-y=o<f[8].length-1?1:0,N=y?j<=4?1:0:y;X(N,Gq);var
-z=c(f[8],o)[1+o],b=z[2],a=z[1],O=j<4?1:0,P=O||(a===b?1:0);X(P,Gr);var
+y=o<f[8].length-1?1:0,N=y?j<=4?1:0:y;Z(N,Gq);var
+z=c(f[8],o)[1+o],b=z[2],a=z[1],O=j<4?1:0,P=O||(a===b?1:0);Z(P,Gr);var
 Q=C(f[4])+o|0,r=c(d[1],a)[1+a],t=c(d[2],a)[1+a],A=c(d[1],b)[1+b],B=c(d[2],b)[1+b],p=u(r,t),R=1;if(p[2]===0)var
 q=p;else
 var
@@ -5682,7 +5682,7 @@ i=0}else
 var
 i=h;return i},h);return[0,b[1],d[1]]}function
 dp(m,d,b,a){var
-t=m?m[1]:function(a){return a};X(eh(function(a){return a<d[3].length-1?1:0},a),Gs);var
+t=m?m[1]:function(a){return a};Z(eh(function(a){return a<d[3].length-1?1:0},a),Gs);var
 i=U(d[4],a);if(i)var
 o=i[1];else{var
 e=[0,0],v=a.length-1;p(function(w,j){var
@@ -5858,7 +5858,7 @@ ac(a){if(0<=c(e,a)[1+a]){var
 f=cZ(t,c(z,a)[1+a]);return b(bX(function(f){var
 g=b(t[7][2],f),h=c(e,g)[1+g];if(0<=h){var
 i=d(O,f);return[0,[0,c(e,a)[1+a],h,i]]}return 0}),f)}return 0}var
-ad=cJ(G(t[1],ac));if(hC<k[1])Z(GG);var
+ad=cJ(G(t[1],ac));if(hC<k[1])X(GG);var
 h=k[1],i=l(h,function(b){var
 a=A(0,4);V(a,b,1.);return a}),g=l(h,function(a){return A(0,4)}),u=n(h,0);function
 m(b,a){return a4(U(b,a),0.)}y(function(d){var
@@ -5888,7 +5888,7 @@ x=c(i,a)[1+a];W(o,a,m(x,a));c$(x,a);if(d(o,a)==0.)var
 K=0,J=eS[1];else
 var
 K=j,J=D;var
-T=[0,a,s],X=0,Y=aS(am,eq(function(c,b,a){return[0,[0,c,b],a]},x,X));c(q,a)[1+a]=Y;var
+T=[0,a,s],Y=0,Z=aS(am,eq(function(c,b,a){return[0,[0,c,b],a]},x,Y));c(q,a)[1+a]=Z;var
 _=q[1+a];y(function(d){return function(b){var
 a=b[1];return c$(c(g,a)[1+a],d)}}(a),_);c$(c(g,a)[1+a],a);var
 $=0,aa=g[1+a],ab=aS(aK,eq(function(b,c,a){return[0,b,a]},aa,$));y(function(a){return function(b){var
@@ -5999,7 +5999,7 @@ aq=a0;else{var
 bb=0!==di(e)?1:0;if(bb)var
 aq=bb;else
 var
-b1=1-aC(e[1],GF),aq=b1||(0!==e[9]?1:0)}if(aq)Z(t(GA,t(e[1],Gz)));var
+b1=1-aC(e[1],GF),aq=b1||(0!==e[9]?1:0)}if(aq)X(t(GA,t(e[1],Gz)));var
 a1=n(a[3],0),a2=a[1]-1|0,bL=0;if(!(a2<0)){var
 F=bL;for(;;){var
 a9=b(a[5][2],F),a_=b(a[5][2],F+1|0)-1|0;if(!(a_<a9)){var
@@ -6071,12 +6071,12 @@ aU=ap;break}}var
 aV=N(ak(aU)),aE=[0,[0,aV,h(function(b){var
 a=b-1|0;return c(al,a)[1+a]},aV),aM,_]];bI=1}}if(!bI)var
 aE=0;var
-x=aE?aE[1]:Z(GJ),X=bv.length-1,q=C(P[4]),by=cc(P),aF=bl(aK,aP(i[1][3])),s=n(X,[0,n(by,0.),0.]);y(function(a){var
+x=aE?aE[1]:X(GJ),Y=bv.length-1,q=C(P[4]),by=cc(P),aF=bl(aK,aP(i[1][3])),s=n(Y,[0,n(by,0.),0.]);y(function(a){var
 b=cz(P,c(bv,a)[1+a]),d=M(b[2]),e=[0,h(M,b[1]),d];c(s,a)[1+a]=e;return 0},aF);var
 cd=h(function(a){var
 b=a[1];return c9(function(a){return a!=0.?1:0},b)},s),bz=jE(P),bA=bz[2],r=bz[1],ce=h(function(a){return a[2]},s),cg=h(function(a){return a[1]},s),z=[0,P[8],cg,ce,r,bA],bC=jB(P),ch=l(q,function(a){var
-b=c(bC[2],a)[1+a];return M(u(c(bC[1],a)[1+a],b))/2.}),af=[m,function(a){return eQ(z,od(z,ch),n(X,0.))}],ag=x[3]<(kj*q|0)?1:0,ci=ag?1.:bx(1.,-6);function
-Y(a){return R(function(c,b){var
+b=c(bC[2],a)[1+a];return M(u(c(bC[1],a)[1+a],b))/2.}),af=[m,function(a){return eQ(z,od(z,ch),n(Y,0.))}],ag=x[3]<(kj*q|0)?1:0,ci=ag?1.:bx(1.,-6);function
+Z(a){return R(function(c,b){var
 e=b2(b,a);return d(bA,c)-e},r)}function
 ah(a){var
 b=hd(z,a);return[0,b,ob(z,a,b)]}function
@@ -6095,7 +6095,7 @@ g(f,e){return p(function(b,g){return p(function(e,h){var
 i=d(c(a,b)[1+b],e)+f*g*h;return W(a[1+b],e,i)},e)},e)}y(function(a){var
 e=0.<d(b,a)?1:0;if(e){var
 f=aa(aG(k,a),bT),h=ai(j,c(s,a)[1+a][1]);return g(i*d(b,a)/(f*f),h)}return e},aF);var
-l=Y(e);p(function(c,b){var
+l=Z(e);p(function(c,b){var
 a=aa(d(l,c),1e-150);return g(h*bu/(a*a),b)},r);return a}function
 bE(a){var
 b=i[1][3];return h(function(b){return dG(1.,aa(0.,aG(a,b)))},b)}function
@@ -6107,7 +6107,7 @@ g=c!=0.?1:0,h=g?W(b,f,d(b,f)+d(e,a)*c):g;return h},g)}return f},aF);return b}var
 ck=i[1][4]===i[1][5]?1:0,bG=A(0,50);function
 bH(F){if(F){var
 aA=F[2],M=F[1],aB=U(bG,F);if(aB)return aB[1];var
-aE=C(aA),Z=bH(aA),J=Z[3],a=Z[2],_=eQ(z,eQ(z,Z[1],M),M),bi=28,aF=h(function(a){return jH(bi,a)},_),bj=Y(_),bk=Y(aF),bl=R(function(b,a){return bu*d(bj,b)<a?1:0},bk),g=eh(function(a){return a},bl)?aF:_,aH=d(x[2],aE)/(x[3]+d(x[2],0)),aI=ah(g),bm=aI[2],$=bE(aI[1]),ab=1.<=aH?1:0,bn=ag||J,an=0,bo=1-bn;if(0===a)an=1;else{var
+aE=C(aA),X=bH(aA),J=X[3],a=X[2],_=eQ(z,eQ(z,X[1],M),M),bi=28,aF=h(function(a){return jH(bi,a)},_),bj=Z(_),bk=Z(aF),bl=R(function(b,a){return bu*d(bj,b)<a?1:0},bk),g=eh(function(a){return a},bl)?aF:_,aH=d(x[2],aE)/(x[3]+d(x[2],0)),aI=ah(g),bm=aI[2],$=bE(aI[1]),ab=1.<=aH?1:0,bn=ag||J,an=0,bo=1-bn;if(0===a)an=1;else{var
 a0=0;if(!J&&(!ab||!(1<C(a)))){an=1;a0=1}if(!a0)var
 S=a,Q=J,P=a}if(an){var
 bq=a?[0,a[1]]:a,aJ=om(i,bq,$);if(aJ){var
@@ -6127,7 +6127,7 @@ a_=f+1|0;if(e!==f){var
 f=a_;continue}break}}var
 a7=e+1|0;if(ao!==e){var
 e=a7;continue}break}}var
-aT=R(function(b,a){return h(function(a){return a*d(ac,b)},a)},w),bs=Y(g),L=n(aO(q,1),1),au=q-1|0,bb=1;if(!(au<1)){var
+aT=R(function(b,a){return h(function(a){return a*d(ac,b)},a)},w),bs=Z(g),L=n(aO(q,1),1),au=q-1|0,bb=1;if(!(au<1)){var
 o=bb;for(;;){var
 ax=o-1|0,ay=16<=c(L,ax)[1+ax]?1:0,bf=ay?37:ay,az=o-1|0,bg=(2*c(L,az)[1+az]|0)^bf;c(L,o)[1+o]=bg;var
 bh=o+1|0;if(au!==o){var
@@ -6141,7 +6141,7 @@ s(b){if(c(i[2],b)[1+b])return 0;var
 d=cZ(a,c(e,b)[1+b]);return k(a[7][2],d)}var
 t=l(a[1],s),w=jG(a[1],t,[0,a[4],0]),x=a[1],y=eR(function(a){return c(w,a)[1+a]},x),g=k(function(a){return c(e,a)[1+a]},y),j=U(aU,g);if(j)var
 f=j[1];else{var
-C=on(i,e,$,X),r=aR(function(b){var
+C=on(i,e,$,Y),r=aR(function(b){var
 e=ai(by,bF(b)),a=l(q,function(f){var
 a=[0,0.];p(function(b,e){var
 g=e*d(c(aT,b)[1+b],f);a[1]=a[1]+g;return 0},e);return a[1]}),f=aa(Math.sqrt(b2(a,a)),bT);return h(function(a){return a/f},a)},C);av(aU,g,r);var
@@ -6179,8 +6179,8 @@ var
 S=O,Q=qU<=aH?1:0,P=O}else
 var
 S=0,Q=J,P=a}var
-aK=k(function(a){return on(i,a,$,X)},S),br=aC(0,aK)?0:k(function(G){var
-u=ai(bm,bF(e_(G))),H=bD(g,M,x[3]/d(x[2],aE),ci),f=ck?h(function(a){return-a},u):u,i=oo(H),J=Y(g),v=h(function(a){return aa(a,bT)},J),m=Math.sqrt(2.*bt),o=h(function(a){return fK(i,a)},r),b=R(function(a,b){return b2(b,c(o,a)[1+a])},r),B=r.length-1,e=n(r.length-1,0.),C=eR(function(a){var
+aK=k(function(a){return on(i,a,$,Y)},S),br=aC(0,aK)?0:k(function(G){var
+u=ai(bm,bF(e_(G))),H=bD(g,M,x[3]/d(x[2],aE),ci),f=ck?h(function(a){return-a},u):u,i=oo(H),J=Z(g),v=h(function(a){return aa(a,bT)},J),m=Math.sqrt(2.*bt),o=h(function(a){return fK(i,a)},r),b=R(function(a,b){return b2(b,c(o,a)[1+a])},r),B=r.length-1,e=n(r.length-1,0.),C=eR(function(a){var
 c=0.<d(b,a)?1:0,e=c?d(v,a)<m*Math.sqrt(d(b,a))?1:0:c;return e},B),k=[0,aD(f)],a=fZ;for(;;){if(0<a){var
 D=a-1|0,E=aD(e);y(function(a){var
 l=d(e,a),p=k[1],f=R(function(e,b){return b-l*d(c(r,a)[1+a],e)},p),q=d(b,a),g=b2(f,c(o,a)[1+a])/q,s=d(b,a),t=aa(b2(f,fK(i,f))/s-g*g,0.),h=d(v,a)/(m*Math.sqrt(d(b,a))),j=aa(0.,-g-Math.sqrt(t)*h/Math.sqrt(1.-h*h)),n=j!=l?1:0,u=n?(W(e,a,j),k[1]=R(function(e,b){return b+j*d(c(r,a)[1+a],e)},f),0):n;return u},C);var
@@ -6204,7 +6204,7 @@ f=c(e,a)[1+a],b=d[1];c(A,b)[1+b]=f;return 0},a)}return k},ca);return A}return n(
 aZ=E(af),bJ=0,bK=0,bL=0,bM=D===aZ?af[1]:m===aZ?H(af):af;return[0,bM,bL,bK,bJ]}var
 cl=n(ae,0);return[0,ag,function(p,q,h,o,m){var
 i=x[1],j=0,a=bH(aN(function(j,i){if(o<i)return j;var
-h=n(X,0.),k=i-1|0,q=0;if(!(k<0)){var
+h=n(Y,0.),k=i-1|0,q=0;if(!(k<0)){var
 e=q;for(;;){var
 l=ae-1|0,r=0;if(!(l<0)){var
 a=r;for(;;){var
@@ -6256,7 +6256,7 @@ f=a4(lT(a,d),0),k=b(bc(function(b){return b[1]!==a?1:0}),d),l=fA(k,g(j,c(c(i,e)[
 b=eN(a[2]);return[0,a[1],b]},R),F=b_(e)[2],j=L(function(b,a){return da(b,a[2])},F,e),n=L(function(b,a){return dM(b,a[2])},F,e);function
 o(a,b){return 1===b?a:cy(d,o(a,b-1|0),a)}function
 T(f){var
-a=f[3],c=f[2],e=b(h,f[1]),i=q(e[2],e[1]);if(B(i)<=0)Z(GO);function
+a=f[3],c=f[2],e=b(h,f[1]),i=q(e[2],e[1]);if(B(i)<=0)X(GO);function
 j(f){var
 b=e[3],c=E(b),d=D===c?b[1]:m===c?H(b):b;return o(d,a)}function
 k(h){var
@@ -6271,18 +6271,18 @@ I(a,h){return[m,function(c){return az(d,0,a,b(bX(function(a){var
 c=b(h,a[2]);if(0<B(c)){var
 e=k(T,ak(a[1])),i=L(function(b,a){return g(b,a[1])},c,e),f=k(function(a){return a[2]},e),j=lQ(f),l=b_(f);return[0,[0,i,L(function(a,b){return cy(d,a,b)},l,j)]]}return 0}),e))}]}function
 W(a){return q(n,a)}var
-X=I($(Y(n),a),W);function
-_(a){return q(a,j)}return[0,[0,j,n,I($(a,Y(j)),_),X]]}function
+Z=I($(Y(n),a),W);function
+_(a){return q(a,j)}return[0,[0,j,n,I($(a,Y(j)),_),Z]]}function
 oq(a,t,a9,a7,z,ag,aE,aD,O,a6,a3){var
 F=a[2],e=a[1],I=cc(a);function
 ai(a){var
 c=z[1];if(c){var
 d=c[1],e=_(b(d[2][2],a));return[0,_(b(d[1][2],a)),e]}throw[0,ae,GP]}var
-aF=jB(a);X(jC(aF),O);var
+aF=jB(a);Z(jC(aF),O);var
 ak=A(0,ba),aG=A(0,al),aH=A(0,al);function
 aI(e){var
 f=U(aH,e),g=z[2];if(f)return f[1];if(aE&&g){var
-i=g[1];X(e<i[7].length-1?1:0,GQ);var
+i=g[1];Z(e<i[7].length-1?1:0,GQ);var
 m=c(i[7],e)[1+e],n=function(b){var
 g=U(aG,b);if(g)var
 e=g[1];else{var
@@ -6292,13 +6292,13 @@ f=[0,0.],k=e[1];p(function(c,a){var
 b=a!=0.?1:0,e=b?(f[1]=f[1]+a*d(m,c),0):b;return e},k);return f[1]+e[2]},j=b(aE[1],n),k=j[1],o=j[2],q=Y(J(k[2])),l=[0,k,dm(a,[8,(a6*d1|0)+e|0],L(function(e,a){var
 d=a[1],f=c(t,d)[1+d];return b(bR([0,a[2]],e),f)},q,o))];av(aH,e,l);return l}return bi(GR)}function
 Q(x,o){var
-g=o[3],b=o[2],i=o[1];if(2===i)return n8(a,x,b,g);if(8===i)return f(a3,b,g);X(g<=1?1:0,GS);if(!(5<i>>>0))switch(i){case
+g=o[3],b=o[2],i=o[1];if(2===i)return n8(a,x,b,g);if(8===i)return f(a3,b,g);Z(g<=1?1:0,GS);if(!(5<i>>>0))switch(i){case
 0:return fF(a,b,g);case
 1:if(ag){var
-r=ag[1][1];X(b<r.length-1?1:0,GU);var
+r=ag[1][1];Z(b<r.length-1?1:0,GU);var
 u=c(r,b)[1+b],v=ai(b);return 0===g?dm(a,[5,b],$(Y(v[2]),u)):dm(a,[4,b],$(u,Y(v[1])))}break;case
-3:X(0===g?1:0,GV);return aI(b)[2];case
-4:return Z(GW);case
+3:Z(0===g?1:0,GV);return aI(b)[2];case
+4:return X(GW);case
 5:var
 w=U(ak,b);if(w){var
 d=w[1],p=cz(a,c(t,b)[1+b]),j=p[3],l=p[2],n=p[1],y=k(function(a){var
@@ -6310,8 +6310,8 @@ A=[m,function(k){if(0===j){var
 b=d[3],f=E(b);return D===f?b[1]:m===f?H(b):b}var
 c=d[3],g=E(c),h=0,i=D===g?c[1]:m===g?H(c):c;return az(e,[0,y],dl(a,n,q(l,d[1])),[0,[0,s,i],h])}],B=q(l,d[1]);return[0,h(J,n),B,A]}return bi(GX)}return bi(GT)}var
 aJ=z[2];if(aJ){var
-P=aJ[1];X(P[2]===I?1:0,GY);var
-a_=aP(P[1]),am=N(b(bc(function(a){return 5!==a[1]?1:0}),a_));X(bb(bN(P[1],0,am.length-1),am),GZ);var
+P=aJ[1];Z(P[2]===I?1:0,GY);var
+a_=aP(P[1]),am=N(b(bc(function(a){return 5!==a[1]?1:0}),a_));Z(bb(bN(P[1],0,am.length-1),am),GZ);var
 a$=cj(P[3].length-1,2*I|0),ao=a$,aK=P[1],an=am}else
 var
 ao=0,aK=[0],an=[0];var
@@ -6325,14 +6325,14 @@ k=f[2];return[0,d,g$(a,b,0,n_(h,i(b,s),g,k),d)]}var
 l=c(e[4],b)[1+b];return[0,c(e[2],b)[1+b],l]}}(i,j,n,p)),v=l(I,function(h,m,i,e){return function(b){var
 j=m((2*b|0)+1|0),f=dp(0,h,i(b,a8),j),g=f[1],d=J(hb(g));if(b$(d,c(e[1],b)[1+b])){var
 k=f[2];return[0,d,g$(a,b,1,n_(h,i(b,a8),g,k),d)]}var
-l=c(e[3],b)[1+b];return[0,c(e[1],b)[1+b],l]}}(i,j,n,p)),N=h(function(a){return a[2]},r),P=h(function(a){return a[2]},v),S=h(function(a){return a[1]},r),y=[0,h(function(a){return a[1]},v),S,P,N];X(jC(y),O);var
-z=jA(a,y);X(jC(z),O);o[1]=z;var
+l=c(e[3],b)[1+b];return[0,c(e[1],b)[1+b],l]}}(i,j,n,p)),N=h(function(a){return a[2]},r),P=h(function(a){return a[2]},v),S=h(function(a){return a[1]},r),y=[0,h(function(a){return a[1]},v),S,P,N];Z(jC(y),O);var
+z=jA(a,y);Z(jC(z),O);o[1]=z;var
 W=b+1|0;if(g!==b){var
 b=W;continue}break}}var
 B=f[6];bq(function(e){var
 b=o[1],h=e[2],i=e[1],j=b[1],f=R(function(b,a){return da(a,_(d(i,b)))},j),k=b[2],g=R(function(b,a){return dM(a,_(d(h,b)))},k),l=b[4],m=R(function(b,d){return g$(a,b,0,d,c(g,b)[1+b])},l),n=b[3];o[1]=[0,f,g,R(function(b,d){return g$(a,b,1,d,c(f,b)[1+b])},n),m];return 0},B);var
 C=o[1],F=h(function(a){return Q(C,a)},an),G=fG(a,o[1],F),K=f[4];return a5(function(g){var
-b=g[2],d=g[1];X(d<t.length-1?1:0,G0);var
+b=g[2],d=g[1];Z(d<t.length-1?1:0,G0);var
 i=cz(a,c(t,d)[1+d]),j=i[2],l=i[1],v=1===b?l:h(J,l),n=dp(0,G,v,g[3]),o=n[1],w=n[2],p=c(t,d)[1+d],f=1===b?u(j,o):q(j,o),x=1===b?$(Y(f),p):$(p,Y(f)),y=i[3],z=k(function(a){var
 c=a[1],d=a[2],e=1===b?dj(a8,c):c;return[0,e,d]},y),A=[m,function(a){return az(e,[0,z],x,k(function(b){var
 a=b[2],c=E(a),d=D===c?a[1]:m===c?H(a):a;return[0,b[1],d]},w))}],r=U(T,[0,d,b]);if(r){var
@@ -6360,7 +6360,7 @@ K=j;return V(ap,b,K)},a)},ag);function
 aL(b,a){return dk(e,[6,a],$(b,Y(aD)))}function
 aM(g,f){var
 d=c(t,f)[1+f],u=eO(d);if(u)var
-h=eN(d),Z=[m,function(a){return az(e,0,$(Y(h),d),0)}],v=[0,h,h,[m,function(a){return az(e,0,$(d,Y(h)),0)}],Z];else
+h=eN(d),X=[m,function(a){return az(e,0,$(Y(h),d),0)}],v=[0,h,h,[m,function(a){return az(e,0,$(d,Y(h)),0)}],X];else
 var
 aj=[m,function(a){return dk(e,[7,f],$(n1,d))}],v=[0,x,s,[m,function(a){return az(e,0,d,[0,[0,s,aL(d,f)],0])}],aj];if(0===ao)var
 w=0;else
@@ -6370,7 +6370,7 @@ b=[m,function(j){var
 b=a[4],c=E(b),f=0,g=D===c?b[1]:m===c?H(b):b,h=[0,[0,s,g],f],i=$(Y(a[2]),d);return az(e,[0,k(function(a){var
 b=a[2];return[0,dj(a8,a[1]),b]},r)],i,h)}],c=[m,function(h){var
 b=a[3],c=E(b),f=0,g=D===c?b[1]:m===c?H(b):b;return az(e,[0,r],$(d,Y(a[1])),[0,[0,s,g],f])}];return[0,a[1],a[2],c,b]},ai);var
-o=op(e,d,bf),_=1-g,aa=_||(0!==o?1:0);X(aa,G1);var
+o=op(e,d,bf),_=1-g,aa=_||(0!==o?1:0);Z(aa,G1);var
 i=g?e_(o):v,ab=0,ac=g?0:U(ap,f),ad=[0,o,[0,w,[0,ac,ab]]],y=b(bX(function(a){return a}),ad),ae=[0,i[1],i[3]],z=L(function(b,a){var
 c=b[1];return b$(a[1],c)?[0,a[1],a[3]]:[0,c,b[2]]},ae,y),af=[0,i[2],i[4]],A=L(function(b,a){var
 c=b[1];return bE(a[2],c)?[0,a[2],a[4]]:[0,c,b[2]]},af,y),B=U(T,[0,f,0]),R=0;if(B){var
@@ -6380,7 +6380,7 @@ j=z;var
 G=U(T,[0,f,1]),V=0;if(G){var
 I=G[1],K=I[1];if(bE(K,A[1])){var
 l=[0,K,I[2]];V=1}}if(!V)var
-l=A;X(bQ(j[1],l[1]),O);var
+l=A;Z(bQ(j[1],l[1]),O);var
 n=J(hb(J(j[1]))),p=hb(l[1]);function
 M(d,a){return[m,function(h){var
 f=E(a),b=D===f?a[1]:m===f?H(a):a,g=c(e[2],b)[1+b];return S(aw[11],dL,g,d)?b:az(e,0,d,[0,[0,s,b],0])}]}var
@@ -6437,7 +6437,7 @@ i=h;return i}}(n,r,af),j);j[1+n]=af;var
 a2=c(ac,r)[1+r];ac[1+r]=c(ab,n)[1+n];ab[1+n]=a2;continue}var
 ar=ad}else
 var
-ar=1;break}}X(ar,O);function
+ar=1;break}}Z(ar,O);function
 bl(a){return Q(v,a)}var
 aV=z[2],bm=aV?aV[1][5]:[0];return[0,a,ak,aQ,aS,bm,aI,bl]}var
 or=al;function
@@ -6686,35 +6686,35 @@ N=b(L[2],j),w=N<b(q[2],j)?1:v,P=j+1|0;if(s!==j){var
 j=P,v=w;continue}var
 u=w;break}}var
 x=u;K=1}if(!K)var
-x=0;X(1-x,R);var
+x=0;Z(1-x,R);var
 S=t(d,He),z=O(a[2],Hf);if(z)var
 A=z;else
 var
-al=0!==a[12]?1:0,A=al||1-l;X(A,S);var
+al=0!==a[12]?1:0,A=al||1-l;Z(A,S);var
 T=t(d,Hg),C=0!==a[10]?1:0;if(C)var
 D=C;else
 var
-ak=1-l,D=ak||aC(g[2][1],Ho);X(D,T);var
+ak=1-l,D=ak||aC(g[2][1],Ho);Z(D,T);var
 U=e===m?[0,e,0]:[0,e,[0,m,0]];y(function(a){var
-b=t(d,Hh);return X(fl(a,h),b)},U);var
-V=t(d,Hi),W=0.<=a[3]?1:0,Y=W||1-mO(e);X(Y,V);function
+b=t(d,Hh);return Z(fl(a,h),b)},U);var
+V=t(d,Hi),W=0.<=a[3]?1:0,X=W||1-mO(e);Z(X,V);function
 E(b,f,a){var
 c=b?e:m,d=fk(c,h,b,a);if(d){var
 g=function(d,e){return eA(c,h,b,a,d,e)};return fQ(f,c,eB(c,h,b,a),g,a)}return d}var
-Z=l?aC(g[2][1],Hj):l;if(Z){var
+Y=l?aC(g[2][1],Hj):l;if(Y){var
 k=g[2][5],_=eB(e,h,1,c),$=1,aa=function(a,b){return eA(e,h,$,c,a,b)},F=g[1][1]-1|0,ab=0;if(!(F<0)){var
 i=ab;for(;;){var
 J=1-b(c[2],i),af=J?B(f(c[1],k,i))<=0?1:0:J;if(af){var
-ag=t(d,Hn),ah=b(c[5],k),ai=b(c[1],k);X(mJ(bQ,ez,_,aa,b(c[1],k),ai,ah,k,i),ag)}var
+ag=t(d,Hn),ah=b(c[5],k),ai=b(c[1],k);Z(mJ(bQ,ez,_,aa,b(c[1],k),ai,ah,k,i),ag)}var
 aj=i+1|0;if(F!==i){var
 i=aj;continue}break}}}if(g[2][4])var
 n=1.-a[3],G=1.-a[4];else
 var
 n=a[4],G=a[3];var
 H=aC(g[2][1],Hk);if(G<=0.){var
-ac=t(d,Hl);X(E(1,iQ,c),ac)}var
+ac=t(d,Hl);Z(E(1,iQ,c),ac)}var
 ad=n==a3?1:0,I=ad||(H?1.<=n?1:0:H);if(I){var
-ae=t(d,Hm);return X(E(0,iR,Q),ae)}return I}function
+ae=t(d,Hm);return Z(E(0,iR,Q),ae)}return I}function
 oy(a,t,j,i,f,e,d,G){var
 P=a?a[1]:a,n=t?t[1]:A(0,al),o=j?j[1]:A(0,al),p=i?i[1]:A(0,10),q=f?f[1]:A(0,10),r=e?e[1]:A(0,4),Q=d?d[1]:function(a){throw[0,ae,Hr]};return function(d,M,t,K,I){var
 a=G[1],v=[0,0],w=[0,P],N=A(0,al);function
@@ -6773,7 +6773,7 @@ d=c(a[3],b)[1+b];switch(d[0]){case
 f=[0,[0,s,z(d[1])],0];break;case
 3:var
 n=d[2],p=k(function(a){var
-b=a[1];if(1-eO(b))Z(Hq);var
+b=a[1];if(1-eO(b))X(Hq);var
 c=eN(b),d=0<B(c)?1:0,f=e(a[2],d);return[0,cr(c),f]},n),q=d[1],r=ay(bB(function(a){var
 b=a[1],c=i(a[2]);return k(function(a){var
 c=a[2];return[0,g(b,a[1]),c]},c)},q),p),h=A(0,8);y(function(a){var
@@ -7051,7 +7051,7 @@ b6=bH(r[5],at),a7=b6[1],b7=b6[2]-1|0;if(!(b7<a7)){var
 au=a7;for(;;){var
 b8=bH(r[6],au),b9=b8[2],ax=b8[1],a9=aS(aK,G(b9-ax|0,function(c){return function(a){return b(af[2],c+a|0)}}(ax)));if(1-aH(bs,a9)){av(bs,a9,0);var
 cU=Y(a8),cV=g9(ct,L(function(d,a){var
-e=c(O,a)[1+a];return b(bR(0,d),e)},cU,a9))[1];X(b(aw[2],cV),Ie)}var
+e=c(O,a)[1+a];return b(bR(0,d),e)},cU,a9))[1];Z(b(aw[2],cV),Ie)}var
 ca=b9-1|0;if(!(ca<ax)){var
 aA=ax;for(;;){var
 a_=b(af[2],aA);if(1-aH(aX,a_)){av(aX,a_,0);av(aE,a_,[0,at,au-a7|0,aA-ax|0])}var
@@ -7062,19 +7062,19 @@ au=cX;continue}break}}var
 cT=at+1|0;if(bt!==at){var
 at=cT;continue}break}}var
 ag=aS(aK,ee(gs(aX))),cv=0;if(33554432<aN(function(c,a){var
-d=cW(0,aC,a[2]),b=cW(1,aC,a[2])+d|0;if(2097152<b)Z(H9);return c+b|0},cv,ab))Z(H_);var
+d=cW(0,aC,a[2]),b=cW(1,aC,a[2])+d|0;if(2097152<b)X(H9);return c+b|0},cv,ab))X(H_);var
 P=ad?K(ad[1][4],H$):ad,cw=P?r[3]:ab.length-1,bv=o[1];if(bv){var
-bw=bv[1],by=bw[1];X(by[1]===cw?1:0,Ia);var
+bw=bv[1],by=bw[1];Z(by[1]===cw?1:0,Ia);var
 aq=[0,by[2],bw[2][2]]}else
 var
 cQ=function(a){return 1.},aq=[0,function(a){return 0.},cQ];var
-cx=P?0!==o[2]?1:0:P;X(1-cx,Ib);var
+cx=P?0!==o[2]?1:0:P;Z(1-cx,Ib);var
 bz=0===ad?GN:GM,aL=F[5],aM=F[3],ao=F[2],a$=F[1],cb=0;if(ad){var
 Q=ad[1],cd=Q[2];if(cK(function(a){var
 b=K(a,HW),c=b||K(a,HX);return c},cd)){var
 ce=function(a){function
 c(c){return b(Q[9][2],a)+c|0}var
-d=b(Q[9][2],a),e=G(b(Q[9][2],a+1|0)-d|0,c),f=0;return L(function(c,a){return c+b(Q[11][2],a)|0},f,e)},aB=G(Q[9][1]-1|0,ce),aO=1===C(ao)?1:0,cf=aO?0!==o[3]?1:0:aO;X(1-cf,HY);if(aO)var
+d=b(Q[9][2],a),e=G(b(Q[9][2],a+1|0)-d|0,c),f=0;return L(function(c,a){return c+b(Q[11][2],a)|0},f,e)},aB=G(Q[9][1]-1|0,ce),aO=1===C(ao)?1:0,cf=aO?0!==o[3]?1:0:aO;Z(1-cf,HY);if(aO)var
 T=HZ;else{var
 bj=o[3];if(bj)var
 bk=bj[1],bm=G(bk[1],bk[2]);else
@@ -7082,20 +7082,20 @@ var
 ck=function(b){var
 a=b===oa(aB)?1:0,c=a?1:a;return c},bm=G(oa(aB)+1|0,ck);var
 T=bm}var
-cg=C(ao);if(cg<C(T))Z(H0);var
+cg=C(ao);if(cg<C(T))X(H0);var
 bd=[0,j6,j5,j4,j3,j2,b3,b3,j1,j0,jZ,s,T,j9,jY,jX,oH,jW,oG,jV,jU,jT,jS,b3,b3,jR,jQ],ch=function(a){return 0<=B(a)?1:0},bf=function(a){return c7(ch,a)},ci=G(a$,function(a){return a}),bg=b(bc(function(a){return 1-aH(aE,a)}),ci);br(function(a,g){var
 d=0!==bg?1:0;if(d)var
 e=0<fq(a,ao,T)?1:0,c=e?1-bf(k(function(c){var
 d=b(v[3],c);return fp(f(aM,a,function(b,c){return gK(a,aL,b,c)}),d)},bg)):e;else
 var
-c=d;return c?Z(H1):c},aB);var
+c=d;return c?X(H1):c},aB);var
 bh=iY(v,a$,ao,aM,bd,F[4],aL,F[6]),ap=bh?bh[1]:bi(H6);br(function(a,e){var
 b=0<fq(a,ao,T)?1:0;if(b){var
-c=v[4],d=f(aM,a,function(b,c){return gK(a,aL,b,c)});return X(bf(k(function(a){return fp(d,a)},c)),H2)}return b},aB);var
+c=v[4],d=f(aM,a,function(b,c){return gK(a,aL,b,c)});return Z(bf(k(function(a){return fp(d,a)},c)),H2)}return b},aB);var
 aF=[0,T,ap,[0,function(h){var
 c=A(0,al),e=ap[2];y(function(d){var
-e=d[1],f=b(h,e);X(0.<f?1:0,H3);var
-a=et(d[2])/f,g=cM(a),i=g?0.<a?1:0:g;X(i,H4);return V(c,e,_(a))},e);function
+e=d[1],f=b(h,e);Z(0.<f?1:0,H3);var
+a=et(d[2])/f,g=cM(a),i=g?0.<a?1:0:g;Z(i,H4);return V(c,e,_(a))},e);function
 a(a){return ah(c,a)}var
 d=nf(bd,ap[2],a,ap[1]);if(d){var
 f=ap[2],g=k(function(c){var
@@ -7119,13 +7119,13 @@ p=d+1|0;if(k!==d){var
 d=p;continue}break}}var
 o=bD[2];y(function(a){var
 b=a[1],d=a[2];c(j,b)[1+b]=d;return 0},o);return[0,v,aI,a,e,q,bD,h[1],g[2],i,j]}}return bi(G2)}],a=B[2];return p(function(o,aP){return V(aZ,[0,q,o],[m,function(aS){var
-aQ=d(B[4],o),R=c(B[3],o)[1+o],S=Q[2],ao=E(F),a=D===ao?F[1]:m===ao?H(F):F,e=a[3],y=a[4],v=R.length-1,I=C(e[8]),V=0<v?1:0,aq=V?0===ga(I,v)?1:0:V;X(aq,G5);var
-W=aN(G3,0,R);X(0<W?1:0,G6);var
+aQ=d(B[4],o),R=c(B[3],o)[1+o],S=Q[2],ao=E(F),a=D===ao?F[1]:m===ao?H(F):F,e=a[3],y=a[4],v=R.length-1,I=C(e[8]),V=0<v?1:0,aq=V?0===ga(I,v)?1:0:V;Z(aq,G5);var
+W=aN(G3,0,R);Z(0<W?1:0,G6);var
 r=G(I,function(b){var
 a=cj(w(b,v),I);return cj(c(R,a)[1+a],W)}),ar=0,t=L(function(b,a){return b+a|0},ar,r);function
 at(a){return a}var
 au=G(e[4],at),aw=0,ab=L(function(c,b){var
-d=b_(a[7]),e=bB(function(a){return a[1]},d),g=0;return c+L(function(c,a){return c+f(y,a,b)|0},g,e)|0},aw,au),ac=0<ab?1:0,ax=ac?cj(536870911,ab)<t?1:0:ac;if(ax)Z(G7);var
+d=b_(a[7]),e=bB(function(a){return a[1]},d),g=0;return c+L(function(c,a){return c+f(y,a,b)|0},g,e)|0},aw,au),ac=0<ab?1:0,ax=ac?cj(536870911,ab)<t?1:0:ac;if(ax)X(G7);var
 ay=0,ad=eq(function(b,a,c){return[0,[0,b,a]]},S,ay);function
 az(a){var
 b=U(S,a);if(b){var
@@ -7213,7 +7213,7 @@ j=aa,I=K;continue}var
 G=K;break}}if(G){var
 o=a[1],v=A(0,al),w=t[4],V=w?w[1]:bi(HL),z=h[1]-1|0,W=0;if(!(z<0)){var
 i=W;for(;;){var
-Y=t[5].length-1;X(b(h[2],i)<Y?1:0,HK);var
+Y=t[5].length-1;Z(b(h[2],i)<Y?1:0,HK);var
 _=i+1|0;if(z!==i){var
 i=_;continue}break}}var
 s=[0,function(R,Q,P){var
@@ -7226,23 +7226,23 @@ e=b(af[2],a),M=U(v,e);if(M)var
 i=M[1];else{var
 ab=c(O,e)[1+e],N=cz(t[1],ab);av(v,e,N);var
 i=N}var
-Y=u(r,g(d,i[2])),_=i[1];p(function(h){return function(a,b){var
+Z=u(r,g(d,i[2])),_=i[1];p(function(h){return function(a,b){var
 d=0!==B(b)?1:0;if(d){var
 f=g(h,b);l[1+a]=u(c(l,a)[1+a],f);var
 e=0}else
 var
 e=d;return e}}(d),_);var
 $=i[3];y(function(e){return function(a){var
-b=a[1];if(1-eO(b))Z(HJ);var
+b=a[1];if(1-eO(b))X(HJ);var
 c=q[1],d=a[2];q[1]=[0,[0,J(g(e,eN(b))),d],c];return 0}}(d),$);var
-s=Y}else
+s=Z}else
 var
 s=r;var
 aa=a+1|0;if(C!==a){var
 a=aa,r=s;continue}var
 F=s;break}}var
 G=dp([0,ha],V,l,c(t[5],j)[1+j]),I=ot(1,u(F,G[1])),S=k(cH,q[1]),T=G[2],W=ay(k(function(c){var
-a=c[2],d=E(a),e=D===d?a[1]:m===d?H(a):a,f=b(bK,e);return[0,c[1],f]},T),S),X=f?I:J(I);return[0,[0,X,W]]}return 0}];R=1}}if(!R)var
+a=c[2],d=E(a),e=D===d?a[1]:m===d?H(a):a,f=b(bK,e);return[0,c[1],f]},T),S),Y=f?I:J(I);return[0,[0,Y,W]]}return 0}];R=1}}if(!R)var
 s=0;var
 ab=f?b2:a6,M=ow([0,a,ab,e,q,f,s]),ac=M[1];function
 N(c,b,a){return a4(S(ac,c,b,a),0)}if(0!==s){var
@@ -7267,15 +7267,15 @@ K=0,aB=at;var
 r=au(aB),F=a4(K,r),aF=0!==j[17]?1:0;if(aF)var
 aG=cM(j[3]),ba=aG?cM(j[4]):aG,aI=1-ba;else
 var
-aI=aF;if(aI)Z(Id);var
+aI=aF;if(aI)X(Id);var
 bd=o[5],aL=dF(function(a){return a[1]===at?1:0},bd);if(aL){var
-bf=0===K?[0,r,0]:[0,r,[0,F,0]],P=k(function(a){return[0,a[1],a[2],a[3]]},bf),bg=aL[1][2],aQ=0!==di(a[2])?1:0,aT=aQ||(0<a[2][5]?1:0);if(aT)Z(HG);var
-aV=a4(a[2][7],1.),X=k(function(K){var
+bf=0===K?[0,r,0]:[0,r,[0,F,0]],P=k(function(a){return[0,a[1],a[2],a[3]]},bf),bg=aL[1][2],aQ=0!==di(a[2])?1:0,aT=aQ||(0<a[2][5]?1:0);if(aT)X(HG);var
+aV=a4(a[2][7],1.),Z=k(function(K){var
 u=K[3],ai=K[2],an=v[1],aG=K[1];function
 ao(d){var
-e=b(v[2],d),g=aG[3],a=g?f(g[1],0,d):Z(HD);if(typeof
+e=b(v[2],d),g=aG[3],a=g?f(g[1],0,d):X(HD);if(typeof
 a==="number")var
-c=Z(HA);else
+c=X(HA);else
 if(0===a[0])var
 c=[0,[0,1.,aj(e,a[1])],0];else
 var
@@ -7284,7 +7284,7 @@ e=c[2],f=c[1],a=e[1];if(a){var
 g=a[1],h=0;if(g[2]||a[2])h=1;else
 var
 b=M(g[1]);if(h)var
-b=Z(HC)}else
+b=X(HC)}else
 var
 b=0.;var
 i=d[2],j=e[2],l=ay(k(function(a){return[0,f*aV,a[2],a[1]]},j),i);return[0,d[1]+f*b,l]},HB,c)}var
@@ -7313,10 +7313,10 @@ k=M(f(u[1],0,a)),h=[0,M(f(ai[1],0,a)),k];H[1]=[0,h,j];return g},s),ac=N(ak(H[1])
 e=U(c(i,a)[1+a],b);if(e)return e[1];var
 d=x[1];x[1]++;V(c(i,a)[1+a],b,d);V(c(m,b)[1+b],a,d);return d},R=l(d,function(a){return z(a,a)}),S=n(t.length-1,-1),T=d-1|0,ap=0;if(!(T<0)){var
 g=ap;for(;;){var
-W=c(j,g)[1+g],X=g+1|0,Y=c(j,X)[1+X]-1|0;if(!(Y<W)){var
+W=c(j,g)[1+g],Y=g+1|0,Z=c(j,Y)[1+Y]-1|0;if(!(Z<W)){var
 a=W;for(;;){if(c(t,a)[1+a]<d){var
 au=z(g,c(t,a)[1+a]);c(S,a)[1+a]=au}var
-aw=a+1|0;if(Y!==a){var
+aw=a+1|0;if(Z!==a){var
 a=aw;continue}break}}var
 at=g+1|0;if(T!==g){var
 g=at;continue}break}}var
@@ -7343,7 +7343,7 @@ a=aj(P,c),d=0,e=b?a[3]:a[2];return f(e[1],d,ad)}if(ac){var
 c=b(1,1-a);return q(b(0,a),c)}return b(0,a)},ao=t[4],Q=ao?ao[1]:bi(HI),ap=cc(i),aX=bl(am,aP(bg)),aY=b(bc(function(c){var
 a=c[1],b=7!==a?1:0,d=b?2!==a?1:0:b;return d}),aX),aZ=bN(Q[3],2*ap|0,Q[3].length-1-(2*ap|0)|0),bZ=be(aZ,N(k(t[7],aY))),b1=function(d){function
 a(a){var
-b=c(i[8],a)[1+a],e=b[1]===b[2]?[0,0,4,1,2]:[0,0,1,2,3];return h(function(b){return n8(i,d,a,b)},e)}return q_(G(i[8].length-1,a))},aE=bl(aK,bB(function(a){return aP(a[3])},X)),a0=k(function(i){var
+b=c(i[8],a)[1+a],e=b[1]===b[2]?[0,0,4,1,2]:[0,0,1,2,3];return h(function(b){return n8(i,d,a,b)},e)}return q_(G(i[8].length-1,a))},aE=bl(aK,bB(function(a){return aP(a[3])},Z)),a0=k(function(i){var
 r=oD(function(j){var
 a=i[1][3];if(a){var
 l=f(a[1],0,j),m=nq(l,b(v[2],j)),c=k(function(b){var
@@ -7371,15 +7371,15 @@ b=0,c=s?t:u;return o(g(n,f(c[1],b,a)))});function
 K(e){var
 b=ah(h[2],e),a=c(A,b)[1+b],d=E(a);return D===d?a[1]:m===d?H(a):a}var
 L=h[2];return[0,function(a){return aH(L,a)},K,J,I,F,C,B]}},P),a1=bA(function(b,a){var
-c=0===b?1:-1;return[0,a,c]},X),ar=function(v){var
+c=0===b?1:-1;return[0,a,c]},Z),ar=function(v){var
 t=v?af[2]:af[1],a=t[1],r=0;if(cM(a)){if(v)var
 F=_(a),j=b$(ag(v),F);else
 var
 K=_(a),j=bE(ag(v),K);if(j){var
 o=[0,a];r=1}}if(!r)var
 o=0;return aR(function(ar){var
-j=Q[2],a=cc(i),F=C(i[4]),X=v?d0:1.,ab=A(0,al);y(function(a){var
-b=cz(i,c(O,a)[1+a]),d=b[3]?Z(HH):[0,b[1],b[2]],e=d[2],f=d[1],g=M(e);return V(ab,a,[0,h(M,f),g,f,e])},aE);var
+j=Q[2],a=cc(i),F=C(i[4]),Z=v?d0:1.,ab=A(0,al);y(function(a){var
+b=cz(i,c(O,a)[1+a]),d=b[3]?X(HH):[0,b[1],b[2]],e=d[2],f=d[1],g=M(e);return V(ab,a,[0,h(M,f),g,f,e])},aE);var
 a6=k(function(z){var
 b=z[1],T=z[2];function
 U(a){return ah(ab,a)[1]}var
@@ -7437,7 +7437,7 @@ g=f(1.),h=g[1],j=f(d0),k=j[1],m=aa(c1*d(o,c),h-k);return d(e,c)-k<=h-d(e,c)?[0,j
 d=b[2];return l(a,function(a){return a===c?d:0.})},c),m=h(function(a){return a[1][2]},c);return b(r(u,f,o,t,j,s,q,g,h(function(a){return a[1][1]},c),m),w)},y],A=[0,function(d){var
 a=E(e),c=D===a?e[1]:m===a?H(e):e;return b(c,w)},z];return x([0,function(f){var
 a=E(e),c=0,d=D===a?e[1]:m===a?H(e):e;return b(d,c)},A])}function
-aq(b,N){ap[1]++;if(oX<ap[1])Z(Hw);var
+aq(b,N){ap[1]++;if(oX<ap[1])X(Hw);var
 O=fG(i,b,be(bZ,b1(b))),ag=h(M,b[1]),a3=b[1],o=R(function(a,d){return aa(bT,M(q(c(b[2],a)[1+a],d)))},a3),a4=O[3],as=h(function(a){var
 j=a[1],e=R(function(b,a){var
 c=d(o,b);return M(a)*c},j),f=[0,a[2]],k=a[1];p(function(a,d){var
@@ -7448,7 +7448,7 @@ a$=G(a,function(a){return a}),at=dF(function(a){var
 d=c(b[2],a)[1+a];return b$(c(b[1],a)[1+a],d)},a$);if(at){var
 r=at[1],ba=c(b[2],r)[1+r],au=cS(q(c(b[1],r)[1+r],ba)),T=c(b[4],r)[1+r],av=E(T),bc=0,bd=D===av?T[1]:m===av?H(T):T,U=c(b[3],r)[1+r],aw=E(U),bf=[0,[0,au,bd],bc],bg=D===aw?U[1]:m===aw?H(U):U,bh=Y(a8);return[1,N,az(i[1],0,bh,[0,[0,au,bg],bf])]}function
 V(y){return k(function(i){var
-q=i[3],z=X*q,r=0<q?v:1-v,b=i[1],A=i[2],g=h(y,b[3]),j=b[1].length-1,e=b[11],k=e[1],a=n(e[2],0.),s=e[3];a5(function(b){return W(a,b,1.)},s);var
+q=i[3],z=Z*q,r=0<q?v:1-v,b=i[1],A=i[2],g=h(y,b[3]),j=b[1].length-1,e=b[11],k=e[1],a=n(e[2],0.),s=e[3];a5(function(b){return W(a,b,1.)},s);var
 t=e[4];p(function(f,e){var
 h=0<=e?1:0;if(h)var
 j=d(g,c(b[9],f)[1+f]),i=W(a,e,d(a,e)-d(b[8],f)*j);else
@@ -7528,12 +7528,12 @@ aX=aV[1],aZ=0;if(aX){try{var
 a0=0,bU=bl(K)}catch(a){a=aW(a);if(a!==bS)throw a;var
 aC=0;aZ=1;a0=1}if(!a0)var
 bV=-1e-06*(1.+Math.abs(ar)),aY=L(function(c,a){var
-b=a[1],e=ac(b);return c+a[2]*d(b[6],e)},-X*ar,bU)<bV?1:0}else
+b=a[1],e=ac(b);return c+a[2]*d(b[6],e)},-Z*ar,bU)<bV?1:0}else
 var
 aY=aX;if(!aZ)var
 aC=aY;if(aC)bi(Hx);var
 bm=t(x),aE=V(function(a){return ai(bm,a)}),bn=bT,aF=L(function(b,a){var
-c=a[1][6];return aN(function(b,a){return aa(b,Math.abs(a))},b,c)},bn,aE),bo=-X*ar,bp=L(function(c,a){var
+c=a[1][6];return aN(function(b,a){return aa(b,Math.abs(a))},b,c)},bn,aE),bo=-Z*ar,bp=L(function(c,a){var
 b=a[1],e=ac(b);return c+a[2]*d(b[6],e)},bo,aE),bq=f9(aF)[2],br=[0,fa(30,ef(56,26-(JI(aa(hI,bp/aF))|0)|0)),bq];try{var
 a1=0,an=a9(O,Q,o,V,x,A[2],t,N,br);a1=1}catch(a){a=aW(a);if(a!==bJ&&a!==bS)throw a;var
 bs=function(b,a){return 0.},bt=t(x),bv=0,$=function(a){return ay(aB,bt,bs,a)},C=bv}if(a1){if(0===an[0])return an[1];var
@@ -7551,7 +7551,7 @@ c(c){return l(a,function(a){return a===b?c:0.})}try{var
 i=0,e=S(c(d0)),f=S(c(1.));i=1}catch(a){a=aW(a);if(a!==bJ)throw a}if(i&&0===f[0]){var
 g=f[1];if(0===e[0]){var
 h=e[1];return[0,(d(g,b)-d(h,b))*d(o,b),d(ag,b)+bu*(d(g,b)+d(h,b))*d(o,b)]}}return Hy}),I=h(function(a){return a[1]},ad),ak=[0,-1],aG=[0,0.],bw=$(I);p(function(a,b){var
-c=qh*d(P,a)<d(I,a)?1:0,e=c?aG[1]<b?1:0:c,f=e?(aG[1]=b,ak[1]=a,0):e;return f},bw);if(ak[1]<0)Z(Hz);var
+c=qh*d(P,a)<d(I,a)?1:0,e=c?aG[1]<b?1:0:c,f=e?(aG[1]=b,ak[1]=a,0):e;return f},bw);if(ak[1]<0)X(Hz);var
 z=ak[1];if(C){var
 aH=C[1],aI=aH[2],al=aH[1],ae=function(a){return qh*d(P,a)<d(I,a)?Math.abs(d(aI,a)-d(al,a))/d(I,a):0.},bx=G(F,function(a){return a}),by=0,j=L(function(b,a){var
 c=ae(b);return c<ae(a)?a:b},by,bx),aJ=d(al,j)+2.5*(d(aI,j)-d(al,j)),a2=0;if(!(0.2<ae(j))&&!(ae(j)<0.004)){var
@@ -7564,7 +7564,7 @@ af=_(am);function
 aL(a,e){var
 c=i[1][1],g=il(dk(i[1],[10,c],a)),h=aD(b[4]),j=aD(b[3]),k=aD(b[2]),d=[0,aD(b[1]),k,j,h];f(e,d,g);return aq(jA(i,d),[0,[0,c,a],N])}var
 aM=jz(i,e,af),bz=jy(i,e,af),bA=aL(aM,function(a,b){c(a[2],e)[1+e]=af;c(a[4],e)[1+e]=b;return 0});return[2,aM,bA,aL(bz,function(a,b){c(a[1],e)[1+e]=af;c(a[3],e)[1+e]=b;return 0})]}function
-r(C,au,Z,bf,at,bd,as,aG,aF,bb){var
+r(C,au,X,bf,at,bd,as,aG,aF,bb){var
 bg=1.,bh=20-f9(aN(function(b,a){var
 c=0.;return dG(b,aN(function(b,a){return aa(b,Math.abs(a))},c,a))},bg,aG))[2]|0,ad=fa(as[1],bh);function
 aH(a,b){return bx(lB(bx(b,a)),-a|0)}function
@@ -7609,10 +7609,10 @@ j(b,a){var
 c=k(function(b){var
 a=b[2],c=E(a),d=D===c?a[1]:m===c?H(a):a;return[0,b[1],d]},b);return az(C[1][1],0,a,c)}var
 f=dl(i,b,e),o=j(h[2],f),l=fM(0,au,R(function(b,a){var
-c=d(Z,b);return M(a)*c},b));if(0===l[0]){var
+c=d(X,b);return M(a)*c},b));if(0===l[0]){var
 n=dp([0,ha],C,b,l[2]),g=av(u(n[1],e));if(B(g)<0)throw bJ;var
 p=$(Y(g),f);return[0,f,g,o,j(n[2],p)]}throw bJ}),ag=l(a,function(a){return aN(function(d,b){return u(d,c(b,a)[1+a])},x,r)}),aM=J(P(ag,af)),aO=fM(0,au,R(function(b,a){var
-c=d(Z,b);return M(a)*c},ag));if(0===aO[0]){var
+c=d(X,b);return M(a)*c},ag));if(0===aO[0]){var
 aQ=dp([0,ha],C,ag,aO[2]),aj=av(u(aQ[1],aM)),bn=aQ[2],bo=k(function(b){var
 a=b[2],c=E(a),d=D===c?a[1]:m===c?H(a):a;return[0,b[1],d]},bn),bp=q(aj,aM),br=dl(i,h(J,ag),bp),bs=az(i[1],0,br,bo),aT=k(function(a){var
 b=ah(ab,a),c=b[3],d=h(function(a){return P(c,a)},ae),e=P(c,af);return[0,a,[0,u(b[4],e),d]]},aE),aU=A(0,al);y(function(a){var
@@ -7625,7 +7625,7 @@ b(a,b){return ie(function(d,a,c){var
 e=_(f(b,c,ac(a[1][1])));return u(d,g(_(a[2]),e))},a,ao,c)}var
 e=l(a,function(c){return l(a,function(e){return b(x,function(f,b){return d(f[3],w(w(b,a)+c|0,a)+e|0)})})}),h=l(a,function(c){return b(x,function(e,b){return d(e[2],w(b,a)+c|0)})});function
 i(b,a){return d(b[1],a)}var
-j=bY(aY,U);return[0,b(g(_(-X),j),i),h,e]},aZ=F(ap),bA=M(aZ[1]),bB=aZ[3],bC=h(function(a){return h(M,a)},bB),aC=function(a){var
+j=bY(aY,U);return[0,b(g(_(-Z),j),i),h,e]},aZ=F(ap),bA=M(aZ[1]),bB=aZ[3],bC=h(function(a){return h(M,a)},bB),aC=function(a){var
 e=a[3],f=h(function(a){return h(M,a)},e),g=h(M,a[2]),i=M(a[1]),b=h(function(a){return hk(T,an,a,0)},f),c=0;return 0.<=i+hk(T,an,R(function(c,a){return a+d(b,c)},g),c)?1:0},a0=[0,0],a1=function(aQ){var
 a=a0[1];if(a)return a[1];var
 c=function(aT,aS,aR){var
@@ -7667,7 +7667,7 @@ aL=g-1|0,aM=0,u=eg(function(c){return function(a,b){return a+c*aa(0.,a-b)}}(af),
 u=l,j=[0,$(l),j],g=g-1|0;continue}}var
 D=e,C=C-1|0;continue}}return ak(x)}}(0,ao,ap);a0[1]=[0,c];return c};return function(w){try{if(w){var
 T=w[1],aB=R(function(a,b){var
-e=d(Z,a);return(b-M(c(C[2][1],a)[1+a]))/e},aF),a=Hv(C,au,Z,T[1],T[2][1],aB,af,ae,aA),t=function(U){var
+e=d(X,a);return(b-M(c(C[2][1],a)[1+a]))/e},aF),a=Hv(C,au,X,T[1],T[2][1],aB,af,ae,aA),t=function(U){var
 af=U[3],O=U[2],P=U[1],r=O.length-1,aT=a[1][1][1],v=n(dr(r),x);p(function(a,b){var
 d=J(b);c(v,a)[1+a]=d;var
 e=c(af,a)[1+a];return p(function(e,d){var
@@ -7749,9 +7749,9 @@ a=b[2],c=E(a),d=D===c?a[1]:m===c?H(a):a;return[0,b[1],d]},ba);return az(aT,0,d[1
 var
 as=y;return as}};if(0===t(F(ap)))var
 V=0;else{var
-X=at[1];try{var
-aa=a1(function(a){return 0!==t(a)?1:0})}catch(b){b=aW(b);if(b===bS){if(0===X)at[1]=a[9];throw b}throw b}var
-ab=t(F(aa)),ac=0===X?1:0,aE=ac?0===ab?1:0:ac;if(aE)at[1]=a[9];var
+Z=at[1];try{var
+aa=a1(function(a){return 0!==t(a)?1:0})}catch(b){b=aW(b);if(b===bS){if(0===Z)at[1]=a[9];throw b}throw b}var
+ab=t(F(aa)),ac=0===Z?1:0,aE=ac?0===ab?1:0:ac;if(aE)at[1]=a[9];var
 V=aR(function(a){return[0,[0,b(a,0)],aa]},ab)}var
 v=V}else{var
 ad=aC(F(ap));if(ad)var
@@ -7916,7 +7916,7 @@ de(c){var
 b=nU(a,c),d=nQ(b[2]);return[0,nQ(b[1]),d]}function
 df(e){return br(function(c,f){var
 d=1-b(e,c);if(d){var
-a=I[5],g=a?lU(c,a[1][5]):a;return g?Z(Il):X(0,t(f,Im))}return d},eU)}if(nV(a)){var
+a=I[5],g=a?lU(c,a[1][5]):a;return g?X(Il):Z(0,t(f,Im))}return d},eU)}if(nV(a)){var
 bg=eL(a),dY=a$(a,zP),bj=jp(a);if(cb(a,cx(a,yY))){if(cb(a,cx(a,yZ)))throw T;var
 dC=a$(a,cx(a,y0)),b8=function(d){var
 a=b(dC[2],d);return c(bj,a)[1+a]}}else
@@ -7991,7 +7991,7 @@ g=f[2],d=f[1],h=g[2],k=g[1],l=cy(G(e-a|0,function(c){return(b(r[2],a+c|0)===h?1:
 el=[0,ar],em=function(a){return a},en=l(ar[1].length-1,em),eo=ar[1],aV=[0,R(function(a,b){var
 d=ak(c(by,a)[1+a]);return[0,fE(b),d]},eo),en,el]}var
 dg=aV[1];if(P){var
-ad=function(a){return t(Ay,a)},aL=function(b,a){return X(b,t(a,Az))},cd=cb(a,ad(AA));if(cd)var
+ad=function(a){return t(Ay,a)},aL=function(b,a){return Z(b,t(a,Az))},cd=cb(a,ad(AA));if(cd)var
 ce=a$(a,ad(AB)),cf=G(ce[1],ce[2]);else
 var
 cf=cd;var
@@ -8022,7 +8022,7 @@ bt=aq[2];if(bt){var
 co=bt[1],dr=0;if(O(co,AX)&&O(co,AY))ac=1;else
 dr=1;if(dr&&bt[2])ac=1}}if(!ac){var
 bS=0;bW=1}}if(!bW)var
-bS=Z(t(AV,b1(a,AU)));var
+bS=X(t(AV,b1(a,AU)));var
 aW=bS}else
 var
 aW=P;var
@@ -8083,7 +8083,7 @@ e=c;return u(h,e)};return S(aw[13],e,d,x)}return ah(b,a)}var
 i=G(F[3],q);V(cN,a,i);return i};else
 var
 a3=function(b,a){return 0};if(aA){var
-eZ=jr(a),eA=I[6];if(cK(function(a){return K(a[1],GK)},eA))Z(GL);var
+eZ=jr(a),eA=I[6];if(cK(function(a){return K(a[1],GK)},eA))X(GL);var
 cS=h(function(a){return fC(k(function(a){return[0,a[2],a[1]]},a))},bO),eB=bl(aK,G(r[1],r[2])),ax=I[1],eC=k(function(a){return c(cS,a)[1+a]},eB),eD=jx(g_(js(I)),eC),cU=A(0,al),aT=[0,0],bD=[0,0],bG=A(0,al),cY=n(ax[2],0),c0=ax[2]-1|0,cV=0,cX=0,eE=0;if(c0<0)var
 c2=cX,c1=cV;else{var
 aa=eE,bI=cX,aU=cV;for(;;){var
@@ -8234,7 +8234,7 @@ Iv(E){var
 c=If(E),F=FK(c);function
 h(a){var
 d=bd(46,a),e=b(bc(function(a){return 0===lM(a)?1:0}),d),f=bB(function(a){var
-b=a[1],c=a[2];return k(function(a){return t(b,t(yy,a))},c)},yx),c=1-aC(ih(yz,e),f);return c?Z(t(yA,gS(a))):c}function
+b=a[1],c=a[2];return k(function(a){return t(b,t(yy,a))},c)},yx),c=1-aC(ih(yz,e),f);return c?X(t(yA,gS(a))):c}function
 e(c,b){if(typeof
 b==="number")return 0;else
 switch(b[0]){case

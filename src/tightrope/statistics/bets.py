@@ -203,12 +203,6 @@ def count_planned_episodes(counts: Counts) -> int | None:
     return design.episodes if design.kind is SamplingKind.TRAJECTORIES else None
 
 
-def few_planned(counts: Counts, free: int) -> bool:
-    """Whether few episodes were planned for so many free parameters."""
-    plan = count_planned_episodes(counts)
-    return plan is not None and plan < FEW * free
-
-
 BASE = 4096.0
 """N where nothing was planned, in visits."""
 
@@ -246,8 +240,8 @@ GUARD_SHARE = 0.1
 WIDER_SHARE = 0.25
 """The guard's share beside intervals of events, where another policy may be asked about."""
 
-FEW_SHARE, FEW = 0.3, 120
-"""The guard's share for a given policy where fewer episodes per free parameter were planned."""
+FEW = 120
+"""Where fewer episodes per free parameter were planned, bets are on one policy, with all of the smoothing."""
 
 LEAST_SHARE = 0.6
 """The guard's share of δ where one end is bet on is this or more."""
@@ -308,8 +302,7 @@ class Slab:
     The sides are the lower and the upper end of the value; a side without bets has no wagers. `rows` are
     those of an enclosure, stage by stage. `without` counts how often bets were due and the value had no
     gradient; `given`: the bets are on a given policy; `events` are (origin, index) of the rows of events of
-    the base region; `few` data were planned, and the base region has more of δ. `every`: the scales of one
-    strategy after the other.
+    the base region. `every`: the scales of one strategy after the other.
     """
 
     plan: Schedule
@@ -322,7 +315,6 @@ class Slab:
     without: int = 0
     given: bool = True
     events: tuple[tuple[int, int], ...] = ()
-    few: bool = False
 
     @property
     def sides(self) -> tuple[int, ...]:

@@ -152,9 +152,9 @@ class Guard:
     def of(shield: Shield) -> Guard:
         table, patience = shield.table, shield.patience_of_episode
         return Guard(
-            table.price[0],
-            table.fallback[0],
-            table.settled[0],
+            table.price,
+            table.fallback.choice,
+            table.settled,
             shield.initial_slack,
             np.inf if patience is None else float(patience),
             shield.fresh().promise,
@@ -315,9 +315,9 @@ def follow(here: World, fallback: Wholes, reward: Floats, discount: float) -> Fl
 def within(here: World, result: tr.LearningResult, guard: Guard, factor: float) -> Guard:
     """The rival that allows choices within a factor of the best robust value."""
     shield = result.shield(slack=0.0)
-    s, value = here.truth.structure, shield.table.value[0]
+    s, value = here.truth.structure, shield.table.value
     sign = 1.0 if shield.table.facts.maximises else -1.0
-    after = value[s.choice_state] - sign * shield.table.price[0]
+    after = value[s.choice_state] - sign * shield.table.price
     best = value[s.choice_state]
     keeps = after >= factor * best if sign > 0 else after * factor <= best
     return replace(guard, price=np.where(keeps, 0.0, np.inf), slack=0.0)

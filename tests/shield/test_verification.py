@@ -86,28 +86,36 @@ def test_shields_of_costs_are_certified(tmp_path: Path, goal: str) -> None:
     assert failed == ["shield: question"]
 
 
-def stored(values: Any, like: list[Any]) -> list[Any]:
-    data = np.asarray(values).astype(like[0])
-    return [*like[:2], base64.b64encode(data.tobytes()).decode()]
+def read(document: dict[str, Any], name: str) -> Any:
+    """An array of a file, which may be written to."""
+    return np.frombuffer(base64.b64decode(document["arrays"][name]), kind(name)).copy()
+
+
+def write(document: dict[str, Any], name: str, values: Any) -> None:
+    data = np.asarray(values).astype(kind(name)).tobytes()
+    document["arrays"][name] = base64.b64encode(data).decode()
+
+
+def kind(name: str) -> str:
+    return {"value": "<f8", "price": "<f8", "settled": "|b1"}.get(name, "<i4")
 
 
 def lower_price(document: dict[str, Any]) -> None:
-    price = np.frombuffer(base64.b64decode(document["arrays"]["price"][2]), "<f8").copy()
+    price = read(document, "price")
     price[price > 1e-3] *= 0.999
-    document["arrays"]["price"] = stored(price, document["arrays"]["price"])
+    write(document, "price", price)
 
 
 def raise_value(document: dict[str, Any]) -> None:
-    value = np.frombuffer(base64.b64decode(document["arrays"]["value"][2]), "<f8") + 1e-9
-    document["arrays"]["value"] = stored(value, document["arrays"]["value"])
+    write(document, "value", read(document, "value") + 1e-9)
 
 
 def other_fallback(document: dict[str, Any]) -> None:
-    document["arrays"]["fallback"] = stored([2, 3, 4, 6], document["arrays"]["fallback"])
+    write(document, "choice", [2, 3, 4, 6])
 
 
 def free_everywhere(document: dict[str, Any]) -> None:
-    document["arrays"]["settled"] = stored([1, 1, 1, 1], document["arrays"]["settled"])
+    write(document, "settled", [1, 1, 1, 1])
 
 
 @pytest.mark.parametrize(
@@ -168,18 +176,13 @@ def test_shields_of_step_bounds_are_certified_step_by_step(tmp_path: Path, goal:
     assert np.allclose(shield.table.price, plain.table.price, atol=1e-6)
     document = json.loads((tmp_path / "shield.json").read_text())
     price = shield.table.price.copy()
-    late = np.argwhere(
-        (price > 1e-3)
-        & ~np.take_along_axis(
-            shield.table.settled, shield.table.structure.choice_state[None].astype(np.int64), axis=1
-        )
-    )[-1]
-    price[tuple(late)] *= 0.999  # of the last step that has one
-    document["arrays"]["price"] = stored(price, document["arrays"]["price"])
+    late = np.flatnonzero((price > 1e-3) & ~np.repeat(shield.table.settled, np.diff(shield.table.first)))[-1]
+    price[late] *= 0.999  # of the last step that has one
+    write(document, "price", price)
     (tmp_path / "forged.json").write_text(json.dumps(document))
     failed = [one.name for one in check_shield(tmp_path / "forged.json", proof) if not one.passed]
     assert failed == ["shield: prices"]
-    document["arrays"]["settled"] = stored(np.ones(shield.table.settled.shape), document["arrays"]["settled"])
+    write(document, "settled", np.ones(shield.table.settled.shape))
     (tmp_path / "forged.json").write_text(json.dumps(document))
     assert any(not one.passed for one in check_shield(tmp_path / "forged.json", proof))
 
@@ -191,9 +194,10 @@ def test_shields_of_formulas_that_are_settled_are_certified(tmp_path: Path, goal
     assert tr.verify(tmp_path / "goal.cert", shield=tmp_path / "shield.json").valid
     plain = learned(goal).shield(slack=0.1)
     assert shield.promise == pytest.approx(plain.promise, abs=1e-6)
-    assert shield.table.ranking.min() >= 0 and len(shield.table.state) > learned(goal).problem.base.states
+    rows, own = shield.table.fallback, shield.table.structure
+    assert shield.table.ranking.min() >= 0 and len(rows.state) > own.states
     assert np.allclose(np.sort(shield.table.price), np.sort(plain.table.price), atol=1e-6)
-    rng, own = np.random.default_rng(1), shield.table.structure
+    rng = np.random.default_rng(1)
     for _ in range(20):  # both follow the same plays, also where only the fallback may act
         one, two, state = shield.fresh(), plain.fresh(), 0
         for _ in range(8):
@@ -203,13 +207,12 @@ def test_shields_of_formulas_that_are_settled_are_certified(tmp_path: Path, goal
             action = allowed[int(rng.integers(len(allowed)))]
             one.take(state, action), two.take(state, action)
             after = own.successor[own.transition_start[one._by] : own.transition_start[one._by + 1]]
-            state = int(shield.table.state[rng.choice(after)])
-    for name in ("price", "state", "successor"):
+            state = int(rng.choice(after))
+    for name in ("price", "state", "memory", "following"):
         document = json.loads((tmp_path / "shield.json").read_text())
-        kind, _, data = document["arrays"][name]
-        array = np.frombuffer(base64.b64decode(data), kind).copy()
+        array = read(document, name)
         array[array > 0] = array[array > 0] * 0.999 if name == "price" else array[array > 0] - 1
-        document["arrays"][name] = stored(array, document["arrays"][name])
+        write(document, name, array)
         (tmp_path / "forged.json").write_text(json.dumps(document))
         with contextlib.suppress(InputError):  # the file may not fit together
             assert any(not one.passed for one in check_shield(tmp_path / "forged.json", proof)), name
@@ -229,10 +232,12 @@ def test_a_product_that_begins_in_a_twin_of_the_initial_state_is_refused(tmp_pat
     shield = rest_on(result.shield(slack=0.1), proof)
     shield.save(path)
     assert all(one.passed for one in check_shield(path, proof))
-    table, arrays = shield.table, (document := json.loads(path.read_text()))["arrays"]
-    forged = {"state": np.where(table.state == 0, 3, table.state), "model/initial_states": [3]}
-    for name, values in forged.items():
-        arrays[name] = stored(values, arrays[name])
+    document, table = json.loads(path.read_text()), shield.table
+    rows, twin = table.fallback, table.fallback.state == 0
+    write(document, "state", np.where(twin, 3, rows.state))
+    shift = table.structure.choice_start[3] - table.structure.choice_start[0]
+    write(document, "choice", np.where(twin, rows.choice + shift, rows.choice))
+    write(document, "model/initial_states", [3])
     path.write_text(json.dumps(document))
     assert [one.name for one in check_shield(path, proof) if not one.passed] == ["shield: model"]
 

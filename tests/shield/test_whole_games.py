@@ -66,7 +66,7 @@ class Game:
 
     def __init__(self, model: TinyModel, objective: Objective, shield: Shield):
         self.objective, self.table = objective, shield.table
-        self.opt = min if self.table.facts.maximises else max
+        self.opt, self.rows = min if self.table.facts.maximises else max, len(self.table.value) // STATES
         self.memo: dict[Any, Any] = {}
         reward, structure = objective.reward, shield.table.structure
         earned = np.zeros(structure.choices) if reward is None else reward.per_choice(structure)
@@ -77,7 +77,7 @@ class Game:
 
     def worst(self, shield: Shield, state: int) -> Any:
         """What the worst agent and nature leave of the value, from a state on."""
-        offered, row = shield.allowed(state), min(shield.step, len(self.table.value) - 1)
+        offered, row = shield.allowed(state), min(shield.step, self.rows - 1)
         if shield.is_decided or shield.is_committed:
             return self.later[row][state]
         key = (state, shield.slack, shield.patience, row)
@@ -100,14 +100,14 @@ class Game:
 
     def _fallback(self) -> list[list[float]]:
         """The value of the fallback policy by row and state."""
-        rows, start, last = len(self.table.value), self.table.structure.choice_start, [0.0] * STATES
+        rows, start, last = self.rows, self.table.structure.choice_start, [0.0] * STATES
         if self.objective.target is not None and not self.objective.is_reward:
             last = self.objective.target.astype(float).tolist()
 
         def back(later: list[float], row: int) -> list[float]:
             values = []
             for state in range(STATES):
-                number = int(self.table.fallback[row, state] - start[state])
+                number = int(self.table.fallback.choice[row * STATES + state] - start[state])
                 known = self._known(state, row == rows - 1 or row >= self.objective.lower_steps)
                 values.append(self._mean(state, number, later.__getitem__) if known is None else known)
             return values
@@ -128,7 +128,9 @@ class Game:
     def _endless(self) -> list[float]:
         """∞ where costs never end, for a player who may miss the target."""
         rewarded = self.objective.kind is ObjectiveKind.REACH_REWARD
-        return [float("inf") if rewarded and np.isinf(v) else 0.0 for v in self.table.value[-1].tolist()]
+        return [
+            float("inf") if rewarded and np.isinf(v) else 0.0 for v in self.table.value[-STATES:].tolist()
+        ]
 
     def _known(self, state: int, counts: bool) -> float | None:
         objective = self.objective

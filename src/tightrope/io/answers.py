@@ -265,14 +265,14 @@ class ShieldAnswer(ShieldFacts, kw_only=True):
 
 
 class ShieldDocument(ShieldAnswer, kw_only=True):
-    """A shield in a file: what `shield` prints, and the tables that it runs on. Of every array: numpy's name
-    of its type, its shape, and its bytes in base64."""
+    """A shield in a file: what `shield` prints, and the tables that it runs on: the bytes of every array in
+    base64."""
 
     format: str = "tightrope shield"
-    version: int = 2
+    version: int = 3
     action_names: list[str]
     state_names: list[Any] | None
-    arrays: dict[str, tuple[str, list[int], bytes]]
+    arrays: dict[str, bytes]
 
 
 # The record of a plan: what it is to reach, the ways to collect data, and what they are forecast to give.

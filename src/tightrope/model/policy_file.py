@@ -177,7 +177,7 @@ class FiniteMemoryChoices(Record):
             raise InputError("a row of the finite-memory policy has a negative state or memory")
         if self.following.min() < 0 or self.following.max() >= self.memories:
             raise InputError("the finite-memory policy moves to a memory that has no row")
-        if len(np.unique(self.state * self.memories + self.memory)) < len(self.state):
+        if not np.diff(np.sort(self.state * self.memories + self.memory)).all():
             raise InputError("the finite-memory policy has two rows for one state and memory")
 
     @property
@@ -199,7 +199,7 @@ class FiniteMemoryChoices(Record):
         if self.state.max() >= structure.states:
             raise InputError("the finite-memory policy has a row for a state that the model does not have")
         check_choices(structure, self.state, self.choice)
-        if self.find(structure.initial, 0) < 0:
+        if any(self.find(state, 0) < 0 for state in structure.initial_states):
             raise InputError("the finite-memory policy has no row for the initial state with memory 0")
 
     def restrict_to_reached(self, support: Support) -> FiniteMemoryChoices:

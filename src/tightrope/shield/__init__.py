@@ -14,14 +14,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from numbers import Real
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import lazy_loader
 import numpy as np
-from msgspec.structs import asdict
+from msgspec import structs
 
 from tightrope.atomic import atomic_write, path_of
 from tightrope.errors import CannotCertify, InputError, Location, check_type
@@ -31,20 +31,11 @@ from tightrope.logic.accepting import finite_memory_choices
 from tightrope.logic.product_problem import ProductLift
 from tightrope.model.graph.support import Support
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
-from tightrope.model.policy import Policy
-from tightrope.model.policy_file import check_choices
-from tightrope.model.product import every_transition, product_with_memory
+from tightrope.model.policy_file import FiniteMemoryChoices
+from tightrope.model.product import MOST_PAIRS
 from tightrope.model.states import find_choice, index_or_state, is_whole, show_action
-from tightrope.model.structure import NamedStates, Structure, plain
-from tightrope.numerics.arrays import (
-    AnyArray,
-    BoolArray,
-    FloatArray,
-    IndexArray,
-    OffsetArray,
-    offsets,
-    ranges,
-)
+from tightrope.model.structure import NamedStates, Structure, plain, release
+from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray, offsets, ranges
 from tightrope.numerics.record import same
 from tightrope.problem import Problem
 from tightrope.solver.bellman.operator import BellmanOperator
@@ -56,10 +47,12 @@ from tightrope.verdict import Assessment, Word
 if TYPE_CHECKING:
     from tightrope_check.problem import CertifiedObjective
 
-FORMAT, VERSION = "tightrope shield", 2
+FORMAT, VERSION = "tightrope shield", 3
 GRAPH = ("choice_start", "transition_start", "successor", "action", "initial_states")
-ROWS = {"value": "<f8", "price": "<f8", "fallback": "<i8", "settled": "|b1"}
-COLUMN, COLUMN_KINDS = "variable/", ("<f8", "<i8", "<i4", "|b1", "|u1")
+ROWS = ("state", "memory", "choice", "following")
+COLUMNS = ("ranking", "value", "price", "settled")
+KINDS = {"value": "<f8", "price": "<f8", "settled": "|b1", "number": "<i8", "truth": "|b1"}
+"""The types of arrays in a file, and of variables, whose names they begin; all others are "<i4"."""
 
 LEAST_PATIENCE = 100
 MOST_PRICES = 50_000_000
@@ -70,39 +63,50 @@ MOST_PRICES = 50_000_000
 class ShieldTable:
     """Verified values, prices and the fallback policy, shared by all episodes.
 
-    Rows of `value`, `price`, `fallback` and `settled` are steps, the last for all later ones. `structure` is
-    the model, `base`, or its product with an automaton, whose states are copies of `state`.
+    The memory of the policy is the step, the last one for all later ones, or the state of an automaton. There
+    are a value and a rank for each of its rows, and prices for the choices of their states, row by row.
     """
 
     facts: ShieldFacts
-    base: Structure
     structure: Structure
-    state: IndexArray
+    fallback: FiniteMemoryChoices
     ranking: OffsetArray
     """−1 where a temporal formula is won, but only if the fallback policy acts from there on."""
     value: FloatArray
     price: FloatArray
-    fallback: OffsetArray
     settled: BoolArray
-    """States in which the question is decided, so that every choice is free."""
+    """Rows in which the question is decided, so that every choice is free."""
 
     def __post_init__(self) -> None:
         """Refuse tables that do not fit together, or hold what no price or value is."""
-        states, steps = self.structure.states, len(self.value) if self.value.ndim == 2 else 0
-        shapes = dict.fromkeys(ROWS, (steps, states)) | {"price": (steps, self.structure.choices)}
-        for name, shape in {**shapes, "ranking": (states,)}.items():
-            if getattr(self, name).shape != shape or steps == 0:
-                raise InputError(f"'{name}' has the shape {getattr(self, name).shape}, not {shape}")
+        self.fallback.refuse_for(self.structure)
+        if self.fallback.memories * self.structure.states > MOST_PAIRS:
+            raise InputError("it has too many memories")
+        for name in COLUMNS:
+            number = self.first[-1] if name == "price" else len(self.fallback.state)
+            if getattr(self, name).shape != (number,):
+                raise InputError(f"'{name}' has the shape {getattr(self, name).shape}, not {(int(number),)}")
         if np.isnan(self.value).any() or not np.all(self.price >= 0):
             raise InputError("a value is no number, or a price is not at least 0")
-        check_choices(self.structure, np.tile(np.arange(states), steps), self.fallback.reshape(-1))
+
+    @cached_property
+    def first(self) -> OffsetArray:
+        """Where the prices of every row begin, and the end of the last one."""
+        return offsets(np.diff(self.structure.choice_start)[self.fallback.state])
+
+    @cached_property
+    def row(self) -> IndexArray:
+        """The row of every memory and state; −1 where no episode meets the two."""
+        rows = np.full((self.fallback.memories, self.structure.states), -1, np.int32)
+        rows[self.fallback.memory, self.fallback.state] = np.arange(len(self.fallback.state))
+        return rows
 
     def is_about(self, model: Structure) -> bool:
         """Whether the shield has the choices of a model, under the names of its states and actions."""
         parts = [*GRAPH[:3], "initial_states", "valuations", "state_names"]
-        alike = all(same(getattr(self.base, part), getattr(model, part)) for part in parts)
-        mine, theirs = (np.array(one.action_names)[one.action_of_choice] for one in (self.base, model))
-        return alike and same(mine, theirs)
+        alike = all(same(getattr(self.structure, part), getattr(model, part)) for part in parts)
+        names = [np.array(one.action_names)[one.action_of_choice] for one in (self.structure, model)]
+        return alike and same(*names)
 
 
 def table_of(solution: Solution, problem: Problem | None = None, **known: Any) -> ShieldTable:
@@ -121,7 +125,7 @@ def table_of(solution: Solution, problem: Problem | None = None, **known: Any) -
             f"{steps:,} steps of {structure.choices:,} choices need more than {MOST_PRICES:,} prices",
             hint="ask without a step bound, or with a smaller one",
         )
-    every, state = np.ones(structure.choices, np.bool_), np.arange(structure.states, dtype=np.int32)
+    every = np.ones(structure.choices, np.bool_)
     if objective.is_bounded:
         system = horizon_system(objective, structure, every)
     else:
@@ -136,25 +140,26 @@ def table_of(solution: Solution, problem: Problem | None = None, **known: Any) -
         after.keywords["workspace"] = room = kernel.open_workspace()
         room.care = True  # one pass, also where float64 does not tell sums of bounds from 1
     given = {"question": "" if problem is None else problem.text, "confidence": None}
-    facts = facts_of(objective, maximises, last is None, solution.verdict.facts | given | known)
-    rows = price_rows(objective, steps, last, structure.choice_start, after, maximises)
-    table = ShieldTable(facts, structure, structure, state, solution.ranking, **rows)
+    given = solution.verdict.facts | given | known
+    table = price_table(objective, structure, steps, last, after, solution.ranking, given)
     return table if problem is None or problem.lift is None else _lift(table, problem)
 
 
-def price_rows(
+def price_table(
     objective: Objective | CertifiedObjective,
+    structure: Structure,
     steps: int,
     last: tuple[FloatArray, OffsetArray, BoolArray] | None,
-    choice_start: OffsetArray,
     after: Callable[[FloatArray], FloatArray],
-    maximises: bool,
+    ranking: OffsetArray,
+    known: dict[str, Any],
     margin: float = 0.0,
-) -> dict[str, AnyArray]:
-    """Rows backwards from the `last` one: values, fallback policy and decided states (None: all is decided
+) -> ShieldTable:
+    """Prices backwards from the `last` step: values, fallback policy and decided states (None: all is decided
     then). `after` bounds what choices lead to. Prices are larger by a `margin` of 1 + |v|."""
-    first, counts, rows = choice_start[:-1].astype(np.int64), np.diff(choice_start), []
-    target = objective.target
+    kind, agent = (getattr(one, "name", one) for one in (objective.kind, objective.agent))
+    first, counts, target = structure.choice_start[:-1], np.diff(structure.choice_start), objective.target
+    maximises, rows = agent == "MAX", []
     if last is None:
         given = objective.terminal if target is None else target
         end = np.zeros(len(first)) if given is None else given.astype(np.float64)
@@ -166,7 +171,7 @@ def price_rows(
             attains = np.flatnonzero(reached == np.repeat(value, counts))
             fallback = attains[np.searchsorted(attains, first)]
             settled = np.zeros(len(first), np.bool_)
-            if target is not None and objective.kind in ("UNTIL", ObjectiveKind.UNTIL):
+            if target is not None and kind == "UNTIL":
                 won = target if step >= objective.lower_steps else settled
                 settled = won if objective.allowed is None else won | ~objective.allowed
                 value[settled] = won[settled]
@@ -179,58 +184,39 @@ def price_rows(
         price[~(price > 0)] = 0.0  # ∞ − ∞ is no loss
         np.nextafter(price, np.inf, out=price, where=price > 0)
         price[fallback if step < steps else np.repeat(settled, counts)] = 0.0
-        rows.append((value, price, fallback, settled))
-    columns = zip(*reversed(rows), strict=True)
-    return {name: np.stack(row) if steps else row[0][None] for name, row in zip(ROWS, columns, strict=True)}
-
-
-def facts_of(
-    objective: Objective | CertifiedObjective, maximises: bool, is_bounded: bool, known: dict[str, Any]
-) -> ShieldFacts:
-    """What is known of a shield, and what an objective says of it. Agents that avoid something may wait."""
-    kind = getattr(objective.kind, "name", objective.kind)
-    may_wait = is_bounded or kind == "DISCOUNTED" or (kind == "UNTIL" and not maximises)
+        rows.append((fallback, value, price, settled))
+    columns = map(np.concatenate, zip(*reversed(rows), strict=True)) if steps else rows[0]
+    choice, *numbers = columns
+    memory = np.repeat(np.arange(steps + 1), len(first))
+    state, following = np.tile(np.arange(len(first)), steps + 1), np.minimum(memory + 1, steps)
+    release(state, memory, following)
+    policy = FiniteMemoryChoices(state, memory, choice, following)
+    may_wait = last is None or kind == "DISCOUNTED" or (kind == "UNTIL" and not maximises)  # avoiding may
     own = {"maximises": maximises, "complement": objective.complement, "range": objective.range}
-    return ShieldFacts(**(known | own), needs_patience=not may_wait)
-
-
-def unfold(base: Structure, state: IndexArray, successor: AnyArray, initial: tuple[int, ...]) -> Structure:
-    """The structure whose states are copies of these of `base`, with their choices."""
-    if len(state) == 0 or state.min() < 0 or state.max() >= base.states:
-        raise InputError("a state of the product is none of the model")
-    choice = ranges(base.choice_start, state)[0]
-    starts = offsets(np.diff(base.choice_start)[state]), offsets(np.diff(base.transition_start)[choice])
-    made = Structure(*starts, successor, initial, base.action_of_choice[choice], base.action_names)
-    if not np.array_equal(state[successor], base.successor[ranges(base.transition_start, choice)[0]]):
-        raise InputError("a transition of the product is none of the model")
-    return made
+    facts = ShieldFacts(**(known | own), needs_patience=not may_wait)
+    return ShieldTable(facts, structure, policy, np.tile(ranking, steps + 1), *numbers)
 
 
 def _lift(table: ShieldTable, problem: Problem) -> ShieldTable:
-    """The same prices for the model behind a product with an automaton."""
+    """The same prices for the model behind a product with an automaton. A formula about infinite runs, once
+    it is won, is satisfied only by the fallback policy, with its memory: these are further rows."""
     lift = problem.lift
     if not isinstance(lift, ProductLift) or lift.reach is None or lift.letters is None:
         raise InputError(f"shields do not cover questions such as {problem.text}")
-    product, base = lift.product, lift.base
-    if lift.needs_support:  # once it is won, the formula is satisfied only by the fallback, with its memory
-        automaton, choices = lift.reach.automaton, table.fallback[0]
-        rows = finite_memory_choices(product, automaton, lift.letters, choices, lift.reach.won)
-        possible = Support.of(every_transition(base.structure))
-        product, follows = product_with_memory(base, Policy(base, rows), possible)
-        place, old = np.empty((rows.memories + 1, base.states), np.int64), lift.product
-        place[:, old.state] = place[old.memory, old.state] = np.arange(len(choices))
-        place, inside = place[product.memory, product.state], product.memory >= automaton.states
-        is_won = table.settled[0] & (table.value[0] > 0)
-        table = replace(
-            table,
-            structure=product.structure,
-            ranking=np.where(inside | is_won[place], -1, table.ranking[place]),
-            value=np.where(inside, 1.0, table.value[:, place]),
-            price=table.price[:, ranges(table.structure.choice_start, place)[0]],
-            fallback=follows.choice[None],
-            settled=(table.settled & ~is_won)[:, place] & ~inside,
-        )
-    return replace(table, base=base.structure, state=product.state)
+    structure, won = lift.base.structure, lift.reach.won if lift.needs_support else []
+    automaton, choice = lift.reach.automaton, table.fallback.choice
+    rows = finite_memory_choices(lift.product, automaton, lift.letters, choice, won)
+    inside = rows.state[len(choice) :]
+    is_won = table.settled & (table.value > 0) & lift.needs_support
+    return ShieldTable(
+        table.facts,
+        structure,
+        rows,
+        ranking=np.append(np.where(is_won, -1, table.ranking), np.full(len(inside), -1)),
+        value=np.append(table.value, np.ones(len(inside))),
+        price=np.append(table.price, np.zeros(np.diff(structure.choice_start)[inside].sum())),
+        settled=np.append(table.settled & ~is_won, np.zeros(len(inside), np.bool_)),
+    )
 
 
 @dataclass
@@ -328,41 +314,43 @@ class Shield:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the shield to `path` as JSON. Using the file needs no model."""
-        table, base = self.table, self.table.base
-        names = None if base.state_names is None else list(base.state_names)
+        table, structure = self.table, self.table.structure
+        names = None if structure.state_names is None else list(structure.state_names)
         for part in (part for name in names or () for part in (name if isinstance(name, tuple) else (name,))):
             if not isinstance(part, str | int):
                 raise InputError(
                     f"the state {part!r} cannot be written to a file",
                     hint="shields are saved for states named by text, whole numbers or tuples of these",
                 )
-        arrays = {name: getattr(table, name) for name in (*ROWS, "ranking")}
-        arrays |= {f"model/{name}": getattr(base, name) for name in GRAPH}
-        arrays |= {f"{COLUMN}{name}": column for name, column in base.valuations.items()}
-        if base is not (own := table.structure):
-            arrays |= {"state": table.state, "successor": own.successor, "initial_states": own.initial_states}
-        stored = {}
-        for name, array in ((name, np.asarray(array)) for name, array in arrays.items()):
-            kind = array.dtype.newbyteorder("<")
-            stored[name] = kind.str, list(array.shape), array.astype(kind).tobytes()
-        given = asdict(self.describe()) | {"action_names": list(base.action_names), "state_names": names}
-        document = ShieldDocument(**given, arrays=stored)
+        arrays = {name: getattr(table.fallback, name) for name in ROWS}
+        arrays |= {name: getattr(table, name) for name in COLUMNS}
+        arrays |= {f"model/{name}": getattr(structure, name) for name in GRAPH}
+        for name, column in structure.valuations.items():
+            arrays[f"{'truth' if column.dtype == np.bool_ else 'number'}/{name}"] = column
+        document = ShieldDocument(
+            **structs.asdict(self.describe()),
+            action_names=list(structure.action_names),
+            state_names=names,
+            arrays={name: np.asarray(arrays[name], _kind(name)).tobytes() for name in arrays},
+        )
         with atomic_write(path_of(path)) as file:
             file.write(to_text({"format": FORMAT, **to_plain(document)}))
 
     def describe(self) -> ShieldAnswer:
         """Return the bound at the beginning of an episode, and how often the shield interferes."""
-        table, structure, price = self.table, self.table.structure, self.table.price[0]
-        is_open, affordable = ~table.settled[0], price <= self.initial_slack
-        offered = np.add.reduceat(affordable.astype(np.int64), structure.choice_start[:-1])
-        barred = structure.action_of_choice[~affordable & is_open[structure.choice_state]]
-        names, removed = structure.action_names, np.bincount(barred)
+        table, structure = self.table, self.table.structure
+        state, rows = np.unique(table.fallback.state, return_index=True)  # where states are met first
+        (price, owner), choice = ranges(table.first, rows), ranges(structure.choice_start, state)[0]
+        affordable, is_open = table.price[price] <= self.initial_slack, ~table.settled[rows]
+        offered = np.bincount(owner[affordable], minlength=len(rows))
+        names = structure.action_names
+        removed = np.bincount(structure.action_of_choice[choice][~affordable & is_open[owner]])
         order = np.argsort(-removed, kind="stable")
         return record_of(
             ShieldAnswer,
             self.fresh(),
             table.facts,
-            states=table.base.states,
+            states=structure.states,
             free_states=int(np.count_nonzero((offered > 1) & is_open)),
             removed=[RemovedAction(names[k], int(removed[k])) for k in order if removed[k]],
         )
@@ -376,7 +364,7 @@ class Shield:
         self.slack, self.patience = float(self.initial_slack), self.patience_of_episode
         self.step, self.is_committed, self.is_decided = 0, False, False
         self._here, self._by, self._name = -1, -1, object()
-        values = self.table.value[0, list(self.table.structure.initial_states)]
+        values = self.table.value[self.table.row[0, list(self.table.structure.initial_states)]]
         self._held = float(values.min() if self.table.facts.maximises else values.max()), self.slack
         return self
 
@@ -395,18 +383,19 @@ class Shield:
         InputError
             If the shield does not allow the action. Nothing changes then.
         """
-        base, action = self.table.base, plain(action)
-        own = int(self.table.state[self._arrive(state)])
+        self._arrive(state)
+        structure, action = self.table.structure, plain(action)
         if not isinstance(action, str | int) or action not in self._offered:
-            action = self.choices[find_choice(base, own, action, "the shield")]
+            action = self.choices[find_choice(structure, self._state, action, "the shield")]
         choice, price = self._offered[action]
         if self.is_committed or price > self.slack:
             if action != self._fallback:
+                name = structure.state_name(self._state)
                 why = f"its price is {price:.5g}, the slack left is {self.slack:.5g}"
                 if self.is_committed:
                     why = "only the fallback policy acts until the end of the episode"
                 raise InputError(
-                    f"the shield does not allow {action!r} in state {base.state_name(own)}: {why}",
+                    f"the shield does not allow {action!r} in state {name}: {why}",
                     hint=f"the fallback is {self._fallback!r}",
                 )
             self.is_committed, self._held = True, (self._held[0], 0.0)
@@ -423,7 +412,11 @@ class Shield:
     @property
     def choices(self) -> dict[int, str | int]:
         """What `allowed` calls the choices of the model in the last state."""
-        return dict(enumerate(self._offered, int(self.table.base.choice_start[self.table.state[self._here]])))
+        return {choice: name for name, (choice, _) in self._offered.items()}
+
+    @property
+    def _state(self) -> int:
+        return self.table.fallback.state.item(self._here)
 
     @property
     def verdict(self) -> Assessment:
@@ -442,54 +435,52 @@ class Shield:
             return math.nextafter(1.0 - bound, -away) if 0 < bound < 1 else 1.0 - bound
         return bound
 
-    def _arrive(self, state: object) -> int:
-        """The state of the structure that the agent is in now."""
+    def _arrive(self, state: object) -> None:
+        """Find the row of the state that the agent is in now, after what was done before."""
         table, structure, acted = self.table, self.table.structure, self._by >= 0
         if state is self._name and not acted:
-            return self._here
+            return
         advice = "" if self._here < 0 else f"; the fallback in the last known state is {self._fallback!r}"
         try:
-            base = index_or_state(table.base, state)
+            number = index_or_state(structure, state)
         except InputError as error:
             raise InputError(f"the shield does not know the state: {error.message}{advice}") from None
-        near: list[int] = [self._here]
+        near, memory = [number], 0
         if acted:
-            near = structure.successor[slice(*structure.transition_start[self._by : self._by + 2])].tolist()
-        elif self._here < 0:
-            near = [base] if table.base is structure else list(structure.initial_states)
-        for here in near:
-            if table.state.item(here) == base:
-                break
-        else:
-            raise self._lost(f"state {table.base.state_name(base)}", advice)
+            first, last = structure.transition_start[self._by : self._by + 2].tolist()
+            near, memory = structure.successor[first:last].tolist(), table.fallback.following.item(self._here)
+        elif self._here >= 0:
+            near, memory = [self._state], table.fallback.memory.item(self._here)
+        here = table.row.item(memory, number) if number in near else -1
+        if here < 0:
+            raise self._lost(f"state {structure.state_name(number)}", advice)
         if here != self._here or acted:
-            self._settle(here)
+            self._settle(here, number)
         self._name = object() if type(state).__hash__ is None else state  # it may be changed in place
-        return here
 
     def _lost(self, where: str, advice: str) -> InputError:
         """The error about a state of the model in which the agent cannot be now."""
+        structure = self.table.structure
         if self._here < 0:
             why = "the shield of a temporal formula follows episodes from their beginning"
             return InputError(f"an episode begins in {where}, which is no initial state: {why}")
-        now = f"state {self.table.base.state_name(int(self.table.state[self._here]))}"
+        now = f"state {structure.state_name(self._state)}"
         if self._by < 0:
             return InputError(
                 f"the agent is in {now} and has taken no action there, but is asked about {where}",
                 hint="call `take` after each action, and `start` when an episode begins",
             )
-        action = self.table.structure.action_name(self._by)
         return InputError(
-            f"the model has no transition from {now} by '{action}' to {where}, so "
+            f"the model has no transition from {now} by '{structure.action_name(self._by)}' to {where}, so "
             f"the guaranteed bound no longer holds{advice}",
             hint="`tightrope watch` tests whether the model still fits",
         )
 
-    def _settle(self, here: int) -> None:
-        """Arrive in a state: is the question decided, is the patience used up, what is offered there?"""
-        table, structure, row = self.table, self.table.structure, min(self.step, len(self.table.value) - 1)
+    def _settle(self, here: int, state: int) -> None:
+        """Arrive in a row, of this state: is it decided, is the patience used up, what is offered?"""
+        table, structure = self.table, self.table.structure
         if not self.is_decided:
-            if table.settled.item(row, here):
+            if table.settled.item(here):
                 self.is_decided = True
             elif table.ranking.item(here) < 0:
                 self.is_committed = True
@@ -497,37 +488,39 @@ class Shield:
                 self.patience -= table.ranking.item(here) >= table.ranking.item(self._here)
                 self.is_committed = self.patience < 0
             is_free = self.is_decided or self.is_committed
-            self._held = table.value.item(row, here), 0.0 if is_free else self.slack
-        first, last = structure.choice_start[here : here + 2].tolist()
+            self._held = table.value.item(here), 0.0 if is_free else self.slack
+        begin = table.first.item(here)
+        first, last = structure.choice_start[state : state + 2].tolist()
         names = [show_action(structure, choice) for choice in range(first, last)]
         if len(set(names)) < len(names):  # an action may itself be called by a number: places for all
             names = list(range(len(names)))
-        prices = [0.0] * len(names) if self.is_decided else table.price[row, first:last].tolist()
+        prices = [0.0] * len(names) if self.is_decided else table.price[begin : begin + len(names)].tolist()
         self._offered = dict(zip(names, zip(range(first, last), prices, strict=True), strict=True))
-        self._fallback, self._here, self._by = names[table.fallback.item(row, here) - first], here, -1
+        self._fallback, self._here, self._by = names[table.fallback.choice.item(here) - first], here, -1
+
+
+def _kind(name: str) -> str:
+    return KINDS.get(name.partition("/")[0], "<i4")
 
 
 def _table_in(document: ShieldDocument) -> ShieldTable:
     """The tables of a file, validated."""
     arrays: dict[str, Any] = {}
-    for name, (kind, shape, data) in document.arrays.items():
-        kinds = COLUMN_KINDS if name.startswith(COLUMN) else (ROWS.get(name, "<i8"), ROWS.get(name, "<i4"))
-        is_sized = (name in ROWS or len(shape) == 1) and min(shape, default=0) >= 0
-        if kind not in kinds or not is_sized or math.prod(shape) * np.dtype(kind).itemsize != len(data):
-            raise InputError(f"the array '{name}' is of no type that it may have, or not as large as it says")
-        arrays[name] = np.frombuffer(data, kind).reshape(shape)
-    names = document.state_names and [plain(name) for name in document.state_names]
-    structure = base = Structure(
+    for name, data in document.arrays.items():
+        if len(data) % np.dtype(_kind(name)).itemsize:
+            raise InputError(f"the array '{name}' ends within a number")
+        arrays[name] = np.frombuffer(data, _kind(name))
+    variables = [name for name in arrays if name.startswith(("number/", "truth/"))]
+    names = document.state_names and NamedStates([plain(name) for name in document.state_names])
+    structure = Structure(
         **{name: arrays[f"model/{name}"] for name in GRAPH},
         action_names=tuple(document.action_names),
-        valuations={name.removeprefix(COLUMN): arrays[name] for name in arrays if name.startswith(COLUMN)},
-        state_names=None if names is None else NamedStates(names),
+        valuations={name.partition("/")[2]: arrays[name] for name in variables},
+        state_names=names or None,
     )
-    state, rows = np.arange(base.states, dtype=np.int32), {name: arrays[name] for name in ROWS}
-    if "state" in arrays:
-        state = arrays["state"]
-        structure = unfold(base, state, arrays["successor"], arrays["initial_states"])
-    return ShieldTable(record_of(ShieldFacts, document), base, structure, state, arrays["ranking"], **rows)
+    policy = FiniteMemoryChoices(*(arrays[name] for name in ROWS))
+    facts = record_of(ShieldFacts, document)
+    return ShieldTable(facts, structure, policy, **{name: arrays[name] for name in COLUMNS})
 
 
 __getattr__ = lazy_loader.attach(__name__, ["gym"])[0]  # which needs Gymnasium

@@ -115,7 +115,7 @@ class ShieldWrapper(Wrapper[object, SupportsInt, Any, Any]):
         self, env: Env[Any, Any], shield: Shield, state_of: StateOf | None = None, forbidden: str = "fallback"
     ):
         super().__init__(env)
-        space, self.shield, self.numbers = env.action_space, shield.fresh(), _numbers(shield.table.base)
+        space, self.shield, self.numbers = env.action_space, shield.fresh(), _numbers(shield.table.structure)
         if not isinstance(space, Discrete) or space.start != 0:
             raise InputError(f"shields need numbered actions, from 0 on, and this environment has {space}")
         if forbidden not in ("fallback", "raise"):

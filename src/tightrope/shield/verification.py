@@ -16,10 +16,11 @@ import numpy as np
 from msgspec import structs
 
 from tightrope.errors import InputError
+from tightrope.model.policy_file import FiniteMemoryChoices
 from tightrope.model.structure import Structure
-from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.arrays import FloatArray, ranges
 from tightrope.numerics.record import same
-from tightrope.shield import GRAPH, Shield, ShieldTable, facts_of, price_rows, unfold
+from tightrope.shield import GRAPH, Shield, ShieldTable, price_table
 from tightrope.verdict import Assessment
 from tightrope_check.archive import LoadedCertificate
 from tightrope_check.checker import Game
@@ -33,12 +34,10 @@ from tightrope_check.verdict import Check
 MARGIN = 2.0**-44
 """Prices are larger by this share of 1 + |v|: sums may round differently on another machine."""
 
-TITLES = {"value": "values", "fallback": "fallbacks", "settled": "decided states", "price": "prices"}
-
 
 def rest_on(shield: Shield, proof: LoadedCertificate) -> Shield:
     """The same shield with the vector, the fallback policy and the prices of a certificate."""
-    table = _proved(shield.table.base, proof, MARGIN)
+    table = _proved(shield.table.structure, proof, MARGIN)
     facts = structs.replace(shield.table.facts, certificate=proof.digest, range=table.facts.range)
     made = replace(shield, table=replace(table, facts=facts))
     if wrongs := [wrong for _, wrong in _wrongs(made.table, proof) if wrong]:
@@ -62,37 +61,35 @@ def check_shield(
 
 def _wrongs(mine: ShieldTable, proof: LoadedCertificate) -> Iterator[tuple[str, str]]:
     """What is compared, and what is wrong with it."""
-    facts, graph, own = mine.facts, proof.certificate.problem.graph, mine.structure
+    facts, structure, graph = mine.facts, mine.structure, proof.certificate.problem.graph
     rests = "it rests on another one" if facts.certificate else "it names none"
     yield "certificate", rests * (facts.certificate != proof.digest)
-    model = [getattr(mine.base, name) for name in GRAPH[:3]], mine.base.initial_states
-    alike = same(model, ([getattr(graph, name) for name in GRAPH[:3]], (graph.initial,)))
-    needed = _proved(mine.base, proof) if alike else mine
-    copies = needed.structure.successor, needed.structure.initial_states, needed.state
-    alike &= same((own.successor, own.initial_states, mine.state), copies) and mine.ranking.min() >= 0
+    parts = [[getattr(one, name) for name in GRAPH[:3]] for one in (structure, graph)]
+    alike = same(*parts) and structure.initial_states == (graph.initial,)
+    needed = _proved(structure, proof) if alike else mine
+    rows = [(one.fallback.state, one.fallback.memory, one.fallback.following) for one in (mine, needed)]
+    alike &= same(*rows) and mine.ranking.min() >= 0
     yield "model", "it is about another model" * (not alike)
     if not alike:
         return
-    parts = ("maximises", "complement", "range", "needs_patience")
-    alike = all(getattr(facts, part) == getattr(needed.facts, part) for part in parts)
+    names = ("maximises", "complement", "range", "needs_patience")
+    alike = all(getattr(facts, name) == getattr(needed.facts, name) for name in names)
     yield "question", "it is about another question" * (not alike)
     claimed, sure = (1.0 if one.confidence is None else one.confidence for one in (facts, needed.facts))
     yield "confidence", f"it claims more than {sure:.6g}" * (claimed > sure)
-    for name, title in TITLES.items():
-        array, right, words = getattr(mine, name), getattr(needed, name), "it is not that of the certificate"
-        wrong = [[0]]
-        if array.shape == right.shape:
-            wrong = np.argwhere(array < right if name == "price" else array != right).tolist()
-        if name == "price" and wrong:
-            words = f"{own.choice_name(wrong[0][-1])} has a lower price"
-        yield title, words if wrong else ""
+    other = "it is not that of the certificate"
+    yield "values", other * (not same(mine.value, needed.value))
+    yield "fallbacks", other * (not same(mine.fallback.choice, needed.fallback.choice))
+    yield "decided states", other * (not same(mine.settled, needed.settled))
+    lower = ranges(structure.choice_start, mine.fallback.state)[0][mine.price < needed.price]
+    yield "prices", f"{structure.choice_name(lower[0])} has a lower price" if len(lower) else ""
 
 
 def _proved(base: Structure, proof: LoadedCertificate, margin: float = 0.0) -> ShieldTable:
-    """The shield of the model `base` that a certificate proves, in float64 on the safe side; of a product, if
-    it has an automaton."""
-    certificate, problem, structure = proof.certificate, proof.certificate.problem, base
-    objective, graph, state = problem.objective, problem.graph, np.arange(base.states, dtype=np.int32)
+    """The shield of the model `base` that a certificate proves, in float64 on the safe side; with the memory
+    of its automaton, if it has one."""
+    certificate, problem, structure, product = proof.certificate, proof.certificate.problem, base, None
+    objective, graph, automaton = problem.objective, problem.graph, problem.automaton
     names = [one.name in ("value", "robust policy") for one in certificate.claims]
     number, upward = names.index(True) if any(names) else 0, objective.agent == "MIN"
     hints, given = certificate.values[number], certificate.claims[number].choice
@@ -108,15 +105,16 @@ def _proved(base: Structure, proof: LoadedCertificate, margin: float = 0.0) -> S
         if learned is not None and not all(one.passed for one in learned.checks()):
             raise InputError("the certificate is not valid", hint="tightrope verify says why")
         boxes = boxes_of(problem, FLOAT64)[0] if learned is None else learned.model_boxes()
-        if (automaton := problem.automaton) is not None and value is not None:
+        if automaton is not None and value is not None:
             product = product_of(graph, automaton, objective.agent, boxes, len(value))
             if product.check.name != "the automaton settles what it accepts":  # accepting is not reaching
                 words = "certificates do not cover shields of formulas about infinite runs"
                 raise InputError(words, hint=hint)
             boxes, graph = product.lift(boxes), product.graph
             objective = replace(objective, kind="UNTIL", target=product.target)
-            state = (product.key // automaton.memories).astype(np.int32)
-            structure = unfold(base, state, graph.successor, (graph.initial,))
+            structure = Structure(
+                graph.choice_start, graph.transition_start, graph.successor.astype(np.int32), (graph.initial,)
+            )
         sets = boxes if learned is None else learned.boxes(boxes, number, upward)
         priced = problem if learned is None else learned.priced(problem, upward)
         reward = np.zeros(graph.choices) if priced.objective.reward is None else priced.objective.reward
@@ -131,12 +129,18 @@ def _proved(base: Structure, proof: LoadedCertificate, margin: float = 0.0) -> S
             assert value is not None and fallback is not None
             (settled, end), steps = objective.boundary(graph.states), objective.lower_steps
             last = np.where(settled, end, value), fallback, settled
-        rows = price_rows(objective, steps, last, graph.choice_start, after, not upward, margin)
+        ranking = hints.upper_ranking if upward and hints.upper_ranking is not None else hints.lower_ranking
+        ranking = np.zeros(graph.states, np.int64) if ranking is None else ranking
+        sure = None if problem.data is None else 1 - problem.data.total_delta
+        known = Assessment.of([]).facts | {"question": "", "confidence": sure, "certificate": proof.digest}
+        table = price_table(objective, structure, steps, last, after, ranking, known, margin)
     if last is not None:
-        rows["price"][-1][rows["fallback"][-1]] = 0.0
-    sure = None if problem.data is None else 1 - problem.data.total_delta
-    known = Assessment.of([]).facts | {"question": "", "confidence": sure, "certificate": proof.digest}
-    facts = facts_of(objective, not upward, last is None, known)
-    ranking = hints.upper_ranking if upward and hints.upper_ranking is not None else hints.lower_ranking
-    ranking = np.zeros(graph.states, np.int64) if ranking is None else ranking
-    return ShieldTable(facts, base, structure, state, ranking, **rows)
+        table.price[-graph.choices :][fallback] = 0.0
+    if product is None:
+        return table
+    state, memory = np.divmod(product.key, automaton.memories)
+    choice, following = (
+        product.choice[table.fallback.choice],
+        automaton.successor[memory, automaton.letters[state]],
+    )
+    return replace(table, structure=base, fallback=FiniteMemoryChoices(state, memory, choice, following))

@@ -41,7 +41,7 @@ class ShieldWatch(PromiseWatch):
 
     def observe(self, transition: OffsetArray, begins: BoolArray, event: int) -> None:
         """Take in events in order; one that the shield does not allow ends the promise of its episode."""
-        structure, followed, left = self.shield.table.base, transition.astype(np.int64), 0
+        structure, followed, left = self.shield.table.structure, transition.astype(np.int64), 0
         for place, choice in enumerate(structure.transition_choice[transition].tolist()):
             state = int(structure.choice_state[choice])
             if begins[place]:
@@ -56,7 +56,7 @@ class ShieldWatch(PromiseWatch):
     def _allows(self, state: int, choice: int) -> bool:
         """Whether the shield allows a choice; its price is counted."""
         shield, before = self.shield, self.shield.slack
-        shown = show_state(shield.table.base, state)
+        shown = show_state(shield.table.structure, state)
         try:
             shield.allowed(shown)
             shield.take(shown, shield.choices[choice])

@@ -60,15 +60,16 @@ class LossModel:
     @staticmethod
     def of(solution: Solution, robust: OffsetArray) -> LossModel:
         """The losses against the policy `robust`, which attains the values of the solution."""
-        table = table_of(solution)
-        structure, value, settled = table.structure, table.value[0], table.settled[0]
+        table, structure = table_of(solution), solution.kernel.structure
+        value, settled = table.value[: structure.states], table.settled[: structure.states]
         start, objective = float(value[structure.initial]), solution.objective
         scale = max(abs(1 - start if objective.complement else start), 1e-12)
         names, number = name_choices(structure)
         rows = np.flatnonzero((np.diff(structure.choice_start) > 1) & ~settled)
         offered = np.full((structure.states, len(names)), -1, np.int64)
         offered[structure.choice_state, number] = np.arange(structure.choices)
-        price = np.where(np.isfinite(table.price[0]), table.price[0], scale)
+        price = table.price[: structure.choices]
+        price = np.where(np.isfinite(price), price, scale)
         if objective.discount is None:
             price += STEP_PRICE * scale * (value != 0)[structure.choice_state]
         price[settled[structure.choice_state]] = 0.0

@@ -306,7 +306,7 @@ def coverage(replications: int, tied: bool) -> int:
     maximiser = LikelihoodMaximiser.of(coordinates, functions)
     t = np.array([float(value) for value in truth])
     f = functions.linear @ maximiser.lifted(t) + functions.constant
-    of_events, rest = split(delta, outcomes, bets=True)
+    of_events, rest = split(delta, bets=True)
     priors = {
         "good prior": ((50, 50), (50, 50)) if tied else ((30, 70), (60, 40)),
         "far prior": ((1, 40), (1, 40)),

@@ -177,7 +177,7 @@ let of_model domain (expression : int Arrays.vector) polynomials prior =
   let used = List.sort_uniq compare (List.init expression.size expression.get) in
   of_space (Region.space (Region.with_fixed domain) (List.map (fun e -> polynomials.(e)) used)) polynomials used prior
 
-(* Free parameters of a domain; what the likelihood, or a slab with it, has of delta beside intervals of so many events. *)
+(* Free parameters of a domain; what the likelihood, or a slab with it, has of delta beside intervals of so many events in files from before. *)
 let free domain = let domain = Region.with_fixed domain in List.length domain.Problem.lower - Hashtbl.length (Region.solve domain)
 let share free events bets =
   if events >= 4 * free || (bets && free <= 7) then Q.of_ints 9 10

@@ -128,7 +128,7 @@ let read_domain json arrays =
     Array.to_list (Array.sub coefficient (r * size) size), b, equal.get r) bound }
 
 let slabs = [ "slab"; "slab of few data"; "value slab"; "value slab of few data" ]
-let of_the_best = [ "slab of the best"; "value slab of the best" ]
+let of_the_best = [ "slab of the best"; "value slab of the best"; "9/10 value slab of the best" ]
 let of_differences = [ "slab of the difference"; "value slab of the difference" ]
 
 let most_counts = if Sys.int_size > 32 then 1 lsl 50 else 1 lsl 30
@@ -138,9 +138,9 @@ let read_data json arrays transitions =
   List.iter (fun (name, words) -> if Hashtbl.mem arrays ("problem.data." ^ name) then not_covered words)
     [ "seen", "outcomes of episodes"; "seen_delta", "outcomes of episodes" ];
   let intervals = [ "clopper-pearson"; "hoeffding"; "beta-binomial" ] in
-  let joint = List.concat_map (fun first -> List.map (fun second -> first ^ "+" ^ second) ("likelihood" :: slabs @ of_the_best)) intervals in
+  let joint = List.concat_map (fun first -> List.map (fun second -> first ^ "+" ^ second) ("likelihood" :: "3/5 likelihood" :: "9/10 value slab" :: slabs @ of_the_best)) intervals in
   let method_ = word own "method" (intervals @ "weissman" :: "likelihood" :: "ellipsoid" :: "gamma-poisson" :: "unseen mass" :: slabs @ of_differences @ joint) in
-  let methods = String.split_on_char '+' method_ in
+  let methods = List.map Says.plain_method (String.split_on_char '+' method_) in
   let delta = share own "delta" in
   let shared_by = word own "shared_by" [ "events"; "outcomes"; "transitions" ] in
   let intervals = List.mem (List.hd methods) intervals in

@@ -197,7 +197,11 @@ let model file =
 let has_data file = not (missing file "problem.data")
 let delta file = exact (real file "problem.data.delta")
 (* Intervals of events, a likelihood region, or both. *)
-let methods file = String.split_on_char '+' (text file "problem.data.method")
+let plain_method = function "3/5 likelihood" -> "likelihood" | "9/10 value slab" -> "value slab" | name -> name
+let methods file = List.map plain_method (String.split_on_char '+' (text file "problem.data.method"))
+(* What the second of two methods has of delta; files from before do not say it. *)
+let share file = match String.split_on_char '+' (text file "problem.data.method") with
+  | [ _; "3/5 likelihood" ] -> Some (Q.of_ints 3 5) | [ _; "9/10 value slab" ] -> Some (Q.of_ints 9 10) | _ -> None
 let shared_by file = if List.mem (methods file) [ [ "likelihood" ]; [ "value slab" ] ] then "nothing" else text file "problem.data.shared_by"
 (* A parameter's number, and how often it counts as seen to happen and not to happen: stated beforehand. *)
 let prior file = if not (there file "problem.data.prior") then []

@@ -38,7 +38,7 @@ let theorem (file : Says.file) (hints : Problem.t) claims =
     let bets = data && Says.bets file and free = Predictor.free (Problem.domain hints) in
     let share = match if data then Says.methods file else [] with (* of delta, the likelihood's with the bets' *)
       | [ "likelihood" ] | [ "value slab" ] -> Q.one
-      | [ _; _ ] -> Q.max Q.zero (Q.min Q.one (Predictor.share free count bets))
+      | [ _; _ ] -> Q.max Q.zero (Q.min Q.one (Option.value (Says.share file) ~default:(Predictor.share free count bets)))
       | _ -> Q.zero in
     let delta = if data then Says.delta file else Q.zero and expressions = 1 + List.fold_left max 0 (List.init expression.size expression.get) in
     let rest = Q.mul share delta and counts = if data then Says.counts file else fun _ _ _ -> 0 in

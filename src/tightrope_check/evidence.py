@@ -36,6 +36,7 @@ class Method:
     ordered: bool = False
 
 
+_SHARES = ("3/5 likelihood", "9/10 value slab", "9/10 value slab of the best")  # of δ, beside intervals
 _SLABS = ("slab", "slab of few data", "value slab", "value slab of few data")
 """A value slab places bets by information with a 64th of the smoothing's, and where the policy is still to be
 found on several; a slab, which files from before say, by all of it and on one."""
@@ -55,7 +56,7 @@ METHODS = {
     **{
         f"{first}+{second}": Method("joint", fixed=first != "beta-binomial", ordered=True)
         for first in ("clopper-pearson", "hoeffding", "beta-binomial")
-        for second in ("likelihood", *_SLABS, "slab of the best", "value slab of the best")
+        for second in ("likelihood", *_SLABS, "slab of the best", "value slab of the best", *_SHARES)
     },
 }
 """The checker's own registry of methods."""

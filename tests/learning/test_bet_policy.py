@@ -207,7 +207,7 @@ def test_several_betting_strategies_guarantee_more_than_one_and_are_proved(monke
     assert slab.strategies == 2 and [one.weight for one in slab.every] == [0.5, 0.5]
     assert "2 betting strategies split the initial wealth, one per candidate policy" in result.ledger.lines
     certificate = certificate_of(result, counts)
-    assert certificate.problem.data.method == "beta-binomial+value slab"
+    assert certificate.problem.data.method == "beta-binomial+9/10 value slab"
     verdict = check(certificate)
     assert verdict.valid and verdict.values["robust policy"][0] == pytest.approx(result.guarantee, abs=1e-6)
     several = np.mean([learned(seed=seed)[0].guarantee for seed in range(5)])

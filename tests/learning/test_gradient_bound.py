@@ -205,7 +205,7 @@ def test_learn_narrows_along_the_value_and_holds() -> None:
         assert {row[0] for row in own.tried} == {"expression", "along the value"}
         assert "a likelihood and bets along values" in own.decisions.reasons[-1]
         assert own.ledger.delta == 0.01
-        assert own.intervals is not None and own.intervals.ledger.delta == pytest.approx(0.005)
+        assert own.intervals is not None and own.intervals.ledger.delta == pytest.approx(0.004)
 
 
 def test_other_ends_other_questions() -> None:
@@ -259,11 +259,11 @@ def test_of_nine_parameters_the_joint_region_has_the_evidence() -> None:
     options = LearnOptions(outcomes="none")
     chain = Pipeline.start(model.problem(QUESTION), counts, 0.01, options=options, serves=Serves.REFINED)
     decisions = chain.decide(options)
-    assert decisions.along and not decisions.halves and decisions.region.value == "joint"
+    assert decisions.along and not decisions.spends_along and decisions.region.value == "joint"
     prepared = chain.prepare(decisions)
     found = GradientBound.of(chain, prepared)
     assert found.ledger is prepared.region.ledger and found.slab is prepared.region.slab
-    assert prepared.intervals.ledger.delta == pytest.approx(split(0.01, chain.outcomes, bets=True)[0], rel=0)
+    assert prepared.intervals.ledger.delta == pytest.approx(split(0.01, bets=True)[0], rel=0)
     result = tr.learn(model.problem(QUESTION), counts, delta=0.01, outcomes="none")
     quick = tr.learn(model.problem(QUESTION), counts, delta=0.01, outcomes="none", effort="quick")
     single = tr.learn(model.problem(QUESTION), counts, delta=0.01, outcomes="none", region="polytope")

@@ -15,6 +15,7 @@ import pytest
 import tightrope as tr
 from adversary.proved import NOT_COVERED, proved_code
 from learning_cases import case, counts_of
+from places import TESTS
 from tightrope.certify.certificate_file import as_file
 from tightrope.certify.learned import certificate_of
 from tightrope.coupled.result import CoupledStatus
@@ -25,11 +26,10 @@ from tightrope.learning.learn import learn
 from tightrope.learning.options import LearnOptions
 from tightrope.regions.joint import JOINT, split
 from tightrope.regions.polytope import Polytope
-from tightrope.statistics.confidence_budget import likelihood_share
-from tightrope.statistics.outcomes import Outcomes
+from tightrope_check.archive import load
 from tightrope_check.checker import check
 from tightrope_check.search.value_slopes import GraphQuestion, best_steps, step_slopes
-from tightrope_check.statistics.joint import share_of
+from tightrope_check.statistics.joint import former_share
 
 DELTA = 0.01
 SMALL = "betting(4)"
@@ -48,16 +48,17 @@ SMALL = "betting(4)"
         (32, 8, 0.9),
     ],
 )
-def test_the_split_follows_from_the_model(events: int, free: int, share: float) -> None:
-    assert likelihood_share(events, free) == share == float(share_of(events, free))
+def test_the_split_of_files_from_before_follows_from_the_model(events: int, free: int, share: float) -> None:
+    assert float(former_share(events, free)) == share
     betting = 0.5 if free > 7 and events < 4 * free else 0.9
-    assert likelihood_share(events, free, bets=True) == betting == float(share_of(events, free, bets=True))
+    assert float(former_share(events, free, bets=True)) == betting
 
 
-def test_the_parts_of_the_split_make_delta() -> None:
-    of_events, rest = split(DELTA, Outcomes.of(case(SMALL).model))
-    assert Fraction(of_events) + Fraction(rest) <= Fraction(DELTA)
-    assert of_events + rest == pytest.approx(DELTA, rel=1e-12)
+@pytest.mark.parametrize(("bets", "share"), [(True, Fraction(9, 10)), (False, Fraction(3, 5))])
+def test_the_parts_of_the_split_make_delta(bets: bool, share: Fraction) -> None:
+    of_events, rest = map(Fraction, split(DELTA, bets))
+    assert rest <= share * Fraction(DELTA) and of_events <= (1 - share) * Fraction(DELTA)
+    assert float(of_events + rest) == pytest.approx(DELTA, rel=1e-12)
 
 
 def test_the_default_is_joint_and_says_what_it_forecasts() -> None:
@@ -90,7 +91,8 @@ def test_what_pays_is_refined_and_proved() -> None:
     assert after.width < 0.96 * before.width
     proof = certificate_of(result, counts)
     assert (
-        proof.problem.data is not None and proof.problem.data.method == "beta-binomial+value slab of the best"
+        proof.problem.data is not None
+        and proof.problem.data.method == "beta-binomial+9/10 value slab of the best"
     )
     assert check(proof).valid
     assert [claim.name for claim in proof.claims] == ["robust policy", "given policy"]
@@ -105,11 +107,12 @@ def test_the_checker_takes_no_more_than_delta() -> None:
     known, counts = case(SMALL), counts_of(SMALL)
     proof = certificate_of(learn(known.problem, counts, delta=DELTA), counts)
     data = proof.problem.data
-    assert data is not None and data.method == "beta-binomial+value slab" and check(proof).valid
+    assert data is not None and data.method == "beta-binomial+9/10 value slab" and check(proof).valid
     for changes in (
         {"method": "value slab"},
         {"method": "beta-binomial+slab"},
         {"method": "beta-binomial+slab of the best"},
+        {"method": "beta-binomial+3/5 likelihood"},
         {"method": "beta-binomial"},
         {"method": "beta-binomial+likelihood"},
         {"method": "clopper-pearson+value slab"},
@@ -131,14 +134,43 @@ def test_the_proved_checker_covers_intervals_and_a_likelihood(
     known, counts = case(SMALL), counts_of(SMALL)
     result = learn(known.problem, counts, delta=DELTA, region="joint", sets="expression")
     proof = certificate_of(result, counts)
-    assert proof.problem.data is not None and proof.problem.data.method == "beta-binomial+likelihood"
+    assert proof.problem.data is not None and proof.problem.data.method == "beta-binomial+3/5 likelihood"
     assert check(proof).valid
-    for name, changes, code in (("honest", {}, 0), ("less", {"delta": 0.5 * DELTA}, 1)):
+    former = {"method": "beta-binomial+likelihood"}  # a tenth for the intervals, by the rule of before
+    assert not check(_stolen(proof, **former)).valid
+    for name, changes, code in (
+        ("honest", {}, 0),
+        ("less", {"delta": 0.5 * DELTA}, 1),
+        ("former", former, 1),
+    ):
         as_file(_stolen(proof, **changes)).save(tmp_path / name)
         assert proved_code(tmp_path / name) in (code, NOT_COVERED)
     for word in ("slab", "value slab"):
         as_file(_stolen(proof, method=f"beta-binomial+{word}")).save(tmp_path / word)
         assert proved_code(tmp_path / word) in (1, NOT_COVERED)
+
+
+@pytest.mark.parametrize(
+    ("second", "now", "value"),
+    [
+        ("likelihood", "3/5 likelihood", (0.0477060915, 0.5766583719)),
+        ("value slab", "9/10 value slab", (0.0001275505, 0.3900738752)),
+    ],
+)
+def test_files_from_before_are_read_by_their_rule(
+    second: str, now: str, value: tuple[float, float], tmp_path: Path
+) -> None:
+    """Four and eight coins in a row: the likelihood had a tenth of δ, and the slab a half."""
+    path = TESTS / "stored" / f"joint-{second.split()[-1]}-before.cert"
+    before = load(path).certificate
+    assert before.problem.data is not None and before.problem.data.method == f"beta-binomial+{second}"
+    verdict = check(before)
+    assert verdict.valid and verdict.values["robust policy"] == pytest.approx(value)
+    assert proved_code(path) == 0
+    renamed = _stolen(before, method=f"beta-binomial+{now}")
+    assert not check(renamed).valid
+    as_file(renamed).save(tmp_path / "renamed")
+    assert proved_code(tmp_path / "renamed") == 1
 
 
 @pytest.mark.costly("test_the_default_is_joint_and_says_what_it_forecasts")

@@ -567,7 +567,7 @@ def data_of(result: LearningResult, counts: Counts) -> evidence.Data | None:
         if region.kind.has_intervals:
             assert result.intervals is not None
             whose = "" if result.value is None or slab is None or slab.given else " of the best"
-            second = "likelihood" if slab is None else f"value slab{whose}"
+            second = "3/5 likelihood" if slab is None else f"9/10 value slab{whose}"
             method = f"{result.intervals.ledger.method}+{second}"
     shared_by = "events"
     if evidence.METHODS[method].module in ("intervals", "joint"):

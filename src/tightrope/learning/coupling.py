@@ -3,7 +3,7 @@
 It contains the policy's true value, within that over rectangular sets. Regions of many coordinates
 are cut along gradients of policies (`regions.likelihood`), without confidence. With more than seven
 coordinates a likelihood and bets leave a range of every policy's value (`coupled.ball`), from the joint
-region up to a dozen parameters, beyond it at half of δ. Certificates prove the interval over the sets alone.
+region up to a dozen parameters, beyond it at 3/5 of δ. Certificates prove the interval over the sets alone.
 """
 
 from __future__ import annotations
@@ -329,7 +329,7 @@ def _beside(
 ) -> tuple[Evidence, Slab | None, PolicyBets | None, ConfidenceBudget]:
     """A likelihood and bets beside intervals that have a ledger of their own."""
     counts, outcomes = chain.data, chain.outcomes
-    delta = chain.split.of_events(outcomes, chain.options.budget, along=True)[1]
+    delta = chain.split.of_events(bets=False)[1]
     bets = bets_of(chain.model, chain.objective, chain.policy, counts.design, unasked=True)
     guard, slab, notes = delta, None, tuple[str, ...]()
     if bets is not None:
@@ -374,7 +374,7 @@ def narrow(chain: Pipeline, solved: SolvedPolicies) -> SolvedPolicies:
             return value
         seconds = round(time.perf_counter() - begin, 6)
         tried.append((prepared.sets.kind.value, name, value.interval, 0.0, "independently at every choice"))
-        share = "the region's" if prepared.region and prepared.region.kind.has_intervals else "at half of δ"
+        share = "the region's" if prepared.region and prepared.region.kind.has_intervals else "at 3/5 of δ"
         tried.append(("along the value", name, seen, seconds, f"a likelihood and bets, {share}"))
         return replace(value, interval=Interval.of(low, high))
 

@@ -337,11 +337,11 @@ class Decisions:
     @property
     def splits(self) -> bool:
         """Whether the intervals of events have a part of δ alone."""
-        return self.halves or (self.region is not None and self.region.has_intervals)
+        return self.spends_along or (self.region is not None and self.region.has_intervals)
 
     @property
-    def halves(self) -> bool:
-        """Whether half of δ is for evidence along values that the region does not hold."""
+    def spends_along(self) -> bool:
+        """Whether a part of δ is for evidence along values that the region does not hold."""
         return self.along and self.follows_from_intervals
 
     @property
@@ -424,7 +424,7 @@ def decide(
     open_ended = refines and is_open and options.effort is not Effort.QUICK and region is not None
     along = open_ended and plain and _goes_along(model, counts, sets, region, options)
     if along:
-        share = "by what the region holds" if region is not None and region.has_intervals else "at half of δ"
+        share = "by what the region holds" if region is not None and region.has_intervals else "at 3/5 of δ"
         reasons.append(f"beside the sets, {share}, a likelihood and bets along values of policies")
     refines = open_ended and sets is SetsKind.RECTANGULAR
     return Decisions(region, sets, interval, tuple(reasons), refines, along)

@@ -517,9 +517,6 @@ def _rules(
 MOST_OF_IT = 0.9
 """The part of δ for what is forecast to be better."""
 
-IN_DOUBT, OUTCOMES, MODEL = 2.0 / 3.0, 0.4, 0.25
-"""The part of δ for outcomes unless they are e^OUTCOMES, or the model e^MODEL, times as narrow."""
-
 MANY_PARAMETERS = 400
 """Beyond so many the model's part is not forecast: its sets hold one distribution at a time."""
 
@@ -541,11 +538,8 @@ def share(seen: Observation, delta: float, coupled: bool, forecast: Forecast) ->
     assert isinstance(model, ParametricMDP)
     if len(model.parameters) > MANY_PARAMETERS:
         return MOST_OF_IT
-    logs = np.array(list(_forecasts(seen, delta, coupled, forecast, number)))
-    ahead = float(logs.mean()) if len(logs) else 0.0
-    if abs(ahead) < 0.5 * float(np.abs(logs).sum()) / max(len(logs), 1) or -MODEL < ahead < OUTCOMES:
-        return IN_DOUBT
-    return MOST_OF_IT if ahead > 0.0 else 1.0 - MOST_OF_IT
+    ahead = sum(_forecasts(seen, delta, coupled, forecast, number))
+    return MOST_OF_IT if ahead >= 0.0 else 1.0 - MOST_OF_IT
 
 
 def _forecasts(

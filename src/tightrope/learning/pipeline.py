@@ -56,7 +56,7 @@ from tightrope.solver.solution import Solution
 from tightrope.statistics.bets import Predictions
 from tightrope.statistics.confidence_budget import ConfidenceBudget
 from tightrope.statistics.costs import CostIntervals
-from tightrope.statistics.estimates import Budget, EventIntervals, check_delta, event_intervals
+from tightrope.statistics.estimates import EventIntervals, check_delta, event_intervals
 from tightrope.statistics.outcomes import Outcomes
 from tightrope.verdict import Assessment, AssumptionStatus
 
@@ -152,11 +152,9 @@ class DeltaSplit:
         """The part that is left for probabilities."""
         return self.delta - self.of_outcomes - (0.0 if self.costs is None else self.costs.delta)
 
-    def of_events(
-        self, outcomes: Outcomes, budget: Budget, along: bool, bets: bool = False
-    ) -> tuple[float, float]:
+    def of_events(self, bets: bool) -> tuple[float, float]:
         """That part again: for intervals of events, and for a likelihood and bets beside them."""
-        return split(self.of_probabilities, outcomes, budget, along, bets)
+        return split(self.of_probabilities, bets)
 
 
 class Serves(Enum):
@@ -504,8 +502,7 @@ class Pipeline:
             return self.settled.given
         delta = self.split.of_probabilities
         if decisions.splits:
-            about = self.options.budget, decisions.halves, decisions.bets and self.bets is not None
-            delta = self.split.of_events(self.outcomes, *about)[0]
+            delta = self.split.of_events(decisions.bets and self.bets is not None)[0]
         return self._time(
             "statistics",
             (decisions.interval, delta),

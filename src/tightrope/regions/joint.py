@@ -3,7 +3,7 @@
     J = { θ : all events lie in their intervals (δ₁) } ∩ { θ in the slab, or in the likelihood region (δ₂) }
 
 misses the true parameters with probability at most δ₁ + δ₂ = δ, however the two depend on each other. The
-split follows from the model alone (`likelihood_share`). Everything is one system of half-spaces.
+split follows from the model alone (`split`). Everything is one system of half-spaces.
 """
 
 from __future__ import annotations
@@ -19,17 +19,13 @@ from tightrope.regions.likelihood import LIKELIHOOD, tighten_further, without_en
 from tightrope.regions.polytope import MOST_VERTICES, Polytope
 from tightrope.regions.region import RegionKind, RegionTask
 from tightrope.regions.slab import slab_region
-from tightrope.statistics.confidence_budget import SAMPLING, Assumption, ConfidenceBudget, likelihood_share
-from tightrope.statistics.estimates import Budget, EventIntervals, Events, event_intervals
-from tightrope.statistics.outcomes import Outcomes
+from tightrope.statistics.confidence_budget import SAMPLING, Assumption, ConfidenceBudget
+from tightrope.statistics.estimates import EventIntervals, event_intervals
 
 
-def split(
-    delta: float, outcomes: Outcomes, budget: Budget = Budget.TIED, along: bool = False, bets: bool = False
-) -> tuple[float, float]:
-    """(δ of the intervals of events, δ of the rest), from the model alone; halves `along` values."""
-    free = len(outcomes.coordinates.free)
-    share = 0.5 if along else likelihood_share(len(Events.tie(outcomes, budget)), free, bets)
+def split(delta: float, bets: bool) -> tuple[float, float]:
+    """(δ of the intervals of events, δ of the rest): nine tenths for a slab, six for a likelihood."""
+    share = 0.9 if bets else 0.6
     return down((1.0 - share) * delta * (1.0 - 1e-15)), down(share * delta)
 
 
@@ -86,8 +82,8 @@ class JointRegion(RegionKind):
     certificate = "joint"
 
     def build(self, task: RegionTask) -> Polytope:
-        options, outcomes, bets = task.options, task.outcomes, task.gradient is not None
-        of_events, rest = split(task.delta, outcomes, options.budget, bets=bets)
+        options, bets = task.options, task.gradient is not None
+        of_events, rest = split(task.delta, bets)
         intervals = event_intervals(task.model, task.counts, of_events, options.interval, options.budget)
 
         def meet(region: Polytope) -> Polytope:

@@ -4,63 +4,63 @@ globalThis!=="object"&&(this?b():(a.defineProperty(a.prototype,"_T_",{configurab
 b(){var
 b=this||self;b.globalThis=b;delete
 a.prototype._T_}}(Object));(function(P){"use strict";var
-dw="TOTAL",q8="a cut at a point where something seen has no probability",k3="transition_start",qr="Invalid_argument",hu="Map.bal",pk="@[",hS=192,pX="a row of a slab without shares",pW=123,ll="choice_start",fX="the header is no JSON text of ours",qq="%ni",q7="values",cf=4096,pU="coupled",pV="plain",pT=0.9,q6="coupled values of free agents",c2=0xff,hD="censored",hI=1e-12,pS="outcomes of episodes",lk=-1e-09,q5=1073741824,bn="0",e2="pair",ce="upper",hR="difference",cE=128,pj="Sys_blocked_io",pR="fd ",kI="target",q4="costs",ax=248,q3=">",k2="batch_count",q2=1027,pi=-16,eW="claims",ph="problem.objective.",k1="Z.Overflow",hQ="terminal",ks=1048576.,m=246,kt="successor",ht="earlier",pg="%u",hH="generative-fixed",lj="method",pf="text",k0=2049,q1="error",hC=20000,qp=1000000000.,kr=127,d2=1024,pe="@{",kH=16.,eY="episodes",kG=-2147483648,li="e",pd=" : flags Open_rdonly and Open_wronly are not compatible",qo="is out of range",kq=240,dt="-",kF="int16",qn="a region beside intervals of transitions",kE=": Not a directory",pc=" : file already exists",qm="claim",c4=0xffffff,kp="proofs",lh="int32",pQ="Out_of_memory",hP="randomised",kD="problem.data",lg="inf",kC="index out of bounds",b4="likelihood",pb="problem.graph.choice_start",hB="_bigarr02",ql="automaton",pP=1.01,hO="nature",q0="hoeffding",d0=-1.,pO="theta",dv=2147483647,qk=", characters ",f0="discount",cC=0xffff,pN="problem.graph.transition_start",pa=12520,fZ=400,lf="batch_start",bv="UNTIL",qZ="infinity",o$="robust policy",ko="bool",ba=1000,hs="problem.expression",v="",kZ=224,qY=1e+150,hr="agent",o_="^",kA="MIN",kB="coefficient",kY="a member has a word of no code",le="header.json",hq="stated",fW="upper_steps",eV=0x3f,hA="region",pM=150,o9="Match_failure",ds="NEXT",o8=16777215,pL=-10,qX="costs that were seen",kn="initial",hz=252,bU=".",dY="+",qW=": the lower bound is not inductive",pK=0xf0,kX="splits",hN="kind",o7=2147483648,qj="the region does not fit the coordinates",qi="claims.%d.%s",km="data",e0="AVERAGE",qV=110,kl="learned",fV="earned",pJ=116,o6="%li",fU="anytime",qh=1e-07,pI="impossible case",qg="probability",qU=0.25,hy="complement",ld=-32,pH="trajectories",bT=1e-300,ch=1023,pG=-1080,qT="open",kW="nan",qS="expression",kz="value",o5=0xe0,pF=-1023,qR=117,lc="clopper-pearson",qf=0xdfff,cg="/",qQ="Assert_failure",pE="format",hx=1000000.,kV="ENOTDIR",o4="reasons.ml",qe=1073741823,hp="problem.data.",qP="size",D=250,ky=1e-13,hw='"',qO=0.001,kk=1255,qd="polynomial",qN="Fatal error: exception %s\n",pD=0x800,f2=255,qM="ANY",o3="jsError",cA=0x8000,kU="int8",e1="planned",cD=256,d1=1048576,f1="TEMPORAL",qc="End_of_file",o2="float64",kT="Failure",hM="DISCOUNTED",o1="\n",lb="ENOENT",o0="learned.ml",pC="([^/]+)",eZ="claims.",f6=200,pB=-257,kx=0xf,oY=-48,oZ="weissman",kS="choices of earlier steps do not fit",qb=0xdc00,pA=125,qL="ENOTEMPTY",oX=4000,la="bound",aU="camlinternalFormat.ml",pz="Division_by_zero",kR="fixed",qK="problem.probability",fT="problem",qa="Sys_error",dZ=1e-14,ho="lower_steps",py=": ",p$="given policy",k$="arrays",px="there is nothing to cut",qJ="row",oW="EEXIST",f5="%d",p_="Printexc.handle_uncaught_exception",cd="lower",qI="buffer.ml",hG="int_of_string",pw="no such tangent",kw="delta",kQ="name",kj=120,c1=1e-09,kP=103,qG="graph",qH="problem.theta",dx="value slab",hv=102,f4="transitions",fS="MAX",ki=512,kh="shared_by",p9=257,oV=0x7ff0,pu=1e-15,pv="models open",kg="adaptive",k_=1000000,hL="CUMULATIVE",f3="design",qF="int64",ke=144,kf="rows",oU="0x",kd="nothing",oT="\n",oS="about",cB=254,fR="reward",al=100,eU="free",pt=" : flags Open_text and Open_binary are not compatible",p8="%Li",ps="points size",bu=0.5,qE="it ends early",p7="bound_side",eX=160,pr="region.ml",hF="is of another type",kc=0.1,oR="problem.polynomial",du="REACH_REWARD",k9="Unix.Unix_error",oQ="problem.data.method",kb="mkdir",qD="Stack_overflow",hn=": No such file or directory",hK="policy",qC="problem.data.delta",qB="/static/",pq=-97,qA=253,k8="allowed",qz="Not_found",p6=227,p4=1e-08,p5="intervals without one of their ends",qy="problem.domain",ka="batch_transition",kO="problem.assumed_support",hm="is_equality",kN=", ",oO="problem.domain.",oP="digest",k7="rmdir",qx=32752,qw=1026,kM="domain",hJ="repeats",qv="false",kL="slab",k6="events",p3="problem.data.prior",oM="Pervasives.do_at_exit",oN="utf8",p2="a member has another length",c3=" ",k5="Fatal error: exception ",b5=0x80,p1="Undefined_recursive_module",qu="problem.data.batch_start",p0=1074,po=1e-06,pp="bound_expression",kK="choice",fY="point",qt="prior",kJ="weight",pn="objective",kv="a code has too many words",hE="Set.bal",qs="_",k4="compare: functional value",pm="products with equalities of the domain",pZ="%i",oL=1.000000001,oK="beta-binomial",pl="true",pY="certificate",oJ="share",ku="assumed_support";function
-IU(c,d){var
+dx="TOTAL",q$="a cut at a point where something seen has no probability",k6="transition_start",qu="Invalid_argument",hu="Map.bal",pn="@[",hS=192,p0="a row of a slab without shares",pZ=123,lo="choice_start",fX="the header is no JSON text of ours",qt="%ni",q_="values",cg=4096,pX="coupled",pY="plain",pW=0.9,q9="coupled values of free agents",c2=0xff,hD="censored",hI=1e-12,pV="outcomes of episodes",ln=-1e-09,q8=1073741824,bn="0",e2="pair",cf="upper",hR="difference",cF=128,pm="Sys_blocked_io",pU="fd ",kK="target",q7="costs",ax=248,q6=">",k5="batch_count",q5=1027,pl=-16,eW="claims",pk="problem.objective.",k4="Z.Overflow",hQ="terminal",ku=1048576.,m=246,kv="successor",ht="earlier",pj="%u",hH="generative-fixed",lm="method",pi="text",k3=2049,q4="error",hC=20000,qs=1000000000.,kt=127,d2=1024,ph="@{",kJ=16.,eY="episodes",kI=-2147483648,ll="e",pg=" : flags Open_rdonly and Open_wronly are not compatible",qr="is out of range",ks=240,du="-",kH="int16",qq="a region beside intervals of transitions",kG=": Not a directory",pf=" : file already exists",qp="claim",c4=0xffffff,kr="proofs",lk="int32",pT="Out_of_memory",hP="randomised",kF="problem.data",lj="inf",kE="index out of bounds",bW="likelihood",pe="problem.graph.choice_start",hB="_bigarr02",qo="automaton",pS=1.01,hO="nature",q3="hoeffding",d0=-1.,pR="theta",dw=2147483647,qn=", characters ",f0="discount",cD=0xffff,pQ="problem.graph.transition_start",pd=12520,fZ=400,li="batch_start",bv="UNTIL",q2="infinity",pc="robust policy",kq="bool",bb=1000,hs="problem.expression",v="",k2=224,q1=1e+150,hr="agent",pb="^",kC="MIN",kD="coefficient",k1="a member has a word of no code",lh="header.json",hq="stated",fW="upper_steps",eV=0x3f,hA="region",pP=150,pa="Match_failure",dt="NEXT",o$=16777215,pO=-10,q0="costs that were seen",kp="initial",hz=252,bV=".",dY="+",qZ=": the lower bound is not inductive",pN=0xf0,k0="splits",hN="kind",o_=2147483648,qm="the region does not fit the coordinates",ql="claims.%d.%s",ko="data",e0="AVERAGE",qY=110,kn="learned",fV="earned",pM=116,o9="%li",fU="anytime",qk=1e-07,pL="impossible case",qj="probability",qX=0.25,hy="complement",lg=-32,pK="trajectories",bU=1e-300,ci=1023,pJ=-1080,qW="open",kZ="nan",qV="expression",kB="value",o8=0xe0,pI=-1023,qU=117,lf="clopper-pearson",qi=0xdfff,ch="/",qT="Assert_failure",pH="format",hx=1000000.,kY="ENOTDIR",o7="reasons.ml",qh=1073741823,hp="problem.data.",qS="size",D=250,kX="3/5 likelihood",kA=1e-13,hw='"',qR=0.001,km=1255,qg="polynomial",qQ="Fatal error: exception %s\n",pG=0x800,f2=255,qP="ANY",o6="jsError",cB=0x8000,kW="int8",e1="planned",cE=256,d1=1048576,f1="TEMPORAL",qf="End_of_file",o5="float64",kV="Failure",hM="DISCOUNTED",o4="\n",le="ENOENT",o3="learned.ml",pF="([^/]+)",eZ="claims.",f6=200,pE=-257,kz=0xf,o1=-48,o2="weissman",kU="choices of earlier steps do not fit",qe=0xdc00,pD=125,qO="ENOTEMPTY",o0=4000,ld="bound",aU="camlinternalFormat.ml",pC="Division_by_zero",kT="fixed",qN="problem.probability",fT="problem",qd="Sys_error",dZ=1e-14,ho="lower_steps",pB=": ",qc="given policy",lc="arrays",pA="there is nothing to cut",qM="row",oZ="EEXIST",f5="%d",qb="Printexc.handle_uncaught_exception",ce="lower",qL="buffer.ml",hG="int_of_string",pz="no such tangent",ky="delta",kS="name",kl=120,c1=1e-09,kR=103,qJ="graph",qK="problem.theta",c5="value slab",hv=102,f4="transitions",fS="MAX",kk=512,ki="shared_by",kj="9/10 value slab",qa=257,oY=0x7ff0,px=1e-15,py="models open",kh="adaptive",lb=1000000,hL="CUMULATIVE",f3="design",qI="int64",kf=144,kg="rows",oX="0x",ke="nothing",oW="\n",oV="about",cC=254,fR="reward",al=100,eU="free",pw=" : flags Open_text and Open_binary are not compatible",p$="%Li",pv="points size",bu=0.5,qH="it ends early",p_="bound_side",eX=160,pu="region.ml",hF="is of another type",kd=0.1,oU="problem.polynomial",dv="REACH_REWARD",la="Unix.Unix_error",kb="problem.data.method",kc="mkdir",qG="Stack_overflow",hn=": No such file or directory",hK="policy",qF="problem.data.delta",qE="/static/",pt=-97,qD=253,k$="allowed",qC="Not_found",p9=227,p7=1e-08,p8="intervals without one of their ends",qB="problem.domain",ka="batch_transition",kQ="problem.assumed_support",hm="is_equality",kP=", ",oS="problem.domain.",oT="digest",k_="rmdir",qA=32752,qz=1026,kO="domain",hJ="repeats",qy="false",kN="slab",k9="events",p6="problem.data.prior",oQ="Pervasives.do_at_exit",oR="utf8",p5="a member has another length",c3=" ",k8="Fatal error: exception ",b5=0x80,p4="Undefined_recursive_module",qx="problem.data.batch_start",p3=1074,pr=1e-06,ps="bound_expression",kM="choice",fY="point",qw="prior",kL="weight",pq="objective",kx="a code has too many words",hE="Set.bal",qv="_",k7="compare: functional value",pp="products with equalities of the domain",p2="%i",oP=1.000000001,oO="beta-binomial",po="true",p1="certificate",oN="share",kw="assumed_support";function
+I6(c,d){var
 g=c.length,h=d.length,f=g+h-1,b=new
 Array(f);b[0]=0;var
 a=1,e=1;for(;a<g;a++)b[a]=c[a];for(;a<f;a++,e++)b[a]=d[e];return b}function
-IV(d,b,e,c,f){if(c<=b)for(var
+I7(d,b,e,c,f){if(c<=b)for(var
 a=1;a<=f;a++)e[c+a]=d[b+a];else
 for(var
 a=f;a>=1;a--)e[c+a]=d[b+a];return 0}function
-q_(a){var
+rb(a){var
 c=[0];while(a!==0){var
 d=a[1];for(var
 b=1;b<d.length;b++)c.push(d[b]);a=a[2]}return c}function
-IW(b,d,c,e){for(var
+I8(b,d,c,e){for(var
 a=0;a<c;a++)b[d+a+1]=e;return 0}function
-JW(b,a){throw[0,b,a]}function
+J8(b,a){throw[0,b,a]}function
 e6(b,a){if(b==0)return v;if(a.repeat)return a.repeat(b);var
 d=v,c=0;for(;;){if(b&1)d+=a;b>>=1;if(b==0)return d;a+=a;c++;if(c==9)a.slice(0,1)}}function
 h4(c,b,a){var
-d=String.fromCharCode;if(b==0&&a<=cf&&a==c.length)return d.apply(null,c);var
+d=String.fromCharCode;if(b==0&&a<=cg&&a==c.length)return d.apply(null,c);var
 e=v;for(;0<a;b+=d2,a-=d2)e+=d.apply(null,c.slice(b,b+Math.min(a,d2)));return e}function
 d4(a){if(a.t==2)a.c+=e6(a.l-a.c.length,"\0");else
 a.c=h4(a.c,0,a.c.length);a.t=0}function
-rI(a){if(a.length<24){for(var
-b=0;b<a.length;b++)if(a.charCodeAt(b)>kr)return false;return true}else
+rL(a){if(a.length<24){for(var
+b=0;b<a.length;b++)if(a.charCodeAt(b)>kt)return false;return true}else
 return!/[^\x00-\x7f]/.test(a)}function
-lD(e){for(var
+lG(e){for(var
 j=v,c=v,g,f,h,a,b=0,i=e.length;b<i;b++){f=e.charCodeAt(b);if(f<b5){for(var
-d=b+1;d<i&&(f=e.charCodeAt(d))<b5;d++);if(d-b>ki){c.substr(0,1);j+=c;c=v;j+=e.slice(b,d)}else
-c+=e.slice(b,d);if(d==i)break;b=d}a=1;if(++b<i&&((h=e.charCodeAt(b))&-64)==cE){g=h+(f<<6);if(f<o5){a=g-0x3080;if(a<b5)a=1}else{a=2;if(++b<i&&((h=e.charCodeAt(b))&-64)==cE){g=h+(g<<6);if(f<pK){a=g-0xe2080;if(a<pD||a>=0xd7ff&&a<0xe000)a=2}else{a=3;if(++b<i&&((h=e.charCodeAt(b))&-64)==cE&&f<0xf5){a=h-0x3c82080+(g<<6);if(a<0x10000||a>0x10ffff)a=3}}}}}if(a<4){b-=a;c+="\ufffd"}else
-if(a>cC)c+=String.fromCharCode(0xd7c0+(a>>10),qb+(a&0x3FF));else
+d=b+1;d<i&&(f=e.charCodeAt(d))<b5;d++);if(d-b>kk){c.substr(0,1);j+=c;c=v;j+=e.slice(b,d)}else
+c+=e.slice(b,d);if(d==i)break;b=d}a=1;if(++b<i&&((h=e.charCodeAt(b))&-64)==cF){g=h+(f<<6);if(f<o8){a=g-0x3080;if(a<b5)a=1}else{a=2;if(++b<i&&((h=e.charCodeAt(b))&-64)==cF){g=h+(g<<6);if(f<pN){a=g-0xe2080;if(a<pG||a>=0xd7ff&&a<0xe000)a=2}else{a=3;if(++b<i&&((h=e.charCodeAt(b))&-64)==cF&&f<0xf5){a=h-0x3c82080+(g<<6);if(a<0x10000||a>0x10ffff)a=3}}}}}if(a<4){b-=a;c+="\ufffd"}else
+if(a>cD)c+=String.fromCharCode(0xd7c0+(a>>10),qe+(a&0x3FF));else
 c+=String.fromCharCode(a);if(c.length>d2){c.substr(0,1);j+=c;c=v}}return j+c}function
-cF(c,a,b){this.t=c;this.c=a;this.l=b}cF.prototype.toString=function(){switch(this.t){case
+cG(c,a,b){this.t=c;this.c=a;this.l=b}cG.prototype.toString=function(){switch(this.t){case
 9:return this.c;default:d4(this);case
-0:if(rI(this.c)){this.t=9;return this.c}this.t=8;case
-8:return this.c}};cF.prototype.toUtf16=function(){var
-a=this.toString();if(this.t==9)return a;return lD(a)};cF.prototype.slice=function(){var
+0:if(rL(this.c)){this.t=9;return this.c}this.t=8;case
+8:return this.c}};cG.prototype.toUtf16=function(){var
+a=this.toString();if(this.t==9)return a;return lG(a)};cG.prototype.slice=function(){var
 a=this.t==4?this.c.slice():this.c;return new
-cF(this.t,a,this.l)};function
-ri(a){return new
-cF(0,a,a.length)}function
-a(a){return ri(a)}function
-lz(c,b){JW(c,a(b))}var
+cG(this.t,a,this.l)};function
+rl(a){return new
+cG(0,a,a.length)}function
+a(a){return rl(a)}function
+lC(c,b){J8(c,a(b))}var
 aE=[0];function
-aL(a){lz(aE.Invalid_argument,a)}function
-d3(){aL(kC)}function
+aL(a){lC(aE.Invalid_argument,a)}function
+d3(){aL(kE)}function
 d(b,a){if(a<0||a>=b.length-1)d3();return b[a+1]}function
 W(b,a,c){if(a<0||a>=b.length-1)d3();b[a+1]=c;return 0}function
-lm(e,f,d){var
+lp(e,f,d){var
 a=new
 Array(d+1);a[0]=0;for(var
 b=1,c=f+1;b<=d;b++,c++)a[b]=e[c];return a}function
-rc(a){switch(a){case
+rf(a){switch(a){case
 7:case
 10:case
 11:return 2;default:return 1}}function
-ra(c,e){var
+rd(c,e){var
 b=P,a;switch(c){case
 0:a=b.Float32Array;break;case
 1:a=b.Float64Array;break;case
@@ -76,14 +76,14 @@ b=P,a;switch(c){case
 11:a=b.Float64Array;break;case
 12:a=b.Uint8Array;break}if(!a)aL("Bigarray.create: unsupported kind");var
 d=new
-a(e*rc(c));return d}function
+a(e*rf(c));return d}function
 hT(b){var
 d=b.length,c=1;for(var
 a=0;a<d;a++){if(b[a]<0)aL("Bigarray.create: negative dimension");c=c*b[a]}return c}var
-rq=Math.pow(2,-24);function
-rB(a){throw a}function
-dB(){rB(aE.Division_by_zero)}function
-Q(b,c,a){this.lo=b&c4;this.mi=c&c4;this.hi=a&cC}Q.prototype.caml_custom="_j";Q.prototype.copy=function(){return new
+rt=Math.pow(2,-24);function
+rE(a){throw a}function
+dB(){rE(aE.Division_by_zero)}function
+Q(b,c,a){this.lo=b&c4;this.mi=c&c4;this.hi=a&cD}Q.prototype.caml_custom="_j";Q.prototype.copy=function(){return new
 Q(this.lo,this.mi,this.hi)};Q.prototype.ucompare=function(a){if(this.hi>a.hi)return 1;if(this.hi<a.hi)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};Q.prototype.compare=function(a){var
 b=this.hi<<16,c=a.hi<<16;if(b>c)return 1;if(b<c)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};Q.prototype.neg=function(){var
 a=-this.lo,b=-this.mi+(a>>24),c=-this.hi+(b>>24);return new
@@ -92,7 +92,7 @@ b=this.lo+a.lo,c=this.mi+a.mi+(b>>24),d=this.hi+a.hi+(c>>24);return new
 Q(b,c,d)};Q.prototype.sub=function(a){var
 b=this.lo-a.lo,c=this.mi-a.mi+(b>>24),d=this.hi-a.hi+(c>>24);return new
 Q(b,c,d)};Q.prototype.mul=function(a){var
-b=this.lo*a.lo,c=(b*rq|0)+this.mi*a.lo+this.lo*a.mi,d=(c*rq|0)+this.hi*a.lo+this.mi*a.mi+this.lo*a.hi;return new
+b=this.lo*a.lo,c=(b*rt|0)+this.mi*a.lo+this.lo*a.mi,d=(c*rt|0)+this.hi*a.lo+this.mi*a.mi+this.lo*a.hi;return new
 Q(b,c,d)};Q.prototype.isZero=function(){return(this.lo|this.mi|this.hi)==0};Q.prototype.isNeg=function(){return this.hi<<16<0};Q.prototype.and=function(a){return new
 Q(this.lo&a.lo,this.mi&a.mi,this.hi&a.hi)};Q.prototype.or=function(a){return new
 Q(this.lo|a.lo,this.mi|a.mi,this.hi|a.hi)};Q.prototype.xor=function(a){return new
@@ -106,22 +106,22 @@ Q(this.hi>>a-48,0,0)};Q.prototype.shift_right=function(a){a=a&63;if(a==0)return 
 c=this.hi<<16>>16;if(a<24)return new
 Q(this.lo>>a|this.mi<<24-a,this.mi>>a|c<<24-a,this.hi<<16>>a>>>16);var
 b=this.hi<<16>>31;if(a<48)return new
-Q(this.mi>>a-24|this.hi<<48-a,this.hi<<16>>a-24>>16,b&cC);return new
+Q(this.mi>>a-24|this.hi<<48-a,this.hi<<16>>a-24>>16,b&cD);return new
 Q(this.hi<<16>>a-32,b,b)};Q.prototype.lsl1=function(){this.hi=this.hi<<1|this.mi>>23;this.mi=(this.mi<<1|this.lo>>23)&c4;this.lo=this.lo<<1&c4};Q.prototype.lsr1=function(){this.lo=(this.lo>>>1|this.mi<<23)&c4;this.mi=(this.mi>>>1|this.hi<<23)&c4;this.hi=this.hi>>>1};Q.prototype.udivmod=function(e){var
 c=0,b=this.copy(),a=e.copy(),d=new
 Q(0,0,0);while(b.ucompare(a)>0){c++;a.lsl1()}while(c>=0){c--;d.lsl1();if(b.ucompare(a)>=0){d.lo++;b=b.sub(a)}a.lsr1()}return{quotient:d,modulus:b}};Q.prototype.div=function(a){var
 b=this;if(a.isZero())dB();var
-d=b.hi^a.hi;if(b.hi&cA)b=b.neg();if(a.hi&cA)a=a.neg();var
-c=b.udivmod(a).quotient;if(d&cA)c=c.neg();return c};Q.prototype.mod=function(b){var
+d=b.hi^a.hi;if(b.hi&cB)b=b.neg();if(a.hi&cB)a=a.neg();var
+c=b.udivmod(a).quotient;if(d&cB)c=c.neg();return c};Q.prototype.mod=function(b){var
 a=this;if(b.isZero())dB();var
-d=a.hi;if(a.hi&cA)a=a.neg();if(b.hi&cA)b=b.neg();var
-c=a.udivmod(b).modulus;if(d&cA)c=c.neg();return c};Q.prototype.toInt=function(){return this.lo|this.mi<<24};Q.prototype.toFloat=function(){return(this.hi<<16)*Math.pow(2,32)+this.mi*Math.pow(2,24)+this.lo};Q.prototype.toArray=function(){return[this.hi>>8,this.hi&c2,this.mi>>16,this.mi>>8&c2,this.mi&c2,this.lo>>16,this.lo>>8&c2,this.lo&c2]};Q.prototype.lo32=function(){return this.lo|(this.mi&c2)<<24};Q.prototype.hi32=function(){return this.mi>>>8&cC|this.hi<<16};function
-rp(b,a){return new
-Q(b&c4,b>>>24&c2|(a&cC)<<8,a>>>16&cC)}function
-lv(a){return a.hi32()}function
-lw(a){return a.lo32()}var
-I0=hB;function
-dy(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}dy.prototype.caml_custom=I0;dy.prototype.offset=function(b){var
+d=a.hi;if(a.hi&cB)a=a.neg();if(b.hi&cB)b=b.neg();var
+c=a.udivmod(b).modulus;if(d&cB)c=c.neg();return c};Q.prototype.toInt=function(){return this.lo|this.mi<<24};Q.prototype.toFloat=function(){return(this.hi<<16)*Math.pow(2,32)+this.mi*Math.pow(2,24)+this.lo};Q.prototype.toArray=function(){return[this.hi>>8,this.hi&c2,this.mi>>16,this.mi>>8&c2,this.mi&c2,this.lo>>16,this.lo>>8&c2,this.lo&c2]};Q.prototype.lo32=function(){return this.lo|(this.mi&c2)<<24};Q.prototype.hi32=function(){return this.mi>>>8&cD|this.hi<<16};function
+rs(b,a){return new
+Q(b&c4,b>>>24&c2|(a&cD)<<8,a>>>16&cD)}function
+ly(a){return a.hi32()}function
+lz(a){return a.lo32()}var
+Ja=hB;function
+dy(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}dy.prototype.caml_custom=Ja;dy.prototype.offset=function(b){var
 c=0;if(typeof
 b==="number")b=[b];if(!(b
 instanceof
@@ -130,15 +130,15 @@ a=0;a<this.dims.length;a++){if(b[a]<0||b[a]>=this.dims[a])d3();c=c*this.dims[a]+
 for(var
 a=this.dims.length-1;a>=0;a--){if(b[a]<1||b[a]>this.dims[a])d3();c=c*this.dims[a]+(b[a]-1)}return c};dy.prototype.get=function(a){switch(this.kind){case
 7:var
-d=this.data[a*2+0],b=this.data[a*2+1];return rp(d,b);case
+d=this.data[a*2+0],b=this.data[a*2+1];return rs(d,b);case
 10:case
 11:var
-e=this.data[a*2+0],c=this.data[a*2+1];return[cB,e,c];default:return this.data[a]}};dy.prototype.set=function(a,b){switch(this.kind){case
-7:this.data[a*2+0]=lw(b);this.data[a*2+1]=lv(b);break;case
+e=this.data[a*2+0],c=this.data[a*2+1];return[cC,e,c];default:return this.data[a]}};dy.prototype.set=function(a,b){switch(this.kind){case
+7:this.data[a*2+0]=lz(b);this.data[a*2+1]=ly(b);break;case
 10:case
 11:this.data[a*2+0]=b[1];this.data[a*2+1]=b[2];break;default:this.data[a]=b;break}return 0};dy.prototype.fill=function(b){switch(this.kind){case
 7:var
-c=lw(b),e=lv(b);if(c==e)this.data.fill(c);else
+c=lz(b),e=ly(b);if(c==e)this.data.fill(c);else
 for(var
 a=0;a<this.data.length;a++)this.data[a]=a%2==0?c:e;break;case
 10:case
@@ -171,15 +171,15 @@ a!=="number")if(a
 instanceof
 Array&&a.length==1)a=a[0];else
 aL("Ml_Bigarray_c_1_1.offset");if(a<0||a>=this.dims[0])d3();return a};e3.prototype.get=function(a){return this.data[a]};e3.prototype.set=function(a,b){this.data[a]=b;return 0};e3.prototype.fill=function(a){this.data.fill(a);return 0};function
-ln(c,d,a,b){var
-e=rc(c);if(hT(a)*e!=b.length)aL("length doesn't match dims");if(d==0&&a.length==1&&e==1)return new
+lq(c,d,a,b){var
+e=rf(c);if(hT(a)*e!=b.length)aL("length doesn't match dims");if(d==0&&a.length==1&&e==1)return new
 e3(c,d,a,b);return new
 dy(c,d,a,b)}function
-JF(a){return a.slice(1)}function
-IZ(b,e,d){var
-a=JF(d),c=ra(b,hT(a));return ln(b,e,a,c)}function
-I1(a,b){return a.get(a.offset(b))}function
-I2(a,b,c){a.set(a.offset(b),c);return 0}function
+JR(a){return a.slice(1)}function
+I$(b,e,d){var
+a=JR(d),c=rd(b,hT(a));return lq(b,e,a,c)}function
+Jb(a,b){return a.get(a.offset(b))}function
+Jc(a,b,c){a.set(a.offset(b),c);return 0}function
 hU(b){if(P.Uint8Array)var
 c=new(P.Uint8Array)(b.l);else
 var
@@ -195,58 +195,58 @@ a=c-1;a>=0;a--)h[f+a]=g[e+a];else{var
 i=Math.min(c,g.length-e);for(var
 a=0;a<i;a++)h[f+a]=g.charCodeAt(e+a);for(;a<c;a++)h[f+a]=0}}return 0}function
 bw(a){return a}function
-ci(a,b,c,d,e){dz(bw(a),b,c,d,e);return 0}function
-e4(){aL(kC)}function
+cj(a,b,c,d,e){dz(bw(a),b,c,d,e);return 0}function
+e4(){aL(kE)}function
 bK(a,b){switch(a.t&6){default:if(b>=a.c.length)return 0;case
 0:return a.c.charCodeAt(b);case
 4:return a.c[b]}}function
-rg(b,a){if(a>>>0>=b.l)e4();return bK(b,a)}function
-I4(b,a){if(a>>>0>=b.l-1)e4();var
+rj(b,a){if(a>>>0>=b.l)e4();return bK(b,a)}function
+Je(b,a){if(a>>>0>=b.l-1)e4();var
 c=bK(b,a),d=bK(b,a+1);return d<<8|c}function
-rh(b,a){if(a>>>0>=b.l-3)e4();var
+rk(b,a){if(a>>>0>=b.l-3)e4();var
 c=bK(b,a),d=bK(b,a+1),e=bK(b,a+2),f=bK(b,a+3);return f<<24|e<<16|d<<8|c}function
 d5(a){return new
 Q(a[7]<<0|a[6]<<8|a[5]<<16,a[4]<<0|a[3]<<8|a[2]<<16,a[1]<<0|a[0]<<8)}function
-I5(d,c){if(c>>>0>=d.l-7)e4();var
+Jf(d,c){if(c>>>0>=d.l-7)e4();var
 b=new
 Array(8);for(var
 a=0;a<8;a++)b[7-a]=bK(d,c+a);return d5(b)}function
 aA(a,c,b){b&=c2;if(a.t!=4){if(c==a.c.length){a.c+=String.fromCharCode(b);if(c+1==a.l)a.t=0;return 0}hU(a)}a.c[c]=b;return 0}function
 dA(b,a,c){if(a>>>0>=b.l)e4();return aA(b,a,c)}function
 d6(a){return a.toArray()}function
-I8(c,b,e){if(b>>>0>=c.l-7)e4();var
+Ji(c,b,e){if(b>>>0>=c.l-7)e4();var
 d=d6(e);for(var
 a=0;a<8;a++)aA(c,b+7-a,d[a]);return 0}function
-c5(c,a){if(c.fun)return c5(c.fun,a);if(typeof
+c6(c,a){if(c.fun)return c6(c.fun,a);if(typeof
 c!=="function")return c;var
 b=c.length|0;if(b===0)return c.apply(null,a);var
 e=a.length|0,d=b-e|0;if(d==0)return c.apply(null,a);else
-if(d<0)return c5(c.apply(null,a.slice(0,b)),a.slice(b));else
+if(d<0)return c6(c.apply(null,a.slice(0,b)),a.slice(b));else
 return function(){var
 e=arguments.length==0?1:arguments.length,d=new
 Array(a.length+e);for(var
 b=0;b<a.length;b++)d[b]=a[b];for(var
-b=0;b<arguments.length;b++)d[a.length+b]=arguments[b];return c5(c,d)}}function
+b=0;b<arguments.length;b++)d[a.length+b]=arguments[b];return c6(c,d)}}function
 c(a,b){if(b>>>0>=a.length-1)d3();return a}function
-rj(a){if(isFinite(a)){if(Math.abs(a)>=2.2250738585072014e-308)return 0;if(a!=0)return 1;return 2}return isNaN(a)?4:3}function
-bV(a){a.t&6&&d4(a);return a.c}var
-J7=Math.log2&&Math.log2(1.1235582092889474E+307)==1020;function
-rH(a){if(J7)return Math.floor(Math.log2(a));var
+rm(a){if(isFinite(a)){if(Math.abs(a)>=2.2250738585072014e-308)return 0;if(a!=0)return 1;return 2}return isNaN(a)?4:3}function
+bX(a){a.t&6&&d4(a);return a.c}var
+Kh=Math.log2&&Math.log2(1.1235582092889474E+307)==1020;function
+rK(a){if(Kh)return Math.floor(Math.log2(a));var
 b=0;if(a==0)return-Infinity;if(a>=1)while(a>=2){a/=2;b++}else
 while(a<1){a*=2;b--}return b}function
-lt(c){var
+lw(c){var
 a=new(P.Float32Array)(1);a[0]=c;var
 b=new(P.Int32Array)(a.buffer);return b[0]|0}function
 b7(b,c,a){return new
 Q(b,c,a)}function
-f_(a){if(!isFinite(a)){if(isNaN(a))return b7(1,0,oV);return a>0?b7(0,0,oV):b7(0,0,0xfff0)}var
-f=a==0&&1/a==-Infinity?cA:a>=0?0:cA;if(f)a=-a;var
-b=rH(a)+ch;if(b<=0){b=0;a/=Math.pow(2,-qw)}else{a/=Math.pow(2,b-q2);if(a<16){a*=2;b-=1}if(b==0)a/=2}var
+f_(a){if(!isFinite(a)){if(isNaN(a))return b7(1,0,oY);return a>0?b7(0,0,oY):b7(0,0,0xfff0)}var
+f=a==0&&1/a==-Infinity?cB:a>=0?0:cB;if(f)a=-a;var
+b=rK(a)+ci;if(b<=0){b=0;a/=Math.pow(2,-qz)}else{a/=Math.pow(2,b-q5);if(a<16){a*=2;b-=1}if(b==0)a/=2}var
 d=Math.pow(2,24),c=a|0;a=(a-c)*d;var
 e=a|0;a=(a-e)*d;var
-g=a|0;c=c&kx|f|b<<4;return b7(g,e,c)}function
-re(c,b,g){c.write(32,b.dims.length);c.write(32,b.kind|b.layout<<8);if(b.caml_custom==hB)for(var
-a=0;a<b.dims.length;a++)if(b.dims[a]<cC)c.write(16,b.dims[a]);else{c.write(16,cC);c.write(32,0);c.write(32,b.dims[a])}else
+g=a|0;c=c&kz|f|b<<4;return b7(g,e,c)}function
+rh(c,b,g){c.write(32,b.dims.length);c.write(32,b.kind|b.layout<<8);if(b.caml_custom==hB)for(var
+a=0;a<b.dims.length;a++)if(b.dims[a]<cD)c.write(16,b.dims[a]);else{c.write(16,cD);c.write(32,0);c.write(32,b.dims[a])}else
 for(var
 a=0;a<b.dims.length;a++)c.write(32,b.dims[a]);switch(b.kind){case
 2:case
@@ -271,33 +271,33 @@ e=d6(f_(b.get(a)));for(var
 d=0;d<8;d++)c.write(8,e[d])}break;case
 0:for(var
 a=0;a<b.data.length;a++){var
-e=lt(b.get(a));c.write(32,e)}break;case
+e=lw(b.get(a));c.write(32,e)}break;case
 10:for(var
 a=0;a<b.data.length/2;a++){var
-d=b.get(a);c.write(32,lt(d[1]));c.write(32,lt(d[2]))}break;case
+d=b.get(a);c.write(32,lw(d[1]));c.write(32,lw(d[2]))}break;case
 11:for(var
 a=0;a<b.data.length/2;a++){var
 f=b.get(a),e=d6(f_(f[1]));for(var
 d=0;d<8;d++)c.write(8,e[d]);var
 e=d6(f_(f[2]));for(var
 d=0;d<8;d++)c.write(8,e[d])}break}g[0]=(4+b.dims.length)*4;g[1]=(4+b.dims.length)*8}function
-lu(c){var
+lx(c){var
 a=new(P.Int32Array)(1);a[0]=c;var
 b=new(P.Float32Array)(a.buffer);return b[0]}function
-ck(d){var
-f=d.lo,g=d.mi,b=d.hi,c=(b&0x7fff)>>4;if(c==2047)return(f|g|b&kx)==0?b&cA?-Infinity:Infinity:NaN;var
-e=Math.pow(2,-24),a=(f*e+g)*e+(b&kx);if(c>0){a+=16;a*=Math.pow(2,c-q2)}else
-a*=Math.pow(2,-qw);if(b&cA)a=-a;return a}function
-bL(b){if(!aE.Failure)aE.Failure=[ax,a(kT),-3];lz(aE.Failure,b)}function
-rb(b,v,r){var
+cl(d){var
+f=d.lo,g=d.mi,b=d.hi,c=(b&0x7fff)>>4;if(c==2047)return(f|g|b&kz)==0?b&cB?-Infinity:Infinity:NaN;var
+e=Math.pow(2,-24),a=(f*e+g)*e+(b&kz);if(c>0){a+=16;a*=Math.pow(2,c-q5)}else
+a*=Math.pow(2,-qz);if(b&cB)a=-a;return a}function
+bL(b){if(!aE.Failure)aE.Failure=[ax,a(kV),-3];lC(aE.Failure,b)}function
+re(b,v,r){var
 i=b.read32s();if(i<0||i>16)bL("input_value: wrong number of bigarray dimensions");var
 p=b.read32s(),j=p&c2,o=p>>8&1,h=[];if(r==hB)for(var
 a=0;a<i;a++){var
-n=b.read16u();if(n==cC){var
+n=b.read16u();if(n==cD){var
 t=b.read32u(),u=b.read32u();if(t!=0)bL("input_value: bigarray dimension overflow in 32bit");n=u}h.push(n)}else
 for(var
 a=0;a<i;a++)h.push(b.read32u());var
-d=hT(h),f=ra(j,d),g=ln(j,o,h,f);switch(j){case
+d=hT(h),f=rd(j,d),g=lq(j,o,h,f);switch(j){case
 2:for(var
 a=0;a<d;a++)f[a]=b.read8s();break;case
 3:case
@@ -324,37 +324,37 @@ e=new
 Array(8);for(var
 a=0;a<d;a++){for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-k=ck(d5(e));g.set(a,k)}break;case
+k=cl(d5(e));g.set(a,k)}break;case
 0:for(var
 a=0;a<d;a++){var
-k=lu(b.read32s());g.set(a,k)}break;case
+k=lx(b.read32s());g.set(a,k)}break;case
 10:for(var
 a=0;a<d;a++){var
-m=lu(b.read32s()),l=lu(b.read32s());g.set(a,[cB,m,l])}break;case
+m=lx(b.read32s()),l=lx(b.read32s());g.set(a,[cC,m,l])}break;case
 11:var
 e=new
 Array(8);for(var
 a=0;a<d;a++){for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-m=ck(d5(e));for(var
+m=cl(d5(e));for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-l=ck(d5(e));g.set(a,[cB,m,l])}break}v[0]=(4+i)*4;return ln(j,o,h,f)}function
-q$(a,b,c){return a.compare(b,c)}function
+l=cl(d5(e));g.set(a,[cC,m,l])}break}v[0]=(4+i)*4;return lq(j,o,h,f)}function
+rc(a,b,c){return a.compare(b,c)}function
 w(a,b){return Math.imul(a,b)}function
 bj(b,a){a=w(a,0xcc9e2d51|0);a=a<<15|a>>>32-15;a=w(a,0x1b873593);b^=a;b=b<<13|b>>>32-13;return(b+(b<<2)|0)+(0xe6546b64|0)|0}function
-Jl(a,b){a=bj(a,lw(b));a=bj(a,lv(b));return a}function
-lr(a,b){return Jl(a,f_(b))}function
-rd(c){var
+Jx(a,b){a=bj(a,lz(b));a=bj(a,ly(b));return a}function
+lu(a,b){return Jx(a,f_(b))}function
+rg(c){var
 b=hT(c.dims),d=0;switch(c.kind){case
 2:case
 3:case
-12:if(b>cD)b=cD;var
+12:if(b>cE)b=cE;var
 e=0,a=0;for(a=0;a+4<=c.data.length;a+=4){e=c.data[a+0]|c.data[a+1]<<8|c.data[a+2]<<16|c.data[a+3]<<24;d=bj(d,e)}e=0;switch(b&3){case
 3:e=c.data[a+2]<<16;case
 2:e|=c.data[a+1]<<8;case
 1:e|=c.data[a+0];d=bj(d,e)}break;case
 4:case
-5:if(b>cE)b=cE;var
+5:if(b>cF)b=cF;var
 e=0,a=0;for(a=0;a+2<=c.data.length;a+=2){e=c.data[a+0]|c.data[a+1]<<16;d=bj(d,e)}if((b&1)!=0)d=bj(d,c.data[a]);break;case
 6:if(b>64)b=64;for(var
 a=0;a<b;a++)d=bj(d,c.data[a]);break;case
@@ -365,75 +365,75 @@ a=0;a<b;a++)d=bj(d,c.data[a]);break;case
 a=0;a<b;a++)d=bj(d,c.data[a]);break;case
 10:b*=2;case
 0:if(b>64)b=64;for(var
-a=0;a<b;a++)d=lr(d,c.data[a]);break;case
+a=0;a<b;a++)d=lu(d,c.data[a]);break;case
 11:b*=2;case
 1:if(b>32)b=32;for(var
-a=0;a<b;a++)d=lr(d,c.data[a]);break}return d}function
-Jq(a,b){b[0]=4;return a.read32s()}function
-JQ(a,b){switch(a.read8u()){case
+a=0;a<b;a++)d=lu(d,c.data[a]);break}return d}function
+JC(a,b){b[0]=4;return a.read32s()}function
+J2(a,b){switch(a.read8u()){case
 1:b[0]=4;return a.read32s();case
 2:bL("input_value: native integer value too large");default:bL("input_value: ill-formed native integer")}}function
-JD(c,d){var
+JP(c,d){var
 b=new
 Array(8);for(var
 a=0;a<8;a++)b[a]=c.read8u();d[0]=8;return d5(b)}function
-Jy(e,d,b){var
+JK(e,d,b){var
 c=d6(d);for(var
 a=0;a<8;a++)e.write(8,c[a]);b[0]=8;b[1]=8}function
-Jt(a,b,c){return a.compare(b)}function
-Jv(a){return a.lo32()^a.hi32()}var
-f8={"_j":{deserialize:JD,serialize:Jy,fixed_length:8,compare:Jt,hash:Jv},"_i":{deserialize:Jq,fixed_length:4},"_n":{deserialize:JQ,fixed_length:4},"_bigarray":{deserialize:function(a,b){return rb(a,b,"_bigarray")},serialize:re,compare:q$,hash:rd},"_bigarr02":{deserialize:function(a,b){return rb(a,b,hB)},serialize:re,compare:q$,hash:rd}};function
-lo(a){return f8[a.caml_custom]&&f8[a.caml_custom].compare}function
-rk(f,c,d,e){var
-b=lo(c);if(b){var
+JF(a,b,c){return a.compare(b)}function
+JH(a){return a.lo32()^a.hi32()}var
+f8={"_j":{deserialize:JP,serialize:JK,fixed_length:8,compare:JF,hash:JH},"_i":{deserialize:JC,fixed_length:4},"_n":{deserialize:J2,fixed_length:4},"_bigarray":{deserialize:function(a,b){return re(a,b,"_bigarray")},serialize:rh,compare:rc,hash:rg},"_bigarr02":{deserialize:function(a,b){return re(a,b,hB)},serialize:rh,compare:rc,hash:rg}};function
+lr(a){return f8[a.caml_custom]&&f8[a.caml_custom].compare}function
+rn(f,c,d,e){var
+b=lr(c);if(b){var
 a=d>0?b(c,f,e):b(f,c,e);if(e&&a!=a)return d;if(+a!=+a)return+a;if((a|0)!=0)return a|0}return d}function
 f$(a){return a
 instanceof
-cF}function
+cG}function
 hZ(a){return f$(a)}function
-rl(a){if(typeof
-a==="number")return ba;else
+ro(a){if(typeof
+a==="number")return bb;else
 if(f$(a))return hz;else
 if(hZ(a))return 1252;else
 if(a
 instanceof
 Array&&a[0]===a[0]>>>0&&a[0]<=f2){var
-b=a[0]|0;return b==cB?0:b}else
+b=a[0]|0;return b==cC?0:b}else
 if(a
 instanceof
-String)return pa;else
+String)return pd;else
 if(typeof
-a=="string")return pa;else
+a=="string")return pd;else
 if(a
 instanceof
-Number)return ba;else
-if(a&&a.caml_custom)return kk;else
+Number)return bb;else
+if(a&&a.caml_custom)return km;else
 if(a&&a.compare)return 1256;else
 if(typeof
 a=="function")return 1247;else
 if(typeof
 a=="symbol")return 1251;return 1001}function
 aK(a,b){if(a<b)return-1;if(a==b)return 0;return 1}function
-rf(a,b){a.t&6&&d4(a);b.t&6&&d4(b);return a.c<b.c?-1:a.c>b.c?1:0}function
-h3(a,b){return rf(a,b)}function
+ri(a,b){a.t&6&&d4(a);b.t&6&&d4(b);return a.c<b.c?-1:a.c>b.c?1:0}function
+h3(a,b){return ri(a,b)}function
 e5(a,b,d){var
 e=[];for(;;){if(!(d&&a===b)){var
-f=rl(a);if(f==D){a=a[1];continue}var
-g=rl(b);if(g==D){b=b[1];continue}if(f!==g){if(f==ba){if(g==kk)return rk(a,b,-1,d);return-1}if(g==ba){if(f==kk)return rk(b,a,1,d);return 1}return f<g?-1:1}switch(f){case
-247:aL(k4);break;case
+f=ro(a);if(f==D){a=a[1];continue}var
+g=ro(b);if(g==D){b=b[1];continue}if(f!==g){if(f==bb){if(g==km)return rn(a,b,-1,d);return-1}if(g==bb){if(f==km)return rn(b,a,1,d);return 1}return f<g?-1:1}switch(f){case
+247:aL(k7);break;case
 248:var
 c=aK(a[2],b[2]);if(c!=0)return c|0;break;case
-249:aL(k4);break;case
+249:aL(k7);break;case
 250:aL("equal: got Forward_tag, should not happen");break;case
 251:aL("equal: abstract value");break;case
 252:if(a!==b){var
-c=rf(a,b);if(c!=0)return c|0}break;case
+c=ri(a,b);if(c!=0)return c|0}break;case
 253:aL("equal: got Double_tag, should not happen");break;case
 254:aL("equal: got Double_array_tag, should not happen");break;case
 255:aL("equal: got Custom_tag, should not happen");break;case
-1247:aL(k4);break;case
+1247:aL(k7);break;case
 1255:var
-i=lo(a);if(i!=lo(b))return a.caml_custom<b.caml_custom?-1:1;if(!i)aL("compare: abstract value");var
+i=lr(a);if(i!=lr(b))return a.caml_custom<b.caml_custom?-1:1;if(!i)aL("compare: abstract value");var
 c=i(a,b,d);if(c!=c)return d?-1:c;if(c!==(c|0))return-1;if(c!=0)return c|0;break;case
 1256:var
 c=a.compare(b,d);if(c!=c)return d?-1:c;if(c!==(c|0))return-1;if(c!=0)return c|0;break;case
@@ -441,240 +441,240 @@ c=a.compare(b,d);if(c!=c)return d?-1:c;if(c!==(c|0))return-1;if(c!=0)return c|0;
 1001:if(a<b)return-1;if(a>b)return 1;if(a!=b){if(!d)return NaN;if(a==a)return 1;if(b==b)return-1}break;case
 1251:if(a!==b){if(!d)return NaN;return 1}break;case
 1252:var
-a=bV(a),b=bV(b);if(a!==b){if(a<b)return-1;if(a>b)return 1}break;case
+a=bX(a),b=bX(b);if(a!==b){if(a<b)return-1;if(a>b)return 1}break;case
 12520:var
 a=a.toString(),b=b.toString();if(a!==b){if(a<b)return-1;if(a>b)return 1}break;case
 246:case
 254:default:if(a.length!=b.length)return a.length<b.length?-1:1;if(a.length>1)e.push(a,b,1);break}}if(e.length==0)return 0;var
 h=e.pop();b=e.pop();a=e.pop();if(h+1<a.length)e.push(a,b,h+1);a=a[h];b=b[h]}}function
 am(a,b){return e5(a,b,true)}function
-I9(){return[0]}function
+Jj(){return[0]}function
 aJ(a){if(a<0)aL("Bytes.create");return new
-cF(a?2:9,v,a)}function
-cj(b,a){if(a==0)dB();return b/a|0}function
-bb(a,b){return+(e5(a,b,false)==0)}function
-I$(a,c,b,d){if(b>0)if(c==0&&(b>=a.l||a.t==2&&b>=a.c.length))if(d==0){a.c=v;a.t=2}else{a.c=e6(b,String.fromCharCode(d));a.t=b==a.l?0:2}else{if(a.t!=4)hU(a);for(b+=c;c<b;c++)a.c[c]=d}return 0}function
-Ja(a,b){if(a===b)return 0;if(a<b)return-1;if(a>b)return 1;if(a===a)return 1;if(b===b)return-1;return 0}function
-Jb(a){var
-b;a=bV(a);b=+a;if(a.length>0&&b===b)return b;a=a.replace(/_/g,v);b=+a;if(a.length>0&&b===b||/^[+-]?nan$/i.test(a))return b;var
+cG(a?2:9,v,a)}function
+ck(b,a){if(a==0)dB();return b/a|0}function
+bc(a,b){return+(e5(a,b,false)==0)}function
+Jl(a,c,b,d){if(b>0)if(c==0&&(b>=a.l||a.t==2&&b>=a.c.length))if(d==0){a.c=v;a.t=2}else{a.c=e6(b,String.fromCharCode(d));a.t=b==a.l?0:2}else{if(a.t!=4)hU(a);for(b+=c;c<b;c++)a.c[c]=d}return 0}function
+Jm(a,b){if(a===b)return 0;if(a<b)return-1;if(a>b)return 1;if(a===a)return 1;if(b===b)return-1;return 0}function
+Jn(a){var
+b;a=bX(a);b=+a;if(a.length>0&&b===b)return b;a=a.replace(/_/g,v);b=+a;if(a.length>0&&b===b||/^[+-]?nan$/i.test(a))return b;var
 c=/^ *([+-]?)0x([0-9a-f]+)\.?([0-9a-f]*)(p([+-]?[0-9]+))?/i.exec(a);if(c){var
 d=c[3].replace(/0+$/,v),f=parseInt(c[1]+c[2]+d,16),e=(c[5]|0)-4*d.length;b=f*Math.pow(2,e);return b}if(/^\+?inf(inity)?$/i.test(a))return Infinity;if(/^-inf(inity)?$/i.test(a))return-Infinity;bL("float_of_string")}function
-ly(d){d=bV(d);var
+lB(d){d=bX(d);var
 e=d.length;if(e>31)aL("format_int: format too long");var
-a={justify:dY,signstyle:dt,filler:c3,alternate:false,base:0,signedconv:false,width:0,uppercase:false,sign:1,prec:-1,conv:"f"};for(var
+a={justify:dY,signstyle:du,filler:c3,alternate:false,base:0,signedconv:false,width:0,uppercase:false,sign:1,prec:-1,conv:"f"};for(var
 c=0;c<e;c++){var
-b=d.charAt(c);switch(b){case"-":a.justify=dt;break;case"+":case" ":a.signstyle=b;break;case"0":a.filler=bn;break;case"#":a.alternate=true;break;case"1":case"2":case"3":case"4":case"5":case"6":case"7":case"8":case"9":a.width=0;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.width=a.width*10+b;c++}c--;break;case".":a.prec=0;c++;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.prec=a.prec*10+b;c++}c--;case"d":case"i":a.signedconv=true;case"u":a.base=10;break;case"x":a.base=16;break;case"X":a.base=16;a.uppercase=true;break;case"o":a.base=8;break;case"e":case"f":case"g":a.signedconv=true;a.conv=b;break;case"E":case"F":case"G":a.signedconv=true;a.uppercase=true;a.conv=b.toLowerCase();break}}return a}function
-lp(b,f){if(b.uppercase)f=f.toUpperCase();var
-e=f.length;if(b.signedconv&&(b.sign<0||b.signstyle!=dt))e++;if(b.alternate){if(b.base==8)e+=1;if(b.base==16)e+=2}var
+b=d.charAt(c);switch(b){case"-":a.justify=du;break;case"+":case" ":a.signstyle=b;break;case"0":a.filler=bn;break;case"#":a.alternate=true;break;case"1":case"2":case"3":case"4":case"5":case"6":case"7":case"8":case"9":a.width=0;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.width=a.width*10+b;c++}c--;break;case".":a.prec=0;c++;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.prec=a.prec*10+b;c++}c--;case"d":case"i":a.signedconv=true;case"u":a.base=10;break;case"x":a.base=16;break;case"X":a.base=16;a.uppercase=true;break;case"o":a.base=8;break;case"e":case"f":case"g":a.signedconv=true;a.conv=b;break;case"E":case"F":case"G":a.signedconv=true;a.uppercase=true;a.conv=b.toLowerCase();break}}return a}function
+ls(b,f){if(b.uppercase)f=f.toUpperCase();var
+e=f.length;if(b.signedconv&&(b.sign<0||b.signstyle!=du))e++;if(b.alternate){if(b.base==8)e+=1;if(b.base==16)e+=2}var
 c=v;if(b.justify==dY&&b.filler==c3)for(var
-d=e;d<b.width;d++)c+=c3;if(b.signedconv)if(b.sign<0)c+=dt;else
-if(b.signstyle!=dt)c+=b.signstyle;if(b.alternate&&b.base==8)c+=bn;if(b.alternate&&b.base==16)c+=oU;if(b.justify==dY&&b.filler==bn)for(var
-d=e;d<b.width;d++)c+=bn;c+=f;if(b.justify==dt)for(var
+d=e;d<b.width;d++)c+=c3;if(b.signedconv)if(b.sign<0)c+=du;else
+if(b.signstyle!=du)c+=b.signstyle;if(b.alternate&&b.base==8)c+=bn;if(b.alternate&&b.base==16)c+=oX;if(b.justify==dY&&b.filler==bn)for(var
+d=e;d<b.width;d++)c+=bn;c+=f;if(b.justify==du)for(var
 d=e;d<b.width;d++)c+=c3;return a(c)}function
-lq(i,c){function
+lt(i,c){function
 j(a,b){if(Math.abs(a)<1.0)return a.toFixed(b);else{var
 c=parseInt(a.toString().split(dY)[1]);if(c>20){c-=20;a/=Math.pow(10,c);a+=new
-Array(c+1).join(bn);if(b>0)a=a+bU+new
+Array(c+1).join(bn);if(b>0)a=a+bV+new
 Array(b+1).join(bn);return a}else
 return a.toFixed(b)}}var
-a,e=ly(i),d=e.prec<0?6:e.prec;if(c<0||c==0&&1/c==-Infinity){e.sign=-1;c=-c}if(isNaN(c)){a=kW;e.filler=c3}else
-if(!isFinite(c)){a=lg;e.filler=c3}else
+a,e=lB(i),d=e.prec<0?6:e.prec;if(c<0||c==0&&1/c==-Infinity){e.sign=-1;c=-c}if(isNaN(c)){a=kZ;e.filler=c3}else
+if(!isFinite(c)){a=lj;e.filler=c3}else
 switch(e.conv){case"e":var
-a=c.toExponential(d),b=a.length;if(a.charAt(b-3)==li)a=a.slice(0,b-1)+bn+a.slice(b-1);break;case"f":a=j(c,d);break;case"g":d=d?d:1;a=c.toExponential(d-1);var
-h=a.indexOf(li),g=+a.slice(h+1);if(g<-4||c>=1e21||c.toFixed(0).length>d){var
-b=h-1;while(a.charAt(b)==bn)b--;if(a.charAt(b)==bU)b--;a=a.slice(0,b+1)+a.slice(h);b=a.length;if(a.charAt(b-3)==li)a=a.slice(0,b-1)+bn+a.slice(b-1);break}else{var
+a=c.toExponential(d),b=a.length;if(a.charAt(b-3)==ll)a=a.slice(0,b-1)+bn+a.slice(b-1);break;case"f":a=j(c,d);break;case"g":d=d?d:1;a=c.toExponential(d-1);var
+h=a.indexOf(ll),g=+a.slice(h+1);if(g<-4||c>=1e21||c.toFixed(0).length>d){var
+b=h-1;while(a.charAt(b)==bn)b--;if(a.charAt(b)==bV)b--;a=a.slice(0,b+1)+a.slice(h);b=a.length;if(a.charAt(b-3)==ll)a=a.slice(0,b-1)+bn+a.slice(b-1);break}else{var
 f=d;if(g<0){f-=g+1;a=c.toFixed(f)}else
 while(a=c.toFixed(f),a.length>d+1)f--;if(f){var
-b=a.length-1;while(a.charAt(b)==bn)b--;if(a.charAt(b)==bU)b--;a=a.slice(0,b+1)}}break}return lp(e,a)}function
-hV(e,c){if(bV(e)==f5)return a(v+c);var
-b=ly(e);if(c<0)if(b.signedconv){b.sign=-1;c=-c}else
+b=a.length-1;while(a.charAt(b)==bn)b--;if(a.charAt(b)==bV)b--;a=a.slice(0,b+1)}}break}return ls(e,a)}function
+hV(e,c){if(bX(e)==f5)return a(v+c);var
+b=lB(e);if(c<0)if(b.signedconv){b.sign=-1;c=-c}else
 c>>>=0;var
 d=c.toString(b.base);if(b.prec>=0){b.filler=c3;var
-f=b.prec-d.length;if(f>0)d=e6(f,bn)+d}return lp(b,d)}var
-JS=0;function
-b6(){return JS++}function
+f=b.prec-d.length;if(f>0)d=e6(f,bn)+d}return ls(b,d)}var
+J4=0;function
+b6(){return J4++}function
 f9(a){if(a==0||!isFinite(a))return[0,a,0];var
 c=a<0;if(c)a=-a;var
-b=Math.max(-ch,rH(a)+1);a*=Math.pow(2,-b);while(a<bu){a*=2;b--}while(a>=1){a*=bu;b++}if(c)a=-a;return[0,a,b]}function
-rs(a){return a.toUtf16()}function
+b=Math.max(-ci,rK(a)+1);a*=Math.pow(2,-b);while(a<bu){a*=2;b--}while(a>=1){a*=bu;b++}if(c)a=-a;return[0,a,b]}function
+rv(a){return a.toUtf16()}function
 gb(){return typeof
 P.process!=="undefined"&&typeof
 P.process.versions!=="undefined"&&typeof
 P.process.versions.node!=="undefined"}function
-J8(){function
-a(a){if(a.charAt(0)===cg)return[v,a.substring(1)];return}function
+Ki(){function
+a(a){if(a.charAt(0)===ch)return[v,a.substring(1)];return}function
 b(c){var
 g=/^([a-zA-Z]:|[\\/]{2}[^\\/]+[\\/]+[^\\/]+)?([\\/])?([\s\S]*?)$/,a=g.exec(c),b=a[1]||v,e=Boolean(b&&b.charAt(1)!==":");if(Boolean(a[2]||e)){var
 d=a[1]||v,f=a[2]||v;return[d,c.substring(d.length+f.length)]}return}return gb()&&P.process&&P.process.platform?P.process.platform==="win32"?b:a:a}var
-lE=J8();function
-rF(a){return a.slice(-1)!==cg?a+cg:a}if(gb()&&P.process&&P.process.cwd)var
-f7=P.process.cwd().replace(/\\/g,cg);else
+lH=Ki();function
+rI(a){return a.slice(-1)!==ch?a+ch:a}if(gb()&&P.process&&P.process.cwd)var
+f7=P.process.cwd().replace(/\\/g,ch);else
 var
-f7="/static";f7=rF(f7);function
-JJ(a){a=rs(a);if(!lE(a))a=f7+a;var
-e=lE(a),d=e[1].split(cg),b=[];for(var
+f7="/static";f7=rI(f7);function
+JV(a){a=rv(a);if(!lH(a))a=f7+a;var
+e=lH(a),d=e[1].split(ch),b=[];for(var
 c=0;c<d.length;c++)switch(d[c]){case"..":if(b.length>1)b.pop();break;case".":break;default:b.push(d[c]);break}b.unshift(e[0]);b.orig=a;return b}function
-J4(e){for(var
+Ke(e){for(var
 f=v,b=f,a,h,c=0,g=e.length;c<g;c++){a=e.charCodeAt(c);if(a<b5){for(var
-d=c+1;d<g&&(a=e.charCodeAt(d))<b5;d++);if(d-c>ki){b.substr(0,1);f+=b;b=v;f+=e.slice(c,d)}else
-b+=e.slice(c,d);if(d==g)break;c=d}if(a<pD){b+=String.fromCharCode(0xc0|a>>6);b+=String.fromCharCode(b5|a&eV)}else
-if(a<0xd800||a>=qf)b+=String.fromCharCode(o5|a>>12,b5|a>>6&eV,b5|a&eV);else
-if(a>=0xdbff||c+1==g||(h=e.charCodeAt(c+1))<qb||h>qf)b+="\xef\xbf\xbd";else{c++;a=(a<<10)+h-0x35fdc00;b+=String.fromCharCode(pK|a>>18,b5|a>>12&eV,b5|a>>6&eV,b5|a&eV)}if(b.length>d2){b.substr(0,1);f+=b;b=v}}return f+b}function
-I7(a){var
-b=9;if(!rI(a))b=8,a=J4(a);return new
-cF(b,a,a.length)}function
-cl(a){return I7(a)}var
-Km=["E2BIG","EACCES","EAGAIN","EBADF","EBUSY","ECHILD","EDEADLK","EDOM",oW,"EFAULT","EFBIG","EINTR","EINVAL","EIO","EISDIR","EMFILE","EMLINK","ENAMETOOLONG","ENFILE","ENODEV",lb,"ENOEXEC","ENOLCK","ENOMEM","ENOSPC","ENOSYS",kV,qL,"ENOTTY","ENXIO","EPERM","EPIPE","ERANGE","EROFS","ESPIPE","ESRCH","EXDEV","EWOULDBLOCK","EINPROGRESS","EALREADY","ENOTSOCK","EDESTADDRREQ","EMSGSIZE","EPROTOTYPE","ENOPROTOOPT","EPROTONOSUPPORT","ESOCKTNOSUPPORT","EOPNOTSUPP","EPFNOSUPPORT","EAFNOSUPPORT","EADDRINUSE","EADDRNOTAVAIL","ENETDOWN","ENETUNREACH","ENETRESET","ECONNABORTED","ECONNRESET","ENOBUFS","EISCONN","ENOTCONN","ESHUTDOWN","ETOOMANYREFS","ETIMEDOUT","ECONNREFUSED","EHOSTDOWN","EHOSTUNREACH","ELOOP","EOVERFLOW"];function
+d=c+1;d<g&&(a=e.charCodeAt(d))<b5;d++);if(d-c>kk){b.substr(0,1);f+=b;b=v;f+=e.slice(c,d)}else
+b+=e.slice(c,d);if(d==g)break;c=d}if(a<pG){b+=String.fromCharCode(0xc0|a>>6);b+=String.fromCharCode(b5|a&eV)}else
+if(a<0xd800||a>=qi)b+=String.fromCharCode(o8|a>>12,b5|a>>6&eV,b5|a&eV);else
+if(a>=0xdbff||c+1==g||(h=e.charCodeAt(c+1))<qe||h>qi)b+="\xef\xbf\xbd";else{c++;a=(a<<10)+h-0x35fdc00;b+=String.fromCharCode(pN|a>>18,b5|a>>12&eV,b5|a>>6&eV,b5|a&eV)}if(b.length>d2){b.substr(0,1);f+=b;b=v}}return f+b}function
+Jh(a){var
+b=9;if(!rL(a))b=8,a=Ke(a);return new
+cG(b,a,a.length)}function
+cm(a){return Jh(a)}var
+Ky=["E2BIG","EACCES","EAGAIN","EBADF","EBUSY","ECHILD","EDEADLK","EDOM",oZ,"EFAULT","EFBIG","EINTR","EINVAL","EIO","EISDIR","EMFILE","EMLINK","ENAMETOOLONG","ENFILE","ENODEV",le,"ENOEXEC","ENOLCK","ENOMEM","ENOSPC","ENOSYS",kY,qO,"ENOTTY","ENXIO","EPERM","EPIPE","ERANGE","EROFS","ESPIPE","ESRCH","EXDEV","EWOULDBLOCK","EINPROGRESS","EALREADY","ENOTSOCK","EDESTADDRREQ","EMSGSIZE","EPROTOTYPE","ENOPROTOOPT","EPROTONOSUPPORT","ESOCKTNOSUPPORT","EOPNOTSUPP","EPFNOSUPPORT","EAFNOSUPPORT","EADDRINUSE","EADDRNOTAVAIL","ENETDOWN","ENETUNREACH","ENETRESET","ECONNABORTED","ECONNRESET","ENOBUFS","EISCONN","ENOTCONN","ESHUTDOWN","ETOOMANYREFS","ETIMEDOUT","ECONNREFUSED","EHOSTDOWN","EHOSTUNREACH","ELOOP","EOVERFLOW"];function
 d_(d,f,e,a){var
-b=Km.indexOf(d);if(b<0){if(a==null)a=-9999;b=[0,a]}var
-c=[b,cl(f||v),cl(e||v)];return c}var
-ry={};function
-d8(a){return ry[a]}function
+b=Ky.indexOf(d);if(b<0){if(a==null)a=-9999;b=[0,a]}var
+c=[b,cm(f||v),cm(e||v)];return c}var
+rB={};function
+d8(a){return rB[a]}function
 d9(b,a){throw[0,b].concat(a)}function
-I6(a){return new
-cF(4,a,a.length)}function
-aq(a){lz(aE.Sys_error,a)}function
-JU(a){aq(a+hn)}function
+Jg(a){return new
+cG(4,a,a.length)}function
+aq(a){lC(aE.Sys_error,a)}function
+J6(a){aq(a+hn)}function
 bM(a){return a.l}function
-q9(){}function
-a0(a){this.data=a}a0.prototype=new
-q9();a0.prototype.truncate=function(a){var
-b=this.data;this.data=aJ(a|0);dz(b,0,this.data,0,a)};a0.prototype.length=function(){return bM(this.data)};a0.prototype.write=function(b,d,g,a){var
+ra(){}function
+a1(a){this.data=a}a1.prototype=new
+ra();a1.prototype.truncate=function(a){var
+b=this.data;this.data=aJ(a|0);dz(b,0,this.data,0,a)};a1.prototype.length=function(){return bM(this.data)};a1.prototype.write=function(b,d,g,a){var
 c=this.length();if(b+a>=c){var
-e=aJ(b+a),f=this.data;this.data=e;dz(f,0,this.data,0,c)}ci(d,g,this.data,b,a);return 0};a0.prototype.read=function(c,a,d,b){var
-e=this.length();dz(this.data,c,a,d,b);return 0};a0.prototype.read_one=function(a){return rg(this.data,a)};a0.prototype.close=function(){};a0.prototype.constructor=a0;function
+e=aJ(b+a),f=this.data;this.data=e;dz(f,0,this.data,0,c)}cj(d,g,this.data,b,a);return 0};a1.prototype.read=function(c,a,d,b){var
+e=this.length();dz(this.data,c,a,d,b);return 0};a1.prototype.read_one=function(a){return rj(this.data,a)};a1.prototype.close=function(){};a1.prototype.constructor=a1;function
 bo(b,a){this.content={};this.root=b;this.lookupFun=a}bo.prototype.nm=function(a){return this.root+a};bo.prototype.create_dir_if_needed=function(d){var
-c=d.split(cg),b=v;for(var
-a=0;a<c.length-1;a++){b+=c[a]+cg;if(this.content[b])continue;this.content[b]=Symbol("directory")}};bo.prototype.slash=function(a){return/\/$/.test(a)?a:a+cg};bo.prototype.lookup=function(b){if(!this.content[b]&&this.lookupFun){var
+c=d.split(ch),b=v;for(var
+a=0;a<c.length-1;a++){b+=c[a]+ch;if(this.content[b])continue;this.content[b]=Symbol("directory")}};bo.prototype.slash=function(a){return/\/$/.test(a)?a:a+ch};bo.prototype.lookup=function(b){if(!this.content[b]&&this.lookupFun){var
 c=this.lookupFun(a(this.root),a(b));if(c!==0){this.create_dir_if_needed(b);this.content[b]=new
-a0(bw(c[1]))}}};bo.prototype.exists=function(a){if(a==v)return 1;var
+a1(bw(c[1]))}}};bo.prototype.exists=function(a){if(a==v)return 1;var
 b=this.slash(a);if(this.content[b])return 1;this.lookup(a);return this.content[a]?1:0};bo.prototype.mkdir=function(c,e,d){var
-b=d&&d8(k9);if(this.exists(c))if(b)d9(b,d_(oW,kb,this.nm(c)));else
+b=d&&d8(la);if(this.exists(c))if(b)d9(b,d_(oZ,kc,this.nm(c)));else
 aq(c+": File exists");var
-a=/^(.*)\/[^/]+/.exec(c);a=a&&a[1]||v;if(!this.exists(a))if(b)d9(b,d_(lb,kb,this.nm(a)));else
-aq(a+hn);if(!this.is_dir(a))if(b)d9(b,d_(kV,kb,this.nm(a)));else
-aq(a+kE);this.create_dir_if_needed(this.slash(c))};bo.prototype.rmdir=function(a,f){var
-b=f&&d8(k9),c=a==v?v:this.slash(a),e=new
-RegExp(o_+c+pC);if(!this.exists(a))if(b)d9(b,d_(lb,k7,this.nm(a)));else
-aq(a+hn);if(!this.is_dir(a))if(b)d9(b,d_(kV,k7,this.nm(a)));else
-aq(a+kE);for(var
+a=/^(.*)\/[^/]+/.exec(c);a=a&&a[1]||v;if(!this.exists(a))if(b)d9(b,d_(le,kc,this.nm(a)));else
+aq(a+hn);if(!this.is_dir(a))if(b)d9(b,d_(kY,kc,this.nm(a)));else
+aq(a+kG);this.create_dir_if_needed(this.slash(c))};bo.prototype.rmdir=function(a,f){var
+b=f&&d8(la),c=a==v?v:this.slash(a),e=new
+RegExp(pb+c+pF);if(!this.exists(a))if(b)d9(b,d_(le,k_,this.nm(a)));else
+aq(a+hn);if(!this.is_dir(a))if(b)d9(b,d_(kY,k_,this.nm(a)));else
+aq(a+kG);for(var
 d
 in
-this.content)if(d.match(e))if(b)d9(b,d_(qL,k7,this.nm(a)));else
+this.content)if(d.match(e))if(b)d9(b,d_(qO,k_,this.nm(a)));else
 aq(this.nm(a)+": Directory not empty");delete
 this.content[c]};bo.prototype.readdir=function(a){var
-f=a==v?v:this.slash(a);if(!this.exists(a))aq(a+hn);if(!this.is_dir(a))aq(a+kE);var
+f=a==v?v:this.slash(a);if(!this.exists(a))aq(a+hn);if(!this.is_dir(a))aq(a+kG);var
 g=new
-RegExp(o_+f+pC),d={},c=[];for(var
+RegExp(pb+f+pF),d={},c=[];for(var
 e
 in
 this.content){var
 b=e.match(g);if(b&&!d[b[1]]){d[b[1]]=true;c.push(b[1])}}return c};bo.prototype.is_dir=function(a){if(a==v)return true;var
 b=this.slash(a);return this.content[b]?1:0};bo.prototype.unlink=function(a){var
 b=this.content[a]?true:false;delete
-this.content[a];return b};bo.prototype.open=function(a,b){if(b.rdonly&&b.wronly)aq(this.nm(a)+pd);if(b.text&&b.binary)aq(this.nm(a)+pt);this.lookup(a);if(this.content[a]){if(this.is_dir(a))aq(this.nm(a)+" : is a directory");if(b.create&&b.excl)aq(this.nm(a)+pc);var
+this.content[a];return b};bo.prototype.open=function(a,b){if(b.rdonly&&b.wronly)aq(this.nm(a)+pg);if(b.text&&b.binary)aq(this.nm(a)+pw);this.lookup(a);if(this.content[a]){if(this.is_dir(a))aq(this.nm(a)+" : is a directory");if(b.create&&b.excl)aq(this.nm(a)+pf);var
 c=this.content[a];if(b.truncate)c.truncate();return c}else
 if(b.create){this.create_dir_if_needed(a);this.content[a]=new
-a0(aJ(0));return this.content[a]}else
-JU(this.nm(a))};bo.prototype.register=function(c,a){var
-b;if(this.content[c])aq(this.nm(c)+pc);if(f$(a))b=new
-a0(a);if(hZ(a))b=new
-a0(bw(a));else
+a1(aJ(0));return this.content[a]}else
+J6(this.nm(a))};bo.prototype.register=function(c,a){var
+b;if(this.content[c])aq(this.nm(c)+pf);if(f$(a))b=new
+a1(a);if(hZ(a))b=new
+a1(bw(a));else
 if(a
 instanceof
 Array)b=new
-a0(I6(a));else
+a1(Jg(a));else
 if(typeof
 a==="string")b=new
-a0(ri(a));else
+a1(rl(a));else
 if(a.toString){var
-d=bw(cl(a.toString()));b=new
-a0(d)}if(b){this.create_dir_if_needed(c);this.content[c]=b}else
+d=bw(cm(a.toString()));b=new
+a1(d)}if(b){this.create_dir_if_needed(c);this.content[c]=b}else
 aq(this.nm(c)+" : registering file with invalid content type")};bo.prototype.constructor=bo;function
 F(a){return bM(a)}function
 by(b,a){return bK(b,a)}function
-IY(d){var
+I_(d){var
 c=F(d),b=new
 Array(c),a=0;for(;a<c;a++)b[a]=by(d,a);return b}function
-IX(a){if(a.t!=4)hU(a);return a.c}function
-cG(a){this.fs=require("fs");this.fd=a}cG.prototype=new
-q9();cG.prototype.truncate=function(a){try{this.fs.ftruncateSync(this.fd,a|0)}catch(a){aq(a.toString())}};cG.prototype.length=function(){try{return this.fs.fstatSync(this.fd).size}catch(a){aq(a.toString())}};cG.prototype.write=function(f,b,c,e){var
-a=IY(b);if(!(a
+I9(a){if(a.t!=4)hU(a);return a.c}function
+cH(a){this.fs=require("fs");this.fd=a}cH.prototype=new
+ra();cH.prototype.truncate=function(a){try{this.fs.ftruncateSync(this.fd,a|0)}catch(a){aq(a.toString())}};cH.prototype.length=function(){try{return this.fs.fstatSync(this.fd).size}catch(a){aq(a.toString())}};cH.prototype.write=function(f,b,c,e){var
+a=I_(b);if(!(a
 instanceof
 P.Uint8Array))a=new(P.Uint8Array)(a);var
-d=P.Buffer.from(a);try{this.fs.writeSync(this.fd,d,c,e,f)}catch(a){aq(a.toString())}return 0};cG.prototype.read=function(g,d,c,f){var
-a=IX(d);if(!(a
+d=P.Buffer.from(a);try{this.fs.writeSync(this.fd,d,c,e,f)}catch(a){aq(a.toString())}return 0};cH.prototype.read=function(g,d,c,f){var
+a=I9(d);if(!(a
 instanceof
 P.Uint8Array))a=new(P.Uint8Array)(a);var
 e=P.Buffer.from(a);try{this.fs.readSync(this.fd,e,c,f,g)}catch(a){aq(a.toString())}for(var
-b=0;b<f;b++)dA(d,c+b,e[c+b]);return 0};cG.prototype.read_one=function(c){var
-b=new(P.Uint8Array)(1),a=P.Buffer.from(b);try{this.fs.readSync(this.fd,a,0,1,c)}catch(a){aq(a.toString())}return a[0]};cG.prototype.close=function(){try{this.fs.closeSync(this.fd)}catch(a){aq(a.toString())}};cG.prototype.constructor=cG;function
-a1(a){this.fs=require("fs");this.root=a}a1.prototype.nm=function(a){return this.root+a};a1.prototype.exists=function(a){try{return this.fs.existsSync(this.nm(a))?1:0}catch(a){return 0}};a1.prototype.mkdir=function(b,a,c){try{this.fs.mkdirSync(this.nm(b),{mode:a});return 0}catch(a){this.raise_nodejs_error(a,c)}};a1.prototype.rmdir=function(a,b){try{this.fs.rmdirSync(this.nm(a));return 0}catch(a){this.raise_nodejs_error(a,b)}};a1.prototype.readdir=function(a,b){try{return this.fs.readdirSync(this.nm(a))}catch(a){this.raise_nodejs_error(a,b)}};a1.prototype.is_dir=function(a){try{return this.fs.statSync(this.nm(a)).isDirectory()?1:0}catch(a){aq(a.toString())}};a1.prototype.unlink=function(a,c){try{var
-b=this.fs.existsSync(this.nm(a))?1:0;this.fs.unlinkSync(this.nm(a));return b}catch(a){this.raise_nodejs_error(a,c)}};a1.prototype.open=function(f,c,g){var
+b=0;b<f;b++)dA(d,c+b,e[c+b]);return 0};cH.prototype.read_one=function(c){var
+b=new(P.Uint8Array)(1),a=P.Buffer.from(b);try{this.fs.readSync(this.fd,a,0,1,c)}catch(a){aq(a.toString())}return a[0]};cH.prototype.close=function(){try{this.fs.closeSync(this.fd)}catch(a){aq(a.toString())}};cH.prototype.constructor=cH;function
+a2(a){this.fs=require("fs");this.root=a}a2.prototype.nm=function(a){return this.root+a};a2.prototype.exists=function(a){try{return this.fs.existsSync(this.nm(a))?1:0}catch(a){return 0}};a2.prototype.mkdir=function(b,a,c){try{this.fs.mkdirSync(this.nm(b),{mode:a});return 0}catch(a){this.raise_nodejs_error(a,c)}};a2.prototype.rmdir=function(a,b){try{this.fs.rmdirSync(this.nm(a));return 0}catch(a){this.raise_nodejs_error(a,b)}};a2.prototype.readdir=function(a,b){try{return this.fs.readdirSync(this.nm(a))}catch(a){this.raise_nodejs_error(a,b)}};a2.prototype.is_dir=function(a){try{return this.fs.statSync(this.nm(a)).isDirectory()?1:0}catch(a){aq(a.toString())}};a2.prototype.unlink=function(a,c){try{var
+b=this.fs.existsSync(this.nm(a))?1:0;this.fs.unlinkSync(this.nm(a));return b}catch(a){this.raise_nodejs_error(a,c)}};a2.prototype.open=function(f,c,g){var
 a=require("constants"),b=0;for(var
 e
 in
 c)switch(e){case"rdonly":b|=a.O_RDONLY;break;case"wronly":b|=a.O_WRONLY;break;case"append":b|=a.O_WRONLY|a.O_APPEND;break;case"create":b|=a.O_CREAT;break;case"truncate":b|=a.O_TRUNC;break;case"excl":b|=a.O_EXCL;break;case"binary":b|=a.O_BINARY;break;case"text":b|=a.O_TEXT;break;case"nonblock":b|=a.O_NONBLOCK;break}try{var
 d=this.fs.openSync(this.nm(f),b);return new
-cG(d)}catch(a){this.raise_nodejs_error(a,g)}};a1.prototype.rename=function(b,a,c){try{this.fs.renameSync(this.nm(b),this.nm(a))}catch(a){this.raise_nodejs_error(a,c)}};a1.prototype.stat=function(b,c){try{var
-a=this.fs.statSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};a1.prototype.lstat=function(b,c){try{var
-a=this.fs.lstatSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};a1.prototype.symlink=function(d,c,a,b){try{this.fs.symlinkSync(this.nm(c),this.nm(a),d?"dir":"file");return 0}catch(a){this.raise_nodejs_error(a,b)}};a1.prototype.readlink=function(b,c){try{var
-a=this.fs.readlinkSync(this.nm(b),oN);return cl(a)}catch(a){this.raise_nodejs_error(a,c)}};a1.prototype.raise_nodejs_error=function(a,d){var
-b=d8(k9);if(d&&b){var
+cH(d)}catch(a){this.raise_nodejs_error(a,g)}};a2.prototype.rename=function(b,a,c){try{this.fs.renameSync(this.nm(b),this.nm(a))}catch(a){this.raise_nodejs_error(a,c)}};a2.prototype.stat=function(b,c){try{var
+a=this.fs.statSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};a2.prototype.lstat=function(b,c){try{var
+a=this.fs.lstatSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};a2.prototype.symlink=function(d,c,a,b){try{this.fs.symlinkSync(this.nm(c),this.nm(a),d?"dir":"file");return 0}catch(a){this.raise_nodejs_error(a,b)}};a2.prototype.readlink=function(b,c){try{var
+a=this.fs.readlinkSync(this.nm(b),oR);return cm(a)}catch(a){this.raise_nodejs_error(a,c)}};a2.prototype.raise_nodejs_error=function(a,d){var
+b=d8(la);if(d&&b){var
 c=d_(a.code,a.syscall,a.path,a.errno);d9(b,c)}else
-aq(a.toString())};a1.prototype.stats_from_js=function(a){var
+aq(a.toString())};a2.prototype.stats_from_js=function(a){var
 b;if(a.isFile())b=0;else
 if(a.isDirectory())b=1;else
 if(a.isCharacterDevice())b=2;else
 if(a.isBlockDevice())b=3;else
 if(a.isSymbolicLink())b=4;else
 if(a.isFIFO())b=5;else
-if(a.isSocket())b=6;return[0,a.dev,a.ino,b,a.mode,a.nlink,a.uid,a.gid,a.rdev,a.size,a.atimeMs,a.mtimeMs,a.ctimeMs]};a1.prototype.constructor=a1;function
-ro(b){var
-a=lE(b);if(!a)return;return a[0]+cg}var
-h1=ro(f7)||bL("unable to compute caml_root"),e7=[];if(gb())e7.push({path:h1,device:new
-a1(h1)});else
+if(a.isSocket())b=6;return[0,a.dev,a.ino,b,a.mode,a.nlink,a.uid,a.gid,a.rdev,a.size,a.atimeMs,a.mtimeMs,a.ctimeMs]};a2.prototype.constructor=a2;function
+rr(b){var
+a=lH(b);if(!a)return;return a[0]+ch}var
+h1=rr(f7)||bL("unable to compute caml_root"),e7=[];if(gb())e7.push({path:h1,device:new
+a2(h1)});else
 e7.push({path:h1,device:new
-bo(h1)});e7.push({path:qB,device:new
-bo(qB)});function
-rQ(b){var
-g=JJ(b),b=g.join(cg),f=rF(b),c;for(var
+bo(h1)});e7.push({path:qE,device:new
+bo(qE)});function
+rT(b){var
+g=JV(b),b=g.join(ch),f=rI(b),c;for(var
 e=0;e<e7.length;e++){var
 a=e7[e];if(f.search(a.path)==0&&(!c||c.path.length<a.path.length))c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}if(!c&&gb()){var
-d=ro(b);if(d&&d.match(/^[a-zA-Z]:\/$/)){var
+d=rr(b);if(d&&d.match(/^[a-zA-Z]:\/$/)){var
 a={path:d,device:new
-a1(d)};e7.push(a);c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}}if(c)return c;aq("no device found for "+f)}function
-I_(c,b){var
-a=rQ(c);if(!a.device.register)bL("cannot register file");a.device.register(a.rest,b);return 0}function
-rG(c,b){var
-c=a(c),b=a(b);return I_(c,b)}function
-Jd(){var
+a2(d)};e7.push(a);c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}}if(c)return c;aq("no device found for "+f)}function
+Jk(c,b){var
+a=rT(c);if(!a.device.register)bL("cannot register file");a.device.register(a.rest,b);return 0}function
+rJ(c,b){var
+c=a(c),b=a(b);return Jk(c,b)}function
+Jp(){var
 b=P.caml_fs_tmp;if(b)for(var
-a=0;a<b.length;a++)rG(b[a].name,b[a].content);P.jsoo_create_file=rG;P.caml_fs_tmp=[];return 0}function
-Je(){return[0,0,0,0,0,0,0,0,0]}function
-Jf(a){return 0}function
-rn(){return[0]}function
-Jg(a,b){return+(e5(a,b,false)>=0)}function
-ls(d,b){var
+a=0;a<b.length;a++)rJ(b[a].name,b[a].content);P.jsoo_create_file=rJ;P.caml_fs_tmp=[];return 0}function
+Jq(){return[0,0,0,0,0,0,0,0,0]}function
+Jr(a){return 0}function
+rq(){return[0]}function
+Js(a,b){return+(e5(a,b,false)>=0)}function
+lv(d,b){var
 e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b.charCodeAt(a)|b.charCodeAt(a+1)<<8|b.charCodeAt(a+2)<<16|b.charCodeAt(a+3)<<24;d=bj(d,c)}c=0;switch(e&3){case
 3:c=b.charCodeAt(a+2)<<16;case
 2:c|=b.charCodeAt(a+1)<<8;case
 1:c|=b.charCodeAt(a);d=bj(d,c)}d^=e;return d}function
-Jm(a,b){return ls(a,bV(b))}function
-Jj(d,b){var
+Jy(a,b){return lv(a,bX(b))}function
+Jv(d,b){var
 e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b[a]|b[a+1]<<8|b[a+2]<<16|b[a+3]<<24;d=bj(d,c)}c=0;switch(e&3){case
 3:c=b[a+2]<<16;case
 2:c|=b[a+1]<<8;case
 1:c|=b[a];d=bj(d,c)}d^=e;return d}function
-rv(a){switch(a.t&6){default:d4(a);case
+ry(a){switch(a.t&6){default:d4(a);case
 0:return a.c;case
 4:return a.c}}function
-Ji(b,c){var
-a=rv(c);return typeof
-a==="string"?ls(b,a):Jj(b,a)}function
-Jk(a){a^=a>>>16;a=w(a,0x85ebca6b|0);a^=a>>>13;a=w(a,0xc2b2ae35|0);a^=a>>>16;return a}function
-Jh(j,l,n,m){var
-f,g,h,d,c,b,a,e,i;d=l;if(d<0||d>cD)d=cD;c=j;b=n;f=[m];g=0;h=1;while(g<h&&c>0){a=f[g++];if(a&&a.caml_custom){if(f8[a.caml_custom]&&f8[a.caml_custom].hash){var
+Ju(b,c){var
+a=ry(c);return typeof
+a==="string"?lv(b,a):Jv(b,a)}function
+Jw(a){a^=a>>>16;a=w(a,0x85ebca6b|0);a^=a>>>13;a=w(a,0xc2b2ae35|0);a^=a>>>16;return a}function
+Jt(j,l,n,m){var
+f,g,h,d,c,b,a,e,i;d=l;if(d<0||d>cE)d=cE;c=j;b=n;f=[m];g=0;h=1;while(g<h&&c>0){a=f[g++];if(a&&a.caml_custom){if(f8[a.caml_custom]&&f8[a.caml_custom].hash){var
 k=f8[a.caml_custom].hash(a);b=bj(b,k);c--}}else
 if(a
 instanceof
@@ -682,44 +682,44 @@ Array&&a[0]===(a[0]|0))switch(a[0]){case
 248:b=bj(b,a[2]);c--;break;case
 250:f[--g]=a[1];break;default:var
 o=a.length-1<<10|a[0];b=bj(b,o);for(e=1,i=a.length;e<i;e++){if(h>=d)break;f[h++]=a[e]}break}else
-if(f$(a)){b=Ji(b,a);c--}else
-if(hZ(a)){b=Jm(b,a);c--}else
+if(f$(a)){b=Ju(b,a);c--}else
+if(hZ(a)){b=Jy(b,a);c--}else
 if(typeof
-a==="string"){b=ls(b,a);c--}else
+a==="string"){b=lv(b,a);c--}else
 if(a===(a|0)){b=bj(b,a+a+1);c--}else
-if(a===+a){b=lr(b,a);c--}}b=Jk(b);return b&0x3FFFFFFF}function
-Jn(a,c,k){if(!isFinite(a)){if(isNaN(a))return cl(kW);return cl(a>0?qZ:"-infinity")}var
+if(a===+a){b=lu(b,a);c--}}b=Jw(b);return b&0x3FFFFFFF}function
+Jz(a,c,k){if(!isFinite(a)){if(isNaN(a))return cm(kZ);return cm(a>0?q2:"-infinity")}var
 i=a==0&&1/a==-Infinity?1:a>=0?0:1;if(i)a=-a;var
 d=0;if(a==0);else
 if(a<1)while(a<1&&d>-1022){a*=2;d--}else
 while(a>=2){a/=2;d++}var
-j=d<0?v:dY,e=v;if(i)e=dt;else
+j=d<0?v:dY,e=v;if(i)e=du;else
 switch(k){case
 43:e=dY;break;case
 32:e=c3;break;default:break}if(c>=0&&c<13){var
 g=Math.pow(2,c*4);a=Math.round(a*g)/g}var
 b=a.toString(16);if(c>=0){var
-h=b.indexOf(bU);if(h<0)b+=bU+e6(c,bn);else{var
+h=b.indexOf(bV);if(h<0)b+=bV+e6(c,bn);else{var
 f=h+1+c;if(b.length<f)b+=e6(f-b.length,bn);else
-b=b.substr(0,f)}}return cl(e+oU+b+"p"+j+d.toString(10))}function
-Jp(a){return(a&0x000000FF)<<24|(a&0x0000FF00)<<8|(a&0x00FF0000)>>>8|(a&0xFF000000)>>>24}function
-Js(b){var
+b=b.substr(0,f)}}return cm(e+oX+b+"p"+j+d.toString(10))}function
+JB(a){return(a&0x000000FF)<<24|(a&0x0000FF00)<<8|(a&0x00FF0000)>>>8|(a&0xFF000000)>>>24}function
+JE(b){var
 a=d6(b);return d5([a[7],a[6],a[5],a[4],a[3],a[2],a[1],a[0]])}function
-Jx(a){return+a.isZero()}function
+JJ(a){return+a.isZero()}function
 hW(a){return new
-Q(a&c4,a>>24&c4,a>>31&cC)}function
-rr(a){return a.toInt()}function
-Jw(a){return+a.isNeg()}function
-JA(a){return a.neg()}function
-Ju(g,c){var
-a=ly(g);if(a.signedconv&&Jw(c)){a.sign=-1;c=JA(c)}var
+Q(a&c4,a>>24&c4,a>>31&cD)}function
+ru(a){return a.toInt()}function
+JI(a){return+a.isNeg()}function
+JM(a){return a.neg()}function
+JG(g,c){var
+a=lB(g);if(a.signedconv&&JI(c)){a.sign=-1;c=JM(c)}var
 b=v,h=hW(a.base),f="0123456789abcdef";do{var
-e=c.udivmod(h);c=e.quotient;b=f.charAt(rr(e.modulus))+b}while(!Jx(c));if(a.prec>=0){a.filler=c3;var
-d=a.prec-b.length;if(d>0)b=e6(d,bn)+b}return lp(a,b)}function
-Jz(a,b){return a.mul(b)}function
-JB(a,b){return a.or(b)}function
+e=c.udivmod(h);c=e.quotient;b=f.charAt(ru(e.modulus))+b}while(!JJ(c));if(a.prec>=0){a.filler=c3;var
+d=a.prec-b.length;if(d>0)b=e6(d,bn)+b}return ls(a,b)}function
+JL(a,b){return a.mul(b)}function
+JN(a,b){return a.or(b)}function
 hX(a){return a.toFloat()}function
-JT(c){var
+J5(c){var
 a=0,e=F(c),b=10,d=1;if(e>0)switch(by(c,a)){case
 45:a++;d=-1;break;case
 43:a++;d=1;break}if(a+1<e&&by(c,a)==48)switch(by(c,a+1)){case
@@ -731,26 +731,26 @@ a=0,e=F(c),b=10,d=1;if(e>0)switch(by(c,a)){case
 66:b=2;a+=2;break;case
 117:case
 85:a+=2;break}return[a,d,b]}function
-rA(a){if(a>=48&&a<=57)return a-48;if(a>=65&&a<=90)return a-55;if(a>=97&&a<=122)return a-87;return-1}function
+rD(a){if(a>=48&&a<=57)return a-48;if(a>=65&&a<=90)return a-55;if(a>=97&&a<=122)return a-87;return-1}function
 hY(f){var
-h=JT(f),c=h[0],i=h[1],d=h[2],g=F(f),j=-1>>>0,e=c<g?by(f,c):0,b=rA(e);if(b<0||b>=d)bL(hG);var
-a=b;for(c++;c<g;c++){e=by(f,c);if(e==95)continue;b=rA(e);if(b<0||b>=d)break;a=d*a+b;if(a>j)bL(hG)}if(c!=g)bL(hG);a=i*a;if(d==10&&(a|0)!=a)bL(hG);return a|0}function
-JG(a){return[D,a]}function
-bx(b,a){a|=0;if(a>ch){a-=ch;b*=Math.pow(2,ch);if(a>ch){a-=ch;b*=Math.pow(2,ch)}}if(a<-ch){a+=ch;b*=Math.pow(2,-ch)}b*=Math.pow(2,a);return b}function
+h=J5(f),c=h[0],i=h[1],d=h[2],g=F(f),j=-1>>>0,e=c<g?by(f,c):0,b=rD(e);if(b<0||b>=d)bL(hG);var
+a=b;for(c++;c<g;c++){e=by(f,c);if(e==95)continue;b=rD(e);if(b<0||b>=d)break;a=d*a+b;if(a>j)bL(hG)}if(c!=g)bL(hG);a=i*a;if(d==10&&(a|0)!=a)bL(hG);return a|0}function
+JS(a){return[D,a]}function
+bx(b,a){a|=0;if(a>ci){a-=ci;b*=Math.pow(2,ci);if(a>ci){a-=ci;b*=Math.pow(2,ci)}}if(a<-ci){a+=ci;b*=Math.pow(2,-ci)}b*=Math.pow(2,a);return b}function
 h0(a,b){return+(e5(a,b,false)<=0)}function
-rt(a,b){return+(e5(a,b,false)<0)}function
-ru(c){var
+rw(a,b){return+(e5(a,b,false)<0)}function
+rx(c){var
 b=0;for(var
 a=c.length-1;a>=0;a--){var
 d=c[a];b=[0,d,b]}return b}function
-JH(a){return Math.log1p(a)}function
-JI(a){return Math.log2(a)}function
+JT(a){return Math.log1p(a)}function
+JU(a){return Math.log2(a)}function
 n(a,d){if(a<0)d3();var
 a=a+1|0,b=new
 Array(a);b[0]=0;for(var
 c=1;c<a;c++)b[c]=d;return b}function
-JZ(b){return a(h4(b,0,b.length))}var
-JK=function(){function
+J$(b){return a(h4(b,0,b.length))}var
+JW=function(){function
 l(a,b){return a+b|0}function
 a(d,a,c,f,b,e){a=l(l(a,d),l(f,e));return l(a<<b|a>>>32-b,c)}function
 g(c,b,d,e,h,f,g){return a(b&d|~b&e,c,b,h,f,g)}function
@@ -765,34 +765,34 @@ o=new
 Array(16);for(var
 e=0;e<4;e++)for(var
 m=0;m<4;m++)o[e*4+m]=k[e]>>8*m&0xFF;return o}return function(i,g,f){var
-e=[],h=rv(i);if(typeof
+e=[],h=ry(i);if(typeof
 h==="string"){var
 d=h;for(var
 a=0;a<f;a+=4){var
 b=a+g;e[a>>2]=d.charCodeAt(b)|d.charCodeAt(b+1)<<8|d.charCodeAt(b+2)<<16|d.charCodeAt(b+3)<<24}for(;a<f;a++)e[a>>2]|=d.charCodeAt(a+g)<<8*(a&3)}else{var
 c=h;for(var
 a=0;a<f;a+=4){var
-b=a+g;e[a>>2]=c[b]|c[b+1]<<8|c[b+2]<<16|c[b+3]<<24}for(;a<f;a++)e[a>>2]|=c[a+g]<<8*(a&3)}return JZ(k(e,f))}}();function
-JL(c,b,a){return JK(bw(c),b,a)}function
-JM(){return 0}var
-cH=new
+b=a+g;e[a>>2]=c[b]|c[b+1]<<8|c[b+2]<<16|c[b+3]<<24}for(;a<f;a++)e[a>>2]|=c[a+g]<<8*(a&3)}return J$(k(e,f))}}();function
+JX(c,b,a){return JW(bw(c),b,a)}function
+JY(){return 0}var
+cI=new
 Array();function
 d7(c){var
-a=cH[c];if(!a.opened)aq("Cannot flush a closed channel");if(!a.buffer||a.buffer==v)return 0;if(a.fd&&aE.fds[a.fd]&&aE.fds[a.fd].output){var
+a=cI[c];if(!a.opened)aq("Cannot flush a closed channel");if(!a.buffer||a.buffer==v)return 0;if(a.fd&&aE.fds[a.fd]&&aE.fds[a.fd].output){var
 b=aE.fds[a.fd].output;switch(b.length){case
 2:b(c,a.buffer);break;default:b(a.buffer)}}a.buffer=v;return 0}function
-rD(e,f){var
-b=cH[e],d=a(f),c=F(d);b.file.write(b.offset,d,0,c);b.offset+=c;return 0}function
-J5(a){var
-a=lD(a),b=P;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stderr.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
+rG(e,f){var
+b=cI[e],d=a(f),c=F(d);b.file.write(b.offset,d,0,c);b.offset+=c;return 0}function
+Kf(a){var
+a=lG(a),b=P;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stderr.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
 c=b.console;c&&c.error&&c.error(a)}}function
-J6(a){var
-a=lD(a),b=P;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stdout.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
+Kg(a){var
+a=lG(a),b=P;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stdout.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
 c=b.console;c&&c.log&&c.log(a)}}function
 h5(c,e,d,a){if(aE.fds===undefined)aE.fds=new
 Array();a=a?a:{};var
 b={};b.file=d;b.offset=a.append?d.length():0;b.flags=a;b.output=e;aE.fds[c]=b;if(!aE.fd_last_idx||c>aE.fd_last_idx)aE.fd_last_idx=c;return c}function
-Kn(c,b,g){var
+Kz(c,b,g){var
 a={};while(b){switch(b[1]){case
 0:a.rdonly=1;break;case
 1:a.wronly=1;break;case
@@ -802,38 +802,38 @@ a={};while(b){switch(b[1]){case
 5:a.excl=1;break;case
 6:a.binary=1;break;case
 7:a.text=1;break;case
-8:a.nonblock=1;break}b=b[2]}if(a.rdonly&&a.wronly)aq(bV(c)+pd);if(a.text&&a.binary)aq(bV(c)+pt);var
-d=rQ(c),e=d.device.open(d.rest,a),f=aE.fd_last_idx?aE.fd_last_idx:0;return h5(f+1,rD,e,a)}h5(0,rD,new
-a0(aJ(0)));h5(1,J6,new
-a0(aJ(0)));h5(2,J5,new
-a0(aJ(0)));function
-JN(a){var
-c=aE.fds[a];if(c.flags.wronly)aq(pR+a+" is writeonly");var
+8:a.nonblock=1;break}b=b[2]}if(a.rdonly&&a.wronly)aq(bX(c)+pg);if(a.text&&a.binary)aq(bX(c)+pw);var
+d=rT(c),e=d.device.open(d.rest,a),f=aE.fd_last_idx?aE.fd_last_idx:0;return h5(f+1,rG,e,a)}h5(0,rG,new
+a1(aJ(0)));h5(1,Kg,new
+a1(aJ(0)));h5(2,Kf,new
+a1(aJ(0)));function
+JZ(a){var
+c=aE.fds[a];if(c.flags.wronly)aq(pU+a+" is writeonly");var
 d=null;if(a==0&&gb()){var
-e=require("fs");d=function(){return cl(e.readFileSync(0,oN))}}var
-b={file:c.file,offset:c.offset,fd:a,opened:true,out:false,refill:d};cH[b.fd]=b;return b.fd}function
-rw(c){var
-b=aE.fds[c];if(b.flags.rdonly)aq(pR+c+" is readonly");var
-a={file:b.file,offset:b.offset,fd:c,opened:true,out:true,buffer:v};cH[a.fd]=a;return a.fd}function
-JO(){var
+e=require("fs");d=function(){return cm(e.readFileSync(0,oR))}}var
+b={file:c.file,offset:c.offset,fd:a,opened:true,out:false,refill:d};cI[b.fd]=b;return b.fd}function
+rz(c){var
+b=aE.fds[c];if(b.flags.rdonly)aq(pU+c+" is readonly");var
+a={file:b.file,offset:b.offset,fd:c,opened:true,out:true,buffer:v};cI[a.fd]=a;return a.fd}function
+J0(){var
 b=0;for(var
-a=0;a<cH.length;a++)if(cH[a]&&cH[a].opened&&cH[a].out)b=[0,cH[a].fd,b];return b}function
+a=0;a<cI.length;a++)if(cI[a]&&cI[a].opened&&cI[a].out)b=[0,cI[a].fd,b];return b}function
 aV(a){return a}function
-JP(g,d,h,f){var
-b=cH[g];if(!b.opened)aq("Cannot output to a closed channel");var
+J1(g,d,h,f){var
+b=cI[g];if(!b.opened)aq("Cannot output to a closed channel");var
 a;if(h==0&&bM(d)==f)a=d;else{a=aJ(f);dz(d,h,a,0,f)}var
-i=aV(a),c=bV(i),e=c.lastIndexOf(o1);if(e<0)b.buffer+=c;else{b.buffer+=c.substr(0,e+1);d7(g);b.buffer+=c.substr(e+1)}return 0}function
-lx(b,a,d,c){return JP(b,bw(a),d,c)}function
-rx(c,b){var
-d=a(String.fromCharCode(b));lx(c,d,0,1);return 0}function
+i=aV(a),c=bX(i),e=c.lastIndexOf(o4);if(e<0)b.buffer+=c;else{b.buffer+=c.substr(0,e+1);d7(g);b.buffer+=c.substr(e+1)}return 0}function
+lA(b,a,d,c){return J1(b,bw(a),d,c)}function
+rA(c,b){var
+d=a(String.fromCharCode(b));lA(c,d,0,1);return 0}function
 ga(b,a){if(a==0)dB();return b%a}function
-Jr(a,b){return a.add(b)}function
-JC(a,b){return a.sub(b)}function
-rz(a,c){if(isNaN(a)||isNaN(c))return NaN;if(a==c)return c;if(a==0)return c<0?-Math.pow(2,-p0):Math.pow(2,-p0);var
-b=f_(a),d=hW(1);if(a<c==a>0)b=Jr(b,d);else
-b=JC(b,d);return ck(b)}function
-c6(a,b){return+(e5(a,b,false)!=0)}function
-JR(a,b){a[0]=D;a[1]=b;return 0}function
+JD(a,b){return a.add(b)}function
+JO(a,b){return a.sub(b)}function
+rC(a,c){if(isNaN(a)||isNaN(c))return NaN;if(a==c)return c;if(a==0)return c<0?-Math.pow(2,-p3):Math.pow(2,-p3);var
+b=f_(a),d=hW(1);if(a<c==a>0)b=JD(b,d);else
+b=JO(b,d);return cl(b)}function
+c7(a,b){return+(e5(a,b,false)!=0)}function
+J3(a,b){a[0]=D;a[1]=b;return 0}function
 E(a){if(a
 instanceof
 Array&&a[0]==a[0]>>>0)return a[0];else
@@ -844,133 +844,133 @@ instanceof
 Function||typeof
 a=="function")return 247;else
 if(a&&a.caml_custom)return f2;else
-return ba}function
+return bb}function
 b8(b,c,a){if(a&&P.toplevelReloc)b=P.toplevelReloc(a);aE[b+1]=c;if(a)aE[a]=c}function
-lA(a,b){ry[bV(a)]=b;return 0}function
-lB(a){return Math.round(a)}function
+lD(a,b){rB[bX(a)]=b;return 0}function
+lE(a){return Math.round(a)}function
 h2(a){if(a==0)a=1/a;return a<0?1:0}function
-I3(a,b){if(a===b)return 1;a.t&6&&d4(a);b.t&6&&d4(b);return a.c==b.c?1:0}function
-K(a,b){return I3(a,b)}function
-JY(){aL(kC)}function
-ac(b,a){if(a>>>0>=F(b))JY();return by(b,a)}function
-O(a,b){return 1-K(a,b)}function
-J0(){return 0x7FFFFFFF/4|0}function
-JV(){rB(aE.Not_found)}function
-rE(c){var
-a=P,b=rs(c);if(a.process&&a.process.env&&a.process.env[b]!=undefined)return cl(a.process.env[b]);if(P.jsoo_static_env&&P.jsoo_static_env[b])return cl(P.jsoo_static_env[b]);JV()}function
-J1(){if(P.crypto)if(typeof
+Jd(a,b){if(a===b)return 1;a.t&6&&d4(a);b.t&6&&d4(b);return a.c==b.c?1:0}function
+K(a,b){return Jd(a,b)}function
+J_(){aL(kE)}function
+ac(b,a){if(a>>>0>=F(b))J_();return by(b,a)}function
+L(a,b){return 1-K(a,b)}function
+Ka(){return 0x7FFFFFFF/4|0}function
+J7(){rE(aE.Not_found)}function
+rH(c){var
+a=P,b=rv(c);if(a.process&&a.process.env&&a.process.env[b]!=undefined)return cm(a.process.env[b]);if(P.jsoo_static_env&&P.jsoo_static_env[b])return cm(P.jsoo_static_env[b]);J7()}function
+Kb(){if(P.crypto)if(typeof
 P.crypto.getRandomValues==="function"){var
 a=new(P.Uint32Array)(1);P.crypto.getRandomValues(a);return[0,a[0]]}else
 if(P.crypto.randomBytes==="function"){var
 b=P.crypto.randomBytes(4),a=new(P.Uint32Array)(b);return[0,a[0]]}var
 c=new
 Date().getTime(),d=c^0xffffffff*Math.random();return[0,d]}var
-Jo=new
-Date().getTime()*qO;function
-J2(){var
+JA=new
+Date().getTime()*qR;function
+Kc(){var
 a=new
-Date().getTime();return a*qO-Jo}function
-lC(a){var
+Date().getTime();return a*qR-JA}function
+lF(a){var
 b=1;while(a&&a.joo_tramp){a=a.joo_tramp.apply(null,a.joo_args);b++}return a}function
-a2(b,a){return{joo_tramp:b,joo_args:a}}function
-J3(a){return Math.trunc(a)}function
-rC(a){return a}function
+a3(b,a){return{joo_tramp:b,joo_args:a}}function
+Kd(a){return Math.trunc(a)}function
+rF(a){return a}function
 aW(a){if(a
 instanceof
 Array)return a;if(P.RangeError&&a
 instanceof
-P.RangeError&&a.message&&a.message.match(/maximum call stack/i))return rC(aE.Stack_overflow);if(P.InternalError&&a
+P.RangeError&&a.message&&a.message.match(/maximum call stack/i))return rF(aE.Stack_overflow);if(P.InternalError&&a
 instanceof
-P.InternalError&&a.message&&a.message.match(/too much recursion/i))return rC(aE.Stack_overflow);if(a
+P.InternalError&&a.message&&a.message.match(/too much recursion/i))return rF(aE.Stack_overflow);if(a
 instanceof
-P.Error&&d8(o3))return[0,d8(o3),a];return[0,aE.Failure,cl(String(a))]}function
+P.Error&&d8(o6))return[0,d8(o6),a];return[0,aE.Failure,cm(String(a))]}function
 aM(b){var
-a=Number(b);return a>=-o7&&a<=dv?a:b}function
+a=Number(b);return a>=-o_&&a<=dw?a:b}function
 au(a){return BigInt(a)}var
 bz=BigInt(0);function
-rJ(b){var
+rM(b){var
 a=au(b);return aM(a<bz?-a:a)}function
-rK(a,b){return aM(au(a)+au(b))}var
-cm=BigInt(1);function
+rN(a,b){return aM(au(a)+au(b))}var
+cn=BigInt(1);function
 d$(f,b){if(b===0)dB();var
-e=au(f),a=au(b),c=e/a,d=e%a;return aM(d!==bz&&d<bz===a<bz?c+cm:c)}function
+e=au(f),a=au(b),c=e/a,d=e%a;return aM(d!==bz&&d<bz===a<bz?c+cn:c)}function
 ea(a,b){return a<b?-1:a>b?1:0}function
 h6(b,a){if(a===0)dB();return aM(au(b)/au(a))}function
-Kg(b,a){if(a===0)dB();return aM(au(b)%au(a))}function
-J9(a,b){return[0,h6(a,b),Kg(a,b)]}function
-rL(a,b){return h6(a,b)}function
+Ks(b,a){if(a===0)dB();return aM(au(b)%au(a))}function
+Kj(a,b){return[0,h6(a,b),Ks(a,b)]}function
+rO(a,b){return h6(a,b)}function
 eb(a,b){return a===b?1:0}function
-rM(a,b,c){return aM(au(a)>>BigInt(b)&(cm<<BigInt(c))-cm)}function
+rP(a,b,c){return aM(au(a)>>BigInt(b)&(cn<<BigInt(c))-cn)}function
 e8(f,b){if(b===0)dB();var
-e=au(f),a=au(b),c=e/a,d=e%a;return aM(d!==bz&&d<bz!==a<bz?c-cm:c)}function
-J_(c,b){if(bV(c)!==f5)aL("Z.format");return a(String(b))}function
-rN(f,g){var
-b=au(f),a=au(g),h=BigInt("9007199254740992"),c,e,d;if(b<bz)b=-b;if(a<bz)a=-a;if(b<a){c=b;b=a;a=c}while(a!==bz){if(b<h){e=Number(b);d=Number(a);while(d){c=e%d;e=d;d=c}return aM(BigInt(e))}if((b&b-cm)===bz)return aM(a&-a);if((a&a-cm)===bz){c=b&-b;return aM(c<a?c:a)}c=b%a;b=a;a=c}return aM(b)}function
-J$(a){return 0}function
-Ka(a,b){return aM(au(a)|au(b))}function
-Kb(a,b){return aM(au(a)*au(b))}function
-Kc(b,c){var
-a=b*c;return a>=-o7&&a<=dv?0:1}function
-Kd(a){return aM(-au(a))}function
+e=au(f),a=au(b),c=e/a,d=e%a;return aM(d!==bz&&d<bz!==a<bz?c-cn:c)}function
+Kk(c,b){if(bX(c)!==f5)aL("Z.format");return a(String(b))}function
+rQ(f,g){var
+b=au(f),a=au(g),h=BigInt("9007199254740992"),c,e,d;if(b<bz)b=-b;if(a<bz)a=-a;if(b<a){c=b;b=a;a=c}while(a!==bz){if(b<h){e=Number(b);d=Number(a);while(d){c=e%d;e=d;d=c}return aM(BigInt(e))}if((b&b-cn)===bz)return aM(a&-a);if((a&a-cn)===bz){c=b&-b;return aM(c<a?c:a)}c=b%a;b=a;a=c}return aM(b)}function
+Kl(a){return 0}function
+Km(a,b){return aM(au(a)|au(b))}function
+Kn(a,b){return aM(au(a)*au(b))}function
+Ko(b,c){var
+a=b*c;return a>=-o_&&a<=dw?0:1}function
+Kp(a){return aM(-au(a))}function
 b9(b){var
 a=au(b);return a===bz?0:(a<bz?-a:a).toString(2).length}function
-gc(a){if(!isFinite(a))bL(k1);return aM(BigInt(Math.trunc(a)))}function
-Ke(a,e,c,d){var
-b=bV(e).substr(c,d);if(a!==0&&a!==10||!/^-?[0-9]+$/.test(b))aL("Z.of_substring_base: invalid digit");return aM(BigInt(b))}function
-lF(b,a){var
-c=cm;while(a>0){if(a%2===1)c=c*b;a=Math.floor(a/2);if(a>0)b=b*b}return c}function
-gd(b,a){if(a<0)aL("Z.pow");return aM(lF(au(b),a))}function
-Kf(a){return aM(au(a)-cm)}function
-Kh(g,d){var
-f=au(g),b=bz,a=cm,e=BigInt(2);while(lF(a,d)<=f)a=a*e;while(a-b>cm){var
-c=(b+a)/e;if(lF(c,d)<=f)b=c;else
+gc(a){if(!isFinite(a))bL(k4);return aM(BigInt(Math.trunc(a)))}function
+Kq(a,e,c,d){var
+b=bX(e).substr(c,d);if(a!==0&&a!==10||!/^-?[0-9]+$/.test(b))aL("Z.of_substring_base: invalid digit");return aM(BigInt(b))}function
+lI(b,a){var
+c=cn;while(a>0){if(a%2===1)c=c*b;a=Math.floor(a/2);if(a>0)b=b*b}return c}function
+gd(b,a){if(a<0)aL("Z.pow");return aM(lI(au(b),a))}function
+Kr(a){return aM(au(a)-cn)}function
+Kt(g,d){var
+f=au(g),b=bz,a=cn,e=BigInt(2);while(lI(a,d)<=f)a=a*e;while(a-b>cn){var
+c=(b+a)/e;if(lI(c,d)<=f)b=c;else
 a=c}return aM(b)}function
-rO(a,b){return aM(au(a)<<BigInt(b))}function
-Ki(a,b){return aM(au(a)>>BigInt(b))}function
+rR(a,b){return aM(au(a)<<BigInt(b))}function
+Ku(a,b){return aM(au(a)>>BigInt(b))}function
 bp(a){return a<0?-1:a>0?1:0}function
-rP(a,b){return aM(au(a)-au(b))}function
-Kj(a){return aM(au(a)+cm)}function
-Kk(a){if(typeof
-a!=="number")bL(k1);return a}function
+rS(a,b){return aM(au(a)-au(b))}function
+Kv(a){return aM(au(a)+cn)}function
+Kw(a){if(typeof
+a!=="number")bL(k4);return a}function
 h7(b){var
-a=BigInt.asUintN(64,au(b));return rp(Number(BigInt.asIntN(32,a)),Number(BigInt.asIntN(32,a>>BigInt(32))))}function
-Kl(f){P.tightropeCheck=function(d){var
+a=BigInt.asUintN(64,au(b));return rs(Number(BigInt.asIntN(32,a)),Number(BigInt.asIntN(32,a>>BigInt(32))))}function
+Kx(f){P.tightropeCheck=function(d){var
 e=[];for(var
-b=0;b<d.length;b+=cf)e.push(String.fromCharCode.apply(null,d.subarray(b,b+cf)));var
-c=f(a(e.join(v)));return{code:c[1],words:bV(c[2])}};return 0}function
-JE(a){switch(a[2]){case-8:case-11:case-12:return 1;default:return 0}}function
-Jc(b){var
-a=v;if(b[0]==0){a+=b[1][1];if(b.length==3&&b[2][0]==0&&JE(b[1]))var
+b=0;b<d.length;b+=cg)e.push(String.fromCharCode.apply(null,d.subarray(b,b+cg)));var
+c=f(a(e.join(v)));return{code:c[1],words:bX(c[2])}};return 0}function
+JQ(a){switch(a[2]){case-8:case-11:case-12:return 1;default:return 0}}function
+Jo(b){var
+a=v;if(b[0]==0){a+=b[1][1];if(b.length==3&&b[2][0]==0&&JQ(b[1]))var
 e=b[2],f=1;else
 var
 f=2,e=b;a+="(";for(var
-d=f;d<e.length;d++){if(d>f)a+=kN;var
+d=f;d<e.length;d++){if(d>f)a+=kP;var
 c=e[d];if(typeof
 c=="number")a+=c.toString();else
 if(c
 instanceof
-cF)a+=hw+c.toString()+hw;else
+cG)a+=hw+c.toString()+hw;else
 if(typeof
 c=="string")a+=hw+c.toString()+hw;else
-a+=qs}a+=")"}else
+a+=qv}a+=")"}else
 if(b[0]==ax)a+=b[1];return a}function
-rm(a){if(a
+rp(a){if(a
 instanceof
 Array&&(a[0]==0||a[0]==ax)){var
-c=d8(p_);if(c)c(a,false);else{var
-d=Jc(a),b=d8(oM);if(b)b(0);P.console.error(k5+d+o1)}}else
+c=d8(qb);if(c)c(a,false);else{var
+d=Jo(a),b=d8(oQ);if(b)b(0);P.console.error(k8+d+o4)}}else
 throw a}function
-JX(){var
-a=P;if(a.process&&a.process.on)a.process.on("uncaughtException",function(b,c){rm(b);a.process.exit(2)});else
-if(a.addEventListener)a.addEventListener(q1,function(a){if(a.error)rm(a.error)})}JX();function
-b(a,b){return a.length==1?a(b):c5(a,[b])}function
-f(a,b,c){return a.length==2?a(b,c):c5(a,[b,c])}function
-S(a,b,c,d){return a.length==3?a(b,c,d):c5(a,[b,c,d])}function
-fQ(a,b,c,d,e){return a.length==4?a(b,c,d,e):c5(a,[b,c,d,e])}function
-fP(a,b,c,d,e,f){return a.length==5?a(b,c,d,e,f):c5(a,[b,c,d,e,f])}function
-IT(a,b,c,d,e,f,g,h){return a.length==7?a(b,c,d,e,f,g,h):c5(a,[b,c,d,e,f,g,h])}Jd();var
-gf=[ax,a(pQ),-1],lI=[ax,a(qa),-2],ge=[ax,a(kT),-3],lG=[ax,a(qr),-4],lJ=[ax,a(pz),-6],T=[ax,a(qz),-7],lH=[ax,a(o9),-8],h9=[ax,a(qD),-9],ae=[ax,a(qQ),-11],lK=[ax,a(p1),-12],IR=[4,0,0,0,[12,45,[4,0,0,0,0]]],iv=[0,[11,a('File "'),[2,0,[11,a('", line '),[4,0,0,0,[11,a(qk),[4,0,0,0,[12,45,[4,0,0,0,[11,a(py),[2,0,0]]]]]]]]]],a('File "%s", line %d, characters %d-%d: %s')],IS=[0,a(kK),[0,a(kJ),[0,a(ht),[0,a(e2),0]]]],ju=[0,a(lc),[0,a(q0),[0,a(oK),0]]],g6=[0,a(kL),[0,a("slab of few data"),[0,a(dx),[0,a("value slab of few data"),0]]]],jt=[0,a("slab of the best"),[0,a("value slab of the best"),0]],j6=[0,1,0,0];b8(11,lK,p1);b8(10,ae,qQ);b8(9,[ax,a(pj),pL],pj);b8(8,h9,qD);b8(7,lH,o9);b8(6,T,qz);b8(5,lJ,pz);b8(4,[ax,a(qc),-5],qc);b8(3,lG,qr);b8(2,ge,kT);b8(1,lI,qa);b8(0,gf,pQ);var
-r4=a("output_substring"),r1=a("%.12g"),r0=a(bU),rY=a(pl),rZ=a(qv),rR=b7(0,0,qx),rS=b7(0,0,65520),rT=b7(1,0,qx),rV=b7(o8,o8,32751),rW=b7(0,0,15536),r6=a("option is None"),r9=a("\\\\"),r_=a("\\'"),r$=a("\\b"),sa=a("\\t"),sb=a("\\n"),sc=a("\\r"),r8=a("Char.chr"),si=a("List.map2"),sj=a("List.fold_left2"),sk=a("List.for_all2"),sl=a("List.combine"),sh=a("List.init"),sf=a("nth"),sg=a("List.nth"),se=a("tl"),sd=a("hd"),so=a("String.blit / Bytes.blit_string"),sn=a("Bytes.blit"),sm=a("String.sub / Bytes.sub"),st=a("String.contains_from / Bytes.contains_from"),sq=a(v),sp=a("String.concat"),sz=a("Array.for_all2"),sy=a("Array.map2: arrays must have the same length"),sx=a("Array.blit"),sw=a("Array.fill"),sv=a("Array.sub"),su=a("Array.init"),sE=a("Set.remove_min_elt"),sF=[0,0,0,0],sG=[0,0,0],sH=[0,a("set.ml"),570,18],sA=a(hE),sB=a(hE),sC=a(hE),sD=a(hE),sM=a("Map.remove_min_elt"),sN=[0,0,0,0],sO=[0,a("map.ml"),fZ,10],sP=[0,0,0],sI=a(hu),sJ=a(hu),sK=a(hu),sL=a(hu),sQ=a("Stdlib.Stack.Empty"),sR=a("Stdlib.Queue.Empty"),sT=a("CamlinternalLazy.Undefined"),sZ=a("Buffer.add_substring/add_subbytes"),sY=a("Buffer.add: cannot grow buffer"),sX=[0,a(qI),93,2],sW=[0,a(qI),94,2],s8=a("%c"),s9=a("%s"),s_=a(pZ),s$=a(o6),ta=a(qq),tb=a(p8),tc=a("%f"),td=a("%B"),te=a("%{"),tf=a("%}"),tg=a("%("),th=a("%)"),ti=a("%a"),tj=a("%t"),tk=a("%?"),tl=a("%r"),tm=a("%_r"),tn=[0,a(aU),850,23],ty=[0,a(aU),814,21],tq=[0,a(aU),815,21],tz=[0,a(aU),818,21],tr=[0,a(aU),819,21],tA=[0,a(aU),822,19],ts=[0,a(aU),823,19],tB=[0,a(aU),826,22],tt=[0,a(aU),827,22],tC=[0,a(aU),831,30],tu=[0,a(aU),832,30],tw=[0,a(aU),836,26],to=[0,a(aU),837,26],tx=[0,a(aU),846,28],tp=[0,a(aU),847,28],tv=[0,a(aU),851,23],uF=a(pg),uD=[0,a(aU),1558,4],uE=a("Printf: bad conversion %["),uG=[0,a(aU),1626,39],uH=[0,a(aU),1649,31],uI=[0,a(aU),1650,31],uJ=a("Printf: bad conversion %_"),uK=a(pe),uL=a(pk),uM=a(pe),uN=a(pk),uB=a(kW),uz=a("neg_infinity"),uA=a(qZ),uy=a(bU),ut=[0,kP],uh=a("%+nd"),ui=a("% nd"),uk=a("%+ni"),ul=a("% ni"),um=a("%nx"),un=a("%#nx"),uo=a("%nX"),up=a("%#nX"),uq=a("%no"),ur=a("%#no"),ug=a("%nd"),uj=a(qq),us=a("%nu"),t6=a("%+ld"),t7=a("% ld"),t9=a("%+li"),t_=a("% li"),t$=a("%lx"),ua=a("%#lx"),ub=a("%lX"),uc=a("%#lX"),ud=a("%lo"),ue=a("%#lo"),t5=a("%ld"),t8=a(o6),uf=a("%lu"),tT=a("%+Ld"),tU=a("% Ld"),tW=a("%+Li"),tX=a("% Li"),tY=a("%Lx"),tZ=a("%#Lx"),t0=a("%LX"),t1=a("%#LX"),t2=a("%Lo"),t3=a("%#Lo"),tS=a("%Ld"),tV=a(p8),t4=a("%Lu"),tG=a("%+d"),tH=a("% d"),tJ=a("%+i"),tK=a("% i"),tL=a("%x"),tM=a("%#x"),tN=a("%X"),tO=a("%#X"),tP=a("%o"),tQ=a("%#o"),tF=a(f5),tI=a(pZ),tR=a(pg),s0=a("@]"),s1=a("@}"),s2=a("@?"),s3=a("@\n"),s4=a("@."),s5=a("@@"),s6=a("@%"),s7=a("@"),tD=a("CamlinternalFormat.Type_mismatch"),uR=a(v),uS=[0,[11,a(kN),[2,0,[2,0,0]]],a(", %s%s")],vg=[0,[11,a(k5),[2,0,[12,10,0]]],a(qN)],vh=[0,[11,a("Fatal error in uncaught exception handler: exception "),[2,0,[12,10,0]]],a("Fatal error in uncaught exception handler: exception %s\n")],vf=a("Fatal error: out of memory in uncaught exception handler"),vd=[0,[11,a(k5),[2,0,[12,10,0]]],a(qN)],u_=[0,[2,0,[12,10,0]],a("%s\n")],u2=a("Raised at"),u3=a("Re-raised at"),u4=a("Raised by primitive operation at"),u5=a("Called from"),u6=a(" (inlined)"),u8=a(v),u7=[0,[2,0,[12,32,[2,0,[11,a(' in file "'),[2,0,[12,34,[2,0,[11,a(", line "),[4,0,0,0,[11,a(qk),IR]]]]]]]]]],a('%s %s in file "%s"%s, line %d, characters %d-%d')],u9=[0,[2,0,[11,a(" unknown location"),0]],a("%s unknown location")],uX=a("Out of memory"),uY=a("Stack overflow"),uZ=a("Pattern matching failed"),u0=a("Assertion failed"),u1=a("Undefined recursive module"),uT=[0,[12,40,[2,0,[2,0,[12,41,0]]]],a("(%s%s)")],uU=a(v),uV=a(v),uW=[0,[12,40,[2,0,[12,41,0]]],a("(%s)")],uQ=[0,[4,0,0,0,0],a(f5)],uO=[0,[3,0,0],a("%S")],uP=a(qs),va=[0,a(v),a("(Cannot print locations:\n bytecode executable program file not found)"),a("(Cannot print locations:\n bytecode executable program file appears to be corrupt)"),a("(Cannot print locations:\n bytecode executable program file has wrong magic number)"),a("(Cannot print locations:\n bytecode executable program file cannot be opened;\n -- too many open files. Try running with OCAMLRUNPARAM=b=2)")],vk=a("Fun.Finally_raised: "),vi=a("Stdlib.Fun.Finally_raised"),vl=a("x"),vp=a("Hashtbl: unsupported hash table format"),IP=a("OCAMLRUNPARAM"),IN=a("CAMLRUNPARAM"),vm=a(v),vK=[3,0,3],vL=a(bU),vF=a(q3),vG=a("<\/"),vH=a(v),vB=a(q3),vC=a("<"),vD=a(v),vz=a(oT),vy=[0,a(v)],vu=a(v),vv=a(v),vw=a(v),vx=a(v),vs=[0,a(v),0,a(v)],vr=a(v),vq=a("Stdlib.Format.String_tag"),vV=b7(1,0,0),vS=a(k1),vT=a("ml_z_overflow"),vU=a(f5),v2=a(pI),v1=a(pI),vW=a(bn),vX=a("+inf"),vY=a("-inf"),vZ=a("undef"),v0=a(cg),wa=[0,0],we=[0,0],wf=[0,[0,0,0]],wb=[0,0,0],wh=a("this is not a certificate, or it is damaged: "),wg=a("Refusal.Refused"),wr=[0,[2,0,[12,10,[4,0,0,0,[12,10,0]]]],a("%s\n%d\n")],wn=b7(8,0,0),wo=a("\x80"),wp=[0,[4,6,[0,2,8],0,0],a("%08x")],wq=a(v),wJ=a(kY),wK=a(kY),wL=a("a member repeats what is not there"),wH=a("a member has a block of no kind"),wI=a("a member has a block of another length"),wM=a(kv),wO=a("a code repeats nothing"),wN=a(kv),wG=a("a member is longer than it says"),wF=a(kY),wE=a("a member ends early"),wP=a(p2),ws=a(kv),wt=[0,16,17,18,0,8,7,9,6,10,5,11,4,12,3,13,2,14,1,15],wv=[0,3,4,5,6,7,8,9,10,11,13,15,17,19,23,27,31,35,43,51,59,67,83,99,115,131,163,195,p6,258],wx=[0,0,0,0,0,0,0,0,0,1,1,1,1,2,2,2,2,3,3,3,3,4,4,4,4,5,5,5,5,0],wz=[0,1,2,3,4,5,7,9,13,17,25,33,49,65,97,129,193,p9,385,513,769,1025,1537,k0,3073,4097,6145,8193,12289,16385,24577],wB=[0,0,0,0,0,1,1,2,2,3,3,4,4,5,5,6,6,7,7,8,8,9,9,10,10,11,11,12,12,13,13],w0=a("a member has another length or sum"),wT=a(qE),wU=a("a member is encrypted or stored in another way"),wV=a(qE),wW=a("a member's name is no ASCII text"),wX=a("it would take more than 40 times its own size in memory"),wY=a("too many members, or two of one name"),wZ=a(p2),w1=a("PK\x01\x02"),wS=a("PK\x03\x04"),w2=a("PK\x05\x06"),w3=a("its members do not fill the file, or its directory is wrong"),w4=a(oP),w5=a("the digest is longer"),w7=a(v),w6=a(oP),xa=[5,0],w_=[0,1],w$=a(pl),w9=a("null"),xc=[0,0],xd=a(qv),xb=[4,0],w8=a("Json.Wrong"),xn=a(v),xe=a(ko),xf=a(o2),xg=a(kF),xh=a(lh),xi=a(qF),xj=a(kU),xk=a(pf),xl=a(hR),xm=a(pV),xB=a('"\\/bfnrt'),xC=a(fX),xD=a("a name is there twice"),yu=a("no term of a polynomial"),ys=a("no term"),yr=a("no power of a parameter"),yt=a(v),yv=a("a polynomial has a monomial twice"),yp=a(v),yq=a("no rational"),yo=a("no number"),yk=a(hF),yl=a("has too many lines, terms or factors"),yn=a(v),ym=a("is no list of lines"),yj=a("has another number of dimensions"),yi=a("is missing"),yh=a(hF),yg=a(qo),yf=a(hF),yd=a(qo),ye=a(hF),yb=[0,[12,39,[2,0,[2,0,[11,a("' has several dimensions"),0]]]],a("'%s%s' has several dimensions")],yc=a("has another length"),ya=b7(1,0,0),x$=a(lg),x_=a("is no number in range"),x9=a("is no whole number in range"),x8=a("is not true or false"),x7=a("is none of its words"),x6=a("the field "),x5=[0,[11,a("the fields of '"),[2,0,[11,a("' are others"),0]]],a("the fields of '%s' are others")],x4=[0,[12,39,[2,0,[2,0,[11,a("' "),[2,0,0]]]]],a("'%s%s' %s")],xP=a("there is no header"),xQ=a(le),xR=a(le),xS=a("the header is longer than 1 MiB"),xT=a(fX),xU=a(fX),xW=[0,a(k$),[0,a(pY),[0,a(pE),0]]],xX=a("a certificate of another format: format 6 is read"),xY=[1,6],xZ=a(pE),x0=a(k$),x1=a("no arrays"),x2=a("it lists other members"),x3=a("it would take too much memory"),xV=a("the header has other fields"),xG=a("-+.0123456789"),xH=a(dt),xI=a(bn),xJ=a(bU),xK=a("eE"),xL=a("+-"),xM=a(fX),xN=a("-+.eE0123456789"),xF=a(fX),xo=[0,[11,a("the array '"),[2,0,[11,a("' is not as it is described"),0]]],a("the array '%s' is not as it is described")],xp=a(pV),xq=a(hR),xr=a(ko),xs=a(o2),xt=a(kF),xu=a(lh),xv=a(qF),xw=a(kU),xx=a(pf),xz=[0,a(kU),[0,a(kF),[0,a(lh),0]]],xy=a(ko),AQ=a(oK),AR=a(lc),AS=a(b4),AT=a(dx),AW=a(b4),AX=a(b4),AY=a(dx),AU=a(oQ),AV=a("the method "),Az=a(": the confidence is nominal"),Ay=a(hp),AA=a(hq),AB=a(hq),AC=a(f3),AD=a(fU),AE=a(pH),AF=a(hJ),AG=a(f4),AH=[0,a(lc),[0,a(q0),[0,a(oZ),0]]],AI=a("rows were left out by their outcomes"),AJ=a(hD),AK=a("nobody says that ends or order in time of the data are known"),AL=a("visits were not fixed in advance, or the data looked at while they came"),AP=a(hH),AM=a("the amount was not fixed in advance: the data were looked at"),AN=a(hH),AO=a(b4),Ax=a(dx),Ae=a(b4),Af=a(dx),Ac=a(", if "),Ad=a(kD),Ap=a(v),An=a(kg),Ao=a("problem.data.design"),Am=[0,[4,0,0,0,[11,a(" episodes were planned in advance"),0]],a("%d episodes were planned in advance")],Ag=a(v),Al=a("the prior does not depend on the data"),Ah=a(v),Ai=a(kO),Aj=a(v),Ak=[0,[11,a("every possible transition has at least probability "),[8,[0,0,3],0,[0,17],0]],a("every possible transition has at least probability %.17g")],z3=a(hp),z4=a(f3),z5=a(kg),z6=a(e1),Ab=a(eY),z7=a(e1),Aa=a(e1),z8=a(hH),z9=a(fU),z_=a(eY),z$=a(eY),z2=a(hs),zZ=a(qu),z0=a("problem.data.batch_transition"),z1=a("problem.data.batch_count"),zY=a(qu),zW=a(p3),zX=a(p3),zT=[0,[0,a(b4),0],[0,[0,a(dx),0],0]],zU=a(kd),zV=a("problem.data.shared_by"),zS=a(oQ),zR=a(qC),zQ=a(kD),zP=a(hs),zO=a(oR),zI=a(oO),zJ=a(cd),zK=a(ce),zL=a(kB),zM=a(la),zN=a(hm),zH=a(qy),zE=[0,[11,a(eZ),[4,0,0,0,[12,46,[2,0,0]]]],a(qi)],zF=a(ce),zG=a(cd),zB=a(e2),zC=[0,[11,a(eZ),[4,0,0,0,[11,a(".policy"),0]]],a("claims.%d.policy")],zD=[0,[11,a(eZ),[4,0,0,0,[11,a(".pair"),0]]],a("claims.%d.pair")],zm=[0,[11,a(eZ),[4,0,0,0,[12,46,[2,0,0]]]],a(qi)],zn=a(hK),zo=a(eU),zp=a(hP),zA=a(kJ),zq=a(kK),zr=a(ht),zs=a(ht),zt=a(hO),zu=a(fS),zv=a(kA),zy=[0,0],zz=[0,1],zw=a(fS),zx=a(hr),zl=a(hy),zk=a(fV),y1=a(hN),y2=a(f0),zj=a(f0),y3=a(ds),y4=[0,1],zh=a(fW),zi=a(fW),y5=a(ho),y6=a(hQ),y7=a(hQ),y8=a(k8),y9=a(kI),y_=a(e0),y$=a(hL),za=a(hM),zb=a(ds),zc=a(du),zd=a(dw),ze=a(bv),zf=a("problem.graph.initial"),zg=a(pb),yY=a(fV),yZ=a(fR),y0=a(fV),yW=a(fR),yX=a(fR),yV=a(ph),yM=a(pN),yN=a(qK),yO=a(qK),yP=a(qH),yQ=a(qH),yR=a(oR),yS=a(hs),yT=a("problem.lower"),yU=a("problem.upper"),yJ=a(kO),yK=a(kO),yG=a("problem.graph.successor"),yH=a(pN),yI=a(pb),yC=a(bU),yB=a(bU),yE=a(eW),yF=a(fT),yy=a(bU),yz=a(bU),yA=a("what it says of "),yD=[0,a(fT),[0,a(eW),0]],yw=a(lg),yx=[0,[0,a("problem.graph"),[0,a(kn),[0,a(ll),[0,a(k3),[0,a(kt),0]]]]],[0,ru([a("problem.objective"),a(hN),a(hr),a(hO),a(hy),a(ho),a(fW),a(f0),a(fR),a(fV),a(kI),a(k8),a(hQ)]),[0,[0,a(fT),[0,a(qg),[0,a(cd),[0,a(ce),[0,a(qS),[0,a(qd),[0,a(pO),[0,a(ku),0]]]]]]]],[0,[0,a(qy),[0,a(cd),[0,a(ce),[0,a(kB),[0,a(la),[0,a(hm),0]]]]]],[0,ru([a(kD),a(kw),a(lj),a(kh),a(f3),a(hJ),a(hD),a(fU),a(eY),a(e1),a(hq),a(qt),a(lf),a(ka),a(k2)]),[0,[0,a(eW),[0,a(kQ),[0,a(hK),[0,a(cd),[0,a(ce),IS]]]]],0]]]]]],Gb=a("'"),Gc=a("unknown member '"),F$=a("a coupled proof of no claim"),Ga=a("coupled values with step bounds"),F8=a("a difference of claims that are not there, or of no policies"),F9=a(e2),F_=a(eU),FL=[0,a(fT),[0,a(eW),[0,a(q7),[0,a(kl),[0,a(oS),0]]]]],FM=a(v),FN=a(oS),FO=[0,a(qG),[0,a(pn),[0,a(kM),[0,a(km),[0,a(ku),[0,a(ql),0]]]]]],FP=a("problem."),FQ=a(fT),FR=a("problem.time"),FS=a("chains in continuous time"),FT=a(qG),FU=a(pn),FV=a("an automaton is for temporal questions"),FW=a(f1),FX=a(ql),FY=a(f1),FZ=a("temporal formulas"),F0=a(ku),F1=a("an assumption about supports that does not fit the model"),F2=a("hints about sets do not fit the model"),F3=a(kl),Gd=a(kl),F4=a(eW),F5=a(q7),F6=a("every claim needs its hints, and there must be one"),F7=a("two claims have one name"),FJ=a("'about' has texts that are too long"),FI=a("'about' has other things than texts"),FH=a("'about' is no object of texts"),Fz=a("shares of pilots that are none, or too many"),Fi=[0,a(hA),[0,a(pU),[0,a(kL),0]]],Fj=a("learned."),Fk=a(cd),Fl=[0,1.],Fm=[0,0.],Fn=a(ce),Fo=[0,1.],Fp=[0,0.],Fq=a(hA),FG=a("learned.region."),Fr=a(pU),Fs=a("coupled proofs are no list"),Ft=a(kL),Fu=a("the stages of a slab are no list"),Fv=a("learned.cost_lower"),Fw=a(qX),Fx=a("pilot_share"),Fy=[0,cf],FA=a(p5),FF=a(p5),FB=a("intervals do not fit the method"),FC=a(b4),FD=a("shares of pilots where there are none"),FE=a("the region does not fit the statement"),E7=a(kp),E8=[0,-1],E9=a("an occupancy that is not there"),E_=a("duals"),EY=a("proofs+"),EZ=a("rows or points of cells do not fit"),E0=[0,0],EG=a("has another shape"),EE=a(qP),EC=[0,a(qm),0],ED=[0,[11,a("learned.coupled."),[4,0,0,0,[12,46,0]]],a("learned.coupled.%d.")],EF=[0,a("3"),3],EH=a(kX),EI=a("split_node"),EJ=a(kp),EK=a("node"),EL=a("rows 3"),EM=a(qJ),EN=[0,[0,a("split_direction"),a("splits size")],[0,[0,a("split_value"),a(kX)],[0,[0,a(fY),a(ps)],[0,[0,a("centre"),a("proofs size")],[0,[0,a("axes"),a("proofs size size")],[0,[0,a(kz),a(pv)],[0,[0,a("slope"),a("models open size")],[0,[0,a("curve"),a("models open packed")],[0,[0,a("dual"),a("duals open")],0]]]]]]]]],EO=[0,[0,a("multiplier"),a(kf)],[0,[0,a(q1),a(pv)],0]],EP=[0,0.],EQ=a(ps),ER=a("simplex"),ES=a(kX),ET=a(kp),EU=a(qP),EV=a("models of cells do not fit"),EW=a("models"),EX=a("packed"),E1=a(kf),E2=a("row_start"),E3=a("points"),E4=a("point_start"),E5=a("a cell has more points, rows or coordinates than are checked"),E6=[0,a("lower_dual"),[0,a("upper_dual"),0]],E$=a(qT),Fa=a("state"),Fb=a(qT),Fh=a("the open states do not rise"),Fg=a("a split of a cell that is not there, or was split before"),Ff=a("a proof about a cell that is not there"),Fc=a(kf),Fd=a(qm),Fe=[0,3],EA=a("slabs that bet on both ends"),Ek=[0,[11,a("learned.slab."),[4,0,0,0,[12,46,0]]],a("learned.slab.%d.")],El=[0,a(hA),0],Em=a(hA),En=a("region."),Eo=a(fY),Ep=a(fY),Eq=a(oJ),Er=[0,d1],Es=[0,0],Et=a(oJ),Eu=a("side"),Ev=[0,1],Ew=a("guard"),Ex=[0,0.],Ey=a("the points or shares of a slab do not fit"),EB=a(pX),Ez=a("rows of a slab without sides"),D3=[0,dv],D4=[0,0],D5=a(qJ),D6=a(fY),D7=a(fY),D8=a("box_basis"),D9=a("bound_basis"),D_=a("choice_basis"),D$=a(pp),Ea=a(pp),Eb=a(p7),Ec=[0,1],Ed=a(p7),Ee=a("bound_near"),Ef=a("box_lower"),Eg=a("box_upper"),Eh=a(qj),Ei=a("bounds near a value"),DU=a("a bound is infinite, the value is not"),DN=a(kS),DJ=a("the weights are no distribution"),DI=a("a choice that its state does not have"),C7=[0,a(kQ),[0,a(hK),[0,a(cd),[0,a(ce),0]]]],C8=[0,[11,a(eZ),[4,0,0,0,[12,46,0]]],a("claims.%d.")],C9=[0,[11,a("values."),[4,0,0,0,[12,46,0]]],a("values.%d.")],C_=[0,-1],C$=a("lower_ranking"),Da=a(e2),Db=[0,3],Dc=[0,2],Dd=a("upper_basis"),De=a("lower_basis"),Df=a("upper_bias"),Dg=a("lower_bias"),Dh=a("witness"),Di=a("upper_ranking"),Dj=a(ce),Dk=a(cd),Dl=a(ht),Dm=[0,0],Dn=a(kS),Do=a(kJ),Dp=[0,1.],Dq=[0,0.],Dr=a(kK),Ds=a(ce),Dt=[0,1],Du=a(cd),Dv=[0,1],Dw=[0,a(eU),[0,a(kR),[0,a(hP),[0,a(e2),0]]]],Dx=a(hK),Dy=[0,a(kz),[0,a(o$),[0,a(p$),[0,a(hR),0]]]],Dz=a(kQ),DA=a("a lower bound above the upper one"),DB=a("a pair of policies where no difference is claimed, or none"),DC=a(e2),DD=a(hR),DE=a("the policy does not fit"),DF=a(kR),DG=a("the weights do not fit"),DH=a(hP),DK=a("what is claimed is no value of the quantity"),DL=a("a witness beside a policy that is given"),D2=a(eU),DM=a(kS),D1=a(kR),DO=a("vectors do not fit"),DP=a(e0),DQ=[0,a(du),[0,a(dw),0]],DR=a("a bias does not fit"),DS=a("the average of a randomised policy"),DT=a(hP),DV=a(o$),DW=a("a policy of another kind than its name says"),DX=a(kz),DY=a(eU),DZ=a("bases without a region"),D0=a("averages over a region"),CX=a("an expression's number is out of range"),CB=a(qg),CC=[0,1.],CD=[0,0.],CE=a(cd),CF=[0,1.],CG=[0,0.],CH=a(ce),CI=[0,1.],CJ=[0,0.],CK=a(qS),CL=a(qd),CM=a(pO),CN=a(kM),CO=a(km),CP=a("problem.denominator"),CQ=a("quotients of parameters"),CR=a("problem.misfit"),CS=a("misfits of the model"),CT=a("problem.unseen"),CU=a("outcomes that were never seen"),CV=a("problem.passing"),CW=a("states in the middle of a step"),C4=a(kM),C5=a(km),CY=a("not what labels the transitions of one model"),CZ=a("nature's direction does not fit the model"),C0=a(qM),C1=a("rewards with parameters are for models over a domain"),C2=a("averages are of rewards that are known"),C3=a(e0),B$=a("priors are of parameters, and of a likelihood"),Ca=a(b4),Cb=a("priors are of parameters, in their order"),BV=a(dY),BU=a(b4),BT=a(hp),BQ=[0,a(kw),[0,a(lj),[0,a(kh),[0,a(f3),[0,a(hJ),[0,a(hD),[0,a(fU),[0,a(eY),[0,a(e1),[0,a(q4),0]]]]]]]]]],BR=a(hp),BS=[0,[0,a("seen"),a(pS)],[0,[0,a("seen_delta"),a(pS)],0]],BW=a("unseen mass"),BX=a("gamma-poisson"),BY=a("ellipsoid"),BZ=a(b4),B0=a(oZ),B1=a(lj),B2=a(kw),B3=[0,a(k6),[0,a("outcomes"),[0,a(f4),0]]],B4=a(kh),B5=a("the method shares its confidence in one way only"),Cz=a(k6),B6=a(f4),B7=a(qn),B8=a(qt),B9=[0,qp],B_=[0,0.],Cc=a(e1),Cd=a(eY),Ce=a(fU),Cf=a(q4),Cg=a(qX),Ch=a(lf),Ci=a(lf),Cj=a(ka),Ck=a(ka),Cl=a(k2),Cm=[0,1],Cn=a(k2),Co=a("the batches do not fit"),Cp=[0,0],Cy=a("there are too many counts"),Cx=a("the transitions of a batch do not rise"),Cq=a(hq),Cr=[0,5],Cs=a("what is stated of the data does not rise"),Ct=a(hD),Cu=a(hJ),Cv=[0,a(hH),[0,a(pH),[0,a(kg),0]]],Cw=a(f3),BH=a(oO),BI=a(cd),BJ=a(ce),BK=a(kB),BL=a(la),BM=a(hm),BN=a(hm),BO=a("the domain's constraints do not fit"),BG=a("the expressions are too large to be evaluated at the point"),Bz=a("the fields of the objective are not those of "),Bd=[0,a(hN),[0,a(hr),[0,a(hO),[0,a(hy),[0,a(ho),[0,a(fW),[0,a(f0),0]]]]]]],Be=a(ph),Bf=[0,a(bv),[0,a(ds),[0,a(du),[0,a(hL),[0,a(dw),[0,a(hM),[0,a(e0),[0,a(f1),0]]]]]]]],Bg=a(hN),Bh=a(hQ),Bi=a(k8),Bj=a(kI),Bk=a(fV),Bl=a(fR),Bm=a(f0),Bn=a(fW),Bo=[0,k_],Bp=a(ho),Bq=[0,k_],Br=a(hy),Bs=[0,a(fS),[0,a(kA),[0,a(qM),0]]],Bt=a(hO),Bu=[0,a(fS),[0,a(kA),0]],Bv=a(hr),Bw=[0,a(bv),[0,a(ds),[0,a(f1),0]]],BF=a(du),BE=a(bv),Bx=[0,a(bv),[0,a(ds),[0,a(du),0]]],BD=a(bv),BC=a(hL),BB=[0,a(bv),[0,a(hL),0]],By=a(hM),BA=a("more steps than are checked"),A4=[0,a(kn),0],A5=a("problem.graph."),A6=a(ll),A7=a(ll),A8=a(k3),A9=a(k3),A_=a(kt),A$=a(kt),Ba=a("the choices of states do not fit"),Bb=a("the transitions of choices do not fit"),Bc=a(kn),A1=[0,a(bv),[0,a(ds),[0,a(f1),0]]],A2=[0,0.,1.],A3=[0,a(du),[0,a(dw),0]],AZ=a(ds),A0=[0,1],BP=[0,a("slab of the difference"),[0,a("value slab of the difference"),0]],Ge=a(kd),Gf=a(f4),Gg=a(k6),Gs=a("a basis of rows that are not there"),Gq=a("no such product"),Gr=a("a tangent in the middle is for squares"),Gp=[0,a(pr),p6,21],Gn=a("no such row of the domain"),Go=a("the other side of an inequality"),Gm=a("a polynomial that is not affine in the coordinates"),Gk=a("expressions of so high a degree"),Gl=a("so many coordinates"),Gj=[0,a(pr),108,10],Gh=[3,0,0],Gi=a("Region.Found"),Gv=a("a prior of a parameter that there is not"),Gt=[0,0,0],GK=a(p$),GL=a("slabs of a given policy"),GJ=a("slabs without a plan"),GG=a("slabs of so many states with cycles"),GF=[0,a(bv),[0,a(du),[0,a(dw),0]]],Gz=a(" with steps, discounts or averages"),GA=a("slabs of "),GB=a(bv),GC=a(du),GD=a(dw),GE=a(fS),G1=a("a reward has too many terms to be bounded"),G0=a("a bound of no expression"),GS=a("no such row"),GU=a("no such event"),GV=a(pw),GW=a("rows of balls"),GX=a("rows of expressions that are not there"),GT=a("rows of no origin"),GQ=a(pw),GR=a("rows of origin 3 where there are none"),GP=[0,a("sets.ml"),112,90],GY=a(qj),GZ=a("rows that rest on proved bounds come last"),GO=a("a range over a box without width"),GM=a("the data contradict the model: no instantiation of the domain agrees with all that was seen"),GN=a("the domain contradicts the model: it has no instantiation"),G8=a("no expressions"),G5=a("shares of a slab that do not fit its bets"),G6=a(pX),G7=a("shares of a slab that are too fine"),G9=a("a row of a slab"),G4=a("a line of a slab that has no slope"),G2=a("bets that are not fair"),Hh=a(": a choice has no distribution, or the policy is none"),Hd=a(": a lower bound above an upper one"),He=a(": the agent's witness is missing"),Hf=a(eU),Hg=a(": a ranking is missing"),Ho=[0,a(hM),[0,a(e0),0]],Hi=a(": no value is below 0"),Hj=[0,a(bv),[0,a(dw),0]],Hn=a(qW),Hk=[0,a(bv),[0,a(ds),0]],Hl=a(qW),Hm=a(": the upper bound is not inductive"),G_=a(bv),G$=a(bv),Hb=a(e0),Hc=a(dw),Ha=a(bv),Hq=a(pm),Hp=[0,a(o4),24,hv],Hr=[0,a(o4),12,51],Hs=a("Simplex.Singular"),Hu=[0,0,0],Ht=a("Expansion.Fails"),Hy=[0,0.,0.],Hw=a("coupled values that need so many cells"),Hx=a("what is claimed of coupled values does not hold in the region"),Hz=a("coupled values that need such small cells"),HH=a("coupled values over a domain with equalities"),HG=a("coupled proofs of a bounded number of steps"),HI=a("coupled proofs without a region"),HF=[0,a("coupled.ml"),26,74],HE=a("a coupled value where the value may be infinite"),HC=a("coupled values with rewards that have parameters"),HD=a(q6),HA=a(q6),HB=[0,0.,0],Id=a("differences without an end"),Ic=a("no such row of a slab"),H9=a("an event of more than 2,000,000 trials"),Ie=a("probabilities of a choice do not sum to 1"),H_=a("more than 30,000,000 trials of events"),H$=a(f4),Ia=a("the intervals do not fit the events"),Ib=a(qn),H8=[0,a(o0),pW,77],H3=a(q8),H4=a(q8),H5=a("a logarithm that is not proved"),H2=a(px),H1=a("rewards among probabilities"),HW=a(b4),HX=a(dx),HY=a("shares of pilots where a plan decides on one"),HZ=[0,1,0],H0=a("so many pilots"),H6=a(px),HU=[0,a(o0),70,49],HJ=a(pm),HL=a("bases of choices without a region"),HK=a("bases of choices that are not there"),IF=a(oT),IG=a(py),II=a("REFUSED"),IJ=a("NOT COVERED"),IH=a("NO CERTIFICATE"),IL=[0,2,a("NO CERTIFICATE: numbers or sizes that do not fit\n")],IK=[0,1,a("REFUSED: it takes more memory than there is\n")],IB=[0,[11,a("PROVED: "),[2,0,[11,a(" in ["),[8,[0,0,3],0,[0,17],[11,a(kN),[8,[0,0,3],0,[0,17],[12,93,[2,0,[12,10,0]]]]]]]]],a("PROVED: %s in [%.17g, %.17g]%s\n")],Ix=[0,[11,a(eZ),[4,0,0,0,[11,a(".name"),0]]],a("claims.%d.name")],Iw=a(eW),Iy=a(qC),Iz=[0,[11,a(", with probability 1 - "),[8,[0,0,3],0,[0,17],0]],a(", with probability 1 - %.17g")],ID=a(v),IA=[0,[11,a("theorems: "),[2,0,[11,a("\ndigest: "),[2,0,[11,a("\nseconds: "),[8,[0,0,0],0,[0,2],[12,10,0]]]]]]],a("theorems: %s\ndigest: %s\nseconds: %.2f\n")],IC=a(v),Il=a("coupled values that its cells do not prove"),Im=a(": the claim is not proved"),Iu=a("value_sound"),In=a(hs),It=a(kd),Ir=a(b4),Is=a(dx),Iq=a("domain_sound"),Io=a("fixed_sound"),Ip=a("learned_sound"),Ig=a("the file's contents do not match its digest"),Ih=a(le),Ii=[0,a(k$),0],Ij=[0,a(pY),0];function
+J9(){var
+a=P;if(a.process&&a.process.on)a.process.on("uncaughtException",function(b,c){rp(b);a.process.exit(2)});else
+if(a.addEventListener)a.addEventListener(q4,function(a){if(a.error)rp(a.error)})}J9();function
+b(a,b){return a.length==1?a(b):c6(a,[b])}function
+f(a,b,c){return a.length==2?a(b,c):c6(a,[b,c])}function
+S(a,b,c,d){return a.length==3?a(b,c,d):c6(a,[b,c,d])}function
+fQ(a,b,c,d,e){return a.length==4?a(b,c,d,e):c6(a,[b,c,d,e])}function
+fP(a,b,c,d,e,f){return a.length==5?a(b,c,d,e,f):c6(a,[b,c,d,e,f])}function
+I5(a,b,c,d,e,f,g,h){return a.length==7?a(b,c,d,e,f,g,h):c6(a,[b,c,d,e,f,g,h])}Jp();var
+gf=[ax,a(pT),-1],lL=[ax,a(qd),-2],ge=[ax,a(kV),-3],lJ=[ax,a(qu),-4],lM=[ax,a(pC),-6],T=[ax,a(qC),-7],lK=[ax,a(pa),-8],h9=[ax,a(qG),-9],ae=[ax,a(qT),-11],lN=[ax,a(p4),-12],I3=[4,0,0,0,[12,45,[4,0,0,0,0]]],iv=[0,[11,a('File "'),[2,0,[11,a('", line '),[4,0,0,0,[11,a(qn),[4,0,0,0,[12,45,[4,0,0,0,[11,a(pB),[2,0,0]]]]]]]]]],a('File "%s", line %d, characters %d-%d: %s')],I4=[0,a(kM),[0,a(kL),[0,a(ht),[0,a(e2),0]]]],ju=[0,a(lf),[0,a(q3),[0,a(oO),0]]],g6=[0,a(kN),[0,a("slab of few data"),[0,a(c5),[0,a("value slab of few data"),0]]]],jt=[0,a("slab of the best"),[0,a("value slab of the best"),[0,a("9/10 value slab of the best"),0]]],j6=[0,1,0,0];b8(11,lN,p4);b8(10,ae,qT);b8(9,[ax,a(pm),pO],pm);b8(8,h9,qG);b8(7,lK,pa);b8(6,T,qC);b8(5,lM,pC);b8(4,[ax,a(qf),-5],qf);b8(3,lJ,qu);b8(2,ge,kV);b8(1,lL,qd);b8(0,gf,pT);var
+r7=a("output_substring"),r4=a("%.12g"),r3=a(bV),r1=a(po),r2=a(qy),rU=b7(0,0,qA),rV=b7(0,0,65520),rW=b7(1,0,qA),rY=b7(o$,o$,32751),rZ=b7(0,0,15536),r9=a("option is None"),sa=a("\\\\"),sb=a("\\'"),sc=a("\\b"),sd=a("\\t"),se=a("\\n"),sf=a("\\r"),r$=a("Char.chr"),sl=a("List.map2"),sm=a("List.fold_left2"),sn=a("List.for_all2"),so=a("List.combine"),sk=a("List.init"),si=a("nth"),sj=a("List.nth"),sh=a("tl"),sg=a("hd"),sr=a("String.blit / Bytes.blit_string"),sq=a("Bytes.blit"),sp=a("String.sub / Bytes.sub"),sw=a("String.contains_from / Bytes.contains_from"),st=a(v),ss=a("String.concat"),sC=a("Array.for_all2"),sB=a("Array.map2: arrays must have the same length"),sA=a("Array.blit"),sz=a("Array.fill"),sy=a("Array.sub"),sx=a("Array.init"),sH=a("Set.remove_min_elt"),sI=[0,0,0,0],sJ=[0,0,0],sK=[0,a("set.ml"),570,18],sD=a(hE),sE=a(hE),sF=a(hE),sG=a(hE),sP=a("Map.remove_min_elt"),sQ=[0,0,0,0],sR=[0,a("map.ml"),fZ,10],sS=[0,0,0],sL=a(hu),sM=a(hu),sN=a(hu),sO=a(hu),sT=a("Stdlib.Stack.Empty"),sU=a("Stdlib.Queue.Empty"),sW=a("CamlinternalLazy.Undefined"),s2=a("Buffer.add_substring/add_subbytes"),s1=a("Buffer.add: cannot grow buffer"),s0=[0,a(qL),93,2],sZ=[0,a(qL),94,2],s$=a("%c"),ta=a("%s"),tb=a(p2),tc=a(o9),td=a(qt),te=a(p$),tf=a("%f"),tg=a("%B"),th=a("%{"),ti=a("%}"),tj=a("%("),tk=a("%)"),tl=a("%a"),tm=a("%t"),tn=a("%?"),to=a("%r"),tp=a("%_r"),tq=[0,a(aU),850,23],tB=[0,a(aU),814,21],tt=[0,a(aU),815,21],tC=[0,a(aU),818,21],tu=[0,a(aU),819,21],tD=[0,a(aU),822,19],tv=[0,a(aU),823,19],tE=[0,a(aU),826,22],tw=[0,a(aU),827,22],tF=[0,a(aU),831,30],tx=[0,a(aU),832,30],tz=[0,a(aU),836,26],tr=[0,a(aU),837,26],tA=[0,a(aU),846,28],ts=[0,a(aU),847,28],ty=[0,a(aU),851,23],uI=a(pj),uG=[0,a(aU),1558,4],uH=a("Printf: bad conversion %["),uJ=[0,a(aU),1626,39],uK=[0,a(aU),1649,31],uL=[0,a(aU),1650,31],uM=a("Printf: bad conversion %_"),uN=a(ph),uO=a(pn),uP=a(ph),uQ=a(pn),uE=a(kZ),uC=a("neg_infinity"),uD=a(q2),uB=a(bV),uw=[0,kR],uk=a("%+nd"),ul=a("% nd"),un=a("%+ni"),uo=a("% ni"),up=a("%nx"),uq=a("%#nx"),ur=a("%nX"),us=a("%#nX"),ut=a("%no"),uu=a("%#no"),uj=a("%nd"),um=a(qt),uv=a("%nu"),t9=a("%+ld"),t_=a("% ld"),ua=a("%+li"),ub=a("% li"),uc=a("%lx"),ud=a("%#lx"),ue=a("%lX"),uf=a("%#lX"),ug=a("%lo"),uh=a("%#lo"),t8=a("%ld"),t$=a(o9),ui=a("%lu"),tW=a("%+Ld"),tX=a("% Ld"),tZ=a("%+Li"),t0=a("% Li"),t1=a("%Lx"),t2=a("%#Lx"),t3=a("%LX"),t4=a("%#LX"),t5=a("%Lo"),t6=a("%#Lo"),tV=a("%Ld"),tY=a(p$),t7=a("%Lu"),tJ=a("%+d"),tK=a("% d"),tM=a("%+i"),tN=a("% i"),tO=a("%x"),tP=a("%#x"),tQ=a("%X"),tR=a("%#X"),tS=a("%o"),tT=a("%#o"),tI=a(f5),tL=a(p2),tU=a(pj),s3=a("@]"),s4=a("@}"),s5=a("@?"),s6=a("@\n"),s7=a("@."),s8=a("@@"),s9=a("@%"),s_=a("@"),tG=a("CamlinternalFormat.Type_mismatch"),uU=a(v),uV=[0,[11,a(kP),[2,0,[2,0,0]]],a(", %s%s")],vj=[0,[11,a(k8),[2,0,[12,10,0]]],a(qQ)],vk=[0,[11,a("Fatal error in uncaught exception handler: exception "),[2,0,[12,10,0]]],a("Fatal error in uncaught exception handler: exception %s\n")],vi=a("Fatal error: out of memory in uncaught exception handler"),vg=[0,[11,a(k8),[2,0,[12,10,0]]],a(qQ)],vb=[0,[2,0,[12,10,0]],a("%s\n")],u5=a("Raised at"),u6=a("Re-raised at"),u7=a("Raised by primitive operation at"),u8=a("Called from"),u9=a(" (inlined)"),u$=a(v),u_=[0,[2,0,[12,32,[2,0,[11,a(' in file "'),[2,0,[12,34,[2,0,[11,a(", line "),[4,0,0,0,[11,a(qn),I3]]]]]]]]]],a('%s %s in file "%s"%s, line %d, characters %d-%d')],va=[0,[2,0,[11,a(" unknown location"),0]],a("%s unknown location")],u0=a("Out of memory"),u1=a("Stack overflow"),u2=a("Pattern matching failed"),u3=a("Assertion failed"),u4=a("Undefined recursive module"),uW=[0,[12,40,[2,0,[2,0,[12,41,0]]]],a("(%s%s)")],uX=a(v),uY=a(v),uZ=[0,[12,40,[2,0,[12,41,0]]],a("(%s)")],uT=[0,[4,0,0,0,0],a(f5)],uR=[0,[3,0,0],a("%S")],uS=a(qv),vd=[0,a(v),a("(Cannot print locations:\n bytecode executable program file not found)"),a("(Cannot print locations:\n bytecode executable program file appears to be corrupt)"),a("(Cannot print locations:\n bytecode executable program file has wrong magic number)"),a("(Cannot print locations:\n bytecode executable program file cannot be opened;\n -- too many open files. Try running with OCAMLRUNPARAM=b=2)")],vn=a("Fun.Finally_raised: "),vl=a("Stdlib.Fun.Finally_raised"),vo=a("x"),vs=a("Hashtbl: unsupported hash table format"),I1=a("OCAMLRUNPARAM"),IZ=a("CAMLRUNPARAM"),vp=a(v),vN=[3,0,3],vO=a(bV),vI=a(q6),vJ=a("<\/"),vK=a(v),vE=a(q6),vF=a("<"),vG=a(v),vC=a(oW),vB=[0,a(v)],vx=a(v),vy=a(v),vz=a(v),vA=a(v),vv=[0,a(v),0,a(v)],vu=a(v),vt=a("Stdlib.Format.String_tag"),vY=b7(1,0,0),vV=a(k4),vW=a("ml_z_overflow"),vX=a(f5),v5=a(pL),v4=a(pL),vZ=a(bn),v0=a("+inf"),v1=a("-inf"),v2=a("undef"),v3=a(ch),wd=[0,0],wh=[0,0],wi=[0,[0,0,0]],we=[0,0,0],wk=a("this is not a certificate, or it is damaged: "),wj=a("Refusal.Refused"),wu=[0,[2,0,[12,10,[4,0,0,0,[12,10,0]]]],a("%s\n%d\n")],wq=b7(8,0,0),wr=a("\x80"),ws=[0,[4,6,[0,2,8],0,0],a("%08x")],wt=a(v),wM=a(k1),wN=a(k1),wO=a("a member repeats what is not there"),wK=a("a member has a block of no kind"),wL=a("a member has a block of another length"),wP=a(kx),wR=a("a code repeats nothing"),wQ=a(kx),wJ=a("a member is longer than it says"),wI=a(k1),wH=a("a member ends early"),wS=a(p5),wv=a(kx),ww=[0,16,17,18,0,8,7,9,6,10,5,11,4,12,3,13,2,14,1,15],wy=[0,3,4,5,6,7,8,9,10,11,13,15,17,19,23,27,31,35,43,51,59,67,83,99,115,131,163,195,p9,258],wA=[0,0,0,0,0,0,0,0,0,1,1,1,1,2,2,2,2,3,3,3,3,4,4,4,4,5,5,5,5,0],wC=[0,1,2,3,4,5,7,9,13,17,25,33,49,65,97,129,193,qa,385,513,769,1025,1537,k3,3073,4097,6145,8193,12289,16385,24577],wE=[0,0,0,0,0,1,1,2,2,3,3,4,4,5,5,6,6,7,7,8,8,9,9,10,10,11,11,12,12,13,13],w3=a("a member has another length or sum"),wW=a(qH),wX=a("a member is encrypted or stored in another way"),wY=a(qH),wZ=a("a member's name is no ASCII text"),w0=a("it would take more than 40 times its own size in memory"),w1=a("too many members, or two of one name"),w2=a(p5),w4=a("PK\x01\x02"),wV=a("PK\x03\x04"),w5=a("PK\x05\x06"),w6=a("its members do not fill the file, or its directory is wrong"),w7=a(oT),w8=a("the digest is longer"),w_=a(v),w9=a(oT),xd=[5,0],xb=[0,1],xc=a(po),xa=a("null"),xf=[0,0],xg=a(qy),xe=[4,0],w$=a("Json.Wrong"),xq=a(v),xh=a(kq),xi=a(o5),xj=a(kH),xk=a(lk),xl=a(qI),xm=a(kW),xn=a(pi),xo=a(hR),xp=a(pY),xE=a('"\\/bfnrt'),xF=a(fX),xG=a("a name is there twice"),yx=a("no term of a polynomial"),yv=a("no term"),yu=a("no power of a parameter"),yw=a(v),yy=a("a polynomial has a monomial twice"),ys=a(v),yt=a("no rational"),yr=a("no number"),yn=a(hF),yo=a("has too many lines, terms or factors"),yq=a(v),yp=a("is no list of lines"),ym=a("has another number of dimensions"),yl=a("is missing"),yk=a(hF),yj=a(qr),yi=a(hF),yg=a(qr),yh=a(hF),ye=[0,[12,39,[2,0,[2,0,[11,a("' has several dimensions"),0]]]],a("'%s%s' has several dimensions")],yf=a("has another length"),yd=b7(1,0,0),yc=a(lj),yb=a("is no number in range"),ya=a("is no whole number in range"),x$=a("is not true or false"),x_=a("is none of its words"),x9=a("the field "),x8=[0,[11,a("the fields of '"),[2,0,[11,a("' are others"),0]]],a("the fields of '%s' are others")],x7=[0,[12,39,[2,0,[2,0,[11,a("' "),[2,0,0]]]]],a("'%s%s' %s")],xS=a("there is no header"),xT=a(lh),xU=a(lh),xV=a("the header is longer than 1 MiB"),xW=a(fX),xX=a(fX),xZ=[0,a(lc),[0,a(p1),[0,a(pH),0]]],x0=a("a certificate of another format: format 6 is read"),x1=[1,6],x2=a(pH),x3=a(lc),x4=a("no arrays"),x5=a("it lists other members"),x6=a("it would take too much memory"),xY=a("the header has other fields"),xJ=a("-+.0123456789"),xK=a(du),xL=a(bn),xM=a(bV),xN=a("eE"),xO=a("+-"),xP=a(fX),xQ=a("-+.eE0123456789"),xI=a(fX),xr=[0,[11,a("the array '"),[2,0,[11,a("' is not as it is described"),0]]],a("the array '%s' is not as it is described")],xs=a(pY),xt=a(hR),xu=a(kq),xv=a(o5),xw=a(kH),xx=a(lk),xy=a(qI),xz=a(kW),xA=a(pi),xC=[0,a(kW),[0,a(kH),[0,a(lk),0]]],xB=a(kq),A0=a(oO),A1=a(lf),A2=a(bW),A3=a(c5),A6=a(bW),A7=a(bW),A8=a(c5),A4=a(kb),A5=a("the method "),AJ=a(": the confidence is nominal"),AI=a(hp),AK=a(hq),AL=a(hq),AM=a(f3),AN=a(fU),AO=a(pK),AP=a(hJ),AQ=a(f4),AR=[0,a(lf),[0,a(q3),[0,a(o2),0]]],AS=a("rows were left out by their outcomes"),AT=a(hD),AU=a("nobody says that ends or order in time of the data are known"),AV=a("visits were not fixed in advance, or the data looked at while they came"),AZ=a(hH),AW=a("the amount was not fixed in advance: the data were looked at"),AX=a(hH),AY=a(bW),AH=a(c5),Ao=a(bW),Ap=a(c5),Am=a(", if "),An=a(kF),Az=a(v),Ax=a(kh),Ay=a("problem.data.design"),Aw=[0,[4,0,0,0,[11,a(" episodes were planned in advance"),0]],a("%d episodes were planned in advance")],Aq=a(v),Av=a("the prior does not depend on the data"),Ar=a(v),As=a(kQ),At=a(v),Au=[0,[11,a("every possible transition has at least probability "),[8,[0,0,3],0,[0,17],0]],a("every possible transition has at least probability %.17g")],Ab=a(hp),Ac=a(f3),Ad=a(kh),Ae=a(e1),Al=a(eY),Af=a(e1),Ak=a(e1),Ag=a(hH),Ah=a(fU),Ai=a(eY),Aj=a(eY),Aa=a(hs),z9=a(qx),z_=a("problem.data.batch_transition"),z$=a("problem.data.batch_count"),z8=a(qx),z6=a(p6),z7=a(p6),z3=[0,[0,a(bW),0],[0,[0,a(c5),0],0]],z4=a(ke),z5=a("problem.data.shared_by"),z0=a(kb),z1=a(kX),z2=a(kj),zZ=a(kb),zV=a(kX),zW=a(kj),zX=a(c5),zY=a(bW),zU=a(qF),zT=a(kF),zS=a(hs),zR=a(oU),zL=a(oS),zM=a(ce),zN=a(cf),zO=a(kD),zP=a(ld),zQ=a(hm),zK=a(qB),zH=[0,[11,a(eZ),[4,0,0,0,[12,46,[2,0,0]]]],a(ql)],zI=a(cf),zJ=a(ce),zE=a(e2),zF=[0,[11,a(eZ),[4,0,0,0,[11,a(".policy"),0]]],a("claims.%d.policy")],zG=[0,[11,a(eZ),[4,0,0,0,[11,a(".pair"),0]]],a("claims.%d.pair")],zp=[0,[11,a(eZ),[4,0,0,0,[12,46,[2,0,0]]]],a(ql)],zq=a(hK),zr=a(eU),zs=a(hP),zD=a(kL),zt=a(kM),zu=a(ht),zv=a(ht),zw=a(hO),zx=a(fS),zy=a(kC),zB=[0,0],zC=[0,1],zz=a(fS),zA=a(hr),zo=a(hy),zn=a(fV),y4=a(hN),y5=a(f0),zm=a(f0),y6=a(dt),y7=[0,1],zk=a(fW),zl=a(fW),y8=a(ho),y9=a(hQ),y_=a(hQ),y$=a(k$),za=a(kK),zb=a(e0),zc=a(hL),zd=a(hM),ze=a(dt),zf=a(dv),zg=a(dx),zh=a(bv),zi=a("problem.graph.initial"),zj=a(pe),y1=a(fV),y2=a(fR),y3=a(fV),yZ=a(fR),y0=a(fR),yY=a(pk),yP=a(pQ),yQ=a(qN),yR=a(qN),yS=a(qK),yT=a(qK),yU=a(oU),yV=a(hs),yW=a("problem.lower"),yX=a("problem.upper"),yM=a(kQ),yN=a(kQ),yJ=a("problem.graph.successor"),yK=a(pQ),yL=a(pe),yF=a(bV),yE=a(bV),yH=a(eW),yI=a(fT),yB=a(bV),yC=a(bV),yD=a("what it says of "),yG=[0,a(fT),[0,a(eW),0]],yz=a(lj),yA=[0,[0,a("problem.graph"),[0,a(kp),[0,a(lo),[0,a(k6),[0,a(kv),0]]]]],[0,rx([a("problem.objective"),a(hN),a(hr),a(hO),a(hy),a(ho),a(fW),a(f0),a(fR),a(fV),a(kK),a(k$),a(hQ)]),[0,[0,a(fT),[0,a(qj),[0,a(ce),[0,a(cf),[0,a(qV),[0,a(qg),[0,a(pR),[0,a(kw),0]]]]]]]],[0,[0,a(qB),[0,a(ce),[0,a(cf),[0,a(kD),[0,a(ld),[0,a(hm),0]]]]]],[0,rx([a(kF),a(ky),a(lm),a(ki),a(f3),a(hJ),a(hD),a(fU),a(eY),a(e1),a(hq),a(qw),a(li),a(ka),a(k5)]),[0,[0,a(eW),[0,a(kS),[0,a(hK),[0,a(ce),[0,a(cf),I4]]]]],0]]]]]],Gn=a("'"),Go=a("unknown member '"),Gl=a("a coupled proof of no claim"),Gm=a("coupled values with step bounds"),Gi=a("a difference of claims that are not there, or of no policies"),Gj=a(e2),Gk=a(eU),FX=[0,a(fT),[0,a(eW),[0,a(q_),[0,a(kn),[0,a(oV),0]]]]],FY=a(v),FZ=a(oV),F0=[0,a(qJ),[0,a(pq),[0,a(kO),[0,a(ko),[0,a(kw),[0,a(qo),0]]]]]],F1=a("problem."),F2=a(fT),F3=a("problem.time"),F4=a("chains in continuous time"),F5=a(qJ),F6=a(pq),F7=a("an automaton is for temporal questions"),F8=a(f1),F9=a(qo),F_=a(f1),F$=a("temporal formulas"),Ga=a(kw),Gb=a("an assumption about supports that does not fit the model"),Gc=a("hints about sets do not fit the model"),Gd=a(kn),Gp=a(kn),Ge=a(eW),Gf=a(q_),Gg=a("every claim needs its hints, and there must be one"),Gh=a("two claims have one name"),FV=a("'about' has texts that are too long"),FU=a("'about' has other things than texts"),FT=a("'about' is no object of texts"),FL=a("shares of pilots that are none, or too many"),Fu=[0,a(hA),[0,a(pX),[0,a(kN),0]]],Fv=a("learned."),Fw=a(ce),Fx=[0,1.],Fy=[0,0.],Fz=a(cf),FA=[0,1.],FB=[0,0.],FC=a(hA),FS=a("learned.region."),FD=a(pX),FE=a("coupled proofs are no list"),FF=a(kN),FG=a("the stages of a slab are no list"),FH=a("learned.cost_lower"),FI=a(q0),FJ=a("pilot_share"),FK=[0,cg],FM=a(p8),FR=a(p8),FN=a("intervals do not fit the method"),FO=a(bW),FP=a("shares of pilots where there are none"),FQ=a("the region does not fit the statement"),Fh=a(kr),Fi=[0,-1],Fj=a("an occupancy that is not there"),Fk=a("duals"),E_=a("proofs+"),E$=a("rows or points of cells do not fit"),Fa=[0,0],ES=a("has another shape"),EQ=a(qS),EO=[0,a(qp),0],EP=[0,[11,a("learned.coupled."),[4,0,0,0,[12,46,0]]],a("learned.coupled.%d.")],ER=[0,a("3"),3],ET=a(k0),EU=a("split_node"),EV=a(kr),EW=a("node"),EX=a("rows 3"),EY=a(qM),EZ=[0,[0,a("split_direction"),a("splits size")],[0,[0,a("split_value"),a(k0)],[0,[0,a(fY),a(pv)],[0,[0,a("centre"),a("proofs size")],[0,[0,a("axes"),a("proofs size size")],[0,[0,a(kB),a(py)],[0,[0,a("slope"),a("models open size")],[0,[0,a("curve"),a("models open packed")],[0,[0,a("dual"),a("duals open")],0]]]]]]]]],E0=[0,[0,a("multiplier"),a(kg)],[0,[0,a(q4),a(py)],0]],E1=[0,0.],E2=a(pv),E3=a("simplex"),E4=a(k0),E5=a(kr),E6=a(qS),E7=a("models of cells do not fit"),E8=a("models"),E9=a("packed"),Fb=a(kg),Fc=a("row_start"),Fd=a("points"),Fe=a("point_start"),Ff=a("a cell has more points, rows or coordinates than are checked"),Fg=[0,a("lower_dual"),[0,a("upper_dual"),0]],Fl=a(qW),Fm=a("state"),Fn=a(qW),Ft=a("the open states do not rise"),Fs=a("a split of a cell that is not there, or was split before"),Fr=a("a proof about a cell that is not there"),Fo=a(kg),Fp=a(qp),Fq=[0,3],EM=a("slabs that bet on both ends"),Ew=[0,[11,a("learned.slab."),[4,0,0,0,[12,46,0]]],a("learned.slab.%d.")],Ex=[0,a(hA),0],Ey=a(hA),Ez=a("region."),EA=a(fY),EB=a(fY),EC=a(oN),ED=[0,d1],EE=[0,0],EF=a(oN),EG=a("side"),EH=[0,1],EI=a("guard"),EJ=[0,0.],EK=a("the points or shares of a slab do not fit"),EN=a(p0),EL=a("rows of a slab without sides"),Ed=[0,dw],Ee=[0,0],Ef=a(qM),Eg=a(fY),Eh=a(fY),Ei=a("box_basis"),Ej=a("bound_basis"),Ek=a("choice_basis"),El=a(ps),Em=a(ps),En=a(p_),Eo=[0,1],Ep=a(p_),Eq=a("bound_near"),Er=a("box_lower"),Es=a("box_upper"),Et=a(qm),Eu=a("bounds near a value"),D6=a("a bound is infinite, the value is not"),DZ=a(kU),DV=a("the weights are no distribution"),DU=a("a choice that its state does not have"),Dh=[0,a(kS),[0,a(hK),[0,a(ce),[0,a(cf),0]]]],Di=[0,[11,a(eZ),[4,0,0,0,[12,46,0]]],a("claims.%d.")],Dj=[0,[11,a("values."),[4,0,0,0,[12,46,0]]],a("values.%d.")],Dk=[0,-1],Dl=a("lower_ranking"),Dm=a(e2),Dn=[0,3],Do=[0,2],Dp=a("upper_basis"),Dq=a("lower_basis"),Dr=a("upper_bias"),Ds=a("lower_bias"),Dt=a("witness"),Du=a("upper_ranking"),Dv=a(cf),Dw=a(ce),Dx=a(ht),Dy=[0,0],Dz=a(kU),DA=a(kL),DB=[0,1.],DC=[0,0.],DD=a(kM),DE=a(cf),DF=[0,1],DG=a(ce),DH=[0,1],DI=[0,a(eU),[0,a(kT),[0,a(hP),[0,a(e2),0]]]],DJ=a(hK),DK=[0,a(kB),[0,a(pc),[0,a(qc),[0,a(hR),0]]]],DL=a(kS),DM=a("a lower bound above the upper one"),DN=a("a pair of policies where no difference is claimed, or none"),DO=a(e2),DP=a(hR),DQ=a("the policy does not fit"),DR=a(kT),DS=a("the weights do not fit"),DT=a(hP),DW=a("what is claimed is no value of the quantity"),DX=a("a witness beside a policy that is given"),Ec=a(eU),DY=a(kU),Eb=a(kT),D0=a("vectors do not fit"),D1=a(e0),D2=[0,a(dv),[0,a(dx),0]],D3=a("a bias does not fit"),D4=a("the average of a randomised policy"),D5=a(hP),D7=a(pc),D8=a("a policy of another kind than its name says"),D9=a(kB),D_=a(eU),D$=a("bases without a region"),Ea=a("averages over a region"),C9=a("an expression's number is out of range"),CN=a(qj),CO=[0,1.],CP=[0,0.],CQ=a(ce),CR=[0,1.],CS=[0,0.],CT=a(cf),CU=[0,1.],CV=[0,0.],CW=a(qV),CX=a(qg),CY=a(pR),CZ=a(kO),C0=a(ko),C1=a("problem.denominator"),C2=a("quotients of parameters"),C3=a("problem.misfit"),C4=a("misfits of the model"),C5=a("problem.unseen"),C6=a("outcomes that were never seen"),C7=a("problem.passing"),C8=a("states in the middle of a step"),De=a(kO),Df=a(ko),C_=a("not what labels the transitions of one model"),C$=a("nature's direction does not fit the model"),Da=a(qP),Db=a("rewards with parameters are for models over a domain"),Dc=a("averages are of rewards that are known"),Dd=a(e0),Cl=a("priors are of parameters, and of a likelihood"),Cm=a(bW),Cn=a("priors are of parameters, in their order"),B7=a(dY),B4=a(kj),B5=a(kX),B6=a(bW),B3=a(hp),B0=[0,a(ky),[0,a(lm),[0,a(ki),[0,a(f3),[0,a(hJ),[0,a(hD),[0,a(fU),[0,a(eY),[0,a(e1),[0,a(q7),0]]]]]]]]]],B1=a(hp),B2=[0,[0,a("seen"),a(pV)],[0,[0,a("seen_delta"),a(pV)],0]],B8=a("unseen mass"),B9=a("gamma-poisson"),B_=a("ellipsoid"),B$=a(bW),Ca=a(o2),Cb=a(lm),Cc=a(ky),Cd=[0,a(k9),[0,a("outcomes"),[0,a(f4),0]]],Ce=a(ki),Cf=a("the method shares its confidence in one way only"),CL=a(k9),Cg=a(f4),Ch=a(qq),Ci=a(qw),Cj=[0,qs],Ck=[0,0.],Co=a(e1),Cp=a(eY),Cq=a(fU),Cr=a(q7),Cs=a(q0),Ct=a(li),Cu=a(li),Cv=a(ka),Cw=a(ka),Cx=a(k5),Cy=[0,1],Cz=a(k5),CA=a("the batches do not fit"),CB=[0,0],CK=a("there are too many counts"),CJ=a("the transitions of a batch do not rise"),CC=a(hq),CD=[0,5],CE=a("what is stated of the data does not rise"),CF=a(hD),CG=a(hJ),CH=[0,a(hH),[0,a(pK),[0,a(kh),0]]],CI=a(f3),BR=a(oS),BS=a(ce),BT=a(cf),BU=a(kD),BV=a(ld),BW=a(hm),BX=a(hm),BY=a("the domain's constraints do not fit"),BQ=a("the expressions are too large to be evaluated at the point"),BJ=a("the fields of the objective are not those of "),Bn=[0,a(hN),[0,a(hr),[0,a(hO),[0,a(hy),[0,a(ho),[0,a(fW),[0,a(f0),0]]]]]]],Bo=a(pk),Bp=[0,a(bv),[0,a(dt),[0,a(dv),[0,a(hL),[0,a(dx),[0,a(hM),[0,a(e0),[0,a(f1),0]]]]]]]],Bq=a(hN),Br=a(hQ),Bs=a(k$),Bt=a(kK),Bu=a(fV),Bv=a(fR),Bw=a(f0),Bx=a(fW),By=[0,lb],Bz=a(ho),BA=[0,lb],BB=a(hy),BC=[0,a(fS),[0,a(kC),[0,a(qP),0]]],BD=a(hO),BE=[0,a(fS),[0,a(kC),0]],BF=a(hr),BG=[0,a(bv),[0,a(dt),[0,a(f1),0]]],BP=a(dv),BO=a(bv),BH=[0,a(bv),[0,a(dt),[0,a(dv),0]]],BN=a(bv),BM=a(hL),BL=[0,a(bv),[0,a(hL),0]],BI=a(hM),BK=a("more steps than are checked"),Bc=[0,a(kp),0],Bd=a("problem.graph."),Be=a(lo),Bf=a(lo),Bg=a(k6),Bh=a(k6),Bi=a(kv),Bj=a(kv),Bk=a("the choices of states do not fit"),Bl=a("the transitions of choices do not fit"),Bm=a(kp),A$=[0,a(bv),[0,a(dt),[0,a(f1),0]]],Ba=[0,0.,1.],Bb=[0,a(dv),[0,a(dx),0]],A9=a(dt),A_=[0,1],BZ=[0,a("slab of the difference"),[0,a("value slab of the difference"),0]],Gq=a(ke),Gr=a(f4),Gs=a(k9),GE=a("a basis of rows that are not there"),GC=a("no such product"),GD=a("a tangent in the middle is for squares"),GB=[0,a(pu),p9,21],Gz=a("no such row of the domain"),GA=a("the other side of an inequality"),Gy=a("a polynomial that is not affine in the coordinates"),Gw=a("expressions of so high a degree"),Gx=a("so many coordinates"),Gv=[0,a(pu),108,10],Gt=[3,0,0],Gu=a("Region.Found"),GH=a("a prior of a parameter that there is not"),GF=[0,0,0],GW=a(qc),GX=a("slabs of a given policy"),GV=a("slabs without a plan"),GS=a("slabs of so many states with cycles"),GR=[0,a(bv),[0,a(dv),[0,a(dx),0]]],GL=a(" with steps, discounts or averages"),GM=a("slabs of "),GN=a(bv),GO=a(dv),GP=a(dx),GQ=a(fS),Hb=a("a reward has too many terms to be bounded"),Ha=a("a bound of no expression"),G4=a("no such row"),G6=a("no such event"),G7=a(pz),G8=a("rows of balls"),G9=a("rows of expressions that are not there"),G5=a("rows of no origin"),G2=a(pz),G3=a("rows of origin 3 where there are none"),G1=[0,a("sets.ml"),112,90],G_=a(qm),G$=a("rows that rest on proved bounds come last"),G0=a("a range over a box without width"),GY=a("the data contradict the model: no instantiation of the domain agrees with all that was seen"),GZ=a("the domain contradicts the model: it has no instantiation"),Hi=a("no expressions"),Hf=a("shares of a slab that do not fit its bets"),Hg=a(p0),Hh=a("shares of a slab that are too fine"),Hj=a("a row of a slab"),He=a("a line of a slab that has no slope"),Hc=a("bets that are not fair"),Ht=a(": a choice has no distribution, or the policy is none"),Hp=a(": a lower bound above an upper one"),Hq=a(": the agent's witness is missing"),Hr=a(eU),Hs=a(": a ranking is missing"),HA=[0,a(hM),[0,a(e0),0]],Hu=a(": no value is below 0"),Hv=[0,a(bv),[0,a(dx),0]],Hz=a(qZ),Hw=[0,a(bv),[0,a(dt),0]],Hx=a(qZ),Hy=a(": the upper bound is not inductive"),Hk=a(bv),Hl=a(bv),Hn=a(e0),Ho=a(dx),Hm=a(bv),HC=a(pp),HB=[0,a(o7),24,hv],HD=[0,a(o7),12,51],HE=a("Simplex.Singular"),HG=[0,0,0],HF=a("Expansion.Fails"),HK=[0,0.,0.],HI=a("coupled values that need so many cells"),HJ=a("what is claimed of coupled values does not hold in the region"),HL=a("coupled values that need such small cells"),HT=a("coupled values over a domain with equalities"),HS=a("coupled proofs of a bounded number of steps"),HU=a("coupled proofs without a region"),HR=[0,a("coupled.ml"),26,74],HQ=a("a coupled value where the value may be infinite"),HO=a("coupled values with rewards that have parameters"),HP=a(q9),HM=a(q9),HN=[0,0.,0],Ip=a("differences without an end"),Io=a("no such row of a slab"),Ij=a("an event of more than 2,000,000 trials"),Iq=a("probabilities of a choice do not sum to 1"),Ik=a("more than 30,000,000 trials of events"),Il=a(f4),Im=a("the intervals do not fit the events"),In=a(qq),Ii=[0,a(o3),pZ,77],Id=a(q$),Ie=a(q$),If=a("a logarithm that is not proved"),Ic=a(pA),Ib=a("rewards among probabilities"),H8=a(bW),H9=a(c5),H_=a("shares of pilots where a plan decides on one"),H$=[0,1,0],Ia=a("so many pilots"),Ig=a(pA),H6=[0,a(o3),70,49],HV=a(pp),HX=a("bases of choices without a region"),HW=a("bases of choices that are not there"),IR=a(oW),IS=a(pB),IU=a("REFUSED"),IV=a("NOT COVERED"),IT=a("NO CERTIFICATE"),IX=[0,2,a("NO CERTIFICATE: numbers or sizes that do not fit\n")],IW=[0,1,a("REFUSED: it takes more memory than there is\n")],IN=[0,[11,a("PROVED: "),[2,0,[11,a(" in ["),[8,[0,0,3],0,[0,17],[11,a(kP),[8,[0,0,3],0,[0,17],[12,93,[2,0,[12,10,0]]]]]]]]],a("PROVED: %s in [%.17g, %.17g]%s\n")],IJ=[0,[11,a(eZ),[4,0,0,0,[11,a(".name"),0]]],a("claims.%d.name")],II=a(eW),IK=a(qF),IL=[0,[11,a(", with probability 1 - "),[8,[0,0,3],0,[0,17],0]],a(", with probability 1 - %.17g")],IP=a(v),IM=[0,[11,a("theorems: "),[2,0,[11,a("\ndigest: "),[2,0,[11,a("\nseconds: "),[8,[0,0,0],0,[0,2],[12,10,0]]]]]]],a("theorems: %s\ndigest: %s\nseconds: %.2f\n")],IO=a(v),Ix=a("coupled values that its cells do not prove"),Iy=a(": the claim is not proved"),IG=a("value_sound"),Iz=a(hs),IF=a(ke),ID=a(bW),IE=a(c5),IC=a("domain_sound"),IA=a("fixed_sound"),IB=a("learned_sound"),Is=a("the file's contents do not match its digest"),It=a(lh),Iu=[0,a(lc),0],Iv=[0,a(p1),0];function
 aF(a){if(typeof
 a==="number")return 0;else
 switch(a[0]){case
@@ -1056,31 +1056,31 @@ F=a[1];return[23,F,aB(a[2],b)];default:var
 G=a[2],H=a[1];return[24,H,G,aB(a[3],b)]}}function
 h8(a,c,b){return a[1]===c?(a[1]=b,1):0}function
 ec(a){throw[0,ge,a]}function
-ad(a){throw[0,lG,a]}function
-cI(b,a){return h0(b,a)?b:a}function
-aO(b,a){return Jg(b,a)?b:a}function
+ad(a){throw[0,lJ,a]}function
+cJ(b,a){return h0(b,a)?b:a}function
+aO(b,a){return Js(b,a)?b:a}function
 dC(a){return 0<=a?a:-a|0}var
-a3=ck(rR),dD=ck(rS),dE=ck(rV),lL=ck(rW),gg=dv,rU=ck(rT);function
+a4=cl(rU),dD=cl(rV),dE=cl(rY),lO=cl(rZ),gg=dw,rX=cl(rW);function
 t(d,c){var
-a=F(d),e=F(c),b=aJ(a+e|0);ci(d,0,b,0,a);ci(c,0,b,a,e);return aV(b)}function
-rX(a){return a?rY:rZ}function
-lM(a){try{var
+a=F(d),e=F(c),b=aJ(a+e|0);cj(d,0,b,0,a);cj(c,0,b,a,e);return aV(b)}function
+r0(a){return a?r1:r2}function
+lP(a){try{var
 b=[0,hY(a)];return b}catch(a){a=aW(a);if(a[1]===ge)return 0;throw a}}function
 ay(a,b){if(a){var
-c=a[1];return[0,c,ay(a[2],b)]}return b}JN(0);var
-r2=rw(1),cn=rw(2);function
-r3(b){function
+c=a[1];return[0,c,ay(a[2],b)]}return b}JZ(0);var
+r5=rz(1),co=rz(2);function
+r6(b){function
 a(b){var
 a=b;for(;;){if(a){var
-c=a[2],d=a[1];try{d7(d)}catch(a){a=aW(a);if(a[1]!==lI)throw a;var
+c=a[2],d=a[1];try{d7(d)}catch(a){a=aW(a);if(a[1]!==lL)throw a;var
 e=a}var
-a=c;continue}return 0}}return a(JO(0))}function
-e9(b,a){return lx(b,a,0,F(a))}function
-lN(a){e9(cn,a);rx(cn,10);return d7(cn)}var
-h_=[0,r3];function
-r5(d){for(;;){var
+a=c;continue}return 0}}return a(J0(0))}function
+e9(b,a){return lA(b,a,0,F(a))}function
+lQ(a){e9(co,a);rA(co,10);return d7(co)}var
+h_=[0,r6];function
+r8(d){for(;;){var
 a=h_[1],e=[0,1],c=1-h8(h_,a,function(a,c){return function(e){if(h8(a,1,0))b(d,0);return b(c,0)}}(e,a));if(c)continue;return c}}function
-h$(a){return b(h_[1],0)}lA(a(oM),h$);function
+h$(a){return b(h_[1],0)}lD(a(oQ),h$);function
 ia(c,d,h){var
 a=b(d,0);if(a){var
 e=a[2],f=a[1],g=function(a){return ia(c,e,a)};return[0,b(c,f),g]}return 0}function
@@ -1088,39 +1088,39 @@ ib(h,g,e){var
 a=g,d=e;for(;;){var
 c=b(d,0);if(c){var
 i=c[2],a=f(h,a,c[1]),d=i;continue}return a}}function
-a4(a,b){return a?a[1]:b}function
-e_(a){return a?a[1]:ad(r6)}function
+aX(a,b){return a?a[1]:b}function
+e_(a){return a?a[1]:ad(r9)}function
 aR(c,a){return a?[0,b(c,a[1])]:0}function
-lO(d,c,a){return a?b(c,a[1]):d}function
+lR(d,c,a){return a?b(c,a[1]):d}function
 bq(c,a){return a?b(c,a[1]):0}function
-r7(c,a){return 0===a[0]?a:[1,b(c,a[1])]}function
-lP(a){if(0<=a&&!(f2<a))return a;return ad(r8)}var
-ic=J0(0),e$=(4*ic|0)-1|0;function
+r_(c,a){return 0===a[0]?a:[1,b(c,a[1])]}function
+lS(a){if(0<=a&&!(f2<a))return a;return ad(r$)}var
+ic=Ka(0),e$=(4*ic|0)-1|0;function
 C(c){var
 b=0,a=c;for(;;){if(a){var
 b=b+1|0,a=a[2];continue}return b}}function
-b_(a){return a?a[1]:ec(sd)}function
-lQ(a){return a?a[2]:ec(se)}function
+b_(a){return a?a[1]:ec(sg)}function
+lT(a){return a?a[2]:ec(sh)}function
 aj(d,c){if(0<=c){var
 a=d,b=c;for(;;){if(a){var
 e=a[2],f=a[1];if(0===b)return f;var
-a=e,b=b-1|0;continue}return ec(sf)}}return ad(sg)}function
-bW(d,c){var
+a=e,b=b-1|0;continue}return ec(si)}}return ad(sj)}function
+bY(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=[0,a[1],b],a=a[2],b=e;continue}return b}}function
-ak(a){return bW(a,0)}function
-lR(a,d,c){if(d<=a)return 0;var
-e=b(c,a);return[0,e,lR(a+1|0,d,c)]}function
+ak(a){return bY(a,0)}function
+lU(a,d,c){if(d<=a)return 0;var
+e=b(c,a);return[0,e,lU(a+1|0,d,c)]}function
 G(c,e){if(0<=c){if(50<c){var
 d=0,a=0;for(;;){if(c<=a)return ak(d);var
-d=[0,b(e,a),d],a=a+1|0;continue}}return lR(0,c,e)}return ad(sh)}function
-cJ(a){if(a){var
-b=a[1];return ay(b,cJ(a[2]))}return 0}function
+d=[0,b(e,a),d],a=a+1|0;continue}}return lU(0,c,e)}return ad(sk)}function
+cK(a){if(a){var
+b=a[1];return ay(b,cK(a[2]))}return 0}function
 k(c,a){if(a){var
 d=a[2],e=b(c,a[1]);return[0,e,k(c,d)]}return 0}function
-lS(c,b,a){if(a){var
-d=a[2],e=f(b,c,a[1]);return[0,e,lS(c+1|0,b,d)]}return 0}function
-bA(b,a){return lS(0,b,a)}function
+lV(c,b,a){if(a){var
+d=a[2],e=f(b,c,a[1]);return[0,e,lV(c+1|0,b,d)]}return 0}function
+bA(b,a){return lV(0,b,a)}function
 y(d,c){var
 a=c;for(;;){if(a){var
 e=a[2];b(d,a[1]);var
@@ -1129,21 +1129,21 @@ br(e,d){var
 b=0,a=d;for(;;){if(a){var
 c=a[2];f(e,b,a[1]);var
 b=b+1|0,a=c;continue}return 0}}function
-L(e,d,c){var
+M(e,d,c){var
 b=d,a=c;for(;;){if(a){var
 g=a[2],b=f(e,b,a[1]),a=g;continue}return b}}function
 id(c,b,a){if(b){if(a){var
 d=a[2],e=b[2],g=f(c,b[1],a[1]);return[0,g,id(c,e,d)]}}else
-if(!a)return 0;return ad(si)}function
+if(!a)return 0;return ad(sl)}function
 ie(g,f,e,d){var
 c=f,b=e,a=d;for(;;){if(b){if(a){var
 h=a[2],i=b[2],c=S(g,c,b[1],a[1]),b=i,a=h;continue}}else
-if(!a)return c;return ad(sj)}}function
-c7(e,d){var
+if(!a)return c;return ad(sm)}}function
+c8(e,d){var
 a=d;for(;;){if(a){var
 f=a[2],c=b(e,a[1]);if(c){var
 a=f;continue}return c}return 1}}function
-cK(e,d){var
+cL(e,d){var
 a=d;for(;;){if(a){var
 f=a[2],c=b(e,a[1]);if(c)return c;var
 a=f;continue}return 0}}function
@@ -1155,21 +1155,21 @@ gh(d,c){var
 a=c;for(;;){if(a){var
 b=a[1],e=a[2],f=b[2];if(0===am(b[1],d))return f;var
 a=e;continue}throw T}}function
-lT(d,c){var
+lW(d,c){var
 a=c;for(;;){if(a){var
 b=a[1],e=a[2],f=b[2];if(0===am(b[1],d))return[0,f];var
 a=e;continue}return 0}}function
-lU(d,c){var
+lX(d,c){var
 a=c;for(;;){if(a){var
 e=a[2],b=0===am(a[1][1],d)?1:0;if(b)return b;var
 a=e;continue}return 0}}function
-lV(b,a){if(a){var
-c=a[2],d=a[1];return 0===am(d[1],b)?c:[0,d,lV(b,c)]}return 0}function
+lY(b,a){if(a){var
+c=a[2],d=a[1];return 0===am(d[1],b)?c:[0,d,lY(b,c)]}return 0}function
 dF(e,d){var
 a=d;for(;;){if(a){var
 c=a[1],f=a[2];if(b(e,c))return[0,c];var
 a=f;continue}return 0}}function
-bc(f){var
+bd(f){var
 g=0;return function(h){var
 c=g,a=h;for(;;){if(a){var
 d=a[2],e=a[1];if(b(f,e)){var
@@ -1178,7 +1178,7 @@ a=d;continue}return ak(c)}}}function
 ed(g,e){var
 c=0,b=0,a=e;for(;;){if(a){var
 d=a[1],h=a[2],i=f(g,c,d)?[0,d,b]:b,c=c+1|0,b=i,a=h;continue}return ak(b)}}function
-bX(f){var
+bZ(f){var
 g=0;return function(h){var
 c=g,a=h;for(;;){if(a){var
 d=a[2],e=b(f,a[1]);if(e){var
@@ -1186,10 +1186,10 @@ c=[0,e[1],c],a=d;continue}var
 a=d;continue}return ak(c)}}}function
 bB(e,d){var
 c=0,a=d;for(;;){if(a){var
-f=a[2],c=bW(b(e,a[1]),c),a=f;continue}return ak(c)}}function
+f=a[2],c=bY(b(e,a[1]),c),a=f;continue}return ak(c)}}function
 gi(b,a){if(b){if(a){var
 c=a[1],d=b[1];return[0,[0,d,c],gi(b[2],a[2])]}}else
-if(!a)return 0;return ad(sl)}function
+if(!a)return 0;return ad(so)}function
 aS(a,b){function
 r(j,e){if(2===j){if(e){var
 l=e[2];if(l){var
@@ -1202,9 +1202,9 @@ s=j>>1,t=k(s,e),A=t[1],u=k(j-s|0,t[2]),i=A,h=u[1],g=0,B=u[2];for(;;){if(i){if(h)
 q=h[1],r=i[1],w=h[2],x=i[2];if(0<f(a,r,q)){var
 h=w,g=[0,q,g];continue}var
 i=x,g=[0,r,g];continue}var
-v=bW(i,g)}else
+v=bY(i,g)}else
 var
-v=bW(h,g);return[0,v,B]}}function
+v=bY(h,g);return[0,v,B]}}function
 k(j,e){if(2===j){if(e){var
 k=e[2];if(k){var
 l=k[1],m=e[1],y=k[2],z=0<f(a,m,l)?[0,l,[0,m,0]]:[0,m,[0,l,0]];return[0,z,y]}}}else
@@ -1216,9 +1216,9 @@ s=j>>1,t=r(s,e),A=t[1],u=r(j-s|0,t[2]),i=A,h=u[1],g=0,B=u[2];for(;;){if(i){if(h)
 p=h[1],q=i[1],w=h[2],x=i[2];if(0<f(a,q,p)){var
 i=x,g=[0,q,g];continue}var
 h=w,g=[0,p,g];continue}var
-v=bW(i,g)}else
+v=bY(i,g)}else
 var
-v=bW(h,g);return[0,v,B]}}var
+v=bY(h,g);return[0,v,B]}}var
 c=C(b);return 2<=c?k(c,b)[1]:b}function
 bl(b,a){function
 x(j,g){if(2===j){if(g){var
@@ -1249,9 +1249,9 @@ u=h[2],v=h[1],w=i[2],l=i[1],x=f(b,l,v);if(0===x){var
 i=w,h=u,e=[0,l,e];continue}if(0<=x){var
 h=u,e=[0,v,e];continue}var
 i=w,e=[0,l,e];continue}var
-C=bW(i,e)}else
+C=bY(i,e)}else
 var
-C=bW(h,e);return[0,C,M]}}function
+C=bY(h,e);return[0,C,M]}}function
 m(j,g){if(2===j){if(g){var
 m=g[2];if(m){var
 n=m[1],k=g[1],J=m[2],y=f(b,k,n),K=0===y?[0,k,0]:0<=y?[0,n,[0,k,0]]:[0,k,[0,n,0]];return[0,K,J]}}}else
@@ -1280,41 +1280,41 @@ t=h[2],u=h[1],v=i[2],l=i[1],w=f(b,l,u);if(0===w){var
 i=v,h=t,e=[0,l,e];continue}if(0<w){var
 i=v,e=[0,l,e];continue}var
 h=t,e=[0,u,e];continue}var
-C=bW(i,e)}else
+C=bY(i,e)}else
 var
-C=bW(h,e);return[0,C,M]}}var
+C=bY(h,e);return[0,C,M]}}var
 c=C(a);return 2<=c?m(c,a)[1]:a}function
 ee(a){function
 c(e,d){if(0===e){var
 f=0;return ak(ib(function(b,a){return[0,a,b]},f,d))}var
 a=b(d,0);if(a){var
 g=a[1];return[0,g,c(e-1|0,a[2])]}return 0}return c(500,a)}var
-lW=aK;function
+lZ=aK;function
 ef(b,a){return b<=a?b:a}function
 fa(b,a){return a<=b?b:a}function
-c8(a,c){var
-b=aJ(a);I$(b,0,a,c);return b}function
-lX(a){var
+c9(a,c){var
+b=aJ(a);Jl(b,0,a,c);return b}function
+l0(a){var
 b=bM(a),c=aJ(b);dz(a,0,c,0,b);return c}function
-lY(c,b,a){if(0<=b&&0<=a&&!((bM(c)-a|0)<b)){var
-d=aJ(a);dz(c,b,d,0,a);return d}return ad(sm)}function
-lZ(c,b,a){return aV(lY(c,b,a))}function
-l0(e,c,d,b,a){if(0<=a&&0<=c&&!((bM(e)-a|0)<c)&&0<=b&&!((bM(d)-a|0)<b))return dz(e,c,d,b,a);return ad(sn)}function
-cL(e,c,d,b,a){if(0<=a&&0<=c&&!((F(e)-a|0)<c)&&0<=b&&!((bM(d)-a|0)<b))return ci(e,c,d,b,a);return ad(so)}function
-ig(b,a){return aV(c8(b,a))}function
-co(c,b,a){return aV(lY(bw(c),b,a))}function
+l1(c,b,a){if(0<=b&&0<=a&&!((bM(c)-a|0)<b)){var
+d=aJ(a);dz(c,b,d,0,a);return d}return ad(sp)}function
+l2(c,b,a){return aV(l1(c,b,a))}function
+l3(e,c,d,b,a){if(0<=a&&0<=c&&!((bM(e)-a|0)<c)&&0<=b&&!((bM(d)-a|0)<b))return dz(e,c,d,b,a);return ad(sq)}function
+cM(e,c,d,b,a){if(0<=a&&0<=c&&!((F(e)-a|0)<c)&&0<=b&&!((bM(d)-a|0)<b))return cj(e,c,d,b,a);return ad(sr)}function
+ig(b,a){return aV(c9(b,a))}function
+cp(c,b,a){return aV(l1(bw(c),b,a))}function
 ih(k,g){if(g){var
 h=F(k),c=0,b=g,p=0;for(;;){if(b){var
 i=b[1];if(b[2]){var
-j=(F(i)+h|0)+c|0,m=b[2],n=c<=j?j:ad(sp),c=n,b=m;continue}var
+j=(F(i)+h|0)+c|0,m=b[2],n=c<=j?j:ad(ss),c=n,b=m;continue}var
 l=F(i)+c|0}else
 var
 l=c;var
 f=aJ(l),e=p,d=g;for(;;){if(d){var
 a=d[1];if(d[2]){var
-o=d[2];ci(a,0,f,e,F(a));ci(k,0,f,e+F(a)|0,h);var
-e=(e+F(a)|0)+h|0,d=o;continue}ci(a,0,f,e,F(a))}return aV(f)}}}return sq}function
-l1(e,c){var
+o=d[2];cj(a,0,f,e,F(a));cj(k,0,f,e+F(a)|0,h);var
+e=(e+F(a)|0)+h|0,d=o;continue}cj(a,0,f,e,F(a))}return aV(f)}}}return st}function
+l4(e,c){var
 d=F(c)-1|0,f=0;if(!(d<0)){var
 a=f;for(;;){b(e,by(c,a));var
 g=a+1|0;if(d!==a){var
@@ -1322,9 +1322,9 @@ a=g;continue}break}}return 0}function
 ii(f,e){var
 c=bw(e),a=0,d=bM(c);for(;;){if(a===d)return 1;if(b(f,bK(c,a))){var
 a=a+1|0;continue}return 0}}function
-l2(j){var
+l5(j){var
 k=0,x=F(j);for(;;){if(x<=k)return j;var
-n=by(j,k)+ld|0,o=0;if(59<n>>>0){if(33<n-61>>>0)o=1}else
+n=by(j,k)+lg|0,o=0;if(59<n>>>0){if(33<n-61>>>0)o=1}else
 if(2===n)o=1;if(o){var
 e=bw(j),a=[0,0],q=bM(e)-1|0,t=0;if(!(q<0)){var
 i=t;for(;;){var
@@ -1340,20 +1340,20 @@ m=4;break;case
 m=2;break}a[1]=a[1]+m|0;var
 w=i+1|0;if(q!==i){var
 i=w;continue}break}}if(a[1]===bM(e))var
-s=lX(e);else{var
+s=l0(e);else{var
 b=aJ(a[1]);a[1]=0;var
 r=bM(e)-1|0,u=0;if(!(r<0)){var
 h=u;for(;;){var
 c=bK(e,h),d=0;if(35<=c)if(92===c)d=2;else
-if(kr<=c)d=1;else
+if(kt<=c)d=1;else
 d=3;else
 if(32<=c)if(34<=c)d=2;else
 d=3;else
 if(14<=c)d=1;else
 switch(c){case
 8:aA(b,a[1],92);a[1]++;aA(b,a[1],98);break;case
-9:aA(b,a[1],92);a[1]++;aA(b,a[1],pJ);break;case
-10:aA(b,a[1],92);a[1]++;aA(b,a[1],qV);break;case
+9:aA(b,a[1],92);a[1]++;aA(b,a[1],pM);break;case
+10:aA(b,a[1],92);a[1]++;aA(b,a[1],qY);break;case
 13:aA(b,a[1],92);a[1]++;aA(b,a[1],114);break;default:d=1}switch(d){case
 1:aA(b,a[1],92);a[1]++;aA(b,a[1],48+(c/al|0)|0);a[1]++;aA(b,a[1],48+((c/10|0)%10|0)|0);a[1]++;aA(b,a[1],48+(c%10|0)|0);break;case
 2:aA(b,a[1],92);a[1]++;aA(b,a[1],c);break;case
@@ -1362,39 +1362,39 @@ v=h+1|0;if(r!==h){var
 h=v;continue}break}}var
 s=b}return aV(s)}var
 k=k+1|0;continue}}function
-sr(e,d,c,b){var
+su(e,d,c,b){var
 a=c;for(;;){if(d<=a)throw T;if(by(e,a)===b)return a;var
 a=a+1|0;continue}}function
-ss(b,a,d){var
-c=F(b);if(0<=a&&!(c<a))try{sr(b,c,a,d);var
-e=1;return e}catch(a){a=aW(a);if(a===T)return 0;throw a}return ad(st)}function
-ij(b,a){return ss(b,0,a)}function
-bd(f,b){var
+sv(b,a,d){var
+c=F(b);if(0<=a&&!(c<a))try{su(b,c,a,d);var
+e=1;return e}catch(a){a=aW(a);if(a===T)return 0;throw a}return ad(sw)}function
+ij(b,a){return sv(b,0,a)}function
+a5(f,b){var
 c=[0,0],d=[0,F(b)],e=F(b)-1|0;if(!(e<0)){var
 a=e;for(;;){if(by(b,a)===f){var
-h=c[1];c[1]=[0,co(b,a+1|0,(d[1]-a|0)-1|0),h];d[1]=a}var
+h=c[1];c[1]=[0,cp(b,a+1|0,(d[1]-a|0)-1|0),h];d[1]=a}var
 i=a-1|0;if(0!==a){var
 a=i;continue}break}}var
-g=c[1];return[0,co(b,0,d[1]),g]}function
-l3(b,a){return I5(bw(b),a)}function
+g=c[1];return[0,cp(b,0,d[1]),g]}function
+l6(b,a){return Jf(bw(b),a)}function
 l(c,d){if(0===c)return[0];if(0<=c){var
 e=n(c,b(d,0)),f=c-1|0,g=1;if(!(f<1)){var
 a=g;for(;;){e[1+a]=b(d,a);var
 h=a+1|0;if(f!==a){var
-a=h;continue}break}}return e}return ad(su)}function
+a=h;continue}break}}return e}return ad(sx)}function
 gj(b,f,e){var
 c=n(b,[0]),d=b-1|0,g=0;if(!(d<0)){var
 a=g;for(;;){c[1+a]=n(f,e);var
 h=a+1|0;if(d!==a){var
 a=h;continue}break}}return c}function
 aD(a){var
-b=a.length-1;return 0===b?[0]:lm(a,0,b)}function
+b=a.length-1;return 0===b?[0]:lp(a,0,b)}function
 be(b,a){var
-c=b.length-1;return 0===c?aD(a):0===a.length-1?lm(b,0,c):IU(b,a)}function
-bN(c,b,a){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return lm(c,b,a);return ad(sv)}function
-gk(c,b,a,d){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return IW(c,b,a,d);return ad(sw)}function
-fb(e,c,d,b,a){if(0<=a&&0<=c&&!((e.length-1-a|0)<c)&&0<=b&&!((d.length-1-a|0)<b))return IV(e,c,d,b,a);return ad(sx)}function
-a5(e,c){var
+c=b.length-1;return 0===c?aD(a):0===a.length-1?lp(b,0,c):I6(b,a)}function
+bN(c,b,a){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return lp(c,b,a);return ad(sy)}function
+gk(c,b,a,d){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return I8(c,b,a,d);return ad(sz)}function
+fb(e,c,d,b,a){if(0<=a&&0<=c&&!((e.length-1-a|0)<c)&&0<=b&&!((d.length-1-a|0)<b))return I7(e,c,d,b,a);return ad(sA)}function
+a6(e,c){var
 d=c.length-1-1|0,f=0;if(!(d<0)){var
 a=f;for(;;){b(e,c[1+a]);var
 g=a+1|0;if(d!==a){var
@@ -1406,7 +1406,7 @@ a=h;for(;;){f[1+a]=b(e,c[1+a]);var
 i=a+1|0;if(g!==a){var
 a=i;continue}break}}return f}function
 eg(e,d,c){var
-b=d.length-1;if(b!==c.length-1)return ad(sy);if(0===b)return[0];var
+b=d.length-1;if(b!==c.length-1)return ad(sB);if(0===b)return[0];var
 g=n(b,f(e,d[1],c[1])),h=b-1|0,i=1;if(!(h<1)){var
 a=i;for(;;){g[1+a]=f(e,d[1+a],c[1+a]);var
 j=a+1|0;if(h!==a){var
@@ -1425,7 +1425,7 @@ a=i;continue}break}}return e}function
 aP(c){var
 a=c.length-1-1|0,b=0;for(;;){if(0<=a){var
 d=[0,c[1+a],b],a=a-1|0,b=d;continue}return b}}function
-N(a){if(a){var
+O(a){if(a){var
 d=0,c=a,g=a[2],h=a[1];for(;;){if(c){var
 d=d+1|0,c=c[2];continue}var
 f=n(d,h),e=1,b=g;for(;;){if(b){var
@@ -1436,32 +1436,32 @@ b=[0,e],d=c.length-1-1|0,h=0;if(!(d<0)){var
 a=h;for(;;){b[1]=f(g,b[1],c[1+a]);var
 i=a+1|0;if(d!==a){var
 a=i;continue}break}}return b[1]}function
-c9(d,c){var
+c_(d,c){var
 a=0,e=c.length-1;for(;;){if(a===e)return 0;if(b(d,c[1+a]))return 1;var
 a=a+1|0;continue}}function
 eh(d,c){var
 a=0,e=c.length-1;for(;;){if(a===e)return 1;if(b(d,c[1+a])){var
 a=a+1|0;continue}return 0}}function
-l4(e,c,b){var
-d=c.length-1;if(d!==b.length-1)return ad(sz);var
+l7(e,c,b){var
+d=c.length-1;if(d!==b.length-1)return ad(sC);var
 a=0;for(;;){if(a===d)return 1;if(f(e,c[1+a],b[1+a])){var
 a=a+1|0;continue}return 0}}function
-cM(a){return a-a==0.?1:0}function
-l5(a){return rz(a,dD)}function
+cN(a){return a-a==0.?1:0}function
+l8(a){return rC(a,dD)}function
 dG(b,a){if(!(b<a)){var
 c=0;if(h2(a)||!h2(b))c=1;if(c)return b!=b?b:a}return a!=a?a:b}function
 aa(b,a){if(!(b<a)){var
 c=0;if(h2(a)||!h2(b))c=1;if(c)return a!=a?a:b}return b!=b?b:a}function
-l6(d){function
+l9(d){function
 p(a){return a?a[4]:0}function
 e(b,e,a){var
 c=b?b[4]:0,d=a?a[4]:0,f=d<=c?c+1|0:d+1|0;return[0,b,e,a,f]}function
 g(b,f,a){var
 g=b?b[4]:0,h=a?a[4]:0;if((h+2|0)<g){if(b){var
 c=b[3],k=b[2],i=b[1],m=p(c);if(m<=p(i))return e(i,k,e(c,f,a));if(c){var
-n=c[2],o=c[1],q=e(c[3],f,a);return e(e(i,k,o),n,q)}return ad(sA)}return ad(sB)}if((g+2|0)<h){if(a){var
+n=c[2],o=c[1],q=e(c[3],f,a);return e(e(i,k,o),n,q)}return ad(sD)}return ad(sE)}if((g+2|0)<h){if(a){var
 j=a[3],l=a[2],d=a[1],r=p(d);if(r<=p(j))return e(e(b,f,d),l,j);if(d){var
-s=d[2],t=d[1],u=e(d[3],l,j);return e(e(b,f,t),s,u)}return ad(sC)}return ad(sD)}var
+s=d[2],t=d[1],u=e(d[3],l,j);return e(e(b,f,t),s,u)}return ad(sF)}return ad(sG)}var
 v=h<=g?g+1|0:h+1|0;return[0,b,f,a,v]}function
 a(c,b){if(b){var
 e=b[3],h=b[2],i=b[1],j=f(d[1],c,h);if(0===j)return b;if(0<=j){var
@@ -1490,13 +1490,13 @@ a=b;for(;;){if(a){if(a[3]){var
 a=a[3];continue}return[0,a[2]]}return 0}}function
 q(a){if(a){var
 b=a[1];if(b){var
-c=a[3],d=a[2];return g(q(b),d,c)}return a[3]}return ad(sE)}function
+c=a[3],d=a[2];return g(q(b),d,c)}return a[3]}return ad(sH)}function
 m(b,a){if(b){if(a){var
 d=q(a);return c(b,j(a),d)}return b}return a}function
 i(b,a){if(a){var
 e=a[3],g=a[2],h=a[1],l=f(d[1],b,g);if(0===l)return[0,h,1,e];if(0<=l){var
 j=i(b,e),m=j[3],n=j[2];return[0,c(h,g,j[1]),n,m]}var
-k=i(b,h),o=k[2],p=k[1];return[0,p,o,c(k[3],g,e)]}return sF}var
+k=i(b,h),o=k[2],p=k[1];return[0,p,o,c(k[3],g,e)]}return sI}var
 s=0;function
 S(a){return a?0:1}function
 U(g,e){var
@@ -1576,7 +1576,7 @@ g=a[3],h=a[2],i=a[1],e=v(d,i),j=b(d,h),f=v(d,g);if(j){if(i===e&&g===f)return a;r
 w(d,a){if(a){var
 e=a[2],l=a[3],f=w(d,a[1]),g=f[2],h=f[1],n=b(d,e),i=w(d,l),j=i[2],k=i[1];if(n){var
 o=m(g,j);return[0,c(h,e,k),o]}var
-p=c(g,e,j);return[0,m(h,k),p]}return sG}function
+p=c(g,e,j);return[0,m(h,k),p]}return sJ}function
 x(a){if(a){var
 b=a[1],c=x(a[3]);return(x(b)+1|0)+c|0}return 0}function
 N(d,c){var
@@ -1647,7 +1647,7 @@ d=a[2];if(d)return[0,[0,[0,0,a[1],0,1],d[1],0,2],d[2]]}break;default:if(a){var
 f=a[2];if(f){var
 h=f[2];if(h)return[0,[0,[0,0,a[1],0,1],f[1],[0,0,h[1],0,1],2],h[2]]}}}var
 i=b/2|0,j=g(i,a),c=j[2],l=j[1];if(c){var
-m=c[1],k=g((b-i|0)-1|0,c[2]),n=k[2];return[0,e(l,m,k[1]),n]}throw[0,ae,sH]};return g(C(o),o)[1]}var
+m=c[1],k=g((b-i|0)-1|0,c[2]),n=k[2];return[0,e(l,m,k[1]),n]}throw[0,ae,sK]};return g(C(o),o)[1]}var
 p=m[1];return a(p,a(n,a(l,a(f,h(b)))))}return a(n,a(l,a(f,h(b))))}return a(l,a(f,h(b)))}return a(f,h(b))}return h(b)}return s}function
 O(c,b){return ib(function(c,b){return a(b,c)},b,c)}function
 ac(a){return O(a,s)}function
@@ -1669,7 +1669,7 @@ a=c;continue}var
 h=[0,e,c,b]}else
 var
 h=b;return function(a){return B(h,a)}}},af,ag,O,ac]}function
-l7(g){function
+l_(g){function
 h(a){return a?a[5]:0}function
 d(b,f,e,a){var
 c=h(b),d=h(a),g=d<=c?c+1|0:d+1|0;return[0,b,f,e,a,g]}function
@@ -1677,9 +1677,9 @@ p(b,a){return[0,0,b,a,0,1]}function
 a(b,g,f,a){var
 i=b?b[5]:0,j=a?a[5]:0;if((j+2|0)<i){if(b){var
 c=b[4],m=b[3],n=b[2],k=b[1],q=h(c);if(q<=h(k))return d(k,n,m,d(c,g,f,a));if(c){var
-r=c[3],s=c[2],t=c[1],u=d(c[4],g,f,a);return d(d(k,n,m,t),s,r,u)}return ad(sI)}return ad(sJ)}if((i+2|0)<j){if(a){var
+r=c[3],s=c[2],t=c[1],u=d(c[4],g,f,a);return d(d(k,n,m,t),s,r,u)}return ad(sL)}return ad(sM)}if((i+2|0)<j){if(a){var
 l=a[4],o=a[3],p=a[2],e=a[1],v=h(e);if(v<=h(l))return d(d(b,g,f,e),p,o,l);if(e){var
-w=e[3],x=e[2],y=e[1],z=d(e[4],p,o,l);return d(d(b,g,f,y),x,w,z)}return ad(sK)}return ad(sL)}var
+w=e[3],x=e[2],y=e[1],z=d(e[4],p,o,l);return d(d(b,g,f,y),x,w,z)}return ad(sN)}return ad(sO)}var
 A=j<=i?i+1|0:j+1|0;return[0,b,g,f,a,A]}var
 A=0;function
 N(a){return a?0:1}function
@@ -1747,7 +1747,7 @@ a=b;for(;;){if(a){if(a[4]){var
 a=a[4];continue}return[0,[0,a[2],a[3]]]}return 0}}function
 q(b){if(b){var
 c=b[1];if(c){var
-d=b[4],e=b[3],f=b[2];return a(q(c),f,e,d)}return b[4]}return ad(sM)}function
+d=b[4],e=b[3],f=b[2];return a(q(c),f,e,d)}return b[4]}return ad(sP)}function
 C(c,b){if(c){if(b){var
 d=n(b),e=d[2],f=d[1];return a(c,f,e,q(b))}return c}return b}function
 r(e,b){if(b){var
@@ -1799,12 +1799,12 @@ o(d,e,b,a){return b?c(d,e,b[1],a):j(d,a)}function
 i(b,a){if(a){var
 d=a[4],e=a[3],h=a[2],j=a[1],m=f(g[1],b,h);if(0===m)return[0,j,[0,e],d];if(0<=m){var
 k=i(b,d),n=k[3],o=k[2];return[0,c(j,h,e,k[1]),o,n]}var
-l=i(b,j),p=l[2],q=l[1];return[0,q,p,c(l[3],h,e,d)]}return sN}function
+l=i(b,j),p=l[2],q=l[1];return[0,q,p,c(l[3],h,e,d)]}return sQ}function
 k(c,b,a){if(b){var
 d=b[2],j=b[5],l=b[4],m=b[3],n=b[1];if(h(a)<=j){var
 e=i(d,a),p=e[2],q=e[1],r=k(c,l,e[3]),s=S(c,d,[0,m],p);return o(k(c,n,q),d,s,r)}}else
 if(!a)return 0;if(a){var
-f=a[2],t=a[4],u=a[3],v=a[1],g=i(f,b),w=g[2],x=g[1],y=k(c,g[3],t),z=S(c,f,w,[0,u]);return o(k(c,x,v),f,z,y)}throw[0,ae,sO]}function
+f=a[2],t=a[4],u=a[3],v=a[1],g=i(f,b),w=g[2],x=g[1],y=k(c,g[3],t),z=S(c,f,w,[0,u]);return o(k(c,x,v),f,z,y)}throw[0,ae,sR]}function
 l(d,b,a){if(b){if(a){var
 j=a[3],e=a[2],k=b[3],f=b[2],u=a[4],v=a[1],w=b[4],x=b[1];if(a[5]<=b[5]){var
 g=i(f,a),m=g[2],y=g[3],n=l(d,x,g[1]),p=l(d,w,y);return m?o(n,f,S(d,f,k,m[1]),p):c(n,f,k,p)}var
@@ -1819,7 +1819,7 @@ d=a[2],i=a[4],k=a[3],e=w(b,a[1]),g=f(b,d,k),h=w(b,i);return g?c(e,d,g[1],h):j(e,
 x(b,a){if(a){var
 d=a[3],e=a[2],n=a[4],g=x(b,a[1]),h=g[2],i=g[1],o=f(b,e,d),k=x(b,n),l=k[2],m=k[1];if(o){var
 p=j(h,l);return[0,c(i,e,d,m),p]}var
-q=c(h,e,d,l);return[0,j(i,m),q]}return sP}function
+q=c(h,e,d,l);return[0,j(i,m),q]}return sS}function
 e(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=[0,a[2],a[3],a[4],b],a=a[1],b=e;continue}return b}}function
@@ -1862,115 +1862,115 @@ a=c;continue}var
 i=[0,d,e,c,b]}else
 var
 i=b;return function(a){return z(i,a)}}},K,aa]}var
-l8=[ax,sQ,b6(0)];function
+l$=[ax,sT,b6(0)];function
 dH(a){return[0,0,0]}function
 ei(a){a[1]=0;a[2]=0;return 0}function
-cp(b,a){a[1]=[0,b,a[1]];a[2]=a[2]+1|0;return 0}function
-l9(a){var
+cq(b,a){a[1]=[0,b,a[1]];a[2]=a[2]+1|0;return 0}function
+ma(a){var
 b=a[1];if(b){var
-c=b[1];a[1]=b[2];a[2]=a[2]-1|0;return c}throw l8}function
+c=b[1];a[1]=b[2];a[2]=a[2]-1|0;return c}throw l$}function
 ej(a){var
 b=a[1];if(b){var
 c=b[1];a[1]=b[2];a[2]=a[2]-1|0;return[0,c]}return 0}function
 ek(b){var
 a=b[1];return a?[0,a[1]]:0}function
-l_(a){return 0===a[1]?1:0}var
-sS=[ax,sR,b6(0)];function
+mb(a){return 0===a[1]?1:0}var
+sV=[ax,sU,b6(0)];function
 ik(a){a[1]=0;a[2]=0;a[3]=0;return 0}function
-l$(d,a){var
+mc(d,a){var
 b=[0,d,0],c=a[3];return c?(a[1]=a[1]+1|0,c[2]=b,a[3]=b,0):(a[1]=1,a[2]=b,a[3]=b,0)}var
-sU=[ax,sT,b6(0)];function
-sV(a){throw sU}function
+sX=[ax,sW,b6(0)];function
+sY(a){throw sX}function
 H(a){var
-d=a[1];a[1]=sV;try{var
-c=b(d,0);JR(a,c);return c}catch(b){b=aW(b);a[1]=function(a){throw b};throw b}}function
+d=a[1];a[1]=sY;try{var
+c=b(d,0);J3(a,c);return c}catch(b){b=aW(b);a[1]=function(a){throw b};throw b}}function
 il(a){var
-b=E(a);if(b!==D&&b!==m&&b!==qA)return a;return JG(a)}function
+b=E(a);if(b!==D&&b!==m&&b!==qD)return a;return JS(a)}function
 gl(a){var
 b=1<=a?a:1,c=e$<b?e$:b,d=aJ(c);return[0,d,0,c,d]}function
-im(a){return lZ(a[1],0,a[2])}function
+im(a){return l2(a[1],0,a[2])}function
 io(a,c){var
 d=a[2],b=[0,a[3]];for(;;){if(b[1]<(d+c|0)){b[1]=2*b[1]|0;continue}if(e$<b[1])if((d+c|0)<=e$)b[1]=e$;else
-ec(sY);var
-e=aJ(b[1]);l0(a[1],0,e,0,a[2]);a[1]=e;a[3]=b[1];if((a[2]+c|0)<=a[3]){if((d+c|0)<=a[3])return 0;throw[0,ae,sW]}throw[0,ae,sX]}}function
+ec(s1);var
+e=aJ(b[1]);l3(a[1],0,e,0,a[2]);a[1]=e;a[3]=b[1];if((a[2]+c|0)<=a[3]){if((d+c|0)<=a[3])return 0;throw[0,ae,sZ]}throw[0,ae,s0]}}function
 ip(a,d,c,b){var
 e=c<0?1:0;if(e)var
 f=e;else
 var
-h=b<0?1:0,f=h||((F(d)-b|0)<c?1:0);if(f)ad(sZ);var
-g=a[2]+b|0;if(a[3]<g)io(a,b);ci(d,c,a[1],a[2],b);a[2]=g;return 0}function
+h=b<0?1:0,f=h||((F(d)-b|0)<c?1:0);if(f)ad(s2);var
+g=a[2]+b|0;if(a[3]<g)io(a,b);cj(d,c,a[1],a[2],b);a[2]=g;return 0}function
 el(a,c){var
-b=F(c),d=a[2]+b|0;if(a[3]<d)io(a,b);ci(c,0,a[1],a[2],b);a[2]=d;return 0}function
+b=F(c),d=a[2]+b|0;if(a[3]<d)io(a,b);cj(c,0,a[1],a[2],b);a[2]=d;return 0}function
 iq(a){return 5===a[2]?12:-6}function
-ma(a){return[0,0,aJ(a)]}function
-mb(a,g){var
+md(a){return[0,0,aJ(a)]}function
+me(a,g){var
 b=bM(a[2]),c=a[1]+g|0,d=b<c?1:0;if(d){var
-e=aJ(fa(b*2|0,c));l0(a[2],0,e,0,b);a[2]=e;var
+e=aJ(fa(b*2|0,c));l3(a[2],0,e,0,b);a[2]=e;var
 f=0}else
 var
 f=d;return f}function
-em(a,b){mb(a,1);dA(a[2],a[1],b);a[1]=a[1]+1|0;return 0}function
-a6(a,c){var
-b=F(c);mb(a,b);cL(c,0,a[2],a[1],b);a[1]=a[1]+b|0;return 0}function
-mc(a){return lZ(a[2],0,a[1])}function
-md(a){if(typeof
+em(a,b){me(a,1);dA(a[2],a[1],b);a[1]=a[1]+1|0;return 0}function
+a7(a,c){var
+b=F(c);me(a,b);cM(c,0,a[2],a[1],b);a[1]=a[1]+b|0;return 0}function
+mf(a){return l2(a[2],0,a[1])}function
+mg(a){if(typeof
 a==="number")switch(a){case
-0:return s0;case
-1:return s1;case
-2:return s2;case
-3:return s3;case
-4:return s4;case
-5:return s5;default:return s6}else
+0:return s3;case
+1:return s4;case
+2:return s5;case
+3:return s6;case
+4:return s7;case
+5:return s8;default:return s9}else
 switch(a[0]){case
 0:return a[1];case
-1:return a[1];default:return t(s7,ig(1,a[1]))}}function
+1:return a[1];default:return t(s_,ig(1,a[1]))}}function
 ir(b,c){var
 a=c;for(;;)if(typeof
 a==="number")return 0;else
 switch(a[0]){case
 0:var
-d=a[1];a6(b,s8);var
+d=a[1];a7(b,s$);var
 a=d;continue;case
 1:var
-e=a[1];a6(b,s9);var
+e=a[1];a7(b,ta);var
 a=e;continue;case
 2:var
-f=a[1];a6(b,s_);var
+f=a[1];a7(b,tb);var
 a=f;continue;case
 3:var
-g=a[1];a6(b,s$);var
+g=a[1];a7(b,tc);var
 a=g;continue;case
 4:var
-h=a[1];a6(b,ta);var
+h=a[1];a7(b,td);var
 a=h;continue;case
 5:var
-i=a[1];a6(b,tb);var
+i=a[1];a7(b,te);var
 a=i;continue;case
 6:var
-j=a[1];a6(b,tc);var
+j=a[1];a7(b,tf);var
 a=j;continue;case
 7:var
-k=a[1];a6(b,td);var
+k=a[1];a7(b,tg);var
 a=k;continue;case
 8:var
-l=a[2],m=a[1];a6(b,te);ir(b,m);a6(b,tf);var
+l=a[2],m=a[1];a7(b,th);ir(b,m);a7(b,ti);var
 a=l;continue;case
 9:var
-n=a[3],o=a[1];a6(b,tg);ir(b,o);a6(b,th);var
+n=a[3],o=a[1];a7(b,tj);ir(b,o);a7(b,tk);var
 a=n;continue;case
 10:var
-p=a[1];a6(b,ti);var
+p=a[1];a7(b,tl);var
 a=p;continue;case
 11:var
-q=a[1];a6(b,tj);var
+q=a[1];a7(b,tm);var
 a=q;continue;case
 12:var
-r=a[1];a6(b,tk);var
+r=a[1];a7(b,tn);var
 a=r;continue;case
 13:var
-s=a[1];a6(b,tl);var
+s=a[1];a7(b,to);var
 a=s;continue;default:var
-t=a[1];a6(b,tm);var
+t=a[1];a7(b,tp);var
 a=t;continue}}function
 aQ(a){if(typeof
 a==="number")return 0;else
@@ -1991,39 +1991,39 @@ c=a[2],d=a[1];return[9,c,d,aQ(a[3])];case
 11:return[11,aQ(a[1])];case
 12:return[12,aQ(a[1])];case
 13:return[13,aQ(a[1])];default:return[14,aQ(a[1])]}}function
-a7(a){if(typeof
+a8(a){if(typeof
 a==="number"){var
 s=function(a){return 0},t=function(a){return 0},u=function(a){return 0};return[0,function(a){return 0},u,t,s]}else
 switch(a[0]){case
 0:var
-c=a7(a[1]),v=c[4],w=c[3],x=c[2],y=c[1],z=function(a){b(x,0);return 0};return[0,function(a){b(y,0);return 0},z,w,v];case
+c=a8(a[1]),v=c[4],w=c[3],x=c[2],y=c[1],z=function(a){b(x,0);return 0};return[0,function(a){b(y,0);return 0},z,w,v];case
 1:var
-d=a7(a[1]),A=d[4],B=d[3],C=d[2],D=d[1],E=function(a){b(C,0);return 0};return[0,function(a){b(D,0);return 0},E,B,A];case
+d=a8(a[1]),A=d[4],B=d[3],C=d[2],D=d[1],E=function(a){b(C,0);return 0};return[0,function(a){b(D,0);return 0},E,B,A];case
 2:var
-e=a7(a[1]),F=e[4],G=e[3],H=e[2],I=e[1],J=function(a){b(H,0);return 0};return[0,function(a){b(I,0);return 0},J,G,F];case
+e=a8(a[1]),F=e[4],G=e[3],H=e[2],I=e[1],J=function(a){b(H,0);return 0};return[0,function(a){b(I,0);return 0},J,G,F];case
 3:var
-f=a7(a[1]),K=f[4],L=f[3],M=f[2],N=f[1],O=function(a){b(M,0);return 0};return[0,function(a){b(N,0);return 0},O,L,K];case
+f=a8(a[1]),K=f[4],L=f[3],M=f[2],N=f[1],O=function(a){b(M,0);return 0};return[0,function(a){b(N,0);return 0},O,L,K];case
 4:var
-g=a7(a[1]),P=g[4],Q=g[3],R=g[2],S=g[1],T=function(a){b(R,0);return 0};return[0,function(a){b(S,0);return 0},T,Q,P];case
+g=a8(a[1]),P=g[4],Q=g[3],R=g[2],S=g[1],T=function(a){b(R,0);return 0};return[0,function(a){b(S,0);return 0},T,Q,P];case
 5:var
-h=a7(a[1]),U=h[4],V=h[3],W=h[2],X=h[1],Y=function(a){b(W,0);return 0};return[0,function(a){b(X,0);return 0},Y,V,U];case
+h=a8(a[1]),U=h[4],V=h[3],W=h[2],X=h[1],Y=function(a){b(W,0);return 0};return[0,function(a){b(X,0);return 0},Y,V,U];case
 6:var
-i=a7(a[1]),Z=i[4],_=i[3],$=i[2],aa=i[1],ab=function(a){b($,0);return 0};return[0,function(a){b(aa,0);return 0},ab,_,Z];case
+i=a8(a[1]),Z=i[4],_=i[3],$=i[2],aa=i[1],ab=function(a){b($,0);return 0};return[0,function(a){b(aa,0);return 0},ab,_,Z];case
 7:var
-j=a7(a[1]),ac=j[4],ad=j[3],ae=j[2],af=j[1],ag=function(a){b(ae,0);return 0};return[0,function(a){b(af,0);return 0},ag,ad,ac];case
+j=a8(a[1]),ac=j[4],ad=j[3],ae=j[2],af=j[1],ag=function(a){b(ae,0);return 0};return[0,function(a){b(af,0);return 0},ag,ad,ac];case
 8:var
-k=a7(a[2]),ah=k[4],ai=k[3],aj=k[2],ak=k[1],al=function(a){b(aj,0);return 0};return[0,function(a){b(ak,0);return 0},al,ai,ah];case
+k=a8(a[2]),ah=k[4],ai=k[3],aj=k[2],ak=k[1],al=function(a){b(aj,0);return 0};return[0,function(a){b(ak,0);return 0},al,ai,ah];case
 9:var
-am=a[2],an=a[1],l=a7(a[3]),ao=l[4],ap=l[3],aq=l[2],ar=l[1],m=a7(aT(aQ(an),am)),as=m[4],at=m[3],au=m[2],av=m[1],aw=function(a){b(as,0);b(ao,0);return 0},ax=function(a){b(ap,0);b(at,0);return 0},ay=function(a){b(au,0);b(aq,0);return 0};return[0,function(a){b(ar,0);b(av,0);return 0},ay,ax,aw];case
+am=a[2],an=a[1],l=a8(a[3]),ao=l[4],ap=l[3],aq=l[2],ar=l[1],m=a8(aT(aQ(an),am)),as=m[4],at=m[3],au=m[2],av=m[1],aw=function(a){b(as,0);b(ao,0);return 0},ax=function(a){b(ap,0);b(at,0);return 0},ay=function(a){b(au,0);b(aq,0);return 0};return[0,function(a){b(ar,0);b(av,0);return 0},ay,ax,aw];case
 10:var
-n=a7(a[1]),az=n[4],aA=n[3],aB=n[2],aC=n[1],aD=function(a){b(aB,0);return 0};return[0,function(a){b(aC,0);return 0},aD,aA,az];case
+n=a8(a[1]),az=n[4],aA=n[3],aB=n[2],aC=n[1],aD=function(a){b(aB,0);return 0};return[0,function(a){b(aC,0);return 0},aD,aA,az];case
 11:var
-o=a7(a[1]),aE=o[4],aF=o[3],aG=o[2],aH=o[1],aI=function(a){b(aG,0);return 0};return[0,function(a){b(aH,0);return 0},aI,aF,aE];case
+o=a8(a[1]),aE=o[4],aF=o[3],aG=o[2],aH=o[1],aI=function(a){b(aG,0);return 0};return[0,function(a){b(aH,0);return 0},aI,aF,aE];case
 12:var
-p=a7(a[1]),aJ=p[4],aK=p[3],aL=p[2],aM=p[1],aN=function(a){b(aL,0);return 0};return[0,function(a){b(aM,0);return 0},aN,aK,aJ];case
+p=a8(a[1]),aJ=p[4],aK=p[3],aL=p[2],aM=p[1],aN=function(a){b(aL,0);return 0};return[0,function(a){b(aM,0);return 0},aN,aK,aJ];case
 13:var
-q=a7(a[1]),aO=q[4],aP=q[3],aR=q[2],aS=q[1],aU=function(a){b(aO,0);return 0},aV=function(a){b(aP,0);return 0},aW=function(a){b(aR,0);return 0};return[0,function(a){b(aS,0);return 0},aW,aV,aU];default:var
-r=a7(a[1]),aX=r[4],aY=r[3],aZ=r[2],a0=r[1],a1=function(a){b(aX,0);return 0},a2=function(a){b(aY,0);return 0},a3=function(a){b(aZ,0);return 0};return[0,function(a){b(a0,0);return 0},a3,a2,a1]}}function
+q=a8(a[1]),aO=q[4],aP=q[3],aR=q[2],aS=q[1],aU=function(a){b(aO,0);return 0},aV=function(a){b(aP,0);return 0},aW=function(a){b(aR,0);return 0};return[0,function(a){b(aS,0);return 0},aW,aV,aU];default:var
+r=a8(a[1]),aX=r[4],aY=r[3],aZ=r[2],a0=r[1],a1=function(a){b(aX,0);return 0},a2=function(a){b(aY,0);return 0},a3=function(a){b(aZ,0);return 0};return[0,function(a){b(a0,0);return 0},a3,a2,a1]}}function
 aT(d,c){var
 a=0;if(typeof
 d==="number")if(typeof
@@ -2035,7 +2035,7 @@ switch(c[0]){case
 13:a=3;break;case
 14:a=4;break;case
 8:a=5;break;case
-9:a=6;break;default:throw[0,ae,tn]}else
+9:a=6;break;default:throw[0,ae,tq]}else
 switch(d[0]){case
 0:var
 e=0,t=d[1];if(typeof
@@ -2141,35 +2141,35 @@ D=c[1],E=aT(B,c[2]);return[8,aT(C,D),E];case
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:a=4;break;default:m=1}if(m)throw[0,ae,tw];break;case
+14:a=4;break;default:m=1}if(m)throw[0,ae,tz];break;case
 9:var
 n=0,F=d[3],G=d[2],H=d[1];if(typeof
 c==="number")n=1;else
 switch(c[0]){case
 8:a=5;break;case
 9:var
-I=c[3],J=c[2],K=c[1],s=a7(aT(aQ(G),K)),L=s[4];b(s[2],0);b(L,0);return[9,H,J,aT(F,I)];case
+I=c[3],J=c[2],K=c[1],s=a8(aT(aQ(G),K)),L=s[4];b(s[2],0);b(L,0);return[9,H,J,aT(F,I)];case
 10:break;case
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:a=4;break;default:n=1}if(n)throw[0,ae,tx];break;case
+14:a=4;break;default:n=1}if(n)throw[0,ae,tA];break;case
 10:var
 M=d[1];if(typeof
-c!=="number"&&10===c[0])return[10,aT(M,c[1])];throw[0,ae,ty];case
+c!=="number"&&10===c[0])return[10,aT(M,c[1])];throw[0,ae,tB];case
 11:var
 o=0,N=d[1];if(typeof
 c==="number")o=1;else
 switch(c[0]){case
 10:break;case
-11:return[11,aT(N,c[1])];default:o=1}if(o)throw[0,ae,tz];break;case
+11:return[11,aT(N,c[1])];default:o=1}if(o)throw[0,ae,tC];break;case
 12:var
 p=0,O=d[1];if(typeof
 c==="number")p=1;else
 switch(c[0]){case
 10:break;case
 11:a=1;break;case
-12:return[12,aT(O,c[1])];default:p=1}if(p)throw[0,ae,tA];break;case
+12:return[12,aT(O,c[1])];default:p=1}if(p)throw[0,ae,tD];break;case
 13:var
 q=0,P=d[1];if(typeof
 c==="number")q=1;else
@@ -2177,7 +2177,7 @@ switch(c[0]){case
 10:break;case
 11:a=1;break;case
 12:a=2;break;case
-13:return[13,aT(P,c[1])];default:q=1}if(q)throw[0,ae,tB];break;default:var
+13:return[13,aT(P,c[1])];default:q=1}if(q)throw[0,ae,tE];break;default:var
 r=0,Q=d[1];if(typeof
 c==="number")r=1;else
 switch(c[0]){case
@@ -2185,23 +2185,23 @@ switch(c[0]){case
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:return[14,aT(Q,c[1])];default:r=1}if(r)throw[0,ae,tC]}switch(a){case
-0:throw[0,ae,tq];case
-1:throw[0,ae,tr];case
-2:throw[0,ae,ts];case
-3:throw[0,ae,tt];case
-4:throw[0,ae,tu];case
-5:throw[0,ae,to];case
-6:throw[0,ae,tp];default:throw[0,ae,tv]}}var
-aX=[ax,tD,b6(0)];function
+14:return[14,aT(Q,c[1])];default:r=1}if(r)throw[0,ae,tF]}switch(a){case
+0:throw[0,ae,tt];case
+1:throw[0,ae,tu];case
+2:throw[0,ae,tv];case
+3:throw[0,ae,tw];case
+4:throw[0,ae,tx];case
+5:throw[0,ae,tr];case
+6:throw[0,ae,ts];default:throw[0,ae,ty]}}var
+aY=[ax,tG,b6(0)];function
 gm(b,a){if(typeof
 b==="number")return[0,0,a];else{if(0===b[0])return[0,[0,b[1],b[2]],a];if(typeof
-a!=="number"&&2===a[0])return[0,[1,b[1]],a[1]];throw aX}}function
+a!=="number"&&2===a[0])return[0,[1,b[1]],a[1]];throw aY}}function
 fc(e,b,d){var
 a=gm(e,d);if(typeof
 b==="number"){if(b){var
 c=a[2];if(typeof
-c!=="number"&&2===c[0])return[0,a[1],1,c[1]];throw aX}return[0,a[1],0,a[2]]}return[0,a[1],[0,b[1]],a[2]]}function
+c!=="number"&&2===c[0])return[0,a[1],1,c[1]];throw aY}return[0,a[1],0,a[2]]}return[0,a[1],[0,b[1]],a[2]]}function
 bs(c,d,a){if(typeof
 c==="number")return[0,0,ar(d,a)];else
 switch(c[0]){case
@@ -2231,13 +2231,13 @@ a!=="number"&&7===a[0]){var
 n=bs(c[1],d,a[1]);return[0,[7,n[1]],n[2]]}break;case
 8:if(typeof
 a!=="number"&&8===a[0]){var
-o=a[1],w=a[2],x=c[2];if(c6([0,c[1]],[0,o]))throw aX;var
+o=a[1],w=a[2],x=c[2];if(c7([0,c[1]],[0,o]))throw aY;var
 p=bs(x,d,w);return[0,[8,o,p[1]],p[2]]}break;case
 9:if(typeof
 a!=="number"&&9===a[0]){var
-e=a[2],f=a[1],y=a[3],z=c[3],A=c[2],B=c[1],C=[0,aF(f)];if(c6([0,aF(B)],C))throw aX;var
-D=[0,aF(e)];if(c6([0,aF(A)],D))throw aX;var
-q=a7(aT(aQ(f),e)),E=q[4];b(q[2],0);b(E,0);var
+e=a[2],f=a[1],y=a[3],z=c[3],A=c[2],B=c[1],C=[0,aF(f)];if(c7([0,aF(B)],C))throw aY;var
+D=[0,aF(e)];if(c7([0,aF(A)],D))throw aY;var
+q=a8(aT(aQ(f),e)),E=q[4];b(q[2],0);b(E,0);var
 r=bs(aF(z),d,y),F=r[2];return[0,[9,f,e,aQ(r[1])],F]}break;case
 10:if(typeof
 a!=="number"&&10===a[0]){var
@@ -2250,7 +2250,7 @@ a!=="number"&&13===a[0]){var
 u=bs(c[1],d,a[1]);return[0,[13,u[1]],u[2]]}break;case
 14:if(typeof
 a!=="number"&&14===a[0]){var
-v=bs(c[1],d,a[1]);return[0,[14,v[1]],v[2]]}break}throw aX}function
+v=bs(c[1],d,a[1]);return[0,[14,v[1]],v[2]]}break}throw aY}function
 ar(b,a){if(typeof
 b==="number")return[0,0,a];else
 switch(b[0]){case
@@ -2263,35 +2263,35 @@ t=ar(b[1],a[1]);return[0,[1,t[1]],t[2]]}break;case
 2:var
 aa=b[2],u=gm(b[1],a),e=u[2],ab=u[1];if(typeof
 e!=="number"&&1===e[0]){var
-v=ar(aa,e[1]);return[0,[2,ab,v[1]],v[2]]}throw aX;case
+v=ar(aa,e[1]);return[0,[2,ab,v[1]],v[2]]}throw aY;case
 3:var
 ac=b[2],w=gm(b[1],a),f=w[2],ad=w[1];if(typeof
 f!=="number"&&1===f[0]){var
-x=ar(ac,f[1]);return[0,[3,ad,x[1]],x[2]]}throw aX;case
+x=ar(ac,f[1]);return[0,[3,ad,x[1]],x[2]]}throw aY;case
 4:var
 ae=b[4],af=b[1],g=fc(b[2],b[3],a),h=g[3],ag=g[1];if(typeof
 h!=="number"&&2===h[0]){var
-ah=g[2],y=ar(ae,h[1]);return[0,[4,af,ag,ah,y[1]],y[2]]}throw aX;case
+ah=g[2],y=ar(ae,h[1]);return[0,[4,af,ag,ah,y[1]],y[2]]}throw aY;case
 5:var
 ai=b[4],aj=b[1],i=fc(b[2],b[3],a),j=i[3],ak=i[1];if(typeof
 j!=="number"&&3===j[0]){var
-al=i[2],z=ar(ai,j[1]);return[0,[5,aj,ak,al,z[1]],z[2]]}throw aX;case
+al=i[2],z=ar(ai,j[1]);return[0,[5,aj,ak,al,z[1]],z[2]]}throw aY;case
 6:var
 am=b[4],an=b[1],k=fc(b[2],b[3],a),l=k[3],ao=k[1];if(typeof
 l!=="number"&&4===l[0]){var
-ap=k[2],A=ar(am,l[1]);return[0,[6,an,ao,ap,A[1]],A[2]]}throw aX;case
+ap=k[2],A=ar(am,l[1]);return[0,[6,an,ao,ap,A[1]],A[2]]}throw aY;case
 7:var
 aq=b[4],as=b[1],m=fc(b[2],b[3],a),n=m[3],at=m[1];if(typeof
 n!=="number"&&5===n[0]){var
-au=m[2],B=ar(aq,n[1]);return[0,[7,as,at,au,B[1]],B[2]]}throw aX;case
+au=m[2],B=ar(aq,n[1]);return[0,[7,as,at,au,B[1]],B[2]]}throw aY;case
 8:var
 av=b[4],aw=b[1],o=fc(b[2],b[3],a),p=o[3],ax=o[1];if(typeof
 p!=="number"&&6===p[0]){var
-ay=o[2],C=ar(av,p[1]);return[0,[8,aw,ax,ay,C[1]],C[2]]}throw aX;case
+ay=o[2],C=ar(av,p[1]);return[0,[8,aw,ax,ay,C[1]],C[2]]}throw aY;case
 9:var
 az=b[2],D=gm(b[1],a),q=D[2],aA=D[1];if(typeof
 q!=="number"&&7===q[0]){var
-E=ar(az,q[1]);return[0,[9,aA,E[1]],E[2]]}throw aX;case
+E=ar(az,q[1]);return[0,[9,aA,E[1]],E[2]]}throw aY;case
 10:var
 F=ar(b[1],a);return[0,[10,F[1]],F[2]];case
 11:var
@@ -2300,11 +2300,11 @@ aB=b[1],G=ar(b[2],a);return[0,[11,aB,G[1]],G[2]];case
 aC=b[1],H=ar(b[2],a);return[0,[12,aC,H[1]],H[2]];case
 13:if(typeof
 a!=="number"&&8===a[0]){var
-I=a[1],aD=a[2],aE=b[3],aG=b[1];if(c6([0,b[2]],[0,I]))throw aX;var
+I=a[1],aD=a[2],aE=b[3],aG=b[1];if(c7([0,b[2]],[0,I]))throw aY;var
 J=ar(aE,aD);return[0,[13,aG,I,J[1]],J[2]]}break;case
 14:if(typeof
 a!=="number"&&9===a[0]){var
-K=a[1],aH=a[3],aI=b[3],aJ=b[2],aK=b[1],aL=[0,aF(K)];if(c6([0,aF(aJ)],aL))throw aX;var
+K=a[1],aH=a[3],aI=b[3],aJ=b[2],aK=b[1],aL=[0,aF(K)];if(c7([0,aF(aJ)],aL))throw aY;var
 L=ar(aI,aF(aH));return[0,[14,aK,K,L[1]],L[2]]}break;case
 15:if(typeof
 a!=="number"&&10===a[0]){var
@@ -2334,7 +2334,7 @@ c==="number")switch(c){case
 1:return bC(c,d,a);case
 2:if(typeof
 a!=="number"&&14===a[0]){var
-Z=ar(d,a[1]);return[0,[23,2,Z[1]],Z[2]]}throw aX;default:return bC(c,d,a)}else
+Z=ar(d,a[1]);return[0,[23,2,Z[1]],Z[2]]}throw aY;default:return bC(c,d,a)}else
 switch(c[0]){case
 0:return bC(c,d,a);case
 1:return bC(c,d,a);case
@@ -2347,39 +2347,39 @@ switch(c[0]){case
 8:return bC([8,c[1],c[2]],d,a);case
 9:var
 aU=c[1],_=bs(c[2],d,a),$=_[2];return[0,[23,[9,aU,_[1]],$[1]],$[2]];case
-10:return bC(c,d,a);default:return bC(c,d,a)}}throw aX}function
+10:return bC(c,d,a);default:return bC(c,d,a)}}throw aY}function
 bC(d,c,b){var
 a=ar(c,b);return[0,[23,d,a[1]],a[2]]}function
 bD(k,g,a){var
 b=F(a),h=0<=g?k:0,d=dC(g);if(d<=b)return a;var
-l=2===h?48:32,c=c8(d,l);switch(h){case
-0:cL(a,0,c,0,b);break;case
-1:cL(a,0,c,d-b|0,b);break;default:var
+l=2===h?48:32,c=c9(d,l);switch(h){case
+0:cM(a,0,c,0,b);break;case
+1:cM(a,0,c,d-b|0,b);break;default:var
 e=0;if(0<b){var
-i=0;if(43!==ac(a,0)&&45!==ac(a,0)&&32!==ac(a,0)){e=1;i=1}if(!i){dA(c,0,ac(a,0));cL(a,1,c,(d-b|0)+1|0,b-1|0)}}else
+i=0;if(43!==ac(a,0)&&45!==ac(a,0)&&32!==ac(a,0)){e=1;i=1}if(!i){dA(c,0,ac(a,0));cM(a,1,c,(d-b|0)+1|0,b-1|0)}}else
 e=1;if(e){var
 f=0;if(1<b&&48===ac(a,0)){var
-j=0;if(kj!==ac(a,1)&&88!==ac(a,1)){f=1;j=1}if(!j){dA(c,1,ac(a,1));cL(a,2,c,(d-b|0)+2|0,b-2|0)}}else
-f=1;if(f)cL(a,0,c,d-b|0,b)}}return aV(c)}function
+j=0;if(kl!==ac(a,1)&&88!==ac(a,1)){f=1;j=1}if(!j){dA(c,1,ac(a,1));cM(a,2,c,(d-b|0)+2|0,b-2|0)}}else
+f=1;if(f)cM(a,0,c,d-b|0,b)}}return aV(c)}function
 en(k,b){var
-c=dC(k),a=F(b),d=ac(b,0),e=0;if(58<=d){if(71<=d){if(!(5<d+pq>>>0))e=1}else
+c=dC(k),a=F(b),d=ac(b,0),e=0;if(58<=d){if(71<=d){if(!(5<d+pt>>>0))e=1}else
 if(65<=d)e=1}else{var
 f=0;if(32!==d)if(43<=d)switch(d-43|0){case
 5:if(a<(c+2|0)&&1<a){var
-j=0;if(kj===ac(b,1)||88===ac(b,1))j=1;if(j){var
-h=c8(c+2|0,48);dA(h,1,ac(b,1));cL(b,2,h,(c-a|0)+4|0,a-2|0);return aV(h)}}e=1;f=1;break;case
+j=0;if(kl===ac(b,1)||88===ac(b,1))j=1;if(j){var
+h=c9(c+2|0,48);dA(h,1,ac(b,1));cM(b,2,h,(c-a|0)+4|0,a-2|0);return aV(h)}}e=1;f=1;break;case
 0:case
 2:break;case
 1:case
 3:case
 4:f=1;break;default:e=1;f=1}else
 f=1;if(!f&&a<(c+1|0)){var
-g=c8(c+1|0,48);dA(g,0,d);cL(b,1,g,(c-a|0)+2|0,a-1|0);return aV(g)}}if(e&&a<c){var
-i=c8(c,48);cL(b,0,i,c-a|0,a);return aV(i)}return b}function
-tE(d){var
-a=l2(d),b=F(a),c=c8(b+2|0,34);ci(a,0,c,1,b);return aV(c)}function
-me(d,f){var
-g=dC(f),e=ut[1];switch(d[2]){case
+g=c9(c+1|0,48);dA(g,0,d);cM(b,1,g,(c-a|0)+2|0,a-1|0);return aV(g)}}if(e&&a<c){var
+i=c9(c,48);cM(b,0,i,c-a|0,a);return aV(i)}return b}function
+tH(d){var
+a=l5(d),b=F(a),c=c9(b+2|0,34);cj(a,0,c,1,b);return aV(c)}function
+mh(d,f){var
+g=dC(f),e=uw[1];switch(d[2]){case
 0:var
 b=hv;break;case
 1:var
@@ -2387,7 +2387,7 @@ b=101;break;case
 2:var
 b=69;break;case
 3:var
-b=kP;break;case
+b=kR;break;case
 4:var
 b=71;break;case
 5:var
@@ -2397,159 +2397,159 @@ b=104;break;case
 7:var
 b=72;break;default:var
 b=70}var
-c=ma(16);em(c,37);switch(d[1]){case
+c=md(16);em(c,37);switch(d[1]){case
 0:break;case
-1:em(c,43);break;default:em(c,32)}if(8<=d[2])em(c,35);em(c,46);a6(c,a(v+g));em(c,b);return mc(c)}function
+1:em(c,43);break;default:em(c,32)}if(8<=d[2])em(c,35);em(c,46);a7(c,a(v+g));em(c,b);return mf(c)}function
 gn(m,a){if(13<=m){var
 g=[0,0],h=F(a)-1|0,n=0;if(!(h<0)){var
-c=n;for(;;){if(!(9<by(a,c)+oY>>>0))g[1]++;var
+c=n;for(;;){if(!(9<by(a,c)+o1>>>0))g[1]++;var
 q=c+1|0;if(h!==c){var
 c=q;continue}break}}var
 i=g[1],j=aJ(F(a)+((i-1|0)/3|0)|0),k=[0,0],d=function(a){dA(j,k[1],a);k[1]++;return 0},e=[0,((i-1|0)%3|0)+1|0],l=F(a)-1|0,o=0;if(!(l<0)){var
 b=o;for(;;){var
-f=by(a,b);if(9<f+oY>>>0)d(f);else{if(0===e[1]){d(95);e[1]=3}e[1]+=-1;d(f)}var
+f=by(a,b);if(9<f+o1>>>0)d(f);else{if(0===e[1]){d(95);e[1]=3}e[1]+=-1;d(f)}var
 p=b+1|0;if(l!==b){var
 b=p;continue}break}}return aV(j)}return a}function
-uu(b,c){switch(b){case
-1:var
-a=tG;break;case
-2:var
-a=tH;break;case
-4:var
-a=tJ;break;case
-5:var
-a=tK;break;case
-6:var
-a=tL;break;case
-7:var
-a=tM;break;case
-8:var
-a=tN;break;case
-9:var
-a=tO;break;case
-10:var
-a=tP;break;case
-11:var
-a=tQ;break;case
-0:case
-13:var
-a=tF;break;case
-3:case
-14:var
-a=tI;break;default:var
-a=tR}return gn(b,hV(a,c))}function
-uv(b,c){switch(b){case
-1:var
-a=t6;break;case
-2:var
-a=t7;break;case
-4:var
-a=t9;break;case
-5:var
-a=t_;break;case
-6:var
-a=t$;break;case
-7:var
-a=ua;break;case
-8:var
-a=ub;break;case
-9:var
-a=uc;break;case
-10:var
-a=ud;break;case
-11:var
-a=ue;break;case
-0:case
-13:var
-a=t5;break;case
-3:case
-14:var
-a=t8;break;default:var
-a=uf}return gn(b,hV(a,c))}function
-uw(b,c){switch(b){case
-1:var
-a=uh;break;case
-2:var
-a=ui;break;case
-4:var
-a=uk;break;case
-5:var
-a=ul;break;case
-6:var
-a=um;break;case
-7:var
-a=un;break;case
-8:var
-a=uo;break;case
-9:var
-a=up;break;case
-10:var
-a=uq;break;case
-11:var
-a=ur;break;case
-0:case
-13:var
-a=ug;break;case
-3:case
-14:var
-a=uj;break;default:var
-a=us}return gn(b,hV(a,c))}function
 ux(b,c){switch(b){case
 1:var
-a=tT;break;case
+a=tJ;break;case
 2:var
-a=tU;break;case
+a=tK;break;case
 4:var
-a=tW;break;case
+a=tM;break;case
 5:var
-a=tX;break;case
+a=tN;break;case
 6:var
-a=tY;break;case
+a=tO;break;case
 7:var
-a=tZ;break;case
+a=tP;break;case
 8:var
-a=t0;break;case
+a=tQ;break;case
 9:var
-a=t1;break;case
+a=tR;break;case
 10:var
-a=t2;break;case
+a=tS;break;case
 11:var
-a=t3;break;case
+a=tT;break;case
 0:case
 13:var
-a=tS;break;case
+a=tI;break;case
 3:case
 14:var
-a=tV;break;default:var
-a=t4}return gn(b,Ju(a,c))}function
-cN(c,i,b){function
+a=tL;break;default:var
+a=tU}return gn(b,hV(a,c))}function
+uy(b,c){switch(b){case
+1:var
+a=t9;break;case
+2:var
+a=t_;break;case
+4:var
+a=ua;break;case
+5:var
+a=ub;break;case
+6:var
+a=uc;break;case
+7:var
+a=ud;break;case
+8:var
+a=ue;break;case
+9:var
+a=uf;break;case
+10:var
+a=ug;break;case
+11:var
+a=uh;break;case
+0:case
+13:var
+a=t8;break;case
+3:case
+14:var
+a=t$;break;default:var
+a=ui}return gn(b,hV(a,c))}function
+uz(b,c){switch(b){case
+1:var
+a=uk;break;case
+2:var
+a=ul;break;case
+4:var
+a=un;break;case
+5:var
+a=uo;break;case
+6:var
+a=up;break;case
+7:var
+a=uq;break;case
+8:var
+a=ur;break;case
+9:var
+a=us;break;case
+10:var
+a=ut;break;case
+11:var
+a=uu;break;case
+0:case
+13:var
+a=uj;break;case
+3:case
+14:var
+a=um;break;default:var
+a=uv}return gn(b,hV(a,c))}function
+uA(b,c){switch(b){case
+1:var
+a=tW;break;case
+2:var
+a=tX;break;case
+4:var
+a=tZ;break;case
+5:var
+a=t0;break;case
+6:var
+a=t1;break;case
+7:var
+a=t2;break;case
+8:var
+a=t3;break;case
+9:var
+a=t4;break;case
+10:var
+a=t5;break;case
+11:var
+a=t6;break;case
+0:case
+13:var
+a=tV;break;case
+3:case
+14:var
+a=tY;break;default:var
+a=t7}return gn(b,JG(a,c))}function
+cO(c,i,b){function
 j(d){switch(c[1]){case
 0:var
 a=45;break;case
 1:var
 a=43;break;default:var
-a=32}return Jn(b,i,a)}function
+a=32}return Jz(b,i,a)}function
 q(c){var
-a=rj(b);return 3===a?b<0.?uz:uA:4<=a?uB:c}switch(c[2]){case
+a=rm(b);return 3===a?b<0.?uC:uD:4<=a?uE:c}switch(c[2]){case
 5:var
-e=lq(me(c,i),b),d=0,v=F(e);for(;;){if(d===v)var
+e=lt(mh(c,i),b),d=0,v=F(e);for(;;){if(d===v)var
 p=0;else{var
 k=ac(e,d)-46|0,l=0;if(23<k>>>0){if(55===k)l=1}else
 if(21<k-1>>>0)l=1;if(!l){var
 d=d+1|0;continue}var
 p=1}var
-w=p?e:t(e,uy);return q(w)}case
+w=p?e:t(e,uB);return q(w)}case
 6:return j(0);case
 7:var
 h=bw(j(0)),f=bM(h);if(0===f)var
 o=h;else{var
 m=aJ(f),n=f-1|0,r=0;if(!(n<0)){var
 a=r;for(;;){var
-g=bK(h,a),s=25<g+pq>>>0?g:g+ld|0;aA(m,a,s);var
+g=bK(h,a),s=25<g+pt>>>0?g:g+lg|0;aA(m,a,s);var
 u=a+1|0;if(n!==a){var
 a=u;continue}break}}var
 o=m}return aV(o);case
-8:return q(j(0));default:return lq(me(c,i),b)}}function
+8:return q(j(0));default:return lt(mh(c,i),b)}}function
 fO(e,y,x,w){var
 c=y,a=x,d=w;for(;;)if(typeof
 d==="number")return b(c,a);else
@@ -2559,48 +2559,48 @@ z=d[1];return function(b){return af(c,[5,a,b],z)};case
 1:var
 A=d[1];return function(b){var
 e=0;if(40<=b)if(92===b)var
-d=r9;else
-if(kr<=b)e=1;else
+d=sa;else
+if(kt<=b)e=1;else
 e=2;else
 if(32<=b)if(39<=b)var
-d=r_;else
+d=sb;else
 e=2;else
 if(14<=b)e=1;else
 switch(b){case
 8:var
-d=r$;break;case
+d=sc;break;case
 9:var
-d=sa;break;case
+d=sd;break;case
 10:var
-d=sb;break;case
+d=se;break;case
 13:var
-d=sc;break;default:e=1}switch(e){case
+d=sf;break;default:e=1}switch(e){case
 1:var
 f=aJ(4);aA(f,0,92);aA(f,1,48+(b/al|0)|0);aA(f,2,48+((b/10|0)%10|0)|0);aA(f,3,48+(b%10|0)|0);var
 d=aV(f);break;case
 2:var
 g=aJ(1);aA(g,0,b);var
 d=aV(g);break}var
-h=F(d),i=c8(h+2|0,39);ci(d,0,i,1,h);return af(c,[4,a,aV(i)],A)};case
+h=F(d),i=c9(h+2|0,39);cj(d,0,i,1,h);return af(c,[4,a,aV(i)],A)};case
 2:var
 B=d[2],C=d[1];return is(c,a,B,C,function(a){return a});case
-3:return is(c,a,d[2],d[1],tE);case
-4:return go(c,a,d[4],d[2],d[3],uu,d[1]);case
-5:return go(c,a,d[4],d[2],d[3],uv,d[1]);case
-6:return go(c,a,d[4],d[2],d[3],uw,d[1]);case
-7:return go(c,a,d[4],d[2],d[3],ux,d[1]);case
+3:return is(c,a,d[2],d[1],tH);case
+4:return go(c,a,d[4],d[2],d[3],ux,d[1]);case
+5:return go(c,a,d[4],d[2],d[3],uy,d[1]);case
+6:return go(c,a,d[4],d[2],d[3],uz,d[1]);case
+7:return go(c,a,d[4],d[2],d[3],uA,d[1]);case
 8:var
 i=d[4],j=d[3],k=d[2],h=d[1];if(typeof
 k==="number"){if(typeof
-j==="number")return j?function(d,b){return af(c,[4,a,cN(h,d,b)],i)}:function(b){return af(c,[4,a,cN(h,iq(h),b)],i)};var
-U=j[1];return function(b){return af(c,[4,a,cN(h,U,b)],i)}}else{if(0===k[0]){var
+j==="number")return j?function(d,b){return af(c,[4,a,cO(h,d,b)],i)}:function(b){return af(c,[4,a,cO(h,iq(h),b)],i)};var
+U=j[1];return function(b){return af(c,[4,a,cO(h,U,b)],i)}}else{if(0===k[0]){var
 n=k[2],o=k[1];if(typeof
-j==="number")return j?function(d,b){return af(c,[4,a,bD(o,n,cN(h,d,b))],i)}:function(b){return af(c,[4,a,bD(o,n,cN(h,iq(h),b))],i)};var
-V=j[1];return function(b){return af(c,[4,a,bD(o,n,cN(h,V,b))],i)}}var
+j==="number")return j?function(d,b){return af(c,[4,a,bD(o,n,cO(h,d,b))],i)}:function(b){return af(c,[4,a,bD(o,n,cO(h,iq(h),b))],i)};var
+V=j[1];return function(b){return af(c,[4,a,bD(o,n,cO(h,V,b))],i)}}var
 p=k[1];if(typeof
-j==="number")return j?function(e,d,b){return af(c,[4,a,bD(p,e,cN(h,d,b))],i)}:function(d,b){return af(c,[4,a,bD(p,d,cN(h,iq(h),b))],i)};var
-W=j[1];return function(d,b){return af(c,[4,a,bD(p,d,cN(h,W,b))],i)}}case
-9:return is(c,a,d[2],d[1],rX);case
+j==="number")return j?function(e,d,b){return af(c,[4,a,bD(p,e,cO(h,d,b))],i)}:function(d,b){return af(c,[4,a,bD(p,d,cO(h,iq(h),b))],i)};var
+W=j[1];return function(d,b){return af(c,[4,a,bD(p,d,cO(h,W,b))],i)}}case
+9:return is(c,a,d[2],d[1],r0);case
 10:var
 a=[7,a],d=d[1];continue;case
 11:var
@@ -2608,12 +2608,12 @@ a=[2,a,d[1]],d=d[2];continue;case
 12:var
 a=[3,a,d[1]],d=d[2];continue;case
 13:var
-D=d[3],E=d[2],q=ma(16);ir(q,E);var
-v=mc(q);return function(b){return af(c,[4,a,v],D)};case
+D=d[3],E=d[2],q=md(16);ir(q,E);var
+v=mf(q);return function(b){return af(c,[4,a,v],D)};case
 14:var
 G=d[3],H=d[2];return function(d){var
 e=d[1],b=ar(e,aF(aQ(H)));if(typeof
-b[2]==="number")return af(c,a,aB(b[1],G));throw aX};case
+b[2]==="number")return af(c,a,aB(b[1],G));throw aY};case
 15:var
 I=d[1];return function(d,b){return af(c,[6,a,function(a){return f(d,a,b)}],I)};case
 16:var
@@ -2624,35 +2624,35 @@ a=[0,a,d[1]],d=d[2];continue;case
 m=d[1];if(0===m[0]){var
 K=d[2],L=m[1][1],M=0,c=function(b,c,d){return function(a){return af(c,[1,b,[0,a]],d)}}(a,c,K),a=M,d=L;continue}var
 N=d[2],O=m[1][1],P=0,c=function(b,c,d){return function(a){return af(c,[1,b,[1,a]],d)}}(a,c,N),a=P,d=O;continue;case
-19:throw[0,ae,uD];case
+19:throw[0,ae,uG];case
 20:var
-Q=d[3],R=[8,a,uE];return function(a){return af(c,R,Q)};case
+Q=d[3],R=[8,a,uH];return function(a){return af(c,R,Q)};case
 21:var
-S=d[2];return function(b){return af(c,[4,a,hV(uF,b)],S)};case
+S=d[2];return function(b){return af(c,[4,a,hV(uI,b)],S)};case
 22:var
 T=d[1];return function(b){return af(c,[5,a,b],T)};case
 23:var
 g=d[2],l=d[1];if(typeof
 l==="number")switch(l){case
-0:return e<50?ap(e+1|0,c,a,g):a2(ap,[0,c,a,g]);case
-1:return e<50?ap(e+1|0,c,a,g):a2(ap,[0,c,a,g]);case
-2:throw[0,ae,uG];default:return e<50?ap(e+1|0,c,a,g):a2(ap,[0,c,a,g])}else
+0:return e<50?ap(e+1|0,c,a,g):a3(ap,[0,c,a,g]);case
+1:return e<50?ap(e+1|0,c,a,g):a3(ap,[0,c,a,g]);case
+2:throw[0,ae,uJ];default:return e<50?ap(e+1|0,c,a,g):a3(ap,[0,c,a,g])}else
 switch(l[0]){case
-0:return e<50?ap(e+1|0,c,a,g):a2(ap,[0,c,a,g]);case
-1:return e<50?ap(e+1|0,c,a,g):a2(ap,[0,c,a,g]);case
-2:return e<50?ap(e+1|0,c,a,g):a2(ap,[0,c,a,g]);case
-3:return e<50?ap(e+1|0,c,a,g):a2(ap,[0,c,a,g]);case
-4:return e<50?ap(e+1|0,c,a,g):a2(ap,[0,c,a,g]);case
-5:return e<50?ap(e+1|0,c,a,g):a2(ap,[0,c,a,g]);case
-6:return e<50?ap(e+1|0,c,a,g):a2(ap,[0,c,a,g]);case
-7:return e<50?ap(e+1|0,c,a,g):a2(ap,[0,c,a,g]);case
-8:return e<50?ap(e+1|0,c,a,g):a2(ap,[0,c,a,g]);case
+0:return e<50?ap(e+1|0,c,a,g):a3(ap,[0,c,a,g]);case
+1:return e<50?ap(e+1|0,c,a,g):a3(ap,[0,c,a,g]);case
+2:return e<50?ap(e+1|0,c,a,g):a3(ap,[0,c,a,g]);case
+3:return e<50?ap(e+1|0,c,a,g):a3(ap,[0,c,a,g]);case
+4:return e<50?ap(e+1|0,c,a,g):a3(ap,[0,c,a,g]);case
+5:return e<50?ap(e+1|0,c,a,g):a3(ap,[0,c,a,g]);case
+6:return e<50?ap(e+1|0,c,a,g):a3(ap,[0,c,a,g]);case
+7:return e<50?ap(e+1|0,c,a,g):a3(ap,[0,c,a,g]);case
+8:return e<50?ap(e+1|0,c,a,g):a3(ap,[0,c,a,g]);case
 9:var
-u=l[2];return e<50?j$(e+1|0,c,a,u,g):a2(j$,[0,c,a,u,g]);case
-10:return e<50?ap(e+1|0,c,a,g):a2(ap,[0,c,a,g]);default:return e<50?ap(e+1|0,c,a,g):a2(ap,[0,c,a,g])}default:var
-r=d[3],s=d[1],t=b(d[2],0);return e<50?j_(e+1|0,c,a,r,s,t):a2(j_,[0,c,a,r,s,t])}}function
+u=l[2];return e<50?j$(e+1|0,c,a,u,g):a3(j$,[0,c,a,u,g]);case
+10:return e<50?ap(e+1|0,c,a,g):a3(ap,[0,c,a,g]);default:return e<50?ap(e+1|0,c,a,g):a3(ap,[0,c,a,g])}default:var
+r=d[3],s=d[1],t=b(d[2],0);return e<50?j_(e+1|0,c,a,r,s,t):a3(j_,[0,c,a,r,s,t])}}function
 j$(e,d,c,a,b){if(typeof
-a==="number")return e<50?ap(e+1|0,d,c,b):a2(ap,[0,d,c,b]);else
+a==="number")return e<50?ap(e+1|0,d,c,b):a3(ap,[0,d,c,b]);else
 switch(a[0]){case
 0:var
 f=a[1];return function(a){return bO(d,c,f,b)};case
@@ -2680,15 +2680,15 @@ r=a[1];return function(e,a){return bO(d,c,r,b)};case
 s=a[1];return function(a){return bO(d,c,s,b)};case
 12:var
 t=a[1];return function(a){return bO(d,c,t,b)};case
-13:throw[0,ae,uH];default:throw[0,ae,uI]}}function
+13:throw[0,ae,uK];default:throw[0,ae,uL]}}function
 ap(d,b,e,a){var
-c=[8,e,uJ];return d<50?fO(d+1|0,b,c,a):a2(fO,[0,b,c,a])}function
+c=[8,e,uM];return d<50?fO(d+1|0,b,c,a):a3(fO,[0,b,c,a])}function
 j_(h,c,f,a,e,d){if(e){var
-i=e[1];return function(e){return uC(c,f,a,i,b(d,e))}}var
-g=[4,f,d];return h<50?fO(h+1|0,c,g,a):a2(fO,[0,c,g,a])}function
-af(a,b,c){return lC(fO(0,a,b,c))}function
-bO(a,b,c,d){return lC(j$(0,a,b,c,d))}function
-uC(a,b,c,d,e){return lC(j_(0,a,b,c,d,e))}function
+i=e[1];return function(e){return uF(c,f,a,i,b(d,e))}}var
+g=[4,f,d];return h<50?fO(h+1|0,c,g,a):a3(fO,[0,c,g,a])}function
+af(a,b,c){return lF(fO(0,a,b,c))}function
+bO(a,b,c,d){return lF(j$(0,a,b,c,d))}function
+uF(a,b,c,d,e){return lF(j_(0,a,b,c,d,e))}function
 is(f,e,d,a,c){if(typeof
 a==="number")return function(a){return af(f,[4,e,b(c,a)],d)};else{if(0===a[0]){var
 g=a[2],h=a[1];return function(a){return af(f,[4,e,bD(h,g,b(c,a))],d)}}var
@@ -2703,144 +2703,144 @@ m=c[1];return function(c){return af(g,[4,e,bD(j,i,en(m,f(b,a,c)))],d)}}var
 k=h[1];if(typeof
 c==="number")return c?function(i,h,c){return af(g,[4,e,bD(k,i,en(h,f(b,a,c)))],d)}:function(h,c){return af(g,[4,e,bD(k,h,f(b,a,c))],d)};var
 n=c[1];return function(h,c){return af(g,[4,e,bD(k,h,en(n,f(b,a,c)))],d)}}}function
-cO(c,f){var
+cP(c,f){var
 a=f;for(;;)if(typeof
 a==="number")return 0;else
 switch(a[0]){case
 0:var
-g=a[1],h=md(a[2]);cO(c,g);return e9(c,h);case
+g=a[1],h=mg(a[2]);cP(c,g);return e9(c,h);case
 1:var
 d=a[2],e=a[1];if(0===d[0]){var
-i=d[1];cO(c,e);e9(c,uK);var
+i=d[1];cP(c,e);e9(c,uN);var
 a=i;continue}var
-j=d[1];cO(c,e);e9(c,uL);var
+j=d[1];cP(c,e);e9(c,uO);var
 a=j;continue;case
 6:var
-m=a[2];cO(c,a[1]);return b(m,c);case
-7:cO(c,a[1]);return d7(c);case
+m=a[2];cP(c,a[1]);return b(m,c);case
+7:cP(c,a[1]);return d7(c);case
 8:var
-n=a[2];cO(c,a[1]);return ad(n);case
+n=a[2];cP(c,a[1]);return ad(n);case
 2:case
 4:var
-k=a[2];cO(c,a[1]);return e9(c,k);default:var
-l=a[2];cO(c,a[1]);return rx(c,l)}}function
-c_(c,g){var
+k=a[2];cP(c,a[1]);return e9(c,k);default:var
+l=a[2];cP(c,a[1]);return rA(c,l)}}function
+c$(c,g){var
 a=g;for(;;)if(typeof
 a==="number")return 0;else
 switch(a[0]){case
 0:var
-h=a[1],i=md(a[2]);c_(c,h);return el(c,i);case
+h=a[1],i=mg(a[2]);c$(c,h);return el(c,i);case
 1:var
 e=a[2],f=a[1];if(0===e[0]){var
-j=e[1];c_(c,f);el(c,uM);var
+j=e[1];c$(c,f);el(c,uP);var
 a=j;continue}var
-k=e[1];c_(c,f);el(c,uN);var
+k=e[1];c$(c,f);el(c,uQ);var
 a=k;continue;case
 6:var
-n=a[2];c_(c,a[1]);return el(c,b(n,0));case
+n=a[2];c$(c,a[1]);return el(c,b(n,0));case
 7:var
 a=a[1];continue;case
 8:var
-o=a[2];c_(c,a[1]);return ad(o);case
+o=a[2];c$(c,a[1]);return ad(o);case
 2:case
 4:var
-l=a[2];c_(c,a[1]);return el(c,l);default:var
-m=a[2];c_(c,a[1]);var
+l=a[2];c$(c,a[1]);return el(c,l);default:var
+m=a[2];c$(c,a[1]);var
 d=c[2];if(c[3]<=d)io(c,1);aA(c[1],d,m);c[2]=d+1|0;return 0}}function
-mf(d,c){var
-a=c[1],b=0;return af(function(a){cO(d,a);return 0},b,a)}function
-it(a){return mf(cn,a)}function
+mi(d,c){var
+a=c[1],b=0;return af(function(a){cP(d,a);return 0},b,a)}function
+it(a){return mi(co,a)}function
 an(b){var
 a=b[1];return af(function(b){var
-a=gl(64);c_(a,b);return im(a)},0,a)}var
+a=gl(64);c$(a,b);return im(a)},0,a)}var
 iu=[0,0];function
 iw(i,h){var
 a=i[1+h];if(1-(typeof
-a==="number"?1:0)){if(E(a)===hz)return b(an(uO),a);if(E(a)===qA){var
-d=lq(r1,a),c=0,g=F(d);for(;;){if(g<=c)return t(d,r0);var
+a==="number"?1:0)){if(E(a)===hz)return b(an(uR),a);if(E(a)===qD){var
+d=lt(r4,a),c=0,g=F(d);for(;;){if(g<=c)return t(d,r3);var
 e=ac(d,c),f=0;if(48<=e){if(!(58<=e))f=1}else
 if(45===e)f=1;if(f){var
-c=c+1|0;continue}return d}}return uP}return b(an(uQ),a)}function
-mg(b,a){if(b.length-1<=a)return uR;var
-c=mg(b,a+1|0),d=iw(b,a);return f(an(uS),d,c)}function
+c=c+1|0;continue}return d}}return uS}return b(an(uT),a)}function
+mj(b,a){if(b.length-1<=a)return uU;var
+c=mj(b,a+1|0),d=iw(b,a);return f(an(uV),d,c)}function
 gp(a){function
 p(f){var
 c=f;for(;;){if(c){var
 g=c[2],h=c[1];try{var
 e=0,d=b(h,a);e=1}catch(a){}if(e&&d)return[0,d[1]];var
 c=g;continue}return 0}}var
-i=p(iu[1]);if(i)return i[1];if(a===gf)return uX;if(a===h9)return uY;if(a[1]===lH){var
-d=a[2],j=d[3],q=d[2],r=d[1];return fP(an(iv),r,q,j,j+5|0,uZ)}if(a[1]===ae){var
-e=a[2],k=e[3],s=e[2],u=e[1];return fP(an(iv),u,s,k,k+6|0,u0)}if(a[1]===lK){var
-g=a[2],l=g[3],v=g[2],w=g[1];return fP(an(iv),w,v,l,l+6|0,u1)}if(0===E(a)){var
+i=p(iu[1]);if(i)return i[1];if(a===gf)return u0;if(a===h9)return u1;if(a[1]===lK){var
+d=a[2],j=d[3],q=d[2],r=d[1];return fP(an(iv),r,q,j,j+5|0,u2)}if(a[1]===ae){var
+e=a[2],k=e[3],s=e[2],u=e[1];return fP(an(iv),u,s,k,k+6|0,u3)}if(a[1]===lN){var
+g=a[2],l=g[3],v=g[2],w=g[1];return fP(an(iv),w,v,l,l+6|0,u4)}if(0===E(a)){var
 h=a.length-1,x=a[1][1];if(2<h>>>0)var
-m=mg(a,2),n=iw(a,1),c=f(an(uT),n,m);else
+m=mj(a,2),n=iw(a,1),c=f(an(uW),n,m);else
 switch(h){case
 0:var
-c=uU;break;case
+c=uX;break;case
 1:var
-c=uV;break;default:var
-o=iw(a,1),c=b(an(uW),o)}return t(x,c)}return a[1]}function
+c=uY;break;default:var
+o=iw(a,1),c=b(an(uZ),o)}return t(x,c)}return a[1]}function
 ix(u,t){var
-f=I9(t),h=f.length-1-1|0,q=0;if(!(h<0)){var
+f=Jj(t),h=f.length-1-1|0,q=0;if(!(h<0)){var
 d=q;for(;;){var
-a=c(f,d)[1+d],g=function(a){return function(b){return b?0===a?u2:u3:0===a?u4:u5}}(d);if(0===a[0])var
-i=a[5],j=a[4],k=a[3],l=a[6]?u6:u8,m=a[2],n=a[7],o=g(a[1]),e=[0,IT(an(u7),o,n,m,l,k,j,i)];else
+a=c(f,d)[1+d],g=function(a){return function(b){return b?0===a?u5:u6:0===a?u7:u8}}(d);if(0===a[0])var
+i=a[5],j=a[4],k=a[3],l=a[6]?u9:u$,m=a[2],n=a[7],o=g(a[1]),e=[0,I5(an(u_),o,n,m,l,k,j,i)];else
 if(a[1])var
 e=0;else
 var
-p=g(0),e=[0,b(an(u9),p)];if(e){var
-r=e[1];b(mf(u,u_),r)}var
+p=g(0),e=[0,b(an(va),p)];if(e){var
+r=e[1];b(mi(u,vb),r)}var
 s=d+1|0;if(h!==d){var
 d=s;continue}break}}return 0}function
-u$(c){for(;;){var
+vc(c){for(;;){var
 a=iu[1],b=1-h8(iu,a,[0,c,a]);if(b)continue;return b}}var
-vb=va.slice();function
-vc(f,e){var
-g=gp(f);b(it(vd),g);ix(cn,e);var
-a=JM(0);if(a<0){var
-d=dC(a);lN(c(vb,d)[1+d])}return d7(cn)}var
-ve=[0];lA(a(p_),function(e,i){try{try{var
-c=i?ve:rn(0);try{h$(0)}catch(a){}try{var
-a=vc(e,c),d=a}catch(a){a=aW(a);var
-g=gp(e);b(it(vg),g);ix(cn,c);var
-h=gp(a);b(it(vh),h);ix(cn,rn(0));var
-d=d7(cn)}var
+ve=vd.slice();function
+vf(f,e){var
+g=gp(f);b(it(vg),g);ix(co,e);var
+a=JY(0);if(a<0){var
+d=dC(a);lQ(c(ve,d)[1+d])}return d7(co)}var
+vh=[0];lD(a(qb),function(e,i){try{try{var
+c=i?vh:rq(0);try{h$(0)}catch(a){}try{var
+a=vf(e,c),d=a}catch(a){a=aW(a);var
+g=gp(e);b(it(vj),g);ix(co,c);var
+h=gp(a);b(it(vk),h);ix(co,rq(0));var
+d=d7(co)}var
 f=d}catch(a){a=aW(a);if(a!==gf)throw a;var
-f=lN(vf)}return f}catch(a){return 0}});var
-vj=[ax,vi,b6(0)];u$(function(a){return a[1]===vj?[0,t(vk,gp(a[2]))]:0});function
+f=lQ(vi)}return f}catch(a){return 0}});var
+vm=[ax,vl,b6(0)];vc(function(a){return a[1]===vm?[0,t(vn,gp(a[2]))]:0});function
 iy(a){var
 b=a.length-1<4?1:0,c=b||(a[4]<0?1:0);return c}function
 eo(a){a[4]=-a[4]|0;return 0}try{var
-IQ=rE(IP),mi=IQ}catch(a){a=aW(a);if(a!==T)throw a;try{var
-IO=rE(IN),mh=IO}catch(a){a=aW(a);if(a!==T)throw a;var
-mh=vm}var
-mi=mh}var
-vn=ij(mi,82),gq=[m,function(A){var
-o=J1(0),d=[0,n(55,0),0],j=0===o.length-1?[0,0]:o,k=j.length-1,b=0;for(;;){c(d[1],b)[1+b]=b;var
+I2=rH(I1),ml=I2}catch(a){a=aW(a);if(a!==T)throw a;try{var
+I0=rH(IZ),mk=I0}catch(a){a=aW(a);if(a!==T)throw a;var
+mk=vp}var
+ml=mk}var
+vq=ij(ml,82),gq=[m,function(A){var
+o=Kb(0),d=[0,n(55,0),0],j=0===o.length-1?[0,0]:o,k=j.length-1,b=0;for(;;){c(d[1],b)[1+b]=b;var
 z=b+1|0;if(54!==b){var
 b=z;continue}var
-h=[0,vl],l=54+fa(55,k)|0,u=0;if(!(l<0)){var
+h=[0,vo],l=54+fa(55,k)|0,u=0;if(!(l<0)){var
 e=u;for(;;){var
-f=e%55|0,m=ga(e,k),w=c(j,m)[1+m],i=t(h[1],a(v+w));h[1]=JL(i,0,F(i));var
-g=h[1],p=ac(g,3)<<24,q=ac(g,2)<<16,r=ac(g,1)<<8,s=((ac(g,0)+r|0)+q|0)+p|0,x=(c(d[1],f)[1+f]^s)&qe;c(d[1],f)[1+f]=x;var
+f=e%55|0,m=ga(e,k),w=c(j,m)[1+m],i=t(h[1],a(v+w));h[1]=JX(i,0,F(i));var
+g=h[1],p=ac(g,3)<<24,q=ac(g,2)<<16,r=ac(g,1)<<8,s=((ac(g,0)+r|0)+q|0)+p|0,x=(c(d[1],f)[1+f]^s)&qh;c(d[1],f)[1+f]=x;var
 y=e+1|0;if(l!==e){var
 e=y;continue}break}}d[2]=0;return d}}];function
 A(i,l){var
-o=i?i[1]:vn,b=16;for(;;){if(!(l<=b)&&!(ic<(b*2|0))){var
+o=i?i[1]:vq,b=16;for(;;){if(!(l<=b)&&!(ic<(b*2|0))){var
 b=b*2|0;continue}if(o){var
 j=E(gq),a=D===j?gq[1]:m===j?H(gq):gq;a[2]=(a[2]+1|0)%55|0;var
-d=a[2],e=c(a[1],d)[1+d],f=(a[2]+24|0)%55|0,g=(c(a[1],f)[1+f]+(e^(e>>>25|0)&31)|0)&qe,h=a[2];c(a[1],h)[1+h]=g;var
+d=a[2],e=c(a[1],d)[1+d],f=(a[2]+24|0)%55|0,g=(c(a[1],f)[1+f]+(e^(e>>>25|0)&31)|0)&qh,h=a[2];c(a[1],h)[1+h]=g;var
 k=g}else
 var
 k=0;return[0,0,n(b,0),k,b]}}function
-vo(b){if(b){var
+vr(b){if(b){var
 c=b[3],g=[0,b[1],b[2],c],d=g,a=c;for(;;){if(a){var
 e=a[3],f=[0,a[1],a[2],e];d[3]=f;var
 d=f,a=e;continue}return g}}return 0}function
 ep(a){var
-b=a[4],c=a[3],d=h(vo,a[2]);return[0,a[1],d,c,b]}function
-mj(C,g){var
+b=a[4],c=a[3],d=h(vr,a[2]);return[0,a[1],d,c,b]}function
+mm(C,g){var
 j=g[2],u=(j.length-1)*2|0,v=u<ic?1:0;if(v){var
 k=n(u,0),l=1-iy(g);g[2]=k;var
 m=k.length-1,h=n(m,0),q=j.length-1-1|0,D=b(C,g),y=0;if(!(q<0)){var
@@ -2891,16 +2891,16 @@ b=0,f=0;return function(a){return e(f,b,a)}}function
 gs(a){var
 b=gr(a);function
 c(a){return a[1]}return function(a){return ia(c,b,a)}}function
-cP(a,b){return 4<=a.length-1?Jh(10,al,a[3],b)&(a[2].length-1-1|0):ad(vp)}function
+cQ(a,b){return 4<=a.length-1?Jt(10,al,a[3],b)&(a[2].length-1-1|0):ad(vs)}function
 av(a,d,f){var
-b=cP(a,d),g=[0,d,f,c(a[2],b)[1+b]];c(a[2],b)[1+b]=g;a[1]=a[1]+1|0;var
-e=a[2].length-1<<1<a[1]?1:0;return e?mj(cP,a):e}function
-c$(b,g){var
-d=cP(b,g),e=0,a=c(b[2],d)[1+d];for(;;){if(a){var
+b=cQ(a,d),g=[0,d,f,c(a[2],b)[1+b]];c(a[2],b)[1+b]=g;a[1]=a[1]+1|0;var
+e=a[2].length-1<<1<a[1]?1:0;return e?mm(cQ,a):e}function
+da(b,g){var
+d=cQ(b,g),e=0,a=c(b[2],d)[1+d];for(;;){if(a){var
 f=a[3];if(0===am(a[1],g)){b[1]=b[1]-1|0;return e?(e[3]=f,0):(c(b[2],d)[1+d]=f,0)}var
 e=a,a=f;continue}return 0}}function
 ah(g,b){var
-h=cP(g,b),d=c(g[2],h)[1+h];if(d){var
+h=cQ(g,b),d=c(g[2],h)[1+h];if(d){var
 e=d[3],k=d[2];if(0===am(b,d[1]))return k;if(e){var
 f=e[3],l=e[2];if(0===am(b,e[1]))return l;if(f){var
 m=f[2],n=f[3];if(0===am(b,f[1]))return m;var
@@ -2908,7 +2908,7 @@ a=n;for(;;){if(a){var
 i=a[2],j=a[3];if(0===am(b,a[1]))return i;var
 a=j;continue}throw T}}throw T}throw T}throw T}function
 U(g,b){var
-h=cP(g,b),d=c(g[2],h)[1+h];if(d){var
+h=cQ(g,b),d=c(g[2],h)[1+h];if(d){var
 e=d[3],k=d[2];if(0===am(b,d[1]))return[0,k];if(e){var
 f=e[3],l=e[2];if(0===am(b,e[1]))return[0,l];if(f){var
 m=f[2],n=f[3];if(0===am(b,f[1]))return[0,m];var
@@ -2916,48 +2916,48 @@ a=n;for(;;){if(a){var
 i=a[2],j=a[3];if(0===am(b,a[1]))return[0,i];var
 a=j;continue}return 0}}return 0}return 0}return 0}function
 V(a,d,g){var
-e=cP(a,d),h=c(a[2],e)[1+e],b=h;for(;;){if(b){var
+e=cQ(a,d),h=c(a[2],e)[1+e],b=h;for(;;){if(b){var
 k=b[3];if(0!==am(b[1],d)){var
 b=k;continue}b[1]=d;b[2]=g;var
 f=0}else
 var
 f=1;if(f){c(a[2],e)[1+e]=[0,d,g,h];a[1]=a[1]+1|0;var
-i=a[2].length-1<<1<a[1]?1:0;if(i)return mj(cP,a);var
+i=a[2].length-1<<1<a[1]?1:0;if(i)return mm(cQ,a);var
 j=i}else
 var
 j=f;return j}}function
 aH(d,b){var
-f=cP(d,b),a=c(d[2],f)[1+f];for(;;){if(a){var
+f=cQ(d,b),a=c(d[2],f)[1+f];for(;;){if(a){var
 g=a[3],e=0===am(a[1],b)?1:0;if(e)return e;var
 a=g;continue}return 0}}function
-mk(g){var
+mn(g){var
 e=A(0,16),c=g;for(;;){var
 a=b(c,0);if(a){var
 d=a[1],f=a[2];V(e,d[1],d[2]);var
 c=f;continue}return e}}var
-mn=[ax,vq,b6(0)],ml=0,mm=-1;function
-gt(a,b){a[13]=a[13]+b[3]|0;return l$(b,a[28])}var
-mo=1000000010;function
+mq=[ax,vt,b6(0)],mo=0,mp=-1;function
+gt(a,b){a[13]=a[13]+b[3]|0;return mc(b,a[28])}var
+mr=1000000010;function
 iA(b,a){return S(b[17],a,0,F(a))}function
 iB(a){return b(a[19],0)}function
-mp(a,c,b){a[9]=a[9]-c|0;iA(a,b);a[11]=0;return 0}function
+ms(a,c,b){a[9]=a[9]-c|0;iA(a,b);a[11]=0;return 0}function
 gu(c,a){var
-b=O(a,vr);return b?mp(c,F(a),a):b}function
+b=L(a,vu);return b?ms(c,F(a),a):b}function
 dI(a,c,d){var
 e=c[3],f=c[2];gu(a,c[1]);iB(a);a[11]=1;a[10]=ef(a[8],(a[6]-d|0)+f|0);a[9]=a[6]-a[10]|0;b(a[21],a[10]);return gu(a,e)}function
-mq(b,a){return dI(b,vs,a)}function
+mt(b,a){return dI(b,vv,a)}function
 er(a,c){var
 d=c[2],e=c[3];gu(a,c[1]);a[9]=a[9]-d|0;b(a[20],d);return gu(a,e)}function
-vt(a,j,c){if(typeof
+vw(a,j,c){if(typeof
 c==="number")switch(c){case
 0:var
 s=ek(a[3]);if(s){var
 t=s[1][1],u=function(b,a){if(a){var
-c=a[1],d=a[2];return rt(b,c)?[0,b,a]:[0,c,u(b,d)]}return[0,b,0]};t[1]=u(a[6]-a[9]|0,t[1]);return 0}return 0;case
+c=a[1],d=a[2];return rw(b,c)?[0,b,a]:[0,c,u(b,d)]}return[0,b,0]};t[1]=u(a[6]-a[9]|0,t[1]);return 0}return 0;case
 1:ej(a[2]);return 0;case
 2:ej(a[3]);return 0;case
 3:var
-v=ek(a[2]);return v?mq(a,v[1][2]):iB(a);case
+v=ek(a[2]);return v?mt(a,v[1][2]):iB(a);case
 4:var
 w=a[10]!==(a[6]-a[9]|0)?1:0;if(w){var
 f=a[28],h=f[2];if(h){var
@@ -2970,7 +2970,7 @@ i=0;if(i){var
 r=i[1],M=r[1];a[12]=a[12]-r[3]|0;a[9]=a[9]+M|0;return 0}return 0}return w;default:var
 x=ej(a[5]);return x?iA(a,b(a[25],x[1])):0}else
 switch(c[0]){case
-0:return mp(a,j,c[1]);case
+0:return ms(a,j,c[1]);case
 1:var
 d=c[2],g=c[1],y=d[1],N=d[2],z=ek(a[2]);if(z){var
 A=z[1],e=A[2];switch(A[1]){case
@@ -2991,24 +2991,24 @@ G=Q;var
 m=G;break}}else
 var
 m=l;var
-H=m-l|0;return 0<=H?er(a,[0,vv,H+P|0,vu]):dI(a,[0,vx,m+O|0,vw],a[6])}return 0;case
+H=m-l|0;return 0<=H?er(a,[0,vy,H+P|0,vx]):dI(a,[0,vA,m+O|0,vz],a[6])}return 0;case
 3:var
 I=c[2],S=c[1];if(a[8]<(a[6]-a[9]|0)){var
 o=ek(a[2]);if(o){var
-p=o[1],q=p[2],L=p[1];if(a[9]<q&&!(3<L-1>>>0))mq(a,q)}else
+p=o[1],q=p[2],L=p[1];if(a[9]<q&&!(3<L-1>>>0))mt(a,q)}else
 iB(a)}var
-T=a[9]-S|0,U=1===I?1:a[9]<j?I:5;return cp([0,U,T],a[2]);case
-4:return cp(c[1],a[3]);default:var
-J=c[1];iA(a,b(a[24],J));return cp(J,a[5])}}function
-mr(a){for(;;){var
+T=a[9]-S|0,U=1===I?1:a[9]<j?I:5;return cq([0,U,T],a[2]);case
+4:return cq(c[1],a[3]);default:var
+J=c[1];iA(a,b(a[24],J));return cq(J,a[5])}}function
+mu(a){for(;;){var
 f=a[28][2],g=f?[0,f[1]]:0;if(g){var
 d=g[1],e=d[1],m=0<=e?1:0,j=d[3],k=d[2],l=a[13]-a[12]|0,h=m||(a[9]<=l?1:0);if(h){var
 b=a[28],c=b[2];if(c){if(c[2]){var
 i=c[2];b[1]=b[1]-1|0;b[2]=i}else
 ik(b);var
-n=0<=e?e:mo;vt(a,n,k);a[12]=j+a[12]|0;continue}throw sS}return h}return 0}}function
-iC(a){ei(a);return cp([0,-1,[0,mm,vy,0]],a)}function
-ms(a,c){var
+n=0<=e?e:mr;vw(a,n,k);a[12]=j+a[12]|0;continue}throw sV}return h}return 0}}function
+iC(a){ei(a);return cq([0,-1,[0,mp,vB,0]],a)}function
+mv(a,c){var
 d=ek(a[1]);if(d){var
 e=d[1],b=e[2],f=b[1];if(e[1]<a[12])return iC(a[1]);var
 g=b[2];if(typeof
@@ -3018,93 +3018,93 @@ h=1-c,j=h?(b[1]=a[13]+f|0,ej(a[1]),0):h;return j;case
 1:case
 2:var
 i=c?(b[1]=a[13]+f|0,ej(a[1]),0):c;return i}return 0}return 0}function
-mt(a,j){var
+mw(a,j){var
 h=a[4];function
-i(f){if(a[23])gt(a,[0,ml,5,0]);var
+i(f){if(a[23])gt(a,[0,mo,5,0]);var
 c=a[22];if(c){var
 d=ej(a[4]);if(d)return b(a[27],d[1]);var
 e=0}else
 var
-e=c;return e}y(i,h[1]);for(;;){if(1<a[14]){if(1<a[14]){if(a[14]<a[15]){gt(a,[0,ml,1,0]);ms(a,1);ms(a,0)}a[14]=a[14]-1|0}continue}a[13]=mo;mr(a);a[12]=1;a[13]=1;ik(a[28]);iC(a[1]);ei(a[2]);ei(a[3]);ei(a[4]);ei(a[5]);a[10]=0;a[14]=0;a[9]=a[6];a[14]=a[14]+1|0;var
+e=c;return e}y(i,h[1]);for(;;){if(1<a[14]){if(1<a[14]){if(a[14]<a[15]){gt(a,[0,mo,1,0]);mv(a,1);mv(a,0)}a[14]=a[14]-1|0}continue}a[13]=mr;mu(a);a[12]=1;a[13]=1;ik(a[28]);iC(a[1]);ei(a[2]);ei(a[3]);ei(a[4]);ei(a[5]);a[10]=0;a[14]=0;a[9]=a[6];a[14]=a[14]+1|0;var
 f=3,g=0;if(a[14]<a[15]){var
-d=[0,-a[13]|0,[3,g,f],0];gt(a,d);cp([0,a[13],d],a[1])}else
+d=[0,-a[13]|0,[3,g,f],0];gt(a,d);cq([0,a[13],d],a[1])}else
 if(a[14]===a[15]){var
-e=a[16],c=F(e);gt(a,[0,c,[0,e],c]);mr(a)}return b(a[18],0)}}var
-mu=ig(80,32);function
-mv(b,d){var
+e=a[16],c=F(e);gt(a,[0,c,[0,e],c]);mu(a)}return b(a[18],0)}}var
+mx=ig(80,32);function
+my(b,d){var
 a=d;for(;;){var
-c=0<a?1:0;if(c){if(80<a){S(b[17],mu,0,80);var
-a=a-80|0;continue}return S(b[17],mu,0,a)}return c}}function
-vA(a){return a[1]===mn?t(vC,t(a[2],vB)):vD}function
-vE(a){return a[1]===mn?t(vG,t(a[2],vF)):vH}function
-vI(a){return 0}function
-vJ(a){return 0}function
-mw(i,h){function
+c=0<a?1:0;if(c){if(80<a){S(b[17],mx,0,80);var
+a=a-80|0;continue}return S(b[17],mx,0,a)}return c}}function
+vD(a){return a[1]===mq?t(vF,t(a[2],vE)):vG}function
+vH(a){return a[1]===mq?t(vJ,t(a[2],vI)):vK}function
+vL(a){return 0}function
+vM(a){return 0}function
+mz(i,h){function
 j(a){return 0}function
 k(a){return 0}var
-c=[0,0,0,0],d=[0,mm,vK,0];function
-l(a){return 0}l$(d,c);var
-b=dH(0);iC(b);cp([0,1,d],b);var
-e=dH(0),f=dH(0),g=dH(0),a=[0,b,dH(0),g,f,e,78,10,68,78,0,1,1,1,1,gg,vL,i,h,l,k,j,0,0,vA,vE,vI,vJ,c];a[19]=function(b){return S(a[17],vz,0,1)};a[20]=function(b){return mv(a,b)};a[21]=function(b){return mv(a,b)};return a}function
-mx(c){function
-a(a){return d7(c)}return mw(function(d,a,b){if(0<=a&&0<=b&&!((F(d)-b|0)<a))return lx(c,d,a,b);return ad(r4)},a)}function
-vM(a){function
-b(a){return 0}return mw(function(b,c,d){return ip(a,b,c,d)},b)}var
-vN=ki,vO=function(a){return gl(vN)}(0),vP=mx(r2),vQ=mx(cn);vM(vO);r5(function(a){mt(vP,0);return mt(vQ,0)});function
-vR(b,a){var
-c=E(a)===ax?a:a[1];return lA(b,c)}J$(0);vR(vT,[ax,vS,b6(0)]);function
+c=[0,0,0,0],d=[0,mp,vN,0];function
+l(a){return 0}mc(d,c);var
+b=dH(0);iC(b);cq([0,1,d],b);var
+e=dH(0),f=dH(0),g=dH(0),a=[0,b,dH(0),g,f,e,78,10,68,78,0,1,1,1,1,gg,vO,i,h,l,k,j,0,0,vD,vH,vL,vM,c];a[19]=function(b){return S(a[17],vC,0,1)};a[20]=function(b){return my(a,b)};a[21]=function(b){return my(a,b)};return a}function
+mA(c){function
+a(a){return d7(c)}return mz(function(d,a,b){if(0<=a&&0<=b&&!((F(d)-b|0)<a))return lA(c,d,a,b);return ad(r7)},a)}function
+vP(a){function
+b(a){return 0}return mz(function(b,c,d){return ip(a,b,c,d)},b)}var
+vQ=kk,vR=function(a){return gl(vQ)}(0),vS=mA(r5),vT=mA(co);vP(vR);r8(function(a){mw(vS,0);return mw(vT,0)});function
+vU(b,a){var
+c=E(a)===ax?a:a[1];return lD(b,c)}Kl(0);vU(vW,[ax,vV,b6(0)]);function
 ab(a){if(typeof
-a==="number"&&a!==kG)return-a|0;return Kd(a)}function
+a==="number"&&a!==kI)return-a|0;return Kp(a)}function
 as(b,a){if(typeof
 b==="number"&&typeof
 a==="number"){var
-c=b+a|0;return 0<=((c^b)&(c^a))?c:rK(b,a)}return rK(b,a)}function
-cQ(a,b){if(typeof
+c=b+a|0;return 0<=((c^b)&(c^a))?c:rN(b,a)}return rN(b,a)}function
+cR(a,b){if(typeof
 a==="number"&&typeof
 b==="number"){var
-c=a-b|0;return 0<=((a^b)&(c^a))?c:rP(a,b)}return rP(a,b)}function
+c=a-b|0;return 0<=((a^b)&(c^a))?c:rS(a,b)}return rS(a,b)}function
 I(b,a){if(typeof
 b==="number"&&typeof
-a==="number"&&!Kc(b,a))return w(b,a);return Kb(b,a)}function
+a==="number"&&!Ko(b,a))return w(b,a);return Kn(b,a)}function
 gv(b,a){return typeof
 a==="number"?-1===a?ab(b):typeof
-b==="number"?cj(b,a):h6(b,a):h6(b,a)}function
+b==="number"?ck(b,a):h6(b,a):h6(b,a)}function
 gw(b,a){return typeof
 a==="number"?-1===a?ab(b):typeof
-b==="number"?cj(b,a):rL(b,a):rL(b,a)}function
-my(a){if(typeof
-a==="number"&&a!==dv)return a+1|0;return Kj(a)}function
+b==="number"?ck(b,a):rO(b,a):rO(b,a)}function
+mB(a){if(typeof
+a==="number"&&a!==dw)return a+1|0;return Kv(a)}function
 iD(a){return typeof
-a==="number"?0<=a?a:a!==kG?-a|0:rJ(a):rJ(a)}function
+a==="number"?0<=a?a:a!==kI?-a|0:rM(a):rM(a)}function
 ai(b,a){if(typeof
 b==="number"&&0<=a&&a<32){var
-c=b<<a;return c>>a===b?c:rO(b,a)}return rO(b,a)}function
+c=b<<a;return c>>a===b?c:rR(b,a)}return rR(b,a)}function
 es(b,a){if(typeof
 b==="number"&&0<=a){var
-c=a<32?a:31;return b>>c}return Ki(b,a)}function
+c=a<32?a:31;return b>>c}return Ku(b,a)}function
 fd(a){return typeof
-a==="number"?a:Kk(a)}var
-j=0,e=1,mz=-1;function
+a==="number"?a:Kw(a)}var
+j=0,e=1,mC=-1;function
 bf(b,a){return ea(b,a)<=0?1:0}function
 dJ(b,a){return ea(b,a)<0?1:0}function
-iE(a){return J_(vU,a)}function
-gx(a){return Ke(0,a,0,F(a))}function
-mA(b,a){if(!bb(b,j)&&!bb(a,j))return iD(I(gw(b,rN(b,a)),a));return j}function
+iE(a){return Kk(vX,a)}function
+gx(a){return Kq(0,a,0,F(a))}function
+mD(b,a){if(!bc(b,j)&&!bc(a,j))return iD(I(gw(b,rQ(b,a)),a));return j}function
 et(a){if(typeof
 a==="number")return a;var
 d=b9(a);if(63<d){var
-b=d-55|0,e=es(a,b),g=eb(a,ai(e,b)),c=h7(e),f=g?c:JB(c,vV);return bx(hX(f),b)}return hX(h7(a))}function
+b=d-55|0,e=es(a,b),g=eb(a,ai(e,b)),c=h7(e),f=g?c:JN(c,vY);return bx(hX(f),b)}return hX(h7(a))}function
 dK(a,b){if(a!==0&&b!==1){var
-c=rN(a,b);if(c===1)return[0,a,b];var
+c=rQ(a,b);if(c===1)return[0,a,b];var
 d=gw(b,c);return[0,gw(a,c),d]}return[0,a,e]}function
-bY(b,a){var
+b0(b,a){var
 c=bp(a);if(0===c)return[0,bp(b),j];if(0<c)return dK(b,a);var
 d=ab(a);return dK(ab(b),d)}function
 z(a){return[0,a,e]}function
-cq(a){return z(a)}function
-cR(b,a){return bY(b,a)}var
-x=z(j),s=z(e),a8=z(mz),gy=[0,e,j],iF=[0,mz,j],eu=[0,j,j];function
-_(a){if(a==a3)return gy;if(a==dD)return iF;if(4===rj(a))return eu;var
+cr(a){return z(a)}function
+b$(b,a){return b0(b,a)}var
+x=z(j),s=z(e),a9=z(mC),gy=[0,e,j],iF=[0,mC,j],eu=[0,j,j];function
+_(a){if(a==a4)return gy;if(a==dD)return iF;if(4===rm(a))return eu;var
 c=f9(a),b=c[2]-53|0,d=gc(bx(c[1],53));return 0<=b?z(ai(d,b)):dK(d,ai(e,-b|0))}function
 bP(a){if(a[2]===0){var
 b=bp(a[1])+1|0;if(!(2<b>>>0))switch(b){case
@@ -3137,10 +3137,10 @@ f=0;if(!(4<=e))switch(e){case
 0:break;case
 2:f=1;break;default:f=2}var
 g=0;switch(f){case
-0:if(2!==b){if(bb(d[2],c[2]))return ea(d[1],c[1]);var
+0:if(2!==b){if(bc(d[2],c[2]))return ea(d[1],c[1]);var
 k=I(c[1],d[2]);return ea(I(d[1],c[2]),k)}g=1;break;case
 1:break;default:g=1}if(g)return 1}return-1}function
-da(b,a){return 0<iG(b,a)?a:b}function
+db(b,a){return 0<iG(b,a)?a:b}function
 dM(b,a){return 0<=iG(b,a)?b:a}function
 bQ(b,a){var
 c=bP(b),g=bP(a);if(3!==c){var
@@ -3154,7 +3154,7 @@ f=0;if(!(4<=c))switch(c){case
 2:e=1;f=2;break;default:f=1}var
 i=0;switch(f){case
 2:i=1;break;case
-0:if(2!==g){if(bb(b[2],a[2]))return bf(b[1],a[1]);var
+0:if(2!==g){if(bc(b[2],a[2]))return bf(b[1],a[1]);var
 j=I(a[1],b[2]);return bf(I(b[1],a[2]),j)}break}if(!i)return 0;break;case
 1:break;default:e=1}if(e)return 1}return 0}function
 bE(b,a){var
@@ -3169,16 +3169,16 @@ g=0;if(!(4<=c))switch(c){case
 1:f=1;g=2;break;default:g=1}var
 h=0;switch(g){case
 2:h=1;break;case
-0:if(1!==d){if(bb(b[2],a[2]))return dJ(b[1],a[1]);var
+0:if(1!==d){if(bc(b[2],a[2]))return dJ(b[1],a[1]);var
 i=I(a[1],b[2]);return dJ(I(b[1],a[2]),i)}break}if(!h)return 1;break;case
 1:break;default:f=1}if(f)return 0}return 0}function
 ev(b,a){return bQ(a,b)}function
-b$(b,a){return bE(a,b)}function
-M(l){switch(bP(l)){case
+ca(b,a){return bE(a,b)}function
+N(l){switch(bP(l)){case
 0:return 0.;case
-1:return a3;case
+1:return a4;case
 2:return dD;case
-3:return rU;default:var
+3:return rX;default:var
 c=l[1],g=l[2],o=b9(c),p=b9(g);if(!(53<o)&&!(53<p)){var
 z=hX(h7(g));return hX(h7(c))/z}var
 q=0<=bp(c)?1:-1,d=o-p|0;if(0<=d)var
@@ -3188,30 +3188,30 @@ b=g,h=ai(c,-d|0);if(0<=ea(iD(h),b))var
 e=d,r=h;else
 var
 e=d-1|0,r=ai(h,1);var
-m=J9(ai(r,54),b),f=m[2],a=m[1];if(0<=bp(f))var
+m=Kj(ai(r,54),b),f=m[2],a=m[1];if(0<=bp(f))var
 i=[0,a,f];else
 if(0<=bp(b)){var
 u=0,v=as(f,b);if(typeof
-a==="number"&&a!==kG){var
+a==="number"&&a!==kI){var
 n=a-1|0;u=1}if(!u)var
-n=Kf(a);var
+n=Kr(a);var
 i=[0,n,v]}else
 var
-w=cQ(f,b),i=[0,my(a),w];if(pG<e){var
-s=pF<e?j:ai(q,55+(pF-e|0)|0),k=as(s,i[1]);if(0===bp(i[2]))var
+w=cR(f,b),i=[0,mB(a),w];if(pJ<e){var
+s=pI<e?j:ai(q,55+(pI-e|0)|0),k=as(s,i[1]);if(0===bp(i[2]))var
 t=k;else
 var
 y=typeof
-k==="number"?1|k:Ka(1,k),t=y;var
-x=et(t);return bx(x-et(s),e-54|0)}return bx(q,pG)}}function
+k==="number"?1|k:Km(1,k),t=y;var
+x=et(t);return bx(x-et(s),e-54|0)}return bx(q,pJ)}}function
 J(a){var
 b=a[2];return[0,ab(a[1]),b]}function
-cr(a){var
+cs(a){var
 b=a[2];return[0,iD(a[1]),b]}function
-mB(c,a,b){if(a[2]===b[2]){var
+mE(c,a,b){if(a[2]===b[2]){var
 d=a[2];return dK(f(c,a[1],b[1]),d)}var
 e=I(a[2],b[2]),g=I(b[1],a[2]);return dK(f(c,I(a[1],b[2]),g),e)}function
-u(d,c){if(d[2]!==0&&c[2]!==0)return mB(as,d,c);var
+u(d,c){if(d[2]!==0&&c[2]!==0)return mE(as,d,c);var
 g=bP(d),b=bP(c),a=0;switch(g){case
 0:return c;case
 1:switch(b){case
@@ -3223,7 +3223,7 @@ g=bP(d),b=bP(c),a=0;switch(g){case
 1:a=3;break;case
 4:a=4;break}break;case
 4:switch(b){case
-4:return ec(v1);case
+4:return ec(v4);case
 0:case
 3:break;default:a=2}break}var
 e=0;switch(a){case
@@ -3236,7 +3236,7 @@ f=0;switch(e){case
 0:if(!(3<=g))f=1;break;case
 1:break;case
 2:f=1;break;default:return iF}return f?gy:eu}function
-q(d,c){if(d[2]!==0&&c[2]!==0)return mB(cQ,d,c);var
+q(d,c){if(d[2]!==0&&c[2]!==0)return mE(cR,d,c);var
 g=bP(d),b=bP(c),a=0;switch(g){case
 0:return J(c);case
 1:switch(b){case
@@ -3248,7 +3248,7 @@ g=bP(d),b=bP(c),a=0;switch(g){case
 2:a=3;break;case
 4:a=4;break}break;case
 4:switch(b){case
-4:return ec(v2);case
+4:return ec(v5);case
 0:case
 3:break;default:a=2}break}var
 e=0;switch(a){case
@@ -3269,43 +3269,43 @@ b=bp(a[1])+1|0;if(!(2<b>>>0))switch(b){case
 0:var
 c=ab(a[1]);return[0,ab(a[2]),c];case
 1:break;default:return[0,a[2],a[1]]}return a[2]===0?eu:gy}function
-cs(b,a){if(0<=bp(a[1]))return g(b,[0,a[2],a[1]]);var
+ct(b,a){if(0<=bp(a[1]))return g(b,[0,a[2],a[1]]);var
 c=ab(a[1]);return g(b,[0,ab(a[2]),c])}function
 gz(b,a){return gd(b,fd(a))}function
-mC(b,a){return es(b,fd(a))}function
+mF(b,a){return es(b,fd(a))}function
 aG(a){return ai(a,1)}function
-fe(a){return my(ai(a,1))}function
+fe(a){return mB(ai(a,1))}function
 i(b){var
-c=b[2],a=b[1];return eb(c,1)?eb(a,0)?x:eb(a,1)?s:z(a):bY(a,c)}function
-ff(a){if(0===bp(a[2]))throw lJ;return a}function
-db(a){return 0===B(ff(a))?a:cS(a)}function
+c=b[2],a=b[1];return eb(c,1)?eb(a,0)?x:eb(a,1)?s:z(a):b0(a,c)}function
+ff(a){if(0===bp(a[2]))throw lM;return a}function
+dc(a){return 0===B(ff(a))?a:cS(a)}function
 o(b,a){var
 c=ff(a);return bQ(ff(b),c)}function
 bg(b,a){var
 c=ff(a);return dL(ff(b),c)}function
-dc(c,a){var
+dd(c,a){var
 d=a?[0,b(c,a[1])]:a;return d}function
 cT(a){var
 b=a?cT(a[2])+1|0:a;return b}function
 dN(a,b){if(a){var
 c=dN(a[2],b);return[0,a[1],c]}return b}function
 gA(b,a){return b?a:a?0:1}function
-mD(b,a){return 0===b?a:mD(b-1|0,a)+1|0}function
+mG(b,a){return 0===b?a:mG(b-1|0,a)+1|0}function
 iH(e,d,c){var
 b=e,a=d;for(;;){if(0===b)return a?a[1]:c;var
 f=b-1|0;if(a){var
 b=f,a=a[2];continue}return c}}function
-bZ(d,c){var
+b1(d,c){var
 a=d,b=c;for(;;){if(0===b){var
 e=a?[0,a[1]]:a;return e}var
 f=b-1|0;if(a){var
 a=a[2],b=f;continue}return a}}function
-dd(c,a){if(a)var
-e=dd(c,a[2]),d=[0,b(c,a[1]),e];else
+de(c,a){if(a)var
+e=de(c,a[2]),d=[0,b(c,a[1]),e];else
 var
 d=a;return d}function
-mE(c,a){if(a){var
-d=mE(c,a[2]);return dN(b(c,a[1]),d)}return a}function
+mH(c,a){if(a){var
+d=mH(c,a[2]);return dN(b(c,a[1]),d)}return a}function
 iI(c,b,a){if(a){var
 d=iI(c,b,a[2]);return f(c,a[1],d)}return b}function
 bh(e,d){var
@@ -3323,17 +3323,17 @@ ex(a,d,c){switch(a[4]){case
 f=b(a[5],c),g=f?1<=d?1:0:f,k=g?[0,i([0,e,e])]:g;return k;case
 2:var
 h=b(a[5],c),l=h?[0,b(a[7],c)]:h;return l;default:return 0}}function
-ct(a){var
+cu(a){var
 b=a[9];return b?b[1]:a[8]}function
 iJ(e,d,c,b){var
 a=d[3];if(a){var
-g=ef(c,ct(e));return f(a[1],g,b)}return a}function
-gB(a){return dc(function(a){return q(i([0,e,e]),a)},a)}function
+g=ef(c,cu(e));return f(a[1],g,b)}return a}function
+gB(a){return dd(function(a){return q(i([0,e,e]),a)},a)}function
 at(f,e){var
 a=f;for(;;){if(0===a)return 1;var
 d=a-1|0,c=b(e,d);if(c){var
 a=d;continue}return c}}function
-ca(g,e,d){var
+cb(g,e,d){var
 b=e,a=d;for(;;){if(a){var
 c=f(g,b,a[1]);if(c){var
 b=b+1|0,a=a[2];continue}return c}return 1}}function
@@ -3345,7 +3345,7 @@ h=a[2];if(c){var
 k=c[2],l=c[1];if(o(l,i([0,j,e]))){var
 c=k,b=b+1|0,a=h;continue}var
 q=iK(d,k,b+1|0,h);return u(g(l,f(d,b,a[1])),q)}return i([0,j,e])}return i([0,j,e])}}function
-a9(b,a){return 1-o(a,b)}function
+a_(b,a){return 1-o(a,b)}function
 ez(f,d,a){var
 c=q(b(f,a[1]),d),h=o(i([0,j,e]),c)?a[2]:a[3];return g(h,c)}function
 fh(f,d,a){var
@@ -3358,34 +3358,34 @@ k=g(i,d);return u(b[1],k)}function
 fi(h,g){var
 a=g;for(;;){if(a){var
 f=a[1],k=b(h,f[1]);if(k)var
-l=f[2],c=a9(i([0,j,e]),l);else
+l=f[2],c=a_(i([0,j,e]),l);else
 var
 c=k;if(!c){var
 a=a[2];continue}var
 d=c}else
 var
 d=a;if(d)return d;var
-m=i([0,e,e]);return a9(ey(function(a){return b(h,a[1])?i([0,j,e]):a[3]},g),m)}}function
+m=i([0,e,e]);return a_(ey(function(a){return b(h,a[1])?i([0,j,e]):a[3]},g),m)}}function
 iL(d,a){return bh(function(a){var
 c=b(d,a[1]);if(c)return c;var
 f=i([0,j,e]);return o(a[3],f)},a)}function
 gC(c,g,d){if(typeof
-c==="number")return ca(g,0,d);else{if(0===c[0]){var
-k=c[1],h=bZ(d,k);return h?f(g,k,h[1]):h}var
+c==="number")return cb(g,0,d);else{if(0===c[0]){var
+k=c[1],h=b1(d,k);return h?f(g,k,h[1]):h}var
 b=0,a=d,o=c[1];for(;;){if(a){var
-m=a[1],p=iH(b,o,i([0,j,e])),l=a9(i([0,j,e]),p),n=l?f(g,b,m):l;if(n)return 1;var
+m=a[1],p=iH(b,o,i([0,j,e])),l=a_(i([0,j,e]),p),n=l?f(g,b,m):l;if(n)return 1;var
 b=b+1|0,a=a[2];continue}return a}}}function
 dO(a,c,b){if(typeof
-a==="number")return ca(c,0,b);else{if(0===a[0]){var
-g=a[1],d=bZ(b,g);return d?f(c,g,d[1]):d}var
-h=a[1],k=0;return ca(function(a,d){var
+a==="number")return cb(c,0,b);else{if(0===a[0]){var
+g=a[1],d=b1(b,g);return d?f(c,g,d[1]):d}var
+h=a[1],k=0;return cb(function(a,d){var
 g=i([0,j,e]),b=o(iH(a,h,i([0,j,e])),g);return b?b:f(c,a,d)},k,b)}}function
 cV(e,a,d,c,b){if(typeof
 a==="number"){var
-i=0;return ca(function(b,a){return f(e,d,f(c,b,a))},i,b)}else{if(0===a[0]){var
-h=a[1],g=bZ(b,h);return g?f(e,d,f(c,h,g[1])):g}return f(e,d,iK(c,a[1],0,b))}}function
+i=0;return cb(function(b,a){return f(e,d,f(c,b,a))},i,b)}else{if(0===a[0]){var
+h=a[1],g=b1(b,h);return g?f(e,d,f(c,h,g[1])):g}return f(e,d,iK(c,a[1],0,b))}}function
 fj(b,a){return o(a,b)}function
-mF(a,f,e,d,c){if(typeof
+mI(a,f,e,d,c){if(typeof
 a!=="number"&&1===a[0]){var
 g=gC(a,function(a){return f},c);if(g)var
 h=g;else{var
@@ -3396,7 +3396,7 @@ g=c;else{var
 h=b(e,a);if(h)return b(d,a);var
 g=h}return g},c)}function
 iM(d,c,a){return b(d,a)?0:b(c,a)}function
-mG(h,g,c,f,a){var
+mJ(h,g,c,f,a){var
 d=iM(h,g,a);if(d)var
 i=b(c,f),e=b(c,a)<i?1:0;else
 var
@@ -3406,9 +3406,9 @@ d=iM(h,g,a);if(d)var
 i=b(c,f),e=h0(b(c,a),i);else
 var
 e=d;return e}function
-mH(c,a){var
+mK(c,a){var
 d=a[2];return iL(function(a){return 1-b(c,a)},d)}function
-mI(m,l,d,c,k,g,h,p,o,a){if(f(d[3],c,a))return 0;var
+mL(m,l,d,c,k,g,h,p,o,a){if(f(d[3],c,a))return 0;var
 q=f(d[2],c,a);function
 r(k,h){var
 b=h[2],c=[0,i([0,j,e]),b],m=f(p,a,k);return cU(d[4],l,g,m,c)}var
@@ -3427,25 +3427,25 @@ var
 g=a;return g}function
 iP(a,d){function
 b(b){function
-c(c){return ex(a,b,c)?1:f(d,b,c)}return at(a[1],c)}return at(ct(a)+1|0,b)}function
-mJ(g,l,d,k,e,j,i,c,a){var
+c(c){return ex(a,b,c)?1:f(d,b,c)}return at(a[1],c)}return at(cu(a)+1|0,b)}function
+mM(g,l,d,k,e,j,i,c,a){var
 h=f(d[3],c,a);if(h){var
 m=h[1];return f(g,b(e,a),m)}var
 n=f(d[2],c,a);function
 o(c,b){var
 e=f(i,a,c);return cU(d[4],l,j,e,b)}var
 p=b(e,a);return cV(g,f(k,c,a),p,o,n)}function
-mK(j,i,e,h,c,g){var
+mN(j,i,e,h,c,g){var
 d=g;for(;;){if(0===d)return 1;var
-a=d-1|0,k=b(c[1],a+1|0),l=b(c[1],a),m=b(c[5],a),n=function(b,c,d,f){return function(a){return mJ(j,i,e,h,c,b,d,f,a)}}(k,l,m,a),f=at(e[1],n);if(f){var
+a=d-1|0,k=b(c[1],a+1|0),l=b(c[1],a),m=b(c[5],a),n=function(b,c,d,f){return function(a){return mM(j,i,e,h,c,b,d,f,a)}}(k,l,m,a),f=at(e[1],n);if(f){var
 d=a;continue}return f}}function
-mL(a){return a[9]?0:0===ct(a)?5<=a[4]?0:1:0}function
-mM(a,d){var
-c=mL(a);if(c)return c;function
+mO(a){return a[9]?0:0===cu(a)?5<=a[4]?0:1:0}function
+mP(a,d){var
+c=mO(a);if(c)return c;function
 e(a){return 1-b(d[2],a)}return at(a[1],e)}function
 iQ(m,c,l,g){var
-t=mM(m,g);if(t){var
-a=ct(m),d=b(g[1],a);if(m[9])var
+t=mP(m,g);if(t){var
+a=cu(m),d=b(g[1],a);if(m[9])var
 h=function(g){var
 h=f(c[3],a,g);if(h){var
 k=h[1];return o(b(d,g),k)}var
@@ -3458,8 +3458,8 @@ u=m[1];return o(b(d,g),u)}var
 h=f(c[2],a,g),k=f(l,a,g),n=dO(k,function(c,a){var
 b=a[1];return o(i([0,j,e]),b)},h);if(n){if(b(p,g)){var
 q=b(c[3],a),r=function(a){return 1},t=function(a){var
-b=a[2];return iL(function(a){return iN(q,p,s,g,a)},b)};return mF(k,function(a){var
-b=a[2];return fi(function(a){return mG(q,p,s,g,a)},b)},t,r,h)}var
+b=a[2];return iL(function(a){return iN(q,p,s,g,a)},b)};return mI(k,function(a){var
+b=a[2];return fi(function(a){return mJ(q,p,s,g,a)},b)},t,r,h)}var
 v=function(b,a){var
 e=f(w,g,b);return cU(c[4],ez,d,e,a)};return cV(o,k,b(d,g),v,h)}return n};break;case
 5:var
@@ -3471,7 +3471,7 @@ j(b,a){var
 g=f(u,e,b);return cU(c[4],ez,d,g,a)}var
 k=b(d,e);return cV(o,f(l,a,e),k,j,i)};break;case
 6:var
-v=g[9],x=b(g[5],a),y=g[8],h=function(b){return mI(o,ez,c,a,l,d,y,x,v,b)};break;case
+v=g[9],x=b(g[5],a),y=g[8],h=function(b){return mL(o,ez,c,a,l,d,y,x,v,b)};break;case
 0:case
 4:var
 C=b(g[5],a),r=g[4],n=g[3],k=g[2],h=function(g){var
@@ -3480,20 +3480,20 @@ t=s[1],u=o(i([0,j,e]),t);return u?o(b(d,g),t):u}var
 h=f(c[2],a,g),m=f(l,a,g),v=dO(m,function(c,a){var
 b=a[1];return o(i([0,j,e]),b)},h);if(v){if(b(k,g)){var
 p=b(c[3],a),y=function(a){var
-d=a[1],c=a9(i([0,j,e]),d);if(c)return c;var
+d=a[1],c=a_(i([0,j,e]),d);if(c)return c;var
 f=a[2];return fi(function(d){var
 a=iN(p,k,r,g,d);if(a)var
 e=b(n,g),c=b(n,d)<e?1:0;else
 var
 c=a;return c},f)},z=function(a){var
-b=a[2];return iL(function(a){return iN(p,k,r,g,a)},b)};return mF(m,function(a){var
-b=a[2];return fi(function(a){return mG(p,k,r,g,a)},b)},z,y,h)}var
+b=a[2];return iL(function(a){return iN(p,k,r,g,a)},b)};return mI(m,function(a){var
+b=a[2];return fi(function(a){return mJ(p,k,r,g,a)},b)},z,y,h)}var
 A=i([0,j,e]),w=o(b(d,g),A);if(w)var
 q=w;else{var
 B=function(b,a){var
 e=f(C,g,b);return cU(c[4],ez,d,e,a)},x=cV(o,m,b(d,g),B,h);if(x)return gC(m,function(f){var
 p=b(c[3],a);return function(c){var
-f=c[1],a=a9(i([0,j,e]),f);if(a)return a;var
+f=c[1],a=a_(i([0,j,e]),f);if(a)return a;var
 h=c[2];return fi(function(c){if(b(p,c))var
 a=1;else{var
 f=b(k,c);if(f)var
@@ -3509,10 +3509,10 @@ q=v;return q};break;default:var
 h=function(a){return 0}}var
 q=at(c[1],h)}else
 var
-q=t;return q?mK(o,ez,c,l,g,ct(m)):q}function
+q=t;return q?mN(o,ez,c,l,g,cu(m)):q}function
 iR(l,c,k,g){var
-r=mM(l,g);if(r){var
-a=ct(l),d=b(g[1],a);if(l[9])var
+r=mP(l,g);if(r){var
+a=cu(l),d=b(g[1],a);if(l[9])var
 h=function(g){var
 h=f(c[3],a,g);if(h){var
 k=b(d,g);return o(h[1],k)}var
@@ -3522,7 +3522,7 @@ switch(l[4]){case
 s=b(g[5],a),n=g[3],p=g[2],h=function(e){if(b(p,e))return 1;var
 j=f(c[3],a,e);if(j){var
 m=b(d,e);return o(j[1],m)}var
-g=f(c[2],a,e),h=f(k,a,e),l=dO(h,function(a){return function(a){return mH(p,a)}},g);if(l)var
+g=f(c[2],a,e),h=f(k,a,e),l=dO(h,function(a){return function(a){return mK(p,a)}},g);if(l)var
 q=function(b,a){var
 g=f(s,e,b);return cU(c[4],fh,d,g,a)},i=cV(fj,h,b(d,e),q,g);else
 var
@@ -3538,36 +3538,36 @@ j(b,a){var
 g=f(t,e,b);return cU(c[4],fh,d,g,a)}var
 l=b(d,e);return cV(fj,f(k,a,e),l,j,i)};break;case
 6:var
-v=g[9],w=b(g[5],a),x=g[8],h=function(b){return mI(fj,fh,c,a,k,d,x,w,v,b)};break;case
+v=g[9],w=b(g[5],a),x=g[8],h=function(b){return mL(fj,fh,c,a,k,d,x,w,v,b)};break;case
 0:case
 4:var
 u=b(g[5],a),q=g[2],h=function(g){if(b(q,g))return 1;var
 h=f(c[3],a,g);if(h){var
 r=b(d,g);return o(h[1],r)}var
-l=f(c[2],a,g),m=f(k,a,g),s=b(d,g),n=o(i([0,j,e]),s),p=n?dO(m,function(a){return function(a){return mH(q,a)}},l):n;if(p){var
+l=f(c[2],a,g),m=f(k,a,g),s=b(d,g),n=o(i([0,j,e]),s),p=n?dO(m,function(a){return function(a){return mK(q,a)}},l):n;if(p){var
 t=function(b,a){var
 e=f(u,g,b);return cU(c[4],fh,d,e,a)};return cV(fj,m,b(d,g),t,l)}return p};break;default:var
 h=function(a){return 0}}var
 m=at(c[1],h)}else
 var
-m=r;return m?mK(fj,fh,c,k,g,ct(l)):m}function
+m=r;return m?mN(fj,fh,c,k,g,cu(l)):m}function
 gE(a,b){return a[3]?0:gA(a[1],b)}function
-mN(c,b){var
+mQ(c,b){var
 a=c[2];return a?gA(a[1],b):a}function
 eA(d,c,g,e,b,a){if(gE(c,g)){var
-h=ef(b,ct(d));return[0,f(e[6],h,a)]}return iJ(d,c,b,a)}function
-eB(a,k,j,i){if(mN(k,j)){var
+h=ef(b,cu(d));return[0,f(e[6],h,a)]}return iJ(d,c,b,a)}function
+eB(a,k,j,i){if(mQ(k,j)){var
 l=i[7],f=a[10],g=function(b,c){return ex(a,b,c)},h=function(d,c){var
 e=b(a[3],c),f=0;return gD(function(e,b){var
-f=S(l,ef(d,ct(a)),c,e),g=iO(b[2],f);return[0,b[1],g]},f,e)};return[0,a[1],h,g,f]}var
+f=S(l,ef(d,cu(a)),c,e),g=iO(b[2],f);return[0,b[1],g]},f,e)};return[0,a[1],h,g,f]}var
 c=a[10];function
 d(b,c){return ex(a,b,c)}function
 e(d,c){return b(a[3],c)}return[0,a[1],e,d,c]}function
 fk(a,g,d,c){var
 h=gE(g,d)?iP(a,function(e,d){var
-g=cT(b(a[3],d));return f(c[6],e,d)<g?1:0}):1;if(h){if(mN(g,d)){var
+g=cT(b(a[3],d));return f(c[6],e,d)<g?1:0}):1;if(h){if(mQ(g,d)){var
 q=c[7];return iP(a,function(n,d){var
-c=b(a[3],d),f=0;return ca(function(p,r){var
+c=b(a[3],d),f=0;return cb(function(p,r){var
 s=S(q,n,d,p),b=r[2],a=s;for(;;){if(b){if(a){var
 c=a[1],g=b[1],h=o(i([0,j,e]),c),k=h?o(g[2],c):h,l=k?o(c,g[3]):k;if(l){var
 b=b[2],a=a[2];continue}var
@@ -3600,10 +3600,10 @@ var
 c=v;break;case
 5:var
 w=a[9]?0:1,x=w?0===a[8]?1:0:w;if(x)var
-D=a[10],f=a9(i([0,j,e]),D);else
+D=a[10],f=a_(i([0,j,e]),D);else
 var
 f=x;if(f)var
-E=i([0,e,e]),c=a9(a[10],E);else
+E=i([0,e,e]),c=a_(a[10],E);else
 var
 c=f;break;default:var
 q=a[9]?0:1,r=q?0===a[8]?1:0:q;if(r)var
@@ -3640,14 +3640,14 @@ c=i([0,j,e]);return bg(b[1],c);case
 2:case
 4:var
 d=b[1];return o(i([0,j,e]),d);default:return 1}}};return dO(iJ(a,y,l,d),s,r)}return c}):g}function
-mO(a){function
+mR(a){function
 c(c){var
 f=b(a[3],c),d=bh(function(a){var
 b=a[1];return o(i([0,j,e]),b)},f);if(d){if(2===a[4]){var
 g=b(a[7],c);return o(i([0,j,e]),g)}return 1}return d}return at(a[1],c)}function
 gF(a,g,c,b){var
 m=fl(a,g);if(m){if(b)var
-r=i([0,j,e]),n=o(b[1],r),h=n?mO(a):n;else
+r=i([0,j,e]),n=o(b[1],r),h=n?mR(a):n;else
 var
 h=b;if(h)var
 d=h;else{var
@@ -3655,7 +3655,7 @@ p=fk(a,g,1,c);if(p)var
 s=1,t=function(b,d){return eA(a,g,s,c,b,d)},k=iQ(a,eB(a,g,1,c),t,c);else
 var
 k=p;if(k){var
-q=mL(a);if(q)var
+q=mO(a);if(q)var
 u=a[2],v=c[2],w=0,l=iM(function(b){return ex(a,w,b)},v,u);else
 var
 l=q;if(l)var
@@ -3678,41 +3678,41 @@ p=h?1-b(c[2],a[2]):h;if(p)return o(f(c[1],0,a[2]),j);var
 g=p}}else
 var
 g=k;return g}function
-mP(a){var
+mS(a){var
 b=a[9],c=a[8],d=a[7],f=a[6];function
 g(f,d,c){var
 b=S(a[5],f,d,c);return 0===b[0]?[0,b[1]]:[0,i([0,j,e])]}return[0,a[1],a[2],a[3],a[4],g,f,d,c,b]}function
-mQ(j,i){var
+mT(j,i){var
 b=j,a=i;for(;;){if(b){if(a){var
 c=a[1],d=c[2],e=c[1],f=b[1],g=f[2],h=f[1];if(h<e)return 1;if(e<h)return 2;if(g<d)return 1;if(d<g)return 2;var
 b=b[2],a=a[2];continue}return 2}var
 k=a?1:a;return k}}function
-mR(a,c,b){if(b){var
-e=b[1],f=e[2],d=e[1],g=b[2];return a===d?[0,[0,d,c+f|0],g]:a<d?[0,[0,a,c],b]:[0,[0,d,f],mR(a,c,g)]}return[0,[0,a,c],0]}function
-mS(a,b){if(a){var
-c=a[1],d=mS(a[2],b);return mR(c[1],c[2],d)}return b}function
-mT(c,b,a){if(a){var
-e=a[1],d=e[2],f=e[1],g=a[2];switch(mQ(b,d)){case
+mU(a,c,b){if(b){var
+e=b[1],f=e[2],d=e[1],g=b[2];return a===d?[0,[0,d,c+f|0],g]:a<d?[0,[0,a,c],b]:[0,[0,d,f],mU(a,c,g)]}return[0,[0,a,c],0]}function
+mV(a,b){if(a){var
+c=a[1],d=mV(a[2],b);return mU(c[1],c[2],d)}return b}function
+mW(c,b,a){if(a){var
+e=a[1],d=e[2],f=e[1],g=a[2];switch(mT(b,d)){case
 0:return[0,[0,u(c,f),d],g];case
-1:return[0,[0,c,b],a];default:return[0,[0,f,d],mT(c,b,g)]}}return[0,[0,c,b],0]}function
+1:return[0,[0,c,b],a];default:return[0,[0,f,d],mW(c,b,g)]}}return[0,[0,c,b],0]}function
 ag(a,c){if(c){var
 h=c[1],d=h[2],e=h[1],f=c[2],i=function(c){if(c){var
-j=c[1],h=j[2],k=j[1],l=c[2];switch(mQ(d,h)){case
+j=c[1],h=j[2],k=j[1],l=c[2];switch(mT(d,h)){case
 0:var
 m=b(ag(a,f),l);return[0,[0,u(g(a,e),k),h],m];case
 1:var
 n=b(ag(a,f),c);return[0,[0,g(a,e),d],n];default:return[0,[0,k,h],i(l)]}}var
 o=b(ag(a,f),0);return[0,[0,g(a,e),d],o]};return i}return function(a){return a}}function
-mU(d,c,a,b){if(a){var
-e=a[1],f=mU(d,c,a[2],b),h=mS(c,e[2]);return mT(g(d,e[1]),h,f)}return b}function
+mX(d,c,a,b){if(a){var
+e=a[1],f=mX(d,c,a[2],b),h=mV(c,e[2]);return mW(g(d,e[1]),h,f)}return b}function
 gH(a,b){if(a){var
-c=a[1],d=gH(a[2],b);return mU(c[1],c[2],b,d)}return a}function
-aY(a){return[0,[0,a,0],0]}function
-mV(g){var
+c=a[1],d=gH(a[2],b);return mX(c[1],c[2],b,d)}return a}function
+aZ(a){return[0,[0,a,0],0]}function
+mY(g){var
 a=g;for(;;){if(a){var
 b=a[1],c=b[1],d=a[2];if(bg(c,i([0,j,e]))){var
 a=d;continue}var
-h=mV(d),f=[0,[0,c,b[2]],h]}else
+h=mY(d),f=[0,[0,c,b[2]],h]}else
 var
 f=a;return f}}function
 eC(c){var
@@ -3725,34 +3725,34 @@ m(a){var
 f=b(c[2],a),g=0;return gD(function(c,b){var
 f=b[2],g=0,h=gD(function(f,e){var
 b=S(d,a,c,f);return[0,e[1],b[1],b[2]]},g,f);return[0,S(e,a,c,b),h]},g,f)}return[0,a[1],a[2],m,l,k,j,i,h,g,f]}function
-mW(d,a,g){var
-h=a[2],c=bZ(b(d[2],a[1]),h);if(c){var
+mZ(d,a,g){var
+h=a[2],c=b1(b(d[2],a[1]),h);if(c){var
 e=a[1]<d[1][1]?1:0;if(e){var
-i=bZ(c[1][2],g);return dc(function(a){return a[2]},i)}var
+i=b1(c[1][2],g);return dd(function(a){return a[2]},i)}var
 f=e}else
 var
 f=c;return f}function
-mX(d,c,a){if(0===a)return e;var
-f=mX(d,c+1|0,a-1|0);return I(b(d,c),f)}function
-gI(e,c,b,a){if(0===e)return mX(c,b,a);var
+m0(d,c,a){if(0===a)return e;var
+f=m0(d,c+1|0,a-1|0);return I(b(d,c),f)}function
+gI(e,c,b,a){if(0===e)return m0(c,b,a);var
 f=e-1|0,d=a/2|0,g=gI(f,c,b+d|0,aO(0,a-d|0));return I(gI(f,c,b,d),g)}function
-mY(a){var
+m1(a){var
 b=0;return gI(14,function(a){return(2*a|0)+1|0},b,a)}function
 gJ(a){var
 b=0;return gI(14,function(a){return a+1|0},b,a)}function
 dQ(b,a){return gz(b,a)}function
 bF(a){return z(a)}function
-mZ(r,c,f,d,b,a){var
+m2(r,c,f,d,b,a){var
 l=o(c,i([0,j,e]));if(l)var
 m=l;else{var
-n=a9(c,i([0,e,e])),p=n?dJ(j,d):n;if(p)var
+n=a_(c,i([0,e,e])),p=n?dJ(j,d):n;if(p)var
 s=g(c,z(d)),h=bg(z(f),s);else
 var
 h=p;if(h)var
 t=q(i([0,e,e]),c),u=g(bF(b),t),k=o(g(bF(a),c),u);else
 var
 k=h;if(k){var
-v=dQ(d,b+a|0),w=mY(a),x=g(r,z(I(I(mY(b),w),v))),y=gJ(b+a|0),A=I(dQ(aG(e),b+a|0),y),B=dQ(cQ(d,f),a);return o(z(I(I(dQ(f,b),B),A)),x)}var
+v=dQ(d,b+a|0),w=m1(a),x=g(r,z(I(I(m1(b),w),v))),y=gJ(b+a|0),A=I(dQ(aG(e),b+a|0),y),B=dQ(cR(d,f),a);return o(z(I(I(dQ(f,b),B),A)),x)}var
 m=k}return m}function
 iS(f,d,l,k){var
 c=l,a=k;for(;;){if(a){if(c){var
@@ -3763,7 +3763,7 @@ j=c}else
 var
 j=a;return j}}function
 iT(a){return[0,a[1],a[2]]}function
-m0(d,j){var
+m3(d,j){var
 f=j[2];if(f){var
 r=f[2],c=iT(f[1]),a=r;for(;;){if(a){var
 n=a[1],h=iT(n),l=c[1]<h[1]?1:0;if(l)var
@@ -3779,10 +3779,10 @@ var
 k=f;if(k){var
 p=j[1],s=j[2];return bh(function(a){var
 g=a[1]<d[1][1]?1:0;if(g){var
-n=a[2],c=bZ(b(d[2],a[1]),n);if(c){var
+n=a[2],c=b1(b(d[2],a[1]),n);if(c){var
 f=c[1],o=cT(f[2]),h=cT(a[3])===o?1:0;if(h){var
 q=iS(d,1,a[3],f[2]),j=eC(b(ag(i([0,ab(e),e]),p),q));if(!j){var
-r=iS(d,0,a[3],f[2]),s=aY(i([0,e,e])),t=b(ag(i([0,ab(e),e]),s),r);return eC(b(ag(i([0,e,e]),p),t))}var
+r=iS(d,0,a[3],f[2]),s=aZ(i([0,e,e])),t=b(ag(i([0,ab(e),e]),s),r);return eC(b(ag(i([0,e,e]),p),t))}var
 k=j}else
 var
 k=h;var
@@ -3792,32 +3792,32 @@ l=c;var
 m=l}else
 var
 m=g;return m},s)}return k}function
-m1(e,d,h,g){var
+m4(e,d,h,g){var
 c=h,a=g;for(;;){if(a){var
 f=a[2];if(gA(e,a[1])){var
-i=m1(e,d,c+1|0,f);return b(d,c)+i|0}var
+i=m4(e,d,c+1|0,f);return b(d,c)+i|0}var
 c=c+1|0,a=f;continue}return a}}function
 cW(d,c,a){if(a){var
-b=a[1],e=cW(d,c,a[2]),g=b[3];return m1(d,f(c,b[1],b[2]),0,g)+e|0}return a}function
+b=a[1],e=cW(d,c,a[2]),g=b[3];return m4(d,f(c,b[1],b[2]),0,g)+e|0}return a}function
 iU(c,j,h,g,o,a){switch(a[0]){case
-0:return bZ(c[4],a[1]);case
+0:return b1(c[4],a[1]);case
 1:var
 d=a[1],k=d<j?1:0;if(k)var
-p=b(h,d)[1],q=aY(b(g[8],d)),l=[0,b(ag(i([0,ab(e),e]),q),p)];else
+p=b(h,d)[1],q=aZ(b(g[8],d)),l=[0,b(ag(i([0,ab(e),e]),q),p)];else
 var
 l=k;return l;case
 2:var
 f=a[1],m=f<j?1:0;if(m)var
-r=aY(b(g[9],f)),s=b(h,f)[1],n=[0,b(ag(i([0,ab(e),e]),s),r)];else
+r=aZ(b(g[9],f)),s=b(h,f)[1],n=[0,b(ag(i([0,ab(e),e]),s),r)];else
 var
 n=m;return n;case
 3:var
-t=mW(c,[0,a[1],a[2]],a[3]);return dc(function(a){var
-d=b(c[3],a),f=aY(b(c[5],a));return b(ag(i([0,ab(e),e]),f),d)},t);case
+t=mZ(c,[0,a[1],a[2]],a[3]);return dd(function(a){var
+d=b(c[3],a),f=aZ(b(c[5],a));return b(ag(i([0,ab(e),e]),f),d)},t);case
 4:var
-u=mW(c,[0,a[1],a[2]],a[3]);return dc(function(a){var
-d=aY(i([0,e,e])),f=b(c[3],a);return b(ag(i([0,ab(e),e]),f),d)},u);default:return bZ(o,a[1])}}function
-m2(s,r,q,p,n,m,l){var
+u=mZ(c,[0,a[1],a[2]],a[3]);return dd(function(a){var
+d=aZ(i([0,e,e])),f=b(c[3],a);return b(ag(i([0,ab(e),e]),f),d)},u);default:return b1(o,a[1])}}function
+m5(s,r,q,p,n,m,l){var
 a=m,c=l;for(;;){if(a){var
 f=a[1],g=f[1],d=iU(s,r,q,p,n,f[2]);if(d){var
 h=o(i([0,j,e]),g);if(h){var
@@ -3826,16 +3826,16 @@ k=h}else
 var
 k=d;return k}return[0,c]}}function
 dR(r,q,p,n,m,l,k){var
-b=m2(r,q,p,n,m,l,k);if(b){var
+b=m5(r,q,p,n,m,l,k);if(b){var
 a=b[1];for(;;){if(a){var
 c=a[1],d=c[1],f=a[2];if(c[2]){var
 g=bg(d,i([0,j,e]));if(g){var
 a=f;continue}return g}var
 h=o(i([0,j,e]),d);if(h){var
 a=f;continue}return h}return 1}}return b}function
-m3(c,h,g,f,d,a){var
-j=b(c[3],a[1]),l=aY(a[2]),m=b(ag(i([0,ab(e),e]),l),j),k=dR(c,h,g,f,d,a[4],m);if(k){var
-n=aY(a[3]),o=b(ag(i([0,ab(e),e]),j),n);return dR(c,h,g,f,d,a[5],o)}return k}function
+m6(c,h,g,f,d,a){var
+j=b(c[3],a[1]),l=aZ(a[2]),m=b(ag(i([0,ab(e),e]),l),j),k=dR(c,h,g,f,d,a[4],m);if(k){var
+n=aZ(a[3]),o=b(ag(i([0,ab(e),e]),j),n);return dR(c,h,g,f,d,a[5],o)}return k}function
 dS(l,k,h,C,B,g,A,z){var
 d=A,m=z;for(;;){if(m){var
 a=m[1];switch(a[0]){case
@@ -3847,15 +3847,15 @@ q=n;var
 c=q;break;case
 1:var
 r=a[2],s=o(i([0,j,e]),r);if(s)var
-y=m2(l,k,h,g,d,a[1],0),c=dc(function(f){return function(a){var
-c=aY(f),d=mV(a);return b(ag(i([0,ab(e),e]),d),c)}}(r),y);else
+y=m5(l,k,h,g,d,a[1],0),c=dd(function(f){return function(a){var
+c=aZ(f),d=mY(a);return b(ag(i([0,ab(e),e]),d),c)}}(r),y);else
 var
 c=s;break;case
 2:var
 t=a[1],c=[0,gH(t,t)];break;case
 3:var
 c=f(C,a[1],a[2]);break;default:var
-u=a[2],v=a[1],w=at(v,function(c,d){return function(a){return m3(l,k,h,g,d,b(c,a))}}(u,d)),c=w?S(B,v,u,a[3]):w}if(c){var
+u=a[2],v=a[1],w=at(v,function(c,d){return function(a){return m6(l,k,h,g,d,b(c,a))}}(u,d)),c=w?S(B,v,u,a[3]):w}if(c){var
 D=m[2],d=dN(d,[0,c[1],0]),m=D;continue}return c}return[0,d]}}function
 eD(a,f,e,d){var
 g=S(a[17],f,e,d),c=b(a[16],g);return[0,c[2],c[3]]}function
@@ -3864,86 +3864,86 @@ b=a[1];return b[2]?0:a[2]?0:[0,b[1]]}return[0,i([0,j,e])]}function
 dT(a,i,h,g,e){var
 c=iV(e[1]);if(c)return c[1];var
 j=f(a[18],h,g),d=b(a[16],j);return i?d[3]:d[2]}function
-m4(d,c,a){if(a){var
-e=a[1],f=m4(d,c,a[2]),g=b(d[3],e[2]);return b(ag(b(c,e[1]),g),f)}return a}function
-m5(a,s,r,q,p,o,f,n){var
-g=ct(a[1]);return at(g+1|0,function(c){function
+m7(d,c,a){if(a){var
+e=a[1],f=m7(d,c,a[2]),g=b(d[3],e[2]);return b(ag(b(c,e[1]),g),f)}return a}function
+m8(a,s,r,q,p,o,f,n){var
+g=cu(a[1]);return at(g+1|0,function(c){function
 d(d){var
-h=b(a[2],d),j=0;return ca(function(h,t){var
+h=b(a[2],d),j=0;return cb(function(h,t){var
 j=S(f[5],c,d,h);if(0===j[0])return 1;var
-k=j[1],u=t[2],v=ef(c+1|0,g),l=m4(a,b(f[1],v),u);if(o)var
-w=aY(k),m=b(ag(i([0,ab(e),e]),l),w);else
+k=j[1],u=t[2],v=ef(c+1|0,g),l=m7(a,b(f[1],v),u);if(o)var
+w=aZ(k),m=b(ag(i([0,ab(e),e]),l),w);else
 var
-x=aY(k),m=b(ag(i([0,ab(e),e]),x),l);return dR(a,s,r,q,p,S(n,c,d,h),m)},j,h)}return at(a[1][1],d)})}function
+x=aZ(k),m=b(ag(i([0,ab(e),e]),x),l);return dR(a,s,r,q,p,S(n,c,d,h),m)},j,h)}return at(a[1][1],d)})}function
 fm(c,h,g,a,d){function
-m(e){return m3(c,h,g,a,d,b(a[16],e))}var
+m(e){return m6(c,h,g,a,d,b(a[16],e))}var
 k=at(a[15],m);if(k)var
 n=function(g){var
-d=b(c[2],g),h=0;return ca(function(l,h){if(iV(h[1]))var
+d=b(c[2],g),h=0;return cb(function(l,h){if(iV(h[1]))var
 d=1;else{var
 j=f(a[18],g,l),k=j<a[15]?1:0;if(k)var
 m=h[1],n=b(a[16],j)[1],o=b(c[3],n),d=eC(b(ag(i([0,ab(e),e]),o),m));else
 var
 d=k}if(d){var
-p=h[2],q=0;return ca(function(h,f){var
+p=h[2],q=0;return cb(function(h,f){var
 c=S(a[17],g,l,h),d=c<a[15]?1:0;if(d)var
 i=f[2],e=b(a[16],c)[1]===i?1:0;else
 var
 e=d;return e},q,p)}return d},h,d)},j=at(c[1][1],n);else
 var
 j=k;var
-l=j?m5(c,h,g,a,d,0,a[6],a[19]):j;return l?m5(c,h,g,a,d,1,a[7],a[20]):l}function
-m6(e,d,c,g,f,a){var
+l=j?m8(c,h,g,a,d,0,a[6],a[19]):j;return l?m8(c,h,g,a,d,1,a[7],a[20]):l}function
+m9(e,d,c,g,f,a){var
 b=dS(e,d,c,g,f,a,0,a[14]);return b?fm(e,d,c,a,b[1]):b}function
 eE(a){return a[2]?0:1}function
-v3(b,a){return 0}function
-m7(c,b,a){return 0}var
-v4=aG(aG(aG(aG(fe(fe(e)))))),fn=gz(aG(e),v4),iW=aG(aG(aG(aG(aG(aG(fe(e))))))),fo=gz(aG(e),iW);function
-m8(e,d,c){var
+v6(b,a){return 0}function
+m_(c,b,a){return 0}var
+v7=aG(aG(aG(aG(fe(fe(e)))))),fn=gz(aG(e),v7),iW=aG(aG(aG(aG(aG(aG(fe(e))))))),fo=gz(aG(e),iW);function
+m$(e,d,c){var
 b=d,a=c;for(;;){if(0===b)return a;var
-b=b-1|0,a=as(mC(I(a,a),iW),e);continue}}var
-v5=80,v6=80;function
+b=b-1|0,a=as(mF(I(a,a),iW),e);continue}}var
+v8=80,v9=80;function
 iX(c,a){if(bf(j,a)){var
 b=bf(I(aG(e),a),fo);if(b){var
-d=g(c,z(fo)),f=I(a,a),h=as(mC(I(aG(e),f),iW),e);return o(z(m8(e,v6,as(as(fo,a),h))),d)}return b}var
-i=g(c,z(m8(j,v5,cQ(fo,a))));return o(z(fo),i)}function
-m9(b,a){return 0===a?i([0,e,e]):g(b,m9(b,a-1|0))}function
-m_(b,a){if(a){var
-c=a[1],d=m_(b,a[2]),f=c[2],h=i([0,j,e]);return g(m9(iH(c[1],b,h),f),d)}return i([0,e,e])}function
+d=g(c,z(fo)),f=I(a,a),h=as(mF(I(aG(e),f),iW),e);return o(z(m$(e,v9,as(as(fo,a),h))),d)}return b}var
+i=g(c,z(m$(j,v8,cR(fo,a))));return o(z(fo),i)}function
+na(b,a){return 0===a?i([0,e,e]):g(b,na(b,a-1|0))}function
+nb(b,a){if(a){var
+c=a[1],d=nb(b,a[2]),f=c[2],h=i([0,j,e]);return g(na(iH(c[1],b,h),f),d)}return i([0,e,e])}function
 fp(b,a){if(a){var
-c=a[1],d=fp(b,a[2]),f=m_(b,c[2]);return u(g(c[1],f),d)}return i([0,j,e])}function
-m$(b){var
+c=a[1],d=fp(b,a[2]),f=nb(b,c[2]);return u(g(c[1],f),d)}return i([0,j,e])}function
+nc(b){var
 a=b;for(;;){if(a){if(a[1][2])return 0;var
 a=a[2];continue}return 1}}function
-na(h,g,f){var
+nd(h,g,f){var
 c=g,a=f;for(;;){if(0===c)return[0,a];var
 e=c-1|0,d=b(h,e);if(d){var
 c=e,a=as(a,d[1]);continue}return d}}function
 gK(e,d,a,c){var
 b=a<e?1:0;return b?f(d,a,c):b}function
-nb(c,a){if(a){var
-d=nb(c,a[2]),f=b(c[3],a[1][2]);return b(ag(i([0,e,e]),f),d)}return a}function
+ne(c,a){if(a){var
+d=ne(c,a[2]),f=b(c[3],a[1][2]);return b(ag(i([0,e,e]),f),d)}return a}function
 fq(c,b,a){if(b){if(a){var
 f=fq(c,b[2],a[2]),d=h0(b[1][1],c),g=d?a[1]:d;return g+f|0}var
 e=a}else
 var
 e=b;return e}function
-nc(b,a){if(b){if(a){var
-d=nc(b[2],a[2]);return a[1]+d|0}var
+nf(b,a){if(b){if(a){var
+d=nf(b[2],a[2]);return a[1]+d|0}var
 c=a}else
 var
 c=b;return c}function
 dU(f,c,a){if(0===c)return[0,j];var
 d=b(f[13],a),e=iX(a,d),g=e?[0,I(c,d)]:e;return g}function
-nd(f,e,b,a){if(b){if(a){var
-h=a[1],k=db(bF(h)),l=g(bF(e),k),c=dU(f,h,g(b[1][2],l));if(c)var
-d=nd(f,e,b[2],a[2]),m=d?[0,as(c[1],d[1])]:d,i=m;else
+ng(f,e,b,a){if(b){if(a){var
+h=a[1],k=dc(bF(h)),l=g(bF(e),k),c=dU(f,h,g(b[1][2],l));if(c)var
+d=ng(f,e,b[2],a[2]),m=d?[0,as(c[1],d[1])]:d,i=m;else
 var
 i=c;return i}return[0,j]}return[0,j]}function
-ne(d,c,a,b){if(a){var
-e=ne(d,c+1|0,a[2],b),g=f(d,c,b);return as(I(a[1],g),e)}return j}function
+nh(d,c,a,b){if(a){var
+e=nh(d,c+1|0,a[2],b),g=f(d,c,b);return as(I(a[1],g),e)}return j}function
 iY(c,l,g,L,a,B,p,K){var
-r=nc(g,a[12]);if(0===r)return[0,[0,j,0]];var
+r=nf(g,a[12]);if(0===r)return[0,[0,j,0]];var
 m=i([0,e,e]),h=g;for(;;){if(h){var
 x=h[1][2],y=o(i([0,j,e]),x);if(y){var
 H=h[2],m=q(m,x),h=H;continue}var
@@ -3951,24 +3951,24 @@ s=y}else
 var
 s=o(i([0,j,e]),m);if(s)var
 G=function(a){var
-d=b(c[2],a),f=0;return ca(function(j,a){var
-f=nb(c,a[2]),g=aY(i([0,e,e])),d=eC(b(ag(i([0,ab(e),e]),g),f));if(d){var
+d=b(c[2],a),f=0;return cb(function(j,a){var
+f=ne(c,a[2]),g=aZ(i([0,e,e])),d=eC(b(ag(i([0,ab(e),e]),g),f));if(d){var
 h=a[2];return bh(function(a){return a[2]<l?1:0},h)}return d},f,d)},t=at(c[1][1],G);else
 var
 t=s;if(t){var
 u=dU(a,r,K);if(u){var
-v=nd(a,r,g,a[12]);if(v){var
-w=na(function(d){var
+v=ng(a,r,g,a[12]);if(v){var
+w=nd(function(d){var
 k=fq(d,g,a[12]);if(0===k)return[0,j];var
 m=f(L,d,function(a,b){return gK(d,p,a,b)}),h=at(l,function(a){var
 d=fp(m,b(c[3],a));return o(i([0,j,e]),d)});if(h){var
-n=na(function(e){if(m$(b(c[3],e)))return[0,j];var
-g=fp(m,b(c[3],e));return dU(a,f(p,d,e),g)},l,j);return dc(function(a){return I(k,a)},n)}return h},B,j);if(w){var
-M=0,N=ew(0,B),n=l,d=M,O=dd(function(b){return fq(b,g,a[12])},N);for(;;){if(0!==n){var
-k=n-1|0;if(m$(b(c[3],k)))var
+n=nd(function(e){if(nc(b(c[3],e)))return[0,j];var
+g=fp(m,b(c[3],e));return dU(a,f(p,d,e),g)},l,j);return dd(function(a){return I(k,a)},n)}return h},B,j);if(w){var
+M=0,N=ew(0,B),n=l,d=M,O=de(function(b){return fq(b,g,a[12])},N);for(;;){if(0!==n){var
+k=n-1|0;if(nc(b(c[3],k)))var
 z=d;else
 var
-A=ne(p,0,O,k),J=bf(A,j)?d:[0,[0,k,A],d],z=J;var
+A=nh(p,0,O,k),J=bf(A,j)?d:[0,[0,k,A],d],z=J;var
 n=k,d=z;continue}var
 P=as(v[1],w[1]),C=[0,[0,as(u[1],P),d]];break}}else
 var
@@ -3982,14 +3982,14 @@ E=u;var
 F=E}else
 var
 F=t;return F}}function
-nf(m,l,k,j){var
+ni(m,l,k,j){var
 a=l,c=j;for(;;){if(a){var
-d=a[1],e=d[2],n=db(z(e)),f=g(b(k,d[1]),n),h=b(m[13],f),i=iX(f,h);if(i){var
+d=a[1],e=d[2],n=dc(z(e)),f=g(b(k,d[1]),n),h=b(m[13],f),i=iX(f,h);if(i){var
 o=as(c,I(e,as(h,fn))),a=a[2],c=o;continue}return i}return[0,c]}}function
-ng(p,n,d,j,i){var
-e=nf(n,d[2],j,d[1]);if(e){var
+nj(p,n,d,j,i){var
+e=ni(n,d[2],j,d[1]);if(e){var
 q=z(e[1]),k=o(g(i,z(fn)),q);if(k){var
-r=aY(J(i)),a=d[2],c=r;for(;;){if(a){var
+r=aZ(J(i)),a=d[2],c=r;for(;;){if(a){var
 h=a[1][1],l=b(p[3],h),m=b(ag(b(j,h),l),c),a=a[2],c=m;continue}var
 f=[0,c];break}}else
 var
@@ -4002,83 +4002,83 @@ h=iZ(c,e,b,f,a[2]);return[0,S(c,b,g,a[1]),h]}var
 i=iZ(c,e,b,f,0);return[0,S(c,b,g,e),i]}return a}function
 i0(e,d,c,b,a){var
 f=iZ(e,d,c,b[2],a[2]),g=a[1];return[0,as(I(c,b[1]),g),f]}function
-v7(c,b,a){return as(I(c,b),a)}function
-nh(a,b,c){return i0(v7,j,a,b,c)}var
-v8=[0,j,0];function
-eF(a,b,c){return i0(nh,v8,a,b,c)}var
-v9=[0,j,0];function
-ni(a,b,c){return i0(eF,v9,a,b,c)}function
-nj(b,a){var
-c=dd(b,a[2]);return[0,a[1],c]}function
-v_(a){return[0,a,0]}function
-v$(a){return nj(v_,a)}function
-nk(a){return nj(v$,a)}function
+v_(c,b,a){return as(I(c,b),a)}function
+nk(a,b,c){return i0(v_,j,a,b,c)}var
+v$=[0,j,0];function
+eF(a,b,c){return i0(nk,v$,a,b,c)}var
+wa=[0,j,0];function
+nl(a,b,c){return i0(eF,wa,a,b,c)}function
+nm(b,a){var
+c=de(b,a[2]);return[0,a[1],c]}function
+wb(a){return[0,a,0]}function
+wc(a){return nm(wb,a)}function
+nn(a){return nm(wc,a)}function
 i1(c,b,e,a){if(e){var
 g=e[2],d=e[1];if(a){var
 h=a[1],i=i1(c,b,g,a[2]),f=bf(d,j),k=f?bf(j,d):f,l=k?h:eF(I(c,d),b,h);return[0,l,i]}var
 m=i1(c,b,g,0);return[0,eF(I(c,d),b,[0,j,0]),m]}return a}function
-nl(d,h,g){var
+no(d,h,g){var
 c=h,a=g;for(;;){if(a){var
 e=a[2],f=a[1];if(bf(j,f)){var
 c=c+1|0,a=e;continue}var
-i=nl(d,c+1|0,e);return as(I(b(d,c),f),i)}return j}}function
-nm(a){if(a){var
-b=a[1],c=nm(a[2]);return bf(b,c)?b:c}return j}function
+i=no(d,c+1|0,e);return as(I(b(d,c),f),i)}return j}}function
+np(a){if(a){var
+b=a[1],c=np(a[2]);return bf(b,c)?b:c}return j}function
 i2(g,f,e,a){var
-b=dd(e,a[2]),c=nl(g,0,b),d=I(f,nm(b)),h=bf(c,d)?d:c;return as(a[1],h)}function
-nn(b,a){function
+b=de(e,a[2]),c=no(g,0,b),d=I(f,np(b)),h=bf(c,d)?d:c;return as(a[1],h)}function
+nq(b,a){function
 c(a){return a}return function(d){return i2(b,a,c,d)}}function
-no(b,a){var
-c=nn(b,a);return function(d){return i2(b,a,c,d)}}function
-np(k,h){var
+nr(b,a){var
+c=nq(b,a);return function(d){return i2(b,a,c,d)}}function
+ns(k,h){var
 b=k,a=h;for(;;){if(b)if(a){var
 d=a[2],f=b[2],g=b[1];if(o(g,i([0,j,e]))){var
 b=f,a=d;continue}var
-l=np(f,d),c=[0,[0,g,a[1]],l]}else
+l=ns(f,d),c=[0,[0,g,a[1]],l]}else
 var
 c=a;else
 var
 c=b;return c}}function
-nq(a,c){if(typeof
+nt(a,c){if(typeof
 a==="number")return 0;else{if(0===a[0]){var
-b=bZ(c,a[1]);if(b)var
+b=b1(c,a[1]);if(b)var
 f=b[1],d=[0,[0,i([0,e,e]),f],0];else
 var
-d=b;return d}return np(a[1],c)}}function
+d=b;return d}return ns(a[1],c)}}function
 gL(c,b){var
 a=c[3];return a?f(a[1],0,b):a}function
-nr(c,b){var
-a=bZ(c[2],b),d=a?a[1][1][1][1]:a;return d}function
+nu(c,b){var
+a=b1(c[2],b),d=a?a[1][1][1][1]:a;return d}function
 i3(c,b){var
-a=bZ(c[2],b);return a?a[1][1][1][2]:j}function
-ns(h,g,f,a,d,c){var
+a=b1(c[2],b);return a?a[1][1][1][2]:j}function
+nv(h,g,f,a,d,c){var
 k=a[2],j=bh(function(a){var
 j=a[1],k=j[1],l=k[1],m=dR(h,g,f,d,c,j[2],l);if(m){var
-n=aY(z(k[2])),o=b(ag(i([0,ab(e),e]),l),n);return dR(h,g,f,d,c,a[2],o)}return m},k);if(j){var
-l=a[2],m=aY(z(a[3])),n=iI(function(a){var
+n=aZ(z(k[2])),o=b(ag(i([0,ab(e),e]),l),n);return dR(h,g,f,d,c,a[2],o)}return m},k);if(j){var
+l=a[2],m=aZ(z(a[3])),n=iI(function(a){var
 b=a[1][1][1];return ag(i([0,ab(e),e]),b)},m,l);return dR(h,g,f,d,c,a[4],n)}return j}function
 i4(d,c,a){if(a){var
-e=i4(d,c+1|0,a[2]),f=nr(d,c);return b(ag(z(a[1]),f),e)}return a}function
-nt(c,d,a){if(a){var
-f=a[1],g=nt(c,d+1|0,a[2]),h=i4(c,0,f[2]),j=aY(z(f[1])),k=b(ag(i([0,e,e]),j),h),l=gH(nr(c,d),k);return b(ag(i([0,e,e]),l),g)}return a}function
-nu(d,k,c){var
-l=d[3],h=bf(j,b(no(function(a){return i3(d,a)},l),c));if(h)return h;var
+e=i4(d,c+1|0,a[2]),f=nu(d,c);return b(ag(z(a[1]),f),e)}return a}function
+nw(c,d,a){if(a){var
+f=a[1],g=nw(c,d+1|0,a[2]),h=i4(c,0,f[2]),j=aZ(z(f[1])),k=b(ag(i([0,e,e]),j),h),l=gH(nu(c,d),k);return b(ag(i([0,e,e]),l),g)}return a}function
+nx(d,k,c){var
+l=d[3],h=bf(j,b(nr(function(a){return i3(d,a)},l),c));if(h)return h;var
 a=k;for(;;){if(a){var
 f=a[2];if(f){var
 a=f;continue}var
 g=a[1]}else
 var
 g=a;var
-m=nt(d,0,c[2]),n=aY(z(c[1])),o=b(ag(i([0,e,e]),n),m);return eC(b(ag(i([0,ab(e),e]),o),g))}}function
-nv(f,a){var
+m=nw(d,0,c[2]),n=aZ(z(c[1])),o=b(ag(i([0,e,e]),n),m);return eC(b(ag(i([0,ab(e),e]),o),g))}}function
+ny(f,a){var
 c=dJ(j,a[5]),d=c?dJ(j,a[6]):c;if(d){var
 g=function(g){var
-c=b(a[9],g),d=b(a[11],c),h=i4(a,0,d[2]),j=aY(z(d[1])),k=b(ag(i([0,e,e]),j),h),l=b(f[3],c);return eC(b(ag(J(z(a[5])),l),k))};return at(a[8],g)}return d}function
+c=b(a[9],g),d=b(a[11],c),h=i4(a,0,d[2]),j=aZ(z(d[1])),k=b(ag(i([0,e,e]),j),h),l=b(f[3],c);return eC(b(ag(J(z(a[5])),l),k))};return at(a[8],g)}return d}function
 gM(a){return a?i([0,ab(e),e]):i([0,e,e])}function
 fr(a){return a?ab(e):e}function
-nw(m,d,l,c,b,a){if(b){if(a){var
+nz(m,d,l,c,b,a){if(b){if(a){var
 n=a[1],p=n[2],r=n[1],s=b[1],t=s[2],u=s[1],f=iV(t[1]);if(f){var
-h=nw(m,d,l,c,b[2],a[2]);if(h){var
+h=nz(m,d,l,c,b[2],a[2]);if(h){var
 A=g(u,m[1][10]),B=g(z(c),A),v=bg(z(r),B);if(v)var
 C=z(p),D=g(u,f[1]),E=q(g(z(I(c,I(d[5],d[6]))),D),C),F=g(gM(l),E),k=o(i([0,j,e]),F);else
 var
@@ -4091,15 +4091,15 @@ var
 x=f;var
 y=x}else
 var
-y=a;return y}return wa}function
+y=a;return y}return wd}function
 i5(r,c,a,ao,f,an,am){var
 k=a[7],h=o(i([0,j,e]),k);if(h)var
-l=i([0,e,e]),d=a9(a[7],l);else
+l=i([0,e,e]),d=a_(a[7],l);else
 var
 d=h;if(d){var
 m=function(d){var
 T=1-b(a[1],d);if(T)return T;if(ex(r[1],0,d))return 0;var
-ae=b(r[2],d),K=nq(b(ao,d),ae),af=c[5],w=I(b(a[4],d),af),L=dJ(j,b(a[4],d)),M=L?bh(function(d){var
+ae=b(r[2],d),K=nt(b(ao,d),ae),af=c[5],w=I(b(a[4],d),af),L=dJ(j,b(a[4],d)),M=L?bh(function(d){var
 h=d[2][2];return bh(function(k){var
 l=b(c[10],k[2]),m=l<c[8]?1:0;if(m)var
 s=k[2],h=b(c[9],l)===s?1:0;else
@@ -4110,21 +4110,21 @@ p=n;else{var
 r=b(am,d);if(r){var
 t=z(b(a[3],d)),u=b(an,d),v=q(g(z(c[6]),u),t),w=g(gM(f),v);return o(i([0,j,e]),w)}var
 p=r}return p}return h},h)},K):L;if(M){var
-ag=b(a[5],d),x=nw(r,c,f,b(a[4],d),K,ag);if(x){var
-N=x[1],ah=nk(b(a[2],d)),l=N,k=ni(ab(I(fr(f),w)),ah,[0,j,0]);a:for(;;){if(l){var
+ag=b(a[5],d),x=nz(r,c,f,b(a[4],d),K,ag);if(x){var
+N=x[1],ah=nn(b(a[2],d)),l=N,k=nl(ab(I(fr(f),w)),ah,[0,j,0]);a:for(;;){if(l){var
 E=l[1],F=E[1],W=k[2],X=k[1],Y=F[2],Z=[0,as(I(fr(f),Y),X),W],_=E[2],$=F[1],G=I(fr(f),$),h=_,s=Z;for(;;){if(h){var
-B=h[1],t=B[1],C=b(a[1],t)?b(a[2],t):[0,b(a[3],t),0],D=b(c[11],B[2]),U=nk(C),A=ni(I(G,D[1]),U,s),V=i1(G,C,D[2],A[2]),h=h[2],s=[0,A[1],V];continue}var
+B=h[1],t=B[1],C=b(a[1],t)?b(a[2],t):[0,b(a[3],t),0],D=b(c[11],B[2]),U=nn(C),A=nl(I(G,D[1]),U,s),V=i1(G,C,D[2],A[2]),h=h[2],s=[0,A[1],V];continue}var
 l=l[2],k=s;continue a}}var
-O=c[3],P=function(a){return i3(c,a)},Q=bf(j,i2(P,O,no(P,O),k));if(Q){var
+O=c[3],P=function(a){return i3(c,a)},Q=bf(j,i2(P,O,nr(P,O),k));if(Q){var
 p=N,v=[0,I(w,b(a[6],d)),0];b:for(;;){if(p){var
 J=p[1],ac=J[2],n=ac,m=v,ad=ab(J[1][1]);for(;;){if(n){var
 u=n[1];if(b(a[1],u[1]))var
-aa=b(c[11],u[2]),H=nh(I(ad,b(a[6],u[1])),aa,m);else
+aa=b(c[11],u[2]),H=nk(I(ad,b(a[6],u[1])),aa,m);else
 var
 H=m;var
 n=n[2],m=H;continue}var
 p=p[2],v=m;continue b}}var
-ai=c[3],aj=z(b(nn(function(a){return i3(c,a)},ai),v)),ak=z(I(w,b(a[6],d))),al=a[7],R=o(g(q(i([0,e,e]),al),ak),aj);break}}else
+ai=c[3],aj=z(b(nq(function(a){return i3(c,a)},ai),v)),ak=z(I(w,b(a[6],d))),al=a[7],R=o(g(q(i([0,e,e]),al),ak),aj);break}}else
 var
 R=Q;var
 S=R;break}}else
@@ -4139,7 +4139,7 @@ c=t,a=s;for(;;)switch(a[0]){case
 p=a[1],m=dS(j,h,g,l,k,d,c,p[1]);return m?f(o,m[1],p):m;case
 1:var
 n=dS(j,h,g,l,k,d,c,a[1]);if(n){var
-u=aY(i([0,ab(e),e]));return dR(j,h,g,d,n[1],a[2],u)}return n;default:var
+u=aZ(i([0,ab(e),e]));return dR(j,h,g,d,n[1],a[2],u)}return n;default:var
 q=a[1],v=a[2],r=i6(j,h,g,l,k,d,o,dN(c,[0,q,0]),v);if(r){var
 w=a[3],c=dN(c,[0,b(ag(i([0,ab(e),e]),q),0),0]),a=w;continue}return r}}function
 fs(d,a){function
@@ -4171,32 +4171,32 @@ H=j?1-b(a[7][2],d[1][2]):j;return H}function
 ft(a,c,b){var
 d=0,e=c?a[7]:a[6];return f(e[1],d,b)}function
 i7(c,a){return 1-b(c[7][2],a)}function
-nx(a,c,b){var
+nA(a,c,b){var
 d=g(z(a[6]),b),f=q(z(a[7]),d),h=g(gM(c),f);return o(i([0,j,e]),h)}function
 gN(d,o,n,k,j,a,e,i,c){var
 f=e?a[22]:a[21];if(f)if(c){var
 h=fs(d,a);if(h){var
 l=f[1],u=c[1];return i6(d,o,n,k,j,a,function(p,c){var
-f=c[12],i=d[1][2],j=fr(e),k=ns(d,o,n,c,a,p),l=k?nv(d,c):k;if(l)var
+f=c[12],i=d[1][2],j=fr(e),k=nv(d,o,n,c,a,p),l=k?ny(d,c):k;if(l)var
 q=function(b){return i7(a,b)},r=function(b){return ft(a,e,b)},s=a[1],g=i5(d,c,f,function(a){return gL(s,a)},e,r,q);else
 var
 g=l;var
 m=g?b(f[1],i):g;if(m)var
-t=[0,ab(I(j,c[7])),0],h=nu(c,p,eF(j,b(f[2],i),t));else
+t=[0,ab(I(j,c[7])),0],h=nx(c,p,eF(j,b(f[2],i),t));else
 var
-h=m;return h?nx(c,e,u):h},i,l)}var
+h=m;return h?nA(c,e,u):h},i,l)}var
 g=h}else
 var
 g=c;else
 var
 g=f;return g}function
-ny(a,b){return[0,b,0,a[3],0,0,a[23],a[24],a[8],a[9],a[10],a[11],a[12],a[13],a[14],a[15],a[16],a[17],a[18],a[25],a[26],0,0,a[23],a[24],a[25],a[26]]}function
+nB(a,b){return[0,b,0,a[3],0,0,a[23],a[24],a[8],a[9],a[10],a[11],a[12],a[13],a[14],a[15],a[16],a[17],a[18],a[25],a[26],0,0,a[23],a[24],a[25],a[26]]}function
 gO(f,u,t,r,p,d,h,a,n,s){var
 k=f[1][2],v=ft(h,1-a,k),w=q(q(ft(d,a,k),v),s),x=g(gM(a),w),l=o(i([0,j,e]),x);if(l)var
 m=l;else{var
 c=a?d[22]:d[21];if(c){var
 y=c[1];return i6(f,u,t,r,p,d,function(v,c){var
-i=c[12],j=c[13],g=f[1][2],n=fr(a),o=ns(f,u,t,c,d,v),p=o?nv(f,c):o;if(p)var
+i=c[12],j=c[13],g=f[1][2],n=fr(a),o=nv(f,u,t,c,d,v),p=o?ny(f,c):o;if(p)var
 w=function(a){return i7(d,a)},x=function(b){return ft(d,a,b)},y=d[1],k=i5(f,c,i,function(a){return gL(y,a)},a,x,w);else
 var
 k=p;var
@@ -4205,27 +4205,27 @@ z=function(a){return i7(h,a)},A=1-a,B=function(a){return ft(h,A,a)},C=1-a,D=h[1]
 var
 l=q;var
 r=l?b(j[1],g):l;if(r)var
-E=[0,ab(I(n,c[7])),0],F=b(i[2],g),G=b(j[2],g),m=nu(c,v,eF(n,eF(ab(e),G,F),E));else
+E=[0,ab(I(n,c[7])),0],F=b(i[2],g),G=b(j[2],g),m=nx(c,v,eF(n,eF(ab(e),G,F),E));else
 var
-m=r;return m?nx(c,a,s):m},n,y)}var
+m=r;return m?nA(c,a,s):m},n,y)}var
 m=c}return m}function
 i8(b,d,c,f,e,a){var
 ag=a[2];if(ag){var
 i=ag[1],j=a[4];if(j){var
 x=j[1],k=a[5];if(k){var
 y=k[1];if(a[3]){var
-ah=J(y),ai=J(x),g=ny(a,i),z=eE(a[1]),A=z?eE(i):z;if(A){var
+ah=J(y),ai=J(x),g=nB(a,i),z=eE(a[1]),A=z?eE(i):z;if(A){var
 l=dS(b,d,c,f,e,a,0,a[14]);if(l){var
-m=l[1],B=fm(b,d,c,a,m),C=B?m6(b,d,c,f,e,g):B,D=C?fs(b,a):C,E=D?fs(b,g):D,F=E?gO(b,d,c,f,e,a,g,0,m,ah):E;if(F)return gO(b,d,c,f,e,a,g,1,m,ai);var
+m=l[1],B=fm(b,d,c,a,m),C=B?m9(b,d,c,f,e,g):B,D=C?fs(b,a):C,E=D?fs(b,g):D,F=E?gO(b,d,c,f,e,a,g,0,m,ah):E;if(F)return gO(b,d,c,f,e,a,g,1,m,ai);var
 G=F}else
 var
 G=l;var
 H=G}else
 var
 H=A;return H}var
-h=ny(a,i),I=eE(a[1]),K=I?eE(i):I;if(K){var
+h=nB(a,i),I=eE(a[1]),K=I?eE(i):I;if(K){var
 n=dS(b,d,c,f,e,a,0,a[14]);if(n){var
-o=n[1],L=fm(b,d,c,a,o),M=L?m6(b,d,c,f,e,h):L,N=M?fs(b,a):M,O=N?fs(b,h):N,P=O?gO(b,d,c,f,e,a,h,0,o,x):O;if(P)return gO(b,d,c,f,e,a,h,1,o,y);var
+o=n[1],L=fm(b,d,c,a,o),M=L?m9(b,d,c,f,e,h):L,N=M?fs(b,a):M,O=N?fs(b,h):N,P=O?gO(b,d,c,f,e,a,h,0,o,x):O;if(P)return gO(b,d,c,f,e,a,h,1,o,y);var
 Q=P}else
 var
 Q=n;var
@@ -4270,28 +4270,28 @@ ae=u;var
 af=ae}else
 var
 af=aa;return af}var
-wc=aG(fe(aG(aG(fe(e))))),wd=db(z(gz(aG(e),wc)));function
-nz(a){return g(z(a),wd)}function
-nA(b,a){var
+wf=aG(fe(aG(aG(fe(e))))),wg=dc(z(gz(aG(e),wf)));function
+nC(a){return g(z(a),wg)}function
+nD(b,a){var
 c=bf(b,a);return c?bf(a,b):c}function
-nB(c,a){if(a){var
-d=nB(c,a[2]);return as(b(c,a[1]),d)}return j}function
-nC(g,a){if(a){var
-h=a[1],c=h[2],d=h[1],e=nC(g,a[2]);if(e){var
+nE(c,a){if(a){var
+d=nE(c,a[2]);return as(b(c,a[1]),d)}return j}function
+nF(g,a){if(a){var
+h=a[1],c=h[2],d=h[1],e=nF(g,a[2]);if(e){var
 i=e[1],f=i[2],j=i[1],k=e[2],m=function(a){var
-d=b(f,a);return nA(b(c,a),d)};return at(g[4],m)?[0,[0,[0,d,j],f],k]:[0,[0,[0,d,0],c],[0,[0,j,f],k]]}var
+d=b(f,a);return nD(b(c,a),d)};return at(g[4],m)?[0,[0,[0,d,j],f],k]:[0,[0,[0,d,0],c],[0,[0,j,f],k]]}var
 l=[0,[0,[0,d,0],c],0]}else
 var
 l=a;return l}function
-nD(c,a){if(a){var
-d=nD(c,a[2]);return b(c,a[1])+d|0}return a}function
-nE(a,i,h,g){if(0===g)return we;var
-l=g-1|0,d=nE(a,i,h,l);if(d)var
-m=ew(0,cT(a[8])),e=dd(function(d){var
-b=ew(0,i);return dd(function(b){function
+nG(c,a){if(a){var
+d=nG(c,a[2]);return b(c,a[1])+d|0}return a}function
+nH(a,i,h,g){if(0===g)return wh;var
+l=g-1|0,d=nH(a,i,h,l);if(d)var
+m=ew(0,cT(a[8])),e=de(function(d){var
+b=ew(0,i);return de(function(b){function
 c(a,c){return gK(b,h,a,c)}return[0,b,fQ(a[9],l,d,b,c)]},b)},m),n=function(d){var
 e=d[2];function
-c(c){return bf(nB(e,b(a[3],c)),j)}return at(a[1],c)},f=bh(function(a){return bh(n,a)},e),c=f?[0,dd(function(b){return nC(a,b)},e)]:f,o=c?[0,dN(d[1],[0,c[1],0])]:c,k=o;else
+c(c){return bf(nE(e,b(a[3],c)),j)}return at(a[1],c)},f=bh(function(a){return bh(n,a)},e),c=f?[0,de(function(b){return nF(a,b)},e)]:f,o=c?[0,dN(d[1],[0,c[1],0])]:c,k=o;else
 var
 k=d;return k}function
 i9(n,m,f,d,c){var
@@ -4299,15 +4299,15 @@ h=bf(j,b(d,c));if(h)return h;var
 a=b(n[5],c),l=0;if(a<m&&b(f,a)[1]===a){var
 k=b(f,a)[2];l=1}if(!l)var
 k=i([0,j,e]);var
-p=J(nz(b(d,c)));return o(g(i([0,aG(e),e]),p),k)}function
-nF(k,i,a,h,g,e,c){if(c){var
-l=c[1],m=l[2],d=nF(k,i,a,h,g+1|0,e,c[2]);if(nA(b(m,a),j))return d;var
-p=l[1],n=w(e,nD(function(b){return f(k,b,a)},p));if(0===n)return d;var
-q=nz(b(m,a)),o=[0,[0,S(i[4],h,g,a),n,q],d]}else
+p=J(nC(b(d,c)));return o(g(i([0,aG(e),e]),p),k)}function
+nI(k,i,a,h,g,e,c){if(c){var
+l=c[1],m=l[2],d=nI(k,i,a,h,g+1|0,e,c[2]);if(nD(b(m,a),j))return d;var
+p=l[1],n=w(e,nG(function(b){return f(k,b,a)},p));if(0===n)return d;var
+q=nC(b(m,a)),o=[0,[0,S(i[4],h,g,a),n,q],d]}else
 var
 o=c;return o}function
 i_(f,e,d,c,b,a){if(b){if(a){var
-g=b[1],i=i_(f,e,d,c+1|0,b[2],a[2]),j=0===g?0:nF(f,e,d,c,0,g,a[1]);return dN(j,i)}var
+g=b[1],i=i_(f,e,d,c+1|0,b[2],a[2]),j=0===g?0:nI(f,e,d,c,0,g,a[1]);return dN(j,i)}var
 h=a}else
 var
 h=b;return h}function
@@ -4322,51 +4322,51 @@ d=gP(f,e,a[2]),k=d?[0,as(c[1],d[1])]:d,h=k;else
 var
 h=c;return h}return[0,j]}function
 jb(a){var
-b=a[3];return a9(i([0,j,e]),b)}function
-de(b,a){return g(b,db(a))}function
-nG(h,c,a){if(bg(c,i([0,j,e])))return[0,i([0,j,e])];var
-k=db(a),d=b(h[13],k),f=iX(db(a),d),l=f?[0,g(c,z(d))]:f;return l}var
+b=a[3];return a_(i([0,j,e]),b)}function
+df(b,a){return g(b,dc(a))}function
+nJ(h,c,a){if(bg(c,i([0,j,e])))return[0,i([0,j,e])];var
+k=dc(a),d=b(h[13],k),f=iX(dc(a),d),l=f?[0,g(c,z(d))]:f;return l}var
 gQ=z(fn);function
-nH(b,e){var
+nK(b,e){var
 a=e;for(;;){if(a){var
-c=a[1],d=a[2];if(bb(b,c[1])){var
-f=nH(b,d);return as(c[2],f)}var
+c=a[1],d=a[2];if(bc(b,c[1])){var
+f=nK(b,d);return as(c[2],f)}var
 a=d;continue}return j}}function
 jc(ai,ah,m,af,ae,a,ad,c,G,ac){if(G){var
 H=jc(ai,ah,m,af,ae,a,ad,c+1|0,G[2],ac);if(H){var
-aj=H[1],ak=aj[2],al=aj[1],az=G[1],v=mE(function(b){return i_(ah,a,b,0,a[2],ac)},az),aA=i([0,j,e]);if(bg(a[3],aA))var
+aj=H[1],ak=aj[2],al=aj[1],az=G[1],v=mH(function(b){return i_(ah,a,b,0,a[2],ac)},az),aA=i([0,j,e]);if(bg(a[3],aA))var
 k=i([0,j,e]);else
 var
-aE=z(nH(c,ad)),k=g(a[3],aE);var
+aE=z(nK(c,ad)),k=g(a[3],aE);var
 aB=v?0:1;if(aB&&bg(k,i([0,j,e])))return[0,[0,al,ak]];var
-x=b(ae,c),h=x[2],s=x[3],d=b(a[5],c),p=b(a[8],c),w=0;if(c<af&&x[1]===c&&a9(i([0,j,e]),d)&&o(h,d)&&o(d,s)&&o(i([0,j,e]),k)){var
+x=b(ae,c),h=x[2],s=x[3],d=b(a[5],c),p=b(a[8],c),w=0;if(c<af&&x[1]===c&&a_(i([0,j,e]),d)&&o(h,d)&&o(d,s)&&o(i([0,j,e]),k)){var
 ap=fg(function(a){var
 b=1-a[1],c=b?1-jb(a):b;return c},v),y=fg(function(a){var
 b=a[1];return b?jb(a):b},v),l=fg(function(a){var
 b=a[1],c=b?1-jb(a):b;return c},v),L=function(a){var
-b=g(d,u(d,a[3]));return de(a[3],b)},t=eG(function(b){return i$(a,L(b))},y),A=eG(function(b){return ja(a,L(b))},y),aq=q(s,h),M=function(d,c){var
+b=g(d,u(d,a[3]));return df(a[3],b)},t=eG(function(b){return i$(a,L(b))},y),A=eG(function(b){return ja(a,L(b))},y),aq=q(s,h),M=function(d,c){var
 a=q(c,p),b=q(p,d),e=o(a,b)?b:a;return g(e,aq)},B=gP(m,function(a){var
 c=J(a[3]);if(o(h,g(i([0,aG(e),e]),c)))var
 d=J(a[3]),b=g(i([0,aG(e),e]),d);else
 var
 b=h;var
-f=de(a[3],b);return u(i([0,e,e]),f)},ap),I=0;if(B){var
+f=df(a[3],b);return u(i([0,e,e]),f)},ap),I=0;if(B){var
 C=gP(m,function(a){var
-b=de(a[3],d);return u(i([0,e,e]),b)},y),K=0;if(C){var
+b=df(a[3],d);return u(i([0,e,e]),b)},y),K=0;if(C){var
 ar=z(C[1]),N=u(z(B[1]),ar);if(l){var
-f=b(a[6],c),ao=0;if(a9(i([0,j,e]),h)&&o(h,f)&&o(f,s)&&bh(function(a){return a9(J(a[3]),h)},l)){var
+f=b(a[6],c),ao=0;if(a_(i([0,j,e]),h)&&o(h,f)&&o(f,s)&&bh(function(a){return a_(J(a[3]),h)},l)){var
 O=function(b){var
-a=J(b[3]);return de(a,g(f,q(f,a)))},P=de(k,f),as=q(eG(function(b){return i$(a,O(b))},l),P),Q=q(eG(function(b){return ja(a,O(b))},l),P);if(b(a[7],c))var
+a=J(b[3]);return df(a,g(f,q(f,a)))},P=df(k,f),as=q(eG(function(b){return i$(a,O(b))},l),P),Q=q(eG(function(b){return ja(a,O(b))},l),P);if(b(a[7],c))var
 R=bg(f,s),S=R?o(Q,u(p,t)):R,r=S?[0,i([0,j,e])]:S;else{var
 Z=o(eG(function(c){var
-b=J(c[3]),d=q(f,b),h=g(q(f,b),d);return ja(a,de(g(b,q(g(i([0,aG(e),e]),f),b)),h))},l),k);if(Z)var
+b=J(c[3]),d=q(f,b),h=g(q(f,b),d);return ja(a,df(g(b,q(g(i([0,aG(e),e]),f),b)),h))},l),k);if(Z)var
 av=q(Q,t),r=[0,M(q(as,A),av)];else
 var
 r=Z}var
 T=function(a){var
 b=gP(m,function(b){var
-c=de(b[3],a);return u(i([0,e,e]),c)},l);if(b){var
-c=nG(m,k,a);if(c)var
+c=df(b[3],a);return u(i([0,e,e]),c)},l);if(b){var
+c=nJ(m,k,a);if(c)var
 f=q(d,a),r=g(p,a),s=o(i([0,j,e]),f)?g(t,f):g(A,f),v=g(gQ,q(s,r)),w=c[1],h=[0,u(u(z(b[1]),w),v)];else
 var
 h=c;var
@@ -4386,8 +4386,8 @@ var
 Y=r;var
 n=Y;w=1;I=1;K=1;ao=1}if(!ao){var
 n=0;w=1;I=1;K=1}}else{var
-F=nG(m,k,d);if(F)var
-_=de(k,d),aw=q(J(t),_),ax=M(q(J(A),_),aw),ay=g(gQ,u(g(p,d),ax)),$=[0,q(u(N,F[1]),ay)];else
+F=nJ(m,k,d);if(F)var
+_=df(k,d),aw=q(J(t),_),ax=M(q(J(A),_),aw),ay=g(gQ,u(g(p,d),ax)),$=[0,q(u(N,F[1]),ay)];else
 var
 $=F;var
 aa=$}}else
@@ -4405,13 +4405,13 @@ an=am}else
 var
 an=H;return an}return[0,[0,i([0,j,e]),0]]}function
 jd(f,e,b,a){if(b){if(a){var
-h=b[1],k=db(bF(h)),l=g(bF(e),k),c=dU(f,h,g(a[1],l));if(c)var
+h=b[1],k=dc(bF(h)),l=g(bF(e),k),c=dU(f,h,g(a[1],l));if(c)var
 d=jd(f,e,b[2],a[2]),m=d?[0,as(c[1],d[1])]:d,i=m;else
 var
 i=c;return i}return[0,j]}return[0,j]}function
-nI(t,s,a,C,B,A){if(0===a[6])return wf;function
+nL(t,s,a,C,B,A){if(0===a[6])return wi;function
 w(f){var
-c=b(t[2],f),d=0;return ca(function(j,m){var
+c=b(t[2],f),d=0;return cb(function(j,m){var
 n=a[1],k=b(a[2],[0,f,j])<n?1:0;if(k){var
 o=m[2],p=b(a[2],[0,f,j]),d=b(a[3],p),c=o;for(;;){if(d){if(c){var
 g=d[1],h=g<a[4]?1:0;if(h)var
@@ -4440,37 +4440,37 @@ v=o(i([0,j,e]),d);var
 h=v;break}}else
 var
 h=f;if(h)var
-E=a[7],k=a9(i([0,j,e]),E);else
+E=a[7],k=a_(i([0,j,e]),E);else
 var
 k=h;if(k)var
 F=a[7],l=o(g(bF(a[6]),F),A);else
 var
 l=k;if(l){var
-G=nE(a,C,B,a[6]);return dc(function(d){var
-c=ew(0,s);return[0,d,dd(function(c){var
+G=nH(a,C,B,a[6]);return dd(function(d){var
+c=ew(0,s);return[0,d,de(function(c){var
 d=ew(0,a[4]);return fg(function(d){return b(a[5],d)===c?1:0},d)},c)]},G)}return l}function
-nJ(b,f,c,a,d){if(0===c)return[0,a];var
+nM(b,f,c,a,d){if(0===c)return[0,a];var
 x=c-1|0;if(d){var
 h=d[1],r=q(i([0,e,e]),b),s=g(g(h,bF(f+1|0)),r),k=o(g(g(a,bF(c)),b),s);if(k){var
-t=nJ(b,f+1|0,x,h,d[2]);return dc(function(b){return u(a,b)},t)}return k}var
-l=g(bF(c),b),v=q(i([0,e,e]),b),m=q(g(bF(f+1|0),v),l),n=a9(i([0,j,e]),m);if(n)var
-w=db(m),p=[0,u(a,g(g(a,l),w))];else
+t=nM(b,f+1|0,x,h,d[2]);return dd(function(b){return u(a,b)},t)}return k}var
+l=g(bF(c),b),v=q(i([0,e,e]),b),m=q(g(bF(f+1|0),v),l),n=a_(i([0,j,e]),m);if(n)var
+w=dc(m),p=[0,u(a,g(g(a,l),w))];else
 var
 p=n;return p}function
-nK(r,d,f,c,q,b,a){var
+nN(r,d,f,c,q,b,a){var
 m=o(d,i([0,j,e]));if(m)var
 h=m;else{var
-n=a9(d,i([0,e,e])),p=n?dJ(j,c):n;if(p)var
+n=a_(d,i([0,e,e])),p=n?dJ(j,c):n;if(p)var
 s=g(d,z(c)),k=bg(z(f),s);else
 var
 k=p;if(k){var
-l=nJ(d,b,a,i([0,e,e]),q);if(l){var
-t=dQ(c,b+a|0),u=gJ(a),v=g(r,z(I(I(gJ(b),u),t))),w=dQ(cQ(c,f),a),x=I(dQ(f,b),w),y=z(I(gJ(b+a|0),x));return o(g(l[1],y),v)}var
+l=nM(d,b,a,i([0,e,e]),q);if(l){var
+t=dQ(c,b+a|0),u=gJ(a),v=g(r,z(I(I(gJ(b),u),t))),w=dQ(cR(c,f),a),x=I(dQ(f,b),w),y=z(I(gJ(b+a|0),x));return o(g(l[1],y),v)}var
 h=l}else
 var
 h=k}return h}var
-gR=[ax,wg,b6(0)];function
-ao(a){throw[0,gR,2,t(wh,a)]}function
+gR=[ax,wj,b6(0)];function
+ao(a){throw[0,gR,2,t(wk,a)]}function
 bi(a){throw[0,gR,1,a]}function
 X(a){throw[0,gR,3,a]}function
 r(c,b){var
@@ -4478,33 +4478,33 @@ a=1-c;return a?ao(b):a}function
 Z(c,b){var
 a=1-c;return a?bi(b):a}function
 gS(a){var
-b=80<F(a)?co(a,0,80):a;return l2(b)}var
-nL=N(function(f,e,d){var
-a=f,b=e,c=d;for(;;){if(64===c)return ak(b);if(cK(function(b){return function(a){return 0===ga(b,a)?1:0}}(a),b)){var
+b=80<F(a)?cp(a,0,80):a;return l5(b)}var
+nO=O(function(f,e,d){var
+a=f,b=e,c=d;for(;;){if(64===c)return ak(b);if(cL(function(b){return function(a){return 0===ga(b,a)?1:0}}(a),b)){var
 a=a+1|0;continue}var
 g=[0,a,b],a=a+1|0,b=g,c=c+1|0;continue}}(2,0,0));function
-nM(a,c){var
-b=Kh(ai(c,32*a|0),a),d=fd(rM(b,0,16));return fd(rM(b,16,16))<<16|d}var
-wi=3,wj=h(function(a){return nM(wi,a)},nL),wk=bN(nL,0,8),wl=2,wm=h(function(a){return nM(wl,a)},wk);function
-cu(b,a){return b>>>a|0|b<<(32-a|0)}function
-nN(a,e,w,v){var
+nP(a,c){var
+b=Kt(ai(c,32*a|0),a),d=fd(rP(b,0,16));return fd(rP(b,16,16))<<16|d}var
+wl=3,wm=h(function(a){return nP(wl,a)},nO),wn=bN(nO,0,8),wo=2,wp=h(function(a){return nP(wo,a)},wn);function
+cv(b,a){return b>>>a|0|b<<(32-a|0)}function
+nQ(a,e,w,v){var
 h=0;for(;;){var
-U=Jp(rh(bw(w),v+(4*h|0)|0))&-1;c(e,h)[1+h]=U;var
+U=JB(rk(bw(w),v+(4*h|0)|0))&-1;c(e,h)[1+h]=U;var
 V=h+1|0;if(15!==h){var
 h=V;continue}var
 b=16;for(;;){var
-r=b-15|0,o=c(e,r)[1+r],s=b-2|0,p=c(e,s)[1+s],N=cu(o,18),O=cu(o,7)^N^(o>>>3|0),P=cu(p,19),t=b-7|0,Q=(cu(p,17)^P^(p>>>10|0))&-1,u=b+pi|0,R=c(e,t)[1+t],S=(((c(e,u)[1+u]+(O&-1)|0)+R|0)+Q|0)&-1;c(e,b)[1+b]=S;var
+r=b-15|0,o=c(e,r)[1+r],s=b-2|0,p=c(e,s)[1+s],N=cv(o,18),O=cv(o,7)^N^(o>>>3|0),P=cv(p,19),t=b-7|0,Q=(cv(p,17)^P^(p>>>10|0))&-1,u=b+pl|0,R=c(e,t)[1+t],S=(((c(e,u)[1+u]+(O&-1)|0)+R|0)+Q|0)&-1;c(e,b)[1+b]=S;var
 T=b+1|0;if(63!==b){var
 b=T;continue}var
 G=c(a,7)[8],H=c(a,6)[7],I=c(a,5)[6],J=c(a,4)[5],K=c(a,3)[4],L=c(a,2)[3],M=c(a,1)[2],g=0,d=c(a,0)[1],j=M,l=L,n=K,f=J,k=I,i=H,m=G;for(;;){if(64===g){var
 x=[0,d,[0,j,[0,l,[0,n,[0,f,[0,k,[0,i,[0,m,0]]]]]]]];return br(function(b,d){a[1+b]=(c(a,b)[1+b]+d|0)&-1;return 0},x)}var
-y=cu(f,25),z=cu(f,11),A=(cu(f,6)^z^y)&-1,B=c(e,g)[1+g],q=(((m+A|0)+(i^f&(k^i))|0)+c(wj,g)[1+g]|0)+B|0,C=cu(d,22),D=cu(d,13),g=g+1|0,E=(n+q|0)&-1,n=l,F=((q+((cu(d,2)^D^C)&-1)|0)+(d&j|l&(d|j))|0)&-1,l=j,j=d,d=F,m=i,i=k,k=f,f=E;continue}}}}function
+y=cv(f,25),z=cv(f,11),A=(cv(f,6)^z^y)&-1,B=c(e,g)[1+g],q=(((m+A|0)+(i^f&(k^i))|0)+c(wm,g)[1+g]|0)+B|0,C=cv(d,22),D=cv(d,13),g=g+1|0,E=(n+q|0)&-1,n=l,F=((q+((cv(d,2)^D^C)&-1)|0)+(d&j|l&(d|j))|0)&-1,l=j,j=d,d=F,m=i,i=k,k=f,f=E;continue}}}}function
 fu(f){var
-b=aO(1,aN(aO,0,f)),e=n(b+2|0,0),d=n(b+2|0,0);a5(function(a){var
+b=aO(1,aN(aO,0,f)),e=n(b+2|0,0),d=n(b+2|0,0);a6(function(a){var
 b=0<a?1:0,d=b?(e[1+a]=c(e,a)[1+a]+1|0,0):b;return d},f);var
 h=1;if(!(b<1)){var
 a=h;for(;;){var
-i=c(e,a)[1+a],g=a+1|0,j=(c(d,a)[1+a]+i|0)*2|0;c(d,g)[1+g]=j;if(1<<a<(d[1+a]+e[1+a]|0))ao(ws);var
+i=c(e,a)[1+a],g=a+1|0,j=(c(d,a)[1+a]+i|0)*2|0;c(d,g)[1+g]=j;if(1<<a<(d[1+a]+e[1+a]|0))ao(wv);var
 k=a+1|0;if(b!==a){var
 a=k;continue}break}}var
 l=n(1<<b,0);p(function(s,a){var
@@ -4523,51 +4523,51 @@ f=v;continue}break}}var
 o=0}else
 var
 o=m;return o},f);return[0,b,l]}var
-wu=wt.slice(),ww=wv.slice(),wy=wx.slice(),wA=wz.slice(),wC=wB.slice();function
-wD(aa,F,$,w){var
+wx=ww.slice(),wz=wy.slice(),wB=wA.slice(),wD=wC.slice(),wF=wE.slice();function
+wG(aa,F,$,w){var
 x=F+$|0,j=[0,F],f=[0,0],b=[0,0];function
-G(a){for(;;){if(b[1]<a){if(x<=j[1])ao(wE);f[1]=f[1]|by(aa,j[1])<<b[1];j[1]++;b[1]=b[1]+8|0;continue}return 0}}function
+G(a){for(;;){if(b[1]<a){if(x<=j[1])ao(wH);f[1]=f[1]|by(aa,j[1])<<b[1];j[1]++;b[1]=b[1]+8|0;continue}return 0}}function
 y(a){f[1]=f[1]>>>a|0;b[1]=b[1]-a|0;return 0}function
 a(a){if(0===a)return 0;G(a);var
 b=f[1]&((1<<a)-1|0);y(a);return b}function
 z(a){for(;;){if(b[1]<a[1]&&j[1]<x){G(b[1]+8|0);continue}var
-e=f[1]&((1<<a[1])-1|0),g=c(a[2],e)[1+e],d=g&15,h=0===d?1:0,i=h||(b[1]<d?1:0);if(i)ao(wF);y(d);return g>>>4|0}}var
-k=c8(w,1),d=[0,0];function
+e=f[1]&((1<<a[1])-1|0),g=c(a[2],e)[1+e],d=g&15,h=0===d?1:0,i=h||(b[1]<d?1:0);if(i)ao(wI);y(d);return g>>>4|0}}var
+k=c9(w,1),d=[0,0];function
 A(b){var
-a=w<(d[1]+b|0)?1:0;return a?ao(wG):a}var
+a=w<(d[1]+b|0)?1:0;return a?ao(wJ):a}var
 s=[m,function(b){var
-a=fu(n(30,5));return[0,fu(l(288,function(a){return ke<=a?cD<=a?280<=a?8:7:9:8})),a]}];for(;;){var
-ab=a(1),I=a(2),at=0;if(2<I>>>0)ao(wH);else{var
+a=fu(n(30,5));return[0,fu(l(288,function(a){return kf<=a?cE<=a?280<=a?8:7:9:8})),a]}];for(;;){var
+ab=a(1),I=a(2),at=0;if(2<I>>>0)ao(wK);else{var
 _=0;switch(I){case
 0:y(b[1]&7);var
-t=a(16);if(65535!==(t^a(16)))ao(wI);A(t);var
+t=a(16);if(65535!==(t^a(16)))ao(wL);A(t);var
 ac=1;if(!(t<1)){var
 B=ac;for(;;){var
-ad=lP(a(8));dA(k,d[1],ad);d[1]++;var
+ad=lS(a(8));dA(k,d[1],ad);d[1]++;var
 ae=B+1|0;if(t!==B){var
 B=ae;continue}break}}_=1;break;case
 1:var
 J=E(s),K=D===J?s[1]:m===J?H(s):s,M=K[2],L=K[1];break;default:var
-h=a(5)+p9|0,q=a(5)+1|0,aj=286<h?1:0,ai=a(4)+4|0,ak=aj||(30<q?1:0);if(ak)ao(wM);var
+h=a(5)+qa|0,q=a(5)+1|0,aj=286<h?1:0,ai=a(4)+4|0,ak=aj||(30<q?1:0);if(ak)ao(wP);var
 S=n(19,0),T=ai-1|0,al=0;if(!(T<0)){var
 r=al;for(;;){var
-aq=a(3),X=c(wu,r)[1+r];c(S,X)[1+X]=aq;var
+aq=a(3),X=c(wx,r)[1+r];c(S,X)[1+X]=aq;var
 ar=r+1|0;if(T!==r){var
 r=ar;continue}break}}var
 u=n(h+q|0,0),e=0,am=fu(S);for(;;){if(e<(h+q|0)){var
-U=z(am),V=U+pi|0;if(2<V>>>0)var
+U=z(am),V=U+pl|0;if(2<V>>>0)var
 i=1,v=U;else
 switch(V){case
-0:if(0===e)ao(wO);var
+0:if(0===e)ao(wR);var
 W=e-1|0,an=3+a(2)|0,i=an,v=c(u,W)[1+W];break;case
 1:var
 i=3+a(3)|0,v=0;break;default:var
-i=11+a(7)|0,v=0}if((h+q|0)<(e+i|0))ao(wN);gk(u,e,i,v);var
+i=11+a(7)|0,v=0}if((h+q|0)<(e+i|0))ao(wQ);gk(u,e,i,v);var
 e=e+i|0;continue}var
 ap=fu(bN(u,h,q)),M=ap,L=fu(bN(u,0,h));break}}if(!_)for(;;){var
-g=z(L);if(!(cD<=g)){A(1);aA(k,d[1],g);d[1]++;continue}if(cD<g){if(285<g)ao(wJ);var
-N=g+pB|0,O=g+pB|0,af=a(c(wy,N)[1+N]),C=c(ww,O)[1+O]+af|0,o=z(M);if(29<o)ao(wK);var
-ag=a(c(wC,o)[1+o]),P=c(wA,o)[1+o]+ag|0;if(d[1]<P)ao(wL);A(C);var
+g=z(L);if(!(cE<=g)){A(1);aA(k,d[1],g);d[1]++;continue}if(cE<g){if(285<g)ao(wM);var
+N=g+pE|0,O=g+pE|0,af=a(c(wB,N)[1+N]),C=c(wz,O)[1+O]+af|0,o=z(M);if(29<o)ao(wN);var
+ag=a(c(wF,o)[1+o]),P=c(wD,o)[1+o]+ag|0;if(d[1]<P)ao(wO);A(C);var
 Q=d[1],R=(d[1]+C|0)-1|0;if(!(R<Q)){var
 p=Q;for(;;){aA(k,p,bK(k,p-P|0));var
 ah=p+1|0;if(R!==p){var
@@ -4575,57 +4575,57 @@ p=ah;continue}break}}d[1]=d[1]+C|0;continue}at=1;break}}if(0===ab)continue;var
 Y=8<=b[1]?1:0;if(Y)var
 Z=Y;else
 var
-as=j[1]!==x?1:0,Z=as||(d[1]!==w?1:0);if(Z)ao(wP);return aV(k)}}var
-wQ=l(cD,function(d){var
+as=j[1]!==x?1:0,Z=as||(d[1]!==w?1:0);if(Z)ao(wS);return aV(k)}}var
+wT=l(cE,function(d){var
 b=1,a=d;for(;;){var
 c=1===(a&1)?-306674912^(a>>>1|0):a>>>1|0,e=b+1|0;if(8!==b){var
-b=e,a=c;continue}return c}}),wR=268435456;function
-nO(a){return aO(wR,40*cI(a,53687091)|0)}function
+b=e,a=c;continue}return c}}),wU=268435456;function
+nR(a){return aO(wU,40*cJ(a,53687091)|0)}function
 gT(b,a){var
 c=ac(b,a+1|0)<<8;return ac(b,a)|c}function
 je(b,a){var
 c=gT(b,a+2|0)<<16;return gT(b,a)|c}function
-aZ(g,d){var
+a0(g,d){var
 b=aJ(d),c=d-1|0,e=0;if(!(c<0)){var
-a=e;for(;;){aA(b,a,lP((g>>>(8*a|0)|0)&f2));var
+a=e;for(;;){aA(b,a,lS((g>>>(8*a|0)|0)&f2));var
 f=a+1|0;if(c!==a){var
 a=f;continue}break}}return aV(b)}var
-df=[ax,w8,b6(0)];function
-nP(f){var
+dg=[ax,w$,b6(0)];function
+nS(f){var
 b=F(f),a=[0,0];function
 g(c){return a[1]<b?ac(f,a[1]):0}function
-h(d){if(b<=a[1])throw df;var
+h(d){if(b<=a[1])throw dg;var
 c=ac(f,a[1]);a[1]++;return c}function
 c(d){for(;;){var
 b=g(0)-9|0,c=0;if(4<b>>>0){if(23===b)c=1}else
 if(1<b-2>>>0)c=1;if(c){a[1]++;continue}return 0}}function
 k(b){var
-a=h(0)!==b?1:0;if(a)throw df;return a}function
+a=h(0)!==b?1:0;if(a)throw dg;return a}function
 q(c){for(;;){var
-b=h(0);if(34===b)return co(f,c,(a[1]-1|0)-c|0);if(92===b){h(0);continue}if(32<=b)continue;throw df}}function
-l(m){if(al<m)throw df;c(0);var
-b=g(0),e=0;if(kP<=b)if(qV===b){var
-o=0,n=w9;e=1}else
-if(pJ===b){var
-o=w_,n=w$;e=1}else
-if(pW===b){a[1]++;c(0);if(pA===g(0)){a[1]++;var
-d=xa}else{var
+b=h(0);if(34===b)return cp(f,c,(a[1]-1|0)-c|0);if(92===b){h(0);continue}if(32<=b)continue;throw dg}}function
+l(m){if(al<m)throw dg;c(0);var
+b=g(0),e=0;if(kR<=b)if(qY===b){var
+o=0,n=xa;e=1}else
+if(pM===b){var
+o=xb,n=xc;e=1}else
+if(pZ===b){a[1]++;c(0);if(pD===g(0)){a[1]++;var
+d=xd}else{var
 y=0;for(;;){c(0);k(34);var
 E=q(a[1]);c(0);k(58);var
 z=[0,[0,E,l(m+1|0)],y],A=h(0);if(44===A){var
-y=z;continue}if(pA!==A)throw df;var
+y=z;continue}if(pD!==A)throw dg;var
 d=[5,ak(z)];break}}}else
 e=2;else
 if(34===b){a[1]++;var
 d=[3,q(a[1])]}else
 if(91===b){a[1]++;c(0);if(93===g(0)){a[1]++;var
-d=xb}else{var
+d=xe}else{var
 v=0;for(;;){var
 w=[0,l(m+1|0),v],x=h(0);if(44===x){var
-v=w;continue}if(93!==x)throw df;var
+v=w;continue}if(93!==x)throw dg;var
 d=[4,ak(w)];break}}}else
 if(hv<=b){var
-o=xc,n=xd;e=1}else
+o=xf,n=xg;e=1}else
 e=2;var
 B=0;switch(e){case
 2:var
@@ -4636,41 +4636,41 @@ if(11===p)j=1}else
 if(45<=i){if(!(47<=i))j=1}else
 if(43===i)j=1;var
 C=j?1:0;if(C){a[1]++;continue}var
-t=co(f,s,a[1]-s|0),u=lM(t),D=u?[1,u[1]]:[2,Jb(t)],d=D;break}break;case
-0:break;default:l1(k,n);var
+t=cp(f,s,a[1]-s|0),u=lP(t),D=u?[1,u[1]]:[2,Jn(t)],d=D;break}break;case
+0:break;default:l4(k,n);var
 r=o;B=1}if(!B)var
 r=d;c(0);return r}var
-d=l(0);if(a[1]!==b)throw df;return d}function
+d=l(0);if(a[1]!==b)throw dg;return d}function
 gU(b,a){var
 c=b+a|0;if((b<=c?1:0)===(0<=a?1:0))return c;throw T}function
 gV(e){var
-a=bd(47,e);if(a){var
+a=a5(47,e);if(a){var
 b=a[2],c=a[1];if(!b)return z(gx(c));if(!b[2]){var
 d=b[1];if(0<bp(gx(d))){var
-f=gx(d);return bY(gx(c),f)}}}throw T}function
+f=gx(d);return b0(gx(c),f)}}}throw T}function
 jf(a){function
 b(c){var
-a=bd(94,c);if(a){var
+a=a5(94,c);if(a){var
 b=a[2];if(b&&!b[2]){var
 d=hY(b[1]);return[0,hY(a[1]),d]}}throw T}function
 c(c){var
-a=bd(42,c);if(a){var
-d=k(b,a[2]);return[0,gV(a[1]),d]}throw T}return K(a,xn)?0:k(c,bd(32,a))}function
-xA(h){var
+a=a5(42,c);if(a){var
+d=k(b,a[2]);return[0,gV(a[1]),d]}throw T}return K(a,xq)?0:k(c,a5(32,a))}function
+xD(h){var
 i=F(h);function
 g(a){var
 b=a<i?1:0,c=b?ac(h,a):b;return c}function
-d(a){return cE===(g(a)&hS)?1:0}var
+d(a){return cF===(g(a)&hS)?1:0}var
 a=0;for(;;){var
 j=a===i?1:0;if(j)var
 k=j;else{var
-b=g(a),e=g(a+1|0);if(!(cE<=b)){var
-a=a+1|0;continue}if(194<=b&&!(kZ<=b)){var
+b=g(a),e=g(a+1|0);if(!(cF<=b)){var
+a=a+1|0;continue}if(194<=b&&!(k2<=b)){var
 w=d(a+1|0);if(w){var
-a=a+2|0;continue}return w}if(kZ<=b&&!(kq<=b)){var
+a=a+2|0;continue}return w}if(k2<=b&&!(ks<=b)){var
 s=d(a+1|0);if(s){var
 t=d(a+2|0);if(t){var
-z=kZ!==b?1:0,u=z||(eX<=e?1:0);if(u){var
+z=k2!==b?1:0,u=z||(eX<=e?1:0);if(u){var
 A=237!==b?1:0,v=A||(e<eX?1:0);if(v){var
 a=a+3|0;continue}var
 f=v}else
@@ -4680,13 +4680,13 @@ var
 f=t}else
 var
 f=s;return f}var
-l=kq<=b?1:0;if(l){var
+l=ks<=b?1:0;if(l){var
 m=b<245?1:0;if(m){var
 n=d(a+1|0);if(n){var
 o=d(a+2|0);if(o){var
 p=d(a+3|0);if(p){var
-x=kq!==b?1:0,q=x||(ke<=e?1:0);if(q){var
-y=244!==b?1:0,r=y||(e<ke?1:0);if(r){var
+x=ks!==b?1:0,q=x||(kf<=e?1:0);if(q){var
+y=244!==b?1:0,r=y||(e<kf?1:0);if(r){var
 a=a+4|0;continue}var
 c=r}else
 var
@@ -4715,24 +4715,24 @@ g=65<=a?1:0,b=g?a<=70?1:0:g}return b};for(;;){var
 g=d<=a?1:0,o=0;if(g)var
 e=g;else{if(92!==ac(c,a)){var
 a=a+1|0;continue}var
-h=(a+1|0)<d?1:0;if(h)if(qR===ac(c,a+1|0)){var
+h=(a+1|0)<d?1:0;if(h)if(qU===ac(c,a+1|0)){var
 i=(a+5|0)<d?1:0;if(i){var
-j=ii(p,co(c,a+2|0,4));if(j){var
+j=ii(p,cp(c,a+2|0,4));if(j){var
 a=a+6|0;continue}var
 l=j}else
 var
 l=i;var
 n=l;o=1}else{var
-m=ij(xB,ac(c,a+1|0));if(m){var
+m=ij(xE,ac(c,a+1|0));if(m){var
 a=a+2|0;continue}var
 e=m}else
 var
 e=h}if(!o)var
-n=e;return r(n,xC)}case
+n=e;return r(n,xF)}case
 4:return y(gW,b[1]);case
 5:var
-f=b[1],q=C(f);r(C(bl(h3,k(function(a){return a[1]},f)))===q?1:0,xD);return y(function(a){gW([3,a[1]]);return gW(a[2])},f)}return 0}function
-xE(d){var
+f=b[1],q=C(f);r(C(bl(h3,k(function(a){return a[1]},f)))===q?1:0,xG);return y(function(a){gW([3,a[1]]);return gW(a[2])},f)}return 0}function
+xH(d){var
 g=F(d);function
 k(a){var
 b=a<g?1:0;if(b)var
@@ -4741,7 +4741,7 @@ var
 e=b;return e}function
 c(a,c){var
 b=a<g?1:0;return b?ij(c,ac(d,a)):b}function
-i(b){r(k(b),xF);var
+i(b){r(k(b),xI);var
 a=b;for(;;){if(k(a)){var
 a=a+1|0;continue}return a}}var
 a=0;a:for(;;){var
@@ -4752,33 +4752,33 @@ l=ac(d,b);if(34!==l){if(92===l){var
 b=b+2|0;continue}var
 b=b+1|0;continue}var
 n=b+1|0}var
-a=n;continue a}}if(c(a,xG)){var
-j=c(a,xH)?a+1|0:a,h=c(j,xI)?j+1|0:i(j),e=c(h,xJ)?i(h+1|0):h;if(c(e,xK))var
-q=c(e+1|0,xL)?e+2|0:e+1|0,f=i(q);else
+a=n;continue a}}if(c(a,xJ)){var
+j=c(a,xK)?a+1|0:a,h=c(j,xL)?j+1|0:i(j),e=c(h,xM)?i(h+1|0):h;if(c(e,xN))var
+q=c(e+1|0,xO)?e+2|0:e+1|0,f=i(q);else
 var
 f=e;var
-o=1-c(f,xN);if(o)var
+o=1-c(f,xQ);if(o)var
 s=h<f?1:0,p=s||((f-a|0)<=19?1:0);else
 var
-p=o;r(p,xM);var
+p=o;r(p,xP);var
 a=f;continue}var
 a=a+1|0;continue}return m}}function
-xO(o,h){r(aH(h,xQ),xP);var
-i=ah(h,xR),a=i[2];r(i[1]<=d1?1:0,xS);var
-j=E(a),e=D===j?a[1]:m===j?H(a):a;r(xA(e),xT);xE(e);try{var
-u=nP(e),c=u}catch(a){a=aW(a);if(a!==df&&a[1]!==ge)throw a;var
-c=ao(xU)}if(typeof
+xR(o,h){r(aH(h,xT),xS);var
+i=ah(h,xU),a=i[2];r(i[1]<=d1?1:0,xV);var
+j=E(a),e=D===j?a[1]:m===j?H(a):a;r(xD(e),xW);xH(e);try{var
+u=nS(e),c=u}catch(a){a=aW(a);if(a!==dg&&a[1]!==ge)throw a;var
+c=ao(xX)}if(typeof
 c!=="number"&&5===c[0]){var
-f=c[1];if(bb(aS(h3,k(function(a){return a[1]},f)),xW)){gW(c);r(bb(gh(xZ,f),xY),xX);var
-g=gh(x0,f),n=0;if(typeof
+f=c[1];if(bc(aS(h3,k(function(a){return a[1]},f)),xZ)){gW(c);r(bc(gh(x2,f),x1),x0);var
+g=gh(x3,f),n=0;if(typeof
 g!=="number"&&5===g[0]){var
 d=g[1];n=1}if(!n)var
-d=ao(x1);var
-p=h[1]-1|0,l=C(d)===p?1:0,q=l?c7(function(a){return aH(h,a[1])},d):l;r(q,x2);var
-s=0.,t=L(function(V,F){var
+d=ao(x4);var
+p=h[1]-1|0,l=C(d)===p?1:0,q=l?c8(function(a){return aH(h,a[1])},d):l;r(q,x5);var
+s=0.,t=M(function(V,F){var
 G=F[1],H=ah(h,G)[1],t=F[2];function
 c(c){var
-a=gS(G);return ao(b(an(xo),a))}var
+a=gS(G);return ao(b(an(xr),a))}var
 I=0;if(typeof
 t!=="number"&&4===t[0]){var
 n=t[1];if(n){var
@@ -4795,11 +4795,11 @@ a!=="number"&&1===a[0]){var
 b=a[1];if(0<=b)return b}return c(0)},T),g=U,l=q[1],a=o[1];I=1;e=1;i=1;u=1}if(!u){e=1;i=1}}else{e=1;i=1}}if(!i)e=1}else
 e=1}}}if(!I)var
 j=c(0),g=j[3],l=j[2],a=j[1];var
-J=0===g?1:0,M=J||(3<C(g)?1:0);if(M)c(0);var
-N=1,m=L(function(b,a){if(0<a&&cj(dv,a)<b)return c(0);return w(b,a)},N,g),x=K(l,xp),y=1-x,P=y?O(l,xq):y;if(P)c(0);var
-v=0;if(O(a,xr)){var
-f=0;if(O(a,xs))if(O(a,xt))if(O(a,xu)){if(O(a,xv))if(O(a,xw)){var
-z=O(a,xx);if(z){var
+J=0===g?1:0,N=J||(3<C(g)?1:0);if(N)c(0);var
+O=1,m=M(function(b,a){if(0<a&&ck(dw,a)<b)return c(0);return w(b,a)},O,g),x=K(l,xs),y=1-x,P=y?L(l,xt):y;if(P)c(0);var
+v=0;if(L(a,xu)){var
+f=0;if(L(a,xv))if(L(a,xw))if(L(a,xx)){if(L(a,xy))if(L(a,xz)){var
+z=L(a,xA);if(z){var
 d=c(0);f=1}else{var
 d=z;f=1}}else{v=1;f=1}}else{var
 d=4;f=1}else{var
@@ -4808,44 +4808,44 @@ d=8}else
 v=1;if(v)var
 d=1;var
 A=0<d?1:0;if(A)var
-Q=cj(H,d)<m?1:0,B=Q||(w(m,d)!==H?1:0);else
+Q=ck(H,d)<m?1:0,B=Q||(w(m,d)!==H?1:0);else
 var
 B=A;if(B)c(0);var
 D=1-x;if(D)var
-R=1!==C(g)?1:0,E=R||1-aC(a,xz);else
+R=1!==C(g)?1:0,E=R||1-aC(a,xC);else
 var
 E=D;if(E)c(0);var
-S=K(a,xy)?1.:8.;return V+m*S},s,d);return r(t<=nO(o)?1:0,x3)}}return ao(xV)}function
+S=K(a,xB)?1.:8.;return V+m*S},s,d);return r(t<=nR(o)?1:0,x6)}}return ao(xY)}function
 bm(c,b,a){var
-d=c[2];return ao(S(an(x4),d,b,a))}function
-b0(c,a,f,e){if(typeof
+d=c[2];return ao(S(an(x7),d,b,a))}function
+b2(c,a,f,e){if(typeof
 c!=="number"&&5===c[0]){var
-d=c[1];if(c7(function(a){return lU(a,d)},e)){y(function(d){var
-b=d[1],c=1-aC(b,e);return c?X(t(x6,gS(t(a,b)))):c},d);return[0,d,a,f]}}return ao(b(an(x5),a))}function
+d=c[1];if(c8(function(a){return lX(a,d)},e)){y(function(d){var
+b=d[1],c=1-aC(b,e);return c?X(t(x9,gS(t(a,b)))):c},d);return[0,d,a,f]}}return ao(b(an(x8),a))}function
 aI(b,a){return gh(a,b[1])}function
 fv(c,b,a){return 0===aI(b,a)?0:[0,f(c,b,a)]}function
-dg(c,b,e){var
+dh(c,b,e){var
 a=aI(c,b);if(typeof
 a!=="number"&&3===a[0]){var
-d=a[1];if(aC(d,e))return d}return bm(c,b,x7)}function
+d=a[1];if(aC(d,e))return d}return bm(c,b,x_)}function
 gX(c,b){var
 a=aI(c,b);if(typeof
-a!=="number"&&0===a[0])return a[1];return bm(c,b,x8)}function
+a!=="number"&&0===a[0])return a[1];return bm(c,b,x$)}function
 eH(e,d,c){var
 f=e?e[1]:gg,a=aI(d,c);if(typeof
 a!=="number"&&1===a[0]){var
-b=a[1];if(0<=b&&b<=f)return b}return bm(d,c,x9)}function
+b=a[1];if(0<=b&&b<=f)return b}return bm(d,c,ya)}function
 jg(b,g,f,e,d){var
 h=b?b[1]:b,i=g?g[1]:-dE,j=f?f[1]:dE,a=aI(e,d);if(typeof
 a!=="number")switch(a[0]){case
 2:var
 c=a[1];if(i<=c&&c<=j)return c;break;case
-3:if(!O(a[1],x$)&&h)return a3;break}return bm(e,d,x_)}function
-jh(b,a){return jg(0,[0,ck(ya)],[0,1.-lL/2.],b,a)}function
+3:if(!L(a[1],yc)&&h)return a4;break}return bm(e,d,yb)}function
+jh(b,a){return jg(0,[0,cl(yd)],[0,1.-lO/2.],b,a)}function
 eI(a,c){var
-b=t(a[2],c),d=U(a[3],b);c$(a[3],b);return d}function
+b=t(a[2],c),d=U(a[3],b);da(a[3],b);return d}function
 gY(d,c,b,a){var
-e=c[2],g=f(an(yb),e,b);r(1===C(a[1])?1:0,g);if(d&&d[1]!==a[2])return bm(c,b,yc);return 0}function
+e=c[2],g=f(an(ye),e,b);r(1===C(a[1])?1:0,g);if(d&&d[1]!==a[2])return bm(c,b,yf);return 0}function
 ji(e,d){var
 c=e[2]-1|0,f=0;if(!(c<0)){var
 a=f;for(;;){b(d,a);var
@@ -4854,12 +4854,12 @@ a=g;continue}break}}return 0}function
 fw(a,f,e,d,c){var
 i=a?a[1]:a,j=f?f[1]:gg,g=c[3];if(0===g[0]){var
 h=g[1];ji(c,function(f){var
-a=b(h,f),g=a<i?1:0,c=g||(j<a?1:0);return c?bm(e,d,yd):c});return h}return bm(e,d,ye)}function
+a=b(h,f),g=a<i?1:0,c=g||(j<a?1:0);return c?bm(e,d,yg):c});return h}return bm(e,d,yh)}function
 fx(f,e,d,c,a){var
 i=f?f[1]:-dE,j=e?e[1]:dE,g=a[3];if(1===g[0]){var
 h=g[1];ji(a,function(g){var
-a=b(h,g),e=i<=a?1:0,k=e?a<=j?1:0:e,f=1-k;return f?bm(d,c,yg):f});return h}return bm(d,c,yf)}function
-a_(f,e,d,b,a){var
+a=b(h,g),e=i<=a?1:0,k=e?a<=j?1:0:e,f=1-k;return f?bm(d,c,yj):f});return h}return bm(d,c,yi)}function
+a$(f,e,d,b,a){var
 c=eI(b,a);return aR(function(c){gY(f,b,a,c);var
 g=fw(e,d,b,a,c);return[0,c[2],g]},c)}function
 bG(f,e,d,b,a){var
@@ -4868,34 +4868,34 @@ g=fx(e,d,b,a,c);return[0,c[2],g]},c)}function
 jj(g,d,c){var
 a=eI(d,c);return aR(function(a){gY(g,d,c,a);var
 e=a[3];if(2===e[0]){var
-f=e[1];ji(a,function(a){b(f,a);return 0});return[0,a[2],f]}return bm(d,c,yh)},a)}function
-bt(c,b,a){return a?a[1]:bm(c,b,yi)}function
+f=e[1];ji(a,function(a){b(f,a);return 0});return[0,a[2],f]}return bm(d,c,yk)},a)}function
+bt(c,b,a){return a?a[1]:bm(c,b,yl)}function
 eJ(h,c,a){var
 d=eI(c,a);return aR(function(f){var
 d=f[1];if(d){var
 e=d[2];if(e&&!e[2]){var
-g=e[1],i=S(h,c,a,f),j=function(c,a){return b(i,w(c,g)+a|0)};return[0,d[1],g,j]}}return bm(c,a,yj)},d)}function
+g=e[1],i=S(h,c,a,f),j=function(c,a){return b(i,w(c,g)+a|0)};return[0,d[1],g,j]}}return bm(c,a,ym)},d)}function
 jk(b,a){var
 c=eI(b,a);return aR(function(c){var
 f=c[3];if(3===f[0]){var
 g=f[1];gY(0,b,a,c);var
-d=[0,0],h=[0,0];l1(function(b){var
-a=b+ld|0;if(10<a>>>0){if(-22===a){d[1]++;return 0}}else
+d=[0,0],h=[0,0];l4(function(b){var
+a=b+lg|0;if(10<a>>>0){if(-22===a){d[1]++;return 0}}else
 if(8<a-1>>>0){h[1]++;return 0}return 0},g);var
-i=k_<d[1]?1:0,j=i||(2500000<(d[1]+h[1]|0)?1:0);if(j)bm(b,a,yl);var
-e=bd(10,g),k=c[2]+1|0,l=C(e)!==k?1:0,m=l||O(aj(e,c[2]),yn);if(m)bm(b,a,ym);return ed(function(a,b){return a<c[2]?1:0},e)}return bm(b,a,yk)},c)}function
+i=lb<d[1]?1:0,j=i||(2500000<(d[1]+h[1]|0)?1:0);if(j)bm(b,a,yo);var
+e=a5(10,g),k=c[2]+1|0,l=C(e)!==k?1:0,m=l||L(aj(e,c[2]),yq);if(m)bm(b,a,yp);return ed(function(a,b){return a<c[2]?1:0},e)}return bm(b,a,yn)},c)}function
 jl(f,a){var
 b=F(a),c=1<=b?1:0;if(c)var
 d=b<=f?1:0,e=d?ii(function(a){var
 b=48<=a?1:0,c=b?a<=57?1:0:b;return c},a):d;else
 var
-e=c;return r(e,yo)}function
+e=c;return r(e,yr)}function
 jm(a){var
-d=0;if(O(a,yp)&&45===ac(a,0)){var
-b=co(a,1,F(a)-1|0);d=1}if(!d)var
+d=0;if(L(a,ys)&&45===ac(a,0)){var
+b=cp(a,1,F(a)-1|0);d=1}if(!d)var
 b=a;var
-c=bd(47,b);r(C(c)<=2?1:0,yq);var
-e=oX;y(function(a){return jl(e,a)},c);return gV(a)}function
+c=a5(47,b);r(C(c)<=2?1:0,yt);var
+e=o0;y(function(a){return jl(e,a)},c);return gV(a)}function
 jn(f,e){var
 a=f,b=e;for(;;){if(b){var
 c=b[2],d=b[1];if(typeof
@@ -4905,9 +4905,9 @@ g=hY(d),a=aj(a[1],g),b=c;continue;case
 5:var
 a=gh(d,a[1]),b=c;continue}throw T}return a}}function
 dV(b,a){var
-c=bd(46,a);return jn(b[1],c)}function
-cv(b,a){return 0===dV(b,a)?1:0}function
-b1(c,b){var
+c=a5(46,a);return jn(b[1],c)}function
+cw(b,a){return 0===dV(b,a)?1:0}function
+bR(c,b){var
 a=dV(c,b);if(typeof
 a!=="number"&&3===a[0])return a[1];throw T}function
 eK(d,c){var
@@ -4921,42 +4921,42 @@ fz(c,b){var
 a=dV(c,b);if(typeof
 a!=="number")switch(a[0]){case
 2:return a[1];case
-3:if(!O(a[1],yw))return a3;break}throw T}function
-cw(a){if(Math.abs(a)<=dE)return _(a);throw T}function
-nQ(a){return a==a3?0:[0,cw(a)]}function
-cb(b,a){return aH(b[2],a)}function
+3:if(!L(a[1],yz))return a4;break}throw T}function
+cx(a){if(Math.abs(a)<=dE)return _(a);throw T}function
+nT(a){return a==a4?0:[0,cx(a)]}function
+cc(b,a){return aH(b[2],a)}function
 gZ(b,a){return ah(b[2],a)}function
-a$(d,c){var
+ba(d,c){var
 a=gZ(d,c),b=a[3];if(0===b[0])return[0,a[2],b[1]];throw T}function
 dW(d,c){var
 a=gZ(d,c),b=a[3];if(1===b[0])return[0,a[2],b[1]];throw T}function
-nR(d,c){var
+nU(d,c){var
 a=gZ(d,c),b=a[3];if(2===b[0])return[0,a[2],b[1]];throw T}function
 g0(d,c){var
 a=gZ(d,c),b=a[3];if(3===b[0]){var
-e=a[2],f=bd(10,b[1]);return ed(function(a,b){return a<e?1:0},f)}throw T}function
+e=a[2],f=a5(10,b[1]);return ed(function(a,b){return a<e?1:0},f)}throw T}function
 eL(a){var
-b=a$(a,yG),c=a$(a,yH);return[0,a$(a,yI),c,b]}function
+b=ba(a,yJ),c=ba(a,yK);return[0,ba(a,yL),c,b]}function
 bH(c,a){var
 d=b(c[2],a+1|0);return[0,b(c[2],a),d]}function
-dh(a,d){var
+di(a,d){var
 c=a[1];function
 e(a){return b(d,c+a|0)}return G(a[2]-c|0,e)}function
-jo(a){return cv(a,yJ)?0.:fz(a,yK)}var
-yL=_(lL);function
-g1(a){return L(u,x,a)}function
-cx(b,a){return t(yV,a)}function
-nS(a){if(cb(a,cx(a,yW))){var
-c=dW(a,cx(a,yX));return function(a){return cw(b(c[2],a))}}return function(a){return x}}function
-nT(a){function
-c(b){return cx(a,b)}function
-f(b,d){return cb(a,c(b))?nR(a,c(b))[2]:function(a){return d}}var
-d=b1(a,c(y1)),i=cv(a,c(y2))?s:cw(fz(a,c(zj))),j=K(d,y3)?y4:cv(a,c(zh))?0:[0,eK(a,c(zi))],k=eK(a,c(y5));if(cb(a,c(y6)))var
-l=dW(a,c(y7)),g=function(a){return cw(b(l[2],a))};else
+jo(a){return cw(a,yM)?0.:fz(a,yN)}var
+yO=_(lO);function
+g1(a){return M(u,x,a)}function
+cy(b,a){return t(yY,a)}function
+nV(a){if(cc(a,cy(a,yZ))){var
+c=dW(a,cy(a,y0));return function(a){return cx(b(c[2],a))}}return function(a){return x}}function
+nW(a){function
+c(b){return cy(a,b)}function
+f(b,d){return cc(a,c(b))?nU(a,c(b))[2]:function(a){return d}}var
+d=bR(a,c(y4)),i=cw(a,c(y5))?s:cx(fz(a,c(zm))),j=K(d,y6)?y7:cw(a,c(zk))?0:[0,eK(a,c(zl))],k=eK(a,c(y8));if(cc(a,c(y9)))var
+l=dW(a,c(y_)),g=function(a){return cx(b(l[2],a))};else
 var
 g=function(a){return x};var
-m=f(y8,1),n=f(y9,0);if(O(d,y_))if(O(d,y$))if(O(d,za))if(O(d,zb))if(O(d,zc))if(O(d,zd))var
-h=O(d,ze),e=h?X(d):h;else
+m=f(y$,1),n=f(za,0);if(L(d,zb))if(L(d,zc))if(L(d,zd))if(L(d,ze))if(L(d,zf))if(L(d,zg))var
+h=L(d,zh),e=h?X(d):h;else
 var
 e=4;else
 var
@@ -4970,23 +4970,24 @@ e=3;else
 var
 e=6;function
 o(a){return 0}var
-p=eK(a,zf);return[0,a$(a,zg)[1]-1|0,p,o,e,n,m,g,k,j,i]}function
-nU(c,b){function
-a(a){return fz(c,f(an(zE),b,a))}var
-d=a(zF);return[0,a(zG),d]}function
-nV(a){return 1-cv(a,zH)}function
+p=eK(a,zi);return[0,ba(a,zj)[1]-1|0,p,o,e,n,m,g,k,j,i]}function
+nX(c,b){function
+a(a){return fz(c,f(an(zH),b,a))}var
+d=a(zI);return[0,a(zJ),d]}function
+nY(a){return 1-cw(a,zK)}function
 jp(a){var
-b=g0(a,zO);return N(k(function(a){var
+b=g0(a,zR);return O(k(function(a){var
 b=jf(a);return aS(function(b,a){return am(b[2],a[2])},b)},b))}function
-nW(a){return 1-cv(a,zQ)}function
-eM(a){return bd(43,b1(a,zS))}function
-nX(a){return aC(eM(a),zT)?zU:b1(a,zV)}function
-g2(c){if(cb(c,zW)){var
-a=dW(c,zX),d=function(c){var
+nZ(a){return 1-cw(a,zT)}function
+n0(a){return L(a,zV)?L(a,zW)?a:zX:zY}function
+eM(a){return k(n0,a5(43,bR(a,zZ)))}function
+n1(a){return aC(eM(a),z3)?z4:bR(a,z5)}function
+g2(c){if(cc(c,z6)){var
+a=dW(c,z7),d=function(c){var
 d=b(a[2],(3*c|0)+2|0),e=b(a[2],(3*c|0)+1|0);return[0,b(a[2],3*c|0),e,d]};return G(a[1]/3|0,d)}return 0}function
-g3(a){return aO(1,a$(a,zY)[1]-1|0)}function
+g3(a){return aO(1,ba(a,z8)[1]-1|0)}function
 jq(d,i){var
-e=a$(d,zZ),j=a$(d,z0),k=a$(d,z1),f=e[1]-2|0,l=0;if(!(f<0)){var
+e=ba(d,z9),j=ba(d,z_),k=ba(d,z$),f=e[1]-2|0,l=0;if(!(f<0)){var
 a=l;for(;;){var
 g=b(e[2],a),h=b(e[2],a+1|0)-1|0;if(!(h<g)){var
 c=g;for(;;){var
@@ -4995,20 +4996,20 @@ o=c+1|0;if(h!==c){var
 c=o;continue}break}}var
 m=a+1|0;if(f!==a){var
 a=m;continue}break}}return 0}function
-nY(a,e,f){var
+n2(a,e,f){var
 d=gj(g3(a),e,0);jq(a,function(e,h,g){var
 a=b(f,h),i=gU(c(c(d,e)[1+e],a)[1+a],g);c(d[1+e],a)[1+a]=i;return 0});return function(b,a){return c(c(d,b)[1+b],a)[1+a]}}function
 jr(a){function
-b(a){return t(z3,a)}var
-d=n(g3(a),0),f=b1(a,b(z4)),g=K(f,z5)?z6:Ab,e=b(g),h=cv(a,b(z7))?e:b(Aa);jq(a,function(a,e,b){d[1+a]=gU(c(d,a)[1+a],b);return 0});if(0===g2(a)){if(K(f,z8))return[0,aP(d)];if(!fy(a,b(z9))&&!cv(a,b(z_))&&!cv(a,e)){var
-i=g3(a),j=eK(a,h),k=eK(a,e);return[1,eK(a,b(z$)),k,j,i]}return 0}return 0}function
-Aq(e,d,c,b,a){return j}var
-Ar=0,As=0;function
-At(a){return a}var
-Au=0;function
-Av(a){return 0}var
-Aw=[0,0,function(a){return 0},Av,Au,At,As,s,Ar,Aq];function
-nZ(a){return aC(Ax,eM(a))}function
+b(a){return t(Ab,a)}var
+d=n(g3(a),0),f=bR(a,b(Ac)),g=K(f,Ad)?Ae:Al,e=b(g),h=cw(a,b(Af))?e:b(Ak);jq(a,function(a,e,b){d[1+a]=gU(c(d,a)[1+a],b);return 0});if(0===g2(a)){if(K(f,Ag))return[0,aP(d)];if(!fy(a,b(Ah))&&!cw(a,b(Ai))&&!cw(a,e)){var
+i=g3(a),j=eK(a,h),k=eK(a,e);return[1,eK(a,b(Aj)),k,j,i]}return 0}return 0}function
+AA(e,d,c,b,a){return j}var
+AB=0,AC=0;function
+AD(a){return a}var
+AE=0;function
+AF(a){return 0}var
+AG=[0,0,function(a){return 0},AF,AE,AD,AC,s,AB,AA];function
+n3(a){return aC(AH,eM(a))}function
 js(b){var
 a=b[3];if(typeof
 a!=="number"&&2===a[0])return a[3];throw T}function
@@ -5024,34 +5025,34 @@ c=o,j=d;for(;;){var
 k=b(a[2],c),l=b(a[2],c+1|0),p=l<k?1:0,q=p||(e?k===l?1:0:e),m=q?0:j,r=c+1|0;if(h!==c){var
 c=r,j=m;continue}var
 i=m;break}}return i}}function
-di(a){return K(a[1],AZ)?A0:a[6]}function
+dj(a){return K(a[1],A9)?A_:a[6]}function
 g5(b,a){return k(jm,bt(b,a,jk(b,a)))}var
-IM=q5;function
-CA(d,a2,g,aT,o){var
-p=aT[3],aj=bG([0,p],CD,CC,d,CB),R=bG([0,p],CG,CF,d,CE),z=bG([0,p],CJ,CI,d,CH),q=a_([0,p],0,0,d,CK),D=jk(d,CL),E=jk(d,CM),F=0!==aI(d,CN)?1:0,s=0!==aI(d,CO)?1:0;if(aH(g,CP))X(CQ);if(aH(g,CR))X(CS);if(aH(g,CT))X(CU);if(aH(g,CV))X(CW);function
+IY=q8;function
+CM(d,a2,g,aT,o){var
+p=aT[3],aj=bG([0,p],CP,CO,d,CN),R=bG([0,p],CS,CR,d,CQ),z=bG([0,p],CV,CU,d,CT),q=a$([0,p],0,0,d,CW),D=jk(d,CX),E=jk(d,CY),F=0!==aI(d,CZ)?1:0,s=0!==aI(d,C0)?1:0;if(aH(g,C1))X(C2);if(aH(g,C3))X(C4);if(aH(g,C5))X(C6);if(aH(g,C7))X(C8);function
 ak(l,e){var
-c=N(k(function(b){function
+c=O(k(function(b){function
 c(c){var
-a=bd(94,c);if(a){var
-b=a[2];if(b&&!b[2]){jl(5,a[1]);return jl(4,b[1])}}return ao(yr)}function
+a=a5(94,c);if(a){var
+b=a[2];if(b&&!b[2]){jl(5,a[1]);return jl(4,b[1])}}return ao(yu)}function
 d(b){var
-a=bd(42,b);return a?(jm(a[1]),y(c,a[2])):ao(ys)}if(O(b,yt))y(d,bd(32,b));var
+a=a5(42,b);return a?(jm(a[1]),y(c,a[2])):ao(yv)}if(L(b,yw))y(d,a5(32,b));var
 e=jf(b),a=k(function(a){return[0,a[2],a[1]]},e);y(function(g){var
 c=g[1],a=c;for(;;){var
 j=0;if(a){var
 b=a[2];if(b){var
-f=rt(a[1][1],b[1][1]);if(f){var
+f=rw(a[1][1],b[1][1]);if(f){var
 a=b;continue}var
 d=f;j=1}}if(!j)var
 d=1;if(d){var
-h=c7(function(a){var
+h=c8(function(a){var
 b=a[1]<l?1:0,c=b?1<=a[2]?1:0:b;return c},c);if(h)var
-k=0,i=L(function(b,a){return b+a[2]|0},k,c)<=cf?1:0,e=i?0!==B(g[2])?1:0:i;else
+k=0,i=M(function(b,a){return b+a[2]|0},k,c)<=cg?1:0,e=i?0!==B(g[2])?1:0:i;else
 var
 e=h}else
 var
-e=d;return r(e,yu)}},a);var
-f=C(a);r(C(bl(am,k(function(a){return a[1]},a)))===f?1:0,yv);return a},e));function
+e=d;return r(e,yx)}},a);var
+f=C(a);r(C(bl(am,k(function(a){return a[1]},a)))===f?1:0,yy);return a},e));function
 a(d){if(d){var
 e=d[1],g=e[1]-1|0,f=1,k=0;if(g<0)var
 h=f;else{var
@@ -5059,66 +5060,66 @@ a=k,i=f;for(;;){var
 j=c.length-1<=b(e[2],a)?0:i,l=a+1|0;if(g!==a){var
 a=l,i=j;continue}var
 h=j;break}}return h}return 1}var
-d=a(q),f=d?a(o[9]):d;r(f,CX);return c}var
+d=a(q),f=d?a(o[9]):d;r(f,C9);return c}var
 H=0;if(aj){if(!R&&!z&&!q&&!D&&!E&&!F&&!s){var
 e=[0,aj[1]];H=1}}else
 if(R){if(z&&!q&&!D&&!E&&!F&&!s){var
 e=[1,R[1],z[1]];H=1}}else
 if(!z&&q&&D){var
 an=D[1],U=0,aZ=q[1];if(E)if(F||s)U=1;else{var
-ap=N(k(jm,E[1])),a0=ak(ap.length-1,an),W=A(0,al),au=function(a){return V(W,a[1],0)};a5(function(a){return y(au,a)},a0);var
-av=0.;r(eq(function(b,d,a){return L(function(g,a){var
-b=a[1],d=c(ap,b)[1+b],e=b9(d[2]),f=b9(d[1])+e|0;return g+a[2]*f},a,b)},W,av)<=10000000.?1:0,BG);var
+ap=O(k(jm,E[1])),a0=ak(ap.length-1,an),W=A(0,al),au=function(a){return V(W,a[1],0)};a6(function(a){return y(au,a)},a0);var
+av=0.;r(eq(function(b,d,a){return M(function(g,a){var
+b=a[1],d=c(ap,b)[1+b],e=b9(d[2]),f=b9(d[1])+e|0;return g+a[2]*f},a,b)},W,av)<=10000000.?1:0,BQ);var
 aq=0}else
 if(F){var
-h=b0(aI(d,C4),BH,g,0),Y=g5(h,BI),Z=g5(h,BJ),_=N(g5(h,BK)),I=g5(h,BL),aw=bt(h,BN,jj([0,C(I)],h,BM)),u=C(Y),$=C(Z)===u?1:0,ax=$?_.length-1===w(u,C(I))?1:0:$;r(ax,BO);var
+h=b2(aI(d,De),BR,g,0),Y=g5(h,BS),Z=g5(h,BT),_=O(g5(h,BU)),I=g5(h,BV),aw=bt(h,BX,jj([0,C(I)],h,BW)),u=C(Y),$=C(Z)===u?1:0,ax=$?_.length-1===w(u,C(I))?1:0:$;r(ax,BY);var
 aa=[0,Y,Z,bA(function(a,c){var
 d=b(aw[2],a);return[0,aP(bN(_,w(a,u),u)),c,d]},I)],a1=ak(C(aa[1]),an);if(s){var
-a=b0(aI(d,C5),BR,g,BQ);y(function(a){var
-b=aH(g,t(BT,a[1]));return b?X(a[2]):b},BS);var
-ab=dg(a,B1,ay(ju,ay([0,B0,[0,BZ,[0,BY,[0,BX,[0,BW,g6]]]]],ay(BP,bB(function(a){var
-b=ay([0,BU,g6],jt);return k(function(b){return t(a,t(BV,b))},b)},ju))))),J=bd(43,ab),az=jh(a,B2),M=dg(a,B4,B3),ac=aC(b_(J),ju),aA=ac||K(M,Cz);r(aA,B5);var
-ad=1<C(J)?1:0,aB=ad?K(M,B6):ad;if(aB)X(B7);var
-aD=eJ(function(a,b,c){return fx(B_,B9,a,b,c)},a,B8);bq(function(b){var
-c=b[3],h=3===b[2]?1:0,l=h?K(ab,Ca):h;r(l,B$);var
+a=b2(aI(d,Df),B1,g,B0);y(function(a){var
+b=aH(g,t(B3,a[1]));return b?X(a[2]):b},B2);var
+ab=dh(a,Cb,ay(ju,ay([0,Ca,[0,B$,[0,B_,[0,B9,[0,B8,g6]]]]],ay(BZ,bB(function(a){var
+b=ay([0,B6,[0,B5,[0,B4,g6]]],jt);return k(function(b){return t(a,t(B7,b))},b)},ju))))),J=k(n0,a5(43,ab)),az=jh(a,Cc),N=dh(a,Ce,Cd),ac=aC(b_(J),ju),aA=ac||K(N,CL);r(aA,Cf);var
+ad=1<C(J)?1:0,aB=ad?K(N,Cg):ad;if(aB)X(Ch);var
+aD=eJ(function(a,b,c){return fx(Ck,Cj,a,b,c)},a,Ci);bq(function(b){var
+c=b[3],h=3===b[2]?1:0,l=h?K(ab,Cm):h;r(l,Cl);var
 i=b[1]-1|0,m=0;if(!(i<0)){var
 a=m;for(;;){var
-d=f(c,a,0),g=d==J3(d)?1:0,j=g?cM(d):g;if(j){var
+d=f(c,a,0),g=d==Kd(d)?1:0,j=g?cN(d):g;if(j){var
 k=0===a?1:0;if(k)var
 e=k;else
 var
 o=f(c,a,0),e=f(c,a-1|0,0)<o?1:0}else
 var
-e=j;r(e,Cb);var
+e=j;r(e,Cn);var
 n=a+1|0;if(i!==a){var
 a=n;continue}break}}return 0},aD);fv(function(a){var
-b=0;return function(c){return eH(b,a,c)}},a,Cc);fv(function(a){var
-b=0;return function(c){return eH(b,a,c)}},a,Cd);gX(a,Ce);if(0!==aI(a,Cf))X(Cg);var
-i=bt(a,Ci,a_(0,0,0,a,Ch)),j=bt(a,Ck,a_(0,0,[0,p-1|0],a,Cj)),v=bt(a,Cn,a_([0,j[1]],Cm,[0,IM],a,Cl)),aE=j[1];r(b(g4(Cp,i),aE),Co);var
+b=0;return function(c){return eH(b,a,c)}},a,Co);fv(function(a){var
+b=0;return function(c){return eH(b,a,c)}},a,Cp);gX(a,Cq);if(0!==aI(a,Cr))X(Cs);var
+i=bt(a,Cu,a$(0,0,0,a,Ct)),j=bt(a,Cw,a$(0,0,[0,p-1|0],a,Cv)),v=bt(a,Cz,a$([0,j[1]],Cy,[0,IY],a,Cx)),aE=j[1];r(b(g4(CB,i),aE),CA);var
 ae=v[1]-1|0,aF=0,aG=0;if(!(ae<0)){var
-n=aG,Q=aF;for(;;){r(b(v[2],n)<=(q5-Q|0)?1:0,Cy);var
+n=aG,Q=aF;for(;;){r(b(v[2],n)<=(q8-Q|0)?1:0,CK);var
 aR=Q+b(v[2],n)|0,aS=n+1|0;if(ae!==n){var
 n=aS,Q=aR;continue}break}}var
 af=i[1]-2|0,aJ=0;if(!(af<0)){var
 l=aJ;for(;;){var
 ah=b(i[2],l)+1|0,ai=b(i[2],l+1|0)-1|0;if(!(ai<ah)){var
 m=ah;for(;;){var
-aO=b(j[2],m);r(b(j[2],m-1|0)<aO?1:0,Cx);var
+aO=b(j[2],m);r(b(j[2],m-1|0)<aO?1:0,CJ);var
 aQ=m+1|0;if(ai!==m){var
 m=aQ;continue}break}}var
 aN=l+1|0;if(af!==l){var
 l=aN;continue}break}}var
-P=a_(0,0,Cr,a,Cq);if(P)var
+P=a$(0,0,CD,a,CC);if(P)var
 ag=P[1],x=G(ag[1],ag[2]);else
 var
-x=P;r(bb(bl(aK,x),x),Cs);var
-aL=gX(a,Ct),aM=gX(a,Cu),ar=[0,[0,az,J,ac,M,dg(a,Cw,Cv),aM,aL,x,i,j,v]]}else
+x=P;r(bc(bl(aK,x),x),CE);var
+aL=gX(a,CF),aM=gX(a,CG),ar=[0,[0,az,J,ac,N,dh(a,CI,CH),aM,aL,x,i,j,v]]}else
 var
 ar=s;var
 aq=[2,aZ,a1,aa,ar]}else
 U=1;if(!U){var
 e=aq;H=1}}if(!H)var
-e=ao(CY);var
+e=ao(C_);var
 as=0;if(typeof
 e!=="number"&&1===e[0]){var
 S=1;as=1}if(!as)var
@@ -5126,36 +5127,36 @@ S=0;var
 at=0;if(typeof
 e!=="number"&&2===e[0]){var
 T=1;at=1}if(!at)var
-T=0;r(S===O(o[3],C0)?1:0,CZ);var
-aU=0===o[9]?1:0,aV=aU||T;r(aV,C1);var
-aW=0===o[9]?1:0,aX=aW||O(o[1],C3);r(aX,C2);var
+T=0;r(S===L(o[3],Da)?1:0,C$);var
+aU=0===o[9]?1:0,aV=aU||T;r(aV,Db);var
+aW=0===o[9]?1:0,aX=aW||L(o[1],Dd);r(aX,Dc);var
 aY=S||T;return[0,e,aY]}function
-C6(v,e,c,u,t,ae,ad){var
-g=b0(ae,b(an(C8),t),v,C7),j=b0(ad,b(an(C9),t),v,0),d=e[1],w=e[2],af=[0,a3],ag=0,ah=[0,d];function
+Dg(v,e,c,u,t,ae,ad){var
+g=b2(ae,b(an(Di),t),v,Dh),j=b2(ad,b(an(Dj),t),v,0),d=e[1],w=e[2],af=[0,a4],ag=0,ah=[0,d];function
 x(a){return bG(ah,ag,af,j,a)}var
 ai=0,aj=0,ak=[0,d];function
-z(a){return a_(ak,aj,ai,j,a)}var
+z(a){return a$(ak,aj,ai,j,a)}var
 al=0,am=0,ao=[0,d];function
 B(a){return bG(ao,am,al,j,a)}var
 ap=0,aq=[0,w];function
-C(a){return a_(aq,C_,ap,j,a)}var
-D=z(C$),ar=a_(Dc,0,Db,g,Da),i=aR(function(a){var
-c=b(a[2],1);return[0,b(a[2],0),c]},ar),as=C(Dd),at=C(De),au=B(Df),av=B(Dg),aw=a_([0,d],0,0,j,Dh),ax=z(Di),ay=ax||D,az=x(Dj),aA=x(Dk),E=eJ(function(a){var
-b=0;return function(c,d){return fw(Dm,b,a,c,d)}},g,Dl);if(E){var
-k=E[1],m=k[3];r(3===k[2]?1:0,Dn);var
+C(a){return a$(aq,Dk,ap,j,a)}var
+D=z(Dl),ar=a$(Do,0,Dn,g,Dm),i=aR(function(a){var
+c=b(a[2],1);return[0,b(a[2],0),c]},ar),as=C(Dp),at=C(Dq),au=B(Dr),av=B(Ds),aw=a$([0,d],0,0,j,Dt),ax=z(Du),ay=ax||D,az=x(Dv),aA=x(Dw),E=eJ(function(a){var
+b=0;return function(c,d){return fw(Dy,b,a,c,d)}},g,Dx);if(E){var
+k=E[1],m=k[3];r(3===k[2]?1:0,Dz);var
 aB=function(a){var
 b=f(m,a,2),c=f(m,a,1);return[0,f(m,a,0),c,b]},F=l(k[1],aB)}else
 var
 F=[0];var
-aD=bG([0,w],Dq,Dp,g,Do),aE=a_([0,d],0,0,g,Dr),aF=jg(Dt,0,0,g,Ds),aG=jg(Dv,0,0,g,Du),aH=dg(g,Dx,Dw),a=[0,dg(g,Dz,Dy),aH,aG,aF,aE,aD,F,aA,az,D,ay,aw,av,au,at,as,i];r(a[3]<=a[4]?1:0,DA);var
-G=(0!==i?1:0)===K(a[2],DC)?1:0,aI=G?(0!==i?1:0)===K(a[1],DD)?1:0:G;r(aI,DB);var
-aJ=K(a[2],DF);r((0!==a[5]?1:0)===aJ?1:0,DE);var
-aK=K(a[2],DH);r((0!==a[6]?1:0)===aK?1:0,DG);var
+aD=bG([0,w],DC,DB,g,DA),aE=a$([0,d],0,0,g,DD),aF=jg(DF,0,0,g,DE),aG=jg(DH,0,0,g,DG),aH=dh(g,DJ,DI),a=[0,dh(g,DL,DK),aH,aG,aF,aE,aD,F,aA,az,D,ay,aw,av,au,at,as,i];r(a[3]<=a[4]?1:0,DM);var
+G=(0!==i?1:0)===K(a[2],DO)?1:0,aI=G?(0!==i?1:0)===K(a[1],DP)?1:0:G;r(aI,DN);var
+aJ=K(a[2],DR);r((0!==a[5]?1:0)===aJ?1:0,DQ);var
+aK=K(a[2],DT);r((0!==a[6]?1:0)===aK?1:0,DS);var
 aL=[0,a[5],[0,a[12],0]];function
 aM(h){var
 c=d-1|0,i=0;if(!(c<0)){var
 a=i;for(;;){var
-f=b(h[2],a),g=b(e[5][2],a)<=f?1:0,j=g?f<b(e[5][2],a+1|0)?1:0:g;r(j,DI);var
+f=b(h[2],a),g=b(e[5][2],a)<=f?1:0,j=g?f<b(e[5][2],a+1|0)?1:0:g;r(j,DU);var
 k=a+1|0;if(c!==a){var
 a=k;continue}break}}return 0}y(function(a){return bq(aM,a)},aL);var
 aN=a[6];bq(function(m){var
@@ -5166,7 +5167,7 @@ j=g;else{var
 c=h,k=g;for(;;){var
 l=k+b(m[2],c),p=c+1|0;if(i!==c){var
 c=p,k=l;continue}var
-j=l;break}}r(Math.abs(j-1.)<=9.09494701772928238e-13?1:0,DJ);var
+j=l;break}}r(Math.abs(j-1.)<=9.09494701772928238e-13?1:0,DV);var
 o=a+1|0;if(f!==a){var
 a=o;continue}break}}return 0},aN);function
 aa(c){var
@@ -5177,20 +5178,20 @@ h=b(c[2],a)<0.?1:g,j=a+1|0;if(e!==a){var
 a=j,g=h;continue}var
 f=h;break}}return f}var
 ab=0;function
-q(a){return lO(ab,aa,a)}if(aC(c[1],A1))var
-n=A2;else{var
-ac=aC(c[1],A3)?a3:dE,$=0;if(0===c[9]&&!q(c[8])&&!q(c[12])){var
+q(a){return lR(ab,aa,a)}if(aC(c[1],A$))var
+n=Ba;else{var
+ac=aC(c[1],Bb)?a4:dE,$=0;if(0===c[9]&&!q(c[8])&&!q(c[12])){var
 s=0.;$=1}if(!$)var
 s=dD;var
 n=[0,s,ac]}var
 H=0!==i?1:0;if(H)var
 I=H;else
 var
-_=n[1]<=a[3]?1:0,I=_?a[4]<=n[2]?1:0:_;r(I,DK);var
-aO=0===a[12]?1:0,aP=aO||K(a[2],D2);r(aP,DL);var
-o=di(c),p=[0,a4(o,c[5])],J=A(0,16),aQ=bb(a[7],[0]),aS=aQ||K(a[2],D1);r(aS,DM);var
-aT=p[1],aU=a[7];a5(function(g){var
-h=g[3],a=g[2],c=g[1],i=c<a4(U(J,a),aT)?1:0;if(i){var
+_=n[1]<=a[3]?1:0,I=_?a[4]<=n[2]?1:0:_;r(I,DW);var
+aO=0===a[12]?1:0,aP=aO||K(a[2],Ec);r(aP,DX);var
+o=dj(c),p=[0,aX(o,c[5])],J=A(0,16),aQ=bc(a[7],[0]),aS=aQ||K(a[2],Eb);r(aS,DY);var
+aT=p[1],aU=a[7];a6(function(g){var
+h=g[3],a=g[2],c=g[1],i=c<aX(U(J,a),aT)?1:0;if(i){var
 j=c<=p[1]?1:0;if(j){var
 k=a<d?1:0;if(k)var
 l=b(e[5][2],a)<=h?1:0,f=l?h<b(e[5][2],a+1|0)?1:0:l;else
@@ -5199,24 +5200,24 @@ f=k}else
 var
 f=j}else
 var
-f=i;r(f,DN);p[1]=c;return V(J,a,c)},aU);var
-L=0===o?1:0,M=L?0===i?1:0:L,N=(0!==a[8]?1:0)===M?1:0,aV=N?(0!==a[9]?1:0)===M?1:0:N;r(aV,DO);var
-h=K(c[1],DP),aW=aC(c[1],DQ),O=h?0===i?1:0:h,P=(0!==a[13]?1:0)===O?1:0,aX=P?(0!==a[14]?1:0)===O?1:0:P;r(aX,DR);var
-aY=h?K(a[2],DT):h;r(1-aY,DS);function
-aZ(e){var
+f=i;r(f,DZ);p[1]=c;return V(J,a,c)},aU);var
+L=0===o?1:0,M=L?0===i?1:0:L,N=(0!==a[8]?1:0)===M?1:0,aV=N?(0!==a[9]?1:0)===M?1:0:N;r(aV,D0);var
+h=K(c[1],D1),aW=aC(c[1],D2),O=h?0===i?1:0:h,P=(0!==a[13]?1:0)===O?1:0,aY=P?(0!==a[14]?1:0)===O?1:0:P;r(aY,D3);var
+aZ=h?K(a[2],D5):h;r(1-aZ,D4);function
+a0(e){var
 c=d-1|0,f=0;if(!(c<0)){var
-a=f;for(;;){r(b(e[2],a)<a3?1:0,DU);var
+a=f;for(;;){r(b(e[2],a)<a4?1:0,D6);var
 g=a+1|0;if(c!==a){var
 a=g;continue}break}}return 0}function
-Q(a){return bq(aZ,a)}if(1-aW)Q(a[8]);if(h)Q(a[9]);var
-R=K(a[1],DV);if(R)var
-a0=0!==o?1:0,S=a0||(0<c[5]?1:0);else
+Q(a){return bq(a0,a)}if(1-aW)Q(a[8]);if(h)Q(a[9]);var
+R=K(a[1],D7);if(R)var
+a1=0!==o?1:0,S=a1||(0<c[5]?1:0);else
 var
 S=R;var
-a1=K(a[1],DX),a2=K(a[2],DY)===a1?1:0,a6=a2||S;r(a6,DW);if(u)var
+a2=K(a[1],D9),a3=K(a[2],D_)===a2?1:0,a5=a3||S;r(a5,D8);if(u)var
 T=u;else
 var
-Z=0===a[15]?1:0,T=Z?0===a[16]?1:0:Z;r(T,DZ);function
+Z=0===a[15]?1:0,T=Z?0===a[16]?1:0:Z;r(T,D$);function
 a7(c){var
 e=c[1]-1|0,d=0,i=0;if(e<0)var
 f=d;else{var
@@ -5225,17 +5226,17 @@ h=0<=b(c[2],a)?1:g,j=a+1|0;if(e!==a){var
 a=j,g=h;continue}var
 f=h;break}}return f}var
 a8=0;function
-W(a){return lO(a8,a7,a)}if(h)var
+W(a){return lR(a8,a7,a)}if(h)var
 a9=W(a[15]),Y=a9||W(a[16]);else
 var
-Y=h;if(Y)X(D0);return a}function
-n0(C,B,A){var
-a=b0(B,C,A,0);function
+Y=h;if(Y)X(Ea);return a}function
+n4(C,B,A){var
+a=b2(B,C,A,0);function
 f(d){var
-c=bt(a,d,eJ(function(a,b,c){return fw(D4,D3,a,b,c)},a,d)),e=c[2],f=c[3];function
+c=bt(a,d,eJ(function(a,b,c){return fw(Ee,Ed,a,b,c)},a,d)),e=c[2],f=c[3];function
 g(a){return l(e,b(f,a))}return[0,e,l(c[1],g)]}var
-j=f(D5),g=bt(a,D7,eJ(function(a){var
-b=0,c=0;return function(d,e){return fx(c,b,a,d,e)}},a,D6)),d=g[2],D=g[3],k=f(D8),m=k[2],n=f(D9),o=n[2],p=f(D_),i=o.length-1,E=bt(a,Ea,a_([0,i],0,0,a,D$)),F=bt(a,Ed,a_([0,i],0,Ec,a,Eb)),G=bG([0,i],0,0,a,Ee),q=bG([0,d],0,0,a,Ef),s=bG([0,d],0,0,a,Eg),t=3===j[1]?1:0;if(t){var
+j=f(Ef),g=bt(a,Eh,eJ(function(a){var
+b=0,c=0;return function(d,e){return fx(c,b,a,d,e)}},a,Eg)),d=g[2],D=g[3],k=f(Ei),m=k[2],n=f(Ej),o=n[2],p=f(Ek),i=o.length-1,E=bt(a,Em,a$([0,i],0,0,a,El)),F=bt(a,Ep,a$([0,i],0,Eo,a,En)),G=bG([0,i],0,0,a,Eq),q=bG([0,d],0,0,a,Er),s=bG([0,d],0,0,a,Es),t=3===j[1]?1:0;if(t){var
 u=0<d?1:0;if(u){var
 v=k[1]===d?1:0;if(v){var
 w=n[1]===d?1:0;if(w)var
@@ -5247,7 +5248,7 @@ e=v}else
 var
 e=u}else
 var
-e=t;r(e,Eh);if(0!==G)X(Ei);function
+e=t;r(e,Et);if(0!==G)X(Eu);function
 H(a){return l(d,b(D,a))}var
 z=0,I=l(g[1],H);if(q&&s){var
 J=l(d,s[1][2]),y=[0,[0,l(d,q[1][2]),J]];z=1}if(!z)var
@@ -5255,50 +5256,50 @@ y=0;var
 K=p[2],L=R(function(a,c){var
 d=b(F[2],a);return[0,b(E[2],a),d,c]},o),M=j[2];return[0,h(function(a){var
 b=c(a,2)[3],d=c(a,1)[2];return[0,c(a,0)[1],d,b]},M),d,m,L,K,y,I]}var
-Ej=ks;function
-FK(ax){var
-az=ax[1],c=ep(ax[2]),m=b0(az,FM,c,FL),S=aI(m,FN),aF=0;if(typeof
+Ev=ku;function
+FW(ax){var
+az=ax[1],c=ep(ax[2]),m=b2(az,FY,c,FX),S=aI(m,FZ),aF=0;if(typeof
 S!=="number"&&5===S[0]){var
 au=S[1];if(!(64<C(au))){var
 aw=function(c){var
 a=0,b=0;for(;;){if(F(c)<=a)return b;if(92===ac(c,a)){var
-d=b+1|0,e=qR===ac(c,a+1|0)?6:2,a=a+e|0,b=d;continue}var
-f=cE===(ac(c,a)&hS)?b:b+1|0,a=a+1|0,b=f;continue}};y(function(b){var
+d=b+1|0,e=qU===ac(c,a+1|0)?6:2,a=a+e|0,b=d;continue}var
+f=cF===(ac(c,a)&hS)?b:b+1|0,a=a+1|0,b=f;continue}};y(function(b){var
 a=b[2];if(typeof
 a!=="number"&&3===a[0]){var
-c=aw(b[1])<=64?1:0,d=c?aw(a[1])<=cf?1:0:c;return r(d,FJ)}return ao(FI)},au);aF=1}}if(!aF)ao(FH);var
-q=b0(aI(m,FQ),FP,c,FO);if(aH(c,FR))X(FS);var
-h=b0(aI(q,FT),A5,c,A4),u=bt(h,A7,a_(0,0,0,h,A6)),E=bt(h,A9,a_(0,0,0,h,A8)),H=bt(h,A$,a_(0,0,[0,aO(0,u[1]-2|0)],h,A_)),v=u[1]-1|0,Y=E[1]-1|0,_=1<=v?1:0;if(_)var
-$=v<dv?1:0,aa=$?b(g4(0,u),Y):$;else
+c=aw(b[1])<=64?1:0,d=c?aw(a[1])<=cg?1:0:c;return r(d,FV)}return ao(FU)},au);aF=1}}if(!aF)ao(FT);var
+q=b2(aI(m,F2),F1,c,F0);if(aH(c,F3))X(F4);var
+h=b2(aI(q,F5),Bd,c,Bc),u=bt(h,Bf,a$(0,0,0,h,Be)),E=bt(h,Bh,a$(0,0,0,h,Bg)),H=bt(h,Bj,a$(0,0,[0,aO(0,u[1]-2|0)],h,Bi)),v=u[1]-1|0,Y=E[1]-1|0,_=1<=v?1:0;if(_)var
+$=v<dw?1:0,aa=$?b(g4(0,u),Y):$;else
 var
-aa=_;r(aa,Ba);var
-aN=H[1];r(b(g4(0,E),aN),Bb);var
-aP=eH([0,v-1|0],h,Bc),i=[0,v,Y,H[1],aP,u,E,H],d=b0(aI(q,FU),Be,c,Bd),g=dg(d,Bg,Bf),I=i[1],ab=i[2],aQ=bG([0,I],0,0,d,Bh),aS=jj([0,I],d,Bi),aT=jj([0,I],d,Bj),aU=a_([0,ab],0,0,d,Bk),aV=bG([0,ab],0,0,d,Bl),aW=fv(jh,d,Bm),aX=fv(function(a,b){return eH(Bo,a,b)},d,Bn),aY=eH(Bq,d,Bp),aZ=gX(d,Br),a0=dg(d,Bt,Bs),a=[0,g,dg(d,Bv,Bu),a0,aZ,aY,aX,aW,aV,aU,aT,aS,aQ];function
+aa=_;r(aa,Bk);var
+aN=H[1];r(b(g4(0,E),aN),Bl);var
+aP=eH([0,v-1|0],h,Bm),i=[0,v,Y,H[1],aP,u,E,H],d=b2(aI(q,F6),Bo,c,Bn),g=dh(d,Bq,Bp),I=i[1],ab=i[2],aQ=bG([0,I],0,0,d,Br),aS=jj([0,I],d,Bs),aT=jj([0,I],d,Bt),aU=a$([0,ab],0,0,d,Bu),aV=bG([0,ab],0,0,d,Bv),aW=fv(jh,d,Bw),aY=fv(function(a,b){return eH(By,a,b)},d,Bx),aZ=eH(BA,d,Bz),a0=gX(d,BB),a1=dh(d,BD,BC),a=[0,g,dh(d,BF,BE),a1,a0,aZ,aY,aW,aV,aU,aT,aS,aQ];function
 J(a){return aC(g,a)}var
-ae=J(Bw),a2=1-a[4],a1=0,a3=a2||ae,a6=0===a[12]?1:0,a5=[0,a3,a1],a7=a6||K(g,BF),a9=0===a[11]?1:0,a8=[0,a7,a5],a$=a9||K(g,BE),bb=0===a[8]?1:0,ba=[0,a$,a8],bc=bb||(0===a[9]?1:0),af=0===a[8]?1:0,be=[0,bc,ba],bf=af?0===a[9]?1:0:af,bg=J(Bx),ag=a[6],bh=[0,(0!==a[10]?1:0)===bg?1:0,[0,bf===ae?1:0,be]],bi=ag?a[5]<=ag[1]?1:0:1,bk=0===a[5]?1:0,bj=[0,bi,bh],bn=bk||K(g,BD),bp=0!==a[6]?1:0,bo=[0,bn,bj],bs=bp||O(g,BC),bv=1-(0!==a[6]?1:0),bu=[0,bs,bo],bw=bv||J(BB),bx=K(g,By),by=[0,(0!==a[7]?1:0)===bx?1:0,[0,bw,bu]];y(function(a){return r(a,t(Bz,g))},by);var
-bz=a4(a[6],0),bB=a[5]+bz|0;r(bB*aO(i[3],hC)<=qp?1:0,BA);var
-bM=K(a[1],FW);r((0!==aI(q,FX)?1:0)===bM?1:0,FV);if(K(a[1],FY))X(FZ);var
-aA=CA(q,az,c,i,a),o=aA[1],aB=fv(jh,q,F0),bN=0===aB?1:0,bO=bN||aA[2];r(bO,F1);var
+ae=J(BG),a3=1-a[4],a2=0,a4=a3||ae,a7=0===a[12]?1:0,a6=[0,a4,a2],a8=a7||K(g,BP),a_=0===a[11]?1:0,a9=[0,a8,a6],ba=a_||K(g,BO),bc=0===a[8]?1:0,bb=[0,ba,a9],bd=bc||(0===a[9]?1:0),af=0===a[8]?1:0,be=[0,bd,bb],bf=af?0===a[9]?1:0:af,bg=J(BH),ag=a[6],bh=[0,(0!==a[10]?1:0)===bg?1:0,[0,bf===ae?1:0,be]],bi=ag?a[5]<=ag[1]?1:0:1,bk=0===a[5]?1:0,bj=[0,bi,bh],bn=bk||K(g,BN),bp=0!==a[6]?1:0,bo=[0,bn,bj],bs=bp||L(g,BM),bv=1-(0!==a[6]?1:0),bu=[0,bs,bo],bw=bv||J(BL),bx=K(g,BI),by=[0,(0!==a[7]?1:0)===bx?1:0,[0,bw,bu]];y(function(a){return r(a,t(BJ,g))},by);var
+bz=aX(a[6],0),bB=a[5]+bz|0;r(bB*aO(i[3],hC)<=qs?1:0,BK);var
+bM=K(a[1],F8);r((0!==aI(q,F9)?1:0)===bM?1:0,F7);if(K(a[1],F_))X(F$);var
+aA=CM(q,az,c,i,a),o=aA[1],aB=fv(jh,q,Ga),bN=0===aB?1:0,bO=bN||aA[2];r(bO,Gb);var
 aG=0;if(typeof
 o!=="number"&&2===o[0]){var
 s=1;aG=1}if(!aG)var
-s=0;r((0!==aI(m,F3)?1:0)===s?1:0,F2);var
+s=0;r((0!==aI(m,Gd)?1:0)===s?1:0,Gc);var
 aJ=0;if(typeof
 o!=="number"&&2===o[0]){var
-e=o[4],j=b0(aI(m,Gd),Fj,c,Fi),ai=bG(0,Fm,Fl,j,Fk),x=bG(0,Fp,Fo,j,Fn),ak=aI(j,Fq),am=typeof
-ak==="number"?0:[0,n0(FG,ak,c)],M=aI(j,Fr),aK=0;if(typeof
-M!=="number"&&4===M[0]){var
-bK=M[1],bL=aR(function(a){return a[2]},am),ap=bA(function($,aa){var
-f=b0(aa,b(an(ED),$),c,EC),p=aR(function(a){return[0,EE,a]},bL),M=p?[0,p[1],0]:0,N=[0,EF,M];function
+e=o[4],j=b2(aI(m,Gp),Fv,c,Fu),ai=bG(0,Fy,Fx,j,Fw),x=bG(0,FB,FA,j,Fz),ak=aI(j,FC),am=typeof
+ak==="number"?0:[0,n4(FS,ak,c)],N=aI(j,FD),aK=0;if(typeof
+N!=="number"&&4===N[0]){var
+bK=N[1],bL=aR(function(a){return a[2]},am),ap=bA(function($,aa){var
+f=b2(aa,b(an(EP),$),c,EO),p=aR(function(a){return[0,EQ,a]},bL),L=p?[0,p[1],0]:0,N=[0,ER,L];function
 o(a,d){if(a){var
 b=a[2],c=a[1];return[0,c,function(a){return o(b,a)}]}return 0}var
-k=mk(function(a){return o(N,a)});function
+k=mn(function(a){return o(N,a)});function
 a(a){return ah(k,a)}function
 q(e,w){var
-g=bt(f,e,eI(f,e)),q=bd(32,w),x=C(g[1]),r=C(q)===x?1:0;if(r){var
+g=bt(f,e,eI(f,e)),q=a5(32,w),x=C(g[1]),r=C(q)===x?1:0;if(r){var
 c=q,b=g[1];for(;;){var
 l=0;if(c)if(b){var
-m=b[1],n=c[1],u=b[2],v=c[2],h=bd(43,n),t=0;if(h){var
+m=b[1],n=c[1],u=b[2],v=c[2],h=a5(43,n),t=0;if(h){var
 o=h[2];if(o&&!o[2]){var
 i=1,d=h[1];t=1}}if(!t)var
 i=0,d=n;if(1-aH(k,d))av(k,d,m-i|0);var
@@ -5309,55 +5310,55 @@ l=1;else
 if(b)l=1;else
 var
 j=1;if(l)var
-j=ad(sk);var
+j=ad(sn);var
 s=j;break}}else
 var
-s=r;if(1-s)bm(f,e,EG);return g}function
+s=r;if(1-s)bm(f,e,ES);return g}function
 d(d,b,a,c){var
-e=b?b[1]:dv;return fw(d,[0,e],f,a,q(a,c))}function
+e=b?b[1]:dw;return fw(d,[0,e],f,a,q(a,c))}function
 s(c,a){var
 b=a[1];fx(c,0,f,b,q(b,a[2]));return 0}var
-m=d(0,0,EI,EH),O=d(0,0,EK,EJ),n=d(0,0,EM,EL);y(function(a){return s(0,a)},EN);y(function(a){return s(EP,a)},EO);d(0,0,ER,EQ);var
-t=a(ES),g=a(ET),h=a(EU),u=aC(a(EW),[0,0,[0,g,0]]),P=u?a(EX)===(w(h,h+1|0)/2|0)?1:0:u;r(P,EV);function
+m=d(0,0,EU,ET),O=d(0,0,EW,EV),n=d(0,0,EY,EX);y(function(a){return s(0,a)},EZ);y(function(a){return s(E1,a)},E0);d(0,0,E3,E2);var
+t=a(E4),g=a(E5),h=a(E6),u=aC(a(E8),[0,0,[0,g,0]]),P=u?a(E9)===(w(h,h+1|0)/2|0)?1:0:u;r(P,E7);function
 v(f,e){var
-c=[0,g+1|0,d(0,[0,gg],f,EY)],h=a(e);r(b(g4(E0,c),h),EZ);var
-i=G(g,function(a){return a}),j=0;return L(function(d,a){var
+c=[0,g+1|0,d(0,[0,gg],f,E_)],h=a(e);r(b(g4(Fa,c),h),E$);var
+i=G(g,function(a){return a}),j=0;return M(function(d,a){var
 e=b(c[2],a);return aO(d,b(c[2],a+1|0)-e|0)},j,i)}var
-Q=v(E2,E1),x=v(E4,E3),z=x<=hC?1:0;if(z)var
+Q=v(Fc,Fb),x=v(Fe,Fd),z=x<=hC?1:0;if(z)var
 B=h<=40?1:0,D=B?w(aO(w(x,h),Q),h)<=50000000?1:0:B;else
 var
-D=z;r(D,E5);y(function(f){var
-e=g-1|0,h=d(E8,0,f,E7),i=0;if(!(e<0)){var
+D=z;r(D,Ff);y(function(f){var
+e=g-1|0,h=d(Fi,0,f,Fh),i=0;if(!(e<0)){var
 c=i;for(;;){var
-j=a(E_);r(b(h,c)<j?1:0,E9);var
+j=a(Fk);r(b(h,c)<j?1:0,Fj);var
 k=c+1|0;if(e!==c){var
-c=k;continue}break}}return 0},E6);var
-E=d(0,0,Fa,E$),F=A(0,al),H=a(Fb)-1|0,R=1;if(!(H<1)){var
+c=k;continue}break}}return 0},Fg);var
+E=d(0,0,Fm,Fl),F=A(0,al),H=a(Fn)-1|0,R=1;if(!(H<1)){var
 i=R;for(;;){var
-Z=b(E,i);r(b(E,i-1|0)<Z?1:0,Fh);var
+Z=b(E,i);r(b(E,i-1|0)<Z?1:0,Ft);var
 _=i+1|0;if(H!==i){var
 i=_;continue}break}}var
 I=t-1|0,S=0;if(!(I<0)){var
 e=S;for(;;){var
-K=b(m,e)<=(2*e|0)?1:0,X=K?1-aH(F,b(m,e)):K;r(X,Fg);av(F,b(m,e),0);var
+K=b(m,e)<=(2*e|0)?1:0,X=K?1-aH(F,b(m,e)):K;r(X,Fs);av(F,b(m,e),0);var
 Y=e+1|0;if(I!==e){var
 e=Y;continue}break}}var
 J=g-1|0,T=0;if(!(J<0)){var
-j=T;for(;;){r(b(O,j)<=(2*t|0)?1:0,Ff);var
+j=T;for(;;){r(b(O,j)<=(2*t|0)?1:0,Fr);var
 W=j+1|0;if(J!==j){var
 j=W;continue}break}}function
 U(a){var
 c=b(n,(3*a|0)+2|0),d=b(n,(3*a|0)+1|0);return[0,b(n,3*a|0),d,c]}var
-V=l(a(Fc),U);return[0,eH(Fe,f,Fd),V]},bK);aK=1}if(!aK)var
-ap=ao(Fs);var
-N=aI(j,Ft),aL=0;if(typeof
-N!=="number"&&4===N[0]){var
-bJ=N[1],P=bA(function(N,O){var
-j=b(an(Ek),N),d=b0(O,j,c,El),E=aI(d,Em),k=n0(t(j,En),E,c),h=bt(d,Ep,eJ(function(a){var
-b=0,c=0;return function(d,e){return fx(c,b,a,d,e)}},d,Eo)),m=h[2],a=h[1],F=h[3],i=bt(d,Et,eJ(function(a,b,c){return fw(Es,Er,a,b,c)},d,Eq)),o=i[3],p=i[2],q=a_([0,a],0,Ev,d,Eu),s=bG([0,a],Ex,[0,Ej],d,Ew),u=i[1]===a?1:0;if(u)var
+V=l(a(Fo),U);return[0,eH(Fq,f,Fp),V]},bK);aK=1}if(!aK)var
+ap=ao(FE);var
+O=aI(j,FF),aL=0;if(typeof
+O!=="number"&&4===O[0]){var
+bJ=O[1],P=bA(function(N,O){var
+j=b(an(Ew),N),d=b2(O,j,c,Ex),E=aI(d,Ey),k=n4(t(j,Ez),E,c),h=bt(d,EB,eJ(function(a){var
+b=0,c=0;return function(d,e){return fx(c,b,a,d,e)}},d,EA)),m=h[2],a=h[1],F=h[3],i=bt(d,EF,eJ(function(a,b,c){return fw(EE,ED,a,b,c)},d,EC)),o=i[3],p=i[2],q=a$([0,a],0,EH,d,EG),s=bG([0,a],EJ,[0,Ev],d,EI),u=i[1]===a?1:0;if(u)var
 v=m===k[2]?1:0,w=v?a<=64?1:0:v;else
 var
-w=u;r(w,Ey);var
+w=u;r(w,EK);var
 x=a-1|0,G=0;if(!(x<0)){var
 e=G;for(;;){var
 A=p-1|0,z=0,K=0;if(A<0)var
@@ -5365,54 +5366,54 @@ B=z;else{var
 g=K,C=z;for(;;){var
 D=C+f(o,e,g)|0,M=g+1|0;if(A!==g){var
 g=M,C=D;continue}var
-B=D;break}}Z(0<B?1:0,EB);var
+B=D;break}}Z(0<B?1:0,EN);var
 L=e+1|0;if(x!==e){var
 e=L;continue}break}}var
-y=0===q?1:0,H=y?1<a?1:0:y;if(H)X(Ez);bq(function(c){var
+y=0===q?1:0,H=y?1<a?1:0:y;if(H)X(EL);bq(function(c){var
 d=c[1]-1|0,e=0;if(!(d<0)){var
-a=e;for(;;){if(0!==b(c[2],a))X(EA);var
+a=e;for(;;){if(0!==b(c[2],a))X(EM);var
 f=a+1|0;if(d!==a){var
 a=f;continue}break}}return 0},q);var
 I=s?l(a,s[1][2]):n(a,0.),J=l(a,function(a){return l(p,b(o,a))});return[0,k,l(a,function(a){return l(m,b(F,a))}),J,I]},bJ);aL=1}if(!aL)var
-P=ao(Fu);if(aH(c,Fv))X(Fw);var
-Q=a_(0,0,Fy,j,Fx);bq(function(a){var
-d=G(a[1],a[2]),e=0,b=L(function(b,a){return b+a|0},e,d),c=0<b?1:0,f=c?b<=cf?1:0:c;return r(f,Fz)},Q);var
+P=ao(FG);if(aH(c,FH))X(FI);var
+Q=a$(0,0,FK,j,FJ);bq(function(a){var
+d=G(a[1],a[2]),e=0,b=M(function(b,a){return b+a|0},e,d),c=0<b?1:0,f=c?b<=cg?1:0:c;return r(f,FL)},Q);var
 bC=e?e[1][3]:e,W=0;if(ai)if(x){var
-aq=x[1],ar=ai[1];r(ar[1]===aq[1]?1:0,FA);var
+aq=x[1],ar=ai[1];r(ar[1]===aq[1]?1:0,FM);var
 z=[0,[0,ar,aq]]}else
 W=1;else
 if(x)W=1;else
 var
 z=x;if(W)var
-z=ao(FF);Z((0!==z?1:0)===bC?1:0,FB);if(e)var
-bD=e[1],bE=ay([0,FC,g6],jt),as=cK(function(a){return aC(a,bD[2])},bE);else
+z=ao(FR);Z((0!==z?1:0)===bC?1:0,FN);if(e)var
+bD=e[1],bE=ay([0,FO,g6],jt),as=cL(function(a){return aC(a,bD[2])},bE);else
 var
 as=e;var
-bF=0===Q?1:0,bH=bF||as;Z(bH,FD);var
+bF=0===Q?1:0,bH=bF||as;Z(bH,FP);var
 at=0===P?1:0;if(at)var
 R=at;else
 if(e)var
-bI=e[1][2],R=cK(function(a){return aC(a,ay(g6,jt))},bI);else
+bI=e[1][2],R=cL(function(a){return aC(a,ay(g6,jt))},bI);else
 var
-R=e;Z(R,FE);var
+R=e;Z(R,FQ);var
 T=[0,[0,z,am,Q,P,ap]];aJ=1}if(!aJ)var
 T=0;var
-U=aI(m,F4),V=aI(m,F5),aM=0;if(typeof
+U=aI(m,Ge),V=aI(m,Gf),aM=0;if(typeof
 U!=="number"&&4===U[0]&&typeof
 V!=="number"&&4===V[0]){var
 aE=V[1],D=U[1],bT=0;if(0!==D){var
 bR=C(aE);if(C(D)===bR&&!(4<C(D))){var
-bS=gi(D,aE),p=bA(function(d,b){return C6(c,i,a,s,d,b[1],b[2])},bS);aM=1;bT=1}}}if(!aM)var
-p=ao(F6);var
-aD=k(function(a){return a[1]},p),bP=C(aD);r(C(bl(h3,aD))===bP?1:0,F7);var
+bS=gi(D,aE),p=bA(function(d,b){return Dg(c,i,a,s,d,b[1],b[2])},bS);aM=1;bT=1}}}if(!aM)var
+p=ao(Gg);var
+aD=k(function(a){return a[1]},p),bP=C(aD);r(C(bl(h3,aD))===bP?1:0,Gh);var
 bQ=C(p);function
 B(a){return aj(p,a)[2]}br(function(d,a){var
 b=a[17];return bq(function(e){var
 b=e[2],c=e[1];if(s){var
 f=c<d?1:0;if(f){var
 g=b<d?1:0;if(g){var
-i=[0,B(b),0],h=1-aC(F9,[0,B(c),i]);if(h)var
-j=[0,B(b),0],a=1-aC(F_,[0,B(c),j]);else
+i=[0,B(b),0],h=1-aC(Gj,[0,B(c),i]);if(h)var
+j=[0,B(b),0],a=1-aC(Gk,[0,B(c),j]);else
 var
 a=h}else
 var
@@ -5420,33 +5421,33 @@ a=g}else
 var
 a=f}else
 var
-a=s;return r(a,F8)},b)},p);bq(function(b){var
-c=b[5];return y(function(c){r(c[1]<bQ?1:0,F$);var
-b=0!==di(a)?1:0;return b?X(Ga):b},c)},T);iz(function(a,b){return ao(t(Gc,t(gS(a),Gb)))},c);return[0,i,a,o,aB,T,p]}var
-aw=l7([0,function(j,i){var
+a=s;return r(a,Gi)},b)},p);bq(function(b){var
+c=b[5];return y(function(c){r(c[1]<bQ?1:0,Gl);var
+b=0!==dj(a)?1:0;return b?X(Gm):b},c)},T);iz(function(a,b){return ao(t(Go,t(gS(a),Gn)))},c);return[0,i,a,o,aB,T,p]}var
+aw=l_([0,function(j,i){var
 b=j,a=i;for(;;){if(b){if(a){var
 c=a[1],d=c[2],e=c[1],f=b[1],g=f[2],h=f[1];if(h!==e)return aK(h,e);if(g!==d)return aK(g,d);var
 b=b[2],a=a[2];continue}return 1}var
 k=a?-1:a;return k}}]),cX=aw[1];function
 fA(c,b,a){return 0===B(b)?a:S(aw[4],c,b,a)}function
 Y(a){return fA(0,a,cX)}var
-n1=Y(s);function
+n5=Y(s);function
 fB(a){return f(aw[6],[0,[0,a,1],0],s)}function
-fC(a){return L(function(b,a){return fA(a[1],a[2],b)},cX,a)}function
-n2(a){return b(aw[20],a)}function
-g7(b,a){return a4(f(aw[29],b,a),x)}function
+fC(a){return M(function(b,a){return fA(a[1],a[2],b)},cX,a)}function
+n6(a){return b(aw[20],a)}function
+g7(b,a){return aX(f(aw[29],b,a),x)}function
 eN(a){return g7(0,a)}function
 eO(a){function
 b(a,b){return 0===a?1:0}return f(aw[14],b,a)}function
 fD(a){var
-b=0;return L(function(b,a){return b+a[2]|0},b,a)}function
-bR(a,b){var
+b=0;return M(function(b,a){return b+a[2]|0},b,a)}function
+bS(a,b){var
 d=a?a[1]:s;return function(a){function
 c(b,e,a){var
 h=g(d,e),c=u(g7(b,a),h);return 0===B(c)?f(aw[7],b,a):S(aw[4],b,c,a)}return S(aw[13],c,a,b)}}function
-dj(a,b){if(0===B(a))return cX;function
+dk(a,b){if(0===B(a))return cX;function
 c(b){return g(a,b)}return f(aw[34],c,b)}function
-$(c,a){return b(bR([0,a8],c),a)}function
+$(c,a){return b(bS([0,a9],c),a)}function
 g8(b,a){if(b){if(a){var
 e=a[2],f=a[1],g=f[2],d=f[1],h=b[2],i=b[1],j=i[2],c=i[1];return c===d?[0,[0,c,j+g|0],g8(h,e)]:c<d?[0,[0,c,j],g8(h,a)]:[0,[0,d,g],g8(b,e)]}var
 k=b}else
@@ -5455,42 +5456,42 @@ k=a;return k}function
 cY(c,a){function
 d(e,d,c){function
 h(h,c,a){var
-i=g(d,c),j=g8(e,h),k=f(aw[6],j,i);return b(bR(0,a),k)}return S(aw[13],h,a,c)}return S(aw[13],d,c,cX)}function
+i=g(d,c),j=g8(e,h),k=f(aw[6],j,i);return b(bS(0,a),k)}return S(aw[13],h,a,c)}return S(aw[13],d,c,cX)}function
 jv(e,a,d){var
 f=aS(aK,G(d-a|0,function(c){return b(e[2],a+c|0)}));function
 c(a){if(a){var
 d=a[1],b=c(a[2]);if(b){var
-e=b[1],f=e[1];if(bb(f,d))return[0,[0,f,e[2]+1|0],b[2]]}var
+e=b[1],f=e[1];if(bc(f,d))return[0,[0,f,e[2]+1|0],b[2]]}var
 g=[0,[0,d,1],b]}else
 var
 g=a;return g}return c(f)}function
 fE(a){var
-b=n2(a);return k(function(a){return[0,a[2],a[1]]},b)}function
+b=n6(a);return k(function(a){return[0,a[2],a[1]]},b)}function
 eP(a,g,f){if(a[1]===a[2].length-1){var
 b=function(a){return be(a,n(a.length-1,c(a,0)[1]))};a[2]=b(a[2]);a[3]=b(a[3])}var
 d=a[1];c(a[2],d)[1+d]=g;var
 e=a[1];c(a[3],e)[1+e]=f;a[1]=a[1]+1|0;return a[1]-1|0}function
-dk(b,a,e){var
+dl(b,a,e){var
 c=U(b[4],a);if(c)return c[1];var
 d=eP(b,e,[0,a]);av(b[4],a,d);return d}function
-cy(d,b,a){var
-h=aO(b,a),e=[0,cI(b,a),h],f=U(d[5],e);if(f)return f[1];var
+cz(d,b,a){var
+h=aO(b,a),e=[0,cJ(b,a),h],f=U(d[5],e);if(f)return f[1];var
 i=c(d[2],a)[1+a],g=eP(d,cY(c(d[2],b)[1+b],i),[1,b,a]);av(d[5],e,g);return g}function
 az(e,a,d,c){var
-f=a?a[1]:a;return eP(e,d,[3,b(bc(function(a){return 0<B(a[1])?1:0}),c),f])}function
+f=a?a[1]:a;return eP(e,d,[3,b(bd(function(a){return 0<B(a[1])?1:0}),c),f])}function
 jw(a){var
-d=C(a[1]),e=a[3],f=cJ(bA(function(c,a){var
-b=a[3],d=b?[0,[0,N(ay(a[1],[0,a[2],0])),[0,[0,s,c],0]],0]:b;return d},e));function
+d=C(a[1]),e=a[3],f=cK(bA(function(c,a){var
+b=a[3],d=b?[0,[0,O(ay(a[1],[0,a[2],0])),[0,[0,s,c],0]],0]:b;return d},e));function
 i(f,e,d){var
 h=f[2],a=f[1],i=e[1],b=c(a,d)[1+d];if(0===B(b))return[0,a,h];var
-l=J(b),j=e[2],k=L(function(m,h){var
+l=J(b),j=e[2],k=M(function(m,h){var
 i=h[2],c=0,b=0,a=m;for(;;){if(a){var
-e=a[2],d=a[1];if(bb(d[2],i)){var
+e=a[2],d=a[1];if(bc(d[2],i)){var
 c=[0,d,c],a=e;continue}var
 b=[0,d,b],a=e;continue}var
-f=ak(b),k=ak(c),n=g(l,h[1]),j=L(function(b,a){return u(b,a[1])},n,k);return 0===B(j)?f:[0,[0,j,i],f]}},h,j);return[0,R(function(a,d){return q(d,g(b,c(i,a)[1+a]))},a),k]}var
-l=0,m=L(function(e,p){var
-j=L(function(b,a){return i(b,a[2],a[1])},p,e),f=j[1],b=[0,-1],l=d-1|0,q=0;if(!(l<0)){var
+f=ak(b),k=ak(c),n=g(l,h[1]),j=M(function(b,a){return u(b,a[1])},n,k);return 0===B(j)?f:[0,[0,j,i],f]}},h,j);return[0,R(function(a,d){return q(d,g(b,c(i,a)[1+a]))},a),k]}var
+l=0,m=M(function(e,p){var
+j=M(function(b,a){return i(b,a[2],a[1])},p,e),f=j[1],b=[0,-1],l=d-1|0,q=0;if(!(l<0)){var
 a=q;for(;;){if(0!==B(c(f,a)[1+a]))b[1]=a;var
 u=a+1|0;if(l!==a){var
 a=u;continue}break}}if(0<=b[1]&&!((d-1|0)<=C(e))){var
@@ -5500,90 +5501,90 @@ c=i(a[2],o,b[1]);return[0,a[1],c]},e),t)}return e},l,f),j=A(0,4);y(function(g){v
 h=g[2],i=h[1],k=g[1],l=Y(c(i,d)[1+d]),m=d-1|0,o=0;if(m<0)var
 n=l;else{var
 a=o,e=l;for(;;){if(a!==k)var
-p=fB(a),f=b(bR([0,J(c(i,a)[1+a])],e),p);else
+p=fB(a),f=b(bS([0,J(c(i,a)[1+a])],e),p);else
 var
 f=e;var
 q=a+1|0;if(m!==a){var
 a=q,e=f;continue}var
 n=f;break}}return V(j,k,[0,n,h[2]])},m);return j}var
-n3=[ax,Gi,b6(0)];function
+n7=[ax,Gu,b6(0)];function
 g9(e,a){var
 d=A(0,2),c=function(a){var
 c=a;for(;;)try{var
 n=function(b,c){var
-a=dF(function(a){return aH(e,a[1])},b);if(a)throw[0,n3,b,c,a[1][1]];return a};f(aw[12],n,c);return c}catch(a){a=aW(a);if(a[1]===n3){var
-g=a[4],h=a[2],i=ah(e,g),k=b(bX(function(f){return function(c){var
+a=dF(function(a){return aH(e,a[1])},b);if(a)throw[0,n7,b,c,a[1][1]];return a};f(aw[12],n,c);return c}catch(a){a=aW(a);if(a[1]===n7){var
+g=a[4],h=a[2],i=ah(e,g),k=b(bZ(function(f){return function(c){var
 a=c[2],b=c[1];if(b!==f)return[0,[0,b,a]];var
 d=1<a?1:0,e=d?[0,[0,b,a-1|0]]:d;return e}}(g)),h),j=f(aw[6],k,a[3]),l=i[2];y(function(f){return function(a){var
-c=a[2],e=a4(U(d,c),cX);return V(d,c,b(bR([0,a[1]],e),f))}}(j),l);var
-m=cY(j,i[1]),c=b(bR(0,f(aw[7],h,c)),m);continue}throw a}}(a),g=0;return[0,c,eq(function(c,b,a){return[0,[0,b,c],a]},d,g)]}function
-n4(f){var
+c=a[2],e=aX(U(d,c),cX);return V(d,c,b(bS([0,a[1]],e),f))}}(j),l);var
+m=cY(j,i[1]),c=b(bS(0,f(aw[7],h,c)),m);continue}throw a}}(a),g=0;return[0,c,eq(function(c,b,a){return[0,[0,b,c],a]},d,g)]}function
+n8(f){var
 a=ak(f);if(a){var
-b=a[2],c=a[1],d=c[2],e=c[1],g=[0,[0,e,1],0],h=1<d?[0,[0,e,d-1|0],b]:b;return[0,ak(h),g]}throw[0,ae,Gj]}function
+b=a[2],c=a[1],d=c[2],e=c[1],g=[0,[0,e,1],0],h=1<d?[0,[0,e,d-1|0],b]:b;return[0,ak(h),g]}throw[0,ae,Gv]}function
 jx(a,o){var
-c=jw(a),h=C(a[1]),q=G(h,function(a){return a}),i=b(bc(function(a){return 1-aH(c,a)}),q),d=A(0,64);y(function(a){var
+c=jw(a),h=C(a[1]),q=G(h,function(a){return a}),i=b(bd(function(a){return 1-aH(c,a)}),q),d=A(0,64);y(function(a){var
 b=g9(c,a)[1];function
-e(e,f){if(fZ<fD(e))X(Gk);var
+e(e,f){if(fZ<fD(e))X(Gw);var
 a=e;for(;;){var
 b=2<=fD(a)?1:0,c=b?1-aH(d,a):b;if(c){av(d,a,0);var
-a=n4(a)[1];continue}return c}}return f(aw[12],e,b)},o);var
+a=n8(a)[1];continue}return c}}return f(aw[12],e,b)},o);var
 r=ee(gs(d)),j=aS(function(b,a){var
-c=[0,fD(a),a];return am([0,fD(b),b],c)},r),e=N(ay(k(function(a){return[0,[0,a,1],0]},i),j));if(fZ<e.length-1)X(Gl);var
+c=[0,fD(a),a];return am([0,fD(b),b],c)},r),e=O(ay(k(function(a){return[0,[0,a,1],0]},i),j));if(fZ<e.length-1)X(Gx);var
 g=A(0,64);p(function(b,a){return V(g,a,b)},e);function
 l(a){return ah(g,a)}var
-s=N(k(function(b){var
-a=n4(b),c=l(a[2]);return[0,l(a[1]),c]},j)),m=A(0,64);return[0,[0,0,n(64,cX),n(64,Gh),A(0,64),m],a,h,i,c,e,g,s]}function
-cc(a){return a[6].length-1}function
+s=O(k(function(b){var
+a=n8(b),c=l(a[2]);return[0,l(a[1]),c]},j)),m=A(0,64);return[0,[0,0,n(64,cX),n(64,Gt),A(0,64),m],a,h,i,c,e,g,s]}function
+cd(a){return a[6].length-1}function
 g_(a){var
-e=C(a[1]),b=gi(a[1],a[2]),c=cJ(bA(function(f,a){var
+e=C(a[1]),b=gi(a[1],a[2]),c=cK(bA(function(f,a){var
 b=a[1],c=dL(b,a[2]);if(c)var
 g=0,h=1,d=[0,[0,G(e,function(a){return f===a?s:x}),b,h],g];else
 var
 d=c;return d},b)),d=ay(a[3],c);return[0,a[1],a[2],d]}function
-cz(a,g){var
-b=g9(a[5],g),d=b[1],e=n(cc(a),x);function
+cA(a,g){var
+b=g9(a[5],g),d=b[1],e=n(cd(a),x);function
 h(b,h){var
 d=0!==b?1:0;if(d){var
 f=U(a[7],b);if(f){var
-g=f[1];c(e,g)[1+g]=h;return 0}return bi(Gm)}return d}f(aw[12],h,d);var
+g=f[1];c(e,g)[1+g]=h;return 0}return bi(Gy)}return d}f(aw[12],h,d);var
 i=b[2];return[0,e,eN(d),i]}function
-dl(e,d,b){var
+dm(e,d,b){var
 a=[0,Y(b)];p(function(b,d){var
 f=a[1];a[1]=fA(c(e[6],b)[1+b],d,f);return 0},d);return a[1]}function
-dm(a,g,c){var
-b=cz(a,c),d=b[3],e=b[2],f=b[1],i=[m,function(l){var
-b=dk(a[1],g,c);if(0===d)return b;var
-h=[0,[0,s,b],0],i=dl(a,f,e),j=[0,k(function(a){var
-b=a[2];return[0,dj(a8,a[1]),b]},d)];return az(a[1],j,i,h)}];return[0,h(J,f),e,i]}function
-n5(a){var
-b=[0,cX,0];return L(function(a,c){var
+dn(a,g,c){var
+b=cA(a,c),d=b[3],e=b[2],f=b[1],i=[m,function(l){var
+b=dl(a[1],g,c);if(0===d)return b;var
+h=[0,[0,s,b],0],i=dm(a,f,e),j=[0,k(function(a){var
+b=a[2];return[0,dk(a9,a[1]),b]},d)];return az(a[1],j,i,h)}];return[0,h(J,f),e,i]}function
+n9(a){var
+b=[0,cX,0];return M(function(a,c){var
 b=a[2];return[0,fA([0,[0,b,1],0],c,a[1]),b+1|0]},b,a)[1]}function
-n6(b,a){var
-c=fB(a),d=aj(b[2][1],a),e=aj(b[2][2],a),f=dm(b,[0,a],$(c,Y(d)));return[0,dm(b,[1,a],$(Y(e),c)),f]}function
+n_(b,a){var
+c=fB(a),d=aj(b[2][1],a),e=aj(b[2][2],a),f=dn(b,[0,a],$(c,Y(d)));return[0,dn(b,[1,a],$(Y(e),c)),f]}function
 fF(a,d,c){if(d<a[3]){var
-f=n6(a,d);return 0===c?f[1]:f[2]}var
-b=d-a[3]|0;Z(b<C(a[2][3])?1:0,Gn);var
-e=aj(a[2][3],b),h=n5(e[1]),g=$(Y(e[2]),h),i=0===c?1:0,j=i||e[3];Z(j,Go);return 0===c?dm(a,[2,b],g):dm(a,[3,b],dj(a8,g))}function
-dn(a,b){function
-c(a){return a===b?s:x}return dl(a,l(cc(a),c),x)}function
+f=n_(a,d);return 0===c?f[1]:f[2]}var
+b=d-a[3]|0;Z(b<C(a[2][3])?1:0,Gz);var
+e=aj(a[2][3],b),h=n9(e[1]),g=$(Y(e[2]),h),i=0===c?1:0,j=i||e[3];Z(j,GA);return 0===c?dn(a,[2,b],g):dn(a,[3,b],dk(a9,g))}function
+dp(a,b){function
+c(a){return a===b?s:x}return dm(a,l(cd(a),c),x)}function
 jy(c,b,a){var
-d=Y(a);return $(dn(c,b),d)}function
+d=Y(a);return $(dp(c,b),d)}function
 jz(c,b,a){var
-d=dn(c,b);return $(Y(a),d)}function
+d=dp(c,b);return $(Y(a),d)}function
 g$(b,f,i,a,e){return[m,function(k){var
 g=i?jy(b,f,e):jz(b,f,e),h=E(a),d=D===h?a[1]:m===h?H(a):a,j=c(b[1][2],d)[1+d];return S(aw[11],dL,j,g)?d:az(b[1],0,g,[0,[0,s,d],0])}]}function
-n7(e,f,a,d,k,z){var
+n$(e,f,a,d,k,z){var
 r=c(f[1],a)[1+a],t=c(f[2],a)[1+a],u=c(f[1],d)[1+d],v=c(f[2],d)[1+d];function
 h(a){var
 b=E(a);return D===b?a[1]:m===b?H(a):a}var
 i=c(f[3],a)[1+a],l=c(f[4],a)[1+a],n=c(f[3],d)[1+d],o=c(f[4],d)[1+d],w=q(t,r),x=q(v,u);if(0<B(w)&&0<B(x)){var
-A=cS(g(w,x)),C=[0,[0,r,u,l,o],[0,[0,t,u,i,o],[0,[0,r,v,l,n],[0,[0,t,v,i,n],0]]]],F=b(bX(function(a){var
+A=cS(g(w,x)),C=[0,[0,r,u,l,o],[0,[0,t,u,i,o],[0,[0,r,v,l,n],[0,[0,t,v,i,n],0]]]],F=b(bZ(function(a){var
 c=b(z,g(a[1],a[2]));if(0<B(c)){var
-d=h(a[4]),f=h(a[3]),i=cy(e[1],f,d);return[0,[0,g(A,c),i]]}return 0}),C);return az(e[1],0,k,F)}var
-G=dn(e,d),I=cY(dn(e,a),G);if(0<B(cq(B(g7(b(aw[25],I)[1],k)))))var
-K=h(n),L=h(i),p=cy(e[1],L,K);else
+d=h(a[4]),f=h(a[3]),i=cz(e[1],f,d);return[0,[0,g(A,c),i]]}return 0}),C);return az(e[1],0,k,F)}var
+G=dp(e,d),I=cY(dp(e,a),G);if(0<B(cr(B(g7(b(aw[25],I)[1],k)))))var
+K=h(n),L=h(i),p=cz(e[1],L,K);else
 var
-O=h(o),P=h(i),p=cy(e[1],P,O);var
+O=h(o),P=h(i),p=cz(e[1],P,O);var
 j=[0,[0,[0,s,p],0]],M=$(k,c(e[1][2],p)[1+p]),N=a===d?[0,[0,a,i,l],0]:[0,[0,a,i,l],[0,[0,d,n,o],0]];y(function(b){var
 d=b[1],a=g7(c(e[6],d)[1+d],M);if(0<B(a)){var
 i=j[1];j[1]=[0,[0,a,h(b[2])],i];return 0}var
@@ -5593,53 +5594,53 @@ g=0}else
 var
 g=f;return g},N);return az(e[1],0,k,j[1])}function
 jA(e,b){var
-l=b[1].length-1,h=cc(e),v=C(e[4]);function
+l=b[1].length-1,h=cd(e),v=C(e[4]);function
 d(b,a){return be(b,n(h-l|0,a))}var
-f=[m,function(a){throw[0,ae,Gp]}],i=d(b[4],f),j=d(b[3],f),o=d(b[2],x),a=[0,d(b[1],x),o,j,i],r=e[8];p(function(w,o){var
+f=[m,function(a){throw[0,ae,GB]}],i=d(b[4],f),j=d(b[3],f),o=d(b[2],x),a=[0,d(b[1],x),o,j,i],r=e[8];p(function(w,o){var
 f=o[2],d=o[1],b=v+w|0,y=[0,c(a[2],d)[1+d],0],z=[0,c(a[1],d)[1+d],y],h=bB(function(b){var
-d=[0,c(a[2],f)[1+f],0],e=[0,c(a[1],f)[1+f],d];return k(function(a){return g(b,a)},e)},z),A=L(da,b_(h),h),i=L(dM,b_(h),h),p=d===f?1:0;if(p)var
+d=[0,c(a[2],f)[1+f],0],e=[0,c(a[1],f)[1+f],d];return k(function(a){return g(b,a)},e)},z),A=M(db,b_(h),h),i=M(dM,b_(h),h),p=d===f?1:0;if(p)var
 r=B(c(a[1],d)[1+d])<=0?1:0,n=r?0<=B(c(a[2],d)[1+d])?1:0:r;else
 var
 n=p;var
-j=n?x:A,C=aD(a[4]),D=aD(a[3]),E=aD(a[2]),s=[0,aD(a[1]),E,D,C],F=l<=b?1:0,G=F||b$(j,c(a[1],b)[1+b]);if(G){c(a[1],b)[1+b]=j;var
+j=n?x:A,C=aD(a[4]),D=aD(a[3]),E=aD(a[2]),s=[0,aD(a[1]),E,D,C],F=l<=b?1:0,G=F||ca(j,c(a[1],b)[1+b]);if(G){c(a[1],b)[1+b]=j;var
 H=[m,function(i){if(n){var
-a=[2,dn(e,d)],c=dn(e,d),g=cY(dn(e,d),c);return eP(e[1],g,a)}function
-h(a){return q(a,j)}return n7(e,s,d,f,jy(e,b,j),h)}];c(a[3],b)[1+b]=H}var
+a=[2,dp(e,d)],c=dp(e,d),g=cY(dp(e,d),c);return eP(e[1],g,a)}function
+h(a){return q(a,j)}return n$(e,s,d,f,jy(e,b,j),h)}];c(a[3],b)[1+b]=H}var
 I=l<=b?1:0,t=I||bE(i,c(a[2],b)[1+b]);if(t){c(a[2],b)[1+b]=i;var
 J=[m,function(c){function
-a(a){return q(i,a)}return n7(e,s,d,f,jz(e,b,i),a)}];c(a[4],b)[1+b]=J;var
+a(a){return q(i,a)}return n$(e,s,d,f,jz(e,b,i),a)}];c(a[4],b)[1+b]=J;var
 u=0}else
 var
 u=t;return u},r);return a}function
 jB(a){var
-d=a[4],e=k(function(b){return n6(a,b)},d);function
-b(a){return N(k(a,e))}function
+d=a[4],e=k(function(b){return n_(a,b)},d);function
+b(a){return O(k(a,e))}function
 c(b){var
-c=a[4];return N(k(function(a){return aj(b,a)},c))}var
+c=a[4];return O(k(function(a){return aj(b,a)},c))}var
 f=b(function(a){return a[1][3]}),g=b(function(a){return a[2][3]}),h=c(a[2][2]);return jA(a,[0,c(a[2][1]),h,g,f])}function
 jC(a){var
 b=a[1],d=R(function(b,d){return bQ(d,c(a[2],b)[1+b])},b);return eh(function(a){return a},d)}function
-n8(f,d,o,j){var
-y=o<f[8].length-1?1:0,N=y?j<=4?1:0:y;Z(N,Gq);var
-z=c(f[8],o)[1+o],b=z[2],a=z[1],O=j<4?1:0,P=O||(a===b?1:0);Z(P,Gr);var
+oa(f,d,o,j){var
+y=o<f[8].length-1?1:0,N=y?j<=4?1:0:y;Z(N,GC);var
+z=c(f[8],o)[1+o],b=z[2],a=z[1],O=j<4?1:0,P=O||(a===b?1:0);Z(P,GD);var
 Q=C(f[4])+o|0,r=c(d[1],a)[1+a],t=c(d[2],a)[1+a],A=c(d[1],b)[1+b],B=c(d[2],b)[1+b],p=u(r,t),R=1;if(p[2]===0)var
 q=p;else
 var
 M=ai(p[2],R),q=dK(p[1],M);if(3<j>>>0)var
-e=a8,l=q,k=q;else
+e=a9,l=q,k=q;else
 switch(j){case
 0:var
-e=a8,l=A,k=r;break;case
+e=a9,l=A,k=r;break;case
 1:var
-e=a8,l=B,k=t;break;case
+e=a9,l=B,k=t;break;case
 2:var
 e=s,l=A,k=t;break;default:var
 e=s,l=B,k=r}var
-v=n(cc(f),x);function
+v=n(cd(f),x);function
 w(a,b){v[1+a]=u(c(v,a)[1+a],b);return 0}w(Q,e);w(a,J(g(e,l)));w(b,J(g(e,k)));var
 F=c(d[3],a)[1+a],G=c(d[4],a)[1+a],I=c(d[3],b)[1+b],K=c(d[4],b)[1+b];if(3<j>>>0)var
 L=[m,function(e){var
-c=Y(q),b=$(dn(f,a),c),d=cY(b,b);return eP(f[1],d,[2,b])}];else{switch(j){case
+c=Y(q),b=$(dp(f,a),c),d=cY(b,b);return eP(f[1],d,[2,b])}];else{switch(j){case
 0:var
 i=I,h=F;break;case
 1:var
@@ -5648,19 +5649,19 @@ i=K,h=G;break;case
 i=I,h=G;break;default:var
 i=K,h=F}var
 L=[m,function(e){var
-a=E(i),c=D===a?i[1]:m===a?H(i):i,b=E(h),d=D===b?h[1]:m===b?H(h):h;return cy(f[1],d,c)}]}return[0,v,J(g(e,g(k,l))),L]}function
+a=E(i),c=D===a?i[1]:m===a?H(i):i,b=E(h),d=D===b?h[1]:m===b?H(h):h;return cz(f[1],d,c)}]}return[0,v,J(g(e,g(k,l))),L]}function
 fG(a,b,f){var
-d=cc(a);function
+d=cd(a);function
 e(b,a){return l(d,function(c){return c===b?a:x})}var
 g=l(2*d|0,function(d){var
 a=d/2|0;if(0===(d&1)){var
 f=c(b[4],a)[1+a],g=c(b[2],a)[1+a];return[0,e(a,s),g,f]}var
-h=c(b[3],a)[1+a],i=J(c(b[1],a)[1+a]);return[0,e(a,a8),i,h]}),h=A(0,64);return[0,a,b,be(g,f),h]}function
+h=c(b[3],a)[1+a],i=J(c(b[1],a)[1+a]);return[0,e(a,a9),i,h]}),h=A(0,64);return[0,a,b,be(g,f),h]}function
 ha(a){var
 c=b9(a[1]),b=(b9(a[2])-c|0)+96|0;if(0<B(a)){var
-d=b9(a[2]);if(cD<(b9(a[1])+d|0)){if(0<=b){var
-f=ai(e,b),g=a[2];return bY(e8(ai(a[1],b),g),f)}return z(e8(a[1],a[2]))}}return a}function
-n9(f,i,e,a){var
+d=b9(a[2]);if(cE<(b9(a[1])+d|0)){if(0<=b){var
+f=ai(e,b),g=a[2];return b0(e8(ai(a[1],b),g),f)}return z(e8(a[1],a[2]))}}return a}function
+ob(f,i,e,a){var
 h=aD(a),b=[0,x],d=[0,0];p(function(a,f){var
 i=0<B(c(e,a)[1+a])?1:0;if(i){var
 k=f[2],l=g(c(e,a)[1+a],k);b[1]=u(b[1],l);var
@@ -5681,8 +5682,8 @@ m=d[1],n=c(f[3],a)[1+a];d[1]=[0,[0,J(e),n],m];var
 i=0}else
 var
 i=h;return i},h);return[0,b[1],d[1]]}function
-dp(m,d,b,a){var
-t=m?m[1]:function(a){return a};Z(eh(function(a){return a<d[3].length-1?1:0},a),Gs);var
+dq(m,d,b,a){var
+t=m?m[1]:function(a){return a};Z(eh(function(a){return a<d[3].length-1?1:0},a),GE);var
 i=U(d[4],a);if(i)var
 o=i[1];else{var
 e=[0,0],v=a.length-1;p(function(w,j){var
@@ -5709,43 +5710,43 @@ j=g(c(b,a)[1+a],e);f[1+d]=u(c(f,d)[1+d],j);var
 i=0}else
 var
 i=h;return i},h)}return e},o);var
-w=h(t,f),z=h(function(a){return c(d[3],a)[1+a]},a);return n9(d[2],z,w,b)}function
-n_(a,d,c,b){return[m,function(i){var
+w=h(t,f),z=h(function(a){return c(d[3],a)[1+a]},a);return ob(d[2],z,w,b)}function
+oc(a,d,c,b){return[m,function(i){var
 e=k(function(b){var
-a=b[2],c=E(a),d=D===c?a[1]:m===c?H(a):a;return[0,b[1],d]},b),f=h(J,d),g=dl(a[1],f,c);return az(a[1][1],0,g,e)}]}function
+a=b[2],c=E(a),d=D===c?a[1]:m===c?H(a):a;return[0,b[1],d]},b),f=h(J,d),g=dm(a[1],f,c);return az(a[1][1],0,g,e)}]}function
 hb(c){var
-b=M(c);for(;;){if(bE(_(b),c)){var
-b=rz(b,a3);continue}var
-a=b;for(;;){if(-dE<a&&ev(_(l5(a)),c)){var
-a=l5(a);continue}return _(a)}}}function
+b=N(c);for(;;){if(bE(_(b),c)){var
+b=rC(b,a4);continue}var
+a=b;for(;;){if(-dE<a&&ev(_(l8(a)),c)){var
+a=l8(a);continue}return _(a)}}}function
 fH(b){function
 c(a){if(b<=a)return 0;var
-d=cI(b,aO(a+1|0,(a*5|0)/4|0));return[0,d,c(d)]}return c(0)}function
+d=cJ(b,aO(a+1|0,(a*5|0)/4|0));return[0,d,c(d)]}return c(0)}function
 jD(c){var
 a=ak(c);if(a){var
-d=a[1];return C(b(bc(function(a){return a<=kc*d?1:0}),c))}return a}function
-n$(a){return ak(L(function(b,a){var
-c=b[1];return[0,c+a|0,[0,c+a|0,b[2]]]},Gt,a)[2])}var
-Gu=5000,hc=[m,function(a){return G(Gu,function(a){return[0,10*a|0,cR(1,w(a+1|0,a+2|0))]})}];function
-oa(a){return jD(n$(a))/10|0}function
+d=a[1];return C(b(bd(function(a){return a<=kd*d?1:0}),c))}return a}function
+od(a){return ak(M(function(b,a){var
+c=b[1];return[0,c+a|0,[0,c+a|0,b[2]]]},GF,a)[2])}var
+GG=5000,hc=[m,function(a){return G(GG,function(a){return[0,10*a|0,b$(1,w(a+1|0,a+2|0))]})}];function
+oe(a){return jD(od(a))/10|0}function
 fI(b,e){var
 a=[0,0.];p(function(f,b){var
 c=b!=0.?1:0,g=c?(a[1]=a[1]+b*d(e,f),0):c;return g},b);return a[1]}function
 hd(c,b){var
 a=be(b,n(c[1].length-1,0.)),e=b.length-1,f=c[1];p(function(c,b){return W(a,e+c|0,d(a,b[1])*d(a,b[2]))},f);return a}function
-ob(g,f,e){var
+of(g,f,e){var
 a=f.length-1,b=l(e.length-1,function(b){return b<a?l(a,function(a){return b===a?1.:0.}):[0]}),h=g[1];p(function(j,h){var
 f=h[2],g=h[1],i=a+j|0,k=l(a,function(a){var
 h=d(e,g),i=d(c(b,f)[1+f],a)*h,j=d(e,f);return d(c(b,g)[1+g],a)*j+i});c(b,i)[1+i]=k;return 0},h);return b}function
-oc(p,o){var
+og(p,o){var
 g=o.length-1,e=l(g,function(a){var
-b=[cB,d(o,a)];return be(c(p,a)[1+a],b)}),k=n(g,-1),w=G(g,function(a){return a}),q=g-1|0,x=h(function(a){var
+b=[cC,d(o,a)];return be(c(p,a)[1+a],b)}),k=n(g,-1),w=G(g,function(a){return a}),q=g-1|0,x=h(function(a){var
 b=0.;return aN(function(b,a){return aa(b,Math.abs(a))},b,a)},p),y=0;if(!(q<0)){var
 a=y,m=w;for(;;){var
 r=aS(function(f){return function(b,a){var
-g=Math.abs(d(c(e,b)[1+b],f));return Ja(Math.abs(d(c(e,a)[1+a],f)),g)}}(a),m),v=0;if(r){var
+g=Math.abs(d(c(e,b)[1+b],f));return Jm(Math.abs(d(c(e,a)[1+a],f)),g)}}(a),m),v=0;if(r){var
 i=r[1],z=dZ*d(x,a);if(z<Math.abs(d(c(e,i)[1+i],a))){var
-A=b(bc(function(b){return function(a){return a!==b?1:0}}(i)),m);c(k,a)[1+a]=i;var
+A=b(bd(function(b){return function(a){return a!==b?1:0}}(i)),m);c(k,a)[1+a]=i;var
 s=g-1|0,B=0;if(!(s<0)){var
 f=B;for(;;){var
 u=f!==i?1:0,D=u?d(c(e,f)[1+f],a)!=0.?1:0:u;if(D){var
@@ -5762,8 +5763,8 @@ C=a+1|0;if(q!==a){var
 a=C,m=t;continue}break}}return l(g,function(a){if(0<=c(k,a)[1+a]){var
 b=c(k,a)[1+a],h=d(c(e,b)[1+b],a),f=k[1+a];return d(c(e,f)[1+f],g)/h}return 0.})}function
 eQ(a,g,j){var
-J=G(j.length-1,function(a){return a}),K=b(bc(function(a){return 0.<d(j,a)?1:0}),J);function
-l(b){return N(k(function(a){return c(b,a)[1+a]},K))}var
+J=G(j.length-1,function(a){return a}),K=b(bd(function(a){return 0.<d(j,a)?1:0}),J);function
+l(b){return O(k(function(a){return c(b,a)[1+a]},K))}var
 u=l(a[2]),L=l(a[3]),m=l(j);function
 v(b){var
 c=a[4];return R(function(e,c){var
@@ -5772,11 +5773,11 @@ w(a){return R(function(c,b){var
 e=d(L,c);return fI(b,a)+e},u)}function
 x(d){var
 e=v(d),f=w(hd(a,d)),b=[0,0],g=a[5];p(function(a,e){var
-d=e<=ky*(1.+Math.abs(c(g,a)[1+a]))?1:0,f=d?(b[1]=1,0):d;return f},e);if(!b[1]&&!c9(function(a){return a<=0.?1:0},f)){var
+d=e<=kA*(1.+Math.abs(c(g,a)[1+a]))?1:0,f=d?(b[1]=1,0):d;return f},e);if(!b[1]&&!c_(function(a){return a<=0.?1:0},f)){var
 i=0.,j=bu*aN(function(b,a){return b+Math.log(a)},i,e);return fI(m,h(function(a){return Math.log(a)},f))+j}return dD}var
-f=g.length-1,H=x(g);if(cM(H)){var
+f=g.length-1,H=x(g);if(cN(H)){var
 o=60,e=g,y=H;a:for(;;){if(0===o)return e;var
-z=hd(a,e),M=ob(a,e,z),O=h(function(o){return function(a){var
+z=hd(a,e),M=of(a,e,z),N=h(function(o){return function(a){var
 b=n(f,0.);p(function(g,e){var
 h=e!=0.?1:0;if(h){var
 i=f-1|0,k=0;if(!(i<0)){var
@@ -5791,120 +5792,120 @@ f=b!=0.?1:0;return f?(W(g,a,d(g,a)+h*b),p(function(f,e){var
 g=e!=0.?1:0;if(g)var
 k=d(c(i,a)[1+a],f)+j*b*e,h=W(i[1+a],f,k);else
 var
-h=g;return h},e)):f},e)}}(q,A);p(function(b,e){return function(a,c){return e(d(m,a)/d(b,a),d(m,a)/(d(b,a)*d(b,a)),c)}}(P,B),O);var
+h=g;return h},e)):f},e)}}(q,A);p(function(b,e){return function(a,c){return e(d(m,a)/d(b,a),d(m,a)/(d(b,a)*d(b,a)),c)}}(P,B),N);var
 S=a[4];p(function(b,e){return function(a,c){return e(-0.5/d(b,a),bu/(d(b,a)*d(b,a)),c)}}(Q,B),S);var
-C=oc(A,q),r=fI(q,C),i=1.;for(;;){if(i<=hI)var
+C=og(A,q),r=fI(q,C),i=1.;for(;;){if(i<=hI)var
 t=0;else{var
-D=R(function(c,e){return function(b,a){return a+e*d(c,b)}}(C,i),e),s=x(D);if(!(y+kc*i*r<=s)){var
-I=0;if(!(r<=p4)||!(dD<s))I=1;if(I){i*=bu;continue}}var
+D=R(function(c,e){return function(b,a){return a+e*d(c,b)}}(C,i),e),s=x(D);if(!(y+kd*i*r<=s)){var
+I=0;if(!(r<=p7)||!(dD<s))I=1;if(I){i*=bu;continue}}var
 t=[0,[0,D,s]]}if(t){var
-E=t[1],F=E[1];if(p4<r){var
+E=t[1],F=E[1];if(p7<r){var
 o=o-1|0,e=F,y=E[2];continue a}return F}return e}}}return g}function
-od(a,c){var
+oh(a,c){var
 g=a[4],e=h(function(a){var
-b=bT;return aN(function(b,a){return aa(b,Math.abs(a))},b,a)},g),b=[0,d0],i=a[4];p(function(f,g){var
+b=bU;return aN(function(b,a){return aa(b,Math.abs(a))},b,a)},g),b=[0,d0],i=a[4];p(function(f,g){var
 h=d(e,f),i=d(a[5],f),j=(fI(g,c)-i)/h;b[1]=aa(b[1],j);return 0},i);if(b[1]<0.)return c;var
-f=c.length-1,j=a[5],k=a[4],l=R(function(b,a){return be(a,[cB,-d(e,b)])},k),m=[cB,2.*b[1]+3.],o=[0,[0],[0,be(n(f,0.),[cB,d0])],m,l,j];return bN(eQ(o,be(c,[cB,pP*b[1]+1.]),[cB,hx*(e.length-1)]),0,f)}function
+f=c.length-1,j=a[5],k=a[4],l=R(function(b,a){return be(a,[cC,-d(e,b)])},k),m=[cC,2.*b[1]+3.],o=[0,[0],[0,be(n(f,0.),[cC,d0])],m,l,j];return bN(eQ(o,be(c,[cC,pS*b[1]+1.]),[cC,hx*(e.length-1)]),0,f)}function
 jE(a){var
 e=C(a[4]),d=C(a[2][3]);function
 f(b){var
 d=b<a[3]?1:0,c=d||aj(a[2][3],b-a[3]|0)[3],e=c?[0,fF(a,b,1),0]:c;return[0,fF(a,b,0),e]}var
-g=cJ(G(a[3]+d|0,f)),c=b(bX(function(a){var
-b=bN(a[1],0,e),c=c9(function(a){return 0!==B(a)?1:0},b);if(c)var
-f=M(a[2]),d=[0,[0,h(M,b),f]];else
+g=cK(G(a[3]+d|0,f)),c=b(bZ(function(a){var
+b=bN(a[1],0,e),c=c_(function(a){return 0!==B(a)?1:0},b);if(c)var
+f=N(a[2]),d=[0,[0,h(N,b),f]];else
 var
-d=c;return d}),g),i=N(k(function(a){return a[2]},c));return[0,N(k(function(a){return a[1]},c)),i]}var
+d=c;return d}),g),i=O(k(function(a){return a[2]},c));return[0,O(k(function(a){return a[1]},c)),i]}var
 jF=eX;function
-oe(g,f){var
+oi(g,f){var
 a=gv(ai(g,jF),f),d=a,c=1,b=a,h=es(I(a,a),jF);for(;;){if(0===bp(d))return b;var
 e=es(I(d,h),jF),d=e,i=as(b,gv(e,c+2|0)),c=c+2|0,b=i;continue}}var
-of=l(k0,function(a){return[m,function(c){var
-b=ai(oe(dC(a-1024|0),a+d2|0),1);return d2<=a?b:ab(b)}]}),Gw=5,og=32,Gx=3,Gy=qY;function
-dq(c,a){var
+oj=l(k3,function(a){return[m,function(c){var
+b=ai(oi(dC(a-1024|0),a+d2|0),1);return d2<=a?b:ab(b)}]}),GI=5,ok=32,GJ=3,GK=q1;function
+dr(c,a){var
 d=b(c[2],a+1|0)-1|0;return[0,b(c[2],a),d]}function
 fJ(a){var
 b=a[1];function
 c(a){return b+a|0}return G((a[2]-b|0)+1|0,c)}function
-cZ(b,a){return fJ(dq(b[6],a))}function
+cZ(b,a){return fJ(dr(b[6],a))}function
 jG(g,f,e){var
 b=n(g,0),a=[0,0];y(function(d){var
 e=1-c(b,d)[1+d],f=e?(c(b,d)[1+d]=1,a[1]=[0,d,a[1]],0):e;return f},e);for(;;){if(0===a[1])return b;var
-d=b_(a[1]);a[1]=lQ(a[1]);var
+d=b_(a[1]);a[1]=lT(a[1]);var
 h=c(f,d)[1+d];y(function(d){var
 e=1-c(b,d)[1+d],f=e?(c(b,d)[1+d]=1,a[1]=[0,d,a[1]],0):e;return f},h);continue}}function
 eR(c,a){var
-d=G(a,function(a){return a});return b(bc(c),d)}function
-oh(a,i,h){var
+d=G(a,function(a){return a});return b(bd(c),d)}function
+ol(a,i,h){var
 e=a[1][1],f=n(e,0);y(function(d){var
 g=c(a[2],d)[1+d],h=1-c(a[7],g)[1+g];if(h){var
 e=b(a[1][7][2],d),j=c(f,e)[1+e];f[1+e]=[0,c(a[2],d)[1+d],j];var
 i=0}else
 var
 i=h;return i},i);var
-j=a[11]?h:eR(function(b){return c(a[9],b)[1+b]},e),g=jG(e,f,j),k=l(e,function(b){if(a[10]&&!c(g,b)[1+b]&&!c(a[7],b)[1+b])return Gy;return d(a[8],b)});return[0,l(e,function(b){var
+j=a[11]?h:eR(function(b){return c(a[9],b)[1+b]},e),g=jG(e,f,j),k=l(e,function(b){if(a[10]&&!c(g,b)[1+b]&&!c(a[7],b)[1+b])return GK;return d(a[8],b)});return[0,l(e,function(b){var
 d=c(a[7],b)[1+b],e=d||1-c(g,b)[1+b];return e}),k]}var
-eS=l6([0,am]);function
-oi(b){var
+eS=l9([0,am]);function
+om(b){var
 a=0.;function
-c(c,a){return c+a[2]*d(b,a[1])}return function(b){return L(c,a,b)}}function
-oj(B,z,O,M,ag,af){var
+c(c,a){return c+a[2]*d(b,a[1])}return function(b){return M(c,a,b)}}function
+on(B,z,N,L,ag,af){var
 P=B[1],t=B[1],e=n(t[1],-1),k=[0,0];p(function(a,b){var
-d=b?1-c(M,a)[1+a]:b;if(d){var
+d=b?1-c(L,a)[1+a]:b;if(d){var
 g=k[1];c(e,a)[1+a]=g;k[1]++;var
 f=0}else
 var
 f=d;return f},af);function
 ac(a){if(0<=c(e,a)[1+a]){var
-f=cZ(t,c(z,a)[1+a]);return b(bX(function(f){var
+f=cZ(t,c(z,a)[1+a]);return b(bZ(function(f){var
 g=b(t[7][2],f),h=c(e,g)[1+g];if(0<=h){var
-i=d(O,f);return[0,[0,c(e,a)[1+a],h,i]]}return 0}),f)}return 0}var
-ad=cJ(G(t[1],ac));if(hC<k[1])X(GG);var
+i=d(N,f);return[0,[0,c(e,a)[1+a],h,i]]}return 0}),f)}return 0}var
+ad=cK(G(t[1],ac));if(hC<k[1])X(GS);var
 h=k[1],i=l(h,function(b){var
 a=A(0,4);V(a,b,1.);return a}),g=l(h,function(a){return A(0,4)}),u=n(h,0);function
-m(b,a){return a4(U(b,a),0.)}y(function(d){var
+m(b,a){return aX(U(b,a),0.)}y(function(d){var
 a=d[2],b=d[1],e=d[3],f=m(c(i,b)[1+b],a)-e;V(i[1+b],a,f);return V(c(g,a)[1+a],b,0)},ad);function
 C(a){var
 b=c(g,a)[1+a][1];return w(c(i,a)[1+a][1],b)}var
 Q=G(h,function(a){return[0,C(a),a]}),o=n(h,1.),q=n(h,0),j=1,s=0,r=b(eS[37],Q);for(;;){if(b(eS[2],r)){var
-S=j?[0,[0,o,N(ak(s)),q,u]]:j,ae=k[1];return aR(function(f){var
-i=R(function(a,b){return c(M,a)[1+a]?b:0.},ag),k=n(ae,0.);p(function(a,e){var
+S=j?[0,[0,o,O(ak(s)),q,u]]:j,ae=k[1];return aR(function(f){var
+i=R(function(a,b){return c(L,a)[1+a]?b:0.},ag),k=n(ae,0.);p(function(a,e){var
 f=0<=e?1:0;if(f)var
-h=cZ(P,c(z,a)[1+a]),j=0.,l=L(function(c,a){var
-e=d(i,b(P[7][2],a));return c+d(O,a)*e},j,h),g=W(k,e,d(B[6],z[1+a])+l);else
+h=cZ(P,c(z,a)[1+a]),j=0.,l=M(function(c,a){var
+e=d(i,b(P[7][2],a));return c+d(N,a)*e},j,h),g=W(k,e,d(B[6],z[1+a])+l);else
 var
 g=f;return g},e);var
-a=aD(k),l=f[2];a5(function(b){var
+a=aD(k),l=f[2];a6(function(b){var
 e=c(f[4],b)[1+b];return y(function(c){var
 e=c[1];return W(a,e,d(a,e)-c[2]*d(a,b))},e)},l);var
 j=a.length-1-1|0;if(!(j<0)){var
 g=j;for(;;){var
-h=c(f[2],g)[1+g],m=d(f[1],h),o=c(f[3],h)[1+h],q=b(oi(a),o);W(a,h,(d(a,h)-q)/m);var
+h=c(f[2],g)[1+g],m=d(f[1],h),o=c(f[3],h)[1+h],q=b(om(a),o);W(a,h,(d(a,h)-q)/m);var
 r=g-1|0;if(0!==g){var
 g=r;continue}break}}p(function(e,b){var
 c=0<=b?1:0,f=c?W(i,e,d(a,b)):c;return f},e);return[0,e,f,i]},S)}var
 v=b(eS[24],r),a=v[2],D=f(eS[6],v,r),E=C(a);if((2*v[1]|0)<E)var
 I=j,H=s,F=f(eS[4],[0,E,a],D);else{var
-x=c(i,a)[1+a];W(o,a,m(x,a));c$(x,a);if(d(o,a)==0.)var
+x=c(i,a)[1+a];W(o,a,m(x,a));da(x,a);if(d(o,a)==0.)var
 K=0,J=eS[1];else
 var
 K=j,J=D;var
 T=[0,a,s],Y=0,Z=aS(am,eq(function(c,b,a){return[0,[0,c,b],a]},x,Y));c(q,a)[1+a]=Z;var
 _=q[1+a];y(function(d){return function(b){var
-a=b[1];return c$(c(g,a)[1+a],d)}}(a),_);c$(c(g,a)[1+a],a);var
+a=b[1];return da(c(g,a)[1+a],d)}}(a),_);da(c(g,a)[1+a],a);var
 $=0,aa=g[1+a],ab=aS(aK,eq(function(b,c,a){return[0,b,a]},aa,$));y(function(a){return function(b){var
-e=c(i,b)[1+b],h=d(o,a),f=m(e,a)/h;c$(e,a);u[1+a]=[0,[0,b,f],c(u,a)[1+a]];var
+e=c(i,b)[1+b],h=d(o,a),f=m(e,a)/h;da(e,a);u[1+a]=[0,[0,b,f],c(u,a)[1+a]];var
 j=c(q,a)[1+a];return y(function(d){var
 a=d[1],h=f*d[2];V(e,a,m(e,a)-h);return V(c(g,a)[1+a],b,0)},j)}}(a),ab);var
 I=K,H=T,F=J}var
 j=I,s=H,r=F;continue}}function
-ok(a,e){var
+oo(a,e){var
 b=a[1],f=b[1],g=eR(function(b){var
 f=c(e,b)[1+b];return 0.<d(a[6],f)?1:0},f);function
-h(a){return cZ(b,c(e,a)[1+a])}return oh(a,cJ(G(b[1],h)),g)}function
-ol(g,q,p,o,j){var
-e=g[1],h=dq(e[5],j),c=h[1];function
+h(a){return cZ(b,c(e,a)[1+a])}return ol(a,cK(G(b[1],h)),g)}function
+op(g,q,p,o,j){var
+e=g[1],h=dr(e[5],j),c=h[1];function
 k(f){var
-h=dq(e[6],c+f|0),j=h[1],k=h[2],i=0.;if(k<j)var
+h=dr(e[6],c+f|0),j=h[1],k=h[2],i=0.;if(k<j)var
 l=i;else{var
 a=j,m=i;for(;;){var
 r=d(o,b(e[7][2],a)),n=m+d(p,a)*r,s=a+1|0;if(k!==a){var
@@ -5912,15 +5913,15 @@ a=s,m=n;continue}var
 l=n;break}}return q*(d(g[6],c+f|0)+l)}var
 i=l((h[2]-c|0)+1|0,k),f=aN(aa,dD,i),a=0,m=f-c1*(1.+Math.abs(f));for(;;){if(d(i,a)<m){var
 a=a+1|0;continue}return[0,f,c+a|0]}}function
-om(e,B,r){var
+oq(e,B,r){var
 i=e[1],k=e[1][1],m=i[4]?1.:d0,C=e[4];if(C){var
-P=e[3],D=R(function(a,b){return c(e[2],a)[1+a]?b:0.},P),E=l(k[1],k[5][2]),Q=C[1];a5(function(a){var
-b=ol(i,m,r,D,a);W(D,a,m*b[1]);var
+P=e[3],D=R(function(a,b){return c(e[2],a)[1+a]?b:0.},P),E=l(k[1],k[5][2]),Q=C[1];a6(function(a){var
+b=op(i,m,r,D,a);W(D,a,m*b[1]);var
 d=b[2];c(E,a)[1+a]=d;return 0},Q);return[0,E]}if(B)var
 j=aD(B[1]);else{var
 o=e[1],a=o[1],u=l(a[1],a[5][2]),h=n(a[1],-1),p=n(a[1],0),v=a[1]-1|0;if(!(v<0)){var
 g=v;for(;;){if(1-c(e[2],g)[1+g]){var
-N=fJ(dq(a[5],g));y(function(f){return function(d){var
+N=fJ(dr(a[5],g));y(function(f){return function(d){var
 e=cZ(a,d);return y(function(e){var
 d=b(a[7][2],e);p[1+d]=[0,f,c(p,d)[1+d]];return 0},e)}}(g),N)}var
 O=g-1|0;if(0!==g){var
@@ -5928,7 +5929,7 @@ g=O;continue}break}}var
 I=a[1],w=eR(function(a){return o[11]?c(e[2],a)[1+a]:c(o[9],a)[1+a]},I),x=[0,0];y(function(a){c(h,a)[1+a]=0;return 0},w);var
 q=w;for(;;){if(0!==q){x[1]++;var
 q=bB(function(a){var
-d=c(p,a)[1+a];return b(bc(function(a){var
+d=c(p,a)[1+a];return b(bd(function(a){var
 b=c(h,a)[1+a]<0?1:0;if(b){var
 e=x[1];c(h,a)[1+a]=e;var
 d=1}else
@@ -5936,150 +5937,150 @@ var
 d=b;return d}),d)},q);continue}var
 z=a[1]-1|0,J=0;if(!(z<0)){var
 f=J;for(;;){if(1-c(e[2],f)[1+f]){var
-K=fJ(dq(a[5],f)),A=dF(function(g){return function(d){var
-e=cZ(a,d);return cK(function(i){var
+K=fJ(dr(a[5],f)),A=dF(function(g){return function(d){var
+e=cZ(a,d);return cL(function(i){var
 d=b(a[7][2],i),e=c(h,d)[1+d],f=0<=e?1:0,j=f?e<c(h,g)[1+g]?1:0:f;return j},e)}}(f),K);if(A){var
 L=A[1];c(u,f)[1+f]=L}}var
 M=f+1|0;if(z!==f){var
 f=M;continue}break}}var
 j=u;break}}var
 s=f6;for(;;){var
-F=ok(i,j),t=oj(i,j,r,F[1],F[2],n(k[1],1));if(t){var
-S=t[1][3],T=function(a){return a},U=G(k[1],T),H=b(bX(function(h){return function(a){if(c(e[2],a)[1+a])return 0;var
-b=ol(i,m,r,h,a),f=b[1],g=m*d(h,a)+c1*(1.+Math.abs(f))<f?1:0,j=g?[0,[0,a,b[2]]]:g;return j}}(S)),U);y(function(a){var
+F=oo(i,j),t=on(i,j,r,F[1],F[2],n(k[1],1));if(t){var
+S=t[1][3],T=function(a){return a},U=G(k[1],T),H=b(bZ(function(h){return function(a){if(c(e[2],a)[1+a])return 0;var
+b=op(i,m,r,h,a),f=b[1],g=m*d(h,a)+c1*(1.+Math.abs(f))<f?1:0,j=g?[0,[0,a,b[2]]]:g;return j}}(S)),U);y(function(a){var
 b=a[1],d=a[2];c(j,b)[1+b]=d;return 0},H);if(0!==H&&1<s){var
 s=s-1|0;continue}return[0,j]}return t}}function
-on(u,o,N,M){var
+or(u,o,N,M){var
 m=u[1],e=u[1][1];function
 v(a){return cZ(e,c(o,a)[1+a])}var
-w=ok(m,o),x=w[2],z=w[1],O=[0,e[4],0];function
+w=oo(m,o),x=w[2],z=w[1],O=[0,e[4],0];function
 P(a){if(c(z,a)[1+a])return 0;var
 b=v(a);return k(e[7][2],b)}var
 Q=l(e[1],P),A=jG(e[1],Q,O);function
 R(a){return a}var
-S=G(e[1],R);if(cK(function(a){var
-b=c(A,a)[1+a],e=b?qY<=d(x,a)?1:0:b;return e},S))return 0;var
-q=oj(m,o,N,z,x,A);if(q){var
+S=G(e[1],R);if(cL(function(a){var
+b=c(A,a)[1+a],e=b?q1<=d(x,a)?1:0:b;return e},S))return 0;var
+q=on(m,o,N,z,x,A);if(q){var
 r=q[1],f=r[2],s=r[1],B=n(f[1].length-1,0.),C=e[4],T=r[3];if(0<=c(s,C)[1+C]){var
 D=e[4];W(B,c(s,D)[1+D],1.)}var
-a=aD(B),I=f[2];a5(function(b){W(a,b,d(a,b)/d(f[1],b));var
+a=aD(B),I=f[2];a6(function(b){W(a,b,d(a,b)/d(f[1],b));var
 e=c(f[3],b)[1+b];return y(function(c){var
 e=c[1];return W(a,e,d(a,e)-c[2]*d(a,b))},e)},I);var
 t=a.length-1-1|0;if(!(t<0)){var
 g=t;for(;;){var
-j=c(f[2],g)[1+g],J=c(f[4],j)[1+j],K=b(oi(a),J);W(a,j,d(a,j)-K);var
+j=c(f[2],g)[1+g],J=c(f[4],j)[1+j],K=b(om(a),J);W(a,j,d(a,j)-K);var
 L=g-1|0;if(0!==g){var
 g=L;continue}break}}var
 i=n(M,0.);p(function(h,g){var
 f=0<=g?1:0;if(f){var
 j=v(h);return y(function(f){var
 h=c(m[3],f)[1+f],j=d(T,b(e[7][2],f));return W(i,h,d(i,h)+d(a,g)*j)},j)}return f},s);var
-E=eh(cM,i);if(E)var
+E=eh(cN,i);if(E)var
 U=m[5]?h(function(a){return-a},i):i,F=[0,U];else
 var
 F=E;var
 H=F}else
 var
 H=q;return H}function
-jH(c,a){if(a!=0.&&cM(a)){var
+jH(c,a){if(a!=0.&&cN(a)){var
 d=f9(a),e=bx(d[1],c),b=Math.floor(e),f=e-b,h=0;if(!(bu<f)){var
 i=0;if(f==bu&&b%2.!=0.)i=1;if(!i){var
 g=b;h=1}}if(!h)var
 g=b+1.;return bx(g,d[2]-c|0)}return a}function
-b2(c,b){var
+b3(c,b){var
 a=[0,0.];p(function(e,c){a[1]=a[1]+c*d(b,e);return 0},c);return a[1]}function
-fK(b,a){return h(function(b){return b2(b,a)},b)}function
-oo(e){var
-a=e.length-1,b=l(a,function(a){return 1./Math.sqrt(aa(d(c(e,a)[1+a],a),bT))}),g=R(function(c,a){return R(function(e,a){return a*d(b,c)*d(b,e)},a)},e),f=l(a,function(b){return oc(g,l(a,function(a){return a===b?1.:0.}))});return l(a,function(e){return l(a,function(a){var
+fK(b,a){return h(function(b){return b3(b,a)},b)}function
+os(e){var
+a=e.length-1,b=l(a,function(a){return 1./Math.sqrt(aa(d(c(e,a)[1+a],a),bU))}),g=R(function(c,a){return R(function(e,a){return a*d(b,c)*d(b,e)},a)},e),f=l(a,function(b){return og(g,l(a,function(a){return a===b?1.:0.}))});return l(a,function(e){return l(a,function(a){var
 g=d(b,a),h=d(b,e),i=d(c(f,e)[1+e],a);return bu*(d(c(f,a)[1+a],e)+i)*h*g})})}var
-GH=6;function
-GI(bw,P,bv,cb,ca,ae,V,bt){var
-a=bw[1],e=bw[2],a0=0<e[5]?1:0;if(a0)var
-aq=a0;else{var
-bb=0!==di(e)?1:0;if(bb)var
+GT=6;function
+GU(bw,P,bv,cb,ca,ae,V,bt){var
+a=bw[1],e=bw[2],a1=0<e[5]?1:0;if(a1)var
+aq=a1;else{var
+bb=0!==dj(e)?1:0;if(bb)var
 aq=bb;else
 var
-b1=1-aC(e[1],GF),aq=b1||(0!==e[9]?1:0)}if(aq)X(t(GA,t(e[1],Gz)));var
-a1=n(a[3],0),a2=a[1]-1|0,bL=0;if(!(a2<0)){var
+b1=1-aC(e[1],GR),aq=b1||(0!==e[9]?1:0)}if(aq)X(t(GM,t(e[1],GL)));var
+a2=n(a[3],0),a3=a[1]-1|0,bL=0;if(!(a3<0)){var
 F=bL;for(;;){var
 a9=b(a[5][2],F),a_=b(a[5][2],F+1|0)-1|0;if(!(a_<a9)){var
 S=a9;for(;;){var
 a$=b(a[6][2],S),ba=b(a[6][2],S+1|0)-1|0;if(!(ba<a$)){var
-T=a$;for(;;){c(a1,T)[1+T]=F;var
+T=a$;for(;;){c(a2,T)[1+T]=F;var
 b0=T+1|0;if(ba!==T){var
 T=b0;continue}break}}var
-bZ=S+1|0;if(a_!==S){var
-S=bZ;continue}break}}var
-bY=F+1|0;if(a2!==F){var
-F=bY;continue}break}}function
-a6(b,c){return b?l(a[1],b[1][2]):n(a[1],c)}var
-ar=a6(e[10],0),bM=a6(e[11],1),at=K(e[1],GB),$=K(e[1],GC);function
+bY=S+1|0;if(a_!==S){var
+S=bY;continue}break}}var
+bX=F+1|0;if(a3!==F){var
+F=bX;continue}break}}function
+a5(b,c){return b?l(a[1],b[1][2]):n(a[1],c)}var
+ar=a5(e[10],0),bM=a5(e[11],1),at=K(e[1],GN),$=K(e[1],GO);function
 bO(a){if(at){var
 b=c(ar,a)[1+a],d=b||1-c(bM,a)[1+a];return d}var
 e=$?c(ar,a)[1+a]:$;return e}var
 au=l(a[1],bO);function
 bP(a){if(at)return c(ar,a)[1+a]?1.:0.;var
 d=e[12];if(d&&$&&c(au,a)[1+a])return b(d[1][2],a);return 0.}var
-a7=l(a[1],bP),bQ=K(e[1],GD);function
+a7=l(a[1],bP),bQ=K(e[1],GP);function
 bR(a){var
 b=c(au,a)[1+a];if(b)var
 f=1-at,e=f||(0.<d(a7,a)?1:0);else
 var
 e=b;return e}var
-bS=l(a[1],bR),a8=e[8],bU=a8?l(a[2],a8[1][2]):n(a[2],0.),bV=e[4],bW=K(e[2],GE),ab=[0,a,a1,l(a[3],cb[2]),bW,bV,bU,au,a7,bS,$,bQ],v=ab[1],b8=v[1],b9=eR(function(a){var
-b=fJ(dq(v[5],a));return cK(function(a){return 0.<d(ab[6],a)?1:0},b)},b8);function
+bS=l(a[1],bR),a8=e[8],bT=a8?l(a[2],a8[1][2]):n(a[2],0.),bV=e[4],bW=K(e[2],GQ),ab=[0,a,a2,l(a[3],cb[2]),bW,bV,bT,au,a7,bS,$,bQ],v=ab[1],b8=v[1],b9=eR(function(a){var
+b=fJ(dr(v[5],a));return cL(function(a){return 0.<d(ab[6],a)?1:0},b)},b8);function
 b$(a){return a}var
-bn=oh(ab,G(v[3],b$),b9),bo=bn[1];function
+bn=ol(ab,G(v[3],b$),b9),bo=bn[1];function
 bq(a){var
-b=fJ(dq(v[5],a));return bB(function(a){var
+b=fJ(dr(v[5],a));return bB(function(a){var
 b=cZ(v,a);return k(v[7][2],b)},b)}var
-br=h(function(a){return 1-a},bo),bs=v[1],J=n(bs,0),L=dH(0),bg=bs-1|0,bd=0,bf=1,b3=0;if(bg<0)var
-aw=bf,bh=bd;else{var
-g=b3,ay=bf,ax=bd;for(;;){var
-bi=c(br,g)[1+g],b5=bi?0===c(J,g)[1+g]?1:0:bi;if(b5){cp([0,g,bq(g)],L);c(J,g)[1+g]=1;var
-O=ay,ac=ax;for(;;){if(!l_(L)){var
-bj=l9(L),aB=bj[2],ad=bj[1];if(aB){var
-o=aB[1];cp([0,ad,aB[2]],L);var
-b7=c(br,o)[1+o]?1===c(J,o)[1+o]?(ei(L),0):0===c(J,o)[1+o]?(c(J,o)[1+o]=1,cp([0,o,bq(o)],L),O):O:O,bm=b7,bk=ac}else{c(J,ad)[1+ad]=2;var
-bm=O,bk=[0,ad,ac]}var
-O=bm,ac=bk;continue}var
-aA=O,az=ac;break}}else
+br=h(function(a){return 1-a},bo),bs=v[1],J=n(bs,0),L=dH(0),bg=bs-1|0,bc=0,bf=1,b2=0;if(bg<0)var
+aw=bf,bh=bc;else{var
+g=b2,ay=bf,ax=bc;for(;;){var
+bi=c(br,g)[1+g],b5=bi?0===c(J,g)[1+g]?1:0:bi;if(b5){cq([0,g,bq(g)],L);c(J,g)[1+g]=1;var
+M=ay,ac=ax;for(;;){if(!mb(L)){var
+bj=ma(L),aB=bj[2],ad=bj[1];if(aB){var
+o=aB[1];cq([0,ad,aB[2]],L);var
+b7=c(br,o)[1+o]?1===c(J,o)[1+o]?(ei(L),0):0===c(J,o)[1+o]?(c(J,o)[1+o]=1,cq([0,o,bq(o)],L),M):M:M,bm=b7,bk=ac}else{c(J,ad)[1+ad]=2;var
+bm=M,bk=[0,ad,ac]}var
+M=bm,ac=bk;continue}var
+aA=M,az=ac;break}}else
 var
 aA=ay,az=ax;var
 b6=g+1|0;if(bg!==g){var
 g=b6,ay=aA,ax=az;continue}var
 aw=aA,bh=az;break}}var
-b4=aw?[0,N(ak(bh))]:aw,i=[0,ab,bo,bn[2],b4],bI=0;if(typeof
+b4=aw?[0,O(ak(bh))]:aw,i=[0,ab,bo,bn[2],b4],bI=0;if(typeof
 V!=="number"&&1===V[0]){var
 aI=V[4],_=V[3],aJ=V[1];if(C(fH(aJ))===aI){var
-al=N(fH(aJ)),an=N(fH(_)),bJ=0,ao=aO(aN(function(a,b){return b<=0.03*_?a+1|0:a},bJ,an),Gw),aL=an.length-1;if(0===aL)var
+al=O(fH(aJ)),an=O(fH(_)),bJ=0,ao=aO(aN(function(a,b){return b<=0.03*_?a+1|0:a},bJ,an),GI),aL=an.length-1;if(0===aL)var
 aM=1.;else
 var
-aZ=cI(ao,aL)-1|0,aM=aa(_-c(an,aZ)[1+aZ]|0,1.);var
+a0=cJ(ao,aL)-1|0,aM=aa(_-c(an,a0)[1+a0]|0,1.);var
 aT=aI-1|0,aQ=0;if(aT<ao)var
 aU=aQ;else{var
 Q=ao,B=aQ;for(;;){var
-aW=Q-1|0,aX=c(al,aW)[1+aW],aH=0;if(B){var
-aY=B[1]-1|0;if(aX<1.5*c(al,aY)[1+aY])var
+aW=Q-1|0,aY=c(al,aW)[1+aW],aH=0;if(B){var
+aZ=B[1]-1|0;if(aY<1.5*c(al,aZ)[1+aZ])var
 ap=B;else
 aH=1}else
 aH=1;if(aH)var
-ap=0.<aX?[0,Q,B]:B;var
+ap=0.<aY?[0,Q,B]:B;var
 bK=Q+1|0;if(aT!==Q){var
 Q=bK,B=ap;continue}var
 aU=ap;break}}var
-aV=N(ak(aU)),aE=[0,[0,aV,h(function(b){var
+aV=O(ak(aU)),aE=[0,[0,aV,h(function(b){var
 a=b-1|0;return c(al,a)[1+a]},aV),aM,_]];bI=1}}if(!bI)var
 aE=0;var
-x=aE?aE[1]:X(GJ),Y=bv.length-1,q=C(P[4]),by=cc(P),aF=bl(aK,aP(i[1][3])),s=n(Y,[0,n(by,0.),0.]);y(function(a){var
-b=cz(P,c(bv,a)[1+a]),d=M(b[2]),e=[0,h(M,b[1]),d];c(s,a)[1+a]=e;return 0},aF);var
-cd=h(function(a){var
-b=a[1];return c9(function(a){return a!=0.?1:0},b)},s),bz=jE(P),bA=bz[2],r=bz[1],ce=h(function(a){return a[2]},s),cg=h(function(a){return a[1]},s),z=[0,P[8],cg,ce,r,bA],bC=jB(P),ch=l(q,function(a){var
-b=c(bC[2],a)[1+a];return M(u(c(bC[1],a)[1+a],b))/2.}),af=[m,function(a){return eQ(z,od(z,ch),n(Y,0.))}],ag=x[3]<(kj*q|0)?1:0,ci=ag?1.:bx(1.,-6);function
+x=aE?aE[1]:X(GV),Y=bv.length-1,q=C(P[4]),by=cd(P),aF=bl(aK,aP(i[1][3])),s=n(Y,[0,n(by,0.),0.]);y(function(a){var
+b=cA(P,c(bv,a)[1+a]),d=N(b[2]),e=[0,h(N,b[1]),d];c(s,a)[1+a]=e;return 0},aF);var
+cc=h(function(a){var
+b=a[1];return c_(function(a){return a!=0.?1:0},b)},s),bz=jE(P),bA=bz[2],r=bz[1],ce=h(function(a){return a[2]},s),cf=h(function(a){return a[1]},s),z=[0,P[8],cf,ce,r,bA],bC=jB(P),ch=l(q,function(a){var
+b=c(bC[2],a)[1+a];return N(u(c(bC[1],a)[1+a],b))/2.}),af=[m,function(a){return eQ(z,oh(z,ch),n(Y,0.))}],ag=x[3]<(kl*q|0)?1:0,ci=ag?1.:bx(1.,-6);function
 Z(a){return R(function(c,b){var
-e=b2(b,a);return d(bA,c)-e},r)}function
+e=b3(b,a);return d(bA,c)-e},r)}function
 ah(a){var
-b=hd(z,a);return[0,b,ob(z,a,b)]}function
+b=hd(z,a);return[0,b,of(z,a,b)]}function
 ai(h,b){return l(q,function(i){var
 a=[0,0.];p(function(e,b){var
 f=b!=0.?1:0;if(f){var
@@ -6088,13 +6089,13 @@ g=0}else
 var
 g=f;return g},b);return a[1]})}function
 aG(d,a){var
-b=c(s,a)[1+a],e=b[2];return b2(b[1],d)+e}function
+b=c(s,a)[1+a],e=b[2];return b3(b[1],d)+e}function
 bD(e,b,i,h){var
 f=ah(e),j=f[2],k=f[1],a=gj(q,q,0.);function
 g(f,e){return p(function(b,g){return p(function(e,h){var
 i=d(c(a,b)[1+b],e)+f*g*h;return W(a[1+b],e,i)},e)},e)}y(function(a){var
 e=0.<d(b,a)?1:0;if(e){var
-f=aa(aG(k,a),bT),h=ai(j,c(s,a)[1+a][1]);return g(i*d(b,a)/(f*f),h)}return e},aF);var
+f=aa(aG(k,a),bU),h=ai(j,c(s,a)[1+a][1]);return g(i*d(b,a)/(f*f),h)}return e},aF);var
 l=Z(e);p(function(c,b){var
 a=aa(d(l,c),1e-150);return g(h*bu/(a*a),b)},r);return a}function
 bE(a){var
@@ -6104,18 +6105,18 @@ b=n(by,0.);y(function(a){var
 f=d(e,a)!=0.?1:0;if(f){var
 g=c(s,a)[1+a][1];return p(function(f,c){var
 g=c!=0.?1:0,h=g?W(b,f,d(b,f)+d(e,a)*c):g;return h},g)}return f},aF);return b}var
-ck=i[1][4]===i[1][5]?1:0,bG=A(0,50);function
+cj=i[1][4]===i[1][5]?1:0,bG=A(0,50);function
 bH(F){if(F){var
 aA=F[2],M=F[1],aB=U(bG,F);if(aB)return aB[1];var
 aE=C(aA),X=bH(aA),J=X[3],a=X[2],_=eQ(z,eQ(z,X[1],M),M),bi=28,aF=h(function(a){return jH(bi,a)},_),bj=Z(_),bk=Z(aF),bl=R(function(b,a){return bu*d(bj,b)<a?1:0},bk),g=eh(function(a){return a},bl)?aF:_,aH=d(x[2],aE)/(x[3]+d(x[2],0)),aI=ah(g),bm=aI[2],$=bE(aI[1]),ab=1.<=aH?1:0,bn=ag||J,an=0,bo=1-bn;if(0===a)an=1;else{var
-a0=0;if(!J&&(!ab||!(1<C(a)))){an=1;a0=1}if(!a0)var
+a1=0;if(!J&&(!ab||!(1<C(a)))){an=1;a1=1}if(!a1)var
 S=a,Q=J,P=a}if(an){var
-bq=a?[0,a[1]]:a,aJ=om(i,bq,$);if(aJ){var
-K=aJ[1],a1=0;if(bo&&!ab){var
-aM=bD(g,M,1.,1.),ac=l(q,function(a){return 1./Math.sqrt(d(c(aM,a)[1+a],a))}),aQ=oo(R(function(b,a){return R(function(c,a){return a*d(ac,b)*d(ac,c)},a)},aM)),T=aQ.length-1,w=gj(T,T,0.),ao=T-1|0,a2=0;if(!(ao<0)){var
-e=a2;for(;;){var
-a6=0;if(!(e<0)){var
-f=a6;for(;;){var
+bq=a?[0,a[1]]:a,aJ=oq(i,bq,$);if(aJ){var
+K=aJ[1],a2=0;if(bo&&!ab){var
+aM=bD(g,M,1.,1.),ac=l(q,function(a){return 1./Math.sqrt(d(c(aM,a)[1+a],a))}),aQ=os(R(function(b,a){return R(function(c,a){return a*d(ac,b)*d(ac,c)},a)},aM)),T=aQ.length-1,w=gj(T,T,0.),ao=T-1|0,a3=0;if(!(ao<0)){var
+e=a3;for(;;){var
+a5=0;if(!(e<0)){var
+f=a5;for(;;){var
 ap=d(c(aQ,e)[1+e],f),aq=f-1|0,a8=0;if(aq<0)var
 V=ap;else{var
 B=a8,ar=ap;for(;;){var
@@ -6132,83 +6133,83 @@ o=bb;for(;;){var
 ax=o-1|0,ay=16<=c(L,ax)[1+ax]?1:0,bf=ay?37:ay,az=o-1|0,bg=(2*c(L,az)[1+az]|0)^bf;c(L,o)[1+o]=bg;var
 bh=o+1|0;if(au!==o){var
 o=bh;continue}break}}var
-aw=function(a){return 0===a?0:(a&1)+aw(a>>>1|0)|0},bd=l(og,function(b){return l(q,function(a){return 1.-2.*(aw(b&c(L,a)[1+a])%2|0)})}),bv=h(function(c){var
+aw=function(a){return 0===a?0:(a&1)+aw(a>>>1|0)|0},bc=l(ok,function(b){return l(q,function(a){return 1.-2.*(aw(b&c(L,a)[1+a])%2|0)})}),bv=h(function(c){var
 b=fK(aT,c),a=[0,0.];p(function(e,c){var
-f=aa(d(bs,e),bT),g=b2(c,b)/f;a[1]=aa(a[1],g);return 0},r);var
-e=dG(1.,pT/aa(a[1],bT));return R(function(b,a){return jH(28,d(g,b)+e*a)},b)},bd),bw=cI(og,cj(d1,aO(i[1][1][3],1))),by=ah(g)[2],aU=A(0,16),u=[0,[0]],v=[0,[0]],ad=function(e,z){var
+f=aa(d(bs,e),bU),g=b3(c,b)/f;a[1]=aa(a[1],g);return 0},r);var
+e=dG(1.,pW/aa(a[1],bU));return R(function(b,a){return jH(28,d(g,b)+e*a)},b)},bc),bw=cJ(ok,ck(d1,aO(i[1][1][3],1))),by=ah(g)[2],aU=A(0,16),u=[0,[0]],v=[0,[0]],ad=function(e,z){var
 a=i[1][1];function
 s(b){if(c(i[2],b)[1+b])return 0;var
 d=cZ(a,c(e,b)[1+b]);return k(a[7][2],d)}var
 t=l(a[1],s),w=jG(a[1],t,[0,a[4],0]),x=a[1],y=eR(function(a){return c(w,a)[1+a]},x),g=k(function(a){return c(e,a)[1+a]},y),j=U(aU,g);if(j)var
 f=j[1];else{var
-C=on(i,e,$,Y),r=aR(function(b){var
+C=or(i,e,$,Y),r=aR(function(b){var
 e=ai(by,bF(b)),a=l(q,function(f){var
 a=[0,0.];p(function(b,e){var
-g=e*d(c(aT,b)[1+b],f);a[1]=a[1]+g;return 0},e);return a[1]}),f=aa(Math.sqrt(b2(a,a)),bT);return h(function(a){return a/f},a)},C);av(aU,g,r);var
+g=e*d(c(aT,b)[1+b],f);a[1]=a[1]+g;return 0},e);return a[1]}),f=aa(Math.sqrt(b3(a,a)),bU);return h(function(a){return a/f},a)},C);av(aU,g,r);var
 f=r}if(f){var
 m=f[1],b=[0,0],A=u[1];p(function(e,d){var
-a=0===b[1]?1:0,c=a?0.999<b2(m,d[2])?1:0:a,f=c?(b[1]=[0,e],0):c;return f},A);var
+a=0===b[1]?1:0,c=a?0.999<b3(m,d[2])?1:0:a,f=c?(b[1]=[0,e],0):c;return f},A);var
 n=0===b[1]?1:0,B=n?z:n;if(B){u[1]=be(u[1],[0,[0,e,m]]);v[1]=be(v[1],[0,0]);b[1]=[0,u[1].length-1-1|0]}var
 o=b[1]}else
 var
-o=f;return o},bz=G(bw,function(a){return a}),bA=[0,K,b(bX(function(a){return om(i,[0,K],bE(hd(z,c(bv,a)[1+a])))}),bz)];y(function(e){var
+o=f;return o},bz=G(bw,function(a){return a}),bA=[0,K,b(bZ(function(a){return oq(i,[0,K],bE(hd(z,c(bv,a)[1+a])))}),bz)];y(function(e){var
 b=ad(e,1);if(b){var
 a=b[1],f=c(v[1],a)[1+a]+1|0;c(v[1],a)[1+a]=f;var
 d=0}else
 var
 d=b;return d},bA);var
 aV=ad(K,0),bB=function(a){return a},bC=G(u[1].length-1,bB),aj=aS(function(b,a){var
-d=-c(v[1],a)[1+a]|0,e=[0,c6(aV,[0,a]),d,a],f=-c(v[1],b)[1+b]|0;return am([0,c6(aV,[0,b]),f,b],e)},bC),aW=function(b,a){return ed(function(a,c){return a<b?1:0},a)},aX=function(a){return c(u[1],a)[1+a][1]};if(0===aj)var
+d=-c(v[1],a)[1+a]|0,e=[0,c7(aV,[0,a]),d,a],f=-c(v[1],b)[1+b]|0;return am([0,c7(aV,[0,b]),f,b],e)},bC),aW=function(b,a){return ed(function(a,c){return a<b?1:0},a)},aY=function(a){return c(u[1],a)[1+a][1]};if(0===aj)var
 ak=0===a?[0,K,0]:a;else
 if(0===a)var
-ak=k(aX,aW(Gx,aj));else{var
-al=aW(C(a),aj),t=N(k(function(a){return ad(a,0)},a)),aY=[0,b(bc(function(d){var
+ak=k(aY,aW(GJ,aj));else{var
+al=aW(C(a),aj),t=O(k(function(a){return ad(a,0)},a)),aZ=[0,b(bd(function(d){var
 a=0,e=[0,d],c=t.length-1;for(;;){if(a===c)var
 b=0;else{if(0!==am(t[1+a],e)){var
 a=a+1|0;continue}var
 b=1}return 1-b}}),al)];p(function(a,b){var
 e=aP(bN(t,0,a));if(b&&aC(b[1],al)&&!aC(b,e))return 0;var
-d=aY[1];if(d){var
-f=[0,d[1]];c(t,a)[1+a]=f;aY[1]=d[2];return 0}var
+d=aZ[1];if(d){var
+f=[0,d[1]];c(t,a)[1+a]=f;aZ[1]=d[2];return 0}var
 g=[0,b_(al)];c(t,a)[1+a]=g;return 0},t);var
-bI=aP(t),ak=k(function(a){return aX(a4(a,0))},bI)}var
-O=ak;a1=1}if(!a1)var
-O=[0,K,0];if(ab)var
-S=O,Q=J,P=a;else
+bI=aP(t),ak=k(function(a){return aY(aX(a,0))},bI)}var
+N=ak;a2=1}if(!a2)var
+N=[0,K,0];if(ab)var
+S=N,Q=J,P=a;else
 var
-S=O,Q=qU<=aH?1:0,P=O}else
+S=N,Q=qX<=aH?1:0,P=N}else
 var
 S=0,Q=J,P=a}var
-aK=k(function(a){return on(i,a,$,Y)},S),br=aC(0,aK)?0:k(function(G){var
-u=ai(bm,bF(e_(G))),H=bD(g,M,x[3]/d(x[2],aE),ci),f=ck?h(function(a){return-a},u):u,i=oo(H),J=Z(g),v=h(function(a){return aa(a,bT)},J),m=Math.sqrt(2.*bt),o=h(function(a){return fK(i,a)},r),b=R(function(a,b){return b2(b,c(o,a)[1+a])},r),B=r.length-1,e=n(r.length-1,0.),C=eR(function(a){var
+aK=k(function(a){return or(i,a,$,Y)},S),br=aC(0,aK)?0:k(function(G){var
+u=ai(bm,bF(e_(G))),H=bD(g,M,x[3]/d(x[2],aE),ci),f=cj?h(function(a){return-a},u):u,i=os(H),J=Z(g),v=h(function(a){return aa(a,bU)},J),m=Math.sqrt(2.*bt),o=h(function(a){return fK(i,a)},r),b=R(function(a,b){return b3(b,c(o,a)[1+a])},r),B=r.length-1,e=n(r.length-1,0.),C=eR(function(a){var
 c=0.<d(b,a)?1:0,e=c?d(v,a)<m*Math.sqrt(d(b,a))?1:0:c;return e},B),k=[0,aD(f)],a=fZ;for(;;){if(0<a){var
 D=a-1|0,E=aD(e);y(function(a){var
-l=d(e,a),p=k[1],f=R(function(e,b){return b-l*d(c(r,a)[1+a],e)},p),q=d(b,a),g=b2(f,c(o,a)[1+a])/q,s=d(b,a),t=aa(b2(f,fK(i,f))/s-g*g,0.),h=d(v,a)/(m*Math.sqrt(d(b,a))),j=aa(0.,-g-Math.sqrt(t)*h/Math.sqrt(1.-h*h)),n=j!=l?1:0,u=n?(W(e,a,j),k[1]=R(function(e,b){return b+j*d(c(r,a)[1+a],e)},f),0):n;return u},C);var
+l=d(e,a),p=k[1],f=R(function(e,b){return b-l*d(c(r,a)[1+a],e)},p),q=d(b,a),g=b3(f,c(o,a)[1+a])/q,s=d(b,a),t=aa(b3(f,fK(i,f))/s-g*g,0.),h=d(v,a)/(m*Math.sqrt(d(b,a))),j=aa(0.,-g-Math.sqrt(t)*h/Math.sqrt(1.-h*h)),n=j!=l?1:0,u=n?(W(e,a,j),k[1]=R(function(e,b){return b+j*d(c(r,a)[1+a],e)},f),0):n;return u},C);var
 q=[0,1];p(function(f,g){return function(c,a){var
-b=ky*(1.+Math.abs(a))<Math.abs(a-d(f,c))?1:0,e=b?(g[1]=0,0):b;return e}}(E,q),e);var
+b=kA*(1.+Math.abs(a))<Math.abs(a-d(f,c))?1:0,e=b?(g[1]=0,0):b;return e}}(E,q),e);var
 F=q[1]?0:D,a=F;continue}var
-t=k[1],w=fK(i,t),l=b2(t,w);if(po*b2(f,fK(i,f))<l&&l<a3){var
-K=h(function(a){return jH(12,a*Math.sqrt(2.*bt/l))},w),z=ah(g),A=n(ae,0),L=z[2],N=z[1];a5(function(a){var
+t=k[1],w=fK(i,t),l=b3(t,w);if(pr*b3(f,fK(i,f))<l&&l<a4){var
+K=h(function(a){return jH(12,a*Math.sqrt(2.*bt/l))},w),z=ah(g),A=n(ae,0),L=z[2],N=z[1];a6(function(a){var
 g=h(function(b){var
-a=b[2];return b2(ai(L,c(s,a)[1+a][1]),K)},a),b=[0,0.],n=0,o=aN(function(b,a){return b+a[3]|0},n,a);p(function(c,h){var
+a=b[2];return b3(ai(L,c(s,a)[1+a][1]),K)},a),b=[0,0.],n=0,o=aN(function(b,a){return b+a[3]|0},n,a);p(function(c,h){var
 e=d(g,c)<0.?1:0;if(e){var
-i=aa(aG(N,h[2]),0.),a=-4.*d(g,c)/i,j=a!=a?a3:a;b[1]=aa(b[1],j);var
+i=aa(aG(N,h[2]),0.),a=-4.*d(g,c)/i,j=a!=a?a4:a;b[1]=aa(b[1],j);var
 f=0}else
 var
 f=e;return f},a);var
-i=b[1]*bx(1.,-30)<=1.?1:0,k=i?o<=cf?1:0:i;if(k){var
+i=b[1]*bx(1.,-30)<=1.?1:0,k=i?o<=cg?1:0:i;if(k){var
 l=f9(aa(b[1],1.)),m=l[2],q=l[1]==bu?m-1|0:m,r=bx(1.,-q|0),e=h(function(a){return gc(Math.floor(bx(r*a,50)))},g),f=[0,j];p(function(a,b){var
 d=c(e,a)[1+a],g=I(b[3],d);f[1]=as(f[1],g);return 0},a);if(0<bp(f[1])){var
-t=c(a,0)[1][3],u=d$(f[1],t);e[1]=cQ(c(e,0)[1],u)}return p(function(a,d){var
+t=c(a,0)[1][3],u=d$(f[1],t);e[1]=cR(c(e,0)[1],u)}return p(function(a,d){var
 f=c(e,a)[1+a],b=d[1];c(A,b)[1+b]=f;return 0},a)}return k},ca);return A}return n(ae,0)}},aK),aL=[0,g,P,Q,br];av(bG,F,aL);return aL}var
-aZ=E(af),bJ=0,bK=0,bL=0,bM=D===aZ?af[1]:m===aZ?H(af):af;return[0,bM,bL,bK,bJ]}var
+a0=E(af),bJ=0,bK=0,bL=0,bM=D===a0?af[1]:m===a0?H(af):af;return[0,bM,bL,bK,bJ]}var
 cl=n(ae,0);return[0,ag,function(p,q,h,o,m){var
 i=x[1],j=0,a=bH(aN(function(j,i){if(o<i)return j;var
 h=n(Y,0.),k=i-1|0,q=0;if(!(k<0)){var
 e=q;for(;;){var
 l=ae-1|0,r=0;if(!(l<0)){var
 a=r;for(;;){var
-g=b(p,a);if(c(cd,g)[1+g]){var
+g=b(p,a);if(c(cc,g)[1+g]){var
 t=f(m,e,a);W(h,g,d(h,g)+t)}var
 u=a+1|0;if(l!==a){var
 a=u;continue}break}}var
@@ -6225,23 +6226,23 @@ f=gv(I(d,(g-b|0)+a|0),a),i=a+1|0;if(b!==a){var
 a=i,d=f;continue}var
 c=f;break}}return z(c)}function
 jI(b,a){var
-c=gd(b[2],a);return bY(gd(b[1],a),c)}function
-op(d,a,h){function
+c=gd(b[2],a);return b0(gd(b[1],a),c)}function
+ot(d,a,h){function
 J(a,b){return fD(a)<=1?1:0}if(f(aw[14],J,a)){var
 p=function(l){var
 c=[0,x,0];function
 d(d,a,e){var
 f=e[2],i=e[1];if(d){var
 j=d[1];if(1===j[2]&&!d[2]){var
-c=b(h,j[1]),k=(0<B(a)?1:0)===l?1:0,m=k?c[4]:c[3],n=[0,[0,cr(a),m],f],o=k?c[2]:c[1];return[0,u(i,g(a,o)),n]}}return[0,u(i,a),f]}return S(aw[13],d,a,c)},r=function(b,a){return[m,function(c){return az(d,0,b,k(function(b){var
-a=b[2],c=E(a),d=D===c?a[1]:m===c?H(a):a;return[0,b[1],d]},a))}]},s=p(0),t=s[1],v=p(1),z=v[1],K=v[2],M=r($(Y(z),a),K),N=s[2];return[0,[0,t,z,r($(a,Y(t)),N),M]]}var
+c=b(h,j[1]),k=(0<B(a)?1:0)===l?1:0,m=k?c[4]:c[3],n=[0,[0,cs(a),m],f],o=k?c[2]:c[1];return[0,u(i,g(a,o)),n]}}return[0,u(i,a),f]}return S(aw[13],d,a,c)},r=function(b,a){return[m,function(c){return az(d,0,b,k(function(b){var
+a=b[2],c=E(a),d=D===c?a[1]:m===c?H(a):a;return[0,b[1],d]},a))}]},s=p(0),t=s[1],v=p(1),z=v[1],K=v[2],L=r($(Y(z),a),K),N=s[2];return[0,[0,t,z,r($(a,Y(t)),N),L]]}var
 i=A(0,4);function
 O(a,b){return y(function(a){var
-b=a[1],c=a4(U(i,b),0);return V(i,b,aO(a[2],c))},a)}f(aw[12],O,a);var
-C=aS(am,ee(gr(i))),P=1;if(cf<L(function(a,b){return cf<a?a:w(a,b[2]+1|0)},P,C))return 0;var
-Q=[0,[0,0,a],0],R=L(function(j,e){var
+b=a[1],c=aX(U(i,b),0);return V(i,b,aO(a[2],c))},a)}f(aw[12],O,a);var
+C=aS(am,ee(gr(i))),P=1;if(cg<M(function(a,b){return cg<a?a:w(a,b[2]+1|0)},P,C))return 0;var
+Q=[0,[0,0,a],0],R=M(function(j,e){var
 d=e[2],a=e[1],f=b(h,a),o=f[2],p=f[1],i=l(d+1|0,function(c){return l(d+1|0,function(b){var
-h=cI(c,b),j=0;if(h<0)var
+h=cJ(c,b),j=0;if(h<0)var
 i=x;else{var
 a=j,e=x;for(;;){if((b-a|0)<=(d-c|0))var
 k=jI(p,b-a|0),l=g(jI(o,a),k),m=he(d-c|0,b-a|0),f=u(e,g(g(he(c,a),m),l));else
@@ -6249,14 +6250,14 @@ var
 f=e;var
 n=a+1|0;if(h!==a){var
 a=n,e=f;continue}var
-i=f;break}}return cs(i,he(d,b))})});return bB(function(e){var
+i=f;break}}return ct(i,he(d,b))})});return bB(function(e){var
 f=e[2],h=e[1];return G(d+1|0,function(e){function
 j(d,j,h){var
-f=a4(lT(a,d),0),k=b(bc(function(b){return b[1]!==a?1:0}),d),l=fA(k,g(j,c(c(i,e)[1+e],f)[1+f]),cX);return b(bR(0,h),l)}return[0,[0,[0,a,d,e],h],S(aw[13],j,f,cX)]})},j)},Q,C),e=k(function(a){var
-b=eN(a[2]);return[0,a[1],b]},R),F=b_(e)[2],j=L(function(b,a){return da(b,a[2])},F,e),n=L(function(b,a){return dM(b,a[2])},F,e);function
-o(a,b){return 1===b?a:cy(d,o(a,b-1|0),a)}function
+f=aX(lW(a,d),0),k=b(bd(function(b){return b[1]!==a?1:0}),d),l=fA(k,g(j,c(c(i,e)[1+e],f)[1+f]),cX);return b(bS(0,h),l)}return[0,[0,[0,a,d,e],h],S(aw[13],j,f,cX)]})},j)},Q,C),e=k(function(a){var
+b=eN(a[2]);return[0,a[1],b]},R),F=b_(e)[2],j=M(function(b,a){return db(b,a[2])},F,e),n=M(function(b,a){return dM(b,a[2])},F,e);function
+o(a,b){return 1===b?a:cz(d,o(a,b-1|0),a)}function
 T(f){var
-a=f[3],c=f[2],e=b(h,f[1]),i=q(e[2],e[1]);if(B(i)<=0)X(GO);function
+a=f[3],c=f[2],e=b(h,f[1]),i=q(e[2],e[1]);if(B(i)<=0)X(G0);function
 j(f){var
 b=e[3],c=E(b),d=D===c?b[1]:m===c?H(b):b;return o(d,a)}function
 k(h){var
@@ -6265,88 +6266,88 @@ g=k(0);else
 if(a===c)var
 g=j(0);else
 var
-n=k(0),g=cy(d,j(0),n);var
-l=jI(i,c);return[0,cs(he(c,a),l),g]}function
-I(a,h){return[m,function(c){return az(d,0,a,b(bX(function(a){var
+n=k(0),g=cz(d,j(0),n);var
+l=jI(i,c);return[0,ct(he(c,a),l),g]}function
+I(a,h){return[m,function(c){return az(d,0,a,b(bZ(function(a){var
 c=b(h,a[2]);if(0<B(c)){var
-e=k(T,ak(a[1])),i=L(function(b,a){return g(b,a[1])},c,e),f=k(function(a){return a[2]},e),j=lQ(f),l=b_(f);return[0,[0,i,L(function(a,b){return cy(d,a,b)},l,j)]]}return 0}),e))}]}function
+e=k(T,ak(a[1])),i=M(function(b,a){return g(b,a[1])},c,e),f=k(function(a){return a[2]},e),j=lT(f),l=b_(f);return[0,[0,i,M(function(a,b){return cz(d,a,b)},l,j)]]}return 0}),e))}]}function
 W(a){return q(n,a)}var
 Z=I($(Y(n),a),W);function
 _(a){return q(a,j)}return[0,[0,j,n,I($(a,Y(j)),_),Z]]}function
-oq(a,t,a9,a7,z,ag,aE,aD,O,a6,a3){var
-F=a[2],e=a[1],I=cc(a);function
+ou(a,t,a8,a7,z,ag,aE,aD,L,a5,a4){var
+F=a[2],e=a[1],I=cd(a);function
 ai(a){var
 c=z[1];if(c){var
-d=c[1],e=_(b(d[2][2],a));return[0,_(b(d[1][2],a)),e]}throw[0,ae,GP]}var
-aF=jB(a);Z(jC(aF),O);var
-ak=A(0,ba),aG=A(0,al),aH=A(0,al);function
+d=c[1],e=_(b(d[2][2],a));return[0,_(b(d[1][2],a)),e]}throw[0,ae,G1]}var
+aF=jB(a);Z(jC(aF),L);var
+ak=A(0,bb),aG=A(0,al),aH=A(0,al);function
 aI(e){var
 f=U(aH,e),g=z[2];if(f)return f[1];if(aE&&g){var
-i=g[1];Z(e<i[7].length-1?1:0,GQ);var
+i=g[1];Z(e<i[7].length-1?1:0,G2);var
 m=c(i[7],e)[1+e],n=function(b){var
 g=U(aG,b);if(g)var
 e=g[1];else{var
-i=cz(a,c(t,b)[1+b]),l=M(i[2]),j=[0,h(M,i[1]),l];av(aG,b,j);var
+i=cA(a,c(t,b)[1+b]),l=N(i[2]),j=[0,h(N,i[1]),l];av(aG,b,j);var
 e=j}var
 f=[0,0.],k=e[1];p(function(c,a){var
-b=a!=0.?1:0,e=b?(f[1]=f[1]+a*d(m,c),0):b;return e},k);return f[1]+e[2]},j=b(aE[1],n),k=j[1],o=j[2],q=Y(J(k[2])),l=[0,k,dm(a,[8,(a6*d1|0)+e|0],L(function(e,a){var
-d=a[1],f=c(t,d)[1+d];return b(bR([0,a[2]],e),f)},q,o))];av(aH,e,l);return l}return bi(GR)}function
+b=a!=0.?1:0,e=b?(f[1]=f[1]+a*d(m,c),0):b;return e},k);return f[1]+e[2]},j=b(aE[1],n),k=j[1],o=j[2],q=Y(J(k[2])),l=[0,k,dn(a,[8,(a5*d1|0)+e|0],M(function(e,a){var
+d=a[1],f=c(t,d)[1+d];return b(bS([0,a[2]],e),f)},q,o))];av(aH,e,l);return l}return bi(G3)}function
 Q(x,o){var
-g=o[3],b=o[2],i=o[1];if(2===i)return n8(a,x,b,g);if(8===i)return f(a3,b,g);Z(g<=1?1:0,GS);if(!(5<i>>>0))switch(i){case
+g=o[3],b=o[2],i=o[1];if(2===i)return oa(a,x,b,g);if(8===i)return f(a4,b,g);Z(g<=1?1:0,G4);if(!(5<i>>>0))switch(i){case
 0:return fF(a,b,g);case
 1:if(ag){var
-r=ag[1][1];Z(b<r.length-1?1:0,GU);var
-u=c(r,b)[1+b],v=ai(b);return 0===g?dm(a,[5,b],$(Y(v[2]),u)):dm(a,[4,b],$(u,Y(v[1])))}break;case
-3:Z(0===g?1:0,GV);return aI(b)[2];case
-4:return X(GW);case
+r=ag[1][1];Z(b<r.length-1?1:0,G6);var
+u=c(r,b)[1+b],v=ai(b);return 0===g?dn(a,[5,b],$(Y(v[2]),u)):dn(a,[4,b],$(u,Y(v[1])))}break;case
+3:Z(0===g?1:0,G7);return aI(b)[2];case
+4:return X(G8);case
 5:var
 w=U(ak,b);if(w){var
-d=w[1],p=cz(a,c(t,b)[1+b]),j=p[3],l=p[2],n=p[1],y=k(function(a){var
-b=a[2];return[0,dj(a8,a[1]),b]},j);if(0===g){var
+d=w[1],p=cA(a,c(t,b)[1+b]),j=p[3],l=p[2],n=p[1],y=k(function(a){var
+b=a[2];return[0,dk(a9,a[1]),b]},j);if(0===g){var
 z=[m,function(p){if(0===j){var
 b=d[4],f=E(b);return D===f?b[1]:m===f?H(b):b}var
-c=d[4],g=E(c),i=0,k=D===g?c[1]:m===g?H(c):c,o=q(d[2],l);return az(e,[0,j],dl(a,h(J,n),o),[0,[0,s,k],i])}];return[0,n,q(d[2],l),z]}var
+c=d[4],g=E(c),i=0,k=D===g?c[1]:m===g?H(c):c,o=q(d[2],l);return az(e,[0,j],dm(a,h(J,n),o),[0,[0,s,k],i])}];return[0,n,q(d[2],l),z]}var
 A=[m,function(k){if(0===j){var
 b=d[3],f=E(b);return D===f?b[1]:m===f?H(b):b}var
-c=d[3],g=E(c),h=0,i=D===g?c[1]:m===g?H(c):c;return az(e,[0,y],dl(a,n,q(l,d[1])),[0,[0,s,i],h])}],B=q(l,d[1]);return[0,h(J,n),B,A]}return bi(GX)}return bi(GT)}var
+c=d[3],g=E(c),h=0,i=D===g?c[1]:m===g?H(c):c;return az(e,[0,y],dm(a,n,q(l,d[1])),[0,[0,s,i],h])}],B=q(l,d[1]);return[0,h(J,n),B,A]}return bi(G9)}return bi(G5)}var
 aJ=z[2];if(aJ){var
-P=aJ[1];Z(P[2]===I?1:0,GY);var
-a_=aP(P[1]),am=N(b(bc(function(a){return 5!==a[1]?1:0}),a_));Z(bb(bN(P[1],0,am.length-1),am),GZ);var
-a$=cj(P[3].length-1,2*I|0),ao=a$,aK=P[1],an=am}else
+P=aJ[1];Z(P[2]===I?1:0,G_);var
+a_=aP(P[1]),am=O(b(bd(function(a){return 5!==a[1]?1:0}),a_));Z(bc(bN(P[1],0,am.length-1),am),G$);var
+a$=ck(P[3].length-1,2*I|0),ao=a$,aK=P[1],an=am}else
 var
 ao=0,aK=[0],an=[0];var
-o=[0,aF],T=A(0,ba),bd=z[2];bq(function(f){var
+o=[0,aF],T=A(0,bb),ba=z[2];bq(function(f){var
 g=ao-1|0,A=0;if(!(g<0)){var
 b=A;for(;;){var
-L=o[1],M=h(function(b){return function(a){return Q(b,a)}}(L),an),i=fG(a,o[1],M),j=function(d){return function(b){var
+M=o[1],N=h(function(b){return function(a){return Q(b,a)}}(M),an),i=fG(a,o[1],N),j=function(d){return function(b){var
 a=w(2*I|0,d)+b|0;return c(f[3],a)[1+a]}}(b),n=function(b,a){return l(I,function(c){return c===b?a:x})},p=o[1],r=l(I,function(h,m,i,e){return function(b){var
-j=m(2*b|0),f=dp(0,h,i(b,s),j),g=f[1],d=hb(g);if(bE(d,c(e[2],b)[1+b])){var
-k=f[2];return[0,d,g$(a,b,0,n_(h,i(b,s),g,k),d)]}var
+j=m(2*b|0),f=dq(0,h,i(b,s),j),g=f[1],d=hb(g);if(bE(d,c(e[2],b)[1+b])){var
+k=f[2];return[0,d,g$(a,b,0,oc(h,i(b,s),g,k),d)]}var
 l=c(e[4],b)[1+b];return[0,c(e[2],b)[1+b],l]}}(i,j,n,p)),v=l(I,function(h,m,i,e){return function(b){var
-j=m((2*b|0)+1|0),f=dp(0,h,i(b,a8),j),g=f[1],d=J(hb(g));if(b$(d,c(e[1],b)[1+b])){var
-k=f[2];return[0,d,g$(a,b,1,n_(h,i(b,a8),g,k),d)]}var
-l=c(e[3],b)[1+b];return[0,c(e[1],b)[1+b],l]}}(i,j,n,p)),N=h(function(a){return a[2]},r),P=h(function(a){return a[2]},v),S=h(function(a){return a[1]},r),y=[0,h(function(a){return a[1]},v),S,P,N];Z(jC(y),O);var
-z=jA(a,y);Z(jC(z),O);o[1]=z;var
+j=m((2*b|0)+1|0),f=dq(0,h,i(b,a9),j),g=f[1],d=J(hb(g));if(ca(d,c(e[1],b)[1+b])){var
+k=f[2];return[0,d,g$(a,b,1,oc(h,i(b,a9),g,k),d)]}var
+l=c(e[3],b)[1+b];return[0,c(e[1],b)[1+b],l]}}(i,j,n,p)),O=h(function(a){return a[2]},r),P=h(function(a){return a[2]},v),S=h(function(a){return a[1]},r),y=[0,h(function(a){return a[1]},v),S,P,O];Z(jC(y),L);var
+z=jA(a,y);Z(jC(z),L);o[1]=z;var
 W=b+1|0;if(g!==b){var
 b=W;continue}break}}var
 B=f[6];bq(function(e){var
-b=o[1],h=e[2],i=e[1],j=b[1],f=R(function(b,a){return da(a,_(d(i,b)))},j),k=b[2],g=R(function(b,a){return dM(a,_(d(h,b)))},k),l=b[4],m=R(function(b,d){return g$(a,b,0,d,c(g,b)[1+b])},l),n=b[3];o[1]=[0,f,g,R(function(b,d){return g$(a,b,1,d,c(f,b)[1+b])},n),m];return 0},B);var
-C=o[1],F=h(function(a){return Q(C,a)},an),G=fG(a,o[1],F),K=f[4];return a5(function(g){var
-b=g[2],d=g[1];Z(d<t.length-1?1:0,G0);var
-i=cz(a,c(t,d)[1+d]),j=i[2],l=i[1],v=1===b?l:h(J,l),n=dp(0,G,v,g[3]),o=n[1],w=n[2],p=c(t,d)[1+d],f=1===b?u(j,o):q(j,o),x=1===b?$(Y(f),p):$(p,Y(f)),y=i[3],z=k(function(a){var
-c=a[1],d=a[2],e=1===b?dj(a8,c):c;return[0,e,d]},y),A=[m,function(a){return az(e,[0,z],x,k(function(b){var
+b=o[1],h=e[2],i=e[1],j=b[1],f=R(function(b,a){return db(a,_(d(i,b)))},j),k=b[2],g=R(function(b,a){return dM(a,_(d(h,b)))},k),l=b[4],m=R(function(b,d){return g$(a,b,0,d,c(g,b)[1+b])},l),n=b[3];o[1]=[0,f,g,R(function(b,d){return g$(a,b,1,d,c(f,b)[1+b])},n),m];return 0},B);var
+C=o[1],F=h(function(a){return Q(C,a)},an),G=fG(a,o[1],F),K=f[4];return a6(function(g){var
+b=g[2],d=g[1];Z(d<t.length-1?1:0,Ha);var
+i=cA(a,c(t,d)[1+d]),j=i[2],l=i[1],v=1===b?l:h(J,l),n=dq(0,G,v,g[3]),o=n[1],w=n[2],p=c(t,d)[1+d],f=1===b?u(j,o):q(j,o),x=1===b?$(Y(f),p):$(p,Y(f)),y=i[3],z=k(function(a){var
+c=a[1],d=a[2],e=1===b?dk(a9,c):c;return[0,e,d]},y),A=[m,function(a){return az(e,[0,z],x,k(function(b){var
 a=b[2],c=E(a),d=D===c?a[1]:m===c?H(a):a;return[0,b[1],d]},w))}],r=U(T,[0,d,b]);if(r){var
-s=r[1][1],B=1===b?bQ(s,f):ev(s,f);if(B)return 0}return V(T,[0,d,b],[0,f,A])},K)},bd);var
+s=r[1][1],B=1===b?bQ(s,f):ev(s,f);if(B)return 0}return V(T,[0,d,b],[0,f,A])},K)},ba);var
 v=o[1];function
 bf(a){var
 b=[m,function(c){var
-b=fB(a);return dk(e,[1,a],$(Y(aj(F[2],a)),b))}],c=[m,function(c){var
-b=Y(aj(F[1],a));return dk(e,[0,a],$(fB(a),b))}],d=aj(F[2],a);return[0,aj(F[1],a),d,c,b]}function
+b=fB(a);return dl(e,[1,a],$(Y(aj(F[2],a)),b))}],c=[m,function(c){var
+b=Y(aj(F[1],a));return dl(e,[0,a],$(fB(a),b))}],d=aj(F[2],a);return[0,aj(F[1],a),d,c,b]}function
 bg(d){var
 b=ah(a[7],[0,[0,d,1],0]),e=c(v[4],b)[1+b],f=c(v[3],b)[1+b],g=c(v[2],b)[1+b];return[0,c(v[1],b)[1+b],g,f,e]}var
-ap=A(0,ba);bq(function(k){var
+ap=A(0,bb);bq(function(k){var
 a=k[2];return iz(function(n,l){var
-a=l[1],b=n[1],o=ai(a),p=o[2],r=o[1],f=cS(cq(n[2])),u=c(k[1],a)[1+a],v=ai(a),L=v[2],M=v[1],w=[m,function(b){return dk(e,[5,a],$(Y(L),u))}],x=[m,function(b){return dk(e,[4,a],$(u,Y(M)))}];if(l[2])var
+a=l[1],b=n[1],o=ai(a),p=o[2],r=o[1],f=cS(cr(n[2])),u=c(k[1],a)[1+a],v=ai(a),L=v[2],M=v[1],w=[m,function(b){return dl(e,[5,a],$(Y(L),u))}],x=[m,function(b){return dl(e,[4,a],$(u,Y(M)))}];if(l[2])var
 N=q(s,r),B=x,A=w,z=N,y=q(s,p);else
 var
 B=w,A=x,z=p,y=r;var
@@ -6357,53 +6358,53 @@ O=F($(Y(i),C),B),j=[0,h,i,F($(C,Y(h)),A),O],G=U(ap,b);if(G)var
 d=G[1],I=ev(d[1],h)?d:j,J=bQ(d[2],i)?d:j,K=[0,I[1],J[2],I[3],J[4]];else
 var
 K=j;return V(ap,b,K)},a)},ag);function
-aL(b,a){return dk(e,[6,a],$(b,Y(aD)))}function
+aL(b,a){return dl(e,[6,a],$(b,Y(aD)))}function
 aM(g,f){var
 d=c(t,f)[1+f],u=eO(d);if(u)var
 h=eN(d),X=[m,function(a){return az(e,0,$(Y(h),d),0)}],v=[0,h,h,[m,function(a){return az(e,0,$(d,Y(h)),0)}],X];else
 var
-aj=[m,function(a){return dk(e,[7,f],$(n1,d))}],v=[0,x,s,[m,function(a){return az(e,0,d,[0,[0,s,aL(d,f)],0])}],aj];if(0===ao)var
+aj=[m,function(a){return dl(e,[7,f],$(n5,d))}],v=[0,x,s,[m,function(a){return az(e,0,d,[0,[0,s,aL(d,f)],0])}],aj];if(0===ao)var
 w=0;else
 var
-Q=g9(a[5],d),r=Q[2],ai=op(e,Q[1],bg),w=aR(function(a){if(0===r)return a;var
+Q=g9(a[5],d),r=Q[2],ai=ot(e,Q[1],bg),w=aR(function(a){if(0===r)return a;var
 b=[m,function(j){var
 b=a[4],c=E(b),f=0,g=D===c?b[1]:m===c?H(b):b,h=[0,[0,s,g],f],i=$(Y(a[2]),d);return az(e,[0,k(function(a){var
-b=a[2];return[0,dj(a8,a[1]),b]},r)],i,h)}],c=[m,function(h){var
+b=a[2];return[0,dk(a9,a[1]),b]},r)],i,h)}],c=[m,function(h){var
 b=a[3],c=E(b),f=0,g=D===c?b[1]:m===c?H(b):b;return az(e,[0,r],$(d,Y(a[1])),[0,[0,s,g],f])}];return[0,a[1],a[2],c,b]},ai);var
-o=op(e,d,bf),_=1-g,aa=_||(0!==o?1:0);Z(aa,G1);var
-i=g?e_(o):v,ab=0,ac=g?0:U(ap,f),ad=[0,o,[0,w,[0,ac,ab]]],y=b(bX(function(a){return a}),ad),ae=[0,i[1],i[3]],z=L(function(b,a){var
-c=b[1];return b$(a[1],c)?[0,a[1],a[3]]:[0,c,b[2]]},ae,y),af=[0,i[2],i[4]],A=L(function(b,a){var
+o=ot(e,d,bf),_=1-g,aa=_||(0!==o?1:0);Z(aa,Hb);var
+i=g?e_(o):v,ab=0,ac=g?0:U(ap,f),ad=[0,o,[0,w,[0,ac,ab]]],y=b(bZ(function(a){return a}),ad),ae=[0,i[1],i[3]],z=M(function(b,a){var
+c=b[1];return ca(a[1],c)?[0,a[1],a[3]]:[0,c,b[2]]},ae,y),af=[0,i[2],i[4]],A=M(function(b,a){var
 c=b[1];return bE(a[2],c)?[0,a[2],a[4]]:[0,c,b[2]]},af,y),B=U(T,[0,f,0]),R=0;if(B){var
-C=B[1],F=C[1];if(b$(F,z[1])){var
+C=B[1],F=C[1];if(ca(F,z[1])){var
 j=[0,F,C[2]];R=1}}if(!R)var
 j=z;var
 G=U(T,[0,f,1]),V=0;if(G){var
 I=G[1],K=I[1];if(bE(K,A[1])){var
 l=[0,K,I[2]];V=1}}if(!V)var
-l=A;Z(bQ(j[1],l[1]),O);var
+l=A;Z(bQ(j[1],l[1]),L);var
 n=J(hb(J(j[1]))),p=hb(l[1]);function
-M(d,a){return[m,function(h){var
+N(d,a){return[m,function(h){var
 f=E(a),b=D===f?a[1]:m===f?H(a):a,g=c(e[2],b)[1+b];return S(aw[11],dL,g,d)?b:az(e,0,d,[0,[0,s,b],0])}]}var
-q=da(aD,p),W=0;if(!u&&!g&&b$(q,n)){var
+q=db(aD,p),W=0;if(!u&&!g&&ca(q,n)){var
 P=[m,function(b){var
-a=[0,[0,s,aL(d,f)],0];return az(e,0,$(d,Y(q)),a)}],N=q;W=1}if(!W)var
-ag=j[2],P=M($(d,Y(n)),ag),N=n;var
-ah=l[2];return[0,N,p,P,M($(Y(p),d),ah)]}y(function(a){return V(ak,a,aM(0,a))},a9);var
+a=[0,[0,s,aL(d,f)],0];return az(e,0,$(d,Y(q)),a)}],O=q;W=1}if(!W)var
+ag=j[2],P=N($(d,Y(n)),ag),O=n;var
+ah=l[2];return[0,O,p,P,N($(Y(p),d),ah)]}y(function(a){return V(ak,a,aM(0,a))},a8);var
 aQ=A(0,al);y(function(a){return V(aQ,a,aM(1,a))},a7);var
 bh=z[2],aS=aR(function(b){return fG(a,v,h(function(a){return Q(v,a)},aK))},bh);function
 bj(b){var
 d=b<a[3]?1:0,c=d||aj(F[3],b-a[3]|0)[3],e=c?[0,fF(a,b,1),0]:c;return[0,fF(a,b,0),e]}var
-bk=C(F[3]),aT=cJ(G(a[3]+bk|0,bj)),aU=z[2],aq=aU?aU[1][7]:[0],K=a4(aS,fG(a,v,[0])),i=cc(K[1]),aW=K[2][1],aX=l(i,function(a){var
-b=cq(aO(1,aq.length-1));return cs(aN(function(c,b){return u(c,_(d(b,a)))},x,aq),b)});function
+bk=C(F[3]),aT=cK(G(a[3]+bk|0,bj)),aU=z[2],aq=aU?aU[1][7]:[0],K=aX(aS,fG(a,v,[0])),i=cd(K[1]),aW=K[2][1],aY=l(i,function(a){var
+b=cr(aO(1,aq.length-1));return ct(aN(function(c,b){return u(c,_(d(b,a)))},x,aq),b)});function
 as(b){var
 a=[0,b[2]],d=b[1];p(function(d,b){var
 e=0!==B(b)?1:0;if(e){var
-h=g(b,c(aX,d)[1+d]);a[1]=q(a[1],h);var
+h=g(b,c(aY,d)[1+d]);a[1]=q(a[1],h);var
 f=0}else
 var
 f=e;return f},d);return 0<=B(a[1])?1:0}var
-at=c6(aq,[0]);if(at)var
-au=eh(as,K[3]),W=au?c7(as,aT):au;else
+at=c7(aq,[0]);if(at)var
+au=eh(as,K[3]),W=au?c8(as,aT):au;else
 var
 W=at;if(W)var
 ar=W;else{var
@@ -6414,9 +6415,9 @@ h=g(a,c(aW,d)[1+d]);b[1]=u(b[1],h);var
 f=0}else
 var
 f=e;return f},d);var
-e=[0,q(a[2],b[1])];return be(a[1],e)},aY=G(i,function(b){var
-a=2*b|0;return aa(c(K[3],a)[1+a])}),aZ=aP(h(aa,bN(K[3],2*i|0,K[3].length-1-(2*i|0)|0))),j=N(ay(aY,ay(aZ,k(aa,aT)))),ab=l(j.length-1,function(a){return i+a|0}),ac=l(i,function(a){return a}),ax=function(a){var
-b=0;return L(function(a,b){var
+e=[0,q(a[2],b[1])];return be(a[1],e)},aZ=G(i,function(b){var
+a=2*b|0;return aa(c(K[3],a)[1+a])}),a0=aP(h(aa,bN(K[3],2*i|0,K[3].length-1-(2*i|0)|0))),j=O(ay(aZ,ay(a0,k(aa,aT)))),ab=l(j.length-1,function(a){return i+a|0}),ac=l(i,function(a){return a}),ax=function(a){var
+b=0;return M(function(a,b){var
 c=b[2];if(a&&h0(a[1][2],c))return a;return[0,[0,b[1],c]]},b,a)};for(;;){var
 aA=[0,0];p(function(e){return function(a,f){var
 b=B(c(f,i)[1+i])<0?1:0;if(b){var
@@ -6425,32 +6426,32 @@ d=0}else
 var
 d=b;return d}}(aA),j);var
 aB=ax(aA[1]);if(aB){var
-n=aB[1][1],a0=G(i,function(a){return a}),ad=ax(b(bX(function(d){return function(a){var
-b=B(c(c(j,d)[1+d],a)[1+a])<0?1:0,e=b?[0,[0,a,c(ac,a)[1+a]]]:b;return e}}(n)),a0));if(ad){var
-r=ad[1][1],aC=cS(c(c(j,n)[1+n],r)[1+r]),a1=j[1+n],af=h(function(b){return function(a){return g(b,a)}}(aC),a1);c(af,r)[1+r]=aC;p(function(n,a,k){return function(b,e){var
+n=aB[1][1],a1=G(i,function(a){return a}),ad=ax(b(bZ(function(d){return function(a){var
+b=B(c(c(j,d)[1+d],a)[1+a])<0?1:0,e=b?[0,[0,a,c(ac,a)[1+a]]]:b;return e}}(n)),a1));if(ad){var
+r=ad[1][1],aC=cS(c(c(j,n)[1+n],r)[1+r]),a2=j[1+n],af=h(function(b){return function(a){return g(b,a)}}(aC),a2);c(af,r)[1+r]=aC;p(function(n,a,k){return function(b,e){var
 d=c(e,a)[1+a],f=b!==n?1:0,h=f?0!==B(d)?1:0:f;if(h){var
 l=R(function(a,b){return q(b,g(d,c(k,a)[1+a]))},e);c(j,b)[1+b]=l;var
 m=J(g(d,c(k,a)[1+a]));c(j[1+b],a)[1+a]=m;var
 i=0}else
 var
 i=h;return i}}(n,r,af),j);j[1+n]=af;var
-a2=c(ac,r)[1+r];ac[1+r]=c(ab,n)[1+n];ab[1+n]=a2;continue}var
+a3=c(ac,r)[1+r];ac[1+r]=c(ab,n)[1+n];ab[1+n]=a3;continue}var
 ar=ad}else
 var
-ar=1;break}}Z(ar,O);function
+ar=1;break}}Z(ar,L);function
 bl(a){return Q(v,a)}var
 aV=z[2],bm=aV?aV[1][5]:[0];return[0,a,ak,aQ,aS,bm,aI,bl]}var
-or=al;function
-os(a){var
-b=ai(e,or),c=a[2];return bY(e8(ai(a[1],or),c),b)}function
-G3(d,c){var
+ov=al;function
+ow(a){var
+b=ai(e,ov),c=a[2];return b0(e8(ai(a[1],ov),c),b)}function
+Hd(d,c){var
 b=d,a=c;for(;;){if(0===a)return b;var
 e=ga(b,a),b=a,a=e;continue}}function
-hf(a){return cM(a)?_(a):bi(G4)}function
-ot(c,a){if(cD<b9(a[2])){var
-b=ai(a[1],hS),d=c?d$(b,a[2]):e8(b,a[2]);return bY(d,ai(e,hS))}return a}function
+hf(a){return cN(a)?_(a):bi(He)}function
+ox(c,a){if(cE<b9(a[2])){var
+b=ai(a[1],hS),d=c?d$(b,a[2]):e8(b,a[2]);return b0(d,ai(e,hS))}return a}function
 hg(f){var
-a=N(f[2]),d=h(function(a){return a[2]},a),b=h(function(a){return a[3]},a),e=[0,1];p(function(a,d){var
+a=O(f[2]),d=h(function(a){return a[2]},a),b=h(function(a){return a[3]},a),e=[0,1];p(function(a,d){var
 g=d===c(b,a)[1+a]?1:0,h=g||dL(d,c(b,a)[1+a]),f=1-h,i=f?(e[1]=0,0):f;return i},d);var
 g=e[1];return[0,h(function(a){return a[1]},a),d,b,g]}function
 hh(q,k){function
@@ -6478,8 +6479,8 @@ g=e/2|0,b=e-g|0,h=n(b,c(a,0)[1]);d(g,h,0,b);d(0,a,b,g);i(b,g,h,0,b,a,0)}return a
 hi(e,i,d,b,a){var
 f=c(d[1],a)[1+a],j=c(e,f)[1+f],g=c(d[1],b)[1+b],h=iG(c(e,g)[1+g],j);return i?-h|0:h}function
 jJ(b,a){var
-d=[0,aN(q,s,b[2])],e=aD(b[2]);a5(function(a){var
-g=c(b[2],a)[1+a],h=q(c(b[3],a)[1+a],g),f=dM(x,da(d[1],h));d[1]=q(d[1],f);var
+d=[0,aN(q,s,b[2])],e=aD(b[2]);a6(function(a){var
+g=c(b[2],a)[1+a],h=q(c(b[3],a)[1+a],g),f=dM(x,db(d[1],h));d[1]=q(d[1],f);var
 i=u(c(b[2],a)[1+a],f);c(e,a)[1+a]=i;return 0},a);return e}function
 fL(i,a,d){var
 b=[0,x],e=a[1];p(function(a,e){var
@@ -6489,15 +6490,15 @@ h=0}else
 var
 h=f;return h},e);return b[1]}function
 dX(c,b,a){return a[4]?a[2]:jJ(a,hh(function(d,e){return hi(c,b,a,d,e)},a))}function
-ou(f,j,a){if(a[4])return x;var
-b=hh(function(b,c){return hi(f,j,a,b,c)},a),d=[0,aN(q,s,a[2])],g=b.length-1-1|0,e=[0,0];a5(function(b){var
+oy(f,j,a){if(a[4])return x;var
+b=hh(function(b,c){return hi(f,j,a,b,c)},a),d=[0,aN(q,s,a[2])],g=b.length-1-1|0,e=[0,0];a6(function(b){var
 f=0===e[1]?1:0;if(f){var
 i=c(a[2],b)[1+b],g=q(c(a[3],b)[1+b],i);if(bQ(d[1],g)){e[1]=[0,b];return 0}d[1]=q(d[1],g);var
 h=0}else
 var
 h=f;return h},b);var
-k=c(b,g)[1+g],h=a4(e[1],k),i=c(a[1],h)[1+h];return c(f,i)[1+i]}function
-ov(b,a){var
+k=c(b,g)[1+g],h=aX(e[1],k),i=c(a[1],h)[1+h];return c(f,i)[1+i]}function
+oz(b,a){var
 d=[0,x],h=b[2];p(function(e,c){var
 b=e!==a?1:0,f=b?(d[1]=u(d[1],c),0):b;return f},h);var
 e=0<B(c(b[3],a)[1+a])?1:0;if(e){var
@@ -6507,8 +6508,8 @@ var
 g=e;return g}function
 jK(g,f,a,b){return jJ(a,hh(function(d,c){var
 e=c===b?1:0;return d===b?e?0:-1:e?1:hi(g,f,a,d,c)},a))}function
-ow(F){var
-N=F[6],h=F[5],I=F[4],v=F[3],L=F[2],O=F[1],j=O[2],d=O[1][1],Y=di(j),w=Y?Y[1]:j[5];function
+oA(F){var
+N=F[6],h=F[5],I=F[4],v=F[3],L=F[2],O=F[1],j=O[2],d=O[1][1],Y=dj(j),w=Y?Y[1]:j[5];function
 Z(a){var
 b=j[7];return b?g(_(b[1]),a):a}var
 $=I[2],p=$?$[1]:h,aa=0===I[3]?1:0,an=aa?I[1]!==h?1:0:aa;function
@@ -6518,24 +6519,24 @@ ab(c){var
 a=j[11],d=a?1-b(a[1][2],c):a;return d}var
 y=h?v[9]:v[8];function
 t(a){var
-c=y?b(y[1][2],a)==a3?1:0:y;return c}var
+c=y?b(y[1][2],a)==a4?1:0:y;return c}var
 P=[m,function(n){if(y){var
 f=y[1],h=d-1|0,l=0;if(h<0)var
 i=s;else{var
 a=l,c=s;for(;;){var
-k=b(f[2],a)<a3?dM(c,cr(_(b(f[2],a)))):c,m=a+1|0;if(h!==a){var
+k=b(f[2],a)<a4?dM(c,cs(_(b(f[2],a)))):c,m=a+1|0;if(h!==a){var
 a=m,c=k;continue}var
 i=k;break}}var
 j=i}else
 var
 j=s;return g(j,z(ai(e,f6)))}],i=[m,function(a){if(y){var
 e=y[1];return l(d,function(d){var
-a=b(e[2],d);if(a<a3)return _(a);var
+a=b(e[2],d);if(a<a4)return _(a);var
 c=E(P);return D===c?P[1]:m===c?H(P):P})}return l(d,function(a){return M(a)?s:x})}];function
 Q(c,b){var
 a=I[3];return a?f(a[1],c,b):a}function
 ac(a){return k(hg,b(L[3],a))}function
-ad(b,j,i,a){if(N){if(c9(t,a[1]))return 0;var
+ad(b,j,i,a){if(N){if(c_(t,a[1]))return 0;var
 d=S(N[1],b,j,i);if(d){var
 e=d[1],c=e[1],f=fL(b,a,dX(b,h,a)),k=h?f:J(f),l=h?c:J(c);if(bE(l,k))return[0,[0,c,e[2]]]}var
 g=0}else
@@ -6547,33 +6548,33 @@ b=hg(d),e=ad(a,c,f,b),g=e?e[1][1]:fL(a,b,dX(a,p,b)),h=Z(g);return u(d[1],h)},d)}
 C=[0,w],T=[m,function(c){var
 a=E(i),b=D===a?i[1]:m===a?H(i):i;return[0,b]}],V=[0,[0]],af=[0,[0]];function
 W(b){for(;;){var
-e=E(T),a=D===e?T[1]:m===e?H(T):T;if(b===C[1])return a[1];if(b===(C[1]+1|0)&&c6(V[1],[0]))return V[1];if(b<C[1]){var
+e=E(T),a=D===e?T[1]:m===e?H(T):T;if(b===C[1])return a[1];if(b===(C[1]+1|0)&&c7(V[1],[0]))return V[1];if(b<C[1]){var
 f=n(d,0),o=a[1],p=C[1]-1|0,q=l(d,function(o,k,i){return function(a){var
-l=0;if(K(j[1],G_)&&M(a)&&0!==di(j)&&j[5]<=k){var
+l=0;if(K(j[1],Hk)&&M(a)&&0!==dj(j)&&j[5]<=k){var
 e=s;l=1}if(!l){var
-m=0;if(K(j[1],G$)&&ab(a))var
+m=0;if(K(j[1],Hl)&&ab(a))var
 e=x;else
 m=1;if(m){var
 b=ae(o,a),d=Q(k,a);if(typeof
 d==="number"){br(function(g,d){var
-e=aj(b,c(i,a)[1+a]),f=I[1]?b$(d,e):bE(d,e),h=f?(c(i,a)[1+a]=g,0):f;return h},b);var
+e=aj(b,c(i,a)[1+a]),f=I[1]?ca(d,e):bE(d,e),h=f?(c(i,a)[1+a]=g,0):f;return h},b);var
 f=aj(b,c(i,a)[1+a])}else
 if(0===d[0])var
 f=aj(b,d[1]);else
 var
 n=d[1],f=ie(function(c,b,a){return u(c,g(b,a))},x,n,b);var
-e=f}}return ot(h,e)}}(o,p,f));V[1]=a[1];a[1]=q;af[1]=f;C[1]=C[1]-1|0;continue}C[1]=w;var
+e=f}}return ox(h,e)}}(o,p,f));V[1]=a[1];a[1]=q;af[1]=f;C[1]=C[1]-1|0;continue}C[1]=w;var
 k=E(i),r=D===k?i[1]:m===k?H(i):i;a[1]=r;V[1]=[0];continue}}function
 ao(b,a){return c(W(b),a)[1+a]}function
 X(a){if(a<w){W(a);return W(a+1|0)}var
 b=E(i);return D===b?i[1]:m===b?H(i):i}function
 r(c){var
 a=h?v[11]:v[10];return a?b(a[1][2],c):a}function
-ag(a){return cj(r(a),d+1|0)}function
+ag(a){return ck(r(a),d+1|0)}function
 ah(a){var
 b=M(a);if(b)var
 c=b;else{var
-d=K(j[1],Ha);if(d)return ab(a);var
+d=K(j[1],Hm);if(d)return ab(a);var
 c=d}return c}var
 o=[m,function(e){var
 a=h?v[14]:v[13];if(a){var
@@ -6581,7 +6582,7 @@ c=a[1];return l(d,function(a){return _(b(c[2],a))})}return n(d,x)}],a=A(0,al),ak
 am(e,c,d){function
 i(a){return hg(aj(b(L[3],c),d))}function
 k(b){var
-a=i(0);return[0,[0,ou(X(e),h,a)],0]}var
+a=i(0);return[0,[0,oy(X(e),h,a)],0]}var
 l=ah(c);if(l)var
 t=j[5]<=e?1:0,m=t||1-M(c);else
 var
@@ -6598,14 +6599,14 @@ var
 g=k(0);av(a,[0,c,d],g);return g}return[0,[0,x],0]}return k(0)}function
 ap(c,b,a){return am(c,b,a)[2]}function
 aq(d,c){var
-e=hg(aj(b(L[3],d),c)),a=E(o),f=D===a?o[1]:m===a?H(o):o;return ou(f,h,e)}function
+e=hg(aj(b(L[3],d),c)),a=E(o),f=D===a?o[1]:m===a?H(o):o;return oy(f,h,e)}function
 ar(a){var
 b=E(o),d=D===b?o[1]:m===b?H(o):o;return c(d,a)[1+a]}function
 as(T,a,k){var
-y=aj(ac(a),k),at=0;if(y[4]||!bb(I[2],[0,1-h]))at=1;else
+y=aj(ac(a),k),at=0;if(y[4]||!bc(I[2],[0,1-h]))at=1;else
 if(T<w)var
 z=dX(X(T),p,y);else{var
-U=E(i),e=D===U?i[1]:m===U?H(i):i,d=aj(ac(a),k);if(K(j[1],Hb)){var
+U=E(i),e=D===U?i[1]:m===U?H(i):i,d=aj(ac(a),k);if(K(j[1],Hn)){var
 V=E(o),A=D===V?o[1]:m===V?H(o):o,ay=aj(b(L[3],a),k)[1],W=function(b,a){return h?bQ(b,a):ev(b,a)},C=dX(e,p,d),az=c(e,a)[1+a],au=0;if(W(fL(e,d,C),az)){var
 aA=c(A,a)[1+a],aB=u(c(e,a)[1+a],aA);if(W(u(ay,fL(A,d,C)),aB)){var
 Y=C;au=1}}if(!au)var
@@ -6618,7 +6619,7 @@ S=0;if(h){var
 av=0;if(!t(a)&&!bE(aN(u,x,f[3]),s)){S=1;av=1}if(!av)var
 F=dX(e,p,d)}else
 S=1;if(S)if(t(a)){var
-n=K(j[1],Hc)?ag:r,aF=function(b){var
+n=K(j[1],Ho)?ag:r,aF=function(b){var
 c=t(b);if(c)var
 e=n(a),d=n(b)<e?1:0;else
 var
@@ -6629,7 +6630,7 @@ var
 d=c;return d},aa=function(f,a){function
 d(a){return a}var
 e=G(a[1].length-1,d);return dF(function(d){var
-e=b(f,c(a[1],d)[1+d]);return e?ov(a,d):e},e)},ab=aa(aF,d);if(ab)var
+e=b(f,c(a[1],d)[1+d]);return e?oz(a,d):e},e)},ab=aa(aF,d);if(ab)var
 ad=jK(e,p,d,ab[1]);else
 var
 aG=d[4],aH=d[3],aI=R(function(a,b){return $(c(d[1],a)[1+a])?b:x},aH),J=[0,d[1],d[2],aI,aG],af=aa(function(b){var
@@ -6651,19 +6652,19 @@ var
 m=r(a),d=r(b)<m?1:0}return d},l=jJ(f,hh(function(b,a){var
 d=hi(e,p,f,b,a);if(0===d){var
 g=v(c(f[1],b)[1+b]);return aK(v(c(f[1],a)[1+a]),g)}return d},f)),aL=d[1],aM=R(function(a,d){var
-b=v(d),e=b?0<B(c(l,a)[1+a])?1:0:b;return e},aL);if(c9(function(a){return a},aM))var
+b=v(d),e=b?0<B(c(l,a)[1+a])?1:0:b;return e},aL);if(c_(function(a){return a},aM))var
 ai=l;else{var
 ak=function(a){return Z(fL(e,f,a))},N=Q(w,a),aw=0;if(typeof
 N!=="number"&&1===N[0]){var
 O=aj(N[1],k);aw=1}if(!aw)var
 O=s;var
 aO=function(a){return a},aQ=G(f[1].length-1,aO),al=dF(function(a){var
-b=v(c(f[1],a)[1+a]);return b?ov(f,a):b},aQ);if(al&&0<B(O)){var
-am=jK(e,p,f,al[1]),aR=ak(am),an=cr(q(ak(l),aR)),ao=ae(e,a),P=Q(w,a),ax=0;if(typeof
+b=v(c(f[1],a)[1+a]);return b?oz(f,a):b},aQ);if(al&&0<B(O)){var
+am=jK(e,p,f,al[1]),aR=ak(am),an=cs(q(ak(l),aR)),ao=ae(e,a),P=Q(w,a),ax=0;if(typeof
 P!=="number"&&1===P[0]){var
 aT=P[1],ap=ie(function(c,b,a){return u(c,g(b,a))},x,aT,ao);ax=1}if(!ax)var
 ap=aj(ao,k);var
-aq=cs(cr(q(ap,c(e,a)[1+a])),O),aS=bQ(an,aq)?s:cs(aq,an),ar=da(aS,cR(1,2)),as=R(function(a,b){var
+aq=ct(cs(q(ap,c(e,a)[1+a])),O),aS=bQ(an,aq)?s:ct(aq,an),ar=db(aS,b$(1,2)),as=R(function(a,b){var
 d=g(ar,c(am,a)[1+a]);return u(g(q(s,ar),b),d)},l)}else
 var
 as=l;var
@@ -6677,54 +6678,54 @@ d=v[12];if(d)var
 g=b(O[1][5][2],a),f=b(d[1][2],a)-g|0;else
 var
 f=d;return f}return 0}return[0,ap,[0,ao,t,r,ag,function(c,b,a){return am(c,b,a)[1]},at,as,ar,aq]]}function
-ox(g,a,e,m,h,c,Q){var
-l=0===di(g[2])?1:0,d=a[1],R=t(d,Hd),o=a[8],p=a[9],K=0;if(o&&p){var
-q=o[1],s=q[1]-1|0,L=p[1],r=0,M=0;if(s<0)var
+oB(g,a,e,m,h,c,Q){var
+l=0===dj(g[2])?1:0,d=a[1],R=t(d,Hp),o=a[8],p=a[9],K=0;if(o&&p){var
+q=o[1],s=q[1]-1|0,M=p[1],r=0,N=0;if(s<0)var
 u=r;else{var
-j=M,v=r;for(;;){var
-N=b(L[2],j),w=N<b(q[2],j)?1:v,P=j+1|0;if(s!==j){var
+j=N,v=r;for(;;){var
+O=b(M[2],j),w=O<b(q[2],j)?1:v,P=j+1|0;if(s!==j){var
 j=P,v=w;continue}var
 u=w;break}}var
 x=u;K=1}if(!K)var
 x=0;Z(1-x,R);var
-S=t(d,He),z=O(a[2],Hf);if(z)var
+S=t(d,Hq),z=L(a[2],Hr);if(z)var
 A=z;else
 var
 al=0!==a[12]?1:0,A=al||1-l;Z(A,S);var
-T=t(d,Hg),C=0!==a[10]?1:0;if(C)var
+T=t(d,Hs),C=0!==a[10]?1:0;if(C)var
 D=C;else
 var
-ak=1-l,D=ak||aC(g[2][1],Ho);Z(D,T);var
+ak=1-l,D=ak||aC(g[2][1],HA);Z(D,T);var
 U=e===m?[0,e,0]:[0,e,[0,m,0]];y(function(a){var
-b=t(d,Hh);return Z(fl(a,h),b)},U);var
-V=t(d,Hi),W=0.<=a[3]?1:0,X=W||1-mO(e);Z(X,V);function
+b=t(d,Ht);return Z(fl(a,h),b)},U);var
+V=t(d,Hu),W=0.<=a[3]?1:0,X=W||1-mR(e);Z(X,V);function
 E(b,f,a){var
 c=b?e:m,d=fk(c,h,b,a);if(d){var
 g=function(d,e){return eA(c,h,b,a,d,e)};return fQ(f,c,eB(c,h,b,a),g,a)}return d}var
-Y=l?aC(g[2][1],Hj):l;if(Y){var
+Y=l?aC(g[2][1],Hv):l;if(Y){var
 k=g[2][5],_=eB(e,h,1,c),$=1,aa=function(a,b){return eA(e,h,$,c,a,b)},F=g[1][1]-1|0,ab=0;if(!(F<0)){var
 i=ab;for(;;){var
 J=1-b(c[2],i),af=J?B(f(c[1],k,i))<=0?1:0:J;if(af){var
-ag=t(d,Hn),ah=b(c[5],k),ai=b(c[1],k);Z(mJ(bQ,ez,_,aa,b(c[1],k),ai,ah,k,i),ag)}var
+ag=t(d,Hz),ah=b(c[5],k),ai=b(c[1],k);Z(mM(bQ,ez,_,aa,b(c[1],k),ai,ah,k,i),ag)}var
 aj=i+1|0;if(F!==i){var
 i=aj;continue}break}}}if(g[2][4])var
 n=1.-a[3],G=1.-a[4];else
 var
 n=a[4],G=a[3];var
-H=aC(g[2][1],Hk);if(G<=0.){var
-ac=t(d,Hl);Z(E(1,iQ,c),ac)}var
-ad=n==a3?1:0,I=ad||(H?1.<=n?1:0:H);if(I){var
-ae=t(d,Hm);return Z(E(0,iR,Q),ae)}return I}function
-oy(a,t,j,i,f,e,d,G){var
-P=a?a[1]:a,n=t?t[1]:A(0,al),o=j?j[1]:A(0,al),p=i?i[1]:A(0,10),q=f?f[1]:A(0,10),r=e?e[1]:A(0,4),Q=d?d[1]:function(a){throw[0,ae,Hr]};return function(d,M,t,K,I){var
+H=aC(g[2][1],Hw);if(G<=0.){var
+ac=t(d,Hx);Z(E(1,iQ,c),ac)}var
+ad=n==a4?1:0,I=ad||(H?1.<=n?1:0:H);if(I){var
+ae=t(d,Hy);return Z(E(0,iR,Q),ae)}return I}function
+oC(a,t,j,i,f,e,d,G){var
+P=a?a[1]:a,n=t?t[1]:A(0,al),o=j?j[1]:A(0,al),p=i?i[1]:A(0,10),q=f?f[1]:A(0,10),r=e?e[1]:A(0,4),Q=d?d[1]:function(a){throw[0,ae,HD]};return function(d,L,t,K,I){var
 a=G[1],v=[0,0],w=[0,P],N=A(0,al);function
 f(a){v[1]=[0,a,v[1]];w[1]++;return[5,w[1]-1|0]}var
 R=C(d[1]);function
-e(c,b){if(c<M){var
-f=d[3],g=ed(function(a,b){return a<c?1:0},f),h=b?1:b,i=0;return[0,((2*R|0)+L(function(b,a){var
+e(c,b){if(c<L){var
+f=d[3],g=ed(function(a,b){return a<c?1:0},f),h=b?1:b,i=0;return[0,((2*R|0)+M(function(b,a){var
 c=a[3]?2:1;return b+c|0},i,g)|0)+h|0]}var
 j=aj(d[3],c),k=b?0:1,e=0,a=j[1];for(;;){if(a){if(0===B(a[1])){var
-e=e+1|0,a=a[2];continue}return[0,(2*e|0)+k|0]}throw[0,ae,Hp]}}function
+e=e+1|0,a=a[2];continue}return[0,(2*e|0)+k|0]}throw[0,ae,HB]}}function
 z(a){switch(a[0]){case
 0:return[0,2*a[1]|0];case
 1:return[0,(2*a[1]|0)+1|0];case
@@ -6750,9 +6751,9 @@ z=C}var
 G=d[4],A=f([4,w,function(a){return c(z,a)[1+a]},G]);V(q,n,A);return A;default:return[5,b(Q,a[1])]}}function
 O(e){var
 f=c(a[3],e)[1+e];if(3===f[0]){var
-h=f[1],i=c(a[2],e)[1+e],j=L(function(f,d){var
-e=d[2],g=c(a[2],e)[1+e];return b(bR([0,J(d[1])],f),g)},i,h),k=f[2],l=eN(L(function(c,a){var
-b=aj(d[3],a[2]),e=Y(b[2]),f=$(n5(b[1]),e);return $(c,cY(a[1],f))},j,k));return L(function(b,a){var
+h=f[1],i=c(a[2],e)[1+e],j=M(function(f,d){var
+e=d[2],g=c(a[2],e)[1+e];return b(bS([0,J(d[1])],f),g)},i,h),k=f[2],l=eN(M(function(c,a){var
+b=aj(d[3],a[2]),e=Y(b[2]),f=$(n9(b[1]),e);return $(c,cY(a[1],f))},j,k));return M(function(b,a){var
 c=O(a[2]);return u(b,g(a[1],c))},l,h)}return x}function
 j(d){var
 h=U(n,d);if(h)return h[1];var
@@ -6763,8 +6764,8 @@ g=z(e[1]);break;case
 k=j(e[1]),g=f([0,k,j(e[2])]);break;case
 2:var
 g=f([2,fE(e[1])]);break;default:var
-l=i(d),m=e[1],o=c(a[2],d)[1+d];L(function(f,d){var
-e=d[2],g=c(a[2],e)[1+e];return b(bR([0,J(d[1])],f),g)},o,m);var
+l=i(d),m=e[1],o=c(a[2],d)[1+d];M(function(f,d){var
+e=d[2],g=c(a[2],e)[1+e];return b(bS([0,J(d[1])],f),g)},o,m);var
 g=f([1,l,O(d)])}V(n,d,g);return g}function
 i(b){var
 l=U(o,b);if(l)return l[1];var
@@ -6773,11 +6774,11 @@ d=c(a[3],b)[1+b];switch(d[0]){case
 f=[0,[0,s,z(d[1])],0];break;case
 3:var
 n=d[2],p=k(function(a){var
-b=a[1];if(1-eO(b))X(Hq);var
-c=eN(b),d=0<B(c)?1:0,f=e(a[2],d);return[0,cr(c),f]},n),q=d[1],r=ay(bB(function(a){var
+b=a[1];if(1-eO(b))X(HC);var
+c=eN(b),d=0<B(c)?1:0,f=e(a[2],d);return[0,cs(c),f]},n),q=d[1],r=ay(bB(function(a){var
 b=a[1],c=i(a[2]);return k(function(a){var
 c=a[2];return[0,g(b,a[1]),c]},c)},q),p),h=A(0,8);y(function(a){var
-b=a[2],c=a4(U(h,b),x);return V(h,b,u(a[1],c))},r);var
+b=a[2],c=aX(U(h,b),x);return V(h,b,u(a[1],c))},r);var
 m=0,f=eq(function(c,b,a){return[0,[0,b,c],a]},h,m);break;default:var
 f=[0,[0,s,j(b)],0]}V(o,b,f);return f}function
 F(h){var
@@ -6796,9 +6797,9 @@ g=0}else
 var
 g=e;return g}}function
 S(e,c){var
-a=w[1],f=[0,function(d){return a+b(c,d)|0}],g=[0,ep(r)],h=[0,ep(q)],i=[0,ep(p)],j=[0,ep(o)];return fP(oy([0,a+e|0],[0,ep(n)],j,i,h,g,f,G),d,M,t,K,I)}function
+a=w[1],f=[0,function(d){return a+b(c,d)|0}],g=[0,ep(r)],h=[0,ep(q)],i=[0,ep(p)],j=[0,ep(o)];return fP(oC([0,a+e|0],[0,ep(n)],j,i,h,g,f,G),d,L,t,K,I)}function
 T(a){return ak(v[1])}return[0,i,j,function(a){var
-b=a[1],c=0<B(b)?1:0,d=e(a[2],c);return[0,cr(b),d]},T,F,S]}}function
+b=a[1],c=0<B(b)?1:0,d=e(a[2],c);return[0,cs(b),d]},T,F,S]}}function
 bI(b,i){var
 e=b.length-1-1|0,c=0.,j=0;if(e<0)var
 f=c;else{var
@@ -6806,7 +6807,7 @@ a=j,g=c;for(;;){var
 h=g+d(b,a)*d(i,a),k=a+1|0;if(e!==a){var
 a=k,g=h;continue}var
 f=h;break}}return f}var
-bJ=[ax,Hs,b6(0)];function
+bJ=[ax,HE,b6(0)];function
 jL(k){var
 f=k.length-1,b=h(aD,k),i=l(f,function(a){return l(f,function(b){return a===b?1.:0.})}),m=f-1|0,w=0;if(!(m<0)){var
 a=w;for(;;){var
@@ -6815,7 +6816,7 @@ g=n;for(;;){var
 v=j[1],D=Math.abs(d(c(b,v)[1+v],a));if(D<Math.abs(d(c(b,g)[1+g],a)))j[1]=g;var
 E=g+1|0;if(o!==g){var
 g=E;continue}break}}var
-p=j[1];if(Math.abs(d(c(b,p)[1+p],a))<ky)throw bJ;var
+p=j[1];if(Math.abs(d(c(b,p)[1+p],a))<kA)throw bJ;var
 q=function(b,f){return function(a){var
 g=c(a,b)[1+b],d=f[1];a[1+b]=c(a,d)[1+d];var
 e=f[1];c(a,e)[1+e]=g;return 0}}(a,j);q(b);q(i);var
@@ -6848,21 +6849,21 @@ y=b[3],e=o?aD(o[1]):l(y,function(a){return 0.<=d(n,a)?2*a|0:(2*a|0)+1|0}),g=2000
 i=jL(h(function(a){return c(b[1],a)[1+a]},e)),z=h(function(a){return d(b[2],a)},e),q=h(function(b){return function(a){return bI(a,b)}}(z),i),s=b[1].length-1-1|0,r=-1,A=hI,B=0;if(s<0)var
 f=r;else{var
 a=B,k=A,u=r;for(;;){var
-F=d(b[2],a),v=bI(c(b[1],a)[1+a],q)-F,w=k<v?1:0,G=w?1-c9(function(b){return function(a){return a===b?1:0}}(a),e):w;if(G)var
+F=d(b[2],a),v=bI(c(b[1],a)[1+a],q)-F,w=k<v?1:0,G=w?1-c_(function(b){return function(a){return a===b?1:0}}(a),e):w;if(G)var
 x=v,m=a;else
 var
 x=k,m=u;var
 H=a+1|0;if(s!==a){var
 a=H,k=x,u=m;continue}var
 f=m;break}}if(0<=f){var
-C=jM(c(b[1],f)[1+f],i),j=[0,-1],D=jM(n,i),E=[0,a3];p(function(j,k,h){return function(b,a){var
+C=jM(c(b[1],f)[1+f],i),j=[0,-1],D=jM(n,i),E=[0,a4];p(function(j,k,h){return function(b,a){var
 c=c1<a?1:0;if(c)var
 e=aa(0.,d(j,b))/a,f=e<h[1]?1:0,i=f?(h[1]=e,k[1]=b,0):f,g=i;else
 var
 g=c;return g}}(D,j,E),C);if(0<=j[1]){var
 t=j[1];c(e,t)[1+t]=f;var
 g=g-1|0;continue}return[1,f,aD(e)]}return[0,q,aD(e)]}}var
-bS=[ax,Ht,b6(0)],fN=l6([0,function(b,a){var
+bT=[ax,HF,b6(0)],fN=l9([0,function(b,a){var
 c=aK(b[1],a[1]);return 0===c?aK(b[2],a[2]):c}]);function
 jN(g,f,r,q){var
 i=g[7],j=g[1].length-1,h=n(w(j,f),0.),k=j-1|0,s=g[10],t=g[9],u=g[8],v=0;if(!(k<0)){var
@@ -6905,7 +6906,7 @@ K=e+1|0;if(s!==e){var
 e=K;continue}break}}return 0}function
 hj(d,c,b,f){var
 a=w(c.length-1,b),e=n(w(d[1].length-1-1|0,a),0.);jO(d,c,b,f,function(c,b){return fb(b,0,e,w(c,a),a)});return e}function
-oz(a,b){var
+oD(a,b){var
 c=hj(a[2],b,1,a[6]);return f(a[5],b.length-1,c)}function
 hk(h,q,p,o){var
 k=h.length-1-1|0,i=0.,j=0.,r=0;if(k<0)var
@@ -6922,10 +6923,10 @@ s=a+1|0;if(k!==a){var
 a=s,b=f,g=e;continue}var
 m=f,l=e;break}}return aa(l,q*m)}function
 eT(c,b,a){return b<=a?(((c+w(b,c)|0)-(w(b,b-1|0)/2|0)|0)+a|0)-b|0:(((c+w(a,c)|0)-(w(a,a-1|0)/2|0)|0)+b|0)-a|0}function
-dr(a){return a+(w(a,a+1|0)/2|0)|0}function
-oA(m,w,e,v,b,k,j){var
+ds(a){return a+(w(a,a+1|0)/2|0)|0}function
+oE(m,w,e,v,b,k,j){var
 h=k[2],i=k[1];if(j){var
-o=j[1],p=o[2],q=o[1],g=n(dr(b),m),r=b-1|0,x=0;if(!(r<0)){var
+o=j[1],p=o[2],q=o[1],g=n(ds(b),m),r=b-1|0,x=0;if(!(r<0)){var
 a=x;for(;;){var
 y=f(e,q,c(h,a)[1+a]),z=f(w,f(e,i,c(p,a)[1+a]),y);c(g,a)[1+a]=z;var
 s=b-1|0,A=0;if(!(s<0)){var
@@ -6935,12 +6936,12 @@ F=d+1|0;if(s!==d){var
 d=F;continue}break}}var
 B=a+1|0;if(r!==a){var
 a=B;continue}break}}return[0,g,f(e,i,q)]}function
-G(a){return a<b?c(h,a)[1+a]:m}return[0,l(dr(b),G),i]}function
-oB(b,a,e){function
+G(a){return a<b?c(h,a)[1+a]:m}return[0,l(ds(b),G),i]}function
+oF(b,a,e){function
 f(a){var
 f=bI(c(b[3][1],a)[1+a],e);return[0,d(b[3][2],a)-f,a]}var
 g=aS(am,G(b[3][1].length-1,f)),h=ed(function(b,c){return b<a?1:0},g);return k(function(a){return a[2]},h)}function
-Hv(j,y,Q,P,O,N,L,w,v){var
+HH(j,y,Q,P,O,M,L,w,v){var
 a=y[3],k=j[1][1];function
 R(a){var
 b=c(j[3],a)[1+a];function
@@ -6953,164 +6954,164 @@ var
 f=e;return f},d);return a[1]}var
 e=h(d,w),f=d(L);return[0,q(b[2],f),e]}function
 S(e){return l(a,function(a){var
-b=[0,d(N,a)];p(function(e,f){var
-g=d(Q,a),h=f*M(c(c(w,e)[1+e],a)[1+a])/g;b[1]=b[1]+h;return 0},e);return b[1]})}var
+b=[0,d(M,a)];p(function(e,f){var
+g=d(Q,a),h=f*N(c(c(w,e)[1+e],a)[1+a])/g;b[1]=b[1]+h;return 0},e);return b[1]})}var
 T=G(2*a|0,function(a){return a});function
 z(b){var
 a=c(v,b)[1+b];return[0,a[1],a[2],a[3],a[4]]}function
 C(c,b){function
-d(a){return a===c?b:x}return l(dr(a),d)}var
-o=n(2*dr(a)|0,[0,[0],x,0]);function
+d(a){return a===c?b:x}return l(ds(a),d)}var
+o=n(2*ds(a)|0,[0,[0],x,0]);function
 D(a,g,f,e){var
 b=2*a|0,h=[0,C(a,s),g,f];c(o,b)[1+b]=h;var
-d=(2*a|0)+1|0,i=[0,C(a,a8),x,e];c(o,d)[1+d]=i;return 0}var
+d=(2*a|0)+1|0,i=[0,C(a,a9),x,e];c(o,d)[1+d]=i;return 0}var
 E=a-1|0,U=0;if(!(E<0)){var
 b=U;for(;;){var
 f=z(b),F=f[4],H=f[3],t=f[2],X=f[1],Z=il(H);D(b,t,il(F),Z);var
 I=a-1|0;if(!(I<b)){var
 e=b;for(;;){var
-i=z(e),J=i[3],aa=i[4],ab=i[1],K=g(t,i[2]),ac=[m,function(a,b){return function(c){return cy(k,a,b)}}(H,J)],ad=[m,function(c,d,e,f,g,h,i){return function(j){var
-a=[0,[0,d,f],[0,[0,s,cy(k,g,c)],0]],b=cY(e,h);return az(k,0,$(Y(i),b),a)}}(F,t,X,aa,J,ab,K)];D(eT(a,b,e),K,ad,ac);var
+i=z(e),J=i[3],aa=i[4],ab=i[1],K=g(t,i[2]),ac=[m,function(a,b){return function(c){return cz(k,a,b)}}(H,J)],ad=[m,function(c,d,e,f,g,h,i){return function(j){var
+a=[0,[0,d,f],[0,[0,s,cz(k,g,c)],0]],b=cY(e,h);return az(k,0,$(Y(i),b),a)}}(F,t,X,aa,J,ab,K)];D(eT(a,b,e),K,ad,ac);var
 ae=e+1|0;if(I!==e){var
 e=ae;continue}break}}var
 _=b+1|0;if(E!==b){var
 b=_;continue}break}}var
-r=[0,j,a,y,S,0,R,A(0,al),0,0,v,o],V=2*a|0,W=bB(function(a){return oB(r,V,a)},O);r[5]=bl(aK,ay(T,ay(aP(P),W)));return r}function
+r=[0,j,a,y,S,0,R,A(0,al),0,0,v,o],V=2*a|0,W=bB(function(a){return oF(r,V,a)},O);r[5]=bl(aK,ay(T,ay(aP(P),W)));return r}function
 hl(c,a){var
 d=U(c[7],a);if(d)return d[1];var
-e=b(c[6],a),f=h(M,e[2]),j=M(e[1]),k=bT,g=aN(function(b,a){return aa(b,Math.abs(a))},k,f),i=[0,j/g,h(function(a){return a/g},f)];av(c[7],a,i);return i}function
+e=b(c[6],a),f=h(N,e[2]),j=N(e[1]),k=bU,g=aN(function(b,a){return aa(b,Math.abs(a))},k,f),i=[0,j/g,h(function(a){return a/g},f)];av(c[7],a,i);return i}function
 jP(a){var
 b=bN(a,1,a.length-1-1|0),c=h(function(a){return-a},b);return[0,d(a,0),c]}function
-oC(d,a){function
+oG(d,a){function
 f(b,a){var
 c=d[2];function
 e(b,a){return b-a}function
-f(b,a){return b*a}return oA(0.,function(b,a){return b+a},f,e,c,b,a)}switch(a[0]){case
+f(b,a){return b*a}return oE(0.,function(b,a){return b+a},f,e,c,b,a)}switch(a[0]){case
 0:var
-g=a[1],i=c(d[11],g)[1+g],o=M(i[2]),e=o,b=h(M,i[1]);break;case
+g=a[1],i=c(d[11],g)[1+g],o=N(i[2]),e=o,b=h(N,i[1]);break;case
 1:var
 k=f(hl(d,a[1]),0),e=k[2],b=k[1];break;case
 2:var
 q=[0,hl(d,a[2])],l=f(hl(d,a[1]),q),e=l[2],b=l[1];break;default:var
 m=a[1],r=[0,jP(m)],n=f(jP(m),r),e=n[2],b=n[1]}var
-j=aa(bT,Math.sqrt(bI(b,b))),p=e/j;return[0,h(function(a){return a/j},b),p]}var
-c0=Je(0);Jf([0,d1,c0[2],f6,c0[4],c0[5],c0[6],c0[7],c0[8],c0[9],c0[10],c0[11]]);function
-oD(f){var
+j=aa(bU,Math.sqrt(bI(b,b))),p=e/j;return[0,h(function(a){return a/j},b),p]}var
+c0=Jq(0);Jr([0,d1,c0[2],f6,c0[4],c0[5],c0[6],c0[7],c0[8],c0[9],c0[10],c0[11]]);function
+oH(f){var
 c=A(0,al);return function(a){var
 d=U(c,a);if(d)return d[1];var
 e=b(f,a);av(c,a,e);return e}}function
-oE(a,e){var
+oI(a,e){var
 c=e;for(;;)switch(c[0]){case
 0:var
-d=c[1],f=d[2];a5(function(c){b(a[5],c[3]);return b(a[5],c[4])},f);b(a[5],d[3][2]);return bq(a[5],d[9]);case
-1:return b(a[5],c[2]);default:oE(a,c[2]);var
+d=c[1],f=d[2];a6(function(c){b(a[5],c[3]);return b(a[5],c[4])},f);b(a[5],d[3][2]);return bq(a[5],d[9]);case
+1:return b(a[5],c[2]);default:oI(a,c[2]);var
 c=c[3];continue}}function
-oF(a,t,r){if(!bQ(a,x)&&!ev(a,s)){var
+oJ(a,t,r){if(!bQ(a,x)&&!ev(a,s)){var
 i=0,h=0,f=s,d=t,b=r,c=s;for(;;){var
-j=g(cq(b),a),v=q(s,a),l=g(cq(d+1|0),v),m=q(l,j),n=0<B(m)?1:0;if(n)var
+j=g(cr(b),a),v=q(s,a),l=g(cr(d+1|0),v),m=q(l,j),n=0<B(m)?1:0;if(n)var
 w=g(c,m),y=z(ai(e,60)),o=bQ(g(g(f,j),y),w);else
 var
 o=n;if(0!==b&&!o&&i!==hC){var
-p=cs(g(f,j),l),A=ai(e,f6),C=p[2],k=bY(d$(ai(p[1],f6),C),A),i=i+1|0,h=[0,k,h],f=k,d=d+1|0,b=b-1|0,c=u(c,k);continue}return ak(h)}}return 0}function
-HM(b,a){return x}function
-HN(a){return x}function
-HO(c,b,a){return 0}function
-HP(b,a){return 0}function
-HQ(c,b,a){return[0,x]}function
-HR(a){return 0}function
-HS(a){return 0}function
-HT(a){return 0}var
-b3=[0,function(b,a){return x},HT,HS,HR,HQ,HP,HO,HN,HM];function
+p=ct(g(f,j),l),A=ai(e,f6),C=p[2],k=b0(d$(ai(p[1],f6),C),A),i=i+1|0,h=[0,k,h],f=k,d=d+1|0,b=b-1|0,c=u(c,k);continue}return ak(h)}}return 0}function
+HY(b,a){return x}function
+HZ(a){return x}function
+H0(c,b,a){return 0}function
+H1(b,a){return 0}function
+H2(c,b,a){return[0,x]}function
+H3(a){return 0}function
+H4(a){return 0}function
+H5(a){return 0}var
+b4=[0,function(b,a){return x},H5,H4,H3,H2,H1,H0,HZ,HY];function
 jQ(c,b,a){return 0}function
 jR(c,b,a){return 0}var
 jS=0,jT=0;function
 jU(c,b,a){return 0}function
 jV(c,b,a){return 0}function
-oG(b,a){return 0}function
+oK(b,a){return 0}function
 jW(c,b,a){return 0}function
-oH(a){throw[0,ae,HU]}var
+oL(a){throw[0,ae,H6]}var
 jX=0,jY=0;function
-HV(a){return j}var
-oI=0;function
+H7(a){return j}var
+oM=0;function
 jZ(a){return[0,a[1],a[2]]}function
 j0(a){return s}function
 j1(a){return x}var
-j2=0,j3=0,j4=0,j5=0,j7=l7([0,function(b,a){var
+j2=0,j3=0,j4=0,j5=0,j7=l_([0,function(b,a){var
 c=ea(b[1],a[1]);return 0===c?ea(b[2],a[2]):c}]),j8=[0,j7[1]];function
 j9(a){var
 r=f(j7[29],a,j8[1]);if(r)return r[1];if(0<B(a))var
-k=a[1],l=a[2],s=b9(k),b=b9(l)-s|0,t=ai(l,aO(0,-(b+eX|0)|0)),g=gv(ai(k,(b+eX|0)+aO(0,-(b+eX|0)|0)|0),t),h=fd(es(g,pM)),n=ai(h,pM),d=c(of,2048)[k0],o=E(d),u=D===o?d[1]:m===o?H(d):d,v=I(b,u),e=c(of,h)[1+h],p=E(e),w=D===p?e[1]:m===p?H(e):e,x=as(g,n),y=cQ(as(ai(oe(cQ(g,n),x),1),w),v),q=Math.abs(Math.log(M(a))),z=dG(hx,q),A=ai(gc(Math.ceil(4.+2.*dG(hx,q)*z)),32),i=cQ(es(y,48),A);else
+k=a[1],l=a[2],s=b9(k),b=b9(l)-s|0,t=ai(l,aO(0,-(b+eX|0)|0)),g=gv(ai(k,(b+eX|0)+aO(0,-(b+eX|0)|0)|0),t),h=fd(es(g,pP)),n=ai(h,pP),d=c(oj,2048)[k3],o=E(d),u=D===o?d[1]:m===o?H(d):d,v=I(b,u),e=c(oj,h)[1+h],p=E(e),w=D===p?e[1]:m===p?H(e):e,x=as(g,n),y=cR(as(ai(oi(cR(g,n),x),1),w),v),q=Math.abs(Math.log(N(a))),z=dG(hx,q),A=ai(gc(Math.ceil(4.+2.*dG(hx,q)*z)),32),i=cR(es(y,48),A);else
 var
 i=j;j8[1]=S(j7[4],a,i,j8[1]);return i}function
-H7(a,v,bn,cn,aT,aC,cm,cl,F,aQ){var
+Ih(a,v,bn,co,aT,aC,cn,cm,F,aQ){var
 bo=aT[3],aU=aT[2],ab=aT[1],ac=a[3];if(typeof
 ac!=="number"&&2===ac[0]){var
-ad=ac[4],bp=ac[3],af=ac[1],O=h(fC,ac[2]),o=e_(a[5]),r=a[1],co=C(bp[3]),aV=g_(bp),aX=A(0,ba),aE=A(0,ba),ct=jw(aV),bs=A(0,ba),bt=r[1]-1|0,cu=0;if(!(bt<0)){var
-at=cu;for(;;){var
+ad=ac[4],bp=ac[3],af=ac[1],L=h(fC,ac[2]),o=e_(a[5]),r=a[1],cp=C(bp[3]),aV=g_(bp),aY=A(0,bb),aE=A(0,bb),cu=jw(aV),bs=A(0,bb),bt=r[1]-1|0,cv=0;if(!(bt<0)){var
+at=cv;for(;;){var
 b6=bH(r[5],at),a7=b6[1],b7=b6[2]-1|0;if(!(b7<a7)){var
 au=a7;for(;;){var
-b8=bH(r[6],au),b9=b8[2],ax=b8[1],a9=aS(aK,G(b9-ax|0,function(c){return function(a){return b(af[2],c+a|0)}}(ax)));if(1-aH(bs,a9)){av(bs,a9,0);var
-cU=Y(a8),cV=g9(ct,L(function(d,a){var
-e=c(O,a)[1+a];return b(bR(0,d),e)},cU,a9))[1];Z(b(aw[2],cV),Ie)}var
-ca=b9-1|0;if(!(ca<ax)){var
+b8=bH(r[6],au),b9=b8[2],ax=b8[1],a8=aS(aK,G(b9-ax|0,function(c){return function(a){return b(af[2],c+a|0)}}(ax)));if(1-aH(bs,a8)){av(bs,a8,0);var
+cU=Y(a9),cV=g9(cu,M(function(d,a){var
+e=c(L,a)[1+a];return b(bS(0,d),e)},cU,a8))[1];Z(b(aw[2],cV),Iq)}var
+cb=b9-1|0;if(!(cb<ax)){var
 aA=ax;for(;;){var
-a_=b(af[2],aA);if(1-aH(aX,a_)){av(aX,a_,0);av(aE,a_,[0,at,au-a7|0,aA-ax|0])}var
-cZ=aA+1|0;if(ca!==aA){var
+a_=b(af[2],aA);if(1-aH(aY,a_)){av(aY,a_,0);av(aE,a_,[0,at,au-a7|0,aA-ax|0])}var
+cZ=aA+1|0;if(cb!==aA){var
 aA=cZ;continue}break}}var
 cX=au+1|0;if(b7!==au){var
 au=cX;continue}break}}var
 cT=at+1|0;if(bt!==at){var
 at=cT;continue}break}}var
-ag=aS(aK,ee(gs(aX))),cv=0;if(33554432<aN(function(c,a){var
-d=cW(0,aC,a[2]),b=cW(1,aC,a[2])+d|0;if(2097152<b)X(H9);return c+b|0},cv,ab))X(H_);var
-P=ad?K(ad[1][4],H$):ad,cw=P?r[3]:ab.length-1,bv=o[1];if(bv){var
-bw=bv[1],by=bw[1];Z(by[1]===cw?1:0,Ia);var
+ag=aS(aK,ee(gs(aY))),cw=0;if(33554432<aN(function(c,a){var
+d=cW(0,aC,a[2]),b=cW(1,aC,a[2])+d|0;if(2097152<b)X(Ij);return c+b|0},cw,ab))X(Ik);var
+P=ad?K(ad[1][4],Il):ad,cx=P?r[3]:ab.length-1,bv=o[1];if(bv){var
+bw=bv[1],by=bw[1];Z(by[1]===cx?1:0,Im);var
 aq=[0,by[2],bw[2][2]]}else
 var
-cQ=function(a){return 1.},aq=[0,function(a){return 0.},cQ];var
-cx=P?0!==o[2]?1:0:P;Z(1-cx,Ib);var
-bz=0===ad?GN:GM,aL=F[5],aM=F[3],ao=F[2],a$=F[1],cb=0;if(ad){var
-Q=ad[1],cd=Q[2];if(cK(function(a){var
-b=K(a,HW),c=b||K(a,HX);return c},cd)){var
-ce=function(a){function
+cR=function(a){return 1.},aq=[0,function(a){return 0.},cR];var
+cy=P?0!==o[2]?1:0:P;Z(1-cy,In);var
+bz=0===ad?GZ:GY,aL=F[5],aM=F[3],ao=F[2],a$=F[1],cc=0;if(ad){var
+Q=ad[1],ce=Q[2];if(cL(function(a){var
+b=K(a,H8),c=b||K(a,H9);return c},ce)){var
+cf=function(a){function
 c(c){return b(Q[9][2],a)+c|0}var
-d=b(Q[9][2],a),e=G(b(Q[9][2],a+1|0)-d|0,c),f=0;return L(function(c,a){return c+b(Q[11][2],a)|0},f,e)},aB=G(Q[9][1]-1|0,ce),aO=1===C(ao)?1:0,cf=aO?0!==o[3]?1:0:aO;Z(1-cf,HY);if(aO)var
-T=HZ;else{var
+d=b(Q[9][2],a),e=G(b(Q[9][2],a+1|0)-d|0,c),f=0;return M(function(c,a){return c+b(Q[11][2],a)|0},f,e)},aB=G(Q[9][1]-1|0,cf),aO=1===C(ao)?1:0,cg=aO?0!==o[3]?1:0:aO;Z(1-cg,H_);if(aO)var
+T=H$;else{var
 bj=o[3];if(bj)var
 bk=bj[1],bm=G(bk[1],bk[2]);else
 var
-ck=function(b){var
-a=b===oa(aB)?1:0,c=a?1:a;return c},bm=G(oa(aB)+1|0,ck);var
+cl=function(b){var
+a=b===oe(aB)?1:0,c=a?1:a;return c},bm=G(oe(aB)+1|0,cl);var
 T=bm}var
-cg=C(ao);if(cg<C(T))X(H0);var
-bd=[0,j6,j5,j4,j3,j2,b3,b3,j1,j0,jZ,s,T,j9,jY,jX,oH,jW,oG,jV,jU,jT,jS,b3,b3,jR,jQ],ch=function(a){return 0<=B(a)?1:0},bf=function(a){return c7(ch,a)},ci=G(a$,function(a){return a}),bg=b(bc(function(a){return 1-aH(aE,a)}),ci);br(function(a,g){var
+ch=C(ao);if(ch<C(T))X(Ia);var
+ba=[0,j6,j5,j4,j3,j2,b4,b4,j1,j0,jZ,s,T,j9,jY,jX,oL,jW,oK,jV,jU,jT,jS,b4,b4,jR,jQ],ci=function(a){return 0<=B(a)?1:0},bf=function(a){return c8(ci,a)},cj=G(a$,function(a){return a}),bg=b(bd(function(a){return 1-aH(aE,a)}),cj);br(function(a,g){var
 d=0!==bg?1:0;if(d)var
 e=0<fq(a,ao,T)?1:0,c=e?1-bf(k(function(c){var
 d=b(v[3],c);return fp(f(aM,a,function(b,c){return gK(a,aL,b,c)}),d)},bg)):e;else
 var
-c=d;return c?X(H1):c},aB);var
-bh=iY(v,a$,ao,aM,bd,F[4],aL,F[6]),ap=bh?bh[1]:bi(H6);br(function(a,e){var
+c=d;return c?X(Ib):c},aB);var
+bh=iY(v,a$,ao,aM,ba,F[4],aL,F[6]),ap=bh?bh[1]:bi(Ig);br(function(a,e){var
 b=0<fq(a,ao,T)?1:0;if(b){var
-c=v[4],d=f(aM,a,function(b,c){return gK(a,aL,b,c)});return Z(bf(k(function(a){return fp(d,a)},c)),H2)}return b},aB);var
+c=v[4],d=f(aM,a,function(b,c){return gK(a,aL,b,c)});return Z(bf(k(function(a){return fp(d,a)},c)),Ic)}return b},aB);var
 aF=[0,T,ap,[0,function(h){var
 c=A(0,al),e=ap[2];y(function(d){var
-e=d[1],f=b(h,e);Z(0.<f?1:0,H3);var
-a=et(d[2])/f,g=cM(a),i=g?0.<a?1:0:g;Z(i,H4);return V(c,e,_(a))},e);function
+e=d[1],f=b(h,e);Z(0.<f?1:0,Id);var
+a=et(d[2])/f,g=cN(a),i=g?0.<a?1:0:g;Z(i,Ie);return V(c,e,_(a))},e);function
 a(a){return ah(c,a)}var
-d=nf(bd,ap[2],a,ap[1]);if(d){var
+d=ni(ba,ap[2],a,ap[1]);if(d){var
 f=ap[2],g=k(function(c){var
-b=c[1];return[0,b,a(b)]},f);return[0,[0,a,bY(d[1],fn)],g]}return bi(H5)}]];cb=1}}if(!cb)var
+b=c[1];return[0,b,a(b)]},f);return[0,[0,a,b0(d[1],fn)],g]}return bi(If)}]];cc=1}}if(!cc)var
 aF=[0,0,[0,j,0],0];var
-bC=aF[3],bD=aF[2],cA=aF[1],aG=_(a4(a[4],0.)),aY=a[2][9];if(aY)var
-bF=aY[1],ar=bl(aK,G(bF[1],bF[2]));else
+bC=aF[3],bD=aF[2],cB=aF[1],aG=_(aX(a[4],0.)),aZ=a[2][9];if(aZ)var
+bF=aZ[1],ar=bl(aK,G(bF[1],bF[2]));else
 var
-ar=aY;var
-i=jx(aV,k(function(a){return c(O,a)[1+a]},ag)),aZ=A(0,10),a0=A(0,4),bG=function(e,d){var
-b=U(aZ,[0,e,d]);if(b){var
-a=b[1],c=E(a),f=D===c?a[1]:m===c?H(a):a;return f[4]}return bi(Ic)},aI=F[1],cB=F[4],cC=o[4];br(function(q,B){var
-Q=oq(i,O,ag,0,[0,o[1],[0,B[1]],o[3],o[4],o[5]],bo,bC,aG,bz,q+1|0,bG);V(a0,q+1|0,Q);var
+ar=aZ;var
+i=jx(aV,k(function(a){return c(L,a)[1+a]},ag)),a0=A(0,10),a1=A(0,4),bG=function(e,d){var
+b=U(a0,[0,e,d]);if(b){var
+a=b[1],c=E(a),f=D===c?a[1]:m===c?H(a):a;return f[4]}return bi(Io)},aI=F[1],cC=F[4],cD=o[4];br(function(q,B){var
+Q=ou(i,L,ag,0,[0,o[1],[0,B[1]],o[3],o[4],o[5]],bo,bC,aG,bz,q+1|0,bG);V(a1,q+1|0,Q);var
 F=[m,function(r){var
-e=aQ[2],a=aQ[1],f=nI(v,aI,a,cB,e,aQ[3]),q=[0,j6,j5,j4,j3,j2,b3,b3,j1,j0,jZ,s,oI,j9,jY,jX,oH,jW,oG,jV,jU,jT,jS,b3,b3,jR,jQ];if(f){var
+e=aQ[2],a=aQ[1],f=nL(v,aI,a,cC,e,aQ[3]),q=[0,j6,j5,j4,j3,j2,b4,b4,j1,j0,jZ,s,oM,j9,jY,jX,oL,jW,oK,jV,jU,jT,jS,b4,b4,jR,jQ];if(f){var
 g=f[1],h=g[1];if(h){var
 i=n(a[4],0),j=n(aI,0),k=a[1]-1|0,m=0;if(!(k<0)){var
 d=m;for(;;){var
@@ -7118,44 +7119,44 @@ l=bl(aK,b(a[3],d));y(function(b){return function(a){c(i,a)[1+a]=b;return 0}}(l),
 p=d+1|0;if(k!==d){var
 d=p;continue}break}}var
 o=bD[2];y(function(a){var
-b=a[1],d=a[2];c(j,b)[1+b]=d;return 0},o);return[0,v,aI,a,e,q,bD,h[1],g[2],i,j]}}return bi(G2)}],a=B[2];return p(function(o,aP){return V(aZ,[0,q,o],[m,function(aS){var
-aQ=d(B[4],o),R=c(B[3],o)[1+o],S=Q[2],ao=E(F),a=D===ao?F[1]:m===ao?H(F):F,e=a[3],y=a[4],v=R.length-1,I=C(e[8]),V=0<v?1:0,aq=V?0===ga(I,v)?1:0:V;Z(aq,G5);var
-W=aN(G3,0,R);Z(0<W?1:0,G6);var
+b=a[1],d=a[2];c(j,b)[1+b]=d;return 0},o);return[0,v,aI,a,e,q,bD,h[1],g[2],i,j]}}return bi(Hc)}],a=B[2];return p(function(o,aP){return V(a0,[0,q,o],[m,function(aS){var
+aQ=d(B[4],o),R=c(B[3],o)[1+o],S=Q[2],ao=E(F),a=D===ao?F[1]:m===ao?H(F):F,e=a[3],y=a[4],v=R.length-1,I=C(e[8]),V=0<v?1:0,aq=V?0===ga(I,v)?1:0:V;Z(aq,Hf);var
+W=aN(Hd,0,R);Z(0<W?1:0,Hg);var
 r=G(I,function(b){var
-a=cj(w(b,v),I);return cj(c(R,a)[1+a],W)}),ar=0,t=L(function(b,a){return b+a|0},ar,r);function
+a=ck(w(b,v),I);return ck(c(R,a)[1+a],W)}),ar=0,t=M(function(b,a){return b+a|0},ar,r);function
 at(a){return a}var
-au=G(e[4],at),aw=0,ab=L(function(c,b){var
-d=b_(a[7]),e=bB(function(a){return a[1]},d),g=0;return c+L(function(c,a){return c+f(y,a,b)|0},g,e)|0},aw,au),ac=0<ab?1:0,ax=ac?cj(536870911,ab)<t?1:0:ac;if(ax)X(G7);var
+au=G(e[4],at),aw=0,ab=M(function(c,b){var
+d=b_(a[7]),e=bB(function(a){return a[1]},d),g=0;return c+M(function(c,a){return c+f(y,a,b)|0},g,e)|0},aw,au),ac=0<ab?1:0,ax=ac?ck(536870911,ab)<t?1:0:ac;if(ax)X(Hh);var
 ay=0,ad=eq(function(b,a,c){return[0,[0,b,a]]},S,ay);function
 az(a){var
 b=U(S,a);if(b){var
 c=b[1];return[0,a,c[1],c[2],0,0]}if(ad){var
-d=ad[1],e=d[2];return[0,d[1],e[1],e[2],0,0]}return bi(G8)}var
+d=ad[1],e=d[2];return[0,d[1],e[1],e[2],0,0]}return bi(Hi)}var
 aA=l(a[2],az);function
 ae(a){return c(aA,a)[1+a]}var
-af=A(0,10),aB=N(k(N,a[7]));function
+af=A(0,10),aB=O(k(O,a[7]));function
 aC(d,b,f){var
 g=U(af,[0,d,b]);if(g)var
 i=g[1];else{var
-k=c(c(aB,d)[1+d],b)[1+b][2],m=a[2],n=function(a){return i9(e,m,ae,k,a)},o=l(e[4],n),p=a[9],q=function(a){return c(o,a)[1+a]},j=h(function(a){return c7(q,a)},p);av(af,[0,d,b],j);var
+k=c(c(aB,d)[1+d],b)[1+b][2],m=a[2],n=function(a){return i9(e,m,ae,k,a)},o=l(e[4],n),p=a[9],q=function(a){return c(o,a)[1+a]},j=h(function(a){return c8(q,a)},p);av(af,[0,d,b],j);var
 i=j}return c(i,f)[1+f]}var
-aD=cq(t),K=g(_(aQ),aD),ag=n(a[2],s),ah=n(a[2],s),ai=n(a[2],0),P=n(a[2],x);function
+aD=cr(t),K=g(_(aQ),aD),ag=n(a[2],s),ah=n(a[2],s),ai=n(a[2],0),P=n(a[2],x);function
 aE(a){return c(P,a)[1+a]}function
 aF(a){return c(ai,a)[1+a]}function
 aG(a){return c(ah,a)[1+a]}var
-j=[0,0,r,K,aC,function(a){return c(ag,a)[1+a]},aG,aF,aE,x,os],aH=a[8];br(function(e,$){var
+j=[0,0,r,K,aC,function(a){return c(ag,a)[1+a]},aG,aF,aE,x,ow],aH=a[8];br(function(e,$){var
 A=U(S,e);if(A){var
-F=A[1],G=bB(function(b){return i_(y,j,b,0,r,a[7])},$),h=M(g(K,z(c(a[10],e)[1+e]))),ab=0!==G?1:0,H=ab||(h!=0.?1:0);if(H){var
-I=cz(i,c(O,e)[1+e]),B=[0,M(I[2])],ac=I[1];p(function(b,a){var
-c=d(aP,b),e=M(a)*c;B[1]=B[1]+e;return 0},ac);var
-l=M(F[1]),f=M(F[2]),ad=aa(l,c1*f),n=dG(f,aa(B[1],ad)),ae=hf(n);c(ag,e)[1+e]=ae;var
-J=function(e){return b(bX(function(a){var
-b=M(a[3]),c=a[1],d=c?(0.<b?1:0)===e?1:0:c,f=d?[0,[0,a[2],b]]:d;return f}),G)},af=J(1),aj=0.,N=L(function(c,a){var
+F=A[1],G=bB(function(b){return i_(y,j,b,0,r,a[7])},$),h=N(g(K,z(c(a[10],e)[1+e]))),ab=0!==G?1:0,H=ab||(h!=0.?1:0);if(H){var
+I=cA(i,c(L,e)[1+e]),B=[0,N(I[2])],ac=I[1];p(function(b,a){var
+c=d(aP,b),e=N(a)*c;B[1]=B[1]+e;return 0},ac);var
+l=N(F[1]),f=N(F[2]),ad=aa(l,c1*f),n=dG(f,aa(B[1],ad)),ae=hf(n);c(ag,e)[1+e]=ae;var
+J=function(e){return b(bZ(function(a){var
+b=N(a[3]),c=a[1],d=c?(0.<b?1:0)===e?1:0:c,f=d?[0,[0,a[2],b]]:d;return f}),G)},af=J(1),aj=0.,O=M(function(c,a){var
 b=a[2];return c+a[1]*b/(n*(n+b))},aj,af),Q=J(0);if(Q){var
 o=function(c){var
-a=0.;return L(function(d,a){var
+a=0.;return M(function(d,a){var
 e=b(c,a[2]);return d+a[1]*e},a,Q)},s=function(a){var
-b=h*Math.log(a);return o(function(b){return JH(b/a)})-b},t=function(a){var
+b=h*Math.log(a);return o(function(b){return JT(b/a)})-b},t=function(a){var
 b=h/a;return o(function(b){return-b/(a*(a+b))})-b},C=s(l),w=1,v=f,u=l;for(;;){var
 m=bu*(u+v),Z=t(m)*(l-m);if(s(m)+Z<=C)var
 x=m,E=u;else
@@ -7169,8 +7170,8 @@ q=[0,k,0,t(k)];V=1}}if(!V)var
 X=l<f?(s(f)-C)/(f-l):0.,D=t(f),Y=h/f,q=[0,f,1,aa(X,D+hI*(Math.abs(D)+o(function(a){return-a/(f*(f+a))})+Y))];var
 ak=hf(q[1]);c(ah,e)[1+e]=ak;var
 al=q[2];c(ai,e)[1+e]=al;var
-am=hf(q[3]-N);c(P,e)[1+e]=am;return 0}}var
-an=hf(-N-h/n);c(P,e)[1+e]=an;var
+am=hf(q[3]-O);c(P,e)[1+e]=am;return 0}}var
+an=hf(-O-h/n);c(P,e)[1+e]=an;var
 R=0}else
 var
 R=H;var
@@ -7178,54 +7179,54 @@ T=R}else
 var
 T=A;return T},aH);var
 aI=z(fn),aj=dU(a[5],t,e[7]),ak=jd(a[5],t,r,e[8]),al=jc(a[1],y,a[5],a[2],ae,j,a[6][2],0,a[8],a[7]),ap=0;if(aj&&ak&&al){var
-am=al[1],aJ=am[1],aK=g(K,z(a[6][1])),an=J(os(cs(u(u(z(as(aj[1],ak[1])),aK),aJ),aI))),aL=am[2],aM=fC(k(function(a){return[0,a[2],a[1]]},aL)),aO=$(Y(an),aM),T=[0,[0,j[1],j[2],j[3],j[4],j[5],j[6],j[7],j[8],an,j[10]],aO];ap=1}if(!ap)var
-T=bi(G9);var
-aR=dm(i,[9,(q*64|0)+o|0],T[2]);return[0,q,Q[2],T[1],aR]}])},a)},cC);var
-t=oq(i,O,ag,ar,o,bo,bC,aG,bz,0,bG);V(a0,0,t);var
-cD=function(c){var
-a=ah(aZ,[0,c/64|0,c%64|0]),d=E(a),b=D===d?a[1]:m===d?H(a):a;return[0,b[1],aI,b[2],b[3]]},cE=function(a){return b(ah(a0,a/d1|0)[6],a%d1|0)[1]},cF=function(a){return ah(aE,a)},an=fP(oy(0,0,0,0,0,0,0,i),aV,co,cF,cE,cD),bK=an[2],bL=an[1],cG=an[4],cH=an[3],a1=A(0,ba),bM=function(h,e){var
-a=ah(h,e),c=a[4],f=E(c),i=D===f?c[1]:m===f?H(c):c,j=b(bL,i),d=a[3],g=E(d),k=D===g?d[1]:m===g?H(d):d,l=b(bL,k);return[0,e,a[1],a[2],l,j]};y(function(a){return V(a1,a,bM(t[2],a))},ag);var
-cI=t[3],bO=N(k(function(a){return bM(cI,a)},ar)),bP=A(0,ba);if(P)p(function(b,a){return V(bP,a,b)},aU);var
-bQ=A(0,ba);br(function(b,a){return V(bQ,a,b)},ag);var
-bU=N(k(function(a){return ah(a1,a)},ag)),aJ=P?r[3]:bU.length-1,a2=function(a){if(aJ<=a){var
+am=al[1],aJ=am[1],aK=g(K,z(a[6][1])),an=J(ow(ct(u(u(z(as(aj[1],ak[1])),aK),aJ),aI))),aL=am[2],aM=fC(k(function(a){return[0,a[2],a[1]]},aL)),aO=$(Y(an),aM),T=[0,[0,j[1],j[2],j[3],j[4],j[5],j[6],j[7],j[8],an,j[10]],aO];ap=1}if(!ap)var
+T=bi(Hj);var
+aR=dn(i,[9,(q*64|0)+o|0],T[2]);return[0,q,Q[2],T[1],aR]}])},a)},cD);var
+t=ou(i,L,ag,ar,o,bo,bC,aG,bz,0,bG);V(a1,0,t);var
+cE=function(c){var
+a=ah(a0,[0,c/64|0,c%64|0]),d=E(a),b=D===d?a[1]:m===d?H(a):a;return[0,b[1],aI,b[2],b[3]]},cF=function(a){return b(ah(a1,a/d1|0)[6],a%d1|0)[1]},cG=function(a){return ah(aE,a)},an=fP(oC(0,0,0,0,0,0,0,i),aV,cp,cG,cF,cE),bK=an[2],bL=an[1],cH=an[4],cI=an[3],a2=A(0,bb),bM=function(h,e){var
+a=ah(h,e),c=a[4],f=E(c),i=D===f?c[1]:m===f?H(c):c,j=b(bL,i),d=a[3],g=E(d),k=D===g?d[1]:m===g?H(d):d,l=b(bL,k);return[0,e,a[1],a[2],l,j]};y(function(a){return V(a2,a,bM(t[2],a))},ag);var
+cJ=t[3],bO=O(k(function(a){return bM(cJ,a)},ar)),bP=A(0,bb);if(P)p(function(b,a){return V(bP,a,b)},aU);var
+bQ=A(0,bb);br(function(b,a){return V(bQ,a,b)},ag);var
+bR=O(k(function(a){return ah(a2,a)},ag)),aJ=P?r[3]:bR.length-1,a3=function(a){if(aJ<=a){var
 h=a-aJ|0;return c(bO,h)[1+h]}if(P){var
-d=ah(a1,b(af[2],a)),i=U(bP,a);if(i){var
-j=i[1],k=_(b(aq[1],a)),l=_(b(aq[2],a)),f=b$(k,d[2])?[0,d[1],k,d[3],[0,[0,s,[1,j]],0],d[5]]:d,e=bE(l,f[3])?[0,f[1],f[2],l,f[4],[0,[0,s,[2,j]],0]]:f;if(0<B(aG)&&ev(aG,e[3])){var
-m=e[5],g=ah(aE,b(af[2],a));return[0,e[1],e[3],e[3],[0,[0,s,[3,g[1],g[2],g[3]]],0],m]}return e}return d}return c(bU,a)[1+a]},bV=function(e,d,c){var
-f=b(r[5][2],e)+d|0,a=b(r[6][2],f)+c|0;return P?a:ah(bQ,b(af[2],a))},bZ=A(0,al);br(function(b,a){return V(bZ,a,aJ+b|0)},ar);var
-b0=function(e,d){var
+d=ah(a2,b(af[2],a)),i=U(bP,a);if(i){var
+j=i[1],k=_(b(aq[1],a)),l=_(b(aq[2],a)),f=ca(k,d[2])?[0,d[1],k,d[3],[0,[0,s,[1,j]],0],d[5]]:d,e=bE(l,f[3])?[0,f[1],f[2],l,f[4],[0,[0,s,[2,j]],0]]:f;if(0<B(aG)&&ev(aG,e[3])){var
+m=e[5],g=ah(aE,b(af[2],a));return[0,e[1],e[3],e[3],[0,[0,s,[3,g[1],g[2],g[3]]],0],m]}return e}return d}return c(bR,a)[1+a]},bV=function(e,d,c){var
+f=b(r[5][2],e)+d|0,a=b(r[6][2],f)+c|0;return P?a:ah(bQ,b(af[2],a))},bW=A(0,al);br(function(b,a){return V(bW,a,aJ+b|0)},ar);var
+bX=function(e,d){var
 c=a[2][9];if(c){var
-f=b(r[5][2],e)+d|0;return ah(bZ,b(c[1][2],f))}return c},b1=function(a){function
+f=b(r[5][2],e)+d|0;return ah(bW,b(c[1][2],f))}return c},b1=function(a){function
 b(d,c,b){var
-a=a2(bV(d,c,b));return[0,a[2],a[3]]}var
-c=[0,j6,j5,j4,j3,j2,b3,b3,j1,j0,jZ,s,oI,HV,jY,jX,a2,jW,b0,jV,jU,jT,jS,b3,b3,jR,jQ];return dP(v,function(b,d,e){return dT(c,a,b,d,e)},b)},a6=b1(0),b2=0===ar?a6:b1(1);if(bb(ab,[0]))var
-b4=s;else
+a=a3(bV(d,c,b));return[0,a[2],a[3]]}var
+c=[0,j6,j5,j4,j3,j2,b4,b4,j1,j0,jZ,s,oM,H7,jY,jX,a3,jW,bX,jV,jU,jT,jS,b4,b4,jR,jQ];return dP(v,function(b,d,e){return dT(c,a,b,d,e)},b)},a5=b1(0),b2=0===ar?a5:b1(1);if(bc(ab,[0]))var
+b3=s;else
 var
-cO=ab.length-1,cP=cl?2:1,b4=cs(cm,cq(w(cP,cO)));var
-b5=function(a){return a==a3?0:[0,_(a)]},cJ=a[6],cL=bA(function(l,e){if(0===e[17]){var
-q=b(cn,l),d=function(f){var
-L=f?e[16]:e[15],R=0;if(L){var
-h=L[1],F=h[1]-1|0,C=0,$=0;if(F<0)var
+cP=ab.length-1,cQ=cm?2:1,b3=ct(cn,cr(w(cQ,cP)));var
+b5=function(a){return a==a4?0:[0,_(a)]},cK=a[6],cM=bA(function(l,e){if(0===e[17]){var
+q=b(co,l),d=function(f){var
+M=f?e[16]:e[15],R=0;if(M){var
+h=M[1],F=h[1]-1|0,C=0,$=0;if(F<0)var
 G=C;else{var
 j=$,I=C;for(;;){var
 K=0<=b(h[2],j)?1:I,aa=j+1|0;if(F!==j){var
 j=aa,I=K;continue}var
 G=K;break}}if(G){var
-o=a[1],v=A(0,al),w=t[4],V=w?w[1]:bi(HL),z=h[1]-1|0,W=0;if(!(z<0)){var
+o=a[1],v=A(0,al),w=t[4],V=w?w[1]:bi(HX),z=h[1]-1|0,W=0;if(!(z<0)){var
 i=W;for(;;){var
-Y=t[5].length-1;Z(b(h[2],i)<Y?1:0,HK);var
+Y=t[5].length-1;Z(b(h[2],i)<Y?1:0,HW);var
 _=i+1|0;if(z!==i){var
 i=_;continue}break}}var
 s=[0,function(R,Q,P){var
 w=b(o[5][2],Q)+P|0,j=b(h[2],w);if(0<=j){var
-l=n(cc(t[1]),x),q=[0,0],z=bH(o[6],w),A=z[1],C=z[2]-1|0;if(C<A)var
+l=n(cd(t[1]),x),q=[0,0],z=bH(o[6],w),A=z[1],C=z[2]-1|0;if(C<A)var
 F=x;else{var
 a=A,r=x;for(;;){var
-K=b(o[7][2],a),L=c(R,K)[1+K],d=f?L:J(L);if(0!==B(d)){var
-e=b(af[2],a),M=U(v,e);if(M)var
-i=M[1];else{var
-ab=c(O,e)[1+e],N=cz(t[1],ab);av(v,e,N);var
-i=N}var
+K=b(o[7][2],a),M=c(R,K)[1+K],d=f?M:J(M);if(0!==B(d)){var
+e=b(af[2],a),N=U(v,e);if(N)var
+i=N[1];else{var
+ab=c(L,e)[1+e],O=cA(t[1],ab);av(v,e,O);var
+i=O}var
 Z=u(r,g(d,i[2])),_=i[1];p(function(h){return function(a,b){var
 d=0!==B(b)?1:0;if(d){var
 f=g(h,b);l[1+a]=u(c(l,a)[1+a],f);var
@@ -7233,7 +7234,7 @@ e=0}else
 var
 e=d;return e}}(d),_);var
 $=i[3];y(function(e){return function(a){var
-b=a[1];if(1-eO(b))X(HJ);var
+b=a[1];if(1-eO(b))X(HV);var
 c=q[1],d=a[2];q[1]=[0,[0,J(g(e,eN(b))),d],c];return 0}}(d),$);var
 s=Z}else
 var
@@ -7241,53 +7242,53 @@ s=r;var
 aa=a+1|0;if(C!==a){var
 a=aa,r=s;continue}var
 F=s;break}}var
-G=dp([0,ha],V,l,c(t[5],j)[1+j]),I=ot(1,u(F,G[1])),S=k(cH,q[1]),T=G[2],W=ay(k(function(c){var
+G=dq([0,ha],V,l,c(t[5],j)[1+j]),I=ox(1,u(F,G[1])),S=k(cI,q[1]),T=G[2],W=ay(k(function(c){var
 a=c[2],d=E(a),e=D===d?a[1]:m===d?H(a):a,f=b(bK,e);return[0,c[1],f]},T),S),Y=f?I:J(I);return[0,[0,Y,W]]}return 0}];R=1}}if(!R)var
 s=0;var
-ab=f?b2:a6,M=ow([0,a,ab,e,q,f,s]),ac=M[1];function
-N(c,b,a){return a4(S(ac,c,b,a),0)}if(0!==s){var
-T=0;if(0===di(a[2])&&0===a[2][5]){var
+ab=f?b2:a5,N=oA([0,a,ab,e,q,f,s]),ac=N[1];function
+O(c,b,a){return aX(S(ac,c,b,a),0)}if(0!==s){var
+T=0;if(0===dj(a[2])&&0===a[2][5]){var
 P=r[1]-1|0,ad=0;if(!(P<0)){var
 d=ad;for(;;){var
 ag=b(r[5][2],d),Q=(b(r[5][2],d+1|0)-ag|0)-1|0,ae=0;if(!(Q<0)){var
-l=ae;for(;;){N(0,d,l);var
+l=ae;for(;;){O(0,d,l);var
 ai=l+1|0;if(Q!==l){var
 l=ai;continue}break}}var
 ah=d+1|0;if(P!==d){var
 d=ah;continue}break}}}else
 T=1;if(T){var
 aj=t[4];bq(function(a){var
-c=a[3];return a5(function(d){var
-a=d[3],c=E(a),e=D===c?a[1]:m===c?H(a):a;b(bK,e);return 0},c)},aj)}}return[0,N,M[2]]},f=d(0),h=f[2],i=d(1),j=i[2];ox(a,e,a6,b2,q,h,j);return[0,[0,q,h,j,f[1],i[1]]]}return 0},cJ),cN=a[6];return bA(function(at,j){function
-au(a){return e_(aj(cL,a))}var
+c=a[3];return a6(function(d){var
+a=d[3],c=E(a),e=D===c?a[1]:m===c?H(a):a;b(bK,e);return 0},c)},aj)}}return[0,O,N[2]]},f=d(0),h=f[2],i=d(1),j=i[2];oB(a,e,a5,b2,q,h,j);return[0,[0,q,h,j,f[1],i[1]]]}return 0},cK),cO=a[6];return bA(function(at,j){function
+au(a){return e_(aj(cM,a))}var
 ax=j[17];if(ax)var
 aA=ax[1],a$=[0,au(aA[2])],K=a$,aB=aA[1];else
 var
 K=0,aB=at;var
-r=au(aB),F=a4(K,r),aF=0!==j[17]?1:0;if(aF)var
-aG=cM(j[3]),ba=aG?cM(j[4]):aG,aI=1-ba;else
+r=au(aB),F=aX(K,r),aF=0!==j[17]?1:0;if(aF)var
+aG=cN(j[3]),ba=aG?cN(j[4]):aG,aI=1-ba;else
 var
-aI=aF;if(aI)X(Id);var
-bd=o[5],aL=dF(function(a){return a[1]===at?1:0},bd);if(aL){var
-bf=0===K?[0,r,0]:[0,r,[0,F,0]],P=k(function(a){return[0,a[1],a[2],a[3]]},bf),bg=aL[1][2],aQ=0!==di(a[2])?1:0,aT=aQ||(0<a[2][5]?1:0);if(aT)X(HG);var
-aV=a4(a[2][7],1.),Z=k(function(K){var
+aI=aF;if(aI)X(Ip);var
+bb=o[5],aL=dF(function(a){return a[1]===at?1:0},bb);if(aL){var
+bf=0===K?[0,r,0]:[0,r,[0,F,0]],P=k(function(a){return[0,a[1],a[2],a[3]]},bf),bg=aL[1][2],aQ=0!==dj(a[2])?1:0,aT=aQ||(0<a[2][5]?1:0);if(aT)X(HS);var
+aV=aX(a[2][7],1.),Z=k(function(K){var
 u=K[3],ai=K[2],an=v[1],aG=K[1];function
 ao(d){var
-e=b(v[2],d),g=aG[3],a=g?f(g[1],0,d):X(HD);if(typeof
+e=b(v[2],d),g=aG[3],a=g?f(g[1],0,d):X(HP);if(typeof
 a==="number")var
-c=X(HA);else
+c=X(HM);else
 if(0===a[0])var
 c=[0,[0,1.,aj(e,a[1])],0];else
 var
-h=gi(k(M,a[1]),e),c=b(bc(function(a){return 0.<a[1]?1:0}),h);return L(function(d,c){var
+h=gi(k(N,a[1]),e),c=b(bd(function(a){return 0.<a[1]?1:0}),h);return M(function(d,c){var
 e=c[2],f=c[1],a=e[1];if(a){var
 g=a[1],h=0;if(g[2]||a[2])h=1;else
 var
-b=M(g[1]);if(h)var
-b=X(HC)}else
+b=N(g[1]);if(h)var
+b=X(HO)}else
 var
 b=0.;var
-i=d[2],j=e[2],l=ay(k(function(a){return[0,f*aV,a[2],a[1]]},j),i);return[0,d[1]+f*b,l]},HB,c)}var
+i=d[2],j=e[2],l=ay(k(function(a){return[0,f*aV,a[2],a[1]]},j),i);return[0,d[1]+f*b,l]},HN,c)}var
 aI=an[2],D=A(0,al),_=A(0,al),o=dH(0),ax=0,az=0;function
 $(a){var
 e=0===ex(an,0,a)?1:0;if(e){var
@@ -7297,9 +7298,9 @@ var
 c=g}else
 var
 c=e;var
-d=c?1-aH(_,a):c;return d?(av(_,a,0),cp([0,a,[0,ao(a)[2]]],o)):d}$(aI);var
-r=az,q=ax;for(;;){if(l_(o)){var
-E=N(ak(q)),d=E.length-1,F=A(0,al),H=[0,0],I=h(ao,E),aA=aP(I),s=N(bB(function(a){return a[2]},aA)),aB=aP(s),aa=N(bl(lW,k(function(a){return a[2]},aB))),ab=A(0,al);p(function(b,a){return av(ab,a,b)},aa);var
+d=c?1-aH(_,a):c;return d?(av(_,a,0),cq([0,a,[0,ao(a)[2]]],o)):d}$(aI);var
+r=az,q=ax;for(;;){if(mb(o)){var
+E=O(ak(q)),d=E.length-1,F=A(0,al),H=[0,0],I=h(ao,E),aA=aP(I),s=O(bB(function(a){return a[2]},aA)),aB=aP(s),aa=O(bl(lZ,k(function(a){return a[2]},aB))),ab=A(0,al);p(function(b,a){return av(ab,a,b)},aa);var
 j=n(d+1|0,0);p(function(a,d){var
 e=C(d[2]),b=a+1|0,f=c(j,a)[1+a]+e|0;c(j,b)[1+b]=f;return 0},I);var
 t=h(function(i){var
@@ -7307,9 +7308,9 @@ a=i[3],c=U(D,a);if(c)return c[1];var
 e=U(F,a);if(e)return e[1];var
 g=d+F[1]|0;av(F,a,g);var
 j=H[1];if(b(u[2],a))var
-h=bi(HE);else
+h=bi(HQ);else
 var
-k=M(f(u[1],0,a)),h=[0,M(f(ai[1],0,a)),k];H[1]=[0,h,j];return g},s),ac=N(ak(H[1])),Q=function(a){return A(0,8)},i=l(d,Q),m=l(d,Q),x=[0,0],z=function(a,b){var
+k=N(f(u[1],0,a)),h=[0,N(f(ai[1],0,a)),k];H[1]=[0,h,j];return g},s),ac=O(ak(H[1])),Q=function(a){return A(0,8)},i=l(d,Q),m=l(d,Q),x=[0,0],z=function(a,b){var
 e=U(c(i,a)[1+a],b);if(e)return e[1];var
 d=x[1];x[1]++;V(c(i,a)[1+a],b,d);V(c(m,b)[1+b],a,d);return d},R=l(d,function(a){return z(a,a)}),S=n(t.length-1,-1),T=d-1|0,ap=0;if(!(T<0)){var
 g=ap;for(;;){var
@@ -7324,89 +7325,89 @@ B=function(a){var
 b=c(m,a)[1+a][1];return[0,w(c(i,a)[1+a][1],b),a]},aq=G(d,B),e=[0,b(fN[37],aq)],ar=l(d,function(t){var
 j=b(fN[24],e[1]),a=j[2];e[1]=f(fN[6],j,e[1]);function
 k(c){var
-d=aS(am,ee(gr(c)));return N(b(bc(function(b){return b[1]!==a?1:0}),d))}var
-d=k(c(m,a)[1+a]),g=k(c(i,a)[1+a]),n=aP(h(function(a){return a[1]},g)),l=bl(lW,ay(aP(h(function(a){return a[1]},d)),n));y(function(a){var
-b=e[1],c=B(a);e[1]=f(fN[6],c,b);return 0},l);a5(function(d){var
-b=d[1];return c$(c(m,b)[1+b],a)},g);a5(function(d){var
-b=d[1];return c$(c(i,b)[1+b],a)},d);var
-o=q_(aP(h(function(a){var
+d=aS(am,ee(gr(c)));return O(b(bd(function(b){return b[1]!==a?1:0}),d))}var
+d=k(c(m,a)[1+a]),g=k(c(i,a)[1+a]),n=aP(h(function(a){return a[1]},g)),l=bl(lZ,ay(aP(h(function(a){return a[1]},d)),n));y(function(a){var
+b=e[1],c=B(a);e[1]=f(fN[6],c,b);return 0},l);a6(function(d){var
+b=d[1];return da(c(m,b)[1+b],a)},g);a6(function(d){var
+b=d[1];return da(c(i,b)[1+b],a)},d);var
+o=rb(aP(h(function(a){var
 b=a[1];return h(function(a){return z(b,a[1])},g)},d)));y(function(a){var
 b=e[1],c=B(a);e[1]=f(fN[4],c,b);return 0},l);var
 p=h(function(a){return a[2]},g),q=h(function(a){return a[1]},g),r=h(function(a){return a[2]},d),s=h(function(a){return a[1]},d);return[0,a,c(R,a)[1+a],s,r,q,p,o]}),as=[0,ar,x[1],R,S],aC=h(function(a){return ah(ab,a[2])},s),aD=h(function(a){return a[1]},s),aE=h(function(a){return a[2]},ac),aF=h(function(a){return a[1]},ac);return[0,E,D,aa,h(function(a){return a[1]},I),aF,aE,j,aD,aC,t,as]}var
-O=o[1];if(O){var
-P=O[1],ad=P[2],ae=P[1],J=ad[1];if(J){ad[1]=J[2];$(J[1][3]);var
-ag=r,af=q}else{l9(o);av(D,ae,r);var
+L=o[1];if(L){var
+P=L[1],ad=P[2],ae=P[1],J=ad[1];if(J){ad[1]=J[2];$(J[1][3]);var
+ag=r,af=q}else{ma(o);av(D,ae,r);var
 ag=r+1|0,af=[0,ae,q]}var
-r=ag,q=af;continue}throw l8}},P),ad=a[1][4],ac=1<C(P)?1:0,af=bn?ac?[0,[0,-j[4]],[0,-j[3]]]:[0,[0,1.-j[4]],[0,1.-j[3]]]:[0,[0,j[3]],[0,j[4]]],ag=function(a){function
+r=ag,q=af;continue}throw l$}},P),ad=a[1][4],ac=1<C(P)?1:0,af=bn?ac?[0,[0,-j[4]],[0,-j[3]]]:[0,[0,1.-j[4]],[0,1.-j[3]]]:[0,[0,j[3]],[0,j[4]]],ag=function(a){function
 b(c,b){var
 a=aj(P,c),d=0,e=b?a[3]:a[2];return f(e[1],d,ad)}if(ac){var
-c=b(1,1-a);return q(b(0,a),c)}return b(0,a)},ao=t[4],Q=ao?ao[1]:bi(HI),ap=cc(i),aX=bl(am,aP(bg)),aY=b(bc(function(c){var
-a=c[1],b=7!==a?1:0,d=b?2!==a?1:0:b;return d}),aX),aZ=bN(Q[3],2*ap|0,Q[3].length-1-(2*ap|0)|0),bZ=be(aZ,N(k(t[7],aY))),b1=function(d){function
+c=b(1,1-a);return q(b(0,a),c)}return b(0,a)},ao=t[4],Q=ao?ao[1]:bi(HU),ap=cd(i),aY=bl(am,aP(bg)),aZ=b(bd(function(c){var
+a=c[1],b=7!==a?1:0,d=b?2!==a?1:0:b;return d}),aY),a0=bN(Q[3],2*ap|0,Q[3].length-1-(2*ap|0)|0),bW=be(a0,O(k(t[7],aZ))),b1=function(d){function
 a(a){var
-b=c(i[8],a)[1+a],e=b[1]===b[2]?[0,0,4,1,2]:[0,0,1,2,3];return h(function(b){return n8(i,d,a,b)},e)}return q_(G(i[8].length-1,a))},aE=bl(aK,bB(function(a){return aP(a[3])},Z)),a0=k(function(i){var
-r=oD(function(j){var
+b=c(i[8],a)[1+a],e=b[1]===b[2]?[0,0,4,1,2]:[0,0,1,2,3];return h(function(b){return oa(i,d,a,b)},e)}return rb(G(i[8].length-1,a))},aE=bl(aK,bB(function(a){return aP(a[3])},Z)),a1=k(function(i){var
+r=oH(function(j){var
 a=i[1][3];if(a){var
-l=f(a[1],0,j),m=nq(l,b(v[2],j)),c=k(function(b){var
+l=f(a[1],0,j),m=nt(l,b(v[2],j)),c=k(function(b){var
 c=b[1],a=b[2][1],f=0;if(a){var
 d=a[1];if(!d[2]&&!a[2]){var
 e=g(c,d[1]);f=1}}if(!f)var
-e=x;return[0,g(c,v[1][10]),e]},m),d=L(function(b,a){return mA(b,a[1][2])},e,c),h=function(a){return g(z(d),a)};return[0,d,k(function(a){var
-b=h(a[2]);return[0,h(a[1])[1],b]},c)]}throw[0,ae,HF]});return function(j,h,s,a){var
-t=i[3],u=i[2],v=h[1].length-1,n=z(j[6]),e=cj(a[2].length-1,a[1].length-1);function
+e=x;return[0,g(c,v[1][10]),e]},m),d=M(function(b,a){return mD(b,a[1][2])},e,c),h=function(a){return g(z(d),a)};return[0,d,k(function(a){var
+b=h(a[2]);return[0,h(a[1])[1],b]},c)]}throw[0,ae,HR]});return function(j,h,s,a){var
+t=i[3],u=i[2],v=h[1].length-1,n=z(j[6]),e=ck(a[2].length-1,a[1].length-1);function
 o(a){var
 b=a[2],c=a[1],d=s?d$:e8;return d(c,b)}var
 x=g(n,z(j[5])),y=et(j[6]);function
 p(b,a){return gc(a*y/b)}function
 q(c,b,a){return G(e,function(e){return p(c,d(b,a+e|0))})}var
 A=l(v,function(b){return[m,function(g){var
-c=q(4.,a[2],w(b,e)),f=bA(function(d,c){return[0,c,q(kH,a[3],w(w(b,e)+d|0,e))]},c);return[0,p(1.,d(a[1],b)),f]}]}),B=_(a[5]);function
+c=q(4.,a[2],w(b,e)),f=bA(function(d,c){return[0,c,q(kJ,a[3],w(w(b,e)+d|0,e))]},c);return[0,p(1.,d(a[1],b)),f]}]}),B=_(a[5]);function
 C(b){var
 c=ah(h[2],b);return gc(Math.ceil(bx(d(a[4],c),30)))}function
 F(a){var
 c=b(r,a)[2];return k(function(a){var
 b=o(g(x,a[2]));return[0,a[1],b]},c)}function
 I(a){return b(r,a)[1]}var
-J=oD(function(a){var
+J=oH(function(a){var
 b=0,c=s?t:u;return o(g(n,f(c[1],b,a)))});function
 K(e){var
 b=ah(h[2],e),a=c(A,b)[1+b],d=E(a);return D===d?a[1]:m===d?H(a):a}var
-L=h[2];return[0,function(a){return aH(L,a)},K,J,I,F,C,B]}},P),a1=bA(function(b,a){var
+L=h[2];return[0,function(a){return aH(L,a)},K,J,I,F,C,B]}},P),a2=bA(function(b,a){var
 c=0===b?1:-1;return[0,a,c]},Z),ar=function(v){var
-t=v?af[2]:af[1],a=t[1],r=0;if(cM(a)){if(v)var
-F=_(a),j=b$(ag(v),F);else
+t=v?af[2]:af[1],a=t[1],r=0;if(cN(a)){if(v)var
+F=_(a),j=ca(ag(v),F);else
 var
 K=_(a),j=bE(ag(v),K);if(j){var
 o=[0,a];r=1}}if(!r)var
 o=0;return aR(function(ar){var
-j=Q[2],a=cc(i),F=C(i[4]),Z=v?d0:1.,ab=A(0,al);y(function(a){var
-b=cz(i,c(O,a)[1+a]),d=b[3]?X(HH):[0,b[1],b[2]],e=d[2],f=d[1],g=M(e);return V(ab,a,[0,h(M,f),g,f,e])},aE);var
-a6=k(function(z){var
+j=Q[2],a=cd(i),F=C(i[4]),Z=v?d0:1.,ab=A(0,al);y(function(a){var
+b=cA(i,c(L,a)[1+a]),d=b[3]?X(HT):[0,b[1],b[2]],e=d[2],f=d[1],g=N(e);return V(ab,a,[0,h(N,f),g,f,e])},aE);var
+a3=k(function(z){var
 b=z[1],T=z[2];function
 U(a){return ah(ab,a)[1]}var
-q=b[7],r=b[1].length-1,A=b[10],B=b[9],D=b[8],i=n(r+1|0,0),j=[0,0],l=[0,Hu],m=[0,0],f=[0,0],s=r-1|0,E=h(U,b[3]),F=0;if(!(s<0)){var
+q=b[7],r=b[1].length-1,A=b[10],B=b[9],D=b[8],i=n(r+1|0,0),j=[0,0],l=[0,HG],m=[0,0],f=[0,0],s=r-1|0,E=h(U,b[3]),F=0;if(!(s<0)){var
 a=F;for(;;){var
 o=[0,0],t=a+1|0,u=c(q,t)[1+t]-1|0,v=c(q,a)[1+a];if(!(u<v)){var
 e=u;for(;;){var
 x=c(B,e)[1+e],R=c(E,x)[1+x];p(function(b,e){return function(a,f){var
 g=f!=0.?1:0;if(g){var
-i=lV(a,b[1]),j=a4(lT(a,b[1]),0),k=c(A,e)[1+e];b[1]=[0,[0,a,[0,[0,d(D,e)*f,k],j]],i];var
+i=lY(a,b[1]),j=aX(lW(a,b[1]),0),k=c(A,e)[1+e];b[1]=[0,[0,a,[0,[0,d(D,e)*f,k],j]],i];var
 h=0}else
 var
 h=g;return h}}(o,e),R);var
 S=e-1|0;if(v!==e){var
 e=S;continue}break}}var
 L=o[1],M=aS(function(b,a){return aK(b[1],a[1])},L);y(function(a){var
-b=a[2];j[1]=[0,a[1],j[1]];f[1]=bW(b,f[1]);var
+b=a[2];j[1]=[0,a[1],j[1]];f[1]=bY(b,f[1]);var
 c=C(b);m[1]=m[1]+c|0;l[1]=[0,m[1],l[1]];return 0},M);var
-O=C(o[1]),w=a+1|0,P=c(i,a)[1+a]+O|0;c(i,w)[1+w]=P;var
+N=C(o[1]),w=a+1|0,P=c(i,a)[1+a]+N|0;c(i,w)[1+w]=P;var
 Q=a+1|0;if(s!==a){var
 a=Q;continue}break}}function
-g(a){return N(ak(a))}var
-G=f[1],H=g(k(function(a){return a[2]},G)),I=f[1],J=g(k(function(a){return a[1]},I)),K=g(l[1]);return[0,b,[0,i,g(j[1]),K,J,H],T]},a1),a7=l(a,function(b){return l(a,function(a){return a===b?1.:0.})});function
+g(a){return O(ak(a))}var
+G=f[1],H=g(k(function(a){return a[2]},G)),I=f[1],J=g(k(function(a){return a[1]},I)),K=g(l[1]);return[0,b,[0,i,g(j[1]),K,J,H],T]},a2),a5=l(a,function(b){return l(a,function(a){return a===b?1.:0.})});function
 ac(a){return ah(a[1][2],ad)}var
 ap=[0,0],P=l(a,function(a){var
-b=c(j[1],a)[1+a];return M(q(c(j[2],a)[1+a],b))});function
-a9(u,f,o,t,k,g,p,s,q){function
+b=c(j[1],a)[1+a];return N(q(c(j[2],a)[1+a],b))});function
+a7(u,f,o,t,k,g,p,s,q){function
 v(b){var
 a=fM(0,f,b);if(0===a[0])return[0,a[1],a[2]];throw bJ}var
 i=[0,[0,k,0]],j=[0,0],e=[m,function(x){var
@@ -7419,15 +7420,15 @@ w=b(p,k);return r(u,f,o,t,j,s,q,l(a,e),w,n(a,g))}],w=[0,[0,g,i]];function
 x(l){var
 a=l;for(;;){if(a){var
 e=a[1];if(a[2]){try{var
-h=0,c=b(e,0);h=1}catch(a){a=aW(a);if(a!==bJ&&a!==bS)throw a;var
+h=0,c=b(e,0);h=1}catch(a){a=aW(a);if(a!==bJ&&a!==bT)throw a;var
 o=a}if(h){if(0===c[0])return c;var
 f=c[1],i=0;if(!(f[1]<0.)){var
 d=j[1];if(d)var
-m=d[1],g=l4(function(b,a){return Math.abs(b-a)<bu?1:0},m,k);else
+m=d[1],g=l7(function(b,a){return Math.abs(b-a)<bu?1:0},m,k);else
 var
 g=d;if(!g)i=1}if(!i)return[1,[0,f[2],j[1]]]}var
 a=a[2];continue}var
-n=b(e,0);return r7(function(a){return[0,a[2],j[1]]},n)}throw bJ}}var
+n=b(e,0);return r_(function(a){return[0,a[2],j[1]]},n)}throw bJ}}var
 y=0,z=[0,function(n){var
 e=b(p,k),c=l(a,function(c){function
 f(g){var
@@ -7437,24 +7438,24 @@ g=f(1.),h=g[1],j=f(d0),k=j[1],m=aa(c1*d(o,c),h-k);return d(e,c)-k<=h-d(e,c)?[0,j
 d=b[2];return l(a,function(a){return a===c?d:0.})},c),m=h(function(a){return a[1][2]},c);return b(r(u,f,o,t,j,s,q,g,h(function(a){return a[1][1]},c),m),w)},y],A=[0,function(d){var
 a=E(e),c=D===a?e[1]:m===a?H(e):e;return b(c,w)},z];return x([0,function(f){var
 a=E(e),c=0,d=D===a?e[1]:m===a?H(e):e;return b(d,c)},A])}function
-aq(b,N){ap[1]++;if(oX<ap[1])X(Hw);var
-O=fG(i,b,be(bZ,b1(b))),ag=h(M,b[1]),a3=b[1],o=R(function(a,d){return aa(bT,M(q(c(b[2],a)[1+a],d)))},a3),a4=O[3],as=h(function(a){var
+aq(b,L){ap[1]++;if(o0<ap[1])X(HI);var
+O=fG(i,b,be(bW,b1(b))),ag=h(N,b[1]),a4=b[1],o=R(function(a,d){return aa(bU,N(q(c(b[2],a)[1+a],d)))},a4),a8=O[3],as=h(function(a){var
 j=a[1],e=R(function(b,a){var
-c=d(o,b);return M(a)*c},j),f=[0,a[2]],k=a[1];p(function(a,d){var
+c=d(o,b);return N(a)*c},j),f=[0,a[2]],k=a[1];p(function(a,d){var
 e=g(d,c(b[1],a)[1+a]);f[1]=q(f[1],e);return 0},k);var
-i=aa(bT,Math.sqrt(bI(e,e))),l=M(f[1])/i;return[0,h(function(a){return a/i},e),l]},a4),a_=h(function(a){return a[2]},as),Q=[0,h(function(a){return a[1]},as),a_,a];function
+i=aa(bU,Math.sqrt(bI(e,e))),l=N(f[1])/i;return[0,h(function(a){return a/i},e),l]},a8),a_=h(function(a){return a[2]},as),Q=[0,h(function(a){return a[1]},as),a_,a];function
 S(a){return fM(0,Q,R(function(b,a){return a*d(o,b)},a))}var
 a$=G(a,function(a){return a}),at=dF(function(a){var
-d=c(b[2],a)[1+a];return b$(c(b[1],a)[1+a],d)},a$);if(at){var
-r=at[1],ba=c(b[2],r)[1+r],au=cS(q(c(b[1],r)[1+r],ba)),T=c(b[4],r)[1+r],av=E(T),bc=0,bd=D===av?T[1]:m===av?H(T):T,U=c(b[3],r)[1+r],aw=E(U),bf=[0,[0,au,bd],bc],bg=D===aw?U[1]:m===aw?H(U):U,bh=Y(a8);return[1,N,az(i[1],0,bh,[0,[0,au,bg],bf])]}function
+d=c(b[2],a)[1+a];return ca(c(b[1],a)[1+a],d)},a$);if(at){var
+r=at[1],ba=c(b[2],r)[1+r],au=cS(q(c(b[1],r)[1+r],ba)),T=c(b[4],r)[1+r],av=E(T),bb=0,bd=D===av?T[1]:m===av?H(T):T,U=c(b[3],r)[1+r],aw=E(U),bf=[0,[0,au,bd],bb],bg=D===aw?U[1]:m===aw?H(U):U,bh=Y(a9);return[1,L,az(i[1],0,bh,[0,[0,au,bg],bf])]}function
 V(y){return k(function(i){var
-q=i[3],z=Z*q,r=0<q?v:1-v,b=i[1],A=i[2],g=h(y,b[3]),j=b[1].length-1,e=b[11],k=e[1],a=n(e[2],0.),s=e[3];a5(function(b){return W(a,b,1.)},s);var
+q=i[3],z=Z*q,r=0<q?v:1-v,b=i[1],A=i[2],g=h(y,b[3]),j=b[1].length-1,e=b[11],k=e[1],a=n(e[2],0.),s=e[3];a6(function(b){return W(a,b,1.)},s);var
 t=e[4];p(function(f,e){var
 h=0<=e?1:0;if(h)var
 j=d(g,c(b[9],f)[1+f]),i=W(a,e,d(a,e)-d(b[8],f)*j);else
 var
-i=h;return i},t);a5(function(f){var
-g=f[6],h=f[4],i=d(a,f[2]),o=f[7];if(1-(dZ<i?1:0))throw bS;a5(function(b){return W(a,b,d(a,b)/i)},g);var
+i=h;return i},t);a6(function(f){var
+g=f[6],h=f[4],i=d(a,f[2]),o=f[7];if(1-(dZ<i?1:0))throw bT;a6(function(b){return W(a,b,d(a,b)/i)},g);var
 j=g.length-1,k=h.length-1-1|0,p=0;if(!(k<0)){var
 b=p;for(;;){var
 l=j-1|0,q=d(a,c(h,b)[1+b]),r=0;if(!(l<0)){var
@@ -7470,7 +7471,7 @@ m(b,h,g){var
 c=e-1|0,i=0;if(!(c<0)){var
 a=i;for(;;){W(f,w(b,e)+a|0,d(f,w(b,e)+a|0)-h*d(f,w(g,e)+a|0));var
 j=a+1|0;if(c!==a){var
-a=j;continue}break}}return 0}a5(function(h){var
+a=j;continue}break}}return 0}a6(function(h){var
 j=h[3],i=h[1],k=w(i,e),l=(w(i,e)+e|0)-1|0,o=h[4],p=d(a,h[2]);if(!(l<k)){var
 g=k;for(;;){W(f,g,d(f,g)/p);var
 t=g+1|0;if(l!==g){var
@@ -7490,10 +7491,10 @@ g=B;continue}break}}var
 z=h-1|0;if(0!==h){var
 h=z;continue}break}}var
 p=f.length-1-1|0,t=0;if(!(p<0)){var
-i=t;for(;;){if(1-(Math.abs(d(f,i))<1e+200?1:0))throw bS;var
+i=t;for(;;){if(1-(Math.abs(d(f,i))<1e+200?1:0))throw bT;var
 u=i+1|0;if(p!==i){var
 i=u;continue}break}}return f}var
-m=b[1].length-1,f=r?b[6]:b[5],u=jN(b,1,g,be(n(m,0.),f)),x=b[4],o=l(1,eg(function(b,a){return b+a},x,u));fb(f,0,o,m,f.length-1);return[0,[0,b,A,r,g,l,o],z]},a6)}function
+m=b[1].length-1,f=r?b[6]:b[5],u=jN(b,1,g,be(n(m,0.),f)),x=b[4],o=l(1,eg(function(b,a){return b+a},x,u));fb(f,0,o,m,f.length-1);return[0,[0,b,A,r,g,l,o],z]},a3)}function
 ai(c,b){var
 a=ah(ab,b),d=a[2];return bI(a[1],c)+d}function
 t(a){return R(function(a,b){return d(ag,a)+b*d(o,a)},a)}function
@@ -7501,9 +7502,9 @@ bj(j,i){var
 f=j,e=i;for(;;){var
 b=S(h(function(a){return-a},f));if(0===b[0]){var
 c=n(a,0.),k=t(b[1]),l=V(function(b){return function(a){return ai(b,a)}}(k));y(function(e){return function(b){var
-c=b[1],f=b[2],g=oz(c,a7),h=w(ac(c),a);return p(function(a,b){return W(e,a,b+f*d(g,h+a|0))},e)}}(c),l);if(0===e)return[0,b,c];var
+c=b[1],f=b[2],g=oD(c,a5),h=w(ac(c),a);return p(function(a,b){return W(e,a,b+f*d(g,h+a|0))},e)}}(c),l);if(0===e)return[0,b,c];var
 g=S(h(function(a){return-a},c));if(0===g[0]){var
-m=aS(aK,aP(b[2]));if(bb(aS(aK,aP(g[2])),m))return[0,b,c]}var
+m=aS(aK,aP(b[2]));if(bc(aS(aK,aP(g[2])),m))return[0,b,c]}var
 f=c,e=e-1|0;continue}return[0,b,[0]]}}function
 ax(a){return R(function(b,a){return a/d(P,b)},a)}function
 ay(j,h,k,b){var
@@ -7511,38 +7512,38 @@ e=l(F,function(e){var
 b=n(a,0.);W(b,e,1.);var
 c=i[8];p(function(f,a){var
 c=a[2],e=a[1];return W(b,F+f|0,d(b,e)*d(h,c)+d(h,e)*d(b,c))},c);return b}),g=l(F,function(a){var
-f=po/d(P,a),g=Math.abs(bI(j,c(e,a)[1+a]))+f;return c1*d(b,a)*g});p(function(c,a){function
+f=pr/d(P,a),g=Math.abs(bI(j,c(e,a)[1+a]))+f;return c1*d(b,a)*g});p(function(c,a){function
 h(a){return W(g,c,d(g,c)+d(b,c)*Math.abs(a))}var
 l=i[8];p(function(g,b){var
 c=b[2],e=b[1];function
 f(a){return d(o,a)}var
-i=f(e),k=Math.abs(d(a,c))*i,l=f(c);return h(d(j,F+g|0)*qU*(Math.abs(d(a,e))*l+k))},l);return p(function(e,c){var
+i=f(e),k=Math.abs(d(a,c))*i,l=f(c);return h(d(j,F+g|0)*qX*(Math.abs(d(a,e))*l+k))},l);return p(function(e,c){var
 g=f(k,a,c);return h(d(b,e)*g)},e)},e);return g}try{var
-bO=[0,bj(n(a,0.),5)],aj=bO}catch(a){a=aW(a);if(a!==bJ&&a!==bS)throw a;var
+bO=[0,bj(n(a,0.),5)],aj=bO}catch(a){a=aW(a);if(a!==bJ&&a!==bT)throw a;var
 aj=0}if(aj){var
 aA=aj[1],A=aA[1];if(0===A[0]){var
 aB=aA[2],x=A[1],bk=t(x),bl=function(a){return V(function(b){return ai(a,b)})},K=aD(bk),bP=i[8];p(function(b,a){return W(K,F+b|0,d(K,a[1])*d(K,a[2]))},bP);var
 aV=[0,1],bQ=R(function(a,b){return(b-d(ag,a))/d(o,a)},K),bR=Q[1];p(function(c,b){var
 e=d(Q[2],c)+c1,a=e<bI(b,bQ)?1:0,f=a?(aV[1]=0,0):a;return f},bR);var
 aX=aV[1],aZ=0;if(aX){try{var
-a0=0,bU=bl(K)}catch(a){a=aW(a);if(a!==bS)throw a;var
+a0=0,bS=bl(K)}catch(a){a=aW(a);if(a!==bT)throw a;var
 aC=0;aZ=1;a0=1}if(!a0)var
-bV=-1e-06*(1.+Math.abs(ar)),aY=L(function(c,a){var
-b=a[1],e=ac(b);return c+a[2]*d(b[6],e)},-Z*ar,bU)<bV?1:0}else
+bV=-1e-06*(1.+Math.abs(ar)),aY=M(function(c,a){var
+b=a[1],e=ac(b);return c+a[2]*d(b[6],e)},-Z*ar,bS)<bV?1:0}else
 var
 aY=aX;if(!aZ)var
-aC=aY;if(aC)bi(Hx);var
-bm=t(x),aE=V(function(a){return ai(bm,a)}),bn=bT,aF=L(function(b,a){var
-c=a[1][6];return aN(function(b,a){return aa(b,Math.abs(a))},b,c)},bn,aE),bo=-Z*ar,bp=L(function(c,a){var
-b=a[1],e=ac(b);return c+a[2]*d(b[6],e)},bo,aE),bq=f9(aF)[2],br=[0,fa(30,ef(56,26-(JI(aa(hI,bp/aF))|0)|0)),bq];try{var
-a1=0,an=a9(O,Q,o,V,x,A[2],t,N,br);a1=1}catch(a){a=aW(a);if(a!==bJ&&a!==bS)throw a;var
+aC=aY;if(aC)bi(HJ);var
+bm=t(x),aE=V(function(a){return ai(bm,a)}),bn=bU,aF=M(function(b,a){var
+c=a[1][6];return aN(function(b,a){return aa(b,Math.abs(a))},b,c)},bn,aE),bo=-Z*ar,bp=M(function(c,a){var
+b=a[1],e=ac(b);return c+a[2]*d(b[6],e)},bo,aE),bq=f9(aF)[2],br=[0,fa(30,ef(56,26-(JU(aa(hI,bp/aF))|0)|0)),bq];try{var
+a1=0,an=a7(O,Q,o,V,x,A[2],t,L,br);a1=1}catch(a){a=aW(a);if(a!==bJ&&a!==bT)throw a;var
 bs=function(b,a){return 0.},bt=t(x),bv=0,$=function(a){return ay(aB,bt,bs,a)},C=bv}if(a1){if(0===an[0])return an[1];var
 aO=an[1],bC=aO[1],bD=t(x),bE=function(a){return ay(aB,bD,bC,a)},bF=aO[2],$=bE,C=aR(function(a){var
 b=t(a);return[0,t(x),b]},bF)}}else{var
-aQ=A[1],ao=c(O[3],aQ)[1+aQ],bG=A[2],aT=dp(0,O,h(J,ao[1]),bG),aU=u(ao[2],aT[1]);if(!(0<=B(aU))){var
+aQ=A[1],ao=c(O[3],aQ)[1+aQ],bG=A[2],aT=dq(0,O,h(J,ao[1]),bG),aU=u(ao[2],aT[1]);if(!(0<=B(aU))){var
 bH=[0,[0,s,ao[3]],aT[2]],bK=k(function(b){var
 a=b[2],c=E(a),d=D===c?a[1]:m===c?H(a):a;return[0,b[1],d]},bH),bL=cS(J(aU)),bM=k(function(a){var
-b=a[2];return[0,g(a[1],bL),b]},bK),bN=Y(a8);return[1,N,az(i[1],0,bN,bM)]}var
+b=a[2];return[0,g(a[1],bL),b]},bK),bN=Y(a9);return[1,L,az(i[1],0,bN,bM)]}var
 $=ax,C=0}}else
 var
 $=ax,C=0;var
@@ -7550,10 +7551,10 @@ ad=l(F,function(b){function
 c(c){return l(a,function(a){return a===b?c:0.})}try{var
 i=0,e=S(c(d0)),f=S(c(1.));i=1}catch(a){a=aW(a);if(a!==bJ)throw a}if(i&&0===f[0]){var
 g=f[1];if(0===e[0]){var
-h=e[1];return[0,(d(g,b)-d(h,b))*d(o,b),d(ag,b)+bu*(d(g,b)+d(h,b))*d(o,b)]}}return Hy}),I=h(function(a){return a[1]},ad),ak=[0,-1],aG=[0,0.],bw=$(I);p(function(a,b){var
-c=qh*d(P,a)<d(I,a)?1:0,e=c?aG[1]<b?1:0:c,f=e?(aG[1]=b,ak[1]=a,0):e;return f},bw);if(ak[1]<0)X(Hz);var
+h=e[1];return[0,(d(g,b)-d(h,b))*d(o,b),d(ag,b)+bu*(d(g,b)+d(h,b))*d(o,b)]}}return HK}),I=h(function(a){return a[1]},ad),ak=[0,-1],aG=[0,0.],bw=$(I);p(function(a,b){var
+c=qk*d(P,a)<d(I,a)?1:0,e=c?aG[1]<b?1:0:c,f=e?(aG[1]=b,ak[1]=a,0):e;return f},bw);if(ak[1]<0)X(HL);var
 z=ak[1];if(C){var
-aH=C[1],aI=aH[2],al=aH[1],ae=function(a){return qh*d(P,a)<d(I,a)?Math.abs(d(aI,a)-d(al,a))/d(I,a):0.},bx=G(F,function(a){return a}),by=0,j=L(function(b,a){var
+aH=C[1],aI=aH[2],al=aH[1],ae=function(a){return qk*d(P,a)<d(I,a)?Math.abs(d(aI,a)-d(al,a))/d(I,a):0.},bx=G(F,function(a){return a}),by=0,j=M(function(b,a){var
 c=ae(b);return c<ae(a)?a:b},by,bx),aJ=d(al,j)+2.5*(d(aI,j)-d(al,j)),a2=0;if(!(0.2<ae(j))&&!(ae(j)<0.004)){var
 bB=0.45*d(I,j);if(!(bB<Math.abs(aJ-c(ad,j)[1+j][2]))){var
 am=aJ,e=j;a2=1}}if(!a2)var
@@ -7562,18 +7563,18 @@ var
 am=c(ad,z)[1+z][2],e=z;var
 af=_(am);function
 aL(a,e){var
-c=i[1][1],g=il(dk(i[1],[10,c],a)),h=aD(b[4]),j=aD(b[3]),k=aD(b[2]),d=[0,aD(b[1]),k,j,h];f(e,d,g);return aq(jA(i,d),[0,[0,c,a],N])}var
+c=i[1][1],g=il(dl(i[1],[10,c],a)),h=aD(b[4]),j=aD(b[3]),k=aD(b[2]),d=[0,aD(b[1]),k,j,h];f(e,d,g);return aq(jA(i,d),[0,[0,c,a],L])}var
 aM=jz(i,e,af),bz=jy(i,e,af),bA=aL(aM,function(a,b){c(a[2],e)[1+e]=af;c(a[4],e)[1+e]=b;return 0});return[2,aM,bA,aL(bz,function(a,b){c(a[1],e)[1+e]=af;c(a[3],e)[1+e]=b;return 0})]}function
-r(C,au,X,bf,at,bd,as,aG,aF,bb){var
+r(C,au,X,bf,at,bc,as,aG,aF,bb){var
 bg=1.,bh=20-f9(aN(function(b,a){var
 c=0.;return dG(b,aN(function(b,a){return aa(b,Math.abs(a))},c,a))},bg,aG))[2]|0,ad=fa(as[1],bh);function
-aH(a,b){return bx(lB(bx(b,a)),-a|0)}function
+aH(a,b){return bx(lE(bx(b,a)),-a|0)}function
 bi(a){return aH(ad-2|0,1.001*a)}var
-O=h(function(a){return h(bi,a)},aG),ae=h(function(a){return h(_,a)},O),o=l(a,function(b){return l(a,function(a){return c(c(ae,a)[1+a],b)[1+b]})}),r=l(a,function(b){return l(a,function(a){return b===a?s:x})}),a2=a-1|0,bD=0;if(!(a2<0)){var
+L=h(function(a){return h(bi,a)},aG),ae=h(function(a){return h(_,a)},L),o=l(a,function(b){return l(a,function(a){return c(c(ae,a)[1+a],b)[1+b]})}),r=l(a,function(b){return l(a,function(a){return b===a?s:x})}),a2=a-1|0,bD=0;if(!(a2<0)){var
 j=bD;for(;;){var
-aq=[0,j],a4=j+1|0,a5=a-1|0;if(!(a5<a4)){var
-K=a4;for(;;){var
-ba=aq[1],bO=cr(c(c(o,ba)[1+ba],j)[1+j]);if(b$(cr(c(c(o,K)[1+K],j)[1+j]),bO))aq[1]=K;var
+aq=[0,j],a3=j+1|0,a5=a-1|0;if(!(a5<a3)){var
+K=a3;for(;;){var
+ba=aq[1],bO=cs(c(c(o,ba)[1+ba],j)[1+j]);if(ca(cs(c(c(o,K)[1+K],j)[1+j]),bO))aq[1]=K;var
 bP=K+1|0;if(a5!==K){var
 K=bP;continue}break}}var
 a6=aq[1];if(0===B(c(c(o,a6)[1+a6],j)[1+j]))throw bJ;var
@@ -7595,105 +7596,105 @@ P(b,d){var
 a=[0,x];p(function(b,e){var
 f=g(e,c(d,b)[1+b]);a[1]=u(a[1],f);return 0},b);return a[1]}function
 aI(b,a){var
-c=ai(e,b),d=a[2];return bY(d$(ai(a[1],b),d),c)}var
+c=ai(e,b),d=a[2];return b0(d$(ai(a[1],b),d),c)}var
 bj=60;function
 av(a){return aI(bj,a)}var
 ax=h(function(a){return _(aH(ad,a))},aF),aJ=R(function(a,b){var
-d=c(bb,a)[1+a];return dp([0,ha],C,h(J,b),d)},r),bk=_(bx(1.,-ad|0)),aL=R(function(a,b){var
+d=c(bb,a)[1+a];return dq([0,ha],C,h(J,b),d)},r),bk=_(bx(1.,-ad|0)),aL=R(function(a,b){var
 d=P(b,ax);return u(c(aJ,a)[1+a][1],d)},r),bm=R(function(a,b){var
-d=c(aL,a)[1+a];return dM(x,av(aN(function(b,a){return u(b,g(bk,cr(a)))},d,b)))},r),af=eh(function(a){return B(a)<=0?1:0},aL)?ax:R(function(b,d){var
+d=c(aL,a)[1+a];return dM(x,av(aN(function(b,a){return u(b,g(bk,cs(a)))},d,b)))},r),af=eh(function(a){return B(a)<=0?1:0},aL)?ax:R(function(b,d){var
 a=[0,d];p(function(d,e){var
 f=g(e,c(c(ae,d)[1+d],b)[1+b]);a[1]=q(a[1],f);return 0},bm);return aI(ad,a[1])},ax),aA=l(a,function(a){var
 b=c(r,a)[1+a],e=J(P(b,af)),h=c(aJ,a)[1+a];if(B(q(e,h[1]))<0)throw bJ;function
 j(b,a){var
 c=k(function(b){var
 a=b[2],c=E(a),d=D===c?a[1]:m===c?H(a):a;return[0,b[1],d]},b);return az(C[1][1],0,a,c)}var
-f=dl(i,b,e),o=j(h[2],f),l=fM(0,au,R(function(b,a){var
-c=d(X,b);return M(a)*c},b));if(0===l[0]){var
-n=dp([0,ha],C,b,l[2]),g=av(u(n[1],e));if(B(g)<0)throw bJ;var
+f=dm(i,b,e),o=j(h[2],f),l=fM(0,au,R(function(b,a){var
+c=d(X,b);return N(a)*c},b));if(0===l[0]){var
+n=dq([0,ha],C,b,l[2]),g=av(u(n[1],e));if(B(g)<0)throw bJ;var
 p=$(Y(g),f);return[0,f,g,o,j(n[2],p)]}throw bJ}),ag=l(a,function(a){return aN(function(d,b){return u(d,c(b,a)[1+a])},x,r)}),aM=J(P(ag,af)),aO=fM(0,au,R(function(b,a){var
-c=d(X,b);return M(a)*c},ag));if(0===aO[0]){var
-aQ=dp([0,ha],C,ag,aO[2]),aj=av(u(aQ[1],aM)),bn=aQ[2],bo=k(function(b){var
-a=b[2],c=E(a),d=D===c?a[1]:m===c?H(a):a;return[0,b[1],d]},bn),bp=q(aj,aM),br=dl(i,h(J,ag),bp),bs=az(i[1],0,br,bo),aT=k(function(a){var
+c=d(X,b);return N(a)*c},ag));if(0===aO[0]){var
+aQ=dq([0,ha],C,ag,aO[2]),aj=av(u(aQ[1],aM)),bn=aQ[2],bo=k(function(b){var
+a=b[2],c=E(a),d=D===c?a[1]:m===c?H(a):a;return[0,b[1],d]},bn),bp=q(aj,aM),br=dm(i,h(J,ag),bp),bs=az(i[1],0,br,bo),aT=k(function(a){var
 b=ah(ab,a),c=b[3],d=h(function(a){return P(c,a)},ae),e=P(c,af);return[0,a,[0,u(b[4],e),d]]},aE),aU=A(0,al);y(function(a){var
-b=M(a[2][1]);return V(aU,a[1],b)},aT);var
+b=N(a[2][1]);return V(aU,a[1],b)},aT);var
 Q=function(a){var
 b=a[2];return d$(ai(a[1],2),b)},T=h(function(a){return et(Q(a[2]))/4.},aA),an=et(Q(aj))/4.,aV=fa(0,as[1]-as[2]|0),U=ai(e,aV),aB=bx(1.,-aV|0),bt=_(ar),aX=g(z(U),bt),bv=aX[2],bw=aX[1],by=v?e8:d$,aY=by(bw,bv),bz=b(bf,function(a){return ah(aU,a)}),ao=k(function(d){var
-a=d[1],b=O.length-1,g=d[2],c=oz(a,O),e=hj(a[2],O,b,c);return[0,[0,a,O,c,f(a[5],w(b,b),e)],g]},bz),ap=k(function(b){var
+a=d[1],b=L.length-1,g=d[2],c=oD(a,L),e=hj(a[2],L,b,c);return[0,[0,a,L,c,f(a[5],w(b,b),e)],g]},bz),ap=k(function(b){var
 a=b[1];return[0,a[1][6],a[3],a[4],[0],0.]},ao),F=function(c){function
 b(a,b){return ie(function(d,a,c){var
 e=_(f(b,c,ac(a[1][1])));return u(d,g(_(a[2]),e))},a,ao,c)}var
 e=l(a,function(c){return l(a,function(e){return b(x,function(f,b){return d(f[3],w(w(b,a)+c|0,a)+e|0)})})}),h=l(a,function(c){return b(x,function(e,b){return d(e[2],w(b,a)+c|0)})});function
 i(b,a){return d(b[1],a)}var
-j=bY(aY,U);return[0,b(g(_(-Z),j),i),h,e]},aZ=F(ap),bA=M(aZ[1]),bB=aZ[3],bC=h(function(a){return h(M,a)},bB),aC=function(a){var
-e=a[3],f=h(function(a){return h(M,a)},e),g=h(M,a[2]),i=M(a[1]),b=h(function(a){return hk(T,an,a,0)},f),c=0;return 0.<=i+hk(T,an,R(function(c,a){return a+d(b,c)},g),c)?1:0},a0=[0,0],a1=function(aQ){var
+j=b0(aY,U);return[0,b(g(_(-Z),j),i),h,e]},aZ=F(ap),bA=N(aZ[1]),bB=aZ[3],bC=h(function(a){return h(N,a)},bB),aC=function(a){var
+e=a[3],f=h(function(a){return h(N,a)},e),g=h(N,a[2]),i=N(a[1]),b=h(function(a){return hk(T,an,a,0)},f),c=0;return 0.<=i+hk(T,an,R(function(c,a){return a+d(b,c)},g),c)?1:0},a0=[0,0],a1=function(aQ){var
 a=a0[1];if(a)return a[1];var
 c=function(aT,aS,aR){var
 x=aT,v=aS,M=aR;a:for(;;){if(v&&M){var
 ag=M[2],y=v[1][1],i=y[1],o=i[6],k=i[5],N=i[4],c=i[2],q=i[1],r=y[4],z=y[3],s=y[2],a=T.length-1,A=q[1].length-1,aU=v[2],O=i[3]?d0:1.,ai=function(a){return Math.abs(a)},B=function(b){return function(a){return h(b,a)}}(ai),P=function(d,e){return function(a,b,c){return jO(d,e,a,b,c)}}(c,s),aj=h(B,s),al=c[5],am=B(c[4]),ao=[0,c[1],c[2],c[3],am,al],Q=function(c,d){return function(b){var
 a=n(c,0.);d(1,b,function(c,b){var
-d=0;return W(a,c,-hk(T,an,h(function(a){return-a},b),d))});return a}}(A,P),D=f(k,1,n(A,oL)),C=fZ;for(;;){var
-ap=Q(D),e=f(k,1,h(function(a){return oL+pP*a},ap)),aq=0===C?1:0,ar=aq||c9(function(a){return 1-(a<1000000000000.?1:0)},e);if(ar)throw bS;var
+d=0;return W(a,c,-hk(T,an,h(function(a){return-a},b),d))});return a}}(A,P),D=f(k,1,n(A,oP)),C=fZ;for(;;){var
+ap=Q(D),e=f(k,1,h(function(a){return oP+pS*a},ap)),aq=0===C?1:0,ar=aq||c_(function(a){return 1-(a<1000000000000.?1:0)},e);if(ar)throw bT;var
 R=[0,1];p(function(f,g){return function(c,b){var
 a=1.0001*d(f,c)<b?1:0,e=a?(g[1]=0,0):a;return e}}(D,R),e);if(R[1]){var
-t=[0,0.],as=jN(q,1,N,e),at=Q(e);p(function(e,b,f){return function(a,c){b[1]=aa(b[1],(c+d(f,a))/d(e,a));return 0}}(e,t,at),as);if(1-(t[1]<0.999999999999?1:0))throw bS;var
+t=[0,0.],as=jN(q,1,N,e),at=Q(e);p(function(e,b,f){return function(a,c){b[1]=aa(b[1],(c+d(f,a))/d(e,a));return 0}}(e,t,at),as);if(1-(t[1]<0.999999999999?1:0))throw bT;var
 S=t[1]+(1.-t[1])/64.,E=function(l){return function(i,h){var
-c=w(l,i)-1|0,b=bT,j=0;if(c<0)var
+c=w(l,i)-1|0,b=bU,j=0;if(c<0)var
 e=b;else{var
 a=j,f=b;for(;;){var
 g=aa(f,Math.abs(d(h,a))),k=a+1|0;if(c!==a){var
 a=k,f=g;continue}var
 e=g;break}}return e}}(A),U=E(1,o),G=function(l,m,c,n,o,q,r){return function(a,e,g,f){var
-i=dZ*q(a,e)+pu*r+g*aB,j=c(e),k=jN(m,a,c(l),j),b=h(function(a){return i+dZ*a},k);bq(function(e){function
+i=dZ*q(a,e)+px*r+g*aB,j=c(e),k=jN(m,a,c(l),j),b=h(function(a){return i+dZ*a},k);bq(function(e){function
 f(c,e){return p(function(e,f){return W(b,w(c,a)+e|0,d(b,w(c,a)+e|0)+dZ*f)},e)}var
-g=c(e[2]);return jO(o,n,e[1],g,f)},f);return b}}(N,q,B,aj,ao,E,U),au=G(1,o,3.,0),av=q[4],V=f(k,1,eg(function(b,a){return dZ*Math.abs(b)+a},av,au)),aw=hj(c,s,1,V),ax=G(a,z,8.,[0,[0,1,o]]),X=f(k,a,eg(function(b,a){return 1.02*(b+Math.abs(a))},ax,aw)),ay=G(w(a,a),r,32.+kH*a,[0,[0,a,z]]),az=hj(c,s,a,X),aA=eg(function(b,a){return b+a},az,ay),aC=function(c){return function(b,a){return b-c*a}}(O),H=function(c){return function(a,b){return eg(c,a,b)}}(aC),Y=H(o,V),Z=H(z,X),_=function(a,l,f,g,i){return function(e,b){var
+g=c(e[2]);return jO(o,n,e[1],g,f)},f);return b}}(N,q,B,aj,ao,E,U),au=G(1,o,3.,0),av=q[4],V=f(k,1,eg(function(b,a){return dZ*Math.abs(b)+a},av,au)),aw=hj(c,s,1,V),ax=G(a,z,8.,[0,[0,1,o]]),X=f(k,a,eg(function(b,a){return 1.02*(b+Math.abs(a))},ax,aw)),ay=G(w(a,a),r,32.+kJ*a,[0,[0,a,z]]),az=hj(c,s,a,X),aA=eg(function(b,a){return b+a},az,ay),aC=function(c){return function(b,a){return b-c*a}}(O),H=function(c){return function(a,b){return eg(c,a,b)}}(aC),Y=H(o,V),Z=H(z,X),_=function(a,l,f,g,i){return function(e,b){var
 h=dZ*g(w(a,a),e),c=aD(i);f(w(a,a),b,function(f,e){if(l<0.)p(function(b,a){return W(e,b,-a)},e);var
 g=w(a,a)-1|0,i=0;if(!(g<0)){var
 b=i;for(;;){var
 j=hk(T,an,e,w(b,a));W(c,w(w(f,a),a)+b|0,d(c,w(w(f,a),a)+b|0)+h-j);var
 k=b+1|0;if(g!==b){var
 b=k;continue}break}}return 0});return c}}(a,O,P,E,aA),aE=0.,aF=function(b,a){return b+a},$=function(b,c){return function(a){return aN(c,b,a)}}(aE,aF),u=_(n(r.length-1,0.),r),j=0,g=60;for(;;){var
-ab=h(function(a){return a+0.02*Math.abs(a)},u),I=f(k,w(a,a),ab),aG=0===g?1:0,aH=aG||c9(function(b){return function(a){return 1-(a<hx*b?1:0)}}(U),I);if(aH)throw bS;var
-J=H(r,I),ac=4===(g%8|0)?1:0,aI=ac?1-b(aQ,F(bW(x,[0,[0,Y,Z,J,e,S],ag]))):ac;if(aI)throw bS;var
-l=_(I,J);if(l4(function(b,a){return a<=b?1:0},ab,l)){var
+ab=h(function(a){return a+0.02*Math.abs(a)},u),I=f(k,w(a,a),ab),aG=0===g?1:0,aH=aG||c_(function(b){return function(a){return 1-(a<hx*b?1:0)}}(U),I);if(aH)throw bT;var
+J=H(r,I),ac=4===(g%8|0)?1:0,aI=ac?1-b(aQ,F(bY(x,[0,[0,Y,Z,J,e,S],ag]))):ac;if(aI)throw bT;var
+l=_(I,J);if(l7(function(b,a){return a<=b?1:0},ab,l)){var
 L=function(a){function
-b(b){return lB(b/(a*aB))*(a*aB)}return function(a){return h(b,a)}},aO=b(L(kH),J),aP=b(L(4.),Z),x=[0,[0,b(L(1.),Y),aP,aO,e,S],x],v=aU,M=ag;continue a}if(j){var
+b(b){return lE(b/(a*aB))*(a*aB)}return function(a){return h(b,a)}},aO=b(L(kJ),J),aP=b(L(4.),Z),x=[0,[0,b(L(1.),Y),aP,aO,e,S],x],v=aU,M=ag;continue a}if(j){var
 K=j[2];if(K&&!K[2]){var
-ad=j[1],aJ=ad-K[1],m=($(l)-ad)/aJ,ae=1.<=m?1:0,aK=ae?g<40?1:0:ae;if(aK)throw bS;var
-ah=0;if(0.<m&&m<pT){var
+ad=j[1],aJ=ad-K[1],m=($(l)-ad)/aJ,ae=1.<=m?1:0,aK=ae?g<40?1:0:ae;if(aK)throw bT;var
+ah=0;if(0.<m&&m<pW){var
 af=m/(1.-m);ah=1}if(!ah)var
 af=0.;var
 aL=g-1|0,aM=0,u=eg(function(c){return function(a,b){return a+c*aa(0.,a-b)}}(af),l,u),j=aM,g=aL;continue}}var
 u=l,j=[0,$(l),j],g=g-1|0;continue}}var
 D=e,C=C-1|0;continue}}return ak(x)}}(0,ao,ap);a0[1]=[0,c];return c};return function(w){try{if(w){var
 T=w[1],aB=R(function(a,b){var
-e=d(X,a);return(b-M(c(C[2][1],a)[1+a]))/e},aF),a=Hv(C,au,X,T[1],T[2][1],aB,af,ae,aA),t=function(U){var
-af=U[3],O=U[2],P=U[1],r=O.length-1,aT=a[1][1][1],v=n(dr(r),x);p(function(a,b){var
+e=d(X,a);return(b-N(c(C[2][1],a)[1+a]))/e},aF),a=HH(C,au,X,T[1],T[2][1],aB,af,ae,aA),t=function(U){var
+af=U[3],M=U[2],P=U[1],r=M.length-1,aT=a[1][1][1],v=n(ds(r),x);p(function(a,b){var
 d=J(b);c(v,a)[1+a]=d;var
 e=c(af,a)[1+a];return p(function(e,d){var
-b=eT(r,a,e);v[1+b]=q(c(v,b)[1+b],d);return 0},e)},O);var
-Q=h(M,v),ag=M(P);function
+b=eT(r,a,e);v[1+b]=q(c(v,b)[1+b],d);return 0},e)},M);var
+Q=h(N,v),ag=N(P);function
 aU(a){return[0,a]}var
-aV=G(a[11].length-1,aU),al=N(ay(aV,a[8])),a2=60,a4=0,R=al,A=h(function(b){return oC(a,b)},al),ai=a4,ah=a3,z=a2;for(;;){var
-aW=dr(r),aX=h(function(a){return a[2]},A),T=fM(ai,[0,h(function(a){return a[1]},A),aX,aW],Q);if(0===T[0]){var
+aV=G(a[11].length-1,aU),al=O(ay(aV,a[8])),a2=60,a3=0,R=al,A=h(function(b){return oG(a,b)},al),ai=a3,ah=a4,z=a2;for(;;){var
+aW=ds(r),aX=h(function(a){return a[2]},A),T=fM(ai,[0,h(function(a){return a[1]},A),aX,aW],Q);if(0===T[0]){var
 aj=T[2],w=T[1],B=bI(w,Q);if(B<=ag)var
 y=[0,[0,R,aj]];else{if(0<z){var
-t=a[2],L=bN(w,0,t),aa=b(a[4],L),aJ=oB(a,8,aa),ab=b(bc(function(f){return function(b){var
-e=bI(c(a[3][1],b)[1+b],f);return d(a[3][2],b)-e<lk?1:0}}(aa)),aJ);a[5]=bl(aK,ay(ab,a[5]));var
-aL=a[5],aM=N(k(function(b){return[0,b,hl(a,b)]},aL)),ac=h(function(e,h,i){return function(b){var
+t=a[2],L=bN(w,0,t),aa=b(a[4],L),aJ=oF(a,8,aa),ab=b(bd(function(f){return function(b){var
+e=bI(c(a[3][1],b)[1+b],f);return d(a[3][2],b)-e<ln?1:0}}(aa)),aJ);a[5]=bl(aK,ay(ab,a[5]));var
+aL=a[5],aM=O(k(function(b){return[0,b,hl(a,b)]},aL)),ac=h(function(e,h,i){return function(b){var
 c=b[2],a=c[2],f=l(e,function(c){var
 b=[0,0.];p(function(f,a){var
 g=a*d(i,eT(e,f,c));b[1]=b[1]+g;return 0},a);return b[1]}),g=bI(a,h);return[0,b[1],c[1],a,g,f]}}(t,L,w),aM),ad=[0,0];p(function(j,k){return function(e,b){var
 f=b[2],g=j.length-1-1|0,l=b[5],m=b[4],n=b[1];if(!(g<e)){var
 a=e;for(;;){var
-d=c(j,a)[1+a],h=d[2],o=bI(l,d[3]),i=f*h-f*d[4]-h*m+o;if(i<lk)k[1]=[0,[0,i,[2,n,d[1]]],k[1]];var
+d=c(j,a)[1+a],h=d[2],o=bI(l,d[3]),i=f*h-f*d[4]-h*m+o;if(i<ln)k[1]=[0,[0,i,[2,n,d[1]]],k[1]];var
 p=a+1|0;if(g!==a){var
 a=p;continue}break}}return 0}}(ac,ad),ac);var
-aN=aS(am,ad[1]),aO=ed(function(b){return function(a,c){return a<(3*b|0)?1:0}}(t),aN),ae=l(t+1|0,function(c,e,f){return function(b){return l(c+1|0,function(a){return 0===b?0===a?1.:d(e,a-1|0):0===a?d(e,b-1|0):d(f,eT(c,b-1|0,a-1|0))})}}(t,L,w)),o=ae.length-1,aP=function(a){return(a*ks|0)/ks},i=h(aD,ae),F=l(o,function(b){return function(a){return l(b,function(b){return a===b?1.:0.})}}(o)),I=1;for(;;){var
+aN=aS(am,ad[1]),aO=ed(function(b){return function(a,c){return a<(3*b|0)?1:0}}(t),aN),ae=l(t+1|0,function(c,e,f){return function(b){return l(c+1|0,function(a){return 0===b?0===a?1.:d(e,a-1|0):0===a?d(e,b-1|0):d(f,eT(c,b-1|0,a-1|0))})}}(t,L,w)),o=ae.length-1,aP=function(a){return(a*ku|0)/ku},i=h(aD,ae),F=l(o,function(b){return function(a){return l(b,function(b){return a===b?1.:0.})}}(o)),I=1;for(;;){var
 V=o-2|0,au=0;if(!(V<0)){var
 e=au;for(;;){var
 X=e+1|0,Z=o-1|0;if(!(Z<X)){var
-j=X;for(;;){if(pu<Math.abs(d(c(i,e)[1+e],j))){var
+j=X;for(;;){if(px<Math.abs(d(c(i,e)[1+e],j))){var
 aA=d(c(i,e)[1+e],e),aB=d(c(i,j)[1+j],j)-aA,$=bu*Math.atan2(2.*d(i[1+e],j),aB),aC=Math.cos($),aE=Math.sin($),K=function(n,h,i,j,k){return function(c,b){var
 d=n-1|0,l=0;if(!(d<0)){var
 a=l;for(;;){var
@@ -7709,48 +7710,48 @@ e=ax;continue}break}}var
 av=I+1|0;if(12!==I){var
 I=av;continue}var
 at=G(o,function(e,f,g){return function(a){var
-b=l(e,function(b){return d(c(g,b)[1+b],a)});return[0,d(c(f,a)[1+a],a),b]}}(o,i,F)),aQ=b(bX(function(d){return function(a){var
-b=a[1]<lk?1:0,c=b?[0,[3,h(d,a[2])]]:b;return c}}(aP)),at),aR=ay(k(function(a){return a[2]},aO),aQ),C=ay(k(function(a){return[1,a]},ab),aR);break}}else
+b=l(e,function(b){return d(c(g,b)[1+b],a)});return[0,d(c(f,a)[1+a],a),b]}}(o,i,F)),aQ=b(bZ(function(d){return function(a){var
+b=a[1]<ln?1:0,c=b?[0,[3,h(d,a[2])]]:b;return c}}(aP)),at),aR=ay(k(function(a){return a[2]},aO),aQ),C=ay(k(function(a){return[1,a]},ab),aR);break}}else
 var
 C=0;if(C){a[8]=ay(a[8],C);var
-ak=N(C),aY=ah-B<kc*(B-ag)?z+pL|0:z-1|0,aZ=[0,aj],a0=be(A,h(function(b){return oC(a,b)},ak)),R=be(R,ak),A=a0,ai=aZ,ah=B,z=aY;continue}var
+ak=O(C),aY=ah-B<kd*(B-ag)?z+pO|0:z-1|0,aZ=[0,aj],a0=be(A,h(function(b){return oG(a,b)},ak)),R=be(R,ak),A=a0,ai=aZ,ah=B,z=aY;continue}var
 a1=bN(w,0,r);a[9]=[0,b(a[4],a1)];var
 y=0}}else
 var
 y=0;if(y){var
 an=y[1],a5=an[1],a6=an[2],ao=h(function(y){var
 d=c(a5,y)[1+y],e=a[1][1][1],z=a[2];function
-i(b,a){return oA(x,u,g,q,z,b,a)}function
+i(b,a){return oE(x,u,g,q,z,b,a)}function
 j(g){var
-f=c(a[1][3],g)[1+g],b=f[3],i=E(b),d=D===i?b[1]:m===i?H(b):b,k=f[2],l=h(J,f[1]),j=dl(a[1][1],l,k),n=c(e[2],d)[1+d];return S(aw[11],dL,n,j)?d:az(e,0,j,[0,[0,s,d],0])}switch(d[0]){case
+f=c(a[1][3],g)[1+g],b=f[3],i=E(b),d=D===i?b[1]:m===i?H(b):b,k=f[2],l=h(J,f[1]),j=dm(a[1][1],l,k),n=c(e[2],d)[1+d];return S(aw[11],dL,n,j)?d:az(e,0,j,[0,[0,s,d],0])}switch(d[0]){case
 0:var
 k=d[1];return c(a[11],k)[1+k];case
 1:var
 l=d[1],n=i(b(a[6],l),0),A=[m,function(a){return j(l)}];return[0,n[1],n[2],A];case
 2:var
 o=d[2],r=d[1],B=[0,b(a[6],o)],t=i(b(a[6],r),B),C=[m,function(b){var
-a=j(o);return cy(e,j(r),a)}];return[0,t[1],t[2],C];default:var
+a=j(o);return cz(e,j(r),a)}];return[0,t[1],t[2],C];default:var
 v=jP(d[1]),F=h(_,v[2]),f=[0,_(v[1]),F],w=i(f,[0,f]),G=[m,function(i){var
 d=[0,Y(f[1])],g=f[2];p(function(e,f){var
-g=c(a[10],e)[1+e][1],h=d[1];d[1]=b(bR([0,J(f)],h),g);return 0},g);var
-h=[2,d[1]];return eP(e,cY(d[1],d[1]),h)}];return[0,w[1],w[2],G]}},a6),a7=jM(Q,jL(h(function(a){return h(M,a[1])},ao))),ap=function(b){function
+g=c(a[10],e)[1+e][1],h=d[1];d[1]=b(bS([0,J(f)],h),g);return 0},g);var
+h=[2,d[1]];return eP(e,cY(d[1],d[1]),h)}];return[0,w[1],w[2],G]}},a6),a7=jM(Q,jL(h(function(a){return h(N,a[1])},ao))),ap=function(b){function
 d(f){var
-g=b?0:1,d=(2*f|0)+g|0,e=c(a[11],d)[1+d];return b?e[2]:J(e[2])}return l(dr(r),d)},aq=function(d){function
+g=b?0:1,d=(2*f|0)+g|0,e=c(a[11],d)[1+d];return b?e[2]:J(e[2])}return l(ds(r),d)},aq=function(d){function
 b(e){var
-f=d?0:1,b=(2*e|0)+f|0;return c(a[11],b)[1+b][3]}return l(dr(r),b)},a8=aq(1),a9=aq(0),a_=ap(1),a$=[0,ap(0),a_,a9,a8],ar=n9(a$,ao,h(function(a){return 0.<a?_(a):x},a7),v),ba=ar[2];if(bE(P,ar[1]))return 0;var
+f=d?0:1,b=(2*e|0)+f|0;return c(a[11],b)[1+b][3]}return l(ds(r),b)},a8=aq(1),a9=aq(0),a_=ap(1),a$=[0,ap(0),a_,a9,a8],ar=ob(a$,ao,h(function(a){return 0.<a?_(a):x},a7),v),ba=ar[2];if(bE(P,ar[1]))return 0;var
 as=[0,function(g){function
 e(b){return c(a[10],b)[1+b][1]}var
 d=[0,Y(P)];p(function(a,f){var
-g=e(a);d[1]=b(bR([0,f],d[1]),g);var
+g=e(a);d[1]=b(bS([0,f],d[1]),g);var
 h=c(af,a)[1+a];return p(function(f,c){var
-g=e(f),h=cY(e(a),g);d[1]=b(bR([0,c],d[1]),h);return 0},h)},O);var
+g=e(f),h=cY(e(a),g);d[1]=b(bS([0,c],d[1]),h);return 0},h)},M);var
 f=k(function(b){var
 a=b[2],c=E(a),d=D===c?a[1]:m===c?H(a):a;return[0,b[1],d]},ba);return az(aT,0,d[1],f)}]}else
 var
 as=y;return as}};if(0===t(F(ap)))var
 V=0;else{var
 Z=at[1];try{var
-aa=a1(function(a){return 0!==t(a)?1:0})}catch(b){b=aW(b);if(b===bS){if(0===Z)at[1]=a[9];throw b}throw b}var
+aa=a1(function(a){return 0!==t(a)?1:0})}catch(b){b=aW(b);if(b===bT){if(0===Z)at[1]=a[9];throw b}throw b}var
 ab=t(F(aa)),ac=0===Z?1:0,aE=ac?0===ab?1:0:ac;if(aE)at[1]=a[9];var
 V=aR(function(a){return[0,[0,b(a,0)],aa]},ab)}var
 v=V}else{var
@@ -7758,21 +7759,21 @@ ad=aC(F(ap));if(ad)var
 ag=a1(aC),ah=aC(F(ag)),aG=ah?[0,[0,0,ag]]:ah,v=aG;else
 var
 v=ad}var
-j=v}catch(a){a=aW(a);if(a!==bS&&a!==bJ)throw a;var
+j=v}catch(a){a=aW(a);if(a!==bT&&a!==bJ)throw a;var
 j=0}if(j){var
-y=j[1],ai=cR(1,4),A=cq(4),B=k(function(a){var
-b=a[2],c=aP(b[2]),d=k(function(a){return g(ai,a)},c);return[0,a[1],[0,b[1],d]]},aT),K=L(function(c,b){var
-a=b[2],d=[0,a[1],a[2]];return L(function(b,a){return mA(b,a[2])},c,d)},e,B),O=function(a){var
+y=j[1],ai=b$(1,4),A=cr(4),B=k(function(a){var
+b=a[2],c=aP(b[2]),d=k(function(a){return g(ai,a)},c);return[0,a[1],[0,b[1],d]]},aT),K=M(function(c,b){var
+a=b[2],d=[0,a[1],a[2]];return M(function(b,a){return mD(b,a[2])},c,d)},e,B),L=function(a){var
 b=a[2];return gw(I(K,a[1]),b)},o=function(b,a){return az(i[1],0,a,[0,[0,A,b],0])},P=h(function(a){var
-b=dj(A,a[1]),c=Q(a[2]),d=$(Y(z(c)),b),e=o(a[4],d);return[0,b,c,o(a[3],b),e]},aA),ak=Y(z(Q(aj))),al=o(bs,aN(function(b,a){return $(b,a[1])},ak,P)),an=[0,Q(aj),al],aq=y[2],ar=id(function(c,b){var
+b=dk(A,a[1]),c=Q(a[2]),d=$(Y(z(c)),b),e=o(a[4],d);return[0,b,c,o(a[3],b),e]},aA),ak=Y(z(Q(aj))),al=o(bs,aN(function(b,a){return $(b,a[1])},ak,P)),an=[0,Q(aj),al],aq=y[2],ar=id(function(c,b){var
 a=c[1];return[0,a[1][1],a[1][3],b]},ao,aq),as=y[1],av=aR(function(a){var
-b=[0,[0,z(U),a],0],d=c(i[1][2],a)[1+a],e=dj(z(U),d);return az(i[1],0,e,b)},as);return[0,[0,[0,bd,P,an,k(function(a){var
-b=a[2],c=k(O,b[2]),d=[0,O(b[1]),c];return[0,a[1],d]},B),K,U,aY,ar,av]]]}var
-ax=h(function(a){return h(M,a)},r);return[1,[0,bA,function(e,c){function
+b=[0,[0,z(U),a],0],d=c(i[1][2],a)[1+a],e=dk(z(U),d);return az(i[1],0,e,b)},as);return[0,[0,[0,bc,P,an,k(function(a){var
+b=a[2],c=k(L,b[2]),d=[0,L(b[1]),c];return[0,a[1],d]},B),K,U,aY,ar,av]]]}var
+ax=h(function(a){return h(N,a)},r);return[1,[0,bA,function(e,c){function
 b(a){return h(function(b){return bI(b,a)},ax)}var
 f=b(e),a=[0,0.],g=b(c);p(function(c,b){return p(function(e,b){a[1]=a[1]+d(f,c)*b*d(g,e);return 0},b)},bC);return a[1]}]]}}throw bJ}var
-o=aq(j,0);oE(an,o);return o},o)},a6=ar(0),a7=ar(1),a9=function(a){var
-g=N(aE),j=A(0,al);p(function(b,a){return V(j,a,b)},g);function
+o=aq(j,0);oI(an,o);return o},o)},a5=ar(0),a7=ar(1),a8=function(a){var
+g=O(aE),j=A(0,al);p(function(b,a){return V(j,a,b)},g);function
 k(d){var
 b=0,a=d;for(;;){if(a){var
 b=[0,a[1][1],b],a=a[2];continue}var
@@ -7782,70 +7783,70 @@ i(d){switch(d[0]){case
 0:var
 a=d[1],e=k(a[1]),l=A(0,al),n=a[4];y(function(a){return V(l,a[1],a[2])},n);var
 o=a[2],p=aP(h(function(a){var
-c=b(e[1],a[4]),d=b(e[1],a[3]),f=a[2];return[0,[0,[0,fE(a[1]),f],d],c]},o)),q=a[8],f=id(function(c,b){return fQ(c,a,b[1],b[2],b[3])},a0,q),r=b(e[1],a[3][2]),s=a[9];bq(function(a){b(e[2],a);return 0},s);var
-t=aj(f,C(f)-1|0),u=b_(f),v=function(a){return ah(l,a)},w=function(a){return a4(U(j,a),g.length-1)},x=function(a){return c(g,a)[1+a]},z=a[7],B=a[6],D=a[5],E=a[3][1];return[0,[0,b(e[4],0),p,E,r,D,B,z,g.length-1,x,w,v,u,t]];case
+c=b(e[1],a[4]),d=b(e[1],a[3]),f=a[2];return[0,[0,[0,fE(a[1]),f],d],c]},o)),q=a[8],f=id(function(c,b){return fQ(c,a,b[1],b[2],b[3])},a1,q),r=b(e[1],a[3][2]),s=a[9];bq(function(a){b(e[2],a);return 0},s);var
+t=aj(f,C(f)-1|0),u=b_(f),v=function(a){return ah(l,a)},w=function(a){return aX(U(j,a),g.length-1)},x=function(a){return c(g,a)[1+a]},z=a[7],B=a[6],D=a[5],E=a[3][1];return[0,[0,b(e[4],0),p,E,r,D,B,z,g.length-1,x,w,v,u,t]];case
 1:var
 m=k(d[1]),F=b(m[1],d[2]);return[1,b(m[4],0),F];default:var
-G=i(d[3]),H=i(d[2]);return[2,fE(d[1]),H,G]}}return i(a)},as=function(a){return aR(a9,a)},a_=as(a7),aO=a_,aM=as(a6)}else
+G=i(d[3]),H=i(d[2]);return[2,fE(d[1]),H,G]}}return i(a)},as=function(a){return aR(a8,a)},a_=as(a7),aO=a_,aM=as(a5)}else
 var
 aO=0,aM=0;var
-bh=F[5],bj=F[4],bk=F[3],bm=F[2],bo=r[5],bp=r[4],bs=aJ+(bO.length-1)|0,bt=b(cG,0);function
+bh=F[5],bj=F[4],bk=F[3],bm=F[2],bo=r[5],bp=r[4],bs=aJ+(bO.length-1)|0,bt=b(cH,0);function
 bv(a){return[0,a[1],a[2]]}function
 bw(a){var
 d=c(aU,a)[1+a];return _(b(aq[2],d))}function
 by(a){var
 d=c(aU,a)[1+a];return _(b(aq[1],d))}var
-bz=r[3],bC=r[2],bD=b5(j[4]),bF=b5(j[3]),bG=aR(function(a){return a[1]},K),T=[0,r[1],bG,bn,bF,bD,bC,bz,by,bw,bv,b4,cA,j9,bt,bs,a2,bV,b0,bp,bo,aM,aO,bm,bk,bj,bh];return[0,T,function(a){var
-d=cW(1,aC,c(ab,a)[1+a][2]),e=cW(0,aC,ab[1+a][2]),f=oF(q(s,b(T[9],a)),e,d);return[0,oF(b(T[8],a),d,e),f]}]},cN)}throw[0,ae,H8]}function
-If(b){var
-e=F(b),c=A(0,50),M=gl(cf),ap=nO(e),aq=0;function
+bz=r[3],bC=r[2],bD=b5(j[4]),bF=b5(j[3]),bG=aR(function(a){return a[1]},K),T=[0,r[1],bG,bn,bF,bD,bC,bz,by,bw,bv,b3,cB,j9,bt,bs,a3,bV,bX,bp,bo,aM,aO,bm,bk,bj,bh];return[0,T,function(a){var
+d=cW(1,aC,c(ab,a)[1+a][2]),e=cW(0,aC,ab[1+a][2]),f=oJ(q(s,b(T[9],a)),e,d);return[0,oJ(b(T[8],a),d,e),f]}]},cO)}throw[0,ae,Ii]}function
+Ir(b){var
+e=F(b),c=A(0,50),N=gl(cg),ap=nR(e),aq=0;function
 u(c,a){var
-d=(c+F(a)|0)<=e?1:0,f=d?K(co(b,c,F(a)),a):d;return f}var
-a=aq,N=ap;for(;;){if(u(a,wS)){r((a+30|0)<=e?1:0,wT);var
-i=gT(b,a+8|0),P=je(b,a+14|0),g=je(b,a+18|0),h=je(b,a+22|0),v=gT(b,a+26|0),ar=aZ(33,2),as=t(aZ(0,2),ar),at=t(aZ(i,2),as),au=t(aZ(0,2),at),Q=t(aZ(20,2),au),aw=aZ(v,2),ax=t(aZ(h,4),aw),ay=t(aZ(g,4),ax),R=t(aZ(P,4),ay),S=u(a+4|0,t(Q,t(R,aZ(0,2))));if(S)var
+d=(c+F(a)|0)<=e?1:0,f=d?K(cp(b,c,F(a)),a):d;return f}var
+a=aq,O=ap;for(;;){if(u(a,wV)){r((a+30|0)<=e?1:0,wW);var
+i=gT(b,a+8|0),P=je(b,a+14|0),g=je(b,a+18|0),h=je(b,a+22|0),v=gT(b,a+26|0),ar=a0(33,2),as=t(a0(0,2),ar),at=t(a0(i,2),as),au=t(a0(0,2),at),Q=t(a0(20,2),au),aw=a0(v,2),ax=t(a0(h,4),aw),ay=t(a0(g,4),ax),R=t(a0(P,4),ay),S=u(a+4|0,t(Q,t(R,a0(0,2))));if(S)var
 az=0===i?1:0,V=az||(8===i?1:0);else
 var
-V=S;r(V,wU);var
+V=S;r(V,wX);var
 l=(a+30|0)+v|0,W=0<=g?1:0;if(W){var
 X=0<=h?1:0;if(X)var
 Y=l<=e?1:0,x=Y?g<=(e-l|0)?1:0:Y;else
 var
 x=X}else
 var
-x=W;r(x,wV);var
-o=co(b,a+30|0,v);r(ii(function(a){return a<cE?1:0},o),wW);var
-Z=N-h|0;r(0<=Z?1:0,wX);var
-_=1-aH(c,o),aA=_?c[1]<ba?1:0:_;r(aA,wY);var
-aB=8===i?1:0,aC=aB||(g===h?1:0);r(aC,wZ);av(c,o,[0,h,[m,function(m,n,i,o,j){return function(p){var
-d=8===m?wD(b,j,i,o):co(b,j,i),f=F(d)-1|0,e=-1,k=0;if(f<0)var
+x=W;r(x,wY);var
+o=cp(b,a+30|0,v);r(ii(function(a){return a<cF?1:0},o),wZ);var
+Z=O-h|0;r(0<=Z?1:0,w0);var
+_=1-aH(c,o),aA=_?c[1]<bb?1:0:_;r(aA,w1);var
+aB=8===i?1:0,aC=aB||(g===h?1:0);r(aC,w2);av(c,o,[0,h,[m,function(m,n,i,o,j){return function(p){var
+d=8===m?wG(b,j,i,o):cp(b,j,i),f=F(d)-1|0,e=-1,k=0;if(f<0)var
 g=e;else{var
 a=k,c=e;for(;;){var
-h=wQ[1+((c^by(d,a))&f2)]^(c>>>8|0),l=a+1|0;if(f!==a){var
+h=wT[1+((c^by(d,a))&f2)]^(c>>>8|0),l=a+1|0;if(f!==a){var
 a=l,c=h;continue}var
-g=h;break}}r((g^-1)===n?1:0,w0);return d}}(i,P,g,h,l)]]);var
-aE=[0,aZ(a,4),[0,o,0]],aF=[0,aZ(25165824,4),aE],aG=[0,Q,[0,R,[0,aZ(0,8),aF]]],aI=[0,w1,[0,aZ(788,2),aG]];y(function(a){return el(M,a)},aI);var
-a=l+g|0,N=Z;continue}var
-$=aZ(c[1],2),z=im(M),aK=aZ(0,2),aL=t(aZ(a,4),aK),aM=t($,t($,t(aZ(F(z),4),aL))),aa=(e-a|0)===(F(z)+22|0)?1:0,aN=t(w2,t(aZ(0,4),aM)),aO=aa?u(a,t(z,aN)):aa;r(aO,w3);var
-ab=U(c,w4);if(ab){var
-ad=ab[1],p=ad[2];r(ad[1]<=64?1:0,w5);var
+g=h;break}}r((g^-1)===n?1:0,w3);return d}}(i,P,g,h,l)]]);var
+aE=[0,a0(a,4),[0,o,0]],aF=[0,a0(25165824,4),aE],aG=[0,Q,[0,R,[0,a0(0,8),aF]]],aI=[0,w4,[0,a0(788,2),aG]];y(function(a){return el(N,a)},aI);var
+a=l+g|0,O=Z;continue}var
+$=a0(c[1],2),z=im(N),aK=a0(0,2),aL=t(a0(a,4),aK),aM=t($,t($,t(a0(F(z),4),aL))),aa=(e-a|0)===(F(z)+22|0)?1:0,aN=t(w5,t(a0(0,4),aM)),aO=aa?u(a,t(z,aN)):aa;r(aO,w6);var
+ab=U(c,w7);if(ab){var
+ad=ab[1],p=ad[2];r(ad[1]<=64?1:0,w8);var
 ae=E(p),aQ=D===ae?p[1]:m===ae?H(p):p,af=aQ}else
 var
-af=w7;c$(c,w6);xO(F(b),c);var
+af=w_;da(c,w9);xR(F(b),c);var
 aR=gr(c),aT=function(b){var
-a=b[2][2],c=E(a),d=D===c?a[1]:m===c?H(a):a;return[0,b[1],d]},q=mk(function(a){return ia(aT,aR,a)}),am=aS(h3,ee(gs(q))),ao=bB(function(a){var
-b=ah(q,a);return[0,f(an(wr),a,F(b)),[0,b,0]]},am),s=aD(wm),C=n(64,0),d=gl(cE),j=[0,0],G=function(c){var
+a=b[2][2],c=E(a),d=D===c?a[1]:m===c?H(a):a;return[0,b[1],d]},q=mn(function(a){return ia(aT,aR,a)}),am=aS(h3,ee(gs(q))),ao=bB(function(a){var
+b=ah(q,a);return[0,f(an(wu),a,F(b)),[0,b,0]]},am),s=aD(wp),C=n(64,0),d=gl(cF),j=[0,0],G=function(c){var
 b=F(c);j[1]=j[1]+b|0;var
 g=0;if(0<d[2]){var
-e=cI(b,64-d[2]|0);ip(d,c,0,e);var
-a=64===d[2]?(nN(s,C,im(d),0),d[2]=0,e):e}else
+e=cJ(b,64-d[2]|0);ip(d,c,0,e);var
+a=64===d[2]?(nQ(s,C,im(d),0),d[2]=0,e):e}else
 var
-a=g;for(;;){if(64<=(b-a|0)){nN(s,C,c,a);var
+a=g;for(;;){if(64<=(b-a|0)){nQ(s,C,c,a);var
 a=a+64|0;continue}var
 f=a<b?1:0;return f?ip(d,c,a,b-a|0):f}};y(G,ao);var
-I=aJ(8),ak=(119-(j[1]%64|0)|0)%64|0;I8(I,0,Js(Jz(wn,hW(j[1]))));var
-aj=aV(lX(I));G(t(wo,t(ig(ak,0),aj)));var
-al=aP(s),J=ih(wq,k(an(wp),al));r(K(J,af),Ig);var
-ag=nP(ah(q,Ih)),ai=A(0,50),B=jn(ag,Ii);if(typeof
+I=aJ(8),ak=(119-(j[1]%64|0)|0)%64|0;Ji(I,0,JE(JL(wq,hW(j[1]))));var
+aj=aV(l0(I));G(t(wr,t(ig(ak,0),aj)));var
+al=aP(s),J=ih(wt,k(an(ws),al));r(K(J,af),Is);var
+ag=nS(ah(q,It)),ai=A(0,50),B=jn(ag,Iu);if(typeof
 B!=="number"&&5===B[0]){var
 aU=B[1];y(function(z){var
 A=z[1],b=ah(q,A),n=z[2];if(typeof
@@ -7860,41 +7861,41 @@ i=g[2];if(i){var
 j=i[1],B=0;if(typeof
 j!=="number"&&4===j[0]){if(!i[2]){var
 H=j[1],u=k(function(a){if(typeof
-a!=="number"&&1===a[0])return a[1];throw T},H),l=L(w,1,u),a=f[1],C=0;if(O(a,xe))if(O(a,xf)){var
-D=0;if(O(a,xg))if(O(a,xh))if(O(a,xi))if(O(a,xj)){if(O(a,xk))throw T;var
+a!=="number"&&1===a[0])return a[1];throw T},H),l=M(w,1,u),a=f[1],C=0;if(L(a,xh))if(L(a,xi)){var
+D=0;if(L(a,xj))if(L(a,xk))if(L(a,xl))if(L(a,xm)){if(L(a,xn))throw T;var
 m=[3,b];D=1}else
 var
-d=function(a){return rg(bw(b),a)<<24>>24};else
+d=function(a){return rj(bw(b),a)<<24>>24};else
 var
 d=function(d){var
-a=l3(b,8*d|0),c=rr(a);if(bb(hW(c),a))return c;throw T};else
+a=l6(b,8*d|0),c=ru(a);if(bc(hW(c),a))return c;throw T};else
 var
-d=function(a){return rh(bw(b),4*a|0)};else
+d=function(a){return rk(bw(b),4*a|0)};else
 var
-d=function(a){return I4(bw(b),2*a|0)<<16>>16};if(!D){var
-x=h[1];if(O(x,xl)){if(O(x,xm))throw T;var
+d=function(a){return Je(bw(b),2*a|0)<<16>>16};if(!D){var
+x=h[1];if(L(x,xo)){if(L(x,xp))throw T;var
 y=d}else{var
-p=IZ(8,0,[0,l]),r=l-1|0,E=0,F=0;if(!(r<0)){var
+p=I$(8,0,[0,l]),r=l-1|0,E=0,F=0;if(!(r<0)){var
 c=F,s=E;for(;;){var
-t=gU(s,d(c));I2(p,c,t);var
+t=gU(s,d(c));Jc(p,c,t);var
 G=c+1|0;if(r!==c){var
 c=G,s=t;continue}break}}var
-y=function(a){return I1(p,a)}}var
+y=function(a){return Jb(p,a)}}var
 v=[0,y];C=1}}else
 var
-m=[1,function(a){return ck(l3(b,8*a|0))}];else
+m=[1,function(a){return cl(l6(b,8*a|0))}];else
 var
 m=[2,function(c){var
 a=ac(b,c);if(1===a)return 1;if(a)throw T;return a}];if(!C)var
 v=m;return av(ai,A,[0,u,l,v])}o=1;B=1}if(!B)o=1}else
-o=1}}}}}throw T},aU);return[0,jn(ag,Ij),ai,J]}throw T}}function
-Ik(a,I,eU){var
-bd=fy(a,cx(a,zl));function
+o=1}}}}}throw T},aU);return[0,jn(ag,Iv),ai,J]}throw T}}function
+Iw(a,I,e1){var
+bj=fy(a,cy(a,zo));function
 az(w){var
 j=eL(a);function
-e(a){return f(an(zm),w,a)}var
-l=b1(a,e(zn)),m=O(l,zo);if(m)if(O(l,zp)){var
-p=a$(a,e(zq)),h=A(0,16),g=cb(a,e(zr))?a$(a,e(zs)):[0,0,function(a){return a}],n=(g[1]/3|0)-1|0,q=0;if(!(n<0)){var
+e(a){return f(an(zp),w,a)}var
+l=bR(a,e(zq)),m=L(l,zr);if(m)if(L(l,zs)){var
+p=ba(a,e(zt)),h=A(0,16),g=cc(a,e(zu))?ba(a,e(zv)):[0,0,function(a){return a}],n=(g[1]/3|0)-1|0,q=0;if(!(n<0)){var
 d=q;for(;;){var
 s=b(g[2],(3*d|0)+2|0),t=[0,b(g[2],3*d|0),s];av(h,b(g[2],(3*d|0)+1|0),t);var
 u=d+1|0;if(n!==d){var
@@ -7904,35 +7905,35 @@ e(c){var
 a=c;for(;;){if(a){var
 b=a[3],f=a[2];if(0===am(a[1],d))return[0,f,e(b)];var
 a=b;continue}return 0}}var
-a=cP(h,d),g=e(c(h[2],a)[1+a]),f=dF(function(a){return i<=a[1]?1:0},g),k=f?f[1][2]:b(p[2],d);return[0,k-b(j[1][2],d)|0]}]}else
+a=cQ(h,d),g=e(c(h[2],a)[1+a]),f=dF(function(a){return i<=a[1]?1:0},g),k=f?f[1][2]:b(p[2],d);return[0,k-b(j[1][2],d)|0]}]}else
 var
-v=dW(a,e(zA)),i=[0,function(e,c){function
-d(a){return cw(b(v[2],a))}var
-a=dh(bH(j[1],c),d);return[1,k(function(b){return cs(b,g1(a))},a)]}];else
+v=dW(a,e(zD)),i=[0,function(e,c){function
+d(a){return cx(b(v[2],a))}var
+a=di(bH(j[1],c),d);return[1,k(function(b){return ct(b,g1(a))},a)]}];else
 var
 i=m;var
-o=b1(a,cx(a,zt)),r=O(o,zu)?O(o,zv)?0:zy:zz;return[0,K(b1(a,cx(a,zx)),zw),r,i]}function
-de(c){var
-b=nU(a,c),d=nQ(b[2]);return[0,nQ(b[1]),d]}function
-df(e){return br(function(c,f){var
+o=bR(a,cy(a,zw)),r=L(o,zx)?L(o,zy)?0:zB:zC;return[0,K(bR(a,cy(a,zA)),zz),r,i]}function
+dn(c){var
+b=nX(a,c),d=nT(b[2]);return[0,nT(b[1]),d]}function
+dp(e){return br(function(c,f){var
 d=1-b(e,c);if(d){var
-a=I[5],g=a?lU(c,a[1][5]):a;return g?X(Il):Z(0,t(f,Im))}return d},eU)}if(nV(a)){var
-bg=eL(a),dY=a$(a,zP),bj=jp(a);if(cb(a,cx(a,yY))){if(cb(a,cx(a,yZ)))throw T;var
-dC=a$(a,cx(a,y0)),b8=function(d){var
-a=b(dC[2],d);return c(bj,a)[1+a]}}else
+a=I[5],g=a?lX(c,a[1][5]):a;return g?X(Ix):Z(0,t(f,Iy))}return d},e1)}if(nY(a)){var
+bm=eL(a),d5=ba(a,zS),bn=jp(a);if(cc(a,cy(a,y1))){if(cc(a,cy(a,y2)))throw T;var
+dL=ba(a,cy(a,y3)),cg=function(d){var
+a=b(dL[2],d);return c(bn,a)[1+a]}}else
 var
-dD=nS(a),b8=function(a){return[0,[0,b(dD,a),0],0]};var
-dZ=function(a){function
+dN=nV(a),cg=function(a){return[0,[0,b(dN,a),0],0]};var
+d6=function(a){function
 c(a){var
-c=b(dY[2],a);return[0,b(bg[3][2],a),c]}var
-d=dh(bH(bg[2],a),c);return[0,b8(a),d]},d0=function(b){var
-d=c(bj,b)[1+b];return c7(function(a){return 0===a[2]?1:0},d)?x:cw(jo(a))},b5=function(a){return t(zI,a)},aI=function(b){return N(k(gV,g0(a,b5(b))))},b6=aI(zJ),dR=aI(zK),dS=aI(zL),b7=aI(zM),bf=b6.length-1,dT=nR(a,b5(zN)),dV=cJ(G(b7.length-1,function(a){function
+c=b(d5[2],a);return[0,b(bm[3][2],a),c]}var
+d=di(bH(bm[2],a),c);return[0,cg(a),d]},d7=function(b){var
+d=c(bn,b)[1+b];return c8(function(a){return 0===a[2]?1:0},d)?x:cx(jo(a))},cd=function(a){return t(zL,a)},aI=function(b){return O(k(gV,g0(a,cd(b))))},ce=aI(zM),d0=aI(zN),d1=aI(zO),cf=aI(zP),bk=ce.length-1,d2=nU(a,cd(zQ)),d3=cK(G(cf.length-1,function(a){function
 d(b){var
-d=G(bf,function(d){var
-e=w(a,bf)+d|0;return[0,J(g(b,c(dS,e)[1+e])),[0,[0,d,1],0]]});return[0,[0,g(b,c(b7,a)[1+a]),0],d]}if(b(dT[2],a)){var
-e=[0,d(a8),0];return[0,d(s),e]}return[0,d(s),0]})),dX=ay(cJ(G(bf,function(a){var
-b=[0,[0,[0,c(dR,a)[1+a],0],[0,[0,a8,[0,[0,a,1],0]],0]],0];return[0,[0,[0,J(c(b6,a)[1+a]),0],[0,[0,s,[0,[0,a,1],0]],0]],b]})),dV),d1=function(a){return c(bj,a)[1+a]},d2=function(a){return dh(bH(bg[1],a),dZ)},v=[0,nT(a),d2,d1,dX,d0],P=nW(a),r=a$(a,In),bO=jp(a),ae=eL(a),bR=P?nX(a):It,bw=h(function(a){return fC(k(function(a){return[0,a[2],a[1]]},a))},bO),cv=A(0,al),cy=function(a){var
-b=U(cv,a);return b?b[1]:(av(cv,a,a),a)},cA=function(h){var
+d=G(bk,function(d){var
+e=w(a,bk)+d|0;return[0,J(g(b,c(d1,e)[1+e])),[0,[0,d,1],0]]});return[0,[0,g(b,c(cf,a)[1+a]),0],d]}if(b(d2[2],a)){var
+e=[0,d(a9),0];return[0,d(s),e]}return[0,d(s),0]})),d4=ay(cK(G(bk,function(a){var
+b=[0,[0,[0,c(d0,a)[1+a],0],[0,[0,a9,[0,[0,a,1],0]],0]],0];return[0,[0,[0,J(c(ce,a)[1+a]),0],[0,[0,s,[0,[0,a,1],0]],0]],b]})),d3),d8=function(a){return c(bn,a)[1+a]},d9=function(a){return di(bH(bm[1],a),d6)},v=[0,nW(a),d9,d8,d4,d7],P=nZ(a),r=ba(a,Iz),bU=jp(a),ae=eL(a),bV=P?n1(a):IF,bz=h(function(a){return fC(k(function(a){return[0,a[2],a[1]]},a))},bU),cG=A(0,al),cH=function(a){var
+b=U(cG,a);return b?b[1]:(av(cG,a,a),a)},cI=function(h){var
 d=ae[1][1]-2|0,i=0;if(!(d<0)){var
 a=i;for(;;){var
 e=bH(ae[1],a),c=e[1],f=e[2]-1|0;if(!(f<c)){var
@@ -7941,138 +7942,145 @@ g=bH(ae[2],b);fQ(h,a,b-c|0,g[1],g[2]);var
 k=b+1|0;if(f!==b){var
 b=k;continue}break}}var
 j=a+1|0;if(d!==a){var
-a=j;continue}break}}return 0};if(K(bR,Ge))var
-aV=[0,[0],[0],0];else
-if(K(bR,Gf)){var
-bx=[0,0];cA(function(j,i,d,e){var
+a=j;continue}break}}return 0};if(K(bV,Gq))var
+aW=[0,[0],[0],0];else
+if(K(bV,Gr)){var
+bC=[0,0];cI(function(j,i,d,e){var
 f=e-1|0;if(!(f<d)){var
 a=d;for(;;){var
-g=b(r[2],a),h=c(bw,g)[1+g];if(1-eO(h)){var
-k=cy(G(e-d|0,function(b){return function(a){return(d+a|0)===b?1:0}}(a))),l=bx[1];bx[1]=[0,[0,[0,fE(h),[0,[0,j,i,k],0]],a],l]}var
+g=b(r[2],a),h=c(bz,g)[1+g];if(1-eO(h)){var
+k=cH(G(e-d|0,function(b){return function(a){return(d+a|0)===b?1:0}}(a))),l=bC[1];bC[1]=[0,[0,[0,fE(h),[0,[0,j,i,k],0]],a],l]}var
 m=a+1|0;if(f!==a){var
 a=m;continue}break}}return 0});var
-cB=N(ak(bx[1])),ei=0,ej=h(function(a){return a[2]},cB),aV=[0,h(function(a){return a[1]},cB),ej,ei]}else{var
-ek=K(bR,Gg),cp=A(0,ba),ct=ae[2][1]-2|0,ec=0;if(!(ct<0)){var
-au=ec;for(;;){var
-ef=b(ae[2][2],au+1|0),eg=jv(r,b(ae[2][2],au),ef);y(function(a){return V(cp,a,0)},eg);var
-eh=au+1|0;if(ct!==au){var
-au=eh;continue}break}}var
-aN=A(0,ba),cu=A(0,ba),bu=[0,0],bv=[0,0],ed=aS(am,ee(gs(cp)));y(function(e){var
-f=e[2],a=e[1],g=1-eO(c(bw,a)[1+a]);if(g){var
-h=c(bw,a)[1+a],b=dj(cq(f),h),d=function(a){var
-b=n2(a);return k(function(c){var
+cM=O(ak(bC[1])),ep=0,eq=h(function(a){return a[2]},cM),aW=[0,h(function(a){return a[1]},cM),eq,ep]}else{var
+er=K(bV,Gs),cD=A(0,bb),cE=ae[2][1]-2|0,ek=0;if(!(cE<0)){var
+au=ek;for(;;){var
+em=b(ae[2][2],au+1|0),en=jv(r,b(ae[2][2],au),em);y(function(a){return V(cD,a,0)},en);var
+eo=au+1|0;if(cE!==au){var
+au=eo;continue}break}}var
+aP=A(0,bb),cF=A(0,bb),bx=[0,0],by=[0,0],el=aS(am,ee(gs(cD)));y(function(e){var
+f=e[2],a=e[1],g=1-eO(c(bz,a)[1+a]);if(g){var
+h=c(bz,a)[1+a],b=dk(cr(f),h),d=function(a){var
+b=n6(a);return k(function(c){var
 b=c[2];switch(bP(b)){case
 0:var
-a=vW;break;case
+a=vZ;break;case
 1:var
-a=vX;break;case
+a=v0;break;case
 2:var
-a=vY;break;case
+a=v1;break;case
 3:var
-a=vZ;break;default:if(eb(b[2],1))var
+a=v2;break;default:if(eb(b[2],1))var
 a=iE(b[1]);else
 var
-d=t(v0,iE(b[2])),a=t(iE(b[1]),d)}return[0,c[1],a]},b)};if(1-aH(aN,d(b))){if(ek){var
-i=[0,bv[1],1];V(aN,d($(n1,b)),i)}var
-j=[0,bv[1],0];V(aN,d(b),j);bu[1]=[0,b,bu[1]];bv[1]++}return V(cu,[0,a,f],ah(aN,d(b)))}return g},ed);var
-ar=[0,N(ak(bu[1])),cu],by=n(ar[1].length-1,0);cA(function(j,i,a,e){var
-f=jv(r,a,e),g=b(bX(function(a){var
+d=t(v3,iE(b[2])),a=t(iE(b[1]),d)}return[0,c[1],a]},b)};if(1-aH(aP,d(b))){if(er){var
+i=[0,by[1],1];V(aP,d($(n5,b)),i)}var
+j=[0,by[1],0];V(aP,d(b),j);bx[1]=[0,b,bx[1]];by[1]++}return V(cF,[0,a,f],ah(aP,d(b)))}return g},el);var
+ar=[0,O(ak(bx[1])),cF],bD=n(ar[1].length-1,0);cI(function(j,i,a,e){var
+f=jv(r,a,e),g=b(bZ(function(a){var
 b=a[1],c=U(ar[2],[0,b,a[2]]);return aR(function(a){return[0,a[1],[0,a[2],b]]},c)}),f);function
 d(h){var
 a=h;for(;;){if(a){var
 b=a[1],c=a[2];if(c){var
-e=c[1],f=b[1];if(bb(f,e[1])){var
-i=c[2],a=[0,[0,f,cI(b[2],e[2])],i];continue}}var
+e=c[1],f=b[1];if(bc(f,e[1])){var
+i=c[2],a=[0,[0,f,cJ(b[2],e[2])],i];continue}}var
 g=[0,b,d(a[2])]}else
 var
 g=a;return g}}var
 h=d(aS(am,g));return y(function(f){var
-g=f[2],d=f[1],h=g[2],k=g[1],l=cy(G(e-a|0,function(c){return(b(r[2],a+c|0)===h?1:0)!==k?1:0}));by[1+d]=[0,[0,j,i,l],c(by,d)[1+d]];return 0},h)});var
-el=[0,ar],em=function(a){return a},en=l(ar[1].length-1,em),eo=ar[1],aV=[0,R(function(a,b){var
-d=ak(c(by,a)[1+a]);return[0,fE(b),d]},eo),en,el]}var
-dg=aV[1];if(P){var
-ad=function(a){return t(Ay,a)},aL=function(b,a){return Z(b,t(a,Az))},cd=cb(a,ad(AA));if(cd)var
-ce=a$(a,ad(AB)),cf=G(ce[1],ce[2]);else
+g=f[2],d=f[1],h=g[2],k=g[1],l=cH(G(e-a|0,function(c){return(b(r[2],a+c|0)===h?1:0)!==k?1:0}));bD[1+d]=[0,[0,j,i,l],c(bD,d)[1+d]];return 0},h)});var
+es=[0,ar],et=function(a){return a},eu=l(ar[1].length-1,et),ev=ar[1],aW=[0,R(function(a,b){var
+d=ak(c(bD,a)[1+a]);return[0,fE(b),d]},ev),eu,es]}var
+dq=aW[1];if(P){var
+ad=function(a){return t(AI,a)},aM=function(b,a){return Z(b,t(a,AJ))},cl=cc(a,ad(AK));if(cl)var
+cm=ba(a,ad(AL)),cn=G(cm[1],cm[2]);else
 var
-cf=cd;var
-bn=b1(a,ad(AC)),bo=fy(a,ad(AD)),cg=eM(a),ch=K(bn,AE);if(ch)var
-ci=1-fy(a,ad(AF)),cj=ci?K(nX(a),AG):ci;else
+cn=cl;var
+bq=bR(a,ad(AM)),bs=fy(a,ad(AN)),co=eM(a),cp=K(bq,AO);if(cp)var
+cq=1-fy(a,ad(AP)),cu=cq?K(n1(a),AQ):cq;else
 var
-cj=ch;var
-d_=aC(b_(cg),AH);aL(1-fy(a,ad(AJ)),AI);aL(c7(function(a){var
-b=0===a?1:0,c=b||(3===a?1:0);return c},cf),AK);var
-ck=1-d_;if(ck)var
-bp=ck;else{var
-cn=1-bo;if(cn)var
-ea=K(bn,AP),bp=ea||cj;else
+cu=cp;var
+eh=aC(b_(co),AR);aM(1-fy(a,ad(AT)),AS);aM(c8(function(a){var
+b=0===a?1:0,c=b||(3===a?1:0);return c},cn),AU);var
+cv=1-eh;if(cv)var
+bt=cv;else{var
+cB=1-bs;if(cB)var
+ej=K(bq,AZ),bt=ej||cu;else
 var
-bp=cn}aL(bp,AL);if(bo){var
-cl=K(bn,AN);if(cl)var
-d$=aC(AO,cg),cm=d$||nZ(a),bq=cm?0===g2(a)?1:0:cm;else
+bt=cB}aM(bt,AV);if(bs){var
+cw=K(bq,AX);if(cw)var
+ei=aC(AY,co),cz=ei||n3(a),bu=cz?0===g2(a)?1:0:cz;else
 var
-bq=cl}else
+bu=cw}else
 var
-bq=bo;aL(1-bq,AM);var
-aq=eM(a),bW=0;if(aq){var
-aM=aq[1],ac=0;if(O(aM,AQ))if(O(aM,AR)){var
-dn=0;if(O(aM,AS)&&O(aM,AT)){ac=1;dn=1}if(!dn&&aq[2])ac=1}else{var
-bs=aq[2],dp=0;if(bs&&(O(bs[1],AW)||bs[2])){ac=1;dp=1}if(!dp){var
-bS=1;bW=1;ac=1}}else{var
-bt=aq[2];if(bt){var
-co=bt[1],dr=0;if(O(co,AX)&&O(co,AY))ac=1;else
-dr=1;if(dr&&bt[2])ac=1}}if(!ac){var
-bS=0;bW=1}}if(!bW)var
-bS=X(t(AV,b1(a,AU)));var
-aW=bS}else
+bu=bs;aM(1-bu,AW);var
+aq=eM(a),b4=0;if(aq){var
+aN=aq[1],ac=0;if(L(aN,A0))if(L(aN,A1)){var
+dw=0;if(L(aN,A2)&&L(aN,A3)){ac=1;dw=1}if(!dw&&aq[2])ac=1}else{var
+bv=aq[2],dx=0;if(bv&&(L(bv[1],A6)||bv[2])){ac=1;dx=1}if(!dx){var
+bW=1;b4=1;ac=1}}else{var
+bw=aq[2];if(bw){var
+cC=bw[1],dy=0;if(L(cC,A7)&&L(cC,A8))ac=1;else
+dy=1;if(dy&&bw[2])ac=1}}if(!ac){var
+bW=0;b4=1}}if(!b4)var
+bW=X(t(A5,bR(a,A4)));var
+aY=bW}else
 var
-aW=P;var
-Q=dg.length-1,af=function(a){return c(dg,a)[1+a]},aA=P?nZ(a):P,cQ=g_(js(I)),ez=jw(cQ)[1],aQ=C(cQ[1])-ez|0,bT=P?eM(a):P,b0=0;if(bT){var
-di=bT[2];if(di){if(!di[2]){var
-b2=0;if((4*aQ|0)<=Q)b2=1;else{var
-ds=0;if(aA&&!(7<aQ)){b2=1;ds=1}if(!ds){var
-dt=0;if(Q<(2*aQ|0)&&!aA){var
-bV=cR(1,10);dt=1}if(!dt)var
-bV=cR(1,2)}}if(b2)var
-bV=cR(9,10);var
-aX=dM(x,da(s,bV));b0=1}}else{var
-dm=bT[1],du=0;if(O(dm,Ir)&&O(dm,Is))du=1;if(!du){var
-aX=s;b0=1}}}if(!b0)var
-aX=x;var
-dk=P?cw(fz(a,zR)):x,aB=1+L(aO,0,G(r[1],r[2]))|0,aD=g(aX,dk);if(P){var
-bk=eL(a),bm=n(bk[3][1],0);jq(a,function(d,a,b){bm[1+a]=gU(c(bm,a)[1+a],b);return 0});var
+aY=P;var
+Q=dq.length-1,af=function(a){return c(dq,a)[1+a]},aA=P?n3(a):P,c1=g_(js(I)),eG=jw(c1)[1],aT=C(c1[1])-eG|0,bX=P?eM(a):P,b5=0;if(bX){var
+ds=bX[2];if(ds){if(!ds[2]){var
+b6=0;if((4*aT|0)<=Q)b6=1;else{var
+dz=0;if(aA&&!(7<aT)){b6=1;dz=1}if(!dz){var
+dA=0;if(Q<(2*aT|0)&&!aA){var
+b2=b$(1,10);dA=1}if(!dA)var
+b2=b$(1,2)}}if(b6)var
+b2=b$(9,10);var
+ch=a5(43,bR(a,z0)),b7=0;if(ch){var
+aJ=ch[2];if(aJ){var
+ci=aJ[1];if(L(ci,z1)){if(!L(ci,z2)&&!aJ[2]){var
+b3=[0,b$(9,10)];b7=1}}else
+if(!aJ[2]){var
+b3=[0,b$(3,5)];b7=1}}}if(!b7)var
+b3=0;var
+a0=dM(x,db(s,aX(b3,b2)));b5=1}}else{var
+dv=bX[1],dB=0;if(L(dv,ID)&&L(dv,IE))dB=1;if(!dB){var
+a0=s;b5=1}}}if(!b5)var
+a0=x;var
+dt=P?cx(fz(a,zU)):x,aB=1+M(aO,0,G(r[1],r[2]))|0,aD=g(a0,dt);if(P){var
+bo=eL(a),bp=n(bo[3][1],0);jq(a,function(d,a,b){bp[1+a]=gU(c(bp,a)[1+a],b);return 0});var
 ai=function(f,e,d){var
-g=b(bk[1][2],f)+e|0,a=b(bk[2][2],g)+d|0;return c(bm,a)[1+a]}}else
+g=b(bo[1][2],f)+e|0,a=b(bo[2][2],g)+d|0;return c(bp,a)[1+a]}}else
 var
 ai=function(c,b,a){return 0};var
-aZ=q(dk,aD),dl=0<B(aX)?1:0;if(aA)var
-eV=0<B(aZ)?cR(1,4):cR(aO(60,lB(100.*Math.exp(-0.0506249999999999201*(1.8*aQ-Math.log(M(aD)))))|0),al),aE=g(aD,eV);else
+a1=q(dt,aD),du=0<B(a0)?1:0;if(aA)var
+e2=0<B(a1)?b$(1,4):b$(aO(60,lE(100.*Math.exp(-0.0506249999999999201*(1.8*aT-Math.log(N(aD)))))|0),al),aE=g(aD,e2);else
 var
 aE=aD;var
-a0=q(aD,aE);if(dl){var
-d3=a$(a,z2)[2],d4=nY(a,jp(a).length-1,d3),eW=g3(a),ao=jr(a),b3=0;if(typeof
-ao==="number")b3=1;else
+a2=q(aD,aE);if(du){var
+d_=ba(a,Aa)[2],d$=n2(a,jp(a).length-1,d_),e3=g3(a),ao=jr(a),b8=0;if(typeof
+ao==="number")b8=1;else
 if(0===ao[0])var
-bU=[0,[0,jD(n$(ao[1])),s],0];else{var
-cD=ao[4];if(C(fH(ao[1]))===cD)var
-bU=[0,[0,cI(cD,jD(fH(ao[2]))),s],0];else
-b3=1}if(b3)var
-cC=E(hc),bU=D===cC?hc[1]:m===cC?H(hc):hc;var
-a2=d4,aF=eW,a1=bU}else
+bY=[0,[0,jD(od(ao[1])),s],0];else{var
+cO=ao[4];if(C(fH(ao[1]))===cO)var
+bY=[0,[0,cJ(cO,jD(fH(ao[2]))),s],0];else
+b8=1}if(b8)var
+cN=E(hc),bY=D===cN?hc[1]:m===cN?H(hc):hc;var
+a4=d$,aF=e3,a3=bY}else
 var
-e1=0,e2=0,a2=function(b,a){return 0},aF=e1,a1=e2;if(dl)var
-eX=g2(a),eY=js(I),bC=h(function(a){return fC(k(function(a){return[0,a[2],a[1]]},a))},bO),cO=bl(aK,G(r[1],r[2])),ey=k(function(a){return c(bC,a)[1+a]},cO),F=jx(g_(eY),ey),ep=C(F[4]),eq=function(a){var
-b=cz(F,c(bC,a)[1+a]),d=M(b[2]);return[0,h(M,b[1]),d]},cE=bB(function(a){var
-b=a[1];if(F[3]<=b)bi(Gv);var
-c=cz(F,fB(b|0)),d=h(M,c[1]),e=M(c[2]),f=0,g=a[3],i=1.-e,j=[0,[0,[0,h(function(a){return-a},d),i],g],f];return[0,[0,[0,d,e],a[2]],j]},eX),cF=b(bc(function(a){return 1-eO(c(bC,a)[1+a])}),cO),er=k(function(a){return a[1]},cE),es=ay(k(eq,cF),er),cG=N(k(function(a){return a[2]},cE)),cH=function(a){return N(k(a,es))},et=jE(F)[2],eu=jE(F)[1],ev=cH(function(a){return a[2]}),ew=cH(function(a){return a[1]}),bz=[0,F[8],ew,ev,eu,et],cL=N(cF),cM=jB(F),ex=l(ep,function(a){var
-b=c(cM[2],a)[1+a];return M(u(c(cM[1],a)[1+a],b))/2.}),aP=[m,function(a){return eQ(bz,od(bz,ex),n(cL.length-1+(cG.length-1)|0,0.))}],cN=A(0,50),a3=function(k,j){var
+e8=0,e9=0,a4=function(b,a){return 0},aF=e8,a3=e9;if(du)var
+e4=g2(a),e5=js(I),bI=h(function(a){return fC(k(function(a){return[0,a[2],a[1]]},a))},bU),c0=bl(aK,G(r[1],r[2])),eF=k(function(a){return c(bI,a)[1+a]},c0),F=jx(g_(e5),eF),ew=C(F[4]),ex=function(a){var
+b=cA(F,c(bI,a)[1+a]),d=N(b[2]);return[0,h(N,b[1]),d]},cP=bB(function(a){var
+b=a[1];if(F[3]<=b)bi(GH);var
+c=cA(F,fB(b|0)),d=h(N,c[1]),e=N(c[2]),f=0,g=a[3],i=1.-e,j=[0,[0,[0,h(function(a){return-a},d),i],g],f];return[0,[0,[0,d,e],a[2]],j]},e4),cR=b(bd(function(a){return 1-eO(c(bI,a)[1+a])}),c0),ey=k(function(a){return a[1]},cP),ez=ay(k(ex,cR),ey),cS=O(k(function(a){return a[2]},cP)),cU=function(a){return O(k(a,ez))},eA=jE(F)[2],eB=jE(F)[1],eC=cU(function(a){return a[2]}),eD=cU(function(a){return a[1]}),bG=[0,F[8],eD,eC,eB,eA],cV=O(cR),cX=jB(F),eE=l(ew,function(a){var
+b=c(cX[2],a)[1+a];return N(u(c(cX[1],a)[1+a],b))/2.}),aQ=[m,function(a){return eQ(bG,oh(bG,eE),n(cV.length-1+(cS.length-1)|0,0.))}],cY=A(0,50),a6=function(k,j){var
 a=h(function(h){var
 c=k-1|0,b=0,i=0;if(c<0)var
 d=b;else{var
 a=i,e=b;for(;;){var
 g=e+f(j,a,h)|0,l=a+1|0;if(c!==a){var
 a=l,e=g;continue}var
-d=g;break}}return d},cL),c=U(cN,a);if(c)return c[1];var
-l=be(a,cG),e=E(aP),n=D===e?aP[1]:m===e?H(aP):aP,o=eQ(bz,n,l),b=A(0,10),p=F[4];br(function(c,a){return V(b,a,_(d(o,c)))},p);function
+d=g;break}}return d},cV),c=U(cY,a);if(c)return c[1];var
+l=be(a,cS),e=E(aQ),n=D===e?aQ[1]:m===e?H(aQ):aQ,o=eQ(bG,n,l),b=A(0,10),p=F[4];br(function(c,a){return V(b,a,_(d(o,c)))},p);function
 q(a){var
 c=U(F[5],a);if(c){var
 d=c[1][1],e=function(a,c,h){var
@@ -8080,81 +8088,81 @@ f=0;if(a){var
 d=a[1];if(1===d[2]&&!a[2]){var
 e=g(c,ah(b,d[1]));f=1}}if(!f)var
 e=c;return u(h,e)};return S(aw[13],e,d,x)}return ah(b,a)}var
-i=G(F[3],q);V(cN,a,i);return i};else
+i=G(F[3],q);V(cY,a,i);return i};else
 var
-a3=function(b,a){return 0};if(aA){var
-eZ=jr(a),eA=I[6];if(cK(function(a){return K(a[1],GK)},eA))X(GL);var
-cS=h(function(a){return fC(k(function(a){return[0,a[2],a[1]]},a))},bO),eB=bl(aK,G(r[1],r[2])),ax=I[1],eC=k(function(a){return c(cS,a)[1+a]},eB),eD=jx(g_(js(I)),eC),cU=A(0,al),aT=[0,0],bD=[0,0],bG=A(0,al),cY=n(ax[2],0),c0=ax[2]-1|0,cV=0,cX=0,eE=0;if(c0<0)var
-c2=cX,c1=cV;else{var
-aa=eE,bI=cX,aU=cV;for(;;){var
-eS=cZ(ax,aa),bJ=k(r[2],eS),c8=U(bG,bJ);if(c8)var
-c9=c8[1],bL=bI,bK=aU;else{var
-c_=dq(ax[6],aa),bM=jv(r,c_[1],c_[2]+1|0),c$=U(cU,bM);if(c$)var
-dc=c$[1],db=aU;else{var
-bN=k(function(a){var
-b=a[1];aT[1]++;bD[1]=[0,b,bD[1]];return[0,aT[1]-1|0,b,a[2]]},bM);av(cU,bM,bN);var
-dc=bN,db=[0,N(bN),aU]}var
-dd=bG[1];av(bG,bJ,dd);var
-c9=dd,bL=[0,k(function(e){return function(d){var
+a6=function(b,a){return 0};if(aA){var
+e6=jr(a),eH=I[6];if(cL(function(a){return K(a[1],GW)},eH))X(GX);var
+c2=h(function(a){return fC(k(function(a){return[0,a[2],a[1]]},a))},bU),eI=bl(aK,G(r[1],r[2])),ax=I[1],eJ=k(function(a){return c(c2,a)[1+a]},eI),eK=jx(g_(js(I)),eJ),c3=A(0,al),aU=[0,0],bJ=[0,0],bK=A(0,al),c6=n(ax[2],0),c7=ax[2]-1|0,c4=0,c5=0,eN=0;if(c7<0)var
+c_=c5,c9=c4;else{var
+aa=eN,bL=c5,aV=c4;for(;;){var
+eZ=cZ(ax,aa),bM=k(r[2],eZ),de=U(bK,bM);if(de)var
+df=de[1],bO=bL,bN=aV;else{var
+dg=dr(ax[6],aa),bS=jv(r,dg[1],dg[2]+1|0),dh=U(c3,bS);if(dh)var
+dl=dh[1],dj=aV;else{var
+bT=k(function(a){var
+b=a[1];aU[1]++;bJ[1]=[0,b,bJ[1]];return[0,aU[1]-1|0,b,a[2]]},bS);av(c3,bS,bT);var
+dl=bT,dj=[0,O(bT),aV]}var
+dm=bK[1];av(bK,bM,dm);var
+df=dm,bO=[0,k(function(e){return function(d){var
 a=e;for(;;){if(a){var
 b=a[1],c=a[2];if(d===b[2])return b[1];var
-a=c;continue}throw T}}}(dc),bJ),bI],bK=db}c(cY,aa)[1+aa]=c9;var
-eT=aa+1|0;if(c0!==aa){var
-aa=eT,bI=bL,aU=bK;continue}var
-c2=bL,c1=bK;break}}var
-c3=N(ak(bD[1])),c4=N(ak(c2)),eF=-Math.log(M(a0)),eG=aT[1],c5=GI(I,eD,cS,r,N(ak(c1)),eG,eZ,eF),c6=c5[1]?1:GH,eH=function(a){return c(c3,a)[1+a]},eI=b(c5[2],eH),eJ=G(c6,function(a){return cR(1,c6)}),eK=1,eN=function(a){return c(c3,a)[1+a]},eP=aT[1],eR=function(a){return c(c4,a)[1+a]},p=[0,c4.length-1,function(a){var
-e=a[2],d=b(ax[5][2],a[1])+e|0;return c(cY,d)[1+d]},eR,eP,eN,eK,a0,eJ,eI]}else
+a=c;continue}throw T}}}(dl),bM),bL],bN=dj}c(c6,aa)[1+aa]=df;var
+e0=aa+1|0;if(c7!==aa){var
+aa=e0,bL=bO,aV=bN;continue}var
+c_=bO,c9=bN;break}}var
+c$=O(ak(bJ[1])),da=O(ak(c_)),eP=-Math.log(N(a2)),eR=aU[1],dc=GU(I,eK,c2,r,O(ak(c9)),eR,e6,eP),dd=dc[1]?1:GT,eS=function(a){return c(c$,a)[1+a]},eT=b(dc[2],eS),eU=G(dd,function(a){return b$(1,dd)}),eV=1,eW=function(a){return c(c$,a)[1+a]},eX=aU[1],eY=function(a){return c(da,a)[1+a]},p=[0,da.length-1,function(a){var
+e=a[2],d=b(ax[5][2],a[1])+e|0;return c(c6,d)[1+d]},eY,eX,eW,eV,a2,eU,eT]}else
 var
-p=Aw;if(aA){var
-aJ=eL(a),b9=n(aJ[3][1],0),cc=aJ[1][1]-2|0,d5=0;if(!(cc<0)){var
-ap=d5;for(;;){var
-d7=function(a){return a},d8=dh(bH(aJ[1],ap),d7);br(function(g){return function(a,d){var
+p=AG;if(aA){var
+aL=eL(a),cj=n(aL[3][1],0),ck=aL[1][1]-2|0,ea=0;if(!(ck<0)){var
+ap=ea;for(;;){var
+ed=function(a){return a},ef=di(bH(aL[1],ap),ed);br(function(g){return function(a,d){var
 e=b(p[2],[0,g,a]),f=b(p[3],e);return br(function(f,e){var
-a=b(aJ[2][2],d)+f|0;c(b9,a)[1+a]=e;return 0},f)}}(ap),d8);var
-d9=ap+1|0;if(cc!==ap){var
-ap=d9;continue}break}}var
-d6=function(a){return c(b9,a)[1+a]},a4=nY(a,p[4],d6)}else
+a=b(aL[2][2],d)+f|0;c(cj,a)[1+a]=e;return 0},f)}}(ap),ef);var
+eg=ap+1|0;if(ck!==ap){var
+ap=eg;continue}break}}var
+ec=function(a){return c(cj,a)[1+a]},a7=n2(a,p[4],ec)}else
 var
-a4=function(b,a){return 0};var
-e0=N(H7(I,v,bd,az,aV,ai,aZ,aW,[0,aB,a1,a3,aF,a2,aE],[0,p,a4,a0]));df(function(h){var
-I=de(h),K=c(e0,h)[1+h],f=K[1];if(O(b1(a,b(an(zC),h)),zB))var
+a7=function(b,a){return 0};var
+e7=O(Ih(I,v,bj,az,aW,ai,a1,aY,[0,aB,a3,a6,aF,a4,aE],[0,p,a7,a2]));dp(function(h){var
+I=dn(h),K=c(e7,h)[1+h],f=K[1];if(L(bR(a,b(an(zF),h)),zE))var
 t=0;else
 var
-H=a$(a,b(an(zD),h)),aa=b(H[2],1),t=[0,[0,b(H[2],0),aa]];if(t)var
-L=t[1],ac=[0,az(L[2])],N=ac,M=L[1];else
+H=ba(a,b(an(zG),h)),aa=b(H[2],1),t=[0,[0,b(H[2],0),aa]];if(t)var
+M=t[1],ac=[0,az(M[2])],O=ac,N=M[1];else
 var
-N=0,M=h;var
-ad=f[26],ae=f[25],ah=f[24],aj=f[23],ak=f[22],al=f[21],am=f[20],ao=f[19],ap=f[18],aq=f[17],ar=f[16],au=f[15],av=f[14],aw=f[13],ax=f[12],ay=f[11],aA=f[10],aC=f[9],aD=f[8],aH=f[7],aI=f[6],aJ=I[2],aK=I[1],d=[0,az(M),N,bd,aK,aJ,aI,aH,aD,aC,aA,ay,ax,aw,av,au,ar,aq,ap,ao,am,al,ak,aj,ah,ae,ad];if(P){if(aW){var
-R=K[2],Y=d[11],D=a9(i([0,j,e]),Y);if(D)var
-Z=d[11],_=bF(Q),n=o(g(g(i([0,aG(e),e]),_),Z),aZ);else
+O=0,N=h;var
+ad=f[26],ae=f[25],ah=f[24],aj=f[23],ak=f[22],al=f[21],am=f[20],ao=f[19],ap=f[18],aq=f[17],ar=f[16],au=f[15],av=f[14],aw=f[13],ax=f[12],ay=f[11],aA=f[10],aC=f[9],aD=f[8],aH=f[7],aI=f[6],aJ=I[2],aK=I[1],d=[0,az(N),O,bj,aK,aJ,aI,aH,aD,aC,aA,ay,ax,aw,av,au,ar,aq,ap,ao,am,al,ak,aj,ah,ae,ad];if(P){if(aY){var
+R=K[2],Y=d[11],D=a_(i([0,j,e]),Y);if(D)var
+Z=d[11],_=bF(Q),n=o(g(g(i([0,aG(e),e]),_),Z),a1);else
 var
 n=D;var
-E=n?at(Q,function(a){return m0(v,af(a))}):n,F=E?at(Q,function(a){var
-c=af(a)[2],f=cW(1,ai,c),g=cW(0,ai,c),h=b(d[8],a),n=b(d[9],a),j=q(i([0,e,e]),n),k=b(d[10],h),l=b(d[10],j),o=b(R,a)[1],m=nK(d[11],h,k[1],k[2],o,f,g);if(m){var
-p=b(R,a)[2];return nK(d[11],j,l[1],l[2],p,g,f)}return m}):E;if(F){var
-r=iY(v,aB,a1,a3,d,aF,a2,aE);if(r){var
-$=r[1];return i8(v,Q,af,function(a,b){return ng(v,d,$,a,b)},m7,d)}var
+E=n?at(Q,function(a){return m3(v,af(a))}):n,F=E?at(Q,function(a){var
+c=af(a)[2],f=cW(1,ai,c),g=cW(0,ai,c),h=b(d[8],a),n=b(d[9],a),j=q(i([0,e,e]),n),k=b(d[10],h),l=b(d[10],j),o=b(R,a)[1],m=nN(d[11],h,k[1],k[2],o,f,g);if(m){var
+p=b(R,a)[2];return nN(d[11],j,l[1],l[2],p,g,f)}return m}):E;if(F){var
+r=iY(v,aB,a3,a6,d,aF,a4,aE);if(r){var
+$=r[1];return i8(v,Q,af,function(a,b){return nj(v,d,$,a,b)},m_,d)}var
 G=r}else
 var
 G=F;return G}var
-T=d[11],w=a9(i([0,j,e]),T);if(w)var
-U=d[11],k=o(g(bF(Q),U),aZ);else
+T=d[11],w=a_(i([0,j,e]),T);if(w)var
+U=d[11],k=o(g(bF(Q),U),a1);else
 var
 k=w;var
-x=k?at(Q,function(a){return m0(v,af(a))}):k,y=x?at(Q,function(a){var
-c=af(a)[2],f=cW(1,ai,c),g=cW(0,ai,c),h=b(d[8],a),n=b(d[9],a),j=q(i([0,e,e]),n),k=b(d[10],h),l=b(d[10],j),m=mZ(d[11],h,k[1],k[2],f,g);return m?mZ(d[11],j,l[1],l[2],g,f):m}):x;if(y){var
-l=iY(v,aB,a1,a3,d,aF,a2,aE);if(l){var
-s=l[1],m=nI(v,aB,p,aF,a4,a0);if(m){var
+x=k?at(Q,function(a){return m3(v,af(a))}):k,y=x?at(Q,function(a){var
+c=af(a)[2],f=cW(1,ai,c),g=cW(0,ai,c),h=b(d[8],a),n=b(d[9],a),j=q(i([0,e,e]),n),k=b(d[10],h),l=b(d[10],j),m=m2(d[11],h,k[1],k[2],f,g);return m?m2(d[11],j,l[1],l[2],g,f):m}):x;if(y){var
+l=iY(v,aB,a3,a6,d,aF,a4,aE);if(l){var
+s=l[1],m=nL(v,aB,p,aF,a7,a2);if(m){var
 A=m[1],V=A[2],W=A[1],X=function(t,w,a){var
-r=bZ(W,a[1]);if(r){var
-G=r[1],H=s[2],U=s[1],l=iI(mD,0,a[2]);if(0<l){var
+r=b1(W,a[1]);if(r){var
+G=r[1],H=s[2],U=s[1],l=iI(mG,0,a[2]);if(0<l){var
 L=cT(p[8]);if(cT(a[2])<=L){var
 M=a[3];if(o(i([0,j,e]),M)&&bh(function(a){return a[1]<aB?1:0},H)){var
 h=0,f=a[2],c=G;for(;;){if(f&&c){var
 x=0===f[1]?1:0;if(x)var
 k=x;else
 var
-I=c[1],K=0,k=ca(function(g){return function(e,i){var
+I=c[1],K=0,k=cb(function(g){return function(e,i){var
 f=i[2];function
 d(c){var
 h=b(p[3],c),d=bh(function(b){return 1-S(a[4],g,e,b)},h);if(d)return d;var
@@ -8168,9 +8176,9 @@ var
 y=1;if(y){var
 m=dU(d,l,p[7]);if(m){var
 n=jd(d,l,a[2],p[8]);if(n){var
-q=jc(v,a4,d,t,w,a,H,0,V,G);if(q){var
+q=jc(v,a7,d,t,w,a,H,0,V,G);if(q){var
 A=q[1],N=g(gQ,a[9]),O=A[1],P=z(U),Q=g(a[3],P),B=o(J(u(u(z(as(m[1],n[1])),Q),O)),N);if(B)var
-R=aY(a[9]),T=A[2],C=[0,b(ag(i([0,ab(e),e]),T),R)];else
+R=aZ(a[9]),T=A[2],C=[0,b(ag(i([0,ab(e),e]),T),R)];else
 var
 C=B;var
 D=C}else
@@ -8181,47 +8189,47 @@ var
 E=n;var
 F=E}else
 var
-F=m;return F}break}}}}return 0}return r};return i8(v,Q,af,function(a,b){return ng(v,d,s,a,b)},X,d)}var
+F=m;return F}break}}}}return 0}return r};return i8(v,Q,af,function(a,b){return nj(v,d,s,a,b)},X,d)}var
 B=m}else
 var
 B=l;var
 C=B}else
 var
-C=y;return C}return i8(v,0,function(a){return wb},v3,m7,d)});return P?aW?Io:Ip:Iq}var
-a7=eL(a),a5=a$(a,yM);function
-a6(a){return g(cq((a[2]-a[1]|0)+2|0),yL)}if(cb(a,yN))var
-dv=dW(a,yO),a_=function(c){var
-a=bH(a5,c);return dh(a,function(d){var
-c=cw(b(dv[2],d)),e=da(s,g(c,u(s,a6(a))));return[0,g(c,q(s,a6(a))),e]})};else
-if(cb(a,yP))var
-b4=N(k(gV,g0(a,yQ))),dw=g0(a,yR),dx=N(k(function(a){var
+C=y;return C}return i8(v,0,function(a){return we},v6,m_,d)});return P?aY?IA:IB:IC}var
+bf=eL(a),a8=ba(a,yP);function
+a$(a){return g(cr((a[2]-a[1]|0)+2|0),yO)}if(cc(a,yQ))var
+dC=dW(a,yR),bg=function(c){var
+a=bH(a8,c);return di(a,function(d){var
+c=cx(b(dC[2],d)),e=db(s,g(c,u(s,a$(a))));return[0,g(c,q(s,a$(a))),e]})};else
+if(cc(a,yS))var
+b9=O(k(gV,g0(a,yT))),dD=g0(a,yU),dE=O(k(function(a){var
 b=jf(a);return g1(k(function(a){var
-b=a[2],d=a[1];return L(function(e,b){var
-d=b[2],a=b[1],f=gd(c(b4,a)[1+a][2],d);return g(e,bY(gd(b4[1+a][1],d),f))},d,b)},b))},dw)),dy=a$(a,yS),a_=function(a){function
+b=a[2],d=a[1];return M(function(e,b){var
+d=b[2],a=b[1],f=gd(c(b9,a)[1+a][2],d);return g(e,b0(gd(b9[1+a][1],d),f))},d,b)},b))},dD)),dH=ba(a,yV),bg=function(a){function
 d(e){var
-a=b(dy[2],e),d=c(dx,a)[1+a];return[0,d,d]}return dh(bH(a5,a),d)};else
+a=b(dH[2],e),d=c(dE,a)[1+a];return[0,d,d]}return di(bH(a8,a),d)};else
 var
-dz=dW(a,yT),dA=dW(a,yU),dB=jo(a),a_=function(l){var
-e=bH(a5,l),a=dh(e,function(a){var
-c=b(dz[2],a),d=b(dA[2],a),e=cw(d),f=c==0.?dG(dB,d):c;return[0,cw(f),e]}),c=g1(k(function(a){return a[1]},a)),d=g1(k(function(a){return a[2]},a));function
+dI=dW(a,yW),dJ=dW(a,yX),dK=jo(a),bg=function(l){var
+e=bH(a8,l),a=di(e,function(a){var
+c=b(dI[2],a),d=b(dJ[2],a),e=cx(d),f=c==0.?dG(dK,d):c;return[0,cx(f),e]}),c=g1(k(function(a){return a[1]},a)),d=g1(k(function(a){return a[2]},a));function
 f(a){var
-b=a6(e);return bQ(cr(q(a,s)),b)}var
-i=0;if(b$(c,s)&&f(c)){var
+b=a$(e);return bQ(cs(q(a,s)),b)}var
+i=0;if(ca(c,s)&&f(c)){var
 h=function(a){return a[1]},g=c;i=1}if(!i){var
 j=0;if(bE(d,s)&&f(d)){var
 h=function(a){return a[2]},g=d;j=1}if(!j)return a}return k(function(b){var
-a=cs(h(b),g);return[0,a,a]},a)};var
-dE=nS(a);if(cb(a,cx(a,zk)))throw T;function
-dH(a){var
-c=bH(a7[2],a)[1],d=a_(a),e=bA(function(d,a){var
-e=a[2],f=a[1];return[0,b(a7[3][2],c+d|0),f,e]},d);return[0,b(dE,a),e]}var
-W=nT(a),dI=W[10],dJ=W[9],dK=W[8],dL=W[7],dN=W[6],dO=W[5],dP=W[4];function
-dQ(a){return dh(bH(a7[1],a),dH)}var
-Y=[0,W[1],W[2],dQ,dP,dO,dN,dL,dK,dJ,dI];df(function(a){var
-o=de(a),p=az(a),k=aj(I[6],a);function
-l(a){return ow([0,I,Y,k,p,a,0])[2]}var
-m=l(0),n=l(1);ox(I,k,Y,Y,p,m,n);var
-c=o[2],q=o[1],b=az(a),i=mP(n),j=mP(m);if(bd){var
+a=ct(h(b),g);return[0,a,a]},a)};var
+dO=nV(a);if(cc(a,cy(a,zn)))throw T;function
+dP(a){var
+c=bH(bf[2],a)[1],d=bg(a),e=bA(function(d,a){var
+e=a[2],f=a[1];return[0,b(bf[3][2],c+d|0),f,e]},d);return[0,b(dO,a),e]}var
+W=nW(a),dQ=W[10],dR=W[9],dS=W[8],dT=W[7],dV=W[6],dX=W[5],dY=W[4];function
+dZ(a){return di(bH(bf[1],a),dP)}var
+Y=[0,W[1],W[2],dZ,dY,dX,dV,dT,dS,dR,dQ];dp(function(a){var
+o=dn(a),p=az(a),k=aj(I[6],a);function
+l(a){return oA([0,I,Y,k,p,a,0])[2]}var
+m=l(0),n=l(1);oB(I,k,Y,Y,p,m,n);var
+c=o[2],q=o[1],b=az(a),i=mS(n),j=mS(m);if(bj){var
 r=gB(c),d=gB(q),e=gF(Y,b,j,r);if(e){if(d)return gG(Y,b,i,d[1]);var
 f=1}else
 var
@@ -8229,53 +8237,53 @@ f=e;return f}var
 g=gF(Y,b,j,q);if(g){if(c)return gG(Y,b,i,c[1]);var
 h=1}else
 var
-h=g;return h});return Iu}function
-Iv(E){var
-c=If(E),F=FK(c);function
+h=g;return h});return IG}function
+IH(E){var
+c=Ir(E),F=FW(c);function
 h(a){var
-d=bd(46,a),e=b(bc(function(a){return 0===lM(a)?1:0}),d),f=bB(function(a){var
-b=a[1],c=a[2];return k(function(a){return t(b,t(yy,a))},c)},yx),c=1-aC(ih(yz,e),f);return c?X(t(yA,gS(a))):c}function
+d=a5(46,a),e=b(bd(function(a){return 0===lP(a)?1:0}),d),f=bB(function(a){var
+b=a[1],c=a[2];return k(function(a){return t(b,t(yB,a))},c)},yA),c=1-aC(ih(yC,e),f);return c?X(t(yD,gS(a))):c}function
 e(c,b){if(typeof
 b==="number")return 0;else
 switch(b[0]){case
 4:var
-d=b[1];return br(function(d,b){return e(t(c,t(yB,a(v+d))),b)},d);case
+d=b[1];return br(function(d,b){return e(t(c,t(yE,a(v+d))),b)},d);case
 5:var
 f=b[1];return y(function(a){var
-b=a[2];return e(t(c,t(yC,a[1])),b)},f);default:return h(c)}}y(function(a){return e(a,dV(c,a))},yD);var
+b=a[2];return e(t(c,t(yF,a[1])),b)},f);default:return h(c)}}y(function(a){return e(a,dV(c,a))},yG);var
 z=c[2];iz(function(a,c){var
-b=b_(bd(46,a));if(O(b,yE)&&O(b,yF))return 0;return h(a)},z);var
-g=dV(c,Iw);if(typeof
+b=b_(a5(46,a));if(L(b,yH)&&L(b,yI))return 0;return h(a)},z);var
+g=dV(c,II);if(typeof
 g!=="number"&&4===g[0]){var
-G=g[1],p=bA(function(a,d){return b1(c,b(an(Ix),a))},G),H=Ik(c,F,p),f=function(a){return t(Ac,a)},i=1-cv(c,Ad),r=0;if(i){var
-A=eM(c);if(cK(function(a){var
-b=K(a,Ae),c=b||K(a,Af);return c},A)){var
+G=g[1],p=bA(function(a,d){return bR(c,b(an(IJ),a))},G),H=Iw(c,F,p),f=function(a){return t(Am,a)},i=1-cw(c,An),r=0;if(i){var
+A=eM(c);if(cL(function(a){var
+b=K(a,Ao),c=b||K(a,Ap);return c},A)){var
 d=jr(c),s=0;if(typeof
 d!=="number"&&1===d[0]){var
-o=d[3],u=0;if(o===d[1]&&!K(b1(c,Ao),An))u=1;if(!u){var
-j=f(b(an(Am),o));s=1}}if(!s)var
-j=Ag;var
+o=d[3],u=0;if(o===d[1]&&!K(bR(c,Ay),Ax))u=1;if(!u){var
+j=f(b(an(Aw),o));s=1}}if(!s)var
+j=Aq;var
 l=j;r=1}}if(!r)var
-l=Ap;var
+l=Az;var
 w=0;if(i&&0!==g2(c)){var
-m=f(Al);w=1}if(!w)var
-m=Ah;var
-B=t(m,l);if(cv(c,Ai))var
-n=Aj;else
+m=f(Av);w=1}if(!w)var
+m=Ar;var
+B=t(m,l);if(cw(c,As))var
+n=At;else
 var
-D=jo(c),n=f(b(an(Ak),D));var
-C=t(n,B),x=0;if(nV(c)&&nW(c)){var
-I=fz(c,Iy),q=b(an(Iz),I);x=1}if(!x)var
-q=ID;var
-J=t(q,C),L=J2(0),M=c[3],N=S(an(IA),H,M,L);return t(ih(IC,bA(function(d,b){var
-a=nU(c,d),e=a[2],f=a[1];return fQ(an(IB),b,f,e,J)},p)),N)}throw T}function
-IE(a){try{var
-j=[0,0,Iv(b(a,0))];return j}catch(a){a=aW(a);if(a[1]===gR){var
-c=a[2],d=c-1|0,g=0,i=t(IG,t(a[3],IF));if(!(2<d>>>0)){var
+D=jo(c),n=f(b(an(Au),D));var
+C=t(n,B),x=0;if(nY(c)&&nZ(c)){var
+I=fz(c,IK),q=b(an(IL),I);x=1}if(!x)var
+q=IP;var
+J=t(q,C),M=Kc(0),N=c[3],O=S(an(IM),H,N,M);return t(ih(IO,bA(function(d,b){var
+a=nX(c,d),e=a[2],f=a[1];return fQ(an(IN),b,f,e,J)},p)),O)}throw T}function
+IQ(a){try{var
+j=[0,0,IH(b(a,0))];return j}catch(a){a=aW(a);if(a[1]===gR){var
+c=a[2],d=c-1|0,g=0,i=t(IS,t(a[3],IR));if(!(2<d>>>0)){var
 h=0;switch(d){case
 0:var
-f=II;break;case
+f=IU;break;case
 1:h=1;break;default:var
-f=IJ}if(!h){var
+f=IV}if(!h){var
 e=f;g=1}}if(!g)var
-e=IH;return[0,c,t(e,i)]}if(a!==h9&&a!==gf)return IL;return IK}}Kl(function(a){return IE(function(b){return a})});h$(0);return}(globalThis));
+e=IT;return[0,c,t(e,i)]}if(a!==h9&&a!==gf)return IX;return IW}}Kx(function(a){return IQ(function(b){return a})});h$(0);return}(globalThis));

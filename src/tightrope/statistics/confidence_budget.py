@@ -43,13 +43,6 @@ _WORDS = {
 }
 
 
-def likelihood_share(events: int, parameters: int, bets: bool = False) -> float:
-    """The part of δ for a likelihood, or `bets`, beside the intervals of so many events."""
-    if events >= 4 * parameters or (bets and parameters <= 7):
-        return 0.9
-    return 0.1 if events < 2 * parameters and not bets else 0.5
-
-
 SAMPLING = "sampling"
 """How the data must have been collected for the method."""
 

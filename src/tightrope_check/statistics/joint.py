@@ -1,10 +1,8 @@
-"""Two statements that hold together: intervals of events at δ₁, a likelihood or a slab at δ₂, δ₁ + δ₂ = δ.
-
-The README of this package has the shares, which follow from the model alone.
-"""
+"""Intervals of events at δ₁ and a likelihood or a slab at δ₂ hold together, δ₁ + δ₂ = δ: see the README."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 from tightrope_check.learned import Learned, Statements
@@ -12,8 +10,8 @@ from tightrope_check.statistics import intervals, likelihood, slab
 from tightrope_check.verdict import Check
 
 
-def share_of(events: int, free: int, bets: bool = False) -> Fraction:
-    """What the second part has of δ; `bets`: a value slab."""
+def former_share(events: int, free: int, bets: bool = False) -> Fraction:
+    """What the second part has of δ in files from before; `bets`: a value slab."""
     if events >= 4 * free or (bets and free <= 7):
         return Fraction(9, 10)
     return Fraction(1, 10) if events < 2 * free and not bets else Fraction(1, 2)
@@ -25,11 +23,10 @@ def prove(about: Learned, delta: Fraction) -> Statements:
     assert data is not None
     second = data.method.partition("+")[2]
     events = intervals.EventCounts(about, data.shared_by == "events")
-    rest = delta * share_of(len(events.polynomials), len(about.space.free), second.startswith("value"))
+    share = former_share(len(events.polynomials), len(about.space.free), second.startswith("value"))
+    rest = delta * (Fraction(second.split()[0]) if "/" in second else share)
     first = intervals.prove(about, delta - rest)
-    then = (likelihood if second == "likelihood" else slab).prove(about, rest)
+    then = (slab if "slab" in second else likelihood).prove(about, rest)
     words = "; ".join(one.check.detail for one in (first, then))
-    name = f"{first.check.name}; {then.check.name}"
-    check = Check(name, first.check.passed and then.check.passed, words)
-    sources = {**first.sources, **then.sources}
-    return Statements(check, sources, first.ends, slab=then.slab, planned=then.planned)
+    check = Check(f"{first.check.name}; {then.check.name}", first.check.passed and then.check.passed, words)
+    return replace(then, check=check, sources={**first.sources, **then.sources}, ends=first.ends)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated
@@ -106,14 +106,12 @@ def _shield_of(request: ShieldRequest) -> tuple[tr.Shield, bytes]:
     if Path(request.model).is_dir() or Path(request.model).name == "result.json":
         options.refuse_options(request, NOT_OF_RESULTS, "it cannot be used with a result")
         return tr.load_result(request.model).shield(slack=slack, patience=patience), b""
-    subject: tr.LearningResult | tr.Problem
-    point: tuple[Fraction, ...] = ()
     if request.data:
         options.refuse_options(request, "at", "it cannot be used with --data")
         study = Study(request, temporal=True)
         learned = tr.learn(study.subject.problem, study.reading, delta=request.delta, **words)
         assert isinstance(learned, tr.LearningResult)
-        subject, made = learned, learned.shield(slack=slack, patience=patience)
+        made, certify = learned.shield(slack=slack, patience=patience), partial(tr.certify, learned)
     else:
         options.refuse_log_options(request.reading)
         options.refuse_options(request, "region", "it requires --data")
@@ -121,6 +119,7 @@ def _shield_of(request: ShieldRequest) -> tuple[tr.Shield, bytes]:
         loaded = question.load()
         query, point = question.query(loaded, "a shield is about one property"), loaded.point(request.at)
         subject = tr.Problem(loaded.model, query)
+        certify = partial(tr.certify, subject, at=point or None)
         problem = temporal_product(loaded.model, query) or subject
         if not problem.query.is_plain:
             raise query.refusal()
@@ -129,5 +128,5 @@ def _shield_of(request: ShieldRequest) -> tuple[tr.Shield, bytes]:
     if request.certificate is None:
         return made, b""
     with TemporaryDirectory() as folder:  # what is refused leaves no certificate
-        tr.certify(subject, place := Path(folder) / "certificate", at=point or None)
+        certify(place := Path(folder) / "certificate")
         return rest_on(made, load(place)), place.read_bytes()

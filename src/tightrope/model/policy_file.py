@@ -177,7 +177,7 @@ class FiniteMemoryChoices(Record):
             raise InputError("a row of the finite-memory policy has a negative state or memory")
         if self.following.min() < 0 or self.following.max() >= self.memories:
             raise InputError("the finite-memory policy moves to a memory that has no row")
-        if not np.diff(np.sort(self.state * self.memories + self.memory)).all():
+        if not np.diff(np.sort(self.memory * (self.state.max() + 1) + self.state, kind="stable")).all():
             raise InputError("the finite-memory policy has two rows for one state and memory")
 
     @property

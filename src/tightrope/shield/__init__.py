@@ -80,8 +80,9 @@ class ShieldTable:
     def __post_init__(self) -> None:
         """Refuse tables that do not fit together, or hold what no price or value is."""
         self.fallback.refuse_for(self.structure)
-        if self.fallback.memories * self.structure.states > MOST_PAIRS:
-            raise InputError("it has too many memories")
+        memories, states = self.fallback.memories, self.structure.states
+        if memories * states > MOST_PAIRS:
+            raise InputError(f"{memories:,} memories and {states:,} states are too many for a shield")
         for name in COLUMNS:
             number = self.first[-1] if name == "price" else len(self.fallback.state)
             if getattr(self, name).shape != (number,):

@@ -41,27 +41,24 @@ class ShieldWatch(PromiseWatch):
 
     def observe(self, transition: OffsetArray, begins: BoolArray, event: int) -> None:
         """Take in events in order; one that the shield does not allow ends the promise of its episode."""
-        structure, followed, left = self.shield.table.structure, transition.astype(np.int64), 0
+        shield, structure = self.shield, self.shield.table.structure
+        followed, left = transition.astype(np.int64), 0
         for place, choice in enumerate(structure.transition_choice[transition].tolist()):
             state = int(structure.choice_state[choice])
             if begins[place]:
-                self.shield.start()
+                shield.start()
                 self.follows = state == structure.initial
-            if self.follows and not self._allows(state, choice):
+            if not self.follows:
+                continue
+            shown, before = show_state(structure, state), shield.slack
+            try:
+                shield.allowed(shown)
+                shield.take(shown, shield.choices[choice])
+            except InputError:
                 followed[place], self.follows = -1, False
                 self.forbidden, left = self.forbidden + 1, left + (not begins[place])
+                continue
+            self.steps, self.priced = self.steps + 1, self.priced + (shield.slack < before - ROUNDING)
+            self.spent, self.least = self.spent + before - shield.slack, min(self.least, shield.slack)
         super().observe(followed, begins, event)
         self.left, self.cut = self.left + left, self.cut - left
-
-    def _allows(self, state: int, choice: int) -> bool:
-        """Whether the shield allows a choice; its price is counted."""
-        shield, before = self.shield, self.shield.slack
-        shown = show_state(shield.table.structure, state)
-        try:
-            shield.allowed(shown)
-            shield.take(shown, shield.choices[choice])
-        except InputError:
-            return False
-        self.steps, self.priced = self.steps + 1, self.priced + (shield.slack < before - ROUNDING)
-        self.spent, self.least = self.spent + before - shield.slack, min(self.least, shield.slack)
-        return True

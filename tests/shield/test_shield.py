@@ -343,6 +343,30 @@ def test_a_price_that_is_no_number_is_refused(tmp_path: Path) -> None:
             Shield.load(path)
 
 
+@pytest.mark.parametrize(
+    "name, place, value, message",
+    [
+        ("memory", 11, 2**30, "memories and 3 states are too many for a shield"),
+        ("memory", 11, 0, "two rows for one state and memory"),
+        ("following", 0, 4, "a memory that has no row"),
+        ("state", 0, 3, "a state that the model does not have"),
+        ("choice", 0, 2, "the policy takes choice 2 in state 0"),
+    ],
+)
+def test_rows_that_are_none_are_refused(
+    tmp_path: Path, name: str, place: int, value: int, message: str
+) -> None:
+    path = tmp_path / "shield.json"
+    example().save(path)
+    document = json.loads(path.read_text())
+    array = np.frombuffer(base64.b64decode(document["arrays"][name]), "<i4").copy()
+    array[place] = value
+    document["arrays"][name] = base64.b64encode(array.tobytes()).decode()
+    path.write_text(json.dumps(document))
+    with pytest.raises(InputError, match=message):
+        Shield.load(path)
+
+
 def test_actions_that_are_numbers_and_actions_that_repeat_are_told_apart() -> None:
     rows = [(0, "1", {1: 1}), (0, "a", {2: 1}), (0, "a", {3: 1}), *((s, "", {s: 1}) for s in (1, 2, 3))]
     model = tr.build_from_rows(rows, labels={"bad": [2, 3]})

@@ -185,6 +185,11 @@ def test_shields_of_step_bounds_are_certified_step_by_step(tmp_path: Path, goal:
     write(document, "settled", np.ones(shield.table.settled.shape))
     (tmp_path / "forged.json").write_text(json.dumps(document))
     assert any(not one.passed for one in check_shield(tmp_path / "forged.json", proof))
+    document = json.loads((tmp_path / "shield.json").read_text())
+    write(document, "following", np.zeros(len(shield.table.value)))  # the steps are never counted
+    (tmp_path / "forged.json").write_text(json.dumps(document))
+    failed = [one.name for one in check_shield(tmp_path / "forged.json", proof) if not one.passed]
+    assert failed == ["shield: model"]
 
 
 @pytest.mark.filterwarnings("ignore")

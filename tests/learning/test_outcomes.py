@@ -376,6 +376,22 @@ def test_outcomes_alone_have_all_of_delta_and_use_nothing_the_model_says_of_prob
         tr.learn(tr.Problem(model, 'S=? [ "goal" ]'), counts, outcomes="only")
 
 
+def test_outcomes_alone_are_refuted_by_episodes_that_are_no_draws_and_by_no_other_misfit() -> None:
+    model, draw = walk(), np.random.default_rng(3)
+    problem, goal, lost = tr.Problem(model, 'P=? [ F "goal" ]'), [0, 1, 2], [0, 3]
+    drawn = [goal if won else lost for won in draw.random(400) < 0.5]
+    untied = [lost if draw.random() < 0.7 else [0, 1] * int(draw.geometric(0.9)) + [2] for _ in range(800)]
+    kinds = {"drawn": drawn, "untied": untied, "twice": drawn + drawn}
+    kinds["later"] = [goal] * 60 + drawn[:140] + [lost] * 200
+    words = {}
+    for name, paths in kinds.items():
+        result = tr.learn(problem, log_of(paths), delta=0.05, outcomes="only")
+        words[name] = result.verdict.word.value
+    refuted = "contradicted"
+    assert words == {"drawn": "proved", "untied": "proved", "twice": refuted, "later": refuted}
+    assert tr.learn(problem, log_of(untied), delta=0.05).verdict.word.value == refuted
+
+
 @pytest.mark.long
 def test_the_benchmark_of_widths_and_coverage() -> None:
     done = run_benchmark("outcome_widths.py", "--smoke")

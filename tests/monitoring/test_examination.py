@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import tightrope as tr
@@ -461,3 +462,16 @@ def test_a_broken_tie_is_found_whatever_else_is_unknown(apart: float) -> None:
         worst = found.findings[0]
         assert worst.kind == "tie" and worst.contexts[0] in (0, 11) and "as others" in worst.text
         assert abs(worst.cells[0].observed - worst.cells[0].pooled) > 0.08
+
+
+@pytest.mark.parametrize("outcomes", [[1] * 300 + [2] * 100, [1, 2] * 200])
+def test_a_log_that_looks_written_by_a_rule_is_tested_where_it_has_times(outcomes: list[int]) -> None:
+    (p,) = (parameters := tr.Parameters.box(p=(0, 1))).symbols()
+    rows = [(0, "run", {1: p, 2: 1 - p}), (1, "", {1: 1}), (2, "", {2: 1})]
+    model = tr.build_from_rows(rows, parameters)
+    lists = tr.read_data([[(0, "run", to)] for to in outcomes], model).counts
+    assert not weigh_fit(model, lists).alarm  # a sorted list of outcomes says nothing
+    columns = {"episode": range(400), "time": np.arange(400) + 0.5, "state": 0, "action": "run"}
+    timed = tr.read_data(pd.DataFrame({**columns, "next_state": outcomes}), model).counts
+    fit = weigh_fit(model, timed)
+    assert fit.is_refutation and fit.suspects[0].kind in ("drift", "serial")

@@ -201,8 +201,8 @@ class Fleet(Record):
     @property
     def worst(self) -> list[UnitBound]:
         """The units, the worst first."""
-        ordered = sorted(self.units, key=lambda one: (one.interval.lower + one.interval.upper, one.name))
-        return ordered if self.maximises else ordered[::-1]
+        last = not self.maximises
+        return sorted(self.units, key=lambda one: (sum(one.interval), one.name), reverse=last)
 
     def rows(self) -> list[tuple[str, object]]:
         """What is printed below the first line."""
@@ -238,8 +238,8 @@ class Fleet(Record):
         units = source.certified(names, tolerance.MISS)
         by_events = source.observation is None and self.average.bounds is not None
         again = source.certified(names, AVERAGE_MISS) if by_events else []
-        ends = sorted(one.low if self.maximises else one.high for one, _ in units)
-        ends = ends if self.maximises else ends[::-1]
+        worst = (one.low if self.maximises else one.high for one, _ in units)
+        ends = sorted(worst, reverse=not self.maximises)
         if not (math.isfinite(ends[k - 1]) and math.isfinite(ends[last - 1])):
             raise CannotCertify("no certificate is written: values of units have no finite bound")
         words = {**(about or {}), "column": self.column, "chosen on": len(self.chosen_on) or None}
@@ -377,7 +377,6 @@ def learn_fleet(
     if not 0.0 < share < 1.0:
         raise InputError(f"`share` is {share}, not between 0 and 1")
     question, chosen = learnable(problem_of(problem)), LearnOptions.of("learn", options)
-    column = unit
     model = question.model
     if not isinstance(model, ParametricMDP) or question.lift is not None or not question.query.is_plain:
         raise InputError("`unit` requires a model in discrete time and a question without memory")
@@ -387,12 +386,12 @@ def learn_fleet(
     log = counts.log()
     if log.rows_left_out:
         raise InputError(f"`unit` holds all rows in memory, at most {len(log):,}")
-    names, number_of = units_in(log, column)
+    names, number_of = units_in(log, unit)
     log, number_of = log.subset(number_of > -2), number_of[number_of > -2]
     given = as_policy(model, policy)
     chosen_on: tuple[str, ...] = ()
-    assumed: list[Assumed] = [UNITS, Assumed.stated("column", f"'{column}' does not depend on what happened")]
-    assumed += tolerance.all_have_a_unit(number_of, column)
+    assumed: list[Assumed] = [UNITS, Assumed.stated("column", f"'{unit}' does not depend on what happened")]
+    assumed += tolerance.all_have_a_unit(number_of, unit)
     bounding = np.ones(len(names), dtype=np.bool_)
     if given is not None:
         before = chosen_before(given, counts)
@@ -409,7 +408,7 @@ def learn_fleet(
         chosen_on = tuple(name for name, one in zip(names, bounding, strict=True) if not one)
     order = sorted(np.flatnonzero(bounding).tolist(), key=lambda number: names[number])
     parts = [log.subset(number_of == number) for number in order]
-    bounds = _UnitBounds(question, counts, parts, given, chosen, column)
+    bounds = _UnitBounds(question, counts, parts, given, chosen, unit)
     if model.structure.elsewhere is not None and bounds.observation is None:
         raise InputError(
             "`unit` supports outcomes that were never seen (elsewhere) only if the log shows the returns",
@@ -427,7 +426,7 @@ def learn_fleet(
         hull, support = bounds.hull([log.subset(number_of == number) for number in every], tolerance.MISS)
         scenario = word.scenario(most.bounds, hull, support, len(names))
     return Fleet(
-        column,
+        unit,
         units,
         delta,
         share,
@@ -521,10 +520,10 @@ class _UnitBounds:
         sure = np.concatenate([one.low == 1.0 for one in self.scores])
         possible = np.concatenate([one.high > 0.0 for one in self.scores])
         if self.observation.planned is not None:  # numbers fixed in advance: each end alone fails at `miss`
-            least, most, number = (np.bincount(unit, mask, sizes[1]) for mask in (sure, possible, None))
-            trials = number.astype(np.int64)
-            lower = clopper_pearson(least.astype(np.int64), trials, 2.0 * miss)[0]
-            upper = clopper_pearson(most.astype(np.int64), trials, 2.0 * miss)[1]
+            every = (np.bincount(unit, mask, sizes[1]) for mask in (sure, possible, None))
+            least, most, trials = (number.astype(np.int64) for number in every)
+            lower = clopper_pearson(least, trials, 2.0 * miss)[0]
+            upper = clopper_pearson(most, trials, 2.0 * miss)[1]
         else:
             lower = pooled_intervals(event, unit, sure, sizes, miss)[2][0]
             upper = pooled_intervals(event, unit, possible, sizes, miss)[3][0]
@@ -613,10 +612,10 @@ def _means(
 ) -> tuple[float, float]:
     """Bounds on the mean of independent numbers within `ends`; `planned`: how many, where that is fixed."""
     a, b = ends
-    least = Tally.of(np.maximum(np.nextafter(np.maximum(low, a) - a, -np.inf), 0.0))
+    least = Tally.of(np.nextafter(np.maximum(low, a) - a, -np.inf))
     if not math.isfinite(b):
         return mean_interval(least, least, ends, delta, planned)
-    most = Tally.of(np.maximum(np.nextafter(b - np.minimum(high, b), -np.inf), 0.0))
+    most = Tally.of(np.nextafter(b - np.minimum(high, b), -np.inf))
     return mean_interval(least, most, ends, delta, planned)
 
 

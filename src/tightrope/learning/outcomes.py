@@ -22,7 +22,7 @@ from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.fold import EXCLUDED
 from tightrope.errors import CannotCertify, InputError, TightropeError
 from tightrope.io.coding import record_of
-from tightrope.io.results import Interval, ModelFit, ObservedFacts, power_text
+from tightrope.io.results import DEPENDENT, Interval, ModelFit, ObservedFacts, power_text
 from tightrope.learning.bet_policy import question_of
 from tightrope.learning.options import MOST_LIKELIHOOD_PARAMETERS, MOST_VERTEX_DIMENSIONS
 from tightrope.model.objective import Objective
@@ -164,6 +164,12 @@ class ObservedOutcomes(Record):
         fixed = "" if self.planned is None else ", their number was fixed in advance"
         why = f"episodes are independent draws of {self.policy}{fixed}; this is assumed and not tested"
         return Assumed.stated("episodes", why)
+
+    def is_refuted_by(self, fit: ModelFit) -> bool:
+        """Whether episodes (or the steps that they are assembled from) are no draws from one distribution."""
+        kinds = (*DEPENDENT, "drift", *(("memory", "column", "unit") if self.from_steps else ()))
+        needed = 2.0 * math.log(1.0 / fit.alpha)  # more than any weight takes away
+        return any(one.kind in kinds and one.log_evidence >= needed for one in fit.suspects)
 
     def sampling(self, design: SamplingDesign) -> tuple[Assumption, tuple[Assumed, ...]]:
         """What the interval needs of the way the log was collected, and whether that holds."""

@@ -359,7 +359,7 @@ class Pipeline:
         result = Pipeline(self.problem, None, DeltaSplit(0.0), options=over, policy=self.policy).result(over)
         need, assumed = seen.sampling(self.data.design)
         sets = replace(result.sets, ledger=replace(result.sets.ledger, assumption=need, assumptions=assumed))
-        about = result.value or result.robust
+        tested, about = self.weigh_fit()[0], result.value or result.robust
         seen = replace(seen, total=self.delta, model=about.interval)
         about = replace(about, interval=seen.interval)
         return replace(
@@ -370,6 +370,7 @@ class Pipeline:
             robust=about,
             value=None if self.policy is None else about,
             outcomes=seen,
+            fit=tested if seen.is_refuted_by(tested) else None,
             seconds={**result.seconds, **seconds},
         )
 

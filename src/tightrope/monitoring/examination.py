@@ -507,7 +507,7 @@ def _changes(
     if grid is None or not grid.is_ordered:
         return [], -1
     counts = grid.counts()
-    change = urns.weigh_changes(counts, level - weight)
+    change = urns.weigh_changes(counts, level - weight, log.time is not None)
     if change is None:
         return [], -1
     text, structure = "the next state depends on the time in the log", model.structure
@@ -574,9 +574,9 @@ def _sorts(rows: _Rows, used: OffsetArray) -> list[BoolArray]:
     owner = np.repeat(np.arange(len(visits.width)), visits.width)
     at = structure.transition_start[visits.context][owner] + np.arange(start[-1]) - start[owner]
     successor, state = structure.successor[at], structure.choice_state[visits.context][owner]
-    rank = np.arange(len(visits.row)) - np.repeat(visits.start[:-1], np.diff(visits.start))
-    inside = rank < np.repeat(used, np.diff(visits.start))
-    place = np.repeat(start[:-1], np.diff(visits.start)) + visits.outcome
+    rank, each = np.arange(len(visits.row)), np.diff(visits.start)
+    inside = rank - np.repeat(visits.start[:-1], each) < np.repeat(used, each)
+    place = np.repeat(start[:-1], each) + visits.outcome
     number = np.bincount(place[inside], minlength=int(start[-1]))
     most = np.zeros(len(visits.width), dtype=number.dtype)
     np.maximum.at(most, owner, number)

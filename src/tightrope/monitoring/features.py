@@ -103,7 +103,7 @@ def list_features(model: ParametricMDP, log: EpisodeLog) -> tuple[Feature, ...]:
     seen = np.bincount(log.transition, minlength=structure.transitions)
     visits = np.bincount(structure.transition_choice, seen)[structure.transition_choice]
     surprise = -xlogy(seen, seen / np.maximum(visits, 1.0)).sum() / max(len(log), 1)
-    is_drawn = is_varied(log.transition, float(surprise))
+    is_drawn = log.time is not None or is_varied(log.transition, float(surprise))
     serial = [Feature(name, "serial", words, 0.5) for name, words in SERIAL.items() if is_drawn]
     return (*result, *serial, Feature("tie", "tie", TIE))
 

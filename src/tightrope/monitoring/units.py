@@ -28,14 +28,11 @@ def refuted_within(
 ) -> str | None:
     """What the rows of units say against independent runs, where these alone bound their values, or else
     against the model: half of α is for all units together, the rest for each alone."""
-    whole = sum(parts[1:], start=parts[0])
+    whole, each = sum(parts[1:], start=parts[0]), np.arange(len(parts))
     if by_returns:
-        unit = np.repeat(np.arange(len(parts)), [part.episodes for part in parts])
-        copies = weigh_repeated(whole, unit)
+        copies = weigh_repeated(whole, np.repeat(each, [part.episodes for part in parts]))
         return copies.text if copies.log_e >= math.log(1.0 / ALPHA) else None
-    log_e, feature = weigh_within(
-        model, whole, np.repeat(np.arange(len(parts)), [len(part) for part in parts])
-    )
+    log_e, feature = weigh_within(model, whole, np.repeat(each, [len(part) for part in parts]))
     if log_e >= math.log(2 / ALPHA):
         return f"within units, outcomes depend on {feature}: e-value {power_text(log_e)}"
     for part in parts:

@@ -215,15 +215,16 @@ class ChangePoint:
     reached: int
 
 
-def weigh_changes(counts: Sequence[OffsetArray], level: float) -> ChangePoint | None:
+def weigh_changes(counts: Sequence[OffsetArray], level: float, is_timed: bool = False) -> ChangePoint | None:
     """Evidence that the distribution of a context changed, from counts at the visits of `VISITS`."""
     best: ChangePoint | None = None
     contexts = sum(seen.shape[1] > 1 for seen in counts)
     for context, seen in enumerate(counts):
         width, visits = seen.shape[1], int(VISITS[len(seen) - 1])
         blocks = np.count_nonzero(np.diff(seen, axis=0), axis=1)
-        if width < 2 or visits < LEAST_CHANGE or np.count_nonzero(blocks > 1) < width:
-            continue  # a log that is sorted by outcomes says nothing
+        mixed = width if is_timed else np.count_nonzero(blocks > 1)  # without times, sorted logs say nothing
+        if width < 2 or visits < LEAST_CHANGE or mixed < width:
+            continue
         outcomes = [1] if width == 2 else range(width)
         price = math.log(contexts * len(outcomes) * len(CANDIDATES))
         for outcome in outcomes:

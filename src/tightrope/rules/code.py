@@ -25,7 +25,6 @@ from tightrope.rules.rule import (
     DecisionRule,
     Leaf,
     RuleMemory,
-    RuleRow,
     RuleTest,
     Tree,
     Value,
@@ -100,11 +99,6 @@ def _identifiers(columns: Sequence[Column]) -> dict[str, str]:
     return names
 
 
-def _rows(rule: DecisionRule) -> list[RuleRow]:
-    assert rule.table is not None
-    return rule.table
-
-
 def _condition(
     test: RuleTest, rule: DecisionRule, name: Callable[[str], str], negate: str, equal: str
 ) -> str:
@@ -123,8 +117,7 @@ def _condition(
 def to_python(rule: DecisionRule) -> str:
     """A module with a function `policy`."""
     names = _identifiers(rule.columns)
-    kinds = {"int": "int", "bool": "bool", "text": "str"}
-    arguments = [f"{names[column.name]}: {kinds[column.kind]}" for column in rule.columns]
+    arguments = [f"{names[each.name]}: {each.kind.replace('text', 'str')}" for each in rule.columns]
     about = "\n".join(_about(rule)).replace("\\", "\\\\").replace('"""', "'''")
     key = "(" + "".join(f"{name}, " for name in names.values()) + ")"
     head = f'"""{about}\n"""\n\n'
@@ -133,21 +126,22 @@ def to_python(rule: DecisionRule) -> str:
         return f"{head}\ndef policy({', '.join(arguments)}) -> str:\n{body}\n"
     entries: dict[tuple[Value, ...], list[str]] = {}
     if rule.memory is RuleMemory.NONE:
-        shown = [f"    {tuple(row.state)!r}: {row.action!r},\n" for row in _rows(rule)]
-        lookup, kind, more = f"TABLE[{key}]", "str", ""
+        shown = [f"    {tuple(row.state)!r}: {row.action!r},\n" for row in rule.table or ()]
+        lookup, kind = f"TABLE[{key}]", "str"
     elif rule.memory is RuleMemory.MEMORY:
         shown = [
             f"    ({tuple(row.state)!r}, {row.memory}): ({row.action!r}, {row.following}),\n"
-            for row in _rows(rule)
+            for row in rule.table or ()
         ]
-        lookup, kind, more = f"TABLE[{key}, memory]", "tuple[str, int]", "memory: int"
+        lookup, kind = f"TABLE[{key}, memory]", "tuple[str, int]"
+        arguments.append("memory: int")
     else:
-        for row in _rows(rule):
+        for row in rule.table or ():
             entries.setdefault(tuple(row.state), []).append(f"({row.memory}, {row.action!r})")
         shown = [f"    {state!r}: [{', '.join(runs)}],\n" for state, runs in entries.items()]
         lookup = f"[action for first, action in TABLE[{key}] if first <= step][-1]"
-        kind, more = "str", "step: int"
-    arguments += [more] if more else []
+        kind = "str"
+        arguments.append("step: int")
     return (
         f"{head}TABLE = {{\n{''.join(shown)}}}\n\n\ndef policy({', '.join(arguments)}) -> {kind}:\n"
         f"    return {lookup}\n"
@@ -202,7 +196,7 @@ def _c_tree(tree: Tree, rule: DecisionRule, names: dict[str, str], indent: str) 
 
 def _c_table(rule: DecisionRule, names: dict[str, str], arguments: list[str]) -> str:
     """Rows in order: a search by halves finds the last one that is not beyond the state."""
-    texts = sorted({value for row in _rows(rule) for value in row.state if isinstance(value, str)})
+    texts = sorted({value for row in rule.table or () for value in row.state if isinstance(value, str)})
     code = {text: number for number, text in enumerate(texts)}
     steps, memory = rule.memory is RuleMemory.STEP, rule.memory is RuleMemory.MEMORY
     listed = sorted(
@@ -212,7 +206,7 @@ def _c_table(rule: DecisionRule, names: dict[str, str], arguments: list[str]) ->
             rule.actions.index(row.action),
             row.following,
         )
-        for row in _rows(rule)
+        for row in rule.table or ()
     )
     width = len(rule.columns)
     lines = "".join(f"    {{{', '.join(map(str, row))}}},\n" for row in listed)
@@ -233,7 +227,7 @@ def _c_table(rule: DecisionRule, names: dict[str, str], arguments: list[str]) ->
             "        if (strcmp(texts[i], text) == 0)\n            return i;\n    return -1;\n}\n\n"
         )
     same = width if steps else width + 1
-    learn = f"    *memory = table[low - 1][{width + 2}];\n" if memory else ""
+    learn = f"    *memory = table[low - 1][{width + 2}];\n" * memory
     return (
         f"{finder}static const long long table[{len(listed)}][{width + 3}] = {{\n{lines}}};\n\n"
         f"int policy({', '.join(arguments)})\n{{\n"
@@ -270,24 +264,21 @@ def to_sql(rule: DecisionRule) -> str:
     kinds = {"int": "INTEGER", "bool": "BOOLEAN", "text": "TEXT"}
     fields = [f"{_sql_name(column.name)} {kinds[column.kind]}" for column in rule.columns]
     steps, memory = rule.memory is RuleMemory.STEP, rule.memory is RuleMemory.MEMORY
-    keys = [*columns, *(["from_step"] if steps else ["memory"] if memory else [])]
-    fields += [f"{name} INTEGER" for name in keys[len(columns) :]] + ["action TEXT"]
-    fields += ["next_memory INTEGER"] if memory else []
+    keys = [*columns, *["from_step"] * steps, *["memory"] * memory]
+    beside = (f"{name} INTEGER" for name in keys[len(columns) :])
+    fields += [*beside, "action TEXT", *["next_memory INTEGER"] * memory]
     rows = []
-    for row in _rows(rule):
-        values = [*map(_sql_value, row.state), *([str(row.memory)] if extra else [])]
-        rows.append(
-            f"({', '.join([*values, _sql_value(row.action), *([str(row.following)] if memory else [])])})"
-        )
+    for row in rule.table or ():
+        values = [*map(_sql_value, row.state), *[str(row.memory)] * len(extra), _sql_value(row.action)]
+        rows.append(f"({', '.join([*values, *[str(row.following)] * memory])})")
     inserts = "".join(
         "INSERT INTO policy VALUES\n" + ",\n".join(rows[i : i + 500]) + ";\n"
         for i in range(0, len(rows), 500)
     )
     matches = " AND ".join(f"policy.{name} = states.{name}" for name in columns)
-    wanted = "policy.action" + (", policy.next_memory" if memory else "")
+    wanted = "policy.action" + ", policy.next_memory" * memory
     view = f"SELECT states.*, {wanted}\nFROM states LEFT JOIN policy ON {matches}"
-    if memory:
-        view += " AND policy.memory = states.memory"
+    view += " AND policy.memory = states.memory" * memory
     if steps:
         view = (
             f"SELECT states.*, (SELECT action FROM policy WHERE {matches} AND from_step <= states.step\n"
@@ -337,10 +328,10 @@ def to_markdown(rule: DecisionRule) -> str:
     extra = ["from step"] * (rule.memory is RuleMemory.STEP) + ["memory"] * memory
     head = [*(column.name for column in rule.columns), *extra, "action", *["next memory"] * memory]
     cells = [head, ["---"] * len(head)]
-    for row in _rows(rule):
+    for row in rule.table or ():
         shown = [column.call(value) for column, value in zip(rule.columns, row.state, strict=True)]
-        shown += [str(row.memory)] if extra else []
-        cells.append([*shown, show_action(row.action), *([str(row.following)] if memory else [])])
+        shown += [*[str(row.memory)] * len(extra), show_action(row.action)]
+        cells.append([*shown, *[str(row.following)] * memory])
     escaped = (" | ".join(cell.replace("|", "\\|") for cell in row) for row in cells)
     return "\n".join([*lines, *(f"| {row} |" for row in escaped)]) + "\n"
 
@@ -365,8 +356,8 @@ def to_dot(rule: DecisionRule) -> str:
             "graphs are drawn of trees and of finite-memory policies", hint="policy.tree() finds one"
         )
     lines = [*head, "digraph controller {", "  rankdir=LR;", "  start [shape=point]; start -> 0;"]
-    lines += [f"  {memory} [shape=circle];" for memory in sorted({row.memory for row in _rows(rule)})]
-    for row in _rows(rule):
+    lines += [f"  {memory} [shape=circle];" for memory in sorted({row.memory for row in rule.table or ()})]
+    for row in rule.table or ():
         values = zip(rule.columns, row.state, strict=True)
         state = ", ".join(f"{column.name}={column.call(value)}" for column, value in values)
         label = json.dumps(f"{state}: {show_action(row.action)}")

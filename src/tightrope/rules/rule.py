@@ -83,9 +83,8 @@ class RuleTest(Struct, frozen=True, kw_only=True):
                 else f"{self.left} is at least {column.call(bound + 1)}"
             )
         if self.sign < 0 and bound in (-1, 0):
-            at_most, less = (f"{self.left} is {how} {self.right}" for how in ("at most", "less than"))
-            at_least, more = (f"{self.left} is {how} {self.right}" for how in ("at least", "greater than"))
-            return (at_most if holds else more) if bound == 0 else (less if holds else at_least)
+            how = ("at most", "less than") if holds else ("greater than", "at least")
+            return f"{self.left} is {how[bound]} {self.right}"
         total = f"{self.left} {'+' if self.sign > 0 else '-'} {self.right}"
         return f"{total} is at most {bound}" if holds else f"{total} is at least {bound + 1}"
 

@@ -277,12 +277,17 @@ def learnable(given: object) -> Problem:
         )
     if problem.objective.kind is ObjectiveKind.CUMULATIVE and problem.objective.terminal is not None:
         raise InputError("`learn` does not support instantaneous rewards (R [ I=k ])")
+    require_value(problem)
+    return problem
+
+
+def require_value(problem: Problem) -> None:
+    """Refuse to learn about what is true or false."""
     if problem.query.is_threshold:
         raise InputError(
             f"{problem.text} is true or false, but learning needs a value to optimise",
             hint="ask for the value: Pmax=? [ … ]",
         )
-    return problem
 
 
 def _query(

@@ -445,19 +445,16 @@ def splits_domain(request: CheckRequest, loaded: Loaded, queries: Sequence[Query
 
 
 def check_partition(
-    request: CheckRequest,
-    loaded: Loaded,
-    queries: Sequence[Query],
-    figure: OutputFile | None,
+    request: CheckRequest, loaded: Loaded, queries: Sequence[Query], figure: OutputFile | None
 ) -> None:
     """Split the domain, print the parts, draw them."""
     options.refuse_options(request, NOT_SPLIT, "it cannot be used with parts of a domain")
     if len(queries) != 1:
         raise InputError(f"a domain is split for one property, not {len(queries)}")
     share = OPEN_SHARE if request.open_share is None else options.parse_share(request.open_share, "--open")
-    with screen.phase("solve"):
-        seconds = math.inf if request.time_limit is None else request.time_limit
-        parts = late.partition.partition(Problem(loaded.model, queries[0]), share, seconds)
+    with screen.phase("solve") as progress:
+        seconds = request.solve_options().seconds
+        parts = late.partition.partition(Problem(loaded.model, queries[0]), share, seconds, progress)
     verdict = check_answers.report_partition(loaded, queries[0], parts, share)
     if figure is not None:
         late.curves.write_partition(parts.names, parts.parts, queries[0].text, figure)

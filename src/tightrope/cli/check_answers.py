@@ -21,7 +21,7 @@ from tightrope.model.mdp import JOINT_BOUNDS
 from tightrope.numerics import text as texts
 from tightrope.numerics.machine import peak_memory
 from tightrope.prism.properties.query import Query
-from tightrope.solver.solution import FALSE, OPEN, TRUE, InitialValues, Solution, Status
+from tightrope.solver.solution import OPEN, InitialValues, Solution, Status
 from tightrope.verdict import Assessment, Assumed
 
 if TYPE_CHECKING:
@@ -233,7 +233,6 @@ def _record(
         status = status if status == "automaton-believed" else "certified"
     elif status == "certified":
         status = verdict.word.value
-    several = value is not None and value.states > 1
     return record_of(
         PropertyAnswer,
         **verdict.facts,
@@ -241,9 +240,9 @@ def _record(
         name=query.name or UNSET,
         lower=UNSET if value is None else value.lower,
         upper=UNSET if value is None else value.upper,
-        initial=InitialFacts(value.states, Interval.of(*value.least), Interval.of(*value.greatest))
-        if value is not None and several
-        else UNSET,
+        initial=UNSET
+        if value is None or value.states == 1
+        else InitialFacts(value.states, Interval.of(*value.least), Interval.of(*value.greatest)),
         status=status,
         **others,
     )
@@ -323,11 +322,8 @@ def _relation(record: PropertyAnswer, shown: Callable[[float, float], str] = tex
     """The value in numbers, as a relation or otherwise `shown`; empty where there is no value."""
     if isinstance(record.lower, UnsetType) or isinstance(record.upper, UnsetType):
         return ""
-    if (
-        shown is texts.value_text
-        and record.lower == math.inf
-        and re.search(r"\[\s*C\s*\]", str(record.question))
-    ):
+    is_total = re.search(r"\[\s*C\s*\]", str(record.question))
+    if is_total and shown is texts.value_text and record.lower == math.inf:
         return texts.bounded(record.lower, is_lower=True)
     return shown(record.lower, record.upper)
 
@@ -347,14 +343,13 @@ def report_domain(answer: DomainAnswer, details: screen.Rows) -> None:
 
 def report_partition(loaded: Loaded, query: Query, partition: Partition, share: float) -> Assessment:
     """Print the parts of a domain, of which at most a `share` should be open; the largest first."""
-    shares = {"holds": partition.share(TRUE), "fails": partition.share(FALSE), "open": partition.share(OPEN)}
+    shares = partition.shares
     limit = None if shares["open"] <= share else f"more than {100 * share:.3g}% of the domain is open"
     verdict, seconds = Assessment.of(limit=limit), {"build": loaded.seconds, "solve": partition.seconds}
-    answer = PartitionAnswer(
+    answer = record_of(
+        PartitionAnswer,
         **verdict.facts,
-        holds=shares["holds"],
-        fails=shares["fails"],
-        open=shares["open"],
+        **shares,
         model=loaded.source,
         question=query.text,
         parameters=partition.names,

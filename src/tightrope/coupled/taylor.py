@@ -287,38 +287,37 @@ class ValueGradient:
 
     def value(self, x: FloatArray) -> float | None:
         """The reported value at coordinates x, in plain float64; None where the equations are singular."""
-        chain = self.chain
-        probability = self.functions.chances(x)
-        matrix = build_matrix(chain, chain.weight * probability[chain.expression])
-        base = None if chain.start is not None else _solve(chain, matrix)
-        values = chain.start if base is None else base.values
+        values = self._values(x)[2]
         if values is None:
             return None
-        for phase in chain.phases:
-            for _ in range(phase.steps):
-                values = np.where(phase.fixed, phase.value, chain.reward + matrix @ values)
-        value = float(values[chain.initial])
+        value = float(values[-1][self.chain.initial])
         return 1.0 - value if self.sign < 0.0 else value
 
     def terms(self, x: FloatArray) -> Iterator[tuple[FloatArray, FloatArray]] | None:
         """What the slope by expressions is a sum of: (visits of every row, values where its entries lead),
         one pair per step of a step-bounded objective and one for the equations; None where these are
         singular at x."""
-        chain = self.chain
-        probability = self.functions.chances(x)
+        matrix, base, values = self._values(x)
+        return None if values is None else self._terms(matrix, base, values)
+
+    def _values(self, x: FloatArray) -> tuple[csr_array, SolvedEquations | None, list[FloatArray] | None]:
+        """The chain at x, its equations where it has some, and its values after every step."""
+        chain, probability = self.chain, self.functions.chances(x)
         matrix = build_matrix(chain, chain.weight * probability[chain.expression])
         base = None if chain.start is not None else _solve(chain, matrix)
         first = chain.start if base is None else base.values
-        return None if first is None else self._terms(matrix, base, first)
-
-    def _terms(
-        self, matrix: csr_array, base: SolvedEquations | None, first: FloatArray
-    ) -> Iterator[tuple[FloatArray, FloatArray]]:
-        chain = self.chain
+        if first is None:
+            return matrix, base, None
         values: list[FloatArray] = [first]
         for phase in chain.phases:
             for _ in range(phase.steps):
                 values.append(np.where(phase.fixed, phase.value, chain.reward + matrix @ values[-1]))
+        return matrix, base, values
+
+    def _terms(
+        self, matrix: csr_array, base: SolvedEquations | None, values: list[FloatArray]
+    ) -> Iterator[tuple[FloatArray, FloatArray]]:
+        chain = self.chain
         weight = np.zeros(chain.rows)
         weight[chain.initial] = 1.0
         step = len(values) - 1

@@ -57,10 +57,15 @@ class Information:
         return len(self.point)
 
     @property
+    def extent(self) -> FloatArray:
+        """The widths of the domain."""
+        coordinates = self.maximiser.coordinates
+        return np.maximum((coordinates.upper - coordinates.lower)[: self.size], 1e-300)
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The free parameters."""
-        parameters = self.model.parameters
-        return tuple(parameters.names[i] for i in self.maximiser.coordinates.free)
+        return tuple(self.model.parameters.names[i] for i in self.maximiser.coordinates.free)
 
     @cached_property
     def lifted(self) -> FloatArray:
@@ -344,8 +349,7 @@ def blind_combinations(
     matrix: FloatArray, information: Information, directions: Directions
 ) -> tuple[str, ...]:
     """Combinations that the directions need and that data with this information tell nothing about."""
-    coordinates = information.maximiser.coordinates
-    extent = np.maximum((coordinates.upper - coordinates.lower)[: information.size], 1e-300)
+    extent = information.extent
     values, basis = np.linalg.eigh(matrix * np.outer(extent, extent))
     blind = basis[:, values <= _NO_INFORMATION * max(float(values.max(initial=0.0)), 1e-300)]
     if not blind.shape[1]:
@@ -361,9 +365,7 @@ def blind_combinations(
 
 def write_combination(information: Information, combination: FloatArray) -> str:
     """A combination with leading coefficient 1, without what matters less than a hundredth of it."""
-    coordinates = information.maximiser.coordinates
-    extent = (coordinates.upper - coordinates.lower)[: information.size]
-    matters = np.abs(combination) * extent
+    matters = np.abs(combination) * information.extent
     largest = int(matters.argmax())
     terms = []
     scaled = combination / combination[largest]

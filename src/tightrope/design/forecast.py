@@ -368,9 +368,7 @@ def total_width(
 
 def _whitener(information: Information, matrix: FloatArray) -> FloatArray:
     """W with W·Wᵀ = matrix⁻¹, in the scale of the domain's box; what is not known is nearly unbounded."""
-    coordinates = information.maximiser.coordinates
-    size = information.size
-    extent = np.maximum((coordinates.upper - coordinates.lower)[:size], 1e-300)
+    extent = information.extent
     values, basis = np.linalg.eigh(matrix * np.outer(extent, extent))
     floor = max(_LEAST * float(values.max(initial=0.0)), 1e-9)
     result: FloatArray = extent[:, None] * basis / np.sqrt(np.maximum(values, floor))
@@ -426,9 +424,7 @@ _INSIDE = 0.999
 def plausible_points(information: Information, matrix: FloatArray) -> FloatArray:
     """Free parameters that are likely given so much information, inside the domain, one per row."""
     rows, bounds = information.maximiser.faces
-    coordinates = information.maximiser.coordinates
-    size = information.size
-    extent = np.maximum((coordinates.upper - coordinates.lower)[:size], 1e-300)
+    extent, size = information.extent, information.size
     values, basis = np.linalg.eigh(matrix * np.outer(extent, extent) + np.eye(size))
     axes = extent[:, None] * basis / np.sqrt(values)
     rng = np.random.default_rng(_SEED)

@@ -28,7 +28,7 @@ from tightrope.model.pomdp import POMDP, Controller, controller_of
 from tightrope.model.product import Product, chain_of, lift_objective
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import FloatArray
-from tightrope.problem import Problem
+from tightrope.problem import Problem, require_value
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.maximum_likelihood import LikelihoodMaximiser
 from tightrope.statistics.outcomes import Outcomes
@@ -107,11 +107,7 @@ class ObservedControllers(PlainQuestions):
     def apply(self, problem: Problem) -> Problem:
         if not problem.query.is_plain:
             raise problem.query.refusal()
-        if problem.query.is_threshold:
-            raise InputError(
-                f"{problem.text} is true or false, but learning needs a value to optimise",
-                hint="ask for the value: Pmax=? [ … ]",
-            )
+        require_value(problem)
         return problem
 
     def start(self, problem: Problem, request: Request) -> Pipeline:

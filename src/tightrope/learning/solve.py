@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.errors import InputError, ReadingWarning, check_keywords, check_number, check_type
 from tightrope.learning.learn import plain_problem, reduction_of
-from tightrope.learning.options import LearnOptions, Progress, spell_out
+from tightrope.learning.options import LearnOptions, Progress, progress_of, silent, spell_out
 from tightrope.learning.pipeline import Pipeline
 from tightrope.learning.products import require_support_of_domain
 from tightrope.logic.model_checking import Answer, check_query
@@ -130,7 +130,7 @@ def solve(
     model, query = question.model, question.query
     if open_share is not None:
         _refuse("parts of a domain", given, "policy start sets ltl_translator")
-        return partition(question, open_share, effort.seconds)
+        return partition(question, open_share, effort.seconds, progress_of(progress) or silent)
     if isinstance(model, POMDP):
         _refuse("partially observable models", given, "start sets ltl_translator misfit")
         return solve_observed(question, policy, effort)

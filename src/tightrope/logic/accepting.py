@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, reduce
-from itertools import combinations, pairwise
+from itertools import combinations
 
 import numpy as np
 
@@ -46,13 +46,10 @@ def winning_states(
     winning: BoolArray = np.array([formula == ltl.TRUE for formula in left])[memory]
     lost = np.array([formula == ltl.FALSE for formula in left])[memory]
     components = maximal_end_components(Support.of(model), within=~winning & ~lost, choices=choices)
-    order = np.argsort(components.component, kind="stable")
-    ends = np.searchsorted(components.component[order], np.arange(components.count + 1))
     letter_of = letters.letter[product.state]
     single: dict[tuple[int, int], _Met | None] = {}
     suffixes = cache(ltl.suffix_automaton)  # components often share formula and letters
-    for begin, end in pairwise(ends):
-        members = order[begin:end]
+    for members in components.members:
         start = members[0]
         here, key = Letters(letter_of[members], letters.bits), (int(memory[start]), int(letter_of[start]))
         if len(members) > 1 or key not in single:

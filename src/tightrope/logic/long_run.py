@@ -11,7 +11,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import numpy as np
 
@@ -221,12 +220,9 @@ def gains_of(
     require_constant(model, "long-run averages")
     structure, support = model.structure, Support.of(model)
     components = maximal_end_components(support)
-    order = np.argsort(components.component, kind="stable")
-    ends = np.searchsorted(components.component[order], np.arange(components.count + 1))
     low, high = np.empty(components.count), np.empty(components.count)
     bias, rounds = np.zeros(structure.states), 0
-    for number, (begin, end) in enumerate(pairwise(ends)):
-        members = order[begin:end]
+    for number, members in enumerate(components.members):
         chosen, _ = ranges(structure.choice_start, members)
         earned = reward[chosen[components.internal[chosen]]]
         if len(members) == 1:  # the best choice for ever

@@ -1,7 +1,8 @@
 """`partition`: where in its domain a parametric model meets a threshold, box by box.
 
 The domain is a box of parameters. On a part of it the value of a chain is enclosed by a Taylor model over the
-part's own parameters (`tightrope.coupled.taylor`), the optimum of a model with choices by interval bounds.
+part's own parameters (`tightrope.coupled.taylor`). The optimum of a model with choices is bounded on one side
+by such a model of one policy, and on the other by intervals of probabilities, where the policy suggests it.
 A part is decided where the enclosure lies on one side of the threshold. Otherwise it is halved: with the same
 model where the value itself varies most, with a model of its own where the model's error is too large.
 
@@ -18,6 +19,7 @@ import heapq
 import itertools
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -37,7 +39,7 @@ from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.rounding import error_factor
 from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.problem import Problem
-from tightrope.solver.solution import FALSE, OPEN, TRUE
+from tightrope.solver.solution import FALSE, OPEN, TRUE, Solution
 from tightrope.solver.solve import solve
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 
@@ -65,9 +67,13 @@ class Partition(Record):
     def _title_(self) -> str:
         return f"Partition of the domain of {', '.join(self.names)}: {len(self.parts):,} parts"
 
+    @property
+    def shares(self) -> dict[str, float]:
+        """The shares of the domain by verdict."""
+        return {"holds": self.share(TRUE), "fails": self.share(FALSE), "open": self.share(OPEN)}
+
     def _facts_(self) -> Facts:
-        shares = [("holds", TRUE), ("fails", FALSE), ("open", OPEN)]
-        return [(name, f"{100 * self.share(truth):.4g}% of the domain") for name, truth in shares]
+        return [(name, f"{100 * share:.4g}% of the domain") for name, share in self.shares.items()]
 
 
 @dataclass(eq=False)
@@ -85,6 +91,11 @@ class _Box:
     def widths(self) -> FloatArray:
         return np.asarray(self.corners[1] - self.corners[0])
 
+    @property
+    def half(self) -> FloatArray:
+        """Half the widths, a little more."""
+        return 0.5 * self.widths * _OUTWARD
+
     def part(self, truth: str) -> DomainPart:
         return DomainPart(tuple(Interval.of(low, high) for low, high in self.corners.T.tolist()), truth)
 
@@ -95,7 +106,7 @@ class _Box:
         return _Box(below, model), _Box(above, model)
 
 
-def partition(problem: Problem, share: float = 0.05, seconds: float = math.inf) -> Partition:
+def partition(problem: Problem, share: float, seconds: float, progress: Callable[[str], None]) -> Partition:
     """Split the domain until a threshold is decided on all but a `share` of it, or time runs out.
 
     Parameters
@@ -106,6 +117,8 @@ def partition(problem: Problem, share: float = 0.05, seconds: float = math.inf) 
         The part of the domain's volume that may stay open.
     seconds
         A limit of time; what is open then stays so.
+    progress
+        Receives how much is open, after every part.
     """
     begin = time.perf_counter()
     if not 0 < share < 1:
@@ -119,14 +132,15 @@ def partition(problem: Problem, share: float = 0.05, seconds: float = math.inf) 
         problem = product_problem(problem.model, problem.query)[0]
     search = _Splitter.of(problem)
     root = _Box(search.corners)
-    whole, done, order = float(np.prod(root.widths)), [], itertools.count()
-    waiting, open_volume = [(-whole, next(order), root)], whole
+    whole, done, order = float(np.prod(root.widths)), [], itertools.count(1)
+    waiting, open_volume = [(-whole, 0, root)], whole
     while waiting and open_volume > share * whole and time.perf_counter() < begin + seconds:
         volume, _, box = heapq.heappop(waiting)
         truth, children = search.examine(box)
         if truth != OPEN:
             done.append(box.part(truth))
             open_volume += volume
+        progress(f"solve: {100 * open_volume / whole:.1f}% of the domain open, {len(done):,} parts decided")
         for child in children:
             heapq.heappush(waiting, (float(-np.prod(child.widths)), next(order), child))
     done += [box.part(OPEN) for _, _, box in waiting]
@@ -189,23 +203,36 @@ class _Splitter:
         """The verdict on a box, or its halves."""
         if isinstance(self.chain, str):
             return self.problem.answer(math.inf, math.inf), ()
-        model = box.model or self.enclose(box)
+        model, whole = box.model or self.enclose(box), self.corners[1] - self.corners[0]
         value, swing, error = self._range(box, model)
-        if (truth := self._truth(value, swing.sum() + error)) != OPEN:
+        reach, agent = float(swing.sum()), None if self.chain else self.problem.objective.agent
+        radius = reach + error + error_factor(8) * (abs(value) + reach + error)
+        low = -math.inf if agent is Direction.MIN else value - radius
+        high = math.inf if agent is Direction.MAX else value + radius
+        if (truth := self._truth(low, high)) != OPEN:
             return truth, ()
-        if error <= swing.sum():
+        if agent and (error == math.inf or self._truth(value - reach, value + reach) != OPEN):
+            functions = self._functions_on(box)
+            if low == -math.inf:
+                low = self._optimum(functions, Direction.MIN).at_initial_states.lower
+            if high == math.inf:
+                high = self._optimum(functions, Direction.MAX).at_initial_states.upper
+            if (truth := self._truth(low, high)) != OPEN:
+                return truth, ()
+            value, reach, error = 0.5 * (low + high), 0.0, 0.5 * (high - low)
+        elif error <= reach:
             return OPEN, box.halves(swing, model)
-        if box.model is not None:
+        elif box.model is not None:
             return OPEN, (_Box(box.corners),)
-        whole = self.corners[1] - self.corners[0]
         halves = box.halves(box.widths / whole)
-        if self._truth(value, swing.sum() + _GAIN * error) != OPEN:
+        reach += _GAIN * error
+        if self._truth(value - reach, value + reach) != OPEN:
             return OPEN, halves
         return OPEN, tuple(part for half in halves for part in half.halves(half.widths / whole))
 
-    def _truth(self, value: float, radius: float) -> str:
-        slack = error_factor(8) * (abs(value) + radius)
-        low, high = float(value - radius - slack), float(value + radius + slack)
+    def _truth(self, low: float, high: float) -> str:
+        less, more = 1.0 - error_factor(8), 1.0 + error_factor(8)
+        low, high = min(low * less, low * more), max(high * less, high * more)
         if self.problem.objective.complement:
             low, high = 1.0 - high - error_factor(4), 1.0 - low + error_factor(4)
         return self.problem.answer(low, high)
@@ -215,7 +242,7 @@ class _Splitter:
         constant, slope, bend = model.at(0)
         scale = model.axes.diagonal()
         middle = (box.middle - model.centre) / scale
-        half = 0.5 * box.widths / scale * _OUTWARD
+        half = box.half / scale
         value = constant + slope @ middle + middle @ bend @ middle
         swing = half * np.abs(slope + 2 * bend @ middle) + half * (np.abs(bend) @ half)
         reach = np.abs(middle) + half
@@ -226,24 +253,26 @@ class _Splitter:
     def enclose(self, box: _Box) -> TaylorModel:
         """The value over a box: a chain's Taylor model where one is proved, bounds of an optimum."""
         self.enclosures += 1
-        centre, half = box.middle, 0.5 * box.widths * _OUTWARD
-        axes, radius = np.diag(half), math.sqrt(self.size) * _OUTWARD
-        functions = self._functions_on(centre, half)
-        if isinstance(self.chain, Chain):
+        axes, radius = np.diag(box.half), math.sqrt(self.size) * _OUTWARD
+        chain = self.chain or self._witness(box)
+        # Without a model a play need not stop: smaller boxes are tried.
+        parts = np.zeros(1), np.zeros((1, self.size)), np.zeros((1, 0, 0)), np.full(1, np.inf)
+        if isinstance(chain, Chain):
             origin, eye = np.zeros(self.size), np.eye(self.size)
-            model = expand(self.chain, functions, origin, eye, radius, order_for(self.chain, eye))
+            order, row = order_for(chain, eye), slice(chain.initial, chain.initial + 1)
+            model = expand(chain, self._functions_on(box), origin, eye, radius, order)
             if model is not None:
-                row = slice(self.chain.initial, self.chain.initial + 1)
-                parts = (model.constant[row], model.slope[row], model.curvature[row], model.error[row])
-                return TaylorModel(centre, axes, radius, *parts)
-            value, error = np.zeros(1), np.full(1, np.inf)  # a play need not stop: smaller boxes are tried
-        else:
-            low, high = self._bounds(functions)
-            value, error = np.array([0.5 * (low + high)]), np.array([0.5 * (high - low) * _OUTWARD])
-        return TaylorModel(centre, axes, radius, value, np.zeros((1, self.size)), np.zeros((1, 0, 0)), error)
+                parts = model.constant[row], model.slope[row], model.curvature[row], model.error[row]
+        return TaylorModel(box.middle, axes, radius, *parts)
 
-    def _bounds(self, functions: AffineFunctions) -> tuple[float, float]:
-        """The optimum, before `complement`, where nature picks probabilities in the box at every choice."""
+    def _witness(self, box: _Box) -> Chain | str:
+        """The chain of a policy that is optimal in the middle of a box, where its value is finite there."""
+        best = self._optimum(self._functions_on(_Box(np.stack([box.middle, box.middle]))), Direction.MIN)
+        is_finite = best.at_initial_states.upper < math.inf
+        return chain_of(self.model, self.problem.objective, best.policy) if is_finite else "infinite"
+
+    def _optimum(self, functions: AffineFunctions, nature: Direction) -> Solution:
+        """Where nature picks probabilities in the box at every choice."""
         spread = np.abs(functions.linear).sum(axis=1) + functions.slack
         spread += error_factor(self.size + 4) * (np.abs(functions.constant) + spread)
         lower, upper = functions.constant - spread, functions.constant + spread
@@ -252,21 +281,13 @@ class _Splitter:
         sure = np.repeat(outcomes == 1, outcomes)
         low = np.where(sure, 1.0, np.clip(lower[rows], 0.0, 1.0))
         high = np.where(sure, 1.0, np.clip(upper[rows], 0.0, 1.0))
-        interval, objective = IntervalMDP(model.structure, low, high), self.problem.objective
-        least, most = (
-            solve(
-                interval,
-                replace(rewards_at(objective, values, model), nature=nature, complement=False),
-                precision=_PRECISION,
-                threads=1,
-            ).at_initial_states
-            for nature, values in ((Direction.MIN, lower), (Direction.MAX, upper))
-        )
-        return least.lower, most.upper
+        objective = rewards_at(self.problem.objective, lower if nature is Direction.MIN else upper, model)
+        objective = replace(objective, nature=nature, complement=False)
+        return solve(IntervalMDP(model.structure, low, high), objective, precision=_PRECISION, threads=1)
 
-    def _functions_on(self, centre: FloatArray, half: FloatArray) -> AffineFunctions:
+    def _functions_on(self, box: _Box) -> AffineFunctions:
         """The expressions on a box as affine functions of y, |y| ≤ 1 in every axis."""
-        forms = affine_forms(self.coordinates, centre, half)
+        forms = affine_forms(self.coordinates, box.middle, box.half)
         given, magnitude = self.functions, np.abs(self.functions.linear)
         reach = magnitude @ (np.abs(forms.constant) + np.abs(forms.linear).sum(axis=1) + forms.slack)
         rounding = error_factor(self.coordinates.size + self.size + 8) * (reach + np.abs(given.constant))

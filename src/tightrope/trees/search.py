@@ -17,7 +17,7 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from tightrope.numerics.arrays import FloatArray, OffsetArray
+from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.rules.rule import Branch, Column, Columns, DecisionRule, Leaf, RuleTest, Tree
 from tightrope.trees.losses import Evaluated, LossModel
 
@@ -72,9 +72,6 @@ class TreeNode:
     def size(self) -> int:
         """The number of tests."""
         return sum(node.test >= 0 for node in self.walk())
-
-    def become(self, other: TreeNode) -> None:
-        self.action, self.test, self.yes, self.no = other.action, other.test, other.yes, other.no
 
 
 @dataclass(frozen=True)
@@ -296,7 +293,8 @@ class TreeSearch:
         """Leave out the test that matters least, while the loss allows it."""
         tree = self._simplify(tree, self._all)
         while tree.size:
-            smaller = [self._without(tree, place, side) for place in self._inner(tree) for side in (0, 1)]
+            inner = [place for place, node in enumerate(tree.walk()) if node.test >= 0]
+            smaller = [self._without(tree, place, side) for place in inner for side in (0, 1)]
             each = [self.evaluate(one).loss for one in smaller]
             tried, least = smaller[int(np.argmin(each))], min(each)
             if least > allowed:
@@ -316,15 +314,11 @@ class TreeSearch:
         return tree, loss
 
     @staticmethod
-    def _inner(tree: TreeNode) -> list[int]:
-        return [place for place, node in enumerate(tree.walk()) if node.test >= 0]
-
-    @staticmethod
     def _without(tree: TreeNode, place: int, side: int) -> TreeNode:
         """A copy in which one side takes the place of a node."""
         result = tree.copy()
-        node = next(each for number, each in enumerate(result.walk()) if number == place)
-        node.become(node.sides[side])
+        node = list(result.walk())[place]
+        vars(node).update(vars(node.sides[side]))
         return result
 
 
@@ -336,16 +330,9 @@ def list_tests(
     whole = [one for one in columns if one.kind != "text"]
     listed: list[RuleTest] = []
     for one in columns:
-        if one.kind == "text":
-            listed += [
-                RuleTest(left=one.name, bound=each, equal=True)
-                for each in np.unique(values[one.name]).tolist()
-            ]
-        else:
-            listed += [
-                RuleTest(left=one.name, bound=bound)
-                for bound in _bounds(values[one.name], share, MOST_BOUNDS)
-            ]
+        is_text, known = one.kind == "text", values[one.name]
+        bounds = np.unique(known).tolist() if is_text else _bounds(known, share, MOST_BOUNDS)
+        listed += [RuleTest(left=one.name, bound=bound, equal=is_text) for bound in bounds]
     listed = listed[:most]
     pairs = [
         (one.name, other.name, sign)
@@ -359,15 +346,13 @@ def list_tests(
         listed += [
             RuleTest(left=left, bound=bound, right=right, sign=sign) for bound in _bounds(total, share, each)
         ]
-    tests, holds, seen = [], [], set()
+    distinct: dict[bytes, tuple[RuleTest, BoolArray]] = {}
     for test in listed:
         inside = test.holds(values)
-        key = np.packbits(inside == inside[:1]).tobytes()
-        if key not in seen and not inside.all() and inside.any():
-            seen.add(key)
-            tests.append(test)
-            holds.append(inside)
-    return tests, np.array(holds, np.float64).reshape(len(tests), len(share))
+        if not inside.all() and inside.any():
+            distinct.setdefault(np.packbits(inside == inside[:1]).tobytes(), (test, inside))
+    holds = np.array([inside for _, inside in distinct.values()], np.float64)
+    return [test for test, _ in distinct.values()], holds.reshape(len(distinct), len(share))
 
 
 def _bounds(total: npt.NDArray[np.generic], share: FloatArray, most: int) -> list[int]:

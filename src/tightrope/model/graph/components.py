@@ -16,6 +16,7 @@ through a, `E [ G a ]` one from the cycles of the graph of a, `E [ a W b ]` thei
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -182,6 +183,13 @@ class EndComponents:
     component: IndexArray
     internal: BoolArray
     count: int
+
+    @property
+    def members(self) -> list[OffsetArray]:
+        """The states of every component."""
+        order = np.argsort(self.component, kind="stable")
+        ends = np.searchsorted(self.component[order], np.arange(self.count + 1))
+        return [order[begin:end] for begin, end in pairwise(ends)]
 
 
 def maximal_end_components(

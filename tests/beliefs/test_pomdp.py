@@ -350,6 +350,14 @@ def test_learning_covers_the_controllers_true_value():
         assert result.controller.has_memory
         misses += not result.interval.lower <= truth <= result.interval.upper
         assert result.guarantee > 0.5
+    learned = result.controller
+    low, high = tr.solve(problem.at(p="0.3"), policy=learned).bounds
+    assert low <= 0.7 <= high <= low + 1e-6
+    rows = learned.memory
+    choice = np.where(rows.state == 4, 5, rows.choice)
+    sees = tr.FiniteMemoryChoices(rows.state, rows.memory, choice, rows.following)
+    with pytest.raises(tr.InputError, match="different things in states that look like R"):
+        tr.solve(problem.at(p="0.3"), policy=tr.Policy(model, sees))
     assert any("independently given the state" in note for note in result.notes)
     assert misses <= repeats(8, 8)
     with pytest.raises(tr.InputError, match="needs a policy that is chosen before the data"):

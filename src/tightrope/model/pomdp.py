@@ -49,6 +49,9 @@ SENSING = "sensing"
 UNSEEN = "unseen"
 """The reading that a sensor was never seen to report."""
 
+Rows = dict[tuple[int, int], tuple[int, int]]
+"""Of a controller: from node and observation to the position of the action, and the next node."""
+
 Hidden = ParametricMDP | IntervalMDP | MDP
 """The models behind observations."""
 
@@ -296,15 +299,10 @@ class Controller(Record):
 
     def save(self, path: str | PathLike[str], certified: Mapping[str, object] | None = None) -> None:
         """Write the reachable rows to `path` as JSON; `certified` has the facts known about the value."""
-        rows = self.policy.memory
-        assert rows is not None
-        seen = self.pomdp.observation[rows.state]
-        met = sorted({(node, look) for node, look in zip(self._met.tolist(), seen.tolist(), strict=True)})
-        number = {node: place for place, node in enumerate(sorted({0, *(node for node, _ in met)}))}
-        listed = []
-        for node, look in met:
-            action, after = self.act(node, look)
-            listed.append([number[node], self.pomdp.names[look], action, number[after]])
+        listed = [
+            [node, self.pomdp.names[look], self.pomdp.action_name(look, action), after]
+            for (node, look), (action, after) in sorted(_rows_of(self.pomdp, self.policy).items())
+        ]
         head: dict[str, object] = {"format": OBSERVER_FORMAT, "version": VERSION, "model": self.pomdp.hash()}
         if certified is not None:
             head["certified"] = dict(certified)
@@ -313,19 +311,9 @@ class Controller(Record):
             top = json.dumps(head, ensure_ascii=False)[:-1]
             file.write(f'{top},\n "controller": [\n  {inner}\n ]}}\n')
 
-    @property
-    def _met(self) -> OffsetArray:
-        """The node of every row of `policy`, by its own number."""
-        return self._reached[1]
-
-    @property
-    def policy(self) -> Policy:
-        """The same as a policy of the model behind: its memory is the node."""
-        return self._reached[0]
-
     @cached_property
-    def _reached(self) -> tuple[Policy, OffsetArray]:
-        """The rows of the policy that a play can meet, and the node of each."""
+    def policy(self) -> Policy:
+        """The same as a policy of the model behind: its memory is the node, of those that a play can meet."""
         own, seen = self.pomdp.structure, self.pomdp.observation
         row = {(own.initial, 0): 0}
         queue = [(own.initial, 0)]
@@ -349,7 +337,7 @@ class Controller(Record):
             np.array(choice),
             np.searchsorted(used, np.array(following)),
         )
-        return Policy(own, rows), memory
+        return Policy(own, rows)
 
 
 class Player:
@@ -390,13 +378,15 @@ def controller_of(pomdp: POMDP, given: object) -> Controller:
         return given if given.pomdp is pomdp else Controller(pomdp, given.following, given.action)
     if isinstance(given, str | PathLike):
         return _read(pomdp, Path(given))
+    if isinstance(given, Policy) and given.has_memory:
+        return _of_rows(pomdp, _rows_of(pomdp, Policy(pomdp.model, given)))
     if isinstance(given, Mapping):
         for name in given:
             pomdp.find_observation(name)
         answers: dict[str, object] = dict(given)
     elif callable(given):
-        many = [look for look, offered in enumerate(pomdp.actions) if len(offered) > 1]
-        answers = {pomdp.names[look]: given(pomdp.names[look]) for look in many}
+        offers = zip(pomdp.names, pomdp.actions, strict=True)
+        answers = {name: given(name) for name, offered in offers if len(offered) > 1}
     else:
         raise InputError(
             f"`policy` is {describe(given)}, no controller of a partially observable model",
@@ -445,7 +435,7 @@ def _read(pomdp: POMDP, path: Path) -> Controller:
     rows = document.get("controller")
     if not isinstance(rows, list) or not rows:
         raise InputError('"controller" is not a list of rows', place)
-    met: dict[tuple[int, int], tuple[int, int]] = {}
+    met = Rows()
     for number, row in enumerate(rows, 1):
         is_row = isinstance(row, list) and [type(one) for one in row] == [int, str, str, int]
         if not is_row or min(row[0], row[3]) < 0:
@@ -459,9 +449,29 @@ def _read(pomdp: POMDP, path: Path) -> Controller:
         if (node, look) in met:
             raise InputError(f"row {number}: node {node} has another row for {seen}", place)
         met[node, look] = wanted, after
+    return _of_rows(pomdp, met, place)
+
+
+def _rows_of(pomdp: POMDP, policy: Policy) -> Rows:
+    """The rows of a policy with a memory; refused where what it does depends on the state."""
+    own, rows, met = pomdp.structure, policy.memory, Rows()
+    assert rows is not None
+    place = np.argsort(pomdp.aligned) - own.choice_start[own.choice_state]
+    columns = pomdp.observation[rows.state], rows.memory, place[rows.choice], rows.following
+    for look, node, action, after in np.stack(columns, axis=1).tolist():
+        if met.setdefault((node, look), (action, after)) != (action, after):
+            raise InputError(
+                f"the policy does different things in states that look like {pomdp.names[look]}",
+                hint="a controller sees observations only; tr.solve(model.model, …) takes policies of states",
+            )
+    return met
+
+
+def _of_rows(pomdp: POMDP, met: Rows, place: Location | None = None) -> Controller:
+    """The controller with these rows."""
     nodes = 1 + max(max(node, after) for (node, _), (_, after) in met.items())
-    if nodes > len(rows) + 1:
-        raise InputError(f"there are {nodes:,} nodes and {len(rows):,} rows: number them from 0 on", place)
+    if nodes > len(met) + 1:
+        raise InputError(f"there are {nodes:,} nodes and {len(met):,} rows: number them from 0 on", place)
     usual = [
         Counter(action for (_, o), (action, _) in met.items() if o == look)
         for look in range(pomdp.observations)
@@ -523,7 +533,6 @@ def _sensed(
     model: ParametricMDP | IntervalMDP, readings: list[dict[str, Probability]], before: Sequence[str]
 ) -> POMDP:
     own = model.structure
-    drawn = own.initial if own.draws_start else -1
     source: list[int] = list(range(own.states))
     look = [SENSING] * own.states
     rows: list[Row] = []
@@ -540,14 +549,13 @@ def _sensed(
             origin.append(choice)
 
     for state, reading in enumerate(readings):
-        if state == drawn:
+        if own.draws_start and state == own.initial:
             look[state] = "start"
             act(state, state)
             continue
         first = len(source)
-        rows.append(
-            (state, SENSING, dict(zip(range(first, first + len(reading)), reading.values(), strict=True)))
-        )
+        drawn = dict(enumerate(reading.values(), start=first))
+        rows.append((state, SENSING, drawn))
         origin.append(-1)
         for name in reading:
             source.append(state)
@@ -565,16 +573,15 @@ def _put_together(
 ) -> POMDP:
     """The model of these rows: state `behind[s]` seen as `look[s]`; `origin` is −1 for readings."""
     own = model.structure
-    drawn = own.initial if own.draws_start else -1
     number = {name: k for k, name in enumerate(dict.fromkeys(look))}
     acts = np.arange(len(behind)) >= own.states
-    if drawn >= 0:
-        acts[drawn] = True
-    labels = {
-        name: np.flatnonzero(has[behind] & (acts if name in _only_once(model) else True)).tolist()
-        for name, has in own.labels.items()
-        if name != "init"
-    }
+    if own.draws_start:
+        acts[own.initial] = True
+    labels = {}
+    for name, has in own.labels.items():
+        draws = own.draws_start and has[own.initial] and name.rstrip("_") == "start"
+        if name != "init":
+            labels[name] = np.flatnonzero(has[behind] & (acts if draws else True)).tolist()
     variables = {name: values[behind].tolist() for name, values in own.valuations.items()}
     column = "reading"
     while column in variables:
@@ -606,19 +613,10 @@ def _chances(model: ParametricMDP | IntervalMDP) -> list[Probability]:
     if isinstance(model, IntervalMDP):
         return list(zip(model.lower.tolist(), model.upper.tolist(), strict=True))
     table = model.expressions
-    values: Sequence[Probability] = (
-        table.exact_values(()).to_fractions() if not model.parameters.names else ()
-    )
-    values = values or [table.function(e) for e in range(len(table))]
+    values: Sequence[Probability] = [table.function(e) for e in range(len(table))]
+    if not model.parameters.names:
+        values = table.exact_values(()).to_fractions()
     return [values[e] for e in model.expression.tolist()]
-
-
-def _only_once(model: ParametricMDP | IntervalMDP) -> set[str]:
-    """The label that says which state draws the first one."""
-    own = model.structure
-    if not own.draws_start:
-        return set()
-    return {name for name, has in own.labels.items() if name.rstrip("_") == "start" and has[own.initial]}
 
 
 def _lifted(

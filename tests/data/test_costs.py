@@ -132,6 +132,24 @@ def test_costs_that_contradict_the_domain_leave_no_region(log: pd.DataFrame) -> 
     assert result.interval.upper > 0
 
 
+@pytest.mark.parametrize("region", [None, "polytope", "likelihood", "joint"])
+def test_costs_have_all_of_delta_where_no_probability_is_unknown(region: str | None, tmp_path: Path) -> None:
+    (c,) = (parameters := tr.Parameters.box(c=(0, 4))).symbols()
+    rows = [(0, "a", {0: "1/2", 1: "1/2"}), (0, "b", {1: 1}), (1, "", {1: 1})]
+    rewards = {"r": [c, 2 * c, 0]}
+    known = tr.build_from_rows(rows, parameters, labels={"goal": [1]}, choice_rewards=rewards)
+    problem, log = known.problem('Rmin=? [ F "goal" ]'), [(0, "a", 0, 0.5), (0, "a", 1, 1.5)] * 60
+    names = ["state", "action", "next_state", "cost"]
+    table = pd.DataFrame(log, columns=names).assign(episode=np.arange(120) // 2)
+    result = tr.learn(problem, table, delta=0.1, cost_range=(0, 8), region=region)
+    assert result.ledger.delta == result.ledger.of_costs == 0.1 and 2.0 in result.interval
+    assert result.guarantee < 4.5
+    result.save(tmp_path / "run")
+    assert tr.load_result(tmp_path / "run", model=known) == result
+    refuted = tr.learn(problem, table.assign(cost=7.5), delta=0.1, cost_range=(0, 8), region=region)
+    assert "with probability at most 0.1" in str(refuted.contradiction)
+
+
 def test_a_missing_cost_is_a_missing_outcome(model: tr.ParametricMDP, log: pd.DataFrame) -> None:
     holes = log.astype({"cost": float})
     holes.loc[2, "cost"] = np.nan

@@ -476,14 +476,14 @@ class Pipeline:
         if self.counts is not None:
             seconds = {"statistics": 0.0, **seconds}
             self._time("statistics", "outcomes", lambda: self.outcomes, seconds)
-            if decisions.has_intervals:
+            if decisions.has_intervals or not self.split.of_probabilities:
                 intervals = self.intervals(decisions, seconds)
         region = self._region(decisions, intervals, seconds)
         contradiction = None
         if region is not None and region.emptiness.is_empty:
             if self.counts is None:
                 raise CannotCertify("the domain is empty: its constraints contradict each other")
-            contradiction = region.emptiness.text(self.split.of_probabilities)
+            contradiction = region.emptiness.text(region.ledger.delta)
             if not self.options.fallback:
                 raise EmptyRegion(contradiction, region.emptiness.conflict, region.ledger)
             intervals = self.intervals(replace(decisions, region=None), seconds)
@@ -529,7 +529,7 @@ class Pipeline:
             region: Region
             if self.counts is None:
                 region = domain_region(self.model)
-            elif kind.is_of_intervals and intervals is not None:
+            elif intervals is not None and (kind.is_of_intervals or not self.split.of_probabilities):
                 region = polytope_region(intervals, near=self.settled.near)
             else:
                 region = build_region(

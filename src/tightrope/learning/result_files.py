@@ -41,7 +41,7 @@ from tightrope.io.output import claim
 from tightrope.learning.options import Effort, LearnOptions, OutcomesUse, decide
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import MOST_DRAWN, Policy
-from tightrope.model.structure import Structure
+from tightrope.model.structure import ParametricReward, Structure
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.prism.properties.resolve import PropertyOptions, with_letters
 from tightrope.provenance import union
@@ -274,7 +274,8 @@ def _at_best_fit(result: LearningResult) -> tuple[dict[str, float], records.Inte
     """Values of policies at the parameters that fit best, and what is certified of the best one there."""
     problem, model, counts = result.problem, result.model, result.counts
     several = 0 < model.choices - model.states < MOST_ESTIMATED
-    if counts is None or not several or problem.lift is not None or problem.is_of_controller:
+    has_numbers = not isinstance(problem.objective.reward, ParametricReward)
+    if counts is None or not (several and has_numbers) or problem.lift or problem.is_of_controller:
         return UNSET
     fitted = Outcomes.of(model).fitted(counts)
     best = solve(fitted, problem.objective).policy

@@ -127,22 +127,10 @@ class Events(Record):
     def links(self) -> tuple[IndexArray, IndexArray, IndexArray, BoolArray]:
         """Distinct (expression, event, multiplicity, flipped): which events speak of which expression."""
         index = np.flatnonzero(self.of_outcome >= 0)
-        rows = np.stack(
-            [
-                self.outcomes.expression[index].astype(np.int64),
-                self.of_outcome[index].astype(np.int64),
-                self.outcomes.multiplicity[index].astype(np.int64),
-                self.flipped[index].astype(np.int64),
-            ],
-            axis=1,
-        )
-        rows = np.unique(rows, axis=0)
-        return (
-            rows[:, 0].astype(np.int32),
-            rows[:, 1].astype(np.int32),
-            rows[:, 2].astype(np.int32),
-            rows[:, 3].astype(np.bool_),
-        )
+        columns = self.outcomes.expression, self.of_outcome, self.outcomes.multiplicity, self.flipped
+        rows = np.stack([column[index] for column in columns], axis=1).astype(np.int32)
+        expression, event, multiplicity, flipped = np.unique(rows, axis=0).T
+        return expression, event, multiplicity, flipped.astype(np.bool_)
 
     def expression_intervals(self, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The tied intervals P_I: bounds on every expression of the table; constants are exact."""
@@ -280,9 +268,10 @@ def event_intervals(
     known: EventIntervals | None = None,
 ) -> EventIntervals:
     """The tied intervals; of growing data, `known` are those of the last look."""
-    check_delta(delta)
     outcomes = Outcomes.of(model)
     events = Events.tie(outcomes, budget)
+    if len(events):  # else all of δ may be for other parts
+        check_delta(delta)
     successes, trials = events.tally(outcomes.pooled(counts))
     rows = open_rows(events)
     closed = len(events) - sum(len(row) for row in rows)

@@ -120,7 +120,7 @@ def test_an_incremental_update_is_what_learn_says_of_the_same_counts(
     counts = online.data.counts()
     fresh = learn(case(name).problem, counts, delta=0.001, **options.words)
     assert counts.batches is not None and len(counts.batches) == len(batch_ends(36))
-    assert last["guarantee"] == pytest.approx(fresh.guarantee, rel=1e-9)
+    assert float(last["guarantee"]) == pytest.approx(fresh.guarantee, rel=1e-9)
     assert last["optimistic"] == pytest.approx(fresh.optimistic_value, rel=1e-9)
     assert online.ledger == fresh.ledger
     if fresh.intervals is not None:

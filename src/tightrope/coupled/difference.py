@@ -27,7 +27,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.model.structure import RewardStructure
 from tightrope.numerics.arrays import FloatArray
-from tightrope.numerics.rounding import down, up
+from tightrope.numerics.rounding import difference, down, up
 from tightrope.regions.polytope import Polytope
 
 _UNIT = 2.0**-53
@@ -53,7 +53,7 @@ def bound_difference(
     begin = time.perf_counter()
     polytope = require_region(sets)
     objective = policy.objective
-    floor, ceiling = _less(policy.lower, baseline.upper, down), _less(policy.upper, baseline.lower, up)
+    floor, ceiling = 0.0 - difference(baseline.upper, policy.lower), difference(policy.upper, baseline.lower)
     functions = functions_of(polytope.coordinates, policy.model, objective)
     ends = floor, ceiling, floor, ceiling
     blank = CoupledValue(objective, policy.policy, *ends, functions, baseline=baseline.policy)
@@ -70,13 +70,6 @@ def bound_difference(
     chain = difference_of(first, second)
     limits = limits or CoupledLimits()
     return enclose(replace(blank, chain=chain), polytope, (floor, ceiling), gap, limits, begin, False)
-
-
-def _less(end: float, other: float, towards: Any) -> float:
-    """One end less the other, on the safe side; nothing is known where both are infinite."""
-    if end == other and np.isinf(end):
-        return -np.inf if towards is down else np.inf
-    return float(towards(end - other))
 
 
 def difference_of(first: Chain, second: Chain) -> Chain:

@@ -57,9 +57,11 @@ def round_up(value: Fraction | float) -> float:
 
 
 def difference(high: float, low: float) -> float:
-    """The least double that is not below high − low: exactly this where it is one."""
+    """The least double that is not below high − low: exactly this where it is one; ∞ for ∞ − ∞."""
     nearest = high - low
-    return round_up(Fraction(high) - Fraction(low)) if math.isfinite(nearest) else nearest
+    if not math.isfinite(nearest):
+        return math.inf if math.isnan(nearest) else nearest
+    return round_up(Fraction(high) - Fraction(low))
 
 
 def error_factor(terms: int) -> float:

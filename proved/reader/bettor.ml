@@ -153,14 +153,19 @@ let prepare q =
   let after s = List.concat_map (fun c -> List.map g.successor.get (moves_of g c)) (range (span g.choice_start s)) in
   { q; held; held_value; order = ordered g.states after (Array.map not held) }
 
+(* A policy takes choices of each state, with weights; its transitions there. *)
+let always policy = Array.map (fun c -> [ c, 1.0 ]) policy
+let ways q policy s = List.concat_map (fun (c, w) -> List.map (fun t -> t, w) (moves_of q.graph c)) policy.(s)
+let earns q policy s = List.fold_left (fun total (c, w) -> total +. w *. q.earned.(c)) 0.0 policy.(s)
+
 (* The equations of a policy on these states: their numbers, and what is eliminated. *)
 let equations q policy probability fixed wanted =
   let g = q.graph in
   let number = Array.make g.states (-1) and count = ref 0 in
   Array.iteri (fun s w -> if w && not fixed.(s) then (number.(s) <- !count; incr count)) wanted;
   let entries = List.concat (List.init g.states (fun s -> if number.(s) < 0 then [] else
-    List.filter_map (fun t -> let v = number.(g.successor.get t) in if v < 0 then None else Some (number.(s), v, probability.(t)))
-      (moves_of g policy.(s)))) in
+    List.filter_map (fun (t, w) -> let v = number.(g.successor.get t) in if v < 0 then None else Some (number.(s), v, w *. probability.(t)))
+      (ways q policy s))) in
   if !count > most_cyclic then Refusal.not_covered "slabs of so many states with cycles";
   number, !count, eliminate !count entries
 let solved q policy probability fixed value wanted =
@@ -168,14 +173,14 @@ let solved q policy probability fixed value wanted =
   let number, count, factor = equations q policy probability fixed wanted in
   Option.map (fun factor ->
     let values = Array.mapi (fun s v -> if fixed.(s) then v else 0.0) value and right = Array.make count 0.0 in
-    Array.iteri (fun s i -> if i >= 0 then right.(i) <- q.earned.(policy.(s)) +. List.fold_left (fun total t ->
-      total +. probability.(t) *. values.(g.successor.get t)) 0.0 (moves_of g policy.(s))) number;
+    Array.iteri (fun s i -> if i >= 0 then right.(i) <- earns q policy s +. List.fold_left (fun total (t, w) ->
+      total +. w *. probability.(t) *. values.(g.successor.get t)) 0.0 (ways q policy s)) number;
     let found = solve factor right in
     Array.iteri (fun s i -> if i >= 0 then values.(s) <- found.(i)) number;
     number, factor, values) factor
 let chain q policy =
-  let g = q.graph in
-  known q (List.concat (List.init g.states (fun s -> moves_of g policy.(s)))) (states_where (fun s -> q.earned.(policy.(s)) > 0.0) g.states)
+  let n = q.graph.states in
+  known q (List.concat (List.init n (fun s -> List.map fst (ways q policy s)))) (states_where (fun s -> earns q policy s > 0.0) n)
 
 (* The best choice of a state at these values, and what it brings. *)
 let choice q sign probability values s =
@@ -226,8 +231,9 @@ let best p start probability =
   | None ->
     let policy = match start with Some policy -> Array.copy policy | None -> ending p in
     let rec improve rounds =
-      let fixed, value = chain q policy in
-      match solved q policy probability fixed value (Array.make g.states true) with
+      let own = always policy in
+      let fixed, value = chain q own in
+      match solved q own probability fixed value (Array.make g.states true) with
       | None -> None
       | Some (_, _, values) ->
         let better = List.filter_map (fun s -> if p.held.(s) then None else
@@ -247,9 +253,8 @@ let met_choices p policy =
 (* The slopes of its value along expressions. *)
 let slopes p policy probability expressions =
   let q = p.q and g = p.q.graph in
-  let own s = moves_of g policy.(s) in
   let fixed, value = chain q policy in
-  let after s = List.map g.successor.get (own s) in
+  let after s = List.map (fun (t, _) -> g.successor.get t) (ways q policy s) in
   let met = reached g.states (Array.init g.states (fun s -> if fixed.(s) then [] else after s)) [ g.initial ] in
   if List.exists (fun s -> met.(s) && value.(s) >= never) (List.init g.states Fun.id) then None
   else match solved q policy probability fixed value met with
@@ -258,8 +263,8 @@ let slopes p policy probability expressions =
       let begins = Array.make (Array.length factor.pivot) 0.0 in
       if number.(g.initial) >= 0 then begins.(number.(g.initial)) <- 1.0;
       let visits = solve_transposed factor begins and slope = Array.make expressions 0.0 in
-      Array.iteri (fun s i -> if i >= 0 then List.iter (fun t ->
-        let e = q.expression.(t) in slope.(e) <- slope.(e) +. visits.(i) *. values.(g.successor.get t)) (own s)) number;
+      Array.iteri (fun s i -> if i >= 0 then List.iter (fun (t, w) ->
+        let e = q.expression.(t) in slope.(e) <- slope.(e) +. visits.(i) *. values.(g.successor.get t) *. w) (ways q policy s)) number;
       if Array.for_all Float.is_finite slope then Some (if q.complement then Array.map Float.neg slope else slope) else None
 
 (* ---------- Numbers ---------- *)
@@ -326,9 +331,26 @@ let signs n =
 
 (* ---------- Bets ---------- *)
 
+(* What the method says of its bets, and whether they are on both ends of the value: where a claim is of a policy that is given. *)
+let with_bets (file : Problem.t) = match file.law with
+  | Domain (_, _, _, Some data) -> List.find (String.starts_with ~prefix:"value slab") data.methods
+  | _ -> assert false
+let of_the_best file = with_bets file = "value slab of the best" and of_few file = with_bets file = "value slab of few data"
+let on_both (file : Problem.t) = List.exists (fun (claim : Problem.claim) -> claim.name = "given policy") file.claims
+
+(* The weights of the choices of the policy that is bet on, if it is the one that is given. *)
+let given (file : Problem.t) =
+  let start = file.graph.choice_start in
+  if of_the_best file then None else Option.map (fun (claim : Problem.claim) -> Array.init file.graph.states (fun s ->
+    List.filter (fun (_, w) -> w > 0.0) (List.map (fun c -> c, match claim.choice, claim.weight with
+      | Some picked, _ -> if picked.get s = c then 1.0 else 0.0
+      | None, Some weight -> weight.get c
+      | None, None -> 0.0) (range (span start s)))))
+    (List.find_opt (fun (claim : Problem.claim) -> claim.name = "given policy") file.claims)
+
 (* Groups of classes: (class, expression, how often it is among a choice's outcomes), expressions rising. *)
 let bettors = 6
-let rule (file : Problem.t) (space : Region.space) polynomials (expression : int vector) groups classes plan level =
+let rule (file : Problem.t) given both (space : Region.space) polynomials (expression : int vector) groups classes plan level =
   let q = prepare (question file expression) in
   let schedule = match schedule plan with Some s -> s | None -> Refusal.not_covered "slabs without a plan" in
   let expressions = Array.length polynomials in
@@ -395,7 +417,7 @@ let rule (file : Problem.t) (space : Region.space) polynomials (expression : int
             let v = along jac (gradient slope) in
             let seen = Array.init free (fun j -> let total = ref 0.0 in Array.iteri (fun i x -> total := !total +. x *. root.(i).(j)) v; !total) in
             let length = Float.max (Float.sqrt (dot seen seen)) 1e-300 in
-            Array.map (fun x -> x /. length) seen) (slopes q policy here expressions) in
+            Array.map (fun x -> x /. length) seen) (slopes q (always policy) here expressions) in
           Hashtbl.add names name d; d in
       match direction with
       | None -> None
@@ -454,7 +476,7 @@ let rule (file : Problem.t) (space : Region.space) polynomials (expression : int
     let length = dot normal step and alone = dot wanted (times inverse wanted) in
     if not (1e-6 *. alone < length && length < infinity) then Array.make classes Z.zero
     else stakes t (Array.map (fun v -> shorten 12 (v *. Float.sqrt (2.0 *. level /. length))) step) in
-  let upward = q.q.maximises = q.q.complement in
+  let sides = if both then [ false; true ] else [ q.q.maximises = q.q.complement ] in
   (* One placement after the other: the estimate, the policies, whether they stay, and the stakes of each. *)
   let after (t, held, frozen, _) number weight =
     let t = estimate t weight in
@@ -463,18 +485,20 @@ let rule (file : Problem.t) (space : Region.space) polynomials (expression : int
     let probability = probability x and ended = share >= 1.0 in
     let several = not (few_data || frozen) in
     let held, frozen, current =
-      if held = [] || not (frozen || (ended && List.length held > 1)) then begin
+      if given <> None then [], true, []
+      else if held = [] || not (frozen || (ended && List.length held > 1)) then begin
         match best q (match held with first :: _ -> Some first | [] -> None) probability with
         | None -> held, frozen, []
         | Some first ->
           let now = if several && not ended then likely held first probability t weight else [ first ] in
           if ended then held, frozen, now else now, share >= frozen_from, now
       end else held, frozen, held in
+    let current = match given with Some policy -> [ policy ] | None -> List.map always current in
     let every = List.map (fun policy -> slopes q policy probability expressions) current in
     let made = if List.mem None every then [] else List.map (fun slope ->
       let direction = along jac (gradient (Option.get slope)) in
       let info = information t weight (schedule.planned /. schedule.so_far.(number)) smoothed in
-      place t (if upward then Array.map Float.neg direction else direction) info) every in
+      List.map (fun upward -> place t (if upward then Array.map Float.neg direction else direction) info) sides) every in
     t, held, frozen, made in
   let memo = Hashtbl.create 50 in
   let rec placed weights = match weights with (* the last one first *)
@@ -484,7 +508,8 @@ let rule (file : Problem.t) (space : Region.space) polynomials (expression : int
       | Some found -> found
       | None -> let found = after (placed before) (List.length before) weight in Hashtbl.add memo weights found; found in
   let nothing = Array.make classes Z.zero in
-  few_data, fun of_class _ j batch (met : int -> int -> int) ->
+  if of_few file then Refusal.demand (both && few_data) "bets of few data on one end, or on data that were not planned to be few";
+  few_data || given <> None, fun of_class side j batch (met : int -> int -> int) ->
     let weights = Array.fold_left (fun weights until ->
       if until > batch then weights
       else begin
@@ -499,12 +524,14 @@ let rule (file : Problem.t) (space : Region.space) polynomials (expression : int
       end) [] schedule.placed in
     let _, held, _, made = placed weights in
     let strategies = max 1 (List.length held) in
-    let stakes = if made = [] then nothing else List.nth made (if few_data then 0 else j * strategies / bettors) in
+    let stakes = if made = [] then nothing else List.nth (List.nth made (if few_data || given <> None then 0 else j * strategies / bettors)) side in
     fun k -> stakes.(k)
 
-(* What the base region has of the confidence of both: beside intervals a quarter, else by dimension, at least 0.6. *)
-let base_share joint free delta =
-  if joint then Q.of_ints 1 4
+(* What the base region has of the confidence of both: beside intervals and bets on the best policy a quarter, beside bets on both ends
+   of a given policy's value a tenth, three with few data, else by dimension, at least 0.6. *)
+let base_share file joint free delta =
+  if on_both file && not (of_the_best file) then Q.of_ints (if of_few file then 3 else 1) 10
+  else if joint then Q.of_ints 1 4
   else begin
     let percent = 100.0 *. exp ((1.0 -. 1.025 *. 1.025) *. (1.8 *. float_of_int free -. log (Q.to_float delta))) in
     Q.of_ints (max 60 (int_of_float (Float.round percent))) 100
@@ -512,7 +539,9 @@ let base_share joint free delta =
 
 (* Who bets: classes are expressions of a group of choices that have the same outcomes, kinds their orders. *)
 let of_model (file : Problem.t) (expression : int vector) polynomials plan delta =
-  if List.exists (fun (c : Problem.claim) -> c.name = "given policy") file.claims then Refusal.not_covered "slabs of a given policy";
+  let given = given file and both = on_both file in
+  let parties = if both then 2 else 1 in
+  let alpha = Q.div delta (Q.of_int parties) in
   let polynomials = Array.map (fun p -> Poly.of_terms (List.map (fun (c, m) -> m, c) p)) polynomials in
   let used = List.sort_uniq compare (List.init expression.size expression.get) and g = file.graph in
   let space = Region.space (Region.with_fixed (Problem.domain file)) (List.map (fun e -> polynomials.(e)) used) in
@@ -537,8 +566,8 @@ let of_model (file : Problem.t) (expression : int vector) polynomials plan delta
     kind_of.(c) <- kind
   done;
   let of_class = Array.of_list (List.rev !of_class) and members = Array.of_list (List.rev !members) in
-  let one, stake = rule file space polynomials expression (Array.of_list (List.rev !found)) !classes plan (-. log (Q.to_float delta)) in
+  let one, stake = rule file given both space polynomials expression (Array.of_list (List.rev !found)) !classes plan (-. log (Q.to_float alpha)) in
   let bettors = if one then 1 else bettors in
   { Checker.kinds = Array.length members; kind_of_choice = (fun (s, i) -> kind_of.(g.choice_start.get s + i)); members = Array.get members;
-    classes = !classes; of_class = Array.get of_class; parties = 1; alpha = delta;
+    classes = !classes; of_class = Array.get of_class; parties; alpha;
     weights = List.init bettors (fun _ -> Q.of_ints 1 bettors); stake = stake (Array.get of_class) }

@@ -80,7 +80,7 @@ let logarithm = let known = ref Rationals.empty in
 (* Shares of pilots; and what tangents of the likelihood rest on: a point gives slopes t, and the least that Σ t·f can be. *)
 let evidence (hints : Problem.learned) (data : Problem.data option) model used (expressions, pilots, predict, batches, met, delta) =
   match data with
-  | Some data when List.exists (fun m -> m = "likelihood" || m = "value slab") data.methods ->
+  | Some data when List.exists (fun m -> m = "likelihood" || String.starts_with ~prefix:"value slab" m) data.methods ->
     let sizes = List.init (data.batch_start.size - 1) (fun b ->
       List.fold_left (fun total i -> total + data.batch_count.get i) 0
         (List.init (data.batch_start.get (b + 1) - data.batch_start.get b) (fun i -> data.batch_start.get b + i))) in
@@ -170,9 +170,11 @@ let certificates (file : Problem.t) model complement question (evs, interval_of,
   List.iteri (fun i (stage : Problem.stage) ->
     let sets = Sets.project space polynomials used [] { hints with region = Some stage.within } of_model known support words (i + 1) slab_row in
     Hashtbl.replace stages (i + 1) sets;
+    let scheme, _, _ = bets in
+    Array.iter (fun side -> demand (side < scheme.Checker.parties) "a side of a slab that is not bet on") stage.sides;
     let rows = lazy (Wagers.prepare model size batches bets { nothing with lg = logarithm } evident) in
     Array.iteri (fun part point -> Hashtbl.replace wagers (i, part) (lazy (
-      let wager, p = Wagers.make space (Lazy.force rows) polynomials sets.expressions point stage.shares.(part) stage.off.(part) in
+      let wager, p = Wagers.make space (Lazy.force rows) polynomials sets.expressions point stage.shares.(part) stage.off.(part) stage.sides.(part) in
       i, sets.expressions, wager, Region.row_of space (Wagered (i * Problem.most_rows + part)) p))) stage.near_points) hints.slab;
   let sets = Sets.project space polynomials used earned hints of_model known support words 0 slab_row in
   Hashtbl.replace stages 0 sets;

@@ -28,7 +28,7 @@ type region = { row : (int * int * int) array; size : int; box_basis : int array
                 choice_basis : int array array; box : (float array * float array) option; point : float array array }
 
 (* Rows of a slab: points, shares of bets, and how much of the likelihood's evidence is taken off. *)
-type stage = { within : region; near_points : float array array; shares : int array array; off : float array }
+type stage = { within : region; near_points : float array array; shares : int array array; sides : int array; off : float array }
 
 type learned = { ends : (float vector * float vector) option; region : region option; pilot_share : int vector option; slab : stage list;
                  coupled : (int * (int * int * int) array) list } (* of a claim, the rows of its cells *)
@@ -316,8 +316,8 @@ let read_stage arrays number json =
     demand (!total > 0) "a row of a slab without shares"
   done;
   if side = None && rows > 1 then not_covered "rows of a slab without sides";
-  Option.iter (fun (v : int vector) -> for i = 0 to v.size - 1 do if v.get i <> 0 then not_covered "slabs that bet on both ends" done) side;
   { within; near_points = Array.init rows (fun i -> Array.init width (point i)); shares = Array.init rows (fun i -> Array.init scales (share i));
+    sides = (match side with Some v -> Array.init rows v.get | None -> Array.make rows 0);
     off = (match guard with Some v -> Array.init rows v.get | None -> Array.make rows 0.0) }
 
 (* Cells as they are declared, and of those the rows: models and hulls are found anew. [size]: of the region. *)

@@ -197,12 +197,17 @@ let model file =
 let has_data file = not (missing file "problem.data")
 let delta file = exact (real file "problem.data.delta")
 (* Intervals of events, a likelihood region, or both. *)
-let plain_method = function "3/5 likelihood" -> "likelihood" | "9/10 value slab" -> "value slab" | name -> name
-let methods file = List.map plain_method (String.split_on_char '+' (text file "problem.data.method"))
+let named file = String.split_on_char '+' (text file "problem.data.method")
+let shares = [ "3/5 likelihood", (Q.of_ints 3 5, "likelihood"); "9/10 value slab", (Q.of_ints 9 10, "value slab");
+               "9/10 value slab of the best", (Q.of_ints 9 10, "value slab of the best") ]
+let plain_method name = match List.assoc_opt name shares with Some (_, plain) -> plain | None -> name
+let methods file = List.map plain_method (named file)
 (* What the second of two methods has of delta; files from before do not say it. *)
-let share file = match String.split_on_char '+' (text file "problem.data.method") with
-  | [ _; "3/5 likelihood" ] -> Some (Q.of_ints 3 5) | [ _; "9/10 value slab" ] -> Some (Q.of_ints 9 10) | _ -> None
-let shared_by file = if List.mem (methods file) [ [ "likelihood" ]; [ "value slab" ] ] then "nothing" else text file "problem.data.shared_by"
+let share file = match named file with [ _; second ] -> Option.map fst (List.assoc_opt second shares) | _ -> None
+let has file names = List.exists (fun m -> List.mem m names) (methods file)
+let of_given = [ "value slab"; "value slab of few data" ]
+let bets file = has file ("value slab of the best" :: of_given)
+let shared_by file = if List.mem (List.hd (methods file)) ("likelihood" :: of_given) then "nothing" else text file "problem.data.shared_by"
 (* A parameter's number, and how often it counts as seen to happen and not to happen: stated beforehand. *)
 let prior file = if not (there file "problem.data.prior") then []
   else let v = floats file "problem.data.prior" in List.init (v.size / 3) (fun i -> v.get (3 * i), v.get (3 * i + 1), v.get (3 * i + 2))
@@ -248,12 +253,17 @@ let plan file =
   else if truth file (own "anytime") || missing file (own "episodes") || missing file planned then Open
   else Episodes (whole file (own "episodes"), whole file planned, whole file of_bets, batches file)
 
+let is_given file = match at file "claims" with
+  | Json.List l -> List.mem "given policy" (List.mapi (fun i _ -> text file (Printf.sprintf "claims.%d.name" i)) l)
+  | _ -> false
+
 (* What is assumed beside how the data came, and stands behind a claim. *)
 let assumed file =
   let if_ words = ", if " ^ words and data = not (missing file "problem.data") in
   (if missing file "problem.assumed_support" then "" else if_ (Printf.sprintf "every possible transition has at least probability %.17g" (support file)))
   ^ (if data && prior file <> [] then if_ "the prior does not depend on the data" else "")
-  ^ (if not (data && List.exists (fun m -> m = "likelihood" || m = "value slab") (methods file)) then "" else match plan file with
+  ^ (if data && has file of_given && is_given file then if_ "the given policy was chosen without these data" else "")
+  ^ (if not (data && (has file [ "likelihood" ] || bets file)) then "" else match plan file with
     | Episodes (came, _, planned, _) when planned <> came || text file "problem.data.design" = "adaptive" ->
       if_ (Printf.sprintf "%d episodes were planned in advance" planned)
     | _ -> "")
@@ -261,8 +271,6 @@ let assumed file =
 (* Nobody bets. *)
 let no_bets = { Checker.kinds = 0; kind_of_choice = (fun _ -> 0); members = (fun _ -> []); classes = 0; of_class = Fun.id; parties = 0;
   alpha = Q.one; weights = []; stake = (fun _ _ _ _ _ -> Z.zero) }
-
-let bets file = List.mem "value slab" (methods file)
 
 (* Every condition on how data came: what is said of their ends (0) and their order (3), and that nothing was left out; visits or the
    amount that a method has fixed beforehand. Where one does not hold, or nobody says so, the confidence is nominal. *)
@@ -281,6 +289,8 @@ let check_collected file =
 let is_fixed file =
   check_collected file;
   match methods file with
-  | [ "likelihood" ] | [ "value slab" ] | [ "beta-binomial" ] | [ "beta-binomial"; "likelihood" | "value slab" ] -> false
+  | [ "beta-binomial" ] | [ "likelihood" ] | [ "beta-binomial"; "likelihood" ] -> false
+  | [ _ ] when has file of_given -> false
+  | [ "beta-binomial"; _ ] when bets file -> false
   | [ "clopper-pearson" ] | [ "clopper-pearson"; "likelihood" ] -> true (* a trajectory is a run that tries no choice twice *)
   | _ -> not_covered ("the method " ^ text file "problem.data.method")

@@ -37,13 +37,14 @@ let theorem (file : Says.file) (hints : Problem.t) claims =
     let fixed = data && Says.is_fixed file and count = Array.length events and event g = events.(g) in
     let bets = data && Says.bets file and free = Predictor.free (Problem.domain hints) in
     let share = match if data then Says.methods file else [] with (* of delta, the likelihood's with the bets' *)
-      | [ "likelihood" ] | [ "value slab" ] -> Q.one
+      | [ "likelihood" ] -> Q.one
+      | [ _ ] when bets -> Q.one
       | [ _; _ ] -> Q.max Q.zero (Q.min Q.one (Option.value (Says.share file) ~default:(Predictor.share free count bets)))
       | _ -> Q.zero in
     let delta = if data then Says.delta file else Q.zero and expressions = 1 + List.fold_left max 0 (List.init expression.size expression.get) in
     let rest = Q.mul share delta and counts = if data then Says.counts file else fun _ _ _ -> 0 in
     let d1 = Q.sub delta rest and likelihood = Q.sign share > 0 in
-    let d2 = if bets then Q.mul rest (Bettor.base_share (Q.sign d1 > 0) free rest) else rest in
+    let d2 = if bets then Q.mul rest (Bettor.base_share hints (Q.sign d1 > 0) free rest) else rest in
     let d3 = Q.sub rest d2 in
     let pilots, batches, met = if likelihood then Predictor.pilots (Says.plan file), Says.batches file, Says.met_expressions file else [], 0, fun _ _ -> 0 in
     let predict = if likelihood then Predictor.of_model (Problem.domain hints) expression polynomials (Says.prior file) else fun _ _ -> [] in

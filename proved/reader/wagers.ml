@@ -4,17 +4,17 @@
 open Refusal
 
 type ready = { model : Checker.model; size : int; scheme : Checker.scheme; met : int -> int -> int; cert : Checker.cert; evident : Z.t * (int * Z.t) list;
-               bettors : Checker.placement list list; of_expressions : int list list; partners : int list array; weight : Z.t array }
+               sides : Checker.placement list list list; of_expressions : int list list; partners : int list array; weight : Z.t array }
 
 let prepare model size batches (scheme, met, delta) cert evident =
   match Checker.prepared model size scheme batches met delta with
-  | Some (bettors :: _, of_expressions) ->
+  | Some (_ :: _ as sides, of_expressions) ->
     let partners = Array.make scheme.Checker.classes [] and weight = Array.make size Z.zero in
     for kind = 0 to scheme.kinds - 1 do
       let own = List.sort_uniq compare (scheme.members kind) in List.iter (fun k -> partners.(k) <- own) own
     done;
     List.iter (fun (e, k) -> weight.(e) <- k) (snd evident);
-    { model; size; scheme; met; cert; evident; bettors; of_expressions; partners; weight }
+    { model; size; scheme; met; cert; evident; sides; of_expressions; partners; weight }
   | _ -> unproved "bets that are not fair"
 
 let half_bits = 100
@@ -42,15 +42,15 @@ let line losses off low high near =
     high, true, Float.max chord steepest
   end
 
-let make (space : Region.space) ready polynomials (ends : (int, Sets.ends) Hashtbl.t) (point : float array) shares off =
-  let scheme = ready.scheme and met = ready.met in
+let make (space : Region.space) ready polynomials (ends : (int, Sets.ends) Hashtbl.t) (point : float array) shares off side =
+  let scheme = ready.scheme and met = ready.met and placed = List.nth ready.sides side in
   let count = Array.length shares and bettors = List.length scheme.weights in
   demand (count > 0 && bettors mod count = 0) "shares of a slab that do not fit its bets";
   let scale = Array.fold_left gcd 0 shares in
   demand (scale > 0) "a row of a slab without shares";
   let portions = List.init bettors (fun j -> shares.(j * count / bettors) / scale) in
   let all = List.fold_left (+) 0 portions in
-  let trials = List.fold_left (fun n k -> n + List.fold_left (fun n b -> n + met b k) 0 (List.concat_map fst (List.hd ready.bettors)))
+  let trials = List.fold_left (fun n k -> n + List.fold_left (fun n b -> n + met b k) 0 (List.concat_map fst (List.hd placed)))
     0 (List.init scheme.classes Fun.id) in
   if trials > 0 && all > (max_int / 4) / trials then not_covered "shares of a slab that are too fine";
   let any = Hashtbl.fold (fun e (b : Sets.ends) _ -> Some (e, b)) ends None in
@@ -60,7 +60,7 @@ let make (space : Region.space) ready polynomials (ends : (int, Sets.ends) Hasht
     | None, None -> unproved "no expressions" in
   let box = let boxes = Array.init ready.size bound in Array.get boxes in
   let certain = Hashtbl.create 10 in
-  let placements = Array.of_list (List.map Array.of_list ready.bettors) in
+  let placements = Array.of_list (List.map Array.of_list placed) in
   let sure j p k =
     let table = match Hashtbl.find_opt certain (j, p) with
       | Some t -> t
@@ -73,13 +73,13 @@ let make (space : Region.space) ready polynomials (ends : (int, Sets.ends) Hasht
   let guard = Q.mul (Q.of_float off) (Q.of_int all) in
   let near = Array.make ready.size Q.one and touch = Array.make ready.size Q.one and chord = Array.make ready.size false
   and tilt = Array.make ready.size Q.zero in
-  let wager = { Checker.of_side = 0; portions; guard; sure; near = Array.get near; touch = Array.get touch; chord = Array.get chord;
+  let wager = { Checker.of_side = side; portions; guard; sure; near = Array.get near; touch = Array.get touch; chord = Array.get chord;
     tilt = Array.get tilt; most = Q.zero; trim } in
   List.iteri (fun e classes ->
     match Hashtbl.find_opt ends e with
     | None -> ()
     | Some b ->
-      let entries = List.concat_map (fun k -> Checker.entries met wager k 0 portions ready.bettors) classes in
+      let entries = List.concat_map (fun k -> Checker.entries met wager k 0 portions placed) classes in
       let off = Q.to_float (Q.mul guard (Q.of_bigint ready.weight.(e))) in
       if entries <> [] || off <> 0.0 then begin
         let linear, constant, _ = Region.affine space polynomials.(e) in
@@ -100,7 +100,7 @@ let make (space : Region.space) ready polynomials (ends : (int, Sets.ends) Hasht
       end) ready.of_expressions;
   let units = Q.of_bigint Checker.unit_log in
   match Checker.logs ready.cert all scheme.alpha, Checker.costs ready.cert all portions scheme.weights,
-        Checker.lines ready.model met ready.cert ready.size box wager (snd ready.evident) 0 ready.of_expressions ready.bettors with
+        Checker.lines ready.model met ready.cert ready.size box wager (snd ready.evident) 0 ready.of_expressions placed with
   | Some x, Some y, Some (h, p) ->
     let total = Q.add (Q.add (Q.of_bigint (Z.add x y)) (Q.mul guard (Q.of_bigint (fst ready.evident)))) h in
     let most = Q.neg (trim (Q.div total units)) in

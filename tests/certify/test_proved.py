@@ -31,6 +31,7 @@ from adversary.honest import ALL as KNOWN
 from adversary.honest import (
     DRAWN_SPREAD,
     DRAWN_WALK,
+    ONE_CHOICE,
     REACH,
     SPREAD,
     SPREAD_DOMAIN,
@@ -103,6 +104,8 @@ ONWARD = SPREAD.replace("p:(s'=0)", "p:(s'=1)")
 ONWARD_AT = ("--param", "p=0.1:0.4,q=0.1:0.5,r=0.1:0.2", *REACH)
 EARNED = WALK.replace("s<3 : 1;", "s<3 : 1+2*p*p;")
 RING = WALK.replace("[a] s>=3 -> true;", "[a] s>=3 -> 1:(s'=0);").replace("s<3 : 1;", "s<3 : 1;\n s=3 : 2.5;")
+MIXED_WALK = """{"format": "tightrope policy", "version": 1, "model": null, "policy": [
+{"state": {"s": 0}, "choices": [{"choice": 0, "probability": 0.75}, {"choice": 1, "probability": 0.25}]}]}"""
 AT_WALK, AT_SPREAD = ("--at", "p=0.55"), ("--at", "p=0.3,q=0.4,r=0.15")
 MORE = [
     Honest(
@@ -151,6 +154,16 @@ MORE = [
             ("walk", WALK, WALK_DOMAIN, DRAWN_WALK, "expression", REACH),
             ("walk", WALK, WALK_DOMAIN, DRAWN_WALK, "rectangular", ("--prop", 'R{"cost"}min=? [ F "done" ]')),
             ("spread", SPREAD, SPREAD_DOMAIN, DRAWN_SPREAD, "rectangular", REACH),
+        )
+    ),
+    *(
+        Honest(
+            f"{name}/bets/{what}", "learn", f"{name}.prism", text, (*domain, *REACH),
+            ("--delta", "0.05", "--region", "joint", "--sets", sets), (*drawn[:-4], *ROUNDS), policy=policy,
+        )
+        for name, text, domain, drawn, sets, what, policy in (
+            ("spread", SPREAD, SPREAD_DOMAIN, DRAWN_SPREAD, "rectangular", "given", ONE_CHOICE),
+            ("walk", WALK, WALK_DOMAIN, DRAWN_WALK, "expression", "mixed", MIXED_WALK),
         )
     ),
     *(
@@ -302,6 +315,47 @@ def test_bets_follow_the_plan_that_the_data_state(program: Path, tmp_path: Path)
         forgery = Forgery.of(ALL[name].certificate)
         forgery["problem.data.planned"] = planned
         assert asked(program, forgery.save(path))[0] == verify(path, "--exact").code == code
+
+
+@pytest.mark.thinned(2)
+@pytest.mark.parametrize("episodes", [150, 600])
+@pytest.mark.parametrize("name", ["spread/bets/given", "walk/bets/mixed"])
+def test_bets_on_a_policy_that_collected_the_data_are_on_both_ends(
+    program: Path, tmp_path: Path, name: str, episodes: int
+) -> None:
+    """The program refused them. Files from before have other shares: they are judged as by `verify`."""
+    honest = ALL[name]
+    model, policy, data, path = (
+        tmp_path / one for one in (honest.model, "policy.json", "data.csv", "c.cert")
+    )
+    model.write_text(honest.text)
+    policy.write_text(honest.policy)
+    chosen = ["--policy", str(policy)]
+    at = AT_WALK if name.startswith("walk") else AT_SPREAD
+    drawn = ["sample", str(model), *honest.options, *at, "--episodes", str(episodes), "--seed", "1", *chosen]
+    assert quietly([*drawn, "-o", str(data)])[0] == 0
+    asks = ["learn", str(model), *honest.options, *honest.method, "--data", str(data), *chosen]
+    assert quietly([*asks, "--certificate", str(path)])[0] == 0
+    assert Forgery.of(path)["problem.data.method"] == "beta-binomial+9/10 value slab"
+    code, words = asked(program, path)
+    assert code == 0 and words.count(", if the given policy was chosen without these data\n") == 2
+    codes = []
+    for field, value in (
+        *(
+            ("problem.data.method", f"beta-binomial+value slab{other}")
+            for other in ("", " of few data", " of the best")
+        ),
+        ("learned.slab.0.side", 2 + 0 * Forgery.of(path)["learned.slab.0.side"]),
+    ):
+        forgery = Forgery.of(path)
+        forgery[field] = value
+        for claim in forgery["claims"]:
+            claim["lower"], claim["upper"] = claim["lower"] - 0.05, claim["upper"] + 0.05
+        code, words = asked(program, forgery.save(tmp_path / "former.cert"))
+        assert code == verify(tmp_path / "former.cert", "--exact").code, (field, value, words)
+        codes.append(code)
+    few = name.startswith("spread") and episodes == 150
+    assert codes[0] == 0 and codes[1] == (not few) and codes[3] != 0
 
 
 @pytest.mark.parametrize("name", CELLS)

@@ -3,65 +3,65 @@
 globalThis!=="object"&&(this?b():(a.defineProperty(a.prototype,"_T_",{configurable:true,get:b}),_T_));function
 b(){var
 b=this||self;b.globalThis=b;delete
-a.prototype._T_}}(Object));(function(P){"use strict";var
-dx="TOTAL",q$="a cut at a point where something seen has no probability",k6="transition_start",qu="Invalid_argument",hu="Map.bal",pn="@[",hS=192,p0="a row of a slab without shares",pZ=123,lo="choice_start",fX="the header is no JSON text of ours",qt="%ni",q_="values",cg=4096,pX="coupled",pY="plain",pW=0.9,q9="coupled values of free agents",c2=0xff,hD="censored",hI=1e-12,pV="outcomes of episodes",ln=-1e-09,q8=1073741824,bn="0",e2="pair",cf="upper",hR="difference",cF=128,pm="Sys_blocked_io",pU="fd ",kK="target",q7="costs",ax=248,q6=">",k5="batch_count",q5=1027,pl=-16,eW="claims",pk="problem.objective.",k4="Z.Overflow",hQ="terminal",ku=1048576.,m=246,kv="successor",ht="earlier",pj="%u",hH="generative-fixed",lm="method",pi="text",k3=2049,q4="error",hC=20000,qs=1000000000.,kt=127,d2=1024,ph="@{",kJ=16.,eY="episodes",kI=-2147483648,ll="e",pg=" : flags Open_rdonly and Open_wronly are not compatible",qr="is out of range",ks=240,du="-",kH="int16",qq="a region beside intervals of transitions",kG=": Not a directory",pf=" : file already exists",qp="claim",c4=0xffffff,kr="proofs",lk="int32",pT="Out_of_memory",hP="randomised",kF="problem.data",lj="inf",kE="index out of bounds",bW="likelihood",pe="problem.graph.choice_start",hB="_bigarr02",qo="automaton",pS=1.01,hO="nature",q3="hoeffding",d0=-1.,pR="theta",dw=2147483647,qn=", characters ",f0="discount",cD=0xffff,pQ="problem.graph.transition_start",pd=12520,fZ=400,li="batch_start",bv="UNTIL",q2="infinity",pc="robust policy",kq="bool",bb=1000,hs="problem.expression",v="",k2=224,q1=1e+150,hr="agent",pb="^",kC="MIN",kD="coefficient",k1="a member has a word of no code",lh="header.json",hq="stated",fW="upper_steps",eV=0x3f,hA="region",pP=150,pa="Match_failure",dt="NEXT",o$=16777215,pO=-10,q0="costs that were seen",kp="initial",hz=252,bV=".",dY="+",qZ=": the lower bound is not inductive",pN=0xf0,k0="splits",hN="kind",o_=2147483648,qm="the region does not fit the coordinates",ql="claims.%d.%s",ko="data",e0="AVERAGE",qY=110,kn="learned",fV="earned",pM=116,o9="%li",fU="anytime",qk=1e-07,pL="impossible case",qj="probability",qX=0.25,hy="complement",lg=-32,pK="trajectories",bU=1e-300,ci=1023,pJ=-1080,qW="open",kZ="nan",qV="expression",kB="value",o8=0xe0,pI=-1023,qU=117,lf="clopper-pearson",qi=0xdfff,ch="/",qT="Assert_failure",pH="format",hx=1000000.,kY="ENOTDIR",o7="reasons.ml",qh=1073741823,hp="problem.data.",qS="size",D=250,kX="3/5 likelihood",kA=1e-13,hw='"',qR=0.001,km=1255,qg="polynomial",qQ="Fatal error: exception %s\n",pG=0x800,f2=255,qP="ANY",o6="jsError",cB=0x8000,kW="int8",e1="planned",cE=256,d1=1048576,f1="TEMPORAL",qf="End_of_file",o5="float64",kV="Failure",hM="DISCOUNTED",o4="\n",le="ENOENT",o3="learned.ml",pF="([^/]+)",eZ="claims.",f6=200,pE=-257,kz=0xf,o1=-48,o2="weissman",kU="choices of earlier steps do not fit",qe=0xdc00,pD=125,qO="ENOTEMPTY",o0=4000,ld="bound",aU="camlinternalFormat.ml",pC="Division_by_zero",kT="fixed",qN="problem.probability",fT="problem",qd="Sys_error",dZ=1e-14,ho="lower_steps",pB=": ",qc="given policy",lc="arrays",pA="there is nothing to cut",qM="row",oZ="EEXIST",f5="%d",qb="Printexc.handle_uncaught_exception",ce="lower",qL="buffer.ml",hG="int_of_string",pz="no such tangent",ky="delta",kS="name",kl=120,c1=1e-09,kR=103,qJ="graph",qK="problem.theta",c5="value slab",hv=102,f4="transitions",fS="MAX",kk=512,ki="shared_by",kj="9/10 value slab",qa=257,oY=0x7ff0,px=1e-15,py="models open",kh="adaptive",lb=1000000,hL="CUMULATIVE",f3="design",qI="int64",kf=144,kg="rows",oX="0x",ke="nothing",oW="\n",oV="about",cC=254,fR="reward",al=100,eU="free",pw=" : flags Open_text and Open_binary are not compatible",p$="%Li",pv="points size",bu=0.5,qH="it ends early",p_="bound_side",eX=160,pu="region.ml",hF="is of another type",kd=0.1,oU="problem.polynomial",dv="REACH_REWARD",la="Unix.Unix_error",kb="problem.data.method",kc="mkdir",qG="Stack_overflow",hn=": No such file or directory",hK="policy",qF="problem.data.delta",qE="/static/",pt=-97,qD=253,k$="allowed",qC="Not_found",p9=227,p7=1e-08,p8="intervals without one of their ends",qB="problem.domain",ka="batch_transition",kQ="problem.assumed_support",hm="is_equality",kP=", ",oS="problem.domain.",oT="digest",k_="rmdir",qA=32752,qz=1026,kO="domain",hJ="repeats",qy="false",kN="slab",k9="events",p6="problem.data.prior",oQ="Pervasives.do_at_exit",oR="utf8",p5="a member has another length",c3=" ",k8="Fatal error: exception ",b5=0x80,p4="Undefined_recursive_module",qx="problem.data.batch_start",p3=1074,pr=1e-06,ps="bound_expression",kM="choice",fY="point",qw="prior",kL="weight",pq="objective",kx="a code has too many words",hE="Set.bal",qv="_",k7="compare: functional value",pp="products with equalities of the domain",p2="%i",oP=1.000000001,oO="beta-binomial",po="true",p1="certificate",oN="share",kw="assumed_support";function
-I6(c,d){var
+a.prototype._T_}}(Object));(function(O){"use strict";var
+dx="TOTAL",rr="a cut at a point where something seen has no probability",lb="transition_start",qM="Invalid_argument",hz="Map.bal",pC="@[",h0=192,qe="a row of a slab without shares",qd=123,lu="choice_start",fX="the header is no JSON text of ours",qL="%ni",rq="values",ci=4096,qb="coupled",qc="plain",qa=0.9,rp="coupled values of free agents",c2=0xff,kD="value slab of few data",hI="censored",hP=1e-12,p$="outcomes of episodes",lt=-1e-09,ro=1073741824,bo="0",e1="pair",ch="upper",hZ="difference",cF=128,pB="Sys_blocked_io",p_="fd ",kS="target",rn="costs",ax=248,rm=">",la="batch_count",rl=1027,pA=-16,dX="claims",pz="problem.objective.",k$="Z.Overflow",p9=".name",hY="terminal",kB=1048576.,m=246,kC="successor",hy="earlier",py="%u",hO="generative-fixed",ls="method",px="text",k_=2049,rk="error",hH=20000,qK=1000000000.,kA=127,d2=1024,pw="@{",kR=16.,eY="episodes",kQ=-2147483648,lr="e",pv=" : flags Open_rdonly and Open_wronly are not compatible",qJ="is out of range",kz=240,du="-",kP="int16",qI="a region beside intervals of transitions",kO=": Not a directory",pu=" : file already exists",qH="claim",c4=0xffffff,ky="proofs",lq="int32",p8="Out_of_memory",hX="randomised",kN="problem.data",lp="inf",kM="index out of bounds",bX="likelihood",pt="problem.graph.choice_start",hG="_bigarr02",qG="automaton",p7=1.01,hW="nature",rj="hoeffding",dZ=-1.,p6="theta",dw=2147483647,qF=", characters ",f0="discount",cD=0xffff,p5="problem.graph.transition_start",ps=12520,fZ=400,lo="batch_start",bx="UNTIL",ri="infinity",pr="robust policy",kx="bool",bb=1000,hx="problem.expression",v="",k9=224,rh=1e+150,hw="agent",pq="^",kK="MIN",kL="coefficient",k8="a member has a word of no code",ln="header.json",hv="stated",fW="upper_steps",eW=0x3f,hF="region",p4=150,pp="Match_failure",dt="NEXT",po=16777215,p3=-10,rg="costs that were seen",kw="initial",hE=252,bW=".",dW="+",rf=": the lower bound is not inductive",p2=0xf0,k7="splits",hV="kind",pn=2147483648,qE="the region does not fit the coordinates",qD="claims.%d.%s",kv="data",eZ="AVERAGE",re=110,ku="learned",fV="earned",p1=116,pm="%li",fU="anytime",qC=1e-07,p0="impossible case",qB="probability",rd=0.25,hD="complement",lm=-32,pZ="trajectories",bV=1e-300,ck=1023,pY=-1080,rc="open",k6="nan",rb="expression",kJ="value",pl=0xe0,pX=-1023,qA="claims.%d.name",hN="value slab of the best",ra=117,hU="clopper-pearson",qz=0xdfff,cj="/",q$="Assert_failure",pW="format",hC=1000000.,k5="ENOTDIR",pk="reasons.ml",qy=1073741823,hu="problem.data.",q_="size",D=250,qx="3/5 likelihood",kI=1e-13,hB='"',q9=0.001,kt=1255,qw="polynomial",q8="Fatal error: exception %s\n",pV=0x800,f2=255,q7="ANY",pj="jsError",cB=0x8000,k4="int8",e0="planned",cE=256,d1=1048576,f1="TEMPORAL",qv="End_of_file",pi="float64",k3="Failure",hT="DISCOUNTED",ph="\n",ll="ENOENT",pg="learned.ml",pU="([^/]+)",d0="claims.",f7=200,pT=-257,kH=0xf,pe=-48,pf="weissman",k2="choices of earlier steps do not fit",qu=0xdc00,pS=125,q6="ENOTEMPTY",pd=4000,lk="bound",aU="camlinternalFormat.ml",pR="Division_by_zero",k1="fixed",q5="problem.probability",fT="problem",qt="Sys_error",dY=1e-14,ht="lower_steps",pQ=": ",hM="given policy",lj="arrays",pP="there is nothing to cut",q4="row",pc="EEXIST",f6="%d",qs="Printexc.handle_uncaught_exception",cg="lower",q3="buffer.ml",hL="int_of_string",pO="no such tangent",kG="delta",k0="name",ks=120,c1=1e-09,kZ=103,q1="graph",q2="problem.theta",f5="value slab",hA=102,f4="transitions",fS="MAX",kr=512,pb="9/10 value slab",kq="shared_by",qr=257,pa=0x7ff0,pM=1e-15,pN="models open",kp="adaptive",li=1000000,hS="CUMULATIVE",f3="design",q0="int64",kn=144,ko="rows",o$="0x",qq="9/10 value slab of the best",km="nothing",o_="\n",o9="about",cC=254,fR="reward",am=100,eV="free",pL=" : flags Open_text and Open_binary are not compatible",qp="%Li",pK="points size",bw=0.5,qZ="it ends early",qo="bound_side",eX=160,pJ="region.ml",hK="is of another type",kl=0.1,o8="problem.polynomial",dv="REACH_REWARD",lh="Unix.Unix_error",o7="problem.data.method",kk="mkdir",qY="Stack_overflow",hs=": No such file or directory",hR="policy",qX="problem.data.delta",qW="/static/",pI=-97,qV=253,lg="allowed",qU="Not_found",qn=227,ql=1e-08,qm="intervals without one of their ends",qT="problem.domain",kj="batch_transition",kY="problem.assumed_support",hr="is_equality",kX=", ",o5="problem.domain.",o6="digest",lf="rmdir",qS=32752,qR=1026,kW="domain",hQ="repeats",qQ="false",kV="slab",le="events",qk="problem.data.prior",o3="Pervasives.do_at_exit",o4="utf8",qj="a member has another length",c3=" ",ld="Fatal error: exception ",b7=0x80,qi="Undefined_recursive_module",qP="problem.data.batch_start",qh=1074,pG=1e-06,pH="bound_expression",kU="choice",fY="point",qO="prior",kT="weight",pF="objective",kF="a code has too many words",hJ="Set.bal",qN="_",lc="compare: functional value",pE="products with equalities of the domain",qg="%i",o2=1.000000001,o1="beta-binomial",pD="true",qf="certificate",o0="share",kE="assumed_support";function
+Jv(c,d){var
 g=c.length,h=d.length,f=g+h-1,b=new
 Array(f);b[0]=0;var
 a=1,e=1;for(;a<g;a++)b[a]=c[a];for(;a<f;a++,e++)b[a]=d[e];return b}function
-I7(d,b,e,c,f){if(c<=b)for(var
+Jw(d,b,e,c,f){if(c<=b)for(var
 a=1;a<=f;a++)e[c+a]=d[b+a];else
 for(var
 a=f;a>=1;a--)e[c+a]=d[b+a];return 0}function
-rb(a){var
+rt(a){var
 c=[0];while(a!==0){var
 d=a[1];for(var
 b=1;b<d.length;b++)c.push(d[b]);a=a[2]}return c}function
-I8(b,d,c,e){for(var
+Jx(b,d,c,e){for(var
 a=0;a<c;a++)b[d+a+1]=e;return 0}function
-J8(b,a){throw[0,b,a]}function
-e6(b,a){if(b==0)return v;if(a.repeat)return a.repeat(b);var
+Kx(b,a){throw[0,b,a]}function
+e5(b,a){if(b==0)return v;if(a.repeat)return a.repeat(b);var
 d=v,c=0;for(;;){if(b&1)d+=a;b>>=1;if(b==0)return d;a+=a;c++;if(c==9)a.slice(0,1)}}function
-h4(c,b,a){var
-d=String.fromCharCode;if(b==0&&a<=cg&&a==c.length)return d.apply(null,c);var
+ia(c,b,a){var
+d=String.fromCharCode;if(b==0&&a<=ci&&a==c.length)return d.apply(null,c);var
 e=v;for(;0<a;b+=d2,a-=d2)e+=d.apply(null,c.slice(b,b+Math.min(a,d2)));return e}function
-d4(a){if(a.t==2)a.c+=e6(a.l-a.c.length,"\0");else
-a.c=h4(a.c,0,a.c.length);a.t=0}function
-rL(a){if(a.length<24){for(var
-b=0;b<a.length;b++)if(a.charCodeAt(b)>kt)return false;return true}else
+d4(a){if(a.t==2)a.c+=e5(a.l-a.c.length,"\0");else
+a.c=ia(a.c,0,a.c.length);a.t=0}function
+r3(a){if(a.length<24){for(var
+b=0;b<a.length;b++)if(a.charCodeAt(b)>kA)return false;return true}else
 return!/[^\x00-\x7f]/.test(a)}function
-lG(e){for(var
-j=v,c=v,g,f,h,a,b=0,i=e.length;b<i;b++){f=e.charCodeAt(b);if(f<b5){for(var
-d=b+1;d<i&&(f=e.charCodeAt(d))<b5;d++);if(d-b>kk){c.substr(0,1);j+=c;c=v;j+=e.slice(b,d)}else
-c+=e.slice(b,d);if(d==i)break;b=d}a=1;if(++b<i&&((h=e.charCodeAt(b))&-64)==cF){g=h+(f<<6);if(f<o8){a=g-0x3080;if(a<b5)a=1}else{a=2;if(++b<i&&((h=e.charCodeAt(b))&-64)==cF){g=h+(g<<6);if(f<pN){a=g-0xe2080;if(a<pG||a>=0xd7ff&&a<0xe000)a=2}else{a=3;if(++b<i&&((h=e.charCodeAt(b))&-64)==cF&&f<0xf5){a=h-0x3c82080+(g<<6);if(a<0x10000||a>0x10ffff)a=3}}}}}if(a<4){b-=a;c+="\ufffd"}else
-if(a>cD)c+=String.fromCharCode(0xd7c0+(a>>10),qe+(a&0x3FF));else
+lM(e){for(var
+j=v,c=v,g,f,h,a,b=0,i=e.length;b<i;b++){f=e.charCodeAt(b);if(f<b7){for(var
+d=b+1;d<i&&(f=e.charCodeAt(d))<b7;d++);if(d-b>kr){c.substr(0,1);j+=c;c=v;j+=e.slice(b,d)}else
+c+=e.slice(b,d);if(d==i)break;b=d}a=1;if(++b<i&&((h=e.charCodeAt(b))&-64)==cF){g=h+(f<<6);if(f<pl){a=g-0x3080;if(a<b7)a=1}else{a=2;if(++b<i&&((h=e.charCodeAt(b))&-64)==cF){g=h+(g<<6);if(f<p2){a=g-0xe2080;if(a<pV||a>=0xd7ff&&a<0xe000)a=2}else{a=3;if(++b<i&&((h=e.charCodeAt(b))&-64)==cF&&f<0xf5){a=h-0x3c82080+(g<<6);if(a<0x10000||a>0x10ffff)a=3}}}}}if(a<4){b-=a;c+="\ufffd"}else
+if(a>cD)c+=String.fromCharCode(0xd7c0+(a>>10),qu+(a&0x3FF));else
 c+=String.fromCharCode(a);if(c.length>d2){c.substr(0,1);j+=c;c=v}}return j+c}function
 cG(c,a,b){this.t=c;this.c=a;this.l=b}cG.prototype.toString=function(){switch(this.t){case
 9:return this.c;default:d4(this);case
-0:if(rL(this.c)){this.t=9;return this.c}this.t=8;case
+0:if(r3(this.c)){this.t=9;return this.c}this.t=8;case
 8:return this.c}};cG.prototype.toUtf16=function(){var
-a=this.toString();if(this.t==9)return a;return lG(a)};cG.prototype.slice=function(){var
+a=this.toString();if(this.t==9)return a;return lM(a)};cG.prototype.slice=function(){var
 a=this.t==4?this.c.slice():this.c;return new
 cG(this.t,a,this.l)};function
-rl(a){return new
+rD(a){return new
 cG(0,a,a.length)}function
-a(a){return rl(a)}function
-lC(c,b){J8(c,a(b))}var
+a(a){return rD(a)}function
+lI(c,b){Kx(c,a(b))}var
 aE=[0];function
-aL(a){lC(aE.Invalid_argument,a)}function
-d3(){aL(kE)}function
+aL(a){lI(aE.Invalid_argument,a)}function
+d3(){aL(kM)}function
 d(b,a){if(a<0||a>=b.length-1)d3();return b[a+1]}function
-W(b,a,c){if(a<0||a>=b.length-1)d3();b[a+1]=c;return 0}function
-lp(e,f,d){var
+X(b,a,c){if(a<0||a>=b.length-1)d3();b[a+1]=c;return 0}function
+lv(e,f,d){var
 a=new
 Array(d+1);a[0]=0;for(var
 b=1,c=f+1;b<=d;b++,c++)a[b]=e[c];return a}function
-rf(a){switch(a){case
+rx(a){switch(a){case
 7:case
 10:case
 11:return 2;default:return 1}}function
-rd(c,e){var
-b=P,a;switch(c){case
+rv(c,e){var
+b=O,a;switch(c){case
 0:a=b.Float32Array;break;case
 1:a=b.Float64Array;break;case
 2:a=b.Int8Array;break;case
@@ -76,52 +76,52 @@ b=P,a;switch(c){case
 11:a=b.Float64Array;break;case
 12:a=b.Uint8Array;break}if(!a)aL("Bigarray.create: unsupported kind");var
 d=new
-a(e*rf(c));return d}function
-hT(b){var
+a(e*rx(c));return d}function
+h1(b){var
 d=b.length,c=1;for(var
 a=0;a<d;a++){if(b[a]<0)aL("Bigarray.create: negative dimension");c=c*b[a]}return c}var
-rt=Math.pow(2,-24);function
-rE(a){throw a}function
-dB(){rE(aE.Division_by_zero)}function
-Q(b,c,a){this.lo=b&c4;this.mi=c&c4;this.hi=a&cD}Q.prototype.caml_custom="_j";Q.prototype.copy=function(){return new
-Q(this.lo,this.mi,this.hi)};Q.prototype.ucompare=function(a){if(this.hi>a.hi)return 1;if(this.hi<a.hi)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};Q.prototype.compare=function(a){var
-b=this.hi<<16,c=a.hi<<16;if(b>c)return 1;if(b<c)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};Q.prototype.neg=function(){var
+rL=Math.pow(2,-24);function
+rW(a){throw a}function
+dB(){rW(aE.Division_by_zero)}function
+P(b,c,a){this.lo=b&c4;this.mi=c&c4;this.hi=a&cD}P.prototype.caml_custom="_j";P.prototype.copy=function(){return new
+P(this.lo,this.mi,this.hi)};P.prototype.ucompare=function(a){if(this.hi>a.hi)return 1;if(this.hi<a.hi)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};P.prototype.compare=function(a){var
+b=this.hi<<16,c=a.hi<<16;if(b>c)return 1;if(b<c)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};P.prototype.neg=function(){var
 a=-this.lo,b=-this.mi+(a>>24),c=-this.hi+(b>>24);return new
-Q(a,b,c)};Q.prototype.add=function(a){var
+P(a,b,c)};P.prototype.add=function(a){var
 b=this.lo+a.lo,c=this.mi+a.mi+(b>>24),d=this.hi+a.hi+(c>>24);return new
-Q(b,c,d)};Q.prototype.sub=function(a){var
+P(b,c,d)};P.prototype.sub=function(a){var
 b=this.lo-a.lo,c=this.mi-a.mi+(b>>24),d=this.hi-a.hi+(c>>24);return new
-Q(b,c,d)};Q.prototype.mul=function(a){var
-b=this.lo*a.lo,c=(b*rt|0)+this.mi*a.lo+this.lo*a.mi,d=(c*rt|0)+this.hi*a.lo+this.mi*a.mi+this.lo*a.hi;return new
-Q(b,c,d)};Q.prototype.isZero=function(){return(this.lo|this.mi|this.hi)==0};Q.prototype.isNeg=function(){return this.hi<<16<0};Q.prototype.and=function(a){return new
-Q(this.lo&a.lo,this.mi&a.mi,this.hi&a.hi)};Q.prototype.or=function(a){return new
-Q(this.lo|a.lo,this.mi|a.mi,this.hi|a.hi)};Q.prototype.xor=function(a){return new
-Q(this.lo^a.lo,this.mi^a.mi,this.hi^a.hi)};Q.prototype.shift_left=function(a){a=a&63;if(a==0)return this;if(a<24)return new
-Q(this.lo<<a,this.mi<<a|this.lo>>24-a,this.hi<<a|this.mi>>24-a);if(a<48)return new
-Q(0,this.lo<<a-24,this.mi<<a-24|this.lo>>48-a);return new
-Q(0,0,this.lo<<a-48)};Q.prototype.shift_right_unsigned=function(a){a=a&63;if(a==0)return this;if(a<24)return new
-Q(this.lo>>a|this.mi<<24-a,this.mi>>a|this.hi<<24-a,this.hi>>a);if(a<48)return new
-Q(this.mi>>a-24|this.hi<<48-a,this.hi>>a-24,0);return new
-Q(this.hi>>a-48,0,0)};Q.prototype.shift_right=function(a){a=a&63;if(a==0)return this;var
+P(b,c,d)};P.prototype.mul=function(a){var
+b=this.lo*a.lo,c=(b*rL|0)+this.mi*a.lo+this.lo*a.mi,d=(c*rL|0)+this.hi*a.lo+this.mi*a.mi+this.lo*a.hi;return new
+P(b,c,d)};P.prototype.isZero=function(){return(this.lo|this.mi|this.hi)==0};P.prototype.isNeg=function(){return this.hi<<16<0};P.prototype.and=function(a){return new
+P(this.lo&a.lo,this.mi&a.mi,this.hi&a.hi)};P.prototype.or=function(a){return new
+P(this.lo|a.lo,this.mi|a.mi,this.hi|a.hi)};P.prototype.xor=function(a){return new
+P(this.lo^a.lo,this.mi^a.mi,this.hi^a.hi)};P.prototype.shift_left=function(a){a=a&63;if(a==0)return this;if(a<24)return new
+P(this.lo<<a,this.mi<<a|this.lo>>24-a,this.hi<<a|this.mi>>24-a);if(a<48)return new
+P(0,this.lo<<a-24,this.mi<<a-24|this.lo>>48-a);return new
+P(0,0,this.lo<<a-48)};P.prototype.shift_right_unsigned=function(a){a=a&63;if(a==0)return this;if(a<24)return new
+P(this.lo>>a|this.mi<<24-a,this.mi>>a|this.hi<<24-a,this.hi>>a);if(a<48)return new
+P(this.mi>>a-24|this.hi<<48-a,this.hi>>a-24,0);return new
+P(this.hi>>a-48,0,0)};P.prototype.shift_right=function(a){a=a&63;if(a==0)return this;var
 c=this.hi<<16>>16;if(a<24)return new
-Q(this.lo>>a|this.mi<<24-a,this.mi>>a|c<<24-a,this.hi<<16>>a>>>16);var
+P(this.lo>>a|this.mi<<24-a,this.mi>>a|c<<24-a,this.hi<<16>>a>>>16);var
 b=this.hi<<16>>31;if(a<48)return new
-Q(this.mi>>a-24|this.hi<<48-a,this.hi<<16>>a-24>>16,b&cD);return new
-Q(this.hi<<16>>a-32,b,b)};Q.prototype.lsl1=function(){this.hi=this.hi<<1|this.mi>>23;this.mi=(this.mi<<1|this.lo>>23)&c4;this.lo=this.lo<<1&c4};Q.prototype.lsr1=function(){this.lo=(this.lo>>>1|this.mi<<23)&c4;this.mi=(this.mi>>>1|this.hi<<23)&c4;this.hi=this.hi>>>1};Q.prototype.udivmod=function(e){var
+P(this.mi>>a-24|this.hi<<48-a,this.hi<<16>>a-24>>16,b&cD);return new
+P(this.hi<<16>>a-32,b,b)};P.prototype.lsl1=function(){this.hi=this.hi<<1|this.mi>>23;this.mi=(this.mi<<1|this.lo>>23)&c4;this.lo=this.lo<<1&c4};P.prototype.lsr1=function(){this.lo=(this.lo>>>1|this.mi<<23)&c4;this.mi=(this.mi>>>1|this.hi<<23)&c4;this.hi=this.hi>>>1};P.prototype.udivmod=function(e){var
 c=0,b=this.copy(),a=e.copy(),d=new
-Q(0,0,0);while(b.ucompare(a)>0){c++;a.lsl1()}while(c>=0){c--;d.lsl1();if(b.ucompare(a)>=0){d.lo++;b=b.sub(a)}a.lsr1()}return{quotient:d,modulus:b}};Q.prototype.div=function(a){var
+P(0,0,0);while(b.ucompare(a)>0){c++;a.lsl1()}while(c>=0){c--;d.lsl1();if(b.ucompare(a)>=0){d.lo++;b=b.sub(a)}a.lsr1()}return{quotient:d,modulus:b}};P.prototype.div=function(a){var
 b=this;if(a.isZero())dB();var
 d=b.hi^a.hi;if(b.hi&cB)b=b.neg();if(a.hi&cB)a=a.neg();var
-c=b.udivmod(a).quotient;if(d&cB)c=c.neg();return c};Q.prototype.mod=function(b){var
+c=b.udivmod(a).quotient;if(d&cB)c=c.neg();return c};P.prototype.mod=function(b){var
 a=this;if(b.isZero())dB();var
 d=a.hi;if(a.hi&cB)a=a.neg();if(b.hi&cB)b=b.neg();var
-c=a.udivmod(b).modulus;if(d&cB)c=c.neg();return c};Q.prototype.toInt=function(){return this.lo|this.mi<<24};Q.prototype.toFloat=function(){return(this.hi<<16)*Math.pow(2,32)+this.mi*Math.pow(2,24)+this.lo};Q.prototype.toArray=function(){return[this.hi>>8,this.hi&c2,this.mi>>16,this.mi>>8&c2,this.mi&c2,this.lo>>16,this.lo>>8&c2,this.lo&c2]};Q.prototype.lo32=function(){return this.lo|(this.mi&c2)<<24};Q.prototype.hi32=function(){return this.mi>>>8&cD|this.hi<<16};function
-rs(b,a){return new
-Q(b&c4,b>>>24&c2|(a&cD)<<8,a>>>16&cD)}function
-ly(a){return a.hi32()}function
-lz(a){return a.lo32()}var
-Ja=hB;function
-dy(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}dy.prototype.caml_custom=Ja;dy.prototype.offset=function(b){var
+c=a.udivmod(b).modulus;if(d&cB)c=c.neg();return c};P.prototype.toInt=function(){return this.lo|this.mi<<24};P.prototype.toFloat=function(){return(this.hi<<16)*Math.pow(2,32)+this.mi*Math.pow(2,24)+this.lo};P.prototype.toArray=function(){return[this.hi>>8,this.hi&c2,this.mi>>16,this.mi>>8&c2,this.mi&c2,this.lo>>16,this.lo>>8&c2,this.lo&c2]};P.prototype.lo32=function(){return this.lo|(this.mi&c2)<<24};P.prototype.hi32=function(){return this.mi>>>8&cD|this.hi<<16};function
+rK(b,a){return new
+P(b&c4,b>>>24&c2|(a&cD)<<8,a>>>16&cD)}function
+lE(a){return a.hi32()}function
+lF(a){return a.lo32()}var
+JB=hG;function
+dy(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}dy.prototype.caml_custom=JB;dy.prototype.offset=function(b){var
 c=0;if(typeof
 b==="number")b=[b];if(!(b
 instanceof
@@ -130,15 +130,15 @@ a=0;a<this.dims.length;a++){if(b[a]<0||b[a]>=this.dims[a])d3();c=c*this.dims[a]+
 for(var
 a=this.dims.length-1;a>=0;a--){if(b[a]<1||b[a]>this.dims[a])d3();c=c*this.dims[a]+(b[a]-1)}return c};dy.prototype.get=function(a){switch(this.kind){case
 7:var
-d=this.data[a*2+0],b=this.data[a*2+1];return rs(d,b);case
+d=this.data[a*2+0],b=this.data[a*2+1];return rK(d,b);case
 10:case
 11:var
 e=this.data[a*2+0],c=this.data[a*2+1];return[cC,e,c];default:return this.data[a]}};dy.prototype.set=function(a,b){switch(this.kind){case
-7:this.data[a*2+0]=lz(b);this.data[a*2+1]=ly(b);break;case
+7:this.data[a*2+0]=lF(b);this.data[a*2+1]=lE(b);break;case
 10:case
 11:this.data[a*2+0]=b[1];this.data[a*2+1]=b[2];break;default:this.data[a]=b;break}return 0};dy.prototype.fill=function(b){switch(this.kind){case
 7:var
-c=lz(b),e=ly(b);if(c==e)this.data.fill(c);else
+c=lF(b),e=lE(b);if(c==e)this.data.fill(c);else
 for(var
 a=0;a<this.data.length;a++)this.data[a]=a%2==0?c:e;break;case
 10:case
@@ -165,87 +165,87 @@ a=0;a<this.data.length;a+=2){if(this.data[a+1]<b.data[a+1])return-1;if(this.data
 9:case
 12:for(var
 a=0;a<this.data.length;a++){if(this.data[a]<b.data[a])return-1;if(this.data[a]>b.data[a])return 1}break}return 0};function
-e3(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}e3.prototype=new
-dy();e3.prototype.offset=function(a){if(typeof
+e2(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}e2.prototype=new
+dy();e2.prototype.offset=function(a){if(typeof
 a!=="number")if(a
 instanceof
 Array&&a.length==1)a=a[0];else
-aL("Ml_Bigarray_c_1_1.offset");if(a<0||a>=this.dims[0])d3();return a};e3.prototype.get=function(a){return this.data[a]};e3.prototype.set=function(a,b){this.data[a]=b;return 0};e3.prototype.fill=function(a){this.data.fill(a);return 0};function
-lq(c,d,a,b){var
-e=rf(c);if(hT(a)*e!=b.length)aL("length doesn't match dims");if(d==0&&a.length==1&&e==1)return new
-e3(c,d,a,b);return new
+aL("Ml_Bigarray_c_1_1.offset");if(a<0||a>=this.dims[0])d3();return a};e2.prototype.get=function(a){return this.data[a]};e2.prototype.set=function(a,b){this.data[a]=b;return 0};e2.prototype.fill=function(a){this.data.fill(a);return 0};function
+lw(c,d,a,b){var
+e=rx(c);if(h1(a)*e!=b.length)aL("length doesn't match dims");if(d==0&&a.length==1&&e==1)return new
+e2(c,d,a,b);return new
 dy(c,d,a,b)}function
-JR(a){return a.slice(1)}function
-I$(b,e,d){var
-a=JR(d),c=rd(b,hT(a));return lq(b,e,a,c)}function
-Jb(a,b){return a.get(a.offset(b))}function
-Jc(a,b,c){a.set(a.offset(b),c);return 0}function
-hU(b){if(P.Uint8Array)var
-c=new(P.Uint8Array)(b.l);else
+Kg(a){return a.slice(1)}function
+JA(b,e,d){var
+a=Kg(d),c=rv(b,h1(a));return lw(b,e,a,c)}function
+JC(a,b){return a.get(a.offset(b))}function
+JD(a,b,c){a.set(a.offset(b),c);return 0}function
+h2(b){if(O.Uint8Array)var
+c=new(O.Uint8Array)(b.l);else
 var
 c=new
 Array(b.l);var
 e=b.c,d=e.length,a=0;for(;a<d;a++)c[a]=e.charCodeAt(a);for(d=b.l;a<d;a++)c[a]=0;b.c=c;b.t=4;return c}function
-dz(d,e,b,f,c){if(c==0)return 0;if(f==0&&(c>=b.l||b.t==2&&c>=b.c.length)){b.c=d.t==4?h4(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else
-if(b.t==2&&f==b.c.length){b.c+=d.t==4?h4(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else{if(b.t!=4)hU(b);var
+dz(d,e,b,f,c){if(c==0)return 0;if(f==0&&(c>=b.l||b.t==2&&c>=b.c.length)){b.c=d.t==4?ia(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else
+if(b.t==2&&f==b.c.length){b.c+=d.t==4?ia(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else{if(b.t!=4)h2(b);var
 g=d.c,h=b.c;if(d.t==4)if(f<=e)for(var
 a=0;a<c;a++)h[f+a]=g[e+a];else
 for(var
 a=c-1;a>=0;a--)h[f+a]=g[e+a];else{var
 i=Math.min(c,g.length-e);for(var
 a=0;a<i;a++)h[f+a]=g.charCodeAt(e+a);for(;a<c;a++)h[f+a]=0}}return 0}function
-bw(a){return a}function
-cj(a,b,c,d,e){dz(bw(a),b,c,d,e);return 0}function
-e4(){aL(kE)}function
+by(a){return a}function
+cl(a,b,c,d,e){dz(by(a),b,c,d,e);return 0}function
+e3(){aL(kM)}function
 bK(a,b){switch(a.t&6){default:if(b>=a.c.length)return 0;case
 0:return a.c.charCodeAt(b);case
 4:return a.c[b]}}function
-rj(b,a){if(a>>>0>=b.l)e4();return bK(b,a)}function
-Je(b,a){if(a>>>0>=b.l-1)e4();var
+rB(b,a){if(a>>>0>=b.l)e3();return bK(b,a)}function
+JF(b,a){if(a>>>0>=b.l-1)e3();var
 c=bK(b,a),d=bK(b,a+1);return d<<8|c}function
-rk(b,a){if(a>>>0>=b.l-3)e4();var
+rC(b,a){if(a>>>0>=b.l-3)e3();var
 c=bK(b,a),d=bK(b,a+1),e=bK(b,a+2),f=bK(b,a+3);return f<<24|e<<16|d<<8|c}function
 d5(a){return new
-Q(a[7]<<0|a[6]<<8|a[5]<<16,a[4]<<0|a[3]<<8|a[2]<<16,a[1]<<0|a[0]<<8)}function
-Jf(d,c){if(c>>>0>=d.l-7)e4();var
+P(a[7]<<0|a[6]<<8|a[5]<<16,a[4]<<0|a[3]<<8|a[2]<<16,a[1]<<0|a[0]<<8)}function
+JG(d,c){if(c>>>0>=d.l-7)e3();var
 b=new
 Array(8);for(var
 a=0;a<8;a++)b[7-a]=bK(d,c+a);return d5(b)}function
-aA(a,c,b){b&=c2;if(a.t!=4){if(c==a.c.length){a.c+=String.fromCharCode(b);if(c+1==a.l)a.t=0;return 0}hU(a)}a.c[c]=b;return 0}function
-dA(b,a,c){if(a>>>0>=b.l)e4();return aA(b,a,c)}function
+aA(a,c,b){b&=c2;if(a.t!=4){if(c==a.c.length){a.c+=String.fromCharCode(b);if(c+1==a.l)a.t=0;return 0}h2(a)}a.c[c]=b;return 0}function
+dA(b,a,c){if(a>>>0>=b.l)e3();return aA(b,a,c)}function
 d6(a){return a.toArray()}function
-Ji(c,b,e){if(b>>>0>=c.l-7)e4();var
+JJ(c,b,e){if(b>>>0>=c.l-7)e3();var
 d=d6(e);for(var
 a=0;a<8;a++)aA(c,b+7-a,d[a]);return 0}function
-c6(c,a){if(c.fun)return c6(c.fun,a);if(typeof
+c5(c,a){if(c.fun)return c5(c.fun,a);if(typeof
 c!=="function")return c;var
 b=c.length|0;if(b===0)return c.apply(null,a);var
 e=a.length|0,d=b-e|0;if(d==0)return c.apply(null,a);else
-if(d<0)return c6(c.apply(null,a.slice(0,b)),a.slice(b));else
+if(d<0)return c5(c.apply(null,a.slice(0,b)),a.slice(b));else
 return function(){var
 e=arguments.length==0?1:arguments.length,d=new
 Array(a.length+e);for(var
 b=0;b<a.length;b++)d[b]=a[b];for(var
-b=0;b<arguments.length;b++)d[a.length+b]=arguments[b];return c6(c,d)}}function
+b=0;b<arguments.length;b++)d[a.length+b]=arguments[b];return c5(c,d)}}function
 c(a,b){if(b>>>0>=a.length-1)d3();return a}function
-rm(a){if(isFinite(a)){if(Math.abs(a)>=2.2250738585072014e-308)return 0;if(a!=0)return 1;return 2}return isNaN(a)?4:3}function
-bX(a){a.t&6&&d4(a);return a.c}var
-Kh=Math.log2&&Math.log2(1.1235582092889474E+307)==1020;function
-rK(a){if(Kh)return Math.floor(Math.log2(a));var
+rE(a){if(isFinite(a)){if(Math.abs(a)>=2.2250738585072014e-308)return 0;if(a!=0)return 1;return 2}return isNaN(a)?4:3}function
+bY(a){a.t&6&&d4(a);return a.c}var
+KI=Math.log2&&Math.log2(1.1235582092889474E+307)==1020;function
+r2(a){if(KI)return Math.floor(Math.log2(a));var
 b=0;if(a==0)return-Infinity;if(a>=1)while(a>=2){a/=2;b++}else
 while(a<1){a*=2;b--}return b}function
-lw(c){var
-a=new(P.Float32Array)(1);a[0]=c;var
-b=new(P.Int32Array)(a.buffer);return b[0]|0}function
-b7(b,c,a){return new
-Q(b,c,a)}function
-f_(a){if(!isFinite(a)){if(isNaN(a))return b7(1,0,oY);return a>0?b7(0,0,oY):b7(0,0,0xfff0)}var
+lC(c){var
+a=new(O.Float32Array)(1);a[0]=c;var
+b=new(O.Int32Array)(a.buffer);return b[0]|0}function
+b9(b,c,a){return new
+P(b,c,a)}function
+f$(a){if(!isFinite(a)){if(isNaN(a))return b9(1,0,pa);return a>0?b9(0,0,pa):b9(0,0,0xfff0)}var
 f=a==0&&1/a==-Infinity?cB:a>=0?0:cB;if(f)a=-a;var
-b=rK(a)+ci;if(b<=0){b=0;a/=Math.pow(2,-qz)}else{a/=Math.pow(2,b-q5);if(a<16){a*=2;b-=1}if(b==0)a/=2}var
+b=r2(a)+ck;if(b<=0){b=0;a/=Math.pow(2,-qR)}else{a/=Math.pow(2,b-rl);if(a<16){a*=2;b-=1}if(b==0)a/=2}var
 d=Math.pow(2,24),c=a|0;a=(a-c)*d;var
 e=a|0;a=(a-e)*d;var
-g=a|0;c=c&kz|f|b<<4;return b7(g,e,c)}function
-rh(c,b,g){c.write(32,b.dims.length);c.write(32,b.kind|b.layout<<8);if(b.caml_custom==hB)for(var
+g=a|0;c=c&kH|f|b<<4;return b9(g,e,c)}function
+rz(c,b,g){c.write(32,b.dims.length);c.write(32,b.kind|b.layout<<8);if(b.caml_custom==hG)for(var
 a=0;a<b.dims.length;a++)if(b.dims[a]<cD)c.write(16,b.dims[a]);else{c.write(16,cD);c.write(32,0);c.write(32,b.dims[a])}else
 for(var
 a=0;a<b.dims.length;a++)c.write(32,b.dims[a]);switch(b.kind){case
@@ -267,37 +267,37 @@ e=d6(b.get(a));for(var
 d=0;d<8;d++)c.write(8,e[d])}break;case
 1:for(var
 a=0;a<b.data.length;a++){var
-e=d6(f_(b.get(a)));for(var
+e=d6(f$(b.get(a)));for(var
 d=0;d<8;d++)c.write(8,e[d])}break;case
 0:for(var
 a=0;a<b.data.length;a++){var
-e=lw(b.get(a));c.write(32,e)}break;case
+e=lC(b.get(a));c.write(32,e)}break;case
 10:for(var
 a=0;a<b.data.length/2;a++){var
-d=b.get(a);c.write(32,lw(d[1]));c.write(32,lw(d[2]))}break;case
+d=b.get(a);c.write(32,lC(d[1]));c.write(32,lC(d[2]))}break;case
 11:for(var
 a=0;a<b.data.length/2;a++){var
-f=b.get(a),e=d6(f_(f[1]));for(var
+f=b.get(a),e=d6(f$(f[1]));for(var
 d=0;d<8;d++)c.write(8,e[d]);var
-e=d6(f_(f[2]));for(var
+e=d6(f$(f[2]));for(var
 d=0;d<8;d++)c.write(8,e[d])}break}g[0]=(4+b.dims.length)*4;g[1]=(4+b.dims.length)*8}function
-lx(c){var
-a=new(P.Int32Array)(1);a[0]=c;var
-b=new(P.Float32Array)(a.buffer);return b[0]}function
-cl(d){var
-f=d.lo,g=d.mi,b=d.hi,c=(b&0x7fff)>>4;if(c==2047)return(f|g|b&kz)==0?b&cB?-Infinity:Infinity:NaN;var
-e=Math.pow(2,-24),a=(f*e+g)*e+(b&kz);if(c>0){a+=16;a*=Math.pow(2,c-q5)}else
-a*=Math.pow(2,-qz);if(b&cB)a=-a;return a}function
-bL(b){if(!aE.Failure)aE.Failure=[ax,a(kV),-3];lC(aE.Failure,b)}function
-re(b,v,r){var
+lD(c){var
+a=new(O.Int32Array)(1);a[0]=c;var
+b=new(O.Float32Array)(a.buffer);return b[0]}function
+cn(d){var
+f=d.lo,g=d.mi,b=d.hi,c=(b&0x7fff)>>4;if(c==2047)return(f|g|b&kH)==0?b&cB?-Infinity:Infinity:NaN;var
+e=Math.pow(2,-24),a=(f*e+g)*e+(b&kH);if(c>0){a+=16;a*=Math.pow(2,c-rl)}else
+a*=Math.pow(2,-qR);if(b&cB)a=-a;return a}function
+bL(b){if(!aE.Failure)aE.Failure=[ax,a(k3),-3];lI(aE.Failure,b)}function
+rw(b,v,r){var
 i=b.read32s();if(i<0||i>16)bL("input_value: wrong number of bigarray dimensions");var
-p=b.read32s(),j=p&c2,o=p>>8&1,h=[];if(r==hB)for(var
+p=b.read32s(),j=p&c2,o=p>>8&1,h=[];if(r==hG)for(var
 a=0;a<i;a++){var
 n=b.read16u();if(n==cD){var
 t=b.read32u(),u=b.read32u();if(t!=0)bL("input_value: bigarray dimension overflow in 32bit");n=u}h.push(n)}else
 for(var
 a=0;a<i;a++)h.push(b.read32u());var
-d=hT(h),f=rd(j,d),g=lq(j,o,h,f);switch(j){case
+d=h1(h),f=rv(j,d),g=lw(j,o,h,f);switch(j){case
 2:for(var
 a=0;a<d;a++)f[a]=b.read8s();break;case
 3:case
@@ -324,28 +324,28 @@ e=new
 Array(8);for(var
 a=0;a<d;a++){for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-k=cl(d5(e));g.set(a,k)}break;case
+k=cn(d5(e));g.set(a,k)}break;case
 0:for(var
 a=0;a<d;a++){var
-k=lx(b.read32s());g.set(a,k)}break;case
+k=lD(b.read32s());g.set(a,k)}break;case
 10:for(var
 a=0;a<d;a++){var
-m=lx(b.read32s()),l=lx(b.read32s());g.set(a,[cC,m,l])}break;case
+m=lD(b.read32s()),l=lD(b.read32s());g.set(a,[cC,m,l])}break;case
 11:var
 e=new
 Array(8);for(var
 a=0;a<d;a++){for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-m=cl(d5(e));for(var
+m=cn(d5(e));for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-l=cl(d5(e));g.set(a,[cC,m,l])}break}v[0]=(4+i)*4;return lq(j,o,h,f)}function
-rc(a,b,c){return a.compare(b,c)}function
+l=cn(d5(e));g.set(a,[cC,m,l])}break}v[0]=(4+i)*4;return lw(j,o,h,f)}function
+ru(a,b,c){return a.compare(b,c)}function
 w(a,b){return Math.imul(a,b)}function
 bj(b,a){a=w(a,0xcc9e2d51|0);a=a<<15|a>>>32-15;a=w(a,0x1b873593);b^=a;b=b<<13|b>>>32-13;return(b+(b<<2)|0)+(0xe6546b64|0)|0}function
-Jx(a,b){a=bj(a,lz(b));a=bj(a,ly(b));return a}function
-lu(a,b){return Jx(a,f_(b))}function
-rg(c){var
-b=hT(c.dims),d=0;switch(c.kind){case
+JY(a,b){a=bj(a,lF(b));a=bj(a,lE(b));return a}function
+lA(a,b){return JY(a,f$(b))}function
+ry(c){var
+b=h1(c.dims),d=0;switch(c.kind){case
 2:case
 3:case
 12:if(b>cE)b=cE;var
@@ -365,75 +365,75 @@ a=0;a<b;a++)d=bj(d,c.data[a]);break;case
 a=0;a<b;a++)d=bj(d,c.data[a]);break;case
 10:b*=2;case
 0:if(b>64)b=64;for(var
-a=0;a<b;a++)d=lu(d,c.data[a]);break;case
+a=0;a<b;a++)d=lA(d,c.data[a]);break;case
 11:b*=2;case
 1:if(b>32)b=32;for(var
-a=0;a<b;a++)d=lu(d,c.data[a]);break}return d}function
-JC(a,b){b[0]=4;return a.read32s()}function
-J2(a,b){switch(a.read8u()){case
+a=0;a<b;a++)d=lA(d,c.data[a]);break}return d}function
+J3(a,b){b[0]=4;return a.read32s()}function
+Kr(a,b){switch(a.read8u()){case
 1:b[0]=4;return a.read32s();case
 2:bL("input_value: native integer value too large");default:bL("input_value: ill-formed native integer")}}function
-JP(c,d){var
+Ke(c,d){var
 b=new
 Array(8);for(var
 a=0;a<8;a++)b[a]=c.read8u();d[0]=8;return d5(b)}function
-JK(e,d,b){var
+J$(e,d,b){var
 c=d6(d);for(var
 a=0;a<8;a++)e.write(8,c[a]);b[0]=8;b[1]=8}function
-JF(a,b,c){return a.compare(b)}function
-JH(a){return a.lo32()^a.hi32()}var
-f8={"_j":{deserialize:JP,serialize:JK,fixed_length:8,compare:JF,hash:JH},"_i":{deserialize:JC,fixed_length:4},"_n":{deserialize:J2,fixed_length:4},"_bigarray":{deserialize:function(a,b){return re(a,b,"_bigarray")},serialize:rh,compare:rc,hash:rg},"_bigarr02":{deserialize:function(a,b){return re(a,b,hB)},serialize:rh,compare:rc,hash:rg}};function
-lr(a){return f8[a.caml_custom]&&f8[a.caml_custom].compare}function
-rn(f,c,d,e){var
-b=lr(c);if(b){var
+J6(a,b,c){return a.compare(b)}function
+J8(a){return a.lo32()^a.hi32()}var
+f9={"_j":{deserialize:Ke,serialize:J$,fixed_length:8,compare:J6,hash:J8},"_i":{deserialize:J3,fixed_length:4},"_n":{deserialize:Kr,fixed_length:4},"_bigarray":{deserialize:function(a,b){return rw(a,b,"_bigarray")},serialize:rz,compare:ru,hash:ry},"_bigarr02":{deserialize:function(a,b){return rw(a,b,hG)},serialize:rz,compare:ru,hash:ry}};function
+lx(a){return f9[a.caml_custom]&&f9[a.caml_custom].compare}function
+rF(f,c,d,e){var
+b=lx(c);if(b){var
 a=d>0?b(c,f,e):b(f,c,e);if(e&&a!=a)return d;if(+a!=+a)return+a;if((a|0)!=0)return a|0}return d}function
-f$(a){return a
+ga(a){return a
 instanceof
 cG}function
-hZ(a){return f$(a)}function
-ro(a){if(typeof
+h7(a){return ga(a)}function
+rG(a){if(typeof
 a==="number")return bb;else
-if(f$(a))return hz;else
-if(hZ(a))return 1252;else
+if(ga(a))return hE;else
+if(h7(a))return 1252;else
 if(a
 instanceof
 Array&&a[0]===a[0]>>>0&&a[0]<=f2){var
 b=a[0]|0;return b==cC?0:b}else
 if(a
 instanceof
-String)return pd;else
+String)return ps;else
 if(typeof
-a=="string")return pd;else
+a=="string")return ps;else
 if(a
 instanceof
 Number)return bb;else
-if(a&&a.caml_custom)return km;else
+if(a&&a.caml_custom)return kt;else
 if(a&&a.compare)return 1256;else
 if(typeof
 a=="function")return 1247;else
 if(typeof
 a=="symbol")return 1251;return 1001}function
 aK(a,b){if(a<b)return-1;if(a==b)return 0;return 1}function
-ri(a,b){a.t&6&&d4(a);b.t&6&&d4(b);return a.c<b.c?-1:a.c>b.c?1:0}function
-h3(a,b){return ri(a,b)}function
-e5(a,b,d){var
+rA(a,b){a.t&6&&d4(a);b.t&6&&d4(b);return a.c<b.c?-1:a.c>b.c?1:0}function
+h$(a,b){return rA(a,b)}function
+e4(a,b,d){var
 e=[];for(;;){if(!(d&&a===b)){var
-f=ro(a);if(f==D){a=a[1];continue}var
-g=ro(b);if(g==D){b=b[1];continue}if(f!==g){if(f==bb){if(g==km)return rn(a,b,-1,d);return-1}if(g==bb){if(f==km)return rn(b,a,1,d);return 1}return f<g?-1:1}switch(f){case
-247:aL(k7);break;case
+f=rG(a);if(f==D){a=a[1];continue}var
+g=rG(b);if(g==D){b=b[1];continue}if(f!==g){if(f==bb){if(g==kt)return rF(a,b,-1,d);return-1}if(g==bb){if(f==kt)return rF(b,a,1,d);return 1}return f<g?-1:1}switch(f){case
+247:aL(lc);break;case
 248:var
 c=aK(a[2],b[2]);if(c!=0)return c|0;break;case
-249:aL(k7);break;case
+249:aL(lc);break;case
 250:aL("equal: got Forward_tag, should not happen");break;case
 251:aL("equal: abstract value");break;case
 252:if(a!==b){var
-c=ri(a,b);if(c!=0)return c|0}break;case
+c=rA(a,b);if(c!=0)return c|0}break;case
 253:aL("equal: got Double_tag, should not happen");break;case
 254:aL("equal: got Double_array_tag, should not happen");break;case
 255:aL("equal: got Custom_tag, should not happen");break;case
-1247:aL(k7);break;case
+1247:aL(lc);break;case
 1255:var
-i=lr(a);if(i!=lr(b))return a.caml_custom<b.caml_custom?-1:1;if(!i)aL("compare: abstract value");var
+i=lx(a);if(i!=lx(b))return a.caml_custom<b.caml_custom?-1:1;if(!i)aL("compare: abstract value");var
 c=i(a,b,d);if(c!=c)return d?-1:c;if(c!==(c|0))return-1;if(c!=0)return c|0;break;case
 1256:var
 c=a.compare(b,d);if(c!=c)return d?-1:c;if(c!==(c|0))return-1;if(c!=0)return c|0;break;case
@@ -441,288 +441,288 @@ c=a.compare(b,d);if(c!=c)return d?-1:c;if(c!==(c|0))return-1;if(c!=0)return c|0;
 1001:if(a<b)return-1;if(a>b)return 1;if(a!=b){if(!d)return NaN;if(a==a)return 1;if(b==b)return-1}break;case
 1251:if(a!==b){if(!d)return NaN;return 1}break;case
 1252:var
-a=bX(a),b=bX(b);if(a!==b){if(a<b)return-1;if(a>b)return 1}break;case
+a=bY(a),b=bY(b);if(a!==b){if(a<b)return-1;if(a>b)return 1}break;case
 12520:var
 a=a.toString(),b=b.toString();if(a!==b){if(a<b)return-1;if(a>b)return 1}break;case
 246:case
 254:default:if(a.length!=b.length)return a.length<b.length?-1:1;if(a.length>1)e.push(a,b,1);break}}if(e.length==0)return 0;var
 h=e.pop();b=e.pop();a=e.pop();if(h+1<a.length)e.push(a,b,h+1);a=a[h];b=b[h]}}function
-am(a,b){return e5(a,b,true)}function
-Jj(){return[0]}function
+an(a,b){return e4(a,b,true)}function
+JK(){return[0]}function
 aJ(a){if(a<0)aL("Bytes.create");return new
 cG(a?2:9,v,a)}function
-ck(b,a){if(a==0)dB();return b/a|0}function
-bc(a,b){return+(e5(a,b,false)==0)}function
-Jl(a,c,b,d){if(b>0)if(c==0&&(b>=a.l||a.t==2&&b>=a.c.length))if(d==0){a.c=v;a.t=2}else{a.c=e6(b,String.fromCharCode(d));a.t=b==a.l?0:2}else{if(a.t!=4)hU(a);for(b+=c;c<b;c++)a.c[c]=d}return 0}function
-Jm(a,b){if(a===b)return 0;if(a<b)return-1;if(a>b)return 1;if(a===a)return 1;if(b===b)return-1;return 0}function
-Jn(a){var
-b;a=bX(a);b=+a;if(a.length>0&&b===b)return b;a=a.replace(/_/g,v);b=+a;if(a.length>0&&b===b||/^[+-]?nan$/i.test(a))return b;var
+cm(b,a){if(a==0)dB();return b/a|0}function
+bc(a,b){return+(e4(a,b,false)==0)}function
+JM(a,c,b,d){if(b>0)if(c==0&&(b>=a.l||a.t==2&&b>=a.c.length))if(d==0){a.c=v;a.t=2}else{a.c=e5(b,String.fromCharCode(d));a.t=b==a.l?0:2}else{if(a.t!=4)h2(a);for(b+=c;c<b;c++)a.c[c]=d}return 0}function
+JN(a,b){if(a===b)return 0;if(a<b)return-1;if(a>b)return 1;if(a===a)return 1;if(b===b)return-1;return 0}function
+JO(a){var
+b;a=bY(a);b=+a;if(a.length>0&&b===b)return b;a=a.replace(/_/g,v);b=+a;if(a.length>0&&b===b||/^[+-]?nan$/i.test(a))return b;var
 c=/^ *([+-]?)0x([0-9a-f]+)\.?([0-9a-f]*)(p([+-]?[0-9]+))?/i.exec(a);if(c){var
 d=c[3].replace(/0+$/,v),f=parseInt(c[1]+c[2]+d,16),e=(c[5]|0)-4*d.length;b=f*Math.pow(2,e);return b}if(/^\+?inf(inity)?$/i.test(a))return Infinity;if(/^-inf(inity)?$/i.test(a))return-Infinity;bL("float_of_string")}function
-lB(d){d=bX(d);var
+lH(d){d=bY(d);var
 e=d.length;if(e>31)aL("format_int: format too long");var
-a={justify:dY,signstyle:du,filler:c3,alternate:false,base:0,signedconv:false,width:0,uppercase:false,sign:1,prec:-1,conv:"f"};for(var
+a={justify:dW,signstyle:du,filler:c3,alternate:false,base:0,signedconv:false,width:0,uppercase:false,sign:1,prec:-1,conv:"f"};for(var
 c=0;c<e;c++){var
-b=d.charAt(c);switch(b){case"-":a.justify=du;break;case"+":case" ":a.signstyle=b;break;case"0":a.filler=bn;break;case"#":a.alternate=true;break;case"1":case"2":case"3":case"4":case"5":case"6":case"7":case"8":case"9":a.width=0;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.width=a.width*10+b;c++}c--;break;case".":a.prec=0;c++;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.prec=a.prec*10+b;c++}c--;case"d":case"i":a.signedconv=true;case"u":a.base=10;break;case"x":a.base=16;break;case"X":a.base=16;a.uppercase=true;break;case"o":a.base=8;break;case"e":case"f":case"g":a.signedconv=true;a.conv=b;break;case"E":case"F":case"G":a.signedconv=true;a.uppercase=true;a.conv=b.toLowerCase();break}}return a}function
-ls(b,f){if(b.uppercase)f=f.toUpperCase();var
+b=d.charAt(c);switch(b){case"-":a.justify=du;break;case"+":case" ":a.signstyle=b;break;case"0":a.filler=bo;break;case"#":a.alternate=true;break;case"1":case"2":case"3":case"4":case"5":case"6":case"7":case"8":case"9":a.width=0;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.width=a.width*10+b;c++}c--;break;case".":a.prec=0;c++;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.prec=a.prec*10+b;c++}c--;case"d":case"i":a.signedconv=true;case"u":a.base=10;break;case"x":a.base=16;break;case"X":a.base=16;a.uppercase=true;break;case"o":a.base=8;break;case"e":case"f":case"g":a.signedconv=true;a.conv=b;break;case"E":case"F":case"G":a.signedconv=true;a.uppercase=true;a.conv=b.toLowerCase();break}}return a}function
+ly(b,f){if(b.uppercase)f=f.toUpperCase();var
 e=f.length;if(b.signedconv&&(b.sign<0||b.signstyle!=du))e++;if(b.alternate){if(b.base==8)e+=1;if(b.base==16)e+=2}var
-c=v;if(b.justify==dY&&b.filler==c3)for(var
+c=v;if(b.justify==dW&&b.filler==c3)for(var
 d=e;d<b.width;d++)c+=c3;if(b.signedconv)if(b.sign<0)c+=du;else
-if(b.signstyle!=du)c+=b.signstyle;if(b.alternate&&b.base==8)c+=bn;if(b.alternate&&b.base==16)c+=oX;if(b.justify==dY&&b.filler==bn)for(var
-d=e;d<b.width;d++)c+=bn;c+=f;if(b.justify==du)for(var
+if(b.signstyle!=du)c+=b.signstyle;if(b.alternate&&b.base==8)c+=bo;if(b.alternate&&b.base==16)c+=o$;if(b.justify==dW&&b.filler==bo)for(var
+d=e;d<b.width;d++)c+=bo;c+=f;if(b.justify==du)for(var
 d=e;d<b.width;d++)c+=c3;return a(c)}function
-lt(i,c){function
+lz(i,c){function
 j(a,b){if(Math.abs(a)<1.0)return a.toFixed(b);else{var
-c=parseInt(a.toString().split(dY)[1]);if(c>20){c-=20;a/=Math.pow(10,c);a+=new
-Array(c+1).join(bn);if(b>0)a=a+bV+new
-Array(b+1).join(bn);return a}else
+c=parseInt(a.toString().split(dW)[1]);if(c>20){c-=20;a/=Math.pow(10,c);a+=new
+Array(c+1).join(bo);if(b>0)a=a+bW+new
+Array(b+1).join(bo);return a}else
 return a.toFixed(b)}}var
-a,e=lB(i),d=e.prec<0?6:e.prec;if(c<0||c==0&&1/c==-Infinity){e.sign=-1;c=-c}if(isNaN(c)){a=kZ;e.filler=c3}else
-if(!isFinite(c)){a=lj;e.filler=c3}else
+a,e=lH(i),d=e.prec<0?6:e.prec;if(c<0||c==0&&1/c==-Infinity){e.sign=-1;c=-c}if(isNaN(c)){a=k6;e.filler=c3}else
+if(!isFinite(c)){a=lp;e.filler=c3}else
 switch(e.conv){case"e":var
-a=c.toExponential(d),b=a.length;if(a.charAt(b-3)==ll)a=a.slice(0,b-1)+bn+a.slice(b-1);break;case"f":a=j(c,d);break;case"g":d=d?d:1;a=c.toExponential(d-1);var
-h=a.indexOf(ll),g=+a.slice(h+1);if(g<-4||c>=1e21||c.toFixed(0).length>d){var
-b=h-1;while(a.charAt(b)==bn)b--;if(a.charAt(b)==bV)b--;a=a.slice(0,b+1)+a.slice(h);b=a.length;if(a.charAt(b-3)==ll)a=a.slice(0,b-1)+bn+a.slice(b-1);break}else{var
+a=c.toExponential(d),b=a.length;if(a.charAt(b-3)==lr)a=a.slice(0,b-1)+bo+a.slice(b-1);break;case"f":a=j(c,d);break;case"g":d=d?d:1;a=c.toExponential(d-1);var
+h=a.indexOf(lr),g=+a.slice(h+1);if(g<-4||c>=1e21||c.toFixed(0).length>d){var
+b=h-1;while(a.charAt(b)==bo)b--;if(a.charAt(b)==bW)b--;a=a.slice(0,b+1)+a.slice(h);b=a.length;if(a.charAt(b-3)==lr)a=a.slice(0,b-1)+bo+a.slice(b-1);break}else{var
 f=d;if(g<0){f-=g+1;a=c.toFixed(f)}else
 while(a=c.toFixed(f),a.length>d+1)f--;if(f){var
-b=a.length-1;while(a.charAt(b)==bn)b--;if(a.charAt(b)==bV)b--;a=a.slice(0,b+1)}}break}return ls(e,a)}function
-hV(e,c){if(bX(e)==f5)return a(v+c);var
-b=lB(e);if(c<0)if(b.signedconv){b.sign=-1;c=-c}else
+b=a.length-1;while(a.charAt(b)==bo)b--;if(a.charAt(b)==bW)b--;a=a.slice(0,b+1)}}break}return ly(e,a)}function
+h3(e,c){if(bY(e)==f6)return a(v+c);var
+b=lH(e);if(c<0)if(b.signedconv){b.sign=-1;c=-c}else
 c>>>=0;var
 d=c.toString(b.base);if(b.prec>=0){b.filler=c3;var
-f=b.prec-d.length;if(f>0)d=e6(f,bn)+d}return ls(b,d)}var
-J4=0;function
-b6(){return J4++}function
-f9(a){if(a==0||!isFinite(a))return[0,a,0];var
+f=b.prec-d.length;if(f>0)d=e5(f,bo)+d}return ly(b,d)}var
+Kt=0;function
+b8(){return Kt++}function
+f_(a){if(a==0||!isFinite(a))return[0,a,0];var
 c=a<0;if(c)a=-a;var
-b=Math.max(-ci,rK(a)+1);a*=Math.pow(2,-b);while(a<bu){a*=2;b--}while(a>=1){a*=bu;b++}if(c)a=-a;return[0,a,b]}function
-rv(a){return a.toUtf16()}function
-gb(){return typeof
-P.process!=="undefined"&&typeof
-P.process.versions!=="undefined"&&typeof
-P.process.versions.node!=="undefined"}function
-Ki(){function
-a(a){if(a.charAt(0)===ch)return[v,a.substring(1)];return}function
+b=Math.max(-ck,r2(a)+1);a*=Math.pow(2,-b);while(a<bw){a*=2;b--}while(a>=1){a*=bw;b++}if(c)a=-a;return[0,a,b]}function
+rN(a){return a.toUtf16()}function
+gc(){return typeof
+O.process!=="undefined"&&typeof
+O.process.versions!=="undefined"&&typeof
+O.process.versions.node!=="undefined"}function
+KJ(){function
+a(a){if(a.charAt(0)===cj)return[v,a.substring(1)];return}function
 b(c){var
 g=/^([a-zA-Z]:|[\\/]{2}[^\\/]+[\\/]+[^\\/]+)?([\\/])?([\s\S]*?)$/,a=g.exec(c),b=a[1]||v,e=Boolean(b&&b.charAt(1)!==":");if(Boolean(a[2]||e)){var
-d=a[1]||v,f=a[2]||v;return[d,c.substring(d.length+f.length)]}return}return gb()&&P.process&&P.process.platform?P.process.platform==="win32"?b:a:a}var
-lH=Ki();function
-rI(a){return a.slice(-1)!==ch?a+ch:a}if(gb()&&P.process&&P.process.cwd)var
-f7=P.process.cwd().replace(/\\/g,ch);else
+d=a[1]||v,f=a[2]||v;return[d,c.substring(d.length+f.length)]}return}return gc()&&O.process&&O.process.platform?O.process.platform==="win32"?b:a:a}var
+lN=KJ();function
+r0(a){return a.slice(-1)!==cj?a+cj:a}if(gc()&&O.process&&O.process.cwd)var
+f8=O.process.cwd().replace(/\\/g,cj);else
 var
-f7="/static";f7=rI(f7);function
-JV(a){a=rv(a);if(!lH(a))a=f7+a;var
-e=lH(a),d=e[1].split(ch),b=[];for(var
+f8="/static";f8=r0(f8);function
+Kk(a){a=rN(a);if(!lN(a))a=f8+a;var
+e=lN(a),d=e[1].split(cj),b=[];for(var
 c=0;c<d.length;c++)switch(d[c]){case"..":if(b.length>1)b.pop();break;case".":break;default:b.push(d[c]);break}b.unshift(e[0]);b.orig=a;return b}function
-Ke(e){for(var
-f=v,b=f,a,h,c=0,g=e.length;c<g;c++){a=e.charCodeAt(c);if(a<b5){for(var
-d=c+1;d<g&&(a=e.charCodeAt(d))<b5;d++);if(d-c>kk){b.substr(0,1);f+=b;b=v;f+=e.slice(c,d)}else
-b+=e.slice(c,d);if(d==g)break;c=d}if(a<pG){b+=String.fromCharCode(0xc0|a>>6);b+=String.fromCharCode(b5|a&eV)}else
-if(a<0xd800||a>=qi)b+=String.fromCharCode(o8|a>>12,b5|a>>6&eV,b5|a&eV);else
-if(a>=0xdbff||c+1==g||(h=e.charCodeAt(c+1))<qe||h>qi)b+="\xef\xbf\xbd";else{c++;a=(a<<10)+h-0x35fdc00;b+=String.fromCharCode(pN|a>>18,b5|a>>12&eV,b5|a>>6&eV,b5|a&eV)}if(b.length>d2){b.substr(0,1);f+=b;b=v}}return f+b}function
-Jh(a){var
-b=9;if(!rL(a))b=8,a=Ke(a);return new
+KF(e){for(var
+f=v,b=f,a,h,c=0,g=e.length;c<g;c++){a=e.charCodeAt(c);if(a<b7){for(var
+d=c+1;d<g&&(a=e.charCodeAt(d))<b7;d++);if(d-c>kr){b.substr(0,1);f+=b;b=v;f+=e.slice(c,d)}else
+b+=e.slice(c,d);if(d==g)break;c=d}if(a<pV){b+=String.fromCharCode(0xc0|a>>6);b+=String.fromCharCode(b7|a&eW)}else
+if(a<0xd800||a>=qz)b+=String.fromCharCode(pl|a>>12,b7|a>>6&eW,b7|a&eW);else
+if(a>=0xdbff||c+1==g||(h=e.charCodeAt(c+1))<qu||h>qz)b+="\xef\xbf\xbd";else{c++;a=(a<<10)+h-0x35fdc00;b+=String.fromCharCode(p2|a>>18,b7|a>>12&eW,b7|a>>6&eW,b7|a&eW)}if(b.length>d2){b.substr(0,1);f+=b;b=v}}return f+b}function
+JI(a){var
+b=9;if(!r3(a))b=8,a=KF(a);return new
 cG(b,a,a.length)}function
-cm(a){return Jh(a)}var
-Ky=["E2BIG","EACCES","EAGAIN","EBADF","EBUSY","ECHILD","EDEADLK","EDOM",oZ,"EFAULT","EFBIG","EINTR","EINVAL","EIO","EISDIR","EMFILE","EMLINK","ENAMETOOLONG","ENFILE","ENODEV",le,"ENOEXEC","ENOLCK","ENOMEM","ENOSPC","ENOSYS",kY,qO,"ENOTTY","ENXIO","EPERM","EPIPE","ERANGE","EROFS","ESPIPE","ESRCH","EXDEV","EWOULDBLOCK","EINPROGRESS","EALREADY","ENOTSOCK","EDESTADDRREQ","EMSGSIZE","EPROTOTYPE","ENOPROTOOPT","EPROTONOSUPPORT","ESOCKTNOSUPPORT","EOPNOTSUPP","EPFNOSUPPORT","EAFNOSUPPORT","EADDRINUSE","EADDRNOTAVAIL","ENETDOWN","ENETUNREACH","ENETRESET","ECONNABORTED","ECONNRESET","ENOBUFS","EISCONN","ENOTCONN","ESHUTDOWN","ETOOMANYREFS","ETIMEDOUT","ECONNREFUSED","EHOSTDOWN","EHOSTUNREACH","ELOOP","EOVERFLOW"];function
+co(a){return JI(a)}var
+KZ=["E2BIG","EACCES","EAGAIN","EBADF","EBUSY","ECHILD","EDEADLK","EDOM",pc,"EFAULT","EFBIG","EINTR","EINVAL","EIO","EISDIR","EMFILE","EMLINK","ENAMETOOLONG","ENFILE","ENODEV",ll,"ENOEXEC","ENOLCK","ENOMEM","ENOSPC","ENOSYS",k5,q6,"ENOTTY","ENXIO","EPERM","EPIPE","ERANGE","EROFS","ESPIPE","ESRCH","EXDEV","EWOULDBLOCK","EINPROGRESS","EALREADY","ENOTSOCK","EDESTADDRREQ","EMSGSIZE","EPROTOTYPE","ENOPROTOOPT","EPROTONOSUPPORT","ESOCKTNOSUPPORT","EOPNOTSUPP","EPFNOSUPPORT","EAFNOSUPPORT","EADDRINUSE","EADDRNOTAVAIL","ENETDOWN","ENETUNREACH","ENETRESET","ECONNABORTED","ECONNRESET","ENOBUFS","EISCONN","ENOTCONN","ESHUTDOWN","ETOOMANYREFS","ETIMEDOUT","ECONNREFUSED","EHOSTDOWN","EHOSTUNREACH","ELOOP","EOVERFLOW"];function
 d_(d,f,e,a){var
-b=Ky.indexOf(d);if(b<0){if(a==null)a=-9999;b=[0,a]}var
-c=[b,cm(f||v),cm(e||v)];return c}var
-rB={};function
-d8(a){return rB[a]}function
+b=KZ.indexOf(d);if(b<0){if(a==null)a=-9999;b=[0,a]}var
+c=[b,co(f||v),co(e||v)];return c}var
+rT={};function
+d8(a){return rT[a]}function
 d9(b,a){throw[0,b].concat(a)}function
-Jg(a){return new
+JH(a){return new
 cG(4,a,a.length)}function
-aq(a){lC(aE.Sys_error,a)}function
-J6(a){aq(a+hn)}function
+aq(a){lI(aE.Sys_error,a)}function
+Kv(a){aq(a+hs)}function
 bM(a){return a.l}function
-ra(){}function
-a1(a){this.data=a}a1.prototype=new
-ra();a1.prototype.truncate=function(a){var
-b=this.data;this.data=aJ(a|0);dz(b,0,this.data,0,a)};a1.prototype.length=function(){return bM(this.data)};a1.prototype.write=function(b,d,g,a){var
+rs(){}function
+a2(a){this.data=a}a2.prototype=new
+rs();a2.prototype.truncate=function(a){var
+b=this.data;this.data=aJ(a|0);dz(b,0,this.data,0,a)};a2.prototype.length=function(){return bM(this.data)};a2.prototype.write=function(b,d,g,a){var
 c=this.length();if(b+a>=c){var
-e=aJ(b+a),f=this.data;this.data=e;dz(f,0,this.data,0,c)}cj(d,g,this.data,b,a);return 0};a1.prototype.read=function(c,a,d,b){var
-e=this.length();dz(this.data,c,a,d,b);return 0};a1.prototype.read_one=function(a){return rj(this.data,a)};a1.prototype.close=function(){};a1.prototype.constructor=a1;function
-bo(b,a){this.content={};this.root=b;this.lookupFun=a}bo.prototype.nm=function(a){return this.root+a};bo.prototype.create_dir_if_needed=function(d){var
-c=d.split(ch),b=v;for(var
-a=0;a<c.length-1;a++){b+=c[a]+ch;if(this.content[b])continue;this.content[b]=Symbol("directory")}};bo.prototype.slash=function(a){return/\/$/.test(a)?a:a+ch};bo.prototype.lookup=function(b){if(!this.content[b]&&this.lookupFun){var
+e=aJ(b+a),f=this.data;this.data=e;dz(f,0,this.data,0,c)}cl(d,g,this.data,b,a);return 0};a2.prototype.read=function(c,a,d,b){var
+e=this.length();dz(this.data,c,a,d,b);return 0};a2.prototype.read_one=function(a){return rB(this.data,a)};a2.prototype.close=function(){};a2.prototype.constructor=a2;function
+bp(b,a){this.content={};this.root=b;this.lookupFun=a}bp.prototype.nm=function(a){return this.root+a};bp.prototype.create_dir_if_needed=function(d){var
+c=d.split(cj),b=v;for(var
+a=0;a<c.length-1;a++){b+=c[a]+cj;if(this.content[b])continue;this.content[b]=Symbol("directory")}};bp.prototype.slash=function(a){return/\/$/.test(a)?a:a+cj};bp.prototype.lookup=function(b){if(!this.content[b]&&this.lookupFun){var
 c=this.lookupFun(a(this.root),a(b));if(c!==0){this.create_dir_if_needed(b);this.content[b]=new
-a1(bw(c[1]))}}};bo.prototype.exists=function(a){if(a==v)return 1;var
-b=this.slash(a);if(this.content[b])return 1;this.lookup(a);return this.content[a]?1:0};bo.prototype.mkdir=function(c,e,d){var
-b=d&&d8(la);if(this.exists(c))if(b)d9(b,d_(oZ,kc,this.nm(c)));else
+a2(by(c[1]))}}};bp.prototype.exists=function(a){if(a==v)return 1;var
+b=this.slash(a);if(this.content[b])return 1;this.lookup(a);return this.content[a]?1:0};bp.prototype.mkdir=function(c,e,d){var
+b=d&&d8(lh);if(this.exists(c))if(b)d9(b,d_(pc,kk,this.nm(c)));else
 aq(c+": File exists");var
-a=/^(.*)\/[^/]+/.exec(c);a=a&&a[1]||v;if(!this.exists(a))if(b)d9(b,d_(le,kc,this.nm(a)));else
-aq(a+hn);if(!this.is_dir(a))if(b)d9(b,d_(kY,kc,this.nm(a)));else
-aq(a+kG);this.create_dir_if_needed(this.slash(c))};bo.prototype.rmdir=function(a,f){var
-b=f&&d8(la),c=a==v?v:this.slash(a),e=new
-RegExp(pb+c+pF);if(!this.exists(a))if(b)d9(b,d_(le,k_,this.nm(a)));else
-aq(a+hn);if(!this.is_dir(a))if(b)d9(b,d_(kY,k_,this.nm(a)));else
-aq(a+kG);for(var
+a=/^(.*)\/[^/]+/.exec(c);a=a&&a[1]||v;if(!this.exists(a))if(b)d9(b,d_(ll,kk,this.nm(a)));else
+aq(a+hs);if(!this.is_dir(a))if(b)d9(b,d_(k5,kk,this.nm(a)));else
+aq(a+kO);this.create_dir_if_needed(this.slash(c))};bp.prototype.rmdir=function(a,f){var
+b=f&&d8(lh),c=a==v?v:this.slash(a),e=new
+RegExp(pq+c+pU);if(!this.exists(a))if(b)d9(b,d_(ll,lf,this.nm(a)));else
+aq(a+hs);if(!this.is_dir(a))if(b)d9(b,d_(k5,lf,this.nm(a)));else
+aq(a+kO);for(var
 d
 in
-this.content)if(d.match(e))if(b)d9(b,d_(qO,k_,this.nm(a)));else
+this.content)if(d.match(e))if(b)d9(b,d_(q6,lf,this.nm(a)));else
 aq(this.nm(a)+": Directory not empty");delete
-this.content[c]};bo.prototype.readdir=function(a){var
-f=a==v?v:this.slash(a);if(!this.exists(a))aq(a+hn);if(!this.is_dir(a))aq(a+kG);var
+this.content[c]};bp.prototype.readdir=function(a){var
+f=a==v?v:this.slash(a);if(!this.exists(a))aq(a+hs);if(!this.is_dir(a))aq(a+kO);var
 g=new
-RegExp(pb+f+pF),d={},c=[];for(var
+RegExp(pq+f+pU),d={},c=[];for(var
 e
 in
 this.content){var
-b=e.match(g);if(b&&!d[b[1]]){d[b[1]]=true;c.push(b[1])}}return c};bo.prototype.is_dir=function(a){if(a==v)return true;var
-b=this.slash(a);return this.content[b]?1:0};bo.prototype.unlink=function(a){var
+b=e.match(g);if(b&&!d[b[1]]){d[b[1]]=true;c.push(b[1])}}return c};bp.prototype.is_dir=function(a){if(a==v)return true;var
+b=this.slash(a);return this.content[b]?1:0};bp.prototype.unlink=function(a){var
 b=this.content[a]?true:false;delete
-this.content[a];return b};bo.prototype.open=function(a,b){if(b.rdonly&&b.wronly)aq(this.nm(a)+pg);if(b.text&&b.binary)aq(this.nm(a)+pw);this.lookup(a);if(this.content[a]){if(this.is_dir(a))aq(this.nm(a)+" : is a directory");if(b.create&&b.excl)aq(this.nm(a)+pf);var
+this.content[a];return b};bp.prototype.open=function(a,b){if(b.rdonly&&b.wronly)aq(this.nm(a)+pv);if(b.text&&b.binary)aq(this.nm(a)+pL);this.lookup(a);if(this.content[a]){if(this.is_dir(a))aq(this.nm(a)+" : is a directory");if(b.create&&b.excl)aq(this.nm(a)+pu);var
 c=this.content[a];if(b.truncate)c.truncate();return c}else
 if(b.create){this.create_dir_if_needed(a);this.content[a]=new
-a1(aJ(0));return this.content[a]}else
-J6(this.nm(a))};bo.prototype.register=function(c,a){var
-b;if(this.content[c])aq(this.nm(c)+pf);if(f$(a))b=new
-a1(a);if(hZ(a))b=new
-a1(bw(a));else
+a2(aJ(0));return this.content[a]}else
+Kv(this.nm(a))};bp.prototype.register=function(c,a){var
+b;if(this.content[c])aq(this.nm(c)+pu);if(ga(a))b=new
+a2(a);if(h7(a))b=new
+a2(by(a));else
 if(a
 instanceof
 Array)b=new
-a1(Jg(a));else
+a2(JH(a));else
 if(typeof
 a==="string")b=new
-a1(rl(a));else
+a2(rD(a));else
 if(a.toString){var
-d=bw(cm(a.toString()));b=new
-a1(d)}if(b){this.create_dir_if_needed(c);this.content[c]=b}else
-aq(this.nm(c)+" : registering file with invalid content type")};bo.prototype.constructor=bo;function
-F(a){return bM(a)}function
-by(b,a){return bK(b,a)}function
-I_(d){var
-c=F(d),b=new
-Array(c),a=0;for(;a<c;a++)b[a]=by(d,a);return b}function
-I9(a){if(a.t!=4)hU(a);return a.c}function
+d=by(co(a.toString()));b=new
+a2(d)}if(b){this.create_dir_if_needed(c);this.content[c]=b}else
+aq(this.nm(c)+" : registering file with invalid content type")};bp.prototype.constructor=bp;function
+E(a){return bM(a)}function
+bk(b,a){return bK(b,a)}function
+Jz(d){var
+c=E(d),b=new
+Array(c),a=0;for(;a<c;a++)b[a]=bk(d,a);return b}function
+Jy(a){if(a.t!=4)h2(a);return a.c}function
 cH(a){this.fs=require("fs");this.fd=a}cH.prototype=new
-ra();cH.prototype.truncate=function(a){try{this.fs.ftruncateSync(this.fd,a|0)}catch(a){aq(a.toString())}};cH.prototype.length=function(){try{return this.fs.fstatSync(this.fd).size}catch(a){aq(a.toString())}};cH.prototype.write=function(f,b,c,e){var
-a=I_(b);if(!(a
+rs();cH.prototype.truncate=function(a){try{this.fs.ftruncateSync(this.fd,a|0)}catch(a){aq(a.toString())}};cH.prototype.length=function(){try{return this.fs.fstatSync(this.fd).size}catch(a){aq(a.toString())}};cH.prototype.write=function(f,b,c,e){var
+a=Jz(b);if(!(a
 instanceof
-P.Uint8Array))a=new(P.Uint8Array)(a);var
-d=P.Buffer.from(a);try{this.fs.writeSync(this.fd,d,c,e,f)}catch(a){aq(a.toString())}return 0};cH.prototype.read=function(g,d,c,f){var
-a=I9(d);if(!(a
+O.Uint8Array))a=new(O.Uint8Array)(a);var
+d=O.Buffer.from(a);try{this.fs.writeSync(this.fd,d,c,e,f)}catch(a){aq(a.toString())}return 0};cH.prototype.read=function(g,d,c,f){var
+a=Jy(d);if(!(a
 instanceof
-P.Uint8Array))a=new(P.Uint8Array)(a);var
-e=P.Buffer.from(a);try{this.fs.readSync(this.fd,e,c,f,g)}catch(a){aq(a.toString())}for(var
+O.Uint8Array))a=new(O.Uint8Array)(a);var
+e=O.Buffer.from(a);try{this.fs.readSync(this.fd,e,c,f,g)}catch(a){aq(a.toString())}for(var
 b=0;b<f;b++)dA(d,c+b,e[c+b]);return 0};cH.prototype.read_one=function(c){var
-b=new(P.Uint8Array)(1),a=P.Buffer.from(b);try{this.fs.readSync(this.fd,a,0,1,c)}catch(a){aq(a.toString())}return a[0]};cH.prototype.close=function(){try{this.fs.closeSync(this.fd)}catch(a){aq(a.toString())}};cH.prototype.constructor=cH;function
-a2(a){this.fs=require("fs");this.root=a}a2.prototype.nm=function(a){return this.root+a};a2.prototype.exists=function(a){try{return this.fs.existsSync(this.nm(a))?1:0}catch(a){return 0}};a2.prototype.mkdir=function(b,a,c){try{this.fs.mkdirSync(this.nm(b),{mode:a});return 0}catch(a){this.raise_nodejs_error(a,c)}};a2.prototype.rmdir=function(a,b){try{this.fs.rmdirSync(this.nm(a));return 0}catch(a){this.raise_nodejs_error(a,b)}};a2.prototype.readdir=function(a,b){try{return this.fs.readdirSync(this.nm(a))}catch(a){this.raise_nodejs_error(a,b)}};a2.prototype.is_dir=function(a){try{return this.fs.statSync(this.nm(a)).isDirectory()?1:0}catch(a){aq(a.toString())}};a2.prototype.unlink=function(a,c){try{var
-b=this.fs.existsSync(this.nm(a))?1:0;this.fs.unlinkSync(this.nm(a));return b}catch(a){this.raise_nodejs_error(a,c)}};a2.prototype.open=function(f,c,g){var
+b=new(O.Uint8Array)(1),a=O.Buffer.from(b);try{this.fs.readSync(this.fd,a,0,1,c)}catch(a){aq(a.toString())}return a[0]};cH.prototype.close=function(){try{this.fs.closeSync(this.fd)}catch(a){aq(a.toString())}};cH.prototype.constructor=cH;function
+a3(a){this.fs=require("fs");this.root=a}a3.prototype.nm=function(a){return this.root+a};a3.prototype.exists=function(a){try{return this.fs.existsSync(this.nm(a))?1:0}catch(a){return 0}};a3.prototype.mkdir=function(b,a,c){try{this.fs.mkdirSync(this.nm(b),{mode:a});return 0}catch(a){this.raise_nodejs_error(a,c)}};a3.prototype.rmdir=function(a,b){try{this.fs.rmdirSync(this.nm(a));return 0}catch(a){this.raise_nodejs_error(a,b)}};a3.prototype.readdir=function(a,b){try{return this.fs.readdirSync(this.nm(a))}catch(a){this.raise_nodejs_error(a,b)}};a3.prototype.is_dir=function(a){try{return this.fs.statSync(this.nm(a)).isDirectory()?1:0}catch(a){aq(a.toString())}};a3.prototype.unlink=function(a,c){try{var
+b=this.fs.existsSync(this.nm(a))?1:0;this.fs.unlinkSync(this.nm(a));return b}catch(a){this.raise_nodejs_error(a,c)}};a3.prototype.open=function(f,c,g){var
 a=require("constants"),b=0;for(var
 e
 in
 c)switch(e){case"rdonly":b|=a.O_RDONLY;break;case"wronly":b|=a.O_WRONLY;break;case"append":b|=a.O_WRONLY|a.O_APPEND;break;case"create":b|=a.O_CREAT;break;case"truncate":b|=a.O_TRUNC;break;case"excl":b|=a.O_EXCL;break;case"binary":b|=a.O_BINARY;break;case"text":b|=a.O_TEXT;break;case"nonblock":b|=a.O_NONBLOCK;break}try{var
 d=this.fs.openSync(this.nm(f),b);return new
-cH(d)}catch(a){this.raise_nodejs_error(a,g)}};a2.prototype.rename=function(b,a,c){try{this.fs.renameSync(this.nm(b),this.nm(a))}catch(a){this.raise_nodejs_error(a,c)}};a2.prototype.stat=function(b,c){try{var
-a=this.fs.statSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};a2.prototype.lstat=function(b,c){try{var
-a=this.fs.lstatSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};a2.prototype.symlink=function(d,c,a,b){try{this.fs.symlinkSync(this.nm(c),this.nm(a),d?"dir":"file");return 0}catch(a){this.raise_nodejs_error(a,b)}};a2.prototype.readlink=function(b,c){try{var
-a=this.fs.readlinkSync(this.nm(b),oR);return cm(a)}catch(a){this.raise_nodejs_error(a,c)}};a2.prototype.raise_nodejs_error=function(a,d){var
-b=d8(la);if(d&&b){var
+cH(d)}catch(a){this.raise_nodejs_error(a,g)}};a3.prototype.rename=function(b,a,c){try{this.fs.renameSync(this.nm(b),this.nm(a))}catch(a){this.raise_nodejs_error(a,c)}};a3.prototype.stat=function(b,c){try{var
+a=this.fs.statSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};a3.prototype.lstat=function(b,c){try{var
+a=this.fs.lstatSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};a3.prototype.symlink=function(d,c,a,b){try{this.fs.symlinkSync(this.nm(c),this.nm(a),d?"dir":"file");return 0}catch(a){this.raise_nodejs_error(a,b)}};a3.prototype.readlink=function(b,c){try{var
+a=this.fs.readlinkSync(this.nm(b),o4);return co(a)}catch(a){this.raise_nodejs_error(a,c)}};a3.prototype.raise_nodejs_error=function(a,d){var
+b=d8(lh);if(d&&b){var
 c=d_(a.code,a.syscall,a.path,a.errno);d9(b,c)}else
-aq(a.toString())};a2.prototype.stats_from_js=function(a){var
+aq(a.toString())};a3.prototype.stats_from_js=function(a){var
 b;if(a.isFile())b=0;else
 if(a.isDirectory())b=1;else
 if(a.isCharacterDevice())b=2;else
 if(a.isBlockDevice())b=3;else
 if(a.isSymbolicLink())b=4;else
 if(a.isFIFO())b=5;else
-if(a.isSocket())b=6;return[0,a.dev,a.ino,b,a.mode,a.nlink,a.uid,a.gid,a.rdev,a.size,a.atimeMs,a.mtimeMs,a.ctimeMs]};a2.prototype.constructor=a2;function
-rr(b){var
-a=lH(b);if(!a)return;return a[0]+ch}var
-h1=rr(f7)||bL("unable to compute caml_root"),e7=[];if(gb())e7.push({path:h1,device:new
-a2(h1)});else
-e7.push({path:h1,device:new
-bo(h1)});e7.push({path:qE,device:new
-bo(qE)});function
-rT(b){var
-g=JV(b),b=g.join(ch),f=rI(b),c;for(var
-e=0;e<e7.length;e++){var
-a=e7[e];if(f.search(a.path)==0&&(!c||c.path.length<a.path.length))c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}if(!c&&gb()){var
-d=rr(b);if(d&&d.match(/^[a-zA-Z]:\/$/)){var
+if(a.isSocket())b=6;return[0,a.dev,a.ino,b,a.mode,a.nlink,a.uid,a.gid,a.rdev,a.size,a.atimeMs,a.mtimeMs,a.ctimeMs]};a3.prototype.constructor=a3;function
+rJ(b){var
+a=lN(b);if(!a)return;return a[0]+cj}var
+h9=rJ(f8)||bL("unable to compute caml_root"),e6=[];if(gc())e6.push({path:h9,device:new
+a3(h9)});else
+e6.push({path:h9,device:new
+bp(h9)});e6.push({path:qW,device:new
+bp(qW)});function
+r$(b){var
+g=Kk(b),b=g.join(cj),f=r0(b),c;for(var
+e=0;e<e6.length;e++){var
+a=e6[e];if(f.search(a.path)==0&&(!c||c.path.length<a.path.length))c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}if(!c&&gc()){var
+d=rJ(b);if(d&&d.match(/^[a-zA-Z]:\/$/)){var
 a={path:d,device:new
-a2(d)};e7.push(a);c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}}if(c)return c;aq("no device found for "+f)}function
-Jk(c,b){var
-a=rT(c);if(!a.device.register)bL("cannot register file");a.device.register(a.rest,b);return 0}function
-rJ(c,b){var
-c=a(c),b=a(b);return Jk(c,b)}function
-Jp(){var
-b=P.caml_fs_tmp;if(b)for(var
-a=0;a<b.length;a++)rJ(b[a].name,b[a].content);P.jsoo_create_file=rJ;P.caml_fs_tmp=[];return 0}function
-Jq(){return[0,0,0,0,0,0,0,0,0]}function
-Jr(a){return 0}function
-rq(){return[0]}function
-Js(a,b){return+(e5(a,b,false)>=0)}function
-lv(d,b){var
+a3(d)};e6.push(a);c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}}if(c)return c;aq("no device found for "+f)}function
+JL(c,b){var
+a=r$(c);if(!a.device.register)bL("cannot register file");a.device.register(a.rest,b);return 0}function
+r1(c,b){var
+c=a(c),b=a(b);return JL(c,b)}function
+JQ(){var
+b=O.caml_fs_tmp;if(b)for(var
+a=0;a<b.length;a++)r1(b[a].name,b[a].content);O.jsoo_create_file=r1;O.caml_fs_tmp=[];return 0}function
+JR(){return[0,0,0,0,0,0,0,0,0]}function
+JS(a){return 0}function
+rI(){return[0]}function
+JT(a,b){return+(e4(a,b,false)>=0)}function
+lB(d,b){var
 e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b.charCodeAt(a)|b.charCodeAt(a+1)<<8|b.charCodeAt(a+2)<<16|b.charCodeAt(a+3)<<24;d=bj(d,c)}c=0;switch(e&3){case
 3:c=b.charCodeAt(a+2)<<16;case
 2:c|=b.charCodeAt(a+1)<<8;case
 1:c|=b.charCodeAt(a);d=bj(d,c)}d^=e;return d}function
-Jy(a,b){return lv(a,bX(b))}function
-Jv(d,b){var
+JZ(a,b){return lB(a,bY(b))}function
+JW(d,b){var
 e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b[a]|b[a+1]<<8|b[a+2]<<16|b[a+3]<<24;d=bj(d,c)}c=0;switch(e&3){case
 3:c=b[a+2]<<16;case
 2:c|=b[a+1]<<8;case
 1:c|=b[a];d=bj(d,c)}d^=e;return d}function
-ry(a){switch(a.t&6){default:d4(a);case
+rQ(a){switch(a.t&6){default:d4(a);case
 0:return a.c;case
 4:return a.c}}function
-Ju(b,c){var
-a=ry(c);return typeof
-a==="string"?lv(b,a):Jv(b,a)}function
-Jw(a){a^=a>>>16;a=w(a,0x85ebca6b|0);a^=a>>>13;a=w(a,0xc2b2ae35|0);a^=a>>>16;return a}function
-Jt(j,l,n,m){var
-f,g,h,d,c,b,a,e,i;d=l;if(d<0||d>cE)d=cE;c=j;b=n;f=[m];g=0;h=1;while(g<h&&c>0){a=f[g++];if(a&&a.caml_custom){if(f8[a.caml_custom]&&f8[a.caml_custom].hash){var
-k=f8[a.caml_custom].hash(a);b=bj(b,k);c--}}else
+JV(b,c){var
+a=rQ(c);return typeof
+a==="string"?lB(b,a):JW(b,a)}function
+JX(a){a^=a>>>16;a=w(a,0x85ebca6b|0);a^=a>>>13;a=w(a,0xc2b2ae35|0);a^=a>>>16;return a}function
+JU(j,l,n,m){var
+f,g,h,d,c,b,a,e,i;d=l;if(d<0||d>cE)d=cE;c=j;b=n;f=[m];g=0;h=1;while(g<h&&c>0){a=f[g++];if(a&&a.caml_custom){if(f9[a.caml_custom]&&f9[a.caml_custom].hash){var
+k=f9[a.caml_custom].hash(a);b=bj(b,k);c--}}else
 if(a
 instanceof
 Array&&a[0]===(a[0]|0))switch(a[0]){case
 248:b=bj(b,a[2]);c--;break;case
 250:f[--g]=a[1];break;default:var
 o=a.length-1<<10|a[0];b=bj(b,o);for(e=1,i=a.length;e<i;e++){if(h>=d)break;f[h++]=a[e]}break}else
-if(f$(a)){b=Ju(b,a);c--}else
-if(hZ(a)){b=Jy(b,a);c--}else
+if(ga(a)){b=JV(b,a);c--}else
+if(h7(a)){b=JZ(b,a);c--}else
 if(typeof
-a==="string"){b=lv(b,a);c--}else
+a==="string"){b=lB(b,a);c--}else
 if(a===(a|0)){b=bj(b,a+a+1);c--}else
-if(a===+a){b=lu(b,a);c--}}b=Jw(b);return b&0x3FFFFFFF}function
-Jz(a,c,k){if(!isFinite(a)){if(isNaN(a))return cm(kZ);return cm(a>0?q2:"-infinity")}var
+if(a===+a){b=lA(b,a);c--}}b=JX(b);return b&0x3FFFFFFF}function
+J0(a,c,k){if(!isFinite(a)){if(isNaN(a))return co(k6);return co(a>0?ri:"-infinity")}var
 i=a==0&&1/a==-Infinity?1:a>=0?0:1;if(i)a=-a;var
 d=0;if(a==0);else
 if(a<1)while(a<1&&d>-1022){a*=2;d--}else
 while(a>=2){a/=2;d++}var
-j=d<0?v:dY,e=v;if(i)e=du;else
+j=d<0?v:dW,e=v;if(i)e=du;else
 switch(k){case
-43:e=dY;break;case
+43:e=dW;break;case
 32:e=c3;break;default:break}if(c>=0&&c<13){var
 g=Math.pow(2,c*4);a=Math.round(a*g)/g}var
 b=a.toString(16);if(c>=0){var
-h=b.indexOf(bV);if(h<0)b+=bV+e6(c,bn);else{var
-f=h+1+c;if(b.length<f)b+=e6(f-b.length,bn);else
-b=b.substr(0,f)}}return cm(e+oX+b+"p"+j+d.toString(10))}function
-JB(a){return(a&0x000000FF)<<24|(a&0x0000FF00)<<8|(a&0x00FF0000)>>>8|(a&0xFF000000)>>>24}function
-JE(b){var
+h=b.indexOf(bW);if(h<0)b+=bW+e5(c,bo);else{var
+f=h+1+c;if(b.length<f)b+=e5(f-b.length,bo);else
+b=b.substr(0,f)}}return co(e+o$+b+"p"+j+d.toString(10))}function
+J2(a){return(a&0x000000FF)<<24|(a&0x0000FF00)<<8|(a&0x00FF0000)>>>8|(a&0xFF000000)>>>24}function
+J5(b){var
 a=d6(b);return d5([a[7],a[6],a[5],a[4],a[3],a[2],a[1],a[0]])}function
-JJ(a){return+a.isZero()}function
-hW(a){return new
-Q(a&c4,a>>24&c4,a>>31&cD)}function
-ru(a){return a.toInt()}function
-JI(a){return+a.isNeg()}function
-JM(a){return a.neg()}function
-JG(g,c){var
-a=lB(g);if(a.signedconv&&JI(c)){a.sign=-1;c=JM(c)}var
-b=v,h=hW(a.base),f="0123456789abcdef";do{var
-e=c.udivmod(h);c=e.quotient;b=f.charAt(ru(e.modulus))+b}while(!JJ(c));if(a.prec>=0){a.filler=c3;var
-d=a.prec-b.length;if(d>0)b=e6(d,bn)+b}return ls(a,b)}function
-JL(a,b){return a.mul(b)}function
-JN(a,b){return a.or(b)}function
-hX(a){return a.toFloat()}function
-J5(c){var
-a=0,e=F(c),b=10,d=1;if(e>0)switch(by(c,a)){case
+J_(a){return+a.isZero()}function
+h4(a){return new
+P(a&c4,a>>24&c4,a>>31&cD)}function
+rM(a){return a.toInt()}function
+J9(a){return+a.isNeg()}function
+Kb(a){return a.neg()}function
+J7(g,c){var
+a=lH(g);if(a.signedconv&&J9(c)){a.sign=-1;c=Kb(c)}var
+b=v,h=h4(a.base),f="0123456789abcdef";do{var
+e=c.udivmod(h);c=e.quotient;b=f.charAt(rM(e.modulus))+b}while(!J_(c));if(a.prec>=0){a.filler=c3;var
+d=a.prec-b.length;if(d>0)b=e5(d,bo)+b}return ly(a,b)}function
+Ka(a,b){return a.mul(b)}function
+Kc(a,b){return a.or(b)}function
+h5(a){return a.toFloat()}function
+Ku(c){var
+a=0,e=E(c),b=10,d=1;if(e>0)switch(bk(c,a)){case
 45:a++;d=-1;break;case
-43:a++;d=1;break}if(a+1<e&&by(c,a)==48)switch(by(c,a+1)){case
+43:a++;d=1;break}if(a+1<e&&bk(c,a)==48)switch(bk(c,a+1)){case
 120:case
 88:b=16;a+=2;break;case
 111:case
@@ -731,26 +731,26 @@ a=0,e=F(c),b=10,d=1;if(e>0)switch(by(c,a)){case
 66:b=2;a+=2;break;case
 117:case
 85:a+=2;break}return[a,d,b]}function
-rD(a){if(a>=48&&a<=57)return a-48;if(a>=65&&a<=90)return a-55;if(a>=97&&a<=122)return a-87;return-1}function
-hY(f){var
-h=J5(f),c=h[0],i=h[1],d=h[2],g=F(f),j=-1>>>0,e=c<g?by(f,c):0,b=rD(e);if(b<0||b>=d)bL(hG);var
-a=b;for(c++;c<g;c++){e=by(f,c);if(e==95)continue;b=rD(e);if(b<0||b>=d)break;a=d*a+b;if(a>j)bL(hG)}if(c!=g)bL(hG);a=i*a;if(d==10&&(a|0)!=a)bL(hG);return a|0}function
-JS(a){return[D,a]}function
-bx(b,a){a|=0;if(a>ci){a-=ci;b*=Math.pow(2,ci);if(a>ci){a-=ci;b*=Math.pow(2,ci)}}if(a<-ci){a+=ci;b*=Math.pow(2,-ci)}b*=Math.pow(2,a);return b}function
-h0(a,b){return+(e5(a,b,false)<=0)}function
-rw(a,b){return+(e5(a,b,false)<0)}function
-rx(c){var
+rV(a){if(a>=48&&a<=57)return a-48;if(a>=65&&a<=90)return a-55;if(a>=97&&a<=122)return a-87;return-1}function
+h6(f){var
+h=Ku(f),c=h[0],i=h[1],d=h[2],g=E(f),j=-1>>>0,e=c<g?bk(f,c):0,b=rV(e);if(b<0||b>=d)bL(hL);var
+a=b;for(c++;c<g;c++){e=bk(f,c);if(e==95)continue;b=rV(e);if(b<0||b>=d)break;a=d*a+b;if(a>j)bL(hL)}if(c!=g)bL(hL);a=i*a;if(d==10&&(a|0)!=a)bL(hL);return a|0}function
+Kh(a){return[D,a]}function
+bz(b,a){a|=0;if(a>ck){a-=ck;b*=Math.pow(2,ck);if(a>ck){a-=ck;b*=Math.pow(2,ck)}}if(a<-ck){a+=ck;b*=Math.pow(2,-ck)}b*=Math.pow(2,a);return b}function
+h8(a,b){return+(e4(a,b,false)<=0)}function
+rO(a,b){return+(e4(a,b,false)<0)}function
+rP(c){var
 b=0;for(var
 a=c.length-1;a>=0;a--){var
 d=c[a];b=[0,d,b]}return b}function
-JT(a){return Math.log1p(a)}function
-JU(a){return Math.log2(a)}function
+Ki(a){return Math.log1p(a)}function
+Kj(a){return Math.log2(a)}function
 n(a,d){if(a<0)d3();var
 a=a+1|0,b=new
 Array(a);b[0]=0;for(var
 c=1;c<a;c++)b[c]=d;return b}function
-J$(b){return a(h4(b,0,b.length))}var
-JW=function(){function
+KA(b){return a(ia(b,0,b.length))}var
+Kl=function(){function
 l(a,b){return a+b|0}function
 a(d,a,c,f,b,e){a=l(l(a,d),l(f,e));return l(a<<b|a>>>32-b,c)}function
 g(c,b,d,e,h,f,g){return a(b&d|~b&e,c,b,h,f,g)}function
@@ -758,41 +758,41 @@ h(d,b,e,c,h,f,g){return a(b&c|e&~c,d,b,h,f,g)}function
 i(c,b,d,e,h,f,g){return a(b^d^e,c,b,h,f,g)}function
 j(c,b,d,e,h,f,g){return a(d^(b|~e),c,b,h,f,g)}function
 k(f,n){var
-e=n;f[e>>2]|=b5<<8*(e&3);for(e=(e&~0x3)+8;(e&0x3F)<60;e+=4)f[(e>>2)-1]=0;f[(e>>2)-1]=n<<3;f[e>>2]=n>>29&0x1FFFFFFF;var
+e=n;f[e>>2]|=b7<<8*(e&3);for(e=(e&~0x3)+8;(e&0x3F)<60;e+=4)f[(e>>2)-1]=0;f[(e>>2)-1]=n<<3;f[e>>2]=n>>29&0x1FFFFFFF;var
 k=[0x67452301,0xEFCDAB89,0x98BADCFE,0x10325476];for(e=0;e<f.length;e+=16){var
 a=k[0],b=k[1],c=k[2],d=k[3];a=g(a,b,c,d,f[e+0],7,0xD76AA478);d=g(d,a,b,c,f[e+1],12,0xE8C7B756);c=g(c,d,a,b,f[e+2],17,0x242070DB);b=g(b,c,d,a,f[e+3],22,0xC1BDCEEE);a=g(a,b,c,d,f[e+4],7,0xF57C0FAF);d=g(d,a,b,c,f[e+5],12,0x4787C62A);c=g(c,d,a,b,f[e+6],17,0xA8304613);b=g(b,c,d,a,f[e+7],22,0xFD469501);a=g(a,b,c,d,f[e+8],7,0x698098D8);d=g(d,a,b,c,f[e+9],12,0x8B44F7AF);c=g(c,d,a,b,f[e+10],17,0xFFFF5BB1);b=g(b,c,d,a,f[e+11],22,0x895CD7BE);a=g(a,b,c,d,f[e+12],7,0x6B901122);d=g(d,a,b,c,f[e+13],12,0xFD987193);c=g(c,d,a,b,f[e+14],17,0xA679438E);b=g(b,c,d,a,f[e+15],22,0x49B40821);a=h(a,b,c,d,f[e+1],5,0xF61E2562);d=h(d,a,b,c,f[e+6],9,0xC040B340);c=h(c,d,a,b,f[e+11],14,0x265E5A51);b=h(b,c,d,a,f[e+0],20,0xE9B6C7AA);a=h(a,b,c,d,f[e+5],5,0xD62F105D);d=h(d,a,b,c,f[e+10],9,0x02441453);c=h(c,d,a,b,f[e+15],14,0xD8A1E681);b=h(b,c,d,a,f[e+4],20,0xE7D3FBC8);a=h(a,b,c,d,f[e+9],5,0x21E1CDE6);d=h(d,a,b,c,f[e+14],9,0xC33707D6);c=h(c,d,a,b,f[e+3],14,0xF4D50D87);b=h(b,c,d,a,f[e+8],20,0x455A14ED);a=h(a,b,c,d,f[e+13],5,0xA9E3E905);d=h(d,a,b,c,f[e+2],9,0xFCEFA3F8);c=h(c,d,a,b,f[e+7],14,0x676F02D9);b=h(b,c,d,a,f[e+12],20,0x8D2A4C8A);a=i(a,b,c,d,f[e+5],4,0xFFFA3942);d=i(d,a,b,c,f[e+8],11,0x8771F681);c=i(c,d,a,b,f[e+11],16,0x6D9D6122);b=i(b,c,d,a,f[e+14],23,0xFDE5380C);a=i(a,b,c,d,f[e+1],4,0xA4BEEA44);d=i(d,a,b,c,f[e+4],11,0x4BDECFA9);c=i(c,d,a,b,f[e+7],16,0xF6BB4B60);b=i(b,c,d,a,f[e+10],23,0xBEBFBC70);a=i(a,b,c,d,f[e+13],4,0x289B7EC6);d=i(d,a,b,c,f[e+0],11,0xEAA127FA);c=i(c,d,a,b,f[e+3],16,0xD4EF3085);b=i(b,c,d,a,f[e+6],23,0x04881D05);a=i(a,b,c,d,f[e+9],4,0xD9D4D039);d=i(d,a,b,c,f[e+12],11,0xE6DB99E5);c=i(c,d,a,b,f[e+15],16,0x1FA27CF8);b=i(b,c,d,a,f[e+2],23,0xC4AC5665);a=j(a,b,c,d,f[e+0],6,0xF4292244);d=j(d,a,b,c,f[e+7],10,0x432AFF97);c=j(c,d,a,b,f[e+14],15,0xAB9423A7);b=j(b,c,d,a,f[e+5],21,0xFC93A039);a=j(a,b,c,d,f[e+12],6,0x655B59C3);d=j(d,a,b,c,f[e+3],10,0x8F0CCC92);c=j(c,d,a,b,f[e+10],15,0xFFEFF47D);b=j(b,c,d,a,f[e+1],21,0x85845DD1);a=j(a,b,c,d,f[e+8],6,0x6FA87E4F);d=j(d,a,b,c,f[e+15],10,0xFE2CE6E0);c=j(c,d,a,b,f[e+6],15,0xA3014314);b=j(b,c,d,a,f[e+13],21,0x4E0811A1);a=j(a,b,c,d,f[e+4],6,0xF7537E82);d=j(d,a,b,c,f[e+11],10,0xBD3AF235);c=j(c,d,a,b,f[e+2],15,0x2AD7D2BB);b=j(b,c,d,a,f[e+9],21,0xEB86D391);k[0]=l(a,k[0]);k[1]=l(b,k[1]);k[2]=l(c,k[2]);k[3]=l(d,k[3])}var
 o=new
 Array(16);for(var
 e=0;e<4;e++)for(var
 m=0;m<4;m++)o[e*4+m]=k[e]>>8*m&0xFF;return o}return function(i,g,f){var
-e=[],h=ry(i);if(typeof
+e=[],h=rQ(i);if(typeof
 h==="string"){var
 d=h;for(var
 a=0;a<f;a+=4){var
 b=a+g;e[a>>2]=d.charCodeAt(b)|d.charCodeAt(b+1)<<8|d.charCodeAt(b+2)<<16|d.charCodeAt(b+3)<<24}for(;a<f;a++)e[a>>2]|=d.charCodeAt(a+g)<<8*(a&3)}else{var
 c=h;for(var
 a=0;a<f;a+=4){var
-b=a+g;e[a>>2]=c[b]|c[b+1]<<8|c[b+2]<<16|c[b+3]<<24}for(;a<f;a++)e[a>>2]|=c[a+g]<<8*(a&3)}return J$(k(e,f))}}();function
-JX(c,b,a){return JW(bw(c),b,a)}function
-JY(){return 0}var
+b=a+g;e[a>>2]=c[b]|c[b+1]<<8|c[b+2]<<16|c[b+3]<<24}for(;a<f;a++)e[a>>2]|=c[a+g]<<8*(a&3)}return KA(k(e,f))}}();function
+Km(c,b,a){return Kl(by(c),b,a)}function
+Kn(){return 0}var
 cI=new
 Array();function
 d7(c){var
 a=cI[c];if(!a.opened)aq("Cannot flush a closed channel");if(!a.buffer||a.buffer==v)return 0;if(a.fd&&aE.fds[a.fd]&&aE.fds[a.fd].output){var
 b=aE.fds[a.fd].output;switch(b.length){case
 2:b(c,a.buffer);break;default:b(a.buffer)}}a.buffer=v;return 0}function
-rG(e,f){var
-b=cI[e],d=a(f),c=F(d);b.file.write(b.offset,d,0,c);b.offset+=c;return 0}function
-Kf(a){var
-a=lG(a),b=P;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stderr.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
+rY(e,f){var
+b=cI[e],d=a(f),c=E(d);b.file.write(b.offset,d,0,c);b.offset+=c;return 0}function
+KG(a){var
+a=lM(a),b=O;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stderr.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
 c=b.console;c&&c.error&&c.error(a)}}function
-Kg(a){var
-a=lG(a),b=P;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stdout.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
+KH(a){var
+a=lM(a),b=O;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stdout.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
 c=b.console;c&&c.log&&c.log(a)}}function
-h5(c,e,d,a){if(aE.fds===undefined)aE.fds=new
+ib(c,e,d,a){if(aE.fds===undefined)aE.fds=new
 Array();a=a?a:{};var
 b={};b.file=d;b.offset=a.append?d.length():0;b.flags=a;b.output=e;aE.fds[c]=b;if(!aE.fd_last_idx||c>aE.fd_last_idx)aE.fd_last_idx=c;return c}function
-Kz(c,b,g){var
+K0(c,b,g){var
 a={};while(b){switch(b[1]){case
 0:a.rdonly=1;break;case
 1:a.wronly=1;break;case
@@ -802,175 +802,175 @@ a={};while(b){switch(b[1]){case
 5:a.excl=1;break;case
 6:a.binary=1;break;case
 7:a.text=1;break;case
-8:a.nonblock=1;break}b=b[2]}if(a.rdonly&&a.wronly)aq(bX(c)+pg);if(a.text&&a.binary)aq(bX(c)+pw);var
-d=rT(c),e=d.device.open(d.rest,a),f=aE.fd_last_idx?aE.fd_last_idx:0;return h5(f+1,rG,e,a)}h5(0,rG,new
-a1(aJ(0)));h5(1,Kg,new
-a1(aJ(0)));h5(2,Kf,new
-a1(aJ(0)));function
-JZ(a){var
-c=aE.fds[a];if(c.flags.wronly)aq(pU+a+" is writeonly");var
-d=null;if(a==0&&gb()){var
-e=require("fs");d=function(){return cm(e.readFileSync(0,oR))}}var
+8:a.nonblock=1;break}b=b[2]}if(a.rdonly&&a.wronly)aq(bY(c)+pv);if(a.text&&a.binary)aq(bY(c)+pL);var
+d=r$(c),e=d.device.open(d.rest,a),f=aE.fd_last_idx?aE.fd_last_idx:0;return ib(f+1,rY,e,a)}ib(0,rY,new
+a2(aJ(0)));ib(1,KH,new
+a2(aJ(0)));ib(2,KG,new
+a2(aJ(0)));function
+Ko(a){var
+c=aE.fds[a];if(c.flags.wronly)aq(p_+a+" is writeonly");var
+d=null;if(a==0&&gc()){var
+e=require("fs");d=function(){return co(e.readFileSync(0,o4))}}var
 b={file:c.file,offset:c.offset,fd:a,opened:true,out:false,refill:d};cI[b.fd]=b;return b.fd}function
-rz(c){var
-b=aE.fds[c];if(b.flags.rdonly)aq(pU+c+" is readonly");var
+rR(c){var
+b=aE.fds[c];if(b.flags.rdonly)aq(p_+c+" is readonly");var
 a={file:b.file,offset:b.offset,fd:c,opened:true,out:true,buffer:v};cI[a.fd]=a;return a.fd}function
-J0(){var
+Kp(){var
 b=0;for(var
 a=0;a<cI.length;a++)if(cI[a]&&cI[a].opened&&cI[a].out)b=[0,cI[a].fd,b];return b}function
 aV(a){return a}function
-J1(g,d,h,f){var
+Kq(g,d,h,f){var
 b=cI[g];if(!b.opened)aq("Cannot output to a closed channel");var
 a;if(h==0&&bM(d)==f)a=d;else{a=aJ(f);dz(d,h,a,0,f)}var
-i=aV(a),c=bX(i),e=c.lastIndexOf(o4);if(e<0)b.buffer+=c;else{b.buffer+=c.substr(0,e+1);d7(g);b.buffer+=c.substr(e+1)}return 0}function
-lA(b,a,d,c){return J1(b,bw(a),d,c)}function
-rA(c,b){var
-d=a(String.fromCharCode(b));lA(c,d,0,1);return 0}function
-ga(b,a){if(a==0)dB();return b%a}function
-JD(a,b){return a.add(b)}function
-JO(a,b){return a.sub(b)}function
-rC(a,c){if(isNaN(a)||isNaN(c))return NaN;if(a==c)return c;if(a==0)return c<0?-Math.pow(2,-p3):Math.pow(2,-p3);var
-b=f_(a),d=hW(1);if(a<c==a>0)b=JD(b,d);else
-b=JO(b,d);return cl(b)}function
-c7(a,b){return+(e5(a,b,false)!=0)}function
-J3(a,b){a[0]=D;a[1]=b;return 0}function
-E(a){if(a
+i=aV(a),c=bY(i),e=c.lastIndexOf(ph);if(e<0)b.buffer+=c;else{b.buffer+=c.substr(0,e+1);d7(g);b.buffer+=c.substr(e+1)}return 0}function
+lG(b,a,d,c){return Kq(b,by(a),d,c)}function
+rS(c,b){var
+d=a(String.fromCharCode(b));lG(c,d,0,1);return 0}function
+gb(b,a){if(a==0)dB();return b%a}function
+J4(a,b){return a.add(b)}function
+Kd(a,b){return a.sub(b)}function
+rU(a,c){if(isNaN(a)||isNaN(c))return NaN;if(a==c)return c;if(a==0)return c<0?-Math.pow(2,-qh):Math.pow(2,-qh);var
+b=f$(a),d=h4(1);if(a<c==a>0)b=J4(b,d);else
+b=Kd(b,d);return cn(b)}function
+c6(a,b){return+(e4(a,b,false)!=0)}function
+Ks(a,b){a[0]=D;a[1]=b;return 0}function
+F(a){if(a
 instanceof
 Array&&a[0]==a[0]>>>0)return a[0];else
-if(f$(a))return hz;else
-if(hZ(a))return hz;else
+if(ga(a))return hE;else
+if(h7(a))return hE;else
 if(a
 instanceof
 Function||typeof
 a=="function")return 247;else
 if(a&&a.caml_custom)return f2;else
 return bb}function
-b8(b,c,a){if(a&&P.toplevelReloc)b=P.toplevelReloc(a);aE[b+1]=c;if(a)aE[a]=c}function
-lD(a,b){rB[bX(a)]=b;return 0}function
-lE(a){return Math.round(a)}function
-h2(a){if(a==0)a=1/a;return a<0?1:0}function
-Jd(a,b){if(a===b)return 1;a.t&6&&d4(a);b.t&6&&d4(b);return a.c==b.c?1:0}function
-K(a,b){return Jd(a,b)}function
-J_(){aL(kE)}function
-ac(b,a){if(a>>>0>=F(b))J_();return by(b,a)}function
-L(a,b){return 1-K(a,b)}function
-Ka(){return 0x7FFFFFFF/4|0}function
-J7(){rE(aE.Not_found)}function
-rH(c){var
-a=P,b=rv(c);if(a.process&&a.process.env&&a.process.env[b]!=undefined)return cm(a.process.env[b]);if(P.jsoo_static_env&&P.jsoo_static_env[b])return cm(P.jsoo_static_env[b]);J7()}function
-Kb(){if(P.crypto)if(typeof
-P.crypto.getRandomValues==="function"){var
-a=new(P.Uint32Array)(1);P.crypto.getRandomValues(a);return[0,a[0]]}else
-if(P.crypto.randomBytes==="function"){var
-b=P.crypto.randomBytes(4),a=new(P.Uint32Array)(b);return[0,a[0]]}var
+b_(b,c,a){if(a&&O.toplevelReloc)b=O.toplevelReloc(a);aE[b+1]=c;if(a)aE[a]=c}function
+lJ(a,b){rT[bY(a)]=b;return 0}function
+lK(a){return Math.round(a)}function
+h_(a){if(a==0)a=1/a;return a<0?1:0}function
+JE(a,b){if(a===b)return 1;a.t&6&&d4(a);b.t&6&&d4(b);return a.c==b.c?1:0}function
+K(a,b){return JE(a,b)}function
+Kz(){aL(kM)}function
+ac(b,a){if(a>>>0>=E(b))Kz();return bk(b,a)}function
+Q(a,b){return 1-K(a,b)}function
+KB(){return 0x7FFFFFFF/4|0}function
+Kw(){rW(aE.Not_found)}function
+rZ(c){var
+a=O,b=rN(c);if(a.process&&a.process.env&&a.process.env[b]!=undefined)return co(a.process.env[b]);if(O.jsoo_static_env&&O.jsoo_static_env[b])return co(O.jsoo_static_env[b]);Kw()}function
+KC(){if(O.crypto)if(typeof
+O.crypto.getRandomValues==="function"){var
+a=new(O.Uint32Array)(1);O.crypto.getRandomValues(a);return[0,a[0]]}else
+if(O.crypto.randomBytes==="function"){var
+b=O.crypto.randomBytes(4),a=new(O.Uint32Array)(b);return[0,a[0]]}var
 c=new
 Date().getTime(),d=c^0xffffffff*Math.random();return[0,d]}var
-JA=new
-Date().getTime()*qR;function
-Kc(){var
+J1=new
+Date().getTime()*q9;function
+KD(){var
 a=new
-Date().getTime();return a*qR-JA}function
-lF(a){var
+Date().getTime();return a*q9-J1}function
+lL(a){var
 b=1;while(a&&a.joo_tramp){a=a.joo_tramp.apply(null,a.joo_args);b++}return a}function
-a3(b,a){return{joo_tramp:b,joo_args:a}}function
-Kd(a){return Math.trunc(a)}function
-rF(a){return a}function
+a4(b,a){return{joo_tramp:b,joo_args:a}}function
+KE(a){return Math.trunc(a)}function
+rX(a){return a}function
 aW(a){if(a
 instanceof
-Array)return a;if(P.RangeError&&a
+Array)return a;if(O.RangeError&&a
 instanceof
-P.RangeError&&a.message&&a.message.match(/maximum call stack/i))return rF(aE.Stack_overflow);if(P.InternalError&&a
+O.RangeError&&a.message&&a.message.match(/maximum call stack/i))return rX(aE.Stack_overflow);if(O.InternalError&&a
 instanceof
-P.InternalError&&a.message&&a.message.match(/too much recursion/i))return rF(aE.Stack_overflow);if(a
+O.InternalError&&a.message&&a.message.match(/too much recursion/i))return rX(aE.Stack_overflow);if(a
 instanceof
-P.Error&&d8(o6))return[0,d8(o6),a];return[0,aE.Failure,cm(String(a))]}function
+O.Error&&d8(pj))return[0,d8(pj),a];return[0,aE.Failure,co(String(a))]}function
 aM(b){var
-a=Number(b);return a>=-o_&&a<=dw?a:b}function
+a=Number(b);return a>=-pn&&a<=dw?a:b}function
 au(a){return BigInt(a)}var
-bz=BigInt(0);function
-rM(b){var
-a=au(b);return aM(a<bz?-a:a)}function
-rN(a,b){return aM(au(a)+au(b))}var
-cn=BigInt(1);function
+bA=BigInt(0);function
+r4(b){var
+a=au(b);return aM(a<bA?-a:a)}function
+r5(a,b){return aM(au(a)+au(b))}var
+cp=BigInt(1);function
 d$(f,b){if(b===0)dB();var
-e=au(f),a=au(b),c=e/a,d=e%a;return aM(d!==bz&&d<bz===a<bz?c+cn:c)}function
+e=au(f),a=au(b),c=e/a,d=e%a;return aM(d!==bA&&d<bA===a<bA?c+cp:c)}function
 ea(a,b){return a<b?-1:a>b?1:0}function
-h6(b,a){if(a===0)dB();return aM(au(b)/au(a))}function
-Ks(b,a){if(a===0)dB();return aM(au(b)%au(a))}function
-Kj(a,b){return[0,h6(a,b),Ks(a,b)]}function
-rO(a,b){return h6(a,b)}function
+ic(b,a){if(a===0)dB();return aM(au(b)/au(a))}function
+KT(b,a){if(a===0)dB();return aM(au(b)%au(a))}function
+KK(a,b){return[0,ic(a,b),KT(a,b)]}function
+r6(a,b){return ic(a,b)}function
 eb(a,b){return a===b?1:0}function
-rP(a,b,c){return aM(au(a)>>BigInt(b)&(cn<<BigInt(c))-cn)}function
-e8(f,b){if(b===0)dB();var
-e=au(f),a=au(b),c=e/a,d=e%a;return aM(d!==bz&&d<bz!==a<bz?c-cn:c)}function
-Kk(c,b){if(bX(c)!==f5)aL("Z.format");return a(String(b))}function
-rQ(f,g){var
-b=au(f),a=au(g),h=BigInt("9007199254740992"),c,e,d;if(b<bz)b=-b;if(a<bz)a=-a;if(b<a){c=b;b=a;a=c}while(a!==bz){if(b<h){e=Number(b);d=Number(a);while(d){c=e%d;e=d;d=c}return aM(BigInt(e))}if((b&b-cn)===bz)return aM(a&-a);if((a&a-cn)===bz){c=b&-b;return aM(c<a?c:a)}c=b%a;b=a;a=c}return aM(b)}function
-Kl(a){return 0}function
-Km(a,b){return aM(au(a)|au(b))}function
-Kn(a,b){return aM(au(a)*au(b))}function
-Ko(b,c){var
-a=b*c;return a>=-o_&&a<=dw?0:1}function
-Kp(a){return aM(-au(a))}function
-b9(b){var
-a=au(b);return a===bz?0:(a<bz?-a:a).toString(2).length}function
-gc(a){if(!isFinite(a))bL(k4);return aM(BigInt(Math.trunc(a)))}function
-Kq(a,e,c,d){var
-b=bX(e).substr(c,d);if(a!==0&&a!==10||!/^-?[0-9]+$/.test(b))aL("Z.of_substring_base: invalid digit");return aM(BigInt(b))}function
-lI(b,a){var
-c=cn;while(a>0){if(a%2===1)c=c*b;a=Math.floor(a/2);if(a>0)b=b*b}return c}function
-gd(b,a){if(a<0)aL("Z.pow");return aM(lI(au(b),a))}function
-Kr(a){return aM(au(a)-cn)}function
-Kt(g,d){var
-f=au(g),b=bz,a=cn,e=BigInt(2);while(lI(a,d)<=f)a=a*e;while(a-b>cn){var
-c=(b+a)/e;if(lI(c,d)<=f)b=c;else
+r7(a,b,c){return aM(au(a)>>BigInt(b)&(cp<<BigInt(c))-cp)}function
+e7(f,b){if(b===0)dB();var
+e=au(f),a=au(b),c=e/a,d=e%a;return aM(d!==bA&&d<bA!==a<bA?c-cp:c)}function
+KL(c,b){if(bY(c)!==f6)aL("Z.format");return a(String(b))}function
+r8(f,g){var
+b=au(f),a=au(g),h=BigInt("9007199254740992"),c,e,d;if(b<bA)b=-b;if(a<bA)a=-a;if(b<a){c=b;b=a;a=c}while(a!==bA){if(b<h){e=Number(b);d=Number(a);while(d){c=e%d;e=d;d=c}return aM(BigInt(e))}if((b&b-cp)===bA)return aM(a&-a);if((a&a-cp)===bA){c=b&-b;return aM(c<a?c:a)}c=b%a;b=a;a=c}return aM(b)}function
+KM(a){return 0}function
+KN(a,b){return aM(au(a)|au(b))}function
+KO(a,b){return aM(au(a)*au(b))}function
+KP(b,c){var
+a=b*c;return a>=-pn&&a<=dw?0:1}function
+KQ(a){return aM(-au(a))}function
+b$(b){var
+a=au(b);return a===bA?0:(a<bA?-a:a).toString(2).length}function
+gd(a){if(!isFinite(a))bL(k$);return aM(BigInt(Math.trunc(a)))}function
+KR(a,e,c,d){var
+b=bY(e).substr(c,d);if(a!==0&&a!==10||!/^-?[0-9]+$/.test(b))aL("Z.of_substring_base: invalid digit");return aM(BigInt(b))}function
+lO(b,a){var
+c=cp;while(a>0){if(a%2===1)c=c*b;a=Math.floor(a/2);if(a>0)b=b*b}return c}function
+ge(b,a){if(a<0)aL("Z.pow");return aM(lO(au(b),a))}function
+KS(a){return aM(au(a)-cp)}function
+KU(g,d){var
+f=au(g),b=bA,a=cp,e=BigInt(2);while(lO(a,d)<=f)a=a*e;while(a-b>cp){var
+c=(b+a)/e;if(lO(c,d)<=f)b=c;else
 a=c}return aM(b)}function
-rR(a,b){return aM(au(a)<<BigInt(b))}function
-Ku(a,b){return aM(au(a)>>BigInt(b))}function
-bp(a){return a<0?-1:a>0?1:0}function
-rS(a,b){return aM(au(a)-au(b))}function
-Kv(a){return aM(au(a)+cn)}function
-Kw(a){if(typeof
-a!=="number")bL(k4);return a}function
-h7(b){var
-a=BigInt.asUintN(64,au(b));return rs(Number(BigInt.asIntN(32,a)),Number(BigInt.asIntN(32,a>>BigInt(32))))}function
-Kx(f){P.tightropeCheck=function(d){var
+r9(a,b){return aM(au(a)<<BigInt(b))}function
+KV(a,b){return aM(au(a)>>BigInt(b))}function
+bq(a){return a<0?-1:a>0?1:0}function
+r_(a,b){return aM(au(a)-au(b))}function
+KW(a){return aM(au(a)+cp)}function
+KX(a){if(typeof
+a!=="number")bL(k$);return a}function
+id(b){var
+a=BigInt.asUintN(64,au(b));return rK(Number(BigInt.asIntN(32,a)),Number(BigInt.asIntN(32,a>>BigInt(32))))}function
+KY(f){O.tightropeCheck=function(d){var
 e=[];for(var
-b=0;b<d.length;b+=cg)e.push(String.fromCharCode.apply(null,d.subarray(b,b+cg)));var
-c=f(a(e.join(v)));return{code:c[1],words:bX(c[2])}};return 0}function
-JQ(a){switch(a[2]){case-8:case-11:case-12:return 1;default:return 0}}function
-Jo(b){var
-a=v;if(b[0]==0){a+=b[1][1];if(b.length==3&&b[2][0]==0&&JQ(b[1]))var
+b=0;b<d.length;b+=ci)e.push(String.fromCharCode.apply(null,d.subarray(b,b+ci)));var
+c=f(a(e.join(v)));return{code:c[1],words:bY(c[2])}};return 0}function
+Kf(a){switch(a[2]){case-8:case-11:case-12:return 1;default:return 0}}function
+JP(b){var
+a=v;if(b[0]==0){a+=b[1][1];if(b.length==3&&b[2][0]==0&&Kf(b[1]))var
 e=b[2],f=1;else
 var
 f=2,e=b;a+="(";for(var
-d=f;d<e.length;d++){if(d>f)a+=kP;var
+d=f;d<e.length;d++){if(d>f)a+=kX;var
 c=e[d];if(typeof
 c=="number")a+=c.toString();else
 if(c
 instanceof
-cG)a+=hw+c.toString()+hw;else
+cG)a+=hB+c.toString()+hB;else
 if(typeof
-c=="string")a+=hw+c.toString()+hw;else
-a+=qv}a+=")"}else
+c=="string")a+=hB+c.toString()+hB;else
+a+=qN}a+=")"}else
 if(b[0]==ax)a+=b[1];return a}function
-rp(a){if(a
+rH(a){if(a
 instanceof
 Array&&(a[0]==0||a[0]==ax)){var
-c=d8(qb);if(c)c(a,false);else{var
-d=Jo(a),b=d8(oQ);if(b)b(0);P.console.error(k8+d+o4)}}else
+c=d8(qs);if(c)c(a,false);else{var
+d=JP(a),b=d8(o3);if(b)b(0);O.console.error(ld+d+ph)}}else
 throw a}function
-J9(){var
-a=P;if(a.process&&a.process.on)a.process.on("uncaughtException",function(b,c){rp(b);a.process.exit(2)});else
-if(a.addEventListener)a.addEventListener(q4,function(a){if(a.error)rp(a.error)})}J9();function
-b(a,b){return a.length==1?a(b):c6(a,[b])}function
-f(a,b,c){return a.length==2?a(b,c):c6(a,[b,c])}function
-S(a,b,c,d){return a.length==3?a(b,c,d):c6(a,[b,c,d])}function
-fQ(a,b,c,d,e){return a.length==4?a(b,c,d,e):c6(a,[b,c,d,e])}function
-fP(a,b,c,d,e,f){return a.length==5?a(b,c,d,e,f):c6(a,[b,c,d,e,f])}function
-I5(a,b,c,d,e,f,g,h){return a.length==7?a(b,c,d,e,f,g,h):c6(a,[b,c,d,e,f,g,h])}Jp();var
-gf=[ax,a(pT),-1],lL=[ax,a(qd),-2],ge=[ax,a(kV),-3],lJ=[ax,a(qu),-4],lM=[ax,a(pC),-6],T=[ax,a(qC),-7],lK=[ax,a(pa),-8],h9=[ax,a(qG),-9],ae=[ax,a(qT),-11],lN=[ax,a(p4),-12],I3=[4,0,0,0,[12,45,[4,0,0,0,0]]],iv=[0,[11,a('File "'),[2,0,[11,a('", line '),[4,0,0,0,[11,a(qn),[4,0,0,0,[12,45,[4,0,0,0,[11,a(pB),[2,0,0]]]]]]]]]],a('File "%s", line %d, characters %d-%d: %s')],I4=[0,a(kM),[0,a(kL),[0,a(ht),[0,a(e2),0]]]],ju=[0,a(lf),[0,a(q3),[0,a(oO),0]]],g6=[0,a(kN),[0,a("slab of few data"),[0,a(c5),[0,a("value slab of few data"),0]]]],jt=[0,a("slab of the best"),[0,a("value slab of the best"),[0,a("9/10 value slab of the best"),0]]],j6=[0,1,0,0];b8(11,lN,p4);b8(10,ae,qT);b8(9,[ax,a(pm),pO],pm);b8(8,h9,qG);b8(7,lK,pa);b8(6,T,qC);b8(5,lM,pC);b8(4,[ax,a(qf),-5],qf);b8(3,lJ,qu);b8(2,ge,kV);b8(1,lL,qd);b8(0,gf,pT);var
-r7=a("output_substring"),r4=a("%.12g"),r3=a(bV),r1=a(po),r2=a(qy),rU=b7(0,0,qA),rV=b7(0,0,65520),rW=b7(1,0,qA),rY=b7(o$,o$,32751),rZ=b7(0,0,15536),r9=a("option is None"),sa=a("\\\\"),sb=a("\\'"),sc=a("\\b"),sd=a("\\t"),se=a("\\n"),sf=a("\\r"),r$=a("Char.chr"),sl=a("List.map2"),sm=a("List.fold_left2"),sn=a("List.for_all2"),so=a("List.combine"),sk=a("List.init"),si=a("nth"),sj=a("List.nth"),sh=a("tl"),sg=a("hd"),sr=a("String.blit / Bytes.blit_string"),sq=a("Bytes.blit"),sp=a("String.sub / Bytes.sub"),sw=a("String.contains_from / Bytes.contains_from"),st=a(v),ss=a("String.concat"),sC=a("Array.for_all2"),sB=a("Array.map2: arrays must have the same length"),sA=a("Array.blit"),sz=a("Array.fill"),sy=a("Array.sub"),sx=a("Array.init"),sH=a("Set.remove_min_elt"),sI=[0,0,0,0],sJ=[0,0,0],sK=[0,a("set.ml"),570,18],sD=a(hE),sE=a(hE),sF=a(hE),sG=a(hE),sP=a("Map.remove_min_elt"),sQ=[0,0,0,0],sR=[0,a("map.ml"),fZ,10],sS=[0,0,0],sL=a(hu),sM=a(hu),sN=a(hu),sO=a(hu),sT=a("Stdlib.Stack.Empty"),sU=a("Stdlib.Queue.Empty"),sW=a("CamlinternalLazy.Undefined"),s2=a("Buffer.add_substring/add_subbytes"),s1=a("Buffer.add: cannot grow buffer"),s0=[0,a(qL),93,2],sZ=[0,a(qL),94,2],s$=a("%c"),ta=a("%s"),tb=a(p2),tc=a(o9),td=a(qt),te=a(p$),tf=a("%f"),tg=a("%B"),th=a("%{"),ti=a("%}"),tj=a("%("),tk=a("%)"),tl=a("%a"),tm=a("%t"),tn=a("%?"),to=a("%r"),tp=a("%_r"),tq=[0,a(aU),850,23],tB=[0,a(aU),814,21],tt=[0,a(aU),815,21],tC=[0,a(aU),818,21],tu=[0,a(aU),819,21],tD=[0,a(aU),822,19],tv=[0,a(aU),823,19],tE=[0,a(aU),826,22],tw=[0,a(aU),827,22],tF=[0,a(aU),831,30],tx=[0,a(aU),832,30],tz=[0,a(aU),836,26],tr=[0,a(aU),837,26],tA=[0,a(aU),846,28],ts=[0,a(aU),847,28],ty=[0,a(aU),851,23],uI=a(pj),uG=[0,a(aU),1558,4],uH=a("Printf: bad conversion %["),uJ=[0,a(aU),1626,39],uK=[0,a(aU),1649,31],uL=[0,a(aU),1650,31],uM=a("Printf: bad conversion %_"),uN=a(ph),uO=a(pn),uP=a(ph),uQ=a(pn),uE=a(kZ),uC=a("neg_infinity"),uD=a(q2),uB=a(bV),uw=[0,kR],uk=a("%+nd"),ul=a("% nd"),un=a("%+ni"),uo=a("% ni"),up=a("%nx"),uq=a("%#nx"),ur=a("%nX"),us=a("%#nX"),ut=a("%no"),uu=a("%#no"),uj=a("%nd"),um=a(qt),uv=a("%nu"),t9=a("%+ld"),t_=a("% ld"),ua=a("%+li"),ub=a("% li"),uc=a("%lx"),ud=a("%#lx"),ue=a("%lX"),uf=a("%#lX"),ug=a("%lo"),uh=a("%#lo"),t8=a("%ld"),t$=a(o9),ui=a("%lu"),tW=a("%+Ld"),tX=a("% Ld"),tZ=a("%+Li"),t0=a("% Li"),t1=a("%Lx"),t2=a("%#Lx"),t3=a("%LX"),t4=a("%#LX"),t5=a("%Lo"),t6=a("%#Lo"),tV=a("%Ld"),tY=a(p$),t7=a("%Lu"),tJ=a("%+d"),tK=a("% d"),tM=a("%+i"),tN=a("% i"),tO=a("%x"),tP=a("%#x"),tQ=a("%X"),tR=a("%#X"),tS=a("%o"),tT=a("%#o"),tI=a(f5),tL=a(p2),tU=a(pj),s3=a("@]"),s4=a("@}"),s5=a("@?"),s6=a("@\n"),s7=a("@."),s8=a("@@"),s9=a("@%"),s_=a("@"),tG=a("CamlinternalFormat.Type_mismatch"),uU=a(v),uV=[0,[11,a(kP),[2,0,[2,0,0]]],a(", %s%s")],vj=[0,[11,a(k8),[2,0,[12,10,0]]],a(qQ)],vk=[0,[11,a("Fatal error in uncaught exception handler: exception "),[2,0,[12,10,0]]],a("Fatal error in uncaught exception handler: exception %s\n")],vi=a("Fatal error: out of memory in uncaught exception handler"),vg=[0,[11,a(k8),[2,0,[12,10,0]]],a(qQ)],vb=[0,[2,0,[12,10,0]],a("%s\n")],u5=a("Raised at"),u6=a("Re-raised at"),u7=a("Raised by primitive operation at"),u8=a("Called from"),u9=a(" (inlined)"),u$=a(v),u_=[0,[2,0,[12,32,[2,0,[11,a(' in file "'),[2,0,[12,34,[2,0,[11,a(", line "),[4,0,0,0,[11,a(qn),I3]]]]]]]]]],a('%s %s in file "%s"%s, line %d, characters %d-%d')],va=[0,[2,0,[11,a(" unknown location"),0]],a("%s unknown location")],u0=a("Out of memory"),u1=a("Stack overflow"),u2=a("Pattern matching failed"),u3=a("Assertion failed"),u4=a("Undefined recursive module"),uW=[0,[12,40,[2,0,[2,0,[12,41,0]]]],a("(%s%s)")],uX=a(v),uY=a(v),uZ=[0,[12,40,[2,0,[12,41,0]]],a("(%s)")],uT=[0,[4,0,0,0,0],a(f5)],uR=[0,[3,0,0],a("%S")],uS=a(qv),vd=[0,a(v),a("(Cannot print locations:\n bytecode executable program file not found)"),a("(Cannot print locations:\n bytecode executable program file appears to be corrupt)"),a("(Cannot print locations:\n bytecode executable program file has wrong magic number)"),a("(Cannot print locations:\n bytecode executable program file cannot be opened;\n -- too many open files. Try running with OCAMLRUNPARAM=b=2)")],vn=a("Fun.Finally_raised: "),vl=a("Stdlib.Fun.Finally_raised"),vo=a("x"),vs=a("Hashtbl: unsupported hash table format"),I1=a("OCAMLRUNPARAM"),IZ=a("CAMLRUNPARAM"),vp=a(v),vN=[3,0,3],vO=a(bV),vI=a(q6),vJ=a("<\/"),vK=a(v),vE=a(q6),vF=a("<"),vG=a(v),vC=a(oW),vB=[0,a(v)],vx=a(v),vy=a(v),vz=a(v),vA=a(v),vv=[0,a(v),0,a(v)],vu=a(v),vt=a("Stdlib.Format.String_tag"),vY=b7(1,0,0),vV=a(k4),vW=a("ml_z_overflow"),vX=a(f5),v5=a(pL),v4=a(pL),vZ=a(bn),v0=a("+inf"),v1=a("-inf"),v2=a("undef"),v3=a(ch),wd=[0,0],wh=[0,0],wi=[0,[0,0,0]],we=[0,0,0],wk=a("this is not a certificate, or it is damaged: "),wj=a("Refusal.Refused"),wu=[0,[2,0,[12,10,[4,0,0,0,[12,10,0]]]],a("%s\n%d\n")],wq=b7(8,0,0),wr=a("\x80"),ws=[0,[4,6,[0,2,8],0,0],a("%08x")],wt=a(v),wM=a(k1),wN=a(k1),wO=a("a member repeats what is not there"),wK=a("a member has a block of no kind"),wL=a("a member has a block of another length"),wP=a(kx),wR=a("a code repeats nothing"),wQ=a(kx),wJ=a("a member is longer than it says"),wI=a(k1),wH=a("a member ends early"),wS=a(p5),wv=a(kx),ww=[0,16,17,18,0,8,7,9,6,10,5,11,4,12,3,13,2,14,1,15],wy=[0,3,4,5,6,7,8,9,10,11,13,15,17,19,23,27,31,35,43,51,59,67,83,99,115,131,163,195,p9,258],wA=[0,0,0,0,0,0,0,0,0,1,1,1,1,2,2,2,2,3,3,3,3,4,4,4,4,5,5,5,5,0],wC=[0,1,2,3,4,5,7,9,13,17,25,33,49,65,97,129,193,qa,385,513,769,1025,1537,k3,3073,4097,6145,8193,12289,16385,24577],wE=[0,0,0,0,0,1,1,2,2,3,3,4,4,5,5,6,6,7,7,8,8,9,9,10,10,11,11,12,12,13,13],w3=a("a member has another length or sum"),wW=a(qH),wX=a("a member is encrypted or stored in another way"),wY=a(qH),wZ=a("a member's name is no ASCII text"),w0=a("it would take more than 40 times its own size in memory"),w1=a("too many members, or two of one name"),w2=a(p5),w4=a("PK\x01\x02"),wV=a("PK\x03\x04"),w5=a("PK\x05\x06"),w6=a("its members do not fill the file, or its directory is wrong"),w7=a(oT),w8=a("the digest is longer"),w_=a(v),w9=a(oT),xd=[5,0],xb=[0,1],xc=a(po),xa=a("null"),xf=[0,0],xg=a(qy),xe=[4,0],w$=a("Json.Wrong"),xq=a(v),xh=a(kq),xi=a(o5),xj=a(kH),xk=a(lk),xl=a(qI),xm=a(kW),xn=a(pi),xo=a(hR),xp=a(pY),xE=a('"\\/bfnrt'),xF=a(fX),xG=a("a name is there twice"),yx=a("no term of a polynomial"),yv=a("no term"),yu=a("no power of a parameter"),yw=a(v),yy=a("a polynomial has a monomial twice"),ys=a(v),yt=a("no rational"),yr=a("no number"),yn=a(hF),yo=a("has too many lines, terms or factors"),yq=a(v),yp=a("is no list of lines"),ym=a("has another number of dimensions"),yl=a("is missing"),yk=a(hF),yj=a(qr),yi=a(hF),yg=a(qr),yh=a(hF),ye=[0,[12,39,[2,0,[2,0,[11,a("' has several dimensions"),0]]]],a("'%s%s' has several dimensions")],yf=a("has another length"),yd=b7(1,0,0),yc=a(lj),yb=a("is no number in range"),ya=a("is no whole number in range"),x$=a("is not true or false"),x_=a("is none of its words"),x9=a("the field "),x8=[0,[11,a("the fields of '"),[2,0,[11,a("' are others"),0]]],a("the fields of '%s' are others")],x7=[0,[12,39,[2,0,[2,0,[11,a("' "),[2,0,0]]]]],a("'%s%s' %s")],xS=a("there is no header"),xT=a(lh),xU=a(lh),xV=a("the header is longer than 1 MiB"),xW=a(fX),xX=a(fX),xZ=[0,a(lc),[0,a(p1),[0,a(pH),0]]],x0=a("a certificate of another format: format 6 is read"),x1=[1,6],x2=a(pH),x3=a(lc),x4=a("no arrays"),x5=a("it lists other members"),x6=a("it would take too much memory"),xY=a("the header has other fields"),xJ=a("-+.0123456789"),xK=a(du),xL=a(bn),xM=a(bV),xN=a("eE"),xO=a("+-"),xP=a(fX),xQ=a("-+.eE0123456789"),xI=a(fX),xr=[0,[11,a("the array '"),[2,0,[11,a("' is not as it is described"),0]]],a("the array '%s' is not as it is described")],xs=a(pY),xt=a(hR),xu=a(kq),xv=a(o5),xw=a(kH),xx=a(lk),xy=a(qI),xz=a(kW),xA=a(pi),xC=[0,a(kW),[0,a(kH),[0,a(lk),0]]],xB=a(kq),A0=a(oO),A1=a(lf),A2=a(bW),A3=a(c5),A6=a(bW),A7=a(bW),A8=a(c5),A4=a(kb),A5=a("the method "),AJ=a(": the confidence is nominal"),AI=a(hp),AK=a(hq),AL=a(hq),AM=a(f3),AN=a(fU),AO=a(pK),AP=a(hJ),AQ=a(f4),AR=[0,a(lf),[0,a(q3),[0,a(o2),0]]],AS=a("rows were left out by their outcomes"),AT=a(hD),AU=a("nobody says that ends or order in time of the data are known"),AV=a("visits were not fixed in advance, or the data looked at while they came"),AZ=a(hH),AW=a("the amount was not fixed in advance: the data were looked at"),AX=a(hH),AY=a(bW),AH=a(c5),Ao=a(bW),Ap=a(c5),Am=a(", if "),An=a(kF),Az=a(v),Ax=a(kh),Ay=a("problem.data.design"),Aw=[0,[4,0,0,0,[11,a(" episodes were planned in advance"),0]],a("%d episodes were planned in advance")],Aq=a(v),Av=a("the prior does not depend on the data"),Ar=a(v),As=a(kQ),At=a(v),Au=[0,[11,a("every possible transition has at least probability "),[8,[0,0,3],0,[0,17],0]],a("every possible transition has at least probability %.17g")],Ab=a(hp),Ac=a(f3),Ad=a(kh),Ae=a(e1),Al=a(eY),Af=a(e1),Ak=a(e1),Ag=a(hH),Ah=a(fU),Ai=a(eY),Aj=a(eY),Aa=a(hs),z9=a(qx),z_=a("problem.data.batch_transition"),z$=a("problem.data.batch_count"),z8=a(qx),z6=a(p6),z7=a(p6),z3=[0,[0,a(bW),0],[0,[0,a(c5),0],0]],z4=a(ke),z5=a("problem.data.shared_by"),z0=a(kb),z1=a(kX),z2=a(kj),zZ=a(kb),zV=a(kX),zW=a(kj),zX=a(c5),zY=a(bW),zU=a(qF),zT=a(kF),zS=a(hs),zR=a(oU),zL=a(oS),zM=a(ce),zN=a(cf),zO=a(kD),zP=a(ld),zQ=a(hm),zK=a(qB),zH=[0,[11,a(eZ),[4,0,0,0,[12,46,[2,0,0]]]],a(ql)],zI=a(cf),zJ=a(ce),zE=a(e2),zF=[0,[11,a(eZ),[4,0,0,0,[11,a(".policy"),0]]],a("claims.%d.policy")],zG=[0,[11,a(eZ),[4,0,0,0,[11,a(".pair"),0]]],a("claims.%d.pair")],zp=[0,[11,a(eZ),[4,0,0,0,[12,46,[2,0,0]]]],a(ql)],zq=a(hK),zr=a(eU),zs=a(hP),zD=a(kL),zt=a(kM),zu=a(ht),zv=a(ht),zw=a(hO),zx=a(fS),zy=a(kC),zB=[0,0],zC=[0,1],zz=a(fS),zA=a(hr),zo=a(hy),zn=a(fV),y4=a(hN),y5=a(f0),zm=a(f0),y6=a(dt),y7=[0,1],zk=a(fW),zl=a(fW),y8=a(ho),y9=a(hQ),y_=a(hQ),y$=a(k$),za=a(kK),zb=a(e0),zc=a(hL),zd=a(hM),ze=a(dt),zf=a(dv),zg=a(dx),zh=a(bv),zi=a("problem.graph.initial"),zj=a(pe),y1=a(fV),y2=a(fR),y3=a(fV),yZ=a(fR),y0=a(fR),yY=a(pk),yP=a(pQ),yQ=a(qN),yR=a(qN),yS=a(qK),yT=a(qK),yU=a(oU),yV=a(hs),yW=a("problem.lower"),yX=a("problem.upper"),yM=a(kQ),yN=a(kQ),yJ=a("problem.graph.successor"),yK=a(pQ),yL=a(pe),yF=a(bV),yE=a(bV),yH=a(eW),yI=a(fT),yB=a(bV),yC=a(bV),yD=a("what it says of "),yG=[0,a(fT),[0,a(eW),0]],yz=a(lj),yA=[0,[0,a("problem.graph"),[0,a(kp),[0,a(lo),[0,a(k6),[0,a(kv),0]]]]],[0,rx([a("problem.objective"),a(hN),a(hr),a(hO),a(hy),a(ho),a(fW),a(f0),a(fR),a(fV),a(kK),a(k$),a(hQ)]),[0,[0,a(fT),[0,a(qj),[0,a(ce),[0,a(cf),[0,a(qV),[0,a(qg),[0,a(pR),[0,a(kw),0]]]]]]]],[0,[0,a(qB),[0,a(ce),[0,a(cf),[0,a(kD),[0,a(ld),[0,a(hm),0]]]]]],[0,rx([a(kF),a(ky),a(lm),a(ki),a(f3),a(hJ),a(hD),a(fU),a(eY),a(e1),a(hq),a(qw),a(li),a(ka),a(k5)]),[0,[0,a(eW),[0,a(kS),[0,a(hK),[0,a(ce),[0,a(cf),I4]]]]],0]]]]]],Gn=a("'"),Go=a("unknown member '"),Gl=a("a coupled proof of no claim"),Gm=a("coupled values with step bounds"),Gi=a("a difference of claims that are not there, or of no policies"),Gj=a(e2),Gk=a(eU),FX=[0,a(fT),[0,a(eW),[0,a(q_),[0,a(kn),[0,a(oV),0]]]]],FY=a(v),FZ=a(oV),F0=[0,a(qJ),[0,a(pq),[0,a(kO),[0,a(ko),[0,a(kw),[0,a(qo),0]]]]]],F1=a("problem."),F2=a(fT),F3=a("problem.time"),F4=a("chains in continuous time"),F5=a(qJ),F6=a(pq),F7=a("an automaton is for temporal questions"),F8=a(f1),F9=a(qo),F_=a(f1),F$=a("temporal formulas"),Ga=a(kw),Gb=a("an assumption about supports that does not fit the model"),Gc=a("hints about sets do not fit the model"),Gd=a(kn),Gp=a(kn),Ge=a(eW),Gf=a(q_),Gg=a("every claim needs its hints, and there must be one"),Gh=a("two claims have one name"),FV=a("'about' has texts that are too long"),FU=a("'about' has other things than texts"),FT=a("'about' is no object of texts"),FL=a("shares of pilots that are none, or too many"),Fu=[0,a(hA),[0,a(pX),[0,a(kN),0]]],Fv=a("learned."),Fw=a(ce),Fx=[0,1.],Fy=[0,0.],Fz=a(cf),FA=[0,1.],FB=[0,0.],FC=a(hA),FS=a("learned.region."),FD=a(pX),FE=a("coupled proofs are no list"),FF=a(kN),FG=a("the stages of a slab are no list"),FH=a("learned.cost_lower"),FI=a(q0),FJ=a("pilot_share"),FK=[0,cg],FM=a(p8),FR=a(p8),FN=a("intervals do not fit the method"),FO=a(bW),FP=a("shares of pilots where there are none"),FQ=a("the region does not fit the statement"),Fh=a(kr),Fi=[0,-1],Fj=a("an occupancy that is not there"),Fk=a("duals"),E_=a("proofs+"),E$=a("rows or points of cells do not fit"),Fa=[0,0],ES=a("has another shape"),EQ=a(qS),EO=[0,a(qp),0],EP=[0,[11,a("learned.coupled."),[4,0,0,0,[12,46,0]]],a("learned.coupled.%d.")],ER=[0,a("3"),3],ET=a(k0),EU=a("split_node"),EV=a(kr),EW=a("node"),EX=a("rows 3"),EY=a(qM),EZ=[0,[0,a("split_direction"),a("splits size")],[0,[0,a("split_value"),a(k0)],[0,[0,a(fY),a(pv)],[0,[0,a("centre"),a("proofs size")],[0,[0,a("axes"),a("proofs size size")],[0,[0,a(kB),a(py)],[0,[0,a("slope"),a("models open size")],[0,[0,a("curve"),a("models open packed")],[0,[0,a("dual"),a("duals open")],0]]]]]]]]],E0=[0,[0,a("multiplier"),a(kg)],[0,[0,a(q4),a(py)],0]],E1=[0,0.],E2=a(pv),E3=a("simplex"),E4=a(k0),E5=a(kr),E6=a(qS),E7=a("models of cells do not fit"),E8=a("models"),E9=a("packed"),Fb=a(kg),Fc=a("row_start"),Fd=a("points"),Fe=a("point_start"),Ff=a("a cell has more points, rows or coordinates than are checked"),Fg=[0,a("lower_dual"),[0,a("upper_dual"),0]],Fl=a(qW),Fm=a("state"),Fn=a(qW),Ft=a("the open states do not rise"),Fs=a("a split of a cell that is not there, or was split before"),Fr=a("a proof about a cell that is not there"),Fo=a(kg),Fp=a(qp),Fq=[0,3],EM=a("slabs that bet on both ends"),Ew=[0,[11,a("learned.slab."),[4,0,0,0,[12,46,0]]],a("learned.slab.%d.")],Ex=[0,a(hA),0],Ey=a(hA),Ez=a("region."),EA=a(fY),EB=a(fY),EC=a(oN),ED=[0,d1],EE=[0,0],EF=a(oN),EG=a("side"),EH=[0,1],EI=a("guard"),EJ=[0,0.],EK=a("the points or shares of a slab do not fit"),EN=a(p0),EL=a("rows of a slab without sides"),Ed=[0,dw],Ee=[0,0],Ef=a(qM),Eg=a(fY),Eh=a(fY),Ei=a("box_basis"),Ej=a("bound_basis"),Ek=a("choice_basis"),El=a(ps),Em=a(ps),En=a(p_),Eo=[0,1],Ep=a(p_),Eq=a("bound_near"),Er=a("box_lower"),Es=a("box_upper"),Et=a(qm),Eu=a("bounds near a value"),D6=a("a bound is infinite, the value is not"),DZ=a(kU),DV=a("the weights are no distribution"),DU=a("a choice that its state does not have"),Dh=[0,a(kS),[0,a(hK),[0,a(ce),[0,a(cf),0]]]],Di=[0,[11,a(eZ),[4,0,0,0,[12,46,0]]],a("claims.%d.")],Dj=[0,[11,a("values."),[4,0,0,0,[12,46,0]]],a("values.%d.")],Dk=[0,-1],Dl=a("lower_ranking"),Dm=a(e2),Dn=[0,3],Do=[0,2],Dp=a("upper_basis"),Dq=a("lower_basis"),Dr=a("upper_bias"),Ds=a("lower_bias"),Dt=a("witness"),Du=a("upper_ranking"),Dv=a(cf),Dw=a(ce),Dx=a(ht),Dy=[0,0],Dz=a(kU),DA=a(kL),DB=[0,1.],DC=[0,0.],DD=a(kM),DE=a(cf),DF=[0,1],DG=a(ce),DH=[0,1],DI=[0,a(eU),[0,a(kT),[0,a(hP),[0,a(e2),0]]]],DJ=a(hK),DK=[0,a(kB),[0,a(pc),[0,a(qc),[0,a(hR),0]]]],DL=a(kS),DM=a("a lower bound above the upper one"),DN=a("a pair of policies where no difference is claimed, or none"),DO=a(e2),DP=a(hR),DQ=a("the policy does not fit"),DR=a(kT),DS=a("the weights do not fit"),DT=a(hP),DW=a("what is claimed is no value of the quantity"),DX=a("a witness beside a policy that is given"),Ec=a(eU),DY=a(kU),Eb=a(kT),D0=a("vectors do not fit"),D1=a(e0),D2=[0,a(dv),[0,a(dx),0]],D3=a("a bias does not fit"),D4=a("the average of a randomised policy"),D5=a(hP),D7=a(pc),D8=a("a policy of another kind than its name says"),D9=a(kB),D_=a(eU),D$=a("bases without a region"),Ea=a("averages over a region"),C9=a("an expression's number is out of range"),CN=a(qj),CO=[0,1.],CP=[0,0.],CQ=a(ce),CR=[0,1.],CS=[0,0.],CT=a(cf),CU=[0,1.],CV=[0,0.],CW=a(qV),CX=a(qg),CY=a(pR),CZ=a(kO),C0=a(ko),C1=a("problem.denominator"),C2=a("quotients of parameters"),C3=a("problem.misfit"),C4=a("misfits of the model"),C5=a("problem.unseen"),C6=a("outcomes that were never seen"),C7=a("problem.passing"),C8=a("states in the middle of a step"),De=a(kO),Df=a(ko),C_=a("not what labels the transitions of one model"),C$=a("nature's direction does not fit the model"),Da=a(qP),Db=a("rewards with parameters are for models over a domain"),Dc=a("averages are of rewards that are known"),Dd=a(e0),Cl=a("priors are of parameters, and of a likelihood"),Cm=a(bW),Cn=a("priors are of parameters, in their order"),B7=a(dY),B4=a(kj),B5=a(kX),B6=a(bW),B3=a(hp),B0=[0,a(ky),[0,a(lm),[0,a(ki),[0,a(f3),[0,a(hJ),[0,a(hD),[0,a(fU),[0,a(eY),[0,a(e1),[0,a(q7),0]]]]]]]]]],B1=a(hp),B2=[0,[0,a("seen"),a(pV)],[0,[0,a("seen_delta"),a(pV)],0]],B8=a("unseen mass"),B9=a("gamma-poisson"),B_=a("ellipsoid"),B$=a(bW),Ca=a(o2),Cb=a(lm),Cc=a(ky),Cd=[0,a(k9),[0,a("outcomes"),[0,a(f4),0]]],Ce=a(ki),Cf=a("the method shares its confidence in one way only"),CL=a(k9),Cg=a(f4),Ch=a(qq),Ci=a(qw),Cj=[0,qs],Ck=[0,0.],Co=a(e1),Cp=a(eY),Cq=a(fU),Cr=a(q7),Cs=a(q0),Ct=a(li),Cu=a(li),Cv=a(ka),Cw=a(ka),Cx=a(k5),Cy=[0,1],Cz=a(k5),CA=a("the batches do not fit"),CB=[0,0],CK=a("there are too many counts"),CJ=a("the transitions of a batch do not rise"),CC=a(hq),CD=[0,5],CE=a("what is stated of the data does not rise"),CF=a(hD),CG=a(hJ),CH=[0,a(hH),[0,a(pK),[0,a(kh),0]]],CI=a(f3),BR=a(oS),BS=a(ce),BT=a(cf),BU=a(kD),BV=a(ld),BW=a(hm),BX=a(hm),BY=a("the domain's constraints do not fit"),BQ=a("the expressions are too large to be evaluated at the point"),BJ=a("the fields of the objective are not those of "),Bn=[0,a(hN),[0,a(hr),[0,a(hO),[0,a(hy),[0,a(ho),[0,a(fW),[0,a(f0),0]]]]]]],Bo=a(pk),Bp=[0,a(bv),[0,a(dt),[0,a(dv),[0,a(hL),[0,a(dx),[0,a(hM),[0,a(e0),[0,a(f1),0]]]]]]]],Bq=a(hN),Br=a(hQ),Bs=a(k$),Bt=a(kK),Bu=a(fV),Bv=a(fR),Bw=a(f0),Bx=a(fW),By=[0,lb],Bz=a(ho),BA=[0,lb],BB=a(hy),BC=[0,a(fS),[0,a(kC),[0,a(qP),0]]],BD=a(hO),BE=[0,a(fS),[0,a(kC),0]],BF=a(hr),BG=[0,a(bv),[0,a(dt),[0,a(f1),0]]],BP=a(dv),BO=a(bv),BH=[0,a(bv),[0,a(dt),[0,a(dv),0]]],BN=a(bv),BM=a(hL),BL=[0,a(bv),[0,a(hL),0]],BI=a(hM),BK=a("more steps than are checked"),Bc=[0,a(kp),0],Bd=a("problem.graph."),Be=a(lo),Bf=a(lo),Bg=a(k6),Bh=a(k6),Bi=a(kv),Bj=a(kv),Bk=a("the choices of states do not fit"),Bl=a("the transitions of choices do not fit"),Bm=a(kp),A$=[0,a(bv),[0,a(dt),[0,a(f1),0]]],Ba=[0,0.,1.],Bb=[0,a(dv),[0,a(dx),0]],A9=a(dt),A_=[0,1],BZ=[0,a("slab of the difference"),[0,a("value slab of the difference"),0]],Gq=a(ke),Gr=a(f4),Gs=a(k9),GE=a("a basis of rows that are not there"),GC=a("no such product"),GD=a("a tangent in the middle is for squares"),GB=[0,a(pu),p9,21],Gz=a("no such row of the domain"),GA=a("the other side of an inequality"),Gy=a("a polynomial that is not affine in the coordinates"),Gw=a("expressions of so high a degree"),Gx=a("so many coordinates"),Gv=[0,a(pu),108,10],Gt=[3,0,0],Gu=a("Region.Found"),GH=a("a prior of a parameter that there is not"),GF=[0,0,0],GW=a(qc),GX=a("slabs of a given policy"),GV=a("slabs without a plan"),GS=a("slabs of so many states with cycles"),GR=[0,a(bv),[0,a(dv),[0,a(dx),0]]],GL=a(" with steps, discounts or averages"),GM=a("slabs of "),GN=a(bv),GO=a(dv),GP=a(dx),GQ=a(fS),Hb=a("a reward has too many terms to be bounded"),Ha=a("a bound of no expression"),G4=a("no such row"),G6=a("no such event"),G7=a(pz),G8=a("rows of balls"),G9=a("rows of expressions that are not there"),G5=a("rows of no origin"),G2=a(pz),G3=a("rows of origin 3 where there are none"),G1=[0,a("sets.ml"),112,90],G_=a(qm),G$=a("rows that rest on proved bounds come last"),G0=a("a range over a box without width"),GY=a("the data contradict the model: no instantiation of the domain agrees with all that was seen"),GZ=a("the domain contradicts the model: it has no instantiation"),Hi=a("no expressions"),Hf=a("shares of a slab that do not fit its bets"),Hg=a(p0),Hh=a("shares of a slab that are too fine"),Hj=a("a row of a slab"),He=a("a line of a slab that has no slope"),Hc=a("bets that are not fair"),Ht=a(": a choice has no distribution, or the policy is none"),Hp=a(": a lower bound above an upper one"),Hq=a(": the agent's witness is missing"),Hr=a(eU),Hs=a(": a ranking is missing"),HA=[0,a(hM),[0,a(e0),0]],Hu=a(": no value is below 0"),Hv=[0,a(bv),[0,a(dx),0]],Hz=a(qZ),Hw=[0,a(bv),[0,a(dt),0]],Hx=a(qZ),Hy=a(": the upper bound is not inductive"),Hk=a(bv),Hl=a(bv),Hn=a(e0),Ho=a(dx),Hm=a(bv),HC=a(pp),HB=[0,a(o7),24,hv],HD=[0,a(o7),12,51],HE=a("Simplex.Singular"),HG=[0,0,0],HF=a("Expansion.Fails"),HK=[0,0.,0.],HI=a("coupled values that need so many cells"),HJ=a("what is claimed of coupled values does not hold in the region"),HL=a("coupled values that need such small cells"),HT=a("coupled values over a domain with equalities"),HS=a("coupled proofs of a bounded number of steps"),HU=a("coupled proofs without a region"),HR=[0,a("coupled.ml"),26,74],HQ=a("a coupled value where the value may be infinite"),HO=a("coupled values with rewards that have parameters"),HP=a(q9),HM=a(q9),HN=[0,0.,0],Ip=a("differences without an end"),Io=a("no such row of a slab"),Ij=a("an event of more than 2,000,000 trials"),Iq=a("probabilities of a choice do not sum to 1"),Ik=a("more than 30,000,000 trials of events"),Il=a(f4),Im=a("the intervals do not fit the events"),In=a(qq),Ii=[0,a(o3),pZ,77],Id=a(q$),Ie=a(q$),If=a("a logarithm that is not proved"),Ic=a(pA),Ib=a("rewards among probabilities"),H8=a(bW),H9=a(c5),H_=a("shares of pilots where a plan decides on one"),H$=[0,1,0],Ia=a("so many pilots"),Ig=a(pA),H6=[0,a(o3),70,49],HV=a(pp),HX=a("bases of choices without a region"),HW=a("bases of choices that are not there"),IR=a(oW),IS=a(pB),IU=a("REFUSED"),IV=a("NOT COVERED"),IT=a("NO CERTIFICATE"),IX=[0,2,a("NO CERTIFICATE: numbers or sizes that do not fit\n")],IW=[0,1,a("REFUSED: it takes more memory than there is\n")],IN=[0,[11,a("PROVED: "),[2,0,[11,a(" in ["),[8,[0,0,3],0,[0,17],[11,a(kP),[8,[0,0,3],0,[0,17],[12,93,[2,0,[12,10,0]]]]]]]]],a("PROVED: %s in [%.17g, %.17g]%s\n")],IJ=[0,[11,a(eZ),[4,0,0,0,[11,a(".name"),0]]],a("claims.%d.name")],II=a(eW),IK=a(qF),IL=[0,[11,a(", with probability 1 - "),[8,[0,0,3],0,[0,17],0]],a(", with probability 1 - %.17g")],IP=a(v),IM=[0,[11,a("theorems: "),[2,0,[11,a("\ndigest: "),[2,0,[11,a("\nseconds: "),[8,[0,0,0],0,[0,2],[12,10,0]]]]]]],a("theorems: %s\ndigest: %s\nseconds: %.2f\n")],IO=a(v),Ix=a("coupled values that its cells do not prove"),Iy=a(": the claim is not proved"),IG=a("value_sound"),Iz=a(hs),IF=a(ke),ID=a(bW),IE=a(c5),IC=a("domain_sound"),IA=a("fixed_sound"),IB=a("learned_sound"),Is=a("the file's contents do not match its digest"),It=a(lh),Iu=[0,a(lc),0],Iv=[0,a(p1),0];function
+Ky(){var
+a=O;if(a.process&&a.process.on)a.process.on("uncaughtException",function(b,c){rH(b);a.process.exit(2)});else
+if(a.addEventListener)a.addEventListener(rk,function(a){if(a.error)rH(a.error)})}Ky();function
+b(a,b){return a.length==1?a(b):c5(a,[b])}function
+f(a,b,c){return a.length==2?a(b,c):c5(a,[b,c])}function
+S(a,b,c,d){return a.length==3?a(b,c,d):c5(a,[b,c,d])}function
+fQ(a,b,c,d,e){return a.length==4?a(b,c,d,e):c5(a,[b,c,d,e])}function
+fP(a,b,c,d,e,f){return a.length==5?a(b,c,d,e,f):c5(a,[b,c,d,e,f])}function
+Ju(a,b,c,d,e,f,g,h){return a.length==7?a(b,c,d,e,f,g,h):c5(a,[b,c,d,e,f,g,h])}JQ();var
+gg=[ax,a(p8),-1],lR=[ax,a(qt),-2],gf=[ax,a(k3),-3],lP=[ax,a(qM),-4],lS=[ax,a(pR),-6],T=[ax,a(qU),-7],lQ=[ax,a(pp),-8],ig=[ax,a(qY),-9],ad=[ax,a(q$),-11],lT=[ax,a(qi),-12],Js=[4,0,0,0,[12,45,[4,0,0,0,0]]],iD=[0,[11,a('File "'),[2,0,[11,a('", line '),[4,0,0,0,[11,a(qF),[4,0,0,0,[12,45,[4,0,0,0,[11,a(pQ),[2,0,0]]]]]]]]]],a('File "%s", line %d, characters %d-%d: %s')],Jt=[0,a(kU),[0,a(kT),[0,a(hy),[0,a(e1),0]]]],g5=[0,a(f5),[0,a(kD),0]],jC=[0,a(hU),[0,a(rj),[0,a(o1),0]]],g$=[0,a(kV),[0,a("slab of few data"),[0,a(f5),[0,a(kD),0]]]],jB=[0,a("slab of the best"),[0,a(hN),[0,a(qq),0]]],kd=[0,1,0,0];b_(11,lT,qi);b_(10,ad,q$);b_(9,[ax,a(pB),p3],pB);b_(8,ig,qY);b_(7,lQ,pp);b_(6,T,qU);b_(5,lS,pR);b_(4,[ax,a(qv),-5],qv);b_(3,lP,qM);b_(2,gf,k3);b_(1,lR,qt);b_(0,gg,p8);var
+sn=a("output_substring"),sk=a("%.12g"),sj=a(bW),sh=a(pD),si=a(qQ),sa=b9(0,0,qS),sb=b9(0,0,65520),sc=b9(1,0,qS),se=b9(po,po,32751),sf=b9(0,0,15536),sp=a("option is None"),ss=a("\\\\"),st=a("\\'"),su=a("\\b"),sv=a("\\t"),sw=a("\\n"),sx=a("\\r"),sr=a("Char.chr"),sD=a("List.map2"),sE=a("List.fold_left2"),sF=a("List.for_all2"),sG=a("List.combine"),sC=a("List.init"),sA=a("nth"),sB=a("List.nth"),sz=a("tl"),sy=a("hd"),sJ=a("String.blit / Bytes.blit_string"),sI=a("Bytes.blit"),sH=a("String.sub / Bytes.sub"),sO=a("String.contains_from / Bytes.contains_from"),sL=a(v),sK=a("String.concat"),sU=a("Array.for_all2"),sT=a("Array.map2: arrays must have the same length"),sS=a("Array.blit"),sR=a("Array.fill"),sQ=a("Array.sub"),sP=a("Array.init"),sZ=a("Set.remove_min_elt"),s0=[0,0,0,0],s1=[0,0,0],s2=[0,a("set.ml"),570,18],sV=a(hJ),sW=a(hJ),sX=a(hJ),sY=a(hJ),s7=a("Map.remove_min_elt"),s8=[0,0,0,0],s9=[0,a("map.ml"),fZ,10],s_=[0,0,0],s3=a(hz),s4=a(hz),s5=a(hz),s6=a(hz),s$=a("Stdlib.Stack.Empty"),ta=a("Stdlib.Queue.Empty"),tc=a("CamlinternalLazy.Undefined"),ti=a("Buffer.add_substring/add_subbytes"),th=a("Buffer.add: cannot grow buffer"),tg=[0,a(q3),93,2],tf=[0,a(q3),94,2],tr=a("%c"),ts=a("%s"),tt=a(qg),tu=a(pm),tv=a(qL),tw=a(qp),tx=a("%f"),ty=a("%B"),tz=a("%{"),tA=a("%}"),tB=a("%("),tC=a("%)"),tD=a("%a"),tE=a("%t"),tF=a("%?"),tG=a("%r"),tH=a("%_r"),tI=[0,a(aU),850,23],tT=[0,a(aU),814,21],tL=[0,a(aU),815,21],tU=[0,a(aU),818,21],tM=[0,a(aU),819,21],tV=[0,a(aU),822,19],tN=[0,a(aU),823,19],tW=[0,a(aU),826,22],tO=[0,a(aU),827,22],tX=[0,a(aU),831,30],tP=[0,a(aU),832,30],tR=[0,a(aU),836,26],tJ=[0,a(aU),837,26],tS=[0,a(aU),846,28],tK=[0,a(aU),847,28],tQ=[0,a(aU),851,23],u0=a(py),uY=[0,a(aU),1558,4],uZ=a("Printf: bad conversion %["),u1=[0,a(aU),1626,39],u2=[0,a(aU),1649,31],u3=[0,a(aU),1650,31],u4=a("Printf: bad conversion %_"),u5=a(pw),u6=a(pC),u7=a(pw),u8=a(pC),uW=a(k6),uU=a("neg_infinity"),uV=a(ri),uT=a(bW),uO=[0,kZ],uC=a("%+nd"),uD=a("% nd"),uF=a("%+ni"),uG=a("% ni"),uH=a("%nx"),uI=a("%#nx"),uJ=a("%nX"),uK=a("%#nX"),uL=a("%no"),uM=a("%#no"),uB=a("%nd"),uE=a(qL),uN=a("%nu"),up=a("%+ld"),uq=a("% ld"),us=a("%+li"),ut=a("% li"),uu=a("%lx"),uv=a("%#lx"),uw=a("%lX"),ux=a("%#lX"),uy=a("%lo"),uz=a("%#lo"),uo=a("%ld"),ur=a(pm),uA=a("%lu"),uc=a("%+Ld"),ud=a("% Ld"),uf=a("%+Li"),ug=a("% Li"),uh=a("%Lx"),ui=a("%#Lx"),uj=a("%LX"),uk=a("%#LX"),ul=a("%Lo"),um=a("%#Lo"),ub=a("%Ld"),ue=a(qp),un=a("%Lu"),t1=a("%+d"),t2=a("% d"),t4=a("%+i"),t5=a("% i"),t6=a("%x"),t7=a("%#x"),t8=a("%X"),t9=a("%#X"),t_=a("%o"),t$=a("%#o"),t0=a(f6),t3=a(qg),ua=a(py),tj=a("@]"),tk=a("@}"),tl=a("@?"),tm=a("@\n"),tn=a("@."),to=a("@@"),tp=a("@%"),tq=a("@"),tY=a("CamlinternalFormat.Type_mismatch"),va=a(v),vb=[0,[11,a(kX),[2,0,[2,0,0]]],a(", %s%s")],vB=[0,[11,a(ld),[2,0,[12,10,0]]],a(q8)],vC=[0,[11,a("Fatal error in uncaught exception handler: exception "),[2,0,[12,10,0]]],a("Fatal error in uncaught exception handler: exception %s\n")],vA=a("Fatal error: out of memory in uncaught exception handler"),vy=[0,[11,a(ld),[2,0,[12,10,0]]],a(q8)],vt=[0,[2,0,[12,10,0]],a("%s\n")],vl=a("Raised at"),vm=a("Re-raised at"),vn=a("Raised by primitive operation at"),vo=a("Called from"),vp=a(" (inlined)"),vr=a(v),vq=[0,[2,0,[12,32,[2,0,[11,a(' in file "'),[2,0,[12,34,[2,0,[11,a(", line "),[4,0,0,0,[11,a(qF),Js]]]]]]]]]],a('%s %s in file "%s"%s, line %d, characters %d-%d')],vs=[0,[2,0,[11,a(" unknown location"),0]],a("%s unknown location")],vg=a("Out of memory"),vh=a("Stack overflow"),vi=a("Pattern matching failed"),vj=a("Assertion failed"),vk=a("Undefined recursive module"),vc=[0,[12,40,[2,0,[2,0,[12,41,0]]]],a("(%s%s)")],vd=a(v),ve=a(v),vf=[0,[12,40,[2,0,[12,41,0]]],a("(%s)")],u$=[0,[4,0,0,0,0],a(f6)],u9=[0,[3,0,0],a("%S")],u_=a(qN),vv=[0,a(v),a("(Cannot print locations:\n bytecode executable program file not found)"),a("(Cannot print locations:\n bytecode executable program file appears to be corrupt)"),a("(Cannot print locations:\n bytecode executable program file has wrong magic number)"),a("(Cannot print locations:\n bytecode executable program file cannot be opened;\n -- too many open files. Try running with OCAMLRUNPARAM=b=2)")],vF=a("Fun.Finally_raised: "),vD=a("Stdlib.Fun.Finally_raised"),vG=a("x"),vK=a("Hashtbl: unsupported hash table format"),Jq=a("OCAMLRUNPARAM"),Jo=a("CAMLRUNPARAM"),vH=a(v),v5=[3,0,3],v6=a(bW),v0=a(rm),v1=a("<\/"),v2=a(v),vW=a(rm),vX=a("<"),vY=a(v),vU=a(o_),vT=[0,a(v)],vP=a(v),vQ=a(v),vR=a(v),vS=a(v),vN=[0,a(v),0,a(v)],vM=a(v),vL=a("Stdlib.Format.String_tag"),we=b9(1,0,0),wb=a(k$),wc=a("ml_z_overflow"),wd=a(f6),wl=a(p0),wk=a(p0),wf=a(bo),wg=a("+inf"),wh=a("-inf"),wi=a("undef"),wj=a(cj),wv=[0,0],wz=[0,0],wA=[0,[0,0,0]],ww=[0,0,0],wC=a("this is not a certificate, or it is damaged: "),wB=a("Refusal.Refused"),wM=[0,[2,0,[12,10,[4,0,0,0,[12,10,0]]]],a("%s\n%d\n")],wI=b9(8,0,0),wJ=a("\x80"),wK=[0,[4,6,[0,2,8],0,0],a("%08x")],wL=a(v),w4=a(k8),w5=a(k8),w6=a("a member repeats what is not there"),w2=a("a member has a block of no kind"),w3=a("a member has a block of another length"),w7=a(kF),w9=a("a code repeats nothing"),w8=a(kF),w1=a("a member is longer than it says"),w0=a(k8),wZ=a("a member ends early"),w_=a(qj),wN=a(kF),wO=[0,16,17,18,0,8,7,9,6,10,5,11,4,12,3,13,2,14,1,15],wQ=[0,3,4,5,6,7,8,9,10,11,13,15,17,19,23,27,31,35,43,51,59,67,83,99,115,131,163,195,qn,258],wS=[0,0,0,0,0,0,0,0,0,1,1,1,1,2,2,2,2,3,3,3,3,4,4,4,4,5,5,5,5,0],wU=[0,1,2,3,4,5,7,9,13,17,25,33,49,65,97,129,193,qr,385,513,769,1025,1537,k_,3073,4097,6145,8193,12289,16385,24577],wW=[0,0,0,0,0,1,1,2,2,3,3,4,4,5,5,6,6,7,7,8,8,9,9,10,10,11,11,12,12,13,13],xj=a("a member has another length or sum"),xc=a(qZ),xd=a("a member is encrypted or stored in another way"),xe=a(qZ),xf=a("a member's name is no ASCII text"),xg=a("it would take more than 40 times its own size in memory"),xh=a("too many members, or two of one name"),xi=a(qj),xk=a("PK\x01\x02"),xb=a("PK\x03\x04"),xl=a("PK\x05\x06"),xm=a("its members do not fill the file, or its directory is wrong"),xn=a(o6),xo=a("the digest is longer"),xq=a(v),xp=a(o6),xv=[5,0],xt=[0,1],xu=a(pD),xs=a("null"),xx=[0,0],xy=a(qQ),xw=[4,0],xr=a("Json.Wrong"),xI=a(v),xz=a(kx),xA=a(pi),xB=a(kP),xC=a(lq),xD=a(q0),xE=a(k4),xF=a(px),xG=a(hZ),xH=a(qc),xW=a('"\\/bfnrt'),xX=a(fX),xY=a("a name is there twice"),yP=a("no term of a polynomial"),yN=a("no term"),yM=a("no power of a parameter"),yO=a(v),yQ=a("a polynomial has a monomial twice"),yK=a(v),yL=a("no rational"),yJ=a("no number"),yF=a(hK),yG=a("has too many lines, terms or factors"),yI=a(v),yH=a("is no list of lines"),yE=a("has another number of dimensions"),yD=a("is missing"),yC=a(hK),yB=a(qJ),yA=a(hK),yy=a(qJ),yz=a(hK),yw=[0,[12,39,[2,0,[2,0,[11,a("' has several dimensions"),0]]]],a("'%s%s' has several dimensions")],yx=a("has another length"),yv=b9(1,0,0),yu=a(lp),yt=a("is no number in range"),ys=a("is no whole number in range"),yr=a("is not true or false"),yq=a("is none of its words"),yp=a("the field "),yo=[0,[11,a("the fields of '"),[2,0,[11,a("' are others"),0]]],a("the fields of '%s' are others")],yn=[0,[12,39,[2,0,[2,0,[11,a("' "),[2,0,0]]]]],a("'%s%s' %s")],x_=a("there is no header"),x$=a(ln),ya=a(ln),yb=a("the header is longer than 1 MiB"),yc=a(fX),yd=a(fX),yf=[0,a(lj),[0,a(qf),[0,a(pW),0]]],yg=a("a certificate of another format: format 6 is read"),yh=[1,6],yi=a(pW),yj=a(lj),yk=a("no arrays"),yl=a("it lists other members"),ym=a("it would take too much memory"),ye=a("the header has other fields"),x1=a("-+.0123456789"),x2=a(du),x3=a(bo),x4=a(bW),x5=a("eE"),x6=a("+-"),x7=a(fX),x8=a("-+.eE0123456789"),x0=a(fX),xJ=[0,[11,a("the array '"),[2,0,[11,a("' is not as it is described"),0]]],a("the array '%s' is not as it is described")],xK=a(qc),xL=a(hZ),xM=a(kx),xN=a(pi),xO=a(kP),xP=a(lq),xQ=a(q0),xR=a(k4),xS=a(px),xU=[0,a(k4),[0,a(kP),[0,a(lq),0]]],xT=a(kx),Bl=a(o1),Bm=a(hU),Bn=a(bX),Br=a(bX),Bs=a(bX),Bq=a(hU),Bo=a(o7),Bp=a("the method "),A6=a(": the confidence is nominal"),A5=a(hu),A7=a(hv),A8=a(hv),A9=a(f3),A_=a(fU),A$=a(pZ),Ba=a(hQ),Bb=a(f4),Bc=[0,a(hU),[0,a(rj),[0,a(pf),0]]],Bd=a("rows were left out by their outcomes"),Be=a(hI),Bf=a("nobody says that ends or order in time of the data are known"),Bg=a("visits were not fixed in advance, or the data looked at while they came"),Bk=a(hO),Bh=a("the amount was not fixed in advance: the data were looked at"),Bi=a(hO),Bj=a(bX),AJ=a(", if "),AK=a(kN),AL=[0,a(bX),0],AX=a(v),AV=a(kp),AW=a("problem.data.design"),AU=[0,[4,0,0,0,[11,a(" episodes were planned in advance"),0]],a("%d episodes were planned in advance")],AM=a(v),AN=a("the given policy was chosen without these data"),AT=a(v),AS=a("the prior does not depend on the data"),AO=a(v),AP=a(kY),AQ=a(v),AR=[0,[11,a("every possible transition has at least probability "),[8,[0,0,3],0,[0,17],0]],a("every possible transition has at least probability %.17g")],AH=[0,[11,a(d0),[4,0,0,0,[11,a(p9),0]]],a(qA)],AG=a(dX),AI=a(hM),Av=a(hu),Aw=a(f3),Ax=a(kp),Ay=a(e0),AF=a(eY),Az=a(e0),AE=a(e0),AA=a(hO),AB=a(fU),AC=a(eY),AD=a(eY),Au=a(hx),Ar=a(qP),As=a("problem.data.batch_transition"),At=a("problem.data.batch_count"),Aq=a(qP),Ao=a(qk),Ap=a(qk),Al=a(bX),Am=a(km),An=a("problem.data.shared_by"),Ak=a(hN),Ab=a(o7),Aa=a(qX),z$=a(kN),z_=a(hx),z9=a(o8),z3=a(o5),z4=a(cg),z5=a(ch),z6=a(kL),z7=a(lk),z8=a(hr),z2=a(qT),zZ=[0,[11,a(d0),[4,0,0,0,[12,46,[2,0,0]]]],a(qD)],z0=a(ch),z1=a(cg),zW=a(e1),zX=[0,[11,a(d0),[4,0,0,0,[11,a(".policy"),0]]],a("claims.%d.policy")],zY=[0,[11,a(d0),[4,0,0,0,[11,a(".pair"),0]]],a("claims.%d.pair")],zH=[0,[11,a(d0),[4,0,0,0,[12,46,[2,0,0]]]],a(qD)],zI=a(hR),zJ=a(eV),zK=a(hX),zV=a(kT),zL=a(kU),zM=a(hy),zN=a(hy),zO=a(hW),zP=a(fS),zQ=a(kK),zT=[0,0],zU=[0,1],zR=a(fS),zS=a(hw),zG=a(hD),zF=a(fV),zk=a(hV),zl=a(f0),zE=a(f0),zm=a(dt),zn=[0,1],zC=a(fW),zD=a(fW),zo=a(ht),zp=a(hY),zq=a(hY),zr=a(lg),zs=a(kS),zt=a(eZ),zu=a(hS),zv=a(hT),zw=a(dt),zx=a(dv),zy=a(dx),zz=a(bx),zA=a("problem.graph.initial"),zB=a(pt),zh=a(fV),zi=a(fR),zj=a(fV),zf=a(fR),zg=a(fR),ze=a(pz),y7=a(p5),y8=a(q5),y9=a(q5),y_=a(q2),y$=a(q2),za=a(o8),zb=a(hx),zc=a("problem.lower"),zd=a("problem.upper"),y4=a(kY),y5=a(kY),y1=a("problem.graph.successor"),y2=a(p5),y3=a(pt),yX=a(bW),yW=a(bW),yZ=a(dX),y0=a(fT),yT=a(bW),yU=a(bW),yV=a("what it says of "),yY=[0,a(fT),[0,a(dX),0]],yR=a(lp),yS=[0,[0,a("problem.graph"),[0,a(kw),[0,a(lu),[0,a(lb),[0,a(kC),0]]]]],[0,rP([a("problem.objective"),a(hV),a(hw),a(hW),a(hD),a(ht),a(fW),a(f0),a(fR),a(fV),a(kS),a(lg),a(hY)]),[0,[0,a(fT),[0,a(qB),[0,a(cg),[0,a(ch),[0,a(rb),[0,a(qw),[0,a(p6),[0,a(kE),0]]]]]]]],[0,[0,a(qT),[0,a(cg),[0,a(ch),[0,a(kL),[0,a(lk),[0,a(hr),0]]]]]],[0,rP([a(kN),a(kG),a(ls),a(kq),a(f3),a(hQ),a(hI),a(fU),a(eY),a(e0),a(hv),a(qO),a(lo),a(kj),a(la)]),[0,[0,a(dX),[0,a(k0),[0,a(hR),[0,a(cg),[0,a(ch),Jt]]]]],0]]]]]],Ac=a(hN),Ad=a(qq),Af=a(f5),Ag=a(pb),Ai=a(bX),Aj=a(qx),GI=a("'"),GJ=a("unknown member '"),GG=a("a coupled proof of no claim"),GH=a("coupled values with step bounds"),GD=a("a difference of claims that are not there, or of no policies"),GE=a(e1),GF=a(eV),Gg=[0,a(fT),[0,a(dX),[0,a(rq),[0,a(ku),[0,a(o9),0]]]]],Gh=a(v),Gi=a(o9),Gj=[0,a(q1),[0,a(pF),[0,a(kW),[0,a(kv),[0,a(kE),[0,a(qG),0]]]]]],Gk=a("problem."),Gl=a(fT),Gm=a("problem.time"),Gn=a("chains in continuous time"),Go=a(q1),Gp=a(pF),Gq=a("an automaton is for temporal questions"),Gr=a(f1),Gs=a(qG),Gt=a(f1),Gu=a("temporal formulas"),Gv=a(kE),Gw=a("an assumption about supports that does not fit the model"),Gx=a("hints about sets do not fit the model"),Gy=a(ku),GK=a(ku),Gz=a(dX),GA=a(rq),GB=a("every claim needs its hints, and there must be one"),GC=a("two claims have one name"),Ge=a("'about' has texts that are too long"),Gd=a("'about' has other things than texts"),Gc=a("'about' is no object of texts"),F6=a("shares of pilots that are none, or too many"),FP=[0,a(hF),[0,a(qb),[0,a(kV),0]]],FQ=a("learned."),FR=a(cg),FS=[0,1.],FT=[0,0.],FU=a(ch),FV=[0,1.],FW=[0,0.],FX=a(hF),Gb=a("learned.region."),FY=a(qb),FZ=a("coupled proofs are no list"),F0=a(kV),F1=a("the stages of a slab are no list"),F2=a("learned.cost_lower"),F3=a(rg),F4=a("pilot_share"),F5=[0,ci],F7=a(qm),Ga=a(qm),F8=a("intervals do not fit the method"),F9=a(bX),F_=a("shares of pilots where there are none"),F$=a("the region does not fit the statement"),FC=a(ky),FD=[0,-1],FE=a("an occupancy that is not there"),FF=a("duals"),Ft=a("proofs+"),Fu=a("rows or points of cells do not fit"),Fv=[0,0],Fb=a("has another shape"),E$=a(q_),E9=[0,a(qH),0],E_=[0,[11,a("learned.coupled."),[4,0,0,0,[12,46,0]]],a("learned.coupled.%d.")],Fa=[0,a("3"),3],Fc=a(k7),Fd=a("split_node"),Fe=a(ky),Ff=a("node"),Fg=a("rows 3"),Fh=a(q4),Fi=[0,[0,a("split_direction"),a("splits size")],[0,[0,a("split_value"),a(k7)],[0,[0,a(fY),a(pK)],[0,[0,a("centre"),a("proofs size")],[0,[0,a("axes"),a("proofs size size")],[0,[0,a(kJ),a(pN)],[0,[0,a("slope"),a("models open size")],[0,[0,a("curve"),a("models open packed")],[0,[0,a("dual"),a("duals open")],0]]]]]]]]],Fj=[0,[0,a("multiplier"),a(ko)],[0,[0,a(rk),a(pN)],0]],Fk=[0,0.],Fl=a(pK),Fm=a("simplex"),Fn=a(k7),Fo=a(ky),Fp=a(q_),Fq=a("models of cells do not fit"),Fr=a("models"),Fs=a("packed"),Fw=a(ko),Fx=a("row_start"),Fy=a("points"),Fz=a("point_start"),FA=a("a cell has more points, rows or coordinates than are checked"),FB=[0,a("lower_dual"),[0,a("upper_dual"),0]],FG=a(rc),FH=a("state"),FI=a(rc),FO=a("the open states do not rise"),FN=a("a split of a cell that is not there, or was split before"),FM=a("a proof about a cell that is not there"),FJ=a(ko),FK=a(qH),FL=[0,3],ES=[0,[11,a("learned.slab."),[4,0,0,0,[12,46,0]]],a("learned.slab.%d.")],ET=[0,a(hF),0],EU=a(hF),EV=a("region."),EW=a(fY),EX=a(fY),EY=a(o0),EZ=[0,d1],E0=[0,0],E1=a(o0),E2=a("side"),E3=[0,1],E4=a("guard"),E5=[0,0.],E6=a("the points or shares of a slab do not fit"),E8=a(qe),E7=a("rows of a slab without sides"),Ez=[0,dw],EA=[0,0],EB=a(q4),EC=a(fY),ED=a(fY),EE=a("box_basis"),EF=a("bound_basis"),EG=a("choice_basis"),EH=a(pH),EI=a(pH),EJ=a(qo),EK=[0,1],EL=a(qo),EM=a("bound_near"),EN=a("box_lower"),EO=a("box_upper"),EP=a(qE),EQ=a("bounds near a value"),Eq=a("a bound is infinite, the value is not"),Ej=a(k2),Ef=a("the weights are no distribution"),Ee=a("a choice that its state does not have"),DD=[0,a(k0),[0,a(hR),[0,a(cg),[0,a(ch),0]]]],DE=[0,[11,a(d0),[4,0,0,0,[12,46,0]]],a("claims.%d.")],DF=[0,[11,a("values."),[4,0,0,0,[12,46,0]]],a("values.%d.")],DG=[0,-1],DH=a("lower_ranking"),DI=a(e1),DJ=[0,3],DK=[0,2],DL=a("upper_basis"),DM=a("lower_basis"),DN=a("upper_bias"),DO=a("lower_bias"),DP=a("witness"),DQ=a("upper_ranking"),DR=a(ch),DS=a(cg),DT=a(hy),DU=[0,0],DV=a(k2),DW=a(kT),DX=[0,1.],DY=[0,0.],DZ=a(kU),D0=a(ch),D1=[0,1],D2=a(cg),D3=[0,1],D4=[0,a(eV),[0,a(k1),[0,a(hX),[0,a(e1),0]]]],D5=a(hR),D6=[0,a(kJ),[0,a(pr),[0,a(hM),[0,a(hZ),0]]]],D7=a(k0),D8=a("a lower bound above the upper one"),D9=a("a pair of policies where no difference is claimed, or none"),D_=a(e1),D$=a(hZ),Ea=a("the policy does not fit"),Eb=a(k1),Ec=a("the weights do not fit"),Ed=a(hX),Eg=a("what is claimed is no value of the quantity"),Eh=a("a witness beside a policy that is given"),Ey=a(eV),Ei=a(k2),Ex=a(k1),Ek=a("vectors do not fit"),El=a(eZ),Em=[0,a(dv),[0,a(dx),0]],En=a("a bias does not fit"),Eo=a("the average of a randomised policy"),Ep=a(hX),Er=a(pr),Es=a("a policy of another kind than its name says"),Et=a(kJ),Eu=a(eV),Ev=a("bases without a region"),Ew=a("averages over a region"),Dt=a("an expression's number is out of range"),C9=a(qB),C_=[0,1.],C$=[0,0.],Da=a(cg),Db=[0,1.],Dc=[0,0.],Dd=a(ch),De=[0,1.],Df=[0,0.],Dg=a(rb),Dh=a(qw),Di=a(p6),Dj=a(kW),Dk=a(kv),Dl=a("problem.denominator"),Dm=a("quotients of parameters"),Dn=a("problem.misfit"),Do=a("misfits of the model"),Dp=a("problem.unseen"),Dq=a("outcomes that were never seen"),Dr=a("problem.passing"),Ds=a("states in the middle of a step"),DA=a(kW),DB=a(kv),Du=a("not what labels the transitions of one model"),Dv=a("nature's direction does not fit the model"),Dw=a(q7),Dx=a("rewards with parameters are for models over a domain"),Dy=a("averages are of rewards that are known"),Dz=a(eZ),CH=a("priors are of parameters, and of a likelihood"),CI=a(bX),CJ=a("priors are of parameters, in their order"),Cr=a(dW),Co=a(pb),Cp=a(qx),Cq=a(bX),Cn=a(hu),Ck=[0,a(kG),[0,a(ls),[0,a(kq),[0,a(f3),[0,a(hQ),[0,a(hI),[0,a(fU),[0,a(eY),[0,a(e0),[0,a(rn),0]]]]]]]]]],Cl=a(hu),Cm=[0,[0,a("seen"),a(p$)],[0,[0,a("seen_delta"),a(p$)],0]],Cs=a("unseen mass"),Ct=a("gamma-poisson"),Cu=a("ellipsoid"),Cv=a(bX),Cw=a(pf),Cx=a(ls),Cy=a(kG),Cz=[0,a(le),[0,a("outcomes"),[0,a(f4),0]]],CA=a(kq),CB=a("the method shares its confidence in one way only"),C7=a(le),CC=a(f4),CD=a(qI),CE=a(qO),CF=[0,qK],CG=[0,0.],CK=a(e0),CL=a(eY),CM=a(fU),CN=a(rn),CO=a(rg),CP=a(lo),CQ=a(lo),CR=a(kj),CS=a(kj),CT=a(la),CU=[0,1],CV=a(la),CW=a("the batches do not fit"),CX=[0,0],C6=a("there are too many counts"),C5=a("the transitions of a batch do not rise"),CY=a(hv),CZ=[0,5],C0=a("what is stated of the data does not rise"),C1=a(hI),C2=a(hQ),C3=[0,a(hO),[0,a(pZ),[0,a(kp),0]]],C4=a(f3),Cb=a(o5),Cc=a(cg),Cd=a(ch),Ce=a(kL),Cf=a(lk),Cg=a(hr),Ch=a(hr),Ci=a("the domain's constraints do not fit"),Ca=a("the expressions are too large to be evaluated at the point"),B5=a("the fields of the objective are not those of "),BJ=[0,a(hV),[0,a(hw),[0,a(hW),[0,a(hD),[0,a(ht),[0,a(fW),[0,a(f0),0]]]]]]],BK=a(pz),BL=[0,a(bx),[0,a(dt),[0,a(dv),[0,a(hS),[0,a(dx),[0,a(hT),[0,a(eZ),[0,a(f1),0]]]]]]]],BM=a(hV),BN=a(hY),BO=a(lg),BP=a(kS),BQ=a(fV),BR=a(fR),BS=a(f0),BT=a(fW),BU=[0,li],BV=a(ht),BW=[0,li],BX=a(hD),BY=[0,a(fS),[0,a(kK),[0,a(q7),0]]],BZ=a(hW),B0=[0,a(fS),[0,a(kK),0]],B1=a(hw),B2=[0,a(bx),[0,a(dt),[0,a(f1),0]]],B$=a(dv),B_=a(bx),B3=[0,a(bx),[0,a(dt),[0,a(dv),0]]],B9=a(bx),B8=a(hS),B7=[0,a(bx),[0,a(hS),0]],B4=a(hT),B6=a("more steps than are checked"),By=[0,a(kw),0],Bz=a("problem.graph."),BA=a(lu),BB=a(lu),BC=a(lb),BD=a(lb),BE=a(kC),BF=a(kC),BG=a("the choices of states do not fit"),BH=a("the transitions of choices do not fit"),BI=a(kw),Bv=[0,a(bx),[0,a(dt),[0,a(f1),0]]],Bw=[0,0.,1.],Bx=[0,a(dv),[0,a(dx),0]],Bt=a(dt),Bu=[0,1],Cj=[0,a("slab of the difference"),[0,a("value slab of the difference"),0]],GL=a(km),GM=a(f4),GN=a(le),GZ=a("a basis of rows that are not there"),GX=a("no such product"),GY=a("a tangent in the middle is for squares"),GW=[0,a(pJ),qn,21],GU=a("no such row of the domain"),GV=a("the other side of an inequality"),GT=a("a polynomial that is not affine in the coordinates"),GR=a("expressions of so high a degree"),GS=a("so many coordinates"),GQ=[0,a(pJ),108,10],GO=[3,0,0],GP=a("Region.Found"),G2=a("a prior of a parameter that there is not"),G0=[0,0,0],Hm=a("slabs without a plan"),Hk=[0,0,[0,1,0]],Hl=a("bets of few data on one end, or on data that were not planned to be few"),Hh=a(hM),Hg=a(hM),Hf=a(kD),He=a(hN),Hd=a(f5),Hc=[0,a("bettor.ml"),337,9],Hb=a("slabs of so many states with cycles"),Ha=[0,a(bx),[0,a(dv),[0,a(dx),0]]],G6=a(" with steps, discounts or averages"),G7=a("slabs of "),G8=a(bx),G9=a(dv),G_=a(dx),G$=a(fS),HC=a("a reward has too many terms to be bounded"),HB=a("a bound of no expression"),Ht=a("no such row"),Hv=a("no such event"),Hw=a(pO),Hx=a("rows of balls"),Hy=a("rows of expressions that are not there"),Hu=a("rows of no origin"),Hr=a(pO),Hs=a("rows of origin 3 where there are none"),Hq=[0,a("sets.ml"),112,90],Hz=a(qE),HA=a("rows that rest on proved bounds come last"),Hp=a("a range over a box without width"),Hn=a("the data contradict the model: no instantiation of the domain agrees with all that was seen"),Ho=a("the domain contradicts the model: it has no instantiation"),HJ=a("no expressions"),HG=a("shares of a slab that do not fit its bets"),HH=a(qe),HI=a("shares of a slab that are too fine"),HK=a("a row of a slab"),HF=a("a line of a slab that has no slope"),HD=a("bets that are not fair"),HU=a(": a choice has no distribution, or the policy is none"),HQ=a(": a lower bound above an upper one"),HR=a(": the agent's witness is missing"),HS=a(eV),HT=a(": a ranking is missing"),H1=[0,a(hT),[0,a(eZ),0]],HV=a(": no value is below 0"),HW=[0,a(bx),[0,a(dx),0]],H0=a(rf),HX=[0,a(bx),[0,a(dt),0]],HY=a(rf),HZ=a(": the upper bound is not inductive"),HL=a(bx),HM=a(bx),HO=a(eZ),HP=a(dx),HN=a(bx),H3=a(pE),H2=[0,a(pk),24,hA],H4=[0,a(pk),12,51],H5=a("Simplex.Singular"),H7=[0,0,0],H6=a("Expansion.Fails"),H$=[0,0.,0.],H9=a("coupled values that need so many cells"),H_=a("what is claimed of coupled values does not hold in the region"),Ia=a("coupled values that need such small cells"),Ii=a("coupled values over a domain with equalities"),Ih=a("coupled proofs of a bounded number of steps"),Ij=a("coupled proofs without a region"),Ig=[0,a("coupled.ml"),26,74],If=a("a coupled value where the value may be infinite"),Id=a("coupled values with rewards that have parameters"),Ie=a(rp),Ib=a(rp),Ic=[0,0.,0],IR=a("differences without an end"),IQ=a("a side of a slab that is not bet on"),IP=a("no such row of a slab"),IK=a("an event of more than 2,000,000 trials"),IS=a("probabilities of a choice do not sum to 1"),IL=a("more than 30,000,000 trials of events"),IM=a(f4),IN=a("the intervals do not fit the events"),IO=a(qI),IJ=[0,a(pg),qd,77],IE=a(rr),IF=a(rr),IG=a("a logarithm that is not proved"),ID=a(pP),IC=a("rewards among probabilities"),Ix=a(bX),Iy=a(f5),Iz=a("shares of pilots where a plan decides on one"),IA=[0,1,0],IB=a("so many pilots"),IH=a(pP),Iv=[0,a(pg),70,49],Ik=a(pE),Im=a("bases of choices without a region"),Il=a("bases of choices that are not there"),Jg=a(o_),Jh=a(pQ),Jj=a("REFUSED"),Jk=a("NOT COVERED"),Ji=a("NO CERTIFICATE"),Jm=[0,2,a("NO CERTIFICATE: numbers or sizes that do not fit\n")],Jl=[0,1,a("REFUSED: it takes more memory than there is\n")],Jc=[0,[11,a("PROVED: "),[2,0,[11,a(" in ["),[8,[0,0,3],0,[0,17],[11,a(kX),[8,[0,0,3],0,[0,17],[12,93,[2,0,[12,10,0]]]]]]]]],a("PROVED: %s in [%.17g, %.17g]%s\n")],I_=[0,[11,a(d0),[4,0,0,0,[11,a(p9),0]]],a(qA)],I9=a(dX),I$=a(qX),Ja=[0,[11,a(", with probability 1 - "),[8,[0,0,3],0,[0,17],0]],a(", with probability 1 - %.17g")],Je=a(v),Jb=[0,[11,a("theorems: "),[2,0,[11,a("\ndigest: "),[2,0,[11,a("\nseconds: "),[8,[0,0,0],0,[0,2],[12,10,0]]]]]]],a("theorems: %s\ndigest: %s\nseconds: %.2f\n")],Jd=a(v),IZ=a("coupled values that its cells do not prove"),I0=a(": the claim is not proved"),I7=a("value_sound"),I1=a(hx),I6=a(km),I2=a(bX),I5=a("domain_sound"),I3=a("fixed_sound"),I4=a("learned_sound"),IU=a("the file's contents do not match its digest"),IV=a(ln),IW=[0,a(lj),0],IX=[0,a(qf),0];function
 aF(a){if(typeof
 a==="number")return 0;else
 switch(a[0]){case
@@ -990,25 +990,25 @@ b=a[1];return[9,b,b,aF(a[3])];case
 11:return[11,aF(a[1])];case
 12:return[12,aF(a[1])];case
 13:return[13,aF(a[1])];default:return[14,aF(a[1])]}}function
-bk(a,b){if(typeof
+bl(a,b){if(typeof
 a==="number")return b;else
 switch(a[0]){case
-0:return[0,bk(a[1],b)];case
-1:return[1,bk(a[1],b)];case
-2:return[2,bk(a[1],b)];case
-3:return[3,bk(a[1],b)];case
-4:return[4,bk(a[1],b)];case
-5:return[5,bk(a[1],b)];case
-6:return[6,bk(a[1],b)];case
-7:return[7,bk(a[1],b)];case
+0:return[0,bl(a[1],b)];case
+1:return[1,bl(a[1],b)];case
+2:return[2,bl(a[1],b)];case
+3:return[3,bl(a[1],b)];case
+4:return[4,bl(a[1],b)];case
+5:return[5,bl(a[1],b)];case
+6:return[6,bl(a[1],b)];case
+7:return[7,bl(a[1],b)];case
 8:var
-c=a[1];return[8,c,bk(a[2],b)];case
+c=a[1];return[8,c,bl(a[2],b)];case
 9:var
-d=a[2],e=a[1];return[9,e,d,bk(a[3],b)];case
-10:return[10,bk(a[1],b)];case
-11:return[11,bk(a[1],b)];case
-12:return[12,bk(a[1],b)];case
-13:return[13,bk(a[1],b)];default:return[14,bk(a[1],b)]}}function
+d=a[2],e=a[1];return[9,e,d,bl(a[3],b)];case
+10:return[10,bl(a[1],b)];case
+11:return[11,bl(a[1],b)];case
+12:return[12,bl(a[1],b)];case
+13:return[13,bl(a[1],b)];default:return[14,bl(a[1],b)]}}function
 aB(a,b){if(typeof
 a==="number")return b;else
 switch(a[0]){case
@@ -1054,92 +1054,92 @@ E=a[1];return[21,E,aB(a[2],b)];case
 23:var
 F=a[1];return[23,F,aB(a[2],b)];default:var
 G=a[2],H=a[1];return[24,H,G,aB(a[3],b)]}}function
-h8(a,c,b){return a[1]===c?(a[1]=b,1):0}function
-ec(a){throw[0,ge,a]}function
-ad(a){throw[0,lJ,a]}function
-cJ(b,a){return h0(b,a)?b:a}function
-aO(b,a){return Js(b,a)?b:a}function
+ie(a,c,b){return a[1]===c?(a[1]=b,1):0}function
+ec(a){throw[0,gf,a]}function
+ae(a){throw[0,lP,a]}function
+cJ(b,a){return h8(b,a)?b:a}function
+aP(b,a){return JT(b,a)?b:a}function
 dC(a){return 0<=a?a:-a|0}var
-a4=cl(rU),dD=cl(rV),dE=cl(rY),lO=cl(rZ),gg=dw,rX=cl(rW);function
+a5=cn(sa),dD=cn(sb),dE=cn(se),lU=cn(sf),gh=dw,sd=cn(sc);function
 t(d,c){var
-a=F(d),e=F(c),b=aJ(a+e|0);cj(d,0,b,0,a);cj(c,0,b,a,e);return aV(b)}function
-r0(a){return a?r1:r2}function
-lP(a){try{var
-b=[0,hY(a)];return b}catch(a){a=aW(a);if(a[1]===ge)return 0;throw a}}function
+a=E(d),e=E(c),b=aJ(a+e|0);cl(d,0,b,0,a);cl(c,0,b,a,e);return aV(b)}function
+sg(a){return a?sh:si}function
+lV(a){try{var
+b=[0,h6(a)];return b}catch(a){a=aW(a);if(a[1]===gf)return 0;throw a}}function
 ay(a,b){if(a){var
-c=a[1];return[0,c,ay(a[2],b)]}return b}JZ(0);var
-r5=rz(1),co=rz(2);function
-r6(b){function
+c=a[1];return[0,c,ay(a[2],b)]}return b}Ko(0);var
+sl=rR(1),cq=rR(2);function
+sm(b){function
 a(b){var
 a=b;for(;;){if(a){var
-c=a[2],d=a[1];try{d7(d)}catch(a){a=aW(a);if(a[1]!==lL)throw a;var
+c=a[2],d=a[1];try{d7(d)}catch(a){a=aW(a);if(a[1]!==lR)throw a;var
 e=a}var
-a=c;continue}return 0}}return a(J0(0))}function
-e9(b,a){return lA(b,a,0,F(a))}function
-lQ(a){e9(co,a);rA(co,10);return d7(co)}var
-h_=[0,r6];function
-r8(d){for(;;){var
-a=h_[1],e=[0,1],c=1-h8(h_,a,function(a,c){return function(e){if(h8(a,1,0))b(d,0);return b(c,0)}}(e,a));if(c)continue;return c}}function
-h$(a){return b(h_[1],0)}lD(a(oQ),h$);function
-ia(c,d,h){var
+a=c;continue}return 0}}return a(Kp(0))}function
+e8(b,a){return lG(b,a,0,E(a))}function
+lW(a){e8(cq,a);rS(cq,10);return d7(cq)}var
+ih=[0,sm];function
+so(d){for(;;){var
+a=ih[1],e=[0,1],c=1-ie(ih,a,function(a,c){return function(e){if(ie(a,1,0))b(d,0);return b(c,0)}}(e,a));if(c)continue;return c}}function
+ii(a){return b(ih[1],0)}lJ(a(o3),ii);function
+ij(c,d,h){var
 a=b(d,0);if(a){var
-e=a[2],f=a[1],g=function(a){return ia(c,e,a)};return[0,b(c,f),g]}return 0}function
-ib(h,g,e){var
+e=a[2],f=a[1],g=function(a){return ij(c,e,a)};return[0,b(c,f),g]}return 0}function
+ik(h,g,e){var
 a=g,d=e;for(;;){var
 c=b(d,0);if(c){var
 i=c[2],a=f(h,a,c[1]),d=i;continue}return a}}function
 aX(a,b){return a?a[1]:b}function
-e_(a){return a?a[1]:ad(r9)}function
-aR(c,a){return a?[0,b(c,a[1])]:0}function
-lR(d,c,a){return a?b(c,a[1]):d}function
-bq(c,a){return a?b(c,a[1]):0}function
-r_(c,a){return 0===a[0]?a:[1,b(c,a[1])]}function
-lS(a){if(0<=a&&!(f2<a))return a;return ad(r$)}var
-ic=Ka(0),e$=(4*ic|0)-1|0;function
+e9(a){return a?a[1]:ae(sp)}function
+aN(c,a){return a?[0,b(c,a[1])]:0}function
+lX(d,c,a){return a?b(c,a[1]):d}function
+bB(c,a){return a?b(c,a[1]):0}function
+sq(c,a){return 0===a[0]?a:[1,b(c,a[1])]}function
+lY(a){if(0<=a&&!(f2<a))return a;return ae(sr)}var
+il=KB(0),e_=(4*il|0)-1|0;function
 C(c){var
 b=0,a=c;for(;;){if(a){var
 b=b+1|0,a=a[2];continue}return b}}function
-b_(a){return a?a[1]:ec(sg)}function
-lT(a){return a?a[2]:ec(sh)}function
-aj(d,c){if(0<=c){var
+bZ(a){return a?a[1]:ec(sy)}function
+lZ(a){return a?a[2]:ec(sz)}function
+af(d,c){if(0<=c){var
 a=d,b=c;for(;;){if(a){var
 e=a[2],f=a[1];if(0===b)return f;var
-a=e,b=b-1|0;continue}return ec(si)}}return ad(sj)}function
-bY(d,c){var
+a=e,b=b-1|0;continue}return ec(sA)}}return ae(sB)}function
+b0(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=[0,a[1],b],a=a[2],b=e;continue}return b}}function
-ak(a){return bY(a,0)}function
-lU(a,d,c){if(d<=a)return 0;var
-e=b(c,a);return[0,e,lU(a+1|0,d,c)]}function
+ak(a){return b0(a,0)}function
+l0(a,d,c){if(d<=a)return 0;var
+e=b(c,a);return[0,e,l0(a+1|0,d,c)]}function
 G(c,e){if(0<=c){if(50<c){var
 d=0,a=0;for(;;){if(c<=a)return ak(d);var
-d=[0,b(e,a),d],a=a+1|0;continue}}return lU(0,c,e)}return ad(sk)}function
+d=[0,b(e,a),d],a=a+1|0;continue}}return l0(0,c,e)}return ae(sC)}function
 cK(a){if(a){var
 b=a[1];return ay(b,cK(a[2]))}return 0}function
 k(c,a){if(a){var
 d=a[2],e=b(c,a[1]);return[0,e,k(c,d)]}return 0}function
-lV(c,b,a){if(a){var
-d=a[2],e=f(b,c,a[1]);return[0,e,lV(c+1|0,b,d)]}return 0}function
-bA(b,a){return lV(0,b,a)}function
+l1(c,b,a){if(a){var
+d=a[2],e=f(b,c,a[1]);return[0,e,l1(c+1|0,b,d)]}return 0}function
+br(b,a){return l1(0,b,a)}function
 y(d,c){var
 a=c;for(;;){if(a){var
 e=a[2];b(d,a[1]);var
 a=e;continue}return 0}}function
-br(e,d){var
+bs(e,d){var
 b=0,a=d;for(;;){if(a){var
 c=a[2];f(e,b,a[1]);var
 b=b+1|0,a=c;continue}return 0}}function
-M(e,d,c){var
+L(e,d,c){var
 b=d,a=c;for(;;){if(a){var
 g=a[2],b=f(e,b,a[1]),a=g;continue}return b}}function
-id(c,b,a){if(b){if(a){var
-d=a[2],e=b[2],g=f(c,b[1],a[1]);return[0,g,id(c,e,d)]}}else
-if(!a)return 0;return ad(sl)}function
-ie(g,f,e,d){var
+im(c,b,a){if(b){if(a){var
+d=a[2],e=b[2],g=f(c,b[1],a[1]);return[0,g,im(c,e,d)]}}else
+if(!a)return 0;return ae(sD)}function
+io(g,f,e,d){var
 c=f,b=e,a=d;for(;;){if(b){if(a){var
 h=a[2],i=b[2],c=S(g,c,b[1],a[1]),b=i,a=h;continue}}else
-if(!a)return c;return ad(sm)}}function
-c8(e,d){var
+if(!a)return c;return ae(sE)}}function
+c7(e,d){var
 a=d;for(;;){if(a){var
 f=a[2],c=b(e,a[1]);if(c){var
 a=f;continue}return c}return 1}}function
@@ -1149,27 +1149,31 @@ f=a[2],c=b(e,a[1]);if(c)return c;var
 a=f;continue}return 0}}function
 aC(d,c){var
 a=c;for(;;){if(a){var
-e=a[2],b=0===am(a[1],d)?1:0;if(b)return b;var
+e=a[2],b=0===an(a[1],d)?1:0;if(b)return b;var
 a=e;continue}return 0}}function
-gh(d,c){var
+gi(d,c){var
 a=c;for(;;){if(a){var
-b=a[1],e=a[2],f=b[2];if(0===am(b[1],d))return f;var
+b=a[1],e=a[2],f=b[2];if(0===an(b[1],d))return f;var
 a=e;continue}throw T}}function
-lW(d,c){var
+gj(d,c){var
 a=c;for(;;){if(a){var
-b=a[1],e=a[2],f=b[2];if(0===am(b[1],d))return[0,f];var
+b=a[1],e=a[2],f=b[2];if(0===an(b[1],d))return[0,f];var
 a=e;continue}return 0}}function
-lX(d,c){var
+l2(d,c){var
 a=c;for(;;){if(a){var
-e=a[2],b=0===am(a[1][1],d)?1:0;if(b)return b;var
+e=a[2],b=0===an(a[1][1],d)?1:0;if(b)return b;var
 a=e;continue}return 0}}function
-lY(b,a){if(a){var
-c=a[2],d=a[1];return 0===am(d[1],b)?c:[0,d,lY(b,c)]}return 0}function
-dF(e,d){var
+l3(b,a){if(a){var
+c=a[2],d=a[1];return 0===an(d[1],b)?c:[0,d,l3(b,c)]}return 0}function
+l4(e,d){var
+a=d;for(;;){if(a){var
+c=a[1],f=a[2];if(b(e,c))return c;var
+a=f;continue}throw T}}function
+c8(e,d){var
 a=d;for(;;){if(a){var
 c=a[1],f=a[2];if(b(e,c))return[0,c];var
 a=f;continue}return 0}}function
-bd(f){var
+a6(f){var
 g=0;return function(h){var
 c=g,a=h;for(;;){if(a){var
 d=a[2],e=a[1];if(b(f,e)){var
@@ -1178,18 +1182,18 @@ a=d;continue}return ak(c)}}}function
 ed(g,e){var
 c=0,b=0,a=e;for(;;){if(a){var
 d=a[1],h=a[2],i=f(g,c,d)?[0,d,b]:b,c=c+1|0,b=i,a=h;continue}return ak(b)}}function
-bZ(f){var
+b1(f){var
 g=0;return function(h){var
 c=g,a=h;for(;;){if(a){var
 d=a[2],e=b(f,a[1]);if(e){var
 c=[0,e[1],c],a=d;continue}var
 a=d;continue}return ak(c)}}}function
-bB(e,d){var
+bt(e,d){var
 c=0,a=d;for(;;){if(a){var
-f=a[2],c=bY(b(e,a[1]),c),a=f;continue}return ak(c)}}function
-gi(b,a){if(b){if(a){var
-c=a[1],d=b[1];return[0,[0,d,c],gi(b[2],a[2])]}}else
-if(!a)return 0;return ad(so)}function
+f=a[2],c=b0(b(e,a[1]),c),a=f;continue}return ak(c)}}function
+gk(b,a){if(b){if(a){var
+c=a[1],d=b[1];return[0,[0,d,c],gk(b[2],a[2])]}}else
+if(!a)return 0;return ae(sG)}function
 aS(a,b){function
 r(j,e){if(2===j){if(e){var
 l=e[2];if(l){var
@@ -1202,9 +1206,9 @@ s=j>>1,t=k(s,e),A=t[1],u=k(j-s|0,t[2]),i=A,h=u[1],g=0,B=u[2];for(;;){if(i){if(h)
 q=h[1],r=i[1],w=h[2],x=i[2];if(0<f(a,r,q)){var
 h=w,g=[0,q,g];continue}var
 i=x,g=[0,r,g];continue}var
-v=bY(i,g)}else
+v=b0(i,g)}else
 var
-v=bY(h,g);return[0,v,B]}}function
+v=b0(h,g);return[0,v,B]}}function
 k(j,e){if(2===j){if(e){var
 k=e[2];if(k){var
 l=k[1],m=e[1],y=k[2],z=0<f(a,m,l)?[0,l,[0,m,0]]:[0,m,[0,l,0]];return[0,z,y]}}}else
@@ -1216,11 +1220,11 @@ s=j>>1,t=r(s,e),A=t[1],u=r(j-s|0,t[2]),i=A,h=u[1],g=0,B=u[2];for(;;){if(i){if(h)
 p=h[1],q=i[1],w=h[2],x=i[2];if(0<f(a,q,p)){var
 i=x,g=[0,q,g];continue}var
 h=w,g=[0,p,g];continue}var
-v=bY(i,g)}else
+v=b0(i,g)}else
 var
-v=bY(h,g);return[0,v,B]}}var
+v=b0(h,g);return[0,v,B]}}var
 c=C(b);return 2<=c?k(c,b)[1]:b}function
-bl(b,a){function
+bm(b,a){function
 x(j,g){if(2===j){if(g){var
 n=g[2];if(n){var
 o=n[1],k=g[1],J=n[2],y=f(b,k,o),K=0===y?[0,k,0]:0<y?[0,k,[0,o,0]]:[0,o,[0,k,0]];return[0,K,J]}}}else
@@ -1249,9 +1253,9 @@ u=h[2],v=h[1],w=i[2],l=i[1],x=f(b,l,v);if(0===x){var
 i=w,h=u,e=[0,l,e];continue}if(0<=x){var
 h=u,e=[0,v,e];continue}var
 i=w,e=[0,l,e];continue}var
-C=bY(i,e)}else
+C=b0(i,e)}else
 var
-C=bY(h,e);return[0,C,M]}}function
+C=b0(h,e);return[0,C,M]}}function
 m(j,g){if(2===j){if(g){var
 m=g[2];if(m){var
 n=m[1],k=g[1],J=m[2],y=f(b,k,n),K=0===y?[0,k,0]:0<=y?[0,n,[0,k,0]]:[0,k,[0,n,0]];return[0,K,J]}}}else
@@ -1280,53 +1284,53 @@ t=h[2],u=h[1],v=i[2],l=i[1],w=f(b,l,u);if(0===w){var
 i=v,h=t,e=[0,l,e];continue}if(0<w){var
 i=v,e=[0,l,e];continue}var
 h=t,e=[0,u,e];continue}var
-C=bY(i,e)}else
+C=b0(i,e)}else
 var
-C=bY(h,e);return[0,C,M]}}var
+C=b0(h,e);return[0,C,M]}}var
 c=C(a);return 2<=c?m(c,a)[1]:a}function
 ee(a){function
 c(e,d){if(0===e){var
-f=0;return ak(ib(function(b,a){return[0,a,b]},f,d))}var
+f=0;return ak(ik(function(b,a){return[0,a,b]},f,d))}var
 a=b(d,0);if(a){var
 g=a[1];return[0,g,c(e-1|0,a[2])]}return 0}return c(500,a)}var
-lZ=aK;function
+l5=aK;function
 ef(b,a){return b<=a?b:a}function
-fa(b,a){return a<=b?b:a}function
+e$(b,a){return a<=b?b:a}function
 c9(a,c){var
-b=aJ(a);Jl(b,0,a,c);return b}function
-l0(a){var
+b=aJ(a);JM(b,0,a,c);return b}function
+l6(a){var
 b=bM(a),c=aJ(b);dz(a,0,c,0,b);return c}function
-l1(c,b,a){if(0<=b&&0<=a&&!((bM(c)-a|0)<b)){var
-d=aJ(a);dz(c,b,d,0,a);return d}return ad(sp)}function
-l2(c,b,a){return aV(l1(c,b,a))}function
-l3(e,c,d,b,a){if(0<=a&&0<=c&&!((bM(e)-a|0)<c)&&0<=b&&!((bM(d)-a|0)<b))return dz(e,c,d,b,a);return ad(sq)}function
-cM(e,c,d,b,a){if(0<=a&&0<=c&&!((F(e)-a|0)<c)&&0<=b&&!((bM(d)-a|0)<b))return cj(e,c,d,b,a);return ad(sr)}function
-ig(b,a){return aV(c9(b,a))}function
-cp(c,b,a){return aV(l1(bw(c),b,a))}function
-ih(k,g){if(g){var
-h=F(k),c=0,b=g,p=0;for(;;){if(b){var
+l7(c,b,a){if(0<=b&&0<=a&&!((bM(c)-a|0)<b)){var
+d=aJ(a);dz(c,b,d,0,a);return d}return ae(sH)}function
+l8(c,b,a){return aV(l7(c,b,a))}function
+l9(e,c,d,b,a){if(0<=a&&0<=c&&!((bM(e)-a|0)<c)&&0<=b&&!((bM(d)-a|0)<b))return dz(e,c,d,b,a);return ae(sI)}function
+cM(e,c,d,b,a){if(0<=a&&0<=c&&!((E(e)-a|0)<c)&&0<=b&&!((bM(d)-a|0)<b))return cl(e,c,d,b,a);return ae(sJ)}function
+ip(b,a){return aV(c9(b,a))}function
+cr(c,b,a){return aV(l7(by(c),b,a))}function
+iq(k,g){if(g){var
+h=E(k),c=0,b=g,p=0;for(;;){if(b){var
 i=b[1];if(b[2]){var
-j=(F(i)+h|0)+c|0,m=b[2],n=c<=j?j:ad(ss),c=n,b=m;continue}var
-l=F(i)+c|0}else
+j=(E(i)+h|0)+c|0,m=b[2],n=c<=j?j:ae(sK),c=n,b=m;continue}var
+l=E(i)+c|0}else
 var
 l=c;var
 f=aJ(l),e=p,d=g;for(;;){if(d){var
 a=d[1];if(d[2]){var
-o=d[2];cj(a,0,f,e,F(a));cj(k,0,f,e+F(a)|0,h);var
-e=(e+F(a)|0)+h|0,d=o;continue}cj(a,0,f,e,F(a))}return aV(f)}}}return st}function
-l4(e,c){var
-d=F(c)-1|0,f=0;if(!(d<0)){var
-a=f;for(;;){b(e,by(c,a));var
+o=d[2];cl(a,0,f,e,E(a));cl(k,0,f,e+E(a)|0,h);var
+e=(e+E(a)|0)+h|0,d=o;continue}cl(a,0,f,e,E(a))}return aV(f)}}}return sL}function
+l_(e,c){var
+d=E(c)-1|0,f=0;if(!(d<0)){var
+a=f;for(;;){b(e,bk(c,a));var
 g=a+1|0;if(d!==a){var
 a=g;continue}break}}return 0}function
-ii(f,e){var
-c=bw(e),a=0,d=bM(c);for(;;){if(a===d)return 1;if(b(f,bK(c,a))){var
+ir(f,e){var
+c=by(e),a=0,d=bM(c);for(;;){if(a===d)return 1;if(b(f,bK(c,a))){var
 a=a+1|0;continue}return 0}}function
-l5(j){var
-k=0,x=F(j);for(;;){if(x<=k)return j;var
-n=by(j,k)+lg|0,o=0;if(59<n>>>0){if(33<n-61>>>0)o=1}else
+l$(j){var
+k=0,x=E(j);for(;;){if(x<=k)return j;var
+n=bk(j,k)+lm|0,o=0;if(59<n>>>0){if(33<n-61>>>0)o=1}else
 if(2===n)o=1;if(o){var
-e=bw(j),a=[0,0],q=bM(e)-1|0,t=0;if(!(q<0)){var
+e=by(j),a=[0,0],q=bM(e)-1|0,t=0;if(!(q<0)){var
 i=t;for(;;){var
 f=bK(e,i),g=0;if(32<=f){var
 l=f-34|0,p=0;if(58<l>>>0){if(93<=l)p=1}else
@@ -1340,61 +1344,65 @@ m=4;break;case
 m=2;break}a[1]=a[1]+m|0;var
 w=i+1|0;if(q!==i){var
 i=w;continue}break}}if(a[1]===bM(e))var
-s=l0(e);else{var
+s=l6(e);else{var
 b=aJ(a[1]);a[1]=0;var
 r=bM(e)-1|0,u=0;if(!(r<0)){var
 h=u;for(;;){var
 c=bK(e,h),d=0;if(35<=c)if(92===c)d=2;else
-if(kt<=c)d=1;else
+if(kA<=c)d=1;else
 d=3;else
 if(32<=c)if(34<=c)d=2;else
 d=3;else
 if(14<=c)d=1;else
 switch(c){case
 8:aA(b,a[1],92);a[1]++;aA(b,a[1],98);break;case
-9:aA(b,a[1],92);a[1]++;aA(b,a[1],pM);break;case
-10:aA(b,a[1],92);a[1]++;aA(b,a[1],qY);break;case
+9:aA(b,a[1],92);a[1]++;aA(b,a[1],p1);break;case
+10:aA(b,a[1],92);a[1]++;aA(b,a[1],re);break;case
 13:aA(b,a[1],92);a[1]++;aA(b,a[1],114);break;default:d=1}switch(d){case
-1:aA(b,a[1],92);a[1]++;aA(b,a[1],48+(c/al|0)|0);a[1]++;aA(b,a[1],48+((c/10|0)%10|0)|0);a[1]++;aA(b,a[1],48+(c%10|0)|0);break;case
+1:aA(b,a[1],92);a[1]++;aA(b,a[1],48+(c/am|0)|0);a[1]++;aA(b,a[1],48+((c/10|0)%10|0)|0);a[1]++;aA(b,a[1],48+(c%10|0)|0);break;case
 2:aA(b,a[1],92);a[1]++;aA(b,a[1],c);break;case
 3:aA(b,a[1],c);break}a[1]++;var
 v=h+1|0;if(r!==h){var
 h=v;continue}break}}var
 s=b}return aV(s)}var
 k=k+1|0;continue}}function
-su(e,d,c,b){var
-a=c;for(;;){if(d<=a)throw T;if(by(e,a)===b)return a;var
+sM(e,d,c,b){var
+a=c;for(;;){if(d<=a)throw T;if(bk(e,a)===b)return a;var
 a=a+1|0;continue}}function
-sv(b,a,d){var
-c=F(b);if(0<=a&&!(c<a))try{su(b,c,a,d);var
-e=1;return e}catch(a){a=aW(a);if(a===T)return 0;throw a}return ad(sw)}function
-ij(b,a){return sv(b,0,a)}function
-a5(f,b){var
-c=[0,0],d=[0,F(b)],e=F(b)-1|0;if(!(e<0)){var
-a=e;for(;;){if(by(b,a)===f){var
-h=c[1];c[1]=[0,cp(b,a+1|0,(d[1]-a|0)-1|0),h];d[1]=a}var
+sN(b,a,d){var
+c=E(b);if(0<=a&&!(c<a))try{sM(b,c,a,d);var
+e=1;return e}catch(a){a=aW(a);if(a===T)return 0;throw a}return ae(sO)}function
+is(b,a){return sN(b,0,a)}function
+ma(c,b){var
+d=E(c),e=d<=E(b)?1:0;if(e){var
+a=0;for(;;){if(a===d)return 1;if(bk(b,a)!==bk(c,a))return 0;var
+a=a+1|0;continue}}return e}function
+bd(f,b){var
+c=[0,0],d=[0,E(b)],e=E(b)-1|0;if(!(e<0)){var
+a=e;for(;;){if(bk(b,a)===f){var
+h=c[1];c[1]=[0,cr(b,a+1|0,(d[1]-a|0)-1|0),h];d[1]=a}var
 i=a-1|0;if(0!==a){var
 a=i;continue}break}}var
-g=c[1];return[0,cp(b,0,d[1]),g]}function
-l6(b,a){return Jf(bw(b),a)}function
+g=c[1];return[0,cr(b,0,d[1]),g]}function
+mb(b,a){return JG(by(b),a)}function
 l(c,d){if(0===c)return[0];if(0<=c){var
 e=n(c,b(d,0)),f=c-1|0,g=1;if(!(f<1)){var
 a=g;for(;;){e[1+a]=b(d,a);var
 h=a+1|0;if(f!==a){var
-a=h;continue}break}}return e}return ad(sx)}function
-gj(b,f,e){var
+a=h;continue}break}}return e}return ae(sP)}function
+gl(b,f,e){var
 c=n(b,[0]),d=b-1|0,g=0;if(!(d<0)){var
 a=g;for(;;){c[1+a]=n(f,e);var
 h=a+1|0;if(d!==a){var
 a=h;continue}break}}return c}function
 aD(a){var
-b=a.length-1;return 0===b?[0]:lp(a,0,b)}function
+b=a.length-1;return 0===b?[0]:lv(a,0,b)}function
 be(b,a){var
-c=b.length-1;return 0===c?aD(a):0===a.length-1?lp(b,0,c):I6(b,a)}function
-bN(c,b,a){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return lp(c,b,a);return ad(sy)}function
-gk(c,b,a,d){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return I8(c,b,a,d);return ad(sz)}function
-fb(e,c,d,b,a){if(0<=a&&0<=c&&!((e.length-1-a|0)<c)&&0<=b&&!((d.length-1-a|0)<b))return I7(e,c,d,b,a);return ad(sA)}function
-a6(e,c){var
+c=b.length-1;return 0===c?aD(a):0===a.length-1?lv(b,0,c):Jv(b,a)}function
+bN(c,b,a){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return lv(c,b,a);return ae(sQ)}function
+gm(c,b,a,d){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return Jx(c,b,a,d);return ae(sR)}function
+fa(e,c,d,b,a){if(0<=a&&0<=c&&!((e.length-1-a|0)<c)&&0<=b&&!((d.length-1-a|0)<b))return Jw(e,c,d,b,a);return ae(sS)}function
+aY(e,c){var
 d=c.length-1-1|0,f=0;if(!(d<0)){var
 a=f;for(;;){b(e,c[1+a]);var
 g=a+1|0;if(d!==a){var
@@ -1406,7 +1414,7 @@ a=h;for(;;){f[1+a]=b(e,c[1+a]);var
 i=a+1|0;if(g!==a){var
 a=i;continue}break}}return f}function
 eg(e,d,c){var
-b=d.length-1;if(b!==c.length-1)return ad(sB);if(0===b)return[0];var
+b=d.length-1;if(b!==c.length-1)return ae(sT);if(0===b)return[0];var
 g=n(b,f(e,d[1],c[1])),h=b-1|0,i=1;if(!(h<1)){var
 a=i;for(;;){g[1+a]=f(e,d[1+a],c[1+a]);var
 j=a+1|0;if(h!==a){var
@@ -1422,16 +1430,16 @@ e=n(c,f(d,0,b[1])),g=c-1|0,h=1;if(!(g<1)){var
 a=h;for(;;){e[1+a]=f(d,a,b[1+a]);var
 i=a+1|0;if(g!==a){var
 a=i;continue}break}}return e}function
-aP(c){var
+aQ(c){var
 a=c.length-1-1|0,b=0;for(;;){if(0<=a){var
 d=[0,c[1+a],b],a=a-1|0,b=d;continue}return b}}function
-O(a){if(a){var
+N(a){if(a){var
 d=0,c=a,g=a[2],h=a[1];for(;;){if(c){var
 d=d+1|0,c=c[2];continue}var
 f=n(d,h),e=1,b=g;for(;;){if(b){var
 i=b[2];f[1+e]=b[1];var
 e=e+1|0,b=i;continue}return f}}}return[0]}function
-aN(g,e,c){var
+aO(g,e,c){var
 b=[0,e],d=c.length-1-1|0,h=0;if(!(d<0)){var
 a=h;for(;;){b[1]=f(g,b[1],c[1+a]);var
 i=a+1|0;if(d!==a){var
@@ -1442,26 +1450,26 @@ a=a+1|0;continue}}function
 eh(d,c){var
 a=0,e=c.length-1;for(;;){if(a===e)return 1;if(b(d,c[1+a])){var
 a=a+1|0;continue}return 0}}function
-l7(e,c,b){var
-d=c.length-1;if(d!==b.length-1)return ad(sC);var
+mc(e,c,b){var
+d=c.length-1;if(d!==b.length-1)return ae(sU);var
 a=0;for(;;){if(a===d)return 1;if(f(e,c[1+a],b[1+a])){var
 a=a+1|0;continue}return 0}}function
 cN(a){return a-a==0.?1:0}function
-l8(a){return rC(a,dD)}function
-dG(b,a){if(!(b<a)){var
-c=0;if(h2(a)||!h2(b))c=1;if(c)return b!=b?b:a}return a!=a?a:b}function
+md(a){return rU(a,dD)}function
+dF(b,a){if(!(b<a)){var
+c=0;if(h_(a)||!h_(b))c=1;if(c)return b!=b?b:a}return a!=a?a:b}function
 aa(b,a){if(!(b<a)){var
-c=0;if(h2(a)||!h2(b))c=1;if(c)return a!=a?a:b}return b!=b?b:a}function
-l9(d){function
+c=0;if(h_(a)||!h_(b))c=1;if(c)return a!=a?a:b}return b!=b?b:a}function
+me(d){function
 p(a){return a?a[4]:0}function
 e(b,e,a){var
 c=b?b[4]:0,d=a?a[4]:0,f=d<=c?c+1|0:d+1|0;return[0,b,e,a,f]}function
 g(b,f,a){var
 g=b?b[4]:0,h=a?a[4]:0;if((h+2|0)<g){if(b){var
 c=b[3],k=b[2],i=b[1],m=p(c);if(m<=p(i))return e(i,k,e(c,f,a));if(c){var
-n=c[2],o=c[1],q=e(c[3],f,a);return e(e(i,k,o),n,q)}return ad(sD)}return ad(sE)}if((g+2|0)<h){if(a){var
+n=c[2],o=c[1],q=e(c[3],f,a);return e(e(i,k,o),n,q)}return ae(sV)}return ae(sW)}if((g+2|0)<h){if(a){var
 j=a[3],l=a[2],d=a[1],r=p(d);if(r<=p(j))return e(e(b,f,d),l,j);if(d){var
-s=d[2],t=d[1],u=e(d[3],l,j);return e(e(b,f,t),s,u)}return ad(sF)}return ad(sG)}var
+s=d[2],t=d[1],u=e(d[3],l,j);return e(e(b,f,t),s,u)}return ae(sX)}return ae(sY)}var
 v=h<=g?g+1|0:h+1|0;return[0,b,f,a,v]}function
 a(c,b){if(b){var
 e=b[3],h=b[2],i=b[1],j=f(d[1],c,h);if(0===j)return b;if(0<=j){var
@@ -1490,13 +1498,13 @@ a=b;for(;;){if(a){if(a[3]){var
 a=a[3];continue}return[0,a[2]]}return 0}}function
 q(a){if(a){var
 b=a[1];if(b){var
-c=a[3],d=a[2];return g(q(b),d,c)}return a[3]}return ad(sH)}function
+c=a[3],d=a[2];return g(q(b),d,c)}return a[3]}return ae(sZ)}function
 m(b,a){if(b){if(a){var
 d=q(a);return c(b,j(a),d)}return b}return a}function
 i(b,a){if(a){var
 e=a[3],g=a[2],h=a[1],l=f(d[1],b,g);if(0===l)return[0,h,1,e];if(0<=l){var
 j=i(b,e),m=j[3],n=j[2];return[0,c(h,g,j[1]),n,m]}var
-k=i(b,h),o=k[2],p=k[1];return[0,p,o,c(k[3],g,e)]}return sI}var
+k=i(b,h),o=k[2],p=k[1];return[0,p,o,c(k[3],g,e)]}return s0}var
 s=0;function
 S(a){return a?0:1}function
 U(g,e){var
@@ -1576,7 +1584,7 @@ g=a[3],h=a[2],i=a[1],e=v(d,i),j=b(d,h),f=v(d,g);if(j){if(i===e&&g===f)return a;r
 w(d,a){if(a){var
 e=a[2],l=a[3],f=w(d,a[1]),g=f[2],h=f[1],n=b(d,e),i=w(d,l),j=i[2],k=i[1];if(n){var
 o=m(g,j);return[0,c(h,e,k),o]}var
-p=c(g,e,j);return[0,m(h,k),p]}return sJ}function
+p=c(g,e,j);return[0,m(h,k),p]}return s1}function
 x(a){if(a){var
 b=a[1],c=x(a[3]);return(x(b)+1|0)+c|0}return 0}function
 N(d,c){var
@@ -1639,7 +1647,7 @@ i=c[2],b=c[1];if(i){var
 j=i[2],f=i[1];if(j){var
 k=j[2],l=j[1];if(k){var
 m=k[2],n=k[1];if(m){if(m[2]){var
-o=bl(d[1],c),g=function(b,a){if(!(3<b>>>0))switch(b){case
+o=bm(d[1],c),g=function(b,a){if(!(3<b>>>0))switch(b){case
 0:return[0,0,a];case
 1:if(a)return[0,[0,0,a[1],0,1],a[2]];break;case
 2:if(a){var
@@ -1647,9 +1655,9 @@ d=a[2];if(d)return[0,[0,[0,0,a[1],0,1],d[1],0,2],d[2]]}break;default:if(a){var
 f=a[2];if(f){var
 h=f[2];if(h)return[0,[0,[0,0,a[1],0,1],f[1],[0,0,h[1],0,1],2],h[2]]}}}var
 i=b/2|0,j=g(i,a),c=j[2],l=j[1];if(c){var
-m=c[1],k=g((b-i|0)-1|0,c[2]),n=k[2];return[0,e(l,m,k[1]),n]}throw[0,ae,sK]};return g(C(o),o)[1]}var
+m=c[1],k=g((b-i|0)-1|0,c[2]),n=k[2];return[0,e(l,m,k[1]),n]}throw[0,ad,s2]};return g(C(o),o)[1]}var
 p=m[1];return a(p,a(n,a(l,a(f,h(b)))))}return a(n,a(l,a(f,h(b))))}return a(l,a(f,h(b)))}return a(f,h(b))}return h(b)}return s}function
-O(c,b){return ib(function(c,b){return a(b,c)},b,c)}function
+O(c,b){return ik(function(c,b){return a(b,c)},b,c)}function
 ac(a){return O(a,s)}function
 B(a,d){if(a){var
 b=a[1],c=l(a[2],a[3]);return[0,b,function(a){return B(c,a)}]}return 0}function
@@ -1669,7 +1677,7 @@ a=c;continue}var
 h=[0,e,c,b]}else
 var
 h=b;return function(a){return B(h,a)}}},af,ag,O,ac]}function
-l_(g){function
+mf(g){function
 h(a){return a?a[5]:0}function
 d(b,f,e,a){var
 c=h(b),d=h(a),g=d<=c?c+1|0:d+1|0;return[0,b,f,e,a,g]}function
@@ -1677,9 +1685,9 @@ p(b,a){return[0,0,b,a,0,1]}function
 a(b,g,f,a){var
 i=b?b[5]:0,j=a?a[5]:0;if((j+2|0)<i){if(b){var
 c=b[4],m=b[3],n=b[2],k=b[1],q=h(c);if(q<=h(k))return d(k,n,m,d(c,g,f,a));if(c){var
-r=c[3],s=c[2],t=c[1],u=d(c[4],g,f,a);return d(d(k,n,m,t),s,r,u)}return ad(sL)}return ad(sM)}if((i+2|0)<j){if(a){var
+r=c[3],s=c[2],t=c[1],u=d(c[4],g,f,a);return d(d(k,n,m,t),s,r,u)}return ae(s3)}return ae(s4)}if((i+2|0)<j){if(a){var
 l=a[4],o=a[3],p=a[2],e=a[1],v=h(e);if(v<=h(l))return d(d(b,g,f,e),p,o,l);if(e){var
-w=e[3],x=e[2],y=e[1],z=d(e[4],p,o,l);return d(d(b,g,f,y),x,w,z)}return ad(sN)}return ad(sO)}var
+w=e[3],x=e[2],y=e[1],z=d(e[4],p,o,l);return d(d(b,g,f,y),x,w,z)}return ae(s5)}return ae(s6)}var
 A=j<=i?i+1|0:j+1|0;return[0,b,g,f,a,A]}var
 A=0;function
 N(a){return a?0:1}function
@@ -1747,7 +1755,7 @@ a=b;for(;;){if(a){if(a[4]){var
 a=a[4];continue}return[0,[0,a[2],a[3]]]}return 0}}function
 q(b){if(b){var
 c=b[1];if(c){var
-d=b[4],e=b[3],f=b[2];return a(q(c),f,e,d)}return b[4]}return ad(sP)}function
+d=b[4],e=b[3],f=b[2];return a(q(c),f,e,d)}return b[4]}return ae(s7)}function
 C(c,b){if(c){if(b){var
 d=n(b),e=d[2],f=d[1];return a(c,f,e,q(b))}return c}return b}function
 r(e,b){if(b){var
@@ -1799,12 +1807,12 @@ o(d,e,b,a){return b?c(d,e,b[1],a):j(d,a)}function
 i(b,a){if(a){var
 d=a[4],e=a[3],h=a[2],j=a[1],m=f(g[1],b,h);if(0===m)return[0,j,[0,e],d];if(0<=m){var
 k=i(b,d),n=k[3],o=k[2];return[0,c(j,h,e,k[1]),o,n]}var
-l=i(b,j),p=l[2],q=l[1];return[0,q,p,c(l[3],h,e,d)]}return sQ}function
+l=i(b,j),p=l[2],q=l[1];return[0,q,p,c(l[3],h,e,d)]}return s8}function
 k(c,b,a){if(b){var
 d=b[2],j=b[5],l=b[4],m=b[3],n=b[1];if(h(a)<=j){var
 e=i(d,a),p=e[2],q=e[1],r=k(c,l,e[3]),s=S(c,d,[0,m],p);return o(k(c,n,q),d,s,r)}}else
 if(!a)return 0;if(a){var
-f=a[2],t=a[4],u=a[3],v=a[1],g=i(f,b),w=g[2],x=g[1],y=k(c,g[3],t),z=S(c,f,w,[0,u]);return o(k(c,x,v),f,z,y)}throw[0,ae,sR]}function
+f=a[2],t=a[4],u=a[3],v=a[1],g=i(f,b),w=g[2],x=g[1],y=k(c,g[3],t),z=S(c,f,w,[0,u]);return o(k(c,x,v),f,z,y)}throw[0,ad,s9]}function
 l(d,b,a){if(b){if(a){var
 j=a[3],e=a[2],k=b[3],f=b[2],u=a[4],v=a[1],w=b[4],x=b[1];if(a[5]<=b[5]){var
 g=i(f,a),m=g[2],y=g[3],n=l(d,x,g[1]),p=l(d,w,y);return m?o(n,f,S(d,f,k,m[1]),p):c(n,f,k,p)}var
@@ -1819,7 +1827,7 @@ d=a[2],i=a[4],k=a[3],e=w(b,a[1]),g=f(b,d,k),h=w(b,i);return g?c(e,d,g[1],h):j(e,
 x(b,a){if(a){var
 d=a[3],e=a[2],n=a[4],g=x(b,a[1]),h=g[2],i=g[1],o=f(b,e,d),k=x(b,n),l=k[2],m=k[1];if(o){var
 p=j(h,l);return[0,c(i,e,d,m),p]}var
-q=c(h,e,d,l);return[0,j(i,m),q]}return sS}function
+q=c(h,e,d,l);return[0,j(i,m),q]}return s_}function
 e(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=[0,a[2],a[3],a[4],b],a=a[1],b=e;continue}return b}}function
@@ -1842,7 +1850,7 @@ J(d,c){var
 b=d,a=c;for(;;){if(a){var
 e=a[3],f=a[2],g=a[1],b=[0,[0,f,e],J(b,a[4])],a=g;continue}return b}}function
 $(a){return J(0,a)}function
-K(b,a){return ib(function(b,a){return m(a[1],a[2],b)},a,b)}function
+K(b,a){return ik(function(b,a){return m(a[1],a[2],b)},a,b)}function
 aa(a){return K(a,A)}function
 z(a,f){if(a){var
 b=a[2],c=a[1],d=e(a[3],a[4]);return[0,[0,c,b],function(a){return z(d,a)}]}return 0}function
@@ -1862,135 +1870,135 @@ a=c;continue}var
 i=[0,d,e,c,b]}else
 var
 i=b;return function(a){return z(i,a)}}},K,aa]}var
-l$=[ax,sT,b6(0)];function
-dH(a){return[0,0,0]}function
+mg=[ax,s$,b8(0)];function
+dG(a){return[0,0,0]}function
 ei(a){a[1]=0;a[2]=0;return 0}function
-cq(b,a){a[1]=[0,b,a[1]];a[2]=a[2]+1|0;return 0}function
-ma(a){var
+cs(b,a){a[1]=[0,b,a[1]];a[2]=a[2]+1|0;return 0}function
+mh(a){var
 b=a[1];if(b){var
-c=b[1];a[1]=b[2];a[2]=a[2]-1|0;return c}throw l$}function
+c=b[1];a[1]=b[2];a[2]=a[2]-1|0;return c}throw mg}function
 ej(a){var
 b=a[1];if(b){var
 c=b[1];a[1]=b[2];a[2]=a[2]-1|0;return[0,c]}return 0}function
 ek(b){var
 a=b[1];return a?[0,a[1]]:0}function
-mb(a){return 0===a[1]?1:0}var
-sV=[ax,sU,b6(0)];function
-ik(a){a[1]=0;a[2]=0;a[3]=0;return 0}function
-mc(d,a){var
+mi(a){return 0===a[1]?1:0}var
+tb=[ax,ta,b8(0)];function
+it(a){a[1]=0;a[2]=0;a[3]=0;return 0}function
+mj(d,a){var
 b=[0,d,0],c=a[3];return c?(a[1]=a[1]+1|0,c[2]=b,a[3]=b,0):(a[1]=1,a[2]=b,a[3]=b,0)}var
-sX=[ax,sW,b6(0)];function
-sY(a){throw sX}function
+td=[ax,tc,b8(0)];function
+te(a){throw td}function
 H(a){var
-d=a[1];a[1]=sY;try{var
-c=b(d,0);J3(a,c);return c}catch(b){b=aW(b);a[1]=function(a){throw b};throw b}}function
-il(a){var
-b=E(a);if(b!==D&&b!==m&&b!==qD)return a;return JS(a)}function
-gl(a){var
-b=1<=a?a:1,c=e$<b?e$:b,d=aJ(c);return[0,d,0,c,d]}function
-im(a){return l2(a[1],0,a[2])}function
-io(a,c){var
-d=a[2],b=[0,a[3]];for(;;){if(b[1]<(d+c|0)){b[1]=2*b[1]|0;continue}if(e$<b[1])if((d+c|0)<=e$)b[1]=e$;else
-ec(s1);var
-e=aJ(b[1]);l3(a[1],0,e,0,a[2]);a[1]=e;a[3]=b[1];if((a[2]+c|0)<=a[3]){if((d+c|0)<=a[3])return 0;throw[0,ae,sZ]}throw[0,ae,s0]}}function
-ip(a,d,c,b){var
+d=a[1];a[1]=te;try{var
+c=b(d,0);Ks(a,c);return c}catch(b){b=aW(b);a[1]=function(a){throw b};throw b}}function
+iu(a){var
+b=F(a);if(b!==D&&b!==m&&b!==qV)return a;return Kh(a)}function
+gn(a){var
+b=1<=a?a:1,c=e_<b?e_:b,d=aJ(c);return[0,d,0,c,d]}function
+iv(a){return l8(a[1],0,a[2])}function
+iw(a,c){var
+d=a[2],b=[0,a[3]];for(;;){if(b[1]<(d+c|0)){b[1]=2*b[1]|0;continue}if(e_<b[1])if((d+c|0)<=e_)b[1]=e_;else
+ec(th);var
+e=aJ(b[1]);l9(a[1],0,e,0,a[2]);a[1]=e;a[3]=b[1];if((a[2]+c|0)<=a[3]){if((d+c|0)<=a[3])return 0;throw[0,ad,tf]}throw[0,ad,tg]}}function
+ix(a,d,c,b){var
 e=c<0?1:0;if(e)var
 f=e;else
 var
-h=b<0?1:0,f=h||((F(d)-b|0)<c?1:0);if(f)ad(s2);var
-g=a[2]+b|0;if(a[3]<g)io(a,b);cj(d,c,a[1],a[2],b);a[2]=g;return 0}function
+h=b<0?1:0,f=h||((E(d)-b|0)<c?1:0);if(f)ae(ti);var
+g=a[2]+b|0;if(a[3]<g)iw(a,b);cl(d,c,a[1],a[2],b);a[2]=g;return 0}function
 el(a,c){var
-b=F(c),d=a[2]+b|0;if(a[3]<d)io(a,b);cj(c,0,a[1],a[2],b);a[2]=d;return 0}function
-iq(a){return 5===a[2]?12:-6}function
-md(a){return[0,0,aJ(a)]}function
-me(a,g){var
+b=E(c),d=a[2]+b|0;if(a[3]<d)iw(a,b);cl(c,0,a[1],a[2],b);a[2]=d;return 0}function
+iy(a){return 5===a[2]?12:-6}function
+mk(a){return[0,0,aJ(a)]}function
+ml(a,g){var
 b=bM(a[2]),c=a[1]+g|0,d=b<c?1:0;if(d){var
-e=aJ(fa(b*2|0,c));l3(a[2],0,e,0,b);a[2]=e;var
+e=aJ(e$(b*2|0,c));l9(a[2],0,e,0,b);a[2]=e;var
 f=0}else
 var
 f=d;return f}function
-em(a,b){me(a,1);dA(a[2],a[1],b);a[1]=a[1]+1|0;return 0}function
+em(a,b){ml(a,1);dA(a[2],a[1],b);a[1]=a[1]+1|0;return 0}function
 a7(a,c){var
-b=F(c);me(a,b);cM(c,0,a[2],a[1],b);a[1]=a[1]+b|0;return 0}function
-mf(a){return l2(a[2],0,a[1])}function
-mg(a){if(typeof
+b=E(c);ml(a,b);cM(c,0,a[2],a[1],b);a[1]=a[1]+b|0;return 0}function
+mm(a){return l8(a[2],0,a[1])}function
+mn(a){if(typeof
 a==="number")switch(a){case
-0:return s3;case
-1:return s4;case
-2:return s5;case
-3:return s6;case
-4:return s7;case
-5:return s8;default:return s9}else
+0:return tj;case
+1:return tk;case
+2:return tl;case
+3:return tm;case
+4:return tn;case
+5:return to;default:return tp}else
 switch(a[0]){case
 0:return a[1];case
-1:return a[1];default:return t(s_,ig(1,a[1]))}}function
-ir(b,c){var
+1:return a[1];default:return t(tq,ip(1,a[1]))}}function
+iz(b,c){var
 a=c;for(;;)if(typeof
 a==="number")return 0;else
 switch(a[0]){case
 0:var
-d=a[1];a7(b,s$);var
+d=a[1];a7(b,tr);var
 a=d;continue;case
 1:var
-e=a[1];a7(b,ta);var
+e=a[1];a7(b,ts);var
 a=e;continue;case
 2:var
-f=a[1];a7(b,tb);var
+f=a[1];a7(b,tt);var
 a=f;continue;case
 3:var
-g=a[1];a7(b,tc);var
+g=a[1];a7(b,tu);var
 a=g;continue;case
 4:var
-h=a[1];a7(b,td);var
+h=a[1];a7(b,tv);var
 a=h;continue;case
 5:var
-i=a[1];a7(b,te);var
+i=a[1];a7(b,tw);var
 a=i;continue;case
 6:var
-j=a[1];a7(b,tf);var
+j=a[1];a7(b,tx);var
 a=j;continue;case
 7:var
-k=a[1];a7(b,tg);var
+k=a[1];a7(b,ty);var
 a=k;continue;case
 8:var
-l=a[2],m=a[1];a7(b,th);ir(b,m);a7(b,ti);var
+l=a[2],m=a[1];a7(b,tz);iz(b,m);a7(b,tA);var
 a=l;continue;case
 9:var
-n=a[3],o=a[1];a7(b,tj);ir(b,o);a7(b,tk);var
+n=a[3],o=a[1];a7(b,tB);iz(b,o);a7(b,tC);var
 a=n;continue;case
 10:var
-p=a[1];a7(b,tl);var
+p=a[1];a7(b,tD);var
 a=p;continue;case
 11:var
-q=a[1];a7(b,tm);var
+q=a[1];a7(b,tE);var
 a=q;continue;case
 12:var
-r=a[1];a7(b,tn);var
+r=a[1];a7(b,tF);var
 a=r;continue;case
 13:var
-s=a[1];a7(b,to);var
+s=a[1];a7(b,tG);var
 a=s;continue;default:var
-t=a[1];a7(b,tp);var
+t=a[1];a7(b,tH);var
 a=t;continue}}function
-aQ(a){if(typeof
+aR(a){if(typeof
 a==="number")return 0;else
 switch(a[0]){case
-0:return[0,aQ(a[1])];case
-1:return[1,aQ(a[1])];case
-2:return[2,aQ(a[1])];case
-3:return[3,aQ(a[1])];case
-4:return[4,aQ(a[1])];case
-5:return[5,aQ(a[1])];case
-6:return[6,aQ(a[1])];case
-7:return[7,aQ(a[1])];case
+0:return[0,aR(a[1])];case
+1:return[1,aR(a[1])];case
+2:return[2,aR(a[1])];case
+3:return[3,aR(a[1])];case
+4:return[4,aR(a[1])];case
+5:return[5,aR(a[1])];case
+6:return[6,aR(a[1])];case
+7:return[7,aR(a[1])];case
 8:var
-b=a[1];return[8,b,aQ(a[2])];case
+b=a[1];return[8,b,aR(a[2])];case
 9:var
-c=a[2],d=a[1];return[9,c,d,aQ(a[3])];case
-10:return[10,aQ(a[1])];case
-11:return[11,aQ(a[1])];case
-12:return[12,aQ(a[1])];case
-13:return[13,aQ(a[1])];default:return[14,aQ(a[1])]}}function
+c=a[2],d=a[1];return[9,c,d,aR(a[3])];case
+10:return[10,aR(a[1])];case
+11:return[11,aR(a[1])];case
+12:return[12,aR(a[1])];case
+13:return[13,aR(a[1])];default:return[14,aR(a[1])]}}function
 a8(a){if(typeof
 a==="number"){var
 s=function(a){return 0},t=function(a){return 0},u=function(a){return 0};return[0,function(a){return 0},u,t,s]}else
@@ -2014,7 +2022,7 @@ j=a8(a[1]),ac=j[4],ad=j[3],ae=j[2],af=j[1],ag=function(a){b(ae,0);return 0};retu
 8:var
 k=a8(a[2]),ah=k[4],ai=k[3],aj=k[2],ak=k[1],al=function(a){b(aj,0);return 0};return[0,function(a){b(ak,0);return 0},al,ai,ah];case
 9:var
-am=a[2],an=a[1],l=a8(a[3]),ao=l[4],ap=l[3],aq=l[2],ar=l[1],m=a8(aT(aQ(an),am)),as=m[4],at=m[3],au=m[2],av=m[1],aw=function(a){b(as,0);b(ao,0);return 0},ax=function(a){b(ap,0);b(at,0);return 0},ay=function(a){b(au,0);b(aq,0);return 0};return[0,function(a){b(ar,0);b(av,0);return 0},ay,ax,aw];case
+am=a[2],an=a[1],l=a8(a[3]),ao=l[4],ap=l[3],aq=l[2],ar=l[1],m=a8(aT(aR(an),am)),as=m[4],at=m[3],au=m[2],av=m[1],aw=function(a){b(as,0);b(ao,0);return 0},ax=function(a){b(ap,0);b(at,0);return 0},ay=function(a){b(au,0);b(aq,0);return 0};return[0,function(a){b(ar,0);b(av,0);return 0},ay,ax,aw];case
 10:var
 n=a8(a[1]),az=n[4],aA=n[3],aB=n[2],aC=n[1],aD=function(a){b(aB,0);return 0};return[0,function(a){b(aC,0);return 0},aD,aA,az];case
 11:var
@@ -2022,7 +2030,7 @@ o=a8(a[1]),aE=o[4],aF=o[3],aG=o[2],aH=o[1],aI=function(a){b(aG,0);return 0};retu
 12:var
 p=a8(a[1]),aJ=p[4],aK=p[3],aL=p[2],aM=p[1],aN=function(a){b(aL,0);return 0};return[0,function(a){b(aM,0);return 0},aN,aK,aJ];case
 13:var
-q=a8(a[1]),aO=q[4],aP=q[3],aR=q[2],aS=q[1],aU=function(a){b(aO,0);return 0},aV=function(a){b(aP,0);return 0},aW=function(a){b(aR,0);return 0};return[0,function(a){b(aS,0);return 0},aW,aV,aU];default:var
+q=a8(a[1]),aO=q[4],aP=q[3],aQ=q[2],aS=q[1],aU=function(a){b(aO,0);return 0},aV=function(a){b(aP,0);return 0},aW=function(a){b(aQ,0);return 0};return[0,function(a){b(aS,0);return 0},aW,aV,aU];default:var
 r=a8(a[1]),aX=r[4],aY=r[3],aZ=r[2],a0=r[1],a1=function(a){b(aX,0);return 0},a2=function(a){b(aY,0);return 0},a3=function(a){b(aZ,0);return 0};return[0,function(a){b(a0,0);return 0},a3,a2,a1]}}function
 aT(d,c){var
 a=0;if(typeof
@@ -2035,7 +2043,7 @@ switch(c[0]){case
 13:a=3;break;case
 14:a=4;break;case
 8:a=5;break;case
-9:a=6;break;default:throw[0,ae,tq]}else
+9:a=6;break;default:throw[0,ad,tI]}else
 switch(d[0]){case
 0:var
 e=0,t=d[1];if(typeof
@@ -2141,35 +2149,35 @@ D=c[1],E=aT(B,c[2]);return[8,aT(C,D),E];case
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:a=4;break;default:m=1}if(m)throw[0,ae,tz];break;case
+14:a=4;break;default:m=1}if(m)throw[0,ad,tR];break;case
 9:var
 n=0,F=d[3],G=d[2],H=d[1];if(typeof
 c==="number")n=1;else
 switch(c[0]){case
 8:a=5;break;case
 9:var
-I=c[3],J=c[2],K=c[1],s=a8(aT(aQ(G),K)),L=s[4];b(s[2],0);b(L,0);return[9,H,J,aT(F,I)];case
+I=c[3],J=c[2],K=c[1],s=a8(aT(aR(G),K)),L=s[4];b(s[2],0);b(L,0);return[9,H,J,aT(F,I)];case
 10:break;case
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:a=4;break;default:n=1}if(n)throw[0,ae,tA];break;case
+14:a=4;break;default:n=1}if(n)throw[0,ad,tS];break;case
 10:var
 M=d[1];if(typeof
-c!=="number"&&10===c[0])return[10,aT(M,c[1])];throw[0,ae,tB];case
+c!=="number"&&10===c[0])return[10,aT(M,c[1])];throw[0,ad,tT];case
 11:var
 o=0,N=d[1];if(typeof
 c==="number")o=1;else
 switch(c[0]){case
 10:break;case
-11:return[11,aT(N,c[1])];default:o=1}if(o)throw[0,ae,tC];break;case
+11:return[11,aT(N,c[1])];default:o=1}if(o)throw[0,ad,tU];break;case
 12:var
 p=0,O=d[1];if(typeof
 c==="number")p=1;else
 switch(c[0]){case
 10:break;case
 11:a=1;break;case
-12:return[12,aT(O,c[1])];default:p=1}if(p)throw[0,ae,tD];break;case
+12:return[12,aT(O,c[1])];default:p=1}if(p)throw[0,ad,tV];break;case
 13:var
 q=0,P=d[1];if(typeof
 c==="number")q=1;else
@@ -2177,7 +2185,7 @@ switch(c[0]){case
 10:break;case
 11:a=1;break;case
 12:a=2;break;case
-13:return[13,aT(P,c[1])];default:q=1}if(q)throw[0,ae,tE];break;default:var
+13:return[13,aT(P,c[1])];default:q=1}if(q)throw[0,ad,tW];break;default:var
 r=0,Q=d[1];if(typeof
 c==="number")r=1;else
 switch(c[0]){case
@@ -2185,72 +2193,72 @@ switch(c[0]){case
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:return[14,aT(Q,c[1])];default:r=1}if(r)throw[0,ae,tF]}switch(a){case
-0:throw[0,ae,tt];case
-1:throw[0,ae,tu];case
-2:throw[0,ae,tv];case
-3:throw[0,ae,tw];case
-4:throw[0,ae,tx];case
-5:throw[0,ae,tr];case
-6:throw[0,ae,ts];default:throw[0,ae,ty]}}var
-aY=[ax,tG,b6(0)];function
-gm(b,a){if(typeof
+14:return[14,aT(Q,c[1])];default:r=1}if(r)throw[0,ad,tX]}switch(a){case
+0:throw[0,ad,tL];case
+1:throw[0,ad,tM];case
+2:throw[0,ad,tN];case
+3:throw[0,ad,tO];case
+4:throw[0,ad,tP];case
+5:throw[0,ad,tJ];case
+6:throw[0,ad,tK];default:throw[0,ad,tQ]}}var
+aZ=[ax,tY,b8(0)];function
+go(b,a){if(typeof
 b==="number")return[0,0,a];else{if(0===b[0])return[0,[0,b[1],b[2]],a];if(typeof
-a!=="number"&&2===a[0])return[0,[1,b[1]],a[1]];throw aY}}function
-fc(e,b,d){var
-a=gm(e,d);if(typeof
+a!=="number"&&2===a[0])return[0,[1,b[1]],a[1]];throw aZ}}function
+fb(e,b,d){var
+a=go(e,d);if(typeof
 b==="number"){if(b){var
 c=a[2];if(typeof
-c!=="number"&&2===c[0])return[0,a[1],1,c[1]];throw aY}return[0,a[1],0,a[2]]}return[0,a[1],[0,b[1]],a[2]]}function
-bs(c,d,a){if(typeof
+c!=="number"&&2===c[0])return[0,a[1],1,c[1]];throw aZ}return[0,a[1],0,a[2]]}return[0,a[1],[0,b[1]],a[2]]}function
+bu(c,d,a){if(typeof
 c==="number")return[0,0,ar(d,a)];else
 switch(c[0]){case
 0:if(typeof
 a!=="number"&&0===a[0]){var
-g=bs(c[1],d,a[1]);return[0,[0,g[1]],g[2]]}break;case
+g=bu(c[1],d,a[1]);return[0,[0,g[1]],g[2]]}break;case
 1:if(typeof
 a!=="number"&&1===a[0]){var
-h=bs(c[1],d,a[1]);return[0,[1,h[1]],h[2]]}break;case
+h=bu(c[1],d,a[1]);return[0,[1,h[1]],h[2]]}break;case
 2:if(typeof
 a!=="number"&&2===a[0]){var
-i=bs(c[1],d,a[1]);return[0,[2,i[1]],i[2]]}break;case
+i=bu(c[1],d,a[1]);return[0,[2,i[1]],i[2]]}break;case
 3:if(typeof
 a!=="number"&&3===a[0]){var
-j=bs(c[1],d,a[1]);return[0,[3,j[1]],j[2]]}break;case
+j=bu(c[1],d,a[1]);return[0,[3,j[1]],j[2]]}break;case
 4:if(typeof
 a!=="number"&&4===a[0]){var
-k=bs(c[1],d,a[1]);return[0,[4,k[1]],k[2]]}break;case
+k=bu(c[1],d,a[1]);return[0,[4,k[1]],k[2]]}break;case
 5:if(typeof
 a!=="number"&&5===a[0]){var
-l=bs(c[1],d,a[1]);return[0,[5,l[1]],l[2]]}break;case
+l=bu(c[1],d,a[1]);return[0,[5,l[1]],l[2]]}break;case
 6:if(typeof
 a!=="number"&&6===a[0]){var
-m=bs(c[1],d,a[1]);return[0,[6,m[1]],m[2]]}break;case
+m=bu(c[1],d,a[1]);return[0,[6,m[1]],m[2]]}break;case
 7:if(typeof
 a!=="number"&&7===a[0]){var
-n=bs(c[1],d,a[1]);return[0,[7,n[1]],n[2]]}break;case
+n=bu(c[1],d,a[1]);return[0,[7,n[1]],n[2]]}break;case
 8:if(typeof
 a!=="number"&&8===a[0]){var
-o=a[1],w=a[2],x=c[2];if(c7([0,c[1]],[0,o]))throw aY;var
-p=bs(x,d,w);return[0,[8,o,p[1]],p[2]]}break;case
+o=a[1],w=a[2],x=c[2];if(c6([0,c[1]],[0,o]))throw aZ;var
+p=bu(x,d,w);return[0,[8,o,p[1]],p[2]]}break;case
 9:if(typeof
 a!=="number"&&9===a[0]){var
-e=a[2],f=a[1],y=a[3],z=c[3],A=c[2],B=c[1],C=[0,aF(f)];if(c7([0,aF(B)],C))throw aY;var
-D=[0,aF(e)];if(c7([0,aF(A)],D))throw aY;var
-q=a8(aT(aQ(f),e)),E=q[4];b(q[2],0);b(E,0);var
-r=bs(aF(z),d,y),F=r[2];return[0,[9,f,e,aQ(r[1])],F]}break;case
+e=a[2],f=a[1],y=a[3],z=c[3],A=c[2],B=c[1],C=[0,aF(f)];if(c6([0,aF(B)],C))throw aZ;var
+D=[0,aF(e)];if(c6([0,aF(A)],D))throw aZ;var
+q=a8(aT(aR(f),e)),E=q[4];b(q[2],0);b(E,0);var
+r=bu(aF(z),d,y),F=r[2];return[0,[9,f,e,aR(r[1])],F]}break;case
 10:if(typeof
 a!=="number"&&10===a[0]){var
-s=bs(c[1],d,a[1]);return[0,[10,s[1]],s[2]]}break;case
+s=bu(c[1],d,a[1]);return[0,[10,s[1]],s[2]]}break;case
 11:if(typeof
 a!=="number"&&11===a[0]){var
-t=bs(c[1],d,a[1]);return[0,[11,t[1]],t[2]]}break;case
+t=bu(c[1],d,a[1]);return[0,[11,t[1]],t[2]]}break;case
 13:if(typeof
 a!=="number"&&13===a[0]){var
-u=bs(c[1],d,a[1]);return[0,[13,u[1]],u[2]]}break;case
+u=bu(c[1],d,a[1]);return[0,[13,u[1]],u[2]]}break;case
 14:if(typeof
 a!=="number"&&14===a[0]){var
-v=bs(c[1],d,a[1]);return[0,[14,v[1]],v[2]]}break}throw aY}function
+v=bu(c[1],d,a[1]);return[0,[14,v[1]],v[2]]}break}throw aZ}function
 ar(b,a){if(typeof
 b==="number")return[0,0,a];else
 switch(b[0]){case
@@ -2261,37 +2269,37 @@ s=ar(b[1],a[1]);return[0,[0,s[1]],s[2]]}break;case
 a!=="number"&&0===a[0]){var
 t=ar(b[1],a[1]);return[0,[1,t[1]],t[2]]}break;case
 2:var
-aa=b[2],u=gm(b[1],a),e=u[2],ab=u[1];if(typeof
+aa=b[2],u=go(b[1],a),e=u[2],ab=u[1];if(typeof
 e!=="number"&&1===e[0]){var
-v=ar(aa,e[1]);return[0,[2,ab,v[1]],v[2]]}throw aY;case
+v=ar(aa,e[1]);return[0,[2,ab,v[1]],v[2]]}throw aZ;case
 3:var
-ac=b[2],w=gm(b[1],a),f=w[2],ad=w[1];if(typeof
+ac=b[2],w=go(b[1],a),f=w[2],ad=w[1];if(typeof
 f!=="number"&&1===f[0]){var
-x=ar(ac,f[1]);return[0,[3,ad,x[1]],x[2]]}throw aY;case
+x=ar(ac,f[1]);return[0,[3,ad,x[1]],x[2]]}throw aZ;case
 4:var
-ae=b[4],af=b[1],g=fc(b[2],b[3],a),h=g[3],ag=g[1];if(typeof
+ae=b[4],af=b[1],g=fb(b[2],b[3],a),h=g[3],ag=g[1];if(typeof
 h!=="number"&&2===h[0]){var
-ah=g[2],y=ar(ae,h[1]);return[0,[4,af,ag,ah,y[1]],y[2]]}throw aY;case
+ah=g[2],y=ar(ae,h[1]);return[0,[4,af,ag,ah,y[1]],y[2]]}throw aZ;case
 5:var
-ai=b[4],aj=b[1],i=fc(b[2],b[3],a),j=i[3],ak=i[1];if(typeof
+ai=b[4],aj=b[1],i=fb(b[2],b[3],a),j=i[3],ak=i[1];if(typeof
 j!=="number"&&3===j[0]){var
-al=i[2],z=ar(ai,j[1]);return[0,[5,aj,ak,al,z[1]],z[2]]}throw aY;case
+al=i[2],z=ar(ai,j[1]);return[0,[5,aj,ak,al,z[1]],z[2]]}throw aZ;case
 6:var
-am=b[4],an=b[1],k=fc(b[2],b[3],a),l=k[3],ao=k[1];if(typeof
+am=b[4],an=b[1],k=fb(b[2],b[3],a),l=k[3],ao=k[1];if(typeof
 l!=="number"&&4===l[0]){var
-ap=k[2],A=ar(am,l[1]);return[0,[6,an,ao,ap,A[1]],A[2]]}throw aY;case
+ap=k[2],A=ar(am,l[1]);return[0,[6,an,ao,ap,A[1]],A[2]]}throw aZ;case
 7:var
-aq=b[4],as=b[1],m=fc(b[2],b[3],a),n=m[3],at=m[1];if(typeof
+aq=b[4],as=b[1],m=fb(b[2],b[3],a),n=m[3],at=m[1];if(typeof
 n!=="number"&&5===n[0]){var
-au=m[2],B=ar(aq,n[1]);return[0,[7,as,at,au,B[1]],B[2]]}throw aY;case
+au=m[2],B=ar(aq,n[1]);return[0,[7,as,at,au,B[1]],B[2]]}throw aZ;case
 8:var
-av=b[4],aw=b[1],o=fc(b[2],b[3],a),p=o[3],ax=o[1];if(typeof
+av=b[4],aw=b[1],o=fb(b[2],b[3],a),p=o[3],ax=o[1];if(typeof
 p!=="number"&&6===p[0]){var
-ay=o[2],C=ar(av,p[1]);return[0,[8,aw,ax,ay,C[1]],C[2]]}throw aY;case
+ay=o[2],C=ar(av,p[1]);return[0,[8,aw,ax,ay,C[1]],C[2]]}throw aZ;case
 9:var
-az=b[2],D=gm(b[1],a),q=D[2],aA=D[1];if(typeof
+az=b[2],D=go(b[1],a),q=D[2],aA=D[1];if(typeof
 q!=="number"&&7===q[0]){var
-E=ar(az,q[1]);return[0,[9,aA,E[1]],E[2]]}throw aY;case
+E=ar(az,q[1]);return[0,[9,aA,E[1]],E[2]]}throw aZ;case
 10:var
 F=ar(b[1],a);return[0,[10,F[1]],F[2]];case
 11:var
@@ -2300,11 +2308,11 @@ aB=b[1],G=ar(b[2],a);return[0,[11,aB,G[1]],G[2]];case
 aC=b[1],H=ar(b[2],a);return[0,[12,aC,H[1]],H[2]];case
 13:if(typeof
 a!=="number"&&8===a[0]){var
-I=a[1],aD=a[2],aE=b[3],aG=b[1];if(c7([0,b[2]],[0,I]))throw aY;var
+I=a[1],aD=a[2],aE=b[3],aG=b[1];if(c6([0,b[2]],[0,I]))throw aZ;var
 J=ar(aE,aD);return[0,[13,aG,I,J[1]],J[2]]}break;case
 14:if(typeof
 a!=="number"&&9===a[0]){var
-K=a[1],aH=a[3],aI=b[3],aJ=b[2],aK=b[1],aL=[0,aF(K)];if(c7([0,aF(aJ)],aL))throw aY;var
+K=a[1],aH=a[3],aI=b[3],aJ=b[2],aK=b[1],aL=[0,aF(K)];if(c6([0,aF(aJ)],aL))throw aZ;var
 L=ar(aI,aF(aH));return[0,[14,aK,K,L[1]],L[2]]}break;case
 15:if(typeof
 a!=="number"&&10===a[0]){var
@@ -2334,7 +2342,7 @@ c==="number")switch(c){case
 1:return bC(c,d,a);case
 2:if(typeof
 a!=="number"&&14===a[0]){var
-Z=ar(d,a[1]);return[0,[23,2,Z[1]],Z[2]]}throw aY;default:return bC(c,d,a)}else
+Z=ar(d,a[1]);return[0,[23,2,Z[1]],Z[2]]}throw aZ;default:return bC(c,d,a)}else
 switch(c[0]){case
 0:return bC(c,d,a);case
 1:return bC(c,d,a);case
@@ -2346,12 +2354,12 @@ switch(c[0]){case
 7:return bC(c,d,a);case
 8:return bC([8,c[1],c[2]],d,a);case
 9:var
-aU=c[1],_=bs(c[2],d,a),$=_[2];return[0,[23,[9,aU,_[1]],$[1]],$[2]];case
-10:return bC(c,d,a);default:return bC(c,d,a)}}throw aY}function
+aU=c[1],_=bu(c[2],d,a),$=_[2];return[0,[23,[9,aU,_[1]],$[1]],$[2]];case
+10:return bC(c,d,a);default:return bC(c,d,a)}}throw aZ}function
 bC(d,c,b){var
 a=ar(c,b);return[0,[23,d,a[1]],a[2]]}function
 bD(k,g,a){var
-b=F(a),h=0<=g?k:0,d=dC(g);if(d<=b)return a;var
+b=E(a),h=0<=g?k:0,d=dC(g);if(d<=b)return a;var
 l=2===h?48:32,c=c9(d,l);switch(h){case
 0:cM(a,0,c,0,b);break;case
 1:cM(a,0,c,d-b|0,b);break;default:var
@@ -2359,14 +2367,14 @@ e=0;if(0<b){var
 i=0;if(43!==ac(a,0)&&45!==ac(a,0)&&32!==ac(a,0)){e=1;i=1}if(!i){dA(c,0,ac(a,0));cM(a,1,c,(d-b|0)+1|0,b-1|0)}}else
 e=1;if(e){var
 f=0;if(1<b&&48===ac(a,0)){var
-j=0;if(kl!==ac(a,1)&&88!==ac(a,1)){f=1;j=1}if(!j){dA(c,1,ac(a,1));cM(a,2,c,(d-b|0)+2|0,b-2|0)}}else
+j=0;if(ks!==ac(a,1)&&88!==ac(a,1)){f=1;j=1}if(!j){dA(c,1,ac(a,1));cM(a,2,c,(d-b|0)+2|0,b-2|0)}}else
 f=1;if(f)cM(a,0,c,d-b|0,b)}}return aV(c)}function
 en(k,b){var
-c=dC(k),a=F(b),d=ac(b,0),e=0;if(58<=d){if(71<=d){if(!(5<d+pt>>>0))e=1}else
+c=dC(k),a=E(b),d=ac(b,0),e=0;if(58<=d){if(71<=d){if(!(5<d+pI>>>0))e=1}else
 if(65<=d)e=1}else{var
 f=0;if(32!==d)if(43<=d)switch(d-43|0){case
 5:if(a<(c+2|0)&&1<a){var
-j=0;if(kl===ac(b,1)||88===ac(b,1))j=1;if(j){var
+j=0;if(ks===ac(b,1)||88===ac(b,1))j=1;if(j){var
 h=c9(c+2|0,48);dA(h,1,ac(b,1));cM(b,2,h,(c-a|0)+4|0,a-2|0);return aV(h)}}e=1;f=1;break;case
 0:case
 2:break;case
@@ -2376,18 +2384,18 @@ h=c9(c+2|0,48);dA(h,1,ac(b,1));cM(b,2,h,(c-a|0)+4|0,a-2|0);return aV(h)}}e=1;f=1
 f=1;if(!f&&a<(c+1|0)){var
 g=c9(c+1|0,48);dA(g,0,d);cM(b,1,g,(c-a|0)+2|0,a-1|0);return aV(g)}}if(e&&a<c){var
 i=c9(c,48);cM(b,0,i,c-a|0,a);return aV(i)}return b}function
-tH(d){var
-a=l5(d),b=F(a),c=c9(b+2|0,34);cj(a,0,c,1,b);return aV(c)}function
-mh(d,f){var
-g=dC(f),e=uw[1];switch(d[2]){case
+tZ(d){var
+a=l$(d),b=E(a),c=c9(b+2|0,34);cl(a,0,c,1,b);return aV(c)}function
+mo(d,f){var
+g=dC(f),e=uO[1];switch(d[2]){case
 0:var
-b=hv;break;case
+b=hA;break;case
 1:var
 b=101;break;case
 2:var
 b=69;break;case
 3:var
-b=kR;break;case
+b=kZ;break;case
 4:var
 b=71;break;case
 5:var
@@ -2397,210 +2405,210 @@ b=104;break;case
 7:var
 b=72;break;default:var
 b=70}var
-c=md(16);em(c,37);switch(d[1]){case
+c=mk(16);em(c,37);switch(d[1]){case
 0:break;case
-1:em(c,43);break;default:em(c,32)}if(8<=d[2])em(c,35);em(c,46);a7(c,a(v+g));em(c,b);return mf(c)}function
-gn(m,a){if(13<=m){var
-g=[0,0],h=F(a)-1|0,n=0;if(!(h<0)){var
-c=n;for(;;){if(!(9<by(a,c)+o1>>>0))g[1]++;var
+1:em(c,43);break;default:em(c,32)}if(8<=d[2])em(c,35);em(c,46);a7(c,a(v+g));em(c,b);return mm(c)}function
+gp(m,a){if(13<=m){var
+g=[0,0],h=E(a)-1|0,n=0;if(!(h<0)){var
+c=n;for(;;){if(!(9<bk(a,c)+pe>>>0))g[1]++;var
 q=c+1|0;if(h!==c){var
 c=q;continue}break}}var
-i=g[1],j=aJ(F(a)+((i-1|0)/3|0)|0),k=[0,0],d=function(a){dA(j,k[1],a);k[1]++;return 0},e=[0,((i-1|0)%3|0)+1|0],l=F(a)-1|0,o=0;if(!(l<0)){var
+i=g[1],j=aJ(E(a)+((i-1|0)/3|0)|0),k=[0,0],d=function(a){dA(j,k[1],a);k[1]++;return 0},e=[0,((i-1|0)%3|0)+1|0],l=E(a)-1|0,o=0;if(!(l<0)){var
 b=o;for(;;){var
-f=by(a,b);if(9<f+o1>>>0)d(f);else{if(0===e[1]){d(95);e[1]=3}e[1]+=-1;d(f)}var
+f=bk(a,b);if(9<f+pe>>>0)d(f);else{if(0===e[1]){d(95);e[1]=3}e[1]+=-1;d(f)}var
 p=b+1|0;if(l!==b){var
 b=p;continue}break}}return aV(j)}return a}function
-ux(b,c){switch(b){case
+uP(b,c){switch(b){case
 1:var
-a=tJ;break;case
-2:var
-a=tK;break;case
-4:var
-a=tM;break;case
-5:var
-a=tN;break;case
-6:var
-a=tO;break;case
-7:var
-a=tP;break;case
-8:var
-a=tQ;break;case
-9:var
-a=tR;break;case
-10:var
-a=tS;break;case
-11:var
-a=tT;break;case
-0:case
-13:var
-a=tI;break;case
-3:case
-14:var
-a=tL;break;default:var
-a=tU}return gn(b,hV(a,c))}function
-uy(b,c){switch(b){case
-1:var
-a=t9;break;case
-2:var
-a=t_;break;case
-4:var
-a=ua;break;case
-5:var
-a=ub;break;case
-6:var
-a=uc;break;case
-7:var
-a=ud;break;case
-8:var
-a=ue;break;case
-9:var
-a=uf;break;case
-10:var
-a=ug;break;case
-11:var
-a=uh;break;case
-0:case
-13:var
-a=t8;break;case
-3:case
-14:var
-a=t$;break;default:var
-a=ui}return gn(b,hV(a,c))}function
-uz(b,c){switch(b){case
-1:var
-a=uk;break;case
-2:var
-a=ul;break;case
-4:var
-a=un;break;case
-5:var
-a=uo;break;case
-6:var
-a=up;break;case
-7:var
-a=uq;break;case
-8:var
-a=ur;break;case
-9:var
-a=us;break;case
-10:var
-a=ut;break;case
-11:var
-a=uu;break;case
-0:case
-13:var
-a=uj;break;case
-3:case
-14:var
-a=um;break;default:var
-a=uv}return gn(b,hV(a,c))}function
-uA(b,c){switch(b){case
-1:var
-a=tW;break;case
-2:var
-a=tX;break;case
-4:var
-a=tZ;break;case
-5:var
-a=t0;break;case
-6:var
 a=t1;break;case
-7:var
+2:var
 a=t2;break;case
-8:var
-a=t3;break;case
-9:var
+4:var
 a=t4;break;case
-10:var
+5:var
 a=t5;break;case
-11:var
+6:var
 a=t6;break;case
+7:var
+a=t7;break;case
+8:var
+a=t8;break;case
+9:var
+a=t9;break;case
+10:var
+a=t_;break;case
+11:var
+a=t$;break;case
 0:case
 13:var
-a=tV;break;case
+a=t0;break;case
 3:case
 14:var
-a=tY;break;default:var
-a=t7}return gn(b,JG(a,c))}function
+a=t3;break;default:var
+a=ua}return gp(b,h3(a,c))}function
+uQ(b,c){switch(b){case
+1:var
+a=up;break;case
+2:var
+a=uq;break;case
+4:var
+a=us;break;case
+5:var
+a=ut;break;case
+6:var
+a=uu;break;case
+7:var
+a=uv;break;case
+8:var
+a=uw;break;case
+9:var
+a=ux;break;case
+10:var
+a=uy;break;case
+11:var
+a=uz;break;case
+0:case
+13:var
+a=uo;break;case
+3:case
+14:var
+a=ur;break;default:var
+a=uA}return gp(b,h3(a,c))}function
+uR(b,c){switch(b){case
+1:var
+a=uC;break;case
+2:var
+a=uD;break;case
+4:var
+a=uF;break;case
+5:var
+a=uG;break;case
+6:var
+a=uH;break;case
+7:var
+a=uI;break;case
+8:var
+a=uJ;break;case
+9:var
+a=uK;break;case
+10:var
+a=uL;break;case
+11:var
+a=uM;break;case
+0:case
+13:var
+a=uB;break;case
+3:case
+14:var
+a=uE;break;default:var
+a=uN}return gp(b,h3(a,c))}function
+uS(b,c){switch(b){case
+1:var
+a=uc;break;case
+2:var
+a=ud;break;case
+4:var
+a=uf;break;case
+5:var
+a=ug;break;case
+6:var
+a=uh;break;case
+7:var
+a=ui;break;case
+8:var
+a=uj;break;case
+9:var
+a=uk;break;case
+10:var
+a=ul;break;case
+11:var
+a=um;break;case
+0:case
+13:var
+a=ub;break;case
+3:case
+14:var
+a=ue;break;default:var
+a=un}return gp(b,J7(a,c))}function
 cO(c,i,b){function
 j(d){switch(c[1]){case
 0:var
 a=45;break;case
 1:var
 a=43;break;default:var
-a=32}return Jz(b,i,a)}function
+a=32}return J0(b,i,a)}function
 q(c){var
-a=rm(b);return 3===a?b<0.?uC:uD:4<=a?uE:c}switch(c[2]){case
+a=rE(b);return 3===a?b<0.?uU:uV:4<=a?uW:c}switch(c[2]){case
 5:var
-e=lt(mh(c,i),b),d=0,v=F(e);for(;;){if(d===v)var
+e=lz(mo(c,i),b),d=0,v=E(e);for(;;){if(d===v)var
 p=0;else{var
 k=ac(e,d)-46|0,l=0;if(23<k>>>0){if(55===k)l=1}else
 if(21<k-1>>>0)l=1;if(!l){var
 d=d+1|0;continue}var
 p=1}var
-w=p?e:t(e,uB);return q(w)}case
+w=p?e:t(e,uT);return q(w)}case
 6:return j(0);case
 7:var
-h=bw(j(0)),f=bM(h);if(0===f)var
+h=by(j(0)),f=bM(h);if(0===f)var
 o=h;else{var
 m=aJ(f),n=f-1|0,r=0;if(!(n<0)){var
 a=r;for(;;){var
-g=bK(h,a),s=25<g+pt>>>0?g:g+lg|0;aA(m,a,s);var
+g=bK(h,a),s=25<g+pI>>>0?g:g+lm|0;aA(m,a,s);var
 u=a+1|0;if(n!==a){var
 a=u;continue}break}}var
 o=m}return aV(o);case
-8:return q(j(0));default:return lt(mh(c,i),b)}}function
+8:return q(j(0));default:return lz(mo(c,i),b)}}function
 fO(e,y,x,w){var
 c=y,a=x,d=w;for(;;)if(typeof
 d==="number")return b(c,a);else
 switch(d[0]){case
 0:var
-z=d[1];return function(b){return af(c,[5,a,b],z)};case
+z=d[1];return function(b){return ag(c,[5,a,b],z)};case
 1:var
 A=d[1];return function(b){var
 e=0;if(40<=b)if(92===b)var
-d=sa;else
-if(kt<=b)e=1;else
+d=ss;else
+if(kA<=b)e=1;else
 e=2;else
 if(32<=b)if(39<=b)var
-d=sb;else
+d=st;else
 e=2;else
 if(14<=b)e=1;else
 switch(b){case
 8:var
-d=sc;break;case
+d=su;break;case
 9:var
-d=sd;break;case
+d=sv;break;case
 10:var
-d=se;break;case
+d=sw;break;case
 13:var
-d=sf;break;default:e=1}switch(e){case
+d=sx;break;default:e=1}switch(e){case
 1:var
-f=aJ(4);aA(f,0,92);aA(f,1,48+(b/al|0)|0);aA(f,2,48+((b/10|0)%10|0)|0);aA(f,3,48+(b%10|0)|0);var
+f=aJ(4);aA(f,0,92);aA(f,1,48+(b/am|0)|0);aA(f,2,48+((b/10|0)%10|0)|0);aA(f,3,48+(b%10|0)|0);var
 d=aV(f);break;case
 2:var
 g=aJ(1);aA(g,0,b);var
 d=aV(g);break}var
-h=F(d),i=c9(h+2|0,39);cj(d,0,i,1,h);return af(c,[4,a,aV(i)],A)};case
+h=E(d),i=c9(h+2|0,39);cl(d,0,i,1,h);return ag(c,[4,a,aV(i)],A)};case
 2:var
-B=d[2],C=d[1];return is(c,a,B,C,function(a){return a});case
-3:return is(c,a,d[2],d[1],tH);case
-4:return go(c,a,d[4],d[2],d[3],ux,d[1]);case
-5:return go(c,a,d[4],d[2],d[3],uy,d[1]);case
-6:return go(c,a,d[4],d[2],d[3],uz,d[1]);case
-7:return go(c,a,d[4],d[2],d[3],uA,d[1]);case
+B=d[2],C=d[1];return iA(c,a,B,C,function(a){return a});case
+3:return iA(c,a,d[2],d[1],tZ);case
+4:return gq(c,a,d[4],d[2],d[3],uP,d[1]);case
+5:return gq(c,a,d[4],d[2],d[3],uQ,d[1]);case
+6:return gq(c,a,d[4],d[2],d[3],uR,d[1]);case
+7:return gq(c,a,d[4],d[2],d[3],uS,d[1]);case
 8:var
 i=d[4],j=d[3],k=d[2],h=d[1];if(typeof
 k==="number"){if(typeof
-j==="number")return j?function(d,b){return af(c,[4,a,cO(h,d,b)],i)}:function(b){return af(c,[4,a,cO(h,iq(h),b)],i)};var
-U=j[1];return function(b){return af(c,[4,a,cO(h,U,b)],i)}}else{if(0===k[0]){var
+j==="number")return j?function(d,b){return ag(c,[4,a,cO(h,d,b)],i)}:function(b){return ag(c,[4,a,cO(h,iy(h),b)],i)};var
+U=j[1];return function(b){return ag(c,[4,a,cO(h,U,b)],i)}}else{if(0===k[0]){var
 n=k[2],o=k[1];if(typeof
-j==="number")return j?function(d,b){return af(c,[4,a,bD(o,n,cO(h,d,b))],i)}:function(b){return af(c,[4,a,bD(o,n,cO(h,iq(h),b))],i)};var
-V=j[1];return function(b){return af(c,[4,a,bD(o,n,cO(h,V,b))],i)}}var
+j==="number")return j?function(d,b){return ag(c,[4,a,bD(o,n,cO(h,d,b))],i)}:function(b){return ag(c,[4,a,bD(o,n,cO(h,iy(h),b))],i)};var
+V=j[1];return function(b){return ag(c,[4,a,bD(o,n,cO(h,V,b))],i)}}var
 p=k[1];if(typeof
-j==="number")return j?function(e,d,b){return af(c,[4,a,bD(p,e,cO(h,d,b))],i)}:function(d,b){return af(c,[4,a,bD(p,d,cO(h,iq(h),b))],i)};var
-W=j[1];return function(d,b){return af(c,[4,a,bD(p,d,cO(h,W,b))],i)}}case
-9:return is(c,a,d[2],d[1],r0);case
+j==="number")return j?function(e,d,b){return ag(c,[4,a,bD(p,e,cO(h,d,b))],i)}:function(d,b){return ag(c,[4,a,bD(p,d,cO(h,iy(h),b))],i)};var
+W=j[1];return function(d,b){return ag(c,[4,a,bD(p,d,cO(h,W,b))],i)}}case
+9:return iA(c,a,d[2],d[1],sg);case
 10:var
 a=[7,a],d=d[1];continue;case
 11:var
@@ -2608,51 +2616,51 @@ a=[2,a,d[1]],d=d[2];continue;case
 12:var
 a=[3,a,d[1]],d=d[2];continue;case
 13:var
-D=d[3],E=d[2],q=md(16);ir(q,E);var
-v=mf(q);return function(b){return af(c,[4,a,v],D)};case
+D=d[3],F=d[2],q=mk(16);iz(q,F);var
+v=mm(q);return function(b){return ag(c,[4,a,v],D)};case
 14:var
 G=d[3],H=d[2];return function(d){var
-e=d[1],b=ar(e,aF(aQ(H)));if(typeof
-b[2]==="number")return af(c,a,aB(b[1],G));throw aY};case
+e=d[1],b=ar(e,aF(aR(H)));if(typeof
+b[2]==="number")return ag(c,a,aB(b[1],G));throw aZ};case
 15:var
-I=d[1];return function(d,b){return af(c,[6,a,function(a){return f(d,a,b)}],I)};case
+I=d[1];return function(d,b){return ag(c,[6,a,function(a){return f(d,a,b)}],I)};case
 16:var
-J=d[1];return function(b){return af(c,[6,a,b],J)};case
+J=d[1];return function(b){return ag(c,[6,a,b],J)};case
 17:var
 a=[0,a,d[1]],d=d[2];continue;case
 18:var
 m=d[1];if(0===m[0]){var
-K=d[2],L=m[1][1],M=0,c=function(b,c,d){return function(a){return af(c,[1,b,[0,a]],d)}}(a,c,K),a=M,d=L;continue}var
-N=d[2],O=m[1][1],P=0,c=function(b,c,d){return function(a){return af(c,[1,b,[1,a]],d)}}(a,c,N),a=P,d=O;continue;case
-19:throw[0,ae,uG];case
+K=d[2],L=m[1][1],M=0,c=function(b,c,d){return function(a){return ag(c,[1,b,[0,a]],d)}}(a,c,K),a=M,d=L;continue}var
+N=d[2],O=m[1][1],P=0,c=function(b,c,d){return function(a){return ag(c,[1,b,[1,a]],d)}}(a,c,N),a=P,d=O;continue;case
+19:throw[0,ad,uY];case
 20:var
-Q=d[3],R=[8,a,uH];return function(a){return af(c,R,Q)};case
+Q=d[3],R=[8,a,uZ];return function(a){return ag(c,R,Q)};case
 21:var
-S=d[2];return function(b){return af(c,[4,a,hV(uI,b)],S)};case
+S=d[2];return function(b){return ag(c,[4,a,h3(u0,b)],S)};case
 22:var
-T=d[1];return function(b){return af(c,[5,a,b],T)};case
+T=d[1];return function(b){return ag(c,[5,a,b],T)};case
 23:var
 g=d[2],l=d[1];if(typeof
 l==="number")switch(l){case
-0:return e<50?ap(e+1|0,c,a,g):a3(ap,[0,c,a,g]);case
-1:return e<50?ap(e+1|0,c,a,g):a3(ap,[0,c,a,g]);case
-2:throw[0,ae,uJ];default:return e<50?ap(e+1|0,c,a,g):a3(ap,[0,c,a,g])}else
+0:return e<50?ap(e+1|0,c,a,g):a4(ap,[0,c,a,g]);case
+1:return e<50?ap(e+1|0,c,a,g):a4(ap,[0,c,a,g]);case
+2:throw[0,ad,u1];default:return e<50?ap(e+1|0,c,a,g):a4(ap,[0,c,a,g])}else
 switch(l[0]){case
-0:return e<50?ap(e+1|0,c,a,g):a3(ap,[0,c,a,g]);case
-1:return e<50?ap(e+1|0,c,a,g):a3(ap,[0,c,a,g]);case
-2:return e<50?ap(e+1|0,c,a,g):a3(ap,[0,c,a,g]);case
-3:return e<50?ap(e+1|0,c,a,g):a3(ap,[0,c,a,g]);case
-4:return e<50?ap(e+1|0,c,a,g):a3(ap,[0,c,a,g]);case
-5:return e<50?ap(e+1|0,c,a,g):a3(ap,[0,c,a,g]);case
-6:return e<50?ap(e+1|0,c,a,g):a3(ap,[0,c,a,g]);case
-7:return e<50?ap(e+1|0,c,a,g):a3(ap,[0,c,a,g]);case
-8:return e<50?ap(e+1|0,c,a,g):a3(ap,[0,c,a,g]);case
+0:return e<50?ap(e+1|0,c,a,g):a4(ap,[0,c,a,g]);case
+1:return e<50?ap(e+1|0,c,a,g):a4(ap,[0,c,a,g]);case
+2:return e<50?ap(e+1|0,c,a,g):a4(ap,[0,c,a,g]);case
+3:return e<50?ap(e+1|0,c,a,g):a4(ap,[0,c,a,g]);case
+4:return e<50?ap(e+1|0,c,a,g):a4(ap,[0,c,a,g]);case
+5:return e<50?ap(e+1|0,c,a,g):a4(ap,[0,c,a,g]);case
+6:return e<50?ap(e+1|0,c,a,g):a4(ap,[0,c,a,g]);case
+7:return e<50?ap(e+1|0,c,a,g):a4(ap,[0,c,a,g]);case
+8:return e<50?ap(e+1|0,c,a,g):a4(ap,[0,c,a,g]);case
 9:var
-u=l[2];return e<50?j$(e+1|0,c,a,u,g):a3(j$,[0,c,a,u,g]);case
-10:return e<50?ap(e+1|0,c,a,g):a3(ap,[0,c,a,g]);default:return e<50?ap(e+1|0,c,a,g):a3(ap,[0,c,a,g])}default:var
-r=d[3],s=d[1],t=b(d[2],0);return e<50?j_(e+1|0,c,a,r,s,t):a3(j_,[0,c,a,r,s,t])}}function
-j$(e,d,c,a,b){if(typeof
-a==="number")return e<50?ap(e+1|0,d,c,b):a3(ap,[0,d,c,b]);else
+u=l[2];return e<50?ki(e+1|0,c,a,u,g):a4(ki,[0,c,a,u,g]);case
+10:return e<50?ap(e+1|0,c,a,g):a4(ap,[0,c,a,g]);default:return e<50?ap(e+1|0,c,a,g):a4(ap,[0,c,a,g])}default:var
+r=d[3],s=d[1],t=b(d[2],0);return e<50?kh(e+1|0,c,a,r,s,t):a4(kh,[0,c,a,r,s,t])}}function
+ki(e,d,c,a,b){if(typeof
+a==="number")return e<50?ap(e+1|0,d,c,b):a4(ap,[0,d,c,b]);else
 switch(a[0]){case
 0:var
 f=a[1];return function(a){return bO(d,c,f,b)};case
@@ -2673,176 +2681,176 @@ m=a[1];return function(a){return bO(d,c,m,b)};case
 8:var
 n=a[2];return function(a){return bO(d,c,n,b)};case
 9:var
-o=a[3],p=a[2],q=aT(aQ(a[1]),p);return function(a){return bO(d,c,bk(q,o),b)};case
+o=a[3],p=a[2],q=aT(aR(a[1]),p);return function(a){return bO(d,c,bl(q,o),b)};case
 10:var
 r=a[1];return function(e,a){return bO(d,c,r,b)};case
 11:var
 s=a[1];return function(a){return bO(d,c,s,b)};case
 12:var
 t=a[1];return function(a){return bO(d,c,t,b)};case
-13:throw[0,ae,uK];default:throw[0,ae,uL]}}function
+13:throw[0,ad,u2];default:throw[0,ad,u3]}}function
 ap(d,b,e,a){var
-c=[8,e,uM];return d<50?fO(d+1|0,b,c,a):a3(fO,[0,b,c,a])}function
-j_(h,c,f,a,e,d){if(e){var
-i=e[1];return function(e){return uF(c,f,a,i,b(d,e))}}var
-g=[4,f,d];return h<50?fO(h+1|0,c,g,a):a3(fO,[0,c,g,a])}function
-af(a,b,c){return lF(fO(0,a,b,c))}function
-bO(a,b,c,d){return lF(j$(0,a,b,c,d))}function
-uF(a,b,c,d,e){return lF(j_(0,a,b,c,d,e))}function
-is(f,e,d,a,c){if(typeof
-a==="number")return function(a){return af(f,[4,e,b(c,a)],d)};else{if(0===a[0]){var
-g=a[2],h=a[1];return function(a){return af(f,[4,e,bD(h,g,b(c,a))],d)}}var
-i=a[1];return function(g,a){return af(f,[4,e,bD(i,g,b(c,a))],d)}}}function
-go(g,e,d,h,c,b,a){if(typeof
+c=[8,e,u4];return d<50?fO(d+1|0,b,c,a):a4(fO,[0,b,c,a])}function
+kh(h,c,f,a,e,d){if(e){var
+i=e[1];return function(e){return uX(c,f,a,i,b(d,e))}}var
+g=[4,f,d];return h<50?fO(h+1|0,c,g,a):a4(fO,[0,c,g,a])}function
+ag(a,b,c){return lL(fO(0,a,b,c))}function
+bO(a,b,c,d){return lL(ki(0,a,b,c,d))}function
+uX(a,b,c,d,e){return lL(kh(0,a,b,c,d,e))}function
+iA(f,e,d,a,c){if(typeof
+a==="number")return function(a){return ag(f,[4,e,b(c,a)],d)};else{if(0===a[0]){var
+g=a[2],h=a[1];return function(a){return ag(f,[4,e,bD(h,g,b(c,a))],d)}}var
+i=a[1];return function(g,a){return ag(f,[4,e,bD(i,g,b(c,a))],d)}}}function
+gq(g,e,d,h,c,b,a){if(typeof
 h==="number"){if(typeof
-c==="number")return c?function(h,c){return af(g,[4,e,en(h,f(b,a,c))],d)}:function(c){return af(g,[4,e,f(b,a,c)],d)};var
-l=c[1];return function(c){return af(g,[4,e,en(l,f(b,a,c))],d)}}else{if(0===h[0]){var
+c==="number")return c?function(h,c){return ag(g,[4,e,en(h,f(b,a,c))],d)}:function(c){return ag(g,[4,e,f(b,a,c)],d)};var
+l=c[1];return function(c){return ag(g,[4,e,en(l,f(b,a,c))],d)}}else{if(0===h[0]){var
 i=h[2],j=h[1];if(typeof
-c==="number")return c?function(h,c){return af(g,[4,e,bD(j,i,en(h,f(b,a,c)))],d)}:function(c){return af(g,[4,e,bD(j,i,f(b,a,c))],d)};var
-m=c[1];return function(c){return af(g,[4,e,bD(j,i,en(m,f(b,a,c)))],d)}}var
+c==="number")return c?function(h,c){return ag(g,[4,e,bD(j,i,en(h,f(b,a,c)))],d)}:function(c){return ag(g,[4,e,bD(j,i,f(b,a,c))],d)};var
+m=c[1];return function(c){return ag(g,[4,e,bD(j,i,en(m,f(b,a,c)))],d)}}var
 k=h[1];if(typeof
-c==="number")return c?function(i,h,c){return af(g,[4,e,bD(k,i,en(h,f(b,a,c)))],d)}:function(h,c){return af(g,[4,e,bD(k,h,f(b,a,c))],d)};var
-n=c[1];return function(h,c){return af(g,[4,e,bD(k,h,en(n,f(b,a,c)))],d)}}}function
+c==="number")return c?function(i,h,c){return ag(g,[4,e,bD(k,i,en(h,f(b,a,c)))],d)}:function(h,c){return ag(g,[4,e,bD(k,h,f(b,a,c))],d)};var
+n=c[1];return function(h,c){return ag(g,[4,e,bD(k,h,en(n,f(b,a,c)))],d)}}}function
 cP(c,f){var
 a=f;for(;;)if(typeof
 a==="number")return 0;else
 switch(a[0]){case
 0:var
-g=a[1],h=mg(a[2]);cP(c,g);return e9(c,h);case
+g=a[1],h=mn(a[2]);cP(c,g);return e8(c,h);case
 1:var
 d=a[2],e=a[1];if(0===d[0]){var
-i=d[1];cP(c,e);e9(c,uN);var
+i=d[1];cP(c,e);e8(c,u5);var
 a=i;continue}var
-j=d[1];cP(c,e);e9(c,uO);var
+j=d[1];cP(c,e);e8(c,u6);var
 a=j;continue;case
 6:var
 m=a[2];cP(c,a[1]);return b(m,c);case
 7:cP(c,a[1]);return d7(c);case
 8:var
-n=a[2];cP(c,a[1]);return ad(n);case
+n=a[2];cP(c,a[1]);return ae(n);case
 2:case
 4:var
-k=a[2];cP(c,a[1]);return e9(c,k);default:var
-l=a[2];cP(c,a[1]);return rA(c,l)}}function
+k=a[2];cP(c,a[1]);return e8(c,k);default:var
+l=a[2];cP(c,a[1]);return rS(c,l)}}function
 c$(c,g){var
 a=g;for(;;)if(typeof
 a==="number")return 0;else
 switch(a[0]){case
 0:var
-h=a[1],i=mg(a[2]);c$(c,h);return el(c,i);case
+h=a[1],i=mn(a[2]);c$(c,h);return el(c,i);case
 1:var
 e=a[2],f=a[1];if(0===e[0]){var
-j=e[1];c$(c,f);el(c,uP);var
+j=e[1];c$(c,f);el(c,u7);var
 a=j;continue}var
-k=e[1];c$(c,f);el(c,uQ);var
+k=e[1];c$(c,f);el(c,u8);var
 a=k;continue;case
 6:var
 n=a[2];c$(c,a[1]);return el(c,b(n,0));case
 7:var
 a=a[1];continue;case
 8:var
-o=a[2];c$(c,a[1]);return ad(o);case
+o=a[2];c$(c,a[1]);return ae(o);case
 2:case
 4:var
 l=a[2];c$(c,a[1]);return el(c,l);default:var
 m=a[2];c$(c,a[1]);var
-d=c[2];if(c[3]<=d)io(c,1);aA(c[1],d,m);c[2]=d+1|0;return 0}}function
-mi(d,c){var
-a=c[1],b=0;return af(function(a){cP(d,a);return 0},b,a)}function
-it(a){return mi(co,a)}function
-an(b){var
-a=b[1];return af(function(b){var
-a=gl(64);c$(a,b);return im(a)},0,a)}var
-iu=[0,0];function
-iw(i,h){var
+d=c[2];if(c[3]<=d)iw(c,1);aA(c[1],d,m);c[2]=d+1|0;return 0}}function
+mp(d,c){var
+a=c[1],b=0;return ag(function(a){cP(d,a);return 0},b,a)}function
+iB(a){return mp(cq,a)}function
+al(b){var
+a=b[1];return ag(function(b){var
+a=gn(64);c$(a,b);return iv(a)},0,a)}var
+iC=[0,0];function
+iE(i,h){var
 a=i[1+h];if(1-(typeof
-a==="number"?1:0)){if(E(a)===hz)return b(an(uR),a);if(E(a)===qD){var
-d=lt(r4,a),c=0,g=F(d);for(;;){if(g<=c)return t(d,r3);var
+a==="number"?1:0)){if(F(a)===hE)return b(al(u9),a);if(F(a)===qV){var
+d=lz(sk,a),c=0,g=E(d);for(;;){if(g<=c)return t(d,sj);var
 e=ac(d,c),f=0;if(48<=e){if(!(58<=e))f=1}else
 if(45===e)f=1;if(f){var
-c=c+1|0;continue}return d}}return uS}return b(an(uT),a)}function
-mj(b,a){if(b.length-1<=a)return uU;var
-c=mj(b,a+1|0),d=iw(b,a);return f(an(uV),d,c)}function
-gp(a){function
+c=c+1|0;continue}return d}}return u_}return b(al(u$),a)}function
+mq(b,a){if(b.length-1<=a)return va;var
+c=mq(b,a+1|0),d=iE(b,a);return f(al(vb),d,c)}function
+gr(a){function
 p(f){var
 c=f;for(;;){if(c){var
 g=c[2],h=c[1];try{var
 e=0,d=b(h,a);e=1}catch(a){}if(e&&d)return[0,d[1]];var
 c=g;continue}return 0}}var
-i=p(iu[1]);if(i)return i[1];if(a===gf)return u0;if(a===h9)return u1;if(a[1]===lK){var
-d=a[2],j=d[3],q=d[2],r=d[1];return fP(an(iv),r,q,j,j+5|0,u2)}if(a[1]===ae){var
-e=a[2],k=e[3],s=e[2],u=e[1];return fP(an(iv),u,s,k,k+6|0,u3)}if(a[1]===lN){var
-g=a[2],l=g[3],v=g[2],w=g[1];return fP(an(iv),w,v,l,l+6|0,u4)}if(0===E(a)){var
+i=p(iC[1]);if(i)return i[1];if(a===gg)return vg;if(a===ig)return vh;if(a[1]===lQ){var
+d=a[2],j=d[3],q=d[2],r=d[1];return fP(al(iD),r,q,j,j+5|0,vi)}if(a[1]===ad){var
+e=a[2],k=e[3],s=e[2],u=e[1];return fP(al(iD),u,s,k,k+6|0,vj)}if(a[1]===lT){var
+g=a[2],l=g[3],v=g[2],w=g[1];return fP(al(iD),w,v,l,l+6|0,vk)}if(0===F(a)){var
 h=a.length-1,x=a[1][1];if(2<h>>>0)var
-m=mj(a,2),n=iw(a,1),c=f(an(uW),n,m);else
+m=mq(a,2),n=iE(a,1),c=f(al(vc),n,m);else
 switch(h){case
 0:var
-c=uX;break;case
+c=vd;break;case
 1:var
-c=uY;break;default:var
-o=iw(a,1),c=b(an(uZ),o)}return t(x,c)}return a[1]}function
-ix(u,t){var
-f=Jj(t),h=f.length-1-1|0,q=0;if(!(h<0)){var
+c=ve;break;default:var
+o=iE(a,1),c=b(al(vf),o)}return t(x,c)}return a[1]}function
+iF(u,t){var
+f=JK(t),h=f.length-1-1|0,q=0;if(!(h<0)){var
 d=q;for(;;){var
-a=c(f,d)[1+d],g=function(a){return function(b){return b?0===a?u5:u6:0===a?u7:u8}}(d);if(0===a[0])var
-i=a[5],j=a[4],k=a[3],l=a[6]?u9:u$,m=a[2],n=a[7],o=g(a[1]),e=[0,I5(an(u_),o,n,m,l,k,j,i)];else
+a=c(f,d)[1+d],g=function(a){return function(b){return b?0===a?vl:vm:0===a?vn:vo}}(d);if(0===a[0])var
+i=a[5],j=a[4],k=a[3],l=a[6]?vp:vr,m=a[2],n=a[7],o=g(a[1]),e=[0,Ju(al(vq),o,n,m,l,k,j,i)];else
 if(a[1])var
 e=0;else
 var
-p=g(0),e=[0,b(an(va),p)];if(e){var
-r=e[1];b(mi(u,vb),r)}var
+p=g(0),e=[0,b(al(vs),p)];if(e){var
+r=e[1];b(mp(u,vt),r)}var
 s=d+1|0;if(h!==d){var
 d=s;continue}break}}return 0}function
-vc(c){for(;;){var
-a=iu[1],b=1-h8(iu,a,[0,c,a]);if(b)continue;return b}}var
-ve=vd.slice();function
-vf(f,e){var
-g=gp(f);b(it(vg),g);ix(co,e);var
-a=JY(0);if(a<0){var
-d=dC(a);lQ(c(ve,d)[1+d])}return d7(co)}var
-vh=[0];lD(a(qb),function(e,i){try{try{var
-c=i?vh:rq(0);try{h$(0)}catch(a){}try{var
-a=vf(e,c),d=a}catch(a){a=aW(a);var
-g=gp(e);b(it(vj),g);ix(co,c);var
-h=gp(a);b(it(vk),h);ix(co,rq(0));var
-d=d7(co)}var
-f=d}catch(a){a=aW(a);if(a!==gf)throw a;var
-f=lQ(vi)}return f}catch(a){return 0}});var
-vm=[ax,vl,b6(0)];vc(function(a){return a[1]===vm?[0,t(vn,gp(a[2]))]:0});function
-iy(a){var
+vu(c){for(;;){var
+a=iC[1],b=1-ie(iC,a,[0,c,a]);if(b)continue;return b}}var
+vw=vv.slice();function
+vx(f,e){var
+g=gr(f);b(iB(vy),g);iF(cq,e);var
+a=Kn(0);if(a<0){var
+d=dC(a);lW(c(vw,d)[1+d])}return d7(cq)}var
+vz=[0];lJ(a(qs),function(e,i){try{try{var
+c=i?vz:rI(0);try{ii(0)}catch(a){}try{var
+a=vx(e,c),d=a}catch(a){a=aW(a);var
+g=gr(e);b(iB(vB),g);iF(cq,c);var
+h=gr(a);b(iB(vC),h);iF(cq,rI(0));var
+d=d7(cq)}var
+f=d}catch(a){a=aW(a);if(a!==gg)throw a;var
+f=lW(vA)}return f}catch(a){return 0}});var
+vE=[ax,vD,b8(0)];vu(function(a){return a[1]===vE?[0,t(vF,gr(a[2]))]:0});function
+iG(a){var
 b=a.length-1<4?1:0,c=b||(a[4]<0?1:0);return c}function
 eo(a){a[4]=-a[4]|0;return 0}try{var
-I2=rH(I1),ml=I2}catch(a){a=aW(a);if(a!==T)throw a;try{var
-I0=rH(IZ),mk=I0}catch(a){a=aW(a);if(a!==T)throw a;var
-mk=vp}var
-ml=mk}var
-vq=ij(ml,82),gq=[m,function(A){var
-o=Kb(0),d=[0,n(55,0),0],j=0===o.length-1?[0,0]:o,k=j.length-1,b=0;for(;;){c(d[1],b)[1+b]=b;var
+Jr=rZ(Jq),ms=Jr}catch(a){a=aW(a);if(a!==T)throw a;try{var
+Jp=rZ(Jo),mr=Jp}catch(a){a=aW(a);if(a!==T)throw a;var
+mr=vH}var
+ms=mr}var
+vI=is(ms,82),gs=[m,function(A){var
+o=KC(0),d=[0,n(55,0),0],j=0===o.length-1?[0,0]:o,k=j.length-1,b=0;for(;;){c(d[1],b)[1+b]=b;var
 z=b+1|0;if(54!==b){var
 b=z;continue}var
-h=[0,vo],l=54+fa(55,k)|0,u=0;if(!(l<0)){var
+h=[0,vG],l=54+e$(55,k)|0,u=0;if(!(l<0)){var
 e=u;for(;;){var
-f=e%55|0,m=ga(e,k),w=c(j,m)[1+m],i=t(h[1],a(v+w));h[1]=JX(i,0,F(i));var
-g=h[1],p=ac(g,3)<<24,q=ac(g,2)<<16,r=ac(g,1)<<8,s=((ac(g,0)+r|0)+q|0)+p|0,x=(c(d[1],f)[1+f]^s)&qh;c(d[1],f)[1+f]=x;var
+f=e%55|0,m=gb(e,k),w=c(j,m)[1+m],i=t(h[1],a(v+w));h[1]=Km(i,0,E(i));var
+g=h[1],p=ac(g,3)<<24,q=ac(g,2)<<16,r=ac(g,1)<<8,s=((ac(g,0)+r|0)+q|0)+p|0,x=(c(d[1],f)[1+f]^s)&qy;c(d[1],f)[1+f]=x;var
 y=e+1|0;if(l!==e){var
 e=y;continue}break}}d[2]=0;return d}}];function
 A(i,l){var
-o=i?i[1]:vq,b=16;for(;;){if(!(l<=b)&&!(ic<(b*2|0))){var
+o=i?i[1]:vI,b=16;for(;;){if(!(l<=b)&&!(il<(b*2|0))){var
 b=b*2|0;continue}if(o){var
-j=E(gq),a=D===j?gq[1]:m===j?H(gq):gq;a[2]=(a[2]+1|0)%55|0;var
-d=a[2],e=c(a[1],d)[1+d],f=(a[2]+24|0)%55|0,g=(c(a[1],f)[1+f]+(e^(e>>>25|0)&31)|0)&qh,h=a[2];c(a[1],h)[1+h]=g;var
+j=F(gs),a=D===j?gs[1]:m===j?H(gs):gs;a[2]=(a[2]+1|0)%55|0;var
+d=a[2],e=c(a[1],d)[1+d],f=(a[2]+24|0)%55|0,g=(c(a[1],f)[1+f]+(e^(e>>>25|0)&31)|0)&qy,h=a[2];c(a[1],h)[1+h]=g;var
 k=g}else
 var
 k=0;return[0,0,n(b,0),k,b]}}function
-vr(b){if(b){var
+vJ(b){if(b){var
 c=b[3],g=[0,b[1],b[2],c],d=g,a=c;for(;;){if(a){var
 e=a[3],f=[0,a[1],a[2],e];d[3]=f;var
 d=f,a=e;continue}return g}}return 0}function
 ep(a){var
-b=a[4],c=a[3],d=h(vr,a[2]);return[0,a[1],d,c,b]}function
-mm(C,g){var
-j=g[2],u=(j.length-1)*2|0,v=u<ic?1:0;if(v){var
-k=n(u,0),l=1-iy(g);g[2]=k;var
+b=a[4],c=a[3],d=h(vJ,a[2]);return[0,a[1],d,c,b]}function
+mt(C,g){var
+j=g[2],u=(j.length-1)*2|0,v=u<il?1:0;if(v){var
+k=n(u,0),l=1-iG(g);g[2]=k;var
 m=k.length-1,h=n(m,0),q=j.length-1-1|0,D=b(C,g),y=0;if(!(q<0)){var
 f=y;a:for(;;){var
 a=c(j,f)[1+f];for(;;){if(a){var
@@ -2859,12 +2867,12 @@ e=A;continue}break}}var
 s=0}else
 var
 s=l;return s}return v}function
-iz(i,a){function
+iH(i,a){function
 j(b){var
 a=b;for(;;){if(a){var
 c=a[3];f(i,a[1],a[2]);var
 a=c;continue}return 0}}var
-d=iy(a);if(1-d)eo(a);try{var
+d=iG(a);if(1-d)eo(a);try{var
 e=a[2],g=e.length-1-1|0,k=0;if(!(g<0)){var
 b=k;for(;;){j(c(e,b)[1+b]);var
 m=b+1|0;if(g!==b){var
@@ -2874,143 +2882,143 @@ eq(i,a,h){function
 j(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=a[3],f=S(i,a[1],a[2],b),a=e,b=f;continue}return b}}var
-d=iy(a);if(1-d)eo(a);try{var
+d=iG(a);if(1-d)eo(a);try{var
 f=a[2],e=[0,h],g=f.length-1-1|0,k=0;if(!(g<0)){var
 b=k;for(;;){var
 m=e[1];e[1]=j(c(f,b)[1+b],m);var
 n=b+1|0;if(g!==b){var
 b=n;continue}break}}if(1-d)eo(a);var
 l=e[1];return l}catch(b){b=aW(b);if(d)throw b;eo(a);throw b}}function
-gr(a){var
+gt(a){var
 d=a[2];function
 e(g,f,l){var
 a=g,b=f;for(;;){if(b){var
 h=b[1],i=b[2],j=b[3];return[0,[0,h,i],function(b){return e(a,j,b)}]}if(a===d.length-1)return 0;var
 k=c(d,a)[1+a],a=a+1|0,b=k;continue}}var
 b=0,f=0;return function(a){return e(f,b,a)}}function
-gs(a){var
-b=gr(a);function
-c(a){return a[1]}return function(a){return ia(c,b,a)}}function
-cQ(a,b){return 4<=a.length-1?Jt(10,al,a[3],b)&(a[2].length-1-1|0):ad(vs)}function
+gu(a){var
+b=gt(a);function
+c(a){return a[1]}return function(a){return ij(c,b,a)}}function
+cQ(a,b){return 4<=a.length-1?JU(10,am,a[3],b)&(a[2].length-1-1|0):ae(vK)}function
 av(a,d,f){var
 b=cQ(a,d),g=[0,d,f,c(a[2],b)[1+b]];c(a[2],b)[1+b]=g;a[1]=a[1]+1|0;var
-e=a[2].length-1<<1<a[1]?1:0;return e?mm(cQ,a):e}function
+e=a[2].length-1<<1<a[1]?1:0;return e?mt(cQ,a):e}function
 da(b,g){var
 d=cQ(b,g),e=0,a=c(b[2],d)[1+d];for(;;){if(a){var
-f=a[3];if(0===am(a[1],g)){b[1]=b[1]-1|0;return e?(e[3]=f,0):(c(b[2],d)[1+d]=f,0)}var
+f=a[3];if(0===an(a[1],g)){b[1]=b[1]-1|0;return e?(e[3]=f,0):(c(b[2],d)[1+d]=f,0)}var
 e=a,a=f;continue}return 0}}function
-ah(g,b){var
+ai(g,b){var
 h=cQ(g,b),d=c(g[2],h)[1+h];if(d){var
-e=d[3],k=d[2];if(0===am(b,d[1]))return k;if(e){var
-f=e[3],l=e[2];if(0===am(b,e[1]))return l;if(f){var
-m=f[2],n=f[3];if(0===am(b,f[1]))return m;var
+e=d[3],k=d[2];if(0===an(b,d[1]))return k;if(e){var
+f=e[3],l=e[2];if(0===an(b,e[1]))return l;if(f){var
+m=f[2],n=f[3];if(0===an(b,f[1]))return m;var
 a=n;for(;;){if(a){var
-i=a[2],j=a[3];if(0===am(b,a[1]))return i;var
+i=a[2],j=a[3];if(0===an(b,a[1]))return i;var
 a=j;continue}throw T}}throw T}throw T}throw T}function
 U(g,b){var
 h=cQ(g,b),d=c(g[2],h)[1+h];if(d){var
-e=d[3],k=d[2];if(0===am(b,d[1]))return[0,k];if(e){var
-f=e[3],l=e[2];if(0===am(b,e[1]))return[0,l];if(f){var
-m=f[2],n=f[3];if(0===am(b,f[1]))return[0,m];var
+e=d[3],k=d[2];if(0===an(b,d[1]))return[0,k];if(e){var
+f=e[3],l=e[2];if(0===an(b,e[1]))return[0,l];if(f){var
+m=f[2],n=f[3];if(0===an(b,f[1]))return[0,m];var
 a=n;for(;;){if(a){var
-i=a[2],j=a[3];if(0===am(b,a[1]))return[0,i];var
+i=a[2],j=a[3];if(0===an(b,a[1]))return[0,i];var
 a=j;continue}return 0}}return 0}return 0}return 0}function
 V(a,d,g){var
 e=cQ(a,d),h=c(a[2],e)[1+e],b=h;for(;;){if(b){var
-k=b[3];if(0!==am(b[1],d)){var
+k=b[3];if(0!==an(b[1],d)){var
 b=k;continue}b[1]=d;b[2]=g;var
 f=0}else
 var
 f=1;if(f){c(a[2],e)[1+e]=[0,d,g,h];a[1]=a[1]+1|0;var
-i=a[2].length-1<<1<a[1]?1:0;if(i)return mm(cQ,a);var
+i=a[2].length-1<<1<a[1]?1:0;if(i)return mt(cQ,a);var
 j=i}else
 var
 j=f;return j}}function
 aH(d,b){var
 f=cQ(d,b),a=c(d[2],f)[1+f];for(;;){if(a){var
-g=a[3],e=0===am(a[1],b)?1:0;if(e)return e;var
+g=a[3],e=0===an(a[1],b)?1:0;if(e)return e;var
 a=g;continue}return 0}}function
-mn(g){var
+mu(g){var
 e=A(0,16),c=g;for(;;){var
 a=b(c,0);if(a){var
 d=a[1],f=a[2];V(e,d[1],d[2]);var
 c=f;continue}return e}}var
-mq=[ax,vt,b6(0)],mo=0,mp=-1;function
-gt(a,b){a[13]=a[13]+b[3]|0;return mc(b,a[28])}var
-mr=1000000010;function
-iA(b,a){return S(b[17],a,0,F(a))}function
-iB(a){return b(a[19],0)}function
-ms(a,c,b){a[9]=a[9]-c|0;iA(a,b);a[11]=0;return 0}function
-gu(c,a){var
-b=L(a,vu);return b?ms(c,F(a),a):b}function
-dI(a,c,d){var
-e=c[3],f=c[2];gu(a,c[1]);iB(a);a[11]=1;a[10]=ef(a[8],(a[6]-d|0)+f|0);a[9]=a[6]-a[10]|0;b(a[21],a[10]);return gu(a,e)}function
-mt(b,a){return dI(b,vv,a)}function
+mx=[ax,vL,b8(0)],mv=0,mw=-1;function
+gv(a,b){a[13]=a[13]+b[3]|0;return mj(b,a[28])}var
+my=1000000010;function
+iI(b,a){return S(b[17],a,0,E(a))}function
+iJ(a){return b(a[19],0)}function
+mz(a,c,b){a[9]=a[9]-c|0;iI(a,b);a[11]=0;return 0}function
+gw(c,a){var
+b=Q(a,vM);return b?mz(c,E(a),a):b}function
+dH(a,c,d){var
+e=c[3],f=c[2];gw(a,c[1]);iJ(a);a[11]=1;a[10]=ef(a[8],(a[6]-d|0)+f|0);a[9]=a[6]-a[10]|0;b(a[21],a[10]);return gw(a,e)}function
+mA(b,a){return dH(b,vN,a)}function
 er(a,c){var
-d=c[2],e=c[3];gu(a,c[1]);a[9]=a[9]-d|0;b(a[20],d);return gu(a,e)}function
-vw(a,j,c){if(typeof
+d=c[2],e=c[3];gw(a,c[1]);a[9]=a[9]-d|0;b(a[20],d);return gw(a,e)}function
+vO(a,j,c){if(typeof
 c==="number")switch(c){case
 0:var
 s=ek(a[3]);if(s){var
 t=s[1][1],u=function(b,a){if(a){var
-c=a[1],d=a[2];return rw(b,c)?[0,b,a]:[0,c,u(b,d)]}return[0,b,0]};t[1]=u(a[6]-a[9]|0,t[1]);return 0}return 0;case
+c=a[1],d=a[2];return rO(b,c)?[0,b,a]:[0,c,u(b,d)]}return[0,b,0]};t[1]=u(a[6]-a[9]|0,t[1]);return 0}return 0;case
 1:ej(a[2]);return 0;case
 2:ej(a[3]);return 0;case
 3:var
-v=ek(a[2]);return v?mt(a,v[1][2]):iB(a);case
+v=ek(a[2]);return v?mA(a,v[1][2]):iJ(a);case
 4:var
 w=a[10]!==(a[6]-a[9]|0)?1:0;if(w){var
 f=a[28],h=f[2];if(h){var
 n=h[1];if(h[2]){var
 K=h[2];f[1]=f[1]-1|0;f[2]=K;var
-i=[0,n]}else{ik(f);var
+i=[0,n]}else{it(f);var
 i=[0,n]}}else
 var
 i=0;if(i){var
 r=i[1],M=r[1];a[12]=a[12]-r[3]|0;a[9]=a[9]+M|0;return 0}return 0}return w;default:var
-x=ej(a[5]);return x?iA(a,b(a[25],x[1])):0}else
+x=ej(a[5]);return x?iI(a,b(a[25],x[1])):0}else
 switch(c[0]){case
-0:return ms(a,j,c[1]);case
+0:return mz(a,j,c[1]);case
 1:var
 d=c[2],g=c[1],y=d[1],N=d[2],z=ek(a[2]);if(z){var
 A=z[1],e=A[2];switch(A[1]){case
 0:return er(a,g);case
-1:return dI(a,d,e);case
-2:return dI(a,d,e);case
-3:return a[9]<(j+F(y)|0)?dI(a,d,e):er(a,g);case
-4:return a[11]?er(a,g):a[9]<(j+F(y)|0)?dI(a,d,e):((a[6]-e|0)+N|0)<a[10]?dI(a,d,e):er(a,g);default:return er(a,g)}}return 0;case
+1:return dH(a,d,e);case
+2:return dH(a,d,e);case
+3:return a[9]<(j+E(y)|0)?dH(a,d,e):er(a,g);case
+4:return a[11]?er(a,g):a[9]<(j+E(y)|0)?dH(a,d,e):((a[6]-e|0)+N|0)<a[10]?dH(a,d,e):er(a,g);default:return er(a,g)}}return 0;case
 2:var
 l=a[6]-a[9]|0,O=c[2],P=c[1],B=ek(a[3]);if(B){var
 C=B[1][1],D=C[1];if(D){var
 k=C[1],Q=D[1];for(;;){if(k){var
-E=k[1],R=k[2];if(!(l<=E)){var
+F=k[1],R=k[2];if(!(l<=F)){var
 k=R;continue}var
-G=E}else
+G=F}else
 var
 G=Q;var
 m=G;break}}else
 var
 m=l;var
-H=m-l|0;return 0<=H?er(a,[0,vy,H+P|0,vx]):dI(a,[0,vA,m+O|0,vz],a[6])}return 0;case
+H=m-l|0;return 0<=H?er(a,[0,vQ,H+P|0,vP]):dH(a,[0,vS,m+O|0,vR],a[6])}return 0;case
 3:var
 I=c[2],S=c[1];if(a[8]<(a[6]-a[9]|0)){var
 o=ek(a[2]);if(o){var
-p=o[1],q=p[2],L=p[1];if(a[9]<q&&!(3<L-1>>>0))mt(a,q)}else
-iB(a)}var
-T=a[9]-S|0,U=1===I?1:a[9]<j?I:5;return cq([0,U,T],a[2]);case
-4:return cq(c[1],a[3]);default:var
-J=c[1];iA(a,b(a[24],J));return cq(J,a[5])}}function
-mu(a){for(;;){var
+p=o[1],q=p[2],L=p[1];if(a[9]<q&&!(3<L-1>>>0))mA(a,q)}else
+iJ(a)}var
+T=a[9]-S|0,U=1===I?1:a[9]<j?I:5;return cs([0,U,T],a[2]);case
+4:return cs(c[1],a[3]);default:var
+J=c[1];iI(a,b(a[24],J));return cs(J,a[5])}}function
+mB(a){for(;;){var
 f=a[28][2],g=f?[0,f[1]]:0;if(g){var
 d=g[1],e=d[1],m=0<=e?1:0,j=d[3],k=d[2],l=a[13]-a[12]|0,h=m||(a[9]<=l?1:0);if(h){var
 b=a[28],c=b[2];if(c){if(c[2]){var
 i=c[2];b[1]=b[1]-1|0;b[2]=i}else
-ik(b);var
-n=0<=e?e:mr;vw(a,n,k);a[12]=j+a[12]|0;continue}throw sV}return h}return 0}}function
-iC(a){ei(a);return cq([0,-1,[0,mp,vB,0]],a)}function
-mv(a,c){var
+it(b);var
+n=0<=e?e:my;vO(a,n,k);a[12]=j+a[12]|0;continue}throw tb}return h}return 0}}function
+iK(a){ei(a);return cs([0,-1,[0,mw,vT,0]],a)}function
+mC(a,c){var
 d=ek(a[1]);if(d){var
-e=d[1],b=e[2],f=b[1];if(e[1]<a[12])return iC(a[1]);var
+e=d[1],b=e[2],f=b[1];if(e[1]<a[12])return iK(a[1]);var
 g=b[2];if(typeof
 g!=="number")switch(g[0]){case
 3:var
@@ -3018,106 +3026,106 @@ h=1-c,j=h?(b[1]=a[13]+f|0,ej(a[1]),0):h;return j;case
 1:case
 2:var
 i=c?(b[1]=a[13]+f|0,ej(a[1]),0):c;return i}return 0}return 0}function
-mw(a,j){var
+mD(a,j){var
 h=a[4];function
-i(f){if(a[23])gt(a,[0,mo,5,0]);var
+i(f){if(a[23])gv(a,[0,mv,5,0]);var
 c=a[22];if(c){var
 d=ej(a[4]);if(d)return b(a[27],d[1]);var
 e=0}else
 var
-e=c;return e}y(i,h[1]);for(;;){if(1<a[14]){if(1<a[14]){if(a[14]<a[15]){gt(a,[0,mo,1,0]);mv(a,1);mv(a,0)}a[14]=a[14]-1|0}continue}a[13]=mr;mu(a);a[12]=1;a[13]=1;ik(a[28]);iC(a[1]);ei(a[2]);ei(a[3]);ei(a[4]);ei(a[5]);a[10]=0;a[14]=0;a[9]=a[6];a[14]=a[14]+1|0;var
+e=c;return e}y(i,h[1]);for(;;){if(1<a[14]){if(1<a[14]){if(a[14]<a[15]){gv(a,[0,mv,1,0]);mC(a,1);mC(a,0)}a[14]=a[14]-1|0}continue}a[13]=my;mB(a);a[12]=1;a[13]=1;it(a[28]);iK(a[1]);ei(a[2]);ei(a[3]);ei(a[4]);ei(a[5]);a[10]=0;a[14]=0;a[9]=a[6];a[14]=a[14]+1|0;var
 f=3,g=0;if(a[14]<a[15]){var
-d=[0,-a[13]|0,[3,g,f],0];gt(a,d);cq([0,a[13],d],a[1])}else
+d=[0,-a[13]|0,[3,g,f],0];gv(a,d);cs([0,a[13],d],a[1])}else
 if(a[14]===a[15]){var
-e=a[16],c=F(e);gt(a,[0,c,[0,e],c]);mu(a)}return b(a[18],0)}}var
-mx=ig(80,32);function
-my(b,d){var
+e=a[16],c=E(e);gv(a,[0,c,[0,e],c]);mB(a)}return b(a[18],0)}}var
+mE=ip(80,32);function
+mF(b,d){var
 a=d;for(;;){var
-c=0<a?1:0;if(c){if(80<a){S(b[17],mx,0,80);var
-a=a-80|0;continue}return S(b[17],mx,0,a)}return c}}function
-vD(a){return a[1]===mq?t(vF,t(a[2],vE)):vG}function
-vH(a){return a[1]===mq?t(vJ,t(a[2],vI)):vK}function
-vL(a){return 0}function
-vM(a){return 0}function
-mz(i,h){function
+c=0<a?1:0;if(c){if(80<a){S(b[17],mE,0,80);var
+a=a-80|0;continue}return S(b[17],mE,0,a)}return c}}function
+vV(a){return a[1]===mx?t(vX,t(a[2],vW)):vY}function
+vZ(a){return a[1]===mx?t(v1,t(a[2],v0)):v2}function
+v3(a){return 0}function
+v4(a){return 0}function
+mG(i,h){function
 j(a){return 0}function
 k(a){return 0}var
-c=[0,0,0,0],d=[0,mp,vN,0];function
-l(a){return 0}mc(d,c);var
-b=dH(0);iC(b);cq([0,1,d],b);var
-e=dH(0),f=dH(0),g=dH(0),a=[0,b,dH(0),g,f,e,78,10,68,78,0,1,1,1,1,gg,vO,i,h,l,k,j,0,0,vD,vH,vL,vM,c];a[19]=function(b){return S(a[17],vC,0,1)};a[20]=function(b){return my(a,b)};a[21]=function(b){return my(a,b)};return a}function
-mA(c){function
-a(a){return d7(c)}return mz(function(d,a,b){if(0<=a&&0<=b&&!((F(d)-b|0)<a))return lA(c,d,a,b);return ad(r7)},a)}function
-vP(a){function
-b(a){return 0}return mz(function(b,c,d){return ip(a,b,c,d)},b)}var
-vQ=kk,vR=function(a){return gl(vQ)}(0),vS=mA(r5),vT=mA(co);vP(vR);r8(function(a){mw(vS,0);return mw(vT,0)});function
-vU(b,a){var
-c=E(a)===ax?a:a[1];return lD(b,c)}Kl(0);vU(vW,[ax,vV,b6(0)]);function
+c=[0,0,0,0],d=[0,mw,v5,0];function
+l(a){return 0}mj(d,c);var
+b=dG(0);iK(b);cs([0,1,d],b);var
+e=dG(0),f=dG(0),g=dG(0),a=[0,b,dG(0),g,f,e,78,10,68,78,0,1,1,1,1,gh,v6,i,h,l,k,j,0,0,vV,vZ,v3,v4,c];a[19]=function(b){return S(a[17],vU,0,1)};a[20]=function(b){return mF(a,b)};a[21]=function(b){return mF(a,b)};return a}function
+mH(c){function
+a(a){return d7(c)}return mG(function(d,a,b){if(0<=a&&0<=b&&!((E(d)-b|0)<a))return lG(c,d,a,b);return ae(sn)},a)}function
+v7(a){function
+b(a){return 0}return mG(function(b,c,d){return ix(a,b,c,d)},b)}var
+v8=kr,v9=function(a){return gn(v8)}(0),v_=mH(sl),v$=mH(cq);v7(v9);so(function(a){mD(v_,0);return mD(v$,0)});function
+wa(b,a){var
+c=F(a)===ax?a:a[1];return lJ(b,c)}KM(0);wa(wc,[ax,wb,b8(0)]);function
 ab(a){if(typeof
-a==="number"&&a!==kI)return-a|0;return Kp(a)}function
+a==="number"&&a!==kQ)return-a|0;return KQ(a)}function
 as(b,a){if(typeof
 b==="number"&&typeof
 a==="number"){var
-c=b+a|0;return 0<=((c^b)&(c^a))?c:rN(b,a)}return rN(b,a)}function
+c=b+a|0;return 0<=((c^b)&(c^a))?c:r5(b,a)}return r5(b,a)}function
 cR(a,b){if(typeof
 a==="number"&&typeof
 b==="number"){var
-c=a-b|0;return 0<=((a^b)&(c^a))?c:rS(a,b)}return rS(a,b)}function
+c=a-b|0;return 0<=((a^b)&(c^a))?c:r_(a,b)}return r_(a,b)}function
 I(b,a){if(typeof
 b==="number"&&typeof
-a==="number"&&!Ko(b,a))return w(b,a);return Kn(b,a)}function
-gv(b,a){return typeof
+a==="number"&&!KP(b,a))return w(b,a);return KO(b,a)}function
+gx(b,a){return typeof
 a==="number"?-1===a?ab(b):typeof
-b==="number"?ck(b,a):h6(b,a):h6(b,a)}function
-gw(b,a){return typeof
+b==="number"?cm(b,a):ic(b,a):ic(b,a)}function
+gy(b,a){return typeof
 a==="number"?-1===a?ab(b):typeof
-b==="number"?ck(b,a):rO(b,a):rO(b,a)}function
-mB(a){if(typeof
-a==="number"&&a!==dw)return a+1|0;return Kv(a)}function
-iD(a){return typeof
-a==="number"?0<=a?a:a!==kI?-a|0:rM(a):rM(a)}function
-ai(b,a){if(typeof
+b==="number"?cm(b,a):r6(b,a):r6(b,a)}function
+mI(a){if(typeof
+a==="number"&&a!==dw)return a+1|0;return KW(a)}function
+iL(a){return typeof
+a==="number"?0<=a?a:a!==kQ?-a|0:r4(a):r4(a)}function
+aj(b,a){if(typeof
 b==="number"&&0<=a&&a<32){var
-c=b<<a;return c>>a===b?c:rR(b,a)}return rR(b,a)}function
+c=b<<a;return c>>a===b?c:r9(b,a)}return r9(b,a)}function
 es(b,a){if(typeof
 b==="number"&&0<=a){var
-c=a<32?a:31;return b>>c}return Ku(b,a)}function
-fd(a){return typeof
-a==="number"?a:Kw(a)}var
-j=0,e=1,mC=-1;function
+c=a<32?a:31;return b>>c}return KV(b,a)}function
+fc(a){return typeof
+a==="number"?a:KX(a)}var
+j=0,e=1,mJ=-1;function
 bf(b,a){return ea(b,a)<=0?1:0}function
-dJ(b,a){return ea(b,a)<0?1:0}function
-iE(a){return Kk(vX,a)}function
-gx(a){return Kq(0,a,0,F(a))}function
-mD(b,a){if(!bc(b,j)&&!bc(a,j))return iD(I(gw(b,rQ(b,a)),a));return j}function
+dI(b,a){return ea(b,a)<0?1:0}function
+iM(a){return KL(wd,a)}function
+gz(a){return KR(0,a,0,E(a))}function
+mK(b,a){if(!bc(b,j)&&!bc(a,j))return iL(I(gy(b,r8(b,a)),a));return j}function
 et(a){if(typeof
 a==="number")return a;var
-d=b9(a);if(63<d){var
-b=d-55|0,e=es(a,b),g=eb(a,ai(e,b)),c=h7(e),f=g?c:JN(c,vY);return bx(hX(f),b)}return hX(h7(a))}function
-dK(a,b){if(a!==0&&b!==1){var
-c=rQ(a,b);if(c===1)return[0,a,b];var
-d=gw(b,c);return[0,gw(a,c),d]}return[0,a,e]}function
-b0(b,a){var
-c=bp(a);if(0===c)return[0,bp(b),j];if(0<c)return dK(b,a);var
-d=ab(a);return dK(ab(b),d)}function
+d=b$(a);if(63<d){var
+b=d-55|0,e=es(a,b),g=eb(a,aj(e,b)),c=id(e),f=g?c:Kc(c,we);return bz(h5(f),b)}return h5(id(a))}function
+dJ(a,b){if(a!==0&&b!==1){var
+c=r8(a,b);if(c===1)return[0,a,b];var
+d=gy(b,c);return[0,gy(a,c),d]}return[0,a,e]}function
+b2(b,a){var
+c=bq(a);if(0===c)return[0,bq(b),j];if(0<c)return dJ(b,a);var
+d=ab(a);return dJ(ab(b),d)}function
 z(a){return[0,a,e]}function
-cr(a){return z(a)}function
-b$(b,a){return b0(b,a)}var
-x=z(j),s=z(e),a9=z(mC),gy=[0,e,j],iF=[0,mC,j],eu=[0,j,j];function
-_(a){if(a==a4)return gy;if(a==dD)return iF;if(4===rm(a))return eu;var
-c=f9(a),b=c[2]-53|0,d=gc(bx(c[1],53));return 0<=b?z(ai(d,b)):dK(d,ai(e,-b|0))}function
-bP(a){if(a[2]===0){var
-b=bp(a[1])+1|0;if(!(2<b>>>0))switch(b){case
+ca(a){return z(a)}function
+bP(b,a){return b2(b,a)}var
+x=z(j),s=z(e),a9=z(mJ),gA=[0,e,j],iN=[0,mJ,j],eu=[0,j,j];function
+_(a){if(a==a5)return gA;if(a==dD)return iN;if(4===rE(a))return eu;var
+c=f_(a),b=c[2]-53|0,d=gd(bz(c[1],53));return 0<=b?z(aj(d,b)):dJ(d,aj(e,-b|0))}function
+bQ(a){if(a[2]===0){var
+b=bq(a[1])+1|0;if(!(2<b>>>0))switch(b){case
 0:return 2;case
 1:break;default:return 1}return 3}return a[1]===0?0:4}function
-B(a){return bp(a[1])}function
-dL(a,b){var
+B(a){return bq(a[1])}function
+dK(a,b){var
 c=eb(a[1],b[1]);if(c)var
-d=eb(a[2],b[2]),e=d?3!==bP(a)?1:0:d;else
+d=eb(a[2],b[2]),e=d?3!==bQ(a)?1:0:d;else
 var
 e=c;return e}function
-iG(d,c){var
-e=bP(d),b=bP(c),a=0;switch(e){case
+iO(d,c){var
+e=bQ(d),b=bQ(c),a=0;switch(e){case
 1:var
 i=b-1|0;if(!(2<i>>>0))switch(i){case
 0:a=2;break;case
@@ -3140,10 +3148,10 @@ g=0;switch(f){case
 0:if(2!==b){if(bc(d[2],c[2]))return ea(d[1],c[1]);var
 k=I(c[1],d[2]);return ea(I(d[1],c[2]),k)}g=1;break;case
 1:break;default:g=1}if(g)return 1}return-1}function
-db(b,a){return 0<iG(b,a)?a:b}function
-dM(b,a){return 0<=iG(b,a)?b:a}function
-bQ(b,a){var
-c=bP(b),g=bP(a);if(3!==c){var
+db(b,a){return 0<iO(b,a)?a:b}function
+dL(b,a){return 0<=iO(b,a)?b:a}function
+bR(b,a){var
+c=bQ(b),g=bQ(a);if(3!==c){var
 h=g-1|0,d=0;if(!(2<h>>>0))switch(h){case
 0:d=2;break;case
 1:break;default:d=1}var
@@ -3158,7 +3166,7 @@ i=0;switch(f){case
 j=I(a[1],b[2]);return bf(I(b[1],a[2]),j)}break}if(!i)return 0;break;case
 1:break;default:e=1}if(e)return 1}return 0}function
 bE(b,a){var
-c=bP(b),d=bP(a);if(3!==c){var
+c=bQ(b),d=bQ(a);if(3!==c){var
 e=0;if(2<=d)switch(d-2|0){case
 2:break;case
 1:e=1;break;default:e=2}var
@@ -3169,50 +3177,50 @@ g=0;if(!(4<=c))switch(c){case
 1:f=1;g=2;break;default:g=1}var
 h=0;switch(g){case
 2:h=1;break;case
-0:if(1!==d){if(bc(b[2],a[2]))return dJ(b[1],a[1]);var
-i=I(a[1],b[2]);return dJ(I(b[1],a[2]),i)}break}if(!h)return 1;break;case
+0:if(1!==d){if(bc(b[2],a[2]))return dI(b[1],a[1]);var
+i=I(a[1],b[2]);return dI(I(b[1],a[2]),i)}break}if(!h)return 1;break;case
 1:break;default:f=1}if(f)return 0}return 0}function
-ev(b,a){return bQ(a,b)}function
-ca(b,a){return bE(a,b)}function
-N(l){switch(bP(l)){case
+ev(b,a){return bR(a,b)}function
+cb(b,a){return bE(a,b)}function
+M(l){switch(bQ(l)){case
 0:return 0.;case
-1:return a4;case
+1:return a5;case
 2:return dD;case
-3:return rX;default:var
-c=l[1],g=l[2],o=b9(c),p=b9(g);if(!(53<o)&&!(53<p)){var
-z=hX(h7(g));return hX(h7(c))/z}var
-q=0<=bp(c)?1:-1,d=o-p|0;if(0<=d)var
-b=ai(g,d),h=c;else
+3:return sd;default:var
+c=l[1],g=l[2],o=b$(c),p=b$(g);if(!(53<o)&&!(53<p)){var
+z=h5(id(g));return h5(id(c))/z}var
+q=0<=bq(c)?1:-1,d=o-p|0;if(0<=d)var
+b=aj(g,d),h=c;else
 var
-b=g,h=ai(c,-d|0);if(0<=ea(iD(h),b))var
+b=g,h=aj(c,-d|0);if(0<=ea(iL(h),b))var
 e=d,r=h;else
 var
-e=d-1|0,r=ai(h,1);var
-m=Kj(ai(r,54),b),f=m[2],a=m[1];if(0<=bp(f))var
+e=d-1|0,r=aj(h,1);var
+m=KK(aj(r,54),b),f=m[2],a=m[1];if(0<=bq(f))var
 i=[0,a,f];else
-if(0<=bp(b)){var
+if(0<=bq(b)){var
 u=0,v=as(f,b);if(typeof
-a==="number"&&a!==kI){var
+a==="number"&&a!==kQ){var
 n=a-1|0;u=1}if(!u)var
-n=Kr(a);var
+n=KS(a);var
 i=[0,n,v]}else
 var
-w=cR(f,b),i=[0,mB(a),w];if(pJ<e){var
-s=pI<e?j:ai(q,55+(pI-e|0)|0),k=as(s,i[1]);if(0===bp(i[2]))var
+w=cR(f,b),i=[0,mI(a),w];if(pY<e){var
+s=pX<e?j:aj(q,55+(pX-e|0)|0),k=as(s,i[1]);if(0===bq(i[2]))var
 t=k;else
 var
 y=typeof
-k==="number"?1|k:Km(1,k),t=y;var
-x=et(t);return bx(x-et(s),e-54|0)}return bx(q,pJ)}}function
+k==="number"?1|k:KN(1,k),t=y;var
+x=et(t);return bz(x-et(s),e-54|0)}return bz(q,pY)}}function
 J(a){var
 b=a[2];return[0,ab(a[1]),b]}function
-cs(a){var
-b=a[2];return[0,iD(a[1]),b]}function
-mE(c,a,b){if(a[2]===b[2]){var
-d=a[2];return dK(f(c,a[1],b[1]),d)}var
-e=I(a[2],b[2]),g=I(b[1],a[2]);return dK(f(c,I(a[1],b[2]),g),e)}function
-u(d,c){if(d[2]!==0&&c[2]!==0)return mE(as,d,c);var
-g=bP(d),b=bP(c),a=0;switch(g){case
+ct(a){var
+b=a[2];return[0,iL(a[1]),b]}function
+mL(c,a,b){if(a[2]===b[2]){var
+d=a[2];return dJ(f(c,a[1],b[1]),d)}var
+e=I(a[2],b[2]),g=I(b[1],a[2]);return dJ(f(c,I(a[1],b[2]),g),e)}function
+u(d,c){if(d[2]!==0&&c[2]!==0)return mL(as,d,c);var
+g=bQ(d),b=bQ(c),a=0;switch(g){case
 0:return c;case
 1:switch(b){case
 2:a=3;break;case
@@ -3223,7 +3231,7 @@ g=bP(d),b=bP(c),a=0;switch(g){case
 1:a=3;break;case
 4:a=4;break}break;case
 4:switch(b){case
-4:return ec(v4);case
+4:return ec(wk);case
 0:case
 3:break;default:a=2}break}var
 e=0;switch(a){case
@@ -3235,9 +3243,9 @@ if(!b)return d;break;case
 f=0;switch(e){case
 0:if(!(3<=g))f=1;break;case
 1:break;case
-2:f=1;break;default:return iF}return f?gy:eu}function
-q(d,c){if(d[2]!==0&&c[2]!==0)return mE(cR,d,c);var
-g=bP(d),b=bP(c),a=0;switch(g){case
+2:f=1;break;default:return iN}return f?gA:eu}function
+q(d,c){if(d[2]!==0&&c[2]!==0)return mL(cR,d,c);var
+g=bQ(d),b=bQ(c),a=0;switch(g){case
 0:return J(c);case
 1:switch(b){case
 1:a=3;break;case
@@ -3248,7 +3256,7 @@ g=bP(d),b=bP(c),a=0;switch(g){case
 2:a=3;break;case
 4:a=4;break}break;case
 4:switch(b){case
-4:return ec(v5);case
+4:return ec(wl);case
 0:case
 3:break;default:a=2}break}var
 e=0;switch(a){case
@@ -3260,42 +3268,42 @@ if(!b)return d;break;case
 f=0;switch(e){case
 0:if(!(3<=g))f=1;break;case
 1:break;case
-2:f=1;break;default:return iF}return f?gy:eu}function
+2:f=1;break;default:return iN}return f?gA:eu}function
 g(b,a){if(b[2]!==0&&a[2]!==0){var
-d=I(b[2],a[2]);return dK(I(b[1],a[1]),d)}var
-c=bp(a[1]);return[0,w(bp(b[1]),c),j]}function
+d=I(b[2],a[2]);return dJ(I(b[1],a[1]),d)}var
+c=bq(a[1]);return[0,w(bq(b[1]),c),j]}function
 cS(a){var
-b=bp(a[1])+1|0;if(!(2<b>>>0))switch(b){case
+b=bq(a[1])+1|0;if(!(2<b>>>0))switch(b){case
 0:var
 c=ab(a[1]);return[0,ab(a[2]),c];case
-1:break;default:return[0,a[2],a[1]]}return a[2]===0?eu:gy}function
-ct(b,a){if(0<=bp(a[1]))return g(b,[0,a[2],a[1]]);var
+1:break;default:return[0,a[2],a[1]]}return a[2]===0?eu:gA}function
+cc(b,a){if(0<=bq(a[1]))return g(b,[0,a[2],a[1]]);var
 c=ab(a[1]);return g(b,[0,ab(a[2]),c])}function
-gz(b,a){return gd(b,fd(a))}function
-mF(b,a){return es(b,fd(a))}function
-aG(a){return ai(a,1)}function
-fe(a){return mB(ai(a,1))}function
+gB(b,a){return ge(b,fc(a))}function
+mM(b,a){return es(b,fc(a))}function
+aG(a){return aj(a,1)}function
+fd(a){return mI(aj(a,1))}function
 i(b){var
-c=b[2],a=b[1];return eb(c,1)?eb(a,0)?x:eb(a,1)?s:z(a):b0(a,c)}function
-ff(a){if(0===bp(a[2]))throw lM;return a}function
-dc(a){return 0===B(ff(a))?a:cS(a)}function
+c=b[2],a=b[1];return eb(c,1)?eb(a,0)?x:eb(a,1)?s:z(a):b2(a,c)}function
+fe(a){if(0===bq(a[2]))throw lS;return a}function
+dc(a){return 0===B(fe(a))?a:cS(a)}function
 o(b,a){var
-c=ff(a);return bQ(ff(b),c)}function
+c=fe(a);return bR(fe(b),c)}function
 bg(b,a){var
-c=ff(a);return dL(ff(b),c)}function
+c=fe(a);return dK(fe(b),c)}function
 dd(c,a){var
 d=a?[0,b(c,a[1])]:a;return d}function
 cT(a){var
 b=a?cT(a[2])+1|0:a;return b}function
-dN(a,b){if(a){var
-c=dN(a[2],b);return[0,a[1],c]}return b}function
-gA(b,a){return b?a:a?0:1}function
-mG(b,a){return 0===b?a:mG(b-1|0,a)+1|0}function
-iH(e,d,c){var
+dM(a,b){if(a){var
+c=dM(a[2],b);return[0,a[1],c]}return b}function
+gC(b,a){return b?a:a?0:1}function
+mN(b,a){return 0===b?a:mN(b-1|0,a)+1|0}function
+iP(e,d,c){var
 b=e,a=d;for(;;){if(0===b)return a?a[1]:c;var
 f=b-1|0;if(a){var
 b=f,a=a[2];continue}return c}}function
-b1(d,c){var
+b3(d,c){var
 a=d,b=c;for(;;){if(0===b){var
 e=a?[0,a[1]]:a;return e}var
 f=b-1|0;if(a){var
@@ -3304,17 +3312,17 @@ de(c,a){if(a)var
 e=de(c,a[2]),d=[0,b(c,a[1]),e];else
 var
 d=a;return d}function
-mH(c,a){if(a){var
-d=mH(c,a[2]);return dN(b(c,a[1]),d)}return a}function
-iI(c,b,a){if(a){var
-d=iI(c,b,a[2]);return f(c,a[1],d)}return b}function
+mO(c,a){if(a){var
+d=mO(c,a[2]);return dM(b(c,a[1]),d)}return a}function
+iQ(c,b,a){if(a){var
+d=iQ(c,b,a[2]);return f(c,a[1],d)}return b}function
 bh(e,d){var
 a=d;for(;;){if(a){var
 c=b(e,a[1]);if(c){var
 a=a[2];continue}return c}return 1}}function
-fg(c,f){var
+ff(c,f){var
 a=f;for(;;){if(a){var
-d=a[2],e=a[1];if(b(c,e))return[0,e,fg(c,d)];var
+d=a[2],e=a[1];if(b(c,e))return[0,e,ff(c,d)];var
 a=d;continue}return a}}function
 ew(b,a){return 0===a?0:[0,b,ew(b+1|0,a-1|0)]}function
 ex(a,d,c){switch(a[4]){case
@@ -3325,37 +3333,37 @@ f=b(a[5],c),g=f?1<=d?1:0:f,k=g?[0,i([0,e,e])]:g;return k;case
 h=b(a[5],c),l=h?[0,b(a[7],c)]:h;return l;default:return 0}}function
 cu(a){var
 b=a[9];return b?b[1]:a[8]}function
-iJ(e,d,c,b){var
+iR(e,d,c,b){var
 a=d[3];if(a){var
 g=ef(c,cu(e));return f(a[1],g,b)}return a}function
-gB(a){return dd(function(a){return q(i([0,e,e]),a)},a)}function
+gD(a){return dd(function(a){return q(i([0,e,e]),a)},a)}function
 at(f,e){var
 a=f;for(;;){if(0===a)return 1;var
 d=a-1|0,c=b(e,d);if(c){var
 a=d;continue}return c}}function
-cb(g,e,d){var
+cd(g,e,d){var
 b=e,a=d;for(;;){if(a){var
 c=f(g,b,a[1]);if(c){var
 b=b+1|0,a=a[2];continue}return c}return 1}}function
 ey(c,a){if(a){var
 d=ey(c,a[2]);return u(b(c,a[1]),d)}return i([0,j,e])}function
-iK(d,p,n,m){var
+iS(d,p,n,m){var
 c=p,b=n,a=m;for(;;){if(a){var
 h=a[2];if(c){var
 k=c[2],l=c[1];if(o(l,i([0,j,e]))){var
 c=k,b=b+1|0,a=h;continue}var
-q=iK(d,k,b+1|0,h);return u(g(l,f(d,b,a[1])),q)}return i([0,j,e])}return i([0,j,e])}}function
+q=iS(d,k,b+1|0,h);return u(g(l,f(d,b,a[1])),q)}return i([0,j,e])}return i([0,j,e])}}function
 a_(b,a){return 1-o(a,b)}function
 ez(f,d,a){var
 c=q(b(f,a[1]),d),h=o(i([0,j,e]),c)?a[2]:a[3];return g(h,c)}function
-fh(f,d,a){var
+fg(f,d,a){var
 c=q(b(f,a[1]),d),h=o(i([0,j,e]),c)?a[3]:a[2];return g(h,c)}function
 cU(i,h,e,a,b){if(0===a[0])var
 c=a[1],j=b[2],d=u(c,ey(f(h,e,c),j));else
 var
 d=a[1];var
 k=g(i,d);return u(b[1],k)}function
-fi(h,g){var
+fh(h,g){var
 a=g;for(;;){if(a){var
 f=a[1],k=b(h,f[1]);if(k)var
 l=f[2],c=a_(i([0,j,e]),l);else
@@ -3366,85 +3374,85 @@ d=c}else
 var
 d=a;if(d)return d;var
 m=i([0,e,e]);return a_(ey(function(a){return b(h,a[1])?i([0,j,e]):a[3]},g),m)}}function
-iL(d,a){return bh(function(a){var
+iT(d,a){return bh(function(a){var
 c=b(d,a[1]);if(c)return c;var
 f=i([0,j,e]);return o(a[3],f)},a)}function
-gC(c,g,d){if(typeof
-c==="number")return cb(g,0,d);else{if(0===c[0]){var
-k=c[1],h=b1(d,k);return h?f(g,k,h[1]):h}var
+gE(c,g,d){if(typeof
+c==="number")return cd(g,0,d);else{if(0===c[0]){var
+k=c[1],h=b3(d,k);return h?f(g,k,h[1]):h}var
 b=0,a=d,o=c[1];for(;;){if(a){var
-m=a[1],p=iH(b,o,i([0,j,e])),l=a_(i([0,j,e]),p),n=l?f(g,b,m):l;if(n)return 1;var
+m=a[1],p=iP(b,o,i([0,j,e])),l=a_(i([0,j,e]),p),n=l?f(g,b,m):l;if(n)return 1;var
 b=b+1|0,a=a[2];continue}return a}}}function
-dO(a,c,b){if(typeof
-a==="number")return cb(c,0,b);else{if(0===a[0]){var
-g=a[1],d=b1(b,g);return d?f(c,g,d[1]):d}var
-h=a[1],k=0;return cb(function(a,d){var
-g=i([0,j,e]),b=o(iH(a,h,i([0,j,e])),g);return b?b:f(c,a,d)},k,b)}}function
+dN(a,c,b){if(typeof
+a==="number")return cd(c,0,b);else{if(0===a[0]){var
+g=a[1],d=b3(b,g);return d?f(c,g,d[1]):d}var
+h=a[1],k=0;return cd(function(a,d){var
+g=i([0,j,e]),b=o(iP(a,h,i([0,j,e])),g);return b?b:f(c,a,d)},k,b)}}function
 cV(e,a,d,c,b){if(typeof
 a==="number"){var
-i=0;return cb(function(b,a){return f(e,d,f(c,b,a))},i,b)}else{if(0===a[0]){var
-h=a[1],g=b1(b,h);return g?f(e,d,f(c,h,g[1])):g}return f(e,d,iK(c,a[1],0,b))}}function
-fj(b,a){return o(a,b)}function
-mI(a,f,e,d,c){if(typeof
+i=0;return cd(function(b,a){return f(e,d,f(c,b,a))},i,b)}else{if(0===a[0]){var
+h=a[1],g=b3(b,h);return g?f(e,d,f(c,h,g[1])):g}return f(e,d,iS(c,a[1],0,b))}}function
+fi(b,a){return o(a,b)}function
+mP(a,f,e,d,c){if(typeof
 a!=="number"&&1===a[0]){var
-g=gC(a,function(a){return f},c);if(g)var
+g=gE(a,function(a){return f},c);if(g)var
 h=g;else{var
-i=dO(a,function(a){return e},c);if(i)return gC(a,function(a){return d},c);var
-h=i}return h}return dO(a,function(i,a){var
+i=dN(a,function(a){return e},c);if(i)return gE(a,function(a){return d},c);var
+h=i}return h}return dN(a,function(i,a){var
 c=b(f,a);if(c)var
 g=c;else{var
 h=b(e,a);if(h)return b(d,a);var
 g=h}return g},c)}function
-iM(d,c,a){return b(d,a)?0:b(c,a)}function
-mJ(h,g,c,f,a){var
-d=iM(h,g,a);if(d)var
+iU(d,c,a){return b(d,a)?0:b(c,a)}function
+mQ(h,g,c,f,a){var
+d=iU(h,g,a);if(d)var
 i=b(c,f),e=b(c,a)<i?1:0;else
 var
 e=d;return e}function
-iN(h,g,c,f,a){var
-d=iM(h,g,a);if(d)var
-i=b(c,f),e=h0(b(c,a),i);else
+iV(h,g,c,f,a){var
+d=iU(h,g,a);if(d)var
+i=b(c,f),e=h8(b(c,a),i);else
 var
 e=d;return e}function
-mK(c,a){var
-d=a[2];return iL(function(a){return 1-b(c,a)},d)}function
-mL(m,l,d,c,k,g,h,p,o,a){if(f(d[3],c,a))return 0;var
+mR(c,a){var
+d=a[2];return iT(function(a){return 1-b(c,a)},d)}function
+mS(m,l,d,c,k,g,h,p,o,a){if(f(d[3],c,a))return 0;var
 q=f(d[2],c,a);function
 r(k,h){var
 b=h[2],c=[0,i([0,j,e]),b],m=f(p,a,k);return cU(d[4],l,g,m,c)}var
 s=b(g,a),n=cV(m,f(k,c,a),s,r,q);if(n){var
 t=f(d[2],c,a),v=function(c,b){var
 e=[0,f(o,a,c)];return cU(d[4],l,h,e,b)},w=b(h,a),x=u(b(g,a),w);return cV(m,f(k,c,a),x,v,t)}return n}function
-gD(c,b,a){if(a)var
-e=gD(c,b+1|0,a[2]),d=[0,f(c,b,a[1]),e];else
+gF(c,b,a){if(a)var
+e=gF(c,b+1|0,a[2]),d=[0,f(c,b,a[1]),e];else
 var
 d=a;return d}function
-iO(a,b){if(a){var
+iW(a,b){if(a){var
 c=a[2],d=a[1];if(b){var
-f=b[1],h=iO(c,b[2]);return[0,[0,d[1],f,f],h]}var
-k=iO(c,0),l=i([0,j,e]),m=i([0,j,e]),g=[0,[0,d[1],m,l],k]}else
+f=b[1],h=iW(c,b[2]);return[0,[0,d[1],f,f],h]}var
+k=iW(c,0),l=i([0,j,e]),m=i([0,j,e]),g=[0,[0,d[1],m,l],k]}else
 var
 g=a;return g}function
-iP(a,d){function
+iX(a,d){function
 b(b){function
 c(c){return ex(a,b,c)?1:f(d,b,c)}return at(a[1],c)}return at(cu(a)+1|0,b)}function
-mM(g,l,d,k,e,j,i,c,a){var
+mT(g,l,d,k,e,j,i,c,a){var
 h=f(d[3],c,a);if(h){var
 m=h[1];return f(g,b(e,a),m)}var
 n=f(d[2],c,a);function
 o(c,b){var
 e=f(i,a,c);return cU(d[4],l,j,e,b)}var
 p=b(e,a);return cV(g,f(k,c,a),p,o,n)}function
-mN(j,i,e,h,c,g){var
+mU(j,i,e,h,c,g){var
 d=g;for(;;){if(0===d)return 1;var
-a=d-1|0,k=b(c[1],a+1|0),l=b(c[1],a),m=b(c[5],a),n=function(b,c,d,f){return function(a){return mM(j,i,e,h,c,b,d,f,a)}}(k,l,m,a),f=at(e[1],n);if(f){var
+a=d-1|0,k=b(c[1],a+1|0),l=b(c[1],a),m=b(c[5],a),n=function(b,c,d,f){return function(a){return mT(j,i,e,h,c,b,d,f,a)}}(k,l,m,a),f=at(e[1],n);if(f){var
 d=a;continue}return f}}function
-mO(a){return a[9]?0:0===cu(a)?5<=a[4]?0:1:0}function
-mP(a,d){var
-c=mO(a);if(c)return c;function
+mV(a){return a[9]?0:0===cu(a)?5<=a[4]?0:1:0}function
+mW(a,d){var
+c=mV(a);if(c)return c;function
 e(a){return 1-b(d[2],a)}return at(a[1],e)}function
-iQ(m,c,l,g){var
-t=mP(m,g);if(t){var
+iY(m,c,l,g){var
+t=mW(m,g);if(t){var
 a=cu(m),d=b(g[1],a);if(m[9])var
 h=function(g){var
 h=f(c[3],a,g);if(h){var
@@ -3455,11 +3463,11 @@ switch(m[4]){case
 w=b(g[5],a),s=g[3],p=g[2],h=function(g){var
 m=f(c[3],a,g);if(m){var
 u=m[1];return o(b(d,g),u)}var
-h=f(c[2],a,g),k=f(l,a,g),n=dO(k,function(c,a){var
+h=f(c[2],a,g),k=f(l,a,g),n=dN(k,function(c,a){var
 b=a[1];return o(i([0,j,e]),b)},h);if(n){if(b(p,g)){var
 q=b(c[3],a),r=function(a){return 1},t=function(a){var
-b=a[2];return iL(function(a){return iN(q,p,s,g,a)},b)};return mI(k,function(a){var
-b=a[2];return fi(function(a){return mJ(q,p,s,g,a)},b)},t,r,h)}var
+b=a[2];return iT(function(a){return iV(q,p,s,g,a)},b)};return mP(k,function(a){var
+b=a[2];return fh(function(a){return mQ(q,p,s,g,a)},b)},t,r,h)}var
 v=function(b,a){var
 e=f(w,g,b);return cU(c[4],ez,d,e,a)};return cV(o,k,b(d,g),v,h)}return n};break;case
 5:var
@@ -3471,30 +3479,30 @@ j(b,a){var
 g=f(u,e,b);return cU(c[4],ez,d,g,a)}var
 k=b(d,e);return cV(o,f(l,a,e),k,j,i)};break;case
 6:var
-v=g[9],x=b(g[5],a),y=g[8],h=function(b){return mL(o,ez,c,a,l,d,y,x,v,b)};break;case
+v=g[9],x=b(g[5],a),y=g[8],h=function(b){return mS(o,ez,c,a,l,d,y,x,v,b)};break;case
 0:case
 4:var
 C=b(g[5],a),r=g[4],n=g[3],k=g[2],h=function(g){var
 s=f(c[3],a,g);if(s){var
 t=s[1],u=o(i([0,j,e]),t);return u?o(b(d,g),t):u}var
-h=f(c[2],a,g),m=f(l,a,g),v=dO(m,function(c,a){var
+h=f(c[2],a,g),m=f(l,a,g),v=dN(m,function(c,a){var
 b=a[1];return o(i([0,j,e]),b)},h);if(v){if(b(k,g)){var
 p=b(c[3],a),y=function(a){var
 d=a[1],c=a_(i([0,j,e]),d);if(c)return c;var
-f=a[2];return fi(function(d){var
-a=iN(p,k,r,g,d);if(a)var
+f=a[2];return fh(function(d){var
+a=iV(p,k,r,g,d);if(a)var
 e=b(n,g),c=b(n,d)<e?1:0;else
 var
 c=a;return c},f)},z=function(a){var
-b=a[2];return iL(function(a){return iN(p,k,r,g,a)},b)};return mI(m,function(a){var
-b=a[2];return fi(function(a){return mJ(p,k,r,g,a)},b)},z,y,h)}var
+b=a[2];return iT(function(a){return iV(p,k,r,g,a)},b)};return mP(m,function(a){var
+b=a[2];return fh(function(a){return mQ(p,k,r,g,a)},b)},z,y,h)}var
 A=i([0,j,e]),w=o(b(d,g),A);if(w)var
 q=w;else{var
 B=function(b,a){var
-e=f(C,g,b);return cU(c[4],ez,d,e,a)},x=cV(o,m,b(d,g),B,h);if(x)return gC(m,function(f){var
+e=f(C,g,b);return cU(c[4],ez,d,e,a)},x=cV(o,m,b(d,g),B,h);if(x)return gE(m,function(f){var
 p=b(c[3],a);return function(c){var
 f=c[1],a=a_(i([0,j,e]),f);if(a)return a;var
-h=c[2];return fi(function(c){if(b(p,c))var
+h=c[2];return fh(function(c){if(b(p,c))var
 a=1;else{var
 f=b(k,c);if(f)var
 a=f;else
@@ -3509,9 +3517,9 @@ q=v;return q};break;default:var
 h=function(a){return 0}}var
 q=at(c[1],h)}else
 var
-q=t;return q?mN(o,ez,c,l,g,cu(m)):q}function
-iR(l,c,k,g){var
-r=mP(l,g);if(r){var
+q=t;return q?mU(o,ez,c,l,g,cu(m)):q}function
+iZ(l,c,k,g){var
+r=mW(l,g);if(r){var
 a=cu(l),d=b(g[1],a);if(l[9])var
 h=function(g){var
 h=f(c[3],a,g);if(h){var
@@ -3522,12 +3530,12 @@ switch(l[4]){case
 s=b(g[5],a),n=g[3],p=g[2],h=function(e){if(b(p,e))return 1;var
 j=f(c[3],a,e);if(j){var
 m=b(d,e);return o(j[1],m)}var
-g=f(c[2],a,e),h=f(k,a,e),l=dO(h,function(a){return function(a){return mK(p,a)}},g);if(l)var
+g=f(c[2],a,e),h=f(k,a,e),l=dN(h,function(a){return function(a){return mR(p,a)}},g);if(l)var
 q=function(b,a){var
-g=f(s,e,b);return cU(c[4],fh,d,g,a)},i=cV(fj,h,b(d,e),q,g);else
+g=f(s,e,b);return cU(c[4],fg,d,g,a)},i=cV(fi,h,b(d,e),q,g);else
 var
-i=l;return i?gC(h,function(h,d){var
-f=d[2],g=b(c[3],a);return fi(function(a){if(b(g,a))return 1;var
+i=l;return i?gE(h,function(h,d){var
+f=d[2],g=b(c[3],a);return fh(function(a){if(b(g,a))return 1;var
 c=b(n,e);return b(n,a)<c?1:0},f)},g):i};break;case
 5:var
 t=b(g[5],a),h=function(e){var
@@ -3535,39 +3543,39 @@ g=f(c[3],a,e);if(g){var
 h=b(d,e);return o(g[1],h)}var
 i=f(c[2],a,e);function
 j(b,a){var
-g=f(t,e,b);return cU(c[4],fh,d,g,a)}var
-l=b(d,e);return cV(fj,f(k,a,e),l,j,i)};break;case
+g=f(t,e,b);return cU(c[4],fg,d,g,a)}var
+l=b(d,e);return cV(fi,f(k,a,e),l,j,i)};break;case
 6:var
-v=g[9],w=b(g[5],a),x=g[8],h=function(b){return mL(fj,fh,c,a,k,d,x,w,v,b)};break;case
+v=g[9],w=b(g[5],a),x=g[8],h=function(b){return mS(fi,fg,c,a,k,d,x,w,v,b)};break;case
 0:case
 4:var
 u=b(g[5],a),q=g[2],h=function(g){if(b(q,g))return 1;var
 h=f(c[3],a,g);if(h){var
 r=b(d,g);return o(h[1],r)}var
-l=f(c[2],a,g),m=f(k,a,g),s=b(d,g),n=o(i([0,j,e]),s),p=n?dO(m,function(a){return function(a){return mK(q,a)}},l):n;if(p){var
+l=f(c[2],a,g),m=f(k,a,g),s=b(d,g),n=o(i([0,j,e]),s),p=n?dN(m,function(a){return function(a){return mR(q,a)}},l):n;if(p){var
 t=function(b,a){var
-e=f(u,g,b);return cU(c[4],fh,d,e,a)};return cV(fj,m,b(d,g),t,l)}return p};break;default:var
+e=f(u,g,b);return cU(c[4],fg,d,e,a)};return cV(fi,m,b(d,g),t,l)}return p};break;default:var
 h=function(a){return 0}}var
 m=at(c[1],h)}else
 var
-m=r;return m?mN(fj,fh,c,k,g,cu(l)):m}function
-gE(a,b){return a[3]?0:gA(a[1],b)}function
-mQ(c,b){var
-a=c[2];return a?gA(a[1],b):a}function
-eA(d,c,g,e,b,a){if(gE(c,g)){var
-h=ef(b,cu(d));return[0,f(e[6],h,a)]}return iJ(d,c,b,a)}function
-eB(a,k,j,i){if(mQ(k,j)){var
+m=r;return m?mU(fi,fg,c,k,g,cu(l)):m}function
+gG(a,b){return a[3]?0:gC(a[1],b)}function
+mX(c,b){var
+a=c[2];return a?gC(a[1],b):a}function
+eA(d,c,g,e,b,a){if(gG(c,g)){var
+h=ef(b,cu(d));return[0,f(e[6],h,a)]}return iR(d,c,b,a)}function
+eB(a,k,j,i){if(mX(k,j)){var
 l=i[7],f=a[10],g=function(b,c){return ex(a,b,c)},h=function(d,c){var
-e=b(a[3],c),f=0;return gD(function(e,b){var
-f=S(l,ef(d,cu(a)),c,e),g=iO(b[2],f);return[0,b[1],g]},f,e)};return[0,a[1],h,g,f]}var
+e=b(a[3],c),f=0;return gF(function(e,b){var
+f=S(l,ef(d,cu(a)),c,e),g=iW(b[2],f);return[0,b[1],g]},f,e)};return[0,a[1],h,g,f]}var
 c=a[10];function
 d(b,c){return ex(a,b,c)}function
 e(d,c){return b(a[3],c)}return[0,a[1],e,d,c]}function
-fk(a,g,d,c){var
-h=gE(g,d)?iP(a,function(e,d){var
-g=cT(b(a[3],d));return f(c[6],e,d)<g?1:0}):1;if(h){if(mQ(g,d)){var
-q=c[7];return iP(a,function(n,d){var
-c=b(a[3],d),f=0;return cb(function(p,r){var
+fj(a,g,d,c){var
+h=gG(g,d)?iX(a,function(e,d){var
+g=cT(b(a[3],d));return f(c[6],e,d)<g?1:0}):1;if(h){if(mX(g,d)){var
+q=c[7];return iX(a,function(n,d){var
+c=b(a[3],d),f=0;return cd(function(p,r){var
 s=S(q,n,d,p),b=r[2],a=s;for(;;){if(b){if(a){var
 c=a[1],g=b[1],h=o(i([0,j,e]),c),k=h?o(g[2],c):h,l=k?o(c,g[3]):k;if(l){var
 b=b[2],a=a[2];continue}var
@@ -3581,7 +3589,7 @@ t=i([0,e,e]),u=S(q,n,d,p);return bg(ey(function(a){return a},u),t)}return f}},f,
 k=1}else
 var
 k=h;return k}function
-fl(a,y){var
+fk(a,y){var
 k=a[2]<a[1]?1:0,h=0;if(k)switch(a[4]){case
 0:var
 l=a[9],m=l?a[8]<=l[1]?1:0:1;if(m)var
@@ -3623,14 +3631,14 @@ var
 b=d;if(b){var
 k=c[2],l=ey(function(a){return a[3]},k);return o(i([0,e,e]),l)}return b},d)},g=at(a[1],F);else
 var
-g=c;return g?iP(a,function(l,d){var
-g=b(a[3],d),f=iJ(a,y,l,d);if(typeof
+g=c;return g?iX(a,function(l,d){var
+g=b(a[3],d),f=iR(a,y,l,d);if(typeof
 f==="number")var
 c=0<cT(g)?1:0;else
 if(0===f[0])var
 m=cT(g),c=f[1]<m?1:0;else{var
 h=f[1],n=i([0,j,e]),k=bh(function(a){return o(n,a)},h);if(k)var
-p=i([0,e,e]),q=0,c=bg(iK(function(b,a){return i([0,e,e])},h,q,g),p);else
+p=i([0,e,e]),q=0,c=bg(iS(function(b,a){return i([0,e,e])},h,q,g),p);else
 var
 c=k}if(c){var
 r=b(a[3],d),s=function(b){return function(b){switch(a[4]){case
@@ -3639,24 +3647,24 @@ r=b(a[3],d),s=function(b){return function(b){switch(a[4]){case
 c=i([0,j,e]);return bg(b[1],c);case
 2:case
 4:var
-d=b[1];return o(i([0,j,e]),d);default:return 1}}};return dO(iJ(a,y,l,d),s,r)}return c}):g}function
-mR(a){function
+d=b[1];return o(i([0,j,e]),d);default:return 1}}};return dN(iR(a,y,l,d),s,r)}return c}):g}function
+mY(a){function
 c(c){var
 f=b(a[3],c),d=bh(function(a){var
 b=a[1];return o(i([0,j,e]),b)},f);if(d){if(2===a[4]){var
 g=b(a[7],c);return o(i([0,j,e]),g)}return 1}return d}return at(a[1],c)}function
-gF(a,g,c,b){var
-m=fl(a,g);if(m){if(b)var
-r=i([0,j,e]),n=o(b[1],r),h=n?mR(a):n;else
+gH(a,g,c,b){var
+m=fk(a,g);if(m){if(b)var
+r=i([0,j,e]),n=o(b[1],r),h=n?mY(a):n;else
 var
 h=b;if(h)var
 d=h;else{var
-p=fk(a,g,1,c);if(p)var
-s=1,t=function(b,d){return eA(a,g,s,c,b,d)},k=iQ(a,eB(a,g,1,c),t,c);else
+p=fj(a,g,1,c);if(p)var
+s=1,t=function(b,d){return eA(a,g,s,c,b,d)},k=iY(a,eB(a,g,1,c),t,c);else
 var
 k=p;if(k){var
-q=mO(a);if(q)var
-u=a[2],v=c[2],w=0,l=iM(function(b){return ex(a,w,b)},v,u);else
+q=mV(a);if(q)var
+u=a[2],v=c[2],w=0,l=iU(function(b){return ex(a,w,b)},v,u);else
 var
 l=q;if(l)var
 d=l;else{if(b){var
@@ -3666,111 +3674,111 @@ var
 d=k}}else
 var
 d=m;return d}function
-gG(a,d,c,j){var
-k=fl(a,d);if(k){var
+gI(a,d,c,j){var
+k=fk(a,d);if(k){var
 l=2<=a[4]?0:1,m=l?o(i([0,e,e]),j):l;if(m)var
 g=m;else{var
-n=fk(a,d,0,c);if(n)var
-q=0,r=function(b,e){return eA(a,d,q,c,b,e)},h=iR(a,eB(a,d,0,c),r,c);else
+n=fj(a,d,0,c);if(n)var
+q=0,r=function(b,e){return eA(a,d,q,c,b,e)},h=iZ(a,eB(a,d,0,c),r,c);else
 var
 h=n;var
 p=h?1-b(c[2],a[2]):h;if(p)return o(f(c[1],0,a[2]),j);var
 g=p}}else
 var
 g=k;return g}function
-mS(a){var
+mZ(a){var
 b=a[9],c=a[8],d=a[7],f=a[6];function
 g(f,d,c){var
 b=S(a[5],f,d,c);return 0===b[0]?[0,b[1]]:[0,i([0,j,e])]}return[0,a[1],a[2],a[3],a[4],g,f,d,c,b]}function
-mT(j,i){var
+m0(j,i){var
 b=j,a=i;for(;;){if(b){if(a){var
 c=a[1],d=c[2],e=c[1],f=b[1],g=f[2],h=f[1];if(h<e)return 1;if(e<h)return 2;if(g<d)return 1;if(d<g)return 2;var
 b=b[2],a=a[2];continue}return 2}var
 k=a?1:a;return k}}function
-mU(a,c,b){if(b){var
-e=b[1],f=e[2],d=e[1],g=b[2];return a===d?[0,[0,d,c+f|0],g]:a<d?[0,[0,a,c],b]:[0,[0,d,f],mU(a,c,g)]}return[0,[0,a,c],0]}function
-mV(a,b){if(a){var
-c=a[1],d=mV(a[2],b);return mU(c[1],c[2],d)}return b}function
-mW(c,b,a){if(a){var
-e=a[1],d=e[2],f=e[1],g=a[2];switch(mT(b,d)){case
+m1(a,c,b){if(b){var
+e=b[1],f=e[2],d=e[1],g=b[2];return a===d?[0,[0,d,c+f|0],g]:a<d?[0,[0,a,c],b]:[0,[0,d,f],m1(a,c,g)]}return[0,[0,a,c],0]}function
+m2(a,b){if(a){var
+c=a[1],d=m2(a[2],b);return m1(c[1],c[2],d)}return b}function
+m3(c,b,a){if(a){var
+e=a[1],d=e[2],f=e[1],g=a[2];switch(m0(b,d)){case
 0:return[0,[0,u(c,f),d],g];case
-1:return[0,[0,c,b],a];default:return[0,[0,f,d],mW(c,b,g)]}}return[0,[0,c,b],0]}function
-ag(a,c){if(c){var
+1:return[0,[0,c,b],a];default:return[0,[0,f,d],m3(c,b,g)]}}return[0,[0,c,b],0]}function
+ah(a,c){if(c){var
 h=c[1],d=h[2],e=h[1],f=c[2],i=function(c){if(c){var
-j=c[1],h=j[2],k=j[1],l=c[2];switch(mT(d,h)){case
+j=c[1],h=j[2],k=j[1],l=c[2];switch(m0(d,h)){case
 0:var
-m=b(ag(a,f),l);return[0,[0,u(g(a,e),k),h],m];case
+m=b(ah(a,f),l);return[0,[0,u(g(a,e),k),h],m];case
 1:var
-n=b(ag(a,f),c);return[0,[0,g(a,e),d],n];default:return[0,[0,k,h],i(l)]}}var
-o=b(ag(a,f),0);return[0,[0,g(a,e),d],o]};return i}return function(a){return a}}function
-mX(d,c,a,b){if(a){var
-e=a[1],f=mX(d,c,a[2],b),h=mV(c,e[2]);return mW(g(d,e[1]),h,f)}return b}function
-gH(a,b){if(a){var
-c=a[1],d=gH(a[2],b);return mX(c[1],c[2],b,d)}return a}function
-aZ(a){return[0,[0,a,0],0]}function
-mY(g){var
+n=b(ah(a,f),c);return[0,[0,g(a,e),d],n];default:return[0,[0,k,h],i(l)]}}var
+o=b(ah(a,f),0);return[0,[0,g(a,e),d],o]};return i}return function(a){return a}}function
+m4(d,c,a,b){if(a){var
+e=a[1],f=m4(d,c,a[2],b),h=m2(c,e[2]);return m3(g(d,e[1]),h,f)}return b}function
+gJ(a,b){if(a){var
+c=a[1],d=gJ(a[2],b);return m4(c[1],c[2],b,d)}return a}function
+a0(a){return[0,[0,a,0],0]}function
+m5(g){var
 a=g;for(;;){if(a){var
 b=a[1],c=b[1],d=a[2];if(bg(c,i([0,j,e]))){var
 a=d;continue}var
-h=mY(d),f=[0,[0,c,b[2]],h]}else
+h=m5(d),f=[0,[0,c,b[2]],h]}else
 var
 f=a;return f}}function
 eC(c){var
 a=c;for(;;){if(a){var
 d=i([0,j,e]),b=bg(a[1][1],d);if(b){var
 a=a[2];continue}return b}return 1}}function
-dP(c,e,d){var
+dO(c,e,d){var
 a=c[1],f=a[10],g=a[9],h=a[8],i=a[7],j=a[6],k=a[5],l=a[4];function
 m(a){var
-f=b(c[2],a),g=0;return gD(function(c,b){var
-f=b[2],g=0,h=gD(function(f,e){var
+f=b(c[2],a),g=0;return gF(function(c,b){var
+f=b[2],g=0,h=gF(function(f,e){var
 b=S(d,a,c,f);return[0,e[1],b[1],b[2]]},g,f);return[0,S(e,a,c,b),h]},g,f)}return[0,a[1],a[2],m,l,k,j,i,h,g,f]}function
-mZ(d,a,g){var
-h=a[2],c=b1(b(d[2],a[1]),h);if(c){var
+m6(d,a,g){var
+h=a[2],c=b3(b(d[2],a[1]),h);if(c){var
 e=a[1]<d[1][1]?1:0;if(e){var
-i=b1(c[1][2],g);return dd(function(a){return a[2]},i)}var
+i=b3(c[1][2],g);return dd(function(a){return a[2]},i)}var
 f=e}else
 var
 f=c;return f}function
-m0(d,c,a){if(0===a)return e;var
-f=m0(d,c+1|0,a-1|0);return I(b(d,c),f)}function
-gI(e,c,b,a){if(0===e)return m0(c,b,a);var
-f=e-1|0,d=a/2|0,g=gI(f,c,b+d|0,aO(0,a-d|0));return I(gI(f,c,b,d),g)}function
-m1(a){var
-b=0;return gI(14,function(a){return(2*a|0)+1|0},b,a)}function
-gJ(a){var
-b=0;return gI(14,function(a){return a+1|0},b,a)}function
-dQ(b,a){return gz(b,a)}function
+m7(d,c,a){if(0===a)return e;var
+f=m7(d,c+1|0,a-1|0);return I(b(d,c),f)}function
+gK(e,c,b,a){if(0===e)return m7(c,b,a);var
+f=e-1|0,d=a/2|0,g=gK(f,c,b+d|0,aP(0,a-d|0));return I(gK(f,c,b,d),g)}function
+m8(a){var
+b=0;return gK(14,function(a){return(2*a|0)+1|0},b,a)}function
+gL(a){var
+b=0;return gK(14,function(a){return a+1|0},b,a)}function
+dP(b,a){return gB(b,a)}function
 bF(a){return z(a)}function
-m2(r,c,f,d,b,a){var
+m9(r,c,f,d,b,a){var
 l=o(c,i([0,j,e]));if(l)var
 m=l;else{var
-n=a_(c,i([0,e,e])),p=n?dJ(j,d):n;if(p)var
+n=a_(c,i([0,e,e])),p=n?dI(j,d):n;if(p)var
 s=g(c,z(d)),h=bg(z(f),s);else
 var
 h=p;if(h)var
 t=q(i([0,e,e]),c),u=g(bF(b),t),k=o(g(bF(a),c),u);else
 var
 k=h;if(k){var
-v=dQ(d,b+a|0),w=m1(a),x=g(r,z(I(I(m1(b),w),v))),y=gJ(b+a|0),A=I(dQ(aG(e),b+a|0),y),B=dQ(cR(d,f),a);return o(z(I(I(dQ(f,b),B),A)),x)}var
+v=dP(d,b+a|0),w=m8(a),x=g(r,z(I(I(m8(b),w),v))),y=gL(b+a|0),A=I(dP(aG(e),b+a|0),y),B=dP(cR(d,f),a);return o(z(I(I(dP(f,b),B),A)),x)}var
 m=k}return m}function
-iS(f,d,l,k){var
+i0(f,d,l,k){var
 c=l,a=k;for(;;){if(a){if(c){var
-g=c[2],h=a[2];if(gA(d,c[1])){var
-m=iS(f,d,g,h),n=b(f[3],a[1][2]);return b(ag(i([0,e,e]),n),m)}var
+g=c[2],h=a[2];if(gC(d,c[1])){var
+m=i0(f,d,g,h),n=b(f[3],a[1][2]);return b(ah(i([0,e,e]),n),m)}var
 c=g,a=h;continue}var
 j=c}else
 var
 j=a;return j}}function
-iT(a){return[0,a[1],a[2]]}function
-m3(d,j){var
+i1(a){return[0,a[1],a[2]]}function
+m_(d,j){var
 f=j[2];if(f){var
-r=f[2],c=iT(f[1]),a=r;for(;;){if(a){var
-n=a[1],h=iT(n),l=c[1]<h[1]?1:0;if(l)var
+r=f[2],c=i1(f[1]),a=r;for(;;){if(a){var
+n=a[1],h=i1(n),l=c[1]<h[1]?1:0;if(l)var
 g=l;else
 var
 m=c[1]===h[1]?1:0,g=m?c[2]<h[2]?1:0:m;if(g){var
-q=a[2],c=iT(n),a=q;continue}var
+q=a[2],c=i1(n),a=q;continue}var
 o=g}else
 var
 o=1;var
@@ -3779,10 +3787,10 @@ var
 k=f;if(k){var
 p=j[1],s=j[2];return bh(function(a){var
 g=a[1]<d[1][1]?1:0;if(g){var
-n=a[2],c=b1(b(d[2],a[1]),n);if(c){var
+n=a[2],c=b3(b(d[2],a[1]),n);if(c){var
 f=c[1],o=cT(f[2]),h=cT(a[3])===o?1:0;if(h){var
-q=iS(d,1,a[3],f[2]),j=eC(b(ag(i([0,ab(e),e]),p),q));if(!j){var
-r=iS(d,0,a[3],f[2]),s=aZ(i([0,e,e])),t=b(ag(i([0,ab(e),e]),s),r);return eC(b(ag(i([0,e,e]),p),t))}var
+q=i0(d,1,a[3],f[2]),j=eC(b(ah(i([0,ab(e),e]),p),q));if(!j){var
+r=i0(d,0,a[3],f[2]),s=a0(i([0,e,e])),t=b(ah(i([0,ab(e),e]),s),r);return eC(b(ah(i([0,e,e]),p),t))}var
 k=j}else
 var
 k=h;var
@@ -3792,158 +3800,158 @@ l=c;var
 m=l}else
 var
 m=g;return m},s)}return k}function
-m4(e,d,h,g){var
+m$(e,d,h,g){var
 c=h,a=g;for(;;){if(a){var
-f=a[2];if(gA(e,a[1])){var
-i=m4(e,d,c+1|0,f);return b(d,c)+i|0}var
+f=a[2];if(gC(e,a[1])){var
+i=m$(e,d,c+1|0,f);return b(d,c)+i|0}var
 c=c+1|0,a=f;continue}return a}}function
 cW(d,c,a){if(a){var
-b=a[1],e=cW(d,c,a[2]),g=b[3];return m4(d,f(c,b[1],b[2]),0,g)+e|0}return a}function
-iU(c,j,h,g,o,a){switch(a[0]){case
-0:return b1(c[4],a[1]);case
+b=a[1],e=cW(d,c,a[2]),g=b[3];return m$(d,f(c,b[1],b[2]),0,g)+e|0}return a}function
+i2(c,j,h,g,o,a){switch(a[0]){case
+0:return b3(c[4],a[1]);case
 1:var
 d=a[1],k=d<j?1:0;if(k)var
-p=b(h,d)[1],q=aZ(b(g[8],d)),l=[0,b(ag(i([0,ab(e),e]),q),p)];else
+p=b(h,d)[1],q=a0(b(g[8],d)),l=[0,b(ah(i([0,ab(e),e]),q),p)];else
 var
 l=k;return l;case
 2:var
 f=a[1],m=f<j?1:0;if(m)var
-r=aZ(b(g[9],f)),s=b(h,f)[1],n=[0,b(ag(i([0,ab(e),e]),s),r)];else
+r=a0(b(g[9],f)),s=b(h,f)[1],n=[0,b(ah(i([0,ab(e),e]),s),r)];else
 var
 n=m;return n;case
 3:var
-t=mZ(c,[0,a[1],a[2]],a[3]);return dd(function(a){var
-d=b(c[3],a),f=aZ(b(c[5],a));return b(ag(i([0,ab(e),e]),f),d)},t);case
+t=m6(c,[0,a[1],a[2]],a[3]);return dd(function(a){var
+d=b(c[3],a),f=a0(b(c[5],a));return b(ah(i([0,ab(e),e]),f),d)},t);case
 4:var
-u=mZ(c,[0,a[1],a[2]],a[3]);return dd(function(a){var
-d=aZ(i([0,e,e])),f=b(c[3],a);return b(ag(i([0,ab(e),e]),f),d)},u);default:return b1(o,a[1])}}function
-m5(s,r,q,p,n,m,l){var
+u=m6(c,[0,a[1],a[2]],a[3]);return dd(function(a){var
+d=a0(i([0,e,e])),f=b(c[3],a);return b(ah(i([0,ab(e),e]),f),d)},u);default:return b3(o,a[1])}}function
+na(s,r,q,p,n,m,l){var
 a=m,c=l;for(;;){if(a){var
-f=a[1],g=f[1],d=iU(s,r,q,p,n,f[2]);if(d){var
+f=a[1],g=f[1],d=i2(s,r,q,p,n,f[2]);if(d){var
 h=o(i([0,j,e]),g);if(h){var
-t=d[1],u=b(ag(J(g),t),c),a=a[2],c=u;continue}var
+t=d[1],u=b(ah(J(g),t),c),a=a[2],c=u;continue}var
 k=h}else
 var
 k=d;return k}return[0,c]}}function
-dR(r,q,p,n,m,l,k){var
-b=m5(r,q,p,n,m,l,k);if(b){var
+dQ(r,q,p,n,m,l,k){var
+b=na(r,q,p,n,m,l,k);if(b){var
 a=b[1];for(;;){if(a){var
 c=a[1],d=c[1],f=a[2];if(c[2]){var
 g=bg(d,i([0,j,e]));if(g){var
 a=f;continue}return g}var
 h=o(i([0,j,e]),d);if(h){var
 a=f;continue}return h}return 1}}return b}function
-m6(c,h,g,f,d,a){var
-j=b(c[3],a[1]),l=aZ(a[2]),m=b(ag(i([0,ab(e),e]),l),j),k=dR(c,h,g,f,d,a[4],m);if(k){var
-n=aZ(a[3]),o=b(ag(i([0,ab(e),e]),j),n);return dR(c,h,g,f,d,a[5],o)}return k}function
-dS(l,k,h,C,B,g,A,z){var
+nb(c,h,g,f,d,a){var
+j=b(c[3],a[1]),l=a0(a[2]),m=b(ah(i([0,ab(e),e]),l),j),k=dQ(c,h,g,f,d,a[4],m);if(k){var
+n=a0(a[3]),o=b(ah(i([0,ab(e),e]),j),n);return dQ(c,h,g,f,d,a[5],o)}return k}function
+dR(l,k,h,C,B,g,A,z){var
 d=A,m=z;for(;;){if(m){var
 a=m[1];switch(a[0]){case
 0:var
-n=iU(l,k,h,g,d,a[1]);if(n)var
-p=iU(l,k,h,g,d,a[2]),x=p?[0,gH(n[1],p[1])]:p,q=x;else
+n=i2(l,k,h,g,d,a[1]);if(n)var
+p=i2(l,k,h,g,d,a[2]),x=p?[0,gJ(n[1],p[1])]:p,q=x;else
 var
 q=n;var
 c=q;break;case
 1:var
 r=a[2],s=o(i([0,j,e]),r);if(s)var
-y=m5(l,k,h,g,d,a[1],0),c=dd(function(f){return function(a){var
-c=aZ(f),d=mY(a);return b(ag(i([0,ab(e),e]),d),c)}}(r),y);else
+y=na(l,k,h,g,d,a[1],0),c=dd(function(f){return function(a){var
+c=a0(f),d=m5(a);return b(ah(i([0,ab(e),e]),d),c)}}(r),y);else
 var
 c=s;break;case
 2:var
-t=a[1],c=[0,gH(t,t)];break;case
+t=a[1],c=[0,gJ(t,t)];break;case
 3:var
 c=f(C,a[1],a[2]);break;default:var
-u=a[2],v=a[1],w=at(v,function(c,d){return function(a){return m6(l,k,h,g,d,b(c,a))}}(u,d)),c=w?S(B,v,u,a[3]):w}if(c){var
-D=m[2],d=dN(d,[0,c[1],0]),m=D;continue}return c}return[0,d]}}function
+u=a[2],v=a[1],w=at(v,function(c,d){return function(a){return nb(l,k,h,g,d,b(c,a))}}(u,d)),c=w?S(B,v,u,a[3]):w}if(c){var
+D=m[2],d=dM(d,[0,c[1],0]),m=D;continue}return c}return[0,d]}}function
 eD(a,f,e,d){var
 g=S(a[17],f,e,d),c=b(a[16],g);return[0,c[2],c[3]]}function
-iV(a){if(a){var
+i3(a){if(a){var
 b=a[1];return b[2]?0:a[2]?0:[0,b[1]]}return[0,i([0,j,e])]}function
-dT(a,i,h,g,e){var
-c=iV(e[1]);if(c)return c[1];var
+dS(a,i,h,g,e){var
+c=i3(e[1]);if(c)return c[1];var
 j=f(a[18],h,g),d=b(a[16],j);return i?d[3]:d[2]}function
-m7(d,c,a){if(a){var
-e=a[1],f=m7(d,c,a[2]),g=b(d[3],e[2]);return b(ag(b(c,e[1]),g),f)}return a}function
-m8(a,s,r,q,p,o,f,n){var
+nc(d,c,a){if(a){var
+e=a[1],f=nc(d,c,a[2]),g=b(d[3],e[2]);return b(ah(b(c,e[1]),g),f)}return a}function
+nd(a,s,r,q,p,o,f,n){var
 g=cu(a[1]);return at(g+1|0,function(c){function
 d(d){var
-h=b(a[2],d),j=0;return cb(function(h,t){var
+h=b(a[2],d),j=0;return cd(function(h,t){var
 j=S(f[5],c,d,h);if(0===j[0])return 1;var
-k=j[1],u=t[2],v=ef(c+1|0,g),l=m7(a,b(f[1],v),u);if(o)var
-w=aZ(k),m=b(ag(i([0,ab(e),e]),l),w);else
+k=j[1],u=t[2],v=ef(c+1|0,g),l=nc(a,b(f[1],v),u);if(o)var
+w=a0(k),m=b(ah(i([0,ab(e),e]),l),w);else
 var
-x=aZ(k),m=b(ag(i([0,ab(e),e]),x),l);return dR(a,s,r,q,p,S(n,c,d,h),m)},j,h)}return at(a[1][1],d)})}function
-fm(c,h,g,a,d){function
-m(e){return m6(c,h,g,a,d,b(a[16],e))}var
+x=a0(k),m=b(ah(i([0,ab(e),e]),x),l);return dQ(a,s,r,q,p,S(n,c,d,h),m)},j,h)}return at(a[1][1],d)})}function
+fl(c,h,g,a,d){function
+m(e){return nb(c,h,g,a,d,b(a[16],e))}var
 k=at(a[15],m);if(k)var
 n=function(g){var
-d=b(c[2],g),h=0;return cb(function(l,h){if(iV(h[1]))var
+d=b(c[2],g),h=0;return cd(function(l,h){if(i3(h[1]))var
 d=1;else{var
 j=f(a[18],g,l),k=j<a[15]?1:0;if(k)var
-m=h[1],n=b(a[16],j)[1],o=b(c[3],n),d=eC(b(ag(i([0,ab(e),e]),o),m));else
+m=h[1],n=b(a[16],j)[1],o=b(c[3],n),d=eC(b(ah(i([0,ab(e),e]),o),m));else
 var
 d=k}if(d){var
-p=h[2],q=0;return cb(function(h,f){var
+p=h[2],q=0;return cd(function(h,f){var
 c=S(a[17],g,l,h),d=c<a[15]?1:0;if(d)var
 i=f[2],e=b(a[16],c)[1]===i?1:0;else
 var
 e=d;return e},q,p)}return d},h,d)},j=at(c[1][1],n);else
 var
 j=k;var
-l=j?m8(c,h,g,a,d,0,a[6],a[19]):j;return l?m8(c,h,g,a,d,1,a[7],a[20]):l}function
-m9(e,d,c,g,f,a){var
-b=dS(e,d,c,g,f,a,0,a[14]);return b?fm(e,d,c,a,b[1]):b}function
+l=j?nd(c,h,g,a,d,0,a[6],a[19]):j;return l?nd(c,h,g,a,d,1,a[7],a[20]):l}function
+ne(e,d,c,g,f,a){var
+b=dR(e,d,c,g,f,a,0,a[14]);return b?fl(e,d,c,a,b[1]):b}function
 eE(a){return a[2]?0:1}function
-v6(b,a){return 0}function
-m_(c,b,a){return 0}var
-v7=aG(aG(aG(aG(fe(fe(e)))))),fn=gz(aG(e),v7),iW=aG(aG(aG(aG(aG(aG(fe(e))))))),fo=gz(aG(e),iW);function
-m$(e,d,c){var
+wm(b,a){return 0}function
+nf(c,b,a){return 0}var
+wn=aG(aG(aG(aG(fd(fd(e)))))),fm=gB(aG(e),wn),i4=aG(aG(aG(aG(aG(aG(fd(e))))))),fn=gB(aG(e),i4);function
+ng(e,d,c){var
 b=d,a=c;for(;;){if(0===b)return a;var
-b=b-1|0,a=as(mF(I(a,a),iW),e);continue}}var
-v8=80,v9=80;function
-iX(c,a){if(bf(j,a)){var
-b=bf(I(aG(e),a),fo);if(b){var
-d=g(c,z(fo)),f=I(a,a),h=as(mF(I(aG(e),f),iW),e);return o(z(m$(e,v9,as(as(fo,a),h))),d)}return b}var
-i=g(c,z(m$(j,v8,cR(fo,a))));return o(z(fo),i)}function
-na(b,a){return 0===a?i([0,e,e]):g(b,na(b,a-1|0))}function
-nb(b,a){if(a){var
-c=a[1],d=nb(b,a[2]),f=c[2],h=i([0,j,e]);return g(na(iH(c[1],b,h),f),d)}return i([0,e,e])}function
-fp(b,a){if(a){var
-c=a[1],d=fp(b,a[2]),f=nb(b,c[2]);return u(g(c[1],f),d)}return i([0,j,e])}function
-nc(b){var
+b=b-1|0,a=as(mM(I(a,a),i4),e);continue}}var
+wo=80,wp=80;function
+i5(c,a){if(bf(j,a)){var
+b=bf(I(aG(e),a),fn);if(b){var
+d=g(c,z(fn)),f=I(a,a),h=as(mM(I(aG(e),f),i4),e);return o(z(ng(e,wp,as(as(fn,a),h))),d)}return b}var
+i=g(c,z(ng(j,wo,cR(fn,a))));return o(z(fn),i)}function
+nh(b,a){return 0===a?i([0,e,e]):g(b,nh(b,a-1|0))}function
+ni(b,a){if(a){var
+c=a[1],d=ni(b,a[2]),f=c[2],h=i([0,j,e]);return g(nh(iP(c[1],b,h),f),d)}return i([0,e,e])}function
+fo(b,a){if(a){var
+c=a[1],d=fo(b,a[2]),f=ni(b,c[2]);return u(g(c[1],f),d)}return i([0,j,e])}function
+nj(b){var
 a=b;for(;;){if(a){if(a[1][2])return 0;var
 a=a[2];continue}return 1}}function
-nd(h,g,f){var
+nk(h,g,f){var
 c=g,a=f;for(;;){if(0===c)return[0,a];var
 e=c-1|0,d=b(h,e);if(d){var
 c=e,a=as(a,d[1]);continue}return d}}function
-gK(e,d,a,c){var
+gM(e,d,a,c){var
 b=a<e?1:0;return b?f(d,a,c):b}function
-ne(c,a){if(a){var
-d=ne(c,a[2]),f=b(c[3],a[1][2]);return b(ag(i([0,e,e]),f),d)}return a}function
-fq(c,b,a){if(b){if(a){var
-f=fq(c,b[2],a[2]),d=h0(b[1][1],c),g=d?a[1]:d;return g+f|0}var
+nl(c,a){if(a){var
+d=nl(c,a[2]),f=b(c[3],a[1][2]);return b(ah(i([0,e,e]),f),d)}return a}function
+fp(c,b,a){if(b){if(a){var
+f=fp(c,b[2],a[2]),d=h8(b[1][1],c),g=d?a[1]:d;return g+f|0}var
 e=a}else
 var
 e=b;return e}function
-nf(b,a){if(b){if(a){var
-d=nf(b[2],a[2]);return a[1]+d|0}var
+nm(b,a){if(b){if(a){var
+d=nm(b[2],a[2]);return a[1]+d|0}var
 c=a}else
 var
 c=b;return c}function
-dU(f,c,a){if(0===c)return[0,j];var
-d=b(f[13],a),e=iX(a,d),g=e?[0,I(c,d)]:e;return g}function
-ng(f,e,b,a){if(b){if(a){var
-h=a[1],k=dc(bF(h)),l=g(bF(e),k),c=dU(f,h,g(b[1][2],l));if(c)var
-d=ng(f,e,b[2],a[2]),m=d?[0,as(c[1],d[1])]:d,i=m;else
+dT(f,c,a){if(0===c)return[0,j];var
+d=b(f[13],a),e=i5(a,d),g=e?[0,I(c,d)]:e;return g}function
+nn(f,e,b,a){if(b){if(a){var
+h=a[1],k=dc(bF(h)),l=g(bF(e),k),c=dT(f,h,g(b[1][2],l));if(c)var
+d=nn(f,e,b[2],a[2]),m=d?[0,as(c[1],d[1])]:d,i=m;else
 var
 i=c;return i}return[0,j]}return[0,j]}function
-nh(d,c,a,b){if(a){var
-e=nh(d,c+1|0,a[2],b),g=f(d,c,b);return as(I(a[1],g),e)}return j}function
-iY(c,l,g,L,a,B,p,K){var
-r=nf(g,a[12]);if(0===r)return[0,[0,j,0]];var
+no(d,c,a,b){if(a){var
+e=no(d,c+1|0,a[2],b),g=f(d,c,b);return as(I(a[1],g),e)}return j}function
+i6(c,l,g,L,a,B,p,K){var
+r=nm(g,a[12]);if(0===r)return[0,[0,j,0]];var
 m=i([0,e,e]),h=g;for(;;){if(h){var
 x=h[1][2],y=o(i([0,j,e]),x);if(y){var
 H=h[2],m=q(m,x),h=H;continue}var
@@ -3951,24 +3959,24 @@ s=y}else
 var
 s=o(i([0,j,e]),m);if(s)var
 G=function(a){var
-d=b(c[2],a),f=0;return cb(function(j,a){var
-f=ne(c,a[2]),g=aZ(i([0,e,e])),d=eC(b(ag(i([0,ab(e),e]),g),f));if(d){var
+d=b(c[2],a),f=0;return cd(function(j,a){var
+f=nl(c,a[2]),g=a0(i([0,e,e])),d=eC(b(ah(i([0,ab(e),e]),g),f));if(d){var
 h=a[2];return bh(function(a){return a[2]<l?1:0},h)}return d},f,d)},t=at(c[1][1],G);else
 var
 t=s;if(t){var
-u=dU(a,r,K);if(u){var
-v=ng(a,r,g,a[12]);if(v){var
-w=nd(function(d){var
-k=fq(d,g,a[12]);if(0===k)return[0,j];var
-m=f(L,d,function(a,b){return gK(d,p,a,b)}),h=at(l,function(a){var
-d=fp(m,b(c[3],a));return o(i([0,j,e]),d)});if(h){var
-n=nd(function(e){if(nc(b(c[3],e)))return[0,j];var
-g=fp(m,b(c[3],e));return dU(a,f(p,d,e),g)},l,j);return dd(function(a){return I(k,a)},n)}return h},B,j);if(w){var
-M=0,N=ew(0,B),n=l,d=M,O=de(function(b){return fq(b,g,a[12])},N);for(;;){if(0!==n){var
-k=n-1|0;if(nc(b(c[3],k)))var
+u=dT(a,r,K);if(u){var
+v=nn(a,r,g,a[12]);if(v){var
+w=nk(function(d){var
+k=fp(d,g,a[12]);if(0===k)return[0,j];var
+m=f(L,d,function(a,b){return gM(d,p,a,b)}),h=at(l,function(a){var
+d=fo(m,b(c[3],a));return o(i([0,j,e]),d)});if(h){var
+n=nk(function(e){if(nj(b(c[3],e)))return[0,j];var
+g=fo(m,b(c[3],e));return dT(a,f(p,d,e),g)},l,j);return dd(function(a){return I(k,a)},n)}return h},B,j);if(w){var
+M=0,N=ew(0,B),n=l,d=M,O=de(function(b){return fp(b,g,a[12])},N);for(;;){if(0!==n){var
+k=n-1|0;if(nj(b(c[3],k)))var
 z=d;else
 var
-A=nh(p,0,O,k),J=bf(A,j)?d:[0,[0,k,A],d],z=J;var
+A=no(p,0,O,k),J=bf(A,j)?d:[0,[0,k,A],d],z=J;var
 n=k,d=z;continue}var
 P=as(v[1],w[1]),C=[0,[0,as(u[1],P),d]];break}}else
 var
@@ -3982,105 +3990,105 @@ E=u;var
 F=E}else
 var
 F=t;return F}}function
-ni(m,l,k,j){var
+np(m,l,k,j){var
 a=l,c=j;for(;;){if(a){var
-d=a[1],e=d[2],n=dc(z(e)),f=g(b(k,d[1]),n),h=b(m[13],f),i=iX(f,h);if(i){var
-o=as(c,I(e,as(h,fn))),a=a[2],c=o;continue}return i}return[0,c]}}function
-nj(p,n,d,j,i){var
-e=ni(n,d[2],j,d[1]);if(e){var
-q=z(e[1]),k=o(g(i,z(fn)),q);if(k){var
-r=aZ(J(i)),a=d[2],c=r;for(;;){if(a){var
-h=a[1][1],l=b(p[3],h),m=b(ag(b(j,h),l),c),a=a[2],c=m;continue}var
+d=a[1],e=d[2],n=dc(z(e)),f=g(b(k,d[1]),n),h=b(m[13],f),i=i5(f,h);if(i){var
+o=as(c,I(e,as(h,fm))),a=a[2],c=o;continue}return i}return[0,c]}}function
+nq(p,n,d,j,i){var
+e=np(n,d[2],j,d[1]);if(e){var
+q=z(e[1]),k=o(g(i,z(fm)),q);if(k){var
+r=a0(J(i)),a=d[2],c=r;for(;;){if(a){var
+h=a[1][1],l=b(p[3],h),m=b(ah(b(j,h),l),c),a=a[2],c=m;continue}var
 f=[0,c];break}}else
 var
 f=k}else
 var
 f=e;return f}function
-iZ(c,e,b,d,a){if(d){var
+i7(c,e,b,d,a){if(d){var
 f=d[2],g=d[1];if(a){var
-h=iZ(c,e,b,f,a[2]);return[0,S(c,b,g,a[1]),h]}var
-i=iZ(c,e,b,f,0);return[0,S(c,b,g,e),i]}return a}function
-i0(e,d,c,b,a){var
-f=iZ(e,d,c,b[2],a[2]),g=a[1];return[0,as(I(c,b[1]),g),f]}function
-v_(c,b,a){return as(I(c,b),a)}function
-nk(a,b,c){return i0(v_,j,a,b,c)}var
-v$=[0,j,0];function
-eF(a,b,c){return i0(nk,v$,a,b,c)}var
-wa=[0,j,0];function
-nl(a,b,c){return i0(eF,wa,a,b,c)}function
-nm(b,a){var
+h=i7(c,e,b,f,a[2]);return[0,S(c,b,g,a[1]),h]}var
+i=i7(c,e,b,f,0);return[0,S(c,b,g,e),i]}return a}function
+i8(e,d,c,b,a){var
+f=i7(e,d,c,b[2],a[2]),g=a[1];return[0,as(I(c,b[1]),g),f]}function
+wq(c,b,a){return as(I(c,b),a)}function
+nr(a,b,c){return i8(wq,j,a,b,c)}var
+wr=[0,j,0];function
+eF(a,b,c){return i8(nr,wr,a,b,c)}var
+ws=[0,j,0];function
+ns(a,b,c){return i8(eF,ws,a,b,c)}function
+nt(b,a){var
 c=de(b,a[2]);return[0,a[1],c]}function
-wb(a){return[0,a,0]}function
-wc(a){return nm(wb,a)}function
-nn(a){return nm(wc,a)}function
-i1(c,b,e,a){if(e){var
+wt(a){return[0,a,0]}function
+wu(a){return nt(wt,a)}function
+nu(a){return nt(wu,a)}function
+i9(c,b,e,a){if(e){var
 g=e[2],d=e[1];if(a){var
-h=a[1],i=i1(c,b,g,a[2]),f=bf(d,j),k=f?bf(j,d):f,l=k?h:eF(I(c,d),b,h);return[0,l,i]}var
-m=i1(c,b,g,0);return[0,eF(I(c,d),b,[0,j,0]),m]}return a}function
-no(d,h,g){var
+h=a[1],i=i9(c,b,g,a[2]),f=bf(d,j),k=f?bf(j,d):f,l=k?h:eF(I(c,d),b,h);return[0,l,i]}var
+m=i9(c,b,g,0);return[0,eF(I(c,d),b,[0,j,0]),m]}return a}function
+nv(d,h,g){var
 c=h,a=g;for(;;){if(a){var
 e=a[2],f=a[1];if(bf(j,f)){var
 c=c+1|0,a=e;continue}var
-i=no(d,c+1|0,e);return as(I(b(d,c),f),i)}return j}}function
-np(a){if(a){var
-b=a[1],c=np(a[2]);return bf(b,c)?b:c}return j}function
-i2(g,f,e,a){var
-b=de(e,a[2]),c=no(g,0,b),d=I(f,np(b)),h=bf(c,d)?d:c;return as(a[1],h)}function
-nq(b,a){function
-c(a){return a}return function(d){return i2(b,a,c,d)}}function
-nr(b,a){var
-c=nq(b,a);return function(d){return i2(b,a,c,d)}}function
-ns(k,h){var
+i=nv(d,c+1|0,e);return as(I(b(d,c),f),i)}return j}}function
+nw(a){if(a){var
+b=a[1],c=nw(a[2]);return bf(b,c)?b:c}return j}function
+i_(g,f,e,a){var
+b=de(e,a[2]),c=nv(g,0,b),d=I(f,nw(b)),h=bf(c,d)?d:c;return as(a[1],h)}function
+nx(b,a){function
+c(a){return a}return function(d){return i_(b,a,c,d)}}function
+ny(b,a){var
+c=nx(b,a);return function(d){return i_(b,a,c,d)}}function
+nz(k,h){var
 b=k,a=h;for(;;){if(b)if(a){var
 d=a[2],f=b[2],g=b[1];if(o(g,i([0,j,e]))){var
 b=f,a=d;continue}var
-l=ns(f,d),c=[0,[0,g,a[1]],l]}else
+l=nz(f,d),c=[0,[0,g,a[1]],l]}else
 var
 c=a;else
 var
 c=b;return c}}function
-nt(a,c){if(typeof
+nA(a,c){if(typeof
 a==="number")return 0;else{if(0===a[0]){var
-b=b1(c,a[1]);if(b)var
+b=b3(c,a[1]);if(b)var
 f=b[1],d=[0,[0,i([0,e,e]),f],0];else
 var
-d=b;return d}return ns(a[1],c)}}function
-gL(c,b){var
+d=b;return d}return nz(a[1],c)}}function
+gN(c,b){var
 a=c[3];return a?f(a[1],0,b):a}function
-nu(c,b){var
-a=b1(c[2],b),d=a?a[1][1][1][1]:a;return d}function
-i3(c,b){var
-a=b1(c[2],b);return a?a[1][1][1][2]:j}function
-nv(h,g,f,a,d,c){var
+nB(c,b){var
+a=b3(c[2],b),d=a?a[1][1][1][1]:a;return d}function
+i$(c,b){var
+a=b3(c[2],b);return a?a[1][1][1][2]:j}function
+nC(h,g,f,a,d,c){var
 k=a[2],j=bh(function(a){var
-j=a[1],k=j[1],l=k[1],m=dR(h,g,f,d,c,j[2],l);if(m){var
-n=aZ(z(k[2])),o=b(ag(i([0,ab(e),e]),l),n);return dR(h,g,f,d,c,a[2],o)}return m},k);if(j){var
-l=a[2],m=aZ(z(a[3])),n=iI(function(a){var
-b=a[1][1][1];return ag(i([0,ab(e),e]),b)},m,l);return dR(h,g,f,d,c,a[4],n)}return j}function
-i4(d,c,a){if(a){var
-e=i4(d,c+1|0,a[2]),f=nu(d,c);return b(ag(z(a[1]),f),e)}return a}function
-nw(c,d,a){if(a){var
-f=a[1],g=nw(c,d+1|0,a[2]),h=i4(c,0,f[2]),j=aZ(z(f[1])),k=b(ag(i([0,e,e]),j),h),l=gH(nu(c,d),k);return b(ag(i([0,e,e]),l),g)}return a}function
-nx(d,k,c){var
-l=d[3],h=bf(j,b(nr(function(a){return i3(d,a)},l),c));if(h)return h;var
+j=a[1],k=j[1],l=k[1],m=dQ(h,g,f,d,c,j[2],l);if(m){var
+n=a0(z(k[2])),o=b(ah(i([0,ab(e),e]),l),n);return dQ(h,g,f,d,c,a[2],o)}return m},k);if(j){var
+l=a[2],m=a0(z(a[3])),n=iQ(function(a){var
+b=a[1][1][1];return ah(i([0,ab(e),e]),b)},m,l);return dQ(h,g,f,d,c,a[4],n)}return j}function
+ja(d,c,a){if(a){var
+e=ja(d,c+1|0,a[2]),f=nB(d,c);return b(ah(z(a[1]),f),e)}return a}function
+nD(c,d,a){if(a){var
+f=a[1],g=nD(c,d+1|0,a[2]),h=ja(c,0,f[2]),j=a0(z(f[1])),k=b(ah(i([0,e,e]),j),h),l=gJ(nB(c,d),k);return b(ah(i([0,e,e]),l),g)}return a}function
+nE(d,k,c){var
+l=d[3],h=bf(j,b(ny(function(a){return i$(d,a)},l),c));if(h)return h;var
 a=k;for(;;){if(a){var
 f=a[2];if(f){var
 a=f;continue}var
 g=a[1]}else
 var
 g=a;var
-m=nw(d,0,c[2]),n=aZ(z(c[1])),o=b(ag(i([0,e,e]),n),m);return eC(b(ag(i([0,ab(e),e]),o),g))}}function
-ny(f,a){var
-c=dJ(j,a[5]),d=c?dJ(j,a[6]):c;if(d){var
+m=nD(d,0,c[2]),n=a0(z(c[1])),o=b(ah(i([0,e,e]),n),m);return eC(b(ah(i([0,ab(e),e]),o),g))}}function
+nF(f,a){var
+c=dI(j,a[5]),d=c?dI(j,a[6]):c;if(d){var
 g=function(g){var
-c=b(a[9],g),d=b(a[11],c),h=i4(a,0,d[2]),j=aZ(z(d[1])),k=b(ag(i([0,e,e]),j),h),l=b(f[3],c);return eC(b(ag(J(z(a[5])),l),k))};return at(a[8],g)}return d}function
-gM(a){return a?i([0,ab(e),e]):i([0,e,e])}function
-fr(a){return a?ab(e):e}function
-nz(m,d,l,c,b,a){if(b){if(a){var
-n=a[1],p=n[2],r=n[1],s=b[1],t=s[2],u=s[1],f=iV(t[1]);if(f){var
-h=nz(m,d,l,c,b[2],a[2]);if(h){var
+c=b(a[9],g),d=b(a[11],c),h=ja(a,0,d[2]),j=a0(z(d[1])),k=b(ah(i([0,e,e]),j),h),l=b(f[3],c);return eC(b(ah(J(z(a[5])),l),k))};return at(a[8],g)}return d}function
+gO(a){return a?i([0,ab(e),e]):i([0,e,e])}function
+fq(a){return a?ab(e):e}function
+nG(m,d,l,c,b,a){if(b){if(a){var
+n=a[1],p=n[2],r=n[1],s=b[1],t=s[2],u=s[1],f=i3(t[1]);if(f){var
+h=nG(m,d,l,c,b[2],a[2]);if(h){var
 A=g(u,m[1][10]),B=g(z(c),A),v=bg(z(r),B);if(v)var
-C=z(p),D=g(u,f[1]),E=q(g(z(I(c,I(d[5],d[6]))),D),C),F=g(gM(l),E),k=o(i([0,j,e]),F);else
+C=z(p),D=g(u,f[1]),E=q(g(z(I(c,I(d[5],d[6]))),D),C),F=g(gO(l),E),k=o(i([0,j,e]),F);else
 var
 k=v;var
 w=k?[0,[0,[0,[0,r,p],t[2]],h[1]]]:k}else
@@ -4091,15 +4099,15 @@ var
 x=f;var
 y=x}else
 var
-y=a;return y}return wd}function
-i5(r,c,a,ao,f,an,am){var
+y=a;return y}return wv}function
+jb(r,c,a,ao,f,an,am){var
 k=a[7],h=o(i([0,j,e]),k);if(h)var
 l=i([0,e,e]),d=a_(a[7],l);else
 var
 d=h;if(d){var
 m=function(d){var
 T=1-b(a[1],d);if(T)return T;if(ex(r[1],0,d))return 0;var
-ae=b(r[2],d),K=nt(b(ao,d),ae),af=c[5],w=I(b(a[4],d),af),L=dJ(j,b(a[4],d)),M=L?bh(function(d){var
+ae=b(r[2],d),K=nA(b(ao,d),ae),af=c[5],w=I(b(a[4],d),af),L=dI(j,b(a[4],d)),M=L?bh(function(d){var
 h=d[2][2];return bh(function(k){var
 l=b(c[10],k[2]),m=l<c[8]?1:0;if(m)var
 s=k[2],h=b(c[9],l)===s?1:0;else
@@ -4108,23 +4116,23 @@ h=m;if(h){var
 d=k[1],n=b(a[1],d);if(n)var
 p=n;else{var
 r=b(am,d);if(r){var
-t=z(b(a[3],d)),u=b(an,d),v=q(g(z(c[6]),u),t),w=g(gM(f),v);return o(i([0,j,e]),w)}var
+t=z(b(a[3],d)),u=b(an,d),v=q(g(z(c[6]),u),t),w=g(gO(f),v);return o(i([0,j,e]),w)}var
 p=r}return p}return h},h)},K):L;if(M){var
-ag=b(a[5],d),x=nz(r,c,f,b(a[4],d),K,ag);if(x){var
-N=x[1],ah=nn(b(a[2],d)),l=N,k=nl(ab(I(fr(f),w)),ah,[0,j,0]);a:for(;;){if(l){var
-E=l[1],F=E[1],W=k[2],X=k[1],Y=F[2],Z=[0,as(I(fr(f),Y),X),W],_=E[2],$=F[1],G=I(fr(f),$),h=_,s=Z;for(;;){if(h){var
-B=h[1],t=B[1],C=b(a[1],t)?b(a[2],t):[0,b(a[3],t),0],D=b(c[11],B[2]),U=nn(C),A=nl(I(G,D[1]),U,s),V=i1(G,C,D[2],A[2]),h=h[2],s=[0,A[1],V];continue}var
+ag=b(a[5],d),x=nG(r,c,f,b(a[4],d),K,ag);if(x){var
+N=x[1],ah=nu(b(a[2],d)),l=N,k=ns(ab(I(fq(f),w)),ah,[0,j,0]);a:for(;;){if(l){var
+E=l[1],F=E[1],W=k[2],X=k[1],Y=F[2],Z=[0,as(I(fq(f),Y),X),W],_=E[2],$=F[1],G=I(fq(f),$),h=_,s=Z;for(;;){if(h){var
+B=h[1],t=B[1],C=b(a[1],t)?b(a[2],t):[0,b(a[3],t),0],D=b(c[11],B[2]),U=nu(C),A=ns(I(G,D[1]),U,s),V=i9(G,C,D[2],A[2]),h=h[2],s=[0,A[1],V];continue}var
 l=l[2],k=s;continue a}}var
-O=c[3],P=function(a){return i3(c,a)},Q=bf(j,i2(P,O,nr(P,O),k));if(Q){var
+O=c[3],P=function(a){return i$(c,a)},Q=bf(j,i_(P,O,ny(P,O),k));if(Q){var
 p=N,v=[0,I(w,b(a[6],d)),0];b:for(;;){if(p){var
 J=p[1],ac=J[2],n=ac,m=v,ad=ab(J[1][1]);for(;;){if(n){var
 u=n[1];if(b(a[1],u[1]))var
-aa=b(c[11],u[2]),H=nk(I(ad,b(a[6],u[1])),aa,m);else
+aa=b(c[11],u[2]),H=nr(I(ad,b(a[6],u[1])),aa,m);else
 var
 H=m;var
 n=n[2],m=H;continue}var
 p=p[2],v=m;continue b}}var
-ai=c[3],aj=z(b(nq(function(a){return i3(c,a)},ai),v)),ak=z(I(w,b(a[6],d))),al=a[7],R=o(g(q(i([0,e,e]),al),ak),aj);break}}else
+ai=c[3],aj=z(b(nx(function(a){return i$(c,a)},ai),v)),ak=z(I(w,b(a[6],d))),al=a[7],R=o(g(q(i([0,e,e]),al),ak),aj);break}}else
 var
 R=Q;var
 S=R;break}}else
@@ -4133,20 +4141,20 @@ S=x;var
 y=S}else
 var
 y=M;return y?bf(e,b(a[6],d)):y};return at(r[1][1],m)}return d}function
-i6(j,h,g,l,k,d,o,t,s){var
+jc(j,h,g,l,k,d,o,t,s){var
 c=t,a=s;for(;;)switch(a[0]){case
 0:var
-p=a[1],m=dS(j,h,g,l,k,d,c,p[1]);return m?f(o,m[1],p):m;case
+p=a[1],m=dR(j,h,g,l,k,d,c,p[1]);return m?f(o,m[1],p):m;case
 1:var
-n=dS(j,h,g,l,k,d,c,a[1]);if(n){var
-u=aZ(i([0,ab(e),e]));return dR(j,h,g,d,n[1],a[2],u)}return n;default:var
-q=a[1],v=a[2],r=i6(j,h,g,l,k,d,o,dN(c,[0,q,0]),v);if(r){var
-w=a[3],c=dN(c,[0,b(ag(i([0,ab(e),e]),q),0),0]),a=w;continue}return r}}function
-fs(d,a){function
+n=dR(j,h,g,l,k,d,c,a[1]);if(n){var
+u=a0(i([0,ab(e),e]));return dQ(j,h,g,d,n[1],a[2],u)}return n;default:var
+q=a[1],v=a[2],r=jc(j,h,g,l,k,d,o,dM(c,[0,q,0]),v);if(r){var
+w=a[3],c=dM(c,[0,b(ah(i([0,ab(e),e]),q),0),0]),a=w;continue}return r}}function
+fr(d,a){function
 u(b,c,d){return eD(a,b,c,d)}var
-v=0,e=dP(d,function(b,c,d){return dT(a,v,b,c,d)},u);function
+v=0,e=dO(d,function(b,c,d){return dS(a,v,b,c,d)},u);function
 w(b,c,d){return eD(a,b,c,d)}var
-x=1,f=dP(d,function(b,c,d){return dT(a,x,b,c,d)},w),c=a[1],k=d[1][9]?0:1,l=k?0===d[1][8]?1:0:k,t=0;if(l)switch(d[1][4]){case
+x=1,f=dO(d,function(b,c,d){return dS(a,x,b,c,d)},w),c=a[1],k=d[1][9]?0:1,l=k?0===d[1][8]?1:0:k,t=0;if(l)switch(d[1][4]){case
 1:case
 3:case
 6:var
@@ -4156,76 +4164,76 @@ var
 m=l;if(!t)var
 g=m;if(g)var
 y=function(a){return typeof
-gL(c,a)==="number"?0:1},h=at(d[1][1],y);else
+gN(c,a)==="number"?0:1},h=at(d[1][1],y);else
 var
 h=g;var
-n=h?1-gE(c,1):h,o=n?1-gE(c,0):n,p=o?fl(e,c):o,q=p?fk(e,c,1,a[6]):p;if(q)var
-z=a[6],A=a[6],B=1,C=function(a,b){return eA(e,c,B,A,a,b)},i=iQ(e,eB(e,c,1,a[6]),C,z);else
+n=h?1-gG(c,1):h,o=n?1-gG(c,0):n,p=o?fk(e,c):o,q=p?fj(e,c,1,a[6]):p;if(q)var
+z=a[6],A=a[6],B=1,C=function(a,b){return eA(e,c,B,A,a,b)},i=iY(e,eB(e,c,1,a[6]),C,z);else
 var
 i=q;var
-r=i?fl(f,c):i,s=r?fk(f,c,0,a[7]):r;if(s)var
-D=a[7],E=a[7],F=0,G=function(a,b){return eA(f,c,F,E,a,b)},j=iR(f,eB(f,c,0,a[7]),G,D);else
+r=i?fk(f,c):i,s=r?fj(f,c,0,a[7]):r;if(s)var
+D=a[7],E=a[7],F=0,G=function(a,b){return eA(f,c,F,E,a,b)},j=iZ(f,eB(f,c,0,a[7]),G,D);else
 var
 j=s;var
 H=j?1-b(a[7][2],d[1][2]):j;return H}function
-ft(a,c,b){var
+fs(a,c,b){var
 d=0,e=c?a[7]:a[6];return f(e[1],d,b)}function
-i7(c,a){return 1-b(c[7][2],a)}function
-nA(a,c,b){var
-d=g(z(a[6]),b),f=q(z(a[7]),d),h=g(gM(c),f);return o(i([0,j,e]),h)}function
-gN(d,o,n,k,j,a,e,i,c){var
+jd(c,a){return 1-b(c[7][2],a)}function
+nH(a,c,b){var
+d=g(z(a[6]),b),f=q(z(a[7]),d),h=g(gO(c),f);return o(i([0,j,e]),h)}function
+gP(d,o,n,k,j,a,e,i,c){var
 f=e?a[22]:a[21];if(f)if(c){var
-h=fs(d,a);if(h){var
-l=f[1],u=c[1];return i6(d,o,n,k,j,a,function(p,c){var
-f=c[12],i=d[1][2],j=fr(e),k=nv(d,o,n,c,a,p),l=k?ny(d,c):k;if(l)var
-q=function(b){return i7(a,b)},r=function(b){return ft(a,e,b)},s=a[1],g=i5(d,c,f,function(a){return gL(s,a)},e,r,q);else
+h=fr(d,a);if(h){var
+l=f[1],u=c[1];return jc(d,o,n,k,j,a,function(p,c){var
+f=c[12],i=d[1][2],j=fq(e),k=nC(d,o,n,c,a,p),l=k?nF(d,c):k;if(l)var
+q=function(b){return jd(a,b)},r=function(b){return fs(a,e,b)},s=a[1],g=jb(d,c,f,function(a){return gN(s,a)},e,r,q);else
 var
 g=l;var
 m=g?b(f[1],i):g;if(m)var
-t=[0,ab(I(j,c[7])),0],h=nx(c,p,eF(j,b(f[2],i),t));else
+t=[0,ab(I(j,c[7])),0],h=nE(c,p,eF(j,b(f[2],i),t));else
 var
-h=m;return h?nA(c,e,u):h},i,l)}var
+h=m;return h?nH(c,e,u):h},i,l)}var
 g=h}else
 var
 g=c;else
 var
 g=f;return g}function
-nB(a,b){return[0,b,0,a[3],0,0,a[23],a[24],a[8],a[9],a[10],a[11],a[12],a[13],a[14],a[15],a[16],a[17],a[18],a[25],a[26],0,0,a[23],a[24],a[25],a[26]]}function
-gO(f,u,t,r,p,d,h,a,n,s){var
-k=f[1][2],v=ft(h,1-a,k),w=q(q(ft(d,a,k),v),s),x=g(gM(a),w),l=o(i([0,j,e]),x);if(l)var
+nI(a,b){return[0,b,0,a[3],0,0,a[23],a[24],a[8],a[9],a[10],a[11],a[12],a[13],a[14],a[15],a[16],a[17],a[18],a[25],a[26],0,0,a[23],a[24],a[25],a[26]]}function
+gQ(f,u,t,r,p,d,h,a,n,s){var
+k=f[1][2],v=fs(h,1-a,k),w=q(q(fs(d,a,k),v),s),x=g(gO(a),w),l=o(i([0,j,e]),x);if(l)var
 m=l;else{var
 c=a?d[22]:d[21];if(c){var
-y=c[1];return i6(f,u,t,r,p,d,function(v,c){var
-i=c[12],j=c[13],g=f[1][2],n=fr(a),o=nv(f,u,t,c,d,v),p=o?ny(f,c):o;if(p)var
-w=function(a){return i7(d,a)},x=function(b){return ft(d,a,b)},y=d[1],k=i5(f,c,i,function(a){return gL(y,a)},a,x,w);else
+y=c[1];return jc(f,u,t,r,p,d,function(v,c){var
+i=c[12],j=c[13],g=f[1][2],n=fq(a),o=nC(f,u,t,c,d,v),p=o?nF(f,c):o;if(p)var
+w=function(a){return jd(d,a)},x=function(b){return fs(d,a,b)},y=d[1],k=jb(f,c,i,function(a){return gN(y,a)},a,x,w);else
 var
 k=p;var
 q=k?b(i[1],g):k;if(q)var
-z=function(a){return i7(h,a)},A=1-a,B=function(a){return ft(h,A,a)},C=1-a,D=h[1],l=i5(f,c,j,function(a){return gL(D,a)},C,B,z);else
+z=function(a){return jd(h,a)},A=1-a,B=function(a){return fs(h,A,a)},C=1-a,D=h[1],l=jb(f,c,j,function(a){return gN(D,a)},C,B,z);else
 var
 l=q;var
 r=l?b(j[1],g):l;if(r)var
-E=[0,ab(I(n,c[7])),0],F=b(i[2],g),G=b(j[2],g),m=nx(c,v,eF(n,eF(ab(e),G,F),E));else
+E=[0,ab(I(n,c[7])),0],F=b(i[2],g),G=b(j[2],g),m=nE(c,v,eF(n,eF(ab(e),G,F),E));else
 var
-m=r;return m?nA(c,a,s):m},n,y)}var
+m=r;return m?nH(c,a,s):m},n,y)}var
 m=c}return m}function
-i8(b,d,c,f,e,a){var
+je(b,d,c,f,e,a){var
 ag=a[2];if(ag){var
 i=ag[1],j=a[4];if(j){var
 x=j[1],k=a[5];if(k){var
 y=k[1];if(a[3]){var
-ah=J(y),ai=J(x),g=nB(a,i),z=eE(a[1]),A=z?eE(i):z;if(A){var
-l=dS(b,d,c,f,e,a,0,a[14]);if(l){var
-m=l[1],B=fm(b,d,c,a,m),C=B?m9(b,d,c,f,e,g):B,D=C?fs(b,a):C,E=D?fs(b,g):D,F=E?gO(b,d,c,f,e,a,g,0,m,ah):E;if(F)return gO(b,d,c,f,e,a,g,1,m,ai);var
+ah=J(y),ai=J(x),g=nI(a,i),z=eE(a[1]),A=z?eE(i):z;if(A){var
+l=dR(b,d,c,f,e,a,0,a[14]);if(l){var
+m=l[1],B=fl(b,d,c,a,m),C=B?ne(b,d,c,f,e,g):B,D=C?fr(b,a):C,E=D?fr(b,g):D,F=E?gQ(b,d,c,f,e,a,g,0,m,ah):E;if(F)return gQ(b,d,c,f,e,a,g,1,m,ai);var
 G=F}else
 var
 G=l;var
 H=G}else
 var
 H=A;return H}var
-h=nB(a,i),I=eE(a[1]),K=I?eE(i):I;if(K){var
-n=dS(b,d,c,f,e,a,0,a[14]);if(n){var
-o=n[1],L=fm(b,d,c,a,o),M=L?m9(b,d,c,f,e,h):L,N=M?fs(b,a):M,O=N?fs(b,h):N,P=O?gO(b,d,c,f,e,a,h,0,o,x):O;if(P)return gO(b,d,c,f,e,a,h,1,o,y);var
+h=nI(a,i),I=eE(a[1]),K=I?eE(i):I;if(K){var
+n=dR(b,d,c,f,e,a,0,a[14]);if(n){var
+o=n[1],L=fl(b,d,c,a,o),M=L?ne(b,d,c,f,e,h):L,N=M?fr(b,a):M,O=N?fr(b,h):N,P=O?gQ(b,d,c,f,e,a,h,0,o,x):O;if(P)return gQ(b,d,c,f,e,a,h,1,o,y);var
 Q=P}else
 var
 Q=n;var
@@ -4238,13 +4246,13 @@ S=k;var
 T=S}else
 var
 T=j;return T}if(a[3]){var
-U=gB(a[5]),p=gB(a[4]),V=eE(a[1]);if(V){var
-q=dS(b,d,c,f,e,a,0,a[14]);if(q){var
-r=q[1],W=fm(b,d,c,a,r);if(W)var
-aj=a[6],ak=a[1],al=function(b,c,d){return eD(a,b,c,d)},am=0,an=gF(dP(b,function(b,c,d){return dT(a,am,b,c,d)},al),ak,aj,U),s=an||gN(b,d,c,f,e,a,0,r,U);else
+U=gD(a[5]),p=gD(a[4]),V=eE(a[1]);if(V){var
+q=dR(b,d,c,f,e,a,0,a[14]);if(q){var
+r=q[1],W=fl(b,d,c,a,r);if(W)var
+aj=a[6],ak=a[1],al=function(b,c,d){return eD(a,b,c,d)},am=0,an=gH(dO(b,function(b,c,d){return dS(a,am,b,c,d)},al),ak,aj,U),s=an||gP(b,d,c,f,e,a,0,r,U);else
 var
 s=W;if(s){if(p){var
-ao=p[1],ap=a[7],aq=a[1],ar=function(b,c,d){return eD(a,b,c,d)},as=1,X=gG(dP(b,function(b,c,d){return dT(a,as,b,c,d)},ar),aq,ap,ao);return X?X:gN(b,d,c,f,e,a,1,r,p)}var
+ao=p[1],ap=a[7],aq=a[1],ar=function(b,c,d){return eD(a,b,c,d)},as=1,X=gI(dO(b,function(b,c,d){return dS(a,as,b,c,d)},ar),aq,ap,ao);return X?X:gP(b,d,c,f,e,a,1,r,p)}var
 Y=1}else
 var
 Y=s;var
@@ -4255,12 +4263,12 @@ _=Z}else
 var
 _=V;return _}var
 $=a[4],t=a[5],aa=eE(a[1]);if(aa){var
-u=dS(b,d,c,f,e,a,0,a[14]);if(u){var
-v=u[1],ab=fm(b,d,c,a,v);if(ab)var
-at=a[6],au=a[1],av=function(b,c,d){return eD(a,b,c,d)},aw=0,ax=gF(dP(b,function(b,c,d){return dT(a,aw,b,c,d)},av),au,at,$),w=ax||gN(b,d,c,f,e,a,0,v,$);else
+u=dR(b,d,c,f,e,a,0,a[14]);if(u){var
+v=u[1],ab=fl(b,d,c,a,v);if(ab)var
+at=a[6],au=a[1],av=function(b,c,d){return eD(a,b,c,d)},aw=0,ax=gH(dO(b,function(b,c,d){return dS(a,aw,b,c,d)},av),au,at,$),w=ax||gP(b,d,c,f,e,a,0,v,$);else
 var
 w=ab;if(w){if(t){var
-ay=t[1],az=a[7],aA=a[1],aB=function(b,c,d){return eD(a,b,c,d)},aC=1,ac=gG(dP(b,function(b,c,d){return dT(a,aC,b,c,d)},aB),aA,az,ay);return ac?ac:gN(b,d,c,f,e,a,1,v,t)}var
+ay=t[1],az=a[7],aA=a[1],aB=function(b,c,d){return eD(a,b,c,d)},aC=1,ac=gI(dO(b,function(b,c,d){return dS(a,aC,b,c,d)},aB),aA,az,ay);return ac?ac:gP(b,d,c,f,e,a,1,v,t)}var
 ad=1}else
 var
 ad=w;var
@@ -4270,104 +4278,104 @@ ae=u;var
 af=ae}else
 var
 af=aa;return af}var
-wf=aG(fe(aG(aG(fe(e))))),wg=dc(z(gz(aG(e),wf)));function
-nC(a){return g(z(a),wg)}function
-nD(b,a){var
+wx=aG(fd(aG(aG(fd(e))))),wy=dc(z(gB(aG(e),wx)));function
+nJ(a){return g(z(a),wy)}function
+nK(b,a){var
 c=bf(b,a);return c?bf(a,b):c}function
-nE(c,a){if(a){var
-d=nE(c,a[2]);return as(b(c,a[1]),d)}return j}function
-nF(g,a){if(a){var
-h=a[1],c=h[2],d=h[1],e=nF(g,a[2]);if(e){var
+nL(c,a){if(a){var
+d=nL(c,a[2]);return as(b(c,a[1]),d)}return j}function
+nM(g,a){if(a){var
+h=a[1],c=h[2],d=h[1],e=nM(g,a[2]);if(e){var
 i=e[1],f=i[2],j=i[1],k=e[2],m=function(a){var
-d=b(f,a);return nD(b(c,a),d)};return at(g[4],m)?[0,[0,[0,d,j],f],k]:[0,[0,[0,d,0],c],[0,[0,j,f],k]]}var
+d=b(f,a);return nK(b(c,a),d)};return at(g[4],m)?[0,[0,[0,d,j],f],k]:[0,[0,[0,d,0],c],[0,[0,j,f],k]]}var
 l=[0,[0,[0,d,0],c],0]}else
 var
 l=a;return l}function
-nG(c,a){if(a){var
-d=nG(c,a[2]);return b(c,a[1])+d|0}return a}function
-nH(a,i,h,g){if(0===g)return wh;var
-l=g-1|0,d=nH(a,i,h,l);if(d)var
+nN(c,a){if(a){var
+d=nN(c,a[2]);return b(c,a[1])+d|0}return a}function
+nO(a,i,h,g){if(0===g)return wz;var
+l=g-1|0,d=nO(a,i,h,l);if(d)var
 m=ew(0,cT(a[8])),e=de(function(d){var
 b=ew(0,i);return de(function(b){function
-c(a,c){return gK(b,h,a,c)}return[0,b,fQ(a[9],l,d,b,c)]},b)},m),n=function(d){var
+c(a,c){return gM(b,h,a,c)}return[0,b,fQ(a[9],l,d,b,c)]},b)},m),n=function(d){var
 e=d[2];function
-c(c){return bf(nE(e,b(a[3],c)),j)}return at(a[1],c)},f=bh(function(a){return bh(n,a)},e),c=f?[0,de(function(b){return nF(a,b)},e)]:f,o=c?[0,dN(d[1],[0,c[1],0])]:c,k=o;else
+c(c){return bf(nL(e,b(a[3],c)),j)}return at(a[1],c)},f=bh(function(a){return bh(n,a)},e),c=f?[0,de(function(b){return nM(a,b)},e)]:f,o=c?[0,dM(d[1],[0,c[1],0])]:c,k=o;else
 var
 k=d;return k}function
-i9(n,m,f,d,c){var
+jf(n,m,f,d,c){var
 h=bf(j,b(d,c));if(h)return h;var
 a=b(n[5],c),l=0;if(a<m&&b(f,a)[1]===a){var
 k=b(f,a)[2];l=1}if(!l)var
 k=i([0,j,e]);var
-p=J(nC(b(d,c)));return o(g(i([0,aG(e),e]),p),k)}function
-nI(k,i,a,h,g,e,c){if(c){var
-l=c[1],m=l[2],d=nI(k,i,a,h,g+1|0,e,c[2]);if(nD(b(m,a),j))return d;var
-p=l[1],n=w(e,nG(function(b){return f(k,b,a)},p));if(0===n)return d;var
-q=nC(b(m,a)),o=[0,[0,S(i[4],h,g,a),n,q],d]}else
+p=J(nJ(b(d,c)));return o(g(i([0,aG(e),e]),p),k)}function
+nP(k,i,a,h,g,e,c){if(c){var
+l=c[1],m=l[2],d=nP(k,i,a,h,g+1|0,e,c[2]);if(nK(b(m,a),j))return d;var
+p=l[1],n=w(e,nN(function(b){return f(k,b,a)},p));if(0===n)return d;var
+q=nJ(b(m,a)),o=[0,[0,S(i[4],h,g,a),n,q],d]}else
 var
 o=c;return o}function
-i_(f,e,d,c,b,a){if(b){if(a){var
-g=b[1],i=i_(f,e,d,c+1|0,b[2],a[2]),j=0===g?0:nI(f,e,d,c,0,g,a[1]);return dN(j,i)}var
+jg(f,e,d,c,b,a){if(b){if(a){var
+g=b[1],i=jg(f,e,d,c+1|0,b[2],a[2]),j=0===g?0:nP(f,e,d,c,0,g,a[1]);return dM(j,i)}var
 h=a}else
 var
 h=b;return h}function
-i$(d,a){var
+jh(d,a){var
 c=b(d[10],a);return o(c,a)?c:a}function
-ja(b,a){return J(i$(b,J(a)))}function
+ji(b,a){return J(jh(b,J(a)))}function
 eG(c,a){if(a){var
 d=a[1],f=eG(c,a[2]),h=b(c,d);return u(g(bF(d[2]),h),f)}return i([0,j,e])}function
-gP(f,e,a){if(a){var
-g=a[1],i=b(e,g),c=dU(f,g[2],i);if(c)var
-d=gP(f,e,a[2]),k=d?[0,as(c[1],d[1])]:d,h=k;else
+gR(f,e,a){if(a){var
+g=a[1],i=b(e,g),c=dT(f,g[2],i);if(c)var
+d=gR(f,e,a[2]),k=d?[0,as(c[1],d[1])]:d,h=k;else
 var
 h=c;return h}return[0,j]}function
-jb(a){var
+jj(a){var
 b=a[3];return a_(i([0,j,e]),b)}function
 df(b,a){return g(b,dc(a))}function
-nJ(h,c,a){if(bg(c,i([0,j,e])))return[0,i([0,j,e])];var
-k=dc(a),d=b(h[13],k),f=iX(dc(a),d),l=f?[0,g(c,z(d))]:f;return l}var
-gQ=z(fn);function
-nK(b,e){var
+nQ(h,c,a){if(bg(c,i([0,j,e])))return[0,i([0,j,e])];var
+k=dc(a),d=b(h[13],k),f=i5(dc(a),d),l=f?[0,g(c,z(d))]:f;return l}var
+gS=z(fm);function
+nR(b,e){var
 a=e;for(;;){if(a){var
 c=a[1],d=a[2];if(bc(b,c[1])){var
-f=nK(b,d);return as(c[2],f)}var
+f=nR(b,d);return as(c[2],f)}var
 a=d;continue}return j}}function
-jc(ai,ah,m,af,ae,a,ad,c,G,ac){if(G){var
-H=jc(ai,ah,m,af,ae,a,ad,c+1|0,G[2],ac);if(H){var
-aj=H[1],ak=aj[2],al=aj[1],az=G[1],v=mH(function(b){return i_(ah,a,b,0,a[2],ac)},az),aA=i([0,j,e]);if(bg(a[3],aA))var
+jk(ai,ag,m,af,ae,a,ad,c,G,ac){if(G){var
+H=jk(ai,ag,m,af,ae,a,ad,c+1|0,G[2],ac);if(H){var
+aj=H[1],ak=aj[2],al=aj[1],az=G[1],v=mO(function(b){return jg(ag,a,b,0,a[2],ac)},az),aA=i([0,j,e]);if(bg(a[3],aA))var
 k=i([0,j,e]);else
 var
-aE=z(nK(c,ad)),k=g(a[3],aE);var
+aE=z(nR(c,ad)),k=g(a[3],aE);var
 aB=v?0:1;if(aB&&bg(k,i([0,j,e])))return[0,[0,al,ak]];var
 x=b(ae,c),h=x[2],s=x[3],d=b(a[5],c),p=b(a[8],c),w=0;if(c<af&&x[1]===c&&a_(i([0,j,e]),d)&&o(h,d)&&o(d,s)&&o(i([0,j,e]),k)){var
-ap=fg(function(a){var
-b=1-a[1],c=b?1-jb(a):b;return c},v),y=fg(function(a){var
-b=a[1];return b?jb(a):b},v),l=fg(function(a){var
-b=a[1],c=b?1-jb(a):b;return c},v),L=function(a){var
-b=g(d,u(d,a[3]));return df(a[3],b)},t=eG(function(b){return i$(a,L(b))},y),A=eG(function(b){return ja(a,L(b))},y),aq=q(s,h),M=function(d,c){var
-a=q(c,p),b=q(p,d),e=o(a,b)?b:a;return g(e,aq)},B=gP(m,function(a){var
+ap=ff(function(a){var
+b=1-a[1],c=b?1-jj(a):b;return c},v),y=ff(function(a){var
+b=a[1];return b?jj(a):b},v),l=ff(function(a){var
+b=a[1],c=b?1-jj(a):b;return c},v),L=function(a){var
+b=g(d,u(d,a[3]));return df(a[3],b)},t=eG(function(b){return jh(a,L(b))},y),A=eG(function(b){return ji(a,L(b))},y),aq=q(s,h),M=function(d,c){var
+a=q(c,p),b=q(p,d),e=o(a,b)?b:a;return g(e,aq)},B=gR(m,function(a){var
 c=J(a[3]);if(o(h,g(i([0,aG(e),e]),c)))var
 d=J(a[3]),b=g(i([0,aG(e),e]),d);else
 var
 b=h;var
 f=df(a[3],b);return u(i([0,e,e]),f)},ap),I=0;if(B){var
-C=gP(m,function(a){var
+C=gR(m,function(a){var
 b=df(a[3],d);return u(i([0,e,e]),b)},y),K=0;if(C){var
 ar=z(C[1]),N=u(z(B[1]),ar);if(l){var
 f=b(a[6],c),ao=0;if(a_(i([0,j,e]),h)&&o(h,f)&&o(f,s)&&bh(function(a){return a_(J(a[3]),h)},l)){var
 O=function(b){var
-a=J(b[3]);return df(a,g(f,q(f,a)))},P=df(k,f),as=q(eG(function(b){return i$(a,O(b))},l),P),Q=q(eG(function(b){return ja(a,O(b))},l),P);if(b(a[7],c))var
+a=J(b[3]);return df(a,g(f,q(f,a)))},P=df(k,f),as=q(eG(function(b){return jh(a,O(b))},l),P),Q=q(eG(function(b){return ji(a,O(b))},l),P);if(b(a[7],c))var
 R=bg(f,s),S=R?o(Q,u(p,t)):R,r=S?[0,i([0,j,e])]:S;else{var
 Z=o(eG(function(c){var
-b=J(c[3]),d=q(f,b),h=g(q(f,b),d);return ja(a,df(g(b,q(g(i([0,aG(e),e]),f),b)),h))},l),k);if(Z)var
+b=J(c[3]),d=q(f,b),h=g(q(f,b),d);return ji(a,df(g(b,q(g(i([0,aG(e),e]),f),b)),h))},l),k);if(Z)var
 av=q(Q,t),r=[0,M(q(as,A),av)];else
 var
 r=Z}var
 T=function(a){var
-b=gP(m,function(b){var
+b=gR(m,function(b){var
 c=df(b[3],a);return u(i([0,e,e]),c)},l);if(b){var
-c=nJ(m,k,a);if(c)var
-f=q(d,a),r=g(p,a),s=o(i([0,j,e]),f)?g(t,f):g(A,f),v=g(gQ,q(s,r)),w=c[1],h=[0,u(u(z(b[1]),w),v)];else
+c=nQ(m,k,a);if(c)var
+f=q(d,a),r=g(p,a),s=o(i([0,j,e]),f)?g(t,f):g(A,f),v=g(gS,q(s,r)),w=c[1],h=[0,u(u(z(b[1]),w),v)];else
 var
 h=c;var
 n=h}else
@@ -4375,7 +4383,7 @@ var
 n=b;return n};if(r){var
 D=T(h);if(D){var
 U=D[1],E=T(f);if(E)var
-V=E[1],at=g(gQ,r[1]),au=o(U,V)?U:V,W=[0,q(u(N,au),at)];else
+V=E[1],at=g(gS,r[1]),au=o(U,V)?U:V,W=[0,q(u(N,au),at)];else
 var
 W=E;var
 X=W}else
@@ -4386,8 +4394,8 @@ var
 Y=r;var
 n=Y;w=1;I=1;K=1;ao=1}if(!ao){var
 n=0;w=1;I=1;K=1}}else{var
-F=nJ(m,k,d);if(F)var
-_=df(k,d),aw=q(J(t),_),ax=M(q(J(A),_),aw),ay=g(gQ,u(g(p,d),ax)),$=[0,q(u(N,F[1]),ay)];else
+F=nQ(m,k,d);if(F)var
+_=df(k,d),aw=q(J(t),_),ax=M(q(J(A),_),aw),ay=g(gS,u(g(p,d),ax)),$=[0,q(u(N,F[1]),ay)];else
 var
 $=F;var
 aa=$}}else
@@ -4398,20 +4406,20 @@ var
 ab=B;if(!I){var
 n=ab;w=1}}if(!w)var
 n=0;if(n)var
-aC=b(ai[3],c),aD=b(ag(b(a[8],c),aC),ak),am=[0,[0,u(n[1],al),aD]];else
+aC=b(ai[3],c),aD=b(ah(b(a[8],c),aC),ak),am=[0,[0,u(n[1],al),aD]];else
 var
 am=n;var
 an=am}else
 var
 an=H;return an}return[0,[0,i([0,j,e]),0]]}function
-jd(f,e,b,a){if(b){if(a){var
-h=b[1],k=dc(bF(h)),l=g(bF(e),k),c=dU(f,h,g(a[1],l));if(c)var
-d=jd(f,e,b[2],a[2]),m=d?[0,as(c[1],d[1])]:d,i=m;else
+jl(f,e,b,a){if(b){if(a){var
+h=b[1],k=dc(bF(h)),l=g(bF(e),k),c=dT(f,h,g(a[1],l));if(c)var
+d=jl(f,e,b[2],a[2]),m=d?[0,as(c[1],d[1])]:d,i=m;else
 var
 i=c;return i}return[0,j]}return[0,j]}function
-nL(t,s,a,C,B,A){if(0===a[6])return wi;function
+nS(t,s,a,C,B,A){if(0===a[6])return wA;function
 w(f){var
-c=b(t[2],f),d=0;return cb(function(j,m){var
+c=b(t[2],f),d=0;return cd(function(j,m){var
 n=a[1],k=b(a[2],[0,f,j])<n?1:0;if(k){var
 o=m[2],p=b(a[2],[0,f,j]),d=b(a[3],p),c=o;for(;;){if(d){if(c){var
 g=d[1],h=g<a[4]?1:0;if(h)var
@@ -4446,65 +4454,65 @@ k=h;if(k)var
 F=a[7],l=o(g(bF(a[6]),F),A);else
 var
 l=k;if(l){var
-G=nH(a,C,B,a[6]);return dd(function(d){var
+G=nO(a,C,B,a[6]);return dd(function(d){var
 c=ew(0,s);return[0,d,de(function(c){var
-d=ew(0,a[4]);return fg(function(d){return b(a[5],d)===c?1:0},d)},c)]},G)}return l}function
-nM(b,f,c,a,d){if(0===c)return[0,a];var
+d=ew(0,a[4]);return ff(function(d){return b(a[5],d)===c?1:0},d)},c)]},G)}return l}function
+nT(b,f,c,a,d){if(0===c)return[0,a];var
 x=c-1|0;if(d){var
 h=d[1],r=q(i([0,e,e]),b),s=g(g(h,bF(f+1|0)),r),k=o(g(g(a,bF(c)),b),s);if(k){var
-t=nM(b,f+1|0,x,h,d[2]);return dd(function(b){return u(a,b)},t)}return k}var
+t=nT(b,f+1|0,x,h,d[2]);return dd(function(b){return u(a,b)},t)}return k}var
 l=g(bF(c),b),v=q(i([0,e,e]),b),m=q(g(bF(f+1|0),v),l),n=a_(i([0,j,e]),m);if(n)var
 w=dc(m),p=[0,u(a,g(g(a,l),w))];else
 var
 p=n;return p}function
-nN(r,d,f,c,q,b,a){var
+nU(r,d,f,c,q,b,a){var
 m=o(d,i([0,j,e]));if(m)var
 h=m;else{var
-n=a_(d,i([0,e,e])),p=n?dJ(j,c):n;if(p)var
+n=a_(d,i([0,e,e])),p=n?dI(j,c):n;if(p)var
 s=g(d,z(c)),k=bg(z(f),s);else
 var
 k=p;if(k){var
-l=nM(d,b,a,i([0,e,e]),q);if(l){var
-t=dQ(c,b+a|0),u=gJ(a),v=g(r,z(I(I(gJ(b),u),t))),w=dQ(cR(c,f),a),x=I(dQ(f,b),w),y=z(I(gJ(b+a|0),x));return o(g(l[1],y),v)}var
+l=nT(d,b,a,i([0,e,e]),q);if(l){var
+t=dP(c,b+a|0),u=gL(a),v=g(r,z(I(I(gL(b),u),t))),w=dP(cR(c,f),a),x=I(dP(f,b),w),y=z(I(gL(b+a|0),x));return o(g(l[1],y),v)}var
 h=l}else
 var
 h=k}return h}var
-gR=[ax,wj,b6(0)];function
-ao(a){throw[0,gR,2,t(wk,a)]}function
-bi(a){throw[0,gR,1,a]}function
-X(a){throw[0,gR,3,a]}function
+gT=[ax,wB,b8(0)];function
+ao(a){throw[0,gT,2,t(wC,a)]}function
+bi(a){throw[0,gT,1,a]}function
+Z(a){throw[0,gT,3,a]}function
 r(c,b){var
 a=1-c;return a?ao(b):a}function
-Z(c,b){var
+W(c,b){var
 a=1-c;return a?bi(b):a}function
-gS(a){var
-b=80<F(a)?cp(a,0,80):a;return l5(b)}var
-nO=O(function(f,e,d){var
-a=f,b=e,c=d;for(;;){if(64===c)return ak(b);if(cL(function(b){return function(a){return 0===ga(b,a)?1:0}}(a),b)){var
+gU(a){var
+b=80<E(a)?cr(a,0,80):a;return l$(b)}var
+nV=N(function(f,e,d){var
+a=f,b=e,c=d;for(;;){if(64===c)return ak(b);if(cL(function(b){return function(a){return 0===gb(b,a)?1:0}}(a),b)){var
 a=a+1|0;continue}var
 g=[0,a,b],a=a+1|0,b=g,c=c+1|0;continue}}(2,0,0));function
-nP(a,c){var
-b=Kt(ai(c,32*a|0),a),d=fd(rP(b,0,16));return fd(rP(b,16,16))<<16|d}var
-wl=3,wm=h(function(a){return nP(wl,a)},nO),wn=bN(nO,0,8),wo=2,wp=h(function(a){return nP(wo,a)},wn);function
+nW(a,c){var
+b=KU(aj(c,32*a|0),a),d=fc(r7(b,0,16));return fc(r7(b,16,16))<<16|d}var
+wD=3,wE=h(function(a){return nW(wD,a)},nV),wF=bN(nV,0,8),wG=2,wH=h(function(a){return nW(wG,a)},wF);function
 cv(b,a){return b>>>a|0|b<<(32-a|0)}function
-nQ(a,e,w,v){var
+nX(a,e,w,v){var
 h=0;for(;;){var
-U=JB(rk(bw(w),v+(4*h|0)|0))&-1;c(e,h)[1+h]=U;var
+U=J2(rC(by(w),v+(4*h|0)|0))&-1;c(e,h)[1+h]=U;var
 V=h+1|0;if(15!==h){var
 h=V;continue}var
 b=16;for(;;){var
-r=b-15|0,o=c(e,r)[1+r],s=b-2|0,p=c(e,s)[1+s],N=cv(o,18),O=cv(o,7)^N^(o>>>3|0),P=cv(p,19),t=b-7|0,Q=(cv(p,17)^P^(p>>>10|0))&-1,u=b+pl|0,R=c(e,t)[1+t],S=(((c(e,u)[1+u]+(O&-1)|0)+R|0)+Q|0)&-1;c(e,b)[1+b]=S;var
+r=b-15|0,o=c(e,r)[1+r],s=b-2|0,p=c(e,s)[1+s],N=cv(o,18),O=cv(o,7)^N^(o>>>3|0),P=cv(p,19),t=b-7|0,Q=(cv(p,17)^P^(p>>>10|0))&-1,u=b+pA|0,R=c(e,t)[1+t],S=(((c(e,u)[1+u]+(O&-1)|0)+R|0)+Q|0)&-1;c(e,b)[1+b]=S;var
 T=b+1|0;if(63!==b){var
 b=T;continue}var
 G=c(a,7)[8],H=c(a,6)[7],I=c(a,5)[6],J=c(a,4)[5],K=c(a,3)[4],L=c(a,2)[3],M=c(a,1)[2],g=0,d=c(a,0)[1],j=M,l=L,n=K,f=J,k=I,i=H,m=G;for(;;){if(64===g){var
-x=[0,d,[0,j,[0,l,[0,n,[0,f,[0,k,[0,i,[0,m,0]]]]]]]];return br(function(b,d){a[1+b]=(c(a,b)[1+b]+d|0)&-1;return 0},x)}var
-y=cv(f,25),z=cv(f,11),A=(cv(f,6)^z^y)&-1,B=c(e,g)[1+g],q=(((m+A|0)+(i^f&(k^i))|0)+c(wm,g)[1+g]|0)+B|0,C=cv(d,22),D=cv(d,13),g=g+1|0,E=(n+q|0)&-1,n=l,F=((q+((cv(d,2)^D^C)&-1)|0)+(d&j|l&(d|j))|0)&-1,l=j,j=d,d=F,m=i,i=k,k=f,f=E;continue}}}}function
-fu(f){var
-b=aO(1,aN(aO,0,f)),e=n(b+2|0,0),d=n(b+2|0,0);a6(function(a){var
+x=[0,d,[0,j,[0,l,[0,n,[0,f,[0,k,[0,i,[0,m,0]]]]]]]];return bs(function(b,d){a[1+b]=(c(a,b)[1+b]+d|0)&-1;return 0},x)}var
+y=cv(f,25),z=cv(f,11),A=(cv(f,6)^z^y)&-1,B=c(e,g)[1+g],q=(((m+A|0)+(i^f&(k^i))|0)+c(wE,g)[1+g]|0)+B|0,C=cv(d,22),D=cv(d,13),g=g+1|0,E=(n+q|0)&-1,n=l,F=((q+((cv(d,2)^D^C)&-1)|0)+(d&j|l&(d|j))|0)&-1,l=j,j=d,d=F,m=i,i=k,k=f,f=E;continue}}}}function
+ft(f){var
+b=aP(1,aO(aP,0,f)),e=n(b+2|0,0),d=n(b+2|0,0);aY(function(a){var
 b=0<a?1:0,d=b?(e[1+a]=c(e,a)[1+a]+1|0,0):b;return d},f);var
 h=1;if(!(b<1)){var
 a=h;for(;;){var
-i=c(e,a)[1+a],g=a+1|0,j=(c(d,a)[1+a]+i|0)*2|0;c(d,g)[1+g]=j;if(1<<a<(d[1+a]+e[1+a]|0))ao(wv);var
+i=c(e,a)[1+a],g=a+1|0,j=(c(d,a)[1+a]+i|0)*2|0;c(d,g)[1+g]=j;if(1<<a<(d[1+a]+e[1+a]|0))ao(wN);var
 k=a+1|0;if(b!==a){var
 a=k;continue}break}}var
 l=n(1<<b,0);p(function(s,a){var
@@ -4523,51 +4531,51 @@ f=v;continue}break}}var
 o=0}else
 var
 o=m;return o},f);return[0,b,l]}var
-wx=ww.slice(),wz=wy.slice(),wB=wA.slice(),wD=wC.slice(),wF=wE.slice();function
-wG(aa,F,$,w){var
-x=F+$|0,j=[0,F],f=[0,0],b=[0,0];function
-G(a){for(;;){if(b[1]<a){if(x<=j[1])ao(wH);f[1]=f[1]|by(aa,j[1])<<b[1];j[1]++;b[1]=b[1]+8|0;continue}return 0}}function
+wP=wO.slice(),wR=wQ.slice(),wT=wS.slice(),wV=wU.slice(),wX=wW.slice();function
+wY(aa,E,$,w){var
+x=E+$|0,j=[0,E],f=[0,0],b=[0,0];function
+G(a){for(;;){if(b[1]<a){if(x<=j[1])ao(wZ);f[1]=f[1]|bk(aa,j[1])<<b[1];j[1]++;b[1]=b[1]+8|0;continue}return 0}}function
 y(a){f[1]=f[1]>>>a|0;b[1]=b[1]-a|0;return 0}function
 a(a){if(0===a)return 0;G(a);var
 b=f[1]&((1<<a)-1|0);y(a);return b}function
 z(a){for(;;){if(b[1]<a[1]&&j[1]<x){G(b[1]+8|0);continue}var
-e=f[1]&((1<<a[1])-1|0),g=c(a[2],e)[1+e],d=g&15,h=0===d?1:0,i=h||(b[1]<d?1:0);if(i)ao(wI);y(d);return g>>>4|0}}var
+e=f[1]&((1<<a[1])-1|0),g=c(a[2],e)[1+e],d=g&15,h=0===d?1:0,i=h||(b[1]<d?1:0);if(i)ao(w0);y(d);return g>>>4|0}}var
 k=c9(w,1),d=[0,0];function
 A(b){var
-a=w<(d[1]+b|0)?1:0;return a?ao(wJ):a}var
+a=w<(d[1]+b|0)?1:0;return a?ao(w1):a}var
 s=[m,function(b){var
-a=fu(n(30,5));return[0,fu(l(288,function(a){return kf<=a?cE<=a?280<=a?8:7:9:8})),a]}];for(;;){var
-ab=a(1),I=a(2),at=0;if(2<I>>>0)ao(wK);else{var
+a=ft(n(30,5));return[0,ft(l(288,function(a){return kn<=a?cE<=a?280<=a?8:7:9:8})),a]}];for(;;){var
+ab=a(1),I=a(2),at=0;if(2<I>>>0)ao(w2);else{var
 _=0;switch(I){case
 0:y(b[1]&7);var
-t=a(16);if(65535!==(t^a(16)))ao(wL);A(t);var
+t=a(16);if(65535!==(t^a(16)))ao(w3);A(t);var
 ac=1;if(!(t<1)){var
 B=ac;for(;;){var
-ad=lS(a(8));dA(k,d[1],ad);d[1]++;var
+ad=lY(a(8));dA(k,d[1],ad);d[1]++;var
 ae=B+1|0;if(t!==B){var
 B=ae;continue}break}}_=1;break;case
 1:var
-J=E(s),K=D===J?s[1]:m===J?H(s):s,M=K[2],L=K[1];break;default:var
-h=a(5)+qa|0,q=a(5)+1|0,aj=286<h?1:0,ai=a(4)+4|0,ak=aj||(30<q?1:0);if(ak)ao(wP);var
+J=F(s),K=D===J?s[1]:m===J?H(s):s,M=K[2],L=K[1];break;default:var
+h=a(5)+qr|0,q=a(5)+1|0,aj=286<h?1:0,ai=a(4)+4|0,ak=aj||(30<q?1:0);if(ak)ao(w7);var
 S=n(19,0),T=ai-1|0,al=0;if(!(T<0)){var
 r=al;for(;;){var
-aq=a(3),X=c(wx,r)[1+r];c(S,X)[1+X]=aq;var
+aq=a(3),X=c(wP,r)[1+r];c(S,X)[1+X]=aq;var
 ar=r+1|0;if(T!==r){var
 r=ar;continue}break}}var
-u=n(h+q|0,0),e=0,am=fu(S);for(;;){if(e<(h+q|0)){var
-U=z(am),V=U+pl|0;if(2<V>>>0)var
+u=n(h+q|0,0),e=0,am=ft(S);for(;;){if(e<(h+q|0)){var
+U=z(am),V=U+pA|0;if(2<V>>>0)var
 i=1,v=U;else
 switch(V){case
-0:if(0===e)ao(wR);var
+0:if(0===e)ao(w9);var
 W=e-1|0,an=3+a(2)|0,i=an,v=c(u,W)[1+W];break;case
 1:var
 i=3+a(3)|0,v=0;break;default:var
-i=11+a(7)|0,v=0}if((h+q|0)<(e+i|0))ao(wQ);gk(u,e,i,v);var
+i=11+a(7)|0,v=0}if((h+q|0)<(e+i|0))ao(w8);gm(u,e,i,v);var
 e=e+i|0;continue}var
-ap=fu(bN(u,h,q)),M=ap,L=fu(bN(u,0,h));break}}if(!_)for(;;){var
-g=z(L);if(!(cE<=g)){A(1);aA(k,d[1],g);d[1]++;continue}if(cE<g){if(285<g)ao(wM);var
-N=g+pE|0,O=g+pE|0,af=a(c(wB,N)[1+N]),C=c(wz,O)[1+O]+af|0,o=z(M);if(29<o)ao(wN);var
-ag=a(c(wF,o)[1+o]),P=c(wD,o)[1+o]+ag|0;if(d[1]<P)ao(wO);A(C);var
+ap=ft(bN(u,h,q)),M=ap,L=ft(bN(u,0,h));break}}if(!_)for(;;){var
+g=z(L);if(!(cE<=g)){A(1);aA(k,d[1],g);d[1]++;continue}if(cE<g){if(285<g)ao(w4);var
+N=g+pT|0,O=g+pT|0,af=a(c(wT,N)[1+N]),C=c(wR,O)[1+O]+af|0,o=z(M);if(29<o)ao(w5);var
+ag=a(c(wX,o)[1+o]),P=c(wV,o)[1+o]+ag|0;if(d[1]<P)ao(w6);A(C);var
 Q=d[1],R=(d[1]+C|0)-1|0;if(!(R<Q)){var
 p=Q;for(;;){aA(k,p,bK(k,p-P|0));var
 ah=p+1|0;if(R!==p){var
@@ -4575,24 +4583,24 @@ p=ah;continue}break}}d[1]=d[1]+C|0;continue}at=1;break}}if(0===ab)continue;var
 Y=8<=b[1]?1:0;if(Y)var
 Z=Y;else
 var
-as=j[1]!==x?1:0,Z=as||(d[1]!==w?1:0);if(Z)ao(wS);return aV(k)}}var
-wT=l(cE,function(d){var
+as=j[1]!==x?1:0,Z=as||(d[1]!==w?1:0);if(Z)ao(w_);return aV(k)}}var
+w$=l(cE,function(d){var
 b=1,a=d;for(;;){var
 c=1===(a&1)?-306674912^(a>>>1|0):a>>>1|0,e=b+1|0;if(8!==b){var
-b=e,a=c;continue}return c}}),wU=268435456;function
-nR(a){return aO(wU,40*cJ(a,53687091)|0)}function
-gT(b,a){var
+b=e,a=c;continue}return c}}),xa=268435456;function
+nY(a){return aP(xa,40*cJ(a,53687091)|0)}function
+gV(b,a){var
 c=ac(b,a+1|0)<<8;return ac(b,a)|c}function
-je(b,a){var
-c=gT(b,a+2|0)<<16;return gT(b,a)|c}function
-a0(g,d){var
+jm(b,a){var
+c=gV(b,a+2|0)<<16;return gV(b,a)|c}function
+a1(g,d){var
 b=aJ(d),c=d-1|0,e=0;if(!(c<0)){var
-a=e;for(;;){aA(b,a,lS((g>>>(8*a|0)|0)&f2));var
+a=e;for(;;){aA(b,a,lY((g>>>(8*a|0)|0)&f2));var
 f=a+1|0;if(c!==a){var
 a=f;continue}break}}return aV(b)}var
-dg=[ax,w$,b6(0)];function
-nS(f){var
-b=F(f),a=[0,0];function
+dg=[ax,xr,b8(0)];function
+nZ(f){var
+b=E(f),a=[0,0];function
 g(c){return a[1]<b?ac(f,a[1]):0}function
 h(d){if(b<=a[1])throw dg;var
 c=ac(f,a[1]);a[1]++;return c}function
@@ -4602,30 +4610,30 @@ if(1<b-2>>>0)c=1;if(c){a[1]++;continue}return 0}}function
 k(b){var
 a=h(0)!==b?1:0;if(a)throw dg;return a}function
 q(c){for(;;){var
-b=h(0);if(34===b)return cp(f,c,(a[1]-1|0)-c|0);if(92===b){h(0);continue}if(32<=b)continue;throw dg}}function
-l(m){if(al<m)throw dg;c(0);var
-b=g(0),e=0;if(kR<=b)if(qY===b){var
-o=0,n=xa;e=1}else
-if(pM===b){var
-o=xb,n=xc;e=1}else
-if(pZ===b){a[1]++;c(0);if(pD===g(0)){a[1]++;var
-d=xd}else{var
+b=h(0);if(34===b)return cr(f,c,(a[1]-1|0)-c|0);if(92===b){h(0);continue}if(32<=b)continue;throw dg}}function
+l(m){if(am<m)throw dg;c(0);var
+b=g(0),e=0;if(kZ<=b)if(re===b){var
+o=0,n=xs;e=1}else
+if(p1===b){var
+o=xt,n=xu;e=1}else
+if(qd===b){a[1]++;c(0);if(pS===g(0)){a[1]++;var
+d=xv}else{var
 y=0;for(;;){c(0);k(34);var
 E=q(a[1]);c(0);k(58);var
 z=[0,[0,E,l(m+1|0)],y],A=h(0);if(44===A){var
-y=z;continue}if(pD!==A)throw dg;var
+y=z;continue}if(pS!==A)throw dg;var
 d=[5,ak(z)];break}}}else
 e=2;else
 if(34===b){a[1]++;var
 d=[3,q(a[1])]}else
 if(91===b){a[1]++;c(0);if(93===g(0)){a[1]++;var
-d=xe}else{var
+d=xw}else{var
 v=0;for(;;){var
 w=[0,l(m+1|0),v],x=h(0);if(44===x){var
 v=w;continue}if(93!==x)throw dg;var
 d=[4,ak(w)];break}}}else
-if(hv<=b){var
-o=xf,n=xg;e=1}else
+if(hA<=b){var
+o=xx,n=xy;e=1}else
 e=2;var
 B=0;switch(e){case
 2:var
@@ -4636,41 +4644,41 @@ if(11===p)j=1}else
 if(45<=i){if(!(47<=i))j=1}else
 if(43===i)j=1;var
 C=j?1:0;if(C){a[1]++;continue}var
-t=cp(f,s,a[1]-s|0),u=lP(t),D=u?[1,u[1]]:[2,Jn(t)],d=D;break}break;case
-0:break;default:l4(k,n);var
+t=cr(f,s,a[1]-s|0),u=lV(t),D=u?[1,u[1]]:[2,JO(t)],d=D;break}break;case
+0:break;default:l_(k,n);var
 r=o;B=1}if(!B)var
 r=d;c(0);return r}var
 d=l(0);if(a[1]!==b)throw dg;return d}function
-gU(b,a){var
+gW(b,a){var
 c=b+a|0;if((b<=c?1:0)===(0<=a?1:0))return c;throw T}function
-gV(e){var
-a=a5(47,e);if(a){var
-b=a[2],c=a[1];if(!b)return z(gx(c));if(!b[2]){var
-d=b[1];if(0<bp(gx(d))){var
-f=gx(d);return b0(gx(c),f)}}}throw T}function
-jf(a){function
+gX(e){var
+a=bd(47,e);if(a){var
+b=a[2],c=a[1];if(!b)return z(gz(c));if(!b[2]){var
+d=b[1];if(0<bq(gz(d))){var
+f=gz(d);return b2(gz(c),f)}}}throw T}function
+jn(a){function
 b(c){var
-a=a5(94,c);if(a){var
+a=bd(94,c);if(a){var
 b=a[2];if(b&&!b[2]){var
-d=hY(b[1]);return[0,hY(a[1]),d]}}throw T}function
+d=h6(b[1]);return[0,h6(a[1]),d]}}throw T}function
 c(c){var
-a=a5(42,c);if(a){var
-d=k(b,a[2]);return[0,gV(a[1]),d]}throw T}return K(a,xq)?0:k(c,a5(32,a))}function
-xD(h){var
-i=F(h);function
+a=bd(42,c);if(a){var
+d=k(b,a[2]);return[0,gX(a[1]),d]}throw T}return K(a,xI)?0:k(c,bd(32,a))}function
+xV(h){var
+i=E(h);function
 g(a){var
 b=a<i?1:0,c=b?ac(h,a):b;return c}function
-d(a){return cF===(g(a)&hS)?1:0}var
+d(a){return cF===(g(a)&h0)?1:0}var
 a=0;for(;;){var
 j=a===i?1:0;if(j)var
 k=j;else{var
 b=g(a),e=g(a+1|0);if(!(cF<=b)){var
-a=a+1|0;continue}if(194<=b&&!(k2<=b)){var
+a=a+1|0;continue}if(194<=b&&!(k9<=b)){var
 w=d(a+1|0);if(w){var
-a=a+2|0;continue}return w}if(k2<=b&&!(ks<=b)){var
+a=a+2|0;continue}return w}if(k9<=b&&!(kz<=b)){var
 s=d(a+1|0);if(s){var
 t=d(a+2|0);if(t){var
-z=k2!==b?1:0,u=z||(eX<=e?1:0);if(u){var
+z=k9!==b?1:0,u=z||(eX<=e?1:0);if(u){var
 A=237!==b?1:0,v=A||(e<eX?1:0);if(v){var
 a=a+3|0;continue}var
 f=v}else
@@ -4680,13 +4688,13 @@ var
 f=t}else
 var
 f=s;return f}var
-l=ks<=b?1:0;if(l){var
+l=kz<=b?1:0;if(l){var
 m=b<245?1:0;if(m){var
 n=d(a+1|0);if(n){var
 o=d(a+2|0);if(o){var
 p=d(a+3|0);if(p){var
-x=ks!==b?1:0,q=x||(kf<=e?1:0);if(q){var
-y=244!==b?1:0,r=y||(e<kf?1:0);if(r){var
+x=kz!==b?1:0,q=x||(kn<=e?1:0);if(q){var
+y=244!==b?1:0,r=y||(e<kn?1:0);if(r){var
 a=a+4|0;continue}var
 c=r}else
 var
@@ -4702,46 +4710,46 @@ c=m}else
 var
 c=l;var
 k=c}return k}}function
-gW(b){if(typeof
+gY(b){if(typeof
 b!=="number")switch(b[0]){case
 3:var
-c=b[1],d=F(c),a=0,p=function(a){var
+c=b[1],d=E(c),a=0,p=function(a){var
 c=48<=a?1:0,d=c?a<=57?1:0:c;if(d)var
 b=d;else{var
-e=97<=a?1:0,f=e?a<=hv?1:0:e;if(f)var
+e=97<=a?1:0,f=e?a<=hA?1:0:e;if(f)var
 b=f;else
 var
 g=65<=a?1:0,b=g?a<=70?1:0:g}return b};for(;;){var
 g=d<=a?1:0,o=0;if(g)var
 e=g;else{if(92!==ac(c,a)){var
 a=a+1|0;continue}var
-h=(a+1|0)<d?1:0;if(h)if(qU===ac(c,a+1|0)){var
+h=(a+1|0)<d?1:0;if(h)if(ra===ac(c,a+1|0)){var
 i=(a+5|0)<d?1:0;if(i){var
-j=ii(p,cp(c,a+2|0,4));if(j){var
+j=ir(p,cr(c,a+2|0,4));if(j){var
 a=a+6|0;continue}var
 l=j}else
 var
 l=i;var
 n=l;o=1}else{var
-m=ij(xE,ac(c,a+1|0));if(m){var
+m=is(xW,ac(c,a+1|0));if(m){var
 a=a+2|0;continue}var
 e=m}else
 var
 e=h}if(!o)var
-n=e;return r(n,xF)}case
-4:return y(gW,b[1]);case
+n=e;return r(n,xX)}case
+4:return y(gY,b[1]);case
 5:var
-f=b[1],q=C(f);r(C(bl(h3,k(function(a){return a[1]},f)))===q?1:0,xG);return y(function(a){gW([3,a[1]]);return gW(a[2])},f)}return 0}function
-xH(d){var
-g=F(d);function
+f=b[1],q=C(f);r(C(bm(h$,k(function(a){return a[1]},f)))===q?1:0,xY);return y(function(a){gY([3,a[1]]);return gY(a[2])},f)}return 0}function
+xZ(d){var
+g=E(d);function
 k(a){var
 b=a<g?1:0;if(b)var
 c=48<=ac(d,a)?1:0,e=c?ac(d,a)<=57?1:0:c;else
 var
 e=b;return e}function
 c(a,c){var
-b=a<g?1:0;return b?ij(c,ac(d,a)):b}function
-i(b){r(k(b),xI);var
+b=a<g?1:0;return b?is(c,ac(d,a)):b}function
+i(b){r(k(b),x0);var
 a=b;for(;;){if(k(a)){var
 a=a+1|0;continue}return a}}var
 a=0;a:for(;;){var
@@ -4752,33 +4760,33 @@ l=ac(d,b);if(34!==l){if(92===l){var
 b=b+2|0;continue}var
 b=b+1|0;continue}var
 n=b+1|0}var
-a=n;continue a}}if(c(a,xJ)){var
-j=c(a,xK)?a+1|0:a,h=c(j,xL)?j+1|0:i(j),e=c(h,xM)?i(h+1|0):h;if(c(e,xN))var
-q=c(e+1|0,xO)?e+2|0:e+1|0,f=i(q);else
+a=n;continue a}}if(c(a,x1)){var
+j=c(a,x2)?a+1|0:a,h=c(j,x3)?j+1|0:i(j),e=c(h,x4)?i(h+1|0):h;if(c(e,x5))var
+q=c(e+1|0,x6)?e+2|0:e+1|0,f=i(q);else
 var
 f=e;var
-o=1-c(f,xQ);if(o)var
+o=1-c(f,x8);if(o)var
 s=h<f?1:0,p=s||((f-a|0)<=19?1:0);else
 var
-p=o;r(p,xP);var
+p=o;r(p,x7);var
 a=f;continue}var
 a=a+1|0;continue}return m}}function
-xR(o,h){r(aH(h,xT),xS);var
-i=ah(h,xU),a=i[2];r(i[1]<=d1?1:0,xV);var
-j=E(a),e=D===j?a[1]:m===j?H(a):a;r(xD(e),xW);xH(e);try{var
-u=nS(e),c=u}catch(a){a=aW(a);if(a!==dg&&a[1]!==ge)throw a;var
-c=ao(xX)}if(typeof
+x9(o,h){r(aH(h,x$),x_);var
+i=ai(h,ya),a=i[2];r(i[1]<=d1?1:0,yb);var
+j=F(a),e=D===j?a[1]:m===j?H(a):a;r(xV(e),yc);xZ(e);try{var
+u=nZ(e),c=u}catch(a){a=aW(a);if(a!==dg&&a[1]!==gf)throw a;var
+c=ao(yd)}if(typeof
 c!=="number"&&5===c[0]){var
-f=c[1];if(bc(aS(h3,k(function(a){return a[1]},f)),xZ)){gW(c);r(bc(gh(x2,f),x1),x0);var
-g=gh(x3,f),n=0;if(typeof
+f=c[1];if(bc(aS(h$,k(function(a){return a[1]},f)),yf)){gY(c);r(bc(gi(yi,f),yh),yg);var
+g=gi(yj,f),n=0;if(typeof
 g!=="number"&&5===g[0]){var
 d=g[1];n=1}if(!n)var
-d=ao(x4);var
-p=h[1]-1|0,l=C(d)===p?1:0,q=l?c8(function(a){return aH(h,a[1])},d):l;r(q,x5);var
-s=0.,t=M(function(V,F){var
-G=F[1],H=ah(h,G)[1],t=F[2];function
+d=ao(yk);var
+p=h[1]-1|0,l=C(d)===p?1:0,q=l?c7(function(a){return aH(h,a[1])},d):l;r(q,yl);var
+s=0.,t=L(function(V,F){var
+G=F[1],H=ai(h,G)[1],t=F[2];function
 c(c){var
-a=gS(G);return ao(b(an(xr),a))}var
+a=gU(G);return ao(b(al(xJ),a))}var
 I=0;if(typeof
 t!=="number"&&4===t[0]){var
 n=t[1];if(n){var
@@ -4795,11 +4803,11 @@ a!=="number"&&1===a[0]){var
 b=a[1];if(0<=b)return b}return c(0)},T),g=U,l=q[1],a=o[1];I=1;e=1;i=1;u=1}if(!u){e=1;i=1}}else{e=1;i=1}}if(!i)e=1}else
 e=1}}}if(!I)var
 j=c(0),g=j[3],l=j[2],a=j[1];var
-J=0===g?1:0,N=J||(3<C(g)?1:0);if(N)c(0);var
-O=1,m=M(function(b,a){if(0<a&&ck(dw,a)<b)return c(0);return w(b,a)},O,g),x=K(l,xs),y=1-x,P=y?L(l,xt):y;if(P)c(0);var
-v=0;if(L(a,xu)){var
-f=0;if(L(a,xv))if(L(a,xw))if(L(a,xx)){if(L(a,xy))if(L(a,xz)){var
-z=L(a,xA);if(z){var
+J=0===g?1:0,M=J||(3<C(g)?1:0);if(M)c(0);var
+N=1,m=L(function(b,a){if(0<a&&cm(dw,a)<b)return c(0);return w(b,a)},N,g),x=K(l,xK),y=1-x,O=y?Q(l,xL):y;if(O)c(0);var
+v=0;if(Q(a,xM)){var
+f=0;if(Q(a,xN))if(Q(a,xO))if(Q(a,xP)){if(Q(a,xQ))if(Q(a,xR)){var
+z=Q(a,xS);if(z){var
 d=c(0);f=1}else{var
 d=z;f=1}}else{v=1;f=1}}else{var
 d=4;f=1}else{var
@@ -4808,155 +4816,155 @@ d=8}else
 v=1;if(v)var
 d=1;var
 A=0<d?1:0;if(A)var
-Q=ck(H,d)<m?1:0,B=Q||(w(m,d)!==H?1:0);else
+P=cm(H,d)<m?1:0,B=P||(w(m,d)!==H?1:0);else
 var
 B=A;if(B)c(0);var
 D=1-x;if(D)var
-R=1!==C(g)?1:0,E=R||1-aC(a,xC);else
+R=1!==C(g)?1:0,E=R||1-aC(a,xU);else
 var
 E=D;if(E)c(0);var
-S=K(a,xB)?1.:8.;return V+m*S},s,d);return r(t<=nR(o)?1:0,x6)}}return ao(xY)}function
-bm(c,b,a){var
-d=c[2];return ao(S(an(x7),d,b,a))}function
-b2(c,a,f,e){if(typeof
+S=K(a,xT)?1.:8.;return V+m*S},s,d);return r(t<=nY(o)?1:0,ym)}}return ao(ye)}function
+bn(c,b,a){var
+d=c[2];return ao(S(al(yn),d,b,a))}function
+b4(c,a,f,e){if(typeof
 c!=="number"&&5===c[0]){var
-d=c[1];if(c8(function(a){return lX(a,d)},e)){y(function(d){var
-b=d[1],c=1-aC(b,e);return c?X(t(x9,gS(t(a,b)))):c},d);return[0,d,a,f]}}return ao(b(an(x8),a))}function
-aI(b,a){return gh(a,b[1])}function
-fv(c,b,a){return 0===aI(b,a)?0:[0,f(c,b,a)]}function
+d=c[1];if(c7(function(a){return l2(a,d)},e)){y(function(d){var
+b=d[1],c=1-aC(b,e);return c?Z(t(yp,gU(t(a,b)))):c},d);return[0,d,a,f]}}return ao(b(al(yo),a))}function
+aI(b,a){return gi(a,b[1])}function
+fu(c,b,a){return 0===aI(b,a)?0:[0,f(c,b,a)]}function
 dh(c,b,e){var
 a=aI(c,b);if(typeof
 a!=="number"&&3===a[0]){var
-d=a[1];if(aC(d,e))return d}return bm(c,b,x_)}function
-gX(c,b){var
+d=a[1];if(aC(d,e))return d}return bn(c,b,yq)}function
+gZ(c,b){var
 a=aI(c,b);if(typeof
-a!=="number"&&0===a[0])return a[1];return bm(c,b,x$)}function
+a!=="number"&&0===a[0])return a[1];return bn(c,b,yr)}function
 eH(e,d,c){var
-f=e?e[1]:gg,a=aI(d,c);if(typeof
+f=e?e[1]:gh,a=aI(d,c);if(typeof
 a!=="number"&&1===a[0]){var
-b=a[1];if(0<=b&&b<=f)return b}return bm(d,c,ya)}function
-jg(b,g,f,e,d){var
+b=a[1];if(0<=b&&b<=f)return b}return bn(d,c,ys)}function
+jo(b,g,f,e,d){var
 h=b?b[1]:b,i=g?g[1]:-dE,j=f?f[1]:dE,a=aI(e,d);if(typeof
 a!=="number")switch(a[0]){case
 2:var
 c=a[1];if(i<=c&&c<=j)return c;break;case
-3:if(!L(a[1],yc)&&h)return a4;break}return bm(e,d,yb)}function
-jh(b,a){return jg(0,[0,cl(yd)],[0,1.-lO/2.],b,a)}function
+3:if(!Q(a[1],yu)&&h)return a5;break}return bn(e,d,yt)}function
+jp(b,a){return jo(0,[0,cn(yv)],[0,1.-lU/2.],b,a)}function
 eI(a,c){var
 b=t(a[2],c),d=U(a[3],b);da(a[3],b);return d}function
-gY(d,c,b,a){var
-e=c[2],g=f(an(ye),e,b);r(1===C(a[1])?1:0,g);if(d&&d[1]!==a[2])return bm(c,b,yf);return 0}function
-ji(e,d){var
+g0(d,c,b,a){var
+e=c[2],g=f(al(yw),e,b);r(1===C(a[1])?1:0,g);if(d&&d[1]!==a[2])return bn(c,b,yx);return 0}function
+jq(e,d){var
 c=e[2]-1|0,f=0;if(!(c<0)){var
 a=f;for(;;){b(d,a);var
 g=a+1|0;if(c!==a){var
 a=g;continue}break}}return 0}function
-fw(a,f,e,d,c){var
-i=a?a[1]:a,j=f?f[1]:gg,g=c[3];if(0===g[0]){var
-h=g[1];ji(c,function(f){var
-a=b(h,f),g=a<i?1:0,c=g||(j<a?1:0);return c?bm(e,d,yg):c});return h}return bm(e,d,yh)}function
-fx(f,e,d,c,a){var
+fv(a,f,e,d,c){var
+i=a?a[1]:a,j=f?f[1]:gh,g=c[3];if(0===g[0]){var
+h=g[1];jq(c,function(f){var
+a=b(h,f),g=a<i?1:0,c=g||(j<a?1:0);return c?bn(e,d,yy):c});return h}return bn(e,d,yz)}function
+fw(f,e,d,c,a){var
 i=f?f[1]:-dE,j=e?e[1]:dE,g=a[3];if(1===g[0]){var
-h=g[1];ji(a,function(g){var
-a=b(h,g),e=i<=a?1:0,k=e?a<=j?1:0:e,f=1-k;return f?bm(d,c,yj):f});return h}return bm(d,c,yi)}function
+h=g[1];jq(a,function(g){var
+a=b(h,g),e=i<=a?1:0,k=e?a<=j?1:0:e,f=1-k;return f?bn(d,c,yB):f});return h}return bn(d,c,yA)}function
 a$(f,e,d,b,a){var
-c=eI(b,a);return aR(function(c){gY(f,b,a,c);var
-g=fw(e,d,b,a,c);return[0,c[2],g]},c)}function
+c=eI(b,a);return aN(function(c){g0(f,b,a,c);var
+g=fv(e,d,b,a,c);return[0,c[2],g]},c)}function
 bG(f,e,d,b,a){var
-c=eI(b,a);return aR(function(c){gY(f,b,a,c);var
-g=fx(e,d,b,a,c);return[0,c[2],g]},c)}function
-jj(g,d,c){var
-a=eI(d,c);return aR(function(a){gY(g,d,c,a);var
+c=eI(b,a);return aN(function(c){g0(f,b,a,c);var
+g=fw(e,d,b,a,c);return[0,c[2],g]},c)}function
+jr(g,d,c){var
+a=eI(d,c);return aN(function(a){g0(g,d,c,a);var
 e=a[3];if(2===e[0]){var
-f=e[1];ji(a,function(a){b(f,a);return 0});return[0,a[2],f]}return bm(d,c,yk)},a)}function
-bt(c,b,a){return a?a[1]:bm(c,b,yl)}function
+f=e[1];jq(a,function(a){b(f,a);return 0});return[0,a[2],f]}return bn(d,c,yC)},a)}function
+bv(c,b,a){return a?a[1]:bn(c,b,yD)}function
 eJ(h,c,a){var
-d=eI(c,a);return aR(function(f){var
+d=eI(c,a);return aN(function(f){var
 d=f[1];if(d){var
 e=d[2];if(e&&!e[2]){var
-g=e[1],i=S(h,c,a,f),j=function(c,a){return b(i,w(c,g)+a|0)};return[0,d[1],g,j]}}return bm(c,a,ym)},d)}function
-jk(b,a){var
-c=eI(b,a);return aR(function(c){var
+g=e[1],i=S(h,c,a,f),j=function(c,a){return b(i,w(c,g)+a|0)};return[0,d[1],g,j]}}return bn(c,a,yE)},d)}function
+js(b,a){var
+c=eI(b,a);return aN(function(c){var
 f=c[3];if(3===f[0]){var
-g=f[1];gY(0,b,a,c);var
-d=[0,0],h=[0,0];l4(function(b){var
-a=b+lg|0;if(10<a>>>0){if(-22===a){d[1]++;return 0}}else
+g=f[1];g0(0,b,a,c);var
+d=[0,0],h=[0,0];l_(function(b){var
+a=b+lm|0;if(10<a>>>0){if(-22===a){d[1]++;return 0}}else
 if(8<a-1>>>0){h[1]++;return 0}return 0},g);var
-i=lb<d[1]?1:0,j=i||(2500000<(d[1]+h[1]|0)?1:0);if(j)bm(b,a,yo);var
-e=a5(10,g),k=c[2]+1|0,l=C(e)!==k?1:0,m=l||L(aj(e,c[2]),yq);if(m)bm(b,a,yp);return ed(function(a,b){return a<c[2]?1:0},e)}return bm(b,a,yn)},c)}function
-jl(f,a){var
-b=F(a),c=1<=b?1:0;if(c)var
-d=b<=f?1:0,e=d?ii(function(a){var
+i=li<d[1]?1:0,j=i||(2500000<(d[1]+h[1]|0)?1:0);if(j)bn(b,a,yG);var
+e=bd(10,g),k=c[2]+1|0,l=C(e)!==k?1:0,m=l||Q(af(e,c[2]),yI);if(m)bn(b,a,yH);return ed(function(a,b){return a<c[2]?1:0},e)}return bn(b,a,yF)},c)}function
+jt(f,a){var
+b=E(a),c=1<=b?1:0;if(c)var
+d=b<=f?1:0,e=d?ir(function(a){var
 b=48<=a?1:0,c=b?a<=57?1:0:b;return c},a):d;else
 var
-e=c;return r(e,yr)}function
-jm(a){var
-d=0;if(L(a,ys)&&45===ac(a,0)){var
-b=cp(a,1,F(a)-1|0);d=1}if(!d)var
+e=c;return r(e,yJ)}function
+ju(a){var
+d=0;if(Q(a,yK)&&45===ac(a,0)){var
+b=cr(a,1,E(a)-1|0);d=1}if(!d)var
 b=a;var
-c=a5(47,b);r(C(c)<=2?1:0,yt);var
-e=o0;y(function(a){return jl(e,a)},c);return gV(a)}function
-jn(f,e){var
+c=bd(47,b);r(C(c)<=2?1:0,yL);var
+e=pd;y(function(a){return jt(e,a)},c);return gX(a)}function
+jv(f,e){var
 a=f,b=e;for(;;){if(b){var
 c=b[2],d=b[1];if(typeof
 a!=="number")switch(a[0]){case
 4:var
-g=hY(d),a=aj(a[1],g),b=c;continue;case
+g=h6(d),a=af(a[1],g),b=c;continue;case
 5:var
-a=gh(d,a[1]),b=c;continue}throw T}return a}}function
-dV(b,a){var
-c=a5(46,a);return jn(b[1],c)}function
-cw(b,a){return 0===dV(b,a)?1:0}function
-bR(c,b){var
-a=dV(c,b);if(typeof
+a=gi(d,a[1]),b=c;continue}throw T}return a}}function
+di(b,a){var
+c=bd(46,a);return jv(b[1],c)}function
+cw(b,a){return 0===di(b,a)?1:0}function
+bS(c,b){var
+a=di(c,b);if(typeof
 a!=="number"&&3===a[0])return a[1];throw T}function
 eK(d,c){var
-a=dV(d,c);if(typeof
+a=di(d,c);if(typeof
 a!=="number"&&1===a[0]){var
 b=a[1];if(0<=b)return b}throw T}function
-fy(c,b){var
-a=dV(c,b);if(typeof
+fx(c,b){var
+a=di(c,b);if(typeof
 a!=="number"&&0===a[0])return a[1];throw T}function
-fz(c,b){var
-a=dV(c,b);if(typeof
+fy(c,b){var
+a=di(c,b);if(typeof
 a!=="number")switch(a[0]){case
 2:return a[1];case
-3:if(!L(a[1],yz))return a4;break}throw T}function
+3:if(!Q(a[1],yR))return a5;break}throw T}function
 cx(a){if(Math.abs(a)<=dE)return _(a);throw T}function
-nT(a){return a==a4?0:[0,cx(a)]}function
-cc(b,a){return aH(b[2],a)}function
-gZ(b,a){return ah(b[2],a)}function
+n0(a){return a==a5?0:[0,cx(a)]}function
+ce(b,a){return aH(b[2],a)}function
+g1(b,a){return ai(b[2],a)}function
 ba(d,c){var
-a=gZ(d,c),b=a[3];if(0===b[0])return[0,a[2],b[1]];throw T}function
-dW(d,c){var
-a=gZ(d,c),b=a[3];if(1===b[0])return[0,a[2],b[1]];throw T}function
-nU(d,c){var
-a=gZ(d,c),b=a[3];if(2===b[0])return[0,a[2],b[1]];throw T}function
-g0(d,c){var
-a=gZ(d,c),b=a[3];if(3===b[0]){var
-e=a[2],f=a5(10,b[1]);return ed(function(a,b){return a<e?1:0},f)}throw T}function
+a=g1(d,c),b=a[3];if(0===b[0])return[0,a[2],b[1]];throw T}function
+dU(d,c){var
+a=g1(d,c),b=a[3];if(1===b[0])return[0,a[2],b[1]];throw T}function
+n1(d,c){var
+a=g1(d,c),b=a[3];if(2===b[0])return[0,a[2],b[1]];throw T}function
+g2(d,c){var
+a=g1(d,c),b=a[3];if(3===b[0]){var
+e=a[2],f=bd(10,b[1]);return ed(function(a,b){return a<e?1:0},f)}throw T}function
 eL(a){var
-b=ba(a,yJ),c=ba(a,yK);return[0,ba(a,yL),c,b]}function
+b=ba(a,y1),c=ba(a,y2);return[0,ba(a,y3),c,b]}function
 bH(c,a){var
 d=b(c[2],a+1|0);return[0,b(c[2],a),d]}function
-di(a,d){var
+dj(a,d){var
 c=a[1];function
 e(a){return b(d,c+a|0)}return G(a[2]-c|0,e)}function
-jo(a){return cw(a,yM)?0.:fz(a,yN)}var
-yO=_(lO);function
-g1(a){return M(u,x,a)}function
-cy(b,a){return t(yY,a)}function
-nV(a){if(cc(a,cy(a,yZ))){var
-c=dW(a,cy(a,y0));return function(a){return cx(b(c[2],a))}}return function(a){return x}}function
-nW(a){function
+jw(a){return cw(a,y4)?0.:fy(a,y5)}var
+y6=_(lU);function
+g3(a){return L(u,x,a)}function
+cy(b,a){return t(ze,a)}function
+n2(a){if(ce(a,cy(a,zf))){var
+c=dU(a,cy(a,zg));return function(a){return cx(b(c[2],a))}}return function(a){return x}}function
+n3(a){function
 c(b){return cy(a,b)}function
-f(b,d){return cc(a,c(b))?nU(a,c(b))[2]:function(a){return d}}var
-d=bR(a,c(y4)),i=cw(a,c(y5))?s:cx(fz(a,c(zm))),j=K(d,y6)?y7:cw(a,c(zk))?0:[0,eK(a,c(zl))],k=eK(a,c(y8));if(cc(a,c(y9)))var
-l=dW(a,c(y_)),g=function(a){return cx(b(l[2],a))};else
+f(b,d){return ce(a,c(b))?n1(a,c(b))[2]:function(a){return d}}var
+d=bS(a,c(zk)),i=cw(a,c(zl))?s:cx(fy(a,c(zE))),j=K(d,zm)?zn:cw(a,c(zC))?0:[0,eK(a,c(zD))],k=eK(a,c(zo));if(ce(a,c(zp)))var
+l=dU(a,c(zq)),g=function(a){return cx(b(l[2],a))};else
 var
 g=function(a){return x};var
-m=f(y$,1),n=f(za,0);if(L(d,zb))if(L(d,zc))if(L(d,zd))if(L(d,ze))if(L(d,zf))if(L(d,zg))var
-h=L(d,zh),e=h?X(d):h;else
+m=f(zr,1),n=f(zs,0);if(Q(d,zt))if(Q(d,zu))if(Q(d,zv))if(Q(d,zw))if(Q(d,zx))if(Q(d,zy))var
+h=Q(d,zz),e=h?Z(d):h;else
 var
 e=4;else
 var
@@ -4970,24 +4978,30 @@ e=3;else
 var
 e=6;function
 o(a){return 0}var
-p=eK(a,zi);return[0,ba(a,zj)[1]-1|0,p,o,e,n,m,g,k,j,i]}function
-nX(c,b){function
-a(a){return fz(c,f(an(zH),b,a))}var
-d=a(zI);return[0,a(zJ),d]}function
-nY(a){return 1-cw(a,zK)}function
-jp(a){var
-b=g0(a,zR);return O(k(function(a){var
-b=jf(a);return aS(function(b,a){return am(b[2],a[2])},b)},b))}function
-nZ(a){return 1-cw(a,zT)}function
-n0(a){return L(a,zV)?L(a,zW)?a:zX:zY}function
-eM(a){return k(n0,a5(43,bR(a,zZ)))}function
-n1(a){return aC(eM(a),z3)?z4:bR(a,z5)}function
-g2(c){if(cc(c,z6)){var
-a=dW(c,z7),d=function(c){var
+p=eK(a,zA);return[0,ba(a,zB)[1]-1|0,p,o,e,n,m,g,k,j,i]}function
+n4(c,b){function
+a(a){return fy(c,f(al(zZ),b,a))}var
+d=a(z0);return[0,a(z1),d]}function
+n5(a){return 1-cw(a,z2)}function
+jx(a){var
+b=g2(a,z9);return N(k(function(a){var
+b=jn(a);return aS(function(b,a){return an(b[2],a[2])},b)},b))}function
+n6(a){return 1-cw(a,z$)}function
+n7(a){return bd(43,bS(a,Ab))}var
+Ae=[0,[0,Ad,[0,bP(9,10),Ac]],0],Ah=[0,[0,Ag,[0,bP(9,10),Af]],Ae],n8=[0,[0,Aj,[0,bP(3,5),Ai]],Ah];function
+n9(a){var
+b=gj(a,n8);return b?b[1][2]:a}function
+fz(a){return k(n9,n7(a))}function
+g4(b,a){var
+c=fz(b);return cL(function(b){return aC(b,a)},c)}function
+g6(a){return g4(a,[0,Ak,g5])}function
+n_(a){return aC(bZ(fz(a)),[0,Al,g5])?Am:bS(a,An)}function
+g7(c){if(ce(c,Ao)){var
+a=dU(c,Ap),d=function(c){var
 d=b(a[2],(3*c|0)+2|0),e=b(a[2],(3*c|0)+1|0);return[0,b(a[2],3*c|0),e,d]};return G(a[1]/3|0,d)}return 0}function
-g3(a){return aO(1,ba(a,z8)[1]-1|0)}function
-jq(d,i){var
-e=ba(d,z9),j=ba(d,z_),k=ba(d,z$),f=e[1]-2|0,l=0;if(!(f<0)){var
+g8(a){return aP(1,ba(a,Aq)[1]-1|0)}function
+jy(d,i){var
+e=ba(d,Ar),j=ba(d,As),k=ba(d,At),f=e[1]-2|0,l=0;if(!(f<0)){var
 a=l;for(;;){var
 g=b(e[2],a),h=b(e[2],a+1|0)-1|0;if(!(h<g)){var
 c=g;for(;;){var
@@ -4996,24 +5010,23 @@ o=c+1|0;if(h!==c){var
 c=o;continue}break}}var
 m=a+1|0;if(f!==a){var
 a=m;continue}break}}return 0}function
-n2(a,e,f){var
-d=gj(g3(a),e,0);jq(a,function(e,h,g){var
-a=b(f,h),i=gU(c(c(d,e)[1+e],a)[1+a],g);c(d[1+e],a)[1+a]=i;return 0});return function(b,a){return c(c(d,b)[1+b],a)[1+a]}}function
-jr(a){function
-b(a){return t(Ab,a)}var
-d=n(g3(a),0),f=bR(a,b(Ac)),g=K(f,Ad)?Ae:Al,e=b(g),h=cw(a,b(Af))?e:b(Ak);jq(a,function(a,e,b){d[1+a]=gU(c(d,a)[1+a],b);return 0});if(0===g2(a)){if(K(f,Ag))return[0,aP(d)];if(!fy(a,b(Ah))&&!cw(a,b(Ai))&&!cw(a,e)){var
-i=g3(a),j=eK(a,h),k=eK(a,e);return[1,eK(a,b(Aj)),k,j,i]}return 0}return 0}function
-AA(e,d,c,b,a){return j}var
-AB=0,AC=0;function
-AD(a){return a}var
-AE=0;function
-AF(a){return 0}var
-AG=[0,0,function(a){return 0},AF,AE,AD,AC,s,AB,AA];function
-n3(a){return aC(AH,eM(a))}function
-js(b){var
+n$(a,e,f){var
+d=gl(g8(a),e,0);jy(a,function(e,h,g){var
+a=b(f,h),i=gW(c(c(d,e)[1+e],a)[1+a],g);c(d[1+e],a)[1+a]=i;return 0});return function(b,a){return c(c(d,b)[1+b],a)[1+a]}}function
+jz(a){function
+b(a){return t(Av,a)}var
+d=n(g8(a),0),f=bS(a,b(Aw)),g=K(f,Ax)?Ay:AF,e=b(g),h=cw(a,b(Az))?e:b(AE);jy(a,function(a,e,b){d[1+a]=gW(c(d,a)[1+a],b);return 0});if(0===g7(a)){if(K(f,AA))return[0,aQ(d)];if(!fx(a,b(AB))&&!cw(a,b(AC))&&!cw(a,e)){var
+i=g8(a),j=eK(a,h),k=eK(a,e);return[1,eK(a,b(AD)),k,j,i]}return 0}return 0}function
+AY(e,d,c,b,a){return j}var
+AZ=0,A0=0;function
+A1(a){return a}var
+A2=0;function
+A3(a){return 0}var
+A4=[0,0,function(a){return 0},A3,A2,A1,A0,s,AZ,AY];function
+jA(b){var
 a=b[3];if(typeof
 a!=="number"&&2===a[0])return a[3];throw T}function
-g4(c,a){var
+g9(c,a){var
 e=c?c[1]:1;return function(n){var
 f=0<a[1]?1:0;if(f)var
 g=0===b(a[2],0)?1:0,d=g?b(a[2],a[1]-1|0)===n?1:0:g;else
@@ -5025,34 +5038,34 @@ c=o,j=d;for(;;){var
 k=b(a[2],c),l=b(a[2],c+1|0),p=l<k?1:0,q=p||(e?k===l?1:0:e),m=q?0:j,r=c+1|0;if(h!==c){var
 c=r,j=m;continue}var
 i=m;break}}return i}}function
-dj(a){return K(a[1],A9)?A_:a[6]}function
-g5(b,a){return k(jm,bt(b,a,jk(b,a)))}var
-IY=q8;function
-CM(d,a2,g,aT,o){var
-p=aT[3],aj=bG([0,p],CP,CO,d,CN),R=bG([0,p],CS,CR,d,CQ),z=bG([0,p],CV,CU,d,CT),q=a$([0,p],0,0,d,CW),D=jk(d,CX),E=jk(d,CY),F=0!==aI(d,CZ)?1:0,s=0!==aI(d,C0)?1:0;if(aH(g,C1))X(C2);if(aH(g,C3))X(C4);if(aH(g,C5))X(C6);if(aH(g,C7))X(C8);function
+dk(a){return K(a[1],Bt)?Bu:a[6]}function
+g_(b,a){return k(ju,bv(b,a,js(b,a)))}var
+Jn=ro;function
+C8(d,a3,g,aT,o){var
+p=aT[3],aj=bG([0,p],C$,C_,d,C9),R=bG([0,p],Dc,Db,d,Da),z=bG([0,p],Df,De,d,Dd),q=a$([0,p],0,0,d,Dg),D=js(d,Dh),E=js(d,Di),F=0!==aI(d,Dj)?1:0,s=0!==aI(d,Dk)?1:0;if(aH(g,Dl))Z(Dm);if(aH(g,Dn))Z(Do);if(aH(g,Dp))Z(Dq);if(aH(g,Dr))Z(Ds);function
 ak(l,e){var
-c=O(k(function(b){function
+c=N(k(function(b){function
 c(c){var
-a=a5(94,c);if(a){var
-b=a[2];if(b&&!b[2]){jl(5,a[1]);return jl(4,b[1])}}return ao(yu)}function
+a=bd(94,c);if(a){var
+b=a[2];if(b&&!b[2]){jt(5,a[1]);return jt(4,b[1])}}return ao(yM)}function
 d(b){var
-a=a5(42,b);return a?(jm(a[1]),y(c,a[2])):ao(yv)}if(L(b,yw))y(d,a5(32,b));var
-e=jf(b),a=k(function(a){return[0,a[2],a[1]]},e);y(function(g){var
+a=bd(42,b);return a?(ju(a[1]),y(c,a[2])):ao(yN)}if(Q(b,yO))y(d,bd(32,b));var
+e=jn(b),a=k(function(a){return[0,a[2],a[1]]},e);y(function(g){var
 c=g[1],a=c;for(;;){var
 j=0;if(a){var
 b=a[2];if(b){var
-f=rw(a[1][1],b[1][1]);if(f){var
+f=rO(a[1][1],b[1][1]);if(f){var
 a=b;continue}var
 d=f;j=1}}if(!j)var
 d=1;if(d){var
-h=c8(function(a){var
+h=c7(function(a){var
 b=a[1]<l?1:0,c=b?1<=a[2]?1:0:b;return c},c);if(h)var
-k=0,i=M(function(b,a){return b+a[2]|0},k,c)<=cg?1:0,e=i?0!==B(g[2])?1:0:i;else
+k=0,i=L(function(b,a){return b+a[2]|0},k,c)<=ci?1:0,e=i?0!==B(g[2])?1:0:i;else
 var
 e=h}else
 var
-e=d;return r(e,yx)}},a);var
-f=C(a);r(C(bl(am,k(function(a){return a[1]},a)))===f?1:0,yy);return a},e));function
+e=d;return r(e,yP)}},a);var
+f=C(a);r(C(bm(an,k(function(a){return a[1]},a)))===f?1:0,yQ);return a},e));function
 a(d){if(d){var
 e=d[1],g=e[1]-1|0,f=1,k=0;if(g<0)var
 h=f;else{var
@@ -5060,66 +5073,66 @@ a=k,i=f;for(;;){var
 j=c.length-1<=b(e[2],a)?0:i,l=a+1|0;if(g!==a){var
 a=l,i=j;continue}var
 h=j;break}}return h}return 1}var
-d=a(q),f=d?a(o[9]):d;r(f,C9);return c}var
+d=a(q),f=d?a(o[9]):d;r(f,Dt);return c}var
 H=0;if(aj){if(!R&&!z&&!q&&!D&&!E&&!F&&!s){var
 e=[0,aj[1]];H=1}}else
 if(R){if(z&&!q&&!D&&!E&&!F&&!s){var
 e=[1,R[1],z[1]];H=1}}else
 if(!z&&q&&D){var
-an=D[1],U=0,aZ=q[1];if(E)if(F||s)U=1;else{var
-ap=O(k(jm,E[1])),a0=ak(ap.length-1,an),W=A(0,al),au=function(a){return V(W,a[1],0)};a6(function(a){return y(au,a)},a0);var
-av=0.;r(eq(function(b,d,a){return M(function(g,a){var
-b=a[1],d=c(ap,b)[1+b],e=b9(d[2]),f=b9(d[1])+e|0;return g+a[2]*f},a,b)},W,av)<=10000000.?1:0,BQ);var
+al=D[1],U=0,a0=q[1];if(E)if(F||s)U=1;else{var
+ap=N(k(ju,E[1])),a1=ak(ap.length-1,al),W=A(0,am),au=function(a){return V(W,a[1],0)};aY(function(a){return y(au,a)},a1);var
+av=0.;r(eq(function(b,d,a){return L(function(g,a){var
+b=a[1],d=c(ap,b)[1+b],e=b$(d[2]),f=b$(d[1])+e|0;return g+a[2]*f},a,b)},W,av)<=10000000.?1:0,Ca);var
 aq=0}else
 if(F){var
-h=b2(aI(d,De),BR,g,0),Y=g5(h,BS),Z=g5(h,BT),_=O(g5(h,BU)),I=g5(h,BV),aw=bt(h,BX,jj([0,C(I)],h,BW)),u=C(Y),$=C(Z)===u?1:0,ax=$?_.length-1===w(u,C(I))?1:0:$;r(ax,BY);var
-aa=[0,Y,Z,bA(function(a,c){var
-d=b(aw[2],a);return[0,aP(bN(_,w(a,u),u)),c,d]},I)],a1=ak(C(aa[1]),an);if(s){var
-a=b2(aI(d,Df),B1,g,B0);y(function(a){var
-b=aH(g,t(B3,a[1]));return b?X(a[2]):b},B2);var
-ab=dh(a,Cb,ay(ju,ay([0,Ca,[0,B$,[0,B_,[0,B9,[0,B8,g6]]]]],ay(BZ,bB(function(a){var
-b=ay([0,B6,[0,B5,[0,B4,g6]]],jt);return k(function(b){return t(a,t(B7,b))},b)},ju))))),J=k(n0,a5(43,ab)),az=jh(a,Cc),N=dh(a,Ce,Cd),ac=aC(b_(J),ju),aA=ac||K(N,CL);r(aA,Cf);var
-ad=1<C(J)?1:0,aB=ad?K(N,Cg):ad;if(aB)X(Ch);var
-aD=eJ(function(a,b,c){return fx(Ck,Cj,a,b,c)},a,Ci);bq(function(b){var
-c=b[3],h=3===b[2]?1:0,l=h?K(ab,Cm):h;r(l,Cl);var
+h=b4(aI(d,DA),Cb,g,0),X=g_(h,Cc),Y=g_(h,Cd),_=N(g_(h,Ce)),I=g_(h,Cf),aw=bv(h,Ch,jr([0,C(I)],h,Cg)),u=C(X),$=C(Y)===u?1:0,ax=$?_.length-1===w(u,C(I))?1:0:$;r(ax,Ci);var
+aa=[0,X,Y,br(function(a,c){var
+d=b(aw[2],a);return[0,aQ(bN(_,w(a,u),u)),c,d]},I)],a2=ak(C(aa[1]),al);if(s){var
+a=b4(aI(d,DB),Cl,g,Ck);y(function(a){var
+b=aH(g,t(Cn,a[1]));return b?Z(a[2]):b},Cm);var
+ab=dh(a,Cx,ay(jC,ay([0,Cw,[0,Cv,[0,Cu,[0,Ct,[0,Cs,g$]]]]],ay(Cj,bt(function(a){var
+b=ay([0,Cq,[0,Cp,[0,Co,g$]]],jB);return k(function(b){return t(a,t(Cr,b))},b)},jC))))),J=k(n9,bd(43,ab)),az=jp(a,Cy),M=dh(a,CA,Cz),ac=aC(bZ(J),jC),aA=ac||K(M,C7);r(aA,CB);var
+ad=1<C(J)?1:0,aB=ad?K(M,CC):ad;if(aB)Z(CD);var
+aD=eJ(function(a,b,c){return fw(CG,CF,a,b,c)},a,CE);bB(function(b){var
+c=b[3],h=3===b[2]?1:0,l=h?K(ab,CI):h;r(l,CH);var
 i=b[1]-1|0,m=0;if(!(i<0)){var
 a=m;for(;;){var
-d=f(c,a,0),g=d==Kd(d)?1:0,j=g?cN(d):g;if(j){var
+d=f(c,a,0),g=d==KE(d)?1:0,j=g?cN(d):g;if(j){var
 k=0===a?1:0;if(k)var
 e=k;else
 var
 o=f(c,a,0),e=f(c,a-1|0,0)<o?1:0}else
 var
-e=j;r(e,Cn);var
+e=j;r(e,CJ);var
 n=a+1|0;if(i!==a){var
-a=n;continue}break}}return 0},aD);fv(function(a){var
-b=0;return function(c){return eH(b,a,c)}},a,Co);fv(function(a){var
-b=0;return function(c){return eH(b,a,c)}},a,Cp);gX(a,Cq);if(0!==aI(a,Cr))X(Cs);var
-i=bt(a,Cu,a$(0,0,0,a,Ct)),j=bt(a,Cw,a$(0,0,[0,p-1|0],a,Cv)),v=bt(a,Cz,a$([0,j[1]],Cy,[0,IY],a,Cx)),aE=j[1];r(b(g4(CB,i),aE),CA);var
+a=n;continue}break}}return 0},aD);fu(function(a){var
+b=0;return function(c){return eH(b,a,c)}},a,CK);fu(function(a){var
+b=0;return function(c){return eH(b,a,c)}},a,CL);gZ(a,CM);if(0!==aI(a,CN))Z(CO);var
+i=bv(a,CQ,a$(0,0,0,a,CP)),j=bv(a,CS,a$(0,0,[0,p-1|0],a,CR)),v=bv(a,CV,a$([0,j[1]],CU,[0,Jn],a,CT)),aE=j[1];r(b(g9(CX,i),aE),CW);var
 ae=v[1]-1|0,aF=0,aG=0;if(!(ae<0)){var
-n=aG,Q=aF;for(;;){r(b(v[2],n)<=(q8-Q|0)?1:0,CK);var
-aR=Q+b(v[2],n)|0,aS=n+1|0;if(ae!==n){var
-n=aS,Q=aR;continue}break}}var
+n=aG,P=aF;for(;;){r(b(v[2],n)<=(ro-P|0)?1:0,C6);var
+aR=P+b(v[2],n)|0,aS=n+1|0;if(ae!==n){var
+n=aS,P=aR;continue}break}}var
 af=i[1]-2|0,aJ=0;if(!(af<0)){var
 l=aJ;for(;;){var
 ah=b(i[2],l)+1|0,ai=b(i[2],l+1|0)-1|0;if(!(ai<ah)){var
 m=ah;for(;;){var
-aO=b(j[2],m);r(b(j[2],m-1|0)<aO?1:0,CJ);var
-aQ=m+1|0;if(ai!==m){var
-m=aQ;continue}break}}var
+aO=b(j[2],m);r(b(j[2],m-1|0)<aO?1:0,C5);var
+aP=m+1|0;if(ai!==m){var
+m=aP;continue}break}}var
 aN=l+1|0;if(af!==l){var
 l=aN;continue}break}}var
-P=a$(0,0,CD,a,CC);if(P)var
-ag=P[1],x=G(ag[1],ag[2]);else
+O=a$(0,0,CZ,a,CY);if(O)var
+ag=O[1],x=G(ag[1],ag[2]);else
 var
-x=P;r(bc(bl(aK,x),x),CE);var
-aL=gX(a,CF),aM=gX(a,CG),ar=[0,[0,az,J,ac,N,dh(a,CI,CH),aM,aL,x,i,j,v]]}else
+x=O;r(bc(bm(aK,x),x),C0);var
+aL=gZ(a,C1),aM=gZ(a,C2),ar=[0,[0,az,J,ac,M,dh(a,C4,C3),aM,aL,x,i,j,v]]}else
 var
 ar=s;var
-aq=[2,aZ,a1,aa,ar]}else
+aq=[2,a0,a2,aa,ar]}else
 U=1;if(!U){var
 e=aq;H=1}}if(!H)var
-e=ao(C_);var
+e=ao(Du);var
 as=0;if(typeof
 e!=="number"&&1===e[0]){var
 S=1;as=1}if(!as)var
@@ -5127,39 +5140,39 @@ S=0;var
 at=0;if(typeof
 e!=="number"&&2===e[0]){var
 T=1;at=1}if(!at)var
-T=0;r(S===L(o[3],Da)?1:0,C$);var
-aU=0===o[9]?1:0,aV=aU||T;r(aV,Db);var
-aW=0===o[9]?1:0,aX=aW||L(o[1],Dd);r(aX,Dc);var
-aY=S||T;return[0,e,aY]}function
-Dg(v,e,c,u,t,ae,ad){var
-g=b2(ae,b(an(Di),t),v,Dh),j=b2(ad,b(an(Dj),t),v,0),d=e[1],w=e[2],af=[0,a4],ag=0,ah=[0,d];function
+T=0;r(S===Q(o[3],Dw)?1:0,Dv);var
+aU=0===o[9]?1:0,aV=aU||T;r(aV,Dx);var
+aW=0===o[9]?1:0,aX=aW||Q(o[1],Dz);r(aX,Dy);var
+aZ=S||T;return[0,e,aZ]}function
+DC(v,e,c,u,t,ae,ad){var
+g=b4(ae,b(al(DE),t),v,DD),j=b4(ad,b(al(DF),t),v,0),d=e[1],w=e[2],af=[0,a5],ag=0,ah=[0,d];function
 x(a){return bG(ah,ag,af,j,a)}var
 ai=0,aj=0,ak=[0,d];function
 z(a){return a$(ak,aj,ai,j,a)}var
-al=0,am=0,ao=[0,d];function
-B(a){return bG(ao,am,al,j,a)}var
+am=0,an=0,ao=[0,d];function
+B(a){return bG(ao,an,am,j,a)}var
 ap=0,aq=[0,w];function
-C(a){return a$(aq,Dk,ap,j,a)}var
-D=z(Dl),ar=a$(Do,0,Dn,g,Dm),i=aR(function(a){var
-c=b(a[2],1);return[0,b(a[2],0),c]},ar),as=C(Dp),at=C(Dq),au=B(Dr),av=B(Ds),aw=a$([0,d],0,0,j,Dt),ax=z(Du),ay=ax||D,az=x(Dv),aA=x(Dw),E=eJ(function(a){var
-b=0;return function(c,d){return fw(Dy,b,a,c,d)}},g,Dx);if(E){var
-k=E[1],m=k[3];r(3===k[2]?1:0,Dz);var
+C(a){return a$(aq,DG,ap,j,a)}var
+D=z(DH),ar=a$(DK,0,DJ,g,DI),i=aN(function(a){var
+c=b(a[2],1);return[0,b(a[2],0),c]},ar),as=C(DL),at=C(DM),au=B(DN),av=B(DO),aw=a$([0,d],0,0,j,DP),ax=z(DQ),ay=ax||D,az=x(DR),aA=x(DS),E=eJ(function(a){var
+b=0;return function(c,d){return fv(DU,b,a,c,d)}},g,DT);if(E){var
+k=E[1],m=k[3];r(3===k[2]?1:0,DV);var
 aB=function(a){var
 b=f(m,a,2),c=f(m,a,1);return[0,f(m,a,0),c,b]},F=l(k[1],aB)}else
 var
 F=[0];var
-aD=bG([0,w],DC,DB,g,DA),aE=a$([0,d],0,0,g,DD),aF=jg(DF,0,0,g,DE),aG=jg(DH,0,0,g,DG),aH=dh(g,DJ,DI),a=[0,dh(g,DL,DK),aH,aG,aF,aE,aD,F,aA,az,D,ay,aw,av,au,at,as,i];r(a[3]<=a[4]?1:0,DM);var
-G=(0!==i?1:0)===K(a[2],DO)?1:0,aI=G?(0!==i?1:0)===K(a[1],DP)?1:0:G;r(aI,DN);var
-aJ=K(a[2],DR);r((0!==a[5]?1:0)===aJ?1:0,DQ);var
-aK=K(a[2],DT);r((0!==a[6]?1:0)===aK?1:0,DS);var
+aD=bG([0,w],DY,DX,g,DW),aE=a$([0,d],0,0,g,DZ),aF=jo(D1,0,0,g,D0),aG=jo(D3,0,0,g,D2),aH=dh(g,D5,D4),a=[0,dh(g,D7,D6),aH,aG,aF,aE,aD,F,aA,az,D,ay,aw,av,au,at,as,i];r(a[3]<=a[4]?1:0,D8);var
+G=(0!==i?1:0)===K(a[2],D_)?1:0,aI=G?(0!==i?1:0)===K(a[1],D$)?1:0:G;r(aI,D9);var
+aJ=K(a[2],Eb);r((0!==a[5]?1:0)===aJ?1:0,Ea);var
+aK=K(a[2],Ed);r((0!==a[6]?1:0)===aK?1:0,Ec);var
 aL=[0,a[5],[0,a[12],0]];function
 aM(h){var
 c=d-1|0,i=0;if(!(c<0)){var
 a=i;for(;;){var
-f=b(h[2],a),g=b(e[5][2],a)<=f?1:0,j=g?f<b(e[5][2],a+1|0)?1:0:g;r(j,DU);var
+f=b(h[2],a),g=b(e[5][2],a)<=f?1:0,j=g?f<b(e[5][2],a+1|0)?1:0:g;r(j,Ee);var
 k=a+1|0;if(c!==a){var
-a=k;continue}break}}return 0}y(function(a){return bq(aM,a)},aL);var
-aN=a[6];bq(function(m){var
+a=k;continue}break}}return 0}y(function(a){return bB(aM,a)},aL);var
+aO=a[6];bB(function(m){var
 f=d-1|0,n=0;if(!(f<0)){var
 a=n;for(;;){var
 h=b(e[5][2],a),i=b(e[5][2],a+1|0)-1|0,g=0.;if(i<h)var
@@ -5167,9 +5180,9 @@ j=g;else{var
 c=h,k=g;for(;;){var
 l=k+b(m[2],c),p=c+1|0;if(i!==c){var
 c=p,k=l;continue}var
-j=l;break}}r(Math.abs(j-1.)<=9.09494701772928238e-13?1:0,DV);var
+j=l;break}}r(Math.abs(j-1.)<=9.09494701772928238e-13?1:0,Ef);var
 o=a+1|0;if(f!==a){var
-a=o;continue}break}}return 0},aN);function
+a=o;continue}break}}return 0},aO);function
 aa(c){var
 e=c[1]-1|0,d=0,i=0;if(e<0)var
 f=d;else{var
@@ -5178,19 +5191,19 @@ h=b(c[2],a)<0.?1:g,j=a+1|0;if(e!==a){var
 a=j,g=h;continue}var
 f=h;break}}return f}var
 ab=0;function
-q(a){return lR(ab,aa,a)}if(aC(c[1],A$))var
-n=Ba;else{var
-ac=aC(c[1],Bb)?a4:dE,$=0;if(0===c[9]&&!q(c[8])&&!q(c[12])){var
+q(a){return lX(ab,aa,a)}if(aC(c[1],Bv))var
+n=Bw;else{var
+ac=aC(c[1],Bx)?a5:dE,$=0;if(0===c[9]&&!q(c[8])&&!q(c[12])){var
 s=0.;$=1}if(!$)var
 s=dD;var
 n=[0,s,ac]}var
 H=0!==i?1:0;if(H)var
 I=H;else
 var
-_=n[1]<=a[3]?1:0,I=_?a[4]<=n[2]?1:0:_;r(I,DW);var
-aO=0===a[12]?1:0,aP=aO||K(a[2],Ec);r(aP,DX);var
-o=dj(c),p=[0,aX(o,c[5])],J=A(0,16),aQ=bc(a[7],[0]),aS=aQ||K(a[2],Eb);r(aS,DY);var
-aT=p[1],aU=a[7];a6(function(g){var
+_=n[1]<=a[3]?1:0,I=_?a[4]<=n[2]?1:0:_;r(I,Eg);var
+aP=0===a[12]?1:0,aQ=aP||K(a[2],Ey);r(aQ,Eh);var
+o=dk(c),p=[0,aX(o,c[5])],J=A(0,16),aR=bc(a[7],[0]),aS=aR||K(a[2],Ex);r(aS,Ei);var
+aT=p[1],aU=a[7];aY(function(g){var
 h=g[3],a=g[2],c=g[1],i=c<aX(U(J,a),aT)?1:0;if(i){var
 j=c<=p[1]?1:0;if(j){var
 k=a<d?1:0;if(k)var
@@ -5200,24 +5213,24 @@ f=k}else
 var
 f=j}else
 var
-f=i;r(f,DZ);p[1]=c;return V(J,a,c)},aU);var
-L=0===o?1:0,M=L?0===i?1:0:L,N=(0!==a[8]?1:0)===M?1:0,aV=N?(0!==a[9]?1:0)===M?1:0:N;r(aV,D0);var
-h=K(c[1],D1),aW=aC(c[1],D2),O=h?0===i?1:0:h,P=(0!==a[13]?1:0)===O?1:0,aY=P?(0!==a[14]?1:0)===O?1:0:P;r(aY,D3);var
-aZ=h?K(a[2],D5):h;r(1-aZ,D4);function
-a0(e){var
+f=i;r(f,Ej);p[1]=c;return V(J,a,c)},aU);var
+L=0===o?1:0,M=L?0===i?1:0:L,N=(0!==a[8]?1:0)===M?1:0,aV=N?(0!==a[9]?1:0)===M?1:0:N;r(aV,Ek);var
+h=K(c[1],El),aW=aC(c[1],Em),O=h?0===i?1:0:h,P=(0!==a[13]?1:0)===O?1:0,aZ=P?(0!==a[14]?1:0)===O?1:0:P;r(aZ,En);var
+a0=h?K(a[2],Ep):h;r(1-a0,Eo);function
+a1(e){var
 c=d-1|0,f=0;if(!(c<0)){var
-a=f;for(;;){r(b(e[2],a)<a4?1:0,D6);var
+a=f;for(;;){r(b(e[2],a)<a5?1:0,Eq);var
 g=a+1|0;if(c!==a){var
 a=g;continue}break}}return 0}function
-Q(a){return bq(a0,a)}if(1-aW)Q(a[8]);if(h)Q(a[9]);var
-R=K(a[1],D7);if(R)var
-a1=0!==o?1:0,S=a1||(0<c[5]?1:0);else
+Q(a){return bB(a1,a)}if(1-aW)Q(a[8]);if(h)Q(a[9]);var
+R=K(a[1],Er);if(R)var
+a2=0!==o?1:0,S=a2||(0<c[5]?1:0);else
 var
 S=R;var
-a2=K(a[1],D9),a3=K(a[2],D_)===a2?1:0,a5=a3||S;r(a5,D8);if(u)var
+a3=K(a[1],Et),a4=K(a[2],Eu)===a3?1:0,a6=a4||S;r(a6,Es);if(u)var
 T=u;else
 var
-Z=0===a[15]?1:0,T=Z?0===a[16]?1:0:Z;r(T,D$);function
+Y=0===a[15]?1:0,T=Y?0===a[16]?1:0:Y;r(T,Ev);function
 a7(c){var
 e=c[1]-1|0,d=0,i=0;if(e<0)var
 f=d;else{var
@@ -5226,21 +5239,21 @@ h=0<=b(c[2],a)?1:g,j=a+1|0;if(e!==a){var
 a=j,g=h;continue}var
 f=h;break}}return f}var
 a8=0;function
-W(a){return lR(a8,a7,a)}if(h)var
-a9=W(a[15]),Y=a9||W(a[16]);else
+W(a){return lX(a8,a7,a)}if(h)var
+a9=W(a[15]),X=a9||W(a[16]);else
 var
-Y=h;if(Y)X(Ea);return a}function
-n4(C,B,A){var
-a=b2(B,C,A,0);function
+X=h;if(X)Z(Ew);return a}function
+oa(C,B,A){var
+a=b4(B,C,A,0);function
 f(d){var
-c=bt(a,d,eJ(function(a,b,c){return fw(Ee,Ed,a,b,c)},a,d)),e=c[2],f=c[3];function
+c=bv(a,d,eJ(function(a,b,c){return fv(EA,Ez,a,b,c)},a,d)),e=c[2],f=c[3];function
 g(a){return l(e,b(f,a))}return[0,e,l(c[1],g)]}var
-j=f(Ef),g=bt(a,Eh,eJ(function(a){var
-b=0,c=0;return function(d,e){return fx(c,b,a,d,e)}},a,Eg)),d=g[2],D=g[3],k=f(Ei),m=k[2],n=f(Ej),o=n[2],p=f(Ek),i=o.length-1,E=bt(a,Em,a$([0,i],0,0,a,El)),F=bt(a,Ep,a$([0,i],0,Eo,a,En)),G=bG([0,i],0,0,a,Eq),q=bG([0,d],0,0,a,Er),s=bG([0,d],0,0,a,Es),t=3===j[1]?1:0;if(t){var
+j=f(EB),g=bv(a,ED,eJ(function(a){var
+b=0,c=0;return function(d,e){return fw(c,b,a,d,e)}},a,EC)),d=g[2],D=g[3],k=f(EE),m=k[2],n=f(EF),o=n[2],p=f(EG),i=o.length-1,E=bv(a,EI,a$([0,i],0,0,a,EH)),F=bv(a,EL,a$([0,i],0,EK,a,EJ)),G=bG([0,i],0,0,a,EM),q=bG([0,d],0,0,a,EN),s=bG([0,d],0,0,a,EO),t=3===j[1]?1:0;if(t){var
 u=0<d?1:0;if(u){var
 v=k[1]===d?1:0;if(v){var
 w=n[1]===d?1:0;if(w)var
-x=p[1]===d?1:0,e=x?0===ga(m.length-1,2*d|0)?1:0:x;else
+x=p[1]===d?1:0,e=x?0===gb(m.length-1,2*d|0)?1:0:x;else
 var
 e=w}else
 var
@@ -5248,7 +5261,7 @@ e=v}else
 var
 e=u}else
 var
-e=t;r(e,Et);if(0!==G)X(Eu);function
+e=t;r(e,EP);if(0!==G)Z(EQ);function
 H(a){return l(d,b(D,a))}var
 z=0,I=l(g[1],H);if(q&&s){var
 J=l(d,s[1][2]),y=[0,[0,l(d,q[1][2]),J]];z=1}if(!z)var
@@ -5256,50 +5269,50 @@ y=0;var
 K=p[2],L=R(function(a,c){var
 d=b(F[2],a);return[0,b(E[2],a),d,c]},o),M=j[2];return[0,h(function(a){var
 b=c(a,2)[3],d=c(a,1)[2];return[0,c(a,0)[1],d,b]},M),d,m,L,K,y,I]}var
-Ev=ku;function
-FW(ax){var
-az=ax[1],c=ep(ax[2]),m=b2(az,FY,c,FX),S=aI(m,FZ),aF=0;if(typeof
+ER=kB;function
+Gf(ax){var
+az=ax[1],c=ep(ax[2]),m=b4(az,Gh,c,Gg),S=aI(m,Gi),aF=0;if(typeof
 S!=="number"&&5===S[0]){var
 au=S[1];if(!(64<C(au))){var
 aw=function(c){var
-a=0,b=0;for(;;){if(F(c)<=a)return b;if(92===ac(c,a)){var
-d=b+1|0,e=qU===ac(c,a+1|0)?6:2,a=a+e|0,b=d;continue}var
-f=cF===(ac(c,a)&hS)?b:b+1|0,a=a+1|0,b=f;continue}};y(function(b){var
+a=0,b=0;for(;;){if(E(c)<=a)return b;if(92===ac(c,a)){var
+d=b+1|0,e=ra===ac(c,a+1|0)?6:2,a=a+e|0,b=d;continue}var
+f=cF===(ac(c,a)&h0)?b:b+1|0,a=a+1|0,b=f;continue}};y(function(b){var
 a=b[2];if(typeof
 a!=="number"&&3===a[0]){var
-c=aw(b[1])<=64?1:0,d=c?aw(a[1])<=cg?1:0:c;return r(d,FV)}return ao(FU)},au);aF=1}}if(!aF)ao(FT);var
-q=b2(aI(m,F2),F1,c,F0);if(aH(c,F3))X(F4);var
-h=b2(aI(q,F5),Bd,c,Bc),u=bt(h,Bf,a$(0,0,0,h,Be)),E=bt(h,Bh,a$(0,0,0,h,Bg)),H=bt(h,Bj,a$(0,0,[0,aO(0,u[1]-2|0)],h,Bi)),v=u[1]-1|0,Y=E[1]-1|0,_=1<=v?1:0;if(_)var
-$=v<dw?1:0,aa=$?b(g4(0,u),Y):$;else
+c=aw(b[1])<=64?1:0,d=c?aw(a[1])<=ci?1:0:c;return r(d,Ge)}return ao(Gd)},au);aF=1}}if(!aF)ao(Gc);var
+q=b4(aI(m,Gl),Gk,c,Gj);if(aH(c,Gm))Z(Gn);var
+h=b4(aI(q,Go),Bz,c,By),u=bv(h,BB,a$(0,0,0,h,BA)),F=bv(h,BD,a$(0,0,0,h,BC)),H=bv(h,BF,a$(0,0,[0,aP(0,u[1]-2|0)],h,BE)),v=u[1]-1|0,Y=F[1]-1|0,_=1<=v?1:0;if(_)var
+$=v<dw?1:0,aa=$?b(g9(0,u),Y):$;else
 var
-aa=_;r(aa,Bk);var
-aN=H[1];r(b(g4(0,E),aN),Bl);var
-aP=eH([0,v-1|0],h,Bm),i=[0,v,Y,H[1],aP,u,E,H],d=b2(aI(q,F6),Bo,c,Bn),g=dh(d,Bq,Bp),I=i[1],ab=i[2],aQ=bG([0,I],0,0,d,Br),aS=jj([0,I],d,Bs),aT=jj([0,I],d,Bt),aU=a$([0,ab],0,0,d,Bu),aV=bG([0,ab],0,0,d,Bv),aW=fv(jh,d,Bw),aY=fv(function(a,b){return eH(By,a,b)},d,Bx),aZ=eH(BA,d,Bz),a0=gX(d,BB),a1=dh(d,BD,BC),a=[0,g,dh(d,BF,BE),a1,a0,aZ,aY,aW,aV,aU,aT,aS,aQ];function
+aa=_;r(aa,BG);var
+aO=H[1];r(b(g9(0,F),aO),BH);var
+aQ=eH([0,v-1|0],h,BI),i=[0,v,Y,H[1],aQ,u,F,H],d=b4(aI(q,Gp),BK,c,BJ),g=dh(d,BM,BL),I=i[1],ab=i[2],aR=bG([0,I],0,0,d,BN),aS=jr([0,I],d,BO),aT=jr([0,I],d,BP),aU=a$([0,ab],0,0,d,BQ),aV=bG([0,ab],0,0,d,BR),aW=fu(jp,d,BS),aY=fu(function(a,b){return eH(BU,a,b)},d,BT),aZ=eH(BW,d,BV),a0=gZ(d,BX),a1=dh(d,BZ,BY),a=[0,g,dh(d,B1,B0),a1,a0,aZ,aY,aW,aV,aU,aT,aS,aR];function
 J(a){return aC(g,a)}var
-ae=J(BG),a3=1-a[4],a2=0,a4=a3||ae,a7=0===a[12]?1:0,a6=[0,a4,a2],a8=a7||K(g,BP),a_=0===a[11]?1:0,a9=[0,a8,a6],ba=a_||K(g,BO),bc=0===a[8]?1:0,bb=[0,ba,a9],bd=bc||(0===a[9]?1:0),af=0===a[8]?1:0,be=[0,bd,bb],bf=af?0===a[9]?1:0:af,bg=J(BH),ag=a[6],bh=[0,(0!==a[10]?1:0)===bg?1:0,[0,bf===ae?1:0,be]],bi=ag?a[5]<=ag[1]?1:0:1,bk=0===a[5]?1:0,bj=[0,bi,bh],bn=bk||K(g,BN),bp=0!==a[6]?1:0,bo=[0,bn,bj],bs=bp||L(g,BM),bv=1-(0!==a[6]?1:0),bu=[0,bs,bo],bw=bv||J(BL),bx=K(g,BI),by=[0,(0!==a[7]?1:0)===bx?1:0,[0,bw,bu]];y(function(a){return r(a,t(BJ,g))},by);var
-bz=aX(a[6],0),bB=a[5]+bz|0;r(bB*aO(i[3],hC)<=qs?1:0,BK);var
-bM=K(a[1],F8);r((0!==aI(q,F9)?1:0)===bM?1:0,F7);if(K(a[1],F_))X(F$);var
-aA=CM(q,az,c,i,a),o=aA[1],aB=fv(jh,q,Ga),bN=0===aB?1:0,bO=bN||aA[2];r(bO,Gb);var
+ad=J(B2),a3=1-a[4],a2=0,a4=a3||ad,a6=0===a[12]?1:0,a5=[0,a4,a2],a7=a6||K(g,B$),a9=0===a[11]?1:0,a8=[0,a7,a5],a_=a9||K(g,B_),bb=0===a[8]?1:0,ba=[0,a_,a8],bc=bb||(0===a[9]?1:0),ag=0===a[8]?1:0,be=[0,bc,ba],bf=ag?0===a[9]?1:0:ag,bg=J(B3),ah=a[6],bh=[0,(0!==a[10]?1:0)===bg?1:0,[0,bf===ad?1:0,be]],bi=ah?a[5]<=ah[1]?1:0:1,bk=0===a[5]?1:0,bj=[0,bi,bh],bl=bk||K(g,B9),bp=0!==a[6]?1:0,bo=[0,bl,bj],bq=bp||Q(g,B8),bu=1-(0!==a[6]?1:0),bt=[0,bq,bo],bw=bu||J(B7),bx=K(g,B4),by=[0,(0!==a[7]?1:0)===bx?1:0,[0,bw,bt]];y(function(a){return r(a,t(B5,g))},by);var
+bz=aX(a[6],0),bA=a[5]+bz|0;r(bA*aP(i[3],hH)<=qK?1:0,B6);var
+bM=K(a[1],Gr);r((0!==aI(q,Gs)?1:0)===bM?1:0,Gq);if(K(a[1],Gt))Z(Gu);var
+aA=C8(q,az,c,i,a),o=aA[1],aB=fu(jp,q,Gv),bN=0===aB?1:0,bO=bN||aA[2];r(bO,Gw);var
 aG=0;if(typeof
 o!=="number"&&2===o[0]){var
 s=1;aG=1}if(!aG)var
-s=0;r((0!==aI(m,Gd)?1:0)===s?1:0,Gc);var
+s=0;r((0!==aI(m,Gy)?1:0)===s?1:0,Gx);var
 aJ=0;if(typeof
 o!=="number"&&2===o[0]){var
-e=o[4],j=b2(aI(m,Gp),Fv,c,Fu),ai=bG(0,Fy,Fx,j,Fw),x=bG(0,FB,FA,j,Fz),ak=aI(j,FC),am=typeof
-ak==="number"?0:[0,n4(FS,ak,c)],N=aI(j,FD),aK=0;if(typeof
-N!=="number"&&4===N[0]){var
-bK=N[1],bL=aR(function(a){return a[2]},am),ap=bA(function($,aa){var
-f=b2(aa,b(an(EP),$),c,EO),p=aR(function(a){return[0,EQ,a]},bL),L=p?[0,p[1],0]:0,N=[0,ER,L];function
+e=o[4],j=b4(aI(m,GK),FQ,c,FP),aj=bG(0,FT,FS,j,FR),x=bG(0,FW,FV,j,FU),ak=aI(j,FX),an=typeof
+ak==="number"?0:[0,oa(Gb,ak,c)],M=aI(j,FY),aK=0;if(typeof
+M!=="number"&&4===M[0]){var
+bK=M[1],bL=aN(function(a){return a[2]},an),ap=br(function($,aa){var
+f=b4(aa,b(al(E_),$),c,E9),p=aN(function(a){return[0,E$,a]},bL),M=p?[0,p[1],0]:0,N=[0,Fa,M];function
 o(a,d){if(a){var
 b=a[2],c=a[1];return[0,c,function(a){return o(b,a)}]}return 0}var
-k=mn(function(a){return o(N,a)});function
-a(a){return ah(k,a)}function
+k=mu(function(a){return o(N,a)});function
+a(a){return ai(k,a)}function
 q(e,w){var
-g=bt(f,e,eI(f,e)),q=a5(32,w),x=C(g[1]),r=C(q)===x?1:0;if(r){var
+g=bv(f,e,eI(f,e)),q=bd(32,w),x=C(g[1]),r=C(q)===x?1:0;if(r){var
 c=q,b=g[1];for(;;){var
 l=0;if(c)if(b){var
-m=b[1],n=c[1],u=b[2],v=c[2],h=a5(43,n),t=0;if(h){var
+m=b[1],n=c[1],u=b[2],v=c[2],h=bd(43,n),t=0;if(h){var
 o=h[2];if(o&&!o[2]){var
 i=1,d=h[1];t=1}}if(!t)var
 i=0,d=n;if(1-aH(k,d))av(k,d,m-i|0);var
@@ -5310,110 +5323,106 @@ l=1;else
 if(b)l=1;else
 var
 j=1;if(l)var
-j=ad(sn);var
+j=ae(sF);var
 s=j;break}}else
 var
-s=r;if(1-s)bm(f,e,ES);return g}function
+s=r;if(1-s)bn(f,e,Fb);return g}function
 d(d,b,a,c){var
-e=b?b[1]:dw;return fw(d,[0,e],f,a,q(a,c))}function
+e=b?b[1]:dw;return fv(d,[0,e],f,a,q(a,c))}function
 s(c,a){var
-b=a[1];fx(c,0,f,b,q(b,a[2]));return 0}var
-m=d(0,0,EU,ET),O=d(0,0,EW,EV),n=d(0,0,EY,EX);y(function(a){return s(0,a)},EZ);y(function(a){return s(E1,a)},E0);d(0,0,E3,E2);var
-t=a(E4),g=a(E5),h=a(E6),u=aC(a(E8),[0,0,[0,g,0]]),P=u?a(E9)===(w(h,h+1|0)/2|0)?1:0:u;r(P,E7);function
+b=a[1];fw(c,0,f,b,q(b,a[2]));return 0}var
+m=d(0,0,Fd,Fc),O=d(0,0,Ff,Fe),n=d(0,0,Fh,Fg);y(function(a){return s(0,a)},Fi);y(function(a){return s(Fk,a)},Fj);d(0,0,Fm,Fl);var
+t=a(Fn),g=a(Fo),h=a(Fp),u=aC(a(Fr),[0,0,[0,g,0]]),P=u?a(Fs)===(w(h,h+1|0)/2|0)?1:0:u;r(P,Fq);function
 v(f,e){var
-c=[0,g+1|0,d(0,[0,gg],f,E_)],h=a(e);r(b(g4(Fa,c),h),E$);var
-i=G(g,function(a){return a}),j=0;return M(function(d,a){var
-e=b(c[2],a);return aO(d,b(c[2],a+1|0)-e|0)},j,i)}var
-Q=v(Fc,Fb),x=v(Fe,Fd),z=x<=hC?1:0;if(z)var
-B=h<=40?1:0,D=B?w(aO(w(x,h),Q),h)<=50000000?1:0:B;else
+c=[0,g+1|0,d(0,[0,gh],f,Ft)],h=a(e);r(b(g9(Fv,c),h),Fu);var
+i=G(g,function(a){return a}),j=0;return L(function(d,a){var
+e=b(c[2],a);return aP(d,b(c[2],a+1|0)-e|0)},j,i)}var
+Q=v(Fx,Fw),x=v(Fz,Fy),z=x<=hH?1:0;if(z)var
+B=h<=40?1:0,D=B?w(aP(w(x,h),Q),h)<=50000000?1:0:B;else
 var
-D=z;r(D,Ff);y(function(f){var
-e=g-1|0,h=d(Fi,0,f,Fh),i=0;if(!(e<0)){var
+D=z;r(D,FA);y(function(f){var
+e=g-1|0,h=d(FD,0,f,FC),i=0;if(!(e<0)){var
 c=i;for(;;){var
-j=a(Fk);r(b(h,c)<j?1:0,Fj);var
+j=a(FF);r(b(h,c)<j?1:0,FE);var
 k=c+1|0;if(e!==c){var
-c=k;continue}break}}return 0},Fg);var
-E=d(0,0,Fm,Fl),F=A(0,al),H=a(Fn)-1|0,R=1;if(!(H<1)){var
+c=k;continue}break}}return 0},FB);var
+E=d(0,0,FH,FG),F=A(0,am),H=a(FI)-1|0,R=1;if(!(H<1)){var
 i=R;for(;;){var
-Z=b(E,i);r(b(E,i-1|0)<Z?1:0,Ft);var
+Z=b(E,i);r(b(E,i-1|0)<Z?1:0,FO);var
 _=i+1|0;if(H!==i){var
 i=_;continue}break}}var
 I=t-1|0,S=0;if(!(I<0)){var
 e=S;for(;;){var
-K=b(m,e)<=(2*e|0)?1:0,X=K?1-aH(F,b(m,e)):K;r(X,Fs);av(F,b(m,e),0);var
+K=b(m,e)<=(2*e|0)?1:0,X=K?1-aH(F,b(m,e)):K;r(X,FN);av(F,b(m,e),0);var
 Y=e+1|0;if(I!==e){var
 e=Y;continue}break}}var
 J=g-1|0,T=0;if(!(J<0)){var
-j=T;for(;;){r(b(O,j)<=(2*t|0)?1:0,Fr);var
+j=T;for(;;){r(b(O,j)<=(2*t|0)?1:0,FM);var
 W=j+1|0;if(J!==j){var
 j=W;continue}break}}function
 U(a){var
 c=b(n,(3*a|0)+2|0),d=b(n,(3*a|0)+1|0);return[0,b(n,3*a|0),d,c]}var
-V=l(a(Fo),U);return[0,eH(Fq,f,Fp),V]},bK);aK=1}if(!aK)var
-ap=ao(FE);var
-O=aI(j,FF),aL=0;if(typeof
-O!=="number"&&4===O[0]){var
-bJ=O[1],P=bA(function(N,O){var
-j=b(an(Ew),N),d=b2(O,j,c,Ex),E=aI(d,Ey),k=n4(t(j,Ez),E,c),h=bt(d,EB,eJ(function(a){var
-b=0,c=0;return function(d,e){return fx(c,b,a,d,e)}},d,EA)),m=h[2],a=h[1],F=h[3],i=bt(d,EF,eJ(function(a,b,c){return fw(EE,ED,a,b,c)},d,EC)),o=i[3],p=i[2],q=a$([0,a],0,EH,d,EG),s=bG([0,a],EJ,[0,Ev],d,EI),u=i[1]===a?1:0;if(u)var
-v=m===k[2]?1:0,w=v?a<=64?1:0:v;else
+V=l(a(FJ),U);return[0,eH(FL,f,FK),V]},bK);aK=1}if(!aK)var
+ap=ao(FZ);var
+N=aI(j,F0),aL=0;if(typeof
+N!=="number"&&4===N[0]){var
+bJ=N[1],O=br(function(O,P){var
+k=b(al(ES),O),d=b4(P,k,c,ET),E=aI(d,EU),m=oa(t(k,EV),E,c),h=bv(d,EX,eJ(function(a){var
+b=0,c=0;return function(d,e){return fw(c,b,a,d,e)}},d,EW)),o=h[2],a=h[1],F=h[3],i=bv(d,E1,eJ(function(a,b,c){return fv(E0,EZ,a,b,c)},d,EY)),p=i[3],q=i[2],j=a$([0,a],0,E3,d,E2),s=bG([0,a],E5,[0,ER],d,E4),u=i[1]===a?1:0;if(u)var
+v=o===m[2]?1:0,w=v?a<=64?1:0:v;else
 var
-w=u;r(w,EK);var
+w=u;r(w,E6);var
 x=a-1|0,G=0;if(!(x<0)){var
 e=G;for(;;){var
-A=p-1|0,z=0,K=0;if(A<0)var
+A=q-1|0,z=0,L=0;if(A<0)var
 B=z;else{var
-g=K,C=z;for(;;){var
-D=C+f(o,e,g)|0,M=g+1|0;if(A!==g){var
-g=M,C=D;continue}var
-B=D;break}}Z(0<B?1:0,EN);var
-L=e+1|0;if(x!==e){var
-e=L;continue}break}}var
-y=0===q?1:0,H=y?1<a?1:0:y;if(H)X(EL);bq(function(c){var
-d=c[1]-1|0,e=0;if(!(d<0)){var
-a=e;for(;;){if(0!==b(c[2],a))X(EM);var
-f=a+1|0;if(d!==a){var
-a=f;continue}break}}return 0},q);var
-I=s?l(a,s[1][2]):n(a,0.),J=l(a,function(a){return l(p,b(o,a))});return[0,k,l(a,function(a){return l(m,b(F,a))}),J,I]},bJ);aL=1}if(!aL)var
-P=ao(FG);if(aH(c,FH))X(FI);var
-Q=a$(0,0,FK,j,FJ);bq(function(a){var
-d=G(a[1],a[2]),e=0,b=M(function(b,a){return b+a|0},e,d),c=0<b?1:0,f=c?b<=cg?1:0:c;return r(f,FL)},Q);var
-bC=e?e[1][3]:e,W=0;if(ai)if(x){var
-aq=x[1],ar=ai[1];r(ar[1]===aq[1]?1:0,FM);var
+g=L,C=z;for(;;){var
+D=C+f(p,e,g)|0,N=g+1|0;if(A!==g){var
+g=N,C=D;continue}var
+B=D;break}}W(0<B?1:0,E8);var
+M=e+1|0;if(x!==e){var
+e=M;continue}break}}var
+y=0===j?1:0,H=y?1<a?1:0:y;if(H)Z(E7);var
+I=s?l(a,s[1][2]):n(a,0.),J=j?l(a,j[1][2]):n(a,0),K=l(a,function(a){return l(q,b(p,a))});return[0,m,l(a,function(a){return l(o,b(F,a))}),K,J,I]},bJ);aL=1}if(!aL)var
+O=ao(F1);if(aH(c,F2))Z(F3);var
+P=a$(0,0,F5,j,F4);bB(function(a){var
+d=G(a[1],a[2]),e=0,b=L(function(b,a){return b+a|0},e,d),c=0<b?1:0,f=c?b<=ci?1:0:c;return r(f,F6)},P);var
+bC=e?e[1][3]:e,X=0;if(aj)if(x){var
+aq=x[1],ar=aj[1];r(ar[1]===aq[1]?1:0,F7);var
 z=[0,[0,ar,aq]]}else
-W=1;else
-if(x)W=1;else
+X=1;else
+if(x)X=1;else
 var
-z=x;if(W)var
-z=ao(FR);Z((0!==z?1:0)===bC?1:0,FN);if(e)var
-bD=e[1],bE=ay([0,FO,g6],jt),as=cL(function(a){return aC(a,bD[2])},bE);else
+z=x;if(X)var
+z=ao(Ga);W((0!==z?1:0)===bC?1:0,F8);if(e)var
+bD=e[1],bE=ay([0,F9,g$],jB),as=cL(function(a){return aC(a,bD[2])},bE);else
 var
 as=e;var
-bF=0===Q?1:0,bH=bF||as;Z(bH,FP);var
-at=0===P?1:0;if(at)var
+bF=0===P?1:0,bH=bF||as;W(bH,F_);var
+at=0===O?1:0;if(at)var
 R=at;else
 if(e)var
-bI=e[1][2],R=cL(function(a){return aC(a,ay(g6,jt))},bI);else
+bI=e[1][2],R=cL(function(a){return aC(a,ay(g$,jB))},bI);else
 var
-R=e;Z(R,FQ);var
-T=[0,[0,z,am,Q,P,ap]];aJ=1}if(!aJ)var
+R=e;W(R,F$);var
+T=[0,[0,z,an,P,O,ap]];aJ=1}if(!aJ)var
 T=0;var
-U=aI(m,Ge),V=aI(m,Gf),aM=0;if(typeof
+U=aI(m,Gz),V=aI(m,GA),aM=0;if(typeof
 U!=="number"&&4===U[0]&&typeof
 V!=="number"&&4===V[0]){var
 aE=V[1],D=U[1],bT=0;if(0!==D){var
 bR=C(aE);if(C(D)===bR&&!(4<C(D))){var
-bS=gi(D,aE),p=bA(function(d,b){return Dg(c,i,a,s,d,b[1],b[2])},bS);aM=1;bT=1}}}if(!aM)var
-p=ao(Gg);var
-aD=k(function(a){return a[1]},p),bP=C(aD);r(C(bl(h3,aD))===bP?1:0,Gh);var
+bS=gk(D,aE),p=br(function(d,b){return DC(c,i,a,s,d,b[1],b[2])},bS);aM=1;bT=1}}}if(!aM)var
+p=ao(GB);var
+aD=k(function(a){return a[1]},p),bP=C(aD);r(C(bm(h$,aD))===bP?1:0,GC);var
 bQ=C(p);function
-B(a){return aj(p,a)[2]}br(function(d,a){var
-b=a[17];return bq(function(e){var
+B(a){return af(p,a)[2]}bs(function(d,a){var
+b=a[17];return bB(function(e){var
 b=e[2],c=e[1];if(s){var
 f=c<d?1:0;if(f){var
 g=b<d?1:0;if(g){var
-i=[0,B(b),0],h=1-aC(Gj,[0,B(c),i]);if(h)var
-j=[0,B(b),0],a=1-aC(Gk,[0,B(c),j]);else
+i=[0,B(b),0],h=1-aC(GE,[0,B(c),i]);if(h)var
+j=[0,B(b),0],a=1-aC(GF,[0,B(c),j]);else
 var
 a=h}else
 var
@@ -5421,43 +5430,43 @@ a=g}else
 var
 a=f}else
 var
-a=s;return r(a,Gi)},b)},p);bq(function(b){var
-c=b[5];return y(function(c){r(c[1]<bQ?1:0,Gl);var
-b=0!==dj(a)?1:0;return b?X(Gm):b},c)},T);iz(function(a,b){return ao(t(Go,t(gS(a),Gn)))},c);return[0,i,a,o,aB,T,p]}var
-aw=l_([0,function(j,i){var
+a=s;return r(a,GD)},b)},p);bB(function(b){var
+c=b[5];return y(function(c){r(c[1]<bQ?1:0,GG);var
+b=0!==dk(a)?1:0;return b?Z(GH):b},c)},T);iH(function(a,b){return ao(t(GJ,t(gU(a),GI)))},c);return[0,i,a,o,aB,T,p]}var
+aw=mf([0,function(j,i){var
 b=j,a=i;for(;;){if(b){if(a){var
 c=a[1],d=c[2],e=c[1],f=b[1],g=f[2],h=f[1];if(h!==e)return aK(h,e);if(g!==d)return aK(g,d);var
 b=b[2],a=a[2];continue}return 1}var
 k=a?-1:a;return k}}]),cX=aw[1];function
 fA(c,b,a){return 0===B(b)?a:S(aw[4],c,b,a)}function
 Y(a){return fA(0,a,cX)}var
-n5=Y(s);function
+ob=Y(s);function
 fB(a){return f(aw[6],[0,[0,a,1],0],s)}function
-fC(a){return M(function(b,a){return fA(a[1],a[2],b)},cX,a)}function
-n6(a){return b(aw[20],a)}function
-g7(b,a){return aX(f(aw[29],b,a),x)}function
-eN(a){return g7(0,a)}function
-eO(a){function
+fC(a){return L(function(b,a){return fA(a[1],a[2],b)},cX,a)}function
+oc(a){return b(aw[20],a)}function
+ha(b,a){return aX(f(aw[29],b,a),x)}function
+eM(a){return ha(0,a)}function
+eN(a){function
 b(a,b){return 0===a?1:0}return f(aw[14],b,a)}function
 fD(a){var
-b=0;return M(function(b,a){return b+a[2]|0},b,a)}function
-bS(a,b){var
+b=0;return L(function(b,a){return b+a[2]|0},b,a)}function
+bT(a,b){var
 d=a?a[1]:s;return function(a){function
 c(b,e,a){var
-h=g(d,e),c=u(g7(b,a),h);return 0===B(c)?f(aw[7],b,a):S(aw[4],b,c,a)}return S(aw[13],c,a,b)}}function
-dk(a,b){if(0===B(a))return cX;function
+h=g(d,e),c=u(ha(b,a),h);return 0===B(c)?f(aw[7],b,a):S(aw[4],b,c,a)}return S(aw[13],c,a,b)}}function
+dl(a,b){if(0===B(a))return cX;function
 c(b){return g(a,b)}return f(aw[34],c,b)}function
-$(c,a){return b(bS([0,a9],c),a)}function
-g8(b,a){if(b){if(a){var
-e=a[2],f=a[1],g=f[2],d=f[1],h=b[2],i=b[1],j=i[2],c=i[1];return c===d?[0,[0,c,j+g|0],g8(h,e)]:c<d?[0,[0,c,j],g8(h,a)]:[0,[0,d,g],g8(b,e)]}var
+$(c,a){return b(bT([0,a9],c),a)}function
+hb(b,a){if(b){if(a){var
+e=a[2],f=a[1],g=f[2],d=f[1],h=b[2],i=b[1],j=i[2],c=i[1];return c===d?[0,[0,c,j+g|0],hb(h,e)]:c<d?[0,[0,c,j],hb(h,a)]:[0,[0,d,g],hb(b,e)]}var
 k=b}else
 var
 k=a;return k}function
 cY(c,a){function
 d(e,d,c){function
 h(h,c,a){var
-i=g(d,c),j=g8(e,h),k=f(aw[6],j,i);return b(bS(0,a),k)}return S(aw[13],h,a,c)}return S(aw[13],d,c,cX)}function
-jv(e,a,d){var
+i=g(d,c),j=hb(e,h),k=f(aw[6],j,i);return b(bT(0,a),k)}return S(aw[13],h,a,c)}return S(aw[13],d,c,cX)}function
+jD(e,a,d){var
 f=aS(aK,G(d-a|0,function(c){return b(e[2],a+c|0)}));function
 c(a){if(a){var
 d=a[1],b=c(a[2]);if(b){var
@@ -5466,32 +5475,32 @@ g=[0,[0,d,1],b]}else
 var
 g=a;return g}return c(f)}function
 fE(a){var
-b=n6(a);return k(function(a){return[0,a[2],a[1]]},b)}function
-eP(a,g,f){if(a[1]===a[2].length-1){var
+b=oc(a);return k(function(a){return[0,a[2],a[1]]},b)}function
+eO(a,g,f){if(a[1]===a[2].length-1){var
 b=function(a){return be(a,n(a.length-1,c(a,0)[1]))};a[2]=b(a[2]);a[3]=b(a[3])}var
 d=a[1];c(a[2],d)[1+d]=g;var
 e=a[1];c(a[3],e)[1+e]=f;a[1]=a[1]+1|0;return a[1]-1|0}function
-dl(b,a,e){var
+dm(b,a,e){var
 c=U(b[4],a);if(c)return c[1];var
-d=eP(b,e,[0,a]);av(b[4],a,d);return d}function
+d=eO(b,e,[0,a]);av(b[4],a,d);return d}function
 cz(d,b,a){var
-h=aO(b,a),e=[0,cJ(b,a),h],f=U(d[5],e);if(f)return f[1];var
-i=c(d[2],a)[1+a],g=eP(d,cY(c(d[2],b)[1+b],i),[1,b,a]);av(d[5],e,g);return g}function
+h=aP(b,a),e=[0,cJ(b,a),h],f=U(d[5],e);if(f)return f[1];var
+i=c(d[2],a)[1+a],g=eO(d,cY(c(d[2],b)[1+b],i),[1,b,a]);av(d[5],e,g);return g}function
 az(e,a,d,c){var
-f=a?a[1]:a;return eP(e,d,[3,b(bd(function(a){return 0<B(a[1])?1:0}),c),f])}function
-jw(a){var
-d=C(a[1]),e=a[3],f=cK(bA(function(c,a){var
-b=a[3],d=b?[0,[0,O(ay(a[1],[0,a[2],0])),[0,[0,s,c],0]],0]:b;return d},e));function
+f=a?a[1]:a;return eO(e,d,[3,b(a6(function(a){return 0<B(a[1])?1:0}),c),f])}function
+jE(a){var
+d=C(a[1]),e=a[3],f=cK(br(function(c,a){var
+b=a[3],d=b?[0,[0,N(ay(a[1],[0,a[2],0])),[0,[0,s,c],0]],0]:b;return d},e));function
 i(f,e,d){var
 h=f[2],a=f[1],i=e[1],b=c(a,d)[1+d];if(0===B(b))return[0,a,h];var
-l=J(b),j=e[2],k=M(function(m,h){var
+l=J(b),j=e[2],k=L(function(m,h){var
 i=h[2],c=0,b=0,a=m;for(;;){if(a){var
 e=a[2],d=a[1];if(bc(d[2],i)){var
 c=[0,d,c],a=e;continue}var
 b=[0,d,b],a=e;continue}var
-f=ak(b),k=ak(c),n=g(l,h[1]),j=M(function(b,a){return u(b,a[1])},n,k);return 0===B(j)?f:[0,[0,j,i],f]}},h,j);return[0,R(function(a,d){return q(d,g(b,c(i,a)[1+a]))},a),k]}var
-l=0,m=M(function(e,p){var
-j=M(function(b,a){return i(b,a[2],a[1])},p,e),f=j[1],b=[0,-1],l=d-1|0,q=0;if(!(l<0)){var
+f=ak(b),k=ak(c),n=g(l,h[1]),j=L(function(b,a){return u(b,a[1])},n,k);return 0===B(j)?f:[0,[0,j,i],f]}},h,j);return[0,R(function(a,d){return q(d,g(b,c(i,a)[1+a]))},a),k]}var
+l=0,m=L(function(e,p){var
+j=L(function(b,a){return i(b,a[2],a[1])},p,e),f=j[1],b=[0,-1],l=d-1|0,q=0;if(!(l<0)){var
 a=q;for(;;){if(0!==B(c(f,a)[1+a]))b[1]=a;var
 u=a+1|0;if(l!==a){var
 a=u;continue}break}}if(0<=b[1]&&!((d-1|0)<=C(e))){var
@@ -5501,132 +5510,132 @@ c=i(a[2],o,b[1]);return[0,a[1],c]},e),t)}return e},l,f),j=A(0,4);y(function(g){v
 h=g[2],i=h[1],k=g[1],l=Y(c(i,d)[1+d]),m=d-1|0,o=0;if(m<0)var
 n=l;else{var
 a=o,e=l;for(;;){if(a!==k)var
-p=fB(a),f=b(bS([0,J(c(i,a)[1+a])],e),p);else
+p=fB(a),f=b(bT([0,J(c(i,a)[1+a])],e),p);else
 var
 f=e;var
 q=a+1|0;if(m!==a){var
 a=q,e=f;continue}var
 n=f;break}}return V(j,k,[0,n,h[2]])},m);return j}var
-n7=[ax,Gu,b6(0)];function
-g9(e,a){var
+od=[ax,GP,b8(0)];function
+hc(e,a){var
 d=A(0,2),c=function(a){var
 c=a;for(;;)try{var
 n=function(b,c){var
-a=dF(function(a){return aH(e,a[1])},b);if(a)throw[0,n7,b,c,a[1][1]];return a};f(aw[12],n,c);return c}catch(a){a=aW(a);if(a[1]===n7){var
-g=a[4],h=a[2],i=ah(e,g),k=b(bZ(function(f){return function(c){var
+a=c8(function(a){return aH(e,a[1])},b);if(a)throw[0,od,b,c,a[1][1]];return a};f(aw[12],n,c);return c}catch(a){a=aW(a);if(a[1]===od){var
+g=a[4],h=a[2],i=ai(e,g),k=b(b1(function(f){return function(c){var
 a=c[2],b=c[1];if(b!==f)return[0,[0,b,a]];var
 d=1<a?1:0,e=d?[0,[0,b,a-1|0]]:d;return e}}(g)),h),j=f(aw[6],k,a[3]),l=i[2];y(function(f){return function(a){var
-c=a[2],e=aX(U(d,c),cX);return V(d,c,b(bS([0,a[1]],e),f))}}(j),l);var
-m=cY(j,i[1]),c=b(bS(0,f(aw[7],h,c)),m);continue}throw a}}(a),g=0;return[0,c,eq(function(c,b,a){return[0,[0,b,c],a]},d,g)]}function
-n8(f){var
+c=a[2],e=aX(U(d,c),cX);return V(d,c,b(bT([0,a[1]],e),f))}}(j),l);var
+m=cY(j,i[1]),c=b(bT(0,f(aw[7],h,c)),m);continue}throw a}}(a),g=0;return[0,c,eq(function(c,b,a){return[0,[0,b,c],a]},d,g)]}function
+oe(f){var
 a=ak(f);if(a){var
-b=a[2],c=a[1],d=c[2],e=c[1],g=[0,[0,e,1],0],h=1<d?[0,[0,e,d-1|0],b]:b;return[0,ak(h),g]}throw[0,ae,Gv]}function
-jx(a,o){var
-c=jw(a),h=C(a[1]),q=G(h,function(a){return a}),i=b(bd(function(a){return 1-aH(c,a)}),q),d=A(0,64);y(function(a){var
-b=g9(c,a)[1];function
-e(e,f){if(fZ<fD(e))X(Gw);var
+b=a[2],c=a[1],d=c[2],e=c[1],g=[0,[0,e,1],0],h=1<d?[0,[0,e,d-1|0],b]:b;return[0,ak(h),g]}throw[0,ad,GQ]}function
+jF(a,o){var
+c=jE(a),h=C(a[1]),q=G(h,function(a){return a}),i=b(a6(function(a){return 1-aH(c,a)}),q),d=A(0,64);y(function(a){var
+b=hc(c,a)[1];function
+e(e,f){if(fZ<fD(e))Z(GR);var
 a=e;for(;;){var
 b=2<=fD(a)?1:0,c=b?1-aH(d,a):b;if(c){av(d,a,0);var
-a=n8(a)[1];continue}return c}}return f(aw[12],e,b)},o);var
-r=ee(gs(d)),j=aS(function(b,a){var
-c=[0,fD(a),a];return am([0,fD(b),b],c)},r),e=O(ay(k(function(a){return[0,[0,a,1],0]},i),j));if(fZ<e.length-1)X(Gx);var
+a=oe(a)[1];continue}return c}}return f(aw[12],e,b)},o);var
+r=ee(gu(d)),j=aS(function(b,a){var
+c=[0,fD(a),a];return an([0,fD(b),b],c)},r),e=N(ay(k(function(a){return[0,[0,a,1],0]},i),j));if(fZ<e.length-1)Z(GS);var
 g=A(0,64);p(function(b,a){return V(g,a,b)},e);function
-l(a){return ah(g,a)}var
-s=O(k(function(b){var
-a=n8(b),c=l(a[2]);return[0,l(a[1]),c]},j)),m=A(0,64);return[0,[0,0,n(64,cX),n(64,Gt),A(0,64),m],a,h,i,c,e,g,s]}function
-cd(a){return a[6].length-1}function
-g_(a){var
-e=C(a[1]),b=gi(a[1],a[2]),c=cK(bA(function(f,a){var
-b=a[1],c=dL(b,a[2]);if(c)var
+l(a){return ai(g,a)}var
+s=N(k(function(b){var
+a=oe(b),c=l(a[2]);return[0,l(a[1]),c]},j)),m=A(0,64);return[0,[0,0,n(64,cX),n(64,GO),A(0,64),m],a,h,i,c,e,g,s]}function
+cf(a){return a[6].length-1}function
+hd(a){var
+e=C(a[1]),b=gk(a[1],a[2]),c=cK(br(function(f,a){var
+b=a[1],c=dK(b,a[2]);if(c)var
 g=0,h=1,d=[0,[0,G(e,function(a){return f===a?s:x}),b,h],g];else
 var
 d=c;return d},b)),d=ay(a[3],c);return[0,a[1],a[2],d]}function
 cA(a,g){var
-b=g9(a[5],g),d=b[1],e=n(cd(a),x);function
+b=hc(a[5],g),d=b[1],e=n(cf(a),x);function
 h(b,h){var
 d=0!==b?1:0;if(d){var
 f=U(a[7],b);if(f){var
-g=f[1];c(e,g)[1+g]=h;return 0}return bi(Gy)}return d}f(aw[12],h,d);var
-i=b[2];return[0,e,eN(d),i]}function
-dm(e,d,b){var
+g=f[1];c(e,g)[1+g]=h;return 0}return bi(GT)}return d}f(aw[12],h,d);var
+i=b[2];return[0,e,eM(d),i]}function
+dn(e,d,b){var
 a=[0,Y(b)];p(function(b,d){var
 f=a[1];a[1]=fA(c(e[6],b)[1+b],d,f);return 0},d);return a[1]}function
-dn(a,g,c){var
+dp(a,g,c){var
 b=cA(a,c),d=b[3],e=b[2],f=b[1],i=[m,function(l){var
-b=dl(a[1],g,c);if(0===d)return b;var
-h=[0,[0,s,b],0],i=dm(a,f,e),j=[0,k(function(a){var
-b=a[2];return[0,dk(a9,a[1]),b]},d)];return az(a[1],j,i,h)}];return[0,h(J,f),e,i]}function
-n9(a){var
-b=[0,cX,0];return M(function(a,c){var
+b=dm(a[1],g,c);if(0===d)return b;var
+h=[0,[0,s,b],0],i=dn(a,f,e),j=[0,k(function(a){var
+b=a[2];return[0,dl(a9,a[1]),b]},d)];return az(a[1],j,i,h)}];return[0,h(J,f),e,i]}function
+of(a){var
+b=[0,cX,0];return L(function(a,c){var
 b=a[2];return[0,fA([0,[0,b,1],0],c,a[1]),b+1|0]},b,a)[1]}function
-n_(b,a){var
-c=fB(a),d=aj(b[2][1],a),e=aj(b[2][2],a),f=dn(b,[0,a],$(c,Y(d)));return[0,dn(b,[1,a],$(Y(e),c)),f]}function
+og(b,a){var
+c=fB(a),d=af(b[2][1],a),e=af(b[2][2],a),f=dp(b,[0,a],$(c,Y(d)));return[0,dp(b,[1,a],$(Y(e),c)),f]}function
 fF(a,d,c){if(d<a[3]){var
-f=n_(a,d);return 0===c?f[1]:f[2]}var
-b=d-a[3]|0;Z(b<C(a[2][3])?1:0,Gz);var
-e=aj(a[2][3],b),h=n9(e[1]),g=$(Y(e[2]),h),i=0===c?1:0,j=i||e[3];Z(j,GA);return 0===c?dn(a,[2,b],g):dn(a,[3,b],dk(a9,g))}function
-dp(a,b){function
-c(a){return a===b?s:x}return dm(a,l(cd(a),c),x)}function
-jy(c,b,a){var
-d=Y(a);return $(dp(c,b),d)}function
-jz(c,b,a){var
-d=dp(c,b);return $(Y(a),d)}function
-g$(b,f,i,a,e){return[m,function(k){var
-g=i?jy(b,f,e):jz(b,f,e),h=E(a),d=D===h?a[1]:m===h?H(a):a,j=c(b[1][2],d)[1+d];return S(aw[11],dL,j,g)?d:az(b[1],0,g,[0,[0,s,d],0])}]}function
-n$(e,f,a,d,k,z){var
+f=og(a,d);return 0===c?f[1]:f[2]}var
+b=d-a[3]|0;W(b<C(a[2][3])?1:0,GU);var
+e=af(a[2][3],b),h=of(e[1]),g=$(Y(e[2]),h),i=0===c?1:0,j=i||e[3];W(j,GV);return 0===c?dp(a,[2,b],g):dp(a,[3,b],dl(a9,g))}function
+dq(a,b){function
+c(a){return a===b?s:x}return dn(a,l(cf(a),c),x)}function
+jG(c,b,a){var
+d=Y(a);return $(dq(c,b),d)}function
+jH(c,b,a){var
+d=dq(c,b);return $(Y(a),d)}function
+he(b,f,i,a,e){return[m,function(k){var
+g=i?jG(b,f,e):jH(b,f,e),h=F(a),d=D===h?a[1]:m===h?H(a):a,j=c(b[1][2],d)[1+d];return S(aw[11],dK,j,g)?d:az(b[1],0,g,[0,[0,s,d],0])}]}function
+oh(e,f,a,d,k,z){var
 r=c(f[1],a)[1+a],t=c(f[2],a)[1+a],u=c(f[1],d)[1+d],v=c(f[2],d)[1+d];function
 h(a){var
-b=E(a);return D===b?a[1]:m===b?H(a):a}var
+b=F(a);return D===b?a[1]:m===b?H(a):a}var
 i=c(f[3],a)[1+a],l=c(f[4],a)[1+a],n=c(f[3],d)[1+d],o=c(f[4],d)[1+d],w=q(t,r),x=q(v,u);if(0<B(w)&&0<B(x)){var
-A=cS(g(w,x)),C=[0,[0,r,u,l,o],[0,[0,t,u,i,o],[0,[0,r,v,l,n],[0,[0,t,v,i,n],0]]]],F=b(bZ(function(a){var
+A=cS(g(w,x)),C=[0,[0,r,u,l,o],[0,[0,t,u,i,o],[0,[0,r,v,l,n],[0,[0,t,v,i,n],0]]]],E=b(b1(function(a){var
 c=b(z,g(a[1],a[2]));if(0<B(c)){var
-d=h(a[4]),f=h(a[3]),i=cz(e[1],f,d);return[0,[0,g(A,c),i]]}return 0}),C);return az(e[1],0,k,F)}var
-G=dp(e,d),I=cY(dp(e,a),G);if(0<B(cr(B(g7(b(aw[25],I)[1],k)))))var
+d=h(a[4]),f=h(a[3]),i=cz(e[1],f,d);return[0,[0,g(A,c),i]]}return 0}),C);return az(e[1],0,k,E)}var
+G=dq(e,d),I=cY(dq(e,a),G);if(0<B(ca(B(ha(b(aw[25],I)[1],k)))))var
 K=h(n),L=h(i),p=cz(e[1],L,K);else
 var
 O=h(o),P=h(i),p=cz(e[1],P,O);var
 j=[0,[0,[0,s,p],0]],M=$(k,c(e[1][2],p)[1+p]),N=a===d?[0,[0,a,i,l],0]:[0,[0,a,i,l],[0,[0,d,n,o],0]];y(function(b){var
-d=b[1],a=g7(c(e[6],d)[1+d],M);if(0<B(a)){var
+d=b[1],a=ha(c(e[6],d)[1+d],M);if(0<B(a)){var
 i=j[1];j[1]=[0,[0,a,h(b[2])],i];return 0}var
 f=B(a)<0?1:0;if(f){var
 k=j[1],l=h(b[3]);j[1]=[0,[0,J(a),l],k];var
 g=0}else
 var
 g=f;return g},N);return az(e[1],0,k,j[1])}function
-jA(e,b){var
-l=b[1].length-1,h=cd(e),v=C(e[4]);function
+jI(e,b){var
+l=b[1].length-1,h=cf(e),v=C(e[4]);function
 d(b,a){return be(b,n(h-l|0,a))}var
-f=[m,function(a){throw[0,ae,GB]}],i=d(b[4],f),j=d(b[3],f),o=d(b[2],x),a=[0,d(b[1],x),o,j,i],r=e[8];p(function(w,o){var
-f=o[2],d=o[1],b=v+w|0,y=[0,c(a[2],d)[1+d],0],z=[0,c(a[1],d)[1+d],y],h=bB(function(b){var
-d=[0,c(a[2],f)[1+f],0],e=[0,c(a[1],f)[1+f],d];return k(function(a){return g(b,a)},e)},z),A=M(db,b_(h),h),i=M(dM,b_(h),h),p=d===f?1:0;if(p)var
+f=[m,function(a){throw[0,ad,GW]}],i=d(b[4],f),j=d(b[3],f),o=d(b[2],x),a=[0,d(b[1],x),o,j,i],r=e[8];p(function(w,o){var
+f=o[2],d=o[1],b=v+w|0,y=[0,c(a[2],d)[1+d],0],z=[0,c(a[1],d)[1+d],y],h=bt(function(b){var
+d=[0,c(a[2],f)[1+f],0],e=[0,c(a[1],f)[1+f],d];return k(function(a){return g(b,a)},e)},z),A=L(db,bZ(h),h),i=L(dL,bZ(h),h),p=d===f?1:0;if(p)var
 r=B(c(a[1],d)[1+d])<=0?1:0,n=r?0<=B(c(a[2],d)[1+d])?1:0:r;else
 var
 n=p;var
-j=n?x:A,C=aD(a[4]),D=aD(a[3]),E=aD(a[2]),s=[0,aD(a[1]),E,D,C],F=l<=b?1:0,G=F||ca(j,c(a[1],b)[1+b]);if(G){c(a[1],b)[1+b]=j;var
+j=n?x:A,C=aD(a[4]),D=aD(a[3]),E=aD(a[2]),s=[0,aD(a[1]),E,D,C],F=l<=b?1:0,G=F||cb(j,c(a[1],b)[1+b]);if(G){c(a[1],b)[1+b]=j;var
 H=[m,function(i){if(n){var
-a=[2,dp(e,d)],c=dp(e,d),g=cY(dp(e,d),c);return eP(e[1],g,a)}function
-h(a){return q(a,j)}return n$(e,s,d,f,jy(e,b,j),h)}];c(a[3],b)[1+b]=H}var
+a=[2,dq(e,d)],c=dq(e,d),g=cY(dq(e,d),c);return eO(e[1],g,a)}function
+h(a){return q(a,j)}return oh(e,s,d,f,jG(e,b,j),h)}];c(a[3],b)[1+b]=H}var
 I=l<=b?1:0,t=I||bE(i,c(a[2],b)[1+b]);if(t){c(a[2],b)[1+b]=i;var
 J=[m,function(c){function
-a(a){return q(i,a)}return n$(e,s,d,f,jz(e,b,i),a)}];c(a[4],b)[1+b]=J;var
+a(a){return q(i,a)}return oh(e,s,d,f,jH(e,b,i),a)}];c(a[4],b)[1+b]=J;var
 u=0}else
 var
 u=t;return u},r);return a}function
-jB(a){var
-d=a[4],e=k(function(b){return n_(a,b)},d);function
-b(a){return O(k(a,e))}function
+jJ(a){var
+d=a[4],e=k(function(b){return og(a,b)},d);function
+b(a){return N(k(a,e))}function
 c(b){var
-c=a[4];return O(k(function(a){return aj(b,a)},c))}var
-f=b(function(a){return a[1][3]}),g=b(function(a){return a[2][3]}),h=c(a[2][2]);return jA(a,[0,c(a[2][1]),h,g,f])}function
-jC(a){var
-b=a[1],d=R(function(b,d){return bQ(d,c(a[2],b)[1+b])},b);return eh(function(a){return a},d)}function
-oa(f,d,o,j){var
-y=o<f[8].length-1?1:0,N=y?j<=4?1:0:y;Z(N,GC);var
-z=c(f[8],o)[1+o],b=z[2],a=z[1],O=j<4?1:0,P=O||(a===b?1:0);Z(P,GD);var
+c=a[4];return N(k(function(a){return af(b,a)},c))}var
+f=b(function(a){return a[1][3]}),g=b(function(a){return a[2][3]}),h=c(a[2][2]);return jI(a,[0,c(a[2][1]),h,g,f])}function
+jK(a){var
+b=a[1],d=R(function(b,d){return bR(d,c(a[2],b)[1+b])},b);return eh(function(a){return a},d)}function
+oi(f,d,o,j){var
+y=o<f[8].length-1?1:0,N=y?j<=4?1:0:y;W(N,GX);var
+z=c(f[8],o)[1+o],b=z[2],a=z[1],O=j<4?1:0,P=O||(a===b?1:0);W(P,GY);var
 Q=C(f[4])+o|0,r=c(d[1],a)[1+a],t=c(d[2],a)[1+a],A=c(d[1],b)[1+b],B=c(d[2],b)[1+b],p=u(r,t),R=1;if(p[2]===0)var
 q=p;else
 var
-M=ai(p[2],R),q=dK(p[1],M);if(3<j>>>0)var
+M=aj(p[2],R),q=dJ(p[1],M);if(3<j>>>0)var
 e=a9,l=q,k=q;else
 switch(j){case
 0:var
@@ -5636,32 +5645,32 @@ e=a9,l=B,k=t;break;case
 2:var
 e=s,l=A,k=t;break;default:var
 e=s,l=B,k=r}var
-v=n(cd(f),x);function
+v=n(cf(f),x);function
 w(a,b){v[1+a]=u(c(v,a)[1+a],b);return 0}w(Q,e);w(a,J(g(e,l)));w(b,J(g(e,k)));var
-F=c(d[3],a)[1+a],G=c(d[4],a)[1+a],I=c(d[3],b)[1+b],K=c(d[4],b)[1+b];if(3<j>>>0)var
+E=c(d[3],a)[1+a],G=c(d[4],a)[1+a],I=c(d[3],b)[1+b],K=c(d[4],b)[1+b];if(3<j>>>0)var
 L=[m,function(e){var
-c=Y(q),b=$(dp(f,a),c),d=cY(b,b);return eP(f[1],d,[2,b])}];else{switch(j){case
+c=Y(q),b=$(dq(f,a),c),d=cY(b,b);return eO(f[1],d,[2,b])}];else{switch(j){case
 0:var
-i=I,h=F;break;case
+i=I,h=E;break;case
 1:var
 i=K,h=G;break;case
 2:var
 i=I,h=G;break;default:var
-i=K,h=F}var
+i=K,h=E}var
 L=[m,function(e){var
-a=E(i),c=D===a?i[1]:m===a?H(i):i,b=E(h),d=D===b?h[1]:m===b?H(h):h;return cz(f[1],d,c)}]}return[0,v,J(g(e,g(k,l))),L]}function
+a=F(i),c=D===a?i[1]:m===a?H(i):i,b=F(h),d=D===b?h[1]:m===b?H(h):h;return cz(f[1],d,c)}]}return[0,v,J(g(e,g(k,l))),L]}function
 fG(a,b,f){var
-d=cd(a);function
+d=cf(a);function
 e(b,a){return l(d,function(c){return c===b?a:x})}var
 g=l(2*d|0,function(d){var
 a=d/2|0;if(0===(d&1)){var
 f=c(b[4],a)[1+a],g=c(b[2],a)[1+a];return[0,e(a,s),g,f]}var
 h=c(b[3],a)[1+a],i=J(c(b[1],a)[1+a]);return[0,e(a,a9),i,h]}),h=A(0,64);return[0,a,b,be(g,f),h]}function
-ha(a){var
-c=b9(a[1]),b=(b9(a[2])-c|0)+96|0;if(0<B(a)){var
-d=b9(a[2]);if(cE<(b9(a[1])+d|0)){if(0<=b){var
-f=ai(e,b),g=a[2];return b0(e8(ai(a[1],b),g),f)}return z(e8(a[1],a[2]))}}return a}function
-ob(f,i,e,a){var
+hf(a){var
+c=b$(a[1]),b=(b$(a[2])-c|0)+96|0;if(0<B(a)){var
+d=b$(a[2]);if(cE<(b$(a[1])+d|0)){if(0<=b){var
+f=aj(e,b),g=a[2];return b2(e7(aj(a[1],b),g),f)}return z(e7(a[1],a[2]))}}return a}function
+oj(f,i,e,a){var
 h=aD(a),b=[0,x],d=[0,0];p(function(a,f){var
 i=0<B(c(e,a)[1+a])?1:0;if(i){var
 k=f[2],l=g(c(e,a)[1+a],k);b[1]=u(b[1],l);var
@@ -5682,8 +5691,8 @@ m=d[1],n=c(f[3],a)[1+a];d[1]=[0,[0,J(e),n],m];var
 i=0}else
 var
 i=h;return i},h);return[0,b[1],d[1]]}function
-dq(m,d,b,a){var
-t=m?m[1]:function(a){return a};Z(eh(function(a){return a<d[3].length-1?1:0},a),GE);var
+dr(m,d,b,a){var
+t=m?m[1]:function(a){return a};W(eh(function(a){return a<d[3].length-1?1:0},a),GZ);var
 i=U(d[4],a);if(i)var
 o=i[1];else{var
 e=[0,0],v=a.length-1;p(function(w,j){var
@@ -5710,49 +5719,49 @@ j=g(c(b,a)[1+a],e);f[1+d]=u(c(f,d)[1+d],j);var
 i=0}else
 var
 i=h;return i},h)}return e},o);var
-w=h(t,f),z=h(function(a){return c(d[3],a)[1+a]},a);return ob(d[2],z,w,b)}function
-oc(a,d,c,b){return[m,function(i){var
+w=h(t,f),z=h(function(a){return c(d[3],a)[1+a]},a);return oj(d[2],z,w,b)}function
+ok(a,d,c,b){return[m,function(i){var
 e=k(function(b){var
-a=b[2],c=E(a),d=D===c?a[1]:m===c?H(a):a;return[0,b[1],d]},b),f=h(J,d),g=dm(a[1],f,c);return az(a[1][1],0,g,e)}]}function
-hb(c){var
-b=N(c);for(;;){if(bE(_(b),c)){var
-b=rC(b,a4);continue}var
-a=b;for(;;){if(-dE<a&&ev(_(l8(a)),c)){var
-a=l8(a);continue}return _(a)}}}function
+a=b[2],c=F(a),d=D===c?a[1]:m===c?H(a):a;return[0,b[1],d]},b),f=h(J,d),g=dn(a[1],f,c);return az(a[1][1],0,g,e)}]}function
+hg(c){var
+b=M(c);for(;;){if(bE(_(b),c)){var
+b=rU(b,a5);continue}var
+a=b;for(;;){if(-dE<a&&ev(_(md(a)),c)){var
+a=md(a);continue}return _(a)}}}function
 fH(b){function
 c(a){if(b<=a)return 0;var
-d=cJ(b,aO(a+1|0,(a*5|0)/4|0));return[0,d,c(d)]}return c(0)}function
-jD(c){var
+d=cJ(b,aP(a+1|0,(a*5|0)/4|0));return[0,d,c(d)]}return c(0)}function
+jL(c){var
 a=ak(c);if(a){var
-d=a[1];return C(b(bd(function(a){return a<=kd*d?1:0}),c))}return a}function
-od(a){return ak(M(function(b,a){var
-c=b[1];return[0,c+a|0,[0,c+a|0,b[2]]]},GF,a)[2])}var
-GG=5000,hc=[m,function(a){return G(GG,function(a){return[0,10*a|0,b$(1,w(a+1|0,a+2|0))]})}];function
-oe(a){return jD(od(a))/10|0}function
+d=a[1];return C(b(a6(function(a){return a<=kl*d?1:0}),c))}return a}function
+ol(a){return ak(L(function(b,a){var
+c=b[1];return[0,c+a|0,[0,c+a|0,b[2]]]},G0,a)[2])}var
+G1=5000,hh=[m,function(a){return G(G1,function(a){return[0,10*a|0,bP(1,w(a+1|0,a+2|0))]})}];function
+om(a){return jL(ol(a))/10|0}function
 fI(b,e){var
 a=[0,0.];p(function(f,b){var
 c=b!=0.?1:0,g=c?(a[1]=a[1]+b*d(e,f),0):c;return g},b);return a[1]}function
-hd(c,b){var
-a=be(b,n(c[1].length-1,0.)),e=b.length-1,f=c[1];p(function(c,b){return W(a,e+c|0,d(a,b[1])*d(a,b[2]))},f);return a}function
-of(g,f,e){var
+hi(c,b){var
+a=be(b,n(c[1].length-1,0.)),e=b.length-1,f=c[1];p(function(c,b){return X(a,e+c|0,d(a,b[1])*d(a,b[2]))},f);return a}function
+on(g,f,e){var
 a=f.length-1,b=l(e.length-1,function(b){return b<a?l(a,function(a){return b===a?1.:0.}):[0]}),h=g[1];p(function(j,h){var
 f=h[2],g=h[1],i=a+j|0,k=l(a,function(a){var
 h=d(e,g),i=d(c(b,f)[1+f],a)*h,j=d(e,f);return d(c(b,g)[1+g],a)*j+i});c(b,i)[1+i]=k;return 0},h);return b}function
-og(p,o){var
+oo(p,o){var
 g=o.length-1,e=l(g,function(a){var
 b=[cC,d(o,a)];return be(c(p,a)[1+a],b)}),k=n(g,-1),w=G(g,function(a){return a}),q=g-1|0,x=h(function(a){var
-b=0.;return aN(function(b,a){return aa(b,Math.abs(a))},b,a)},p),y=0;if(!(q<0)){var
+b=0.;return aO(function(b,a){return aa(b,Math.abs(a))},b,a)},p),y=0;if(!(q<0)){var
 a=y,m=w;for(;;){var
 r=aS(function(f){return function(b,a){var
-g=Math.abs(d(c(e,b)[1+b],f));return Jm(Math.abs(d(c(e,a)[1+a],f)),g)}}(a),m),v=0;if(r){var
-i=r[1],z=dZ*d(x,a);if(z<Math.abs(d(c(e,i)[1+i],a))){var
-A=b(bd(function(b){return function(a){return a!==b?1:0}}(i)),m);c(k,a)[1+a]=i;var
+g=Math.abs(d(c(e,b)[1+b],f));return JN(Math.abs(d(c(e,a)[1+a],f)),g)}}(a),m),v=0;if(r){var
+i=r[1],z=dY*d(x,a);if(z<Math.abs(d(c(e,i)[1+i],a))){var
+A=b(a6(function(b){return function(a){return a!==b?1:0}}(i)),m);c(k,a)[1+a]=i;var
 s=g-1|0,B=0;if(!(s<0)){var
 f=B;for(;;){var
 u=f!==i?1:0,D=u?d(c(e,f)[1+f],a)!=0.?1:0:u;if(D){var
 E=d(c(e,i)[1+i],a),F=d(c(e,f)[1+f],a)/E;if(!(g<a)){var
 j=a;for(;;){var
-I=F*d(c(e,i)[1+i],j),J=d(c(e,f)[1+f],j)-I;W(e[1+f],j,J);var
+I=F*d(c(e,i)[1+i],j),J=d(c(e,f)[1+f],j)-I;X(e[1+f],j,J);var
 K=j+1|0;if(g!==j){var
 j=K;continue}break}}}var
 H=f+1|0;if(s!==f){var
@@ -5762,9 +5771,9 @@ t=m;var
 C=a+1|0;if(q!==a){var
 a=C,m=t;continue}break}}return l(g,function(a){if(0<=c(k,a)[1+a]){var
 b=c(k,a)[1+a],h=d(c(e,b)[1+b],a),f=k[1+a];return d(c(e,f)[1+f],g)/h}return 0.})}function
-eQ(a,g,j){var
-J=G(j.length-1,function(a){return a}),K=b(bd(function(a){return 0.<d(j,a)?1:0}),J);function
-l(b){return O(k(function(a){return c(b,a)[1+a]},K))}var
+eP(a,g,j){var
+J=G(j.length-1,function(a){return a}),K=b(a6(function(a){return 0.<d(j,a)?1:0}),J);function
+l(b){return N(k(function(a){return c(b,a)[1+a]},K))}var
 u=l(a[2]),L=l(a[3]),m=l(j);function
 v(b){var
 c=a[4];return R(function(e,c){var
@@ -5772,642 +5781,663 @@ f=fI(c,b);return d(a[5],e)-f},c)}function
 w(a){return R(function(c,b){var
 e=d(L,c);return fI(b,a)+e},u)}function
 x(d){var
-e=v(d),f=w(hd(a,d)),b=[0,0],g=a[5];p(function(a,e){var
-d=e<=kA*(1.+Math.abs(c(g,a)[1+a]))?1:0,f=d?(b[1]=1,0):d;return f},e);if(!b[1]&&!c_(function(a){return a<=0.?1:0},f)){var
-i=0.,j=bu*aN(function(b,a){return b+Math.log(a)},i,e);return fI(m,h(function(a){return Math.log(a)},f))+j}return dD}var
+e=v(d),f=w(hi(a,d)),b=[0,0],g=a[5];p(function(a,e){var
+d=e<=kI*(1.+Math.abs(c(g,a)[1+a]))?1:0,f=d?(b[1]=1,0):d;return f},e);if(!b[1]&&!c_(function(a){return a<=0.?1:0},f)){var
+i=0.,j=bw*aO(function(b,a){return b+Math.log(a)},i,e);return fI(m,h(function(a){return Math.log(a)},f))+j}return dD}var
 f=g.length-1,H=x(g);if(cN(H)){var
 o=60,e=g,y=H;a:for(;;){if(0===o)return e;var
-z=hd(a,e),M=of(a,e,z),N=h(function(o){return function(a){var
+z=hi(a,e),M=on(a,e,z),O=h(function(o){return function(a){var
 b=n(f,0.);p(function(g,e){var
 h=e!=0.?1:0;if(h){var
 i=f-1|0,k=0;if(!(i<0)){var
 a=k;for(;;){var
-l=e*d(c(o,g)[1+g],a);W(b,a,d(b,a)+l);var
+l=e*d(c(o,g)[1+g],a);X(b,a,d(b,a)+l);var
 m=a+1|0;if(i!==a){var
 a=m;continue}break}}var
 j=0}else
 var
-j=h;return j},a);return b}}(M),u),P=w(z),q=n(f,0.),Q=v(e),A=gj(f,f,0.),B=function(g,i){return function(h,j,e){return p(function(a,b){var
-f=b!=0.?1:0;return f?(W(g,a,d(g,a)+h*b),p(function(f,e){var
+j=h;return j},a);return b}}(M),u),P=w(z),q=n(f,0.),Q=v(e),A=gl(f,f,0.),B=function(g,i){return function(h,j,e){return p(function(a,b){var
+f=b!=0.?1:0;return f?(X(g,a,d(g,a)+h*b),p(function(f,e){var
 g=e!=0.?1:0;if(g)var
-k=d(c(i,a)[1+a],f)+j*b*e,h=W(i[1+a],f,k);else
+k=d(c(i,a)[1+a],f)+j*b*e,h=X(i[1+a],f,k);else
 var
-h=g;return h},e)):f},e)}}(q,A);p(function(b,e){return function(a,c){return e(d(m,a)/d(b,a),d(m,a)/(d(b,a)*d(b,a)),c)}}(P,B),N);var
-S=a[4];p(function(b,e){return function(a,c){return e(-0.5/d(b,a),bu/(d(b,a)*d(b,a)),c)}}(Q,B),S);var
-C=og(A,q),r=fI(q,C),i=1.;for(;;){if(i<=hI)var
+h=g;return h},e)):f},e)}}(q,A);p(function(b,e){return function(a,c){return e(d(m,a)/d(b,a),d(m,a)/(d(b,a)*d(b,a)),c)}}(P,B),O);var
+S=a[4];p(function(b,e){return function(a,c){return e(-0.5/d(b,a),bw/(d(b,a)*d(b,a)),c)}}(Q,B),S);var
+C=oo(A,q),r=fI(q,C),i=1.;for(;;){if(i<=hP)var
 t=0;else{var
-D=R(function(c,e){return function(b,a){return a+e*d(c,b)}}(C,i),e),s=x(D);if(!(y+kd*i*r<=s)){var
-I=0;if(!(r<=p7)||!(dD<s))I=1;if(I){i*=bu;continue}}var
+D=R(function(c,e){return function(b,a){return a+e*d(c,b)}}(C,i),e),s=x(D);if(!(y+kl*i*r<=s)){var
+I=0;if(!(r<=ql)||!(dD<s))I=1;if(I){i*=bw;continue}}var
 t=[0,[0,D,s]]}if(t){var
-E=t[1],F=E[1];if(p7<r){var
+E=t[1],F=E[1];if(ql<r){var
 o=o-1|0,e=F,y=E[2];continue a}return F}return e}}}return g}function
-oh(a,c){var
+op(a,c){var
 g=a[4],e=h(function(a){var
-b=bU;return aN(function(b,a){return aa(b,Math.abs(a))},b,a)},g),b=[0,d0],i=a[4];p(function(f,g){var
+b=bV;return aO(function(b,a){return aa(b,Math.abs(a))},b,a)},g),b=[0,dZ],i=a[4];p(function(f,g){var
 h=d(e,f),i=d(a[5],f),j=(fI(g,c)-i)/h;b[1]=aa(b[1],j);return 0},i);if(b[1]<0.)return c;var
-f=c.length-1,j=a[5],k=a[4],l=R(function(b,a){return be(a,[cC,-d(e,b)])},k),m=[cC,2.*b[1]+3.],o=[0,[0],[0,be(n(f,0.),[cC,d0])],m,l,j];return bN(eQ(o,be(c,[cC,pS*b[1]+1.]),[cC,hx*(e.length-1)]),0,f)}function
-jE(a){var
+f=c.length-1,j=a[5],k=a[4],l=R(function(b,a){return be(a,[cC,-d(e,b)])},k),m=[cC,2.*b[1]+3.],o=[0,[0],[0,be(n(f,0.),[cC,dZ])],m,l,j];return bN(eP(o,be(c,[cC,p7*b[1]+1.]),[cC,hC*(e.length-1)]),0,f)}function
+jM(a){var
 e=C(a[4]),d=C(a[2][3]);function
 f(b){var
-d=b<a[3]?1:0,c=d||aj(a[2][3],b-a[3]|0)[3],e=c?[0,fF(a,b,1),0]:c;return[0,fF(a,b,0),e]}var
-g=cK(G(a[3]+d|0,f)),c=b(bZ(function(a){var
+d=b<a[3]?1:0,c=d||af(a[2][3],b-a[3]|0)[3],e=c?[0,fF(a,b,1),0]:c;return[0,fF(a,b,0),e]}var
+g=cK(G(a[3]+d|0,f)),c=b(b1(function(a){var
 b=bN(a[1],0,e),c=c_(function(a){return 0!==B(a)?1:0},b);if(c)var
-f=N(a[2]),d=[0,[0,h(N,b),f]];else
+f=M(a[2]),d=[0,[0,h(M,b),f]];else
 var
-d=c;return d}),g),i=O(k(function(a){return a[2]},c));return[0,O(k(function(a){return a[1]},c)),i]}var
-jF=eX;function
-oi(g,f){var
-a=gv(ai(g,jF),f),d=a,c=1,b=a,h=es(I(a,a),jF);for(;;){if(0===bp(d))return b;var
-e=es(I(d,h),jF),d=e,i=as(b,gv(e,c+2|0)),c=c+2|0,b=i;continue}}var
-oj=l(k3,function(a){return[m,function(c){var
-b=ai(oi(dC(a-1024|0),a+d2|0),1);return d2<=a?b:ab(b)}]}),GI=5,ok=32,GJ=3,GK=q1;function
-dr(c,a){var
+d=c;return d}),g),i=N(k(function(a){return a[2]},c));return[0,N(k(function(a){return a[1]},c)),i]}var
+jN=eX;function
+oq(g,f){var
+a=gx(aj(g,jN),f),d=a,c=1,b=a,h=es(I(a,a),jN);for(;;){if(0===bq(d))return b;var
+e=es(I(d,h),jN),d=e,i=as(b,gx(e,c+2|0)),c=c+2|0,b=i;continue}}var
+or=l(k_,function(a){return[m,function(c){var
+b=aj(oq(dC(a-1024|0),a+d2|0),1);return d2<=a?b:ab(b)}]}),G3=5,os=32,G4=3,G5=rh;function
+cZ(c,a){var
 d=b(c[2],a+1|0)-1|0;return[0,b(c[2],a),d]}function
-fJ(a){var
+eQ(a){var
 b=a[1];function
 c(a){return b+a|0}return G((a[2]-b|0)+1|0,c)}function
-cZ(b,a){return fJ(dr(b[6],a))}function
-jG(g,f,e){var
+eR(b,a){return eQ(cZ(b[6],a))}function
+jO(g,f,e){var
 b=n(g,0),a=[0,0];y(function(d){var
 e=1-c(b,d)[1+d],f=e?(c(b,d)[1+d]=1,a[1]=[0,d,a[1]],0):e;return f},e);for(;;){if(0===a[1])return b;var
-d=b_(a[1]);a[1]=lT(a[1]);var
+d=bZ(a[1]);a[1]=lZ(a[1]);var
 h=c(f,d)[1+d];y(function(d){var
 e=1-c(b,d)[1+d],f=e?(c(b,d)[1+d]=1,a[1]=[0,d,a[1]],0):e;return f},h);continue}}function
-eR(c,a){var
-d=G(a,function(a){return a});return b(bd(c),d)}function
-ol(a,i,h){var
+eS(c,a){var
+d=G(a,function(a){return a});return b(a6(c),d)}function
+ot(a,i,h){var
 e=a[1][1],f=n(e,0);y(function(d){var
 g=c(a[2],d)[1+d],h=1-c(a[7],g)[1+g];if(h){var
 e=b(a[1][7][2],d),j=c(f,e)[1+e];f[1+e]=[0,c(a[2],d)[1+d],j];var
 i=0}else
 var
 i=h;return i},i);var
-j=a[11]?h:eR(function(b){return c(a[9],b)[1+b]},e),g=jG(e,f,j),k=l(e,function(b){if(a[10]&&!c(g,b)[1+b]&&!c(a[7],b)[1+b])return GK;return d(a[8],b)});return[0,l(e,function(b){var
+j=a[11]?h:eS(function(b){return c(a[9],b)[1+b]},e),g=jO(e,f,j),k=l(e,function(b){if(a[10]&&!c(g,b)[1+b]&&!c(a[7],b)[1+b])return G5;return d(a[8],b)});return[0,l(e,function(b){var
 d=c(a[7],b)[1+b],e=d||1-c(g,b)[1+b];return e}),k]}var
-eS=l9([0,am]);function
-om(b){var
+eT=me([0,an]);function
+ou(b){var
 a=0.;function
-c(c,a){return c+a[2]*d(b,a[1])}return function(b){return M(c,a,b)}}function
-on(B,z,N,L,ag,af){var
-P=B[1],t=B[1],e=n(t[1],-1),k=[0,0];p(function(a,b){var
-d=b?1-c(L,a)[1+a]:b;if(d){var
+c(c,a){return c+a[2]*d(b,a[1])}return function(b){return L(c,a,b)}}function
+jP(a){return h(function(a){return[0,[0,a,1.],0]},a)}function
+fJ(d,b,a){var
+e=c(b,a)[1+a];return bt(function(a){var
+b=a[2],c=eR(d[1],a[1]);return k(function(a){return[0,a,b]},c)},e)}function
+ov(e,b,a){var
+f=c(b,a)[1+a],g=0.;return L(function(b,a){return b+a[2]*d(e[6],a[1])},g,f)}function
+ow(m,B,O,M,af,ae){var
+z=m[1],e=n(z[1],-1),k=[0,0],ag=m[1];p(function(a,b){var
+d=b?1-c(M,a)[1+a]:b;if(d){var
 g=k[1];c(e,a)[1+a]=g;k[1]++;var
 f=0}else
 var
-f=d;return f},af);function
-ac(a){if(0<=c(e,a)[1+a]){var
-f=cZ(t,c(z,a)[1+a]);return b(bZ(function(f){var
-g=b(t[7][2],f),h=c(e,g)[1+g];if(0<=h){var
-i=d(N,f);return[0,[0,c(e,a)[1+a],h,i]]}return 0}),f)}return 0}var
-ad=cK(G(t[1],ac));if(hC<k[1])X(GS);var
+f=d;return f},ae);function
+ab(a){if(0<=c(e,a)[1+a]){var
+f=fJ(m,B,a);return b(b1(function(f){var
+g=f[1],h=b(z[7][2],g),i=c(e,h)[1+h];if(0<=i){var
+j=f[2]*d(O,g);return[0,[0,c(e,a)[1+a],i,j]]}return 0}),f)}return 0}var
+ac=cK(G(z[1],ab));if(hH<k[1])Z(Hb);var
 h=k[1],i=l(h,function(b){var
 a=A(0,4);V(a,b,1.);return a}),g=l(h,function(a){return A(0,4)}),u=n(h,0);function
-m(b,a){return aX(U(b,a),0.)}y(function(d){var
-a=d[2],b=d[1],e=d[3],f=m(c(i,b)[1+b],a)-e;V(i[1+b],a,f);return V(c(g,a)[1+a],b,0)},ad);function
+o(b,a){return aX(U(b,a),0.)}y(function(d){var
+a=d[2],b=d[1],e=d[3],f=o(c(i,b)[1+b],a)-e;V(i[1+b],a,f);return V(c(g,a)[1+a],b,0)},ac);function
 C(a){var
 b=c(g,a)[1+a][1];return w(c(i,a)[1+a][1],b)}var
-Q=G(h,function(a){return[0,C(a),a]}),o=n(h,1.),q=n(h,0),j=1,s=0,r=b(eS[37],Q);for(;;){if(b(eS[2],r)){var
-S=j?[0,[0,o,O(ak(s)),q,u]]:j,ae=k[1];return aR(function(f){var
-i=R(function(a,b){return c(L,a)[1+a]?b:0.},ag),k=n(ae,0.);p(function(a,e){var
-f=0<=e?1:0;if(f)var
-h=cZ(P,c(z,a)[1+a]),j=0.,l=M(function(c,a){var
-e=d(i,b(P[7][2],a));return c+d(N,a)*e},j,h),g=W(k,e,d(B[6],z[1+a])+l);else
+P=G(h,function(a){return[0,C(a),a]}),q=n(h,1.),r=n(h,0),j=1,t=0,s=b(eT[37],P);for(;;){if(b(eT[2],s)){var
+Q=j?[0,[0,q,N(ak(t)),r,u]]:j,ad=k[1];return aN(function(f){var
+i=R(function(a,b){return c(M,a)[1+a]?b:0.},af),k=n(ad,0.);p(function(c,a){var
+e=0<=a?1:0;if(e)var
+g=fJ(m,B,c),h=0.,j=L(function(e,a){var
+c=a[1],f=d(i,b(ag[7][2],c));return e+a[2]*d(O,c)*f},h,g),f=X(k,a,ov(m,B,c)+j);else
 var
-g=f;return g},e);var
-a=aD(k),l=f[2];a6(function(b){var
+f=e;return f},e);var
+a=aD(k),l=f[2];aY(function(b){var
 e=c(f[4],b)[1+b];return y(function(c){var
-e=c[1];return W(a,e,d(a,e)-c[2]*d(a,b))},e)},l);var
+e=c[1];return X(a,e,d(a,e)-c[2]*d(a,b))},e)},l);var
 j=a.length-1-1|0;if(!(j<0)){var
 g=j;for(;;){var
-h=c(f[2],g)[1+g],m=d(f[1],h),o=c(f[3],h)[1+h],q=b(om(a),o);W(a,h,(d(a,h)-q)/m);var
-r=g-1|0;if(0!==g){var
-g=r;continue}break}}p(function(e,b){var
-c=0<=b?1:0,f=c?W(i,e,d(a,b)):c;return f},e);return[0,e,f,i]},S)}var
-v=b(eS[24],r),a=v[2],D=f(eS[6],v,r),E=C(a);if((2*v[1]|0)<E)var
-I=j,H=s,F=f(eS[4],[0,E,a],D);else{var
-x=c(i,a)[1+a];W(o,a,m(x,a));da(x,a);if(d(o,a)==0.)var
-K=0,J=eS[1];else
+h=c(f[2],g)[1+g],o=d(f[1],h),q=c(f[3],h)[1+h],r=b(ou(a),q);X(a,h,(d(a,h)-r)/o);var
+s=g-1|0;if(0!==g){var
+g=s;continue}break}}p(function(e,b){var
+c=0<=b?1:0,f=c?X(i,e,d(a,b)):c;return f},e);return[0,e,f,i]},Q)}var
+v=b(eT[24],s),a=v[2],D=f(eT[6],v,s),E=C(a);if((2*v[1]|0)<E)var
+I=j,H=t,F=f(eT[4],[0,E,a],D);else{var
+x=c(i,a)[1+a];X(q,a,o(x,a));da(x,a);if(d(q,a)==0.)var
+K=0,J=eT[1];else
 var
 K=j,J=D;var
-T=[0,a,s],Y=0,Z=aS(am,eq(function(c,b,a){return[0,[0,c,b],a]},x,Y));c(q,a)[1+a]=Z;var
-_=q[1+a];y(function(d){return function(b){var
-a=b[1];return da(c(g,a)[1+a],d)}}(a),_);da(c(g,a)[1+a],a);var
-$=0,aa=g[1+a],ab=aS(aK,eq(function(b,c,a){return[0,b,a]},aa,$));y(function(a){return function(b){var
-e=c(i,b)[1+b],h=d(o,a),f=m(e,a)/h;da(e,a);u[1+a]=[0,[0,b,f],c(u,a)[1+a]];var
-j=c(q,a)[1+a];return y(function(d){var
-a=d[1],h=f*d[2];V(e,a,m(e,a)-h);return V(c(g,a)[1+a],b,0)},j)}}(a),ab);var
-I=K,H=T,F=J}var
-j=I,s=H,r=F;continue}}function
-oo(a,e){var
-b=a[1],f=b[1],g=eR(function(b){var
-f=c(e,b)[1+b];return 0.<d(a[6],f)?1:0},f);function
-h(a){return cZ(b,c(e,a)[1+a])}return ol(a,cK(G(b[1],h)),g)}function
-op(g,q,p,o,j){var
-e=g[1],h=dr(e[5],j),c=h[1];function
+S=[0,a,t],T=0,W=aS(an,eq(function(c,b,a){return[0,[0,c,b],a]},x,T));c(r,a)[1+a]=W;var
+Y=r[1+a];y(function(d){return function(b){var
+a=b[1];return da(c(g,a)[1+a],d)}}(a),Y);da(c(g,a)[1+a],a);var
+_=0,$=g[1+a],aa=aS(aK,eq(function(b,c,a){return[0,b,a]},$,_));y(function(a){return function(b){var
+e=c(i,b)[1+b],h=d(q,a),f=o(e,a)/h;da(e,a);u[1+a]=[0,[0,b,f],c(u,a)[1+a]];var
+j=c(r,a)[1+a];return y(function(d){var
+a=d[1],h=f*d[2];V(e,a,o(e,a)-h);return V(c(g,a)[1+a],b,0)},j)}}(a),aa);var
+I=K,H=S,F=J}var
+j=I,t=H,s=F;continue}}function
+ox(a,b){var
+c=a[1][1],d=eS(function(c){return 0.<ov(a,b,c)?1:0},c);return ot(a,cK(G(c,function(c){var
+d=fJ(a,b,c);return k(function(a){return a[1]},d)})),d)}function
+oy(g,q,p,o,j){var
+e=g[1],h=cZ(e[5],j),c=h[1];function
 k(f){var
-h=dr(e[6],c+f|0),j=h[1],k=h[2],i=0.;if(k<j)var
+h=cZ(e[6],c+f|0),j=h[1],k=h[2],i=0.;if(k<j)var
 l=i;else{var
 a=j,m=i;for(;;){var
 r=d(o,b(e[7][2],a)),n=m+d(p,a)*r,s=a+1|0;if(k!==a){var
 a=s,m=n;continue}var
 l=n;break}}return q*(d(g[6],c+f|0)+l)}var
-i=l((h[2]-c|0)+1|0,k),f=aN(aa,dD,i),a=0,m=f-c1*(1.+Math.abs(f));for(;;){if(d(i,a)<m){var
+i=l((h[2]-c|0)+1|0,k),f=aO(aa,dD,i),a=0,m=f-c1*(1.+Math.abs(f));for(;;){if(d(i,a)<m){var
 a=a+1|0;continue}return[0,f,c+a|0]}}function
-oq(e,B,r){var
-i=e[1],k=e[1][1],m=i[4]?1.:d0,C=e[4];if(C){var
-P=e[3],D=R(function(a,b){return c(e[2],a)[1+a]?b:0.},P),E=l(k[1],k[5][2]),Q=C[1];a6(function(a){var
-b=op(i,m,r,D,a);W(D,a,m*b[1]);var
-d=b[2];c(E,a)[1+a]=d;return 0},Q);return[0,E]}if(B)var
-j=aD(B[1]);else{var
+oz(e,B,r){var
+i=e[1],j=e[1][1],k=i[4]?1.:dZ,C=e[4];if(C){var
+Q=e[3],D=R(function(a,b){return c(e[2],a)[1+a]?b:0.},Q),E=l(j[1],j[5][2]),S=C[1];aY(function(a){var
+b=oy(i,k,r,D,a);X(D,a,k*b[1]);var
+d=b[2];c(E,a)[1+a]=d;return 0},S);return[0,E]}if(B)var
+m=aD(B[1]);else{var
 o=e[1],a=o[1],u=l(a[1],a[5][2]),h=n(a[1],-1),p=n(a[1],0),v=a[1]-1|0;if(!(v<0)){var
 g=v;for(;;){if(1-c(e[2],g)[1+g]){var
-N=fJ(dr(a[5],g));y(function(f){return function(d){var
-e=cZ(a,d);return y(function(e){var
-d=b(a[7][2],e);p[1+d]=[0,f,c(p,d)[1+d]];return 0},e)}}(g),N)}var
-O=g-1|0;if(0!==g){var
-g=O;continue}break}}var
-I=a[1],w=eR(function(a){return o[11]?c(e[2],a)[1+a]:c(o[9],a)[1+a]},I),x=[0,0];y(function(a){c(h,a)[1+a]=0;return 0},w);var
+O=eQ(cZ(a[5],g));y(function(f){return function(d){var
+e=eR(a,d);return y(function(e){var
+d=b(a[7][2],e);p[1+d]=[0,f,c(p,d)[1+d]];return 0},e)}}(g),O)}var
+P=g-1|0;if(0!==g){var
+g=P;continue}break}}var
+J=a[1],w=eS(function(a){return o[11]?c(e[2],a)[1+a]:c(o[9],a)[1+a]},J),x=[0,0];y(function(a){c(h,a)[1+a]=0;return 0},w);var
 q=w;for(;;){if(0!==q){x[1]++;var
-q=bB(function(a){var
-d=c(p,a)[1+a];return b(bd(function(a){var
+q=bt(function(a){var
+d=c(p,a)[1+a];return b(a6(function(a){var
 b=c(h,a)[1+a]<0?1:0;if(b){var
 e=x[1];c(h,a)[1+a]=e;var
 d=1}else
 var
 d=b;return d}),d)},q);continue}var
-z=a[1]-1|0,J=0;if(!(z<0)){var
-f=J;for(;;){if(1-c(e[2],f)[1+f]){var
-K=fJ(dr(a[5],f)),A=dF(function(g){return function(d){var
-e=cZ(a,d);return cL(function(i){var
-d=b(a[7][2],i),e=c(h,d)[1+d],f=0<=e?1:0,j=f?e<c(h,g)[1+g]?1:0:f;return j},e)}}(f),K);if(A){var
-L=A[1];c(u,f)[1+f]=L}}var
-M=f+1|0;if(z!==f){var
-f=M;continue}break}}var
-j=u;break}}var
-s=f6;for(;;){var
-F=oo(i,j),t=on(i,j,r,F[1],F[2],n(k[1],1));if(t){var
-S=t[1][3],T=function(a){return a},U=G(k[1],T),H=b(bZ(function(h){return function(a){if(c(e[2],a)[1+a])return 0;var
-b=op(i,m,r,h,a),f=b[1],g=m*d(h,a)+c1*(1.+Math.abs(f))<f?1:0,j=g?[0,[0,a,b[2]]]:g;return j}}(S)),U);y(function(a){var
-b=a[1],d=a[2];c(j,b)[1+b]=d;return 0},H);if(0!==H&&1<s){var
-s=s-1|0;continue}return[0,j]}return t}}function
-or(u,o,N,M){var
-m=u[1],e=u[1][1];function
-v(a){return cZ(e,c(o,a)[1+a])}var
-w=oo(m,o),x=w[2],z=w[1],O=[0,e[4],0];function
-P(a){if(c(z,a)[1+a])return 0;var
-b=v(a);return k(e[7][2],b)}var
-Q=l(e[1],P),A=jG(e[1],Q,O);function
-R(a){return a}var
-S=G(e[1],R);if(cL(function(a){var
-b=c(A,a)[1+a],e=b?q1<=d(x,a)?1:0:b;return e},S))return 0;var
-q=on(m,o,N,z,x,A);if(q){var
-r=q[1],f=r[2],s=r[1],B=n(f[1].length-1,0.),C=e[4],T=r[3];if(0<=c(s,C)[1+C]){var
-D=e[4];W(B,c(s,D)[1+D],1.)}var
-a=aD(B),I=f[2];a6(function(b){W(a,b,d(a,b)/d(f[1],b));var
-e=c(f[3],b)[1+b];return y(function(c){var
-e=c[1];return W(a,e,d(a,e)-c[2]*d(a,b))},e)},I);var
+z=a[1]-1|0,K=0;if(!(z<0)){var
+f=K;for(;;){if(1-c(e[2],f)[1+f]){var
+L=eQ(cZ(a[5],f)),A=c8(function(g){return function(d){var
+e=eR(a,d);return cL(function(i){var
+d=b(a[7][2],i),e=c(h,d)[1+d],f=0<=e?1:0,j=f?e<c(h,g)[1+g]?1:0:f;return j},e)}}(f),L);if(A){var
+M=A[1];c(u,f)[1+f]=M}}var
+N=f+1|0;if(z!==f){var
+f=N;continue}break}}var
+m=u;break}}var
+s=f7;for(;;){var
+F=jP(m),H=ox(i,F),t=ow(i,F,r,H[1],H[2],n(j[1],1));if(t){var
+T=t[1][3],U=function(a){return a},V=G(j[1],U),I=b(b1(function(h){return function(a){if(c(e[2],a)[1+a])return 0;var
+b=oy(i,k,r,h,a),f=b[1],g=k*d(h,a)+c1*(1.+Math.abs(f))<f?1:0,j=g?[0,[0,a,b[2]]]:g;return j}}(T)),V);y(function(a){var
+b=a[1],d=a[2];c(m,b)[1+b]=d;return 0},I);if(0!==I&&1<s){var
+s=s-1|0;continue}return[0,m]}return t}}function
+oA(u,o,M,L){var
+f=u[1],e=u[1][1],v=ox(f,o),w=v[2],x=v[1],N=[0,e[4],0];function
+O(a){if(c(x,a)[1+a])return 0;var
+d=fJ(f,o,a);return k(function(a){return b(e[7][2],a[1])},d)}var
+P=l(e[1],O),z=jO(e[1],P,N);function
+Q(a){return a}var
+R=G(e[1],Q);if(cL(function(a){var
+b=c(z,a)[1+a],e=b?rh<=d(w,a)?1:0:b;return e},R))return 0;var
+q=ow(f,o,M,x,w,z);if(q){var
+r=q[1],g=r[2],s=r[1],A=n(g[1].length-1,0.),B=e[4],S=r[3];if(0<=c(s,B)[1+B]){var
+C=e[4];X(A,c(s,C)[1+C],1.)}var
+a=aD(A),H=g[2];aY(function(b){X(a,b,d(a,b)/d(g[1],b));var
+e=c(g[3],b)[1+b];return y(function(c){var
+e=c[1];return X(a,e,d(a,e)-c[2]*d(a,b))},e)},H);var
 t=a.length-1-1|0;if(!(t<0)){var
-g=t;for(;;){var
-j=c(f[2],g)[1+g],J=c(f[4],j)[1+j],K=b(om(a),J);W(a,j,d(a,j)-K);var
-L=g-1|0;if(0!==g){var
-g=L;continue}break}}var
-i=n(M,0.);p(function(h,g){var
-f=0<=g?1:0;if(f){var
-j=v(h);return y(function(f){var
-h=c(m[3],f)[1+f],j=d(T,b(e[7][2],f));return W(i,h,d(i,h)+d(a,g)*j)},j)}return f},s);var
-E=eh(cN,i);if(E)var
-U=m[5]?h(function(a){return-a},i):i,F=[0,U];else
+i=t;for(;;){var
+m=c(g[2],i)[1+i],I=c(g[4],m)[1+m],J=b(ou(a),I);X(a,m,d(a,m)-J);var
+K=i-1|0;if(0!==i){var
+i=K;continue}break}}var
+j=n(L,0.);p(function(i,h){var
+g=0<=h?1:0;if(g){var
+k=fJ(f,o,i);return y(function(i){var
+g=i[1],k=c(f[3],g)[1+g],l=i[2],m=d(S,b(e[7][2],g));return X(j,k,d(j,k)+d(a,h)*m*l)},k)}return g},s);var
+D=eh(cN,j);if(D)var
+T=f[5]?h(function(a){return-a},j):j,E=[0,T];else
 var
-F=E;var
-H=F}else
+E=D;var
+F=E}else
 var
-H=q;return H}function
-jH(c,a){if(a!=0.&&cN(a)){var
-d=f9(a),e=bx(d[1],c),b=Math.floor(e),f=e-b,h=0;if(!(bu<f)){var
-i=0;if(f==bu&&b%2.!=0.)i=1;if(!i){var
+F=q;return F}function
+jQ(c,a){if(a!=0.&&cN(a)){var
+d=f_(a),e=bz(d[1],c),b=Math.floor(e),f=e-b,h=0;if(!(bw<f)){var
+i=0;if(f==bw&&b%2.!=0.)i=1;if(!i){var
 g=b;h=1}}if(!h)var
-g=b+1.;return bx(g,d[2]-c|0)}return a}function
-b3(c,b){var
+g=b+1.;return bz(g,d[2]-c|0)}return a}function
+b5(c,b){var
 a=[0,0.];p(function(e,c){a[1]=a[1]+c*d(b,e);return 0},c);return a[1]}function
-fK(b,a){return h(function(b){return b3(b,a)},b)}function
-os(e){var
-a=e.length-1,b=l(a,function(a){return 1./Math.sqrt(aa(d(c(e,a)[1+a],a),bU))}),g=R(function(c,a){return R(function(e,a){return a*d(b,c)*d(b,e)},a)},e),f=l(a,function(b){return og(g,l(a,function(a){return a===b?1.:0.}))});return l(a,function(e){return l(a,function(a){var
-g=d(b,a),h=d(b,e),i=d(c(f,e)[1+e],a);return bu*(d(c(f,a)[1+a],e)+i)*h*g})})}var
-GT=6;function
-GU(bw,P,bv,cb,ca,ae,V,bt){var
-a=bw[1],e=bw[2],a1=0<e[5]?1:0;if(a1)var
-aq=a1;else{var
-bb=0!==dj(e)?1:0;if(bb)var
-aq=bb;else
+fK(b,a){return h(function(b){return b5(b,a)},b)}function
+oB(e){var
+a=e.length-1,b=l(a,function(a){return 1./Math.sqrt(aa(d(c(e,a)[1+a],a),bV))}),g=R(function(c,a){return R(function(e,a){return a*d(b,c)*d(b,e)},a)},e),f=l(a,function(b){return oo(g,l(a,function(a){return a===b?1.:0.}))});return l(a,function(e){return l(a,function(a){var
+g=d(b,a),h=d(b,e),i=d(c(f,e)[1+e],a);return bw*(d(c(f,a)[1+a],e)+i)*h*g})})}function
+oC(c){var
+a=c[3];if(typeof
+a!=="number"&&2===a[0]){var
+b=a[4];if(b){var
+d=b[1][2];return l4(function(a){return ma(Hd,a)},d)}}throw[0,ad,Hc]}function
+oD(a){return K(oC(a),He)}function
+oE(a){return K(oC(a),Hf)}function
+oF(a){var
+b=a[6];return cL(function(a){return K(a[1],Hg)},b)}var
+Hi=6;function
+Hj(aH,Y,aG,P,bB,ce,cd,ai,V,bA){var
+a=aH[1],e=aH[2],a8=0<e[5]?1:0;if(a8)var
+at=a8;else{var
+bh=0!==dk(e)?1:0;if(bh)var
+at=bh;else
 var
-b1=1-aC(e[1],GR),aq=b1||(0!==e[9]?1:0)}if(aq)X(t(GM,t(e[1],GL)));var
-a2=n(a[3],0),a3=a[1]-1|0,bL=0;if(!(a3<0)){var
-F=bL;for(;;){var
-a9=b(a[5][2],F),a_=b(a[5][2],F+1|0)-1|0;if(!(a_<a9)){var
-S=a9;for(;;){var
-a$=b(a[6][2],S),ba=b(a[6][2],S+1|0)-1|0;if(!(ba<a$)){var
-T=a$;for(;;){c(a2,T)[1+T]=F;var
-b0=T+1|0;if(ba!==T){var
-T=b0;continue}break}}var
-bY=S+1|0;if(a_!==S){var
-S=bY;continue}break}}var
-bX=F+1|0;if(a3!==F){var
-F=bX;continue}break}}function
-a5(b,c){return b?l(a[1],b[1][2]):n(a[1],c)}var
-ar=a5(e[10],0),bM=a5(e[11],1),at=K(e[1],GN),$=K(e[1],GO);function
-bO(a){if(at){var
-b=c(ar,a)[1+a],d=b||1-c(bM,a)[1+a];return d}var
-e=$?c(ar,a)[1+a]:$;return e}var
-au=l(a[1],bO);function
-bP(a){if(at)return c(ar,a)[1+a]?1.:0.;var
-d=e[12];if(d&&$&&c(au,a)[1+a])return b(d[1][2],a);return 0.}var
-a7=l(a[1],bP),bQ=K(e[1],GP);function
-bR(a){var
-b=c(au,a)[1+a];if(b)var
-f=1-at,e=f||(0.<d(a7,a)?1:0);else
+b6=1-aC(e[1],Ha),at=b6||(0!==e[9]?1:0)}if(at)Z(t(G7,t(e[1],G6)));var
+a9=n(a[3],0),a_=a[1]-1|0,bP=0;if(!(a_<0)){var
+E=bP;for(;;){var
+bc=b(a[5][2],E),bd=b(a[5][2],E+1|0)-1|0;if(!(bd<bc)){var
+S=bc;for(;;){var
+bf=b(a[6][2],S),bg=b(a[6][2],S+1|0)-1|0;if(!(bg<bf)){var
+T=bf;for(;;){c(a9,T)[1+T]=E;var
+b4=T+1|0;if(bg!==T){var
+T=b4;continue}break}}var
+b3=S+1|0;if(bd!==S){var
+S=b3;continue}break}}var
+b2=E+1|0;if(a_!==E){var
+E=b2;continue}break}}function
+a$(b,c){return b?l(a[1],b[1][2]):n(a[1],c)}var
+au=a$(e[10],0),bQ=a$(e[11],1),aw=K(e[1],G8),ad=K(e[1],G9);function
+bR(a){if(aw){var
+b=c(au,a)[1+a],d=b||1-c(bQ,a)[1+a];return d}var
+e=ad?c(au,a)[1+a]:ad;return e}var
+ax=l(a[1],bR);function
+bS(a){if(aw)return c(au,a)[1+a]?1.:0.;var
+d=e[12];if(d&&ad&&c(ax,a)[1+a])return b(d[1][2],a);return 0.}var
+ba=l(a[1],bS),bT=K(e[1],G_);function
+bU(a){var
+b=c(ax,a)[1+a];if(b)var
+f=1-aw,e=f||(0.<d(ba,a)?1:0);else
 var
 e=b;return e}var
-bS=l(a[1],bR),a8=e[8],bT=a8?l(a[2],a8[1][2]):n(a[2],0.),bV=e[4],bW=K(e[2],GQ),ab=[0,a,a2,l(a[3],cb[2]),bW,bV,bT,au,a7,bS,$,bQ],v=ab[1],b8=v[1],b9=eR(function(a){var
-b=fJ(dr(v[5],a));return cL(function(a){return 0.<d(ab[6],a)?1:0},b)},b8);function
-b$(a){return a}var
-bn=ol(ab,G(v[3],b$),b9),bo=bn[1];function
-bq(a){var
-b=fJ(dr(v[5],a));return bB(function(a){var
-b=cZ(v,a);return k(v[7][2],b)},b)}var
-br=h(function(a){return 1-a},bo),bs=v[1],J=n(bs,0),L=dH(0),bg=bs-1|0,bc=0,bf=1,b2=0;if(bg<0)var
-aw=bf,bh=bc;else{var
-g=b2,ay=bf,ax=bc;for(;;){var
-bi=c(br,g)[1+g],b5=bi?0===c(J,g)[1+g]?1:0:bi;if(b5){cq([0,g,bq(g)],L);c(J,g)[1+g]=1;var
-M=ay,ac=ax;for(;;){if(!mb(L)){var
-bj=ma(L),aB=bj[2],ad=bj[1];if(aB){var
-o=aB[1];cq([0,ad,aB[2]],L);var
-b7=c(br,o)[1+o]?1===c(J,o)[1+o]?(ei(L),0):0===c(J,o)[1+o]?(c(J,o)[1+o]=1,cq([0,o,bq(o)],L),M):M:M,bm=b7,bk=ac}else{c(J,ad)[1+ad]=2;var
-bm=M,bk=[0,ad,ac]}var
-M=bm,ac=bk;continue}var
-aA=M,az=ac;break}}else
+bW=l(a[1],bU),bb=e[8],bX=bb?l(a[2],bb[1][2]):n(a[2],0.),bY=e[4],b0=K(e[2],G$),ae=[0,a,a9,l(a[3],ce[2]),b0,bY,bX,ax,ba,bW,ad,bT],v=ae[1],ca=v[1],cb=eS(function(a){var
+b=eQ(cZ(v[5],a));return cL(function(a){return 0.<d(ae[6],a)?1:0},b)},ca);function
+cc(a){return a}var
+bs=ot(ae,G(v[3],cc),cb),bu=bs[1];function
+bv(a){var
+b=eQ(cZ(v[5],a));return bt(function(a){var
+b=eR(v,a);return k(v[7][2],b)},b)}var
+bx=h(function(a){return 1-a},bu),by=v[1],J=n(by,0),L=dG(0),bk=by-1|0,bi=0,bj=1,b7=0;if(bk<0)var
+ay=bj,bl=bi;else{var
+g=b7,aA=bj,az=bi;for(;;){var
+bn=c(bx,g)[1+g],b9=bn?0===c(J,g)[1+g]?1:0:bn;if(b9){cs([0,g,bv(g)],L);c(J,g)[1+g]=1;var
+O=aA,ag=az;for(;;){if(!mi(L)){var
+bo=mh(L),aF=bo[2],ah=bo[1];if(aF){var
+o=aF[1];cs([0,ah,aF[2]],L);var
+b$=c(bx,o)[1+o]?1===c(J,o)[1+o]?(ei(L),0):0===c(J,o)[1+o]?(c(J,o)[1+o]=1,cs([0,o,bv(o)],L),O):O:O,br=b$,bp=ag}else{c(J,ah)[1+ah]=2;var
+br=O,bp=[0,ah,ag]}var
+O=br,ag=bp;continue}var
+aE=O,aB=ag;break}}else
 var
-aA=ay,az=ax;var
-b6=g+1|0;if(bg!==g){var
-g=b6,ay=aA,ax=az;continue}var
-aw=aA,bh=az;break}}var
-b4=aw?[0,O(ak(bh))]:aw,i=[0,ab,bo,bn[2],b4],bI=0;if(typeof
+aE=aA,aB=az;var
+b_=g+1|0;if(bk!==g){var
+g=b_,aA=aE,az=aB;continue}var
+ay=aE,bl=aB;break}}var
+b8=ay?[0,N(ak(bl))]:ay,i=[0,ae,bu,bs[2],b8],bL=0;if(typeof
 V!=="number"&&1===V[0]){var
-aI=V[4],_=V[3],aJ=V[1];if(C(fH(aJ))===aI){var
-al=O(fH(aJ)),an=O(fH(_)),bJ=0,ao=aO(aN(function(a,b){return b<=0.03*_?a+1|0:a},bJ,an),GI),aL=an.length-1;if(0===aL)var
-aM=1.;else
+aR=V[4],ac=V[3],aT=V[1];if(C(fH(aT))===aR){var
+ao=N(fH(aT)),ap=N(fH(ac)),bM=0,aq=aP(aO(function(a,b){return b<=0.03*ac?a+1|0:a},bM,ap),G3),aU=ap.length-1;if(0===aU)var
+aV=1.;else
 var
-a0=cJ(ao,aL)-1|0,aM=aa(_-c(an,a0)[1+a0]|0,1.);var
-aT=aI-1|0,aQ=0;if(aT<ao)var
-aU=aQ;else{var
-Q=ao,B=aQ;for(;;){var
-aW=Q-1|0,aY=c(al,aW)[1+aW],aH=0;if(B){var
-aZ=B[1]-1|0;if(aY<1.5*c(al,aZ)[1+aZ])var
-ap=B;else
-aH=1}else
-aH=1;if(aH)var
-ap=0.<aY?[0,Q,B]:B;var
-bK=Q+1|0;if(aT!==Q){var
-Q=bK,B=ap;continue}var
-aU=ap;break}}var
-aV=O(ak(aU)),aE=[0,[0,aV,h(function(b){var
-a=b-1|0;return c(al,a)[1+a]},aV),aM,_]];bI=1}}if(!bI)var
-aE=0;var
-x=aE?aE[1]:X(GV),Y=bv.length-1,q=C(P[4]),by=cd(P),aF=bl(aK,aP(i[1][3])),s=n(Y,[0,n(by,0.),0.]);y(function(a){var
-b=cA(P,c(bv,a)[1+a]),d=N(b[2]),e=[0,h(N,b[1]),d];c(s,a)[1+a]=e;return 0},aF);var
-cc=h(function(a){var
-b=a[1];return c_(function(a){return a!=0.?1:0},b)},s),bz=jE(P),bA=bz[2],r=bz[1],ce=h(function(a){return a[2]},s),cf=h(function(a){return a[1]},s),z=[0,P[8],cf,ce,r,bA],bC=jB(P),ch=l(q,function(a){var
-b=c(bC[2],a)[1+a];return N(u(c(bC[1],a)[1+a],b))/2.}),af=[m,function(a){return eQ(z,oh(z,ch),n(Y,0.))}],ag=x[3]<(kl*q|0)?1:0,ci=ag?1.:bx(1.,-6);function
-Z(a){return R(function(c,b){var
-e=b3(b,a);return d(bA,c)-e},r)}function
-ah(a){var
-b=hd(z,a);return[0,b,of(z,a,b)]}function
-ai(h,b){return l(q,function(i){var
+a7=cJ(aq,aU)-1|0,aV=aa(ac-c(ap,a7)[1+a7]|0,1.);var
+aZ=aR-1|0,aW=0;if(aZ<aq)var
+a0=aW;else{var
+Q=aq,B=aW;for(;;){var
+a2=Q-1|0,a3=c(ao,a2)[1+a2],aM=0;if(B){var
+a4=B[1]-1|0;if(a3<1.5*c(ao,a4)[1+a4])var
+ar=B;else
+aM=1}else
+aM=1;if(aM)var
+ar=0.<a3?[0,Q,B]:B;var
+bO=Q+1|0;if(aZ!==Q){var
+Q=bO,B=ar;continue}var
+a0=ar;break}}var
+a1=N(ak(a0)),aI=[0,[0,a1,h(function(b){var
+a=b-1|0;return c(ao,a)[1+a]},a1),aV,ac]];bL=1}}if(!bL)var
+aI=0;var
+x=aI?aI[1]:Z(Hm),_=bB.length-1,q=C(P[4]),bC=cf(P),aJ=bm(aK,aQ(i[1][3])),s=n(_,[0,n(bC,0.),0.]);y(function(a){var
+b=cA(P,c(bB,a)[1+a]),d=M(b[2]),e=[0,h(M,b[1]),d];c(s,a)[1+a]=e;return 0},aJ);var
+cg=h(function(a){var
+b=a[1];return c_(function(a){return a!=0.?1:0},b)},s),bD=jM(P),bE=bD[2],r=bD[1],ch=h(function(a){return a[2]},s),cj=h(function(a){return a[1]},s),z=[0,P[8],cj,ch,r,bE],bF=jJ(P),ck=l(q,function(a){var
+b=c(bF[2],a)[1+a];return M(u(c(bF[1],a)[1+a],b))/2.}),aj=[m,function(a){return eP(z,op(z,ck),n(_,0.))}],$=x[3]<(ks*q|0)?1:0,cl=$?1.:bz(1.,-6);function
+ab(a){return R(function(c,b){var
+e=b5(b,a);return d(bE,c)-e},r)}function
+al(a){var
+b=hi(z,a);return[0,b,on(z,a,b)]}function
+am(h,b){return l(q,function(i){var
 a=[0,0.];p(function(e,b){var
 f=b!=0.?1:0;if(f){var
 j=b*d(c(h,e)[1+e],i);a[1]=a[1]+j;var
 g=0}else
 var
 g=f;return g},b);return a[1]})}function
-aG(d,a){var
-b=c(s,a)[1+a],e=b[2];return b3(b[1],d)+e}function
-bD(e,b,i,h){var
-f=ah(e),j=f[2],k=f[1],a=gj(q,q,0.);function
+aL(d,a){var
+b=c(s,a)[1+a],e=b[2];return b5(b[1],d)+e}function
+bG(e,b,i,h){var
+f=al(e),j=f[2],k=f[1],a=gl(q,q,0.);function
 g(f,e){return p(function(b,g){return p(function(e,h){var
-i=d(c(a,b)[1+b],e)+f*g*h;return W(a[1+b],e,i)},e)},e)}y(function(a){var
+i=d(c(a,b)[1+b],e)+f*g*h;return X(a[1+b],e,i)},e)},e)}y(function(a){var
 e=0.<d(b,a)?1:0;if(e){var
-f=aa(aG(k,a),bU),h=ai(j,c(s,a)[1+a][1]);return g(i*d(b,a)/(f*f),h)}return e},aF);var
-l=Z(e);p(function(c,b){var
-a=aa(d(l,c),1e-150);return g(h*bu/(a*a),b)},r);return a}function
-bE(a){var
-b=i[1][3];return h(function(b){return dG(1.,aa(0.,aG(a,b)))},b)}function
-bF(e){var
-b=n(by,0.);y(function(a){var
+f=aa(aL(k,a),bV),h=am(j,c(s,a)[1+a][1]);return g(i*d(b,a)/(f*f),h)}return e},aJ);var
+l=ab(e);p(function(c,b){var
+a=aa(d(l,c),1e-150);return g(h*bw/(a*a),b)},r);return a}function
+bH(a){var
+b=i[1][3];return h(function(b){return dF(1.,aa(0.,aL(a,b)))},b)}function
+bI(e){var
+b=n(bC,0.);y(function(a){var
 f=d(e,a)!=0.?1:0;if(f){var
 g=c(s,a)[1+a][1];return p(function(f,c){var
-g=c!=0.?1:0,h=g?W(b,f,d(b,f)+d(e,a)*c):g;return h},g)}return f},aF);return b}var
-cj=i[1][4]===i[1][5]?1:0,bG=A(0,50);function
-bH(F){if(F){var
-aA=F[2],M=F[1],aB=U(bG,F);if(aB)return aB[1];var
-aE=C(aA),X=bH(aA),J=X[3],a=X[2],_=eQ(z,eQ(z,X[1],M),M),bi=28,aF=h(function(a){return jH(bi,a)},_),bj=Z(_),bk=Z(aF),bl=R(function(b,a){return bu*d(bj,b)<a?1:0},bk),g=eh(function(a){return a},bl)?aF:_,aH=d(x[2],aE)/(x[3]+d(x[2],0)),aI=ah(g),bm=aI[2],$=bE(aI[1]),ab=1.<=aH?1:0,bn=ag||J,an=0,bo=1-bn;if(0===a)an=1;else{var
-a1=0;if(!J&&(!ab||!(1<C(a)))){an=1;a1=1}if(!a1)var
-S=a,Q=J,P=a}if(an){var
-bq=a?[0,a[1]]:a,aJ=oq(i,bq,$);if(aJ){var
-K=aJ[1],a2=0;if(bo&&!ab){var
-aM=bD(g,M,1.,1.),ac=l(q,function(a){return 1./Math.sqrt(d(c(aM,a)[1+a],a))}),aQ=os(R(function(b,a){return R(function(c,a){return a*d(ac,b)*d(ac,c)},a)},aM)),T=aQ.length-1,w=gj(T,T,0.),ao=T-1|0,a3=0;if(!(ao<0)){var
-e=a3;for(;;){var
-a5=0;if(!(e<0)){var
-f=a5;for(;;){var
-ap=d(c(aQ,e)[1+e],f),aq=f-1|0,a8=0;if(aq<0)var
-V=ap;else{var
-B=a8,ar=ap;for(;;){var
-a$=d(c(w,f)[1+f],B),at=ar-d(c(w,e)[1+e],B)*a$,ba=B+1|0;if(aq!==B){var
-B=ba,ar=at;continue}var
-V=at;break}}var
-a9=e===f?Math.sqrt(V):V/d(c(w,f)[1+f],f);W(c(w,e)[1+e],f,a9);var
-a_=f+1|0;if(e!==f){var
-f=a_;continue}break}}var
-a7=e+1|0;if(ao!==e){var
-e=a7;continue}break}}var
-aT=R(function(b,a){return h(function(a){return a*d(ac,b)},a)},w),bs=Z(g),L=n(aO(q,1),1),au=q-1|0,bb=1;if(!(au<1)){var
-o=bb;for(;;){var
-ax=o-1|0,ay=16<=c(L,ax)[1+ax]?1:0,bf=ay?37:ay,az=o-1|0,bg=(2*c(L,az)[1+az]|0)^bf;c(L,o)[1+o]=bg;var
-bh=o+1|0;if(au!==o){var
-o=bh;continue}break}}var
-aw=function(a){return 0===a?0:(a&1)+aw(a>>>1|0)|0},bc=l(ok,function(b){return l(q,function(a){return 1.-2.*(aw(b&c(L,a)[1+a])%2|0)})}),bv=h(function(c){var
-b=fK(aT,c),a=[0,0.];p(function(e,c){var
-f=aa(d(bs,e),bU),g=b3(c,b)/f;a[1]=aa(a[1],g);return 0},r);var
-e=dG(1.,pW/aa(a[1],bU));return R(function(b,a){return jH(28,d(g,b)+e*a)},b)},bc),bw=cJ(ok,ck(d1,aO(i[1][1][3],1))),by=ah(g)[2],aU=A(0,16),u=[0,[0]],v=[0,[0]],ad=function(e,z){var
+g=c!=0.?1:0,h=g?X(b,f,d(b,f)+d(e,a)*c):g;return h},g)}return f},aJ);return b}var
+cn=aG?Hk:[0,i[1][4]===i[1][5]?1:0,0],bJ=A(0,50);function
+bK(E){if(E){var
+aB=E[2],Q=E[1],aE=U(bJ,E);if(aE)return aE[1];var
+aF=C(aB),W=bK(aB),J=W[3],a=W[2],Z=eP(z,eP(z,W[1],Q),Q),bj=28,aG=h(function(a){return jQ(bj,a)},Z),bk=ab(Z),bl=ab(aG),bm=R(function(b,a){return bw*d(bk,b)<a?1:0},bl),g=eh(function(a){return a},bm)?aG:Z,aH=d(x[2],aF)/(x[3]+d(x[2],0)),aI=al(g),bn=aI[2],ac=bH(aI[1]),ad=1.<=aH?1:0,bo=$||J,bp=1-bo;if(0===Y){var
+ao=0;if(0===a)ao=1;else{var
+a3=0;if(!J&&(!ad||!(1<C(a)))){ao=1;a3=1}if(!a3)var
+O=a,M=J,L=a}if(ao){var
+br=a?[0,a[1]]:a,aJ=oz(i,br,ac);if(aJ){var
+K=aJ[1],a4=0;if(bp&&!ad){var
+aR=bG(g,Q,1.,1.),ae=l(q,function(a){return 1./Math.sqrt(d(c(aR,a)[1+a],a))}),aT=oB(R(function(b,a){return R(function(c,a){return a*d(ae,b)*d(ae,c)},a)},aR)),T=aT.length-1,w=gl(T,T,0.),ap=T-1|0,a7=0;if(!(ap<0)){var
+e=a7;for(;;){var
+a8=0;if(!(e<0)){var
+f=a8;for(;;){var
+aq=d(c(aT,e)[1+e],f),ar=f-1|0,a_=0;if(ar<0)var
+V=aq;else{var
+B=a_,at=aq;for(;;){var
+bb=d(c(w,f)[1+f],B),au=at-d(c(w,e)[1+e],B)*bb,bc=B+1|0;if(ar!==B){var
+B=bc,at=au;continue}var
+V=au;break}}var
+a$=e===f?Math.sqrt(V):V/d(c(w,f)[1+f],f);X(c(w,e)[1+e],f,a$);var
+ba=f+1|0;if(e!==f){var
+f=ba;continue}break}}var
+a9=e+1|0;if(ap!==e){var
+e=a9;continue}break}}var
+aU=R(function(b,a){return h(function(a){return a*d(ae,b)},a)},w),bu=ab(g),P=n(aP(q,1),1),aw=q-1|0,bd=1;if(!(aw<1)){var
+o=bd;for(;;){var
+ay=o-1|0,az=16<=c(P,ay)[1+ay]?1:0,bg=az?37:az,aA=o-1|0,bh=(2*c(P,aA)[1+aA]|0)^bg;c(P,o)[1+o]=bh;var
+bi=o+1|0;if(aw!==o){var
+o=bi;continue}break}}var
+ax=function(a){return 0===a?0:(a&1)+ax(a>>>1|0)|0},bf=l(os,function(b){return l(q,function(a){return 1.-2.*(ax(b&c(P,a)[1+a])%2|0)})}),bv=h(function(c){var
+b=fK(aU,c),a=[0,0.];p(function(e,c){var
+f=aa(d(bu,e),bV),g=b5(c,b)/f;a[1]=aa(a[1],g);return 0},r);var
+e=dF(1.,qa/aa(a[1],bV));return R(function(b,a){return jQ(28,d(g,b)+e*a)},b)},bf),bx=cJ(os,cm(d1,aP(i[1][1][3],1))),by=al(g)[2],aV=A(0,16),u=[0,[0]],v=[0,[0]],af=function(e,z){var
 a=i[1][1];function
 s(b){if(c(i[2],b)[1+b])return 0;var
-d=cZ(a,c(e,b)[1+b]);return k(a[7][2],d)}var
-t=l(a[1],s),w=jG(a[1],t,[0,a[4],0]),x=a[1],y=eR(function(a){return c(w,a)[1+a]},x),g=k(function(a){return c(e,a)[1+a]},y),j=U(aU,g);if(j)var
+d=eR(a,c(e,b)[1+b]);return k(a[7][2],d)}var
+t=l(a[1],s),w=jO(a[1],t,[0,a[4],0]),x=a[1],y=eS(function(a){return c(w,a)[1+a]},x),g=k(function(a){return c(e,a)[1+a]},y),j=U(aV,g);if(j)var
 f=j[1];else{var
-C=or(i,e,$,Y),r=aR(function(b){var
-e=ai(by,bF(b)),a=l(q,function(f){var
+C=oA(i,jP(e),ac,_),r=aN(function(b){var
+e=am(by,bI(b)),a=l(q,function(f){var
 a=[0,0.];p(function(b,e){var
-g=e*d(c(aT,b)[1+b],f);a[1]=a[1]+g;return 0},e);return a[1]}),f=aa(Math.sqrt(b3(a,a)),bU);return h(function(a){return a/f},a)},C);av(aU,g,r);var
+g=e*d(c(aU,b)[1+b],f);a[1]=a[1]+g;return 0},e);return a[1]}),f=aa(Math.sqrt(b5(a,a)),bV);return h(function(a){return a/f},a)},C);av(aV,g,r);var
 f=r}if(f){var
 m=f[1],b=[0,0],A=u[1];p(function(e,d){var
-a=0===b[1]?1:0,c=a?0.999<b3(m,d[2])?1:0:a,f=c?(b[1]=[0,e],0):c;return f},A);var
+a=0===b[1]?1:0,c=a?0.999<b5(m,d[2])?1:0:a,f=c?(b[1]=[0,e],0):c;return f},A);var
 n=0===b[1]?1:0,B=n?z:n;if(B){u[1]=be(u[1],[0,[0,e,m]]);v[1]=be(v[1],[0,0]);b[1]=[0,u[1].length-1-1|0]}var
 o=b[1]}else
 var
-o=f;return o},bz=G(bw,function(a){return a}),bA=[0,K,b(bZ(function(a){return oq(i,[0,K],bE(hd(z,c(bv,a)[1+a])))}),bz)];y(function(e){var
-b=ad(e,1);if(b){var
+o=f;return o},bB=G(bx,function(a){return a}),bC=[0,K,b(b1(function(a){return oz(i,[0,K],bH(hi(z,c(bv,a)[1+a])))}),bB)];y(function(e){var
+b=af(e,1);if(b){var
 a=b[1],f=c(v[1],a)[1+a]+1|0;c(v[1],a)[1+a]=f;var
 d=0}else
 var
-d=b;return d},bA);var
-aV=ad(K,0),bB=function(a){return a},bC=G(u[1].length-1,bB),aj=aS(function(b,a){var
-d=-c(v[1],a)[1+a]|0,e=[0,c7(aV,[0,a]),d,a],f=-c(v[1],b)[1+b]|0;return am([0,c7(aV,[0,b]),f,b],e)},bC),aW=function(b,a){return ed(function(a,c){return a<b?1:0},a)},aY=function(a){return c(u[1],a)[1+a][1]};if(0===aj)var
-ak=0===a?[0,K,0]:a;else
+d=b;return d},bC);var
+aW=af(K,0),bD=function(a){return a},bE=G(u[1].length-1,bD),ag=aS(function(b,a){var
+d=-c(v[1],a)[1+a]|0,e=[0,c6(aW,[0,a]),d,a],f=-c(v[1],b)[1+b]|0;return an([0,c6(aW,[0,b]),f,b],e)},bE),aZ=function(b,a){return ed(function(a,c){return a<b?1:0},a)},a0=function(a){return c(u[1],a)[1+a][1]};if(0===ag)var
+ah=0===a?[0,K,0]:a;else
 if(0===a)var
-ak=k(aY,aW(GJ,aj));else{var
-al=aW(C(a),aj),t=O(k(function(a){return ad(a,0)},a)),aZ=[0,b(bd(function(d){var
+ah=k(a0,aZ(G4,ag));else{var
+ak=aZ(C(a),ag),t=N(k(function(a){return af(a,0)},a)),a1=[0,b(a6(function(d){var
 a=0,e=[0,d],c=t.length-1;for(;;){if(a===c)var
-b=0;else{if(0!==am(t[1+a],e)){var
+b=0;else{if(0!==an(t[1+a],e)){var
 a=a+1|0;continue}var
-b=1}return 1-b}}),al)];p(function(a,b){var
-e=aP(bN(t,0,a));if(b&&aC(b[1],al)&&!aC(b,e))return 0;var
-d=aZ[1];if(d){var
-f=[0,d[1]];c(t,a)[1+a]=f;aZ[1]=d[2];return 0}var
-g=[0,b_(al)];c(t,a)[1+a]=g;return 0},t);var
-bI=aP(t),ak=k(function(a){return aY(aX(a,0))},bI)}var
-N=ak;a2=1}if(!a2)var
-N=[0,K,0];if(ab)var
-S=N,Q=J,P=a;else
+b=1}return 1-b}}),ak)];p(function(a,b){var
+e=aQ(bN(t,0,a));if(b&&aC(b[1],ak)&&!aC(b,e))return 0;var
+d=a1[1];if(d){var
+f=[0,d[1]];c(t,a)[1+a]=f;a1[1]=d[2];return 0}var
+g=[0,bZ(ak)];c(t,a)[1+a]=g;return 0},t);var
+bF=aQ(t),ah=k(function(a){return a0(aX(a,0))},bF)}var
+S=ah;a4=1}if(!a4)var
+S=[0,K,0];if(ad)var
+O=S,M=J,L=a;else
 var
-S=N,Q=qX<=aH?1:0,P=N}else
+O=S,M=rd<=aH?1:0,L=S}else
 var
-S=0,Q=J,P=a}var
-aK=k(function(a){return or(i,a,$,Y)},S),br=aC(0,aK)?0:k(function(G){var
-u=ai(bm,bF(e_(G))),H=bD(g,M,x[3]/d(x[2],aE),ci),f=cj?h(function(a){return-a},u):u,i=os(H),J=Z(g),v=h(function(a){return aa(a,bU)},J),m=Math.sqrt(2.*bt),o=h(function(a){return fK(i,a)},r),b=R(function(a,b){return b3(b,c(o,a)[1+a])},r),B=r.length-1,e=n(r.length-1,0.),C=eR(function(a){var
-c=0.<d(b,a)?1:0,e=c?d(v,a)<m*Math.sqrt(d(b,a))?1:0:c;return e},B),k=[0,aD(f)],a=fZ;for(;;){if(0<a){var
-D=a-1|0,E=aD(e);y(function(a){var
-l=d(e,a),p=k[1],f=R(function(e,b){return b-l*d(c(r,a)[1+a],e)},p),q=d(b,a),g=b3(f,c(o,a)[1+a])/q,s=d(b,a),t=aa(b3(f,fK(i,f))/s-g*g,0.),h=d(v,a)/(m*Math.sqrt(d(b,a))),j=aa(0.,-g-Math.sqrt(t)*h/Math.sqrt(1.-h*h)),n=j!=l?1:0,u=n?(W(e,a,j),k[1]=R(function(e,b){return b+j*d(c(r,a)[1+a],e)},f),0):n;return u},C);var
+O=0,M=J,L=a}}else
+var
+O=0,M=1,L=0;var
+bs=Y?[0,Y[1],0]:k(jP,O),aK=k(function(a){return oA(i,a,ac,_)},bs),bt=aC(0,aK)?0:k(function(a){var
+u=am(bn,bI(e9(a))),F=bG(g,Q,x[3]/d(x[2],aF),cl);return k(function(G){var
+f=G?h(function(a){return-a},u):u,i=oB(F),H=ab(g),v=h(function(a){return aa(a,bV)},H),m=Math.sqrt(2.*bA),o=h(function(a){return fK(i,a)},r),b=R(function(a,b){return b5(b,c(o,a)[1+a])},r),A=r.length-1,e=n(r.length-1,0.),B=eS(function(a){var
+c=0.<d(b,a)?1:0,e=c?d(v,a)<m*Math.sqrt(d(b,a))?1:0:c;return e},A),k=[0,aD(f)],a=fZ;for(;;){if(0<a){var
+C=a-1|0,D=aD(e);y(function(a){var
+l=d(e,a),p=k[1],f=R(function(e,b){return b-l*d(c(r,a)[1+a],e)},p),q=d(b,a),g=b5(f,c(o,a)[1+a])/q,s=d(b,a),t=aa(b5(f,fK(i,f))/s-g*g,0.),h=d(v,a)/(m*Math.sqrt(d(b,a))),j=aa(0.,-g-Math.sqrt(t)*h/Math.sqrt(1.-h*h)),n=j!=l?1:0,u=n?(X(e,a,j),k[1]=R(function(e,b){return b+j*d(c(r,a)[1+a],e)},f),0):n;return u},B);var
 q=[0,1];p(function(f,g){return function(c,a){var
-b=kA*(1.+Math.abs(a))<Math.abs(a-d(f,c))?1:0,e=b?(g[1]=0,0):b;return e}}(E,q),e);var
-F=q[1]?0:D,a=F;continue}var
-t=k[1],w=fK(i,t),l=b3(t,w);if(pr*b3(f,fK(i,f))<l&&l<a4){var
-K=h(function(a){return jH(12,a*Math.sqrt(2.*bt/l))},w),z=ah(g),A=n(ae,0),L=z[2],N=z[1];a6(function(a){var
+b=kI*(1.+Math.abs(a))<Math.abs(a-d(f,c))?1:0,e=b?(g[1]=0,0):b;return e}}(D,q),e);var
+E=q[1]?0:C,a=E;continue}var
+t=k[1],w=fK(i,t),l=b5(t,w);if(pG*b5(f,fK(i,f))<l&&l<a5){var
+J=h(function(a){return jQ(12,a*Math.sqrt(2.*bA/l))},w),x=al(g),z=n(ai,0),K=x[2],L=x[1];aY(function(a){var
 g=h(function(b){var
-a=b[2];return b3(ai(L,c(s,a)[1+a][1]),K)},a),b=[0,0.],n=0,o=aN(function(b,a){return b+a[3]|0},n,a);p(function(c,h){var
+a=b[2];return b5(am(K,c(s,a)[1+a][1]),J)},a),b=[0,0.],n=0,o=aO(function(b,a){return b+a[3]|0},n,a);p(function(c,h){var
 e=d(g,c)<0.?1:0;if(e){var
-i=aa(aG(N,h[2]),0.),a=-4.*d(g,c)/i,j=a!=a?a4:a;b[1]=aa(b[1],j);var
+i=aa(aL(L,h[2]),0.),a=-4.*d(g,c)/i,j=a!=a?a5:a;b[1]=aa(b[1],j);var
 f=0}else
 var
 f=e;return f},a);var
-i=b[1]*bx(1.,-30)<=1.?1:0,k=i?o<=cg?1:0:i;if(k){var
-l=f9(aa(b[1],1.)),m=l[2],q=l[1]==bu?m-1|0:m,r=bx(1.,-q|0),e=h(function(a){return gc(Math.floor(bx(r*a,50)))},g),f=[0,j];p(function(a,b){var
-d=c(e,a)[1+a],g=I(b[3],d);f[1]=as(f[1],g);return 0},a);if(0<bp(f[1])){var
+i=b[1]*bz(1.,-30)<=1.?1:0,k=i?o<=ci?1:0:i;if(k){var
+l=f_(aa(b[1],1.)),m=l[2],q=l[1]==bw?m-1|0:m,r=bz(1.,-q|0),e=h(function(a){return gd(Math.floor(bz(r*a,50)))},g),f=[0,j];p(function(a,b){var
+d=c(e,a)[1+a],g=I(b[3],d);f[1]=as(f[1],g);return 0},a);if(0<bq(f[1])){var
 t=c(a,0)[1][3],u=d$(f[1],t);e[1]=cR(c(e,0)[1],u)}return p(function(a,d){var
-f=c(e,a)[1+a],b=d[1];c(A,b)[1+b]=f;return 0},a)}return k},ca);return A}return n(ae,0)}},aK),aL=[0,g,P,Q,br];av(bG,F,aL);return aL}var
-a0=E(af),bJ=0,bK=0,bL=0,bM=D===a0?af[1]:m===a0?H(af):af;return[0,bM,bL,bK,bJ]}var
-cl=n(ae,0);return[0,ag,function(p,q,h,o,m){var
-i=x[1],j=0,a=bH(aN(function(j,i){if(o<i)return j;var
-h=n(Y,0.),k=i-1|0,q=0;if(!(k<0)){var
+f=c(e,a)[1+a],b=d[1];c(z,b)[1+b]=f;return 0},a)}return k},cd);return z}return n(ai,0)}},cn)},aK),aM=[0,g,L,M,bt];av(bJ,E,aM);return aM}var
+a2=F(aj),bL=0,bM=0,bO=0,bP=D===a2?aj[1]:m===a2?H(aj):aj;return[0,bP,bO,bM,bL]}var
+co=n(ai,0);if(oE(aH)){var
+cp=aG?$:aG;W(cp,Hl)}function
+cq(p,k,j,o,m){var
+l=x[1],q=0,a=bK(aO(function(j,i){if(o<i)return j;var
+h=n(_,0.),k=i-1|0,q=0;if(!(k<0)){var
 e=q;for(;;){var
-l=ae-1|0,r=0;if(!(l<0)){var
+l=ai-1|0,r=0;if(!(l<0)){var
 a=r;for(;;){var
-g=b(p,a);if(c(cc,g)[1+g]){var
-t=f(m,e,a);W(h,g,d(h,g)+t)}var
+g=b(p,a);if(c(cg,g)[1+g]){var
+t=f(m,e,a);X(h,g,d(h,g)+t)}var
 u=a+1|0;if(l!==a){var
 a=u;continue}break}}var
 s=e+1|0;if(k!==e){var
-e=s;continue}break}}return[0,h,j]},j,i)),e=a[4],k=aO(1,C(a[2]));if(0===e)var
-g=cl;else
-var
-l=ag?0:w(h,k)/6|0,g=aj(e,l);return function(a){return c(g,a)[1+a]}}]}function
-he(g,b){var
+e=s;continue}break}}return[0,h,j]},q,l)),e=a[4],r=aP(1,C(a[2]));if(0===e)var
+g=co;else{var
+i=0;if(!$&&0===Y){var
+h=w(j,r)/6|0;i=1}if(!i)var
+h=0;var
+g=af(af(e,h),k)}return function(a){return c(g,a)[1+a]}}var
+cr=$||(0!==Y?1:0);return[0,cr,cq]}function
+hj(g,b){var
 h=1;if(b<1)var
 c=e;else{var
 a=h,d=e;for(;;){var
-f=gv(I(d,(g-b|0)+a|0),a),i=a+1|0;if(b!==a){var
+f=gx(I(d,(g-b|0)+a|0),a),i=a+1|0;if(b!==a){var
 a=i,d=f;continue}var
 c=f;break}}return z(c)}function
-jI(b,a){var
-c=gd(b[2],a);return b0(gd(b[1],a),c)}function
-ot(d,a,h){function
+jR(b,a){var
+c=ge(b[2],a);return b2(ge(b[1],a),c)}function
+oG(d,a,h){function
 J(a,b){return fD(a)<=1?1:0}if(f(aw[14],J,a)){var
 p=function(l){var
 c=[0,x,0];function
 d(d,a,e){var
 f=e[2],i=e[1];if(d){var
 j=d[1];if(1===j[2]&&!d[2]){var
-c=b(h,j[1]),k=(0<B(a)?1:0)===l?1:0,m=k?c[4]:c[3],n=[0,[0,cs(a),m],f],o=k?c[2]:c[1];return[0,u(i,g(a,o)),n]}}return[0,u(i,a),f]}return S(aw[13],d,a,c)},r=function(b,a){return[m,function(c){return az(d,0,b,k(function(b){var
-a=b[2],c=E(a),d=D===c?a[1]:m===c?H(a):a;return[0,b[1],d]},a))}]},s=p(0),t=s[1],v=p(1),z=v[1],K=v[2],L=r($(Y(z),a),K),N=s[2];return[0,[0,t,z,r($(a,Y(t)),N),L]]}var
+c=b(h,j[1]),k=(0<B(a)?1:0)===l?1:0,m=k?c[4]:c[3],n=[0,[0,ct(a),m],f],o=k?c[2]:c[1];return[0,u(i,g(a,o)),n]}}return[0,u(i,a),f]}return S(aw[13],d,a,c)},r=function(b,a){return[m,function(c){return az(d,0,b,k(function(b){var
+a=b[2],c=F(a),d=D===c?a[1]:m===c?H(a):a;return[0,b[1],d]},a))}]},s=p(0),t=s[1],v=p(1),z=v[1],K=v[2],M=r($(Y(z),a),K),N=s[2];return[0,[0,t,z,r($(a,Y(t)),N),M]]}var
 i=A(0,4);function
 O(a,b){return y(function(a){var
-b=a[1],c=aX(U(i,b),0);return V(i,b,aO(a[2],c))},a)}f(aw[12],O,a);var
-C=aS(am,ee(gr(i))),P=1;if(cg<M(function(a,b){return cg<a?a:w(a,b[2]+1|0)},P,C))return 0;var
-Q=[0,[0,0,a],0],R=M(function(j,e){var
+b=a[1],c=aX(U(i,b),0);return V(i,b,aP(a[2],c))},a)}f(aw[12],O,a);var
+C=aS(an,ee(gt(i))),P=1;if(ci<L(function(a,b){return ci<a?a:w(a,b[2]+1|0)},P,C))return 0;var
+Q=[0,[0,0,a],0],R=L(function(j,e){var
 d=e[2],a=e[1],f=b(h,a),o=f[2],p=f[1],i=l(d+1|0,function(c){return l(d+1|0,function(b){var
 h=cJ(c,b),j=0;if(h<0)var
 i=x;else{var
 a=j,e=x;for(;;){if((b-a|0)<=(d-c|0))var
-k=jI(p,b-a|0),l=g(jI(o,a),k),m=he(d-c|0,b-a|0),f=u(e,g(g(he(c,a),m),l));else
+k=jR(p,b-a|0),l=g(jR(o,a),k),m=hj(d-c|0,b-a|0),f=u(e,g(g(hj(c,a),m),l));else
 var
 f=e;var
 n=a+1|0;if(h!==a){var
 a=n,e=f;continue}var
-i=f;break}}return ct(i,he(d,b))})});return bB(function(e){var
+i=f;break}}return cc(i,hj(d,b))})});return bt(function(e){var
 f=e[2],h=e[1];return G(d+1|0,function(e){function
 j(d,j,h){var
-f=aX(lW(a,d),0),k=b(bd(function(b){return b[1]!==a?1:0}),d),l=fA(k,g(j,c(c(i,e)[1+e],f)[1+f]),cX);return b(bS(0,h),l)}return[0,[0,[0,a,d,e],h],S(aw[13],j,f,cX)]})},j)},Q,C),e=k(function(a){var
-b=eN(a[2]);return[0,a[1],b]},R),F=b_(e)[2],j=M(function(b,a){return db(b,a[2])},F,e),n=M(function(b,a){return dM(b,a[2])},F,e);function
+f=aX(gj(a,d),0),k=b(a6(function(b){return b[1]!==a?1:0}),d),l=fA(k,g(j,c(c(i,e)[1+e],f)[1+f]),cX);return b(bT(0,h),l)}return[0,[0,[0,a,d,e],h],S(aw[13],j,f,cX)]})},j)},Q,C),e=k(function(a){var
+b=eM(a[2]);return[0,a[1],b]},R),E=bZ(e)[2],j=L(function(b,a){return db(b,a[2])},E,e),n=L(function(b,a){return dL(b,a[2])},E,e);function
 o(a,b){return 1===b?a:cz(d,o(a,b-1|0),a)}function
 T(f){var
-a=f[3],c=f[2],e=b(h,f[1]),i=q(e[2],e[1]);if(B(i)<=0)X(G0);function
+a=f[3],c=f[2],e=b(h,f[1]),i=q(e[2],e[1]);if(B(i)<=0)Z(Hp);function
 j(f){var
-b=e[3],c=E(b),d=D===c?b[1]:m===c?H(b):b;return o(d,a)}function
+b=e[3],c=F(b),d=D===c?b[1]:m===c?H(b):b;return o(d,a)}function
 k(h){var
-b=e[4],d=E(b),f=c-a|0,g=D===d?b[1]:m===d?H(b):b;return o(g,f)}if(0===a)var
+b=e[4],d=F(b),f=c-a|0,g=D===d?b[1]:m===d?H(b):b;return o(g,f)}if(0===a)var
 g=k(0);else
 if(a===c)var
 g=j(0);else
 var
 n=k(0),g=cz(d,j(0),n);var
-l=jI(i,c);return[0,ct(he(c,a),l),g]}function
-I(a,h){return[m,function(c){return az(d,0,a,b(bZ(function(a){var
+l=jR(i,c);return[0,cc(hj(c,a),l),g]}function
+I(a,h){return[m,function(c){return az(d,0,a,b(b1(function(a){var
 c=b(h,a[2]);if(0<B(c)){var
-e=k(T,ak(a[1])),i=M(function(b,a){return g(b,a[1])},c,e),f=k(function(a){return a[2]},e),j=lT(f),l=b_(f);return[0,[0,i,M(function(a,b){return cz(d,a,b)},l,j)]]}return 0}),e))}]}function
+e=k(T,ak(a[1])),i=L(function(b,a){return g(b,a[1])},c,e),f=k(function(a){return a[2]},e),j=lZ(f),l=bZ(f);return[0,[0,i,L(function(a,b){return cz(d,a,b)},l,j)]]}return 0}),e))}]}function
 W(a){return q(n,a)}var
-Z=I($(Y(n),a),W);function
-_(a){return q(a,j)}return[0,[0,j,n,I($(a,Y(j)),_),Z]]}function
-ou(a,t,a8,a7,z,ag,aE,aD,L,a5,a4){var
-F=a[2],e=a[1],I=cd(a);function
-ai(a){var
+X=I($(Y(n),a),W);function
+_(a){return q(a,j)}return[0,[0,j,n,I($(a,Y(j)),_),X]]}function
+oH(a,t,a_,a8,z,ah,aE,aD,O,a7,a5){var
+E=a[2],e=a[1],I=cf(a);function
+aj(a){var
 c=z[1];if(c){var
-d=c[1],e=_(b(d[2][2],a));return[0,_(b(d[1][2],a)),e]}throw[0,ae,G1]}var
-aF=jB(a);Z(jC(aF),L);var
-ak=A(0,bb),aG=A(0,al),aH=A(0,al);function
+d=c[1],e=_(b(d[2][2],a));return[0,_(b(d[1][2],a)),e]}throw[0,ad,Hq]}var
+aF=jJ(a);W(jK(aF),O);var
+ak=A(0,bb),aG=A(0,am),aH=A(0,am);function
 aI(e){var
 f=U(aH,e),g=z[2];if(f)return f[1];if(aE&&g){var
-i=g[1];Z(e<i[7].length-1?1:0,G2);var
+i=g[1];W(e<i[7].length-1?1:0,Hr);var
 m=c(i[7],e)[1+e],n=function(b){var
 g=U(aG,b);if(g)var
 e=g[1];else{var
-i=cA(a,c(t,b)[1+b]),l=N(i[2]),j=[0,h(N,i[1]),l];av(aG,b,j);var
+i=cA(a,c(t,b)[1+b]),l=M(i[2]),j=[0,h(M,i[1]),l];av(aG,b,j);var
 e=j}var
 f=[0,0.],k=e[1];p(function(c,a){var
-b=a!=0.?1:0,e=b?(f[1]=f[1]+a*d(m,c),0):b;return e},k);return f[1]+e[2]},j=b(aE[1],n),k=j[1],o=j[2],q=Y(J(k[2])),l=[0,k,dn(a,[8,(a5*d1|0)+e|0],M(function(e,a){var
-d=a[1],f=c(t,d)[1+d];return b(bS([0,a[2]],e),f)},q,o))];av(aH,e,l);return l}return bi(G3)}function
+b=a!=0.?1:0,e=b?(f[1]=f[1]+a*d(m,c),0):b;return e},k);return f[1]+e[2]},j=b(aE[1],n),k=j[1],o=j[2],q=Y(J(k[2])),l=[0,k,dp(a,[8,(a7*d1|0)+e|0],L(function(e,a){var
+d=a[1],f=c(t,d)[1+d];return b(bT([0,a[2]],e),f)},q,o))];av(aH,e,l);return l}return bi(Hs)}function
 Q(x,o){var
-g=o[3],b=o[2],i=o[1];if(2===i)return oa(a,x,b,g);if(8===i)return f(a4,b,g);Z(g<=1?1:0,G4);if(!(5<i>>>0))switch(i){case
+g=o[3],b=o[2],i=o[1];if(2===i)return oi(a,x,b,g);if(8===i)return f(a5,b,g);W(g<=1?1:0,Ht);if(!(5<i>>>0))switch(i){case
 0:return fF(a,b,g);case
-1:if(ag){var
-r=ag[1][1];Z(b<r.length-1?1:0,G6);var
-u=c(r,b)[1+b],v=ai(b);return 0===g?dn(a,[5,b],$(Y(v[2]),u)):dn(a,[4,b],$(u,Y(v[1])))}break;case
-3:Z(0===g?1:0,G7);return aI(b)[2];case
-4:return X(G8);case
+1:if(ah){var
+r=ah[1][1];W(b<r.length-1?1:0,Hv);var
+u=c(r,b)[1+b],v=aj(b);return 0===g?dp(a,[5,b],$(Y(v[2]),u)):dp(a,[4,b],$(u,Y(v[1])))}break;case
+3:W(0===g?1:0,Hw);return aI(b)[2];case
+4:return Z(Hx);case
 5:var
 w=U(ak,b);if(w){var
 d=w[1],p=cA(a,c(t,b)[1+b]),j=p[3],l=p[2],n=p[1],y=k(function(a){var
-b=a[2];return[0,dk(a9,a[1]),b]},j);if(0===g){var
+b=a[2];return[0,dl(a9,a[1]),b]},j);if(0===g){var
 z=[m,function(p){if(0===j){var
-b=d[4],f=E(b);return D===f?b[1]:m===f?H(b):b}var
-c=d[4],g=E(c),i=0,k=D===g?c[1]:m===g?H(c):c,o=q(d[2],l);return az(e,[0,j],dm(a,h(J,n),o),[0,[0,s,k],i])}];return[0,n,q(d[2],l),z]}var
+b=d[4],f=F(b);return D===f?b[1]:m===f?H(b):b}var
+c=d[4],g=F(c),i=0,k=D===g?c[1]:m===g?H(c):c,o=q(d[2],l);return az(e,[0,j],dn(a,h(J,n),o),[0,[0,s,k],i])}];return[0,n,q(d[2],l),z]}var
 A=[m,function(k){if(0===j){var
-b=d[3],f=E(b);return D===f?b[1]:m===f?H(b):b}var
-c=d[3],g=E(c),h=0,i=D===g?c[1]:m===g?H(c):c;return az(e,[0,y],dm(a,n,q(l,d[1])),[0,[0,s,i],h])}],B=q(l,d[1]);return[0,h(J,n),B,A]}return bi(G9)}return bi(G5)}var
+b=d[3],f=F(b);return D===f?b[1]:m===f?H(b):b}var
+c=d[3],g=F(c),h=0,i=D===g?c[1]:m===g?H(c):c;return az(e,[0,y],dn(a,n,q(l,d[1])),[0,[0,s,i],h])}],B=q(l,d[1]);return[0,h(J,n),B,A]}return bi(Hy)}return bi(Hu)}var
 aJ=z[2];if(aJ){var
-P=aJ[1];Z(P[2]===I?1:0,G_);var
-a_=aP(P[1]),am=O(b(bd(function(a){return 5!==a[1]?1:0}),a_));Z(bc(bN(P[1],0,am.length-1),am),G$);var
-a$=ck(P[3].length-1,2*I|0),ao=a$,aK=P[1],an=am}else
+P=aJ[1];W(P[2]===I?1:0,Hz);var
+a$=aQ(P[1]),al=N(b(a6(function(a){return 5!==a[1]?1:0}),a$));W(bc(bN(P[1],0,al.length-1),al),HA);var
+ba=cm(P[3].length-1,2*I|0),ao=ba,aK=P[1],an=al}else
 var
 ao=0,aK=[0],an=[0];var
-o=[0,aF],T=A(0,bb),ba=z[2];bq(function(f){var
+o=[0,aF],T=A(0,bb),bd=z[2];bB(function(f){var
 g=ao-1|0,A=0;if(!(g<0)){var
 b=A;for(;;){var
-M=o[1],N=h(function(b){return function(a){return Q(b,a)}}(M),an),i=fG(a,o[1],N),j=function(d){return function(b){var
+L=o[1],M=h(function(b){return function(a){return Q(b,a)}}(L),an),i=fG(a,o[1],M),j=function(d){return function(b){var
 a=w(2*I|0,d)+b|0;return c(f[3],a)[1+a]}}(b),n=function(b,a){return l(I,function(c){return c===b?a:x})},p=o[1],r=l(I,function(h,m,i,e){return function(b){var
-j=m(2*b|0),f=dq(0,h,i(b,s),j),g=f[1],d=hb(g);if(bE(d,c(e[2],b)[1+b])){var
-k=f[2];return[0,d,g$(a,b,0,oc(h,i(b,s),g,k),d)]}var
+j=m(2*b|0),f=dr(0,h,i(b,s),j),g=f[1],d=hg(g);if(bE(d,c(e[2],b)[1+b])){var
+k=f[2];return[0,d,he(a,b,0,ok(h,i(b,s),g,k),d)]}var
 l=c(e[4],b)[1+b];return[0,c(e[2],b)[1+b],l]}}(i,j,n,p)),v=l(I,function(h,m,i,e){return function(b){var
-j=m((2*b|0)+1|0),f=dq(0,h,i(b,a9),j),g=f[1],d=J(hb(g));if(ca(d,c(e[1],b)[1+b])){var
-k=f[2];return[0,d,g$(a,b,1,oc(h,i(b,a9),g,k),d)]}var
-l=c(e[3],b)[1+b];return[0,c(e[1],b)[1+b],l]}}(i,j,n,p)),O=h(function(a){return a[2]},r),P=h(function(a){return a[2]},v),S=h(function(a){return a[1]},r),y=[0,h(function(a){return a[1]},v),S,P,O];Z(jC(y),L);var
-z=jA(a,y);Z(jC(z),L);o[1]=z;var
-W=b+1|0;if(g!==b){var
-b=W;continue}break}}var
-B=f[6];bq(function(e){var
-b=o[1],h=e[2],i=e[1],j=b[1],f=R(function(b,a){return db(a,_(d(i,b)))},j),k=b[2],g=R(function(b,a){return dM(a,_(d(h,b)))},k),l=b[4],m=R(function(b,d){return g$(a,b,0,d,c(g,b)[1+b])},l),n=b[3];o[1]=[0,f,g,R(function(b,d){return g$(a,b,1,d,c(f,b)[1+b])},n),m];return 0},B);var
-C=o[1],F=h(function(a){return Q(C,a)},an),G=fG(a,o[1],F),K=f[4];return a6(function(g){var
-b=g[2],d=g[1];Z(d<t.length-1?1:0,Ha);var
-i=cA(a,c(t,d)[1+d]),j=i[2],l=i[1],v=1===b?l:h(J,l),n=dq(0,G,v,g[3]),o=n[1],w=n[2],p=c(t,d)[1+d],f=1===b?u(j,o):q(j,o),x=1===b?$(Y(f),p):$(p,Y(f)),y=i[3],z=k(function(a){var
-c=a[1],d=a[2],e=1===b?dk(a9,c):c;return[0,e,d]},y),A=[m,function(a){return az(e,[0,z],x,k(function(b){var
-a=b[2],c=E(a),d=D===c?a[1]:m===c?H(a):a;return[0,b[1],d]},w))}],r=U(T,[0,d,b]);if(r){var
-s=r[1][1],B=1===b?bQ(s,f):ev(s,f);if(B)return 0}return V(T,[0,d,b],[0,f,A])},K)},ba);var
+j=m((2*b|0)+1|0),f=dr(0,h,i(b,a9),j),g=f[1],d=J(hg(g));if(cb(d,c(e[1],b)[1+b])){var
+k=f[2];return[0,d,he(a,b,1,ok(h,i(b,a9),g,k),d)]}var
+l=c(e[3],b)[1+b];return[0,c(e[1],b)[1+b],l]}}(i,j,n,p)),N=h(function(a){return a[2]},r),P=h(function(a){return a[2]},v),S=h(function(a){return a[1]},r),y=[0,h(function(a){return a[1]},v),S,P,N];W(jK(y),O);var
+z=jI(a,y);W(jK(z),O);o[1]=z;var
+X=b+1|0;if(g!==b){var
+b=X;continue}break}}var
+B=f[6];bB(function(e){var
+b=o[1],h=e[2],i=e[1],j=b[1],f=R(function(b,a){return db(a,_(d(i,b)))},j),k=b[2],g=R(function(b,a){return dL(a,_(d(h,b)))},k),l=b[4],m=R(function(b,d){return he(a,b,0,d,c(g,b)[1+b])},l),n=b[3];o[1]=[0,f,g,R(function(b,d){return he(a,b,1,d,c(f,b)[1+b])},n),m];return 0},B);var
+C=o[1],E=h(function(a){return Q(C,a)},an),G=fG(a,o[1],E),K=f[4];return aY(function(g){var
+b=g[2],d=g[1];W(d<t.length-1?1:0,HB);var
+i=cA(a,c(t,d)[1+d]),j=i[2],l=i[1],v=1===b?l:h(J,l),n=dr(0,G,v,g[3]),o=n[1],w=n[2],p=c(t,d)[1+d],f=1===b?u(j,o):q(j,o),x=1===b?$(Y(f),p):$(p,Y(f)),y=i[3],z=k(function(a){var
+c=a[1],d=a[2],e=1===b?dl(a9,c):c;return[0,e,d]},y),A=[m,function(a){return az(e,[0,z],x,k(function(b){var
+a=b[2],c=F(a),d=D===c?a[1]:m===c?H(a):a;return[0,b[1],d]},w))}],r=U(T,[0,d,b]);if(r){var
+s=r[1][1],B=1===b?bR(s,f):ev(s,f);if(B)return 0}return V(T,[0,d,b],[0,f,A])},K)},bd);var
 v=o[1];function
 bf(a){var
 b=[m,function(c){var
-b=fB(a);return dl(e,[1,a],$(Y(aj(F[2],a)),b))}],c=[m,function(c){var
-b=Y(aj(F[1],a));return dl(e,[0,a],$(fB(a),b))}],d=aj(F[2],a);return[0,aj(F[1],a),d,c,b]}function
+b=fB(a);return dm(e,[1,a],$(Y(af(E[2],a)),b))}],c=[m,function(c){var
+b=Y(af(E[1],a));return dm(e,[0,a],$(fB(a),b))}],d=af(E[2],a);return[0,af(E[1],a),d,c,b]}function
 bg(d){var
-b=ah(a[7],[0,[0,d,1],0]),e=c(v[4],b)[1+b],f=c(v[3],b)[1+b],g=c(v[2],b)[1+b];return[0,c(v[1],b)[1+b],g,f,e]}var
-ap=A(0,bb);bq(function(k){var
-a=k[2];return iz(function(n,l){var
-a=l[1],b=n[1],o=ai(a),p=o[2],r=o[1],f=cS(cr(n[2])),u=c(k[1],a)[1+a],v=ai(a),L=v[2],M=v[1],w=[m,function(b){return dl(e,[5,a],$(Y(L),u))}],x=[m,function(b){return dl(e,[4,a],$(u,Y(M)))}];if(l[2])var
+b=ai(a[7],[0,[0,d,1],0]),e=c(v[4],b)[1+b],f=c(v[3],b)[1+b],g=c(v[2],b)[1+b];return[0,c(v[1],b)[1+b],g,f,e]}var
+ap=A(0,bb);bB(function(k){var
+a=k[2];return iH(function(n,l){var
+a=l[1],b=n[1],o=aj(a),p=o[2],r=o[1],f=cS(ca(n[2])),u=c(k[1],a)[1+a],v=aj(a),L=v[2],M=v[1],w=[m,function(b){return dm(e,[5,a],$(Y(L),u))}],x=[m,function(b){return dm(e,[4,a],$(u,Y(M)))}];if(l[2])var
 N=q(s,r),B=x,A=w,z=N,y=q(s,p);else
 var
 B=w,A=x,z=p,y=r;var
 h=g(y,f),i=g(z,f),C=c(t,b)[1+b];function
-F(c,a){return[m,function(h){var
-b=E(a),d=0,g=D===b?a[1]:m===b?H(a):a;return az(e,0,c,[0,[0,f,g],d])}]}var
-O=F($(Y(i),C),B),j=[0,h,i,F($(C,Y(h)),A),O],G=U(ap,b);if(G)var
-d=G[1],I=ev(d[1],h)?d:j,J=bQ(d[2],i)?d:j,K=[0,I[1],J[2],I[3],J[4]];else
+E(c,a){return[m,function(h){var
+b=F(a),d=0,g=D===b?a[1]:m===b?H(a):a;return az(e,0,c,[0,[0,f,g],d])}]}var
+O=E($(Y(i),C),B),j=[0,h,i,E($(C,Y(h)),A),O],G=U(ap,b);if(G)var
+d=G[1],I=ev(d[1],h)?d:j,J=bR(d[2],i)?d:j,K=[0,I[1],J[2],I[3],J[4]];else
 var
-K=j;return V(ap,b,K)},a)},ag);function
-aL(b,a){return dl(e,[6,a],$(b,Y(aD)))}function
+K=j;return V(ap,b,K)},a)},ah);function
+aL(b,a){return dm(e,[6,a],$(b,Y(aD)))}function
 aM(g,f){var
-d=c(t,f)[1+f],u=eO(d);if(u)var
-h=eN(d),X=[m,function(a){return az(e,0,$(Y(h),d),0)}],v=[0,h,h,[m,function(a){return az(e,0,$(d,Y(h)),0)}],X];else
+d=c(t,f)[1+f],u=eN(d);if(u)var
+h=eM(d),Z=[m,function(a){return az(e,0,$(Y(h),d),0)}],v=[0,h,h,[m,function(a){return az(e,0,$(d,Y(h)),0)}],Z];else
 var
-aj=[m,function(a){return dl(e,[7,f],$(n5,d))}],v=[0,x,s,[m,function(a){return az(e,0,d,[0,[0,s,aL(d,f)],0])}],aj];if(0===ao)var
+aj=[m,function(a){return dm(e,[7,f],$(ob,d))}],v=[0,x,s,[m,function(a){return az(e,0,d,[0,[0,s,aL(d,f)],0])}],aj];if(0===ao)var
 w=0;else
 var
-Q=g9(a[5],d),r=Q[2],ai=ot(e,Q[1],bg),w=aR(function(a){if(0===r)return a;var
+Q=hc(a[5],d),r=Q[2],ai=oG(e,Q[1],bg),w=aN(function(a){if(0===r)return a;var
 b=[m,function(j){var
-b=a[4],c=E(b),f=0,g=D===c?b[1]:m===c?H(b):b,h=[0,[0,s,g],f],i=$(Y(a[2]),d);return az(e,[0,k(function(a){var
-b=a[2];return[0,dk(a9,a[1]),b]},r)],i,h)}],c=[m,function(h){var
-b=a[3],c=E(b),f=0,g=D===c?b[1]:m===c?H(b):b;return az(e,[0,r],$(d,Y(a[1])),[0,[0,s,g],f])}];return[0,a[1],a[2],c,b]},ai);var
-o=ot(e,d,bf),_=1-g,aa=_||(0!==o?1:0);Z(aa,Hb);var
-i=g?e_(o):v,ab=0,ac=g?0:U(ap,f),ad=[0,o,[0,w,[0,ac,ab]]],y=b(bZ(function(a){return a}),ad),ae=[0,i[1],i[3]],z=M(function(b,a){var
-c=b[1];return ca(a[1],c)?[0,a[1],a[3]]:[0,c,b[2]]},ae,y),af=[0,i[2],i[4]],A=M(function(b,a){var
+b=a[4],c=F(b),f=0,g=D===c?b[1]:m===c?H(b):b,h=[0,[0,s,g],f],i=$(Y(a[2]),d);return az(e,[0,k(function(a){var
+b=a[2];return[0,dl(a9,a[1]),b]},r)],i,h)}],c=[m,function(h){var
+b=a[3],c=F(b),f=0,g=D===c?b[1]:m===c?H(b):b;return az(e,[0,r],$(d,Y(a[1])),[0,[0,s,g],f])}];return[0,a[1],a[2],c,b]},ai);var
+o=oG(e,d,bf),_=1-g,aa=_||(0!==o?1:0);W(aa,HC);var
+i=g?e9(o):v,ab=0,ac=g?0:U(ap,f),ad=[0,o,[0,w,[0,ac,ab]]],y=b(b1(function(a){return a}),ad),ae=[0,i[1],i[3]],z=L(function(b,a){var
+c=b[1];return cb(a[1],c)?[0,a[1],a[3]]:[0,c,b[2]]},ae,y),af=[0,i[2],i[4]],A=L(function(b,a){var
 c=b[1];return bE(a[2],c)?[0,a[2],a[4]]:[0,c,b[2]]},af,y),B=U(T,[0,f,0]),R=0;if(B){var
-C=B[1],F=C[1];if(ca(F,z[1])){var
-j=[0,F,C[2]];R=1}}if(!R)var
+C=B[1],E=C[1];if(cb(E,z[1])){var
+j=[0,E,C[2]];R=1}}if(!R)var
 j=z;var
 G=U(T,[0,f,1]),V=0;if(G){var
 I=G[1],K=I[1];if(bE(K,A[1])){var
 l=[0,K,I[2]];V=1}}if(!V)var
-l=A;Z(bQ(j[1],l[1]),L);var
-n=J(hb(J(j[1]))),p=hb(l[1]);function
-N(d,a){return[m,function(h){var
-f=E(a),b=D===f?a[1]:m===f?H(a):a,g=c(e[2],b)[1+b];return S(aw[11],dL,g,d)?b:az(e,0,d,[0,[0,s,b],0])}]}var
-q=db(aD,p),W=0;if(!u&&!g&&ca(q,n)){var
+l=A;W(bR(j[1],l[1]),O);var
+n=J(hg(J(j[1]))),p=hg(l[1]);function
+M(d,a){return[m,function(h){var
+f=F(a),b=D===f?a[1]:m===f?H(a):a,g=c(e[2],b)[1+b];return S(aw[11],dK,g,d)?b:az(e,0,d,[0,[0,s,b],0])}]}var
+q=db(aD,p),X=0;if(!u&&!g&&cb(q,n)){var
 P=[m,function(b){var
-a=[0,[0,s,aL(d,f)],0];return az(e,0,$(d,Y(q)),a)}],O=q;W=1}if(!W)var
-ag=j[2],P=N($(d,Y(n)),ag),O=n;var
-ah=l[2];return[0,O,p,P,N($(Y(p),d),ah)]}y(function(a){return V(ak,a,aM(0,a))},a8);var
-aQ=A(0,al);y(function(a){return V(aQ,a,aM(1,a))},a7);var
-bh=z[2],aS=aR(function(b){return fG(a,v,h(function(a){return Q(v,a)},aK))},bh);function
+a=[0,[0,s,aL(d,f)],0];return az(e,0,$(d,Y(q)),a)}],N=q;X=1}if(!X)var
+ag=j[2],P=M($(d,Y(n)),ag),N=n;var
+ah=l[2];return[0,N,p,P,M($(Y(p),d),ah)]}y(function(a){return V(ak,a,aM(0,a))},a_);var
+aR=A(0,am);y(function(a){return V(aR,a,aM(1,a))},a8);var
+bh=z[2],aS=aN(function(b){return fG(a,v,h(function(a){return Q(v,a)},aK))},bh);function
 bj(b){var
-d=b<a[3]?1:0,c=d||aj(F[3],b-a[3]|0)[3],e=c?[0,fF(a,b,1),0]:c;return[0,fF(a,b,0),e]}var
-bk=C(F[3]),aT=cK(G(a[3]+bk|0,bj)),aU=z[2],aq=aU?aU[1][7]:[0],K=aX(aS,fG(a,v,[0])),i=cd(K[1]),aW=K[2][1],aY=l(i,function(a){var
-b=cr(aO(1,aq.length-1));return ct(aN(function(c,b){return u(c,_(d(b,a)))},x,aq),b)});function
+d=b<a[3]?1:0,c=d||af(E[3],b-a[3]|0)[3],e=c?[0,fF(a,b,1),0]:c;return[0,fF(a,b,0),e]}var
+bk=C(E[3]),aT=cK(G(a[3]+bk|0,bj)),aU=z[2],aq=aU?aU[1][7]:[0],K=aX(aS,fG(a,v,[0])),i=cf(K[1]),aW=K[2][1],aZ=l(i,function(a){var
+b=ca(aP(1,aq.length-1));return cc(aO(function(c,b){return u(c,_(d(b,a)))},x,aq),b)});function
 as(b){var
 a=[0,b[2]],d=b[1];p(function(d,b){var
 e=0!==B(b)?1:0;if(e){var
-h=g(b,c(aY,d)[1+d]);a[1]=q(a[1],h);var
+h=g(b,c(aZ,d)[1+d]);a[1]=q(a[1],h);var
 f=0}else
 var
 f=e;return f},d);return 0<=B(a[1])?1:0}var
-at=c7(aq,[0]);if(at)var
-au=eh(as,K[3]),W=au?c8(as,aT):au;else
+at=c6(aq,[0]);if(at)var
+au=eh(as,K[3]),X=au?c7(as,aT):au;else
 var
-W=at;if(W)var
-ar=W;else{var
+X=at;if(X)var
+ar=X;else{var
 aa=function(a){var
 b=[0,x],d=a[1];p(function(d,a){var
 e=0!==B(a)?1:0;if(e){var
@@ -6415,10 +6445,10 @@ h=g(a,c(aW,d)[1+d]);b[1]=u(b[1],h);var
 f=0}else
 var
 f=e;return f},d);var
-e=[0,q(a[2],b[1])];return be(a[1],e)},aZ=G(i,function(b){var
-a=2*b|0;return aa(c(K[3],a)[1+a])}),a0=aP(h(aa,bN(K[3],2*i|0,K[3].length-1-(2*i|0)|0))),j=O(ay(aZ,ay(a0,k(aa,aT)))),ab=l(j.length-1,function(a){return i+a|0}),ac=l(i,function(a){return a}),ax=function(a){var
-b=0;return M(function(a,b){var
-c=b[2];if(a&&h0(a[1][2],c))return a;return[0,[0,b[1],c]]},b,a)};for(;;){var
+e=[0,q(a[2],b[1])];return be(a[1],e)},a0=G(i,function(b){var
+a=2*b|0;return aa(c(K[3],a)[1+a])}),a1=aQ(h(aa,bN(K[3],2*i|0,K[3].length-1-(2*i|0)|0))),j=N(ay(a0,ay(a1,k(aa,aT)))),ab=l(j.length-1,function(a){return i+a|0}),ac=l(i,function(a){return a}),ax=function(a){var
+b=0;return L(function(a,b){var
+c=b[2];if(a&&h8(a[1][2],c))return a;return[0,[0,b[1],c]]},b,a)};for(;;){var
 aA=[0,0];p(function(e){return function(a,f){var
 b=B(c(f,i)[1+i])<0?1:0;if(b){var
 g=e[1];e[1]=[0,[0,a,c(ab,a)[1+a]],g];var
@@ -6426,43 +6456,43 @@ d=0}else
 var
 d=b;return d}}(aA),j);var
 aB=ax(aA[1]);if(aB){var
-n=aB[1][1],a1=G(i,function(a){return a}),ad=ax(b(bZ(function(d){return function(a){var
-b=B(c(c(j,d)[1+d],a)[1+a])<0?1:0,e=b?[0,[0,a,c(ac,a)[1+a]]]:b;return e}}(n)),a1));if(ad){var
-r=ad[1][1],aC=cS(c(c(j,n)[1+n],r)[1+r]),a2=j[1+n],af=h(function(b){return function(a){return g(b,a)}}(aC),a2);c(af,r)[1+r]=aC;p(function(n,a,k){return function(b,e){var
+n=aB[1][1],a2=G(i,function(a){return a}),ae=ax(b(b1(function(d){return function(a){var
+b=B(c(c(j,d)[1+d],a)[1+a])<0?1:0,e=b?[0,[0,a,c(ac,a)[1+a]]]:b;return e}}(n)),a2));if(ae){var
+r=ae[1][1],aC=cS(c(c(j,n)[1+n],r)[1+r]),a3=j[1+n],ag=h(function(b){return function(a){return g(b,a)}}(aC),a3);c(ag,r)[1+r]=aC;p(function(n,a,k){return function(b,e){var
 d=c(e,a)[1+a],f=b!==n?1:0,h=f?0!==B(d)?1:0:f;if(h){var
 l=R(function(a,b){return q(b,g(d,c(k,a)[1+a]))},e);c(j,b)[1+b]=l;var
 m=J(g(d,c(k,a)[1+a]));c(j[1+b],a)[1+a]=m;var
 i=0}else
 var
-i=h;return i}}(n,r,af),j);j[1+n]=af;var
-a3=c(ac,r)[1+r];ac[1+r]=c(ab,n)[1+n];ab[1+n]=a3;continue}var
-ar=ad}else
+i=h;return i}}(n,r,ag),j);j[1+n]=ag;var
+a4=c(ac,r)[1+r];ac[1+r]=c(ab,n)[1+n];ab[1+n]=a4;continue}var
+ar=ae}else
 var
-ar=1;break}}Z(ar,L);function
+ar=1;break}}W(ar,O);function
 bl(a){return Q(v,a)}var
-aV=z[2],bm=aV?aV[1][5]:[0];return[0,a,ak,aQ,aS,bm,aI,bl]}var
-ov=al;function
-ow(a){var
-b=ai(e,ov),c=a[2];return b0(e8(ai(a[1],ov),c),b)}function
-Hd(d,c){var
+aV=z[2],bm=aV?aV[1][5]:[0];return[0,a,ak,aR,aS,bm,aI,bl]}var
+oI=am;function
+oJ(a){var
+b=aj(e,oI),c=a[2];return b2(e7(aj(a[1],oI),c),b)}function
+HE(d,c){var
 b=d,a=c;for(;;){if(0===a)return b;var
-e=ga(b,a),b=a,a=e;continue}}function
-hf(a){return cN(a)?_(a):bi(He)}function
-ox(c,a){if(cE<b9(a[2])){var
-b=ai(a[1],hS),d=c?d$(b,a[2]):e8(b,a[2]);return b0(d,ai(e,hS))}return a}function
-hg(f){var
-a=O(f[2]),d=h(function(a){return a[2]},a),b=h(function(a){return a[3]},a),e=[0,1];p(function(a,d){var
-g=d===c(b,a)[1+a]?1:0,h=g||dL(d,c(b,a)[1+a]),f=1-h,i=f?(e[1]=0,0):f;return i},d);var
+e=gb(b,a),b=a,a=e;continue}}function
+hk(a){return cN(a)?_(a):bi(HF)}function
+oK(c,a){if(cE<b$(a[2])){var
+b=aj(a[1],h0),d=c?d$(b,a[2]):e7(b,a[2]);return b2(d,aj(e,h0))}return a}function
+hl(f){var
+a=N(f[2]),d=h(function(a){return a[2]},a),b=h(function(a){return a[3]},a),e=[0,1];p(function(a,d){var
+g=d===c(b,a)[1+a]?1:0,h=g||dK(d,c(b,a)[1+a]),f=1-h,i=f?(e[1]=0,0):f;return i},d);var
 g=e[1];return[0,h(function(a){return a[1]},a),d,b,g]}function
-hh(q,k){function
+hm(q,k){function
 m(a){return a}var
 a=l(k[1].length-1,m);function
 i(g,t,l,e,s,d,r){var
 o=g+t|0,p=e+s|0,u=c(l,e)[1+e],i=g,n=c(a,g)[1+g],h=e,m=u,b=r;for(;;){if(0<f(q,n,m)){c(d,b)[1+b]=m;var
 j=h+1|0;if(j<p){var
-h=j,m=c(l,j)[1+j],b=b+1|0;continue}return fb(a,i,d,b+1|0,o-i|0)}c(d,b)[1+b]=n;var
+h=j,m=c(l,j)[1+j],b=b+1|0;continue}return fa(a,i,d,b+1|0,o-i|0)}c(d,b)[1+b]=n;var
 k=i+1|0;if(k<o){var
-i=k,n=c(a,k)[1+k],b=b+1|0;continue}return fb(l,h,d,b+1|0,p-h|0)}}function
+i=k,n=c(a,k)[1+k],b=b+1|0;continue}return fa(l,h,d,b+1|0,p-h|0)}}function
 j(p,e,g,o){var
 h=o-1|0,r=0;if(!(h<0)){var
 d=r;a:for(;;){var
@@ -6476,11 +6506,11 @@ d(c,g,f,e){if(e<=5)return j(c,g,f,e);var
 b=e/2|0,h=e-b|0;d(c+b|0,g,f+b|0,h);d(c,a,c+h|0,b);return i(c+h|0,b,g,f+b|0,h,g,f)}var
 e=a.length-1;if(e<=5)j(0,a,0,e);else{var
 g=e/2|0,b=e-g|0,h=n(b,c(a,0)[1]);d(g,h,0,b);d(0,a,b,g);i(b,g,h,0,b,a,0)}return a}function
-hi(e,i,d,b,a){var
-f=c(d[1],a)[1+a],j=c(e,f)[1+f],g=c(d[1],b)[1+b],h=iG(c(e,g)[1+g],j);return i?-h|0:h}function
-jJ(b,a){var
-d=[0,aN(q,s,b[2])],e=aD(b[2]);a6(function(a){var
-g=c(b[2],a)[1+a],h=q(c(b[3],a)[1+a],g),f=dM(x,db(d[1],h));d[1]=q(d[1],f);var
+hn(e,i,d,b,a){var
+f=c(d[1],a)[1+a],j=c(e,f)[1+f],g=c(d[1],b)[1+b],h=iO(c(e,g)[1+g],j);return i?-h|0:h}function
+jS(b,a){var
+d=[0,aO(q,s,b[2])],e=aD(b[2]);aY(function(a){var
+g=c(b[2],a)[1+a],h=q(c(b[3],a)[1+a],g),f=dL(x,db(d[1],h));d[1]=q(d[1],f);var
 i=u(c(b[2],a)[1+a],f);c(e,a)[1+a]=i;return 0},a);return e}function
 fL(i,a,d){var
 b=[0,x],e=a[1];p(function(a,e){var
@@ -6489,16 +6519,16 @@ j=c(i,e)[1+e],k=g(c(d,a)[1+a],j);b[1]=u(b[1],k);var
 h=0}else
 var
 h=f;return h},e);return b[1]}function
-dX(c,b,a){return a[4]?a[2]:jJ(a,hh(function(d,e){return hi(c,b,a,d,e)},a))}function
-oy(f,j,a){if(a[4])return x;var
-b=hh(function(b,c){return hi(f,j,a,b,c)},a),d=[0,aN(q,s,a[2])],g=b.length-1-1|0,e=[0,0];a6(function(b){var
+dV(c,b,a){return a[4]?a[2]:jS(a,hm(function(d,e){return hn(c,b,a,d,e)},a))}function
+oL(f,j,a){if(a[4])return x;var
+b=hm(function(b,c){return hn(f,j,a,b,c)},a),d=[0,aO(q,s,a[2])],g=b.length-1-1|0,e=[0,0];aY(function(b){var
 f=0===e[1]?1:0;if(f){var
-i=c(a[2],b)[1+b],g=q(c(a[3],b)[1+b],i);if(bQ(d[1],g)){e[1]=[0,b];return 0}d[1]=q(d[1],g);var
+i=c(a[2],b)[1+b],g=q(c(a[3],b)[1+b],i);if(bR(d[1],g)){e[1]=[0,b];return 0}d[1]=q(d[1],g);var
 h=0}else
 var
 h=f;return h},b);var
 k=c(b,g)[1+g],h=aX(e[1],k),i=c(a[1],h)[1+h];return c(f,i)[1+i]}function
-oz(b,a){var
+oM(b,a){var
 d=[0,x],h=b[2];p(function(e,c){var
 b=e!==a?1:0,f=b?(d[1]=u(d[1],c),0):b;return f},h);var
 e=0<B(c(b[3],a)[1+a])?1:0;if(e){var
@@ -6506,10 +6536,10 @@ f=0<B(c(b[2],a)[1+a])?1:0;if(!f)return bE(d[1],s);var
 g=f}else
 var
 g=e;return g}function
-jK(g,f,a,b){return jJ(a,hh(function(d,c){var
-e=c===b?1:0;return d===b?e?0:-1:e?1:hi(g,f,a,d,c)},a))}function
-oA(F){var
-N=F[6],h=F[5],I=F[4],v=F[3],L=F[2],O=F[1],j=O[2],d=O[1][1],Y=dj(j),w=Y?Y[1]:j[5];function
+jT(g,f,a,b){return jS(a,hm(function(d,c){var
+e=c===b?1:0;return d===b?e?0:-1:e?1:hn(g,f,a,d,c)},a))}function
+oN(E){var
+N=E[6],h=E[5],I=E[4],v=E[3],L=E[2],O=E[1],j=O[2],d=O[1][1],Y=dk(j),w=Y?Y[1]:j[5];function
 Z(a){var
 b=j[7];return b?g(_(b[1]),a):a}var
 $=I[2],p=$?$[1]:h,aa=0===I[3]?1:0,an=aa?I[1]!==h?1:0:aa;function
@@ -6519,107 +6549,107 @@ ab(c){var
 a=j[11],d=a?1-b(a[1][2],c):a;return d}var
 y=h?v[9]:v[8];function
 t(a){var
-c=y?b(y[1][2],a)==a4?1:0:y;return c}var
+c=y?b(y[1][2],a)==a5?1:0:y;return c}var
 P=[m,function(n){if(y){var
 f=y[1],h=d-1|0,l=0;if(h<0)var
 i=s;else{var
 a=l,c=s;for(;;){var
-k=b(f[2],a)<a4?dM(c,cs(_(b(f[2],a)))):c,m=a+1|0;if(h!==a){var
+k=b(f[2],a)<a5?dL(c,ct(_(b(f[2],a)))):c,m=a+1|0;if(h!==a){var
 a=m,c=k;continue}var
 i=k;break}}var
 j=i}else
 var
-j=s;return g(j,z(ai(e,f6)))}],i=[m,function(a){if(y){var
+j=s;return g(j,z(aj(e,f7)))}],i=[m,function(a){if(y){var
 e=y[1];return l(d,function(d){var
-a=b(e[2],d);if(a<a4)return _(a);var
-c=E(P);return D===c?P[1]:m===c?H(P):P})}return l(d,function(a){return M(a)?s:x})}];function
+a=b(e[2],d);if(a<a5)return _(a);var
+c=F(P);return D===c?P[1]:m===c?H(P):P})}return l(d,function(a){return M(a)?s:x})}];function
 Q(c,b){var
 a=I[3];return a?f(a[1],c,b):a}function
-ac(a){return k(hg,b(L[3],a))}function
+ac(a){return k(hl,b(L[3],a))}function
 ad(b,j,i,a){if(N){if(c_(t,a[1]))return 0;var
 d=S(N[1],b,j,i);if(d){var
-e=d[1],c=e[1],f=fL(b,a,dX(b,h,a)),k=h?f:J(f),l=h?c:J(c);if(bE(l,k))return[0,[0,c,e[2]]]}var
+e=d[1],c=e[1],f=fL(b,a,dV(b,h,a)),k=h?f:J(f),l=h?c:J(c);if(bE(l,k))return[0,[0,c,e[2]]]}var
 g=0}else
 var
 g=N;return g}function
 ae(a,c){var
-d=b(L[3],c);return bA(function(f,d){var
-b=hg(d),e=ad(a,c,f,b),g=e?e[1][1]:fL(a,b,dX(a,p,b)),h=Z(g);return u(d[1],h)},d)}var
+d=b(L[3],c);return br(function(f,d){var
+b=hl(d),e=ad(a,c,f,b),g=e?e[1][1]:fL(a,b,dV(a,p,b)),h=Z(g);return u(d[1],h)},d)}var
 C=[0,w],T=[m,function(c){var
-a=E(i),b=D===a?i[1]:m===a?H(i):i;return[0,b]}],V=[0,[0]],af=[0,[0]];function
+a=F(i),b=D===a?i[1]:m===a?H(i):i;return[0,b]}],V=[0,[0]],ag=[0,[0]];function
 W(b){for(;;){var
-e=E(T),a=D===e?T[1]:m===e?H(T):T;if(b===C[1])return a[1];if(b===(C[1]+1|0)&&c7(V[1],[0]))return V[1];if(b<C[1]){var
+e=F(T),a=D===e?T[1]:m===e?H(T):T;if(b===C[1])return a[1];if(b===(C[1]+1|0)&&c6(V[1],[0]))return V[1];if(b<C[1]){var
 f=n(d,0),o=a[1],p=C[1]-1|0,q=l(d,function(o,k,i){return function(a){var
-l=0;if(K(j[1],Hk)&&M(a)&&0!==dj(j)&&j[5]<=k){var
+l=0;if(K(j[1],HL)&&M(a)&&0!==dk(j)&&j[5]<=k){var
 e=s;l=1}if(!l){var
-m=0;if(K(j[1],Hl)&&ab(a))var
+m=0;if(K(j[1],HM)&&ab(a))var
 e=x;else
 m=1;if(m){var
 b=ae(o,a),d=Q(k,a);if(typeof
-d==="number"){br(function(g,d){var
-e=aj(b,c(i,a)[1+a]),f=I[1]?ca(d,e):bE(d,e),h=f?(c(i,a)[1+a]=g,0):f;return h},b);var
-f=aj(b,c(i,a)[1+a])}else
+d==="number"){bs(function(g,d){var
+e=af(b,c(i,a)[1+a]),f=I[1]?cb(d,e):bE(d,e),h=f?(c(i,a)[1+a]=g,0):f;return h},b);var
+f=af(b,c(i,a)[1+a])}else
 if(0===d[0])var
-f=aj(b,d[1]);else
+f=af(b,d[1]);else
 var
-n=d[1],f=ie(function(c,b,a){return u(c,g(b,a))},x,n,b);var
-e=f}}return ox(h,e)}}(o,p,f));V[1]=a[1];a[1]=q;af[1]=f;C[1]=C[1]-1|0;continue}C[1]=w;var
-k=E(i),r=D===k?i[1]:m===k?H(i):i;a[1]=r;V[1]=[0];continue}}function
+n=d[1],f=io(function(c,b,a){return u(c,g(b,a))},x,n,b);var
+e=f}}return oK(h,e)}}(o,p,f));V[1]=a[1];a[1]=q;ag[1]=f;C[1]=C[1]-1|0;continue}C[1]=w;var
+k=F(i),r=D===k?i[1]:m===k?H(i):i;a[1]=r;V[1]=[0];continue}}function
 ao(b,a){return c(W(b),a)[1+a]}function
 X(a){if(a<w){W(a);return W(a+1|0)}var
-b=E(i);return D===b?i[1]:m===b?H(i):i}function
+b=F(i);return D===b?i[1]:m===b?H(i):i}function
 r(c){var
 a=h?v[11]:v[10];return a?b(a[1][2],c):a}function
-ag(a){return ck(r(a),d+1|0)}function
-ah(a){var
+ah(a){return cm(r(a),d+1|0)}function
+ai(a){var
 b=M(a);if(b)var
 c=b;else{var
-d=K(j[1],Hm);if(d)return ab(a);var
+d=K(j[1],HN);if(d)return ab(a);var
 c=d}return c}var
 o=[m,function(e){var
 a=h?v[14]:v[13];if(a){var
-c=a[1];return l(d,function(a){return _(b(c[2],a))})}return n(d,x)}],a=A(0,al),ak=[0,-1];function
-am(e,c,d){function
-i(a){return hg(aj(b(L[3],c),d))}function
+c=a[1];return l(d,function(a){return _(b(c[2],a))})}return n(d,x)}],a=A(0,am),ak=[0,-1];function
+al(e,c,d){function
+i(a){return hl(af(b(L[3],c),d))}function
 k(b){var
-a=i(0);return[0,[0,oy(X(e),h,a)],0]}var
-l=ah(c);if(l)var
+a=i(0);return[0,[0,oL(X(e),h,a)],0]}var
+l=ai(c);if(l)var
 t=j[5]<=e?1:0,m=t||1-M(c);else
 var
 m=l;var
 f=Q(e,c),u=typeof
-f==="number"?1:0===f[0]?f[1]===d?1:0:0<B(aj(f[1],d))?1:0;if(typeof
+f==="number"?1:0===f[0]?f[1]===d?1:0:0<B(af(f[1],d))?1:0;if(typeof
 O[3]==="number")return[0,[0,x],0];if(N){if(!m&&u){if(ak[1]!==e){var
 r=0,s=a[2].length-1;if(4<=a.length-1&&!(s===dC(a[4]))){a[1]=0;a[2]=n(dC(a[4]),0)}else
-r=1;if(r&&0<a[1]){a[1]=0;gk(a[2],0,a[2].length-1,0)}ak[1]=e}var
+r=1;if(r&&0<a[1]){a[1]=0;gm(a[2],0,a[2].length-1,0)}ak[1]=e}var
 o=U(a,[0,c,d]);if(o)return o[1];var
 v=i(0),p=ad(X(e),c,d,v);if(p)var
 q=p[1],g=[0,[1,q[1]],[0,q[2]]];else
 var
 g=k(0);av(a,[0,c,d],g);return g}return[0,[0,x],0]}return k(0)}function
-ap(c,b,a){return am(c,b,a)[2]}function
+ap(c,b,a){return al(c,b,a)[2]}function
 aq(d,c){var
-e=hg(aj(b(L[3],d),c)),a=E(o),f=D===a?o[1]:m===a?H(o):o;return oy(f,h,e)}function
+e=hl(af(b(L[3],d),c)),a=F(o),f=D===a?o[1]:m===a?H(o):o;return oL(f,h,e)}function
 ar(a){var
-b=E(o),d=D===b?o[1]:m===b?H(o):o;return c(d,a)[1+a]}function
+b=F(o),d=D===b?o[1]:m===b?H(o):o;return c(d,a)[1+a]}function
 as(T,a,k){var
-y=aj(ac(a),k),at=0;if(y[4]||!bc(I[2],[0,1-h]))at=1;else
+y=af(ac(a),k),at=0;if(y[4]||!bc(I[2],[0,1-h]))at=1;else
 if(T<w)var
-z=dX(X(T),p,y);else{var
-U=E(i),e=D===U?i[1]:m===U?H(i):i,d=aj(ac(a),k);if(K(j[1],Hn)){var
-V=E(o),A=D===V?o[1]:m===V?H(o):o,ay=aj(b(L[3],a),k)[1],W=function(b,a){return h?bQ(b,a):ev(b,a)},C=dX(e,p,d),az=c(e,a)[1+a],au=0;if(W(fL(e,d,C),az)){var
+z=dV(X(T),p,y);else{var
+U=F(i),e=D===U?i[1]:m===U?H(i):i,d=af(ac(a),k);if(K(j[1],HO)){var
+V=F(o),A=D===V?o[1]:m===V?H(o):o,ay=af(b(L[3],a),k)[1],W=function(b,a){return h?bR(b,a):ev(b,a)},C=dV(e,p,d),az=c(e,a)[1+a],au=0;if(W(fL(e,d,C),az)){var
 aA=c(A,a)[1+a],aB=u(c(e,a)[1+a],aA);if(W(u(ay,fL(A,d,C)),aB)){var
 Y=C;au=1}}if(!au)var
-Y=dX(A,p,d);var
+Y=dV(A,p,d);var
 _=Y}else{if(h)var
 aC=d[4],aD=d[3],aE=R(function(a,b){return t(c(d[1],a)[1+a])?x:b},aD),f=[0,d[1],d[2],aE,aC];else
 var
 f=d;var
 S=0;if(h){var
-av=0;if(!t(a)&&!bE(aN(u,x,f[3]),s)){S=1;av=1}if(!av)var
-F=dX(e,p,d)}else
+av=0;if(!t(a)&&!bE(aO(u,x,f[3]),s)){S=1;av=1}if(!av)var
+E=dV(e,p,d)}else
 S=1;if(S)if(t(a)){var
-n=K(j[1],Ho)?ag:r,aF=function(b){var
+n=K(j[1],HP)?ah:r,aF=function(b){var
 c=t(b);if(c)var
 e=n(a),d=n(b)<e?1:0;else
 var
@@ -6629,103 +6659,103 @@ e=n(a),d=n(b)<=e?1:0;else
 var
 d=c;return d},aa=function(f,a){function
 d(a){return a}var
-e=G(a[1].length-1,d);return dF(function(d){var
-e=b(f,c(a[1],d)[1+d]);return e?oz(a,d):e},e)},ab=aa(aF,d);if(ab)var
-ad=jK(e,p,d,ab[1]);else
+e=G(a[1].length-1,d);return c8(function(d){var
+e=b(f,c(a[1],d)[1+d]);return e?oM(a,d):e},e)},ab=aa(aF,d);if(ab)var
+ad=jT(e,p,d,ab[1]);else
 var
-aG=d[4],aH=d[3],aI=R(function(a,b){return $(c(d[1],a)[1+a])?b:x},aH),J=[0,d[1],d[2],aI,aG],af=aa(function(b){var
+aG=d[4],aH=d[3],aI=R(function(a,b){return $(c(d[1],a)[1+a])?b:x},aH),J=[0,d[1],d[2],aI,aG],ag=aa(function(b){var
 c=$(b);if(c)var
 e=r(a),d=r(b)<e?1:0;else
 var
-d=c;return d},J),aJ=af?jK(e,p,J,af[1]):dX(e,p,J),ad=aJ;var
-F=ad}else{var
+d=c;return d},J),aJ=ag?jT(e,p,J,ag[1]):dV(e,p,J),ad=aJ;var
+E=ad}else{var
 v=function(b){if(h){var
 f=M(b);if(f)var
 g=f;else
 var
 l=r(a),g=r(b)<l?1:0;return g}var
-i=ah(b);if(i)var
+i=ai(b);if(i)var
 d=i;else{var
 j=1-t(b),k=j?B(c(e,b)[1+b])<=0?1:0:j;if(k)var
 d=k;else
 var
-m=r(a),d=r(b)<m?1:0}return d},l=jJ(f,hh(function(b,a){var
-d=hi(e,p,f,b,a);if(0===d){var
+m=r(a),d=r(b)<m?1:0}return d},l=jS(f,hm(function(b,a){var
+d=hn(e,p,f,b,a);if(0===d){var
 g=v(c(f[1],b)[1+b]);return aK(v(c(f[1],a)[1+a]),g)}return d},f)),aL=d[1],aM=R(function(a,d){var
 b=v(d),e=b?0<B(c(l,a)[1+a])?1:0:b;return e},aL);if(c_(function(a){return a},aM))var
-ai=l;else{var
+aj=l;else{var
 ak=function(a){return Z(fL(e,f,a))},N=Q(w,a),aw=0;if(typeof
 N!=="number"&&1===N[0]){var
-O=aj(N[1],k);aw=1}if(!aw)var
+O=af(N[1],k);aw=1}if(!aw)var
 O=s;var
-aO=function(a){return a},aQ=G(f[1].length-1,aO),al=dF(function(a){var
-b=v(c(f[1],a)[1+a]);return b?oz(f,a):b},aQ);if(al&&0<B(O)){var
-am=jK(e,p,f,al[1]),aR=ak(am),an=cs(q(ak(l),aR)),ao=ae(e,a),P=Q(w,a),ax=0;if(typeof
+aN=function(a){return a},aP=G(f[1].length-1,aN),al=c8(function(a){var
+b=v(c(f[1],a)[1+a]);return b?oM(f,a):b},aP);if(al&&0<B(O)){var
+am=jT(e,p,f,al[1]),aR=ak(am),an=ct(q(ak(l),aR)),ao=ae(e,a),P=Q(w,a),ax=0;if(typeof
 P!=="number"&&1===P[0]){var
-aT=P[1],ap=ie(function(c,b,a){return u(c,g(b,a))},x,aT,ao);ax=1}if(!ax)var
-ap=aj(ao,k);var
-aq=ct(cs(q(ap,c(e,a)[1+a])),O),aS=bQ(an,aq)?s:ct(aq,an),ar=db(aS,b$(1,2)),as=R(function(a,b){var
+aT=P[1],ap=io(function(c,b,a){return u(c,g(b,a))},x,aT,ao);ax=1}if(!ax)var
+ap=af(ao,k);var
+aq=cc(ct(q(ap,c(e,a)[1+a])),O),aS=bR(an,aq)?s:cc(aq,an),ar=db(aS,bP(1,2)),as=R(function(a,b){var
 d=g(ar,c(am,a)[1+a]);return u(g(q(s,ar),b),d)},l)}else
 var
 as=l;var
-ai=as}var
-F=ai}var
-_=F}var
+aj=as}var
+E=aj}var
+_=E}var
 z=_}if(at)var
-z=y[2];return aP(z)}function
-at(e,a){if(an){if(e<w){W(e);return c(af[1],a)[1+a]}var
+z=y[2];return aQ(z)}function
+at(e,a){if(an){if(e<w){W(e);return c(ag[1],a)[1+a]}var
 d=v[12];if(d)var
 g=b(O[1][5][2],a),f=b(d[1][2],a)-g|0;else
 var
-f=d;return f}return 0}return[0,ap,[0,ao,t,r,ag,function(c,b,a){return am(c,b,a)[1]},at,as,ar,aq]]}function
-oB(g,a,e,m,h,c,Q){var
-l=0===dj(g[2])?1:0,d=a[1],R=t(d,Hp),o=a[8],p=a[9],K=0;if(o&&p){var
-q=o[1],s=q[1]-1|0,M=p[1],r=0,N=0;if(s<0)var
+f=d;return f}return 0}return[0,ap,[0,ao,t,r,ah,function(c,b,a){return al(c,b,a)[1]},at,as,ar,aq]]}function
+oO(g,a,e,m,h,c,P){var
+l=0===dk(g[2])?1:0,d=a[1],R=t(d,HQ),o=a[8],p=a[9],K=0;if(o&&p){var
+q=o[1],s=q[1]-1|0,L=p[1],r=0,M=0;if(s<0)var
 u=r;else{var
-j=N,v=r;for(;;){var
-O=b(M[2],j),w=O<b(q[2],j)?1:v,P=j+1|0;if(s!==j){var
-j=P,v=w;continue}var
+j=M,v=r;for(;;){var
+N=b(L[2],j),w=N<b(q[2],j)?1:v,O=j+1|0;if(s!==j){var
+j=O,v=w;continue}var
 u=w;break}}var
 x=u;K=1}if(!K)var
-x=0;Z(1-x,R);var
-S=t(d,Hq),z=L(a[2],Hr);if(z)var
+x=0;W(1-x,R);var
+S=t(d,HR),z=Q(a[2],HS);if(z)var
 A=z;else
 var
-al=0!==a[12]?1:0,A=al||1-l;Z(A,S);var
-T=t(d,Hs),C=0!==a[10]?1:0;if(C)var
+al=0!==a[12]?1:0,A=al||1-l;W(A,S);var
+T=t(d,HT),C=0!==a[10]?1:0;if(C)var
 D=C;else
 var
-ak=1-l,D=ak||aC(g[2][1],HA);Z(D,T);var
+ak=1-l,D=ak||aC(g[2][1],H1);W(D,T);var
 U=e===m?[0,e,0]:[0,e,[0,m,0]];y(function(a){var
-b=t(d,Ht);return Z(fl(a,h),b)},U);var
-V=t(d,Hu),W=0.<=a[3]?1:0,X=W||1-mR(e);Z(X,V);function
+b=t(d,HU);return W(fk(a,h),b)},U);var
+V=t(d,HV),X=0.<=a[3]?1:0,Y=X||1-mY(e);W(Y,V);function
 E(b,f,a){var
-c=b?e:m,d=fk(c,h,b,a);if(d){var
+c=b?e:m,d=fj(c,h,b,a);if(d){var
 g=function(d,e){return eA(c,h,b,a,d,e)};return fQ(f,c,eB(c,h,b,a),g,a)}return d}var
-Y=l?aC(g[2][1],Hv):l;if(Y){var
+Z=l?aC(g[2][1],HW):l;if(Z){var
 k=g[2][5],_=eB(e,h,1,c),$=1,aa=function(a,b){return eA(e,h,$,c,a,b)},F=g[1][1]-1|0,ab=0;if(!(F<0)){var
 i=ab;for(;;){var
 J=1-b(c[2],i),af=J?B(f(c[1],k,i))<=0?1:0:J;if(af){var
-ag=t(d,Hz),ah=b(c[5],k),ai=b(c[1],k);Z(mM(bQ,ez,_,aa,b(c[1],k),ai,ah,k,i),ag)}var
+ag=t(d,H0),ah=b(c[5],k),ai=b(c[1],k);W(mT(bR,ez,_,aa,b(c[1],k),ai,ah,k,i),ag)}var
 aj=i+1|0;if(F!==i){var
 i=aj;continue}break}}}if(g[2][4])var
 n=1.-a[3],G=1.-a[4];else
 var
 n=a[4],G=a[3];var
-H=aC(g[2][1],Hw);if(G<=0.){var
-ac=t(d,Hx);Z(E(1,iQ,c),ac)}var
-ad=n==a4?1:0,I=ad||(H?1.<=n?1:0:H);if(I){var
-ae=t(d,Hy);return Z(E(0,iR,Q),ae)}return I}function
-oC(a,t,j,i,f,e,d,G){var
-P=a?a[1]:a,n=t?t[1]:A(0,al),o=j?j[1]:A(0,al),p=i?i[1]:A(0,10),q=f?f[1]:A(0,10),r=e?e[1]:A(0,4),Q=d?d[1]:function(a){throw[0,ae,HD]};return function(d,L,t,K,I){var
-a=G[1],v=[0,0],w=[0,P],N=A(0,al);function
+H=aC(g[2][1],HX);if(G<=0.){var
+ac=t(d,HY);W(E(1,iY,c),ac)}var
+ad=n==a5?1:0,I=ad||(H?1.<=n?1:0:H);if(I){var
+ae=t(d,HZ);return W(E(0,iZ,P),ae)}return I}function
+oP(a,t,j,i,f,e,d,G){var
+P=a?a[1]:a,n=t?t[1]:A(0,am),o=j?j[1]:A(0,am),p=i?i[1]:A(0,10),q=f?f[1]:A(0,10),r=e?e[1]:A(0,4),Q=d?d[1]:function(a){throw[0,ad,H4]};return function(d,M,t,K,I){var
+a=G[1],v=[0,0],w=[0,P],N=A(0,am);function
 f(a){v[1]=[0,a,v[1]];w[1]++;return[5,w[1]-1|0]}var
 R=C(d[1]);function
-e(c,b){if(c<L){var
-f=d[3],g=ed(function(a,b){return a<c?1:0},f),h=b?1:b,i=0;return[0,((2*R|0)+M(function(b,a){var
+e(c,b){if(c<M){var
+f=d[3],g=ed(function(a,b){return a<c?1:0},f),h=b?1:b,i=0;return[0,((2*R|0)+L(function(b,a){var
 c=a[3]?2:1;return b+c|0},i,g)|0)+h|0]}var
-j=aj(d[3],c),k=b?0:1,e=0,a=j[1];for(;;){if(a){if(0===B(a[1])){var
-e=e+1|0,a=a[2];continue}return[0,(2*e|0)+k|0]}throw[0,ae,HB]}}function
+j=af(d[3],c),k=b?0:1,e=0,a=j[1];for(;;){if(a){if(0===B(a[1])){var
+e=e+1|0,a=a[2];continue}return[0,(2*e|0)+k|0]}throw[0,ad,H2]}}function
 z(a){switch(a[0]){case
 0:return[0,2*a[1]|0];case
 1:return[0,(2*a[1]|0)+1|0];case
@@ -6742,18 +6772,18 @@ k=a[1],o=U(p,k);if(o)return o[1];var
 s=b(K,k),u=f([3,s[1],s[2]]);V(p,k,u);return u;case
 9:var
 n=a[1],v=U(q,n);if(v)return v[1];var
-d=b(I,n),w=d[2],x=d[1],F=d[3],y=U(r,x);if(y)var
+d=b(I,n),w=d[2],x=d[1],E=d[3],y=U(r,x);if(y)var
 z=y[1];else{var
 B=[0,0],J=l(w,function(d){var
-a=U(F,d);return aR(function(a){var
-b=a[4],e=E(b),h=D===e?b[1]:m===e?H(b):b,j=i(h),c=a[3],f=E(c),k=D===f?c[1]:m===f?H(c):c,l=i(k),g=[0,d,a[1],a[2],l,j];B[1]=[0,g];return g},a)}),C=h(function(a){return a?a[1]:e_(B[1])},J);V(r,x,C);var
+a=U(E,d);return aN(function(a){var
+b=a[4],e=F(b),h=D===e?b[1]:m===e?H(b):b,j=i(h),c=a[3],f=F(c),k=D===f?c[1]:m===f?H(c):c,l=i(k),g=[0,d,a[1],a[2],l,j];B[1]=[0,g];return g},a)}),C=h(function(a){return a?a[1]:e9(B[1])},J);V(r,x,C);var
 z=C}var
 G=d[4],A=f([4,w,function(a){return c(z,a)[1+a]},G]);V(q,n,A);return A;default:return[5,b(Q,a[1])]}}function
 O(e){var
 f=c(a[3],e)[1+e];if(3===f[0]){var
-h=f[1],i=c(a[2],e)[1+e],j=M(function(f,d){var
-e=d[2],g=c(a[2],e)[1+e];return b(bS([0,J(d[1])],f),g)},i,h),k=f[2],l=eN(M(function(c,a){var
-b=aj(d[3],a[2]),e=Y(b[2]),f=$(n9(b[1]),e);return $(c,cY(a[1],f))},j,k));return M(function(b,a){var
+h=f[1],i=c(a[2],e)[1+e],j=L(function(f,d){var
+e=d[2],g=c(a[2],e)[1+e];return b(bT([0,J(d[1])],f),g)},i,h),k=f[2],l=eM(L(function(c,a){var
+b=af(d[3],a[2]),e=Y(b[2]),f=$(of(b[1]),e);return $(c,cY(a[1],f))},j,k));return L(function(b,a){var
 c=O(a[2]);return u(b,g(a[1],c))},l,h)}return x}function
 j(d){var
 h=U(n,d);if(h)return h[1];var
@@ -6764,8 +6794,8 @@ g=z(e[1]);break;case
 k=j(e[1]),g=f([0,k,j(e[2])]);break;case
 2:var
 g=f([2,fE(e[1])]);break;default:var
-l=i(d),m=e[1],o=c(a[2],d)[1+d];M(function(f,d){var
-e=d[2],g=c(a[2],e)[1+e];return b(bS([0,J(d[1])],f),g)},o,m);var
+l=i(d),m=e[1],o=c(a[2],d)[1+d];L(function(f,d){var
+e=d[2],g=c(a[2],e)[1+e];return b(bT([0,J(d[1])],f),g)},o,m);var
 g=f([1,l,O(d)])}V(n,d,g);return g}function
 i(b){var
 l=U(o,b);if(l)return l[1];var
@@ -6774,14 +6804,14 @@ d=c(a[3],b)[1+b];switch(d[0]){case
 f=[0,[0,s,z(d[1])],0];break;case
 3:var
 n=d[2],p=k(function(a){var
-b=a[1];if(1-eO(b))X(HC);var
-c=eN(b),d=0<B(c)?1:0,f=e(a[2],d);return[0,cs(c),f]},n),q=d[1],r=ay(bB(function(a){var
+b=a[1];if(1-eN(b))Z(H3);var
+c=eM(b),d=0<B(c)?1:0,f=e(a[2],d);return[0,ct(c),f]},n),q=d[1],r=ay(bt(function(a){var
 b=a[1],c=i(a[2]);return k(function(a){var
 c=a[2];return[0,g(b,a[1]),c]},c)},q),p),h=A(0,8);y(function(a){var
 b=a[2],c=aX(U(h,b),x);return V(h,b,u(a[1],c))},r);var
 m=0,f=eq(function(c,b,a){return[0,[0,b,c],a]},h,m);break;default:var
 f=[0,[0,s,j(b)],0]}V(o,b,f);return f}function
-F(h){var
+E(h){var
 b=h;for(;;){var
 e=1-aH(N,b);if(e){V(N,b,0);var
 d=c(a[3],b)[1+b];switch(d[0]){case
@@ -6789,17 +6819,17 @@ d=c(a[3],b)[1+b];switch(d[0]){case
 f=d[1];switch(f[0]){case
 8:case
 9:z(f);return 0}break;case
-1:F(d[1]);var
+1:E(d[1]);var
 b=d[2];continue;case
 3:var
-i=d[1];return y(function(a){return F(a[2])},i)}var
+i=d[1];return y(function(a){return E(a[2])},i)}var
 g=0}else
 var
 g=e;return g}}function
 S(e,c){var
-a=w[1],f=[0,function(d){return a+b(c,d)|0}],g=[0,ep(r)],h=[0,ep(q)],i=[0,ep(p)],j=[0,ep(o)];return fP(oC([0,a+e|0],[0,ep(n)],j,i,h,g,f,G),d,L,t,K,I)}function
+a=w[1],f=[0,function(d){return a+b(c,d)|0}],g=[0,ep(r)],h=[0,ep(q)],i=[0,ep(p)],j=[0,ep(o)];return fP(oP([0,a+e|0],[0,ep(n)],j,i,h,g,f,G),d,M,t,K,I)}function
 T(a){return ak(v[1])}return[0,i,j,function(a){var
-b=a[1],c=0<B(b)?1:0,d=e(a[2],c);return[0,cs(b),d]},T,F,S]}}function
+b=a[1],c=0<B(b)?1:0,d=e(a[2],c);return[0,ct(b),d]},T,E,S]}}function
 bI(b,i){var
 e=b.length-1-1|0,c=0.,j=0;if(e<0)var
 f=c;else{var
@@ -6807,8 +6837,8 @@ a=j,g=c;for(;;){var
 h=g+d(b,a)*d(i,a),k=a+1|0;if(e!==a){var
 a=k,g=h;continue}var
 f=h;break}}return f}var
-bJ=[ax,HE,b6(0)];function
-jL(k){var
+bJ=[ax,H5,b8(0)];function
+jU(k){var
 f=k.length-1,b=h(aD,k),i=l(f,function(a){return l(f,function(b){return a===b?1.:0.})}),m=f-1|0,w=0;if(!(m<0)){var
 a=w;for(;;){var
 j=[0,a],n=a+1|0,o=f-1|0;if(!(o<n)){var
@@ -6816,13 +6846,13 @@ g=n;for(;;){var
 v=j[1],D=Math.abs(d(c(b,v)[1+v],a));if(D<Math.abs(d(c(b,g)[1+g],a)))j[1]=g;var
 E=g+1|0;if(o!==g){var
 g=E;continue}break}}var
-p=j[1];if(Math.abs(d(c(b,p)[1+p],a))<kA)throw bJ;var
+p=j[1];if(Math.abs(d(c(b,p)[1+p],a))<kI)throw bJ;var
 q=function(b,f){return function(a){var
 g=c(a,b)[1+b],d=f[1];a[1+b]=c(a,d)[1+d];var
 e=f[1];c(a,e)[1+e]=g;return 0}}(a,j);q(b);q(i);var
 x=1./d(c(b,a)[1+a],a),r=function(g,k){return function(h){var
 b=c(h,g)[1+g],e=f-1|0,i=0;if(!(e<0)){var
-a=i;for(;;){W(b,a,d(b,a)*k);var
+a=i;for(;;){X(b,a,d(b,a)*k);var
 j=a+1|0;if(e!==a){var
 a=j;continue}break}}return 0}}(a,x);r(b);r(i);var
 s=f-1|0,y=0;if(!(s<0)){var
@@ -6830,14 +6860,14 @@ e=y;for(;;){var
 t=e!==a?1:0,A=t?d(c(b,e)[1+e],a)!=0.?1:0:t;if(A){var
 B=d(c(b,e)[1+e],a),u=function(h,i,m){return function(b){var
 e=c(b,i)[1+i],g=f-1|0,j=c(b,h)[1+h],k=0;if(!(g<0)){var
-a=k;for(;;){W(e,a,d(e,a)-m*d(j,a));var
+a=k;for(;;){X(e,a,d(e,a)-m*d(j,a));var
 l=a+1|0;if(g!==a){var
 a=l;continue}break}}return 0}}(a,e,B);u(b);u(i)}var
 C=e+1|0;if(s!==e){var
 e=C;continue}break}}var
 z=a+1|0;if(m!==a){var
 a=z;continue}break}}return i}function
-jM(b,j){return l(b.length-1,function(k){var
+jV(b,j){return l(b.length-1,function(k){var
 f=b.length-1-1|0,e=0.,l=0;if(f<0)var
 g=e;else{var
 a=l,h=e;for(;;){var
@@ -6846,7 +6876,7 @@ a=n,h=i;continue}var
 g=i;break}}return g})}function
 fM(o,b,n){var
 y=b[3],e=o?aD(o[1]):l(y,function(a){return 0.<=d(n,a)?2*a|0:(2*a|0)+1|0}),g=2000;for(;;){if(0===g)throw bJ;var
-i=jL(h(function(a){return c(b[1],a)[1+a]},e)),z=h(function(a){return d(b[2],a)},e),q=h(function(b){return function(a){return bI(a,b)}}(z),i),s=b[1].length-1-1|0,r=-1,A=hI,B=0;if(s<0)var
+i=jU(h(function(a){return c(b[1],a)[1+a]},e)),z=h(function(a){return d(b[2],a)},e),q=h(function(b){return function(a){return bI(a,b)}}(z),i),s=b[1].length-1-1|0,r=-1,A=hP,B=0;if(s<0)var
 f=r;else{var
 a=B,k=A,u=r;for(;;){var
 F=d(b[2],a),v=bI(c(b[1],a)[1+a],q)-F,w=k<v?1:0,G=w?1-c_(function(b){return function(a){return a===b?1:0}}(a),e):w;if(G)var
@@ -6856,37 +6886,37 @@ x=k,m=u;var
 H=a+1|0;if(s!==a){var
 a=H,k=x,u=m;continue}var
 f=m;break}}if(0<=f){var
-C=jM(c(b[1],f)[1+f],i),j=[0,-1],D=jM(n,i),E=[0,a4];p(function(j,k,h){return function(b,a){var
+C=jV(c(b[1],f)[1+f],i),j=[0,-1],D=jV(n,i),E=[0,a5];p(function(j,k,h){return function(b,a){var
 c=c1<a?1:0;if(c)var
 e=aa(0.,d(j,b))/a,f=e<h[1]?1:0,i=f?(h[1]=e,k[1]=b,0):f,g=i;else
 var
 g=c;return g}}(D,j,E),C);if(0<=j[1]){var
 t=j[1];c(e,t)[1+t]=f;var
 g=g-1|0;continue}return[1,f,aD(e)]}return[0,q,aD(e)]}}var
-bT=[ax,HF,b6(0)],fN=l9([0,function(b,a){var
+bU=[ax,H6,b8(0)],fN=me([0,function(b,a){var
 c=aK(b[1],a[1]);return 0===c?aK(b[2],a[2]):c}]);function
-jN(g,f,r,q){var
+jW(g,f,r,q){var
 i=g[7],j=g[1].length-1,h=n(w(j,f),0.),k=j-1|0,s=g[10],t=g[9],u=g[8],v=0;if(!(k<0)){var
 a=v;for(;;){var
 l=c(i,a)[1+a],m=a+1|0,o=c(i,m)[1+m]-1|0;if(!(o<l)){var
 b=l;for(;;){var
 y=d(r,c(t,b)[1+b]),z=d(u,b)*y,p=f-1|0,A=w(c(s,b)[1+b],f),B=0;if(!(p<0)){var
-e=B;for(;;){W(h,w(a,f)+e|0,d(h,w(a,f)+e|0)+z*d(q,A+e|0));var
+e=B;for(;;){X(h,w(a,f)+e|0,d(h,w(a,f)+e|0)+z*d(q,A+e|0));var
 D=e+1|0;if(p!==e){var
 e=D;continue}break}}var
 C=b+1|0;if(o!==b){var
 b=C;continue}break}}var
 x=a+1|0;if(k!==a){var
 a=x;continue}break}}return h}function
-jO(k,q,a,F,E){var
+jX(k,q,a,F,E){var
 r=k[3],o=k[1],p=q.length-1,l=n(a,0.),m=n(w(p,a),0.),s=o.length-1-2|0,G=k[5],H=k[4],I=k[2],J=0;if(!(s<0)){var
-e=J;for(;;){gk(m,0,w(p,a),0.);var
+e=J;for(;;){gm(m,0,w(p,a),0.);var
 t=c(o,e)[1+e],u=e+1|0,v=c(o,u)[1+u]-1|0;if(!(v<t)){var
-b=t;for(;;){gk(l,0,a,0.);var
+b=t;for(;;){gm(l,0,a,0.);var
 x=c(r,b)[1+b],y=b+1|0,z=c(r,y)[1+y]-1|0;if(!(z<x)){var
 i=x;for(;;){var
 R=d(H,i),D=a-1|0,S=w(c(G,i)[1+i],a),T=0;if(!(D<0)){var
-j=T;for(;;){W(l,j,d(l,j)+R*d(F,S+j|0));var
+j=T;for(;;){X(l,j,d(l,j)+R*d(F,S+j|0));var
 V=j+1|0;if(D!==j){var
 j=V;continue}break}}var
 U=i+1|0;if(z!==i){var
@@ -6895,7 +6925,7 @@ A=p-1|0,L=c(I,b)[1+b],M=0;if(!(A<0)){var
 g=M;for(;;){var
 B=d(c(q,g)[1+g],L);if(B!=0.){var
 C=a-1|0,O=0;if(!(C<0)){var
-h=O;for(;;){W(m,w(g,a)+h|0,d(m,w(g,a)+h|0)+B*d(l,h));var
+h=O;for(;;){X(m,w(g,a)+h|0,d(m,w(g,a)+h|0)+B*d(l,h));var
 Q=h+1|0;if(C!==h){var
 h=Q;continue}break}}}var
 P=g+1|0;if(A!==g){var
@@ -6904,11 +6934,11 @@ N=b+1|0;if(v!==b){var
 b=N;continue}break}}f(E,e,m);var
 K=e+1|0;if(s!==e){var
 e=K;continue}break}}return 0}function
-hj(d,c,b,f){var
-a=w(c.length-1,b),e=n(w(d[1].length-1-1|0,a),0.);jO(d,c,b,f,function(c,b){return fb(b,0,e,w(c,a),a)});return e}function
-oD(a,b){var
-c=hj(a[2],b,1,a[6]);return f(a[5],b.length-1,c)}function
-hk(h,q,p,o){var
+ho(d,c,b,f){var
+a=w(c.length-1,b),e=n(w(d[1].length-1-1|0,a),0.);jX(d,c,b,f,function(c,b){return fa(b,0,e,w(c,a),a)});return e}function
+oQ(a,b){var
+c=ho(a[2],b,1,a[6]);return f(a[5],b.length-1,c)}function
+hp(h,q,p,o){var
 k=h.length-1-1|0,i=0.,j=0.,r=0;if(k<0)var
 m=j,l=i;else{var
 a=r,b=j,g=i;for(;;){var
@@ -6922,26 +6952,26 @@ f=b,e=g;var
 s=a+1|0;if(k!==a){var
 a=s,b=f,g=e;continue}var
 m=f,l=e;break}}return aa(l,q*m)}function
-eT(c,b,a){return b<=a?(((c+w(b,c)|0)-(w(b,b-1|0)/2|0)|0)+a|0)-b|0:(((c+w(a,c)|0)-(w(a,a-1|0)/2|0)|0)+b|0)-a|0}function
+eU(c,b,a){return b<=a?(((c+w(b,c)|0)-(w(b,b-1|0)/2|0)|0)+a|0)-b|0:(((c+w(a,c)|0)-(w(a,a-1|0)/2|0)|0)+b|0)-a|0}function
 ds(a){return a+(w(a,a+1|0)/2|0)|0}function
-oE(m,w,e,v,b,k,j){var
+oR(m,w,e,v,b,k,j){var
 h=k[2],i=k[1];if(j){var
 o=j[1],p=o[2],q=o[1],g=n(ds(b),m),r=b-1|0,x=0;if(!(r<0)){var
 a=x;for(;;){var
 y=f(e,q,c(h,a)[1+a]),z=f(w,f(e,i,c(p,a)[1+a]),y);c(g,a)[1+a]=z;var
 s=b-1|0,A=0;if(!(s<0)){var
 d=A;for(;;){var
-C=c(p,d)[1+d],D=f(e,c(h,a)[1+a],C),t=eT(b,a,d),E=f(v,c(g,t)[1+t],D),u=eT(b,a,d);c(g,u)[1+u]=E;var
+C=c(p,d)[1+d],D=f(e,c(h,a)[1+a],C),t=eU(b,a,d),E=f(v,c(g,t)[1+t],D),u=eU(b,a,d);c(g,u)[1+u]=E;var
 F=d+1|0;if(s!==d){var
 d=F;continue}break}}var
 B=a+1|0;if(r!==a){var
 a=B;continue}break}}return[0,g,f(e,i,q)]}function
 G(a){return a<b?c(h,a)[1+a]:m}return[0,l(ds(b),G),i]}function
-oF(b,a,e){function
+oS(b,a,e){function
 f(a){var
 f=bI(c(b[3][1],a)[1+a],e);return[0,d(b[3][2],a)-f,a]}var
-g=aS(am,G(b[3][1].length-1,f)),h=ed(function(b,c){return b<a?1:0},g);return k(function(a){return a[2]},h)}function
-HH(j,y,Q,P,O,M,L,w,v){var
+g=aS(an,G(b[3][1].length-1,f)),h=ed(function(b,c){return b<a?1:0},g);return k(function(a){return a[2]},h)}function
+H8(j,y,Q,P,O,N,L,w,v){var
 a=y[3],k=j[1][1];function
 R(a){var
 b=c(j[3],a)[1+a];function
@@ -6954,8 +6984,8 @@ var
 f=e;return f},d);return a[1]}var
 e=h(d,w),f=d(L);return[0,q(b[2],f),e]}function
 S(e){return l(a,function(a){var
-b=[0,d(M,a)];p(function(e,f){var
-g=d(Q,a),h=f*N(c(c(w,e)[1+e],a)[1+a])/g;b[1]=b[1]+h;return 0},e);return b[1]})}var
+b=[0,d(N,a)];p(function(e,f){var
+g=d(Q,a),h=f*M(c(c(w,e)[1+e],a)[1+a])/g;b[1]=b[1]+h;return 0},e);return b[1]})}var
 T=G(2*a|0,function(a){return a});function
 z(b){var
 a=c(v,b)[1+b];return[0,a[1],a[2],a[3],a[4]]}function
@@ -6967,340 +6997,341 @@ b=2*a|0,h=[0,C(a,s),g,f];c(o,b)[1+b]=h;var
 d=(2*a|0)+1|0,i=[0,C(a,a9),x,e];c(o,d)[1+d]=i;return 0}var
 E=a-1|0,U=0;if(!(E<0)){var
 b=U;for(;;){var
-f=z(b),F=f[4],H=f[3],t=f[2],X=f[1],Z=il(H);D(b,t,il(F),Z);var
+f=z(b),F=f[4],H=f[3],t=f[2],X=f[1],Z=iu(H);D(b,t,iu(F),Z);var
 I=a-1|0;if(!(I<b)){var
 e=b;for(;;){var
 i=z(e),J=i[3],aa=i[4],ab=i[1],K=g(t,i[2]),ac=[m,function(a,b){return function(c){return cz(k,a,b)}}(H,J)],ad=[m,function(c,d,e,f,g,h,i){return function(j){var
-a=[0,[0,d,f],[0,[0,s,cz(k,g,c)],0]],b=cY(e,h);return az(k,0,$(Y(i),b),a)}}(F,t,X,aa,J,ab,K)];D(eT(a,b,e),K,ad,ac);var
+a=[0,[0,d,f],[0,[0,s,cz(k,g,c)],0]],b=cY(e,h);return az(k,0,$(Y(i),b),a)}}(F,t,X,aa,J,ab,K)];D(eU(a,b,e),K,ad,ac);var
 ae=e+1|0;if(I!==e){var
 e=ae;continue}break}}var
 _=b+1|0;if(E!==b){var
 b=_;continue}break}}var
-r=[0,j,a,y,S,0,R,A(0,al),0,0,v,o],V=2*a|0,W=bB(function(a){return oF(r,V,a)},O);r[5]=bl(aK,ay(T,ay(aP(P),W)));return r}function
-hl(c,a){var
+r=[0,j,a,y,S,0,R,A(0,am),0,0,v,o],V=2*a|0,W=bt(function(a){return oS(r,V,a)},O);r[5]=bm(aK,ay(T,ay(aQ(P),W)));return r}function
+hq(c,a){var
 d=U(c[7],a);if(d)return d[1];var
-e=b(c[6],a),f=h(N,e[2]),j=N(e[1]),k=bU,g=aN(function(b,a){return aa(b,Math.abs(a))},k,f),i=[0,j/g,h(function(a){return a/g},f)];av(c[7],a,i);return i}function
-jP(a){var
+e=b(c[6],a),f=h(M,e[2]),j=M(e[1]),k=bV,g=aO(function(b,a){return aa(b,Math.abs(a))},k,f),i=[0,j/g,h(function(a){return a/g},f)];av(c[7],a,i);return i}function
+jY(a){var
 b=bN(a,1,a.length-1-1|0),c=h(function(a){return-a},b);return[0,d(a,0),c]}function
-oG(d,a){function
+oT(d,a){function
 f(b,a){var
 c=d[2];function
 e(b,a){return b-a}function
-f(b,a){return b*a}return oE(0.,function(b,a){return b+a},f,e,c,b,a)}switch(a[0]){case
+f(b,a){return b*a}return oR(0.,function(b,a){return b+a},f,e,c,b,a)}switch(a[0]){case
 0:var
-g=a[1],i=c(d[11],g)[1+g],o=N(i[2]),e=o,b=h(N,i[1]);break;case
+g=a[1],i=c(d[11],g)[1+g],o=M(i[2]),e=o,b=h(M,i[1]);break;case
 1:var
-k=f(hl(d,a[1]),0),e=k[2],b=k[1];break;case
+k=f(hq(d,a[1]),0),e=k[2],b=k[1];break;case
 2:var
-q=[0,hl(d,a[2])],l=f(hl(d,a[1]),q),e=l[2],b=l[1];break;default:var
-m=a[1],r=[0,jP(m)],n=f(jP(m),r),e=n[2],b=n[1]}var
-j=aa(bU,Math.sqrt(bI(b,b))),p=e/j;return[0,h(function(a){return a/j},b),p]}var
-c0=Jq(0);Jr([0,d1,c0[2],f6,c0[4],c0[5],c0[6],c0[7],c0[8],c0[9],c0[10],c0[11]]);function
-oH(f){var
-c=A(0,al);return function(a){var
+q=[0,hq(d,a[2])],l=f(hq(d,a[1]),q),e=l[2],b=l[1];break;default:var
+m=a[1],r=[0,jY(m)],n=f(jY(m),r),e=n[2],b=n[1]}var
+j=aa(bV,Math.sqrt(bI(b,b))),p=e/j;return[0,h(function(a){return a/j},b),p]}var
+c0=JR(0);JS([0,d1,c0[2],f7,c0[4],c0[5],c0[6],c0[7],c0[8],c0[9],c0[10],c0[11]]);function
+oU(f){var
+c=A(0,am);return function(a){var
 d=U(c,a);if(d)return d[1];var
 e=b(f,a);av(c,a,e);return e}}function
-oI(a,e){var
+oV(a,e){var
 c=e;for(;;)switch(c[0]){case
 0:var
-d=c[1],f=d[2];a6(function(c){b(a[5],c[3]);return b(a[5],c[4])},f);b(a[5],d[3][2]);return bq(a[5],d[9]);case
-1:return b(a[5],c[2]);default:oI(a,c[2]);var
+d=c[1],f=d[2];aY(function(c){b(a[5],c[3]);return b(a[5],c[4])},f);b(a[5],d[3][2]);return bB(a[5],d[9]);case
+1:return b(a[5],c[2]);default:oV(a,c[2]);var
 c=c[3];continue}}function
-oJ(a,t,r){if(!bQ(a,x)&&!ev(a,s)){var
+oW(a,t,r){if(!bR(a,x)&&!ev(a,s)){var
 i=0,h=0,f=s,d=t,b=r,c=s;for(;;){var
-j=g(cr(b),a),v=q(s,a),l=g(cr(d+1|0),v),m=q(l,j),n=0<B(m)?1:0;if(n)var
-w=g(c,m),y=z(ai(e,60)),o=bQ(g(g(f,j),y),w);else
+j=g(ca(b),a),v=q(s,a),l=g(ca(d+1|0),v),m=q(l,j),n=0<B(m)?1:0;if(n)var
+w=g(c,m),y=z(aj(e,60)),o=bR(g(g(f,j),y),w);else
 var
-o=n;if(0!==b&&!o&&i!==hC){var
-p=ct(g(f,j),l),A=ai(e,f6),C=p[2],k=b0(d$(ai(p[1],f6),C),A),i=i+1|0,h=[0,k,h],f=k,d=d+1|0,b=b-1|0,c=u(c,k);continue}return ak(h)}}return 0}function
-HY(b,a){return x}function
-HZ(a){return x}function
-H0(c,b,a){return 0}function
-H1(b,a){return 0}function
-H2(c,b,a){return[0,x]}function
-H3(a){return 0}function
-H4(a){return 0}function
-H5(a){return 0}var
-b4=[0,function(b,a){return x},H5,H4,H3,H2,H1,H0,HZ,HY];function
-jQ(c,b,a){return 0}function
-jR(c,b,a){return 0}var
-jS=0,jT=0;function
-jU(c,b,a){return 0}function
-jV(c,b,a){return 0}function
-oK(b,a){return 0}function
-jW(c,b,a){return 0}function
-oL(a){throw[0,ae,H6]}var
-jX=0,jY=0;function
-H7(a){return j}var
-oM=0;function
-jZ(a){return[0,a[1],a[2]]}function
-j0(a){return s}function
-j1(a){return x}var
-j2=0,j3=0,j4=0,j5=0,j7=l_([0,function(b,a){var
-c=ea(b[1],a[1]);return 0===c?ea(b[2],a[2]):c}]),j8=[0,j7[1]];function
-j9(a){var
-r=f(j7[29],a,j8[1]);if(r)return r[1];if(0<B(a))var
-k=a[1],l=a[2],s=b9(k),b=b9(l)-s|0,t=ai(l,aO(0,-(b+eX|0)|0)),g=gv(ai(k,(b+eX|0)+aO(0,-(b+eX|0)|0)|0),t),h=fd(es(g,pP)),n=ai(h,pP),d=c(oj,2048)[k3],o=E(d),u=D===o?d[1]:m===o?H(d):d,v=I(b,u),e=c(oj,h)[1+h],p=E(e),w=D===p?e[1]:m===p?H(e):e,x=as(g,n),y=cR(as(ai(oi(cR(g,n),x),1),w),v),q=Math.abs(Math.log(N(a))),z=dG(hx,q),A=ai(gc(Math.ceil(4.+2.*dG(hx,q)*z)),32),i=cR(es(y,48),A);else
+o=n;if(0!==b&&!o&&i!==hH){var
+p=cc(g(f,j),l),A=aj(e,f7),C=p[2],k=b2(d$(aj(p[1],f7),C),A),i=i+1|0,h=[0,k,h],f=k,d=d+1|0,b=b-1|0,c=u(c,k);continue}return ak(h)}}return 0}function
+In(b,a){return x}function
+Io(a){return x}function
+Ip(c,b,a){return 0}function
+Iq(b,a){return 0}function
+Ir(c,b,a){return[0,x]}function
+Is(a){return 0}function
+It(a){return 0}function
+Iu(a){return 0}var
+b6=[0,function(b,a){return x},Iu,It,Is,Ir,Iq,Ip,Io,In];function
+jZ(c,b,a){return 0}function
+j0(c,b,a){return 0}var
+j1=0,j2=0;function
+j3(c,b,a){return 0}function
+j4(c,b,a){return 0}function
+oX(b,a){return 0}function
+j5(c,b,a){return 0}function
+oY(a){throw[0,ad,Iv]}var
+j6=0,j7=0;function
+Iw(a){return j}var
+oZ=0;function
+j8(a){return[0,a[1],a[2]]}function
+j9(a){return s}function
+j_(a){return x}var
+j$=0,ka=0,kb=0,kc=0,ke=mf([0,function(b,a){var
+c=ea(b[1],a[1]);return 0===c?ea(b[2],a[2]):c}]),kf=[0,ke[1]];function
+kg(a){var
+r=f(ke[29],a,kf[1]);if(r)return r[1];if(0<B(a))var
+k=a[1],l=a[2],s=b$(k),b=b$(l)-s|0,t=aj(l,aP(0,-(b+eX|0)|0)),g=gx(aj(k,(b+eX|0)+aP(0,-(b+eX|0)|0)|0),t),h=fc(es(g,p4)),n=aj(h,p4),d=c(or,2048)[k_],o=F(d),u=D===o?d[1]:m===o?H(d):d,v=I(b,u),e=c(or,h)[1+h],p=F(e),w=D===p?e[1]:m===p?H(e):e,x=as(g,n),y=cR(as(aj(oq(cR(g,n),x),1),w),v),q=Math.abs(Math.log(M(a))),z=dF(hC,q),A=aj(gd(Math.ceil(4.+2.*dF(hC,q)*z)),32),i=cR(es(y,48),A);else
 var
-i=j;j8[1]=S(j7[4],a,i,j8[1]);return i}function
-Ih(a,v,bn,co,aT,aC,cn,cm,F,aQ){var
+i=j;kf[1]=S(ke[4],a,i,kf[1]);return i}function
+II(a,v,bn,cq,aT,aE,cp,co,E,aC){var
 bo=aT[3],aU=aT[2],ab=aT[1],ac=a[3];if(typeof
 ac!=="number"&&2===ac[0]){var
-ad=ac[4],bp=ac[3],af=ac[1],L=h(fC,ac[2]),o=e_(a[5]),r=a[1],cp=C(bp[3]),aV=g_(bp),aY=A(0,bb),aE=A(0,bb),cu=jw(aV),bs=A(0,bb),bt=r[1]-1|0,cv=0;if(!(bt<0)){var
+ae=ac[4],bp=ac[3],ag=ac[1],O=h(fC,ac[2]),o=e9(a[5]),r=a[1],cr=C(bp[3]),aV=hd(bp),aZ=A(0,bb),aF=A(0,bb),cu=jE(aV),bq=A(0,bb),bu=r[1]-1|0,cv=0;if(!(bu<0)){var
 at=cv;for(;;){var
-b6=bH(r[5],at),a7=b6[1],b7=b6[2]-1|0;if(!(b7<a7)){var
-au=a7;for(;;){var
-b8=bH(r[6],au),b9=b8[2],ax=b8[1],a8=aS(aK,G(b9-ax|0,function(c){return function(a){return b(af[2],c+a|0)}}(ax)));if(1-aH(bs,a8)){av(bs,a8,0);var
-cU=Y(a9),cV=g9(cu,M(function(d,a){var
-e=c(L,a)[1+a];return b(bS(0,d),e)},cU,a8))[1];Z(b(aw[2],cV),Iq)}var
-cb=b9-1|0;if(!(cb<ax)){var
+b8=bH(r[5],at),a8=b8[1],b9=b8[2]-1|0;if(!(b9<a8)){var
+au=a8;for(;;){var
+b_=bH(r[6],au),b$=b_[2],ax=b_[1],a_=aS(aK,G(b$-ax|0,function(c){return function(a){return b(ag[2],c+a|0)}}(ax)));if(1-aH(bq,a_)){av(bq,a_,0);var
+cU=Y(a9),cV=hc(cu,L(function(d,a){var
+e=c(O,a)[1+a];return b(bT(0,d),e)},cU,a_))[1];W(b(aw[2],cV),IS)}var
+cd=b$-1|0;if(!(cd<ax)){var
 aA=ax;for(;;){var
-a_=b(af[2],aA);if(1-aH(aY,a_)){av(aY,a_,0);av(aE,a_,[0,at,au-a7|0,aA-ax|0])}var
-cZ=aA+1|0;if(cb!==aA){var
+a$=b(ag[2],aA);if(1-aH(aZ,a$)){av(aZ,a$,0);av(aF,a$,[0,at,au-a8|0,aA-ax|0])}var
+cZ=aA+1|0;if(cd!==aA){var
 aA=cZ;continue}break}}var
-cX=au+1|0;if(b7!==au){var
+cX=au+1|0;if(b9!==au){var
 au=cX;continue}break}}var
-cT=at+1|0;if(bt!==at){var
+cT=at+1|0;if(bu!==at){var
 at=cT;continue}break}}var
-ag=aS(aK,ee(gs(aY))),cw=0;if(33554432<aN(function(c,a){var
-d=cW(0,aC,a[2]),b=cW(1,aC,a[2])+d|0;if(2097152<b)X(Ij);return c+b|0},cw,ab))X(Ik);var
-P=ad?K(ad[1][4],Il):ad,cx=P?r[3]:ab.length-1,bv=o[1];if(bv){var
-bw=bv[1],by=bw[1];Z(by[1]===cx?1:0,Im);var
-aq=[0,by[2],bw[2][2]]}else
+ah=aS(aK,ee(gu(aZ))),cw=0;if(33554432<aO(function(c,a){var
+d=cW(0,aE,a[2]),b=cW(1,aE,a[2])+d|0;if(2097152<b)Z(IK);return c+b|0},cw,ab))Z(IL);var
+P=ae?K(ae[1][4],IM):ae,cx=P?r[3]:ab.length-1,bv=o[1];if(bv){var
+bx=bv[1],by=bx[1];W(by[1]===cx?1:0,IN);var
+aq=[0,by[2],bx[2][2]]}else
 var
 cR=function(a){return 1.},aq=[0,function(a){return 0.},cR];var
-cy=P?0!==o[2]?1:0:P;Z(1-cy,In);var
-bz=0===ad?GZ:GY,aL=F[5],aM=F[3],ao=F[2],a$=F[1],cc=0;if(ad){var
-Q=ad[1],ce=Q[2];if(cL(function(a){var
-b=K(a,H8),c=b||K(a,H9);return c},ce)){var
-cf=function(a){function
+cy=P?0!==o[2]?1:0:P;W(1-cy,IO);var
+bA=0===ae?Ho:Hn,aM=E[5],aP=E[3],ao=E[2],ba=E[1],ce=0;if(ae){var
+Q=ae[1],cg=Q[2];if(cL(function(a){var
+b=K(a,Ix);return b?b:ma(Iy,a)},cg)){var
+ch=function(a){function
 c(c){return b(Q[9][2],a)+c|0}var
-d=b(Q[9][2],a),e=G(b(Q[9][2],a+1|0)-d|0,c),f=0;return M(function(c,a){return c+b(Q[11][2],a)|0},f,e)},aB=G(Q[9][1]-1|0,cf),aO=1===C(ao)?1:0,cg=aO?0!==o[3]?1:0:aO;Z(1-cg,H_);if(aO)var
-T=H$;else{var
+d=b(Q[9][2],a),e=G(b(Q[9][2],a+1|0)-d|0,c),f=0;return L(function(c,a){return c+b(Q[11][2],a)|0},f,e)},aB=G(Q[9][1]-1|0,ch),aR=1===C(ao)?1:0,ci=aR?0!==o[3]?1:0:aR;W(1-ci,Iz);if(aR)var
+T=IA;else{var
 bj=o[3];if(bj)var
-bk=bj[1],bm=G(bk[1],bk[2]);else
+bk=bj[1],bl=G(bk[1],bk[2]);else
 var
-cl=function(b){var
-a=b===oe(aB)?1:0,c=a?1:a;return c},bm=G(oe(aB)+1|0,cl);var
-T=bm}var
-ch=C(ao);if(ch<C(T))X(Ia);var
-ba=[0,j6,j5,j4,j3,j2,b4,b4,j1,j0,jZ,s,T,j9,jY,jX,oL,jW,oK,jV,jU,jT,jS,b4,b4,jR,jQ],ci=function(a){return 0<=B(a)?1:0},bf=function(a){return c8(ci,a)},cj=G(a$,function(a){return a}),bg=b(bd(function(a){return 1-aH(aE,a)}),cj);br(function(a,g){var
+cn=function(b){var
+a=b===om(aB)?1:0,c=a?1:a;return c},bl=G(om(aB)+1|0,cn);var
+T=bl}var
+cj=C(ao);if(cj<C(T))Z(IB);var
+bd=[0,kd,kc,kb,ka,j$,b6,b6,j_,j9,j8,s,T,kg,j7,j6,oY,j5,oX,j4,j3,j2,j1,b6,b6,j0,jZ],ck=function(a){return 0<=B(a)?1:0},bf=function(a){return c7(ck,a)},cl=G(ba,function(a){return a}),bg=b(a6(function(a){return 1-aH(aF,a)}),cl);bs(function(a,g){var
 d=0!==bg?1:0;if(d)var
-e=0<fq(a,ao,T)?1:0,c=e?1-bf(k(function(c){var
-d=b(v[3],c);return fp(f(aM,a,function(b,c){return gK(a,aL,b,c)}),d)},bg)):e;else
+e=0<fp(a,ao,T)?1:0,c=e?1-bf(k(function(c){var
+d=b(v[3],c);return fo(f(aP,a,function(b,c){return gM(a,aM,b,c)}),d)},bg)):e;else
 var
-c=d;return c?X(Ib):c},aB);var
-bh=iY(v,a$,ao,aM,ba,F[4],aL,F[6]),ap=bh?bh[1]:bi(Ig);br(function(a,e){var
-b=0<fq(a,ao,T)?1:0;if(b){var
-c=v[4],d=f(aM,a,function(b,c){return gK(a,aL,b,c)});return Z(bf(k(function(a){return fp(d,a)},c)),Ic)}return b},aB);var
-aF=[0,T,ap,[0,function(h){var
-c=A(0,al),e=ap[2];y(function(d){var
-e=d[1],f=b(h,e);Z(0.<f?1:0,Id);var
-a=et(d[2])/f,g=cN(a),i=g?0.<a?1:0:g;Z(i,Ie);return V(c,e,_(a))},e);function
-a(a){return ah(c,a)}var
-d=ni(ba,ap[2],a,ap[1]);if(d){var
+c=d;return c?Z(IC):c},aB);var
+bh=i6(v,ba,ao,aP,bd,E[4],aM,E[6]),ap=bh?bh[1]:bi(IH);bs(function(a,e){var
+b=0<fp(a,ao,T)?1:0;if(b){var
+c=v[4],d=f(aP,a,function(b,c){return gM(a,aM,b,c)});return W(bf(k(function(a){return fo(d,a)},c)),ID)}return b},aB);var
+aG=[0,T,ap,[0,function(h){var
+c=A(0,am),e=ap[2];y(function(d){var
+e=d[1],f=b(h,e);W(0.<f?1:0,IE);var
+a=et(d[2])/f,g=cN(a),i=g?0.<a?1:0:g;W(i,IF);return V(c,e,_(a))},e);function
+a(a){return ai(c,a)}var
+d=np(bd,ap[2],a,ap[1]);if(d){var
 f=ap[2],g=k(function(c){var
-b=c[1];return[0,b,a(b)]},f);return[0,[0,a,b0(d[1],fn)],g]}return bi(If)}]];cc=1}}if(!cc)var
-aF=[0,0,[0,j,0],0];var
-bC=aF[3],bD=aF[2],cB=aF[1],aG=_(aX(a[4],0.)),aZ=a[2][9];if(aZ)var
-bF=aZ[1],ar=bl(aK,G(bF[1],bF[2]));else
+b=c[1];return[0,b,a(b)]},f);return[0,[0,a,b2(d[1],fm)],g]}return bi(IG)}]];ce=1}}if(!ce)var
+aG=[0,0,[0,j,0],0];var
+bC=aG[3],bD=aG[2],cB=aG[1],aI=_(aX(a[4],0.)),a0=a[2][9];if(a0)var
+bF=a0[1],ar=bm(aK,G(bF[1],bF[2]));else
 var
-ar=aZ;var
-i=jx(aV,k(function(a){return c(L,a)[1+a]},ag)),a0=A(0,10),a1=A(0,4),bG=function(e,d){var
-b=U(a0,[0,e,d]);if(b){var
-a=b[1],c=E(a),f=D===c?a[1]:m===c?H(a):a;return f[4]}return bi(Io)},aI=F[1],cC=F[4],cD=o[4];br(function(q,B){var
-Q=ou(i,L,ag,0,[0,o[1],[0,B[1]],o[3],o[4],o[5]],bo,bC,aG,bz,q+1|0,bG);V(a1,q+1|0,Q);var
-F=[m,function(r){var
-e=aQ[2],a=aQ[1],f=nL(v,aI,a,cC,e,aQ[3]),q=[0,j6,j5,j4,j3,j2,b4,b4,j1,j0,jZ,s,oM,j9,jY,jX,oL,jW,oK,jV,jU,jT,jS,b4,b4,jR,jQ];if(f){var
+ar=a0;var
+i=jF(aV,k(function(a){return c(O,a)[1+a]},ah)),a1=A(0,10),a2=A(0,4),bG=function(e,d){var
+b=U(a1,[0,e,d]);if(b){var
+a=b[1],c=F(a),f=D===c?a[1]:m===c?H(a):a;return f[4]}return bi(IP)},aJ=E[1],cC=E[4],cD=o[4];bs(function(r,q){var
+R=oH(i,O,ah,0,[0,o[1],[0,q[1]],o[3],o[4],o[5]],bo,bC,aI,bA,r+1|0,bG);V(a2,r+1|0,R);var
+a=aC[1],e=q[4];aY(function(b){return W(b<a[6]?1:0,IQ)},e);var
+B=[m,function(r){var
+e=aC[2],a=aC[1],f=nS(v,aJ,a,cC,e,aC[3]),q=[0,kd,kc,kb,ka,j$,b6,b6,j_,j9,j8,s,oZ,kg,j7,j6,oY,j5,oX,j4,j3,j2,j1,b6,b6,j0,jZ];if(f){var
 g=f[1],h=g[1];if(h){var
-i=n(a[4],0),j=n(aI,0),k=a[1]-1|0,m=0;if(!(k<0)){var
+i=n(a[4],0),j=n(aJ,0),k=a[1]-1|0,m=0;if(!(k<0)){var
 d=m;for(;;){var
-l=bl(aK,b(a[3],d));y(function(b){return function(a){c(i,a)[1+a]=b;return 0}}(l),l);var
+l=bm(aK,b(a[3],d));y(function(b){return function(a){c(i,a)[1+a]=b;return 0}}(l),l);var
 p=d+1|0;if(k!==d){var
 d=p;continue}break}}var
 o=bD[2];y(function(a){var
-b=a[1],d=a[2];c(j,b)[1+b]=d;return 0},o);return[0,v,aI,a,e,q,bD,h[1],g[2],i,j]}}return bi(Hc)}],a=B[2];return p(function(o,aP){return V(a0,[0,q,o],[m,function(aS){var
-aQ=d(B[4],o),R=c(B[3],o)[1+o],S=Q[2],ao=E(F),a=D===ao?F[1]:m===ao?H(F):F,e=a[3],y=a[4],v=R.length-1,I=C(e[8]),V=0<v?1:0,aq=V?0===ga(I,v)?1:0:V;Z(aq,Hf);var
-W=aN(Hd,0,R);Z(0<W?1:0,Hg);var
-r=G(I,function(b){var
-a=ck(w(b,v),I);return ck(c(R,a)[1+a],W)}),ar=0,t=M(function(b,a){return b+a|0},ar,r);function
-at(a){return a}var
-au=G(e[4],at),aw=0,ab=M(function(c,b){var
-d=b_(a[7]),e=bB(function(a){return a[1]},d),g=0;return c+M(function(c,a){return c+f(y,a,b)|0},g,e)|0},aw,au),ac=0<ab?1:0,ax=ac?ck(536870911,ab)<t?1:0:ac;if(ax)X(Hh);var
-ay=0,ad=eq(function(b,a,c){return[0,[0,b,a]]},S,ay);function
-az(a){var
-b=U(S,a);if(b){var
-c=b[1];return[0,a,c[1],c[2],0,0]}if(ad){var
-d=ad[1],e=d[2];return[0,d[1],e[1],e[2],0,0]}return bi(Hi)}var
-aA=l(a[2],az);function
-ae(a){return c(aA,a)[1+a]}var
-af=A(0,10),aB=O(k(O,a[7]));function
-aC(d,b,f){var
-g=U(af,[0,d,b]);if(g)var
-i=g[1];else{var
-k=c(c(aB,d)[1+d],b)[1+b][2],m=a[2],n=function(a){return i9(e,m,ae,k,a)},o=l(e[4],n),p=a[9],q=function(a){return c(o,a)[1+a]},j=h(function(a){return c8(q,a)},p);av(af,[0,d,b],j);var
-i=j}return c(i,f)[1+f]}var
-aD=cr(t),K=g(_(aQ),aD),ag=n(a[2],s),ah=n(a[2],s),ai=n(a[2],0),P=n(a[2],x);function
-aE(a){return c(P,a)[1+a]}function
-aF(a){return c(ai,a)[1+a]}function
-aG(a){return c(ah,a)[1+a]}var
-j=[0,0,r,K,aC,function(a){return c(ag,a)[1+a]},aG,aF,aE,x,ow],aH=a[8];br(function(e,$){var
-A=U(S,e);if(A){var
-F=A[1],G=bB(function(b){return i_(y,j,b,0,r,a[7])},$),h=N(g(K,z(c(a[10],e)[1+e]))),ab=0!==G?1:0,H=ab||(h!=0.?1:0);if(H){var
-I=cA(i,c(L,e)[1+e]),B=[0,N(I[2])],ac=I[1];p(function(b,a){var
-c=d(aP,b),e=N(a)*c;B[1]=B[1]+e;return 0},ac);var
-l=N(F[1]),f=N(F[2]),ad=aa(l,c1*f),n=dG(f,aa(B[1],ad)),ae=hf(n);c(ag,e)[1+e]=ae;var
-J=function(e){return b(bZ(function(a){var
-b=N(a[3]),c=a[1],d=c?(0.<b?1:0)===e?1:0:c,f=d?[0,[0,a[2],b]]:d;return f}),G)},af=J(1),aj=0.,O=M(function(c,a){var
-b=a[2];return c+a[1]*b/(n*(n+b))},aj,af),Q=J(0);if(Q){var
+b=a[1],d=a[2];c(j,b)[1+b]=d;return 0},o);return[0,v,aJ,a,e,q,bD,h,g[2],i,j]}}return bi(HD)}],j=q[2];return p(function(e,aS){return V(a1,[0,r,e],[m,function(aV){var
+aq=c(q[4],e)[1+e],aT=d(q[5],e),S=c(q[3],e)[1+e],T=R[2],ar=F(B),a=D===ar?B[1]:m===ar?H(B):B,o=a[3],E=a[4],t=af(a[7],aq),I=S.length-1,K=C(o[8]),X=0<I?1:0,au=X?0===gb(K,I)?1:0:X;W(au,HG);var
+ab=aO(HE,0,S);W(0<ab?1:0,HH);var
+v=G(K,function(b){var
+a=cm(w(b,I),K);return cm(c(S,a)[1+a],ab)}),aw=0,y=L(function(b,a){return b+a|0},aw,v);function
+ax(a){return a}var
+ay=G(o[4],ax),az=0,ac=L(function(b,a){var
+c=bZ(t),d=bt(function(a){return a[1]},c),e=0;return b+L(function(c,b){return c+f(E,b,a)|0},e,d)|0},az,ay),ad=0<ac?1:0,aA=ad?cm(536870911,ac)<y?1:0:ad;if(aA)Z(HI);var
+aB=0,ae=eq(function(b,a,c){return[0,[0,b,a]]},T,aB);function
+aC(a){var
+b=U(T,a);if(b){var
+c=b[1];return[0,a,c[1],c[2],0,0]}if(ae){var
+d=ae[1],e=d[2];return[0,d[1],e[1],e[2],0,0]}return bi(HJ)}var
+aD=l(a[2],aC);function
+ag(a){return c(aD,a)[1+a]}var
+ah=A(0,10),aE=N(k(N,t));function
+aF(d,b,e){var
+f=U(ah,[0,d,b]);if(f)var
+g=f[1];else{var
+j=c(c(aE,d)[1+d],b)[1+b][2],k=a[2],m=function(a){return jf(o,k,ag,j,a)},n=l(o[4],m),p=a[9],q=function(a){return c(n,a)[1+a]},i=h(function(a){return c7(q,a)},p);av(ah,[0,d,b],i);var
+g=i}return c(g,e)[1+e]}var
+aG=ca(y),P=g(_(aT),aG),ai=n(a[2],s),aj=n(a[2],s),ak=n(a[2],0),Q=n(a[2],x);function
+aH(a){return c(Q,a)[1+a]}function
+aI(a){return c(ak,a)[1+a]}function
+aJ(a){return c(aj,a)[1+a]}var
+j=[0,aq,v,P,aF,function(a){return c(ai,a)[1+a]},aJ,aI,aH,x,oJ],aK=a[8];bs(function(e,ab){var
+A=U(T,e);if(A){var
+G=A[1],H=bt(function(a){return jg(E,j,a,0,v,t)},ab),h=M(g(P,z(c(a[10],e)[1+e]))),ac=0!==H?1:0,I=ac||(h!=0.?1:0);if(I){var
+J=cA(i,c(O,e)[1+e]),B=[0,M(J[2])],ad=J[1];p(function(b,a){var
+c=d(aS,b),e=M(a)*c;B[1]=B[1]+e;return 0},ad);var
+l=M(G[1]),f=M(G[2]),ae=aa(l,c1*f),n=dF(f,aa(B[1],ae)),af=hk(n);c(ai,e)[1+e]=af;var
+K=function(e){return b(b1(function(a){var
+b=M(a[3]),c=a[1],d=c?(0.<b?1:0)===e?1:0:c,f=d?[0,[0,a[2],b]]:d;return f}),H)},ag=K(1),ah=0.,N=L(function(c,a){var
+b=a[2];return c+a[1]*b/(n*(n+b))},ah,ag),R=K(0);if(R){var
 o=function(c){var
-a=0.;return M(function(d,a){var
-e=b(c,a[2]);return d+a[1]*e},a,Q)},s=function(a){var
-b=h*Math.log(a);return o(function(b){return JT(b/a)})-b},t=function(a){var
-b=h/a;return o(function(b){return-b/(a*(a+b))})-b},C=s(l),w=1,v=f,u=l;for(;;){var
-m=bu*(u+v),Z=t(m)*(l-m);if(s(m)+Z<=C)var
-x=m,E=u;else
+a=0.;return L(function(d,a){var
+e=b(c,a[2]);return d+a[1]*e},a,R)},r=function(a){var
+b=h*Math.log(a);return o(function(b){return Ki(b/a)})-b},s=function(a){var
+b=h/a;return o(function(b){return-b/(a*(a+b))})-b},C=r(l),x=1,w=f,u=l;for(;;){var
+m=bw*(u+w),_=s(m)*(l-m);if(r(m)+_<=C)var
+y=m,F=u;else
 var
-x=v,E=m;var
-_=w+1|0;if(40!==w){var
-w=_,v=x,u=E;continue}var
-k=aa(n,x),V=0;if(k<f){var
-W=c1*h;if(W<h+o(function(a){return a*(2.*k+a)/((k+a)*(k+a))})){var
-q=[0,k,0,t(k)];V=1}}if(!V)var
-X=l<f?(s(f)-C)/(f-l):0.,D=t(f),Y=h/f,q=[0,f,1,aa(X,D+hI*(Math.abs(D)+o(function(a){return-a/(f*(f+a))})+Y))];var
-ak=hf(q[1]);c(ah,e)[1+e]=ak;var
-al=q[2];c(ai,e)[1+e]=al;var
-am=hf(q[3]-O);c(P,e)[1+e]=am;return 0}}var
-an=hf(-O-h/n);c(P,e)[1+e]=an;var
-R=0}else
+y=w,F=m;var
+$=x+1|0;if(40!==x){var
+x=$,w=y,u=F;continue}var
+k=aa(n,y),W=0;if(k<f){var
+X=c1*h;if(X<h+o(function(a){return a*(2.*k+a)/((k+a)*(k+a))})){var
+q=[0,k,0,s(k)];W=1}}if(!W)var
+Y=l<f?(r(f)-C)/(f-l):0.,D=s(f),Z=h/f,q=[0,f,1,aa(Y,D+hP*(Math.abs(D)+o(function(a){return-a/(f*(f+a))})+Z))];var
+al=hk(q[1]);c(aj,e)[1+e]=al;var
+am=q[2];c(ak,e)[1+e]=am;var
+an=hk(q[3]-N);c(Q,e)[1+e]=an;return 0}}var
+ao=hk(-N-h/n);c(Q,e)[1+e]=ao;var
+S=0}else
 var
-R=H;var
-T=R}else
+S=I;var
+V=S}else
 var
-T=A;return T},aH);var
-aI=z(fn),aj=dU(a[5],t,e[7]),ak=jd(a[5],t,r,e[8]),al=jc(a[1],y,a[5],a[2],ae,j,a[6][2],0,a[8],a[7]),ap=0;if(aj&&ak&&al){var
-am=al[1],aJ=am[1],aK=g(K,z(a[6][1])),an=J(ow(ct(u(u(z(as(aj[1],ak[1])),aK),aJ),aI))),aL=am[2],aM=fC(k(function(a){return[0,a[2],a[1]]},aL)),aO=$(Y(an),aM),T=[0,[0,j[1],j[2],j[3],j[4],j[5],j[6],j[7],j[8],an,j[10]],aO];ap=1}if(!ap)var
-T=bi(Hj);var
-aR=dn(i,[9,(q*64|0)+o|0],T[2]);return[0,q,Q[2],T[1],aR]}])},a)},cD);var
-t=ou(i,L,ag,ar,o,bo,bC,aG,bz,0,bG);V(a1,0,t);var
+V=A;return V},aK);var
+aL=z(fm),al=dT(a[5],y,o[7]),am=jl(a[5],y,v,o[8]),an=jk(a[1],E,a[5],a[2],ag,j,a[6][2],0,a[8],t),at=0;if(al&&am&&an){var
+ao=an[1],aM=ao[1],aN=g(P,z(a[6][1])),ap=J(oJ(cc(u(u(z(as(al[1],am[1])),aN),aM),aL))),aP=ao[2],aQ=fC(k(function(a){return[0,a[2],a[1]]},aP)),aR=$(Y(ap),aQ),V=[0,[0,j[1],j[2],j[3],j[4],j[5],j[6],j[7],j[8],ap,j[10]],aR];at=1}if(!at)var
+V=bi(HK);var
+aU=dp(i,[9,(r*64|0)+e|0],V[2]);return[0,r,R[2],V[1],aU]}])},j)},cD);var
+t=oH(i,O,ah,ar,o,bo,bC,aI,bA,0,bG);V(a2,0,t);var
 cE=function(c){var
-a=ah(a0,[0,c/64|0,c%64|0]),d=E(a),b=D===d?a[1]:m===d?H(a):a;return[0,b[1],aI,b[2],b[3]]},cF=function(a){return b(ah(a1,a/d1|0)[6],a%d1|0)[1]},cG=function(a){return ah(aE,a)},an=fP(oC(0,0,0,0,0,0,0,i),aV,cp,cG,cF,cE),bK=an[2],bL=an[1],cH=an[4],cI=an[3],a2=A(0,bb),bM=function(h,e){var
-a=ah(h,e),c=a[4],f=E(c),i=D===f?c[1]:m===f?H(c):c,j=b(bL,i),d=a[3],g=E(d),k=D===g?d[1]:m===g?H(d):d,l=b(bL,k);return[0,e,a[1],a[2],l,j]};y(function(a){return V(a2,a,bM(t[2],a))},ag);var
-cJ=t[3],bO=O(k(function(a){return bM(cJ,a)},ar)),bP=A(0,bb);if(P)p(function(b,a){return V(bP,a,b)},aU);var
-bQ=A(0,bb);br(function(b,a){return V(bQ,a,b)},ag);var
-bR=O(k(function(a){return ah(a2,a)},ag)),aJ=P?r[3]:bR.length-1,a3=function(a){if(aJ<=a){var
-h=a-aJ|0;return c(bO,h)[1+h]}if(P){var
-d=ah(a2,b(af[2],a)),i=U(bP,a);if(i){var
-j=i[1],k=_(b(aq[1],a)),l=_(b(aq[2],a)),f=ca(k,d[2])?[0,d[1],k,d[3],[0,[0,s,[1,j]],0],d[5]]:d,e=bE(l,f[3])?[0,f[1],f[2],l,f[4],[0,[0,s,[2,j]],0]]:f;if(0<B(aG)&&ev(aG,e[3])){var
-m=e[5],g=ah(aE,b(af[2],a));return[0,e[1],e[3],e[3],[0,[0,s,[3,g[1],g[2],g[3]]],0],m]}return e}return d}return c(bR,a)[1+a]},bV=function(e,d,c){var
-f=b(r[5][2],e)+d|0,a=b(r[6][2],f)+c|0;return P?a:ah(bQ,b(af[2],a))},bW=A(0,al);br(function(b,a){return V(bW,a,aJ+b|0)},ar);var
-bX=function(e,d){var
+a=ai(a1,[0,c/64|0,c%64|0]),d=F(a),b=D===d?a[1]:m===d?H(a):a;return[0,b[1],aJ,b[2],b[3]]},cF=function(a){return b(ai(a2,a/d1|0)[6],a%d1|0)[1]},cG=function(a){return ai(aF,a)},al=fP(oP(0,0,0,0,0,0,0,i),aV,cr,cG,cF,cE),bK=al[2],bL=al[1],cH=al[4],cI=al[3],a3=A(0,bb),bM=function(h,e){var
+a=ai(h,e),c=a[4],f=F(c),i=D===f?c[1]:m===f?H(c):c,j=b(bL,i),d=a[3],g=F(d),k=D===g?d[1]:m===g?H(d):d,l=b(bL,k);return[0,e,a[1],a[2],l,j]};y(function(a){return V(a3,a,bM(t[2],a))},ah);var
+cJ=t[3],bO=N(k(function(a){return bM(cJ,a)},ar)),bQ=A(0,bb);if(P)p(function(b,a){return V(bQ,a,b)},aU);var
+bR=A(0,bb);bs(function(b,a){return V(bR,a,b)},ah);var
+bS=N(k(function(a){return ai(a3,a)},ah)),aL=P?r[3]:bS.length-1,a4=function(a){if(aL<=a){var
+h=a-aL|0;return c(bO,h)[1+h]}if(P){var
+d=ai(a3,b(ag[2],a)),i=U(bQ,a);if(i){var
+j=i[1],k=_(b(aq[1],a)),l=_(b(aq[2],a)),f=cb(k,d[2])?[0,d[1],k,d[3],[0,[0,s,[1,j]],0],d[5]]:d,e=bE(l,f[3])?[0,f[1],f[2],l,f[4],[0,[0,s,[2,j]],0]]:f;if(0<B(aI)&&ev(aI,e[3])){var
+m=e[5],g=ai(aF,b(ag[2],a));return[0,e[1],e[3],e[3],[0,[0,s,[3,g[1],g[2],g[3]]],0],m]}return e}return d}return c(bS,a)[1+a]},bW=function(e,d,c){var
+f=b(r[5][2],e)+d|0,a=b(r[6][2],f)+c|0;return P?a:ai(bR,b(ag[2],a))},bX=A(0,am);bs(function(b,a){return V(bX,a,aL+b|0)},ar);var
+bY=function(e,d){var
 c=a[2][9];if(c){var
-f=b(r[5][2],e)+d|0;return ah(bW,b(c[1][2],f))}return c},b1=function(a){function
+f=b(r[5][2],e)+d|0;return ai(bX,b(c[1][2],f))}return c},b3=function(a){function
 b(d,c,b){var
-a=a3(bV(d,c,b));return[0,a[2],a[3]]}var
-c=[0,j6,j5,j4,j3,j2,b4,b4,j1,j0,jZ,s,oM,H7,jY,jX,a3,jW,bX,jV,jU,jT,jS,b4,b4,jR,jQ];return dP(v,function(b,d,e){return dT(c,a,b,d,e)},b)},a5=b1(0),b2=0===ar?a5:b1(1);if(bc(ab,[0]))var
-b3=s;else
+a=a4(bW(d,c,b));return[0,a[2],a[3]]}var
+c=[0,kd,kc,kb,ka,j$,b6,b6,j_,j9,j8,s,oZ,Iw,j7,j6,a4,j5,bY,j4,j3,j2,j1,b6,b6,j0,jZ];return dO(v,function(b,d,e){return dS(c,a,b,d,e)},b)},a7=b3(0),b4=0===ar?a7:b3(1);if(bc(ab,[0]))var
+b5=s;else
 var
-cP=ab.length-1,cQ=cm?2:1,b3=ct(cn,cr(w(cQ,cP)));var
-b5=function(a){return a==a4?0:[0,_(a)]},cK=a[6],cM=bA(function(l,e){if(0===e[17]){var
-q=b(co,l),d=function(f){var
-M=f?e[16]:e[15],R=0;if(M){var
-h=M[1],F=h[1]-1|0,C=0,$=0;if(F<0)var
+cP=ab.length-1,cQ=co?2:1,b5=cc(cp,ca(w(cQ,cP)));var
+b7=function(a){return a==a5?0:[0,_(a)]},cK=a[6],cM=br(function(l,e){if(0===e[17]){var
+q=b(cq,l),d=function(f){var
+L=f?e[16]:e[15],R=0;if(L){var
+h=L[1],E=h[1]-1|0,C=0,$=0;if(E<0)var
 G=C;else{var
 j=$,I=C;for(;;){var
-K=0<=b(h[2],j)?1:I,aa=j+1|0;if(F!==j){var
+K=0<=b(h[2],j)?1:I,aa=j+1|0;if(E!==j){var
 j=aa,I=K;continue}var
 G=K;break}}if(G){var
-o=a[1],v=A(0,al),w=t[4],V=w?w[1]:bi(HX),z=h[1]-1|0,W=0;if(!(z<0)){var
-i=W;for(;;){var
-Y=t[5].length-1;Z(b(h[2],i)<Y?1:0,HW);var
+o=a[1],v=A(0,am),w=t[4],V=w?w[1]:bi(Im),z=h[1]-1|0,X=0;if(!(z<0)){var
+i=X;for(;;){var
+Y=t[5].length-1;W(b(h[2],i)<Y?1:0,Il);var
 _=i+1|0;if(z!==i){var
 i=_;continue}break}}var
 s=[0,function(R,Q,P){var
 w=b(o[5][2],Q)+P|0,j=b(h[2],w);if(0<=j){var
-l=n(cd(t[1]),x),q=[0,0],z=bH(o[6],w),A=z[1],C=z[2]-1|0;if(C<A)var
-F=x;else{var
+l=n(cf(t[1]),x),q=[0,0],z=bH(o[6],w),A=z[1],C=z[2]-1|0;if(C<A)var
+E=x;else{var
 a=A,r=x;for(;;){var
-K=b(o[7][2],a),M=c(R,K)[1+K],d=f?M:J(M);if(0!==B(d)){var
-e=b(af[2],a),N=U(v,e);if(N)var
-i=N[1];else{var
-ab=c(L,e)[1+e],O=cA(t[1],ab);av(v,e,O);var
-i=O}var
-Z=u(r,g(d,i[2])),_=i[1];p(function(h){return function(a,b){var
+K=b(o[7][2],a),L=c(R,K)[1+K],d=f?L:J(L);if(0!==B(d)){var
+e=b(ag[2],a),M=U(v,e);if(M)var
+i=M[1];else{var
+ab=c(O,e)[1+e],N=cA(t[1],ab);av(v,e,N);var
+i=N}var
+Y=u(r,g(d,i[2])),_=i[1];p(function(h){return function(a,b){var
 d=0!==B(b)?1:0;if(d){var
 f=g(h,b);l[1+a]=u(c(l,a)[1+a],f);var
 e=0}else
 var
 e=d;return e}}(d),_);var
 $=i[3];y(function(e){return function(a){var
-b=a[1];if(1-eO(b))X(HV);var
-c=q[1],d=a[2];q[1]=[0,[0,J(g(e,eN(b))),d],c];return 0}}(d),$);var
-s=Z}else
+b=a[1];if(1-eN(b))Z(Ik);var
+c=q[1],d=a[2];q[1]=[0,[0,J(g(e,eM(b))),d],c];return 0}}(d),$);var
+s=Y}else
 var
 s=r;var
 aa=a+1|0;if(C!==a){var
 a=aa,r=s;continue}var
-F=s;break}}var
-G=dq([0,ha],V,l,c(t[5],j)[1+j]),I=ox(1,u(F,G[1])),S=k(cI,q[1]),T=G[2],W=ay(k(function(c){var
-a=c[2],d=E(a),e=D===d?a[1]:m===d?H(a):a,f=b(bK,e);return[0,c[1],f]},T),S),Y=f?I:J(I);return[0,[0,Y,W]]}return 0}];R=1}}if(!R)var
+E=s;break}}var
+G=dr([0,hf],V,l,c(t[5],j)[1+j]),I=oK(1,u(E,G[1])),S=k(cI,q[1]),T=G[2],W=ay(k(function(c){var
+a=c[2],d=F(a),e=D===d?a[1]:m===d?H(a):a,f=b(bK,e);return[0,c[1],f]},T),S),X=f?I:J(I);return[0,[0,X,W]]}return 0}];R=1}}if(!R)var
 s=0;var
-ab=f?b2:a5,N=oA([0,a,ab,e,q,f,s]),ac=N[1];function
-O(c,b,a){return aX(S(ac,c,b,a),0)}if(0!==s){var
-T=0;if(0===dj(a[2])&&0===a[2][5]){var
+ab=f?b4:a7,M=oN([0,a,ab,e,q,f,s]),ac=M[1];function
+N(c,b,a){return aX(S(ac,c,b,a),0)}if(0!==s){var
+T=0;if(0===dk(a[2])&&0===a[2][5]){var
 P=r[1]-1|0,ad=0;if(!(P<0)){var
 d=ad;for(;;){var
-ag=b(r[5][2],d),Q=(b(r[5][2],d+1|0)-ag|0)-1|0,ae=0;if(!(Q<0)){var
-l=ae;for(;;){O(0,d,l);var
+af=b(r[5][2],d),Q=(b(r[5][2],d+1|0)-af|0)-1|0,ae=0;if(!(Q<0)){var
+l=ae;for(;;){N(0,d,l);var
 ai=l+1|0;if(Q!==l){var
 l=ai;continue}break}}var
 ah=d+1|0;if(P!==d){var
 d=ah;continue}break}}}else
 T=1;if(T){var
-aj=t[4];bq(function(a){var
-c=a[3];return a6(function(d){var
-a=d[3],c=E(a),e=D===c?a[1]:m===c?H(a):a;b(bK,e);return 0},c)},aj)}}return[0,O,N[2]]},f=d(0),h=f[2],i=d(1),j=i[2];oB(a,e,a5,b2,q,h,j);return[0,[0,q,h,j,f[1],i[1]]]}return 0},cK),cO=a[6];return bA(function(at,j){function
-au(a){return e_(aj(cM,a))}var
+aj=t[4];bB(function(a){var
+c=a[3];return aY(function(d){var
+a=d[3],c=F(a),e=D===c?a[1]:m===c?H(a):a;b(bK,e);return 0},c)},aj)}}return[0,N,M[2]]},f=d(0),h=f[2],i=d(1),j=i[2];oO(a,e,a7,b4,q,h,j);return[0,[0,q,h,j,f[1],i[1]]]}return 0},cK),cO=a[6];return br(function(at,j){function
+au(a){return e9(af(cM,a))}var
 ax=j[17];if(ax)var
-aA=ax[1],a$=[0,au(aA[2])],K=a$,aB=aA[1];else
+aA=ax[1],ba=[0,au(aA[2])],K=ba,aB=aA[1];else
 var
 K=0,aB=at;var
-r=au(aB),F=aX(K,r),aF=0!==j[17]?1:0;if(aF)var
-aG=cN(j[3]),ba=aG?cN(j[4]):aG,aI=1-ba;else
+r=au(aB),E=aX(K,r),aC=0!==j[17]?1:0;if(aC)var
+aG=cN(j[3]),bb=aG?cN(j[4]):aG,aI=1-bb;else
 var
-aI=aF;if(aI)X(Ip);var
-bb=o[5],aL=dF(function(a){return a[1]===at?1:0},bb);if(aL){var
-bf=0===K?[0,r,0]:[0,r,[0,F,0]],P=k(function(a){return[0,a[1],a[2],a[3]]},bf),bg=aL[1][2],aQ=0!==dj(a[2])?1:0,aT=aQ||(0<a[2][5]?1:0);if(aT)X(HS);var
-aV=aX(a[2][7],1.),Z=k(function(K){var
-u=K[3],ai=K[2],an=v[1],aG=K[1];function
+aI=aC;if(aI)Z(IR);var
+bd=o[5],aJ=c8(function(a){return a[1]===at?1:0},bd);if(aJ){var
+bf=0===K?[0,r,0]:[0,r,[0,E,0]],P=k(function(a){return[0,a[1],a[2],a[3]]},bf),bg=aJ[1][2],aR=0!==dk(a[2])?1:0,aT=aR||(0<a[2][5]?1:0);if(aT)Z(Ih);var
+aV=aX(a[2][7],1.),W=k(function(K){var
+u=K[3],aj=K[2],al=v[1],aG=K[1];function
 ao(d){var
-e=b(v[2],d),g=aG[3],a=g?f(g[1],0,d):X(HP);if(typeof
+e=b(v[2],d),g=aG[3],a=g?f(g[1],0,d):Z(Ie);if(typeof
 a==="number")var
-c=X(HM);else
+c=Z(Ib);else
 if(0===a[0])var
-c=[0,[0,1.,aj(e,a[1])],0];else
+c=[0,[0,1.,af(e,a[1])],0];else
 var
-h=gi(k(N,a[1]),e),c=b(bd(function(a){return 0.<a[1]?1:0}),h);return M(function(d,c){var
+h=gk(k(M,a[1]),e),c=b(a6(function(a){return 0.<a[1]?1:0}),h);return L(function(d,c){var
 e=c[2],f=c[1],a=e[1];if(a){var
 g=a[1],h=0;if(g[2]||a[2])h=1;else
 var
-b=N(g[1]);if(h)var
-b=X(HO)}else
+b=M(g[1]);if(h)var
+b=Z(Id)}else
 var
 b=0.;var
-i=d[2],j=e[2],l=ay(k(function(a){return[0,f*aV,a[2],a[1]]},j),i);return[0,d[1]+f*b,l]},HN,c)}var
-aI=an[2],D=A(0,al),_=A(0,al),o=dH(0),ax=0,az=0;function
+i=d[2],j=e[2],l=ay(k(function(a){return[0,f*aV,a[2],a[1]]},j),i);return[0,d[1]+f*b,l]},Ic,c)}var
+aI=al[2],D=A(0,am),_=A(0,am),o=dG(0),ax=0,az=0;function
 $(a){var
-e=0===ex(an,0,a)?1:0;if(e){var
+e=0===ex(al,0,a)?1:0;if(e){var
 g=1-b(u[2],a);if(g)var
-h=f(u[1],0,a),c=1-dL(f(ai[1],0,a),h);else
+h=f(u[1],0,a),c=1-dK(f(aj[1],0,a),h);else
 var
 c=g}else
 var
 c=e;var
-d=c?1-aH(_,a):c;return d?(av(_,a,0),cq([0,a,[0,ao(a)[2]]],o)):d}$(aI);var
-r=az,q=ax;for(;;){if(mb(o)){var
-E=O(ak(q)),d=E.length-1,F=A(0,al),H=[0,0],I=h(ao,E),aA=aP(I),s=O(bB(function(a){return a[2]},aA)),aB=aP(s),aa=O(bl(lZ,k(function(a){return a[2]},aB))),ab=A(0,al);p(function(b,a){return av(ab,a,b)},aa);var
+d=c?1-aH(_,a):c;return d?(av(_,a,0),cs([0,a,[0,ao(a)[2]]],o)):d}$(aI);var
+r=az,q=ax;for(;;){if(mi(o)){var
+E=N(ak(q)),d=E.length-1,F=A(0,am),H=[0,0],I=h(ao,E),aA=aQ(I),s=N(bt(function(a){return a[2]},aA)),aB=aQ(s),aa=N(bm(l5,k(function(a){return a[2]},aB))),ab=A(0,am);p(function(b,a){return av(ab,a,b)},aa);var
 j=n(d+1|0,0);p(function(a,d){var
 e=C(d[2]),b=a+1|0,f=c(j,a)[1+a]+e|0;c(j,b)[1+b]=f;return 0},I);var
 t=h(function(i){var
@@ -7308,16 +7339,16 @@ a=i[3],c=U(D,a);if(c)return c[1];var
 e=U(F,a);if(e)return e[1];var
 g=d+F[1]|0;av(F,a,g);var
 j=H[1];if(b(u[2],a))var
-h=bi(HQ);else
+h=bi(If);else
 var
-k=N(f(u[1],0,a)),h=[0,N(f(ai[1],0,a)),k];H[1]=[0,h,j];return g},s),ac=O(ak(H[1])),Q=function(a){return A(0,8)},i=l(d,Q),m=l(d,Q),x=[0,0],z=function(a,b){var
+k=M(f(u[1],0,a)),h=[0,M(f(aj[1],0,a)),k];H[1]=[0,h,j];return g},s),ac=N(ak(H[1])),Q=function(a){return A(0,8)},i=l(d,Q),m=l(d,Q),x=[0,0],z=function(a,b){var
 e=U(c(i,a)[1+a],b);if(e)return e[1];var
 d=x[1];x[1]++;V(c(i,a)[1+a],b,d);V(c(m,b)[1+b],a,d);return d},R=l(d,function(a){return z(a,a)}),S=n(t.length-1,-1),T=d-1|0,ap=0;if(!(T<0)){var
 g=ap;for(;;){var
-W=c(j,g)[1+g],Y=g+1|0,Z=c(j,Y)[1+Y]-1|0;if(!(Z<W)){var
+W=c(j,g)[1+g],X=g+1|0,Y=c(j,X)[1+X]-1|0;if(!(Y<W)){var
 a=W;for(;;){if(c(t,a)[1+a]<d){var
 au=z(g,c(t,a)[1+a]);c(S,a)[1+a]=au}var
-aw=a+1|0;if(Z!==a){var
+aw=a+1|0;if(Y!==a){var
 a=aw;continue}break}}var
 at=g+1|0;if(T!==g){var
 g=at;continue}break}}var
@@ -7325,93 +7356,93 @@ B=function(a){var
 b=c(m,a)[1+a][1];return[0,w(c(i,a)[1+a][1],b),a]},aq=G(d,B),e=[0,b(fN[37],aq)],ar=l(d,function(t){var
 j=b(fN[24],e[1]),a=j[2];e[1]=f(fN[6],j,e[1]);function
 k(c){var
-d=aS(am,ee(gr(c)));return O(b(bd(function(b){return b[1]!==a?1:0}),d))}var
-d=k(c(m,a)[1+a]),g=k(c(i,a)[1+a]),n=aP(h(function(a){return a[1]},g)),l=bl(lZ,ay(aP(h(function(a){return a[1]},d)),n));y(function(a){var
-b=e[1],c=B(a);e[1]=f(fN[6],c,b);return 0},l);a6(function(d){var
-b=d[1];return da(c(m,b)[1+b],a)},g);a6(function(d){var
+d=aS(an,ee(gt(c)));return N(b(a6(function(b){return b[1]!==a?1:0}),d))}var
+d=k(c(m,a)[1+a]),g=k(c(i,a)[1+a]),n=aQ(h(function(a){return a[1]},g)),l=bm(l5,ay(aQ(h(function(a){return a[1]},d)),n));y(function(a){var
+b=e[1],c=B(a);e[1]=f(fN[6],c,b);return 0},l);aY(function(d){var
+b=d[1];return da(c(m,b)[1+b],a)},g);aY(function(d){var
 b=d[1];return da(c(i,b)[1+b],a)},d);var
-o=rb(aP(h(function(a){var
+o=rt(aQ(h(function(a){var
 b=a[1];return h(function(a){return z(b,a[1])},g)},d)));y(function(a){var
 b=e[1],c=B(a);e[1]=f(fN[4],c,b);return 0},l);var
-p=h(function(a){return a[2]},g),q=h(function(a){return a[1]},g),r=h(function(a){return a[2]},d),s=h(function(a){return a[1]},d);return[0,a,c(R,a)[1+a],s,r,q,p,o]}),as=[0,ar,x[1],R,S],aC=h(function(a){return ah(ab,a[2])},s),aD=h(function(a){return a[1]},s),aE=h(function(a){return a[2]},ac),aF=h(function(a){return a[1]},ac);return[0,E,D,aa,h(function(a){return a[1]},I),aF,aE,j,aD,aC,t,as]}var
-L=o[1];if(L){var
-P=L[1],ad=P[2],ae=P[1],J=ad[1];if(J){ad[1]=J[2];$(J[1][3]);var
-ag=r,af=q}else{ma(o);av(D,ae,r);var
-ag=r+1|0,af=[0,ae,q]}var
-r=ag,q=af;continue}throw l$}},P),ad=a[1][4],ac=1<C(P)?1:0,af=bn?ac?[0,[0,-j[4]],[0,-j[3]]]:[0,[0,1.-j[4]],[0,1.-j[3]]]:[0,[0,j[3]],[0,j[4]]],ag=function(a){function
+p=h(function(a){return a[2]},g),q=h(function(a){return a[1]},g),r=h(function(a){return a[2]},d),s=h(function(a){return a[1]},d);return[0,a,c(R,a)[1+a],s,r,q,p,o]}),as=[0,ar,x[1],R,S],aC=h(function(a){return ai(ab,a[2])},s),aD=h(function(a){return a[1]},s),aE=h(function(a){return a[2]},ac),aF=h(function(a){return a[1]},ac);return[0,E,D,aa,h(function(a){return a[1]},I),aF,aE,j,aD,aC,t,as]}var
+O=o[1];if(O){var
+P=O[1],ad=P[2],ae=P[1],J=ad[1];if(J){ad[1]=J[2];$(J[1][3]);var
+ah=r,ag=q}else{mh(o);av(D,ae,r);var
+ah=r+1|0,ag=[0,ae,q]}var
+r=ah,q=ag;continue}throw mg}},P),ae=a[1][4],ac=1<C(P)?1:0,ag=bn?ac?[0,[0,-j[4]],[0,-j[3]]]:[0,[0,1.-j[4]],[0,1.-j[3]]]:[0,[0,j[3]],[0,j[4]]],ah=function(a){function
 b(c,b){var
-a=aj(P,c),d=0,e=b?a[3]:a[2];return f(e[1],d,ad)}if(ac){var
-c=b(1,1-a);return q(b(0,a),c)}return b(0,a)},ao=t[4],Q=ao?ao[1]:bi(HU),ap=cd(i),aY=bl(am,aP(bg)),aZ=b(bd(function(c){var
-a=c[1],b=7!==a?1:0,d=b?2!==a?1:0:b;return d}),aY),a0=bN(Q[3],2*ap|0,Q[3].length-1-(2*ap|0)|0),bW=be(a0,O(k(t[7],aZ))),b1=function(d){function
+a=af(P,c),d=0,e=b?a[3]:a[2];return f(e[1],d,ae)}if(ac){var
+c=b(1,1-a);return q(b(0,a),c)}return b(0,a)},ao=t[4],Q=ao?ao[1]:bi(Ij),ap=cf(i),aZ=bm(an,aQ(bg)),a0=b(a6(function(c){var
+a=c[1],b=7!==a?1:0,d=b?2!==a?1:0:b;return d}),aZ),a1=bN(Q[3],2*ap|0,Q[3].length-1-(2*ap|0)|0),bX=be(a1,N(k(t[7],a0))),b3=function(d){function
 a(a){var
-b=c(i[8],a)[1+a],e=b[1]===b[2]?[0,0,4,1,2]:[0,0,1,2,3];return h(function(b){return oa(i,d,a,b)},e)}return rb(G(i[8].length-1,a))},aE=bl(aK,bB(function(a){return aP(a[3])},Z)),a1=k(function(i){var
-r=oH(function(j){var
+b=c(i[8],a)[1+a],e=b[1]===b[2]?[0,0,4,1,2]:[0,0,1,2,3];return h(function(b){return oi(i,d,a,b)},e)}return rt(G(i[8].length-1,a))},aF=bm(aK,bt(function(a){return aQ(a[3])},W)),a2=k(function(i){var
+r=oU(function(j){var
 a=i[1][3];if(a){var
-l=f(a[1],0,j),m=nt(l,b(v[2],j)),c=k(function(b){var
+l=f(a[1],0,j),m=nA(l,b(v[2],j)),c=k(function(b){var
 c=b[1],a=b[2][1],f=0;if(a){var
 d=a[1];if(!d[2]&&!a[2]){var
 e=g(c,d[1]);f=1}}if(!f)var
-e=x;return[0,g(c,v[1][10]),e]},m),d=M(function(b,a){return mD(b,a[1][2])},e,c),h=function(a){return g(z(d),a)};return[0,d,k(function(a){var
-b=h(a[2]);return[0,h(a[1])[1],b]},c)]}throw[0,ae,HR]});return function(j,h,s,a){var
-t=i[3],u=i[2],v=h[1].length-1,n=z(j[6]),e=ck(a[2].length-1,a[1].length-1);function
+e=x;return[0,g(c,v[1][10]),e]},m),d=L(function(b,a){return mK(b,a[1][2])},e,c),h=function(a){return g(z(d),a)};return[0,d,k(function(a){var
+b=h(a[2]);return[0,h(a[1])[1],b]},c)]}throw[0,ad,Ig]});return function(j,h,s,a){var
+t=i[3],u=i[2],v=h[1].length-1,n=z(j[6]),e=cm(a[2].length-1,a[1].length-1);function
 o(a){var
-b=a[2],c=a[1],d=s?d$:e8;return d(c,b)}var
+b=a[2],c=a[1],d=s?d$:e7;return d(c,b)}var
 x=g(n,z(j[5])),y=et(j[6]);function
-p(b,a){return gc(a*y/b)}function
+p(b,a){return gd(a*y/b)}function
 q(c,b,a){return G(e,function(e){return p(c,d(b,a+e|0))})}var
 A=l(v,function(b){return[m,function(g){var
-c=q(4.,a[2],w(b,e)),f=bA(function(d,c){return[0,c,q(kJ,a[3],w(w(b,e)+d|0,e))]},c);return[0,p(1.,d(a[1],b)),f]}]}),B=_(a[5]);function
+c=q(4.,a[2],w(b,e)),f=br(function(d,c){return[0,c,q(kR,a[3],w(w(b,e)+d|0,e))]},c);return[0,p(1.,d(a[1],b)),f]}]}),B=_(a[5]);function
 C(b){var
-c=ah(h[2],b);return gc(Math.ceil(bx(d(a[4],c),30)))}function
-F(a){var
+c=ai(h[2],b);return gd(Math.ceil(bz(d(a[4],c),30)))}function
+E(a){var
 c=b(r,a)[2];return k(function(a){var
 b=o(g(x,a[2]));return[0,a[1],b]},c)}function
 I(a){return b(r,a)[1]}var
-J=oH(function(a){var
+J=oU(function(a){var
 b=0,c=s?t:u;return o(g(n,f(c[1],b,a)))});function
 K(e){var
-b=ah(h[2],e),a=c(A,b)[1+b],d=E(a);return D===d?a[1]:m===d?H(a):a}var
-L=h[2];return[0,function(a){return aH(L,a)},K,J,I,F,C,B]}},P),a2=bA(function(b,a){var
-c=0===b?1:-1;return[0,a,c]},Z),ar=function(v){var
-t=v?af[2]:af[1],a=t[1],r=0;if(cN(a)){if(v)var
-F=_(a),j=ca(ag(v),F);else
+b=ai(h[2],e),a=c(A,b)[1+b],d=F(a);return D===d?a[1]:m===d?H(a):a}var
+L=h[2];return[0,function(a){return aH(L,a)},K,J,I,E,C,B]}},P),a3=br(function(b,a){var
+c=0===b?1:-1;return[0,a,c]},W),ar=function(v){var
+t=v?ag[2]:ag[1],a=t[1],r=0;if(cN(a)){if(v)var
+E=_(a),j=cb(ah(v),E);else
 var
-K=_(a),j=bE(ag(v),K);if(j){var
+K=_(a),j=bE(ah(v),K);if(j){var
 o=[0,a];r=1}}if(!r)var
-o=0;return aR(function(ar){var
-j=Q[2],a=cd(i),F=C(i[4]),Z=v?d0:1.,ab=A(0,al);y(function(a){var
-b=cA(i,c(L,a)[1+a]),d=b[3]?X(HT):[0,b[1],b[2]],e=d[2],f=d[1],g=N(e);return V(ab,a,[0,h(N,f),g,f,e])},aE);var
-a3=k(function(z){var
+o=0;return aN(function(ar){var
+j=Q[2],a=cf(i),E=C(i[4]),W=v?dZ:1.,ab=A(0,am);y(function(a){var
+b=cA(i,c(O,a)[1+a]),d=b[3]?Z(Ii):[0,b[1],b[2]],e=d[2],f=d[1],g=M(e);return V(ab,a,[0,h(M,f),g,f,e])},aF);var
+a4=k(function(z){var
 b=z[1],T=z[2];function
-U(a){return ah(ab,a)[1]}var
-q=b[7],r=b[1].length-1,A=b[10],B=b[9],D=b[8],i=n(r+1|0,0),j=[0,0],l=[0,HG],m=[0,0],f=[0,0],s=r-1|0,E=h(U,b[3]),F=0;if(!(s<0)){var
+U(a){return ai(ab,a)[1]}var
+q=b[7],r=b[1].length-1,A=b[10],B=b[9],D=b[8],i=n(r+1|0,0),j=[0,0],l=[0,H7],m=[0,0],f=[0,0],s=r-1|0,E=h(U,b[3]),F=0;if(!(s<0)){var
 a=F;for(;;){var
 o=[0,0],t=a+1|0,u=c(q,t)[1+t]-1|0,v=c(q,a)[1+a];if(!(u<v)){var
 e=u;for(;;){var
 x=c(B,e)[1+e],R=c(E,x)[1+x];p(function(b,e){return function(a,f){var
 g=f!=0.?1:0;if(g){var
-i=lY(a,b[1]),j=aX(lW(a,b[1]),0),k=c(A,e)[1+e];b[1]=[0,[0,a,[0,[0,d(D,e)*f,k],j]],i];var
+i=l3(a,b[1]),j=aX(gj(a,b[1]),0),k=c(A,e)[1+e];b[1]=[0,[0,a,[0,[0,d(D,e)*f,k],j]],i];var
 h=0}else
 var
 h=g;return h}}(o,e),R);var
 S=e-1|0;if(v!==e){var
 e=S;continue}break}}var
 L=o[1],M=aS(function(b,a){return aK(b[1],a[1])},L);y(function(a){var
-b=a[2];j[1]=[0,a[1],j[1]];f[1]=bY(b,f[1]);var
+b=a[2];j[1]=[0,a[1],j[1]];f[1]=b0(b,f[1]);var
 c=C(b);m[1]=m[1]+c|0;l[1]=[0,m[1],l[1]];return 0},M);var
-N=C(o[1]),w=a+1|0,P=c(i,a)[1+a]+N|0;c(i,w)[1+w]=P;var
+O=C(o[1]),w=a+1|0,P=c(i,a)[1+a]+O|0;c(i,w)[1+w]=P;var
 Q=a+1|0;if(s!==a){var
 a=Q;continue}break}}function
-g(a){return O(ak(a))}var
-G=f[1],H=g(k(function(a){return a[2]},G)),I=f[1],J=g(k(function(a){return a[1]},I)),K=g(l[1]);return[0,b,[0,i,g(j[1]),K,J,H],T]},a2),a5=l(a,function(b){return l(a,function(a){return a===b?1.:0.})});function
-ac(a){return ah(a[1][2],ad)}var
+g(a){return N(ak(a))}var
+G=f[1],H=g(k(function(a){return a[2]},G)),I=f[1],J=g(k(function(a){return a[1]},I)),K=g(l[1]);return[0,b,[0,i,g(j[1]),K,J,H],T]},a3),a7=l(a,function(b){return l(a,function(a){return a===b?1.:0.})});function
+ac(a){return ai(a[1][2],ae)}var
 ap=[0,0],P=l(a,function(a){var
-b=c(j[1],a)[1+a];return N(q(c(j[2],a)[1+a],b))});function
-a7(u,f,o,t,k,g,p,s,q){function
+b=c(j[1],a)[1+a];return M(q(c(j[2],a)[1+a],b))});function
+a8(u,f,o,t,k,g,p,s,q){function
 v(b){var
 a=fM(0,f,b);if(0===a[0])return[0,a[1],a[2]];throw bJ}var
 i=[0,[0,k,0]],j=[0,0],e=[m,function(x){var
-m=jL(h(function(a){return c(f[1],a)[1+a]},g));function
+m=jU(h(function(a){return c(f[1],a)[1+a]},g));function
 e(b){var
 e=c(g,b)[1+b],n=c(f[1],e)[1+e],j=v(h(function(a){return-a},n))[1];i[1]=[0,j,i[1]];var
 k=g[1+b],p=bI(c(f[1],k)[1+k],j),q=aa(c1,d(f[2],g[1+b])-p);return l(a,function(a){var
@@ -7420,60 +7451,60 @@ w=b(p,k);return r(u,f,o,t,j,s,q,l(a,e),w,n(a,g))}],w=[0,[0,g,i]];function
 x(l){var
 a=l;for(;;){if(a){var
 e=a[1];if(a[2]){try{var
-h=0,c=b(e,0);h=1}catch(a){a=aW(a);if(a!==bJ&&a!==bT)throw a;var
+h=0,c=b(e,0);h=1}catch(a){a=aW(a);if(a!==bJ&&a!==bU)throw a;var
 o=a}if(h){if(0===c[0])return c;var
 f=c[1],i=0;if(!(f[1]<0.)){var
 d=j[1];if(d)var
-m=d[1],g=l7(function(b,a){return Math.abs(b-a)<bu?1:0},m,k);else
+m=d[1],g=mc(function(b,a){return Math.abs(b-a)<bw?1:0},m,k);else
 var
 g=d;if(!g)i=1}if(!i)return[1,[0,f[2],j[1]]]}var
 a=a[2];continue}var
-n=b(e,0);return r_(function(a){return[0,a[2],j[1]]},n)}throw bJ}}var
+n=b(e,0);return sq(function(a){return[0,a[2],j[1]]},n)}throw bJ}}var
 y=0,z=[0,function(n){var
 e=b(p,k),c=l(a,function(c){function
 f(g){var
 e=v(l(a,function(a){return a===c?g:0.})),f=e[1];i[1]=[0,f,i[1]];var
 h=e[2];return[0,d(b(p,f),c),h]}var
-g=f(1.),h=g[1],j=f(d0),k=j[1],m=aa(c1*d(o,c),h-k);return d(e,c)-k<=h-d(e,c)?[0,j,m]:[0,g,-m]}),g=R(function(c,b){var
+g=f(1.),h=g[1],j=f(dZ),k=j[1],m=aa(c1*d(o,c),h-k);return d(e,c)-k<=h-d(e,c)?[0,j,m]:[0,g,-m]}),g=R(function(c,b){var
 d=b[2];return l(a,function(a){return a===c?d:0.})},c),m=h(function(a){return a[1][2]},c);return b(r(u,f,o,t,j,s,q,g,h(function(a){return a[1][1]},c),m),w)},y],A=[0,function(d){var
-a=E(e),c=D===a?e[1]:m===a?H(e):e;return b(c,w)},z];return x([0,function(f){var
-a=E(e),c=0,d=D===a?e[1]:m===a?H(e):e;return b(d,c)},A])}function
-aq(b,L){ap[1]++;if(o0<ap[1])X(HI);var
-O=fG(i,b,be(bW,b1(b))),ag=h(N,b[1]),a4=b[1],o=R(function(a,d){return aa(bU,N(q(c(b[2],a)[1+a],d)))},a4),a8=O[3],as=h(function(a){var
+a=F(e),c=D===a?e[1]:m===a?H(e):e;return b(c,w)},z];return x([0,function(f){var
+a=F(e),c=0,d=D===a?e[1]:m===a?H(e):e;return b(d,c)},A])}function
+aq(b,N){ap[1]++;if(pd<ap[1])Z(H9);var
+O=fG(i,b,be(bX,b3(b))),ag=h(M,b[1]),a5=b[1],o=R(function(a,d){return aa(bV,M(q(c(b[2],a)[1+a],d)))},a5),a6=O[3],as=h(function(a){var
 j=a[1],e=R(function(b,a){var
-c=d(o,b);return N(a)*c},j),f=[0,a[2]],k=a[1];p(function(a,d){var
+c=d(o,b);return M(a)*c},j),f=[0,a[2]],k=a[1];p(function(a,d){var
 e=g(d,c(b[1],a)[1+a]);f[1]=q(f[1],e);return 0},k);var
-i=aa(bU,Math.sqrt(bI(e,e))),l=N(f[1])/i;return[0,h(function(a){return a/i},e),l]},a8),a_=h(function(a){return a[2]},as),Q=[0,h(function(a){return a[1]},as),a_,a];function
+i=aa(bV,Math.sqrt(bI(e,e))),l=M(f[1])/i;return[0,h(function(a){return a/i},e),l]},a6),a_=h(function(a){return a[2]},as),Q=[0,h(function(a){return a[1]},as),a_,a];function
 S(a){return fM(0,Q,R(function(b,a){return a*d(o,b)},a))}var
-a$=G(a,function(a){return a}),at=dF(function(a){var
-d=c(b[2],a)[1+a];return ca(c(b[1],a)[1+a],d)},a$);if(at){var
-r=at[1],ba=c(b[2],r)[1+r],au=cS(q(c(b[1],r)[1+r],ba)),T=c(b[4],r)[1+r],av=E(T),bb=0,bd=D===av?T[1]:m===av?H(T):T,U=c(b[3],r)[1+r],aw=E(U),bf=[0,[0,au,bd],bb],bg=D===aw?U[1]:m===aw?H(U):U,bh=Y(a9);return[1,L,az(i[1],0,bh,[0,[0,au,bg],bf])]}function
+a$=G(a,function(a){return a}),at=c8(function(a){var
+d=c(b[2],a)[1+a];return cb(c(b[1],a)[1+a],d)},a$);if(at){var
+r=at[1],ba=c(b[2],r)[1+r],au=cS(q(c(b[1],r)[1+r],ba)),T=c(b[4],r)[1+r],av=F(T),bb=0,bd=D===av?T[1]:m===av?H(T):T,U=c(b[3],r)[1+r],aw=F(U),bf=[0,[0,au,bd],bb],bg=D===aw?U[1]:m===aw?H(U):U,bh=Y(a9);return[1,N,az(i[1],0,bh,[0,[0,au,bg],bf])]}function
 V(y){return k(function(i){var
-q=i[3],z=Z*q,r=0<q?v:1-v,b=i[1],A=i[2],g=h(y,b[3]),j=b[1].length-1,e=b[11],k=e[1],a=n(e[2],0.),s=e[3];a6(function(b){return W(a,b,1.)},s);var
+q=i[3],z=W*q,r=0<q?v:1-v,b=i[1],A=i[2],g=h(y,b[3]),j=b[1].length-1,e=b[11],k=e[1],a=n(e[2],0.),s=e[3];aY(function(b){return X(a,b,1.)},s);var
 t=e[4];p(function(f,e){var
 h=0<=e?1:0;if(h)var
-j=d(g,c(b[9],f)[1+f]),i=W(a,e,d(a,e)-d(b[8],f)*j);else
+j=d(g,c(b[9],f)[1+f]),i=X(a,e,d(a,e)-d(b[8],f)*j);else
 var
-i=h;return i},t);a6(function(f){var
-g=f[6],h=f[4],i=d(a,f[2]),o=f[7];if(1-(dZ<i?1:0))throw bT;a6(function(b){return W(a,b,d(a,b)/i)},g);var
+i=h;return i},t);aY(function(f){var
+g=f[6],h=f[4],i=d(a,f[2]),o=f[7];if(1-(dY<i?1:0))throw bU;aY(function(b){return X(a,b,d(a,b)/i)},g);var
 j=g.length-1,k=h.length-1-1|0,p=0;if(!(k<0)){var
 b=p;for(;;){var
 l=j-1|0,q=d(a,c(h,b)[1+b]),r=0;if(!(l<0)){var
 e=r;for(;;){var
-m=w(b,j)+e|0,n=c(o,m)[1+m],t=q*d(a,c(g,e)[1+e]);W(a,n,d(a,n)-t);var
+m=w(b,j)+e|0,n=c(o,m)[1+m],t=q*d(a,c(g,e)[1+e]);X(a,n,d(a,n)-t);var
 u=e+1|0;if(l!==e){var
 e=u;continue}break}}var
 s=b+1|0;if(k!==b){var
 b=s;continue}break}}return 0},k);function
 l(e,s){var
-f=n(w(j+(b[5].length-1)|0,e),0.);fb(s,0,f,0,w(j,e));function
+f=n(w(j+(b[5].length-1)|0,e),0.);fa(s,0,f,0,w(j,e));function
 m(b,h,g){var
 c=e-1|0,i=0;if(!(c<0)){var
-a=i;for(;;){W(f,w(b,e)+a|0,d(f,w(b,e)+a|0)-h*d(f,w(g,e)+a|0));var
+a=i;for(;;){X(f,w(b,e)+a|0,d(f,w(b,e)+a|0)-h*d(f,w(g,e)+a|0));var
 j=a+1|0;if(c!==a){var
-a=j;continue}break}}return 0}a6(function(h){var
+a=j;continue}break}}return 0}aY(function(h){var
 j=h[3],i=h[1],k=w(i,e),l=(w(i,e)+e|0)-1|0,o=h[4],p=d(a,h[2]);if(!(l<k)){var
-g=k;for(;;){W(f,g,d(f,g)/p);var
+g=k;for(;;){X(f,g,d(f,g)/p);var
 t=g+1|0;if(l!==g){var
 g=t;continue}break}}var
 n=j.length-1-1|0,q=0;if(!(n<0)){var
@@ -7491,104 +7522,104 @@ g=B;continue}break}}var
 z=h-1|0;if(0!==h){var
 h=z;continue}break}}var
 p=f.length-1-1|0,t=0;if(!(p<0)){var
-i=t;for(;;){if(1-(Math.abs(d(f,i))<1e+200?1:0))throw bT;var
+i=t;for(;;){if(1-(Math.abs(d(f,i))<1e+200?1:0))throw bU;var
 u=i+1|0;if(p!==i){var
 i=u;continue}break}}return f}var
-m=b[1].length-1,f=r?b[6]:b[5],u=jN(b,1,g,be(n(m,0.),f)),x=b[4],o=l(1,eg(function(b,a){return b+a},x,u));fb(f,0,o,m,f.length-1);return[0,[0,b,A,r,g,l,o],z]},a3)}function
-ai(c,b){var
-a=ah(ab,b),d=a[2];return bI(a[1],c)+d}function
+m=b[1].length-1,f=r?b[6]:b[5],u=jW(b,1,g,be(n(m,0.),f)),x=b[4],o=l(1,eg(function(b,a){return b+a},x,u));fa(f,0,o,m,f.length-1);return[0,[0,b,A,r,g,l,o],z]},a4)}function
+ah(c,b){var
+a=ai(ab,b),d=a[2];return bI(a[1],c)+d}function
 t(a){return R(function(a,b){return d(ag,a)+b*d(o,a)},a)}function
 bj(j,i){var
 f=j,e=i;for(;;){var
 b=S(h(function(a){return-a},f));if(0===b[0]){var
-c=n(a,0.),k=t(b[1]),l=V(function(b){return function(a){return ai(b,a)}}(k));y(function(e){return function(b){var
-c=b[1],f=b[2],g=oD(c,a5),h=w(ac(c),a);return p(function(a,b){return W(e,a,b+f*d(g,h+a|0))},e)}}(c),l);if(0===e)return[0,b,c];var
+c=n(a,0.),k=t(b[1]),l=V(function(b){return function(a){return ah(b,a)}}(k));y(function(e){return function(b){var
+c=b[1],f=b[2],g=oQ(c,a7),h=w(ac(c),a);return p(function(a,b){return X(e,a,b+f*d(g,h+a|0))},e)}}(c),l);if(0===e)return[0,b,c];var
 g=S(h(function(a){return-a},c));if(0===g[0]){var
-m=aS(aK,aP(b[2]));if(bc(aS(aK,aP(g[2])),m))return[0,b,c]}var
+m=aS(aK,aQ(b[2]));if(bc(aS(aK,aQ(g[2])),m))return[0,b,c]}var
 f=c,e=e-1|0;continue}return[0,b,[0]]}}function
 ax(a){return R(function(b,a){return a/d(P,b)},a)}function
 ay(j,h,k,b){var
-e=l(F,function(e){var
-b=n(a,0.);W(b,e,1.);var
+e=l(E,function(e){var
+b=n(a,0.);X(b,e,1.);var
 c=i[8];p(function(f,a){var
-c=a[2],e=a[1];return W(b,F+f|0,d(b,e)*d(h,c)+d(h,e)*d(b,c))},c);return b}),g=l(F,function(a){var
-f=pr/d(P,a),g=Math.abs(bI(j,c(e,a)[1+a]))+f;return c1*d(b,a)*g});p(function(c,a){function
-h(a){return W(g,c,d(g,c)+d(b,c)*Math.abs(a))}var
+c=a[2],e=a[1];return X(b,E+f|0,d(b,e)*d(h,c)+d(h,e)*d(b,c))},c);return b}),g=l(E,function(a){var
+f=pG/d(P,a),g=Math.abs(bI(j,c(e,a)[1+a]))+f;return c1*d(b,a)*g});p(function(c,a){function
+h(a){return X(g,c,d(g,c)+d(b,c)*Math.abs(a))}var
 l=i[8];p(function(g,b){var
 c=b[2],e=b[1];function
 f(a){return d(o,a)}var
-i=f(e),k=Math.abs(d(a,c))*i,l=f(c);return h(d(j,F+g|0)*qX*(Math.abs(d(a,e))*l+k))},l);return p(function(e,c){var
+i=f(e),k=Math.abs(d(a,c))*i,l=f(c);return h(d(j,E+g|0)*rd*(Math.abs(d(a,e))*l+k))},l);return p(function(e,c){var
 g=f(k,a,c);return h(d(b,e)*g)},e)},e);return g}try{var
-bO=[0,bj(n(a,0.),5)],aj=bO}catch(a){a=aW(a);if(a!==bJ&&a!==bT)throw a;var
+bO=[0,bj(n(a,0.),5)],aj=bO}catch(a){a=aW(a);if(a!==bJ&&a!==bU)throw a;var
 aj=0}if(aj){var
 aA=aj[1],A=aA[1];if(0===A[0]){var
-aB=aA[2],x=A[1],bk=t(x),bl=function(a){return V(function(b){return ai(a,b)})},K=aD(bk),bP=i[8];p(function(b,a){return W(K,F+b|0,d(K,a[1])*d(K,a[2]))},bP);var
+aB=aA[2],x=A[1],bk=t(x),bl=function(a){return V(function(b){return ah(a,b)})},K=aD(bk),bP=i[8];p(function(b,a){return X(K,E+b|0,d(K,a[1])*d(K,a[2]))},bP);var
 aV=[0,1],bQ=R(function(a,b){return(b-d(ag,a))/d(o,a)},K),bR=Q[1];p(function(c,b){var
 e=d(Q[2],c)+c1,a=e<bI(b,bQ)?1:0,f=a?(aV[1]=0,0):a;return f},bR);var
-aX=aV[1],aZ=0;if(aX){try{var
-a0=0,bS=bl(K)}catch(a){a=aW(a);if(a!==bT)throw a;var
-aC=0;aZ=1;a0=1}if(!a0)var
-bV=-1e-06*(1.+Math.abs(ar)),aY=M(function(c,a){var
-b=a[1],e=ac(b);return c+a[2]*d(b[6],e)},-Z*ar,bS)<bV?1:0}else
+aX=aV[1],a0=0;if(aX){try{var
+a1=0,bS=bl(K)}catch(a){a=aW(a);if(a!==bU)throw a;var
+aC=0;a0=1;a1=1}if(!a1)var
+bT=-1e-06*(1.+Math.abs(ar)),aZ=L(function(c,a){var
+b=a[1],e=ac(b);return c+a[2]*d(b[6],e)},-W*ar,bS)<bT?1:0}else
 var
-aY=aX;if(!aZ)var
-aC=aY;if(aC)bi(HJ);var
-bm=t(x),aE=V(function(a){return ai(bm,a)}),bn=bU,aF=M(function(b,a){var
-c=a[1][6];return aN(function(b,a){return aa(b,Math.abs(a))},b,c)},bn,aE),bo=-Z*ar,bp=M(function(c,a){var
-b=a[1],e=ac(b);return c+a[2]*d(b[6],e)},bo,aE),bq=f9(aF)[2],br=[0,fa(30,ef(56,26-(JU(aa(hI,bp/aF))|0)|0)),bq];try{var
-a1=0,an=a7(O,Q,o,V,x,A[2],t,L,br);a1=1}catch(a){a=aW(a);if(a!==bJ&&a!==bT)throw a;var
-bs=function(b,a){return 0.},bt=t(x),bv=0,$=function(a){return ay(aB,bt,bs,a)},C=bv}if(a1){if(0===an[0])return an[1];var
-aO=an[1],bC=aO[1],bD=t(x),bE=function(a){return ay(aB,bD,bC,a)},bF=aO[2],$=bE,C=aR(function(a){var
+aZ=aX;if(!a0)var
+aC=aZ;if(aC)bi(H_);var
+bm=t(x),aE=V(function(a){return ah(bm,a)}),bn=bV,aF=L(function(b,a){var
+c=a[1][6];return aO(function(b,a){return aa(b,Math.abs(a))},b,c)},bn,aE),bo=-W*ar,bp=L(function(c,a){var
+b=a[1],e=ac(b);return c+a[2]*d(b[6],e)},bo,aE),bq=f_(aF)[2],br=[0,e$(30,ef(56,26-(Kj(aa(hP,bp/aF))|0)|0)),bq];try{var
+a2=0,an=a8(O,Q,o,V,x,A[2],t,N,br);a2=1}catch(a){a=aW(a);if(a!==bJ&&a!==bU)throw a;var
+bs=function(b,a){return 0.},bt=t(x),bu=0,$=function(a){return ay(aB,bt,bs,a)},C=bu}if(a2){if(0===an[0])return an[1];var
+aP=an[1],bC=aP[1],bD=t(x),bE=function(a){return ay(aB,bD,bC,a)},bF=aP[2],$=bE,C=aN(function(a){var
 b=t(a);return[0,t(x),b]},bF)}}else{var
-aQ=A[1],ao=c(O[3],aQ)[1+aQ],bG=A[2],aT=dq(0,O,h(J,ao[1]),bG),aU=u(ao[2],aT[1]);if(!(0<=B(aU))){var
+aR=A[1],ao=c(O[3],aR)[1+aR],bG=A[2],aT=dr(0,O,h(J,ao[1]),bG),aU=u(ao[2],aT[1]);if(!(0<=B(aU))){var
 bH=[0,[0,s,ao[3]],aT[2]],bK=k(function(b){var
-a=b[2],c=E(a),d=D===c?a[1]:m===c?H(a):a;return[0,b[1],d]},bH),bL=cS(J(aU)),bM=k(function(a){var
-b=a[2];return[0,g(a[1],bL),b]},bK),bN=Y(a9);return[1,L,az(i[1],0,bN,bM)]}var
+a=b[2],c=F(a),d=D===c?a[1]:m===c?H(a):a;return[0,b[1],d]},bH),bL=cS(J(aU)),bM=k(function(a){var
+b=a[2];return[0,g(a[1],bL),b]},bK),bN=Y(a9);return[1,N,az(i[1],0,bN,bM)]}var
 $=ax,C=0}}else
 var
 $=ax,C=0;var
-ad=l(F,function(b){function
+ad=l(E,function(b){function
 c(c){return l(a,function(a){return a===b?c:0.})}try{var
-i=0,e=S(c(d0)),f=S(c(1.));i=1}catch(a){a=aW(a);if(a!==bJ)throw a}if(i&&0===f[0]){var
+i=0,e=S(c(dZ)),f=S(c(1.));i=1}catch(a){a=aW(a);if(a!==bJ)throw a}if(i&&0===f[0]){var
 g=f[1];if(0===e[0]){var
-h=e[1];return[0,(d(g,b)-d(h,b))*d(o,b),d(ag,b)+bu*(d(g,b)+d(h,b))*d(o,b)]}}return HK}),I=h(function(a){return a[1]},ad),ak=[0,-1],aG=[0,0.],bw=$(I);p(function(a,b){var
-c=qk*d(P,a)<d(I,a)?1:0,e=c?aG[1]<b?1:0:c,f=e?(aG[1]=b,ak[1]=a,0):e;return f},bw);if(ak[1]<0)X(HL);var
+h=e[1];return[0,(d(g,b)-d(h,b))*d(o,b),d(ag,b)+bw*(d(g,b)+d(h,b))*d(o,b)]}}return H$}),I=h(function(a){return a[1]},ad),ak=[0,-1],aG=[0,0.],bv=$(I);p(function(a,b){var
+c=qC*d(P,a)<d(I,a)?1:0,e=c?aG[1]<b?1:0:c,f=e?(aG[1]=b,ak[1]=a,0):e;return f},bv);if(ak[1]<0)Z(Ia);var
 z=ak[1];if(C){var
-aH=C[1],aI=aH[2],al=aH[1],ae=function(a){return qk*d(P,a)<d(I,a)?Math.abs(d(aI,a)-d(al,a))/d(I,a):0.},bx=G(F,function(a){return a}),by=0,j=M(function(b,a){var
-c=ae(b);return c<ae(a)?a:b},by,bx),aJ=d(al,j)+2.5*(d(aI,j)-d(al,j)),a2=0;if(!(0.2<ae(j))&&!(ae(j)<0.004)){var
+aH=C[1],aI=aH[2],al=aH[1],ae=function(a){return qC*d(P,a)<d(I,a)?Math.abs(d(aI,a)-d(al,a))/d(I,a):0.},bx=G(E,function(a){return a}),by=0,j=L(function(b,a){var
+c=ae(b);return c<ae(a)?a:b},by,bx),aJ=d(al,j)+2.5*(d(aI,j)-d(al,j)),a3=0;if(!(0.2<ae(j))&&!(ae(j)<0.004)){var
 bB=0.45*d(I,j);if(!(bB<Math.abs(aJ-c(ad,j)[1+j][2]))){var
-am=aJ,e=j;a2=1}}if(!a2)var
+am=aJ,e=j;a3=1}}if(!a3)var
 am=c(ad,z)[1+z][2],e=z}else
 var
 am=c(ad,z)[1+z][2],e=z;var
 af=_(am);function
 aL(a,e){var
-c=i[1][1],g=il(dl(i[1],[10,c],a)),h=aD(b[4]),j=aD(b[3]),k=aD(b[2]),d=[0,aD(b[1]),k,j,h];f(e,d,g);return aq(jA(i,d),[0,[0,c,a],L])}var
-aM=jz(i,e,af),bz=jy(i,e,af),bA=aL(aM,function(a,b){c(a[2],e)[1+e]=af;c(a[4],e)[1+e]=b;return 0});return[2,aM,bA,aL(bz,function(a,b){c(a[1],e)[1+e]=af;c(a[3],e)[1+e]=b;return 0})]}function
-r(C,au,X,bf,at,bc,as,aG,aF,bb){var
-bg=1.,bh=20-f9(aN(function(b,a){var
-c=0.;return dG(b,aN(function(b,a){return aa(b,Math.abs(a))},c,a))},bg,aG))[2]|0,ad=fa(as[1],bh);function
-aH(a,b){return bx(lE(bx(b,a)),-a|0)}function
+c=i[1][1],g=iu(dm(i[1],[10,c],a)),h=aD(b[4]),j=aD(b[3]),k=aD(b[2]),d=[0,aD(b[1]),k,j,h];f(e,d,g);return aq(jI(i,d),[0,[0,c,a],N])}var
+aM=jH(i,e,af),bz=jG(i,e,af),bA=aL(aM,function(a,b){c(a[2],e)[1+e]=af;c(a[4],e)[1+e]=b;return 0});return[2,aM,bA,aL(bz,function(a,b){c(a[1],e)[1+e]=af;c(a[3],e)[1+e]=b;return 0})]}function
+r(C,au,Z,bf,at,bd,as,aG,aE,bc){var
+bg=1.,bh=20-f_(aO(function(b,a){var
+c=0.;return dF(b,aO(function(b,a){return aa(b,Math.abs(a))},c,a))},bg,aG))[2]|0,ad=e$(as[1],bh);function
+aH(a,b){return bz(lK(bz(b,a)),-a|0)}function
 bi(a){return aH(ad-2|0,1.001*a)}var
-L=h(function(a){return h(bi,a)},aG),ae=h(function(a){return h(_,a)},L),o=l(a,function(b){return l(a,function(a){return c(c(ae,a)[1+a],b)[1+b]})}),r=l(a,function(b){return l(a,function(a){return b===a?s:x})}),a2=a-1|0,bD=0;if(!(a2<0)){var
+O=h(function(a){return h(bi,a)},aG),ae=h(function(a){return h(_,a)},O),o=l(a,function(b){return l(a,function(a){return c(c(ae,a)[1+a],b)[1+b]})}),r=l(a,function(b){return l(a,function(a){return b===a?s:x})}),a2=a-1|0,bD=0;if(!(a2<0)){var
 j=bD;for(;;){var
-aq=[0,j],a3=j+1|0,a5=a-1|0;if(!(a5<a3)){var
+aq=[0,j],a3=j+1|0,a4=a-1|0;if(!(a4<a3)){var
 K=a3;for(;;){var
-ba=aq[1],bO=cs(c(c(o,ba)[1+ba],j)[1+j]);if(ca(cs(c(c(o,K)[1+K],j)[1+j]),bO))aq[1]=K;var
-bP=K+1|0;if(a5!==K){var
-K=bP;continue}break}}var
-a6=aq[1];if(0===B(c(c(o,a6)[1+a6],j)[1+j]))throw bJ;var
-a7=function(b,f){return function(a){var
+bb=aq[1],bO=ct(c(c(o,bb)[1+bb],j)[1+j]);if(cb(ct(c(c(o,K)[1+K],j)[1+j]),bO))aq[1]=K;var
+bQ=K+1|0;if(a4!==K){var
+K=bQ;continue}break}}var
+a7=aq[1];if(0===B(c(c(o,a7)[1+a7],j)[1+j]))throw bJ;var
+a8=function(b,f){return function(a){var
 g=c(a,b)[1+b],d=f[1];a[1+b]=c(a,d)[1+d];var
-e=f[1];c(a,e)[1+e]=g;return 0}}(j,aq);a7(o);a7(r);var
-bF=cS(c(c(o,j)[1+j],j)[1+j]),a8=function(a,f){return function(b){var
-d=c(b,a)[1+a],e=0;b[1+a]=h(function(a){return g(f,a)},d);return e}}(j,bF);a8(o);a8(r);var
-a9=a-1|0,bG=0;if(!(a9<0)){var
+e=f[1];c(a,e)[1+e]=g;return 0}}(j,aq);a8(o);a8(r);var
+bF=cS(c(c(o,j)[1+j],j)[1+j]),a9=function(a,f){return function(b){var
+d=c(b,a)[1+a],e=0;b[1+a]=h(function(a){return g(f,a)},d);return e}}(j,bF);a9(o);a9(r);var
+a_=a-1|0,bG=0;if(!(a_<0)){var
 t=bG;for(;;){var
-a_=t!==j?1:0,bK=a_?0!==B(c(c(o,t)[1+t],j)[1+j])?1:0:a_;if(bK){var
-bL=c(c(o,t)[1+t],j)[1+j],a$=function(d,b,h){return function(a){var
-e=c(a,b)[1+b],f=0;a[1+b]=R(function(b,e){return q(e,g(h,c(c(a,d)[1+d],b)[1+b]))},e);return f}}(j,t,bL);a$(o);a$(r)}var
-bM=t+1|0;if(a9!==t){var
+a$=t!==j?1:0,bK=a$?0!==B(c(c(o,t)[1+t],j)[1+j])?1:0:a$;if(bK){var
+bL=c(c(o,t)[1+t],j)[1+j],ba=function(d,b,h){return function(a){var
+e=c(a,b)[1+b],f=0;a[1+b]=R(function(b,e){return q(e,g(h,c(c(a,d)[1+d],b)[1+b]))},e);return f}}(j,t,bL);ba(o);ba(r)}var
+bM=t+1|0;if(a_!==t){var
 t=bM;continue}break}}var
 bH=j+1|0;if(a2!==j){var
 j=bH;continue}break}}function
@@ -7596,113 +7627,113 @@ P(b,d){var
 a=[0,x];p(function(b,e){var
 f=g(e,c(d,b)[1+b]);a[1]=u(a[1],f);return 0},b);return a[1]}function
 aI(b,a){var
-c=ai(e,b),d=a[2];return b0(d$(ai(a[1],b),d),c)}var
+c=aj(e,b),d=a[2];return b2(d$(aj(a[1],b),d),c)}var
 bj=60;function
 av(a){return aI(bj,a)}var
-ax=h(function(a){return _(aH(ad,a))},aF),aJ=R(function(a,b){var
-d=c(bb,a)[1+a];return dq([0,ha],C,h(J,b),d)},r),bk=_(bx(1.,-ad|0)),aL=R(function(a,b){var
-d=P(b,ax);return u(c(aJ,a)[1+a][1],d)},r),bm=R(function(a,b){var
-d=c(aL,a)[1+a];return dM(x,av(aN(function(b,a){return u(b,g(bk,cs(a)))},d,b)))},r),af=eh(function(a){return B(a)<=0?1:0},aL)?ax:R(function(b,d){var
+ax=h(function(a){return _(aH(ad,a))},aE),aJ=R(function(a,b){var
+d=c(bc,a)[1+a];return dr([0,hf],C,h(J,b),d)},r),bk=_(bz(1.,-ad|0)),aL=R(function(a,b){var
+d=P(b,ax);return u(c(aJ,a)[1+a][1],d)},r),bl=R(function(a,b){var
+d=c(aL,a)[1+a];return dL(x,av(aO(function(b,a){return u(b,g(bk,ct(a)))},d,b)))},r),af=eh(function(a){return B(a)<=0?1:0},aL)?ax:R(function(b,d){var
 a=[0,d];p(function(d,e){var
-f=g(e,c(c(ae,d)[1+d],b)[1+b]);a[1]=q(a[1],f);return 0},bm);return aI(ad,a[1])},ax),aA=l(a,function(a){var
+f=g(e,c(c(ae,d)[1+d],b)[1+b]);a[1]=q(a[1],f);return 0},bl);return aI(ad,a[1])},ax),aA=l(a,function(a){var
 b=c(r,a)[1+a],e=J(P(b,af)),h=c(aJ,a)[1+a];if(B(q(e,h[1]))<0)throw bJ;function
 j(b,a){var
 c=k(function(b){var
-a=b[2],c=E(a),d=D===c?a[1]:m===c?H(a):a;return[0,b[1],d]},b);return az(C[1][1],0,a,c)}var
-f=dm(i,b,e),o=j(h[2],f),l=fM(0,au,R(function(b,a){var
-c=d(X,b);return N(a)*c},b));if(0===l[0]){var
-n=dq([0,ha],C,b,l[2]),g=av(u(n[1],e));if(B(g)<0)throw bJ;var
-p=$(Y(g),f);return[0,f,g,o,j(n[2],p)]}throw bJ}),ag=l(a,function(a){return aN(function(d,b){return u(d,c(b,a)[1+a])},x,r)}),aM=J(P(ag,af)),aO=fM(0,au,R(function(b,a){var
-c=d(X,b);return N(a)*c},ag));if(0===aO[0]){var
-aQ=dq([0,ha],C,ag,aO[2]),aj=av(u(aQ[1],aM)),bn=aQ[2],bo=k(function(b){var
-a=b[2],c=E(a),d=D===c?a[1]:m===c?H(a):a;return[0,b[1],d]},bn),bp=q(aj,aM),br=dm(i,h(J,ag),bp),bs=az(i[1],0,br,bo),aT=k(function(a){var
-b=ah(ab,a),c=b[3],d=h(function(a){return P(c,a)},ae),e=P(c,af);return[0,a,[0,u(b[4],e),d]]},aE),aU=A(0,al);y(function(a){var
-b=N(a[2][1]);return V(aU,a[1],b)},aT);var
+a=b[2],c=F(a),d=D===c?a[1]:m===c?H(a):a;return[0,b[1],d]},b);return az(C[1][1],0,a,c)}var
+f=dn(i,b,e),o=j(h[2],f),l=fM(0,au,R(function(b,a){var
+c=d(Z,b);return M(a)*c},b));if(0===l[0]){var
+n=dr([0,hf],C,b,l[2]),g=av(u(n[1],e));if(B(g)<0)throw bJ;var
+p=$(Y(g),f);return[0,f,g,o,j(n[2],p)]}throw bJ}),ag=l(a,function(a){return aO(function(d,b){return u(d,c(b,a)[1+a])},x,r)}),aM=J(P(ag,af)),aP=fM(0,au,R(function(b,a){var
+c=d(Z,b);return M(a)*c},ag));if(0===aP[0]){var
+aR=dr([0,hf],C,ag,aP[2]),ah=av(u(aR[1],aM)),bn=aR[2],bo=k(function(b){var
+a=b[2],c=F(a),d=D===c?a[1]:m===c?H(a):a;return[0,b[1],d]},bn),bp=q(ah,aM),bq=dn(i,h(J,ag),bp),br=az(i[1],0,bq,bo),aT=k(function(a){var
+b=ai(ab,a),c=b[3],d=h(function(a){return P(c,a)},ae),e=P(c,af);return[0,a,[0,u(b[4],e),d]]},aF),aU=A(0,am);y(function(a){var
+b=M(a[2][1]);return V(aU,a[1],b)},aT);var
 Q=function(a){var
-b=a[2];return d$(ai(a[1],2),b)},T=h(function(a){return et(Q(a[2]))/4.},aA),an=et(Q(aj))/4.,aV=fa(0,as[1]-as[2]|0),U=ai(e,aV),aB=bx(1.,-aV|0),bt=_(ar),aX=g(z(U),bt),bv=aX[2],bw=aX[1],by=v?e8:d$,aY=by(bw,bv),bz=b(bf,function(a){return ah(aU,a)}),ao=k(function(d){var
-a=d[1],b=L.length-1,g=d[2],c=oD(a,L),e=hj(a[2],L,b,c);return[0,[0,a,L,c,f(a[5],w(b,b),e)],g]},bz),ap=k(function(b){var
-a=b[1];return[0,a[1][6],a[3],a[4],[0],0.]},ao),F=function(c){function
-b(a,b){return ie(function(d,a,c){var
+b=a[2];return d$(aj(a[1],2),b)},T=h(function(a){return et(Q(a[2]))/4.},aA),al=et(Q(ah))/4.,aV=e$(0,as[1]-as[2]|0),U=aj(e,aV),aB=bz(1.,-aV|0),bs=_(ar),aX=g(z(U),bs),bt=aX[2],bu=aX[1],bv=v?e7:d$,aY=bv(bu,bt),bx=b(bf,function(a){return ai(aU,a)}),ao=k(function(d){var
+a=d[1],b=O.length-1,g=d[2],c=oQ(a,O),e=ho(a[2],O,b,c);return[0,[0,a,O,c,f(a[5],w(b,b),e)],g]},bx),ap=k(function(b){var
+a=b[1];return[0,a[1][6],a[3],a[4],[0],0.]},ao),E=function(c){function
+b(a,b){return io(function(d,a,c){var
 e=_(f(b,c,ac(a[1][1])));return u(d,g(_(a[2]),e))},a,ao,c)}var
 e=l(a,function(c){return l(a,function(e){return b(x,function(f,b){return d(f[3],w(w(b,a)+c|0,a)+e|0)})})}),h=l(a,function(c){return b(x,function(e,b){return d(e[2],w(b,a)+c|0)})});function
 i(b,a){return d(b[1],a)}var
-j=b0(aY,U);return[0,b(g(_(-Z),j),i),h,e]},aZ=F(ap),bA=N(aZ[1]),bB=aZ[3],bC=h(function(a){return h(N,a)},bB),aC=function(a){var
-e=a[3],f=h(function(a){return h(N,a)},e),g=h(N,a[2]),i=N(a[1]),b=h(function(a){return hk(T,an,a,0)},f),c=0;return 0.<=i+hk(T,an,R(function(c,a){return a+d(b,c)},g),c)?1:0},a0=[0,0],a1=function(aQ){var
+j=b2(aY,U);return[0,b(g(_(-W),j),i),h,e]},aZ=E(ap),by=M(aZ[1]),bA=aZ[3],bC=h(function(a){return h(M,a)},bA),aC=function(a){var
+e=a[3],f=h(function(a){return h(M,a)},e),g=h(M,a[2]),i=M(a[1]),b=h(function(a){return hp(T,al,a,0)},f),c=0;return 0.<=i+hp(T,al,R(function(c,a){return a+d(b,c)},g),c)?1:0},a0=[0,0],a1=function(aQ){var
 a=a0[1];if(a)return a[1];var
 c=function(aT,aS,aR){var
 x=aT,v=aS,M=aR;a:for(;;){if(v&&M){var
-ag=M[2],y=v[1][1],i=y[1],o=i[6],k=i[5],N=i[4],c=i[2],q=i[1],r=y[4],z=y[3],s=y[2],a=T.length-1,A=q[1].length-1,aU=v[2],O=i[3]?d0:1.,ai=function(a){return Math.abs(a)},B=function(b){return function(a){return h(b,a)}}(ai),P=function(d,e){return function(a,b,c){return jO(d,e,a,b,c)}}(c,s),aj=h(B,s),al=c[5],am=B(c[4]),ao=[0,c[1],c[2],c[3],am,al],Q=function(c,d){return function(b){var
+ag=M[2],y=v[1][1],i=y[1],o=i[6],k=i[5],N=i[4],c=i[2],q=i[1],r=y[4],z=y[3],s=y[2],a=T.length-1,A=q[1].length-1,aU=v[2],O=i[3]?dZ:1.,ai=function(a){return Math.abs(a)},B=function(b){return function(a){return h(b,a)}}(ai),P=function(d,e){return function(a,b,c){return jX(d,e,a,b,c)}}(c,s),aj=h(B,s),am=c[5],an=B(c[4]),ao=[0,c[1],c[2],c[3],an,am],Q=function(c,d){return function(b){var
 a=n(c,0.);d(1,b,function(c,b){var
-d=0;return W(a,c,-hk(T,an,h(function(a){return-a},b),d))});return a}}(A,P),D=f(k,1,n(A,oP)),C=fZ;for(;;){var
-ap=Q(D),e=f(k,1,h(function(a){return oP+pS*a},ap)),aq=0===C?1:0,ar=aq||c_(function(a){return 1-(a<1000000000000.?1:0)},e);if(ar)throw bT;var
+d=0;return X(a,c,-hp(T,al,h(function(a){return-a},b),d))});return a}}(A,P),D=f(k,1,n(A,o2)),C=fZ;for(;;){var
+ap=Q(D),e=f(k,1,h(function(a){return o2+p7*a},ap)),aq=0===C?1:0,ar=aq||c_(function(a){return 1-(a<1000000000000.?1:0)},e);if(ar)throw bU;var
 R=[0,1];p(function(f,g){return function(c,b){var
 a=1.0001*d(f,c)<b?1:0,e=a?(g[1]=0,0):a;return e}}(D,R),e);if(R[1]){var
-t=[0,0.],as=jN(q,1,N,e),at=Q(e);p(function(e,b,f){return function(a,c){b[1]=aa(b[1],(c+d(f,a))/d(e,a));return 0}}(e,t,at),as);if(1-(t[1]<0.999999999999?1:0))throw bT;var
-S=t[1]+(1.-t[1])/64.,E=function(l){return function(i,h){var
-c=w(l,i)-1|0,b=bU,j=0;if(c<0)var
+t=[0,0.],as=jW(q,1,N,e),at=Q(e);p(function(e,b,f){return function(a,c){b[1]=aa(b[1],(c+d(f,a))/d(e,a));return 0}}(e,t,at),as);if(1-(t[1]<0.999999999999?1:0))throw bU;var
+S=t[1]+(1.-t[1])/64.,F=function(l){return function(i,h){var
+c=w(l,i)-1|0,b=bV,j=0;if(c<0)var
 e=b;else{var
 a=j,f=b;for(;;){var
 g=aa(f,Math.abs(d(h,a))),k=a+1|0;if(c!==a){var
 a=k,f=g;continue}var
-e=g;break}}return e}}(A),U=E(1,o),G=function(l,m,c,n,o,q,r){return function(a,e,g,f){var
-i=dZ*q(a,e)+px*r+g*aB,j=c(e),k=jN(m,a,c(l),j),b=h(function(a){return i+dZ*a},k);bq(function(e){function
-f(c,e){return p(function(e,f){return W(b,w(c,a)+e|0,d(b,w(c,a)+e|0)+dZ*f)},e)}var
-g=c(e[2]);return jO(o,n,e[1],g,f)},f);return b}}(N,q,B,aj,ao,E,U),au=G(1,o,3.,0),av=q[4],V=f(k,1,eg(function(b,a){return dZ*Math.abs(b)+a},av,au)),aw=hj(c,s,1,V),ax=G(a,z,8.,[0,[0,1,o]]),X=f(k,a,eg(function(b,a){return 1.02*(b+Math.abs(a))},ax,aw)),ay=G(w(a,a),r,32.+kJ*a,[0,[0,a,z]]),az=hj(c,s,a,X),aA=eg(function(b,a){return b+a},az,ay),aC=function(c){return function(b,a){return b-c*a}}(O),H=function(c){return function(a,b){return eg(c,a,b)}}(aC),Y=H(o,V),Z=H(z,X),_=function(a,l,f,g,i){return function(e,b){var
-h=dZ*g(w(a,a),e),c=aD(i);f(w(a,a),b,function(f,e){if(l<0.)p(function(b,a){return W(e,b,-a)},e);var
+e=g;break}}return e}}(A),U=F(1,o),G=function(l,m,c,n,o,q,r){return function(a,e,g,f){var
+i=dY*q(a,e)+pM*r+g*aB,j=c(e),k=jW(m,a,c(l),j),b=h(function(a){return i+dY*a},k);bB(function(e){function
+f(c,e){return p(function(e,f){return X(b,w(c,a)+e|0,d(b,w(c,a)+e|0)+dY*f)},e)}var
+g=c(e[2]);return jX(o,n,e[1],g,f)},f);return b}}(N,q,B,aj,ao,F,U),au=G(1,o,3.,0),av=q[4],V=f(k,1,eg(function(b,a){return dY*Math.abs(b)+a},av,au)),aw=ho(c,s,1,V),ax=G(a,z,8.,[0,[0,1,o]]),W=f(k,a,eg(function(b,a){return 1.02*(b+Math.abs(a))},ax,aw)),ay=G(w(a,a),r,32.+kR*a,[0,[0,a,z]]),az=ho(c,s,a,W),aA=eg(function(b,a){return b+a},az,ay),aC=function(c){return function(b,a){return b-c*a}}(O),H=function(c){return function(a,b){return eg(c,a,b)}}(aC),Y=H(o,V),Z=H(z,W),_=function(a,l,f,g,i){return function(e,b){var
+h=dY*g(w(a,a),e),c=aD(i);f(w(a,a),b,function(f,e){if(l<0.)p(function(b,a){return X(e,b,-a)},e);var
 g=w(a,a)-1|0,i=0;if(!(g<0)){var
 b=i;for(;;){var
-j=hk(T,an,e,w(b,a));W(c,w(w(f,a),a)+b|0,d(c,w(w(f,a),a)+b|0)+h-j);var
+j=hp(T,al,e,w(b,a));X(c,w(w(f,a),a)+b|0,d(c,w(w(f,a),a)+b|0)+h-j);var
 k=b+1|0;if(g!==b){var
-b=k;continue}break}}return 0});return c}}(a,O,P,E,aA),aE=0.,aF=function(b,a){return b+a},$=function(b,c){return function(a){return aN(c,b,a)}}(aE,aF),u=_(n(r.length-1,0.),r),j=0,g=60;for(;;){var
-ab=h(function(a){return a+0.02*Math.abs(a)},u),I=f(k,w(a,a),ab),aG=0===g?1:0,aH=aG||c_(function(b){return function(a){return 1-(a<hx*b?1:0)}}(U),I);if(aH)throw bT;var
-J=H(r,I),ac=4===(g%8|0)?1:0,aI=ac?1-b(aQ,F(bY(x,[0,[0,Y,Z,J,e,S],ag]))):ac;if(aI)throw bT;var
-l=_(I,J);if(l7(function(b,a){return a<=b?1:0},ab,l)){var
+b=k;continue}break}}return 0});return c}}(a,O,P,F,aA),aE=0.,aF=function(b,a){return b+a},$=function(b,c){return function(a){return aO(c,b,a)}}(aE,aF),u=_(n(r.length-1,0.),r),j=0,g=60;for(;;){var
+ab=h(function(a){return a+0.02*Math.abs(a)},u),I=f(k,w(a,a),ab),aG=0===g?1:0,aH=aG||c_(function(b){return function(a){return 1-(a<hC*b?1:0)}}(U),I);if(aH)throw bU;var
+J=H(r,I),ac=4===(g%8|0)?1:0,aI=ac?1-b(aQ,E(b0(x,[0,[0,Y,Z,J,e,S],ag]))):ac;if(aI)throw bU;var
+l=_(I,J);if(mc(function(b,a){return a<=b?1:0},ab,l)){var
 L=function(a){function
-b(b){return lE(b/(a*aB))*(a*aB)}return function(a){return h(b,a)}},aO=b(L(kJ),J),aP=b(L(4.),Z),x=[0,[0,b(L(1.),Y),aP,aO,e,S],x],v=aU,M=ag;continue a}if(j){var
+b(b){return lK(b/(a*aB))*(a*aB)}return function(a){return h(b,a)}},aN=b(L(kR),J),aP=b(L(4.),Z),x=[0,[0,b(L(1.),Y),aP,aN,e,S],x],v=aU,M=ag;continue a}if(j){var
 K=j[2];if(K&&!K[2]){var
-ad=j[1],aJ=ad-K[1],m=($(l)-ad)/aJ,ae=1.<=m?1:0,aK=ae?g<40?1:0:ae;if(aK)throw bT;var
-ah=0;if(0.<m&&m<pW){var
+ad=j[1],aJ=ad-K[1],m=($(l)-ad)/aJ,ae=1.<=m?1:0,aK=ae?g<40?1:0:ae;if(aK)throw bU;var
+ah=0;if(0.<m&&m<qa){var
 af=m/(1.-m);ah=1}if(!ah)var
 af=0.;var
 aL=g-1|0,aM=0,u=eg(function(c){return function(a,b){return a+c*aa(0.,a-b)}}(af),l,u),j=aM,g=aL;continue}}var
 u=l,j=[0,$(l),j],g=g-1|0;continue}}var
 D=e,C=C-1|0;continue}}return ak(x)}}(0,ao,ap);a0[1]=[0,c];return c};return function(w){try{if(w){var
 T=w[1],aB=R(function(a,b){var
-e=d(X,a);return(b-N(c(C[2][1],a)[1+a]))/e},aF),a=HH(C,au,X,T[1],T[2][1],aB,af,ae,aA),t=function(U){var
-af=U[3],M=U[2],P=U[1],r=M.length-1,aT=a[1][1][1],v=n(ds(r),x);p(function(a,b){var
+e=d(Z,a);return(b-M(c(C[2][1],a)[1+a]))/e},aE),a=H8(C,au,Z,T[1],T[2][1],aB,af,ae,aA),t=function(U){var
+af=U[3],O=U[2],P=U[1],r=O.length-1,aT=a[1][1][1],v=n(ds(r),x);p(function(a,b){var
 d=J(b);c(v,a)[1+a]=d;var
 e=c(af,a)[1+a];return p(function(e,d){var
-b=eT(r,a,e);v[1+b]=q(c(v,b)[1+b],d);return 0},e)},M);var
-Q=h(N,v),ag=N(P);function
+b=eU(r,a,e);v[1+b]=q(c(v,b)[1+b],d);return 0},e)},O);var
+Q=h(M,v),ag=M(P);function
 aU(a){return[0,a]}var
-aV=G(a[11].length-1,aU),al=O(ay(aV,a[8])),a2=60,a3=0,R=al,A=h(function(b){return oG(a,b)},al),ai=a3,ah=a4,z=a2;for(;;){var
+aV=G(a[11].length-1,aU),al=N(ay(aV,a[8])),a2=60,a3=0,R=al,A=h(function(b){return oT(a,b)},al),ai=a3,ah=a5,z=a2;for(;;){var
 aW=ds(r),aX=h(function(a){return a[2]},A),T=fM(ai,[0,h(function(a){return a[1]},A),aX,aW],Q);if(0===T[0]){var
 aj=T[2],w=T[1],B=bI(w,Q);if(B<=ag)var
 y=[0,[0,R,aj]];else{if(0<z){var
-t=a[2],L=bN(w,0,t),aa=b(a[4],L),aJ=oF(a,8,aa),ab=b(bd(function(f){return function(b){var
-e=bI(c(a[3][1],b)[1+b],f);return d(a[3][2],b)-e<ln?1:0}}(aa)),aJ);a[5]=bl(aK,ay(ab,a[5]));var
-aL=a[5],aM=O(k(function(b){return[0,b,hl(a,b)]},aL)),ac=h(function(e,h,i){return function(b){var
+t=a[2],L=bN(w,0,t),aa=b(a[4],L),aJ=oS(a,8,aa),ab=b(a6(function(f){return function(b){var
+e=bI(c(a[3][1],b)[1+b],f);return d(a[3][2],b)-e<lt?1:0}}(aa)),aJ);a[5]=bm(aK,ay(ab,a[5]));var
+aL=a[5],aM=N(k(function(b){return[0,b,hq(a,b)]},aL)),ac=h(function(e,h,i){return function(b){var
 c=b[2],a=c[2],f=l(e,function(c){var
 b=[0,0.];p(function(f,a){var
-g=a*d(i,eT(e,f,c));b[1]=b[1]+g;return 0},a);return b[1]}),g=bI(a,h);return[0,b[1],c[1],a,g,f]}}(t,L,w),aM),ad=[0,0];p(function(j,k){return function(e,b){var
+g=a*d(i,eU(e,f,c));b[1]=b[1]+g;return 0},a);return b[1]}),g=bI(a,h);return[0,b[1],c[1],a,g,f]}}(t,L,w),aM),ad=[0,0];p(function(j,k){return function(e,b){var
 f=b[2],g=j.length-1-1|0,l=b[5],m=b[4],n=b[1];if(!(g<e)){var
 a=e;for(;;){var
-d=c(j,a)[1+a],h=d[2],o=bI(l,d[3]),i=f*h-f*d[4]-h*m+o;if(i<ln)k[1]=[0,[0,i,[2,n,d[1]]],k[1]];var
+d=c(j,a)[1+a],h=d[2],o=bI(l,d[3]),i=f*h-f*d[4]-h*m+o;if(i<lt)k[1]=[0,[0,i,[2,n,d[1]]],k[1]];var
 p=a+1|0;if(g!==a){var
 a=p;continue}break}}return 0}}(ac,ad),ac);var
-aN=aS(am,ad[1]),aO=ed(function(b){return function(a,c){return a<(3*b|0)?1:0}}(t),aN),ae=l(t+1|0,function(c,e,f){return function(b){return l(c+1|0,function(a){return 0===b?0===a?1.:d(e,a-1|0):0===a?d(e,b-1|0):d(f,eT(c,b-1|0,a-1|0))})}}(t,L,w)),o=ae.length-1,aP=function(a){return(a*ku|0)/ku},i=h(aD,ae),F=l(o,function(b){return function(a){return l(b,function(b){return a===b?1.:0.})}}(o)),I=1;for(;;){var
+aN=aS(an,ad[1]),aO=ed(function(b){return function(a,c){return a<(3*b|0)?1:0}}(t),aN),ae=l(t+1|0,function(c,e,f){return function(b){return l(c+1|0,function(a){return 0===b?0===a?1.:d(e,a-1|0):0===a?d(e,b-1|0):d(f,eU(c,b-1|0,a-1|0))})}}(t,L,w)),o=ae.length-1,aP=function(a){return(a*kB|0)/kB},i=h(aD,ae),E=l(o,function(b){return function(a){return l(b,function(b){return a===b?1.:0.})}}(o)),I=1;for(;;){var
 V=o-2|0,au=0;if(!(V<0)){var
 e=au;for(;;){var
-X=e+1|0,Z=o-1|0;if(!(Z<X)){var
-j=X;for(;;){if(px<Math.abs(d(c(i,e)[1+e],j))){var
-aA=d(c(i,e)[1+e],e),aB=d(c(i,j)[1+j],j)-aA,$=bu*Math.atan2(2.*d(i[1+e],j),aB),aC=Math.cos($),aE=Math.sin($),K=function(n,h,i,j,k){return function(c,b){var
+W=e+1|0,Z=o-1|0;if(!(Z<W)){var
+j=W;for(;;){if(pM<Math.abs(d(c(i,e)[1+e],j))){var
+aA=d(c(i,e)[1+e],e),aB=d(c(i,j)[1+j],j)-aA,$=bw*Math.atan2(2.*d(i[1+e],j),aB),aC=Math.cos($),aE=Math.sin($),K=function(n,h,i,j,k){return function(c,b){var
 d=n-1|0,l=0;if(!(d<0)){var
 a=l;for(;;){var
 e=f(c,a,h),g=f(c,a,i);S(b,a,h,j*e-k*g);S(b,a,i,k*e+j*g);var
 m=a+1|0;if(d!==a){var
-a=m;continue}break}}return 0}}(o,e,j,aC,aE),aF=function(e){return function(a,d,b){return W(c(e,a)[1+a],d,b)}}(i);K(function(e){return function(a,b){return d(c(e,a)[1+a],b)}}(i),aF);var
-aG=function(e){return function(d,a,b){return W(c(e,a)[1+a],d,b)}}(i);K(function(e){return function(b,a){return d(c(e,a)[1+a],b)}}(i),aG);var
-aH=function(e){return function(a,d,b){return W(c(e,a)[1+a],d,b)}}(F);K(function(e){return function(a,b){return d(c(e,a)[1+a],b)}}(F),aH)}var
+a=m;continue}break}}return 0}}(o,e,j,aC,aE),aF=function(e){return function(a,d,b){return X(c(e,a)[1+a],d,b)}}(i);K(function(e){return function(a,b){return d(c(e,a)[1+a],b)}}(i),aF);var
+aG=function(e){return function(d,a,b){return X(c(e,a)[1+a],d,b)}}(i);K(function(e){return function(b,a){return d(c(e,a)[1+a],b)}}(i),aG);var
+aH=function(e){return function(a,d,b){return X(c(e,a)[1+a],d,b)}}(E);K(function(e){return function(a,b){return d(c(e,a)[1+a],b)}}(E),aH)}var
 aI=j+1|0;if(Z!==j){var
 j=aI;continue}break}}var
 ax=e+1|0;if(V!==e){var
@@ -7710,20 +7741,20 @@ e=ax;continue}break}}var
 av=I+1|0;if(12!==I){var
 I=av;continue}var
 at=G(o,function(e,f,g){return function(a){var
-b=l(e,function(b){return d(c(g,b)[1+b],a)});return[0,d(c(f,a)[1+a],a),b]}}(o,i,F)),aQ=b(bZ(function(d){return function(a){var
-b=a[1]<ln?1:0,c=b?[0,[3,h(d,a[2])]]:b;return c}}(aP)),at),aR=ay(k(function(a){return a[2]},aO),aQ),C=ay(k(function(a){return[1,a]},ab),aR);break}}else
+b=l(e,function(b){return d(c(g,b)[1+b],a)});return[0,d(c(f,a)[1+a],a),b]}}(o,i,E)),aQ=b(b1(function(d){return function(a){var
+b=a[1]<lt?1:0,c=b?[0,[3,h(d,a[2])]]:b;return c}}(aP)),at),aR=ay(k(function(a){return a[2]},aO),aQ),C=ay(k(function(a){return[1,a]},ab),aR);break}}else
 var
 C=0;if(C){a[8]=ay(a[8],C);var
-ak=O(C),aY=ah-B<kd*(B-ag)?z+pO|0:z-1|0,aZ=[0,aj],a0=be(A,h(function(b){return oG(a,b)},ak)),R=be(R,ak),A=a0,ai=aZ,ah=B,z=aY;continue}var
+ak=N(C),aY=ah-B<kl*(B-ag)?z+p3|0:z-1|0,aZ=[0,aj],a0=be(A,h(function(b){return oT(a,b)},ak)),R=be(R,ak),A=a0,ai=aZ,ah=B,z=aY;continue}var
 a1=bN(w,0,r);a[9]=[0,b(a[4],a1)];var
 y=0}}else
 var
 y=0;if(y){var
-an=y[1],a5=an[1],a6=an[2],ao=h(function(y){var
-d=c(a5,y)[1+y],e=a[1][1][1],z=a[2];function
-i(b,a){return oE(x,u,g,q,z,b,a)}function
+am=y[1],a4=am[1],a7=am[2],ao=h(function(y){var
+d=c(a4,y)[1+y],e=a[1][1][1],z=a[2];function
+i(b,a){return oR(x,u,g,q,z,b,a)}function
 j(g){var
-f=c(a[1][3],g)[1+g],b=f[3],i=E(b),d=D===i?b[1]:m===i?H(b):b,k=f[2],l=h(J,f[1]),j=dm(a[1][1],l,k),n=c(e[2],d)[1+d];return S(aw[11],dL,n,j)?d:az(e,0,j,[0,[0,s,d],0])}switch(d[0]){case
+f=c(a[1][3],g)[1+g],b=f[3],i=F(b),d=D===i?b[1]:m===i?H(b):b,k=f[2],l=h(J,f[1]),j=dn(a[1][1],l,k),n=c(e[2],d)[1+d];return S(aw[11],dK,n,j)?d:az(e,0,j,[0,[0,s,d],0])}switch(d[0]){case
 0:var
 k=d[1];return c(a[11],k)[1+k];case
 1:var
@@ -7731,125 +7762,125 @@ l=d[1],n=i(b(a[6],l),0),A=[m,function(a){return j(l)}];return[0,n[1],n[2],A];cas
 2:var
 o=d[2],r=d[1],B=[0,b(a[6],o)],t=i(b(a[6],r),B),C=[m,function(b){var
 a=j(o);return cz(e,j(r),a)}];return[0,t[1],t[2],C];default:var
-v=jP(d[1]),F=h(_,v[2]),f=[0,_(v[1]),F],w=i(f,[0,f]),G=[m,function(i){var
+v=jY(d[1]),E=h(_,v[2]),f=[0,_(v[1]),E],w=i(f,[0,f]),G=[m,function(i){var
 d=[0,Y(f[1])],g=f[2];p(function(e,f){var
-g=c(a[10],e)[1+e][1],h=d[1];d[1]=b(bS([0,J(f)],h),g);return 0},g);var
-h=[2,d[1]];return eP(e,cY(d[1],d[1]),h)}];return[0,w[1],w[2],G]}},a6),a7=jM(Q,jL(h(function(a){return h(N,a[1])},ao))),ap=function(b){function
+g=c(a[10],e)[1+e][1],h=d[1];d[1]=b(bT([0,J(f)],h),g);return 0},g);var
+h=[2,d[1]];return eO(e,cY(d[1],d[1]),h)}];return[0,w[1],w[2],G]}},a7),a8=jV(Q,jU(h(function(a){return h(M,a[1])},ao))),ap=function(b){function
 d(f){var
 g=b?0:1,d=(2*f|0)+g|0,e=c(a[11],d)[1+d];return b?e[2]:J(e[2])}return l(ds(r),d)},aq=function(d){function
 b(e){var
-f=d?0:1,b=(2*e|0)+f|0;return c(a[11],b)[1+b][3]}return l(ds(r),b)},a8=aq(1),a9=aq(0),a_=ap(1),a$=[0,ap(0),a_,a9,a8],ar=ob(a$,ao,h(function(a){return 0.<a?_(a):x},a7),v),ba=ar[2];if(bE(P,ar[1]))return 0;var
+f=d?0:1,b=(2*e|0)+f|0;return c(a[11],b)[1+b][3]}return l(ds(r),b)},a9=aq(1),a_=aq(0),a$=ap(1),ba=[0,ap(0),a$,a_,a9],ar=oj(ba,ao,h(function(a){return 0.<a?_(a):x},a8),v),bb=ar[2];if(bE(P,ar[1]))return 0;var
 as=[0,function(g){function
 e(b){return c(a[10],b)[1+b][1]}var
 d=[0,Y(P)];p(function(a,f){var
-g=e(a);d[1]=b(bS([0,f],d[1]),g);var
+g=e(a);d[1]=b(bT([0,f],d[1]),g);var
 h=c(af,a)[1+a];return p(function(f,c){var
-g=e(f),h=cY(e(a),g);d[1]=b(bS([0,c],d[1]),h);return 0},h)},M);var
+g=e(f),h=cY(e(a),g);d[1]=b(bT([0,c],d[1]),h);return 0},h)},O);var
 f=k(function(b){var
-a=b[2],c=E(a),d=D===c?a[1]:m===c?H(a):a;return[0,b[1],d]},ba);return az(aT,0,d[1],f)}]}else
+a=b[2],c=F(a),d=D===c?a[1]:m===c?H(a):a;return[0,b[1],d]},bb);return az(aT,0,d[1],f)}]}else
 var
-as=y;return as}};if(0===t(F(ap)))var
+as=y;return as}};if(0===t(E(ap)))var
 V=0;else{var
-Z=at[1];try{var
-aa=a1(function(a){return 0!==t(a)?1:0})}catch(b){b=aW(b);if(b===bT){if(0===Z)at[1]=a[9];throw b}throw b}var
-ab=t(F(aa)),ac=0===Z?1:0,aE=ac?0===ab?1:0:ac;if(aE)at[1]=a[9];var
-V=aR(function(a){return[0,[0,b(a,0)],aa]},ab)}var
+W=at[1];try{var
+aa=a1(function(a){return 0!==t(a)?1:0})}catch(b){b=aW(b);if(b===bU){if(0===W)at[1]=a[9];throw b}throw b}var
+ab=t(E(aa)),ac=0===W?1:0,aF=ac?0===ab?1:0:ac;if(aF)at[1]=a[9];var
+V=aN(function(a){return[0,[0,b(a,0)],aa]},ab)}var
 v=V}else{var
-ad=aC(F(ap));if(ad)var
-ag=a1(aC),ah=aC(F(ag)),aG=ah?[0,[0,0,ag]]:ah,v=aG;else
+ad=aC(E(ap));if(ad)var
+ag=a1(aC),ai=aC(E(ag)),aG=ai?[0,[0,0,ag]]:ai,v=aG;else
 var
 v=ad}var
-j=v}catch(a){a=aW(a);if(a!==bT&&a!==bJ)throw a;var
+j=v}catch(a){a=aW(a);if(a!==bU&&a!==bJ)throw a;var
 j=0}if(j){var
-y=j[1],ai=b$(1,4),A=cr(4),B=k(function(a){var
-b=a[2],c=aP(b[2]),d=k(function(a){return g(ai,a)},c);return[0,a[1],[0,b[1],d]]},aT),K=M(function(c,b){var
-a=b[2],d=[0,a[1],a[2]];return M(function(b,a){return mD(b,a[2])},c,d)},e,B),L=function(a){var
-b=a[2];return gw(I(K,a[1]),b)},o=function(b,a){return az(i[1],0,a,[0,[0,A,b],0])},P=h(function(a){var
-b=dk(A,a[1]),c=Q(a[2]),d=$(Y(z(c)),b),e=o(a[4],d);return[0,b,c,o(a[3],b),e]},aA),ak=Y(z(Q(aj))),al=o(bs,aN(function(b,a){return $(b,a[1])},ak,P)),an=[0,Q(aj),al],aq=y[2],ar=id(function(c,b){var
-a=c[1];return[0,a[1][1],a[1][3],b]},ao,aq),as=y[1],av=aR(function(a){var
-b=[0,[0,z(U),a],0],d=c(i[1][2],a)[1+a],e=dk(z(U),d);return az(i[1],0,e,b)},as);return[0,[0,[0,bc,P,an,k(function(a){var
-b=a[2],c=k(L,b[2]),d=[0,L(b[1]),c];return[0,a[1],d]},B),K,U,aY,ar,av]]]}var
-ax=h(function(a){return h(N,a)},r);return[1,[0,bA,function(e,c){function
+y=j[1],aj=bP(1,4),A=ca(4),B=k(function(a){var
+b=a[2],c=aQ(b[2]),d=k(function(a){return g(aj,a)},c);return[0,a[1],[0,b[1],d]]},aT),K=L(function(c,b){var
+a=b[2],d=[0,a[1],a[2]];return L(function(b,a){return mK(b,a[2])},c,d)},e,B),O=function(a){var
+b=a[2];return gy(I(K,a[1]),b)},o=function(b,a){return az(i[1],0,a,[0,[0,A,b],0])},P=h(function(a){var
+b=dl(A,a[1]),c=Q(a[2]),d=$(Y(z(c)),b),e=o(a[4],d);return[0,b,c,o(a[3],b),e]},aA),ak=Y(z(Q(ah))),al=o(br,aO(function(b,a){return $(b,a[1])},ak,P)),am=[0,Q(ah),al],aq=y[2],ar=im(function(c,b){var
+a=c[1];return[0,a[1][1],a[1][3],b]},ao,aq),as=y[1],av=aN(function(a){var
+b=[0,[0,z(U),a],0],d=c(i[1][2],a)[1+a],e=dl(z(U),d);return az(i[1],0,e,b)},as);return[0,[0,[0,bd,P,am,k(function(a){var
+b=a[2],c=k(O,b[2]),d=[0,O(b[1]),c];return[0,a[1],d]},B),K,U,aY,ar,av]]]}var
+ax=h(function(a){return h(M,a)},r);return[1,[0,by,function(e,c){function
 b(a){return h(function(b){return bI(b,a)},ax)}var
 f=b(e),a=[0,0.],g=b(c);p(function(c,b){return p(function(e,b){a[1]=a[1]+d(f,c)*b*d(g,e);return 0},b)},bC);return a[1]}]]}}throw bJ}var
-o=aq(j,0);oI(an,o);return o},o)},a5=ar(0),a7=ar(1),a8=function(a){var
-g=O(aE),j=A(0,al);p(function(b,a){return V(j,a,b)},g);function
+o=aq(j,0);oV(al,o);return o},o)},a7=ar(0),a8=ar(1),a_=function(a){var
+g=N(aF),j=A(0,am);p(function(b,a){return V(j,a,b)},g);function
 k(d){var
 b=0,a=d;for(;;){if(a){var
 b=[0,a[1][1],b],a=a[2];continue}var
-c=A(0,10);br(function(b,a){return V(c,a,b)},b);var
-e=function(a){return ah(c,a)},g=C(b);return f(an[6],g,e)}}function
+c=A(0,10);bs(function(b,a){return V(c,a,b)},b);var
+e=function(a){return ai(c,a)},g=C(b);return f(al[6],g,e)}}function
 i(d){switch(d[0]){case
 0:var
-a=d[1],e=k(a[1]),l=A(0,al),n=a[4];y(function(a){return V(l,a[1],a[2])},n);var
-o=a[2],p=aP(h(function(a){var
-c=b(e[1],a[4]),d=b(e[1],a[3]),f=a[2];return[0,[0,[0,fE(a[1]),f],d],c]},o)),q=a[8],f=id(function(c,b){return fQ(c,a,b[1],b[2],b[3])},a1,q),r=b(e[1],a[3][2]),s=a[9];bq(function(a){b(e[2],a);return 0},s);var
-t=aj(f,C(f)-1|0),u=b_(f),v=function(a){return ah(l,a)},w=function(a){return aX(U(j,a),g.length-1)},x=function(a){return c(g,a)[1+a]},z=a[7],B=a[6],D=a[5],E=a[3][1];return[0,[0,b(e[4],0),p,E,r,D,B,z,g.length-1,x,w,v,u,t]];case
+a=d[1],e=k(a[1]),l=A(0,am),n=a[4];y(function(a){return V(l,a[1],a[2])},n);var
+o=a[2],p=aQ(h(function(a){var
+c=b(e[1],a[4]),d=b(e[1],a[3]),f=a[2];return[0,[0,[0,fE(a[1]),f],d],c]},o)),q=a[8],f=im(function(c,b){return fQ(c,a,b[1],b[2],b[3])},a2,q),r=b(e[1],a[3][2]),s=a[9];bB(function(a){b(e[2],a);return 0},s);var
+t=af(f,C(f)-1|0),u=bZ(f),v=function(a){return ai(l,a)},w=function(a){return aX(U(j,a),g.length-1)},x=function(a){return c(g,a)[1+a]},z=a[7],B=a[6],D=a[5],E=a[3][1];return[0,[0,b(e[4],0),p,E,r,D,B,z,g.length-1,x,w,v,u,t]];case
 1:var
 m=k(d[1]),F=b(m[1],d[2]);return[1,b(m[4],0),F];default:var
-G=i(d[3]),H=i(d[2]);return[2,fE(d[1]),H,G]}}return i(a)},as=function(a){return aR(a8,a)},a_=as(a7),aO=a_,aM=as(a5)}else
+G=i(d[3]),H=i(d[2]);return[2,fE(d[1]),H,G]}}return i(a)},as=function(a){return aN(a_,a)},a$=as(a8),aP=a$,aM=as(a7)}else
 var
-aO=0,aM=0;var
-bh=F[5],bj=F[4],bk=F[3],bm=F[2],bo=r[5],bp=r[4],bs=aJ+(bO.length-1)|0,bt=b(cH,0);function
+aP=0,aM=0;var
+bh=E[5],bj=E[4],bk=E[3],bl=E[2],bo=r[5],bp=r[4],bq=aL+(bO.length-1)|0,bu=b(cH,0);function
 bv(a){return[0,a[1],a[2]]}function
-bw(a){var
+bx(a){var
 d=c(aU,a)[1+a];return _(b(aq[2],d))}function
 by(a){var
 d=c(aU,a)[1+a];return _(b(aq[1],d))}var
-bz=r[3],bC=r[2],bD=b5(j[4]),bF=b5(j[3]),bG=aR(function(a){return a[1]},K),T=[0,r[1],bG,bn,bF,bD,bC,bz,by,bw,bv,b3,cB,j9,bt,bs,a3,bV,bX,bp,bo,aM,aO,bm,bk,bj,bh];return[0,T,function(a){var
-d=cW(1,aC,c(ab,a)[1+a][2]),e=cW(0,aC,ab[1+a][2]),f=oJ(q(s,b(T[9],a)),e,d);return[0,oJ(b(T[8],a),d,e),f]}]},cO)}throw[0,ae,Ii]}function
-Ir(b){var
-e=F(b),c=A(0,50),N=gl(cg),ap=nR(e),aq=0;function
+bA=r[3],bC=r[2],bD=b7(j[4]),bF=b7(j[3]),bG=aN(function(a){return a[1]},K),T=[0,r[1],bG,bn,bF,bD,bC,bA,by,bx,bv,b5,cB,kg,bu,bq,a4,bW,bY,bp,bo,aM,aP,bl,bk,bj,bh];return[0,T,function(a){var
+d=cW(1,aE,c(ab,a)[1+a][2]),e=cW(0,aE,ab[1+a][2]),f=oW(q(s,b(T[9],a)),e,d);return[0,oW(b(T[8],a),d,e),f]}]},cO)}throw[0,ad,IJ]}function
+IT(b){var
+e=E(b),c=A(0,50),M=gn(ci),ap=nY(e),aq=0;function
 u(c,a){var
-d=(c+F(a)|0)<=e?1:0,f=d?K(cp(b,c,F(a)),a):d;return f}var
-a=aq,O=ap;for(;;){if(u(a,wV)){r((a+30|0)<=e?1:0,wW);var
-i=gT(b,a+8|0),P=je(b,a+14|0),g=je(b,a+18|0),h=je(b,a+22|0),v=gT(b,a+26|0),ar=a0(33,2),as=t(a0(0,2),ar),at=t(a0(i,2),as),au=t(a0(0,2),at),Q=t(a0(20,2),au),aw=a0(v,2),ax=t(a0(h,4),aw),ay=t(a0(g,4),ax),R=t(a0(P,4),ay),S=u(a+4|0,t(Q,t(R,a0(0,2))));if(S)var
+d=(c+E(a)|0)<=e?1:0,f=d?K(cr(b,c,E(a)),a):d;return f}var
+a=aq,N=ap;for(;;){if(u(a,xb)){r((a+30|0)<=e?1:0,xc);var
+i=gV(b,a+8|0),O=jm(b,a+14|0),g=jm(b,a+18|0),h=jm(b,a+22|0),v=gV(b,a+26|0),ar=a1(33,2),as=t(a1(0,2),ar),at=t(a1(i,2),as),au=t(a1(0,2),at),P=t(a1(20,2),au),aw=a1(v,2),ax=t(a1(h,4),aw),ay=t(a1(g,4),ax),R=t(a1(O,4),ay),S=u(a+4|0,t(P,t(R,a1(0,2))));if(S)var
 az=0===i?1:0,V=az||(8===i?1:0);else
 var
-V=S;r(V,wX);var
+V=S;r(V,xd);var
 l=(a+30|0)+v|0,W=0<=g?1:0;if(W){var
 X=0<=h?1:0;if(X)var
 Y=l<=e?1:0,x=Y?g<=(e-l|0)?1:0:Y;else
 var
 x=X}else
 var
-x=W;r(x,wY);var
-o=cp(b,a+30|0,v);r(ii(function(a){return a<cF?1:0},o),wZ);var
-Z=O-h|0;r(0<=Z?1:0,w0);var
-_=1-aH(c,o),aA=_?c[1]<bb?1:0:_;r(aA,w1);var
-aB=8===i?1:0,aC=aB||(g===h?1:0);r(aC,w2);av(c,o,[0,h,[m,function(m,n,i,o,j){return function(p){var
-d=8===m?wG(b,j,i,o):cp(b,j,i),f=F(d)-1|0,e=-1,k=0;if(f<0)var
+x=W;r(x,xe);var
+o=cr(b,a+30|0,v);r(ir(function(a){return a<cF?1:0},o),xf);var
+Z=N-h|0;r(0<=Z?1:0,xg);var
+_=1-aH(c,o),aA=_?c[1]<bb?1:0:_;r(aA,xh);var
+aB=8===i?1:0,aC=aB||(g===h?1:0);r(aC,xi);av(c,o,[0,h,[m,function(m,n,i,o,j){return function(p){var
+d=8===m?wY(b,j,i,o):cr(b,j,i),f=E(d)-1|0,e=-1,k=0;if(f<0)var
 g=e;else{var
 a=k,c=e;for(;;){var
-h=wT[1+((c^by(d,a))&f2)]^(c>>>8|0),l=a+1|0;if(f!==a){var
+h=w$[1+((c^bk(d,a))&f2)]^(c>>>8|0),l=a+1|0;if(f!==a){var
 a=l,c=h;continue}var
-g=h;break}}r((g^-1)===n?1:0,w3);return d}}(i,P,g,h,l)]]);var
-aE=[0,a0(a,4),[0,o,0]],aF=[0,a0(25165824,4),aE],aG=[0,Q,[0,R,[0,a0(0,8),aF]]],aI=[0,w4,[0,a0(788,2),aG]];y(function(a){return el(N,a)},aI);var
-a=l+g|0,O=Z;continue}var
-$=a0(c[1],2),z=im(N),aK=a0(0,2),aL=t(a0(a,4),aK),aM=t($,t($,t(a0(F(z),4),aL))),aa=(e-a|0)===(F(z)+22|0)?1:0,aN=t(w5,t(a0(0,4),aM)),aO=aa?u(a,t(z,aN)):aa;r(aO,w6);var
-ab=U(c,w7);if(ab){var
-ad=ab[1],p=ad[2];r(ad[1]<=64?1:0,w8);var
-ae=E(p),aQ=D===ae?p[1]:m===ae?H(p):p,af=aQ}else
+g=h;break}}r((g^-1)===n?1:0,xj);return d}}(i,O,g,h,l)]]);var
+aE=[0,a1(a,4),[0,o,0]],aF=[0,a1(25165824,4),aE],aG=[0,P,[0,R,[0,a1(0,8),aF]]],aI=[0,xk,[0,a1(788,2),aG]];y(function(a){return el(M,a)},aI);var
+a=l+g|0,N=Z;continue}var
+$=a1(c[1],2),z=iv(M),aK=a1(0,2),aL=t(a1(a,4),aK),aM=t($,t($,t(a1(E(z),4),aL))),aa=(e-a|0)===(E(z)+22|0)?1:0,aN=t(xl,t(a1(0,4),aM)),aO=aa?u(a,t(z,aN)):aa;r(aO,xm);var
+ab=U(c,xn);if(ab){var
+ad=ab[1],p=ad[2];r(ad[1]<=64?1:0,xo);var
+ae=F(p),aP=D===ae?p[1]:m===ae?H(p):p,af=aP}else
 var
-af=w_;da(c,w9);xR(F(b),c);var
-aR=gr(c),aT=function(b){var
-a=b[2][2],c=E(a),d=D===c?a[1]:m===c?H(a):a;return[0,b[1],d]},q=mn(function(a){return ia(aT,aR,a)}),am=aS(h3,ee(gs(q))),ao=bB(function(a){var
-b=ah(q,a);return[0,f(an(wu),a,F(b)),[0,b,0]]},am),s=aD(wp),C=n(64,0),d=gl(cF),j=[0,0],G=function(c){var
-b=F(c);j[1]=j[1]+b|0;var
+af=xq;da(c,xp);x9(E(b),c);var
+aR=gt(c),aT=function(b){var
+a=b[2][2],c=F(a),d=D===c?a[1]:m===c?H(a):a;return[0,b[1],d]},q=mu(function(a){return ij(aT,aR,a)}),an=aS(h$,ee(gu(q))),ao=bt(function(a){var
+b=ai(q,a);return[0,f(al(wM),a,E(b)),[0,b,0]]},an),s=aD(wH),C=n(64,0),d=gn(cF),j=[0,0],G=function(c){var
+b=E(c);j[1]=j[1]+b|0;var
 g=0;if(0<d[2]){var
-e=cJ(b,64-d[2]|0);ip(d,c,0,e);var
-a=64===d[2]?(nQ(s,C,im(d),0),d[2]=0,e):e}else
+e=cJ(b,64-d[2]|0);ix(d,c,0,e);var
+a=64===d[2]?(nX(s,C,iv(d),0),d[2]=0,e):e}else
 var
-a=g;for(;;){if(64<=(b-a|0)){nQ(s,C,c,a);var
+a=g;for(;;){if(64<=(b-a|0)){nX(s,C,c,a);var
 a=a+64|0;continue}var
-f=a<b?1:0;return f?ip(d,c,a,b-a|0):f}};y(G,ao);var
-I=aJ(8),ak=(119-(j[1]%64|0)|0)%64|0;Ji(I,0,JE(JL(wq,hW(j[1]))));var
-aj=aV(l0(I));G(t(wr,t(ig(ak,0),aj)));var
-al=aP(s),J=ih(wt,k(an(ws),al));r(K(J,af),Is);var
-ag=nS(ah(q,It)),ai=A(0,50),B=jn(ag,Iu);if(typeof
+f=a<b?1:0;return f?ix(d,c,a,b-a|0):f}};y(G,ao);var
+I=aJ(8),ak=(119-(j[1]%64|0)|0)%64|0;JJ(I,0,J5(Ka(wI,h4(j[1]))));var
+aj=aV(l6(I));G(t(wJ,t(ip(ak,0),aj)));var
+am=aQ(s),J=iq(wL,k(al(wK),am));r(K(J,af),IU);var
+ag=nZ(ai(q,IV)),ah=A(0,50),B=jv(ag,IW);if(typeof
 B!=="number"&&5===B[0]){var
 aU=B[1];y(function(z){var
-A=z[1],b=ah(q,A),n=z[2];if(typeof
+A=z[1],b=ai(q,A),n=z[2];if(typeof
 n!=="number"&&4===n[0]){var
 e=n[1];if(e){var
 f=e[1],I=0;if(typeof
@@ -7861,41 +7892,41 @@ i=g[2];if(i){var
 j=i[1],B=0;if(typeof
 j!=="number"&&4===j[0]){if(!i[2]){var
 H=j[1],u=k(function(a){if(typeof
-a!=="number"&&1===a[0])return a[1];throw T},H),l=M(w,1,u),a=f[1],C=0;if(L(a,xh))if(L(a,xi)){var
-D=0;if(L(a,xj))if(L(a,xk))if(L(a,xl))if(L(a,xm)){if(L(a,xn))throw T;var
+a!=="number"&&1===a[0])return a[1];throw T},H),l=L(w,1,u),a=f[1],C=0;if(Q(a,xz))if(Q(a,xA)){var
+D=0;if(Q(a,xB))if(Q(a,xC))if(Q(a,xD))if(Q(a,xE)){if(Q(a,xF))throw T;var
 m=[3,b];D=1}else
 var
-d=function(a){return rj(bw(b),a)<<24>>24};else
+d=function(a){return rB(by(b),a)<<24>>24};else
 var
 d=function(d){var
-a=l6(b,8*d|0),c=ru(a);if(bc(hW(c),a))return c;throw T};else
+a=mb(b,8*d|0),c=rM(a);if(bc(h4(c),a))return c;throw T};else
 var
-d=function(a){return rk(bw(b),4*a|0)};else
+d=function(a){return rC(by(b),4*a|0)};else
 var
-d=function(a){return Je(bw(b),2*a|0)<<16>>16};if(!D){var
-x=h[1];if(L(x,xo)){if(L(x,xp))throw T;var
+d=function(a){return JF(by(b),2*a|0)<<16>>16};if(!D){var
+x=h[1];if(Q(x,xG)){if(Q(x,xH))throw T;var
 y=d}else{var
-p=I$(8,0,[0,l]),r=l-1|0,E=0,F=0;if(!(r<0)){var
+p=JA(8,0,[0,l]),r=l-1|0,E=0,F=0;if(!(r<0)){var
 c=F,s=E;for(;;){var
-t=gU(s,d(c));Jc(p,c,t);var
+t=gW(s,d(c));JD(p,c,t);var
 G=c+1|0;if(r!==c){var
 c=G,s=t;continue}break}}var
-y=function(a){return Jb(p,a)}}var
+y=function(a){return JC(p,a)}}var
 v=[0,y];C=1}}else
 var
-m=[1,function(a){return cl(l6(b,8*a|0))}];else
+m=[1,function(a){return cn(mb(b,8*a|0))}];else
 var
 m=[2,function(c){var
 a=ac(b,c);if(1===a)return 1;if(a)throw T;return a}];if(!C)var
-v=m;return av(ai,A,[0,u,l,v])}o=1;B=1}if(!B)o=1}else
-o=1}}}}}throw T},aU);return[0,jn(ag,Iv),ai,J]}throw T}}function
-Iw(a,I,e1){var
-bj=fy(a,cy(a,zo));function
-az(w){var
+v=m;return av(ah,A,[0,u,l,v])}o=1;B=1}if(!B)o=1}else
+o=1}}}}}throw T},aU);return[0,jv(ag,IX),ah,J]}throw T}}function
+IY(a,p,e7){var
+bn=fx(a,cy(a,zG));function
+aA(w){var
 j=eL(a);function
-e(a){return f(an(zp),w,a)}var
-l=bR(a,e(zq)),m=L(l,zr);if(m)if(L(l,zs)){var
-p=ba(a,e(zt)),h=A(0,16),g=cc(a,e(zu))?ba(a,e(zv)):[0,0,function(a){return a}],n=(g[1]/3|0)-1|0,q=0;if(!(n<0)){var
+e(a){return f(al(zH),w,a)}var
+l=bS(a,e(zI)),m=Q(l,zJ);if(m)if(Q(l,zK)){var
+p=ba(a,e(zL)),h=A(0,16),g=ce(a,e(zM))?ba(a,e(zN)):[0,0,function(a){return a}],n=(g[1]/3|0)-1|0,q=0;if(!(n<0)){var
 d=q;for(;;){var
 s=b(g[2],(3*d|0)+2|0),t=[0,b(g[2],3*d|0),s];av(h,b(g[2],(3*d|0)+1|0),t);var
 u=d+1|0;if(n!==d){var
@@ -7903,82 +7934,82 @@ d=u;continue}break}}var
 i=[0,function(i,d){function
 e(c){var
 a=c;for(;;){if(a){var
-b=a[3],f=a[2];if(0===am(a[1],d))return[0,f,e(b)];var
+b=a[3],f=a[2];if(0===an(a[1],d))return[0,f,e(b)];var
 a=b;continue}return 0}}var
-a=cQ(h,d),g=e(c(h[2],a)[1+a]),f=dF(function(a){return i<=a[1]?1:0},g),k=f?f[1][2]:b(p[2],d);return[0,k-b(j[1][2],d)|0]}]}else
+a=cQ(h,d),g=e(c(h[2],a)[1+a]),f=c8(function(a){return i<=a[1]?1:0},g),k=f?f[1][2]:b(p[2],d);return[0,k-b(j[1][2],d)|0]}]}else
 var
-v=dW(a,e(zD)),i=[0,function(e,c){function
+v=dU(a,e(zV)),i=[0,function(e,c){function
 d(a){return cx(b(v[2],a))}var
-a=di(bH(j[1],c),d);return[1,k(function(b){return ct(b,g1(a))},a)]}];else
+a=dj(bH(j[1],c),d);return[1,k(function(b){return cc(b,g3(a))},a)]}];else
 var
 i=m;var
-o=bR(a,cy(a,zw)),r=L(o,zx)?L(o,zy)?0:zB:zC;return[0,K(bR(a,cy(a,zA)),zz),r,i]}function
-dn(c){var
-b=nX(a,c),d=nT(b[2]);return[0,nT(b[1]),d]}function
-dp(e){return br(function(c,f){var
+o=bS(a,cy(a,zO)),r=Q(o,zP)?Q(o,zQ)?0:zT:zU;return[0,K(bS(a,cy(a,zS)),zR),r,i]}function
+dq(c){var
+b=n4(a,c),d=n0(b[2]);return[0,n0(b[1]),d]}function
+dr(e){return bs(function(c,f){var
 d=1-b(e,c);if(d){var
-a=I[5],g=a?lX(c,a[1][5]):a;return g?X(Ix):Z(0,t(f,Iy))}return d},e1)}if(nY(a)){var
-bm=eL(a),d5=ba(a,zS),bn=jp(a);if(cc(a,cy(a,y1))){if(cc(a,cy(a,y2)))throw T;var
-dL=ba(a,cy(a,y3)),cg=function(d){var
-a=b(dL[2],d);return c(bn,a)[1+a]}}else
+a=p[5],g=a?l2(c,a[1][5]):a;return g?Z(IZ):W(0,t(f,I0))}return d},e7)}if(n5(a)){var
+bp=eL(a),d6=ba(a,z_),bq=jx(a);if(ce(a,cy(a,zh))){if(ce(a,cy(a,zi)))throw T;var
+dN=ba(a,cy(a,zj)),ci=function(d){var
+a=b(dN[2],d);return c(bq,a)[1+a]}}else
 var
-dN=nV(a),cg=function(a){return[0,[0,b(dN,a),0],0]};var
-d6=function(a){function
+dO=n2(a),ci=function(a){return[0,[0,b(dO,a),0],0]};var
+d7=function(a){function
 c(a){var
-c=b(d5[2],a);return[0,b(bm[3][2],a),c]}var
-d=di(bH(bm[2],a),c);return[0,cg(a),d]},d7=function(b){var
-d=c(bn,b)[1+b];return c8(function(a){return 0===a[2]?1:0},d)?x:cx(jo(a))},cd=function(a){return t(zL,a)},aI=function(b){return O(k(gV,g0(a,cd(b))))},ce=aI(zM),d0=aI(zN),d1=aI(zO),cf=aI(zP),bk=ce.length-1,d2=nU(a,cd(zQ)),d3=cK(G(cf.length-1,function(a){function
+c=b(d6[2],a);return[0,b(bp[3][2],a),c]}var
+d=dj(bH(bp[2],a),c);return[0,ci(a),d]},d8=function(b){var
+d=c(bq,b)[1+b];return c7(function(a){return 0===a[2]?1:0},d)?x:cx(jw(a))},cf=function(a){return t(z3,a)},aO=function(b){return N(k(gX,g2(a,cf(b))))},cg=aO(z4),d1=aO(z5),d2=aO(z6),ch=aO(z7),bo=cg.length-1,d3=n1(a,cf(z8)),d4=cK(G(ch.length-1,function(a){function
 d(b){var
-d=G(bk,function(d){var
-e=w(a,bk)+d|0;return[0,J(g(b,c(d1,e)[1+e])),[0,[0,d,1],0]]});return[0,[0,g(b,c(cf,a)[1+a]),0],d]}if(b(d2[2],a)){var
-e=[0,d(a9),0];return[0,d(s),e]}return[0,d(s),0]})),d4=ay(cK(G(bk,function(a){var
-b=[0,[0,[0,c(d0,a)[1+a],0],[0,[0,a9,[0,[0,a,1],0]],0]],0];return[0,[0,[0,J(c(ce,a)[1+a]),0],[0,[0,s,[0,[0,a,1],0]],0]],b]})),d3),d8=function(a){return c(bn,a)[1+a]},d9=function(a){return di(bH(bm[1],a),d6)},v=[0,nW(a),d9,d8,d4,d7],P=nZ(a),r=ba(a,Iz),bU=jp(a),ae=eL(a),bV=P?n1(a):IF,bz=h(function(a){return fC(k(function(a){return[0,a[2],a[1]]},a))},bU),cG=A(0,al),cH=function(a){var
-b=U(cG,a);return b?b[1]:(av(cG,a,a),a)},cI=function(h){var
-d=ae[1][1]-2|0,i=0;if(!(d<0)){var
+d=G(bo,function(d){var
+e=w(a,bo)+d|0;return[0,J(g(b,c(d2,e)[1+e])),[0,[0,d,1],0]]});return[0,[0,g(b,c(ch,a)[1+a]),0],d]}if(b(d3[2],a)){var
+e=[0,d(a9),0];return[0,d(s),e]}return[0,d(s),0]})),d5=ay(cK(G(bo,function(a){var
+b=[0,[0,[0,c(d1,a)[1+a],0],[0,[0,a9,[0,[0,a,1],0]],0]],0];return[0,[0,[0,J(c(cg,a)[1+a]),0],[0,[0,s,[0,[0,a,1],0]],0]],b]})),d4),d9=function(a){return c(bq,a)[1+a]},d_=function(a){return dj(bH(bp[1],a),d7)},E=[0,n3(a),d_,d9,d5,d8],O=n6(a),v=ba(a,I1),bY=jx(a),ag=eL(a),b0=O?n_(a):I6,bG=h(function(a){return fC(k(function(a){return[0,a[2],a[1]]},a))},bY),cE=A(0,am),cF=function(a){var
+b=U(cE,a);return b?b[1]:(av(cE,a,a),a)},cG=function(h){var
+d=ag[1][1]-2|0,i=0;if(!(d<0)){var
 a=i;for(;;){var
-e=bH(ae[1],a),c=e[1],f=e[2]-1|0;if(!(f<c)){var
+e=bH(ag[1],a),c=e[1],f=e[2]-1|0;if(!(f<c)){var
 b=c;for(;;){var
-g=bH(ae[2],b);fQ(h,a,b-c|0,g[1],g[2]);var
+g=bH(ag[2],b);fQ(h,a,b-c|0,g[1],g[2]);var
 k=b+1|0;if(f!==b){var
 b=k;continue}break}}var
 j=a+1|0;if(d!==a){var
-a=j;continue}break}}return 0};if(K(bV,Gq))var
-aW=[0,[0],[0],0];else
-if(K(bV,Gr)){var
-bC=[0,0];cI(function(j,i,d,e){var
+a=j;continue}break}}return 0};if(K(b0,GL))var
+a2=[0,[0],[0],0];else
+if(K(b0,GM)){var
+bI=[0,0];cG(function(j,i,d,e){var
 f=e-1|0;if(!(f<d)){var
 a=d;for(;;){var
-g=b(r[2],a),h=c(bz,g)[1+g];if(1-eO(h)){var
-k=cH(G(e-d|0,function(b){return function(a){return(d+a|0)===b?1:0}}(a))),l=bC[1];bC[1]=[0,[0,[0,fE(h),[0,[0,j,i,k],0]],a],l]}var
+g=b(v[2],a),h=c(bG,g)[1+g];if(1-eN(h)){var
+k=cF(G(e-d|0,function(b){return function(a){return(d+a|0)===b?1:0}}(a))),l=bI[1];bI[1]=[0,[0,[0,fE(h),[0,[0,j,i,k],0]],a],l]}var
 m=a+1|0;if(f!==a){var
 a=m;continue}break}}return 0});var
-cM=O(ak(bC[1])),ep=0,eq=h(function(a){return a[2]},cM),aW=[0,h(function(a){return a[1]},cM),eq,ep]}else{var
-er=K(bV,Gs),cD=A(0,bb),cE=ae[2][1]-2|0,ek=0;if(!(cE<0)){var
-au=ek;for(;;){var
-em=b(ae[2][2],au+1|0),en=jv(r,b(ae[2][2],au),em);y(function(a){return V(cD,a,0)},en);var
-eo=au+1|0;if(cE!==au){var
-au=eo;continue}break}}var
-aP=A(0,bb),cF=A(0,bb),bx=[0,0],by=[0,0],el=aS(am,ee(gs(cD)));y(function(e){var
-f=e[2],a=e[1],g=1-eO(c(bz,a)[1+a]);if(g){var
-h=c(bz,a)[1+a],b=dk(cr(f),h),d=function(a){var
-b=n6(a);return k(function(c){var
-b=c[2];switch(bP(b)){case
+cH=N(ak(bI[1])),er=0,es=h(function(a){return a[2]},cH),a2=[0,h(function(a){return a[1]},cH),es,er]}else{var
+et=K(b0,GN),cB=A(0,bb),cC=ag[2][1]-2|0,em=0;if(!(cC<0)){var
+ax=em;for(;;){var
+eo=b(ag[2][2],ax+1|0),ep=jD(v,b(ag[2][2],ax),eo);y(function(a){return V(cB,a,0)},ep);var
+eq=ax+1|0;if(cC!==ax){var
+ax=eq;continue}break}}var
+aV=A(0,bb),cD=A(0,bb),bC=[0,0],bD=[0,0],en=aS(an,ee(gu(cB)));y(function(e){var
+f=e[2],a=e[1],g=1-eN(c(bG,a)[1+a]);if(g){var
+h=c(bG,a)[1+a],b=dl(ca(f),h),d=function(a){var
+b=oc(a);return k(function(c){var
+b=c[2];switch(bQ(b)){case
 0:var
-a=vZ;break;case
+a=wf;break;case
 1:var
-a=v0;break;case
+a=wg;break;case
 2:var
-a=v1;break;case
+a=wh;break;case
 3:var
-a=v2;break;default:if(eb(b[2],1))var
-a=iE(b[1]);else
+a=wi;break;default:if(eb(b[2],1))var
+a=iM(b[1]);else
 var
-d=t(v3,iE(b[2])),a=t(iE(b[1]),d)}return[0,c[1],a]},b)};if(1-aH(aP,d(b))){if(er){var
-i=[0,by[1],1];V(aP,d($(n5,b)),i)}var
-j=[0,by[1],0];V(aP,d(b),j);bx[1]=[0,b,bx[1]];by[1]++}return V(cF,[0,a,f],ah(aP,d(b)))}return g},el);var
-ar=[0,O(ak(bx[1])),cF],bD=n(ar[1].length-1,0);cI(function(j,i,a,e){var
-f=jv(r,a,e),g=b(bZ(function(a){var
-b=a[1],c=U(ar[2],[0,b,a[2]]);return aR(function(a){return[0,a[1],[0,a[2],b]]},c)}),f);function
+d=t(wj,iM(b[2])),a=t(iM(b[1]),d)}return[0,c[1],a]},b)};if(1-aH(aV,d(b))){if(et){var
+i=[0,bD[1],1];V(aV,d($(ob,b)),i)}var
+j=[0,bD[1],0];V(aV,d(b),j);bC[1]=[0,b,bC[1]];bD[1]++}return V(cD,[0,a,f],ai(aV,d(b)))}return g},en);var
+au=[0,N(ak(bC[1])),cD],bJ=n(au[1].length-1,0);cG(function(j,i,a,e){var
+f=jD(v,a,e),g=b(b1(function(a){var
+b=a[1],c=U(au[2],[0,b,a[2]]);return aN(function(a){return[0,a[1],[0,a[2],b]]},c)}),f);function
 d(h){var
 a=h;for(;;){if(a){var
 b=a[1],c=a[2];if(c){var
@@ -7987,303 +8018,325 @@ i=c[2],a=[0,[0,f,cJ(b[2],e[2])],i];continue}}var
 g=[0,b,d(a[2])]}else
 var
 g=a;return g}}var
-h=d(aS(am,g));return y(function(f){var
-g=f[2],d=f[1],h=g[2],k=g[1],l=cH(G(e-a|0,function(c){return(b(r[2],a+c|0)===h?1:0)!==k?1:0}));bD[1+d]=[0,[0,j,i,l],c(bD,d)[1+d]];return 0},h)});var
-es=[0,ar],et=function(a){return a},eu=l(ar[1].length-1,et),ev=ar[1],aW=[0,R(function(a,b){var
-d=ak(c(bD,a)[1+a]);return[0,fE(b),d]},ev),eu,es]}var
-dq=aW[1];if(P){var
-ad=function(a){return t(AI,a)},aM=function(b,a){return Z(b,t(a,AJ))},cl=cc(a,ad(AK));if(cl)var
-cm=ba(a,ad(AL)),cn=G(cm[1],cm[2]);else
+h=d(aS(an,g));return y(function(f){var
+g=f[2],d=f[1],h=g[2],k=g[1],l=cF(G(e-a|0,function(c){return(b(v[2],a+c|0)===h?1:0)!==k?1:0}));bJ[1+d]=[0,[0,j,i,l],c(bJ,d)[1+d]];return 0},h)});var
+eu=[0,au],ev=function(a){return a},ew=l(au[1].length-1,ev),ex=au[1],a2=[0,R(function(a,b){var
+d=ak(c(bJ,a)[1+a]);return[0,fE(b),d]},ex),ew,eu]}var
+ds=a2[1];if(O){var
+ad=function(a){return t(A5,a)},aR=function(b,a){return W(b,t(a,A6))},cm=ce(a,ad(A7));if(cm)var
+cn=ba(a,ad(A8)),co=G(cn[1],cn[2]);else
 var
-cn=cl;var
-bq=bR(a,ad(AM)),bs=fy(a,ad(AN)),co=eM(a),cp=K(bq,AO);if(cp)var
-cq=1-fy(a,ad(AP)),cu=cq?K(n1(a),AQ):cq;else
+co=cm;var
+bx=bS(a,ad(A9)),by=fx(a,ad(A_)),cp=fz(a),cq=K(bx,A$);if(cq)var
+cr=1-fx(a,ad(Ba)),cs=cr?K(n_(a),Bb):cr;else
 var
-cu=cp;var
-eh=aC(b_(co),AR);aM(1-fy(a,ad(AT)),AS);aM(c8(function(a){var
-b=0===a?1:0,c=b||(3===a?1:0);return c},cn),AU);var
-cv=1-eh;if(cv)var
-bt=cv;else{var
-cB=1-bs;if(cB)var
-ej=K(bq,AZ),bt=ej||cu;else
+cs=cq;var
+ej=aC(bZ(cp),Bc);aR(1-fx(a,ad(Be)),Bd);aR(c7(function(a){var
+b=0===a?1:0,c=b||(3===a?1:0);return c},co),Bf);var
+cu=1-ej;if(cu)var
+bz=cu;else{var
+cz=1-by;if(cz)var
+el=K(bx,Bk),bz=el||cs;else
 var
-bt=cB}aM(bt,AV);if(bs){var
-cw=K(bq,AX);if(cw)var
-ei=aC(AY,co),cz=ei||n3(a),bu=cz?0===g2(a)?1:0:cz;else
+bz=cz}aR(bz,Bg);if(by){var
+cv=K(bx,Bi);if(cv)var
+ek=aC(Bj,cp),cw=ek||g6(a),bA=cw?0===g7(a)?1:0:cw;else
 var
-bu=cw}else
+bA=cv}else
 var
-bu=bs;aM(1-bu,AW);var
-aq=eM(a),b4=0;if(aq){var
-aN=aq[1],ac=0;if(L(aN,A0))if(L(aN,A1)){var
-dw=0;if(L(aN,A2)&&L(aN,A3)){ac=1;dw=1}if(!dw&&aq[2])ac=1}else{var
-bv=aq[2],dx=0;if(bv&&(L(bv[1],A6)||bv[2])){ac=1;dx=1}if(!dx){var
-bW=1;b4=1;ac=1}}else{var
-bw=aq[2];if(bw){var
-cC=bw[1],dy=0;if(L(cC,A7)&&L(cC,A8))ac=1;else
-dy=1;if(dy&&bw[2])ac=1}}if(!ac){var
-bW=0;b4=1}}if(!b4)var
-bW=X(t(A5,bR(a,A4)));var
-aY=bW}else
+bA=by;aR(1-bA,Bh);var
+ae=fz(a),aJ=0;if(ae){var
+aT=ae[1],X=0;if(Q(aT,Bl)){var
+aL=0;if(Q(aT,Bm)){if(!Q(aT,Bn))if(ae[2]){X=1;aL=2}else
+aL=2}else{var
+bB=ae[2];if(bB)if(Q(bB[1],Br)||bB[2]){X=1;aL=2}else
+aL=1}var
+aM=0;switch(aL){case
+2:aM=1;break;case
+0:if(ae[2]){X=1;aM=1}else
+if(g4(a,g5)){var
+aB=0;aJ=1;X=1;aM=1}else
+if(Q(aT,Bq)){X=1;aM=1}break}if(!aM){var
+aB=1;aJ=1;X=1}}else{var
+aU=ae[2];if(aU)if(Q(aU[1],Bs))if(aU[2]||!g6(a))X=1;else{var
+aB=0;aJ=1;X=1}else
+if(aU[2])X=1}if(!X){var
+aB=0;aJ=1}}if(!aJ)var
+aB=Z(t(Bp,bS(a,Bo)));var
+a3=aB}else
 var
-aY=P;var
-Q=dq.length-1,af=function(a){return c(dq,a)[1+a]},aA=P?n3(a):P,c1=g_(js(I)),eG=jw(c1)[1],aT=C(c1[1])-eG|0,bX=P?eM(a):P,b5=0;if(bX){var
-ds=bX[2];if(ds){if(!ds[2]){var
-b6=0;if((4*aT|0)<=Q)b6=1;else{var
-dz=0;if(aA&&!(7<aT)){b6=1;dz=1}if(!dz){var
-dA=0;if(Q<(2*aT|0)&&!aA){var
-b2=b$(1,10);dA=1}if(!dA)var
-b2=b$(1,2)}}if(b6)var
-b2=b$(9,10);var
-ch=a5(43,bR(a,z0)),b7=0;if(ch){var
-aJ=ch[2];if(aJ){var
-ci=aJ[1];if(L(ci,z1)){if(!L(ci,z2)&&!aJ[2]){var
-b3=[0,b$(9,10)];b7=1}}else
-if(!aJ[2]){var
-b3=[0,b$(3,5)];b7=1}}}if(!b7)var
-b3=0;var
-a0=dM(x,db(s,aX(b3,b2)));b5=1}}else{var
-dv=bX[1],dB=0;if(L(dv,ID)&&L(dv,IE))dB=1;if(!dB){var
-a0=s;b5=1}}}if(!b5)var
-a0=x;var
-dt=P?cx(fz(a,zU)):x,aB=1+M(aO,0,G(r[1],r[2]))|0,aD=g(a0,dt);if(P){var
-bo=eL(a),bp=n(bo[3][1],0);jq(a,function(d,a,b){bp[1+a]=gU(c(bp,a)[1+a],b);return 0});var
-ai=function(f,e,d){var
-g=b(bo[1][2],f)+e|0,a=b(bo[2][2],g)+d|0;return c(bp,a)[1+a]}}else
+a3=O;var
+P=ds.length-1,aj=function(a){return c(ds,a)[1+a]},ao=O?g6(a):O,cX=hd(jA(p)),eI=jE(cX)[1],aY=C(cX[1])-eI|0,a4=O?fz(a):O,b7=0;if(a4){var
+dz=0;if(!Q(a4[1],I2)&&!a4[2]){var
+a5=s;b7=1;dz=1}if(!dz){var
+dt=a4[2],b8=0;if(dt)if(dt[2])b8=1;else{var
+b9=0;if((4*aY|0)<=P)b9=1;else{var
+dA=0;if(ao&&!(7<aY)){b9=1;dA=1}if(!dA){var
+dB=0;if(P<(2*aY|0)&&!ao){var
+b6=bP(1,10);dB=1}if(!dB)var
+b6=bP(1,2)}}if(b9)var
+b6=bP(9,10);var
+cj=n7(a),dC=0;if(cj){var
+bu=cj[2];if(bu&&!bu[2]){var
+d$=gj(bu[1],n8),dx=aN(function(a){return a[1]},d$);dC=1}}if(!dC)var
+dx=0;var
+dy=dL(x,db(s,aX(dx,b6)))}else
+if(ao)var
+dy=s;else
+b8=1;if(!b8){var
+a5=dy;b7=1}}}if(!b7)var
+a5=x;var
+du=O?cx(fy(a,Aa)):x,aD=1+L(aP,0,G(v[1],v[2]))|0,aE=g(a5,du);if(O){var
+bv=eL(a),bw=n(bv[3][1],0);jy(a,function(d,a,b){bw[1+a]=gW(c(bw,a)[1+a],b);return 0});var
+ap=function(f,e,d){var
+g=b(bv[1][2],f)+e|0,a=b(bv[2][2],g)+d|0;return c(bw,a)[1+a]}}else
 var
-ai=function(c,b,a){return 0};var
-a1=q(dt,aD),du=0<B(a0)?1:0;if(aA)var
-e2=0<B(a1)?b$(1,4):b$(aO(60,lE(100.*Math.exp(-0.0506249999999999201*(1.8*aT-Math.log(N(aD)))))|0),al),aE=g(aD,e2);else
+ap=function(c,b,a){return 0};var
+a7=q(du,aE),dv=0<B(a5)?1:0;if(ao){var
+e8=0<B(a7)?1:0,dD=0;if(oF(p)&&!oD(p))var
+eO=10,eS=oE(p)?3:1,dw=bP(eS,eO);else
+dD=1;if(dD)var
+dw=e8?bP(1,4):bP(aP(60,lK(100.*Math.exp(-0.0506249999999999201*(1.8*aY-Math.log(M(aE)))))|0),am);var
+aF=g(aE,dw)}else
 var
-aE=aD;var
-a2=q(aD,aE);if(du){var
-d_=ba(a,Aa)[2],d$=n2(a,jp(a).length-1,d_),e3=g3(a),ao=jr(a),b8=0;if(typeof
-ao==="number")b8=1;else
-if(0===ao[0])var
-bY=[0,[0,jD(od(ao[1])),s],0];else{var
-cO=ao[4];if(C(fH(ao[1]))===cO)var
-bY=[0,[0,cJ(cO,jD(fH(ao[2]))),s],0];else
-b8=1}if(b8)var
-cN=E(hc),bY=D===cN?hc[1]:m===cN?H(hc):hc;var
-a4=d$,aF=e3,a3=bY}else
+aF=aE;var
+b4=q(aE,aF);if(dv){var
+ea=ba(a,Au)[2],ec=n$(a,jx(a).length-1,ea),e9=g8(a),aq=jz(a),b_=0;if(typeof
+aq==="number")b_=1;else
+if(0===aq[0])var
+b5=[0,[0,jL(ol(aq[1])),s],0];else{var
+cL=aq[4];if(C(fH(aq[1]))===cL)var
+b5=[0,[0,cJ(cL,jL(fH(aq[2]))),s],0];else
+b_=1}if(b_)var
+cI=F(hh),b5=D===cI?hh[1]:m===cI?H(hh):hh;var
+a$=ec,aI=e9,a8=b5}else
 var
-e8=0,e9=0,a4=function(b,a){return 0},aF=e8,a3=e9;if(du)var
-e4=g2(a),e5=js(I),bI=h(function(a){return fC(k(function(a){return[0,a[2],a[1]]},a))},bU),c0=bl(aK,G(r[1],r[2])),eF=k(function(a){return c(bI,a)[1+a]},c0),F=jx(g_(e5),eF),ew=C(F[4]),ex=function(a){var
-b=cA(F,c(bI,a)[1+a]),d=N(b[2]);return[0,h(N,b[1]),d]},cP=bB(function(a){var
-b=a[1];if(F[3]<=b)bi(GH);var
-c=cA(F,fB(b|0)),d=h(N,c[1]),e=N(c[2]),f=0,g=a[3],i=1.-e,j=[0,[0,[0,h(function(a){return-a},d),i],g],f];return[0,[0,[0,d,e],a[2]],j]},e4),cR=b(bd(function(a){return 1-eO(c(bI,a)[1+a])}),c0),ey=k(function(a){return a[1]},cP),ez=ay(k(ex,cR),ey),cS=O(k(function(a){return a[2]},cP)),cU=function(a){return O(k(a,ez))},eA=jE(F)[2],eB=jE(F)[1],eC=cU(function(a){return a[2]}),eD=cU(function(a){return a[1]}),bG=[0,F[8],eD,eC,eB,eA],cV=O(cR),cX=jB(F),eE=l(ew,function(a){var
-b=c(cX[2],a)[1+a];return N(u(c(cX[1],a)[1+a],b))/2.}),aQ=[m,function(a){return eQ(bG,oh(bG,eE),n(cV.length-1+(cS.length-1)|0,0.))}],cY=A(0,50),a6=function(k,j){var
+fc=0,fd=0,a$=function(b,a){return 0},aI=fc,a8=fd;if(dv)var
+e_=g7(a),e$=jA(p),bL=h(function(a){return fC(k(function(a){return[0,a[2],a[1]]},a))},bY),cV=bm(aK,G(v[1],v[2])),eH=k(function(a){return c(bL,a)[1+a]},cV),I=jF(hd(e$),eH),ey=C(I[4]),ez=function(a){var
+b=cA(I,c(bL,a)[1+a]),d=M(b[2]);return[0,h(M,b[1]),d]},cM=bt(function(a){var
+b=a[1];if(I[3]<=b)bi(G2);var
+c=cA(I,fB(b|0)),d=h(M,c[1]),e=M(c[2]),f=0,g=a[3],i=1.-e,j=[0,[0,[0,h(function(a){return-a},d),i],g],f];return[0,[0,[0,d,e],a[2]],j]},e_),cN=b(a6(function(a){return 1-eN(c(bL,a)[1+a])}),cV),eA=k(function(a){return a[1]},cM),eB=ay(k(ez,cN),eA),cO=N(k(function(a){return a[2]},cM)),cP=function(a){return N(k(a,eB))},eC=jM(I)[2],eD=jM(I)[1],eE=cP(function(a){return a[2]}),eF=cP(function(a){return a[1]}),bK=[0,I[8],eF,eE,eD,eC],cR=N(cN),cS=jJ(I),eG=l(ey,function(a){var
+b=c(cS[2],a)[1+a];return M(u(c(cS[1],a)[1+a],b))/2.}),aW=[m,function(a){return eP(bK,op(bK,eG),n(cR.length-1+(cO.length-1)|0,0.))}],cU=A(0,50),bd=function(k,j){var
 a=h(function(h){var
 c=k-1|0,b=0,i=0;if(c<0)var
 d=b;else{var
 a=i,e=b;for(;;){var
 g=e+f(j,a,h)|0,l=a+1|0;if(c!==a){var
 a=l,e=g;continue}var
-d=g;break}}return d},cV),c=U(cY,a);if(c)return c[1];var
-l=be(a,cS),e=E(aQ),n=D===e?aQ[1]:m===e?H(aQ):aQ,o=eQ(bG,n,l),b=A(0,10),p=F[4];br(function(c,a){return V(b,a,_(d(o,c)))},p);function
+d=g;break}}return d},cR),c=U(cU,a);if(c)return c[1];var
+l=be(a,cO),e=F(aW),n=D===e?aW[1]:m===e?H(aW):aW,o=eP(bK,n,l),b=A(0,10),p=I[4];bs(function(c,a){return V(b,a,_(d(o,c)))},p);function
 q(a){var
-c=U(F[5],a);if(c){var
+c=U(I[5],a);if(c){var
 d=c[1][1],e=function(a,c,h){var
 f=0;if(a){var
 d=a[1];if(1===d[2]&&!a[2]){var
-e=g(c,ah(b,d[1]));f=1}}if(!f)var
-e=c;return u(h,e)};return S(aw[13],e,d,x)}return ah(b,a)}var
-i=G(F[3],q);V(cY,a,i);return i};else
+e=g(c,ai(b,d[1]));f=1}}if(!f)var
+e=c;return u(h,e)};return S(aw[13],e,d,x)}return ai(b,a)}var
+i=G(I[3],q);V(cU,a,i);return i};else
 var
-a6=function(b,a){return 0};if(aA){var
-e6=jr(a),eH=I[6];if(cL(function(a){return K(a[1],GW)},eH))X(GX);var
-c2=h(function(a){return fC(k(function(a){return[0,a[2],a[1]]},a))},bU),eI=bl(aK,G(r[1],r[2])),ax=I[1],eJ=k(function(a){return c(c2,a)[1+a]},eI),eK=jx(g_(js(I)),eJ),c3=A(0,al),aU=[0,0],bJ=[0,0],bK=A(0,al),c6=n(ax[2],0),c7=ax[2]-1|0,c4=0,c5=0,eN=0;if(c7<0)var
-c_=c5,c9=c4;else{var
-aa=eN,bL=c5,aV=c4;for(;;){var
-eZ=cZ(ax,aa),bM=k(r[2],eZ),de=U(bK,bM);if(de)var
-df=de[1],bO=bL,bN=aV;else{var
-dg=dr(ax[6],aa),bS=jv(r,dg[1],dg[2]+1|0),dh=U(c3,bS);if(dh)var
-dl=dh[1],dj=aV;else{var
-bT=k(function(a){var
-b=a[1];aU[1]++;bJ[1]=[0,b,bJ[1]];return[0,aU[1]-1|0,b,a[2]]},bS);av(c3,bS,bT);var
-dl=bT,dj=[0,O(bT),aV]}var
-dm=bK[1];av(bK,bM,dm);var
-df=dm,bO=[0,k(function(e){return function(d){var
-a=e;for(;;){if(a){var
-b=a[1],c=a[2];if(d===b[2])return b[1];var
-a=c;continue}throw T}}}(dl),bM),bL],bN=dj}c(c6,aa)[1+aa]=df;var
-e0=aa+1|0;if(c7!==aa){var
-aa=e0,bL=bO,aV=bN;continue}var
-c_=bO,c9=bN;break}}var
-c$=O(ak(bJ[1])),da=O(ak(c_)),eP=-Math.log(N(a2)),eR=aU[1],dc=GU(I,eK,c2,r,O(ak(c9)),eR,e6,eP),dd=dc[1]?1:GT,eS=function(a){return c(c$,a)[1+a]},eT=b(dc[2],eS),eU=G(dd,function(a){return b$(1,dd)}),eV=1,eW=function(a){return c(c$,a)[1+a]},eX=aU[1],eY=function(a){return c(da,a)[1+a]},p=[0,da.length-1,function(a){var
-e=a[2],d=b(ax[5][2],a[1])+e|0;return c(c6,d)[1+d]},eY,eX,eW,eV,a2,eU,eT]}else
+bd=function(b,a){return 0};if(ao){var
+fa=jz(a),eJ=p[1][5];if(oD(p))var
+cY=0;else
 var
-p=AG;if(aA){var
-aL=eL(a),cj=n(aL[3][1],0),ck=aL[1][1]-2|0,ea=0;if(!(ck<0)){var
-ap=ea;for(;;){var
-ed=function(a){return a},ef=di(bH(aL[1],ap),ed);br(function(g){return function(a,d){var
-e=b(p[2],[0,g,a]),f=b(p[3],e);return br(function(f,e){var
-a=b(aL[2][2],d)+f|0;c(cj,a)[1+a]=e;return 0},f)}}(ap),ef);var
-eg=ap+1|0;if(ck!==ap){var
-ap=eg;continue}break}}var
-ec=function(a){return c(cj,a)[1+a]},a7=n2(a,p[4],ec)}else
+eK=p[6],eM=c8(function(a){return K(a[1],Hh)},eK),cY=aN(function(c){function
+a(d){var
+a=eQ(cZ(eJ,d)),e=k(function(a){var
+e=c[5],f=c[6],g=e?b(e[1][2],d)===a?1.:0.:f?b(f[1][2],a):0.;return[0,a,g]},a);return b(a6(function(a){return 0.<a[2]?1:0}),e)}return l(p[1][1],a)},eM);var
+c0=oF(p),c1=c0?2:1,c2=cc(b4,ca(c1)),c3=h(function(a){return fC(k(function(a){return[0,a[2],a[1]]},a))},bY),eT=bm(aK,G(v[1],v[2])),az=p[1],eU=k(function(a){return c(c3,a)[1+a]},eT),eV=jF(hd(jA(p)),eU),c4=A(0,am),aZ=[0,0],bM=[0,0],bN=A(0,am),c9=n(az[2],0),c_=az[2]-1|0,c5=0,c6=0,eW=0;if(c_<0)var
+da=c6,c$=c5;else{var
+ac=eW,bO=c6,a1=c5;for(;;){var
+e5=eR(az,ac),bT=k(v[2],e5),dg=U(bN,bT);if(dg)var
+dh=dg[1],bV=bO,bU=a1;else{var
+di=cZ(az[6],ac),bW=jD(v,di[1],di[2]+1|0),dk=U(c4,bW);if(dk)var
+dn=dk[1],dm=a1;else{var
+bX=k(function(a){var
+b=a[1];aZ[1]++;bM[1]=[0,b,bM[1]];return[0,aZ[1]-1|0,b,a[2]]},bW);av(c4,bW,bX);var
+dn=bX,dm=[0,N(bX),a1]}var
+dp=bN[1];av(bN,bT,dp);var
+dh=dp,bV=[0,k(function(b){return function(a){return l4(function(b){return a===b[2]?1:0},b)[1]}}(dn),bT),bO],bU=dm}c(c9,ac)[1+ac]=dh;var
+e6=ac+1|0;if(c_!==ac){var
+ac=e6,bO=bV,a1=bU;continue}var
+da=bV,c$=bU;break}}var
+dc=N(ak(bM[1])),dd=N(ak(da)),eX=-Math.log(M(c2)),eY=aZ[1],de=Hj(p,cY,c0,eV,c3,v,N(ak(c$)),eY,fa,eX),df=de[1]?1:Hi,eZ=function(a){return c(dc,a)[1+a]},e0=b(de[2],eZ),e1=G(df,function(a){return bP(1,df)}),e2=function(a){return c(dc,a)[1+a]},e3=aZ[1],e4=function(a){return c(dd,a)[1+a]},r=[0,dd.length-1,function(a){var
+e=a[2],d=b(az[5][2],a[1])+e|0;return c(c9,d)[1+d]},e4,e3,e2,c1,c2,e1,e0]}else
 var
-a7=function(b,a){return 0};var
-e7=O(Ih(I,v,bj,az,aW,ai,a1,aY,[0,aB,a3,a6,aF,a4,aE],[0,p,a7,a2]));dp(function(h){var
-I=dn(h),K=c(e7,h)[1+h],f=K[1];if(L(bR(a,b(an(zF),h)),zE))var
+r=A4;if(ao){var
+aQ=eL(a),ck=n(aQ[3][1],0),cl=aQ[1][1]-2|0,ed=0;if(!(cl<0)){var
+ar=ed;for(;;){var
+eg=function(a){return a},eh=dj(bH(aQ[1],ar),eg);bs(function(g){return function(a,d){var
+e=b(r[2],[0,g,a]),f=b(r[3],e);return bs(function(f,e){var
+a=b(aQ[2][2],d)+f|0;c(ck,a)[1+a]=e;return 0},f)}}(ar),eh);var
+ei=ar+1|0;if(cl!==ar){var
+ar=ei;continue}break}}var
+ef=function(a){return c(ck,a)[1+a]},bf=n$(a,r[4],ef)}else
+var
+bf=function(b,a){return 0};var
+fb=N(II(p,E,bn,aA,a2,ap,a7,a3,[0,aD,a8,bd,aI,a$,aF],[0,r,bf,b4]));dr(function(h){var
+I=dq(h),K=c(fb,h)[1+h],f=K[1];if(Q(bS(a,b(al(zX),h)),zW))var
 t=0;else
 var
-H=ba(a,b(an(zG),h)),aa=b(H[2],1),t=[0,[0,b(H[2],0),aa]];if(t)var
-M=t[1],ac=[0,az(M[2])],O=ac,N=M[1];else
+H=ba(a,b(al(zY),h)),aa=b(H[2],1),t=[0,[0,b(H[2],0),aa]];if(t)var
+L=t[1],ac=[0,aA(L[2])],N=ac,M=L[1];else
 var
-O=0,N=h;var
-ad=f[26],ae=f[25],ah=f[24],aj=f[23],ak=f[22],al=f[21],am=f[20],ao=f[19],ap=f[18],aq=f[17],ar=f[16],au=f[15],av=f[14],aw=f[13],ax=f[12],ay=f[11],aA=f[10],aC=f[9],aD=f[8],aH=f[7],aI=f[6],aJ=I[2],aK=I[1],d=[0,az(N),O,bj,aK,aJ,aI,aH,aD,aC,aA,ay,ax,aw,av,au,ar,aq,ap,ao,am,al,ak,aj,ah,ae,ad];if(P){if(aY){var
-R=K[2],Y=d[11],D=a_(i([0,j,e]),Y);if(D)var
-Z=d[11],_=bF(Q),n=o(g(g(i([0,aG(e),e]),_),Z),a1);else
+N=0,M=h;var
+ad=f[26],ae=f[25],af=f[24],ag=f[23],ai=f[22],ak=f[21],am=f[20],an=f[19],ao=f[18],aq=f[17],ar=f[16],au=f[15],av=f[14],aw=f[13],ax=f[12],ay=f[11],az=f[10],aB=f[9],aC=f[8],aE=f[7],aH=f[6],aJ=I[2],aK=I[1],d=[0,aA(M),N,bn,aK,aJ,aH,aE,aC,aB,az,ay,ax,aw,av,au,ar,aq,ao,an,am,ak,ai,ag,af,ae,ad];if(O){if(a3){var
+R=K[2],Y=d[11],C=a_(i([0,j,e]),Y);if(C)var
+Z=d[11],_=bF(P),n=o(g(g(i([0,aG(e),e]),_),Z),a7);else
 var
-n=D;var
-E=n?at(Q,function(a){return m3(v,af(a))}):n,F=E?at(Q,function(a){var
-c=af(a)[2],f=cW(1,ai,c),g=cW(0,ai,c),h=b(d[8],a),n=b(d[9],a),j=q(i([0,e,e]),n),k=b(d[10],h),l=b(d[10],j),o=b(R,a)[1],m=nN(d[11],h,k[1],k[2],o,f,g);if(m){var
-p=b(R,a)[2];return nN(d[11],j,l[1],l[2],p,g,f)}return m}):E;if(F){var
-r=iY(v,aB,a3,a6,d,aF,a4,aE);if(r){var
-$=r[1];return i8(v,Q,af,function(a,b){return nj(v,d,$,a,b)},m_,d)}var
-G=r}else
+n=C;var
+D=n?at(P,function(a){return m_(E,aj(a))}):n,F=D?at(P,function(a){var
+c=aj(a)[2],f=cW(1,ap,c),g=cW(0,ap,c),h=b(d[8],a),n=b(d[9],a),j=q(i([0,e,e]),n),k=b(d[10],h),l=b(d[10],j),o=b(R,a)[1],m=nU(d[11],h,k[1],k[2],o,f,g);if(m){var
+p=b(R,a)[2];return nU(d[11],j,l[1],l[2],p,g,f)}return m}):D;if(F){var
+p=i6(E,aD,a8,bd,d,aI,a$,aF);if(p){var
+$=p[1];return je(E,P,aj,function(a,b){return nq(E,d,$,a,b)},nf,d)}var
+G=p}else
 var
 G=F;return G}var
-T=d[11],w=a_(i([0,j,e]),T);if(w)var
-U=d[11],k=o(g(bF(Q),U),a1);else
+T=d[11],v=a_(i([0,j,e]),T);if(v)var
+U=d[11],k=o(g(bF(P),U),a7);else
 var
-k=w;var
-x=k?at(Q,function(a){return m3(v,af(a))}):k,y=x?at(Q,function(a){var
-c=af(a)[2],f=cW(1,ai,c),g=cW(0,ai,c),h=b(d[8],a),n=b(d[9],a),j=q(i([0,e,e]),n),k=b(d[10],h),l=b(d[10],j),m=m2(d[11],h,k[1],k[2],f,g);return m?m2(d[11],j,l[1],l[2],g,f):m}):x;if(y){var
-l=iY(v,aB,a3,a6,d,aF,a4,aE);if(l){var
-s=l[1],m=nL(v,aB,p,aF,a7,a2);if(m){var
-A=m[1],V=A[2],W=A[1],X=function(t,w,a){var
-r=b1(W,a[1]);if(r){var
-G=r[1],H=s[2],U=s[1],l=iI(mG,0,a[2]);if(0<l){var
-L=cT(p[8]);if(cT(a[2])<=L){var
-M=a[3];if(o(i([0,j,e]),M)&&bh(function(a){return a[1]<aB?1:0},H)){var
+k=v;var
+w=k?at(P,function(a){return m_(E,aj(a))}):k,x=w?at(P,function(a){var
+c=aj(a)[2],f=cW(1,ap,c),g=cW(0,ap,c),h=b(d[8],a),n=b(d[9],a),j=q(i([0,e,e]),n),k=b(d[10],h),l=b(d[10],j),m=m9(d[11],h,k[1],k[2],f,g);return m?m9(d[11],j,l[1],l[2],g,f):m}):w;if(x){var
+l=i6(E,aD,a8,bd,d,aI,a$,aF);if(l){var
+s=l[1],m=nS(E,aD,r,aI,bf,b4);if(m){var
+y=m[1],V=y[2],W=y[1],X=function(t,v,a){var
+q=b3(W,a[1]);if(q){var
+G=q[1],H=s[2],U=s[1],l=iQ(mN,0,a[2]);if(0<l){var
+L=cT(r[8]);if(cT(a[2])<=L){var
+M=a[3];if(o(i([0,j,e]),M)&&bh(function(a){return a[1]<aD?1:0},H)){var
 h=0,f=a[2],c=G;for(;;){if(f&&c){var
-x=0===f[1]?1:0;if(x)var
-k=x;else
+w=0===f[1]?1:0;if(w)var
+k=w;else
 var
-I=c[1],K=0,k=cb(function(g){return function(e,i){var
+I=c[1],K=0,k=cd(function(g){return function(e,i){var
 f=i[2];function
 d(c){var
-h=b(p[3],c),d=bh(function(b){return 1-S(a[4],g,e,b)},h);if(d)return d;var
-i=b(p[3],c);return bh(function(a){return i9(p,t,w,f,a)},i)}var
-c=at(p[1],d);if(c){var
+h=b(r[3],c),d=bh(function(b){return 1-S(a[4],g,e,b)},h);if(d)return d;var
+i=b(r[3],c);return bh(function(a){return jf(r,t,v,f,a)},i)}var
+c=at(r[1],d);if(c){var
 h=function(b){var
-c=1-S(a[4],g,e,b);return c?c:i9(p,t,w,f,b)};return at(p[4],h)}return c}}(h),K,I);if(k){var
+c=1-S(a[4],g,e,b);return c?c:jf(r,t,v,f,b)};return at(r[4],h)}return c}}(h),K,I);if(k){var
 h=h+1|0,f=f[2],c=c[2];continue}var
-y=k}else
+x=k}else
 var
-y=1;if(y){var
-m=dU(d,l,p[7]);if(m){var
-n=jd(d,l,a[2],p[8]);if(n){var
-q=jc(v,a7,d,t,w,a,H,0,V,G);if(q){var
-A=q[1],N=g(gQ,a[9]),O=A[1],P=z(U),Q=g(a[3],P),B=o(J(u(u(z(as(m[1],n[1])),Q),O)),N);if(B)var
-R=aZ(a[9]),T=A[2],C=[0,b(ag(i([0,ab(e),e]),T),R)];else
+x=1;if(x){var
+m=dT(d,l,r[7]);if(m){var
+n=jl(d,l,a[2],r[8]);if(n){var
+p=jk(E,bf,d,t,v,a,H,0,V,G);if(p){var
+y=p[1],N=g(gS,a[9]),O=y[1],P=z(U),Q=g(a[3],P),A=o(J(u(u(z(as(m[1],n[1])),Q),O)),N);if(A)var
+R=a0(a[9]),T=y[2],B=[0,b(ah(i([0,ab(e),e]),T),R)];else
 var
-C=B;var
-D=C}else
-var
-D=q;var
-E=D}else
-var
-E=n;var
-F=E}else
-var
-F=m;return F}break}}}}return 0}return r};return i8(v,Q,af,function(a,b){return nj(v,d,s,a,b)},X,d)}var
-B=m}else
-var
-B=l;var
+B=A;var
 C=B}else
 var
-C=y;return C}return i8(v,0,function(a){return we},v6,m_,d)});return P?aY?IA:IB:IC}var
-bf=eL(a),a8=ba(a,yP);function
-a$(a){return g(cr((a[2]-a[1]|0)+2|0),yO)}if(cc(a,yQ))var
-dC=dW(a,yR),bg=function(c){var
-a=bH(a8,c);return di(a,function(d){var
-c=cx(b(dC[2],d)),e=db(s,g(c,u(s,a$(a))));return[0,g(c,q(s,a$(a))),e]})};else
-if(cc(a,yS))var
-b9=O(k(gV,g0(a,yT))),dD=g0(a,yU),dE=O(k(function(a){var
-b=jf(a);return g1(k(function(a){var
-b=a[2],d=a[1];return M(function(e,b){var
-d=b[2],a=b[1],f=gd(c(b9,a)[1+a][2],d);return g(e,b0(gd(b9[1+a][1],d),f))},d,b)},b))},dD)),dH=ba(a,yV),bg=function(a){function
-d(e){var
-a=b(dH[2],e),d=c(dE,a)[1+a];return[0,d,d]}return di(bH(a8,a),d)};else
+C=p;var
+D=C}else
 var
-dI=dW(a,yW),dJ=dW(a,yX),dK=jo(a),bg=function(l){var
-e=bH(a8,l),a=di(e,function(a){var
-c=b(dI[2],a),d=b(dJ[2],a),e=cx(d),f=c==0.?dG(dK,d):c;return[0,cx(f),e]}),c=g1(k(function(a){return a[1]},a)),d=g1(k(function(a){return a[2]},a));function
+D=n;var
+F=D}else
+var
+F=m;return F}break}}}}return 0}return q};return je(E,P,aj,function(a,b){return nq(E,d,s,a,b)},X,d)}var
+A=m}else
+var
+A=l;var
+B=A}else
+var
+B=x;return B}return je(E,0,function(a){return ww},wm,nf,d)});return O?a3?I3:I4:I5}var
+bk=eL(a),bg=ba(a,y7);function
+bj(a){return g(ca((a[2]-a[1]|0)+2|0),y6)}if(ce(a,y8))var
+dE=dU(a,y9),bl=function(c){var
+a=bH(bg,c);return dj(a,function(d){var
+c=cx(b(dE[2],d)),e=db(s,g(c,u(s,bj(a))));return[0,g(c,q(s,bj(a))),e]})};else
+if(ce(a,y_))var
+b$=N(k(gX,g2(a,y$))),dG=g2(a,za),dH=N(k(function(a){var
+b=jn(a);return g3(k(function(a){var
+b=a[2],d=a[1];return L(function(e,b){var
+d=b[2],a=b[1],f=ge(c(b$,a)[1+a][2],d);return g(e,b2(ge(b$[1+a][1],d),f))},d,b)},b))},dG)),dI=ba(a,zb),bl=function(a){function
+d(e){var
+a=b(dI[2],e),d=c(dH,a)[1+a];return[0,d,d]}return dj(bH(bg,a),d)};else
+var
+dJ=dU(a,zc),dK=dU(a,zd),dM=jw(a),bl=function(l){var
+e=bH(bg,l),a=dj(e,function(a){var
+c=b(dJ[2],a),d=b(dK[2],a),e=cx(d),f=c==0.?dF(dM,d):c;return[0,cx(f),e]}),c=g3(k(function(a){return a[1]},a)),d=g3(k(function(a){return a[2]},a));function
 f(a){var
-b=a$(e);return bQ(cs(q(a,s)),b)}var
-i=0;if(ca(c,s)&&f(c)){var
+b=bj(e);return bR(ct(q(a,s)),b)}var
+i=0;if(cb(c,s)&&f(c)){var
 h=function(a){return a[1]},g=c;i=1}if(!i){var
 j=0;if(bE(d,s)&&f(d)){var
 h=function(a){return a[2]},g=d;j=1}if(!j)return a}return k(function(b){var
-a=ct(h(b),g);return[0,a,a]},a)};var
-dO=nV(a);if(cc(a,cy(a,zn)))throw T;function
-dP(a){var
-c=bH(bf[2],a)[1],d=bg(a),e=bA(function(d,a){var
-e=a[2],f=a[1];return[0,b(bf[3][2],c+d|0),f,e]},d);return[0,b(dO,a),e]}var
-W=nW(a),dQ=W[10],dR=W[9],dS=W[8],dT=W[7],dV=W[6],dX=W[5],dY=W[4];function
-dZ(a){return di(bH(bf[1],a),dP)}var
-Y=[0,W[1],W[2],dZ,dY,dX,dV,dT,dS,dR,dQ];dp(function(a){var
-o=dn(a),p=az(a),k=aj(I[6],a);function
-l(a){return oA([0,I,Y,k,p,a,0])[2]}var
-m=l(0),n=l(1);oB(I,k,Y,Y,p,m,n);var
-c=o[2],q=o[1],b=az(a),i=mS(n),j=mS(m);if(bj){var
-r=gB(c),d=gB(q),e=gF(Y,b,j,r);if(e){if(d)return gG(Y,b,i,d[1]);var
+a=cc(h(b),g);return[0,a,a]},a)};var
+dP=n2(a);if(ce(a,cy(a,zF)))throw T;function
+dQ(a){var
+c=bH(bk[2],a)[1],d=bl(a),e=br(function(d,a){var
+e=a[2],f=a[1];return[0,b(bk[3][2],c+d|0),f,e]},d);return[0,b(dP,a),e]}var
+Y=n3(a),dR=Y[10],dS=Y[9],dV=Y[8],dW=Y[7],dX=Y[6],dY=Y[5],dZ=Y[4];function
+d0(a){return dj(bH(bk[1],a),dQ)}var
+aa=[0,Y[1],Y[2],d0,dZ,dY,dX,dW,dV,dS,dR];dr(function(a){var
+o=dq(a),q=aA(a),k=af(p[6],a);function
+l(a){return oN([0,p,aa,k,q,a,0])[2]}var
+m=l(0),n=l(1);oO(p,k,aa,aa,q,m,n);var
+c=o[2],r=o[1],b=aA(a),i=mZ(n),j=mZ(m);if(bn){var
+s=gD(c),d=gD(r),e=gH(aa,b,j,s);if(e){if(d)return gI(aa,b,i,d[1]);var
 f=1}else
 var
 f=e;return f}var
-g=gF(Y,b,j,q);if(g){if(c)return gG(Y,b,i,c[1]);var
+g=gH(aa,b,j,r);if(g){if(c)return gI(aa,b,i,c[1]);var
 h=1}else
 var
-h=g;return h});return IG}function
-IH(E){var
-c=Ir(E),F=FW(c);function
-h(a){var
-d=a5(46,a),e=b(bd(function(a){return 0===lP(a)?1:0}),d),f=bB(function(a){var
-b=a[1],c=a[2];return k(function(a){return t(b,t(yB,a))},c)},yA),c=1-aC(ih(yC,e),f);return c?X(t(yD,gS(a))):c}function
-e(c,b){if(typeof
+h=g;return h});return I7}function
+I8(M){var
+c=IT(M),N=Gf(c);function
+j(a){var
+d=bd(46,a),e=b(a6(function(a){return 0===lV(a)?1:0}),d),f=bt(function(a){var
+b=a[1],c=a[2];return k(function(a){return t(b,t(yT,a))},c)},yS),c=1-aC(iq(yU,e),f);return c?Z(t(yV,gU(a))):c}function
+f(c,b){if(typeof
 b==="number")return 0;else
 switch(b[0]){case
 4:var
-d=b[1];return br(function(d,b){return e(t(c,t(yE,a(v+d))),b)},d);case
+d=b[1];return bs(function(d,b){return f(t(c,t(yW,a(v+d))),b)},d);case
 5:var
-f=b[1];return y(function(a){var
-b=a[2];return e(t(c,t(yF,a[1])),b)},f);default:return h(c)}}y(function(a){return e(a,dV(c,a))},yG);var
-z=c[2];iz(function(a,c){var
-b=b_(a5(46,a));if(L(b,yH)&&L(b,yI))return 0;return h(a)},z);var
-g=dV(c,II);if(typeof
+e=b[1];return y(function(a){var
+b=a[2];return f(t(c,t(yX,a[1])),b)},e);default:return j(c)}}y(function(a){return f(a,di(c,a))},yY);var
+F=c[2];iH(function(a,c){var
+b=bZ(bd(46,a));if(Q(b,yZ)&&Q(b,y0))return 0;return j(a)},F);var
+i=di(c,I9);if(typeof
+i!=="number"&&4===i[0]){var
+O=i[1],s=br(function(a,d){return bS(c,b(al(I_),a))},O),P=IY(c,N,s),d=function(a){return t(AJ,a)},h=1-cw(c,AK),w=0;if(h){var
+x=0;if(!g4(c,AL)&&!g6(c))x=1;if(!x){var
+e=jz(c),z=0;if(typeof
+e!=="number"&&1===e[0]){var
+r=e[3],A=0;if(r===e[1]&&!K(bS(c,AW),AV))A=1;if(!A){var
+l=d(b(al(AU),r));z=1}}if(!z)var
+l=AM;var
+m=l;w=1}}if(!w)var
+m=AX;var
+B=0;if(h&&g4(c,g5)){var
+g=di(c,AG),C=0;if(typeof
 g!=="number"&&4===g[0]){var
-G=g[1],p=bA(function(a,d){return bR(c,b(an(IJ),a))},G),H=Iw(c,F,p),f=function(a){return t(Am,a)},i=1-cw(c,An),r=0;if(i){var
-A=eM(c);if(cL(function(a){var
-b=K(a,Ao),c=b||K(a,Ap);return c},A)){var
-d=jr(c),s=0;if(typeof
-d!=="number"&&1===d[0]){var
-o=d[3],u=0;if(o===d[1]&&!K(bR(c,Ay),Ax))u=1;if(!u){var
-j=f(b(an(Aw),o));s=1}}if(!s)var
-j=Aq;var
-l=j;r=1}}if(!r)var
-l=Az;var
-w=0;if(i&&0!==g2(c)){var
-m=f(Av);w=1}if(!w)var
-m=Ar;var
-B=t(m,l);if(cw(c,As))var
-n=At;else
+G=g[1],n=aC(AI,br(function(a,d){return bS(c,b(al(AH),a))},G));C=1}if(!C)var
+n=0;if(n){var
+o=d(AN);B=1}}if(!B)var
+o=AT;var
+D=0,H=t(o,m);if(h&&0!==g7(c)){var
+p=d(AS);D=1}if(!D)var
+p=AO;var
+I=t(p,H);if(cw(c,AP))var
+q=AQ;else
 var
-D=jo(c),n=f(b(an(Au),D));var
-C=t(n,B),x=0;if(nY(c)&&nZ(c)){var
-I=fz(c,IK),q=b(an(IL),I);x=1}if(!x)var
-q=IP;var
-J=t(q,C),M=Kc(0),N=c[3],O=S(an(IM),H,N,M);return t(ih(IO,bA(function(d,b){var
-a=nX(c,d),e=a[2],f=a[1];return fQ(an(IN),b,f,e,J)},p)),O)}throw T}function
-IQ(a){try{var
-j=[0,0,IH(b(a,0))];return j}catch(a){a=aW(a);if(a[1]===gR){var
-c=a[2],d=c-1|0,g=0,i=t(IS,t(a[3],IR));if(!(2<d>>>0)){var
+L=jw(c),q=d(b(al(AR),L));var
+J=t(q,I),E=0;if(n5(c)&&n6(c)){var
+R=fy(c,I$),u=b(al(Ja),R);E=1}if(!E)var
+u=Je;var
+U=t(u,J),V=KD(0),W=c[3],X=S(al(Jb),P,W,V);return t(iq(Jd,br(function(d,b){var
+a=n4(c,d),e=a[2],f=a[1];return fQ(al(Jc),b,f,e,U)},s)),X)}throw T}function
+Jf(a){try{var
+j=[0,0,I8(b(a,0))];return j}catch(a){a=aW(a);if(a[1]===gT){var
+c=a[2],d=c-1|0,g=0,i=t(Jh,t(a[3],Jg));if(!(2<d>>>0)){var
 h=0;switch(d){case
 0:var
-f=IU;break;case
+f=Jj;break;case
 1:h=1;break;default:var
-f=IV}if(!h){var
+f=Jk}if(!h){var
 e=f;g=1}}if(!g)var
-e=IT;return[0,c,t(e,i)]}if(a!==h9&&a!==gf)return IX;return IW}}Kx(function(a){return IQ(function(b){return a})});h$(0);return}(globalThis));
+e=Ji;return[0,c,t(e,i)]}if(a!==ig&&a!==gg)return Jm;return Jl}}KY(function(a){return Jf(function(b){return a})});ii(0);return}(globalThis));

@@ -90,6 +90,12 @@ COUNTED = "state,action,next_state,count\n"
         (RAW + "0,zero,0,go,1\n", 2, "row 1: column 'step' holds 'zero', which is not a number"),
         (RAW + ",0,0,go,1\n", 2, "row 1: column 'episode' has no value"),
         (COUNTED + "0,go,1,3\n0,go,2,-3\n", 3, "row 2: the count -3 is negative"),
+        (
+            COUNTED + "0,go,1,3\n0,go,2,18446744073709551615\n",
+            3,
+            "row 2: column 'count' holds '18446744073709551615', which is too large a number",
+        ),
+        (COUNTED + "0,go,1,-1e30\n", 2, "row 1: column 'count' holds '-1e30', which is too large a number"),
         (COUNTED + "0,go,1,2.5\n", 2, "row 1: column 'count' holds 2.5, which is not a whole number"),
         (COUNTED + "0,go,1,NaN\n", 2, "row 1: column 'count' holds 'NaN', which is not a number"),
         (COUNTED + "0,go,1,inf\n", 2, "row 1: column 'count' holds 'inf', which is not a number"),
@@ -409,3 +415,13 @@ def test_what_maps_may_name_is_listed_once() -> None:
     with pytest.raises(InputError, match="refers to 'Condition'") as caught:
         parse_maps("Condition: good=ok", ("state",))
     assert caught.value.hint == "known values: state, action, choice"
+
+
+def test_counts_beyond_int64_are_too_large(model: Structured, tmp_path: Path) -> None:
+    """As unsigned numbers they were called negative, and floats no numbers."""
+    columns = {"state": [0], "action": ["go"], "next_state": [1]}
+    for name, large in (("a", pa.array([2**64 - 1], pa.uint64())), ("b", pa.array([1.8e19]))):
+        pq.write_table(pa.table({**columns, "count": large}), tmp_path / f"{name}.parquet")
+        error = refusal(tmp_path / f"{name}.parquet", model)
+        assert error.message.endswith("which is too large a number")
+        assert error.message.startswith("row 1: column 'count' holds 1")

@@ -172,12 +172,13 @@ class WrongRow:
                 meant = "" if known is None else f" ({self._in_model(role, name)} after `maps`)"
                 return f"column '{name}' holds {value}{meant}, which is not a whole number"
             if problem == RowProblem.NOT_A_NUMBER:
+                if look([value]) == "numbers" and abs(float(value)) > 2**53:
+                    return f"{wrong} too large a number"
                 values = some_values(self.others.columns[name])
                 plain = len(values) < 2 and look(values) == "text"
                 plain |= any(look([one]) in ("numbers", "whole numbers") for one in values)
-                return f"{wrong} not a number" + (
-                    "" if plain else f" ({describe_column(self.others.columns[name])})"
-                )
+                more = "" if plain else f" ({describe_column(self.others.columns[name])})"
+                return f"{wrong} not a number{more}"
         return "a value is missing or unreadable"
 
     def _value_hint(self) -> str:

@@ -448,9 +448,7 @@ def moments(
         whole: OffsetArray = column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
         return whole
     if pa.types.is_integer(kind):
-        numbers = cells.read_numbers(column.fill_null(0))
-        mark(problems, numbers > np.iinfo(np.int64).max, RowProblem.NOT_A_NUMBER)
-        return numbers.astype(np.int64)
+        return cells.whole_numbers(column, name, file, problems)
     if pa.types.is_floating(kind):
         values = column.fill_null(0.0).cast(pa.float64()).to_numpy(zero_copy_only=False)
         mark(problems, ~np.isfinite(values), RowProblem.NOT_A_NUMBER)

@@ -58,7 +58,10 @@ def whole_numbers(column: ArrowColumn, name: str, file: str, problems: ProblemCo
         return _from_text(column, problems)
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         filled = column.fill_null(False if pa.types.is_boolean(kind) else 0) if column.null_count else column
-        return read_numbers(filled).astype(np.int64, copy=False)
+        numbers = read_numbers(filled)
+        if numbers.dtype == np.uint64:
+            mark(problems, numbers > np.iinfo(np.int64).max, RowProblem.NOT_A_NUMBER)
+        return numbers.astype(np.int64, copy=False)
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return _from_floats(read_numbers(column.cast(pa.float64()).fill_null(0.0)), problems)
     raise InputError(
@@ -150,12 +153,10 @@ def _parse(text: str) -> tuple[int, RowProblem]:
 
 
 def _from_floats(values: npt.NDArray[np.float64], problems: ProblemCodes) -> OffsetArray:
-    finite = np.isfinite(values)
-    mark(problems, ~finite, RowProblem.NOT_A_NUMBER)
-    usable = np.where(finite, values, 0.0)
+    fits = np.abs(values) <= _EXACT_FLOATS
+    mark(problems, ~fits, RowProblem.NOT_A_NUMBER)
+    usable = np.where(fits, values, 0.0)
     mark(problems, np.rint(usable) != usable, RowProblem.FRACTIONAL)
-    mark(problems, np.abs(usable) > _EXACT_FLOATS, RowProblem.NOT_A_NUMBER)
-    usable[np.abs(usable) > _EXACT_FLOATS] = 0.0
     return usable.astype(np.int64)
 
 

@@ -52,13 +52,15 @@ def bounded(value: float, is_lower: bool, digits: int = DIGITS) -> str:
 
 
 def confidence_text(delta: float) -> str:
-    """1 − δ with four digits of δ, rounded down.
+    """1 − δ with four digits, of δ below a half, rounded down.
 
-    >>> confidence_text(0.05 / 3), confidence_text(1e-7)
-    ('0.98333', '0.9999999')
+    >>> confidence_text(0.05 / 3), confidence_text(1e-7), confidence_text(1 - 1e-10)
+    ('0.98333', '0.9999999', '0.0000000001')
     """
-    above = Context(prec=4, rounding=ROUND_CEILING).plus(Decimal(repr(delta)))
-    return f"{Context(prec=28, rounding=ROUND_FLOOR).subtract(Decimal(1), above).normalize():f}"
+    above, digits = Decimal(repr(delta)), 4
+    if delta < 0.5:
+        above, digits = Context(prec=digits, rounding=ROUND_CEILING).plus(above), 28
+    return f"{Context(prec=digits, rounding=ROUND_FLOOR).subtract(Decimal(1), above).normalize():f}"
 
 
 def round_text(value: float | Decimal, digits: int, mode: str = ROUND_HALF_EVEN) -> str:

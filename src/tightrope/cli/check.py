@@ -427,7 +427,7 @@ def _part_solver(request: CheckRequest, question: Question, workspace: Workspace
         return None
 
     def ask(model: ParametricMDP) -> Problem | None:
-        loaded = Loaded(request.model, model, 0.0)
+        loaded = Loaded(model)
         if request.at is None and model.parameters.names:
             return None
         return Problem(model.instantiate(loaded.point(request.at)), question.queries(loaded)[0])

@@ -29,8 +29,8 @@ from tightrope.errors import InputError, Location
 from tightrope.io.coding import from_plain, to_plain
 from tightrope.io.log_words import LOCAL, WORDS, LogWords
 from tightrope.io.results import KeptFacts, ReadingFacts
-from tightrope.loading import BENCHMARK, ModelRequest, read_model
-from tightrope.model.continuous import MarkovAutomaton, ParametricCTMC
+from tightrope.loading import BENCHMARK, ModelRequest, ReadModel, read_model
+from tightrope.model.continuous import ParametricCTMC
 from tightrope.model.free import NUMBERS_UNUSED
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parameters import parse_point
@@ -46,7 +46,6 @@ from tightrope.prism.properties.shape import EMBEDDED, refuse_time, speaks_of_ti
 from tightrope.problem import AnyModel, Model, Problem, require_discrete
 
 if TYPE_CHECKING:
-    from tightrope.benchmarks.instance import Instance
     from tightrope.certify.certificate_file import CertificateFile
     from tightrope.certify.certify import Learned
     from tightrope.data.read_options import LogReadOptions
@@ -60,17 +59,11 @@ MANY_TRANSITIONS = 100_000
 
 
 @dataclass(frozen=True)
-class Loaded:
-    """A model with its name, the seconds its build took, and the benchmark instance it is, if any."""
+class Loaded(ReadModel):
+    """A model with its name and the seconds its build took."""
 
-    source: str
-    model: AnyModel
-    seconds: float
-    benchmark: Instance | None = None
-    is_partial: bool = False
-    """Whether only the states that a question needs were built."""
-    automaton: MarkovAutomaton | None = None
-    """The Markov automaton whose MDP of jumps the model is."""
+    source: str = ""
+    seconds: float = 0.0
 
     @property
     def discrete(self) -> Model:
@@ -296,8 +289,7 @@ class Question:
             )
         if read.model.structure.transitions >= MANY_TRANSITIONS:
             give_back_memory()
-        known = time.perf_counter() - begin, read.benchmark, read.is_partial, read.automaton
-        return Loaded(request.model, read.model, *known)
+        return Loaded(**vars(read), source=request.model, seconds=time.perf_counter() - begin)
 
     def load_embedded(self, at: str | None) -> Loaded:
         """The jumps of a chain at a point, which certificates are about; what speaks of time is refused."""

@@ -20,6 +20,7 @@ from tightrope.io.results import LedgerFacts
 from tightrope.io.table.data_table import DataTable
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import Structured
+from tightrope.numerics.text import sure_text
 from tightrope.regions.bounds import parameter_box
 from tightrope.regions.event_polytope import polytope_region
 from tightrope.statistics.estimates import IntervalMethod, event_intervals
@@ -146,7 +147,7 @@ class PointEstimates:
     def short(self) -> str:
         """What the intervals are worth, in a few words."""
         kind = "anytime-valid" if self.ledger.holds else "nominal: outcomes are missing"
-        return f"at confidence {1 - self.ledger.delta:g} ({kind})"
+        return f"at {sure_text(self.ledger.delta)} ({kind})"
 
 
 def estimate_points(model: ParametricMDP, counts: Counts, delta: float) -> PointEstimates:
@@ -172,8 +173,8 @@ def estimate_points(model: ParametricMDP, counts: Counts, delta: float) -> Point
             likeliest = [float(one.evaluate(free)) for one in outcomes.coordinates.substitution]
             rows = zip(model.parameters.shown.names, likeliest, *ends, strict=False)
             parameters = tuple(ParameterEstimate(n, float(t), float(a), float(b)) for n, t, a, b in rows)
-    ledger, level = intervals.ledger.record(), f"{1 - delta:g}"
-    label = f"confidence {level} in name only (nominal): outcomes are missing from the data"
+    ledger, level = intervals.ledger.record(), sure_text(delta)
+    label = f"{level} in name only (nominal): outcomes are missing from the data"
     if ledger.holds:
-        label = f"simultaneous and time-uniform, confidence {level}"
+        label = f"simultaneous and time-uniform, {level}"
     return PointEstimates(expressions, parameters, conflict, ledger, label)

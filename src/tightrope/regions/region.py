@@ -21,6 +21,7 @@ from tightrope.errors import choose
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.record import Facts, Record
+from tightrope.numerics.text import sure_text
 from tightrope.statistics.confidence_budget import ConfidenceBudget
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.estimates import Budget, IntervalMethod, check_delta
@@ -76,8 +77,8 @@ class Emptiness(Record):
         if not self.is_empty:
             return "the data are consistent with the model"
         verdict = (
-            "the region is empty: no parameters of the domain explain the data at confidence "
-            f"{1.0 - delta:g}. A correct model produces this with probability at most {delta:g}, so the "
+            "the region is empty: no parameters of the domain explain the data at "
+            f"{sure_text(delta)}. A correct model produces this with probability at most {delta:g}, so the "
             "model is likely wrong."
         )
         if self.conflict is None:

@@ -32,7 +32,7 @@ from tightrope import __version__
 from tightrope.errors import shown
 from tightrope.io.coding import to_plain
 from tightrope.io.results import ResultDocument, in_words, power_text
-from tightrope.numerics.text import interval_text
+from tightrope.numerics.text import confidence_text, interval_text
 from tightrope.report.draw_fit import EVIDENCE, WORST, evidence_words, fit_of
 from tightrope.report.draw_intervals import INTERVALS
 from tightrope.report.draw_regions import BOXES, pairs_of, panel_figures, panel_words, region_keys
@@ -397,5 +397,5 @@ def comparison_page(
         changes=[(named(one.state, names), one) for one in shown],
         maps=maps,
         more=len(facts.changes) - len(shown),
-        about={**about, "confidence": f"{1 - facts.delta:.10g}"},
+        about={**about, "confidence": confidence_text(facts.delta)},
     )

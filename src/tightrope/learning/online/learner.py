@@ -43,7 +43,7 @@ from tightrope.model.structure import Structure
 from tightrope.monitoring.examination import ALPHA, weigh_fit
 from tightrope.numerics.arrays import AnyArray, FloatArray, OffsetArray
 from tightrope.numerics.record import Facts, Record, as_card, as_text
-from tightrope.numerics.text import bound_text
+from tightrope.numerics.text import bound_text, sure_text
 from tightrope.problem import Problem, require_discrete
 from tightrope.regions.event_polytope import Nearby
 from tightrope.regions.polytope import Polytope
@@ -152,7 +152,7 @@ class OnlineLearner:
         region = "" if chosen.region is None else f", {chosen.region.value} region"
         return [
             ("data", f"{self.episodes:,} episodes, {self.data.steps:,} steps"),
-            ("guarantee", f"{summary}, with confidence {1 - self.delta:.10g}"),
+            ("guarantee", f"{summary}, with {sure_text(self.delta)}"),
             ("sets", f"{chosen.sets.value}{region}"),
         ]
 

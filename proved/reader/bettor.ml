@@ -3,28 +3,38 @@
 
 open Arrays
 
-let pilot_share = 0.03 and least_pilot = 5 and renewed_after = 1.5 and few = 120 and frozen_from = 0.25
+let pilot_share = 0.03 and least_pilot = 5 and renewed_after = 1.5 and open_pilot = 10 and few = 120 and frozen_from = 0.25
 let most_points = 32 and most_targets = 3 and alike = 0.999 and most_moves = 1 lsl 20 and never = 1e150 and most_cyclic = 20_000
 
-(* ---------- When bets are placed, by the plan ---------- *)
+(* ---------- When bets are placed ---------- *)
 
-type schedule = { placed : int array; so_far : float array; planned : float; plan : int }
-let schedule : Says.plan -> schedule option = function
+(* The amounts of data that bets are for, with their weights; [planned]: what the plan leaves after the first ones; the batches up to this
+   one before which bets were placed, of sizes that are met, and what came before each. *)
+type schedule = { scales : (float * Q.t) list; planned : float option; placed : int -> (int -> int) -> (int * float) list }
+let renewed last before = before > 0 && match last with Some n -> float_of_int before >= renewed_after *. float_of_int n | None -> true
+let rec placements last before from until =
+  if from > until then []
+  else begin
+    let now = before from in
+    if renewed last now then (from, float_of_int now) :: placements (Some now) before (from + 1) until
+    else placements last before (from + 1) until
+  end
+let weight_of j = if j = 0 then Q.of_ints 1 2 else Q.of_ints 1 (4 * abs j * (abs j + 1))
+let schedule watched : Says.plan -> schedule = function
   | Episodes (until, _, plan, batches) when List.length (Predictor.planned_ends until) = batches ->
     let ends = Array.of_list (Predictor.planned_ends until) and stated = Array.of_list (Predictor.planned_ends plan) in
     let early = Array.fold_left (fun n e -> if float_of_int e <= pilot_share *. float_of_int plan then n + 1 else n) 0 stated in
     let pilot = max early least_pilot and size = Array.length stated in
     let planned = if size = 0 then 1.0 else Float.max (float_of_int (plan - stated.(min pilot size - 1))) 1.0 in
-    let placed = ref [] in
-    for b = pilot to batches - 1 do
-      let before = float_of_int ends.(b - 1) in
-      match !placed with
-      | last :: _ when before < renewed_after *. float_of_int ends.(last - 1) -> ()
-      | _ -> if before > 0.0 then placed := b :: !placed
-    done;
-    let placed = Array.of_list (List.rev !placed) in
-    Some { placed; so_far = Array.map (fun b -> float_of_int ends.(b - 1)) placed; planned; plan }
-  | _ -> None
+    let all = placements None (fun b -> ends.(b - 1)) pilot (batches - 1) in
+    { scales = [ planned, Q.one ]; planned = Some planned; placed = fun batch _ -> List.filter (fun (b, _) -> b <= batch) all }
+  | _ ->
+    if watched then Refusal.not_covered "slabs of data that were looked at while they came";
+    { scales = List.init 12 (fun i -> Float.ldexp 4096.0 (2 * (i - 4)), weight_of (i - 4)); planned = None;
+      placed = fun batch size ->
+        let before = Array.make (batch + 1) 0 in
+        for b = 1 to batch do before.(b) <- before.(b - 1) + size (b - 1) done;
+        placements None (Array.get before) open_pilot batch }
 
 (* ---------- The question ---------- *)
 
@@ -338,6 +348,9 @@ let with_bets (file : Problem.t) = match file.law with
 let of_the_best file = with_bets file = "value slab of the best" and of_few file = with_bets file = "value slab of few data"
 let on_both (file : Problem.t) = List.exists (fun (claim : Problem.claim) -> claim.name = "given policy") file.claims
 
+(* Whether data were looked at while they came, of which a plan says how much there shall be. *)
+let was_watched (file : Problem.t) = match file.law with Domain (_, _, _, Some data) -> data.watched | _ -> false
+
 (* The weights of the choices of the policy that is bet on, if it is the one that is given. *)
 let given (file : Problem.t) =
   let start = file.graph.choice_start in
@@ -352,7 +365,7 @@ let given (file : Problem.t) =
 let bettors = 6
 let rule (file : Problem.t) given both (space : Region.space) polynomials (expression : int vector) groups classes plan level =
   let q = prepare (question file expression) in
-  let schedule = match schedule plan with Some s -> s | None -> Refusal.not_covered "slabs without a plan" in
+  let schedule = schedule (was_watched file) plan in
   let expressions = Array.length polynomials in
   let free = List.length space.free and size = Region.size space in
   let used = List.sort_uniq compare (Array.to_list q.q.expression) in
@@ -366,7 +379,8 @@ let rule (file : Problem.t) given both (space : Region.space) polynomials (expre
   let ends = Region.start_box space in
   let middle = Array.init free (fun k -> Q.to_float (Q.add ends.low.(k) ends.high.(k)) /. 2.0) in
   let centre = lazy (Predictor.maximise s (Predictor.interior s middle) (Array.make expressions 0.0)) in
-  let few_data = schedule.planned < float_of_int (few * free) in
+  let few_data = match schedule.planned with Some n -> n < float_of_int (few * free) | None -> false in
+  let alone = few_data || given <> None || schedule.planned = None in
   let smoothed = if few_data then 1.0 else Float.ldexp 1.0 (-6) in
   let room t = Array.mapi (fun i face -> bounds.(i) -. dot face t) faces in
   let estimate begins weight =
@@ -478,12 +492,12 @@ let rule (file : Problem.t) given both (space : Region.space) polynomials (expre
     else stakes t (Array.map (fun v -> shorten 12 (v *. Float.sqrt (2.0 *. level /. length))) step) in
   let sides = if both then [ false; true ] else [ q.q.maximises = q.q.complement ] in
   (* One placement after the other: the estimate, the policies, whether they stay, and the stakes of each. *)
-  let after (t, held, frozen, _) number weight =
+  let after (t, held, frozen, _) first (weight, so_far) =
     let t = estimate t weight in
-    let share = schedule.so_far.(number) /. (schedule.planned +. schedule.so_far.(0)) in
+    let share = match schedule.planned with Some n -> so_far /. (n +. first) | None -> 0.0 in
     let x, jac = jacobian t in
     let probability = probability x and ended = share >= 1.0 in
-    let several = not (few_data || frozen) in
+    let several = not (alone || frozen) in
     let held, frozen, current =
       if given <> None then [], true, []
       else if held = [] || not (frozen || (ended && List.length held > 1)) then begin
@@ -495,10 +509,11 @@ let rule (file : Problem.t) given both (space : Region.space) polynomials (expre
       end else held, frozen, held in
     let current = match given with Some policy -> [ policy ] | None -> List.map always current in
     let every = List.map (fun policy -> slopes q policy probability expressions) current in
-    let made = if List.mem None every then [] else List.map (fun slope ->
+    let known = List.map (fun (amount, _) -> information t weight (amount /. so_far) smoothed) schedule.scales in
+    let made = if List.mem None every then [] else List.concat_map (fun slope ->
       let direction = along jac (gradient (Option.get slope)) in
-      let info = information t weight (schedule.planned /. schedule.so_far.(number)) smoothed in
-      List.map (fun upward -> place t (if upward then Array.map Float.neg direction else direction) info) sides) every in
+      List.map (fun info ->
+        List.map (fun upward -> place t (if upward then Array.map Float.neg direction else direction) info) sides) known) every in
     t, held, frozen, made in
   let memo = Hashtbl.create 50 in
   let rec placed weights = match weights with (* the last one first *)
@@ -506,25 +521,24 @@ let rule (file : Problem.t) given both (space : Region.space) polynomials (expre
     | weight :: before ->
       match Hashtbl.find_opt memo weights with
       | Some found -> found
-      | None -> let found = after (placed before) (List.length before) weight in Hashtbl.add memo weights found; found in
+      | None -> let found = after (placed before) (snd (List.nth weights (List.length before))) weight in Hashtbl.add memo weights found; found in
   let nothing = Array.make classes Z.zero in
   if of_few file then Refusal.demand (both && few_data) "bets of few data on one end, or on data that were not planned to be few";
-  few_data || given <> None, fun of_class side j batch (met : int -> int -> int) ->
-    let weights = Array.fold_left (fun weights until ->
-      if until > batch then weights
-      else begin
-        let weight = Array.make expressions 0.0 in
-        for b = 0 to until - 1 do
-          for k = 0 to classes - 1 do
-            let e = of_class k in
-            if unknown.(e) then weight.(e) <- weight.(e) +. float_of_int (met b k)
-          done
-        done;
-        weight :: weights
-      end) [] schedule.placed in
+  let weights = if alone then List.map snd schedule.scales else List.init bettors (fun _ -> Q.of_ints 1 bettors) in
+  weights, fun of_class side j batch (met : int -> int -> int) ->
+    let size b = List.fold_left (fun n k -> n + met b k) 0 (List.init classes Fun.id) in
+    let weights = List.fold_left (fun weights (until, so_far) ->
+      let weight = Array.make expressions 0.0 in
+      for b = 0 to until - 1 do
+        for k = 0 to classes - 1 do
+          let e = of_class k in
+          if unknown.(e) then weight.(e) <- weight.(e) +. float_of_int (met b k)
+        done
+      done;
+      (weight, so_far) :: weights) [] (schedule.placed batch size) in
     let _, held, _, made = placed weights in
     let strategies = max 1 (List.length held) in
-    let stakes = if made = [] then nothing else List.nth (List.nth made (if few_data || given <> None then 0 else j * strategies / bettors)) side in
+    let stakes = if made = [] then nothing else List.nth (List.nth made (if alone then j else j * strategies / bettors)) side in
     fun k -> stakes.(k)
 
 (* What the base region has of the confidence of both: beside intervals and bets on the best policy a quarter, beside bets on both ends
@@ -566,8 +580,7 @@ let of_model (file : Problem.t) (expression : int vector) polynomials plan delta
     kind_of.(c) <- kind
   done;
   let of_class = Array.of_list (List.rev !of_class) and members = Array.of_list (List.rev !members) in
-  let one, stake = rule file given both space polynomials expression (Array.of_list (List.rev !found)) !classes plan (-. log (Q.to_float alpha)) in
-  let bettors = if one then 1 else bettors in
+  let weights, stake = rule file given both space polynomials expression (Array.of_list (List.rev !found)) !classes plan (-. log (Q.to_float alpha)) in
   { Checker.kinds = Array.length members; kind_of_choice = (fun (s, i) -> kind_of.(g.choice_start.get s + i)); members = Array.get members;
     classes = !classes; of_class = Array.get of_class; parties; alpha;
-    weights = List.init bettors (fun _ -> Q.of_ints 1 bettors); stake = stake (Array.get of_class) }
+    weights; stake = stake (Array.get of_class) }

@@ -16,7 +16,7 @@ type objective = { kind : string; agent : string; nature : string; complement : 
 type domain = { lower : Q.t list; upper : Q.t list; constraints : (Q.t list * Q.t * bool) list }
 
 type data = { delta : float; methods : string list; intervals : bool; shared_by : string; design : string; repeats : bool; censored : bool;
-              stated : int list; batch_start : int vector; batch_transition : int vector; batch_count : int vector }
+              watched : bool; (* and how much there shall be is stated *) stated : int list; batch_start : int vector; batch_transition : int vector; batch_count : int vector }
 
 type law =
   | Plain of float vector
@@ -151,7 +151,7 @@ let read_data json arrays transitions =
     for i = 0 to rows - 1 do
       require (Float.is_integer (get i 0) && (i = 0 || get (i - 1) 0 < get i 0)) "priors are of parameters, in their order"
     done) (matrix (real_entries ~least:0.0 ~most:1e9) own "prior");
-  ignore (truth own "anytime", optional whole own "episodes", optional whole own "planned");
+  let anytime = truth own "anytime" and came = optional whole own "episodes" and planned = optional whole own "planned" in
   if field own "costs" <> Json.Null then not_covered "costs that were seen";
   let batch_start = given own "batch_start" (integers own "batch_start") in
   let batch_transition = given own "batch_transition" (integers own "batch_transition" ~most:(transitions - 1)) in
@@ -171,7 +171,7 @@ let read_data json arrays transitions =
     | None -> [] | Some v -> List.init v.size v.get in
   require (List.sort_uniq compare stated = stated) "what is stated of the data does not rise";
   { delta; methods; intervals; shared_by; design = word own "design" [ "generative-fixed"; "trajectories"; "adaptive" ];
-    repeats = truth own "repeats"; censored = truth own "censored"; stated; batch_start; batch_transition; batch_count }
+    repeats = truth own "repeats"; censored = truth own "censored"; watched = anytime && came <> None && (planned <> None || word own "design" [ "generative-fixed"; "trajectories"; "adaptive" ] = "trajectories"); stated; batch_start; batch_transition; batch_count }
 
 let read_law own json arrays (graph : graph) (objective : objective) =
   let t = graph.transitions in

@@ -142,6 +142,8 @@ class Honest:
     """The command line of `sample` that draws the data."""
     policy: str = ""
     """The text of the policy that is given, as a file."""
+    is_own_log: bool = False
+    """Whether the log's head is dropped, as users' logs have none: no plan is stated."""
     codes: tuple[int, ...] = (0,)
     """1 where bounds are verified but wider than was asked for."""
 
@@ -188,6 +190,9 @@ def _made(honest: Honest) -> Path:
         drawn = ["sample", str(model), *honest.data, "-o", str(place / "data.csv"), "--json"]
         code, _, err = quietly(drawn)
         assert code == 0, err
+        if honest.is_own_log:
+            lines = (place / "data.csv").read_text().splitlines(keepends=True)
+            (place / "data.csv").write_text("".join(line for line in lines if not line.startswith("#")))
     given = ["--data", str(place / "data.csv")] if honest.data else []
     if honest.policy:
         (place / "policy.json").write_text(honest.policy)

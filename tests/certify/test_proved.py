@@ -104,6 +104,7 @@ ONWARD = SPREAD.replace("p:(s'=0)", "p:(s'=1)")
 ONWARD_AT = ("--param", "p=0.1:0.4,q=0.1:0.5,r=0.1:0.2", *REACH)
 EARNED = WALK.replace("s<3 : 1;", "s<3 : 1+2*p*p;")
 RING = WALK.replace("[a] s>=3 -> true;", "[a] s>=3 -> 1:(s'=0);").replace("s<3 : 1;", "s<3 : 1;\n s=3 : 2.5;")
+OWN_LOG = ("--states", "index", "--ends", "complete", "--order", "as-read")
 MIXED_WALK = """{"format": "tightrope policy", "version": 1, "model": null, "policy": [
 {"state": {"s": 0}, "choices": [{"choice": 0, "probability": 0.75}, {"choice": 1, "probability": 0.25}]}]}"""
 AT_WALK, AT_SPREAD = ("--at", "p=0.55"), ("--at", "p=0.3,q=0.4,r=0.15")
@@ -164,6 +165,18 @@ MORE = [
         for name, text, domain, drawn, sets, what, policy in (
             ("spread", SPREAD, SPREAD_DOMAIN, DRAWN_SPREAD, "rectangular", "given", ONE_CHOICE),
             ("walk", WALK, WALK_DOMAIN, DRAWN_WALK, "expression", "mixed", MIXED_WALK),
+        )
+    ),
+    *(
+        Honest(
+            f"{name}/bets/own/{sets}", "learn", f"{name}.prism", text, (*domain, *REACH),
+            ("--delta", "0.05", "--region", "joint", "--sets", sets, *OWN_LOG), (*drawn[:-4], *ROUNDS, "--raw"),
+            policy=policy, is_own_log=True,
+        )
+        for name, text, domain, drawn, sets, policy in (
+            ("spread", SPREAD, SPREAD_DOMAIN, DRAWN_SPREAD, "rectangular", ""),
+            ("walk", WALK, WALK_DOMAIN, DRAWN_WALK, "expression", ""),
+            ("walk", WALK, WALK_DOMAIN, DRAWN_WALK, "rectangular", MIXED_WALK),
         )
     ),
     *(

@@ -7,6 +7,7 @@
     python benchmarks/default_widths.py --robust 10                rover(10,10): the guarantee, so many seeds
     python benchmarks/default_widths.py --coverage 2000            misses of each ingredient at δ = 0.1
     python benchmarks/default_widths.py --oracle 3                 rover(10,10): bets that know
+    python benchmarks/default_widths.py --rules 2                  other shares of δ, small instances
     python benchmarks/default_widths.py 'betting(25)' --seeds 41   some by name, or by seed
     python benchmarks/default_widths.py --records R --part 2/6     a sixth of the rows that R lacks
     python benchmarks/default_widths.py --records R --merge        the table of what R has, without measuring
@@ -36,6 +37,7 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from scipy.stats import norm
@@ -49,10 +51,13 @@ from tightrope.coupled.value import bound_coupled_value
 from tightrope.data.counts import Counts
 from tightrope.data.design import SamplingKind
 from tightrope.data.simulator import Simulator
-from tightrope.learning.bet_policy import PolicyBets
+from tightrope.learning import bet_policy, pipeline
+from tightrope.learning.bet_policy import PolicyBets, why_no_bets
 from tightrope.learning.learn import learn
 from tightrope.model.policy import Policy
+from tightrope.numerics.rounding import down
 from tightrope.problem import Problem
+from tightrope.regions import joint
 from tightrope.regions.joint import split
 from tightrope.regions.region import RegionOptions, RegionTask
 from tightrope.regions.registry import build_region, region_kind
@@ -286,6 +291,59 @@ def oracle(seeds: int) -> int:
     return 0
 
 
+SMALL = ("betting(8)", "aircraft(8,4)", "rover(4,4)", "glider(5,5)", "parallel(2)", "engagement(8)")
+SLABS: tuple[tuple[float, float | None], ...] = (
+    (0.9, None),
+    (0.5, None),
+    (0.9, 0.1),
+    (0.9, 0.25),
+    (0.9, 0.3),
+)
+"""The slab's share of δ beside intervals, and the base region's of that; None: today's."""
+LIKELIHOODS = (0.6, 0.1, 0.5, 0.9)
+"""The likelihood's share where nothing may be bet on; the first is today's."""
+
+
+def rules(seeds: int) -> int:
+    """Widths (a given policy's, and the guarantee's distance without one) with other shares of δ, over the
+    default's; and the distances that sets beside intervals and a likelihood leave."""
+    levels = Levels.of
+
+    def learn_with(share: float, guard: float, bets: bool, given: bool) -> float:
+        cut = down((1.0 - share) * (1.0 - 1e-15))
+
+        def split_so(delta: float, bets: bool) -> tuple[float, float]:
+            return down(cut * delta), down(share * delta)
+
+        why = why_no_bets if bets else lambda *about: "bets are left out"
+        with (
+            patch.object(joint, "split", split_so),
+            patch.object(pipeline, "split", split_so),
+            patch.object(pipeline, "why_no_bets", why),
+            patch.object(bet_policy, "why_no_bets", why),
+            patch.object(Levels, "of", lambda *of: levels(*of[:3], guard or of[3])),
+        ):
+            effort = {} if bets else {"effort": "quick"}
+            result = learn(problem, counts, delta=0.001, policy=best.policy if given else None, **effort)
+        if result.value is not None:
+            return float(result.value.interval.width)
+        return abs(float(best.lower[problem.model.initial]) - result.guarantee)
+
+    for name in SMALL:
+        for episodes in (300, 3000):
+            rows = []
+            for seed in range(41, 41 + seeds):
+                problem, counts, best = data_of(name, seed, episodes)
+                counts = replace(counts, design=replace(counts.design, bet_on=(best.policy.digest,)))
+                row = [[learn_with(*one, True, given) for one in SLABS] for given in (True, False)]
+                row.append([learn_with(share, 0.0, False, False) for share in LIKELIHOODS])
+                rows.append([[each / own[0] for each in own[1:]] for own in row])
+            for label, *each in zip(("given", "found", "no bets"), *rows, strict=True):
+                mean = np.exp(np.log(np.array(each)).mean(axis=0))
+                print(f"{name:<14} {episodes:>6,} {label:<8}", *(f"{one:.3f}" for one in mean), flush=True)
+    return 0
+
+
 def coverage(replications: int, tied: bool) -> int:
     """Misses of the statements behind a joint region at δ = 0.1, on a small model with bounded steps, of the
     rows that enclose its slab, and of likelihoods with priors, all of δ theirs. Where policies are `tied`
@@ -373,12 +431,15 @@ def main() -> int:
     parser.add_argument("--robust", type=int)
     parser.add_argument("--coverage", type=int)
     parser.add_argument("--oracle", type=int)
+    parser.add_argument("--rules", type=int)
     parser.add_argument("--records", type=Path)
     parser.add_argument("--part", default="1/1")
     parser.add_argument("--merge", action="store_true")
     parser.add_argument("--episodes", type=int, nargs="*")
     parser.add_argument("--deltas", type=float, nargs="*")
     options = parser.parse_args()
+    if options.rules:
+        return rules(options.rules)
     if options.coverage or options.robust or options.pump or options.oracle:
         missed = sum(coverage(options.coverage, tied) for tied in (False, True)) if options.coverage else 0
         missed += oracle(options.oracle) if options.oracle else 0

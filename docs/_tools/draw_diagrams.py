@@ -124,7 +124,7 @@ def draw_decisions():
         560,
         "Which region, which sets?",
         "Two decision paths. Region: if the rows have no order in time, take polytope; if at least eight "
-        "probabilities are unknown, likelihood; over coupled sets with a planned amount of data, or for the value of one policy that was fixed before the data, slab. Sets: if you doubt that "
+        "probabilities are unknown, joint; for the value of one policy that was fixed before the data, slab. Sets: if you doubt that "
         "equal formulas mean equal probabilities, untied; if you trust that but not the formulas, tied; with up to seven coordinates "
         "rectangular, else expression; coupled where the same parameters hold for the whole run and you can wait.",
     )
@@ -140,8 +140,8 @@ def draw_decisions():
         (215, "Are 8 or more probabilities unknown?", ("no", "polytope\nthe default for few of them"), BLUE),
         (
             335,
-            "Coupled sets and planned data, or\na policy fixed before the data?",
-            ("no", "likelihood\nthe default for many"),
+            "Does one policy matter alone,\nfixed before the data?",
+            ("no", "joint\nthe default for many"),
             BLUE,
         ),
     ):

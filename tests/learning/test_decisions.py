@@ -61,30 +61,23 @@ def test_defaults_of_the_benchmarks() -> None:
         assert len(decisions.reasons) == 2
 
 
-def test_slabs_are_the_default_over_coupled_sets_where_bets_can_be_sized() -> None:
+def test_slabs_are_the_default_over_coupled_sets_of_other_commands() -> None:
     known, counts = case("betting(8)"), counts_of("betting(8)")
     coupled = LearnOptions(sets=SetsKind.COUPLED)
     found = decide(known.model, counts, coupled, None)
     assert found.region == region_kind("slab")
-    assert found.reasons == (
-        "region slab: the amount of data was planned, and a value over coupled sets depends on one "
-        "direction, so bets are effective",
-    )
+    why = "region slab: a value over coupled sets depends on one direction, so bets are effective"
+    assert found.reasons == (why,)
     design = counts.design
     growing = replace(counts, design=replace(design, kind=SamplingKind.ADAPTIVE, anytime=True))
-    assert decide(known.model, growing, coupled, None).reasons == (
-        "region slab: the data are analysed as they arrive, and a value over coupled sets depends on "
-        "one direction, so bets are effective",
-    )
     unplanned = replace(counts, design=replace(design, kind=SamplingKind.ADAPTIVE, planned=None))
-    late = replace(counts, design=replace(design, late_plan=True))
-    for data, options, no_bets, why in (
-        (counts, coupled, "of this", "of this"),
-        (unplanned, coupled, None, "no number of episodes was planned"),
-        (late, coupled, None, "no number of episodes was planned"),
-        (counts, LearnOptions(), None, "over rectangular sets it may lose width"),
+    for data in (growing, unplanned):
+        assert decide(known.model, data, coupled, None).reasons == (why,)
+    for options, no_bets, why in (
+        (coupled, "of this", "of this"),
+        (LearnOptions(), None, "over rectangular sets it may lose width"),
     ):
-        found = decide(known.model, data, options, no_bets)
+        found = decide(known.model, counts, options, no_bets)
         assert found.region == region_kind("likelihood")
         assert found.reasons[-1].endswith(f"batched in time; no slab, since {why}")
 
@@ -108,12 +101,13 @@ def test_what_a_default_may_bet_on(monkeypatch: pytest.MonkeyPatch) -> None:
     assert why_no_bets(case("glider(5,5)").model, case("glider(5,5)").objective) == words
 
 
-def test_the_default_over_coupled_sets() -> None:
+def test_the_default_is_joint_over_all_sets_of_learn() -> None:
     known, counts = case("betting(4)"), counts_of("betting(4)")
-    words: dict[str, Any] = {"delta": 0.01, "sets": "coupled"}
-    assert learn(known.problem, counts, **words).decisions.region == region_kind("slab")
-    given = learn(known.problem, counts, **words, policy=known.policy)
-    assert given.decisions.region == region_kind("likelihood")
+    for sets in ("coupled", "rectangular", "expression", None):
+        for policy in (None, known.policy):
+            made = learn(known.problem, counts, delta=0.01, sets=sets, policy=policy, effort="quick")
+            assert made.decisions.region == region_kind("joint")
+            assert made.region is not None and made.region.slab is not None and not made.region.slab.given
     both = learn_all(known.problem, counts, delta=0.01, kinds=["rectangular", "coupled"])
     assert {result.decisions.region for result in both.values()} == {region_kind("likelihood")}
     for planned in (None, 50):

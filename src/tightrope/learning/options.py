@@ -27,7 +27,6 @@ from tightrope.model.policy import PolicyGiven
 from tightrope.model.structure import END, ParametricReward, Structure, Structured
 from tightrope.regions.region import RegionKind, RegionOptions
 from tightrope.regions.registry import own_kinds, region_kind
-from tightrope.statistics.bets import count_planned_episodes
 from tightrope.statistics.coordinates import Coordinates
 from tightrope.statistics.costs import CostIntervals, CostModel, checked_range, cost_intervals
 from tightrope.statistics.estimates import Budget, IntervalMethod, check_delta
@@ -401,11 +400,10 @@ def decide(
         _refuse_region(sets, region)
         region = None
     elif region is None:
-        joint = refines and options.sets is None and sets in (SetsKind.RECTANGULAR, SetsKind.EXPRESSION)
-        if sets is not SetsKind.COUPLED and not joint:
+        if sets is not SetsKind.COUPLED and not refines:
             rectangular = sets is SetsKind.RECTANGULAR
             no_bets = "over rectangular sets it may lose width" if rectangular else "it is for coupled sets"
-        region, reason = _default_region(model, counts, options, no_bets, joint)
+        region, reason = _default_region(model, counts, options, no_bets, refines)
         reasons.append(reason)
     if sets is SetsKind.RECTANGULAR and region is not None and region.is_of_intervals:
         size = Coordinates.of(model.expressions, model.parameters).size
@@ -554,16 +552,9 @@ def _default_region(
     if joint:
         second = "a slab" if no_bets is None else f"a likelihood (no slab, since {no_bets})"
         return region_kind("joint"), f"region joint: intervals of events and {second}, each at a share of δ"
-    watched = counts.design.anytime
-    if no_bets is None and not watched and count_planned_episodes(counts) is None:
-        no_bets = "no number of episodes was planned"
     if no_bets is None:
-        amount = "the data are analysed as they arrive" if watched else "the amount of data was planned"
-        return (
-            region_kind("slab"),
-            f"region slab: {amount}, and a value over coupled sets depends on one direction, "
-            "so bets are effective",
-        )
+        why = "a value over coupled sets depends on one direction, so bets are effective"
+        return region_kind("slab"), f"region slab: {why}"
     return (
         region_kind("likelihood"),
         f"region likelihood: {unknown} unknown expressions would share δ in a union bound, "

@@ -460,7 +460,7 @@ class Pipeline:
             return "bets are on values of policies over one objective"
         if self.evaluation is not None:
             return "a given finite-memory policy and the robust one share a region"
-        given = self.policy if options.sets is SetsKind.COUPLED else None  # else the best one is bet on
+        given = None if self._refines else self.policy  # else the best one is bet on
         return why_no_bets(self.model, self.objective, given, self.data.design)
 
     def prepare(

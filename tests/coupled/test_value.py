@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import tightrope as tr
 from coupled_cases import KINDS, Case, brute_force, random_case, value_at
 from learning_cases import case as benchmark
 from learning_cases import counts_of
@@ -104,6 +106,19 @@ def test_a_play_that_may_never_stop_is_not_assumed_to() -> None:
     value = bound_coupled_value(sets, reach(2), np.zeros(model.states, np.int64), limits=limits)
     assert value.lower == 0.0 and value.upper == 1.0
     assert value.status in (CoupledStatus.CELL_LIMIT, CoupledStatus.RECTANGULAR)
+
+
+@pytest.mark.parametrize("power", [1, 2])
+def test_a_play_that_costs_nothing_is_not_assumed_to_stop_either(power: int) -> None:
+    """At p = 1 it goes on for ever, so the reward until the target is infinite there, and 0 elsewhere."""
+    (p,) = (parameters := tr.Parameters.box(p=("0.1", "1"))).symbols()
+    stay = p if power == 1 else p * p
+    rows = [(0, "", {0: stay, 1: 1 - stay}), (1, "", {1: 1})]
+    model = tr.build_from_rows(rows, parameters, labels={"goal": [1]}, choice_rewards={"r": [0, 0]})
+    problem = model.problem('R=? [ F "goal" ]')
+    known = tr.solve(problem, sets="coupled", seconds=0.2)
+    learned = tr.learn(problem, [[(0, "", 0)] * 5] * 3, sets="coupled", seconds=0.2)
+    assert known.interval.upper == learned.interval.upper == math.inf
 
 
 def test_a_reward_that_is_infinite_whatever_the_parameters_is_left_to_the_rectangular_sets() -> None:

@@ -370,7 +370,7 @@ def _phases(objective: Objective, states: int) -> tuple[FloatArray | None, tuple
 
 _UNIT = 2.0**-52
 _SPARE = 1.0 + 1e-10
-_TINY = 1e-290
+_TINY = 1e-140  # squares of it do not underflow
 
 
 class ChainArrays(NamedTuple):

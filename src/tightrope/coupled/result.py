@@ -219,7 +219,7 @@ def _convex(linear: FloatArray, curvature: FloatArray, points: FloatArray) -> tu
     return float(low.min()), float(high.max())
 
 
-LEAST_EXCESS = 1e-250
+LEAST_EXCESS = 1e-100
 """What is smaller is nothing: it is left by rounding where all values are 0."""
 
 EXACT_SHARE = 1e-5

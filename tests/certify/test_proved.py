@@ -170,7 +170,8 @@ MORE = [
     *(
         Honest(
             f"{name}/bets/own/{sets}", "learn", f"{name}.prism", text, (*domain, *REACH),
-            ("--delta", "0.05", "--region", "joint", "--sets", sets, *OWN_LOG), (*drawn[:-4], *ROUNDS, "--raw"),
+            ("--delta", "0.05", "--region", "joint", "--sets", sets, *OWN_LOG),
+            (*drawn[:-4], *ROUNDS, "--raw"),
             policy=policy, is_own_log=True,
         )
         for name, text, domain, drawn, sets, policy in (

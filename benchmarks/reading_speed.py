@@ -134,7 +134,7 @@ def compare_frames(rows: int, rounds: int = 3) -> dict[str, dict[str, float]]:
     """Seconds of `learn` from Parquet files and from frames of the same rows: the best of some rounds."""
     problem = grid().problem("Pmax=? [ F<=5 x=4 ]")
     with tempfile.TemporaryDirectory() as name:
-        write(Path(name), rows, 4, "parquet")
+        write(Path(name), rows, 1, "parquet")  # of several files, the tests ask whether files differ
         table = pq.read_table(name)
         frame = table.to_pandas()
         sources = {

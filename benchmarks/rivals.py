@@ -707,7 +707,7 @@ def write_pages(source: Path, root: Path = ROOT) -> None:
     if gains:
         results = root / "docs" / "results" / "improve.md"
         shown = with_table(results.read_text(encoding="utf-8"), "| model | possible |", gain_table(gains))
-        shown = re.sub(r"Medians of \d+ logs", f"Medians of {gains[0].replications} logs", shown)
+        shown = re.sub(r"medians over \d+ logs", f"medians over {gains[0].replications} logs", shown)
         results.write_text(shown, encoding="utf-8")
     ran = f"`{known['command']}` made this table (seeds 1 to {logs}; {known['seconds']:.0f} CPU seconds)."
     last = "" if own == logs else f", of {own} in the last row"
@@ -722,7 +722,7 @@ def write_pages(source: Path, root: Path = ROOT) -> None:
         listed = [row for row in rows if row.method == method and row.gap is not None]
         return f"{sum(row.misses for row in listed)} of {sum(row.replications for row in listed):,}"
 
-    short = [f"| median gap of the same {logs} logs · misses | {' | '.join(SHORT)} |", "|---" * 5 + "|"]
+    short = [f"| median gap · misses on {logs} shared logs | {' | '.join(SHORT)} |", "|---" * 5 + "|"]
     for method in ("LUI", "PAC, Hoeffding", "bootstrap", "tightrope"):
         cells = [
             cell(row) for name in SHORT.values() for row in rows if (row.world, row.method) == (name, method)
@@ -732,7 +732,7 @@ def write_pages(source: Path, root: Path = ROOT) -> None:
     for place in (root / "README.md", root / "docs" / "index.md"):
         text = place.read_text(encoding="utf-8")
         if place.name == "README.md":
-            text = with_table(text, "| median gap of", "\n".join(short) + "\n")
+            text = with_table(text, "| median gap ·", "\n".join(short) + "\n")
         claim = f"| {missed('tightrope')}; the bootstrap missed {missed('bootstrap')} |"
         text = re.sub(r"(?<=rivals\.md\) )\| [\d,]+ of [\d,]+; the bootstrap missed [^|]*\|", claim, text)
         place.write_text(text, encoding="utf-8")

@@ -54,7 +54,7 @@ def test_all_rivals_answer(tmp_path: Path) -> None:
     ours = next(row for row in known["rows"] if row["method"] == "tightrope")
     shown = f"{ours['gap']:.2g} · {ours['misses']}"
     assert "seeds 1 to 2;" in page and f"| tightrope | {shown} |" in page
-    assert "Medians of 1 logs" in (tmp_path / "docs/results/improve.md").read_text()
+    assert "medians over 1 logs" in (tmp_path / "docs/results/improve.md").read_text()
     for name in ("README.md", "docs/index.md"):
         assert "| 0 of 8; the bootstrap missed" in (tmp_path / name).read_text()
     assert f"| tightrope | {shown} | {shown} |" in (tmp_path / "README.md").read_text()

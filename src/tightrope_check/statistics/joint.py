@@ -26,7 +26,7 @@ def prove(about: Learned, delta: Fraction) -> Statements:
     share = former_share(len(events.polynomials), len(about.space.free), second.startswith("value"))
     rest = delta * (Fraction(second.split()[0]) if "/" in second else share)
     first = intervals.prove(about, delta - rest)
-    then = (slab if "slab" in second else likelihood).prove(about, rest)
+    then: Statements = (slab if "slab" in second else likelihood).prove(about, rest)
     words = "; ".join(one.check.detail for one in (first, then))
     check = Check(f"{first.check.name}; {then.check.name}", first.check.passed and then.check.passed, words)
     return replace(then, check=check, sources={**first.sources, **then.sources}, ends=first.ends)

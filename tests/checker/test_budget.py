@@ -403,7 +403,7 @@ def long_rates() -> Certificate:
     ("make", "words", "seconds"),
     [
         (substituted, "products of polynomials", 0.3),
-        (flat_ellipsoid, "the ellipsoid", 0.3),
+        (flat_ellipsoid, "the ellipsoid", 0.6),
         (rows_of_a_domain, "sums of polynomials", 0.3),
         (fixed_parameters, "parameters of the domain", 1),
         (many_stages, "bases of the region|bounds by bases", 0.3),

@@ -4,6 +4,7 @@
 open Arrays
 
 let pilot_share = 0.03 and least_pilot = 5 and renewed_after = 1.5 and open_pilot = 10 and few = 120 and frozen_from = 0.25
+let most_stored = 50_000_000
 let most_points = 32 and most_targets = 3 and alike = 0.999 and most_moves = 1 lsl 20 and never = 1e150 and most_cyclic = 20_000
 
 (* ---------- When bets are placed ---------- *)
@@ -43,12 +44,16 @@ let range (a, b) = List.init (b - a + 1) (fun i -> a + i)
 let moves_of g c = range (span g.Problem.transition_start c)
 
 type question = { graph : Problem.graph; origin : int array; expression : int array; maximises : bool; complement : bool;
-                  earned : float array; fixed : bool array; value : float array; ends : bool array; reaching : bool; total : bool }
+                  earned : float array; fixed : bool array; value : float array; ends : bool array; reaching : bool; total : bool; rate : float;
+                  bound : (bool array * float array) list option; first : float array }
+(* [bound]: of every step from the last one on where the value is then set, and to what, if steps are bounded; [first]: what they begin with. *)
 
 let question (file : Problem.t) (expression : int vector) =
   let g = file.graph and o = file.objective in
-  if o.lower_steps > 0 || Problem.steps o <> None || not (List.mem o.kind [ "UNTIL"; "REACH_REWARD"; "TOTAL" ]) || o.earned <> None
-  then Refusal.not_covered ("slabs of " ^ o.kind ^ " with steps, discounts or averages");
+  let steps = Problem.steps o in
+  if (o.lower_steps > 0 && steps = None) || not (List.mem o.kind [ "UNTIL"; "REACH_REWARD"; "TOTAL"; "CUMULATIVE"; "DISCOUNTED" ]) || o.earned <> None
+  then Refusal.not_covered ("slabs of " ^ o.kind ^ " with late steps or averages");
+  Option.iter (fun n -> if n * g.states > most_stored then Refusal.not_covered "slabs of so many steps") steps;
   let origin = Array.make g.transitions 0 in
   for s = 0 to g.states - 1 do
     for c = g.choice_start.get s to g.choice_start.get (s + 1) - 1 do
@@ -64,7 +69,12 @@ let question (file : Problem.t) (expression : int vector) =
     else match o.terminal with Some v when reaching && fixed.(s) -> v.get s | _ -> 0.0) in
   { graph = g; origin; expression = Array.init g.transitions expression.get; maximises = o.agent = "MAX"; complement = o.complement;
     earned = (match o.reward with Some r -> Array.init g.choices r.get | None -> Array.make g.choices 0.0);
-    fixed; value; ends = Array.init g.states (fun s -> fixed.(s) && (not until || value.(s) > 0.0)); reaching; total = o.kind = "TOTAL" }
+    first = (if until then value else Array.make g.states 0.0);
+    bound = Option.map (fun n -> List.init n (fun i ->
+      if not until then Array.make g.states false, value
+      else if i < n - o.lower_steps then fixed, value
+      else Array.map not allowed, Array.make g.states 0.0)) steps;
+    fixed; value; ends = Array.init g.states (fun s -> fixed.(s) && (not until || value.(s) > 0.0)); reaching; total = o.kind = "TOTAL"; rate = Option.value ~default:1.0 o.discount }
 
 let reached states moves begins (* moves: lists of states after each *) =
   let found = Array.make states false and front = ref [] in
@@ -78,7 +88,7 @@ let reached states moves begins (* moves: lists of states after each *) =
 let states_where f n = List.filter f (List.init n Fun.id)
 
 (* What no policy changes, where these transitions are left and these states earn something. *)
-let known q transitions earning =
+let known q transitions earning = if q.rate < 1.0 then q.fixed, q.value else
   let n = q.graph.states in
   let back = Array.make n [] in
   List.iter (fun t -> if not q.fixed.(q.origin.(t)) then
@@ -174,7 +184,7 @@ let equations q policy probability fixed wanted =
   let number = Array.make g.states (-1) and count = ref 0 in
   Array.iteri (fun s w -> if w && not fixed.(s) then (number.(s) <- !count; incr count)) wanted;
   let entries = List.concat (List.init g.states (fun s -> if number.(s) < 0 then [] else
-    List.filter_map (fun (t, w) -> let v = number.(g.successor.get t) in if v < 0 then None else Some (number.(s), v, w *. probability.(t)))
+    List.filter_map (fun (t, w) -> let v = number.(g.successor.get t) in if v < 0 then None else Some (number.(s), v, q.rate *. w *. probability.(t)))
       (ways q policy s))) in
   if !count > most_cyclic then Refusal.not_covered "slabs of so many states with cycles";
   number, !count, eliminate !count entries
@@ -184,7 +194,7 @@ let solved q policy probability fixed value wanted =
   Option.map (fun factor ->
     let values = Array.mapi (fun s v -> if fixed.(s) then v else 0.0) value and right = Array.make count 0.0 in
     Array.iteri (fun s i -> if i >= 0 then right.(i) <- earns q policy s +. List.fold_left (fun total (t, w) ->
-      total +. w *. probability.(t) *. values.(g.successor.get t)) 0.0 (ways q policy s)) number;
+      total +. q.rate *. w *. probability.(t) *. values.(g.successor.get t)) 0.0 (ways q policy s)) number;
     let found = solve factor right in
     Array.iteri (fun s i -> if i >= 0 then values.(s) <- found.(i)) number;
     number, factor, values) factor
@@ -200,7 +210,7 @@ let choice q sign probability values s =
     let first, last = span g.transition_start (a + i) in
     let total = ref 0.0 in
     for t = first to last do total := !total +. probability.(t) *. values.(g.successor.get t) done;
-    sign *. (q.earned.(a + i) +. !total)) in
+    sign *. (q.earned.(a + i) +. q.rate *. !total)) in
   let most = Array.fold_left Float.max neg_infinity gain in
   let floor = most -. 1e-9 *. (1.0 +. Float.abs most) and i = ref 0 in
   while gain.(!i) < floor do incr i done;
@@ -274,8 +284,42 @@ let slopes p policy probability expressions =
       if number.(g.initial) >= 0 then begins.(number.(g.initial)) <- 1.0;
       let visits = solve_transposed factor begins and slope = Array.make expressions 0.0 in
       Array.iteri (fun s i -> if i >= 0 then List.iter (fun (t, w) ->
-        let e = q.expression.(t) in slope.(e) <- slope.(e) +. visits.(i) *. values.(g.successor.get t) *. w) (ways q policy s)) number;
+        let e = q.expression.(t) in slope.(e) <- slope.(e) +. visits.(i) *. values.(g.successor.get t) *. w *. q.rate) (ways q policy s)) number;
       if Array.for_all Float.is_finite slope then Some (if q.complement then Array.map Float.neg slope else slope) else None
+
+(* The same where steps are bounded: a choice for every state and step, the last one first, and the slopes of such a policy. *)
+let best_steps q bound probability =
+  let sign = if q.maximises then 1.0 else -1.0 and values = ref q.first in
+  List.map (fun (held, value) ->
+    let made = Array.init q.graph.states (choice q sign probability !values) in
+    values := Array.mapi (fun s (most, _) -> if held.(s) then value.(s) else sign *. most) made;
+    Array.map snd made) bound
+
+let step_slopes q bound policies probability expressions =
+  let g = q.graph in
+  let before, _ = List.fold_left2 (fun (all, values) (held, value) policy ->
+    (held, policy, values) :: all, Array.init g.states (fun s -> if held.(s) then value.(s) else
+      List.fold_left (fun total (t, w) -> total +. q.rate *. w *. probability.(t) *. values.(g.successor.get t)) (earns q policy s) (ways q policy s)))
+    ([], q.first) bound policies in
+  let slope = Array.make expressions 0.0 and visits = ref (Array.init g.states (fun s -> if s = g.initial then 1.0 else 0.0)) in
+  List.iter (fun (held, policy, values) ->
+    let later = Array.make g.states 0.0 in
+    Array.iteri (fun s often -> if often > 0.0 && not held.(s) then List.iter (fun (t, w) ->
+      let e = q.expression.(t) and v = g.successor.get t in
+      slope.(e) <- slope.(e) +. often *. q.rate *. w *. values.(v);
+      later.(v) <- later.(v) +. often *. q.rate *. w *. probability.(t)) (ways q policy s)) !visits;
+    visits := later) before;
+  if Array.for_all Float.is_finite slope then Some (if q.complement then Array.map Float.neg slope else slope) else None
+
+(* A policy to bet on, by the bound on the steps or without one. *)
+let best_of p held probability = match p.q.bound with
+  | Some bound -> Some (best_steps p.q bound probability)
+  | None -> Option.map (fun policy -> [ policy ]) (best p (match held with [ policy ] :: _ -> Some policy | _ -> None) probability)
+let slopes_of p policies probability expressions = match p.q.bound, policies with
+  | Some bound, _ -> step_slopes p.q bound policies probability expressions
+  | None, policy :: _ -> slopes p policy probability expressions
+  | None, [] -> None
+let name_of p = function [ policy ] when p.q.bound = None -> met_choices p policy | policies -> List.concat_map Array.to_list policies
 
 (* ---------- Numbers ---------- *)
 
@@ -419,11 +463,11 @@ let rule (file : Problem.t) given both (space : Region.space) polynomials (expre
       Array.iteri (fun i face -> reach := Float.max !reach (dot face move /. Float.max left.(i) 1e-300)) faces;
       let length = Float.min 1.0 (0.9 /. Float.max !reach 1e-300) in
       Array.mapi (fun i x -> shorten 28 (t.(i) +. length *. x)) move) (signs free) in
-    let count = min most_points (most_moves / max q.q.graph.transitions 1) in
+    let count = min most_points (most_moves / ((1 + List.length (Option.value ~default:[] q.q.bound)) * max q.q.graph.transitions 1)) in
     let jac = snd (jacobian t) in
     let names = Hashtbl.create 16 and groups = ref [||] and counts = ref [||] in
     let group_of policy opens =
-      let name = met_choices q policy in
+      let name = name_of q policy in
       let direction = match Hashtbl.find_opt names name with
         | Some d -> d
         | None ->
@@ -431,7 +475,7 @@ let rule (file : Problem.t) given both (space : Region.space) polynomials (expre
             let v = along jac (gradient slope) in
             let seen = Array.init free (fun j -> let total = ref 0.0 in Array.iteri (fun i x -> total := !total +. x *. root.(i).(j)) v; !total) in
             let length = Float.max (Float.sqrt (dot seen seen)) 1e-300 in
-            Array.map (fun x -> x /. length) seen) (slopes q (always policy) here expressions) in
+            Array.map (fun x -> x /. length) seen) (slopes_of q (List.map always policy) here expressions) in
           Hashtbl.add names name d; d in
       match direction with
       | None -> None
@@ -443,7 +487,7 @@ let rule (file : Problem.t) given both (space : Region.space) polynomials (expre
           found := Some (Array.length !groups - 1)
         end;
         !found in
-    let others = List.filter_map (fun i -> best q (Some first) (probability (Predictor.lifted s points.(i)))) (List.init count Fun.id) in
+    let others = List.filter_map (fun i -> best_of q [ first ] (probability (Predictor.lifted s points.(i)))) (List.init count Fun.id) in
     List.iter (fun policy -> match group_of policy true with Some k -> !counts.(k) <- !counts.(k) + 1 | None -> ()) (first :: others);
     let own = group_of first false in
     let order = List.sort (fun a b -> compare (own <> Some a, - !counts.(a), a) (own <> Some b, - !counts.(b), b)) (List.init (Array.length !groups) Fun.id) in
@@ -501,14 +545,15 @@ let rule (file : Problem.t) given both (space : Region.space) polynomials (expre
     let held, frozen, current =
       if given <> None then [], true, []
       else if held = [] || not (frozen || (ended && List.length held > 1)) then begin
-        match best q (match held with first :: _ -> Some first | [] -> None) probability with
+        match best_of q held probability with
         | None -> held, frozen, []
         | Some first ->
           let now = if several && not ended then likely held first probability t weight else [ first ] in
           if ended then held, frozen, now else now, share >= frozen_from, now
       end else held, frozen, held in
-    let current = match given with Some policy -> [ policy ] | None -> List.map always current in
-    let every = List.map (fun policy -> slopes q policy probability expressions) current in
+    let steps = match q.q.bound with Some bound -> List.length bound | None -> 1 in
+    let current = match given with Some policy -> [ List.init steps (fun _ -> policy) ] | None -> List.map (List.map always) current in
+    let every = List.map (fun policy -> slopes_of q policy probability expressions) current in
     let known = List.map (fun (amount, _) -> information t weight (amount /. so_far) smoothed) schedule.scales in
     let made = if List.mem None every then [] else List.concat_map (fun slope ->
       let direction = along jac (gradient (Option.get slope)) in

@@ -182,6 +182,19 @@ MORE = [
     ),
     *(
         Honest(
+            f"walk/bets/{name}", "learn", "walk.prism", WALK, (*WALK_DOMAIN, *question),
+            ("--delta", "0.05", "--region", "joint", "--sets", "rectangular"),
+            (*WALK_DOMAIN, *AT_WALK, *ROUNDS, "--cap", "30"), policy=policy,
+        )
+        for name, question, policy in (
+            ("bounded", ("--prop", 'Pmax=? [ F<=4 "goal" ]'), ""),
+            ("window", ("--prop", 'Pmin=? [ F[2,5] "goal" ]'), MIXED_WALK),
+            ("cumulative", ("--prop", 'R{"cost"}max=? [ C<=4 ]'), ""),
+            ("discounted", ("--prop", 'R{"cost"}min=? [ C ]', "--discount", "0.9"), ""),
+        )
+    ),
+    *(
+        Honest(
             f"{name}/coupled/{region}", "learn", f"{name}.prism", text, (*domain, *question),
             ("--delta", "0.05", "--region", region, "--sets", "coupled"), (*domain, *drawn, *ROUNDS),
         )

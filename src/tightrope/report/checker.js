@@ -4,63 +4,63 @@ globalThis!=="object"&&(this?b():(a.defineProperty(a.prototype,"_T_",{configurab
 b(){var
 b=this||self;b.globalThis=b;delete
 a.prototype._T_}}(Object));(function(N){"use strict";var
-dy="TOTAL",rt="a cut at a point where something seen has no probability",ld="transition_start",qO="Invalid_argument",hB="Map.bal",pF="@[",h2=192,qg="a row of a slab without shares",qf=123,lw="choice_start",fY="the header is no JSON text of ours",qN="%ni",rs="values",ci=4096,qd="coupled",qe="plain",qc=0.9,rr="coupled values of free agents",c4=0xff,kF="value slab of few data",hL="censored",hR=1e-12,qb="outcomes of episodes",lv=-1e-09,rq=1073741824,bp="0",e2="pair",ch="upper",h1="difference",cF=128,pE="Sys_blocked_io",qa="fd ",kU="target",rp="costs",ax=248,ro=">",lc="batch_count",rn=1027,pD=-16,dX="claims",pC="problem.objective.",lb="Z.Overflow",p$=".name",h0="terminal",kD=1048576.,m=246,kE="successor",hA="earlier",pB="%u",f4="generative-fixed",lu="method",pA="text",la=2049,rm="error",hK=20000,qM=1000000000.,kC=127,d2=1024,pz="@{",kT=16.,eY="episodes",kS=-2147483648,lt="e",py=" : flags Open_rdonly and Open_wronly are not compatible",qL="is out of range",kB=240,dv="-",kR="int16",qK="a region beside intervals of transitions",kQ=": Not a directory",px=" : file already exists",qJ="claim",c6=0xffffff,kA="proofs",ls="int32",p_="Out_of_memory",hZ="randomised",kP="problem.data",lr="inf",kO="index out of bounds",bX="likelihood",pw="problem.graph.choice_start",hJ="_bigarr02",qI="automaton",p9=1.01,hY="nature",rl="hoeffding",dZ=-1.,p8="theta",dx=2147483647,qH=", characters ",f1="discount",cD=0xffff,p7="problem.graph.transition_start",pv=12520,f0=400,lq="batch_start",bz="UNTIL",rk="infinity",pu="robust policy",kz="bool",bb=1000,hz="problem.expression",v="",k$=224,rj=1e+150,hy="agent",pt="^",kM="MIN",kN="coefficient",k_="a member has a word of no code",lp="header.json",hx="stated",fX="upper_steps",eW=0x3f,hI="region",p6=150,ps="Match_failure",du="NEXT",pr=16777215,p5=-10,ri="costs that were seen",ky="initial",hH=252,bW=".",dW="+",rh=": the lower bound is not inductive",p4=0xf0,k9="splits",hX="kind",pq=2147483648,qG="the region does not fit the coordinates",qF="claims.%d.%s",kx="data",eZ="AVERAGE",rg=110,kw="learned",fW="earned",p3=116,pp="%li",fV="anytime",qE=1e-07,p2="impossible case",qD="probability",rf=0.25,hG="complement",lo=-32,hF="trajectories",bV=1e-300,ck=1023,p1=-1080,re="open",k8="nan",rd="expression",kL="value",po=0xe0,p0=-1023,qC="claims.%d.name",hQ="value slab of the best",rc=117,hW="clopper-pearson",qB=0xdfff,cj="/",rb="Assert_failure",pZ="format",hE=1000000.,k7="ENOTDIR",pn="reasons.ml",qA=1073741823,hw="problem.data.",ra="size",D=250,qz="3/5 likelihood",kK=1e-13,hD='"',q$=0.001,kv=1255,qy="polynomial",q_="Fatal error: exception %s\n",pY=0x800,f3=255,q9="ANY",pm="jsError",cB=0x8000,k6="int8",e1="planned",cE=256,d1=1048576,f2="TEMPORAL",qx="End_of_file",pl="float64",k5="Failure",hV="DISCOUNTED",pk="\n",ln="ENOENT",pj="learned.ml",pX="([^/]+)",d0="claims.",f8=200,pW=-257,kJ=0xf,ph=-48,pi="weissman",k4="choices of earlier steps do not fit",qw=0xdc00,pV=125,q8="ENOTEMPTY",pg=4000,lm="bound",aU="camlinternalFormat.ml",pU="Division_by_zero",k3="fixed",q7="problem.probability",fU="problem",qv="Sys_error",dY=1e-14,hv="lower_steps",pT=": ",hP="given policy",ll="arrays",pS="there is nothing to cut",q6="row",pf="EEXIST",f7="%d",qu="Printexc.handle_uncaught_exception",cg="lower",q5="buffer.ml",hO="int_of_string",pR="no such tangent",kI="delta",k2="name",ku=120,c3=1e-09,k1=103,q3="graph",q4="problem.theta",f6="value slab",hC=102,f5="transitions",fT="MAX",kt=512,pe="9/10 value slab",ks="shared_by",qt=257,pd=0x7ff0,pP=1e-15,pQ="models open",hu="adaptive",lk=1000000,hU="CUMULATIVE",e0="design",q2="int64",kq=144,kr="rows",pc="0x",qs="9/10 value slab of the best",kp="nothing",pb="\n",pa="about",cC=254,fS="reward",am=100,eV="free",pO=" : flags Open_text and Open_binary are not compatible",qr="%Li",pN="points size",by=0.5,q1="it ends early",qq="bound_side",eX=160,pM="region.ml",hN="is of another type",ko=0.1,o$="problem.polynomial",dw="REACH_REWARD",lj="Unix.Unix_error",o_="problem.data.method",kn="mkdir",q0="Stack_overflow",ht=": No such file or directory",hT="policy",qZ="problem.data.delta",qY="/static/",pL=-97,qX=253,li="allowed",qW="Not_found",qp=227,qn=1e-08,qo="intervals without one of their ends",qV="problem.domain",km="batch_transition",k0="problem.assumed_support",hs="is_equality",kZ=", ",o8="problem.domain.",o9="digest",lh="rmdir",qU=32752,qT=1026,kY="domain",hS="repeats",qS="false",kX="slab",lg="events",qm="problem.data.prior",o6="Pervasives.do_at_exit",o7="utf8",ql="a member has another length",c5=" ",lf="Fatal error: exception ",b7=0x80,qk="Undefined_recursive_module",qR="problem.data.batch_start",qj=1074,pJ=1e-06,pK="bound_expression",kW="choice",fZ="point",qQ="prior",kV="weight",pI="objective",kH="a code has too many words",hM="Set.bal",qP="_",le="compare: functional value",pH="products with equalities of the domain",qi="%i",o5=1.000000001,o4="beta-binomial",pG="true",qh="certificate",o3="share",kG="assumed_support";function
-JA(c,d){var
+dz="TOTAL",ru="a cut at a point where something seen has no probability",lf="transition_start",qP="Invalid_argument",hE="Map.bal",pF="@[",h3=192,qh="a row of a slab without shares",qg=123,ly="choice_start",fY="the header is no JSON text of ours",qO="%ni",rt="values",ci=4096,qe="coupled",qf="plain",qd=0.9,rs="coupled values of free agents",c4=0xff,kH="value slab of few data",hO="censored",hU=1e-12,qc="outcomes of episodes",lx=-1e-09,rr=1073741824,bp="0",e3="pair",ch="upper",h2="difference",cG=128,pE="Sys_blocked_io",qb="fd ",kW="target",rq="costs",ax=248,rp=">",le="batch_count",ro=1027,pD=-16,d0="claims",pC="problem.objective.",ld="Z.Overflow",qa=".name",h1="terminal",kF=1048576.,m=246,kG="successor",hD="earlier",pB="%u",f4="generative-fixed",lw="method",pA="text",lc=2049,rn="error",hN=20000,qN=1000000000.,kE=127,d4=1024,pz="@{",kV=16.,eZ="episodes",kU=-2147483648,lv="e",py=" : flags Open_rdonly and Open_wronly are not compatible",qM="is out of range",kD=240,dv="-",kT="int16",qL="a region beside intervals of transitions",kS=": Not a directory",px=" : file already exists",qK="claim",c6=0xffffff,kC="proofs",lu="int32",p$="Out_of_memory",h0="randomised",kR="problem.data",lt="inf",kQ="index out of bounds",bX="likelihood",pw="problem.graph.choice_start",hM="_bigarr02",qJ="automaton",p_=1.01,hZ="nature",rm="hoeffding",dx=-1.,p9="theta",dy=2147483647,qI=", characters ",f1="discount",cE=0xffff,p7=50000000,p8="problem.graph.transition_start",pv=12520,f0=400,ls="batch_start",bA="UNTIL",rl="infinity",pu="robust policy",kB="bool",bb=1000,hC="problem.expression",w="",lb=224,rk=1e+150,hB="agent",pt="^",kO="MIN",kP="coefficient",la="a member has a word of no code",lr="header.json",hA="stated",fX="upper_steps",eX=0x3f,hL="region",p6=150,ps="Match_failure",du="NEXT",pr=16777215,p5=-10,rj="costs that were seen",kA="initial",hK=252,bW=".",dZ="+",ri=": the lower bound is not inductive",p4=0xf0,k$="splits",hY="kind",pq=2147483648,qH="the region does not fit the coordinates",qG="claims.%d.%s",kz="data",e0="AVERAGE",rh=110,ky="learned",fW="earned",p3=116,pp="%li",fV="anytime",qF=1e-07,p2="impossible case",qE="probability",rg=0.25,hJ="complement",lq=-32,hI="trajectories",bV=1e-300,ck=1023,p1=-1080,rf="open",k_="nan",re="expression",kN="value",po=0xe0,p0=-1023,qD="claims.%d.name",hT="value slab of the best",rd=117,hX="clopper-pearson",qC=0xdfff,cj="/",rc="Assert_failure",pZ="format",hH=1000000.,k9="ENOTDIR",pn="reasons.ml",qB=1073741823,hz="problem.data.",rb="size",E=250,qA="3/5 likelihood",kM=1e-13,hG='"',ra=0.001,kx=1255,qz="polynomial",q$="Fatal error: exception %s\n",pY=0x800,f3=255,q_="ANY",pm="jsError",cC=0x8000,k8="int8",e2="planned",cF=256,d3=1048576,f2="TEMPORAL",qy="End_of_file",pl="float64",k7="Failure",f_="DISCOUNTED",pk="\n",lp="ENOENT",pj="learned.ml",pX="([^/]+)",d2="claims.",f9=200,pW=-257,kL=0xf,ph=-48,pi="weissman",k6="choices of earlier steps do not fit",qx=0xdc00,pV=125,q9="ENOTEMPTY",pg=4000,lo="bound",aV="camlinternalFormat.ml",pU="Division_by_zero",k5="fixed",q8="problem.probability",fU="problem",qw="Sys_error",d1=1e-14,hy="lower_steps",pT=": ",hS="given policy",ln="arrays",pS="there is nothing to cut",q7="row",pf="EEXIST",f8="%d",qv="Printexc.handle_uncaught_exception",cg="lower",q6="buffer.ml",hR="int_of_string",pR="no such tangent",kK="delta",k4="name",kw=120,c3=1e-09,k3=103,q4="graph",q5="problem.theta",f7="value slab",hF=102,f6="transitions",fT="MAX",kv=512,pe="9/10 value slab",ku="shared_by",qu=257,pd=0x7ff0,pP=1e-15,pQ="models open",hx="adaptive",lm=1000000,f5="CUMULATIVE",e1="design",q3="int64",ks=144,kt="rows",pc="0x",qt="9/10 value slab of the best",kr="nothing",pb="\n",pa="about",cD=254,fS="reward",am=100,eW="free",pO=" : flags Open_text and Open_binary are not compatible",qs="%Li",pN="points size",bz=0.5,q2="it ends early",qr="bound_side",eY=160,pM="region.ml",hQ="is of another type",kq=0.1,o$="problem.polynomial",dw="REACH_REWARD",ll="Unix.Unix_error",o_="problem.data.method",kp="mkdir",q1="Stack_overflow",hw=": No such file or directory",hW="policy",q0="problem.data.delta",qZ="/static/",pL=-97,qY=253,lk="allowed",qX="Not_found",qq=227,qo=1e-08,qp="intervals without one of their ends",qW="problem.domain",ko="batch_transition",k2="problem.assumed_support",hv="is_equality",k1=", ",o8="problem.domain.",o9="digest",lj="rmdir",qV=32752,qU=1026,k0="domain",hV="repeats",qT="false",kZ="slab",li="events",qn="problem.data.prior",o6="Pervasives.do_at_exit",o7="utf8",qm="a member has another length",c5=" ",lh="Fatal error: exception ",b7=0x80,ql="Undefined_recursive_module",qS="problem.data.batch_start",qk=1074,pJ=1e-06,pK="bound_expression",kY="choice",fZ="point",qR="prior",kX="weight",pI="objective",kJ="a code has too many words",hP="Set.bal",qQ="_",lg="compare: functional value",pH="products with equalities of the domain",qj="%i",o5=1.000000001,o4="beta-binomial",pG="true",qi="certificate",o3="share",kI="assumed_support";function
+JC(c,d){var
 g=c.length,h=d.length,f=g+h-1,b=new
 Array(f);b[0]=0;var
 a=1,e=1;for(;a<g;a++)b[a]=c[a];for(;a<f;a++,e++)b[a]=d[e];return b}function
-JB(d,b,e,c,f){if(c<=b)for(var
+JD(d,b,e,c,f){if(c<=b)for(var
 a=1;a<=f;a++)e[c+a]=d[b+a];else
 for(var
 a=f;a>=1;a--)e[c+a]=d[b+a];return 0}function
-rv(a){var
+rw(a){var
 c=[0];while(a!==0){var
 d=a[1];for(var
 b=1;b<d.length;b++)c.push(d[b]);a=a[2]}return c}function
-JC(b,d,c,e){for(var
+JE(b,d,c,e){for(var
 a=0;a<c;a++)b[d+a+1]=e;return 0}function
-KC(b,a){throw[0,b,a]}function
-e6(b,a){if(b==0)return v;if(a.repeat)return a.repeat(b);var
-d=v,c=0;for(;;){if(b&1)d+=a;b>>=1;if(b==0)return d;a+=a;c++;if(c==9)a.slice(0,1)}}function
-ic(c,b,a){var
+KE(b,a){throw[0,b,a]}function
+e7(b,a){if(b==0)return w;if(a.repeat)return a.repeat(b);var
+d=w,c=0;for(;;){if(b&1)d+=a;b>>=1;if(b==0)return d;a+=a;c++;if(c==9)a.slice(0,1)}}function
+id(c,b,a){var
 d=String.fromCharCode;if(b==0&&a<=ci&&a==c.length)return d.apply(null,c);var
-e=v;for(;0<a;b+=d2,a-=d2)e+=d.apply(null,c.slice(b,b+Math.min(a,d2)));return e}function
-d4(a){if(a.t==2)a.c+=e6(a.l-a.c.length,"\0");else
-a.c=ic(a.c,0,a.c.length);a.t=0}function
-r5(a){if(a.length<24){for(var
-b=0;b<a.length;b++)if(a.charCodeAt(b)>kC)return false;return true}else
+e=w;for(;0<a;b+=d4,a-=d4)e+=d.apply(null,c.slice(b,b+Math.min(a,d4)));return e}function
+d6(a){if(a.t==2)a.c+=e7(a.l-a.c.length,"\0");else
+a.c=id(a.c,0,a.c.length);a.t=0}function
+r6(a){if(a.length<24){for(var
+b=0;b<a.length;b++)if(a.charCodeAt(b)>kE)return false;return true}else
 return!/[^\x00-\x7f]/.test(a)}function
-lO(e){for(var
-j=v,c=v,g,f,h,a,b=0,i=e.length;b<i;b++){f=e.charCodeAt(b);if(f<b7){for(var
-d=b+1;d<i&&(f=e.charCodeAt(d))<b7;d++);if(d-b>kt){c.substr(0,1);j+=c;c=v;j+=e.slice(b,d)}else
-c+=e.slice(b,d);if(d==i)break;b=d}a=1;if(++b<i&&((h=e.charCodeAt(b))&-64)==cF){g=h+(f<<6);if(f<po){a=g-0x3080;if(a<b7)a=1}else{a=2;if(++b<i&&((h=e.charCodeAt(b))&-64)==cF){g=h+(g<<6);if(f<p4){a=g-0xe2080;if(a<pY||a>=0xd7ff&&a<0xe000)a=2}else{a=3;if(++b<i&&((h=e.charCodeAt(b))&-64)==cF&&f<0xf5){a=h-0x3c82080+(g<<6);if(a<0x10000||a>0x10ffff)a=3}}}}}if(a<4){b-=a;c+="\ufffd"}else
-if(a>cD)c+=String.fromCharCode(0xd7c0+(a>>10),qw+(a&0x3FF));else
-c+=String.fromCharCode(a);if(c.length>d2){c.substr(0,1);j+=c;c=v}}return j+c}function
-cG(c,a,b){this.t=c;this.c=a;this.l=b}cG.prototype.toString=function(){switch(this.t){case
-9:return this.c;default:d4(this);case
-0:if(r5(this.c)){this.t=9;return this.c}this.t=8;case
-8:return this.c}};cG.prototype.toUtf16=function(){var
-a=this.toString();if(this.t==9)return a;return lO(a)};cG.prototype.slice=function(){var
+lQ(e){for(var
+j=w,c=w,g,f,h,a,b=0,i=e.length;b<i;b++){f=e.charCodeAt(b);if(f<b7){for(var
+d=b+1;d<i&&(f=e.charCodeAt(d))<b7;d++);if(d-b>kv){c.substr(0,1);j+=c;c=w;j+=e.slice(b,d)}else
+c+=e.slice(b,d);if(d==i)break;b=d}a=1;if(++b<i&&((h=e.charCodeAt(b))&-64)==cG){g=h+(f<<6);if(f<po){a=g-0x3080;if(a<b7)a=1}else{a=2;if(++b<i&&((h=e.charCodeAt(b))&-64)==cG){g=h+(g<<6);if(f<p4){a=g-0xe2080;if(a<pY||a>=0xd7ff&&a<0xe000)a=2}else{a=3;if(++b<i&&((h=e.charCodeAt(b))&-64)==cG&&f<0xf5){a=h-0x3c82080+(g<<6);if(a<0x10000||a>0x10ffff)a=3}}}}}if(a<4){b-=a;c+="\ufffd"}else
+if(a>cE)c+=String.fromCharCode(0xd7c0+(a>>10),qx+(a&0x3FF));else
+c+=String.fromCharCode(a);if(c.length>d4){c.substr(0,1);j+=c;c=w}}return j+c}function
+cH(c,a,b){this.t=c;this.c=a;this.l=b}cH.prototype.toString=function(){switch(this.t){case
+9:return this.c;default:d6(this);case
+0:if(r6(this.c)){this.t=9;return this.c}this.t=8;case
+8:return this.c}};cH.prototype.toUtf16=function(){var
+a=this.toString();if(this.t==9)return a;return lQ(a)};cH.prototype.slice=function(){var
 a=this.t==4?this.c.slice():this.c;return new
-cG(this.t,a,this.l)};function
-rF(a){return new
-cG(0,a,a.length)}function
-a(a){return rF(a)}function
-lK(c,b){KC(c,a(b))}var
+cH(this.t,a,this.l)};function
+rG(a){return new
+cH(0,a,a.length)}function
+a(a){return rG(a)}function
+lM(c,b){KE(c,a(b))}var
 aE=[0];function
-aL(a){lK(aE.Invalid_argument,a)}function
-d3(){aL(kO)}function
-e(b,a){if(a<0||a>=b.length-1)d3();return b[a+1]}function
-X(b,a,c){if(a<0||a>=b.length-1)d3();b[a+1]=c;return 0}function
-lx(e,f,d){var
+aM(a){lM(aE.Invalid_argument,a)}function
+d5(){aM(kQ)}function
+d(b,a){if(a<0||a>=b.length-1)d5();return b[a+1]}function
+V(b,a,c){if(a<0||a>=b.length-1)d5();b[a+1]=c;return 0}function
+lz(e,f,d){var
 a=new
 Array(d+1);a[0]=0;for(var
 b=1,c=f+1;b<=d;b++,c++)a[b]=e[c];return a}function
-rz(a){switch(a){case
+rA(a){switch(a){case
 7:case
 10:case
 11:return 2;default:return 1}}function
-rx(c,e){var
+ry(c,e){var
 b=N,a;switch(c){case
 0:a=b.Float32Array;break;case
 1:a=b.Float64Array;break;case
@@ -74,78 +74,78 @@ b=N,a;switch(c){case
 9:a=b.Int32Array;break;case
 10:a=b.Float32Array;break;case
 11:a=b.Float64Array;break;case
-12:a=b.Uint8Array;break}if(!a)aL("Bigarray.create: unsupported kind");var
+12:a=b.Uint8Array;break}if(!a)aM("Bigarray.create: unsupported kind");var
 d=new
-a(e*rz(c));return d}function
-h3(b){var
+a(e*rA(c));return d}function
+h4(b){var
 d=b.length,c=1;for(var
-a=0;a<d;a++){if(b[a]<0)aL("Bigarray.create: negative dimension");c=c*b[a]}return c}var
-rN=Math.pow(2,-24);function
-rY(a){throw a}function
-dC(){rY(aE.Division_by_zero)}function
-P(b,c,a){this.lo=b&c6;this.mi=c&c6;this.hi=a&cD}P.prototype.caml_custom="_j";P.prototype.copy=function(){return new
-P(this.lo,this.mi,this.hi)};P.prototype.ucompare=function(a){if(this.hi>a.hi)return 1;if(this.hi<a.hi)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};P.prototype.compare=function(a){var
-b=this.hi<<16,c=a.hi<<16;if(b>c)return 1;if(b<c)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};P.prototype.neg=function(){var
+a=0;a<d;a++){if(b[a]<0)aM("Bigarray.create: negative dimension");c=c*b[a]}return c}var
+rO=Math.pow(2,-24);function
+rZ(a){throw a}function
+dD(){rZ(aE.Division_by_zero)}function
+Q(b,c,a){this.lo=b&c6;this.mi=c&c6;this.hi=a&cE}Q.prototype.caml_custom="_j";Q.prototype.copy=function(){return new
+Q(this.lo,this.mi,this.hi)};Q.prototype.ucompare=function(a){if(this.hi>a.hi)return 1;if(this.hi<a.hi)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};Q.prototype.compare=function(a){var
+b=this.hi<<16,c=a.hi<<16;if(b>c)return 1;if(b<c)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};Q.prototype.neg=function(){var
 a=-this.lo,b=-this.mi+(a>>24),c=-this.hi+(b>>24);return new
-P(a,b,c)};P.prototype.add=function(a){var
+Q(a,b,c)};Q.prototype.add=function(a){var
 b=this.lo+a.lo,c=this.mi+a.mi+(b>>24),d=this.hi+a.hi+(c>>24);return new
-P(b,c,d)};P.prototype.sub=function(a){var
+Q(b,c,d)};Q.prototype.sub=function(a){var
 b=this.lo-a.lo,c=this.mi-a.mi+(b>>24),d=this.hi-a.hi+(c>>24);return new
-P(b,c,d)};P.prototype.mul=function(a){var
-b=this.lo*a.lo,c=(b*rN|0)+this.mi*a.lo+this.lo*a.mi,d=(c*rN|0)+this.hi*a.lo+this.mi*a.mi+this.lo*a.hi;return new
-P(b,c,d)};P.prototype.isZero=function(){return(this.lo|this.mi|this.hi)==0};P.prototype.isNeg=function(){return this.hi<<16<0};P.prototype.and=function(a){return new
-P(this.lo&a.lo,this.mi&a.mi,this.hi&a.hi)};P.prototype.or=function(a){return new
-P(this.lo|a.lo,this.mi|a.mi,this.hi|a.hi)};P.prototype.xor=function(a){return new
-P(this.lo^a.lo,this.mi^a.mi,this.hi^a.hi)};P.prototype.shift_left=function(a){a=a&63;if(a==0)return this;if(a<24)return new
-P(this.lo<<a,this.mi<<a|this.lo>>24-a,this.hi<<a|this.mi>>24-a);if(a<48)return new
-P(0,this.lo<<a-24,this.mi<<a-24|this.lo>>48-a);return new
-P(0,0,this.lo<<a-48)};P.prototype.shift_right_unsigned=function(a){a=a&63;if(a==0)return this;if(a<24)return new
-P(this.lo>>a|this.mi<<24-a,this.mi>>a|this.hi<<24-a,this.hi>>a);if(a<48)return new
-P(this.mi>>a-24|this.hi<<48-a,this.hi>>a-24,0);return new
-P(this.hi>>a-48,0,0)};P.prototype.shift_right=function(a){a=a&63;if(a==0)return this;var
+Q(b,c,d)};Q.prototype.mul=function(a){var
+b=this.lo*a.lo,c=(b*rO|0)+this.mi*a.lo+this.lo*a.mi,d=(c*rO|0)+this.hi*a.lo+this.mi*a.mi+this.lo*a.hi;return new
+Q(b,c,d)};Q.prototype.isZero=function(){return(this.lo|this.mi|this.hi)==0};Q.prototype.isNeg=function(){return this.hi<<16<0};Q.prototype.and=function(a){return new
+Q(this.lo&a.lo,this.mi&a.mi,this.hi&a.hi)};Q.prototype.or=function(a){return new
+Q(this.lo|a.lo,this.mi|a.mi,this.hi|a.hi)};Q.prototype.xor=function(a){return new
+Q(this.lo^a.lo,this.mi^a.mi,this.hi^a.hi)};Q.prototype.shift_left=function(a){a=a&63;if(a==0)return this;if(a<24)return new
+Q(this.lo<<a,this.mi<<a|this.lo>>24-a,this.hi<<a|this.mi>>24-a);if(a<48)return new
+Q(0,this.lo<<a-24,this.mi<<a-24|this.lo>>48-a);return new
+Q(0,0,this.lo<<a-48)};Q.prototype.shift_right_unsigned=function(a){a=a&63;if(a==0)return this;if(a<24)return new
+Q(this.lo>>a|this.mi<<24-a,this.mi>>a|this.hi<<24-a,this.hi>>a);if(a<48)return new
+Q(this.mi>>a-24|this.hi<<48-a,this.hi>>a-24,0);return new
+Q(this.hi>>a-48,0,0)};Q.prototype.shift_right=function(a){a=a&63;if(a==0)return this;var
 c=this.hi<<16>>16;if(a<24)return new
-P(this.lo>>a|this.mi<<24-a,this.mi>>a|c<<24-a,this.hi<<16>>a>>>16);var
+Q(this.lo>>a|this.mi<<24-a,this.mi>>a|c<<24-a,this.hi<<16>>a>>>16);var
 b=this.hi<<16>>31;if(a<48)return new
-P(this.mi>>a-24|this.hi<<48-a,this.hi<<16>>a-24>>16,b&cD);return new
-P(this.hi<<16>>a-32,b,b)};P.prototype.lsl1=function(){this.hi=this.hi<<1|this.mi>>23;this.mi=(this.mi<<1|this.lo>>23)&c6;this.lo=this.lo<<1&c6};P.prototype.lsr1=function(){this.lo=(this.lo>>>1|this.mi<<23)&c6;this.mi=(this.mi>>>1|this.hi<<23)&c6;this.hi=this.hi>>>1};P.prototype.udivmod=function(e){var
+Q(this.mi>>a-24|this.hi<<48-a,this.hi<<16>>a-24>>16,b&cE);return new
+Q(this.hi<<16>>a-32,b,b)};Q.prototype.lsl1=function(){this.hi=this.hi<<1|this.mi>>23;this.mi=(this.mi<<1|this.lo>>23)&c6;this.lo=this.lo<<1&c6};Q.prototype.lsr1=function(){this.lo=(this.lo>>>1|this.mi<<23)&c6;this.mi=(this.mi>>>1|this.hi<<23)&c6;this.hi=this.hi>>>1};Q.prototype.udivmod=function(e){var
 c=0,b=this.copy(),a=e.copy(),d=new
-P(0,0,0);while(b.ucompare(a)>0){c++;a.lsl1()}while(c>=0){c--;d.lsl1();if(b.ucompare(a)>=0){d.lo++;b=b.sub(a)}a.lsr1()}return{quotient:d,modulus:b}};P.prototype.div=function(a){var
-b=this;if(a.isZero())dC();var
-d=b.hi^a.hi;if(b.hi&cB)b=b.neg();if(a.hi&cB)a=a.neg();var
-c=b.udivmod(a).quotient;if(d&cB)c=c.neg();return c};P.prototype.mod=function(b){var
-a=this;if(b.isZero())dC();var
-d=a.hi;if(a.hi&cB)a=a.neg();if(b.hi&cB)b=b.neg();var
-c=a.udivmod(b).modulus;if(d&cB)c=c.neg();return c};P.prototype.toInt=function(){return this.lo|this.mi<<24};P.prototype.toFloat=function(){return(this.hi<<16)*Math.pow(2,32)+this.mi*Math.pow(2,24)+this.lo};P.prototype.toArray=function(){return[this.hi>>8,this.hi&c4,this.mi>>16,this.mi>>8&c4,this.mi&c4,this.lo>>16,this.lo>>8&c4,this.lo&c4]};P.prototype.lo32=function(){return this.lo|(this.mi&c4)<<24};P.prototype.hi32=function(){return this.mi>>>8&cD|this.hi<<16};function
-rM(b,a){return new
-P(b&c6,b>>>24&c4|(a&cD)<<8,a>>>16&cD)}function
-lG(a){return a.hi32()}function
-lH(a){return a.lo32()}var
-JG=hJ;function
-dz(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}dz.prototype.caml_custom=JG;dz.prototype.offset=function(b){var
+Q(0,0,0);while(b.ucompare(a)>0){c++;a.lsl1()}while(c>=0){c--;d.lsl1();if(b.ucompare(a)>=0){d.lo++;b=b.sub(a)}a.lsr1()}return{quotient:d,modulus:b}};Q.prototype.div=function(a){var
+b=this;if(a.isZero())dD();var
+d=b.hi^a.hi;if(b.hi&cC)b=b.neg();if(a.hi&cC)a=a.neg();var
+c=b.udivmod(a).quotient;if(d&cC)c=c.neg();return c};Q.prototype.mod=function(b){var
+a=this;if(b.isZero())dD();var
+d=a.hi;if(a.hi&cC)a=a.neg();if(b.hi&cC)b=b.neg();var
+c=a.udivmod(b).modulus;if(d&cC)c=c.neg();return c};Q.prototype.toInt=function(){return this.lo|this.mi<<24};Q.prototype.toFloat=function(){return(this.hi<<16)*Math.pow(2,32)+this.mi*Math.pow(2,24)+this.lo};Q.prototype.toArray=function(){return[this.hi>>8,this.hi&c4,this.mi>>16,this.mi>>8&c4,this.mi&c4,this.lo>>16,this.lo>>8&c4,this.lo&c4]};Q.prototype.lo32=function(){return this.lo|(this.mi&c4)<<24};Q.prototype.hi32=function(){return this.mi>>>8&cE|this.hi<<16};function
+rN(b,a){return new
+Q(b&c6,b>>>24&c4|(a&cE)<<8,a>>>16&cE)}function
+lI(a){return a.hi32()}function
+lJ(a){return a.lo32()}var
+JI=hM;function
+dA(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}dA.prototype.caml_custom=JI;dA.prototype.offset=function(b){var
 c=0;if(typeof
 b==="number")b=[b];if(!(b
 instanceof
-Array))aL("bigarray.js: invalid offset");if(this.dims.length!=b.length)aL("Bigarray.get/set: bad number of dimensions");if(this.layout==0)for(var
-a=0;a<this.dims.length;a++){if(b[a]<0||b[a]>=this.dims[a])d3();c=c*this.dims[a]+b[a]}else
+Array))aM("bigarray.js: invalid offset");if(this.dims.length!=b.length)aM("Bigarray.get/set: bad number of dimensions");if(this.layout==0)for(var
+a=0;a<this.dims.length;a++){if(b[a]<0||b[a]>=this.dims[a])d5();c=c*this.dims[a]+b[a]}else
 for(var
-a=this.dims.length-1;a>=0;a--){if(b[a]<1||b[a]>this.dims[a])d3();c=c*this.dims[a]+(b[a]-1)}return c};dz.prototype.get=function(a){switch(this.kind){case
+a=this.dims.length-1;a>=0;a--){if(b[a]<1||b[a]>this.dims[a])d5();c=c*this.dims[a]+(b[a]-1)}return c};dA.prototype.get=function(a){switch(this.kind){case
 7:var
-d=this.data[a*2+0],b=this.data[a*2+1];return rM(d,b);case
+d=this.data[a*2+0],b=this.data[a*2+1];return rN(d,b);case
 10:case
 11:var
-e=this.data[a*2+0],c=this.data[a*2+1];return[cC,e,c];default:return this.data[a]}};dz.prototype.set=function(a,b){switch(this.kind){case
-7:this.data[a*2+0]=lH(b);this.data[a*2+1]=lG(b);break;case
+e=this.data[a*2+0],c=this.data[a*2+1];return[cD,e,c];default:return this.data[a]}};dA.prototype.set=function(a,b){switch(this.kind){case
+7:this.data[a*2+0]=lJ(b);this.data[a*2+1]=lI(b);break;case
 10:case
-11:this.data[a*2+0]=b[1];this.data[a*2+1]=b[2];break;default:this.data[a]=b;break}return 0};dz.prototype.fill=function(b){switch(this.kind){case
+11:this.data[a*2+0]=b[1];this.data[a*2+1]=b[2];break;default:this.data[a]=b;break}return 0};dA.prototype.fill=function(b){switch(this.kind){case
 7:var
-c=lH(b),e=lG(b);if(c==e)this.data.fill(c);else
+c=lJ(b),e=lI(b);if(c==e)this.data.fill(c);else
 for(var
 a=0;a<this.data.length;a++)this.data[a]=a%2==0?c:e;break;case
 10:case
 11:var
 d=b[1],f=b[2];if(d==f)this.data.fill(d);else
 for(var
-a=0;a<this.data.length;a++)this.data[a]=a%2==0?d:f;break;default:this.data.fill(b);break}};dz.prototype.compare=function(b,g){if(this.layout!=b.layout||this.kind!=b.kind){var
+a=0;a<this.data.length;a++)this.data[a]=a%2==0?d:f;break;default:this.data.fill(b);break}};dA.prototype.compare=function(b,g){if(this.layout!=b.layout||this.kind!=b.kind){var
 e=this.kind|this.layout<<8,f=b.kind|b.layout<<8;return f-e}if(this.dims.length!=b.dims.length)return b.dims.length-this.dims.length;for(var
 a=0;a<this.dims.length;a++)if(this.dims[a]!=b.dims[a])return this.dims[a]<b.dims[a]?-1:1;switch(this.kind){case
 0:case
@@ -165,57 +165,57 @@ a=0;a<this.data.length;a+=2){if(this.data[a+1]<b.data[a+1])return-1;if(this.data
 9:case
 12:for(var
 a=0;a<this.data.length;a++){if(this.data[a]<b.data[a])return-1;if(this.data[a]>b.data[a])return 1}break}return 0};function
-e3(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}e3.prototype=new
-dz();e3.prototype.offset=function(a){if(typeof
+e4(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}e4.prototype=new
+dA();e4.prototype.offset=function(a){if(typeof
 a!=="number")if(a
 instanceof
 Array&&a.length==1)a=a[0];else
-aL("Ml_Bigarray_c_1_1.offset");if(a<0||a>=this.dims[0])d3();return a};e3.prototype.get=function(a){return this.data[a]};e3.prototype.set=function(a,b){this.data[a]=b;return 0};e3.prototype.fill=function(a){this.data.fill(a);return 0};function
-ly(c,d,a,b){var
-e=rz(c);if(h3(a)*e!=b.length)aL("length doesn't match dims");if(d==0&&a.length==1&&e==1)return new
-e3(c,d,a,b);return new
-dz(c,d,a,b)}function
-Kl(a){return a.slice(1)}function
-JF(b,e,d){var
-a=Kl(d),c=rx(b,h3(a));return ly(b,e,a,c)}function
-JH(a,b){return a.get(a.offset(b))}function
-JI(a,b,c){a.set(a.offset(b),c);return 0}function
-h4(b){if(N.Uint8Array)var
+aM("Ml_Bigarray_c_1_1.offset");if(a<0||a>=this.dims[0])d5();return a};e4.prototype.get=function(a){return this.data[a]};e4.prototype.set=function(a,b){this.data[a]=b;return 0};e4.prototype.fill=function(a){this.data.fill(a);return 0};function
+lA(c,d,a,b){var
+e=rA(c);if(h4(a)*e!=b.length)aM("length doesn't match dims");if(d==0&&a.length==1&&e==1)return new
+e4(c,d,a,b);return new
+dA(c,d,a,b)}function
+Kn(a){return a.slice(1)}function
+JH(b,e,d){var
+a=Kn(d),c=ry(b,h4(a));return lA(b,e,a,c)}function
+JJ(a,b){return a.get(a.offset(b))}function
+JK(a,b,c){a.set(a.offset(b),c);return 0}function
+h5(b){if(N.Uint8Array)var
 c=new(N.Uint8Array)(b.l);else
 var
 c=new
 Array(b.l);var
 e=b.c,d=e.length,a=0;for(;a<d;a++)c[a]=e.charCodeAt(a);for(d=b.l;a<d;a++)c[a]=0;b.c=c;b.t=4;return c}function
-dA(d,e,b,f,c){if(c==0)return 0;if(f==0&&(c>=b.l||b.t==2&&c>=b.c.length)){b.c=d.t==4?ic(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else
-if(b.t==2&&f==b.c.length){b.c+=d.t==4?ic(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else{if(b.t!=4)h4(b);var
+dB(d,e,b,f,c){if(c==0)return 0;if(f==0&&(c>=b.l||b.t==2&&c>=b.c.length)){b.c=d.t==4?id(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else
+if(b.t==2&&f==b.c.length){b.c+=d.t==4?id(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else{if(b.t!=4)h5(b);var
 g=d.c,h=b.c;if(d.t==4)if(f<=e)for(var
 a=0;a<c;a++)h[f+a]=g[e+a];else
 for(var
 a=c-1;a>=0;a--)h[f+a]=g[e+a];else{var
 i=Math.min(c,g.length-e);for(var
 a=0;a<i;a++)h[f+a]=g.charCodeAt(e+a);for(;a<c;a++)h[f+a]=0}}return 0}function
-bA(a){return a}function
-cl(a,b,c,d,e){dA(bA(a),b,c,d,e);return 0}function
-e4(){aL(kO)}function
+bB(a){return a}function
+cl(a,b,c,d,e){dB(bB(a),b,c,d,e);return 0}function
+e5(){aM(kQ)}function
 bL(a,b){switch(a.t&6){default:if(b>=a.c.length)return 0;case
 0:return a.c.charCodeAt(b);case
 4:return a.c[b]}}function
-rD(b,a){if(a>>>0>=b.l)e4();return bL(b,a)}function
-JK(b,a){if(a>>>0>=b.l-1)e4();var
+rE(b,a){if(a>>>0>=b.l)e5();return bL(b,a)}function
+JM(b,a){if(a>>>0>=b.l-1)e5();var
 c=bL(b,a),d=bL(b,a+1);return d<<8|c}function
-rE(b,a){if(a>>>0>=b.l-3)e4();var
+rF(b,a){if(a>>>0>=b.l-3)e5();var
 c=bL(b,a),d=bL(b,a+1),e=bL(b,a+2),f=bL(b,a+3);return f<<24|e<<16|d<<8|c}function
-d5(a){return new
-P(a[7]<<0|a[6]<<8|a[5]<<16,a[4]<<0|a[3]<<8|a[2]<<16,a[1]<<0|a[0]<<8)}function
-JL(d,c){if(c>>>0>=d.l-7)e4();var
+d7(a){return new
+Q(a[7]<<0|a[6]<<8|a[5]<<16,a[4]<<0|a[3]<<8|a[2]<<16,a[1]<<0|a[0]<<8)}function
+JN(d,c){if(c>>>0>=d.l-7)e5();var
 b=new
 Array(8);for(var
-a=0;a<8;a++)b[7-a]=bL(d,c+a);return d5(b)}function
-aA(a,c,b){b&=c4;if(a.t!=4){if(c==a.c.length){a.c+=String.fromCharCode(b);if(c+1==a.l)a.t=0;return 0}h4(a)}a.c[c]=b;return 0}function
-dB(b,a,c){if(a>>>0>=b.l)e4();return aA(b,a,c)}function
-d6(a){return a.toArray()}function
-JO(c,b,e){if(b>>>0>=c.l-7)e4();var
-d=d6(e);for(var
+a=0;a<8;a++)b[7-a]=bL(d,c+a);return d7(b)}function
+aA(a,c,b){b&=c4;if(a.t!=4){if(c==a.c.length){a.c+=String.fromCharCode(b);if(c+1==a.l)a.t=0;return 0}h5(a)}a.c[c]=b;return 0}function
+dC(b,a,c){if(a>>>0>=b.l)e5();return aA(b,a,c)}function
+d8(a){return a.toArray()}function
+JQ(c,b,e){if(b>>>0>=c.l-7)e5();var
+d=d8(e);for(var
 a=0;a<8;a++)aA(c,b+7-a,d[a]);return 0}function
 c7(c,a){if(c.fun)return c7(c.fun,a);if(typeof
 c!=="function")return c;var
@@ -227,26 +227,26 @@ e=arguments.length==0?1:arguments.length,d=new
 Array(a.length+e);for(var
 b=0;b<a.length;b++)d[b]=a[b];for(var
 b=0;b<arguments.length;b++)d[a.length+b]=arguments[b];return c7(c,d)}}function
-c(a,b){if(b>>>0>=a.length-1)d3();return a}function
-rG(a){if(isFinite(a)){if(Math.abs(a)>=2.2250738585072014e-308)return 0;if(a!=0)return 1;return 2}return isNaN(a)?4:3}function
-bY(a){a.t&6&&d4(a);return a.c}var
-KN=Math.log2&&Math.log2(1.1235582092889474E+307)==1020;function
-r4(a){if(KN)return Math.floor(Math.log2(a));var
+c(a,b){if(b>>>0>=a.length-1)d5();return a}function
+rH(a){if(isFinite(a)){if(Math.abs(a)>=2.2250738585072014e-308)return 0;if(a!=0)return 1;return 2}return isNaN(a)?4:3}function
+bY(a){a.t&6&&d6(a);return a.c}var
+KP=Math.log2&&Math.log2(1.1235582092889474E+307)==1020;function
+r5(a){if(KP)return Math.floor(Math.log2(a));var
 b=0;if(a==0)return-Infinity;if(a>=1)while(a>=2){a/=2;b++}else
 while(a<1){a*=2;b--}return b}function
-lE(c){var
+lG(c){var
 a=new(N.Float32Array)(1);a[0]=c;var
 b=new(N.Int32Array)(a.buffer);return b[0]|0}function
 b9(b,c,a){return new
-P(b,c,a)}function
-ga(a){if(!isFinite(a)){if(isNaN(a))return b9(1,0,pd);return a>0?b9(0,0,pd):b9(0,0,0xfff0)}var
-f=a==0&&1/a==-Infinity?cB:a>=0?0:cB;if(f)a=-a;var
-b=r4(a)+ck;if(b<=0){b=0;a/=Math.pow(2,-qT)}else{a/=Math.pow(2,b-rn);if(a<16){a*=2;b-=1}if(b==0)a/=2}var
+Q(b,c,a)}function
+gc(a){if(!isFinite(a)){if(isNaN(a))return b9(1,0,pd);return a>0?b9(0,0,pd):b9(0,0,0xfff0)}var
+f=a==0&&1/a==-Infinity?cC:a>=0?0:cC;if(f)a=-a;var
+b=r5(a)+ck;if(b<=0){b=0;a/=Math.pow(2,-qU)}else{a/=Math.pow(2,b-ro);if(a<16){a*=2;b-=1}if(b==0)a/=2}var
 d=Math.pow(2,24),c=a|0;a=(a-c)*d;var
 e=a|0;a=(a-e)*d;var
-g=a|0;c=c&kJ|f|b<<4;return b9(g,e,c)}function
-rB(c,b,g){c.write(32,b.dims.length);c.write(32,b.kind|b.layout<<8);if(b.caml_custom==hJ)for(var
-a=0;a<b.dims.length;a++)if(b.dims[a]<cD)c.write(16,b.dims[a]);else{c.write(16,cD);c.write(32,0);c.write(32,b.dims[a])}else
+g=a|0;c=c&kL|f|b<<4;return b9(g,e,c)}function
+rC(c,b,g){c.write(32,b.dims.length);c.write(32,b.kind|b.layout<<8);if(b.caml_custom==hM)for(var
+a=0;a<b.dims.length;a++)if(b.dims[a]<cE)c.write(16,b.dims[a]);else{c.write(16,cE);c.write(32,0);c.write(32,b.dims[a])}else
 for(var
 a=0;a<b.dims.length;a++)c.write(32,b.dims[a]);switch(b.kind){case
 2:case
@@ -263,41 +263,41 @@ a=0;a<b.data.length;a++)c.write(32,b.data[a]);break;case
 a=0;a<b.data.length;a++)c.write(32,b.data[a]);break;case
 7:for(var
 a=0;a<b.data.length/2;a++){var
-e=d6(b.get(a));for(var
+e=d8(b.get(a));for(var
 d=0;d<8;d++)c.write(8,e[d])}break;case
 1:for(var
 a=0;a<b.data.length;a++){var
-e=d6(ga(b.get(a)));for(var
+e=d8(gc(b.get(a)));for(var
 d=0;d<8;d++)c.write(8,e[d])}break;case
 0:for(var
 a=0;a<b.data.length;a++){var
-e=lE(b.get(a));c.write(32,e)}break;case
+e=lG(b.get(a));c.write(32,e)}break;case
 10:for(var
 a=0;a<b.data.length/2;a++){var
-d=b.get(a);c.write(32,lE(d[1]));c.write(32,lE(d[2]))}break;case
+d=b.get(a);c.write(32,lG(d[1]));c.write(32,lG(d[2]))}break;case
 11:for(var
 a=0;a<b.data.length/2;a++){var
-f=b.get(a),e=d6(ga(f[1]));for(var
+f=b.get(a),e=d8(gc(f[1]));for(var
 d=0;d<8;d++)c.write(8,e[d]);var
-e=d6(ga(f[2]));for(var
+e=d8(gc(f[2]));for(var
 d=0;d<8;d++)c.write(8,e[d])}break}g[0]=(4+b.dims.length)*4;g[1]=(4+b.dims.length)*8}function
-lF(c){var
+lH(c){var
 a=new(N.Int32Array)(1);a[0]=c;var
 b=new(N.Float32Array)(a.buffer);return b[0]}function
 cn(d){var
-f=d.lo,g=d.mi,b=d.hi,c=(b&0x7fff)>>4;if(c==2047)return(f|g|b&kJ)==0?b&cB?-Infinity:Infinity:NaN;var
-e=Math.pow(2,-24),a=(f*e+g)*e+(b&kJ);if(c>0){a+=16;a*=Math.pow(2,c-rn)}else
-a*=Math.pow(2,-qT);if(b&cB)a=-a;return a}function
-bM(b){if(!aE.Failure)aE.Failure=[ax,a(k5),-3];lK(aE.Failure,b)}function
-ry(b,v,r){var
+f=d.lo,g=d.mi,b=d.hi,c=(b&0x7fff)>>4;if(c==2047)return(f|g|b&kL)==0?b&cC?-Infinity:Infinity:NaN;var
+e=Math.pow(2,-24),a=(f*e+g)*e+(b&kL);if(c>0){a+=16;a*=Math.pow(2,c-ro)}else
+a*=Math.pow(2,-qU);if(b&cC)a=-a;return a}function
+bM(b){if(!aE.Failure)aE.Failure=[ax,a(k7),-3];lM(aE.Failure,b)}function
+rz(b,v,r){var
 i=b.read32s();if(i<0||i>16)bM("input_value: wrong number of bigarray dimensions");var
-p=b.read32s(),j=p&c4,o=p>>8&1,h=[];if(r==hJ)for(var
+p=b.read32s(),j=p&c4,o=p>>8&1,h=[];if(r==hM)for(var
 a=0;a<i;a++){var
-n=b.read16u();if(n==cD){var
+n=b.read16u();if(n==cE){var
 t=b.read32u(),u=b.read32u();if(t!=0)bM("input_value: bigarray dimension overflow in 32bit");n=u}h.push(n)}else
 for(var
 a=0;a<i;a++)h.push(b.read32u());var
-d=h3(h),f=rx(j,d),g=ly(j,o,h,f);switch(j){case
+d=h4(h),f=ry(j,d),g=lA(j,o,h,f);switch(j){case
 2:for(var
 a=0;a<d;a++)f[a]=b.read8s();break;case
 3:case
@@ -318,87 +318,87 @@ e=new
 Array(8);for(var
 a=0;a<d;a++){for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-q=d5(e);g.set(a,q)}break;case
+q=d7(e);g.set(a,q)}break;case
 1:var
 e=new
 Array(8);for(var
 a=0;a<d;a++){for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-k=cn(d5(e));g.set(a,k)}break;case
+k=cn(d7(e));g.set(a,k)}break;case
 0:for(var
 a=0;a<d;a++){var
-k=lF(b.read32s());g.set(a,k)}break;case
+k=lH(b.read32s());g.set(a,k)}break;case
 10:for(var
 a=0;a<d;a++){var
-m=lF(b.read32s()),l=lF(b.read32s());g.set(a,[cC,m,l])}break;case
+m=lH(b.read32s()),l=lH(b.read32s());g.set(a,[cD,m,l])}break;case
 11:var
 e=new
 Array(8);for(var
 a=0;a<d;a++){for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-m=cn(d5(e));for(var
+m=cn(d7(e));for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-l=cn(d5(e));g.set(a,[cC,m,l])}break}v[0]=(4+i)*4;return ly(j,o,h,f)}function
-rw(a,b,c){return a.compare(b,c)}function
-w(a,b){return Math.imul(a,b)}function
-bj(b,a){a=w(a,0xcc9e2d51|0);a=a<<15|a>>>32-15;a=w(a,0x1b873593);b^=a;b=b<<13|b>>>32-13;return(b+(b<<2)|0)+(0xe6546b64|0)|0}function
-J3(a,b){a=bj(a,lH(b));a=bj(a,lG(b));return a}function
-lC(a,b){return J3(a,ga(b))}function
-rA(c){var
-b=h3(c.dims),d=0;switch(c.kind){case
+l=cn(d7(e));g.set(a,[cD,m,l])}break}v[0]=(4+i)*4;return lA(j,o,h,f)}function
+rx(a,b,c){return a.compare(b,c)}function
+u(a,b){return Math.imul(a,b)}function
+bk(b,a){a=u(a,0xcc9e2d51|0);a=a<<15|a>>>32-15;a=u(a,0x1b873593);b^=a;b=b<<13|b>>>32-13;return(b+(b<<2)|0)+(0xe6546b64|0)|0}function
+J5(a,b){a=bk(a,lJ(b));a=bk(a,lI(b));return a}function
+lE(a,b){return J5(a,gc(b))}function
+rB(c){var
+b=h4(c.dims),d=0;switch(c.kind){case
 2:case
 3:case
-12:if(b>cE)b=cE;var
-e=0,a=0;for(a=0;a+4<=c.data.length;a+=4){e=c.data[a+0]|c.data[a+1]<<8|c.data[a+2]<<16|c.data[a+3]<<24;d=bj(d,e)}e=0;switch(b&3){case
+12:if(b>cF)b=cF;var
+e=0,a=0;for(a=0;a+4<=c.data.length;a+=4){e=c.data[a+0]|c.data[a+1]<<8|c.data[a+2]<<16|c.data[a+3]<<24;d=bk(d,e)}e=0;switch(b&3){case
 3:e=c.data[a+2]<<16;case
 2:e|=c.data[a+1]<<8;case
-1:e|=c.data[a+0];d=bj(d,e)}break;case
+1:e|=c.data[a+0];d=bk(d,e)}break;case
 4:case
-5:if(b>cF)b=cF;var
-e=0,a=0;for(a=0;a+2<=c.data.length;a+=2){e=c.data[a+0]|c.data[a+1]<<16;d=bj(d,e)}if((b&1)!=0)d=bj(d,c.data[a]);break;case
+5:if(b>cG)b=cG;var
+e=0,a=0;for(a=0;a+2<=c.data.length;a+=2){e=c.data[a+0]|c.data[a+1]<<16;d=bk(d,e)}if((b&1)!=0)d=bk(d,c.data[a]);break;case
 6:if(b>64)b=64;for(var
-a=0;a<b;a++)d=bj(d,c.data[a]);break;case
+a=0;a<b;a++)d=bk(d,c.data[a]);break;case
 8:case
 9:if(b>64)b=64;for(var
-a=0;a<b;a++)d=bj(d,c.data[a]);break;case
+a=0;a<b;a++)d=bk(d,c.data[a]);break;case
 7:if(b>32)b=32;b*=2;for(var
-a=0;a<b;a++)d=bj(d,c.data[a]);break;case
+a=0;a<b;a++)d=bk(d,c.data[a]);break;case
 10:b*=2;case
 0:if(b>64)b=64;for(var
-a=0;a<b;a++)d=lC(d,c.data[a]);break;case
+a=0;a<b;a++)d=lE(d,c.data[a]);break;case
 11:b*=2;case
 1:if(b>32)b=32;for(var
-a=0;a<b;a++)d=lC(d,c.data[a]);break}return d}function
-J8(a,b){b[0]=4;return a.read32s()}function
-Kw(a,b){switch(a.read8u()){case
+a=0;a<b;a++)d=lE(d,c.data[a]);break}return d}function
+J_(a,b){b[0]=4;return a.read32s()}function
+Ky(a,b){switch(a.read8u()){case
 1:b[0]=4;return a.read32s();case
 2:bM("input_value: native integer value too large");default:bM("input_value: ill-formed native integer")}}function
-Kj(c,d){var
+Kl(c,d){var
 b=new
 Array(8);for(var
-a=0;a<8;a++)b[a]=c.read8u();d[0]=8;return d5(b)}function
-Ke(e,d,b){var
-c=d6(d);for(var
+a=0;a<8;a++)b[a]=c.read8u();d[0]=8;return d7(b)}function
+Kg(e,d,b){var
+c=d8(d);for(var
 a=0;a<8;a++)e.write(8,c[a]);b[0]=8;b[1]=8}function
-J$(a,b,c){return a.compare(b)}function
-Kb(a){return a.lo32()^a.hi32()}var
-f_={"_j":{deserialize:Kj,serialize:Ke,fixed_length:8,compare:J$,hash:Kb},"_i":{deserialize:J8,fixed_length:4},"_n":{deserialize:Kw,fixed_length:4},"_bigarray":{deserialize:function(a,b){return ry(a,b,"_bigarray")},serialize:rB,compare:rw,hash:rA},"_bigarr02":{deserialize:function(a,b){return ry(a,b,hJ)},serialize:rB,compare:rw,hash:rA}};function
-lz(a){return f_[a.caml_custom]&&f_[a.caml_custom].compare}function
-rH(f,c,d,e){var
-b=lz(c);if(b){var
+Kb(a,b,c){return a.compare(b)}function
+Kd(a){return a.lo32()^a.hi32()}var
+ga={"_j":{deserialize:Kl,serialize:Kg,fixed_length:8,compare:Kb,hash:Kd},"_i":{deserialize:J_,fixed_length:4},"_n":{deserialize:Ky,fixed_length:4},"_bigarray":{deserialize:function(a,b){return rz(a,b,"_bigarray")},serialize:rC,compare:rx,hash:rB},"_bigarr02":{deserialize:function(a,b){return rz(a,b,hM)},serialize:rC,compare:rx,hash:rB}};function
+lB(a){return ga[a.caml_custom]&&ga[a.caml_custom].compare}function
+rI(f,c,d,e){var
+b=lB(c);if(b){var
 a=d>0?b(c,f,e):b(f,c,e);if(e&&a!=a)return d;if(+a!=+a)return+a;if((a|0)!=0)return a|0}return d}function
-gb(a){return a
+gd(a){return a
 instanceof
-cG}function
-h9(a){return gb(a)}function
-rI(a){if(typeof
+cH}function
+h_(a){return gd(a)}function
+rJ(a){if(typeof
 a==="number")return bb;else
-if(gb(a))return hH;else
-if(h9(a))return 1252;else
+if(gd(a))return hK;else
+if(h_(a))return 1252;else
 if(a
 instanceof
 Array&&a[0]===a[0]>>>0&&a[0]<=f3){var
-b=a[0]|0;return b==cC?0:b}else
+b=a[0]|0;return b==cD?0:b}else
 if(a
 instanceof
 String)return pv;else
@@ -407,33 +407,33 @@ a=="string")return pv;else
 if(a
 instanceof
 Number)return bb;else
-if(a&&a.caml_custom)return kv;else
+if(a&&a.caml_custom)return kx;else
 if(a&&a.compare)return 1256;else
 if(typeof
 a=="function")return 1247;else
 if(typeof
 a=="symbol")return 1251;return 1001}function
-aK(a,b){if(a<b)return-1;if(a==b)return 0;return 1}function
-rC(a,b){a.t&6&&d4(a);b.t&6&&d4(b);return a.c<b.c?-1:a.c>b.c?1:0}function
-ib(a,b){return rC(a,b)}function
-e5(a,b,d){var
+aL(a,b){if(a<b)return-1;if(a==b)return 0;return 1}function
+rD(a,b){a.t&6&&d6(a);b.t&6&&d6(b);return a.c<b.c?-1:a.c>b.c?1:0}function
+ic(a,b){return rD(a,b)}function
+e6(a,b,d){var
 e=[];for(;;){if(!(d&&a===b)){var
-f=rI(a);if(f==D){a=a[1];continue}var
-g=rI(b);if(g==D){b=b[1];continue}if(f!==g){if(f==bb){if(g==kv)return rH(a,b,-1,d);return-1}if(g==bb){if(f==kv)return rH(b,a,1,d);return 1}return f<g?-1:1}switch(f){case
-247:aL(le);break;case
+f=rJ(a);if(f==E){a=a[1];continue}var
+g=rJ(b);if(g==E){b=b[1];continue}if(f!==g){if(f==bb){if(g==kx)return rI(a,b,-1,d);return-1}if(g==bb){if(f==kx)return rI(b,a,1,d);return 1}return f<g?-1:1}switch(f){case
+247:aM(lg);break;case
 248:var
-c=aK(a[2],b[2]);if(c!=0)return c|0;break;case
-249:aL(le);break;case
-250:aL("equal: got Forward_tag, should not happen");break;case
-251:aL("equal: abstract value");break;case
+c=aL(a[2],b[2]);if(c!=0)return c|0;break;case
+249:aM(lg);break;case
+250:aM("equal: got Forward_tag, should not happen");break;case
+251:aM("equal: abstract value");break;case
 252:if(a!==b){var
-c=rC(a,b);if(c!=0)return c|0}break;case
-253:aL("equal: got Double_tag, should not happen");break;case
-254:aL("equal: got Double_array_tag, should not happen");break;case
-255:aL("equal: got Custom_tag, should not happen");break;case
-1247:aL(le);break;case
+c=rD(a,b);if(c!=0)return c|0}break;case
+253:aM("equal: got Double_tag, should not happen");break;case
+254:aM("equal: got Double_array_tag, should not happen");break;case
+255:aM("equal: got Custom_tag, should not happen");break;case
+1247:aM(lg);break;case
 1255:var
-i=lz(a);if(i!=lz(b))return a.caml_custom<b.caml_custom?-1:1;if(!i)aL("compare: abstract value");var
+i=lB(a);if(i!=lB(b))return a.caml_custom<b.caml_custom?-1:1;if(!i)aM("compare: abstract value");var
 c=i(a,b,d);if(c!=c)return d?-1:c;if(c!==(c|0))return-1;if(c!=0)return c|0;break;case
 1256:var
 c=a.compare(b,d);if(c!=c)return d?-1:c;if(c!==(c|0))return-1;if(c!=0)return c|0;break;case
@@ -447,168 +447,168 @@ a=a.toString(),b=b.toString();if(a!==b){if(a<b)return-1;if(a>b)return 1}break;ca
 246:case
 254:default:if(a.length!=b.length)return a.length<b.length?-1:1;if(a.length>1)e.push(a,b,1);break}}if(e.length==0)return 0;var
 h=e.pop();b=e.pop();a=e.pop();if(h+1<a.length)e.push(a,b,h+1);a=a[h];b=b[h]}}function
-an(a,b){return e5(a,b,true)}function
-JP(){return[0]}function
-aJ(a){if(a<0)aL("Bytes.create");return new
-cG(a?2:9,v,a)}function
-cm(b,a){if(a==0)dC();return b/a|0}function
-bc(a,b){return+(e5(a,b,false)==0)}function
-JR(a,c,b,d){if(b>0)if(c==0&&(b>=a.l||a.t==2&&b>=a.c.length))if(d==0){a.c=v;a.t=2}else{a.c=e6(b,String.fromCharCode(d));a.t=b==a.l?0:2}else{if(a.t!=4)h4(a);for(b+=c;c<b;c++)a.c[c]=d}return 0}function
-JS(a,b){if(a===b)return 0;if(a<b)return-1;if(a>b)return 1;if(a===a)return 1;if(b===b)return-1;return 0}function
-JT(a){var
-b;a=bY(a);b=+a;if(a.length>0&&b===b)return b;a=a.replace(/_/g,v);b=+a;if(a.length>0&&b===b||/^[+-]?nan$/i.test(a))return b;var
+an(a,b){return e6(a,b,true)}function
+JR(){return[0]}function
+aK(a){if(a<0)aM("Bytes.create");return new
+cH(a?2:9,w,a)}function
+cm(b,a){if(a==0)dD();return b/a|0}function
+bc(a,b){return+(e6(a,b,false)==0)}function
+JT(a,c,b,d){if(b>0)if(c==0&&(b>=a.l||a.t==2&&b>=a.c.length))if(d==0){a.c=w;a.t=2}else{a.c=e7(b,String.fromCharCode(d));a.t=b==a.l?0:2}else{if(a.t!=4)h5(a);for(b+=c;c<b;c++)a.c[c]=d}return 0}function
+JU(a,b){if(a===b)return 0;if(a<b)return-1;if(a>b)return 1;if(a===a)return 1;if(b===b)return-1;return 0}function
+JV(a){var
+b;a=bY(a);b=+a;if(a.length>0&&b===b)return b;a=a.replace(/_/g,w);b=+a;if(a.length>0&&b===b||/^[+-]?nan$/i.test(a))return b;var
 c=/^ *([+-]?)0x([0-9a-f]+)\.?([0-9a-f]*)(p([+-]?[0-9]+))?/i.exec(a);if(c){var
-d=c[3].replace(/0+$/,v),f=parseInt(c[1]+c[2]+d,16),e=(c[5]|0)-4*d.length;b=f*Math.pow(2,e);return b}if(/^\+?inf(inity)?$/i.test(a))return Infinity;if(/^-inf(inity)?$/i.test(a))return-Infinity;bM("float_of_string")}function
-lJ(d){d=bY(d);var
-e=d.length;if(e>31)aL("format_int: format too long");var
-a={justify:dW,signstyle:dv,filler:c5,alternate:false,base:0,signedconv:false,width:0,uppercase:false,sign:1,prec:-1,conv:"f"};for(var
+d=c[3].replace(/0+$/,w),f=parseInt(c[1]+c[2]+d,16),e=(c[5]|0)-4*d.length;b=f*Math.pow(2,e);return b}if(/^\+?inf(inity)?$/i.test(a))return Infinity;if(/^-inf(inity)?$/i.test(a))return-Infinity;bM("float_of_string")}function
+lL(d){d=bY(d);var
+e=d.length;if(e>31)aM("format_int: format too long");var
+a={justify:dZ,signstyle:dv,filler:c5,alternate:false,base:0,signedconv:false,width:0,uppercase:false,sign:1,prec:-1,conv:"f"};for(var
 c=0;c<e;c++){var
 b=d.charAt(c);switch(b){case"-":a.justify=dv;break;case"+":case" ":a.signstyle=b;break;case"0":a.filler=bp;break;case"#":a.alternate=true;break;case"1":case"2":case"3":case"4":case"5":case"6":case"7":case"8":case"9":a.width=0;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.width=a.width*10+b;c++}c--;break;case".":a.prec=0;c++;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.prec=a.prec*10+b;c++}c--;case"d":case"i":a.signedconv=true;case"u":a.base=10;break;case"x":a.base=16;break;case"X":a.base=16;a.uppercase=true;break;case"o":a.base=8;break;case"e":case"f":case"g":a.signedconv=true;a.conv=b;break;case"E":case"F":case"G":a.signedconv=true;a.uppercase=true;a.conv=b.toLowerCase();break}}return a}function
-lA(b,f){if(b.uppercase)f=f.toUpperCase();var
+lC(b,f){if(b.uppercase)f=f.toUpperCase();var
 e=f.length;if(b.signedconv&&(b.sign<0||b.signstyle!=dv))e++;if(b.alternate){if(b.base==8)e+=1;if(b.base==16)e+=2}var
-c=v;if(b.justify==dW&&b.filler==c5)for(var
+c=w;if(b.justify==dZ&&b.filler==c5)for(var
 d=e;d<b.width;d++)c+=c5;if(b.signedconv)if(b.sign<0)c+=dv;else
-if(b.signstyle!=dv)c+=b.signstyle;if(b.alternate&&b.base==8)c+=bp;if(b.alternate&&b.base==16)c+=pc;if(b.justify==dW&&b.filler==bp)for(var
+if(b.signstyle!=dv)c+=b.signstyle;if(b.alternate&&b.base==8)c+=bp;if(b.alternate&&b.base==16)c+=pc;if(b.justify==dZ&&b.filler==bp)for(var
 d=e;d<b.width;d++)c+=bp;c+=f;if(b.justify==dv)for(var
 d=e;d<b.width;d++)c+=c5;return a(c)}function
-lB(i,c){function
+lD(i,c){function
 j(a,b){if(Math.abs(a)<1.0)return a.toFixed(b);else{var
-c=parseInt(a.toString().split(dW)[1]);if(c>20){c-=20;a/=Math.pow(10,c);a+=new
+c=parseInt(a.toString().split(dZ)[1]);if(c>20){c-=20;a/=Math.pow(10,c);a+=new
 Array(c+1).join(bp);if(b>0)a=a+bW+new
 Array(b+1).join(bp);return a}else
 return a.toFixed(b)}}var
-a,e=lJ(i),d=e.prec<0?6:e.prec;if(c<0||c==0&&1/c==-Infinity){e.sign=-1;c=-c}if(isNaN(c)){a=k8;e.filler=c5}else
-if(!isFinite(c)){a=lr;e.filler=c5}else
+a,e=lL(i),d=e.prec<0?6:e.prec;if(c<0||c==0&&1/c==-Infinity){e.sign=-1;c=-c}if(isNaN(c)){a=k_;e.filler=c5}else
+if(!isFinite(c)){a=lt;e.filler=c5}else
 switch(e.conv){case"e":var
-a=c.toExponential(d),b=a.length;if(a.charAt(b-3)==lt)a=a.slice(0,b-1)+bp+a.slice(b-1);break;case"f":a=j(c,d);break;case"g":d=d?d:1;a=c.toExponential(d-1);var
-h=a.indexOf(lt),g=+a.slice(h+1);if(g<-4||c>=1e21||c.toFixed(0).length>d){var
-b=h-1;while(a.charAt(b)==bp)b--;if(a.charAt(b)==bW)b--;a=a.slice(0,b+1)+a.slice(h);b=a.length;if(a.charAt(b-3)==lt)a=a.slice(0,b-1)+bp+a.slice(b-1);break}else{var
+a=c.toExponential(d),b=a.length;if(a.charAt(b-3)==lv)a=a.slice(0,b-1)+bp+a.slice(b-1);break;case"f":a=j(c,d);break;case"g":d=d?d:1;a=c.toExponential(d-1);var
+h=a.indexOf(lv),g=+a.slice(h+1);if(g<-4||c>=1e21||c.toFixed(0).length>d){var
+b=h-1;while(a.charAt(b)==bp)b--;if(a.charAt(b)==bW)b--;a=a.slice(0,b+1)+a.slice(h);b=a.length;if(a.charAt(b-3)==lv)a=a.slice(0,b-1)+bp+a.slice(b-1);break}else{var
 f=d;if(g<0){f-=g+1;a=c.toFixed(f)}else
 while(a=c.toFixed(f),a.length>d+1)f--;if(f){var
-b=a.length-1;while(a.charAt(b)==bp)b--;if(a.charAt(b)==bW)b--;a=a.slice(0,b+1)}}break}return lA(e,a)}function
-h5(e,c){if(bY(e)==f7)return a(v+c);var
-b=lJ(e);if(c<0)if(b.signedconv){b.sign=-1;c=-c}else
+b=a.length-1;while(a.charAt(b)==bp)b--;if(a.charAt(b)==bW)b--;a=a.slice(0,b+1)}}break}return lC(e,a)}function
+h6(e,c){if(bY(e)==f8)return a(w+c);var
+b=lL(e);if(c<0)if(b.signedconv){b.sign=-1;c=-c}else
 c>>>=0;var
 d=c.toString(b.base);if(b.prec>=0){b.filler=c5;var
-f=b.prec-d.length;if(f>0)d=e6(f,bp)+d}return lA(b,d)}var
-Ky=0;function
-b8(){return Ky++}function
-f$(a){if(a==0||!isFinite(a))return[0,a,0];var
+f=b.prec-d.length;if(f>0)d=e7(f,bp)+d}return lC(b,d)}var
+KA=0;function
+b8(){return KA++}function
+gb(a){if(a==0||!isFinite(a))return[0,a,0];var
 c=a<0;if(c)a=-a;var
-b=Math.max(-ck,r4(a)+1);a*=Math.pow(2,-b);while(a<by){a*=2;b--}while(a>=1){a*=by;b++}if(c)a=-a;return[0,a,b]}function
-rP(a){return a.toUtf16()}function
-gd(){return typeof
+b=Math.max(-ck,r5(a)+1);a*=Math.pow(2,-b);while(a<bz){a*=2;b--}while(a>=1){a*=bz;b++}if(c)a=-a;return[0,a,b]}function
+rQ(a){return a.toUtf16()}function
+gf(){return typeof
 N.process!=="undefined"&&typeof
 N.process.versions!=="undefined"&&typeof
 N.process.versions.node!=="undefined"}function
-KO(){function
-a(a){if(a.charAt(0)===cj)return[v,a.substring(1)];return}function
+KQ(){function
+a(a){if(a.charAt(0)===cj)return[w,a.substring(1)];return}function
 b(c){var
-g=/^([a-zA-Z]:|[\\/]{2}[^\\/]+[\\/]+[^\\/]+)?([\\/])?([\s\S]*?)$/,a=g.exec(c),b=a[1]||v,e=Boolean(b&&b.charAt(1)!==":");if(Boolean(a[2]||e)){var
-d=a[1]||v,f=a[2]||v;return[d,c.substring(d.length+f.length)]}return}return gd()&&N.process&&N.process.platform?N.process.platform==="win32"?b:a:a}var
-lP=KO();function
-r2(a){return a.slice(-1)!==cj?a+cj:a}if(gd()&&N.process&&N.process.cwd)var
-f9=N.process.cwd().replace(/\\/g,cj);else
+g=/^([a-zA-Z]:|[\\/]{2}[^\\/]+[\\/]+[^\\/]+)?([\\/])?([\s\S]*?)$/,a=g.exec(c),b=a[1]||w,e=Boolean(b&&b.charAt(1)!==":");if(Boolean(a[2]||e)){var
+d=a[1]||w,f=a[2]||w;return[d,c.substring(d.length+f.length)]}return}return gf()&&N.process&&N.process.platform?N.process.platform==="win32"?b:a:a}var
+lR=KQ();function
+r3(a){return a.slice(-1)!==cj?a+cj:a}if(gf()&&N.process&&N.process.cwd)var
+f$=N.process.cwd().replace(/\\/g,cj);else
 var
-f9="/static";f9=r2(f9);function
-Kp(a){a=rP(a);if(!lP(a))a=f9+a;var
-e=lP(a),d=e[1].split(cj),b=[];for(var
+f$="/static";f$=r3(f$);function
+Kr(a){a=rQ(a);if(!lR(a))a=f$+a;var
+e=lR(a),d=e[1].split(cj),b=[];for(var
 c=0;c<d.length;c++)switch(d[c]){case"..":if(b.length>1)b.pop();break;case".":break;default:b.push(d[c]);break}b.unshift(e[0]);b.orig=a;return b}function
-KK(e){for(var
-f=v,b=f,a,h,c=0,g=e.length;c<g;c++){a=e.charCodeAt(c);if(a<b7){for(var
-d=c+1;d<g&&(a=e.charCodeAt(d))<b7;d++);if(d-c>kt){b.substr(0,1);f+=b;b=v;f+=e.slice(c,d)}else
-b+=e.slice(c,d);if(d==g)break;c=d}if(a<pY){b+=String.fromCharCode(0xc0|a>>6);b+=String.fromCharCode(b7|a&eW)}else
-if(a<0xd800||a>=qB)b+=String.fromCharCode(po|a>>12,b7|a>>6&eW,b7|a&eW);else
-if(a>=0xdbff||c+1==g||(h=e.charCodeAt(c+1))<qw||h>qB)b+="\xef\xbf\xbd";else{c++;a=(a<<10)+h-0x35fdc00;b+=String.fromCharCode(p4|a>>18,b7|a>>12&eW,b7|a>>6&eW,b7|a&eW)}if(b.length>d2){b.substr(0,1);f+=b;b=v}}return f+b}function
-JN(a){var
-b=9;if(!r5(a))b=8,a=KK(a);return new
-cG(b,a,a.length)}function
-co(a){return JN(a)}var
-K4=["E2BIG","EACCES","EAGAIN","EBADF","EBUSY","ECHILD","EDEADLK","EDOM",pf,"EFAULT","EFBIG","EINTR","EINVAL","EIO","EISDIR","EMFILE","EMLINK","ENAMETOOLONG","ENFILE","ENODEV",ln,"ENOEXEC","ENOLCK","ENOMEM","ENOSPC","ENOSYS",k7,q8,"ENOTTY","ENXIO","EPERM","EPIPE","ERANGE","EROFS","ESPIPE","ESRCH","EXDEV","EWOULDBLOCK","EINPROGRESS","EALREADY","ENOTSOCK","EDESTADDRREQ","EMSGSIZE","EPROTOTYPE","ENOPROTOOPT","EPROTONOSUPPORT","ESOCKTNOSUPPORT","EOPNOTSUPP","EPFNOSUPPORT","EAFNOSUPPORT","EADDRINUSE","EADDRNOTAVAIL","ENETDOWN","ENETUNREACH","ENETRESET","ECONNABORTED","ECONNRESET","ENOBUFS","EISCONN","ENOTCONN","ESHUTDOWN","ETOOMANYREFS","ETIMEDOUT","ECONNREFUSED","EHOSTDOWN","EHOSTUNREACH","ELOOP","EOVERFLOW"];function
-d_(d,f,e,a){var
-b=K4.indexOf(d);if(b<0){if(a==null)a=-9999;b=[0,a]}var
-c=[b,co(f||v),co(e||v)];return c}var
-rV={};function
-d8(a){return rV[a]}function
-d9(b,a){throw[0,b].concat(a)}function
-JM(a){return new
-cG(4,a,a.length)}function
-aq(a){lK(aE.Sys_error,a)}function
-KA(a){aq(a+ht)}function
+KM(e){for(var
+f=w,b=f,a,h,c=0,g=e.length;c<g;c++){a=e.charCodeAt(c);if(a<b7){for(var
+d=c+1;d<g&&(a=e.charCodeAt(d))<b7;d++);if(d-c>kv){b.substr(0,1);f+=b;b=w;f+=e.slice(c,d)}else
+b+=e.slice(c,d);if(d==g)break;c=d}if(a<pY){b+=String.fromCharCode(0xc0|a>>6);b+=String.fromCharCode(b7|a&eX)}else
+if(a<0xd800||a>=qC)b+=String.fromCharCode(po|a>>12,b7|a>>6&eX,b7|a&eX);else
+if(a>=0xdbff||c+1==g||(h=e.charCodeAt(c+1))<qx||h>qC)b+="\xef\xbf\xbd";else{c++;a=(a<<10)+h-0x35fdc00;b+=String.fromCharCode(p4|a>>18,b7|a>>12&eX,b7|a>>6&eX,b7|a&eX)}if(b.length>d4){b.substr(0,1);f+=b;b=w}}return f+b}function
+JP(a){var
+b=9;if(!r6(a))b=8,a=KM(a);return new
+cH(b,a,a.length)}function
+co(a){return JP(a)}var
+K6=["E2BIG","EACCES","EAGAIN","EBADF","EBUSY","ECHILD","EDEADLK","EDOM",pf,"EFAULT","EFBIG","EINTR","EINVAL","EIO","EISDIR","EMFILE","EMLINK","ENAMETOOLONG","ENFILE","ENODEV",lp,"ENOEXEC","ENOLCK","ENOMEM","ENOSPC","ENOSYS",k9,q9,"ENOTTY","ENXIO","EPERM","EPIPE","ERANGE","EROFS","ESPIPE","ESRCH","EXDEV","EWOULDBLOCK","EINPROGRESS","EALREADY","ENOTSOCK","EDESTADDRREQ","EMSGSIZE","EPROTOTYPE","ENOPROTOOPT","EPROTONOSUPPORT","ESOCKTNOSUPPORT","EOPNOTSUPP","EPFNOSUPPORT","EAFNOSUPPORT","EADDRINUSE","EADDRNOTAVAIL","ENETDOWN","ENETUNREACH","ENETRESET","ECONNABORTED","ECONNRESET","ENOBUFS","EISCONN","ENOTCONN","ESHUTDOWN","ETOOMANYREFS","ETIMEDOUT","ECONNREFUSED","EHOSTDOWN","EHOSTUNREACH","ELOOP","EOVERFLOW"];function
+ea(d,f,e,a){var
+b=K6.indexOf(d);if(b<0){if(a==null)a=-9999;b=[0,a]}var
+c=[b,co(f||w),co(e||w)];return c}var
+rW={};function
+d_(a){return rW[a]}function
+d$(b,a){throw[0,b].concat(a)}function
+JO(a){return new
+cH(4,a,a.length)}function
+aq(a){lM(aE.Sys_error,a)}function
+KC(a){aq(a+hw)}function
 bN(a){return a.l}function
-ru(){}function
+rv(){}function
 a3(a){this.data=a}a3.prototype=new
-ru();a3.prototype.truncate=function(a){var
-b=this.data;this.data=aJ(a|0);dA(b,0,this.data,0,a)};a3.prototype.length=function(){return bN(this.data)};a3.prototype.write=function(b,d,g,a){var
+rv();a3.prototype.truncate=function(a){var
+b=this.data;this.data=aK(a|0);dB(b,0,this.data,0,a)};a3.prototype.length=function(){return bN(this.data)};a3.prototype.write=function(b,d,g,a){var
 c=this.length();if(b+a>=c){var
-e=aJ(b+a),f=this.data;this.data=e;dA(f,0,this.data,0,c)}cl(d,g,this.data,b,a);return 0};a3.prototype.read=function(c,a,d,b){var
-e=this.length();dA(this.data,c,a,d,b);return 0};a3.prototype.read_one=function(a){return rD(this.data,a)};a3.prototype.close=function(){};a3.prototype.constructor=a3;function
+e=aK(b+a),f=this.data;this.data=e;dB(f,0,this.data,0,c)}cl(d,g,this.data,b,a);return 0};a3.prototype.read=function(c,a,d,b){var
+e=this.length();dB(this.data,c,a,d,b);return 0};a3.prototype.read_one=function(a){return rE(this.data,a)};a3.prototype.close=function(){};a3.prototype.constructor=a3;function
 bq(b,a){this.content={};this.root=b;this.lookupFun=a}bq.prototype.nm=function(a){return this.root+a};bq.prototype.create_dir_if_needed=function(d){var
-c=d.split(cj),b=v;for(var
+c=d.split(cj),b=w;for(var
 a=0;a<c.length-1;a++){b+=c[a]+cj;if(this.content[b])continue;this.content[b]=Symbol("directory")}};bq.prototype.slash=function(a){return/\/$/.test(a)?a:a+cj};bq.prototype.lookup=function(b){if(!this.content[b]&&this.lookupFun){var
 c=this.lookupFun(a(this.root),a(b));if(c!==0){this.create_dir_if_needed(b);this.content[b]=new
-a3(bA(c[1]))}}};bq.prototype.exists=function(a){if(a==v)return 1;var
+a3(bB(c[1]))}}};bq.prototype.exists=function(a){if(a==w)return 1;var
 b=this.slash(a);if(this.content[b])return 1;this.lookup(a);return this.content[a]?1:0};bq.prototype.mkdir=function(c,e,d){var
-b=d&&d8(lj);if(this.exists(c))if(b)d9(b,d_(pf,kn,this.nm(c)));else
+b=d&&d_(ll);if(this.exists(c))if(b)d$(b,ea(pf,kp,this.nm(c)));else
 aq(c+": File exists");var
-a=/^(.*)\/[^/]+/.exec(c);a=a&&a[1]||v;if(!this.exists(a))if(b)d9(b,d_(ln,kn,this.nm(a)));else
-aq(a+ht);if(!this.is_dir(a))if(b)d9(b,d_(k7,kn,this.nm(a)));else
-aq(a+kQ);this.create_dir_if_needed(this.slash(c))};bq.prototype.rmdir=function(a,f){var
-b=f&&d8(lj),c=a==v?v:this.slash(a),e=new
-RegExp(pt+c+pX);if(!this.exists(a))if(b)d9(b,d_(ln,lh,this.nm(a)));else
-aq(a+ht);if(!this.is_dir(a))if(b)d9(b,d_(k7,lh,this.nm(a)));else
-aq(a+kQ);for(var
+a=/^(.*)\/[^/]+/.exec(c);a=a&&a[1]||w;if(!this.exists(a))if(b)d$(b,ea(lp,kp,this.nm(a)));else
+aq(a+hw);if(!this.is_dir(a))if(b)d$(b,ea(k9,kp,this.nm(a)));else
+aq(a+kS);this.create_dir_if_needed(this.slash(c))};bq.prototype.rmdir=function(a,f){var
+b=f&&d_(ll),c=a==w?w:this.slash(a),e=new
+RegExp(pt+c+pX);if(!this.exists(a))if(b)d$(b,ea(lp,lj,this.nm(a)));else
+aq(a+hw);if(!this.is_dir(a))if(b)d$(b,ea(k9,lj,this.nm(a)));else
+aq(a+kS);for(var
 d
 in
-this.content)if(d.match(e))if(b)d9(b,d_(q8,lh,this.nm(a)));else
+this.content)if(d.match(e))if(b)d$(b,ea(q9,lj,this.nm(a)));else
 aq(this.nm(a)+": Directory not empty");delete
 this.content[c]};bq.prototype.readdir=function(a){var
-f=a==v?v:this.slash(a);if(!this.exists(a))aq(a+ht);if(!this.is_dir(a))aq(a+kQ);var
+f=a==w?w:this.slash(a);if(!this.exists(a))aq(a+hw);if(!this.is_dir(a))aq(a+kS);var
 g=new
 RegExp(pt+f+pX),d={},c=[];for(var
 e
 in
 this.content){var
-b=e.match(g);if(b&&!d[b[1]]){d[b[1]]=true;c.push(b[1])}}return c};bq.prototype.is_dir=function(a){if(a==v)return true;var
+b=e.match(g);if(b&&!d[b[1]]){d[b[1]]=true;c.push(b[1])}}return c};bq.prototype.is_dir=function(a){if(a==w)return true;var
 b=this.slash(a);return this.content[b]?1:0};bq.prototype.unlink=function(a){var
 b=this.content[a]?true:false;delete
 this.content[a];return b};bq.prototype.open=function(a,b){if(b.rdonly&&b.wronly)aq(this.nm(a)+py);if(b.text&&b.binary)aq(this.nm(a)+pO);this.lookup(a);if(this.content[a]){if(this.is_dir(a))aq(this.nm(a)+" : is a directory");if(b.create&&b.excl)aq(this.nm(a)+px);var
 c=this.content[a];if(b.truncate)c.truncate();return c}else
 if(b.create){this.create_dir_if_needed(a);this.content[a]=new
-a3(aJ(0));return this.content[a]}else
-KA(this.nm(a))};bq.prototype.register=function(c,a){var
-b;if(this.content[c])aq(this.nm(c)+px);if(gb(a))b=new
-a3(a);if(h9(a))b=new
-a3(bA(a));else
+a3(aK(0));return this.content[a]}else
+KC(this.nm(a))};bq.prototype.register=function(c,a){var
+b;if(this.content[c])aq(this.nm(c)+px);if(gd(a))b=new
+a3(a);if(h_(a))b=new
+a3(bB(a));else
 if(a
 instanceof
 Array)b=new
-a3(JM(a));else
+a3(JO(a));else
 if(typeof
 a==="string")b=new
-a3(rF(a));else
+a3(rG(a));else
 if(a.toString){var
-d=bA(co(a.toString()));b=new
+d=bB(co(a.toString()));b=new
 a3(d)}if(b){this.create_dir_if_needed(c);this.content[c]=b}else
 aq(this.nm(c)+" : registering file with invalid content type")};bq.prototype.constructor=bq;function
-E(a){return bN(a)}function
-bk(b,a){return bL(b,a)}function
-JE(d){var
-c=E(d),b=new
-Array(c),a=0;for(;a<c;a++)b[a]=bk(d,a);return b}function
-JD(a){if(a.t!=4)h4(a);return a.c}function
-cH(a){this.fs=require("fs");this.fd=a}cH.prototype=new
-ru();cH.prototype.truncate=function(a){try{this.fs.ftruncateSync(this.fd,a|0)}catch(a){aq(a.toString())}};cH.prototype.length=function(){try{return this.fs.fstatSync(this.fd).size}catch(a){aq(a.toString())}};cH.prototype.write=function(f,b,c,e){var
-a=JE(b);if(!(a
+F(a){return bN(a)}function
+bl(b,a){return bL(b,a)}function
+JG(d){var
+c=F(d),b=new
+Array(c),a=0;for(;a<c;a++)b[a]=bl(d,a);return b}function
+JF(a){if(a.t!=4)h5(a);return a.c}function
+cI(a){this.fs=require("fs");this.fd=a}cI.prototype=new
+rv();cI.prototype.truncate=function(a){try{this.fs.ftruncateSync(this.fd,a|0)}catch(a){aq(a.toString())}};cI.prototype.length=function(){try{return this.fs.fstatSync(this.fd).size}catch(a){aq(a.toString())}};cI.prototype.write=function(f,b,c,e){var
+a=JG(b);if(!(a
 instanceof
 N.Uint8Array))a=new(N.Uint8Array)(a);var
-d=N.Buffer.from(a);try{this.fs.writeSync(this.fd,d,c,e,f)}catch(a){aq(a.toString())}return 0};cH.prototype.read=function(g,d,c,f){var
-a=JD(d);if(!(a
+d=N.Buffer.from(a);try{this.fs.writeSync(this.fd,d,c,e,f)}catch(a){aq(a.toString())}return 0};cI.prototype.read=function(g,d,c,f){var
+a=JF(d);if(!(a
 instanceof
 N.Uint8Array))a=new(N.Uint8Array)(a);var
 e=N.Buffer.from(a);try{this.fs.readSync(this.fd,e,c,f,g)}catch(a){aq(a.toString())}for(var
-b=0;b<f;b++)dB(d,c+b,e[c+b]);return 0};cH.prototype.read_one=function(c){var
-b=new(N.Uint8Array)(1),a=N.Buffer.from(b);try{this.fs.readSync(this.fd,a,0,1,c)}catch(a){aq(a.toString())}return a[0]};cH.prototype.close=function(){try{this.fs.closeSync(this.fd)}catch(a){aq(a.toString())}};cH.prototype.constructor=cH;function
+b=0;b<f;b++)dC(d,c+b,e[c+b]);return 0};cI.prototype.read_one=function(c){var
+b=new(N.Uint8Array)(1),a=N.Buffer.from(b);try{this.fs.readSync(this.fd,a,0,1,c)}catch(a){aq(a.toString())}return a[0]};cI.prototype.close=function(){try{this.fs.closeSync(this.fd)}catch(a){aq(a.toString())}};cI.prototype.constructor=cI;function
 a4(a){this.fs=require("fs");this.root=a}a4.prototype.nm=function(a){return this.root+a};a4.prototype.exists=function(a){try{return this.fs.existsSync(this.nm(a))?1:0}catch(a){return 0}};a4.prototype.mkdir=function(b,a,c){try{this.fs.mkdirSync(this.nm(b),{mode:a});return 0}catch(a){this.raise_nodejs_error(a,c)}};a4.prototype.rmdir=function(a,b){try{this.fs.rmdirSync(this.nm(a));return 0}catch(a){this.raise_nodejs_error(a,b)}};a4.prototype.readdir=function(a,b){try{return this.fs.readdirSync(this.nm(a))}catch(a){this.raise_nodejs_error(a,b)}};a4.prototype.is_dir=function(a){try{return this.fs.statSync(this.nm(a)).isDirectory()?1:0}catch(a){aq(a.toString())}};a4.prototype.unlink=function(a,c){try{var
 b=this.fs.existsSync(this.nm(a))?1:0;this.fs.unlinkSync(this.nm(a));return b}catch(a){this.raise_nodejs_error(a,c)}};a4.prototype.open=function(f,c,g){var
 a=require("constants"),b=0;for(var
@@ -616,12 +616,12 @@ e
 in
 c)switch(e){case"rdonly":b|=a.O_RDONLY;break;case"wronly":b|=a.O_WRONLY;break;case"append":b|=a.O_WRONLY|a.O_APPEND;break;case"create":b|=a.O_CREAT;break;case"truncate":b|=a.O_TRUNC;break;case"excl":b|=a.O_EXCL;break;case"binary":b|=a.O_BINARY;break;case"text":b|=a.O_TEXT;break;case"nonblock":b|=a.O_NONBLOCK;break}try{var
 d=this.fs.openSync(this.nm(f),b);return new
-cH(d)}catch(a){this.raise_nodejs_error(a,g)}};a4.prototype.rename=function(b,a,c){try{this.fs.renameSync(this.nm(b),this.nm(a))}catch(a){this.raise_nodejs_error(a,c)}};a4.prototype.stat=function(b,c){try{var
+cI(d)}catch(a){this.raise_nodejs_error(a,g)}};a4.prototype.rename=function(b,a,c){try{this.fs.renameSync(this.nm(b),this.nm(a))}catch(a){this.raise_nodejs_error(a,c)}};a4.prototype.stat=function(b,c){try{var
 a=this.fs.statSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};a4.prototype.lstat=function(b,c){try{var
 a=this.fs.lstatSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};a4.prototype.symlink=function(d,c,a,b){try{this.fs.symlinkSync(this.nm(c),this.nm(a),d?"dir":"file");return 0}catch(a){this.raise_nodejs_error(a,b)}};a4.prototype.readlink=function(b,c){try{var
 a=this.fs.readlinkSync(this.nm(b),o7);return co(a)}catch(a){this.raise_nodejs_error(a,c)}};a4.prototype.raise_nodejs_error=function(a,d){var
-b=d8(lj);if(d&&b){var
-c=d_(a.code,a.syscall,a.path,a.errno);d9(b,c)}else
+b=d_(ll);if(d&&b){var
+c=ea(a.code,a.syscall,a.path,a.errno);d$(b,c)}else
 aq(a.toString())};a4.prototype.stats_from_js=function(a){var
 b;if(a.isFile())b=0;else
 if(a.isDirectory())b=1;else
@@ -630,99 +630,99 @@ if(a.isBlockDevice())b=3;else
 if(a.isSymbolicLink())b=4;else
 if(a.isFIFO())b=5;else
 if(a.isSocket())b=6;return[0,a.dev,a.ino,b,a.mode,a.nlink,a.uid,a.gid,a.rdev,a.size,a.atimeMs,a.mtimeMs,a.ctimeMs]};a4.prototype.constructor=a4;function
-rL(b){var
-a=lP(b);if(!a)return;return a[0]+cj}var
-h$=rL(f9)||bM("unable to compute caml_root"),e7=[];if(gd())e7.push({path:h$,device:new
-a4(h$)});else
-e7.push({path:h$,device:new
-bq(h$)});e7.push({path:qY,device:new
-bq(qY)});function
-sb(b){var
-g=Kp(b),b=g.join(cj),f=r2(b),c;for(var
-e=0;e<e7.length;e++){var
-a=e7[e];if(f.search(a.path)==0&&(!c||c.path.length<a.path.length))c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}if(!c&&gd()){var
-d=rL(b);if(d&&d.match(/^[a-zA-Z]:\/$/)){var
+rM(b){var
+a=lR(b);if(!a)return;return a[0]+cj}var
+ia=rM(f$)||bM("unable to compute caml_root"),e8=[];if(gf())e8.push({path:ia,device:new
+a4(ia)});else
+e8.push({path:ia,device:new
+bq(ia)});e8.push({path:qZ,device:new
+bq(qZ)});function
+sc(b){var
+g=Kr(b),b=g.join(cj),f=r3(b),c;for(var
+e=0;e<e8.length;e++){var
+a=e8[e];if(f.search(a.path)==0&&(!c||c.path.length<a.path.length))c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}if(!c&&gf()){var
+d=rM(b);if(d&&d.match(/^[a-zA-Z]:\/$/)){var
 a={path:d,device:new
-a4(d)};e7.push(a);c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}}if(c)return c;aq("no device found for "+f)}function
-JQ(c,b){var
-a=sb(c);if(!a.device.register)bM("cannot register file");a.device.register(a.rest,b);return 0}function
-r3(c,b){var
-c=a(c),b=a(b);return JQ(c,b)}function
-JV(){var
+a4(d)};e8.push(a);c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}}if(c)return c;aq("no device found for "+f)}function
+JS(c,b){var
+a=sc(c);if(!a.device.register)bM("cannot register file");a.device.register(a.rest,b);return 0}function
+r4(c,b){var
+c=a(c),b=a(b);return JS(c,b)}function
+JX(){var
 b=N.caml_fs_tmp;if(b)for(var
-a=0;a<b.length;a++)r3(b[a].name,b[a].content);N.jsoo_create_file=r3;N.caml_fs_tmp=[];return 0}function
-JW(){return[0,0,0,0,0,0,0,0,0]}function
-JX(a){return 0}function
-rK(){return[0]}function
-JY(a,b){return+(e5(a,b,false)>=0)}function
-lD(d,b){var
-e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b.charCodeAt(a)|b.charCodeAt(a+1)<<8|b.charCodeAt(a+2)<<16|b.charCodeAt(a+3)<<24;d=bj(d,c)}c=0;switch(e&3){case
+a=0;a<b.length;a++)r4(b[a].name,b[a].content);N.jsoo_create_file=r4;N.caml_fs_tmp=[];return 0}function
+JY(){return[0,0,0,0,0,0,0,0,0]}function
+JZ(a){return 0}function
+rL(){return[0]}function
+J0(a,b){return+(e6(a,b,false)>=0)}function
+lF(d,b){var
+e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b.charCodeAt(a)|b.charCodeAt(a+1)<<8|b.charCodeAt(a+2)<<16|b.charCodeAt(a+3)<<24;d=bk(d,c)}c=0;switch(e&3){case
 3:c=b.charCodeAt(a+2)<<16;case
 2:c|=b.charCodeAt(a+1)<<8;case
-1:c|=b.charCodeAt(a);d=bj(d,c)}d^=e;return d}function
-J4(a,b){return lD(a,bY(b))}function
-J1(d,b){var
-e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b[a]|b[a+1]<<8|b[a+2]<<16|b[a+3]<<24;d=bj(d,c)}c=0;switch(e&3){case
+1:c|=b.charCodeAt(a);d=bk(d,c)}d^=e;return d}function
+J6(a,b){return lF(a,bY(b))}function
+J3(d,b){var
+e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b[a]|b[a+1]<<8|b[a+2]<<16|b[a+3]<<24;d=bk(d,c)}c=0;switch(e&3){case
 3:c=b[a+2]<<16;case
 2:c|=b[a+1]<<8;case
-1:c|=b[a];d=bj(d,c)}d^=e;return d}function
-rS(a){switch(a.t&6){default:d4(a);case
+1:c|=b[a];d=bk(d,c)}d^=e;return d}function
+rT(a){switch(a.t&6){default:d6(a);case
 0:return a.c;case
 4:return a.c}}function
-J0(b,c){var
-a=rS(c);return typeof
-a==="string"?lD(b,a):J1(b,a)}function
-J2(a){a^=a>>>16;a=w(a,0x85ebca6b|0);a^=a>>>13;a=w(a,0xc2b2ae35|0);a^=a>>>16;return a}function
-JZ(j,l,n,m){var
-f,g,h,d,c,b,a,e,i;d=l;if(d<0||d>cE)d=cE;c=j;b=n;f=[m];g=0;h=1;while(g<h&&c>0){a=f[g++];if(a&&a.caml_custom){if(f_[a.caml_custom]&&f_[a.caml_custom].hash){var
-k=f_[a.caml_custom].hash(a);b=bj(b,k);c--}}else
+J2(b,c){var
+a=rT(c);return typeof
+a==="string"?lF(b,a):J3(b,a)}function
+J4(a){a^=a>>>16;a=u(a,0x85ebca6b|0);a^=a>>>13;a=u(a,0xc2b2ae35|0);a^=a>>>16;return a}function
+J1(j,l,n,m){var
+f,g,h,d,c,b,a,e,i;d=l;if(d<0||d>cF)d=cF;c=j;b=n;f=[m];g=0;h=1;while(g<h&&c>0){a=f[g++];if(a&&a.caml_custom){if(ga[a.caml_custom]&&ga[a.caml_custom].hash){var
+k=ga[a.caml_custom].hash(a);b=bk(b,k);c--}}else
 if(a
 instanceof
 Array&&a[0]===(a[0]|0))switch(a[0]){case
-248:b=bj(b,a[2]);c--;break;case
+248:b=bk(b,a[2]);c--;break;case
 250:f[--g]=a[1];break;default:var
-o=a.length-1<<10|a[0];b=bj(b,o);for(e=1,i=a.length;e<i;e++){if(h>=d)break;f[h++]=a[e]}break}else
-if(gb(a)){b=J0(b,a);c--}else
-if(h9(a)){b=J4(b,a);c--}else
+o=a.length-1<<10|a[0];b=bk(b,o);for(e=1,i=a.length;e<i;e++){if(h>=d)break;f[h++]=a[e]}break}else
+if(gd(a)){b=J2(b,a);c--}else
+if(h_(a)){b=J6(b,a);c--}else
 if(typeof
-a==="string"){b=lD(b,a);c--}else
-if(a===(a|0)){b=bj(b,a+a+1);c--}else
-if(a===+a){b=lC(b,a);c--}}b=J2(b);return b&0x3FFFFFFF}function
-J5(a,c,k){if(!isFinite(a)){if(isNaN(a))return co(k8);return co(a>0?rk:"-infinity")}var
+a==="string"){b=lF(b,a);c--}else
+if(a===(a|0)){b=bk(b,a+a+1);c--}else
+if(a===+a){b=lE(b,a);c--}}b=J4(b);return b&0x3FFFFFFF}function
+J7(a,c,k){if(!isFinite(a)){if(isNaN(a))return co(k_);return co(a>0?rl:"-infinity")}var
 i=a==0&&1/a==-Infinity?1:a>=0?0:1;if(i)a=-a;var
 d=0;if(a==0);else
 if(a<1)while(a<1&&d>-1022){a*=2;d--}else
 while(a>=2){a/=2;d++}var
-j=d<0?v:dW,e=v;if(i)e=dv;else
+j=d<0?w:dZ,e=w;if(i)e=dv;else
 switch(k){case
-43:e=dW;break;case
+43:e=dZ;break;case
 32:e=c5;break;default:break}if(c>=0&&c<13){var
 g=Math.pow(2,c*4);a=Math.round(a*g)/g}var
 b=a.toString(16);if(c>=0){var
-h=b.indexOf(bW);if(h<0)b+=bW+e6(c,bp);else{var
-f=h+1+c;if(b.length<f)b+=e6(f-b.length,bp);else
+h=b.indexOf(bW);if(h<0)b+=bW+e7(c,bp);else{var
+f=h+1+c;if(b.length<f)b+=e7(f-b.length,bp);else
 b=b.substr(0,f)}}return co(e+pc+b+"p"+j+d.toString(10))}function
-J7(a){return(a&0x000000FF)<<24|(a&0x0000FF00)<<8|(a&0x00FF0000)>>>8|(a&0xFF000000)>>>24}function
-J_(b){var
-a=d6(b);return d5([a[7],a[6],a[5],a[4],a[3],a[2],a[1],a[0]])}function
-Kd(a){return+a.isZero()}function
-h6(a){return new
-P(a&c6,a>>24&c6,a>>31&cD)}function
-rO(a){return a.toInt()}function
-Kc(a){return+a.isNeg()}function
-Kg(a){return a.neg()}function
-Ka(g,c){var
-a=lJ(g);if(a.signedconv&&Kc(c)){a.sign=-1;c=Kg(c)}var
-b=v,h=h6(a.base),f="0123456789abcdef";do{var
-e=c.udivmod(h);c=e.quotient;b=f.charAt(rO(e.modulus))+b}while(!Kd(c));if(a.prec>=0){a.filler=c5;var
-d=a.prec-b.length;if(d>0)b=e6(d,bp)+b}return lA(a,b)}function
-Kf(a,b){return a.mul(b)}function
-Kh(a,b){return a.or(b)}function
-h7(a){return a.toFloat()}function
-Kz(c){var
-a=0,e=E(c),b=10,d=1;if(e>0)switch(bk(c,a)){case
+J9(a){return(a&0x000000FF)<<24|(a&0x0000FF00)<<8|(a&0x00FF0000)>>>8|(a&0xFF000000)>>>24}function
+Ka(b){var
+a=d8(b);return d7([a[7],a[6],a[5],a[4],a[3],a[2],a[1],a[0]])}function
+Kf(a){return+a.isZero()}function
+h7(a){return new
+Q(a&c6,a>>24&c6,a>>31&cE)}function
+rP(a){return a.toInt()}function
+Ke(a){return+a.isNeg()}function
+Ki(a){return a.neg()}function
+Kc(g,c){var
+a=lL(g);if(a.signedconv&&Ke(c)){a.sign=-1;c=Ki(c)}var
+b=w,h=h7(a.base),f="0123456789abcdef";do{var
+e=c.udivmod(h);c=e.quotient;b=f.charAt(rP(e.modulus))+b}while(!Kf(c));if(a.prec>=0){a.filler=c5;var
+d=a.prec-b.length;if(d>0)b=e7(d,bp)+b}return lC(a,b)}function
+Kh(a,b){return a.mul(b)}function
+Kj(a,b){return a.or(b)}function
+h8(a){return a.toFloat()}function
+KB(c){var
+a=0,e=F(c),b=10,d=1;if(e>0)switch(bl(c,a)){case
 45:a++;d=-1;break;case
-43:a++;d=1;break}if(a+1<e&&bk(c,a)==48)switch(bk(c,a+1)){case
+43:a++;d=1;break}if(a+1<e&&bl(c,a)==48)switch(bl(c,a+1)){case
 120:case
 88:b=16;a+=2;break;case
 111:case
@@ -731,26 +731,26 @@ a=0,e=E(c),b=10,d=1;if(e>0)switch(bk(c,a)){case
 66:b=2;a+=2;break;case
 117:case
 85:a+=2;break}return[a,d,b]}function
-rX(a){if(a>=48&&a<=57)return a-48;if(a>=65&&a<=90)return a-55;if(a>=97&&a<=122)return a-87;return-1}function
-h8(f){var
-h=Kz(f),c=h[0],i=h[1],d=h[2],g=E(f),j=-1>>>0,e=c<g?bk(f,c):0,b=rX(e);if(b<0||b>=d)bM(hO);var
-a=b;for(c++;c<g;c++){e=bk(f,c);if(e==95)continue;b=rX(e);if(b<0||b>=d)break;a=d*a+b;if(a>j)bM(hO)}if(c!=g)bM(hO);a=i*a;if(d==10&&(a|0)!=a)bM(hO);return a|0}function
-Km(a){return[D,a]}function
+rY(a){if(a>=48&&a<=57)return a-48;if(a>=65&&a<=90)return a-55;if(a>=97&&a<=122)return a-87;return-1}function
+h9(f){var
+h=KB(f),c=h[0],i=h[1],d=h[2],g=F(f),j=-1>>>0,e=c<g?bl(f,c):0,b=rY(e);if(b<0||b>=d)bM(hR);var
+a=b;for(c++;c<g;c++){e=bl(f,c);if(e==95)continue;b=rY(e);if(b<0||b>=d)break;a=d*a+b;if(a>j)bM(hR)}if(c!=g)bM(hR);a=i*a;if(d==10&&(a|0)!=a)bM(hR);return a|0}function
+Ko(a){return[E,a]}function
 br(b,a){a|=0;if(a>ck){a-=ck;b*=Math.pow(2,ck);if(a>ck){a-=ck;b*=Math.pow(2,ck)}}if(a<-ck){a+=ck;b*=Math.pow(2,-ck)}b*=Math.pow(2,a);return b}function
-h_(a,b){return+(e5(a,b,false)<=0)}function
-rQ(a,b){return+(e5(a,b,false)<0)}function
-rR(c){var
+h$(a,b){return+(e6(a,b,false)<=0)}function
+rR(a,b){return+(e6(a,b,false)<0)}function
+rS(c){var
 b=0;for(var
 a=c.length-1;a>=0;a--){var
 d=c[a];b=[0,d,b]}return b}function
-Kn(a){return Math.log1p(a)}function
-Ko(a){return Math.log2(a)}function
-n(a,d){if(a<0)d3();var
+Kp(a){return Math.log1p(a)}function
+Kq(a){return Math.log2(a)}function
+n(a,d){if(a<0)d5();var
 a=a+1|0,b=new
 Array(a);b[0]=0;for(var
 c=1;c<a;c++)b[c]=d;return b}function
-KF(b){return a(ic(b,0,b.length))}var
-Kq=function(){function
+KH(b){return a(id(b,0,b.length))}var
+Ks=function(){function
 l(a,b){return a+b|0}function
 a(d,a,c,f,b,e){a=l(l(a,d),l(f,e));return l(a<<b|a>>>32-b,c)}function
 g(c,b,d,e,h,f,g){return a(b&d|~b&e,c,b,h,f,g)}function
@@ -765,34 +765,34 @@ o=new
 Array(16);for(var
 e=0;e<4;e++)for(var
 m=0;m<4;m++)o[e*4+m]=k[e]>>8*m&0xFF;return o}return function(i,g,f){var
-e=[],h=rS(i);if(typeof
+e=[],h=rT(i);if(typeof
 h==="string"){var
 d=h;for(var
 a=0;a<f;a+=4){var
 b=a+g;e[a>>2]=d.charCodeAt(b)|d.charCodeAt(b+1)<<8|d.charCodeAt(b+2)<<16|d.charCodeAt(b+3)<<24}for(;a<f;a++)e[a>>2]|=d.charCodeAt(a+g)<<8*(a&3)}else{var
 c=h;for(var
 a=0;a<f;a+=4){var
-b=a+g;e[a>>2]=c[b]|c[b+1]<<8|c[b+2]<<16|c[b+3]<<24}for(;a<f;a++)e[a>>2]|=c[a+g]<<8*(a&3)}return KF(k(e,f))}}();function
-Kr(c,b,a){return Kq(bA(c),b,a)}function
-Ks(){return 0}var
-cI=new
+b=a+g;e[a>>2]=c[b]|c[b+1]<<8|c[b+2]<<16|c[b+3]<<24}for(;a<f;a++)e[a>>2]|=c[a+g]<<8*(a&3)}return KH(k(e,f))}}();function
+Kt(c,b,a){return Ks(bB(c),b,a)}function
+Ku(){return 0}var
+cJ=new
 Array();function
-d7(c){var
-a=cI[c];if(!a.opened)aq("Cannot flush a closed channel");if(!a.buffer||a.buffer==v)return 0;if(a.fd&&aE.fds[a.fd]&&aE.fds[a.fd].output){var
+d9(c){var
+a=cJ[c];if(!a.opened)aq("Cannot flush a closed channel");if(!a.buffer||a.buffer==w)return 0;if(a.fd&&aE.fds[a.fd]&&aE.fds[a.fd].output){var
 b=aE.fds[a.fd].output;switch(b.length){case
-2:b(c,a.buffer);break;default:b(a.buffer)}}a.buffer=v;return 0}function
-r0(e,f){var
-b=cI[e],d=a(f),c=E(d);b.file.write(b.offset,d,0,c);b.offset+=c;return 0}function
-KL(a){var
-a=lO(a),b=N;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stderr.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
+2:b(c,a.buffer);break;default:b(a.buffer)}}a.buffer=w;return 0}function
+r1(e,f){var
+b=cJ[e],d=a(f),c=F(d);b.file.write(b.offset,d,0,c);b.offset+=c;return 0}function
+KN(a){var
+a=lQ(a),b=N;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stderr.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
 c=b.console;c&&c.error&&c.error(a)}}function
-KM(a){var
-a=lO(a),b=N;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stdout.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
+KO(a){var
+a=lQ(a),b=N;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stdout.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
 c=b.console;c&&c.log&&c.log(a)}}function
-id(c,e,d,a){if(aE.fds===undefined)aE.fds=new
+ie(c,e,d,a){if(aE.fds===undefined)aE.fds=new
 Array();a=a?a:{};var
 b={};b.file=d;b.offset=a.append?d.length():0;b.flags=a;b.output=e;aE.fds[c]=b;if(!aE.fd_last_idx||c>aE.fd_last_idx)aE.fd_last_idx=c;return c}function
-K5(c,b,g){var
+K7(c,b,g){var
 a={};while(b){switch(b[1]){case
 0:a.rdonly=1;break;case
 1:a.wronly=1;break;case
@@ -803,42 +803,42 @@ a={};while(b){switch(b[1]){case
 6:a.binary=1;break;case
 7:a.text=1;break;case
 8:a.nonblock=1;break}b=b[2]}if(a.rdonly&&a.wronly)aq(bY(c)+py);if(a.text&&a.binary)aq(bY(c)+pO);var
-d=sb(c),e=d.device.open(d.rest,a),f=aE.fd_last_idx?aE.fd_last_idx:0;return id(f+1,r0,e,a)}id(0,r0,new
-a3(aJ(0)));id(1,KM,new
-a3(aJ(0)));id(2,KL,new
-a3(aJ(0)));function
-Kt(a){var
-c=aE.fds[a];if(c.flags.wronly)aq(qa+a+" is writeonly");var
-d=null;if(a==0&&gd()){var
+d=sc(c),e=d.device.open(d.rest,a),f=aE.fd_last_idx?aE.fd_last_idx:0;return ie(f+1,r1,e,a)}ie(0,r1,new
+a3(aK(0)));ie(1,KO,new
+a3(aK(0)));ie(2,KN,new
+a3(aK(0)));function
+Kv(a){var
+c=aE.fds[a];if(c.flags.wronly)aq(qb+a+" is writeonly");var
+d=null;if(a==0&&gf()){var
 e=require("fs");d=function(){return co(e.readFileSync(0,o7))}}var
-b={file:c.file,offset:c.offset,fd:a,opened:true,out:false,refill:d};cI[b.fd]=b;return b.fd}function
-rT(c){var
-b=aE.fds[c];if(b.flags.rdonly)aq(qa+c+" is readonly");var
-a={file:b.file,offset:b.offset,fd:c,opened:true,out:true,buffer:v};cI[a.fd]=a;return a.fd}function
-Ku(){var
+b={file:c.file,offset:c.offset,fd:a,opened:true,out:false,refill:d};cJ[b.fd]=b;return b.fd}function
+rU(c){var
+b=aE.fds[c];if(b.flags.rdonly)aq(qb+c+" is readonly");var
+a={file:b.file,offset:b.offset,fd:c,opened:true,out:true,buffer:w};cJ[a.fd]=a;return a.fd}function
+Kw(){var
 b=0;for(var
-a=0;a<cI.length;a++)if(cI[a]&&cI[a].opened&&cI[a].out)b=[0,cI[a].fd,b];return b}function
-aV(a){return a}function
-Kv(g,d,h,f){var
-b=cI[g];if(!b.opened)aq("Cannot output to a closed channel");var
-a;if(h==0&&bN(d)==f)a=d;else{a=aJ(f);dA(d,h,a,0,f)}var
-i=aV(a),c=bY(i),e=c.lastIndexOf(pk);if(e<0)b.buffer+=c;else{b.buffer+=c.substr(0,e+1);d7(g);b.buffer+=c.substr(e+1)}return 0}function
-lI(b,a,d,c){return Kv(b,bA(a),d,c)}function
-rU(c,b){var
-d=a(String.fromCharCode(b));lI(c,d,0,1);return 0}function
-gc(b,a){if(a==0)dC();return b%a}function
-J9(a,b){return a.add(b)}function
-Ki(a,b){return a.sub(b)}function
-rW(a,c){if(isNaN(a)||isNaN(c))return NaN;if(a==c)return c;if(a==0)return c<0?-Math.pow(2,-qj):Math.pow(2,-qj);var
-b=ga(a),d=h6(1);if(a<c==a>0)b=J9(b,d);else
-b=Ki(b,d);return cn(b)}function
-c8(a,b){return+(e5(a,b,false)!=0)}function
-Kx(a,b){a[0]=D;a[1]=b;return 0}function
-F(a){if(a
+a=0;a<cJ.length;a++)if(cJ[a]&&cJ[a].opened&&cJ[a].out)b=[0,cJ[a].fd,b];return b}function
+aW(a){return a}function
+Kx(g,d,h,f){var
+b=cJ[g];if(!b.opened)aq("Cannot output to a closed channel");var
+a;if(h==0&&bN(d)==f)a=d;else{a=aK(f);dB(d,h,a,0,f)}var
+i=aW(a),c=bY(i),e=c.lastIndexOf(pk);if(e<0)b.buffer+=c;else{b.buffer+=c.substr(0,e+1);d9(g);b.buffer+=c.substr(e+1)}return 0}function
+lK(b,a,d,c){return Kx(b,bB(a),d,c)}function
+rV(c,b){var
+d=a(String.fromCharCode(b));lK(c,d,0,1);return 0}function
+ge(b,a){if(a==0)dD();return b%a}function
+J$(a,b){return a.add(b)}function
+Kk(a,b){return a.sub(b)}function
+rX(a,c){if(isNaN(a)||isNaN(c))return NaN;if(a==c)return c;if(a==0)return c<0?-Math.pow(2,-qk):Math.pow(2,-qk);var
+b=gc(a),d=h7(1);if(a<c==a>0)b=J$(b,d);else
+b=Kk(b,d);return cn(b)}function
+c8(a,b){return+(e6(a,b,false)!=0)}function
+Kz(a,b){a[0]=E;a[1]=b;return 0}function
+G(a){if(a
 instanceof
 Array&&a[0]==a[0]>>>0)return a[0];else
-if(gb(a))return hH;else
-if(h9(a))return hH;else
+if(gd(a))return hK;else
+if(h_(a))return hK;else
 if(a
 instanceof
 Function||typeof
@@ -846,131 +846,131 @@ a=="function")return 247;else
 if(a&&a.caml_custom)return f3;else
 return bb}function
 b_(b,c,a){if(a&&N.toplevelReloc)b=N.toplevelReloc(a);aE[b+1]=c;if(a)aE[a]=c}function
-lL(a,b){rV[bY(a)]=b;return 0}function
-lM(a){return Math.round(a)}function
-ia(a){if(a==0)a=1/a;return a<0?1:0}function
-JJ(a,b){if(a===b)return 1;a.t&6&&d4(a);b.t&6&&d4(b);return a.c==b.c?1:0}function
-L(a,b){return JJ(a,b)}function
-KE(){aL(kO)}function
-ac(b,a){if(a>>>0>=E(b))KE();return bk(b,a)}function
-Q(a,b){return 1-L(a,b)}function
-KG(){return 0x7FFFFFFF/4|0}function
-KB(){rY(aE.Not_found)}function
-r1(c){var
-a=N,b=rP(c);if(a.process&&a.process.env&&a.process.env[b]!=undefined)return co(a.process.env[b]);if(N.jsoo_static_env&&N.jsoo_static_env[b])return co(N.jsoo_static_env[b]);KB()}function
-KH(){if(N.crypto)if(typeof
+lN(a,b){rW[bY(a)]=b;return 0}function
+lO(a){return Math.round(a)}function
+ib(a){if(a==0)a=1/a;return a<0?1:0}function
+JL(a,b){if(a===b)return 1;a.t&6&&d6(a);b.t&6&&d6(b);return a.c==b.c?1:0}function
+L(a,b){return JL(a,b)}function
+KG(){aM(kQ)}function
+ac(b,a){if(a>>>0>=F(b))KG();return bl(b,a)}function
+R(a,b){return 1-L(a,b)}function
+KI(){return 0x7FFFFFFF/4|0}function
+KD(){rZ(aE.Not_found)}function
+r2(c){var
+a=N,b=rQ(c);if(a.process&&a.process.env&&a.process.env[b]!=undefined)return co(a.process.env[b]);if(N.jsoo_static_env&&N.jsoo_static_env[b])return co(N.jsoo_static_env[b]);KD()}function
+KJ(){if(N.crypto)if(typeof
 N.crypto.getRandomValues==="function"){var
 a=new(N.Uint32Array)(1);N.crypto.getRandomValues(a);return[0,a[0]]}else
 if(N.crypto.randomBytes==="function"){var
 b=N.crypto.randomBytes(4),a=new(N.Uint32Array)(b);return[0,a[0]]}var
 c=new
 Date().getTime(),d=c^0xffffffff*Math.random();return[0,d]}var
-J6=new
-Date().getTime()*q$;function
-KI(){var
+J8=new
+Date().getTime()*ra;function
+KK(){var
 a=new
-Date().getTime();return a*q$-J6}function
-lN(a){var
+Date().getTime();return a*ra-J8}function
+lP(a){var
 b=1;while(a&&a.joo_tramp){a=a.joo_tramp.apply(null,a.joo_args);b++}return a}function
 a5(b,a){return{joo_tramp:b,joo_args:a}}function
-KJ(a){return Math.trunc(a)}function
-rZ(a){return a}function
-aW(a){if(a
+KL(a){return Math.trunc(a)}function
+r0(a){return a}function
+aX(a){if(a
 instanceof
 Array)return a;if(N.RangeError&&a
 instanceof
-N.RangeError&&a.message&&a.message.match(/maximum call stack/i))return rZ(aE.Stack_overflow);if(N.InternalError&&a
+N.RangeError&&a.message&&a.message.match(/maximum call stack/i))return r0(aE.Stack_overflow);if(N.InternalError&&a
 instanceof
-N.InternalError&&a.message&&a.message.match(/too much recursion/i))return rZ(aE.Stack_overflow);if(a
+N.InternalError&&a.message&&a.message.match(/too much recursion/i))return r0(aE.Stack_overflow);if(a
 instanceof
-N.Error&&d8(pm))return[0,d8(pm),a];return[0,aE.Failure,co(String(a))]}function
-aM(b){var
-a=Number(b);return a>=-pq&&a<=dx?a:b}function
+N.Error&&d_(pm))return[0,d_(pm),a];return[0,aE.Failure,co(String(a))]}function
+aN(b){var
+a=Number(b);return a>=-pq&&a<=dy?a:b}function
 au(a){return BigInt(a)}var
-bB=BigInt(0);function
-r6(b){var
-a=au(b);return aM(a<bB?-a:a)}function
-r7(a,b){return aM(au(a)+au(b))}var
+bC=BigInt(0);function
+r7(b){var
+a=au(b);return aN(a<bC?-a:a)}function
+r8(a,b){return aN(au(a)+au(b))}var
 cp=BigInt(1);function
-d$(f,b){if(b===0)dC();var
-e=au(f),a=au(b),c=e/a,d=e%a;return aM(d!==bB&&d<bB===a<bB?c+cp:c)}function
-ea(a,b){return a<b?-1:a>b?1:0}function
-ie(b,a){if(a===0)dC();return aM(au(b)/au(a))}function
-KY(b,a){if(a===0)dC();return aM(au(b)%au(a))}function
-KP(a,b){return[0,ie(a,b),KY(a,b)]}function
-r8(a,b){return ie(a,b)}function
-eb(a,b){return a===b?1:0}function
-r9(a,b,c){return aM(au(a)>>BigInt(b)&(cp<<BigInt(c))-cp)}function
-e8(f,b){if(b===0)dC();var
-e=au(f),a=au(b),c=e/a,d=e%a;return aM(d!==bB&&d<bB!==a<bB?c-cp:c)}function
-KQ(c,b){if(bY(c)!==f7)aL("Z.format");return a(String(b))}function
-r_(f,g){var
-b=au(f),a=au(g),h=BigInt("9007199254740992"),c,e,d;if(b<bB)b=-b;if(a<bB)a=-a;if(b<a){c=b;b=a;a=c}while(a!==bB){if(b<h){e=Number(b);d=Number(a);while(d){c=e%d;e=d;d=c}return aM(BigInt(e))}if((b&b-cp)===bB)return aM(a&-a);if((a&a-cp)===bB){c=b&-b;return aM(c<a?c:a)}c=b%a;b=a;a=c}return aM(b)}function
-KR(a){return 0}function
-KS(a,b){return aM(au(a)|au(b))}function
-KT(a,b){return aM(au(a)*au(b))}function
-KU(b,c){var
-a=b*c;return a>=-pq&&a<=dx?0:1}function
-KV(a){return aM(-au(a))}function
+eb(f,b){if(b===0)dD();var
+e=au(f),a=au(b),c=e/a,d=e%a;return aN(d!==bC&&d<bC===a<bC?c+cp:c)}function
+ec(a,b){return a<b?-1:a>b?1:0}function
+ig(b,a){if(a===0)dD();return aN(au(b)/au(a))}function
+K0(b,a){if(a===0)dD();return aN(au(b)%au(a))}function
+KR(a,b){return[0,ig(a,b),K0(a,b)]}function
+r9(a,b){return ig(a,b)}function
+ed(a,b){return a===b?1:0}function
+r_(a,b,c){return aN(au(a)>>BigInt(b)&(cp<<BigInt(c))-cp)}function
+e9(f,b){if(b===0)dD();var
+e=au(f),a=au(b),c=e/a,d=e%a;return aN(d!==bC&&d<bC!==a<bC?c-cp:c)}function
+KS(c,b){if(bY(c)!==f8)aM("Z.format");return a(String(b))}function
+r$(f,g){var
+b=au(f),a=au(g),h=BigInt("9007199254740992"),c,e,d;if(b<bC)b=-b;if(a<bC)a=-a;if(b<a){c=b;b=a;a=c}while(a!==bC){if(b<h){e=Number(b);d=Number(a);while(d){c=e%d;e=d;d=c}return aN(BigInt(e))}if((b&b-cp)===bC)return aN(a&-a);if((a&a-cp)===bC){c=b&-b;return aN(c<a?c:a)}c=b%a;b=a;a=c}return aN(b)}function
+KT(a){return 0}function
+KU(a,b){return aN(au(a)|au(b))}function
+KV(a,b){return aN(au(a)*au(b))}function
+KW(b,c){var
+a=b*c;return a>=-pq&&a<=dy?0:1}function
+KX(a){return aN(-au(a))}function
 b$(b){var
-a=au(b);return a===bB?0:(a<bB?-a:a).toString(2).length}function
-ge(a){if(!isFinite(a))bM(lb);return aM(BigInt(Math.trunc(a)))}function
-KW(a,e,c,d){var
-b=bY(e).substr(c,d);if(a!==0&&a!==10||!/^-?[0-9]+$/.test(b))aL("Z.of_substring_base: invalid digit");return aM(BigInt(b))}function
-lQ(b,a){var
+a=au(b);return a===bC?0:(a<bC?-a:a).toString(2).length}function
+gg(a){if(!isFinite(a))bM(ld);return aN(BigInt(Math.trunc(a)))}function
+KY(a,e,c,d){var
+b=bY(e).substr(c,d);if(a!==0&&a!==10||!/^-?[0-9]+$/.test(b))aM("Z.of_substring_base: invalid digit");return aN(BigInt(b))}function
+lS(b,a){var
 c=cp;while(a>0){if(a%2===1)c=c*b;a=Math.floor(a/2);if(a>0)b=b*b}return c}function
-gf(b,a){if(a<0)aL("Z.pow");return aM(lQ(au(b),a))}function
-KX(a){return aM(au(a)-cp)}function
-KZ(g,d){var
-f=au(g),b=bB,a=cp,e=BigInt(2);while(lQ(a,d)<=f)a=a*e;while(a-b>cp){var
-c=(b+a)/e;if(lQ(c,d)<=f)b=c;else
-a=c}return aM(b)}function
-r$(a,b){return aM(au(a)<<BigInt(b))}function
-K0(a,b){return aM(au(a)>>BigInt(b))}function
+gh(b,a){if(a<0)aM("Z.pow");return aN(lS(au(b),a))}function
+KZ(a){return aN(au(a)-cp)}function
+K1(g,d){var
+f=au(g),b=bC,a=cp,e=BigInt(2);while(lS(a,d)<=f)a=a*e;while(a-b>cp){var
+c=(b+a)/e;if(lS(c,d)<=f)b=c;else
+a=c}return aN(b)}function
+sa(a,b){return aN(au(a)<<BigInt(b))}function
+K2(a,b){return aN(au(a)>>BigInt(b))}function
 bs(a){return a<0?-1:a>0?1:0}function
-sa(a,b){return aM(au(a)-au(b))}function
-K1(a){return aM(au(a)+cp)}function
-K2(a){if(typeof
-a!=="number")bM(lb);return a}function
-ig(b){var
-a=BigInt.asUintN(64,au(b));return rM(Number(BigInt.asIntN(32,a)),Number(BigInt.asIntN(32,a>>BigInt(32))))}function
-K3(f){N.tightropeCheck=function(d){var
+sb(a,b){return aN(au(a)-au(b))}function
+K3(a){return aN(au(a)+cp)}function
+K4(a){if(typeof
+a!=="number")bM(ld);return a}function
+ih(b){var
+a=BigInt.asUintN(64,au(b));return rN(Number(BigInt.asIntN(32,a)),Number(BigInt.asIntN(32,a>>BigInt(32))))}function
+K5(f){N.tightropeCheck=function(d){var
 e=[];for(var
 b=0;b<d.length;b+=ci)e.push(String.fromCharCode.apply(null,d.subarray(b,b+ci)));var
-c=f(a(e.join(v)));return{code:c[1],words:bY(c[2])}};return 0}function
-Kk(a){switch(a[2]){case-8:case-11:case-12:return 1;default:return 0}}function
-JU(b){var
-a=v;if(b[0]==0){a+=b[1][1];if(b.length==3&&b[2][0]==0&&Kk(b[1]))var
+c=f(a(e.join(w)));return{code:c[1],words:bY(c[2])}};return 0}function
+Km(a){switch(a[2]){case-8:case-11:case-12:return 1;default:return 0}}function
+JW(b){var
+a=w;if(b[0]==0){a+=b[1][1];if(b.length==3&&b[2][0]==0&&Km(b[1]))var
 e=b[2],f=1;else
 var
 f=2,e=b;a+="(";for(var
-d=f;d<e.length;d++){if(d>f)a+=kZ;var
+d=f;d<e.length;d++){if(d>f)a+=k1;var
 c=e[d];if(typeof
 c=="number")a+=c.toString();else
 if(c
 instanceof
-cG)a+=hD+c.toString()+hD;else
+cH)a+=hG+c.toString()+hG;else
 if(typeof
-c=="string")a+=hD+c.toString()+hD;else
-a+=qP}a+=")"}else
+c=="string")a+=hG+c.toString()+hG;else
+a+=qQ}a+=")"}else
 if(b[0]==ax)a+=b[1];return a}function
-rJ(a){if(a
+rK(a){if(a
 instanceof
 Array&&(a[0]==0||a[0]==ax)){var
-c=d8(qu);if(c)c(a,false);else{var
-d=JU(a),b=d8(o6);if(b)b(0);N.console.error(lf+d+pk)}}else
+c=d_(qv);if(c)c(a,false);else{var
+d=JW(a),b=d_(o6);if(b)b(0);N.console.error(lh+d+pk)}}else
 throw a}function
-KD(){var
-a=N;if(a.process&&a.process.on)a.process.on("uncaughtException",function(b,c){rJ(b);a.process.exit(2)});else
-if(a.addEventListener)a.addEventListener(rm,function(a){if(a.error)rJ(a.error)})}KD();function
+KF(){var
+a=N;if(a.process&&a.process.on)a.process.on("uncaughtException",function(b,c){rK(b);a.process.exit(2)});else
+if(a.addEventListener)a.addEventListener(rn,function(a){if(a.error)rK(a.error)})}KF();function
 b(a,b){return a.length==1?a(b):c7(a,[b])}function
 f(a,b,c){return a.length==2?a(b,c):c7(a,[b,c])}function
 S(a,b,c,d){return a.length==3?a(b,c,d):c7(a,[b,c,d])}function
 fR(a,b,c,d,e){return a.length==4?a(b,c,d,e):c7(a,[b,c,d,e])}function
 fQ(a,b,c,d,e,f){return a.length==5?a(b,c,d,e,f):c7(a,[b,c,d,e,f])}function
-Jz(a,b,c,d,e,f,g,h){return a.length==7?a(b,c,d,e,f,g,h):c7(a,[b,c,d,e,f,g,h])}JV();var
-gh=[ax,a(p_),-1],lT=[ax,a(qv),-2],gg=[ax,a(k5),-3],lR=[ax,a(qO),-4],lU=[ax,a(pU),-6],T=[ax,a(qW),-7],lS=[ax,a(ps),-8],ii=[ax,a(q0),-9],ad=[ax,a(rb),-11],lV=[ax,a(qk),-12],Jx=[4,0,0,0,[12,45,[4,0,0,0,0]]],iF=[0,[11,a('File "'),[2,0,[11,a('", line '),[4,0,0,0,[11,a(qH),[4,0,0,0,[12,45,[4,0,0,0,[11,a(pT),[2,0,0]]]]]]]]]],a('File "%s", line %d, characters %d-%d: %s')],Jy=[0,a(kW),[0,a(kV),[0,a(hA),[0,a(e2),0]]]],g6=[0,a(f6),[0,a(kF),0]],jE=[0,a(hW),[0,a(rl),[0,a(o4),0]]],ha=[0,a(kX),[0,a("slab of few data"),[0,a(f6),[0,a(kF),0]]]],jD=[0,a("slab of the best"),[0,a(hQ),[0,a(qs),0]]],kg=[0,1,0,0];b_(11,lV,qk);b_(10,ad,rb);b_(9,[ax,a(pE),p5],pE);b_(8,ii,q0);b_(7,lS,ps);b_(6,T,qW);b_(5,lU,pU);b_(4,[ax,a(qx),-5],qx);b_(3,lR,qO);b_(2,gg,k5);b_(1,lT,qv);b_(0,gh,p_);var
-sp=a("output_substring"),sm=a("%.12g"),sl=a(bW),sj=a(pG),sk=a(qS),sc=b9(0,0,qU),sd=b9(0,0,65520),se=b9(1,0,qU),sg=b9(pr,pr,32751),sh=b9(0,0,15536),sr=a("option is None"),su=a("\\\\"),sv=a("\\'"),sw=a("\\b"),sx=a("\\t"),sy=a("\\n"),sz=a("\\r"),st=a("Char.chr"),sF=a("List.map2"),sG=a("List.fold_left2"),sH=a("List.for_all2"),sI=a("List.combine"),sE=a("List.init"),sC=a("nth"),sD=a("List.nth"),sB=a("tl"),sA=a("hd"),sL=a("String.blit / Bytes.blit_string"),sK=a("Bytes.blit"),sJ=a("String.sub / Bytes.sub"),sQ=a("String.contains_from / Bytes.contains_from"),sN=a(v),sM=a("String.concat"),sW=a("Array.for_all2"),sV=a("Array.map2: arrays must have the same length"),sU=a("Array.blit"),sT=a("Array.fill"),sS=a("Array.sub"),sR=a("Array.init"),s1=a("Set.remove_min_elt"),s2=[0,0,0,0],s3=[0,0,0],s4=[0,a("set.ml"),570,18],sX=a(hM),sY=a(hM),sZ=a(hM),s0=a(hM),s9=a("Map.remove_min_elt"),s_=[0,0,0,0],s$=[0,a("map.ml"),f0,10],ta=[0,0,0],s5=a(hB),s6=a(hB),s7=a(hB),s8=a(hB),tb=a("Stdlib.Stack.Empty"),tc=a("Stdlib.Queue.Empty"),te=a("CamlinternalLazy.Undefined"),tk=a("Buffer.add_substring/add_subbytes"),tj=a("Buffer.add: cannot grow buffer"),ti=[0,a(q5),93,2],th=[0,a(q5),94,2],tt=a("%c"),tu=a("%s"),tv=a(qi),tw=a(pp),tx=a(qN),ty=a(qr),tz=a("%f"),tA=a("%B"),tB=a("%{"),tC=a("%}"),tD=a("%("),tE=a("%)"),tF=a("%a"),tG=a("%t"),tH=a("%?"),tI=a("%r"),tJ=a("%_r"),tK=[0,a(aU),850,23],tV=[0,a(aU),814,21],tN=[0,a(aU),815,21],tW=[0,a(aU),818,21],tO=[0,a(aU),819,21],tX=[0,a(aU),822,19],tP=[0,a(aU),823,19],tY=[0,a(aU),826,22],tQ=[0,a(aU),827,22],tZ=[0,a(aU),831,30],tR=[0,a(aU),832,30],tT=[0,a(aU),836,26],tL=[0,a(aU),837,26],tU=[0,a(aU),846,28],tM=[0,a(aU),847,28],tS=[0,a(aU),851,23],u2=a(pB),u0=[0,a(aU),1558,4],u1=a("Printf: bad conversion %["),u3=[0,a(aU),1626,39],u4=[0,a(aU),1649,31],u5=[0,a(aU),1650,31],u6=a("Printf: bad conversion %_"),u7=a(pz),u8=a(pF),u9=a(pz),u_=a(pF),uY=a(k8),uW=a("neg_infinity"),uX=a(rk),uV=a(bW),uQ=[0,k1],uE=a("%+nd"),uF=a("% nd"),uH=a("%+ni"),uI=a("% ni"),uJ=a("%nx"),uK=a("%#nx"),uL=a("%nX"),uM=a("%#nX"),uN=a("%no"),uO=a("%#no"),uD=a("%nd"),uG=a(qN),uP=a("%nu"),ur=a("%+ld"),us=a("% ld"),uu=a("%+li"),uv=a("% li"),uw=a("%lx"),ux=a("%#lx"),uy=a("%lX"),uz=a("%#lX"),uA=a("%lo"),uB=a("%#lo"),uq=a("%ld"),ut=a(pp),uC=a("%lu"),ue=a("%+Ld"),uf=a("% Ld"),uh=a("%+Li"),ui=a("% Li"),uj=a("%Lx"),uk=a("%#Lx"),ul=a("%LX"),um=a("%#LX"),un=a("%Lo"),uo=a("%#Lo"),ud=a("%Ld"),ug=a(qr),up=a("%Lu"),t3=a("%+d"),t4=a("% d"),t6=a("%+i"),t7=a("% i"),t8=a("%x"),t9=a("%#x"),t_=a("%X"),t$=a("%#X"),ua=a("%o"),ub=a("%#o"),t2=a(f7),t5=a(qi),uc=a(pB),tl=a("@]"),tm=a("@}"),tn=a("@?"),to=a("@\n"),tp=a("@."),tq=a("@@"),tr=a("@%"),ts=a("@"),t0=a("CamlinternalFormat.Type_mismatch"),vc=a(v),vd=[0,[11,a(kZ),[2,0,[2,0,0]]],a(", %s%s")],vD=[0,[11,a(lf),[2,0,[12,10,0]]],a(q_)],vE=[0,[11,a("Fatal error in uncaught exception handler: exception "),[2,0,[12,10,0]]],a("Fatal error in uncaught exception handler: exception %s\n")],vC=a("Fatal error: out of memory in uncaught exception handler"),vA=[0,[11,a(lf),[2,0,[12,10,0]]],a(q_)],vv=[0,[2,0,[12,10,0]],a("%s\n")],vn=a("Raised at"),vo=a("Re-raised at"),vp=a("Raised by primitive operation at"),vq=a("Called from"),vr=a(" (inlined)"),vt=a(v),vs=[0,[2,0,[12,32,[2,0,[11,a(' in file "'),[2,0,[12,34,[2,0,[11,a(", line "),[4,0,0,0,[11,a(qH),Jx]]]]]]]]]],a('%s %s in file "%s"%s, line %d, characters %d-%d')],vu=[0,[2,0,[11,a(" unknown location"),0]],a("%s unknown location")],vi=a("Out of memory"),vj=a("Stack overflow"),vk=a("Pattern matching failed"),vl=a("Assertion failed"),vm=a("Undefined recursive module"),ve=[0,[12,40,[2,0,[2,0,[12,41,0]]]],a("(%s%s)")],vf=a(v),vg=a(v),vh=[0,[12,40,[2,0,[12,41,0]]],a("(%s)")],vb=[0,[4,0,0,0,0],a(f7)],u$=[0,[3,0,0],a("%S")],va=a(qP),vx=[0,a(v),a("(Cannot print locations:\n bytecode executable program file not found)"),a("(Cannot print locations:\n bytecode executable program file appears to be corrupt)"),a("(Cannot print locations:\n bytecode executable program file has wrong magic number)"),a("(Cannot print locations:\n bytecode executable program file cannot be opened;\n -- too many open files. Try running with OCAMLRUNPARAM=b=2)")],vH=a("Fun.Finally_raised: "),vF=a("Stdlib.Fun.Finally_raised"),vI=a("x"),vM=a("Hashtbl: unsupported hash table format"),Jv=a("OCAMLRUNPARAM"),Jt=a("CAMLRUNPARAM"),vJ=a(v),v7=[3,0,3],v8=a(bW),v2=a(ro),v3=a("<\/"),v4=a(v),vY=a(ro),vZ=a("<"),v0=a(v),vW=a(pb),vV=[0,a(v)],vR=a(v),vS=a(v),vT=a(v),vU=a(v),vP=[0,a(v),0,a(v)],vO=a(v),vN=a("Stdlib.Format.String_tag"),wg=b9(1,0,0),wd=a(lb),we=a("ml_z_overflow"),wf=a(f7),wn=a(p2),wm=a(p2),wh=a(bp),wi=a("+inf"),wj=a("-inf"),wk=a("undef"),wl=a(cj),wx=[0,0],wB=[0,0],wC=[0,[0,0,0]],wy=[0,0,0],wE=a("this is not a certificate, or it is damaged: "),wD=a("Refusal.Refused"),wO=[0,[2,0,[12,10,[4,0,0,0,[12,10,0]]]],a("%s\n%d\n")],wK=b9(8,0,0),wL=a("\x80"),wM=[0,[4,6,[0,2,8],0,0],a("%08x")],wN=a(v),w6=a(k_),w7=a(k_),w8=a("a member repeats what is not there"),w4=a("a member has a block of no kind"),w5=a("a member has a block of another length"),w9=a(kH),w$=a("a code repeats nothing"),w_=a(kH),w3=a("a member is longer than it says"),w2=a(k_),w1=a("a member ends early"),xa=a(ql),wP=a(kH),wQ=[0,16,17,18,0,8,7,9,6,10,5,11,4,12,3,13,2,14,1,15],wS=[0,3,4,5,6,7,8,9,10,11,13,15,17,19,23,27,31,35,43,51,59,67,83,99,115,131,163,195,qp,258],wU=[0,0,0,0,0,0,0,0,0,1,1,1,1,2,2,2,2,3,3,3,3,4,4,4,4,5,5,5,5,0],wW=[0,1,2,3,4,5,7,9,13,17,25,33,49,65,97,129,193,qt,385,513,769,1025,1537,la,3073,4097,6145,8193,12289,16385,24577],wY=[0,0,0,0,0,1,1,2,2,3,3,4,4,5,5,6,6,7,7,8,8,9,9,10,10,11,11,12,12,13,13],xl=a("a member has another length or sum"),xe=a(q1),xf=a("a member is encrypted or stored in another way"),xg=a(q1),xh=a("a member's name is no ASCII text"),xi=a("it would take more than 40 times its own size in memory"),xj=a("too many members, or two of one name"),xk=a(ql),xm=a("PK\x01\x02"),xd=a("PK\x03\x04"),xn=a("PK\x05\x06"),xo=a("its members do not fill the file, or its directory is wrong"),xp=a(o9),xq=a("the digest is longer"),xs=a(v),xr=a(o9),xx=[5,0],xv=[0,1],xw=a(pG),xu=a("null"),xz=[0,0],xA=a(qS),xy=[4,0],xt=a("Json.Wrong"),xK=a(v),xB=a(kz),xC=a(pl),xD=a(kR),xE=a(ls),xF=a(q2),xG=a(k6),xH=a(pA),xI=a(h1),xJ=a(qe),xY=a('"\\/bfnrt'),xZ=a(fY),x0=a("a name is there twice"),yR=a("no term of a polynomial"),yP=a("no term"),yO=a("no power of a parameter"),yQ=a(v),yS=a("a polynomial has a monomial twice"),yM=a(v),yN=a("no rational"),yL=a("no number"),yH=a(hN),yI=a("has too many lines, terms or factors"),yK=a(v),yJ=a("is no list of lines"),yG=a("has another number of dimensions"),yF=a("is missing"),yE=a(hN),yD=a(qL),yC=a(hN),yA=a(qL),yB=a(hN),yy=[0,[12,39,[2,0,[2,0,[11,a("' has several dimensions"),0]]]],a("'%s%s' has several dimensions")],yz=a("has another length"),yx=b9(1,0,0),yw=a(lr),yv=a("is no number in range"),yu=a("is no whole number in range"),yt=a("is not true or false"),ys=a("is none of its words"),yr=a("the field "),yq=[0,[11,a("the fields of '"),[2,0,[11,a("' are others"),0]]],a("the fields of '%s' are others")],yp=[0,[12,39,[2,0,[2,0,[11,a("' "),[2,0,0]]]]],a("'%s%s' %s")],ya=a("there is no header"),yb=a(lp),yc=a(lp),yd=a("the header is longer than 1 MiB"),ye=a(fY),yf=a(fY),yh=[0,a(ll),[0,a(qh),[0,a(pZ),0]]],yi=a("a certificate of another format: format 6 is read"),yj=[1,6],yk=a(pZ),yl=a(ll),ym=a("no arrays"),yn=a("it lists other members"),yo=a("it would take too much memory"),yg=a("the header has other fields"),x3=a("-+.0123456789"),x4=a(dv),x5=a(bp),x6=a(bW),x7=a("eE"),x8=a("+-"),x9=a(fY),x_=a("-+.eE0123456789"),x2=a(fY),xL=[0,[11,a("the array '"),[2,0,[11,a("' is not as it is described"),0]]],a("the array '%s' is not as it is described")],xM=a(qe),xN=a(h1),xO=a(kz),xP=a(pl),xQ=a(kR),xR=a(ls),xS=a(q2),xT=a(k6),xU=a(pA),xW=[0,a(k6),[0,a(kR),[0,a(ls),0]]],xV=a(kz),Bn=a(o4),Bo=a(hW),Bp=a(bX),Bt=a(bX),Bu=a(bX),Bs=a(hW),Bq=a(o_),Br=a("the method "),A8=a(": the confidence is nominal"),A7=a(hw),A9=a(hx),A_=a(hx),A$=a(e0),Ba=a(fV),Bb=a(hF),Bc=a(hS),Bd=a(f5),Be=[0,a(hW),[0,a(rl),[0,a(pi),0]]],Bf=a("rows were left out by their outcomes"),Bg=a(hL),Bh=a("nobody says that ends or order in time of the data are known"),Bi=a("visits were not fixed in advance, or the data looked at while they came"),Bm=a(f4),Bj=a("the amount was not fixed in advance: the data were looked at"),Bk=a(f4),Bl=a(bX),AL=a(", if "),AM=a(kP),AN=[0,a(bX),0],AZ=a(v),AX=a(hu),AY=a("problem.data.design"),AW=[0,[4,0,0,0,[11,a(" episodes were planned in advance"),0]],a("%d episodes were planned in advance")],AO=a(v),AP=a("the given policy was chosen without these data"),AV=a(v),AU=a("the prior does not depend on the data"),AQ=a(v),AR=a(k0),AS=a(v),AT=[0,[11,a("every possible transition has at least probability "),[8,[0,0,3],0,[0,17],0]],a("every possible transition has at least probability %.17g")],AJ=[0,[11,a(d0),[4,0,0,0,[11,a(p$),0]]],a(qC)],AI=a(dX),AK=a(hP),Ax=a(hw),Ay=a(e0),Az=a(hu),AA=a(e1),AH=a(eY),AB=a(e1),AG=a(e1),AC=a(f4),AD=a(fV),AE=a(eY),AF=a(eY),Aw=a(hz),At=a(qR),Au=a("problem.data.batch_transition"),Av=a("problem.data.batch_count"),As=a(qR),Aq=a(qm),Ar=a(qm),An=a(bX),Ao=a(kp),Ap=a("problem.data.shared_by"),Am=a(hQ),Ad=a(o_),Ac=a(qZ),Ab=a(kP),Aa=a(hz),z$=a(o$),z5=a(o8),z6=a(cg),z7=a(ch),z8=a(kN),z9=a(lm),z_=a(hs),z4=a(qV),z1=[0,[11,a(d0),[4,0,0,0,[12,46,[2,0,0]]]],a(qF)],z2=a(ch),z3=a(cg),zY=a(e2),zZ=[0,[11,a(d0),[4,0,0,0,[11,a(".policy"),0]]],a("claims.%d.policy")],z0=[0,[11,a(d0),[4,0,0,0,[11,a(".pair"),0]]],a("claims.%d.pair")],zJ=[0,[11,a(d0),[4,0,0,0,[12,46,[2,0,0]]]],a(qF)],zK=a(hT),zL=a(eV),zM=a(hZ),zX=a(kV),zN=a(kW),zO=a(hA),zP=a(hA),zQ=a(hY),zR=a(fT),zS=a(kM),zV=[0,0],zW=[0,1],zT=a(fT),zU=a(hy),zI=a(hG),zH=a(fW),zm=a(hX),zn=a(f1),zG=a(f1),zo=a(du),zp=[0,1],zE=a(fX),zF=a(fX),zq=a(hv),zr=a(h0),zs=a(h0),zt=a(li),zu=a(kU),zv=a(eZ),zw=a(hU),zx=a(hV),zy=a(du),zz=a(dw),zA=a(dy),zB=a(bz),zC=a("problem.graph.initial"),zD=a(pw),zj=a(fW),zk=a(fS),zl=a(fW),zh=a(fS),zi=a(fS),zg=a(pC),y9=a(p7),y_=a(q7),y$=a(q7),za=a(q4),zb=a(q4),zc=a(o$),zd=a(hz),ze=a("problem.lower"),zf=a("problem.upper"),y6=a(k0),y7=a(k0),y3=a("problem.graph.successor"),y4=a(p7),y5=a(pw),yZ=a(bW),yY=a(bW),y1=a(dX),y2=a(fU),yV=a(bW),yW=a(bW),yX=a("what it says of "),y0=[0,a(fU),[0,a(dX),0]],yT=a(lr),yU=[0,[0,a("problem.graph"),[0,a(ky),[0,a(lw),[0,a(ld),[0,a(kE),0]]]]],[0,rR([a("problem.objective"),a(hX),a(hy),a(hY),a(hG),a(hv),a(fX),a(f1),a(fS),a(fW),a(kU),a(li),a(h0)]),[0,[0,a(fU),[0,a(qD),[0,a(cg),[0,a(ch),[0,a(rd),[0,a(qy),[0,a(p8),[0,a(kG),0]]]]]]]],[0,[0,a(qV),[0,a(cg),[0,a(ch),[0,a(kN),[0,a(lm),[0,a(hs),0]]]]]],[0,rR([a(kP),a(kI),a(lu),a(ks),a(e0),a(hS),a(hL),a(fV),a(eY),a(e1),a(hx),a(qQ),a(lq),a(km),a(lc)]),[0,[0,a(dX),[0,a(k2),[0,a(hT),[0,a(cg),[0,a(ch),Jy]]]]],0]]]]]],Ae=a(hQ),Af=a(qs),Ah=a(f6),Ai=a(pe),Ak=a(bX),Al=a(qz),GN=a("'"),GO=a("unknown member '"),GL=a("a coupled proof of no claim"),GM=a("coupled values with step bounds"),GI=a("a difference of claims that are not there, or of no policies"),GJ=a(e2),GK=a(eV),Gl=[0,a(fU),[0,a(dX),[0,a(rs),[0,a(kw),[0,a(pa),0]]]]],Gm=a(v),Gn=a(pa),Go=[0,a(q3),[0,a(pI),[0,a(kY),[0,a(kx),[0,a(kG),[0,a(qI),0]]]]]],Gp=a("problem."),Gq=a(fU),Gr=a("problem.time"),Gs=a("chains in continuous time"),Gt=a(q3),Gu=a(pI),Gv=a("an automaton is for temporal questions"),Gw=a(f2),Gx=a(qI),Gy=a(f2),Gz=a("temporal formulas"),GA=a(kG),GB=a("an assumption about supports that does not fit the model"),GC=a("hints about sets do not fit the model"),GD=a(kw),GP=a(kw),GE=a(dX),GF=a(rs),GG=a("every claim needs its hints, and there must be one"),GH=a("two claims have one name"),Gj=a("'about' has texts that are too long"),Gi=a("'about' has other things than texts"),Gh=a("'about' is no object of texts"),F$=a("shares of pilots that are none, or too many"),FU=[0,a(hI),[0,a(qd),[0,a(kX),0]]],FV=a("learned."),FW=a(cg),FX=[0,1.],FY=[0,0.],FZ=a(ch),F0=[0,1.],F1=[0,0.],F2=a(hI),Gg=a("learned.region."),F3=a(qd),F4=a("coupled proofs are no list"),F5=a(kX),F6=a("the stages of a slab are no list"),F7=a("learned.cost_lower"),F8=a(ri),F9=a("pilot_share"),F_=[0,ci],Ga=a(qo),Gf=a(qo),Gb=a("intervals do not fit the method"),Gc=a(bX),Gd=a("shares of pilots where there are none"),Ge=a("the region does not fit the statement"),FH=a(kA),FI=[0,-1],FJ=a("an occupancy that is not there"),FK=a("duals"),Fy=a("proofs+"),Fz=a("rows or points of cells do not fit"),FA=[0,0],Fg=a("has another shape"),Fe=a(ra),Fc=[0,a(qJ),0],Fd=[0,[11,a("learned.coupled."),[4,0,0,0,[12,46,0]]],a("learned.coupled.%d.")],Ff=[0,a("3"),3],Fh=a(k9),Fi=a("split_node"),Fj=a(kA),Fk=a("node"),Fl=a("rows 3"),Fm=a(q6),Fn=[0,[0,a("split_direction"),a("splits size")],[0,[0,a("split_value"),a(k9)],[0,[0,a(fZ),a(pN)],[0,[0,a("centre"),a("proofs size")],[0,[0,a("axes"),a("proofs size size")],[0,[0,a(kL),a(pQ)],[0,[0,a("slope"),a("models open size")],[0,[0,a("curve"),a("models open packed")],[0,[0,a("dual"),a("duals open")],0]]]]]]]]],Fo=[0,[0,a("multiplier"),a(kr)],[0,[0,a(rm),a(pQ)],0]],Fp=[0,0.],Fq=a(pN),Fr=a("simplex"),Fs=a(k9),Ft=a(kA),Fu=a(ra),Fv=a("models of cells do not fit"),Fw=a("models"),Fx=a("packed"),FB=a(kr),FC=a("row_start"),FD=a("points"),FE=a("point_start"),FF=a("a cell has more points, rows or coordinates than are checked"),FG=[0,a("lower_dual"),[0,a("upper_dual"),0]],FL=a(re),FM=a("state"),FN=a(re),FT=a("the open states do not rise"),FS=a("a split of a cell that is not there, or was split before"),FR=a("a proof about a cell that is not there"),FO=a(kr),FP=a(qJ),FQ=[0,3],EX=[0,[11,a("learned.slab."),[4,0,0,0,[12,46,0]]],a("learned.slab.%d.")],EY=[0,a(hI),0],EZ=a(hI),E0=a("region."),E1=a(fZ),E2=a(fZ),E3=a(o3),E4=[0,d1],E5=[0,0],E6=a(o3),E7=a("side"),E8=[0,1],E9=a("guard"),E_=[0,0.],E$=a("the points or shares of a slab do not fit"),Fb=a(qg),Fa=a("rows of a slab without sides"),EE=[0,dx],EF=[0,0],EG=a(q6),EH=a(fZ),EI=a(fZ),EJ=a("box_basis"),EK=a("bound_basis"),EL=a("choice_basis"),EM=a(pK),EN=a(pK),EO=a(qq),EP=[0,1],EQ=a(qq),ER=a("bound_near"),ES=a("box_lower"),ET=a("box_upper"),EU=a(qG),EV=a("bounds near a value"),Ev=a("a bound is infinite, the value is not"),Eo=a(k4),Ek=a("the weights are no distribution"),Ej=a("a choice that its state does not have"),DI=[0,a(k2),[0,a(hT),[0,a(cg),[0,a(ch),0]]]],DJ=[0,[11,a(d0),[4,0,0,0,[12,46,0]]],a("claims.%d.")],DK=[0,[11,a("values."),[4,0,0,0,[12,46,0]]],a("values.%d.")],DL=[0,-1],DM=a("lower_ranking"),DN=a(e2),DO=[0,3],DP=[0,2],DQ=a("upper_basis"),DR=a("lower_basis"),DS=a("upper_bias"),DT=a("lower_bias"),DU=a("witness"),DV=a("upper_ranking"),DW=a(ch),DX=a(cg),DY=a(hA),DZ=[0,0],D0=a(k4),D1=a(kV),D2=[0,1.],D3=[0,0.],D4=a(kW),D5=a(ch),D6=[0,1],D7=a(cg),D8=[0,1],D9=[0,a(eV),[0,a(k3),[0,a(hZ),[0,a(e2),0]]]],D_=a(hT),D$=[0,a(kL),[0,a(pu),[0,a(hP),[0,a(h1),0]]]],Ea=a(k2),Eb=a("a lower bound above the upper one"),Ec=a("a pair of policies where no difference is claimed, or none"),Ed=a(e2),Ee=a(h1),Ef=a("the policy does not fit"),Eg=a(k3),Eh=a("the weights do not fit"),Ei=a(hZ),El=a("what is claimed is no value of the quantity"),Em=a("a witness beside a policy that is given"),ED=a(eV),En=a(k4),EC=a(k3),Ep=a("vectors do not fit"),Eq=a(eZ),Er=[0,a(dw),[0,a(dy),0]],Es=a("a bias does not fit"),Et=a("the average of a randomised policy"),Eu=a(hZ),Ew=a(pu),Ex=a("a policy of another kind than its name says"),Ey=a(kL),Ez=a(eV),EA=a("bases without a region"),EB=a("averages over a region"),Dy=a("an expression's number is out of range"),Dc=a(qD),Dd=[0,1.],De=[0,0.],Df=a(cg),Dg=[0,1.],Dh=[0,0.],Di=a(ch),Dj=[0,1.],Dk=[0,0.],Dl=a(rd),Dm=a(qy),Dn=a(p8),Do=a(kY),Dp=a(kx),Dq=a("problem.denominator"),Dr=a("quotients of parameters"),Ds=a("problem.misfit"),Dt=a("misfits of the model"),Du=a("problem.unseen"),Dv=a("outcomes that were never seen"),Dw=a("problem.passing"),Dx=a("states in the middle of a step"),DF=a(kY),DG=a(kx),Dz=a("not what labels the transitions of one model"),DA=a("nature's direction does not fit the model"),DB=a(q9),DC=a("rewards with parameters are for models over a domain"),DD=a("averages are of rewards that are known"),DE=a(eZ),CJ=a("priors are of parameters, and of a likelihood"),CK=a(bX),CL=a("priors are of parameters, in their order"),Ct=a(dW),Cq=a(pe),Cr=a(qz),Cs=a(bX),Cp=a(hw),Cm=[0,a(kI),[0,a(lu),[0,a(ks),[0,a(e0),[0,a(hS),[0,a(hL),[0,a(fV),[0,a(eY),[0,a(e1),[0,a(rp),0]]]]]]]]]],Cn=a(hw),Co=[0,[0,a("seen"),a(qb)],[0,[0,a("seen_delta"),a(qb)],0]],Cu=a("unseen mass"),Cv=a("gamma-poisson"),Cw=a("ellipsoid"),Cx=a(bX),Cy=a(pi),Cz=a(lu),CA=a(kI),CB=[0,a(lg),[0,a("outcomes"),[0,a(f5),0]]],CC=a(ks),CD=a("the method shares its confidence in one way only"),Da=a(lg),CE=a(f5),CF=a(qK),CG=a(qQ),CH=[0,qM],CI=[0,0.],CM=a(fV),CN=a(eY),CO=a(e1),CP=a(rp),CQ=a(ri),CR=a(lq),CS=a(lq),CT=a(km),CU=a(km),CV=a(lc),CW=[0,1],CX=a(lc),CY=a("the batches do not fit"),CZ=[0,0],C$=a("there are too many counts"),C_=a("the transitions of a batch do not rise"),C0=a(hx),C1=[0,5],C2=a("what is stated of the data does not rise"),C7=a(hF),C8=[0,a(f4),[0,a(hF),[0,a(hu),0]]],C9=a(e0),C3=a(hL),C4=a(hS),C5=[0,a(f4),[0,a(hF),[0,a(hu),0]]],C6=a(e0),Cd=a(o8),Ce=a(cg),Cf=a(ch),Cg=a(kN),Ch=a(lm),Ci=a(hs),Cj=a(hs),Ck=a("the domain's constraints do not fit"),Cc=a("the expressions are too large to be evaluated at the point"),B7=a("the fields of the objective are not those of "),BL=[0,a(hX),[0,a(hy),[0,a(hY),[0,a(hG),[0,a(hv),[0,a(fX),[0,a(f1),0]]]]]]],BM=a(pC),BN=[0,a(bz),[0,a(du),[0,a(dw),[0,a(hU),[0,a(dy),[0,a(hV),[0,a(eZ),[0,a(f2),0]]]]]]]],BO=a(hX),BP=a(h0),BQ=a(li),BR=a(kU),BS=a(fW),BT=a(fS),BU=a(f1),BV=a(fX),BW=[0,lk],BX=a(hv),BY=[0,lk],BZ=a(hG),B0=[0,a(fT),[0,a(kM),[0,a(q9),0]]],B1=a(hY),B2=[0,a(fT),[0,a(kM),0]],B3=a(hy),B4=[0,a(bz),[0,a(du),[0,a(f2),0]]],Cb=a(dw),Ca=a(bz),B5=[0,a(bz),[0,a(du),[0,a(dw),0]]],B$=a(bz),B_=a(hU),B9=[0,a(bz),[0,a(hU),0]],B6=a(hV),B8=a("more steps than are checked"),BA=[0,a(ky),0],BB=a("problem.graph."),BC=a(lw),BD=a(lw),BE=a(ld),BF=a(ld),BG=a(kE),BH=a(kE),BI=a("the choices of states do not fit"),BJ=a("the transitions of choices do not fit"),BK=a(ky),Bx=[0,a(bz),[0,a(du),[0,a(f2),0]]],By=[0,0.,1.],Bz=[0,a(dw),[0,a(dy),0]],Bv=a(du),Bw=[0,1],Cl=[0,a("slab of the difference"),[0,a("value slab of the difference"),0]],GQ=a(kp),GR=a(f5),GS=a(lg),G4=a("a basis of rows that are not there"),G2=a("no such product"),G3=a("a tangent in the middle is for squares"),G1=[0,a(pM),qp,21],GZ=a("no such row of the domain"),G0=a("the other side of an inequality"),GY=a("a polynomial that is not affine in the coordinates"),GW=a("expressions of so high a degree"),GX=a("so many coordinates"),GV=[0,a(pM),108,10],GT=[3,0,0],GU=a("Region.Found"),G7=a("a prior of a parameter that there is not"),G5=[0,0,0],Hq=[0,0,[0,1,0]],Hr=a("bets of few data on one end, or on data that were not planned to be few"),Ho=a(hP),Hn=a(hP),Hm=a(kF),Hl=a(hQ),Hk=a(f6),Hj=[0,a("bettor.ml"),347,9],Hi=a("slabs of so many states with cycles"),Hh=[0,a(bz),[0,a(dw),[0,a(dy),0]]],Hb=a(" with steps, discounts or averages"),Hc=a("slabs of "),Hd=a(bz),He=a(dw),Hf=a(dy),Hg=a(fT),Ha=a("slabs of data that were looked at while they came"),HH=a("a reward has too many terms to be bounded"),HG=a("a bound of no expression"),Hy=a("no such row"),HA=a("no such event"),HB=a(pR),HC=a("rows of balls"),HD=a("rows of expressions that are not there"),Hz=a("rows of no origin"),Hw=a(pR),Hx=a("rows of origin 3 where there are none"),Hv=[0,a("sets.ml"),112,90],HE=a(qG),HF=a("rows that rest on proved bounds come last"),Hu=a("a range over a box without width"),Hs=a("the data contradict the model: no instantiation of the domain agrees with all that was seen"),Ht=a("the domain contradicts the model: it has no instantiation"),HO=a("no expressions"),HL=a("shares of a slab that do not fit its bets"),HM=a(qg),HN=a("shares of a slab that are too fine"),HP=a("a row of a slab"),HK=a("a line of a slab that has no slope"),HI=a("bets that are not fair"),HZ=a(": a choice has no distribution, or the policy is none"),HV=a(": a lower bound above an upper one"),HW=a(": the agent's witness is missing"),HX=a(eV),HY=a(": a ranking is missing"),H6=[0,a(hV),[0,a(eZ),0]],H0=a(": no value is below 0"),H1=[0,a(bz),[0,a(dy),0]],H5=a(rh),H2=[0,a(bz),[0,a(du),0]],H3=a(rh),H4=a(": the upper bound is not inductive"),HQ=a(bz),HR=a(bz),HT=a(eZ),HU=a(dy),HS=a(bz),H8=a(pH),H7=[0,a(pn),24,hC],H9=[0,a(pn),12,51],H_=a("Simplex.Singular"),Ia=[0,0,0],H$=a("Expansion.Fails"),Ie=[0,0.,0.],Ic=a("coupled values that need so many cells"),Id=a("what is claimed of coupled values does not hold in the region"),If=a("coupled values that need such small cells"),In=a("coupled values over a domain with equalities"),Im=a("coupled proofs of a bounded number of steps"),Io=a("coupled proofs without a region"),Il=[0,a("coupled.ml"),26,74],Ik=a("a coupled value where the value may be infinite"),Ii=a("coupled values with rewards that have parameters"),Ij=a(rr),Ig=a(rr),Ih=[0,0.,0],IW=a("differences without an end"),IV=a("a side of a slab that is not bet on"),IU=a("no such row of a slab"),IP=a("an event of more than 2,000,000 trials"),IX=a("probabilities of a choice do not sum to 1"),IQ=a("more than 30,000,000 trials of events"),IR=a(f5),IS=a("the intervals do not fit the events"),IT=a(qK),IO=[0,a(pj),qf,77],IJ=a(rt),IK=a(rt),IL=a("a logarithm that is not proved"),II=a(pS),IH=a("rewards among probabilities"),IC=a(bX),ID=a(f6),IE=a("shares of pilots where a plan decides on one"),IF=[0,1,0],IG=a("so many pilots"),IM=a(pS),IA=[0,a(pj),70,49],Ip=a(pH),Ir=a("bases of choices without a region"),Iq=a("bases of choices that are not there"),Jl=a(pb),Jm=a(pT),Jo=a("REFUSED"),Jp=a("NOT COVERED"),Jn=a("NO CERTIFICATE"),Jr=[0,2,a("NO CERTIFICATE: numbers or sizes that do not fit\n")],Jq=[0,1,a("REFUSED: it takes more memory than there is\n")],Jh=[0,[11,a("PROVED: "),[2,0,[11,a(" in ["),[8,[0,0,3],0,[0,17],[11,a(kZ),[8,[0,0,3],0,[0,17],[12,93,[2,0,[12,10,0]]]]]]]]],a("PROVED: %s in [%.17g, %.17g]%s\n")],Jd=[0,[11,a(d0),[4,0,0,0,[11,a(p$),0]]],a(qC)],Jc=a(dX),Je=a(qZ),Jf=[0,[11,a(", with probability 1 - "),[8,[0,0,3],0,[0,17],0]],a(", with probability 1 - %.17g")],Jj=a(v),Jg=[0,[11,a("theorems: "),[2,0,[11,a("\ndigest: "),[2,0,[11,a("\nseconds: "),[8,[0,0,0],0,[0,2],[12,10,0]]]]]]],a("theorems: %s\ndigest: %s\nseconds: %.2f\n")],Ji=a(v),I4=a("coupled values that its cells do not prove"),I5=a(": the claim is not proved"),Ja=a("value_sound"),I6=a(hz),I$=a(kp),I7=a(bX),I_=a("domain_sound"),I8=a("fixed_sound"),I9=a("learned_sound"),IZ=a("the file's contents do not match its digest"),I0=a(lp),I1=[0,a(ll),0],I2=[0,a(qh),0];function
+JB(a,b,c,d,e,f,g,h){return a.length==7?a(b,c,d,e,f,g,h):c7(a,[b,c,d,e,f,g,h])}JX();var
+gj=[ax,a(p$),-1],lV=[ax,a(qw),-2],gi=[ax,a(k7),-3],lT=[ax,a(qP),-4],lW=[ax,a(pU),-6],T=[ax,a(qX),-7],lU=[ax,a(ps),-8],ij=[ax,a(q1),-9],ad=[ax,a(rc),-11],lX=[ax,a(ql),-12],Jz=[4,0,0,0,[12,45,[4,0,0,0,0]]],iF=[0,[11,a('File "'),[2,0,[11,a('", line '),[4,0,0,0,[11,a(qI),[4,0,0,0,[12,45,[4,0,0,0,[11,a(pT),[2,0,0]]]]]]]]]],a('File "%s", line %d, characters %d-%d: %s')],JA=[0,a(kY),[0,a(kX),[0,a(hD),[0,a(e3),0]]]],g9=[0,a(f7),[0,a(kH),0]],jE=[0,a(hX),[0,a(rm),[0,a(o4),0]]],hd=[0,a(kZ),[0,a("slab of few data"),[0,a(f7),[0,a(kH),0]]]],jD=[0,a("slab of the best"),[0,a(hT),[0,a(qt),0]]],ki=[0,1,0,0];b_(11,lX,ql);b_(10,ad,rc);b_(9,[ax,a(pE),p5],pE);b_(8,ij,q1);b_(7,lU,ps);b_(6,T,qX);b_(5,lW,pU);b_(4,[ax,a(qy),-5],qy);b_(3,lT,qP);b_(2,gi,k7);b_(1,lV,qw);b_(0,gj,p$);var
+sq=a("output_substring"),sn=a("%.12g"),sm=a(bW),sk=a(pG),sl=a(qT),sd=b9(0,0,qV),se=b9(0,0,65520),sf=b9(1,0,qV),sh=b9(pr,pr,32751),si=b9(0,0,15536),ss=a("option is None"),sv=a("\\\\"),sw=a("\\'"),sx=a("\\b"),sy=a("\\t"),sz=a("\\n"),sA=a("\\r"),su=a("Char.chr"),sG=a("List.map2"),sH=a("List.fold_left2"),sI=a("List.for_all2"),sJ=a("List.combine"),sF=a("List.init"),sD=a("nth"),sE=a("List.nth"),sC=a("tl"),sB=a("hd"),sM=a("String.blit / Bytes.blit_string"),sL=a("Bytes.blit"),sK=a("String.sub / Bytes.sub"),sR=a("String.contains_from / Bytes.contains_from"),sO=a(w),sN=a("String.concat"),sX=a("Array.for_all2"),sW=a("Array.map2: arrays must have the same length"),sV=a("Array.blit"),sU=a("Array.fill"),sT=a("Array.sub"),sS=a("Array.init"),s2=a("Set.remove_min_elt"),s3=[0,0,0,0],s4=[0,0,0],s5=[0,a("set.ml"),570,18],sY=a(hP),sZ=a(hP),s0=a(hP),s1=a(hP),s_=a("Map.remove_min_elt"),s$=[0,0,0,0],ta=[0,a("map.ml"),f0,10],tb=[0,0,0],s6=a(hE),s7=a(hE),s8=a(hE),s9=a(hE),tc=a("Stdlib.Stack.Empty"),td=a("Stdlib.Queue.Empty"),tf=a("CamlinternalLazy.Undefined"),tl=a("Buffer.add_substring/add_subbytes"),tk=a("Buffer.add: cannot grow buffer"),tj=[0,a(q6),93,2],ti=[0,a(q6),94,2],tu=a("%c"),tv=a("%s"),tw=a(qj),tx=a(pp),ty=a(qO),tz=a(qs),tA=a("%f"),tB=a("%B"),tC=a("%{"),tD=a("%}"),tE=a("%("),tF=a("%)"),tG=a("%a"),tH=a("%t"),tI=a("%?"),tJ=a("%r"),tK=a("%_r"),tL=[0,a(aV),850,23],tW=[0,a(aV),814,21],tO=[0,a(aV),815,21],tX=[0,a(aV),818,21],tP=[0,a(aV),819,21],tY=[0,a(aV),822,19],tQ=[0,a(aV),823,19],tZ=[0,a(aV),826,22],tR=[0,a(aV),827,22],t0=[0,a(aV),831,30],tS=[0,a(aV),832,30],tU=[0,a(aV),836,26],tM=[0,a(aV),837,26],tV=[0,a(aV),846,28],tN=[0,a(aV),847,28],tT=[0,a(aV),851,23],u3=a(pB),u1=[0,a(aV),1558,4],u2=a("Printf: bad conversion %["),u4=[0,a(aV),1626,39],u5=[0,a(aV),1649,31],u6=[0,a(aV),1650,31],u7=a("Printf: bad conversion %_"),u8=a(pz),u9=a(pF),u_=a(pz),u$=a(pF),uZ=a(k_),uX=a("neg_infinity"),uY=a(rl),uW=a(bW),uR=[0,k3],uF=a("%+nd"),uG=a("% nd"),uI=a("%+ni"),uJ=a("% ni"),uK=a("%nx"),uL=a("%#nx"),uM=a("%nX"),uN=a("%#nX"),uO=a("%no"),uP=a("%#no"),uE=a("%nd"),uH=a(qO),uQ=a("%nu"),us=a("%+ld"),ut=a("% ld"),uv=a("%+li"),uw=a("% li"),ux=a("%lx"),uy=a("%#lx"),uz=a("%lX"),uA=a("%#lX"),uB=a("%lo"),uC=a("%#lo"),ur=a("%ld"),uu=a(pp),uD=a("%lu"),uf=a("%+Ld"),ug=a("% Ld"),ui=a("%+Li"),uj=a("% Li"),uk=a("%Lx"),ul=a("%#Lx"),um=a("%LX"),un=a("%#LX"),uo=a("%Lo"),up=a("%#Lo"),ue=a("%Ld"),uh=a(qs),uq=a("%Lu"),t4=a("%+d"),t5=a("% d"),t7=a("%+i"),t8=a("% i"),t9=a("%x"),t_=a("%#x"),t$=a("%X"),ua=a("%#X"),ub=a("%o"),uc=a("%#o"),t3=a(f8),t6=a(qj),ud=a(pB),tm=a("@]"),tn=a("@}"),to=a("@?"),tp=a("@\n"),tq=a("@."),tr=a("@@"),ts=a("@%"),tt=a("@"),t1=a("CamlinternalFormat.Type_mismatch"),vd=a(w),ve=[0,[11,a(k1),[2,0,[2,0,0]]],a(", %s%s")],vE=[0,[11,a(lh),[2,0,[12,10,0]]],a(q$)],vF=[0,[11,a("Fatal error in uncaught exception handler: exception "),[2,0,[12,10,0]]],a("Fatal error in uncaught exception handler: exception %s\n")],vD=a("Fatal error: out of memory in uncaught exception handler"),vB=[0,[11,a(lh),[2,0,[12,10,0]]],a(q$)],vw=[0,[2,0,[12,10,0]],a("%s\n")],vo=a("Raised at"),vp=a("Re-raised at"),vq=a("Raised by primitive operation at"),vr=a("Called from"),vs=a(" (inlined)"),vu=a(w),vt=[0,[2,0,[12,32,[2,0,[11,a(' in file "'),[2,0,[12,34,[2,0,[11,a(", line "),[4,0,0,0,[11,a(qI),Jz]]]]]]]]]],a('%s %s in file "%s"%s, line %d, characters %d-%d')],vv=[0,[2,0,[11,a(" unknown location"),0]],a("%s unknown location")],vj=a("Out of memory"),vk=a("Stack overflow"),vl=a("Pattern matching failed"),vm=a("Assertion failed"),vn=a("Undefined recursive module"),vf=[0,[12,40,[2,0,[2,0,[12,41,0]]]],a("(%s%s)")],vg=a(w),vh=a(w),vi=[0,[12,40,[2,0,[12,41,0]]],a("(%s)")],vc=[0,[4,0,0,0,0],a(f8)],va=[0,[3,0,0],a("%S")],vb=a(qQ),vy=[0,a(w),a("(Cannot print locations:\n bytecode executable program file not found)"),a("(Cannot print locations:\n bytecode executable program file appears to be corrupt)"),a("(Cannot print locations:\n bytecode executable program file has wrong magic number)"),a("(Cannot print locations:\n bytecode executable program file cannot be opened;\n -- too many open files. Try running with OCAMLRUNPARAM=b=2)")],vI=a("Fun.Finally_raised: "),vG=a("Stdlib.Fun.Finally_raised"),vJ=a("x"),vN=a("Hashtbl: unsupported hash table format"),Jx=a("OCAMLRUNPARAM"),Jv=a("CAMLRUNPARAM"),vK=a(w),v8=[3,0,3],v9=a(bW),v3=a(rp),v4=a("<\/"),v5=a(w),vZ=a(rp),v0=a("<"),v1=a(w),vX=a(pb),vW=[0,a(w)],vS=a(w),vT=a(w),vU=a(w),vV=a(w),vQ=[0,a(w),0,a(w)],vP=a(w),vO=a("Stdlib.Format.String_tag"),wh=b9(1,0,0),we=a(ld),wf=a("ml_z_overflow"),wg=a(f8),wo=a(p2),wn=a(p2),wi=a(bp),wj=a("+inf"),wk=a("-inf"),wl=a("undef"),wm=a(cj),wy=[0,0],wC=[0,0],wD=[0,[0,0,0]],wz=[0,0,0],wF=a("this is not a certificate, or it is damaged: "),wE=a("Refusal.Refused"),wP=[0,[2,0,[12,10,[4,0,0,0,[12,10,0]]]],a("%s\n%d\n")],wL=b9(8,0,0),wM=a("\x80"),wN=[0,[4,6,[0,2,8],0,0],a("%08x")],wO=a(w),w7=a(la),w8=a(la),w9=a("a member repeats what is not there"),w5=a("a member has a block of no kind"),w6=a("a member has a block of another length"),w_=a(kJ),xa=a("a code repeats nothing"),w$=a(kJ),w4=a("a member is longer than it says"),w3=a(la),w2=a("a member ends early"),xb=a(qm),wQ=a(kJ),wR=[0,16,17,18,0,8,7,9,6,10,5,11,4,12,3,13,2,14,1,15],wT=[0,3,4,5,6,7,8,9,10,11,13,15,17,19,23,27,31,35,43,51,59,67,83,99,115,131,163,195,qq,258],wV=[0,0,0,0,0,0,0,0,0,1,1,1,1,2,2,2,2,3,3,3,3,4,4,4,4,5,5,5,5,0],wX=[0,1,2,3,4,5,7,9,13,17,25,33,49,65,97,129,193,qu,385,513,769,1025,1537,lc,3073,4097,6145,8193,12289,16385,24577],wZ=[0,0,0,0,0,1,1,2,2,3,3,4,4,5,5,6,6,7,7,8,8,9,9,10,10,11,11,12,12,13,13],xm=a("a member has another length or sum"),xf=a(q2),xg=a("a member is encrypted or stored in another way"),xh=a(q2),xi=a("a member's name is no ASCII text"),xj=a("it would take more than 40 times its own size in memory"),xk=a("too many members, or two of one name"),xl=a(qm),xn=a("PK\x01\x02"),xe=a("PK\x03\x04"),xo=a("PK\x05\x06"),xp=a("its members do not fill the file, or its directory is wrong"),xq=a(o9),xr=a("the digest is longer"),xt=a(w),xs=a(o9),xy=[5,0],xw=[0,1],xx=a(pG),xv=a("null"),xA=[0,0],xB=a(qT),xz=[4,0],xu=a("Json.Wrong"),xL=a(w),xC=a(kB),xD=a(pl),xE=a(kT),xF=a(lu),xG=a(q3),xH=a(k8),xI=a(pA),xJ=a(h2),xK=a(qf),xZ=a('"\\/bfnrt'),x0=a(fY),x1=a("a name is there twice"),yS=a("no term of a polynomial"),yQ=a("no term"),yP=a("no power of a parameter"),yR=a(w),yT=a("a polynomial has a monomial twice"),yN=a(w),yO=a("no rational"),yM=a("no number"),yI=a(hQ),yJ=a("has too many lines, terms or factors"),yL=a(w),yK=a("is no list of lines"),yH=a("has another number of dimensions"),yG=a("is missing"),yF=a(hQ),yE=a(qM),yD=a(hQ),yB=a(qM),yC=a(hQ),yz=[0,[12,39,[2,0,[2,0,[11,a("' has several dimensions"),0]]]],a("'%s%s' has several dimensions")],yA=a("has another length"),yy=b9(1,0,0),yx=a(lt),yw=a("is no number in range"),yv=a("is no whole number in range"),yu=a("is not true or false"),yt=a("is none of its words"),ys=a("the field "),yr=[0,[11,a("the fields of '"),[2,0,[11,a("' are others"),0]]],a("the fields of '%s' are others")],yq=[0,[12,39,[2,0,[2,0,[11,a("' "),[2,0,0]]]]],a("'%s%s' %s")],yb=a("there is no header"),yc=a(lr),yd=a(lr),ye=a("the header is longer than 1 MiB"),yf=a(fY),yg=a(fY),yi=[0,a(ln),[0,a(qi),[0,a(pZ),0]]],yj=a("a certificate of another format: format 6 is read"),yk=[1,6],yl=a(pZ),ym=a(ln),yn=a("no arrays"),yo=a("it lists other members"),yp=a("it would take too much memory"),yh=a("the header has other fields"),x4=a("-+.0123456789"),x5=a(dv),x6=a(bp),x7=a(bW),x8=a("eE"),x9=a("+-"),x_=a(fY),x$=a("-+.eE0123456789"),x3=a(fY),xM=[0,[11,a("the array '"),[2,0,[11,a("' is not as it is described"),0]]],a("the array '%s' is not as it is described")],xN=a(qf),xO=a(h2),xP=a(kB),xQ=a(pl),xR=a(kT),xS=a(lu),xT=a(q3),xU=a(k8),xV=a(pA),xX=[0,a(k8),[0,a(kT),[0,a(lu),0]]],xW=a(kB),Bo=a(o4),Bp=a(hX),Bq=a(bX),Bu=a(bX),Bv=a(bX),Bt=a(hX),Br=a(o_),Bs=a("the method "),A9=a(": the confidence is nominal"),A8=a(hz),A_=a(hA),A$=a(hA),Ba=a(e1),Bb=a(fV),Bc=a(hI),Bd=a(hV),Be=a(f6),Bf=[0,a(hX),[0,a(rm),[0,a(pi),0]]],Bg=a("rows were left out by their outcomes"),Bh=a(hO),Bi=a("nobody says that ends or order in time of the data are known"),Bj=a("visits were not fixed in advance, or the data looked at while they came"),Bn=a(f4),Bk=a("the amount was not fixed in advance: the data were looked at"),Bl=a(f4),Bm=a(bX),AM=a(", if "),AN=a(kR),AO=[0,a(bX),0],A0=a(w),AY=a(hx),AZ=a("problem.data.design"),AX=[0,[4,0,0,0,[11,a(" episodes were planned in advance"),0]],a("%d episodes were planned in advance")],AP=a(w),AQ=a("the given policy was chosen without these data"),AW=a(w),AV=a("the prior does not depend on the data"),AR=a(w),AS=a(k2),AT=a(w),AU=[0,[11,a("every possible transition has at least probability "),[8,[0,0,3],0,[0,17],0]],a("every possible transition has at least probability %.17g")],AK=[0,[11,a(d2),[4,0,0,0,[11,a(qa),0]]],a(qD)],AJ=a(d0),AL=a(hS),Ay=a(hz),Az=a(e1),AA=a(hx),AB=a(e2),AI=a(eZ),AC=a(e2),AH=a(e2),AD=a(f4),AE=a(fV),AF=a(eZ),AG=a(eZ),Ax=a(hC),Au=a(qS),Av=a("problem.data.batch_transition"),Aw=a("problem.data.batch_count"),At=a(qS),Ar=a(qn),As=a(qn),Ao=a(bX),Ap=a(kr),Aq=a("problem.data.shared_by"),An=a(hT),Ae=a(o_),Ad=a(q0),Ac=a(kR),Ab=a(hC),Aa=a(o$),z6=a(o8),z7=a(cg),z8=a(ch),z9=a(kP),z_=a(lo),z$=a(hv),z5=a(qW),z2=[0,[11,a(d2),[4,0,0,0,[12,46,[2,0,0]]]],a(qG)],z3=a(ch),z4=a(cg),zZ=a(e3),z0=[0,[11,a(d2),[4,0,0,0,[11,a(".policy"),0]]],a("claims.%d.policy")],z1=[0,[11,a(d2),[4,0,0,0,[11,a(".pair"),0]]],a("claims.%d.pair")],zK=[0,[11,a(d2),[4,0,0,0,[12,46,[2,0,0]]]],a(qG)],zL=a(hW),zM=a(eW),zN=a(h0),zY=a(kX),zO=a(kY),zP=a(hD),zQ=a(hD),zR=a(hZ),zS=a(fT),zT=a(kO),zW=[0,0],zX=[0,1],zU=a(fT),zV=a(hB),zJ=a(hJ),zI=a(fW),zn=a(hY),zo=a(f1),zH=a(f1),zp=a(du),zq=[0,1],zF=a(fX),zG=a(fX),zr=a(hy),zs=a(h1),zt=a(h1),zu=a(lk),zv=a(kW),zw=a(e0),zx=a(f5),zy=a(f_),zz=a(du),zA=a(dw),zB=a(dz),zC=a(bA),zD=a("problem.graph.initial"),zE=a(pw),zk=a(fW),zl=a(fS),zm=a(fW),zi=a(fS),zj=a(fS),zh=a(pC),y_=a(p8),y$=a(q8),za=a(q8),zb=a(q5),zc=a(q5),zd=a(o$),ze=a(hC),zf=a("problem.lower"),zg=a("problem.upper"),y7=a(k2),y8=a(k2),y4=a("problem.graph.successor"),y5=a(p8),y6=a(pw),y0=a(bW),yZ=a(bW),y2=a(d0),y3=a(fU),yW=a(bW),yX=a(bW),yY=a("what it says of "),y1=[0,a(fU),[0,a(d0),0]],yU=a(lt),yV=[0,[0,a("problem.graph"),[0,a(kA),[0,a(ly),[0,a(lf),[0,a(kG),0]]]]],[0,rS([a("problem.objective"),a(hY),a(hB),a(hZ),a(hJ),a(hy),a(fX),a(f1),a(fS),a(fW),a(kW),a(lk),a(h1)]),[0,[0,a(fU),[0,a(qE),[0,a(cg),[0,a(ch),[0,a(re),[0,a(qz),[0,a(p9),[0,a(kI),0]]]]]]]],[0,[0,a(qW),[0,a(cg),[0,a(ch),[0,a(kP),[0,a(lo),[0,a(hv),0]]]]]],[0,rS([a(kR),a(kK),a(lw),a(ku),a(e1),a(hV),a(hO),a(fV),a(eZ),a(e2),a(hA),a(qR),a(ls),a(ko),a(le)]),[0,[0,a(d0),[0,a(k4),[0,a(hW),[0,a(cg),[0,a(ch),JA]]]]],0]]]]]],Af=a(hT),Ag=a(qt),Ai=a(f7),Aj=a(pe),Al=a(bX),Am=a(qA),GO=a("'"),GP=a("unknown member '"),GM=a("a coupled proof of no claim"),GN=a("coupled values with step bounds"),GJ=a("a difference of claims that are not there, or of no policies"),GK=a(e3),GL=a(eW),Gm=[0,a(fU),[0,a(d0),[0,a(rt),[0,a(ky),[0,a(pa),0]]]]],Gn=a(w),Go=a(pa),Gp=[0,a(q4),[0,a(pI),[0,a(k0),[0,a(kz),[0,a(kI),[0,a(qJ),0]]]]]],Gq=a("problem."),Gr=a(fU),Gs=a("problem.time"),Gt=a("chains in continuous time"),Gu=a(q4),Gv=a(pI),Gw=a("an automaton is for temporal questions"),Gx=a(f2),Gy=a(qJ),Gz=a(f2),GA=a("temporal formulas"),GB=a(kI),GC=a("an assumption about supports that does not fit the model"),GD=a("hints about sets do not fit the model"),GE=a(ky),GQ=a(ky),GF=a(d0),GG=a(rt),GH=a("every claim needs its hints, and there must be one"),GI=a("two claims have one name"),Gk=a("'about' has texts that are too long"),Gj=a("'about' has other things than texts"),Gi=a("'about' is no object of texts"),Ga=a("shares of pilots that are none, or too many"),FV=[0,a(hL),[0,a(qe),[0,a(kZ),0]]],FW=a("learned."),FX=a(cg),FY=[0,1.],FZ=[0,0.],F0=a(ch),F1=[0,1.],F2=[0,0.],F3=a(hL),Gh=a("learned.region."),F4=a(qe),F5=a("coupled proofs are no list"),F6=a(kZ),F7=a("the stages of a slab are no list"),F8=a("learned.cost_lower"),F9=a(rj),F_=a("pilot_share"),F$=[0,ci],Gb=a(qp),Gg=a(qp),Gc=a("intervals do not fit the method"),Gd=a(bX),Ge=a("shares of pilots where there are none"),Gf=a("the region does not fit the statement"),FI=a(kC),FJ=[0,-1],FK=a("an occupancy that is not there"),FL=a("duals"),Fz=a("proofs+"),FA=a("rows or points of cells do not fit"),FB=[0,0],Fh=a("has another shape"),Ff=a(rb),Fd=[0,a(qK),0],Fe=[0,[11,a("learned.coupled."),[4,0,0,0,[12,46,0]]],a("learned.coupled.%d.")],Fg=[0,a("3"),3],Fi=a(k$),Fj=a("split_node"),Fk=a(kC),Fl=a("node"),Fm=a("rows 3"),Fn=a(q7),Fo=[0,[0,a("split_direction"),a("splits size")],[0,[0,a("split_value"),a(k$)],[0,[0,a(fZ),a(pN)],[0,[0,a("centre"),a("proofs size")],[0,[0,a("axes"),a("proofs size size")],[0,[0,a(kN),a(pQ)],[0,[0,a("slope"),a("models open size")],[0,[0,a("curve"),a("models open packed")],[0,[0,a("dual"),a("duals open")],0]]]]]]]]],Fp=[0,[0,a("multiplier"),a(kt)],[0,[0,a(rn),a(pQ)],0]],Fq=[0,0.],Fr=a(pN),Fs=a("simplex"),Ft=a(k$),Fu=a(kC),Fv=a(rb),Fw=a("models of cells do not fit"),Fx=a("models"),Fy=a("packed"),FC=a(kt),FD=a("row_start"),FE=a("points"),FF=a("point_start"),FG=a("a cell has more points, rows or coordinates than are checked"),FH=[0,a("lower_dual"),[0,a("upper_dual"),0]],FM=a(rf),FN=a("state"),FO=a(rf),FU=a("the open states do not rise"),FT=a("a split of a cell that is not there, or was split before"),FS=a("a proof about a cell that is not there"),FP=a(kt),FQ=a(qK),FR=[0,3],EY=[0,[11,a("learned.slab."),[4,0,0,0,[12,46,0]]],a("learned.slab.%d.")],EZ=[0,a(hL),0],E0=a(hL),E1=a("region."),E2=a(fZ),E3=a(fZ),E4=a(o3),E5=[0,d3],E6=[0,0],E7=a(o3),E8=a("side"),E9=[0,1],E_=a("guard"),E$=[0,0.],Fa=a("the points or shares of a slab do not fit"),Fc=a(qh),Fb=a("rows of a slab without sides"),EF=[0,dy],EG=[0,0],EH=a(q7),EI=a(fZ),EJ=a(fZ),EK=a("box_basis"),EL=a("bound_basis"),EM=a("choice_basis"),EN=a(pK),EO=a(pK),EP=a(qr),EQ=[0,1],ER=a(qr),ES=a("bound_near"),ET=a("box_lower"),EU=a("box_upper"),EV=a(qH),EW=a("bounds near a value"),Ew=a("a bound is infinite, the value is not"),Ep=a(k6),El=a("the weights are no distribution"),Ek=a("a choice that its state does not have"),DJ=[0,a(k4),[0,a(hW),[0,a(cg),[0,a(ch),0]]]],DK=[0,[11,a(d2),[4,0,0,0,[12,46,0]]],a("claims.%d.")],DL=[0,[11,a("values."),[4,0,0,0,[12,46,0]]],a("values.%d.")],DM=[0,-1],DN=a("lower_ranking"),DO=a(e3),DP=[0,3],DQ=[0,2],DR=a("upper_basis"),DS=a("lower_basis"),DT=a("upper_bias"),DU=a("lower_bias"),DV=a("witness"),DW=a("upper_ranking"),DX=a(ch),DY=a(cg),DZ=a(hD),D0=[0,0],D1=a(k6),D2=a(kX),D3=[0,1.],D4=[0,0.],D5=a(kY),D6=a(ch),D7=[0,1],D8=a(cg),D9=[0,1],D_=[0,a(eW),[0,a(k5),[0,a(h0),[0,a(e3),0]]]],D$=a(hW),Ea=[0,a(kN),[0,a(pu),[0,a(hS),[0,a(h2),0]]]],Eb=a(k4),Ec=a("a lower bound above the upper one"),Ed=a("a pair of policies where no difference is claimed, or none"),Ee=a(e3),Ef=a(h2),Eg=a("the policy does not fit"),Eh=a(k5),Ei=a("the weights do not fit"),Ej=a(h0),Em=a("what is claimed is no value of the quantity"),En=a("a witness beside a policy that is given"),EE=a(eW),Eo=a(k6),ED=a(k5),Eq=a("vectors do not fit"),Er=a(e0),Es=[0,a(dw),[0,a(dz),0]],Et=a("a bias does not fit"),Eu=a("the average of a randomised policy"),Ev=a(h0),Ex=a(pu),Ey=a("a policy of another kind than its name says"),Ez=a(kN),EA=a(eW),EB=a("bases without a region"),EC=a("averages over a region"),Dz=a("an expression's number is out of range"),Dd=a(qE),De=[0,1.],Df=[0,0.],Dg=a(cg),Dh=[0,1.],Di=[0,0.],Dj=a(ch),Dk=[0,1.],Dl=[0,0.],Dm=a(re),Dn=a(qz),Do=a(p9),Dp=a(k0),Dq=a(kz),Dr=a("problem.denominator"),Ds=a("quotients of parameters"),Dt=a("problem.misfit"),Du=a("misfits of the model"),Dv=a("problem.unseen"),Dw=a("outcomes that were never seen"),Dx=a("problem.passing"),Dy=a("states in the middle of a step"),DG=a(k0),DH=a(kz),DA=a("not what labels the transitions of one model"),DB=a("nature's direction does not fit the model"),DC=a(q_),DD=a("rewards with parameters are for models over a domain"),DE=a("averages are of rewards that are known"),DF=a(e0),CK=a("priors are of parameters, and of a likelihood"),CL=a(bX),CM=a("priors are of parameters, in their order"),Cu=a(dZ),Cr=a(pe),Cs=a(qA),Ct=a(bX),Cq=a(hz),Cn=[0,a(kK),[0,a(lw),[0,a(ku),[0,a(e1),[0,a(hV),[0,a(hO),[0,a(fV),[0,a(eZ),[0,a(e2),[0,a(rq),0]]]]]]]]]],Co=a(hz),Cp=[0,[0,a("seen"),a(qc)],[0,[0,a("seen_delta"),a(qc)],0]],Cv=a("unseen mass"),Cw=a("gamma-poisson"),Cx=a("ellipsoid"),Cy=a(bX),Cz=a(pi),CA=a(lw),CB=a(kK),CC=[0,a(li),[0,a("outcomes"),[0,a(f6),0]]],CD=a(ku),CE=a("the method shares its confidence in one way only"),Db=a(li),CF=a(f6),CG=a(qL),CH=a(qR),CI=[0,qN],CJ=[0,0.],CN=a(fV),CO=a(eZ),CP=a(e2),CQ=a(rq),CR=a(rj),CS=a(ls),CT=a(ls),CU=a(ko),CV=a(ko),CW=a(le),CX=[0,1],CY=a(le),CZ=a("the batches do not fit"),C0=[0,0],Da=a("there are too many counts"),C$=a("the transitions of a batch do not rise"),C1=a(hA),C2=[0,5],C3=a("what is stated of the data does not rise"),C8=a(hI),C9=[0,a(f4),[0,a(hI),[0,a(hx),0]]],C_=a(e1),C4=a(hO),C5=a(hV),C6=[0,a(f4),[0,a(hI),[0,a(hx),0]]],C7=a(e1),Ce=a(o8),Cf=a(cg),Cg=a(ch),Ch=a(kP),Ci=a(lo),Cj=a(hv),Ck=a(hv),Cl=a("the domain's constraints do not fit"),Cd=a("the expressions are too large to be evaluated at the point"),B8=a("the fields of the objective are not those of "),BM=[0,a(hY),[0,a(hB),[0,a(hZ),[0,a(hJ),[0,a(hy),[0,a(fX),[0,a(f1),0]]]]]]],BN=a(pC),BO=[0,a(bA),[0,a(du),[0,a(dw),[0,a(f5),[0,a(dz),[0,a(f_),[0,a(e0),[0,a(f2),0]]]]]]]],BP=a(hY),BQ=a(h1),BR=a(lk),BS=a(kW),BT=a(fW),BU=a(fS),BV=a(f1),BW=a(fX),BX=[0,lm],BY=a(hy),BZ=[0,lm],B0=a(hJ),B1=[0,a(fT),[0,a(kO),[0,a(q_),0]]],B2=a(hZ),B3=[0,a(fT),[0,a(kO),0]],B4=a(hB),B5=[0,a(bA),[0,a(du),[0,a(f2),0]]],Cc=a(dw),Cb=a(bA),B6=[0,a(bA),[0,a(du),[0,a(dw),0]]],Ca=a(bA),B$=a(f5),B_=[0,a(bA),[0,a(f5),0]],B7=a(f_),B9=a("more steps than are checked"),BB=[0,a(kA),0],BC=a("problem.graph."),BD=a(ly),BE=a(ly),BF=a(lf),BG=a(lf),BH=a(kG),BI=a(kG),BJ=a("the choices of states do not fit"),BK=a("the transitions of choices do not fit"),BL=a(kA),By=[0,a(bA),[0,a(du),[0,a(f2),0]]],Bz=[0,0.,1.],BA=[0,a(dw),[0,a(dz),0]],Bw=a(du),Bx=[0,1],Cm=[0,a("slab of the difference"),[0,a("value slab of the difference"),0]],GR=a(kr),GS=a(f6),GT=a(li),G5=a("a basis of rows that are not there"),G3=a("no such product"),G4=a("a tangent in the middle is for squares"),G2=[0,a(pM),qq,21],G0=a("no such row of the domain"),G1=a("the other side of an inequality"),GZ=a("a polynomial that is not affine in the coordinates"),GX=a("expressions of so high a degree"),GY=a("so many coordinates"),GW=[0,a(pM),108,10],GU=[3,0,0],GV=a("Region.Found"),G8=a("a prior of a parameter that there is not"),G6=[0,0,0],Hs=[0,0,[0,1,0]],Ht=a("bets of few data on one end, or on data that were not planned to be few"),Hq=a(hS),Hp=a(hS),Ho=a(kH),Hn=a(hT),Hm=a(f7),Hl=[0,a("bettor.ml"),391,9],Hk=a("slabs of so many states with cycles"),He=a("slabs of so many steps"),Hj=[0,a(bA),[0,a(dw),[0,a(dz),[0,a(f5),[0,a(f_),0]]]]],Hc=a(" with late steps or averages"),Hd=a("slabs of "),Hf=a(bA),Hg=a(dw),Hh=a(dz),Hi=a(fT),Hb=a("slabs of data that were looked at while they came"),HJ=a("a reward has too many terms to be bounded"),HI=a("a bound of no expression"),HA=a("no such row"),HC=a("no such event"),HD=a(pR),HE=a("rows of balls"),HF=a("rows of expressions that are not there"),HB=a("rows of no origin"),Hy=a(pR),Hz=a("rows of origin 3 where there are none"),Hx=[0,a("sets.ml"),112,90],HG=a(qH),HH=a("rows that rest on proved bounds come last"),Hw=a("a range over a box without width"),Hu=a("the data contradict the model: no instantiation of the domain agrees with all that was seen"),Hv=a("the domain contradicts the model: it has no instantiation"),HQ=a("no expressions"),HN=a("shares of a slab that do not fit its bets"),HO=a(qh),HP=a("shares of a slab that are too fine"),HR=a("a row of a slab"),HM=a("a line of a slab that has no slope"),HK=a("bets that are not fair"),H1=a(": a choice has no distribution, or the policy is none"),HX=a(": a lower bound above an upper one"),HY=a(": the agent's witness is missing"),HZ=a(eW),H0=a(": a ranking is missing"),H8=[0,a(f_),[0,a(e0),0]],H2=a(": no value is below 0"),H3=[0,a(bA),[0,a(dz),0]],H7=a(ri),H4=[0,a(bA),[0,a(du),0]],H5=a(ri),H6=a(": the upper bound is not inductive"),HS=a(bA),HT=a(bA),HV=a(e0),HW=a(dz),HU=a(bA),H_=a(pH),H9=[0,a(pn),24,hF],H$=[0,a(pn),12,51],Ia=a("Simplex.Singular"),Ic=[0,0,0],Ib=a("Expansion.Fails"),Ig=[0,0.,0.],Ie=a("coupled values that need so many cells"),If=a("what is claimed of coupled values does not hold in the region"),Ih=a("coupled values that need such small cells"),Ip=a("coupled values over a domain with equalities"),Io=a("coupled proofs of a bounded number of steps"),Iq=a("coupled proofs without a region"),In=[0,a("coupled.ml"),26,74],Im=a("a coupled value where the value may be infinite"),Ik=a("coupled values with rewards that have parameters"),Il=a(rs),Ii=a(rs),Ij=[0,0.,0],IY=a("differences without an end"),IX=a("a side of a slab that is not bet on"),IW=a("no such row of a slab"),IR=a("an event of more than 2,000,000 trials"),IZ=a("probabilities of a choice do not sum to 1"),IS=a("more than 30,000,000 trials of events"),IT=a(f6),IU=a("the intervals do not fit the events"),IV=a(qL),IQ=[0,a(pj),qg,77],IL=a(ru),IM=a(ru),IN=a("a logarithm that is not proved"),IK=a(pS),IJ=a("rewards among probabilities"),IE=a(bX),IF=a(f7),IG=a("shares of pilots where a plan decides on one"),IH=[0,1,0],II=a("so many pilots"),IO=a(pS),IC=[0,a(pj),70,49],Ir=a(pH),It=a("bases of choices without a region"),Is=a("bases of choices that are not there"),Jn=a(pb),Jo=a(pT),Jq=a("REFUSED"),Jr=a("NOT COVERED"),Jp=a("NO CERTIFICATE"),Jt=[0,2,a("NO CERTIFICATE: numbers or sizes that do not fit\n")],Js=[0,1,a("REFUSED: it takes more memory than there is\n")],Jj=[0,[11,a("PROVED: "),[2,0,[11,a(" in ["),[8,[0,0,3],0,[0,17],[11,a(k1),[8,[0,0,3],0,[0,17],[12,93,[2,0,[12,10,0]]]]]]]]],a("PROVED: %s in [%.17g, %.17g]%s\n")],Jf=[0,[11,a(d2),[4,0,0,0,[11,a(qa),0]]],a(qD)],Je=a(d0),Jg=a(q0),Jh=[0,[11,a(", with probability 1 - "),[8,[0,0,3],0,[0,17],0]],a(", with probability 1 - %.17g")],Jl=a(w),Ji=[0,[11,a("theorems: "),[2,0,[11,a("\ndigest: "),[2,0,[11,a("\nseconds: "),[8,[0,0,0],0,[0,2],[12,10,0]]]]]]],a("theorems: %s\ndigest: %s\nseconds: %.2f\n")],Jk=a(w),I6=a("coupled values that its cells do not prove"),I7=a(": the claim is not proved"),Jc=a("value_sound"),I8=a(hC),Jb=a(kr),I9=a(bX),Ja=a("domain_sound"),I_=a("fixed_sound"),I$=a("learned_sound"),I1=a("the file's contents do not match its digest"),I2=a(lr),I3=[0,a(ln),0],I4=[0,a(qi),0];function
 aF(a){if(typeof
 a==="number")return 0;else
 switch(a[0]){case
@@ -990,25 +990,25 @@ b=a[1];return[9,b,b,aF(a[3])];case
 11:return[11,aF(a[1])];case
 12:return[12,aF(a[1])];case
 13:return[13,aF(a[1])];default:return[14,aF(a[1])]}}function
-bl(a,b){if(typeof
+bm(a,b){if(typeof
 a==="number")return b;else
 switch(a[0]){case
-0:return[0,bl(a[1],b)];case
-1:return[1,bl(a[1],b)];case
-2:return[2,bl(a[1],b)];case
-3:return[3,bl(a[1],b)];case
-4:return[4,bl(a[1],b)];case
-5:return[5,bl(a[1],b)];case
-6:return[6,bl(a[1],b)];case
-7:return[7,bl(a[1],b)];case
+0:return[0,bm(a[1],b)];case
+1:return[1,bm(a[1],b)];case
+2:return[2,bm(a[1],b)];case
+3:return[3,bm(a[1],b)];case
+4:return[4,bm(a[1],b)];case
+5:return[5,bm(a[1],b)];case
+6:return[6,bm(a[1],b)];case
+7:return[7,bm(a[1],b)];case
 8:var
-c=a[1];return[8,c,bl(a[2],b)];case
+c=a[1];return[8,c,bm(a[2],b)];case
 9:var
-d=a[2],e=a[1];return[9,e,d,bl(a[3],b)];case
-10:return[10,bl(a[1],b)];case
-11:return[11,bl(a[1],b)];case
-12:return[12,bl(a[1],b)];case
-13:return[13,bl(a[1],b)];default:return[14,bl(a[1],b)]}}function
+d=a[2],e=a[1];return[9,e,d,bm(a[3],b)];case
+10:return[10,bm(a[1],b)];case
+11:return[11,bm(a[1],b)];case
+12:return[12,bm(a[1],b)];case
+13:return[13,bm(a[1],b)];default:return[14,bm(a[1],b)]}}function
 aB(a,b){if(typeof
 a==="number")return b;else
 switch(a[0]){case
@@ -1054,96 +1054,96 @@ E=a[1];return[21,E,aB(a[2],b)];case
 23:var
 F=a[1];return[23,F,aB(a[2],b)];default:var
 G=a[2],H=a[1];return[24,H,G,aB(a[3],b)]}}function
-ih(a,c,b){return a[1]===c?(a[1]=b,1):0}function
-ec(a){throw[0,gg,a]}function
-af(a){throw[0,lR,a]}function
-cJ(b,a){return h_(b,a)?b:a}function
-aO(b,a){return JY(b,a)?b:a}function
-cK(a){return 0<=a?a:-a|0}var
-a6=cn(sc),dD=cn(sd),dE=cn(sg),lW=cn(sh),gi=dx,sf=cn(se);function
+ii(a,c,b){return a[1]===c?(a[1]=b,1):0}function
+ee(a){throw[0,gi,a]}function
+af(a){throw[0,lT,a]}function
+cK(b,a){return h$(b,a)?b:a}function
+aP(b,a){return J0(b,a)?b:a}function
+cL(a){return 0<=a?a:-a|0}var
+a6=cn(sd),dE=cn(se),dF=cn(sh),lY=cn(si),gk=dy,sg=cn(sf);function
 t(d,c){var
-a=E(d),e=E(c),b=aJ(a+e|0);cl(d,0,b,0,a);cl(c,0,b,a,e);return aV(b)}function
-si(a){return a?sj:sk}function
-lX(a){try{var
-b=[0,h8(a)];return b}catch(a){a=aW(a);if(a[1]===gg)return 0;throw a}}function
+a=F(d),e=F(c),b=aK(a+e|0);cl(d,0,b,0,a);cl(c,0,b,a,e);return aW(b)}function
+sj(a){return a?sk:sl}function
+lZ(a){try{var
+b=[0,h9(a)];return b}catch(a){a=aX(a);if(a[1]===gi)return 0;throw a}}function
 ay(a,b){if(a){var
-c=a[1];return[0,c,ay(a[2],b)]}return b}Kt(0);var
-sn=rT(1),cq=rT(2);function
-so(b){function
+c=a[1];return[0,c,ay(a[2],b)]}return b}Kv(0);var
+so=rU(1),cq=rU(2);function
+sp(b){function
 a(b){var
 a=b;for(;;){if(a){var
-c=a[2],d=a[1];try{d7(d)}catch(a){a=aW(a);if(a[1]!==lT)throw a;var
+c=a[2],d=a[1];try{d9(d)}catch(a){a=aX(a);if(a[1]!==lV)throw a;var
 e=a}var
-a=c;continue}return 0}}return a(Ku(0))}function
-e9(b,a){return lI(b,a,0,E(a))}function
-lY(a){e9(cq,a);rU(cq,10);return d7(cq)}var
-ij=[0,so];function
-sq(d){for(;;){var
-a=ij[1],e=[0,1],c=1-ih(ij,a,function(a,c){return function(e){if(ih(a,1,0))b(d,0);return b(c,0)}}(e,a));if(c)continue;return c}}function
-ik(a){return b(ij[1],0)}lL(a(o6),ik);function
-il(c,d,h){var
+a=c;continue}return 0}}return a(Kw(0))}function
+e_(b,a){return lK(b,a,0,F(a))}function
+l0(a){e_(cq,a);rV(cq,10);return d9(cq)}var
+ik=[0,sp];function
+sr(d){for(;;){var
+a=ik[1],e=[0,1],c=1-ii(ik,a,function(a,c){return function(e){if(ii(a,1,0))b(d,0);return b(c,0)}}(e,a));if(c)continue;return c}}function
+il(a){return b(ik[1],0)}lN(a(o6),il);function
+im(c,d,h){var
 a=b(d,0);if(a){var
-e=a[2],f=a[1],g=function(a){return il(c,e,a)};return[0,b(c,f),g]}return 0}function
-im(h,g,e){var
+e=a[2],f=a[1],g=function(a){return im(c,e,a)};return[0,b(c,f),g]}return 0}function
+io(h,g,e){var
 a=g,d=e;for(;;){var
 c=b(d,0);if(c){var
 i=c[2],a=f(h,a,c[1]),d=i;continue}return a}}function
-aX(a,b){return a?a[1]:b}function
-e_(a){return a?a[1]:af(sr)}function
-aN(c,a){return a?[0,b(c,a[1])]:0}function
-lZ(d,c,a){return a?b(c,a[1]):d}function
-bC(c,a){return a?b(c,a[1]):0}function
-ss(c,a){return 0===a[0]?a:[1,b(c,a[1])]}function
-l0(a){if(0<=a&&!(f3<a))return a;return af(st)}var
-io=KG(0),e$=(4*io|0)-1|0;function
+aQ(a,b){return a?a[1]:b}function
+e$(a){return a?a[1]:af(ss)}function
+aG(c,a){return a?[0,b(c,a[1])]:0}function
+l1(d,c,a){return a?b(c,a[1]):d}function
+bt(c,a){return a?b(c,a[1]):0}function
+st(c,a){return 0===a[0]?a:[1,b(c,a[1])]}function
+l2(a){if(0<=a&&!(f3<a))return a;return af(su)}var
+ip=KI(0),fa=(4*ip|0)-1|0;function
 C(c){var
 b=0,a=c;for(;;){if(a){var
 b=b+1|0,a=a[2];continue}return b}}function
-bZ(a){return a?a[1]:ec(sA)}function
-l1(a){return a?a[2]:ec(sB)}function
+bZ(a){return a?a[1]:ee(sB)}function
+l3(a){return a?a[2]:ee(sC)}function
 ae(d,c){if(0<=c){var
 a=d,b=c;for(;;){if(a){var
 e=a[2],f=a[1];if(0===b)return f;var
-a=e,b=b-1|0;continue}return ec(sC)}}return af(sD)}function
+a=e,b=b-1|0;continue}return ee(sD)}}return af(sE)}function
 b0(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=[0,a[1],b],a=a[2],b=e;continue}return b}}function
 ak(a){return b0(a,0)}function
-l2(a,d,c){if(d<=a)return 0;var
-e=b(c,a);return[0,e,l2(a+1|0,d,c)]}function
-G(c,e){if(0<=c){if(50<c){var
+l4(a,d,c){if(d<=a)return 0;var
+e=b(c,a);return[0,e,l4(a+1|0,d,c)]}function
+D(c,e){if(0<=c){if(50<c){var
 d=0,a=0;for(;;){if(c<=a)return ak(d);var
-d=[0,b(e,a),d],a=a+1|0;continue}}return l2(0,c,e)}return af(sE)}function
-cL(a){if(a){var
-b=a[1];return ay(b,cL(a[2]))}return 0}function
+d=[0,b(e,a),d],a=a+1|0;continue}}return l4(0,c,e)}return af(sF)}function
+cM(a){if(a){var
+b=a[1];return ay(b,cM(a[2]))}return 0}function
 k(c,a){if(a){var
 d=a[2],e=b(c,a[1]);return[0,e,k(c,d)]}return 0}function
-l3(c,b,a){if(a){var
-d=a[2],e=f(b,c,a[1]);return[0,e,l3(c+1|0,b,d)]}return 0}function
-bt(b,a){return l3(0,b,a)}function
-y(d,c){var
+l5(c,b,a){if(a){var
+d=a[2],e=f(b,c,a[1]);return[0,e,l5(c+1|0,b,d)]}return 0}function
+bu(b,a){return l5(0,b,a)}function
+x(d,c){var
 a=c;for(;;){if(a){var
 e=a[2];b(d,a[1]);var
 a=e;continue}return 0}}function
-bu(e,d){var
+bv(e,d){var
 b=0,a=d;for(;;){if(a){var
 c=a[2];f(e,b,a[1]);var
 b=b+1|0,a=c;continue}return 0}}function
 H(e,d,c){var
 b=d,a=c;for(;;){if(a){var
 g=a[2],b=f(e,b,a[1]),a=g;continue}return b}}function
-ip(c,b,a){if(b){if(a){var
-d=a[2],e=b[2],g=f(c,b[1],a[1]);return[0,g,ip(c,e,d)]}}else
-if(!a)return 0;return af(sF)}function
-iq(g,f,e,d){var
+iq(c,b,a){if(b){if(a){var
+d=a[2],e=b[2],g=f(c,b[1],a[1]);return[0,g,iq(c,e,d)]}}else
+if(!a)return 0;return af(sG)}function
+gl(g,f,e,d){var
 c=f,b=e,a=d;for(;;){if(b){if(a){var
 h=a[2],i=b[2],c=S(g,c,b[1],a[1]),b=i,a=h;continue}}else
-if(!a)return c;return af(sG)}}function
+if(!a)return c;return af(sH)}}function
 c9(e,d){var
 a=d;for(;;){if(a){var
 f=a[2],c=b(e,a[1]);if(c){var
 a=f;continue}return c}return 1}}function
-cM(e,d){var
+cN(e,d){var
 a=d;for(;;){if(a){var
 f=a[2],c=b(e,a[1]);if(c)return c;var
 a=f;continue}return 0}}function
@@ -1151,21 +1151,21 @@ aC(d,c){var
 a=c;for(;;){if(a){var
 e=a[2],b=0===an(a[1],d)?1:0;if(b)return b;var
 a=e;continue}return 0}}function
-gj(d,c){var
+gm(d,c){var
 a=c;for(;;){if(a){var
 b=a[1],e=a[2],f=b[2];if(0===an(b[1],d))return f;var
 a=e;continue}throw T}}function
-gk(d,c){var
+gn(d,c){var
 a=c;for(;;){if(a){var
 b=a[1],e=a[2],f=b[2];if(0===an(b[1],d))return[0,f];var
 a=e;continue}return 0}}function
-l4(d,c){var
+l6(d,c){var
 a=c;for(;;){if(a){var
 e=a[2],b=0===an(a[1][1],d)?1:0;if(b)return b;var
 a=e;continue}return 0}}function
-l5(b,a){if(a){var
-c=a[2],d=a[1];return 0===an(d[1],b)?c:[0,d,l5(b,c)]}return 0}function
-l6(e,d){var
+l7(b,a){if(a){var
+c=a[2],d=a[1];return 0===an(d[1],b)?c:[0,d,l7(b,c)]}return 0}function
+l8(e,d){var
 a=d;for(;;){if(a){var
 c=a[1],f=a[2];if(b(e,c))return c;var
 a=f;continue}throw T}}function
@@ -1179,7 +1179,7 @@ c=g,a=h;for(;;){if(a){var
 d=a[2],e=a[1];if(b(f,e)){var
 c=[0,e,c],a=d;continue}var
 a=d;continue}return ak(c)}}}function
-ed(g,e){var
+ef(g,e){var
 c=0,b=0,a=e;for(;;){if(a){var
 d=a[1],h=a[2],i=f(g,c,d)?[0,d,b]:b,c=c+1|0,b=i,a=h;continue}return ak(b)}}function
 b1(f){var
@@ -1188,13 +1188,13 @@ c=g,a=h;for(;;){if(a){var
 d=a[2],e=b(f,a[1]);if(e){var
 c=[0,e[1],c],a=d;continue}var
 a=d;continue}return ak(c)}}}function
-bm(e,d){var
+bd(e,d){var
 c=0,a=d;for(;;){if(a){var
 f=a[2],c=b0(b(e,a[1]),c),a=f;continue}return ak(c)}}function
-gl(b,a){if(b){if(a){var
-c=a[1],d=b[1];return[0,[0,d,c],gl(b[2],a[2])]}}else
-if(!a)return 0;return af(sI)}function
-aS(a,b){function
+go(b,a){if(b){if(a){var
+c=a[1],d=b[1];return[0,[0,d,c],go(b[2],a[2])]}}else
+if(!a)return 0;return af(sJ)}function
+aT(a,b){function
 r(j,e){if(2===j){if(e){var
 l=e[2];if(l){var
 m=l[1],n=e[1],y=l[2],z=0<f(a,n,m)?[0,n,[0,m,0]]:[0,m,[0,n,0]];return[0,z,y]}}}else
@@ -1288,49 +1288,49 @@ C=b0(i,e)}else
 var
 C=b0(h,e);return[0,C,M]}}var
 c=C(a);return 2<=c?m(c,a)[1]:a}function
-ee(a){function
+eg(a){function
 c(e,d){if(0===e){var
-f=0;return ak(im(function(b,a){return[0,a,b]},f,d))}var
+f=0;return ak(io(function(b,a){return[0,a,b]},f,d))}var
 a=b(d,0);if(a){var
 g=a[1];return[0,g,c(e-1|0,a[2])]}return 0}return c(500,a)}var
-l7=aK;function
-ef(b,a){return b<=a?b:a}function
-fa(b,a){return a<=b?b:a}function
+l9=aL;function
+eh(b,a){return b<=a?b:a}function
+fb(b,a){return a<=b?b:a}function
 c$(a,c){var
-b=aJ(a);JR(b,0,a,c);return b}function
-l8(a){var
-b=bN(a),c=aJ(b);dA(a,0,c,0,b);return c}function
-l9(c,b,a){if(0<=b&&0<=a&&!((bN(c)-a|0)<b)){var
-d=aJ(a);dA(c,b,d,0,a);return d}return af(sJ)}function
-l_(c,b,a){return aV(l9(c,b,a))}function
-l$(e,c,d,b,a){if(0<=a&&0<=c&&!((bN(e)-a|0)<c)&&0<=b&&!((bN(d)-a|0)<b))return dA(e,c,d,b,a);return af(sK)}function
-cN(e,c,d,b,a){if(0<=a&&0<=c&&!((E(e)-a|0)<c)&&0<=b&&!((bN(d)-a|0)<b))return cl(e,c,d,b,a);return af(sL)}function
-ir(b,a){return aV(c$(b,a))}function
-cr(c,b,a){return aV(l9(bA(c),b,a))}function
+b=aK(a);JT(b,0,a,c);return b}function
+l_(a){var
+b=bN(a),c=aK(b);dB(a,0,c,0,b);return c}function
+l$(c,b,a){if(0<=b&&0<=a&&!((bN(c)-a|0)<b)){var
+d=aK(a);dB(c,b,d,0,a);return d}return af(sK)}function
+ma(c,b,a){return aW(l$(c,b,a))}function
+mb(e,c,d,b,a){if(0<=a&&0<=c&&!((bN(e)-a|0)<c)&&0<=b&&!((bN(d)-a|0)<b))return dB(e,c,d,b,a);return af(sL)}function
+cO(e,c,d,b,a){if(0<=a&&0<=c&&!((F(e)-a|0)<c)&&0<=b&&!((bN(d)-a|0)<b))return cl(e,c,d,b,a);return af(sM)}function
+ir(b,a){return aW(c$(b,a))}function
+cr(c,b,a){return aW(l$(bB(c),b,a))}function
 is(k,g){if(g){var
-h=E(k),c=0,b=g,p=0;for(;;){if(b){var
+h=F(k),c=0,b=g,p=0;for(;;){if(b){var
 i=b[1];if(b[2]){var
-j=(E(i)+h|0)+c|0,m=b[2],n=c<=j?j:af(sM),c=n,b=m;continue}var
-l=E(i)+c|0}else
+j=(F(i)+h|0)+c|0,m=b[2],n=c<=j?j:af(sN),c=n,b=m;continue}var
+l=F(i)+c|0}else
 var
 l=c;var
-f=aJ(l),e=p,d=g;for(;;){if(d){var
+f=aK(l),e=p,d=g;for(;;){if(d){var
 a=d[1];if(d[2]){var
-o=d[2];cl(a,0,f,e,E(a));cl(k,0,f,e+E(a)|0,h);var
-e=(e+E(a)|0)+h|0,d=o;continue}cl(a,0,f,e,E(a))}return aV(f)}}}return sN}function
-ma(e,c){var
-d=E(c)-1|0,f=0;if(!(d<0)){var
-a=f;for(;;){b(e,bk(c,a));var
+o=d[2];cl(a,0,f,e,F(a));cl(k,0,f,e+F(a)|0,h);var
+e=(e+F(a)|0)+h|0,d=o;continue}cl(a,0,f,e,F(a))}return aW(f)}}}return sO}function
+mc(e,c){var
+d=F(c)-1|0,f=0;if(!(d<0)){var
+a=f;for(;;){b(e,bl(c,a));var
 g=a+1|0;if(d!==a){var
 a=g;continue}break}}return 0}function
 it(f,e){var
-c=bA(e),a=0,d=bN(c);for(;;){if(a===d)return 1;if(b(f,bL(c,a))){var
+c=bB(e),a=0,d=bN(c);for(;;){if(a===d)return 1;if(b(f,bL(c,a))){var
 a=a+1|0;continue}return 0}}function
-mb(j){var
-k=0,x=E(j);for(;;){if(x<=k)return j;var
-n=bk(j,k)+lo|0,o=0;if(59<n>>>0){if(33<n-61>>>0)o=1}else
+md(j){var
+k=0,x=F(j);for(;;){if(x<=k)return j;var
+n=bl(j,k)+lq|0,o=0;if(59<n>>>0){if(33<n-61>>>0)o=1}else
 if(2===n)o=1;if(o){var
-e=bA(j),a=[0,0],q=bN(e)-1|0,t=0;if(!(q<0)){var
+e=bB(j),a=[0,0],q=bN(e)-1|0,t=0;if(!(q<0)){var
 i=t;for(;;){var
 f=bL(e,i),g=0;if(32<=f){var
 l=f-34|0,p=0;if(58<l>>>0){if(93<=l)p=1}else
@@ -1344,12 +1344,12 @@ m=4;break;case
 m=2;break}a[1]=a[1]+m|0;var
 w=i+1|0;if(q!==i){var
 i=w;continue}break}}if(a[1]===bN(e))var
-s=l8(e);else{var
-b=aJ(a[1]);a[1]=0;var
+s=l_(e);else{var
+b=aK(a[1]);a[1]=0;var
 r=bN(e)-1|0,u=0;if(!(r<0)){var
 h=u;for(;;){var
 c=bL(e,h),d=0;if(35<=c)if(92===c)d=2;else
-if(kC<=c)d=1;else
+if(kE<=c)d=1;else
 d=3;else
 if(32<=c)if(34<=c)d=2;else
 d=3;else
@@ -1357,51 +1357,51 @@ if(14<=c)d=1;else
 switch(c){case
 8:aA(b,a[1],92);a[1]++;aA(b,a[1],98);break;case
 9:aA(b,a[1],92);a[1]++;aA(b,a[1],p3);break;case
-10:aA(b,a[1],92);a[1]++;aA(b,a[1],rg);break;case
+10:aA(b,a[1],92);a[1]++;aA(b,a[1],rh);break;case
 13:aA(b,a[1],92);a[1]++;aA(b,a[1],114);break;default:d=1}switch(d){case
 1:aA(b,a[1],92);a[1]++;aA(b,a[1],48+(c/am|0)|0);a[1]++;aA(b,a[1],48+((c/10|0)%10|0)|0);a[1]++;aA(b,a[1],48+(c%10|0)|0);break;case
 2:aA(b,a[1],92);a[1]++;aA(b,a[1],c);break;case
 3:aA(b,a[1],c);break}a[1]++;var
 v=h+1|0;if(r!==h){var
 h=v;continue}break}}var
-s=b}return aV(s)}var
+s=b}return aW(s)}var
 k=k+1|0;continue}}function
-sO(e,d,c,b){var
-a=c;for(;;){if(d<=a)throw T;if(bk(e,a)===b)return a;var
+sP(e,d,c,b){var
+a=c;for(;;){if(d<=a)throw T;if(bl(e,a)===b)return a;var
 a=a+1|0;continue}}function
-sP(b,a,d){var
-c=E(b);if(0<=a&&!(c<a))try{sO(b,c,a,d);var
-e=1;return e}catch(a){a=aW(a);if(a===T)return 0;throw a}return af(sQ)}function
-iu(b,a){return sP(b,0,a)}function
-mc(c,b){var
-d=E(c),e=d<=E(b)?1:0;if(e){var
-a=0;for(;;){if(a===d)return 1;if(bk(b,a)!==bk(c,a))return 0;var
+sQ(b,a,d){var
+c=F(b);if(0<=a&&!(c<a))try{sP(b,c,a,d);var
+e=1;return e}catch(a){a=aX(a);if(a===T)return 0;throw a}return af(sR)}function
+iu(b,a){return sQ(b,0,a)}function
+me(c,b){var
+d=F(c),e=d<=F(b)?1:0;if(e){var
+a=0;for(;;){if(a===d)return 1;if(bl(b,a)!==bl(c,a))return 0;var
 a=a+1|0;continue}}return e}function
-bd(f,b){var
-c=[0,0],d=[0,E(b)],e=E(b)-1|0;if(!(e<0)){var
-a=e;for(;;){if(bk(b,a)===f){var
+be(f,b){var
+c=[0,0],d=[0,F(b)],e=F(b)-1|0;if(!(e<0)){var
+a=e;for(;;){if(bl(b,a)===f){var
 h=c[1];c[1]=[0,cr(b,a+1|0,(d[1]-a|0)-1|0),h];d[1]=a}var
 i=a-1|0;if(0!==a){var
 a=i;continue}break}}var
 g=c[1];return[0,cr(b,0,d[1]),g]}function
-md(b,a){return JL(bA(b),a)}function
+mf(b,a){return JN(bB(b),a)}function
 l(c,d){if(0===c)return[0];if(0<=c){var
 e=n(c,b(d,0)),f=c-1|0,g=1;if(!(f<1)){var
 a=g;for(;;){e[1+a]=b(d,a);var
 h=a+1|0;if(f!==a){var
-a=h;continue}break}}return e}return af(sR)}function
-gm(b,f,e){var
+a=h;continue}break}}return e}return af(sS)}function
+gp(b,f,e){var
 c=n(b,[0]),d=b-1|0,g=0;if(!(d<0)){var
 a=g;for(;;){c[1+a]=n(f,e);var
 h=a+1|0;if(d!==a){var
 a=h;continue}break}}return c}function
 aD(a){var
-b=a.length-1;return 0===b?[0]:lx(a,0,b)}function
-be(b,a){var
-c=b.length-1;return 0===c?aD(a):0===a.length-1?lx(b,0,c):JA(b,a)}function
-bO(c,b,a){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return lx(c,b,a);return af(sS)}function
-gn(c,b,a,d){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return JC(c,b,a,d);return af(sT)}function
-fb(e,c,d,b,a){if(0<=a&&0<=c&&!((e.length-1-a|0)<c)&&0<=b&&!((d.length-1-a|0)<b))return JB(e,c,d,b,a);return af(sU)}function
+b=a.length-1;return 0===b?[0]:lz(a,0,b)}function
+bf(b,a){var
+c=b.length-1;return 0===c?aD(a):0===a.length-1?lz(b,0,c):JC(b,a)}function
+bO(c,b,a){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return lz(c,b,a);return af(sT)}function
+gq(c,b,a,d){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return JE(c,b,a,d);return af(sU)}function
+fc(e,c,d,b,a){if(0<=a&&0<=c&&!((e.length-1-a|0)<c)&&0<=b&&!((d.length-1-a|0)<b))return JD(e,c,d,b,a);return af(sV)}function
 aZ(e,c){var
 d=c.length-1-1|0,f=0;if(!(d<0)){var
 a=f;for(;;){b(e,c[1+a]);var
@@ -1413,8 +1413,8 @@ f=n(d,b(e,c[1])),g=d-1|0,h=1;if(!(g<1)){var
 a=h;for(;;){f[1+a]=b(e,c[1+a]);var
 i=a+1|0;if(g!==a){var
 a=i;continue}break}}return f}function
-eg(e,d,c){var
-b=d.length-1;if(b!==c.length-1)return af(sV);if(0===b)return[0];var
+ei(e,d,c){var
+b=d.length-1;if(b!==c.length-1)return af(sW);if(0===b)return[0];var
 g=n(b,f(e,d[1],c[1])),h=b-1|0,i=1;if(!(h<1)){var
 a=i;for(;;){g[1+a]=f(e,d[1+a],c[1+a]);var
 j=a+1|0;if(h!==a){var
@@ -1424,13 +1424,13 @@ c=b.length-1-1|0,e=0;if(!(c<0)){var
 a=e;for(;;){f(d,a,b[1+a]);var
 g=a+1|0;if(c!==a){var
 a=g;continue}break}}return 0}function
-R(d,b){var
+P(d,b){var
 c=b.length-1;if(0===c)return[0];var
 e=n(c,f(d,0,b[1])),g=c-1|0,h=1;if(!(g<1)){var
 a=h;for(;;){e[1+a]=f(d,a,b[1+a]);var
 i=a+1|0;if(g!==a){var
 a=i;continue}break}}return e}function
-aP(c){var
+aO(c){var
 a=c.length-1-1|0,b=0;for(;;){if(0<=a){var
 d=[0,c[1+a],b],a=a-1|0,b=d;continue}return b}}function
 O(a){if(a){var
@@ -1439,7 +1439,7 @@ d=d+1|0,c=c[2];continue}var
 f=n(d,h),e=1,b=g;for(;;){if(b){var
 i=b[2];f[1+e]=b[1];var
 e=e+1|0,b=i;continue}return f}}}return[0]}function
-aQ(g,e,c){var
+aR(g,e,c){var
 b=[0,e],d=c.length-1-1|0,h=0;if(!(d<0)){var
 a=h;for(;;){b[1]=f(g,b[1],c[1+a]);var
 i=a+1|0;if(d!==a){var
@@ -1447,29 +1447,29 @@ a=i;continue}break}}return b[1]}function
 da(d,c){var
 a=0,e=c.length-1;for(;;){if(a===e)return 0;if(b(d,c[1+a]))return 1;var
 a=a+1|0;continue}}function
-eh(d,c){var
+dG(d,c){var
 a=0,e=c.length-1;for(;;){if(a===e)return 1;if(b(d,c[1+a])){var
 a=a+1|0;continue}return 0}}function
-me(e,c,b){var
-d=c.length-1;if(d!==b.length-1)return af(sW);var
+mg(e,c,b){var
+d=c.length-1;if(d!==b.length-1)return af(sX);var
 a=0;for(;;){if(a===d)return 1;if(f(e,c[1+a],b[1+a])){var
 a=a+1|0;continue}return 0}}function
-cO(a){return a-a==0.?1:0}function
-mf(a){return rW(a,dD)}function
-dF(b,a){if(!(b<a)){var
-c=0;if(ia(a)||!ia(b))c=1;if(c)return b!=b?b:a}return a!=a?a:b}function
+cs(a){return a-a==0.?1:0}function
+mh(a){return rX(a,dE)}function
+dH(b,a){if(!(b<a)){var
+c=0;if(ib(a)||!ib(b))c=1;if(c)return b!=b?b:a}return a!=a?a:b}function
 aa(b,a){if(!(b<a)){var
-c=0;if(ia(a)||!ia(b))c=1;if(c)return a!=a?a:b}return b!=b?b:a}function
-mg(d){function
+c=0;if(ib(a)||!ib(b))c=1;if(c)return a!=a?a:b}return b!=b?b:a}function
+mi(d){function
 p(a){return a?a[4]:0}function
 e(b,e,a){var
 c=b?b[4]:0,d=a?a[4]:0,f=d<=c?c+1|0:d+1|0;return[0,b,e,a,f]}function
 g(b,f,a){var
 g=b?b[4]:0,h=a?a[4]:0;if((h+2|0)<g){if(b){var
 c=b[3],k=b[2],i=b[1],m=p(c);if(m<=p(i))return e(i,k,e(c,f,a));if(c){var
-n=c[2],o=c[1],q=e(c[3],f,a);return e(e(i,k,o),n,q)}return af(sX)}return af(sY)}if((g+2|0)<h){if(a){var
+n=c[2],o=c[1],q=e(c[3],f,a);return e(e(i,k,o),n,q)}return af(sY)}return af(sZ)}if((g+2|0)<h){if(a){var
 j=a[3],l=a[2],d=a[1],r=p(d);if(r<=p(j))return e(e(b,f,d),l,j);if(d){var
-s=d[2],t=d[1],u=e(d[3],l,j);return e(e(b,f,t),s,u)}return af(sZ)}return af(s0)}var
+s=d[2],t=d[1],u=e(d[3],l,j);return e(e(b,f,t),s,u)}return af(s0)}return af(s1)}var
 v=h<=g?g+1|0:h+1|0;return[0,b,f,a,v]}function
 a(c,b){if(b){var
 e=b[3],h=b[2],i=b[1],j=f(d[1],c,h);if(0===j)return b;if(0<=j){var
@@ -1498,13 +1498,13 @@ a=b;for(;;){if(a){if(a[3]){var
 a=a[3];continue}return[0,a[2]]}return 0}}function
 q(a){if(a){var
 b=a[1];if(b){var
-c=a[3],d=a[2];return g(q(b),d,c)}return a[3]}return af(s1)}function
+c=a[3],d=a[2];return g(q(b),d,c)}return a[3]}return af(s2)}function
 m(b,a){if(b){if(a){var
 d=q(a);return c(b,j(a),d)}return b}return a}function
 i(b,a){if(a){var
 e=a[3],g=a[2],h=a[1],l=f(d[1],b,g);if(0===l)return[0,h,1,e];if(0<=l){var
 j=i(b,e),m=j[3],n=j[2];return[0,c(h,g,j[1]),n,m]}var
-k=i(b,h),o=k[2],p=k[1];return[0,p,o,c(k[3],g,e)]}return s2}var
+k=i(b,h),o=k[2],p=k[1];return[0,p,o,c(k[3],g,e)]}return s3}var
 s=0;function
 S(a){return a?0:1}function
 U(g,e){var
@@ -1584,7 +1584,7 @@ g=a[3],h=a[2],i=a[1],e=v(d,i),j=b(d,h),f=v(d,g);if(j){if(i===e&&g===f)return a;r
 w(d,a){if(a){var
 e=a[2],l=a[3],f=w(d,a[1]),g=f[2],h=f[1],n=b(d,e),i=w(d,l),j=i[2],k=i[1];if(n){var
 o=m(g,j);return[0,c(h,e,k),o]}var
-p=c(g,e,j);return[0,m(h,k),p]}return s3}function
+p=c(g,e,j);return[0,m(h,k),p]}return s4}function
 x(a){if(a){var
 b=a[1],c=x(a[3]);return(x(b)+1|0)+c|0}return 0}function
 N(d,c){var
@@ -1655,9 +1655,9 @@ d=a[2];if(d)return[0,[0,[0,0,a[1],0,1],d[1],0,2],d[2]]}break;default:if(a){var
 f=a[2];if(f){var
 h=f[2];if(h)return[0,[0,[0,0,a[1],0,1],f[1],[0,0,h[1],0,1],2],h[2]]}}}var
 i=b/2|0,j=g(i,a),c=j[2],l=j[1];if(c){var
-m=c[1],k=g((b-i|0)-1|0,c[2]),n=k[2];return[0,e(l,m,k[1]),n]}throw[0,ad,s4]};return g(C(o),o)[1]}var
+m=c[1],k=g((b-i|0)-1|0,c[2]),n=k[2];return[0,e(l,m,k[1]),n]}throw[0,ad,s5]};return g(C(o),o)[1]}var
 p=m[1];return a(p,a(n,a(l,a(f,h(b)))))}return a(n,a(l,a(f,h(b))))}return a(l,a(f,h(b)))}return a(f,h(b))}return h(b)}return s}function
-O(c,b){return im(function(c,b){return a(b,c)},b,c)}function
+O(c,b){return io(function(c,b){return a(b,c)},b,c)}function
 ac(a){return O(a,s)}function
 B(a,d){if(a){var
 b=a[1],c=l(a[2],a[3]);return[0,b,function(a){return B(c,a)}]}return 0}function
@@ -1677,7 +1677,7 @@ a=c;continue}var
 h=[0,e,c,b]}else
 var
 h=b;return function(a){return B(h,a)}}},ae,ag,O,ac]}function
-mh(g){function
+mj(g){function
 h(a){return a?a[5]:0}function
 d(b,f,e,a){var
 c=h(b),d=h(a),g=d<=c?c+1|0:d+1|0;return[0,b,f,e,a,g]}function
@@ -1685,9 +1685,9 @@ p(b,a){return[0,0,b,a,0,1]}function
 a(b,g,f,a){var
 i=b?b[5]:0,j=a?a[5]:0;if((j+2|0)<i){if(b){var
 c=b[4],m=b[3],n=b[2],k=b[1],q=h(c);if(q<=h(k))return d(k,n,m,d(c,g,f,a));if(c){var
-r=c[3],s=c[2],t=c[1],u=d(c[4],g,f,a);return d(d(k,n,m,t),s,r,u)}return af(s5)}return af(s6)}if((i+2|0)<j){if(a){var
+r=c[3],s=c[2],t=c[1],u=d(c[4],g,f,a);return d(d(k,n,m,t),s,r,u)}return af(s6)}return af(s7)}if((i+2|0)<j){if(a){var
 l=a[4],o=a[3],p=a[2],e=a[1],v=h(e);if(v<=h(l))return d(d(b,g,f,e),p,o,l);if(e){var
-w=e[3],x=e[2],y=e[1],z=d(e[4],p,o,l);return d(d(b,g,f,y),x,w,z)}return af(s7)}return af(s8)}var
+w=e[3],x=e[2],y=e[1],z=d(e[4],p,o,l);return d(d(b,g,f,y),x,w,z)}return af(s8)}return af(s9)}var
 A=j<=i?i+1|0:j+1|0;return[0,b,g,f,a,A]}var
 A=0;function
 N(a){return a?0:1}function
@@ -1755,7 +1755,7 @@ a=b;for(;;){if(a){if(a[4]){var
 a=a[4];continue}return[0,[0,a[2],a[3]]]}return 0}}function
 q(b){if(b){var
 c=b[1];if(c){var
-d=b[4],e=b[3],f=b[2];return a(q(c),f,e,d)}return b[4]}return af(s9)}function
+d=b[4],e=b[3],f=b[2];return a(q(c),f,e,d)}return b[4]}return af(s_)}function
 C(c,b){if(c){if(b){var
 d=n(b),e=d[2],f=d[1];return a(c,f,e,q(b))}return c}return b}function
 r(e,b){if(b){var
@@ -1807,12 +1807,12 @@ o(d,e,b,a){return b?c(d,e,b[1],a):j(d,a)}function
 i(b,a){if(a){var
 d=a[4],e=a[3],h=a[2],j=a[1],m=f(g[1],b,h);if(0===m)return[0,j,[0,e],d];if(0<=m){var
 k=i(b,d),n=k[3],o=k[2];return[0,c(j,h,e,k[1]),o,n]}var
-l=i(b,j),p=l[2],q=l[1];return[0,q,p,c(l[3],h,e,d)]}return s_}function
+l=i(b,j),p=l[2],q=l[1];return[0,q,p,c(l[3],h,e,d)]}return s$}function
 k(c,b,a){if(b){var
 d=b[2],j=b[5],l=b[4],m=b[3],n=b[1];if(h(a)<=j){var
 e=i(d,a),p=e[2],q=e[1],r=k(c,l,e[3]),s=S(c,d,[0,m],p);return o(k(c,n,q),d,s,r)}}else
 if(!a)return 0;if(a){var
-f=a[2],t=a[4],u=a[3],v=a[1],g=i(f,b),w=g[2],x=g[1],y=k(c,g[3],t),z=S(c,f,w,[0,u]);return o(k(c,x,v),f,z,y)}throw[0,ad,s$]}function
+f=a[2],t=a[4],u=a[3],v=a[1],g=i(f,b),w=g[2],x=g[1],y=k(c,g[3],t),z=S(c,f,w,[0,u]);return o(k(c,x,v),f,z,y)}throw[0,ad,ta]}function
 l(d,b,a){if(b){if(a){var
 j=a[3],e=a[2],k=b[3],f=b[2],u=a[4],v=a[1],w=b[4],x=b[1];if(a[5]<=b[5]){var
 g=i(f,a),m=g[2],y=g[3],n=l(d,x,g[1]),p=l(d,w,y);return m?o(n,f,S(d,f,k,m[1]),p):c(n,f,k,p)}var
@@ -1827,7 +1827,7 @@ d=a[2],i=a[4],k=a[3],e=w(b,a[1]),g=f(b,d,k),h=w(b,i);return g?c(e,d,g[1],h):j(e,
 x(b,a){if(a){var
 d=a[3],e=a[2],n=a[4],g=x(b,a[1]),h=g[2],i=g[1],o=f(b,e,d),k=x(b,n),l=k[2],m=k[1];if(o){var
 p=j(h,l);return[0,c(i,e,d,m),p]}var
-q=c(h,e,d,l);return[0,j(i,m),q]}return ta}function
+q=c(h,e,d,l);return[0,j(i,m),q]}return tb}function
 e(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=[0,a[2],a[3],a[4],b],a=a[1],b=e;continue}return b}}function
@@ -1850,7 +1850,7 @@ J(d,c){var
 b=d,a=c;for(;;){if(a){var
 e=a[3],f=a[2],g=a[1],b=[0,[0,f,e],J(b,a[4])],a=g;continue}return b}}function
 $(a){return J(0,a)}function
-K(b,a){return im(function(b,a){return m(a[1],a[2],b)},a,b)}function
+K(b,a){return io(function(b,a){return m(a[1],a[2],b)},a,b)}function
 aa(a){return K(a,A)}function
 z(a,f){if(a){var
 b=a[2],c=a[1],d=e(a[3],a[4]);return[0,[0,c,b],function(a){return z(d,a)}]}return 0}function
@@ -1870,135 +1870,135 @@ a=c;continue}var
 i=[0,d,e,c,b]}else
 var
 i=b;return function(a){return z(i,a)}}},K,aa]}var
-mi=[ax,tb,b8(0)];function
-dG(a){return[0,0,0]}function
-ei(a){a[1]=0;a[2]=0;return 0}function
-cs(b,a){a[1]=[0,b,a[1]];a[2]=a[2]+1|0;return 0}function
-mj(a){var
+mk=[ax,tc,b8(0)];function
+dI(a){return[0,0,0]}function
+ej(a){a[1]=0;a[2]=0;return 0}function
+ct(b,a){a[1]=[0,b,a[1]];a[2]=a[2]+1|0;return 0}function
+ml(a){var
 b=a[1];if(b){var
-c=b[1];a[1]=b[2];a[2]=a[2]-1|0;return c}throw mi}function
-ej(a){var
+c=b[1];a[1]=b[2];a[2]=a[2]-1|0;return c}throw mk}function
+ek(a){var
 b=a[1];if(b){var
 c=b[1];a[1]=b[2];a[2]=a[2]-1|0;return[0,c]}return 0}function
-ek(b){var
+el(b){var
 a=b[1];return a?[0,a[1]]:0}function
-mk(a){return 0===a[1]?1:0}var
-td=[ax,tc,b8(0)];function
+mm(a){return 0===a[1]?1:0}var
+te=[ax,td,b8(0)];function
 iv(a){a[1]=0;a[2]=0;a[3]=0;return 0}function
-ml(d,a){var
+mn(d,a){var
 b=[0,d,0],c=a[3];return c?(a[1]=a[1]+1|0,c[2]=b,a[3]=b,0):(a[1]=1,a[2]=b,a[3]=b,0)}var
-tf=[ax,te,b8(0)];function
-tg(a){throw tf}function
+tg=[ax,tf,b8(0)];function
+th(a){throw tg}function
 I(a){var
-d=a[1];a[1]=tg;try{var
-c=b(d,0);Kx(a,c);return c}catch(b){b=aW(b);a[1]=function(a){throw b};throw b}}function
+d=a[1];a[1]=th;try{var
+c=b(d,0);Kz(a,c);return c}catch(b){b=aX(b);a[1]=function(a){throw b};throw b}}function
 iw(a){var
-b=F(a);if(b!==D&&b!==m&&b!==qX)return a;return Km(a)}function
-go(a){var
-b=1<=a?a:1,c=e$<b?e$:b,d=aJ(c);return[0,d,0,c,d]}function
-ix(a){return l_(a[1],0,a[2])}function
+b=G(a);if(b!==E&&b!==m&&b!==qY)return a;return Ko(a)}function
+gr(a){var
+b=1<=a?a:1,c=fa<b?fa:b,d=aK(c);return[0,d,0,c,d]}function
+ix(a){return ma(a[1],0,a[2])}function
 iy(a,c){var
-d=a[2],b=[0,a[3]];for(;;){if(b[1]<(d+c|0)){b[1]=2*b[1]|0;continue}if(e$<b[1])if((d+c|0)<=e$)b[1]=e$;else
-ec(tj);var
-e=aJ(b[1]);l$(a[1],0,e,0,a[2]);a[1]=e;a[3]=b[1];if((a[2]+c|0)<=a[3]){if((d+c|0)<=a[3])return 0;throw[0,ad,th]}throw[0,ad,ti]}}function
+d=a[2],b=[0,a[3]];for(;;){if(b[1]<(d+c|0)){b[1]=2*b[1]|0;continue}if(fa<b[1])if((d+c|0)<=fa)b[1]=fa;else
+ee(tk);var
+e=aK(b[1]);mb(a[1],0,e,0,a[2]);a[1]=e;a[3]=b[1];if((a[2]+c|0)<=a[3]){if((d+c|0)<=a[3])return 0;throw[0,ad,ti]}throw[0,ad,tj]}}function
 iz(a,d,c,b){var
 e=c<0?1:0;if(e)var
 f=e;else
 var
-h=b<0?1:0,f=h||((E(d)-b|0)<c?1:0);if(f)af(tk);var
+h=b<0?1:0,f=h||((F(d)-b|0)<c?1:0);if(f)af(tl);var
 g=a[2]+b|0;if(a[3]<g)iy(a,b);cl(d,c,a[1],a[2],b);a[2]=g;return 0}function
-el(a,c){var
-b=E(c),d=a[2]+b|0;if(a[3]<d)iy(a,b);cl(c,0,a[1],a[2],b);a[2]=d;return 0}function
+em(a,c){var
+b=F(c),d=a[2]+b|0;if(a[3]<d)iy(a,b);cl(c,0,a[1],a[2],b);a[2]=d;return 0}function
 iA(a){return 5===a[2]?12:-6}function
-mm(a){return[0,0,aJ(a)]}function
-mn(a,g){var
+mo(a){return[0,0,aK(a)]}function
+mp(a,g){var
 b=bN(a[2]),c=a[1]+g|0,d=b<c?1:0;if(d){var
-e=aJ(fa(b*2|0,c));l$(a[2],0,e,0,b);a[2]=e;var
+e=aK(fb(b*2|0,c));mb(a[2],0,e,0,b);a[2]=e;var
 f=0}else
 var
 f=d;return f}function
-em(a,b){mn(a,1);dB(a[2],a[1],b);a[1]=a[1]+1|0;return 0}function
+en(a,b){mp(a,1);dC(a[2],a[1],b);a[1]=a[1]+1|0;return 0}function
 a7(a,c){var
-b=E(c);mn(a,b);cN(c,0,a[2],a[1],b);a[1]=a[1]+b|0;return 0}function
-mo(a){return l_(a[2],0,a[1])}function
-mp(a){if(typeof
+b=F(c);mp(a,b);cO(c,0,a[2],a[1],b);a[1]=a[1]+b|0;return 0}function
+mq(a){return ma(a[2],0,a[1])}function
+mr(a){if(typeof
 a==="number")switch(a){case
-0:return tl;case
-1:return tm;case
-2:return tn;case
-3:return to;case
-4:return tp;case
-5:return tq;default:return tr}else
+0:return tm;case
+1:return tn;case
+2:return to;case
+3:return tp;case
+4:return tq;case
+5:return tr;default:return ts}else
 switch(a[0]){case
 0:return a[1];case
-1:return a[1];default:return t(ts,ir(1,a[1]))}}function
+1:return a[1];default:return t(tt,ir(1,a[1]))}}function
 iB(b,c){var
 a=c;for(;;)if(typeof
 a==="number")return 0;else
 switch(a[0]){case
 0:var
-d=a[1];a7(b,tt);var
+d=a[1];a7(b,tu);var
 a=d;continue;case
 1:var
-e=a[1];a7(b,tu);var
+e=a[1];a7(b,tv);var
 a=e;continue;case
 2:var
-f=a[1];a7(b,tv);var
+f=a[1];a7(b,tw);var
 a=f;continue;case
 3:var
-g=a[1];a7(b,tw);var
+g=a[1];a7(b,tx);var
 a=g;continue;case
 4:var
-h=a[1];a7(b,tx);var
+h=a[1];a7(b,ty);var
 a=h;continue;case
 5:var
-i=a[1];a7(b,ty);var
+i=a[1];a7(b,tz);var
 a=i;continue;case
 6:var
-j=a[1];a7(b,tz);var
+j=a[1];a7(b,tA);var
 a=j;continue;case
 7:var
-k=a[1];a7(b,tA);var
+k=a[1];a7(b,tB);var
 a=k;continue;case
 8:var
-l=a[2],m=a[1];a7(b,tB);iB(b,m);a7(b,tC);var
+l=a[2],m=a[1];a7(b,tC);iB(b,m);a7(b,tD);var
 a=l;continue;case
 9:var
-n=a[3],o=a[1];a7(b,tD);iB(b,o);a7(b,tE);var
+n=a[3],o=a[1];a7(b,tE);iB(b,o);a7(b,tF);var
 a=n;continue;case
 10:var
-p=a[1];a7(b,tF);var
+p=a[1];a7(b,tG);var
 a=p;continue;case
 11:var
-q=a[1];a7(b,tG);var
+q=a[1];a7(b,tH);var
 a=q;continue;case
 12:var
-r=a[1];a7(b,tH);var
+r=a[1];a7(b,tI);var
 a=r;continue;case
 13:var
-s=a[1];a7(b,tI);var
+s=a[1];a7(b,tJ);var
 a=s;continue;default:var
-t=a[1];a7(b,tJ);var
+t=a[1];a7(b,tK);var
 a=t;continue}}function
-aR(a){if(typeof
+aS(a){if(typeof
 a==="number")return 0;else
 switch(a[0]){case
-0:return[0,aR(a[1])];case
-1:return[1,aR(a[1])];case
-2:return[2,aR(a[1])];case
-3:return[3,aR(a[1])];case
-4:return[4,aR(a[1])];case
-5:return[5,aR(a[1])];case
-6:return[6,aR(a[1])];case
-7:return[7,aR(a[1])];case
+0:return[0,aS(a[1])];case
+1:return[1,aS(a[1])];case
+2:return[2,aS(a[1])];case
+3:return[3,aS(a[1])];case
+4:return[4,aS(a[1])];case
+5:return[5,aS(a[1])];case
+6:return[6,aS(a[1])];case
+7:return[7,aS(a[1])];case
 8:var
-b=a[1];return[8,b,aR(a[2])];case
+b=a[1];return[8,b,aS(a[2])];case
 9:var
-c=a[2],d=a[1];return[9,c,d,aR(a[3])];case
-10:return[10,aR(a[1])];case
-11:return[11,aR(a[1])];case
-12:return[12,aR(a[1])];case
-13:return[13,aR(a[1])];default:return[14,aR(a[1])]}}function
+c=a[2],d=a[1];return[9,c,d,aS(a[3])];case
+10:return[10,aS(a[1])];case
+11:return[11,aS(a[1])];case
+12:return[12,aS(a[1])];case
+13:return[13,aS(a[1])];default:return[14,aS(a[1])]}}function
 a8(a){if(typeof
 a==="number"){var
 s=function(a){return 0},t=function(a){return 0},u=function(a){return 0};return[0,function(a){return 0},u,t,s]}else
@@ -2022,7 +2022,7 @@ j=a8(a[1]),ac=j[4],ad=j[3],ae=j[2],af=j[1],ag=function(a){b(ae,0);return 0};retu
 8:var
 k=a8(a[2]),ah=k[4],ai=k[3],aj=k[2],ak=k[1],al=function(a){b(aj,0);return 0};return[0,function(a){b(ak,0);return 0},al,ai,ah];case
 9:var
-am=a[2],an=a[1],l=a8(a[3]),ao=l[4],ap=l[3],aq=l[2],ar=l[1],m=a8(aT(aR(an),am)),as=m[4],at=m[3],au=m[2],av=m[1],aw=function(a){b(as,0);b(ao,0);return 0},ax=function(a){b(ap,0);b(at,0);return 0},ay=function(a){b(au,0);b(aq,0);return 0};return[0,function(a){b(ar,0);b(av,0);return 0},ay,ax,aw];case
+am=a[2],an=a[1],l=a8(a[3]),ao=l[4],ap=l[3],aq=l[2],ar=l[1],m=a8(aU(aS(an),am)),as=m[4],at=m[3],au=m[2],av=m[1],aw=function(a){b(as,0);b(ao,0);return 0},ax=function(a){b(ap,0);b(at,0);return 0},ay=function(a){b(au,0);b(aq,0);return 0};return[0,function(a){b(ar,0);b(av,0);return 0},ay,ax,aw];case
 10:var
 n=a8(a[1]),az=n[4],aA=n[3],aB=n[2],aC=n[1],aD=function(a){b(aB,0);return 0};return[0,function(a){b(aC,0);return 0},aD,aA,az];case
 11:var
@@ -2030,9 +2030,9 @@ o=a8(a[1]),aE=o[4],aF=o[3],aG=o[2],aH=o[1],aI=function(a){b(aG,0);return 0};retu
 12:var
 p=a8(a[1]),aJ=p[4],aK=p[3],aL=p[2],aM=p[1],aN=function(a){b(aL,0);return 0};return[0,function(a){b(aM,0);return 0},aN,aK,aJ];case
 13:var
-q=a8(a[1]),aO=q[4],aP=q[3],aQ=q[2],aS=q[1],aU=function(a){b(aO,0);return 0},aV=function(a){b(aP,0);return 0},aW=function(a){b(aQ,0);return 0};return[0,function(a){b(aS,0);return 0},aW,aV,aU];default:var
+q=a8(a[1]),aO=q[4],aP=q[3],aQ=q[2],aR=q[1],aT=function(a){b(aO,0);return 0},aV=function(a){b(aP,0);return 0},aW=function(a){b(aQ,0);return 0};return[0,function(a){b(aR,0);return 0},aW,aV,aT];default:var
 r=a8(a[1]),aX=r[4],aY=r[3],aZ=r[2],a0=r[1],a1=function(a){b(aX,0);return 0},a2=function(a){b(aY,0);return 0},a3=function(a){b(aZ,0);return 0};return[0,function(a){b(a0,0);return 0},a3,a2,a1]}}function
-aT(d,c){var
+aU(d,c){var
 a=0;if(typeof
 d==="number")if(typeof
 c==="number")return 0;else
@@ -2043,12 +2043,12 @@ switch(c[0]){case
 13:a=3;break;case
 14:a=4;break;case
 8:a=5;break;case
-9:a=6;break;default:throw[0,ad,tK]}else
+9:a=6;break;default:throw[0,ad,tL]}else
 switch(d[0]){case
 0:var
 e=0,t=d[1];if(typeof
 c!=="number")switch(c[0]){case
-0:return[0,aT(t,c[1])];case
+0:return[0,aU(t,c[1])];case
 8:a=5;e=1;break;case
 9:a=6;e=1;break;case
 10:e=1;break;case
@@ -2059,7 +2059,7 @@ c!=="number")switch(c[0]){case
 1:var
 f=0,u=d[1];if(typeof
 c!=="number")switch(c[0]){case
-1:return[1,aT(u,c[1])];case
+1:return[1,aU(u,c[1])];case
 8:a=5;f=1;break;case
 9:a=6;f=1;break;case
 10:f=1;break;case
@@ -2071,7 +2071,7 @@ c!=="number")switch(c[0]){case
 g=0,v=d[1];if(typeof
 c==="number")g=1;else
 switch(c[0]){case
-2:return[2,aT(v,c[1])];case
+2:return[2,aU(v,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2083,7 +2083,7 @@ switch(c[0]){case
 h=0,w=d[1];if(typeof
 c==="number")h=1;else
 switch(c[0]){case
-3:return[3,aT(w,c[1])];case
+3:return[3,aU(w,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2095,7 +2095,7 @@ switch(c[0]){case
 i=0,x=d[1];if(typeof
 c==="number")i=1;else
 switch(c[0]){case
-4:return[4,aT(x,c[1])];case
+4:return[4,aU(x,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2107,7 +2107,7 @@ switch(c[0]){case
 j=0,y=d[1];if(typeof
 c==="number")j=1;else
 switch(c[0]){case
-5:return[5,aT(y,c[1])];case
+5:return[5,aU(y,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2119,7 +2119,7 @@ switch(c[0]){case
 k=0,z=d[1];if(typeof
 c==="number")k=1;else
 switch(c[0]){case
-6:return[6,aT(z,c[1])];case
+6:return[6,aU(z,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2131,7 +2131,7 @@ switch(c[0]){case
 l=0,A=d[1];if(typeof
 c==="number")l=1;else
 switch(c[0]){case
-7:return[7,aT(A,c[1])];case
+7:return[7,aU(A,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2144,40 +2144,40 @@ m=0,B=d[2],C=d[1];if(typeof
 c==="number")m=1;else
 switch(c[0]){case
 8:var
-D=c[1],E=aT(B,c[2]);return[8,aT(C,D),E];case
+D=c[1],E=aU(B,c[2]);return[8,aU(C,D),E];case
 10:break;case
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:a=4;break;default:m=1}if(m)throw[0,ad,tT];break;case
+14:a=4;break;default:m=1}if(m)throw[0,ad,tU];break;case
 9:var
 n=0,F=d[3],G=d[2],H=d[1];if(typeof
 c==="number")n=1;else
 switch(c[0]){case
 8:a=5;break;case
 9:var
-I=c[3],J=c[2],K=c[1],s=a8(aT(aR(G),K)),L=s[4];b(s[2],0);b(L,0);return[9,H,J,aT(F,I)];case
+I=c[3],J=c[2],K=c[1],s=a8(aU(aS(G),K)),L=s[4];b(s[2],0);b(L,0);return[9,H,J,aU(F,I)];case
 10:break;case
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:a=4;break;default:n=1}if(n)throw[0,ad,tU];break;case
+14:a=4;break;default:n=1}if(n)throw[0,ad,tV];break;case
 10:var
 M=d[1];if(typeof
-c!=="number"&&10===c[0])return[10,aT(M,c[1])];throw[0,ad,tV];case
+c!=="number"&&10===c[0])return[10,aU(M,c[1])];throw[0,ad,tW];case
 11:var
 o=0,N=d[1];if(typeof
 c==="number")o=1;else
 switch(c[0]){case
 10:break;case
-11:return[11,aT(N,c[1])];default:o=1}if(o)throw[0,ad,tW];break;case
+11:return[11,aU(N,c[1])];default:o=1}if(o)throw[0,ad,tX];break;case
 12:var
 p=0,O=d[1];if(typeof
 c==="number")p=1;else
 switch(c[0]){case
 10:break;case
 11:a=1;break;case
-12:return[12,aT(O,c[1])];default:p=1}if(p)throw[0,ad,tX];break;case
+12:return[12,aU(O,c[1])];default:p=1}if(p)throw[0,ad,tY];break;case
 13:var
 q=0,P=d[1];if(typeof
 c==="number")q=1;else
@@ -2185,7 +2185,7 @@ switch(c[0]){case
 10:break;case
 11:a=1;break;case
 12:a=2;break;case
-13:return[13,aT(P,c[1])];default:q=1}if(q)throw[0,ad,tY];break;default:var
+13:return[13,aU(P,c[1])];default:q=1}if(q)throw[0,ad,tZ];break;default:var
 r=0,Q=d[1];if(typeof
 c==="number")r=1;else
 switch(c[0]){case
@@ -2193,72 +2193,72 @@ switch(c[0]){case
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:return[14,aT(Q,c[1])];default:r=1}if(r)throw[0,ad,tZ]}switch(a){case
-0:throw[0,ad,tN];case
-1:throw[0,ad,tO];case
-2:throw[0,ad,tP];case
-3:throw[0,ad,tQ];case
-4:throw[0,ad,tR];case
-5:throw[0,ad,tL];case
-6:throw[0,ad,tM];default:throw[0,ad,tS]}}var
-a0=[ax,t0,b8(0)];function
-gp(b,a){if(typeof
+14:return[14,aU(Q,c[1])];default:r=1}if(r)throw[0,ad,t0]}switch(a){case
+0:throw[0,ad,tO];case
+1:throw[0,ad,tP];case
+2:throw[0,ad,tQ];case
+3:throw[0,ad,tR];case
+4:throw[0,ad,tS];case
+5:throw[0,ad,tM];case
+6:throw[0,ad,tN];default:throw[0,ad,tT]}}var
+a0=[ax,t1,b8(0)];function
+gs(b,a){if(typeof
 b==="number")return[0,0,a];else{if(0===b[0])return[0,[0,b[1],b[2]],a];if(typeof
 a!=="number"&&2===a[0])return[0,[1,b[1]],a[1]];throw a0}}function
-fc(e,b,d){var
-a=gp(e,d);if(typeof
+fd(e,b,d){var
+a=gs(e,d);if(typeof
 b==="number"){if(b){var
 c=a[2];if(typeof
 c!=="number"&&2===c[0])return[0,a[1],1,c[1]];throw a0}return[0,a[1],0,a[2]]}return[0,a[1],[0,b[1]],a[2]]}function
-bv(c,d,a){if(typeof
+bw(c,d,a){if(typeof
 c==="number")return[0,0,ar(d,a)];else
 switch(c[0]){case
 0:if(typeof
 a!=="number"&&0===a[0]){var
-g=bv(c[1],d,a[1]);return[0,[0,g[1]],g[2]]}break;case
+g=bw(c[1],d,a[1]);return[0,[0,g[1]],g[2]]}break;case
 1:if(typeof
 a!=="number"&&1===a[0]){var
-h=bv(c[1],d,a[1]);return[0,[1,h[1]],h[2]]}break;case
+h=bw(c[1],d,a[1]);return[0,[1,h[1]],h[2]]}break;case
 2:if(typeof
 a!=="number"&&2===a[0]){var
-i=bv(c[1],d,a[1]);return[0,[2,i[1]],i[2]]}break;case
+i=bw(c[1],d,a[1]);return[0,[2,i[1]],i[2]]}break;case
 3:if(typeof
 a!=="number"&&3===a[0]){var
-j=bv(c[1],d,a[1]);return[0,[3,j[1]],j[2]]}break;case
+j=bw(c[1],d,a[1]);return[0,[3,j[1]],j[2]]}break;case
 4:if(typeof
 a!=="number"&&4===a[0]){var
-k=bv(c[1],d,a[1]);return[0,[4,k[1]],k[2]]}break;case
+k=bw(c[1],d,a[1]);return[0,[4,k[1]],k[2]]}break;case
 5:if(typeof
 a!=="number"&&5===a[0]){var
-l=bv(c[1],d,a[1]);return[0,[5,l[1]],l[2]]}break;case
+l=bw(c[1],d,a[1]);return[0,[5,l[1]],l[2]]}break;case
 6:if(typeof
 a!=="number"&&6===a[0]){var
-m=bv(c[1],d,a[1]);return[0,[6,m[1]],m[2]]}break;case
+m=bw(c[1],d,a[1]);return[0,[6,m[1]],m[2]]}break;case
 7:if(typeof
 a!=="number"&&7===a[0]){var
-n=bv(c[1],d,a[1]);return[0,[7,n[1]],n[2]]}break;case
+n=bw(c[1],d,a[1]);return[0,[7,n[1]],n[2]]}break;case
 8:if(typeof
 a!=="number"&&8===a[0]){var
 o=a[1],w=a[2],x=c[2];if(c8([0,c[1]],[0,o]))throw a0;var
-p=bv(x,d,w);return[0,[8,o,p[1]],p[2]]}break;case
+p=bw(x,d,w);return[0,[8,o,p[1]],p[2]]}break;case
 9:if(typeof
 a!=="number"&&9===a[0]){var
 e=a[2],f=a[1],y=a[3],z=c[3],A=c[2],B=c[1],C=[0,aF(f)];if(c8([0,aF(B)],C))throw a0;var
 D=[0,aF(e)];if(c8([0,aF(A)],D))throw a0;var
-q=a8(aT(aR(f),e)),E=q[4];b(q[2],0);b(E,0);var
-r=bv(aF(z),d,y),F=r[2];return[0,[9,f,e,aR(r[1])],F]}break;case
+q=a8(aU(aS(f),e)),E=q[4];b(q[2],0);b(E,0);var
+r=bw(aF(z),d,y),F=r[2];return[0,[9,f,e,aS(r[1])],F]}break;case
 10:if(typeof
 a!=="number"&&10===a[0]){var
-s=bv(c[1],d,a[1]);return[0,[10,s[1]],s[2]]}break;case
+s=bw(c[1],d,a[1]);return[0,[10,s[1]],s[2]]}break;case
 11:if(typeof
 a!=="number"&&11===a[0]){var
-t=bv(c[1],d,a[1]);return[0,[11,t[1]],t[2]]}break;case
+t=bw(c[1],d,a[1]);return[0,[11,t[1]],t[2]]}break;case
 13:if(typeof
 a!=="number"&&13===a[0]){var
-u=bv(c[1],d,a[1]);return[0,[13,u[1]],u[2]]}break;case
+u=bw(c[1],d,a[1]);return[0,[13,u[1]],u[2]]}break;case
 14:if(typeof
 a!=="number"&&14===a[0]){var
-v=bv(c[1],d,a[1]);return[0,[14,v[1]],v[2]]}break}throw a0}function
+v=bw(c[1],d,a[1]);return[0,[14,v[1]],v[2]]}break}throw a0}function
 ar(b,a){if(typeof
 b==="number")return[0,0,a];else
 switch(b[0]){case
@@ -2269,35 +2269,35 @@ s=ar(b[1],a[1]);return[0,[0,s[1]],s[2]]}break;case
 a!=="number"&&0===a[0]){var
 t=ar(b[1],a[1]);return[0,[1,t[1]],t[2]]}break;case
 2:var
-aa=b[2],u=gp(b[1],a),e=u[2],ab=u[1];if(typeof
+aa=b[2],u=gs(b[1],a),e=u[2],ab=u[1];if(typeof
 e!=="number"&&1===e[0]){var
 v=ar(aa,e[1]);return[0,[2,ab,v[1]],v[2]]}throw a0;case
 3:var
-ac=b[2],w=gp(b[1],a),f=w[2],ad=w[1];if(typeof
+ac=b[2],w=gs(b[1],a),f=w[2],ad=w[1];if(typeof
 f!=="number"&&1===f[0]){var
 x=ar(ac,f[1]);return[0,[3,ad,x[1]],x[2]]}throw a0;case
 4:var
-ae=b[4],af=b[1],g=fc(b[2],b[3],a),h=g[3],ag=g[1];if(typeof
+ae=b[4],af=b[1],g=fd(b[2],b[3],a),h=g[3],ag=g[1];if(typeof
 h!=="number"&&2===h[0]){var
 ah=g[2],y=ar(ae,h[1]);return[0,[4,af,ag,ah,y[1]],y[2]]}throw a0;case
 5:var
-ai=b[4],aj=b[1],i=fc(b[2],b[3],a),j=i[3],ak=i[1];if(typeof
+ai=b[4],aj=b[1],i=fd(b[2],b[3],a),j=i[3],ak=i[1];if(typeof
 j!=="number"&&3===j[0]){var
 al=i[2],z=ar(ai,j[1]);return[0,[5,aj,ak,al,z[1]],z[2]]}throw a0;case
 6:var
-am=b[4],an=b[1],k=fc(b[2],b[3],a),l=k[3],ao=k[1];if(typeof
+am=b[4],an=b[1],k=fd(b[2],b[3],a),l=k[3],ao=k[1];if(typeof
 l!=="number"&&4===l[0]){var
 ap=k[2],A=ar(am,l[1]);return[0,[6,an,ao,ap,A[1]],A[2]]}throw a0;case
 7:var
-aq=b[4],as=b[1],m=fc(b[2],b[3],a),n=m[3],at=m[1];if(typeof
+aq=b[4],as=b[1],m=fd(b[2],b[3],a),n=m[3],at=m[1];if(typeof
 n!=="number"&&5===n[0]){var
 au=m[2],B=ar(aq,n[1]);return[0,[7,as,at,au,B[1]],B[2]]}throw a0;case
 8:var
-av=b[4],aw=b[1],o=fc(b[2],b[3],a),p=o[3],ax=o[1];if(typeof
+av=b[4],aw=b[1],o=fd(b[2],b[3],a),p=o[3],ax=o[1];if(typeof
 p!=="number"&&6===p[0]){var
 ay=o[2],C=ar(av,p[1]);return[0,[8,aw,ax,ay,C[1]],C[2]]}throw a0;case
 9:var
-az=b[2],D=gp(b[1],a),q=D[2],aA=D[1];if(typeof
+az=b[2],D=gs(b[1],a),q=D[2],aA=D[1];if(typeof
 q!=="number"&&7===q[0]){var
 E=ar(az,q[1]);return[0,[9,aA,E[1]],E[2]]}throw a0;case
 10:var
@@ -2354,48 +2354,48 @@ switch(c[0]){case
 7:return bD(c,d,a);case
 8:return bD([8,c[1],c[2]],d,a);case
 9:var
-aU=c[1],_=bv(c[2],d,a),$=_[2];return[0,[23,[9,aU,_[1]],$[1]],$[2]];case
+aU=c[1],_=bw(c[2],d,a),$=_[2];return[0,[23,[9,aU,_[1]],$[1]],$[2]];case
 10:return bD(c,d,a);default:return bD(c,d,a)}}throw a0}function
 bD(d,c,b){var
 a=ar(c,b);return[0,[23,d,a[1]],a[2]]}function
 bE(k,g,a){var
-b=E(a),h=0<=g?k:0,d=cK(g);if(d<=b)return a;var
+b=F(a),h=0<=g?k:0,d=cL(g);if(d<=b)return a;var
 l=2===h?48:32,c=c$(d,l);switch(h){case
-0:cN(a,0,c,0,b);break;case
-1:cN(a,0,c,d-b|0,b);break;default:var
+0:cO(a,0,c,0,b);break;case
+1:cO(a,0,c,d-b|0,b);break;default:var
 e=0;if(0<b){var
-i=0;if(43!==ac(a,0)&&45!==ac(a,0)&&32!==ac(a,0)){e=1;i=1}if(!i){dB(c,0,ac(a,0));cN(a,1,c,(d-b|0)+1|0,b-1|0)}}else
+i=0;if(43!==ac(a,0)&&45!==ac(a,0)&&32!==ac(a,0)){e=1;i=1}if(!i){dC(c,0,ac(a,0));cO(a,1,c,(d-b|0)+1|0,b-1|0)}}else
 e=1;if(e){var
 f=0;if(1<b&&48===ac(a,0)){var
-j=0;if(ku!==ac(a,1)&&88!==ac(a,1)){f=1;j=1}if(!j){dB(c,1,ac(a,1));cN(a,2,c,(d-b|0)+2|0,b-2|0)}}else
-f=1;if(f)cN(a,0,c,d-b|0,b)}}return aV(c)}function
-en(k,b){var
-c=cK(k),a=E(b),d=ac(b,0),e=0;if(58<=d){if(71<=d){if(!(5<d+pL>>>0))e=1}else
+j=0;if(kw!==ac(a,1)&&88!==ac(a,1)){f=1;j=1}if(!j){dC(c,1,ac(a,1));cO(a,2,c,(d-b|0)+2|0,b-2|0)}}else
+f=1;if(f)cO(a,0,c,d-b|0,b)}}return aW(c)}function
+eo(k,b){var
+c=cL(k),a=F(b),d=ac(b,0),e=0;if(58<=d){if(71<=d){if(!(5<d+pL>>>0))e=1}else
 if(65<=d)e=1}else{var
 f=0;if(32!==d)if(43<=d)switch(d-43|0){case
 5:if(a<(c+2|0)&&1<a){var
-j=0;if(ku===ac(b,1)||88===ac(b,1))j=1;if(j){var
-h=c$(c+2|0,48);dB(h,1,ac(b,1));cN(b,2,h,(c-a|0)+4|0,a-2|0);return aV(h)}}e=1;f=1;break;case
+j=0;if(kw===ac(b,1)||88===ac(b,1))j=1;if(j){var
+h=c$(c+2|0,48);dC(h,1,ac(b,1));cO(b,2,h,(c-a|0)+4|0,a-2|0);return aW(h)}}e=1;f=1;break;case
 0:case
 2:break;case
 1:case
 3:case
 4:f=1;break;default:e=1;f=1}else
 f=1;if(!f&&a<(c+1|0)){var
-g=c$(c+1|0,48);dB(g,0,d);cN(b,1,g,(c-a|0)+2|0,a-1|0);return aV(g)}}if(e&&a<c){var
-i=c$(c,48);cN(b,0,i,c-a|0,a);return aV(i)}return b}function
-t1(d){var
-a=mb(d),b=E(a),c=c$(b+2|0,34);cl(a,0,c,1,b);return aV(c)}function
-mq(d,f){var
-g=cK(f),e=uQ[1];switch(d[2]){case
+g=c$(c+1|0,48);dC(g,0,d);cO(b,1,g,(c-a|0)+2|0,a-1|0);return aW(g)}}if(e&&a<c){var
+i=c$(c,48);cO(b,0,i,c-a|0,a);return aW(i)}return b}function
+t2(d){var
+a=md(d),b=F(a),c=c$(b+2|0,34);cl(a,0,c,1,b);return aW(c)}function
+ms(d,f){var
+g=cL(f),e=uR[1];switch(d[2]){case
 0:var
-b=hC;break;case
+b=hF;break;case
 1:var
 b=101;break;case
 2:var
 b=69;break;case
 3:var
-b=k1;break;case
+b=k3;break;case
 4:var
 b=71;break;case
 5:var
@@ -2405,159 +2405,159 @@ b=104;break;case
 7:var
 b=72;break;default:var
 b=70}var
-c=mm(16);em(c,37);switch(d[1]){case
+c=mo(16);en(c,37);switch(d[1]){case
 0:break;case
-1:em(c,43);break;default:em(c,32)}if(8<=d[2])em(c,35);em(c,46);a7(c,a(v+g));em(c,b);return mo(c)}function
-gq(m,a){if(13<=m){var
-g=[0,0],h=E(a)-1|0,n=0;if(!(h<0)){var
-c=n;for(;;){if(!(9<bk(a,c)+ph>>>0))g[1]++;var
+1:en(c,43);break;default:en(c,32)}if(8<=d[2])en(c,35);en(c,46);a7(c,a(w+g));en(c,b);return mq(c)}function
+gt(m,a){if(13<=m){var
+g=[0,0],h=F(a)-1|0,n=0;if(!(h<0)){var
+c=n;for(;;){if(!(9<bl(a,c)+ph>>>0))g[1]++;var
 q=c+1|0;if(h!==c){var
 c=q;continue}break}}var
-i=g[1],j=aJ(E(a)+((i-1|0)/3|0)|0),k=[0,0],d=function(a){dB(j,k[1],a);k[1]++;return 0},e=[0,((i-1|0)%3|0)+1|0],l=E(a)-1|0,o=0;if(!(l<0)){var
+i=g[1],j=aK(F(a)+((i-1|0)/3|0)|0),k=[0,0],d=function(a){dC(j,k[1],a);k[1]++;return 0},e=[0,((i-1|0)%3|0)+1|0],l=F(a)-1|0,o=0;if(!(l<0)){var
 b=o;for(;;){var
-f=bk(a,b);if(9<f+ph>>>0)d(f);else{if(0===e[1]){d(95);e[1]=3}e[1]+=-1;d(f)}var
+f=bl(a,b);if(9<f+ph>>>0)d(f);else{if(0===e[1]){d(95);e[1]=3}e[1]+=-1;d(f)}var
 p=b+1|0;if(l!==b){var
-b=p;continue}break}}return aV(j)}return a}function
-uR(b,c){switch(b){case
-1:var
-a=t3;break;case
-2:var
-a=t4;break;case
-4:var
-a=t6;break;case
-5:var
-a=t7;break;case
-6:var
-a=t8;break;case
-7:var
-a=t9;break;case
-8:var
-a=t_;break;case
-9:var
-a=t$;break;case
-10:var
-a=ua;break;case
-11:var
-a=ub;break;case
-0:case
-13:var
-a=t2;break;case
-3:case
-14:var
-a=t5;break;default:var
-a=uc}return gq(b,h5(a,c))}function
+b=p;continue}break}}return aW(j)}return a}function
 uS(b,c){switch(b){case
 1:var
-a=ur;break;case
+a=t4;break;case
 2:var
-a=us;break;case
+a=t5;break;case
 4:var
-a=uu;break;case
+a=t7;break;case
 5:var
-a=uv;break;case
+a=t8;break;case
 6:var
-a=uw;break;case
+a=t9;break;case
 7:var
-a=ux;break;case
+a=t_;break;case
 8:var
-a=uy;break;case
+a=t$;break;case
 9:var
-a=uz;break;case
+a=ua;break;case
 10:var
-a=uA;break;case
+a=ub;break;case
 11:var
-a=uB;break;case
+a=uc;break;case
 0:case
 13:var
-a=uq;break;case
+a=t3;break;case
 3:case
 14:var
-a=ut;break;default:var
-a=uC}return gq(b,h5(a,c))}function
+a=t6;break;default:var
+a=ud}return gt(b,h6(a,c))}function
 uT(b,c){switch(b){case
 1:var
-a=uE;break;case
+a=us;break;case
 2:var
-a=uF;break;case
+a=ut;break;case
 4:var
-a=uH;break;case
+a=uv;break;case
 5:var
-a=uI;break;case
+a=uw;break;case
 6:var
-a=uJ;break;case
+a=ux;break;case
 7:var
-a=uK;break;case
+a=uy;break;case
 8:var
-a=uL;break;case
+a=uz;break;case
 9:var
-a=uM;break;case
+a=uA;break;case
 10:var
-a=uN;break;case
+a=uB;break;case
 11:var
-a=uO;break;case
+a=uC;break;case
 0:case
 13:var
-a=uD;break;case
+a=ur;break;case
 3:case
 14:var
-a=uG;break;default:var
-a=uP}return gq(b,h5(a,c))}function
+a=uu;break;default:var
+a=uD}return gt(b,h6(a,c))}function
 uU(b,c){switch(b){case
 1:var
-a=ue;break;case
+a=uF;break;case
 2:var
-a=uf;break;case
+a=uG;break;case
 4:var
-a=uh;break;case
+a=uI;break;case
 5:var
-a=ui;break;case
+a=uJ;break;case
 6:var
-a=uj;break;case
+a=uK;break;case
 7:var
-a=uk;break;case
+a=uL;break;case
 8:var
-a=ul;break;case
+a=uM;break;case
 9:var
-a=um;break;case
+a=uN;break;case
 10:var
-a=un;break;case
+a=uO;break;case
 11:var
-a=uo;break;case
+a=uP;break;case
 0:case
 13:var
-a=ud;break;case
+a=uE;break;case
 3:case
 14:var
-a=ug;break;default:var
-a=up}return gq(b,Ka(a,c))}function
+a=uH;break;default:var
+a=uQ}return gt(b,h6(a,c))}function
+uV(b,c){switch(b){case
+1:var
+a=uf;break;case
+2:var
+a=ug;break;case
+4:var
+a=ui;break;case
+5:var
+a=uj;break;case
+6:var
+a=uk;break;case
+7:var
+a=ul;break;case
+8:var
+a=um;break;case
+9:var
+a=un;break;case
+10:var
+a=uo;break;case
+11:var
+a=up;break;case
+0:case
+13:var
+a=ue;break;case
+3:case
+14:var
+a=uh;break;default:var
+a=uq}return gt(b,Kc(a,c))}function
 cP(c,i,b){function
 j(d){switch(c[1]){case
 0:var
 a=45;break;case
 1:var
 a=43;break;default:var
-a=32}return J5(b,i,a)}function
+a=32}return J7(b,i,a)}function
 q(c){var
-a=rG(b);return 3===a?b<0.?uW:uX:4<=a?uY:c}switch(c[2]){case
+a=rH(b);return 3===a?b<0.?uX:uY:4<=a?uZ:c}switch(c[2]){case
 5:var
-e=lB(mq(c,i),b),d=0,v=E(e);for(;;){if(d===v)var
+e=lD(ms(c,i),b),d=0,v=F(e);for(;;){if(d===v)var
 p=0;else{var
 k=ac(e,d)-46|0,l=0;if(23<k>>>0){if(55===k)l=1}else
 if(21<k-1>>>0)l=1;if(!l){var
 d=d+1|0;continue}var
 p=1}var
-w=p?e:t(e,uV);return q(w)}case
+w=p?e:t(e,uW);return q(w)}case
 6:return j(0);case
 7:var
-h=bA(j(0)),f=bN(h);if(0===f)var
+h=bB(j(0)),f=bN(h);if(0===f)var
 o=h;else{var
-m=aJ(f),n=f-1|0,r=0;if(!(n<0)){var
+m=aK(f),n=f-1|0,r=0;if(!(n<0)){var
 a=r;for(;;){var
-g=bL(h,a),s=25<g+pL>>>0?g:g+lo|0;aA(m,a,s);var
+g=bL(h,a),s=25<g+pL>>>0?g:g+lq|0;aA(m,a,s);var
 u=a+1|0;if(n!==a){var
 a=u;continue}break}}var
-o=m}return aV(o);case
-8:return q(j(0));default:return lB(mq(c,i),b)}}function
+o=m}return aW(o);case
+8:return q(j(0));default:return lD(ms(c,i),b)}}function
 fP(e,y,x,w){var
 c=y,a=x,d=w;for(;;)if(typeof
 d==="number")return b(c,a);else
@@ -2567,36 +2567,36 @@ z=d[1];return function(b){return ag(c,[5,a,b],z)};case
 1:var
 A=d[1];return function(b){var
 e=0;if(40<=b)if(92===b)var
-d=su;else
-if(kC<=b)e=1;else
+d=sv;else
+if(kE<=b)e=1;else
 e=2;else
 if(32<=b)if(39<=b)var
-d=sv;else
+d=sw;else
 e=2;else
 if(14<=b)e=1;else
 switch(b){case
 8:var
-d=sw;break;case
-9:var
 d=sx;break;case
-10:var
+9:var
 d=sy;break;case
+10:var
+d=sz;break;case
 13:var
-d=sz;break;default:e=1}switch(e){case
+d=sA;break;default:e=1}switch(e){case
 1:var
-f=aJ(4);aA(f,0,92);aA(f,1,48+(b/am|0)|0);aA(f,2,48+((b/10|0)%10|0)|0);aA(f,3,48+(b%10|0)|0);var
-d=aV(f);break;case
+f=aK(4);aA(f,0,92);aA(f,1,48+(b/am|0)|0);aA(f,2,48+((b/10|0)%10|0)|0);aA(f,3,48+(b%10|0)|0);var
+d=aW(f);break;case
 2:var
-g=aJ(1);aA(g,0,b);var
-d=aV(g);break}var
-h=E(d),i=c$(h+2|0,39);cl(d,0,i,1,h);return ag(c,[4,a,aV(i)],A)};case
+g=aK(1);aA(g,0,b);var
+d=aW(g);break}var
+h=F(d),i=c$(h+2|0,39);cl(d,0,i,1,h);return ag(c,[4,a,aW(i)],A)};case
 2:var
 B=d[2],C=d[1];return iC(c,a,B,C,function(a){return a});case
-3:return iC(c,a,d[2],d[1],t1);case
-4:return gr(c,a,d[4],d[2],d[3],uR,d[1]);case
-5:return gr(c,a,d[4],d[2],d[3],uS,d[1]);case
-6:return gr(c,a,d[4],d[2],d[3],uT,d[1]);case
-7:return gr(c,a,d[4],d[2],d[3],uU,d[1]);case
+3:return iC(c,a,d[2],d[1],t2);case
+4:return gu(c,a,d[4],d[2],d[3],uS,d[1]);case
+5:return gu(c,a,d[4],d[2],d[3],uT,d[1]);case
+6:return gu(c,a,d[4],d[2],d[3],uU,d[1]);case
+7:return gu(c,a,d[4],d[2],d[3],uV,d[1]);case
 8:var
 i=d[4],j=d[3],k=d[2],h=d[1];if(typeof
 k==="number"){if(typeof
@@ -2608,7 +2608,7 @@ V=j[1];return function(b){return ag(c,[4,a,bE(o,n,cP(h,V,b))],i)}}var
 p=k[1];if(typeof
 j==="number")return j?function(e,d,b){return ag(c,[4,a,bE(p,e,cP(h,d,b))],i)}:function(d,b){return ag(c,[4,a,bE(p,d,cP(h,iA(h),b))],i)};var
 W=j[1];return function(d,b){return ag(c,[4,a,bE(p,d,cP(h,W,b))],i)}}case
-9:return iC(c,a,d[2],d[1],si);case
+9:return iC(c,a,d[2],d[1],sj);case
 10:var
 a=[7,a],d=d[1];continue;case
 11:var
@@ -2616,11 +2616,11 @@ a=[2,a,d[1]],d=d[2];continue;case
 12:var
 a=[3,a,d[1]],d=d[2];continue;case
 13:var
-D=d[3],F=d[2],q=mm(16);iB(q,F);var
-v=mo(q);return function(b){return ag(c,[4,a,v],D)};case
+D=d[3],E=d[2],q=mo(16);iB(q,E);var
+v=mq(q);return function(b){return ag(c,[4,a,v],D)};case
 14:var
 G=d[3],H=d[2];return function(d){var
-e=d[1],b=ar(e,aF(aR(H)));if(typeof
+e=d[1],b=ar(e,aF(aS(H)));if(typeof
 b[2]==="number")return ag(c,a,aB(b[1],G));throw a0};case
 15:var
 I=d[1];return function(d,b){return ag(c,[6,a,function(a){return f(d,a,b)}],I)};case
@@ -2632,11 +2632,11 @@ a=[0,a,d[1]],d=d[2];continue;case
 m=d[1];if(0===m[0]){var
 K=d[2],L=m[1][1],M=0,c=function(b,c,d){return function(a){return ag(c,[1,b,[0,a]],d)}}(a,c,K),a=M,d=L;continue}var
 N=d[2],O=m[1][1],P=0,c=function(b,c,d){return function(a){return ag(c,[1,b,[1,a]],d)}}(a,c,N),a=P,d=O;continue;case
-19:throw[0,ad,u0];case
+19:throw[0,ad,u1];case
 20:var
-Q=d[3],R=[8,a,u1];return function(a){return ag(c,R,Q)};case
+Q=d[3],R=[8,a,u2];return function(a){return ag(c,R,Q)};case
 21:var
-S=d[2];return function(b){return ag(c,[4,a,h5(u2,b)],S)};case
+S=d[2];return function(b){return ag(c,[4,a,h6(u3,b)],S)};case
 22:var
 T=d[1];return function(b){return ag(c,[5,a,b],T)};case
 23:var
@@ -2644,7 +2644,7 @@ g=d[2],l=d[1];if(typeof
 l==="number")switch(l){case
 0:return e<50?ap(e+1|0,c,a,g):a5(ap,[0,c,a,g]);case
 1:return e<50?ap(e+1|0,c,a,g):a5(ap,[0,c,a,g]);case
-2:throw[0,ad,u3];default:return e<50?ap(e+1|0,c,a,g):a5(ap,[0,c,a,g])}else
+2:throw[0,ad,u4];default:return e<50?ap(e+1|0,c,a,g):a5(ap,[0,c,a,g])}else
 switch(l[0]){case
 0:return e<50?ap(e+1|0,c,a,g):a5(ap,[0,c,a,g]);case
 1:return e<50?ap(e+1|0,c,a,g):a5(ap,[0,c,a,g]);case
@@ -2656,10 +2656,10 @@ switch(l[0]){case
 7:return e<50?ap(e+1|0,c,a,g):a5(ap,[0,c,a,g]);case
 8:return e<50?ap(e+1|0,c,a,g):a5(ap,[0,c,a,g]);case
 9:var
-u=l[2];return e<50?kl(e+1|0,c,a,u,g):a5(kl,[0,c,a,u,g]);case
+u=l[2];return e<50?kn(e+1|0,c,a,u,g):a5(kn,[0,c,a,u,g]);case
 10:return e<50?ap(e+1|0,c,a,g):a5(ap,[0,c,a,g]);default:return e<50?ap(e+1|0,c,a,g):a5(ap,[0,c,a,g])}default:var
-r=d[3],s=d[1],t=b(d[2],0);return e<50?kk(e+1|0,c,a,r,s,t):a5(kk,[0,c,a,r,s,t])}}function
-kl(e,d,c,a,b){if(typeof
+r=d[3],s=d[1],t=b(d[2],0);return e<50?km(e+1|0,c,a,r,s,t):a5(km,[0,c,a,r,s,t])}}function
+kn(e,d,c,a,b){if(typeof
 a==="number")return e<50?ap(e+1|0,d,c,b):a5(ap,[0,d,c,b]);else
 switch(a[0]){case
 0:var
@@ -2681,175 +2681,175 @@ m=a[1];return function(a){return bP(d,c,m,b)};case
 8:var
 n=a[2];return function(a){return bP(d,c,n,b)};case
 9:var
-o=a[3],p=a[2],q=aT(aR(a[1]),p);return function(a){return bP(d,c,bl(q,o),b)};case
+o=a[3],p=a[2],q=aU(aS(a[1]),p);return function(a){return bP(d,c,bm(q,o),b)};case
 10:var
 r=a[1];return function(e,a){return bP(d,c,r,b)};case
 11:var
 s=a[1];return function(a){return bP(d,c,s,b)};case
 12:var
 t=a[1];return function(a){return bP(d,c,t,b)};case
-13:throw[0,ad,u4];default:throw[0,ad,u5]}}function
+13:throw[0,ad,u5];default:throw[0,ad,u6]}}function
 ap(d,b,e,a){var
-c=[8,e,u6];return d<50?fP(d+1|0,b,c,a):a5(fP,[0,b,c,a])}function
-kk(h,c,f,a,e,d){if(e){var
-i=e[1];return function(e){return uZ(c,f,a,i,b(d,e))}}var
+c=[8,e,u7];return d<50?fP(d+1|0,b,c,a):a5(fP,[0,b,c,a])}function
+km(h,c,f,a,e,d){if(e){var
+i=e[1];return function(e){return u0(c,f,a,i,b(d,e))}}var
 g=[4,f,d];return h<50?fP(h+1|0,c,g,a):a5(fP,[0,c,g,a])}function
-ag(a,b,c){return lN(fP(0,a,b,c))}function
-bP(a,b,c,d){return lN(kl(0,a,b,c,d))}function
-uZ(a,b,c,d,e){return lN(kk(0,a,b,c,d,e))}function
+ag(a,b,c){return lP(fP(0,a,b,c))}function
+bP(a,b,c,d){return lP(kn(0,a,b,c,d))}function
+u0(a,b,c,d,e){return lP(km(0,a,b,c,d,e))}function
 iC(f,e,d,a,c){if(typeof
 a==="number")return function(a){return ag(f,[4,e,b(c,a)],d)};else{if(0===a[0]){var
 g=a[2],h=a[1];return function(a){return ag(f,[4,e,bE(h,g,b(c,a))],d)}}var
 i=a[1];return function(g,a){return ag(f,[4,e,bE(i,g,b(c,a))],d)}}}function
-gr(g,e,d,h,c,b,a){if(typeof
+gu(g,e,d,h,c,b,a){if(typeof
 h==="number"){if(typeof
-c==="number")return c?function(h,c){return ag(g,[4,e,en(h,f(b,a,c))],d)}:function(c){return ag(g,[4,e,f(b,a,c)],d)};var
-l=c[1];return function(c){return ag(g,[4,e,en(l,f(b,a,c))],d)}}else{if(0===h[0]){var
+c==="number")return c?function(h,c){return ag(g,[4,e,eo(h,f(b,a,c))],d)}:function(c){return ag(g,[4,e,f(b,a,c)],d)};var
+l=c[1];return function(c){return ag(g,[4,e,eo(l,f(b,a,c))],d)}}else{if(0===h[0]){var
 i=h[2],j=h[1];if(typeof
-c==="number")return c?function(h,c){return ag(g,[4,e,bE(j,i,en(h,f(b,a,c)))],d)}:function(c){return ag(g,[4,e,bE(j,i,f(b,a,c))],d)};var
-m=c[1];return function(c){return ag(g,[4,e,bE(j,i,en(m,f(b,a,c)))],d)}}var
+c==="number")return c?function(h,c){return ag(g,[4,e,bE(j,i,eo(h,f(b,a,c)))],d)}:function(c){return ag(g,[4,e,bE(j,i,f(b,a,c))],d)};var
+m=c[1];return function(c){return ag(g,[4,e,bE(j,i,eo(m,f(b,a,c)))],d)}}var
 k=h[1];if(typeof
-c==="number")return c?function(i,h,c){return ag(g,[4,e,bE(k,i,en(h,f(b,a,c)))],d)}:function(h,c){return ag(g,[4,e,bE(k,h,f(b,a,c))],d)};var
-n=c[1];return function(h,c){return ag(g,[4,e,bE(k,h,en(n,f(b,a,c)))],d)}}}function
+c==="number")return c?function(i,h,c){return ag(g,[4,e,bE(k,i,eo(h,f(b,a,c)))],d)}:function(h,c){return ag(g,[4,e,bE(k,h,f(b,a,c))],d)};var
+n=c[1];return function(h,c){return ag(g,[4,e,bE(k,h,eo(n,f(b,a,c)))],d)}}}function
 cQ(c,f){var
 a=f;for(;;)if(typeof
 a==="number")return 0;else
 switch(a[0]){case
 0:var
-g=a[1],h=mp(a[2]);cQ(c,g);return e9(c,h);case
+g=a[1],h=mr(a[2]);cQ(c,g);return e_(c,h);case
 1:var
 d=a[2],e=a[1];if(0===d[0]){var
-i=d[1];cQ(c,e);e9(c,u7);var
+i=d[1];cQ(c,e);e_(c,u8);var
 a=i;continue}var
-j=d[1];cQ(c,e);e9(c,u8);var
+j=d[1];cQ(c,e);e_(c,u9);var
 a=j;continue;case
 6:var
 m=a[2];cQ(c,a[1]);return b(m,c);case
-7:cQ(c,a[1]);return d7(c);case
+7:cQ(c,a[1]);return d9(c);case
 8:var
 n=a[2];cQ(c,a[1]);return af(n);case
 2:case
 4:var
-k=a[2];cQ(c,a[1]);return e9(c,k);default:var
-l=a[2];cQ(c,a[1]);return rU(c,l)}}function
+k=a[2];cQ(c,a[1]);return e_(c,k);default:var
+l=a[2];cQ(c,a[1]);return rV(c,l)}}function
 db(c,g){var
 a=g;for(;;)if(typeof
 a==="number")return 0;else
 switch(a[0]){case
 0:var
-h=a[1],i=mp(a[2]);db(c,h);return el(c,i);case
+h=a[1],i=mr(a[2]);db(c,h);return em(c,i);case
 1:var
 e=a[2],f=a[1];if(0===e[0]){var
-j=e[1];db(c,f);el(c,u9);var
+j=e[1];db(c,f);em(c,u_);var
 a=j;continue}var
-k=e[1];db(c,f);el(c,u_);var
+k=e[1];db(c,f);em(c,u$);var
 a=k;continue;case
 6:var
-n=a[2];db(c,a[1]);return el(c,b(n,0));case
+n=a[2];db(c,a[1]);return em(c,b(n,0));case
 7:var
 a=a[1];continue;case
 8:var
 o=a[2];db(c,a[1]);return af(o);case
 2:case
 4:var
-l=a[2];db(c,a[1]);return el(c,l);default:var
+l=a[2];db(c,a[1]);return em(c,l);default:var
 m=a[2];db(c,a[1]);var
 d=c[2];if(c[3]<=d)iy(c,1);aA(c[1],d,m);c[2]=d+1|0;return 0}}function
-mr(d,c){var
+mt(d,c){var
 a=c[1],b=0;return ag(function(a){cQ(d,a);return 0},b,a)}function
-iD(a){return mr(cq,a)}function
+iD(a){return mt(cq,a)}function
 al(b){var
 a=b[1];return ag(function(b){var
-a=go(64);db(a,b);return ix(a)},0,a)}var
+a=gr(64);db(a,b);return ix(a)},0,a)}var
 iE=[0,0];function
 iG(i,h){var
 a=i[1+h];if(1-(typeof
-a==="number"?1:0)){if(F(a)===hH)return b(al(u$),a);if(F(a)===qX){var
-d=lB(sm,a),c=0,g=E(d);for(;;){if(g<=c)return t(d,sl);var
+a==="number"?1:0)){if(G(a)===hK)return b(al(va),a);if(G(a)===qY){var
+d=lD(sn,a),c=0,g=F(d);for(;;){if(g<=c)return t(d,sm);var
 e=ac(d,c),f=0;if(48<=e){if(!(58<=e))f=1}else
 if(45===e)f=1;if(f){var
-c=c+1|0;continue}return d}}return va}return b(al(vb),a)}function
-ms(b,a){if(b.length-1<=a)return vc;var
-c=ms(b,a+1|0),d=iG(b,a);return f(al(vd),d,c)}function
-gs(a){function
+c=c+1|0;continue}return d}}return vb}return b(al(vc),a)}function
+mu(b,a){if(b.length-1<=a)return vd;var
+c=mu(b,a+1|0),d=iG(b,a);return f(al(ve),d,c)}function
+gv(a){function
 p(f){var
 c=f;for(;;){if(c){var
 g=c[2],h=c[1];try{var
 e=0,d=b(h,a);e=1}catch(a){}if(e&&d)return[0,d[1]];var
 c=g;continue}return 0}}var
-i=p(iE[1]);if(i)return i[1];if(a===gh)return vi;if(a===ii)return vj;if(a[1]===lS){var
-d=a[2],j=d[3],q=d[2],r=d[1];return fQ(al(iF),r,q,j,j+5|0,vk)}if(a[1]===ad){var
-e=a[2],k=e[3],s=e[2],u=e[1];return fQ(al(iF),u,s,k,k+6|0,vl)}if(a[1]===lV){var
-g=a[2],l=g[3],v=g[2],w=g[1];return fQ(al(iF),w,v,l,l+6|0,vm)}if(0===F(a)){var
+i=p(iE[1]);if(i)return i[1];if(a===gj)return vj;if(a===ij)return vk;if(a[1]===lU){var
+d=a[2],j=d[3],q=d[2],r=d[1];return fQ(al(iF),r,q,j,j+5|0,vl)}if(a[1]===ad){var
+e=a[2],k=e[3],s=e[2],u=e[1];return fQ(al(iF),u,s,k,k+6|0,vm)}if(a[1]===lX){var
+g=a[2],l=g[3],v=g[2],w=g[1];return fQ(al(iF),w,v,l,l+6|0,vn)}if(0===G(a)){var
 h=a.length-1,x=a[1][1];if(2<h>>>0)var
-m=ms(a,2),n=iG(a,1),c=f(al(ve),n,m);else
+m=mu(a,2),n=iG(a,1),c=f(al(vf),n,m);else
 switch(h){case
 0:var
-c=vf;break;case
+c=vg;break;case
 1:var
-c=vg;break;default:var
-o=iG(a,1),c=b(al(vh),o)}return t(x,c)}return a[1]}function
+c=vh;break;default:var
+o=iG(a,1),c=b(al(vi),o)}return t(x,c)}return a[1]}function
 iH(u,t){var
-f=JP(t),h=f.length-1-1|0,q=0;if(!(h<0)){var
+f=JR(t),h=f.length-1-1|0,q=0;if(!(h<0)){var
 d=q;for(;;){var
-a=c(f,d)[1+d],g=function(a){return function(b){return b?0===a?vn:vo:0===a?vp:vq}}(d);if(0===a[0])var
-i=a[5],j=a[4],k=a[3],l=a[6]?vr:vt,m=a[2],n=a[7],o=g(a[1]),e=[0,Jz(al(vs),o,n,m,l,k,j,i)];else
+a=c(f,d)[1+d],g=function(a){return function(b){return b?0===a?vo:vp:0===a?vq:vr}}(d);if(0===a[0])var
+i=a[5],j=a[4],k=a[3],l=a[6]?vs:vu,m=a[2],n=a[7],o=g(a[1]),e=[0,JB(al(vt),o,n,m,l,k,j,i)];else
 if(a[1])var
 e=0;else
 var
-p=g(0),e=[0,b(al(vu),p)];if(e){var
-r=e[1];b(mr(u,vv),r)}var
+p=g(0),e=[0,b(al(vv),p)];if(e){var
+r=e[1];b(mt(u,vw),r)}var
 s=d+1|0;if(h!==d){var
 d=s;continue}break}}return 0}function
-vw(c){for(;;){var
-a=iE[1],b=1-ih(iE,a,[0,c,a]);if(b)continue;return b}}var
-vy=vx.slice();function
-vz(f,e){var
-g=gs(f);b(iD(vA),g);iH(cq,e);var
-a=Ks(0);if(a<0){var
-d=cK(a);lY(c(vy,d)[1+d])}return d7(cq)}var
-vB=[0];lL(a(qu),function(e,i){try{try{var
-c=i?vB:rK(0);try{ik(0)}catch(a){}try{var
-a=vz(e,c),d=a}catch(a){a=aW(a);var
-g=gs(e);b(iD(vD),g);iH(cq,c);var
-h=gs(a);b(iD(vE),h);iH(cq,rK(0));var
-d=d7(cq)}var
-f=d}catch(a){a=aW(a);if(a!==gh)throw a;var
-f=lY(vC)}return f}catch(a){return 0}});var
-vG=[ax,vF,b8(0)];vw(function(a){return a[1]===vG?[0,t(vH,gs(a[2]))]:0});function
+vx(c){for(;;){var
+a=iE[1],b=1-ii(iE,a,[0,c,a]);if(b)continue;return b}}var
+vz=vy.slice();function
+vA(f,e){var
+g=gv(f);b(iD(vB),g);iH(cq,e);var
+a=Ku(0);if(a<0){var
+d=cL(a);l0(c(vz,d)[1+d])}return d9(cq)}var
+vC=[0];lN(a(qv),function(e,i){try{try{var
+c=i?vC:rL(0);try{il(0)}catch(a){}try{var
+a=vA(e,c),d=a}catch(a){a=aX(a);var
+g=gv(e);b(iD(vE),g);iH(cq,c);var
+h=gv(a);b(iD(vF),h);iH(cq,rL(0));var
+d=d9(cq)}var
+f=d}catch(a){a=aX(a);if(a!==gj)throw a;var
+f=l0(vD)}return f}catch(a){return 0}});var
+vH=[ax,vG,b8(0)];vx(function(a){return a[1]===vH?[0,t(vI,gv(a[2]))]:0});function
 iI(a){var
 b=a.length-1<4?1:0,c=b||(a[4]<0?1:0);return c}function
-eo(a){a[4]=-a[4]|0;return 0}try{var
-Jw=r1(Jv),mu=Jw}catch(a){a=aW(a);if(a!==T)throw a;try{var
-Ju=r1(Jt),mt=Ju}catch(a){a=aW(a);if(a!==T)throw a;var
-mt=vJ}var
-mu=mt}var
-vK=iu(mu,82),gt=[m,function(A){var
-o=KH(0),d=[0,n(55,0),0],j=0===o.length-1?[0,0]:o,k=j.length-1,b=0;for(;;){c(d[1],b)[1+b]=b;var
+ep(a){a[4]=-a[4]|0;return 0}try{var
+Jy=r2(Jx),mw=Jy}catch(a){a=aX(a);if(a!==T)throw a;try{var
+Jw=r2(Jv),mv=Jw}catch(a){a=aX(a);if(a!==T)throw a;var
+mv=vK}var
+mw=mv}var
+vL=iu(mw,82),gw=[m,function(A){var
+o=KJ(0),d=[0,n(55,0),0],j=0===o.length-1?[0,0]:o,k=j.length-1,b=0;for(;;){c(d[1],b)[1+b]=b;var
 z=b+1|0;if(54!==b){var
 b=z;continue}var
-h=[0,vI],l=54+fa(55,k)|0,u=0;if(!(l<0)){var
+h=[0,vJ],l=54+fb(55,k)|0,u=0;if(!(l<0)){var
 e=u;for(;;){var
-f=e%55|0,m=gc(e,k),w=c(j,m)[1+m],i=t(h[1],a(v+w));h[1]=Kr(i,0,E(i));var
-g=h[1],p=ac(g,3)<<24,q=ac(g,2)<<16,r=ac(g,1)<<8,s=((ac(g,0)+r|0)+q|0)+p|0,x=(c(d[1],f)[1+f]^s)&qA;c(d[1],f)[1+f]=x;var
+f=e%55|0,m=ge(e,k),v=c(j,m)[1+m],i=t(h[1],a(w+v));h[1]=Kt(i,0,F(i));var
+g=h[1],p=ac(g,3)<<24,q=ac(g,2)<<16,r=ac(g,1)<<8,s=((ac(g,0)+r|0)+q|0)+p|0,x=(c(d[1],f)[1+f]^s)&qB;c(d[1],f)[1+f]=x;var
 y=e+1|0;if(l!==e){var
 e=y;continue}break}}d[2]=0;return d}}];function
 A(i,l){var
-o=i?i[1]:vK,b=16;for(;;){if(!(l<=b)&&!(io<(b*2|0))){var
+o=i?i[1]:vL,b=16;for(;;){if(!(l<=b)&&!(ip<(b*2|0))){var
 b=b*2|0;continue}if(o){var
-j=F(gt),a=D===j?gt[1]:m===j?I(gt):gt;a[2]=(a[2]+1|0)%55|0;var
-d=a[2],e=c(a[1],d)[1+d],f=(a[2]+24|0)%55|0,g=(c(a[1],f)[1+f]+(e^(e>>>25|0)&31)|0)&qA,h=a[2];c(a[1],h)[1+h]=g;var
+j=G(gw),a=E===j?gw[1]:m===j?I(gw):gw;a[2]=(a[2]+1|0)%55|0;var
+d=a[2],e=c(a[1],d)[1+d],f=(a[2]+24|0)%55|0,g=(c(a[1],f)[1+f]+(e^(e>>>25|0)&31)|0)&qB,h=a[2];c(a[1],h)[1+h]=g;var
 k=g}else
 var
 k=0;return[0,0,n(b,0),k,b]}}function
-vL(b){if(b){var
+vM(b){if(b){var
 c=b[3],g=[0,b[1],b[2],c],d=g,a=c;for(;;){if(a){var
 e=a[3],f=[0,a[1],a[2],e];d[3]=f;var
 d=f,a=e;continue}return g}}return 0}function
-ep(a){var
-b=a[4],c=a[3],d=h(vL,a[2]);return[0,a[1],d,c,b]}function
-mv(C,g){var
-j=g[2],u=(j.length-1)*2|0,v=u<io?1:0;if(v){var
+eq(a){var
+b=a[4],c=a[3],d=h(vM,a[2]);return[0,a[1],d,c,b]}function
+mx(C,g){var
+j=g[2],u=(j.length-1)*2|0,v=u<ip?1:0;if(v){var
 k=n(u,0),l=1-iI(g);g[2]=k;var
 m=k.length-1,h=n(m,0),q=j.length-1-1|0,D=b(C,g),y=0;if(!(q<0)){var
 f=y;a:for(;;){var
@@ -2872,37 +2872,37 @@ j(b){var
 a=b;for(;;){if(a){var
 c=a[3];f(i,a[1],a[2]);var
 a=c;continue}return 0}}var
-d=iI(a);if(1-d)eo(a);try{var
+d=iI(a);if(1-d)ep(a);try{var
 e=a[2],g=e.length-1-1|0,k=0;if(!(g<0)){var
 b=k;for(;;){j(c(e,b)[1+b]);var
 m=b+1|0;if(g!==b){var
 b=m;continue}break}}var
-h=1-d,l=h?eo(a):h;return l}catch(b){b=aW(b);if(d)throw b;eo(a);throw b}}function
-eq(i,a,h){function
+h=1-d,l=h?ep(a):h;return l}catch(b){b=aX(b);if(d)throw b;ep(a);throw b}}function
+er(i,a,h){function
 j(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=a[3],f=S(i,a[1],a[2],b),a=e,b=f;continue}return b}}var
-d=iI(a);if(1-d)eo(a);try{var
+d=iI(a);if(1-d)ep(a);try{var
 f=a[2],e=[0,h],g=f.length-1-1|0,k=0;if(!(g<0)){var
 b=k;for(;;){var
 m=e[1];e[1]=j(c(f,b)[1+b],m);var
 n=b+1|0;if(g!==b){var
-b=n;continue}break}}if(1-d)eo(a);var
-l=e[1];return l}catch(b){b=aW(b);if(d)throw b;eo(a);throw b}}function
-gu(a){var
+b=n;continue}break}}if(1-d)ep(a);var
+l=e[1];return l}catch(b){b=aX(b);if(d)throw b;ep(a);throw b}}function
+gx(a){var
 d=a[2];function
 e(g,f,l){var
 a=g,b=f;for(;;){if(b){var
 h=b[1],i=b[2],j=b[3];return[0,[0,h,i],function(b){return e(a,j,b)}]}if(a===d.length-1)return 0;var
 k=c(d,a)[1+a],a=a+1|0,b=k;continue}}var
 b=0,f=0;return function(a){return e(f,b,a)}}function
-gv(a){var
-b=gu(a);function
-c(a){return a[1]}return function(a){return il(c,b,a)}}function
-cR(a,b){return 4<=a.length-1?JZ(10,am,a[3],b)&(a[2].length-1-1|0):af(vM)}function
+gy(a){var
+b=gx(a);function
+c(a){return a[1]}return function(a){return im(c,b,a)}}function
+cR(a,b){return 4<=a.length-1?J1(10,am,a[3],b)&(a[2].length-1-1|0):af(vN)}function
 av(a,d,f){var
 b=cR(a,d),g=[0,d,f,c(a[2],b)[1+b]];c(a[2],b)[1+b]=g;a[1]=a[1]+1|0;var
-e=a[2].length-1<<1<a[1]?1:0;return e?mv(cR,a):e}function
+e=a[2].length-1<<1<a[1]?1:0;return e?mx(cR,a):e}function
 dc(b,g){var
 d=cR(b,g),e=0,a=c(b[2],d)[1+d];for(;;){if(a){var
 f=a[3];if(0===an(a[1],g)){b[1]=b[1]-1|0;return e?(e[3]=f,0):(c(b[2],d)[1+d]=f,0)}var
@@ -2923,49 +2923,49 @@ m=f[2],n=f[3];if(0===an(b,f[1]))return[0,m];var
 a=n;for(;;){if(a){var
 i=a[2],j=a[3];if(0===an(b,a[1]))return[0,i];var
 a=j;continue}return 0}}return 0}return 0}return 0}function
-V(a,d,g){var
+W(a,d,g){var
 e=cR(a,d),h=c(a[2],e)[1+e],b=h;for(;;){if(b){var
 k=b[3];if(0!==an(b[1],d)){var
 b=k;continue}b[1]=d;b[2]=g;var
 f=0}else
 var
 f=1;if(f){c(a[2],e)[1+e]=[0,d,g,h];a[1]=a[1]+1|0;var
-i=a[2].length-1<<1<a[1]?1:0;if(i)return mv(cR,a);var
+i=a[2].length-1<<1<a[1]?1:0;if(i)return mx(cR,a);var
 j=i}else
 var
 j=f;return j}}function
-aH(d,b){var
+aI(d,b){var
 f=cR(d,b),a=c(d[2],f)[1+f];for(;;){if(a){var
 g=a[3],e=0===an(a[1],b)?1:0;if(e)return e;var
 a=g;continue}return 0}}function
-mw(g){var
+my(g){var
 e=A(0,16),c=g;for(;;){var
 a=b(c,0);if(a){var
-d=a[1],f=a[2];V(e,d[1],d[2]);var
+d=a[1],f=a[2];W(e,d[1],d[2]);var
 c=f;continue}return e}}var
-mz=[ax,vN,b8(0)],mx=0,my=-1;function
-gw(a,b){a[13]=a[13]+b[3]|0;return ml(b,a[28])}var
-mA=1000000010;function
-iK(b,a){return S(b[17],a,0,E(a))}function
+mB=[ax,vO,b8(0)],mz=0,mA=-1;function
+gz(a,b){a[13]=a[13]+b[3]|0;return mn(b,a[28])}var
+mC=1000000010;function
+iK(b,a){return S(b[17],a,0,F(a))}function
 iL(a){return b(a[19],0)}function
-mB(a,c,b){a[9]=a[9]-c|0;iK(a,b);a[11]=0;return 0}function
-gx(c,a){var
-b=Q(a,vO);return b?mB(c,E(a),a):b}function
-dH(a,c,d){var
-e=c[3],f=c[2];gx(a,c[1]);iL(a);a[11]=1;a[10]=ef(a[8],(a[6]-d|0)+f|0);a[9]=a[6]-a[10]|0;b(a[21],a[10]);return gx(a,e)}function
-mC(b,a){return dH(b,vP,a)}function
-er(a,c){var
-d=c[2],e=c[3];gx(a,c[1]);a[9]=a[9]-d|0;b(a[20],d);return gx(a,e)}function
-vQ(a,j,c){if(typeof
+mD(a,c,b){a[9]=a[9]-c|0;iK(a,b);a[11]=0;return 0}function
+gA(c,a){var
+b=R(a,vP);return b?mD(c,F(a),a):b}function
+dJ(a,c,d){var
+e=c[3],f=c[2];gA(a,c[1]);iL(a);a[11]=1;a[10]=eh(a[8],(a[6]-d|0)+f|0);a[9]=a[6]-a[10]|0;b(a[21],a[10]);return gA(a,e)}function
+mE(b,a){return dJ(b,vQ,a)}function
+es(a,c){var
+d=c[2],e=c[3];gA(a,c[1]);a[9]=a[9]-d|0;b(a[20],d);return gA(a,e)}function
+vR(a,j,c){if(typeof
 c==="number")switch(c){case
 0:var
-s=ek(a[3]);if(s){var
+s=el(a[3]);if(s){var
 t=s[1][1],u=function(b,a){if(a){var
-c=a[1],d=a[2];return rQ(b,c)?[0,b,a]:[0,c,u(b,d)]}return[0,b,0]};t[1]=u(a[6]-a[9]|0,t[1]);return 0}return 0;case
-1:ej(a[2]);return 0;case
-2:ej(a[3]);return 0;case
+c=a[1],d=a[2];return rR(b,c)?[0,b,a]:[0,c,u(b,d)]}return[0,b,0]};t[1]=u(a[6]-a[9]|0,t[1]);return 0}return 0;case
+1:ek(a[2]);return 0;case
+2:ek(a[3]);return 0;case
 3:var
-v=ek(a[2]);return v?mC(a,v[1][2]):iL(a);case
+v=el(a[2]);return v?mE(a,v[1][2]):iL(a);case
 4:var
 w=a[10]!==(a[6]-a[9]|0)?1:0;if(w){var
 f=a[28],h=f[2];if(h){var
@@ -2976,152 +2976,152 @@ i=[0,n]}}else
 var
 i=0;if(i){var
 r=i[1],M=r[1];a[12]=a[12]-r[3]|0;a[9]=a[9]+M|0;return 0}return 0}return w;default:var
-x=ej(a[5]);return x?iK(a,b(a[25],x[1])):0}else
+x=ek(a[5]);return x?iK(a,b(a[25],x[1])):0}else
 switch(c[0]){case
-0:return mB(a,j,c[1]);case
+0:return mD(a,j,c[1]);case
 1:var
-d=c[2],g=c[1],y=d[1],N=d[2],z=ek(a[2]);if(z){var
+d=c[2],g=c[1],y=d[1],N=d[2],z=el(a[2]);if(z){var
 A=z[1],e=A[2];switch(A[1]){case
-0:return er(a,g);case
-1:return dH(a,d,e);case
-2:return dH(a,d,e);case
-3:return a[9]<(j+E(y)|0)?dH(a,d,e):er(a,g);case
-4:return a[11]?er(a,g):a[9]<(j+E(y)|0)?dH(a,d,e):((a[6]-e|0)+N|0)<a[10]?dH(a,d,e):er(a,g);default:return er(a,g)}}return 0;case
+0:return es(a,g);case
+1:return dJ(a,d,e);case
+2:return dJ(a,d,e);case
+3:return a[9]<(j+F(y)|0)?dJ(a,d,e):es(a,g);case
+4:return a[11]?es(a,g):a[9]<(j+F(y)|0)?dJ(a,d,e):((a[6]-e|0)+N|0)<a[10]?dJ(a,d,e):es(a,g);default:return es(a,g)}}return 0;case
 2:var
-l=a[6]-a[9]|0,O=c[2],P=c[1],B=ek(a[3]);if(B){var
+l=a[6]-a[9]|0,O=c[2],P=c[1],B=el(a[3]);if(B){var
 C=B[1][1],D=C[1];if(D){var
 k=C[1],Q=D[1];for(;;){if(k){var
-F=k[1],R=k[2];if(!(l<=F)){var
+E=k[1],R=k[2];if(!(l<=E)){var
 k=R;continue}var
-G=F}else
+G=E}else
 var
 G=Q;var
 m=G;break}}else
 var
 m=l;var
-H=m-l|0;return 0<=H?er(a,[0,vS,H+P|0,vR]):dH(a,[0,vU,m+O|0,vT],a[6])}return 0;case
+H=m-l|0;return 0<=H?es(a,[0,vT,H+P|0,vS]):dJ(a,[0,vV,m+O|0,vU],a[6])}return 0;case
 3:var
 I=c[2],S=c[1];if(a[8]<(a[6]-a[9]|0)){var
-o=ek(a[2]);if(o){var
-p=o[1],q=p[2],L=p[1];if(a[9]<q&&!(3<L-1>>>0))mC(a,q)}else
+o=el(a[2]);if(o){var
+p=o[1],q=p[2],L=p[1];if(a[9]<q&&!(3<L-1>>>0))mE(a,q)}else
 iL(a)}var
-T=a[9]-S|0,U=1===I?1:a[9]<j?I:5;return cs([0,U,T],a[2]);case
-4:return cs(c[1],a[3]);default:var
-J=c[1];iK(a,b(a[24],J));return cs(J,a[5])}}function
-mD(a){for(;;){var
+T=a[9]-S|0,U=1===I?1:a[9]<j?I:5;return ct([0,U,T],a[2]);case
+4:return ct(c[1],a[3]);default:var
+J=c[1];iK(a,b(a[24],J));return ct(J,a[5])}}function
+mF(a){for(;;){var
 f=a[28][2],g=f?[0,f[1]]:0;if(g){var
 d=g[1],e=d[1],m=0<=e?1:0,j=d[3],k=d[2],l=a[13]-a[12]|0,h=m||(a[9]<=l?1:0);if(h){var
 b=a[28],c=b[2];if(c){if(c[2]){var
 i=c[2];b[1]=b[1]-1|0;b[2]=i}else
 iv(b);var
-n=0<=e?e:mA;vQ(a,n,k);a[12]=j+a[12]|0;continue}throw td}return h}return 0}}function
-iM(a){ei(a);return cs([0,-1,[0,my,vV,0]],a)}function
-mE(a,c){var
-d=ek(a[1]);if(d){var
+n=0<=e?e:mC;vR(a,n,k);a[12]=j+a[12]|0;continue}throw te}return h}return 0}}function
+iM(a){ej(a);return ct([0,-1,[0,mA,vW,0]],a)}function
+mG(a,c){var
+d=el(a[1]);if(d){var
 e=d[1],b=e[2],f=b[1];if(e[1]<a[12])return iM(a[1]);var
 g=b[2];if(typeof
 g!=="number")switch(g[0]){case
 3:var
-h=1-c,j=h?(b[1]=a[13]+f|0,ej(a[1]),0):h;return j;case
+h=1-c,j=h?(b[1]=a[13]+f|0,ek(a[1]),0):h;return j;case
 1:case
 2:var
-i=c?(b[1]=a[13]+f|0,ej(a[1]),0):c;return i}return 0}return 0}function
-mF(a,j){var
+i=c?(b[1]=a[13]+f|0,ek(a[1]),0):c;return i}return 0}return 0}function
+mH(a,j){var
 h=a[4];function
-i(f){if(a[23])gw(a,[0,mx,5,0]);var
+i(f){if(a[23])gz(a,[0,mz,5,0]);var
 c=a[22];if(c){var
-d=ej(a[4]);if(d)return b(a[27],d[1]);var
+d=ek(a[4]);if(d)return b(a[27],d[1]);var
 e=0}else
 var
-e=c;return e}y(i,h[1]);for(;;){if(1<a[14]){if(1<a[14]){if(a[14]<a[15]){gw(a,[0,mx,1,0]);mE(a,1);mE(a,0)}a[14]=a[14]-1|0}continue}a[13]=mA;mD(a);a[12]=1;a[13]=1;iv(a[28]);iM(a[1]);ei(a[2]);ei(a[3]);ei(a[4]);ei(a[5]);a[10]=0;a[14]=0;a[9]=a[6];a[14]=a[14]+1|0;var
+e=c;return e}x(i,h[1]);for(;;){if(1<a[14]){if(1<a[14]){if(a[14]<a[15]){gz(a,[0,mz,1,0]);mG(a,1);mG(a,0)}a[14]=a[14]-1|0}continue}a[13]=mC;mF(a);a[12]=1;a[13]=1;iv(a[28]);iM(a[1]);ej(a[2]);ej(a[3]);ej(a[4]);ej(a[5]);a[10]=0;a[14]=0;a[9]=a[6];a[14]=a[14]+1|0;var
 f=3,g=0;if(a[14]<a[15]){var
-d=[0,-a[13]|0,[3,g,f],0];gw(a,d);cs([0,a[13],d],a[1])}else
+d=[0,-a[13]|0,[3,g,f],0];gz(a,d);ct([0,a[13],d],a[1])}else
 if(a[14]===a[15]){var
-e=a[16],c=E(e);gw(a,[0,c,[0,e],c]);mD(a)}return b(a[18],0)}}var
-mG=ir(80,32);function
-mH(b,d){var
+e=a[16],c=F(e);gz(a,[0,c,[0,e],c]);mF(a)}return b(a[18],0)}}var
+mI=ir(80,32);function
+mJ(b,d){var
 a=d;for(;;){var
-c=0<a?1:0;if(c){if(80<a){S(b[17],mG,0,80);var
-a=a-80|0;continue}return S(b[17],mG,0,a)}return c}}function
-vX(a){return a[1]===mz?t(vZ,t(a[2],vY)):v0}function
-v1(a){return a[1]===mz?t(v3,t(a[2],v2)):v4}function
-v5(a){return 0}function
+c=0<a?1:0;if(c){if(80<a){S(b[17],mI,0,80);var
+a=a-80|0;continue}return S(b[17],mI,0,a)}return c}}function
+vY(a){return a[1]===mB?t(v0,t(a[2],vZ)):v1}function
+v2(a){return a[1]===mB?t(v4,t(a[2],v3)):v5}function
 v6(a){return 0}function
-mI(i,h){function
+v7(a){return 0}function
+mK(i,h){function
 j(a){return 0}function
 k(a){return 0}var
-c=[0,0,0,0],d=[0,my,v7,0];function
-l(a){return 0}ml(d,c);var
-b=dG(0);iM(b);cs([0,1,d],b);var
-e=dG(0),f=dG(0),g=dG(0),a=[0,b,dG(0),g,f,e,78,10,68,78,0,1,1,1,1,gi,v8,i,h,l,k,j,0,0,vX,v1,v5,v6,c];a[19]=function(b){return S(a[17],vW,0,1)};a[20]=function(b){return mH(a,b)};a[21]=function(b){return mH(a,b)};return a}function
-mJ(c){function
-a(a){return d7(c)}return mI(function(d,a,b){if(0<=a&&0<=b&&!((E(d)-b|0)<a))return lI(c,d,a,b);return af(sp)},a)}function
-v9(a){function
-b(a){return 0}return mI(function(b,c,d){return iz(a,b,c,d)},b)}var
-v_=kt,v$=function(a){return go(v_)}(0),wa=mJ(sn),wb=mJ(cq);v9(v$);sq(function(a){mF(wa,0);return mF(wb,0)});function
-wc(b,a){var
-c=F(a)===ax?a:a[1];return lL(b,c)}KR(0);wc(we,[ax,wd,b8(0)]);function
+c=[0,0,0,0],d=[0,mA,v8,0];function
+l(a){return 0}mn(d,c);var
+b=dI(0);iM(b);ct([0,1,d],b);var
+e=dI(0),f=dI(0),g=dI(0),a=[0,b,dI(0),g,f,e,78,10,68,78,0,1,1,1,1,gk,v9,i,h,l,k,j,0,0,vY,v2,v6,v7,c];a[19]=function(b){return S(a[17],vX,0,1)};a[20]=function(b){return mJ(a,b)};a[21]=function(b){return mJ(a,b)};return a}function
+mL(c){function
+a(a){return d9(c)}return mK(function(d,a,b){if(0<=a&&0<=b&&!((F(d)-b|0)<a))return lK(c,d,a,b);return af(sq)},a)}function
+v_(a){function
+b(a){return 0}return mK(function(b,c,d){return iz(a,b,c,d)},b)}var
+v$=kv,wa=function(a){return gr(v$)}(0),wb=mL(so),wc=mL(cq);v_(wa);sr(function(a){mH(wb,0);return mH(wc,0)});function
+wd(b,a){var
+c=G(a)===ax?a:a[1];return lN(b,c)}KT(0);wd(wf,[ax,we,b8(0)]);function
 ab(a){if(typeof
-a==="number"&&a!==kS)return-a|0;return KV(a)}function
+a==="number"&&a!==kU)return-a|0;return KX(a)}function
 as(b,a){if(typeof
 b==="number"&&typeof
 a==="number"){var
-c=b+a|0;return 0<=((c^b)&(c^a))?c:r7(b,a)}return r7(b,a)}function
+c=b+a|0;return 0<=((c^b)&(c^a))?c:r8(b,a)}return r8(b,a)}function
 cS(a,b){if(typeof
 a==="number"&&typeof
 b==="number"){var
-c=a-b|0;return 0<=((a^b)&(c^a))?c:sa(a,b)}return sa(a,b)}function
+c=a-b|0;return 0<=((a^b)&(c^a))?c:sb(a,b)}return sb(a,b)}function
 J(b,a){if(typeof
 b==="number"&&typeof
-a==="number"&&!KU(b,a))return w(b,a);return KT(b,a)}function
-gy(b,a){return typeof
+a==="number"&&!KW(b,a))return u(b,a);return KV(b,a)}function
+gB(b,a){return typeof
 a==="number"?-1===a?ab(b):typeof
-b==="number"?cm(b,a):ie(b,a):ie(b,a)}function
-gz(b,a){return typeof
+b==="number"?cm(b,a):ig(b,a):ig(b,a)}function
+gC(b,a){return typeof
 a==="number"?-1===a?ab(b):typeof
-b==="number"?cm(b,a):r8(b,a):r8(b,a)}function
-mK(a){if(typeof
-a==="number"&&a!==dx)return a+1|0;return K1(a)}function
+b==="number"?cm(b,a):r9(b,a):r9(b,a)}function
+mM(a){if(typeof
+a==="number"&&a!==dy)return a+1|0;return K3(a)}function
 iN(a){return typeof
-a==="number"?0<=a?a:a!==kS?-a|0:r6(a):r6(a)}function
+a==="number"?0<=a?a:a!==kU?-a|0:r7(a):r7(a)}function
 aj(b,a){if(typeof
 b==="number"&&0<=a&&a<32){var
-c=b<<a;return c>>a===b?c:r$(b,a)}return r$(b,a)}function
-es(b,a){if(typeof
+c=b<<a;return c>>a===b?c:sa(b,a)}return sa(b,a)}function
+et(b,a){if(typeof
 b==="number"&&0<=a){var
-c=a<32?a:31;return b>>c}return K0(b,a)}function
-fd(a){return typeof
-a==="number"?a:K2(a)}var
-j=0,d=1,mL=-1;function
-bf(b,a){return ea(b,a)<=0?1:0}function
-dI(b,a){return ea(b,a)<0?1:0}function
-iO(a){return KQ(wf,a)}function
-gA(a){return KW(0,a,0,E(a))}function
-mM(b,a){if(!bc(b,j)&&!bc(a,j))return iN(J(gz(b,r_(b,a)),a));return j}function
-et(a){if(typeof
+c=a<32?a:31;return b>>c}return K2(b,a)}function
+fe(a){return typeof
+a==="number"?a:K4(a)}var
+j=0,e=1,mN=-1;function
+bg(b,a){return ec(b,a)<=0?1:0}function
+dK(b,a){return ec(b,a)<0?1:0}function
+iO(a){return KS(wg,a)}function
+gD(a){return KY(0,a,0,F(a))}function
+mO(b,a){if(!bc(b,j)&&!bc(a,j))return iN(J(gC(b,r$(b,a)),a));return j}function
+eu(a){if(typeof
 a==="number")return a;var
 d=b$(a);if(63<d){var
-b=d-55|0,e=es(a,b),g=eb(a,aj(e,b)),c=ig(e),f=g?c:Kh(c,wg);return br(h7(f),b)}return h7(ig(a))}function
-dJ(a,b){if(a!==0&&b!==1){var
-c=r_(a,b);if(c===1)return[0,a,b];var
-e=gz(b,c);return[0,gz(a,c),e]}return[0,a,d]}function
+b=d-55|0,e=et(a,b),g=ed(a,aj(e,b)),c=ih(e),f=g?c:Kj(c,wh);return br(h8(f),b)}return h8(ih(a))}function
+dL(a,b){if(a!==0&&b!==1){var
+c=r$(a,b);if(c===1)return[0,a,b];var
+d=gC(b,c);return[0,gC(a,c),d]}return[0,a,e]}function
 b2(b,a){var
-c=bs(a);if(0===c)return[0,bs(b),j];if(0<c)return dJ(b,a);var
-d=ab(a);return dJ(ab(b),d)}function
-z(a){return[0,a,d]}function
+c=bs(a);if(0===c)return[0,bs(b),j];if(0<c)return dL(b,a);var
+d=ab(a);return dL(ab(b),d)}function
+z(a){return[0,a,e]}function
 ca(a){return z(a)}function
-bw(b,a){return b2(b,a)}var
-x=z(j),s=z(d),a9=z(mL),gB=[0,d,j],iP=[0,mL,j],eu=[0,j,j];function
-_(a){if(a==a6)return gB;if(a==dD)return iP;if(4===rG(a))return eu;var
-c=f$(a),b=c[2]-53|0,e=ge(br(c[1],53));return 0<=b?z(aj(e,b)):dJ(e,aj(d,-b|0))}function
+bx(b,a){return b2(b,a)}var
+y=z(j),s=z(e),a9=z(mN),gE=[0,e,j],iP=[0,mN,j],ev=[0,j,j];function
+_(a){if(a==a6)return gE;if(a==dE)return iP;if(4===rH(a))return ev;var
+c=gb(a),b=c[2]-53|0,d=gg(br(c[1],53));return 0<=b?z(aj(d,b)):dL(d,aj(e,-b|0))}function
 bQ(a){if(a[2]===0){var
 b=bs(a[1])+1|0;if(!(2<b>>>0))switch(b){case
 0:return 2;case
 1:break;default:return 1}return 3}return a[1]===0?0:4}function
 B(a){return bs(a[1])}function
-dK(a,b){var
-c=eb(a[1],b[1]);if(c)var
-d=eb(a[2],b[2]),e=d?3!==bQ(a)?1:0:d;else
+dM(a,b){var
+c=ed(a[1],b[1]);if(c)var
+d=ed(a[2],b[2]),e=d?3!==bQ(a)?1:0:d;else
 var
 e=c;return e}function
 iQ(d,c){var
@@ -3145,11 +3145,11 @@ f=0;if(!(4<=e))switch(e){case
 0:break;case
 2:f=1;break;default:f=2}var
 g=0;switch(f){case
-0:if(2!==b){if(bc(d[2],c[2]))return ea(d[1],c[1]);var
-k=J(c[1],d[2]);return ea(J(d[1],c[2]),k)}g=1;break;case
+0:if(2!==b){if(bc(d[2],c[2]))return ec(d[1],c[1]);var
+k=J(c[1],d[2]);return ec(J(d[1],c[2]),k)}g=1;break;case
 1:break;default:g=1}if(g)return 1}return-1}function
 dd(b,a){return 0<iQ(b,a)?a:b}function
-dL(b,a){return 0<=iQ(b,a)?b:a}function
+dN(b,a){return 0<=iQ(b,a)?b:a}function
 bR(b,a){var
 c=bQ(b),g=bQ(a);if(3!==c){var
 h=g-1|0,d=0;if(!(2<h>>>0))switch(h){case
@@ -3162,8 +3162,8 @@ f=0;if(!(4<=c))switch(c){case
 2:e=1;f=2;break;default:f=1}var
 i=0;switch(f){case
 2:i=1;break;case
-0:if(2!==g){if(bc(b[2],a[2]))return bf(b[1],a[1]);var
-j=J(a[1],b[2]);return bf(J(b[1],a[2]),j)}break}if(!i)return 0;break;case
+0:if(2!==g){if(bc(b[2],a[2]))return bg(b[1],a[1]);var
+j=J(a[1],b[2]);return bg(J(b[1],a[2]),j)}break}if(!i)return 0;break;case
 1:break;default:e=1}if(e)return 1}return 0}function
 bF(b,a){var
 c=bQ(b),d=bQ(a);if(3!==c){var
@@ -3177,49 +3177,49 @@ g=0;if(!(4<=c))switch(c){case
 1:f=1;g=2;break;default:g=1}var
 h=0;switch(g){case
 2:h=1;break;case
-0:if(1!==d){if(bc(b[2],a[2]))return dI(b[1],a[1]);var
-i=J(a[1],b[2]);return dI(J(b[1],a[2]),i)}break}if(!h)return 1;break;case
+0:if(1!==d){if(bc(b[2],a[2]))return dK(b[1],a[1]);var
+i=J(a[1],b[2]);return dK(J(b[1],a[2]),i)}break}if(!h)return 1;break;case
 1:break;default:f=1}if(f)return 0}return 0}function
-ev(b,a){return bR(a,b)}function
+ew(b,a){return bR(a,b)}function
 cb(b,a){return bF(a,b)}function
 M(l){switch(bQ(l)){case
 0:return 0.;case
 1:return a6;case
-2:return dD;case
-3:return sf;default:var
+2:return dE;case
+3:return sg;default:var
 c=l[1],g=l[2],o=b$(c),p=b$(g);if(!(53<o)&&!(53<p)){var
-z=h7(ig(g));return h7(ig(c))/z}var
+z=h8(ih(g));return h8(ih(c))/z}var
 q=0<=bs(c)?1:-1,d=o-p|0;if(0<=d)var
 b=aj(g,d),h=c;else
 var
-b=g,h=aj(c,-d|0);if(0<=ea(iN(h),b))var
+b=g,h=aj(c,-d|0);if(0<=ec(iN(h),b))var
 e=d,r=h;else
 var
 e=d-1|0,r=aj(h,1);var
-m=KP(aj(r,54),b),f=m[2],a=m[1];if(0<=bs(f))var
+m=KR(aj(r,54),b),f=m[2],a=m[1];if(0<=bs(f))var
 i=[0,a,f];else
 if(0<=bs(b)){var
 u=0,v=as(f,b);if(typeof
-a==="number"&&a!==kS){var
+a==="number"&&a!==kU){var
 n=a-1|0;u=1}if(!u)var
-n=KX(a);var
+n=KZ(a);var
 i=[0,n,v]}else
 var
-w=cS(f,b),i=[0,mK(a),w];if(p1<e){var
+w=cS(f,b),i=[0,mM(a),w];if(p1<e){var
 s=p0<e?j:aj(q,55+(p0-e|0)|0),k=as(s,i[1]);if(0===bs(i[2]))var
 t=k;else
 var
 y=typeof
-k==="number"?1|k:KS(1,k),t=y;var
-x=et(t);return br(x-et(s),e-54|0)}return br(q,p1)}}function
+k==="number"?1|k:KU(1,k),t=y;var
+x=eu(t);return br(x-eu(s),e-54|0)}return br(q,p1)}}function
 K(a){var
 b=a[2];return[0,ab(a[1]),b]}function
-ct(a){var
+cu(a){var
 b=a[2];return[0,iN(a[1]),b]}function
-mN(c,a,b){if(a[2]===b[2]){var
-d=a[2];return dJ(f(c,a[1],b[1]),d)}var
-e=J(a[2],b[2]),g=J(b[1],a[2]);return dJ(f(c,J(a[1],b[2]),g),e)}function
-u(d,c){if(d[2]!==0&&c[2]!==0)return mN(as,d,c);var
+mP(c,a,b){if(a[2]===b[2]){var
+d=a[2];return dL(f(c,a[1],b[1]),d)}var
+e=J(a[2],b[2]),g=J(b[1],a[2]);return dL(f(c,J(a[1],b[2]),g),e)}function
+v(d,c){if(d[2]!==0&&c[2]!==0)return mP(as,d,c);var
 g=bQ(d),b=bQ(c),a=0;switch(g){case
 0:return c;case
 1:switch(b){case
@@ -3231,7 +3231,7 @@ g=bQ(d),b=bQ(c),a=0;switch(g){case
 1:a=3;break;case
 4:a=4;break}break;case
 4:switch(b){case
-4:return ec(wm);case
+4:return ee(wn);case
 0:case
 3:break;default:a=2}break}var
 e=0;switch(a){case
@@ -3239,12 +3239,12 @@ e=0;switch(a){case
 if(!b)return d;break;case
 1:break;case
 2:e=2<=b?3:2;break;case
-3:return eu;default:e=3}var
+3:return ev;default:e=3}var
 f=0;switch(e){case
 0:if(!(3<=g))f=1;break;case
 1:break;case
-2:f=1;break;default:return iP}return f?gB:eu}function
-q(d,c){if(d[2]!==0&&c[2]!==0)return mN(cS,d,c);var
+2:f=1;break;default:return iP}return f?gE:ev}function
+q(d,c){if(d[2]!==0&&c[2]!==0)return mP(cS,d,c);var
 g=bQ(d),b=bQ(c),a=0;switch(g){case
 0:return K(c);case
 1:switch(b){case
@@ -3256,7 +3256,7 @@ g=bQ(d),b=bQ(c),a=0;switch(g){case
 2:a=3;break;case
 4:a=4;break}break;case
 4:switch(b){case
-4:return ec(wn);case
+4:return ee(wo);case
 0:case
 3:break;default:a=2}break}var
 e=0;switch(a){case
@@ -3264,41 +3264,41 @@ e=0;switch(a){case
 if(!b)return d;break;case
 1:break;case
 2:e=2<=b?2:3;break;case
-3:return eu;default:e=3}var
+3:return ev;default:e=3}var
 f=0;switch(e){case
 0:if(!(3<=g))f=1;break;case
 1:break;case
-2:f=1;break;default:return iP}return f?gB:eu}function
+2:f=1;break;default:return iP}return f?gE:ev}function
 g(b,a){if(b[2]!==0&&a[2]!==0){var
-d=J(b[2],a[2]);return dJ(J(b[1],a[1]),d)}var
-c=bs(a[1]);return[0,w(bs(b[1]),c),j]}function
+d=J(b[2],a[2]);return dL(J(b[1],a[1]),d)}var
+c=bs(a[1]);return[0,u(bs(b[1]),c),j]}function
 cT(a){var
 b=bs(a[1])+1|0;if(!(2<b>>>0))switch(b){case
 0:var
 c=ab(a[1]);return[0,ab(a[2]),c];case
-1:break;default:return[0,a[2],a[1]]}return a[2]===0?eu:gB}function
+1:break;default:return[0,a[2],a[1]]}return a[2]===0?ev:gE}function
 cc(b,a){if(0<=bs(a[1]))return g(b,[0,a[2],a[1]]);var
 c=ab(a[1]);return g(b,[0,ab(a[2]),c])}function
-gC(b,a){return gf(b,fd(a))}function
-mO(b,a){return es(b,fd(a))}function
-aG(a){return aj(a,1)}function
-fe(a){return mK(aj(a,1))}function
+gF(b,a){return gh(b,fe(a))}function
+mQ(b,a){return et(b,fe(a))}function
+aH(a){return aj(a,1)}function
+ff(a){return mM(aj(a,1))}function
 i(b){var
-c=b[2],a=b[1];return eb(c,1)?eb(a,0)?x:eb(a,1)?s:z(a):b2(a,c)}function
-ff(a){if(0===bs(a[2]))throw lU;return a}function
-de(a){return 0===B(ff(a))?a:cT(a)}function
+c=b[2],a=b[1];return ed(c,1)?ed(a,0)?y:ed(a,1)?s:z(a):b2(a,c)}function
+fg(a){if(0===bs(a[2]))throw lW;return a}function
+de(a){return 0===B(fg(a))?a:cT(a)}function
 o(b,a){var
-c=ff(a);return bR(ff(b),c)}function
-bg(b,a){var
-c=ff(a);return dK(ff(b),c)}function
+c=fg(a);return bR(fg(b),c)}function
+bh(b,a){var
+c=fg(a);return dM(fg(b),c)}function
 df(c,a){var
 d=a?[0,b(c,a[1])]:a;return d}function
 cU(a){var
 b=a?cU(a[2])+1|0:a;return b}function
-dM(a,b){if(a){var
-c=dM(a[2],b);return[0,a[1],c]}return b}function
-gD(b,a){return b?a:a?0:1}function
-mP(b,a){return 0===b?a:mP(b-1|0,a)+1|0}function
+dO(a,b){if(a){var
+c=dO(a[2],b);return[0,a[1],c]}return b}function
+gG(b,a){return b?a:a?0:1}function
+mR(b,a){return 0===b?a:mR(b-1|0,a)+1|0}function
 iR(e,d,c){var
 b=e,a=d;for(;;){if(0===b)return a?a[1]:c;var
 f=b-1|0;if(a){var
@@ -3312,31 +3312,31 @@ dg(c,a){if(a)var
 e=dg(c,a[2]),d=[0,b(c,a[1]),e];else
 var
 d=a;return d}function
-mQ(c,a){if(a){var
-d=mQ(c,a[2]);return dM(b(c,a[1]),d)}return a}function
+mS(c,a){if(a){var
+d=mS(c,a[2]);return dO(b(c,a[1]),d)}return a}function
 iS(c,b,a){if(a){var
 d=iS(c,b,a[2]);return f(c,a[1],d)}return b}function
-bh(e,d){var
+bi(e,d){var
 a=d;for(;;){if(a){var
 c=b(e,a[1]);if(c){var
 a=a[2];continue}return c}return 1}}function
-fg(c,f){var
+fh(c,f){var
 a=f;for(;;){if(a){var
-d=a[2],e=a[1];if(b(c,e))return[0,e,fg(c,d)];var
+d=a[2],e=a[1];if(b(c,e))return[0,e,fh(c,d)];var
 a=d;continue}return a}}function
-ew(b,a){return 0===a?0:[0,b,ew(b+1|0,a-1|0)]}function
-ex(a,e,c){switch(a[4]){case
-0:if(b(a[5],c)&&a[8]<=e)return[0,i([0,d,d])];return b(a[6],c)?0:[0,i([0,j,d])];case
+ex(b,a){return 0===a?0:[0,b,ex(b+1|0,a-1|0)]}function
+ey(a,d,c){switch(a[4]){case
+0:if(b(a[5],c)&&a[8]<=d)return[0,i([0,e,e])];return b(a[6],c)?0:[0,i([0,j,e])];case
 1:var
-f=b(a[5],c),g=f?1<=e?1:0:f,k=g?[0,i([0,d,d])]:g;return k;case
+f=b(a[5],c),g=f?1<=d?1:0:f,k=g?[0,i([0,e,e])]:g;return k;case
 2:var
 h=b(a[5],c),l=h?[0,b(a[7],c)]:h;return l;default:return 0}}function
-cu(a){var
+cv(a){var
 b=a[9];return b?b[1]:a[8]}function
 iT(e,d,c,b){var
 a=d[3];if(a){var
-g=ef(c,cu(e));return f(a[1],g,b)}return a}function
-gE(a){return df(function(a){return q(i([0,d,d]),a)},a)}function
+g=eh(c,cv(e));return f(a[1],g,b)}return a}function
+gH(a){return df(function(a){return q(i([0,e,e]),a)},a)}function
 at(f,e){var
 a=f;for(;;){if(0===a)return 1;var
 d=a-1|0,c=b(e,d);if(c){var
@@ -3345,169 +3345,169 @@ cd(g,e,d){var
 b=e,a=d;for(;;){if(a){var
 c=f(g,b,a[1]);if(c){var
 b=b+1|0,a=a[2];continue}return c}return 1}}function
-ey(c,a){if(a){var
-e=ey(c,a[2]);return u(b(c,a[1]),e)}return i([0,j,d])}function
-iU(e,p,n,m){var
+ez(c,a){if(a){var
+d=ez(c,a[2]);return v(b(c,a[1]),d)}return i([0,j,e])}function
+iU(d,p,n,m){var
 c=p,b=n,a=m;for(;;){if(a){var
 h=a[2];if(c){var
-k=c[2],l=c[1];if(o(l,i([0,j,d]))){var
+k=c[2],l=c[1];if(o(l,i([0,j,e]))){var
 c=k,b=b+1|0,a=h;continue}var
-q=iU(e,k,b+1|0,h);return u(g(l,f(e,b,a[1])),q)}return i([0,j,d])}return i([0,j,d])}}function
+q=iU(d,k,b+1|0,h);return v(g(l,f(d,b,a[1])),q)}return i([0,j,e])}return i([0,j,e])}}function
 a_(b,a){return 1-o(a,b)}function
-ez(f,e,a){var
-c=q(b(f,a[1]),e),h=o(i([0,j,d]),c)?a[2]:a[3];return g(h,c)}function
-fh(f,e,a){var
-c=q(b(f,a[1]),e),h=o(i([0,j,d]),c)?a[3]:a[2];return g(h,c)}function
+eA(f,d,a){var
+c=q(b(f,a[1]),d),h=o(i([0,j,e]),c)?a[2]:a[3];return g(h,c)}function
+fi(f,d,a){var
+c=q(b(f,a[1]),d),h=o(i([0,j,e]),c)?a[3]:a[2];return g(h,c)}function
 cV(i,h,e,a,b){if(0===a[0])var
-c=a[1],j=b[2],d=u(c,ey(f(h,e,c),j));else
+c=a[1],j=b[2],d=v(c,ez(f(h,e,c),j));else
 var
 d=a[1];var
-k=g(i,d);return u(b[1],k)}function
-fi(h,g){var
+k=g(i,d);return v(b[1],k)}function
+fj(h,g){var
 a=g;for(;;){if(a){var
 f=a[1],k=b(h,f[1]);if(k)var
-l=f[2],c=a_(i([0,j,d]),l);else
+l=f[2],c=a_(i([0,j,e]),l);else
 var
 c=k;if(!c){var
 a=a[2];continue}var
-e=c}else
+d=c}else
 var
-e=a;if(e)return e;var
-m=i([0,d,d]);return a_(ey(function(a){return b(h,a[1])?i([0,j,d]):a[3]},g),m)}}function
-iV(e,a){return bh(function(a){var
-c=b(e,a[1]);if(c)return c;var
-f=i([0,j,d]);return o(a[3],f)},a)}function
-gF(c,g,e){if(typeof
-c==="number")return cd(g,0,e);else{if(0===c[0]){var
-k=c[1],h=b3(e,k);return h?f(g,k,h[1]):h}var
-b=0,a=e,o=c[1];for(;;){if(a){var
-m=a[1],p=iR(b,o,i([0,j,d])),l=a_(i([0,j,d]),p),n=l?f(g,b,m):l;if(n)return 1;var
+d=a;if(d)return d;var
+m=i([0,e,e]);return a_(ez(function(a){return b(h,a[1])?i([0,j,e]):a[3]},g),m)}}function
+iV(d,a){return bi(function(a){var
+c=b(d,a[1]);if(c)return c;var
+f=i([0,j,e]);return o(a[3],f)},a)}function
+gI(c,g,d){if(typeof
+c==="number")return cd(g,0,d);else{if(0===c[0]){var
+k=c[1],h=b3(d,k);return h?f(g,k,h[1]):h}var
+b=0,a=d,o=c[1];for(;;){if(a){var
+m=a[1],p=iR(b,o,i([0,j,e])),l=a_(i([0,j,e]),p),n=l?f(g,b,m):l;if(n)return 1;var
 b=b+1|0,a=a[2];continue}return a}}}function
-dN(a,c,b){if(typeof
+dP(a,c,b){if(typeof
 a==="number")return cd(c,0,b);else{if(0===a[0]){var
-g=a[1],e=b3(b,g);return e?f(c,g,e[1]):e}var
-h=a[1],k=0;return cd(function(a,e){var
-g=i([0,j,d]),b=o(iR(a,h,i([0,j,d])),g);return b?b:f(c,a,e)},k,b)}}function
+g=a[1],d=b3(b,g);return d?f(c,g,d[1]):d}var
+h=a[1],k=0;return cd(function(a,d){var
+g=i([0,j,e]),b=o(iR(a,h,i([0,j,e])),g);return b?b:f(c,a,d)},k,b)}}function
 cW(e,a,d,c,b){if(typeof
 a==="number"){var
 i=0;return cd(function(b,a){return f(e,d,f(c,b,a))},i,b)}else{if(0===a[0]){var
 h=a[1],g=b3(b,h);return g?f(e,d,f(c,h,g[1])):g}return f(e,d,iU(c,a[1],0,b))}}function
-fj(b,a){return o(a,b)}function
-mR(a,f,e,d,c){if(typeof
+fk(b,a){return o(a,b)}function
+mT(a,f,e,d,c){if(typeof
 a!=="number"&&1===a[0]){var
-g=gF(a,function(a){return f},c);if(g)var
+g=gI(a,function(a){return f},c);if(g)var
 h=g;else{var
-i=dN(a,function(a){return e},c);if(i)return gF(a,function(a){return d},c);var
-h=i}return h}return dN(a,function(i,a){var
+i=dP(a,function(a){return e},c);if(i)return gI(a,function(a){return d},c);var
+h=i}return h}return dP(a,function(i,a){var
 c=b(f,a);if(c)var
 g=c;else{var
 h=b(e,a);if(h)return b(d,a);var
 g=h}return g},c)}function
 iW(d,c,a){return b(d,a)?0:b(c,a)}function
-mS(h,g,c,f,a){var
+mU(h,g,c,f,a){var
 d=iW(h,g,a);if(d)var
 i=b(c,f),e=b(c,a)<i?1:0;else
 var
 e=d;return e}function
 iX(h,g,c,f,a){var
 d=iW(h,g,a);if(d)var
-i=b(c,f),e=h_(b(c,a),i);else
+i=b(c,f),e=h$(b(c,a),i);else
 var
 e=d;return e}function
-mT(c,a){var
+mV(c,a){var
 d=a[2];return iV(function(a){return 1-b(c,a)},d)}function
-mU(m,l,e,c,k,g,h,p,o,a){if(f(e[3],c,a))return 0;var
-q=f(e[2],c,a);function
+mW(m,l,d,c,k,g,h,p,o,a){if(f(d[3],c,a))return 0;var
+q=f(d[2],c,a);function
 r(k,h){var
-b=h[2],c=[0,i([0,j,d]),b],m=f(p,a,k);return cV(e[4],l,g,m,c)}var
+b=h[2],c=[0,i([0,j,e]),b],m=f(p,a,k);return cV(d[4],l,g,m,c)}var
 s=b(g,a),n=cW(m,f(k,c,a),s,r,q);if(n){var
-t=f(e[2],c,a),v=function(c,b){var
-d=[0,f(o,a,c)];return cV(e[4],l,h,d,b)},w=b(h,a),x=u(b(g,a),w);return cW(m,f(k,c,a),x,v,t)}return n}function
-gG(c,b,a){if(a)var
-e=gG(c,b+1|0,a[2]),d=[0,f(c,b,a[1]),e];else
+t=f(d[2],c,a),u=function(c,b){var
+e=[0,f(o,a,c)];return cV(d[4],l,h,e,b)},w=b(h,a),x=v(b(g,a),w);return cW(m,f(k,c,a),x,u,t)}return n}function
+gJ(c,b,a){if(a)var
+e=gJ(c,b+1|0,a[2]),d=[0,f(c,b,a[1]),e];else
 var
 d=a;return d}function
 iY(a,b){if(a){var
-c=a[2],e=a[1];if(b){var
-f=b[1],h=iY(c,b[2]);return[0,[0,e[1],f,f],h]}var
-k=iY(c,0),l=i([0,j,d]),m=i([0,j,d]),g=[0,[0,e[1],m,l],k]}else
+c=a[2],d=a[1];if(b){var
+f=b[1],h=iY(c,b[2]);return[0,[0,d[1],f,f],h]}var
+k=iY(c,0),l=i([0,j,e]),m=i([0,j,e]),g=[0,[0,d[1],m,l],k]}else
 var
 g=a;return g}function
 iZ(a,d){function
 b(b){function
-c(c){return ex(a,b,c)?1:f(d,b,c)}return at(a[1],c)}return at(cu(a)+1|0,b)}function
-mV(g,l,d,k,e,j,i,c,a){var
+c(c){return ey(a,b,c)?1:f(d,b,c)}return at(a[1],c)}return at(cv(a)+1|0,b)}function
+mX(g,l,d,k,e,j,i,c,a){var
 h=f(d[3],c,a);if(h){var
 m=h[1];return f(g,b(e,a),m)}var
 n=f(d[2],c,a);function
 o(c,b){var
 e=f(i,a,c);return cV(d[4],l,j,e,b)}var
 p=b(e,a);return cW(g,f(k,c,a),p,o,n)}function
-mW(j,i,e,h,c,g){var
+mY(j,i,e,h,c,g){var
 d=g;for(;;){if(0===d)return 1;var
-a=d-1|0,k=b(c[1],a+1|0),l=b(c[1],a),m=b(c[5],a),n=function(b,c,d,f){return function(a){return mV(j,i,e,h,c,b,d,f,a)}}(k,l,m,a),f=at(e[1],n);if(f){var
+a=d-1|0,k=b(c[1],a+1|0),l=b(c[1],a),m=b(c[5],a),n=function(b,c,d,f){return function(a){return mX(j,i,e,h,c,b,d,f,a)}}(k,l,m,a),f=at(e[1],n);if(f){var
 d=a;continue}return f}}function
-mX(a){return a[9]?0:0===cu(a)?5<=a[4]?0:1:0}function
-mY(a,d){var
-c=mX(a);if(c)return c;function
+mZ(a){return a[9]?0:0===cv(a)?5<=a[4]?0:1:0}function
+m0(a,d){var
+c=mZ(a);if(c)return c;function
 e(a){return 1-b(d[2],a)}return at(a[1],e)}function
 i0(m,c,l,g){var
-t=mY(m,g);if(t){var
-a=cu(m),e=b(g[1],a);if(m[9])var
+t=m0(m,g);if(t){var
+a=cv(m),d=b(g[1],a);if(m[9])var
 h=function(g){var
 h=f(c[3],a,g);if(h){var
-k=h[1];return o(b(e,g),k)}var
-l=i([0,j,d]);return o(b(e,g),l)};else
+k=h[1];return o(b(d,g),k)}var
+l=i([0,j,e]);return o(b(d,g),l)};else
 switch(m[4]){case
 2:var
 w=b(g[5],a),s=g[3],p=g[2],h=function(g){var
 m=f(c[3],a,g);if(m){var
-u=m[1];return o(b(e,g),u)}var
-h=f(c[2],a,g),k=f(l,a,g),n=dN(k,function(c,a){var
-b=a[1];return o(i([0,j,d]),b)},h);if(n){if(b(p,g)){var
+u=m[1];return o(b(d,g),u)}var
+h=f(c[2],a,g),k=f(l,a,g),n=dP(k,function(c,a){var
+b=a[1];return o(i([0,j,e]),b)},h);if(n){if(b(p,g)){var
 q=b(c[3],a),r=function(a){return 1},t=function(a){var
-b=a[2];return iV(function(a){return iX(q,p,s,g,a)},b)};return mR(k,function(a){var
-b=a[2];return fi(function(a){return mS(q,p,s,g,a)},b)},t,r,h)}var
+b=a[2];return iV(function(a){return iX(q,p,s,g,a)},b)};return mT(k,function(a){var
+b=a[2];return fj(function(a){return mU(q,p,s,g,a)},b)},t,r,h)}var
 v=function(b,a){var
-d=f(w,g,b);return cV(c[4],ez,e,d,a)};return cW(o,k,b(e,g),v,h)}return n};break;case
+e=f(w,g,b);return cV(c[4],eA,d,e,a)};return cW(o,k,b(d,g),v,h)}return n};break;case
 5:var
-u=b(g[5],a),h=function(d){var
-g=f(c[3],a,d);if(g){var
-h=g[1];return o(b(e,d),h)}var
-i=f(c[2],a,d);function
+u=b(g[5],a),h=function(e){var
+g=f(c[3],a,e);if(g){var
+h=g[1];return o(b(d,e),h)}var
+i=f(c[2],a,e);function
 j(b,a){var
-g=f(u,d,b);return cV(c[4],ez,e,g,a)}var
-k=b(e,d);return cW(o,f(l,a,d),k,j,i)};break;case
+g=f(u,e,b);return cV(c[4],eA,d,g,a)}var
+k=b(d,e);return cW(o,f(l,a,e),k,j,i)};break;case
 6:var
-v=g[9],x=b(g[5],a),y=g[8],h=function(b){return mU(o,ez,c,a,l,e,y,x,v,b)};break;case
+v=g[9],x=b(g[5],a),y=g[8],h=function(b){return mW(o,eA,c,a,l,d,y,x,v,b)};break;case
 0:case
 4:var
 C=b(g[5],a),r=g[4],n=g[3],k=g[2],h=function(g){var
 s=f(c[3],a,g);if(s){var
-t=s[1],u=o(i([0,j,d]),t);return u?o(b(e,g),t):u}var
-h=f(c[2],a,g),m=f(l,a,g),v=dN(m,function(c,a){var
-b=a[1];return o(i([0,j,d]),b)},h);if(v){if(b(k,g)){var
+t=s[1],u=o(i([0,j,e]),t);return u?o(b(d,g),t):u}var
+h=f(c[2],a,g),m=f(l,a,g),v=dP(m,function(c,a){var
+b=a[1];return o(i([0,j,e]),b)},h);if(v){if(b(k,g)){var
 p=b(c[3],a),y=function(a){var
-e=a[1],c=a_(i([0,j,d]),e);if(c)return c;var
-f=a[2];return fi(function(d){var
+d=a[1],c=a_(i([0,j,e]),d);if(c)return c;var
+f=a[2];return fj(function(d){var
 a=iX(p,k,r,g,d);if(a)var
 e=b(n,g),c=b(n,d)<e?1:0;else
 var
 c=a;return c},f)},z=function(a){var
-b=a[2];return iV(function(a){return iX(p,k,r,g,a)},b)};return mR(m,function(a){var
-b=a[2];return fi(function(a){return mS(p,k,r,g,a)},b)},z,y,h)}var
-A=i([0,j,d]),w=o(b(e,g),A);if(w)var
+b=a[2];return iV(function(a){return iX(p,k,r,g,a)},b)};return mT(m,function(a){var
+b=a[2];return fj(function(a){return mU(p,k,r,g,a)},b)},z,y,h)}var
+A=i([0,j,e]),w=o(b(d,g),A);if(w)var
 q=w;else{var
 B=function(b,a){var
-d=f(C,g,b);return cV(c[4],ez,e,d,a)},x=cW(o,m,b(e,g),B,h);if(x)return gF(m,function(f){var
+e=f(C,g,b);return cV(c[4],eA,d,e,a)},x=cW(o,m,b(d,g),B,h);if(x)return gI(m,function(f){var
 p=b(c[3],a);return function(c){var
-f=c[1],a=a_(i([0,j,d]),f);if(a)return a;var
-h=c[2];return fi(function(c){if(b(p,c))var
+f=c[1],a=a_(i([0,j,e]),f);if(a)return a;var
+h=c[2];return fj(function(c){if(b(p,c))var
 a=1;else{var
 f=b(k,c);if(f)var
 a=f;else
 var
-l=i([0,j,d]),a=o(b(e,c),l)}if(a)var
+l=i([0,j,e]),a=o(b(d,c),l)}if(a)var
 h=a;else
 var
 m=b(n,g),h=b(n,c)<m?1:0;return h},h)}},h);var
@@ -3517,67 +3517,67 @@ q=v;return q};break;default:var
 h=function(a){return 0}}var
 q=at(c[1],h)}else
 var
-q=t;return q?mW(o,ez,c,l,g,cu(m)):q}function
+q=t;return q?mY(o,eA,c,l,g,cv(m)):q}function
 i1(l,c,k,g){var
-r=mY(l,g);if(r){var
-a=cu(l),e=b(g[1],a);if(l[9])var
+r=m0(l,g);if(r){var
+a=cv(l),d=b(g[1],a);if(l[9])var
 h=function(g){var
 h=f(c[3],a,g);if(h){var
-k=b(e,g);return o(h[1],k)}var
-l=b(e,g);return o(i([0,j,d]),l)};else
+k=b(d,g);return o(h[1],k)}var
+l=b(d,g);return o(i([0,j,e]),l)};else
 switch(l[4]){case
 2:var
-s=b(g[5],a),n=g[3],p=g[2],h=function(d){if(b(p,d))return 1;var
-j=f(c[3],a,d);if(j){var
-m=b(e,d);return o(j[1],m)}var
-g=f(c[2],a,d),h=f(k,a,d),l=dN(h,function(a){return function(a){return mT(p,a)}},g);if(l)var
+s=b(g[5],a),n=g[3],p=g[2],h=function(e){if(b(p,e))return 1;var
+j=f(c[3],a,e);if(j){var
+m=b(d,e);return o(j[1],m)}var
+g=f(c[2],a,e),h=f(k,a,e),l=dP(h,function(a){return function(a){return mV(p,a)}},g);if(l)var
 q=function(b,a){var
-g=f(s,d,b);return cV(c[4],fh,e,g,a)},i=cW(fj,h,b(e,d),q,g);else
+g=f(s,e,b);return cV(c[4],fi,d,g,a)},i=cW(fk,h,b(d,e),q,g);else
 var
-i=l;return i?gF(h,function(h,e){var
-f=e[2],g=b(c[3],a);return fi(function(a){if(b(g,a))return 1;var
-c=b(n,d);return b(n,a)<c?1:0},f)},g):i};break;case
+i=l;return i?gI(h,function(h,d){var
+f=d[2],g=b(c[3],a);return fj(function(a){if(b(g,a))return 1;var
+c=b(n,e);return b(n,a)<c?1:0},f)},g):i};break;case
 5:var
-t=b(g[5],a),h=function(d){var
-g=f(c[3],a,d);if(g){var
-h=b(e,d);return o(g[1],h)}var
-i=f(c[2],a,d);function
+t=b(g[5],a),h=function(e){var
+g=f(c[3],a,e);if(g){var
+h=b(d,e);return o(g[1],h)}var
+i=f(c[2],a,e);function
 j(b,a){var
-g=f(t,d,b);return cV(c[4],fh,e,g,a)}var
-l=b(e,d);return cW(fj,f(k,a,d),l,j,i)};break;case
+g=f(t,e,b);return cV(c[4],fi,d,g,a)}var
+l=b(d,e);return cW(fk,f(k,a,e),l,j,i)};break;case
 6:var
-v=g[9],w=b(g[5],a),x=g[8],h=function(b){return mU(fj,fh,c,a,k,e,x,w,v,b)};break;case
+v=g[9],w=b(g[5],a),x=g[8],h=function(b){return mW(fk,fi,c,a,k,d,x,w,v,b)};break;case
 0:case
 4:var
 u=b(g[5],a),q=g[2],h=function(g){if(b(q,g))return 1;var
 h=f(c[3],a,g);if(h){var
-r=b(e,g);return o(h[1],r)}var
-l=f(c[2],a,g),m=f(k,a,g),s=b(e,g),n=o(i([0,j,d]),s),p=n?dN(m,function(a){return function(a){return mT(q,a)}},l):n;if(p){var
+r=b(d,g);return o(h[1],r)}var
+l=f(c[2],a,g),m=f(k,a,g),s=b(d,g),n=o(i([0,j,e]),s),p=n?dP(m,function(a){return function(a){return mV(q,a)}},l):n;if(p){var
 t=function(b,a){var
-d=f(u,g,b);return cV(c[4],fh,e,d,a)};return cW(fj,m,b(e,g),t,l)}return p};break;default:var
+e=f(u,g,b);return cV(c[4],fi,d,e,a)};return cW(fk,m,b(d,g),t,l)}return p};break;default:var
 h=function(a){return 0}}var
 m=at(c[1],h)}else
 var
-m=r;return m?mW(fj,fh,c,k,g,cu(l)):m}function
-gH(a,b){return a[3]?0:gD(a[1],b)}function
-mZ(c,b){var
-a=c[2];return a?gD(a[1],b):a}function
-eA(d,c,g,e,b,a){if(gH(c,g)){var
-h=ef(b,cu(d));return[0,f(e[6],h,a)]}return iT(d,c,b,a)}function
-eB(a,k,j,i){if(mZ(k,j)){var
-l=i[7],f=a[10],g=function(b,c){return ex(a,b,c)},h=function(d,c){var
-e=b(a[3],c),f=0;return gG(function(e,b){var
-f=S(l,ef(d,cu(a)),c,e),g=iY(b[2],f);return[0,b[1],g]},f,e)};return[0,a[1],h,g,f]}var
+m=r;return m?mY(fk,fi,c,k,g,cv(l)):m}function
+gK(a,b){return a[3]?0:gG(a[1],b)}function
+m1(c,b){var
+a=c[2];return a?gG(a[1],b):a}function
+eB(d,c,g,e,b,a){if(gK(c,g)){var
+h=eh(b,cv(d));return[0,f(e[6],h,a)]}return iT(d,c,b,a)}function
+eC(a,k,j,i){if(m1(k,j)){var
+l=i[7],f=a[10],g=function(b,c){return ey(a,b,c)},h=function(d,c){var
+e=b(a[3],c),f=0;return gJ(function(e,b){var
+f=S(l,eh(d,cv(a)),c,e),g=iY(b[2],f);return[0,b[1],g]},f,e)};return[0,a[1],h,g,f]}var
 c=a[10];function
-d(b,c){return ex(a,b,c)}function
+d(b,c){return ey(a,b,c)}function
 e(d,c){return b(a[3],c)}return[0,a[1],e,d,c]}function
-fk(a,g,e,c){var
-h=gH(g,e)?iZ(a,function(e,d){var
-g=cU(b(a[3],d));return f(c[6],e,d)<g?1:0}):1;if(h){if(mZ(g,e)){var
-q=c[7];return iZ(a,function(n,e){var
-c=b(a[3],e),f=0;return cd(function(p,r){var
-s=S(q,n,e,p),b=r[2],a=s;for(;;){if(b){if(a){var
-c=a[1],g=b[1],h=o(i([0,j,d]),c),k=h?o(g[2],c):h,l=k?o(c,g[3]):k;if(l){var
+fl(a,g,d,c){var
+h=gK(g,d)?iZ(a,function(e,d){var
+g=cU(b(a[3],d));return f(c[6],e,d)<g?1:0}):1;if(h){if(m1(g,d)){var
+q=c[7];return iZ(a,function(n,d){var
+c=b(a[3],d),f=0;return cd(function(p,r){var
+s=S(q,n,d,p),b=r[2],a=s;for(;;){if(b){if(a){var
+c=a[1],g=b[1],h=o(i([0,j,e]),c),k=h?o(g[2],c):h,l=k?o(c,g[3]):k;if(l){var
 b=b[2],a=a[2];continue}var
 m=l}else
 var
@@ -3585,193 +3585,193 @@ m=a;var
 f=m}else
 var
 f=a?0:1;if(f){var
-t=i([0,d,d]),u=S(q,n,e,p);return bg(ey(function(a){return a},u),t)}return f}},f,c)})}var
+t=i([0,e,e]),u=S(q,n,d,p);return bh(ez(function(a){return a},u),t)}return f}},f,c)})}var
 k=1}else
 var
 k=h;return k}function
-fl(a,y){var
+fm(a,y){var
 k=a[2]<a[1]?1:0,h=0;if(k)switch(a[4]){case
 0:var
 l=a[9],m=l?a[8]<=l[1]?1:0:1;if(m)var
-z=i([0,d,d]),c=bg(a[10],z);else
+z=i([0,e,e]),c=bh(a[10],z);else
 var
 c=m;break;case
 1:var
-e=a[9],n=e?e[1]===1?1:0:e,p=n?0===a[8]?1:0:n;if(p)var
-A=i([0,d,d]),c=bg(a[10],A);else
+d=a[9],n=d?d[1]===1?1:0:d,p=n?0===a[8]?1:0:n;if(p)var
+A=i([0,e,e]),c=bh(a[10],A);else
 var
 c=p;break;case
 3:var
 t=a[9],u=t?1:t,v=u?0===a[8]?1:0:u;if(v)var
-C=i([0,d,d]),c=bg(a[10],C);else
+C=i([0,e,e]),c=bh(a[10],C);else
 var
 c=v;break;case
 5:var
 w=a[9]?0:1,x=w?0===a[8]?1:0:w;if(x)var
-D=a[10],f=a_(i([0,j,d]),D);else
+D=a[10],f=a_(i([0,j,e]),D);else
 var
 f=x;if(f)var
-E=i([0,d,d]),c=a_(a[10],E);else
+E=i([0,e,e]),c=a_(a[10],E);else
 var
 c=f;break;default:var
 q=a[9]?0:1,r=q?0===a[8]?1:0:q;if(r)var
-B=i([0,d,d]),c=bg(a[10],B);else{var
+B=i([0,e,e]),c=bh(a[10],B);else{var
 s=r;h=1}}else{var
 s=k;h=1}if(h)var
 c=s;if(c)var
 F=function(c){var
-e=b(a[3],c);return bh(function(c){var
-f=c[2],e=bh(function(b){var
-e=b[1]<a[1]?1:0;if(e)var
-f=b[2],c=o(i([0,j,d]),f);else
+d=b(a[3],c);return bi(function(c){var
+f=c[2],d=bi(function(b){var
+d=b[1]<a[1]?1:0;if(d)var
+f=b[2],c=o(i([0,j,e]),f);else
 var
-c=e;return c?o(b[2],b[3]):c},f);if(e)var
-g=i([0,d,d]),h=c[2],b=o(ey(function(a){return a[2]},h),g);else
+c=d;return c?o(b[2],b[3]):c},f);if(d)var
+g=i([0,e,e]),h=c[2],b=o(ez(function(a){return a[2]},h),g);else
 var
-b=e;if(b){var
-k=c[2],l=ey(function(a){return a[3]},k);return o(i([0,d,d]),l)}return b},e)},g=at(a[1],F);else
+b=d;if(b){var
+k=c[2],l=ez(function(a){return a[3]},k);return o(i([0,e,e]),l)}return b},d)},g=at(a[1],F);else
 var
-g=c;return g?iZ(a,function(l,e){var
-g=b(a[3],e),f=iT(a,y,l,e);if(typeof
+g=c;return g?iZ(a,function(l,d){var
+g=b(a[3],d),f=iT(a,y,l,d);if(typeof
 f==="number")var
 c=0<cU(g)?1:0;else
 if(0===f[0])var
 m=cU(g),c=f[1]<m?1:0;else{var
-h=f[1],n=i([0,j,d]),k=bh(function(a){return o(n,a)},h);if(k)var
-p=i([0,d,d]),q=0,c=bg(iU(function(b,a){return i([0,d,d])},h,q,g),p);else
+h=f[1],n=i([0,j,e]),k=bi(function(a){return o(n,a)},h);if(k)var
+p=i([0,e,e]),q=0,c=bh(iU(function(b,a){return i([0,e,e])},h,q,g),p);else
 var
 c=k}if(c){var
-r=b(a[3],e),s=function(b){return function(b){switch(a[4]){case
+r=b(a[3],d),s=function(b){return function(b){switch(a[4]){case
 0:case
 1:var
-c=i([0,j,d]);return bg(b[1],c);case
+c=i([0,j,e]);return bh(b[1],c);case
 2:case
 4:var
-e=b[1];return o(i([0,j,d]),e);default:return 1}}};return dN(iT(a,y,l,e),s,r)}return c}):g}function
-m0(a){function
+d=b[1];return o(i([0,j,e]),d);default:return 1}}};return dP(iT(a,y,l,d),s,r)}return c}):g}function
+m2(a){function
 c(c){var
-f=b(a[3],c),e=bh(function(a){var
-b=a[1];return o(i([0,j,d]),b)},f);if(e){if(2===a[4]){var
-g=b(a[7],c);return o(i([0,j,d]),g)}return 1}return e}return at(a[1],c)}function
-gI(a,g,c,b){var
-m=fl(a,g);if(m){if(b)var
-r=i([0,j,d]),n=o(b[1],r),h=n?m0(a):n;else
+f=b(a[3],c),d=bi(function(a){var
+b=a[1];return o(i([0,j,e]),b)},f);if(d){if(2===a[4]){var
+g=b(a[7],c);return o(i([0,j,e]),g)}return 1}return d}return at(a[1],c)}function
+gL(a,g,c,b){var
+m=fm(a,g);if(m){if(b)var
+r=i([0,j,e]),n=o(b[1],r),h=n?m2(a):n;else
 var
 h=b;if(h)var
-e=h;else{var
-p=fk(a,g,1,c);if(p)var
-s=1,t=function(b,d){return eA(a,g,s,c,b,d)},k=i0(a,eB(a,g,1,c),t,c);else
+d=h;else{var
+p=fl(a,g,1,c);if(p)var
+s=1,t=function(b,d){return eB(a,g,s,c,b,d)},k=i0(a,eC(a,g,1,c),t,c);else
 var
 k=p;if(k){var
-q=mX(a);if(q)var
-u=a[2],v=c[2],w=0,l=iW(function(b){return ex(a,w,b)},v,u);else
+q=mZ(a);if(q)var
+u=a[2],v=c[2],w=0,l=iW(function(b){return ey(a,w,b)},v,u);else
 var
 l=q;if(l)var
-e=l;else{if(b){var
+d=l;else{if(b){var
 x=f(c[1],0,a[2]);return o(b[1],x)}var
-e=b}}else
+d=b}}else
 var
-e=k}}else
+d=k}}else
 var
-e=m;return e}function
-gJ(a,e,c,j){var
-k=fl(a,e);if(k){var
-l=2<=a[4]?0:1,m=l?o(i([0,d,d]),j):l;if(m)var
+d=m;return d}function
+gM(a,d,c,j){var
+k=fm(a,d);if(k){var
+l=2<=a[4]?0:1,m=l?o(i([0,e,e]),j):l;if(m)var
 g=m;else{var
-n=fk(a,e,0,c);if(n)var
-q=0,r=function(b,d){return eA(a,e,q,c,b,d)},h=i1(a,eB(a,e,0,c),r,c);else
+n=fl(a,d,0,c);if(n)var
+q=0,r=function(b,e){return eB(a,d,q,c,b,e)},h=i1(a,eC(a,d,0,c),r,c);else
 var
 h=n;var
 p=h?1-b(c[2],a[2]):h;if(p)return o(f(c[1],0,a[2]),j);var
 g=p}}else
 var
 g=k;return g}function
-m1(a){var
-b=a[9],c=a[8],e=a[7],f=a[6];function
-g(f,e,c){var
-b=S(a[5],f,e,c);return 0===b[0]?[0,b[1]]:[0,i([0,j,d])]}return[0,a[1],a[2],a[3],a[4],g,f,e,c,b]}function
-m2(j,i){var
+m3(a){var
+b=a[9],c=a[8],d=a[7],f=a[6];function
+g(f,d,c){var
+b=S(a[5],f,d,c);return 0===b[0]?[0,b[1]]:[0,i([0,j,e])]}return[0,a[1],a[2],a[3],a[4],g,f,d,c,b]}function
+m4(j,i){var
 b=j,a=i;for(;;){if(b){if(a){var
 c=a[1],d=c[2],e=c[1],f=b[1],g=f[2],h=f[1];if(h<e)return 1;if(e<h)return 2;if(g<d)return 1;if(d<g)return 2;var
 b=b[2],a=a[2];continue}return 2}var
 k=a?1:a;return k}}function
-m3(a,c,b){if(b){var
-e=b[1],f=e[2],d=e[1],g=b[2];return a===d?[0,[0,d,c+f|0],g]:a<d?[0,[0,a,c],b]:[0,[0,d,f],m3(a,c,g)]}return[0,[0,a,c],0]}function
-m4(a,b){if(a){var
-c=a[1],d=m4(a[2],b);return m3(c[1],c[2],d)}return b}function
-m5(c,b,a){if(a){var
-e=a[1],d=e[2],f=e[1],g=a[2];switch(m2(b,d)){case
-0:return[0,[0,u(c,f),d],g];case
-1:return[0,[0,c,b],a];default:return[0,[0,f,d],m5(c,b,g)]}}return[0,[0,c,b],0]}function
+m5(a,c,b){if(b){var
+e=b[1],f=e[2],d=e[1],g=b[2];return a===d?[0,[0,d,c+f|0],g]:a<d?[0,[0,a,c],b]:[0,[0,d,f],m5(a,c,g)]}return[0,[0,a,c],0]}function
+m6(a,b){if(a){var
+c=a[1],d=m6(a[2],b);return m5(c[1],c[2],d)}return b}function
+m7(c,b,a){if(a){var
+e=a[1],d=e[2],f=e[1],g=a[2];switch(m4(b,d)){case
+0:return[0,[0,v(c,f),d],g];case
+1:return[0,[0,c,b],a];default:return[0,[0,f,d],m7(c,b,g)]}}return[0,[0,c,b],0]}function
 ah(a,c){if(c){var
 h=c[1],d=h[2],e=h[1],f=c[2],i=function(c){if(c){var
-j=c[1],h=j[2],k=j[1],l=c[2];switch(m2(d,h)){case
+j=c[1],h=j[2],k=j[1],l=c[2];switch(m4(d,h)){case
 0:var
-m=b(ah(a,f),l);return[0,[0,u(g(a,e),k),h],m];case
+m=b(ah(a,f),l);return[0,[0,v(g(a,e),k),h],m];case
 1:var
 n=b(ah(a,f),c);return[0,[0,g(a,e),d],n];default:return[0,[0,k,h],i(l)]}}var
 o=b(ah(a,f),0);return[0,[0,g(a,e),d],o]};return i}return function(a){return a}}function
-m6(d,c,a,b){if(a){var
-e=a[1],f=m6(d,c,a[2],b),h=m4(c,e[2]);return m5(g(d,e[1]),h,f)}return b}function
-gK(a,b){if(a){var
-c=a[1],d=gK(a[2],b);return m6(c[1],c[2],b,d)}return a}function
+m8(d,c,a,b){if(a){var
+e=a[1],f=m8(d,c,a[2],b),h=m6(c,e[2]);return m7(g(d,e[1]),h,f)}return b}function
+gN(a,b){if(a){var
+c=a[1],d=gN(a[2],b);return m8(c[1],c[2],b,d)}return a}function
 a1(a){return[0,[0,a,0],0]}function
-m7(g){var
+m9(g){var
 a=g;for(;;){if(a){var
-b=a[1],c=b[1],e=a[2];if(bg(c,i([0,j,d]))){var
-a=e;continue}var
-h=m7(e),f=[0,[0,c,b[2]],h]}else
+b=a[1],c=b[1],d=a[2];if(bh(c,i([0,j,e]))){var
+a=d;continue}var
+h=m9(d),f=[0,[0,c,b[2]],h]}else
 var
 f=a;return f}}function
-eC(c){var
+eD(c){var
 a=c;for(;;){if(a){var
-e=i([0,j,d]),b=bg(a[1][1],e);if(b){var
+d=i([0,j,e]),b=bh(a[1][1],d);if(b){var
 a=a[2];continue}return b}return 1}}function
-dO(c,e,d){var
+dQ(c,e,d){var
 a=c[1],f=a[10],g=a[9],h=a[8],i=a[7],j=a[6],k=a[5],l=a[4];function
 m(a){var
-f=b(c[2],a),g=0;return gG(function(c,b){var
-f=b[2],g=0,h=gG(function(f,e){var
+f=b(c[2],a),g=0;return gJ(function(c,b){var
+f=b[2],g=0,h=gJ(function(f,e){var
 b=S(d,a,c,f);return[0,e[1],b[1],b[2]]},g,f);return[0,S(e,a,c,b),h]},g,f)}return[0,a[1],a[2],m,l,k,j,i,h,g,f]}function
-m8(d,a,g){var
+m_(d,a,g){var
 h=a[2],c=b3(b(d[2],a[1]),h);if(c){var
 e=a[1]<d[1][1]?1:0;if(e){var
 i=b3(c[1][2],g);return df(function(a){return a[2]},i)}var
 f=e}else
 var
 f=c;return f}function
-m9(e,c,a){if(0===a)return d;var
-f=m9(e,c+1|0,a-1|0);return J(b(e,c),f)}function
-gL(e,c,b,a){if(0===e)return m9(c,b,a);var
-f=e-1|0,d=a/2|0,g=gL(f,c,b+d|0,aO(0,a-d|0));return J(gL(f,c,b,d),g)}function
-m_(a){var
-b=0;return gL(14,function(a){return(2*a|0)+1|0},b,a)}function
-gM(a){var
-b=0;return gL(14,function(a){return a+1|0},b,a)}function
-dP(b,a){return gC(b,a)}function
+m$(d,c,a){if(0===a)return e;var
+f=m$(d,c+1|0,a-1|0);return J(b(d,c),f)}function
+gO(e,c,b,a){if(0===e)return m$(c,b,a);var
+f=e-1|0,d=a/2|0,g=gO(f,c,b+d|0,aP(0,a-d|0));return J(gO(f,c,b,d),g)}function
+na(a){var
+b=0;return gO(14,function(a){return(2*a|0)+1|0},b,a)}function
+gP(a){var
+b=0;return gO(14,function(a){return a+1|0},b,a)}function
+dR(b,a){return gF(b,a)}function
 bG(a){return z(a)}function
-m$(r,c,f,e,b,a){var
-l=o(c,i([0,j,d]));if(l)var
+nb(r,c,f,d,b,a){var
+l=o(c,i([0,j,e]));if(l)var
 m=l;else{var
-n=a_(c,i([0,d,d])),p=n?dI(j,e):n;if(p)var
-s=g(c,z(e)),h=bg(z(f),s);else
+n=a_(c,i([0,e,e])),p=n?dK(j,d):n;if(p)var
+s=g(c,z(d)),h=bh(z(f),s);else
 var
 h=p;if(h)var
-t=q(i([0,d,d]),c),u=g(bG(b),t),k=o(g(bG(a),c),u);else
+t=q(i([0,e,e]),c),u=g(bG(b),t),k=o(g(bG(a),c),u);else
 var
 k=h;if(k){var
-v=dP(e,b+a|0),w=m_(a),x=g(r,z(J(J(m_(b),w),v))),y=gM(b+a|0),A=J(dP(aG(d),b+a|0),y),B=dP(cS(e,f),a);return o(z(J(J(dP(f,b),B),A)),x)}var
+v=dR(d,b+a|0),w=na(a),x=g(r,z(J(J(na(b),w),v))),y=gP(b+a|0),A=J(dR(aH(e),b+a|0),y),B=dR(cS(d,f),a);return o(z(J(J(dR(f,b),B),A)),x)}var
 m=k}return m}function
-i2(f,e,l,k){var
+i2(f,d,l,k){var
 c=l,a=k;for(;;){if(a){if(c){var
-g=c[2],h=a[2];if(gD(e,c[1])){var
-m=i2(f,e,g,h),n=b(f[3],a[1][2]);return b(ah(i([0,d,d]),n),m)}var
+g=c[2],h=a[2];if(gG(d,c[1])){var
+m=i2(f,d,g,h),n=b(f[3],a[1][2]);return b(ah(i([0,e,e]),n),m)}var
 c=g,a=h;continue}var
 j=c}else
 var
 j=a;return j}}function
 i3(a){return[0,a[1],a[2]]}function
-na(e,j){var
+nc(d,j){var
 f=j[2];if(f){var
 r=f[2],c=i3(f[1]),a=r;for(;;){if(a){var
 n=a[1],h=i3(n),l=c[1]<h[1]?1:0;if(l)var
@@ -3785,12 +3785,12 @@ o=1;var
 k=o;break}}else
 var
 k=f;if(k){var
-p=j[1],s=j[2];return bh(function(a){var
-g=a[1]<e[1][1]?1:0;if(g){var
-n=a[2],c=b3(b(e[2],a[1]),n);if(c){var
+p=j[1],s=j[2];return bi(function(a){var
+g=a[1]<d[1][1]?1:0;if(g){var
+n=a[2],c=b3(b(d[2],a[1]),n);if(c){var
 f=c[1],o=cU(f[2]),h=cU(a[3])===o?1:0;if(h){var
-q=i2(e,1,a[3],f[2]),j=eC(b(ah(i([0,ab(d),d]),p),q));if(!j){var
-r=i2(e,0,a[3],f[2]),s=a1(i([0,d,d])),t=b(ah(i([0,ab(d),d]),s),r);return eC(b(ah(i([0,d,d]),p),t))}var
+q=i2(d,1,a[3],f[2]),j=eD(b(ah(i([0,ab(e),e]),p),q));if(!j){var
+r=i2(d,0,a[3],f[2]),s=a1(i([0,e,e])),t=b(ah(i([0,ab(e),e]),s),r);return eD(b(ah(i([0,e,e]),p),t))}var
 k=j}else
 var
 k=h;var
@@ -3800,185 +3800,185 @@ l=c;var
 m=l}else
 var
 m=g;return m},s)}return k}function
-nb(e,d,h,g){var
+nd(e,d,h,g){var
 c=h,a=g;for(;;){if(a){var
-f=a[2];if(gD(e,a[1])){var
-i=nb(e,d,c+1|0,f);return b(d,c)+i|0}var
+f=a[2];if(gG(e,a[1])){var
+i=nd(e,d,c+1|0,f);return b(d,c)+i|0}var
 c=c+1|0,a=f;continue}return a}}function
 cX(d,c,a){if(a){var
-b=a[1],e=cX(d,c,a[2]),g=b[3];return nb(d,f(c,b[1],b[2]),0,g)+e|0}return a}function
+b=a[1],e=cX(d,c,a[2]),g=b[3];return nd(d,f(c,b[1],b[2]),0,g)+e|0}return a}function
 i4(c,j,h,g,o,a){switch(a[0]){case
 0:return b3(c[4],a[1]);case
 1:var
-e=a[1],k=e<j?1:0;if(k)var
-p=b(h,e)[1],q=a1(b(g[8],e)),l=[0,b(ah(i([0,ab(d),d]),q),p)];else
+d=a[1],k=d<j?1:0;if(k)var
+p=b(h,d)[1],q=a1(b(g[8],d)),l=[0,b(ah(i([0,ab(e),e]),q),p)];else
 var
 l=k;return l;case
 2:var
 f=a[1],m=f<j?1:0;if(m)var
-r=a1(b(g[9],f)),s=b(h,f)[1],n=[0,b(ah(i([0,ab(d),d]),s),r)];else
+r=a1(b(g[9],f)),s=b(h,f)[1],n=[0,b(ah(i([0,ab(e),e]),s),r)];else
 var
 n=m;return n;case
 3:var
-t=m8(c,[0,a[1],a[2]],a[3]);return df(function(a){var
-e=b(c[3],a),f=a1(b(c[5],a));return b(ah(i([0,ab(d),d]),f),e)},t);case
+t=m_(c,[0,a[1],a[2]],a[3]);return df(function(a){var
+d=b(c[3],a),f=a1(b(c[5],a));return b(ah(i([0,ab(e),e]),f),d)},t);case
 4:var
-u=m8(c,[0,a[1],a[2]],a[3]);return df(function(a){var
-e=a1(i([0,d,d])),f=b(c[3],a);return b(ah(i([0,ab(d),d]),f),e)},u);default:return b3(o,a[1])}}function
-nc(s,r,q,p,n,m,l){var
+u=m_(c,[0,a[1],a[2]],a[3]);return df(function(a){var
+d=a1(i([0,e,e])),f=b(c[3],a);return b(ah(i([0,ab(e),e]),f),d)},u);default:return b3(o,a[1])}}function
+ne(s,r,q,p,n,m,l){var
 a=m,c=l;for(;;){if(a){var
-f=a[1],g=f[1],e=i4(s,r,q,p,n,f[2]);if(e){var
-h=o(i([0,j,d]),g);if(h){var
-t=e[1],u=b(ah(K(g),t),c),a=a[2],c=u;continue}var
+f=a[1],g=f[1],d=i4(s,r,q,p,n,f[2]);if(d){var
+h=o(i([0,j,e]),g);if(h){var
+t=d[1],u=b(ah(K(g),t),c),a=a[2],c=u;continue}var
 k=h}else
 var
-k=e;return k}return[0,c]}}function
-dQ(r,q,p,n,m,l,k){var
-b=nc(r,q,p,n,m,l,k);if(b){var
+k=d;return k}return[0,c]}}function
+dS(r,q,p,n,m,l,k){var
+b=ne(r,q,p,n,m,l,k);if(b){var
 a=b[1];for(;;){if(a){var
-c=a[1],e=c[1],f=a[2];if(c[2]){var
-g=bg(e,i([0,j,d]));if(g){var
+c=a[1],d=c[1],f=a[2];if(c[2]){var
+g=bh(d,i([0,j,e]));if(g){var
 a=f;continue}return g}var
-h=o(i([0,j,d]),e);if(h){var
+h=o(i([0,j,e]),d);if(h){var
 a=f;continue}return h}return 1}}return b}function
-nd(c,h,g,f,e,a){var
-j=b(c[3],a[1]),l=a1(a[2]),m=b(ah(i([0,ab(d),d]),l),j),k=dQ(c,h,g,f,e,a[4],m);if(k){var
-n=a1(a[3]),o=b(ah(i([0,ab(d),d]),j),n);return dQ(c,h,g,f,e,a[5],o)}return k}function
-dR(l,k,h,C,B,g,A,z){var
-e=A,m=z;for(;;){if(m){var
+nf(c,h,g,f,d,a){var
+j=b(c[3],a[1]),l=a1(a[2]),m=b(ah(i([0,ab(e),e]),l),j),k=dS(c,h,g,f,d,a[4],m);if(k){var
+n=a1(a[3]),o=b(ah(i([0,ab(e),e]),j),n);return dS(c,h,g,f,d,a[5],o)}return k}function
+dT(l,k,h,C,B,g,A,z){var
+d=A,m=z;for(;;){if(m){var
 a=m[1];switch(a[0]){case
 0:var
-n=i4(l,k,h,g,e,a[1]);if(n)var
-p=i4(l,k,h,g,e,a[2]),x=p?[0,gK(n[1],p[1])]:p,q=x;else
+n=i4(l,k,h,g,d,a[1]);if(n)var
+p=i4(l,k,h,g,d,a[2]),x=p?[0,gN(n[1],p[1])]:p,q=x;else
 var
 q=n;var
 c=q;break;case
 1:var
-r=a[2],s=o(i([0,j,d]),r);if(s)var
-y=nc(l,k,h,g,e,a[1],0),c=df(function(f){return function(a){var
-c=a1(f),e=m7(a);return b(ah(i([0,ab(d),d]),e),c)}}(r),y);else
+r=a[2],s=o(i([0,j,e]),r);if(s)var
+y=ne(l,k,h,g,d,a[1],0),c=df(function(f){return function(a){var
+c=a1(f),d=m9(a);return b(ah(i([0,ab(e),e]),d),c)}}(r),y);else
 var
 c=s;break;case
 2:var
-t=a[1],c=[0,gK(t,t)];break;case
+t=a[1],c=[0,gN(t,t)];break;case
 3:var
 c=f(C,a[1],a[2]);break;default:var
-u=a[2],v=a[1],w=at(v,function(c,d){return function(a){return nd(l,k,h,g,d,b(c,a))}}(u,e)),c=w?S(B,v,u,a[3]):w}if(c){var
-D=m[2],e=dM(e,[0,c[1],0]),m=D;continue}return c}return[0,e]}}function
-eD(a,f,e,d){var
+u=a[2],v=a[1],w=at(v,function(c,d){return function(a){return nf(l,k,h,g,d,b(c,a))}}(u,d)),c=w?S(B,v,u,a[3]):w}if(c){var
+D=m[2],d=dO(d,[0,c[1],0]),m=D;continue}return c}return[0,d]}}function
+eE(a,f,e,d){var
 g=S(a[17],f,e,d),c=b(a[16],g);return[0,c[2],c[3]]}function
 i5(a){if(a){var
-b=a[1];return b[2]?0:a[2]?0:[0,b[1]]}return[0,i([0,j,d])]}function
-dS(a,i,h,g,e){var
+b=a[1];return b[2]?0:a[2]?0:[0,b[1]]}return[0,i([0,j,e])]}function
+dU(a,i,h,g,e){var
 c=i5(e[1]);if(c)return c[1];var
 j=f(a[18],h,g),d=b(a[16],j);return i?d[3]:d[2]}function
-ne(d,c,a){if(a){var
-e=a[1],f=ne(d,c,a[2]),g=b(d[3],e[2]);return b(ah(b(c,e[1]),g),f)}return a}function
-nf(a,s,r,q,p,o,f,n){var
-g=cu(a[1]);return at(g+1|0,function(c){function
-e(e){var
-h=b(a[2],e),j=0;return cd(function(h,t){var
-j=S(f[5],c,e,h);if(0===j[0])return 1;var
-k=j[1],u=t[2],v=ef(c+1|0,g),l=ne(a,b(f[1],v),u);if(o)var
-w=a1(k),m=b(ah(i([0,ab(d),d]),l),w);else
+ng(d,c,a){if(a){var
+e=a[1],f=ng(d,c,a[2]),g=b(d[3],e[2]);return b(ah(b(c,e[1]),g),f)}return a}function
+nh(a,s,r,q,p,o,f,n){var
+g=cv(a[1]);return at(g+1|0,function(c){function
+d(d){var
+h=b(a[2],d),j=0;return cd(function(h,t){var
+j=S(f[5],c,d,h);if(0===j[0])return 1;var
+k=j[1],u=t[2],v=eh(c+1|0,g),l=ng(a,b(f[1],v),u);if(o)var
+w=a1(k),m=b(ah(i([0,ab(e),e]),l),w);else
 var
-x=a1(k),m=b(ah(i([0,ab(d),d]),x),l);return dQ(a,s,r,q,p,S(n,c,e,h),m)},j,h)}return at(a[1][1],e)})}function
-fm(c,h,g,a,e){function
-m(d){return nd(c,h,g,a,e,b(a[16],d))}var
+x=a1(k),m=b(ah(i([0,ab(e),e]),x),l);return dS(a,s,r,q,p,S(n,c,d,h),m)},j,h)}return at(a[1][1],d)})}function
+fn(c,h,g,a,d){function
+m(e){return nf(c,h,g,a,d,b(a[16],e))}var
 k=at(a[15],m);if(k)var
 n=function(g){var
-e=b(c[2],g),h=0;return cd(function(l,h){if(i5(h[1]))var
-e=1;else{var
+d=b(c[2],g),h=0;return cd(function(l,h){if(i5(h[1]))var
+d=1;else{var
 j=f(a[18],g,l),k=j<a[15]?1:0;if(k)var
-m=h[1],n=b(a[16],j)[1],o=b(c[3],n),e=eC(b(ah(i([0,ab(d),d]),o),m));else
+m=h[1],n=b(a[16],j)[1],o=b(c[3],n),d=eD(b(ah(i([0,ab(e),e]),o),m));else
 var
-e=k}if(e){var
+d=k}if(d){var
 p=h[2],q=0;return cd(function(h,f){var
 c=S(a[17],g,l,h),d=c<a[15]?1:0;if(d)var
 i=f[2],e=b(a[16],c)[1]===i?1:0;else
 var
-e=d;return e},q,p)}return e},h,e)},j=at(c[1][1],n);else
+e=d;return e},q,p)}return d},h,d)},j=at(c[1][1],n);else
 var
 j=k;var
-l=j?nf(c,h,g,a,e,0,a[6],a[19]):j;return l?nf(c,h,g,a,e,1,a[7],a[20]):l}function
-ng(e,d,c,g,f,a){var
-b=dR(e,d,c,g,f,a,0,a[14]);return b?fm(e,d,c,a,b[1]):b}function
-eE(a){return a[2]?0:1}function
-wo(b,a){return 0}function
-nh(c,b,a){return 0}var
-wp=aG(aG(aG(aG(fe(fe(d)))))),fn=gC(aG(d),wp),i6=aG(aG(aG(aG(aG(aG(fe(d))))))),fo=gC(aG(d),i6);function
-ni(e,d,c){var
+l=j?nh(c,h,g,a,d,0,a[6],a[19]):j;return l?nh(c,h,g,a,d,1,a[7],a[20]):l}function
+ni(e,d,c,g,f,a){var
+b=dT(e,d,c,g,f,a,0,a[14]);return b?fn(e,d,c,a,b[1]):b}function
+eF(a){return a[2]?0:1}function
+wp(b,a){return 0}function
+nj(c,b,a){return 0}var
+wq=aH(aH(aH(aH(ff(ff(e)))))),fo=gF(aH(e),wq),i6=aH(aH(aH(aH(aH(aH(ff(e))))))),fp=gF(aH(e),i6);function
+nk(e,d,c){var
 b=d,a=c;for(;;){if(0===b)return a;var
-b=b-1|0,a=as(mO(J(a,a),i6),e);continue}}var
-wq=80,wr=80;function
-i7(c,a){if(bf(j,a)){var
-b=bf(J(aG(d),a),fo);if(b){var
-e=g(c,z(fo)),f=J(a,a),h=as(mO(J(aG(d),f),i6),d);return o(z(ni(d,wr,as(as(fo,a),h))),e)}return b}var
-i=g(c,z(ni(j,wq,cS(fo,a))));return o(z(fo),i)}function
-nj(b,a){return 0===a?i([0,d,d]):g(b,nj(b,a-1|0))}function
-nk(b,a){if(a){var
-c=a[1],e=nk(b,a[2]),f=c[2],h=i([0,j,d]);return g(nj(iR(c[1],b,h),f),e)}return i([0,d,d])}function
-fp(b,a){if(a){var
-c=a[1],e=fp(b,a[2]),f=nk(b,c[2]);return u(g(c[1],f),e)}return i([0,j,d])}function
-nl(b){var
+b=b-1|0,a=as(mQ(J(a,a),i6),e);continue}}var
+wr=80,ws=80;function
+i7(c,a){if(bg(j,a)){var
+b=bg(J(aH(e),a),fp);if(b){var
+d=g(c,z(fp)),f=J(a,a),h=as(mQ(J(aH(e),f),i6),e);return o(z(nk(e,ws,as(as(fp,a),h))),d)}return b}var
+i=g(c,z(nk(j,wr,cS(fp,a))));return o(z(fp),i)}function
+nl(b,a){return 0===a?i([0,e,e]):g(b,nl(b,a-1|0))}function
+nm(b,a){if(a){var
+c=a[1],d=nm(b,a[2]),f=c[2],h=i([0,j,e]);return g(nl(iR(c[1],b,h),f),d)}return i([0,e,e])}function
+fq(b,a){if(a){var
+c=a[1],d=fq(b,a[2]),f=nm(b,c[2]);return v(g(c[1],f),d)}return i([0,j,e])}function
+nn(b){var
 a=b;for(;;){if(a){if(a[1][2])return 0;var
 a=a[2];continue}return 1}}function
-nm(h,g,f){var
+no(h,g,f){var
 c=g,a=f;for(;;){if(0===c)return[0,a];var
 e=c-1|0,d=b(h,e);if(d){var
 c=e,a=as(a,d[1]);continue}return d}}function
-gN(e,d,a,c){var
+gQ(e,d,a,c){var
 b=a<e?1:0;return b?f(d,a,c):b}function
-nn(c,a){if(a){var
-e=nn(c,a[2]),f=b(c[3],a[1][2]);return b(ah(i([0,d,d]),f),e)}return a}function
-fq(c,b,a){if(b){if(a){var
-f=fq(c,b[2],a[2]),d=h_(b[1][1],c),g=d?a[1]:d;return g+f|0}var
+np(c,a){if(a){var
+d=np(c,a[2]),f=b(c[3],a[1][2]);return b(ah(i([0,e,e]),f),d)}return a}function
+fr(c,b,a){if(b){if(a){var
+f=fr(c,b[2],a[2]),d=h$(b[1][1],c),g=d?a[1]:d;return g+f|0}var
 e=a}else
 var
 e=b;return e}function
-no(b,a){if(b){if(a){var
-d=no(b[2],a[2]);return a[1]+d|0}var
+nq(b,a){if(b){if(a){var
+d=nq(b[2],a[2]);return a[1]+d|0}var
 c=a}else
 var
 c=b;return c}function
-dT(f,c,a){if(0===c)return[0,j];var
+dV(f,c,a){if(0===c)return[0,j];var
 d=b(f[13],a),e=i7(a,d),g=e?[0,J(c,d)]:e;return g}function
-np(f,e,b,a){if(b){if(a){var
-h=a[1],k=de(bG(h)),l=g(bG(e),k),c=dT(f,h,g(b[1][2],l));if(c)var
-d=np(f,e,b[2],a[2]),m=d?[0,as(c[1],d[1])]:d,i=m;else
+nr(f,e,b,a){if(b){if(a){var
+h=a[1],k=de(bG(h)),l=g(bG(e),k),c=dV(f,h,g(b[1][2],l));if(c)var
+d=nr(f,e,b[2],a[2]),m=d?[0,as(c[1],d[1])]:d,i=m;else
 var
 i=c;return i}return[0,j]}return[0,j]}function
-nq(d,c,a,b){if(a){var
-e=nq(d,c+1|0,a[2],b),g=f(d,c,b);return as(J(a[1],g),e)}return j}function
+ns(d,c,a,b){if(a){var
+e=ns(d,c+1|0,a[2],b),g=f(d,c,b);return as(J(a[1],g),e)}return j}function
 i8(c,l,g,L,a,B,p,K){var
-r=no(g,a[12]);if(0===r)return[0,[0,j,0]];var
-m=i([0,d,d]),h=g;for(;;){if(h){var
-x=h[1][2],y=o(i([0,j,d]),x);if(y){var
+r=nq(g,a[12]);if(0===r)return[0,[0,j,0]];var
+m=i([0,e,e]),h=g;for(;;){if(h){var
+x=h[1][2],y=o(i([0,j,e]),x);if(y){var
 H=h[2],m=q(m,x),h=H;continue}var
 s=y}else
 var
-s=o(i([0,j,d]),m);if(s)var
+s=o(i([0,j,e]),m);if(s)var
 G=function(a){var
-e=b(c[2],a),f=0;return cd(function(j,a){var
-f=nn(c,a[2]),g=a1(i([0,d,d])),e=eC(b(ah(i([0,ab(d),d]),g),f));if(e){var
-h=a[2];return bh(function(a){return a[2]<l?1:0},h)}return e},f,e)},t=at(c[1][1],G);else
+d=b(c[2],a),f=0;return cd(function(j,a){var
+f=np(c,a[2]),g=a1(i([0,e,e])),d=eD(b(ah(i([0,ab(e),e]),g),f));if(d){var
+h=a[2];return bi(function(a){return a[2]<l?1:0},h)}return d},f,d)},t=at(c[1][1],G);else
 var
 t=s;if(t){var
-u=dT(a,r,K);if(u){var
-v=np(a,r,g,a[12]);if(v){var
-w=nm(function(e){var
-k=fq(e,g,a[12]);if(0===k)return[0,j];var
-m=f(L,e,function(a,b){return gN(e,p,a,b)}),h=at(l,function(a){var
-e=fp(m,b(c[3],a));return o(i([0,j,d]),e)});if(h){var
-n=nm(function(d){if(nl(b(c[3],d)))return[0,j];var
-g=fp(m,b(c[3],d));return dT(a,f(p,e,d),g)},l,j);return df(function(a){return J(k,a)},n)}return h},B,j);if(w){var
-M=0,N=ew(0,B),n=l,e=M,O=dg(function(b){return fq(b,g,a[12])},N);for(;;){if(0!==n){var
-k=n-1|0;if(nl(b(c[3],k)))var
-z=e;else
+u=dV(a,r,K);if(u){var
+v=nr(a,r,g,a[12]);if(v){var
+w=no(function(d){var
+k=fr(d,g,a[12]);if(0===k)return[0,j];var
+m=f(L,d,function(a,b){return gQ(d,p,a,b)}),h=at(l,function(a){var
+d=fq(m,b(c[3],a));return o(i([0,j,e]),d)});if(h){var
+n=no(function(e){if(nn(b(c[3],e)))return[0,j];var
+g=fq(m,b(c[3],e));return dV(a,f(p,d,e),g)},l,j);return df(function(a){return J(k,a)},n)}return h},B,j);if(w){var
+M=0,N=ex(0,B),n=l,d=M,O=dg(function(b){return fr(b,g,a[12])},N);for(;;){if(0!==n){var
+k=n-1|0;if(nn(b(c[3],k)))var
+z=d;else
 var
-A=nq(p,0,O,k),I=bf(A,j)?e:[0,[0,k,A],e],z=I;var
-n=k,e=z;continue}var
-P=as(v[1],w[1]),C=[0,[0,as(u[1],P),e]];break}}else
+A=ns(p,0,O,k),I=bg(A,j)?d:[0,[0,k,A],d],z=I;var
+n=k,d=z;continue}var
+P=as(v[1],w[1]),C=[0,[0,as(u[1],P),d]];break}}else
 var
 C=w;var
 D=C}else
@@ -3990,13 +3990,13 @@ E=u;var
 F=E}else
 var
 F=t;return F}}function
-nr(m,l,k,j){var
+nt(m,l,k,j){var
 a=l,c=j;for(;;){if(a){var
 d=a[1],e=d[2],n=de(z(e)),f=g(b(k,d[1]),n),h=b(m[13],f),i=i7(f,h);if(i){var
-o=as(c,J(e,as(h,fn))),a=a[2],c=o;continue}return i}return[0,c]}}function
-ns(p,n,d,j,i){var
-e=nr(n,d[2],j,d[1]);if(e){var
-q=z(e[1]),k=o(g(i,z(fn)),q);if(k){var
+o=as(c,J(e,as(h,fo))),a=a[2],c=o;continue}return i}return[0,c]}}function
+nu(p,n,d,j,i){var
+e=nt(n,d[2],j,d[1]);if(e){var
+q=z(e[1]),k=o(g(i,z(fo)),q);if(k){var
 r=a1(K(i)),a=d[2],c=r;for(;;){if(a){var
 h=a[1][1],l=b(p[3],h),m=b(ah(b(j,h),l),c),a=a[2],c=m;continue}var
 f=[0,c];break}}else
@@ -4010,85 +4010,85 @@ h=i9(c,e,b,f,a[2]);return[0,S(c,b,g,a[1]),h]}var
 i=i9(c,e,b,f,0);return[0,S(c,b,g,e),i]}return a}function
 i_(e,d,c,b,a){var
 f=i9(e,d,c,b[2],a[2]),g=a[1];return[0,as(J(c,b[1]),g),f]}function
-ws(c,b,a){return as(J(c,b),a)}function
-nt(a,b,c){return i_(ws,j,a,b,c)}var
-wt=[0,j,0];function
-eF(a,b,c){return i_(nt,wt,a,b,c)}var
+wt(c,b,a){return as(J(c,b),a)}function
+nv(a,b,c){return i_(wt,j,a,b,c)}var
 wu=[0,j,0];function
-nu(a,b,c){return i_(eF,wu,a,b,c)}function
-nv(b,a){var
+eG(a,b,c){return i_(nv,wu,a,b,c)}var
+wv=[0,j,0];function
+nw(a,b,c){return i_(eG,wv,a,b,c)}function
+nx(b,a){var
 c=dg(b,a[2]);return[0,a[1],c]}function
-wv(a){return[0,a,0]}function
-ww(a){return nv(wv,a)}function
-nw(a){return nv(ww,a)}function
+ww(a){return[0,a,0]}function
+wx(a){return nx(ww,a)}function
+ny(a){return nx(wx,a)}function
 i$(c,b,e,a){if(e){var
 g=e[2],d=e[1];if(a){var
-h=a[1],i=i$(c,b,g,a[2]),f=bf(d,j),k=f?bf(j,d):f,l=k?h:eF(J(c,d),b,h);return[0,l,i]}var
-m=i$(c,b,g,0);return[0,eF(J(c,d),b,[0,j,0]),m]}return a}function
-nx(d,h,g){var
+h=a[1],i=i$(c,b,g,a[2]),f=bg(d,j),k=f?bg(j,d):f,l=k?h:eG(J(c,d),b,h);return[0,l,i]}var
+m=i$(c,b,g,0);return[0,eG(J(c,d),b,[0,j,0]),m]}return a}function
+nz(d,h,g){var
 c=h,a=g;for(;;){if(a){var
-e=a[2],f=a[1];if(bf(j,f)){var
+e=a[2],f=a[1];if(bg(j,f)){var
 c=c+1|0,a=e;continue}var
-i=nx(d,c+1|0,e);return as(J(b(d,c),f),i)}return j}}function
-ny(a){if(a){var
-b=a[1],c=ny(a[2]);return bf(b,c)?b:c}return j}function
+i=nz(d,c+1|0,e);return as(J(b(d,c),f),i)}return j}}function
+nA(a){if(a){var
+b=a[1],c=nA(a[2]);return bg(b,c)?b:c}return j}function
 ja(g,f,e,a){var
-b=dg(e,a[2]),c=nx(g,0,b),d=J(f,ny(b)),h=bf(c,d)?d:c;return as(a[1],h)}function
-nz(b,a){function
+b=dg(e,a[2]),c=nz(g,0,b),d=J(f,nA(b)),h=bg(c,d)?d:c;return as(a[1],h)}function
+nB(b,a){function
 c(a){return a}return function(d){return ja(b,a,c,d)}}function
-nA(b,a){var
-c=nz(b,a);return function(d){return ja(b,a,c,d)}}function
-nB(k,h){var
+nC(b,a){var
+c=nB(b,a);return function(d){return ja(b,a,c,d)}}function
+nD(k,h){var
 b=k,a=h;for(;;){if(b)if(a){var
-e=a[2],f=b[2],g=b[1];if(o(g,i([0,j,d]))){var
-b=f,a=e;continue}var
-l=nB(f,e),c=[0,[0,g,a[1]],l]}else
+d=a[2],f=b[2],g=b[1];if(o(g,i([0,j,e]))){var
+b=f,a=d;continue}var
+l=nD(f,d),c=[0,[0,g,a[1]],l]}else
 var
 c=a;else
 var
 c=b;return c}}function
-nC(a,c){if(typeof
+nE(a,c){if(typeof
 a==="number")return 0;else{if(0===a[0]){var
 b=b3(c,a[1]);if(b)var
-f=b[1],e=[0,[0,i([0,d,d]),f],0];else
+f=b[1],d=[0,[0,i([0,e,e]),f],0];else
 var
-e=b;return e}return nB(a[1],c)}}function
-gO(c,b){var
+d=b;return d}return nD(a[1],c)}}function
+gR(c,b){var
 a=c[3];return a?f(a[1],0,b):a}function
-nD(c,b){var
+nF(c,b){var
 a=b3(c[2],b),d=a?a[1][1][1][1]:a;return d}function
 jb(c,b){var
 a=b3(c[2],b);return a?a[1][1][1][2]:j}function
-nE(h,g,f,a,e,c){var
-k=a[2],j=bh(function(a){var
-j=a[1],k=j[1],l=k[1],m=dQ(h,g,f,e,c,j[2],l);if(m){var
-n=a1(z(k[2])),o=b(ah(i([0,ab(d),d]),l),n);return dQ(h,g,f,e,c,a[2],o)}return m},k);if(j){var
+nG(h,g,f,a,d,c){var
+k=a[2],j=bi(function(a){var
+j=a[1],k=j[1],l=k[1],m=dS(h,g,f,d,c,j[2],l);if(m){var
+n=a1(z(k[2])),o=b(ah(i([0,ab(e),e]),l),n);return dS(h,g,f,d,c,a[2],o)}return m},k);if(j){var
 l=a[2],m=a1(z(a[3])),n=iS(function(a){var
-b=a[1][1][1];return ah(i([0,ab(d),d]),b)},m,l);return dQ(h,g,f,e,c,a[4],n)}return j}function
+b=a[1][1][1];return ah(i([0,ab(e),e]),b)},m,l);return dS(h,g,f,d,c,a[4],n)}return j}function
 jc(d,c,a){if(a){var
-e=jc(d,c+1|0,a[2]),f=nD(d,c);return b(ah(z(a[1]),f),e)}return a}function
-nF(c,e,a){if(a){var
-f=a[1],g=nF(c,e+1|0,a[2]),h=jc(c,0,f[2]),j=a1(z(f[1])),k=b(ah(i([0,d,d]),j),h),l=gK(nD(c,e),k);return b(ah(i([0,d,d]),l),g)}return a}function
-nG(e,k,c){var
-l=e[3],h=bf(j,b(nA(function(a){return jb(e,a)},l),c));if(h)return h;var
+e=jc(d,c+1|0,a[2]),f=nF(d,c);return b(ah(z(a[1]),f),e)}return a}function
+nH(c,d,a){if(a){var
+f=a[1],g=nH(c,d+1|0,a[2]),h=jc(c,0,f[2]),j=a1(z(f[1])),k=b(ah(i([0,e,e]),j),h),l=gN(nF(c,d),k);return b(ah(i([0,e,e]),l),g)}return a}function
+nI(d,k,c){var
+l=d[3],h=bg(j,b(nC(function(a){return jb(d,a)},l),c));if(h)return h;var
 a=k;for(;;){if(a){var
 f=a[2];if(f){var
 a=f;continue}var
 g=a[1]}else
 var
 g=a;var
-m=nF(e,0,c[2]),n=a1(z(c[1])),o=b(ah(i([0,d,d]),n),m);return eC(b(ah(i([0,ab(d),d]),o),g))}}function
-nH(f,a){var
-c=dI(j,a[5]),e=c?dI(j,a[6]):c;if(e){var
+m=nH(d,0,c[2]),n=a1(z(c[1])),o=b(ah(i([0,e,e]),n),m);return eD(b(ah(i([0,ab(e),e]),o),g))}}function
+nJ(f,a){var
+c=dK(j,a[5]),d=c?dK(j,a[6]):c;if(d){var
 g=function(g){var
-c=b(a[9],g),e=b(a[11],c),h=jc(a,0,e[2]),j=a1(z(e[1])),k=b(ah(i([0,d,d]),j),h),l=b(f[3],c);return eC(b(ah(K(z(a[5])),l),k))};return at(a[8],g)}return e}function
-gP(a){return a?i([0,ab(d),d]):i([0,d,d])}function
-fr(a){return a?ab(d):d}function
-nI(m,e,l,c,b,a){if(b){if(a){var
+c=b(a[9],g),d=b(a[11],c),h=jc(a,0,d[2]),j=a1(z(d[1])),k=b(ah(i([0,e,e]),j),h),l=b(f[3],c);return eD(b(ah(K(z(a[5])),l),k))};return at(a[8],g)}return d}function
+gS(a){return a?i([0,ab(e),e]):i([0,e,e])}function
+fs(a){return a?ab(e):e}function
+nK(m,d,l,c,b,a){if(b){if(a){var
 n=a[1],p=n[2],r=n[1],s=b[1],t=s[2],u=s[1],f=i5(t[1]);if(f){var
-h=nI(m,e,l,c,b[2],a[2]);if(h){var
-A=g(u,m[1][10]),B=g(z(c),A),v=bg(z(r),B);if(v)var
-C=z(p),D=g(u,f[1]),E=q(g(z(J(c,J(e[5],e[6]))),D),C),F=g(gP(l),E),k=o(i([0,j,d]),F);else
+h=nK(m,d,l,c,b[2],a[2]);if(h){var
+A=g(u,m[1][10]),B=g(z(c),A),v=bh(z(r),B);if(v)var
+C=z(p),D=g(u,f[1]),E=q(g(z(J(c,J(d[5],d[6]))),D),C),F=g(gS(l),E),k=o(i([0,j,e]),F);else
 var
 k=v;var
 w=k?[0,[0,[0,[0,r,p],t[2]],h[1]]]:k}else
@@ -4099,40 +4099,40 @@ var
 x=f;var
 y=x}else
 var
-y=a;return y}return wx}function
+y=a;return y}return wy}function
 jd(r,c,a,ao,f,an,am){var
-k=a[7],h=o(i([0,j,d]),k);if(h)var
-l=i([0,d,d]),e=a_(a[7],l);else
+k=a[7],h=o(i([0,j,e]),k);if(h)var
+l=i([0,e,e]),d=a_(a[7],l);else
 var
-e=h;if(e){var
-m=function(e){var
-T=1-b(a[1],e);if(T)return T;if(ex(r[1],0,e))return 0;var
-ae=b(r[2],e),K=nC(b(ao,e),ae),af=c[5],w=J(b(a[4],e),af),L=dI(j,b(a[4],e)),M=L?bh(function(e){var
-h=e[2][2];return bh(function(k){var
+d=h;if(d){var
+m=function(d){var
+T=1-b(a[1],d);if(T)return T;if(ey(r[1],0,d))return 0;var
+ae=b(r[2],d),K=nE(b(ao,d),ae),af=c[5],w=J(b(a[4],d),af),L=dK(j,b(a[4],d)),M=L?bi(function(d){var
+h=d[2][2];return bi(function(k){var
 l=b(c[10],k[2]),m=l<c[8]?1:0;if(m)var
 s=k[2],h=b(c[9],l)===s?1:0;else
 var
 h=m;if(h){var
-e=k[1],n=b(a[1],e);if(n)var
+d=k[1],n=b(a[1],d);if(n)var
 p=n;else{var
-r=b(am,e);if(r){var
-t=z(b(a[3],e)),u=b(an,e),v=q(g(z(c[6]),u),t),w=g(gP(f),v);return o(i([0,j,d]),w)}var
+r=b(am,d);if(r){var
+t=z(b(a[3],d)),u=b(an,d),v=q(g(z(c[6]),u),t),w=g(gS(f),v);return o(i([0,j,e]),w)}var
 p=r}return p}return h},h)},K):L;if(M){var
-ag=b(a[5],e),x=nI(r,c,f,b(a[4],e),K,ag);if(x){var
-N=x[1],ah=nw(b(a[2],e)),l=N,k=nu(ab(J(fr(f),w)),ah,[0,j,0]);a:for(;;){if(l){var
-E=l[1],F=E[1],W=k[2],X=k[1],Y=F[2],Z=[0,as(J(fr(f),Y),X),W],_=E[2],$=F[1],G=J(fr(f),$),h=_,s=Z;for(;;){if(h){var
-B=h[1],t=B[1],C=b(a[1],t)?b(a[2],t):[0,b(a[3],t),0],D=b(c[11],B[2]),U=nw(C),A=nu(J(G,D[1]),U,s),V=i$(G,C,D[2],A[2]),h=h[2],s=[0,A[1],V];continue}var
+ag=b(a[5],d),x=nK(r,c,f,b(a[4],d),K,ag);if(x){var
+N=x[1],ah=ny(b(a[2],d)),l=N,k=nw(ab(J(fs(f),w)),ah,[0,j,0]);a:for(;;){if(l){var
+E=l[1],F=E[1],W=k[2],X=k[1],Y=F[2],Z=[0,as(J(fs(f),Y),X),W],_=E[2],$=F[1],G=J(fs(f),$),h=_,s=Z;for(;;){if(h){var
+B=h[1],t=B[1],C=b(a[1],t)?b(a[2],t):[0,b(a[3],t),0],D=b(c[11],B[2]),U=ny(C),A=nw(J(G,D[1]),U,s),V=i$(G,C,D[2],A[2]),h=h[2],s=[0,A[1],V];continue}var
 l=l[2],k=s;continue a}}var
-O=c[3],P=function(a){return jb(c,a)},Q=bf(j,ja(P,O,nA(P,O),k));if(Q){var
-p=N,v=[0,J(w,b(a[6],e)),0];b:for(;;){if(p){var
+O=c[3],P=function(a){return jb(c,a)},Q=bg(j,ja(P,O,nC(P,O),k));if(Q){var
+p=N,v=[0,J(w,b(a[6],d)),0];b:for(;;){if(p){var
 I=p[1],ac=I[2],n=ac,m=v,ad=ab(I[1][1]);for(;;){if(n){var
 u=n[1];if(b(a[1],u[1]))var
-aa=b(c[11],u[2]),H=nt(J(ad,b(a[6],u[1])),aa,m);else
+aa=b(c[11],u[2]),H=nv(J(ad,b(a[6],u[1])),aa,m);else
 var
 H=m;var
 n=n[2],m=H;continue}var
 p=p[2],v=m;continue b}}var
-ai=c[3],aj=z(b(nz(function(a){return jb(c,a)},ai),v)),ak=z(J(w,b(a[6],e))),al=a[7],R=o(g(q(i([0,d,d]),al),ak),aj);break}}else
+ai=c[3],aj=z(b(nB(function(a){return jb(c,a)},ai),v)),ak=z(J(w,b(a[6],d))),al=a[7],R=o(g(q(i([0,e,e]),al),ak),aj);break}}else
 var
 R=Q;var
 S=R;break}}else
@@ -4140,21 +4140,21 @@ var
 S=x;var
 y=S}else
 var
-y=M;return y?bf(d,b(a[6],e)):y};return at(r[1][1],m)}return e}function
-je(j,h,g,l,k,e,o,t,s){var
+y=M;return y?bg(e,b(a[6],d)):y};return at(r[1][1],m)}return d}function
+je(j,h,g,l,k,d,o,t,s){var
 c=t,a=s;for(;;)switch(a[0]){case
 0:var
-p=a[1],m=dR(j,h,g,l,k,e,c,p[1]);return m?f(o,m[1],p):m;case
+p=a[1],m=dT(j,h,g,l,k,d,c,p[1]);return m?f(o,m[1],p):m;case
 1:var
-n=dR(j,h,g,l,k,e,c,a[1]);if(n){var
-u=a1(i([0,ab(d),d]));return dQ(j,h,g,e,n[1],a[2],u)}return n;default:var
-q=a[1],v=a[2],r=je(j,h,g,l,k,e,o,dM(c,[0,q,0]),v);if(r){var
-w=a[3],c=dM(c,[0,b(ah(i([0,ab(d),d]),q),0),0]),a=w;continue}return r}}function
-fs(d,a){function
-u(b,c,d){return eD(a,b,c,d)}var
-v=0,e=dO(d,function(b,c,d){return dS(a,v,b,c,d)},u);function
-w(b,c,d){return eD(a,b,c,d)}var
-x=1,f=dO(d,function(b,c,d){return dS(a,x,b,c,d)},w),c=a[1],k=d[1][9]?0:1,l=k?0===d[1][8]?1:0:k,t=0;if(l)switch(d[1][4]){case
+n=dT(j,h,g,l,k,d,c,a[1]);if(n){var
+u=a1(i([0,ab(e),e]));return dS(j,h,g,d,n[1],a[2],u)}return n;default:var
+q=a[1],v=a[2],r=je(j,h,g,l,k,d,o,dO(c,[0,q,0]),v);if(r){var
+w=a[3],c=dO(c,[0,b(ah(i([0,ab(e),e]),q),0),0]),a=w;continue}return r}}function
+ft(d,a){function
+u(b,c,d){return eE(a,b,c,d)}var
+v=0,e=dQ(d,function(b,c,d){return dU(a,v,b,c,d)},u);function
+w(b,c,d){return eE(a,b,c,d)}var
+x=1,f=dQ(d,function(b,c,d){return dU(a,x,b,c,d)},w),c=a[1],k=d[1][9]?0:1,l=k?0===d[1][8]?1:0:k,t=0;if(l)switch(d[1][4]){case
 1:case
 3:case
 6:var
@@ -4164,76 +4164,76 @@ var
 m=l;if(!t)var
 g=m;if(g)var
 y=function(a){return typeof
-gO(c,a)==="number"?0:1},h=at(d[1][1],y);else
+gR(c,a)==="number"?0:1},h=at(d[1][1],y);else
 var
 h=g;var
-n=h?1-gH(c,1):h,o=n?1-gH(c,0):n,p=o?fl(e,c):o,q=p?fk(e,c,1,a[6]):p;if(q)var
-z=a[6],A=a[6],B=1,C=function(a,b){return eA(e,c,B,A,a,b)},i=i0(e,eB(e,c,1,a[6]),C,z);else
+n=h?1-gK(c,1):h,o=n?1-gK(c,0):n,p=o?fm(e,c):o,q=p?fl(e,c,1,a[6]):p;if(q)var
+z=a[6],A=a[6],B=1,C=function(a,b){return eB(e,c,B,A,a,b)},i=i0(e,eC(e,c,1,a[6]),C,z);else
 var
 i=q;var
-r=i?fl(f,c):i,s=r?fk(f,c,0,a[7]):r;if(s)var
-D=a[7],E=a[7],F=0,G=function(a,b){return eA(f,c,F,E,a,b)},j=i1(f,eB(f,c,0,a[7]),G,D);else
+r=i?fm(f,c):i,s=r?fl(f,c,0,a[7]):r;if(s)var
+D=a[7],E=a[7],F=0,G=function(a,b){return eB(f,c,F,E,a,b)},j=i1(f,eC(f,c,0,a[7]),G,D);else
 var
 j=s;var
 H=j?1-b(a[7][2],d[1][2]):j;return H}function
-ft(a,c,b){var
+fu(a,c,b){var
 d=0,e=c?a[7]:a[6];return f(e[1],d,b)}function
 jf(c,a){return 1-b(c[7][2],a)}function
-nJ(a,c,b){var
-e=g(z(a[6]),b),f=q(z(a[7]),e),h=g(gP(c),f);return o(i([0,j,d]),h)}function
-gQ(d,o,n,k,j,a,e,i,c){var
+nL(a,c,b){var
+d=g(z(a[6]),b),f=q(z(a[7]),d),h=g(gS(c),f);return o(i([0,j,e]),h)}function
+gT(d,o,n,k,j,a,e,i,c){var
 f=e?a[22]:a[21];if(f)if(c){var
-h=fs(d,a);if(h){var
+h=ft(d,a);if(h){var
 l=f[1],u=c[1];return je(d,o,n,k,j,a,function(p,c){var
-f=c[12],i=d[1][2],j=fr(e),k=nE(d,o,n,c,a,p),l=k?nH(d,c):k;if(l)var
-q=function(b){return jf(a,b)},r=function(b){return ft(a,e,b)},s=a[1],g=jd(d,c,f,function(a){return gO(s,a)},e,r,q);else
+f=c[12],i=d[1][2],j=fs(e),k=nG(d,o,n,c,a,p),l=k?nJ(d,c):k;if(l)var
+q=function(b){return jf(a,b)},r=function(b){return fu(a,e,b)},s=a[1],g=jd(d,c,f,function(a){return gR(s,a)},e,r,q);else
 var
 g=l;var
 m=g?b(f[1],i):g;if(m)var
-t=[0,ab(J(j,c[7])),0],h=nG(c,p,eF(j,b(f[2],i),t));else
+t=[0,ab(J(j,c[7])),0],h=nI(c,p,eG(j,b(f[2],i),t));else
 var
-h=m;return h?nJ(c,e,u):h},i,l)}var
+h=m;return h?nL(c,e,u):h},i,l)}var
 g=h}else
 var
 g=c;else
 var
 g=f;return g}function
-nK(a,b){return[0,b,0,a[3],0,0,a[23],a[24],a[8],a[9],a[10],a[11],a[12],a[13],a[14],a[15],a[16],a[17],a[18],a[25],a[26],0,0,a[23],a[24],a[25],a[26]]}function
-gR(f,u,t,r,p,e,h,a,n,s){var
-k=f[1][2],v=ft(h,1-a,k),w=q(q(ft(e,a,k),v),s),x=g(gP(a),w),l=o(i([0,j,d]),x);if(l)var
+nM(a,b){return[0,b,0,a[3],0,0,a[23],a[24],a[8],a[9],a[10],a[11],a[12],a[13],a[14],a[15],a[16],a[17],a[18],a[25],a[26],0,0,a[23],a[24],a[25],a[26]]}function
+gU(f,u,t,r,p,d,h,a,n,s){var
+k=f[1][2],v=fu(h,1-a,k),w=q(q(fu(d,a,k),v),s),x=g(gS(a),w),l=o(i([0,j,e]),x);if(l)var
 m=l;else{var
-c=a?e[22]:e[21];if(c){var
-y=c[1];return je(f,u,t,r,p,e,function(v,c){var
-i=c[12],j=c[13],g=f[1][2],n=fr(a),o=nE(f,u,t,c,e,v),p=o?nH(f,c):o;if(p)var
-w=function(a){return jf(e,a)},x=function(b){return ft(e,a,b)},y=e[1],k=jd(f,c,i,function(a){return gO(y,a)},a,x,w);else
+c=a?d[22]:d[21];if(c){var
+y=c[1];return je(f,u,t,r,p,d,function(v,c){var
+i=c[12],j=c[13],g=f[1][2],n=fs(a),o=nG(f,u,t,c,d,v),p=o?nJ(f,c):o;if(p)var
+w=function(a){return jf(d,a)},x=function(b){return fu(d,a,b)},y=d[1],k=jd(f,c,i,function(a){return gR(y,a)},a,x,w);else
 var
 k=p;var
 q=k?b(i[1],g):k;if(q)var
-z=function(a){return jf(h,a)},A=1-a,B=function(a){return ft(h,A,a)},C=1-a,D=h[1],l=jd(f,c,j,function(a){return gO(D,a)},C,B,z);else
+z=function(a){return jf(h,a)},A=1-a,B=function(a){return fu(h,A,a)},C=1-a,D=h[1],l=jd(f,c,j,function(a){return gR(D,a)},C,B,z);else
 var
 l=q;var
 r=l?b(j[1],g):l;if(r)var
-E=[0,ab(J(n,c[7])),0],F=b(i[2],g),G=b(j[2],g),m=nG(c,v,eF(n,eF(ab(d),G,F),E));else
+E=[0,ab(J(n,c[7])),0],F=b(i[2],g),G=b(j[2],g),m=nI(c,v,eG(n,eG(ab(e),G,F),E));else
 var
-m=r;return m?nJ(c,a,s):m},n,y)}var
+m=r;return m?nL(c,a,s):m},n,y)}var
 m=c}return m}function
 jg(b,d,c,f,e,a){var
 ag=a[2];if(ag){var
 i=ag[1],j=a[4];if(j){var
 x=j[1],k=a[5];if(k){var
 y=k[1];if(a[3]){var
-ah=K(y),ai=K(x),g=nK(a,i),z=eE(a[1]),A=z?eE(i):z;if(A){var
-l=dR(b,d,c,f,e,a,0,a[14]);if(l){var
-m=l[1],B=fm(b,d,c,a,m),C=B?ng(b,d,c,f,e,g):B,D=C?fs(b,a):C,E=D?fs(b,g):D,F=E?gR(b,d,c,f,e,a,g,0,m,ah):E;if(F)return gR(b,d,c,f,e,a,g,1,m,ai);var
+ah=K(y),ai=K(x),g=nM(a,i),z=eF(a[1]),A=z?eF(i):z;if(A){var
+l=dT(b,d,c,f,e,a,0,a[14]);if(l){var
+m=l[1],B=fn(b,d,c,a,m),C=B?ni(b,d,c,f,e,g):B,D=C?ft(b,a):C,E=D?ft(b,g):D,F=E?gU(b,d,c,f,e,a,g,0,m,ah):E;if(F)return gU(b,d,c,f,e,a,g,1,m,ai);var
 G=F}else
 var
 G=l;var
 H=G}else
 var
 H=A;return H}var
-h=nK(a,i),I=eE(a[1]),J=I?eE(i):I;if(J){var
-n=dR(b,d,c,f,e,a,0,a[14]);if(n){var
-o=n[1],L=fm(b,d,c,a,o),M=L?ng(b,d,c,f,e,h):L,N=M?fs(b,a):M,O=N?fs(b,h):N,P=O?gR(b,d,c,f,e,a,h,0,o,x):O;if(P)return gR(b,d,c,f,e,a,h,1,o,y);var
+h=nM(a,i),I=eF(a[1]),J=I?eF(i):I;if(J){var
+n=dT(b,d,c,f,e,a,0,a[14]);if(n){var
+o=n[1],L=fn(b,d,c,a,o),M=L?ni(b,d,c,f,e,h):L,N=M?ft(b,a):M,O=N?ft(b,h):N,P=O?gU(b,d,c,f,e,a,h,0,o,x):O;if(P)return gU(b,d,c,f,e,a,h,1,o,y);var
 Q=P}else
 var
 Q=n;var
@@ -4246,13 +4246,13 @@ S=k;var
 T=S}else
 var
 T=j;return T}if(a[3]){var
-U=gE(a[5]),p=gE(a[4]),V=eE(a[1]);if(V){var
-q=dR(b,d,c,f,e,a,0,a[14]);if(q){var
-r=q[1],W=fm(b,d,c,a,r);if(W)var
-aj=a[6],ak=a[1],al=function(b,c,d){return eD(a,b,c,d)},am=0,an=gI(dO(b,function(b,c,d){return dS(a,am,b,c,d)},al),ak,aj,U),s=an||gQ(b,d,c,f,e,a,0,r,U);else
+U=gH(a[5]),p=gH(a[4]),V=eF(a[1]);if(V){var
+q=dT(b,d,c,f,e,a,0,a[14]);if(q){var
+r=q[1],W=fn(b,d,c,a,r);if(W)var
+aj=a[6],ak=a[1],al=function(b,c,d){return eE(a,b,c,d)},am=0,an=gL(dQ(b,function(b,c,d){return dU(a,am,b,c,d)},al),ak,aj,U),s=an||gT(b,d,c,f,e,a,0,r,U);else
 var
 s=W;if(s){if(p){var
-ao=p[1],ap=a[7],aq=a[1],ar=function(b,c,d){return eD(a,b,c,d)},as=1,X=gJ(dO(b,function(b,c,d){return dS(a,as,b,c,d)},ar),aq,ap,ao);return X?X:gQ(b,d,c,f,e,a,1,r,p)}var
+ao=p[1],ap=a[7],aq=a[1],ar=function(b,c,d){return eE(a,b,c,d)},as=1,X=gM(dQ(b,function(b,c,d){return dU(a,as,b,c,d)},ar),aq,ap,ao);return X?X:gT(b,d,c,f,e,a,1,r,p)}var
 Y=1}else
 var
 Y=s;var
@@ -4262,13 +4262,13 @@ Z=q;var
 _=Z}else
 var
 _=V;return _}var
-$=a[4],t=a[5],aa=eE(a[1]);if(aa){var
-u=dR(b,d,c,f,e,a,0,a[14]);if(u){var
-v=u[1],ab=fm(b,d,c,a,v);if(ab)var
-at=a[6],au=a[1],av=function(b,c,d){return eD(a,b,c,d)},aw=0,ax=gI(dO(b,function(b,c,d){return dS(a,aw,b,c,d)},av),au,at,$),w=ax||gQ(b,d,c,f,e,a,0,v,$);else
+$=a[4],t=a[5],aa=eF(a[1]);if(aa){var
+u=dT(b,d,c,f,e,a,0,a[14]);if(u){var
+v=u[1],ab=fn(b,d,c,a,v);if(ab)var
+at=a[6],au=a[1],av=function(b,c,d){return eE(a,b,c,d)},aw=0,ax=gL(dQ(b,function(b,c,d){return dU(a,aw,b,c,d)},av),au,at,$),w=ax||gT(b,d,c,f,e,a,0,v,$);else
 var
 w=ab;if(w){if(t){var
-ay=t[1],az=a[7],aA=a[1],aB=function(b,c,d){return eD(a,b,c,d)},aC=1,ac=gJ(dO(b,function(b,c,d){return dS(a,aC,b,c,d)},aB),aA,az,ay);return ac?ac:gQ(b,d,c,f,e,a,1,v,t)}var
+ay=t[1],az=a[7],aA=a[1],aB=function(b,c,d){return eE(a,b,c,d)},aC=1,ac=gM(dQ(b,function(b,c,d){return dU(a,aC,b,c,d)},aB),aA,az,ay);return ac?ac:gT(b,d,c,f,e,a,1,v,t)}var
 ad=1}else
 var
 ad=w;var
@@ -4278,104 +4278,104 @@ ae=u;var
 af=ae}else
 var
 af=aa;return af}var
-wz=aG(fe(aG(aG(fe(d))))),wA=de(z(gC(aG(d),wz)));function
-nL(a){return g(z(a),wA)}function
-nM(b,a){var
-c=bf(b,a);return c?bf(a,b):c}function
-nN(c,a){if(a){var
-d=nN(c,a[2]);return as(b(c,a[1]),d)}return j}function
-nO(g,a){if(a){var
-h=a[1],c=h[2],d=h[1],e=nO(g,a[2]);if(e){var
+wA=aH(ff(aH(aH(ff(e))))),wB=de(z(gF(aH(e),wA)));function
+nN(a){return g(z(a),wB)}function
+nO(b,a){var
+c=bg(b,a);return c?bg(a,b):c}function
+nP(c,a){if(a){var
+d=nP(c,a[2]);return as(b(c,a[1]),d)}return j}function
+nQ(g,a){if(a){var
+h=a[1],c=h[2],d=h[1],e=nQ(g,a[2]);if(e){var
 i=e[1],f=i[2],j=i[1],k=e[2],m=function(a){var
-d=b(f,a);return nM(b(c,a),d)};return at(g[4],m)?[0,[0,[0,d,j],f],k]:[0,[0,[0,d,0],c],[0,[0,j,f],k]]}var
+d=b(f,a);return nO(b(c,a),d)};return at(g[4],m)?[0,[0,[0,d,j],f],k]:[0,[0,[0,d,0],c],[0,[0,j,f],k]]}var
 l=[0,[0,[0,d,0],c],0]}else
 var
 l=a;return l}function
-nP(c,a){if(a){var
-d=nP(c,a[2]);return b(c,a[1])+d|0}return a}function
-nQ(a,i,h,g){if(0===g)return wB;var
-l=g-1|0,d=nQ(a,i,h,l);if(d)var
-m=ew(0,cU(a[8])),e=dg(function(d){var
-b=ew(0,i);return dg(function(b){function
-c(a,c){return gN(b,h,a,c)}return[0,b,fR(a[9],l,d,b,c)]},b)},m),n=function(d){var
+nR(c,a){if(a){var
+d=nR(c,a[2]);return b(c,a[1])+d|0}return a}function
+nS(a,i,h,g){if(0===g)return wC;var
+l=g-1|0,d=nS(a,i,h,l);if(d)var
+m=ex(0,cU(a[8])),e=dg(function(d){var
+b=ex(0,i);return dg(function(b){function
+c(a,c){return gQ(b,h,a,c)}return[0,b,fR(a[9],l,d,b,c)]},b)},m),n=function(d){var
 e=d[2];function
-c(c){return bf(nN(e,b(a[3],c)),j)}return at(a[1],c)},f=bh(function(a){return bh(n,a)},e),c=f?[0,dg(function(b){return nO(a,b)},e)]:f,o=c?[0,dM(d[1],[0,c[1],0])]:c,k=o;else
+c(c){return bg(nP(e,b(a[3],c)),j)}return at(a[1],c)},f=bi(function(a){return bi(n,a)},e),c=f?[0,dg(function(b){return nQ(a,b)},e)]:f,o=c?[0,dO(d[1],[0,c[1],0])]:c,k=o;else
 var
 k=d;return k}function
-jh(n,m,f,e,c){var
-h=bf(j,b(e,c));if(h)return h;var
+jh(n,m,f,d,c){var
+h=bg(j,b(d,c));if(h)return h;var
 a=b(n[5],c),l=0;if(a<m&&b(f,a)[1]===a){var
 k=b(f,a)[2];l=1}if(!l)var
-k=i([0,j,d]);var
-p=K(nL(b(e,c)));return o(g(i([0,aG(d),d]),p),k)}function
-nR(k,i,a,h,g,e,c){if(c){var
-l=c[1],m=l[2],d=nR(k,i,a,h,g+1|0,e,c[2]);if(nM(b(m,a),j))return d;var
-p=l[1],n=w(e,nP(function(b){return f(k,b,a)},p));if(0===n)return d;var
-q=nL(b(m,a)),o=[0,[0,S(i[4],h,g,a),n,q],d]}else
+k=i([0,j,e]);var
+p=K(nN(b(d,c)));return o(g(i([0,aH(e),e]),p),k)}function
+nT(k,i,a,h,g,e,c){if(c){var
+l=c[1],m=l[2],d=nT(k,i,a,h,g+1|0,e,c[2]);if(nO(b(m,a),j))return d;var
+p=l[1],n=u(e,nR(function(b){return f(k,b,a)},p));if(0===n)return d;var
+q=nN(b(m,a)),o=[0,[0,S(i[4],h,g,a),n,q],d]}else
 var
 o=c;return o}function
 ji(f,e,d,c,b,a){if(b){if(a){var
-g=b[1],i=ji(f,e,d,c+1|0,b[2],a[2]),j=0===g?0:nR(f,e,d,c,0,g,a[1]);return dM(j,i)}var
+g=b[1],i=ji(f,e,d,c+1|0,b[2],a[2]),j=0===g?0:nT(f,e,d,c,0,g,a[1]);return dO(j,i)}var
 h=a}else
 var
 h=b;return h}function
 jj(d,a){var
 c=b(d[10],a);return o(c,a)?c:a}function
 jk(b,a){return K(jj(b,K(a)))}function
-eG(c,a){if(a){var
-e=a[1],f=eG(c,a[2]),h=b(c,e);return u(g(bG(e[2]),h),f)}return i([0,j,d])}function
-gS(f,e,a){if(a){var
-g=a[1],i=b(e,g),c=dT(f,g[2],i);if(c)var
-d=gS(f,e,a[2]),k=d?[0,as(c[1],d[1])]:d,h=k;else
+eH(c,a){if(a){var
+d=a[1],f=eH(c,a[2]),h=b(c,d);return v(g(bG(d[2]),h),f)}return i([0,j,e])}function
+gV(f,e,a){if(a){var
+g=a[1],i=b(e,g),c=dV(f,g[2],i);if(c)var
+d=gV(f,e,a[2]),k=d?[0,as(c[1],d[1])]:d,h=k;else
 var
 h=c;return h}return[0,j]}function
 jl(a){var
-b=a[3];return a_(i([0,j,d]),b)}function
+b=a[3];return a_(i([0,j,e]),b)}function
 dh(b,a){return g(b,de(a))}function
-nS(h,c,a){if(bg(c,i([0,j,d])))return[0,i([0,j,d])];var
-k=de(a),e=b(h[13],k),f=i7(de(a),e),l=f?[0,g(c,z(e))]:f;return l}var
-gT=z(fn);function
-nT(b,e){var
+nU(h,c,a){if(bh(c,i([0,j,e])))return[0,i([0,j,e])];var
+k=de(a),d=b(h[13],k),f=i7(de(a),d),l=f?[0,g(c,z(d))]:f;return l}var
+gW=z(fo);function
+nV(b,e){var
 a=e;for(;;){if(a){var
 c=a[1],d=a[2];if(bc(b,c[1])){var
-f=nT(b,d);return as(c[2],f)}var
+f=nV(b,d);return as(c[2],f)}var
 a=d;continue}return j}}function
 jm(ai,ag,m,af,ae,a,ad,c,G,ac){if(G){var
 H=jm(ai,ag,m,af,ae,a,ad,c+1|0,G[2],ac);if(H){var
-aj=H[1],ak=aj[2],al=aj[1],az=G[1],v=mQ(function(b){return ji(ag,a,b,0,a[2],ac)},az),aA=i([0,j,d]);if(bg(a[3],aA))var
-k=i([0,j,d]);else
+aj=H[1],ak=aj[2],al=aj[1],az=G[1],u=mS(function(b){return ji(ag,a,b,0,a[2],ac)},az),aA=i([0,j,e]);if(bh(a[3],aA))var
+k=i([0,j,e]);else
 var
-aE=z(nT(c,ad)),k=g(a[3],aE);var
-aB=v?0:1;if(aB&&bg(k,i([0,j,d])))return[0,[0,al,ak]];var
-x=b(ae,c),h=x[2],s=x[3],e=b(a[5],c),p=b(a[8],c),w=0;if(c<af&&x[1]===c&&a_(i([0,j,d]),e)&&o(h,e)&&o(e,s)&&o(i([0,j,d]),k)){var
-ap=fg(function(a){var
-b=1-a[1],c=b?1-jl(a):b;return c},v),y=fg(function(a){var
-b=a[1];return b?jl(a):b},v),l=fg(function(a){var
-b=a[1],c=b?1-jl(a):b;return c},v),L=function(a){var
-b=g(e,u(e,a[3]));return dh(a[3],b)},t=eG(function(b){return jj(a,L(b))},y),A=eG(function(b){return jk(a,L(b))},y),aq=q(s,h),M=function(d,c){var
-a=q(c,p),b=q(p,d),e=o(a,b)?b:a;return g(e,aq)},B=gS(m,function(a){var
-c=K(a[3]);if(o(h,g(i([0,aG(d),d]),c)))var
-e=K(a[3]),b=g(i([0,aG(d),d]),e);else
+aE=z(nV(c,ad)),k=g(a[3],aE);var
+aB=u?0:1;if(aB&&bh(k,i([0,j,e])))return[0,[0,al,ak]];var
+x=b(ae,c),h=x[2],s=x[3],d=b(a[5],c),p=b(a[8],c),w=0;if(c<af&&x[1]===c&&a_(i([0,j,e]),d)&&o(h,d)&&o(d,s)&&o(i([0,j,e]),k)){var
+ap=fh(function(a){var
+b=1-a[1],c=b?1-jl(a):b;return c},u),y=fh(function(a){var
+b=a[1];return b?jl(a):b},u),l=fh(function(a){var
+b=a[1],c=b?1-jl(a):b;return c},u),L=function(a){var
+b=g(d,v(d,a[3]));return dh(a[3],b)},t=eH(function(b){return jj(a,L(b))},y),A=eH(function(b){return jk(a,L(b))},y),aq=q(s,h),M=function(d,c){var
+a=q(c,p),b=q(p,d),e=o(a,b)?b:a;return g(e,aq)},B=gV(m,function(a){var
+c=K(a[3]);if(o(h,g(i([0,aH(e),e]),c)))var
+d=K(a[3]),b=g(i([0,aH(e),e]),d);else
 var
 b=h;var
-f=dh(a[3],b);return u(i([0,d,d]),f)},ap),I=0;if(B){var
-C=gS(m,function(a){var
-b=dh(a[3],e);return u(i([0,d,d]),b)},y),J=0;if(C){var
-ar=z(C[1]),N=u(z(B[1]),ar);if(l){var
-f=b(a[6],c),ao=0;if(a_(i([0,j,d]),h)&&o(h,f)&&o(f,s)&&bh(function(a){return a_(K(a[3]),h)},l)){var
+f=dh(a[3],b);return v(i([0,e,e]),f)},ap),I=0;if(B){var
+C=gV(m,function(a){var
+b=dh(a[3],d);return v(i([0,e,e]),b)},y),J=0;if(C){var
+ar=z(C[1]),N=v(z(B[1]),ar);if(l){var
+f=b(a[6],c),ao=0;if(a_(i([0,j,e]),h)&&o(h,f)&&o(f,s)&&bi(function(a){return a_(K(a[3]),h)},l)){var
 O=function(b){var
-a=K(b[3]);return dh(a,g(f,q(f,a)))},P=dh(k,f),as=q(eG(function(b){return jj(a,O(b))},l),P),Q=q(eG(function(b){return jk(a,O(b))},l),P);if(b(a[7],c))var
-R=bg(f,s),S=R?o(Q,u(p,t)):R,r=S?[0,i([0,j,d])]:S;else{var
-Z=o(eG(function(c){var
-b=K(c[3]),e=q(f,b),h=g(q(f,b),e);return jk(a,dh(g(b,q(g(i([0,aG(d),d]),f),b)),h))},l),k);if(Z)var
+a=K(b[3]);return dh(a,g(f,q(f,a)))},P=dh(k,f),as=q(eH(function(b){return jj(a,O(b))},l),P),Q=q(eH(function(b){return jk(a,O(b))},l),P);if(b(a[7],c))var
+R=bh(f,s),S=R?o(Q,v(p,t)):R,r=S?[0,i([0,j,e])]:S;else{var
+Z=o(eH(function(c){var
+b=K(c[3]),d=q(f,b),h=g(q(f,b),d);return jk(a,dh(g(b,q(g(i([0,aH(e),e]),f),b)),h))},l),k);if(Z)var
 av=q(Q,t),r=[0,M(q(as,A),av)];else
 var
 r=Z}var
 T=function(a){var
-b=gS(m,function(b){var
-c=dh(b[3],a);return u(i([0,d,d]),c)},l);if(b){var
-c=nS(m,k,a);if(c)var
-f=q(e,a),r=g(p,a),s=o(i([0,j,d]),f)?g(t,f):g(A,f),v=g(gT,q(s,r)),w=c[1],h=[0,u(u(z(b[1]),w),v)];else
+b=gV(m,function(b){var
+c=dh(b[3],a);return v(i([0,e,e]),c)},l);if(b){var
+c=nU(m,k,a);if(c)var
+f=q(d,a),r=g(p,a),s=o(i([0,j,e]),f)?g(t,f):g(A,f),u=g(gW,q(s,r)),w=c[1],h=[0,v(v(z(b[1]),w),u)];else
 var
 h=c;var
 n=h}else
@@ -4383,7 +4383,7 @@ var
 n=b;return n};if(r){var
 D=T(h);if(D){var
 U=D[1],E=T(f);if(E)var
-V=E[1],at=g(gT,r[1]),au=o(U,V)?U:V,W=[0,q(u(N,au),at)];else
+V=E[1],at=g(gW,r[1]),au=o(U,V)?U:V,W=[0,q(v(N,au),at)];else
 var
 W=E;var
 X=W}else
@@ -4394,8 +4394,8 @@ var
 Y=r;var
 n=Y;w=1;I=1;J=1;ao=1}if(!ao){var
 n=0;w=1;I=1;J=1}}else{var
-F=nS(m,k,e);if(F)var
-_=dh(k,e),aw=q(K(t),_),ax=M(q(K(A),_),aw),ay=g(gT,u(g(p,e),ax)),$=[0,q(u(N,F[1]),ay)];else
+F=nU(m,k,d);if(F)var
+_=dh(k,d),aw=q(K(t),_),ax=M(q(K(A),_),aw),ay=g(gW,v(g(p,d),ax)),$=[0,q(v(N,F[1]),ay)];else
 var
 $=F;var
 aa=$}}else
@@ -4406,18 +4406,18 @@ var
 ab=B;if(!I){var
 n=ab;w=1}}if(!w)var
 n=0;if(n)var
-aC=b(ai[3],c),aD=b(ah(b(a[8],c),aC),ak),am=[0,[0,u(n[1],al),aD]];else
+aC=b(ai[3],c),aD=b(ah(b(a[8],c),aC),ak),am=[0,[0,v(n[1],al),aD]];else
 var
 am=n;var
 an=am}else
 var
-an=H;return an}return[0,[0,i([0,j,d]),0]]}function
+an=H;return an}return[0,[0,i([0,j,e]),0]]}function
 jn(f,e,b,a){if(b){if(a){var
-h=b[1],k=de(bG(h)),l=g(bG(e),k),c=dT(f,h,g(a[1],l));if(c)var
+h=b[1],k=de(bG(h)),l=g(bG(e),k),c=dV(f,h,g(a[1],l));if(c)var
 d=jn(f,e,b[2],a[2]),m=d?[0,as(c[1],d[1])]:d,i=m;else
 var
 i=c;return i}return[0,j]}return[0,j]}function
-nU(t,s,a,C,B,A){if(0===a[6])return wC;function
+nW(t,s,a,C,B,A){if(0===a[6])return wD;function
 w(f){var
 c=b(t[2],f),d=0;return cd(function(j,m){var
 n=a[1],k=b(a[2],[0,f,j])<n?1:0;if(k){var
@@ -4433,86 +4433,86 @@ i=c;return i}return c?0:1}}return k},d,c)}var
 m=at(t[1][1],w);if(m){var
 x=function(c){return b(a[5],c)<s?1:0},n=at(a[4],x);if(n)var
 y=function(c){var
-d=b(a[3],c);return bh(function(b){return b<a[4]?1:0},d)},u=at(a[1],y);else
+d=b(a[3],c);return bi(function(b){return b<a[4]?1:0},d)},u=at(a[1],y);else
 var
 u=n;var
 f=u}else
 var
 f=m;if(f){var
-D=a[8],e=i([0,d,d]),c=D;for(;;){if(c){var
-p=c[1],r=o(i([0,j,d]),p);if(r){var
-z=c[2],e=q(e,p),c=z;continue}var
+D=a[8],d=i([0,e,e]),c=D;for(;;){if(c){var
+p=c[1],r=o(i([0,j,e]),p);if(r){var
+z=c[2],d=q(d,p),c=z;continue}var
 v=r}else
 var
-v=o(i([0,j,d]),e);var
+v=o(i([0,j,e]),d);var
 h=v;break}}else
 var
 h=f;if(h)var
-E=a[7],k=a_(i([0,j,d]),E);else
+E=a[7],k=a_(i([0,j,e]),E);else
 var
 k=h;if(k)var
 F=a[7],l=o(g(bG(a[6]),F),A);else
 var
 l=k;if(l){var
-G=nQ(a,C,B,a[6]);return df(function(d){var
-c=ew(0,s);return[0,d,dg(function(c){var
-d=ew(0,a[4]);return fg(function(d){return b(a[5],d)===c?1:0},d)},c)]},G)}return l}function
-nV(b,f,c,a,e){if(0===c)return[0,a];var
-x=c-1|0;if(e){var
-h=e[1],r=q(i([0,d,d]),b),s=g(g(h,bG(f+1|0)),r),k=o(g(g(a,bG(c)),b),s);if(k){var
-t=nV(b,f+1|0,x,h,e[2]);return df(function(b){return u(a,b)},t)}return k}var
-l=g(bG(c),b),v=q(i([0,d,d]),b),m=q(g(bG(f+1|0),v),l),n=a_(i([0,j,d]),m);if(n)var
-w=de(m),p=[0,u(a,g(g(a,l),w))];else
+G=nS(a,C,B,a[6]);return df(function(d){var
+c=ex(0,s);return[0,d,dg(function(c){var
+d=ex(0,a[4]);return fh(function(d){return b(a[5],d)===c?1:0},d)},c)]},G)}return l}function
+nX(b,f,c,a,d){if(0===c)return[0,a];var
+x=c-1|0;if(d){var
+h=d[1],r=q(i([0,e,e]),b),s=g(g(h,bG(f+1|0)),r),k=o(g(g(a,bG(c)),b),s);if(k){var
+t=nX(b,f+1|0,x,h,d[2]);return df(function(b){return v(a,b)},t)}return k}var
+l=g(bG(c),b),u=q(i([0,e,e]),b),m=q(g(bG(f+1|0),u),l),n=a_(i([0,j,e]),m);if(n)var
+w=de(m),p=[0,v(a,g(g(a,l),w))];else
 var
 p=n;return p}function
-nW(r,e,f,c,q,b,a){var
-m=o(e,i([0,j,d]));if(m)var
+nY(r,d,f,c,q,b,a){var
+m=o(d,i([0,j,e]));if(m)var
 h=m;else{var
-n=a_(e,i([0,d,d])),p=n?dI(j,c):n;if(p)var
-s=g(e,z(c)),k=bg(z(f),s);else
+n=a_(d,i([0,e,e])),p=n?dK(j,c):n;if(p)var
+s=g(d,z(c)),k=bh(z(f),s);else
 var
 k=p;if(k){var
-l=nV(e,b,a,i([0,d,d]),q);if(l){var
-t=dP(c,b+a|0),u=gM(a),v=g(r,z(J(J(gM(b),u),t))),w=dP(cS(c,f),a),x=J(dP(f,b),w),y=z(J(gM(b+a|0),x));return o(g(l[1],y),v)}var
+l=nX(d,b,a,i([0,e,e]),q);if(l){var
+t=dR(c,b+a|0),u=gP(a),v=g(r,z(J(J(gP(b),u),t))),w=dR(cS(c,f),a),x=J(dR(f,b),w),y=z(J(gP(b+a|0),x));return o(g(l[1],y),v)}var
 h=l}else
 var
 h=k}return h}var
-gU=[ax,wD,b8(0)];function
-ao(a){throw[0,gU,2,t(wE,a)]}function
-bi(a){throw[0,gU,1,a]}function
-Z(a){throw[0,gU,3,a]}function
+gX=[ax,wE,b8(0)];function
+ao(a){throw[0,gX,2,t(wF,a)]}function
+bj(a){throw[0,gX,1,a]}function
+Z(a){throw[0,gX,3,a]}function
 r(c,b){var
 a=1-c;return a?ao(b):a}function
-W(c,b){var
-a=1-c;return a?bi(b):a}function
-gV(a){var
-b=80<E(a)?cr(a,0,80):a;return mb(b)}var
-nX=O(function(f,e,d){var
-a=f,b=e,c=d;for(;;){if(64===c)return ak(b);if(cM(function(b){return function(a){return 0===gc(b,a)?1:0}}(a),b)){var
+X(c,b){var
+a=1-c;return a?bj(b):a}function
+gY(a){var
+b=80<F(a)?cr(a,0,80):a;return md(b)}var
+nZ=O(function(f,e,d){var
+a=f,b=e,c=d;for(;;){if(64===c)return ak(b);if(cN(function(b){return function(a){return 0===ge(b,a)?1:0}}(a),b)){var
 a=a+1|0;continue}var
 g=[0,a,b],a=a+1|0,b=g,c=c+1|0;continue}}(2,0,0));function
-nY(a,c){var
-b=KZ(aj(c,32*a|0),a),d=fd(r9(b,0,16));return fd(r9(b,16,16))<<16|d}var
-wF=3,wG=h(function(a){return nY(wF,a)},nX),wH=bO(nX,0,8),wI=2,wJ=h(function(a){return nY(wI,a)},wH);function
-cv(b,a){return b>>>a|0|b<<(32-a|0)}function
-nZ(a,e,w,v){var
+n0(a,c){var
+b=K1(aj(c,32*a|0),a),d=fe(r_(b,0,16));return fe(r_(b,16,16))<<16|d}var
+wG=3,wH=h(function(a){return n0(wG,a)},nZ),wI=bO(nZ,0,8),wJ=2,wK=h(function(a){return n0(wJ,a)},wI);function
+cw(b,a){return b>>>a|0|b<<(32-a|0)}function
+n1(a,e,w,v){var
 h=0;for(;;){var
-U=J7(rE(bA(w),v+(4*h|0)|0))&-1;c(e,h)[1+h]=U;var
+U=J9(rF(bB(w),v+(4*h|0)|0))&-1;c(e,h)[1+h]=U;var
 V=h+1|0;if(15!==h){var
 h=V;continue}var
 b=16;for(;;){var
-r=b-15|0,o=c(e,r)[1+r],s=b-2|0,p=c(e,s)[1+s],N=cv(o,18),O=cv(o,7)^N^(o>>>3|0),P=cv(p,19),t=b-7|0,Q=(cv(p,17)^P^(p>>>10|0))&-1,u=b+pD|0,R=c(e,t)[1+t],S=(((c(e,u)[1+u]+(O&-1)|0)+R|0)+Q|0)&-1;c(e,b)[1+b]=S;var
+r=b-15|0,o=c(e,r)[1+r],s=b-2|0,p=c(e,s)[1+s],N=cw(o,18),O=cw(o,7)^N^(o>>>3|0),P=cw(p,19),t=b-7|0,Q=(cw(p,17)^P^(p>>>10|0))&-1,u=b+pD|0,R=c(e,t)[1+t],S=(((c(e,u)[1+u]+(O&-1)|0)+R|0)+Q|0)&-1;c(e,b)[1+b]=S;var
 T=b+1|0;if(63!==b){var
 b=T;continue}var
 G=c(a,7)[8],H=c(a,6)[7],I=c(a,5)[6],J=c(a,4)[5],K=c(a,3)[4],L=c(a,2)[3],M=c(a,1)[2],g=0,d=c(a,0)[1],j=M,l=L,n=K,f=J,k=I,i=H,m=G;for(;;){if(64===g){var
-x=[0,d,[0,j,[0,l,[0,n,[0,f,[0,k,[0,i,[0,m,0]]]]]]]];return bu(function(b,d){a[1+b]=(c(a,b)[1+b]+d|0)&-1;return 0},x)}var
-y=cv(f,25),z=cv(f,11),A=(cv(f,6)^z^y)&-1,B=c(e,g)[1+g],q=(((m+A|0)+(i^f&(k^i))|0)+c(wG,g)[1+g]|0)+B|0,C=cv(d,22),D=cv(d,13),g=g+1|0,E=(n+q|0)&-1,n=l,F=((q+((cv(d,2)^D^C)&-1)|0)+(d&j|l&(d|j))|0)&-1,l=j,j=d,d=F,m=i,i=k,k=f,f=E;continue}}}}function
-fu(f){var
-b=aO(1,aQ(aO,0,f)),e=n(b+2|0,0),d=n(b+2|0,0);aZ(function(a){var
+x=[0,d,[0,j,[0,l,[0,n,[0,f,[0,k,[0,i,[0,m,0]]]]]]]];return bv(function(b,d){a[1+b]=(c(a,b)[1+b]+d|0)&-1;return 0},x)}var
+y=cw(f,25),z=cw(f,11),A=(cw(f,6)^z^y)&-1,B=c(e,g)[1+g],q=(((m+A|0)+(i^f&(k^i))|0)+c(wH,g)[1+g]|0)+B|0,C=cw(d,22),D=cw(d,13),g=g+1|0,E=(n+q|0)&-1,n=l,F=((q+((cw(d,2)^D^C)&-1)|0)+(d&j|l&(d|j))|0)&-1,l=j,j=d,d=F,m=i,i=k,k=f,f=E;continue}}}}function
+fv(f){var
+b=aP(1,aR(aP,0,f)),e=n(b+2|0,0),d=n(b+2|0,0);aZ(function(a){var
 b=0<a?1:0,d=b?(e[1+a]=c(e,a)[1+a]+1|0,0):b;return d},f);var
 h=1;if(!(b<1)){var
 a=h;for(;;){var
-i=c(e,a)[1+a],g=a+1|0,j=(c(d,a)[1+a]+i|0)*2|0;c(d,g)[1+g]=j;if(1<<a<(d[1+a]+e[1+a]|0))ao(wP);var
+i=c(e,a)[1+a],g=a+1|0,j=(c(d,a)[1+a]+i|0)*2|0;c(d,g)[1+g]=j;if(1<<a<(d[1+a]+e[1+a]|0))ao(wQ);var
 k=a+1|0;if(b!==a){var
 a=k;continue}break}}var
 l=n(1<<b,0);p(function(s,a){var
@@ -4531,51 +4531,51 @@ f=v;continue}break}}var
 o=0}else
 var
 o=m;return o},f);return[0,b,l]}var
-wR=wQ.slice(),wT=wS.slice(),wV=wU.slice(),wX=wW.slice(),wZ=wY.slice();function
-w0(aa,E,$,w){var
-x=E+$|0,j=[0,E],f=[0,0],b=[0,0];function
-G(a){for(;;){if(b[1]<a){if(x<=j[1])ao(w1);f[1]=f[1]|bk(aa,j[1])<<b[1];j[1]++;b[1]=b[1]+8|0;continue}return 0}}function
+wS=wR.slice(),wU=wT.slice(),wW=wV.slice(),wY=wX.slice(),w0=wZ.slice();function
+w1(aa,D,$,w){var
+x=D+$|0,j=[0,D],f=[0,0],b=[0,0];function
+F(a){for(;;){if(b[1]<a){if(x<=j[1])ao(w2);f[1]=f[1]|bl(aa,j[1])<<b[1];j[1]++;b[1]=b[1]+8|0;continue}return 0}}function
 y(a){f[1]=f[1]>>>a|0;b[1]=b[1]-a|0;return 0}function
-a(a){if(0===a)return 0;G(a);var
+a(a){if(0===a)return 0;F(a);var
 b=f[1]&((1<<a)-1|0);y(a);return b}function
-z(a){for(;;){if(b[1]<a[1]&&j[1]<x){G(b[1]+8|0);continue}var
-e=f[1]&((1<<a[1])-1|0),g=c(a[2],e)[1+e],d=g&15,h=0===d?1:0,i=h||(b[1]<d?1:0);if(i)ao(w2);y(d);return g>>>4|0}}var
+z(a){for(;;){if(b[1]<a[1]&&j[1]<x){F(b[1]+8|0);continue}var
+e=f[1]&((1<<a[1])-1|0),g=c(a[2],e)[1+e],d=g&15,h=0===d?1:0,i=h||(b[1]<d?1:0);if(i)ao(w3);y(d);return g>>>4|0}}var
 k=c$(w,1),d=[0,0];function
 A(b){var
-a=w<(d[1]+b|0)?1:0;return a?ao(w3):a}var
+a=w<(d[1]+b|0)?1:0;return a?ao(w4):a}var
 s=[m,function(b){var
-a=fu(n(30,5));return[0,fu(l(288,function(a){return kq<=a?cE<=a?280<=a?8:7:9:8})),a]}];for(;;){var
-ab=a(1),H=a(2),at=0;if(2<H>>>0)ao(w4);else{var
+a=fv(n(30,5));return[0,fv(l(288,function(a){return ks<=a?cF<=a?280<=a?8:7:9:8})),a]}];for(;;){var
+ab=a(1),H=a(2),at=0;if(2<H>>>0)ao(w5);else{var
 _=0;switch(H){case
 0:y(b[1]&7);var
-t=a(16);if(65535!==(t^a(16)))ao(w5);A(t);var
+t=a(16);if(65535!==(t^a(16)))ao(w6);A(t);var
 ac=1;if(!(t<1)){var
 B=ac;for(;;){var
-ad=l0(a(8));dB(k,d[1],ad);d[1]++;var
+ad=l2(a(8));dC(k,d[1],ad);d[1]++;var
 ae=B+1|0;if(t!==B){var
 B=ae;continue}break}}_=1;break;case
 1:var
-J=F(s),K=D===J?s[1]:m===J?I(s):s,M=K[2],L=K[1];break;default:var
-h=a(5)+qt|0,q=a(5)+1|0,aj=286<h?1:0,ai=a(4)+4|0,ak=aj||(30<q?1:0);if(ak)ao(w9);var
+J=G(s),K=E===J?s[1]:m===J?I(s):s,M=K[2],L=K[1];break;default:var
+h=a(5)+qu|0,q=a(5)+1|0,aj=286<h?1:0,ai=a(4)+4|0,ak=aj||(30<q?1:0);if(ak)ao(w_);var
 S=n(19,0),T=ai-1|0,al=0;if(!(T<0)){var
 r=al;for(;;){var
-aq=a(3),X=c(wR,r)[1+r];c(S,X)[1+X]=aq;var
+aq=a(3),X=c(wS,r)[1+r];c(S,X)[1+X]=aq;var
 ar=r+1|0;if(T!==r){var
 r=ar;continue}break}}var
-u=n(h+q|0,0),e=0,am=fu(S);for(;;){if(e<(h+q|0)){var
+u=n(h+q|0,0),e=0,am=fv(S);for(;;){if(e<(h+q|0)){var
 U=z(am),V=U+pD|0;if(2<V>>>0)var
 i=1,v=U;else
 switch(V){case
-0:if(0===e)ao(w$);var
+0:if(0===e)ao(xa);var
 W=e-1|0,an=3+a(2)|0,i=an,v=c(u,W)[1+W];break;case
 1:var
 i=3+a(3)|0,v=0;break;default:var
-i=11+a(7)|0,v=0}if((h+q|0)<(e+i|0))ao(w_);gn(u,e,i,v);var
+i=11+a(7)|0,v=0}if((h+q|0)<(e+i|0))ao(w$);gq(u,e,i,v);var
 e=e+i|0;continue}var
-ap=fu(bO(u,h,q)),M=ap,L=fu(bO(u,0,h));break}}if(!_)for(;;){var
-g=z(L);if(!(cE<=g)){A(1);aA(k,d[1],g);d[1]++;continue}if(cE<g){if(285<g)ao(w6);var
-N=g+pW|0,O=g+pW|0,af=a(c(wV,N)[1+N]),C=c(wT,O)[1+O]+af|0,o=z(M);if(29<o)ao(w7);var
-ag=a(c(wZ,o)[1+o]),P=c(wX,o)[1+o]+ag|0;if(d[1]<P)ao(w8);A(C);var
+ap=fv(bO(u,h,q)),M=ap,L=fv(bO(u,0,h));break}}if(!_)for(;;){var
+g=z(L);if(!(cF<=g)){A(1);aA(k,d[1],g);d[1]++;continue}if(cF<g){if(285<g)ao(w7);var
+N=g+pW|0,O=g+pW|0,af=a(c(wW,N)[1+N]),C=c(wU,O)[1+O]+af|0,o=z(M);if(29<o)ao(w8);var
+ag=a(c(w0,o)[1+o]),P=c(wY,o)[1+o]+ag|0;if(d[1]<P)ao(w9);A(C);var
 Q=d[1],R=(d[1]+C|0)-1|0;if(!(R<Q)){var
 p=Q;for(;;){aA(k,p,bL(k,p-P|0));var
 ah=p+1|0;if(R!==p){var
@@ -4583,24 +4583,24 @@ p=ah;continue}break}}d[1]=d[1]+C|0;continue}at=1;break}}if(0===ab)continue;var
 Y=8<=b[1]?1:0;if(Y)var
 Z=Y;else
 var
-as=j[1]!==x?1:0,Z=as||(d[1]!==w?1:0);if(Z)ao(xa);return aV(k)}}var
-xb=l(cE,function(d){var
+as=j[1]!==x?1:0,Z=as||(d[1]!==w?1:0);if(Z)ao(xb);return aW(k)}}var
+xc=l(cF,function(d){var
 b=1,a=d;for(;;){var
 c=1===(a&1)?-306674912^(a>>>1|0):a>>>1|0,e=b+1|0;if(8!==b){var
-b=e,a=c;continue}return c}}),xc=268435456;function
-n0(a){return aO(xc,40*cJ(a,53687091)|0)}function
-gW(b,a){var
+b=e,a=c;continue}return c}}),xd=268435456;function
+n2(a){return aP(xd,40*cK(a,53687091)|0)}function
+gZ(b,a){var
 c=ac(b,a+1|0)<<8;return ac(b,a)|c}function
 jo(b,a){var
-c=gW(b,a+2|0)<<16;return gW(b,a)|c}function
+c=gZ(b,a+2|0)<<16;return gZ(b,a)|c}function
 a2(g,d){var
-b=aJ(d),c=d-1|0,e=0;if(!(c<0)){var
-a=e;for(;;){aA(b,a,l0((g>>>(8*a|0)|0)&f3));var
+b=aK(d),c=d-1|0,e=0;if(!(c<0)){var
+a=e;for(;;){aA(b,a,l2((g>>>(8*a|0)|0)&f3));var
 f=a+1|0;if(c!==a){var
-a=f;continue}break}}return aV(b)}var
-di=[ax,xt,b8(0)];function
-n1(f){var
-b=E(f),a=[0,0];function
+a=f;continue}break}}return aW(b)}var
+di=[ax,xu,b8(0)];function
+n3(f){var
+b=F(f),a=[0,0];function
 g(c){return a[1]<b?ac(f,a[1]):0}function
 h(d){if(b<=a[1])throw di;var
 c=ac(f,a[1]);a[1]++;return c}function
@@ -4612,12 +4612,12 @@ a=h(0)!==b?1:0;if(a)throw di;return a}function
 q(c){for(;;){var
 b=h(0);if(34===b)return cr(f,c,(a[1]-1|0)-c|0);if(92===b){h(0);continue}if(32<=b)continue;throw di}}function
 l(m){if(am<m)throw di;c(0);var
-b=g(0),e=0;if(k1<=b)if(rg===b){var
-o=0,n=xu;e=1}else
+b=g(0),e=0;if(k3<=b)if(rh===b){var
+o=0,n=xv;e=1}else
 if(p3===b){var
-o=xv,n=xw;e=1}else
-if(qf===b){a[1]++;c(0);if(pV===g(0)){a[1]++;var
-d=xx}else{var
+o=xw,n=xx;e=1}else
+if(qg===b){a[1]++;c(0);if(pV===g(0)){a[1]++;var
+d=xy}else{var
 y=0;for(;;){c(0);k(34);var
 E=q(a[1]);c(0);k(58);var
 z=[0,[0,E,l(m+1|0)],y],A=h(0);if(44===A){var
@@ -4627,13 +4627,13 @@ e=2;else
 if(34===b){a[1]++;var
 d=[3,q(a[1])]}else
 if(91===b){a[1]++;c(0);if(93===g(0)){a[1]++;var
-d=xy}else{var
+d=xz}else{var
 v=0;for(;;){var
 w=[0,l(m+1|0),v],x=h(0);if(44===x){var
 v=w;continue}if(93!==x)throw di;var
 d=[4,ak(w)];break}}}else
-if(hC<=b){var
-o=xz,n=xA;e=1}else
+if(hF<=b){var
+o=xA,n=xB;e=1}else
 e=2;var
 B=0;switch(e){case
 2:var
@@ -4644,42 +4644,42 @@ if(11===p)j=1}else
 if(45<=i){if(!(47<=i))j=1}else
 if(43===i)j=1;var
 C=j?1:0;if(C){a[1]++;continue}var
-t=cr(f,s,a[1]-s|0),u=lX(t),D=u?[1,u[1]]:[2,JT(t)],d=D;break}break;case
-0:break;default:ma(k,n);var
+t=cr(f,s,a[1]-s|0),u=lZ(t),D=u?[1,u[1]]:[2,JV(t)],d=D;break}break;case
+0:break;default:mc(k,n);var
 r=o;B=1}if(!B)var
 r=d;c(0);return r}var
 d=l(0);if(a[1]!==b)throw di;return d}function
-gX(b,a){var
+g0(b,a){var
 c=b+a|0;if((b<=c?1:0)===(0<=a?1:0))return c;throw T}function
-gY(e){var
-a=bd(47,e);if(a){var
-b=a[2],c=a[1];if(!b)return z(gA(c));if(!b[2]){var
-d=b[1];if(0<bs(gA(d))){var
-f=gA(d);return b2(gA(c),f)}}}throw T}function
+g1(e){var
+a=be(47,e);if(a){var
+b=a[2],c=a[1];if(!b)return z(gD(c));if(!b[2]){var
+d=b[1];if(0<bs(gD(d))){var
+f=gD(d);return b2(gD(c),f)}}}throw T}function
 jp(a){function
 b(c){var
-a=bd(94,c);if(a){var
+a=be(94,c);if(a){var
 b=a[2];if(b&&!b[2]){var
-d=h8(b[1]);return[0,h8(a[1]),d]}}throw T}function
+d=h9(b[1]);return[0,h9(a[1]),d]}}throw T}function
 c(c){var
-a=bd(42,c);if(a){var
-d=k(b,a[2]);return[0,gY(a[1]),d]}throw T}return L(a,xK)?0:k(c,bd(32,a))}function
-xX(h){var
-i=E(h);function
+a=be(42,c);if(a){var
+d=k(b,a[2]);return[0,g1(a[1]),d]}throw T}return L(a,xL)?0:k(c,be(32,a))}function
+xY(h){var
+i=F(h);function
 g(a){var
 b=a<i?1:0,c=b?ac(h,a):b;return c}function
-d(a){return cF===(g(a)&h2)?1:0}var
+d(a){return cG===(g(a)&h3)?1:0}var
 a=0;for(;;){var
 j=a===i?1:0;if(j)var
 k=j;else{var
-b=g(a),e=g(a+1|0);if(!(cF<=b)){var
-a=a+1|0;continue}if(194<=b&&!(k$<=b)){var
+b=g(a),e=g(a+1|0);if(!(cG<=b)){var
+a=a+1|0;continue}if(194<=b&&!(lb<=b)){var
 w=d(a+1|0);if(w){var
-a=a+2|0;continue}return w}if(k$<=b&&!(kB<=b)){var
+a=a+2|0;continue}return w}if(lb<=b&&!(kD<=b)){var
 s=d(a+1|0);if(s){var
 t=d(a+2|0);if(t){var
-z=k$!==b?1:0,u=z||(eX<=e?1:0);if(u){var
-A=237!==b?1:0,v=A||(e<eX?1:0);if(v){var
+z=lb!==b?1:0,u=z||(eY<=e?1:0);if(u){var
+A=237!==b?1:0,v=A||(e<eY?1:0);if(v){var
 a=a+3|0;continue}var
 f=v}else
 var
@@ -4688,13 +4688,13 @@ var
 f=t}else
 var
 f=s;return f}var
-l=kB<=b?1:0;if(l){var
+l=kD<=b?1:0;if(l){var
 m=b<245?1:0;if(m){var
 n=d(a+1|0);if(n){var
 o=d(a+2|0);if(o){var
 p=d(a+3|0);if(p){var
-x=kB!==b?1:0,q=x||(kq<=e?1:0);if(q){var
-y=244!==b?1:0,r=y||(e<kq?1:0);if(r){var
+x=kD!==b?1:0,q=x||(ks<=e?1:0);if(q){var
+y=244!==b?1:0,r=y||(e<ks?1:0);if(r){var
 a=a+4|0;continue}var
 c=r}else
 var
@@ -4710,20 +4710,20 @@ c=m}else
 var
 c=l;var
 k=c}return k}}function
-gZ(b){if(typeof
+g2(b){if(typeof
 b!=="number")switch(b[0]){case
 3:var
-c=b[1],d=E(c),a=0,p=function(a){var
+c=b[1],d=F(c),a=0,p=function(a){var
 c=48<=a?1:0,d=c?a<=57?1:0:c;if(d)var
 b=d;else{var
-e=97<=a?1:0,f=e?a<=hC?1:0:e;if(f)var
+e=97<=a?1:0,f=e?a<=hF?1:0:e;if(f)var
 b=f;else
 var
 g=65<=a?1:0,b=g?a<=70?1:0:g}return b};for(;;){var
 g=d<=a?1:0,o=0;if(g)var
 e=g;else{if(92!==ac(c,a)){var
 a=a+1|0;continue}var
-h=(a+1|0)<d?1:0;if(h)if(rc===ac(c,a+1|0)){var
+h=(a+1|0)<d?1:0;if(h)if(rd===ac(c,a+1|0)){var
 i=(a+5|0)<d?1:0;if(i){var
 j=it(p,cr(c,a+2|0,4));if(j){var
 a=a+6|0;continue}var
@@ -4731,17 +4731,17 @@ l=j}else
 var
 l=i;var
 n=l;o=1}else{var
-m=iu(xY,ac(c,a+1|0));if(m){var
+m=iu(xZ,ac(c,a+1|0));if(m){var
 a=a+2|0;continue}var
 e=m}else
 var
 e=h}if(!o)var
-n=e;return r(n,xZ)}case
-4:return y(gZ,b[1]);case
+n=e;return r(n,x0)}case
+4:return x(g2,b[1]);case
 5:var
-f=b[1],q=C(f);r(C(bn(ib,k(function(a){return a[1]},f)))===q?1:0,x0);return y(function(a){gZ([3,a[1]]);return gZ(a[2])},f)}return 0}function
-x1(d){var
-g=E(d);function
+f=b[1],q=C(f);r(C(bn(ic,k(function(a){return a[1]},f)))===q?1:0,x1);return x(function(a){g2([3,a[1]]);return g2(a[2])},f)}return 0}function
+x2(d){var
+g=F(d);function
 k(a){var
 b=a<g?1:0;if(b)var
 c=48<=ac(d,a)?1:0,e=c?ac(d,a)<=57?1:0:c;else
@@ -4749,7 +4749,7 @@ var
 e=b;return e}function
 c(a,c){var
 b=a<g?1:0;return b?iu(c,ac(d,a)):b}function
-i(b){r(k(b),x2);var
+i(b){r(k(b),x3);var
 a=b;for(;;){if(k(a)){var
 a=a+1|0;continue}return a}}var
 a=0;a:for(;;){var
@@ -4760,33 +4760,33 @@ l=ac(d,b);if(34!==l){if(92===l){var
 b=b+2|0;continue}var
 b=b+1|0;continue}var
 n=b+1|0}var
-a=n;continue a}}if(c(a,x3)){var
-j=c(a,x4)?a+1|0:a,h=c(j,x5)?j+1|0:i(j),e=c(h,x6)?i(h+1|0):h;if(c(e,x7))var
-q=c(e+1|0,x8)?e+2|0:e+1|0,f=i(q);else
+a=n;continue a}}if(c(a,x4)){var
+j=c(a,x5)?a+1|0:a,h=c(j,x6)?j+1|0:i(j),e=c(h,x7)?i(h+1|0):h;if(c(e,x8))var
+q=c(e+1|0,x9)?e+2|0:e+1|0,f=i(q);else
 var
 f=e;var
-o=1-c(f,x_);if(o)var
+o=1-c(f,x$);if(o)var
 s=h<f?1:0,p=s||((f-a|0)<=19?1:0);else
 var
-p=o;r(p,x9);var
+p=o;r(p,x_);var
 a=f;continue}var
 a=a+1|0;continue}return m}}function
-x$(o,h){r(aH(h,yb),ya);var
-i=ai(h,yc),a=i[2];r(i[1]<=d1?1:0,yd);var
-j=F(a),e=D===j?a[1]:m===j?I(a):a;r(xX(e),ye);x1(e);try{var
-u=n1(e),c=u}catch(a){a=aW(a);if(a!==di&&a[1]!==gg)throw a;var
-c=ao(yf)}if(typeof
+ya(o,h){r(aI(h,yc),yb);var
+i=ai(h,yd),a=i[2];r(i[1]<=d3?1:0,ye);var
+j=G(a),e=E===j?a[1]:m===j?I(a):a;r(xY(e),yf);x2(e);try{var
+v=n3(e),c=v}catch(a){a=aX(a);if(a!==di&&a[1]!==gi)throw a;var
+c=ao(yg)}if(typeof
 c!=="number"&&5===c[0]){var
-f=c[1];if(bc(aS(ib,k(function(a){return a[1]},f)),yh)){gZ(c);r(bc(gj(yk,f),yj),yi);var
-g=gj(yl,f),n=0;if(typeof
+f=c[1];if(bc(aT(ic,k(function(a){return a[1]},f)),yi)){g2(c);r(bc(gm(yl,f),yk),yj);var
+g=gm(ym,f),n=0;if(typeof
 g!=="number"&&5===g[0]){var
 d=g[1];n=1}if(!n)var
-d=ao(ym);var
-p=h[1]-1|0,l=C(d)===p?1:0,q=l?c9(function(a){return aH(h,a[1])},d):l;r(q,yn);var
+d=ao(yn);var
+p=h[1]-1|0,l=C(d)===p?1:0,q=l?c9(function(a){return aI(h,a[1])},d):l;r(q,yo);var
 s=0.,t=H(function(V,F){var
 G=F[1],I=ai(h,G)[1],t=F[2];function
 c(c){var
-a=gV(G);return ao(b(al(xL),a))}var
+a=gY(G);return ao(b(al(xM),a))}var
 J=0;if(typeof
 t!=="number"&&4===t[0]){var
 n=t[1];if(n){var
@@ -4796,175 +4796,175 @@ p=n[2];if(p){var
 q=p[1],i=0;if(typeof
 q!=="number"&&3===q[0]){var
 r=p[2];if(r){var
-s=r[1],u=0;if(typeof
-s!=="number"&&4===s[0])if(r[2]){e=1;i=1;u=1}else{var
+s=r[1],v=0;if(typeof
+s!=="number"&&4===s[0])if(r[2]){e=1;i=1;v=1}else{var
 T=s[1],U=k(function(a){if(typeof
 a!=="number"&&1===a[0]){var
-b=a[1];if(0<=b)return b}return c(0)},T),g=U,l=q[1],a=o[1];J=1;e=1;i=1;u=1}if(!u){e=1;i=1}}else{e=1;i=1}}if(!i)e=1}else
+b=a[1];if(0<=b)return b}return c(0)},T),g=U,l=q[1],a=o[1];J=1;e=1;i=1;v=1}if(!v){e=1;i=1}}else{e=1;i=1}}if(!i)e=1}else
 e=1}}}if(!J)var
 j=c(0),g=j[3],l=j[2],a=j[1];var
 K=0===g?1:0,M=K||(3<C(g)?1:0);if(M)c(0);var
-N=1,m=H(function(b,a){if(0<a&&cm(dx,a)<b)return c(0);return w(b,a)},N,g),x=L(l,xM),y=1-x,O=y?Q(l,xN):y;if(O)c(0);var
-v=0;if(Q(a,xO)){var
-f=0;if(Q(a,xP))if(Q(a,xQ))if(Q(a,xR)){if(Q(a,xS))if(Q(a,xT)){var
-z=Q(a,xU);if(z){var
+N=1,m=H(function(b,a){if(0<a&&cm(dy,a)<b)return c(0);return u(b,a)},N,g),x=L(l,xN),y=1-x,O=y?R(l,xO):y;if(O)c(0);var
+w=0;if(R(a,xP)){var
+f=0;if(R(a,xQ))if(R(a,xR))if(R(a,xS)){if(R(a,xT))if(R(a,xU)){var
+z=R(a,xV);if(z){var
 d=c(0);f=1}else{var
-d=z;f=1}}else{v=1;f=1}}else{var
+d=z;f=1}}else{w=1;f=1}}else{var
 d=4;f=1}else{var
 d=2;f=1}if(!f)var
 d=8}else
-v=1;if(v)var
+w=1;if(w)var
 d=1;var
 A=0<d?1:0;if(A)var
-P=cm(I,d)<m?1:0,B=P||(w(m,d)!==I?1:0);else
+P=cm(I,d)<m?1:0,B=P||(u(m,d)!==I?1:0);else
 var
 B=A;if(B)c(0);var
 D=1-x;if(D)var
-R=1!==C(g)?1:0,E=R||1-aC(a,xW);else
+Q=1!==C(g)?1:0,E=Q||1-aC(a,xX);else
 var
 E=D;if(E)c(0);var
-S=L(a,xV)?1.:8.;return V+m*S},s,d);return r(t<=n0(o)?1:0,yo)}}return ao(yg)}function
+S=L(a,xW)?1.:8.;return V+m*S},s,d);return r(t<=n2(o)?1:0,yp)}}return ao(yh)}function
 bo(c,b,a){var
-d=c[2];return ao(S(al(yp),d,b,a))}function
+d=c[2];return ao(S(al(yq),d,b,a))}function
 b4(c,a,f,e){if(typeof
 c!=="number"&&5===c[0]){var
-d=c[1];if(c9(function(a){return l4(a,d)},e)){y(function(d){var
-b=d[1],c=1-aC(b,e);return c?Z(t(yr,gV(t(a,b)))):c},d);return[0,d,a,f]}}return ao(b(al(yq),a))}function
-aI(b,a){return gj(a,b[1])}function
-fv(c,b,a){return 0===aI(b,a)?0:[0,f(c,b,a)]}function
+d=c[1];if(c9(function(a){return l6(a,d)},e)){x(function(d){var
+b=d[1],c=1-aC(b,e);return c?Z(t(ys,gY(t(a,b)))):c},d);return[0,d,a,f]}}return ao(b(al(yr),a))}function
+aJ(b,a){return gm(a,b[1])}function
+fw(c,b,a){return 0===aJ(b,a)?0:[0,f(c,b,a)]}function
 cY(c,b,e){var
-a=aI(c,b);if(typeof
+a=aJ(c,b);if(typeof
 a!=="number"&&3===a[0]){var
-d=a[1];if(aC(d,e))return d}return bo(c,b,ys)}function
-g0(c,b){var
-a=aI(c,b);if(typeof
-a!=="number"&&0===a[0])return a[1];return bo(c,b,yt)}function
-eH(e,d,c){var
-f=e?e[1]:gi,a=aI(d,c);if(typeof
+d=a[1];if(aC(d,e))return d}return bo(c,b,yt)}function
+g3(c,b){var
+a=aJ(c,b);if(typeof
+a!=="number"&&0===a[0])return a[1];return bo(c,b,yu)}function
+eI(e,d,c){var
+f=e?e[1]:gk,a=aJ(d,c);if(typeof
 a!=="number"&&1===a[0]){var
-b=a[1];if(0<=b&&b<=f)return b}return bo(d,c,yu)}function
+b=a[1];if(0<=b&&b<=f)return b}return bo(d,c,yv)}function
 jq(b,g,f,e,d){var
-h=b?b[1]:b,i=g?g[1]:-dE,j=f?f[1]:dE,a=aI(e,d);if(typeof
+h=b?b[1]:b,i=g?g[1]:-dF,j=f?f[1]:dF,a=aJ(e,d);if(typeof
 a!=="number")switch(a[0]){case
 2:var
 c=a[1];if(i<=c&&c<=j)return c;break;case
-3:if(!Q(a[1],yw)&&h)return a6;break}return bo(e,d,yv)}function
-jr(b,a){return jq(0,[0,cn(yx)],[0,1.-lW/2.],b,a)}function
-eI(a,c){var
+3:if(!R(a[1],yx)&&h)return a6;break}return bo(e,d,yw)}function
+jr(b,a){return jq(0,[0,cn(yy)],[0,1.-lY/2.],b,a)}function
+eJ(a,c){var
 b=t(a[2],c),d=U(a[3],b);dc(a[3],b);return d}function
-g1(d,c,b,a){var
-e=c[2],g=f(al(yy),e,b);r(1===C(a[1])?1:0,g);if(d&&d[1]!==a[2])return bo(c,b,yz);return 0}function
+g4(d,c,b,a){var
+e=c[2],g=f(al(yz),e,b);r(1===C(a[1])?1:0,g);if(d&&d[1]!==a[2])return bo(c,b,yA);return 0}function
 js(e,d){var
 c=e[2]-1|0,f=0;if(!(c<0)){var
 a=f;for(;;){b(d,a);var
 g=a+1|0;if(c!==a){var
 a=g;continue}break}}return 0}function
-fw(a,f,e,d,c){var
-i=a?a[1]:a,j=f?f[1]:gi,g=c[3];if(0===g[0]){var
+fx(a,f,e,d,c){var
+i=a?a[1]:a,j=f?f[1]:gk,g=c[3];if(0===g[0]){var
 h=g[1];js(c,function(f){var
-a=b(h,f),g=a<i?1:0,c=g||(j<a?1:0);return c?bo(e,d,yA):c});return h}return bo(e,d,yB)}function
-fx(f,e,d,c,a){var
-i=f?f[1]:-dE,j=e?e[1]:dE,g=a[3];if(1===g[0]){var
+a=b(h,f),g=a<i?1:0,c=g||(j<a?1:0);return c?bo(e,d,yB):c});return h}return bo(e,d,yC)}function
+fy(f,e,d,c,a){var
+i=f?f[1]:-dF,j=e?e[1]:dF,g=a[3];if(1===g[0]){var
 h=g[1];js(a,function(g){var
-a=b(h,g),e=i<=a?1:0,k=e?a<=j?1:0:e,f=1-k;return f?bo(d,c,yD):f});return h}return bo(d,c,yC)}function
+a=b(h,g),e=i<=a?1:0,k=e?a<=j?1:0:e,f=1-k;return f?bo(d,c,yE):f});return h}return bo(d,c,yD)}function
 a$(f,e,d,b,a){var
-c=eI(b,a);return aN(function(c){g1(f,b,a,c);var
-g=fw(e,d,b,a,c);return[0,c[2],g]},c)}function
-bH(f,e,d,b,a){var
-c=eI(b,a);return aN(function(c){g1(f,b,a,c);var
+c=eJ(b,a);return aG(function(c){g4(f,b,a,c);var
 g=fx(e,d,b,a,c);return[0,c[2],g]},c)}function
+bH(f,e,d,b,a){var
+c=eJ(b,a);return aG(function(c){g4(f,b,a,c);var
+g=fy(e,d,b,a,c);return[0,c[2],g]},c)}function
 jt(g,d,c){var
-a=eI(d,c);return aN(function(a){g1(g,d,c,a);var
+a=eJ(d,c);return aG(function(a){g4(g,d,c,a);var
 e=a[3];if(2===e[0]){var
-f=e[1];js(a,function(a){b(f,a);return 0});return[0,a[2],f]}return bo(d,c,yE)},a)}function
-bx(c,b,a){return a?a[1]:bo(c,b,yF)}function
-eJ(h,c,a){var
-d=eI(c,a);return aN(function(f){var
+f=e[1];js(a,function(a){b(f,a);return 0});return[0,a[2],f]}return bo(d,c,yF)},a)}function
+by(c,b,a){return a?a[1]:bo(c,b,yG)}function
+eK(h,c,a){var
+d=eJ(c,a);return aG(function(f){var
 d=f[1];if(d){var
 e=d[2];if(e&&!e[2]){var
-g=e[1],i=S(h,c,a,f),j=function(c,a){return b(i,w(c,g)+a|0)};return[0,d[1],g,j]}}return bo(c,a,yG)},d)}function
+g=e[1],i=S(h,c,a,f),j=function(c,a){return b(i,u(c,g)+a|0)};return[0,d[1],g,j]}}return bo(c,a,yH)},d)}function
 ju(b,a){var
-c=eI(b,a);return aN(function(c){var
+c=eJ(b,a);return aG(function(c){var
 f=c[3];if(3===f[0]){var
-g=f[1];g1(0,b,a,c);var
-d=[0,0],h=[0,0];ma(function(b){var
-a=b+lo|0;if(10<a>>>0){if(-22===a){d[1]++;return 0}}else
+g=f[1];g4(0,b,a,c);var
+d=[0,0],h=[0,0];mc(function(b){var
+a=b+lq|0;if(10<a>>>0){if(-22===a){d[1]++;return 0}}else
 if(8<a-1>>>0){h[1]++;return 0}return 0},g);var
-i=lk<d[1]?1:0,j=i||(2500000<(d[1]+h[1]|0)?1:0);if(j)bo(b,a,yI);var
-e=bd(10,g),k=c[2]+1|0,l=C(e)!==k?1:0,m=l||Q(ae(e,c[2]),yK);if(m)bo(b,a,yJ);return ed(function(a,b){return a<c[2]?1:0},e)}return bo(b,a,yH)},c)}function
+i=lm<d[1]?1:0,j=i||(2500000<(d[1]+h[1]|0)?1:0);if(j)bo(b,a,yJ);var
+e=be(10,g),k=c[2]+1|0,l=C(e)!==k?1:0,m=l||R(ae(e,c[2]),yL);if(m)bo(b,a,yK);return ef(function(a,b){return a<c[2]?1:0},e)}return bo(b,a,yI)},c)}function
 jv(f,a){var
-b=E(a),c=1<=b?1:0;if(c)var
+b=F(a),c=1<=b?1:0;if(c)var
 d=b<=f?1:0,e=d?it(function(a){var
 b=48<=a?1:0,c=b?a<=57?1:0:b;return c},a):d;else
 var
-e=c;return r(e,yL)}function
+e=c;return r(e,yM)}function
 jw(a){var
-d=0;if(Q(a,yM)&&45===ac(a,0)){var
-b=cr(a,1,E(a)-1|0);d=1}if(!d)var
+d=0;if(R(a,yN)&&45===ac(a,0)){var
+b=cr(a,1,F(a)-1|0);d=1}if(!d)var
 b=a;var
-c=bd(47,b);r(C(c)<=2?1:0,yN);var
-e=pg;y(function(a){return jv(e,a)},c);return gY(a)}function
+c=be(47,b);r(C(c)<=2?1:0,yO);var
+e=pg;x(function(a){return jv(e,a)},c);return g1(a)}function
 jx(f,e){var
 a=f,b=e;for(;;){if(b){var
 c=b[2],d=b[1];if(typeof
 a!=="number")switch(a[0]){case
 4:var
-g=h8(d),a=ae(a[1],g),b=c;continue;case
+g=h9(d),a=ae(a[1],g),b=c;continue;case
 5:var
-a=gj(d,a[1]),b=c;continue}throw T}return a}}function
+a=gm(d,a[1]),b=c;continue}throw T}return a}}function
 dj(b,a){var
-c=bd(46,a);return jx(b[1],c)}function
-cw(b,a){return 0===dj(b,a)?1:0}function
+c=be(46,a);return jx(b[1],c)}function
+cx(b,a){return 0===dj(b,a)?1:0}function
 bS(c,b){var
 a=dj(c,b);if(typeof
 a!=="number"&&3===a[0])return a[1];throw T}function
-eK(d,c){var
+eL(d,c){var
 a=dj(d,c);if(typeof
 a!=="number"&&1===a[0]){var
 b=a[1];if(0<=b)return b}throw T}function
-fy(c,b){var
+fz(c,b){var
 a=dj(c,b);if(typeof
 a!=="number"&&0===a[0])return a[1];throw T}function
-fz(c,b){var
+fA(c,b){var
 a=dj(c,b);if(typeof
 a!=="number")switch(a[0]){case
 2:return a[1];case
-3:if(!Q(a[1],yT))return a6;break}throw T}function
-cx(a){if(Math.abs(a)<=dE)return _(a);throw T}function
-n2(a){return a==a6?0:[0,cx(a)]}function
-ce(b,a){return aH(b[2],a)}function
-g2(b,a){return ai(b[2],a)}function
+3:if(!R(a[1],yU))return a6;break}throw T}function
+cy(a){if(Math.abs(a)<=dF)return _(a);throw T}function
+n4(a){return a==a6?0:[0,cy(a)]}function
+ce(b,a){return aI(b[2],a)}function
+g5(b,a){return ai(b[2],a)}function
 ba(d,c){var
-a=g2(d,c),b=a[3];if(0===b[0])return[0,a[2],b[1]];throw T}function
-dU(d,c){var
-a=g2(d,c),b=a[3];if(1===b[0])return[0,a[2],b[1]];throw T}function
-n3(d,c){var
-a=g2(d,c),b=a[3];if(2===b[0])return[0,a[2],b[1]];throw T}function
-g3(d,c){var
-a=g2(d,c),b=a[3];if(3===b[0]){var
-e=a[2],f=bd(10,b[1]);return ed(function(a,b){return a<e?1:0},f)}throw T}function
-eL(a){var
-b=ba(a,y3),c=ba(a,y4);return[0,ba(a,y5),c,b]}function
+a=g5(d,c),b=a[3];if(0===b[0])return[0,a[2],b[1]];throw T}function
+dW(d,c){var
+a=g5(d,c),b=a[3];if(1===b[0])return[0,a[2],b[1]];throw T}function
+n5(d,c){var
+a=g5(d,c),b=a[3];if(2===b[0])return[0,a[2],b[1]];throw T}function
+g6(d,c){var
+a=g5(d,c),b=a[3];if(3===b[0]){var
+e=a[2],f=be(10,b[1]);return ef(function(a,b){return a<e?1:0},f)}throw T}function
+eM(a){var
+b=ba(a,y4),c=ba(a,y5);return[0,ba(a,y6),c,b]}function
 bI(c,a){var
 d=b(c[2],a+1|0);return[0,b(c[2],a),d]}function
 dk(a,d){var
 c=a[1];function
-e(a){return b(d,c+a|0)}return G(a[2]-c|0,e)}function
-jy(a){return cw(a,y6)?0.:fz(a,y7)}var
-y8=_(lW);function
-g4(a){return H(u,x,a)}function
-cy(b,a){return t(zg,a)}function
-n4(a){if(ce(a,cy(a,zh))){var
-c=dU(a,cy(a,zi));return function(a){return cx(b(c[2],a))}}return function(a){return x}}function
-n5(a){function
-c(b){return cy(a,b)}function
-f(b,d){return ce(a,c(b))?n3(a,c(b))[2]:function(a){return d}}var
-d=bS(a,c(zm)),i=cw(a,c(zn))?s:cx(fz(a,c(zG))),j=L(d,zo)?zp:cw(a,c(zE))?0:[0,eK(a,c(zF))],k=eK(a,c(zq));if(ce(a,c(zr)))var
-l=dU(a,c(zs)),g=function(a){return cx(b(l[2],a))};else
+e(a){return b(d,c+a|0)}return D(a[2]-c|0,e)}function
+jy(a){return cx(a,y7)?0.:fA(a,y8)}var
+y9=_(lY);function
+g7(a){return H(v,y,a)}function
+cz(b,a){return t(zh,a)}function
+n6(a){if(ce(a,cz(a,zi))){var
+c=dW(a,cz(a,zj));return function(a){return cy(b(c[2],a))}}return function(a){return y}}function
+n7(a){function
+c(b){return cz(a,b)}function
+f(b,d){return ce(a,c(b))?n5(a,c(b))[2]:function(a){return d}}var
+d=bS(a,c(zn)),i=cx(a,c(zo))?s:cy(fA(a,c(zH))),j=L(d,zp)?zq:cx(a,c(zF))?0:[0,eL(a,c(zG))],k=eL(a,c(zr));if(ce(a,c(zs)))var
+l=dW(a,c(zt)),g=function(a){return cy(b(l[2],a))};else
 var
-g=function(a){return x};var
-m=f(zt,1),n=f(zu,0);if(Q(d,zv))if(Q(d,zw))if(Q(d,zx))if(Q(d,zy))if(Q(d,zz))if(Q(d,zA))var
-h=Q(d,zB),e=h?Z(d):h;else
+g=function(a){return y};var
+m=f(zu,1),n=f(zv,0);if(R(d,zw))if(R(d,zx))if(R(d,zy))if(R(d,zz))if(R(d,zA))if(R(d,zB))var
+h=R(d,zC),e=h?Z(d):h;else
 var
 e=4;else
 var
@@ -4978,30 +4978,30 @@ e=3;else
 var
 e=6;function
 o(a){return 0}var
-p=eK(a,zC);return[0,ba(a,zD)[1]-1|0,p,o,e,n,m,g,k,j,i]}function
-n6(c,b){function
-a(a){return fz(c,f(al(z1),b,a))}var
-d=a(z2);return[0,a(z3),d]}function
-n7(a){return 1-cw(a,z4)}function
+p=eL(a,zD);return[0,ba(a,zE)[1]-1|0,p,o,e,n,m,g,k,j,i]}function
+n8(c,b){function
+a(a){return fA(c,f(al(z2),b,a))}var
+d=a(z3);return[0,a(z4),d]}function
+n9(a){return 1-cx(a,z5)}function
 jz(a){var
-b=g3(a,z$);return O(k(function(a){var
-b=jp(a);return aS(function(b,a){return an(b[2],a[2])},b)},b))}function
-n8(a){return 1-cw(a,Ab)}function
-n9(a){return bd(43,bS(a,Ad))}var
-Ag=[0,[0,Af,[0,bw(9,10),Ae]],0],Aj=[0,[0,Ai,[0,bw(9,10),Ah]],Ag],n_=[0,[0,Al,[0,bw(3,5),Ak]],Aj];function
-n$(a){var
-b=gk(a,n_);return b?b[1][2]:a}function
-fA(a){return k(n$,n9(a))}function
-g5(b,a){var
-c=fA(b);return cM(function(b){return aC(b,a)},c)}function
-g7(a){return g5(a,[0,Am,g6])}function
-oa(a){return aC(bZ(fA(a)),[0,An,g6])?Ao:bS(a,Ap)}function
-g8(c){if(ce(c,Aq)){var
-a=dU(c,Ar),d=function(c){var
-d=b(a[2],(3*c|0)+2|0),e=b(a[2],(3*c|0)+1|0);return[0,b(a[2],3*c|0),e,d]};return G(a[1]/3|0,d)}return 0}function
-g9(a){return aO(1,ba(a,As)[1]-1|0)}function
+b=g6(a,Aa);return O(k(function(a){var
+b=jp(a);return aT(function(b,a){return an(b[2],a[2])},b)},b))}function
+n_(a){return 1-cx(a,Ac)}function
+n$(a){return be(43,bS(a,Ae))}var
+Ah=[0,[0,Ag,[0,bx(9,10),Af]],0],Ak=[0,[0,Aj,[0,bx(9,10),Ai]],Ah],oa=[0,[0,Am,[0,bx(3,5),Al]],Ak];function
+ob(a){var
+b=gn(a,oa);return b?b[1][2]:a}function
+fB(a){return k(ob,n$(a))}function
+g8(b,a){var
+c=fB(b);return cN(function(b){return aC(b,a)},c)}function
+g_(a){return g8(a,[0,An,g9])}function
+oc(a){return aC(bZ(fB(a)),[0,Ao,g9])?Ap:bS(a,Aq)}function
+g$(c){if(ce(c,Ar)){var
+a=dW(c,As),d=function(c){var
+d=b(a[2],(3*c|0)+2|0),e=b(a[2],(3*c|0)+1|0);return[0,b(a[2],3*c|0),e,d]};return D(a[1]/3|0,d)}return 0}function
+ha(a){return aP(1,ba(a,At)[1]-1|0)}function
 jA(d,i){var
-e=ba(d,At),j=ba(d,Au),k=ba(d,Av),f=e[1]-2|0,l=0;if(!(f<0)){var
+e=ba(d,Au),j=ba(d,Av),k=ba(d,Aw),f=e[1]-2|0,l=0;if(!(f<0)){var
 a=l;for(;;){var
 g=b(e[2],a),h=b(e[2],a+1|0)-1|0;if(!(h<g)){var
 c=g;for(;;){var
@@ -5010,23 +5010,23 @@ o=c+1|0;if(h!==c){var
 c=o;continue}break}}var
 m=a+1|0;if(f!==a){var
 a=m;continue}break}}return 0}function
-ob(a,e,f){var
-d=gm(g9(a),e,0);jA(a,function(e,h,g){var
-a=b(f,h),i=gX(c(c(d,e)[1+e],a)[1+a],g);c(d[1+e],a)[1+a]=i;return 0});return function(b,a){return c(c(d,b)[1+b],a)[1+a]}}function
+od(a,e,f){var
+d=gp(ha(a),e,0);jA(a,function(e,h,g){var
+a=b(f,h),i=g0(c(c(d,e)[1+e],a)[1+a],g);c(d[1+e],a)[1+a]=i;return 0});return function(b,a){return c(c(d,b)[1+b],a)[1+a]}}function
 jB(a){function
-b(a){return t(Ax,a)}var
-d=n(g9(a),0),f=bS(a,b(Ay)),g=L(f,Az)?AA:AH,e=b(g),h=cw(a,b(AB))?e:b(AG);jA(a,function(a,e,b){d[1+a]=gX(c(d,a)[1+a],b);return 0});if(0===g8(a)){if(L(f,AC))return[0,aP(d)];if(!fy(a,b(AD))&&!cw(a,b(AE))&&!cw(a,e)){var
-i=g9(a),j=eK(a,h),k=eK(a,e);return[1,eK(a,b(AF)),k,j,i]}return 0}return 0}function
-A0(e,d,c,b,a){return j}var
-A1=0,A2=0;function
-A3(a){return a}var
-A4=0;function
-A5(a){return 0}var
-A6=[0,0,function(a){return 0},A5,A4,A3,A2,s,A1,A0];function
+b(a){return t(Ay,a)}var
+d=n(ha(a),0),f=bS(a,b(Az)),g=L(f,AA)?AB:AI,e=b(g),h=cx(a,b(AC))?e:b(AH);jA(a,function(a,e,b){d[1+a]=g0(c(d,a)[1+a],b);return 0});if(0===g$(a)){if(L(f,AD))return[0,aO(d)];if(!fz(a,b(AE))&&!cx(a,b(AF))&&!cx(a,e)){var
+i=ha(a),j=eL(a,h),k=eL(a,e);return[1,eL(a,b(AG)),k,j,i]}return 0}return 0}function
+A1(e,d,c,b,a){return j}var
+A2=0,A3=0;function
+A4(a){return a}var
+A5=0;function
+A6(a){return 0}var
+A7=[0,0,function(a){return 0},A6,A5,A4,A3,s,A2,A1];function
 jC(b){var
 a=b[3];if(typeof
 a!=="number"&&2===a[0])return a[3];throw T}function
-g_(c,a){var
+hb(c,a){var
 e=c?c[1]:1;return function(n){var
 f=0<a[1]?1:0;if(f)var
 g=0===b(a[2],0)?1:0,d=g?b(a[2],a[1]-1|0)===n?1:0:g;else
@@ -5038,23 +5038,23 @@ c=o,j=d;for(;;){var
 k=b(a[2],c),l=b(a[2],c+1|0),p=l<k?1:0,q=p||(e?k===l?1:0:e),m=q?0:j,r=c+1|0;if(h!==c){var
 c=r,j=m;continue}var
 i=m;break}}return i}}function
-dl(a){return L(a[1],Bv)?Bw:a[6]}function
-g$(b,a){return k(jw,bx(b,a,ju(b,a)))}var
-Js=rq;function
-Db(d,a9,g,a0,o){var
-p=a0[3],ap=bH([0,p],De,Dd,d,Dc),S=bH([0,p],Dh,Dg,d,Df),z=bH([0,p],Dk,Dj,d,Di),q=a$([0,p],0,0,d,Dl),D=ju(d,Dm),E=ju(d,Dn),F=0!==aI(d,Do)?1:0,s=0!==aI(d,Dp)?1:0;if(aH(g,Dq))Z(Dr);if(aH(g,Ds))Z(Dt);if(aH(g,Du))Z(Dv);if(aH(g,Dw))Z(Dx);function
+dl(a){return L(a[1],Bw)?Bx:a[6]}function
+hc(b,a){return k(jw,by(b,a,ju(b,a)))}var
+Ju=rr;function
+Dc(d,a9,g,a0,o){var
+p=a0[3],ap=bH([0,p],Df,De,d,Dd),S=bH([0,p],Di,Dh,d,Dg),z=bH([0,p],Dl,Dk,d,Dj),q=a$([0,p],0,0,d,Dm),E=ju(d,Dn),F=ju(d,Do),G=0!==aJ(d,Dp)?1:0,s=0!==aJ(d,Dq)?1:0;if(aI(g,Dr))Z(Ds);if(aI(g,Dt))Z(Du);if(aI(g,Dv))Z(Dw);if(aI(g,Dx))Z(Dy);function
 aq(l,e){var
 c=O(k(function(b){function
 c(c){var
-a=bd(94,c);if(a){var
-b=a[2];if(b&&!b[2]){jv(5,a[1]);return jv(4,b[1])}}return ao(yO)}function
+a=be(94,c);if(a){var
+b=a[2];if(b&&!b[2]){jv(5,a[1]);return jv(4,b[1])}}return ao(yP)}function
 d(b){var
-a=bd(42,b);return a?(jw(a[1]),y(c,a[2])):ao(yP)}if(Q(b,yQ))y(d,bd(32,b));var
-e=jp(b),a=k(function(a){return[0,a[2],a[1]]},e);y(function(g){var
+a=be(42,b);return a?(jw(a[1]),x(c,a[2])):ao(yQ)}if(R(b,yR))x(d,be(32,b));var
+e=jp(b),a=k(function(a){return[0,a[2],a[1]]},e);x(function(g){var
 c=g[1],a=c;for(;;){var
 j=0;if(a){var
 b=a[2];if(b){var
-f=rQ(a[1][1],b[1][1]);if(f){var
+f=rR(a[1][1],b[1][1]);if(f){var
 a=b;continue}var
 d=f;j=1}}if(!j)var
 d=1;if(d){var
@@ -5064,8 +5064,8 @@ k=0,i=H(function(b,a){return b+a[2]|0},k,c)<=ci?1:0,e=i?0!==B(g[2])?1:0:i;else
 var
 e=h}else
 var
-e=d;return r(e,yR)}},a);var
-f=C(a);r(C(bn(an,k(function(a){return a[1]},a)))===f?1:0,yS);return a},e));function
+e=d;return r(e,yS)}},a);var
+f=C(a);r(C(bn(an,k(function(a){return a[1]},a)))===f?1:0,yT);return a},e));function
 a(d){if(d){var
 e=d[1],g=e[1]-1|0,f=1,k=0;if(g<0)var
 h=f;else{var
@@ -5073,73 +5073,73 @@ a=k,i=f;for(;;){var
 j=c.length-1<=b(e[2],a)?0:i,l=a+1|0;if(g!==a){var
 a=l,i=j;continue}var
 h=j;break}}return h}return 1}var
-d=a(q),f=d?a(o[9]):d;r(f,Dy);return c}var
-I=0;if(ap){if(!S&&!z&&!q&&!D&&!E&&!F&&!s){var
+d=a(q),f=d?a(o[9]):d;r(f,Dz);return c}var
+I=0;if(ap){if(!S&&!z&&!q&&!E&&!F&&!G&&!s){var
 e=[0,ap[1]];I=1}}else
-if(S){if(z&&!q&&!D&&!E&&!F&&!s){var
+if(S){if(z&&!q&&!E&&!F&&!G&&!s){var
 e=[1,S[1],z[1]];I=1}}else
-if(!z&&q&&D){var
-ar=D[1],W=0,a6=q[1];if(E)if(F||s)W=1;else{var
-as=O(k(jw,E[1])),a7=aq(as.length-1,ar),X=A(0,am),ax=function(a){return V(X,a[1],0)};aZ(function(a){return y(ax,a)},a7);var
-az=0.;r(eq(function(b,d,a){return H(function(g,a){var
-b=a[1],d=c(as,b)[1+b],e=b$(d[2]),f=b$(d[1])+e|0;return g+a[2]*f},a,b)},X,az)<=10000000.?1:0,Cc);var
+if(!z&&q&&E){var
+ar=E[1],V=0,a6=q[1];if(F)if(G||s)V=1;else{var
+as=O(k(jw,F[1])),a7=aq(as.length-1,ar),X=A(0,am),ax=function(a){return W(X,a[1],0)};aZ(function(a){return x(ax,a)},a7);var
+az=0.;r(er(function(b,d,a){return H(function(g,a){var
+b=a[1],d=c(as,b)[1+b],e=b$(d[2]),f=b$(d[1])+e|0;return g+a[2]*f},a,b)},X,az)<=10000000.?1:0,Cd);var
 at=0}else
-if(F){var
-h=b4(aI(d,DF),Cd,g,0),Y=g$(h,Ce),_=g$(h,Cf),$=O(g$(h,Cg)),J=g$(h,Ch),aA=bx(h,Cj,jt([0,C(J)],h,Ci)),u=C(Y),aa=C(_)===u?1:0,aB=aa?$.length-1===w(u,C(J))?1:0:aa;r(aB,Ck);var
-ab=[0,Y,_,bt(function(a,c){var
-d=b(aA[2],a);return[0,aP(bO($,w(a,u),u)),c,d]},J)],a8=aq(C(ab[1]),ar);if(s){var
-a=b4(aI(d,DG),Cn,g,Cm);y(function(a){var
-b=aH(g,t(Cp,a[1]));return b?Z(a[2]):b},Co);var
-ac=cY(a,Cz,ay(jE,ay([0,Cy,[0,Cx,[0,Cw,[0,Cv,[0,Cu,ha]]]]],ay(Cl,bm(function(a){var
-b=ay([0,Cs,[0,Cr,[0,Cq,ha]]],jD);return k(function(b){return t(a,t(Ct,b))},b)},jE))))),K=k(n$,bd(43,ac)),aD=jr(a,CA),M=cY(a,CC,CB),ad=aC(bZ(K),jE),aE=ad||L(M,Da);r(aE,CD);var
-ae=1<C(K)?1:0,aF=ae?L(M,CE):ae;if(aF)Z(CF);var
-aG=eJ(function(a,b,c){return fx(CI,CH,a,b,c)},a,CG);bC(function(b){var
-c=b[3],h=3===b[2]?1:0,l=h?L(ac,CK):h;r(l,CJ);var
+if(G){var
+h=b4(aJ(d,DG),Ce,g,0),Y=hc(h,Cf),_=hc(h,Cg),$=O(hc(h,Ch)),J=hc(h,Ci),aA=by(h,Ck,jt([0,C(J)],h,Cj)),v=C(Y),aa=C(_)===v?1:0,aB=aa?$.length-1===u(v,C(J))?1:0:aa;r(aB,Cl);var
+ab=[0,Y,_,bu(function(a,c){var
+d=b(aA[2],a);return[0,aO(bO($,u(a,v),v)),c,d]},J)],a8=aq(C(ab[1]),ar);if(s){var
+a=b4(aJ(d,DH),Co,g,Cn);x(function(a){var
+b=aI(g,t(Cq,a[1]));return b?Z(a[2]):b},Cp);var
+ac=cY(a,CA,ay(jE,ay([0,Cz,[0,Cy,[0,Cx,[0,Cw,[0,Cv,hd]]]]],ay(Cm,bd(function(a){var
+b=ay([0,Ct,[0,Cs,[0,Cr,hd]]],jD);return k(function(b){return t(a,t(Cu,b))},b)},jE))))),K=k(ob,be(43,ac)),aD=jr(a,CB),M=cY(a,CD,CC),ad=aC(bZ(K),jE),aE=ad||L(M,Db);r(aE,CE);var
+ae=1<C(K)?1:0,aF=ae?L(M,CF):ae;if(aF)Z(CG);var
+aG=eK(function(a,b,c){return fy(CJ,CI,a,b,c)},a,CH);bt(function(b){var
+c=b[3],h=3===b[2]?1:0,l=h?L(ac,CL):h;r(l,CK);var
 i=b[1]-1|0,m=0;if(!(i<0)){var
 a=m;for(;;){var
-d=f(c,a,0),g=d==KJ(d)?1:0,j=g?cO(d):g;if(j){var
+d=f(c,a,0),g=d==KL(d)?1:0,j=g?cs(d):g;if(j){var
 k=0===a?1:0;if(k)var
 e=k;else
 var
 o=f(c,a,0),e=f(c,a-1|0,0)<o?1:0}else
 var
-e=j;r(e,CL);var
+e=j;r(e,CM);var
 n=a+1|0;if(i!==a){var
 a=n;continue}break}}return 0},aG);var
-af=g0(a,CM),aJ=fv(function(a){var
-b=0;return function(c){return eH(b,a,c)}},a,CN),aL=fv(function(a){var
-b=0;return function(c){return eH(b,a,c)}},a,CO);if(0!==aI(a,CP))Z(CQ);var
-i=bx(a,CS,a$(0,0,0,a,CR)),j=bx(a,CU,a$(0,0,[0,p-1|0],a,CT)),v=bx(a,CX,a$([0,j[1]],CW,[0,Js],a,CV)),aM=j[1];r(b(g_(CZ,i),aM),CY);var
-ag=v[1]-1|0,aN=0,aO=0;if(!(ag<0)){var
-n=aO,R=aN;for(;;){r(b(v[2],n)<=(rq-R|0)?1:0,C$);var
-aX=R+b(v[2],n)|0,aY=n+1|0;if(ag!==n){var
-n=aY,R=aX;continue}break}}var
+af=g3(a,CN),aH=fw(function(a){var
+b=0;return function(c){return eI(b,a,c)}},a,CO),aK=fw(function(a){var
+b=0;return function(c){return eI(b,a,c)}},a,CP);if(0!==aJ(a,CQ))Z(CR);var
+i=by(a,CT,a$(0,0,0,a,CS)),j=by(a,CV,a$(0,0,[0,p-1|0],a,CU)),w=by(a,CY,a$([0,j[1]],CX,[0,Ju],a,CW)),aM=j[1];r(b(hb(C0,i),aM),CZ);var
+ag=w[1]-1|0,aN=0,aP=0;if(!(ag<0)){var
+n=aP,Q=aN;for(;;){r(b(w[2],n)<=(rr-Q|0)?1:0,Da);var
+aX=Q+b(w[2],n)|0,aY=n+1|0;if(ag!==n){var
+n=aY,Q=aX;continue}break}}var
 ah=i[1]-2|0,aQ=0;if(!(ah<0)){var
 l=aQ;for(;;){var
 ak=b(i[2],l)+1|0,al=b(i[2],l+1|0)-1|0;if(!(al<ak)){var
 m=ak;for(;;){var
-aV=b(j[2],m);r(b(j[2],m-1|0)<aV?1:0,C_);var
+aV=b(j[2],m);r(b(j[2],m-1|0)<aV?1:0,C$);var
 aW=m+1|0;if(al!==m){var
 m=aW;continue}break}}var
 aU=l+1|0;if(ah!==l){var
 l=aU;continue}break}}var
-N=a$(0,0,C1,a,C0);if(N)var
-ai=N[1],x=G(ai[1],ai[2]);else
+N=a$(0,0,C2,a,C1);if(N)var
+ai=N[1],y=D(ai[1],ai[2]);else
 var
-x=N;r(bc(bn(aK,x),x),C2);if(af){var
-aj=0!==aJ?1:0;if(aj)var
-aR=0!==aL?1:0,P=aR||L(cY(a,C9,C8),C7);else
+y=N;r(bc(bn(aL,y),y),C3);if(af){var
+aj=0!==aH?1:0;if(aj)var
+aR=0!==aK?1:0,P=aR||L(cY(a,C_,C9),C8);else
 var
 P=aj}else
 var
 P=af;var
-aS=g0(a,C3),aT=g0(a,C4),au=[0,[0,aD,K,ad,M,cY(a,C6,C5),aT,aS,P,x,i,j,v]]}else
+aS=g3(a,C4),aT=g3(a,C5),au=[0,[0,aD,K,ad,M,cY(a,C7,C6),aT,aS,P,y,i,j,w]]}else
 var
 au=s;var
 at=[2,a6,a8,ab,au]}else
-W=1;if(!W){var
+V=1;if(!V){var
 e=at;I=1}}if(!I)var
-e=ao(Dz);var
+e=ao(DA);var
 av=0;if(typeof
 e!=="number"&&1===e[0]){var
 T=1;av=1}if(!av)var
@@ -5147,39 +5147,39 @@ T=0;var
 aw=0;if(typeof
 e!=="number"&&2===e[0]){var
 U=1;aw=1}if(!aw)var
-U=0;r(T===Q(o[3],DB)?1:0,DA);var
-a1=0===o[9]?1:0,a2=a1||U;r(a2,DC);var
-a3=0===o[9]?1:0,a4=a3||Q(o[1],DE);r(a4,DD);var
+U=0;r(T===R(o[3],DC)?1:0,DB);var
+a1=0===o[9]?1:0,a2=a1||U;r(a2,DD);var
+a3=0===o[9]?1:0,a4=a3||R(o[1],DF);r(a4,DE);var
 a5=T||U;return[0,e,a5]}function
-DH(v,e,c,u,t,ae,ad){var
-g=b4(ae,b(al(DJ),t),v,DI),j=b4(ad,b(al(DK),t),v,0),d=e[1],w=e[2],af=[0,a6],ag=0,ah=[0,d];function
-x(a){return bH(ah,ag,af,j,a)}var
+DI(v,e,c,u,t,ae,ad){var
+g=b4(ae,b(al(DK),t),v,DJ),j=b4(ad,b(al(DL),t),v,0),d=e[1],w=e[2],af=[0,a6],ag=0,ah=[0,d];function
+y(a){return bH(ah,ag,af,j,a)}var
 ai=0,aj=0,ak=[0,d];function
 z(a){return a$(ak,aj,ai,j,a)}var
 am=0,an=0,ao=[0,d];function
 B(a){return bH(ao,an,am,j,a)}var
 ap=0,aq=[0,w];function
-C(a){return a$(aq,DL,ap,j,a)}var
-D=z(DM),ar=a$(DP,0,DO,g,DN),i=aN(function(a){var
-c=b(a[2],1);return[0,b(a[2],0),c]},ar),as=C(DQ),at=C(DR),au=B(DS),av=B(DT),aw=a$([0,d],0,0,j,DU),ax=z(DV),ay=ax||D,az=x(DW),aA=x(DX),E=eJ(function(a){var
-b=0;return function(c,d){return fw(DZ,b,a,c,d)}},g,DY);if(E){var
-k=E[1],m=k[3];r(3===k[2]?1:0,D0);var
+C(a){return a$(aq,DM,ap,j,a)}var
+D=z(DN),ar=a$(DQ,0,DP,g,DO),i=aG(function(a){var
+c=b(a[2],1);return[0,b(a[2],0),c]},ar),as=C(DR),at=C(DS),au=B(DT),av=B(DU),aw=a$([0,d],0,0,j,DV),ax=z(DW),ay=ax||D,az=y(DX),aA=y(DY),E=eK(function(a){var
+b=0;return function(c,d){return fx(D0,b,a,c,d)}},g,DZ);if(E){var
+k=E[1],m=k[3];r(3===k[2]?1:0,D1);var
 aB=function(a){var
 b=f(m,a,2),c=f(m,a,1);return[0,f(m,a,0),c,b]},F=l(k[1],aB)}else
 var
 F=[0];var
-aD=bH([0,w],D3,D2,g,D1),aE=a$([0,d],0,0,g,D4),aF=jq(D6,0,0,g,D5),aG=jq(D8,0,0,g,D7),aH=cY(g,D_,D9),a=[0,cY(g,Ea,D$),aH,aG,aF,aE,aD,F,aA,az,D,ay,aw,av,au,at,as,i];r(a[3]<=a[4]?1:0,Eb);var
-G=(0!==i?1:0)===L(a[2],Ed)?1:0,aI=G?(0!==i?1:0)===L(a[1],Ee)?1:0:G;r(aI,Ec);var
-aJ=L(a[2],Eg);r((0!==a[5]?1:0)===aJ?1:0,Ef);var
-aK=L(a[2],Ei);r((0!==a[6]?1:0)===aK?1:0,Eh);var
-aL=[0,a[5],[0,a[12],0]];function
-aM(h){var
+aD=bH([0,w],D4,D3,g,D2),aE=a$([0,d],0,0,g,D5),aF=jq(D7,0,0,g,D6),aH=jq(D9,0,0,g,D8),aI=cY(g,D$,D_),a=[0,cY(g,Eb,Ea),aI,aH,aF,aE,aD,F,aA,az,D,ay,aw,av,au,at,as,i];r(a[3]<=a[4]?1:0,Ec);var
+G=(0!==i?1:0)===L(a[2],Ee)?1:0,aJ=G?(0!==i?1:0)===L(a[1],Ef)?1:0:G;r(aJ,Ed);var
+aK=L(a[2],Eh);r((0!==a[5]?1:0)===aK?1:0,Eg);var
+aL=L(a[2],Ej);r((0!==a[6]?1:0)===aL?1:0,Ei);var
+aM=[0,a[5],[0,a[12],0]];function
+aN(h){var
 c=d-1|0,i=0;if(!(c<0)){var
 a=i;for(;;){var
-f=b(h[2],a),g=b(e[5][2],a)<=f?1:0,j=g?f<b(e[5][2],a+1|0)?1:0:g;r(j,Ej);var
+f=b(h[2],a),g=b(e[5][2],a)<=f?1:0,j=g?f<b(e[5][2],a+1|0)?1:0:g;r(j,Ek);var
 k=a+1|0;if(c!==a){var
-a=k;continue}break}}return 0}y(function(a){return bC(aM,a)},aL);var
-aO=a[6];bC(function(m){var
+a=k;continue}break}}return 0}x(function(a){return bt(aN,a)},aM);var
+aO=a[6];bt(function(m){var
 f=d-1|0,n=0;if(!(f<0)){var
 a=n;for(;;){var
 h=b(e[5][2],a),i=b(e[5][2],a+1|0)-1|0,g=0.;if(i<h)var
@@ -5187,7 +5187,7 @@ j=g;else{var
 c=h,k=g;for(;;){var
 l=k+b(m[2],c),p=c+1|0;if(i!==c){var
 c=p,k=l;continue}var
-j=l;break}}r(Math.abs(j-1.)<=9.09494701772928238e-13?1:0,Ek);var
+j=l;break}}r(Math.abs(j-1.)<=9.09494701772928238e-13?1:0,El);var
 o=a+1|0;if(f!==a){var
 a=o;continue}break}}return 0},aO);function
 aa(c){var
@@ -5198,20 +5198,20 @@ h=b(c[2],a)<0.?1:g,j=a+1|0;if(e!==a){var
 a=j,g=h;continue}var
 f=h;break}}return f}var
 ab=0;function
-q(a){return lZ(ab,aa,a)}if(aC(c[1],Bx))var
-n=By;else{var
-ac=aC(c[1],Bz)?a6:dE,$=0;if(0===c[9]&&!q(c[8])&&!q(c[12])){var
+q(a){return l1(ab,aa,a)}if(aC(c[1],By))var
+n=Bz;else{var
+ac=aC(c[1],BA)?a6:dF,$=0;if(0===c[9]&&!q(c[8])&&!q(c[12])){var
 s=0.;$=1}if(!$)var
-s=dD;var
+s=dE;var
 n=[0,s,ac]}var
 H=0!==i?1:0;if(H)var
 I=H;else
 var
-_=n[1]<=a[3]?1:0,I=_?a[4]<=n[2]?1:0:_;r(I,El);var
-aP=0===a[12]?1:0,aQ=aP||L(a[2],ED);r(aQ,Em);var
-o=dl(c),p=[0,aX(o,c[5])],J=A(0,16),aR=bc(a[7],[0]),aS=aR||L(a[2],EC);r(aS,En);var
-aT=p[1],aU=a[7];aZ(function(g){var
-h=g[3],a=g[2],c=g[1],i=c<aX(U(J,a),aT)?1:0;if(i){var
+_=n[1]<=a[3]?1:0,I=_?a[4]<=n[2]?1:0:_;r(I,Em);var
+aP=0===a[12]?1:0,aR=aP||L(a[2],EE);r(aR,En);var
+o=dl(c),p=[0,aQ(o,c[5])],J=A(0,16),aS=bc(a[7],[0]),aT=aS||L(a[2],ED);r(aT,Eo);var
+aU=p[1],aV=a[7];aZ(function(g){var
+h=g[3],a=g[2],c=g[1],i=c<aQ(U(J,a),aU)?1:0;if(i){var
 j=c<=p[1]?1:0;if(j){var
 k=a<d?1:0;if(k)var
 l=b(e[5][2],a)<=h?1:0,f=l?h<b(e[5][2],a+1|0)?1:0:l;else
@@ -5220,24 +5220,24 @@ f=k}else
 var
 f=j}else
 var
-f=i;r(f,Eo);p[1]=c;return V(J,a,c)},aU);var
-K=0===o?1:0,M=K?0===i?1:0:K,N=(0!==a[8]?1:0)===M?1:0,aV=N?(0!==a[9]?1:0)===M?1:0:N;r(aV,Ep);var
-h=L(c[1],Eq),aW=aC(c[1],Er),O=h?0===i?1:0:h,P=(0!==a[13]?1:0)===O?1:0,aY=P?(0!==a[14]?1:0)===O?1:0:P;r(aY,Es);var
-a0=h?L(a[2],Eu):h;r(1-a0,Et);function
+f=i;r(f,Ep);p[1]=c;return W(J,a,c)},aV);var
+K=0===o?1:0,M=K?0===i?1:0:K,N=(0!==a[8]?1:0)===M?1:0,aW=N?(0!==a[9]?1:0)===M?1:0:N;r(aW,Eq);var
+h=L(c[1],Er),aX=aC(c[1],Es),O=h?0===i?1:0:h,P=(0!==a[13]?1:0)===O?1:0,aY=P?(0!==a[14]?1:0)===O?1:0:P;r(aY,Et);var
+a0=h?L(a[2],Ev):h;r(1-a0,Eu);function
 a1(e){var
 c=d-1|0,f=0;if(!(c<0)){var
-a=f;for(;;){r(b(e[2],a)<a6?1:0,Ev);var
+a=f;for(;;){r(b(e[2],a)<a6?1:0,Ew);var
 g=a+1|0;if(c!==a){var
 a=g;continue}break}}return 0}function
-Q(a){return bC(a1,a)}if(1-aW)Q(a[8]);if(h)Q(a[9]);var
-R=L(a[1],Ew);if(R)var
+Q(a){return bt(a1,a)}if(1-aX)Q(a[8]);if(h)Q(a[9]);var
+R=L(a[1],Ex);if(R)var
 a2=0!==o?1:0,S=a2||(0<c[5]?1:0);else
 var
 S=R;var
-a3=L(a[1],Ey),a4=L(a[2],Ez)===a3?1:0,a5=a4||S;r(a5,Ex);if(u)var
+a3=L(a[1],Ez),a4=L(a[2],EA)===a3?1:0,a5=a4||S;r(a5,Ey);if(u)var
 T=u;else
 var
-Y=0===a[15]?1:0,T=Y?0===a[16]?1:0:Y;r(T,EA);function
+Y=0===a[15]?1:0,T=Y?0===a[16]?1:0:Y;r(T,EB);function
 a7(c){var
 e=c[1]-1|0,d=0,i=0;if(e<0)var
 f=d;else{var
@@ -5246,21 +5246,21 @@ h=0<=b(c[2],a)?1:g,j=a+1|0;if(e!==a){var
 a=j,g=h;continue}var
 f=h;break}}return f}var
 a8=0;function
-W(a){return lZ(a8,a7,a)}if(h)var
-a9=W(a[15]),X=a9||W(a[16]);else
+V(a){return l1(a8,a7,a)}if(h)var
+a9=V(a[15]),X=a9||V(a[16]);else
 var
-X=h;if(X)Z(EB);return a}function
-oc(C,B,A){var
+X=h;if(X)Z(EC);return a}function
+oe(C,B,A){var
 a=b4(B,C,A,0);function
 f(d){var
-c=bx(a,d,eJ(function(a,b,c){return fw(EF,EE,a,b,c)},a,d)),e=c[2],f=c[3];function
+c=by(a,d,eK(function(a,b,c){return fx(EG,EF,a,b,c)},a,d)),e=c[2],f=c[3];function
 g(a){return l(e,b(f,a))}return[0,e,l(c[1],g)]}var
-j=f(EG),g=bx(a,EI,eJ(function(a){var
-b=0,c=0;return function(d,e){return fx(c,b,a,d,e)}},a,EH)),d=g[2],D=g[3],k=f(EJ),m=k[2],n=f(EK),o=n[2],p=f(EL),i=o.length-1,E=bx(a,EN,a$([0,i],0,0,a,EM)),F=bx(a,EQ,a$([0,i],0,EP,a,EO)),G=bH([0,i],0,0,a,ER),q=bH([0,d],0,0,a,ES),s=bH([0,d],0,0,a,ET),t=3===j[1]?1:0;if(t){var
+j=f(EH),g=by(a,EJ,eK(function(a){var
+b=0,c=0;return function(d,e){return fy(c,b,a,d,e)}},a,EI)),d=g[2],D=g[3],k=f(EK),m=k[2],n=f(EL),o=n[2],p=f(EM),i=o.length-1,E=by(a,EO,a$([0,i],0,0,a,EN)),F=by(a,ER,a$([0,i],0,EQ,a,EP)),G=bH([0,i],0,0,a,ES),q=bH([0,d],0,0,a,ET),s=bH([0,d],0,0,a,EU),t=3===j[1]?1:0;if(t){var
 u=0<d?1:0;if(u){var
 v=k[1]===d?1:0;if(v){var
 w=n[1]===d?1:0;if(w)var
-x=p[1]===d?1:0,e=x?0===gc(m.length-1,2*d|0)?1:0:x;else
+x=p[1]===d?1:0,e=x?0===ge(m.length-1,2*d|0)?1:0:x;else
 var
 e=w}else
 var
@@ -5268,61 +5268,61 @@ e=v}else
 var
 e=u}else
 var
-e=t;r(e,EU);if(0!==G)Z(EV);function
+e=t;r(e,EV);if(0!==G)Z(EW);function
 H(a){return l(d,b(D,a))}var
 z=0,I=l(g[1],H);if(q&&s){var
 J=l(d,s[1][2]),y=[0,[0,l(d,q[1][2]),J]];z=1}if(!z)var
 y=0;var
-K=p[2],L=R(function(a,c){var
+K=p[2],L=P(function(a,c){var
 d=b(F[2],a);return[0,b(E[2],a),d,c]},o),M=j[2];return[0,h(function(a){var
 b=c(a,2)[3],d=c(a,1)[2];return[0,c(a,0)[1],d,b]},M),d,m,L,K,y,I]}var
-EW=kD;function
-Gk(ax){var
-az=ax[1],c=ep(ax[2]),m=b4(az,Gm,c,Gl),S=aI(m,Gn),aF=0;if(typeof
+EX=kF;function
+Gl(ax){var
+az=ax[1],c=eq(ax[2]),m=b4(az,Gn,c,Gm),S=aJ(m,Go),aF=0;if(typeof
 S!=="number"&&5===S[0]){var
 au=S[1];if(!(64<C(au))){var
 aw=function(c){var
-a=0,b=0;for(;;){if(E(c)<=a)return b;if(92===ac(c,a)){var
-d=b+1|0,e=rc===ac(c,a+1|0)?6:2,a=a+e|0,b=d;continue}var
-f=cF===(ac(c,a)&h2)?b:b+1|0,a=a+1|0,b=f;continue}};y(function(b){var
+a=0,b=0;for(;;){if(F(c)<=a)return b;if(92===ac(c,a)){var
+d=b+1|0,e=rd===ac(c,a+1|0)?6:2,a=a+e|0,b=d;continue}var
+f=cG===(ac(c,a)&h3)?b:b+1|0,a=a+1|0,b=f;continue}};x(function(b){var
 a=b[2];if(typeof
 a!=="number"&&3===a[0]){var
-c=aw(b[1])<=64?1:0,d=c?aw(a[1])<=ci?1:0:c;return r(d,Gj)}return ao(Gi)},au);aF=1}}if(!aF)ao(Gh);var
-q=b4(aI(m,Gq),Gp,c,Go);if(aH(c,Gr))Z(Gs);var
-h=b4(aI(q,Gt),BB,c,BA),u=bx(h,BD,a$(0,0,0,h,BC)),F=bx(h,BF,a$(0,0,0,h,BE)),I=bx(h,BH,a$(0,0,[0,aO(0,u[1]-2|0)],h,BG)),v=u[1]-1|0,Y=F[1]-1|0,_=1<=v?1:0;if(_)var
-$=v<dx?1:0,aa=$?b(g_(0,u),Y):$;else
+c=aw(b[1])<=64?1:0,d=c?aw(a[1])<=ci?1:0:c;return r(d,Gk)}return ao(Gj)},au);aF=1}}if(!aF)ao(Gi);var
+q=b4(aJ(m,Gr),Gq,c,Gp);if(aI(c,Gs))Z(Gt);var
+h=b4(aJ(q,Gu),BC,c,BB),v=by(h,BE,a$(0,0,0,h,BD)),G=by(h,BG,a$(0,0,0,h,BF)),I=by(h,BI,a$(0,0,[0,aP(0,v[1]-2|0)],h,BH)),w=v[1]-1|0,Y=G[1]-1|0,_=1<=w?1:0;if(_)var
+$=w<dy?1:0,aa=$?b(hb(0,v),Y):$;else
 var
-aa=_;r(aa,BI);var
-aP=I[1];r(b(g_(0,F),aP),BJ);var
-aQ=eH([0,v-1|0],h,BK),i=[0,v,Y,I[1],aQ,u,F,I],d=b4(aI(q,Gu),BM,c,BL),g=cY(d,BO,BN),J=i[1],ab=i[2],aR=bH([0,J],0,0,d,BP),aS=jt([0,J],d,BQ),aT=jt([0,J],d,BR),aU=a$([0,ab],0,0,d,BS),aV=bH([0,ab],0,0,d,BT),aW=fv(jr,d,BU),aY=fv(function(a,b){return eH(BW,a,b)},d,BV),aZ=eH(BY,d,BX),a0=g0(d,BZ),a1=cY(d,B1,B0),a=[0,g,cY(d,B3,B2),a1,a0,aZ,aY,aW,aV,aU,aT,aS,aR];function
+aa=_;r(aa,BJ);var
+aO=I[1];r(b(hb(0,G),aO),BK);var
+aR=eI([0,w-1|0],h,BL),i=[0,w,Y,I[1],aR,v,G,I],d=b4(aJ(q,Gv),BN,c,BM),g=cY(d,BP,BO),J=i[1],ab=i[2],aS=bH([0,J],0,0,d,BQ),aT=jt([0,J],d,BR),aU=jt([0,J],d,BS),aV=a$([0,ab],0,0,d,BT),aW=bH([0,ab],0,0,d,BU),aX=fw(jr,d,BV),aY=fw(function(a,b){return eI(BX,a,b)},d,BW),aZ=eI(BZ,d,BY),a0=g3(d,B0),a1=cY(d,B2,B1),a=[0,g,cY(d,B4,B3),a1,a0,aZ,aY,aX,aW,aV,aU,aT,aS];function
 K(a){return aC(g,a)}var
-ad=K(B4),a3=1-a[4],a2=0,a4=a3||ad,a6=0===a[12]?1:0,a5=[0,a4,a2],a7=a6||L(g,Cb),a9=0===a[11]?1:0,a8=[0,a7,a5],a_=a9||L(g,Ca),bb=0===a[8]?1:0,ba=[0,a_,a8],bc=bb||(0===a[9]?1:0),ag=0===a[8]?1:0,be=[0,bc,ba],bf=ag?0===a[9]?1:0:ag,bg=K(B5),ah=a[6],bh=[0,(0!==a[10]?1:0)===bg?1:0,[0,bf===ad?1:0,be]],bi=ah?a[5]<=ah[1]?1:0:1,bk=0===a[5]?1:0,bj=[0,bi,bh],bl=bk||L(g,B$),bp=0!==a[6]?1:0,bm=[0,bl,bj],bq=bp||Q(g,B_),bs=1-(0!==a[6]?1:0),br=[0,bq,bm],bv=bs||K(B9),bw=L(g,B6),by=[0,(0!==a[7]?1:0)===bw?1:0,[0,bv,br]];y(function(a){return r(a,t(B7,g))},by);var
-bz=aX(a[6],0),bA=a[5]+bz|0;r(bA*aO(i[3],hK)<=qM?1:0,B8);var
-bM=L(a[1],Gw);r((0!==aI(q,Gx)?1:0)===bM?1:0,Gv);if(L(a[1],Gy))Z(Gz);var
-aA=Db(q,az,c,i,a),o=aA[1],aB=fv(jr,q,GA),bN=0===aB?1:0,bO=bN||aA[2];r(bO,GB);var
-aG=0;if(typeof
+ad=K(B5),a3=1-a[4],a2=0,a4=a3||ad,a6=0===a[12]?1:0,a5=[0,a4,a2],a7=a6||L(g,Cc),a9=0===a[11]?1:0,a8=[0,a7,a5],a_=a9||L(g,Cb),bb=0===a[8]?1:0,ba=[0,a_,a8],bc=bb||(0===a[9]?1:0),ag=0===a[8]?1:0,bd=[0,bc,ba],bf=ag?0===a[9]?1:0:ag,bg=K(B6),ah=a[6],bh=[0,(0!==a[10]?1:0)===bg?1:0,[0,bf===ad?1:0,bd]],bi=ah?a[5]<=ah[1]?1:0:1,bk=0===a[5]?1:0,bj=[0,bi,bh],bl=bk||L(g,Ca),bp=0!==a[6]?1:0,bm=[0,bl,bj],bq=bp||R(g,B$),bs=1-(0!==a[6]?1:0),br=[0,bq,bm],bw=bs||K(B_),bx=L(g,B7),bz=[0,(0!==a[7]?1:0)===bx?1:0,[0,bw,br]];x(function(a){return r(a,t(B8,g))},bz);var
+bA=aQ(a[6],0),bB=a[5]+bA|0;r(bB*aP(i[3],hN)<=qN?1:0,B9);var
+bM=L(a[1],Gx);r((0!==aJ(q,Gy)?1:0)===bM?1:0,Gw);if(L(a[1],Gz))Z(GA);var
+aA=Dc(q,az,c,i,a),o=aA[1],aB=fw(jr,q,GB),bN=0===aB?1:0,bO=bN||aA[2];r(bO,GC);var
+aH=0;if(typeof
 o!=="number"&&2===o[0]){var
-s=1;aG=1}if(!aG)var
-s=0;r((0!==aI(m,GD)?1:0)===s?1:0,GC);var
-aJ=0;if(typeof
+s=1;aH=1}if(!aH)var
+s=0;r((0!==aJ(m,GE)?1:0)===s?1:0,GD);var
+aK=0;if(typeof
 o!=="number"&&2===o[0]){var
-e=o[4],j=b4(aI(m,GP),FV,c,FU),aj=bH(0,FY,FX,j,FW),x=bH(0,F1,F0,j,FZ),ak=aI(j,F2),an=typeof
-ak==="number"?0:[0,oc(Gg,ak,c)],M=aI(j,F3),aK=0;if(typeof
+e=o[4],j=b4(aJ(m,GQ),FW,c,FV),aj=bH(0,FZ,FY,j,FX),y=bH(0,F2,F1,j,F0),ak=aJ(j,F3),an=typeof
+ak==="number"?0:[0,oe(Gh,ak,c)],M=aJ(j,F4),aL=0;if(typeof
 M!=="number"&&4===M[0]){var
-bK=M[1],bL=aN(function(a){return a[2]},an),ap=bt(function($,aa){var
-f=b4(aa,b(al(Fd),$),c,Fc),p=aN(function(a){return[0,Fe,a]},bL),M=p?[0,p[1],0]:0,N=[0,Ff,M];function
+bK=M[1],bL=aG(function(a){return a[2]},an),ap=bu(function($,aa){var
+f=b4(aa,b(al(Fe),$),c,Fd),p=aG(function(a){return[0,Ff,a]},bL),M=p?[0,p[1],0]:0,N=[0,Fg,M];function
 o(a,d){if(a){var
 b=a[2],c=a[1];return[0,c,function(a){return o(b,a)}]}return 0}var
-k=mw(function(a){return o(N,a)});function
+k=my(function(a){return o(N,a)});function
 a(a){return ai(k,a)}function
 q(e,w){var
-g=bx(f,e,eI(f,e)),q=bd(32,w),x=C(g[1]),r=C(q)===x?1:0;if(r){var
+g=by(f,e,eJ(f,e)),q=be(32,w),x=C(g[1]),r=C(q)===x?1:0;if(r){var
 c=q,b=g[1];for(;;){var
 l=0;if(c)if(b){var
-m=b[1],n=c[1],u=b[2],v=c[2],h=bd(43,n),t=0;if(h){var
+m=b[1],n=c[1],u=b[2],v=c[2],h=be(43,n),t=0;if(h){var
 o=h[2];if(o&&!o[2]){var
 i=1,d=h[1];t=1}}if(!t)var
-i=0,d=n;if(1-aH(k,d))av(k,d,m-i|0);var
+i=0,d=n;if(1-aI(k,d))av(k,d,m-i|0);var
 p=a(d)===(m-i|0)?1:0;if(p){var
 c=v,b=u;continue}var
 j=p}else
@@ -5330,55 +5330,55 @@ l=1;else
 if(b)l=1;else
 var
 j=1;if(l)var
-j=af(sH);var
+j=af(sI);var
 s=j;break}}else
 var
-s=r;if(1-s)bo(f,e,Fg);return g}function
+s=r;if(1-s)bo(f,e,Fh);return g}function
 d(d,b,a,c){var
-e=b?b[1]:dx;return fw(d,[0,e],f,a,q(a,c))}function
+e=b?b[1]:dy;return fx(d,[0,e],f,a,q(a,c))}function
 s(c,a){var
-b=a[1];fx(c,0,f,b,q(b,a[2]));return 0}var
-m=d(0,0,Fi,Fh),O=d(0,0,Fk,Fj),n=d(0,0,Fm,Fl);y(function(a){return s(0,a)},Fn);y(function(a){return s(Fp,a)},Fo);d(0,0,Fr,Fq);var
-t=a(Fs),g=a(Ft),h=a(Fu),u=aC(a(Fw),[0,0,[0,g,0]]),P=u?a(Fx)===(w(h,h+1|0)/2|0)?1:0:u;r(P,Fv);function
-v(f,e){var
-c=[0,g+1|0,d(0,[0,gi],f,Fy)],h=a(e);r(b(g_(FA,c),h),Fz);var
-i=G(g,function(a){return a}),j=0;return H(function(d,a){var
-e=b(c[2],a);return aO(d,b(c[2],a+1|0)-e|0)},j,i)}var
-Q=v(FC,FB),x=v(FE,FD),z=x<=hK?1:0;if(z)var
-B=h<=40?1:0,D=B?w(aO(w(x,h),Q),h)<=50000000?1:0:B;else
+b=a[1];fy(c,0,f,b,q(b,a[2]));return 0}var
+m=d(0,0,Fj,Fi),O=d(0,0,Fl,Fk),n=d(0,0,Fn,Fm);x(function(a){return s(0,a)},Fo);x(function(a){return s(Fq,a)},Fp);d(0,0,Fs,Fr);var
+t=a(Ft),g=a(Fu),h=a(Fv),v=aC(a(Fx),[0,0,[0,g,0]]),P=v?a(Fy)===(u(h,h+1|0)/2|0)?1:0:v;r(P,Fw);function
+w(f,e){var
+c=[0,g+1|0,d(0,[0,gk],f,Fz)],h=a(e);r(b(hb(FB,c),h),FA);var
+i=D(g,function(a){return a}),j=0;return H(function(d,a){var
+e=b(c[2],a);return aP(d,b(c[2],a+1|0)-e|0)},j,i)}var
+Q=w(FD,FC),y=w(FF,FE),z=y<=hN?1:0;if(z)var
+B=h<=40?1:0,E=B?u(aP(u(y,h),Q),h)<=p7?1:0:B;else
 var
-D=z;r(D,FF);y(function(f){var
-e=g-1|0,h=d(FI,0,f,FH),i=0;if(!(e<0)){var
+E=z;r(E,FG);x(function(f){var
+e=g-1|0,h=d(FJ,0,f,FI),i=0;if(!(e<0)){var
 c=i;for(;;){var
-j=a(FK);r(b(h,c)<j?1:0,FJ);var
+j=a(FL);r(b(h,c)<j?1:0,FK);var
 k=c+1|0;if(e!==c){var
-c=k;continue}break}}return 0},FG);var
-E=d(0,0,FM,FL),F=A(0,am),I=a(FN)-1|0,R=1;if(!(I<1)){var
+c=k;continue}break}}return 0},FH);var
+F=d(0,0,FN,FM),G=A(0,am),I=a(FO)-1|0,R=1;if(!(I<1)){var
 i=R;for(;;){var
-Z=b(E,i);r(b(E,i-1|0)<Z?1:0,FT);var
+Z=b(F,i);r(b(F,i-1|0)<Z?1:0,FU);var
 _=i+1|0;if(I!==i){var
 i=_;continue}break}}var
 J=t-1|0,S=0;if(!(J<0)){var
 e=S;for(;;){var
-L=b(m,e)<=(2*e|0)?1:0,X=L?1-aH(F,b(m,e)):L;r(X,FS);av(F,b(m,e),0);var
+L=b(m,e)<=(2*e|0)?1:0,X=L?1-aI(G,b(m,e)):L;r(X,FT);av(G,b(m,e),0);var
 Y=e+1|0;if(J!==e){var
 e=Y;continue}break}}var
 K=g-1|0,T=0;if(!(K<0)){var
-j=T;for(;;){r(b(O,j)<=(2*t|0)?1:0,FR);var
+j=T;for(;;){r(b(O,j)<=(2*t|0)?1:0,FS);var
 W=j+1|0;if(K!==j){var
 j=W;continue}break}}function
 U(a){var
 c=b(n,(3*a|0)+2|0),d=b(n,(3*a|0)+1|0);return[0,b(n,3*a|0),d,c]}var
-V=l(a(FO),U);return[0,eH(FQ,f,FP),V]},bK);aK=1}if(!aK)var
-ap=ao(F4);var
-N=aI(j,F5),aL=0;if(typeof
+V=l(a(FP),U);return[0,eI(FR,f,FQ),V]},bK);aL=1}if(!aL)var
+ap=ao(F5);var
+N=aJ(j,F6),aM=0;if(typeof
 N!=="number"&&4===N[0]){var
-bJ=N[1],O=bt(function(O,P){var
-k=b(al(EX),O),d=b4(P,k,c,EY),E=aI(d,EZ),m=oc(t(k,E0),E,c),h=bx(d,E2,eJ(function(a){var
-b=0,c=0;return function(d,e){return fx(c,b,a,d,e)}},d,E1)),o=h[2],a=h[1],F=h[3],i=bx(d,E6,eJ(function(a,b,c){return fw(E5,E4,a,b,c)},d,E3)),p=i[3],q=i[2],j=a$([0,a],0,E8,d,E7),s=bH([0,a],E_,[0,EW],d,E9),u=i[1]===a?1:0;if(u)var
+bJ=N[1],O=bu(function(O,P){var
+k=b(al(EY),O),d=b4(P,k,c,EZ),E=aJ(d,E0),m=oe(t(k,E1),E,c),h=by(d,E3,eK(function(a){var
+b=0,c=0;return function(d,e){return fy(c,b,a,d,e)}},d,E2)),o=h[2],a=h[1],F=h[3],i=by(d,E7,eK(function(a,b,c){return fx(E6,E5,a,b,c)},d,E4)),p=i[3],q=i[2],j=a$([0,a],0,E9,d,E8),s=bH([0,a],E$,[0,EX],d,E_),u=i[1]===a?1:0;if(u)var
 v=o===m[2]?1:0,w=v?a<=64?1:0:v;else
 var
-w=u;r(w,E$);var
+w=u;r(w,Fa);var
 x=a-1|0,G=0;if(!(x<0)){var
 e=G;for(;;){var
 A=q-1|0,z=0,L=0;if(A<0)var
@@ -5386,50 +5386,50 @@ B=z;else{var
 g=L,C=z;for(;;){var
 D=C+f(p,e,g)|0,N=g+1|0;if(A!==g){var
 g=N,C=D;continue}var
-B=D;break}}W(0<B?1:0,Fb);var
+B=D;break}}X(0<B?1:0,Fc);var
 M=e+1|0;if(x!==e){var
 e=M;continue}break}}var
-y=0===j?1:0,H=y?1<a?1:0:y;if(H)Z(Fa);var
-I=s?l(a,s[1][2]):n(a,0.),J=j?l(a,j[1][2]):n(a,0),K=l(a,function(a){return l(q,b(p,a))});return[0,m,l(a,function(a){return l(o,b(F,a))}),K,J,I]},bJ);aL=1}if(!aL)var
-O=ao(F6);if(aH(c,F7))Z(F8);var
-P=a$(0,0,F_,j,F9);bC(function(a){var
-d=G(a[1],a[2]),e=0,b=H(function(b,a){return b+a|0},e,d),c=0<b?1:0,f=c?b<=ci?1:0:c;return r(f,F$)},P);var
-bB=e?e[1][3]:e,X=0;if(aj)if(x){var
-aq=x[1],ar=aj[1];r(ar[1]===aq[1]?1:0,Ga);var
+y=0===j?1:0,H=y?1<a?1:0:y;if(H)Z(Fb);var
+I=s?l(a,s[1][2]):n(a,0.),J=j?l(a,j[1][2]):n(a,0),K=l(a,function(a){return l(q,b(p,a))});return[0,m,l(a,function(a){return l(o,b(F,a))}),K,J,I]},bJ);aM=1}if(!aM)var
+O=ao(F7);if(aI(c,F8))Z(F9);var
+P=a$(0,0,F$,j,F_);bt(function(a){var
+d=D(a[1],a[2]),e=0,b=H(function(b,a){return b+a|0},e,d),c=0<b?1:0,f=c?b<=ci?1:0:c;return r(f,Ga)},P);var
+bC=e?e[1][3]:e,W=0;if(aj)if(y){var
+aq=y[1],ar=aj[1];r(ar[1]===aq[1]?1:0,Gb);var
 z=[0,[0,ar,aq]]}else
-X=1;else
-if(x)X=1;else
+W=1;else
+if(y)W=1;else
 var
-z=x;if(X)var
-z=ao(Gf);W((0!==z?1:0)===bB?1:0,Gb);if(e)var
-bD=e[1],bE=ay([0,Gc,ha],jD),as=cM(function(a){return aC(a,bD[2])},bE);else
+z=y;if(W)var
+z=ao(Gg);X((0!==z?1:0)===bC?1:0,Gc);if(e)var
+bD=e[1],bE=ay([0,Gd,hd],jD),as=cN(function(a){return aC(a,bD[2])},bE);else
 var
 as=e;var
-bF=0===P?1:0,bG=bF||as;W(bG,Gd);var
+bF=0===P?1:0,bG=bF||as;X(bG,Ge);var
 at=0===O?1:0;if(at)var
-R=at;else
+Q=at;else
 if(e)var
-bI=e[1][2],R=cM(function(a){return aC(a,ay(ha,jD))},bI);else
+bI=e[1][2],Q=cN(function(a){return aC(a,ay(hd,jD))},bI);else
 var
-R=e;W(R,Ge);var
-T=[0,[0,z,an,P,O,ap]];aJ=1}if(!aJ)var
+Q=e;X(Q,Gf);var
+T=[0,[0,z,an,P,O,ap]];aK=1}if(!aK)var
 T=0;var
-U=aI(m,GE),V=aI(m,GF),aM=0;if(typeof
+U=aJ(m,GF),V=aJ(m,GG),aN=0;if(typeof
 U!=="number"&&4===U[0]&&typeof
 V!=="number"&&4===V[0]){var
-aE=V[1],D=U[1],bT=0;if(0!==D){var
-bR=C(aE);if(C(D)===bR&&!(4<C(D))){var
-bS=gl(D,aE),p=bt(function(d,b){return DH(c,i,a,s,d,b[1],b[2])},bS);aM=1;bT=1}}}if(!aM)var
-p=ao(GG);var
-aD=k(function(a){return a[1]},p),bP=C(aD);r(C(bn(ib,aD))===bP?1:0,GH);var
+aE=V[1],E=U[1],bT=0;if(0!==E){var
+bR=C(aE);if(C(E)===bR&&!(4<C(E))){var
+bS=go(E,aE),p=bu(function(d,b){return DI(c,i,a,s,d,b[1],b[2])},bS);aN=1;bT=1}}}if(!aN)var
+p=ao(GH);var
+aD=k(function(a){return a[1]},p),bP=C(aD);r(C(bn(ic,aD))===bP?1:0,GI);var
 bQ=C(p);function
-B(a){return ae(p,a)[2]}bu(function(d,a){var
-b=a[17];return bC(function(e){var
+B(a){return ae(p,a)[2]}bv(function(d,a){var
+b=a[17];return bt(function(e){var
 b=e[2],c=e[1];if(s){var
 f=c<d?1:0;if(f){var
 g=b<d?1:0;if(g){var
-i=[0,B(b),0],h=1-aC(GJ,[0,B(c),i]);if(h)var
-j=[0,B(b),0],a=1-aC(GK,[0,B(c),j]);else
+i=[0,B(b),0],h=1-aC(GK,[0,B(c),i]);if(h)var
+j=[0,B(b),0],a=1-aC(GL,[0,B(c),j]);else
 var
 a=h}else
 var
@@ -5437,66 +5437,66 @@ a=g}else
 var
 a=f}else
 var
-a=s;return r(a,GI)},b)},p);bC(function(b){var
-c=b[5];return y(function(c){r(c[1]<bQ?1:0,GL);var
-b=0!==dl(a)?1:0;return b?Z(GM):b},c)},T);iJ(function(a,b){return ao(t(GO,t(gV(a),GN)))},c);return[0,i,a,o,aB,T,p]}var
-aw=mh([0,function(j,i){var
+a=s;return r(a,GJ)},b)},p);bt(function(b){var
+c=b[5];return x(function(c){r(c[1]<bQ?1:0,GM);var
+b=0!==dl(a)?1:0;return b?Z(GN):b},c)},T);iJ(function(a,b){return ao(t(GP,t(gY(a),GO)))},c);return[0,i,a,o,aB,T,p]}var
+aw=mj([0,function(j,i){var
 b=j,a=i;for(;;){if(b){if(a){var
-c=a[1],d=c[2],e=c[1],f=b[1],g=f[2],h=f[1];if(h!==e)return aK(h,e);if(g!==d)return aK(g,d);var
+c=a[1],d=c[2],e=c[1],f=b[1],g=f[2],h=f[1];if(h!==e)return aL(h,e);if(g!==d)return aL(g,d);var
 b=b[2],a=a[2];continue}return 1}var
 k=a?-1:a;return k}}]),cZ=aw[1];function
-fB(c,b,a){return 0===B(b)?a:S(aw[4],c,b,a)}function
-Y(a){return fB(0,a,cZ)}var
-od=Y(s);function
-fC(a){return f(aw[6],[0,[0,a,1],0],s)}function
-fD(a){return H(function(b,a){return fB(a[1],a[2],b)},cZ,a)}function
-oe(a){return b(aw[20],a)}function
-hb(b,a){return aX(f(aw[29],b,a),x)}function
-eM(a){return hb(0,a)}function
-eN(a){function
+fC(c,b,a){return 0===B(b)?a:S(aw[4],c,b,a)}function
+Y(a){return fC(0,a,cZ)}var
+of=Y(s);function
+fD(a){return f(aw[6],[0,[0,a,1],0],s)}function
+fE(a){return H(function(b,a){return fC(a[1],a[2],b)},cZ,a)}function
+og(a){return b(aw[20],a)}function
+he(b,a){return aQ(f(aw[29],b,a),y)}function
+eN(a){return he(0,a)}function
+eO(a){function
 b(a,b){return 0===a?1:0}return f(aw[14],b,a)}function
-fE(a){var
+fF(a){var
 b=0;return H(function(b,a){return b+a[2]|0},b,a)}function
 bT(a,b){var
 d=a?a[1]:s;return function(a){function
 c(b,e,a){var
-h=g(d,e),c=u(hb(b,a),h);return 0===B(c)?f(aw[7],b,a):S(aw[4],b,c,a)}return S(aw[13],c,a,b)}}function
+h=g(d,e),c=v(he(b,a),h);return 0===B(c)?f(aw[7],b,a):S(aw[4],b,c,a)}return S(aw[13],c,a,b)}}function
 dm(a,b){if(0===B(a))return cZ;function
 c(b){return g(a,b)}return f(aw[34],c,b)}function
 $(c,a){return b(bT([0,a9],c),a)}function
-hc(b,a){if(b){if(a){var
-e=a[2],f=a[1],g=f[2],d=f[1],h=b[2],i=b[1],j=i[2],c=i[1];return c===d?[0,[0,c,j+g|0],hc(h,e)]:c<d?[0,[0,c,j],hc(h,a)]:[0,[0,d,g],hc(b,e)]}var
+hf(b,a){if(b){if(a){var
+e=a[2],f=a[1],g=f[2],d=f[1],h=b[2],i=b[1],j=i[2],c=i[1];return c===d?[0,[0,c,j+g|0],hf(h,e)]:c<d?[0,[0,c,j],hf(h,a)]:[0,[0,d,g],hf(b,e)]}var
 k=b}else
 var
 k=a;return k}function
 c0(c,a){function
 d(e,d,c){function
 h(h,c,a){var
-i=g(d,c),j=hc(e,h),k=f(aw[6],j,i);return b(bT(0,a),k)}return S(aw[13],h,a,c)}return S(aw[13],d,c,cZ)}function
+i=g(d,c),j=hf(e,h),k=f(aw[6],j,i);return b(bT(0,a),k)}return S(aw[13],h,a,c)}return S(aw[13],d,c,cZ)}function
 jF(e,a,d){var
-f=aS(aK,G(d-a|0,function(c){return b(e[2],a+c|0)}));function
+f=aT(aL,D(d-a|0,function(c){return b(e[2],a+c|0)}));function
 c(a){if(a){var
 d=a[1],b=c(a[2]);if(b){var
 e=b[1],f=e[1];if(bc(f,d))return[0,[0,f,e[2]+1|0],b[2]]}var
 g=[0,[0,d,1],b]}else
 var
 g=a;return g}return c(f)}function
-fF(a){var
-b=oe(a);return k(function(a){return[0,a[2],a[1]]},b)}function
-eO(a,g,f){if(a[1]===a[2].length-1){var
-b=function(a){return be(a,n(a.length-1,c(a,0)[1]))};a[2]=b(a[2]);a[3]=b(a[3])}var
+fG(a){var
+b=og(a);return k(function(a){return[0,a[2],a[1]]},b)}function
+eP(a,g,f){if(a[1]===a[2].length-1){var
+b=function(a){return bf(a,n(a.length-1,c(a,0)[1]))};a[2]=b(a[2]);a[3]=b(a[3])}var
 d=a[1];c(a[2],d)[1+d]=g;var
 e=a[1];c(a[3],e)[1+e]=f;a[1]=a[1]+1|0;return a[1]-1|0}function
 dn(b,a,e){var
 c=U(b[4],a);if(c)return c[1];var
-d=eO(b,e,[0,a]);av(b[4],a,d);return d}function
-cz(d,b,a){var
-h=aO(b,a),e=[0,cJ(b,a),h],f=U(d[5],e);if(f)return f[1];var
-i=c(d[2],a)[1+a],g=eO(d,c0(c(d[2],b)[1+b],i),[1,b,a]);av(d[5],e,g);return g}function
+d=eP(b,e,[0,a]);av(b[4],a,d);return d}function
+cA(d,b,a){var
+h=aP(b,a),e=[0,cK(b,a),h],f=U(d[5],e);if(f)return f[1];var
+i=c(d[2],a)[1+a],g=eP(d,c0(c(d[2],b)[1+b],i),[1,b,a]);av(d[5],e,g);return g}function
 az(e,a,d,c){var
-f=a?a[1]:a;return eO(e,d,[3,b(aY(function(a){return 0<B(a[1])?1:0}),c),f])}function
+f=a?a[1]:a;return eP(e,d,[3,b(aY(function(a){return 0<B(a[1])?1:0}),c),f])}function
 jG(a){var
-d=C(a[1]),e=a[3],f=cL(bt(function(c,a){var
+d=C(a[1]),e=a[3],f=cM(bu(function(c,a){var
 b=a[3],d=b?[0,[0,O(ay(a[1],[0,a[2],0])),[0,[0,s,c],0]],0]:b;return d},e));function
 i(f,e,d){var
 h=f[2],a=f[1],i=e[1],b=c(a,d)[1+d];if(0===B(b))return[0,a,h];var
@@ -5505,7 +5505,7 @@ i=h[2],c=0,b=0,a=m;for(;;){if(a){var
 e=a[2],d=a[1];if(bc(d[2],i)){var
 c=[0,d,c],a=e;continue}var
 b=[0,d,b],a=e;continue}var
-f=ak(b),k=ak(c),n=g(l,h[1]),j=H(function(b,a){return u(b,a[1])},n,k);return 0===B(j)?f:[0,[0,j,i],f]}},h,j);return[0,R(function(a,d){return q(d,g(b,c(i,a)[1+a]))},a),k]}var
+f=ak(b),k=ak(c),n=g(l,h[1]),j=H(function(b,a){return v(b,a[1])},n,k);return 0===B(j)?f:[0,[0,j,i],f]}},h,j);return[0,P(function(a,d){return q(d,g(b,c(i,a)[1+a]))},a),k]}var
 l=0,m=H(function(e,p){var
 j=H(function(b,a){return i(b,a[2],a[1])},p,e),f=j[1],b=[0,-1],l=d-1|0,q=0;if(!(l<0)){var
 a=q;for(;;){if(0!==B(c(f,a)[1+a]))b[1]=a;var
@@ -5513,96 +5513,96 @@ u=a+1|0;if(l!==a){var
 a=u;continue}break}}if(0<=b[1]&&!((d-1|0)<=C(e))){var
 m=b[1],n=cT(c(f,m)[1+m]),r=j[2],s=k(function(a){var
 b=a[2];return[0,g(n,a[1]),b]},r),o=[0,h(function(a){return g(n,a)},f),s],t=[0,[0,b[1],o],0];return ay(k(function(a){var
-c=i(a[2],o,b[1]);return[0,a[1],c]},e),t)}return e},l,f),j=A(0,4);y(function(g){var
+c=i(a[2],o,b[1]);return[0,a[1],c]},e),t)}return e},l,f),j=A(0,4);x(function(g){var
 h=g[2],i=h[1],k=g[1],l=Y(c(i,d)[1+d]),m=d-1|0,o=0;if(m<0)var
 n=l;else{var
 a=o,e=l;for(;;){if(a!==k)var
-p=fC(a),f=b(bT([0,K(c(i,a)[1+a])],e),p);else
+p=fD(a),f=b(bT([0,K(c(i,a)[1+a])],e),p);else
 var
 f=e;var
 q=a+1|0;if(m!==a){var
 a=q,e=f;continue}var
-n=f;break}}return V(j,k,[0,n,h[2]])},m);return j}var
-of=[ax,GU,b8(0)];function
-hd(e,a){var
+n=f;break}}return W(j,k,[0,n,h[2]])},m);return j}var
+oh=[ax,GV,b8(0)];function
+hg(e,a){var
 d=A(0,2),c=function(a){var
 c=a;for(;;)try{var
 n=function(b,c){var
-a=c_(function(a){return aH(e,a[1])},b);if(a)throw[0,of,b,c,a[1][1]];return a};f(aw[12],n,c);return c}catch(a){a=aW(a);if(a[1]===of){var
+a=c_(function(a){return aI(e,a[1])},b);if(a)throw[0,oh,b,c,a[1][1]];return a};f(aw[12],n,c);return c}catch(a){a=aX(a);if(a[1]===oh){var
 g=a[4],h=a[2],i=ai(e,g),k=b(b1(function(f){return function(c){var
 a=c[2],b=c[1];if(b!==f)return[0,[0,b,a]];var
-d=1<a?1:0,e=d?[0,[0,b,a-1|0]]:d;return e}}(g)),h),j=f(aw[6],k,a[3]),l=i[2];y(function(f){return function(a){var
-c=a[2],e=aX(U(d,c),cZ);return V(d,c,b(bT([0,a[1]],e),f))}}(j),l);var
-m=c0(j,i[1]),c=b(bT(0,f(aw[7],h,c)),m);continue}throw a}}(a),g=0;return[0,c,eq(function(c,b,a){return[0,[0,b,c],a]},d,g)]}function
-og(f){var
+d=1<a?1:0,e=d?[0,[0,b,a-1|0]]:d;return e}}(g)),h),j=f(aw[6],k,a[3]),l=i[2];x(function(f){return function(a){var
+c=a[2],e=aQ(U(d,c),cZ);return W(d,c,b(bT([0,a[1]],e),f))}}(j),l);var
+m=c0(j,i[1]),c=b(bT(0,f(aw[7],h,c)),m);continue}throw a}}(a),g=0;return[0,c,er(function(c,b,a){return[0,[0,b,c],a]},d,g)]}function
+oi(f){var
 a=ak(f);if(a){var
-b=a[2],c=a[1],d=c[2],e=c[1],g=[0,[0,e,1],0],h=1<d?[0,[0,e,d-1|0],b]:b;return[0,ak(h),g]}throw[0,ad,GV]}function
+b=a[2],c=a[1],d=c[2],e=c[1],g=[0,[0,e,1],0],h=1<d?[0,[0,e,d-1|0],b]:b;return[0,ak(h),g]}throw[0,ad,GW]}function
 jH(a,o){var
-c=jG(a),h=C(a[1]),q=G(h,function(a){return a}),i=b(aY(function(a){return 1-aH(c,a)}),q),d=A(0,64);y(function(a){var
-b=hd(c,a)[1];function
-e(e,f){if(f0<fE(e))Z(GW);var
+c=jG(a),h=C(a[1]),q=D(h,function(a){return a}),i=b(aY(function(a){return 1-aI(c,a)}),q),d=A(0,64);x(function(a){var
+b=hg(c,a)[1];function
+e(e,f){if(f0<fF(e))Z(GX);var
 a=e;for(;;){var
-b=2<=fE(a)?1:0,c=b?1-aH(d,a):b;if(c){av(d,a,0);var
-a=og(a)[1];continue}return c}}return f(aw[12],e,b)},o);var
-r=ee(gv(d)),j=aS(function(b,a){var
-c=[0,fE(a),a];return an([0,fE(b),b],c)},r),e=O(ay(k(function(a){return[0,[0,a,1],0]},i),j));if(f0<e.length-1)Z(GX);var
-g=A(0,64);p(function(b,a){return V(g,a,b)},e);function
+b=2<=fF(a)?1:0,c=b?1-aI(d,a):b;if(c){av(d,a,0);var
+a=oi(a)[1];continue}return c}}return f(aw[12],e,b)},o);var
+r=eg(gy(d)),j=aT(function(b,a){var
+c=[0,fF(a),a];return an([0,fF(b),b],c)},r),e=O(ay(k(function(a){return[0,[0,a,1],0]},i),j));if(f0<e.length-1)Z(GY);var
+g=A(0,64);p(function(b,a){return W(g,a,b)},e);function
 l(a){return ai(g,a)}var
 s=O(k(function(b){var
-a=og(b),c=l(a[2]);return[0,l(a[1]),c]},j)),m=A(0,64);return[0,[0,0,n(64,cZ),n(64,GT),A(0,64),m],a,h,i,c,e,g,s]}function
+a=oi(b),c=l(a[2]);return[0,l(a[1]),c]},j)),m=A(0,64);return[0,[0,0,n(64,cZ),n(64,GU),A(0,64),m],a,h,i,c,e,g,s]}function
 cf(a){return a[6].length-1}function
-he(a){var
-e=C(a[1]),b=gl(a[1],a[2]),c=cL(bt(function(f,a){var
-b=a[1],c=dK(b,a[2]);if(c)var
-g=0,h=1,d=[0,[0,G(e,function(a){return f===a?s:x}),b,h],g];else
+hh(a){var
+e=C(a[1]),b=go(a[1],a[2]),c=cM(bu(function(f,a){var
+b=a[1],c=dM(b,a[2]);if(c)var
+g=0,h=1,d=[0,[0,D(e,function(a){return f===a?s:y}),b,h],g];else
 var
 d=c;return d},b)),d=ay(a[3],c);return[0,a[1],a[2],d]}function
-cA(a,g){var
-b=hd(a[5],g),d=b[1],e=n(cf(a),x);function
+cB(a,g){var
+b=hg(a[5],g),d=b[1],e=n(cf(a),y);function
 h(b,h){var
 d=0!==b?1:0;if(d){var
 f=U(a[7],b);if(f){var
-g=f[1];c(e,g)[1+g]=h;return 0}return bi(GY)}return d}f(aw[12],h,d);var
-i=b[2];return[0,e,eM(d),i]}function
+g=f[1];c(e,g)[1+g]=h;return 0}return bj(GZ)}return d}f(aw[12],h,d);var
+i=b[2];return[0,e,eN(d),i]}function
 dp(e,d,b){var
 a=[0,Y(b)];p(function(b,d){var
-f=a[1];a[1]=fB(c(e[6],b)[1+b],d,f);return 0},d);return a[1]}function
+f=a[1];a[1]=fC(c(e[6],b)[1+b],d,f);return 0},d);return a[1]}function
 dq(a,g,c){var
-b=cA(a,c),d=b[3],e=b[2],f=b[1],i=[m,function(l){var
+b=cB(a,c),d=b[3],e=b[2],f=b[1],i=[m,function(l){var
 b=dn(a[1],g,c);if(0===d)return b;var
 h=[0,[0,s,b],0],i=dp(a,f,e),j=[0,k(function(a){var
 b=a[2];return[0,dm(a9,a[1]),b]},d)];return az(a[1],j,i,h)}];return[0,h(K,f),e,i]}function
-oh(a){var
+oj(a){var
 b=[0,cZ,0];return H(function(a,c){var
-b=a[2];return[0,fB([0,[0,b,1],0],c,a[1]),b+1|0]},b,a)[1]}function
-oi(b,a){var
-c=fC(a),d=ae(b[2][1],a),e=ae(b[2][2],a),f=dq(b,[0,a],$(c,Y(d)));return[0,dq(b,[1,a],$(Y(e),c)),f]}function
-fG(a,d,c){if(d<a[3]){var
-f=oi(a,d);return 0===c?f[1]:f[2]}var
-b=d-a[3]|0;W(b<C(a[2][3])?1:0,GZ);var
-e=ae(a[2][3],b),h=oh(e[1]),g=$(Y(e[2]),h),i=0===c?1:0,j=i||e[3];W(j,G0);return 0===c?dq(a,[2,b],g):dq(a,[3,b],dm(a9,g))}function
+b=a[2];return[0,fC([0,[0,b,1],0],c,a[1]),b+1|0]},b,a)[1]}function
+ok(b,a){var
+c=fD(a),d=ae(b[2][1],a),e=ae(b[2][2],a),f=dq(b,[0,a],$(c,Y(d)));return[0,dq(b,[1,a],$(Y(e),c)),f]}function
+fH(a,d,c){if(d<a[3]){var
+f=ok(a,d);return 0===c?f[1]:f[2]}var
+b=d-a[3]|0;X(b<C(a[2][3])?1:0,G0);var
+e=ae(a[2][3],b),h=oj(e[1]),g=$(Y(e[2]),h),i=0===c?1:0,j=i||e[3];X(j,G1);return 0===c?dq(a,[2,b],g):dq(a,[3,b],dm(a9,g))}function
 dr(a,b){function
-c(a){return a===b?s:x}return dp(a,l(cf(a),c),x)}function
+c(a){return a===b?s:y}return dp(a,l(cf(a),c),y)}function
 jI(c,b,a){var
 d=Y(a);return $(dr(c,b),d)}function
 jJ(c,b,a){var
 d=dr(c,b);return $(Y(a),d)}function
-hf(b,f,i,a,e){return[m,function(k){var
-g=i?jI(b,f,e):jJ(b,f,e),h=F(a),d=D===h?a[1]:m===h?I(a):a,j=c(b[1][2],d)[1+d];return S(aw[11],dK,j,g)?d:az(b[1],0,g,[0,[0,s,d],0])}]}function
-oj(e,f,a,d,k,z){var
+hi(b,f,i,a,e){return[m,function(k){var
+g=i?jI(b,f,e):jJ(b,f,e),h=G(a),d=E===h?a[1]:m===h?I(a):a,j=c(b[1][2],d)[1+d];return S(aw[11],dM,j,g)?d:az(b[1],0,g,[0,[0,s,d],0])}]}function
+ol(e,f,a,d,k,z){var
 r=c(f[1],a)[1+a],t=c(f[2],a)[1+a],u=c(f[1],d)[1+d],v=c(f[2],d)[1+d];function
 h(a){var
-b=F(a);return D===b?a[1]:m===b?I(a):a}var
-i=c(f[3],a)[1+a],l=c(f[4],a)[1+a],n=c(f[3],d)[1+d],o=c(f[4],d)[1+d],w=q(t,r),x=q(v,u);if(0<B(w)&&0<B(x)){var
-A=cT(g(w,x)),C=[0,[0,r,u,l,o],[0,[0,t,u,i,o],[0,[0,r,v,l,n],[0,[0,t,v,i,n],0]]]],E=b(b1(function(a){var
+b=G(a);return E===b?a[1]:m===b?I(a):a}var
+i=c(f[3],a)[1+a],l=c(f[4],a)[1+a],n=c(f[3],d)[1+d],o=c(f[4],d)[1+d],w=q(t,r),y=q(v,u);if(0<B(w)&&0<B(y)){var
+A=cT(g(w,y)),C=[0,[0,r,u,l,o],[0,[0,t,u,i,o],[0,[0,r,v,l,n],[0,[0,t,v,i,n],0]]]],D=b(b1(function(a){var
 c=b(z,g(a[1],a[2]));if(0<B(c)){var
-d=h(a[4]),f=h(a[3]),i=cz(e[1],f,d);return[0,[0,g(A,c),i]]}return 0}),C);return az(e[1],0,k,E)}var
-G=dr(e,d),H=c0(dr(e,a),G);if(0<B(ca(B(hb(b(aw[25],H)[1],k)))))var
-J=h(n),L=h(i),p=cz(e[1],L,J);else
+d=h(a[4]),f=h(a[3]),i=cA(e[1],f,d);return[0,[0,g(A,c),i]]}return 0}),C);return az(e[1],0,k,D)}var
+F=dr(e,d),H=c0(dr(e,a),F);if(0<B(ca(B(he(b(aw[25],H)[1],k)))))var
+J=h(n),L=h(i),p=cA(e[1],L,J);else
 var
-O=h(o),P=h(i),p=cz(e[1],P,O);var
-j=[0,[0,[0,s,p],0]],M=$(k,c(e[1][2],p)[1+p]),N=a===d?[0,[0,a,i,l],0]:[0,[0,a,i,l],[0,[0,d,n,o],0]];y(function(b){var
-d=b[1],a=hb(c(e[6],d)[1+d],M);if(0<B(a)){var
+O=h(o),P=h(i),p=cA(e[1],P,O);var
+j=[0,[0,[0,s,p],0]],M=$(k,c(e[1][2],p)[1+p]),N=a===d?[0,[0,a,i,l],0]:[0,[0,a,i,l],[0,[0,d,n,o],0]];x(function(b){var
+d=b[1],a=he(c(e[6],d)[1+d],M);if(0<B(a)){var
 i=j[1];j[1]=[0,[0,a,h(b[2])],i];return 0}var
 f=B(a)<0?1:0;if(f){var
 k=j[1],l=h(b[3]);j[1]=[0,[0,K(a),l],k];var
@@ -5611,38 +5611,38 @@ var
 g=f;return g},N);return az(e[1],0,k,j[1])}function
 jK(e,b){var
 l=b[1].length-1,h=cf(e),v=C(e[4]);function
-d(b,a){return be(b,n(h-l|0,a))}var
-f=[m,function(a){throw[0,ad,G1]}],i=d(b[4],f),j=d(b[3],f),o=d(b[2],x),a=[0,d(b[1],x),o,j,i],r=e[8];p(function(w,o){var
-f=o[2],d=o[1],b=v+w|0,y=[0,c(a[2],d)[1+d],0],z=[0,c(a[1],d)[1+d],y],h=bm(function(b){var
-d=[0,c(a[2],f)[1+f],0],e=[0,c(a[1],f)[1+f],d];return k(function(a){return g(b,a)},e)},z),A=H(dd,bZ(h),h),i=H(dL,bZ(h),h),p=d===f?1:0;if(p)var
+d(b,a){return bf(b,n(h-l|0,a))}var
+f=[m,function(a){throw[0,ad,G2]}],i=d(b[4],f),j=d(b[3],f),o=d(b[2],y),a=[0,d(b[1],y),o,j,i],r=e[8];p(function(w,o){var
+f=o[2],d=o[1],b=v+w|0,x=[0,c(a[2],d)[1+d],0],z=[0,c(a[1],d)[1+d],x],h=bd(function(b){var
+d=[0,c(a[2],f)[1+f],0],e=[0,c(a[1],f)[1+f],d];return k(function(a){return g(b,a)},e)},z),A=H(dd,bZ(h),h),i=H(dN,bZ(h),h),p=d===f?1:0;if(p)var
 r=B(c(a[1],d)[1+d])<=0?1:0,n=r?0<=B(c(a[2],d)[1+d])?1:0:r;else
 var
 n=p;var
-j=n?x:A,C=aD(a[4]),D=aD(a[3]),E=aD(a[2]),s=[0,aD(a[1]),E,D,C],F=l<=b?1:0,G=F||cb(j,c(a[1],b)[1+b]);if(G){c(a[1],b)[1+b]=j;var
+j=n?y:A,C=aD(a[4]),D=aD(a[3]),E=aD(a[2]),s=[0,aD(a[1]),E,D,C],F=l<=b?1:0,G=F||cb(j,c(a[1],b)[1+b]);if(G){c(a[1],b)[1+b]=j;var
 I=[m,function(i){if(n){var
-a=[2,dr(e,d)],c=dr(e,d),g=c0(dr(e,d),c);return eO(e[1],g,a)}function
-h(a){return q(a,j)}return oj(e,s,d,f,jI(e,b,j),h)}];c(a[3],b)[1+b]=I}var
+a=[2,dr(e,d)],c=dr(e,d),g=c0(dr(e,d),c);return eP(e[1],g,a)}function
+h(a){return q(a,j)}return ol(e,s,d,f,jI(e,b,j),h)}];c(a[3],b)[1+b]=I}var
 J=l<=b?1:0,t=J||bF(i,c(a[2],b)[1+b]);if(t){c(a[2],b)[1+b]=i;var
 K=[m,function(c){function
-a(a){return q(i,a)}return oj(e,s,d,f,jJ(e,b,i),a)}];c(a[4],b)[1+b]=K;var
+a(a){return q(i,a)}return ol(e,s,d,f,jJ(e,b,i),a)}];c(a[4],b)[1+b]=K;var
 u=0}else
 var
 u=t;return u},r);return a}function
 jL(a){var
-d=a[4],e=k(function(b){return oi(a,b)},d);function
+d=a[4],e=k(function(b){return ok(a,b)},d);function
 b(a){return O(k(a,e))}function
 c(b){var
 c=a[4];return O(k(function(a){return ae(b,a)},c))}var
 f=b(function(a){return a[1][3]}),g=b(function(a){return a[2][3]}),h=c(a[2][2]);return jK(a,[0,c(a[2][1]),h,g,f])}function
 jM(a){var
-b=a[1],d=R(function(b,d){return bR(d,c(a[2],b)[1+b])},b);return eh(function(a){return a},d)}function
-ok(f,d,o,j){var
-y=o<f[8].length-1?1:0,N=y?j<=4?1:0:y;W(N,G2);var
-z=c(f[8],o)[1+o],b=z[2],a=z[1],O=j<4?1:0,P=O||(a===b?1:0);W(P,G3);var
-Q=C(f[4])+o|0,r=c(d[1],a)[1+a],t=c(d[2],a)[1+a],A=c(d[1],b)[1+b],B=c(d[2],b)[1+b],p=u(r,t),R=1;if(p[2]===0)var
+b=a[1],d=P(function(b,d){return bR(d,c(a[2],b)[1+b])},b);return dG(function(a){return a},d)}function
+om(f,d,o,j){var
+x=o<f[8].length-1?1:0,N=x?j<=4?1:0:x;X(N,G3);var
+z=c(f[8],o)[1+o],b=z[2],a=z[1],O=j<4?1:0,P=O||(a===b?1:0);X(P,G4);var
+Q=C(f[4])+o|0,r=c(d[1],a)[1+a],t=c(d[2],a)[1+a],A=c(d[1],b)[1+b],B=c(d[2],b)[1+b],p=v(r,t),R=1;if(p[2]===0)var
 q=p;else
 var
-M=aj(p[2],R),q=dJ(p[1],M);if(3<j>>>0)var
+M=aj(p[2],R),q=dL(p[1],M);if(3<j>>>0)var
 e=a9,l=q,k=q;else
 switch(j){case
 0:var
@@ -5652,35 +5652,35 @@ e=a9,l=B,k=t;break;case
 2:var
 e=s,l=A,k=t;break;default:var
 e=s,l=B,k=r}var
-v=n(cf(f),x);function
-w(a,b){v[1+a]=u(c(v,a)[1+a],b);return 0}w(Q,e);w(a,K(g(e,l)));w(b,K(g(e,k)));var
-E=c(d[3],a)[1+a],G=c(d[4],a)[1+a],H=c(d[3],b)[1+b],J=c(d[4],b)[1+b];if(3<j>>>0)var
+u=n(cf(f),y);function
+w(a,b){u[1+a]=v(c(u,a)[1+a],b);return 0}w(Q,e);w(a,K(g(e,l)));w(b,K(g(e,k)));var
+D=c(d[3],a)[1+a],F=c(d[4],a)[1+a],H=c(d[3],b)[1+b],J=c(d[4],b)[1+b];if(3<j>>>0)var
 L=[m,function(e){var
-c=Y(q),b=$(dr(f,a),c),d=c0(b,b);return eO(f[1],d,[2,b])}];else{switch(j){case
+c=Y(q),b=$(dr(f,a),c),d=c0(b,b);return eP(f[1],d,[2,b])}];else{switch(j){case
 0:var
-i=H,h=E;break;case
+i=H,h=D;break;case
 1:var
-i=J,h=G;break;case
+i=J,h=F;break;case
 2:var
-i=H,h=G;break;default:var
-i=J,h=E}var
+i=H,h=F;break;default:var
+i=J,h=D}var
 L=[m,function(e){var
-a=F(i),c=D===a?i[1]:m===a?I(i):i,b=F(h),d=D===b?h[1]:m===b?I(h):h;return cz(f[1],d,c)}]}return[0,v,K(g(e,g(k,l))),L]}function
-fH(a,b,f){var
+a=G(i),c=E===a?i[1]:m===a?I(i):i,b=G(h),d=E===b?h[1]:m===b?I(h):h;return cA(f[1],d,c)}]}return[0,u,K(g(e,g(k,l))),L]}function
+fI(a,b,f){var
 d=cf(a);function
-e(b,a){return l(d,function(c){return c===b?a:x})}var
+e(b,a){return l(d,function(c){return c===b?a:y})}var
 g=l(2*d|0,function(d){var
 a=d/2|0;if(0===(d&1)){var
 f=c(b[4],a)[1+a],g=c(b[2],a)[1+a];return[0,e(a,s),g,f]}var
-h=c(b[3],a)[1+a],i=K(c(b[1],a)[1+a]);return[0,e(a,a9),i,h]}),h=A(0,64);return[0,a,b,be(g,f),h]}function
-hg(a){var
+h=c(b[3],a)[1+a],i=K(c(b[1],a)[1+a]);return[0,e(a,a9),i,h]}),h=A(0,64);return[0,a,b,bf(g,f),h]}function
+hj(a){var
 c=b$(a[1]),b=(b$(a[2])-c|0)+96|0;if(0<B(a)){var
-e=b$(a[2]);if(cE<(b$(a[1])+e|0)){if(0<=b){var
-f=aj(d,b),g=a[2];return b2(e8(aj(a[1],b),g),f)}return z(e8(a[1],a[2]))}}return a}function
-ol(f,i,e,a){var
-h=aD(a),b=[0,x],d=[0,0];p(function(a,f){var
+d=b$(a[2]);if(cF<(b$(a[1])+d|0)){if(0<=b){var
+f=aj(e,b),g=a[2];return b2(e9(aj(a[1],b),g),f)}return z(e9(a[1],a[2]))}}return a}function
+on(f,i,e,a){var
+h=aD(a),b=[0,y],d=[0,0];p(function(a,f){var
 i=0<B(c(e,a)[1+a])?1:0;if(i){var
-k=f[2],l=g(c(e,a)[1+a],k);b[1]=u(b[1],l);var
+k=f[2],l=g(c(e,a)[1+a],k);b[1]=v(b[1],l);var
 m=f[1];p(function(b,d){var
 f=0!==B(d)?1:0;if(f){var
 j=g(c(e,a)[1+a],d);h[1+b]=q(c(h,b)[1+b],j);var
@@ -5690,22 +5690,22 @@ i=f;return i},m);d[1]=[0,[0,e[1+a],f[3]],d[1]];var
 j=0}else
 var
 j=i;return j},i);p(function(a,e){if(0<B(e)){var
-j=g(e,c(f[2],a)[1+a]);b[1]=u(b[1],j);var
+j=g(e,c(f[2],a)[1+a]);b[1]=v(b[1],j);var
 k=d[1];d[1]=[0,[0,e,c(f[4],a)[1+a]],k];return 0}var
 h=B(e)<0?1:0;if(h){var
-l=g(e,c(f[1],a)[1+a]);b[1]=u(b[1],l);var
+l=g(e,c(f[1],a)[1+a]);b[1]=v(b[1],l);var
 m=d[1],n=c(f[3],a)[1+a];d[1]=[0,[0,K(e),n],m];var
 i=0}else
 var
 i=h;return i},h);return[0,b[1],d[1]]}function
 ds(m,d,b,a){var
-t=m?m[1]:function(a){return a};W(eh(function(a){return a<d[3].length-1?1:0},a),G4);var
+t=m?m[1]:function(a){return a};X(dG(function(a){return a<d[3].length-1?1:0},a),G5);var
 i=U(d[4],a);if(i)var
 o=i[1];else{var
-e=[0,0],v=a.length-1;p(function(w,j){var
-a=[0,aD(c(d[3],j)[1+j][1])],i=[0,l(v,function(a){return a===w?s:x})];function
-f(e,a,b){return R(function(a,d){return 0===B(c(b,a)[1+a])?d:q(d,g(e,c(b,a)[1+a]))},a)}var
-z=ak(e[1]);y(function(b){var
+e=[0,0],w=a.length-1;p(function(v,j){var
+a=[0,aD(c(d[3],j)[1+j][1])],i=[0,l(w,function(a){return a===v?s:y})];function
+f(e,a,b){return P(function(a,d){return 0===B(c(b,a)[1+a])?d:q(d,g(e,c(b,a)[1+a]))},a)}var
+z=ak(e[1]);x(function(b){var
 e=b[1],d=c(a[1],e)[1+e],g=0!==B(d)?1:0,h=g?(a[1]=f(d,a[1],b[2]),i[1]=f(d,i[1],b[3]),0):g;return h},z);var
 b=[0,-1],A=a[1];p(function(e,d){var
 a=b[1]<0?1:0,c=a?0!==B(d)?1:0:a,f=c?(b[1]=e,0):c;return f},A);var
@@ -5718,57 +5718,57 @@ var
 u=m;return u},a);var
 r=e[1],j=k(function(a){return[0,a[1],a[3]]},r);av(d[4],a,j);var
 o=j}var
-f=n(a.length-1,x);y(function(d){var
+f=n(a.length-1,y);x(function(d){var
 a=d[1],e=0!==B(c(b,a)[1+a])?1:0;if(e){var
 h=d[2];return p(function(d,e){var
 h=0!==B(e)?1:0;if(h){var
-j=g(c(b,a)[1+a],e);f[1+d]=u(c(f,d)[1+d],j);var
+j=g(c(b,a)[1+a],e);f[1+d]=v(c(f,d)[1+d],j);var
 i=0}else
 var
 i=h;return i},h)}return e},o);var
-w=h(t,f),z=h(function(a){return c(d[3],a)[1+a]},a);return ol(d[2],z,w,b)}function
-om(a,d,c,b){return[m,function(i){var
+u=h(t,f),z=h(function(a){return c(d[3],a)[1+a]},a);return on(d[2],z,u,b)}function
+oo(a,d,c,b){return[m,function(i){var
 e=k(function(b){var
-a=b[2],c=F(a),d=D===c?a[1]:m===c?I(a):a;return[0,b[1],d]},b),f=h(K,d),g=dp(a[1],f,c);return az(a[1][1],0,g,e)}]}function
-hh(c){var
+a=b[2],c=G(a),d=E===c?a[1]:m===c?I(a):a;return[0,b[1],d]},b),f=h(K,d),g=dp(a[1],f,c);return az(a[1][1],0,g,e)}]}function
+hk(c){var
 b=M(c);for(;;){if(bF(_(b),c)){var
-b=rW(b,a6);continue}var
-a=b;for(;;){if(-dE<a&&ev(_(mf(a)),c)){var
-a=mf(a);continue}return _(a)}}}function
-fI(b){function
+b=rX(b,a6);continue}var
+a=b;for(;;){if(-dF<a&&ew(_(mh(a)),c)){var
+a=mh(a);continue}return _(a)}}}function
+fJ(b){function
 c(a){if(b<=a)return 0;var
-d=cJ(b,aO(a+1|0,(a*5|0)/4|0));return[0,d,c(d)]}return c(0)}function
+d=cK(b,aP(a+1|0,(a*5|0)/4|0));return[0,d,c(d)]}return c(0)}function
 jN(c){var
 a=ak(c);if(a){var
-d=a[1];return C(b(aY(function(a){return a<=ko*d?1:0}),c))}return a}function
-on(a){return ak(H(function(b,a){var
-c=b[1];return[0,c+a|0,[0,c+a|0,b[2]]]},G5,a)[2])}var
-G6=5000,hi=[m,function(a){return G(G6,function(a){return[0,10*a|0,bw(1,w(a+1|0,a+2|0))]})}];function
-oo(a){return jN(on(a))/10|0}function
-fJ(b,d){var
+d=a[1];return C(b(aY(function(a){return a<=kq*d?1:0}),c))}return a}function
+op(a){return ak(H(function(b,a){var
+c=b[1];return[0,c+a|0,[0,c+a|0,b[2]]]},G6,a)[2])}var
+G7=5000,hl=[m,function(a){return D(G7,function(a){return[0,10*a|0,bx(1,u(a+1|0,a+2|0))]})}];function
+oq(a){return jN(op(a))/10|0}function
+fK(b,e){var
 a=[0,0.];p(function(f,b){var
-c=b!=0.?1:0,g=c?(a[1]=a[1]+b*e(d,f),0):c;return g},b);return a[1]}function
-hj(c,b){var
-a=be(b,n(c[1].length-1,0.)),d=b.length-1,f=c[1];p(function(c,b){return X(a,d+c|0,e(a,b[1])*e(a,b[2]))},f);return a}function
-op(g,f,d){var
-a=f.length-1,b=l(d.length-1,function(b){return b<a?l(a,function(a){return b===a?1.:0.}):[0]}),h=g[1];p(function(j,h){var
+c=b!=0.?1:0,g=c?(a[1]=a[1]+b*d(e,f),0):c;return g},b);return a[1]}function
+hm(c,b){var
+a=bf(b,n(c[1].length-1,0.)),e=b.length-1,f=c[1];p(function(c,b){return V(a,e+c|0,d(a,b[1])*d(a,b[2]))},f);return a}function
+or(g,f,e){var
+a=f.length-1,b=l(e.length-1,function(b){return b<a?l(a,function(a){return b===a?1.:0.}):[0]}),h=g[1];p(function(j,h){var
 f=h[2],g=h[1],i=a+j|0,k=l(a,function(a){var
-h=e(d,g),i=e(c(b,f)[1+f],a)*h,j=e(d,f);return e(c(b,g)[1+g],a)*j+i});c(b,i)[1+i]=k;return 0},h);return b}function
-oq(p,o){var
-g=o.length-1,d=l(g,function(a){var
-b=[cC,e(o,a)];return be(c(p,a)[1+a],b)}),k=n(g,-1),w=G(g,function(a){return a}),q=g-1|0,x=h(function(a){var
-b=0.;return aQ(function(b,a){return aa(b,Math.abs(a))},b,a)},p),y=0;if(!(q<0)){var
+h=d(e,g),i=d(c(b,f)[1+f],a)*h,j=d(e,f);return d(c(b,g)[1+g],a)*j+i});c(b,i)[1+i]=k;return 0},h);return b}function
+os(p,o){var
+g=o.length-1,e=l(g,function(a){var
+b=[cD,d(o,a)];return bf(c(p,a)[1+a],b)}),k=n(g,-1),w=D(g,function(a){return a}),q=g-1|0,x=h(function(a){var
+b=0.;return aR(function(b,a){return aa(b,Math.abs(a))},b,a)},p),y=0;if(!(q<0)){var
 a=y,m=w;for(;;){var
-r=aS(function(f){return function(b,a){var
-g=Math.abs(e(c(d,b)[1+b],f));return JS(Math.abs(e(c(d,a)[1+a],f)),g)}}(a),m),v=0;if(r){var
-i=r[1],z=dY*e(x,a);if(z<Math.abs(e(c(d,i)[1+i],a))){var
+r=aT(function(f){return function(b,a){var
+g=Math.abs(d(c(e,b)[1+b],f));return JU(Math.abs(d(c(e,a)[1+a],f)),g)}}(a),m),v=0;if(r){var
+i=r[1],z=d1*d(x,a);if(z<Math.abs(d(c(e,i)[1+i],a))){var
 A=b(aY(function(b){return function(a){return a!==b?1:0}}(i)),m);c(k,a)[1+a]=i;var
 s=g-1|0,B=0;if(!(s<0)){var
 f=B;for(;;){var
-u=f!==i?1:0,D=u?e(c(d,f)[1+f],a)!=0.?1:0:u;if(D){var
-E=e(c(d,i)[1+i],a),F=e(c(d,f)[1+f],a)/E;if(!(g<a)){var
+u=f!==i?1:0,E=u?d(c(e,f)[1+f],a)!=0.?1:0:u;if(E){var
+F=d(c(e,i)[1+i],a),G=d(c(e,f)[1+f],a)/F;if(!(g<a)){var
 j=a;for(;;){var
-I=F*e(c(d,i)[1+i],j),J=e(c(d,f)[1+f],j)-I;X(d[1+f],j,J);var
+I=G*d(c(e,i)[1+i],j),J=d(c(e,f)[1+f],j)-I;V(e[1+f],j,J);var
 K=j+1|0;if(g!==j){var
 j=K;continue}break}}}var
 H=f+1|0;if(s!==f){var
@@ -5777,66 +5777,66 @@ t=A;v=1}}if(!v)var
 t=m;var
 C=a+1|0;if(q!==a){var
 a=C,m=t;continue}break}}return l(g,function(a){if(0<=c(k,a)[1+a]){var
-b=c(k,a)[1+a],h=e(c(d,b)[1+b],a),f=k[1+a];return e(c(d,f)[1+f],g)/h}return 0.})}function
-eP(a,g,j){var
-J=G(j.length-1,function(a){return a}),K=b(aY(function(a){return 0.<e(j,a)?1:0}),J);function
+b=c(k,a)[1+a],h=d(c(e,b)[1+b],a),f=k[1+a];return d(c(e,f)[1+f],g)/h}return 0.})}function
+eQ(a,g,j){var
+J=D(j.length-1,function(a){return a}),K=b(aY(function(a){return 0.<d(j,a)?1:0}),J);function
 l(b){return O(k(function(a){return c(b,a)[1+a]},K))}var
 u=l(a[2]),L=l(a[3]),m=l(j);function
 v(b){var
-c=a[4];return R(function(d,c){var
-f=fJ(c,b);return e(a[5],d)-f},c)}function
-w(a){return R(function(c,b){var
-d=e(L,c);return fJ(b,a)+d},u)}function
+c=a[4];return P(function(e,c){var
+f=fK(c,b);return d(a[5],e)-f},c)}function
+w(a){return P(function(c,b){var
+e=d(L,c);return fK(b,a)+e},u)}function
 x(d){var
-e=v(d),f=w(hj(a,d)),b=[0,0],g=a[5];p(function(a,e){var
-d=e<=kK*(1.+Math.abs(c(g,a)[1+a]))?1:0,f=d?(b[1]=1,0):d;return f},e);if(!b[1]&&!da(function(a){return a<=0.?1:0},f)){var
-i=0.,j=by*aQ(function(b,a){return b+Math.log(a)},i,e);return fJ(m,h(function(a){return Math.log(a)},f))+j}return dD}var
-f=g.length-1,H=x(g);if(cO(H)){var
-o=60,d=g,y=H;a:for(;;){if(0===o)return d;var
-z=hj(a,d),M=op(a,d,z),N=h(function(o){return function(a){var
-b=n(f,0.);p(function(g,d){var
-h=d!=0.?1:0;if(h){var
+e=v(d),f=w(hm(a,d)),b=[0,0],g=a[5];p(function(a,e){var
+d=e<=kM*(1.+Math.abs(c(g,a)[1+a]))?1:0,f=d?(b[1]=1,0):d;return f},e);if(!b[1]&&!da(function(a){return a<=0.?1:0},f)){var
+i=0.,j=bz*aR(function(b,a){return b+Math.log(a)},i,e);return fK(m,h(function(a){return Math.log(a)},f))+j}return dE}var
+f=g.length-1,H=x(g);if(cs(H)){var
+o=60,e=g,y=H;a:for(;;){if(0===o)return e;var
+z=hm(a,e),M=or(a,e,z),N=h(function(o){return function(a){var
+b=n(f,0.);p(function(g,e){var
+h=e!=0.?1:0;if(h){var
 i=f-1|0,k=0;if(!(i<0)){var
 a=k;for(;;){var
-l=d*e(c(o,g)[1+g],a);X(b,a,e(b,a)+l);var
+l=e*d(c(o,g)[1+g],a);V(b,a,d(b,a)+l);var
 m=a+1|0;if(i!==a){var
 a=m;continue}break}}var
 j=0}else
 var
-j=h;return j},a);return b}}(M),u),P=w(z),q=n(f,0.),Q=v(d),A=gm(f,f,0.),B=function(g,i){return function(h,j,d){return p(function(a,b){var
-f=b!=0.?1:0;return f?(X(g,a,e(g,a)+h*b),p(function(f,d){var
-g=d!=0.?1:0;if(g)var
-k=e(c(i,a)[1+a],f)+j*b*d,h=X(i[1+a],f,k);else
+j=h;return j},a);return b}}(M),u),Q=w(z),q=n(f,0.),R=v(e),A=gp(f,f,0.),B=function(g,i){return function(h,j,e){return p(function(a,b){var
+f=b!=0.?1:0;return f?(V(g,a,d(g,a)+h*b),p(function(f,e){var
+g=e!=0.?1:0;if(g)var
+k=d(c(i,a)[1+a],f)+j*b*e,h=V(i[1+a],f,k);else
 var
-h=g;return h},d)):f},d)}}(q,A);p(function(b,d){return function(a,c){return d(e(m,a)/e(b,a),e(m,a)/(e(b,a)*e(b,a)),c)}}(P,B),N);var
-S=a[4];p(function(b,d){return function(a,c){return d(-0.5/e(b,a),by/(e(b,a)*e(b,a)),c)}}(Q,B),S);var
-C=oq(A,q),r=fJ(q,C),i=1.;for(;;){if(i<=hR)var
+h=g;return h},e)):f},e)}}(q,A);p(function(b,e){return function(a,c){return e(d(m,a)/d(b,a),d(m,a)/(d(b,a)*d(b,a)),c)}}(Q,B),N);var
+S=a[4];p(function(b,e){return function(a,c){return e(-0.5/d(b,a),bz/(d(b,a)*d(b,a)),c)}}(R,B),S);var
+C=os(A,q),r=fK(q,C),i=1.;for(;;){if(i<=hU)var
 t=0;else{var
-D=R(function(c,d){return function(b,a){return a+d*e(c,b)}}(C,i),d),s=x(D);if(!(y+ko*i*r<=s)){var
-I=0;if(!(r<=qn)||!(dD<s))I=1;if(I){i*=by;continue}}var
-t=[0,[0,D,s]]}if(t){var
-E=t[1],F=E[1];if(qn<r){var
-o=o-1|0,d=F,y=E[2];continue a}return F}return d}}}return g}function
-or(a,c){var
-g=a[4],d=h(function(a){var
-b=bV;return aQ(function(b,a){return aa(b,Math.abs(a))},b,a)},g),b=[0,dZ],i=a[4];p(function(f,g){var
-h=e(d,f),i=e(a[5],f),j=(fJ(g,c)-i)/h;b[1]=aa(b[1],j);return 0},i);if(b[1]<0.)return c;var
-f=c.length-1,j=a[5],k=a[4],l=R(function(b,a){return be(a,[cC,-e(d,b)])},k),m=[cC,2.*b[1]+3.],o=[0,[0],[0,be(n(f,0.),[cC,dZ])],m,l,j];return bO(eP(o,be(c,[cC,p9*b[1]+1.]),[cC,hE*(d.length-1)]),0,f)}function
+E=P(function(c,e){return function(b,a){return a+e*d(c,b)}}(C,i),e),s=x(E);if(!(y+kq*i*r<=s)){var
+I=0;if(!(r<=qo)||!(dE<s))I=1;if(I){i*=bz;continue}}var
+t=[0,[0,E,s]]}if(t){var
+F=t[1],G=F[1];if(qo<r){var
+o=o-1|0,e=G,y=F[2];continue a}return G}return e}}}return g}function
+ot(a,c){var
+g=a[4],e=h(function(a){var
+b=bV;return aR(function(b,a){return aa(b,Math.abs(a))},b,a)},g),b=[0,dx],i=a[4];p(function(f,g){var
+h=d(e,f),i=d(a[5],f),j=(fK(g,c)-i)/h;b[1]=aa(b[1],j);return 0},i);if(b[1]<0.)return c;var
+f=c.length-1,j=a[5],k=a[4],l=P(function(b,a){return bf(a,[cD,-d(e,b)])},k),m=[cD,2.*b[1]+3.],o=[0,[0],[0,bf(n(f,0.),[cD,dx])],m,l,j];return bO(eQ(o,bf(c,[cD,p_*b[1]+1.]),[cD,hH*(e.length-1)]),0,f)}function
 jO(a){var
 e=C(a[4]),d=C(a[2][3]);function
 f(b){var
-d=b<a[3]?1:0,c=d||ae(a[2][3],b-a[3]|0)[3],e=c?[0,fG(a,b,1),0]:c;return[0,fG(a,b,0),e]}var
-g=cL(G(a[3]+d|0,f)),c=b(b1(function(a){var
+d=b<a[3]?1:0,c=d||ae(a[2][3],b-a[3]|0)[3],e=c?[0,fH(a,b,1),0]:c;return[0,fH(a,b,0),e]}var
+g=cM(D(a[3]+d|0,f)),c=b(b1(function(a){var
 b=bO(a[1],0,e),c=da(function(a){return 0!==B(a)?1:0},b);if(c)var
 f=M(a[2]),d=[0,[0,h(M,b),f]];else
 var
 d=c;return d}),g),i=O(k(function(a){return a[2]},c));return[0,O(k(function(a){return a[1]},c)),i]}var
-jP=eX;function
-os(g,f){var
-a=gy(aj(g,jP),f),d=a,c=1,b=a,h=es(J(a,a),jP);for(;;){if(0===bs(d))return b;var
-e=es(J(d,h),jP),d=e,i=as(b,gy(e,c+2|0)),c=c+2|0,b=i;continue}}var
-ot=l(la,function(a){return[m,function(c){var
-b=aj(os(cK(a-1024|0),a+d2|0),1);return d2<=a?b:ab(b)}]}),G8=5,G9=10,ou=32,G_=3,G$=rj;function
+jP=eY;function
+ou(g,f){var
+a=gB(aj(g,jP),f),d=a,c=1,b=a,h=et(J(a,a),jP);for(;;){if(0===bs(d))return b;var
+e=et(J(d,h),jP),d=e,i=as(b,gB(e,c+2|0)),c=c+2|0,b=i;continue}}var
+ov=l(lc,function(a){return[m,function(c){var
+b=aj(ou(cL(a-1024|0),a+d4|0),1);return d4<=a?b:ab(b)}]}),G9=5,G_=10,ow=32,G$=3,Ha=rk;function
 jQ(h,g,k,f){var
 a=k;for(;;){if(f<a)return 0;var
 c=b(g,a),d=0<c?1:0,j=0;if(d)if(h){var
@@ -5849,607 +5849,636 @@ i=e;if(i)return[0,[0,a,c],jQ([0,c],g,a+1|0,f)];var
 a=a+1|0;continue}}function
 c1(c,a){var
 d=b(c[2],a+1|0)-1|0;return[0,b(c[2],a),d]}function
-eQ(a){var
+eR(a){var
 b=a[1];function
-c(a){return b+a|0}return G((a[2]-b|0)+1|0,c)}function
-eR(b,a){return eQ(c1(b[6],a))}function
+c(a){return b+a|0}return D((a[2]-b|0)+1|0,c)}function
+eS(b,a){return eR(c1(b[6],a))}function
 jR(g,f,e){var
-b=n(g,0),a=[0,0];y(function(d){var
+b=n(g,0),a=[0,0];x(function(d){var
 e=1-c(b,d)[1+d],f=e?(c(b,d)[1+d]=1,a[1]=[0,d,a[1]],0):e;return f},e);for(;;){if(0===a[1])return b;var
-d=bZ(a[1]);a[1]=l1(a[1]);var
-h=c(f,d)[1+d];y(function(d){var
+d=bZ(a[1]);a[1]=l3(a[1]);var
+h=c(f,d)[1+d];x(function(d){var
 e=1-c(b,d)[1+d],f=e?(c(b,d)[1+d]=1,a[1]=[0,d,a[1]],0):e;return f},h);continue}}function
-eS(c,a){var
-d=G(a,function(a){return a});return b(aY(c),d)}function
-ov(a,i,h){var
-d=a[1][1],f=n(d,0);y(function(d){var
+eT(c,a){var
+d=D(a,function(a){return a});return b(aY(c),d)}function
+ox(a,i,h){if(a[12]<1.)return[0,a[7],a[8]];var
+e=a[1][1],f=n(e,0);x(function(d){var
 g=c(a[2],d)[1+d],h=1-c(a[7],g)[1+g];if(h){var
 e=b(a[1][7][2],d),j=c(f,e)[1+e];f[1+e]=[0,c(a[2],d)[1+d],j];var
 i=0}else
 var
 i=h;return i},i);var
-j=a[11]?h:eS(function(b){return c(a[9],b)[1+b]},d),g=jR(d,f,j),k=l(d,function(b){if(a[10]&&!c(g,b)[1+b]&&!c(a[7],b)[1+b])return G$;return e(a[8],b)});return[0,l(d,function(b){var
+j=a[11]?h:eT(function(b){return c(a[9],b)[1+b]},e),g=jR(e,f,j),k=l(e,function(b){if(a[10]&&!c(g,b)[1+b]&&!c(a[7],b)[1+b])return Ha;return d(a[8],b)});return[0,l(e,function(b){var
 d=c(a[7],b)[1+b],e=d||1-c(g,b)[1+b];return e}),k]}var
-eT=mg([0,an]);function
-ow(b){var
+eU=mi([0,an]);function
+oy(b){var
 a=0.;function
-c(c,a){return c+a[2]*e(b,a[1])}return function(b){return H(c,a,b)}}function
+c(c,a){return c+a[2]*d(b,a[1])}return function(b){return H(c,a,b)}}function
 jS(a){return h(function(a){return[0,[0,a,1.],0]},a)}function
-fK(d,b,a){var
-e=c(b,a)[1+a];return bm(function(a){var
-b=a[2],c=eR(d[1],a[1]);return k(function(a){return[0,a,b]},c)},e)}function
-ox(d,b,a){var
-f=c(b,a)[1+a],g=0.;return H(function(b,a){return b+a[2]*e(d[6],a[1])},g,f)}function
-oy(m,B,N,M,af,ae){var
-z=m[1],d=n(z[1],-1),k=[0,0],ag=m[1];p(function(a,b){var
-e=b?1-c(M,a)[1+a]:b;if(e){var
-g=k[1];c(d,a)[1+a]=g;k[1]++;var
+dX(d,b,a){var
+e=c(b,a)[1+a];return bd(function(a){var
+b=a[2],c=eS(d[1],a[1]);return k(function(a){return[0,a,b]},c)},e)}function
+jT(e,b,a){var
+f=c(b,a)[1+a],g=0.;return H(function(b,a){return b+a[2]*d(e[6],a[1])},g,f)}function
+oz(g,B,N,M,af,ae){var
+z=g[1],e=n(z[1],-1),m=[0,0],ag=g[1];p(function(a,b){var
+d=b?1-c(M,a)[1+a]:b;if(d){var
+g=m[1];c(e,a)[1+a]=g;m[1]++;var
 f=0}else
 var
-f=e;return f},ae);function
-ab(a){if(0<=c(d,a)[1+a]){var
-f=fK(m,B,a);return b(b1(function(f){var
-g=f[1],h=b(z[7][2],g),i=c(d,h)[1+h];if(0<=i){var
-j=f[2]*e(N,g);return[0,[0,c(d,a)[1+a],i,j]]}return 0}),f)}return 0}var
-ac=cL(G(z[1],ab));if(hK<k[1])Z(Hi);var
-h=k[1],i=l(h,function(b){var
-a=A(0,4);V(a,b,1.);return a}),g=l(h,function(a){return A(0,4)}),u=n(h,0);function
-o(b,a){return aX(U(b,a),0.)}y(function(d){var
-a=d[2],b=d[1],e=d[3],f=o(c(i,b)[1+b],a)-e;V(i[1+b],a,f);return V(c(g,a)[1+a],b,0)},ac);function
+f=d;return f},ae);function
+ab(a){if(0<=c(e,a)[1+a]){var
+f=dX(g,B,a);return b(b1(function(f){var
+h=f[1],i=b(z[7][2],h),j=c(e,i)[1+i];if(0<=j){var
+k=g[12]*f[2]*d(N,h);return[0,[0,c(e,a)[1+a],j,k]]}return 0}),f)}return 0}var
+ac=cM(D(z[1],ab));if(hN<m[1])Z(Hk);var
+i=m[1],j=l(i,function(b){var
+a=A(0,4);W(a,b,1.);return a}),h=l(i,function(a){return A(0,4)}),v=n(i,0);function
+o(b,a){return aQ(U(b,a),0.)}x(function(d){var
+a=d[2],b=d[1],e=d[3],f=o(c(j,b)[1+b],a)-e;W(j[1+b],a,f);return W(c(h,a)[1+a],b,0)},ac);function
 C(a){var
-b=c(g,a)[1+a][1];return w(c(i,a)[1+a][1],b)}var
-P=G(h,function(a){return[0,C(a),a]}),q=n(h,1.),r=n(h,0),j=1,t=0,s=b(eT[37],P);for(;;){if(b(eT[2],s)){var
-Q=j?[0,[0,q,O(ak(t)),r,u]]:j,ad=k[1];return aN(function(f){var
-i=R(function(a,b){return c(M,a)[1+a]?b:0.},af),k=n(ad,0.);p(function(c,a){var
-d=0<=a?1:0;if(d)var
-g=fK(m,B,c),h=0.,j=H(function(d,a){var
-c=a[1],f=e(i,b(ag[7][2],c));return d+a[2]*e(N,c)*f},h,g),f=X(k,a,ox(m,B,c)+j);else
+b=c(h,a)[1+a][1];return u(c(j,a)[1+a][1],b)}var
+Q=D(i,function(a){return[0,C(a),a]}),q=n(i,1.),r=n(i,0),k=1,t=0,s=b(eU[37],Q);for(;;){if(b(eU[2],s)){var
+R=k?[0,[0,q,O(ak(t)),r,v]]:k,ad=m[1];return aG(function(f){var
+j=P(function(a,b){return c(M,a)[1+a]?b:0.},af),l=n(ad,0.);p(function(c,a){var
+e=0<=a?1:0;if(e)var
+h=dX(g,B,c),i=0.,k=H(function(e,a){var
+c=a[1],f=d(j,b(ag[7][2],c));return e+g[12]*a[2]*d(N,c)*f},i,h),f=V(l,a,jT(g,B,c)+k);else
 var
-f=d;return f},d);var
-a=aD(k),l=f[2];aZ(function(b){var
-d=c(f[4],b)[1+b];return y(function(c){var
-d=c[1];return X(a,d,e(a,d)-c[2]*e(a,b))},d)},l);var
-j=a.length-1-1|0;if(!(j<0)){var
-g=j;for(;;){var
-h=c(f[2],g)[1+g],o=e(f[1],h),q=c(f[3],h)[1+h],r=b(ow(a),q);X(a,h,(e(a,h)-r)/o);var
-s=g-1|0;if(0!==g){var
-g=s;continue}break}}p(function(d,b){var
-c=0<=b?1:0,f=c?X(i,d,e(a,b)):c;return f},d);return[0,d,f,i]},Q)}var
-v=b(eT[24],s),a=v[2],D=f(eT[6],v,s),E=C(a);if((2*v[1]|0)<E)var
-J=j,I=t,F=f(eT[4],[0,E,a],D);else{var
-x=c(i,a)[1+a];X(q,a,o(x,a));dc(x,a);if(e(q,a)==0.)var
-L=0,K=eT[1];else
+f=e;return f},e);var
+a=aD(l),m=f[2];aZ(function(b){var
+e=c(f[4],b)[1+b];return x(function(c){var
+e=c[1];return V(a,e,d(a,e)-c[2]*d(a,b))},e)},m);var
+k=a.length-1-1|0;if(!(k<0)){var
+h=k;for(;;){var
+i=c(f[2],h)[1+h],o=d(f[1],i),q=c(f[3],i)[1+i],r=b(oy(a),q);V(a,i,(d(a,i)-r)/o);var
+s=h-1|0;if(0!==h){var
+h=s;continue}break}}p(function(e,b){var
+c=0<=b?1:0,f=c?V(j,e,d(a,b)):c;return f},e);return[0,e,f,j]},R)}var
+w=b(eU[24],s),a=w[2],E=f(eU[6],w,s),F=C(a);if((2*w[1]|0)<F)var
+J=k,I=t,G=f(eU[4],[0,F,a],E);else{var
+y=c(j,a)[1+a];V(q,a,o(y,a));dc(y,a);if(d(q,a)==0.)var
+L=0,K=eU[1];else
 var
-L=j,K=D;var
-S=[0,a,t],T=0,W=aS(an,eq(function(c,b,a){return[0,[0,c,b],a]},x,T));c(r,a)[1+a]=W;var
-Y=r[1+a];y(function(d){return function(b){var
-a=b[1];return dc(c(g,a)[1+a],d)}}(a),Y);dc(c(g,a)[1+a],a);var
-_=0,$=g[1+a],aa=aS(aK,eq(function(b,c,a){return[0,b,a]},$,_));y(function(a){return function(b){var
-d=c(i,b)[1+b],h=e(q,a),f=o(d,a)/h;dc(d,a);u[1+a]=[0,[0,b,f],c(u,a)[1+a]];var
-j=c(r,a)[1+a];return y(function(e){var
-a=e[1],h=f*e[2];V(d,a,o(d,a)-h);return V(c(g,a)[1+a],b,0)},j)}}(a),aa);var
-J=L,I=S,F=K}var
-j=J,t=I,s=F;continue}}function
-oz(a,b){var
-c=a[1][1],d=eS(function(c){return 0.<ox(a,b,c)?1:0},c);return ov(a,cL(G(c,function(c){var
-d=fK(a,b,c);return k(function(a){return a[1]},d)})),d)}function
-oA(g,q,p,o,j){var
-d=g[1],h=c1(d[5],j),c=h[1];function
-k(f){var
-h=c1(d[6],c+f|0),j=h[1],k=h[2],i=0.;if(k<j)var
+L=k,K=E;var
+S=[0,a,t],T=0,X=aT(an,er(function(c,b,a){return[0,[0,c,b],a]},y,T));c(r,a)[1+a]=X;var
+Y=r[1+a];x(function(d){return function(b){var
+a=b[1];return dc(c(h,a)[1+a],d)}}(a),Y);dc(c(h,a)[1+a],a);var
+_=0,$=h[1+a],aa=aT(aL,er(function(b,c,a){return[0,b,a]},$,_));x(function(a){return function(b){var
+e=c(j,b)[1+b],g=d(q,a),f=o(e,a)/g;dc(e,a);v[1+a]=[0,[0,b,f],c(v,a)[1+a]];var
+i=c(r,a)[1+a];return x(function(d){var
+a=d[1],g=f*d[2];W(e,a,o(e,a)-g);return W(c(h,a)[1+a],b,0)},i)}}(a),aa);var
+J=L,I=S,G=K}var
+k=J,t=I,s=G;continue}}function
+oA(a,b){var
+c=a[1][1],d=eT(function(c){return 0.<jT(a,b,c)?1:0},c);return ox(a,cM(D(c,function(c){var
+d=dX(a,b,c);return k(function(a){return a[1]},d)})),d)}function
+jU(e,q,p,o,j){var
+f=e[1],h=c1(f[5],j),c=h[1];function
+k(g){var
+h=c1(f[6],c+g|0),j=h[1],k=h[2],i=0.;if(k<j)var
 l=i;else{var
 a=j,m=i;for(;;){var
-r=e(o,b(d[7][2],a)),n=m+e(p,a)*r,s=a+1|0;if(k!==a){var
+r=d(o,b(f[7][2],a)),n=m+d(p,a)*r,s=a+1|0;if(k!==a){var
 a=s,m=n;continue}var
-l=n;break}}return q*(e(g[6],c+f|0)+l)}var
-i=l((h[2]-c|0)+1|0,k),f=aQ(aa,dD,i),a=0,m=f-c3*(1.+Math.abs(f));for(;;){if(e(i,a)<m){var
-a=a+1|0;continue}return[0,f,c+a|0]}}function
-oB(d,B,r){var
-i=d[1],j=d[1][1],k=i[4]?1.:dZ,C=d[4];if(C){var
-Q=d[3],D=R(function(a,b){return c(d[2],a)[1+a]?b:0.},Q),E=l(j[1],j[5][2]),S=C[1];aZ(function(a){var
-b=oA(i,k,r,D,a);X(D,a,k*b[1]);var
-d=b[2];c(E,a)[1+a]=d;return 0},S);return[0,E]}if(B)var
-m=aD(B[1]);else{var
-o=d[1],a=o[1],u=l(a[1],a[5][2]),h=n(a[1],-1),p=n(a[1],0),v=a[1]-1|0;if(!(v<0)){var
-g=v;for(;;){if(1-c(d[2],g)[1+g]){var
-O=eQ(c1(a[5],g));y(function(f){return function(d){var
-e=eR(a,d);return y(function(e){var
-d=b(a[7][2],e);p[1+d]=[0,f,c(p,d)[1+d]];return 0},e)}}(g),O)}var
-P=g-1|0;if(0!==g){var
-g=P;continue}break}}var
-J=a[1],w=eS(function(a){return o[11]?c(d[2],a)[1+a]:c(o[9],a)[1+a]},J),x=[0,0];y(function(a){c(h,a)[1+a]=0;return 0},w);var
-q=w;for(;;){if(0!==q){x[1]++;var
-q=bm(function(a){var
-d=c(p,a)[1+a];return b(aY(function(a){var
-b=c(h,a)[1+a]<0?1:0;if(b){var
-e=x[1];c(h,a)[1+a]=e;var
+l=n;break}}return q*(d(e[6],c+g|0)+e[12]*l)}var
+i=l((h[2]-c|0)+1|0,k),g=aR(aa,dE,i),a=0,m=g-c3*(1.+Math.abs(g));for(;;){if(d(i,a)<m){var
+a=a+1|0;continue}return[0,g,c+a|0]}}function
+oB(e,R,q){var
+S=e[1][13];if(S){var
+r=e[1],af=S[1],O=r[4]?1.:dx,Q=[0,r[14]];return[0,k(function(a){var
+e=a[2],f=a[1],g=Q[1];function
+i(a){return jU(r,O,q,g,a)}var
+b=l(r[1][1],i);Q[1]=P(function(a,b){return c(f,a)[1+a]?d(e,a):O*b[1]},b);return h(function(a){return a[2]},b)},af)]}var
+T=0;if(R){var
+y=R[1];if(y&&!y[2]){var
+z=[0,y[1]];T=1}}if(!T)var
+z=0;var
+j=e[1],m=e[1][1],o=j[4]?1.:dx,I=e[4];if(I){var
+aa=e[3],J=P(function(a,b){return c(e[2],a)[1+a]?b:0.},aa),K=l(m[1],m[5][2]),ab=I[1];aZ(function(a){var
+b=jU(j,o,q,J,a);V(J,a,o*b[1]);var
+d=b[2];c(K,a)[1+a]=d;return 0},ab);var
+A=[0,K]}else{if(z)var
+p=aD(z[1]);else{var
+s=e[1],a=s[1],B=l(a[1],a[5][2]),i=n(a[1],-1),t=n(a[1],0),C=a[1]-1|0;if(!(C<0)){var
+g=C;for(;;){if(1-c(e[2],g)[1+g]){var
+_=eR(c1(a[5],g));x(function(f){return function(d){var
+e=eS(a,d);return x(function(e){var
+d=b(a[7][2],e);t[1+d]=[0,f,c(t,d)[1+d]];return 0},e)}}(g),_)}var
+$=g-1|0;if(0!==g){var
+g=$;continue}break}}var
+U=a[1],E=eT(function(a){return s[11]?c(e[2],a)[1+a]:c(s[9],a)[1+a]},U),F=[0,0];x(function(a){c(i,a)[1+a]=0;return 0},E);var
+u=E;for(;;){if(0!==u){F[1]++;var
+u=bd(function(a){var
+d=c(t,a)[1+a];return b(aY(function(a){var
+b=c(i,a)[1+a]<0?1:0;if(b){var
+e=F[1];c(i,a)[1+a]=e;var
 d=1}else
 var
-d=b;return d}),d)},q);continue}var
-z=a[1]-1|0,K=0;if(!(z<0)){var
-f=K;for(;;){if(1-c(d[2],f)[1+f]){var
-L=eQ(c1(a[5],f)),A=c_(function(g){return function(d){var
-e=eR(a,d);return cM(function(i){var
-d=b(a[7][2],i),e=c(h,d)[1+d],f=0<=e?1:0,j=f?e<c(h,g)[1+g]?1:0:f;return j},e)}}(f),L);if(A){var
-M=A[1];c(u,f)[1+f]=M}}var
-N=f+1|0;if(z!==f){var
-f=N;continue}break}}var
-m=u;break}}var
-s=f8;for(;;){var
-F=jS(m),H=oz(i,F),t=oy(i,F,r,H[1],H[2],n(j[1],1));if(t){var
-T=t[1][3],U=function(a){return a},V=G(j[1],U),I=b(b1(function(h){return function(a){if(c(d[2],a)[1+a])return 0;var
-b=oA(i,k,r,h,a),f=b[1],g=k*e(h,a)+c3*(1.+Math.abs(f))<f?1:0,j=g?[0,[0,a,b[2]]]:g;return j}}(T)),V);y(function(a){var
-b=a[1],d=a[2];c(m,b)[1+b]=d;return 0},I);if(0!==I&&1<s){var
-s=s-1|0;continue}return[0,m]}return t}}function
-oC(u,o,M,L){var
-f=u[1],d=u[1][1],v=oz(f,o),w=v[2],x=v[1],N=[0,d[4],0];function
-O(a){if(c(x,a)[1+a])return 0;var
-e=fK(f,o,a);return k(function(a){return b(d[7][2],a[1])},e)}var
-P=l(d[1],O),z=jR(d[1],P,N);function
-Q(a){return a}var
-R=G(d[1],Q);if(cM(function(a){var
-b=c(z,a)[1+a],d=b?rj<=e(w,a)?1:0:b;return d},R))return 0;var
-q=oy(f,o,M,x,w,z);if(q){var
-r=q[1],g=r[2],s=r[1],A=n(g[1].length-1,0.),B=d[4],S=r[3];if(0<=c(s,B)[1+B]){var
-C=d[4];X(A,c(s,C)[1+C],1.)}var
-a=aD(A),H=g[2];aZ(function(b){X(a,b,e(a,b)/e(g[1],b));var
-d=c(g[3],b)[1+b];return y(function(c){var
-d=c[1];return X(a,d,e(a,d)-c[2]*e(a,b))},d)},H);var
-t=a.length-1-1|0;if(!(t<0)){var
-i=t;for(;;){var
-m=c(g[2],i)[1+i],I=c(g[4],m)[1+m],J=b(ow(a),I);X(a,m,e(a,m)-J);var
-K=i-1|0;if(0!==i){var
-i=K;continue}break}}var
-j=n(L,0.);p(function(i,h){var
-g=0<=h?1:0;if(g){var
-k=fK(f,o,i);return y(function(i){var
-g=i[1],k=c(f[3],g)[1+g],l=i[2],m=e(S,b(d[7][2],g));return X(j,k,e(j,k)+e(a,h)*m*l)},k)}return g},s);var
-D=eh(cO,j);if(D)var
-T=f[5]?h(function(a){return-a},j):j,E=[0,T];else
+d=b;return d}),d)},u);continue}var
+G=a[1]-1|0,W=0;if(!(G<0)){var
+f=W;for(;;){if(1-c(e[2],f)[1+f]){var
+X=eR(c1(a[5],f)),H=c_(function(g){return function(d){var
+e=eS(a,d);return cN(function(h){var
+d=b(a[7][2],h),e=c(i,d)[1+d],f=0<=e?1:0,j=f?e<c(i,g)[1+g]?1:0:f;return j},e)}}(f),X);if(H){var
+Y=H[1];c(B,f)[1+f]=Y}}var
+Z=f+1|0;if(G!==f){var
+f=Z;continue}break}}var
+p=B;break}}var
+v=f9;for(;;){var
+L=jS(p),M=oA(j,L),w=oz(j,L,q,M[1],M[2],n(m[1],1));if(w){var
+ac=w[1][3],ad=function(a){return a},ae=D(m[1],ad),N=b(b1(function(h){return function(a){if(c(e[2],a)[1+a])return 0;var
+b=jU(j,o,q,h,a),f=b[1],g=o*d(h,a)+c3*(1.+Math.abs(f))<f?1:0,i=g?[0,[0,a,b[2]]]:g;return i}}(ac)),ae);x(function(a){var
+b=a[1],d=a[2];c(p,b)[1+b]=d;return 0},N);if(0!==N&&1<v){var
+v=v-1|0;continue}var
+A=[0,p]}else
 var
-E=D;var
-F=E}else
+A=w;break}}return aG(function(a){return[0,a,0]},A)}function
+oC(t,s,z,Q){var
+R=t[1][13];if(R){var
+e=t[1],j=e[1],ah=R[1],ac=[0,0,e[14]],q=n(Q,0.),ad=gl(function(g,a,f){var
+h=a[1],i=g[2],k=a[2];function
+m(a){if(c(h,a)[1+a])return d(k,a);var
+g=dX(e,f,a),l=jT(e,f,a);return H(function(f,a){var
+c=a[1],g=d(i,b(j[7][2],c));return f+e[12]*a[2]*d(z,c)*g},l,g)}var
+n=l(j[1],m);return[0,[0,[0,h,f,i],g[1]],n]},ac,ah,s),ae=function(a){return a===j[4]?1.:0.},N=[0,l(j[1],ae)],af=ad[1];x(function(a){var
+f=n(j[1],0.),m=a[3],k=a[2],l=a[1],g=N[1];p(function(a,g){var
+h=0.<g?1:0,i=h?1-c(l,a)[1+a]:h;if(i){var
+n=dX(e,k,a);return x(function(i){var
+k=i[2],a=i[1],l=c(e[3],a)[1+a],h=b(j[7][2],a);V(q,l,d(q,l)+g*e[12]*k*d(m,h));return V(f,h,d(f,h)+g*e[12]*k*d(z,a))},n)}return i},g);N[1]=f;return 0},af);var
+O=dG(cs,q);if(O)var
+ag=e[5]?h(function(a){return-a},q):q,P=[0,ag];else
 var
-F=q;return F}function
-jT(c,a){if(a!=0.&&cO(a)){var
-d=f$(a),e=br(d[1],c),b=Math.floor(e),f=e-b,h=0;if(!(by<f)){var
-i=0;if(f==by&&b%2.!=0.)i=1;if(!i){var
+P=O;return P}if(s){var
+u=s[1],g=t[1],f=t[1][1],B=oA(g,u),C=B[2],E=B[1],X=[0,f[4],0],Y=function(a){if(c(E,a)[1+a])return 0;var
+d=dX(g,u,a);return k(function(a){return b(f[7][2],a[1])},d)},Z=l(f[1],Y),F=jR(f[1],Z,X),_=function(a){return a},$=D(f[1],_);if(cN(function(a){var
+b=c(F,a)[1+a],e=b?rk<=d(C,a)?1:0:b;return e},$))return 0;var
+v=oz(g,u,z,E,C,F);if(v){var
+w=v[1],i=w[2],y=w[1],G=n(i[1].length-1,0.),I=f[4],aa=w[3];if(0<=c(y,I)[1+I]){var
+J=f[4];V(G,c(y,J)[1+J],1.)}var
+a=aD(G),S=i[2];aZ(function(b){V(a,b,d(a,b)/d(i[1],b));var
+e=c(i[3],b)[1+b];return x(function(c){var
+e=c[1];return V(a,e,d(a,e)-c[2]*d(a,b))},e)},S);var
+A=a.length-1-1|0;if(!(A<0)){var
+m=A;for(;;){var
+r=c(i[2],m)[1+m],T=c(i[4],r)[1+r],U=b(oy(a),T);V(a,r,d(a,r)-U);var
+W=m-1|0;if(0!==m){var
+m=W;continue}break}}var
+o=n(Q,0.);p(function(i,h){var
+e=0<=h?1:0;if(e){var
+j=dX(g,u,i);return x(function(i){var
+e=i[1],j=c(g[3],e)[1+e],k=g[12],l=i[2],m=d(aa,b(f[7][2],e));return V(o,j,d(o,j)+d(a,h)*m*l*k)},j)}return e},y);var
+K=dG(cs,o);if(K)var
+ab=g[5]?h(function(a){return-a},o):o,L=[0,ab];else
+var
+L=K;var
+M=L}else
+var
+M=v;return M}return s}function
+jV(c,a){if(a!=0.&&cs(a)){var
+d=gb(a),e=br(d[1],c),b=Math.floor(e),f=e-b,h=0;if(!(bz<f)){var
+i=0;if(f==bz&&b%2.!=0.)i=1;if(!i){var
 g=b;h=1}}if(!h)var
 g=b+1.;return br(g,d[2]-c|0)}return a}function
 b5(c,b){var
-a=[0,0.];p(function(d,c){a[1]=a[1]+c*e(b,d);return 0},c);return a[1]}function
+a=[0,0.];p(function(e,c){a[1]=a[1]+c*d(b,e);return 0},c);return a[1]}function
 fL(b,a){return h(function(b){return b5(b,a)},b)}function
-oD(d){var
-a=d.length-1,b=l(a,function(a){return 1./Math.sqrt(aa(e(c(d,a)[1+a],a),bV))}),g=R(function(c,a){return R(function(d,a){return a*e(b,c)*e(b,d)},a)},d),f=l(a,function(b){return oq(g,l(a,function(a){return a===b?1.:0.}))});return l(a,function(d){return l(a,function(a){var
-g=e(b,a),h=e(b,d),i=e(c(f,d)[1+d],a);return by*(e(c(f,a)[1+a],d)+i)*h*g})})}function
+oD(e){var
+a=e.length-1,b=l(a,function(a){return 1./Math.sqrt(aa(d(c(e,a)[1+a],a),bV))}),g=P(function(c,a){return P(function(e,a){return a*d(b,c)*d(b,e)},a)},e),f=l(a,function(b){return os(g,l(a,function(a){return a===b?1.:0.}))});return l(a,function(e){return l(a,function(a){var
+g=d(b,a),h=d(b,e),i=d(c(f,e)[1+e],a);return bz*(d(c(f,a)[1+a],e)+i)*h*g})})}function
 oE(c){var
 a=c[3];if(typeof
 a!=="number"&&2===a[0]){var
 b=a[4];if(b){var
-d=b[1][2];return l6(function(a){return mc(Hk,a)},d)}}throw[0,ad,Hj]}function
-oF(a){return L(oE(a),Hl)}function
-oG(a){return L(oE(a),Hm)}function
+d=b[1][2];return l8(function(a){return me(Hm,a)},d)}}throw[0,ad,Hl]}function
+oF(a){return L(oE(a),Hn)}function
+oG(a){return L(oE(a),Ho)}function
 oH(a){var
-b=a[6];return cM(function(a){return L(a[1],Hn)},b)}var
+b=a[6];return cN(function(a){return L(a[1],Hp)},b)}var
 oI=6;function
-Hp(ah,ag,aH,Q,bt,cg,ce,Y,V,bq){var
-a=ah[1],d=ah[2],aW=0<d[5]?1:0;if(aW)var
-at=aW;else{var
-a_=0!==dl(d)?1:0;if(a_)var
-at=a_;else
+Hr(al,aj,aJ,R,bw,cn,cl,$,_,bv){var
+a=al[1],e=al[2],ax=dl(e),a0=0<e[5]?1:0,a1=a0?0===ax?1:0:a0;if(a1)var
+a2=a1;else
 var
-b7=1-aC(d[1],Hh),at=b7||(0!==d[9]?1:0)}if(at)Z(t(Hc,t(d[1],Hb)));var
-a0=n(a[3],0),a1=a[1]-1|0,bQ=0;if(!(a1<0)){var
-E=bQ;for(;;){var
-a5=b(a[5][2],E),a7=b(a[5][2],E+1|0)-1|0;if(!(a7<a5)){var
-S=a5;for(;;){var
-a8=b(a[6][2],S),a9=b(a[6][2],S+1|0)-1|0;if(!(a9<a8)){var
-T=a8;for(;;){c(a0,T)[1+T]=E;var
-b6=T+1|0;if(a9!==T){var
-T=b6;continue}break}}var
-b4=S+1|0;if(a7!==S){var
-S=b4;continue}break}}var
-b3=E+1|0;if(a1!==E){var
-E=b3;continue}break}}function
-a2(b,c){return b?l(a[1],b[1][2]):n(a[1],c)}var
-au=a2(d[10],0),bR=a2(d[11],1),aw=L(d[1],Hd),ab=L(d[1],He);function
-bS(a){if(aw){var
-b=c(au,a)[1+a],d=b||1-c(bR,a)[1+a];return d}var
-e=ab?c(au,a)[1+a]:ab;return e}var
-ax=l(a[1],bS);function
-bT(a){if(aw)return c(au,a)[1+a]?1.:0.;var
-e=d[12];if(e&&ab&&c(ax,a)[1+a])return b(e[1][2],a);return 0.}var
-a3=l(a[1],bT),bU=L(d[1],Hf);function
-bW(a){var
-b=c(ax,a)[1+a];if(b)var
-f=1-aw,d=f||(0.<e(a3,a)?1:0);else
+ca=1-aC(e[1],Hj),a2=ca||(0!==e[9]?1:0);if(a2)Z(t(Hd,t(e[1],Hc)));bt(function(c){var
+b=p7<u(c,a[1])?1:0;return b?Z(He):b},ax);var
+a3=n(a[3],0),a4=a[1]-1|0,bT=0;if(!(a4<0)){var
+F=bT;for(;;){var
+a9=b(a[5][2],F),a_=b(a[5][2],F+1|0)-1|0;if(!(a_<a9)){var
+W=a9;for(;;){var
+a$=b(a[6][2],W),ba=b(a[6][2],W+1|0)-1|0;if(!(ba<a$)){var
+Y=a$;for(;;){c(a3,Y)[1+Y]=F;var
+b$=Y+1|0;if(ba!==Y){var
+Y=b$;continue}break}}var
+b_=W+1|0;if(a_!==W){var
+W=b_;continue}break}}var
+b9=F+1|0;if(a4!==F){var
+F=b9;continue}break}}function
+a5(b,c){return b?l(a[1],b[1][2]):n(a[1],c)}var
+ay=a5(e[10],0),a7=a5(e[11],1),S=L(e[1],Hf),ad=L(e[1],Hg);function
+bU(a){if(S){var
+b=c(ay,a)[1+a],d=b||1-c(a7,a)[1+a];return d}var
+e=ad?c(ay,a)[1+a]:ad;return e}var
+af=l(a[1],bU);function
+bW(a){if(S)return c(ay,a)[1+a]?1.:0.;var
+d=e[12];if(d&&ad&&c(af,a)[1+a])return b(d[1][2],a);return 0.}var
+T=l(a[1],bW),bX=S?T:n(a[1],0.),bY=aG(function(b){return D(b,function(c){if(S){if(c<(b-e[5]|0))return[0,af,T];var
+d=n(a[1],0.);return[0,h(function(a){return 1-a},a7),d]}return[0,n(a[1],0),T]})},ax),b0=aQ(e[7],1.),b2=L(e[1],Hh);function
+b3(a){var
+b=c(af,a)[1+a];if(b)var
+f=1-S,e=f||(0.<d(T,a)?1:0);else
 var
-d=b;return d}var
-bX=l(a[1],bW),a4=d[8],bY=a4?l(a[2],a4[1][2]):n(a[2],0.),b0=d[4],b2=L(d[2],Hg),ac=[0,a,a0,l(a[3],cg[2]),b2,b0,bY,ax,a3,bX,ab,bU],x=ac[1],cb=x[1],cc=eS(function(a){var
-b=eQ(c1(x[5],a));return cM(function(a){return 0.<e(ac[6],a)?1:0},b)},cb);function
-cd(a){return a}var
-bi=ov(ac,G(x[3],cd),cc),bj=bi[1];function
-bk(a){var
-b=eQ(c1(x[5],a));return bm(function(a){var
-b=eR(x,a);return k(x[7][2],b)},b)}var
-bl=h(function(a){return 1-a},bj),bo=x[1],K=n(bo,0),N=dG(0),bb=bo-1|0,a$=0,ba=1,b8=0;if(bb<0)var
-ay=ba,bc=a$;else{var
-g=b8,aA=ba,az=a$;for(;;){var
-bd=c(bl,g)[1+g],b_=bd?0===c(K,g)[1+g]?1:0:bd;if(b_){cs([0,g,bk(g)],N);c(K,g)[1+g]=1;var
-P=aA,ad=az;for(;;){if(!mk(N)){var
-bf=mj(N),aF=bf[2],af=bf[1];if(aF){var
-o=aF[1];cs([0,af,aF[2]],N);var
-ca=c(bl,o)[1+o]?1===c(K,o)[1+o]?(ei(N),0):0===c(K,o)[1+o]?(c(K,o)[1+o]=1,cs([0,o,bk(o)],N),P):P:P,bh=ca,bg=ad}else{c(K,af)[1+af]=2;var
-bh=P,bg=[0,af,ad]}var
-P=bh,ad=bg;continue}var
-aE=P,aB=ad;break}}else
+e=b;return e}var
+b4=l(a[1],b3),a8=e[8],b6=a8?l(a[2],a8[1][2]):n(a[2],0.),b7=e[4],b8=L(e[2],Hi),ag=[0,a,a3,l(a[3],cn[2]),b8,b7,b6,af,T,b4,ad,b2,b0,bY,bX],y=ag[1],ch=y[1],cj=eT(function(a){var
+b=eR(c1(y[5],a));return cN(function(a){return 0.<d(ag[6],a)?1:0},b)},ch);function
+ck(a){return a}var
+bl=ox(ag,D(y[3],ck),cj),bm=bl[1];function
+bo(a){var
+b=eR(c1(y[5],a));return bd(function(a){var
+b=eS(y,a);return k(y[7][2],b)},b)}var
+bp=h(function(a){return 1-a},bm),bq=y[1],K=n(bq,0),N=dI(0),be=bq-1|0,bb=0,bc=1,cb=0;if(be<0)var
+az=bc,bg=bb;else{var
+i=cb,aB=bc,aA=bb;for(;;){var
+bh=c(bp,i)[1+i],cd=bh?0===c(K,i)[1+i]?1:0:bh;if(cd){ct([0,i,bo(i)],N);c(K,i)[1+i]=1;var
+Q=aB,ah=aA;for(;;){if(!mm(N)){var
+bi=ml(N),aH=bi[2],ai=bi[1];if(aH){var
+o=aH[1];ct([0,ai,aH[2]],N);var
+cg=c(bp,o)[1+o]?1===c(K,o)[1+o]?(ej(N),0):0===c(K,o)[1+o]?(c(K,o)[1+o]=1,ct([0,o,bo(o)],N),Q):Q:Q,bk=cg,bj=ah}else{c(K,ai)[1+ai]=2;var
+bk=Q,bj=[0,ai,ah]}var
+Q=bk,ah=bj;continue}var
+aF=Q,aE=ah;break}}else
 var
-aE=aA,aB=az;var
-b$=g+1|0;if(bb!==g){var
-g=b$,aA=aE,az=aB;continue}var
-ay=aE,bc=aB;break}}var
-b9=ay?[0,O(ak(bc))]:ay,i=[0,ac,bj,bi[2],b9],aG=ah[3],bH=0;if(typeof
-aG!=="number"&&2===aG[0]){var
-bp=aG[4];if(bp){var
-bu=bp[1][8];bH=1}}if(!bH)var
-bu=0;var
-bI=0;if(typeof
-V!=="number"&&1===V[0]){var
-aM=V[4],ap=V[3],aR=V[1];if(C(fI(aR))===aM){var
-bL=O(fI(aR)),aq=O(fI(ap)),bM=0,aT=aO(aQ(function(a,b){return b<=0.03*ap?a+1|0:a},bM,aq),G8),aU=aq.length-1;if(0===aU)var
-ar=1.;else
+aF=aB,aE=aA;var
+ce=i+1|0;if(be!==i){var
+i=ce,aB=aF,aA=aE;continue}var
+az=aF,bg=aE;break}}var
+cc=az?[0,O(ak(bg))]:az,g=[0,ag,bm,bl[2],cc],aI=al[3],bK=0;if(typeof
+aI!=="number"&&2===aI[0]){var
+bu=aI[4];if(bu){var
+by=bu[1][8];bK=1}}if(!bK)var
+by=0;var
+bL=0;if(typeof
+_!=="number"&&1===_[0]){var
+aS=_[4],at=_[3],aU=_[1];if(C(fJ(aU))===aS){var
+bP=O(fJ(aU)),au=O(fJ(at)),bQ=0,aV=aP(aR(function(a,b){return b<=0.03*at?a+1|0:a},bQ,au),G9),aW=au.length-1;if(0===aW)var
+aw=1.;else
 var
-aV=cJ(aT,aU)-1|0,ar=aa(ap-c(aq,aV)[1+aV]|0,1.);var
-bN=aM-1|0,bP=jQ(0,function(b){var
-a=b-1|0;return c(bL,a)[1+a]},aT,bN),z=[0,[0,[0,ar,s],0],[0,ar],function(a,c){return b(aY(function(b){return b[1]<=a?1:0}),bP)}];bI=1}}if(!bI){if(bu)Z(Ha);var
-bJ=function(d,g){var
+aX=cK(aV,aW)-1|0,aw=aa(at-c(au,aX)[1+aX]|0,1.);var
+bR=aS-1|0,bS=jQ(0,function(b){var
+a=b-1|0;return c(bP,a)[1+a]},aV,bR),z=[0,[0,[0,aw,s],0],[0,aw],function(a,c){return b(aY(function(b){return b[1]<=a?1:0}),bS)}];bL=1}}if(!bL){if(by)Z(Hb);var
+bM=function(d,g){var
 e=n(d+1|0,0),h=1;if(!(d<1)){var
 a=h;for(;;){var
 f=a-1|0,i=b(g,a-1|0),j=c(e,f)[1+f]+i|0;c(e,a)[1+a]=j;var
 k=a+1|0;if(d!==a){var
-a=k;continue}break}}return jQ(0,function(a){return c(e,a)[1+a]},G9,d)},bK=0,z=[0,G(12,function(b){var
+a=k;continue}break}}return jQ(0,function(a){return c(e,a)[1+a]},G_,d)},bN=0,z=[0,D(12,function(b){var
 a=b-4|0;if(0===a)var
-c=bw(1,2);else
+c=bx(1,2);else
 var
-d=cK(a)+1|0,c=bw(1,w(4*cK(a)|0,d));return[0,br(4096.,2*(b-4|0)|0),c]}),bK,bJ]}var
-_=bt.length-1,q=C(Q[4]),bv=cf(Q),aI=bn(aK,aP(i[1][3])),v=n(_,[0,n(bv,0.),0.]);y(function(a){var
-b=cA(Q,c(bt,a)[1+a]),d=M(b[2]),e=[0,h(M,b[1]),d];c(v,a)[1+a]=e;return 0},aI);var
-ch=h(function(a){var
-b=a[1];return da(function(a){return a!=0.?1:0},b)},v),bx=jO(Q),bz=bx[2],r=bx[1],cj=h(function(a){return a[2]},v),ck=h(function(a){return a[1]},v),B=[0,Q[8],ck,cj,r,bz],bA=jL(Q),cl=l(q,function(a){var
-b=c(bA[2],a)[1+a];return M(u(c(bA[1],a)[1+a],b))/2.}),ai=[m,function(a){return eP(B,or(B,cl),n(_,0.))}],aJ=z[2],aj=aJ?aJ[1]<(ku*q|0)?1:0:aJ;if(aj)var
-al=aj;else
+d=cL(a)+1|0,c=bx(1,u(4*cL(a)|0,d));return[0,br(4096.,2*(b-4|0)|0),c]}),bN,bM]}var
+ab=bw.length-1,q=C(R[4]),bA=cf(R),aK=bn(aL,aO(g[1][3])),w=n(ab,[0,n(bA,0.),0.]);x(function(a){var
+b=cB(R,c(bw,a)[1+a]),d=M(b[2]),e=[0,h(M,b[1]),d];c(w,a)[1+a]=e;return 0},aK);var
+co=h(function(a){var
+b=a[1];return da(function(a){return a!=0.?1:0},b)},w),bB=jO(R),bC=bB[2],r=bB[1],cp=h(function(a){return a[2]},w),cq=h(function(a){return a[1]},w),B=[0,R[8],cq,cp,r,bC],bD=jL(R),cr=l(q,function(a){var
+b=c(bD[2],a)[1+a];return M(v(c(bD[1],a)[1+a],b))/2.}),am=[m,function(a){return eQ(B,ot(B,cr),n(ab,0.))}],aM=z[2],ao=aM?aM[1]<(kw*q|0)?1:0:aM;if(ao)var
+ap=ao;else
 var
-ct=0!==ag?1:0,al=ct||(0===z[2]?1:0);var
-cn=aj?1.:br(1.,-6);function
-$(a){return R(function(c,b){var
-d=b5(b,a);return e(bz,c)-d},r)}function
-am(a){var
-b=hj(B,a);return[0,b,op(B,a,b)]}function
-ao(h,b){return l(q,function(i){var
-a=[0,0.];p(function(d,b){var
+cy=0!==aj?1:0,ap=cy||(0===z[2]?1:0);var
+cs=ao?1.:br(1.,-6);function
+ac(a){return P(function(c,b){var
+e=b5(b,a);return d(bC,c)-e},r)}function
+aq(a){var
+b=hm(B,a);return[0,b,or(B,a,b)]}function
+ar(h,b){return l(q,function(i){var
+a=[0,0.];p(function(e,b){var
 f=b!=0.?1:0;if(f){var
-j=b*e(c(h,d)[1+d],i);a[1]=a[1]+j;var
+j=b*d(c(h,e)[1+e],i);a[1]=a[1]+j;var
 g=0}else
 var
 g=f;return g},b);return a[1]})}function
-aL(d,a){var
-b=c(v,a)[1+a],e=b[2];return b5(b[1],d)+e}function
-bB(d,b,i,h){var
-f=am(d),j=f[2],k=f[1],a=gm(q,q,0.);function
-g(f,d){return p(function(b,g){return p(function(d,h){var
-i=e(c(a,b)[1+b],d)+f*g*h;return X(a[1+b],d,i)},d)},d)}y(function(a){var
-d=0.<e(b,a)?1:0;if(d){var
-f=aa(aL(k,a),bV),h=ao(j,c(v,a)[1+a][1]);return g(i*e(b,a)/(f*f),h)}return d},aI);var
-l=$(d);p(function(c,b){var
-a=aa(e(l,c),1e-150);return g(h*by/(a*a),b)},r);return a}function
-bC(a){var
-b=i[1][3];return h(function(b){return dF(1.,aa(0.,aL(a,b)))},b)}function
-bD(d){var
-b=n(bv,0.);y(function(a){var
-f=e(d,a)!=0.?1:0;if(f){var
-g=c(v,a)[1+a][1];return p(function(f,c){var
-g=c!=0.?1:0,h=g?X(b,f,e(b,f)+e(d,a)*c):g;return h},g)}return f},aI);return b}var
-co=aH?Hq:[0,i[1][4]===i[1][5]?1:0,0],bE=A(0,50);function
-bF(t){if(t){var
-aE=t[2],aF=t[1],aG=U(bE,t);if(aG)return aG[1];var
-bn=ae(t,C(aE))[2],W=bF(aE),aH=aF[2],Q=aF[1],H=W[3],a=W[2],Z=eP(B,eP(B,W[1],Q),Q),bo=28,aI=h(function(a){return jT(bo,a)},Z),bp=$(Z),bt=$(aI),bu=R(function(b,a){return by*e(bp,b)<a?1:0},bt),g=eh(function(a){return a},bu)?aI:Z,aJ=z[2],aK=aJ?aH/(aJ[1]+bn):0.,aM=am(g),bv=aM[2],ab=bC(aM[1]),ac=1.<=aK?1:0,bw=al||H,bx=1-bw;if(0===ag){var
-ap=0;if(0===a)ap=1;else{var
-a8=0;if(!H&&(!ac||!(1<C(a)))){ap=1;a8=1}if(!a8)var
-N=a,M=H,L=a}if(ap){var
-bz=a?[0,a[1]]:a,aR=oB(i,bz,ab);if(aR){var
-K=aR[1],a9=0;if(bx&&!ac){var
-aV=bB(g,Q,1.,1.),ad=l(q,function(a){return 1./Math.sqrt(e(c(aV,a)[1+a],a))}),aW=oD(R(function(b,a){return R(function(c,a){return a*e(ad,b)*e(ad,c)},a)},aV)),T=aW.length-1,x=gm(T,T,0.),aq=T-1|0,a_=0;if(!(aq<0)){var
-d=a_;for(;;){var
-a$=0;if(!(d<0)){var
-f=a$;for(;;){var
-ar=e(c(aW,d)[1+d],f),at=f-1|0,bb=0;if(at<0)var
-V=ar;else{var
-E=bb,au=ar;for(;;){var
-bf=e(c(x,f)[1+f],E),aw=au-e(c(x,d)[1+d],E)*bf,bg=E+1|0;if(at!==E){var
-E=bg,au=aw;continue}var
-V=aw;break}}var
-bc=d===f?Math.sqrt(V):V/e(c(x,f)[1+f],f);X(c(x,d)[1+d],f,bc);var
-bd=f+1|0;if(d!==f){var
-f=bd;continue}break}}var
-ba=d+1|0;if(aq!==d){var
-d=ba;continue}break}}var
-a0=R(function(b,a){return h(function(a){return a*e(ad,b)},a)},x),bJ=$(g),P=n(aO(q,1),1),ax=q-1|0,bh=1;if(!(ax<1)){var
-o=bh;for(;;){var
-az=o-1|0,aA=16<=c(P,az)[1+az]?1:0,bj=aA?37:aA,aB=o-1|0,bk=(2*c(P,aB)[1+aB]|0)^bj;c(P,o)[1+o]=bk;var
-bl=o+1|0;if(ax!==o){var
-o=bl;continue}break}}var
-ay=function(a){return 0===a?0:(a&1)+ay(a>>>1|0)|0},bi=l(ou,function(b){return l(q,function(a){return 1.-2.*(ay(b&c(P,a)[1+a])%2|0)})}),bK=h(function(c){var
-b=fL(a0,c),a=[0,0.];p(function(d,c){var
-f=aa(e(bJ,d),bV),g=b5(c,b)/f;a[1]=aa(a[1],g);return 0},r);var
-d=dF(1.,qc/aa(a[1],bV));return R(function(b,a){return jT(28,e(g,b)+d*a)},b)},bi),bL=cJ(ou,cm(d1,aO(i[1][1][3],1))),bM=am(g)[2],a1=A(0,16),u=[0,[0]],w=[0,[0]],af=function(d,z){var
-a=i[1][1];function
-s(b){if(c(i[2],b)[1+b])return 0;var
-e=eR(a,c(d,b)[1+b]);return k(a[7][2],e)}var
-t=l(a[1],s),v=jR(a[1],t,[0,a[4],0]),x=a[1],y=eS(function(a){return c(v,a)[1+a]},x),g=k(function(a){return c(d,a)[1+a]},y),j=U(a1,g);if(j)var
-f=j[1];else{var
-C=oC(i,jS(d),ab,_),r=aN(function(b){var
-d=ao(bM,bD(b)),a=l(q,function(f){var
-a=[0,0.];p(function(b,d){var
-g=d*e(c(a0,b)[1+b],f);a[1]=a[1]+g;return 0},d);return a[1]}),f=aa(Math.sqrt(b5(a,a)),bV);return h(function(a){return a/f},a)},C);av(a1,g,r);var
-f=r}if(f){var
-m=f[1],b=[0,0],A=u[1];p(function(e,d){var
-a=0===b[1]?1:0,c=a?0.999<b5(m,d[2])?1:0:a,f=c?(b[1]=[0,e],0):c;return f},A);var
-n=0===b[1]?1:0,B=n?z:n;if(B){u[1]=be(u[1],[0,[0,d,m]]);w[1]=be(w[1],[0,0]);b[1]=[0,u[1].length-1-1|0]}var
-o=b[1]}else
+aN(d,a){var
+b=c(w,a)[1+a],e=b[2];return b5(b[1],d)+e}function
+bE(e,b,i,h){var
+f=aq(e),j=f[2],k=f[1],a=gp(q,q,0.);function
+g(f,e){return p(function(b,g){return p(function(e,h){var
+i=d(c(a,b)[1+b],e)+f*g*h;return V(a[1+b],e,i)},e)},e)}x(function(a){var
+e=0.<d(b,a)?1:0;if(e){var
+f=aa(aN(k,a),bV),h=ar(j,c(w,a)[1+a][1]);return g(i*d(b,a)/(f*f),h)}return e},aK);var
+l=ac(e);p(function(c,b){var
+a=aa(d(l,c),1e-150);return g(h*bz/(a*a),b)},r);return a}function
+bF(a){var
+b=g[1][3];return h(function(b){return dH(1.,aa(0.,aN(a,b)))},b)}function
+bG(e){var
+b=n(bA,0.);x(function(a){var
+f=d(e,a)!=0.?1:0;if(f){var
+g=c(w,a)[1+a][1];return p(function(f,c){var
+g=c!=0.?1:0,h=g?V(b,f,d(b,f)+d(e,a)*c):g;return h},g)}return f},aK);return b}var
+cu=aJ?Hs:[0,g[1][4]===g[1][5]?1:0,0],bH=A(0,50);function
+bI(t){if(t){var
+aF=t[2],aH=t[1],aI=U(bH,t);if(aI)return aI[1];var
+bq=ae(t,C(aF))[2],Y=bI(aF),aJ=aH[2],S=aH[1],K=Y[3],f=Y[2],Z=eQ(B,eQ(B,Y[1],S),S),bt=28,aK=h(function(a){return jV(bt,a)},Z),bu=ac(Z),bw=ac(aK),bx=P(function(b,a){return bz*d(bu,b)<a?1:0},bw),i=dG(function(a){return a},bx)?aK:Z,aL=z[2],aM=aL?aJ/(aL[1]+bq):0.,aS=aq(i),by=aS[2],_=bF(aS[1]),ad=1.<=aM?1:0,bA=ap||K,bB=1-bA;if(0===aj){var
+al=0;if(0===f)al=1;else{var
+a$=0;if(!K&&(!ad||!(1<C(f)))){al=1;a$=1}if(!a$)var
+Q=f,N=K,M=f}if(al){var
+aU=oB(g,f,_);if(aU){var
+L=aU[1],ba=0;if(bB&&!ad){var
+a1=bE(i,S,1.,1.),af=l(q,function(a){return 1./Math.sqrt(d(c(a1,a)[1+a],a))}),a2=oD(P(function(b,a){return P(function(c,a){return a*d(af,b)*d(af,c)},a)},a1)),W=a2.length-1,F=gp(W,W,0.),ao=W-1|0,bb=0;if(!(ao<0)){var
+a=bb;for(;;){var
+bc=0;if(!(a<0)){var
+e=bc;for(;;){var
+at=d(c(a2,a)[1+a],e),au=e-1|0,bg=0;if(au<0)var
+X=at;else{var
+H=bg,aw=at;for(;;){var
+bj=d(c(F,e)[1+e],H),ax=aw-d(c(F,a)[1+a],H)*bj,bk=H+1|0;if(au!==H){var
+H=bk,aw=ax;continue}var
+X=ax;break}}var
+bh=a===e?Math.sqrt(X):X/d(c(F,e)[1+e],e);V(c(F,a)[1+a],e,bh);var
+bi=e+1|0;if(a!==e){var
+e=bi;continue}break}}var
+be=a+1|0;if(ao!==a){var
+a=be;continue}break}}var
+a3=P(function(b,a){return h(function(a){return a*d(af,b)},a)},F),bN=ac(i),R=n(aP(q,1),1),ay=q-1|0,bl=1;if(!(ay<1)){var
+o=bl;for(;;){var
+aA=o-1|0,aB=16<=c(R,aA)[1+aA]?1:0,bn=aB?37:aB,aE=o-1|0,bo=(2*c(R,aE)[1+aE]|0)^bn;c(R,o)[1+o]=bo;var
+bp=o+1|0;if(ay!==o){var
+o=bp;continue}break}}var
+az=function(a){return 0===a?0:(a&1)+az(a>>>1|0)|0},bm=l(ow,function(b){return l(q,function(a){return 1.-2.*(az(b&c(R,a)[1+a])%2|0)})}),bP=h(function(c){var
+b=fL(a3,c),a=[0,0.];p(function(e,c){var
+f=aa(d(bN,e),bV),g=b5(c,b)/f;a[1]=aa(a[1],g);return 0},r);var
+e=dH(1.,qd/aa(a[1],bV));return P(function(b,a){return jV(28,d(i,b)+e*a)},b)},bm),bQ=aP(g[1][1][3],1),bR=cK(ow,cm(d3,u(1+C(aQ(g[1][13],0))|0,bQ))),bS=aq(i)[2],a4=A(0,16),v=[0,[0]],y=[0,[0]],ag=function(b,B){var
+t=0;if(b&&!b[2]&&0===g[1][13]){var
+j=b[1],a=g[1][1],u=function(b){if(c(g[2],b)[1+b])return 0;var
+d=eS(a,c(j,b)[1+b]);return k(a[7][2],d)},w=l(a[1],u),x=jR(a[1],w,[0,a[4],0]),z=a[1],A=eT(function(a){return c(x,a)[1+a]},z),i=k(function(a){return c(j,a)[1+a]},A);t=1}if(!t)var
+i=bd(aO,b);var
+m=U(a4,i);if(m)var
+f=m[1];else{var
+E=oC(g,k(jS,b),_,ab),s=aG(function(b){var
+e=ar(bS,bG(b)),a=l(q,function(f){var
+a=[0,0.];p(function(b,e){var
+g=e*d(c(a3,b)[1+b],f);a[1]=a[1]+g;return 0},e);return a[1]}),f=aa(Math.sqrt(b5(a,a)),bV);return h(function(a){return a/f},a)},E);av(a4,i,s);var
+f=s}if(f){var
+n=f[1],e=[0,0],C=v[1];p(function(d,c){var
+a=0===e[1]?1:0,b=a?0.999<b5(n,c[2])?1:0:a,f=b?(e[1]=[0,d],0):b;return f},C);var
+o=0===e[1]?1:0,D=o?B:o;if(D){v[1]=bf(v[1],[0,[0,b,n]]);y[1]=bf(y[1],[0,0]);e[1]=[0,v[1].length-1-1|0]}var
+r=e[1]}else
 var
-o=f;return o},bN=G(bL,function(a){return a}),bP=[0,K,b(b1(function(a){return oB(i,[0,K],bC(hj(B,c(bK,a)[1+a])))}),bN)];y(function(e){var
-b=af(e,1);if(b){var
-a=b[1],f=c(w[1],a)[1+a]+1|0;c(w[1],a)[1+a]=f;var
+r=f;return r},bT=D(bR,function(a){return a}),bU=[0,L,b(b1(function(a){return oB(g,[0,L,0],bF(hm(B,c(bP,a)[1+a])))}),bT)];x(function(e){var
+b=ag(e,1);if(b){var
+a=b[1],f=c(y[1],a)[1+a]+1|0;c(y[1],a)[1+a]=f;var
 d=0}else
 var
-d=b;return d},bP);var
-a2=af(K,0),bQ=function(a){return a},bR=G(u[1].length-1,bQ),ah=aS(function(b,a){var
-d=-c(w[1],a)[1+a]|0,e=[0,c8(a2,[0,a]),d,a],f=-c(w[1],b)[1+b]|0;return an([0,c8(a2,[0,b]),f,b],e)},bR),a3=function(b,a){return ed(function(a,c){return a<b?1:0},a)},a4=function(a){return c(u[1],a)[1+a][1]};if(0===ah)var
-aj=0===a?[0,K,0]:a;else
-if(0===a)var
-aj=k(a4,a3(G_,ah));else{var
-ak=a3(C(a),ah),s=O(k(function(a){return af(a,0)},a)),a5=[0,b(aY(function(d){var
+d=b;return d},bU);var
+a5=ag(L,0),bW=function(a){return a},bX=D(v[1].length-1,bW),ah=aT(function(b,a){var
+d=-c(y[1],a)[1+a]|0,e=[0,c8(a5,[0,a]),d,a],f=-c(y[1],b)[1+b]|0;return an([0,c8(a5,[0,b]),f,b],e)},bX),a7=function(b,a){return ef(function(a,c){return a<b?1:0},a)},a8=function(a){return c(v[1],a)[1+a][1]};if(0===ah)var
+ai=0===f?[0,L,0]:f;else
+if(0===f)var
+ai=k(a8,a7(G$,ah));else{var
+ak=a7(C(f),ah),s=O(k(function(a){return ag(a,0)},f)),a9=[0,b(aY(function(d){var
 a=0,e=[0,d],c=s.length-1;for(;;){if(a===c)var
 b=0;else{if(0!==an(s[1+a],e)){var
 a=a+1|0;continue}var
 b=1}return 1-b}}),ak)];p(function(a,b){var
-e=aP(bO(s,0,a));if(b&&aC(b[1],ak)&&!aC(b,e))return 0;var
-d=a5[1];if(d){var
-f=[0,d[1]];c(s,a)[1+a]=f;a5[1]=d[2];return 0}var
+e=aO(bO(s,0,a));if(b&&aC(b[1],ak)&&!aC(b,e))return 0;var
+d=a9[1];if(d){var
+f=[0,d[1]];c(s,a)[1+a]=f;a9[1]=d[2];return 0}var
 g=[0,bZ(ak)];c(s,a)[1+a]=g;return 0},s);var
-bS=aP(s),aj=k(function(a){return a4(aX(a,0))},bS)}var
-S=aj;a9=1}if(!a9)var
-S=[0,K,0];if(ac)var
-N=S,M=H,L=a;else
+bY=aO(s),ai=k(function(a){return a8(aQ(a,0))},bY)}var
+T=ai;ba=1}if(!ba)var
+T=[0,L,0];if(ad)var
+Q=T,N=K,M=f;else
 var
-N=S,M=rf<=aK?1:0,L=S}else
+Q=T,N=rg<=aM?1:0,M=T}else
 var
-N=0,M=H,L=a}}else
+Q=0,N=K,M=f}}else
 var
-N=0,M=1,L=0;var
-bA=ag?[0,ag[1],0]:k(jS,N),aT=k(function(a){return oC(i,a,ab,_)},bA),bG=z[1],bH=k(function(a){return bB(g,Q,a[1]/aH,cn)},bG),bI=aC(0,aT)?0:bm(function(a){var
-t=ao(bv,bD(e_(a)));return k(function(F){return k(function(G){var
-f=G?h(function(a){return-a},t):t,i=oD(F),H=$(g),u=h(function(a){return aa(a,bV)},H),m=Math.sqrt(2.*bq),o=h(function(a){return fL(i,a)},r),b=R(function(a,b){return b5(b,c(o,a)[1+a])},r),A=r.length-1,d=n(r.length-1,0.),B=eS(function(a){var
-c=0.<e(b,a)?1:0,d=c?e(u,a)<m*Math.sqrt(e(b,a))?1:0:c;return d},A),k=[0,aD(f)],a=f0;for(;;){if(0<a){var
-C=a-1|0,D=aD(d);y(function(a){var
-l=e(d,a),p=k[1],f=R(function(d,b){return b-l*e(c(r,a)[1+a],d)},p),q=e(b,a),g=b5(f,c(o,a)[1+a])/q,s=e(b,a),t=aa(b5(f,fL(i,f))/s-g*g,0.),h=e(u,a)/(m*Math.sqrt(e(b,a))),j=aa(0.,-g-Math.sqrt(t)*h/Math.sqrt(1.-h*h)),n=j!=l?1:0,v=n?(X(d,a,j),k[1]=R(function(d,b){return b+j*e(c(r,a)[1+a],d)},f),0):n;return v},B);var
+Q=0,N=1,M=0;var
+aV=g[1][13],bC=aV?C(aV[1]):1;if(aj)var
+bD=aj[1],bJ=0,aW=[0,D(bC,function(a){return bD}),bJ];else
+var
+aW=k(function(a){return k(jS,a)},Q);var
+aX=k(function(a){return oC(g,a,_,ab)},aW),bK=z[1],bL=k(function(a){return bE(i,S,a[1]/aJ,cs)},bK),bM=aC(0,aX)?0:bd(function(a){var
+t=ar(by,bG(e$(a)));return k(function(F){return k(function(G){var
+f=G?h(function(a){return-a},t):t,g=oD(F),H=ac(i),u=h(function(a){return aa(a,bV)},H),m=Math.sqrt(2.*bv),o=h(function(a){return fL(g,a)},r),b=P(function(a,b){return b5(b,c(o,a)[1+a])},r),A=r.length-1,e=n(r.length-1,0.),B=eT(function(a){var
+c=0.<d(b,a)?1:0,e=c?d(u,a)<m*Math.sqrt(d(b,a))?1:0:c;return e},A),k=[0,aD(f)],a=f0;for(;;){if(0<a){var
+C=a-1|0,D=aD(e);x(function(a){var
+l=d(e,a),p=k[1],f=P(function(e,b){return b-l*d(c(r,a)[1+a],e)},p),q=d(b,a),h=b5(f,c(o,a)[1+a])/q,s=d(b,a),t=aa(b5(f,fL(g,f))/s-h*h,0.),i=d(u,a)/(m*Math.sqrt(d(b,a))),j=aa(0.,-h-Math.sqrt(t)*i/Math.sqrt(1.-i*i)),n=j!=l?1:0,v=n?(V(e,a,j),k[1]=P(function(e,b){return b+j*d(c(r,a)[1+a],e)},f),0):n;return v},B);var
 q=[0,1];p(function(f,g){return function(c,a){var
-b=kK*(1.+Math.abs(a))<Math.abs(a-e(f,c))?1:0,d=b?(g[1]=0,0):b;return d}}(D,q),d);var
+b=kM*(1.+Math.abs(a))<Math.abs(a-d(f,c))?1:0,e=b?(g[1]=0,0):b;return e}}(D,q),e);var
 E=q[1]?0:C,a=E;continue}var
-s=k[1],w=fL(i,s),l=b5(s,w);if(pJ*b5(f,fL(i,f))<l&&l<a6){var
-I=h(function(a){return jT(12,a*Math.sqrt(2.*bq/l))},w),x=am(g),z=n(Y,0),K=x[2],L=x[1];aZ(function(a){var
+s=k[1],v=fL(g,s),l=b5(s,v);if(pJ*b5(f,fL(g,f))<l&&l<a6){var
+I=h(function(a){return jV(12,a*Math.sqrt(2.*bv/l))},v),y=aq(i),z=n($,0),K=y[2],L=y[1];aZ(function(a){var
 g=h(function(b){var
-a=b[2];return b5(ao(K,c(v,a)[1+a][1]),I)},a),b=[0,0.],n=0,o=aQ(function(b,a){return b+a[3]|0},n,a);p(function(c,h){var
-d=e(g,c)<0.?1:0;if(d){var
-i=aa(aL(L,h[2]),0.),a=-4.*e(g,c)/i,j=a!=a?a6:a;b[1]=aa(b[1],j);var
+a=b[2];return b5(ar(K,c(w,a)[1+a][1]),I)},a),b=[0,0.],n=0,o=aR(function(b,a){return b+a[3]|0},n,a);p(function(c,h){var
+e=d(g,c)<0.?1:0;if(e){var
+i=aa(aN(L,h[2]),0.),a=-4.*d(g,c)/i,j=a!=a?a6:a;b[1]=aa(b[1],j);var
 f=0}else
 var
-f=d;return f},a);var
+f=e;return f},a);var
 i=b[1]*br(1.,-30)<=1.?1:0,k=i?o<=ci?1:0:i;if(k){var
-l=f$(aa(b[1],1.)),m=l[2],q=l[1]==by?m-1|0:m,r=br(1.,-q|0),d=h(function(a){return ge(Math.floor(br(r*a,50)))},g),f=[0,j];p(function(a,b){var
-e=c(d,a)[1+a],g=J(b[3],e);f[1]=as(f[1],g);return 0},a);if(0<bs(f[1])){var
-s=c(a,0)[1][3],t=d$(f[1],s);d[1]=cS(c(d,0)[1],t)}return p(function(a,e){var
-f=c(d,a)[1+a],b=e[1];c(z,b)[1+b]=f;return 0},a)}return k},ce);return z}return n(Y,0)}},co)},bH)},aT),aU=[0,g,L,M,bI];av(bE,t,aU);return aU}var
-a7=F(ai),bT=0,bU=0,bW=0,bX=D===a7?ai[1]:m===a7?I(ai):ai;return[0,bX,bW,bU,bT]}var
-cp=n(Y,0);if(oG(ah)){var
-cq=aH?aj:aH;W(cq,Hr)}if(al)var
-cr=z[1],bG=k(function(a){return a[2]},cr);else
+l=gb(aa(b[1],1.)),m=l[2],q=l[1]==bz?m-1|0:m,r=br(1.,-q|0),e=h(function(a){return gg(Math.floor(br(r*a,50)))},g),f=[0,j];p(function(a,b){var
+d=c(e,a)[1+a],g=J(b[3],d);f[1]=as(f[1],g);return 0},a);if(0<bs(f[1])){var
+s=c(a,0)[1][3],t=eb(f[1],s);e[1]=cS(c(e,0)[1],t)}return p(function(a,d){var
+f=c(e,a)[1+a],b=d[1];c(z,b)[1+b]=f;return 0},a)}return k},cl);return z}return n($,0)}},cu)},bL)},aX),a0=[0,i,M,N,bM];av(bH,t,a0);return a0}var
+a_=G(am),b0=0,b2=0,b3=0,b4=E===a_?am[1]:m===a_?I(am):am;return[0,b4,b3,b2,b0]}var
+cv=n($,0);if(oG(al)){var
+cw=aJ?ao:aJ;X(cw,Ht)}if(ap)var
+cx=z[1],bJ=k(function(a){return a[2]},cx);else
 var
-bG=G(oI,function(a){return bw(1,oI)});return[0,bG,function(m,k,a,j,i){function
+bJ=D(oI,function(a){return bx(1,oI)});return[0,bJ,function(m,k,a,j,i){function
 l(a){var
-b=G(Y,function(a){return a}),c=0;return H(function(c,b){return c+f(i,a,b)|0},c,b)}var
-o=z[3](j,l),p=0,d=bF(H(function(o,j){var
-h=n(_,0.),k=j[1]-1|0,p=0;if(!(k<0)){var
-d=p;for(;;){var
-l=Y-1|0,q=0;if(!(l<0)){var
+b=D($,function(a){return a}),c=0;return H(function(c,b){return c+f(i,a,b)|0},c,b)}var
+o=z[3](j,l),p=0,e=bI(H(function(o,j){var
+h=n(ab,0.),k=j[1]-1|0,p=0;if(!(k<0)){var
+e=p;for(;;){var
+l=$-1|0,q=0;if(!(l<0)){var
 a=q;for(;;){var
-g=b(m,a);if(c(ch,g)[1+g]){var
-s=f(i,d,a);X(h,g,e(h,g)+s)}var
+g=b(m,a);if(c(co,g)[1+g]){var
+s=f(i,e,a);V(h,g,d(h,g)+s)}var
 t=a+1|0;if(l!==a){var
 a=t;continue}break}}var
-r=d+1|0;if(k!==d){var
-d=r;continue}break}}return[0,[0,h,j[2]],o]},p,o)),g=d[4],q=aO(1,C(d[2]));if(0===g)var
-h=cp;else
+r=e+1|0;if(k!==e){var
+e=r;continue}break}}return[0,[0,h,j[2]],o]},p,o)),g=e[4],q=aP(1,C(e[2]));if(0===g)var
+h=cv;else
 var
-r=al?a:w(a,q)/6|0,h=ae(ae(g,r),k);return function(a){return c(h,a)[1+a]}}]}function
-hk(g,b){var
+r=ap?a:u(a,q)/6|0,h=ae(ae(g,r),k);return function(a){return c(h,a)[1+a]}}]}function
+hn(g,b){var
 h=1;if(b<1)var
-c=d;else{var
-a=h,e=d;for(;;){var
-f=gy(J(e,(g-b|0)+a|0),a),i=a+1|0;if(b!==a){var
-a=i,e=f;continue}var
+c=e;else{var
+a=h,d=e;for(;;){var
+f=gB(J(d,(g-b|0)+a|0),a),i=a+1|0;if(b!==a){var
+a=i,d=f;continue}var
 c=f;break}}return z(c)}function
-jU(b,a){var
-c=gf(b[2],a);return b2(gf(b[1],a),c)}function
+jW(b,a){var
+c=gh(b[2],a);return b2(gh(b[1],a),c)}function
 oJ(d,a,h){function
-K(a,b){return fE(a)<=1?1:0}if(f(aw[14],K,a)){var
+K(a,b){return fF(a)<=1?1:0}if(f(aw[14],K,a)){var
 p=function(l){var
-c=[0,x,0];function
+c=[0,y,0];function
 d(d,a,e){var
 f=e[2],i=e[1];if(d){var
 j=d[1];if(1===j[2]&&!d[2]){var
-c=b(h,j[1]),k=(0<B(a)?1:0)===l?1:0,m=k?c[4]:c[3],n=[0,[0,ct(a),m],f],o=k?c[2]:c[1];return[0,u(i,g(a,o)),n]}}return[0,u(i,a),f]}return S(aw[13],d,a,c)},r=function(b,a){return[m,function(c){return az(d,0,b,k(function(b){var
-a=b[2],c=F(a),d=D===c?a[1]:m===c?I(a):a;return[0,b[1],d]},a))}]},s=p(0),t=s[1],v=p(1),z=v[1],L=v[2],M=r($(Y(z),a),L),N=s[2];return[0,[0,t,z,r($(a,Y(t)),N),M]]}var
+c=b(h,j[1]),k=(0<B(a)?1:0)===l?1:0,m=k?c[4]:c[3],n=[0,[0,cu(a),m],f],o=k?c[2]:c[1];return[0,v(i,g(a,o)),n]}}return[0,v(i,a),f]}return S(aw[13],d,a,c)},r=function(b,a){return[m,function(c){return az(d,0,b,k(function(b){var
+a=b[2],c=G(a),d=E===c?a[1]:m===c?I(a):a;return[0,b[1],d]},a))}]},s=p(0),t=s[1],w=p(1),z=w[1],L=w[2],M=r($(Y(z),a),L),N=s[2];return[0,[0,t,z,r($(a,Y(t)),N),M]]}var
 i=A(0,4);function
-O(a,b){return y(function(a){var
-b=a[1],c=aX(U(i,b),0);return V(i,b,aO(a[2],c))},a)}f(aw[12],O,a);var
-C=aS(an,ee(gu(i))),P=1;if(ci<H(function(a,b){return ci<a?a:w(a,b[2]+1|0)},P,C))return 0;var
+O(a,b){return x(function(a){var
+b=a[1],c=aQ(U(i,b),0);return W(i,b,aP(a[2],c))},a)}f(aw[12],O,a);var
+C=aT(an,eg(gx(i))),P=1;if(ci<H(function(a,b){return ci<a?a:u(a,b[2]+1|0)},P,C))return 0;var
 Q=[0,[0,0,a],0],R=H(function(j,e){var
 d=e[2],a=e[1],f=b(h,a),o=f[2],p=f[1],i=l(d+1|0,function(c){return l(d+1|0,function(b){var
-h=cJ(c,b),j=0;if(h<0)var
-i=x;else{var
-a=j,e=x;for(;;){if((b-a|0)<=(d-c|0))var
-k=jU(p,b-a|0),l=g(jU(o,a),k),m=hk(d-c|0,b-a|0),f=u(e,g(g(hk(c,a),m),l));else
+h=cK(c,b),j=0;if(h<0)var
+i=y;else{var
+a=j,e=y;for(;;){if((b-a|0)<=(d-c|0))var
+k=jW(p,b-a|0),l=g(jW(o,a),k),m=hn(d-c|0,b-a|0),f=v(e,g(g(hn(c,a),m),l));else
 var
 f=e;var
 n=a+1|0;if(h!==a){var
 a=n,e=f;continue}var
-i=f;break}}return cc(i,hk(d,b))})});return bm(function(e){var
-f=e[2],h=e[1];return G(d+1|0,function(e){function
+i=f;break}}return cc(i,hn(d,b))})});return bd(function(e){var
+f=e[2],h=e[1];return D(d+1|0,function(e){function
 j(d,j,h){var
-f=aX(gk(a,d),0),k=b(aY(function(b){return b[1]!==a?1:0}),d),l=fB(k,g(j,c(c(i,e)[1+e],f)[1+f]),cZ);return b(bT(0,h),l)}return[0,[0,[0,a,d,e],h],S(aw[13],j,f,cZ)]})},j)},Q,C),e=k(function(a){var
-b=eM(a[2]);return[0,a[1],b]},R),E=bZ(e)[2],j=H(function(b,a){return dd(b,a[2])},E,e),n=H(function(b,a){return dL(b,a[2])},E,e);function
-o(a,b){return 1===b?a:cz(d,o(a,b-1|0),a)}function
+f=aQ(gn(a,d),0),k=b(aY(function(b){return b[1]!==a?1:0}),d),l=fC(k,g(j,c(c(i,e)[1+e],f)[1+f]),cZ);return b(bT(0,h),l)}return[0,[0,[0,a,d,e],h],S(aw[13],j,f,cZ)]})},j)},Q,C),e=k(function(a){var
+b=eN(a[2]);return[0,a[1],b]},R),F=bZ(e)[2],j=H(function(b,a){return dd(b,a[2])},F,e),n=H(function(b,a){return dN(b,a[2])},F,e);function
+o(a,b){return 1===b?a:cA(d,o(a,b-1|0),a)}function
 T(f){var
-a=f[3],c=f[2],e=b(h,f[1]),i=q(e[2],e[1]);if(B(i)<=0)Z(Hu);function
+a=f[3],c=f[2],e=b(h,f[1]),i=q(e[2],e[1]);if(B(i)<=0)Z(Hw);function
 j(f){var
-b=e[3],c=F(b),d=D===c?b[1]:m===c?I(b):b;return o(d,a)}function
+b=e[3],c=G(b),d=E===c?b[1]:m===c?I(b):b;return o(d,a)}function
 k(h){var
-b=e[4],d=F(b),f=c-a|0,g=D===d?b[1]:m===d?I(b):b;return o(g,f)}if(0===a)var
+b=e[4],d=G(b),f=c-a|0,g=E===d?b[1]:m===d?I(b):b;return o(g,f)}if(0===a)var
 g=k(0);else
 if(a===c)var
 g=j(0);else
 var
-n=k(0),g=cz(d,j(0),n);var
-l=jU(i,c);return[0,cc(hk(c,a),l),g]}function
+n=k(0),g=cA(d,j(0),n);var
+l=jW(i,c);return[0,cc(hn(c,a),l),g]}function
 J(a,h){return[m,function(c){return az(d,0,a,b(b1(function(a){var
 c=b(h,a[2]);if(0<B(c)){var
-e=k(T,ak(a[1])),i=H(function(b,a){return g(b,a[1])},c,e),f=k(function(a){return a[2]},e),j=l1(f),l=bZ(f);return[0,[0,i,H(function(a,b){return cz(d,a,b)},l,j)]]}return 0}),e))}]}function
-W(a){return q(n,a)}var
-X=J($(Y(n),a),W);function
+e=k(T,ak(a[1])),i=H(function(b,a){return g(b,a[1])},c,e),f=k(function(a){return a[2]},e),j=l3(f),l=bZ(f);return[0,[0,i,H(function(a,b){return cA(d,a,b)},l,j)]]}return 0}),e))}]}function
+V(a){return q(n,a)}var
+X=J($(Y(n),a),V);function
 _(a){return q(a,j)}return[0,[0,j,n,J($(a,Y(j)),_),X]]}function
 oK(a,t,a_,a8,z,ah,aE,aD,N,a7,a6){var
-E=a[2],d=a[1],J=cf(a);function
+F=a[2],e=a[1],J=cf(a);function
 aj(a){var
 c=z[1];if(c){var
-d=c[1],e=_(b(d[2][2],a));return[0,_(b(d[1][2],a)),e]}throw[0,ad,Hv]}var
-aF=jL(a);W(jM(aF),N);var
-ak=A(0,bb),aG=A(0,am),aH=A(0,am);function
-aI(d){var
-f=U(aH,d),g=z[2];if(f)return f[1];if(aE&&g){var
-i=g[1];W(d<i[7].length-1?1:0,Hw);var
-m=c(i[7],d)[1+d],n=function(b){var
-g=U(aG,b);if(g)var
-d=g[1];else{var
-i=cA(a,c(t,b)[1+b]),l=M(i[2]),j=[0,h(M,i[1]),l];av(aG,b,j);var
-d=j}var
-f=[0,0.],k=d[1];p(function(c,a){var
-b=a!=0.?1:0,d=b?(f[1]=f[1]+a*e(m,c),0):b;return d},k);return f[1]+d[2]},j=b(aE[1],n),k=j[1],o=j[2],q=Y(K(k[2])),l=[0,k,dq(a,[8,(a7*d1|0)+d|0],H(function(e,a){var
-d=a[1],f=c(t,d)[1+d];return b(bT([0,a[2]],e),f)},q,o))];av(aH,d,l);return l}return bi(Hx)}function
-Q(x,o){var
-g=o[3],b=o[2],i=o[1];if(2===i)return ok(a,x,b,g);if(8===i)return f(a6,b,g);W(g<=1?1:0,Hy);if(!(5<i>>>0))switch(i){case
-0:return fG(a,b,g);case
+d=c[1],e=_(b(d[2][2],a));return[0,_(b(d[1][2],a)),e]}throw[0,ad,Hx]}var
+aF=jL(a);X(jM(aF),N);var
+ak=A(0,bb),aH=A(0,am),aI=A(0,am);function
+aJ(e){var
+f=U(aI,e),g=z[2];if(f)return f[1];if(aE&&g){var
+i=g[1];X(e<i[7].length-1?1:0,Hy);var
+m=c(i[7],e)[1+e],n=function(b){var
+g=U(aH,b);if(g)var
+e=g[1];else{var
+i=cB(a,c(t,b)[1+b]),l=M(i[2]),j=[0,h(M,i[1]),l];av(aH,b,j);var
+e=j}var
+f=[0,0.],k=e[1];p(function(c,a){var
+b=a!=0.?1:0,e=b?(f[1]=f[1]+a*d(m,c),0):b;return e},k);return f[1]+e[2]},j=b(aE[1],n),k=j[1],o=j[2],q=Y(K(k[2])),l=[0,k,dq(a,[8,(a7*d3|0)+e|0],H(function(e,a){var
+d=a[1],f=c(t,d)[1+d];return b(bT([0,a[2]],e),f)},q,o))];av(aI,e,l);return l}return bj(Hz)}function
+R(x,o){var
+g=o[3],b=o[2],i=o[1];if(2===i)return om(a,x,b,g);if(8===i)return f(a6,b,g);X(g<=1?1:0,HA);if(!(5<i>>>0))switch(i){case
+0:return fH(a,b,g);case
 1:if(ah){var
-r=ah[1][1];W(b<r.length-1?1:0,HA);var
+r=ah[1][1];X(b<r.length-1?1:0,HC);var
 u=c(r,b)[1+b],v=aj(b);return 0===g?dq(a,[5,b],$(Y(v[2]),u)):dq(a,[4,b],$(u,Y(v[1])))}break;case
-3:W(0===g?1:0,HB);return aI(b)[2];case
-4:return Z(HC);case
+3:X(0===g?1:0,HD);return aJ(b)[2];case
+4:return Z(HE);case
 5:var
 w=U(ak,b);if(w){var
-e=w[1],p=cA(a,c(t,b)[1+b]),j=p[3],l=p[2],n=p[1],y=k(function(a){var
+d=w[1],p=cB(a,c(t,b)[1+b]),j=p[3],l=p[2],n=p[1],y=k(function(a){var
 b=a[2];return[0,dm(a9,a[1]),b]},j);if(0===g){var
 z=[m,function(p){if(0===j){var
-b=e[4],f=F(b);return D===f?b[1]:m===f?I(b):b}var
-c=e[4],g=F(c),i=0,k=D===g?c[1]:m===g?I(c):c,o=q(e[2],l);return az(d,[0,j],dp(a,h(K,n),o),[0,[0,s,k],i])}];return[0,n,q(e[2],l),z]}var
+b=d[4],f=G(b);return E===f?b[1]:m===f?I(b):b}var
+c=d[4],g=G(c),i=0,k=E===g?c[1]:m===g?I(c):c,o=q(d[2],l);return az(e,[0,j],dp(a,h(K,n),o),[0,[0,s,k],i])}];return[0,n,q(d[2],l),z]}var
 A=[m,function(k){if(0===j){var
-b=e[3],f=F(b);return D===f?b[1]:m===f?I(b):b}var
-c=e[3],g=F(c),h=0,i=D===g?c[1]:m===g?I(c):c;return az(d,[0,y],dp(a,n,q(l,e[1])),[0,[0,s,i],h])}],B=q(l,e[1]);return[0,h(K,n),B,A]}return bi(HD)}return bi(Hz)}var
-aJ=z[2];if(aJ){var
-P=aJ[1];W(P[2]===J?1:0,HE);var
-a$=aP(P[1]),al=O(b(aY(function(a){return 5!==a[1]?1:0}),a$));W(bc(bO(P[1],0,al.length-1),al),HF);var
-ba=cm(P[3].length-1,2*J|0),ao=ba,aK=P[1],an=al}else
+b=d[3],f=G(b);return E===f?b[1]:m===f?I(b):b}var
+c=d[3],g=G(c),h=0,i=E===g?c[1]:m===g?I(c):c;return az(e,[0,y],dp(a,n,q(l,d[1])),[0,[0,s,i],h])}],B=q(l,d[1]);return[0,h(K,n),B,A]}return bj(HF)}return bj(HB)}var
+aK=z[2];if(aK){var
+Q=aK[1];X(Q[2]===J?1:0,HG);var
+a$=aO(Q[1]),al=O(b(aY(function(a){return 5!==a[1]?1:0}),a$));X(bc(bO(Q[1],0,al.length-1),al),HH);var
+ba=cm(Q[3].length-1,2*J|0),ao=ba,aL=Q[1],an=al}else
 var
-ao=0,aK=[0],an=[0];var
-o=[0,aF],T=A(0,bb),bd=z[2];bC(function(f){var
+ao=0,aL=[0],an=[0];var
+o=[0,aF],T=A(0,bb),bd=z[2];bt(function(f){var
 g=ao-1|0,A=0;if(!(g<0)){var
 b=A;for(;;){var
-L=o[1],M=h(function(b){return function(a){return Q(b,a)}}(L),an),i=fH(a,o[1],M),j=function(d){return function(b){var
-a=w(2*J|0,d)+b|0;return c(f[3],a)[1+a]}}(b),n=function(b,a){return l(J,function(c){return c===b?a:x})},p=o[1],r=l(J,function(h,m,i,e){return function(b){var
-j=m(2*b|0),f=ds(0,h,i(b,s),j),g=f[1],d=hh(g);if(bF(d,c(e[2],b)[1+b])){var
-k=f[2];return[0,d,hf(a,b,0,om(h,i(b,s),g,k),d)]}var
-l=c(e[4],b)[1+b];return[0,c(e[2],b)[1+b],l]}}(i,j,n,p)),v=l(J,function(h,m,i,e){return function(b){var
-j=m((2*b|0)+1|0),f=ds(0,h,i(b,a9),j),g=f[1],d=K(hh(g));if(cb(d,c(e[1],b)[1+b])){var
-k=f[2];return[0,d,hf(a,b,1,om(h,i(b,a9),g,k),d)]}var
-l=c(e[3],b)[1+b];return[0,c(e[1],b)[1+b],l]}}(i,j,n,p)),O=h(function(a){return a[2]},r),P=h(function(a){return a[2]},v),S=h(function(a){return a[1]},r),y=[0,h(function(a){return a[1]},v),S,P,O];W(jM(y),N);var
-z=jK(a,y);W(jM(z),N);o[1]=z;var
-X=b+1|0;if(g!==b){var
-b=X;continue}break}}var
-B=f[6];bC(function(d){var
-b=o[1],h=d[2],i=d[1],j=b[1],f=R(function(b,a){return dd(a,_(e(i,b)))},j),k=b[2],g=R(function(b,a){return dL(a,_(e(h,b)))},k),l=b[4],m=R(function(b,d){return hf(a,b,0,d,c(g,b)[1+b])},l),n=b[3];o[1]=[0,f,g,R(function(b,d){return hf(a,b,1,d,c(f,b)[1+b])},n),m];return 0},B);var
-C=o[1],E=h(function(a){return Q(C,a)},an),G=fH(a,o[1],E),H=f[4];return aZ(function(g){var
-b=g[2],e=g[1];W(e<t.length-1?1:0,HG);var
-i=cA(a,c(t,e)[1+e]),j=i[2],l=i[1],v=1===b?l:h(K,l),n=ds(0,G,v,g[3]),o=n[1],w=n[2],p=c(t,e)[1+e],f=1===b?u(j,o):q(j,o),x=1===b?$(Y(f),p):$(p,Y(f)),y=i[3],z=k(function(a){var
-c=a[1],d=a[2],e=1===b?dm(a9,c):c;return[0,e,d]},y),A=[m,function(a){return az(d,[0,z],x,k(function(b){var
-a=b[2],c=F(a),d=D===c?a[1]:m===c?I(a):a;return[0,b[1],d]},w))}],r=U(T,[0,e,b]);if(r){var
-s=r[1][1],B=1===b?bR(s,f):ev(s,f);if(B)return 0}return V(T,[0,e,b],[0,f,A])},H)},bd);var
-v=o[1];function
-bf(a){var
+L=o[1],M=h(function(b){return function(a){return R(b,a)}}(L),an),i=fI(a,o[1],M),j=function(d){return function(b){var
+a=u(2*J|0,d)+b|0;return c(f[3],a)[1+a]}}(b),n=function(b,a){return l(J,function(c){return c===b?a:y})},p=o[1],r=l(J,function(h,m,i,e){return function(b){var
+j=m(2*b|0),f=ds(0,h,i(b,s),j),g=f[1],d=hk(g);if(bF(d,c(e[2],b)[1+b])){var
+k=f[2];return[0,d,hi(a,b,0,oo(h,i(b,s),g,k),d)]}var
+l=c(e[4],b)[1+b];return[0,c(e[2],b)[1+b],l]}}(i,j,n,p)),w=l(J,function(h,m,i,e){return function(b){var
+j=m((2*b|0)+1|0),f=ds(0,h,i(b,a9),j),g=f[1],d=K(hk(g));if(cb(d,c(e[1],b)[1+b])){var
+k=f[2];return[0,d,hi(a,b,1,oo(h,i(b,a9),g,k),d)]}var
+l=c(e[3],b)[1+b];return[0,c(e[1],b)[1+b],l]}}(i,j,n,p)),O=h(function(a){return a[2]},r),Q=h(function(a){return a[2]},w),S=h(function(a){return a[1]},r),x=[0,h(function(a){return a[1]},w),S,Q,O];X(jM(x),N);var
+z=jK(a,x);X(jM(z),N);o[1]=z;var
+V=b+1|0;if(g!==b){var
+b=V;continue}break}}var
+B=f[6];bt(function(e){var
+b=o[1],h=e[2],i=e[1],j=b[1],f=P(function(b,a){return dd(a,_(d(i,b)))},j),k=b[2],g=P(function(b,a){return dN(a,_(d(h,b)))},k),l=b[4],m=P(function(b,d){return hi(a,b,0,d,c(g,b)[1+b])},l),n=b[3];o[1]=[0,f,g,P(function(b,d){return hi(a,b,1,d,c(f,b)[1+b])},n),m];return 0},B);var
+C=o[1],D=h(function(a){return R(C,a)},an),F=fI(a,o[1],D),H=f[4];return aZ(function(g){var
+b=g[2],d=g[1];X(d<t.length-1?1:0,HI);var
+i=cB(a,c(t,d)[1+d]),j=i[2],l=i[1],u=1===b?l:h(K,l),n=ds(0,F,u,g[3]),o=n[1],w=n[2],p=c(t,d)[1+d],f=1===b?v(j,o):q(j,o),x=1===b?$(Y(f),p):$(p,Y(f)),y=i[3],z=k(function(a){var
+c=a[1],d=a[2],e=1===b?dm(a9,c):c;return[0,e,d]},y),A=[m,function(a){return az(e,[0,z],x,k(function(b){var
+a=b[2],c=G(a),d=E===c?a[1]:m===c?I(a):a;return[0,b[1],d]},w))}],r=U(T,[0,d,b]);if(r){var
+s=r[1][1],B=1===b?bR(s,f):ew(s,f);if(B)return 0}return W(T,[0,d,b],[0,f,A])},H)},bd);var
+w=o[1];function
+be(a){var
 b=[m,function(c){var
-b=fC(a);return dn(d,[1,a],$(Y(ae(E[2],a)),b))}],c=[m,function(c){var
-b=Y(ae(E[1],a));return dn(d,[0,a],$(fC(a),b))}],e=ae(E[2],a);return[0,ae(E[1],a),e,c,b]}function
+b=fD(a);return dn(e,[1,a],$(Y(ae(F[2],a)),b))}],c=[m,function(c){var
+b=Y(ae(F[1],a));return dn(e,[0,a],$(fD(a),b))}],d=ae(F[2],a);return[0,ae(F[1],a),d,c,b]}function
 bg(d){var
-b=ai(a[7],[0,[0,d,1],0]),e=c(v[4],b)[1+b],f=c(v[3],b)[1+b],g=c(v[2],b)[1+b];return[0,c(v[1],b)[1+b],g,f,e]}var
-ap=A(0,bb);bC(function(k){var
+b=ai(a[7],[0,[0,d,1],0]),e=c(w[4],b)[1+b],f=c(w[3],b)[1+b],g=c(w[2],b)[1+b];return[0,c(w[1],b)[1+b],g,f,e]}var
+ap=A(0,bb);bt(function(k){var
 a=k[2];return iJ(function(n,l){var
-a=l[1],b=n[1],o=aj(a),p=o[2],r=o[1],f=cT(ca(n[2])),u=c(k[1],a)[1+a],v=aj(a),L=v[2],M=v[1],w=[m,function(b){return dn(d,[5,a],$(Y(L),u))}],x=[m,function(b){return dn(d,[4,a],$(u,Y(M)))}];if(l[2])var
+a=l[1],b=n[1],o=aj(a),p=o[2],r=o[1],f=cT(ca(n[2])),u=c(k[1],a)[1+a],v=aj(a),L=v[2],M=v[1],w=[m,function(b){return dn(e,[5,a],$(Y(L),u))}],x=[m,function(b){return dn(e,[4,a],$(u,Y(M)))}];if(l[2])var
 N=q(s,r),B=x,A=w,z=N,y=q(s,p);else
 var
 B=w,A=x,z=p,y=r;var
 h=g(y,f),i=g(z,f),C=c(t,b)[1+b];function
-E(c,a){return[m,function(h){var
-b=F(a),e=0,g=D===b?a[1]:m===b?I(a):a;return az(d,0,c,[0,[0,f,g],e])}]}var
-O=E($(Y(i),C),B),j=[0,h,i,E($(C,Y(h)),A),O],G=U(ap,b);if(G)var
-e=G[1],H=ev(e[1],h)?e:j,J=bR(e[2],i)?e:j,K=[0,H[1],J[2],H[3],J[4]];else
+D(c,a){return[m,function(h){var
+b=G(a),d=0,g=E===b?a[1]:m===b?I(a):a;return az(e,0,c,[0,[0,f,g],d])}]}var
+O=D($(Y(i),C),B),j=[0,h,i,D($(C,Y(h)),A),O],F=U(ap,b);if(F)var
+d=F[1],H=ew(d[1],h)?d:j,J=bR(d[2],i)?d:j,K=[0,H[1],J[2],H[3],J[4]];else
 var
-K=j;return V(ap,b,K)},a)},ah);function
-aL(b,a){return dn(d,[6,a],$(b,Y(aD)))}function
-aM(g,f){var
-e=c(t,f)[1+f],u=eN(e);if(u)var
-h=eM(e),Z=[m,function(a){return az(d,0,$(Y(h),e),0)}],v=[0,h,h,[m,function(a){return az(d,0,$(e,Y(h)),0)}],Z];else
+K=j;return W(ap,b,K)},a)},ah);function
+aM(b,a){return dn(e,[6,a],$(b,Y(aD)))}function
+aN(g,f){var
+d=c(t,f)[1+f],u=eO(d);if(u)var
+h=eN(d),Z=[m,function(a){return az(e,0,$(Y(h),d),0)}],v=[0,h,h,[m,function(a){return az(e,0,$(d,Y(h)),0)}],Z];else
 var
-aj=[m,function(a){return dn(d,[7,f],$(od,e))}],v=[0,x,s,[m,function(a){return az(d,0,e,[0,[0,s,aL(e,f)],0])}],aj];if(0===ao)var
+aj=[m,function(a){return dn(e,[7,f],$(of,d))}],v=[0,y,s,[m,function(a){return az(e,0,d,[0,[0,s,aM(d,f)],0])}],aj];if(0===ao)var
 w=0;else
 var
-Q=hd(a[5],e),r=Q[2],ai=oJ(d,Q[1],bg),w=aN(function(a){if(0===r)return a;var
+Q=hg(a[5],d),r=Q[2],ai=oJ(e,Q[1],bg),w=aG(function(a){if(0===r)return a;var
 b=[m,function(j){var
-b=a[4],c=F(b),f=0,g=D===c?b[1]:m===c?I(b):b,h=[0,[0,s,g],f],i=$(Y(a[2]),e);return az(d,[0,k(function(a){var
+b=a[4],c=G(b),f=0,g=E===c?b[1]:m===c?I(b):b,h=[0,[0,s,g],f],i=$(Y(a[2]),d);return az(e,[0,k(function(a){var
 b=a[2];return[0,dm(a9,a[1]),b]},r)],i,h)}],c=[m,function(h){var
-b=a[3],c=F(b),f=0,g=D===c?b[1]:m===c?I(b):b;return az(d,[0,r],$(e,Y(a[1])),[0,[0,s,g],f])}];return[0,a[1],a[2],c,b]},ai);var
-o=oJ(d,e,bf),_=1-g,aa=_||(0!==o?1:0);W(aa,HH);var
-i=g?e_(o):v,ab=0,ac=g?0:U(ap,f),ad=[0,o,[0,w,[0,ac,ab]]],y=b(b1(function(a){return a}),ad),ae=[0,i[1],i[3]],z=H(function(b,a){var
-c=b[1];return cb(a[1],c)?[0,a[1],a[3]]:[0,c,b[2]]},ae,y),af=[0,i[2],i[4]],A=H(function(b,a){var
-c=b[1];return bF(a[2],c)?[0,a[2],a[4]]:[0,c,b[2]]},af,y),B=U(T,[0,f,0]),R=0;if(B){var
-C=B[1],E=C[1];if(cb(E,z[1])){var
-j=[0,E,C[2]];R=1}}if(!R)var
+b=a[3],c=G(b),f=0,g=E===c?b[1]:m===c?I(b):b;return az(e,[0,r],$(d,Y(a[1])),[0,[0,s,g],f])}];return[0,a[1],a[2],c,b]},ai);var
+o=oJ(e,d,be),_=1-g,aa=_||(0!==o?1:0);X(aa,HJ);var
+i=g?e$(o):v,ab=0,ac=g?0:U(ap,f),ad=[0,o,[0,w,[0,ac,ab]]],x=b(b1(function(a){return a}),ad),ae=[0,i[1],i[3]],z=H(function(b,a){var
+c=b[1];return cb(a[1],c)?[0,a[1],a[3]]:[0,c,b[2]]},ae,x),af=[0,i[2],i[4]],A=H(function(b,a){var
+c=b[1];return bF(a[2],c)?[0,a[2],a[4]]:[0,c,b[2]]},af,x),B=U(T,[0,f,0]),R=0;if(B){var
+C=B[1],D=C[1];if(cb(D,z[1])){var
+j=[0,D,C[2]];R=1}}if(!R)var
 j=z;var
-G=U(T,[0,f,1]),V=0;if(G){var
-J=G[1],L=J[1];if(bF(L,A[1])){var
+F=U(T,[0,f,1]),V=0;if(F){var
+J=F[1],L=J[1];if(bF(L,A[1])){var
 l=[0,L,J[2]];V=1}}if(!V)var
-l=A;W(bR(j[1],l[1]),N);var
-n=K(hh(K(j[1]))),p=hh(l[1]);function
-M(e,a){return[m,function(h){var
-f=F(a),b=D===f?a[1]:m===f?I(a):a,g=c(d[2],b)[1+b];return S(aw[11],dK,g,e)?b:az(d,0,e,[0,[0,s,b],0])}]}var
-q=dd(aD,p),X=0;if(!u&&!g&&cb(q,n)){var
+l=A;X(bR(j[1],l[1]),N);var
+n=K(hk(K(j[1]))),p=hk(l[1]);function
+M(d,a){return[m,function(h){var
+f=G(a),b=E===f?a[1]:m===f?I(a):a,g=c(e[2],b)[1+b];return S(aw[11],dM,g,d)?b:az(e,0,d,[0,[0,s,b],0])}]}var
+q=dd(aD,p),W=0;if(!u&&!g&&cb(q,n)){var
 P=[m,function(b){var
-a=[0,[0,s,aL(e,f)],0];return az(d,0,$(e,Y(q)),a)}],O=q;X=1}if(!X)var
-ag=j[2],P=M($(e,Y(n)),ag),O=n;var
-ah=l[2];return[0,O,p,P,M($(Y(p),e),ah)]}y(function(a){return V(ak,a,aM(0,a))},a_);var
-aR=A(0,am);y(function(a){return V(aR,a,aM(1,a))},a8);var
-bh=z[2],aS=aN(function(b){return fH(a,v,h(function(a){return Q(v,a)},aK))},bh);function
-bj(b){var
-d=b<a[3]?1:0,c=d||ae(E[3],b-a[3]|0)[3],e=c?[0,fG(a,b,1),0]:c;return[0,fG(a,b,0),e]}var
-bk=C(E[3]),aT=cL(G(a[3]+bk|0,bj)),aU=z[2],aq=aU?aU[1][7]:[0],L=aX(aS,fH(a,v,[0])),i=cf(L[1]),aW=L[2][1],a0=l(i,function(a){var
-b=ca(aO(1,aq.length-1));return cc(aQ(function(c,b){return u(c,_(e(b,a)))},x,aq),b)});function
+a=[0,[0,s,aM(d,f)],0];return az(e,0,$(d,Y(q)),a)}],O=q;W=1}if(!W)var
+ag=j[2],P=M($(d,Y(n)),ag),O=n;var
+ah=l[2];return[0,O,p,P,M($(Y(p),d),ah)]}x(function(a){return W(ak,a,aN(0,a))},a_);var
+aS=A(0,am);x(function(a){return W(aS,a,aN(1,a))},a8);var
+bh=z[2],aT=aG(function(b){return fI(a,w,h(function(a){return R(w,a)},aL))},bh);function
+bi(b){var
+d=b<a[3]?1:0,c=d||ae(F[3],b-a[3]|0)[3],e=c?[0,fH(a,b,1),0]:c;return[0,fH(a,b,0),e]}var
+bk=C(F[3]),aU=cM(D(a[3]+bk|0,bi)),aV=z[2],aq=aV?aV[1][7]:[0],L=aQ(aT,fI(a,w,[0])),i=cf(L[1]),aX=L[2][1],a0=l(i,function(a){var
+b=ca(aP(1,aq.length-1));return cc(aR(function(c,b){return v(c,_(d(b,a)))},y,aq),b)});function
 as(b){var
 a=[0,b[2]],d=b[1];p(function(d,b){var
 e=0!==B(b)?1:0;if(e){var
@@ -6458,21 +6487,21 @@ f=0}else
 var
 f=e;return f},d);return 0<=B(a[1])?1:0}var
 at=c8(aq,[0]);if(at)var
-au=eh(as,L[3]),X=au?c9(as,aT):au;else
+au=dG(as,L[3]),V=au?c9(as,aU):au;else
 var
-X=at;if(X)var
-ar=X;else{var
+V=at;if(V)var
+ar=V;else{var
 aa=function(a){var
-b=[0,x],d=a[1];p(function(d,a){var
+b=[0,y],d=a[1];p(function(d,a){var
 e=0!==B(a)?1:0;if(e){var
-h=g(a,c(aW,d)[1+d]);b[1]=u(b[1],h);var
+h=g(a,c(aX,d)[1+d]);b[1]=v(b[1],h);var
 f=0}else
 var
 f=e;return f},d);var
-e=[0,q(a[2],b[1])];return be(a[1],e)},a1=G(i,function(b){var
-a=2*b|0;return aa(c(L[3],a)[1+a])}),a2=aP(h(aa,bO(L[3],2*i|0,L[3].length-1-(2*i|0)|0))),j=O(ay(a1,ay(a2,k(aa,aT)))),ab=l(j.length-1,function(a){return i+a|0}),ac=l(i,function(a){return a}),ax=function(a){var
+e=[0,q(a[2],b[1])];return bf(a[1],e)},a1=D(i,function(b){var
+a=2*b|0;return aa(c(L[3],a)[1+a])}),a2=aO(h(aa,bO(L[3],2*i|0,L[3].length-1-(2*i|0)|0))),j=O(ay(a1,ay(a2,k(aa,aU)))),ab=l(j.length-1,function(a){return i+a|0}),ac=l(i,function(a){return a}),ax=function(a){var
 b=0;return H(function(a,b){var
-c=b[2];if(a&&h_(a[1][2],c))return a;return[0,[0,b[1],c]]},b,a)};for(;;){var
+c=b[2];if(a&&h$(a[1][2],c))return a;return[0,[0,b[1],c]]},b,a)};for(;;){var
 aA=[0,0];p(function(e){return function(a,f){var
 b=B(c(f,i)[1+i])<0?1:0;if(b){var
 g=e[1];e[1]=[0,[0,a,c(ab,a)[1+a]],g];var
@@ -6480,11 +6509,11 @@ d=0}else
 var
 d=b;return d}}(aA),j);var
 aB=ax(aA[1]);if(aB){var
-n=aB[1][1],a3=G(i,function(a){return a}),af=ax(b(b1(function(d){return function(a){var
+n=aB[1][1],a3=D(i,function(a){return a}),af=ax(b(b1(function(d){return function(a){var
 b=B(c(c(j,d)[1+d],a)[1+a])<0?1:0,e=b?[0,[0,a,c(ac,a)[1+a]]]:b;return e}}(n)),a3));if(af){var
 r=af[1][1],aC=cT(c(c(j,n)[1+n],r)[1+r]),a4=j[1+n],ag=h(function(b){return function(a){return g(b,a)}}(aC),a4);c(ag,r)[1+r]=aC;p(function(n,a,k){return function(b,e){var
 d=c(e,a)[1+a],f=b!==n?1:0,h=f?0!==B(d)?1:0:f;if(h){var
-l=R(function(a,b){return q(b,g(d,c(k,a)[1+a]))},e);c(j,b)[1+b]=l;var
+l=P(function(a,b){return q(b,g(d,c(k,a)[1+a]))},e);c(j,b)[1+b]=l;var
 m=K(g(d,c(k,a)[1+a]));c(j[1+b],a)[1+a]=m;var
 i=0}else
 var
@@ -6492,31 +6521,31 @@ i=h;return i}}(n,r,ag),j);j[1+n]=ag;var
 a5=c(ac,r)[1+r];ac[1+r]=c(ab,n)[1+n];ab[1+n]=a5;continue}var
 ar=af}else
 var
-ar=1;break}}W(ar,N);function
-bl(a){return Q(v,a)}var
-aV=z[2],bm=aV?aV[1][5]:[0];return[0,a,ak,aR,aS,bm,aI,bl]}var
+ar=1;break}}X(ar,N);function
+bl(a){return R(w,a)}var
+aW=z[2],bm=aW?aW[1][5]:[0];return[0,a,ak,aS,aT,bm,aJ,bl]}var
 oL=am;function
 oM(a){var
-b=aj(d,oL),c=a[2];return b2(e8(aj(a[1],oL),c),b)}function
-HJ(d,c){var
+b=aj(e,oL),c=a[2];return b2(e9(aj(a[1],oL),c),b)}function
+HL(d,c){var
 b=d,a=c;for(;;){if(0===a)return b;var
-e=gc(b,a),b=a,a=e;continue}}function
-hl(a){return cO(a)?_(a):bi(HK)}function
-oN(c,a){if(cE<b$(a[2])){var
-b=aj(a[1],h2),e=c?d$(b,a[2]):e8(b,a[2]);return b2(e,aj(d,h2))}return a}function
-hm(f){var
+e=ge(b,a),b=a,a=e;continue}}function
+ho(a){return cs(a)?_(a):bj(HM)}function
+oN(c,a){if(cF<b$(a[2])){var
+b=aj(a[1],h3),d=c?eb(b,a[2]):e9(b,a[2]);return b2(d,aj(e,h3))}return a}function
+hp(f){var
 a=O(f[2]),d=h(function(a){return a[2]},a),b=h(function(a){return a[3]},a),e=[0,1];p(function(a,d){var
-g=d===c(b,a)[1+a]?1:0,h=g||dK(d,c(b,a)[1+a]),f=1-h,i=f?(e[1]=0,0):f;return i},d);var
+g=d===c(b,a)[1+a]?1:0,h=g||dM(d,c(b,a)[1+a]),f=1-h,i=f?(e[1]=0,0):f;return i},d);var
 g=e[1];return[0,h(function(a){return a[1]},a),d,b,g]}function
-hn(q,k){function
+hq(q,k){function
 m(a){return a}var
 a=l(k[1].length-1,m);function
 i(g,t,l,e,s,d,r){var
 o=g+t|0,p=e+s|0,u=c(l,e)[1+e],i=g,n=c(a,g)[1+g],h=e,m=u,b=r;for(;;){if(0<f(q,n,m)){c(d,b)[1+b]=m;var
 j=h+1|0;if(j<p){var
-h=j,m=c(l,j)[1+j],b=b+1|0;continue}return fb(a,i,d,b+1|0,o-i|0)}c(d,b)[1+b]=n;var
+h=j,m=c(l,j)[1+j],b=b+1|0;continue}return fc(a,i,d,b+1|0,o-i|0)}c(d,b)[1+b]=n;var
 k=i+1|0;if(k<o){var
-i=k,n=c(a,k)[1+k],b=b+1|0;continue}return fb(l,h,d,b+1|0,p-h|0)}}function
+i=k,n=c(a,k)[1+k],b=b+1|0;continue}return fc(l,h,d,b+1|0,p-h|0)}}function
 j(p,e,g,o){var
 h=o-1|0,r=0;if(!(h<0)){var
 d=r;a:for(;;){var
@@ -6530,256 +6559,256 @@ d(c,g,f,e){if(e<=5)return j(c,g,f,e);var
 b=e/2|0,h=e-b|0;d(c+b|0,g,f+b|0,h);d(c,a,c+h|0,b);return i(c+h|0,b,g,f+b|0,h,g,f)}var
 e=a.length-1;if(e<=5)j(0,a,0,e);else{var
 g=e/2|0,b=e-g|0,h=n(b,c(a,0)[1]);d(g,h,0,b);d(0,a,b,g);i(b,g,h,0,b,a,0)}return a}function
-ho(e,i,d,b,a){var
+hr(e,i,d,b,a){var
 f=c(d[1],a)[1+a],j=c(e,f)[1+f],g=c(d[1],b)[1+b],h=iQ(c(e,g)[1+g],j);return i?-h|0:h}function
-jV(b,a){var
-d=[0,aQ(q,s,b[2])],e=aD(b[2]);aZ(function(a){var
-g=c(b[2],a)[1+a],h=q(c(b[3],a)[1+a],g),f=dL(x,dd(d[1],h));d[1]=q(d[1],f);var
-i=u(c(b[2],a)[1+a],f);c(e,a)[1+a]=i;return 0},a);return e}function
+jX(b,a){var
+d=[0,aR(q,s,b[2])],e=aD(b[2]);aZ(function(a){var
+g=c(b[2],a)[1+a],h=q(c(b[3],a)[1+a],g),f=dN(y,dd(d[1],h));d[1]=q(d[1],f);var
+i=v(c(b[2],a)[1+a],f);c(e,a)[1+a]=i;return 0},a);return e}function
 fM(i,a,d){var
-b=[0,x],e=a[1];p(function(a,e){var
+b=[0,y],e=a[1];p(function(a,e){var
 f=0!==B(c(d,a)[1+a])?1:0;if(f){var
-j=c(i,e)[1+e],k=g(c(d,a)[1+a],j);b[1]=u(b[1],k);var
+j=c(i,e)[1+e],k=g(c(d,a)[1+a],j);b[1]=v(b[1],k);var
 h=0}else
 var
 h=f;return h},e);return b[1]}function
-dV(c,b,a){return a[4]?a[2]:jV(a,hn(function(d,e){return ho(c,b,a,d,e)},a))}function
-oO(f,j,a){if(a[4])return x;var
-b=hn(function(b,c){return ho(f,j,a,b,c)},a),d=[0,aQ(q,s,a[2])],g=b.length-1-1|0,e=[0,0];aZ(function(b){var
+dY(c,b,a){return a[4]?a[2]:jX(a,hq(function(d,e){return hr(c,b,a,d,e)},a))}function
+oO(f,j,a){if(a[4])return y;var
+b=hq(function(b,c){return hr(f,j,a,b,c)},a),d=[0,aR(q,s,a[2])],g=b.length-1-1|0,e=[0,0];aZ(function(b){var
 f=0===e[1]?1:0;if(f){var
 i=c(a[2],b)[1+b],g=q(c(a[3],b)[1+b],i);if(bR(d[1],g)){e[1]=[0,b];return 0}d[1]=q(d[1],g);var
 h=0}else
 var
 h=f;return h},b);var
-k=c(b,g)[1+g],h=aX(e[1],k),i=c(a[1],h)[1+h];return c(f,i)[1+i]}function
+k=c(b,g)[1+g],h=aQ(e[1],k),i=c(a[1],h)[1+h];return c(f,i)[1+i]}function
 oP(b,a){var
-d=[0,x],h=b[2];p(function(e,c){var
-b=e!==a?1:0,f=b?(d[1]=u(d[1],c),0):b;return f},h);var
+d=[0,y],h=b[2];p(function(e,c){var
+b=e!==a?1:0,f=b?(d[1]=v(d[1],c),0):b;return f},h);var
 e=0<B(c(b[3],a)[1+a])?1:0;if(e){var
 f=0<B(c(b[2],a)[1+a])?1:0;if(!f)return bF(d[1],s);var
 g=f}else
 var
 g=e;return g}function
-jW(g,f,a,b){return jV(a,hn(function(d,c){var
-e=c===b?1:0;return d===b?e?0:-1:e?1:ho(g,f,a,d,c)},a))}function
-oQ(E){var
-N=E[6],e=E[5],H=E[4],v=E[3],J=E[2],O=E[1],i=O[2],r=O[1][1],Y=dl(i),w=Y?Y[1]:i[5];function
+jY(g,f,a,b){return jX(a,hq(function(d,c){var
+e=c===b?1:0;return d===b?e?0:-1:e?1:hr(g,f,a,d,c)},a))}function
+oQ(F){var
+N=F[6],h=F[5],H=F[4],u=F[3],J=F[2],O=F[1],j=O[2],d=O[1][1],Y=dl(j),w=Y?Y[1]:j[5];function
 Z(a){var
-b=i[7];return b?g(_(b[1]),a):a}var
-$=H[2],o=$?$[1]:e,aa=0===H[3]?1:0,an=aa?H[1]!==e?1:0:aa;function
+b=j[7];return b?g(_(b[1]),a):a}var
+$=H[2],p=$?$[1]:h,aa=0===H[3]?1:0,an=aa?H[1]!==h?1:0:aa;function
 M(c){var
-a=i[10];return a?b(a[1][2],c):a}function
+a=j[10];return a?b(a[1][2],c):a}function
 ab(c){var
-a=i[11],d=a?1-b(a[1][2],c):a;return d}var
-y=e?v[9]:v[8];function
+a=j[11],d=a?1-b(a[1][2],c):a;return d}var
+x=h?u[9]:u[8];function
 t(a){var
-c=y?b(y[1][2],a)==a6?1:0:y;return c}var
-P=[m,function(m){if(y){var
-e=y[1],f=r-1|0,k=0;if(f<0)var
-h=s;else{var
-a=k,c=s;for(;;){var
-j=b(e[2],a)<a6?dL(c,ct(_(b(e[2],a)))):c,l=a+1|0;if(f!==a){var
-a=l,c=j;continue}var
-h=j;break}}var
-i=h}else
+c=x?b(x[1][2],a)==a6?1:0:x;return c}var
+Q=[m,function(n){if(x){var
+f=x[1],h=d-1|0,l=0;if(h<0)var
+i=s;else{var
+a=l,c=s;for(;;){var
+k=b(f[2],a)<a6?dN(c,cu(_(b(f[2],a)))):c,m=a+1|0;if(h!==a){var
+a=m,c=k;continue}var
+i=k;break}}var
+j=i}else
 var
-i=s;return g(i,z(aj(d,f8)))}],h=[m,function(a){if(y){var
-d=y[1];return l(r,function(e){var
-a=b(d[2],e);if(a<a6)return _(a);var
-c=F(P);return D===c?P[1]:m===c?I(P):P})}return l(r,function(a){return M(a)?s:x})}];function
-Q(c,b){var
+j=s;return g(j,z(aj(e,f9)))}],i=[m,function(a){if(x){var
+e=x[1];return l(d,function(d){var
+a=b(e[2],d);if(a<a6)return _(a);var
+c=G(Q);return E===c?Q[1]:m===c?I(Q):Q})}return l(d,function(a){return M(a)?s:y})}];function
+R(c,b){var
 a=H[3];return a?f(a[1],c,b):a}function
-ac(a){return k(hm,b(J[3],a))}function
+ac(a){return k(hp,b(J[3],a))}function
 ad(b,j,i,a){if(N){if(da(t,a[1]))return 0;var
 d=S(N[1],b,j,i);if(d){var
-f=d[1],c=f[1],g=fM(b,a,dV(b,e,a)),k=e?g:K(g),l=e?c:K(c);if(bF(l,k))return[0,[0,c,f[2]]]}var
-h=0}else
+e=d[1],c=e[1],f=fM(b,a,dY(b,h,a)),k=h?f:K(f),l=h?c:K(c);if(bF(l,k))return[0,[0,c,e[2]]]}var
+g=0}else
 var
-h=N;return h}function
+g=N;return g}function
 af(a,c){var
-d=b(J[3],c);return bt(function(f,d){var
-b=hm(d),e=ad(a,c,f,b),g=e?e[1][1]:fM(a,b,dV(a,o,b)),h=Z(g);return u(d[1],h)},d)}var
+d=b(J[3],c);return bu(function(f,d){var
+b=hp(d),e=ad(a,c,f,b),g=e?e[1][1]:fM(a,b,dY(a,p,b)),h=Z(g);return v(d[1],h)},d)}var
 C=[0,w],T=[m,function(c){var
-a=F(h),b=D===a?h[1]:m===a?I(h):h;return[0,b]}],V=[0,[0]],ag=[0,[0]];function
+a=G(i),b=E===a?i[1]:m===a?I(i):i;return[0,b]}],V=[0,[0]],ag=[0,[0]];function
 W(b){for(;;){var
-d=F(T),a=D===d?T[1]:m===d?I(T):T;if(b===C[1])return a[1];if(b===(C[1]+1|0)&&c8(V[1],[0]))return V[1];if(b<C[1]){var
-f=n(r,0),k=a[1],o=C[1]-1|0,p=l(r,function(o,k,j){return function(a){var
-l=0;if(L(i[1],HQ)&&M(a)&&0!==dl(i)&&i[5]<=k){var
-f=s;l=1}if(!l){var
-m=0;if(L(i[1],HR)&&ab(a))var
-f=x;else
+e=G(T),a=E===e?T[1]:m===e?I(T):T;if(b===C[1])return a[1];if(b===(C[1]+1|0)&&c8(V[1],[0]))return V[1];if(b<C[1]){var
+f=n(d,0),o=a[1],p=C[1]-1|0,q=l(d,function(o,k,i){return function(a){var
+l=0;if(L(j[1],HS)&&M(a)&&0!==dl(j)&&j[5]<=k){var
+e=s;l=1}if(!l){var
+m=0;if(L(j[1],HT)&&ab(a))var
+e=y;else
 m=1;if(m){var
-b=af(o,a),d=Q(k,a);if(typeof
-d==="number"){bu(function(g,d){var
-e=ae(b,c(j,a)[1+a]),f=H[1]?cb(d,e):bF(d,e),h=f?(c(j,a)[1+a]=g,0):f;return h},b);var
-h=ae(b,c(j,a)[1+a])}else
+b=af(o,a),d=R(k,a);if(typeof
+d==="number"){bv(function(g,d){var
+e=ae(b,c(i,a)[1+a]),f=H[1]?cb(d,e):bF(d,e),h=f?(c(i,a)[1+a]=g,0):f;return h},b);var
+f=ae(b,c(i,a)[1+a])}else
 if(0===d[0])var
-h=ae(b,d[1]);else
+f=ae(b,d[1]);else
 var
-n=d[1],h=iq(function(c,b,a){return u(c,g(b,a))},x,n,b);var
-f=h}}return oN(e,f)}}(k,o,f));V[1]=a[1];a[1]=p;ag[1]=f;C[1]=C[1]-1|0;continue}C[1]=w;var
-j=F(h),q=D===j?h[1]:m===j?I(h):h;a[1]=q;V[1]=[0];continue}}function
+n=d[1],f=gl(function(c,b,a){return v(c,g(b,a))},y,n,b);var
+e=f}}return oN(h,e)}}(o,p,f));V[1]=a[1];a[1]=q;ag[1]=f;C[1]=C[1]-1|0;continue}C[1]=w;var
+k=G(i),r=E===k?i[1]:m===k?I(i):i;a[1]=r;V[1]=[0];continue}}function
 ao(b,a){return c(W(b),a)[1+a]}function
 X(a){if(a<w){W(a);return W(a+1|0)}var
-b=F(h);return D===b?h[1]:m===b?I(h):h}function
-p(c){var
-a=e?v[11]:v[10];return a?b(a[1][2],c):a}function
-ah(a){return cm(p(a),r+1|0)}function
+b=G(i);return E===b?i[1]:m===b?I(i):i}function
+r(c){var
+a=h?u[11]:u[10];return a?b(a[1][2],c):a}function
+ah(a){return cm(r(a),d+1|0)}function
 ai(a){var
 b=M(a);if(b)var
 c=b;else{var
-d=L(i[1],HS);if(d)return ab(a);var
+d=L(j[1],HU);if(d)return ab(a);var
 c=d}return c}var
-j=[m,function(d){var
-a=e?v[14]:v[13];if(a){var
-c=a[1];return l(r,function(a){return _(b(c[2],a))})}return n(r,x)}],a=A(0,am),ak=[0,-1];function
-al(f,c,d){function
-j(a){return hm(ae(b(J[3],c),d))}function
+o=[m,function(e){var
+a=h?u[14]:u[13];if(a){var
+c=a[1];return l(d,function(a){return _(b(c[2],a))})}return n(d,y)}],a=A(0,am),ak=[0,-1];function
+al(e,c,d){function
+i(a){return hp(ae(b(J[3],c),d))}function
 k(b){var
-a=j(0);return[0,[0,oO(X(f),e,a)],0]}var
+a=i(0);return[0,[0,oO(X(e),h,a)],0]}var
 l=ai(c);if(l)var
-t=i[5]<=f?1:0,m=t||1-M(c);else
+t=j[5]<=e?1:0,m=t||1-M(c);else
 var
 m=l;var
-g=Q(f,c),u=typeof
-g==="number"?1:0===g[0]?g[1]===d?1:0:0<B(ae(g[1],d))?1:0;if(typeof
-O[3]==="number")return[0,[0,x],0];if(N){if(!m&&u){if(ak[1]!==f){var
-r=0,s=a[2].length-1;if(4<=a.length-1&&!(s===cK(a[4]))){a[1]=0;a[2]=n(cK(a[4]),0)}else
-r=1;if(r&&0<a[1]){a[1]=0;gn(a[2],0,a[2].length-1,0)}ak[1]=f}var
+f=R(e,c),u=typeof
+f==="number"?1:0===f[0]?f[1]===d?1:0:0<B(ae(f[1],d))?1:0;if(typeof
+O[3]==="number")return[0,[0,y],0];if(N){if(!m&&u){if(ak[1]!==e){var
+r=0,s=a[2].length-1;if(4<=a.length-1&&!(s===cL(a[4]))){a[1]=0;a[2]=n(cL(a[4]),0)}else
+r=1;if(r&&0<a[1]){a[1]=0;gq(a[2],0,a[2].length-1,0)}ak[1]=e}var
 o=U(a,[0,c,d]);if(o)return o[1];var
-v=j(0),p=ad(X(f),c,d,v);if(p)var
-q=p[1],h=[0,[1,q[1]],[0,q[2]]];else
+v=i(0),p=ad(X(e),c,d,v);if(p)var
+q=p[1],g=[0,[1,q[1]],[0,q[2]]];else
 var
-h=k(0);av(a,[0,c,d],h);return h}return[0,[0,x],0]}return k(0)}function
+g=k(0);av(a,[0,c,d],g);return g}return[0,[0,y],0]}return k(0)}function
 ap(c,b,a){return al(c,b,a)[2]}function
 aq(d,c){var
-f=hm(ae(b(J[3],d),c)),a=F(j),g=D===a?j[1]:m===a?I(j):j;return oO(g,e,f)}function
+e=hp(ae(b(J[3],d),c)),a=G(o),f=E===a?o[1]:m===a?I(o):o;return oO(f,h,e)}function
 ar(a){var
-b=F(j),d=D===b?j[1]:m===b?I(j):j;return c(d,a)[1+a]}function
-as(T,a,l){var
-y=ae(ac(a),l),at=0;if(y[4]||!bc(H[2],[0,1-e]))at=1;else
+b=G(o),d=E===b?o[1]:m===b?I(o):o;return c(d,a)[1+a]}function
+as(T,a,k){var
+x=ae(ac(a),k),at=0;if(x[4]||!bc(H[2],[0,1-h]))at=1;else
 if(T<w)var
-z=dV(X(T),o,y);else{var
-U=F(h),f=D===U?h[1]:m===U?I(h):h,d=ae(ac(a),l);if(L(i[1],HT)){var
-V=F(j),A=D===V?j[1]:m===V?I(j):j,ay=ae(b(J[3],a),l)[1],W=function(b,a){return e?bR(b,a):ev(b,a)},C=dV(f,o,d),az=c(f,a)[1+a],au=0;if(W(fM(f,d,C),az)){var
-aA=c(A,a)[1+a],aB=u(c(f,a)[1+a],aA);if(W(u(ay,fM(A,d,C)),aB)){var
+z=dY(X(T),p,x);else{var
+U=G(i),e=E===U?i[1]:m===U?I(i):i,d=ae(ac(a),k);if(L(j[1],HV)){var
+V=G(o),A=E===V?o[1]:m===V?I(o):o,ay=ae(b(J[3],a),k)[1],W=function(b,a){return h?bR(b,a):ew(b,a)},C=dY(e,p,d),az=c(e,a)[1+a],au=0;if(W(fM(e,d,C),az)){var
+aA=c(A,a)[1+a],aB=v(c(e,a)[1+a],aA);if(W(v(ay,fM(A,d,C)),aB)){var
 Y=C;au=1}}if(!au)var
-Y=dV(A,o,d);var
-_=Y}else{if(e)var
-aC=d[4],aD=d[3],aE=R(function(a,b){return t(c(d[1],a)[1+a])?x:b},aD),k=[0,d[1],d[2],aE,aC];else
+Y=dY(A,p,d);var
+_=Y}else{if(h)var
+aC=d[4],aD=d[3],aE=P(function(a,b){return t(c(d[1],a)[1+a])?y:b},aD),f=[0,d[1],d[2],aE,aC];else
 var
-k=d;var
-S=0;if(e){var
-av=0;if(!t(a)&&!bF(aQ(u,x,k[3]),s)){S=1;av=1}if(!av)var
-E=dV(f,o,d)}else
+f=d;var
+S=0;if(h){var
+av=0;if(!t(a)&&!bF(aR(v,y,f[3]),s)){S=1;av=1}if(!av)var
+F=dY(e,p,d)}else
 S=1;if(S)if(t(a)){var
-r=L(i[1],HU)?ah:p,aF=function(b){var
+n=L(j[1],HW)?ah:r,aF=function(b){var
 c=t(b);if(c)var
-e=r(a),d=r(b)<e?1:0;else
+e=n(a),d=n(b)<e?1:0;else
 var
 d=c;return d},$=function(b){var
 c=t(b);if(c)var
-e=r(a),d=r(b)<=e?1:0;else
+e=n(a),d=n(b)<=e?1:0;else
 var
 d=c;return d},aa=function(f,a){function
 d(a){return a}var
-e=G(a[1].length-1,d);return c_(function(d){var
+e=D(a[1].length-1,d);return c_(function(d){var
 e=b(f,c(a[1],d)[1+d]);return e?oP(a,d):e},e)},ab=aa(aF,d);if(ab)var
-ad=jW(f,o,d,ab[1]);else
+ad=jY(e,p,d,ab[1]);else
 var
-aG=d[4],aH=d[3],aI=R(function(a,b){return $(c(d[1],a)[1+a])?b:x},aH),K=[0,d[1],d[2],aI,aG],ag=aa(function(b){var
+aG=d[4],aH=d[3],aI=P(function(a,b){return $(c(d[1],a)[1+a])?b:y},aH),K=[0,d[1],d[2],aI,aG],ag=aa(function(b){var
 c=$(b);if(c)var
-e=p(a),d=p(b)<e?1:0;else
+e=r(a),d=r(b)<e?1:0;else
 var
-d=c;return d},K),aJ=ag?jW(f,o,K,ag[1]):dV(f,o,K),ad=aJ;var
-E=ad}else{var
-v=function(b){if(e){var
-g=M(b);if(g)var
-h=g;else
+d=c;return d},K),aJ=ag?jY(e,p,K,ag[1]):dY(e,p,K),ad=aJ;var
+F=ad}else{var
+u=function(b){if(h){var
+f=M(b);if(f)var
+g=f;else
 var
-l=p(a),h=p(b)<l?1:0;return h}var
+l=r(a),g=r(b)<l?1:0;return g}var
 i=ai(b);if(i)var
 d=i;else{var
-j=1-t(b),k=j?B(c(f,b)[1+b])<=0?1:0:j;if(k)var
+j=1-t(b),k=j?B(c(e,b)[1+b])<=0?1:0:j;if(k)var
 d=k;else
 var
-m=p(a),d=p(b)<m?1:0}return d},n=jV(k,hn(function(b,a){var
-d=ho(f,o,k,b,a);if(0===d){var
-e=v(c(k[1],b)[1+b]);return aK(v(c(k[1],a)[1+a]),e)}return d},k)),aL=d[1],aM=R(function(a,d){var
-b=v(d),e=b?0<B(c(n,a)[1+a])?1:0:b;return e},aL);if(da(function(a){return a},aM))var
-aj=n;else{var
-ak=function(a){return Z(fM(f,k,a))},N=Q(w,a),aw=0;if(typeof
+m=r(a),d=r(b)<m?1:0}return d},l=jX(f,hq(function(b,a){var
+d=hr(e,p,f,b,a);if(0===d){var
+g=u(c(f[1],b)[1+b]);return aL(u(c(f[1],a)[1+a]),g)}return d},f)),aK=d[1],aM=P(function(a,d){var
+b=u(d),e=b?0<B(c(l,a)[1+a])?1:0:b;return e},aK);if(da(function(a){return a},aM))var
+aj=l;else{var
+ak=function(a){return Z(fM(e,f,a))},N=R(w,a),aw=0;if(typeof
 N!=="number"&&1===N[0]){var
-O=ae(N[1],l);aw=1}if(!aw)var
+O=ae(N[1],k);aw=1}if(!aw)var
 O=s;var
-aN=function(a){return a},aO=G(k[1].length-1,aN),al=c_(function(a){var
-b=v(c(k[1],a)[1+a]);return b?oP(k,a):b},aO);if(al&&0<B(O)){var
-am=jW(f,o,k,al[1]),aR=ak(am),an=ct(q(ak(n),aR)),ao=af(f,a),P=Q(w,a),ax=0;if(typeof
-P!=="number"&&1===P[0]){var
-aT=P[1],ap=iq(function(c,b,a){return u(c,g(b,a))},x,aT,ao);ax=1}if(!ax)var
-ap=ae(ao,l);var
-aq=cc(ct(q(ap,c(f,a)[1+a])),O),aS=bR(an,aq)?s:cc(aq,an),ar=dd(aS,bw(1,2)),as=R(function(a,b){var
-d=g(ar,c(am,a)[1+a]);return u(g(q(s,ar),b),d)},n)}else
+aN=function(a){return a},aP=D(f[1].length-1,aN),al=c_(function(a){var
+b=u(c(f[1],a)[1+a]);return b?oP(f,a):b},aP);if(al&&0<B(O)){var
+am=jY(e,p,f,al[1]),aQ=ak(am),an=cu(q(ak(l),aQ)),ao=af(e,a),Q=R(w,a),ax=0;if(typeof
+Q!=="number"&&1===Q[0]){var
+aT=Q[1],ap=gl(function(c,b,a){return v(c,g(b,a))},y,aT,ao);ax=1}if(!ax)var
+ap=ae(ao,k);var
+aq=cc(cu(q(ap,c(e,a)[1+a])),O),aS=bR(an,aq)?s:cc(aq,an),ar=dd(aS,bx(1,2)),as=P(function(a,b){var
+d=g(ar,c(am,a)[1+a]);return v(g(q(s,ar),b),d)},l)}else
 var
-as=n;var
+as=l;var
 aj=as}var
-E=aj}var
-_=E}var
+F=aj}var
+_=F}var
 z=_}if(at)var
-z=y[2];return aP(z)}function
+z=x[2];return aO(z)}function
 at(e,a){if(an){if(e<w){W(e);return c(ag[1],a)[1+a]}var
-d=v[12];if(d)var
+d=u[12];if(d)var
 g=b(O[1][5][2],a),f=b(d[1][2],a)-g|0;else
 var
-f=d;return f}return 0}return[0,ap,[0,ao,t,p,ah,function(c,b,a){return al(c,b,a)[1]},at,as,ar,aq]]}function
+f=d;return f}return 0}return[0,ap,[0,ao,t,r,ah,function(c,b,a){return al(c,b,a)[1]},at,as,ar,aq]]}function
 oR(g,a,e,m,h,c,P){var
-l=0===dl(g[2])?1:0,d=a[1],R=t(d,HV),o=a[8],p=a[9],K=0;if(o&&p){var
+l=0===dl(g[2])?1:0,d=a[1],Q=t(d,HX),o=a[8],p=a[9],K=0;if(o&&p){var
 q=o[1],s=q[1]-1|0,L=p[1],r=0,M=0;if(s<0)var
 u=r;else{var
 j=M,v=r;for(;;){var
 N=b(L[2],j),w=N<b(q[2],j)?1:v,O=j+1|0;if(s!==j){var
 j=O,v=w;continue}var
 u=w;break}}var
-x=u;K=1}if(!K)var
-x=0;W(1-x,R);var
-S=t(d,HW),z=Q(a[2],HX);if(z)var
+y=u;K=1}if(!K)var
+y=0;X(1-y,Q);var
+S=t(d,HY),z=R(a[2],HZ);if(z)var
 A=z;else
 var
-al=0!==a[12]?1:0,A=al||1-l;W(A,S);var
-T=t(d,HY),C=0!==a[10]?1:0;if(C)var
+al=0!==a[12]?1:0,A=al||1-l;X(A,S);var
+T=t(d,H0),C=0!==a[10]?1:0;if(C)var
 D=C;else
 var
-ak=1-l,D=ak||aC(g[2][1],H6);W(D,T);var
-U=e===m?[0,e,0]:[0,e,[0,m,0]];y(function(a){var
-b=t(d,HZ);return W(fl(a,h),b)},U);var
-V=t(d,H0),X=0.<=a[3]?1:0,Y=X||1-m0(e);W(Y,V);function
+ak=1-l,D=ak||aC(g[2][1],H8);X(D,T);var
+U=e===m?[0,e,0]:[0,e,[0,m,0]];x(function(a){var
+b=t(d,H1);return X(fm(a,h),b)},U);var
+V=t(d,H2),W=0.<=a[3]?1:0,Y=W||1-m2(e);X(Y,V);function
 E(b,f,a){var
-c=b?e:m,d=fk(c,h,b,a);if(d){var
-g=function(d,e){return eA(c,h,b,a,d,e)};return fR(f,c,eB(c,h,b,a),g,a)}return d}var
-Z=l?aC(g[2][1],H1):l;if(Z){var
-k=g[2][5],_=eB(e,h,1,c),$=1,aa=function(a,b){return eA(e,h,$,c,a,b)},F=g[1][1]-1|0,ab=0;if(!(F<0)){var
+c=b?e:m,d=fl(c,h,b,a);if(d){var
+g=function(d,e){return eB(c,h,b,a,d,e)};return fR(f,c,eC(c,h,b,a),g,a)}return d}var
+Z=l?aC(g[2][1],H3):l;if(Z){var
+k=g[2][5],_=eC(e,h,1,c),$=1,aa=function(a,b){return eB(e,h,$,c,a,b)},F=g[1][1]-1|0,ab=0;if(!(F<0)){var
 i=ab;for(;;){var
 J=1-b(c[2],i),af=J?B(f(c[1],k,i))<=0?1:0:J;if(af){var
-ag=t(d,H5),ah=b(c[5],k),ai=b(c[1],k);W(mV(bR,ez,_,aa,b(c[1],k),ai,ah,k,i),ag)}var
+ag=t(d,H7),ah=b(c[5],k),ai=b(c[1],k);X(mX(bR,eA,_,aa,b(c[1],k),ai,ah,k,i),ag)}var
 aj=i+1|0;if(F!==i){var
 i=aj;continue}break}}}if(g[2][4])var
 n=1.-a[3],G=1.-a[4];else
 var
 n=a[4],G=a[3];var
-H=aC(g[2][1],H2);if(G<=0.){var
-ac=t(d,H3);W(E(1,i0,c),ac)}var
+H=aC(g[2][1],H4);if(G<=0.){var
+ac=t(d,H5);X(E(1,i0,c),ac)}var
 ad=n==a6?1:0,I=ad||(H?1.<=n?1:0:H);if(I){var
-ae=t(d,H4);return W(E(0,i1,P),ae)}return I}function
-oS(a,t,j,i,f,e,d,G){var
-P=a?a[1]:a,n=t?t[1]:A(0,am),o=j?j[1]:A(0,am),p=i?i[1]:A(0,10),q=f?f[1]:A(0,10),r=e?e[1]:A(0,4),Q=d?d[1]:function(a){throw[0,ad,H9]};return function(d,M,t,L,J){var
-a=G[1],v=[0,0],w=[0,P],N=A(0,am);function
-f(a){v[1]=[0,a,v[1]];w[1]++;return[5,w[1]-1|0]}var
+ae=t(d,H6);return X(E(0,i1,P),ae)}return I}function
+oS(a,t,j,i,f,e,d,F){var
+P=a?a[1]:a,n=t?t[1]:A(0,am),o=j?j[1]:A(0,am),p=i?i[1]:A(0,10),q=f?f[1]:A(0,10),r=e?e[1]:A(0,4),Q=d?d[1]:function(a){throw[0,ad,H$]};return function(d,M,t,L,J){var
+a=F[1],u=[0,0],w=[0,P],N=A(0,am);function
+f(a){u[1]=[0,a,u[1]];w[1]++;return[5,w[1]-1|0]}var
 R=C(d[1]);function
 e(c,b){if(c<M){var
-f=d[3],g=ed(function(a,b){return a<c?1:0},f),h=b?1:b,i=0;return[0,((2*R|0)+H(function(b,a){var
+f=d[3],g=ef(function(a,b){return a<c?1:0},f),h=b?1:b,i=0;return[0,((2*R|0)+H(function(b,a){var
 c=a[3]?2:1;return b+c|0},i,g)|0)+h|0]}var
 j=ae(d[3],c),k=b?0:1,e=0,a=j[1];for(;;){if(a){if(0===B(a[1])){var
-e=e+1|0,a=a[2];continue}return[0,(2*e|0)+k|0]}throw[0,ad,H7]}}function
+e=e+1|0,a=a[2];continue}return[0,(2*e|0)+k|0]}throw[0,ad,H9]}}function
 z(a){switch(a[0]){case
 0:return[0,2*a[1]|0];case
 1:return[0,(2*a[1]|0)+1|0];case
@@ -6793,22 +6822,22 @@ g=b(t,a[1]);return[3,g[1],g[2],g[3]];case
 j=b(t,a[1]);return[4,j[1],j[2],j[3]];case
 8:var
 k=a[1],o=U(p,k);if(o)return o[1];var
-s=b(L,k),u=f([3,s[1],s[2]]);V(p,k,u);return u;case
+s=b(L,k),u=f([3,s[1],s[2]]);W(p,k,u);return u;case
 9:var
 n=a[1],v=U(q,n);if(v)return v[1];var
-d=b(J,n),w=d[2],x=d[1],E=d[3],y=U(r,x);if(y)var
+d=b(J,n),w=d[2],x=d[1],D=d[3],y=U(r,x);if(y)var
 z=y[1];else{var
 B=[0,0],H=l(w,function(d){var
-a=U(E,d);return aN(function(a){var
-b=a[4],e=F(b),h=D===e?b[1]:m===e?I(b):b,j=i(h),c=a[3],f=F(c),k=D===f?c[1]:m===f?I(c):c,l=i(k),g=[0,d,a[1],a[2],l,j];B[1]=[0,g];return g},a)}),C=h(function(a){return a?a[1]:e_(B[1])},H);V(r,x,C);var
+a=U(D,d);return aG(function(a){var
+b=a[4],e=G(b),h=E===e?b[1]:m===e?I(b):b,j=i(h),c=a[3],f=G(c),k=E===f?c[1]:m===f?I(c):c,l=i(k),g=[0,d,a[1],a[2],l,j];B[1]=[0,g];return g},a)}),C=h(function(a){return a?a[1]:e$(B[1])},H);W(r,x,C);var
 z=C}var
-G=d[4],A=f([4,w,function(a){return c(z,a)[1+a]},G]);V(q,n,A);return A;default:return[5,b(Q,a[1])]}}function
+F=d[4],A=f([4,w,function(a){return c(z,a)[1+a]},F]);W(q,n,A);return A;default:return[5,b(Q,a[1])]}}function
 O(e){var
 f=c(a[3],e)[1+e];if(3===f[0]){var
 h=f[1],i=c(a[2],e)[1+e],j=H(function(f,d){var
-e=d[2],g=c(a[2],e)[1+e];return b(bT([0,K(d[1])],f),g)},i,h),k=f[2],l=eM(H(function(c,a){var
-b=ae(d[3],a[2]),e=Y(b[2]),f=$(oh(b[1]),e);return $(c,c0(a[1],f))},j,k));return H(function(b,a){var
-c=O(a[2]);return u(b,g(a[1],c))},l,h)}return x}function
+e=d[2],g=c(a[2],e)[1+e];return b(bT([0,K(d[1])],f),g)},i,h),k=f[2],l=eN(H(function(c,a){var
+b=ae(d[3],a[2]),e=Y(b[2]),f=$(oj(b[1]),e);return $(c,c0(a[1],f))},j,k));return H(function(b,a){var
+c=O(a[2]);return v(b,g(a[1],c))},l,h)}return y}function
 j(d){var
 h=U(n,d);if(h)return h[1];var
 e=c(a[3],d)[1+d];switch(e[0]){case
@@ -6817,10 +6846,10 @@ g=z(e[1]);break;case
 1:var
 k=j(e[1]),g=f([0,k,j(e[2])]);break;case
 2:var
-g=f([2,fF(e[1])]);break;default:var
+g=f([2,fG(e[1])]);break;default:var
 l=i(d),m=e[1],o=c(a[2],d)[1+d];H(function(f,d){var
 e=d[2],g=c(a[2],e)[1+e];return b(bT([0,K(d[1])],f),g)},o,m);var
-g=f([1,l,O(d)])}V(n,d,g);return g}function
+g=f([1,l,O(d)])}W(n,d,g);return g}function
 i(b){var
 l=U(o,b);if(l)return l[1];var
 d=c(a[3],b)[1+b];switch(d[0]){case
@@ -6828,156 +6857,156 @@ d=c(a[3],b)[1+b];switch(d[0]){case
 f=[0,[0,s,z(d[1])],0];break;case
 3:var
 n=d[2],p=k(function(a){var
-b=a[1];if(1-eN(b))Z(H8);var
-c=eM(b),d=0<B(c)?1:0,f=e(a[2],d);return[0,ct(c),f]},n),q=d[1],r=ay(bm(function(a){var
+b=a[1];if(1-eO(b))Z(H_);var
+c=eN(b),d=0<B(c)?1:0,f=e(a[2],d);return[0,cu(c),f]},n),q=d[1],r=ay(bd(function(a){var
 b=a[1],c=i(a[2]);return k(function(a){var
-c=a[2];return[0,g(b,a[1]),c]},c)},q),p),h=A(0,8);y(function(a){var
-b=a[2],c=aX(U(h,b),x);return V(h,b,u(a[1],c))},r);var
-m=0,f=eq(function(c,b,a){return[0,[0,b,c],a]},h,m);break;default:var
-f=[0,[0,s,j(b)],0]}V(o,b,f);return f}function
-E(h){var
+c=a[2];return[0,g(b,a[1]),c]},c)},q),p),h=A(0,8);x(function(a){var
+b=a[2],c=aQ(U(h,b),y);return W(h,b,v(a[1],c))},r);var
+m=0,f=er(function(c,b,a){return[0,[0,b,c],a]},h,m);break;default:var
+f=[0,[0,s,j(b)],0]}W(o,b,f);return f}function
+D(h){var
 b=h;for(;;){var
-e=1-aH(N,b);if(e){V(N,b,0);var
+e=1-aI(N,b);if(e){W(N,b,0);var
 d=c(a[3],b)[1+b];switch(d[0]){case
 0:var
 f=d[1];switch(f[0]){case
 8:case
 9:z(f);return 0}break;case
-1:E(d[1]);var
+1:D(d[1]);var
 b=d[2];continue;case
 3:var
-i=d[1];return y(function(a){return E(a[2])},i)}var
+i=d[1];return x(function(a){return D(a[2])},i)}var
 g=0}else
 var
 g=e;return g}}function
 S(e,c){var
-a=w[1],f=[0,function(d){return a+b(c,d)|0}],g=[0,ep(r)],h=[0,ep(q)],i=[0,ep(p)],j=[0,ep(o)];return fQ(oS([0,a+e|0],[0,ep(n)],j,i,h,g,f,G),d,M,t,L,J)}function
-T(a){return ak(v[1])}return[0,i,j,function(a){var
-b=a[1],c=0<B(b)?1:0,d=e(a[2],c);return[0,ct(b),d]},T,E,S]}}function
+a=w[1],f=[0,function(d){return a+b(c,d)|0}],g=[0,eq(r)],h=[0,eq(q)],i=[0,eq(p)],j=[0,eq(o)];return fQ(oS([0,a+e|0],[0,eq(n)],j,i,h,g,f,F),d,M,t,L,J)}function
+T(a){return ak(u[1])}return[0,i,j,function(a){var
+b=a[1],c=0<B(b)?1:0,d=e(a[2],c);return[0,cu(b),d]},T,D,S]}}function
 bJ(b,i){var
-d=b.length-1-1|0,c=0.,j=0;if(d<0)var
+e=b.length-1-1|0,c=0.,j=0;if(e<0)var
 f=c;else{var
 a=j,g=c;for(;;){var
-h=g+e(b,a)*e(i,a),k=a+1|0;if(d!==a){var
+h=g+d(b,a)*d(i,a),k=a+1|0;if(e!==a){var
 a=k,g=h;continue}var
 f=h;break}}return f}var
-bK=[ax,H_,b8(0)];function
-jX(k){var
+bK=[ax,Ia,b8(0)];function
+jZ(k){var
 f=k.length-1,b=h(aD,k),i=l(f,function(a){return l(f,function(b){return a===b?1.:0.})}),m=f-1|0,w=0;if(!(m<0)){var
 a=w;for(;;){var
 j=[0,a],n=a+1|0,o=f-1|0;if(!(o<n)){var
 g=n;for(;;){var
-v=j[1],D=Math.abs(e(c(b,v)[1+v],a));if(D<Math.abs(e(c(b,g)[1+g],a)))j[1]=g;var
+v=j[1],D=Math.abs(d(c(b,v)[1+v],a));if(D<Math.abs(d(c(b,g)[1+g],a)))j[1]=g;var
 E=g+1|0;if(o!==g){var
 g=E;continue}break}}var
-p=j[1];if(Math.abs(e(c(b,p)[1+p],a))<kK)throw bK;var
+p=j[1];if(Math.abs(d(c(b,p)[1+p],a))<kM)throw bK;var
 q=function(b,f){return function(a){var
 g=c(a,b)[1+b],d=f[1];a[1+b]=c(a,d)[1+d];var
 e=f[1];c(a,e)[1+e]=g;return 0}}(a,j);q(b);q(i);var
-x=1./e(c(b,a)[1+a],a),r=function(g,k){return function(h){var
-b=c(h,g)[1+g],d=f-1|0,i=0;if(!(d<0)){var
-a=i;for(;;){X(b,a,e(b,a)*k);var
-j=a+1|0;if(d!==a){var
+x=1./d(c(b,a)[1+a],a),r=function(g,k){return function(h){var
+b=c(h,g)[1+g],e=f-1|0,i=0;if(!(e<0)){var
+a=i;for(;;){V(b,a,d(b,a)*k);var
+j=a+1|0;if(e!==a){var
 a=j;continue}break}}return 0}}(a,x);r(b);r(i);var
 s=f-1|0,y=0;if(!(s<0)){var
-d=y;for(;;){var
-t=d!==a?1:0,A=t?e(c(b,d)[1+d],a)!=0.?1:0:t;if(A){var
-B=e(c(b,d)[1+d],a),u=function(h,i,m){return function(b){var
-d=c(b,i)[1+i],g=f-1|0,j=c(b,h)[1+h],k=0;if(!(g<0)){var
-a=k;for(;;){X(d,a,e(d,a)-m*e(j,a));var
+e=y;for(;;){var
+t=e!==a?1:0,A=t?d(c(b,e)[1+e],a)!=0.?1:0:t;if(A){var
+B=d(c(b,e)[1+e],a),u=function(h,i,m){return function(b){var
+e=c(b,i)[1+i],g=f-1|0,j=c(b,h)[1+h],k=0;if(!(g<0)){var
+a=k;for(;;){V(e,a,d(e,a)-m*d(j,a));var
 l=a+1|0;if(g!==a){var
-a=l;continue}break}}return 0}}(a,d,B);u(b);u(i)}var
-C=d+1|0;if(s!==d){var
-d=C;continue}break}}var
+a=l;continue}break}}return 0}}(a,e,B);u(b);u(i)}var
+C=e+1|0;if(s!==e){var
+e=C;continue}break}}var
 z=a+1|0;if(m!==a){var
 a=z;continue}break}}return i}function
-jY(b,j){return l(b.length-1,function(k){var
-f=b.length-1-1|0,d=0.,l=0;if(f<0)var
-g=d;else{var
-a=l,h=d;for(;;){var
-m=e(c(j,a)[1+a],k),i=h+e(b,a)*m,n=a+1|0;if(f!==a){var
+j0(b,j){return l(b.length-1,function(k){var
+f=b.length-1-1|0,e=0.,l=0;if(f<0)var
+g=e;else{var
+a=l,h=e;for(;;){var
+m=d(c(j,a)[1+a],k),i=h+d(b,a)*m,n=a+1|0;if(f!==a){var
 a=n,h=i;continue}var
 g=i;break}}return g})}function
 fN(o,b,n){var
-y=b[3],d=o?aD(o[1]):l(y,function(a){return 0.<=e(n,a)?2*a|0:(2*a|0)+1|0}),g=2000;for(;;){if(0===g)throw bK;var
-i=jX(h(function(a){return c(b[1],a)[1+a]},d)),z=h(function(a){return e(b[2],a)},d),q=h(function(b){return function(a){return bJ(a,b)}}(z),i),s=b[1].length-1-1|0,r=-1,A=hR,B=0;if(s<0)var
+y=b[3],e=o?aD(o[1]):l(y,function(a){return 0.<=d(n,a)?2*a|0:(2*a|0)+1|0}),g=2000;for(;;){if(0===g)throw bK;var
+i=jZ(h(function(a){return c(b[1],a)[1+a]},e)),z=h(function(a){return d(b[2],a)},e),q=h(function(b){return function(a){return bJ(a,b)}}(z),i),s=b[1].length-1-1|0,r=-1,A=hU,B=0;if(s<0)var
 f=r;else{var
 a=B,k=A,u=r;for(;;){var
-F=e(b[2],a),v=bJ(c(b[1],a)[1+a],q)-F,w=k<v?1:0,G=w?1-da(function(b){return function(a){return a===b?1:0}}(a),d):w;if(G)var
+F=d(b[2],a),v=bJ(c(b[1],a)[1+a],q)-F,w=k<v?1:0,G=w?1-da(function(b){return function(a){return a===b?1:0}}(a),e):w;if(G)var
 x=v,m=a;else
 var
 x=k,m=u;var
 H=a+1|0;if(s!==a){var
 a=H,k=x,u=m;continue}var
 f=m;break}}if(0<=f){var
-C=jY(c(b[1],f)[1+f],i),j=[0,-1],D=jY(n,i),E=[0,a6];p(function(j,k,h){return function(b,a){var
+C=j0(c(b[1],f)[1+f],i),j=[0,-1],D=j0(n,i),E=[0,a6];p(function(j,k,h){return function(b,a){var
 c=c3<a?1:0;if(c)var
-d=aa(0.,e(j,b))/a,f=d<h[1]?1:0,i=f?(h[1]=d,k[1]=b,0):f,g=i;else
+e=aa(0.,d(j,b))/a,f=e<h[1]?1:0,i=f?(h[1]=e,k[1]=b,0):f,g=i;else
 var
 g=c;return g}}(D,j,E),C);if(0<=j[1]){var
-t=j[1];c(d,t)[1+t]=f;var
-g=g-1|0;continue}return[1,f,aD(d)]}return[0,q,aD(d)]}}var
-bU=[ax,H$,b8(0)],fO=mg([0,function(b,a){var
-c=aK(b[1],a[1]);return 0===c?aK(b[2],a[2]):c}]);function
-jZ(g,f,r,q){var
-i=g[7],j=g[1].length-1,h=n(w(j,f),0.),k=j-1|0,s=g[10],t=g[9],u=g[8],v=0;if(!(k<0)){var
-a=v;for(;;){var
+t=j[1];c(e,t)[1+t]=f;var
+g=g-1|0;continue}return[1,f,aD(e)]}return[0,q,aD(e)]}}var
+bU=[ax,Ib,b8(0)],fO=mi([0,function(b,a){var
+c=aL(b[1],a[1]);return 0===c?aL(b[2],a[2]):c}]);function
+j1(g,f,r,q){var
+i=g[7],j=g[1].length-1,h=n(u(j,f),0.),k=j-1|0,s=g[10],t=g[9],v=g[8],w=0;if(!(k<0)){var
+a=w;for(;;){var
 l=c(i,a)[1+a],m=a+1|0,o=c(i,m)[1+m]-1|0;if(!(o<l)){var
 b=l;for(;;){var
-y=e(r,c(t,b)[1+b]),z=e(u,b)*y,p=f-1|0,A=w(c(s,b)[1+b],f),B=0;if(!(p<0)){var
-d=B;for(;;){X(h,w(a,f)+d|0,e(h,w(a,f)+d|0)+z*e(q,A+d|0));var
-D=d+1|0;if(p!==d){var
-d=D;continue}break}}var
+y=d(r,c(t,b)[1+b]),z=d(v,b)*y,p=f-1|0,A=u(c(s,b)[1+b],f),B=0;if(!(p<0)){var
+e=B;for(;;){V(h,u(a,f)+e|0,d(h,u(a,f)+e|0)+z*d(q,A+e|0));var
+D=e+1|0;if(p!==e){var
+e=D;continue}break}}var
 C=b+1|0;if(o!==b){var
 b=C;continue}break}}var
 x=a+1|0;if(k!==a){var
 a=x;continue}break}}return h}function
-j0(k,q,a,F,E){var
-r=k[3],o=k[1],p=q.length-1,l=n(a,0.),m=n(w(p,a),0.),s=o.length-1-2|0,G=k[5],H=k[4],I=k[2],J=0;if(!(s<0)){var
-d=J;for(;;){gn(m,0,w(p,a),0.);var
-t=c(o,d)[1+d],u=d+1|0,v=c(o,u)[1+u]-1|0;if(!(v<t)){var
-b=t;for(;;){gn(l,0,a,0.);var
+j2(k,q,a,F,E){var
+r=k[3],o=k[1],p=q.length-1,l=n(a,0.),m=n(u(p,a),0.),s=o.length-1-2|0,G=k[5],H=k[4],I=k[2],J=0;if(!(s<0)){var
+e=J;for(;;){gq(m,0,u(p,a),0.);var
+t=c(o,e)[1+e],v=e+1|0,w=c(o,v)[1+v]-1|0;if(!(w<t)){var
+b=t;for(;;){gq(l,0,a,0.);var
 x=c(r,b)[1+b],y=b+1|0,z=c(r,y)[1+y]-1|0;if(!(z<x)){var
 i=x;for(;;){var
-R=e(H,i),D=a-1|0,S=w(c(G,i)[1+i],a),T=0;if(!(D<0)){var
-j=T;for(;;){X(l,j,e(l,j)+R*e(F,S+j|0));var
-V=j+1|0;if(D!==j){var
-j=V;continue}break}}var
+R=d(H,i),D=a-1|0,S=u(c(G,i)[1+i],a),T=0;if(!(D<0)){var
+j=T;for(;;){V(l,j,d(l,j)+R*d(F,S+j|0));var
+W=j+1|0;if(D!==j){var
+j=W;continue}break}}var
 U=i+1|0;if(z!==i){var
 i=U;continue}break}}var
 A=p-1|0,L=c(I,b)[1+b],M=0;if(!(A<0)){var
 g=M;for(;;){var
-B=e(c(q,g)[1+g],L);if(B!=0.){var
+B=d(c(q,g)[1+g],L);if(B!=0.){var
 C=a-1|0,O=0;if(!(C<0)){var
-h=O;for(;;){X(m,w(g,a)+h|0,e(m,w(g,a)+h|0)+B*e(l,h));var
+h=O;for(;;){V(m,u(g,a)+h|0,d(m,u(g,a)+h|0)+B*d(l,h));var
 Q=h+1|0;if(C!==h){var
 h=Q;continue}break}}}var
 P=g+1|0;if(A!==g){var
 g=P;continue}break}}var
-N=b+1|0;if(v!==b){var
-b=N;continue}break}}f(E,d,m);var
-K=d+1|0;if(s!==d){var
-d=K;continue}break}}return 0}function
-hp(d,c,b,f){var
-a=w(c.length-1,b),e=n(w(d[1].length-1-1|0,a),0.);j0(d,c,b,f,function(c,b){return fb(b,0,e,w(c,a),a)});return e}function
+N=b+1|0;if(w!==b){var
+b=N;continue}break}}f(E,e,m);var
+K=e+1|0;if(s!==e){var
+e=K;continue}break}}return 0}function
+hs(d,c,b,f){var
+a=u(c.length-1,b),e=n(u(d[1].length-1-1|0,a),0.);j2(d,c,b,f,function(c,b){return fc(b,0,e,u(c,a),a)});return e}function
 oT(a,b){var
-c=hp(a[2],b,1,a[6]);return f(a[5],b.length-1,c)}function
-hq(h,q,p,o){var
+c=hs(a[2],b,1,a[6]);return f(a[5],b.length-1,c)}function
+ht(h,q,p,o){var
 k=h.length-1-1|0,i=0.,j=0.,r=0;if(k<0)var
 m=j,l=i;else{var
 a=r,b=j,g=i;for(;;){var
-c=e(p,o+a|0);if(c<0.){var
-n=g+e(h,a)*c;if(c<b)var
-f=c,d=n;else
+c=d(p,o+a|0);if(c<0.){var
+n=g+d(h,a)*c;if(c<b)var
+f=c,e=n;else
 var
-f=b,d=n}else
+f=b,e=n}else
 var
-f=b,d=g;var
+f=b,e=g;var
 s=a+1|0;if(k!==a){var
-a=s,b=f,g=d;continue}var
-m=f,l=d;break}}return aa(l,q*m)}function
-eU(c,b,a){return b<=a?(((c+w(b,c)|0)-(w(b,b-1|0)/2|0)|0)+a|0)-b|0:(((c+w(a,c)|0)-(w(a,a-1|0)/2|0)|0)+b|0)-a|0}function
-dt(a){return a+(w(a,a+1|0)/2|0)|0}function
+a=s,b=f,g=e;continue}var
+m=f,l=e;break}}return aa(l,q*m)}function
+eV(c,b,a){return b<=a?(((c+u(b,c)|0)-(u(b,b-1|0)/2|0)|0)+a|0)-b|0:(((c+u(a,c)|0)-(u(a,a-1|0)/2|0)|0)+b|0)-a|0}function
+dt(a){return a+(u(a,a+1|0)/2|0)|0}function
 oU(m,w,e,v,b,k,j){var
 h=k[2],i=k[1];if(j){var
 o=j[1],p=o[2],q=o[1],g=n(dt(b),m),r=b-1|0,x=0;if(!(r<0)){var
@@ -6985,57 +7014,57 @@ a=x;for(;;){var
 y=f(e,q,c(h,a)[1+a]),z=f(w,f(e,i,c(p,a)[1+a]),y);c(g,a)[1+a]=z;var
 s=b-1|0,A=0;if(!(s<0)){var
 d=A;for(;;){var
-C=c(p,d)[1+d],D=f(e,c(h,a)[1+a],C),t=eU(b,a,d),E=f(v,c(g,t)[1+t],D),u=eU(b,a,d);c(g,u)[1+u]=E;var
+C=c(p,d)[1+d],D=f(e,c(h,a)[1+a],C),t=eV(b,a,d),E=f(v,c(g,t)[1+t],D),u=eV(b,a,d);c(g,u)[1+u]=E;var
 F=d+1|0;if(s!==d){var
 d=F;continue}break}}var
 B=a+1|0;if(r!==a){var
 a=B;continue}break}}return[0,g,f(e,i,q)]}function
 G(a){return a<b?c(h,a)[1+a]:m}return[0,l(dt(b),G),i]}function
-oV(b,a,d){function
+oV(b,a,e){function
 f(a){var
-f=bJ(c(b[3][1],a)[1+a],d);return[0,e(b[3][2],a)-f,a]}var
-g=aS(an,G(b[3][1].length-1,f)),h=ed(function(b,c){return b<a?1:0},g);return k(function(a){return a[2]},h)}function
-Ib(j,y,Q,P,O,N,L,w,v){var
-a=y[3],k=j[1][1];function
+f=bJ(c(b[3][1],a)[1+a],e);return[0,d(b[3][2],a)-f,a]}var
+g=aT(an,D(b[3][1].length-1,f)),h=ef(function(b,c){return b<a?1:0},g);return k(function(a){return a[2]},h)}function
+Id(j,x,Q,P,O,N,L,w,u){var
+a=x[3],k=j[1][1];function
 R(a){var
 b=c(j[3],a)[1+a];function
 d(h){var
-a=[0,x],d=b[1];p(function(d,b){var
+a=[0,y],d=b[1];p(function(d,b){var
 e=0!==B(b)?1:0;if(e){var
-i=g(b,c(h,d)[1+d]);a[1]=u(a[1],i);var
+i=g(b,c(h,d)[1+d]);a[1]=v(a[1],i);var
 f=0}else
 var
 f=e;return f},d);return a[1]}var
 e=h(d,w),f=d(L);return[0,q(b[2],f),e]}function
-S(d){return l(a,function(a){var
-b=[0,e(N,a)];p(function(d,f){var
-g=e(Q,a),h=f*M(c(c(w,d)[1+d],a)[1+a])/g;b[1]=b[1]+h;return 0},d);return b[1]})}var
-T=G(2*a|0,function(a){return a});function
+S(e){return l(a,function(a){var
+b=[0,d(N,a)];p(function(e,f){var
+g=d(Q,a),h=f*M(c(c(w,e)[1+e],a)[1+a])/g;b[1]=b[1]+h;return 0},e);return b[1]})}var
+T=D(2*a|0,function(a){return a});function
 z(b){var
-a=c(v,b)[1+b];return[0,a[1],a[2],a[3],a[4]]}function
+a=c(u,b)[1+b];return[0,a[1],a[2],a[3],a[4]]}function
 C(c,b){function
-d(a){return a===c?b:x}return l(dt(a),d)}var
-o=n(2*dt(a)|0,[0,[0],x,0]);function
-D(a,g,f,e){var
+d(a){return a===c?b:y}return l(dt(a),d)}var
+o=n(2*dt(a)|0,[0,[0],y,0]);function
+E(a,g,f,e){var
 b=2*a|0,h=[0,C(a,s),g,f];c(o,b)[1+b]=h;var
-d=(2*a|0)+1|0,i=[0,C(a,a9),x,e];c(o,d)[1+d]=i;return 0}var
-E=a-1|0,U=0;if(!(E<0)){var
+d=(2*a|0)+1|0,i=[0,C(a,a9),y,e];c(o,d)[1+d]=i;return 0}var
+F=a-1|0,U=0;if(!(F<0)){var
 b=U;for(;;){var
-f=z(b),F=f[4],H=f[3],t=f[2],X=f[1],Z=iw(H);D(b,t,iw(F),Z);var
+f=z(b),G=f[4],H=f[3],t=f[2],X=f[1],Z=iw(H);E(b,t,iw(G),Z);var
 I=a-1|0;if(!(I<b)){var
-d=b;for(;;){var
-i=z(d),J=i[3],aa=i[4],ab=i[1],K=g(t,i[2]),ac=[m,function(a,b){return function(c){return cz(k,a,b)}}(H,J)],ad=[m,function(c,d,e,f,g,h,i){return function(j){var
-a=[0,[0,d,f],[0,[0,s,cz(k,g,c)],0]],b=c0(e,h);return az(k,0,$(Y(i),b),a)}}(F,t,X,aa,J,ab,K)];D(eU(a,b,d),K,ad,ac);var
-ae=d+1|0;if(I!==d){var
-d=ae;continue}break}}var
-_=b+1|0;if(E!==b){var
+e=b;for(;;){var
+i=z(e),J=i[3],aa=i[4],ab=i[1],K=g(t,i[2]),ac=[m,function(a,b){return function(c){return cA(k,a,b)}}(H,J)],ad=[m,function(c,d,e,f,g,h,i){return function(j){var
+a=[0,[0,d,f],[0,[0,s,cA(k,g,c)],0]],b=c0(e,h);return az(k,0,$(Y(i),b),a)}}(G,t,X,aa,J,ab,K)];E(eV(a,b,e),K,ad,ac);var
+ae=e+1|0;if(I!==e){var
+e=ae;continue}break}}var
+_=b+1|0;if(F!==b){var
 b=_;continue}break}}var
-r=[0,j,a,y,S,0,R,A(0,am),0,0,v,o],V=2*a|0,W=bm(function(a){return oV(r,V,a)},O);r[5]=bn(aK,ay(T,ay(aP(P),W)));return r}function
-hr(c,a){var
+r=[0,j,a,x,S,0,R,A(0,am),0,0,u,o],V=2*a|0,W=bd(function(a){return oV(r,V,a)},O);r[5]=bn(aL,ay(T,ay(aO(P),W)));return r}function
+hu(c,a){var
 d=U(c[7],a);if(d)return d[1];var
-e=b(c[6],a),f=h(M,e[2]),j=M(e[1]),k=bV,g=aQ(function(b,a){return aa(b,Math.abs(a))},k,f),i=[0,j/g,h(function(a){return a/g},f)];av(c[7],a,i);return i}function
-j1(a){var
-b=bO(a,1,a.length-1-1|0),c=h(function(a){return-a},b);return[0,e(a,0),c]}function
+e=b(c[6],a),f=h(M,e[2]),j=M(e[1]),k=bV,g=aR(function(b,a){return aa(b,Math.abs(a))},k,f),i=[0,j/g,h(function(a){return a/g},f)];av(c[7],a,i);return i}function
+j3(a){var
+b=bO(a,1,a.length-1-1|0),c=h(function(a){return-a},b);return[0,d(a,0),c]}function
 oW(d,a){function
 f(b,a){var
 c=d[2];function
@@ -7044,12 +7073,12 @@ f(b,a){return b*a}return oU(0.,function(b,a){return b+a},f,e,c,b,a)}switch(a[0])
 0:var
 g=a[1],i=c(d[11],g)[1+g],o=M(i[2]),e=o,b=h(M,i[1]);break;case
 1:var
-k=f(hr(d,a[1]),0),e=k[2],b=k[1];break;case
+k=f(hu(d,a[1]),0),e=k[2],b=k[1];break;case
 2:var
-q=[0,hr(d,a[2])],l=f(hr(d,a[1]),q),e=l[2],b=l[1];break;default:var
-m=a[1],r=[0,j1(m)],n=f(j1(m),r),e=n[2],b=n[1]}var
+q=[0,hu(d,a[2])],l=f(hu(d,a[1]),q),e=l[2],b=l[1];break;default:var
+m=a[1],r=[0,j3(m)],n=f(j3(m),r),e=n[2],b=n[1]}var
 j=aa(bV,Math.sqrt(bJ(b,b))),p=e/j;return[0,h(function(a){return a/j},b),p]}var
-c2=JW(0);JX([0,d1,c2[2],f8,c2[4],c2[5],c2[6],c2[7],c2[8],c2[9],c2[10],c2[11]]);function
+c2=JY(0);JZ([0,d3,c2[2],f9,c2[4],c2[5],c2[6],c2[7],c2[8],c2[9],c2[10],c2[11]]);function
 oX(f){var
 c=A(0,am);return function(a){var
 d=U(c,a);if(d)return d[1];var
@@ -7057,136 +7086,136 @@ e=b(f,a);av(c,a,e);return e}}function
 oY(a,e){var
 c=e;for(;;)switch(c[0]){case
 0:var
-d=c[1],f=d[2];aZ(function(c){b(a[5],c[3]);return b(a[5],c[4])},f);b(a[5],d[3][2]);return bC(a[5],d[9]);case
+d=c[1],f=d[2];aZ(function(c){b(a[5],c[3]);return b(a[5],c[4])},f);b(a[5],d[3][2]);return bt(a[5],d[9]);case
 1:return b(a[5],c[2]);default:oY(a,c[2]);var
 c=c[3];continue}}function
-oZ(a,t,r){if(!bR(a,x)&&!ev(a,s)){var
-i=0,h=0,f=s,e=t,b=r,c=s;for(;;){var
-j=g(ca(b),a),v=q(s,a),l=g(ca(e+1|0),v),m=q(l,j),n=0<B(m)?1:0;if(n)var
-w=g(c,m),y=z(aj(d,60)),o=bR(g(g(f,j),y),w);else
+oZ(a,t,r){if(!bR(a,y)&&!ew(a,s)){var
+i=0,h=0,f=s,d=t,b=r,c=s;for(;;){var
+j=g(ca(b),a),u=q(s,a),l=g(ca(d+1|0),u),m=q(l,j),n=0<B(m)?1:0;if(n)var
+w=g(c,m),x=z(aj(e,60)),o=bR(g(g(f,j),x),w);else
 var
-o=n;if(0!==b&&!o&&i!==hK){var
-p=cc(g(f,j),l),A=aj(d,f8),C=p[2],k=b2(d$(aj(p[1],f8),C),A),i=i+1|0,h=[0,k,h],f=k,e=e+1|0,b=b-1|0,c=u(c,k);continue}return ak(h)}}return 0}function
-Is(b,a){return x}function
-It(a){return x}function
-Iu(c,b,a){return 0}function
-Iv(b,a){return 0}function
-Iw(c,b,a){return[0,x]}function
-Ix(a){return 0}function
-Iy(a){return 0}function
-Iz(a){return 0}var
-b6=[0,function(b,a){return x},Iz,Iy,Ix,Iw,Iv,Iu,It,Is];function
-j2(c,b,a){return 0}function
-j3(c,b,a){return 0}var
-j4=0,j5=0;function
-j6(c,b,a){return 0}function
-j7(c,b,a){return 0}function
-o0(b,a){return 0}function
+o=n;if(0!==b&&!o&&i!==hN){var
+p=cc(g(f,j),l),A=aj(e,f9),C=p[2],k=b2(eb(aj(p[1],f9),C),A),i=i+1|0,h=[0,k,h],f=k,d=d+1|0,b=b-1|0,c=v(c,k);continue}return ak(h)}}return 0}function
+Iu(b,a){return y}function
+Iv(a){return y}function
+Iw(c,b,a){return 0}function
+Ix(b,a){return 0}function
+Iy(c,b,a){return[0,y]}function
+Iz(a){return 0}function
+IA(a){return 0}function
+IB(a){return 0}var
+b6=[0,function(b,a){return y},IB,IA,Iz,Iy,Ix,Iw,Iv,Iu];function
+j4(c,b,a){return 0}function
+j5(c,b,a){return 0}var
+j6=0,j7=0;function
 j8(c,b,a){return 0}function
-o1(a){throw[0,ad,IA]}var
-j9=0,j_=0;function
-IB(a){return j}var
+j9(c,b,a){return 0}function
+o0(b,a){return 0}function
+j_(c,b,a){return 0}function
+o1(a){throw[0,ad,IC]}var
+j$=0,ka=0;function
+ID(a){return j}var
 o2=0;function
-j$(a){return[0,a[1],a[2]]}function
-ka(a){return s}function
-kb(a){return x}var
-kc=0,kd=0,ke=0,kf=0,kh=mh([0,function(b,a){var
-c=ea(b[1],a[1]);return 0===c?ea(b[2],a[2]):c}]),ki=[0,kh[1]];function
-kj(a){var
-r=f(kh[29],a,ki[1]);if(r)return r[1];if(0<B(a))var
-k=a[1],l=a[2],s=b$(k),b=b$(l)-s|0,t=aj(l,aO(0,-(b+eX|0)|0)),g=gy(aj(k,(b+eX|0)+aO(0,-(b+eX|0)|0)|0),t),h=fd(es(g,p6)),n=aj(h,p6),d=c(ot,2048)[la],o=F(d),u=D===o?d[1]:m===o?I(d):d,v=J(b,u),e=c(ot,h)[1+h],p=F(e),w=D===p?e[1]:m===p?I(e):e,x=as(g,n),y=cS(as(aj(os(cS(g,n),x),1),w),v),q=Math.abs(Math.log(M(a))),z=dF(hE,q),A=aj(ge(Math.ceil(4.+2.*dF(hE,q)*z)),32),i=cS(es(y,48),A);else
+kb(a){return[0,a[1],a[2]]}function
+kc(a){return s}function
+kd(a){return y}var
+ke=0,kf=0,kg=0,kh=0,kj=mj([0,function(b,a){var
+c=ec(b[1],a[1]);return 0===c?ec(b[2],a[2]):c}]),kk=[0,kj[1]];function
+kl(a){var
+r=f(kj[29],a,kk[1]);if(r)return r[1];if(0<B(a))var
+k=a[1],l=a[2],s=b$(k),b=b$(l)-s|0,t=aj(l,aP(0,-(b+eY|0)|0)),g=gB(aj(k,(b+eY|0)+aP(0,-(b+eY|0)|0)|0),t),h=fe(et(g,p6)),n=aj(h,p6),d=c(ov,2048)[lc],o=G(d),u=E===o?d[1]:m===o?I(d):d,v=J(b,u),e=c(ov,h)[1+h],p=G(e),w=E===p?e[1]:m===p?I(e):e,x=as(g,n),y=cS(as(aj(ou(cS(g,n),x),1),w),v),q=Math.abs(Math.log(M(a))),z=dH(hH,q),A=aj(gg(Math.ceil(4.+2.*dH(hH,q)*z)),32),i=cS(et(y,48),A);else
 var
-i=j;ki[1]=S(kh[4],a,i,ki[1]);return i}function
-IN(a,v,bo,cq,aT,aE,cp,co,E,aC){var
-bp=aT[3],aU=aT[2],ab=aT[1],ac=a[3];if(typeof
+i=j;kk[1]=S(kj[4],a,i,kk[1]);return i}function
+IP(a,w,bo,cq,aU,aE,cp,co,F,aC){var
+bp=aU[3],aV=aU[2],ab=aU[1],ac=a[3];if(typeof
 ac!=="number"&&2===ac[0]){var
-af=ac[4],bq=ac[3],ag=ac[1],N=h(fD,ac[2]),o=e_(a[5]),r=a[1],cr=C(bq[3]),aV=he(bq),a0=A(0,bb),aF=A(0,bb),cu=jG(aV),bs=A(0,bb),bv=r[1]-1|0,cv=0;if(!(bv<0)){var
-at=cv;for(;;){var
+af=ac[4],bq=ac[3],ag=ac[1],N=h(fE,ac[2]),o=e$(a[5]),r=a[1],cr=C(bq[3]),aW=hh(bq),a0=A(0,bb),aF=A(0,bb),cv=jG(aW),bs=A(0,bb),bw=r[1]-1|0,cw=0;if(!(bw<0)){var
+at=cw;for(;;){var
 b8=bI(r[5],at),a8=b8[1],b9=b8[2]-1|0;if(!(b9<a8)){var
 au=a8;for(;;){var
-b_=bI(r[6],au),b$=b_[2],ax=b_[1],a_=aS(aK,G(b$-ax|0,function(c){return function(a){return b(ag[2],c+a|0)}}(ax)));if(1-aH(bs,a_)){av(bs,a_,0);var
-cU=Y(a9),cV=hd(cu,H(function(d,a){var
-e=c(N,a)[1+a];return b(bT(0,d),e)},cU,a_))[1];W(b(aw[2],cV),IX)}var
+b_=bI(r[6],au),b$=b_[2],ax=b_[1],a_=aT(aL,D(b$-ax|0,function(c){return function(a){return b(ag[2],c+a|0)}}(ax)));if(1-aI(bs,a_)){av(bs,a_,0);var
+cU=Y(a9),cV=hg(cv,H(function(d,a){var
+e=c(N,a)[1+a];return b(bT(0,d),e)},cU,a_))[1];X(b(aw[2],cV),IZ)}var
 cd=b$-1|0;if(!(cd<ax)){var
 aA=ax;for(;;){var
-a$=b(ag[2],aA);if(1-aH(a0,a$)){av(a0,a$,0);av(aF,a$,[0,at,au-a8|0,aA-ax|0])}var
+a$=b(ag[2],aA);if(1-aI(a0,a$)){av(a0,a$,0);av(aF,a$,[0,at,au-a8|0,aA-ax|0])}var
 cY=aA+1|0;if(cd!==aA){var
 aA=cY;continue}break}}var
 cW=au+1|0;if(b9!==au){var
 au=cW;continue}break}}var
-cS=at+1|0;if(bv!==at){var
+cS=at+1|0;if(bw!==at){var
 at=cS;continue}break}}var
-ah=aS(aK,ee(gv(a0))),cw=0;if(33554432<aQ(function(c,a){var
-d=cX(0,aE,a[2]),b=cX(1,aE,a[2])+d|0;if(2097152<b)Z(IP);return c+b|0},cw,ab))Z(IQ);var
-P=af?L(af[1][4],IR):af,cx=P?r[3]:ab.length-1,bx=o[1];if(bx){var
-bz=bx[1],bA=bz[1];W(bA[1]===cx?1:0,IS);var
-aq=[0,bA[2],bz[2][2]]}else
+ah=aT(aL,eg(gy(a0))),cx=0;if(33554432<aR(function(c,a){var
+d=cX(0,aE,a[2]),b=cX(1,aE,a[2])+d|0;if(2097152<b)Z(IR);return c+b|0},cx,ab))Z(IS);var
+Q=af?L(af[1][4],IT):af,cy=Q?r[3]:ab.length-1,by=o[1];if(by){var
+bA=by[1],bB=bA[1];X(bB[1]===cy?1:0,IU);var
+aq=[0,bB[2],bA[2][2]]}else
 var
 cR=function(a){return 1.},aq=[0,function(a){return 0.},cR];var
-cy=P?0!==o[2]?1:0:P;W(1-cy,IT);var
-bB=0===af?Ht:Hs,aM=E[5],aO=E[3],ao=E[2],ba=E[1],ce=0;if(af){var
-Q=af[1],cg=Q[2];if(cM(function(a){var
-b=L(a,IC);return b?b:mc(ID,a)},cg)){var
+cz=Q?0!==o[2]?1:0:Q;X(1-cz,IV);var
+bC=0===af?Hv:Hu,aN=F[5],aP=F[3],ao=F[2],ba=F[1],ce=0;if(af){var
+R=af[1],cg=R[2];if(cN(function(a){var
+b=L(a,IE);return b?b:me(IF,a)},cg)){var
 ch=function(a){function
-c(c){return b(Q[10][2],a)+c|0}var
-d=b(Q[10][2],a),e=G(b(Q[10][2],a+1|0)-d|0,c),f=0;return H(function(c,a){return c+b(Q[12][2],a)|0},f,e)},aB=G(Q[10][1]-1|0,ch),aR=1===C(ao)?1:0,ci=aR?0!==o[3]?1:0:aR;W(1-ci,IE);if(aR)var
-T=IF;else{var
-bj=o[3];if(bj)var
-bk=bj[1],bl=G(bk[1],bk[2]);else
+c(c){return b(R[10][2],a)+c|0}var
+d=b(R[10][2],a),e=D(b(R[10][2],a+1|0)-d|0,c),f=0;return H(function(c,a){return c+b(R[12][2],a)|0},f,e)},aB=D(R[10][1]-1|0,ch),aS=1===C(ao)?1:0,ci=aS?0!==o[3]?1:0:aS;X(1-ci,IG);if(aS)var
+T=IH;else{var
+bk=o[3];if(bk)var
+bl=bk[1],bm=D(bl[1],bl[2]);else
 var
 cn=function(b){var
-a=b===oo(aB)?1:0,c=a?1:a;return c},bl=G(oo(aB)+1|0,cn);var
-T=bl}var
-cj=C(ao);if(cj<C(T))Z(IG);var
-bd=[0,kg,kf,ke,kd,kc,b6,b6,kb,ka,j$,s,T,kj,j_,j9,o1,j8,o0,j7,j6,j5,j4,b6,b6,j3,j2],ck=function(a){return 0<=B(a)?1:0},bf=function(a){return c9(ck,a)},cl=G(ba,function(a){return a}),bg=b(aY(function(a){return 1-aH(aF,a)}),cl);bu(function(a,g){var
-d=0!==bg?1:0;if(d)var
-e=0<fq(a,ao,T)?1:0,c=e?1-bf(k(function(c){var
-d=b(v[3],c);return fp(f(aO,a,function(b,c){return gN(a,aM,b,c)}),d)},bg)):e;else
+a=b===oq(aB)?1:0,c=a?1:a;return c},bm=D(oq(aB)+1|0,cn);var
+T=bm}var
+cj=C(ao);if(cj<C(T))Z(II);var
+be=[0,ki,kh,kg,kf,ke,b6,b6,kd,kc,kb,s,T,kl,ka,j$,o1,j_,o0,j9,j8,j7,j6,b6,b6,j5,j4],ck=function(a){return 0<=B(a)?1:0},bg=function(a){return c9(ck,a)},cl=D(ba,function(a){return a}),bh=b(aY(function(a){return 1-aI(aF,a)}),cl);bv(function(a,g){var
+d=0!==bh?1:0;if(d)var
+e=0<fr(a,ao,T)?1:0,c=e?1-bg(k(function(c){var
+d=b(w[3],c);return fq(f(aP,a,function(b,c){return gQ(a,aN,b,c)}),d)},bh)):e;else
 var
-c=d;return c?Z(IH):c},aB);var
-bh=i8(v,ba,ao,aO,bd,E[4],aM,E[6]),ap=bh?bh[1]:bi(IM);bu(function(a,e){var
-b=0<fq(a,ao,T)?1:0;if(b){var
-c=v[4],d=f(aO,a,function(b,c){return gN(a,aM,b,c)});return W(bf(k(function(a){return fp(d,a)},c)),II)}return b},aB);var
-aG=[0,T,ap,[0,function(h){var
-c=A(0,am),e=ap[2];y(function(d){var
-e=d[1],f=b(h,e);W(0.<f?1:0,IJ);var
-a=et(d[2])/f,g=cO(a),i=g?0.<a?1:0:g;W(i,IK);return V(c,e,_(a))},e);function
+c=d;return c?Z(IJ):c},aB);var
+bi=i8(w,ba,ao,aP,be,F[4],aN,F[6]),ap=bi?bi[1]:bj(IO);bv(function(a,e){var
+b=0<fr(a,ao,T)?1:0;if(b){var
+c=w[4],d=f(aP,a,function(b,c){return gQ(a,aN,b,c)});return X(bg(k(function(a){return fq(d,a)},c)),IK)}return b},aB);var
+aH=[0,T,ap,[0,function(h){var
+c=A(0,am),e=ap[2];x(function(d){var
+e=d[1],f=b(h,e);X(0.<f?1:0,IL);var
+a=eu(d[2])/f,g=cs(a),i=g?0.<a?1:0:g;X(i,IM);return W(c,e,_(a))},e);function
 a(a){return ai(c,a)}var
-d=nr(bd,ap[2],a,ap[1]);if(d){var
+d=nt(be,ap[2],a,ap[1]);if(d){var
 f=ap[2],g=k(function(c){var
-b=c[1];return[0,b,a(b)]},f);return[0,[0,a,b2(d[1],fn)],g]}return bi(IL)}]];ce=1}}if(!ce)var
-aG=[0,0,[0,j,0],0];var
-bD=aG[3],bE=aG[2],cB=aG[1],aI=_(aX(a[4],0.)),a1=a[2][9];if(a1)var
-bG=a1[1],ar=bn(aK,G(bG[1],bG[2]));else
+b=c[1];return[0,b,a(b)]},f);return[0,[0,a,b2(d[1],fo)],g]}return bj(IN)}]];ce=1}}if(!ce)var
+aH=[0,0,[0,j,0],0];var
+bD=aH[3],bE=aH[2],cC=aH[1],aJ=_(aQ(a[4],0.)),a1=a[2][9];if(a1)var
+bG=a1[1],ar=bn(aL,D(bG[1],bG[2]));else
 var
 ar=a1;var
-i=jH(aV,k(function(a){return c(N,a)[1+a]},ah)),a2=A(0,10),a3=A(0,4),bH=function(e,d){var
+i=jH(aW,k(function(a){return c(N,a)[1+a]},ah)),a2=A(0,10),a3=A(0,4),bH=function(e,d){var
 b=U(a2,[0,e,d]);if(b){var
-a=b[1],c=F(a),f=D===c?a[1]:m===c?I(a):a;return f[4]}return bi(IU)},aJ=E[1],cC=E[4],cD=o[4];bu(function(r,q){var
-R=oK(i,N,ah,0,[0,o[1],[0,q[1]],o[3],o[4],o[5]],bp,bD,aI,bB,r+1|0,bH);V(a3,r+1|0,R);var
-a=aC[1],d=q[4];aZ(function(b){return W(b<a[6]?1:0,IV)},d);var
+a=b[1],c=G(a),f=E===c?a[1]:m===c?I(a):a;return f[4]}return bj(IW)},aK=F[1],cD=F[4],cE=o[4];bv(function(r,q){var
+R=oK(i,N,ah,0,[0,o[1],[0,q[1]],o[3],o[4],o[5]],bp,bD,aJ,bC,r+1|0,bH);W(a3,r+1|0,R);var
+a=aC[1],e=q[4];aZ(function(b){return X(b<a[6]?1:0,IX)},e);var
 B=[m,function(r){var
-e=aC[2],a=aC[1],f=nU(v,aJ,a,cC,e,aC[3]),q=[0,kg,kf,ke,kd,kc,b6,b6,kb,ka,j$,s,o2,kj,j_,j9,o1,j8,o0,j7,j6,j5,j4,b6,b6,j3,j2];if(f){var
+e=aC[2],a=aC[1],f=nW(w,aK,a,cD,e,aC[3]),q=[0,ki,kh,kg,kf,ke,b6,b6,kd,kc,kb,s,o2,kl,ka,j$,o1,j_,o0,j9,j8,j7,j6,b6,b6,j5,j4];if(f){var
 g=f[1],h=g[1];if(h){var
-i=n(a[4],0),j=n(aJ,0),k=a[1]-1|0,m=0;if(!(k<0)){var
+i=n(a[4],0),j=n(aK,0),k=a[1]-1|0,m=0;if(!(k<0)){var
 d=m;for(;;){var
-l=bn(aK,b(a[3],d));y(function(b){return function(a){c(i,a)[1+a]=b;return 0}}(l),l);var
+l=bn(aL,b(a[3],d));x(function(b){return function(a){c(i,a)[1+a]=b;return 0}}(l),l);var
 p=d+1|0;if(k!==d){var
 d=p;continue}break}}var
-o=bE[2];y(function(a){var
-b=a[1],d=a[2];c(j,b)[1+b]=d;return 0},o);return[0,v,aJ,a,e,q,bE,h,g[2],i,j]}}return bi(HI)}],j=q[2];return p(function(d,aS){return V(a2,[0,r,d],[m,function(aV){var
-aq=c(q[4],d)[1+d],aT=e(q[5],d),S=c(q[3],d)[1+d],T=R[2],ar=F(B),a=D===ar?B[1]:m===ar?I(B):B,o=a[3],E=a[4],t=ae(a[7],aq),J=S.length-1,L=C(o[8]),X=0<J?1:0,au=X?0===gc(L,J)?1:0:X;W(au,HL);var
-ab=aQ(HJ,0,S);W(0<ab?1:0,HM);var
-v=G(L,function(b){var
-a=cm(w(b,J),L);return cm(c(S,a)[1+a],ab)}),aw=0,y=H(function(b,a){return b+a|0},aw,v);function
+o=bE[2];x(function(a){var
+b=a[1],d=a[2];c(j,b)[1+b]=d;return 0},o);return[0,w,aK,a,e,q,bE,h,g[2],i,j]}}return bj(HK)}],j=q[2];return p(function(e,aS){return W(a2,[0,r,e],[m,function(aV){var
+aq=c(q[4],e)[1+e],aT=d(q[5],e),S=c(q[3],e)[1+e],T=R[2],ar=G(B),a=E===ar?B[1]:m===ar?I(B):B,o=a[3],F=a[4],t=ae(a[7],aq),J=S.length-1,L=C(o[8]),W=0<J?1:0,au=W?0===ge(L,J)?1:0:W;X(au,HN);var
+ab=aR(HL,0,S);X(0<ab?1:0,HO);var
+w=D(L,function(b){var
+a=cm(u(b,J),L);return cm(c(S,a)[1+a],ab)}),aw=0,x=H(function(b,a){return b+a|0},aw,w);function
 ax(a){return a}var
-ay=G(o[4],ax),az=0,ac=H(function(b,a){var
-c=bZ(t),d=bm(function(a){return a[1]},c),e=0;return b+H(function(c,b){return c+f(E,b,a)|0},e,d)|0},az,ay),ad=0<ac?1:0,aA=ad?cm(536870911,ac)<y?1:0:ad;if(aA)Z(HN);var
-aB=0,af=eq(function(b,a,c){return[0,[0,b,a]]},T,aB);function
+ay=D(o[4],ax),az=0,ac=H(function(b,a){var
+c=bZ(t),d=bd(function(a){return a[1]},c),e=0;return b+H(function(c,b){return c+f(F,b,a)|0},e,d)|0},az,ay),ad=0<ac?1:0,aA=ad?cm(536870911,ac)<x?1:0:ad;if(aA)Z(HP);var
+aB=0,af=er(function(b,a,c){return[0,[0,b,a]]},T,aB);function
 aC(a){var
 b=U(T,a);if(b){var
 c=b[1];return[0,a,c[1],c[2],0,0]}if(af){var
-d=af[1],e=d[2];return[0,d[1],e[1],e[2],0,0]}return bi(HO)}var
+d=af[1],e=d[2];return[0,d[1],e[1],e[2],0,0]}return bj(HQ)}var
 aD=l(a[2],aC);function
 ag(a){return c(aD,a)[1+a]}var
 ah=A(0,10),aE=O(k(O,t));function
@@ -7195,113 +7224,113 @@ f=U(ah,[0,d,b]);if(f)var
 g=f[1];else{var
 j=c(c(aE,d)[1+d],b)[1+b][2],k=a[2],m=function(a){return jh(o,k,ag,j,a)},n=l(o[4],m),p=a[9],q=function(a){return c(n,a)[1+a]},i=h(function(a){return c9(q,a)},p);av(ah,[0,d,b],i);var
 g=i}return c(g,e)[1+e]}var
-aG=ca(y),P=g(_(aT),aG),ai=n(a[2],s),aj=n(a[2],s),ak=n(a[2],0),Q=n(a[2],x);function
+aG=ca(x),P=g(_(aT),aG),ai=n(a[2],s),aj=n(a[2],s),ak=n(a[2],0),Q=n(a[2],y);function
 aH(a){return c(Q,a)[1+a]}function
 aI(a){return c(ak,a)[1+a]}function
 aJ(a){return c(aj,a)[1+a]}var
-j=[0,aq,v,P,aF,function(a){return c(ai,a)[1+a]},aJ,aI,aH,x,oM],aK=a[8];bu(function(d,ab){var
-A=U(T,d);if(A){var
-G=A[1],I=bm(function(a){return ji(E,j,a,0,v,t)},ab),h=M(g(P,z(c(a[10],d)[1+d]))),ac=0!==I?1:0,J=ac||(h!=0.?1:0);if(J){var
-K=cA(i,c(N,d)[1+d]),B=[0,M(K[2])],ad=K[1];p(function(b,a){var
-c=e(aS,b),d=M(a)*c;B[1]=B[1]+d;return 0},ad);var
-l=M(G[1]),f=M(G[2]),ae=aa(l,c3*f),n=dF(f,aa(B[1],ae)),af=hl(n);c(ai,d)[1+d]=af;var
+j=[0,aq,w,P,aF,function(a){return c(ai,a)[1+a]},aJ,aI,aH,y,oM],aK=a[8];bv(function(e,ab){var
+A=U(T,e);if(A){var
+G=A[1],I=bd(function(a){return ji(F,j,a,0,w,t)},ab),h=M(g(P,z(c(a[10],e)[1+e]))),ac=0!==I?1:0,J=ac||(h!=0.?1:0);if(J){var
+K=cB(i,c(N,e)[1+e]),B=[0,M(K[2])],ad=K[1];p(function(b,a){var
+c=d(aS,b),e=M(a)*c;B[1]=B[1]+e;return 0},ad);var
+l=M(G[1]),f=M(G[2]),ae=aa(l,c3*f),n=dH(f,aa(B[1],ae)),af=ho(n);c(ai,e)[1+e]=af;var
 L=function(e){return b(b1(function(a){var
 b=M(a[3]),c=a[1],d=c?(0.<b?1:0)===e?1:0:c,f=d?[0,[0,a[2],b]]:d;return f}),I)},ag=L(1),ah=0.,O=H(function(c,a){var
 b=a[2];return c+a[1]*b/(n*(n+b))},ah,ag),R=L(0);if(R){var
 o=function(c){var
 a=0.;return H(function(d,a){var
 e=b(c,a[2]);return d+a[1]*e},a,R)},r=function(a){var
-b=h*Math.log(a);return o(function(b){return Kn(b/a)})-b},s=function(a){var
-b=h/a;return o(function(b){return-b/(a*(a+b))})-b},C=r(l),x=1,w=f,u=l;for(;;){var
-m=by*(u+w),_=s(m)*(l-m);if(r(m)+_<=C)var
-y=m,F=u;else
+b=h*Math.log(a);return o(function(b){return Kp(b/a)})-b},s=function(a){var
+b=h/a;return o(function(b){return-b/(a*(a+b))})-b},C=r(l),x=1,v=f,u=l;for(;;){var
+m=bz*(u+v),_=s(m)*(l-m);if(r(m)+_<=C)var
+y=m,E=u;else
 var
-y=w,F=m;var
+y=v,E=m;var
 $=x+1|0;if(40!==x){var
-x=$,w=y,u=F;continue}var
+x=$,v=y,u=E;continue}var
 k=aa(n,y),W=0;if(k<f){var
 X=c3*h;if(X<h+o(function(a){return a*(2.*k+a)/((k+a)*(k+a))})){var
 q=[0,k,0,s(k)];W=1}}if(!W)var
-Y=l<f?(r(f)-C)/(f-l):0.,D=s(f),Z=h/f,q=[0,f,1,aa(Y,D+hR*(Math.abs(D)+o(function(a){return-a/(f*(f+a))})+Z))];var
-al=hl(q[1]);c(aj,d)[1+d]=al;var
-am=q[2];c(ak,d)[1+d]=am;var
-an=hl(q[3]-O);c(Q,d)[1+d]=an;return 0}}var
-ao=hl(-O-h/n);c(Q,d)[1+d]=ao;var
+Y=l<f?(r(f)-C)/(f-l):0.,D=s(f),Z=h/f,q=[0,f,1,aa(Y,D+hU*(Math.abs(D)+o(function(a){return-a/(f*(f+a))})+Z))];var
+al=ho(q[1]);c(aj,e)[1+e]=al;var
+am=q[2];c(ak,e)[1+e]=am;var
+an=ho(q[3]-O);c(Q,e)[1+e]=an;return 0}}var
+ao=ho(-O-h/n);c(Q,e)[1+e]=ao;var
 S=0}else
 var
 S=J;var
 V=S}else
 var
 V=A;return V},aK);var
-aL=z(fn),al=dT(a[5],y,o[7]),am=jn(a[5],y,v,o[8]),an=jm(a[1],E,a[5],a[2],ag,j,a[6][2],0,a[8],t),at=0;if(al&&am&&an){var
-ao=an[1],aM=ao[1],aN=g(P,z(a[6][1])),ap=K(oM(cc(u(u(z(as(al[1],am[1])),aN),aM),aL))),aO=ao[2],aP=fD(k(function(a){return[0,a[2],a[1]]},aO)),aR=$(Y(ap),aP),V=[0,[0,j[1],j[2],j[3],j[4],j[5],j[6],j[7],j[8],ap,j[10]],aR];at=1}if(!at)var
-V=bi(HP);var
-aU=dq(i,[9,(r*64|0)+d|0],V[2]);return[0,r,R[2],V[1],aU]}])},j)},cD);var
-t=oK(i,N,ah,ar,o,bp,bD,aI,bB,0,bH);V(a3,0,t);var
-cE=function(c){var
-a=ai(a2,[0,c/64|0,c%64|0]),d=F(a),b=D===d?a[1]:m===d?I(a):a;return[0,b[1],aJ,b[2],b[3]]},cF=function(a){return b(ai(a3,a/d1|0)[6],a%d1|0)[1]},cG=function(a){return ai(aF,a)},al=fQ(oS(0,0,0,0,0,0,0,i),aV,cr,cG,cF,cE),bL=al[2],bM=al[1],cH=al[4],cI=al[3],a4=A(0,bb),bN=function(h,e){var
-a=ai(h,e),c=a[4],f=F(c),i=D===f?c[1]:m===f?I(c):c,j=b(bM,i),d=a[3],g=F(d),k=D===g?d[1]:m===g?I(d):d,l=b(bM,k);return[0,e,a[1],a[2],l,j]};y(function(a){return V(a4,a,bN(t[2],a))},ah);var
-cJ=t[3],bP=O(k(function(a){return bN(cJ,a)},ar)),bQ=A(0,bb);if(P)p(function(b,a){return V(bQ,a,b)},aU);var
-bR=A(0,bb);bu(function(b,a){return V(bR,a,b)},ah);var
-bS=O(k(function(a){return ai(a4,a)},ah)),aL=P?r[3]:bS.length-1,a5=function(a){if(aL<=a){var
-h=a-aL|0;return c(bP,h)[1+h]}if(P){var
+aL=z(fo),al=dV(a[5],x,o[7]),am=jn(a[5],x,w,o[8]),an=jm(a[1],F,a[5],a[2],ag,j,a[6][2],0,a[8],t),at=0;if(al&&am&&an){var
+ao=an[1],aM=ao[1],aN=g(P,z(a[6][1])),ap=K(oM(cc(v(v(z(as(al[1],am[1])),aN),aM),aL))),aO=ao[2],aP=fE(k(function(a){return[0,a[2],a[1]]},aO)),aQ=$(Y(ap),aP),V=[0,[0,j[1],j[2],j[3],j[4],j[5],j[6],j[7],j[8],ap,j[10]],aQ];at=1}if(!at)var
+V=bj(HR);var
+aU=dq(i,[9,(r*64|0)+e|0],V[2]);return[0,r,R[2],V[1],aU]}])},j)},cE);var
+t=oK(i,N,ah,ar,o,bp,bD,aJ,bC,0,bH);W(a3,0,t);var
+cF=function(c){var
+a=ai(a2,[0,c/64|0,c%64|0]),d=G(a),b=E===d?a[1]:m===d?I(a):a;return[0,b[1],aK,b[2],b[3]]},cG=function(a){return b(ai(a3,a/d3|0)[6],a%d3|0)[1]},cH=function(a){return ai(aF,a)},al=fQ(oS(0,0,0,0,0,0,0,i),aW,cr,cH,cG,cF),bL=al[2],bM=al[1],cI=al[4],cJ=al[3],a4=A(0,bb),bN=function(h,e){var
+a=ai(h,e),c=a[4],f=G(c),i=E===f?c[1]:m===f?I(c):c,j=b(bM,i),d=a[3],g=G(d),k=E===g?d[1]:m===g?I(d):d,l=b(bM,k);return[0,e,a[1],a[2],l,j]};x(function(a){return W(a4,a,bN(t[2],a))},ah);var
+cK=t[3],bP=O(k(function(a){return bN(cK,a)},ar)),bQ=A(0,bb);if(Q)p(function(b,a){return W(bQ,a,b)},aV);var
+bR=A(0,bb);bv(function(b,a){return W(bR,a,b)},ah);var
+bS=O(k(function(a){return ai(a4,a)},ah)),aM=Q?r[3]:bS.length-1,a5=function(a){if(aM<=a){var
+h=a-aM|0;return c(bP,h)[1+h]}if(Q){var
 d=ai(a4,b(ag[2],a)),i=U(bQ,a);if(i){var
-j=i[1],k=_(b(aq[1],a)),l=_(b(aq[2],a)),f=cb(k,d[2])?[0,d[1],k,d[3],[0,[0,s,[1,j]],0],d[5]]:d,e=bF(l,f[3])?[0,f[1],f[2],l,f[4],[0,[0,s,[2,j]],0]]:f;if(0<B(aI)&&ev(aI,e[3])){var
+j=i[1],k=_(b(aq[1],a)),l=_(b(aq[2],a)),f=cb(k,d[2])?[0,d[1],k,d[3],[0,[0,s,[1,j]],0],d[5]]:d,e=bF(l,f[3])?[0,f[1],f[2],l,f[4],[0,[0,s,[2,j]],0]]:f;if(0<B(aJ)&&ew(aJ,e[3])){var
 m=e[5],g=ai(aF,b(ag[2],a));return[0,e[1],e[3],e[3],[0,[0,s,[3,g[1],g[2],g[3]]],0],m]}return e}return d}return c(bS,a)[1+a]},bW=function(e,d,c){var
-f=b(r[5][2],e)+d|0,a=b(r[6][2],f)+c|0;return P?a:ai(bR,b(ag[2],a))},bX=A(0,am);bu(function(b,a){return V(bX,a,aL+b|0)},ar);var
+f=b(r[5][2],e)+d|0,a=b(r[6][2],f)+c|0;return Q?a:ai(bR,b(ag[2],a))},bX=A(0,am);bv(function(b,a){return W(bX,a,aM+b|0)},ar);var
 bY=function(e,d){var
 c=a[2][9];if(c){var
 f=b(r[5][2],e)+d|0;return ai(bX,b(c[1][2],f))}return c},b3=function(a){function
 b(d,c,b){var
 a=a5(bW(d,c,b));return[0,a[2],a[3]]}var
-c=[0,kg,kf,ke,kd,kc,b6,b6,kb,ka,j$,s,o2,IB,j_,j9,a5,j8,bY,j7,j6,j5,j4,b6,b6,j3,j2];return dO(v,function(b,d,e){return dS(c,a,b,d,e)},b)},a7=b3(0),b4=0===ar?a7:b3(1);if(bc(ab,[0]))var
+c=[0,ki,kh,kg,kf,ke,b6,b6,kd,kc,kb,s,o2,ID,ka,j$,a5,j_,bY,j9,j8,j7,j6,b6,b6,j5,j4];return dQ(w,function(b,d,e){return dU(c,a,b,d,e)},b)},a7=b3(0),b4=0===ar?a7:b3(1);if(bc(ab,[0]))var
 b5=s;else
 var
-cP=ab.length-1,cQ=co?2:1,b5=cc(cp,ca(w(cQ,cP)));var
-b7=function(a){return a==a6?0:[0,_(a)]},cK=a[6],cL=bt(function(l,e){if(0===e[17]){var
+cP=ab.length-1,cQ=co?2:1,b5=cc(cp,ca(u(cQ,cP)));var
+b7=function(a){return a==a6?0:[0,_(a)]},cL=a[6],cM=bu(function(l,e){if(0===e[17]){var
 q=b(cq,l),d=function(f){var
 L=f?e[16]:e[15],R=0;if(L){var
-h=L[1],E=h[1]-1|0,C=0,$=0;if(E<0)var
-G=C;else{var
+h=L[1],D=h[1]-1|0,C=0,$=0;if(D<0)var
+F=C;else{var
 j=$,H=C;for(;;){var
-J=0<=b(h[2],j)?1:H,aa=j+1|0;if(E!==j){var
+J=0<=b(h[2],j)?1:H,aa=j+1|0;if(D!==j){var
 j=aa,H=J;continue}var
-G=J;break}}if(G){var
-o=a[1],v=A(0,am),w=t[4],V=w?w[1]:bi(Ir),z=h[1]-1|0,X=0;if(!(z<0)){var
-i=X;for(;;){var
-Y=t[5].length-1;W(b(h[2],i)<Y?1:0,Iq);var
+F=J;break}}if(F){var
+o=a[1],u=A(0,am),w=t[4],V=w?w[1]:bj(It),z=h[1]-1|0,W=0;if(!(z<0)){var
+i=W;for(;;){var
+Y=t[5].length-1;X(b(h[2],i)<Y?1:0,Is);var
 _=i+1|0;if(z!==i){var
 i=_;continue}break}}var
 s=[0,function(R,Q,P){var
 w=b(o[5][2],Q)+P|0,j=b(h[2],w);if(0<=j){var
-l=n(cf(t[1]),x),q=[0,0],z=bI(o[6],w),A=z[1],C=z[2]-1|0;if(C<A)var
-E=x;else{var
-a=A,r=x;for(;;){var
+l=n(cf(t[1]),y),q=[0,0],z=bI(o[6],w),A=z[1],C=z[2]-1|0;if(C<A)var
+D=y;else{var
+a=A,r=y;for(;;){var
 J=b(o[7][2],a),L=c(R,J)[1+J],d=f?L:K(L);if(0!==B(d)){var
-e=b(ag[2],a),M=U(v,e);if(M)var
+e=b(ag[2],a),M=U(u,e);if(M)var
 i=M[1];else{var
-ab=c(N,e)[1+e],O=cA(t[1],ab);av(v,e,O);var
+ab=c(N,e)[1+e],O=cB(t[1],ab);av(u,e,O);var
 i=O}var
-Y=u(r,g(d,i[2])),_=i[1];p(function(h){return function(a,b){var
+Y=v(r,g(d,i[2])),_=i[1];p(function(h){return function(a,b){var
 d=0!==B(b)?1:0;if(d){var
-f=g(h,b);l[1+a]=u(c(l,a)[1+a],f);var
+f=g(h,b);l[1+a]=v(c(l,a)[1+a],f);var
 e=0}else
 var
 e=d;return e}}(d),_);var
-$=i[3];y(function(e){return function(a){var
-b=a[1];if(1-eN(b))Z(Ip);var
-c=q[1],d=a[2];q[1]=[0,[0,K(g(e,eM(b))),d],c];return 0}}(d),$);var
+$=i[3];x(function(e){return function(a){var
+b=a[1];if(1-eO(b))Z(Ir);var
+c=q[1],d=a[2];q[1]=[0,[0,K(g(e,eN(b))),d],c];return 0}}(d),$);var
 s=Y}else
 var
 s=r;var
 aa=a+1|0;if(C!==a){var
 a=aa,r=s;continue}var
-E=s;break}}var
-G=ds([0,hg],V,l,c(t[5],j)[1+j]),H=oN(1,u(E,G[1])),S=k(cI,q[1]),T=G[2],W=ay(k(function(c){var
-a=c[2],d=F(a),e=D===d?a[1]:m===d?I(a):a,f=b(bL,e);return[0,c[1],f]},T),S),X=f?H:K(H);return[0,[0,X,W]]}return 0}];R=1}}if(!R)var
+D=s;break}}var
+F=ds([0,hj],V,l,c(t[5],j)[1+j]),H=oN(1,v(D,F[1])),S=k(cJ,q[1]),T=F[2],W=ay(k(function(c){var
+a=c[2],d=G(a),e=E===d?a[1]:m===d?I(a):a,f=b(bL,e);return[0,c[1],f]},T),S),X=f?H:K(H);return[0,[0,X,W]]}return 0}];R=1}}if(!R)var
 s=0;var
 ab=f?b4:a7,M=oQ([0,a,ab,e,q,f,s]),ac=M[1];function
-O(c,b,a){return aX(S(ac,c,b,a),0)}if(0!==s){var
+O(c,b,a){return aQ(S(ac,c,b,a),0)}if(0!==s){var
 T=0;if(0===dl(a[2])&&0===a[2][5]){var
 P=r[1]-1|0,ad=0;if(!(P<0)){var
 d=ad;for(;;){var
@@ -7312,146 +7341,146 @@ l=ai;continue}break}}var
 ah=d+1|0;if(P!==d){var
 d=ah;continue}break}}}else
 T=1;if(T){var
-aj=t[4];bC(function(a){var
+aj=t[4];bt(function(a){var
 c=a[3];return aZ(function(d){var
-a=d[3],c=F(a),e=D===c?a[1]:m===c?I(a):a;b(bL,e);return 0},c)},aj)}}return[0,O,M[2]]},f=d(0),h=f[2],i=d(1),j=i[2];oR(a,e,a7,b4,q,h,j);return[0,[0,q,h,j,f[1],i[1]]]}return 0},cK),cN=a[6];return bt(function(at,j){function
-au(a){return e_(ae(cL,a))}var
+a=d[3],c=G(a),e=E===c?a[1]:m===c?I(a):a;b(bL,e);return 0},c)},aj)}}return[0,O,M[2]]},f=d(0),h=f[2],i=d(1),j=i[2];oR(a,e,a7,b4,q,h,j);return[0,[0,q,h,j,f[1],i[1]]]}return 0},cL),cO=a[6];return bu(function(at,j){function
+au(a){return e$(ae(cM,a))}var
 ax=j[17];if(ax)var
 aA=ax[1],ba=[0,au(aA[2])],L=ba,aB=aA[1];else
 var
 L=0,aB=at;var
-r=au(aB),E=aX(L,r),aC=0!==j[17]?1:0;if(aC)var
-aG=cO(j[3]),bb=aG?cO(j[4]):aG,aI=1-bb;else
+r=au(aB),F=aQ(L,r),aC=0!==j[17]?1:0;if(aC)var
+aH=cs(j[3]),bb=aH?cs(j[4]):aH,aJ=1-bb;else
 var
-aI=aC;if(aI)Z(IW);var
-bd=o[5],aJ=c_(function(a){return a[1]===at?1:0},bd);if(aJ){var
-bf=0===L?[0,r,0]:[0,r,[0,E,0]],P=k(function(a){return[0,a[1],a[2],a[3]]},bf),bg=aJ[1][2],aR=0!==dl(a[2])?1:0,aT=aR||(0<a[2][5]?1:0);if(aT)Z(Im);var
-aV=aX(a[2][7],1.),W=k(function(L){var
-u=L[3],aj=L[2],al=v[1],aG=L[1];function
+aJ=aC;if(aJ)Z(IY);var
+be=o[5],aK=c_(function(a){return a[1]===at?1:0},be);if(aK){var
+bg=0===L?[0,r,0]:[0,r,[0,F,0]],Q=k(function(a){return[0,a[1],a[2],a[3]]},bg),bh=aK[1][2],aS=0!==dl(a[2])?1:0,aU=aS||(0<a[2][5]?1:0);if(aU)Z(Io);var
+aW=aQ(a[2][7],1.),X=k(function(L){var
+v=L[3],aj=L[2],al=w[1],aG=L[1];function
 ao(d){var
-e=b(v[2],d),g=aG[3],a=g?f(g[1],0,d):Z(Ij);if(typeof
+e=b(w[2],d),g=aG[3],a=g?f(g[1],0,d):Z(Il);if(typeof
 a==="number")var
-c=Z(Ig);else
+c=Z(Ii);else
 if(0===a[0])var
 c=[0,[0,1.,ae(e,a[1])],0];else
 var
-h=gl(k(M,a[1]),e),c=b(aY(function(a){return 0.<a[1]?1:0}),h);return H(function(d,c){var
+h=go(k(M,a[1]),e),c=b(aY(function(a){return 0.<a[1]?1:0}),h);return H(function(d,c){var
 e=c[2],f=c[1],a=e[1];if(a){var
 g=a[1],h=0;if(g[2]||a[2])h=1;else
 var
 b=M(g[1]);if(h)var
-b=Z(Ii)}else
+b=Z(Ik)}else
 var
 b=0.;var
-i=d[2],j=e[2],l=ay(k(function(a){return[0,f*aV,a[2],a[1]]},j),i);return[0,d[1]+f*b,l]},Ih,c)}var
-aI=al[2],D=A(0,am),_=A(0,am),o=dG(0),ax=0,az=0;function
+i=d[2],j=e[2],l=ay(k(function(a){return[0,f*aW,a[2],a[1]]},j),i);return[0,d[1]+f*b,l]},Ij,c)}var
+aH=al[2],E=A(0,am),_=A(0,am),o=dI(0),ax=0,az=0;function
 $(a){var
-e=0===ex(al,0,a)?1:0;if(e){var
-g=1-b(u[2],a);if(g)var
-h=f(u[1],0,a),c=1-dK(f(aj[1],0,a),h);else
+e=0===ey(al,0,a)?1:0;if(e){var
+g=1-b(v[2],a);if(g)var
+h=f(v[1],0,a),c=1-dM(f(aj[1],0,a),h);else
 var
 c=g}else
 var
 c=e;var
-d=c?1-aH(_,a):c;return d?(av(_,a,0),cs([0,a,[0,ao(a)[2]]],o)):d}$(aI);var
-r=az,q=ax;for(;;){if(mk(o)){var
-E=O(ak(q)),d=E.length-1,F=A(0,am),I=[0,0],J=h(ao,E),aA=aP(J),s=O(bm(function(a){return a[2]},aA)),aB=aP(s),aa=O(bn(l7,k(function(a){return a[2]},aB))),ab=A(0,am);p(function(b,a){return av(ab,a,b)},aa);var
+d=c?1-aI(_,a):c;return d?(av(_,a,0),ct([0,a,[0,ao(a)[2]]],o)):d}$(aH);var
+r=az,q=ax;for(;;){if(mm(o)){var
+F=O(ak(q)),d=F.length-1,G=A(0,am),I=[0,0],J=h(ao,F),aA=aO(J),s=O(bd(function(a){return a[2]},aA)),aB=aO(s),aa=O(bn(l9,k(function(a){return a[2]},aB))),ab=A(0,am);p(function(b,a){return av(ab,a,b)},aa);var
 j=n(d+1|0,0);p(function(a,d){var
 e=C(d[2]),b=a+1|0,f=c(j,a)[1+a]+e|0;c(j,b)[1+b]=f;return 0},J);var
 t=h(function(i){var
-a=i[3],c=U(D,a);if(c)return c[1];var
-e=U(F,a);if(e)return e[1];var
-g=d+F[1]|0;av(F,a,g);var
-j=I[1];if(b(u[2],a))var
-h=bi(Ik);else
+a=i[3],c=U(E,a);if(c)return c[1];var
+e=U(G,a);if(e)return e[1];var
+g=d+G[1]|0;av(G,a,g);var
+j=I[1];if(b(v[2],a))var
+h=bj(Im);else
 var
-k=M(f(u[1],0,a)),h=[0,M(f(aj[1],0,a)),k];I[1]=[0,h,j];return g},s),ac=O(ak(I[1])),Q=function(a){return A(0,8)},i=l(d,Q),m=l(d,Q),x=[0,0],z=function(a,b){var
+k=M(f(v[1],0,a)),h=[0,M(f(aj[1],0,a)),k];I[1]=[0,h,j];return g},s),ac=O(ak(I[1])),Q=function(a){return A(0,8)},i=l(d,Q),m=l(d,Q),y=[0,0],z=function(a,b){var
 e=U(c(i,a)[1+a],b);if(e)return e[1];var
-d=x[1];x[1]++;V(c(i,a)[1+a],b,d);V(c(m,b)[1+b],a,d);return d},R=l(d,function(a){return z(a,a)}),S=n(t.length-1,-1),T=d-1|0,ap=0;if(!(T<0)){var
+d=y[1];y[1]++;W(c(i,a)[1+a],b,d);W(c(m,b)[1+b],a,d);return d},R=l(d,function(a){return z(a,a)}),S=n(t.length-1,-1),T=d-1|0,ap=0;if(!(T<0)){var
 g=ap;for(;;){var
-W=c(j,g)[1+g],X=g+1|0,Y=c(j,X)[1+X]-1|0;if(!(Y<W)){var
-a=W;for(;;){if(c(t,a)[1+a]<d){var
+V=c(j,g)[1+g],X=g+1|0,Y=c(j,X)[1+X]-1|0;if(!(Y<V)){var
+a=V;for(;;){if(c(t,a)[1+a]<d){var
 au=z(g,c(t,a)[1+a]);c(S,a)[1+a]=au}var
 aw=a+1|0;if(Y!==a){var
 a=aw;continue}break}}var
 at=g+1|0;if(T!==g){var
 g=at;continue}break}}var
 B=function(a){var
-b=c(m,a)[1+a][1];return[0,w(c(i,a)[1+a][1],b),a]},aq=G(d,B),e=[0,b(fO[37],aq)],ar=l(d,function(t){var
+b=c(m,a)[1+a][1];return[0,u(c(i,a)[1+a][1],b),a]},aq=D(d,B),e=[0,b(fO[37],aq)],ar=l(d,function(t){var
 j=b(fO[24],e[1]),a=j[2];e[1]=f(fO[6],j,e[1]);function
 k(c){var
-d=aS(an,ee(gu(c)));return O(b(aY(function(b){return b[1]!==a?1:0}),d))}var
-d=k(c(m,a)[1+a]),g=k(c(i,a)[1+a]),n=aP(h(function(a){return a[1]},g)),l=bn(l7,ay(aP(h(function(a){return a[1]},d)),n));y(function(a){var
+d=aT(an,eg(gx(c)));return O(b(aY(function(b){return b[1]!==a?1:0}),d))}var
+d=k(c(m,a)[1+a]),g=k(c(i,a)[1+a]),n=aO(h(function(a){return a[1]},g)),l=bn(l9,ay(aO(h(function(a){return a[1]},d)),n));x(function(a){var
 b=e[1],c=B(a);e[1]=f(fO[6],c,b);return 0},l);aZ(function(d){var
 b=d[1];return dc(c(m,b)[1+b],a)},g);aZ(function(d){var
 b=d[1];return dc(c(i,b)[1+b],a)},d);var
-o=rv(aP(h(function(a){var
-b=a[1];return h(function(a){return z(b,a[1])},g)},d)));y(function(a){var
+o=rw(aO(h(function(a){var
+b=a[1];return h(function(a){return z(b,a[1])},g)},d)));x(function(a){var
 b=e[1],c=B(a);e[1]=f(fO[4],c,b);return 0},l);var
-p=h(function(a){return a[2]},g),q=h(function(a){return a[1]},g),r=h(function(a){return a[2]},d),s=h(function(a){return a[1]},d);return[0,a,c(R,a)[1+a],s,r,q,p,o]}),as=[0,ar,x[1],R,S],aC=h(function(a){return ai(ab,a[2])},s),aD=h(function(a){return a[1]},s),aE=h(function(a){return a[2]},ac),aF=h(function(a){return a[1]},ac);return[0,E,D,aa,h(function(a){return a[1]},J),aF,aE,j,aD,aC,t,as]}var
+p=h(function(a){return a[2]},g),q=h(function(a){return a[1]},g),r=h(function(a){return a[2]},d),s=h(function(a){return a[1]},d);return[0,a,c(R,a)[1+a],s,r,q,p,o]}),as=[0,ar,y[1],R,S],aC=h(function(a){return ai(ab,a[2])},s),aD=h(function(a){return a[1]},s),aE=h(function(a){return a[2]},ac),aF=h(function(a){return a[1]},ac);return[0,F,E,aa,h(function(a){return a[1]},J),aF,aE,j,aD,aC,t,as]}var
 N=o[1];if(N){var
 P=N[1],ad=P[2],af=P[1],K=ad[1];if(K){ad[1]=K[2];$(K[1][3]);var
-ah=r,ag=q}else{mj(o);av(D,af,r);var
+ah=r,ag=q}else{ml(o);av(E,af,r);var
 ah=r+1|0,ag=[0,af,q]}var
-r=ah,q=ag;continue}throw mi}},P),af=a[1][4],ac=1<C(P)?1:0,ag=bo?ac?[0,[0,-j[4]],[0,-j[3]]]:[0,[0,1.-j[4]],[0,1.-j[3]]]:[0,[0,j[3]],[0,j[4]]],ah=function(a){function
+r=ah,q=ag;continue}throw mk}},Q),af=a[1][4],ac=1<C(Q)?1:0,ag=bo?ac?[0,[0,-j[4]],[0,-j[3]]]:[0,[0,1.-j[4]],[0,1.-j[3]]]:[0,[0,j[3]],[0,j[4]]],ah=function(a){function
 b(c,b){var
-a=ae(P,c),d=0,e=b?a[3]:a[2];return f(e[1],d,af)}if(ac){var
-c=b(1,1-a);return q(b(0,a),c)}return b(0,a)},ao=t[4],Q=ao?ao[1]:bi(Io),ap=cf(i),a0=bn(an,aP(bg)),a1=b(aY(function(c){var
-a=c[1],b=7!==a?1:0,d=b?2!==a?1:0:b;return d}),a0),a2=bO(Q[3],2*ap|0,Q[3].length-1-(2*ap|0)|0),bX=be(a2,O(k(t[7],a1))),b3=function(d){function
+a=ae(Q,c),d=0,e=b?a[3]:a[2];return f(e[1],d,af)}if(ac){var
+c=b(1,1-a);return q(b(0,a),c)}return b(0,a)},ao=t[4],R=ao?ao[1]:bj(Iq),ap=cf(i),a0=bn(an,aO(bh)),a1=b(aY(function(c){var
+a=c[1],b=7!==a?1:0,d=b?2!==a?1:0:b;return d}),a0),a2=bO(R[3],2*ap|0,R[3].length-1-(2*ap|0)|0),bX=bf(a2,O(k(t[7],a1))),b3=function(d){function
 a(a){var
-b=c(i[8],a)[1+a],e=b[1]===b[2]?[0,0,4,1,2]:[0,0,1,2,3];return h(function(b){return ok(i,d,a,b)},e)}return rv(G(i[8].length-1,a))},aF=bn(aK,bm(function(a){return aP(a[3])},W)),a3=k(function(i){var
+b=c(i[8],a)[1+a],e=b[1]===b[2]?[0,0,4,1,2]:[0,0,1,2,3];return h(function(b){return om(i,d,a,b)},e)}return rw(D(i[8].length-1,a))},aF=bn(aL,bd(function(a){return aO(a[3])},X)),a3=k(function(i){var
 r=oX(function(j){var
 a=i[1][3];if(a){var
-l=f(a[1],0,j),m=nC(l,b(v[2],j)),c=k(function(b){var
+l=f(a[1],0,j),m=nE(l,b(w[2],j)),c=k(function(b){var
 c=b[1],a=b[2][1],f=0;if(a){var
 d=a[1];if(!d[2]&&!a[2]){var
 e=g(c,d[1]);f=1}}if(!f)var
-e=x;return[0,g(c,v[1][10]),e]},m),e=H(function(b,a){return mM(b,a[1][2])},d,c),h=function(a){return g(z(e),a)};return[0,e,k(function(a){var
-b=h(a[2]);return[0,h(a[1])[1],b]},c)]}throw[0,ad,Il]});return function(j,h,s,a){var
-t=i[3],u=i[2],v=h[1].length-1,n=z(j[6]),d=cm(a[2].length-1,a[1].length-1);function
+e=y;return[0,g(c,w[1][10]),e]},m),d=H(function(b,a){return mO(b,a[1][2])},e,c),h=function(a){return g(z(d),a)};return[0,d,k(function(a){var
+b=h(a[2]);return[0,h(a[1])[1],b]},c)]}throw[0,ad,In]});return function(j,h,s,a){var
+t=i[3],v=i[2],w=h[1].length-1,n=z(j[6]),e=cm(a[2].length-1,a[1].length-1);function
 o(a){var
-b=a[2],c=a[1],d=s?d$:e8;return d(c,b)}var
-x=g(n,z(j[5])),y=et(j[6]);function
-p(b,a){return ge(a*y/b)}function
-q(c,b,a){return G(d,function(d){return p(c,e(b,a+d|0))})}var
-A=l(v,function(b){return[m,function(g){var
-c=q(4.,a[2],w(b,d)),f=bt(function(e,c){return[0,c,q(kT,a[3],w(w(b,d)+e|0,d))]},c);return[0,p(1.,e(a[1],b)),f]}]}),B=_(a[5]);function
+b=a[2],c=a[1],d=s?eb:e9;return d(c,b)}var
+x=g(n,z(j[5])),y=eu(j[6]);function
+p(b,a){return gg(a*y/b)}function
+q(c,b,a){return D(e,function(e){return p(c,d(b,a+e|0))})}var
+A=l(w,function(b){return[m,function(g){var
+c=q(4.,a[2],u(b,e)),f=bu(function(d,c){return[0,c,q(kV,a[3],u(u(b,e)+d|0,e))]},c);return[0,p(1.,d(a[1],b)),f]}]}),B=_(a[5]);function
 C(b){var
-c=ai(h[2],b);return ge(Math.ceil(br(e(a[4],c),30)))}function
-E(a){var
+c=ai(h[2],b);return gg(Math.ceil(br(d(a[4],c),30)))}function
+F(a){var
 c=b(r,a)[2];return k(function(a){var
 b=o(g(x,a[2]));return[0,a[1],b]},c)}function
 H(a){return b(r,a)[1]}var
 J=oX(function(a){var
-b=0,c=s?t:u;return o(g(n,f(c[1],b,a)))});function
+b=0,c=s?t:v;return o(g(n,f(c[1],b,a)))});function
 K(e){var
-b=ai(h[2],e),a=c(A,b)[1+b],d=F(a);return D===d?a[1]:m===d?I(a):a}var
-L=h[2];return[0,function(a){return aH(L,a)},K,J,H,E,C,B]}},P),a8=bt(function(b,a){var
-c=0===b?1:-1;return[0,a,c]},W),ar=function(v){var
-t=v?ag[2]:ag[1],a=t[1],r=0;if(cO(a)){if(v)var
-E=_(a),j=cb(ah(v),E);else
+b=ai(h[2],e),a=c(A,b)[1+b],d=G(a);return E===d?a[1]:m===d?I(a):a}var
+L=h[2];return[0,function(a){return aI(L,a)},K,J,H,F,C,B]}},Q),a8=bu(function(b,a){var
+c=0===b?1:-1;return[0,a,c]},X),ar=function(w){var
+t=w?ag[2]:ag[1],a=t[1],r=0;if(cs(a)){if(w)var
+F=_(a),j=cb(ah(w),F);else
 var
-L=_(a),j=bF(ah(v),L);if(j){var
+L=_(a),j=bF(ah(w),L);if(j){var
 o=[0,a];r=1}}if(!r)var
-o=0;return aN(function(ar){var
-j=Q[2],a=cf(i),E=C(i[4]),W=v?dZ:1.,ab=A(0,am);y(function(a){var
-b=cA(i,c(N,a)[1+a]),d=b[3]?Z(In):[0,b[1],b[2]],e=d[2],f=d[1],g=M(e);return V(ab,a,[0,h(M,f),g,f,e])},aF);var
+o=0;return aG(function(ar){var
+j=R[2],a=cf(i),F=C(i[4]),X=w?dx:1.,ab=A(0,am);x(function(a){var
+b=cB(i,c(N,a)[1+a]),d=b[3]?Z(Ip):[0,b[1],b[2]],e=d[2],f=d[1],g=M(e);return W(ab,a,[0,h(M,f),g,f,e])},aF);var
 a4=k(function(z){var
 b=z[1],T=z[2];function
 U(a){return ai(ab,a)[1]}var
-q=b[7],r=b[1].length-1,A=b[10],B=b[9],D=b[8],i=n(r+1|0,0),j=[0,0],l=[0,Ia],m=[0,0],f=[0,0],s=r-1|0,E=h(U,b[3]),F=0;if(!(s<0)){var
+q=b[7],r=b[1].length-1,A=b[10],B=b[9],D=b[8],i=n(r+1|0,0),j=[0,0],l=[0,Ic],m=[0,0],f=[0,0],s=r-1|0,E=h(U,b[3]),F=0;if(!(s<0)){var
 a=F;for(;;){var
 o=[0,0],t=a+1|0,u=c(q,t)[1+t]-1|0,v=c(q,a)[1+a];if(!(u<v)){var
-d=u;for(;;){var
-x=c(B,d)[1+d],R=c(E,x)[1+x];p(function(b,d){return function(a,f){var
+e=u;for(;;){var
+y=c(B,e)[1+e],R=c(E,y)[1+y];p(function(b,e){return function(a,f){var
 g=f!=0.?1:0;if(g){var
-i=l5(a,b[1]),j=aX(gk(a,b[1]),0),k=c(A,d)[1+d];b[1]=[0,[0,a,[0,[0,e(D,d)*f,k],j]],i];var
+i=l7(a,b[1]),j=aQ(gn(a,b[1]),0),k=c(A,e)[1+e];b[1]=[0,[0,a,[0,[0,d(D,e)*f,k],j]],i];var
 h=0}else
 var
-h=g;return h}}(o,d),R);var
-S=d-1|0;if(v!==d){var
-d=S;continue}break}}var
-L=o[1],M=aS(function(b,a){return aK(b[1],a[1])},L);y(function(a){var
+h=g;return h}}(o,e),R);var
+S=e-1|0;if(v!==e){var
+e=S;continue}break}}var
+L=o[1],M=aT(function(b,a){return aL(b[1],a[1])},L);x(function(a){var
 b=a[2];j[1]=[0,a[1],j[1]];f[1]=b0(b,f[1]);var
 c=C(b);m[1]=m[1]+c|0;l[1]=[0,m[1],l[1]];return 0},M);var
 N=C(o[1]),w=a+1|0,P=c(i,a)[1+a]+N|0;c(i,w)[1+w]=P;var
@@ -7460,176 +7489,176 @@ a=Q;continue}break}}function
 g(a){return O(ak(a))}var
 G=f[1],H=g(k(function(a){return a[2]},G)),I=f[1],J=g(k(function(a){return a[1]},I)),K=g(l[1]);return[0,b,[0,i,g(j[1]),K,J,H],T]},a8),a5=l(a,function(b){return l(a,function(a){return a===b?1.:0.})});function
 ac(a){return ai(a[1][2],af)}var
-ap=[0,0],P=l(a,function(a){var
+ap=[0,0],Q=l(a,function(a){var
 b=c(j[1],a)[1+a];return M(q(c(j[2],a)[1+a],b))});function
 a7(u,f,o,t,k,g,p,s,q){function
 v(b){var
 a=fN(0,f,b);if(0===a[0])return[0,a[1],a[2]];throw bK}var
-i=[0,[0,k,0]],j=[0,0],d=[m,function(x){var
-m=jX(h(function(a){return c(f[1],a)[1+a]},g));function
-d(b){var
-d=c(g,b)[1+b],n=c(f[1],d)[1+d],j=v(h(function(a){return-a},n))[1];i[1]=[0,j,i[1]];var
-k=g[1+b],p=bJ(c(f[1],k)[1+k],j),q=aa(c3,e(f[2],g[1+b])-p);return l(a,function(a){var
-d=e(o,a);return-e(c(m,a)[1+a],b)*q*d})}var
-w=b(p,k);return r(u,f,o,t,j,s,q,l(a,d),w,n(a,g))}],w=[0,[0,g,i]];function
+i=[0,[0,k,0]],j=[0,0],e=[m,function(x){var
+m=jZ(h(function(a){return c(f[1],a)[1+a]},g));function
+e(b){var
+e=c(g,b)[1+b],n=c(f[1],e)[1+e],j=v(h(function(a){return-a},n))[1];i[1]=[0,j,i[1]];var
+k=g[1+b],p=bJ(c(f[1],k)[1+k],j),q=aa(c3,d(f[2],g[1+b])-p);return l(a,function(a){var
+e=d(o,a);return-d(c(m,a)[1+a],b)*q*e})}var
+w=b(p,k);return r(u,f,o,t,j,s,q,l(a,e),w,n(a,g))}],w=[0,[0,g,i]];function
 x(l){var
 a=l;for(;;){if(a){var
 e=a[1];if(a[2]){try{var
-h=0,c=b(e,0);h=1}catch(a){a=aW(a);if(a!==bK&&a!==bU)throw a;var
+h=0,c=b(e,0);h=1}catch(a){a=aX(a);if(a!==bK&&a!==bU)throw a;var
 o=a}if(h){if(0===c[0])return c;var
 f=c[1],i=0;if(!(f[1]<0.)){var
 d=j[1];if(d)var
-m=d[1],g=me(function(b,a){return Math.abs(b-a)<by?1:0},m,k);else
+m=d[1],g=mg(function(b,a){return Math.abs(b-a)<bz?1:0},m,k);else
 var
 g=d;if(!g)i=1}if(!i)return[1,[0,f[2],j[1]]]}var
 a=a[2];continue}var
-n=b(e,0);return ss(function(a){return[0,a[2],j[1]]},n)}throw bK}}var
+n=b(e,0);return st(function(a){return[0,a[2],j[1]]},n)}throw bK}}var
 y=0,z=[0,function(n){var
-d=b(p,k),c=l(a,function(c){function
+e=b(p,k),c=l(a,function(c){function
 f(g){var
-d=v(l(a,function(a){return a===c?g:0.})),f=d[1];i[1]=[0,f,i[1]];var
-h=d[2];return[0,e(b(p,f),c),h]}var
-g=f(1.),h=g[1],j=f(dZ),k=j[1],m=aa(c3*e(o,c),h-k);return e(d,c)-k<=h-e(d,c)?[0,j,m]:[0,g,-m]}),g=R(function(c,b){var
-d=b[2];return l(a,function(a){return a===c?d:0.})},c),m=h(function(a){return a[1][2]},c);return b(r(u,f,o,t,j,s,q,g,h(function(a){return a[1][1]},c),m),w)},y],A=[0,function(e){var
-a=F(d),c=D===a?d[1]:m===a?I(d):d;return b(c,w)},z];return x([0,function(f){var
-a=F(d),c=0,e=D===a?d[1]:m===a?I(d):d;return b(e,c)},A])}function
-aq(b,N){ap[1]++;if(pg<ap[1])Z(Ic);var
-O=fH(i,b,be(bX,b3(b))),ag=h(M,b[1]),a6=b[1],o=R(function(a,d){return aa(bV,M(q(c(b[2],a)[1+a],d)))},a6),a8=O[3],as=h(function(a){var
-j=a[1],d=R(function(b,a){var
-c=e(o,b);return M(a)*c},j),f=[0,a[2]],k=a[1];p(function(a,d){var
+e=v(l(a,function(a){return a===c?g:0.})),f=e[1];i[1]=[0,f,i[1]];var
+h=e[2];return[0,d(b(p,f),c),h]}var
+g=f(1.),h=g[1],j=f(dx),k=j[1],m=aa(c3*d(o,c),h-k);return d(e,c)-k<=h-d(e,c)?[0,j,m]:[0,g,-m]}),g=P(function(c,b){var
+d=b[2];return l(a,function(a){return a===c?d:0.})},c),m=h(function(a){return a[1][2]},c);return b(r(u,f,o,t,j,s,q,g,h(function(a){return a[1][1]},c),m),w)},y],A=[0,function(d){var
+a=G(e),c=E===a?e[1]:m===a?I(e):e;return b(c,w)},z];return x([0,function(f){var
+a=G(e),c=0,d=E===a?e[1]:m===a?I(e):e;return b(d,c)},A])}function
+aq(b,N){ap[1]++;if(pg<ap[1])Z(Ie);var
+O=fI(i,b,bf(bX,b3(b))),ag=h(M,b[1]),a6=b[1],o=P(function(a,d){return aa(bV,M(q(c(b[2],a)[1+a],d)))},a6),a8=O[3],as=h(function(a){var
+j=a[1],e=P(function(b,a){var
+c=d(o,b);return M(a)*c},j),f=[0,a[2]],k=a[1];p(function(a,d){var
 e=g(d,c(b[1],a)[1+a]);f[1]=q(f[1],e);return 0},k);var
-i=aa(bV,Math.sqrt(bJ(d,d))),l=M(f[1])/i;return[0,h(function(a){return a/i},d),l]},a8),a_=h(function(a){return a[2]},as),Q=[0,h(function(a){return a[1]},as),a_,a];function
-S(a){return fN(0,Q,R(function(b,a){return a*e(o,b)},a))}var
-a$=G(a,function(a){return a}),at=c_(function(a){var
+i=aa(bV,Math.sqrt(bJ(e,e))),l=M(f[1])/i;return[0,h(function(a){return a/i},e),l]},a8),a_=h(function(a){return a[2]},as),R=[0,h(function(a){return a[1]},as),a_,a];function
+S(a){return fN(0,R,P(function(b,a){return a*d(o,b)},a))}var
+a$=D(a,function(a){return a}),at=c_(function(a){var
 d=c(b[2],a)[1+a];return cb(c(b[1],a)[1+a],d)},a$);if(at){var
-r=at[1],ba=c(b[2],r)[1+r],au=cT(q(c(b[1],r)[1+r],ba)),T=c(b[4],r)[1+r],av=F(T),bb=0,bd=D===av?T[1]:m===av?I(T):T,U=c(b[3],r)[1+r],aw=F(U),bf=[0,[0,au,bd],bb],bg=D===aw?U[1]:m===aw?I(U):U,bh=Y(a9);return[1,N,az(i[1],0,bh,[0,[0,au,bg],bf])]}function
-V(y){return k(function(i){var
-q=i[3],z=W*q,r=0<q?v:1-v,b=i[1],A=i[2],g=h(y,b[3]),j=b[1].length-1,d=b[11],k=d[1],a=n(d[2],0.),s=d[3];aZ(function(b){return X(a,b,1.)},s);var
-t=d[4];p(function(f,d){var
-h=0<=d?1:0;if(h)var
-j=e(g,c(b[9],f)[1+f]),i=X(a,d,e(a,d)-e(b[8],f)*j);else
+r=at[1],ba=c(b[2],r)[1+r],au=cT(q(c(b[1],r)[1+r],ba)),T=c(b[4],r)[1+r],av=G(T),bb=0,bd=E===av?T[1]:m===av?I(T):T,U=c(b[3],r)[1+r],aw=G(U),be=[0,[0,au,bd],bb],bg=E===aw?U[1]:m===aw?I(U):U,bh=Y(a9);return[1,N,az(i[1],0,bh,[0,[0,au,bg],be])]}function
+W(y){return k(function(i){var
+q=i[3],z=X*q,r=0<q?w:1-w,b=i[1],A=i[2],g=h(y,b[3]),j=b[1].length-1,e=b[11],k=e[1],a=n(e[2],0.),s=e[3];aZ(function(b){return V(a,b,1.)},s);var
+t=e[4];p(function(f,e){var
+h=0<=e?1:0;if(h)var
+j=d(g,c(b[9],f)[1+f]),i=V(a,e,d(a,e)-d(b[8],f)*j);else
 var
 i=h;return i},t);aZ(function(f){var
-g=f[6],h=f[4],i=e(a,f[2]),o=f[7];if(1-(dY<i?1:0))throw bU;aZ(function(b){return X(a,b,e(a,b)/i)},g);var
+g=f[6],h=f[4],i=d(a,f[2]),o=f[7];if(1-(d1<i?1:0))throw bU;aZ(function(b){return V(a,b,d(a,b)/i)},g);var
 j=g.length-1,k=h.length-1-1|0,p=0;if(!(k<0)){var
 b=p;for(;;){var
-l=j-1|0,q=e(a,c(h,b)[1+b]),r=0;if(!(l<0)){var
-d=r;for(;;){var
-m=w(b,j)+d|0,n=c(o,m)[1+m],t=q*e(a,c(g,d)[1+d]);X(a,n,e(a,n)-t);var
-u=d+1|0;if(l!==d){var
-d=u;continue}break}}var
+l=j-1|0,q=d(a,c(h,b)[1+b]),r=0;if(!(l<0)){var
+e=r;for(;;){var
+m=u(b,j)+e|0,n=c(o,m)[1+m],t=q*d(a,c(g,e)[1+e]);V(a,n,d(a,n)-t);var
+v=e+1|0;if(l!==e){var
+e=v;continue}break}}var
 s=b+1|0;if(k!==b){var
 b=s;continue}break}}return 0},k);function
-l(d,s){var
-f=n(w(j+(b[5].length-1)|0,d),0.);fb(s,0,f,0,w(j,d));function
+l(e,s){var
+f=n(u(j+(b[5].length-1)|0,e),0.);fc(s,0,f,0,u(j,e));function
 m(b,h,g){var
-c=d-1|0,i=0;if(!(c<0)){var
-a=i;for(;;){X(f,w(b,d)+a|0,e(f,w(b,d)+a|0)-h*e(f,w(g,d)+a|0));var
+c=e-1|0,i=0;if(!(c<0)){var
+a=i;for(;;){V(f,u(b,e)+a|0,d(f,u(b,e)+a|0)-h*d(f,u(g,e)+a|0));var
 j=a+1|0;if(c!==a){var
 a=j;continue}break}}return 0}aZ(function(h){var
-j=h[3],i=h[1],k=w(i,d),l=(w(i,d)+d|0)-1|0,o=h[4],p=e(a,h[2]);if(!(l<k)){var
-g=k;for(;;){X(f,g,e(f,g)/p);var
+j=h[3],i=h[1],k=u(i,e),l=(u(i,e)+e|0)-1|0,o=h[4],p=d(a,h[2]);if(!(l<k)){var
+g=k;for(;;){V(f,g,d(f,g)/p);var
 t=g+1|0;if(l!==g){var
 g=t;continue}break}}var
 n=j.length-1-1|0,q=0;if(!(n<0)){var
 b=q;for(;;){var
-r=e(a,c(o,b)[1+b]);m(c(j,b)[1+b],r,i);var
+r=d(a,c(o,b)[1+b]);m(c(j,b)[1+b],r,i);var
 s=b+1|0;if(n!==b){var
 b=s;continue}break}}return 0},k);var
 o=j-1|0;if(!(o<0)){var
 h=o;for(;;){var
-l=c(k,h)[1+h],q=l[5],r=q.length-1-1|0,v=l[6],x=l[1],y=0;if(!(r<0)){var
+l=c(k,h)[1+h],q=l[5],r=q.length-1-1|0,w=l[6],x=l[1],y=0;if(!(r<0)){var
 g=y;for(;;){var
-A=c(q,g)[1+g];m(x,e(a,c(v,g)[1+g]),A);var
+A=c(q,g)[1+g];m(x,d(a,c(w,g)[1+g]),A);var
 B=g+1|0;if(r!==g){var
 g=B;continue}break}}var
 z=h-1|0;if(0!==h){var
 h=z;continue}break}}var
 p=f.length-1-1|0,t=0;if(!(p<0)){var
-i=t;for(;;){if(1-(Math.abs(e(f,i))<1e+200?1:0))throw bU;var
-u=i+1|0;if(p!==i){var
-i=u;continue}break}}return f}var
-m=b[1].length-1,f=r?b[6]:b[5],u=jZ(b,1,g,be(n(m,0.),f)),x=b[4],o=l(1,eg(function(b,a){return b+a},x,u));fb(f,0,o,m,f.length-1);return[0,[0,b,A,r,g,l,o],z]},a4)}function
+i=t;for(;;){if(1-(Math.abs(d(f,i))<1e+200?1:0))throw bU;var
+v=i+1|0;if(p!==i){var
+i=v;continue}break}}return f}var
+m=b[1].length-1,f=r?b[6]:b[5],v=j1(b,1,g,bf(n(m,0.),f)),x=b[4],o=l(1,ei(function(b,a){return b+a},x,v));fc(f,0,o,m,f.length-1);return[0,[0,b,A,r,g,l,o],z]},a4)}function
 ah(c,b){var
 a=ai(ab,b),d=a[2];return bJ(a[1],c)+d}function
-t(a){return R(function(a,b){return e(ag,a)+b*e(o,a)},a)}function
-bj(j,i){var
-f=j,d=i;for(;;){var
+t(a){return P(function(a,b){return d(ag,a)+b*d(o,a)},a)}function
+bi(j,i){var
+f=j,e=i;for(;;){var
 b=S(h(function(a){return-a},f));if(0===b[0]){var
-c=n(a,0.),k=t(b[1]),l=V(function(b){return function(a){return ah(b,a)}}(k));y(function(d){return function(b){var
-c=b[1],f=b[2],g=oT(c,a5),h=w(ac(c),a);return p(function(a,b){return X(d,a,b+f*e(g,h+a|0))},d)}}(c),l);if(0===d)return[0,b,c];var
+c=n(a,0.),k=t(b[1]),l=W(function(b){return function(a){return ah(b,a)}}(k));x(function(e){return function(b){var
+c=b[1],f=b[2],g=oT(c,a5),h=u(ac(c),a);return p(function(a,b){return V(e,a,b+f*d(g,h+a|0))},e)}}(c),l);if(0===e)return[0,b,c];var
 g=S(h(function(a){return-a},c));if(0===g[0]){var
-m=aS(aK,aP(b[2]));if(bc(aS(aK,aP(g[2])),m))return[0,b,c]}var
-f=c,d=d-1|0;continue}return[0,b,[0]]}}function
-ax(a){return R(function(b,a){return a/e(P,b)},a)}function
+m=aT(aL,aO(b[2]));if(bc(aT(aL,aO(g[2])),m))return[0,b,c]}var
+f=c,e=e-1|0;continue}return[0,b,[0]]}}function
+ax(a){return P(function(b,a){return a/d(Q,b)},a)}function
 ay(j,h,k,b){var
-d=l(E,function(d){var
-b=n(a,0.);X(b,d,1.);var
+e=l(F,function(e){var
+b=n(a,0.);V(b,e,1.);var
 c=i[8];p(function(f,a){var
-c=a[2],d=a[1];return X(b,E+f|0,e(b,d)*e(h,c)+e(h,d)*e(b,c))},c);return b}),g=l(E,function(a){var
-f=pJ/e(P,a),g=Math.abs(bJ(j,c(d,a)[1+a]))+f;return c3*e(b,a)*g});p(function(c,a){function
-h(a){return X(g,c,e(g,c)+e(b,c)*Math.abs(a))}var
+c=a[2],e=a[1];return V(b,F+f|0,d(b,e)*d(h,c)+d(h,e)*d(b,c))},c);return b}),g=l(F,function(a){var
+f=pJ/d(Q,a),g=Math.abs(bJ(j,c(e,a)[1+a]))+f;return c3*d(b,a)*g});p(function(c,a){function
+h(a){return V(g,c,d(g,c)+d(b,c)*Math.abs(a))}var
 l=i[8];p(function(g,b){var
-c=b[2],d=b[1];function
-f(a){return e(o,a)}var
-i=f(d),k=Math.abs(e(a,c))*i,l=f(c);return h(e(j,E+g|0)*rf*(Math.abs(e(a,d))*l+k))},l);return p(function(d,c){var
-g=f(k,a,c);return h(e(b,d)*g)},d)},d);return g}try{var
-bO=[0,bj(n(a,0.),5)],aj=bO}catch(a){a=aW(a);if(a!==bK&&a!==bU)throw a;var
+c=b[2],e=b[1];function
+f(a){return d(o,a)}var
+i=f(e),k=Math.abs(d(a,c))*i,l=f(c);return h(d(j,F+g|0)*rg*(Math.abs(d(a,e))*l+k))},l);return p(function(e,c){var
+g=f(k,a,c);return h(d(b,e)*g)},e)},e);return g}try{var
+bO=[0,bi(n(a,0.),5)],aj=bO}catch(a){a=aX(a);if(a!==bK&&a!==bU)throw a;var
 aj=0}if(aj){var
 aA=aj[1],A=aA[1];if(0===A[0]){var
-aB=aA[2],x=A[1],bk=t(x),bl=function(a){return V(function(b){return ah(a,b)})},L=aD(bk),bP=i[8];p(function(b,a){return X(L,E+b|0,e(L,a[1])*e(L,a[2]))},bP);var
-aV=[0,1],bQ=R(function(a,b){return(b-e(ag,a))/e(o,a)},L),bR=Q[1];p(function(c,b){var
-d=e(Q[2],c)+c3,a=d<bJ(b,bQ)?1:0,f=a?(aV[1]=0,0):a;return f},bR);var
-aX=aV[1],a0=0;if(aX){try{var
-a1=0,bS=bl(L)}catch(a){a=aW(a);if(a!==bU)throw a;var
+aB=aA[2],y=A[1],bk=t(y),bl=function(a){return W(function(b){return ah(a,b)})},L=aD(bk),bP=i[8];p(function(b,a){return V(L,F+b|0,d(L,a[1])*d(L,a[2]))},bP);var
+aV=[0,1],bQ=P(function(a,b){return(b-d(ag,a))/d(o,a)},L),bR=R[1];p(function(c,b){var
+e=d(R[2],c)+c3,a=e<bJ(b,bQ)?1:0,f=a?(aV[1]=0,0):a;return f},bR);var
+aW=aV[1],a0=0;if(aW){try{var
+a1=0,bS=bl(L)}catch(a){a=aX(a);if(a!==bU)throw a;var
 aC=0;a0=1;a1=1}if(!a1)var
 bT=-1e-06*(1.+Math.abs(ar)),aY=H(function(c,a){var
-b=a[1],d=ac(b);return c+a[2]*e(b[6],d)},-W*ar,bS)<bT?1:0}else
+b=a[1],e=ac(b);return c+a[2]*d(b[6],e)},-X*ar,bS)<bT?1:0}else
 var
-aY=aX;if(!a0)var
-aC=aY;if(aC)bi(Id);var
-bm=t(x),aE=V(function(a){return ah(bm,a)}),bn=bV,aF=H(function(b,a){var
-c=a[1][6];return aQ(function(b,a){return aa(b,Math.abs(a))},b,c)},bn,aE),bo=-W*ar,bp=H(function(c,a){var
-b=a[1],d=ac(b);return c+a[2]*e(b[6],d)},bo,aE),bq=f$(aF)[2],br=[0,fa(30,ef(56,26-(Ko(aa(hR,bp/aF))|0)|0)),bq];try{var
-a2=0,an=a7(O,Q,o,V,x,A[2],t,N,br);a2=1}catch(a){a=aW(a);if(a!==bK&&a!==bU)throw a;var
-bs=function(b,a){return 0.},bt=t(x),bu=0,$=function(a){return ay(aB,bt,bs,a)},C=bu}if(a2){if(0===an[0])return an[1];var
-aO=an[1],bC=aO[1],bD=t(x),bE=function(a){return ay(aB,bD,bC,a)},bF=aO[2],$=bE,C=aN(function(a){var
-b=t(a);return[0,t(x),b]},bF)}}else{var
-aR=A[1],ao=c(O[3],aR)[1+aR],bG=A[2],aT=ds(0,O,h(K,ao[1]),bG),aU=u(ao[2],aT[1]);if(!(0<=B(aU))){var
-bH=[0,[0,s,ao[3]],aT[2]],bI=k(function(b){var
-a=b[2],c=F(a),d=D===c?a[1]:m===c?I(a):a;return[0,b[1],d]},bH),bL=cT(K(aU)),bM=k(function(a){var
+aY=aW;if(!a0)var
+aC=aY;if(aC)bj(If);var
+bm=t(y),aE=W(function(a){return ah(bm,a)}),bn=bV,aF=H(function(b,a){var
+c=a[1][6];return aR(function(b,a){return aa(b,Math.abs(a))},b,c)},bn,aE),bo=-X*ar,bp=H(function(c,a){var
+b=a[1],e=ac(b);return c+a[2]*d(b[6],e)},bo,aE),bq=gb(aF)[2],br=[0,fb(30,eh(56,26-(Kq(aa(hU,bp/aF))|0)|0)),bq];try{var
+a2=0,an=a7(O,R,o,W,y,A[2],t,N,br);a2=1}catch(a){a=aX(a);if(a!==bK&&a!==bU)throw a;var
+bs=function(b,a){return 0.},bt=t(y),bu=0,$=function(a){return ay(aB,bt,bs,a)},C=bu}if(a2){if(0===an[0])return an[1];var
+aP=an[1],bC=aP[1],bD=t(y),bE=function(a){return ay(aB,bD,bC,a)},bF=aP[2],$=bE,C=aG(function(a){var
+b=t(a);return[0,t(y),b]},bF)}}else{var
+aQ=A[1],ao=c(O[3],aQ)[1+aQ],bG=A[2],aS=ds(0,O,h(K,ao[1]),bG),aU=v(ao[2],aS[1]);if(!(0<=B(aU))){var
+bH=[0,[0,s,ao[3]],aS[2]],bI=k(function(b){var
+a=b[2],c=G(a),d=E===c?a[1]:m===c?I(a):a;return[0,b[1],d]},bH),bL=cT(K(aU)),bM=k(function(a){var
 b=a[2];return[0,g(a[1],bL),b]},bI),bN=Y(a9);return[1,N,az(i[1],0,bN,bM)]}var
 $=ax,C=0}}else
 var
 $=ax,C=0;var
-ad=l(E,function(b){function
+ad=l(F,function(b){function
 c(c){return l(a,function(a){return a===b?c:0.})}try{var
-i=0,d=S(c(dZ)),f=S(c(1.));i=1}catch(a){a=aW(a);if(a!==bK)throw a}if(i&&0===f[0]){var
-g=f[1];if(0===d[0]){var
-h=d[1];return[0,(e(g,b)-e(h,b))*e(o,b),e(ag,b)+by*(e(g,b)+e(h,b))*e(o,b)]}}return Ie}),J=h(function(a){return a[1]},ad),ak=[0,-1],aG=[0,0.],bv=$(J);p(function(a,b){var
-c=qE*e(P,a)<e(J,a)?1:0,d=c?aG[1]<b?1:0:c,f=d?(aG[1]=b,ak[1]=a,0):d;return f},bv);if(ak[1]<0)Z(If);var
+i=0,e=S(c(dx)),f=S(c(1.));i=1}catch(a){a=aX(a);if(a!==bK)throw a}if(i&&0===f[0]){var
+g=f[1];if(0===e[0]){var
+h=e[1];return[0,(d(g,b)-d(h,b))*d(o,b),d(ag,b)+bz*(d(g,b)+d(h,b))*d(o,b)]}}return Ig}),J=h(function(a){return a[1]},ad),ak=[0,-1],aH=[0,0.],bv=$(J);p(function(a,b){var
+c=qF*d(Q,a)<d(J,a)?1:0,e=c?aH[1]<b?1:0:c,f=e?(aH[1]=b,ak[1]=a,0):e;return f},bv);if(ak[1]<0)Z(Ih);var
 z=ak[1];if(C){var
-aH=C[1],aI=aH[2],al=aH[1],ae=function(a){return qE*e(P,a)<e(J,a)?Math.abs(e(aI,a)-e(al,a))/e(J,a):0.},bw=G(E,function(a){return a}),bx=0,j=H(function(b,a){var
-c=ae(b);return c<ae(a)?a:b},bx,bw),aJ=e(al,j)+2.5*(e(aI,j)-e(al,j)),a3=0;if(!(0.2<ae(j))&&!(ae(j)<0.004)){var
-bB=0.45*e(J,j);if(!(bB<Math.abs(aJ-c(ad,j)[1+j][2]))){var
-am=aJ,d=j;a3=1}}if(!a3)var
-am=c(ad,z)[1+z][2],d=z}else
+aI=C[1],aJ=aI[2],al=aI[1],ae=function(a){return qF*d(Q,a)<d(J,a)?Math.abs(d(aJ,a)-d(al,a))/d(J,a):0.},bw=D(F,function(a){return a}),bx=0,j=H(function(b,a){var
+c=ae(b);return c<ae(a)?a:b},bx,bw),aK=d(al,j)+2.5*(d(aJ,j)-d(al,j)),a3=0;if(!(0.2<ae(j))&&!(ae(j)<0.004)){var
+bB=0.45*d(J,j);if(!(bB<Math.abs(aK-c(ad,j)[1+j][2]))){var
+am=aK,e=j;a3=1}}if(!a3)var
+am=c(ad,z)[1+z][2],e=z}else
 var
-am=c(ad,z)[1+z][2],d=z;var
+am=c(ad,z)[1+z][2],e=z;var
 af=_(am);function
-aL(a,e){var
+aM(a,e){var
 c=i[1][1],g=iw(dn(i[1],[10,c],a)),h=aD(b[4]),j=aD(b[3]),k=aD(b[2]),d=[0,aD(b[1]),k,j,h];f(e,d,g);return aq(jK(i,d),[0,[0,c,a],N])}var
-aM=jJ(i,d,af),bz=jI(i,d,af),bA=aL(aM,function(a,b){c(a[2],d)[1+d]=af;c(a[4],d)[1+d]=b;return 0});return[2,aM,bA,aL(bz,function(a,b){c(a[1],d)[1+d]=af;c(a[3],d)[1+d]=b;return 0})]}function
-r(C,au,Z,bf,at,bd,as,aG,aE,bc){var
-bg=1.,bh=20-f$(aQ(function(b,a){var
-c=0.;return dF(b,aQ(function(b,a){return aa(b,Math.abs(a))},c,a))},bg,aG))[2]|0,ad=fa(as[1],bh);function
-aH(a,b){return br(lM(br(b,a)),-a|0)}function
-bi(a){return aH(ad-2|0,1.001*a)}var
-N=h(function(a){return h(bi,a)},aG),ae=h(function(a){return h(_,a)},N),o=l(a,function(b){return l(a,function(a){return c(c(ae,a)[1+a],b)[1+b]})}),r=l(a,function(b){return l(a,function(a){return b===a?s:x})}),a3=a-1|0,bE=0;if(!(a3<0)){var
+aN=jJ(i,e,af),by=jI(i,e,af),bA=aM(aN,function(a,b){c(a[2],e)[1+e]=af;c(a[4],e)[1+e]=b;return 0});return[2,aN,bA,aM(by,function(a,b){c(a[1],e)[1+e]=af;c(a[3],e)[1+e]=b;return 0})]}function
+r(C,au,Z,be,at,bd,as,aH,aE,bc){var
+bg=1.,bh=20-gb(aR(function(b,a){var
+c=0.;return dH(b,aR(function(b,a){return aa(b,Math.abs(a))},c,a))},bg,aH))[2]|0,ad=fb(as[1],bh);function
+aI(a,b){return br(lO(br(b,a)),-a|0)}function
+bi(a){return aI(ad-2|0,1.001*a)}var
+N=h(function(a){return h(bi,a)},aH),ae=h(function(a){return h(_,a)},N),o=l(a,function(b){return l(a,function(a){return c(c(ae,a)[1+a],b)[1+b]})}),r=l(a,function(b){return l(a,function(a){return b===a?s:y})}),a3=a-1|0,bE=0;if(!(a3<0)){var
 j=bE;for(;;){var
 aq=[0,j],a4=j+1|0,a5=a-1|0;if(!(a5<a4)){var
 L=a4;for(;;){var
-bb=aq[1],bP=ct(c(c(o,bb)[1+bb],j)[1+j]);if(cb(ct(c(c(o,L)[1+L],j)[1+j]),bP))aq[1]=L;var
+bb=aq[1],bP=cu(c(c(o,bb)[1+bb],j)[1+j]);if(cb(cu(c(c(o,L)[1+L],j)[1+j]),bP))aq[1]=L;var
 bQ=L+1|0;if(a5!==L){var
 L=bQ;continue}break}}var
 a7=aq[1];if(0===B(c(c(o,a7)[1+a7],j)[1+j]))throw bK;var
@@ -7642,158 +7671,158 @@ a_=a-1|0,bH=0;if(!(a_<0)){var
 t=bH;for(;;){var
 a$=t!==j?1:0,bL=a$?0!==B(c(c(o,t)[1+t],j)[1+j])?1:0:a$;if(bL){var
 bM=c(c(o,t)[1+t],j)[1+j],ba=function(d,b,h){return function(a){var
-e=c(a,b)[1+b],f=0;a[1+b]=R(function(b,e){return q(e,g(h,c(c(a,d)[1+d],b)[1+b]))},e);return f}}(j,t,bM);ba(o);ba(r)}var
+e=c(a,b)[1+b],f=0;a[1+b]=P(function(b,e){return q(e,g(h,c(c(a,d)[1+d],b)[1+b]))},e);return f}}(j,t,bM);ba(o);ba(r)}var
 bN=t+1|0;if(a_!==t){var
 t=bN;continue}break}}var
 bI=j+1|0;if(a3!==j){var
 j=bI;continue}break}}function
-P(b,d){var
-a=[0,x];p(function(b,e){var
-f=g(e,c(d,b)[1+b]);a[1]=u(a[1],f);return 0},b);return a[1]}function
-aI(b,a){var
-c=aj(d,b),e=a[2];return b2(d$(aj(a[1],b),e),c)}var
+Q(b,d){var
+a=[0,y];p(function(b,e){var
+f=g(e,c(d,b)[1+b]);a[1]=v(a[1],f);return 0},b);return a[1]}function
+aJ(b,a){var
+c=aj(e,b),d=a[2];return b2(eb(aj(a[1],b),d),c)}var
 bj=60;function
-av(a){return aI(bj,a)}var
-ax=h(function(a){return _(aH(ad,a))},aE),aJ=R(function(a,b){var
-d=c(bc,a)[1+a];return ds([0,hg],C,h(K,b),d)},r),bk=_(br(1.,-ad|0)),aL=R(function(a,b){var
-d=P(b,ax);return u(c(aJ,a)[1+a][1],d)},r),bl=R(function(a,b){var
-d=c(aL,a)[1+a];return dL(x,av(aQ(function(b,a){return u(b,g(bk,ct(a)))},d,b)))},r),af=eh(function(a){return B(a)<=0?1:0},aL)?ax:R(function(b,d){var
+av(a){return aJ(bj,a)}var
+ax=h(function(a){return _(aI(ad,a))},aE),aK=P(function(a,b){var
+d=c(bc,a)[1+a];return ds([0,hj],C,h(K,b),d)},r),bk=_(br(1.,-ad|0)),aM=P(function(a,b){var
+d=Q(b,ax);return v(c(aK,a)[1+a][1],d)},r),bl=P(function(a,b){var
+d=c(aM,a)[1+a];return dN(y,av(aR(function(b,a){return v(b,g(bk,cu(a)))},d,b)))},r),af=dG(function(a){return B(a)<=0?1:0},aM)?ax:P(function(b,d){var
 a=[0,d];p(function(d,e){var
-f=g(e,c(c(ae,d)[1+d],b)[1+b]);a[1]=q(a[1],f);return 0},bl);return aI(ad,a[1])},ax),aA=l(a,function(a){var
-b=c(r,a)[1+a],d=K(P(b,af)),h=c(aJ,a)[1+a];if(B(q(d,h[1]))<0)throw bK;function
+f=g(e,c(c(ae,d)[1+d],b)[1+b]);a[1]=q(a[1],f);return 0},bl);return aJ(ad,a[1])},ax),aA=l(a,function(a){var
+b=c(r,a)[1+a],e=K(Q(b,af)),h=c(aK,a)[1+a];if(B(q(e,h[1]))<0)throw bK;function
 j(b,a){var
 c=k(function(b){var
-a=b[2],c=F(a),d=D===c?a[1]:m===c?I(a):a;return[0,b[1],d]},b);return az(C[1][1],0,a,c)}var
-f=dp(i,b,d),o=j(h[2],f),l=fN(0,au,R(function(b,a){var
-c=e(Z,b);return M(a)*c},b));if(0===l[0]){var
-n=ds([0,hg],C,b,l[2]),g=av(u(n[1],d));if(B(g)<0)throw bK;var
-p=$(Y(g),f);return[0,f,g,o,j(n[2],p)]}throw bK}),ag=l(a,function(a){return aQ(function(d,b){return u(d,c(b,a)[1+a])},x,r)}),aM=K(P(ag,af)),aO=fN(0,au,R(function(b,a){var
-c=e(Z,b);return M(a)*c},ag));if(0===aO[0]){var
-aR=ds([0,hg],C,ag,aO[2]),ah=av(u(aR[1],aM)),bm=aR[2],bo=k(function(b){var
-a=b[2],c=F(a),d=D===c?a[1]:m===c?I(a):a;return[0,b[1],d]},bm),bp=q(ah,aM),bq=dp(i,h(K,ag),bp),bs=az(i[1],0,bq,bo),aT=k(function(a){var
-b=ai(ab,a),c=b[3],d=h(function(a){return P(c,a)},ae),e=P(c,af);return[0,a,[0,u(b[4],e),d]]},aF),aU=A(0,am);y(function(a){var
-b=M(a[2][1]);return V(aU,a[1],b)},aT);var
-Q=function(a){var
-b=a[2];return d$(aj(a[1],2),b)},T=h(function(a){return et(Q(a[2]))/4.},aA),al=et(Q(ah))/4.,aV=fa(0,as[1]-as[2]|0),U=aj(d,aV),aB=br(1.,-aV|0),bt=_(ar),aX=g(z(U),bt),bu=aX[2],bv=aX[1],bx=v?e8:d$,aZ=bx(bv,bu),bz=b(bf,function(a){return ai(aU,a)}),ao=k(function(d){var
-a=d[1],b=N.length-1,g=d[2],c=oT(a,N),e=hp(a[2],N,b,c);return[0,[0,a,N,c,f(a[5],w(b,b),e)],g]},bz),ap=k(function(b){var
-a=b[1];return[0,a[1][6],a[3],a[4],[0],0.]},ao),E=function(c){function
-b(a,b){return iq(function(d,a,c){var
-e=_(f(b,c,ac(a[1][1])));return u(d,g(_(a[2]),e))},a,ao,c)}var
-d=l(a,function(c){return l(a,function(d){return b(x,function(f,b){return e(f[3],w(w(b,a)+c|0,a)+d|0)})})}),h=l(a,function(c){return b(x,function(d,b){return e(d[2],w(b,a)+c|0)})});function
-i(b,a){return e(b[1],a)}var
-j=b2(aZ,U);return[0,b(g(_(-W),j),i),h,d]},a0=E(ap),bA=M(a0[1]),bB=a0[3],bD=h(function(a){return h(M,a)},bB),aC=function(a){var
-d=a[3],f=h(function(a){return h(M,a)},d),g=h(M,a[2]),i=M(a[1]),b=h(function(a){return hq(T,al,a,0)},f),c=0;return 0.<=i+hq(T,al,R(function(c,a){return a+e(b,c)},g),c)?1:0},a1=[0,0],a2=function(aP){var
+a=b[2],c=G(a),d=E===c?a[1]:m===c?I(a):a;return[0,b[1],d]},b);return az(C[1][1],0,a,c)}var
+f=dp(i,b,e),o=j(h[2],f),l=fN(0,au,P(function(b,a){var
+c=d(Z,b);return M(a)*c},b));if(0===l[0]){var
+n=ds([0,hj],C,b,l[2]),g=av(v(n[1],e));if(B(g)<0)throw bK;var
+p=$(Y(g),f);return[0,f,g,o,j(n[2],p)]}throw bK}),ag=l(a,function(a){return aR(function(d,b){return v(d,c(b,a)[1+a])},y,r)}),aN=K(Q(ag,af)),aP=fN(0,au,P(function(b,a){var
+c=d(Z,b);return M(a)*c},ag));if(0===aP[0]){var
+aQ=ds([0,hj],C,ag,aP[2]),ah=av(v(aQ[1],aN)),bm=aQ[2],bo=k(function(b){var
+a=b[2],c=G(a),d=E===c?a[1]:m===c?I(a):a;return[0,b[1],d]},bm),bp=q(ah,aN),bq=dp(i,h(K,ag),bp),bs=az(i[1],0,bq,bo),aS=k(function(a){var
+b=ai(ab,a),c=b[3],d=h(function(a){return Q(c,a)},ae),e=Q(c,af);return[0,a,[0,v(b[4],e),d]]},aF),aU=A(0,am);x(function(a){var
+b=M(a[2][1]);return W(aU,a[1],b)},aS);var
+R=function(a){var
+b=a[2];return eb(aj(a[1],2),b)},T=h(function(a){return eu(R(a[2]))/4.},aA),al=eu(R(ah))/4.,aV=fb(0,as[1]-as[2]|0),U=aj(e,aV),aB=br(1.,-aV|0),bu=_(ar),aW=g(z(U),bu),bv=aW[2],bw=aW[1],by=w?e9:eb,aZ=by(bw,bv),bA=b(be,function(a){return ai(aU,a)}),ao=k(function(d){var
+a=d[1],b=N.length-1,g=d[2],c=oT(a,N),e=hs(a[2],N,b,c);return[0,[0,a,N,c,f(a[5],u(b,b),e)],g]},bA),ap=k(function(b){var
+a=b[1];return[0,a[1][6],a[3],a[4],[0],0.]},ao),F=function(c){function
+b(a,b){return gl(function(d,a,c){var
+e=_(f(b,c,ac(a[1][1])));return v(d,g(_(a[2]),e))},a,ao,c)}var
+e=l(a,function(c){return l(a,function(e){return b(y,function(f,b){return d(f[3],u(u(b,a)+c|0,a)+e|0)})})}),h=l(a,function(c){return b(y,function(e,b){return d(e[2],u(b,a)+c|0)})});function
+i(b,a){return d(b[1],a)}var
+j=b2(aZ,U);return[0,b(g(_(-X),j),i),h,e]},a0=F(ap),bB=M(a0[1]),bC=a0[3],bD=h(function(a){return h(M,a)},bC),aC=function(a){var
+e=a[3],f=h(function(a){return h(M,a)},e),g=h(M,a[2]),i=M(a[1]),b=h(function(a){return ht(T,al,a,0)},f),c=0;return 0.<=i+ht(T,al,P(function(c,a){return a+d(b,c)},g),c)?1:0},a1=[0,0],a2=function(aP){var
 a=a1[1];if(a)return a[1];var
-c=function(aT,aS,aR){var
-x=aT,v=aS,M=aR;a:for(;;){if(v&&M){var
-ag=M[2],y=v[1][1],i=y[1],o=i[6],k=i[5],N=i[4],c=i[2],q=i[1],r=y[4],z=y[3],s=y[2],a=T.length-1,A=q[1].length-1,aU=v[2],O=i[3]?dZ:1.,ai=function(a){return Math.abs(a)},B=function(b){return function(a){return h(b,a)}}(ai),P=function(d,e){return function(a,b,c){return j0(d,e,a,b,c)}}(c,s),aj=h(B,s),am=c[5],an=B(c[4]),ao=[0,c[1],c[2],c[3],an,am],Q=function(c,d){return function(b){var
+c=function(aT,aS,aQ){var
+x=aT,w=aS,M=aQ;a:for(;;){if(w&&M){var
+ag=M[2],y=w[1][1],i=y[1],o=i[6],k=i[5],N=i[4],c=i[2],q=i[1],r=y[4],z=y[3],s=y[2],a=T.length-1,A=q[1].length-1,aU=w[2],O=i[3]?dx:1.,ai=function(a){return Math.abs(a)},B=function(b){return function(a){return h(b,a)}}(ai),P=function(d,e){return function(a,b,c){return j2(d,e,a,b,c)}}(c,s),aj=h(B,s),am=c[5],an=B(c[4]),ao=[0,c[1],c[2],c[3],an,am],Q=function(c,d){return function(b){var
 a=n(c,0.);d(1,b,function(c,b){var
-d=0;return X(a,c,-hq(T,al,h(function(a){return-a},b),d))});return a}}(A,P),D=f(k,1,n(A,o5)),C=f0;for(;;){var
-ap=Q(D),d=f(k,1,h(function(a){return o5+p9*a},ap)),aq=0===C?1:0,ar=aq||da(function(a){return 1-(a<1000000000000.?1:0)},d);if(ar)throw bU;var
+d=0;return V(a,c,-ht(T,al,h(function(a){return-a},b),d))});return a}}(A,P),D=f(k,1,n(A,o5)),C=f0;for(;;){var
+ap=Q(D),e=f(k,1,h(function(a){return o5+p_*a},ap)),aq=0===C?1:0,ar=aq||da(function(a){return 1-(a<1000000000000.?1:0)},e);if(ar)throw bU;var
 R=[0,1];p(function(f,g){return function(c,b){var
-a=1.0001*e(f,c)<b?1:0,d=a?(g[1]=0,0):a;return d}}(D,R),d);if(R[1]){var
-t=[0,0.],as=jZ(q,1,N,d),at=Q(d);p(function(d,b,f){return function(a,c){b[1]=aa(b[1],(c+e(f,a))/e(d,a));return 0}}(d,t,at),as);if(1-(t[1]<0.999999999999?1:0))throw bU;var
-S=t[1]+(1.-t[1])/64.,F=function(l){return function(i,h){var
-c=w(l,i)-1|0,b=bV,j=0;if(c<0)var
-d=b;else{var
+a=1.0001*d(f,c)<b?1:0,e=a?(g[1]=0,0):a;return e}}(D,R),e);if(R[1]){var
+t=[0,0.],as=j1(q,1,N,e),at=Q(e);p(function(e,b,f){return function(a,c){b[1]=aa(b[1],(c+d(f,a))/d(e,a));return 0}}(e,t,at),as);if(1-(t[1]<0.999999999999?1:0))throw bU;var
+S=t[1]+(1.-t[1])/64.,E=function(l){return function(i,h){var
+c=u(l,i)-1|0,b=bV,j=0;if(c<0)var
+e=b;else{var
 a=j,f=b;for(;;){var
-g=aa(f,Math.abs(e(h,a))),k=a+1|0;if(c!==a){var
+g=aa(f,Math.abs(d(h,a))),k=a+1|0;if(c!==a){var
 a=k,f=g;continue}var
-d=g;break}}return d}}(A),U=F(1,o),G=function(l,m,c,n,o,q,r){return function(a,d,g,f){var
-i=dY*q(a,d)+pP*r+g*aB,j=c(d),k=jZ(m,a,c(l),j),b=h(function(a){return i+dY*a},k);bC(function(d){function
-f(c,d){return p(function(d,f){return X(b,w(c,a)+d|0,e(b,w(c,a)+d|0)+dY*f)},d)}var
-g=c(d[2]);return j0(o,n,d[1],g,f)},f);return b}}(N,q,B,aj,ao,F,U),au=G(1,o,3.,0),av=q[4],V=f(k,1,eg(function(b,a){return dY*Math.abs(b)+a},av,au)),aw=hp(c,s,1,V),ax=G(a,z,8.,[0,[0,1,o]]),W=f(k,a,eg(function(b,a){return 1.02*(b+Math.abs(a))},ax,aw)),ay=G(w(a,a),r,32.+kT*a,[0,[0,a,z]]),az=hp(c,s,a,W),aA=eg(function(b,a){return b+a},az,ay),aC=function(c){return function(b,a){return b-c*a}}(O),H=function(c){return function(a,b){return eg(c,a,b)}}(aC),Y=H(o,V),Z=H(z,W),_=function(a,l,f,g,i){return function(d,b){var
-h=dY*g(w(a,a),d),c=aD(i);f(w(a,a),b,function(f,d){if(l<0.)p(function(b,a){return X(d,b,-a)},d);var
-g=w(a,a)-1|0,i=0;if(!(g<0)){var
+e=g;break}}return e}}(A),U=E(1,o),G=function(l,m,c,n,o,q,r){return function(a,e,g,f){var
+i=d1*q(a,e)+pP*r+g*aB,j=c(e),k=j1(m,a,c(l),j),b=h(function(a){return i+d1*a},k);bt(function(e){function
+f(c,e){return p(function(e,f){return V(b,u(c,a)+e|0,d(b,u(c,a)+e|0)+d1*f)},e)}var
+g=c(e[2]);return j2(o,n,e[1],g,f)},f);return b}}(N,q,B,aj,ao,E,U),au=G(1,o,3.,0),av=q[4],W=f(k,1,ei(function(b,a){return d1*Math.abs(b)+a},av,au)),aw=hs(c,s,1,W),ax=G(a,z,8.,[0,[0,1,o]]),X=f(k,a,ei(function(b,a){return 1.02*(b+Math.abs(a))},ax,aw)),ay=G(u(a,a),r,32.+kV*a,[0,[0,a,z]]),az=hs(c,s,a,X),aA=ei(function(b,a){return b+a},az,ay),aC=function(c){return function(b,a){return b-c*a}}(O),H=function(c){return function(a,b){return ei(c,a,b)}}(aC),Y=H(o,W),Z=H(z,X),_=function(a,l,f,g,i){return function(e,b){var
+h=d1*g(u(a,a),e),c=aD(i);f(u(a,a),b,function(f,e){if(l<0.)p(function(b,a){return V(e,b,-a)},e);var
+g=u(a,a)-1|0,i=0;if(!(g<0)){var
 b=i;for(;;){var
-j=hq(T,al,d,w(b,a));X(c,w(w(f,a),a)+b|0,e(c,w(w(f,a),a)+b|0)+h-j);var
+j=ht(T,al,e,u(b,a));V(c,u(u(f,a),a)+b|0,d(c,u(u(f,a),a)+b|0)+h-j);var
 k=b+1|0;if(g!==b){var
-b=k;continue}break}}return 0});return c}}(a,O,P,F,aA),aE=0.,aF=function(b,a){return b+a},$=function(b,c){return function(a){return aQ(c,b,a)}}(aE,aF),u=_(n(r.length-1,0.),r),j=0,g=60;for(;;){var
-ab=h(function(a){return a+0.02*Math.abs(a)},u),I=f(k,w(a,a),ab),aG=0===g?1:0,aH=aG||da(function(b){return function(a){return 1-(a<hE*b?1:0)}}(U),I);if(aH)throw bU;var
-J=H(r,I),ac=4===(g%8|0)?1:0,aI=ac?1-b(aP,E(b0(x,[0,[0,Y,Z,J,d,S],ag]))):ac;if(aI)throw bU;var
-l=_(I,J);if(me(function(b,a){return a<=b?1:0},ab,l)){var
+b=k;continue}break}}return 0});return c}}(a,O,P,E,aA),aE=0.,aF=function(b,a){return b+a},$=function(b,c){return function(a){return aR(c,b,a)}}(aE,aF),v=_(n(r.length-1,0.),r),j=0,g=60;for(;;){var
+ab=h(function(a){return a+0.02*Math.abs(a)},v),I=f(k,u(a,a),ab),aG=0===g?1:0,aH=aG||da(function(b){return function(a){return 1-(a<hH*b?1:0)}}(U),I);if(aH)throw bU;var
+J=H(r,I),ac=4===(g%8|0)?1:0,aI=ac?1-b(aP,F(b0(x,[0,[0,Y,Z,J,e,S],ag]))):ac;if(aI)throw bU;var
+l=_(I,J);if(mg(function(b,a){return a<=b?1:0},ab,l)){var
 L=function(a){function
-b(b){return lM(b/(a*aB))*(a*aB)}return function(a){return h(b,a)}},aN=b(L(kT),J),aO=b(L(4.),Z),x=[0,[0,b(L(1.),Y),aO,aN,d,S],x],v=aU,M=ag;continue a}if(j){var
+b(b){return lO(b/(a*aB))*(a*aB)}return function(a){return h(b,a)}},aN=b(L(kV),J),aO=b(L(4.),Z),x=[0,[0,b(L(1.),Y),aO,aN,e,S],x],w=aU,M=ag;continue a}if(j){var
 K=j[2];if(K&&!K[2]){var
 ad=j[1],aJ=ad-K[1],m=($(l)-ad)/aJ,ae=1.<=m?1:0,aK=ae?g<40?1:0:ae;if(aK)throw bU;var
-ah=0;if(0.<m&&m<qc){var
+ah=0;if(0.<m&&m<qd){var
 af=m/(1.-m);ah=1}if(!ah)var
 af=0.;var
-aL=g-1|0,aM=0,u=eg(function(c){return function(a,b){return a+c*aa(0.,a-b)}}(af),l,u),j=aM,g=aL;continue}}var
-u=l,j=[0,$(l),j],g=g-1|0;continue}}var
-D=d,C=C-1|0;continue}}return ak(x)}}(0,ao,ap);a1[1]=[0,c];return c};return function(w){try{if(w){var
-T=w[1],aB=R(function(a,b){var
-d=e(Z,a);return(b-M(c(C[2][1],a)[1+a]))/d},aE),a=Ib(C,au,Z,T[1],T[2][1],aB,af,ae,aA),t=function(U){var
-af=U[3],N=U[2],P=U[1],r=N.length-1,aT=a[1][1][1],v=n(dt(r),x);p(function(a,b){var
-d=K(b);c(v,a)[1+a]=d;var
+aL=g-1|0,aM=0,v=ei(function(c){return function(a,b){return a+c*aa(0.,a-b)}}(af),l,v),j=aM,g=aL;continue}}var
+v=l,j=[0,$(l),j],g=g-1|0;continue}}var
+D=e,C=C-1|0;continue}}return ak(x)}}(0,ao,ap);a1[1]=[0,c];return c};return function(w){try{if(w){var
+T=w[1],aB=P(function(a,b){var
+e=d(Z,a);return(b-M(c(C[2][1],a)[1+a]))/e},aE),a=Id(C,au,Z,T[1],T[2][1],aB,af,ae,aA),t=function(U){var
+af=U[3],N=U[2],P=U[1],r=N.length-1,aS=a[1][1][1],u=n(dt(r),y);p(function(a,b){var
+d=K(b);c(u,a)[1+a]=d;var
 e=c(af,a)[1+a];return p(function(e,d){var
-b=eU(r,a,e);v[1+b]=q(c(v,b)[1+b],d);return 0},e)},N);var
-Q=h(M,v),ag=M(P);function
+b=eV(r,a,e);u[1+b]=q(c(u,b)[1+b],d);return 0},e)},N);var
+Q=h(M,u),ag=M(P);function
 aU(a){return[0,a]}var
-aV=G(a[11].length-1,aU),al=O(ay(aV,a[8])),a3=60,a4=0,R=al,A=h(function(b){return oW(a,b)},al),ai=a4,ah=a6,z=a3;for(;;){var
+aV=D(a[11].length-1,aU),al=O(ay(aV,a[8])),a3=60,a4=0,R=al,A=h(function(b){return oW(a,b)},al),ai=a4,ah=a6,z=a3;for(;;){var
 aW=dt(r),aX=h(function(a){return a[2]},A),T=fN(ai,[0,h(function(a){return a[1]},A),aX,aW],Q);if(0===T[0]){var
 aj=T[2],w=T[1],B=bJ(w,Q);if(B<=ag)var
-y=[0,[0,R,aj]];else{if(0<z){var
+x=[0,[0,R,aj]];else{if(0<z){var
 t=a[2],L=bO(w,0,t),aa=b(a[4],L),aJ=oV(a,8,aa),ab=b(aY(function(f){return function(b){var
-d=bJ(c(a[3][1],b)[1+b],f);return e(a[3][2],b)-d<lv?1:0}}(aa)),aJ);a[5]=bn(aK,ay(ab,a[5]));var
-aL=a[5],aM=O(k(function(b){return[0,b,hr(a,b)]},aL)),ac=h(function(d,h,i){return function(b){var
-c=b[2],a=c[2],f=l(d,function(c){var
+e=bJ(c(a[3][1],b)[1+b],f);return d(a[3][2],b)-e<lx?1:0}}(aa)),aJ);a[5]=bn(aL,ay(ab,a[5]));var
+aK=a[5],aM=O(k(function(b){return[0,b,hu(a,b)]},aK)),ac=h(function(e,h,i){return function(b){var
+c=b[2],a=c[2],f=l(e,function(c){var
 b=[0,0.];p(function(f,a){var
-g=a*e(i,eU(d,f,c));b[1]=b[1]+g;return 0},a);return b[1]}),g=bJ(a,h);return[0,b[1],c[1],a,g,f]}}(t,L,w),aM),ad=[0,0];p(function(j,k){return function(e,b){var
+g=a*d(i,eV(e,f,c));b[1]=b[1]+g;return 0},a);return b[1]}),g=bJ(a,h);return[0,b[1],c[1],a,g,f]}}(t,L,w),aM),ad=[0,0];p(function(j,k){return function(e,b){var
 f=b[2],g=j.length-1-1|0,l=b[5],m=b[4],n=b[1];if(!(g<e)){var
 a=e;for(;;){var
-d=c(j,a)[1+a],h=d[2],o=bJ(l,d[3]),i=f*h-f*d[4]-h*m+o;if(i<lv)k[1]=[0,[0,i,[2,n,d[1]]],k[1]];var
+d=c(j,a)[1+a],h=d[2],o=bJ(l,d[3]),i=f*h-f*d[4]-h*m+o;if(i<lx)k[1]=[0,[0,i,[2,n,d[1]]],k[1]];var
 p=a+1|0;if(g!==a){var
 a=p;continue}break}}return 0}}(ac,ad),ac);var
-aN=aS(an,ad[1]),aO=ed(function(b){return function(a,c){return a<(3*b|0)?1:0}}(t),aN),ae=l(t+1|0,function(c,d,f){return function(b){return l(c+1|0,function(a){return 0===b?0===a?1.:e(d,a-1|0):0===a?e(d,b-1|0):e(f,eU(c,b-1|0,a-1|0))})}}(t,L,w)),o=ae.length-1,aP=function(a){return(a*kD|0)/kD},i=h(aD,ae),E=l(o,function(b){return function(a){return l(b,function(b){return a===b?1.:0.})}}(o)),H=1;for(;;){var
-V=o-2|0,au=0;if(!(V<0)){var
-d=au;for(;;){var
-W=d+1|0,Z=o-1|0;if(!(Z<W)){var
-j=W;for(;;){if(pP<Math.abs(e(c(i,d)[1+d],j))){var
-aA=e(c(i,d)[1+d],d),aB=e(c(i,j)[1+j],j)-aA,$=by*Math.atan2(2.*e(i[1+d],j),aB),aC=Math.cos($),aE=Math.sin($),J=function(n,h,i,j,k){return function(c,b){var
+aN=aT(an,ad[1]),aO=ef(function(b){return function(a,c){return a<(3*b|0)?1:0}}(t),aN),ae=l(t+1|0,function(c,e,f){return function(b){return l(c+1|0,function(a){return 0===b?0===a?1.:d(e,a-1|0):0===a?d(e,b-1|0):d(f,eV(c,b-1|0,a-1|0))})}}(t,L,w)),o=ae.length-1,aP=function(a){return(a*kF|0)/kF},i=h(aD,ae),F=l(o,function(b){return function(a){return l(b,function(b){return a===b?1.:0.})}}(o)),H=1;for(;;){var
+W=o-2|0,au=0;if(!(W<0)){var
+e=au;for(;;){var
+X=e+1|0,Z=o-1|0;if(!(Z<X)){var
+j=X;for(;;){if(pP<Math.abs(d(c(i,e)[1+e],j))){var
+aA=d(c(i,e)[1+e],e),aB=d(c(i,j)[1+j],j)-aA,$=bz*Math.atan2(2.*d(i[1+e],j),aB),aC=Math.cos($),aE=Math.sin($),J=function(n,h,i,j,k){return function(c,b){var
 d=n-1|0,l=0;if(!(d<0)){var
 a=l;for(;;){var
 e=f(c,a,h),g=f(c,a,i);S(b,a,h,j*e-k*g);S(b,a,i,k*e+j*g);var
 m=a+1|0;if(d!==a){var
-a=m;continue}break}}return 0}}(o,d,j,aC,aE),aF=function(e){return function(a,d,b){return X(c(e,a)[1+a],d,b)}}(i);J(function(d){return function(a,b){return e(c(d,a)[1+a],b)}}(i),aF);var
-aG=function(e){return function(d,a,b){return X(c(e,a)[1+a],d,b)}}(i);J(function(d){return function(b,a){return e(c(d,a)[1+a],b)}}(i),aG);var
-aH=function(e){return function(a,d,b){return X(c(e,a)[1+a],d,b)}}(E);J(function(d){return function(a,b){return e(c(d,a)[1+a],b)}}(E),aH)}var
+a=m;continue}break}}return 0}}(o,e,j,aC,aE),aF=function(e){return function(a,d,b){return V(c(e,a)[1+a],d,b)}}(i);J(function(e){return function(a,b){return d(c(e,a)[1+a],b)}}(i),aF);var
+aG=function(e){return function(d,a,b){return V(c(e,a)[1+a],d,b)}}(i);J(function(e){return function(b,a){return d(c(e,a)[1+a],b)}}(i),aG);var
+aH=function(e){return function(a,d,b){return V(c(e,a)[1+a],d,b)}}(F);J(function(e){return function(a,b){return d(c(e,a)[1+a],b)}}(F),aH)}var
 aI=j+1|0;if(Z!==j){var
 j=aI;continue}break}}var
-ax=d+1|0;if(V!==d){var
-d=ax;continue}break}}var
+ax=e+1|0;if(W!==e){var
+e=ax;continue}break}}var
 av=H+1|0;if(12!==H){var
 H=av;continue}var
-at=G(o,function(d,f,g){return function(a){var
-b=l(d,function(b){return e(c(g,b)[1+b],a)});return[0,e(c(f,a)[1+a],a),b]}}(o,i,E)),aQ=b(b1(function(d){return function(a){var
-b=a[1]<lv?1:0,c=b?[0,[3,h(d,a[2])]]:b;return c}}(aP)),at),aR=ay(k(function(a){return a[2]},aO),aQ),C=ay(k(function(a){return[1,a]},ab),aR);break}}else
+at=D(o,function(e,f,g){return function(a){var
+b=l(e,function(b){return d(c(g,b)[1+b],a)});return[0,d(c(f,a)[1+a],a),b]}}(o,i,F)),aQ=b(b1(function(d){return function(a){var
+b=a[1]<lx?1:0,c=b?[0,[3,h(d,a[2])]]:b;return c}}(aP)),at),aR=ay(k(function(a){return a[2]},aO),aQ),C=ay(k(function(a){return[1,a]},ab),aR);break}}else
 var
 C=0;if(C){a[8]=ay(a[8],C);var
-ak=O(C),aZ=ah-B<ko*(B-ag)?z+p5|0:z-1|0,a0=[0,aj],a1=be(A,h(function(b){return oW(a,b)},ak)),R=be(R,ak),A=a1,ai=a0,ah=B,z=aZ;continue}var
+ak=O(C),aZ=ah-B<kq*(B-ag)?z+p5|0:z-1|0,a0=[0,aj],a1=bf(A,h(function(b){return oW(a,b)},ak)),R=bf(R,ak),A=a1,ai=a0,ah=B,z=aZ;continue}var
 a2=bO(w,0,r);a[9]=[0,b(a[4],a2)];var
-y=0}}else
+x=0}}else
 var
-y=0;if(y){var
-am=y[1],a5=am[1],a7=am[2],ao=h(function(y){var
-d=c(a5,y)[1+y],e=a[1][1][1],z=a[2];function
-i(b,a){return oU(x,u,g,q,z,b,a)}function
+x=0;if(x){var
+am=x[1],a5=am[1],a7=am[2],ao=h(function(x){var
+d=c(a5,x)[1+x],e=a[1][1][1],z=a[2];function
+i(b,a){return oU(y,v,g,q,z,b,a)}function
 j(g){var
-f=c(a[1][3],g)[1+g],b=f[3],i=F(b),d=D===i?b[1]:m===i?I(b):b,k=f[2],l=h(K,f[1]),j=dp(a[1][1],l,k),n=c(e[2],d)[1+d];return S(aw[11],dK,n,j)?d:az(e,0,j,[0,[0,s,d],0])}switch(d[0]){case
+f=c(a[1][3],g)[1+g],b=f[3],i=G(b),d=E===i?b[1]:m===i?I(b):b,k=f[2],l=h(K,f[1]),j=dp(a[1][1],l,k),n=c(e[2],d)[1+d];return S(aw[11],dM,n,j)?d:az(e,0,j,[0,[0,s,d],0])}switch(d[0]){case
 0:var
 k=d[1];return c(a[11],k)[1+k];case
 1:var
 l=d[1],n=i(b(a[6],l),0),A=[m,function(a){return j(l)}];return[0,n[1],n[2],A];case
 2:var
 o=d[2],r=d[1],B=[0,b(a[6],o)],t=i(b(a[6],r),B),C=[m,function(b){var
-a=j(o);return cz(e,j(r),a)}];return[0,t[1],t[2],C];default:var
-v=j1(d[1]),E=h(_,v[2]),f=[0,_(v[1]),E],w=i(f,[0,f]),G=[m,function(i){var
+a=j(o);return cA(e,j(r),a)}];return[0,t[1],t[2],C];default:var
+u=j3(d[1]),D=h(_,u[2]),f=[0,_(u[1]),D],w=i(f,[0,f]),F=[m,function(i){var
 d=[0,Y(f[1])],g=f[2];p(function(e,f){var
 g=c(a[10],e)[1+e][1],h=d[1];d[1]=b(bT([0,K(f)],h),g);return 0},g);var
-h=[2,d[1]];return eO(e,c0(d[1],d[1]),h)}];return[0,w[1],w[2],G]}},a7),a8=jY(Q,jX(h(function(a){return h(M,a[1])},ao))),ap=function(b){function
+h=[2,d[1]];return eP(e,c0(d[1],d[1]),h)}];return[0,w[1],w[2],F]}},a7),a8=j0(Q,jZ(h(function(a){return h(M,a[1])},ao))),ap=function(b){function
 d(f){var
 g=b?0:1,d=(2*f|0)+g|0,e=c(a[11],d)[1+d];return b?e[2]:K(e[2])}return l(dt(r),d)},aq=function(d){function
 b(e){var
-f=d?0:1,b=(2*e|0)+f|0;return c(a[11],b)[1+b][3]}return l(dt(r),b)},a9=aq(1),a_=aq(0),a$=ap(1),ba=[0,ap(0),a$,a_,a9],ar=ol(ba,ao,h(function(a){return 0.<a?_(a):x},a8),v),bb=ar[2];if(bF(P,ar[1]))return 0;var
+f=d?0:1,b=(2*e|0)+f|0;return c(a[11],b)[1+b][3]}return l(dt(r),b)},a9=aq(1),a_=aq(0),a$=ap(1),ba=[0,ap(0),a$,a_,a9],ar=on(ba,ao,h(function(a){return 0.<a?_(a):y},a8),u),bb=ar[2];if(bF(P,ar[1]))return 0;var
 as=[0,function(g){function
 e(b){return c(a[10],b)[1+b][1]}var
 d=[0,Y(P)];p(function(a,f){var
@@ -7801,109 +7830,109 @@ g=e(a);d[1]=b(bT([0,f],d[1]),g);var
 h=c(af,a)[1+a];return p(function(f,c){var
 g=e(f),h=c0(e(a),g);d[1]=b(bT([0,c],d[1]),h);return 0},h)},N);var
 f=k(function(b){var
-a=b[2],c=F(a),d=D===c?a[1]:m===c?I(a):a;return[0,b[1],d]},bb);return az(aT,0,d[1],f)}]}else
+a=b[2],c=G(a),d=E===c?a[1]:m===c?I(a):a;return[0,b[1],d]},bb);return az(aS,0,d[1],f)}]}else
 var
-as=y;return as}};if(0===t(E(ap)))var
-V=0;else{var
-W=at[1];try{var
-aa=a2(function(a){return 0!==t(a)?1:0})}catch(b){b=aW(b);if(b===bU){if(0===W)at[1]=a[9];throw b}throw b}var
-ab=t(E(aa)),ac=0===W?1:0,aF=ac?0===ab?1:0:ac;if(aF)at[1]=a[9];var
-V=aN(function(a){return[0,[0,b(a,0)],aa]},ab)}var
-v=V}else{var
-ad=aC(E(ap));if(ad)var
-ag=a2(aC),ai=aC(E(ag)),aG=ai?[0,[0,0,ag]]:ai,v=aG;else
+as=x;return as}};if(0===t(F(ap)))var
+W=0;else{var
+X=at[1];try{var
+aa=a2(function(a){return 0!==t(a)?1:0})}catch(b){b=aX(b);if(b===bU){if(0===X)at[1]=a[9];throw b}throw b}var
+ab=t(F(aa)),ac=0===X?1:0,aF=ac?0===ab?1:0:ac;if(aF)at[1]=a[9];var
+W=aG(function(a){return[0,[0,b(a,0)],aa]},ab)}var
+u=W}else{var
+ad=aC(F(ap));if(ad)var
+ag=a2(aC),ai=aC(F(ag)),aH=ai?[0,[0,0,ag]]:ai,u=aH;else
 var
-v=ad}var
-j=v}catch(a){a=aW(a);if(a!==bU&&a!==bK)throw a;var
+u=ad}var
+j=u}catch(a){a=aX(a);if(a!==bU&&a!==bK)throw a;var
 j=0}if(j){var
-y=j[1],aj=bw(1,4),A=ca(4),B=k(function(a){var
-b=a[2],c=aP(b[2]),d=k(function(a){return g(aj,a)},c);return[0,a[1],[0,b[1],d]]},aT),L=H(function(c,b){var
-a=b[2],d=[0,a[1],a[2]];return H(function(b,a){return mM(b,a[2])},c,d)},d,B),N=function(a){var
-b=a[2];return gz(J(L,a[1]),b)},o=function(b,a){return az(i[1],0,a,[0,[0,A,b],0])},P=h(function(a){var
-b=dm(A,a[1]),c=Q(a[2]),d=$(Y(z(c)),b),e=o(a[4],d);return[0,b,c,o(a[3],b),e]},aA),ak=Y(z(Q(ah))),al=o(bs,aQ(function(b,a){return $(b,a[1])},ak,P)),am=[0,Q(ah),al],aq=y[2],ar=ip(function(c,b){var
-a=c[1];return[0,a[1][1],a[1][3],b]},ao,aq),as=y[1],av=aN(function(a){var
-b=[0,[0,z(U),a],0],d=c(i[1][2],a)[1+a],e=dm(z(U),d);return az(i[1],0,e,b)},as);return[0,[0,[0,bd,P,am,k(function(a){var
+x=j[1],aj=bx(1,4),A=ca(4),B=k(function(a){var
+b=a[2],c=aO(b[2]),d=k(function(a){return g(aj,a)},c);return[0,a[1],[0,b[1],d]]},aS),L=H(function(c,b){var
+a=b[2],d=[0,a[1],a[2]];return H(function(b,a){return mO(b,a[2])},c,d)},e,B),N=function(a){var
+b=a[2];return gC(J(L,a[1]),b)},o=function(b,a){return az(i[1],0,a,[0,[0,A,b],0])},Q=h(function(a){var
+b=dm(A,a[1]),c=R(a[2]),d=$(Y(z(c)),b),e=o(a[4],d);return[0,b,c,o(a[3],b),e]},aA),ak=Y(z(R(ah))),al=o(bs,aR(function(b,a){return $(b,a[1])},ak,Q)),am=[0,R(ah),al],aq=x[2],ar=iq(function(c,b){var
+a=c[1];return[0,a[1][1],a[1][3],b]},ao,aq),as=x[1],av=aG(function(a){var
+b=[0,[0,z(U),a],0],d=c(i[1][2],a)[1+a],e=dm(z(U),d);return az(i[1],0,e,b)},as);return[0,[0,[0,bd,Q,am,k(function(a){var
 b=a[2],c=k(N,b[2]),d=[0,N(b[1]),c];return[0,a[1],d]},B),L,U,aZ,ar,av]]]}var
-ax=h(function(a){return h(M,a)},r);return[1,[0,bA,function(d,c){function
+ax=h(function(a){return h(M,a)},r);return[1,[0,bB,function(e,c){function
 b(a){return h(function(b){return bJ(b,a)},ax)}var
-f=b(d),a=[0,0.],g=b(c);p(function(c,b){return p(function(d,b){a[1]=a[1]+e(f,c)*b*e(g,d);return 0},b)},bD);return a[1]}]]}}throw bK}var
+f=b(e),a=[0,0.],g=b(c);p(function(c,b){return p(function(e,b){a[1]=a[1]+d(f,c)*b*d(g,e);return 0},b)},bD);return a[1]}]]}}throw bK}var
 o=aq(j,0);oY(al,o);return o},o)},a4=ar(0),a7=ar(1),a_=function(a){var
-g=O(aF),j=A(0,am);p(function(b,a){return V(j,a,b)},g);function
+g=O(aF),j=A(0,am);p(function(b,a){return W(j,a,b)},g);function
 k(d){var
 b=0,a=d;for(;;){if(a){var
 b=[0,a[1][1],b],a=a[2];continue}var
-c=A(0,10);bu(function(b,a){return V(c,a,b)},b);var
+c=A(0,10);bv(function(b,a){return W(c,a,b)},b);var
 e=function(a){return ai(c,a)},g=C(b);return f(al[6],g,e)}}function
 i(d){switch(d[0]){case
 0:var
-a=d[1],e=k(a[1]),l=A(0,am),n=a[4];y(function(a){return V(l,a[1],a[2])},n);var
-o=a[2],p=aP(h(function(a){var
-c=b(e[1],a[4]),d=b(e[1],a[3]),f=a[2];return[0,[0,[0,fF(a[1]),f],d],c]},o)),q=a[8],f=ip(function(c,b){return fR(c,a,b[1],b[2],b[3])},a3,q),r=b(e[1],a[3][2]),s=a[9];bC(function(a){b(e[2],a);return 0},s);var
-t=ae(f,C(f)-1|0),u=bZ(f),v=function(a){return ai(l,a)},w=function(a){return aX(U(j,a),g.length-1)},x=function(a){return c(g,a)[1+a]},z=a[7],B=a[6],D=a[5],E=a[3][1];return[0,[0,b(e[4],0),p,E,r,D,B,z,g.length-1,x,w,v,u,t]];case
+a=d[1],e=k(a[1]),l=A(0,am),n=a[4];x(function(a){return W(l,a[1],a[2])},n);var
+o=a[2],p=aO(h(function(a){var
+c=b(e[1],a[4]),d=b(e[1],a[3]),f=a[2];return[0,[0,[0,fG(a[1]),f],d],c]},o)),q=a[8],f=iq(function(c,b){return fR(c,a,b[1],b[2],b[3])},a3,q),r=b(e[1],a[3][2]),s=a[9];bt(function(a){b(e[2],a);return 0},s);var
+t=ae(f,C(f)-1|0),u=bZ(f),v=function(a){return ai(l,a)},w=function(a){return aQ(U(j,a),g.length-1)},y=function(a){return c(g,a)[1+a]},z=a[7],B=a[6],D=a[5],E=a[3][1];return[0,[0,b(e[4],0),p,E,r,D,B,z,g.length-1,y,w,v,u,t]];case
 1:var
 m=k(d[1]),F=b(m[1],d[2]);return[1,b(m[4],0),F];default:var
-G=i(d[3]),H=i(d[2]);return[2,fF(d[1]),H,G]}}return i(a)},as=function(a){return aN(a_,a)},a$=as(a7),aO=a$,aM=as(a4)}else
+G=i(d[3]),H=i(d[2]);return[2,fG(d[1]),H,G]}}return i(a)},as=function(a){return aG(a_,a)},a$=as(a7),aP=a$,aN=as(a4)}else
 var
-aO=0,aM=0;var
-bh=E[5],bj=E[4],bk=E[3],bl=E[2],bp=r[5],bq=r[4],bs=aL+(bP.length-1)|0,bv=b(cH,0);function
-bx(a){return[0,a[1],a[2]]}function
-bz(a){var
-d=c(aU,a)[1+a];return _(b(aq[2],d))}function
+aP=0,aN=0;var
+bi=F[5],bk=F[4],bl=F[3],bm=F[2],bp=r[5],bq=r[4],bs=aM+(bP.length-1)|0,bw=b(cI,0);function
+by(a){return[0,a[1],a[2]]}function
 bA(a){var
-d=c(aU,a)[1+a];return _(b(aq[1],d))}var
-bB=r[3],bD=r[2],bE=b7(j[4]),bG=b7(j[3]),bH=aN(function(a){return a[1]},L),T=[0,r[1],bH,bo,bG,bE,bD,bB,bA,bz,bx,b5,cB,kj,bv,bs,a5,bW,bY,bq,bp,aM,aO,bl,bk,bj,bh];return[0,T,function(a){var
-d=cX(1,aE,c(ab,a)[1+a][2]),e=cX(0,aE,ab[1+a][2]),f=oZ(q(s,b(T[9],a)),e,d);return[0,oZ(b(T[8],a),d,e),f]}]},cN)}throw[0,ad,IO]}function
-IY(b){var
-e=E(b),c=A(0,50),M=go(ci),ap=n0(e),aq=0;function
-u(c,a){var
-d=(c+E(a)|0)<=e?1:0,f=d?L(cr(b,c,E(a)),a):d;return f}var
-a=aq,N=ap;for(;;){if(u(a,xd)){r((a+30|0)<=e?1:0,xe);var
-i=gW(b,a+8|0),O=jo(b,a+14|0),g=jo(b,a+18|0),h=jo(b,a+22|0),v=gW(b,a+26|0),ar=a2(33,2),as=t(a2(0,2),ar),at=t(a2(i,2),as),au=t(a2(0,2),at),P=t(a2(20,2),au),aw=a2(v,2),ax=t(a2(h,4),aw),ay=t(a2(g,4),ax),R=t(a2(O,4),ay),S=u(a+4|0,t(P,t(R,a2(0,2))));if(S)var
+d=c(aV,a)[1+a];return _(b(aq[2],d))}function
+bB(a){var
+d=c(aV,a)[1+a];return _(b(aq[1],d))}var
+bC=r[3],bD=r[2],bE=b7(j[4]),bG=b7(j[3]),bH=aG(function(a){return a[1]},L),T=[0,r[1],bH,bo,bG,bE,bD,bC,bB,bA,by,b5,cC,kl,bw,bs,a5,bW,bY,bq,bp,aN,aP,bm,bl,bk,bi];return[0,T,function(a){var
+d=cX(1,aE,c(ab,a)[1+a][2]),e=cX(0,aE,ab[1+a][2]),f=oZ(q(s,b(T[9],a)),e,d);return[0,oZ(b(T[8],a),d,e),f]}]},cO)}throw[0,ad,IQ]}function
+I0(b){var
+e=F(b),c=A(0,50),M=gr(ci),ap=n2(e),aq=0;function
+v(c,a){var
+d=(c+F(a)|0)<=e?1:0,f=d?L(cr(b,c,F(a)),a):d;return f}var
+a=aq,N=ap;for(;;){if(v(a,xe)){r((a+30|0)<=e?1:0,xf);var
+i=gZ(b,a+8|0),O=jo(b,a+14|0),g=jo(b,a+18|0),h=jo(b,a+22|0),w=gZ(b,a+26|0),ar=a2(33,2),as=t(a2(0,2),ar),at=t(a2(i,2),as),au=t(a2(0,2),at),P=t(a2(20,2),au),aw=a2(w,2),ax=t(a2(h,4),aw),ay=t(a2(g,4),ax),Q=t(a2(O,4),ay),S=v(a+4|0,t(P,t(Q,a2(0,2))));if(S)var
 az=0===i?1:0,V=az||(8===i?1:0);else
 var
-V=S;r(V,xf);var
-l=(a+30|0)+v|0,W=0<=g?1:0;if(W){var
+V=S;r(V,xg);var
+l=(a+30|0)+w|0,W=0<=g?1:0;if(W){var
 X=0<=h?1:0;if(X)var
-Y=l<=e?1:0,x=Y?g<=(e-l|0)?1:0:Y;else
+Y=l<=e?1:0,y=Y?g<=(e-l|0)?1:0:Y;else
 var
-x=X}else
+y=X}else
 var
-x=W;r(x,xg);var
-o=cr(b,a+30|0,v);r(it(function(a){return a<cF?1:0},o),xh);var
-Z=N-h|0;r(0<=Z?1:0,xi);var
-_=1-aH(c,o),aA=_?c[1]<bb?1:0:_;r(aA,xj);var
-aB=8===i?1:0,aC=aB||(g===h?1:0);r(aC,xk);av(c,o,[0,h,[m,function(m,n,i,o,j){return function(p){var
-d=8===m?w0(b,j,i,o):cr(b,j,i),f=E(d)-1|0,e=-1,k=0;if(f<0)var
+y=W;r(y,xh);var
+o=cr(b,a+30|0,w);r(it(function(a){return a<cG?1:0},o),xi);var
+Z=N-h|0;r(0<=Z?1:0,xj);var
+_=1-aI(c,o),aA=_?c[1]<bb?1:0:_;r(aA,xk);var
+aB=8===i?1:0,aC=aB||(g===h?1:0);r(aC,xl);av(c,o,[0,h,[m,function(m,n,i,o,j){return function(p){var
+d=8===m?w1(b,j,i,o):cr(b,j,i),f=F(d)-1|0,e=-1,k=0;if(f<0)var
 g=e;else{var
 a=k,c=e;for(;;){var
-h=xb[1+((c^bk(d,a))&f3)]^(c>>>8|0),l=a+1|0;if(f!==a){var
+h=xc[1+((c^bl(d,a))&f3)]^(c>>>8|0),l=a+1|0;if(f!==a){var
 a=l,c=h;continue}var
-g=h;break}}r((g^-1)===n?1:0,xl);return d}}(i,O,g,h,l)]]);var
-aE=[0,a2(a,4),[0,o,0]],aF=[0,a2(25165824,4),aE],aG=[0,P,[0,R,[0,a2(0,8),aF]]],aI=[0,xm,[0,a2(788,2),aG]];y(function(a){return el(M,a)},aI);var
+g=h;break}}r((g^-1)===n?1:0,xm);return d}}(i,O,g,h,l)]]);var
+aE=[0,a2(a,4),[0,o,0]],aF=[0,a2(25165824,4),aE],aG=[0,P,[0,Q,[0,a2(0,8),aF]]],aH=[0,xn,[0,a2(788,2),aG]];x(function(a){return em(M,a)},aH);var
 a=l+g|0,N=Z;continue}var
-$=a2(c[1],2),z=ix(M),aK=a2(0,2),aL=t(a2(a,4),aK),aM=t($,t($,t(a2(E(z),4),aL))),aa=(e-a|0)===(E(z)+22|0)?1:0,aN=t(xn,t(a2(0,4),aM)),aO=aa?u(a,t(z,aN)):aa;r(aO,xo);var
-ab=U(c,xp);if(ab){var
-ad=ab[1],p=ad[2];r(ad[1]<=64?1:0,xq);var
-ae=F(p),aQ=D===ae?p[1]:m===ae?I(p):p,af=aQ}else
+$=a2(c[1],2),z=ix(M),aJ=a2(0,2),aL=t(a2(a,4),aJ),aM=t($,t($,t(a2(F(z),4),aL))),aa=(e-a|0)===(F(z)+22|0)?1:0,aN=t(xo,t(a2(0,4),aM)),aP=aa?v(a,t(z,aN)):aa;r(aP,xp);var
+ab=U(c,xq);if(ab){var
+ad=ab[1],p=ad[2];r(ad[1]<=64?1:0,xr);var
+ae=G(p),aQ=E===ae?p[1]:m===ae?I(p):p,af=aQ}else
 var
-af=xs;dc(c,xr);x$(E(b),c);var
-aR=gu(c),aT=function(b){var
-a=b[2][2],c=F(a),d=D===c?a[1]:m===c?I(a):a;return[0,b[1],d]},q=mw(function(a){return il(aT,aR,a)}),an=aS(ib,ee(gv(q))),ao=bm(function(a){var
-b=ai(q,a);return[0,f(al(wO),a,E(b)),[0,b,0]]},an),s=aD(wJ),C=n(64,0),d=go(cF),j=[0,0],G=function(c){var
-b=E(c);j[1]=j[1]+b|0;var
+af=xt;dc(c,xs);ya(F(b),c);var
+aR=gx(c),aS=function(b){var
+a=b[2][2],c=G(a),d=E===c?a[1]:m===c?I(a):a;return[0,b[1],d]},q=my(function(a){return im(aS,aR,a)}),an=aT(ic,eg(gy(q))),ao=bd(function(a){var
+b=ai(q,a);return[0,f(al(wP),a,F(b)),[0,b,0]]},an),s=aD(wK),C=n(64,0),d=gr(cG),j=[0,0],D=function(c){var
+b=F(c);j[1]=j[1]+b|0;var
 g=0;if(0<d[2]){var
-e=cJ(b,64-d[2]|0);iz(d,c,0,e);var
-a=64===d[2]?(nZ(s,C,ix(d),0),d[2]=0,e):e}else
+e=cK(b,64-d[2]|0);iz(d,c,0,e);var
+a=64===d[2]?(n1(s,C,ix(d),0),d[2]=0,e):e}else
 var
-a=g;for(;;){if(64<=(b-a|0)){nZ(s,C,c,a);var
+a=g;for(;;){if(64<=(b-a|0)){n1(s,C,c,a);var
 a=a+64|0;continue}var
-f=a<b?1:0;return f?iz(d,c,a,b-a|0):f}};y(G,ao);var
-J=aJ(8),ak=(119-(j[1]%64|0)|0)%64|0;JO(J,0,J_(Kf(wK,h6(j[1]))));var
-aj=aV(l8(J));G(t(wL,t(ir(ak,0),aj)));var
-am=aP(s),K=is(wN,k(al(wM),am));r(L(K,af),IZ);var
-ag=n1(ai(q,I0)),ah=A(0,50),B=jx(ag,I1);if(typeof
+f=a<b?1:0;return f?iz(d,c,a,b-a|0):f}};x(D,ao);var
+J=aK(8),ak=(119-(j[1]%64|0)|0)%64|0;JQ(J,0,Ka(Kh(wL,h7(j[1]))));var
+aj=aW(l_(J));D(t(wM,t(ir(ak,0),aj)));var
+am=aO(s),K=is(wO,k(al(wN),am));r(L(K,af),I1);var
+ag=n3(ai(q,I2)),ah=A(0,50),B=jx(ag,I3);if(typeof
 B!=="number"&&5===B[0]){var
-aU=B[1];y(function(z){var
+aU=B[1];x(function(z){var
 A=z[1],b=ai(q,A),n=z[2];if(typeof
 n!=="number"&&4===n[0]){var
 e=n[1];if(e){var
@@ -7915,42 +7944,42 @@ h!=="number"&&3===h[0]){var
 i=g[2];if(i){var
 j=i[1],B=0;if(typeof
 j!=="number"&&4===j[0]){if(!i[2]){var
-I=j[1],u=k(function(a){if(typeof
-a!=="number"&&1===a[0])return a[1];throw T},I),l=H(w,1,u),a=f[1],C=0;if(Q(a,xB))if(Q(a,xC)){var
-D=0;if(Q(a,xD))if(Q(a,xE))if(Q(a,xF))if(Q(a,xG)){if(Q(a,xH))throw T;var
+I=j[1],v=k(function(a){if(typeof
+a!=="number"&&1===a[0])return a[1];throw T},I),l=H(u,1,v),a=f[1],C=0;if(R(a,xC))if(R(a,xD)){var
+D=0;if(R(a,xE))if(R(a,xF))if(R(a,xG))if(R(a,xH)){if(R(a,xI))throw T;var
 m=[3,b];D=1}else
 var
-d=function(a){return rD(bA(b),a)<<24>>24};else
+d=function(a){return rE(bB(b),a)<<24>>24};else
 var
 d=function(d){var
-a=md(b,8*d|0),c=rO(a);if(bc(h6(c),a))return c;throw T};else
+a=mf(b,8*d|0),c=rP(a);if(bc(h7(c),a))return c;throw T};else
 var
-d=function(a){return rE(bA(b),4*a|0)};else
+d=function(a){return rF(bB(b),4*a|0)};else
 var
-d=function(a){return JK(bA(b),2*a|0)<<16>>16};if(!D){var
-x=h[1];if(Q(x,xI)){if(Q(x,xJ))throw T;var
+d=function(a){return JM(bB(b),2*a|0)<<16>>16};if(!D){var
+x=h[1];if(R(x,xJ)){if(R(x,xK))throw T;var
 y=d}else{var
-p=JF(8,0,[0,l]),r=l-1|0,E=0,F=0;if(!(r<0)){var
+p=JH(8,0,[0,l]),r=l-1|0,E=0,F=0;if(!(r<0)){var
 c=F,s=E;for(;;){var
-t=gX(s,d(c));JI(p,c,t);var
+t=g0(s,d(c));JK(p,c,t);var
 G=c+1|0;if(r!==c){var
 c=G,s=t;continue}break}}var
-y=function(a){return JH(p,a)}}var
-v=[0,y];C=1}}else
+y=function(a){return JJ(p,a)}}var
+w=[0,y];C=1}}else
 var
-m=[1,function(a){return cn(md(b,8*a|0))}];else
+m=[1,function(a){return cn(mf(b,8*a|0))}];else
 var
 m=[2,function(c){var
 a=ac(b,c);if(1===a)return 1;if(a)throw T;return a}];if(!C)var
-v=m;return av(ah,A,[0,u,l,v])}o=1;B=1}if(!B)o=1}else
-o=1}}}}}throw T},aU);return[0,jx(ag,I2),ah,K]}throw T}}function
-I3(a,p,e6){var
-bo=fy(a,cy(a,zI));function
+w=m;return av(ah,A,[0,v,l,w])}o=1;B=1}if(!B)o=1}else
+o=1}}}}}throw T},aU);return[0,jx(ag,I4),ah,K]}throw T}}function
+I5(a,p,e6){var
+bo=fz(a,cz(a,zJ));function
 aA(w){var
-j=eL(a);function
-e(a){return f(al(zJ),w,a)}var
-l=bS(a,e(zK)),m=Q(l,zL);if(m)if(Q(l,zM)){var
-p=ba(a,e(zN)),h=A(0,16),g=ce(a,e(zO))?ba(a,e(zP)):[0,0,function(a){return a}],n=(g[1]/3|0)-1|0,q=0;if(!(n<0)){var
+j=eM(a);function
+e(a){return f(al(zK),w,a)}var
+l=bS(a,e(zL)),m=R(l,zM);if(m)if(R(l,zN)){var
+p=ba(a,e(zO)),h=A(0,16),g=ce(a,e(zP))?ba(a,e(zQ)):[0,0,function(a){return a}],n=(g[1]/3|0)-1|0,q=0;if(!(n<0)){var
 d=q;for(;;){var
 s=b(g[2],(3*d|0)+2|0),t=[0,b(g[2],3*d|0),s];av(h,b(g[2],(3*d|0)+1|0),t);var
 u=d+1|0;if(n!==d){var
@@ -7962,32 +7991,32 @@ b=a[3],f=a[2];if(0===an(a[1],d))return[0,f,e(b)];var
 a=b;continue}return 0}}var
 a=cR(h,d),g=e(c(h[2],a)[1+a]),f=c_(function(a){return i<=a[1]?1:0},g),k=f?f[1][2]:b(p[2],d);return[0,k-b(j[1][2],d)|0]}]}else
 var
-v=dU(a,e(zX)),i=[0,function(e,c){function
-d(a){return cx(b(v[2],a))}var
-a=dk(bI(j[1],c),d);return[1,k(function(b){return cc(b,g4(a))},a)]}];else
+v=dW(a,e(zY)),i=[0,function(e,c){function
+d(a){return cy(b(v[2],a))}var
+a=dk(bI(j[1],c),d);return[1,k(function(b){return cc(b,g7(a))},a)]}];else
 var
 i=m;var
-o=bS(a,cy(a,zQ)),r=Q(o,zR)?Q(o,zS)?0:zV:zW;return[0,L(bS(a,cy(a,zU)),zT),r,i]}function
+o=bS(a,cz(a,zR)),r=R(o,zS)?R(o,zT)?0:zW:zX;return[0,L(bS(a,cz(a,zV)),zU),r,i]}function
 dp(c){var
-b=n6(a,c),d=n2(b[2]);return[0,n2(b[1]),d]}function
-dq(e){return bu(function(c,f){var
+b=n8(a,c),d=n4(b[2]);return[0,n4(b[1]),d]}function
+dq(e){return bv(function(c,f){var
 d=1-b(e,c);if(d){var
-a=p[5],g=a?l4(c,a[1][5]):a;return g?Z(I4):W(0,t(f,I5))}return d},e6)}if(n7(a)){var
-bq=eL(a),d5=ba(a,Aa),br=jz(a);if(ce(a,cy(a,zj))){if(ce(a,cy(a,zk)))throw T;var
-dM=ba(a,cy(a,zl)),ci=function(d){var
-a=b(dM[2],d);return c(br,a)[1+a]}}else
+a=p[5],g=a?l6(c,a[1][5]):a;return g?Z(I6):X(0,t(f,I7))}return d},e6)}if(n9(a)){var
+bq=eM(a),d5=ba(a,Ab),br=jz(a);if(ce(a,cz(a,zk))){if(ce(a,cz(a,zl)))throw T;var
+dL=ba(a,cz(a,zm)),ci=function(d){var
+a=b(dL[2],d);return c(br,a)[1+a]}}else
 var
-dN=n4(a),ci=function(a){return[0,[0,b(dN,a),0],0]};var
+dM=n6(a),ci=function(a){return[0,[0,b(dM,a),0],0]};var
 d6=function(a){function
 c(a){var
 c=b(d5[2],a);return[0,b(bq[3][2],a),c]}var
 d=dk(bI(bq[2],a),c);return[0,ci(a),d]},d7=function(b){var
-d=c(br,b)[1+b];return c9(function(a){return 0===a[2]?1:0},d)?x:cx(jy(a))},cf=function(a){return t(z5,a)},aP=function(b){return O(k(gY,g3(a,cf(b))))},cg=aP(z6),d0=aP(z7),d1=aP(z8),ch=aP(z9),bp=cg.length-1,d2=n3(a,cf(z_)),d3=cL(G(ch.length-1,function(a){function
+d=c(br,b)[1+b];return c9(function(a){return 0===a[2]?1:0},d)?y:cy(jy(a))},cf=function(a){return t(z6,a)},aO=function(b){return O(k(g1,g6(a,cf(b))))},cg=aO(z7),d0=aO(z8),d1=aO(z9),ch=aO(z_),bp=cg.length-1,d2=n5(a,cf(z$)),d3=cM(D(ch.length-1,function(a){function
 d(b){var
-d=G(bp,function(d){var
-e=w(a,bp)+d|0;return[0,K(g(b,c(d1,e)[1+e])),[0,[0,d,1],0]]});return[0,[0,g(b,c(ch,a)[1+a]),0],d]}if(b(d2[2],a)){var
-e=[0,d(a9),0];return[0,d(s),e]}return[0,d(s),0]})),d4=ay(cL(G(bp,function(a){var
-b=[0,[0,[0,c(d0,a)[1+a],0],[0,[0,a9,[0,[0,a,1],0]],0]],0];return[0,[0,[0,K(c(cg,a)[1+a]),0],[0,[0,s,[0,[0,a,1],0]],0]],b]})),d3),d8=function(a){return c(br,a)[1+a]},d9=function(a){return dk(bI(bq[1],a),d6)},E=[0,n5(a),d9,d8,d4,d7],N=n8(a),v=ba(a,I6),bY=jz(a),ag=eL(a),b0=N?oa(a):I$,bH=h(function(a){return fD(k(function(a){return[0,a[2],a[1]]},a))},bY),cE=A(0,am),cF=function(a){var
+d=D(bp,function(d){var
+e=u(a,bp)+d|0;return[0,K(g(b,c(d1,e)[1+e])),[0,[0,d,1],0]]});return[0,[0,g(b,c(ch,a)[1+a]),0],d]}if(b(d2[2],a)){var
+e=[0,d(a9),0];return[0,d(s),e]}return[0,d(s),0]})),d4=ay(cM(D(bp,function(a){var
+b=[0,[0,[0,c(d0,a)[1+a],0],[0,[0,a9,[0,[0,a,1],0]],0]],0];return[0,[0,[0,K(c(cg,a)[1+a]),0],[0,[0,s,[0,[0,a,1],0]],0]],b]})),d3),d8=function(a){return c(br,a)[1+a]},d9=function(a){return dk(bI(bq[1],a),d6)},F=[0,n7(a),d9,d8,d4,d7],N=n_(a),w=ba(a,I8),bY=jz(a),ag=eM(a),b0=N?oc(a):Jb,bH=h(function(a){return fE(k(function(a){return[0,a[2],a[1]]},a))},bY),cE=A(0,am),cF=function(a){var
 b=U(cE,a);return b?b[1]:(av(cE,a,a),a)},cG=function(h){var
 d=ag[1][1]-2|0,i=0;if(!(d<0)){var
 a=i;for(;;){var
@@ -7997,150 +8026,150 @@ g=bI(ag[2],b);fR(h,a,b-c|0,g[1],g[2]);var
 k=b+1|0;if(f!==b){var
 b=k;continue}break}}var
 j=a+1|0;if(d!==a){var
-a=j;continue}break}}return 0};if(L(b0,GQ))var
+a=j;continue}break}}return 0};if(L(b0,GR))var
 a3=[0,[0],[0],0];else
-if(L(b0,GR)){var
+if(L(b0,GS)){var
 bJ=[0,0];cG(function(j,i,d,e){var
 f=e-1|0;if(!(f<d)){var
 a=d;for(;;){var
-g=b(v[2],a),h=c(bH,g)[1+g];if(1-eN(h)){var
-k=cF(G(e-d|0,function(b){return function(a){return(d+a|0)===b?1:0}}(a))),l=bJ[1];bJ[1]=[0,[0,[0,fF(h),[0,[0,j,i,k],0]],a],l]}var
+g=b(w[2],a),h=c(bH,g)[1+g];if(1-eO(h)){var
+k=cF(D(e-d|0,function(b){return function(a){return(d+a|0)===b?1:0}}(a))),l=bJ[1];bJ[1]=[0,[0,[0,fG(h),[0,[0,j,i,k],0]],a],l]}var
 m=a+1|0;if(f!==a){var
 a=m;continue}break}}return 0});var
 cH=O(ak(bJ[1])),eq=0,er=h(function(a){return a[2]},cH),a3=[0,h(function(a){return a[1]},cH),er,eq]}else{var
-es=L(b0,GS),cB=A(0,bb),cC=ag[2][1]-2|0,el=0;if(!(cC<0)){var
+es=L(b0,GT),cA=A(0,bb),cC=ag[2][1]-2|0,el=0;if(!(cC<0)){var
 ax=el;for(;;){var
-en=b(ag[2][2],ax+1|0),eo=jF(v,b(ag[2][2],ax),en);y(function(a){return V(cB,a,0)},eo);var
+en=b(ag[2][2],ax+1|0),eo=jF(w,b(ag[2][2],ax),en);x(function(a){return W(cA,a,0)},eo);var
 ep=ax+1|0;if(cC!==ax){var
 ax=ep;continue}break}}var
-aV=A(0,bb),cD=A(0,bb),bD=[0,0],bE=[0,0],em=aS(an,ee(gv(cB)));y(function(e){var
-f=e[2],a=e[1],g=1-eN(c(bH,a)[1+a]);if(g){var
+aW=A(0,bb),cD=A(0,bb),bD=[0,0],bE=[0,0],em=aT(an,eg(gy(cA)));x(function(e){var
+f=e[2],a=e[1],g=1-eO(c(bH,a)[1+a]);if(g){var
 h=c(bH,a)[1+a],b=dm(ca(f),h),d=function(a){var
-b=oe(a);return k(function(c){var
+b=og(a);return k(function(c){var
 b=c[2];switch(bQ(b)){case
 0:var
-a=wh;break;case
-1:var
 a=wi;break;case
-2:var
+1:var
 a=wj;break;case
+2:var
+a=wk;break;case
 3:var
-a=wk;break;default:if(eb(b[2],1))var
+a=wl;break;default:if(ed(b[2],1))var
 a=iO(b[1]);else
 var
-d=t(wl,iO(b[2])),a=t(iO(b[1]),d)}return[0,c[1],a]},b)};if(1-aH(aV,d(b))){if(es){var
-i=[0,bE[1],1];V(aV,d($(od,b)),i)}var
-j=[0,bE[1],0];V(aV,d(b),j);bD[1]=[0,b,bD[1]];bE[1]++}return V(cD,[0,a,f],ai(aV,d(b)))}return g},em);var
+d=t(wm,iO(b[2])),a=t(iO(b[1]),d)}return[0,c[1],a]},b)};if(1-aI(aW,d(b))){if(es){var
+i=[0,bE[1],1];W(aW,d($(of,b)),i)}var
+j=[0,bE[1],0];W(aW,d(b),j);bD[1]=[0,b,bD[1]];bE[1]++}return W(cD,[0,a,f],ai(aW,d(b)))}return g},em);var
 au=[0,O(ak(bD[1])),cD],bK=n(au[1].length-1,0);cG(function(j,i,a,e){var
-f=jF(v,a,e),g=b(b1(function(a){var
-b=a[1],c=U(au[2],[0,b,a[2]]);return aN(function(a){return[0,a[1],[0,a[2],b]]},c)}),f);function
+f=jF(w,a,e),g=b(b1(function(a){var
+b=a[1],c=U(au[2],[0,b,a[2]]);return aG(function(a){return[0,a[1],[0,a[2],b]]},c)}),f);function
 d(h){var
 a=h;for(;;){if(a){var
 b=a[1],c=a[2];if(c){var
 e=c[1],f=b[1];if(bc(f,e[1])){var
-i=c[2],a=[0,[0,f,cJ(b[2],e[2])],i];continue}}var
+i=c[2],a=[0,[0,f,cK(b[2],e[2])],i];continue}}var
 g=[0,b,d(a[2])]}else
 var
 g=a;return g}}var
-h=d(aS(an,g));return y(function(f){var
-g=f[2],d=f[1],h=g[2],k=g[1],l=cF(G(e-a|0,function(c){return(b(v[2],a+c|0)===h?1:0)!==k?1:0}));bK[1+d]=[0,[0,j,i,l],c(bK,d)[1+d]];return 0},h)});var
-et=[0,au],eu=function(a){return a},ev=l(au[1].length-1,eu),ew=au[1],a3=[0,R(function(a,b){var
-d=ak(c(bK,a)[1+a]);return[0,fF(b),d]},ew),ev,et]}var
+h=d(aT(an,g));return x(function(f){var
+g=f[2],d=f[1],h=g[2],k=g[1],l=cF(D(e-a|0,function(c){return(b(w[2],a+c|0)===h?1:0)!==k?1:0}));bK[1+d]=[0,[0,j,i,l],c(bK,d)[1+d]];return 0},h)});var
+et=[0,au],eu=function(a){return a},ev=l(au[1].length-1,eu),ew=au[1],a3=[0,P(function(a,b){var
+d=ak(c(bK,a)[1+a]);return[0,fG(b),d]},ew),ev,et]}var
 dr=a3[1];if(N){var
-ad=function(a){return t(A7,a)},aR=function(b,a){return W(b,t(a,A8))},cm=ce(a,ad(A9));if(cm)var
-cn=ba(a,ad(A_)),co=G(cn[1],cn[2]);else
+ad=function(a){return t(A8,a)},aS=function(b,a){return X(b,t(a,A9))},cm=ce(a,ad(A_));if(cm)var
+cn=ba(a,ad(A$)),co=D(cn[1],cn[2]);else
 var
 co=cm;var
-by=bS(a,ad(A$)),bz=fy(a,ad(Ba)),cp=fA(a),cq=L(by,Bb);if(cq)var
-cr=1-fy(a,ad(Bc)),cs=cr?L(oa(a),Bd):cr;else
+by=bS(a,ad(Ba)),bz=fz(a,ad(Bb)),cp=fB(a),cq=L(by,Bc);if(cq)var
+cr=1-fz(a,ad(Bd)),cs=cr?L(oc(a),Be):cr;else
 var
 cs=cq;var
-ei=aC(bZ(cp),Be);aR(1-fy(a,ad(Bg)),Bf);aR(c9(function(a){var
-b=0===a?1:0,c=b||(3===a?1:0);return c},co),Bh);var
-cu=1-ei;if(cu)var
-bA=cu;else{var
-cz=1-bz;if(cz)var
-ek=L(by,Bm),bA=ek||cs;else
+ei=aC(bZ(cp),Bf);aS(1-fz(a,ad(Bh)),Bg);aS(c9(function(a){var
+b=0===a?1:0,c=b||(3===a?1:0);return c},co),Bi);var
+ct=1-ei;if(ct)var
+bA=ct;else{var
+cx=1-bz;if(cx)var
+ek=L(by,Bn),bA=ek||cs;else
 var
-bA=cz}aR(bA,Bi);if(bz){var
-cv=L(by,Bk);if(cv)var
-ej=aC(Bl,cp),cw=ej||g7(a),bB=cw?0===g8(a)?1:0:cw;else
+bA=cx}aS(bA,Bj);if(bz){var
+cv=L(by,Bl);if(cv)var
+ej=aC(Bm,cp),cw=ej||g_(a),bB=cw?0===g$(a)?1:0:cw;else
 var
 bB=cv}else
 var
-bB=bz;aR(1-bB,Bj);var
-af=fA(a),aJ=0;if(af){var
-aT=af[1],X=0;if(Q(aT,Bn)){var
-aL=0;if(Q(aT,Bo)){if(!Q(aT,Bp))if(af[2]){X=1;aL=2}else
-aL=2}else{var
-bC=af[2];if(bC)if(Q(bC[1],Bt)||bC[2]){X=1;aL=2}else
-aL=1}var
-aM=0;switch(aL){case
-2:aM=1;break;case
-0:if(af[2]){X=1;aM=1}else
-if(g5(a,g6)){var
-aB=0;aJ=1;X=1;aM=1}else
-if(Q(aT,Bs)){X=1;aM=1}break}if(!aM){var
-aB=1;aJ=1;X=1}}else{var
-aU=af[2];if(aU)if(Q(aU[1],Bu))if(aU[2]||!g7(a))X=1;else{var
-aB=0;aJ=1;X=1}else
-if(aU[2])X=1}if(!X){var
-aB=0;aJ=1}}if(!aJ)var
-aB=Z(t(Br,bS(a,Bq)));var
+bB=bz;aS(1-bB,Bk);var
+af=fB(a),aK=0;if(af){var
+aU=af[1],V=0;if(R(aU,Bo)){var
+aM=0;if(R(aU,Bp)){if(!R(aU,Bq))if(af[2]){V=1;aM=2}else
+aM=2}else{var
+bC=af[2];if(bC)if(R(bC[1],Bu)||bC[2]){V=1;aM=2}else
+aM=1}var
+aN=0;switch(aM){case
+2:aN=1;break;case
+0:if(af[2]){V=1;aN=1}else
+if(g8(a,g9)){var
+aB=0;aK=1;V=1;aN=1}else
+if(R(aU,Bt)){V=1;aN=1}break}if(!aN){var
+aB=1;aK=1;V=1}}else{var
+aV=af[2];if(aV)if(R(aV[1],Bv))if(aV[2]||!g_(a))V=1;else{var
+aB=0;aK=1;V=1}else
+if(aV[2])V=1}if(!V){var
+aB=0;aK=1}}if(!aK)var
+aB=Z(t(Bs,bS(a,Br)));var
 a4=aB}else
 var
 a4=N;var
-P=dr.length-1,aj=function(a){return c(dr,a)[1+a]},ao=N?g7(a):N,cW=he(jC(p)),eH=jG(cW)[1],aZ=C(cW[1])-eH|0,a5=N?fA(a):N,b7=0;if(a5){var
-dy=0;if(!Q(a5[1],I7)&&!a5[2]){var
+Q=dr.length-1,aj=function(a){return c(dr,a)[1+a]},ao=N?g_(a):N,cW=hh(jC(p)),eH=jG(cW)[1],aZ=C(cW[1])-eH|0,a5=N?fB(a):N,b7=0;if(a5){var
+dy=0;if(!R(a5[1],I9)&&!a5[2]){var
 a6=s;b7=1;dy=1}if(!dy){var
 ds=a5[2],b8=0;if(ds)if(ds[2])b8=1;else{var
-b9=0;if((4*aZ|0)<=P)b9=1;else{var
+b9=0;if((4*aZ|0)<=Q)b9=1;else{var
 dz=0;if(ao&&!(7<aZ)){b9=1;dz=1}if(!dz){var
-dA=0;if(P<(2*aZ|0)&&!ao){var
-b6=bw(1,10);dA=1}if(!dA)var
-b6=bw(1,2)}}if(b9)var
-b6=bw(9,10);var
-cj=n9(a),dB=0;if(cj){var
+dA=0;if(Q<(2*aZ|0)&&!ao){var
+b6=bx(1,10);dA=1}if(!dA)var
+b6=bx(1,2)}}if(b9)var
+b6=bx(9,10);var
+cj=n$(a),dB=0;if(cj){var
 bs=cj[2];if(bs&&!bs[2]){var
-d_=gk(bs[1],n_),dw=aN(function(a){return a[1]},d_);dB=1}}if(!dB)var
+d_=gn(bs[1],oa),dw=aG(function(a){return a[1]},d_);dB=1}}if(!dB)var
 dw=0;var
-dx=dL(x,dd(s,aX(dw,b6)))}else
+dx=dN(y,dd(s,aQ(dw,b6)))}else
 if(ao)var
 dx=s;else
 b8=1;if(!b8){var
 a6=dx;b7=1}}}if(!b7)var
-a6=x;var
-dt=N?cx(fz(a,Ac)):x,aD=1+H(aO,0,G(v[1],v[2]))|0,aE=g(a6,dt);if(N){var
-bv=eL(a),bx=n(bv[3][1],0);jA(a,function(d,a,b){bx[1+a]=gX(c(bx,a)[1+a],b);return 0});var
+a6=y;var
+dt=N?cy(fA(a,Ad)):y,aD=1+H(aP,0,D(w[1],w[2]))|0,aE=g(a6,dt);if(N){var
+bt=eM(a),bw=n(bt[3][1],0);jA(a,function(d,a,b){bw[1+a]=g0(c(bw,a)[1+a],b);return 0});var
 ap=function(f,e,d){var
-g=b(bv[1][2],f)+e|0,a=b(bv[2][2],g)+d|0;return c(bx,a)[1+a]}}else
+g=b(bt[1][2],f)+e|0,a=b(bt[2][2],g)+d|0;return c(bw,a)[1+a]}}else
 var
 ap=function(c,b,a){return 0};var
 a7=q(dt,aE),du=0<B(a6)?1:0;if(ao){var
 e7=0<B(a7)?1:0,dC=0;if(oH(p)&&!oF(p))var
-eM=10,eO=oG(p)?3:1,dv=bw(eO,eM);else
+eL=10,eN=oG(p)?3:1,dv=bx(eN,eL);else
 dC=1;if(dC)var
-dv=e7?bw(1,4):bw(aO(60,lM(100.*Math.exp(-0.0506249999999999201*(1.8*aZ-Math.log(M(aE)))))|0),am);var
+dv=e7?bx(1,4):bx(aP(60,lO(100.*Math.exp(-0.0506249999999999201*(1.8*aZ-Math.log(M(aE)))))|0),am);var
 aF=g(aE,dv)}else
 var
 aF=aE;var
 b4=q(aE,aF);if(du){var
-d$=ba(a,Aw)[2],ea=ob(a,jz(a).length-1,d$),e8=g9(a),aq=jB(a),b_=0;if(typeof
+d$=ba(a,Ax)[2],ea=od(a,jz(a).length-1,d$),e8=ha(a),aq=jB(a),b_=0;if(typeof
 aq==="number")b_=1;else
 if(0===aq[0])var
-b5=[0,[0,jN(on(aq[1])),s],0];else{var
-cK=aq[4];if(C(fI(aq[1]))===cK)var
-b5=[0,[0,cJ(cK,jN(fI(aq[2]))),s],0];else
+b5=[0,[0,jN(op(aq[1])),s],0];else{var
+cJ=aq[4];if(C(fJ(aq[1]))===cJ)var
+b5=[0,[0,cK(cJ,jN(fJ(aq[2]))),s],0];else
 b_=1}if(b_)var
-cI=F(hi),b5=D===cI?hi[1]:m===cI?I(hi):hi;var
-a$=ea,aI=e8,a8=b5}else
+cI=G(hl),b5=E===cI?hl[1]:m===cI?I(hl):hl;var
+a$=ea,aJ=e8,a8=b5}else
 var
-fb=0,fc=0,a$=function(b,a){return 0},aI=fb,a8=fc;if(du)var
-e9=g8(a),e_=jC(p),bM=h(function(a){return fD(k(function(a){return[0,a[2],a[1]]},a))},bY),cV=bn(aK,G(v[1],v[2])),eG=k(function(a){return c(bM,a)[1+a]},cV),J=jH(he(e_),eG),ex=C(J[4]),ey=function(a){var
-b=cA(J,c(bM,a)[1+a]),d=M(b[2]);return[0,h(M,b[1]),d]},cM=bm(function(a){var
-b=a[1];if(J[3]<=b)bi(G7);var
-c=cA(J,fC(b|0)),d=h(M,c[1]),e=M(c[2]),f=0,g=a[3],i=1.-e,j=[0,[0,[0,h(function(a){return-a},d),i],g],f];return[0,[0,[0,d,e],a[2]],j]},e9),cN=b(aY(function(a){return 1-eN(c(bM,a)[1+a])}),cV),ez=k(function(a){return a[1]},cM),eA=ay(k(ey,cN),ez),cO=O(k(function(a){return a[2]},cM)),cP=function(a){return O(k(a,eA))},eB=jO(J)[2],eC=jO(J)[1],eD=cP(function(a){return a[2]}),eE=cP(function(a){return a[1]}),bL=[0,J[8],eE,eD,eC,eB],cQ=O(cN),cS=jL(J),eF=l(ex,function(a){var
-b=c(cS[2],a)[1+a];return M(u(c(cS[1],a)[1+a],b))/2.}),aW=[m,function(a){return eP(bL,or(bL,eF),n(cQ.length-1+(cO.length-1)|0,0.))}],cT=A(0,50),bd=function(k,j){var
+fb=0,fc=0,a$=function(b,a){return 0},aJ=fb,a8=fc;if(du)var
+e9=g$(a),e_=jC(p),bM=h(function(a){return fE(k(function(a){return[0,a[2],a[1]]},a))},bY),cV=bn(aL,D(w[1],w[2])),eG=k(function(a){return c(bM,a)[1+a]},cV),J=jH(hh(e_),eG),ex=C(J[4]),ey=function(a){var
+b=cB(J,c(bM,a)[1+a]),d=M(b[2]);return[0,h(M,b[1]),d]},cL=bd(function(a){var
+b=a[1];if(J[3]<=b)bj(G8);var
+c=cB(J,fD(b|0)),d=h(M,c[1]),e=M(c[2]),f=0,g=a[3],i=1.-e,j=[0,[0,[0,h(function(a){return-a},d),i],g],f];return[0,[0,[0,d,e],a[2]],j]},e9),cN=b(aY(function(a){return 1-eO(c(bM,a)[1+a])}),cV),ez=k(function(a){return a[1]},cL),eA=ay(k(ey,cN),ez),cO=O(k(function(a){return a[2]},cL)),cP=function(a){return O(k(a,eA))},eB=jO(J)[2],eC=jO(J)[1],eD=cP(function(a){return a[2]}),eE=cP(function(a){return a[1]}),bL=[0,J[8],eE,eD,eC,eB],cQ=O(cN),cS=jL(J),eF=l(ex,function(a){var
+b=c(cS[2],a)[1+a];return M(v(c(cS[1],a)[1+a],b))/2.}),aX=[m,function(a){return eQ(bL,ot(bL,eF),n(cQ.length-1+(cO.length-1)|0,0.))}],cT=A(0,50),be=function(k,j){var
 a=h(function(h){var
 c=k-1|0,b=0,i=0;if(c<0)var
 d=b;else{var
@@ -8148,87 +8177,87 @@ a=i,e=b;for(;;){var
 g=e+f(j,a,h)|0,l=a+1|0;if(c!==a){var
 a=l,e=g;continue}var
 d=g;break}}return d},cQ),c=U(cT,a);if(c)return c[1];var
-l=be(a,cO),d=F(aW),n=D===d?aW[1]:m===d?I(aW):aW,o=eP(bL,n,l),b=A(0,10),p=J[4];bu(function(c,a){return V(b,a,_(e(o,c)))},p);function
+l=bf(a,cO),e=G(aX),n=E===e?aX[1]:m===e?I(aX):aX,o=eQ(bL,n,l),b=A(0,10),p=J[4];bv(function(c,a){return W(b,a,_(d(o,c)))},p);function
 q(a){var
 c=U(J[5],a);if(c){var
 d=c[1][1],e=function(a,c,h){var
 f=0;if(a){var
 d=a[1];if(1===d[2]&&!a[2]){var
 e=g(c,ai(b,d[1]));f=1}}if(!f)var
-e=c;return u(h,e)};return S(aw[13],e,d,x)}return ai(b,a)}var
-i=G(J[3],q);V(cT,a,i);return i};else
+e=c;return v(h,e)};return S(aw[13],e,d,y)}return ai(b,a)}var
+i=D(J[3],q);W(cT,a,i);return i};else
 var
-bd=function(b,a){return 0};if(ao){var
+be=function(b,a){return 0};if(ao){var
 e$=jB(a),eI=p[1][5];if(oF(p))var
 cY=0;else
 var
-eJ=p[6],eK=c_(function(a){return L(a[1],Ho)},eJ),cY=aN(function(c){function
+eJ=p[6],eK=c_(function(a){return L(a[1],Hq)},eJ),cY=aG(function(c){function
 a(d){var
-a=eQ(c1(eI,d)),e=k(function(a){var
+a=eR(c1(eI,d)),e=k(function(a){var
 e=c[5],f=c[6],g=e?b(e[1][2],d)===a?1.:0.:f?b(f[1][2],a):0.;return[0,a,g]},a);return b(aY(function(a){return 0.<a[2]?1:0}),e)}return l(p[1][1],a)},eK);var
-cZ=oH(p),c0=cZ?2:1,c2=cc(b4,ca(c0)),c3=h(function(a){return fD(k(function(a){return[0,a[2],a[1]]},a))},bY),eS=bn(aK,G(v[1],v[2])),az=p[1],eT=k(function(a){return c(c3,a)[1+a]},eS),eU=jH(he(jC(p)),eT),c4=A(0,am),a0=[0,0],bN=[0,0],bO=A(0,am),c7=n(az[2],0),c8=az[2]-1|0,c5=0,c6=0,eV=0;if(c8<0)var
+cZ=oH(p),c0=cZ?2:1,c2=cc(b4,ca(c0)),c3=h(function(a){return fE(k(function(a){return[0,a[2],a[1]]},a))},bY),eP=bn(aL,D(w[1],w[2])),az=p[1],eT=k(function(a){return c(c3,a)[1+a]},eP),eU=jH(hh(jC(p)),eT),c4=A(0,am),a0=[0,0],bN=[0,0],bO=A(0,am),c7=n(az[2],0),c8=az[2]-1|0,c5=0,c6=0,eV=0;if(c8<0)var
 da=c6,c$=c5;else{var
 ac=eV,bP=c6,a2=c5;for(;;){var
-e4=eR(az,ac),bT=k(v[2],e4),df=U(bO,bT);if(df)var
+e4=eS(az,ac),bT=k(w[2],e4),df=U(bO,bT);if(df)var
 dg=df[1],bV=bP,bU=a2;else{var
-dh=c1(az[6],ac),bW=jF(v,dh[1],dh[2]+1|0),di=U(c4,bW);if(di)var
+dh=c1(az[6],ac),bW=jF(w,dh[1],dh[2]+1|0),di=U(c4,bW);if(di)var
 dl=di[1],dj=a2;else{var
 bX=k(function(a){var
 b=a[1];a0[1]++;bN[1]=[0,b,bN[1]];return[0,a0[1]-1|0,b,a[2]]},bW);av(c4,bW,bX);var
 dl=bX,dj=[0,O(bX),a2]}var
 dn=bO[1];av(bO,bT,dn);var
-dg=dn,bV=[0,k(function(b){return function(a){return l6(function(b){return a===b[2]?1:0},b)[1]}}(dl),bT),bP],bU=dj}c(c7,ac)[1+ac]=dg;var
+dg=dn,bV=[0,k(function(b){return function(a){return l8(function(b){return a===b[2]?1:0},b)[1]}}(dl),bT),bP],bU=dj}c(c7,ac)[1+ac]=dg;var
 e5=ac+1|0;if(c8!==ac){var
 ac=e5,bP=bV,a2=bU;continue}var
 da=bV,c$=bU;break}}var
-db=O(ak(bN[1])),dc=O(ak(da)),eW=-Math.log(M(c2)),eX=a0[1],de=Hp(p,cY,cZ,eU,c3,v,O(ak(c$)),eX,e$,eW),eY=function(a){return c(db,a)[1+a]},eZ=b(de[2],eY),e0=de[1],e1=function(a){return c(db,a)[1+a]},e2=a0[1],e3=function(a){return c(dc,a)[1+a]},r=[0,dc.length-1,function(a){var
+db=O(ak(bN[1])),dc=O(ak(da)),eW=-Math.log(M(c2)),eX=a0[1],de=Hr(p,cY,cZ,eU,c3,w,O(ak(c$)),eX,e$,eW),eY=function(a){return c(db,a)[1+a]},eZ=b(de[2],eY),e0=de[1],e1=function(a){return c(db,a)[1+a]},e2=a0[1],e3=function(a){return c(dc,a)[1+a]},r=[0,dc.length-1,function(a){var
 e=a[2],d=b(az[5][2],a[1])+e|0;return c(c7,d)[1+d]},e3,e2,e1,c0,c2,e0,eZ]}else
 var
-r=A6;if(ao){var
-aQ=eL(a),ck=n(aQ[3][1],0),cl=aQ[1][1]-2|0,ec=0;if(!(cl<0)){var
-ar=ec;for(;;){var
-ef=function(a){return a},eg=dk(bI(aQ[1],ar),ef);bu(function(g){return function(a,d){var
-e=b(r[2],[0,g,a]),f=b(r[3],e);return bu(function(f,e){var
-a=b(aQ[2][2],d)+f|0;c(ck,a)[1+a]=e;return 0},f)}}(ar),eg);var
+r=A7;if(ao){var
+aR=eM(a),ck=n(aR[3][1],0),cl=aR[1][1]-2|0,eb=0;if(!(cl<0)){var
+ar=eb;for(;;){var
+ee=function(a){return a},ef=dk(bI(aR[1],ar),ee);bv(function(g){return function(a,d){var
+e=b(r[2],[0,g,a]),f=b(r[3],e);return bv(function(f,e){var
+a=b(aR[2][2],d)+f|0;c(ck,a)[1+a]=e;return 0},f)}}(ar),ef);var
 eh=ar+1|0;if(cl!==ar){var
 ar=eh;continue}break}}var
-ed=function(a){return c(ck,a)[1+a]},bf=ob(a,r[4],ed)}else
+ec=function(a){return c(ck,a)[1+a]},bg=od(a,r[4],ec)}else
 var
-bf=function(b,a){return 0};var
-fa=O(IN(p,E,bo,aA,a3,ap,a7,a4,[0,aD,a8,bd,aI,a$,aF],[0,r,bf,b4]));dq(function(h){var
-I=dp(h),J=c(fa,h)[1+h],f=J[1];if(Q(bS(a,b(al(zZ),h)),zY))var
+bg=function(b,a){return 0};var
+fa=O(IP(p,F,bo,aA,a3,ap,a7,a4,[0,aD,a8,be,aJ,a$,aF],[0,r,bg,b4]));dq(function(h){var
+I=dp(h),J=c(fa,h)[1+h],f=J[1];if(R(bS(a,b(al(z0),h)),zZ))var
 t=0;else
 var
-H=ba(a,b(al(z0),h)),aa=b(H[2],1),t=[0,[0,b(H[2],0),aa]];if(t)var
+H=ba(a,b(al(z1),h)),aa=b(H[2],1),t=[0,[0,b(H[2],0),aa]];if(t)var
 L=t[1],ac=[0,aA(L[2])],O=ac,M=L[1];else
 var
 O=0,M=h;var
-ad=f[26],ae=f[25],af=f[24],ag=f[23],ai=f[22],ak=f[21],am=f[20],an=f[19],ao=f[18],aq=f[17],ar=f[16],au=f[15],av=f[14],aw=f[13],ax=f[12],ay=f[11],az=f[10],aB=f[9],aC=f[8],aE=f[7],aH=f[6],aJ=I[2],aK=I[1],e=[0,aA(M),O,bo,aK,aJ,aH,aE,aC,aB,az,ay,ax,aw,av,au,ar,aq,ao,an,am,ak,ai,ag,af,ae,ad];if(N){if(a4){var
-R=J[2],Y=e[11],C=a_(i([0,j,d]),Y);if(C)var
-Z=e[11],_=bG(P),n=o(g(g(i([0,aG(d),d]),_),Z),a7);else
+ad=f[26],ae=f[25],af=f[24],ag=f[23],ai=f[22],ak=f[21],am=f[20],an=f[19],ao=f[18],aq=f[17],ar=f[16],au=f[15],av=f[14],aw=f[13],ax=f[12],ay=f[11],az=f[10],aB=f[9],aC=f[8],aE=f[7],aG=f[6],aI=I[2],aK=I[1],d=[0,aA(M),O,bo,aK,aI,aG,aE,aC,aB,az,ay,ax,aw,av,au,ar,aq,ao,an,am,ak,ai,ag,af,ae,ad];if(N){if(a4){var
+P=J[2],Y=d[11],C=a_(i([0,j,e]),Y);if(C)var
+Z=d[11],_=bG(Q),n=o(g(g(i([0,aH(e),e]),_),Z),a7);else
 var
 n=C;var
-D=n?at(P,function(a){return na(E,aj(a))}):n,F=D?at(P,function(a){var
-c=aj(a)[2],f=cX(1,ap,c),g=cX(0,ap,c),h=b(e[8],a),n=b(e[9],a),j=q(i([0,d,d]),n),k=b(e[10],h),l=b(e[10],j),o=b(R,a)[1],m=nW(e[11],h,k[1],k[2],o,f,g);if(m){var
-p=b(R,a)[2];return nW(e[11],j,l[1],l[2],p,g,f)}return m}):D;if(F){var
-p=i8(E,aD,a8,bd,e,aI,a$,aF);if(p){var
-$=p[1];return jg(E,P,aj,function(a,b){return ns(E,e,$,a,b)},nh,e)}var
+D=n?at(Q,function(a){return nc(F,aj(a))}):n,E=D?at(Q,function(a){var
+c=aj(a)[2],f=cX(1,ap,c),g=cX(0,ap,c),h=b(d[8],a),n=b(d[9],a),j=q(i([0,e,e]),n),k=b(d[10],h),l=b(d[10],j),o=b(P,a)[1],m=nY(d[11],h,k[1],k[2],o,f,g);if(m){var
+p=b(P,a)[2];return nY(d[11],j,l[1],l[2],p,g,f)}return m}):D;if(E){var
+p=i8(F,aD,a8,be,d,aJ,a$,aF);if(p){var
+$=p[1];return jg(F,Q,aj,function(a,b){return nu(F,d,$,a,b)},nj,d)}var
 G=p}else
 var
-G=F;return G}var
-T=e[11],v=a_(i([0,j,d]),T);if(v)var
-U=e[11],k=o(g(bG(P),U),a7);else
+G=E;return G}var
+T=d[11],u=a_(i([0,j,e]),T);if(u)var
+U=d[11],k=o(g(bG(Q),U),a7);else
 var
-k=v;var
-w=k?at(P,function(a){return na(E,aj(a))}):k,x=w?at(P,function(a){var
-c=aj(a)[2],f=cX(1,ap,c),g=cX(0,ap,c),h=b(e[8],a),n=b(e[9],a),j=q(i([0,d,d]),n),k=b(e[10],h),l=b(e[10],j),m=m$(e[11],h,k[1],k[2],f,g);return m?m$(e[11],j,l[1],l[2],g,f):m}):w;if(x){var
-l=i8(E,aD,a8,bd,e,aI,a$,aF);if(l){var
-s=l[1],m=nU(E,aD,r,aI,bf,b4);if(m){var
-y=m[1],V=y[2],W=y[1],X=function(t,v,a){var
+k=u;var
+w=k?at(Q,function(a){return nc(F,aj(a))}):k,x=w?at(Q,function(a){var
+c=aj(a)[2],f=cX(1,ap,c),g=cX(0,ap,c),h=b(d[8],a),n=b(d[9],a),j=q(i([0,e,e]),n),k=b(d[10],h),l=b(d[10],j),m=nb(d[11],h,k[1],k[2],f,g);return m?nb(d[11],j,l[1],l[2],g,f):m}):w;if(x){var
+l=i8(F,aD,a8,be,d,aJ,a$,aF);if(l){var
+s=l[1],m=nW(F,aD,r,aJ,bg,b4);if(m){var
+y=m[1],V=y[2],W=y[1],X=function(t,u,a){var
 q=b3(W,a[1]);if(q){var
-G=q[1],H=s[2],U=s[1],l=iS(mP,0,a[2]);if(0<l){var
+G=q[1],H=s[2],U=s[1],l=iS(mR,0,a[2]);if(0<l){var
 L=cU(r[8]);if(cU(a[2])<=L){var
-M=a[3];if(o(i([0,j,d]),M)&&bh(function(a){return a[1]<aD?1:0},H)){var
+M=a[3];if(o(i([0,j,e]),M)&&bi(function(a){return a[1]<aD?1:0},H)){var
 h=0,f=a[2],c=G;for(;;){if(f&&c){var
 w=0===f[1]?1:0;if(w)var
 k=w;else
@@ -8236,20 +8265,20 @@ var
 I=c[1],J=0,k=cd(function(g){return function(e,i){var
 f=i[2];function
 d(c){var
-h=b(r[3],c),d=bh(function(b){return 1-S(a[4],g,e,b)},h);if(d)return d;var
-i=b(r[3],c);return bh(function(a){return jh(r,t,v,f,a)},i)}var
+h=b(r[3],c),d=bi(function(b){return 1-S(a[4],g,e,b)},h);if(d)return d;var
+i=b(r[3],c);return bi(function(a){return jh(r,t,u,f,a)},i)}var
 c=at(r[1],d);if(c){var
 h=function(b){var
-c=1-S(a[4],g,e,b);return c?c:jh(r,t,v,f,b)};return at(r[4],h)}return c}}(h),J,I);if(k){var
+c=1-S(a[4],g,e,b);return c?c:jh(r,t,u,f,b)};return at(r[4],h)}return c}}(h),J,I);if(k){var
 h=h+1|0,f=f[2],c=c[2];continue}var
 x=k}else
 var
 x=1;if(x){var
-m=dT(e,l,r[7]);if(m){var
-n=jn(e,l,a[2],r[8]);if(n){var
-p=jm(E,bf,e,t,v,a,H,0,V,G);if(p){var
-y=p[1],N=g(gT,a[9]),O=y[1],P=z(U),Q=g(a[3],P),A=o(K(u(u(z(as(m[1],n[1])),Q),O)),N);if(A)var
-R=a1(a[9]),T=y[2],B=[0,b(ah(i([0,ab(d),d]),T),R)];else
+m=dV(d,l,r[7]);if(m){var
+n=jn(d,l,a[2],r[8]);if(n){var
+p=jm(F,bg,d,t,u,a,H,0,V,G);if(p){var
+y=p[1],N=g(gW,a[9]),O=y[1],P=z(U),Q=g(a[3],P),A=o(K(v(v(z(as(m[1],n[1])),Q),O)),N);if(A)var
+R=a1(a[9]),T=y[2],B=[0,b(ah(i([0,ab(e),e]),T),R)];else
 var
 B=A;var
 C=B}else
@@ -8258,109 +8287,109 @@ C=p;var
 D=C}else
 var
 D=n;var
-F=D}else
+E=D}else
 var
-F=m;return F}break}}}}return 0}return q};return jg(E,P,aj,function(a,b){return ns(E,e,s,a,b)},X,e)}var
+E=m;return E}break}}}}return 0}return q};return jg(F,Q,aj,function(a,b){return nu(F,d,s,a,b)},X,d)}var
 A=m}else
 var
 A=l;var
 B=A}else
 var
-B=x;return B}return jg(E,0,function(a){return wy},wo,nh,e)});return N?a4?I8:I9:I_}var
-bk=eL(a),bg=ba(a,y9);function
-bj(a){return g(ca((a[2]-a[1]|0)+2|0),y8)}if(ce(a,y_))var
-dD=dU(a,y$),bl=function(c){var
-a=bI(bg,c);return dk(a,function(d){var
-c=cx(b(dD[2],d)),e=dd(s,g(c,u(s,bj(a))));return[0,g(c,q(s,bj(a))),e]})};else
-if(ce(a,za))var
-b$=O(k(gY,g3(a,zb))),dE=g3(a,zc),dG=O(k(function(a){var
-b=jp(a);return g4(k(function(a){var
+B=x;return B}return jg(F,0,function(a){return wz},wp,nj,d)});return N?a4?I_:I$:Ja}var
+bl=eM(a),bh=ba(a,y_);function
+bk(a){return g(ca((a[2]-a[1]|0)+2|0),y9)}if(ce(a,y$))var
+dD=dW(a,za),bm=function(c){var
+a=bI(bh,c);return dk(a,function(d){var
+c=cy(b(dD[2],d)),e=dd(s,g(c,v(s,bk(a))));return[0,g(c,q(s,bk(a))),e]})};else
+if(ce(a,zb))var
+b$=O(k(g1,g6(a,zc))),dE=g6(a,zd),dF=O(k(function(a){var
+b=jp(a);return g7(k(function(a){var
 b=a[2],d=a[1];return H(function(e,b){var
-d=b[2],a=b[1],f=gf(c(b$,a)[1+a][2],d);return g(e,b2(gf(b$[1+a][1],d),f))},d,b)},b))},dE)),dH=ba(a,zd),bl=function(a){function
+d=b[2],a=b[1],f=gh(c(b$,a)[1+a][2],d);return g(e,b2(gh(b$[1+a][1],d),f))},d,b)},b))},dE)),dG=ba(a,ze),bm=function(a){function
 d(e){var
-a=b(dH[2],e),d=c(dG,a)[1+a];return[0,d,d]}return dk(bI(bg,a),d)};else
+a=b(dG[2],e),d=c(dF,a)[1+a];return[0,d,d]}return dk(bI(bh,a),d)};else
 var
-dI=dU(a,ze),dJ=dU(a,zf),dK=jy(a),bl=function(l){var
-e=bI(bg,l),a=dk(e,function(a){var
-c=b(dI[2],a),d=b(dJ[2],a),e=cx(d),f=c==0.?dF(dK,d):c;return[0,cx(f),e]}),c=g4(k(function(a){return a[1]},a)),d=g4(k(function(a){return a[2]},a));function
+dI=dW(a,zf),dJ=dW(a,zg),dK=jy(a),bm=function(l){var
+e=bI(bh,l),a=dk(e,function(a){var
+c=b(dI[2],a),d=b(dJ[2],a),e=cy(d),f=c==0.?dH(dK,d):c;return[0,cy(f),e]}),c=g7(k(function(a){return a[1]},a)),d=g7(k(function(a){return a[2]},a));function
 f(a){var
-b=bj(e);return bR(ct(q(a,s)),b)}var
+b=bk(e);return bR(cu(q(a,s)),b)}var
 i=0;if(cb(c,s)&&f(c)){var
 h=function(a){return a[1]},g=c;i=1}if(!i){var
 j=0;if(bF(d,s)&&f(d)){var
 h=function(a){return a[2]},g=d;j=1}if(!j)return a}return k(function(b){var
 a=cc(h(b),g);return[0,a,a]},a)};var
-dO=n4(a);if(ce(a,cy(a,zH)))throw T;function
+dO=n6(a);if(ce(a,cz(a,zI)))throw T;function
 dP(a){var
-c=bI(bk[2],a)[1],d=bl(a),e=bt(function(d,a){var
-e=a[2],f=a[1];return[0,b(bk[3][2],c+d|0),f,e]},d);return[0,b(dO,a),e]}var
-Y=n5(a),dQ=Y[10],dR=Y[9],dS=Y[8],dV=Y[7],dW=Y[6],dX=Y[5],dY=Y[4];function
-dZ(a){return dk(bI(bk[1],a),dP)}var
-aa=[0,Y[1],Y[2],dZ,dY,dX,dW,dV,dS,dR,dQ];dq(function(a){var
+c=bI(bl[2],a)[1],d=bm(a),e=bu(function(d,a){var
+e=a[2],f=a[1];return[0,b(bl[3][2],c+d|0),f,e]},d);return[0,b(dO,a),e]}var
+Y=n7(a),dQ=Y[10],dR=Y[9],dS=Y[8],dT=Y[7],dU=Y[6],dX=Y[5],dY=Y[4];function
+dZ(a){return dk(bI(bl[1],a),dP)}var
+aa=[0,Y[1],Y[2],dZ,dY,dX,dU,dT,dS,dR,dQ];dq(function(a){var
 o=dp(a),q=aA(a),k=ae(p[6],a);function
 l(a){return oQ([0,p,aa,k,q,a,0])[2]}var
 m=l(0),n=l(1);oR(p,k,aa,aa,q,m,n);var
-c=o[2],r=o[1],b=aA(a),i=m1(n),j=m1(m);if(bo){var
-s=gE(c),d=gE(r),e=gI(aa,b,j,s);if(e){if(d)return gJ(aa,b,i,d[1]);var
+c=o[2],r=o[1],b=aA(a),i=m3(n),j=m3(m);if(bo){var
+s=gH(c),d=gH(r),e=gL(aa,b,j,s);if(e){if(d)return gM(aa,b,i,d[1]);var
 f=1}else
 var
 f=e;return f}var
-g=gI(aa,b,j,r);if(g){if(c)return gJ(aa,b,i,c[1]);var
+g=gL(aa,b,j,r);if(g){if(c)return gM(aa,b,i,c[1]);var
 h=1}else
 var
-h=g;return h});return Ja}function
-Jb(M){var
-c=IY(M),N=Gk(c);function
+h=g;return h});return Jc}function
+Jd(M){var
+c=I0(M),N=Gl(c);function
 j(a){var
-d=bd(46,a),e=b(aY(function(a){return 0===lX(a)?1:0}),d),f=bm(function(a){var
-b=a[1],c=a[2];return k(function(a){return t(b,t(yV,a))},c)},yU),c=1-aC(is(yW,e),f);return c?Z(t(yX,gV(a))):c}function
+d=be(46,a),e=b(aY(function(a){return 0===lZ(a)?1:0}),d),f=bd(function(a){var
+b=a[1],c=a[2];return k(function(a){return t(b,t(yW,a))},c)},yV),c=1-aC(is(yX,e),f);return c?Z(t(yY,gY(a))):c}function
 f(c,b){if(typeof
 b==="number")return 0;else
 switch(b[0]){case
 4:var
-d=b[1];return bu(function(d,b){return f(t(c,t(yY,a(v+d))),b)},d);case
+d=b[1];return bv(function(d,b){return f(t(c,t(yZ,a(w+d))),b)},d);case
 5:var
-e=b[1];return y(function(a){var
-b=a[2];return f(t(c,t(yZ,a[1])),b)},e);default:return j(c)}}y(function(a){return f(a,dj(c,a))},y0);var
+e=b[1];return x(function(a){var
+b=a[2];return f(t(c,t(y0,a[1])),b)},e);default:return j(c)}}x(function(a){return f(a,dj(c,a))},y1);var
 F=c[2];iJ(function(a,c){var
-b=bZ(bd(46,a));if(Q(b,y1)&&Q(b,y2))return 0;return j(a)},F);var
-i=dj(c,Jc);if(typeof
+b=bZ(be(46,a));if(R(b,y2)&&R(b,y3))return 0;return j(a)},F);var
+i=dj(c,Je);if(typeof
 i!=="number"&&4===i[0]){var
-O=i[1],s=bt(function(a,d){return bS(c,b(al(Jd),a))},O),P=I3(c,N,s),d=function(a){return t(AL,a)},h=1-cw(c,AM),w=0;if(h){var
-x=0;if(!g5(c,AN)&&!g7(c))x=1;if(!x){var
+O=i[1],s=bu(function(a,d){return bS(c,b(al(Jf),a))},O),P=I5(c,N,s),d=function(a){return t(AM,a)},h=1-cx(c,AN),v=0;if(h){var
+y=0;if(!g8(c,AO)&&!g_(c))y=1;if(!y){var
 e=jB(c),z=0;if(typeof
 e!=="number"&&1===e[0]){var
-r=e[3],A=0;if(r===e[1]&&!L(bS(c,AY),AX))A=1;if(!A){var
-l=d(b(al(AW),r));z=1}}if(!z)var
-l=AO;var
-m=l;w=1}}if(!w)var
-m=AZ;var
-B=0;if(h&&g5(c,g6)){var
-g=dj(c,AI),C=0;if(typeof
+r=e[3],A=0;if(r===e[1]&&!L(bS(c,AZ),AY))A=1;if(!A){var
+l=d(b(al(AX),r));z=1}}if(!z)var
+l=AP;var
+m=l;v=1}}if(!v)var
+m=A0;var
+B=0;if(h&&g8(c,g9)){var
+g=dj(c,AJ),C=0;if(typeof
 g!=="number"&&4===g[0]){var
-G=g[1],n=aC(AK,bt(function(a,d){return bS(c,b(al(AJ),a))},G));C=1}if(!C)var
+G=g[1],n=aC(AL,bu(function(a,d){return bS(c,b(al(AK),a))},G));C=1}if(!C)var
 n=0;if(n){var
-o=d(AP);B=1}}if(!B)var
-o=AV;var
-D=0,H=t(o,m);if(h&&0!==g8(c)){var
-p=d(AU);D=1}if(!D)var
-p=AQ;var
-I=t(p,H);if(cw(c,AR))var
-q=AS;else
+o=d(AQ);B=1}}if(!B)var
+o=AW;var
+D=0,H=t(o,m);if(h&&0!==g$(c)){var
+p=d(AV);D=1}if(!D)var
+p=AR;var
+I=t(p,H);if(cx(c,AS))var
+q=AT;else
 var
-K=jy(c),q=d(b(al(AT),K));var
-J=t(q,I),E=0;if(n7(c)&&n8(c)){var
-R=fz(c,Je),u=b(al(Jf),R);E=1}if(!E)var
-u=Jj;var
-U=t(u,J),V=KI(0),W=c[3],X=S(al(Jg),P,W,V);return t(is(Ji,bt(function(d,b){var
-a=n6(c,d),e=a[2],f=a[1];return fR(al(Jh),b,f,e,U)},s)),X)}throw T}function
-Jk(a){try{var
-j=[0,0,Jb(b(a,0))];return j}catch(a){a=aW(a);if(a[1]===gU){var
-c=a[2],d=c-1|0,g=0,i=t(Jm,t(a[3],Jl));if(!(2<d>>>0)){var
+K=jy(c),q=d(b(al(AU),K));var
+J=t(q,I),E=0;if(n9(c)&&n_(c)){var
+Q=fA(c,Jg),u=b(al(Jh),Q);E=1}if(!E)var
+u=Jl;var
+U=t(u,J),V=KK(0),W=c[3],X=S(al(Ji),P,W,V);return t(is(Jk,bu(function(d,b){var
+a=n8(c,d),e=a[2],f=a[1];return fR(al(Jj),b,f,e,U)},s)),X)}throw T}function
+Jm(a){try{var
+j=[0,0,Jd(b(a,0))];return j}catch(a){a=aX(a);if(a[1]===gX){var
+c=a[2],d=c-1|0,g=0,i=t(Jo,t(a[3],Jn));if(!(2<d>>>0)){var
 h=0;switch(d){case
 0:var
-f=Jo;break;case
+f=Jq;break;case
 1:h=1;break;default:var
-f=Jp}if(!h){var
+f=Jr}if(!h){var
 e=f;g=1}}if(!g)var
-e=Jn;return[0,c,t(e,i)]}if(a!==ii&&a!==gh)return Jr;return Jq}}K3(function(a){return Jk(function(b){return a})});ik(0);return}(globalThis));
+e=Jp;return[0,c,t(e,i)]}if(a!==ij&&a!==gj)return Jt;return Js}}K5(function(a){return Jm(function(b){return a})});il(0);return}(globalThis));

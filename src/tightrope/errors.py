@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from enum import Enum
 from math import inf
+from pathlib import Path
 from types import FunctionType
 from typing import Any, TypeVar, cast
 
@@ -80,6 +81,14 @@ def suggest(name: str, names: Sequence[str], value: object = None) -> str:
         is_ = "the guarantee" if alike[0] == "delta" else "the test"
         return f"`{alike[0]}` is the probability that {is_} may fail: write `{alike[0]}={1 - share:.6g}`"
     return f"did you mean `{alike[0]}`?"
+
+
+def similar_file(path: Path) -> str | None:
+    """The file that the name of one that is not there may stand for."""
+    files = sorted(path.parent.glob("*.*"), key=lambda one: one.suffix == path.suffix)
+    stems = {file.stem: file for file in files if file.is_file()}
+    close = [] if path.exists() else get_close_matches(path.stem, stems, 1)
+    return f"did you mean {stems[close[0]]}?" if close else None
 
 
 class WrongCall(InputError, TypeError):

@@ -19,12 +19,11 @@ import os
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
-from tightrope.errors import InputError, Location, check_type, describe
+from tightrope.errors import InputError, Location, check_type, describe, similar_file
 from tightrope.io.formats import FileOptions, ModelFormat, format_of, formats, from_stormpy
 from tightrope.model.continuous import MarkovAutomaton
 from tightrope.model.numbers import Number
@@ -297,11 +296,10 @@ def _existing(source: str) -> tuple[Path, ModelFormat]:
     path, form = _find(source)
     if not path.is_file():
         path = Path(source)
+        what = f"{source} is not a regular file" if path.exists() else f"there is no file {source}"
         if path.is_dir():
-            raise InputError(f"{source} is a directory, not a model", hint=accepted())
-        if path.exists():
-            raise InputError(f"{source} is not a regular file", hint=accepted())
-        raise InputError(f"there is no file {source}", hint=_similar(path) or accepted())
+            what = f"{source} is a directory, not a model"
+        raise InputError(what, hint=similar_file(path) or accepted())
     if path.suffix == GZIP and (form is None or not form.holds.compressed):
         packed = [one.name for one in formats() if one.holds.compressed]
         raise InputError(
@@ -312,18 +310,7 @@ def _existing(source: str) -> tuple[Path, ModelFormat]:
     if form is None:
         ending = f"files ending in '{path.suffix}'" if path.suffix else "files without an ending"
         raise InputError(f"cannot tell what {source} is: {ending} are not known", hint=accepted())
-    if not os.access(path, os.R_OK):
-        raise InputError(f"{source} cannot be read: permission denied")
     return path, form
-
-
-def _similar(path: Path) -> str | None:
-    try:
-        stems = {entry.stem: entry.name for entry in path.parent.iterdir() if entry.is_file()}
-    except OSError:
-        return None
-    close = get_close_matches(path.stem, stems, 1)
-    return f"did you mean {path.with_name(stems[close[0]])}?" if close else None
 
 
 def _warn(text: str) -> None:

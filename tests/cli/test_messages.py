@@ -136,6 +136,38 @@ def test_the_hint_of_a_nominal_confidence_helps(
     assert capsys.readouterr().out.startswith("PROVED: ")
 
 
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["learn", "walk.prism", "--data", "lgo.csv"], "did you mean log.csv?"),
+        (["info", "wlk.prism"], "did you mean walk.prism?"),
+        (["check", "walk.prism", "--prop", "golas.props"], "did you mean goals.props?"),
+        (["learn", "walk.prism", "--data", "log.csv", "--param", "p=0.1-0.9"], "p; write p=0.1:0.9"),
+        (["learn", "walk.prism", "--data", "log.csv", "--param", "p=0.9:0.1"], "0.9 > 0.1"),
+        (["check", "walk.prism", "--prop", 'P=? [ F "goal" ]', "--at", "0.5"], "p; write p=0.5"),
+        (["check", "walk.prism", "--prop", "", "--at", "p=0.5"], "there is no property to check"),
+        (["data", "log.xlsx", "--model", "walk.prism"], "save it as CSV"),
+    ],
+)
+def test_mistakes_of_a_first_hour_are_named(
+    words: list[str],
+    hint: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    walk = "mdp\nconst double p;\nmodule m\n s : [0..1];\n [a] s=0 -> p : (s'=1) + 1-p : true;\nendmodule\n"
+    (tmp_path / "walk.prism").write_text(walk + 'label "goal" = s=1;\n')
+    (tmp_path / "log.csv").write_text("s,action,next_s\n0,a,1\n")
+    (tmp_path / "goals.props").write_text('P=? [ F "goal" ]\n')
+    (tmp_path / "log.xlsx").write_bytes(b"PK")
+    before = sorted(tmp_path.iterdir())
+    assert app.run(words) == 2
+    assert hint in " ".join(capsys.readouterr().err.split())
+    assert sorted(tmp_path.iterdir()) == before
+
+
 @pytest.mark.usefixtures("walk")
 def test_the_hint_of_a_misplaced_ellipsoid_helps(capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["learn", *QUESTION, "--data", "log.csv", "--ellipsoid", "paper"]

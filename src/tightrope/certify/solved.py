@@ -413,21 +413,20 @@ class _AverageSearch:
         self.quotient = long_run.ComponentQuotient.of(model, self.gains.components)
         self.reached: long_run.Reached = long_run.reached_averages(self.quotient, self.gains, nature, solve)
 
-    def _gain(self, share: FloatArray | None) -> FloatArray:
+    def _side(self, share: FloatArray | None, steps: FloatArray, sign: int) -> _Side:
         """On the states of the model, from probabilities of winning on the quotient."""
-        reached, node = self.reached, self.quotient.node
-        if share is None:
-            return np.full(self.model.states, reached.floor)
-        return (reached.floor + (reached.largest - reached.floor) * share)[node]
+        if not np.isfinite(steps).all():
+            raise CannotCertify("no certificate is written: runs take too long to end")
+        floor, gain = self.reached.floor, np.full(self.model.states, self.reached.floor)
+        if share is not None:
+            gain = (floor + (self.reached.largest - floor) * share)[self.quotient.node]
+        return _Side(gain, self.gains.bias + sign * self._margin(gain, sign) * steps, sign * (1 + steps))
 
     def from_above(self) -> _Side:
         above = self.reached.above
         stopping = self.quotient.stopping(np.ones(self.quotient.components))
         steps = self.solve(stopping, self.quotient.walking()).upper[self.quotient.node]
-        if not np.isfinite(steps).all():
-            raise CannotCertify("no certificate is written: runs take too long to end")
-        gain = self._gain(None if above is None else above.fixpoint_upper)
-        return _Side(gain, self.gains.bias + self._margin(gain, 1) * steps, 1 + steps)
+        return self._side(None if above is None else above.fixpoint_upper, steps, 1)
 
     def from_below(self, choice: OffsetArray) -> _Side:
         below, structure = self.reached.below, self.model.structure
@@ -437,10 +436,7 @@ class _AverageSearch:
             ObjectiveKind.REACH_REWARD, Direction.MAX, Direction.MAX, target=stopped, reward=ones
         )
         steps = self.solve(self.model, walking, policy=policy_of(structure, choice, None)).upper
-        if not np.isfinite(steps).all():
-            raise CannotCertify("no certificate is written: runs take too long to end")
-        gain = self._gain(None if below is None else below.fixpoint_lower)
-        return _Side(gain, self.gains.bias - self._margin(gain, -1) * steps, -1 - steps)
+        return self._side(None if below is None else below.fixpoint_lower, steps, -1)
 
     def _margin(self, gain: FloatArray, sign: int) -> float:
         """By how much one step can miss the second inequality, whatever it leads to; a little more."""

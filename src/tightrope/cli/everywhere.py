@@ -112,8 +112,8 @@ def words_of(command: Any, arguments: Sequence[str]) -> list[Typed]:
         elif option is None or getattr(option, "is_flag", False):
             words.append(Typed((token,), option))
         else:
-            value = value if glued else tokens.pop(0) if tokens else ""
-            words.append(Typed((token,) if glued or not value else (token, value), option, value))
+            after = [tokens.pop(0)] if tokens and not glued else []
+            words.append(Typed((token, *after), option, value or "".join(after)))
     for name, part in parts.items():
         value = part.get("name", BARE[name]) + (f":{part['after']}" if "after" in part else "")
         words.append(Typed((name, value), options[name], value))

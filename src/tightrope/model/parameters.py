@@ -476,14 +476,14 @@ def parse_box(
 
 
 def _ranges(text: str, names: Sequence[str], option: str) -> dict[str, tuple[Fraction, Fraction]]:
-    reader = _RegionReader(text, names, option)
+    reader = _RegionReader(text, names, option, "0.1:0.9")
     ranges: dict[str, tuple[Fraction, Fraction]] = {}
     for name in reader.names_given():
         low = reader.number()
         reader.expect(":")
-        ranges[name] = low, reader.number()
-        if low > ranges[name][1]:
-            reader.fail(f"the range of '{name}' is empty: {low} > {ranges[name][1]}", reader.before)
+        ranges[name] = low, (high := reader.number())
+        if low > high:
+            reader.fail(f"the range of '{name}' is empty: {_short(low)} > {_short(high)}", reader.before)
     return ranges
 
 
@@ -510,7 +510,7 @@ def narrow_domain(base: Parameters, box: str | None, domain: str | None) -> Para
 
 def parse_point(text: str, names: Sequence[str], option: str = "`at`") -> tuple[Fraction, ...]:
     """`p=0.55,q=0.0004`, every parameter exactly once."""
-    reader = _RegionReader(text, names, option)
+    reader = _RegionReader(text, names, option, "0.5")
     values = {name: reader.number() for name in reader.names_given()}
     if missing := [name for name in names if name not in values]:
         raise InputError(
@@ -584,8 +584,8 @@ class _RegionReader(FunctionReader):
         r"|(?P<name>[A-Za-z_]\w*)|(?P<operator><=|>=|==|=|<|>|[-+*/^():,]))"
     )
 
-    def __init__(self, text: str, names: Sequence[str], option: str):
-        self.option, self.start = option, 0
+    def __init__(self, text: str, names: Sequence[str], option: str, form: str = ""):
+        self.option, self.start, self.form = option, 0, form
         super().__init__(text, {name: i for i, name in enumerate(names)})
 
     def advance(self) -> None:
@@ -594,8 +594,10 @@ class _RegionReader(FunctionReader):
 
     def fail(self, message: str, offset: int | None = None) -> NoReturn:
         column = (self.start if offset is None else offset) + 1
-        listed = f"the parameters are: {', '.join(self.parameters) or 'none'}"
-        raise InputError(message, Location(self.option, 1, column, self.text), hint=listed)
+        hint = f"the parameters are: {', '.join(self.parameters) or 'none'}"
+        if self.form and self.parameters:
+            hint += f"; write {next(iter(self.parameters))}={self.form}"
+        raise InputError(message, Location(self.option, 1, column, self.text), hint)
 
     def expect(self, token: str) -> None:
         if self.token != token:

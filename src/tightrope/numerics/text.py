@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO, cast
 
-from tightrope.errors import InputError, Location
+from tightrope.errors import InputError, Location, similar_file
 from tightrope_check.report import DIGITS as DIGITS
 from tightrope_check.report import bounded as bounded
 from tightrope_check.report import confidence_text as confidence_text
@@ -104,7 +104,7 @@ def reading(path: Path, encoding: str = "utf-8") -> Iterator[TextIO]:
     except UnicodeDecodeError as error:
         raise InputError("this is not a text file in UTF-8", Location(str(path))) from error
     except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from error
+        raise InputError(f"cannot read {path}: {error.strerror or error}", hint=similar_file(path)) from error
 
 
 def read_program_text(path: Path) -> str:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from tightrope.atomic import atomic_write_bytes
-from tightrope.errors import InputError, Location
+from tightrope.errors import InputError, Location, similar_file
 from tightrope.io.table.columns import ArrowColumn
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import AnyArray
@@ -311,7 +311,8 @@ def explain_errors(path: str) -> Iterator[None]:
             "a truncated or damaged file, or one that is not what its name says",
         ) from error
     except OSError as error:
-        raise InputError(f"the file cannot be read: {_reason(error)}", Location(path)) from error
+        why, hint = f"the file cannot be read: {_reason(error)}", similar_file(Path(path))
+        raise InputError(why, Location(path), hint) from error
 
 
 def _reason(error: OSError) -> str:

@@ -240,7 +240,7 @@ def _file(path: str, stated: Kind | None, base: str | None = None) -> LogFile:
         raise InputError(
             f"a data file ends in {', '.join(endings())} (text also .gz, .zst), not {suffix or 'nothing'!r}",
             Location(path),
-            'say what it is with `format="csv"`',
+            'save it as CSV or Parquet, or say what it is: `format="csv"`',
         )
     here = path if "://" in path else os.path.abspath(path)  # also for processes in other folders
     return LogFile(here, path, *known, keys=() if base is None else _keys(path[len(base) :]))

@@ -19,6 +19,8 @@ from tightrope.cli.flags import MOVED
 SOURCE = Path(tightrope.__file__).parent
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 
+GOAL = 'Pmax=? [ F "goal" ]'
+
 ELSEWHERE = {"--nthreads", "--fmad", "--std"}
 """Options of other programs: 'dask worker' in a hint, and the compiler of kernels."""
 
@@ -144,8 +146,18 @@ def test_the_hint_of_a_nominal_confidence_helps(
         (["check", "walk.prism", "--prop", "golas.props"], "did you mean goals.props?"),
         (["learn", "walk.prism", "--data", "log.csv", "--param", "p=0.1-0.9"], "p; write p=0.1:0.9"),
         (["learn", "walk.prism", "--data", "log.csv", "--param", "p=0.9:0.1"], "0.9 > 0.1"),
-        (["check", "walk.prism", "--prop", 'P=? [ F "goal" ]', "--at", "0.5"], "p; write p=0.5"),
+        (["check", "walk.prism", "--prop", GOAL, "--at", "0.5"], "p; write p=0.5"),
         (["check", "walk.prism", "--prop", "", "--at", "p=0.5"], "there is no property to check"),
+        (["learn", "walk.prism", "--data", "log.csv", "--sets", "tide"], "'--sets': 'tide' is not one of"),
+        (
+            ["learn", "walk.prism", "--prop", GOAL, "--data", "log.csv", "--policy", "lgo.csv"],
+            "did you mean log.csv?",
+        ),
+        (
+            ["learn", "walk.prism", "--prop", GOAL, "--data", "log.csv", "--policy", "log.csv"],
+            "a policy is a JSON file",
+        ),
+        (["report", "walk.prism"], "name DIR or DIR/result.json"),
         (["data", "log.xlsx", "--model", "walk.prism"], "save it as CSV"),
     ],
 )
@@ -160,7 +172,7 @@ def test_mistakes_of_a_first_hour_are_named(
     walk = "mdp\nconst double p;\nmodule m\n s : [0..1];\n [a] s=0 -> p : (s'=1) + 1-p : true;\nendmodule\n"
     (tmp_path / "walk.prism").write_text(walk + 'label "goal" = s=1;\n')
     (tmp_path / "log.csv").write_text("s,action,next_s\n0,a,1\n")
-    (tmp_path / "goals.props").write_text('P=? [ F "goal" ]\n')
+    (tmp_path / "goals.props").write_text(f"{GOAL}\n")
     (tmp_path / "log.xlsx").write_bytes(b"PK")
     before = sorted(tmp_path.iterdir())
     assert app.run(words) == 2

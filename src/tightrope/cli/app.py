@@ -233,7 +233,7 @@ def _usage_error(error: typer.TyperException) -> int:
     path = context.command_path if context is not None else "tightrope"
     text = re.sub(
         r"Input should be (a )?(?:valid )?(.*?)(, unable.*)?$", r"it must be \1\2", error.format_message()
-    )
+    ).replace("Value error, ", "")
     _say(f"error: {text.replace('a integer', 'an integer')}\nhint: '{path} --help' lists what it accepts")
     return WRONG_INPUT
 

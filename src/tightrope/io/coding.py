@@ -138,7 +138,7 @@ def read_document(path: Path, kind: type[T], form: str, version: int, hint: str 
     except msgspec.ValidationError as error:
         _refuse(form, error, place, hint)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"this is not JSON: {error}", place) from error
+        raise InputError(f"this is not JSON: {error}", place, hint) from error
     if head.format != form:
         raise InputError(f"this is a '{head.format}', not a '{form}'", place, hint)
     if head.version is None:

@@ -810,10 +810,7 @@ def result_file(path: str | Path) -> Path:
     """The document of a result directory, or the file itself; refused where there is none."""
     file = Path(path) / RESULT_FILE if Path(path).is_dir() else Path(path)
     if not file.is_file():
-        raise InputError(
-            f"there is no result {file}",
-            hint="write one with 'tightrope learn … -o DIR'; 'tightrope demo' makes an example",
-        )
+        raise InputError(f"there is no result {file}", hint=f"{HINT}; 'tightrope demo' makes an example")
     return file
 
 

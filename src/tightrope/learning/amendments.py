@@ -662,11 +662,10 @@ def _renamed_reward(
     table, known = ExpressionTable(names), dict[tuple[int, int], int]()
 
     def rows(of_base: IndexArray, groups: OffsetArray) -> IndexArray:
-        for key in dict.fromkeys(zip(groups.tolist(), of_base.tolist(), strict=True)):
+        keys = list(zip(groups.tolist(), of_base.tolist(), strict=True))
+        for key in dict.fromkeys(keys):
             known[key] = table.add(_renamed(own.expressions.function(key[1]), key[0], place))
-        return np.array(
-            [known[key] for key in zip(groups.tolist(), of_base.tolist(), strict=True)], dtype=np.int32
-        )
+        return np.array([known[key] for key in keys], dtype=np.int32)
 
     whole = rows(own.expression[product.choice], group)
     if own.by_transition is None:

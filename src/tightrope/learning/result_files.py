@@ -444,20 +444,19 @@ def write_policies(result: LearningResult, folder: Path, text: str) -> None:
     if value is not None and value is not result.robust and result.problem.lift is None:
         every.append(_as_computed("given", value))
     for exported in every:
+        certified = to_plain(exported.certified(result, text))
         chosen = getattr(result.problem.lift, "chosen", None)
         if chosen is not None:  # a controller that sees observations: the chain it makes has no other policy
             if exported.name == "robust":
-                certified = to_plain(exported.certified(result, text))
                 chosen.save(folder / "robust-controller.json", certified)
             continue
         if result.problem.lift is not None:
             policy = result.problem.controller(exported.policy)
-            certified, name = to_plain(exported.certified(result, text)), f"{exported.name}-controller"
+            name = f"{exported.name}-controller"
             policy.save(folder / f"{name}.json", result.problem.base.hash(), certified)
             if policy.memory is not None and len(policy.memory.state) <= MOST_DRAWN:
                 policy.save(folder / f"{name}.dot")
             continue
-        certified = to_plain(exported.certified(result, text))
         exported.policy.save(folder / f"{exported.name}-policy.json", result.model.hash(), certified)
 
 

@@ -19,7 +19,7 @@ from typing import IO, TypeAlias
 
 import numpy as np
 
-from tightrope.errors import InputError, Location
+from tightrope.errors import InputError, Location, similar_file
 from tightrope.model.graph.support import Support
 from tightrope.model.structure import Structure, freeze
 from tightrope.numerics.arrays import FloatArray, OffsetArray
@@ -370,10 +370,12 @@ def read_object(path: Path | str) -> dict[str, object]:
     try:
         document = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
-        raise InputError(f"cannot read the policy: {error.strerror}", place) from error
+        hint = similar_file(Path(path))
+        raise InputError(f"cannot read the policy: {error.strerror}", place, hint) from error
     except json.JSONDecodeError as error:
         here = Location(str(path), error.lineno, error.colno)
-        raise InputError(f"not JSON: {error.msg}", here) from error
+        hint = "a policy is a JSON file that `learn`, `check` or `policy.save` wrote"
+        raise InputError(f"not JSON: {error.msg}", here, hint) from error
     except UnicodeDecodeError as error:
         raise InputError("not JSON: the file is not UTF-8 text", place) from error
     except RecursionError:

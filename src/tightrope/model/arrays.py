@@ -9,7 +9,7 @@ Numbers give an `MDP` of these float64s, polynomials in `parameters` an exact `P
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -129,8 +129,12 @@ def _exact_rows(matrices: list[Matrix], names: list[str]) -> list[Row]:
     rows: list[Row] = []
     for state in range(len(matrices[0])):
         for action, matrix in zip(names, matrices, strict=True):
-            row = matrix[state]
-            if entries := {int(t): row[t] for t in np.flatnonzero(_find_given(row))}:
+            entries = {
+                t: x
+                for t, x in enumerate(matrix[state])
+                if not (isinstance(x, int | float | np.number) and x == 0)
+            }
+            if entries:
                 rows.append((state, action, entries))
     return rows
 
@@ -219,10 +223,6 @@ def _entries(matrix: Matrix) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int6
         return row, column, coordinates.data.astype(np.float64)
     row, column = np.nonzero(matrix)
     return row, column, matrix[row, column]
-
-
-def _find_given(row: Iterable[object]) -> BoolArray:
-    return np.array([not (isinstance(x, int | float | np.number) and x == 0) for x in row], np.bool_)
 
 
 def _rewards(

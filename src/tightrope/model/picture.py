@@ -21,7 +21,6 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy, PolicyGiven
 from tightrope.model.pomdp import POMDP
 from tightrope.model.structure import Structure, Structured
-from tightrope.numerics.arrays import IndexArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,7 +72,8 @@ def part_of(model: Structured, policy: PolicyGiven | None, most: int) -> Picture
     taken = np.zeros(structure.choices) if policy is None else Policy(model, policy).probability
     steps, waiting = {structure.initial: 0}, [structure.initial]
     for state in waiting:
-        for successor in _successors(structure, state).tolist():
+        moves = slice(*structure.transition_start[structure.choice_start[state : state + 2]])
+        for successor in structure.successor[moves].tolist():
             if successor not in steps and len(steps) < most:
                 steps[successor] = steps[state] + 1
                 waiting.append(successor)
@@ -88,11 +88,6 @@ def part_of(model: Structured, policy: PolicyGiven | None, most: int) -> Picture
                 ShownChoice(state, structure.action_name(choice), bool(taken[choice] > 0), branches)
             )
     return PicturePart(structure, steps, tuple(choices))
-
-
-def _successors(structure: Structure, state: int) -> IndexArray:
-    first, last = structure.choice_start[state], structure.choice_start[state + 1]
-    return structure.successor[structure.transition_start[first] : structure.transition_start[last]]
 
 
 def probability_text(model: Structured, place: int) -> str:

@@ -158,6 +158,7 @@ def test_the_hint_of_a_nominal_confidence_helps(
             "a policy is a JSON file",
         ),
         (["report", "walk.prism"], "name DIR or DIR/result.json"),
+        (["export", "walk.prism", "--policy", "log.csv", "--to", "klingon"], "--to is 'klingon', not one of"),
         (["data", "log.xlsx", "--model", "walk.prism"], "save it as CSV"),
     ],
 )

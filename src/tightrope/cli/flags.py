@@ -14,7 +14,7 @@ NAMES = """
     drop_duplicates ellipsoid ends engine env exact export gap gaps ignored intersect interval iterations
     known ltl_translator misfit on_drift optimality order outcomes overwrite planned_episodes plot policy
     precision prior reading refuted region select_by select_on cluster
-    scheduler sets since skip_invalid states terminal_reward threads unit until_now watched_until window
+    scheduler sets since skip_invalid states terminal_reward threads to unit until_now watched_until window
     variables within_cap
 """
 """Arguments whose options have the same name."""

@@ -57,12 +57,15 @@ def with_own_hulls(link: Learned, hints: CoupledHints) -> CoupledHints:
         if found is not None:
             frame = found[0]
             middle = frame.points.mean(axis=0)
-            simplices[-1], points[-1] = frame.simplices, middle + (frame.points - middle) * (1 + 1e-7)
+            simplices[-1], points[-1] = (
+                frame.simplices.astype(np.int64),
+                middle + (frame.points - middle) * (1 + 1e-7),
+            )
             centres[proof], axes[proof] = frame.centre, frame.axes
     start = np.concatenate([[0], np.cumsum([len(one) for one in points])]).astype(np.int64)
     return replace(
         hints,
-        simplex=np.concatenate(simplices).astype(np.int64),
+        simplex=np.concatenate(simplices),
         point=np.concatenate(points),
         point_start=start,
         centre=centres,

@@ -290,7 +290,8 @@ def test_mutants_are_judged_as_by_exact_verification(
 ) -> None:
     """What one checker accepts the other one accepts, too. The exception are hints of coupled values, as the
     program finds cells of its own: what it accepts there is well-formed, and `verify` accepts the problem and
-    the claims (or wider ones, by a millionth) with the honest file's hints, or their hulls and models made anew."""
+    the claims (or wider ones, by a millionth) with the honest file's hints, or hulls and models
+    made anew."""
     honest = ALL[data.draw(st.sampled_from(KINDS[kinds]))]
     forgery = Forgery.of(honest.certificate)
     paths = [path for path in forgery.fields() if not path.startswith("about")]

@@ -129,11 +129,8 @@ def _exact_rows(matrices: list[Matrix], names: list[str]) -> list[Row]:
     rows: list[Row] = []
     for state in range(len(matrices[0])):
         for action, matrix in zip(names, matrices, strict=True):
-            entries = {
-                t: x
-                for t, x in enumerate(matrix[state])
-                if not (isinstance(x, int | float | np.number) and x == 0)
-            }
+            row = enumerate(matrix[state])
+            entries = {t: x for t, x in row if not (isinstance(x, int | float | np.number) and x == 0)}
             if entries:
                 rows.append((state, action, entries))
     return rows

@@ -280,11 +280,7 @@ def exact(value: Number) -> Fraction:
         return Fraction(value)
     except ZeroDivisionError:
         raise InputError(f"{value!r} divides by zero") from None
-    except (ValueError, OverflowError):
-        raise InputError(
-            f"{str(value)!r} is not a number", hint="write 0.3, '3/10' or Fraction(3, 10)"
-        ) from None
-    except TypeError:
+    except (ValueError, OverflowError, TypeError):
         raise InputError(
             f"{_show(value)} is not a number", hint="write 0.3, '3/10' or Fraction(3, 10)"
         ) from None

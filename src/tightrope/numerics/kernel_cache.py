@@ -68,9 +68,7 @@ must have. The generic processor of aarch64 is armv8-a, which all of them are.
 def kernel_directory(source: Path) -> Path | None:
     """The folder for the kernels of a file; None where there is no place for one."""
     base = _base()
-    if base is None:
-        return None
-    return base / "kernels" / _folder_name(source)
+    return None if base is None else base / "kernels" / _folder_name(source)
 
 
 def _folder_name(source: Path) -> str:

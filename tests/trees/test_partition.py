@@ -247,3 +247,14 @@ def test_time_limit_is_a_status(tmp_path: Path, capsys: pytest.CaptureFixture[st
     code = run(["check", model, *asked, "--time-limit", "1e-9", "--json"])
     answer = json.loads(capsys.readouterr().out)
     assert (code, answer["verdict"], answer["open"]) == (1, "limit", 1.0)
+
+
+def test_parts_where_transitions_vanish_are_decided_for_the_models_there() -> None:
+    (p,) = (parameters := tr.Parameters.box(p=(0, 1))).symbols()
+    rows = [(0, "", {0: p, 1: 1 - p}), (1, "", {1: 1}), (2, "", {2: 1})]
+    model = tr.build_from_rows(rows, parameters, labels={"end": [1]}, choice_rewards={"r": [0, 1, 0]})
+    found = split(model, "R<1 [ C ]", 0.3)  # 0 at p = 1, infinite elsewhere
+    assert {part.truth for part in found.parts if part.box[0].upper == 1.0} == {OPEN}
+    assert {part.truth for part in found.parts if part.box[0].upper < 1.0} == {FALSE}
+    with pytest.raises(tr.InputError, match="depends on which transitions are possible"):
+        split(model, 'P>0.5 [ G F "end" ]')

@@ -577,8 +577,8 @@ def difference_interval(low: FloatArray, high: FloatArray, reach: float, delta: 
     True
     """
     slack = 1e-12 * reach
-    least = Tally.of(np.maximum(low + reach - slack, 0.0))
-    most = Tally.of(np.maximum(reach - high - slack, 0.0))
+    least = Tally.of(low + reach - slack)
+    most = Tally.of(reach - high - slack)
     if not least.number:
         return Interval.of(-reach, reach)
     lower = lower_mean(least, 0.5 * delta, None, STAKES) - reach

@@ -111,7 +111,7 @@ class Difference(Record):
 class Comparison(Record):
     """Certified differences of policies to one baseline, all on one event.
 
-    `order` are proved pairs (better, worse); `limit` bounds the improvement of any policy; `kept` are the
+    `order` are proved pairs (better, worse); `limit` bounds all certified improvements; `kept` are the
     properties that the best one satisfies; `changes` are its states that differ, most important first.
 
     >>> import tightrope as tr

@@ -321,10 +321,10 @@ class Observation:
             failures = int(np.count_nonzero(high == 0.0))
             lower, upper, method = frequency_interval(successes, failures, number, delta, planned is not None)
         else:
-            least = np.maximum(np.nextafter(low - a, -np.inf), 0.0) * scores.weight
+            least = np.nextafter(low - a, -np.inf) * scores.weight
             most = np.zeros(number)
             if math.isfinite(b):
-                most = np.maximum(np.nextafter(b - high, -np.inf), 0.0) * scores.weight
+                most = np.nextafter(b - high, -np.inf) * scores.weight
             returns = Tally.of(least), Tally.of(most)
             method = BETTING
             lower, upper = mean_interval(*returns, self.ends, delta, planned)

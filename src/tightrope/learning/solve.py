@@ -23,7 +23,7 @@ from tightrope.learning.options import LearnOptions, Progress, progress_of, sile
 from tightrope.learning.pipeline import Pipeline
 from tightrope.learning.products import require_support_of_domain
 from tightrope.logic.model_checking import Answer, check_query
-from tightrope.logic.product_problem import follow
+from tightrope.logic.product_problem import follow, product_problem
 from tightrope.model.continuous import MarkovAutomaton, ParametricCTMC
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Objective
@@ -130,6 +130,9 @@ def solve(
     model, query = question.model, question.query
     if open_share is not None:
         _refuse("parts of a domain", given, "policy start sets ltl_translator")
+        if query.kind is QueryKind.LTL and isinstance(model, ParametricMDP):
+            question = product_problem(model, query)[0]
+            require_support_of_domain(question, LearnOptions())
         return partition(question, open_share, effort.seconds, progress_of(progress) or silent)
     if isinstance(model, POMDP):
         _refuse("partially observable models", given, "start sets ltl_translator misfit")

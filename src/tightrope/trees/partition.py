@@ -29,11 +29,11 @@ from tightrope.coupled.taylor import TaylorModel, expand, order_for
 from tightrope.coupled.value import functions_of, rewards_at
 from tightrope.errors import InputError
 from tightrope.io.results import DomainPart, Interval
-from tightrope.logic.product_problem import product_problem
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.objective import Direction
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
+from tightrope.model.ranges import ranges_over_box
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.record import Facts, Record
 from tightrope.numerics.rounding import error_factor
@@ -128,8 +128,6 @@ def partition(problem: Problem, share: float, seconds: float, progress: Callable
             f"{problem.text}: a domain is split for one probability or reward with a threshold",
             hint="ask for one value at a point: --at, problem.at(…)",
         )
-    if not problem.query.is_plain and isinstance(problem.model, ParametricMDP):
-        problem = product_problem(problem.model, problem.query)[0]
     search = _Splitter.of(problem)
     root = _Box(search.corners)
     whole, done, order = float(np.prod(root.widths)), [], itertools.count(1)
@@ -186,8 +184,10 @@ class _Splitter:
                 hint="fix some of them: --param p=0.5:0.5",
             )
         functions = functions_of(coordinates, model, query.objective)
-        is_chain = model.structure.is_chain
+        is_chain, box = model.structure.is_chain, (model.parameters.lower, model.parameters.upper)
         chain = chain_of(model, query.objective, Policy.uniform(model)) if is_chain else None
+        if isinstance(chain, str) and ranges_over_box(model.expressions, *box)[0].min() <= 0.0:
+            chain = None  # infinite unless a transition vanishes
         return _Splitter(problem, model, coordinates, functions, chain)
 
     @property

@@ -193,8 +193,8 @@ def learn_all(
     >>> print(results)
     2 results for Pmax=? [ F "heads" ]
       sets    verdict  guarantee  interval            width
-      untied  proved   ≥ 0.59181  0.59181 to 0.93428  0.343
-      tied    proved   ≥ 0.59181  0.59181 to 0.93428  0.343
+      untied  proved   ≥ 0.59532  0.59532 to 0.93289  0.338
+      tied    proved   ≥ 0.59532  0.59532 to 0.93289  0.338
     """
     chosen = LearnOptions.of("learn_all", options)
     wanted, question = _wanted_kinds(chosen, kinds), problem_of(problem)

@@ -247,6 +247,7 @@ def test_time_limit_is_a_status(tmp_path: Path, capsys: pytest.CaptureFixture[st
     code = run(["check", model, *asked, "--time-limit", "1e-9", "--json"])
     answer = json.loads(capsys.readouterr().out)
     assert (code, answer["verdict"], answer["open"]) == (1, "limit", 1.0)
+    assert answer["why"] == "more than 5% of the domain is open: raise --time-limit or --open"
 
 
 def test_parts_where_transitions_vanish_are_decided_for_the_models_there() -> None:

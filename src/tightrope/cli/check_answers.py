@@ -344,8 +344,8 @@ def report_domain(answer: DomainAnswer, details: screen.Rows) -> None:
 def report_partition(loaded: Loaded, query: Query, partition: Partition, share: float) -> Assessment:
     """Print the parts of a domain, of which at most a `share` should be open; the largest first."""
     shares = partition.shares
-    limit = None if shares["open"] <= share else f"more than {100 * share:.3g}% of the domain is open"
-    verdict, seconds = Assessment.of(limit=limit), {"build": loaded.seconds, "solve": partition.seconds}
+    words = f"more than {100 * share:.3g}% of the domain is open: raise --time-limit or --open"
+    verdict = Assessment.of(limit=words if shares["open"] > share else None)
     answer = record_of(
         PartitionAnswer,
         **verdict.facts,
@@ -354,9 +354,9 @@ def report_partition(loaded: Loaded, query: Query, partition: Partition, share: 
         question=query.text,
         parameters=partition.names,
         parts=partition.parts,
-        status="limit" if limit else "certified",
+        status="certified" if verdict.is_proved else "limit",
         peak_memory=peak_memory(),
-        seconds=round_seconds(seconds),
+        seconds=round_seconds({"build": loaded.seconds, "solve": partition.seconds}),
     )
     rows = [
         [*(f"[{side.lower:.5g}, {side.upper:.5g}]" for side in part.box), part.truth]

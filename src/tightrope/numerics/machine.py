@@ -17,6 +17,8 @@ else:
     import fcntl
     import resource
 
+IS_WINDOWS = sys.platform == "win32"
+
 
 def lock(descriptor: int, *, wait: bool = True) -> None:
     """Lock an open file; `BlockingIOError` where it is taken and `wait` is False, `OSError` without locks."""
@@ -31,7 +33,7 @@ def lock(descriptor: int, *, wait: bool = True) -> None:
 
 def open_folder(folder: Path) -> int | None:
     """A descriptor of a directory, to be locked; None where there are none."""
-    return None if sys.platform == "win32" else os.open(folder, os.O_RDONLY)
+    return None if IS_WINDOWS else os.open(folder, os.O_RDONLY)
 
 
 def is_private(path: Path) -> bool:

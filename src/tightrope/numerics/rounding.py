@@ -58,10 +58,9 @@ def round_up(value: Fraction | float) -> float:
 
 def difference(high: float, low: float) -> float:
     """The least double that is not below high − low: exactly this where it is one; ∞ for ∞ − ∞."""
-    nearest = high - low
-    if not math.isfinite(nearest):
-        return math.inf if math.isnan(nearest) else nearest
-    return round_up(Fraction(high) - Fraction(low))
+    if math.isfinite(nearest := high - low):
+        return round_up(Fraction(high) - Fraction(low))
+    return math.inf if math.isnan(nearest) else nearest
 
 
 def error_factor(terms: int) -> float:

@@ -106,7 +106,7 @@ def test_all_results_are_a_table() -> None:
     assert isinstance(results, dict)
     lines = str(results).splitlines()
     assert lines[1].split() == ["sets", "verdict", "guarantee", "interval", "width"]
-    assert lines[3].split() == ["tied", "proved", "≥", "0.59181", "0.59181", "to", "0.93428", "0.343"]
+    assert lines[3].split() == ["tied", "proved", "≥", "0.59532", "0.59532", "to", "0.93289", "0.338"]
     shown = results._repr_html_()
     assert shown.count("<tr>") == 3 and "&quot;heads&quot;" in shown
     frame = results.to_dataframe()

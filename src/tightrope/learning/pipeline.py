@@ -251,7 +251,7 @@ class Pipeline:
             chain.tested = problem.base, counts
         if steered is not None:
             product, own, counted = steered
-            part, chain.steering = DeltaSplit(split.of_probabilities), given
+            part, chain.steering = DeltaSplit(split.of_probabilities or delta), given
             chain.evaluation = Pipeline(
                 product, counted, part, options=options, policy=own, progress=chain.progress
             )
@@ -352,7 +352,7 @@ class Pipeline:
         seconds: dict[str, float] = {}
         seen = self._look(seconds)
         if not isinstance(seen, returns.ObservedOutcomes) or self.evaluation is not None:
-            why = "a policy with a memory is given" if isinstance(seen, returns.ObservedOutcomes) else seen
+            why = "a memory is needed beside the given policy" if isinstance(seen, returns.ObservedOutcomes) else seen
             raise InputError(f"there are no outcomes to learn from alone: {getattr(why, 'text', why)}")
         kind = options.sets if options.sets in choosing.OVER_THE_DOMAIN else SetsKind.EXPRESSION
         over = replace(options.without_outcomes, sets=kind, outcomes=OutcomesUse.AUTO)

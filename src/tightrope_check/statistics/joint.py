@@ -12,9 +12,8 @@ from tightrope_check.verdict import Check
 
 def former_share(events: int, free: int, bets: bool = False) -> Fraction:
     """What the second part has of δ in files from before; `bets`: a value slab."""
-    if events >= 4 * free or (bets and free <= 7):
-        return Fraction(9, 10)
-    return Fraction(1, 10) if events < 2 * free and not bets else Fraction(1, 2)
+    few, many = events < 2 * free and not bets, events >= 4 * free or (bets and free <= 7)
+    return Fraction(9 if many else 1 if few else 5, 10)
 
 
 def prove(about: Learned, delta: Fraction) -> Statements:

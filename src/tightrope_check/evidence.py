@@ -223,8 +223,7 @@ class Data:
         if self.prior is not None:
             listed.append(("prior", "stated", "the prior does not depend on these data"))
         if self.bets and "given policy" in named and not self.method.endswith("best"):
-            words = "the given policy was chosen without these data"
-            listed.append(("policy", "stated", words))
+            listed.append(("policy", "stated", "the given policy was chosen without these data"))
         if self.costs is not None:
             listed.append(("costs", "stated", self.costs.words))
         if self.seen is not None:

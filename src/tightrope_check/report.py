@@ -57,10 +57,9 @@ def confidence_text(delta: float) -> str:
     >>> confidence_text(0.05 / 3), confidence_text(1e-7), confidence_text(1 - 1e-10)
     ('0.98333', '0.9999999', '0.0000000001')
     """
-    above, digits = Decimal(repr(delta)), 4
-    if delta < 0.5:
-        above, digits = Context(prec=digits, rounding=ROUND_CEILING).plus(above), 28
-    return f"{Context(prec=digits, rounding=ROUND_FLOOR).subtract(Decimal(1), above).normalize():f}"
+    digits, places = (4, 28) if delta < 0.5 else (28, 4)
+    above = Context(prec=digits, rounding=ROUND_CEILING).plus(Decimal(repr(delta)))
+    return f"{Context(prec=places, rounding=ROUND_FLOOR).subtract(Decimal(1), above).normalize():f}"
 
 
 def round_text(value: float | Decimal, digits: int, mode: str = ROUND_HALF_EVEN) -> str:

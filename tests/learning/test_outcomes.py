@@ -375,7 +375,7 @@ def test_outcomes_alone_have_all_of_delta_and_use_nothing_the_model_says_of_prob
     with pytest.raises(tr.InputError, match="no outcomes to learn from alone"):
         tr.learn(tr.Problem(model, 'S=? [ "goal" ]'), counts, outcomes="only")
     formula = tr.Problem(model, 'P=? [ (F "goal") & (G s>=0) ]')
-    alone = "alone: a memory is needed beside the given policy"
+    alone = "alone: the policy would need a memory"
     with pytest.warns(match="the path is read as"), pytest.raises(tr.InputError, match=alone):
         tr.learn(formula, counts, policy=tr.Policy.uniform(model), outcomes="only")
 

@@ -352,11 +352,7 @@ class Pipeline:
         seconds: dict[str, float] = {}
         seen = self._look(seconds)
         if not isinstance(seen, returns.ObservedOutcomes) or self.evaluation is not None:
-            why = (
-                "a memory is needed beside the given policy"
-                if isinstance(seen, returns.ObservedOutcomes)
-                else seen
-            )
+            why = "the policy would need a memory" if isinstance(seen, returns.ObservedOutcomes) else seen
             raise InputError(f"there are no outcomes to learn from alone: {getattr(why, 'text', why)}")
         kind = options.sets if options.sets in choosing.OVER_THE_DOMAIN else SetsKind.EXPRESSION
         over = replace(options.without_outcomes, sets=kind, outcomes=OutcomesUse.AUTO)

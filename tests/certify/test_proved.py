@@ -283,7 +283,7 @@ def test_the_forgery_by_underflow_is_refused(program: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("kinds", KINDS)
-@settings(max_examples=EXAMPLES if EXAMPLES > 1000 or EXPLORING else 15)
+@settings(max_examples=EXAMPLES if EXAMPLES > 1000 or EXPLORING else 10)
 @given(data=st.data())
 def test_mutants_are_judged_as_by_exact_verification(
     program: Path, tmp_path_factory: pytest.TempPathFactory, kinds: str, data: st.DataObject

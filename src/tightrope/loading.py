@@ -296,9 +296,8 @@ def _existing(source: str) -> tuple[Path, ModelFormat]:
     path, form = _find(source)
     if not path.is_file():
         path = Path(source)
-        what = f"{source} is not a regular file" if path.exists() else f"there is no file {source}"
-        if path.is_dir():
-            what = f"{source} is a directory, not a model"
+        kind = "a directory, not a model" if path.is_dir() else "not a regular file"
+        what = f"{source} is {kind}" if path.exists() else f"there is no file {source}"
         raise InputError(what, hint=similar_file(path) or accepted())
     if path.suffix == GZIP and (form is None or not form.holds.compressed):
         packed = [one.name for one in formats() if one.holds.compressed]

@@ -119,7 +119,7 @@ def test_ties_go_to_the_safer_policy(walk: Any, setting: Any) -> None:
         ("episode=0", "all prices are 0"),
         ("step=nan", "is not understood"),
         ("prices.json", "not a file of prices"),
-        ("none.json", "cannot read"),
+        ("none.json", "^cannot read none.json"),
     ],
 )
 def test_wrong_costs_are_refused(

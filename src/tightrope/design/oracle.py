@@ -338,11 +338,11 @@ def _scale(answer: Answer, cost: float) -> Answer:
 
 def _read(path: Path) -> Cost:
     place = Location(str(path))
-    try:
-        with reading(path) as file:
+    with reading(path) as file:
+        try:
             content = json.load(file)
-    except ValueError as error:
-        raise InputError(f"this is not JSON: {error}", place) from error
+        except ValueError as error:
+            raise InputError(f"this is not JSON: {error}", place) from error
     hint = 'such a file reads {"episode": 1, "step": 0.01, "actions": {"up": 0.5}}'
     if not isinstance(content, dict) or not set(content) <= {*WORDS, "actions"}:
         raise InputError("this is not a file of prices", place, hint)

@@ -209,9 +209,8 @@ class Planner:
         known = replace(known, strategies=tuple(strategies))
         self._warn_of_few_data(forecasts[DESIGNED])
         if not math.isfinite(needed[DESIGNED].expected):
-            return replace(
-                known, status=PlanStatus.UNREACHABLE if known.unidentifiable else PlanStatus.BEYOND
-            )
+            blind = PlanStatus.UNREACHABLE if known.unidentifiable else PlanStatus.BEYOND
+            return replace(known, status=blind)
         following = self._next_episodes(needed[DESIGNED].expected)
         stage = self._keep_safe(lambda ask: self._design(float(following), ask))
         return replace(known, status=PlanStatus.PLANNED, exploration=stage, next_episodes=following)
@@ -459,9 +458,8 @@ class DrawPlanner(Planner):
         )
         known = replace(known, strategies=strategies)
         if not math.isfinite(needed[DESIGNED].expected):
-            return replace(
-                known, status=PlanStatus.UNREACHABLE if known.unidentifiable else PlanStatus.BEYOND
-            )
+            blind = PlanStatus.UNREACHABLE if known.unidentifiable else PlanStatus.BEYOND
+            return replace(known, status=blind)
         total = math.ceil(needed[DESIGNED].expected)
         model = self.result.model
         digest = hashlib.sha256(self.counts.transition.tobytes()).hexdigest()

@@ -156,7 +156,7 @@ class PolicyMap:
         """What the page's script draws from; of very many states a random sample."""
         rows, most = np.arange(self.states), MOST_CELLS // (len(self.variables) + len(self.policies))
         if self.states > most:
-            rows = np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
+            rows = np.random.default_rng(0).choice(rows, most, replace=False)
         variables = [
             {"name": v.name, "labels": list(v.labels), "column": v.column[rows].tolist()}
             for v in self.variables

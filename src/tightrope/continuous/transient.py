@@ -70,8 +70,7 @@ def run_steps(chain: Steps, values: FloatArray, shares: FloatArray, total: Float
     states = np.uint64(len(stay))
     now, after = values.copy(), np.empty_like(values)
     if shares[0] != 0.0:
-        for s in range(states):
-            total[s] += shares[0] * now[s]
+        total += shares[0] * now
     for k in range(1, len(shares)):
         share = shares[k]
         first = np.uint64(0)
@@ -96,8 +95,7 @@ def run_robust_steps(
     states = np.uint64(len(stay))
     now, after = values.copy(), np.empty_like(values)
     if shares[0] != 0.0:
-        for s in range(states):
-            total[s] += shares[0] * now[s]
+        total += shares[0] * now
     for k in range(1, len(shares)):
         share = shares[k]
         for s in range(states):

@@ -331,8 +331,8 @@ class FitTables:
         names = ("transition", "before", "episode", "place", "time")
         values = {name: getattr(events, name) for name in names}
         values["steps"] = dyadic(events.since_start) * BINS + dyadic(events.since_entry)
-        values |= {f"column:{name}": _codes(code) for name, code in events.columns.items()}
-        for name, code in events.columns.items():
+        for name, code in events.columns.items():  # numbers from 0 on, −1 where there is none
+            values[f"column:{name}"] = np.where(code < -1, _hash(code), code).astype(np.int64)
             own = events.columns.get(name[1:]) if name.startswith(LAGGED) else None
             if own is not None and np.any((code != own) & (events.before >= 0)):
                 self.changes.add(name[1:])
@@ -411,11 +411,6 @@ class FitTables:
         else:
             return table
         return table.by(np.where(table.value < 0, table.value, value))
-
-
-def _codes(code: AnyArray) -> OffsetArray:
-    """Codes of values as numbers from 0 on, −1 where there is none."""
-    return np.where(code < -1, _hash(code), code).astype(np.int64)
 
 
 def _dyadic(steps: AnyArray) -> OffsetArray:

@@ -466,10 +466,7 @@ class _UnitBounds:
         assert isinstance(model, ParametricMDP)
         self.model, self.column, self.given = model, column, dict(options.words)
         self.options = interval_options(model, dict(options.words), column)
-        whole = parts[0]
-        for part in parts[1:]:
-            whole = whole + part
-        self._together = whole
+        self._together = sum(parts[1:], parts[0])
         plan = plan_observation(problem, counts, policy, options.behaviour, options.return_range, policy)
         is_seen = isinstance(plan, Observation) and plan.queues is None and not plan.is_weighted
         is_seen &= options.outcomes is not OutcomesUse.NONE

@@ -126,7 +126,7 @@ def amounts(argument: str, rewards: object, places: Sequence[Listed]) -> dict[st
         result[name] = []
         for place, value in zip(places, values, strict=True):
             try:
-                result[name].append(amount_of(value))
+                result[name].append(value if isinstance(value, Polynomial) else number_of(value))
             except InputError as error:
                 at = " and ".join(map(repr, place))
                 raise InputError(
@@ -497,11 +497,6 @@ def settled_model(structure: Structure, bounds: Sequence[door.Bounds]) -> Interv
     except door.NotHeldError as error:
         raise InputError(f"{structure.name_at(error.index or at)}: {error.message}") from None
     return IntervalMDP(structure, lower, upper)
-
-
-def amount_of(value: Amount) -> Amount:
-    """A reward: a polynomial, or a number."""
-    return value if isinstance(value, Polynomial) else number_of(value)
 
 
 Amount = Number | Polynomial

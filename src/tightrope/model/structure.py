@@ -202,7 +202,8 @@ class Structure(Record):
                 raise InputError(
                     f"reward structure '{name}' has {len(reward.expression)} polynomials, not {self.choices}"
                 )
-            return reward if is_mean == reward.is_mean else reward.as_mean()
+            own = reward.expressions, reward.expression, reward.by_transition
+            return reward if is_mean == reward.is_mean else ParametricReward(reward.name, *own, True)
         parts: dict[str, FloatArray | None] = {}
         for kind, values, size in (
             ("state", reward.state, self.states),
@@ -611,9 +612,6 @@ class ParametricReward(RewardStructure):
             object.__setattr__(self, key, value)
         object.__setattr__(self, "by_transition", own)
         object.__setattr__(self, "is_mean", is_mean or own is not None)
-
-    def as_mean(self) -> ParametricReward:
-        return ParametricReward(self.name, self.expressions, self.expression, self.by_transition, True)
 
     def of_transitions(self, structure: Structure) -> IndexArray:
         """The row of the table that every transition earns: what the mean of an observed cost is."""

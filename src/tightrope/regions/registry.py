@@ -93,7 +93,7 @@ def build_region(
         )
     task = RegionTask(model, counts, delta, options or RegionOptions(), predictions, gradient)
     region: Any = chosen.build(task)
-    if _is_own(chosen):
+    if chosen.value in _OWN and type(chosen) is type(_own(chosen.value)):  # a name alone is not enough
         return cast(Region, region)
     why = _UNCHECKED if has_proof(chosen) else _UNPROVED
     doubt = Assumed.unverified("region", f"the region {chosen.value} of another package has {why}")
@@ -107,11 +107,6 @@ def has_proof(kind: RegionKind) -> bool:
     return kind.certificate is not None and any(
         all(getattr(kind, name) == getattr(own, name) for name in alike) for own in own_kinds()
     )
-
-
-def _is_own(kind: RegionKind) -> bool:
-    """Whether a kind is this package's; a name alone is not enough."""
-    return kind.value in _OWN and type(kind) is type(_own(kind.value))
 
 
 @cache

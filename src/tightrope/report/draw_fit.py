@@ -212,11 +212,6 @@ def _outcome(row: Row) -> str:
     return f"to {', '.join(value for value in after if value not in before)}".strip() or "no change"
 
 
-def worst_words(run: ResultDocument) -> str:
-    """What the picture shows, in a sentence."""
-    return f"Observed against expected for {len(worst_rows(run))} outcomes that fit worst"
-
-
 def _worst_table(run: ResultDocument) -> NumberTable:
     fit = fit_of(run)
     rows: list[tuple[str, ...]] = []
@@ -271,7 +266,7 @@ WORST = Picture(
     "Largest deviations",
     draw_worst,
     lambda run: 1.1 + 0.19 * (len(worst_rows(run)) + len({row.suspect.text for row in worst_rows(run)})),
-    worst_words,
+    lambda run: f"Observed against expected for {len(worst_rows(run))} outcomes that fit worst",
     _worst_table,
     worst_caption,
     lambda run: bool(worst_rows(run)),

@@ -216,7 +216,7 @@ def page(
         findings=[(one.kind, one.words, power_text(one.log_evidence)) for one in findings],
         evidence=evidence_words(run) if findings else "",
         intervals=_show(INTERVALS, run),
-        policies=None if policies is None else _policy_data(policies),
+        policies=policies and {"data": _script_data(policies.to_json()), "states": f"{policies.states:,}"},
         what_if=what_if,
         curves=None if what_if is None or not what_if.curves else _curves(run, what_if),
         controller=_controller(run),
@@ -288,10 +288,6 @@ def _digest(text: str) -> str:
 def _script_data(facts: object) -> str:
     """What the page's script reads: no text in it can end the element that it stands in."""
     return json.dumps(facts, separators=(",", ":")).replace("<", "\\u003c")
-
-
-def _policy_data(policies: PolicyMap) -> dict[str, str]:
-    return {"data": _script_data(policies.to_json()), "states": f"{policies.states:,}"}
 
 
 def _curves(run: ResultDocument, what_if: WhatIf) -> dict[str, Any]:

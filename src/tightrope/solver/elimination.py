@@ -166,7 +166,7 @@ class _Chain:
             for successor, weight in row_.items():
                 total = _plus(total, _times(weight, values[successor]))
             values[state] = _over(total, out)
-        return values if all(map(_is_sane, values.values())) else None
+        return values if all(0 <= low <= high < math.inf for low, high in values.values()) else None
 
     def improve(self, values: dict[int, Interval], maximises: bool) -> tuple[bool, bool]:
         """Take strictly better choices: (whether all others are strictly worse, whether some were better)."""
@@ -262,7 +262,3 @@ def _times(a: Interval, b: Interval) -> Interval:
 
 def _over(a: Interval, b: Interval) -> Interval:
     return a[0] / b[1] * DOWN, a[1] / b[0] * UP
-
-
-def _is_sane(value: Interval) -> bool:
-    return 0 <= value[0] <= value[1] < math.inf

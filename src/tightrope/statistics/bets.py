@@ -111,14 +111,6 @@ class Wagers:
         return total
 
 
-def count_parts(batches: list[OffsetArray], plan: Schedule) -> tuple[OffsetArray, ...]:
-    """How often each outcome was seen while each of the bets stood."""
-    return tuple(
-        np.sum([batches[b] for b in plan.part(number)], axis=0, dtype=np.int64)
-        for number in range(len(plan.placed))
-    )
-
-
 PILOT_SHARE = 0.03
 LEAST_PILOT = 5
 """Batches: the first ones hold an episode each."""
@@ -367,7 +359,10 @@ def place_bets(
                     information = table.information(t, weight, scale.amount / so_far)
                     known.bets[key] = Bets(batch, t, table.place(t, wanted, information, price[side]))
                 bets[side][number].append(known.bets[key])
-    seen = count_parts(batches, plan)
+    parts = map(plan.part, range(len(plan.placed)))  # while each of the bets stood
+    seen: tuple[OffsetArray, ...] = tuple(
+        np.sum([batches[b] for b in part], axis=0, dtype=np.int64) for part in parts
+    )
     low, high = (
         tuple(Wagers(tuple(placed), seen) for placed in side) if math.isfinite(cost) else ()
         for side, cost in zip(bets, price, strict=True)

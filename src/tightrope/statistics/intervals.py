@@ -146,13 +146,12 @@ PRIOR = 0.5
 
 def beta_binomial(successes: OffsetArray, trials: OffsetArray, gamma: float) -> tuple[FloatArray, FloatArray]:
     """Time-uniform bounds, one pair for each (successes, trials)."""
-    return over_distinct_counts(_beta_binomial, successes, trials, gamma)
-
-
-def _beta_binomial(
-    successes: OffsetArray, trials: OffsetArray, gamma: float
-) -> tuple[FloatArray, FloatArray]:
-    return interval_of_evidence(successes, trials, log_beta_binomial(successes, trials), gamma)
+    return over_distinct_counts(
+        lambda k, n, level: interval_of_evidence(k, n, log_beta_binomial(k, n), level),
+        successes,
+        trials,
+        gamma,
+    )
 
 
 def log_beta_binomial(successes: OffsetArray, trials: OffsetArray) -> FloatArray:
@@ -206,3 +205,16 @@ def open_intervals(seen: OffsetArray, gamma: float, others: int = 0) -> tuple[Fl
 def _error(k: FloatArray, n: FloatArray) -> FloatArray:
     """32 units of the largest number that enters: more than the rounding of the terms compared."""
     return 32.0 * 2.0**-53 * ((n + 2.0) * np.log(n + 2.0) + 40.0 * n + 64.0)
+
+
+def edge(inner: float, outer: float, is_outside: Callable[[float], bool]) -> float:
+    """A point proved outside, next to the end of the interval."""
+    for _ in range(200):
+        middle = 0.5 * (inner + outer)
+        if middle in (inner, outer):
+            break
+        if is_outside(middle):
+            outer = middle
+        else:
+            inner = middle
+    return outer

@@ -9,7 +9,7 @@ rounding (`_error`). Proofs: docs/proofs/statistics.md (Brémaud 1981, VI.2).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf, lgamma, log
@@ -22,11 +22,10 @@ from tightrope.model.polynomial import Polynomial
 from tightrope.model.ranges import ranges_over_box
 from tightrope.numerics.arrays import BoolArray, FloatArray, IndexArray, OffsetArray
 from tightrope.numerics.record import Record
+from tightrope.statistics.intervals import edge
 
 SHAPE = 0.5
 """a of the mixing distribution; its mean a/b is a rate in the middle of the domain."""
-
-_MOST_HALVINGS = 200
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -125,24 +124,11 @@ def gamma_poisson(events: int, exposure: float, scale: float, gamma: float) -> t
         inner, outer = best, best
         while outer > 1e-300 and not is_outside(outer):
             outer /= 2
-        lower = _edge(inner, outer, is_outside) if is_outside(outer) else 0.0
+        lower = edge(inner, outer, is_outside) if is_outside(outer) else 0.0
     outer = max(best, 1.0 / exposure)
     while not is_outside(outer):
         outer *= 2
-    return lower, _edge(best, outer, is_outside)
-
-
-def _edge(inner: float, outer: float, is_outside: Callable[[float], bool]) -> float:
-    """A point proved outside, next to the end of the interval."""
-    for _ in range(_MOST_HALVINGS):
-        middle = 0.5 * (inner + outer)
-        if middle in (inner, outer):
-            break
-        if is_outside(middle):
-            outer = middle
-        else:
-            inner = middle
-    return outer
+    return lower, edge(best, outer, is_outside)
 
 
 def _error(events: int, exposure: float, scale: float) -> float:

@@ -16,7 +16,7 @@ import numpy as np
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.record import freeze_fields
 from tightrope.numerics.rounding import down, up
-from tightrope.statistics.intervals import beta_binomial, clopper_pearson
+from tightrope.statistics.intervals import beta_binomial, clopper_pearson, edge
 
 CLOPPER_PEARSON, BETA_BINOMIAL, BETTING = "clopper-pearson", "beta-binomial", "betting"
 
@@ -25,8 +25,6 @@ FRACTIONS = (0.9375, *(2.0 ** (-0.5 * j) for j in range(1, 41)))
 
 _MOST_DISTINCT = 1 << 14
 """More distinct values than these are rounded down to so many."""
-
-_STEPS = 60
 
 Stakes = tuple[tuple[float, float], ...]  # (fraction, weight) of the bets that are mixed
 
@@ -70,17 +68,14 @@ def lower_mean(tally: Tally, gamma: float, planned: int | None, stakes: Stakes =
     if top <= 0.0:
         return 0.0
     scaled, stakes = tally.value / top, stakes or bets(gamma, planned)
-    below, above = -60.0, 0.0  # in powers of two: what is excluded, what need not be
-    if log_capital(scaled, tally.count, 2.0**below, stakes) < math.log(1.0 / gamma):
+
+    def is_excluded(power: float) -> bool:
+        return log_capital(scaled, tally.count, 2.0**power, stakes) >= math.log(1.0 / gamma)
+
+    if not is_excluded(-60.0):
         return 0.0
     mean = float(scaled @ tally.count) / tally.number
-    above = min(0.0, math.log2(mean) + 1e-9)
-    for _ in range(_STEPS):
-        middle = 0.5 * (below + above)
-        if log_capital(scaled, tally.count, 2.0**middle, stakes) >= math.log(1.0 / gamma):
-            below = middle
-        else:
-            above = middle
+    below = edge(min(0.0, math.log2(mean) + 1e-9), -60.0, is_excluded)
     return max(float(down(2.0**below * top * (1.0 - 2.0**-50))), 0.0)
 
 

@@ -549,14 +549,6 @@ def is_state_line(line: str) -> bool:
     return line.lstrip().startswith("state ")
 
 
-def is_choice_line(line: str) -> bool:
-    return line.lstrip().startswith("action ")
-
-
-def is_transition_line(line: str) -> bool:
-    return line.lstrip()[:1].isdecimal()
-
-
 def _number(numbers: dict[str, int], name: str) -> int:
     return numbers.setdefault(name, len(numbers))
 
@@ -582,7 +574,7 @@ class _BodyAssembly:
             tuple(body.actions),
             bool(header.is_chain),
             "action",
-            lambda transition, what: self._fail(transition, is_transition_line, what),
+            lambda transition, what: self._fail(transition, lambda line: line.lstrip()[:1].isdecimal(), what),
             self._fail_at_choice,
             header.comments,
         )
@@ -666,7 +658,7 @@ class _BodyAssembly:
         if self.body.has_unwritten_choices:
             state = int(np.searchsorted(self.rows.choice_start, choice, side="right")) - 1
             self._fail(state, is_state_line, message)
-        self._fail(choice, is_choice_line, message)
+        self._fail(choice, lambda line: line.lstrip().startswith("action "), message)
 
 
 def _offsets(starts: array[int], total: int) -> OffsetArray:

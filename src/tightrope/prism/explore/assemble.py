@@ -124,8 +124,10 @@ class Assembler:
             stopped = np.zeros(size, dtype=np.bool_)
         deadlock = dead & ~stopped
         if dead.any():
-            parts = [*parts, _self_loops(np.flatnonzero(dead), keys.shape[1])]
-            action = np.concatenate([action, np.zeros(int(dead.sum()), dtype=np.int32)])
+            stuck = np.flatnonzero(dead)
+            loops = np.arange(len(stuck) + 1), np.zeros((len(stuck), keys.shape[1]), np.int64)
+            parts = [*parts, Alternatives(stuck, *loops, np.full(len(stuck), ONE, np.int32))]
+            action = np.concatenate([action, np.zeros(len(stuck), np.int32)])
             rows = np.concatenate([rows, parts[-1].rows])
         if dead.any() or self.are_rates:
             count = np.bincount(rows, minlength=size)
@@ -254,15 +256,6 @@ def _race(
             "Markovian edges with different rewards are possible in one state", None, "let them earn the same"
         )
     return np.append(start[:-1][opens], start[-1]), action[opens]
-
-
-def _self_loops(rows: OffsetArray, words: int) -> Alternatives:
-    return Alternatives(
-        rows,
-        np.arange(len(rows) + 1, dtype=np.int64),
-        np.zeros((len(rows), words), dtype=np.int64),
-        np.full(len(rows), ONE, dtype=np.int32),
-    )
 
 
 # Compiled passes over the outcomes of a frame: put them in order, and merge equal successors.

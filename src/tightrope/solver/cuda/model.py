@@ -326,7 +326,8 @@ def _segment(
 def distinct_rows(xp: ArrayModule, columns: Sequence[DeviceArray]) -> tuple[DeviceArray, DeviceArray]:
     """(number of each row, table) if rows repeat enough for 16 bits, else (None, None)."""
     key = xp.zeros(len(columns[0]), np.uint64)
-    for column, factor in zip(columns, _mixers(len(columns)), strict=True):
+    for i, column in enumerate(columns):
+        factor = (_MIX[1 + i % 2] * (2 * i + 1)) % 2**64
         bits = column.view(np.uint64) if column.dtype == np.float64 else column.astype(np.uint64)
         key = (key ^ (key >> np.uint64(29))) * np.uint64(_MIX[0]) + bits * np.uint64(factor)
         key ^= key >> np.uint64(32)
@@ -347,10 +348,6 @@ def distinct_rows(xp: ArrayModule, columns: Sequence[DeviceArray]) -> tuple[Devi
         if not bool((table[number, i] == column).all()):  # two rows with one hash
             return None, None
     return number.astype(np.uint8 if len(keys) <= 256 else np.uint16), table
-
-
-def _mixers(count: int) -> list[int]:
-    return [(_MIX[1 + i % 2] * (2 * i + 1)) % 2**64 for i in range(count)]
 
 
 SEGMENT = ("states", "choices", "row", "first", "successor", "id", "table", "slot_start", "scratch")

@@ -9,6 +9,7 @@ import pytest
 
 import tightrope as tr
 from tightrope.errors import InputError
+from tightrope.prism.load import load_prism_text
 
 PARAMETERS = tr.Parameters.box(p=(0.05, 0.95))
 (P,) = PARAMETERS.symbols()
@@ -51,6 +52,36 @@ def test_the_value_is_the_mean_of_those_of_the_first_states(text: str) -> None:
     alone = {state: tr.solve(_model(state).problem(text).at(p=0.3)).bounds for state in share}
     mean = sum(share[state] * np.mean(alone[state]) for state in share)
     assert mixed is not None and np.allclose(mixed, mean, atol=1e-7)
+
+
+DRAWN = """dtmc
+const double h;
+module m
+  s : [0..3];
+  [start] s=0 -> 0.25 : (s'=1) + 0.75 : (s'=2);
+  [go] s=1 -> 0.5 : (s'=1) + 0.5 : (s'=2);
+  [go] s=2 -> 0.5 : (s'=2) + 0.5 : (s'=3);
+  [end] s=3 -> true;
+endmodule
+label "start" = s=0; label "won" = s=3;
+rewards "all" true : 1; endrewards
+rewards "paid" [start] true : 5; [go] true : 2; endrewards
+rewards "unknown" true : h; endrewards
+"""
+
+
+def test_the_draw_earns_nothing() -> None:
+    """Rewards of all states counted it, so that three steps earned four."""
+    model = load_prism_text(DRAWN, box="h=0:1")
+    values = {'R{"all"}=? [ C<=3 ]': 3, 'R{"paid"}=? [ F "won" ]': 5, 'R{"paid"}=? [ C<=1 ]': 2}
+    for text, value in values.items():
+        solved = tr.solve(model.instantiate(h=1), text)
+        assert solved.bounds == pytest.approx((value, value), abs=1e-6)
+    with pytest.raises(InputError, match="rewards with parameters"):
+        model.problem('R{"unknown"}=? [ C<=3 ]')
+    earned = DRAWN.replace("true : h", "s>0 : h")
+    drawn = tr.solve(load_prism_text(earned, box="h=0:1").problem('R{"unknown"}=? [ C<=3 ]').at(h=0.5))
+    assert drawn.bounds == pytest.approx((1.5, 1.5), abs=1e-6)
 
 
 @pytest.mark.parametrize("text", ['R{"steps"}=? [ Cdiscount=0.9 ]', 'P=? [ F ("won" & (X "won")) ]'])
@@ -107,8 +138,6 @@ def test_states_by_number_and_by_variables() -> None:
 
 
 def test_prism_text_says_it_by_an_action_and_a_label() -> None:
-    from tightrope.prism.load import load_prism_text
-
     text = """dtmc
 const double p;
 module m

@@ -126,25 +126,25 @@ class Objective(Record):
         reward = structure.rewards.get(self.reward.name)
         return self if reward is None else replace(self, reward=reward)
 
-    def after_draw(self, start: int) -> Objective:
-        """The same question from the states that `start` draws from: bounds on steps grow by one."""
-        if self.kind is ObjectiveKind.DISCOUNTED:
+    def after_draw(self, structure: Structure) -> Objective:
+        """The same question from the states that `start` draws from, which earns nothing; one step more."""
+        drawn, reward = np.arange(structure.states) == structure.initial, self.reward
+        draw, counts_it = int(structure.choice_start[structure.initial]), self.discount is not None
+        if isinstance(reward, ParametricReward):
+            counts_it |= any(reward.expressions.polynomial(int(reward.expression[draw])).terms.values())
+        elif reward is not None and (earned := reward.per_choice(structure))[draw]:
+            reward = replace(reward, state=None, choice=np.where(drawn[structure.choice_state], 0.0, earned))
+        if counts_it:
             raise InputError(
-                "the draw of a first state is a step of the model, and discounting would count it",
-                hint="ask for it in each initial state, or let one state be initial",
+                "the draw of a first state is no step, and discounts or rewards with parameters count it",
+                hint='let one state be initial, or earn nothing in the state labelled "start"',
             )
-        target, allowed = self.target, self.allowed
-        if target is not None:
-            target = np.array(target)
-            target[start] = False
-        if allowed is not None:
-            allowed = np.array(allowed)
-            allowed[start] = True
+        after = self.moved(lambda held, inner: np.where(drawn, inner, held), reward)
         if self.kind is ObjectiveKind.NEXT:
-            return replace(self, kind=ObjectiveKind.UNTIL, target=target, lower_steps=2, upper_steps=2)
+            return replace(after, kind=ObjectiveKind.UNTIL, lower_steps=2, upper_steps=2)
         lower = self.lower_steps + (self.lower_steps > 0)
         upper = None if self.upper_steps is None else self.upper_steps + 1
-        return replace(self, target=target, allowed=allowed, lower_steps=lower, upper_steps=upper)
+        return replace(after, lower_steps=lower, upper_steps=upper)
 
     def after_elsewhere(self, structure: Structure, text: str | None = None) -> Objective:
         """The same question where what was never seen counts as the worst, for whichever end of an interval.

@@ -231,7 +231,7 @@ def read_query(
     if query.is_plain and not options.is_timed:
         objective = resolve.read_objective(formula, file, structure, options)
         if structure.draws_start:
-            objective = objective.after_draw(structure.initial)
+            objective = objective.after_draw(structure)
         objective = objective.after_elsewhere(structure, file.source)
     return replace(
         query,

@@ -71,6 +71,20 @@ def test_costs_are_those_of_any_column() -> None:
     assert result.cost.before == pytest.approx(np.mean(logs[0].groupby("episode").cost.sum()))
 
 
+def test_costs_that_are_missing_are_refused_and_open_runs_may_cost_more() -> None:
+    """They counted as 0, and as what was paid so far: a change of logging was a proved fall of costs."""
+    before, after = runs(1, 200, 0.9), runs(2, 200, 0.9)
+    missing = after.assign(tokens=after.tokens.where(after.index % 2 == 0))
+    with pytest.raises(InputError, match="missing costs"):
+        compare_versions(before, missing, cost=("tokens", 200.0))
+    cut = after.assign(truncated=(after.episode % 2 == 0) & (after.state == "begin"))
+    ended = cut.groupby("episode").truncated.cumsum().shift(fill_value=0).astype(bool)
+    ended &= cut.state != "begin"
+    result = compare_versions(before.assign(truncated=False), cut[~ended], cost=("tokens", 200.0))
+    assert result.undecided == (0, 100)
+    assert result.cost is not None and 0.0 in result.cost.interval
+
+
 def test_contributions_add_up_to_the_change_beyond_the_pilot() -> None:
     """G telescopes: the sum over all steps is what runs won, less the same beginning."""
     result = compare_versions(runs(1, 300, 0.9), runs(2, 300, 0.65))

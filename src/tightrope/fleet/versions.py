@@ -380,8 +380,9 @@ def _compare(
     success = _difference("success", scores, 1.0, delta)
     spent = None
     if most is not None:
-        costs = [one.paired((one.cost, one.cost), shared) for one in versions]
-        spent = _difference("cost", costs, most, delta)
+        costs = [(one.cost, np.where(one.is_open, most, one.cost)) for one in versions]
+        ends = [one.paired(cost, shared) for one, cost in zip(versions, costs, strict=True)]
+        spent = _difference("cost", ends, most, delta)
     steps, why = _contributions(first, second, shared, problem, delta)
     of_runs = _runs_of(versions) if shared is None else UNITS
     assumed = list(dict.fromkeys([of_runs, *first.assumed, *second.assumed]))
@@ -393,7 +394,7 @@ def _compare(
         spent,
         steps,
         (len(first), len(second)),
-        (first.undecided, second.undecided),
+        (int(first.is_open.sum()), int(second.is_open.sum())),
         size,
         first_proof(low_after - high_before, high_after - low_before, delta) if shared is None else None,
         most_pairs(success.before, delta) if shared is None and size else None,
@@ -510,9 +511,9 @@ class _Version:
         return len(self.unit)
 
     @property
-    def undecided(self) -> int:
-        """Runs of which the log does not say how they ended; they count as both."""
-        return int(np.count_nonzero(self.score[0] < self.score[1]))
+    def is_open(self) -> BoolArray:
+        """The runs of which the log does not say how they ended; they count both ways."""
+        return self.score[0] < self.score[1]
 
     def paired(
         self, ends: tuple[FloatArray, FloatArray], shared: Sequence[str] | None
@@ -553,9 +554,11 @@ def _costs(log: EpisodeLog, structure: Structure, rows: int, column: str, most: 
         labels, none = structure.labels, np.zeros(structure.states, dtype=np.bool_)
         real = ~labels.get(END, none)[structure.successor[log.transition]]
         real &= ~labels.get(START, none)[log.state(structure)] | (real.sum() == rows)
-    paid = np.where(real, np.nan_to_num(values, nan=0.0), 0.0)
-    if np.any(paid < 0.0):
-        raise InputError(f"the column '{column}' has negative costs")
+    paid = np.where(real, values, 0.0)
+    if not np.all(paid >= 0.0):
+        raise InputError(
+            f"the column '{column}' has negative or missing costs", hint="write 0 where nothing is paid"
+        )
     return np.minimum(np.bincount(log.episode, paid, log.episodes), most)
 
 

@@ -151,8 +151,9 @@ class RateSets:
             if hints.rate_lower is None or hints.rate_upper is None:
                 raise ValueError("there are no intervals of rates")
             classes, of = classes_of(self.problem)
-            ends = list(zip(hints.rate_lower.tolist(), hints.rate_upper.tolist(), strict=True))
-            self.check = prove_intervals(self.problem, classes, *map(list, zip(*ends, strict=True)))
+            least, most = hints.rate_lower.tolist(), hints.rate_upper.tolist()
+            self.check = prove_intervals(self.problem, classes, least, most)
+            ends = list(zip(least, most, strict=True))
             for one, (low, high) in zip(classes, ends, strict=True):
                 _narrow(one.base, low, high, lower, upper)
             if any(a > b for a, b in zip(lower, upper, strict=True)):

@@ -7,7 +7,7 @@ import json
 import pickle
 from collections.abc import Iterator
 from contextlib import nullcontext
-from math import inf, lgamma, log
+from math import exp, inf, lgamma, log
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from tightrope.model.continuous import ParametricCTMC
 from tightrope.prism.load import load_prism_text
 from tightrope.regions.rate_box import region_of_rates
 from tightrope.statistics.rates import RateClasses, estimate_rates, gamma_poisson
+from tightrope.verdict import Word
 
 FARM = """
 ctmc
@@ -399,3 +400,24 @@ def test_expected_times_are_learned_and_certified_without_rewards(tmp_path: Path
     tr.certify(result, tmp_path / "time.cert")
     checked = tr.verify(tmp_path / "time.cert", model=model, property=asked, data=table)
     assert checked.valid and checked.values["value"][1] < 12
+
+
+def test_chains_that_nothing_leaves_are_answered() -> None:
+    """The test of constant rates has no rate to test; it divided by their number."""
+    text = 'ctmc const double a; module m s:[0..2]; [] s=1 -> a:(s\'=2); endmodule label "goal" = s=0;'
+    model = load_prism_text(text, box="a=0.1:2")
+    log = pa.table({"episode": [0, 0], "time": [0.0, 3.0], "s": [0, 0]})
+    result = tr.learn(tr.Problem(model, 'P=? [ F<=2 "goal" ]'), log, delta=0.1)
+    assert result.verdict.word is Word.PROVED and tuple(result.interval) == (1.0, 1.0)
+
+
+def test_chains_without_unknown_rates_are_answered_and_certified(tmp_path: Path) -> None:
+    """Parameters that occur nowhere: the document and the certificate were internal errors."""
+    text = 'ctmc const double a; module m s:[0..1]; [] s=0 -> 0.5:(s\'=1); endmodule label "goal" = s=1;'
+    model, asked = load_prism_text(text, box="a=0.1:2"), 'P=? [ F<=1 "goal" ]'
+    log = simulate_times(model.instantiate(a=1), 20, seed=1, time=5.0).table()
+    result = tr.learn(tr.Problem(model, asked), log, delta=0.1)
+    assert tuple(result.interval) == pytest.approx((1 - exp(-0.5), 1 - exp(-0.5)), abs=1e-6)
+    assert result.document("model").widths is None
+    tr.certify(result, tmp_path / "known.cert")
+    assert tr.verify(tmp_path / "known.cert", model=model, property=asked, data=log).valid

@@ -164,9 +164,8 @@ class RateResult(Record):
     def document(self, source: str) -> RateAnswer:
         """What is written of it; `source`: where the model came from."""
         value = self.interval if math.isfinite(self.interval.lower) else None
-        widths = None
-        if self.chain is not None:
-            unknown = self.model.expressions.nonconstant
+        widths, unknown = None, self.model.expressions.nonconstant
+        if self.chain is not None and len(unknown):
             left = (self.chain.upper - self.chain.lower)[unknown]
             box = box_of(self.region, self.model.parameters.names)
             widths = WidthFacts(float(left.mean()), float(left.max()), len(unknown), box)

@@ -184,4 +184,4 @@ def hedged(log_e: FloatArray, share: float) -> FloatArray:
 
 def bet_on_all(log_e: FloatArray, size: int) -> float:
     """½ Π(1 − 1/S + E/S) + ½ Π(½ + E/2) over S units."""
-    return mean(np.array([hedged(log_e, 0.5), hedged(log_e, 1.0 / size)]))
+    return mean(np.array([hedged(log_e, 0.5), hedged(log_e, 1.0 / max(size, 1))]))

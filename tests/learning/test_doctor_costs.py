@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import json
 import math
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.csv as csv
 import pytest
 
 import tightrope as tr
@@ -107,3 +109,26 @@ def test_the_mean_of_the_e_value_is_at_most_one() -> None:
         total += likely * math.exp(log_e)
     assert total == pytest.approx(1.0, abs=1e-9)
     assert mean_evidence(np.array([1.0]), np.array([9.0]), np.zeros(1, np.int32), (0.0, 4.0)) == {0: math.inf}
+
+
+@pytest.mark.parametrize(("price", "word"), [(1.0, "proved"), (3.5, "contradicted")])
+def test_costs_that_share_a_parameter_are_compared(price: float, word: str) -> None:
+    """A step of `go` costs h, one of `run` 2h: pooled, costs of 0.5 and 3.5 said that h is 1.3."""
+    parameters = tr.Parameters.box(p=("1/10", "9/10"), h=(0, 5))
+    p, h = parameters.symbols()
+    rows = [(0, "go", {0: p, 1: 1 - p}), (1, "run", {0: 0.5, 2: 0.5}), (2, "", {2: 1})]
+    model = tr.build_from_rows(rows, parameters, choice_rewards={"cost": [h, 2 * h, 0]}, labels={"end": [2]})
+    rng, lines = np.random.default_rng(1), ["episode,time,state,action,next_state,cost"]
+    for episode in range(200):
+        state = 0
+        while state < 2:
+            after = int(rng.random() < 0.4) if state == 0 else 2 * int(rng.random() < 0.5)
+            cost = (0.5 if state == 0 else price) + rng.choice([-0.5, 0.5])
+            lines.append(f"{episode},{len(lines)},{state},{['go', 'run'][state]},{after},{cost}")
+            state = after
+    log = csv.read_csv(io.BytesIO("\n".join(lines).encode()))
+    asked = model.problem('R{"cost"}=? [ F "end" ]')
+    result = tr.learn(asked, tr.read_data(log, model, ends="complete"), delta=0.05, cost_range=(0, 5))
+    assert result.verdict.word.value == word
+    if word == "contradicted":
+        assert "costs of two choices contradict each other" in result.verdict.why

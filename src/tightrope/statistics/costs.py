@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from scipy.special import logsumexp
 
 from tightrope.data.costs import CostSums
 from tightrope.errors import InputError
@@ -108,10 +109,7 @@ def spread_evidence(costs: CostSums, rows: IndexArray, deviation: float) -> tupl
             float(np.log1p(share * excess).sum()) + len(waiting) * math.log1p(-0.5 * share)
             for share in SHARES
         ]
-    most = max(logs)
-    if math.isinf(most):
-        return most, len(apart)
-    return most + math.log(sum(math.exp(log - most) for log in logs) / len(SHARES)), len(apart)
+    return float(logsumexp(logs)) - math.log(len(SHARES)), len(apart)
 
 
 def mean_evidence(
@@ -130,9 +128,7 @@ def mean_evidence(
         ends = [1.0 / end for end in (mean - low, mean - high) if end != 0.0]
         with np.errstate(divide="ignore"):
             logs = [float(np.log1p(share * end * (seen - mean)).sum()) for end in ends for share in SHARES]
-        most = max(logs)
-        total = sum(math.exp(log - most) for log in logs if log > -math.inf)
-        result[one] = most + math.log(total / (2 * len(SHARES)))
+        result[one] = float(logsumexp(logs)) - math.log(2 * len(SHARES))
     return result
 
 
@@ -187,16 +183,16 @@ class CostEvents:
         """The events as a table."""
         return table_of(names, PolynomialArray.from_polynomials(self.polynomials))
 
-    def groups(self, costs: CostSums) -> list[list[Group]]:
-        """For every event the costs that speak of it, by polynomial."""
-        total: dict[int, tuple[int, Fraction, Fraction]] = {}
+    def groups(self, costs: CostSums, apart: Sequence[int] | None = None) -> list[list[Group]]:
+        """For every event the costs that speak of it, by polynomial, and where given by what is `apart`."""
+        total: dict[tuple[int, int], tuple[int, Fraction, Fraction]] = {}
         for transition, (count, sum_, square) in costs.of.items():
-            row = int(self.rows[transition])
-            if row in self.parts:
-                before = total.get(row, (0, Fraction(0), Fraction(0)))
-                total[row] = (before[0] + count, before[1] + sum_, before[2] + square)
+            kind = int(self.rows[transition]), 0 if apart is None else apart[transition]
+            if kind[0] in self.parts:
+                before = total.get(kind, (0, Fraction(0), Fraction(0)))
+                total[kind] = (before[0] + count, before[1] + sum_, before[2] + square)
         result: list[list[Group]] = [[] for _ in self.polynomials]
-        for row, sums in sorted(total.items()):
+        for (row, _), sums in sorted(total.items()):
             event, slope, shift = self.parts[row]
             result[event].append(Group(slope, shift, *sums))
         return result
@@ -252,6 +248,9 @@ def cost_intervals(
     least, most = ranges_over_box(table, parameters.lower, parameters.upper)
     lower, upper = np.empty(len(events)), np.empty(len(events))
     observed: list[int] = []
+    by_choice = events.groups(costs, structure.transition_choice.tolist())
+    level = Fraction(ALPHA) / max(sum(map(len, by_choice)), 1)
+    refuted = model.contradiction(costs, events.rows)
     for event, groups in enumerate(events.groups(costs)):
         known = Fraction(float(least[event])), Fraction(float(most[event]))
         within = _possible(known, groups, model)
@@ -262,9 +261,27 @@ def cost_intervals(
             )
         low, high = interval(groups, model.spread, Fraction(gamma), within)
         lower[event], upper[event] = down(float(low)), up(float(high))
+        if groups and _disagree(by_choice[event], model.spread, level, within, (low + high) / 2):
+            refuted = f"the costs of two choices contradict each other: both depend on {table.text(event)}"
         observed.append(sum(group.count for group in groups))
-    refuted = model.contradiction(costs, events.rows)
     return CostIntervals(events, table, tuple(observed), lower, upper, delta, gamma, model, refuted)
+
+
+def _disagree(
+    groups: list[Group], spread: Spread, level: Fraction, within: tuple[Fraction, Fraction], middle: Fraction
+) -> bool:
+    """Whether costs refute that they share an event: the intervals of two choices alone are disjoint.
+
+    If the rewards are right, all intervals at level ALPHA/m, m the number of choices with costs, contain the
+    value of the event with probability at least 1 − ALPHA. The two that are farthest apart are compared.
+    """
+
+    def lead(one: Group) -> float:
+        mean = (one.total / one.count - one.shift) / one.slope
+        return float((mean - middle) * abs(one.slope)) * math.sqrt(one.count)
+
+    last, first = (interval([end(groups, key=lead)], spread, level, within) for end in (max, min))
+    return last[0] > first[1]
 
 
 def _possible(

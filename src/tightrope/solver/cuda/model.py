@@ -353,45 +353,20 @@ def _mixers(count: int) -> list[int]:
     return [(_MIX[1 + i % 2] * (2 * i + 1)) % 2**64 for i in range(count)]
 
 
-SEGMENT = ("states", "choices", "row", "first", "successor", "id", "table", "slot_start", "scratch")
+SEGMENT = "states choices row first successor id table slot_start scratch"
 MODEL = (
-    "choice_start",
-    "transition_start",
-    "joint",
-    "vertex_of",
-    "rows",
-    "reach",
-    "vertex",
-    "ball",
-    "link",
-    "request",
-    "request_room",
-    "row_count",
+    "choice_start transition_start joint vertex_of rows reach vertex ball link request request_room row_count"
 )
-SYSTEM = (
-    "reward",
-    "discount",
-    "reward_all",
-    "discount_all",
-    "rewarded",
-    "discounted",
-    "agent_maximises",
-    "nature_maximises",
-    "floor",
-    "ceiling",
-    "slack",
-    "mode",
-    "leader",
-    "active",
-)
+SYSTEM = """reward discount reward_all discount_all rewarded discounted agent_maximises nature_maximises
+    floor ceiling slack mode leader active"""
 
 
 class DeviceRecord:
     """A structure as a launch passes it (`words`, one structured scalar); holds on to what it points to."""
 
-    def __init__(self, device: Device, fields: tuple[str, ...], values: Mapping[str, object]):
-        assert set(values) <= set(fields)
-        self._device, self._fields = device, fields
+    def __init__(self, device: Device, fields: str, values: Mapping[str, object]):
+        self._device, self._fields = device, fields.split()
+        assert set(values) <= set(self._fields)
         self._values = dict(values)
         self.words = self._pack()
 

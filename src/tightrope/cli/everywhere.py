@@ -22,12 +22,13 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from tightrope.cli import output
-from tightrope.cli.flags import BARE, MOVED
+from tightrope.cli.flags import BARE, DEFAULTS, MOVED
 from tightrope.errors import InputError, Location, suggest
 
 SETTINGS = Path("tightrope.toml")
@@ -100,11 +101,12 @@ def words_of(command: Any, arguments: Sequence[str]) -> list[Typed]:
         spelling, glued, value = token.partition("=") if long else (token[:2], token[2:], token[2:])
         moved, form = MOVED.get(spelling, ("", ""))
         option = options.get(spelling)
-        if option is None and moved in options and (glued or tokens):
+        if option is None and moved in options and (glued or tokens or "{}" not in form):
             output.say(f"note: {spelling} is now written {moved} {form.format('…')}")
-            value = value if glued else tokens.pop(0)
-            if moved in BARE:
-                parts.setdefault(moved, {})["name" if form == "{}" else "after"] = value
+            value = value if glued or "{}" not in form else tokens.pop(0)
+            if moved in DEFAULTS:
+                text = form.removeprefix(DEFAULTS[moved]).format(value)
+                parts.setdefault(moved, {})["name" if form == "{}" else "after"] = text
             else:
                 words.append(Typed((moved, form.format(value)), options[moved], form.format(value)))
         elif token in BARE and option is not None and (not tokens or tokens[0].startswith("-")):
@@ -115,7 +117,9 @@ def words_of(command: Any, arguments: Sequence[str]) -> list[Typed]:
             after = [tokens.pop(0)] if tokens and not glued else []
             words.append(Typed((token, *after), option, value or "".join(after)))
     for name, part in parts.items():
-        value = part.get("name", BARE[name]) + (f":{part['after']}" if "after" in part else "")
+        typed = [word for word in words if word.option is options[name] and "name" not in part][:1]
+        words = [word for word in words if word not in typed]
+        value = part.get("name", typed[0].value if typed else DEFAULTS[name]) + part.get("after", "")
         words.append(Typed((name, value), options[name], value))
     return [*words, *([Typed(tuple(tokens))] if tokens else [])]
 
@@ -208,9 +212,7 @@ def _with_settings(command: Any, name: str, words: list[Typed], file: Path) -> l
 @contextmanager
 def streaming(name: str, arguments: Sequence[str]) -> Iterator[list[str]]:
     """The arguments with a file in place of `-o -`, which is copied to standard output in the end."""
-    places = [
-        i for i, word in enumerate(arguments[:-1]) if word in ("-o", "--output") and arguments[i + 1] == "-"
-    ]
+    places = [i for i, pair in enumerate(pairwise(arguments)) if pair in (("-o", "-"), ("--output", "-"))]
     if not places:
         yield list(arguments)
         return

@@ -383,7 +383,7 @@ class Structured(Record):
     def hash(self) -> str:
         """Return the identity of the model."""
 
-    def problem(self, property: Any, **options: Any) -> Any:
+    def problem(self, property: object, **options: object) -> Any:
         """Return `tightrope.Problem(model, property, **options)`, a question about this model."""
         return import_module("tightrope").Problem(self, property, **options)
 

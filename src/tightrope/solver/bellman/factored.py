@@ -14,7 +14,6 @@ import numpy as np
 from tightrope.model.mdp import FactoredRows, IntervalMDP
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray
-from tightrope.numerics.late import sparse
 from tightrope.numerics.record import Record
 from tightrope.solver.bellman.interval import IntervalOperator
 from tightrope.solver.bellman.operator import BackupWorkspace
@@ -54,8 +53,7 @@ class FactoredOperator(Record):
         system = System.of(self.structure, (True, maximise), enabled)
         every = self._values_within(system, values, maximise, workspace)
         probability = self.game.answer(every, maximise, workspace)
-        shape = game.choices, game.states
-        table = sparse.csr_array((probability, game.successor, game.transition_start), shape=shape)
+        table = game.matrix(probability)
         reached, within = table[: rows.choices, : rows.states], table[: rows.choices, rows.states :]
         for _ in rows.layers:
             onward = within @ table[rows.choices :]

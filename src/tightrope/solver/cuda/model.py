@@ -412,18 +412,9 @@ class Pool:
             self._upload()
 
     def fields(self) -> dict[str, object]:
-        return {
-            "joint": self.joint,
-            "vertex_of": self.vertex_of,
-            "rows": self.rows,
-            "reach": self.reach,
-            "vertex": self.vertex,
-            "ball": self.ball,
-            "link": self.link,
-            "request": self.request,
-            "request_room": ROOM,
-            "row_count": len(self.shape.rows),
-        }
+        names = ["joint", "vertex_of", "rows", "reach", "vertex", "ball", "link", "request"]
+        sizes = {"request_room": ROOM, "row_count": len(self.shape.rows)}
+        return {name: getattr(self, name) for name in names} | sizes
 
     def serve(self) -> bool:
         """Compute the neighbours asked for; whether any were."""

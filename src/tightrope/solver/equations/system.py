@@ -537,11 +537,7 @@ def decide(support: Support, equations: Equations) -> Decision:
         return Decision(known, value, missed.rank.astype(np.int64), missed.witness, ranked)
     rewarded = system.enabled & (system.reward > 0)
     endless = endless_reward(
-        support,
-        rewarded,
-        system.enabled,
-        agent_maximises=system.agent_maximises,
-        nature_maximises=system.nature_maximises,
+        support, rewarded, system.enabled, (system.agent_maximises, system.nature_maximises)
     )
     value[endless.states] = np.inf
     some = _find_ever_rewarded(support, equations, rewarded)
@@ -589,13 +585,9 @@ class Endless:
 
 
 def endless_reward(
-    support: Support,
-    rewarded: BoolArray,
-    choices: BoolArray,
-    *,
-    agent_maximises: bool,
-    nature_maximises: bool,
+    support: Support, rewarded: BoolArray, choices: BoolArray, maximise: tuple[bool, bool]
 ) -> Endless:
+    """`maximise`: the agent, and nature."""
     size = support.structure.states
     inner = np.zeros(size, np.bool_)
     rank = np.zeros(size, np.int64)
@@ -607,9 +599,7 @@ def endless_reward(
         inside = np.ones(size, np.bool_)
         while True:
             close = Ranked(inner.copy(), np.zeros(size, np.int32), witness)
-            _approach(
-                support.arrays, choices, rewarded, agent_maximises, nature_maximises, inner, inside, close
-            )
+            _approach(support.arrays, choices, rewarded, *maximise, inner, inside, close)
             if np.array_equal(close.states, inside):
                 break
             inside = close.states

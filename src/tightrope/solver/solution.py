@@ -274,10 +274,11 @@ class Solution(Record):
         return f"Solution: {interval_text(initial.lower, initial.upper)} {where}"
 
     def _facts_(self) -> Facts:
-        asked, kind = self.objective, "relative" if self.relative else "absolute"
+        objective, kind = self.objective, "relative" if self.relative else "absolute"
+        players = f"the agent {objective.agent.value}, nature {objective.nature.value}"
         widths = f"none wider than {self.gap:.3g} ({kind}, {self.precision:g} asked)"
         return [
-            ("asked", f"{asked.kind.value}; the agent {asked.agent.value}, nature {asked.nature.value}"),
+            ("asked", f"{objective.kind.value}; {players}"),
             ("verdict", self.verdict.word.value),
             *([] if self.is_certified else [("why", self.status.value)]),
             ("states", f"{len(self.lower):,}, {widths}"),

@@ -32,16 +32,8 @@ from tightrope.cli.flags import BARE, DEFAULTS, MOVED
 from tightrope.errors import InputError, Location, suggest
 
 SETTINGS = Path("tightrope.toml")
-KEYS = {
-    "model": "model",
-    "property": "prop",
-    "const": "const",
-    "param": "param",
-    "domain": "domain",
-    "data": "data",
-    "reading": "reading",
-    "delta": "delta",
-}
+_AS_FIELDS = ("const", "param", "domain", "data", "reading", "delta")
+KEYS = {"model": "model", "property": "prop", **{name: name for name in _AS_FIELDS}}
 """What a file may set, and the field of a command that this is."""
 
 STREAMED = {"export": ".drn", "sample": ".csv", "draft": ".prism", "report": ".html"}
@@ -102,13 +94,15 @@ def words_of(command: Any, arguments: Sequence[str]) -> list[Typed]:
         moved, form = MOVED.get(spelling, ("", ""))
         option = options.get(spelling)
         if option is None and moved in options and (glued or tokens or "{}" not in form):
-            output.say(f"note: {spelling} is now written {moved} {form.format('…')}")
             value = value if glued or "{}" not in form else tokens.pop(0)
             if moved in DEFAULTS:
                 text = form.removeprefix(DEFAULTS[moved]).format(value)
-                parts.setdefault(moved, {})["name" if form == "{}" else "after"] = text
+                part = parts.setdefault(moved, {})
+                part["name" if form == "{}" else "after"] = text
+                part["old"] = f"{part.get('old', '')} {spelling}"
             else:
                 words.append(Typed((moved, form.format(value)), options[moved], form.format(value)))
+                output.say(f"note: {spelling} is now written {moved} {form.format(value)}")
         elif token in BARE and option is not None and (not tokens or tokens[0].startswith("-")):
             parts.setdefault(token, {})
         elif option is None or getattr(option, "is_flag", False):
@@ -121,6 +115,8 @@ def words_of(command: Any, arguments: Sequence[str]) -> list[Typed]:
         words = [word for word in words if word not in typed]
         value = part.get("name", typed[0].value if typed else DEFAULTS[name]) + part.get("after", "")
         words.append(Typed((name, value), options[name], value))
+        for spelling in part.get("old", "").split():
+            output.say(f"note: {spelling} is now written {name} {value}")
     return [*words, *([Typed(tuple(tokens))] if tokens else [])]
 
 

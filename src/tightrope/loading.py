@@ -161,17 +161,13 @@ def _check_time(request: ModelRequest, path: Path, kind: str) -> None:
         raise InputError(f"`{given}` cannot be used: the Markov automata of {path.name} have no parameters")
 
 
-def is_markov_automaton(source: str) -> bool:
-    """Whether a model's name is that of a file of a Markov automaton which is there."""
-    return _type_of(source) == "ma"
-
-
 def is_continuous(source: str) -> bool:
     """Whether a model's name is that of a file in continuous time which is there."""
-    return _type_of(source) == "ctmc"
+    return type_of(source) == "ctmc"
 
 
-def _type_of(source: str) -> str:
+def type_of(source: str) -> str:
+    """What the file of this name calls its model, such as "mdp", "ctmc" or "ma"; empty without a file."""
     path, form = _find(source)
     return "" if form is None else form.type_of(path)
 

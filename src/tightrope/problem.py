@@ -23,6 +23,7 @@ from tightrope.model.continuous import CTMC, Continuous, IntervalCTMC, MarkovAut
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.numbers import Number, number_text
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from tightrope.model.parameters import Point
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.model.pomdp import POMDP
@@ -187,7 +188,7 @@ class Problem(Record):
             return directions[0] is Direction.MAX
         return self.objective.maximises
 
-    def at(self, point: Any = None, /, **values: Number) -> Problem:
+    def at(self, point: Point | None = None, /, **values: Number) -> Problem:
         """Return the same question about the ordinary MDP at a point.
 
         >>> import tightrope as tr

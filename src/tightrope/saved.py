@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from msgspec import UnsetType
@@ -27,6 +26,7 @@ from tightrope.logic.product_problem import product_problem
 from tightrope.model.mdp import IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
+from tightrope.model.states import Table
 from tightrope.model.structure import ParametricReward
 from tightrope.numerics.record import Facts
 from tightrope.prism.properties.capabilities import QueryKind
@@ -206,7 +206,7 @@ class SavedResult(Result):
         known |= {} if isinstance(seen, UnsetType) else {"made_from": seen}
         return Shield.of(solution, problem, slack=slack, patience=patience, **known)
 
-    def to_dataframe(self) -> Any:
+    def to_dataframe(self) -> Table:
         """Return the robust policy; values per state are not restored."""
         return self.policy.to_dataframe()
 
@@ -217,7 +217,7 @@ class SavedResult(Result):
             raise InputError(f"there is no {name} policy beside {self.file}")
         return Policy(self.model, path)
 
-    def _refuse_another(self, model: Any) -> None:
+    def _refuse_another(self, model: object) -> None:
         if not hasattr(model, "hash") or model.hash() != self.document.model.hash:
             raise InputError(
                 f"this result is about another model: {self.document.model.title}",

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import NoReturn, TypeVar
 
 import numpy as np
 
@@ -46,6 +46,10 @@ _TERM = rf"{_NUMBER}(?:\*[0-9]{{1,5}}\^[0-9]{{1,4}})*"
 _LINE = {"rationals": re.compile(rf"{_NUMBER}\Z"), "polynomials": re.compile(rf"(?:{_TERM}(?: {_TERM})*)?\Z")}
 
 _COUPLED = "learned.coupled."
+Part = TypeVar("Part")
+Recipe = tuple[str, str, list[int]]  # type, coding, shape
+Members = dict[str, tuple[bytes, Recipe]]
+
 _DAMAGE = (zlib.error, struct.error, ValueError, EOFError, LookupError, ArithmeticError)
 """What is raised on files that are not what they should be."""
 
@@ -133,7 +137,7 @@ def most_memory(size: int) -> int:
     return max(ROOM, INFLATION * size)
 
 
-def unpacked_size(arrays: dict[str, Any]) -> int:
+def unpacked_size(arrays: dict[str, Recipe]) -> int:
     """What arrays come to in memory, by their descriptions."""
     return sum(prod(shape) * (1 if kind == "bool" else 8) for kind, _, shape in arrays.values())
 
@@ -185,17 +189,17 @@ def _certificate(members: dict[str, bytes], size: int) -> Certificate:
     return certificate
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     result = dict(pairs)
     _require(len(result) == len(pairs), "a name is there twice")
     return result
 
 
-def _no_constant(name: str) -> Any:
+def _no_constant(name: str) -> NoReturn:
     raise _Malformed(f"{name} is not a number")
 
 
-def _describes(recipe: Any, content: bytes) -> bool:
+def _describes(recipe: object, content: bytes) -> bool:
     """Whether [type, coding, shape] describes an array of these bytes."""
     if not (isinstance(recipe, list) and len(recipe) == 3 and isinstance(recipe[2], list)):
         return False
@@ -208,29 +212,28 @@ def _describes(recipe: Any, content: bytes) -> bool:
     return coded and (kind == "text" or prod(shape) * TYPES[kind] == len(content))
 
 
-def _part(of: Any, node: Any, path: str, arrays: dict[str, Any]) -> Any:
+def _part(of: type[Part], node: object, path: str, arrays: Members) -> Part:
     """A dataclass of a certificate, which takes its members from those that are left."""
     wanted = {name for name, spec in list_fields(of) if not spec.is_array}
-    _require(isinstance(node, dict) and node.keys() == wanted, f"the fields of '{path[:-1]}' are others")
-    held = {}
-    for name, spec in list_fields(of):
-        read_field = _array if spec.is_array else _value
-        held[name] = read_field(spec, node.get(name), path + name, arrays)
+    if not isinstance(node, dict) or node.keys() != wanted:
+        raise _Malformed(f"the fields of '{path[:-1]}' are others")
+    held = {name: _value(spec, node.get(name), path + name, arrays) for name, spec in list_fields(of)}
     return of(**held)
 
 
-def _value(spec: Field, node: Any, path: str, arrays: dict[str, Any]) -> Any:
+def _value(spec: Field, node: object, path: str, arrays: Members) -> object:
+    if spec.is_array:
+        return _array(spec, path, arrays) if path in arrays else None
     if spec.kind == "part" and node is not None:
         return _part(spec.load(), node, f"{path}.", arrays)
     if spec.kind == "parts":
-        _require(isinstance(node, list) and len(node) <= spec.most, f"'{path}' is not a list, or too long")
+        if not isinstance(node, list) or len(node) > spec.most:
+            raise _Malformed(f"'{path}' is not a list, or too long")
         return tuple(_part(spec.load(), one, f"{path}.{i}.", arrays) for i, one in enumerate(node))
     return float("inf") if spec.kind == "real" and node == "inf" else node
 
 
-def _array(spec: Field, node: Any, path: str, arrays: dict[str, Any]) -> Any:
-    if path not in arrays:
-        return None
+def _array(spec: Field, path: str, arrays: Members) -> object:
     content, (kind, coding, shape) = arrays.pop(path)
     _require(kind in _STORED.get(spec.kind, ("text",)), f"'{path}' is of another type")
     if kind == "text":
@@ -243,7 +246,7 @@ def _array(spec: Field, node: Any, path: str, arrays: dict[str, Any]) -> Any:
     return stored.astype(DTYPES[spec.kind])
 
 
-def _lines(content: bytes, shape: list[int], kind: str, path: str) -> tuple[Any, ...]:
+def _lines(content: bytes, shape: list[int], kind: str, path: str) -> tuple[object, ...]:
     """Rationals or polynomials, each on a line that ends with a line feed."""
     lines, *parts = map(content.count, (b"\n", b" ", b"*"))
     small = lines <= MOST_LINES and lines + sum(parts) <= MOST_PARTS

@@ -381,8 +381,8 @@ def _is_inductive(play: Play) -> BoolArray:
     game, upward, at = play.game, play.upward, play.game.state
     boundary, given = game.objective.boundary(len(play.bound))
     bound, own = play.bound[at], play.value.take(at)
-    owned = game.agent_owns(play.owner) and game.witness is not None
-    backed = play.per_choice.take(game.witness) if owned else game.best(play.per_choice, upward)
+    witness = game.witness if game.agent_owns(play.owner) else None
+    backed = game.best(play.per_choice, upward) if witness is None else play.per_choice.take(witness)
     off = own.below(backed) if upward else backed.below(own)
     wrong = np.where(boundary[at], given[at] > bound if upward else given[at] < bound, off)
     if upward and game.objective.kind in ("UNTIL", "TOTAL"):

@@ -95,7 +95,7 @@ class Field:
             return "is out of range, or has an entry that is"
         return None
 
-    def _is_of_kind(self, value: Any) -> bool:
+    def _is_of_kind(self, value: object) -> bool:
         if self.kind in DTYPES:
             return isinstance(value, np.ndarray) and value.dtype == DTYPES[self.kind]
         if self.kind == "rationals":
@@ -107,7 +107,7 @@ class Field:
         return type(value) is _TYPES[self.kind] and (self.kind != "word" or value in self.shape)
 
 
-def _is_polynomial(value: Any) -> bool:
+def _is_polynomial(value: object) -> bool:
     """No coefficient 0, no exponent 0, parameters rising: the one way to write it."""
     return type(value) is dict and all(
         type(c) is Fraction
@@ -119,7 +119,7 @@ def _is_polynomial(value: Any) -> bool:
     )
 
 
-def _is_text(entry: tuple[Any, Any]) -> bool:
+def _is_text(entry: tuple[object, object]) -> bool:
     name, text = entry
     return type(name) is str and type(text) is str and len(name) <= 64 and len(text) <= 4096
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -64,7 +64,7 @@ class BoundVector:
     infinite: BoolArray
 
     @staticmethod
-    def of(n: Arithmetic, doubles: FloatArray, used: Any = slice(None)) -> BoundVector:
+    def of(n: Arithmetic, doubles: FloatArray, used: OffsetArray | slice = slice(None)) -> BoundVector:
         """These doubles, as far as they are used."""
         number, infinite = n.zeros(len(doubles)), np.isinf(doubles)
         number[used] = n.array(np.where(infinite, 0.0, doubles)[used])
@@ -78,7 +78,7 @@ class BoundVector:
         number = np.where(known, self.number, 0 if upward else -np.inf)
         return BoundVector(number, self.infinite | (upward & ~known))
 
-    def take(self, index: Any) -> BoundVector:
+    def take(self, index: OffsetArray | tuple[slice, slice]) -> BoundVector:
         return BoundVector(self.number[index], self.infinite[index])
 
     def below(self, other: BoundVector) -> BoolArray:

@@ -32,7 +32,7 @@ import numpy.typing as npt
 
 from tightrope_check.arrays import BoolArray, FloatArray, Number
 
-_rational: Any = Fraction
+_rational: Callable[..., Number] = Fraction
 with suppress(ImportError):  # several times as fast, and the same numbers
     from flint import fmpq
 
@@ -57,7 +57,7 @@ class Arithmetic:
         """Whether small numbers are kept: a process may have been told to flush them to 0."""
         return self.exact or bool(np.all(np.array([1.0, 3.0]) * self.tiny / 4 > 0))
 
-    def array(self, values: Any) -> Numbers:
+    def array(self, values: object) -> Numbers:
         """Doubles and integers as they are, fractions to the nearest number (see above)."""
         given = values if isinstance(values, np.ndarray) else np.array(values, dtype=object)
         if self.exact or given.dtype == object:
@@ -67,7 +67,7 @@ class Arithmetic:
     def zeros(self, shape: int | tuple[int, ...]) -> Numbers:
         return np.full(shape, _rational(0) if self.exact else 0.0, dtype=self.dtype)
 
-    def enclose(self, values: Any) -> tuple[Numbers, Numbers]:
+    def enclose(self, values: object) -> tuple[Numbers, Numbers]:
         """(not above, not below) some rationals, as near as numbers go: next to 10⁻⁵⁰⁰⁰ are 0 and η."""
         exact = RATIONAL.array(values)
         return (exact, exact) if self.exact else (RATIONAL.down(exact), RATIONAL.up(exact))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from tightrope_check.arrays import OffsetArray
+from tightrope_check.arrays import Number, OffsetArray
 from tightrope_check.budget import hold, longest, spend_on, spend_sums
 from tightrope_check.nature import BoundVector, Boxes
 from tightrope_check.numbers import RATIONAL, Arithmetic, Numbers
@@ -32,7 +32,7 @@ class RegionBoxes(Boxes):
     linear: Numbers
     constant: Numbers
     extent: Numbers
-    reach: Any
+    reach: Number
     support: Any
     basis: OffsetArray
     place: OffsetArray
@@ -51,11 +51,11 @@ class RegionBoxes(Boxes):
         name = n.exact, joint.tobytes()
         if name not in link.forms:
             link.forms[name] = RegionBoxes._forms(n, link, rows, joint)
-        own: dict[str, Any] = {**vars(boxes), **link.forms[name]}
+        own = vars(boxes) | link.forms[name]
         return RegionBoxes(**own, link=link, support=support, basis=basis, place=place.reshape(-1))
 
     @staticmethod
-    def _forms(n: Arithmetic, link: Learned, rows: RowSystem, joint: OffsetArray) -> dict[str, Any]:
+    def _forms(n: Arithmetic, link: Learned, rows: RowSystem, joint: OffsetArray) -> dict[str, Numbers]:
         """Of these expressions, the same for every claim and end."""
         near = link.space.table(n, [link.polynomials[e] for e in joint.tolist()])
         hold("expressions of choices", 16 * len(link.polynomials) * rows.size)

@@ -251,16 +251,26 @@ def test_an_option_given_twice_is_refused(
     assert app.run(["check", "nowhere.prism", "--prop", "P=? [ F done ]", *options]) == 2
     assert f"error: {message}" in capsys.readouterr().err
     lists = ["--param", "p=0.1:0.3", "--param", "q=0.1:0.5", "--at", "p=0.1", "--json", "--at=q=0.2"]
-    flags = ("--param", "--at", "--precision", "--outcomes", "--breakdown", "--tree")
+    flags = ("--param", "--at", "--precision", "--outcomes", "--breakdown", "--tree", "--sets")
     command = SimpleNamespace(params=[_option(flag) for flag in flags])
     assert take_common(command, "check", lists) == ["--param", "p=0.1:0.3,q=0.1:0.5", "--at", "p=0.1,q=0.2"]
     old = ["--return-range", "0,5", "--breakdown", "--threshold=0.9", "--tree"]
     assert take_common(command, "learn", old) == [
         *("--outcomes", "range=0,5", "--breakdown", "all:0.9", "--tree", "1%")
     ]
-    noted = ["note: --return-range is now written --outcomes", "note: --threshold is now written --breakdown"]
-    for line, wanted in zip(capsys.readouterr().err.splitlines(), noted, strict=True):
-        assert line.startswith(wanted)
+    noted = [
+        "--return-range is now written --outcomes range=0,5",
+        "--threshold is now written --breakdown all:0.9",
+    ]
+    assert capsys.readouterr().err.splitlines() == [f"note: {line}" for line in noted]
+    within = [
+        (["--intersect"], "parameter"),
+        (["--intersect", "--sets", "all"], "all"),
+        (["--sets=x", "--intersect"], "x"),
+    ]
+    for words, kind in within:
+        assert take_common(command, "learn", words) == ["--sets", f"{kind}+tied"]
+        assert capsys.readouterr().err == f"note: --intersect is now written --sets {kind}+tied\n"
     assert app.run(["check", "nowhere.prism", "-fair"]) == 2
     assert "fairness (-fair) is not supported" in capsys.readouterr().err
     twice = ["--param", "p=0.5:0.6", "--param", "q=0:0"]

@@ -197,7 +197,7 @@ def test_a_learning_curve_from_updates_records_and_files(tmp_path: Path) -> None
 
 
 def test_the_small_figure_stands_alone(learned: tr.LearningResult) -> None:
-    text = small_figure(learned)
+    text = small_figure(learned.interval, learned.guarantee, learned.optimistic_value)
     assert text.startswith('<svg role="img" aria-label="interval from 0.') and text.endswith("</svg>")
     assert "<script" not in text and len(text) < 20_000
 

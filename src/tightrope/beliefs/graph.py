@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from flint import fmpq_mat, fmpz_mat
@@ -496,7 +495,7 @@ def improve(rows: Rows, policy: IndexArray, work: Work, rounds: int = 30) -> tup
     return policy, rows.evaluate(policy)[0]
 
 
-def first_of_best(worth: NDArray[np.floating[Any]], start: OffsetArray) -> OffsetArray:
+def first_of_best(worth: NDArray[np.floating], start: OffsetArray) -> OffsetArray:
     """The first of the largest entries of every part, by its place."""
     most = np.repeat(np.maximum.reduceat(worth, start[:-1]), np.diff(start))
     place = np.where(worth >= most, np.arange(len(worth)), len(worth))
@@ -520,7 +519,7 @@ class Machines:
     """The nodes of every look that are worth trying."""
     tables: dict[int, tuple[int, FloatArray]] = field(default_factory=dict)
     seen: list[int] = field(default_factory=list)
-    steps: dict[tuple[int, int], tuple[FloatArray, dict[int, Any]]] = field(default_factory=dict)
+    steps: dict[tuple[int, int], tuple[FloatArray, dict[int, csr_array]]] = field(default_factory=dict)
 
     @staticmethod
     def of(rows: Rows) -> Machines:
@@ -596,7 +595,7 @@ class Machines:
                 self._add(action, look, dict(zip(behind, after, strict=True)), worth)
         return self.best(look, weights) if made else (value, node)
 
-    def step(self, look: int, action: int) -> tuple[FloatArray, dict[int, Any]]:
+    def step(self, look: int, action: int) -> tuple[FloatArray, dict[int, csr_array]]:
         """What an action earns at once in the states of a look, and its matrix to each look behind."""
         key = (look, action)
         if key not in self.steps:

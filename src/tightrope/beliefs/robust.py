@@ -67,7 +67,7 @@ class RobustController(Record):
     true_optimum: float
     points: tuple[Point, ...]
     cut: bool
-    result: Any = field(repr=False)
+    result: object = field(repr=False)
     truth: str | None = None
     solved: Mapping[Point, PartialSolution] = field(default_factory=dict, repr=False, compare=False)
 
@@ -220,7 +220,7 @@ def _finite(values: FloatArray) -> FloatArray:
 
 
 def _robust(
-    objective: Objective, rivals: Rivals, interval: Interval, helped: float, best: float, result: Any
+    objective: Objective, rivals: Rivals, interval: Interval, helped: float, best: float, result: object
 ) -> RobustController:
     """The controller with its bounds, kept before what is attained; `best` is of a policy that sees all."""
     ends = rivals.solved.values()

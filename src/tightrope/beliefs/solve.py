@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, eye_array
@@ -41,6 +40,7 @@ from tightrope.beliefs.question import Question, is_interval, model_at, question
 from tightrope.errors import check_number
 from tightrope.io.results import Interval
 from tightrope.model.objective import Objective
+from tightrope.model.policy import Policy
 from tightrope.model.pomdp import POMDP, Controller
 from tightrope.model.product import chain_of, lift_model, lift_objective
 from tightrope.numerics.arrays import FloatArray, IndexArray, OffsetArray, offsets
@@ -122,7 +122,7 @@ class PartialSolution(Record):
         return self.status == "certified"
 
     @property
-    def policy(self) -> Any:
+    def policy(self) -> Policy:
         """The controller as a policy with a memory, of the model behind."""
         return self.controller.policy
 
@@ -145,7 +145,7 @@ def evaluate(
     precision: float = 1e-9,
 ) -> Solution:
     """Verified bounds on the value of a controller: at a point, or over the bounds of an interval model."""
-    model: Any = model_at(pomdp.model, point) if point or not is_interval(pomdp) else pomdp.model
+    model = model_at(pomdp.model, point) if point or not is_interval(pomdp) else pomdp.model
     chain = chain_of(model.structure, controller.policy)
     return solve(lift_model(model, chain), lift_objective(objective, chain), precision=precision)
 

@@ -29,7 +29,7 @@ from tightrope.io.results import Interval
 from tightrope.model.objective import Direction
 from tightrope.numerics.arrays import AnyArray
 from tightrope.prism.properties.query import Query
-from tightrope_check.archive import FORMAT, TYPES, digest_of, most_memory, unpacked_size
+from tightrope_check.archive import FORMAT, TYPES, Recipe, digest_of, most_memory, unpacked_size
 from tightrope_check.budget import OverBudget, WorkBudget
 from tightrope_check.checker import check
 from tightrope_check.fields import Polynomial, list_fields, validate
@@ -62,7 +62,7 @@ def as_file(certificate: Certificate) -> CertificateFile:
     """The bytes of the file, and its digest."""
     validate(certificate)
     members: dict[str, bytes] = {}
-    arrays: dict[str, list[object]] = {}
+    arrays: dict[str, Recipe] = {}
     head = {"format": FORMAT, "certificate": _part(certificate, "", arrays, members), "arrays": arrays}
     members["header.json"] = json.dumps(head, ensure_ascii=True).encode("ascii")
     digest = digest_of(members)
@@ -85,7 +85,7 @@ def _zip(members: dict[str, bytes], how: int) -> bytes:
 
 
 def _part(
-    value: object, path: str, arrays: dict[str, list[object]], members: dict[str, bytes]
+    value: object, path: str, arrays: dict[str, Recipe], members: dict[str, bytes]
 ) -> dict[str, object]:
     """What the header says of a part; its arrays become members."""
     node: dict[str, object] = {}
@@ -104,19 +104,19 @@ def _part(
     return node
 
 
-def _pack(array: AnyArray | tuple[Fraction | Polynomial, ...]) -> tuple[list[object], bytes]:
+def _pack(array: AnyArray | tuple[Fraction | Polynomial, ...]) -> tuple[Recipe, bytes]:
     """How an array or a list of exact numbers is stored: what the header says of it, and its bytes."""
     if isinstance(array, tuple):
-        return ["text", "plain", [len(array)]], "".join(f"{_line(one)}\n" for one in array).encode("ascii")
+        return ("text", "plain", [len(array)]), "".join(f"{_line(one)}\n" for one in array).encode("ascii")
     if array.dtype == np.bool_:
-        return ["bool", "plain", list(array.shape)], array.astype(np.uint8).tobytes()
+        return ("bool", "plain", list(array.shape)), array.astype(np.uint8).tobytes()
     if array.dtype == np.float64:
-        return ["float64", "plain", list(array.shape)], _bytes(array, "float64")
+        return ("float64", "plain", list(array.shape)), _bytes(array, "float64")
     steps = np.diff(array, prepend=np.int64(0)) if array.ndim == 1 else array
     plain, difference = _narrowest(array), _narrowest(steps)
     if array.ndim == 1 and difference != "int64" and TYPES[difference] <= TYPES[plain]:
-        return [difference, "difference", list(array.shape)], _bytes(steps, difference)
-    return [plain, "plain", list(array.shape)], _bytes(array, plain)
+        return (difference, "difference", list(array.shape)), _bytes(steps, difference)
+    return (plain, "plain", list(array.shape)), _bytes(array, plain)
 
 
 def _line(exact: Fraction | Polynomial) -> str:

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, is_dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -73,36 +72,38 @@ def to_problem(
         if theta is not None and isinstance(reward, ParametricReward):
             objective, reward = replace(objective, reward=reward.at(theta)), None
         question = to_objective(objective, model)
+    problem = certified.CertifiedProblem(to_graph(model.structure), question, automaton=automaton)
     if isinstance(model, ParametricMDP):
-        law = _law_of_expressions(model, reward, theta)
-        if theta is None:
-            law |= {"data": data, "assumed_support": assumed_support}
-    else:
-        kernel = IntervalOperator.of(model)  # rows that decimals brought off 1 are scaled
-        lower, upper = (np.asarray(bound, dtype=np.float64) for bound in (kernel.lower, kernel.upper))
-        law = {"lower": lower, "upper": upper, "assumed_support": assumed_support, "passing": passing}
-        law = {"probability": lower} if isinstance(model, MDP) else law
-    return certified.CertifiedProblem(to_graph(model.structure), question, automaton=automaton, **law)
+        problem = _with_expressions(problem, model, reward, theta)
+        return problem if theta is not None else replace(problem, data=data, assumed_support=assumed_support)
+    kernel = IntervalOperator.of(model)  # rows that decimals brought off 1 are scaled
+    lower, upper = (np.asarray(bound, dtype=np.float64) for bound in (kernel.lower, kernel.upper))
+    if isinstance(model, MDP):
+        return replace(problem, probability=lower)
+    return replace(problem, lower=lower, upper=upper, assumed_support=assumed_support, passing=passing)
 
 
-def _law_of_expressions(
-    model: ParametricMDP, reward: object, theta: Sequence[Fraction] | None
-) -> dict[str, Any]:
+def _with_expressions(
+    problem: certified.CertifiedProblem,
+    model: ParametricMDP,
+    reward: object,
+    theta: Sequence[Fraction] | None,
+) -> certified.CertifiedProblem:
     """Probabilities as expressions, those of a reward behind them: at a point, or over the domain."""
     polynomial, elsewhere = to_polynomials(model.expressions), model.structure.elsewhere
-    law: dict[str, object] = {"expression": model.expression.astype(np.int64)}
     denominators = model.expressions.denominators
     if theta is not None:
         point = tuple(Fraction(value) for value in theta)
-        law["theta"] = (*point, *(1 / g.evaluate(point) for g in denominators))
+        problem = replace(problem, theta=(*point, *(1 / g.evaluate(point) for g in denominators)))
     else:
-        law["domain"] = to_domain(model.parameters)
-        law["unseen"] = None if elsewhere is None else np.logical_or(*elsewhere)
+        unseen = None if elsewhere is None else np.logical_or(*elsewhere)
+        problem = replace(problem, domain=to_domain(model.parameters), unseen=unseen)
         if denominators:
-            polynomial, law["denominator"] = _with_positive_denominators(model, polynomial)
+            polynomial, positive = _with_positive_denominators(model, polynomial)
+            problem = replace(problem, denominator=positive)
     if isinstance(reward, ParametricReward):
         polynomial += to_polynomials(reward.expressions)
-    return {**law, "polynomial": polynomial}
+    return replace(problem, expression=model.expression.astype(np.int64), polynomial=polynomial)
 
 
 def provable(model: IntervalMDP, objective: Objective, assumed_support: float | None = None) -> IntervalMDP:

@@ -39,7 +39,7 @@ from tightrope.problem import Problem, require_discrete
 from tightrope.solver.bellman.factored import FactoredOperator
 from tightrope.solver.equations.system import assume_support
 from tightrope.solver.solution import Solution, SolveOptions
-from tightrope.solver.solve import solve
+from tightrope.solver.solve import limits_of, solve
 from tightrope_check import problem as certified
 from tightrope_check.checker import prove
 from tightrope_check.laws import boxes_of
@@ -252,8 +252,7 @@ def composed_certificate(
     if support is not None:
         known = assume_support(known, support)
     precision = effort.precision / 4 if problem.automaton is None else effort.precision
-    limits = {name: getattr(effort, name) for name in ("seconds", "iterations", "threads", "device")}
-    solved: Solve = partial(solve, precision=precision, relative=effort.relative, **limits)
+    solved: Solve = partial(solve, **limits_of(effort.within(precision)))
     name = "value" if policy is None else "given policy"
     claim = to_claim(name, problem.objective.range, policy, problem.objective)
     boxes, _ = boxes_of(problem, FLOAT64)

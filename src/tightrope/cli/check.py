@@ -26,7 +26,7 @@ from tightrope.errors import InputError
 from tightrope.io.coding import record_of, to_plain
 from tightrope.io.output import CERTIFICATE, POLICY, OutputFile, refuse_same
 from tightrope.io.results import CertifiedFacts, Interval
-from tightrope.loading import is_continuous, is_markov_automaton
+from tightrope.loading import type_of
 from tightrope.model.continuous import ParametricCTMC, over_box
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
@@ -201,7 +201,8 @@ def load(
     request: CheckRequest, question: Question, files: CheckFiles, workspace: Workspace
 ) -> tuple[Loaded, str | None, PartSolver | None]:
     """Build the model; of a chain in continuous time its jumps, if a certificate does not speak of time."""
-    timed, untimed = is_continuous(request.model), is_markov_automaton(request.model)
+    kind = type_of(request.model)
+    timed, untimed = kind == "ctmc", kind == "ma"
     if timed:
         options.refuse_options(request, NOT_TIMED)
     if untimed:

@@ -180,8 +180,8 @@ def answer(request: ComparedOptions, ask: Callable[[Subject], Callable[..., tr.C
         result.controller.save(claimed.checked(), subject.model.hash())
     if page is not None:
         both = {"today": result.baseline, "new": result.controller}
-        plain = all(one is not None and not one.has_memory for one in both.values())
-        drawn = late.policy_map.map_policies(both) if plain else None
+        plain = {name: one for name, one in both.items() if one is not None and not one.has_memory}
+        drawn = late.policy_map.map_policies(plain) if len(plain) == len(both) else None
         page.write(late.page.comparison_page(document.answer, document.headline, document.about, drawn))
     if proof is not None and (made := prove(result, request.model, proof.path)) is not None:
         made.save(proof.checked())

@@ -22,25 +22,18 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from tightrope.cli import output
-from tightrope.cli.flags import BARE, MOVED
+from tightrope.cli.flags import BARE, DEFAULTS, MOVED
 from tightrope.errors import InputError, Location, suggest
 
 SETTINGS = Path("tightrope.toml")
-KEYS = {
-    "model": "model",
-    "property": "prop",
-    "const": "const",
-    "param": "param",
-    "domain": "domain",
-    "data": "data",
-    "reading": "reading",
-    "delta": "delta",
-}
+_AS_FIELDS = ("const", "param", "domain", "data", "reading", "delta")
+KEYS = {"model": "model", "property": "prop", **{name: name for name in _AS_FIELDS}}
 """What a file may set, and the field of a command that this is."""
 
 STREAMED = {"export": ".drn", "sample": ".csv", "draft": ".prism", "report": ".html"}
@@ -100,13 +93,16 @@ def words_of(command: Any, arguments: Sequence[str]) -> list[Typed]:
         spelling, glued, value = token.partition("=") if long else (token[:2], token[2:], token[2:])
         moved, form = MOVED.get(spelling, ("", ""))
         option = options.get(spelling)
-        if option is None and moved in options and (glued or tokens):
-            output.say(f"note: {spelling} is now written {moved} {form.format('…')}")
-            value = value if glued else tokens.pop(0)
-            if moved in BARE:
-                parts.setdefault(moved, {})["name" if form == "{}" else "after"] = value
+        if option is None and moved in options and (glued or tokens or "{}" not in form):
+            value = value if glued or "{}" not in form else tokens.pop(0)
+            if moved in DEFAULTS:
+                text = form.removeprefix(DEFAULTS[moved]).format(value)
+                part = parts.setdefault(moved, {})
+                part["name" if form == "{}" else "after"] = text
+                part["old"] = f"{part.get('old', '')} {spelling}"
             else:
                 words.append(Typed((moved, form.format(value)), options[moved], form.format(value)))
+                output.say(f"note: {spelling} is now written {moved} {form.format(value)}")
         elif token in BARE and option is not None and (not tokens or tokens[0].startswith("-")):
             parts.setdefault(token, {})
         elif option is None or getattr(option, "is_flag", False):
@@ -115,8 +111,12 @@ def words_of(command: Any, arguments: Sequence[str]) -> list[Typed]:
             after = [tokens.pop(0)] if tokens and not glued else []
             words.append(Typed((token, *after), option, value or "".join(after)))
     for name, part in parts.items():
-        value = part.get("name", BARE[name]) + (f":{part['after']}" if "after" in part else "")
+        typed = [word for word in words if word.option is options[name] and "name" not in part][:1]
+        words = [word for word in words if word not in typed]
+        value = part.get("name", typed[0].value if typed else DEFAULTS[name]) + part.get("after", "")
         words.append(Typed((name, value), options[name], value))
+        for spelling in part.get("old", "").split():
+            output.say(f"note: {spelling} is now written {name} {value}")
     return [*words, *([Typed(tuple(tokens))] if tokens else [])]
 
 
@@ -208,9 +208,7 @@ def _with_settings(command: Any, name: str, words: list[Typed], file: Path) -> l
 @contextmanager
 def streaming(name: str, arguments: Sequence[str]) -> Iterator[list[str]]:
     """The arguments with a file in place of `-o -`, which is copied to standard output in the end."""
-    places = [
-        i for i, word in enumerate(arguments[:-1]) if word in ("-o", "--output") and arguments[i + 1] == "-"
-    ]
+    places = [i for i, pair in enumerate(pairwise(arguments)) if pair in (("-o", "-"), ("--output", "-"))]
     if not places:
         yield list(arguments)
         return

@@ -11,7 +11,7 @@ import re
 NAMES = """
     above actions allow_loss alpha assume_support at at_most avoid breakdown budget chosen_at columns const
     convert_obs cost cost_range costs coupled_gap data delta design device discount domain
-    drop_duplicates ellipsoid ends engine env exact export gap gaps ignored intersect interval iterations
+    drop_duplicates ellipsoid ends engine env exact export gap gaps ignored interval iterations
     known ltl_translator misfit on_drift optimality order outcomes overwrite planned_episodes plot policy
     precision prior reading refuted region select_by select_on cluster
     scheduler sets since skip_invalid states terminal_reward threads to unit until_now watched_until window
@@ -25,6 +25,7 @@ OPTIONS = {
     "cost_sd": "--cost-range sd=",
     "fallback": "--no-fallback",
     "format": "--data-format",
+    "intersect": "--sets parameter+tied",
     "maps": "--map",
     "model": "MODEL",
     "params": "--param",
@@ -42,6 +43,7 @@ MOVED = {
     "--breakdown-of": ("--breakdown", "{}"),
     "--cost-sd": ("--cost-range", "sd={}"),
     "--effort": ("--sets", "{}"),
+    "--intersect": ("--sets", "parameter+tied"),
     "--loss": ("--tree", "{}"),
     "--return-range": ("--outcomes", "range={}"),
     "--threshold": ("--breakdown", "all:{}"),
@@ -50,6 +52,9 @@ MOVED = {
 
 BARE = {"--breakdown": "all", "--tree": "1%"}
 """Options whose value may be left out, and the value that is then meant."""
+
+DEFAULTS = {**BARE, "--sets": "parameter"}
+"""Options to whose value old ones add something, and the value where it is not given."""
 
 
 _ARGUMENT = re.compile(r"`(?P<name>[a-z_]+)(?:=(?P<value>[^`]*))?`")

@@ -26,10 +26,12 @@ class SetsOption(Enum):
     UNTIED = "untied"
     TIED = "tied"
     PARAMETER = "parameter"
+    PARAMETER_WITHIN_TIED = "parameter+tied"
     EXPRESSION = "expression"
     RECTANGULAR = "rectangular"
     COUPLED = "coupled"
     ALL = "all"
+    ALL_WITHIN_TIED = "all+tied"
     QUICK = "quick"
     NORMAL = "normal"
     HIGH = "high"
@@ -44,17 +46,15 @@ class LearnRequest(options.StudyOptions):
     sets: SetsOption | None = declare(
         "--sets",
         "The sets nature picks from, independently at every choice or once per run (coupled); 'all' "
-        "compares them. If no region is chosen either: rectangular sets only (quick), coupled sets if a "
-        "forecast shows a gain (normal, the default), or always (high).",
+        "compares them; '+tied' intersects parameter sets with the tied ones. If no region is chosen either: "
+        "rectangular sets only (quick), coupled sets if a forecast shows a gain (normal, the default), or "
+        "always (high).",
     )
     interval: IntervalMethod | None = declare("--interval", "The intervals of events.")
     budget: Budget = declare("--budget", "How events share δ.", default=Budget.TIED)
     ellipsoid: EllipsoidVersion = declare(
-        "--ellipsoid",
-        "'paper' is the published ellipsoid, whose proof has a gap.",
-        default=EllipsoidVersion.SOUND,
+        "--ellipsoid", "'paper' is the published one, whose proof has a gap.", default=EllipsoidVersion.SOUND
     )
-    intersect: bool = switch("--intersect", "Intersect parameter sets with the tied intervals.")
     no_fallback: bool = switch("--no-fallback", "Stop if the region is empty, instead of using tied sets.")
     policy: str | None = declare(
         "--policy", "Certify this policy's interval as well.", "FILE|optimal-at-truth"
@@ -105,18 +105,18 @@ class LearnRequest(options.StudyOptions):
     )
 
     @property
-    def compares(self) -> bool:
-        """Whether all kinds of sets are asked for."""
-        return self.sets is SetsOption.ALL
+    def kind(self) -> str | None:
+        """The sets that are asked for, or how much is spent on the choice; without what they lie within."""
+        return None if self.sets is None else self.sets.value.partition("+")[0]
 
     def learn_options(self) -> tr.LearnOptions:
         """What is said about how to learn."""
         words = {**options.learn_words(self), "outcomes": tr.LearnOptions.outcomes}
         words |= parse_outcomes(self.outcomes or ())
-        name = "sets" if self.sets is None else self.sets.value
-        effort = name if name in {level.value for level in Effort} else None
-        words["sets"] = None if effort or self.sets is None or self.compares else name
+        effort = self.kind if self.kind in {level.value for level in Effort} else None
+        words["sets"] = None if effort or self.kind == "all" else self.kind
         words["effort"] = effort or tr.LearnOptions.effort
+        words["intersect"] = self.sets is not None and self.sets.value.endswith("+tied")
         words["prior"] = () if self.prior is None else late.priors.read_priors(self.prior)
         return tr.LearnOptions.of("learn", {**words, "fallback": not self.no_fallback})
 

@@ -140,8 +140,8 @@ def run_one(request: LearnRequest) -> Finished:
     if not timed and other is None and request.unit is not None:
         answer, how = learn_units, {"temporal": True}
     elif not timed and other is None:
-        untied = request.sets is not None and request.sets.value == "untied"
-        answer, how = learn_policies, {"temporal": True, "untied": untied, "observed": True}
+        how = {"temporal": True, "untied": request.kind == "untied", "observed": True}
+        answer = learn_policies
     words, exports = request.learn_options(), result_files.parse_exports(request.export)
     files = LearnFiles.claim(request, timed, result_files.KIND if answer is learn_policies else "answer")
     if request.observations is not None:
@@ -153,36 +153,31 @@ def refuse_combinations(request: LearnRequest, timed: bool, other: QueryKind | N
     """Options that do not go with the model, the question, or each other."""
     if timed:
         cli_options.refuse_options(request, NOT_TIMED)
-    elif other is not None:
-        why = f"it cannot be used with {request.prop}: {NO_ANSWER}"
-        cli_options.refuse_options(request, NOT_OTHER, why)
-        if request.compares:
+    elif other is not None or request.unit is not None:
+        why = f"it cannot be used with {'--unit' if other is None else f'{request.prop}: {NO_ANSWER}'}"
+        cli_options.refuse_options(request, NOT_WITH_UNITS if other is None else NOT_OTHER, why)
+        if request.kind == "all":
             cli_options.refuse("--sets all", why)
-        if request.certificate is not None:
-            require_task(other, str(request.prop), Task.LEARN_CERTIFICATE)
-    elif request.unit is not None:
-        cli_options.refuse_options(request, NOT_WITH_UNITS, "it cannot be used with --unit")
-        if request.compares:
-            cli_options.refuse("--sets all", "it cannot be used with --unit")
-        if request.output is not None and request.output.suffix in SINGLE:
-            raise InputError("--unit writes several files", hint="name a directory: -o DIR")
-    certificate = request.certificate is not None
-    sets = None if request.sets is None else request.sets.value
-    cli_options.require_coupled(request.coupled_gap, sets in ("coupled", "all"))
+    certificate, folder = request.certificate is not None, request.output
+    if other is not None and certificate:
+        require_task(other, str(request.prop), Task.LEARN_CERTIFICATE)
+    cli_options.require_coupled(request.coupled_gap, request.kind in ("coupled", "all"))
+    several = request.unit is not None and folder is not None and folder.suffix in SINGLE
     cli_options.refuse_any(
+        (several, "--unit writes several files", "name a directory: -o DIR"),
         (
-            timed and sets not in (None, "expression"),
-            f"--sets {sets} is not supported for continuous time",
+            timed and request.kind not in (None, "expression"),
+            f"--sets {request.kind} is not supported for continuous time",
             "leave --sets out: it is expression",
         ),
-        (request.compares and certificate, "--certificate is for one kind of sets, not for --sets all"),
+        (request.kind == "all" and certificate, "--certificate is for one kind of sets, not for --sets all"),
         (
             certificate and request.ellipsoid is EllipsoidVersion.PAPER,
             "--certificate has nothing to prove: the published ellipsoid is unsound and guarantees nothing",
             "leave --ellipsoid paper out: the sound ellipsoid (--region ellipsoid) has certificates",
         ),
         (
-            request.tree is not None and (request.compares or request.policy is not None),
+            request.tree is not None and (request.kind == "all" or request.policy is not None),
             "--tree cannot be used with --sets all or --policy",
             "learn with one kind of sets and without --policy for a tree",
         ),
@@ -252,7 +247,7 @@ def learn_policies(about: Learning) -> Finished:
     record = _record(about, results, true_value, about.proved(proof, not_covered))
 
     def show() -> screen.Content:
-        if request.compares:
+        if request.kind == "all":
             return show_comparison(subject.query.text, results, true_value, written)
         proved = {} if proof is None else {name: Interval.of(*ends) for name, ends in proof.values.items()}
         return show_result(results[0], true_value, written, proved)
@@ -295,7 +290,7 @@ def _record(
         peak_memory=peak_memory(),
         true_value=true_value,
         output=None if request.output is None else str(request.output),
-        all=outcomes if request.compares else UNSET,
+        all=outcomes if request.kind == "all" else UNSET,
         data=sources.read_facts(about.study.reading),
         certificate=certificate,
     )
@@ -309,7 +304,7 @@ def _learn(
     subject = study.subject
     if subject.pomdp is not None:
         progress("a controller that sees observations only")
-    ask = partial(tr.learn_all if request.compares else tr.learn, subject.problem, study.reading)
+    ask = partial(tr.learn_all if request.kind == "all" else tr.learn, subject.problem, study.reading)
     try:
         learned = ask(delta=request.delta, policy=given, progress=progress, **about.words.words)
     except tr.EmptyRegion as error:

@@ -321,7 +321,7 @@ PANELS = {
     "Collection": """episodes seed explore until_gap max_episodes cost avoid at_most cap within_cap generative
         draws env convert_obs actions on_drift watched raw costs bet_on append""",
     "Aim": "gap optimality above",
-    "Method": """delta alpha region sets interval budget ellipsoid intersect no_fallback policy baseline
+    "Method": """delta alpha region sets interval budget ellipsoid no_fallback policy baseline
         allow_loss at assume_support misfit breakdown slack patience shield""",
     "Effort": "precision absolute coupled_gap time_limit device threads",
     "Output": """output certificate policy_out figure plot export all_states every follow stop checkpoint""",
@@ -423,11 +423,8 @@ def _build(record: Any, given: Mapping[str, object]) -> Any:
 @functools.cache
 def _kinds(record: type) -> dict[str, object]:
     """The types of a record's fields, but of those that words describe."""
-    return (
-        {}
-        if any(WORD in each.metadata for each in fields(record))
-        else get_type_hints(record, None, None, True)
-    )
+    is_of_words = any(WORD in each.metadata for each in fields(record))
+    return {} if is_of_words else get_type_hints(record, None, None, True)
 
 
 def list_given(request: DataclassInstance, names: str | None = None) -> list[str]:

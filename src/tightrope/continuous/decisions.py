@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -27,8 +27,10 @@ from tightrope.model.graph.qualitative import positive
 from tightrope.model.graph.support import Support
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray, offsets, ranges
 from tightrope.numerics.jit import kernel, stop_interpreting
-from tightrope.numerics.late import sparse
 from tightrope.numerics.rounding import down, error_factor, up
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 _ABOVE = 1.125
 _EXTRA = 40
@@ -343,11 +345,9 @@ class TimeSlices:
         return low, np.maximum(low, np.minimum(high, self.peak))
 
     @cached_property
-    def _backup(self) -> Any:
+    def _backup(self) -> csr_array:
         """What values are worth behind every choice, as a matrix."""
-        structure = self.automaton.structure
-        numbers = (self.automaton.probability, structure.successor, structure.transition_start)
-        return sparse.csr_matrix(numbers, shape=(structure.choices, structure.states))
+        return self.automaton.structure.matrix(self.automaton.probability)
 
     def _best(self, values: FloatArray) -> OffsetArray:
         """The choice of every state that looks best."""

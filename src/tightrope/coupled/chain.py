@@ -8,7 +8,7 @@ without further reward are fixed, by the structure alone. Also the Bellman opera
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.model.structure import ParametricReward, RewardStructure, Structure
 from tightrope.numerics.arrays import (
+    AnyArray,
     BoolArray,
     FloatArray,
     IndexArray,
@@ -160,7 +161,7 @@ def unrolled_chain(model: ParametricMDP, objective: Objective, policy: Policy) -
     earned = np.zeros(structure.choices) if reward is None else reward.per_choice(structure)
     held = [phase for phase in phases for _ in range(phase.steps)]
     sizes_of = np.diff(structure.transition_start)
-    levels: list[tuple[Any, ...]] = []
+    levels: list[tuple[AnyArray, ...]] = []
     met = np.array([structure.initial])
     for step, phase in enumerate(reversed(held)):
         is_fixed = phase.fixed[met]
@@ -233,7 +234,7 @@ def _add_rewards(
     within = np.arange(len(order)) - np.searchsorted(row[order], row[order])
     earned[start[row[order]] + np.diff(chain.row_start)[row[order]] + within] = True
 
-    def merged(entries: IndexArray | FloatArray, more: IndexArray | FloatArray) -> Any:
+    def merged(entries: IndexArray | FloatArray, more: IndexArray | FloatArray) -> AnyArray:
         result = np.empty(len(earned), dtype=entries.dtype)
         result[~earned], result[earned] = entries, more
         return result

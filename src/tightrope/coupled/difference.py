@@ -13,7 +13,6 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -26,7 +25,7 @@ from tightrope.model.objective import Direction, Objective, ObjectiveKind
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy
 from tightrope.model.structure import RewardStructure
-from tightrope.numerics.arrays import FloatArray
+from tightrope.numerics.arrays import AnyArray, FloatArray, IndexArray
 from tightrope.numerics.rounding import difference, down, up
 from tightrope.regions.polytope import Polytope
 
@@ -130,13 +129,13 @@ def _is_fixed(chain: Chain, row: int) -> bool:
     return bool(chain.fixed[row]) and not chain.phases
 
 
-def _entries(chain: Chain, row: int, shift: int) -> tuple[Any, Any, FloatArray]:
+def _entries(chain: Chain, row: int, shift: int) -> tuple[IndexArray, IndexArray, FloatArray]:
     """(successor, expression, weight) of one row; nothing where its value is fixed."""
     part = slice(0, 0) if _is_fixed(chain, row) else slice(chain.row_start[row], chain.row_start[row + 1])
     return chain.successor[part] + shift, chain.expression[part], chain.weight[part]
 
 
-def _joined(chains: list[Chain], name: str, last: Any) -> Any:
+def _joined(chains: list[Chain], name: str, last: float) -> AnyArray:
     arrays = [getattr(chain, name) for chain in chains]
     return np.concatenate([*arrays, np.array([last], dtype=arrays[0].dtype)])
 

@@ -46,9 +46,6 @@ with suppress(ImportError):  # an optional package
     from umbi.umb.explicit_umb import ExplicitUmb
     from umbi.umb.umb_to_tar import UmbDecoder, UmbEncoder
 
-Archive = Any
-"""An archive as umbi, which has no types, decodes it."""
-
 Values = list[Any]
 """Numbers of a vector: bools, integers, doubles, `UmbInterval` or rationals."""
 
@@ -217,12 +214,12 @@ class UmbInterval(NamedTuple):
     right: float
 
 
-def decode_archive(path: str | Path) -> Archive:
+def decode_archive(path: str | Path) -> ExplicitUmb:
     """The archive as umbi has it, except that `valuations` are columns: {kind: {variable: array}}."""
     total = _size(Path(path))
 
     class Decoder(UmbDecoder):  # type: ignore[misc,unused-ignore]
-        def read_index_file(self, umb: Archive) -> None:
+        def read_index_file(self, umb: ExplicitUmb) -> None:
             super().read_index_file(umb)
             system = umb.index.transition_system
             for name in ("states", "choices", "branches", "choice_actions"):
@@ -235,7 +232,7 @@ def decode_archive(path: str | Path) -> Archive:
             numbers = _decode_vector(data, sized_type)
             return super().read_vector(filename, sized_type, optional) if numbers is None else numbers
 
-        def read_valuation_description(self, umb: Archive, applies_to: str, valuation_desc: Archive) -> None:
+        def read_valuation_description(self, umb: ExplicitUmb, applies_to: str, valuation_desc: Any) -> None:
             if len(valuation_desc.classes) == 1 and valuation_desc.num_strings is None:
                 data = self.read_file(f"valuations/{applies_to}/valuations.bin", optional=False)
                 columns = _decode_structs(data, valuation_desc.classes[0])
@@ -349,7 +346,7 @@ def _refusing(path: str | Path) -> Iterator[None]:
         refuse(path, f"this is not a UMB file that umbi reads: {type(error).__name__}{shown}")
 
 
-def _structure(archive: Archive, path: str | Path) -> Structure:
+def _structure(archive: ExplicitUmb, path: str | Path) -> Structure:
     system = archive.index.transition_system
     states, choices = system.num_states, system.num_choices
     targets = len(archive.branch_to_target or ())
@@ -390,7 +387,7 @@ def _structure(archive: Archive, path: str | Path) -> Structure:
     )
 
 
-def _rewards(archive: Archive, title: str, values: Annotation, starts: list[int]) -> RewardStructure:
+def _rewards(archive: ExplicitUmb, title: str, values: Annotation, starts: list[int]) -> RewardStructure:
     """Rewards of states and choices, those of branches as expectations of their choice, rounded once."""
     state, choice = (_doubles(values[at], title) if at in values else None for at in REWARD_PLACES[:2])
     if "branches" not in values:
@@ -413,7 +410,7 @@ def _rewards(archive: Archive, title: str, values: Annotation, starts: list[int]
     return RewardStructure(state, np.array(expected, np.float64), is_mean)
 
 
-def _model(archive: Archive, structure: Structure) -> MDP | IntervalMDP:
+def _model(archive: ExplicitUmb, structure: Structure) -> MDP | IntervalMDP:
     values = archive.branch_to_probability
     if values is None:
         values = [1] * structure.transitions
@@ -433,7 +430,7 @@ def _doubles(values: Values, name: str) -> FloatArray:
 
 
 def _annotations(
-    archive: Archive, group: str, places: tuple[str, ...], path: str | Path
+    archive: ExplicitUmb, group: str, places: tuple[str, ...], path: str | Path
 ) -> Iterator[tuple[str, Annotation]]:
     """The annotations of a group under the names that their authors gave them."""
     described = (archive.index.annotations or {}).get(group, {})

@@ -204,14 +204,14 @@ class Result(Record):
         claim = claim_text(self._question, bounded(guarantee, self._maximises, digits), whose)
         return self.verdict.headline(claim, sure_text(self.outcome.ledger.delta))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return the keys of `tightrope learn --json`."""
-        plain: dict[str, Any] = to_plain(self.outcome)
+        plain = to_plain(self.outcome)
         return {key: value for key, value in plain.items() if key not in ("bounds", "estimate", "files")}
 
     def _picture_(self) -> str:
         """A small figure for a card of a notebook, as SVG."""
-        return report.plotting.small_figure(self)
+        return report.plotting.small_figure(self.interval, self.guarantee, self.optimistic_value)
 
     def plot(self, ax: Axes | None = None, *, reference: float | None = None) -> Axes:
         """Return a picture of the interval and the optimistic value on `ax`, with a line at `reference`."""

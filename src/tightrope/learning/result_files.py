@@ -391,11 +391,10 @@ def write_results(
     content: records.ResultDocument,
     *,
     exports: Collection[Export] = (),
-    progress: Callable[[str], None] | None = None,
 ) -> list[Path]:
     """Write the directory; the paths of its files. `content` is the document, which lists them as well."""
     with claim(path, KIND).filling(RESULT) as folder:
-        names = fill_results(folder, results, content, exports=exports, progress=progress)
+        names = fill_results(folder, results, content, exports=exports)
     return [path / name for name in names]
 
 

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
+from typing import TYPE_CHECKING, TypeAlias, Unpack
 
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.errors import InputError, ReadingWarning, check_keywords, check_number, check_type
@@ -150,7 +150,7 @@ def solve(
         over |= {"misfit": misfit, "coupled_gap": LearnOptions.coupled_gap if gap is None else gap}
         return solve_over_domain(question, LearnOptions.of("solve", over), policy, progress)
     _refuse("models without parameters", given, "sets coupled_gap misfit")
-    plain: Any = model.instantiate() if isinstance(model, ParametricMDP | ParametricCTMC) else model
+    plain = model.instantiate() if isinstance(model, ParametricMDP | ParametricCTMC) else model
     is_one = isinstance(plain, MDP | IntervalMDP) and query.plain_objective is not None
     if is_one and translator is None and not effort.controller:
         del words["controller"]

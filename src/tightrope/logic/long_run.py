@@ -66,12 +66,8 @@ def _bias(part: MDP | IntervalMDP, probability: FloatArray, reward: FloatArray) 
     """h with h(0) = 0; the column of h(0) belongs to g."""
     structure = part.structure
     size = structure.states
-    matrix = sparse.csr_matrix(
-        (probability, structure.successor, structure.transition_start), shape=(size, size)
-    )
-    system = sparse.hstack(
-        [np.ones((size, 1)), (sparse.identity(size) - matrix).tocsc()[:, 1:]], format="csc"
-    )
+    steps = sparse.eye_array(size) - structure.matrix(probability)
+    system = sparse.hstack([np.ones((size, 1)), steps.tocsc()[:, 1:]], format="csc")
     with warnings.catch_warnings():
         warnings.simplefilter("error", linalg.MatrixRankWarning)
         try:
@@ -104,6 +100,10 @@ _CHECK_EVERY = 16
 _MOST_TRIALS = 60
 
 
+Gain = tuple[float, float, FloatArray | float, int]
+"""(low, high, bias, rounds) of one end component."""
+
+
 @dataclass(frozen=True, eq=False)
 class Gains:
     """The averages of maximal end components, each within [low, high]; `bias` is what shows it, per state."""
@@ -113,6 +113,21 @@ class Gains:
     high: FloatArray
     bias: FloatArray
     rounds: int
+
+    @staticmethod
+    def of(
+        model: MDP | IntervalMDP, gain: Callable[[EndComponents, OffsetArray, OffsetArray], Gain]
+    ) -> Gains:
+        """`gain` is asked about the states and choices of each component."""
+        components = maximal_end_components(Support.of(model))
+        low, high = np.empty(components.count), np.empty(components.count)
+        bias, rounds = np.zeros(model.states), 0
+        for number, members in enumerate(components.members):
+            chosen, _ = ranges(model.structure.choice_start, members)
+            chosen = chosen[components.internal[chosen]]
+            low[number], high[number], bias[members], more = gain(components, members, chosen)
+            rounds += more
+        return Gains(components, low, high, bias, rounds)
 
 
 def read_average(query: Query) -> tuple[RewardStructure, Directions]:
@@ -160,30 +175,25 @@ def bound_quotient_average(
     if directions[0] is Direction.MIN:
         turned = bound_quotient_average(model, -earned, spent, opposite(directions), precision, solve)
         return BoundedValue(turned.bounds.negated(), turned.iterations, turned.missed)
-    components = maximal_end_components(Support.of(model))
-    low, high = np.empty(components.count), np.empty(components.count)
-    rounds = 0
-    for number in range(components.count):
-        members = np.flatnonzero(components.component == number)
-        chosen, _ = ranges(model.structure.choice_start, members)
-        chosen = chosen[components.internal[chosen]]
+
+    def gain(components: EndComponents, members: OffsetArray, chosen: OffsetArray) -> Gain:
         part = part_of(model, members, components.internal)
-        low[number], high[number], more = _quotient(part, earned[chosen], spent[chosen], precision, solve)
-        rounds += more
-    gains = Gains(components, low, high, np.zeros(model.structure.states), rounds)
+        return _quotient(part, earned[chosen], spent[chosen], precision, solve)
+
+    gains = Gains.of(model, gain)
     largest = float(np.abs(earned).max(initial=0.0) / spent.max())
     return _reached_value(model, gains, largest, Direction.MAX, precision, solve)
 
 
 def _quotient(
     part: MDP | IntervalMDP, earned: FloatArray, spent: FloatArray, precision: float, solve: Solve
-) -> tuple[float, float, int]:
+) -> Gain:
     """Bounds on the best quotient inside one end component, given whole."""
     longest = float(spent.max())
     _, most, _, rounds = _gain(part, -spent, Direction.MAX, precision * 1e-3, solve)
     shortest = -most * (1 - 2.0**-50)
     if shortest <= 0:  # mixing is so slow that nothing is known of the time that passes
-        return -np.inf, np.inf, rounds
+        return -np.inf, np.inf, 0.0, rounds
     low, high = -np.inf, np.inf
     known: list[tuple[float, float]] = []
     trial = 0.0
@@ -201,7 +211,7 @@ def _quotient(
             break
         known.append((trial, (least + most) / 2))
         trial = _next_trial(known, low, high)
-    return low, high, rounds
+    return low, high, 0.0, rounds
 
 
 def _next_trial(known: list[tuple[float, float]], low: float, high: float) -> float:
@@ -218,25 +228,19 @@ def gains_of(
 ) -> Gains:
     """The best average of every end component, for a maximiser."""
     require_constant(model, "long-run averages")
-    structure, support = model.structure, Support.of(model)
-    components = maximal_end_components(support)
-    low, high = np.empty(components.count), np.empty(components.count)
-    bias, rounds = np.zeros(structure.states), 0
-    for number, members in enumerate(components.members):
-        chosen, _ = ranges(structure.choice_start, members)
-        earned = reward[chosen[components.internal[chosen]]]
+
+    def gain(components: EndComponents, members: OffsetArray, chosen: OffsetArray) -> Gain:
         if len(members) == 1:  # the best choice for ever
-            low[number] = high[number] = earned.max()
-            continue
+            return reward[chosen].max(), reward[chosen].max(), 0.0, 0
         part = part_of(model, members, components.internal)
-        low[number], high[number], bias[members], more = _gain(part, earned, nature, precision, solve)
-        rounds += more
-    return Gains(components, low, high, bias, rounds)
+        return _gain(part, reward[chosen], nature, precision, solve)
+
+    return Gains.of(model, gain)
 
 
 def _gain(
     part: MDP | IntervalMDP, reward: FloatArray, nature: Direction, precision: float, solve: Solve
-) -> tuple[float, float, FloatArray, int]:
+) -> Gain:
     """Bounds on the best average inside one end component, given whole, and the vector behind them."""
     structure = part.structure
     expected = expectation(part, nature)
@@ -269,10 +273,7 @@ def expectation(part: MDP | IntervalMDP, nature: Direction) -> Callable[[FloatAr
     """What values are worth on average behind every choice, roughly: nothing rests on it."""
     structure = part.structure
     if isinstance(part, MDP):
-        matrix = sparse.csr_matrix(
-            (part.probability, structure.successor, structure.transition_start),
-            shape=(structure.choices, structure.states),
-        )
+        matrix = structure.matrix(part.probability)
         return lambda values: matrix @ values
     starts = structure.transition_start[:-1]
     return lambda values: np.add.reduceat(

@@ -54,11 +54,6 @@ class Answer(Record):
 
     text: str
     structure: Structure = field(repr=False)
-    lower: FloatArray | None
-    upper: FloatArray | None
-    holds: BoolArray | None
-    fails: BoolArray | None
-    listed: BoolArray | None
     readings: tuple[str, ...]
     missed: tuple[str, ...]
     gap: float
@@ -66,6 +61,11 @@ class Answer(Record):
     relative: bool
     iterations: int
     seconds: float = field(compare=False)
+    lower: FloatArray | None = None
+    upper: FloatArray | None = None
+    holds: BoolArray | None = None
+    fails: BoolArray | None = None
+    listed: BoolArray | None = None
     trusts_translator: bool = False
     achieved: Achieved | None = field(default=None, repr=False)
     controller: Policy | None = field(default=None, repr=False)
@@ -224,11 +224,6 @@ def _blank(query: Query, evaluation: Evaluation, effort: SolveOptions, begin: fl
     return Answer(
         text=query.text,
         structure=evaluation.structure,
-        lower=None,
-        upper=None,
-        holds=None,
-        fails=None,
-        listed=None,
         readings=tuple(operators.readings),
         missed=tuple(operators.missed),
         gap=0.0,

@@ -39,7 +39,7 @@ from tightrope.prism.properties.capabilities import QueryKind
 from tightrope.prism.properties.query import Query
 from tightrope.prism.properties.shape import check_is_path, co_safe_path, is_path, operator_kind
 from tightrope.solver.solution import Solution, SolveOptions, Status
-from tightrope.solver.solve import Attained, solve
+from tightrope.solver.solve import Attained, limits_of, solve
 
 Both = tuple[Formula, Formula]
 """A formula and its negation."""
@@ -165,18 +165,7 @@ class Operators:
         self, model: MDP | IntervalMDP, objective: Objective, precision: float, policy: Policy | None = None
     ) -> Solution:
         """One solve, with the effort that was asked for."""
-        effort = self.effort
-        return solve(
-            model,
-            objective,
-            policy=policy,
-            precision=precision,
-            relative=effort.relative,
-            seconds=effort.seconds,
-            iterations=effort.iterations,
-            threads=effort.threads,
-            device=effort.device,
-        )
+        return solve(model, objective, policy=policy, **limits_of(self.effort.within(precision)))
 
     @property
     def _joint(self) -> MDP | IntervalMDP:

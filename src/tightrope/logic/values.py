@@ -16,6 +16,7 @@ from tightrope.errors import InputError
 from tightrope.model.graph.support import Support
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from tightrope.model.product import copy_onto
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray, offsets, ranges
 from tightrope.numerics.rationals import RationalArray
@@ -282,6 +283,4 @@ def under(model: MDP | IntervalMDP, choice: OffsetArray) -> MDP | IntervalMDP:
         rewards=rewards,
         declared_mdp=False,
     )
-    if isinstance(model, MDP):
-        return MDP(built, model.probability[followed])
-    return IntervalMDP(built, model.lower[followed], model.upper[followed])
+    return copy_onto(model, built, followed)

@@ -464,19 +464,16 @@ def box_text(params: object) -> str | None:
     return ",".join(f"{name}={low}:{high}" for name, (low, high) in ends.items())
 
 
-def parse_box(
-    text: str, names: Sequence[str], option: str = "`params`", base: Parameters | None = None
-) -> Parameters:
+def parse_box(text: str, names: Sequence[str], base: Parameters | None = None) -> Parameters:
     """`p=0.1:0.9,q=0:1`; what is not named stays as in `base` (the unit box where None is given)."""
     base = base or Parameters.unit_box(names)
-    bounds = _ranges(text, names, option)
     inherited = dict(zip(names, zip(base.lower, base.upper, strict=True), strict=True))
-    lower, upper = zip(*(inherited | bounds).values(), strict=True) if names else ((), ())
+    lower, upper = zip(*(inherited | _ranges(text, names)).values(), strict=True) if names else ((), ())
     return Parameters(tuple(names), lower, upper, base.constraints, base.free)
 
 
-def _ranges(text: str, names: Sequence[str], option: str) -> dict[str, tuple[Fraction, Fraction]]:
-    reader = _RegionReader(text, names, option, "0.1:0.9")
+def _ranges(text: str, names: Sequence[str]) -> dict[str, tuple[Fraction, Fraction]]:
+    reader = _RegionReader(text, names, "`params`", "0.1:0.9")
     ranges: dict[str, tuple[Fraction, Fraction]] = {}
     for name in reader.names_given():
         low = reader.number()
@@ -494,7 +491,7 @@ def narrow_domain(base: Parameters, box: str | None, domain: str | None) -> Para
     if domain is None:
         return base
     within = parse_domain(domain, base.names, base=base)
-    named = {} if box is None else _ranges(box, base.names, "`params`")
+    named = {} if box is None else _ranges(box, base.names)
     lower, upper = list(within.lower), list(within.upper)
     for i, name in enumerate(base.names):
         if name in named:

@@ -127,15 +127,14 @@ class Policy(Record):
         vars(policy).update(is_deterministic=True, choice=chosen.astype(np.int64))
         return policy
 
-    _made_from: ClassVar[Any] = None  # no field: it is no part of what the policy does
+    _made_from: ClassVar[object] = None  # no field: it is no part of what the policy does
 
     @property
     def made_from(self) -> Provenance | None:
         """The data that the policy was made from; None if unknown."""
         if callable(self._made_from):
             vars(self).update(_made_from=self._made_from())
-        made_from: Provenance | None = self._made_from
-        return made_from
+        return self._made_from if isinstance(self._made_from, Provenance) else None
 
     def made(self, data: Callable[[], Provenance | None]) -> Policy:
         """The same policy, with a record of the data that it was made from."""

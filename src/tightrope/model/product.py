@@ -321,12 +321,8 @@ def _lift_structure(base: Structure, product: Product) -> Structure:
     memory = MEMORY
     while memory in variables:
         memory += "_"
-    return Structure(
-        choice_start=built.choice_start,
-        transition_start=built.transition_start,
-        successor=built.successor,
-        action=built.action_of_choice,
-        action_names=built.action_names,
+    return replace(
+        built,
         labels={name: members[state] for name, members in base.labels.items()},
         rewards={name: lift_reward(reward, product) for name, reward in base.rewards.items()},
         valuations={**variables, memory: product.memory},

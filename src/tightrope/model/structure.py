@@ -26,11 +26,13 @@ from tightrope.errors import InputError, describe
 from tightrope.model.expressions import Expressions, Point
 from tightrope.model.numbers import NotHeldError, doubles
 from tightrope.numerics.arrays import AnyArray, BoolArray, FloatArray, IndexArray, OffsetArray
+from tightrope.numerics.late import sparse
 from tightrope.numerics.record import Facts, Record, remember
 from tightrope.provenance import Provenance
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from scipy.sparse import csr_array
 
 MOST_NAMED = 8
 """So many names are listed."""
@@ -296,6 +298,10 @@ class Structure(Record):
         """The choice each transition belongs to."""
         return np.repeat(np.arange(self.choices, dtype=np.int32), np.diff(self.transition_start))
 
+    def matrix(self, weight: FloatArray) -> csr_array:
+        """Weights of the transitions, with a row per choice and a column per state."""
+        return sparse.csr_array((weight, self.successor, self.transition_start), (self.choices, self.states))
+
     @property
     def is_chain(self) -> bool:
         """One choice per state, and not declared an MDP: a Markov chain."""
@@ -384,7 +390,7 @@ class Structured(Record):
     def hash(self) -> str:
         """Return the identity of the model."""
 
-    def problem(self, property: Any, **options: Any) -> Any:
+    def problem(self, property: object, **options: object) -> Any:
         """Return `tightrope.Problem(model, property, **options)`, a question about this model."""
         return import_module("tightrope").Problem(self, property, **options)
 

@@ -17,7 +17,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
 
 from tightrope.data.columns import EPISODE, FLAGS, STEP
 from tightrope.data.counts import Counts
@@ -30,13 +29,14 @@ from tightrope.data.reading import counts_with_rows, describe_design, plan_readi
 from tightrope.data.time_order import are_in_time
 from tightrope.errors import InputError, Location
 from tightrope.io.stored_arrays import DAMAGE, load_arrays, save_arrays
-from tightrope.io.table.data_table import LogFile
+from tightrope.io.table.data_table import DataTable, LogFile
 from tightrope.io.table.files import find_files, open_table, open_tables
 from tightrope.io.table.text import JsonLines
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.structure import Structure
 from tightrope.monitoring.monitor import Monitor
 from tightrope.monitoring.promise import PromiseWatch
+from tightrope.numerics.late import arrow_json, pa
 from tightrope.verdict import Assumed
 
 STANDARD_INPUT = "-"
@@ -107,7 +107,7 @@ class Following:
         """What was read so far, as learning has it; of a log that `grows` only what was handed over."""
         with tempfile.TemporaryDirectory() as folder:
             if self.is_stream:
-                tables: Any = open_tables(_parse(b"\n".join(self._lines)))
+                tables = _tables_in(b"\n".join(self._lines))
             else:
                 files = find_files(self.places, self.options.format, growing=grows)
                 known = (self._cut(file, Path(folder)) if grows else file for file in files)
@@ -145,10 +145,10 @@ class Following:
         if lines.strip():
             if sum(self.read.values()) <= MOST_KEPT:
                 self._lines.append(lines)
-            self._take(STANDARD_INPUT, open_tables(_parse(lines)), take, grows=True)
+            self._take(STANDARD_INPUT, _tables_in(lines), take, grows=True)
         return bool(block)
 
-    def _take(self, name: str, tables: Any, take: Take, grows: bool = False) -> None:
+    def _take(self, name: str, tables: tuple[DataTable, ...], take: Take, grows: bool = False) -> None:
         """Hand over the events of a file, or of what has been added to one that grows."""
         for events in self._events(self._plan(tables, grows), 0, name, not grows):
             take(events)
@@ -205,7 +205,7 @@ class Following:
     def _header_lines(self, file: LogFile) -> int:
         return 0 if isinstance(file.format, JsonLines) else open_table(file).header_lines
 
-    def _plan(self, tables: Any, grows: bool = False) -> ReadPlan:
+    def _plan(self, tables: tuple[DataTable, ...], grows: bool = False) -> ReadPlan:
         plan = plan_reading(tables, self.structure, self.options)
         columns = plan.columns[0]
         if columns.is_counted:
@@ -227,12 +227,9 @@ class Following:
         return plan
 
 
-def _parse(lines: bytes) -> Any:
-    import pyarrow as pa
-    from pyarrow import json as arrow_json
-
+def _tables_in(lines: bytes) -> tuple[DataTable, ...]:
     try:
-        return arrow_json.read_json(io.BytesIO(lines + b"\n"))
+        return open_tables(arrow_json.read_json(io.BytesIO(lines + b"\n")))
     except pa.ArrowInvalid as error:
         raise InputError(
             f"standard input is not JSON lines: {str(error).splitlines()[0]}",

@@ -12,7 +12,6 @@ import copy
 import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -52,7 +51,7 @@ class Monitor(EProcess):
     (0, False)
     """
 
-    def __init__(self, model: Any, *, alpha: float = DEFAULT_ALPHA):
+    def __init__(self, model: object, *, alpha: float = DEFAULT_ALPHA):
         result = getattr(model, "model", model)
         if not isinstance(result, ParametricMDP):
             raise InputError("a monitor watches a model with parameters", hint="tr.load reads one")
@@ -162,7 +161,7 @@ class Monitor(EProcess):
                 "`data` are counts, which do not record the order of events",
                 hint="give the log itself, one row per step",
             )
-        log: Any = counts.log()
+        log = counts.log()
         if log.rows_left_out:
             raise InputError(
                 f"the log exceeds the largest part by {log.rows_left_out:,} rows", hint="give it in parts"
@@ -360,12 +359,13 @@ class Monitor(EProcess):
         result = f"alarm at event {self.first_alarm}" if self.alarm else "no alarm"
         return f"Monitor({self.events} events, alpha={self.alpha:g}, {result})"
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"model": self.model, "alpha": self.alpha, "state": self.state()}
+    def __getstate__(self) -> tuple[ParametricMDP, float, dict[str, AnyArray]]:
+        return self.model, self.alpha, self.state()
 
-    def __setstate__(self, retained: dict[str, Any]) -> None:
-        Monitor.__init__(self, retained["model"], alpha=retained["alpha"])
-        self.restore(retained["state"])
+    def __setstate__(self, retained: tuple[ParametricMDP, float, dict[str, AnyArray]]) -> None:
+        model, alpha, state = retained
+        Monitor.__init__(self, model, alpha=alpha)
+        self.restore(state)
 
 
 def _count(transition: OffsetArray, transitions: int) -> tuple[OffsetArray, OffsetArray]:

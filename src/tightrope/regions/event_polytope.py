@@ -12,13 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
+from tightrope.numerics.arrays import AnyArray, BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.rounding import UNIT, down, largest_over_box, up
 from tightrope.regions.bounds import quotient_rows
 from tightrope.regions.halfspaces import Halfspaces, Origin, ScaledHalfspaces, rows_between
@@ -30,7 +28,7 @@ from tightrope.regions.polytope import (
     enclosing_vertices,
 )
 from tightrope.regions.region import Conflict, Emptiness, RegionKind, RegionTask, Relaxation
-from tightrope.regions.tightening import DEFAULT_ROUNDS, DEFAULT_TOLERANCE, Tightened, Tightening, tighten
+from tightrope.regions.tightening import Tightened, Tightening, tighten
 from tightrope.statistics.confidence_budget import Assumption, ConfidenceBudget
 from tightrope.statistics.coordinates import AffineFunctions, Coordinates
 from tightrope.statistics.estimates import EventIntervals, event_intervals
@@ -68,12 +66,12 @@ class Nearby:
                 return before
         return Nearby(lower - _WIDER * width, upper + _WIDER * width, vertices.mean(axis=0))
 
-    def state(self) -> dict[str, npt.NDArray[Any]]:
+    def state(self) -> dict[str, AnyArray]:
         """What `restored` needs: a run that goes on later must look from the same place."""
         return {"lower": self.lower, "upper": self.upper, "interior": self.interior}
 
     @staticmethod
-    def restored(state: Mapping[str, npt.NDArray[Any]]) -> Nearby | None:
+    def restored(state: Mapping[str, AnyArray]) -> Nearby | None:
         return Nearby(state["lower"], state["upper"], state["interior"]) if state else None
 
 
@@ -142,19 +140,13 @@ def irreducible(candidates: Sequence[int], is_empty: Callable[[list[int]], bool]
     return tuple(sorted(explain([], False, list(candidates))))
 
 
-def conflicting_events(
-    coordinates: Coordinates,
-    base: Halfspaces,
-    tightened: Tightened,
-    rounds: int = DEFAULT_ROUNDS,
-    tolerance: float = DEFAULT_TOLERANCE,
-) -> tuple[int, ...]:
+def conflicting_events(coordinates: Coordinates, base: Halfspaces, tightened: Tightened) -> tuple[int, ...]:
     """The events (or L1 balls) of an irreducible conflict in an empty system."""
     learned = base.origin >= Origin.EVENT_UPPER
 
     def is_empty(events: list[int]) -> bool:
         rows = ~learned | np.isin(base.index, events)
-        return tighten(coordinates, base.take(rows), rounds, tolerance).empty
+        return tighten(coordinates, base.take(rows)).empty
 
     candidates = _indices(base, tightened.used, learned)
     if not is_empty(candidates):
@@ -187,12 +179,7 @@ def event_rows(base: Halfspaces, coordinates: Coordinates, intervals: EventInter
     return base
 
 
-def polytope_region(
-    intervals: EventIntervals,
-    rounds: int = DEFAULT_ROUNDS,
-    tolerance: float = DEFAULT_TOLERANCE,
-    near: Nearby | None = None,
-) -> Polytope:
+def polytope_region(intervals: EventIntervals, near: Nearby | None = None) -> Polytope:
     """U: the parameters that satisfy all event intervals; `near` is where an earlier region was."""
     model = intervals.events.outcomes.model
     coordinates = Coordinates.of(model.expressions, model.parameters)
@@ -203,11 +190,11 @@ def polytope_region(
         moved = tighten_nearby(base, near)
         if moved is not None:
             return Polytope.of(kind, coordinates, ledger, moved[0], relaxation, enclosure=moved[1])
-    tightened = tighten(coordinates, base, rounds, tolerance)
+    tightened = tighten(coordinates, base)
     region = Polytope.of(kind, coordinates, ledger, tightened, relaxation)
     if not tightened.empty:
         return region
-    contradicting = conflicting_events(coordinates, base, tightened, rounds, tolerance)
+    contradicting = conflicting_events(coordinates, base, tightened)
     conflict = Conflict(contradicting, tuple(intervals.describe(event) for event in contradicting))
     return region.with_emptiness(Emptiness(True, None, conflict))
 

@@ -20,8 +20,10 @@ from tightrope.regions.halfspaces import Halfspaces, Origin, ScaledHalfspaces
 from tightrope.regions.walk import bound_by_programs, deepest_point
 from tightrope.statistics.coordinates import Coordinates
 
-DEFAULT_ROUNDS = 20
-DEFAULT_TOLERANCE = 1e-3
+_ROUNDS, _ROUNDS_OF_BOXES = 20, 2
+"""At most so many: where products are coordinates, and elsewhere."""
+
+_TOLERANCE = 1e-3
 
 
 @dataclass(frozen=True, repr=False)
@@ -54,28 +56,23 @@ class Tightened:
     empty: bool
 
 
-def tighten(
-    coordinates: Coordinates,
-    base: Halfspaces,
-    rounds: int = DEFAULT_ROUNDS,
-    tolerance: float = DEFAULT_TOLERANCE,
-) -> Tightened:
+def tighten(coordinates: Coordinates, base: Halfspaces) -> Tightened:
     """Shrink the box of `base` and add envelopes; `used` are the rows of `base` that any proof rested on."""
     if coordinates.size == 0:  # no parameters: the region is the one empty point
         nothing = np.zeros(0, dtype=np.int64)
         return Tightened(base, Tightening(0, True, (), ()), np.zeros(0), 0.0, nothing, False)
     if not coordinates.is_lifted and (blocks := find_blocks(base.matrix)):
-        return _tighten_blocks(base, blocks, rounds, tolerance)
-    return _tighten_whole(coordinates if coordinates.is_lifted else None, base, rounds, tolerance)
+        return _tighten_blocks(base, blocks)
+    return _tighten_whole(coordinates if coordinates.is_lifted else None, base)
 
 
-def _tighten_blocks(base: Halfspaces, blocks: tuple[Block, ...], rounds: int, tolerance: float) -> Tightened:
+def _tighten_blocks(base: Halfspaces, blocks: tuple[Block, ...]) -> Tightened:
     """A product of systems, each tightened by itself."""
     lower, upper, interior = base.lower.copy(), base.upper.copy(), np.zeros(base.size)
     done, depth, used = 0, np.inf, list[OffsetArray]()
     empty, converged = False, True
     for block in blocks:
-        part = _tighten_whole(None, base.within(block), rounds, tolerance)
+        part = _tighten_whole(None, base.within(block))
         columns = block.columns
         lower[columns], upper[columns] = part.system.lower, part.system.upper
         interior[columns], depth = part.interior, min(depth, part.depth)
@@ -91,14 +88,14 @@ def _tighten_blocks(base: Halfspaces, blocks: tuple[Block, ...], rounds: int, to
     return Tightened(system, report, interior, depth, np.sort(np.concatenate(used)), empty)
 
 
-def _tighten_whole(lifted: Coordinates | None, base: Halfspaces, rounds: int, tolerance: float) -> Tightened:
+def _tighten_whole(lifted: Coordinates | None, base: Halfspaces) -> Tightened:
     lower, upper = base.lower, base.upper
     if lifted is not None:
         lower, upper = coordinate_boxes(lifted, lower, upper)
     before = tuple((upper - lower).tolist())
     number = np.arange(len(base))
     used: set[int] = set()
-    limit = rounds if lifted is not None else min(rounds, 2)
+    limit = _ROUNDS_OF_BOXES if lifted is None else _ROUNDS
     done, converged = 0, False
     while True:
         system = base.with_box(lower, upper)
@@ -128,7 +125,7 @@ def _tighten_whole(lifted: Coordinates | None, base: Halfspaces, rounds: int, to
         gain = float(np.max(1.0 - (new_upper - new_lower) / width))
         lower, upper = new_lower, new_upper
         done += 1
-        converged = gain <= tolerance
+        converged = gain <= _TOLERANCE
 
 
 def _tighten(

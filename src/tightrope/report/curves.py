@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -65,7 +64,7 @@ class RunCurve:
     seconds: FloatArray
 
     @staticmethod
-    def of(records: Sequence[Mapping[str, Any]]) -> RunCurve:
+    def of(records: Sequence[Mapping[str, object]]) -> RunCurve:
         """From records, in which infinite numbers are strings."""
         return RunCurve(
             _column(records, "episode"),
@@ -154,7 +153,7 @@ def draw_panel(panel: Panel, above: Axes, below: Axes) -> None:
         axes.yaxis.set_minor_formatter(NullFormatter())
 
 
-def write_curve(directory: Path, records: Sequence[Mapping[str, Any]], about: Mapping[str, str]) -> None:
+def write_curve(directory: Path, records: Sequence[Mapping[str, object]], about: Mapping[str, str]) -> None:
     """The curve of one run as `learning-curve.pdf`, `.svg` and `.png`."""
     panel = Panel(about["title"], about["value"], [Series(about["sets"], [RunCurve.of(records)])])
     save(curves([panel]), directory / "learning-curve")
@@ -168,8 +167,9 @@ def save(figure: Figure, stem: Path) -> list[Path]:
     return written
 
 
-def _column(records: Sequence[Mapping[str, Any]], name: str) -> FloatArray:
-    return np.array([np.nan if record[name] is None else float(record[name]) for record in records])
+def _column(records: Sequence[Mapping[str, object]], name: str) -> FloatArray:
+    values = [record[name] for record in records]
+    return np.array([float(one) if isinstance(one, int | float | str) else np.nan for one in values])
 
 
 def _sample(runs: Sequence[tuple[FloatArray, FloatArray]], at: FloatArray) -> FloatArray:

@@ -19,7 +19,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -30,6 +29,7 @@ from msgspec import UNSET, UnsetType
 
 from tightrope import __version__
 from tightrope.errors import shown
+from tightrope.io.answers import ComparisonAnswer
 from tightrope.io.coding import to_plain
 from tightrope.io.results import ResultDocument, in_words, power_text
 from tightrope.numerics.text import confidence_text, interval_text
@@ -290,7 +290,7 @@ def _script_data(facts: object) -> str:
     return json.dumps(facts, separators=(",", ":")).replace("<", "\\u003c")
 
 
-def _curves(run: ResultDocument, what_if: WhatIf) -> dict[str, Any]:
+def _curves(run: ResultDocument, what_if: WhatIf) -> dict[str, object]:
     """The values of the slider, and the words around them."""
     bound, proved = run.main.guarantee, run.main.judged.word is Word.PROVED
     facts = {
@@ -313,7 +313,7 @@ def _differs(policies: PolicyMap | None) -> str:
     return f"{np.count_nonzero(other):,} of {policies.states:,}"
 
 
-def _controller(run: ResultDocument) -> tuple[list[list[Any]], int] | None:
+def _controller(run: ResultDocument) -> tuple[list[list[object]], int] | None:
     """The first rows of the controller that sees observations, and how many more; None without one."""
     written = run.main.files
     if run.file is None or run.main.robust_optimum is UNSET or isinstance(written, UnsetType):
@@ -367,7 +367,7 @@ MOST_STATES = 500
 
 
 def comparison_page(
-    facts: Any, headline: str, about: Mapping[str, str], policies: PolicyMap | None = None
+    facts: ComparisonAnswer, headline: str, about: Mapping[str, str], policies: PolicyMap | None = None
 ) -> str:
     """The whole document; `facts` is what `compare` and `improve` answer."""
     style, maps = asset("page.css"), None

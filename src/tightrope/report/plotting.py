@@ -10,7 +10,6 @@ import math
 from collections.abc import Iterable, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
@@ -19,7 +18,7 @@ from matplotlib.lines import Line2D
 
 from tightrope.errors import InputError, describe
 from tightrope.io.answers import PlanDocument
-from tightrope.io.results import ResultDocument
+from tightrope.io.results import Interval, ResultDocument
 from tightrope.logic.model_checking import Answer
 from tightrope.numerics.text import text_above, text_below
 from tightrope.report import style
@@ -33,7 +32,7 @@ from tightrope.report.plan_page import HEIGHT, draw_forecast
 from tightrope.report.policy_map import PolicyMap, draw_policy
 from tightrope.report.statement import statement
 
-Updates = str | PathLike[str] | Iterable[Any]
+Updates = str | PathLike[str] | Iterable[object]
 
 
 def plot_intervals(run: ResultDocument, ax: Axes | None, reference: float | None = None) -> Axes:
@@ -183,7 +182,7 @@ def _axes(given: Axes | None, size: tuple[float, float]) -> Axes:
     return given
 
 
-def _records(given: Updates) -> list[Mapping[str, Any]]:
+def _records(given: Updates) -> list[Mapping[str, object]]:
     """Updates as records, whatever they come from."""
     if isinstance(given, str | PathLike):
         from tightrope.io.results import RECORDS
@@ -197,7 +196,7 @@ def _records(given: Updates) -> list[Mapping[str, Any]]:
             raise InputError(f"cannot read records from {file}: {error}") from error
     if not isinstance(given, Iterable):
         raise InputError("`data` are neither updates nor records of a run, a path, or an answer of tr.solve")
-    rows: list[Mapping[str, Any]] = []
+    rows: list[Mapping[str, object]] = []
     elapsed = 0.0
     for entry in given:
         if not isinstance(entry, Mapping) and not hasattr(entry, "to_json"):
@@ -215,10 +214,9 @@ SMALL = style.Medium(SIZE[0], 8.0, "none")
 SOFT = "#888888"
 
 
-def small_figure(result: Any) -> str:
+def small_figure(interval: Interval, guarantee: float, optimistic: float) -> str:
     """The picture as SVG, to be put into HTML as it is."""
-    interval = result.interval
-    known = [v for v in (interval.lower, interval.upper, result.optimistic_value) if math.isfinite(v)]
+    known = [v for v in (interval.lower, interval.upper, optimistic) if math.isfinite(v)]
     low, high = style.span_of(known, margin=0.12)
     with SMALL.style(), matplotlib.rc_context({"text.color": SOFT}):
         figure = Figure(figsize=SIZE, layout="constrained")
@@ -226,12 +224,10 @@ def small_figure(result: Any) -> str:
         colour = style.SETS["rectangular"]
         left, right = max(interval.lower, low), min(interval.upper, high)
         axes.barh(0, right - left, 0.5, left=left, color=colour, edgecolor=colour)
-        if low <= result.guarantee <= high:
-            axes.plot([result.guarantee] * 2, [-0.45, 0.45], color=SOFT, lw=1.6)
-        if low <= result.optimistic_value <= high:
-            axes.plot(
-                result.optimistic_value, 0, "o", mfc=style.PAPER_WHITE, mec=style.OPTIMISTIC, ms=5, mew=1.4
-            )
+        if low <= guarantee <= high:
+            axes.plot([guarantee] * 2, [-0.45, 0.45], color=SOFT, lw=1.6)
+        if low <= optimistic <= high:
+            axes.plot(optimistic, 0, "o", mfc=style.PAPER_WHITE, mec=style.OPTIMISTIC, ms=5, mew=1.4)
         axes.set_xlim(low, high)
         axes.set_ylim(-0.6, 0.6)
         axes.set_yticks([])
@@ -245,5 +241,5 @@ def small_figure(result: Any) -> str:
     head, _, rest = drawn.partition("<metadata>")
     drawn = head + rest.partition("</metadata>")[2]
     words = f"interval from {text_below(interval.lower)} to {text_above(interval.upper)}"
-    words += f", at best {style.number(result.optimistic_value)}"
+    words += f", at best {style.number(optimistic)}"
     return drawn.replace("<svg ", f'<svg role="img" aria-label="{words}" ', 1).strip()

@@ -24,6 +24,7 @@ from msgspec import UnsetType
 from tightrope.errors import InputError, Location
 from tightrope.io.coding import from_text
 from tightrope.io.results import PolicyDocument, PolicyEntry, TakenChoice
+from tightrope.model.policy import Policy
 from tightrope.numerics.arrays import BoolArray, FloatArray, OffsetArray
 from tightrope.numerics.text import reading
 from tightrope.report.style import ACTIONS, legend_below, name_axes, plain
@@ -181,7 +182,7 @@ def read_policy_map(files: dict[str, Path]) -> PolicyMap | None:
     return policy_map(contents, {name: str(file) for name, file in files.items()})
 
 
-def map_policies(policies: Mapping[str, Any]) -> PolicyMap | None:
+def map_policies(policies: Mapping[str, Policy]) -> PolicyMap | None:
     """The same for policies in memory, by way of the text of their files."""
     contents = {}
     for name, policy in policies.items():
@@ -255,7 +256,7 @@ def _read(content: str, place: str, texts: dict[str, int]) -> _Listed:
     return _Listed(names, flags, table, tuple(action for _, action in entries), plain)
 
 
-def _is_plain(entry: list[Any] | PolicyEntry) -> bool:
+def _is_plain(entry: list[object] | PolicyEntry) -> bool:
     if isinstance(entry, list):
         return type(entry[1]) is not list
     return isinstance(entry.choices, UnsetType) and isinstance(entry.steps, UnsetType)

@@ -9,12 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from msgspec import UNSET, UnsetType
 
 from tightrope.errors import TightropeError
-from tightrope.io.answers import AnswerDocument
+from tightrope.io.answers import AnswerDocument, ComparisonAnswer
 from tightrope.io.results import Breakdown, Interval, Outcome, ResultDocument
 from tightrope.numerics.text import (
     bounded,
@@ -188,7 +187,7 @@ def saving(text: str, maximises: bool, gain: float) -> str:
     return f"on average {text_below(gain)} {'gained' if maximises else 'saved'}{_about(text)}"
 
 
-def comparison_advice(facts: Any, question: str) -> list[tuple[str, str]]:
+def comparison_advice(facts: ComparisonAnswer, question: str) -> list[tuple[str, str]]:
     """The same for the page of `compare` and `improve`."""
     proved, gain = facts.verdict is Word.PROVED, facts.improvement
     if not proved:

@@ -25,6 +25,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.transforms import ScaledTranslation
+from matplotlib.typing import RcKeyType
 
 from tightrope.atomic import atomic_path
 from tightrope.errors import shown
@@ -80,7 +81,7 @@ class Medium:
 
     def style(self) -> AbstractContextManager[None]:
         """Matplotlib's settings while a picture is drawn or saved; global ones are left as they are."""
-        settings: dict[Any, Any] = {
+        settings: dict[RcKeyType, object] = {
             "font.size": self.type_size,
             "figure.facecolor": self.background,
             "axes.facecolor": self.background,

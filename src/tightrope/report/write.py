@@ -249,11 +249,10 @@ def write_figures(
     folder: str | Path,
     *,
     beside: Sequence[str | Path] = (),
-    suffix: str = ".pdf",
     overwrite: bool = False,
 ) -> list[Path]:
     """Write every figure that the result has something to show in; their paths."""
-    check_figures(folder, overwrite, suffix)
+    check_figures(folder, overwrite)
     run = load_run(result, beside)
     policies = load_policies(run)
     drawn = {name: picture.figure(run) if picture.applies(run) else None for name, picture in FILES.items()}
@@ -267,17 +266,17 @@ def write_figures(
     written = []
     for name, figure in drawn.items():
         if figure is not None:
-            written.append(Path(folder) / f"{name}{suffix}")
+            written.append(Path(folder) / f"{name}.pdf")
             with add_file(written[-1], "report", overwrite=overwrite) as place:
                 save_figure(figure, place)
     return written
 
 
-def check_figures(folder: str | Path, overwrite: bool = False, suffix: str = ".pdf") -> None:
+def check_figures(folder: str | Path, overwrite: bool = False) -> None:
     """Refuse a directory in which a figure's name is taken by a file that is not ours."""
     if Path(folder).is_dir():
         for name in NAMES:
-            check_added(Path(folder) / f"{name}{suffix}", overwrite)
+            check_added(Path(folder) / f"{name}.pdf", overwrite)
 
 
 def check_picture(target: str | Path, overwrite: bool = False) -> OutputFile:

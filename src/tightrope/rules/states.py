@@ -14,7 +14,7 @@ import numpy.typing as npt
 from msgspec import UNSET
 
 from tightrope.errors import InputError
-from tightrope.numerics.arrays import BoolArray, IndexArray, OffsetArray
+from tightrope.numerics.arrays import AnyArray, BoolArray, IndexArray, OffsetArray
 from tightrope.rules.rule import Column, Columns, DecisionRule, RuleMemory, RuleRow
 
 STATE = "state"
@@ -36,7 +36,7 @@ class NamesStates(Protocol):
     @property
     def labels(self) -> Mapping[str, BoolArray]: ...
     @property
-    def valuations(self) -> Mapping[str, npt.NDArray[Any]]: ...
+    def valuations(self) -> Mapping[str, AnyArray]: ...
     @property
     def state_names(self) -> Sequence[object] | None: ...
 

@@ -70,11 +70,8 @@ class PartSolver:
         gap = widest(lower, upper, solution.relative, solution.unit)
         status = Status.CERTIFIED if gap <= solution.precision else Status.ITERATION_LIMIT
         enclosed = replace(solution, lower=lower, upper=upper, gap=gap, status=status)
-        return (
-            replace(enclosed, truth=truth_of(problem.query, enclosed))
-            if problem.query.is_threshold
-            else enclosed
-        )
+        truth = truth_of(problem.query, enclosed) if problem.query.is_threshold else None
+        return replace(enclosed, truth=truth)
 
     def _is_enough(self, problem: Problem, solution: Solution) -> bool:
         if problem.query.is_threshold:

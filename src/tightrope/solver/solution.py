@@ -274,19 +274,14 @@ class Solution(Record):
         return f"Solution: {interval_text(initial.lower, initial.upper)} {where}"
 
     def _facts_(self) -> Facts:
-        objective = self.objective
-        kind = "relative" if self.relative else "absolute"
+        objective, kind = self.objective, "relative" if self.relative else "absolute"
+        players = f"the agent {objective.agent.value}, nature {objective.nature.value}"
+        widths = f"none wider than {self.gap:.3g} ({kind}, {self.precision:g} asked)"
         return [
-            (
-                "asked",
-                f"{objective.kind.value}; the agent {objective.agent.value}, nature {objective.nature.value}",
-            ),
+            ("asked", f"{objective.kind.value}; {players}"),
             ("verdict", self.verdict.word.value),
             *([] if self.is_certified else [("why", self.status.value)]),
-            (
-                "states",
-                f"{len(self.lower):,}, none wider than {self.gap:.3g} ({kind}, {self.precision:g} asked)",
-            ),
+            ("states", f"{len(self.lower):,}, {widths}"),
             ("policy", repr(self.policy).partition(": ")[2].partition("\n")[0]),
             ("effort", f"{self.iterations:,} iterations, {self.seconds:.3g} s"),
             *([("synchronised intervals", "factor by factor")] if self.is_factored else []),

@@ -252,6 +252,8 @@ def limits_of(options: SolveOptions) -> SolverWords:
         "relative": options.relative,
         "seconds": options.seconds,
         "iterations": options.iterations,
+        "threads": options.threads,
+        "device": options.device,
     }
 
 

@@ -9,10 +9,9 @@ of a stated range refutes it at once; a stated deviation is tested on pairs of c
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
@@ -132,7 +131,7 @@ def mean_evidence(
     return result
 
 
-def checked_range(value: Any, name: str = "cost_range") -> tuple[float, float] | None:
+def checked_range(value: Iterable[float] | None, name: str = "cost_range") -> tuple[float, float] | None:
     """A range of costs as two numbers; `name` is the option."""
     if value is None:
         return None

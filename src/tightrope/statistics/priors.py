@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 
@@ -46,7 +45,7 @@ class Prior:
         return f"{self.parameter} ~ beta({self.a:.6g}, {self.b:.6g})"
 
 
-def read_priors(given: Any) -> tuple[Prior, ...]:
+def read_priors(given: object) -> tuple[Prior, ...]:
     """The priors that were given, one for each parameter at most."""
     if isinstance(given, Mapping):
         pairs = [_pair(name, pair) for name, pair in given.items()]
@@ -62,14 +61,10 @@ def read_priors(given: Any) -> tuple[Prior, ...]:
     return tuple(pairs)
 
 
-def _pair(name: object, pair: Any) -> Prior:
-    try:
-        a, b = pair
-    except (TypeError, ValueError):
-        a = b = None
-    if not isinstance(name, str) or a is None:
+def _pair(name: object, pair: object) -> Prior:
+    if not isinstance(name, str) or not isinstance(pair, Sequence) or isinstance(pair, str) or len(pair) != 2:
         raise InputError(f"`prior` has {name!r}: {describe(pair)}, not two numbers", hint=_HINT)
-    return _checked(name, a, b, f"{name!r}: {pair!r}")
+    return _checked(name, pair[0], pair[1], f"{name!r}: {pair!r}")
 
 
 def _read(one: object) -> list[Prior]:

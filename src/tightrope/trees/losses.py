@@ -101,22 +101,16 @@ class LossModel:
         """The price of every action in every row; the whole value where it is not possible."""
         return np.where(self.available, self.price[self.choice], self.scale)
 
-    def _matrix(self, entries: FloatArray) -> sparse.csr_array:
-        """Values of transitions, from choices to states."""
-        structure = self.structure
-        shape = structure.choices, structure.states
-        return sparse.csr_array((entries, structure.successor, structure.transition_start), shape)
-
     @cached_property
     def _step(self) -> sparse.csr_array:
-        return self._matrix(self.probability)
+        return self.structure.matrix(self.probability)
 
     @cached_property
     def _possible(self) -> sparse.csr_array:
         """The transitions of all natures, those of settled states left out."""
         structure = self.structure
         is_open = ~self.settled[structure.choice_state[structure.transition_choice]]
-        return self._matrix(is_open.astype(np.float64))
+        return structure.matrix(is_open.astype(np.float64))
 
     def policy(self, action: OffsetArray) -> tuple[OffsetArray, BoolArray]:
         """The choice of every state, and rows without the action, where the robust policy acts."""

@@ -68,11 +68,9 @@ def strongly_connected_components(
     return components
 
 
-def acyclic_components(
-    support: Support, *, usable: BoolArray | None = None, expand: BoolArray | None = None
-) -> Components | None:
+def acyclic_components(support: Support, *, expand: BoolArray | None = None) -> Components | None:
     """The same where no component has an edge inside; None otherwise, as soon as that is known."""
-    return _components(support, usable, expand, stop_at_cycle=True)
+    return _components(support, None, expand, stop_at_cycle=True)
 
 
 def _components(

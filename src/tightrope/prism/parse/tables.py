@@ -14,7 +14,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 END = "$END"
 
@@ -186,24 +186,24 @@ class TableParser:
         yield END, None
 
 
-def _action(rule: GrammarRule, builder: object) -> Callable[[list[Any]], object]:
+def _action(rule: GrammarRule, builder: object) -> Callable[[list[object]], object]:
     """What is made of the values of a rule's symbols."""
     is_inner, method = rule.method.startswith("_"), getattr(builder, rule.method, None)
     is_transparent, parts, absent = rule.is_transparent, rule.parts, rule.absent
     assert method is not None or is_inner or is_transparent, rule
     keeps_all = not absent and parts == [[place, False, 0] for place in range(rule.size)]
 
-    def build(values: list[Any]) -> object:
+    def build(values: list[object]) -> object:
         chosen = values if keeps_all else []
         for place, is_list, missing in () if keeps_all else parts:
-            if missing:
-                chosen += [None] * missing
-            if not is_list:
-                chosen.append(values[place])
+            chosen += [None] * missing
+            value = values[place]
+            if not (is_list and isinstance(value, list)):
+                chosen.append(value)
             elif chosen:
-                chosen += values[place]
+                chosen += value
             else:
-                chosen = values[place]  # nobody else holds it: a long list is not copied for every part
+                chosen = value  # nobody else holds it: a long list is not copied for every part
         if absent:
             chosen += [None] * absent
         if is_inner:

@@ -113,11 +113,11 @@ def co_safe_path(path: formulas.RewardFormula) -> syntax.Expression | None:
     return formulas.PathFormula(formulas.PathOperator.EVENTUALLY, None, path.target, None, path.position)
 
 
-def check_is_path(path: syntax.Expression, where: str = "the brackets") -> None:
+def check_is_path(path: syntax.Expression) -> None:
     """Complain about a state formula where a path formula is wanted."""
     if not is_path(path):
         raise syntax.Complaint(
-            f"a path formula is required between {where}, not a state formula alone",
+            "a path formula is required between the brackets, not a state formula alone",
             syntax.position_of(path),
             "to reach such a state, write  F …; to stay in such states,  G …",
         )

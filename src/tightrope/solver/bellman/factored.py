@@ -14,11 +14,10 @@ import numpy as np
 from tightrope.model.mdp import FactoredRows, IntervalMDP
 from tightrope.model.structure import Structure
 from tightrope.numerics.arrays import BoolArray, FloatArray
-from tightrope.numerics.late import sparse
 from tightrope.numerics.record import Record
 from tightrope.solver.bellman.interval import IntervalOperator
 from tightrope.solver.bellman.operator import BackupWorkspace
-from tightrope.solver.equations.system import NORMAL, System
+from tightrope.solver.equations.system import System
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -50,10 +49,11 @@ class FactoredOperator(Record):
         """Nature's best answer in every tree, as probabilities of joint outcomes."""
         rows, game = self.rows, self.rows.structure
         workspace = self.game.open_workspace()
-        every = self._values_within(_bare_system(self.structure, maximise), values, maximise, workspace)
+        enabled = np.ones(self.structure.choices, np.bool_)
+        system = System.of(self.structure, (True, maximise), enabled)
+        every = self._values_within(system, values, maximise, workspace)
         probability = self.game.answer(every, maximise, workspace)
-        shape = game.choices, game.states
-        table = sparse.csr_array((probability, game.successor, game.transition_start), shape=shape)
+        table = game.matrix(probability)
         reached, within = table[: rows.choices, : rows.states], table[: rows.choices, rows.states :]
         for _ in rows.layers:
             onward = within @ table[rows.choices :]
@@ -78,20 +78,3 @@ class FactoredOperator(Record):
             self.game.safe_range(resting, every, upward, (first + shift, last + shift), each, workspace)
             every[first:last] = each[first + shift : last + shift]
         return every
-
-
-def _bare_system(structure: Structure, nature_maximises: bool) -> System:
-    """Nothing but nature's direction."""
-    return System(
-        structure=structure,
-        reward=np.zeros(0),
-        discount=np.zeros(0),
-        agent_maximises=True,
-        nature_maximises=nature_maximises,
-        enabled=np.ones(structure.choices, np.bool_),
-        mode=np.full(structure.choices, np.int8(NORMAL)),
-        leader=np.arange(structure.states, dtype=np.int32),
-        floor=-np.inf,
-        ceiling=np.inf,
-        unit=0.0,
-    )

@@ -350,45 +350,20 @@ def distinct_rows(xp: ArrayModule, columns: Sequence[DeviceArray]) -> tuple[Devi
     return number.astype(np.uint8 if len(keys) <= 256 else np.uint16), table
 
 
-SEGMENT = ("states", "choices", "row", "first", "successor", "id", "table", "slot_start", "scratch")
+SEGMENT = "states choices row first successor id table slot_start scratch"
 MODEL = (
-    "choice_start",
-    "transition_start",
-    "joint",
-    "vertex_of",
-    "rows",
-    "reach",
-    "vertex",
-    "ball",
-    "link",
-    "request",
-    "request_room",
-    "row_count",
+    "choice_start transition_start joint vertex_of rows reach vertex ball link request request_room row_count"
 )
-SYSTEM = (
-    "reward",
-    "discount",
-    "reward_all",
-    "discount_all",
-    "rewarded",
-    "discounted",
-    "agent_maximises",
-    "nature_maximises",
-    "floor",
-    "ceiling",
-    "slack",
-    "mode",
-    "leader",
-    "active",
-)
+SYSTEM = """reward discount reward_all discount_all rewarded discounted agent_maximises nature_maximises
+    floor ceiling slack mode leader active"""
 
 
 class DeviceRecord:
     """A structure as a launch passes it (`words`, one structured scalar); holds on to what it points to."""
 
-    def __init__(self, device: Device, fields: tuple[str, ...], values: Mapping[str, object]):
-        assert set(values) <= set(fields)
-        self._device, self._fields = device, fields
+    def __init__(self, device: Device, fields: str, values: Mapping[str, object]):
+        self._device, self._fields = device, fields.split()
+        assert set(values) <= set(self._fields)
         self._values = dict(values)
         self.words = self._pack()
 
@@ -434,18 +409,9 @@ class Pool:
             self._upload()
 
     def fields(self) -> dict[str, object]:
-        return {
-            "joint": self.joint,
-            "vertex_of": self.vertex_of,
-            "rows": self.rows,
-            "reach": self.reach,
-            "vertex": self.vertex,
-            "ball": self.ball,
-            "link": self.link,
-            "request": self.request,
-            "request_room": ROOM,
-            "row_count": len(self.shape.rows),
-        }
+        names = ["joint", "vertex_of", "rows", "reach", "vertex", "ball", "link", "request"]
+        sizes = {"request_room": ROOM, "row_count": len(self.shape.rows)}
+        return {name: getattr(self, name) for name in names} | sizes
 
     def serve(self) -> bool:
         """Compute the neighbours asked for; whether any were."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -85,6 +85,22 @@ class System:
     ceiling: float
     unit: float
     slack: float = 0.0
+
+    @staticmethod
+    def of(
+        structure: Structure,
+        maximise: tuple[bool, bool],
+        enabled: BoolArray,
+        reward: FloatArray = NO_BOUNDS,
+        discount: FloatArray = NO_BOUNDS,
+        limits: tuple[float, float] = (-np.inf, np.inf),
+        unit: float = 0.0,
+    ) -> System:
+        """Nothing is collapsed; `maximise`: the agent, and nature."""
+        mode = np.full(structure.choices, np.int8(NORMAL))
+        mode[~enabled] = CLOSED
+        leader = np.arange(structure.states, dtype=np.int32)
+        return System(structure, reward, discount, *maximise, enabled, mode, leader, *limits, unit)
 
     @cached_property
     def arrays(self) -> SystemArrays:
@@ -309,18 +325,13 @@ def equations_of(
     objective: Objective, structure: Structure, support: Support, enabled: BoolArray
 ) -> Equations:
     """The equations of an objective without a step bound."""
-    nothing = np.zeros(0)
     fixed, value = np.zeros(structure.states, np.bool_), np.zeros(structure.states)
+    system_of = partial(System.of, structure, _directions(objective), enabled)
     if objective.kind is ObjectiveKind.UNTIL:
         assert objective.target is not None
         fixed = objective.target if objective.allowed is None else objective.target | ~objective.allowed
         value = objective.target.astype(np.float64)
-        return Equations(
-            _system(objective, structure, enabled, nothing, nothing, 0.0, 1.0, 0.0),
-            fixed.copy(),
-            value,
-            Meaning.REACH,
-        )
+        return Equations(system_of(limits=(0.0, 1.0)), fixed.copy(), value, Meaning.REACH)
     assert objective.reward is not None
     reward = objective.reward.per_choice(structure)
     if objective.kind is ObjectiveKind.REACH_REWARD:
@@ -334,63 +345,36 @@ def equations_of(
             _require_sure(support, fixed, enabled, *_MISSED)
         floor = -np.inf if signed else min(0.0, float(value.min(initial=0.0)))
         unit = _size(reward, value) if floor < 0 else 0.0
-        system = _system(objective, structure, enabled, reward, nothing, floor, np.inf, unit)
+        system = system_of(reward, limits=(floor, np.inf), unit=unit)
         return Equations(system, fixed, value, Meaning.REWARD)
     if objective.kind is ObjectiveKind.TOTAL:
         if _has_negative(structure, reward, enabled):
             fixed = _quiet_states(support, reward, enabled)
             _require_sure(support, fixed, enabled, *_ENDLESS)
-            unit = _size(reward, value)
-            system = _system(objective, structure, enabled, reward, nothing, -np.inf, np.inf, unit)
-            return Equations(system, fixed, value, Meaning.REWARD)
-        system = _system(objective, structure, enabled, reward, nothing, 0.0, np.inf, 0.0)
-        return Equations(system, fixed, value, Meaning.TOTAL)
+            return Equations(system_of(reward, unit=_size(reward, value)), fixed, value, Meaning.REWARD)
+        return Equations(system_of(reward, limits=(0.0, np.inf)), fixed, value, Meaning.TOTAL)
     assert objective.discount is not None
     discount = np.full(structure.choices, objective.discount)
     largest = float(np.abs(reward).max(initial=0.0)) / (1.0 - objective.discount) * (1 + 1e-9)
     signed = _has_negative(structure, reward, enabled)
-    floor = -largest if signed else 0.0
-    unit = _size(reward, value) if signed else 0.0
-    system = _system(objective, structure, enabled, reward, discount, floor, largest, unit)
-    return Equations(system, fixed, value, Meaning.DISCOUNTED)
+    limits, unit = (-largest if signed else 0.0, largest), _size(reward, value) if signed else 0.0
+    return Equations(system_of(reward, discount, limits, unit), fixed, value, Meaning.DISCOUNTED)
 
 
 def horizon_system(objective: Objective, structure: Structure, enabled: BoolArray) -> System:
     """The system whose backups a step-bounded objective repeats."""
+    directions = _directions(objective)
     if objective.reward is None:
-        return _system(objective, structure, enabled, np.zeros(0), np.zeros(0), 0.0, 1.0, 0.0)
+        return System.of(structure, directions, enabled, limits=(0.0, 1.0))
     reward = objective.reward.per_choice(structure)
     last = np.zeros(0) if objective.terminal is None else objective.terminal
     signed = _has_negative(structure, reward, enabled) or bool(last.min(initial=0.0) < 0)
     unit = _size(reward, last) if signed else 0.0
-    return _system(objective, structure, enabled, reward, np.zeros(0), -np.inf, np.inf, unit)
+    return System.of(structure, directions, enabled, reward, unit=unit)
 
 
-def _system(
-    objective: Objective,
-    structure: Structure,
-    enabled: BoolArray,
-    reward: FloatArray,
-    discount: FloatArray,
-    floor: float,
-    ceiling: float,
-    unit: float,
-) -> System:
-    return System(
-        structure=structure,
-        reward=reward,
-        discount=discount,
-        agent_maximises=objective.agent is Direction.MAX,
-        nature_maximises=objective.nature is Direction.MAX,
-        enabled=enabled,
-        mode=np.full(structure.choices, np.int8(NORMAL))
-        if enabled.all()
-        else np.where(enabled, np.int8(NORMAL), np.int8(CLOSED)),
-        leader=np.arange(structure.states, dtype=np.int32),
-        floor=floor,
-        ceiling=ceiling,
-        unit=unit,
-    )
+def _directions(objective: Objective) -> tuple[bool, bool]:
+    return objective.agent is Direction.MAX, objective.nature is Direction.MAX
 
 
 def first_choices(structure: Structure, mask: BoolArray) -> OffsetArray:
@@ -553,11 +537,7 @@ def decide(support: Support, equations: Equations) -> Decision:
         return Decision(known, value, missed.rank.astype(np.int64), missed.witness, ranked)
     rewarded = system.enabled & (system.reward > 0)
     endless = endless_reward(
-        support,
-        rewarded,
-        system.enabled,
-        agent_maximises=system.agent_maximises,
-        nature_maximises=system.nature_maximises,
+        support, rewarded, system.enabled, (system.agent_maximises, system.nature_maximises)
     )
     value[endless.states] = np.inf
     some = _find_ever_rewarded(support, equations, rewarded)
@@ -577,16 +557,8 @@ def _free_of_charge(support: Support, equations: Equations) -> BoolArray:
     if system.agent_maximises:
         within &= np.add.reduceat(costly.astype(np.int32), structure.choice_start[:-1]) == 0
     target = equations.fixed & (equations.value == 0)
-    return (
-        almost_sure(
-            support,
-            target,
-            (not system.agent_maximises, not system.nature_maximises),
-            within=within,
-            choices=free,
-        ).states
-        & ~equations.fixed
-    )
+    reaches = (not system.agent_maximises, not system.nature_maximises)
+    return almost_sure(support, target, reaches, within=within, choices=free).states & ~equations.fixed
 
 
 def _find_ever_rewarded(support: Support, equations: Equations, rewarded: BoolArray) -> BoolArray:
@@ -613,13 +585,9 @@ class Endless:
 
 
 def endless_reward(
-    support: Support,
-    rewarded: BoolArray,
-    choices: BoolArray,
-    *,
-    agent_maximises: bool,
-    nature_maximises: bool,
+    support: Support, rewarded: BoolArray, choices: BoolArray, maximise: tuple[bool, bool]
 ) -> Endless:
+    """`maximise`: the agent, and nature."""
     size = support.structure.states
     inner = np.zeros(size, np.bool_)
     rank = np.zeros(size, np.int64)
@@ -631,9 +599,7 @@ def endless_reward(
         inside = np.ones(size, np.bool_)
         while True:
             close = Ranked(inner.copy(), np.zeros(size, np.int32), witness)
-            _approach(
-                support.arrays, choices, rewarded, agent_maximises, nature_maximises, inner, inside, close
-            )
+            _approach(support.arrays, choices, rewarded, *maximise, inner, inside, close)
             if np.array_equal(close.states, inside):
                 break
             inside = close.states

@@ -24,7 +24,7 @@ from tightrope.numerics.lockstep import ENDED, WAITING, go_through, open_progres
 from tightrope.numerics.team import Team
 from tightrope.solver.bellman.backups import LoopArrays, backward_pass
 from tightrope.solver.bellman.operator import BackupWorkspace, BellmanOperator
-from tightrope.solver.equations.system import Block, Rows, System, SystemArrays
+from tightrope.solver.equations.system import Block, System, SystemArrays
 from tightrope.solver.iteration.backend import BoundaryValues, Improvement
 
 if TYPE_CHECKING:
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+
+_OF_GROUPS = ("row_end", "self_weight", "reward", "choice", "pivot")
+"""The fields of rows that have an entry per group."""
 
 
 @dataclass(eq=False)
@@ -189,18 +192,8 @@ def _part(whole: HostBlock, first: int, last: int, scratch: ThreadScratch) -> Ho
     visit = np.zeros(0, np.int32)
     if len(block.visit):
         visit = np.argsort(member[group_start[:-1]])[::-1].astype(np.int32)
-    own = Rows(
-        rows.row_start[first : last + 1],
-        rows.row_end[first:last],
-        rows.column,
-        rows.weight,
-        rows.self_weight[first:last],
-        rows.reward[first:last],
-        rows.choice[first:last],
-        rows.pivot[first:last],
-        rows.low,
-        rows.room,
-    )
+    of_groups = {name: getattr(rows, name)[first:last] for name in _OF_GROUPS}
+    own = rows._replace(row_start=rows.row_start[first : last + 1], **of_groups)
     part = Block(group_start, member, visit)
     return type(whole)(whole.shared, part, whole.distance[first:last], scratch, own)
 

@@ -184,7 +184,7 @@ def _forecast(chain: Pipeline, region: Polytope, value: PolicyValue, name: str) 
         wide, narrow = middle - value.interval.lower, max(around - float(low), middle - least)
         if not objective.maximises:
             wide, narrow = value.interval.upper - middle, max(float(high) - around, most - middle)
-    return wide / narrow if narrow > 0.0 and math.isfinite(wide) else None
+    return wide / narrow if narrow > 0.0 and 0.0 < wide < math.inf else None
 
 
 def couple_robust(

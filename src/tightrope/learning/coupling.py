@@ -111,7 +111,7 @@ def refine(
     gains = [None if value is None else _forecast(chain, region, value, name) for name, value in named]
     high = solved.solver.options.effort is Effort.HIGH
     beyond = [one is not None and (high or one >= PAYS) for one in gains]
-    known = [one for one in gains if one is not None]
+    known = [one for one in gains if one and one > 0.0]
     gained = f"forecast width {1 / max(known):.0%}" if known else "no forecast"
     if not any(beyond):
         why = f"sets not coupled: the gain is too small ({gained})"
@@ -184,7 +184,7 @@ def _forecast(chain: Pipeline, region: Polytope, value: PolicyValue, name: str) 
         wide, narrow = middle - value.interval.lower, max(around - float(low), middle - least)
         if not objective.maximises:
             wide, narrow = value.interval.upper - middle, max(float(high) - around, most - middle)
-    return wide / narrow if narrow > 0.0 and 0.0 < wide < math.inf else None
+    return wide / narrow if narrow > 0.0 and math.isfinite(wide) else None
 
 
 def couple_robust(

@@ -8,6 +8,7 @@
     python benchmarks/default_widths.py --coverage 2000            misses of each ingredient at δ = 0.1
     python benchmarks/default_widths.py --oracle 3                 rover(10,10): bets that know
     python benchmarks/default_widths.py --rules 2                  other shares of δ, small instances
+    python benchmarks/default_widths.py --few 2                    joint regions of few expressions
     python benchmarks/default_widths.py 'betting(25)' --seeds 41   some by name, or by seed
     python benchmarks/default_widths.py --records R --part 2/6     a sixth of the rows that R lacks
     python benchmarks/default_widths.py --records R --merge        the table of what R has, without measuring
@@ -33,8 +34,10 @@ import math
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -49,9 +52,10 @@ from tightrope.benchmarks.suite import parse_bench
 from tightrope.coupled.taylor import ValueGradient
 from tightrope.coupled.value import bound_coupled_value
 from tightrope.data.counts import Counts
-from tightrope.data.design import SamplingKind
+from tightrope.data.design import SamplingKind, find_decided_states
 from tightrope.data.simulator import Simulator
 from tightrope.learning import bet_policy, pipeline
+from tightrope.learning import options as choosing
 from tightrope.learning.bet_policy import PolicyBets, why_no_bets
 from tightrope.learning.learn import learn
 from tightrope.model.policy import Policy
@@ -344,6 +348,124 @@ def rules(seeds: int) -> int:
     return 0
 
 
+System = tuple[list[tuple[int, str, dict[int, Any]]], str]
+"""Rows of states 0, 1, … and a property; "goal" is the last state but one, "lost" the last."""
+
+
+def retries(p: Any) -> System:
+    return [(s, "", {3: p, s + 1 if s < 2 else 4: 1 - p}) for s in range(3)], 'Pmax=? [ F "goal" ]'
+
+
+def two_events(p: Any) -> System:
+    rows = [
+        (0, "a", {1: p, 0: 1 - p}), (0, "b", {1: p / 2, 3: 1 - p / 2}), (1, "a", {2: p / 2, 3: 1 - p / 2}),
+        (1, "b", {2: p, 0: 1 - p}),
+    ]  # fmt: skip
+    return rows, 'Pmin=? [ F "goal" ]'
+
+
+def ways(*coins: Any) -> System:
+    """One coin of several is tossed, twice at most: the value depends on the best alone."""
+    last = 3
+    rows = [
+        (s, f"way{i}", {2: p, 1 if s == 0 else last: 1 - p}) for s in range(2) for i, p in enumerate(coins)
+    ]
+    return rows, 'Pmax=? [ F "goal" ]'
+
+
+def relay(*coins: Any) -> System:
+    """All coins have to show heads; after the other choice the previous one is tossed again."""
+    end, rows = len(coins), list[tuple[int, str, dict[int, Any]]]()
+    for s, p in enumerate(coins):
+        other = coins[(s + 1) % end]
+        rows += [(s, "a", {s + 1: p, end + 1: 1 - p}), (s, "b", {s + 1: other, max(s - 1, 0): 1 - other})]
+    return rows, 'Pmin=? [ F "goal" ]'
+
+
+def work(*coins: Any) -> System:
+    """Steps until every coin has shown heads."""
+    return [(s, "", {s + 1: p, s: 1 - p}) for s, p in enumerate(coins)], 'Rmin=? [ F "goal" ]'
+
+
+def mixed(p: Any, q: Any) -> System:
+    """Both expressions have both parameters, as a rover's."""
+    low, high = Fraction(4, 5) * p + Fraction(1, 5) * q, Fraction(3, 10) * p + Fraction(7, 10) * q
+    rows = [(s, "l", {s + 1: low, 5: 1 - low}) for s in range(4)]
+    rows += [(s, "h", {s + 1: high, 5 if s % 2 else s: 1 - high}) for s in range(4)]
+    return sorted(rows, key=lambda row: row[:2]), 'Pmax=? [ F "goal" ]'
+
+
+FEW: dict[str, tuple[Callable[..., System], tuple[str, ...]]] = {
+    "one coin": (retries, ("0.4",)),
+    "one, two events": (two_events, ("0.6",)),
+    "two ways": (ways, ("0.7", "0.75")),
+    "three ways": (ways, ("0.5", "0.6", "0.3")),
+    "relay of two": (relay, ("0.8", "0.7")),
+    "relay of three": (relay, ("0.8", "0.7", "0.9")),
+    "work of three": (work, ("0.8", "0.3", "0.6")),
+    "two, mixed": (mixed, ("0.9", "0.8")),
+}
+FEW_DATA = "raw log", "planned", "generative"
+
+
+def few(seeds: int, names: Sequence[str]) -> int:
+    """Small models, by which rule: over the polytope's, what a joint region gives with nine tenths of δ, and
+    with half, for its slab: the guarantee's distance without a policy, and a given policy's width."""
+    print(f"{'system':<16} {'data':<10} {'δ':>6} {'episodes':>8}  found .9 .5   given .9 .5   CPU s, .9")
+    for name in names or FEW:
+        system, truth = FEW[name]
+        parameters = tr.Parameters.box(**{f"p{i}": ("0.05", "0.95") for i in range(len(truth))})
+        rows, text = system(*parameters.symbols())
+        goal = 1 + max(row[0] for row in rows)
+        rows = [*rows, (goal, "", {goal: 1}), (goal + 1, "", {goal + 1: 1})]
+        steps = [1.0] * goal + [0.0, 0.0]
+        model: Any = tr.build_from_rows(rows, parameters, labels={"goal": [goal]}, state_rewards={"n": steps})
+        problem, plain = Problem(model, text), model.instantiate([Fraction(one) for one in truth])
+        best = solve(plain, problem.objective)
+        stop = find_decided_states(problem.objective, model.states)
+        simulator = Simulator(plain, None, stop, 1000, model.hash(), threads=1)
+        for data, delta, episodes in product(FEW_DATA, (0.1, 0.001), (100, 300, 3000)):
+            every = list[list[tuple[float, float, float]]]()
+            for seed in range(41, 41 + seeds):
+                counts = (simulator.generative if data == "generative" else simulator.episodes)(
+                    episodes, seed
+                )
+                design = replace(counts.design, bet_on=(best.policy.digest,))
+                if data == "raw log":
+                    design = replace(design, kind=SamplingKind.ADAPTIVE, planned=None)
+                counts = replace(counts, design=design)
+                value = float(best.lower[model.initial])
+                every.append(
+                    [of_few(problem, counts, delta, best.policy, value, one) for one in (0, 0.9, 0.5)]
+                )
+            found, given, seconds = np.moveaxis(np.array(every), 2, 0)
+            ratios = [np.exp(np.log(one[:, 1:] / one[:, :1]).mean(axis=0)) for one in (found, given)]
+            cells = "   ".join(" ".join(f"{one:.2f}" for one in each) for each in ratios)
+            spent = " ".join(f"{one:.2f}" for one in seconds.mean(axis=0)[:2])
+            print(f"{name:<16} {data:<10} {delta:>6g} {episodes:>8,}  {cells}   {spent}", flush=True)
+    return 0
+
+
+def of_few(
+    problem: Problem, counts: Counts, delta: float, policy: Policy, best: float, share: float
+) -> tuple[float, float, float]:
+    """(the guarantee's distance, the policy's width, CPU seconds) where the slab has a share; 0: none."""
+
+    def split_so(delta: float, bets: bool) -> tuple[float, float]:
+        return down((1.0 - share) * (1.0 - 1e-15) * delta), down(share * delta)
+
+    begin = time.process_time()
+    with (
+        patch.object(choosing, "MANY_EXPRESSIONS", 1 if share else math.inf),
+        patch.object(joint, "split", split_so),
+        patch.object(pipeline, "split", split_so),
+    ):
+        guarantee = learn(problem, counts, delta=delta).guarantee
+        value = learn(problem, counts, delta=delta, policy=policy).value
+    assert value is not None
+    return abs(best - guarantee), float(value.interval.width), 0.5 * (time.process_time() - begin)
+
+
 def coverage(replications: int, tied: bool) -> int:
     """Misses of the statements behind a joint region at δ = 0.1, on a small model with bounded steps, of the
     rows that enclose its slab, and of likelihoods with priors, all of δ theirs. Where policies are `tied`
@@ -432,6 +554,7 @@ def main() -> int:
     parser.add_argument("--coverage", type=int)
     parser.add_argument("--oracle", type=int)
     parser.add_argument("--rules", type=int)
+    parser.add_argument("--few", type=int)
     parser.add_argument("--records", type=Path)
     parser.add_argument("--part", default="1/1")
     parser.add_argument("--merge", action="store_true")
@@ -440,6 +563,8 @@ def main() -> int:
     options = parser.parse_args()
     if options.rules:
         return rules(options.rules)
+    if options.few:
+        return few(options.few, options.names)
     if options.coverage or options.robust or options.pump or options.oracle:
         missed = sum(coverage(options.coverage, tied) for tied in (False, True)) if options.coverage else 0
         missed += oracle(options.oracle) if options.oracle else 0

@@ -14,11 +14,12 @@ import pytest
 
 from cases.coins import counted, two_coins
 from learning_cases import PAPER, case, counts_of
-from tightrope import Parameters, build_from_function
+from tightrope import Parameters, build_from_function, build_from_rows
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.certify.certify import certify
 from tightrope.certify.verification import verify
 from tightrope.data.counts import Batches, Counts
+from tightrope.data.simulator import Simulator
 from tightrope.errors import CannotCertify
 from tightrope.learning.compare import improve
 from tightrope.learning.learn import learn, learn_all
@@ -28,6 +29,7 @@ from tightrope.model.policy import Policy
 from tightrope.problem import Problem
 from tightrope.regions.region import RegionKind
 from tightrope.regions.registry import region_kind
+from tightrope.solver.solve import solve
 from tightrope.verdict import Word
 
 WRONG = (900, 100), (100, 900)
@@ -233,6 +235,23 @@ def test_more_data_tighten_the_guarantee() -> None:
     )
     assert many.guarantee > few.guarantee
     assert many.widths.mean < few.widths.mean
+
+
+def test_a_value_that_is_certain_leaves_nothing_to_forecast() -> None:
+    parameters = Parameters.box(p=("0.05", "0.95"), q=("0.05", "0.95"))
+    p, q = parameters.symbols()
+    rows = [
+        (0, "a", {1: p, 0: 1 - p}), (0, "b", {1: q, 3: 1 - q}), (1, "a", {2: p * q, 3: 1 - p * q}),
+        (1, "b", {2: q, 1: 1 - q}), (2, "", {2: 1}), (3, "", {3: 1}),
+    ]  # fmt: skip
+    model = build_from_rows(rows, parameters, labels={"goal": [2]})
+    problem, plain = Problem(model, 'Pmax=? [ F "goal" ]'), model.instantiate({"p": 0.6, "q": 0.7})
+    patient = solve(plain, problem.objective).policy
+    for seed in (3, 9, 11):
+        counts = Simulator(plain, None, None, 1000, model.hash(), threads=1).episodes(30, seed)
+        result = learn(problem, counts, delta=0.01, policy=patient)
+        assert result.value is not None and (result.value.interval.lower, result.guarantee) == (1.0, 1.0)
+        assert result.decisions.reasons[-1] == "sets not coupled: the gain is too small (no forecast)"
 
 
 def test_betting_50_as_published() -> None:

@@ -111,8 +111,8 @@ def refine(
     gains = [None if value is None else _forecast(chain, region, value, name) for name, value in named]
     high = solved.solver.options.effort is Effort.HIGH
     beyond = [one is not None and (high or one >= PAYS) for one in gains]
-    known = [one for one in gains if one is not None]
-    gained = f"forecast width {1 / max(known):.0%}" if any(known) else "no forecast"
+    known = [one for one in gains if one and one > 0.0]
+    gained = f"forecast width {1 / max(known):.0%}" if known else "no forecast"
     if not any(beyond):
         why = f"sets not coupled: the gain is too small ({gained})"
         return replace(decisions, reasons=(*decisions.reasons, why)), solved

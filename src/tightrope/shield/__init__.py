@@ -414,7 +414,7 @@ class Shield:
         if self.is_decided or self.is_committed:
             prices = [math.inf if self.is_committed else 0.0] * len(names)
         prices[fallback] = 0.0
-        self._prices = dict[str | int, float](zip(names, prices, strict=True))
+        self._prices: dict[str | int, float] = dict(zip(names, prices, strict=True))
         self._fallback: str | int = names[fallback]
         self._here, self._state, self._by = here, state, -1
 

@@ -154,7 +154,7 @@ class Guard:
         return Guard(
             table.price,
             table.fallback.choice,
-            table.settled,
+            table.ranking < 0,
             shield.initial_slack,
             np.inf if patience is None else float(patience),
             shield.fresh().promise,

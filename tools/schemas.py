@@ -46,7 +46,7 @@ DOCUMENTS = {
     "report-1": "cli.report:ReportAnswer",
     "sample-1": "cli.sample:SampleAnswer",
     "shield-1": "io.answers:ShieldAnswer",
-    "shield-file-3": "io.answers:ShieldDocument",
+    "shield-file-4": "io.answers:ShieldDocument",
     "verify-1": "cli.verify:VerifyAnswer",
     "watch-1": "cli.watch:WatchRecord",
 }

@@ -52,7 +52,7 @@ def test_what_is_computed_is_what_agents_under_the_shield_return() -> None:
             shield.allowed(shown)
             choices = range(*structure.choice_start[state : state + 2].tolist())
             choice = max((c for c in choices if cost[c] <= level), key=lambda c: guard.price[c])
-            shield.take(shown, next(name for name, (c, _) in shield._offered.items() if c == choice))
+            shield.take(shown, shield.choices[choice])
             level -= cost[choice]
             first, last = structure.transition_start[choice : choice + 2]
             state = int(rng.choice(structure.successor[first:last], p=here.truth.probability[first:last]))

@@ -14,7 +14,7 @@ import pytest
 
 import tightrope as tr
 from tightrope.errors import InputError
-from tightrope.shield import Shield
+from tightrope.shield import DECIDED, Shield
 from tightrope.shield.verification import check_shield, rest_on
 from tightrope_check.archive import load
 
@@ -43,7 +43,7 @@ def certified(folder: Path, goal: str = 'Pmax=? [ F "goal" ]', slack: float = 0.
 def test_a_certified_shield_is_verified_with_its_certificate(tmp_path: Path, goal: str) -> None:
     shield, _ = certified(tmp_path, goal)
     verdict = tr.verify(tmp_path / "goal.cert", shield=tmp_path / "shield.json")
-    assert verdict.valid and sum(one.name.startswith("shield: ") for one in verdict.checks) == 8
+    assert verdict.valid and sum(one.name.startswith("shield: ") for one in verdict.checks) == 5
     plain = learned(goal).shield(slack=0.1)
     assert shield.promise == pytest.approx(plain.promise, abs=1e-6)
     assert set(shield.allowed(0)) == set(plain.allowed(0))
@@ -77,13 +77,13 @@ def test_shields_of_costs_are_certified(tmp_path: Path, goal: str) -> None:
     shield.save(tmp_path / "shield.json")
     assert tr.verify(tmp_path / "cost.cert", shield=tmp_path / "shield.json").valid
     document = json.loads((tmp_path / "shield.json").read_text())
-    (tmp_path / "shield.json").write_text(json.dumps({**document, "range": [0.0, 0.5], "promise": 0.5}))
+    (tmp_path / "shield.json").write_text(json.dumps({**document, "range": [0.0, 0.5]}))
     failed = [
         one.name
         for one in check_shield(tmp_path / "shield.json", load(tmp_path / "cost.cert"))
         if not one.passed
     ]
-    assert failed == ["shield: question"]
+    assert failed == ["shield: facts"]
 
 
 def read(document: dict[str, Any], name: str) -> Any:
@@ -97,7 +97,7 @@ def write(document: dict[str, Any], name: str, values: Any) -> None:
 
 
 def kind(name: str) -> str:
-    return {"value": "<f8", "price": "<f8", "settled": "|b1"}.get(name, "<i4")
+    return {"value": "<f8", "price": "<f8"}.get(name, "<i4")
 
 
 def lower_price(document: dict[str, Any]) -> None:
@@ -115,7 +115,7 @@ def other_fallback(document: dict[str, Any]) -> None:
 
 
 def free_everywhere(document: dict[str, Any]) -> None:
-    write(document, "settled", [1, 1, 1, 1])
+    write(document, "ranking", [DECIDED] * 4)
 
 
 @pytest.mark.parametrize(
@@ -125,11 +125,11 @@ def free_everywhere(document: dict[str, Any]) -> None:
         (raise_value, "values"),
         (other_fallback, "fallbacks"),
         (free_everywhere, "decided states"),
-        (lambda document: document.update(confidence=0.99), "confidence"),
-        (lambda document: document.update(confidence=None), "confidence"),
-        (lambda document: document.update(needs_patience=False), "question"),
-        (lambda document: document.update(complement=True), "question"),
-        (lambda document: document.update(certificate="0" * 64), "certificate"),
+        (lambda document: document.update(confidence=0.99), "facts"),
+        (lambda document: document.update(confidence=None), "facts"),
+        (lambda document: document.update(needs_patience=False), "facts"),
+        (lambda document: document.update(complement=True), "facts"),
+        (lambda document: document.update(certificate="0" * 64), "facts"),
     ],
 )
 def test_forged_shields_fail(tmp_path: Path, forge: Callable[[dict[str, Any]], None], name: str) -> None:
@@ -149,7 +149,8 @@ def test_a_shield_of_another_model_and_a_slack_below_0_are_refused(tmp_path: Pat
     other = tr.build_from_rows(rows, labels={"goal": [1]})
     path = tmp_path / "other.json"
     Shield.of(tr.solve(other, 'Pmax=? [ F "goal" ]'), slack=0.1).save(path)
-    assert [one.name for one in check_shield(path, proof) if not one.passed][-1] == "shield: model"
+    (only,) = check_shield(path, proof)
+    assert not only.passed and only.detail == "the shield is about another model"
     path = tmp_path / "shield.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "slack": -0.5}))
     with pytest.raises(InputError, match=r"the slack is -0\.5"):
@@ -176,20 +177,21 @@ def test_shields_of_step_bounds_are_certified_step_by_step(tmp_path: Path, goal:
     assert np.allclose(shield.table.price, plain.table.price, atol=1e-6)
     document = json.loads((tmp_path / "shield.json").read_text())
     price = shield.table.price.copy()
-    late = np.flatnonzero((price > 1e-3) & ~np.repeat(shield.table.settled, np.diff(shield.table.first)))[-1]
+    free = np.repeat(shield.table.ranking == DECIDED, np.diff(shield.table.first))
+    late = np.flatnonzero((price > 1e-3) & ~free)[-1]
     price[late] *= 0.999  # of the last step that has one
     write(document, "price", price)
     (tmp_path / "forged.json").write_text(json.dumps(document))
     failed = [one.name for one in check_shield(tmp_path / "forged.json", proof) if not one.passed]
     assert failed == ["shield: prices"]
-    write(document, "settled", np.ones(shield.table.settled.shape))
+    write(document, "ranking", np.full(len(shield.table.ranking), DECIDED))
     (tmp_path / "forged.json").write_text(json.dumps(document))
     assert any(not one.passed for one in check_shield(tmp_path / "forged.json", proof))
     document = json.loads((tmp_path / "shield.json").read_text())
     write(document, "following", np.zeros(len(shield.table.value)))  # the steps are never counted
     (tmp_path / "forged.json").write_text(json.dumps(document))
     failed = [one.name for one in check_shield(tmp_path / "forged.json", proof) if not one.passed]
-    assert failed == ["shield: model"]
+    assert failed == ["shield: rows"]
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -200,7 +202,7 @@ def test_shields_of_formulas_that_are_settled_are_certified(tmp_path: Path, goal
     plain = learned(goal).shield(slack=0.1)
     assert shield.promise == pytest.approx(plain.promise, abs=1e-6)
     rows, own = shield.table.fallback, shield.table.structure
-    assert shield.table.ranking.min() >= 0 and len(rows.state) > own.states
+    assert shield.table.ranking.min() == DECIDED and len(rows.state) > own.states
     assert np.allclose(np.sort(shield.table.price), np.sort(plain.table.price), atol=1e-6)
     rng = np.random.default_rng(1)
     for _ in range(20):  # both follow the same plays, also where only the fallback may act
@@ -242,9 +244,10 @@ def test_a_product_that_begins_in_a_twin_of_the_initial_state_is_refused(tmp_pat
     write(document, "state", np.where(twin, 3, rows.state))
     shift = table.structure.choice_start[3] - table.structure.choice_start[0]
     write(document, "choice", np.where(twin, rows.choice + shift, rows.choice))
-    write(document, "model/initial_states", [3])
+    write(document, "initial_states", [3])
     path.write_text(json.dumps(document))
-    assert [one.name for one in check_shield(path, proof) if not one.passed] == ["shield: model"]
+    (only,) = check_shield(path, proof)
+    assert not only.passed and only.detail == "the shield is about another model"
 
 
 @pytest.mark.filterwarnings("ignore")

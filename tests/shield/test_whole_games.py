@@ -77,7 +77,7 @@ class Game:
 
     def worst(self, shield: Shield, state: int) -> Any:
         """What the worst agent and nature leave of the value, from a state on."""
-        offered, row = shield.allowed(state), min(shield.step, self.rows - 1)
+        offered, row = shield.allowed(state), int(self.table.fallback.memory[shield._here])
         if shield.is_decided or shield.is_committed:
             return self.later[row][state]
         key = (state, shield.slack, shield.patience, row)

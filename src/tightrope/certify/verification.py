@@ -178,7 +178,7 @@ def verify_file(
         warnings.warn(words, UserWarning, stacklevel=2)
     with budget.on_the_clock() if timed else nullcontext():
         verdict = check(certificate, RATIONAL if exact else FLOAT64, budget)
-    if shield is not None:
+    if shield is not None and verdict.valid:
         from tightrope.shield.verification import check_shield
 
         model = getattr(getattr(mine, "model", None), "structure", None)

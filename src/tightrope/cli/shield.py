@@ -24,8 +24,6 @@ from tightrope.solver.solve import solve
 from tightrope_check.archive import load
 
 NOT_OF_RESULTS = "prop data region at const param domain certificate delta discount terminal_reward precision"
-MOST_REMOVED = 4
-"""Actions that are printed; all of them are in the JSON."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,11 +38,7 @@ class ShieldRequest(options.StudyOptions):
         "--slack", "How much of the guaranteed bound the agent may give up in an episode.", "E", default=0.0
     )
     patience: int | None = declare(
-        "--patience",
-        "Steps of an episode that may bring the agent no nearer to its target, before the fallback policy "
-        "takes over.",
-        "N",
-        min=0,
+        "--patience", "Steps without progress before the fallback policy takes over.", "N", min=0
     )
     at: options.At = None
     assume_support: options.AssumeSupport = None
@@ -59,13 +53,11 @@ class ShieldRequest(options.StudyOptions):
 def shield(request: ShieldRequest) -> None:
     """Compute a shield: any agent may act, and a guaranteed bound still holds for the whole run.
 
-    Every choice has a price: what it gives up of the bound. An episode starts with the slack, and the agent
-    may take any choice that it can afford. The bound holds for every agent, also one that learns or works
-    against it. With data, the model is learned as by 'learn'. Without, it is a plain or interval model, or a
-    parametric one at a point. A directory of 'learn -o' is used with the intervals that it holds.
-
-    With --certificate, a certificate of the bound is written as well, and 'verify --shield' checks the prices
-    against it.
+    Every choice has a price: what it gives up of the bound. The agent may take what the slack of its episode
+    can pay. The bound holds for every agent, also one that learns or works against it. With data, the model
+    is learned as by 'learn'. Without, it is a plain or interval model, or a parametric one at a point. A
+    directory of 'learn -o' is used with the intervals that it holds. With --certificate, a certificate of the
+    bound is written as well, and 'verify --shield' checks the prices against it.
 
     Example: tightrope shield model.prism --prop 'Pmin=? [ F "crash" ]' --data log.csv --slack 0.02 -o s.json
     """
@@ -79,7 +71,6 @@ def shield(request: ShieldRequest) -> None:
     sure = "" if answer.confidence is None else sure_text(round(1 - answer.confidence, 15))
     patience = "" if answer.patience is None else f", patience {screen.count(answer.patience, 'step')}"
     removed = [f"{one.action or 'unnamed'} ({screen.count(one.states, 'state')})" for one in answer.removed]
-    removed[MOST_REMOVED:] = [f"{len(removed) - MOST_REMOVED} more (--json)"] * (len(removed) > MOST_REMOVED)
     rows: screen.Rows = [
         ("property", answer.question),
         ("slack", f"{number_text(answer.slack)} per episode{patience}"),
@@ -89,8 +80,7 @@ def shield(request: ShieldRequest) -> None:
         ("written", request.output),
         ("certificate", request.certificate),
     ]
-    headline = answer.judged.headline(claim, sure)
-    screen.answer(result.verdict, headline, answer, lambda: screen.Content(rows))
+    screen.answer(result.verdict, answer.judged.headline(claim, sure), answer, lambda: screen.Content(rows))
     if target is not None:
         result.save(target.checked())
     if proved is not None:

@@ -233,11 +233,10 @@ comparison_file, read_comparison = _COMPARISONS.find, _COMPARISONS.read
 
 
 class ShieldFacts(results.Judged, kw_only=True):
-    """What a shield is about and rests on; `range` are the possible values of the question, `certificate`
-    the digest of the certificate that its prices follow from, `made_from` the data that it has seen."""
+    """What a shield is about: the `range` of all values, the digest of the `certificate` that it rests on."""
 
     question: str
-    confidence: float | None
+    confidence: float | None = None
     maximises: bool
     complement: bool
     range: tuple[Real, Real]
@@ -264,14 +263,15 @@ class ShieldAnswer(ShieldFacts, kw_only=True):
     removed: list[RemovedAction]
 
 
-class ShieldDocument(ShieldAnswer, kw_only=True):
-    """A shield in a file: what `shield` prints, and the tables that it runs on: the bytes of every array in
-    base64."""
+class ShieldDocument(ShieldFacts, kw_only=True):
+    """A shield in a file, with the tables that it runs on: the bytes of every array in base64."""
 
     format: str = "tightrope shield"
-    version: int = 3
+    version: int = 4
+    slack: float
+    patience: int | None
     action_names: list[str]
-    state_names: list[Any] | None
+    state_names: list[int | str | bool | list[int | str | bool]] | None
     arrays: dict[str, bytes]
 
 

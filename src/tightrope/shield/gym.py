@@ -1,18 +1,20 @@
 """Gymnasium: models as environments, and shields around environments (`pip install 'tightrope[gym]'`).
 
 Actions that are named by numbers have these; the others follow in the order of the model. Choices without a
-name of their own are numbered by their place, and in a state with a single choice every number takes it. An
-action that a state does not have leaves the state unchanged.
+name of their own are numbered by their place; where a state has one such choice alone, every number takes it.
+An action that a state does not have leaves the state unchanged.
 
 >>> import tightrope as tr
->>> tr.gym.ModelEnv(tr.benchmark("betting(5)").model, at={"p": 0.5, "q": 0}).reset(seed=1)[0]
-0
+>>> model = tr.build_from_rows([(0, "go", {1: 1}), (0, "wait", {0: 1}), (1, "", {1: 1})])
+>>> env = tr.gym.ModelEnv(model)
+>>> env.reset(seed=1)[0], env.action_masks().tolist(), env.step(0)[:3]
+(0, [True, True], (1, 0.0, True))
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, SupportsFloat, SupportsInt
+from collections.abc import Callable, Mapping
+from typing import Any, SupportsFloat, SupportsInt, TypeVar
 
 import numpy as np
 
@@ -35,6 +37,7 @@ except ImportError as error:
 
 Info = dict[str, Any]
 StateOf = Callable[[object], object]
+T = TypeVar("T")
 
 
 def _numbers(structure: Structure) -> OffsetArray:
@@ -46,15 +49,14 @@ def _numbers(structure: Structure) -> OffsetArray:
     return np.array([number.get(name, -1) for name in names], np.int64)[place]
 
 
-class ModelEnv(Env[int, int]):
-    """A model as an environment: observations are state indices, episodes end in absorbing states.
+def _by_number(numbers: OffsetArray, choices: Mapping[int, T], actions: range) -> dict[int, T]:
+    """What is known of the choices of a state, by the numbers of their actions."""
+    known = {int(numbers[choice]): one for choice, one in choices.items()}
+    return dict.fromkeys(actions, known[-1]) if -1 in known else known
 
-    >>> import tightrope as tr
-    >>> model = tr.build_from_rows([(0, "go", {1: 1}), (0, "wait", {0: 1}), (1, "", {1: 1})])
-    >>> env = tr.gym.ModelEnv(model)
-    >>> env.reset(seed=1)[0], env.action_masks().tolist(), env.step(0)[:3]
-    (0, [True, True], (1, 0.0, True))
-    """
+
+class ModelEnv(Env[int, int]):
+    """A model as an environment: observations are state indices, episodes end in absorbing states."""
 
     def __init__(self, model: MDP | ParametricMDP, at: Point | None = None, *, reward: str | None = None):
         known = model.instantiate({} if at is None else at) if isinstance(model, ParametricMDP) else model
@@ -62,10 +64,10 @@ class ModelEnv(Env[int, int]):
             raise InputError("an environment needs one probability for every transition", hint="give a point")
         self.structure, self.probability = known.structure, known.probability
         rewards = self.structure.rewards
-        if reward is not None and reward not in rewards:
-            raise InputError(f"the model has no rewards '{reward}'", hint=f"it has {', '.join(rewards)}")
-        earned = rewards.get(next(iter(rewards), "") if reward is None else reward)
-        self.earned = np.zeros(known.choices) if earned is None else earned.per_choice(self.structure)
+        name = next(iter(rewards), None) if reward is None else reward
+        if name is not None and name not in rewards:
+            raise InputError(f"the model has no rewards '{name}'", hint=f"it has {', '.join(rewards)}")
+        self.earned = np.zeros(known.choices) if name is None else rewards[name].per_choice(self.structure)
         self.numbers, self.state = _numbers(self.structure), self.structure.initial_states[0]
         self.absorbing = absorbing_states(self.structure)
         self.observation_space: Any = Discrete(known.states)
@@ -90,18 +92,15 @@ class ModelEnv(Env[int, int]):
 
     def action_masks(self) -> BoolArray:
         """Which actions the state has."""
-        return np.isin(np.arange(self.action_space.n), list(self._choices()))
+        return np.isin(range(self.action_space.n), list(self._choices()))
 
     def state_of(self, observation: int) -> object:
         """The state as shields and policies call it."""
         return show_state(self.structure, int(observation))
 
     def _choices(self) -> dict[int, int]:
-        """The choices of the state by the numbers of their actions."""
-        first, last = self.structure.choice_start[self.state : self.state + 2].tolist()
-        if last - first == 1:
-            return dict.fromkeys(range(self.action_space.n), first)
-        return dict(zip(self.numbers[first:last].tolist(), range(first, last), strict=True))
+        choices = range(*self.structure.choice_start[self.state : self.state + 2].tolist())
+        return _by_number(self.numbers, dict(zip(choices, choices, strict=True)), range(self.action_space.n))
 
 
 class ShieldWrapper(Wrapper[object, SupportsInt, Any, Any]):
@@ -150,9 +149,7 @@ class ShieldWrapper(Wrapper[object, SupportsInt, Any, Any]):
     def _arrive(self, observation: object, info: Info, **facts: object) -> Info:
         self.state = self.state_of(observation)
         prices = self.shield.allowed(self.state)
-        self.named = {int(self.numbers[choice]): name for choice, name in self.shield.choices.items()}
-        if -1 in self.named:
-            self.named = dict.fromkeys(self.actions, self.named[-1])
+        self.named = _by_number(self.numbers, self.shield.choices, self.actions)
         self.prices = {number: prices[name] for number, name in self.named.items() if name in prices}
         facts |= {"prices": self.prices, "slack": self.shield.slack, "promise": self.shield.promise}
         return {**info, "shield": facts}

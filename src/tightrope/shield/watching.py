@@ -1,5 +1,4 @@
-"""Shields against logs: every step's price, the slack, and a time-uniform test of the guaranteed success
-rate.
+"""Shields against logs: each step's price, the slack, and a time-uniform test of the success rate.
 
 Episodes that take a forbidden action or are cut off count as successes from there; those that begin with one
 do not count.

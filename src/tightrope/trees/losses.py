@@ -61,7 +61,7 @@ class LossModel:
     def of(solution: Solution, robust: OffsetArray) -> LossModel:
         """The losses against the policy `robust`, which attains the values of the solution."""
         table, structure = table_of(solution), solution.kernel.structure
-        value, settled = table.value[: structure.states], table.settled[: structure.states]
+        value, settled = table.value[: structure.states], table.ranking[: structure.states] < 0
         start, objective = float(value[structure.initial]), solution.objective
         scale = max(abs(1 - start if objective.complement else start), 1e-12)
         names, number = name_choices(structure)

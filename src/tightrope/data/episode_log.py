@@ -317,7 +317,7 @@ def _blocks(
     """Blocks of episodes that no column names: the file and the day in which each of them begins."""
     begin = np.unique(episode, return_index=True)[1]
     blocks = {"file": held["place"] >> TABLE}
-    if TIME in plan.roles and plan.time_kind is TimeKind.DATE:
+    if TIME in plan.roles and plan.time_kind is not None and plan.time_kind.is_date:
         blocks["day"] = (_clock(held["time"], plan.time_kind) // 86_400).astype(np.int64)
     result, ignored = {}, (*fold.beside, *plan.options.names("ignored"))
     for name, block in blocks.items():
@@ -348,7 +348,7 @@ def _previous(
 def _clock(time: OffsetArray, kind: TimeKind | None) -> FloatArray:
     """Times as numbers: as they are, dates in seconds."""
     clock = Tick(1.0, kind is TimeKind.FLOAT).clock(time)
-    return clock / 1e9 if kind is TimeKind.DATE else clock
+    return clock / 1e9 if kind is not None and kind.is_date else clock
 
 
 BLOCK = 1 << 18

@@ -227,7 +227,8 @@ def _with_clock(plan: TimedPlan, options: LogReadOptions, has_unit: bool) -> Tim
         plan = replace(plan, maps={**plan.maps, col.TIME: TimeFormat(format=written)})
     decoder, (table, name) = RowDecoder(plan.columns[0], plan.maps, plan.index, ""), clocks[0]
     chunk = next(table.chunks((name,)), None)
-    if chunk is None or decoder.time_kind_of(chunk) is not TimeKind.DATE:
+    kind = None if chunk is None else decoder.time_kind_of(chunk)
+    if chunk is None or kind is None or not kind.is_date:
         return replace(plan, time_kind=TimeKind.FLOAT)
     if not has_unit:
         raise table.error(
@@ -235,7 +236,7 @@ def _with_clock(plan: TimedPlan, options: LogReadOptions, has_unit: bool) -> Tim
             "they count in seconds: `maps='time: /3600'` makes hours of them, `maps='time: *1'` keeps them",
         )
     first = decoder.times(chunk, np.zeros(chunk.rows, dtype=np.int8))[0]
-    return replace(plan, time_kind=TimeKind.DATE, origin=int(first))
+    return replace(plan, time_kind=kind, origin=int(first))
 
 
 def _columns(table: DataTable, structure: Structure, options: LogReadOptions) -> RowColumns:
@@ -324,7 +325,7 @@ class TimedPlan(ReadPlan):
 
     def clock(self, time: OffsetArray) -> FloatArray:
         """Times in the unit of the model's rates."""
-        if self.time_kind is TimeKind.DATE:
+        if self.time_kind is not None and self.time_kind.is_date:
             return (time - self.origin).astype(np.float64) * 1e-9 * self.factor
         return EXACT.clock(time) * self.factor
 

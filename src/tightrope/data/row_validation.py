@@ -514,9 +514,9 @@ def _values(
         columns.append(decoder.map_column(chunk, col.ACTION, unused))
     held = [dense(column).filter(pa.array(bad)).cast(pa.string()) for column in columns]
     labels = [role.rstrip("'") if kind == STATES else role for role in roles]
-    is_plain = len(labels) == 1 and labels[0] in (col.ACTION, col.STATE, col.NEXT_STATE)
-    texts = zip(*(column.fill_null("nothing").to_pylist() for column in held), strict=True)
+    rows = zip(*(column.fill_null("nothing").to_pylist() for column in held), strict=True)
+    if len(labels) == 1 and labels[0] in (col.ACTION, col.STATE, col.NEXT_STATE):
+        return Counter(map(", read as ".join, rows))
     return Counter(
-        ", read as ".join(row) if is_plain else ", ".join(f"{r}={t}" for r, t in zip(labels, row, strict=True))
-        for row in texts
+        ", ".join(f"{role}={text}" for role, text in zip(labels, row, strict=True)) for row in rows
     )

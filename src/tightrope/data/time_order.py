@@ -198,12 +198,13 @@ def clock_of(plan: ReadPlan) -> Clock:
         looked += chunk.rows
         if looked >= LOOKED_AT:
             break
-    kind = next((kind for kind in (TimeKind.DATE, TimeKind.FLOAT) if kind in kinds), TimeKind.INTEGER)
+    others = (TimeKind.ZONED, TimeKind.DATE, TimeKind.FLOAT)
+    kind = next((kind for kind in others if kind in kinds), TimeKind.INTEGER)
     tick = Tick()
     if len(kinds) == 1:
         is_float = kind is TimeKind.FLOAT
         tick = find_tick(np.concatenate(names)[:LOOKED_AT], np.concatenate(times)[:LOOKED_AT], is_float)
-    return Clock(tick=tick, has_number_times=kind is not TimeKind.DATE, time_kind=kind if kinds else None)
+    return Clock(tick=tick, has_number_times=not kind.is_date, time_kind=kind if kinds else None)
 
 
 def are_in_time(plan: ReadPlan) -> bool:

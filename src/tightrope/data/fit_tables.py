@@ -85,14 +85,14 @@ class CountTable:
         return math.log(weight)
 
 
-def _hash(value: Any) -> Any:
+def mixed_bits(value: Any) -> Any:
     """63 bits of a value, or of an array of them."""
     mixed = (value ^ (value >> 31)) * -7046029254386353131
     mixed = (mixed ^ (mixed >> 29)) * -4658895280553007687
     return (mixed ^ (mixed >> 32)) & 0x7FFFFFFFFFFFFFFF
 
 
-_hash_one = kernel(_hash)
+_hash_one = kernel(mixed_bits)
 
 
 ONE = np.ones(1, dtype=np.int64)
@@ -415,7 +415,7 @@ class FitTables:
 
 def _codes(code: AnyArray) -> OffsetArray:
     """Codes of values as numbers from 0 on, −1 where there is none."""
-    return np.where(code < -1, _hash(code), code).astype(np.int64)
+    return np.where(code < -1, mixed_bits(code), code).astype(np.int64)
 
 
 def _dyadic(steps: AnyArray) -> OffsetArray:

@@ -207,12 +207,12 @@ def clock_of(plan: ReadPlan) -> Clock:
     return Clock(tick=tick, has_number_times=not kind.is_date, time_kind=kind if kinds else None)
 
 
-def are_in_time(plan: ReadPlan) -> bool:
-    """Whether every row is later than, or at the same instant as, the row before, over all tables."""
+def are_in_time(plan: ReadPlan, strictly: bool) -> bool:
+    """Whether every row is later than the row before, over all tables, or at least at the same instant."""
     last = np.empty(0, dtype=np.int64)
     for times in (times for table in range(len(plan.tables)) for times in _times_of(plan, table)):
         rising = np.concatenate([last, times])
-        if np.any(np.diff(rising) < 0):
+        if np.any(np.diff(rising) < int(strictly)):
             return False
         last = rising[-1:]
     return True

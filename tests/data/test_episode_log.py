@@ -82,9 +82,9 @@ def test_files_that_are_sorted_by_episode_are_put_into_the_order_of_time(tmp_pat
     by_episode = [lines[0], *sorted(lines[1:], key=lambda line: line.split(",")[1])]
     log = _log(_write(tmp_path, "\n".join(by_episode) + "\n"), order="time")
     assert log.time is not None and log.time.tolist() == [0, 1, 2, 3, 4, 5]
-    assert log.transition.tolist() == [0, 1, 1, 3, 4, 0]
-    assert log.previous.tolist() == [-1, -1, 0, 1, 2, -1]
-    assert log.columns["shift"].labels == ("day", "night"), "numbered in the order of processing"
+    assert log.transition.tolist() == [1, 0, 1, 3, 4, 0]
+    assert log.previous.tolist() == [-1, -1, 1, 0, 2, -1]
+    assert log.columns["shift"].labels == ("night", "day"), "numbered in the order of processing"
 
 
 def test_a_gap_is_not_bridged(tmp_path: Path) -> None:

@@ -40,13 +40,8 @@ Metadata = Mapping[str, object]
 
 def structure_hash(structure: Structure) -> str:
     """The identity of the numbering of states, choices and transitions, whatever their probabilities."""
-    digest = hashlib.sha256(b"structure")
-    for array in (
-        structure.choice_start,
-        structure.transition_start,
-        structure.successor,
-        structure.action_of_choice,
-    ):
+    digest, own = hashlib.sha256(b"structure"), structure
+    for array in (own.choice_start, own.transition_start, own.successor, own.action_of_choice):
         digest.update(array.tobytes())
     digest.update(repr(structure.action_names).encode())
     return digest.hexdigest()
@@ -111,10 +106,6 @@ class LogFormat:
     def location(self, table: DataTable, row: int) -> Location:
         """Where row number `row` of the data is: its line where the file has lines."""
         return Location(table.path)
-
-    def has_rows(self, file: LogFile) -> bool:
-        """Whether there is more in a file than a header."""
-        return True
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other)

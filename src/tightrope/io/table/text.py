@@ -39,10 +39,6 @@ class _Lines(LogFormat):
             return Location(table.path, number, None, line)
         return Location(table.path)
 
-    def has_rows(self, file: LogFile) -> bool:
-        table = self.open(file)
-        return table is not None and next(filled_lines(table), None) is not None
-
 
 def filled_lines(table: DataTable) -> Iterator[tuple[int, str]]:
     """The lines of all rows, by their numbers."""

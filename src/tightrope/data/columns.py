@@ -18,6 +18,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import TypeVar
 
 from tightrope.errors import InputError, Location
 from tightrope.io.table.columns import LOOKED_AT, MOST_COLUMNS, distinct, look, some_values
@@ -247,13 +248,17 @@ class StateNames(Enum):
     """What the author of a model written in Python calls the state."""
 
 
-def state_form(states: StateForm | str | None) -> StateForm | None:
+Form = TypeVar("Form", StateForm, StateNames)
+
+
+def form_of(states: Enum | str | None, forms: type[Form]) -> Form | None:
     """The form that a user names, None for none; a name that is none is an `InputError`."""
+    word = states.value if isinstance(states, Enum) else states
     try:
-        return None if states is None else StateForm(states)
+        return None if word is None else forms(word)
     except ValueError:
-        known = ", ".join(repr(form.value) for form in StateForm)
-        raise InputError(f"states={states!r} is no way to name states; there are {known}") from None
+        known = ", ".join(form.value for form in forms)
+        raise InputError(f"states are not named by '{word}'", hint=f"known values: {known}") from None
 
 
 RESERVED = set(ROLES) - {TIME, DONE, COST}

@@ -694,10 +694,8 @@ class Fold:
         rows = replace(rows[order], episode=number[order])
         if self.has_time:
             ends = batch_ends(len(rows))
-            rows.batch, self.batches = (
-                np.searchsorted(np.sort(rows.time)[ends - 1][:-1], rows.time),
-                len(ends),
-            )
+            rows.batch = np.searchsorted(np.sort(rows.time)[ends - 1][:-1], rows.time)
+            self.batches = len(ends)
         elif position is not None:
             rows.batch, self.batches = batch_of(position), len(batch_ends(self.rows))
         yield _Piece(rows, np.full(len(rows), seq.FOLLOWS, dtype=np.int64), is_broken_behind=False)

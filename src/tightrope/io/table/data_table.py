@@ -16,6 +16,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -326,18 +327,23 @@ Columns = Mapping[str, AnyArray]
 
 def write_table(
     path: str | Path,
-    column_types: Mapping[str, type],
     chunks: Iterable[Columns],
     metadata: Metadata,
     names: Mapping[str, tuple[str, ...]] | None = None,
 ) -> None:
-    """Write the chunks one below the other.
+    """Write the chunks one below the other; the first one, which may be empty, says what the columns are.
 
-    `column_types` says int, float, bool or str for each column; a text column holds indices into its `names`.
+    A text column holds indices into its `names`.
     """
-    kinds = {int: pa.int64(), float: pa.float64(), bool: pa.bool_(), str: pa.string()}
-    schema = pa.schema([(name, kinds[kind]) for name, kind in column_types.items()])
-    batches = (_batch(schema, columns, names or {}) for columns in chunks)
+    names, coming = names or {}, iter(chunks)
+    kinds, first = {"f": pa.float64(), "b": pa.bool_()}, next(coming)
+    schema = pa.schema(
+        [
+            (name, pa.string() if name in names else kinds.get(column.dtype.kind, pa.int64()))
+            for name, column in first.items()
+        ]
+    )
+    batches = filter(len, (_batch(schema, columns, names) for columns in chain([first], coming)))
     with atomic_write_bytes(path) as file:
         if is_parquet(path):
             schema = schema.with_metadata({KEY: encode(metadata)})

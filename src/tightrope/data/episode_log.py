@@ -305,7 +305,7 @@ def read_rows(plan: ReadPlan, in_time: bool, strict: bool = False, most: int | N
         numbers,
         np.isin(episodes, over),
         plan.model_hash,
-        _clock(held["time"], plan.time_kind) if has_time else None,
+        _clock(plan, held["time"]) if has_time else None,
         columns_of(plan.columns, fold.beside, held, len(episodes)) | _blocks(plan, fold, held, numbers),
         excluded if not left_out else (),
         left_out,
@@ -325,8 +325,8 @@ def _blocks(
     """Blocks of episodes that no column names: the file and the day in which each of them begins."""
     begin = np.unique(episode, return_index=True)[1]
     blocks = {"file": held["place"] >> TABLE}
-    if TIME in plan.roles and plan.time_kind is not None and plan.time_kind.is_date:
-        blocks["day"] = (_clock(held["time"], plan.time_kind) // 86_400).astype(np.int64)
+    if TIME in plan.roles and plan.has_dates:
+        blocks["day"] = (_clock(plan, held["time"]) // 86_400).astype(np.int64)
     result, ignored = {}, (*fold.beside, *plan.options.names("ignored"))
     for name, block in blocks.items():
         seen, code = by_appearance(block[begin])
@@ -353,10 +353,10 @@ def _previous(
     return np.where(result < np.arange(len(order)), result, -1).astype(np.int32)
 
 
-def _clock(time: OffsetArray, kind: TimeKind | None) -> FloatArray:
+def _clock(plan: ReadPlan, time: OffsetArray) -> FloatArray:
     """Times as numbers: as they are, dates in seconds."""
-    clock = Tick(1.0, kind is TimeKind.FLOAT).clock(time)
-    return clock / 1e9 if kind is not None and kind.is_date else clock
+    clock = Tick(1.0, plan.time_kind is TimeKind.FLOAT).clock(time)
+    return clock / 1e9 if plan.has_dates else clock
 
 
 BLOCK = 1 << 18

@@ -325,7 +325,7 @@ class TimedPlan(ReadPlan):
 
     def clock(self, time: OffsetArray) -> FloatArray:
         """Times in the unit of the model's rates."""
-        if self.time_kind is not None and self.time_kind.is_date:
+        if self.has_dates:
             return (time - self.origin).astype(np.float64) * 1e-9 * self.factor
         return EXACT.clock(time) * self.factor
 

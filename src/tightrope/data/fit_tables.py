@@ -14,8 +14,10 @@ the price of that choice.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -430,20 +432,12 @@ def dyadic(steps: AnyArray) -> OffsetArray:
     return _FIRST[steps] if steps.max(initial=0) < len(_FIRST) else _dyadic(steps)
 
 
-@dataclass(frozen=True, eq=False)
-class _TablesOf:
-    """Makes the tables by which every row of a log is tested, whatever their number."""
-
-    structure: Structure
-    grid: VisitGrid
-
-    def __call__(self, is_later: bool, is_ordered: bool) -> FitTables:
-        grid = VisitGrid(self.grid.outcome_of, self.grid.start, is_later)
-        return FitTables(self.structure, grid, is_later=is_later)
+def _make_tables(structure: Structure, grid: VisitGrid, is_later: bool, is_ordered: bool) -> FitTables:
+    return FitTables(structure, VisitGrid(grid.outcome_of, grid.start, is_later), is_later=is_later)
 
 
-def observers_for(model: object) -> tuple[_TablesOf, ...]:
-    """What takes the events of a log while they are counted, so that its model can be tested."""
+def observers_for(model: object) -> tuple[Callable[[bool, bool], FitTables], ...]:
+    """What takes the events of a log while they are counted, so that its model can be tested on every row."""
     if not isinstance(model, ParametricMDP):
         return ()
-    return (_TablesOf(model.structure, VisitGrid.of(model.structure, model.signatures)),)
+    return (partial(_make_tables, model.structure, VisitGrid.of(model.structure, model.signatures)),)

@@ -34,7 +34,7 @@ from tightrope.data.read_plan import ReadPlan, engine_at, refuse_copy
 from tightrope.data.row_validation import likely_reading
 from tightrope.data.rows import TimeFormat, ValueMap, parse_maps, time_format_of
 from tightrope.data.steps import count_episodes
-from tightrope.data.time_order import clock_of
+from tightrope.data.time_order import with_clock
 from tightrope.errors import InputError, Location, describe
 from tightrope.io.log_words import ROWS
 from tightrope.io.table.data_table import DataTable, Metadata
@@ -343,7 +343,7 @@ def plan_reading(tables: Sequence[DataTable], structure: Structure, options: Log
     plan.check_free_columns()
     if not tables:
         return plan
-    plan = replace(plan, **clock_of(plan))
+    plan = with_clock(plan)
     if options.ends == COMPLETE and not plan.tick.is_regular:  # then nothing happened between
         plan = replace(plan, tick=replace(plan.tick, step=0.0))
     return plan

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypedDict, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -169,19 +169,11 @@ def moment_of(value: str | float, plan: ReadPlan) -> int:
     return moment
 
 
-class Clock(TypedDict):
-    """What is known of a log's clock, by the names that a plan has for it."""
-
-    tick: Tick
-    has_number_times: bool
-    time_kind: TimeKind | None
-
-
-def clock_of(plan: ReadPlan) -> Clock:
-    """The usual step of the clock, by the first rows of the log; what times are."""
+def with_clock(plan: ReadPlan) -> ReadPlan:
+    """The plan with the usual step of the clock, by the first rows of the log, and with what times are."""
     columns = plan.columns[0]
     if TIME not in columns.roles or columns.is_counted:
-        return Clock(tick=Tick(), has_number_times=False, time_kind=None)
+        return plan
     decoder, looked = plan.decoder(0), 0
     times, names, kinds = [], [], set[TimeKind]()
     wanted = [columns.roles[one] for one in (TIME, EPISODE) if one in columns.roles]
@@ -204,7 +196,7 @@ def clock_of(plan: ReadPlan) -> Clock:
     if len(kinds) == 1:
         is_float = kind is TimeKind.FLOAT
         tick = find_tick(np.concatenate(names)[:LOOKED_AT], np.concatenate(times)[:LOOKED_AT], is_float)
-    return Clock(tick=tick, has_number_times=not kind.is_date, time_kind=kind if kinds else None)
+    return replace(plan, tick=tick, time_kind=kind if kinds else None)
 
 
 def are_in_time(plan: ReadPlan, strictly: bool) -> bool:

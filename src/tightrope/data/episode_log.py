@@ -534,20 +534,14 @@ def keep_recent(
     """
     table = plan.tables[0]
     if any(columns.is_counted for columns in plan.columns):
-        raise table.error(
-            "a table of counts does not record the order of events, so old events cannot be excluded",
-            "give the log itself, one row per step",
-        )
+        message = "a table of counts does not record the order of events, so old events cannot be excluded"
+        raise table.error(message, "give the log itself, one row per step")
     if dropped:
-        raise table.error(
-            "rows were dropped, so events cannot be numbered in order",
-            "correct the log, and leave `skip_invalid` out",
-        )
+        message = "rows were dropped, so events cannot be numbered in order"
+        raise table.error(message, "correct the log, and leave `skip_invalid` out")
     if not is_sorted:
-        raise table.error(
-            "the rows are not in order of time, and events are numbered in order of time",
-            "sort them by time, or by episode and step",
-        )
+        message = "the rows are not in order of time, and events are numbered in order of time"
+        raise table.error(message, "sort them by time, or by episode and step")
     log = read_rows(plan, whole.design.order.holds, True, max(MOST, whole.steps))
     if len(log) != whole.steps:
         raise table.error(

@@ -74,30 +74,24 @@ class WrongRow:
             case RowProblem.DISABLED_ACTION:
                 return self._disabled_action(state, here)
             case RowProblem.AMBIGUOUS_ACTION:
-                message = f"several choices of state {here} have the action {self._action()}"
-                return (
-                    message,
-                    "say which was taken in a column 'choice': its number within the state, from 0",
-                )
+                hint = "say which was taken in a column 'choice': its number within the state, from 0"
+                return f"several choices of state {here} have the action {self._action()}", hint
             case RowProblem.AMBIGUOUS_NUMBER:
                 return self._ambiguous_number(state, here)
             case RowProblem.CONTRADICTING_ACTION:
-                message = (
-                    f"choice {self._value(self.columns.choice)} of state {here} is not {self._action()}; "
-                )
-                return message + f"enabled are {self._enabled(state)}", SKIP_HINT
+                message = f"choice {self._value(self.columns.choice)} of state {here} is not {self._action()}"
+                return f"{message}; enabled are {self._enabled(state)}", SKIP_HINT
             case RowProblem.IMPOSSIBLE_TRANSITION:
                 there = self.structure.state_name(next_state)
                 if self.plan.is_timed and state == next_state:
-                    message = f"state {here} follows itself, and the model has no such transition"
-                    return message, "add up the durations of rows with the same state"
+                    hint = "add up the durations of rows with the same state"
+                    return f"state {here} follows itself, and the model has no such transition", hint
                 if self.plan.is_timed:
                     hint = "every change of the state has a row of its own; is the log of this model, and "
                     return f"the model has no transition from {here} to {there}", hint + "complete?"
-                message = (
-                    f"the model has no transition from state {here} under {self._action()} to state {there}"
-                )
-                return message, self._with_unused(f"it may lead to {self._successors(state)}; {NO_NOISE}")
+                hint = self._with_unused(f"it may lead to {self._successors(state)}; {NO_NOISE}")
+                transition = f"from state {here} under {self._action()} to state {there}"
+                return f"the model has no transition {transition}", hint
             case RowProblem.NEGATIVE_COUNT | RowProblem.NEGATIVE_BATCH:
                 role = col.COUNT if problem is RowProblem.NEGATIVE_COUNT else col.BATCH
                 return f"the {role} {self._value(self.columns.roles[role])} is negative", SKIP_HINT

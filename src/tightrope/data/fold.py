@@ -30,7 +30,7 @@ from tightrope.data import row_sequence as seq
 from tightrope.data.columns import EPISODE, STEP, TIME, WATCHED_UNTIL
 from tightrope.data.counts import batch_ends, batch_of, batches_from
 from tightrope.data.fit_tables import LAGGED
-from tightrope.data.free_columns import ColumnCodes
+from tightrope.data.free_columns import ColumnCodes, by_appearance
 from tightrope.data.model_index import UNKNOWN
 from tightrope.data.read_plan import Part, ReadPlan
 from tightrope.data.row_sequence import Marks, RowPlace, add_notes, follow_rows, no_marks, no_notes
@@ -674,9 +674,8 @@ class Fold:
             return
         rows = EventBatch.joined([piece.events for piece in held])
         episode = self._episodes(rows)
+        number = by_appearance(episode)[1].astype(np.int64)
         place = rows.step if self.has_steps else rows.time if self.has_time else np.arange(len(rows))
-        first, which = np.unique(episode, return_index=True, return_inverse=True)[1:]
-        number = np.argsort(np.argsort(first))[which]
         order = np.lexsort((np.arange(len(rows)), place, number))
         stands = np.argsort(episode, kind="stable")  # rows of an episode as they stand in the log
         position: OffsetArray | None = order
@@ -689,8 +688,7 @@ class Fold:
         else:
             how = "shuffled rows, sorted by step; their order in time is unknown, so there are no batches"
             position, self.how_sorted = None, how
-        self.names = np.zeros(len(first), dtype=np.int64)
-        self.names[number] = rows.episode
+        self.names = rows.episode[np.unique(number, return_index=True)[1]]
         rows = replace(rows[order], episode=number[order])
         if self.has_time:
             ends = batch_ends(len(rows))

@@ -131,12 +131,8 @@ def read_data(data: object, model: Structured, options: LogReadOptions) -> Readi
     Examples
     --------
     >>> import tightrope as tr
-    >>> parameters = tr.Parameters.box(p=(0, 1))
-    >>> (p,) = parameters.symbols()
-    >>> rows = [(0, "toss", {1: p, 2: 1 - p}), (1, "", {1: 1}), (2, "", {2: 1})]
-    >>> model = tr.build_from_rows(rows, parameters, labels={"heads": [1]})
-    >>> reading = tr.read_data([[(0, "toss", 1)], [(0, "toss", 2)]], model)
-    >>> reading.counts.transition.tolist()
+    >>> model = tr.build_from_rows([(0, "toss", {1: "1/2", 2: "1/2"}), (1, "", {1: 1}), (2, "", {2: 1})])
+    >>> tr.read_data([[(0, "toss", 1)], [(0, "toss", 2)]], model).counts.transition.tolist()
     [1, 1, 0, 0]
     """
     if not hasattr(model, "structure"):

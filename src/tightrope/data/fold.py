@@ -444,7 +444,7 @@ class Fold:
         if not len(events):
             return
         plan, rows, size = self.plan, events, len(events)
-        shape = plan.shape(0)._replace(is_sorted=self.is_sorted, by_name=self.by_name)
+        shape = plan.shape(0)._replace(by_name=self.by_name)
         if self.is_sorted and self.has_steps:
             shape = shape._replace(has_time=False)
         marks, empty = no_marks(size), events[:0] if before is None else before

@@ -445,8 +445,6 @@ class Fold:
             return
         plan, rows, size = self.plan, events, len(events)
         shape = plan.shape(0)._replace(by_name=self.by_name)
-        if self.is_sorted and self.has_steps:
-            shape = shape._replace(has_time=False)
         marks, empty = no_marks(size), events[:0] if before is None else before
         known = [np.ascontiguousarray(one) for one in (empty.origin, empty.since_start, empty.since_entry)]
         given = Marks(known[0], known[1], known[2], *no_marks(0)[3:])
@@ -697,7 +695,6 @@ class Fold:
         elif position is not None:
             rows.batch, self.batches = batch_of(position), len(batch_ends(self.rows))
         yield _Piece(rows, np.full(len(rows), seq.FOLLOWS, dtype=np.int64), is_broken_behind=False)
-        self.notes[seq.LAST_TIME] = rows.time.max(initial=seq.EARLIEST)
 
     def _episodes(self, rows: EventBatch) -> OffsetArray:
         """Which episode each row is of: by name, or by file and name where files share names and steps."""

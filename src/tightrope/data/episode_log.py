@@ -408,9 +408,10 @@ def in_time_order(events: Sequence[LogEvents]) -> Iterator[LogEvents]:
     """All of these events in the order of their times, however rows stand: about 32 bytes each."""
     if not events:
         return
-    fields = {name: np.concatenate([getattr(one, name) for one in events]) for name in _OF_EVENTS}
+    fields = (np.concatenate([getattr(one, name) for one in events]) for name in _OF_EVENTS)
+    transition, place, begins, time, names = fields
     texts = {k: v for each in {id(one.texts): one.texts for one in events}.values() for k, v in each.items()}
-    whole = LogEvents(**fields, texts=texts)[_order_in_time(fields["time"], fields["names"])]
+    whole = LogEvents(transition, place, begins, time, names, texts)[_order_in_time(time, names)]
     yield from (whole[first : first + BLOCK] for first in range(0, len(whole.time), BLOCK))
 
 

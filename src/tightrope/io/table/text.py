@@ -126,44 +126,45 @@ class JsonLines(_Lines):
             with text_lines(file) as lines:
                 number, line = next(((n, line) for n, line in enumerate(lines, 1) if line.strip()), (0, "{}"))
                 about = _load(line, file.name, number, 'each line is one object, like {"x": 1, …}')
-            metadata = json.dumps(about[data_table.KEY]) if data_table.KEY in about else None
-            table = DataTable.of(file, (), metadata and data_table.decode(metadata, file.name))
-            with file.open() as raw:
-                first = next(self._tables(table, raw), None)
-        if first is None or not first.column_names:
+            stored = about.get(data_table.KEY)
+            metadata = None if stored is None else data_table.decode(json.dumps(stored), file.name)
+            table = DataTable.of(file, (), metadata)
+            names = next((tuple(part.column_names) for part, _ in self._tables(table)), ())
+        if not names:
             raise InputError("the file is empty", Location(file.name))
-        return replace(table, columns=tuple(first.column_names))
+        return replace(table, columns=names)
 
     def pieces(
         self, table: DataTable, names: Sequence[str], ragged: Ragged, groups: range | None
     ) -> Iterator[Piece]:
         done = 0
-        with table.source.open() as raw:
-            for part in self._tables(table, raw):
-                there, rows = part.column_names, part.num_rows
-                if late := next((name for name in there if name not in table.columns), None):
-                    row = 1 + done + np.flatnonzero(part[late].is_valid())[0]
-                    message = f"'{late}' has no value in the first lines, whose keys are the columns"
-                    raise table.error(message, "write it into the first line, as null if need be", row)
-                columns = {n: whole(part.column(n)) if n in there else pa.nulls(rows) for n in names}
-                yield columns, rows, raw.tell()
-                done += rows
+        for part, read in self._tables(table):
+            there, rows = part.column_names, part.num_rows
+            if late := next((name for name in there if name not in table.columns), None):
+                row = 1 + done + np.flatnonzero(part[late].is_valid())[0]
+                message = f"'{late}' has no value in the first lines, whose keys are the columns"
+                raise table.error(message, "write it into the first line, as null if need be", row)
+            yield {n: whole(part.column(n)) if n in there else pa.nulls(rows) for n in names}, rows, read
+            done += rows
 
     @staticmethod
-    def _tables(table: DataTable, raw: Any) -> Iterator[Any]:
-        """Complete lines as tables, whose columns have types of their own: 0 may come before 0.5."""
-        stream, rest = table.source.expand(raw), b""
+    def _tables(table: DataTable) -> Iterator[tuple[Any, int]]:
+        """Complete lines as tables, whose columns have types of their own: 0 may come before 0.5. How many
+        bytes were read for them."""
         options = arrow_json.ReadOptions(use_threads=False, block_size=data_table.CHUNK_BYTES + MOST_LINE)
-        while block := stream.read(data_table.CHUNK_BYTES) or rest:
-            is_last = block is rest
-            lines, end, rest = (block, b"", b"") if is_last else (rest + block).rpartition(b"\n")
-            if len(rest) > MOST_LINE:
-                raise too_long(table.path)
-            try:
-                if lines.strip():
-                    yield flatten(arrow_json.read_json(io.BytesIO(lines + end), read_options=options))
-            except pa.ArrowInvalid as error:
-                raise _bad_line(table, error) from error
+        with table.source.open() as raw:
+            stream, rest = table.source.expand(raw), b""
+            while block := stream.read(data_table.CHUNK_BYTES) or rest:
+                is_last = block is rest
+                lines, end, rest = (block, b"", b"") if is_last else (rest + block).rpartition(b"\n")
+                if len(rest) > MOST_LINE:
+                    raise too_long(table.path)
+                try:
+                    if lines.strip():
+                        held = arrow_json.read_json(io.BytesIO(lines + end), read_options=options)
+                        yield flatten(held), raw.tell()
+                except pa.ArrowInvalid as error:
+                    raise _bad_line(table, error) from error
 
 
 def _bad_line(table: DataTable, error: Exception) -> InputError:

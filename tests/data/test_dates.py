@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import tightrope as tr
@@ -103,3 +104,21 @@ def test_dates_of_chains_in_continuous_time(tmp_path: Path) -> None:
     path.write_text("episode,time,state\n1,28 Jul 11,up\n1,30 Jul 11,down\n1,1 Aug 11,up\n1,4 Aug 11,up\n")
     seen = tr.read_exposure(path, CHAIN, maps="time: /86400")
     assert seen.waited.tolist() == [5.0, 2.0]
+
+
+def test_dates_beyond_nanoseconds_are_refused(tmp_path: Path) -> None:
+    """They wrapped around: the year 2300 came before 2250."""
+    with pytest.raises(InputError, match="holds dates that cannot be read") as caught:
+        tr.read_data(_log(tmp_path, ["2250-01-01", "2300-01-01"]), MODEL, columns="time=date")
+    assert caught.value.hint == "years go from 1678 to 2261"
+
+
+def test_dates_with_and_without_a_time_zone_are_not_compared(tmp_path: Path) -> None:
+    """They were, as if both stood at Greenwich."""
+    tables = [
+        pa.table({"episode": [k], "state": [0], "action": ["go"], "next_state": [0], "time": [time]})
+        for k, time in enumerate(("2026-01-01T10:00Z", "2026-01-01 11:00"))
+    ]
+    with pytest.raises(InputError, match=r"holds dates here, and .* are dates with a time zone"):
+        tr.read_data(tables, MODEL)
+    assert tr.read_data([tables[0], tables[0].set_column(0, "episode", [[7]])], MODEL).rows == 2

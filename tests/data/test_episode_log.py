@@ -16,6 +16,7 @@ from tightrope.data.read_options import LogReadOptions
 from tightrope.data.reading import plan_reading, rows_of
 from tightrope.errors import InputError
 from tightrope.io.table.files import open_tables
+from tightrope.monitoring.examination import weigh_fit
 
 PARAMETERS = tr.Parameters.box(p=(0, 1), q=(0, 1))
 P, Q = PARAMETERS.symbols()
@@ -44,7 +45,7 @@ def _log(path: Path, **words: object) -> EpisodeLog:
 
 
 INTERLEAVED = """time,episode,state,action,next_state,shift,load
-1,B,ok,run,worn,night,2.5
+0,B,ok,run,worn,night,2.5
 1,A,ok,run,ok,day,
 2,A,ok,run,worn,day,1
 3,B,worn,run,dead,night,4
@@ -60,7 +61,7 @@ def test_rows_of_interleaved_units(tmp_path: Path) -> None:
     assert log.previous.tolist() == [-1, -1, 1, 0, 2, -1]
     assert log.begins.tolist() == [True, True, False, False, False, True]
     assert log.over.tolist() == [True, False, False]
-    assert log.time is not None and log.time.tolist() == [1, 1, 2, 3, 4, 5]
+    assert log.time is not None and log.time.tolist() == [0, 1, 2, 3, 4, 5]
     assert log.state(MODEL.structure).tolist() == [0, 0, 0, 1, 1, 0]
     assert log.choice(MODEL.structure).tolist() == [0, 0, 0, 1, 2, 0]
 
@@ -80,10 +81,10 @@ def test_files_that_are_sorted_by_episode_are_put_into_the_order_of_time(tmp_pat
     lines = INTERLEAVED.splitlines()
     by_episode = [lines[0], *sorted(lines[1:], key=lambda line: line.split(",")[1])]
     log = _log(_write(tmp_path, "\n".join(by_episode) + "\n"), order="time")
-    assert log.time is not None and log.time.tolist() == [1, 1, 2, 3, 4, 5]
-    assert log.transition.tolist() == [0, 1, 1, 3, 4, 0]
-    assert log.previous.tolist() == [-1, -1, 0, 1, 2, -1]
-    assert log.columns["shift"].labels == ("day", "night"), "numbered in the order of processing"
+    assert log.time is not None and log.time.tolist() == [0, 1, 2, 3, 4, 5]
+    assert log.transition.tolist() == [1, 0, 1, 3, 4, 0]
+    assert log.previous.tolist() == [-1, -1, 1, 0, 2, -1]
+    assert log.columns["shift"].labels == ("night", "day"), "numbered in the order of processing"
 
 
 def test_a_gap_is_not_bridged(tmp_path: Path) -> None:
@@ -238,3 +239,21 @@ def test_rows_that_stand_in_order_stay_as_they_stand(tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text("\n".join(lines) + "\n")
     counts = tr.read_data(tmp_path / "log.csv", model, order="as-read").counts
     assert counts.log is not None and counts.log().transition.tolist() == [1, 2, 0, 1]
+
+
+def test_episodes_at_one_instant_are_tested_in_no_order(tmp_path: Path) -> None:
+    """A log with days for times, sorted by outcome within each day: every sorting of it was contradicted."""
+    days, won = np.repeat(np.arange(30), 100), np.random.default_rng(5).random(3000) < 0.6
+    order = np.lexsort((~won, days))
+    rows = [
+        f"{k},2026-01-{1 + days[row]:02d},ok,run,{'ok' if won[row] else 'worn'}\n"
+        for k, row in enumerate(order.tolist())
+    ]
+    path = _write(tmp_path, "episode,time,state,action,next_state\n" + "".join(rows))
+    for words, alarm in (({}, False), ({"order": "as-read"}, True)):
+        counts = tr.read_data(path, MODEL, **words).counts  # type: ignore[arg-type]
+        assert weigh_fit(MODEL, counts).alarm is alarm
+        assert counts.log is not None and np.all(np.diff(counts.log().time) >= 0)
+    assert not tr.Monitor(MODEL).update(path).alarm
+    recent = tr.read_data(path, MODEL, since=151)
+    assert (recent.kept.first, recent.counts.steps) == (201, 2800), "whole days are left out"

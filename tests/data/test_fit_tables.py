@@ -16,7 +16,15 @@ import pytest
 import tightrope as tr
 from tightrope.data import fit_tables
 from tightrope.data.counts import LazyLog
-from tightrope.data.fit_tables import OTHERS, VISITS, CountTable, FitTables, TableCounter, VisitGrid, _hash
+from tightrope.data.fit_tables import (
+    OTHERS,
+    VISITS,
+    CountTable,
+    FitTables,
+    TableCounter,
+    VisitGrid,
+    mixed_bits,
+)
 from tightrope.data.reading import Reading
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.monitoring import examination
@@ -57,7 +65,7 @@ def test_tables_do_not_depend_on_how_a_log_is_cut(most: int) -> None:
         assert as_rows(parts[0].table()) == as_rows(whole.table())
         assert parts[0].level == whole.level
     there = transition >= 0
-    kept = np.where((value < 0) | (_hash(value) >> (63 - whole.level) == 0), value, OTHERS)
+    kept = np.where((value < 0) | (mixed_bits(value) >> (63 - whole.level) == 0), value, OTHERS)
     assert as_rows(whole.table()) == rows_of(kept[there], transition[there])
     assert len(whole.table().value) <= most
     assert (whole.level == 0) == (most > 3_000) and whole.table().number.sum() == there.sum()

@@ -294,6 +294,29 @@ def test_json_that_nests_without_end_is_refused_in_words(
         read_data(tmp_path / "log.jsonl", model)
 
 
+def test_keys_of_json_lines_may_come_late(model: ParametricMDP, tmp_path: Path) -> None:
+    """Keys behind the first thousand lines were left out without a word: episodes had no ends."""
+    path = tmp_path / "log.jsonl"
+
+    def write(size: int, **first: object) -> None:
+        there = {"state": 3, "action": "walk", "next_state": 4, "about": "x" * size, **first}
+        back = {**there, "state": 4, "next_state": 3}
+        lines = [{**(back if k % 2 else there), "time": k} for k in range(1200)]
+        last = {**there, "time": 1200.5, "done": True}
+        path.write_text("\n".join(json.dumps(one) for one in [*lines, last, {**there, "time": 1201}]))
+
+    write(10)
+    reading = read_data(path, model)
+    assert (reading.rows, reading.counts.design.episodes) == (1202, 2)
+    write(1000)
+    with pytest.raises(InputError, match="row 1201: 'done' has no value in the first lines") as caught:
+        read_data(path, model)
+    assert caught.value.hint == "write it into the first line, as null if need be"
+    write(1000, done=None)
+    reading = read_data(path, model)
+    assert (reading.rows, reading.counts.design.episodes) == (1202, 2)
+
+
 PLUG_IN = """
 import pyarrow as pa
 

@@ -14,9 +14,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from tightrope.data.design import SamplingKind
-from tightrope.data.reading import read_data
+from tightrope.data.read_options import LogReadOptions
+from tightrope.data.reading import plan_reading, read_data
+from tightrope.data.row_validation import UnknownValue, unknown_values
 from tightrope.data.rows import parse_maps
 from tightrope.errors import InputError
+from tightrope.io.table.files import open_tables
 from tightrope.model.builder import build_from_rows
 from tightrope.model.mdp import MDP
 from tightrope.model.structure import Structure, Structured
@@ -425,3 +428,13 @@ def test_counts_beyond_int64_are_too_large(model: Structured, tmp_path: Path) ->
         error = refusal(tmp_path / f"{name}.parquet", model)
         assert error.message.endswith("which is too large a number")
         assert error.message.startswith("row 1: column 'count' holds 1")
+
+
+def test_a_map_to_an_action_that_the_model_lacks_is_named(write: Write, model: Structured) -> None:
+    """The model has the action of the log: what is wrong is the map, of which nothing was said."""
+    path = write(RAW + "0,0,0,wait,0\n0,1,0,go,1\n")
+    with pytest.raises(InputError, match=r"row 1: 'wait' is not enabled") as caught:
+        read_data(path, model, maps="action: wait=stay, go=go")
+    assert caught.value.hint == "the model's actions are go, wait; `maps` reads 'wait' as 'stay'"
+    plan = plan_reading(open_tables(path), model.structure, LogReadOptions(maps="action: wait=stay, go=go"))
+    assert unknown_values(plan) == {"actions": (UnknownValue("wait, read as stay", 1),)}

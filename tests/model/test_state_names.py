@@ -197,7 +197,7 @@ def test_integer_observations_without_state_names_are_refused_unless_indices_are
     assert stated == counts
     with pytest.raises(InputError, match=r"the observation 77 is not a state's index; they are 0\.\.4"):
         count_environment(WalkEnv(lambda x: 77), model, 1, seed=1, states="index")
-    with pytest.raises(InputError, match="states='number' is no way to name states"):
+    with pytest.raises(InputError, match="states are not named by 'number'"):
         count_environment(WalkEnv(), model, 1, seed=1, states="number")
 
 
@@ -233,7 +233,7 @@ def test_an_online_learner_finds_state_names() -> None:
     by_index = tr.online(Problem(model, 'Pmax=? [ F "home" ]'), states="index")
     by_index.observe([(0, "walk", 1), (1, "run", 3)])
     assert by_index.data.counts() == learner.data.counts()
-    with pytest.raises(InputError, match="states='foo'"):
+    with pytest.raises(InputError, match="states are not named by 'foo'"):
         tr.online(Problem(model, 'Pmax=? [ F "home" ]'), states="foo")
 
 

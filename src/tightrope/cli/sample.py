@@ -30,6 +30,8 @@ from tightrope.loading import is_continuous
 from tightrope.model.pomdp import POMDP, controller_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tightrope.model.structure import Structure
     from tightrope.numerics.arrays import AnyArray, BoolArray
 
@@ -397,12 +399,7 @@ def sample_timed(request: SampleRequest) -> None:
     begin = time.perf_counter()
     cap = TIMED_CAP if request.cap is None else request.cap
     rows = tr.simulate_times(model.instantiate(point), episodes, request.seed, duration, cap)
-    types, columns = _state_columns(model.structure)
-    table = {
-        "episode": rows.episode,
-        "time": rows.time,
-        **{name: column[rows.state] for name, column in columns.items()},
-    }
+    states = {name: column[rows.state] for name, column in _state_columns(model.structure).items()}
     names = model.parameters.names
     metadata = {
         "rows": "times",
@@ -413,7 +410,7 @@ def sample_timed(request: SampleRequest) -> None:
         "at": {name: decimal_text(value) for name, value in zip(names, point, strict=True)},
     }
     claimed.check()
-    write_table(output, {"episode": int, "time": float, **types}, [table], metadata)
+    write_table(output, [{"episode": rows.episode, "time": rows.time, **states}], metadata)
     answer = SampleAnswer(
         episodes=episodes,
         steps=rows.jumps,
@@ -429,13 +426,10 @@ def sample_timed(request: SampleRequest) -> None:
     print_facts(request.model, [*facts, ("seconds", f"{answer.seconds:.3g}")], answer)
 
 
-def _state_columns(structure: Structure) -> tuple[dict[str, type], dict[str, AnyArray]]:
+def _state_columns(structure: Structure) -> Mapping[str, AnyArray]:
     """States by the model's variables, or by index where it has none."""
     if not structure.valuations:
-        return {"state": int}, {"state": np.arange(structure.states)}
+        return {"state": np.arange(structure.states)}
     if clash := {"episode", "time", "duration"}.intersection(structure.valuations):
         raise InputError(f"the model's variable '{clash.pop()}' clashes with a column's name")
-    kinds: dict[str, type] = {
-        name: bool if column.dtype == np.bool_ else int for name, column in structure.valuations.items()
-    }
-    return kinds, dict(structure.valuations)
+    return structure.valuations

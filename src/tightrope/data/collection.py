@@ -188,14 +188,13 @@ class GrowingCounts:
         begun_with: Counts | None = None,
     ) -> GrowingCounts:
         """What `state` was taken of, right after a look; `begun_with` are the data that it began with."""
-        plan = state["planned"].tolist() if "planned" in state else []
-        before = state["before"].tolist() if "before" in state else (0, 0)
-        data = GrowingCounts(model, plan[0] if plan else None, by_choice, by_batch, (before[0], before[1]))
-        data._begun_with = begun_with if before[0] == 0 else None
-        if earlier := bytes(state.get("earlier", b"")).decode():
+        plan, (episodes, steps) = state["planned"].tolist(), state["before"].tolist()
+        data = GrowingCounts(model, plan[0] if plan else None, by_choice, by_batch, (episodes, steps))
+        data._begun_with = None if episodes else begun_with
+        if earlier := bytes(state["earlier"]).decode():
             known = Provenance.parse(earlier)
             data._earlier = lambda: known
-        data.rows = np.split(state["row"], state["row_start"][1:-1]) if len(state["row_start"]) > 1 else []
+        data.rows = np.split(state["row"], state["row_start"][1:-1])[: len(state["row_start"]) - 1]
         batches = Batches(state["batch_start"], state["batch_transition"], state["batch_count"])
         data._closed = list(batches)
         data.pending = state["pending"].copy()

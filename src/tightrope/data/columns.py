@@ -18,6 +18,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import TypeVar
 
 from tightrope.errors import InputError, Location
 from tightrope.io.table.columns import LOOKED_AT, MOST_COLUMNS, distinct, look, some_values
@@ -93,42 +94,36 @@ class ColumnFinder:
 
     def role(self, role: str) -> str | None:
         """The column of a role, or None where no column has it."""
-        if role in self.given:
-            return self.given[role] or None
         return self._first(role, role, HABITS[role])
 
     def next_state(self, state: str | None) -> str | None:
         """The column of next states, for which the name of the states' own column counts, too."""
-        if NEXT_STATE in self.given:
-            return self.given[NEXT_STATE] or None
         bases = dict.fromkeys(b for b in (STATE, plain_name(state) if state else None) if b is not None)
         habits = [form.format(base) for base in bases for form in _NEXT_FORMS] + list(_NEXT_STATE_HABITS)
         return self._first(NEXT_STATE, NEXT_STATE, habits)
 
     def variable(self, name: str) -> str | None:
         """The column of a variable: its name, or that within an object `state`."""
-        if name in self.given:
-            return self.given[name] or None
-        if name in self.columns:
+        if name in self.columns and name not in self.given:
             return name
         same = [column for column in self._free if plain_name(name) in (plain_name(column), word(column))]
-        if same:
+        if same and name not in self.given:
             return self._only(name, same)
         nested = [f"{prefix}.{plain_name(name)}" for prefix in _STATE_WORDS]
         return self._first(name, nested[0], nested[1:])
 
     def next_variable(self, name: str) -> str | None:
         """The column of a variable's next value."""
-        key = name + "'"
-        if key in self.given:
-            return self.given[key] or None
         own = self.variable(name)
         bases = dict.fromkeys([plain_name(name), *([plain_name(own)] if own is not None else [])])
         forms = [form.format(base) for base in bases for form in _NEXT_FORMS]
         nested = [f"{prefix}.{plain_name(name)}" for prefix in _NEXT_WORDS]
-        return self._first(key, name + NEXT, [*forms, *nested])
+        return self._first(name + "'", name + NEXT, [*forms, *nested])
 
     def _first(self, role: str, canonical: str, habits: Iterable[str]) -> str | None:
+        """The column that is given for a role, else that with its name, else one with a habitual name."""
+        if role in self.given:
+            return self.given[role] or None
         if canonical in self._free:
             return canonical
         wanted = [plain_name(canonical), *habits]
@@ -247,13 +242,17 @@ class StateNames(Enum):
     """What the author of a model written in Python calls the state."""
 
 
-def state_form(states: StateForm | str | None) -> StateForm | None:
+Form = TypeVar("Form", StateForm, StateNames)
+
+
+def form_of(states: Enum | str | None, forms: type[Form]) -> Form | None:
     """The form that a user names, None for none; a name that is none is an `InputError`."""
+    word = states.value if isinstance(states, Enum) else states
     try:
-        return None if states is None else StateForm(states)
+        return None if word is None else forms(word)
     except ValueError:
-        known = ", ".join(repr(form.value) for form in StateForm)
-        raise InputError(f"states={states!r} is no way to name states; there are {known}") from None
+        known = ", ".join(form.value for form in forms)
+        raise InputError(f"states are not named by '{word}'", hint=f"known values: {known}") from None
 
 
 RESERVED = set(ROLES) - {TIME, DONE, COST}

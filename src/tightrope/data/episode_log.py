@@ -23,6 +23,7 @@ import numpy as np
 from tightrope.data.columns import TIME
 from tightrope.data.counts import MOST, BatchCounter, Counts, LazyLog, batch_ends
 from tightrope.data.design import SamplingDesign, SamplingKind, absorbing_states
+from tightrope.data.fit_tables import mixed_bits
 from tightrope.data.fold import OUTSIDE, Collector, Excluded, Fold, NotInTime, fold_log
 from tightrope.data.free_columns import MOST_LABELS, LogColumn, by_appearance, columns_of, free_columns
 from tightrope.data.model_index import UNKNOWN
@@ -287,8 +288,9 @@ def read_rows(plan: ReadPlan, in_time: bool, strict: bool = False, most: int | N
     is_outside, has_time = held["transition"] == OUTSIDE, TIME in plan.roles
     over = held["origin"][held["is_over"] & ~is_outside]
     order = np.arange(len(held["place"])) if fold.is_sorted else np.argsort(held["place"])
+    names = plan.names_of(held["episode"], held["number"])
     if plan.is_in_time and in_time:
-        order = order[np.argsort(held["time"][order], kind="stable")]
+        order = order[_order_in_time(held["time"][order], names[order])]
     is_row, outside = held["transition"][order] >= 0, np.flatnonzero(is_outside[order])
     texts = [fold.excluded[place] for place in held["place"][order[outside]].tolist()]
     excluded = tuple(map(Excluded, np.cumsum(is_row)[outside].tolist(), texts))
@@ -303,12 +305,18 @@ def read_rows(plan: ReadPlan, in_time: bool, strict: bool = False, most: int | N
         numbers,
         np.isin(episodes, over),
         plan.model_hash,
-        _clock(held["time"], plan.time_kind) if has_time else None,
+        _clock(plan, held["time"]) if has_time else None,
         columns_of(plan.columns, fold.beside, held, len(episodes)) | _blocks(plan, fold, held, numbers),
         excluded if not left_out else (),
         left_out,
-        plan.names_of(held["episode"], held["number"]),
+        names[order],
     )
+
+
+def _order_in_time(time: OffsetArray, names: OffsetArray) -> OffsetArray:
+    """The order of times. Episodes at one instant have none, and that of the file may follow their outcomes:
+    they stand in one drawn by their names."""
+    return np.lexsort((mixed_bits(names), time))
 
 
 def _blocks(
@@ -317,8 +325,8 @@ def _blocks(
     """Blocks of episodes that no column names: the file and the day in which each of them begins."""
     begin = np.unique(episode, return_index=True)[1]
     blocks = {"file": held["place"] >> TABLE}
-    if TIME in plan.roles and plan.time_kind is TimeKind.DATE:
-        blocks["day"] = (_clock(held["time"], plan.time_kind) // 86_400).astype(np.int64)
+    if TIME in plan.roles and plan.has_dates:
+        blocks["day"] = (_clock(plan, held["time"]) // 86_400).astype(np.int64)
     result, ignored = {}, (*fold.beside, *plan.options.names("ignored"))
     for name, block in blocks.items():
         seen, code = by_appearance(block[begin])
@@ -345,10 +353,10 @@ def _previous(
     return np.where(result < np.arange(len(order)), result, -1).astype(np.int32)
 
 
-def _clock(time: OffsetArray, kind: TimeKind | None) -> FloatArray:
+def _clock(plan: ReadPlan, time: OffsetArray) -> FloatArray:
     """Times as numbers: as they are, dates in seconds."""
-    clock = Tick(1.0, kind is TimeKind.FLOAT).clock(time)
-    return clock / 1e9 if kind is TimeKind.DATE else clock
+    clock = Tick(1.0, plan.time_kind is TimeKind.FLOAT).clock(time)
+    return clock / 1e9 if plan.has_dates else clock
 
 
 BLOCK = 1 << 18
@@ -358,7 +366,8 @@ BLOCK = 1 << 18
 @dataclass(frozen=True)
 class LogEvents:
     """Events in the order in which they happened: their transitions (`OUTSIDE` where the model excludes it,
-    of which `texts` say what it is, by the places of rows), and the places and times of their rows.
+    of which `texts` say what it is, by the places of rows), the places and times of their rows, and names of
+    their episodes.
 
     `begins` says which of them are the first of an episode; that of the first row of a log that grows may be
     said of one that goes on. So many `rows` of the log are settled with these.
@@ -368,13 +377,13 @@ class LogEvents:
     place: OffsetArray
     begins: BoolArray
     time: OffsetArray
+    names: OffsetArray
     texts: Mapping[int, str]
     rows: int = 0
 
     def __getitem__(self, part: slice | OffsetArray) -> LogEvents:
         """Some of them."""
-        place, begins, time = self.place[part], self.begins[part], self.time[part]
-        return LogEvents(self.transition[part], place, begins, time, self.texts, self.rows)
+        return replace(self, **{name: getattr(self, name)[part] for name in _OF_EVENTS})
 
     def since(self, row: int) -> LogEvents:
         """Those from a row of the table on, from 1."""
@@ -390,6 +399,8 @@ class LogEvents:
         yield self.transition[first:], self.begins[first:]
 
 
+_OF_EVENTS = ("transition", "place", "begins", "time", "names")
+
 Take = Callable[[LogEvents], None]
 
 
@@ -397,10 +408,10 @@ def in_time_order(events: Sequence[LogEvents]) -> Iterator[LogEvents]:
     """All of these events in the order of their times, however rows stand: about 32 bytes each."""
     if not events:
         return
-    names = ("transition", "place", "begins", "time")
-    transition, place, begins, time = (np.concatenate([getattr(one, n) for one in events]) for n in names)
+    fields = (np.concatenate([getattr(one, name) for one in events]) for name in _OF_EVENTS)
+    transition, place, begins, time, names = fields
     texts = {k: v for each in {id(one.texts): one.texts for one in events}.values() for k, v in each.items()}
-    whole = LogEvents(transition, place, begins, time, texts)[np.argsort(time, kind="stable")]
+    whole = LogEvents(transition, place, begins, time, names, texts)[_order_in_time(time, names)]
     yield from (whole[first : first + BLOCK] for first in range(0, len(whole.time), BLOCK))
 
 
@@ -411,7 +422,7 @@ def follow_events(
 
     With `strict`, impossible outcomes are errors, and so are rows of an episode that are out of order.
     """
-    stream = Collector("place", "transition", "since_start", "time")
+    stream = Collector("place", "transition", "since_start", "time", "episode")
     message = "the rows are not in order of time, and `watch` needs that order"
     disorder = message, "sort them by episode and step"
     fold = Fold(plan, (stream,), by_name=True, excludes=not strict, disorder=disorder)
@@ -434,8 +445,9 @@ def _released(stream: Collector, fold: Fold, before: int, rows: int) -> LogEvent
     order = order[held["transition"][order] != UNKNOWN]
     cut = int(np.searchsorted(held["place"][order], before))
     stream.parts = [{name: one[order[cut:]] for name, one in held.items()}]
-    place, transition, since, time = (held[name][order[:cut]] for name in stream.fields)
-    return LogEvents(transition, place, since == 0, time, fold.excluded, rows)
+    place, transition, since, time, episode = (held[name][order[:cut]] for name in stream.fields)
+    names = fold.plan.names_of(episode, place)
+    return LogEvents(transition, place, since == 0, time, names, fold.excluded, rows)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -491,6 +503,8 @@ def recent_counts(
     whose flaws they have, too."""
     last, held = len(log), whole.design
     first = recent.since if recent.since is not None else max(1, last - (recent.window or 0) + 1)
+    if log.time is not None and 1 < first <= last and np.all(np.diff(log.time) >= 0):
+        first = 1 + int(np.searchsorted(log.time, log.time[first - 2], side="right"))  # whole instants
     if first > last:
         raise InputError(
             f"`since` is event {first:,}, but the data have {last:,} events",
@@ -521,20 +535,14 @@ def keep_recent(
     """
     table = plan.tables[0]
     if any(columns.is_counted for columns in plan.columns):
-        raise table.error(
-            "a table of counts does not record the order of events, so old events cannot be excluded",
-            "give the log itself, one row per step",
-        )
+        message = "a table of counts does not record the order of events, so old events cannot be excluded"
+        raise table.error(message, "give the log itself, one row per step")
     if dropped:
-        raise table.error(
-            "rows were dropped, so events cannot be numbered in order",
-            "correct the log, and leave `skip_invalid` out",
-        )
+        message = "rows were dropped, so events cannot be numbered in order"
+        raise table.error(message, "correct the log, and leave `skip_invalid` out")
     if not is_sorted:
-        raise table.error(
-            "the rows are not in order of time, and events are numbered in order of time",
-            "sort them by time, or by episode and step",
-        )
+        message = "the rows are not in order of time, and events are numbered in order of time"
+        raise table.error(message, "sort them by time, or by episode and step")
     log = read_rows(plan, whole.design.order.holds, True, max(MOST, whole.steps))
     if len(log) != whole.steps:
         raise table.error(

@@ -174,9 +174,8 @@ def exposure_of(data: object, structure: Structure, options: LogReadOptions) -> 
     columns = with_watched(tables, columns, str(options.watched_until), (col.TIME,))
     if len(texts := {_read_as(own) for own in columns}) > 1:
         raise InputError(f"the files are not of one form: {' and '.join(sorted(texts))}")
-    unread = dict[str, None]()
-    for table, own in zip(tables, columns, strict=True):
-        unread |= dict.fromkeys(name for name in table.names if name not in own.names)
+    pairs = zip(tables, columns, strict=True)
+    unread = dict.fromkeys(name for table, own in pairs for name in table.names if name not in own.names)
     maps = decoding.parse_maps(options.maps, tuple(structure.valuations), (col.TIME, DURATION))
     plan = TimedPlan(
         structure,
@@ -227,7 +226,8 @@ def _with_clock(plan: TimedPlan, options: LogReadOptions, has_unit: bool) -> Tim
         plan = replace(plan, maps={**plan.maps, col.TIME: TimeFormat(format=written)})
     decoder, (table, name) = RowDecoder(plan.columns[0], plan.maps, plan.index, ""), clocks[0]
     chunk = next(table.chunks((name,)), None)
-    if chunk is None or decoder.time_kind_of(chunk) is not TimeKind.DATE:
+    kind = None if chunk is None else decoder.time_kind_of(chunk)
+    if chunk is None or kind is None or not kind.is_date:
         return replace(plan, time_kind=TimeKind.FLOAT)
     if not has_unit:
         raise table.error(
@@ -235,17 +235,16 @@ def _with_clock(plan: TimedPlan, options: LogReadOptions, has_unit: bool) -> Tim
             "they count in seconds: `maps='time: /3600'` makes hours of them, `maps='time: *1'` keeps them",
         )
     first = decoder.times(chunk, np.zeros(chunk.rows, dtype=np.int8))[0]
-    return replace(plan, time_kind=TimeKind.DATE, origin=int(first))
+    return replace(plan, time_kind=kind, origin=int(first))
 
 
 def _columns(table: DataTable, structure: Structure, options: LogReadOptions) -> RowColumns:
     variables = tuple(structure.valuations)
     given = parse_columns(options.columns, variables, (DURATION,))
     named = (col.EPISODE, *col.FLAGS, col.TIME, DURATION)
-    roles = {role: given.get(role, role if role in table.names else "") for role in named}
-    roles = {role: name for role, name in roles.items() if name}
+    roles = {role: name for role in named if (name := given.get(role, role if role in table.names else ""))}
     clocks = roles.keys() & {col.TIME, DURATION}
-    clocks = clocks & given.keys() if len(clocks & given.keys()) == 1 else clocks
+    clocks = clocks & given.keys() or clocks
     if len(clocks) != 1:
         present = "both 'time' and 'duration'" if clocks else f"neither ({', '.join(table.names)})"
         raise table.error(
@@ -324,7 +323,7 @@ class TimedPlan(ReadPlan):
 
     def clock(self, time: OffsetArray) -> FloatArray:
         """Times in the unit of the model's rates."""
-        if self.time_kind is TimeKind.DATE:
+        if self.has_dates:
             return (time - self.origin).astype(np.float64) * 1e-9 * self.factor
         return EXACT.clock(time) * self.factor
 
@@ -383,10 +382,12 @@ class _Sojourns:
         known = again | held["ended"][last] | plan.absorbing[self.state[last]]
         open_ = last[~known]
         cut, ends = self._end(open_, len(last))
-        jumped = self.transition[self.transition >= 0]
+        jumped, waited = self.transition[self.transition >= 0], np.zeros(plan.structure.states)
+        for state, total in exact_sums(self.state, self.lasted).items():
+            waited[state] = float(total)
         return Exposure(
             np.bincount(jumped, minlength=plan.structure.transitions),
-            self._waited(),
+            waited,
             len(self.state),
             len(last),
             int(again.sum()) + len(open_) * cut if plan.has_times else len(last),
@@ -444,13 +445,6 @@ class _Sojourns:
             "instant, --ends complete that a rule ended them with their last rows"
         )
         return Assumed.unverified(ENDS, why)
-
-    def _waited(self) -> FloatArray:
-        """The time in each state: millions of terms, added up without rounding and rounded once."""
-        waited: FloatArray = np.zeros(self.plan.structure.states)
-        for state, total in exact_sums(self.state, self.lasted).items():
-            waited[state] = float(total)
-        return waited
 
     def _names(self) -> OffsetArray:
         return self.plan.names_of(self.held["episode"], self.held["place"] & ((1 << decoding.TABLE) - 1))

@@ -14,8 +14,10 @@ the price of that choice.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -85,14 +87,14 @@ class CountTable:
         return math.log(weight)
 
 
-def _hash(value: Any) -> Any:
+def mixed_bits(value: Any) -> Any:
     """63 bits of a value, or of an array of them."""
     mixed = (value ^ (value >> 31)) * -7046029254386353131
     mixed = (mixed ^ (mixed >> 29)) * -4658895280553007687
     return (mixed ^ (mixed >> 32)) & 0x7FFFFFFFFFFFFFFF
 
 
-_hash_one = kernel(_hash)
+_hash_one = kernel(mixed_bits)
 
 
 ONE = np.ones(1, dtype=np.int64)
@@ -332,7 +334,7 @@ class FitTables:
         values = {name: getattr(events, name) for name in names}
         values["steps"] = dyadic(events.since_start) * BINS + dyadic(events.since_entry)
         for name, code in events.columns.items():  # numbers from 0 on, −1 where there is none
-            values[f"column:{name}"] = np.where(code < -1, _hash(code), code).astype(np.int64)
+            values[f"column:{name}"] = np.where(code < -1, mixed_bits(code), code).astype(np.int64)
             own = events.columns.get(name[1:]) if name.startswith(LAGGED) else None
             if own is not None and np.any((code != own) & (events.before >= 0)):
                 self.changes.add(name[1:])
@@ -425,20 +427,12 @@ def dyadic(steps: AnyArray) -> OffsetArray:
     return _FIRST[steps] if steps.max(initial=0) < len(_FIRST) else _dyadic(steps)
 
 
-@dataclass(frozen=True, eq=False)
-class _TablesOf:
-    """Makes the tables by which every row of a log is tested, whatever their number."""
-
-    structure: Structure
-    grid: VisitGrid
-
-    def __call__(self, is_later: bool, is_ordered: bool) -> FitTables:
-        grid = VisitGrid(self.grid.outcome_of, self.grid.start, is_later)
-        return FitTables(self.structure, grid, is_later=is_later)
+def _make_tables(structure: Structure, grid: VisitGrid, is_later: bool, is_ordered: bool) -> FitTables:
+    return FitTables(structure, VisitGrid(grid.outcome_of, grid.start, is_later), is_later=is_later)
 
 
-def observers_for(model: object) -> tuple[_TablesOf, ...]:
-    """What takes the events of a log while they are counted, so that its model can be tested."""
+def observers_for(model: object) -> tuple[Callable[[bool, bool], FitTables], ...]:
+    """What takes the events of a log while they are counted, so that its model can be tested on every row."""
     if not isinstance(model, ParametricMDP):
         return ()
-    return (_TablesOf(model.structure, VisitGrid.of(model.structure, model.signatures)),)
+    return (partial(_make_tables, model.structure, VisitGrid.of(model.structure, model.signatures)),)

@@ -30,7 +30,7 @@ from tightrope.data import row_sequence as seq
 from tightrope.data.columns import EPISODE, STEP, TIME, WATCHED_UNTIL
 from tightrope.data.counts import batch_ends, batch_of, batches_from
 from tightrope.data.fit_tables import LAGGED
-from tightrope.data.free_columns import ColumnCodes
+from tightrope.data.free_columns import ColumnCodes, by_appearance
 from tightrope.data.model_index import UNKNOWN
 from tightrope.data.read_plan import Part, ReadPlan
 from tightrope.data.row_sequence import Marks, RowPlace, add_notes, follow_rows, no_marks, no_notes
@@ -444,9 +444,7 @@ class Fold:
         if not len(events):
             return
         plan, rows, size = self.plan, events, len(events)
-        shape = plan.shape(0)._replace(is_sorted=self.is_sorted, by_name=self.by_name)
-        if self.is_sorted and self.has_steps:
-            shape = shape._replace(has_time=False)
+        shape = plan.shape(0)._replace(by_name=self.by_name)
         marks, empty = no_marks(size), events[:0] if before is None else before
         known = [np.ascontiguousarray(one) for one in (empty.origin, empty.since_start, empty.since_entry)]
         given = Marks(known[0], known[1], known[2], *no_marks(0)[3:])
@@ -674,9 +672,8 @@ class Fold:
             return
         rows = EventBatch.joined([piece.events for piece in held])
         episode = self._episodes(rows)
+        number = by_appearance(episode)[1].astype(np.int64)
         place = rows.step if self.has_steps else rows.time if self.has_time else np.arange(len(rows))
-        first, which = np.unique(episode, return_index=True, return_inverse=True)[1:]
-        number = np.argsort(np.argsort(first))[which]
         order = np.lexsort((np.arange(len(rows)), place, number))
         stands = np.argsort(episode, kind="stable")  # rows of an episode as they stand in the log
         position: OffsetArray | None = order
@@ -689,19 +686,15 @@ class Fold:
         else:
             how = "shuffled rows, sorted by step; their order in time is unknown, so there are no batches"
             position, self.how_sorted = None, how
-        self.names = np.zeros(len(first), dtype=np.int64)
-        self.names[number] = rows.episode
+        self.names = rows.episode[np.unique(number, return_index=True)[1]]
         rows = replace(rows[order], episode=number[order])
         if self.has_time:
             ends = batch_ends(len(rows))
-            rows.batch, self.batches = (
-                np.searchsorted(np.sort(rows.time)[ends - 1][:-1], rows.time),
-                len(ends),
-            )
+            rows.batch = np.searchsorted(np.sort(rows.time)[ends - 1][:-1], rows.time)
+            self.batches = len(ends)
         elif position is not None:
             rows.batch, self.batches = batch_of(position), len(batch_ends(self.rows))
         yield _Piece(rows, np.full(len(rows), seq.FOLLOWS, dtype=np.int64), is_broken_behind=False)
-        self.notes[seq.LAST_TIME] = rows.time.max(initial=seq.EARLIEST)
 
     def _episodes(self, rows: EventBatch) -> OffsetArray:
         """Which episode each row is of: by name, or by file and name where files share names and steps."""

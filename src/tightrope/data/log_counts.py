@@ -328,7 +328,7 @@ def order_of(plan: ReadPlan, fold: Fold) -> Assumed:
         if stated == BY_TIME:
             return Assumed.stated(ORDER, "--order time: one clock runs for all episodes")
         alike = notes[seq.EPISODES] > 1 and notes[seq.FIRST_LOW] == notes[seq.FIRST_HIGH]
-        if alike and plan.has_number_times and (fold.is_sorted or not fold.shows_one_clock):
+        if alike and not plan.has_dates and (fold.is_sorted or not fold.shows_one_clock):
             why = (
                 "every episode begins at the same number, so each may have a clock of its own; "
                 "--order time says that one clock runs for all"

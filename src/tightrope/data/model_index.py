@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -66,7 +67,6 @@ class ModelIndex:
 
     def __init__(self, structure: Structure):
         self.structure = structure
-        self._state_index: StateIndex | None = None
         self._action_of_name = {name: i for i, name in enumerate(structure.action_names)}
         self._has_numbers_for_names = any(name.removeprefix("_").isdigit() for name in structure.action_names)
         named = [number for number, name in enumerate(structure.action_names) if name != UNLABELLED]
@@ -79,12 +79,10 @@ class ModelIndex:
                 hint="merge equal successors of a choice and add their probabilities",
             )
 
-    @property
+    @cached_property
     def state_index(self) -> StateIndex:
-        """Valuations to states; built when first asked for."""
-        if self._state_index is None:
-            self._state_index = StateIndex(self.structure)
-        return self._state_index
+        """Valuations to states."""
+        return StateIndex(self.structure)
 
     def taken(
         self, action: ArrowColumn | None, choice: ArrowColumn | None, file: str, problems: ProblemCodes

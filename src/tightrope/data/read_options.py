@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 from inspect import Parameter, Signature, signature
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar, cast
 
-from tightrope.data.columns import TIME, WATCHED_UNTIL, StateForm, StateNames, column_entries, parse_columns
+from tightrope.data.columns import TIME, WATCHED_UNTIL, StateNames, column_entries, form_of, parse_columns
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.data.engines import Place, parse_place
 from tightrope.data.rows import map_entries
@@ -149,14 +149,7 @@ class LogReadOptions(LogWords):
     @property
     def state_names(self) -> StateNames | None:
         """`states`, checked."""
-        if self.states is None or isinstance(self.states, StateNames):
-            return self.states
-        word = self.states.value if isinstance(self.states, StateForm) else self.states
-        try:
-            return StateNames(word)
-        except ValueError:
-            known = ", ".join(names.value for names in StateNames)
-            raise InputError(f"states are not named by '{word}'", hint=f"known values: {known}") from None
+        return form_of(self.states, StateNames)
 
     @property
     def stated_design(self) -> SamplingDesign | SamplingKind | None:

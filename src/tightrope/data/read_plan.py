@@ -108,10 +108,8 @@ def engine_at(place: Place, tables: Sequence[DataTable]) -> AbstractContextManag
     return opened
 
 
-class MakeObserver(Protocol):
-    """Makes an observer of a log's events, or of those of a part that `is_later`; `is_ordered`: in time."""
-
-    def __call__(self, is_later: bool, is_ordered: bool) -> Any: ...
+MakeObserver: TypeAlias = Callable[[bool, bool], Any]
+"""Makes an observer of events: whether of a part with rows before it, and whether rows are in time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +128,6 @@ class ReadPlan:
     model_hash: str = ""
     by_episodes: bool = False
     tick: Tick = NO_TICK
-    has_number_times: bool = False
     time_kind: TimeKind | None = None
     boundaries: OffsetArray | None = None
     engine: Engine | None = None
@@ -160,6 +157,11 @@ class ReadPlan:
     def is_in_time(self) -> bool:
         """Whether the times of rows say in which order they happened; the user may state it instead."""
         return TIME in self.roles and self.options.order != AS_READ
+
+    @property
+    def has_dates(self) -> bool:
+        """Whether times are dates."""
+        return self.time_kind is not None and self.time_kind.is_date
 
     @property
     def lenient(self) -> ReadPlan:

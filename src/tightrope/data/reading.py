@@ -34,7 +34,7 @@ from tightrope.data.read_plan import ReadPlan, engine_at, refuse_copy
 from tightrope.data.row_validation import likely_reading
 from tightrope.data.rows import TimeFormat, ValueMap, parse_maps, time_format_of
 from tightrope.data.steps import count_episodes
-from tightrope.data.time_order import clock_of
+from tightrope.data.time_order import with_clock
 from tightrope.errors import InputError, Location, describe
 from tightrope.io.log_words import ROWS
 from tightrope.io.table.data_table import DataTable, Metadata
@@ -131,12 +131,8 @@ def read_data(data: object, model: Structured, options: LogReadOptions) -> Readi
     Examples
     --------
     >>> import tightrope as tr
-    >>> parameters = tr.Parameters.box(p=(0, 1))
-    >>> (p,) = parameters.symbols()
-    >>> rows = [(0, "toss", {1: p, 2: 1 - p}), (1, "", {1: 1}), (2, "", {2: 1})]
-    >>> model = tr.build_from_rows(rows, parameters, labels={"heads": [1]})
-    >>> reading = tr.read_data([[(0, "toss", 1)], [(0, "toss", 2)]], model)
-    >>> reading.counts.transition.tolist()
+    >>> model = tr.build_from_rows([(0, "toss", {1: "1/2", 2: "1/2"}), (1, "", {1: 1}), (2, "", {2: 1})])
+    >>> tr.read_data([[(0, "toss", 1)], [(0, "toss", 2)]], model).counts.transition.tolist()
     [1, 1, 0, 0]
     """
     if not hasattr(model, "structure"):
@@ -343,7 +339,7 @@ def plan_reading(tables: Sequence[DataTable], structure: Structure, options: Log
     plan.check_free_columns()
     if not tables:
         return plan
-    plan = replace(plan, **clock_of(plan))
+    plan = with_clock(plan)
     if options.ends == COMPLETE and not plan.tick.is_regular:  # then nothing happened between
         plan = replace(plan, tick=replace(plan.tick, step=0.0))
     return plan

@@ -6,8 +6,8 @@ ends at a flag, or where steps begin again. Within an episode
 
 * steps rise by one; a jump is a *gap*, which no transition crosses;
 * so is a *hole*: a longer silence than the clock's usual step, in a log whose times tick (`find_tick`);
-* a step that does not rise, a time that falls, or a late start means rows *out of order*;
-* two rows at one instant are wrong: a copy, or two episodes;
+* a step or a time that falls, or a late start, means rows *out of order*;
+* two rows of one step, or at one instant, are wrong: a copy, or two episodes;
 * each row begins where the one before ended, and nothing follows an end.
 
 An episode not marked as over that stops in a state with successors has an *open* end.
@@ -128,7 +128,6 @@ class LogShape(NamedTuple):
     has_time: bool
     has_ends: bool
     from_next: bool
-    is_sorted: bool = False
     by_name: bool = False
 
 
@@ -179,7 +178,7 @@ def follow_rows(
 ) -> None:
     """Mark rows that are wrong, and take notes. `after` says what stands before each row: `FOLLOWS`,
     `BROKEN`, `NOTHING`, or the number of a row in `last`, of which `last_marks` are known."""
-    has_episodes, has_steps, has_time, has_ends, from_next, is_sorted, by_name = shape
+    has_episodes, has_steps, has_time, has_ends, from_next, by_name = shape
     must_chain = has_episodes or has_steps or has_ends
     name = step = time = clock = state = led = origin = since = entry = 0
     ended = closed = sound_before = False
@@ -215,8 +214,7 @@ def follow_rows(
                 gap = True
                 notes[GAPS] += 1
                 notes[MISSING] += jump - 1
-            repeated = jump == 0 and is_sorted
-            disordered = jump <= 0 and not repeated
+            repeated, disordered = jump == 0, jump < 0
         elif not new and has_time:
             disordered = rows.time[i] < time
             repeated = rows.time[i] == time

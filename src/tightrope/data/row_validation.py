@@ -74,30 +74,24 @@ class WrongRow:
             case RowProblem.DISABLED_ACTION:
                 return self._disabled_action(state, here)
             case RowProblem.AMBIGUOUS_ACTION:
-                message = f"several choices of state {here} have the action {self._action()}"
-                return (
-                    message,
-                    "say which was taken in a column 'choice': its number within the state, from 0",
-                )
+                hint = "say which was taken in a column 'choice': its number within the state, from 0"
+                return f"several choices of state {here} have the action {self._action()}", hint
             case RowProblem.AMBIGUOUS_NUMBER:
                 return self._ambiguous_number(state, here)
             case RowProblem.CONTRADICTING_ACTION:
-                message = (
-                    f"choice {self._value(self.columns.choice)} of state {here} is not {self._action()}; "
-                )
-                return message + f"enabled are {self._enabled(state)}", SKIP_HINT
+                message = f"choice {self._value(self.columns.choice)} of state {here} is not {self._action()}"
+                return f"{message}; enabled are {self._enabled(state)}", SKIP_HINT
             case RowProblem.IMPOSSIBLE_TRANSITION:
                 there = self.structure.state_name(next_state)
                 if self.plan.is_timed and state == next_state:
-                    message = f"state {here} follows itself, and the model has no such transition"
-                    return message, "add up the durations of rows with the same state"
+                    hint = "add up the durations of rows with the same state"
+                    return f"state {here} follows itself, and the model has no such transition", hint
                 if self.plan.is_timed:
                     hint = "every change of the state has a row of its own; is the log of this model, and "
                     return f"the model has no transition from {here} to {there}", hint + "complete?"
-                message = (
-                    f"the model has no transition from state {here} under {self._action()} to state {there}"
-                )
-                return message, self._with_unused(f"it may lead to {self._successors(state)}; {NO_NOISE}")
+                hint = self._with_unused(f"it may lead to {self._successors(state)}; {NO_NOISE}")
+                transition = f"from state {here} under {self._action()} to state {there}"
+                return f"the model has no transition {transition}", hint
             case RowProblem.NEGATIVE_COUNT | RowProblem.NEGATIVE_BATCH:
                 role = col.COUNT if problem is RowProblem.NEGATIVE_COUNT else col.BATCH
                 return f"the {role} {self._value(self.columns.roles[role])} is negative", SKIP_HINT
@@ -244,11 +238,11 @@ class WrongRow:
             unlabelled = np.array([name == UNLABELLED for name in structure.action_names])
             if not unlabelled[structure.action_of_choice].any():
                 return f"column '{column}' has no value", self._value_hint()
-        hint = NO_NOISE
-        if isinstance(value, str) and value not in names and col.ACTION not in self.decoder.maps:
-            hint = (
-                f"the model's actions are {', '.join(names)}; `maps='action: {value}=…'` says what it means"
-            )
+        hint, meant = NO_NOISE, None if column is None else self._in_model(col.ACTION, column)
+        if isinstance(meant, str) and meant not in names:
+            mapped = f"`maps` reads {value!r} as {meant!r}"
+            means = mapped if meant != value else f"`maps='action: {value}=…'` says what it means"
+            hint = f"the model's actions are {', '.join(names)}; {means}"
         return f"{self._action()} is not enabled in state {here}; enabled are {self._enabled(state)}", hint
 
     def _ambiguous_number(self, state: int, here: str) -> Message:
@@ -450,7 +444,7 @@ def unknown_values(plan: ReadPlan) -> Unknown:
             seen[UNREADABLE].update(_unreadable(decoder, chunk, rows, shown))
             for kind, bad, roles in _kinds(rows, columns):
                 if bad.any():
-                    seen[kind].update(_values(chunk, bad, roles, kind == STATES))
+                    seen[kind].update(_values(decoder, chunk, bad, roles, kind))
     return {
         kind: tuple(UnknownValue(value, rows) for value, rows in values.most_common(SHOWN))
         for kind, values in seen.items()
@@ -479,10 +473,11 @@ def _kinds(rows: EventBatch, columns: RowColumns) -> list[tuple[str, BoolArray, 
     action = {role: columns.roles[role] for role in (col.ACTION, col.CHOICE) if role in columns.roles}
     disabled = problems == RowProblem.DISABLED_ACTION
     nameless = disabled & (rows.action == NO_SUCH_ACTION)
+    name = {role: column for role, column in action.items() if role == col.ACTION}
     return [
         (STATES, problems == RowProblem.UNKNOWN_STATE, before),
         (STATES, problems == RowProblem.UNKNOWN_NEXT_STATE, after),
-        (ACTIONS, nameless, action),
+        (ACTIONS, nameless, name),
         (NOT_ENABLED, disabled & ~nameless, {**before, **action}),
         (IMPOSSIBLE, problems == RowProblem.IMPOSSIBLE_TRANSITION, {**before, **action, **after}),
     ]
@@ -502,13 +497,20 @@ def _unreadable(decoder: RowDecoder, chunk: Chunk, rows: EventBatch, shown: dict
     return unreadable
 
 
-def _values(chunk: Chunk, bad: BoolArray, roles: Mapping[str, str], are_states: bool) -> Counter[str]:
-    """How often each combination of values stands in the bad rows; of next states as of states."""
-    columns = [dense(chunk.columns[name]).filter(pa.array(bad)).cast(pa.string()) for name in roles.values()]
-    labels = [role.rstrip("'") if are_states else role for role in roles]
-    is_plain = len(labels) == 1 and labels[0] in (col.ACTION, col.STATE, col.NEXT_STATE)
-    texts = zip(*(column.fill_null("nothing").to_pylist() for column in columns), strict=True)
+def _values(
+    decoder: RowDecoder, chunk: Chunk, bad: BoolArray, roles: Mapping[str, str], kind: str
+) -> Counter[str]:
+    """How often each combination of values stands in the bad rows; of next states as of states, of unknown
+    actions with what a map makes of them."""
+    columns = [chunk.columns[name] for name in roles.values()]
+    if kind == ACTIONS and col.ACTION in decoder.maps:
+        unused: ProblemCodes = np.zeros(chunk.rows, dtype=np.int8)
+        columns.append(decoder.map_column(chunk, col.ACTION, unused))
+    held = [dense(column).filter(pa.array(bad)).cast(pa.string()) for column in columns]
+    labels = [role.rstrip("'") if kind == STATES else role for role in roles]
+    rows = zip(*(column.fill_null("nothing").to_pylist() for column in held), strict=True)
+    if len(labels) == 1 and labels[0] in (col.ACTION, col.STATE, col.NEXT_STATE):
+        return Counter(map(", read as ".join, rows))
     return Counter(
-        row[0] if is_plain else ", ".join(f"{role}={text}" for role, text in zip(labels, row, strict=True))
-        for row in texts
+        ", ".join(f"{role}={text}" for role, text in zip(labels, row, strict=True)) for row in rows
     )

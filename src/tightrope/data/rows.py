@@ -399,11 +399,16 @@ class TimeKind(Enum):
     """What times are; those of one log are all of one kind, since only then can they be compared."""
 
     INTEGER, FLOAT, DATE = "whole numbers", "numbers", "dates"
+    ZONED = "dates with a time zone"
+
+    @property
+    def is_date(self) -> bool:
+        return self in (TimeKind.DATE, TimeKind.ZONED)
 
 
 def _time_kind(kind: Any) -> TimeKind | None:
     if pa.types.is_temporal(kind):
-        return TimeKind.DATE
+        return TimeKind.ZONED if getattr(kind, "tz", None) else TimeKind.DATE
     if pa.types.is_integer(kind):
         return TimeKind.INTEGER
     return TimeKind.FLOAT if pa.types.is_floating(kind) else None
@@ -420,7 +425,7 @@ def _of_one_kind(column: ArrowColumn, wanted: TimeKind, name: str, file: str) ->
     kind = _time_kind(column.type)
     if kind is wanted or column.null_count == len(column):
         return column
-    if TimeKind.DATE not in (kind, wanted):
+    if not (wanted.is_date or (kind is not None and kind.is_date)):
         try:
             return column.cast(pa.float64() if wanted is TimeKind.FLOAT else pa.int64())
         except pa.ArrowInvalid:
@@ -444,7 +449,11 @@ def moments(
     kind = column.type
     if pa.types.is_temporal(kind):
         if not pa.types.is_time32(kind) and not pa.types.is_time64(kind):
-            column = pc.cast(column, pa.timestamp("ns"), safe=False)
+            try:
+                column = pc.cast(column, pa.timestamp("ns"))
+            except pa.ArrowInvalid as error:
+                text, hint = f"column '{name}' holds dates that cannot be read", "years go from 1678 to 2261"
+                raise InputError(f"{text}: {error}", Location(file), hint) from error
         whole: OffsetArray = column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
         return whole
     if pa.types.is_integer(kind):

@@ -116,14 +116,10 @@ class Simulator(Record):
     MDP was instantiated from, where there is one. `threads` is the number of cores by default.
 
     >>> import tightrope as tr
-    >>> parameters = tr.Parameters.box(p=(0, 1))
-    >>> (p,) = parameters.symbols()
-    >>> rows = [(0, "toss", {1: p, 2: 1 - p}), (1, "", {1: 1}), (2, "", {2: 1})]
-    >>> model = tr.build_from_rows(rows, parameters, labels={"heads": [1]})
-    >>> truth = tr.Simulator(model.instantiate(p=0.5), model_hash=model.hash())
-    >>> counts = truth.episodes(100, seed=1)
-    >>> counts.steps, int(counts.transition.sum())
-    (100, 100)
+    >>> model = tr.load("bench:betting(5)")
+    >>> truth = tr.Simulator(model.instantiate(p=0.8, q=0), model_hash=model.hash())
+    >>> truth.episodes(100, seed=1).design.episodes
+    100
     """
 
     mdp: MDP

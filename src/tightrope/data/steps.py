@@ -24,7 +24,7 @@ from typing import Any, SupportsInt, TypedDict, TypeGuard, Unpack
 
 import numpy as np
 
-from tightrope.data.columns import StateForm, StateNames, state_form
+from tightrope.data.columns import StateForm, StateNames, form_of
 from tightrope.data.counts import Counts
 from tightrope.data.design import (
     ENDS,
@@ -99,7 +99,7 @@ class ObservationMap:
         self.structure = structure
         self.conversion = "`convert_obs`"
         """How users say what an observation means, for messages."""
-        self.form = state_form(states)
+        self.form = form_of(states, StateForm)
         self.index = ModelIndex(structure)
         self.convert_obs = convert_obs
         names = [name for name in structure.action_names if name != UNLABELLED]

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypedDict, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -169,19 +169,11 @@ def moment_of(value: str | float, plan: ReadPlan) -> int:
     return moment
 
 
-class Clock(TypedDict):
-    """What is known of a log's clock, by the names that a plan has for it."""
-
-    tick: Tick
-    has_number_times: bool
-    time_kind: TimeKind | None
-
-
-def clock_of(plan: ReadPlan) -> Clock:
-    """The usual step of the clock, by the first rows of the log; what times are."""
+def with_clock(plan: ReadPlan) -> ReadPlan:
+    """The plan with the usual step of the clock, by the first rows of the log, and with what times are."""
     columns = plan.columns[0]
     if TIME not in columns.roles or columns.is_counted:
-        return Clock(tick=Tick(), has_number_times=False, time_kind=None)
+        return plan
     decoder, looked = plan.decoder(0), 0
     times, names, kinds = [], [], set[TimeKind]()
     wanted = [columns.roles[one] for one in (TIME, EPISODE) if one in columns.roles]
@@ -198,20 +190,21 @@ def clock_of(plan: ReadPlan) -> Clock:
         looked += chunk.rows
         if looked >= LOOKED_AT:
             break
-    kind = next((kind for kind in (TimeKind.DATE, TimeKind.FLOAT) if kind in kinds), TimeKind.INTEGER)
+    others = (TimeKind.ZONED, TimeKind.DATE, TimeKind.FLOAT)
+    kind = next((kind for kind in others if kind in kinds), TimeKind.INTEGER)
     tick = Tick()
     if len(kinds) == 1:
         is_float = kind is TimeKind.FLOAT
         tick = find_tick(np.concatenate(names)[:LOOKED_AT], np.concatenate(times)[:LOOKED_AT], is_float)
-    return Clock(tick=tick, has_number_times=kind is not TimeKind.DATE, time_kind=kind if kinds else None)
+    return replace(plan, tick=tick, time_kind=kind if kinds else None)
 
 
-def are_in_time(plan: ReadPlan) -> bool:
-    """Whether every row is later than, or at the same instant as, the row before, over all tables."""
+def are_in_time(plan: ReadPlan, strictly: bool) -> bool:
+    """Whether every row is later than the row before, over all tables, or at least at the same instant."""
     last = np.empty(0, dtype=np.int64)
     for times in (times for table in range(len(plan.tables)) for times in _times_of(plan, table)):
         rising = np.concatenate([last, times])
-        if np.any(np.diff(rising) < 0):
+        if np.any(np.diff(rising) < int(strictly)):
             return False
         last = rising[-1:]
     return True

@@ -11,6 +11,8 @@ States are given by index, or by the model's variables (`x, y, …` and `x_next,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +31,9 @@ from tightrope.numerics.arrays import AnyArray, OffsetArray
 BATCHING = "episodes"
 """How the simulator's batches are cut; written into the metadata."""
 
+NOTHING = np.empty(0, dtype=np.int64)
+"""Rows that begin a file: they say what its columns are."""
+
 
 def write_counts(
     path: str | Path,
@@ -40,17 +45,19 @@ def write_counts(
 ) -> None:
     """Write a table of counts; `extra` is kept in the metadata beside the design and the model's hash."""
     form = _RowWriter(structure, states)
-    types: dict[str, type] = {col.BATCH: int, **form.types, col.COUNT: int}
-    metadata = {**_metadata(COUNTS, counts, structure), **(extra or {})}
-    if counts.batches is None:
-        del types[col.BATCH]
-    else:
+    metadata = {**_metadata(COUNTS, counts.model_hash, counts.design, structure), **(extra or {})}
+    if counts.batches is not None:
         metadata["batches"] = len(counts.batches)
+    numbered = enumerate(chain([(NOTHING, NOTHING)], counts.in_batches), start=-1)
     chunks = (
-        {col.BATCH: np.full(len(count), number), **form.columns(transition), col.COUNT: count}
-        for number, (transition, count) in enumerate(counts.in_batches)
+        {
+            **({} if counts.batches is None else {col.BATCH: np.full(len(count), number)}),
+            **form.columns(transition),
+            col.COUNT: count,
+        }
+        for number, (transition, count) in numbered
     )
-    write_table(path, types, chunks, metadata, form.names)
+    write_table(path, chunks, metadata, form.names)
 
 
 def write_trajectories(
@@ -68,14 +75,12 @@ def write_trajectories(
     `costs` gives the cost of each step, in their order, where there shall be a column for it.
     """
     form = _RowWriter(structure, states)
-    types = {col.EPISODE: int, col.STEP: int, **form.types}
-    if costs is not None and col.COST in types:
+    if costs is not None and col.COST in form.columns(NOTHING):
         raise InputError(
             f"the model has a variable '{col.COST}', which is what the column of costs is called"
         )
-    if costs is not None:
-        types[col.COST] = float
-    metadata = {**_metadata(TRANSITIONS, counts, structure), "batching": BATCHING, **(extra or {})}
+    own = _metadata(TRANSITIONS, counts.model_hash, counts.design, structure)
+    metadata = {**own, "batching": BATCHING, **(extra or {})}
     chunks = (
         {
             col.EPISODE: block.episode,
@@ -83,9 +88,9 @@ def write_trajectories(
             **form.columns(block.transition),
             **({} if costs is None else {col.COST: costs(block.transition)}),
         }
-        for block in blocks
+        for block in chain([Trajectories(NOTHING, NOTHING, NOTHING)], blocks)
     )
-    write_table(path, types, chunks, metadata, form.names)
+    write_table(path, chunks, metadata, form.names)
 
 
 def write_log(path: str | Path, log: EpisodeLog, structure: Structure, design: SamplingDesign) -> None:
@@ -101,25 +106,20 @@ def write_log(path: str | Path, log: EpisodeLog, structure: Structure, design: S
         col.STEP: step,
         **form.columns(log.transition.astype(np.int64)),
     }
-    types, names = {col.EPISODE: int, col.STEP: int, **form.types}, dict(form.names)
     if log.time is not None:
-        types[col.TIME], columns[col.TIME] = float, log.time
+        columns[col.TIME] = log.time
+    names = dict(form.names)
     for name, column in log.columns.items():
-        if name not in types:
-            types[name], names[name] = str, (*column.labels, "")
+        if name not in columns:
+            names[name] = (*column.labels, "")
             columns[name] = np.where(column.code < 0, len(column.labels), column.code)
-    written = {**design.to_json(), "episodes": log.episodes, "steps": len(log)}
-    facts = {"rows": TRANSITIONS, "model": log.model_hash, "structure": structure_hash(structure)}
-    write_table(path, types, [columns], {**facts, "design": written}, names)
+    own = replace(design, episodes=log.episodes, steps=len(log))
+    write_table(path, [columns], _metadata(TRANSITIONS, log.model_hash, own, structure), names)
 
 
-def _metadata(rows: str, counts: Counts, structure: Structure) -> dict[str, object]:
-    return {
-        "rows": rows,
-        "model": counts.model_hash,
-        "structure": structure_hash(structure),
-        "design": counts.design.to_json(),
-    }
+def _metadata(rows: str, model: str, design: SamplingDesign, structure: Structure) -> dict[str, object]:
+    own = structure_hash(structure)
+    return {"rows": rows, "model": model, "structure": own, "design": design.to_json()}
 
 
 def _clash(structure: Structure) -> list[str]:
@@ -143,11 +143,6 @@ class _RowWriter:
                 raise InputError(
                     f"the model's variable '{clash[0]}' clashes with a column's name: write states by index"
                 )
-        nothing = self.columns(np.empty(0, dtype=np.int64))
-        kinds = {col.ACTION: str}
-        self.types: dict[str, type] = {
-            name: kinds.get(name, bool if one.dtype == np.bool_ else int) for name, one in nothing.items()
-        }
 
     def columns(self, transition: OffsetArray) -> dict[str, AnyArray]:
         structure = self.structure

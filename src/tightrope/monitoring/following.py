@@ -86,7 +86,7 @@ class Following:
         plan = self._plan(tables)
         design = describe_design(plan)
         self.order, self.ends = design.order, design.ends
-        if self.order.holds and plan.is_in_time and not are_in_time(plan):
+        if self.order.holds and plan.is_in_time and not are_in_time(plan, not self.by_episodes):
             if self.by_episodes:
                 raise InputError(
                     "episodes overlap in time, and a watch on returns needs one after the other",

@@ -50,9 +50,6 @@ class Parquet(LogFormat):
                 done += batch.num_rows
                 yield columns_of(batch, names), batch.num_rows, table.bytes_of(done)
 
-    def has_rows(self, file: LogFile) -> bool:
-        return any(self.open(file).group_rows or ())
-
 
 class Arrow(LogFormat):
     """Arrow's files (Feather version 2) and streams; what is stored is read batch by batch."""

@@ -63,7 +63,12 @@ def whole_numbers(column: ArrowColumn, name: str, file: str, problems: ProblemCo
             mark(problems, numbers > np.iinfo(np.int64).max, RowProblem.NOT_A_NUMBER)
         return numbers.astype(np.int64, copy=False)
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        return _from_floats(read_numbers(column.cast(pa.float64()).fill_null(0.0)), problems)
+        values = read_numbers(column.cast(pa.float64()).fill_null(0.0))
+        fits = np.abs(values) <= _EXACT_FLOATS
+        mark(problems, ~fits, RowProblem.NOT_A_NUMBER)
+        usable = np.where(fits, values, 0.0)
+        mark(problems, np.rint(usable) != usable, RowProblem.FRACTIONAL)
+        return usable.astype(np.int64)
     raise InputError(
         f"column '{name}' has the type {kind}, but whole numbers are needed there", Location(file)
     )
@@ -150,14 +155,6 @@ def _parse(text: str) -> tuple[int, RowProblem]:
     if not abs(value) <= _EXACT_FLOATS:
         return 0, RowProblem.NOT_A_NUMBER
     return (int(value), RowProblem.NONE) if value.is_integer() else (0, RowProblem.FRACTIONAL)
-
-
-def _from_floats(values: npt.NDArray[np.float64], problems: ProblemCodes) -> OffsetArray:
-    fits = np.abs(values) <= _EXACT_FLOATS
-    mark(problems, ~fits, RowProblem.NOT_A_NUMBER)
-    usable = np.where(fits, values, 0.0)
-    mark(problems, np.rint(usable) != usable, RowProblem.FRACTIONAL)
-    return usable.astype(np.int64)
 
 
 ProblemCodes: TypeAlias = npt.NDArray[np.int8]

@@ -16,6 +16,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -40,13 +41,8 @@ Metadata = Mapping[str, object]
 
 def structure_hash(structure: Structure) -> str:
     """The identity of the numbering of states, choices and transitions, whatever their probabilities."""
-    digest = hashlib.sha256(b"structure")
-    for array in (
-        structure.choice_start,
-        structure.transition_start,
-        structure.successor,
-        structure.action_of_choice,
-    ):
+    digest, own = hashlib.sha256(b"structure"), structure
+    for array in (own.choice_start, own.transition_start, own.successor, own.action_of_choice):
         digest.update(array.tobytes())
     digest.update(repr(structure.action_names).encode())
     return digest.hexdigest()
@@ -111,10 +107,6 @@ class LogFormat:
     def location(self, table: DataTable, row: int) -> Location:
         """Where row number `row` of the data is: its line where the file has lines."""
         return Location(table.path)
-
-    def has_rows(self, file: LogFile) -> bool:
-        """Whether there is more in a file than a header."""
-        return True
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other)
@@ -335,18 +327,23 @@ Columns = Mapping[str, AnyArray]
 
 def write_table(
     path: str | Path,
-    column_types: Mapping[str, type],
     chunks: Iterable[Columns],
     metadata: Metadata,
     names: Mapping[str, tuple[str, ...]] | None = None,
 ) -> None:
-    """Write the chunks one below the other.
+    """Write the chunks one below the other; the first one, which may be empty, says what the columns are.
 
-    `column_types` says int, float, bool or str for each column; a text column holds indices into its `names`.
+    A text column holds indices into its `names`.
     """
-    kinds = {int: pa.int64(), float: pa.float64(), bool: pa.bool_(), str: pa.string()}
-    schema = pa.schema([(name, kinds[kind]) for name, kind in column_types.items()])
-    batches = (_batch(schema, columns, names or {}) for columns in chunks)
+    names, coming = names or {}, iter(chunks)
+    kinds, first = {"f": pa.float64(), "b": pa.bool_()}, next(coming)
+    schema = pa.schema(
+        [
+            (name, pa.string() if name in names else kinds.get(column.dtype.kind, pa.int64()))
+            for name, column in first.items()
+        ]
+    )
+    batches = filter(len, (_batch(schema, columns, names) for columns in chain([first], coming)))
     with atomic_write_bytes(path) as file:
         if is_parquet(path):
             schema = schema.with_metadata({KEY: encode(metadata)})

@@ -19,7 +19,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from hashlib import sha256
@@ -110,21 +110,24 @@ def _identity(path: str) -> object:
 
 def _refuse_copies(files: Sequence[LogFile]) -> None:
     """Refuse a file with the rows of another; only files that begin alike are read."""
-    groups = [[file for file in files if not file.is_remote]]
-    for key in (_beginning, _digest):
-        alike: dict[object, list[LogFile]] = {}
-        for number, group in enumerate(groups):
-            for file in group if len(group) > 1 else ():
-                alike.setdefault((number, file.format, file.keys, key(file)), []).append(file)
-        groups = list(alike.values())
-    for first, *others in groups:
-        if (copy := next((file for file in others if file.format.has_rows(file)), None)) is not None:
+    begin_alike = _alike([file for file in files if not file.is_remote], _beginning)
+    for first, copy, *_ in (same for some in begin_alike for same in _alike(some, _digest)):
+        table = open_table(copy)
+        if next(table.chunks(table.columns[:1], lambda: None), None) is not None:
             raise InputError(
                 f"it holds the same rows as {first.name}: they would count twice",
                 Location(copy.name),
                 "leave one of the two out; if they are two logs that happen to be equal, give them a "
                 "column that distinguishes them, such as a time or the episode's name",
             )
+
+
+def _alike(files: Sequence[LogFile], key: Callable[[LogFile], object]) -> list[list[LogFile]]:
+    """Those that have something in common, in groups."""
+    groups: dict[object, list[LogFile]] = {}
+    for file in files:
+        groups.setdefault((file.format, file.keys, key(file)), []).append(file)
+    return [group for group in groups.values() if len(group) > 1]
 
 
 def _beginning(file: LogFile) -> object:

@@ -11,7 +11,10 @@ import io
 import itertools
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from tightrope.errors import InputError, Location
 from tightrope.io.table import data_table
@@ -35,10 +38,6 @@ class _Lines(LogFormat):
         for number, line in itertools.islice(filled_lines(table), row - 1, None):
             return Location(table.path, number, None, line)
         return Location(table.path)
-
-    def has_rows(self, file: LogFile) -> bool:
-        table = self.open(file)
-        return table is not None and next(filled_lines(table), None) is not None
 
 
 def filled_lines(table: DataTable) -> Iterator[tuple[int, str]]:
@@ -117,38 +116,55 @@ class Csv(_Lines):
 
 
 class JsonLines(_Lines):
-    """One object per line; the keys of the first lines are the columns."""
+    """One object per line. The keys of the first lines (`CHUNK_BYTES`) are the columns; a key that only comes
+    later is refused, since rows before it were read without it."""
 
     name, suffixes = "JSON lines", (".jsonl", ".ndjson")
 
     def open(self, file: LogFile) -> DataTable:
-        names: dict[str, None] = {}
-        metadata = None
-        with data_table.explain_errors(file.name), text_lines(file) as lines:
-            filled = ((n, line) for n, line in enumerate(lines, start=1) if line.strip())
-            for number, line in itertools.islice(filled, LOOKED_AT):
-                content = _load(line, file.name, number, 'each line is one object, like {"x": 1, …}')
-                if data_table.KEY in content and metadata is None:
-                    metadata = data_table.decode(json.dumps(content[data_table.KEY]), file.name)
-                names.update(dict.fromkeys(_names(content)))
+        with data_table.explain_errors(file.name):
+            with text_lines(file) as lines:
+                number, line = next(((n, line) for n, line in enumerate(lines, 1) if line.strip()), (0, "{}"))
+                about = _load(line, file.name, number, 'each line is one object, like {"x": 1, …}')
+            stored = about.get(data_table.KEY)
+            metadata = None if stored is None else data_table.decode(json.dumps(stored), file.name)
+            table = DataTable.of(file, (), metadata)
+            names = next((tuple(part.column_names) for part, _ in self._tables(table)), ())
         if not names:
             raise InputError("the file is empty", Location(file.name))
-        return DataTable.of(file, tuple(names), metadata)
+        return replace(table, columns=names)
 
     def pieces(
         self, table: DataTable, names: Sequence[str], ragged: Ragged, groups: range | None
     ) -> Iterator[Piece]:
-        raw = table.source.open()
-        options = arrow_json.ReadOptions(use_threads=False, block_size=data_table.CHUNK_BYTES)
-        try:
-            with arrow_json.open_json(table.source.expand(raw), read_options=options) as reader:
-                for batch in reader:
-                    flat = flatten(pa.Table.from_batches([batch]))
-                    there, rows = flat.column_names, batch.num_rows
-                    columns = {n: whole(flat.column(n)) if n in there else pa.nulls(rows) for n in names}
-                    yield columns, rows, raw.tell() if not raw.closed else 0
-        except pa.ArrowInvalid as error:
-            raise _bad_line(table, error) from error
+        done = 0
+        for part, read in self._tables(table):
+            there, rows = part.column_names, part.num_rows
+            if late := next((name for name in there if name not in table.columns), None):
+                row = 1 + done + np.flatnonzero(part[late].is_valid())[0]
+                message = f"'{late}' has no value in the first lines, whose keys are the columns"
+                raise table.error(message, "write it into the first line, as null if need be", row)
+            yield {n: whole(part.column(n)) if n in there else pa.nulls(rows) for n in names}, rows, read
+            done += rows
+
+    @staticmethod
+    def _tables(table: DataTable) -> Iterator[tuple[Any, int]]:
+        """Complete lines as tables, whose columns have types of their own: 0 may come before 0.5. How many
+        bytes were read for them."""
+        options = arrow_json.ReadOptions(use_threads=False, block_size=data_table.CHUNK_BYTES + MOST_LINE)
+        with table.source.open() as raw:
+            stream, rest = table.source.expand(raw), b""
+            while block := stream.read(data_table.CHUNK_BYTES) or rest:
+                is_last = block is rest
+                lines, end, rest = (block, b"", b"") if is_last else (rest + block).rpartition(b"\n")
+                if len(rest) > MOST_LINE:
+                    raise too_long(table.path)
+                try:
+                    if lines.strip():
+                        held = arrow_json.read_json(io.BytesIO(lines + end), read_options=options)
+                        yield flatten(held), raw.tell()
+                except pa.ArrowInvalid as error:
+                    raise _bad_line(table, error) from error
 
 
 def _bad_line(table: DataTable, error: Exception) -> InputError:
@@ -208,10 +224,6 @@ def too_long(name: str) -> InputError:
     )
 
 
-LOOKED_AT = 1000
-"""Lines whose keys make the columns."""
-
-
 def _load(line: str, name: str, number: int, hint: str) -> dict[str, Any]:
     """The object of a line."""
     try:
@@ -239,14 +251,6 @@ def whole(column: ArrowColumn) -> Any:
     """A column of a table as one array."""
     joined = column.combine_chunks()
     return joined.combine_chunks() if isinstance(joined, pa.ChunkedArray) else joined
-
-
-def _names(content: dict[str, Any], prefix: str = "") -> Iterator[str]:
-    for name, value in content.items():
-        if isinstance(value, dict):
-            yield from _names(value, f"{prefix}{name}.")
-        else:
-            yield prefix + name
 
 
 def _kind(value: object) -> str | None:

@@ -24,7 +24,7 @@ import numpy as np
 
 from tightrope.ambiguity.sets import SetsKind
 from tightrope.data.collection import GrowingCounts
-from tightrope.data.columns import state_form
+from tightrope.data.columns import StateForm, form_of
 from tightrope.data.counts import Counts
 from tightrope.data.read_options import LogReadOptions
 from tightrope.data.steps import ObservationMap
@@ -129,7 +129,7 @@ class OnlineLearner:
         self.last_update: Update | None = None
         self._best: float | None = None
         self.ledger: ConfidenceBudget | None = None
-        self._states = state_form(collecting.states)
+        self._states = form_of(collecting.states, StateForm)
         self._reader: ObservationMap | None = None
         self._predictions = Predictions()
         self._intervals: EventIntervals | None = None

@@ -18,6 +18,7 @@ from tightrope.errors import InputError
 from tightrope.model.policy import Policy
 from tightrope.model.policy_file import TimeVaryingChoices
 from tightrope.model.structure import Structure
+from tightrope.provenance import of_counts
 
 GOAL = 'Pmax=? [ F "goal" ]'
 
@@ -188,6 +189,14 @@ def test_policies_of_other_models_are_refused() -> None:
     with pytest.raises(InputError, match="another model"):
         tr.Simulator(mdp, Policy.uniform(other))
     assert Policy(grid(), Policy(MODEL, CHOSEN)) == Policy(MODEL, CHOSEN)
+
+
+def test_what_a_policy_does_at_one_step_was_made_from_the_same_data() -> None:
+    model = tr.build_from_rows([(0, "a", {1: 1}), (0, "b", {1: 1}), (1, "", {0: 1})])
+    data = of_counts(model.structure, np.ones(model.structure.transitions, np.int64))
+    steps = TimeVaryingChoices(np.array([0, 2, 3]), np.array([0, 3, 0]), np.array([0, 1, 2]))
+    policy = Policy(model, steps).made(lambda: data)
+    assert policy.at(0).made_from is policy.at(3).made_from is data
 
 
 @pytest.mark.parametrize("names", [None, ["a", "b", "c"]])

@@ -27,8 +27,6 @@ from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.record import Record
 from tightrope.provenance import Provenance
 
-# Choices of time-varying and finite-memory policies.
-#
 # Time-varying: state s takes `choice[j]` from step `step[j]` until its next run begins, the last one for
 # ever, for j in start[s]..start[s+1]−1. The first run begins at step 0. Finite memory: in state `state[i]`
 # with memory `memory[i]` the choice is `choice[i]`, and the memory becomes `following[i]`. A play begins with

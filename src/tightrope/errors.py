@@ -73,7 +73,7 @@ def check_keywords(
 def suggest(name: str, names: Sequence[str], value: object = None) -> str:
     """The argument that a wrong name may stand for; all of them where that is unclear."""
     alike = [word for group in MEANT if name in group for word in group if word in names]
-    alike += get_close_matches(name, names, 1)
+    alike += get_close_matches(name, names, 1, 0.65)
     if not alike:
         return f"its arguments are {', '.join(names)}"
     if alike[0] in ("delta", "alpha") and name.startswith(("confidence", "level")):
@@ -84,9 +84,8 @@ def suggest(name: str, names: Sequence[str], value: object = None) -> str:
 
 
 def similar_file(path: Path) -> str | None:
-    """The file that the name of one that is not there may stand for."""
-    files = sorted(path.parent.glob("*.*"), key=lambda one: one.suffix == path.suffix)
-    stems = {file.stem: file for file in files if file.is_file()}
+    """The file of its type that the name of one that is not there may stand for."""
+    stems = {one.stem: one for one in path.parent.glob(f"*{path.suffix or '.*'}") if one.is_file()}
     close = [] if path.exists() else get_close_matches(path.stem, stems, 1)
     return f"did you mean {stems[close[0]]}?" if close else None
 

@@ -294,7 +294,9 @@ def _existing(source: str) -> tuple[Path, ModelFormat]:
         path = Path(source)
         kind = "a directory, not a model" if path.is_dir() else "not a regular file"
         what = f"{source} is {kind}" if path.exists() else f"there is no file {source}"
-        raise InputError(what, hint=similar_file(path) or accepted())
+        raise InputError(
+            what, hint=similar_file(path if path.suffix else path.with_suffix(".prism")) or accepted()
+        )
     if path.suffix == GZIP and (form is None or not form.holds.compressed):
         packed = [one.name for one in formats() if one.holds.compressed]
         raise InputError(

@@ -138,6 +138,17 @@ def test_the_hint_of_a_nominal_confidence_helps(
     assert capsys.readouterr().out.startswith("PROVED: ")
 
 
+@pytest.mark.usefixtures("walk")
+@pytest.mark.parametrize(
+    "words", [["learn", *QUESTION, "--data", "walk.csv"], ["info", "log.prism"], ["info", "log"]]
+)
+def test_a_missing_file_is_not_answered_with_one_of_another_type(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert app.run(words) == 2
+    assert "did you mean" not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("words", "hint"),
     [

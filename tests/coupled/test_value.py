@@ -105,7 +105,37 @@ def test_a_play_that_may_never_stop_is_not_assumed_to() -> None:
     limits = CoupledLimits(cells=60)
     value = bound_coupled_value(sets, reach(2), np.zeros(model.states, np.int64), limits=limits)
     assert value.lower == 0.0 and value.upper == 1.0
-    assert value.status in (CoupledStatus.CELL_LIMIT, CoupledStatus.RECTANGULAR)
+    assert value.status is CoupledStatus.EXACT and value.lowest is not None
+    assert (value.lowest.theta.tolist(), value.lowest.upper) == ([0.0], 0.0)
+
+
+@pytest.mark.parametrize("goal", ['R=? [ F "goal" ]', 'P=? [ F "goal" ]'])
+def test_values_at_an_edge_where_a_play_never_ends_are_ends_of_the_interval(goal: str) -> None:
+    """The search split cells around p = 0 until its time was over."""
+    (p,) = (parameters := tr.Parameters.box(p=(0, "1/2"))).symbols()
+    rows = [(0, "", {2: p, 1: 1 - p}), (1, "", {2: p, 0: 1 - p}), (2, "", {2: 1})]
+    model = tr.build_from_rows(rows, parameters, labels={"goal": [2]}, state_rewards={"r": [1, 1, 0]})
+    result = tr.solve(model.problem(goal))
+    assert result.robust is not None and result.robust.coupled is not None
+    value = result.robust.coupled
+    assert value.status is CoupledStatus.EXACT and result.verdict.word.value == "proved"
+    witness = value.highest if goal.startswith("R") else value.lowest
+    assert witness is not None and witness.theta.tolist() == [0.0]
+    assert witness.upper == (math.inf if goal.startswith("R") else 0.0)
+    assert value.lower == pytest.approx(2.0 if goal.startswith("R") else 0.0, rel=1e-5)
+
+
+def test_cells_without_a_model_are_not_split_for_ever() -> None:
+    """The lower end, 3 at p = ½, is not found: the rectangular sets allow less wherever p is small."""
+    (p,) = (parameters := tr.Parameters.box(p=(0, "1/2"))).symbols()
+    rows = [(0, "", {2: p, 1: 1 - p}), (1, "", {3: p, 2: 1 - p}), (3, "", {3: 1})]
+    rows += [(2, "", {3: p / 2, 0: 1 - p / 2})]
+    model = tr.build_from_rows(rows, parameters, labels={"goal": [3]}, state_rewards={"r": [1, 1, 1, 0]})
+    result = tr.solve(model.problem('R=? [ F "goal" ]'))
+    assert result.robust is not None and result.robust.coupled is not None
+    value = result.robust.coupled
+    assert value.status is CoupledStatus.PRECISION_LIMIT and result.verdict.word.value == "limit"
+    assert len(value.cells) < 100 and value.upper == math.inf and value.lower <= 36 / 7
 
 
 @pytest.mark.parametrize("power", [1, 2])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from tightrope.errors import InputError
 from tightrope.model.policy import Policy
 from tightrope.model.policy_file import TimeVaryingChoices
 from tightrope.model.structure import Structure
+from tightrope.provenance import of_counts
 
 GOAL = 'Pmax=? [ F "goal" ]'
 
@@ -186,6 +189,50 @@ def test_policies_of_other_models_are_refused() -> None:
     with pytest.raises(InputError, match="another model"):
         tr.Simulator(mdp, Policy.uniform(other))
     assert Policy(grid(), Policy(MODEL, CHOSEN)) == Policy(MODEL, CHOSEN)
+
+
+def test_what_a_policy_does_at_one_step_was_made_from_the_same_data() -> None:
+    model = tr.build_from_rows([(0, "a", {1: 1}), (0, "b", {1: 1}), (1, "", {0: 1})])
+    data = of_counts(model.structure, np.ones(model.structure.transitions, np.int64))
+    steps = TimeVaryingChoices(np.array([0, 2, 3]), np.array([0, 3, 0]), np.array([0, 1, 2]))
+    policy = Policy(model, steps).made(lambda: data)
+    assert policy.at(0).made_from is policy.at(3).made_from is data
+
+
+@pytest.mark.parametrize("names", [None, ["a", "b", "c"]])
+def test_policies_are_read_back_where_states_share_the_values_of_their_variables(
+    names: list[str] | None, tmp_path: Path
+) -> None:
+    rows = [(s, action, {(s + step) % 3: 1}) for s in range(3) for action, step in (("on", 1), ("back", 2))]
+    built = tr.build_from_rows(rows, state_names=names)
+    valuations = {"x": np.array([0, 0, 1]), "y": np.array([2, 2, 2])}
+    structure = replace(built.structure, valuations=valuations)
+    policies = [
+        Policy(structure, np.array([1, 0, 1])),
+        Policy(structure, np.array([0.25, 0.75, 1.0, 0.0, 0.5, 0.5])),
+        Policy(
+            structure,
+            TimeVaryingChoices(np.array([0, 2, 3, 4]), np.array([0, 3, 0, 0]), np.array([0, 1, 3, 4])),
+        ),
+        Policy(
+            structure,
+            tr.FiniteMemoryChoices(
+                [0, 1, 2, 0, 1, 2], [0, 0, 0, 1, 1, 1], [0, 3, 4, 1, 2, 5], [1, 0, 1, 0, 1, 1]
+            ),
+        ),
+    ]
+    for policy in policies:
+        policy.save(path := tmp_path / "policy.json")
+        assert Policy(structure, path).digest == policy.digest
+    written = {
+        "format": "tightrope policy",
+        "version": 2,
+        "variables": ["x", "y"],
+        "policy": [[[0, 2], "on", 0]],
+    }
+    path.write_text(json.dumps(written))
+    with pytest.raises(InputError, match="are the values of several states"):
+        Policy(structure, path)
 
 
 def test_policies_are_taken_and_given_everywhere() -> None:

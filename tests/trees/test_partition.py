@@ -222,6 +222,16 @@ def test_constraints_between_parameters_are_refused(tmp_path: Path) -> None:
         tr.solve(model, 'P>=0.5 [ F "goal" ]', open_share=0.05)
 
 
+def test_a_formula_that_needs_the_possible_transitions_is_refused_without_advice_that_is_none(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "m.prism").write_text(GAME, encoding="utf-8")
+    model = tr.load(tmp_path / "m.prism", params={"p": (0, 1), "q": (0, 1)})
+    with pytest.raises(tr.InputError, match="narrow the domain") as caught:
+        tr.solve(model, 'P>=0.5 [ G (F "goal") ]', open_share=0.05)
+    assert "assume_support" not in str(caught.value)
+
+
 def test_check_splits_a_domain(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     load(GAME, tmp_path)
     model, box = str(tmp_path / "model.prism"), "p=0.1:0.9,q=0.2:0.9"

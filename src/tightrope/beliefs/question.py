@@ -155,16 +155,7 @@ def question_of(pomdp: POMDP, objective: Objective, point: Sequence[Fraction] = 
     seen = pomdp.observation.tolist()
     pairs: dict[tuple[int, int], int] = {}
     look = tuple(pairs.setdefault((seen[state], step), len(pairs)) for state, step in queue)
-    return Question(
-        pomdp,
-        objective,
-        look,
-        _in_integers(raw, look),
-        tuple(pairs),
-        first,
-        decided,
-        last,
-    )
+    return Question(pomdp, objective, look, _in_integers(raw, look), tuple(pairs), first, decided, last)
 
 
 def is_interval(pomdp: POMDP) -> bool:

@@ -25,7 +25,7 @@ from tightrope.beliefs.solve import LATE, PartialSolution, evaluate, solve_parti
 from tightrope.errors import InputError
 from tightrope.io.results import Interval
 from tightrope.model.mdp import IntervalMDP
-from tightrope.model.objective import Direction, Objective
+from tightrope.model.objective import Objective
 from tightrope.model.parameters import Parameters
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.pomdp import POMDP, Controller
@@ -176,8 +176,7 @@ def over_intervals(pomdp: POMDP, objective: Objective, precision: float, seconds
     model = pomdp.model
     assert isinstance(model, IntervalMDP)
     agent, plain = objective.agent, model.without_factors
-    other = Direction.MIN if agent is Direction.MAX else Direction.MAX
-    adverse, kind = replace(objective, nature=other), replace(objective, nature=agent)
+    adverse, kind = replace(objective, nature=agent.opposite), replace(objective, nature=agent)
     seen = _finite(solve(plain, adverse, precision=1e-6).lower)
     total, met = np.zeros((2, model.states))
 
@@ -223,25 +222,16 @@ def _robust(
     objective: Objective, rivals: Rivals, interval: Interval, helped: float, best: float, result: object
 ) -> RobustController:
     """The controller with its bounds, kept before what is attained; `best` is of a policy that sees all."""
-    ends = rivals.solved.values()
+    solved, ends = rivals.solved, rivals.solved.values()
     if objective.maximises:
         near, true = interval.lower, max(best, interval.lower, helped)
         robust = max(near, min(true, *(one.upper for one in ends)))
     else:
         near, true = interval.upper, min(best, interval.upper, helped)
         robust = min(near, max(true, *(one.lower for one in ends)))
+    bounds = near, helped, robust, true
     return RobustController(
-        rivals.chosen,
-        objective,
-        interval,
-        near,
-        helped,
-        robust,
-        true,
-        tuple(rivals.solved),
-        rivals.cut,
-        result,
-        solved=rivals.solved,
+        rivals.chosen, objective, interval, *bounds, tuple(solved), rivals.cut, result, solved=solved
     )
 
 

@@ -200,9 +200,7 @@ class Learning:
     study: Study
 
     def prove(
-        self,
-        result: tr.LearningResult | tr.LearnedAnswer | tr.RateResult,
-        progress: screen.PhaseProgress,
+        self, result: tr.LearningResult | tr.LearnedAnswer | tr.RateResult, progress: screen.PhaseProgress
     ) -> CertificateFile | None:
         """The certificate where one is wanted."""
         if (file := self.request.certificate) is None:
@@ -427,10 +425,7 @@ class LearnFiles:
         return LearnFiles(folder, single, certificate.name, None)
 
     def write(
-        self,
-        first: str,
-        proof: CertificateFile | None,
-        fill: Callable[[Path, screen.PhaseProgress], None],
+        self, first: str, proof: CertificateFile | None, fill: Callable[[Path, screen.PhaseProgress], None]
     ) -> None:
         """Write the certificate, and what `fill` writes into the directory; `first` comes last."""
         filling = nullcontext() if self.directory is None else self.directory.filling(first)

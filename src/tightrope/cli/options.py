@@ -234,8 +234,7 @@ def require_coupled(gap: float | None, is_coupled: bool) -> None:
     """Refuse a gap of coupled values where none are asked for."""
     if gap is not None and not is_coupled:
         raise InputError(
-            "--coupled-gap requires coupled values",
-            hint="add --sets coupled, or leave --coupled-gap out",
+            "--coupled-gap requires coupled values", hint="add --sets coupled, or leave --coupled-gap out"
         )
 
 

@@ -223,10 +223,7 @@ LEAST_EXCESS = 1e-100
 """What is smaller is nothing: it is left by rounding where all values are 0."""
 
 EXACT_SHARE = 1e-5
-"""An end counts as attained where an instantiation comes as close as this share of the width, …"""
-
-EXACT_RELATIVE = 2e-9
-"""… or this share of the value: what the solver's precision leaves of a rectangular bound."""
+"""An end counts as attained where an instantiation comes as close as this share of `extent_of`."""
 
 
 class CoupledStatus(Enum):
@@ -274,26 +271,30 @@ class Witness(Record):
         freeze_fields(self)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Cell:
     """A node of the tree; `lower` and `upper` hold on it (before `complement`).
 
     They are the best of `own_lower`/`own_upper` (model and vertex proofs; none without frame and
-    `emptiness`), of the parent's, and of the worse of the two children's.
+    `emptiness`), of the parent's, and of the worse of the two children's. The search splits it along
+    `direction`, unless too many cells around it, each within the next, have no model (`failures`).
     """
 
     parent: int
     split: Split | None
-    children: tuple[int, int] | None
     lower: float
     upper: float
-    own_lower: float
-    own_upper: float
     frame: Frame | None
-    has_model: bool
+    emptiness: Emptiness | None
+    failures: int = 0
+    own_lower: float = -np.inf
+    own_upper: float = np.inf
+    has_model: bool = False
+    children: tuple[int, int] | None = None
     low_vertex: VertexProof | None = None
     high_vertex: VertexProof | None = None
-    emptiness: Emptiness | None = None
+    direction: Split | None = None
+    leading: FloatArray | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -360,9 +361,7 @@ class CoupledValue(Record):
         return model
 
 
-def is_attained(excess: float, lower: float, upper: float, unit: float) -> bool:
-    """Whether an end `excess` away from an instantiation counts as attained; `unit` scales rounding."""
-    if not np.isfinite(excess):
-        return False
-    scale = max(abs(lower), abs(upper))
-    return excess <= max(EXACT_SHARE * (upper - lower), EXACT_RELATIVE * scale, 1e-13 * unit, LEAST_EXCESS)
+def extent_of(lower: float, upper: float) -> float:
+    """The width, at least a thousandth of the value; the size of the other end where one is infinite."""
+    size, width = max((abs(end) for end in (lower, upper) if np.isfinite(end)), default=0.0), upper - lower
+    return max(width, 1e-3 * size) if np.isfinite(width) else size

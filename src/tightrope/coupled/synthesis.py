@@ -22,7 +22,7 @@ import numpy as np
 
 from tightrope.ambiguity.sets import Sets
 from tightrope.coupled.ball import golden_section
-from tightrope.coupled.result import CoupledValue, Witness
+from tightrope.coupled.result import CoupledValue, Witness, extent_of
 from tightrope.coupled.value import (
     DEFAULT_GAP,
     CoupledLimits,
@@ -31,16 +31,14 @@ from tightrope.coupled.value import (
     functions_of,
     rectangular_solutions,
     require_region,
-    rewards_at,
+    solve_at,
 )
 from tightrope.errors import InputError
-from tightrope.model.mdp import MDP
-from tightrope.model.objective import Direction, Objective, ObjectiveKind
+from tightrope.model.objective import Objective, ObjectiveKind
 from tightrope.model.policy import Policy
 from tightrope.numerics.arrays import FloatArray
 from tightrope.numerics.record import Record
 from tightrope.regions.polytope import Polytope
-from tightrope.solver.solution import Solution
 from tightrope.solver.solve import operator_of, solve
 from tightrope.statistics.coordinates import AffineFunctions
 
@@ -99,7 +97,7 @@ def find_coupled_policy(
         opposed = against(objective, sets, objective.agent.opposite)
         robust = solve(kernel, opposed, precision=precision, threads=1).policy
     optimum = Optimum(sets, objective, precision, polytope)
-    maximises = optimum.maximises
+    maximises = objective.maximises
     limit = np.inf if maximises else -np.inf
     tried: list[Candidate] = []
     values: list[CoupledValue] = []
@@ -135,7 +133,9 @@ def find_coupled_policy(
         value_there, there = optimum.at(worst.x)
         limit = min(limit, value_there) if maximises else max(limit, value_there)
         repeated = any(there == candidate.policy for candidate in tried)
-        close = abs(limit - tried[best()].guarantee) <= gap * values[best()].width
+        first = tried[best()].guarantee
+        extent = extent_of(values[best()].lower, values[best()].upper)
+        close = limit == first or abs(limit - first) <= gap * extent
         if close or left <= 0.0 or cells <= 0:
             break
         if repeated or len(tried) == MOST_CANDIDATES:
@@ -149,7 +149,7 @@ def find_coupled_policy(
         first = tried[best()].guarantee
         if any(policy == candidate.policy for candidate in tried):
             continue
-        there_too = (optimum.of(policy, point.x) for point in worst_points)
+        there_too = (optimum.at(point.x, policy)[0] for point in worst_points)
         if any(end <= first if maximises else end >= first for end in there_too):
             continue  # no guarantee is better than the value at a point
         cells -= len(bound("given", policy, left).cells)
@@ -169,35 +169,19 @@ class Optimum:
     precision: float
     polytope: Polytope
 
-    @property
-    def maximises(self) -> bool:
-        return (self.objective.agent is Direction.MAX) != self.objective.complement
-
     @cached_property
     def functions(self) -> AffineFunctions:
         return functions_of(self.polytope.coordinates, self.sets.model, self.objective)
 
-    def at(self, x: FloatArray) -> tuple[float, Policy]:
-        """The optimal value at coordinates x, on the side that cannot be beaten, and an optimal policy."""
-        solution = self._solved(x)
-        end = solution.upper if self.maximises else solution.lower
+    def at(self, x: FloatArray, policy: Policy | None = None) -> tuple[float, Policy]:
+        """The value at coordinates x, optimal or of a policy, on the side that cannot be beaten."""
+        solution = solve_at(self.sets.model, self.objective, self.functions, policy, self.precision, x)
+        end = solution.upper if self.objective.maximises else solution.lower
         return float(end[self.sets.model.initial]), solution.policy
-
-    def of(self, policy: Policy, x: FloatArray) -> float:
-        """The value of a policy there, on the same side."""
-        solution = self._solved(x, policy)
-        return float((solution.upper if self.maximises else solution.lower)[self.sets.model.initial])
-
-    def _solved(self, x: FloatArray, policy: Policy | None = None) -> Solution:
-        model = self.sets.model
-        values = self.functions.at(x)
-        plain = MDP(model.structure, np.clip(values, 0.0, 1.0)[model.expression])
-        priced = rewards_at(self.objective, values, model)
-        return solve(plain, priced, policy=policy, precision=self.precision)
 
     def between(self, points: list[FloatArray], limit: float) -> float:
         """A better limit between worst points of candidates, as V* is lower there (golden section)."""
-        sign = 1.0 if self.maximises else -1.0
+        sign = 1.0 if self.objective.maximises else -1.0
         for other in points[:-1]:
             _, value = golden_section(partial(self._evaluate_between, points[-1], other), 0.0, 1.0, _SECTIONS)
             limit = sign * min(sign * limit, value)
@@ -209,4 +193,4 @@ class Optimum:
         if not self.polytope.contains(theta.tolist()):
             return np.inf
         value, _ = self.at(self.polytope.coordinates.lift(theta[None, :])[0])
-        return value if self.maximises else -value
+        return value if self.objective.maximises else -value

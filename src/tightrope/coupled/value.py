@@ -12,7 +12,9 @@ be nonnegative.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -21,17 +23,18 @@ from tightrope.coupled.cells import MOST_BOX_DIMENSIONS, Frame, Region, Shape, S
 from tightrope.coupled.chain import Chain, chain_of
 from tightrope.coupled.result import (
     EXACT_SHARE,
+    LEAST_EXCESS,
     Cell,
     CoupledStatus,
     CoupledValue,
-    VertexProof,
     Witness,
-    is_attained,
+    extent_of,
     range_over_hull,
     vertex_proof,
 )
 from tightrope.coupled.taylor import TaylorModel, expand, order_for
 from tightrope.errors import InputError
+from tightrope.model.mdp import MDP
 from tightrope.model.objective import Direction, Objective
 from tightrope.model.parametric_mdp import ParametricMDP
 from tightrope.model.policy import Policy, PolicyGiven
@@ -99,7 +102,9 @@ def bound_coupled_value(
     if objective.complement:
         low, high = high, low
     ends = float(low.fixpoint_lower[initial]), float(high.fixpoint_upper[initial])
-    return enclose(replace(blank, chain=chain), polytope, ends, gap, limits, begin, objective.complement)
+
+    at = partial(solve_at, sets.model, objective, functions, fixed, precision)
+    return enclose(replace(blank, chain=chain), polytope, ends, gap, limits, begin, objective.complement, at)
 
 
 def enclose(
@@ -110,8 +115,10 @@ def enclose(
     limits: CoupledLimits,
     begin: float,
     complement: bool,
+    at: Callable[[FloatArray], Solution] | None = None,
 ) -> CoupledValue:
-    """The result for the chain of `blank` with a value between `ends`; `complement`: 1 − it is reported."""
+    """The result for the chain of `blank` with a value between `ends`; `complement`: 1 − it is reported.
+    `at` solves it at corners of the region, where a play may never end."""
     chain, functions = blank.chain, blank.functions
     assert chain is not None
     deadline = begin + limits.seconds
@@ -123,9 +130,11 @@ def enclose(
     stopped: CoupledStatus | None = None
     if polytope.coordinates.size and not (chain.fixed[chain.initial] and not chain.phases):
         tree.grow_root()
+        if at is not None and polytope.vertices is not None and not tree.nodes[0].has_model:
+            search.visit(polytope.vertices, at)
         stopped = tree.refine(gap, deadline, limits.cells)
         if stopped is None and all(limits.wanted):
-            most = _EXACT_CELLS_REDUCED if tree.nodes[0].shape.reduced else _EXACT_CELLS
+            most = _EXACT_CELLS_REDUCED if tree.shapes[0].reduced else _EXACT_CELLS
             more = min(most, _EXACT_ENTRIES // max(len(chain.weight), 1))
             tree.refine(0.0, deadline, min(limits.cells, len(tree.nodes) + more))
     report = _report(blank, tree, stopped, polytope, complement)
@@ -174,7 +183,7 @@ def _report(
     lost_nothing = tree.attains(tree.floor, tree.ceiling)
     off = min(low_off + high_off, width)
     limit = EXACT_SHARE if status is CoupledStatus.EXACT else 1.0
-    lowest, highest = _witness(tree.search.lowest, polytope), _witness(tree.search.highest, polytope)
+    lowest, highest = tree.search.lowest, tree.search.highest
     if complement:
         lower, upper = max(down(1.0 - upper), 0.0), min(up(1.0 - lower), 1.0)
         lowest, highest = _mirror(highest), _mirror(lowest)
@@ -187,9 +196,9 @@ def _report(
         highest=highest,
         status=status,
         reason=reason,
-        gap=min(off / width, limit) if width > 0 else 0.0,
+        gap=min(off / width, limit) if 0 < width < np.inf else limit * (off > 0),
         rectangular_lost_nothing=lost_nothing,
-        cells=() if lost_nothing or status is CoupledStatus.RECTANGULAR else _cells(tree),
+        cells=() if lost_nothing or status is CoupledStatus.RECTANGULAR else tuple(tree.nodes),
     )
 
 
@@ -201,39 +210,12 @@ def _why(tree: Tree, polytope: Polytope) -> str:
             f"the region has {size} coordinates (products of parameters count), more than the "
             f"{MOST_BOX_DIMENSIONS} in which cells can be enclosed"
         )
-    if all(node.shape.frame is None for node in tree.nodes):
+    if all(node.frame is None for node in tree.nodes):
         return "the region is too flat, or has too many vertices, to be enclosed in float64"
     return (
         "no error bound could be verified on any cell: for some parameters of the region a play may go on "
         "forever"
     )
-
-
-def _cells(tree: Tree) -> tuple[Cell, ...]:
-    return tuple(
-        Cell(
-            parent=node.parent,
-            split=node.split,
-            children=node.children,
-            lower=node.lower,
-            upper=node.upper,
-            own_lower=node.own_lower,
-            own_upper=node.own_upper,
-            frame=node.shape.frame,
-            has_model=node.has_model,
-            low_vertex=node.low_vertex,
-            high_vertex=node.high_vertex,
-            emptiness=node.shape.emptiness,
-        )
-        for node in tree.nodes
-    )
-
-
-def _witness(point: Point | None, polytope: Polytope) -> Witness | None:
-    if point is None:
-        return None
-    theta = polytope.coordinates.parameters_at(point.x[None, :])[0]
-    return Witness(theta, point.x, point.lower, point.upper)
 
 
 def _mirror(witness: Witness | None) -> Witness | None:
@@ -276,6 +258,20 @@ def against(objective: Objective, sets: Sets, nature: Direction) -> Objective:
     return replace(objective, nature=nature, reward=reward)
 
 
+def solve_at(
+    model: ParametricMDP,
+    objective: Objective,
+    functions: AffineFunctions,
+    policy: Policy | None,
+    precision: float,
+    x: FloatArray,
+) -> Solution:
+    """The solution at coordinates x; `policy` None: the optimal one."""
+    values = functions.at(x)
+    plain = MDP(model.structure, np.clip(values, 0.0, 1.0)[model.expression])
+    return solve(plain, rewards_at(objective, values, model), policy=policy, precision=precision)
+
+
 def rewards_at(objective: Objective, values: FloatArray, model: ParametricMDP) -> Objective:
     """The objective where the functions of `functions_of` have these values."""
     if not isinstance(objective.reward, ParametricReward):
@@ -287,24 +283,8 @@ def rewards_at(objective: Objective, values: FloatArray, model: ParametricMDP) -
 _WITHOUT_MODEL = 64
 """So many cells without a single model end the search."""
 
-
-@dataclass(eq=False)
-class Node:
-    """A cell in the making; `lower` and `upper` hold on it, `own_…` are what its own model proves."""
-
-    shape: Shape
-    parent: int
-    split: Split | None
-    lower: float
-    upper: float
-    own_lower: float = -np.inf
-    own_upper: float = np.inf
-    has_model: bool = False
-    children: tuple[int, int] | None = None
-    low_vertex: VertexProof | None = None
-    high_vertex: VertexProof | None = None
-    direction: Split | None = None
-    leading: FloatArray | None = None
+_FAILURES = 16
+"""Cells are not split within so many without a model, each within the next."""
 
 
 @dataclass(eq=False)
@@ -317,7 +297,8 @@ class Tree:
     search: CoupledSearch
     floor: float
     ceiling: float
-    nodes: list[Node] = field(default_factory=list)
+    nodes: list[Cell] = field(default_factory=list)
+    shapes: list[Shape] = field(default_factory=list)
     wanted: tuple[bool, bool] = (True, True)
 
     def grow_root(self) -> None:
@@ -325,16 +306,19 @@ class Tree:
         shape = self.region.whole
         if shape.frame is None:
             shape = self.region.root_along(self._leading())
-        root = Node(shape, -1, None, self.floor, self.ceiling)
-        self.nodes.append(root)
-        self._bound(root)
+        self._add(Cell(-1, None, self.floor, self.ceiling, shape.frame, shape.emptiness), shape)
+
+    def _add(self, node: Cell, shape: Shape) -> None:
+        self.nodes.append(node)
+        self.shapes.append(shape)
+        self._bound(node, shape)
 
     def refine(self, gap: float, deadline: float, most: int) -> CoupledStatus | None:
         """Split until at most the share `gap` lacks an instantiation (0: both ends attained), or why not."""
         while not self.is_within(gap):
             worst = self._worst()
-            hopeless = len(self.nodes) > _WITHOUT_MODEL and not any(node.has_model for node in self.nodes)
-            if hopeless or (worst is None and not any(node.has_model for node in self.nodes)):
+            final = worst is None or len(self.nodes) > _WITHOUT_MODEL
+            if final and not any(node.has_model for node in self.nodes):
                 return CoupledStatus.RECTANGULAR
             if worst is None:
                 return CoupledStatus.PRECISION_LIMIT
@@ -349,7 +333,7 @@ class Tree:
         lower, upper = self.lower, self.upper
         low = self.low_excess(lower) if self.wanted[0] else 0.0
         high = self.high_excess(upper) if self.wanted[1] else 0.0
-        return self.attains(lower, upper) or low + high <= gap * self.width < np.inf
+        return self.attains(lower, upper) or low + high <= gap * extent_of(lower, upper) < np.inf
 
     def attains(self, lower: float, upper: float) -> bool:
         """Whether instantiations attain both ends of an interval."""
@@ -357,9 +341,8 @@ class Tree:
         unit = float(max(np.abs(chain.value).max(), np.abs(chain.reward).max()))
         if chain.start is not None:
             unit = max(unit, float(np.abs(chain.start).max()))
-        return is_attained(self.low_excess(lower), lower, upper, unit) and is_attained(
-            self.high_excess(upper), lower, upper, unit
-        )
+        excess = max(self.low_excess(lower), self.high_excess(upper))
+        return excess <= max(EXACT_SHARE * extent_of(lower, upper), 1e-13 * unit, LEAST_EXCESS)
 
     @property
     def lower(self) -> float:
@@ -369,10 +352,6 @@ class Tree:
     def upper(self) -> float:
         return min(self.ceiling, max((node.upper for node in self._leaves()), default=np.inf))
 
-    @property
-    def width(self) -> float:
-        return max(self.upper - self.lower, 0.0)
-
     def low_excess(self, bound: float) -> float:
         """How far a lower bound is from the lowest instantiation."""
         lowest = self.search.lowest
@@ -380,21 +359,20 @@ class Tree:
 
     def high_excess(self, bound: float) -> float:
         highest = self.search.highest
-        return np.inf if highest is None else max(bound - highest.lower, 0.0)
+        return np.inf if highest is None else bound - highest.lower if bound > highest.lower else 0.0
 
-    def _leaves(self) -> list[Node]:
+    def _leaves(self) -> list[Cell]:
         return [node for node in self.nodes if node.children is None]
 
     def _worst(self) -> int | None:
-        """The leaf to be split next, if one can be."""
+        """The leaf to be split next, if there is one: an end is final where its leaf cannot be split."""
+        leaves = [(number, node) for number, node in enumerate(self.nodes) if node.children is None]
+        low = ((self.low_excess(max(node.lower, self.floor)), number, node) for number, node in leaves)
+        high = ((self.high_excess(min(node.upper, self.ceiling)), number, node) for number, node in leaves)
         worst, most = None, 0.0
-        for number, node in enumerate(self.nodes):
-            if node.children is not None or node.direction is None:
-                continue
-            low = self.low_excess(max(node.lower, self.floor)) if self.wanted[0] else 0.0
-            high = self.high_excess(min(node.upper, self.ceiling)) if self.wanted[1] else 0.0
-            excess = max(low, high)
-            if excess > most:
+        for wanted, cells in zip(self.wanted, (low, high), strict=True):
+            excess, number, node = max(cells, key=lambda each: (each[0], each[2].direction is None))
+            if wanted and node.direction is not None and excess > most:
                 worst, most = number, excess
         return worst
 
@@ -405,30 +383,25 @@ class Tree:
         leading = self._leading() if node.leading is None else node.leading
         for side in (1.0, -1.0):
             split = Split(node.direction.normal, node.direction.offset, side)
-            shape = self.region.child(node.shape, split, leading)
-            child = Node(shape, number, split, node.lower, node.upper)
-            self.nodes.append(child)
-            self._bound(child)
+            shape = self.region.child(self.shapes[number], split, leading)
+            failures = 0 if node.has_model else node.failures + 1
+            ends = node.lower, node.upper
+            self._add(Cell(number, split, *ends, shape.frame, shape.emptiness, failures), shape)
         node.children = (first, first + 1)
 
-    def _bound(self, node: Node) -> None:
+    def _bound(self, node: Cell, shape: Shape) -> None:
         """Everything a cell's own model says: bounds, instantiations, where to split."""
-        if node.shape.emptiness is not None:
+        if node.emptiness is not None:
             node.lower, node.upper = np.inf, -np.inf
             return
-        frame = node.shape.frame
+        frame = node.frame
         if frame is None:
             return
-        model = expand(
-            self.chain,
-            self.functions,
-            frame.centre,
-            frame.axes,
-            frame.radius,
-            order_for(self.chain, frame.axes),
-        )
+        order = order_for(self.chain, frame.axes)
+        model = expand(self.chain, self.functions, frame.centre, frame.axes, frame.radius, order)
         if model is None:
-            node.direction = self._plane(node, np.eye(len(frame.centre))[0], None)
+            if node.failures < _FAILURES:
+                node.direction = self._plane(shape, np.eye(len(frame.centre))[0], None)
             return
         node.has_model = True
         row = self.chain.initial
@@ -437,10 +410,10 @@ class Tree:
         node.own_lower = down(low - float(model.error[row]))
         node.own_upper = up(high + float(model.error[row]))
         self.search.look(frame, model)
-        self._prove_vertices(node, model)
+        self._prove_vertices(node, frame, model)
         node.lower, node.upper = max(node.lower, node.own_lower), min(node.upper, node.own_upper)
         bend = self._bend(model)
-        node.direction = self._plane(node, bend, slope)
+        node.direction = self._plane(shape, bend, slope)
         node.leading = np.stack([slope, bend]) @ np.linalg.inv(frame.axes)
 
     def _leading(self) -> FloatArray:
@@ -453,12 +426,10 @@ class Tree:
         directions: FloatArray = model.slope[row][None, :] / half
         return directions
 
-    def _prove_vertices(self, node: Node, model: TaylorModel) -> None:
+    def _prove_vertices(self, node: Cell, frame: Frame, model: TaylorModel) -> None:
         """Vertex proofs where an end is not yet attained to within rounding."""
         if self.chain.phases:
             return
-        frame = node.shape.frame
-        assert frame is not None
         low, high = max(node.lower, node.own_lower), min(node.upper, node.own_upper)
         small = 1e-9 * max(high - low, 0.0)
         if self.low_excess(low) > small:
@@ -478,16 +449,16 @@ class Tree:
         value, vector = np.linalg.eigh(curvature)
         return vector[:, int(np.abs(value).argmax())]
 
-    def _plane(self, node: Node, direction: FloatArray, slope: FloatArray | None) -> Split | None:
+    def _plane(self, shape: Shape, direction: FloatArray, slope: FloatArray | None) -> Split | None:
         """The plane through the centre across a direction; across a free parameter where lifted."""
-        frame = node.shape.frame
+        frame = shape.frame
         assert frame is not None
         inverse = np.linalg.inv(frame.axes)
         if not self.region.is_lifted:
             normal = inverse.T @ direction
             normal = normal / float(np.abs(normal).max())
             return Split(normal, float(normal @ frame.centre), 1.0)
-        span = node.shape.upper - node.shape.lower
+        span = shape.upper - shape.lower
         free = self.region.free
         products = self.region.coordinates.products
         first = len(span) - len(products)
@@ -506,7 +477,7 @@ class Tree:
             return None
         normal = np.zeros(len(span))
         normal[at] = 1.0
-        return Split(normal, float(0.5 * (node.shape.lower[at] + node.shape.upper[at])), 1.0)
+        return Split(normal, float(0.5 * (shape.lower[at] + shape.upper[at])), 1.0)
 
     def _factors(self, coordinate: int) -> list[int]:
         """The free parameters that a coordinate is made of."""
@@ -532,22 +503,13 @@ Quadratic = tuple[float, FloatArray, FloatArray]
 """(constant, slope, curvature)."""
 
 
-@dataclass(frozen=True, eq=False)
-class Point:
-    """A point x of the true set and an enclosure of the value there, before `complement`."""
-
-    x: FloatArray
-    lower: float
-    upper: float
-
-
 class CoupledSearch:
-    """Keeps the points with the lowest and the highest value met so far."""
+    """Keeps the points of the true set with the lowest and highest values so far, before `complement`."""
 
     def __init__(self, chain: Chain, functions: AffineFunctions, region: Region):
         self.chain, self.functions, self.region = chain, functions, region
-        self.lowest: Point | None = None
-        self.highest: Point | None = None
+        self.lowest: Witness | None = None
+        self.highest: Witness | None = None
         self._allowed = region.bound + _TOLERANCE * np.abs(region.matrix) @ np.maximum(
             region.upper - region.lower, 1e-300
         )
@@ -559,11 +521,22 @@ class CoupledSearch:
         if model is None:
             return
         value, error = float(model.constant[self.chain.initial]), float(model.error[self.chain.initial])
-        point = Point(x, value - error, value + error)
+        self._keep(x, value - error, value + error)
+
+    def _keep(self, x: FloatArray, lower: float, upper: float) -> None:
+        point = Witness(self.region.coordinates.parameters_at(x[None, :])[0], x, lower, upper)
         if self.lowest is None or point.upper < self.lowest.upper:
             self.lowest = point
         if self.highest is None or point.lower > self.highest.lower:
             self.highest = point
+
+    def visit(self, corners: FloatArray, at: Callable[[FloatArray], Solution]) -> None:
+        """Take the values at corners of the region into account."""
+        inside = np.clip(corners[:_CONSIDERED], self.region.lower, self.region.upper)
+        x, initial = self._lift(inside[:, : self.region.free]), self.chain.state[self.chain.initial]
+        for corner in x[self._holds(x)]:
+            solution = at(corner)
+            self._keep(corner, solution.fixpoint_lower[initial], solution.fixpoint_upper[initial])
 
     def look(self, frame: Frame, model: TaylorModel) -> None:
         """Evaluate where the model of a cell promises something lower or higher than what is known."""

@@ -58,10 +58,7 @@ STEPS = 7
 SELECTION = "selection"
 _UNPAID = "the amendment was chosen on the data that it is learned from: --select-on divides them"
 _UNTOLD = "whether the amendment was chosen by looking at these data is not known: --select-on"
-UNPAID, UNKNOWN = (
-    Assumed.violated(SELECTION, _UNPAID),
-    Assumed.unverified(SELECTION, _UNTOLD),
-)
+UNPAID, UNKNOWN = (Assumed.violated(SELECTION, _UNPAID), Assumed.unverified(SELECTION, _UNTOLD))
 """Of an amendment that was chosen on all data, and of one that was given: nobody knows how it came about."""
 
 

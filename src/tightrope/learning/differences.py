@@ -458,10 +458,8 @@ class Differences:
         key = id(side), x.tobytes()
         if key not in self._values:
             functions = coupled_values.functions_of(self.coordinates, side.model, side.objective)
-            values = functions.at(x)
-            point = MDP(side.model.structure, np.clip(values, 0.0, 1.0)[side.model.expression])
-            asked = coupled_values.rewards_at(side.objective, values, side.model)
-            solution = solve(point, asked, policy=side.policy, precision=self.chain.options.precision)
+            within = self.chain.options.precision
+            solution = coupled_values.solve_at(side.model, side.objective, functions, side.policy, within, x)
             end = solution.lower if self.maximises else solution.upper
             self._values[key] = float(end[side.model.initial])
         return self._values[key]

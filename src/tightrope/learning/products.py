@@ -66,8 +66,9 @@ def support_is_open(text: str, model: ParametricMDP, transition: int) -> str:
     )
 
 
-def require_support_of_domain(problem: Problem, options: LearnOptions) -> None:
-    """The same where there are no data, or not yet: the domain alone can show it."""
+def require_support_of_domain(problem: Problem, options: LearnOptions, is_split: bool = False) -> None:
+    """The same where there are no data, or not yet: the domain alone can show it. Where it is split nothing
+    is assumed."""
     model = problem.base
     if not _needs_support(problem, options) or not isinstance(model, ParametricMDP):
         return
@@ -77,7 +78,8 @@ def require_support_of_domain(problem: Problem, options: LearnOptions) -> None:
         raise InputError(
             f"{problem.text} depends on which transitions are possible, and the domain does not show that "
             f"the probability {model.expressions.text(expression)} is positive",
-            hint="narrow the domain (--domain), or say that no transition vanishes: `assume_support`",
+            hint="narrow the domain (--domain)"
+            + ("" if is_split else ", or say that no transition vanishes: `assume_support`"),
         )
 
 

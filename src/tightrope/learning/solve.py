@@ -132,7 +132,7 @@ def solve(
         _refuse("parts of a domain", given, "policy start sets ltl_translator")
         if query.kind is QueryKind.LTL and isinstance(model, ParametricMDP):
             question = product_problem(model, query)[0]
-            require_support_of_domain(question, LearnOptions())
+            require_support_of_domain(question, LearnOptions(), is_split=True)
         return partition(question, open_share, effort.seconds, progress_of(progress) or silent)
     if isinstance(model, POMDP):
         _refuse("partially observable models", given, "start sets ltl_translator misfit")

@@ -214,7 +214,8 @@ class Policy(Record):
         """Return the choices at `step`, as a policy that makes them at every step."""
         _check_step(step)
         self.refuse_memory()
-        return self if self.steps is None else Policy.of_choices(self.structure, self.steps.at(step))
+        chosen = self if self.steps is None else Policy.of_choices(self.structure, self.steps.at(step))
+        return chosen.having(_made_from=self._made_from)
 
     def __getitem__(self, state: object) -> str | dict[str, float]:
         """The action in a state, or the probability of each action if the policy is random there.

@@ -21,13 +21,12 @@ import numpy as np
 
 from tightrope.errors import InputError, Location, similar_file
 from tightrope.model.graph.support import Support
+from tightrope.model.states import AMBIGUOUS, is_whole, list_states, values_identify
 from tightrope.model.structure import Structure, freeze
 from tightrope.numerics.arrays import FloatArray, OffsetArray
 from tightrope.numerics.record import Record
 from tightrope.provenance import Provenance
 
-# Choices of time-varying and finite-memory policies.
-#
 # Time-varying: state s takes `choice[j]` from step `step[j]` until its next run begins, the last one for
 # ever, for j in start[s]..start[s+1]−1. The first run begins at step 0. Finite memory: in state `state[i]`
 # with memory `memory[i]` the choice is `choice[i]`, and the memory becomes `following[i]`. A play begins with
@@ -258,9 +257,9 @@ def write_choices(
     if finite_memory:
         head = {"format": FINITE_MEMORY_FORMAT, "version": FINITE_MEMORY_VERSION}
         head |= {} if model_hash is None else {"model": model_hash}
-    if structure.valuations:
+    if values_identify(structure):
         head["variables"] = list(structure.valuations)
-    elif own is None and structure.state_names is not None:
+    elif own is None and (structure.state_names is not None or structure.valuations):
         head["states"] = INDEX
     if certified is not None:
         head["certified"] = certified
@@ -300,12 +299,12 @@ def _lines(structure: Structure, choices: Choices, own: Sequence[object] | None)
         rows = (texts, structure.action_of_choice[choice].tolist(), choice - structure.choice_start[states])
         yield from (f"[{text},{names[action]},{local}]" for text, action, local in zip(*rows, strict=True))
         return
-    yield from _randomised(structure, choices, states.tolist(), texts, own)
+    yield from _randomised(structure, choices, states.tolist(), texts)
 
 
 def state_texts(structure: Structure, own: Sequence[object] | None, states: OffsetArray) -> list[str]:
     """The states as they stand in the file."""
-    if structure.valuations:
+    if values_identify(structure):
         columns = [column[states].tolist() for column in structure.valuations.values()]
         return [json.dumps(values, separators=(",", ":")) for values in zip(*columns, strict=True)]
     return [str(state) if own is None else json.dumps(own[state]) for state in states.tolist()]
@@ -340,11 +339,7 @@ def _by_memory(structure: Structure, choices: FiniteMemoryChoices, texts: list[s
 
 
 def _randomised(
-    structure: Structure,
-    probability: FloatArray,
-    states: list[int],
-    texts: list[str],
-    own: Sequence[object] | None,
+    structure: Structure, probability: FloatArray, states: list[int], texts: list[str]
 ) -> Iterator[str]:
     start = structure.choice_start.tolist()
     names, action = structure.action_names, structure.action_of_choice
@@ -354,9 +349,9 @@ def _randomised(
         if len(likely) == 1:
             yield f"[{text},{json.dumps(names[action[likely[0]]])},{likely[0] - first}]"
             continue
-        shown: object = own[state] if own is not None else state
-        if structure.valuations:
-            shown = {name: column[state].item() for name, column in structure.valuations.items()}
+        shown = json.loads(text)
+        if values_identify(structure):
+            shown = dict(zip(structure.valuations, shown, strict=True))
         choices = [
             {"action": names[action[c]], "choice": c - first, "probability": float(probability[c])}
             for c in likely
@@ -405,10 +400,8 @@ class _PolicyReader:
     def __init__(self, file: str, structure: Structure):
         self.file = file
         self.structure = structure
-        columns = [column.tolist() for column in structure.valuations.values()]
-        self.by_index = structure.state_names is None and not columns
-        valuations = zip(*columns, strict=True)
-        self.state_of = {values: s for s, values in enumerate(valuations)} if columns else None
+        self.by_index = structure.state_names is None and not structure.valuations
+        self.state_of = list_states(structure) if structure.valuations else None
 
     def read(self) -> tuple[Choices, Provenance | None]:
         document = read_object(self.file)
@@ -491,8 +484,7 @@ class _PolicyReader:
             )
         shown, memory, action, local, following = row
         for remembered in (memory, following):
-            whole = isinstance(remembered, int) and not isinstance(remembered, bool)
-            if not whole or not 0 <= remembered < 2**31:
+            if not is_whole(remembered) or not 0 <= remembered < 2**31:
                 raise self._error(f"row {number}: {json.dumps(remembered)} is not a memory's number")
         state = self._state(self._name_values(shown), number)
         return state, memory, self._choice({"action": action, "choice": local}, state, number), following
@@ -554,8 +546,7 @@ class _PolicyReader:
 
     def _state(self, shown: object, number: int) -> int:
         structure = self.structure
-        is_number = isinstance(shown, int) and not isinstance(shown, bool)
-        if is_number and isinstance(shown, int) and self.by_index:
+        if is_whole(shown) and self.by_index:
             if 0 <= shown < structure.states:
                 return shown
             raise self._error(
@@ -574,12 +565,14 @@ class _PolicyReader:
             hint = f'where numbers are indices of states, say "states": "{INDEX}" beside "format"'
             raise self._error(
                 f"entry {number}: a state is given by {wanted}, not by {json.dumps(shown)}",
-                hint=hint if is_number else None,
+                hint=hint if is_whole(shown) else None,
             )
         values = tuple(shown[name] for name in names)
-        if all(isinstance(value, int) for value in values) and values in self.state_of:
-            return self.state_of[values]
-        raise self._error(f"entry {number}: {json.dumps(shown)} is not a reachable state of the model")
+        state = self.state_of.get(values, -1) if all(isinstance(value, int) for value in values) else -1
+        if state >= 0:
+            return state
+        what = "is not a reachable state" if state != AMBIGUOUS else "are the values of several states"
+        raise self._error(f"entry {number}: {json.dumps(shown)} {what} of the model")
 
     def _choices(self, record: dict[str, object], state: int, number: int) -> list[tuple[int, float]]:
         listed = record["choices"]

@@ -145,19 +145,25 @@ def _of_values(structure: Structure, values: tuple[object, ...]) -> int:
         states = _scan(structure, dict(zip(structure.valuations, values, strict=True)))
         return int(states[0]) if len(states) == 1 else AMBIGUOUS if len(states) else -1
     try:
-        return _list_states(structure).get(values, -1)
+        return list_states(structure).get(values, -1)
     except TypeError:  # not hashable
         return -1
 
 
 @remember
-def _list_states(structure: Structure) -> dict[tuple[object, ...], int]:
+def list_states(structure: Structure) -> dict[tuple[object, ...], int]:
     """The states by the values of their variables; `AMBIGUOUS` where several have the same."""
     columns = [column.tolist() for column in structure.valuations.values()]
     table: dict[tuple[object, ...], int] = {}
     for number, values in enumerate(zip(*columns, strict=True)):
         table[values] = AMBIGUOUS if values in table else number
     return table
+
+
+@remember
+def values_identify(structure: Structure) -> bool:
+    """Whether no two states share the values of all variables."""
+    return bool(structure.valuations) and AMBIGUOUS not in list_states(structure).values()
 
 
 def _scan(structure: Structure, wanted: Mapping[str, object]) -> OffsetArray:

@@ -1350,6 +1350,13 @@ let boxed m r b =
   p.allowed; terminal = p.terminal; first = p.first; last = p.last; factor =
   p.factor }
 
+(** val skeleton : model -> problem **)
+
+let skeleton m =
+  boxed m (fun _ _ _ -> Exact.make (Exact.I.zero, Exact.I.one)) (fun _ _ _ ->
+    ((Exact.make (Exact.I.zero, Exact.I.one)), (Exact.make (((fun p -> p)
+    Exact.I.one), Exact.I.one))))
+
 (** val label : model -> (int * int) -> int -> int option **)
 
 let label m c j =
@@ -1360,19 +1367,117 @@ let label m c j =
     else None
   | None -> None
 
-(** val product : (int -> Exact.I.t) -> int -> int -> Exact.I.t **)
+(** val same : (int * int) -> (int * int) -> bool **)
 
-let rec product f lo0 n =
+let same c d =
+  (&&) ((=) (fst c) (fst d)) ((=) (snd c) (snd d))
+
+type mark = int -> int -> bool
+
+type automaton = { letter : (int -> int); reads : (int -> int -> int);
+                   pairs : (mark * mark list) list; settled : (int -> bool);
+                   nodes : int; key : (int -> int * int);
+                   number : ((int * int) -> int); memories : int;
+                   letters : int; home : (int -> int -> bool) }
+
+(** val behind : automaton -> int -> int -> int * int **)
+
+let behind a i t =
+  (t, (a.reads (snd (a.key i)) (a.letter (fst (a.key i)))))
+
+(** val product : problem -> automaton -> problem **)
+
+let product p a =
+  let move = fun i e -> { next = (a.number (behind a i e.next)); lo = e.lo;
+    hi = e.hi }
+  in
+  { states = a.nodes; initial = (a.number (p.initial, 0)); rows = (fun i ->
+  map (fun c -> { reward = c.reward; edges = (map (move i) c.edges) })
+    (p.rows (fst (a.key i)))); kind_of = Until; target = (fun i ->
+  a.settled (snd (a.key i))); allowed = (fun _ -> true); terminal = (fun _ ->
+  Exact.make (Exact.I.zero, Exact.I.one)); first = 0; last = None; factor =
+  (Exact.make (((fun p -> p) Exact.I.one), Exact.I.one)) }
+
+(** val product_model : model -> automaton -> model **)
+
+let product_model m a =
+  let move = fun i e -> { goes = (a.number (behind a i e.goes)); expr =
+    e.expr }
+  in
+  { shape = (product m.shape a); table = (fun i ->
+  map (fun c -> { gains = c.gains; outcomes = (map (move i) c.outcomes) })
+    (m.table (fst (a.key i)))); polys = m.polys; domain = m.domain; least =
+  m.least }
+
+(** val each : automaton -> (int -> int -> bool) -> bool **)
+
+let each a f =
+  below a.memories (fun q0 -> below a.letters (f q0))
+
+(** val settles : automaton -> int -> bool **)
+
+let settles a n =
+  (&&)
+    ((&&)
+      ((&&)
+        ((&&) ((fun (n : int) m -> n < m) 0 a.memories)
+          (below n (fun s ->
+            (fun (n : int) m -> n < m) (a.letter s) a.letters)))
+        (each a (fun q0 l ->
+          (fun (n : int) m -> n < m) (a.reads q0 l) a.memories)))
+      (below a.memories (fun q0 ->
+        if a.settled q0
+        then existsb (fun k -> a.home k q0) (seq 0 (length a.pairs))
+        else true)))
+    (foralli (fun k pair ->
+      (&&)
+        (each a (fun q0 l ->
+          if a.home k q0
+          then (&&)
+                 ((&&) (not (fst pair q0 l))
+                   (forallb (fun m -> m q0 l) (snd pair)))
+                 (a.home k (a.reads q0 l))
+          else true))
+        (existsb (fun m ->
+          each a (fun q0 l -> if m q0 l then a.settled q0 else true))
+          (snd pair))) 0 a.pairs)
+
+(** val readable : problem -> automaton -> bool **)
+
+let readable p a =
+  (&&)
+    ((&&) (same (a.key (a.number (p.initial, 0))) (p.initial, 0))
+      (below a.nodes (fun i ->
+        (&&) ((fun (n : int) m -> n < m) (fst (a.key i)) p.states)
+          (forallb (fun c ->
+            forallb (fun e ->
+              same (a.key (a.number (behind a i e.next))) (behind a i e.next))
+              c.edges) (p.rows (fst (a.key i))))))) (settles a p.states)
+
+(** val accept_value :
+    problem -> automaton option -> question -> bool -> Exact.F.t option ->
+    Exact.F.t option -> hints -> hints -> bool **)
+
+let accept_value p runs q0 complement lower0 upper0 low0 high0 =
+  match runs with
+  | Some a ->
+    (&&) (readable p a)
+      (prove (product p a) q0 complement lower0 upper0 low0 high0)
+  | None -> prove p q0 complement lower0 upper0 low0 high0
+
+(** val product0 : (int -> Exact.I.t) -> int -> int -> Exact.I.t **)
+
+let rec product0 f lo0 n =
   (fun fO fS n -> if n=0 then fO () else fS (n-1))
     (fun _ -> (fun p -> p) Exact.I.one)
-    (fun n' -> Exact.I.mul (f lo0) (product f (Stdlib.Int.succ lo0) n'))
+    (fun n' -> Exact.I.mul (f lo0) (product0 f (Stdlib.Int.succ lo0) n'))
     n
 
 (** val tree : int -> (int -> Exact.I.t) -> int -> int -> Exact.I.t **)
 
 let rec tree d f lo0 n =
   (fun fO fS n -> if n=0 then fO () else fS (n-1))
-    (fun _ -> product f lo0 n)
+    (fun _ -> product0 f lo0 n)
     (fun d' ->
     let k = (fun n -> n / 2) n in
     Exact.I.mul (tree d' f lo0 k) (tree d' f (add lo0 k) (sub n k)))
@@ -1490,7 +1595,8 @@ type cells =
 | Hollow of made list * (Exact.F.t * reference) list
 | Split of poly * cells * cells
 
-type cert = { ask : question; versus : question option; compl : bool;
+type cert = { ask : question; versus : question option;
+              reader : automaton option; compl : bool;
               lower : Exact.F.t option; upper : Exact.F.t option;
               low : hints; high : hints; elow : (int -> Exact.F.t);
               ehigh : (int -> Exact.F.t);
@@ -1505,6 +1611,13 @@ type cert = { ask : question; versus : question option; compl : bool;
               low2 : hints; high2 : hints;
               why_low2 : (int -> int -> int -> (Exact.F.t * reference) list);
               why_high2 : (int -> int -> int -> (Exact.F.t * reference) list) }
+
+(** val of_runs : model -> cert -> model **)
+
+let of_runs m c =
+  match c.reader with
+  | Some a -> product_model m a
+  | None -> m
 
 (** val sum_where : model -> bool -> bool list -> ledge list -> poly **)
 
@@ -1704,9 +1817,9 @@ let rec makes m n evs cut stakes c env = function
 let sides c s i j =
   let b = c.bound_at (c.slot s i j) in (b.blo, b.bhi)
 
-(** val number : poly -> Exact.F.t option **)
+(** val number0 : poly -> Exact.F.t option **)
 
-let number = function
+let number0 = function
 | [] -> Some (Exact.make (Exact.I.zero, Exact.I.one))
 | p0 :: l ->
   let (q0, m) = p0 in
@@ -1719,14 +1832,14 @@ let number = function
 (** val pays : cert -> bool -> int -> int -> lchoice -> Exact.F.t **)
 
 let pays c upward s i ch =
-  match number ch.gains with
+  match number0 ch.gains with
   | Some q0 -> q0
   | None -> let b = c.bound_at (c.paid s i) in if upward then b.bhi else b.blo
 
 (** val pay_ok : model -> cert -> int -> int -> lchoice -> bool **)
 
 let pay_ok m c s i ch =
-  match number ch.gains with
+  match number0 ch.gains with
   | Some _ -> true
   | None ->
     let k = c.paid s i in
@@ -2426,7 +2539,7 @@ let rec weighed0 m l upward g cs sh =
      | [] -> None
      | p0 :: sh' ->
        let (a, b) = p0 in
-       (match number ch.gains with
+       (match number0 ch.gains with
         | Some e ->
           (match weighed0 m l upward g cs' sh' with
            | Some l' ->
@@ -2664,13 +2777,13 @@ let joint m n evs cut stakes c upward env b =
 (** val rival : cert -> question -> cert **)
 
 let rival c q0 =
-  { ask = q0; versus = None; compl = c.compl; lower = None; upper = None;
-    low = c.low2; high = c.high2; elow = c.elow; ehigh = c.ehigh; parts =
-    c.parts; level = c.level; shares = c.shares; lg = c.lg; facts = c.facts;
-    bounds = c.bounds; bound_at = c.bound_at; slot = c.slot; paid = c.paid;
-    why_low = c.why_low2; why_high = c.why_high2; joint_low = None;
-    joint_high = None; low2 = c.low2; high2 = c.high2; why_low2 = c.why_low2;
-    why_high2 = c.why_high2 }
+  { ask = q0; versus = None; reader = c.reader; compl = c.compl; lower =
+    None; upper = None; low = c.low2; high = c.high2; elow = c.elow; ehigh =
+    c.ehigh; parts = c.parts; level = c.level; shares = c.shares; lg = c.lg;
+    facts = c.facts; bounds = c.bounds; bound_at = c.bound_at; slot = c.slot;
+    paid = c.paid; why_low = c.why_low2; why_high = c.why_high2; joint_low =
+    None; joint_high = None; low2 = c.low2; high2 = c.high2; why_low2 =
+    c.why_low2; why_high2 = c.why_high2 }
 
 (** val pair_ok :
     model -> int -> (int -> event) -> cert -> cert -> bool -> Exact.F.t ->
@@ -2798,15 +2911,25 @@ let holds m n evs cut stakes c =
                | None -> true)
           | None -> false)
 
+(** val shown_of :
+    model -> int -> (int -> event) -> ((int -> Exact.F.t) -> Exact.F.t ->
+    poly option) -> (int -> (int -> bound) -> wager -> poly option) -> cert
+    -> bool **)
+
+let shown_of m n evs cut stakes c =
+  match c.versus with
+  | Some q0 -> differs m n evs cut stakes c q0
+  | None -> holds m n evs cut stakes c
+
 (** val shown :
     model -> int -> (int -> event) -> ((int -> Exact.F.t) -> Exact.F.t ->
     poly option) -> (int -> (int -> bound) -> wager -> poly option) -> cert
     -> bool **)
 
 let shown m n evs cut stakes c =
-  match c.versus with
-  | Some q0 -> differs m n evs cut stakes c q0
-  | None -> holds m n evs cut stakes c
+  (&&) (match c.reader with
+        | Some a -> readable (skeleton m) a
+        | None -> true) (shown_of (of_runs m c) n evs cut stakes c)
 
 (** val accept_domain : model -> cert -> bool **)
 

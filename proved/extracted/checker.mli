@@ -359,9 +359,37 @@ val boxed :
   model -> (int -> int -> lchoice -> Exact.F.t) -> (int -> int -> int ->
   Exact.F.t * Exact.F.t) -> problem
 
+val skeleton : model -> problem
+
 val label : model -> (int * int) -> int -> int option
 
-val product : (int -> Exact.I.t) -> int -> int -> Exact.I.t
+val same : (int * int) -> (int * int) -> bool
+
+type mark = int -> int -> bool
+
+type automaton = { letter : (int -> int); reads : (int -> int -> int);
+                   pairs : (mark * mark list) list; settled : (int -> bool);
+                   nodes : int; key : (int -> int * int);
+                   number : ((int * int) -> int); memories : int;
+                   letters : int; home : (int -> int -> bool) }
+
+val behind : automaton -> int -> int -> int * int
+
+val product : problem -> automaton -> problem
+
+val product_model : model -> automaton -> model
+
+val each : automaton -> (int -> int -> bool) -> bool
+
+val settles : automaton -> int -> bool
+
+val readable : problem -> automaton -> bool
+
+val accept_value :
+  problem -> automaton option -> question -> bool -> Exact.F.t option ->
+  Exact.F.t option -> hints -> hints -> bool
+
+val product0 : (int -> Exact.I.t) -> int -> int -> Exact.I.t
 
 val tree : int -> (int -> Exact.I.t) -> int -> int -> Exact.I.t
 
@@ -432,7 +460,8 @@ type cells =
 | Hollow of made list * (Exact.F.t * reference) list
 | Split of poly * cells * cells
 
-type cert = { ask : question; versus : question option; compl : bool;
+type cert = { ask : question; versus : question option;
+              reader : automaton option; compl : bool;
               lower : Exact.F.t option; upper : Exact.F.t option;
               low : hints; high : hints; elow : (int -> Exact.F.t);
               ehigh : (int -> Exact.F.t);
@@ -447,6 +476,8 @@ type cert = { ask : question; versus : question option; compl : bool;
               low2 : hints; high2 : hints;
               why_low2 : (int -> int -> int -> (Exact.F.t * reference) list);
               why_high2 : (int -> int -> int -> (Exact.F.t * reference) list) }
+
+val of_runs : model -> cert -> model
 
 val sum_where : model -> bool -> bool list -> ledge list -> poly
 
@@ -494,7 +525,7 @@ val makes :
 
 val sides : cert -> int -> int -> int -> Exact.F.t * Exact.F.t
 
-val number : poly -> Exact.F.t option
+val number0 : poly -> Exact.F.t option
 
 val pays : cert -> bool -> int -> int -> lchoice -> Exact.F.t
 
@@ -732,6 +763,10 @@ val differs :
   question -> bool
 
 val holds :
+  model -> int -> (int -> event) -> ((int -> Exact.F.t) -> Exact.F.t -> poly
+  option) -> (int -> (int -> bound) -> wager -> poly option) -> cert -> bool
+
+val shown_of :
   model -> int -> (int -> event) -> ((int -> Exact.F.t) -> Exact.F.t -> poly
   option) -> (int -> (int -> bound) -> wager -> poly option) -> cert -> bool
 

@@ -275,7 +275,8 @@ let demand_hints (file : Problem.t) (claim : claim) cheap dear question low high
     demand (holds false Checker.check_high high) (words ^ ": the upper bound is not inductive")
 
 (* Both sides of a claim about a value. *)
-let of_claim (file : Problem.t) problem question number =
+let of_claim (file : Problem.t) problem runs question number =
+  let problem = match runs with Some a -> Checker.product problem a | None -> problem in
   let claim = List.nth file.claims number in
   let side upward = snd (hints { file; problem; claim; question; upward; over = None }) in
   let low = side false and high = side true in

@@ -24,7 +24,7 @@ let over_region file (expression : int vector) polynomials (sets : Sets.t) singl
         let v = x.(graph.successor.get t) in
         let v = if upward then v else Q.neg v in
         if Q.sign v <> 0 then begin
-          let linear, constant, own = affine (expression.get t) in
+          let linear, constant, own = affine (expression.get (file.edge t)) in
           level := Q.add !level (Q.mul v constant);
           Array.iteri (fun j y -> if Q.sign y <> 0 then direction.(j) <- Q.add direction.(j) (Q.mul v y)) linear;
           List.iter (fun (q, k) ->
@@ -68,7 +68,7 @@ let nothing : Checker.cert =
   { Checker.ask = { Checker.agent_max = true; nature_is = None; policy = None }; compl = false; lower = None; upper = None; low = none; high = none;
     elow = (fun _ -> Q.zero); ehigh = (fun _ -> Q.one); parts = (fun q -> Q.num q, Q.den q); level = Q.one; shares = []; lg = (fun _ -> Z.zero);
     facts = []; bounds = 0; bound_at = (fun _ -> assert false); slot = (fun _ _ _ -> 0); paid = (fun _ _ -> 0); why_low = (fun _ _ _ -> []); why_high = (fun _ _ _ -> []);
-    versus = None; joint_low = None; joint_high = None; low2 = none; high2 = none; why_low2 = (fun _ _ _ -> []); why_high2 = (fun _ _ _ -> []) }
+    versus = None; reader = None; joint_low = None; joint_high = None; low2 = none; high2 = none; why_low2 = (fun _ _ _ -> []); why_high2 = (fun _ _ _ -> []) }
 
 module Rationals = Map.Make (struct
   type t = Q.t
@@ -118,13 +118,16 @@ let evidence (hints : Problem.learned) (data : Problem.data option) model used (
 
 (* Of every claim the certificate, and the hints of Clopper and Pearson's ends. [evs]: the events, and the numbers of their
    intervals. *)
-let certificates (file : Problem.t) model complement question (evs, interval_of, of_model) counts delta fixed seen bets =
+let certificates (file : Problem.t) model runs complement question (evs, interval_of, of_model) counts delta fixed seen bets =
   let expression, polynomials, domain, data = match file.law with
     | Domain (e, p, d, data) -> e, Array.map Poly.of_terms p, d, data | _ -> assert false in
   let hints = Option.get file.learned in
-  let graph = file.graph and written = List.length domain.constraints in
+  let graph = file.model and written = List.length domain.constraints in
   let domain = Region.with_fixed domain in
   let used = Hashtbl.create 1000 and place = Hashtbl.create 1000 in
+  let nodes = Array.make graph.states (-1) in (* a node of every state, in whose terms facts are *)
+  for k = 0 to file.graph.states - 1 do nodes.(file.node k) <- k done;
+  let node_of s = if nodes.(s) < 0 then not_covered "a formula over a model with states that are not reached" else nodes.(s) in
   (* The theorems speak of instantiations whose probabilities sum to 1; a file is asked that all do. *)
   let solved = Region.solve domain and groups = Hashtbl.create 1000 in
   let sums_to_one a b =
@@ -141,7 +144,7 @@ let certificates (file : Problem.t) model complement question (evs, interval_of,
       sums_to_one a b;
       for t = a to b - 1 do
         let e = expression.get t in
-        if not (Hashtbl.mem used e) then (Hashtbl.add used e (); Hashtbl.add place e (s, c - first, t - a))
+        if not (Hashtbl.mem used e) then (Hashtbl.add used e (); Hashtbl.add place e (node_of s, c - first, t - a))
       done
     done
   done;
@@ -207,13 +210,13 @@ let certificates (file : Problem.t) model complement question (evs, interval_of,
         if Q.sign support > 0 && Q.geq support whole.bhi
         then { whole with blo = whole.bhi; why_lo = (let s, i, j = Hashtbl.find place (expression.get k) in [ Q.one, Checker.Least (s, i, j) ]) } else whole
     end in
-  let transition s i j = graph.transition_start.get (graph.choice_start.get s + i) + j in
+  let transition s i j = graph.transition_start.get (graph.choice_start.get (file.node s) + i) + j in
   let slot s i j = let t = transition s i j in if untied then t else Hashtbl.find number (expression.get t) in
   let prices = Hashtbl.create 100 in
   List.iteri (fun i e -> Hashtbl.replace prices e (probabilities + i)) earned;
   let paid s i = match file.objective.earned with
     | Some v -> Hashtbl.find prices (v.get (graph.choice_start.get s + i)) | None -> 0 in
-  let priced upward = Checker.boxed model (Checker.pays { nothing with bound_at; paid } upward)
+  let priced upward = Checker.boxed (Checker.of_runs model { nothing with reader = runs }) (Checker.pays { nothing with bound_at; paid } upward)
     (fun s i j -> let b = bound_at (slot s i j) in b.blo, b.bhi) in
   let cheap = priced false in
   let dear = if earned = [] then cheap else priced true in
@@ -230,8 +233,8 @@ let certificates (file : Problem.t) model complement question (evs, interval_of,
       (* All facts are made before the checker is called. *)
       if over <> None then begin
         if steps file.objective = None && file.objective.lower_steps = 0 then
-          for s = 0 to graph.states - 1 do
-            for i = 0 to graph.choice_start.get (s + 1) - graph.choice_start.get s - 1 do ignore (why 0 s i) done
+          for s = 0 to file.graph.states - 1 do
+            for i = 0 to file.graph.choice_start.get (s + 1) - file.graph.choice_start.get s - 1 do ignore (why 0 s i) done
           done
         else Option.iter (fun (r : Region.polytope) ->
           Array.iter (fun (row : Region.row) -> ignore (single (Lazy.force row.fact))) r.rows) sets.polytope
@@ -254,7 +257,7 @@ let certificates (file : Problem.t) model complement question (evs, interval_of,
       | Some (_, rows) ->
         let parts = List.map (fun (q, l, h, _, _) -> q, l, h) (if other = None then [ first ] else [ first; second ]) in
         Coupled.of_claim file model complement claim space sets polynomials expression rows root parts in
-    let cert = { Checker.ask; versus = Option.map (fun (q, _, _, _, _) -> q) other; compl = complement; lower = bound claim.lower; upper = bound claim.upper;
+    let cert = { Checker.ask; versus = Option.map (fun (q, _, _, _, _) -> q) other; reader = runs; compl = complement; lower = bound claim.lower; upper = bound claim.upper;
       joint_low; joint_high; low2; high2; why_low2; why_high2; low; high; elow = (fun g -> Q.of_float (fst ends interval_of.(g))); ehigh = (fun g -> Q.of_float (snd ends interval_of.(g)));
       parts = (fun q -> Q.num q, Q.den q); level; shares; lg = logarithm; facts = made ();
       bounds = probabilities + Array.length rewards; bound_at; slot; paid; why_low; why_high } in

@@ -39,7 +39,8 @@ type claim = { name : string; policy : string; lower : float; upper : float; cho
                high_rank : int vector option; witness : int vector option; low_bias : float vector option;
                high_bias : float vector option; low_basis : int vector option; high_basis : int vector option; pair : (int * int) option }
 
-type t = { graph : graph; objective : objective; law : law; assumed_support : float option; learned : learned option;
+(* [graph]: of the product, where there is one; [model]: that of the file, with its states and transitions behind those of [graph]. *)
+type t = { model : graph; node : int -> int; edge : int -> int; graph : graph; objective : objective; law : law; assumed_support : float option; learned : learned option;
            claims : claim list }
 
 let domain file = match file.law with Domain (_, _, domain, _) -> domain | _ -> raise Not_found
@@ -211,7 +212,7 @@ let read_law own json arrays (graph : graph) (objective : objective) =
   require (objective.earned = None || objective.kind <> "AVERAGE") "averages are of rewards that are known";
   law, is_interval || is_domain
 
-let read_claim arrays (graph : graph) objective is_domain number claim hints =
+let read_claim arrays (of_policy : graph) (graph : graph) objective is_domain number claim hints =
   let own = node claim (Printf.sprintf "claims.%d." number) arrays [ "name"; "policy"; "lower"; "upper" ] in
   let help = node hints (Printf.sprintf "values.%d." number) arrays [] in
   let states = graph.states and choices = graph.choices in
@@ -222,7 +223,7 @@ let read_claim arrays (graph : graph) objective is_domain number claim hints =
   let c = { name = word own "name" [ "value"; "robust policy"; "given policy"; "difference" ]; pair;
     policy = word own "policy" [ "free"; "fixed"; "randomised"; "pair" ];
     lower = real ~infinite:true own "lower"; upper = real ~infinite:true own "upper";
-    choice = integers own "choice" ~length:states; weight = reals own "weight" ~length:choices ~least:0.0 ~most:1.0;
+    choice = integers own "choice" ~length:of_policy.states; weight = reals own "weight" ~length:of_policy.choices ~least:0.0 ~most:1.0;
     earlier = (match matrix (integer_entries ~least:0) own "earlier" with
       | None -> [||]
       | Some (rows, columns, get) ->
@@ -236,15 +237,15 @@ let read_claim arrays (graph : graph) objective is_domain number claim hints =
   require ((pair <> None) = (c.policy = "pair") && (pair <> None) = (c.name = "difference")) "a pair of policies where no difference is claimed, or none";
   require ((c.choice <> None) = (c.policy = "fixed")) "the policy does not fit";
   require ((c.weight <> None) = (c.policy = "randomised")) "the weights do not fit";
-  List.iter (Option.iter (fun (picked : int vector) ->
-    for s = 0 to states - 1 do
+  List.iter (fun ((graph : graph), picked) -> Option.iter (fun (picked : int vector) ->
+    for s = 0 to graph.states - 1 do
       let i = picked.get s in
       require (graph.choice_start.get s <= i && i < graph.choice_start.get (s + 1)) "a choice that its state does not have"
-    done)) [ c.choice; c.witness ];
+    done) picked) [ of_policy, c.choice; graph, c.witness ];
   Option.iter (fun (weight : float vector) ->
-    for s = 0 to states - 1 do
+    for s = 0 to of_policy.states - 1 do
       let total = ref 0.0 in
-      for i = graph.choice_start.get s to graph.choice_start.get (s + 1) - 1 do total := !total +. weight.get i done;
+      for i = of_policy.choice_start.get s to of_policy.choice_start.get (s + 1) - 1 do total := !total +. weight.get i done;
       require (Float.abs (!total -. 1.0) <= 0x1p-40) "the weights are no distribution"
     done) c.weight;
   let least, most = range objective in
@@ -278,6 +279,14 @@ let read_claim arrays (graph : graph) objective is_domain number claim hints =
     for i = 0 to v.size - 1 do if v.get i >= 0 then found := true done; !found) in
   if average && (has_basis c.low_basis || has_basis c.high_basis) then not_covered "averages over a region";
   c
+
+(* Hints about what a given policy reaches, as ones about the whole product. *)
+let spread (nodes, _, choices, _) c =
+  let put : 'a. 'a -> int array -> 'a vector -> 'a vector = fun otherwise places v -> { size = Array.length places; get = fun i -> if places.(i) < 0 then otherwise else v.get places.(i) } in
+  let most (v : float vector) = List.fold_left (fun m i -> Float.max m (v.get i)) 1.0 (List.init v.size Fun.id) in
+  { c with low = Option.map (put 0.0 nodes) c.low; high = Option.map (fun v -> put (most v) nodes v) c.high;
+    low_rank = Option.map (put 0 nodes) c.low_rank; high_rank = Option.map (put 0 nodes) c.high_rank;
+    low_basis = Option.map (put (-1) choices) c.low_basis; high_basis = Option.map (put (-1) choices) c.high_basis }
 
 let read_region path json arrays =
   let own = node json path arrays [] in
@@ -406,7 +415,8 @@ let read (file : Says.file) =
   let graph = read_graph (field own "graph") arrays in
   let objective = read_objective (field own "objective") arrays graph in
   require ((field own "automaton" <> Json.Null) = (objective.kind = "TEMPORAL")) "an automaton is for temporal questions";
-  if objective.kind = "TEMPORAL" then not_covered "temporal formulas";
+  let temporal = objective.kind = "TEMPORAL" and model = graph in
+  if temporal then Runs.demand_size graph.states (Runs.check (field own "automaton") arrays graph.states);
   let law, uncertain = read_law own json arrays graph objective in
   let assumed_support = optional share own "assumed_support" in
   require (assumed_support = None || uncertain) "an assumption about supports that does not fit the model";
@@ -415,13 +425,35 @@ let read (file : Says.file) =
   let learned = match law with
     | Domain (_, _, _, data) -> Some (read_learned (field top "learned") arrays data)
     | _ -> None in
+  let product = Option.map (fun (runs : Checker.automaton) ->
+    let last = List.fold_left (fun most s -> max most (runs.letter s)) 0 (List.init model.states Fun.id) in
+    require (last + 1 = runs.letters) "the automaton does not read the letters that occur";
+    let p = Runs.product (Says.graph file) runs in
+    p, runs, { states = runs.nodes; choices = Array.length p.choice; transitions = Array.length p.transition; initial = runs.number (model.initial, 0);
+      choice_start = p.choice_start; transition_start = p.transition_start; successor = p.successor }) (Says.runs file Runs.settling) in
+  let graph = match product with Some (_, _, graph) -> graph | None -> graph in
+  let part = match product with (* what a given policy reaches *)
+    | Some (p, _, graph) when Says.text file "claims.0.name" = "given policy" ->
+      let taken = if Says.there file "claims.0.choice" then
+          (let choice = Says.ints file "claims.0.choice" and all = Hashtbl.create 1000 in
+           for s = 0 to choice.size - 1 do Hashtbl.replace all (choice.get s) () done; Hashtbl.mem all)
+        else (let weight = Says.floats file "claims.0.weight" in fun c -> weight.get c > 0.0) in
+      Some (Runs.reached p graph.initial taken)
+    | _ -> None in
+  let of_policy, sizes = match part with
+    | Some (_, states, _, choices) -> model, { graph with states; choices } | None -> graph, graph in
   let claims = match field top "claims", field top "values" with
     | Json.List claims, Json.List values when claims <> [] && List.length claims = List.length values
         && List.length claims <= 4 ->
-      List.mapi (fun i (c, v) -> read_claim arrays graph objective is_domain i c v) (List.combine claims values)
+      List.mapi (fun i (c, v) -> read_claim arrays of_policy sizes objective is_domain i c v) (List.combine claims values)
     | _ -> malformed "every claim needs its hints, and there must be one" in
   let names = List.map (fun (c : claim) -> c.name) claims in
   require (List.length (List.sort_uniq compare names) = List.length names) "two claims have one name";
+  if temporal then List.iter (fun (c : claim) -> require (match c.name with
+    | "given policy" -> List.length claims = 1 | "robust policy" -> is_domain && c.policy = "fixed" | _ -> c.policy = "free")
+    "a policy without memory") claims;
+  let bet = match law with Domain (_, _, _, Some d) -> List.exists (fun m -> List.mem m (slabs @ of_the_best @ of_differences)) d.methods | _ -> false in
+  require (not (temporal && (bet || match learned with Some l -> l.coupled <> [] | None -> false))) "bets or coupled proofs of runs";
   let count = List.length claims and policy i = (List.nth claims i).policy in
   List.iteri (fun number (c : claim) -> Option.iter (fun (i, j) ->
     require (is_domain && i < number && j < number && not (List.mem "pair" [ policy i; policy j ]) && not (List.mem "free" [ policy i; policy j ]))
@@ -429,4 +461,9 @@ let read (file : Says.file) =
   Option.iter (fun l -> List.iter (fun (i, _) -> require (i < count) "a coupled proof of no claim";
     if steps objective <> None then not_covered "coupled values with step bounds") l.coupled) learned;
   Hashtbl.iter (fun name _ -> malformed ("unknown member '" ^ plain name ^ "'")) arrays;
-  { graph; objective; law; assumed_support; learned; claims }
+  match product with
+  | None -> { model; node = Fun.id; edge = Fun.id; graph; objective; law; assumed_support; learned; claims }
+  | Some (p, runs, _) ->
+    let target = { size = graph.states; get = fun k -> runs.settled (snd (runs.key k)) } in
+    { model; node = p.state; edge = Array.get p.transition; graph; objective = { objective with kind = "UNTIL"; target = Some target }; law; assumed_support;
+      learned; claims = match part with Some part -> List.map (spread part) claims | None -> claims }

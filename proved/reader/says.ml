@@ -31,19 +31,16 @@ let lines file name = match table file name with
   | _ -> raise Not_found
 
 (* Nothing that is said of the problem or claimed is passed over: fields and arrays are these, or null. *)
-let known = [ "problem.graph", [ "initial"; "choice_start"; "transition_start"; "successor" ];
-  "problem.objective", [ "kind"; "agent"; "nature"; "complement"; "lower_steps"; "upper_steps"; "discount"; "reward"; "earned";
-                         "target"; "allowed"; "terminal" ];
-  "problem", [ "probability"; "lower"; "upper"; "expression"; "polynomial"; "theta"; "assumed_support" ];
-  "problem.domain", [ "lower"; "upper"; "coefficient"; "bound"; "is_equality" ];
-  "problem.data", [ "delta"; "method"; "shared_by"; "design"; "repeats"; "censored"; "anytime"; "episodes"; "planned"; "stated"; "prior";
-                    "batch_start"; "batch_transition"; "batch_count" ];
-  "claims", [ "name"; "policy"; "lower"; "upper"; "choice"; "weight"; "earlier"; "pair" ] ]
+let known = List.concat_map (fun (place, names) -> List.map (fun name -> place ^ "." ^ name) (String.split_on_char ' ' names)) [
+  "problem.graph", "initial choice_start transition_start successor"; "problem.domain", "lower upper coefficient bound is_equality";
+  "problem.objective", "kind agent nature complement lower_steps upper_steps discount reward earned target allowed terminal";
+  "problem", "probability lower upper expression polynomial theta assumed_support"; "problem.automaton", "atom successor avoided pair repeated believed";
+  "problem.data", "delta method shared_by design repeats censored anytime episodes planned stated prior batch_start batch_transition batch_count";
+  "claims", "name policy lower upper choice weight earlier pair" ]
 let check_known file =
   let check path =
     let parts = List.filter (fun part -> int_of_string_opt part = None) (String.split_on_char '.' path) in
-    let names = List.concat_map (fun (place, names) -> List.map (fun name -> place ^ "." ^ name) names) known in
-    if not (List.mem (String.concat "." parts) names) then not_covered ("what it says of " ^ plain path) in
+    if not (List.mem (String.concat "." parts) known) then not_covered ("what it says of " ^ plain path) in
   let rec leaves path = function
     | Json.Object fields -> List.iter (fun (name, value) -> leaves (path ^ "." ^ name) value) fields
     | Json.List items -> List.iteri (fun i value -> leaves (path ^ "." ^ string_of_int i) value) items
@@ -72,20 +69,17 @@ let value theta p = sum (List.map (fun (c, m) -> List.fold_left (fun t (i, e) ->
 let sets file =
   let start = ints file "problem.graph.transition_start" in
   let margin (a, b) = Q.mul (Q.of_int (b - a + 2)) unit in
-  if there file "problem.probability" then begin
+  if there file "problem.probability" then
     let p = floats file "problem.probability" in
-    fun c -> let row = span start c in
-      from_to row (fun t ->
-        let q = exact (p.get t) in
-        Q.mul q (Q.sub Q.one (margin row)), Q.min Q.one (Q.mul q (Q.add Q.one (margin row))))
-  end else if there file "problem.theta" then begin
-    let theta = Array.of_list (List.map rational (lines file "problem.theta")) in
+    fun c -> let row = span start c in from_to row (fun t ->
+      let q = exact (p.get t) in
+      Q.mul q (Q.sub Q.one (margin row)), Q.min Q.one (Q.mul q (Q.add Q.one (margin row))))
+  else if there file "problem.theta" then
+    let theta = Array.of_list (List.map rational (lines file "problem.theta")) and expression = ints file "problem.expression" in
     let values = Array.of_list (List.map (fun line -> value theta (polynomial line)) (lines file "problem.polynomial")) in
-    let expression = ints file "problem.expression" in
     fun c -> from_to (span start c) (fun t -> let p = values.(expression.get t) in p, p)
-  end else begin
-    let lower = floats file "problem.lower" and upper = floats file "problem.upper" in
-    let support = support file in
+  else
+    let lower = floats file "problem.lower" and upper = floats file "problem.upper" and support = support file in
     fun c -> let row = span start c in
       let bounds = from_to row (fun t ->
         let low = lower.get t and high = upper.get t in
@@ -96,56 +90,88 @@ let sets file =
       if Q.gt least Q.one && near least then scaled least fst
       else if Q.lt most Q.one && near most then scaled most snd
       else bounds
-  end
 
-let objective file name = "problem.objective." ^ name
-let reward file = if there file (objective file "reward")
-  then (let r = floats file (objective file "reward") in fun c -> exact (r.get c)) else fun _ -> Q.zero
+let objective name = "problem.objective." ^ name
+let numbers file name = if there file name then (let v = floats file name in fun i -> exact (v.get i)) else fun _ -> Q.zero
+let reward file = numbers file (objective "reward")
 (* In place of a number, over a domain: a polynomial of the problem. *)
-let earned file polys = if not (there file (objective file "earned")) then (let r = reward file in fun c -> [ r c, [] ])
-  else if there file (objective file "reward") then raise Not_found
-  else (let e = ints file (objective file "earned") in fun c -> polys.(e.get c))
+let earned file polys = if not (there file (objective "earned")) then (let r = reward file in fun c -> [ r c, [] ])
+  else if there file (objective "reward") then raise Not_found
+  else (let e = ints file (objective "earned") in fun c -> polys.(e.get c))
 
 (* All but the choices. *)
 let shape file =
-  let own name = objective file name in
+  let own name = objective name in
   let marked name otherwise = if there file (own name) then (truths file (own name)).get else fun _ -> otherwise in
   let kind = text file (own "kind") in
   { Checker.states = (ints file "problem.graph.choice_start").size - 1; initial = whole file "problem.graph.initial";
     rows = (fun _ -> []);
     kind_of = (match kind with
-      | "UNTIL" -> Checker.Until | "NEXT" -> Checker.Next | "REACH_REWARD" -> Checker.Reach_reward | "AVERAGE" -> Checker.Average
+      | "UNTIL" | "TEMPORAL" (* of the product *) -> Checker.Until | "NEXT" -> Checker.Next | "REACH_REWARD" -> Checker.Reach_reward | "AVERAGE" -> Checker.Average
       | "CUMULATIVE" -> Checker.Cumulative | "TOTAL" -> Checker.Total | "DISCOUNTED" -> Checker.Discounted
       | kind -> not_covered kind);
     target = marked "target" false; allowed = marked "allowed" true;
-    terminal = (if there file (own "terminal")
-      then (let v = floats file (own "terminal") in fun s -> exact (v.get s)) else fun _ -> Q.zero);
-    first = whole file (own "lower_steps");
+    terminal = numbers file (own "terminal"); first = whole file (own "lower_steps");
     last = (if kind = "NEXT" then Some 1 else if missing file (own "upper_steps") then None
       else Some (whole file (own "upper_steps")));
     factor = (if missing file (own "discount") then Q.one else exact (real file (own "discount"))) }
 
 let problem file =
   let g = graph file and set = sets file and reward = reward file in
-  if there file (objective file "earned") then raise Not_found;
+  if there file (objective "earned") then raise Not_found;
   let choice c =
     let a, _ = span g.transition_start c in
     { Checker.reward = reward c;
       edges = List.mapi (fun i (lo, hi) -> { Checker.next = g.successor.get (a + i); lo; hi }) (set c) } in
   { (shape file) with rows = (fun s -> from_to (span g.choice_start s) choice) }
 
+(* ---------- Temporal formulas ---------- *)
+
+(* The automaton, and its product with the graph: pairs (s, q) that the initial state reaches, in their order. Letters are the columns of atoms that
+   occur, in the order of the numbers Σ atom·2^i. [settling]: hints about the automaton. *)
+let runs file settling =
+  let own name = "problem.automaton." ^ name in
+  if text file (objective "kind") <> "TEMPORAL" then (if missing file "problem.automaton" then None else raise Not_found) else
+    let g = graph file and rows name = List.hd (table file (own name)).shape and known = Hashtbl.create 100 and all n = List.init n Fun.id in
+    let states = g.choice_start.size - 1 and memories = rows "successor" and atom = truths file (own "atom") and successor = ints file (own "successor") in
+    let pair = ints file (own "pair") and avoided = truths file (own "avoided") and repeated = truths file (own "repeated") in
+    let letters = successor.size / memories and place = Array.make (states * memories) (-1) in
+    let column s = List.rev_map (fun i -> atom.get (i * states + s)) (all (rows "atom")) in
+    List.iteri (fun l column -> Hashtbl.add known column l) (List.sort_uniq compare (List.init states column));
+    let letter = Array.init states (fun s -> Hashtbl.find known (column s)) in
+    let reads q l = successor.get (q * letters + l) and mark (v : bool vector) k q l = v.get ((k * memories + q) * letters + l) in
+    let behind (s, q) = let q = reads q letter.(s) and first s = g.transition_start.get (g.choice_start.get s) in
+      from_to (first s, first (s + 1)) (fun t -> g.successor.get t, q) in
+    let rec visit = function [] -> () | (s, q) :: rest -> let k = s * memories + q in
+      visit (if place.(k) >= 0 then rest else (place.(k) <- 0; List.rev_append (behind (s, q)) rest)) in
+    visit [ whole file "problem.graph.initial", 0 ];
+    let keys = Array.of_list (List.filter (fun k -> place.(k) >= 0) (all (states * memories))) in
+    Array.iteri (fun i k -> place.(k) <- i) keys;
+    let key = Array.get (Array.map (fun k -> k / memories, k mod memories) keys) in
+    let number (s, q) = let i = place.(s * memories + q) in if i < 0 then raise Not_found else i in
+    let pairs = List.map (fun k -> mark avoided k, List.map (mark repeated) (List.filter (fun i -> pair.get i = k) (all pair.size))) (all (rows "avoided")) in
+    let settled, home = settling memories letters reads pairs in
+    Some { Checker.letter = Array.get letter; reads; pairs; nodes = Array.length keys; key; number; memories; letters; settled; home }
+
 (* ---------- The claims ---------- *)
 
-let complement file = truth file (objective file "complement")
+let complement file = truth file (objective "complement")
 
-let question file number =
+(* A policy that sees a product's memory has choices in the order of the nodes; a given one is of the model. *)
+let question file (runs : Checker.automaton option) number =
   let g = graph file and own name = Printf.sprintf "claims.%d.%s" number name in
+  let choices, state = match runs with
+    | Some a when text file "claims.0.name" <> "given policy" ->
+      let sums = running (fun k -> let first, last = span g.choice_start (fst (a.key k)) in last - first) a.nodes in
+      { size = a.nodes + 1; get = fun k -> if k = 0 then 0 else sums (k - 1) }, Fun.id
+    | Some a -> g.choice_start, fun k -> fst (a.key k)
+    | None -> g.choice_start, Fun.id in
   let policy = match text file (own "policy") with
     | "free" -> None
     | "randomised" ->
       let weight = floats file (own "weight") in
       Some (fun _ s ->
-        let weights = from_to (span g.choice_start s) (fun c -> exact (weight.get c)) in
+        let weights = from_to (span choices (state s)) (fun c -> exact (weight.get c)) in
         Checker.Mix (List.map (fun w -> Q.div w (sum weights)) weights))
     | _ ->
       (* [earlier] has rows (step, state, choice), steps falling: until that step another choice than [choice] *)
@@ -153,11 +179,11 @@ let question file number =
       let rows = if there file (own "earlier") then ints file (own "earlier") else { size = 0; get = Fun.id } in
       for i = 0 to rows.size / 3 - 1 do Hashtbl.add changes (rows.get (3 * i + 1)) (rows.get (3 * i), rows.get (3 * i + 2)) done;
       Some (fun step s ->
-        let c = match List.find_opt (fun (until, _) -> until >= step) (Hashtbl.find_all changes s) with
-          | Some (_, c) -> c | None -> choice.get s in
-        Checker.Only (c - g.choice_start.get s)) in
-  { Checker.agent_max = text file (objective file "agent") = "MAX"; policy;
-    nature_is = (match text file (objective file "nature") with "MAX" -> Some true | "MIN" -> Some false | _ -> None) }
+        let c = match List.find_opt (fun (until, _) -> until >= step) (Hashtbl.find_all changes (state s)) with
+          | Some (_, c) -> c | None -> choice.get (state s) in
+        Checker.Only (c - choices.get (state s))) in
+  { Checker.agent_max = text file (objective "agent") = "MAX"; policy;
+    nature_is = (match text file (objective "nature") with "MAX" -> Some true | "MIN" -> Some false | _ -> None) }
 
 (* The claims whose difference is claimed: the value of the first less that of the second. *)
 let pair file number = if text file (Printf.sprintf "claims.%d.policy" number) <> "pair" then None
@@ -261,6 +287,7 @@ let is_given file = match at file "claims" with
 let assumed file =
   let if_ words = ", if " ^ words and data = not (missing file "problem.data") in
   (if missing file "problem.assumed_support" then "" else if_ (Printf.sprintf "every possible transition has at least probability %.17g" (support file)))
+  ^ (if missing file "problem.automaton" then "" else if_ "the automaton in the file recognises the formula that is meant")
   ^ (if data && prior file <> [] then if_ "the prior does not depend on the data" else "")
   ^ (if data && has file of_given && is_given file then if_ "the given policy was chosen without these data" else "")
   ^ (if not (data && (has file [ "likelihood" ] || bets file)) then "" else match plan file with

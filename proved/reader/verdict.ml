@@ -19,7 +19,8 @@ let read data : Says.file =
 
 (* The theorem; [hints]: of everything that is not believed. *)
 let theorem (file : Says.file) (hints : Problem.t) claims =
-  let complement = Says.complement file and question = Says.question file in
+  let complement = Says.complement file and runs = Says.runs file Runs.settling in
+  let question = Says.question file runs in
   let upper_lower i = let lower, upper = Says.bounds file i in Says.ends lower, Says.ends upper in
   let each holds = List.iteri (fun i name -> if not (holds i) then
     if Problem.has_cells hints i then not_covered "coupled values that its cells do not prove" else demand false (name ^ ": the claim is not proved")) claims in
@@ -27,8 +28,8 @@ let theorem (file : Says.file) (hints : Problem.t) claims =
     let problem = Says.problem file in
     each (fun i ->
       let lower, upper = upper_lower i in
-      let low, high = Hints.of_claim hints problem (question i) i in
-      Checker.prove problem (question i) complement lower upper low high);
+      let low, high = Hints.of_claim hints problem runs (question i) i in
+      Checker.accept_value problem runs (question i) complement lower upper low high);
     "value_sound"
   end else begin
     let model = Says.model file and data = Says.has_data file and expression = Says.ints file "problem.expression" in
@@ -50,12 +51,12 @@ let theorem (file : Says.file) (hints : Problem.t) claims =
     let predict = if likelihood then Predictor.of_model (Problem.domain hints) expression polynomials (Says.prior file) else fun _ _ -> [] in
     let scheme = if bets then Bettor.of_model hints expression polynomials (Says.plan file) d3 else Says.no_bets in
     let classes = if bets then Says.met_classes file scheme else fun _ _ -> 0 in
-    let made = Array.of_list (Learned.certificates hints model complement question derived counts d1 fixed
+    let made = Array.of_list (Learned.certificates hints model runs complement question derived counts d1 fixed
       (expressions, pilots, predict, batches, met, d2) (scheme, classes, d3)) in
     each (fun i ->
       let lower, upper = upper_lower i and cert, tails = made.(i) in
       let one, other = match Says.pair file i with Some (one, other) -> one, Some (question other) | None -> i, None in
-      let cert = { cert with Checker.ask = question one; versus = other; compl = complement; lower; upper } in
+      let cert = { cert with Checker.ask = question one; versus = other; reader = runs; compl = complement; lower; upper } in
       if not data then Checker.accept_domain model cert
       else if fixed then Checker.accept_fixed model count event counts d1 expressions pilots predict batches met d2 cert tails
       else Checker.accept model count event counts d1 expressions pilots predict batches met d2 scheme classes d3 cert);

@@ -1,6 +1,6 @@
 (* Bounds that follow the parameters: the region is cut into cells, and on each a form bounds the value of a policy at every open state. *)
 From Coq Require Import List Bool Arith QArith Qreals Reals Lra Lia FunctionalExtensionality.
-From Proved Require Import Game Problem Basics Polynomial Value Sound Model Learned Forms.
+From Proved Require Import Game Problem Basics Polynomial Value Sound Model Temporal Learned Forms.
 Import ListNotations.
 Open Scope R_scope.
 
@@ -133,7 +133,7 @@ Definition joint (c : cert) (upward : bool) (env : list poly) (b : option Q) : b
   end.
 (* The same of two policies: the vectors of the second stand beside those of the first. *)
 Definition rival (c : cert) (q : question) : cert :=
-  Cert q None (compl c) None None (low2 c) (high2 c) (elow c) (ehigh c) (parts c) (level c) (shares c) (lg c) (facts c) (bounds c) (bound_at c)
+  Cert q None (reader c) (compl c) None None (low2 c) (high2 c) (elow c) (ehigh c) (parts c) (level c) (shares c) (lg c) (facts c) (bounds c) (bound_at c)
     (slot c) (paid c) (why_low2 c) (why_high2 c) None None (low2 c) (high2 c) (why_low2 c) (why_high2 c).
 Definition pair_ok (c c' : cert) (upward : bool) (b : Q) (env : list poly) (l : cell) : bool :=
   let w := first_walk l in let w' := second_walk l in let s := initial (shape M) in let g := turn upward in
@@ -166,8 +166,12 @@ Definition holds (c : cert) : bool :=
       (shows_low (boxed M (pays c false) (sides c)) (ask c) (low c) l || joint c false env l) &&
       match u with Some v => shows_high (boxed M (pays c true) (sides c)) (ask c) (high c) v || joint c true env u | None => true end
   end.
-Definition shown (c : cert) : bool := match versus c with None => holds c | Some q => differs c q end.
+Definition shown_of (c : cert) : bool := match versus c with None => holds c | Some q => differs c q end.
 End Checker.
+(* The same of runs that an automaton accepts. *)
+Definition shown (M : model) (N : nat) (evs : nat -> event) (cut : (nat -> Q) -> Q -> option poly) (stakes : nat -> (nat -> bound) -> wager -> option poly)
+    (c : cert) : bool :=
+  match reader c with Some A => readable (skeleton M) A | None => true end && shown_of (of_runs M c) N evs cut stakes c.
 
 (* ---------- Policies that do the same at every visit ---------- *)
 
@@ -718,12 +722,15 @@ Proof.
   apply (Rmult_le_reg_l (IZR (unit_of l))); [exact U0|]. rewrite Rmult_0_r.
   replace (IZR (unit_of l) * (Q2R (sign upward) * (Q2R b - v / IZR (unit_of l)))) with (Q2R (sign upward) * (IZR (unit_of l) * Q2R b - v)) by (field; lra). lra.
 Qed.
-Theorem shown_true N evs cut stakes c : shown M N evs cut stakes c = true -> (forall t r p, cut t r = Some p -> 0 <= [[ p ]]) ->
+Lemma shown_of_true N evs cut stakes c : shown_of M N evs cut stakes c = true -> (forall t r p, cut t r = Some p -> 0 <= [[ p ]]) ->
   bets_hold M theta stakes ->
   (forall g, (g < N)%nat -> Q2R (elow c g) <= [[ about (evs g) ]] <= Q2R (ehigh c g)) ->
-  claim_true M theta c.
+  match versus c with
+  | Some q => true_difference M theta (ask c) q (compl c) (lower c) (upper c)
+  | None => true_stated M theta (ask c) (compl c) (lower c) (upper c)
+  end.
 Proof.
-  intros H CT BT EV. unfold shown in H. unfold claim_true.
+  intros H CT BT EV. unfold shown_of in H.
   assert (Sg : Q2R (sign false) = 1 /\ Q2R (sign true) = -1) by (unfold sign, Q2R; simpl; lra). destruct Sg as [Sf Stt].
   destruct (versus c) as [q|].
   - unfold differs in H. destruct (lower c) as [l0|] eqn:El; [|discriminate]. destruct (upper c) as [u0|] eqn:Eu; [|discriminate].
@@ -812,6 +819,16 @@ Proof.
       destruct (kind_of (shape M)); try discriminate K; auto.
 Qed.
 End Truth.
+
+Theorem shown_true M theta (T : instance M theta) N evs cut stakes c : shown M N evs cut stakes c = true ->
+  (forall t r p, cut t r = Some p -> 0 <= poly_at theta p) -> bets_hold M theta stakes ->
+  (forall g, (g < N)%nat -> Q2R (elow c g) <= poly_at theta (about (evs g)) <= Q2R (ehigh c g)) -> claim_true M theta c.
+Proof.
+  unfold shown, claim_true, of_runs. destruct (reader c) as [A|]; intros H CT BT EV.
+  - apply andb_prop in H. destruct H as [HR H]. split; [now apply readable_true|].
+    apply (shown_of_true (product_model M A) theta (product_instance M A theta HR T) N evs cut stakes c H CT BT EV).
+  - split; [exact I|]. apply (shown_of_true M theta T N evs cut stakes c H CT BT EV).
+Qed.
 
 (* Every instantiation of the domain. *)
 Definition accept_domain (M : model) (c : cert) : bool := shown M 0 (fun _ => Event [] []) no_cut no_stakes c.

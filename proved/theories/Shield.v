@@ -4,7 +4,7 @@ From Proved Require Import Game Problem Basics Polynomial Stationary Sums Reward
 Import ListNotations.
 Open Scope R_scope.
 
-(* BELIEVED *)
+(* STATED *)
 (* [price j s i]: of choice i of state s at step j (the last one of them for all later steps); None: it is never allowed.
    [commits h s]: in s after h and ever after the fallback alone may act. *)
 Record shield := Shield { slack : Q; price : nat -> nat -> nat -> option Q; commits : hist -> nat -> bool }.
@@ -499,7 +499,7 @@ Proof.
 Qed.
 
 (* The program's answer about a shield. *)
-(* BELIEVED *)
+(* STATED *)
 Theorem shield_sound max p q hs S b : shields max p q (alone hs) S b = true -> (needs_patience max p = true -> patient S) ->
   (exists a, legal_agent (game_of p) (pol_of p q) a /\ guarded p (witness hs) S a) /\ (exists n, legal_nature (game_of p) n) /\
   forall a n, legal_agent (game_of p) (pol_of p q) a -> guarded p (witness hs) S a -> legal_nature (game_of p) n ->
@@ -517,7 +517,7 @@ Qed.
 
 (* The same at the truth of a model with parameters, wherever the facts hold that its sets are proved by. Over a domain there are none of
    data; of learned ones it is this that fails with probability at most delta in the proofs of [learned_sound] and [fixed_sound]. *)
-(* BELIEVED *)
+(* STATED *)
 Theorem shield_true M (theta : nat -> R) N evs (cut : (nat -> Q) -> Q -> option poly) stakes c (max : bool) S b : instance M theta -> sets_ok M N evs cut stakes c = true ->
   (forall t r p, cut t r = Some p -> 0 <= poly_at theta p) -> bets_hold M theta stakes ->
   (forall g, (g < N)%nat -> Q2R (elow c g) <= poly_at theta (about (evs g)) <= Q2R (ehigh c g)) ->

@@ -750,11 +750,9 @@ Proof.
     apply (high_of_hints p q hs b PL); auto; rewrite E; assumption.
 Qed.
 
-(* The program's answer about a value. *)
-(* BELIEVED *)
-Theorem value_sound p q complement lower upper low high :
+(* The program's answer about a value; see Temporal.v. *)
+Theorem prove_sound p q complement lower upper low high :
   prove p q complement lower upper low high = true -> stated p q complement lower upper.
-(* END *)
 Proof.
   unfold prove, shows, stated. destruct (if complement then _ else _) as [l u]. intros H. apply andb_prop in H. destruct H as [H1 H2].
   split; [now apply low_sound with (hs := low)|]. destruct u as [u|]; [now apply high_sound with (hs := high)|exact I].

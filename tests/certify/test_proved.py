@@ -11,6 +11,7 @@ import json
 import random
 import re
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
@@ -31,7 +32,10 @@ from adversary.honest import ALL as KNOWN
 from adversary.honest import (
     DRAWN_SPREAD,
     DRAWN_WALK,
+    GIVEN,
+    INTERVAL,
     ONE_CHOICE,
+    POINT,
     REACH,
     SPREAD,
     SPREAD_DOMAIN,
@@ -40,6 +44,7 @@ from adversary.honest import (
     Honest,
     quietly,
 )
+from adversary.hostile import AUTOMATA
 from adversary.judge import Verdict, verify
 from adversary.malformed import MALFORMED
 from adversary.mutations import mutation
@@ -86,7 +91,7 @@ def program() -> Path:
 
 
 OTHERS = re.compile(
-    "temporal|rarely|settles|follows|remembered|factors|l1|ellipsoid|hoeffding|/costs|quotients|steps"
+    "temporal|rarely|follows|remembered|factors|l1|ellipsoid|hoeffding|/costs|quotients|steps"
     "|(domain|spread/.*)/coupled"  # domains with an equality
 )
 """Names of certificates of kinds that it does not cover."""
@@ -214,12 +219,53 @@ MORE = [
 Clopper and Pearson of trajectories that meet no choice twice, rewards with parameters, long-run averages,
 coupled values, differences of policies."""
 
-ALL = {**KNOWN, **{one.name: one for one in MORE}}
+RUNS = [
+    Honest(f"{model}/runs/{name}", "check", "game.prism", text, ("--prop", question), policy=policy)
+    for model, text, name, question, policy in (
+        ("point", POINT, "twice", "Pmax=? [ F (s=1 & (F s=4)) ]", ""),
+        ("point", POINT, "unless", 'Pmax=? [ s!=2 U (s=1 & (X ("goal" | s=2))) ]', ""),
+        ("point", POINT, "given", 'Pmin=? [ (X s=2) | (F (s=1 & (X "goal"))) ]', GIVEN),
+        ("interval", INTERVAL, "both", 'Pmaxmin=? [ (F s=1) & (F "goal") ]', ""),
+        ("interval", INTERVAL, "soon", "Pminmax=? [ F<=5 (s=2 & (X s=4)) ]", ""),
+        ("interval", INTERVAL, "given", "Pmaxmin=? [ G (s=2 => (X s!=4)) ]", GIVEN),
+    )
+] + [
+    Honest(
+        f"{model}/runs/{sets}", command, f"{model}.prism", text, (*domain, "--prop", question),
+        (*method, "--sets", sets), drawn, policy=policy,
+    )
+    for model, text, domain, command, drawn, sets, method, question, policy in (
+        (
+            "walk", WALK, WALK_DOMAIN, "learn", DRAWN_WALK, "tied", ("--delta", "0.05"),
+            'Pmax=? [ (F s=1) & (F "goal") ]', "",
+        ),
+        (
+            "walk", WALK, WALK_DOMAIN, "learn", DRAWN_WALK, "rectangular",
+            ("--delta", "0.05", "--region", "likelihood"), "Pmin=? [ G (s=2 => (X (X s!=1))) ]", "",
+        ),
+        (
+            "spread", SPREAD, SPREAD_DOMAIN, "learn", DRAWN_SPREAD, "expression",
+            ("--delta", "0.05", "--region", "polytope"), 'Pmax=? [ F (s=2 & (F "goal")) ]', "",
+        ),
+        (
+            "domain", SPREAD, SPREAD_DOMAIN, "check", (), "rectangular", (),
+            'Pmax=? [ (F s=2) & (F "goal") ]', "",
+        ),
+        (
+            "domain", SPREAD, SPREAD_DOMAIN, "check", (), "expression", (),
+            "Pmax=? [ F (s=2 & (F s=1)) ]", ONE_CHOICE,
+        ),
+    )
+]  # fmt: skip
+"""Temporal formulas that finite runs decide: policies with memory, given ones, complements, all players."""
+
+ALL = {**KNOWN, **{one.name: one for one in (*MORE, *RUNS)}}
 COVERED = [name for name in ALL if is_covered(name)]
 CELLS = [name for name in COVERED if "coupled" in name or "difference" in name]
 """Their cells are found anew: others in the file need not be refused."""
 KINDS = {
     "all": [name for name in COVERED if name not in CELLS],
+    "runs": [name for name in COVERED if re.search("runs|settles", name)],
     "newest": [*CELLS, *(name for name in COVERED if "bets" in name)],
 }
 """Kinds that mutants are made of."""
@@ -324,6 +370,88 @@ def with_other_hints(forgery: Forgery, honest: Honest, path: Path) -> Verdict:
     if (verdict := verify(changed.save(path), "--exact")).accepted:
         return verdict
     return verify(with_own_models(changed, path).save(path), "--exact")
+
+
+def changed(name: str, change: Callable[[np.ndarray], np.ndarray]) -> Callable[[Forgery], None]:
+    """An array of the automaton, changed."""
+
+    def forge(forgery: Forgery) -> None:
+        path = f"problem.automaton.{name}"
+        forgery[path] = change(forgery[path].copy())
+
+    return forge
+
+
+def left(array: np.ndarray) -> np.ndarray:
+    """A last memory that one letter leaves."""
+    array[-1, 0] = 0
+    return array
+
+
+def both_of(*forges: Callable[[Forgery], None]) -> Callable[[Forgery], None]:
+    return lambda forgery: [forge(forgery) for forge in forges] and None
+
+
+OTHER_AUTOMATA = {
+    "letters of other states": (changed("atom", lambda a: np.roll(a, 1, axis=1)), (1, 2)),
+    "atoms in another order": (changed("atom", lambda a: a[::-1]), (0, 1, 2)),
+    "a won memory that is left": (changed("successor", left), (NOT_COVERED,)),
+    "won at once": (changed("repeated", np.ones_like), (1, NOT_COVERED)),
+    "never won": (changed("repeated", np.zeros_like), (1, NOT_COVERED)),
+    "avoided for ever": (
+        both_of(changed("avoided", np.ones_like), changed("repeated", np.zeros_like)), (1, NOT_COVERED),
+    ),
+    "won infinitely often": (changed("repeated", lambda a: ~a), (NOT_COVERED,)),
+    "a mark that is nowhere beside it": (
+        both_of(
+            changed("repeated", lambda a: np.concatenate([a, np.zeros_like(a)])),
+            changed("pair", lambda a: np.concatenate([a, a])),
+        ), (1,),
+    ),
+    "bounds on the steps": (lambda f: f.__setitem__("problem.objective.upper_steps", 3), (2,)),
+    "rewards": (lambda f: f.__setitem__("problem.objective.reward", np.ones(8)), (2,)),
+    "a policy by steps": (lambda f: f.__setitem__("claims.0.earlier", np.zeros((1, 3), np.int64)), (2,)),
+    "the model's vectors": (lambda f: f.__setitem__("values.0.lower", f["values.0.lower"][:6]), (2,)),
+    "the other side": (
+        lambda f: f.__setitem__("problem.objective.complement", not f["problem.objective.complement"]), (1,),
+    ),
+}  # fmt: skip
+"""What becomes of an honest certificate about another automaton: code of the proved checker."""
+
+
+@pytest.mark.thinned(4)
+@pytest.mark.parametrize("name", ["point/runs/unless", "interval/runs/given", "walk/runs/tied"])
+@pytest.mark.parametrize("what", [*OTHER_AUTOMATA, *AUTOMATA])
+def test_runs_are_accepted_by_the_automaton_of_the_file(
+    program: Path, tmp_path: Path, name: str, what: str
+) -> None:
+    path, forgery = tmp_path / "forged.cert", Forgery.of(ALL[name].certificate)
+    if what in OTHER_AUTOMATA:
+        forge, codes = OTHER_AUTOMATA[what]
+        forge(forgery)
+        forgery.save(path)
+    else:
+        codes = (2,)
+        path.write_bytes(AUTOMATA[what](forgery))
+    code, words = asked(program, path)
+    assert code in codes and (code == NOT_COVERED or (code == 0) == verify(path, "--exact").accepted), words
+
+
+@pytest.mark.parametrize("name", ["walk/runs/tied", "walk/runs/rectangular"])
+def test_a_policy_with_memory_is_the_one_of_the_file(program: Path, tmp_path: Path, name: str) -> None:
+    """Choices of the product's states, in their order: those of another memory are another policy."""
+    forgery = Forgery.of(ALL[name].certificate)
+    choice = forgery["claims.0.choice"]
+    verdicts = set()
+    for state in range(len(choice)):
+        for step in (-1, 1):
+            moved = forgery.copy()
+            moved["claims.0.choice"] = np.where(np.arange(len(choice)) == state, choice + step, choice)
+            path = moved.save(tmp_path / "moved.cert")
+            code, words = asked(program, path)
+            assert (code == 0) == verify(path, "--exact").accepted, words
+            verdicts.add(code)
+    assert {1, 2} <= verdicts
 
 
 def test_bets_follow_the_plan_that_the_data_state(program: Path, tmp_path: Path) -> None:

@@ -3,65 +3,65 @@
 globalThis!=="object"&&(this?b():(a.defineProperty(a.prototype,"_T_",{configurable:true,get:b}),_T_));function
 b(){var
 b=this||self;b.globalThis=b;delete
-a.prototype._T_}}(Object));(function(N){"use strict";var
-dz="TOTAL",ru="a cut at a point where something seen has no probability",lf="transition_start",qP="Invalid_argument",hE="Map.bal",pF="@[",h3=192,qh="a row of a slab without shares",qg=123,ly="choice_start",fY="the header is no JSON text of ours",qO="%ni",rt="values",ci=4096,qe="coupled",qf="plain",qd=0.9,rs="coupled values of free agents",c4=0xff,kH="value slab of few data",hO="censored",hU=1e-12,qc="outcomes of episodes",lx=-1e-09,rr=1073741824,bp="0",e3="pair",ch="upper",h2="difference",cG=128,pE="Sys_blocked_io",qb="fd ",kW="target",rq="costs",ax=248,rp=">",le="batch_count",ro=1027,pD=-16,d0="claims",pC="problem.objective.",ld="Z.Overflow",qa=".name",h1="terminal",kF=1048576.,m=246,kG="successor",hD="earlier",pB="%u",f4="generative-fixed",lw="method",pA="text",lc=2049,rn="error",hN=20000,qN=1000000000.,kE=127,d4=1024,pz="@{",kV=16.,eZ="episodes",kU=-2147483648,lv="e",py=" : flags Open_rdonly and Open_wronly are not compatible",qM="is out of range",kD=240,dv="-",kT="int16",qL="a region beside intervals of transitions",kS=": Not a directory",px=" : file already exists",qK="claim",c6=0xffffff,kC="proofs",lu="int32",p$="Out_of_memory",h0="randomised",kR="problem.data",lt="inf",kQ="index out of bounds",bX="likelihood",pw="problem.graph.choice_start",hM="_bigarr02",qJ="automaton",p_=1.01,hZ="nature",rm="hoeffding",dx=-1.,p9="theta",dy=2147483647,qI=", characters ",f1="discount",cE=0xffff,p7=50000000,p8="problem.graph.transition_start",pv=12520,f0=400,ls="batch_start",bA="UNTIL",rl="infinity",pu="robust policy",kB="bool",bb=1000,hC="problem.expression",w="",lb=224,rk=1e+150,hB="agent",pt="^",kO="MIN",kP="coefficient",la="a member has a word of no code",lr="header.json",hA="stated",fX="upper_steps",eX=0x3f,hL="region",p6=150,ps="Match_failure",du="NEXT",pr=16777215,p5=-10,rj="costs that were seen",kA="initial",hK=252,bW=".",dZ="+",ri=": the lower bound is not inductive",p4=0xf0,k$="splits",hY="kind",pq=2147483648,qH="the region does not fit the coordinates",qG="claims.%d.%s",kz="data",e0="AVERAGE",rh=110,ky="learned",fW="earned",p3=116,pp="%li",fV="anytime",qF=1e-07,p2="impossible case",qE="probability",rg=0.25,hJ="complement",lq=-32,hI="trajectories",bV=1e-300,ck=1023,p1=-1080,rf="open",k_="nan",re="expression",kN="value",po=0xe0,p0=-1023,qD="claims.%d.name",hT="value slab of the best",rd=117,hX="clopper-pearson",qC=0xdfff,cj="/",rc="Assert_failure",pZ="format",hH=1000000.,k9="ENOTDIR",pn="reasons.ml",qB=1073741823,hz="problem.data.",rb="size",E=250,qA="3/5 likelihood",kM=1e-13,hG='"',ra=0.001,kx=1255,qz="polynomial",q$="Fatal error: exception %s\n",pY=0x800,f3=255,q_="ANY",pm="jsError",cC=0x8000,k8="int8",e2="planned",cF=256,d3=1048576,f2="TEMPORAL",qy="End_of_file",pl="float64",k7="Failure",f_="DISCOUNTED",pk="\n",lp="ENOENT",pj="learned.ml",pX="([^/]+)",d2="claims.",f9=200,pW=-257,kL=0xf,ph=-48,pi="weissman",k6="choices of earlier steps do not fit",qx=0xdc00,pV=125,q9="ENOTEMPTY",pg=4000,lo="bound",aV="camlinternalFormat.ml",pU="Division_by_zero",k5="fixed",q8="problem.probability",fU="problem",qw="Sys_error",d1=1e-14,hy="lower_steps",pT=": ",hS="given policy",ln="arrays",pS="there is nothing to cut",q7="row",pf="EEXIST",f8="%d",qv="Printexc.handle_uncaught_exception",cg="lower",q6="buffer.ml",hR="int_of_string",pR="no such tangent",kK="delta",k4="name",kw=120,c3=1e-09,k3=103,q4="graph",q5="problem.theta",f7="value slab",hF=102,f6="transitions",fT="MAX",kv=512,pe="9/10 value slab",ku="shared_by",qu=257,pd=0x7ff0,pP=1e-15,pQ="models open",hx="adaptive",lm=1000000,f5="CUMULATIVE",e1="design",q3="int64",ks=144,kt="rows",pc="0x",qt="9/10 value slab of the best",kr="nothing",pb="\n",pa="about",cD=254,fS="reward",am=100,eW="free",pO=" : flags Open_text and Open_binary are not compatible",qs="%Li",pN="points size",bz=0.5,q2="it ends early",qr="bound_side",eY=160,pM="region.ml",hQ="is of another type",kq=0.1,o$="problem.polynomial",dw="REACH_REWARD",ll="Unix.Unix_error",o_="problem.data.method",kp="mkdir",q1="Stack_overflow",hw=": No such file or directory",hW="policy",q0="problem.data.delta",qZ="/static/",pL=-97,qY=253,lk="allowed",qX="Not_found",qq=227,qo=1e-08,qp="intervals without one of their ends",qW="problem.domain",ko="batch_transition",k2="problem.assumed_support",hv="is_equality",k1=", ",o8="problem.domain.",o9="digest",lj="rmdir",qV=32752,qU=1026,k0="domain",hV="repeats",qT="false",kZ="slab",li="events",qn="problem.data.prior",o6="Pervasives.do_at_exit",o7="utf8",qm="a member has another length",c5=" ",lh="Fatal error: exception ",b7=0x80,ql="Undefined_recursive_module",qS="problem.data.batch_start",qk=1074,pJ=1e-06,pK="bound_expression",kY="choice",fZ="point",qR="prior",kX="weight",pI="objective",kJ="a code has too many words",hP="Set.bal",qQ="_",lg="compare: functional value",pH="products with equalities of the domain",qj="%i",o5=1.000000001,o4="beta-binomial",pG="true",qi="certificate",o3="share",kI="assumed_support";function
-JC(c,d){var
+a.prototype._T_}}(Object));(function(P){"use strict";var
+dB="TOTAL",rS="a cut at a point where something seen has no probability",q5="transition_start",q6="Invalid_argument",hV="Map.bal",pO="@[",ic=192,qw="a row of a slab without shares",qv=123,rR="choice_start",f0="the header is no JSON text of ours",q4="%ni",rQ="values",kX="runs.ml",cl=4096,qt="coupled",qu="plain",qs=0.9,rP="coupled values of free agents",c4=0xff,kI="value slab of few data",kW="censored",h9=1e-12,qr="outcomes of episodes",lt=-1e-09,rO=1073741824,bu="0",dC="pair",dz="upper",ib="difference",c7=128,pN="Sys_blocked_io",qq="fd ",qp="target",rN="costs",az=248,rM=">",q3="batch_count",rL=1027,pM=-16,d6="claims",pL="problem.objective.",lc="Z.Overflow",qo=".name",rK="terminal",kG=1048576.,n=246,fZ="successor",kH="earlier",pK="%u",f6="generative-fixed",rJ="method",pJ="text",lb=2049,rI="error",pI="problem.graph.initial",h4=20000,q2=1000000000.,kF=127,ea=1024,pH="@{",kV=16.,f3="episodes",kU=-2147483648,ls="e",pG=" : flags Open_rdonly and Open_wronly are not compatible",q1="is out of range",kE=240,dw="-",kT="int16",q0="a region beside intervals of transitions",kS=": Not a directory",pF=" : file already exists",qZ="claim",c6=0xffffff,kD="proofs",lr="int32",qn="Out_of_memory",ia="randomised",kC="avoided",kR="problem.data",lq="inf",kQ="index out of bounds",b3="likelihood",pE="problem.graph.choice_start",h3="_bigarr02",la="automaton",qm=1.01,lp="nature",rH="hoeffding",dy=-1.,dA=2147483647,pD="problem.automaton.",qY=", characters ",ql=268435456,h2="discount",cF=0xffff,qj=50000000,qk="problem.graph.transition_start",pC=12520,f2=400,rG="batch_start",qi="believed",bv="UNTIL",rF="infinity",kA="robust policy",kB="bool",a8=1000,hU="problem.expression",v="",k$=224,rE=1e+150,kz="agent",pB="^",kP="MIN",qh="coefficient",k_="a member has a word of no code",lo="header.json",ky="stated",hT="upper_steps",e2=0x3f,k9="atom",pA="repeated",h1="region",qg=150,pz="Match_failure",dv="NEXT",py=16777215,qf=-10,rD="costs that were seen",px="initial",h0=252,kO="problem.automaton",b2=".",d5="+",rC=": the lower bound is not inductive",qe=0xf0,k8="splits",h$="kind",pw=2147483648,qX="the region does not fit the coordinates",qW="claims.%d.%s",kx="data",e4="AVERAGE",rB=110,kw="learned",hS="earned",qd=116,pv="%li",hR="anytime",qV=1e-07,qc="impossible case",rA=0.25,kN="complement",ln=-32,hZ="trajectories",b1=1e-300,cn=1023,qb=-1080,rz="open",k7="nan",kM="value",pu=0xe0,qa=-1023,qU="claims.%d.name",h8="value slab of the best",ry=117,h_="clopper-pearson",qT=0xdfff,cm="/",rx="Assert_failure",p$="format",hY=1000000.,k6="ENOTDIR",pt="reasons.ml",qS=1073741823,hQ="problem.data.",rw="size",G=250,qR="3/5 likelihood",kL=1e-13,hX='"',rv=0.001,kv=1255,ru="Fatal error: exception %s\n",p_=0x800,f5=255,rt="ANY",ps="jsError",cD=0x8000,k5="int8",gc="planned",cG=256,d$=1048576,d_="TEMPORAL",qQ="End_of_file",pr="float64",k4="Failure",gb="DISCOUNTED",pq="\n",lm="ENOENT",pp="learned.ml",p9="([^/]+)",d9="claims.",ga=200,p8=-257,kK=0xf,pn=-48,po="weissman",k3="choices of earlier steps do not fit",qP=0xdc00,p7=125,rs="ENOTEMPTY",pm=4000,rr="bound",aZ="camlinternalFormat.ml",p6="Division_by_zero",h7="fixed",rq="problem.probability",fY="problem",qO="Sys_error",d7=1e-14,ku="lower_steps",p5=": ",d8="given policy",ll="arrays",p4="there is nothing to cut",rp="row",pl="EEXIST",f$="%d",qN="Printexc.handle_uncaught_exception",du="lower",ro="buffer.ml",h6="int_of_string",p3=104,p1="no such tangent",p2="delta",qM="name",kt=120,c3=1e-09,k2=103,rm="graph",rn="problem.theta",f_="value slab",hW=102,f9="transitions",fX="MAX",ks=512,pj="shared_by",pk="9/10 value slab",qL=257,rl="has another number of dimensions",pi=0x7ff0,pZ=1e-15,p0="models open",hP="adaptive",lk=1000000,f7="CUMULATIVE",f8="design",rk="int64",kq=144,kr="rows",ph="0x",qK="9/10 value slab of the best",kp="nothing",rj="claims.0.choice",pg="\n",pf="about",cE=254,ko="reward",al=100,d4="free",pY=" : flags Open_text and Open_binary are not compatible",qJ="%Li",pX="points size",ri="claims.0.name",bD=0.5,rh="it ends early",qI="bound_side",e3=160,pW="region.ml",f4="is of another type",kn=0.1,pe="problem.polynomial",dx="REACH_REWARD",lj="Unix.Unix_error",pd="problem.data.method",km="mkdir",rg="Stack_overflow",hO=": No such file or directory",li="policy",rf="problem.data.delta",re="/static/",pV=-97,rd=253,rb="allowed",rc="Not_found",qH=227,qF=1e-08,qG="intervals without one of their ends",ra="problem.domain",pc="batch_transition",k1="problem.assumed_support",kl="is_equality",k0=", ",pa="problem.domain.",pb="digest",lh="rmdir",q$=32752,q_=1026,kZ="domain",lg="repeats",q9="false",kY="slab",lf="events",qE="problem.data.prior",o_="Pervasives.do_at_exit",o$="utf8",qD="a member has another length",c5=" ",le="Fatal error: exception ",ca=0x80,qC="Undefined_recursive_module",q8="problem.data.batch_start",qB=1074,pT=1e-06,pU="bound_expression",qA="choice",f1="point",qz="weight",pS="objective",kJ="a code has too many words",h5="Set.bal",q7="_",ld="compare: functional value",pR="products with equalities of the domain",qy="%i",o9=1.000000001,o8="beta-binomial",pQ="true",qx="certificate",o7="share",pP="assumed_support";function
+KL(c,d){var
 g=c.length,h=d.length,f=g+h-1,b=new
 Array(f);b[0]=0;var
 a=1,e=1;for(;a<g;a++)b[a]=c[a];for(;a<f;a++,e++)b[a]=d[e];return b}function
-JD(d,b,e,c,f){if(c<=b)for(var
+KM(d,b,e,c,f){if(c<=b)for(var
 a=1;a<=f;a++)e[c+a]=d[b+a];else
 for(var
 a=f;a>=1;a--)e[c+a]=d[b+a];return 0}function
-rw(a){var
+lu(a){var
 c=[0];while(a!==0){var
 d=a[1];for(var
 b=1;b<d.length;b++)c.push(d[b]);a=a[2]}return c}function
-JE(b,d,c,e){for(var
+KN(b,d,c,e){for(var
 a=0;a<c;a++)b[d+a+1]=e;return 0}function
-KE(b,a){throw[0,b,a]}function
-e7(b,a){if(b==0)return w;if(a.repeat)return a.repeat(b);var
-d=w,c=0;for(;;){if(b&1)d+=a;b>>=1;if(b==0)return d;a+=a;c++;if(c==9)a.slice(0,1)}}function
-id(c,b,a){var
-d=String.fromCharCode;if(b==0&&a<=ci&&a==c.length)return d.apply(null,c);var
-e=w;for(;0<a;b+=d4,a-=d4)e+=d.apply(null,c.slice(b,b+Math.min(a,d4)));return e}function
-d6(a){if(a.t==2)a.c+=e7(a.l-a.c.length,"\0");else
-a.c=id(a.c,0,a.c.length);a.t=0}function
-r6(a){if(a.length<24){for(var
-b=0;b<a.length;b++)if(a.charCodeAt(b)>kE)return false;return true}else
+LN(b,a){throw[0,b,a]}function
+e9(b,a){if(b==0)return v;if(a.repeat)return a.repeat(b);var
+d=v,c=0;for(;;){if(b&1)d+=a;b>>=1;if(b==0)return d;a+=a;c++;if(c==9)a.slice(0,1)}}function
+iq(c,b,a){var
+d=String.fromCharCode;if(b==0&&a<=cl&&a==c.length)return d.apply(null,c);var
+e=v;for(;0<a;b+=ea,a-=ea)e+=d.apply(null,c.slice(b,b+Math.min(a,ea)));return e}function
+ec(a){if(a.t==2)a.c+=e9(a.l-a.c.length,"\0");else
+a.c=iq(a.c,0,a.c.length);a.t=0}function
+sq(a){if(a.length<24){for(var
+b=0;b<a.length;b++)if(a.charCodeAt(b)>kF)return false;return true}else
 return!/[^\x00-\x7f]/.test(a)}function
-lQ(e){for(var
-j=w,c=w,g,f,h,a,b=0,i=e.length;b<i;b++){f=e.charCodeAt(b);if(f<b7){for(var
-d=b+1;d<i&&(f=e.charCodeAt(d))<b7;d++);if(d-b>kv){c.substr(0,1);j+=c;c=w;j+=e.slice(b,d)}else
-c+=e.slice(b,d);if(d==i)break;b=d}a=1;if(++b<i&&((h=e.charCodeAt(b))&-64)==cG){g=h+(f<<6);if(f<po){a=g-0x3080;if(a<b7)a=1}else{a=2;if(++b<i&&((h=e.charCodeAt(b))&-64)==cG){g=h+(g<<6);if(f<p4){a=g-0xe2080;if(a<pY||a>=0xd7ff&&a<0xe000)a=2}else{a=3;if(++b<i&&((h=e.charCodeAt(b))&-64)==cG&&f<0xf5){a=h-0x3c82080+(g<<6);if(a<0x10000||a>0x10ffff)a=3}}}}}if(a<4){b-=a;c+="\ufffd"}else
-if(a>cE)c+=String.fromCharCode(0xd7c0+(a>>10),qx+(a&0x3FF));else
-c+=String.fromCharCode(a);if(c.length>d4){c.substr(0,1);j+=c;c=w}}return j+c}function
+lM(e){for(var
+j=v,c=v,g,f,h,a,b=0,i=e.length;b<i;b++){f=e.charCodeAt(b);if(f<ca){for(var
+d=b+1;d<i&&(f=e.charCodeAt(d))<ca;d++);if(d-b>ks){c.substr(0,1);j+=c;c=v;j+=e.slice(b,d)}else
+c+=e.slice(b,d);if(d==i)break;b=d}a=1;if(++b<i&&((h=e.charCodeAt(b))&-64)==c7){g=h+(f<<6);if(f<pu){a=g-0x3080;if(a<ca)a=1}else{a=2;if(++b<i&&((h=e.charCodeAt(b))&-64)==c7){g=h+(g<<6);if(f<qe){a=g-0xe2080;if(a<p_||a>=0xd7ff&&a<0xe000)a=2}else{a=3;if(++b<i&&((h=e.charCodeAt(b))&-64)==c7&&f<0xf5){a=h-0x3c82080+(g<<6);if(a<0x10000||a>0x10ffff)a=3}}}}}if(a<4){b-=a;c+="\ufffd"}else
+if(a>cF)c+=String.fromCharCode(0xd7c0+(a>>10),qP+(a&0x3FF));else
+c+=String.fromCharCode(a);if(c.length>ea){c.substr(0,1);j+=c;c=v}}return j+c}function
 cH(c,a,b){this.t=c;this.c=a;this.l=b}cH.prototype.toString=function(){switch(this.t){case
-9:return this.c;default:d6(this);case
-0:if(r6(this.c)){this.t=9;return this.c}this.t=8;case
+9:return this.c;default:ec(this);case
+0:if(sq(this.c)){this.t=9;return this.c}this.t=8;case
 8:return this.c}};cH.prototype.toUtf16=function(){var
-a=this.toString();if(this.t==9)return a;return lQ(a)};cH.prototype.slice=function(){var
+a=this.toString();if(this.t==9)return a;return lM(a)};cH.prototype.slice=function(){var
 a=this.t==4?this.c.slice():this.c;return new
 cH(this.t,a,this.l)};function
-rG(a){return new
+r3(a){return new
 cH(0,a,a.length)}function
-a(a){return rG(a)}function
-lM(c,b){KE(c,a(b))}var
-aE=[0];function
-aM(a){lM(aE.Invalid_argument,a)}function
-d5(){aM(kQ)}function
-d(b,a){if(a<0||a>=b.length-1)d5();return b[a+1]}function
-V(b,a,c){if(a<0||a>=b.length-1)d5();b[a+1]=c;return 0}function
-lz(e,f,d){var
+a(a){return r3(a)}function
+lI(c,b){LN(c,a(b))}var
+aF=[0];function
+aO(a){lI(aF.Invalid_argument,a)}function
+eb(){aO(kQ)}function
+d(b,a){if(a<0||a>=b.length-1)eb();return b[a+1]}function
+V(b,a,c){if(a<0||a>=b.length-1)eb();b[a+1]=c;return 0}function
+lv(e,f,d){var
 a=new
 Array(d+1);a[0]=0;for(var
 b=1,c=f+1;b<=d;b++,c++)a[b]=e[c];return a}function
-rA(a){switch(a){case
+rX(a){switch(a){case
 7:case
 10:case
 11:return 2;default:return 1}}function
-ry(c,e){var
-b=N,a;switch(c){case
+rV(c,e){var
+b=P,a;switch(c){case
 0:a=b.Float32Array;break;case
 1:a=b.Float64Array;break;case
 2:a=b.Int8Array;break;case
@@ -74,78 +74,78 @@ b=N,a;switch(c){case
 9:a=b.Int32Array;break;case
 10:a=b.Float32Array;break;case
 11:a=b.Float64Array;break;case
-12:a=b.Uint8Array;break}if(!a)aM("Bigarray.create: unsupported kind");var
+12:a=b.Uint8Array;break}if(!a)aO("Bigarray.create: unsupported kind");var
 d=new
-a(e*rA(c));return d}function
-h4(b){var
+a(e*rX(c));return d}function
+id(b){var
 d=b.length,c=1;for(var
-a=0;a<d;a++){if(b[a]<0)aM("Bigarray.create: negative dimension");c=c*b[a]}return c}var
-rO=Math.pow(2,-24);function
-rZ(a){throw a}function
-dD(){rZ(aE.Division_by_zero)}function
-Q(b,c,a){this.lo=b&c6;this.mi=c&c6;this.hi=a&cE}Q.prototype.caml_custom="_j";Q.prototype.copy=function(){return new
-Q(this.lo,this.mi,this.hi)};Q.prototype.ucompare=function(a){if(this.hi>a.hi)return 1;if(this.hi<a.hi)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};Q.prototype.compare=function(a){var
-b=this.hi<<16,c=a.hi<<16;if(b>c)return 1;if(b<c)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};Q.prototype.neg=function(){var
+a=0;a<d;a++){if(b[a]<0)aO("Bigarray.create: negative dimension");c=c*b[a]}return c}var
+r$=Math.pow(2,-24);function
+sj(a){throw a}function
+dG(){sj(aF.Division_by_zero)}function
+T(b,c,a){this.lo=b&c6;this.mi=c&c6;this.hi=a&cF}T.prototype.caml_custom="_j";T.prototype.copy=function(){return new
+T(this.lo,this.mi,this.hi)};T.prototype.ucompare=function(a){if(this.hi>a.hi)return 1;if(this.hi<a.hi)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};T.prototype.compare=function(a){var
+b=this.hi<<16,c=a.hi<<16;if(b>c)return 1;if(b<c)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};T.prototype.neg=function(){var
 a=-this.lo,b=-this.mi+(a>>24),c=-this.hi+(b>>24);return new
-Q(a,b,c)};Q.prototype.add=function(a){var
+T(a,b,c)};T.prototype.add=function(a){var
 b=this.lo+a.lo,c=this.mi+a.mi+(b>>24),d=this.hi+a.hi+(c>>24);return new
-Q(b,c,d)};Q.prototype.sub=function(a){var
+T(b,c,d)};T.prototype.sub=function(a){var
 b=this.lo-a.lo,c=this.mi-a.mi+(b>>24),d=this.hi-a.hi+(c>>24);return new
-Q(b,c,d)};Q.prototype.mul=function(a){var
-b=this.lo*a.lo,c=(b*rO|0)+this.mi*a.lo+this.lo*a.mi,d=(c*rO|0)+this.hi*a.lo+this.mi*a.mi+this.lo*a.hi;return new
-Q(b,c,d)};Q.prototype.isZero=function(){return(this.lo|this.mi|this.hi)==0};Q.prototype.isNeg=function(){return this.hi<<16<0};Q.prototype.and=function(a){return new
-Q(this.lo&a.lo,this.mi&a.mi,this.hi&a.hi)};Q.prototype.or=function(a){return new
-Q(this.lo|a.lo,this.mi|a.mi,this.hi|a.hi)};Q.prototype.xor=function(a){return new
-Q(this.lo^a.lo,this.mi^a.mi,this.hi^a.hi)};Q.prototype.shift_left=function(a){a=a&63;if(a==0)return this;if(a<24)return new
-Q(this.lo<<a,this.mi<<a|this.lo>>24-a,this.hi<<a|this.mi>>24-a);if(a<48)return new
-Q(0,this.lo<<a-24,this.mi<<a-24|this.lo>>48-a);return new
-Q(0,0,this.lo<<a-48)};Q.prototype.shift_right_unsigned=function(a){a=a&63;if(a==0)return this;if(a<24)return new
-Q(this.lo>>a|this.mi<<24-a,this.mi>>a|this.hi<<24-a,this.hi>>a);if(a<48)return new
-Q(this.mi>>a-24|this.hi<<48-a,this.hi>>a-24,0);return new
-Q(this.hi>>a-48,0,0)};Q.prototype.shift_right=function(a){a=a&63;if(a==0)return this;var
+T(b,c,d)};T.prototype.mul=function(a){var
+b=this.lo*a.lo,c=(b*r$|0)+this.mi*a.lo+this.lo*a.mi,d=(c*r$|0)+this.hi*a.lo+this.mi*a.mi+this.lo*a.hi;return new
+T(b,c,d)};T.prototype.isZero=function(){return(this.lo|this.mi|this.hi)==0};T.prototype.isNeg=function(){return this.hi<<16<0};T.prototype.and=function(a){return new
+T(this.lo&a.lo,this.mi&a.mi,this.hi&a.hi)};T.prototype.or=function(a){return new
+T(this.lo|a.lo,this.mi|a.mi,this.hi|a.hi)};T.prototype.xor=function(a){return new
+T(this.lo^a.lo,this.mi^a.mi,this.hi^a.hi)};T.prototype.shift_left=function(a){a=a&63;if(a==0)return this;if(a<24)return new
+T(this.lo<<a,this.mi<<a|this.lo>>24-a,this.hi<<a|this.mi>>24-a);if(a<48)return new
+T(0,this.lo<<a-24,this.mi<<a-24|this.lo>>48-a);return new
+T(0,0,this.lo<<a-48)};T.prototype.shift_right_unsigned=function(a){a=a&63;if(a==0)return this;if(a<24)return new
+T(this.lo>>a|this.mi<<24-a,this.mi>>a|this.hi<<24-a,this.hi>>a);if(a<48)return new
+T(this.mi>>a-24|this.hi<<48-a,this.hi>>a-24,0);return new
+T(this.hi>>a-48,0,0)};T.prototype.shift_right=function(a){a=a&63;if(a==0)return this;var
 c=this.hi<<16>>16;if(a<24)return new
-Q(this.lo>>a|this.mi<<24-a,this.mi>>a|c<<24-a,this.hi<<16>>a>>>16);var
+T(this.lo>>a|this.mi<<24-a,this.mi>>a|c<<24-a,this.hi<<16>>a>>>16);var
 b=this.hi<<16>>31;if(a<48)return new
-Q(this.mi>>a-24|this.hi<<48-a,this.hi<<16>>a-24>>16,b&cE);return new
-Q(this.hi<<16>>a-32,b,b)};Q.prototype.lsl1=function(){this.hi=this.hi<<1|this.mi>>23;this.mi=(this.mi<<1|this.lo>>23)&c6;this.lo=this.lo<<1&c6};Q.prototype.lsr1=function(){this.lo=(this.lo>>>1|this.mi<<23)&c6;this.mi=(this.mi>>>1|this.hi<<23)&c6;this.hi=this.hi>>>1};Q.prototype.udivmod=function(e){var
+T(this.mi>>a-24|this.hi<<48-a,this.hi<<16>>a-24>>16,b&cF);return new
+T(this.hi<<16>>a-32,b,b)};T.prototype.lsl1=function(){this.hi=this.hi<<1|this.mi>>23;this.mi=(this.mi<<1|this.lo>>23)&c6;this.lo=this.lo<<1&c6};T.prototype.lsr1=function(){this.lo=(this.lo>>>1|this.mi<<23)&c6;this.mi=(this.mi>>>1|this.hi<<23)&c6;this.hi=this.hi>>>1};T.prototype.udivmod=function(e){var
 c=0,b=this.copy(),a=e.copy(),d=new
-Q(0,0,0);while(b.ucompare(a)>0){c++;a.lsl1()}while(c>=0){c--;d.lsl1();if(b.ucompare(a)>=0){d.lo++;b=b.sub(a)}a.lsr1()}return{quotient:d,modulus:b}};Q.prototype.div=function(a){var
-b=this;if(a.isZero())dD();var
-d=b.hi^a.hi;if(b.hi&cC)b=b.neg();if(a.hi&cC)a=a.neg();var
-c=b.udivmod(a).quotient;if(d&cC)c=c.neg();return c};Q.prototype.mod=function(b){var
-a=this;if(b.isZero())dD();var
-d=a.hi;if(a.hi&cC)a=a.neg();if(b.hi&cC)b=b.neg();var
-c=a.udivmod(b).modulus;if(d&cC)c=c.neg();return c};Q.prototype.toInt=function(){return this.lo|this.mi<<24};Q.prototype.toFloat=function(){return(this.hi<<16)*Math.pow(2,32)+this.mi*Math.pow(2,24)+this.lo};Q.prototype.toArray=function(){return[this.hi>>8,this.hi&c4,this.mi>>16,this.mi>>8&c4,this.mi&c4,this.lo>>16,this.lo>>8&c4,this.lo&c4]};Q.prototype.lo32=function(){return this.lo|(this.mi&c4)<<24};Q.prototype.hi32=function(){return this.mi>>>8&cE|this.hi<<16};function
-rN(b,a){return new
-Q(b&c6,b>>>24&c4|(a&cE)<<8,a>>>16&cE)}function
-lI(a){return a.hi32()}function
-lJ(a){return a.lo32()}var
-JI=hM;function
-dA(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}dA.prototype.caml_custom=JI;dA.prototype.offset=function(b){var
+T(0,0,0);while(b.ucompare(a)>0){c++;a.lsl1()}while(c>=0){c--;d.lsl1();if(b.ucompare(a)>=0){d.lo++;b=b.sub(a)}a.lsr1()}return{quotient:d,modulus:b}};T.prototype.div=function(a){var
+b=this;if(a.isZero())dG();var
+d=b.hi^a.hi;if(b.hi&cD)b=b.neg();if(a.hi&cD)a=a.neg();var
+c=b.udivmod(a).quotient;if(d&cD)c=c.neg();return c};T.prototype.mod=function(b){var
+a=this;if(b.isZero())dG();var
+d=a.hi;if(a.hi&cD)a=a.neg();if(b.hi&cD)b=b.neg();var
+c=a.udivmod(b).modulus;if(d&cD)c=c.neg();return c};T.prototype.toInt=function(){return this.lo|this.mi<<24};T.prototype.toFloat=function(){return(this.hi<<16)*Math.pow(2,32)+this.mi*Math.pow(2,24)+this.lo};T.prototype.toArray=function(){return[this.hi>>8,this.hi&c4,this.mi>>16,this.mi>>8&c4,this.mi&c4,this.lo>>16,this.lo>>8&c4,this.lo&c4]};T.prototype.lo32=function(){return this.lo|(this.mi&c4)<<24};T.prototype.hi32=function(){return this.mi>>>8&cF|this.hi<<16};function
+r_(b,a){return new
+T(b&c6,b>>>24&c4|(a&cF)<<8,a>>>16&cF)}function
+lE(a){return a.hi32()}function
+lF(a){return a.lo32()}var
+KR=h3;function
+dD(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}dD.prototype.caml_custom=KR;dD.prototype.offset=function(b){var
 c=0;if(typeof
 b==="number")b=[b];if(!(b
 instanceof
-Array))aM("bigarray.js: invalid offset");if(this.dims.length!=b.length)aM("Bigarray.get/set: bad number of dimensions");if(this.layout==0)for(var
-a=0;a<this.dims.length;a++){if(b[a]<0||b[a]>=this.dims[a])d5();c=c*this.dims[a]+b[a]}else
+Array))aO("bigarray.js: invalid offset");if(this.dims.length!=b.length)aO("Bigarray.get/set: bad number of dimensions");if(this.layout==0)for(var
+a=0;a<this.dims.length;a++){if(b[a]<0||b[a]>=this.dims[a])eb();c=c*this.dims[a]+b[a]}else
 for(var
-a=this.dims.length-1;a>=0;a--){if(b[a]<1||b[a]>this.dims[a])d5();c=c*this.dims[a]+(b[a]-1)}return c};dA.prototype.get=function(a){switch(this.kind){case
+a=this.dims.length-1;a>=0;a--){if(b[a]<1||b[a]>this.dims[a])eb();c=c*this.dims[a]+(b[a]-1)}return c};dD.prototype.get=function(a){switch(this.kind){case
 7:var
-d=this.data[a*2+0],b=this.data[a*2+1];return rN(d,b);case
+d=this.data[a*2+0],b=this.data[a*2+1];return r_(d,b);case
 10:case
 11:var
-e=this.data[a*2+0],c=this.data[a*2+1];return[cD,e,c];default:return this.data[a]}};dA.prototype.set=function(a,b){switch(this.kind){case
-7:this.data[a*2+0]=lJ(b);this.data[a*2+1]=lI(b);break;case
+e=this.data[a*2+0],c=this.data[a*2+1];return[cE,e,c];default:return this.data[a]}};dD.prototype.set=function(a,b){switch(this.kind){case
+7:this.data[a*2+0]=lF(b);this.data[a*2+1]=lE(b);break;case
 10:case
-11:this.data[a*2+0]=b[1];this.data[a*2+1]=b[2];break;default:this.data[a]=b;break}return 0};dA.prototype.fill=function(b){switch(this.kind){case
+11:this.data[a*2+0]=b[1];this.data[a*2+1]=b[2];break;default:this.data[a]=b;break}return 0};dD.prototype.fill=function(b){switch(this.kind){case
 7:var
-c=lJ(b),e=lI(b);if(c==e)this.data.fill(c);else
+c=lF(b),e=lE(b);if(c==e)this.data.fill(c);else
 for(var
 a=0;a<this.data.length;a++)this.data[a]=a%2==0?c:e;break;case
 10:case
 11:var
 d=b[1],f=b[2];if(d==f)this.data.fill(d);else
 for(var
-a=0;a<this.data.length;a++)this.data[a]=a%2==0?d:f;break;default:this.data.fill(b);break}};dA.prototype.compare=function(b,g){if(this.layout!=b.layout||this.kind!=b.kind){var
+a=0;a<this.data.length;a++)this.data[a]=a%2==0?d:f;break;default:this.data.fill(b);break}};dD.prototype.compare=function(b,g){if(this.layout!=b.layout||this.kind!=b.kind){var
 e=this.kind|this.layout<<8,f=b.kind|b.layout<<8;return f-e}if(this.dims.length!=b.dims.length)return b.dims.length-this.dims.length;for(var
 a=0;a<this.dims.length;a++)if(this.dims[a]!=b.dims[a])return this.dims[a]<b.dims[a]?-1:1;switch(this.kind){case
 0:case
@@ -165,88 +165,88 @@ a=0;a<this.data.length;a+=2){if(this.data[a+1]<b.data[a+1])return-1;if(this.data
 9:case
 12:for(var
 a=0;a<this.data.length;a++){if(this.data[a]<b.data[a])return-1;if(this.data[a]>b.data[a])return 1}break}return 0};function
-e4(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}e4.prototype=new
-dA();e4.prototype.offset=function(a){if(typeof
+e5(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}e5.prototype=new
+dD();e5.prototype.offset=function(a){if(typeof
 a!=="number")if(a
 instanceof
 Array&&a.length==1)a=a[0];else
-aM("Ml_Bigarray_c_1_1.offset");if(a<0||a>=this.dims[0])d5();return a};e4.prototype.get=function(a){return this.data[a]};e4.prototype.set=function(a,b){this.data[a]=b;return 0};e4.prototype.fill=function(a){this.data.fill(a);return 0};function
-lA(c,d,a,b){var
-e=rA(c);if(h4(a)*e!=b.length)aM("length doesn't match dims");if(d==0&&a.length==1&&e==1)return new
-e4(c,d,a,b);return new
-dA(c,d,a,b)}function
-Kn(a){return a.slice(1)}function
-JH(b,e,d){var
-a=Kn(d),c=ry(b,h4(a));return lA(b,e,a,c)}function
-JJ(a,b){return a.get(a.offset(b))}function
-JK(a,b,c){a.set(a.offset(b),c);return 0}function
-h5(b){if(N.Uint8Array)var
-c=new(N.Uint8Array)(b.l);else
+aO("Ml_Bigarray_c_1_1.offset");if(a<0||a>=this.dims[0])eb();return a};e5.prototype.get=function(a){return this.data[a]};e5.prototype.set=function(a,b){this.data[a]=b;return 0};e5.prototype.fill=function(a){this.data.fill(a);return 0};function
+lw(c,d,a,b){var
+e=rX(c);if(id(a)*e!=b.length)aO("length doesn't match dims");if(d==0&&a.length==1&&e==1)return new
+e5(c,d,a,b);return new
+dD(c,d,a,b)}function
+Lw(a){return a.slice(1)}function
+KQ(b,e,d){var
+a=Lw(d),c=rV(b,id(a));return lw(b,e,a,c)}function
+KS(a,b){return a.get(a.offset(b))}function
+KT(a,b,c){a.set(a.offset(b),c);return 0}function
+ie(b){if(P.Uint8Array)var
+c=new(P.Uint8Array)(b.l);else
 var
 c=new
 Array(b.l);var
 e=b.c,d=e.length,a=0;for(;a<d;a++)c[a]=e.charCodeAt(a);for(d=b.l;a<d;a++)c[a]=0;b.c=c;b.t=4;return c}function
-dB(d,e,b,f,c){if(c==0)return 0;if(f==0&&(c>=b.l||b.t==2&&c>=b.c.length)){b.c=d.t==4?id(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else
-if(b.t==2&&f==b.c.length){b.c+=d.t==4?id(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else{if(b.t!=4)h5(b);var
+dE(d,e,b,f,c){if(c==0)return 0;if(f==0&&(c>=b.l||b.t==2&&c>=b.c.length)){b.c=d.t==4?iq(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else
+if(b.t==2&&f==b.c.length){b.c+=d.t==4?iq(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else{if(b.t!=4)ie(b);var
 g=d.c,h=b.c;if(d.t==4)if(f<=e)for(var
 a=0;a<c;a++)h[f+a]=g[e+a];else
 for(var
 a=c-1;a>=0;a--)h[f+a]=g[e+a];else{var
 i=Math.min(c,g.length-e);for(var
 a=0;a<i;a++)h[f+a]=g.charCodeAt(e+a);for(;a<c;a++)h[f+a]=0}}return 0}function
-bB(a){return a}function
-cl(a,b,c,d,e){dB(bB(a),b,c,d,e);return 0}function
-e5(){aM(kQ)}function
-bL(a,b){switch(a.t&6){default:if(b>=a.c.length)return 0;case
+bE(a){return a}function
+co(a,b,c,d,e){dE(bE(a),b,c,d,e);return 0}function
+e6(){aO(kQ)}function
+bO(a,b){switch(a.t&6){default:if(b>=a.c.length)return 0;case
 0:return a.c.charCodeAt(b);case
 4:return a.c[b]}}function
-rE(b,a){if(a>>>0>=b.l)e5();return bL(b,a)}function
-JM(b,a){if(a>>>0>=b.l-1)e5();var
-c=bL(b,a),d=bL(b,a+1);return d<<8|c}function
-rF(b,a){if(a>>>0>=b.l-3)e5();var
-c=bL(b,a),d=bL(b,a+1),e=bL(b,a+2),f=bL(b,a+3);return f<<24|e<<16|d<<8|c}function
-d7(a){return new
-Q(a[7]<<0|a[6]<<8|a[5]<<16,a[4]<<0|a[3]<<8|a[2]<<16,a[1]<<0|a[0]<<8)}function
-JN(d,c){if(c>>>0>=d.l-7)e5();var
+r1(b,a){if(a>>>0>=b.l)e6();return bO(b,a)}function
+KV(b,a){if(a>>>0>=b.l-1)e6();var
+c=bO(b,a),d=bO(b,a+1);return d<<8|c}function
+r2(b,a){if(a>>>0>=b.l-3)e6();var
+c=bO(b,a),d=bO(b,a+1),e=bO(b,a+2),f=bO(b,a+3);return f<<24|e<<16|d<<8|c}function
+ed(a){return new
+T(a[7]<<0|a[6]<<8|a[5]<<16,a[4]<<0|a[3]<<8|a[2]<<16,a[1]<<0|a[0]<<8)}function
+KW(d,c){if(c>>>0>=d.l-7)e6();var
 b=new
 Array(8);for(var
-a=0;a<8;a++)b[7-a]=bL(d,c+a);return d7(b)}function
-aA(a,c,b){b&=c4;if(a.t!=4){if(c==a.c.length){a.c+=String.fromCharCode(b);if(c+1==a.l)a.t=0;return 0}h5(a)}a.c[c]=b;return 0}function
-dC(b,a,c){if(a>>>0>=b.l)e5();return aA(b,a,c)}function
-d8(a){return a.toArray()}function
-JQ(c,b,e){if(b>>>0>=c.l-7)e5();var
-d=d8(e);for(var
-a=0;a<8;a++)aA(c,b+7-a,d[a]);return 0}function
-c7(c,a){if(c.fun)return c7(c.fun,a);if(typeof
+a=0;a<8;a++)b[7-a]=bO(d,c+a);return ed(b)}function
+aC(a,c,b){b&=c4;if(a.t!=4){if(c==a.c.length){a.c+=String.fromCharCode(b);if(c+1==a.l)a.t=0;return 0}ie(a)}a.c[c]=b;return 0}function
+dF(b,a,c){if(a>>>0>=b.l)e6();return aC(b,a,c)}function
+ee(a){return a.toArray()}function
+KZ(c,b,e){if(b>>>0>=c.l-7)e6();var
+d=ee(e);for(var
+a=0;a<8;a++)aC(c,b+7-a,d[a]);return 0}function
+c8(c,a){if(c.fun)return c8(c.fun,a);if(typeof
 c!=="function")return c;var
 b=c.length|0;if(b===0)return c.apply(null,a);var
 e=a.length|0,d=b-e|0;if(d==0)return c.apply(null,a);else
-if(d<0)return c7(c.apply(null,a.slice(0,b)),a.slice(b));else
+if(d<0)return c8(c.apply(null,a.slice(0,b)),a.slice(b));else
 return function(){var
 e=arguments.length==0?1:arguments.length,d=new
 Array(a.length+e);for(var
 b=0;b<a.length;b++)d[b]=a[b];for(var
-b=0;b<arguments.length;b++)d[a.length+b]=arguments[b];return c7(c,d)}}function
-c(a,b){if(b>>>0>=a.length-1)d5();return a}function
-rH(a){if(isFinite(a)){if(Math.abs(a)>=2.2250738585072014e-308)return 0;if(a!=0)return 1;return 2}return isNaN(a)?4:3}function
-bY(a){a.t&6&&d6(a);return a.c}var
-KP=Math.log2&&Math.log2(1.1235582092889474E+307)==1020;function
-r5(a){if(KP)return Math.floor(Math.log2(a));var
+b=0;b<arguments.length;b++)d[a.length+b]=arguments[b];return c8(c,d)}}function
+c(a,b){if(b>>>0>=a.length-1)eb();return a}function
+r4(a){if(isFinite(a)){if(Math.abs(a)>=2.2250738585072014e-308)return 0;if(a!=0)return 1;return 2}return isNaN(a)?4:3}function
+b4(a){a.t&6&&ec(a);return a.c}var
+LY=Math.log2&&Math.log2(1.1235582092889474E+307)==1020;function
+sp(a){if(LY)return Math.floor(Math.log2(a));var
 b=0;if(a==0)return-Infinity;if(a>=1)while(a>=2){a/=2;b++}else
 while(a<1){a*=2;b--}return b}function
-lG(c){var
-a=new(N.Float32Array)(1);a[0]=c;var
-b=new(N.Int32Array)(a.buffer);return b[0]|0}function
-b9(b,c,a){return new
-Q(b,c,a)}function
-gc(a){if(!isFinite(a)){if(isNaN(a))return b9(1,0,pd);return a>0?b9(0,0,pd):b9(0,0,0xfff0)}var
-f=a==0&&1/a==-Infinity?cC:a>=0?0:cC;if(f)a=-a;var
-b=r5(a)+ck;if(b<=0){b=0;a/=Math.pow(2,-qU)}else{a/=Math.pow(2,b-ro);if(a<16){a*=2;b-=1}if(b==0)a/=2}var
+lC(c){var
+a=new(P.Float32Array)(1);a[0]=c;var
+b=new(P.Int32Array)(a.buffer);return b[0]|0}function
+cc(b,c,a){return new
+T(b,c,a)}function
+gg(a){if(!isFinite(a)){if(isNaN(a))return cc(1,0,pi);return a>0?cc(0,0,pi):cc(0,0,0xfff0)}var
+f=a==0&&1/a==-Infinity?cD:a>=0?0:cD;if(f)a=-a;var
+b=sp(a)+cn;if(b<=0){b=0;a/=Math.pow(2,-q_)}else{a/=Math.pow(2,b-rL);if(a<16){a*=2;b-=1}if(b==0)a/=2}var
 d=Math.pow(2,24),c=a|0;a=(a-c)*d;var
 e=a|0;a=(a-e)*d;var
-g=a|0;c=c&kL|f|b<<4;return b9(g,e,c)}function
-rC(c,b,g){c.write(32,b.dims.length);c.write(32,b.kind|b.layout<<8);if(b.caml_custom==hM)for(var
-a=0;a<b.dims.length;a++)if(b.dims[a]<cE)c.write(16,b.dims[a]);else{c.write(16,cE);c.write(32,0);c.write(32,b.dims[a])}else
+g=a|0;c=c&kK|f|b<<4;return cc(g,e,c)}function
+rZ(c,b,g){c.write(32,b.dims.length);c.write(32,b.kind|b.layout<<8);if(b.caml_custom==h3)for(var
+a=0;a<b.dims.length;a++)if(b.dims[a]<cF)c.write(16,b.dims[a]);else{c.write(16,cF);c.write(32,0);c.write(32,b.dims[a])}else
 for(var
 a=0;a<b.dims.length;a++)c.write(32,b.dims[a]);switch(b.kind){case
 2:case
@@ -263,41 +263,41 @@ a=0;a<b.data.length;a++)c.write(32,b.data[a]);break;case
 a=0;a<b.data.length;a++)c.write(32,b.data[a]);break;case
 7:for(var
 a=0;a<b.data.length/2;a++){var
-e=d8(b.get(a));for(var
+e=ee(b.get(a));for(var
 d=0;d<8;d++)c.write(8,e[d])}break;case
 1:for(var
 a=0;a<b.data.length;a++){var
-e=d8(gc(b.get(a)));for(var
+e=ee(gg(b.get(a)));for(var
 d=0;d<8;d++)c.write(8,e[d])}break;case
 0:for(var
 a=0;a<b.data.length;a++){var
-e=lG(b.get(a));c.write(32,e)}break;case
+e=lC(b.get(a));c.write(32,e)}break;case
 10:for(var
 a=0;a<b.data.length/2;a++){var
-d=b.get(a);c.write(32,lG(d[1]));c.write(32,lG(d[2]))}break;case
+d=b.get(a);c.write(32,lC(d[1]));c.write(32,lC(d[2]))}break;case
 11:for(var
 a=0;a<b.data.length/2;a++){var
-f=b.get(a),e=d8(gc(f[1]));for(var
+f=b.get(a),e=ee(gg(f[1]));for(var
 d=0;d<8;d++)c.write(8,e[d]);var
-e=d8(gc(f[2]));for(var
+e=ee(gg(f[2]));for(var
 d=0;d<8;d++)c.write(8,e[d])}break}g[0]=(4+b.dims.length)*4;g[1]=(4+b.dims.length)*8}function
-lH(c){var
-a=new(N.Int32Array)(1);a[0]=c;var
-b=new(N.Float32Array)(a.buffer);return b[0]}function
-cn(d){var
-f=d.lo,g=d.mi,b=d.hi,c=(b&0x7fff)>>4;if(c==2047)return(f|g|b&kL)==0?b&cC?-Infinity:Infinity:NaN;var
-e=Math.pow(2,-24),a=(f*e+g)*e+(b&kL);if(c>0){a+=16;a*=Math.pow(2,c-ro)}else
-a*=Math.pow(2,-qU);if(b&cC)a=-a;return a}function
-bM(b){if(!aE.Failure)aE.Failure=[ax,a(k7),-3];lM(aE.Failure,b)}function
-rz(b,v,r){var
-i=b.read32s();if(i<0||i>16)bM("input_value: wrong number of bigarray dimensions");var
-p=b.read32s(),j=p&c4,o=p>>8&1,h=[];if(r==hM)for(var
+lD(c){var
+a=new(P.Int32Array)(1);a[0]=c;var
+b=new(P.Float32Array)(a.buffer);return b[0]}function
+cp(d){var
+f=d.lo,g=d.mi,b=d.hi,c=(b&0x7fff)>>4;if(c==2047)return(f|g|b&kK)==0?b&cD?-Infinity:Infinity:NaN;var
+e=Math.pow(2,-24),a=(f*e+g)*e+(b&kK);if(c>0){a+=16;a*=Math.pow(2,c-rL)}else
+a*=Math.pow(2,-q_);if(b&cD)a=-a;return a}function
+bP(b){if(!aF.Failure)aF.Failure=[az,a(k4),-3];lI(aF.Failure,b)}function
+rW(b,v,r){var
+i=b.read32s();if(i<0||i>16)bP("input_value: wrong number of bigarray dimensions");var
+p=b.read32s(),j=p&c4,o=p>>8&1,h=[];if(r==h3)for(var
 a=0;a<i;a++){var
-n=b.read16u();if(n==cE){var
-t=b.read32u(),u=b.read32u();if(t!=0)bM("input_value: bigarray dimension overflow in 32bit");n=u}h.push(n)}else
+n=b.read16u();if(n==cF){var
+t=b.read32u(),u=b.read32u();if(t!=0)bP("input_value: bigarray dimension overflow in 32bit");n=u}h.push(n)}else
 for(var
 a=0;a<i;a++)h.push(b.read32u());var
-d=h4(h),f=ry(j,d),g=lA(j,o,h,f);switch(j){case
+d=id(h),f=rV(j,d),g=lw(j,o,h,f);switch(j){case
 2:for(var
 a=0;a<d;a++)f[a]=b.read8s();break;case
 3:case
@@ -311,129 +311,129 @@ a=0;a<d;a++)f[a]=b.read16u();break;case
 a=0;a<d;a++)f[a]=b.read32s();break;case
 8:case
 9:var
-s=b.read8u();if(s)bM("input_value: cannot read bigarray with 64-bit OCaml ints");for(var
+s=b.read8u();if(s)bP("input_value: cannot read bigarray with 64-bit OCaml ints");for(var
 a=0;a<d;a++)f[a]=b.read32s();break;case
 7:var
 e=new
 Array(8);for(var
 a=0;a<d;a++){for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-q=d7(e);g.set(a,q)}break;case
+q=ed(e);g.set(a,q)}break;case
 1:var
 e=new
 Array(8);for(var
 a=0;a<d;a++){for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-k=cn(d7(e));g.set(a,k)}break;case
+k=cp(ed(e));g.set(a,k)}break;case
 0:for(var
 a=0;a<d;a++){var
-k=lH(b.read32s());g.set(a,k)}break;case
+k=lD(b.read32s());g.set(a,k)}break;case
 10:for(var
 a=0;a<d;a++){var
-m=lH(b.read32s()),l=lH(b.read32s());g.set(a,[cD,m,l])}break;case
+m=lD(b.read32s()),l=lD(b.read32s());g.set(a,[cE,m,l])}break;case
 11:var
 e=new
 Array(8);for(var
 a=0;a<d;a++){for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-m=cn(d7(e));for(var
+m=cp(ed(e));for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-l=cn(d7(e));g.set(a,[cD,m,l])}break}v[0]=(4+i)*4;return lA(j,o,h,f)}function
-rx(a,b,c){return a.compare(b,c)}function
-u(a,b){return Math.imul(a,b)}function
-bk(b,a){a=u(a,0xcc9e2d51|0);a=a<<15|a>>>32-15;a=u(a,0x1b873593);b^=a;b=b<<13|b>>>32-13;return(b+(b<<2)|0)+(0xe6546b64|0)|0}function
-J5(a,b){a=bk(a,lJ(b));a=bk(a,lI(b));return a}function
-lE(a,b){return J5(a,gc(b))}function
-rB(c){var
-b=h4(c.dims),d=0;switch(c.kind){case
+l=cp(ed(e));g.set(a,[cE,m,l])}break}v[0]=(4+i)*4;return lw(j,o,h,f)}function
+rU(a,b,c){return a.compare(b,c)}function
+r(a,b){return Math.imul(a,b)}function
+bo(b,a){a=r(a,0xcc9e2d51|0);a=a<<15|a>>>32-15;a=r(a,0x1b873593);b^=a;b=b<<13|b>>>32-13;return(b+(b<<2)|0)+(0xe6546b64|0)|0}function
+Lc(a,b){a=bo(a,lF(b));a=bo(a,lE(b));return a}function
+lA(a,b){return Lc(a,gg(b))}function
+rY(c){var
+b=id(c.dims),d=0;switch(c.kind){case
 2:case
 3:case
-12:if(b>cF)b=cF;var
-e=0,a=0;for(a=0;a+4<=c.data.length;a+=4){e=c.data[a+0]|c.data[a+1]<<8|c.data[a+2]<<16|c.data[a+3]<<24;d=bk(d,e)}e=0;switch(b&3){case
+12:if(b>cG)b=cG;var
+e=0,a=0;for(a=0;a+4<=c.data.length;a+=4){e=c.data[a+0]|c.data[a+1]<<8|c.data[a+2]<<16|c.data[a+3]<<24;d=bo(d,e)}e=0;switch(b&3){case
 3:e=c.data[a+2]<<16;case
 2:e|=c.data[a+1]<<8;case
-1:e|=c.data[a+0];d=bk(d,e)}break;case
+1:e|=c.data[a+0];d=bo(d,e)}break;case
 4:case
-5:if(b>cG)b=cG;var
-e=0,a=0;for(a=0;a+2<=c.data.length;a+=2){e=c.data[a+0]|c.data[a+1]<<16;d=bk(d,e)}if((b&1)!=0)d=bk(d,c.data[a]);break;case
+5:if(b>c7)b=c7;var
+e=0,a=0;for(a=0;a+2<=c.data.length;a+=2){e=c.data[a+0]|c.data[a+1]<<16;d=bo(d,e)}if((b&1)!=0)d=bo(d,c.data[a]);break;case
 6:if(b>64)b=64;for(var
-a=0;a<b;a++)d=bk(d,c.data[a]);break;case
+a=0;a<b;a++)d=bo(d,c.data[a]);break;case
 8:case
 9:if(b>64)b=64;for(var
-a=0;a<b;a++)d=bk(d,c.data[a]);break;case
+a=0;a<b;a++)d=bo(d,c.data[a]);break;case
 7:if(b>32)b=32;b*=2;for(var
-a=0;a<b;a++)d=bk(d,c.data[a]);break;case
+a=0;a<b;a++)d=bo(d,c.data[a]);break;case
 10:b*=2;case
 0:if(b>64)b=64;for(var
-a=0;a<b;a++)d=lE(d,c.data[a]);break;case
+a=0;a<b;a++)d=lA(d,c.data[a]);break;case
 11:b*=2;case
 1:if(b>32)b=32;for(var
-a=0;a<b;a++)d=lE(d,c.data[a]);break}return d}function
-J_(a,b){b[0]=4;return a.read32s()}function
-Ky(a,b){switch(a.read8u()){case
+a=0;a<b;a++)d=lA(d,c.data[a]);break}return d}function
+Lh(a,b){b[0]=4;return a.read32s()}function
+LH(a,b){switch(a.read8u()){case
 1:b[0]=4;return a.read32s();case
-2:bM("input_value: native integer value too large");default:bM("input_value: ill-formed native integer")}}function
-Kl(c,d){var
+2:bP("input_value: native integer value too large");default:bP("input_value: ill-formed native integer")}}function
+Lu(c,d){var
 b=new
 Array(8);for(var
-a=0;a<8;a++)b[a]=c.read8u();d[0]=8;return d7(b)}function
-Kg(e,d,b){var
-c=d8(d);for(var
+a=0;a<8;a++)b[a]=c.read8u();d[0]=8;return ed(b)}function
+Lp(e,d,b){var
+c=ee(d);for(var
 a=0;a<8;a++)e.write(8,c[a]);b[0]=8;b[1]=8}function
-Kb(a,b,c){return a.compare(b)}function
-Kd(a){return a.lo32()^a.hi32()}var
-ga={"_j":{deserialize:Kl,serialize:Kg,fixed_length:8,compare:Kb,hash:Kd},"_i":{deserialize:J_,fixed_length:4},"_n":{deserialize:Ky,fixed_length:4},"_bigarray":{deserialize:function(a,b){return rz(a,b,"_bigarray")},serialize:rC,compare:rx,hash:rB},"_bigarr02":{deserialize:function(a,b){return rz(a,b,hM)},serialize:rC,compare:rx,hash:rB}};function
-lB(a){return ga[a.caml_custom]&&ga[a.caml_custom].compare}function
-rI(f,c,d,e){var
-b=lB(c);if(b){var
+Lk(a,b,c){return a.compare(b)}function
+Lm(a){return a.lo32()^a.hi32()}var
+ge={"_j":{deserialize:Lu,serialize:Lp,fixed_length:8,compare:Lk,hash:Lm},"_i":{deserialize:Lh,fixed_length:4},"_n":{deserialize:LH,fixed_length:4},"_bigarray":{deserialize:function(a,b){return rW(a,b,"_bigarray")},serialize:rZ,compare:rU,hash:rY},"_bigarr02":{deserialize:function(a,b){return rW(a,b,h3)},serialize:rZ,compare:rU,hash:rY}};function
+lx(a){return ge[a.caml_custom]&&ge[a.caml_custom].compare}function
+r5(f,c,d,e){var
+b=lx(c);if(b){var
 a=d>0?b(c,f,e):b(f,c,e);if(e&&a!=a)return d;if(+a!=+a)return+a;if((a|0)!=0)return a|0}return d}function
-gd(a){return a
+gh(a){return a
 instanceof
 cH}function
-h_(a){return gd(a)}function
-rJ(a){if(typeof
-a==="number")return bb;else
-if(gd(a))return hK;else
-if(h_(a))return 1252;else
+ik(a){return gh(a)}function
+r6(a){if(typeof
+a==="number")return a8;else
+if(gh(a))return h0;else
+if(ik(a))return 1252;else
 if(a
 instanceof
-Array&&a[0]===a[0]>>>0&&a[0]<=f3){var
-b=a[0]|0;return b==cD?0:b}else
+Array&&a[0]===a[0]>>>0&&a[0]<=f5){var
+b=a[0]|0;return b==cE?0:b}else
 if(a
 instanceof
-String)return pv;else
+String)return pC;else
 if(typeof
-a=="string")return pv;else
+a=="string")return pC;else
 if(a
 instanceof
-Number)return bb;else
-if(a&&a.caml_custom)return kx;else
+Number)return a8;else
+if(a&&a.caml_custom)return kv;else
 if(a&&a.compare)return 1256;else
 if(typeof
 a=="function")return 1247;else
 if(typeof
 a=="symbol")return 1251;return 1001}function
-aL(a,b){if(a<b)return-1;if(a==b)return 0;return 1}function
-rD(a,b){a.t&6&&d6(a);b.t&6&&d6(b);return a.c<b.c?-1:a.c>b.c?1:0}function
-ic(a,b){return rD(a,b)}function
-e6(a,b,d){var
+aN(a,b){if(a<b)return-1;if(a==b)return 0;return 1}function
+r0(a,b){a.t&6&&ec(a);b.t&6&&ec(b);return a.c<b.c?-1:a.c>b.c?1:0}function
+ip(a,b){return r0(a,b)}function
+e7(a,b,d){var
 e=[];for(;;){if(!(d&&a===b)){var
-f=rJ(a);if(f==E){a=a[1];continue}var
-g=rJ(b);if(g==E){b=b[1];continue}if(f!==g){if(f==bb){if(g==kx)return rI(a,b,-1,d);return-1}if(g==bb){if(f==kx)return rI(b,a,1,d);return 1}return f<g?-1:1}switch(f){case
-247:aM(lg);break;case
+f=r6(a);if(f==G){a=a[1];continue}var
+g=r6(b);if(g==G){b=b[1];continue}if(f!==g){if(f==a8){if(g==kv)return r5(a,b,-1,d);return-1}if(g==a8){if(f==kv)return r5(b,a,1,d);return 1}return f<g?-1:1}switch(f){case
+247:aO(ld);break;case
 248:var
-c=aL(a[2],b[2]);if(c!=0)return c|0;break;case
-249:aM(lg);break;case
-250:aM("equal: got Forward_tag, should not happen");break;case
-251:aM("equal: abstract value");break;case
+c=aN(a[2],b[2]);if(c!=0)return c|0;break;case
+249:aO(ld);break;case
+250:aO("equal: got Forward_tag, should not happen");break;case
+251:aO("equal: abstract value");break;case
 252:if(a!==b){var
-c=rD(a,b);if(c!=0)return c|0}break;case
-253:aM("equal: got Double_tag, should not happen");break;case
-254:aM("equal: got Double_array_tag, should not happen");break;case
-255:aM("equal: got Custom_tag, should not happen");break;case
-1247:aM(lg);break;case
+c=r0(a,b);if(c!=0)return c|0}break;case
+253:aO("equal: got Double_tag, should not happen");break;case
+254:aO("equal: got Double_array_tag, should not happen");break;case
+255:aO("equal: got Custom_tag, should not happen");break;case
+1247:aO(ld);break;case
 1255:var
-i=lB(a);if(i!=lB(b))return a.caml_custom<b.caml_custom?-1:1;if(!i)aM("compare: abstract value");var
+i=lx(a);if(i!=lx(b))return a.caml_custom<b.caml_custom?-1:1;if(!i)aO("compare: abstract value");var
 c=i(a,b,d);if(c!=c)return d?-1:c;if(c!==(c|0))return-1;if(c!=0)return c|0;break;case
 1256:var
 c=a.compare(b,d);if(c!=c)return d?-1:c;if(c!==(c|0))return-1;if(c!=0)return c|0;break;case
@@ -441,288 +441,288 @@ c=a.compare(b,d);if(c!=c)return d?-1:c;if(c!==(c|0))return-1;if(c!=0)return c|0;
 1001:if(a<b)return-1;if(a>b)return 1;if(a!=b){if(!d)return NaN;if(a==a)return 1;if(b==b)return-1}break;case
 1251:if(a!==b){if(!d)return NaN;return 1}break;case
 1252:var
-a=bY(a),b=bY(b);if(a!==b){if(a<b)return-1;if(a>b)return 1}break;case
+a=b4(a),b=b4(b);if(a!==b){if(a<b)return-1;if(a>b)return 1}break;case
 12520:var
 a=a.toString(),b=b.toString();if(a!==b){if(a<b)return-1;if(a>b)return 1}break;case
 246:case
 254:default:if(a.length!=b.length)return a.length<b.length?-1:1;if(a.length>1)e.push(a,b,1);break}}if(e.length==0)return 0;var
 h=e.pop();b=e.pop();a=e.pop();if(h+1<a.length)e.push(a,b,h+1);a=a[h];b=b[h]}}function
-an(a,b){return e6(a,b,true)}function
-JR(){return[0]}function
-aK(a){if(a<0)aM("Bytes.create");return new
-cH(a?2:9,w,a)}function
-cm(b,a){if(a==0)dD();return b/a|0}function
-bc(a,b){return+(e6(a,b,false)==0)}function
-JT(a,c,b,d){if(b>0)if(c==0&&(b>=a.l||a.t==2&&b>=a.c.length))if(d==0){a.c=w;a.t=2}else{a.c=e7(b,String.fromCharCode(d));a.t=b==a.l?0:2}else{if(a.t!=4)h5(a);for(b+=c;c<b;c++)a.c[c]=d}return 0}function
-JU(a,b){if(a===b)return 0;if(a<b)return-1;if(a>b)return 1;if(a===a)return 1;if(b===b)return-1;return 0}function
-JV(a){var
-b;a=bY(a);b=+a;if(a.length>0&&b===b)return b;a=a.replace(/_/g,w);b=+a;if(a.length>0&&b===b||/^[+-]?nan$/i.test(a))return b;var
+am(a,b){return e7(a,b,true)}function
+K0(){return[0]}function
+aM(a){if(a<0)aO("Bytes.create");return new
+cH(a?2:9,v,a)}function
+bF(b,a){if(a==0)dG();return b/a|0}function
+a0(a,b){return+(e7(a,b,false)==0)}function
+K2(a,c,b,d){if(b>0)if(c==0&&(b>=a.l||a.t==2&&b>=a.c.length))if(d==0){a.c=v;a.t=2}else{a.c=e9(b,String.fromCharCode(d));a.t=b==a.l?0:2}else{if(a.t!=4)ie(a);for(b+=c;c<b;c++)a.c[c]=d}return 0}function
+K3(a,b){if(a===b)return 0;if(a<b)return-1;if(a>b)return 1;if(a===a)return 1;if(b===b)return-1;return 0}function
+K4(a){var
+b;a=b4(a);b=+a;if(a.length>0&&b===b)return b;a=a.replace(/_/g,v);b=+a;if(a.length>0&&b===b||/^[+-]?nan$/i.test(a))return b;var
 c=/^ *([+-]?)0x([0-9a-f]+)\.?([0-9a-f]*)(p([+-]?[0-9]+))?/i.exec(a);if(c){var
-d=c[3].replace(/0+$/,w),f=parseInt(c[1]+c[2]+d,16),e=(c[5]|0)-4*d.length;b=f*Math.pow(2,e);return b}if(/^\+?inf(inity)?$/i.test(a))return Infinity;if(/^-inf(inity)?$/i.test(a))return-Infinity;bM("float_of_string")}function
-lL(d){d=bY(d);var
-e=d.length;if(e>31)aM("format_int: format too long");var
-a={justify:dZ,signstyle:dv,filler:c5,alternate:false,base:0,signedconv:false,width:0,uppercase:false,sign:1,prec:-1,conv:"f"};for(var
+d=c[3].replace(/0+$/,v),f=parseInt(c[1]+c[2]+d,16),e=(c[5]|0)-4*d.length;b=f*Math.pow(2,e);return b}if(/^\+?inf(inity)?$/i.test(a))return Infinity;if(/^-inf(inity)?$/i.test(a))return-Infinity;bP("float_of_string")}function
+lH(d){d=b4(d);var
+e=d.length;if(e>31)aO("format_int: format too long");var
+a={justify:d5,signstyle:dw,filler:c5,alternate:false,base:0,signedconv:false,width:0,uppercase:false,sign:1,prec:-1,conv:"f"};for(var
 c=0;c<e;c++){var
-b=d.charAt(c);switch(b){case"-":a.justify=dv;break;case"+":case" ":a.signstyle=b;break;case"0":a.filler=bp;break;case"#":a.alternate=true;break;case"1":case"2":case"3":case"4":case"5":case"6":case"7":case"8":case"9":a.width=0;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.width=a.width*10+b;c++}c--;break;case".":a.prec=0;c++;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.prec=a.prec*10+b;c++}c--;case"d":case"i":a.signedconv=true;case"u":a.base=10;break;case"x":a.base=16;break;case"X":a.base=16;a.uppercase=true;break;case"o":a.base=8;break;case"e":case"f":case"g":a.signedconv=true;a.conv=b;break;case"E":case"F":case"G":a.signedconv=true;a.uppercase=true;a.conv=b.toLowerCase();break}}return a}function
-lC(b,f){if(b.uppercase)f=f.toUpperCase();var
-e=f.length;if(b.signedconv&&(b.sign<0||b.signstyle!=dv))e++;if(b.alternate){if(b.base==8)e+=1;if(b.base==16)e+=2}var
-c=w;if(b.justify==dZ&&b.filler==c5)for(var
-d=e;d<b.width;d++)c+=c5;if(b.signedconv)if(b.sign<0)c+=dv;else
-if(b.signstyle!=dv)c+=b.signstyle;if(b.alternate&&b.base==8)c+=bp;if(b.alternate&&b.base==16)c+=pc;if(b.justify==dZ&&b.filler==bp)for(var
-d=e;d<b.width;d++)c+=bp;c+=f;if(b.justify==dv)for(var
+b=d.charAt(c);switch(b){case"-":a.justify=dw;break;case"+":case" ":a.signstyle=b;break;case"0":a.filler=bu;break;case"#":a.alternate=true;break;case"1":case"2":case"3":case"4":case"5":case"6":case"7":case"8":case"9":a.width=0;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.width=a.width*10+b;c++}c--;break;case".":a.prec=0;c++;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.prec=a.prec*10+b;c++}c--;case"d":case"i":a.signedconv=true;case"u":a.base=10;break;case"x":a.base=16;break;case"X":a.base=16;a.uppercase=true;break;case"o":a.base=8;break;case"e":case"f":case"g":a.signedconv=true;a.conv=b;break;case"E":case"F":case"G":a.signedconv=true;a.uppercase=true;a.conv=b.toLowerCase();break}}return a}function
+ly(b,f){if(b.uppercase)f=f.toUpperCase();var
+e=f.length;if(b.signedconv&&(b.sign<0||b.signstyle!=dw))e++;if(b.alternate){if(b.base==8)e+=1;if(b.base==16)e+=2}var
+c=v;if(b.justify==d5&&b.filler==c5)for(var
+d=e;d<b.width;d++)c+=c5;if(b.signedconv)if(b.sign<0)c+=dw;else
+if(b.signstyle!=dw)c+=b.signstyle;if(b.alternate&&b.base==8)c+=bu;if(b.alternate&&b.base==16)c+=ph;if(b.justify==d5&&b.filler==bu)for(var
+d=e;d<b.width;d++)c+=bu;c+=f;if(b.justify==dw)for(var
 d=e;d<b.width;d++)c+=c5;return a(c)}function
-lD(i,c){function
+lz(i,c){function
 j(a,b){if(Math.abs(a)<1.0)return a.toFixed(b);else{var
-c=parseInt(a.toString().split(dZ)[1]);if(c>20){c-=20;a/=Math.pow(10,c);a+=new
-Array(c+1).join(bp);if(b>0)a=a+bW+new
-Array(b+1).join(bp);return a}else
+c=parseInt(a.toString().split(d5)[1]);if(c>20){c-=20;a/=Math.pow(10,c);a+=new
+Array(c+1).join(bu);if(b>0)a=a+b2+new
+Array(b+1).join(bu);return a}else
 return a.toFixed(b)}}var
-a,e=lL(i),d=e.prec<0?6:e.prec;if(c<0||c==0&&1/c==-Infinity){e.sign=-1;c=-c}if(isNaN(c)){a=k_;e.filler=c5}else
-if(!isFinite(c)){a=lt;e.filler=c5}else
+a,e=lH(i),d=e.prec<0?6:e.prec;if(c<0||c==0&&1/c==-Infinity){e.sign=-1;c=-c}if(isNaN(c)){a=k7;e.filler=c5}else
+if(!isFinite(c)){a=lq;e.filler=c5}else
 switch(e.conv){case"e":var
-a=c.toExponential(d),b=a.length;if(a.charAt(b-3)==lv)a=a.slice(0,b-1)+bp+a.slice(b-1);break;case"f":a=j(c,d);break;case"g":d=d?d:1;a=c.toExponential(d-1);var
-h=a.indexOf(lv),g=+a.slice(h+1);if(g<-4||c>=1e21||c.toFixed(0).length>d){var
-b=h-1;while(a.charAt(b)==bp)b--;if(a.charAt(b)==bW)b--;a=a.slice(0,b+1)+a.slice(h);b=a.length;if(a.charAt(b-3)==lv)a=a.slice(0,b-1)+bp+a.slice(b-1);break}else{var
+a=c.toExponential(d),b=a.length;if(a.charAt(b-3)==ls)a=a.slice(0,b-1)+bu+a.slice(b-1);break;case"f":a=j(c,d);break;case"g":d=d?d:1;a=c.toExponential(d-1);var
+h=a.indexOf(ls),g=+a.slice(h+1);if(g<-4||c>=1e21||c.toFixed(0).length>d){var
+b=h-1;while(a.charAt(b)==bu)b--;if(a.charAt(b)==b2)b--;a=a.slice(0,b+1)+a.slice(h);b=a.length;if(a.charAt(b-3)==ls)a=a.slice(0,b-1)+bu+a.slice(b-1);break}else{var
 f=d;if(g<0){f-=g+1;a=c.toFixed(f)}else
 while(a=c.toFixed(f),a.length>d+1)f--;if(f){var
-b=a.length-1;while(a.charAt(b)==bp)b--;if(a.charAt(b)==bW)b--;a=a.slice(0,b+1)}}break}return lC(e,a)}function
-h6(e,c){if(bY(e)==f8)return a(w+c);var
-b=lL(e);if(c<0)if(b.signedconv){b.sign=-1;c=-c}else
+b=a.length-1;while(a.charAt(b)==bu)b--;if(a.charAt(b)==b2)b--;a=a.slice(0,b+1)}}break}return ly(e,a)}function
+ig(e,c){if(b4(e)==f$)return a(v+c);var
+b=lH(e);if(c<0)if(b.signedconv){b.sign=-1;c=-c}else
 c>>>=0;var
 d=c.toString(b.base);if(b.prec>=0){b.filler=c5;var
-f=b.prec-d.length;if(f>0)d=e7(f,bp)+d}return lC(b,d)}var
-KA=0;function
-b8(){return KA++}function
-gb(a){if(a==0||!isFinite(a))return[0,a,0];var
+f=b.prec-d.length;if(f>0)d=e9(f,bu)+d}return ly(b,d)}var
+LJ=0;function
+cb(){return LJ++}function
+gf(a){if(a==0||!isFinite(a))return[0,a,0];var
 c=a<0;if(c)a=-a;var
-b=Math.max(-ck,r5(a)+1);a*=Math.pow(2,-b);while(a<bz){a*=2;b--}while(a>=1){a*=bz;b++}if(c)a=-a;return[0,a,b]}function
-rQ(a){return a.toUtf16()}function
-gf(){return typeof
-N.process!=="undefined"&&typeof
-N.process.versions!=="undefined"&&typeof
-N.process.versions.node!=="undefined"}function
-KQ(){function
-a(a){if(a.charAt(0)===cj)return[w,a.substring(1)];return}function
+b=Math.max(-cn,sp(a)+1);a*=Math.pow(2,-b);while(a<bD){a*=2;b--}while(a>=1){a*=bD;b++}if(c)a=-a;return[0,a,b]}function
+sb(a){return a.toUtf16()}function
+gi(){return typeof
+P.process!=="undefined"&&typeof
+P.process.versions!=="undefined"&&typeof
+P.process.versions.node!=="undefined"}function
+LZ(){function
+a(a){if(a.charAt(0)===cm)return[v,a.substring(1)];return}function
 b(c){var
-g=/^([a-zA-Z]:|[\\/]{2}[^\\/]+[\\/]+[^\\/]+)?([\\/])?([\s\S]*?)$/,a=g.exec(c),b=a[1]||w,e=Boolean(b&&b.charAt(1)!==":");if(Boolean(a[2]||e)){var
-d=a[1]||w,f=a[2]||w;return[d,c.substring(d.length+f.length)]}return}return gf()&&N.process&&N.process.platform?N.process.platform==="win32"?b:a:a}var
-lR=KQ();function
-r3(a){return a.slice(-1)!==cj?a+cj:a}if(gf()&&N.process&&N.process.cwd)var
-f$=N.process.cwd().replace(/\\/g,cj);else
+g=/^([a-zA-Z]:|[\\/]{2}[^\\/]+[\\/]+[^\\/]+)?([\\/])?([\s\S]*?)$/,a=g.exec(c),b=a[1]||v,e=Boolean(b&&b.charAt(1)!==":");if(Boolean(a[2]||e)){var
+d=a[1]||v,f=a[2]||v;return[d,c.substring(d.length+f.length)]}return}return gi()&&P.process&&P.process.platform?P.process.platform==="win32"?b:a:a}var
+lN=LZ();function
+sn(a){return a.slice(-1)!==cm?a+cm:a}if(gi()&&P.process&&P.process.cwd)var
+gd=P.process.cwd().replace(/\\/g,cm);else
 var
-f$="/static";f$=r3(f$);function
-Kr(a){a=rQ(a);if(!lR(a))a=f$+a;var
-e=lR(a),d=e[1].split(cj),b=[];for(var
+gd="/static";gd=sn(gd);function
+LA(a){a=sb(a);if(!lN(a))a=gd+a;var
+e=lN(a),d=e[1].split(cm),b=[];for(var
 c=0;c<d.length;c++)switch(d[c]){case"..":if(b.length>1)b.pop();break;case".":break;default:b.push(d[c]);break}b.unshift(e[0]);b.orig=a;return b}function
-KM(e){for(var
-f=w,b=f,a,h,c=0,g=e.length;c<g;c++){a=e.charCodeAt(c);if(a<b7){for(var
-d=c+1;d<g&&(a=e.charCodeAt(d))<b7;d++);if(d-c>kv){b.substr(0,1);f+=b;b=w;f+=e.slice(c,d)}else
-b+=e.slice(c,d);if(d==g)break;c=d}if(a<pY){b+=String.fromCharCode(0xc0|a>>6);b+=String.fromCharCode(b7|a&eX)}else
-if(a<0xd800||a>=qC)b+=String.fromCharCode(po|a>>12,b7|a>>6&eX,b7|a&eX);else
-if(a>=0xdbff||c+1==g||(h=e.charCodeAt(c+1))<qx||h>qC)b+="\xef\xbf\xbd";else{c++;a=(a<<10)+h-0x35fdc00;b+=String.fromCharCode(p4|a>>18,b7|a>>12&eX,b7|a>>6&eX,b7|a&eX)}if(b.length>d4){b.substr(0,1);f+=b;b=w}}return f+b}function
-JP(a){var
-b=9;if(!r6(a))b=8,a=KM(a);return new
+LV(e){for(var
+f=v,b=f,a,h,c=0,g=e.length;c<g;c++){a=e.charCodeAt(c);if(a<ca){for(var
+d=c+1;d<g&&(a=e.charCodeAt(d))<ca;d++);if(d-c>ks){b.substr(0,1);f+=b;b=v;f+=e.slice(c,d)}else
+b+=e.slice(c,d);if(d==g)break;c=d}if(a<p_){b+=String.fromCharCode(0xc0|a>>6);b+=String.fromCharCode(ca|a&e2)}else
+if(a<0xd800||a>=qT)b+=String.fromCharCode(pu|a>>12,ca|a>>6&e2,ca|a&e2);else
+if(a>=0xdbff||c+1==g||(h=e.charCodeAt(c+1))<qP||h>qT)b+="\xef\xbf\xbd";else{c++;a=(a<<10)+h-0x35fdc00;b+=String.fromCharCode(qe|a>>18,ca|a>>12&e2,ca|a>>6&e2,ca|a&e2)}if(b.length>ea){b.substr(0,1);f+=b;b=v}}return f+b}function
+KY(a){var
+b=9;if(!sq(a))b=8,a=LV(a);return new
 cH(b,a,a.length)}function
-co(a){return JP(a)}var
-K6=["E2BIG","EACCES","EAGAIN","EBADF","EBUSY","ECHILD","EDEADLK","EDOM",pf,"EFAULT","EFBIG","EINTR","EINVAL","EIO","EISDIR","EMFILE","EMLINK","ENAMETOOLONG","ENFILE","ENODEV",lp,"ENOEXEC","ENOLCK","ENOMEM","ENOSPC","ENOSYS",k9,q9,"ENOTTY","ENXIO","EPERM","EPIPE","ERANGE","EROFS","ESPIPE","ESRCH","EXDEV","EWOULDBLOCK","EINPROGRESS","EALREADY","ENOTSOCK","EDESTADDRREQ","EMSGSIZE","EPROTOTYPE","ENOPROTOOPT","EPROTONOSUPPORT","ESOCKTNOSUPPORT","EOPNOTSUPP","EPFNOSUPPORT","EAFNOSUPPORT","EADDRINUSE","EADDRNOTAVAIL","ENETDOWN","ENETUNREACH","ENETRESET","ECONNABORTED","ECONNRESET","ENOBUFS","EISCONN","ENOTCONN","ESHUTDOWN","ETOOMANYREFS","ETIMEDOUT","ECONNREFUSED","EHOSTDOWN","EHOSTUNREACH","ELOOP","EOVERFLOW"];function
-ea(d,f,e,a){var
-b=K6.indexOf(d);if(b<0){if(a==null)a=-9999;b=[0,a]}var
-c=[b,co(f||w),co(e||w)];return c}var
-rW={};function
-d_(a){return rW[a]}function
-d$(b,a){throw[0,b].concat(a)}function
-JO(a){return new
+cq(a){return KY(a)}var
+Md=["E2BIG","EACCES","EAGAIN","EBADF","EBUSY","ECHILD","EDEADLK","EDOM",pl,"EFAULT","EFBIG","EINTR","EINVAL","EIO","EISDIR","EMFILE","EMLINK","ENAMETOOLONG","ENFILE","ENODEV",lm,"ENOEXEC","ENOLCK","ENOMEM","ENOSPC","ENOSYS",k6,rs,"ENOTTY","ENXIO","EPERM","EPIPE","ERANGE","EROFS","ESPIPE","ESRCH","EXDEV","EWOULDBLOCK","EINPROGRESS","EALREADY","ENOTSOCK","EDESTADDRREQ","EMSGSIZE","EPROTOTYPE","ENOPROTOOPT","EPROTONOSUPPORT","ESOCKTNOSUPPORT","EOPNOTSUPP","EPFNOSUPPORT","EAFNOSUPPORT","EADDRINUSE","EADDRNOTAVAIL","ENETDOWN","ENETUNREACH","ENETRESET","ECONNABORTED","ECONNRESET","ENOBUFS","EISCONN","ENOTCONN","ESHUTDOWN","ETOOMANYREFS","ETIMEDOUT","ECONNREFUSED","EHOSTDOWN","EHOSTUNREACH","ELOOP","EOVERFLOW"];function
+ei(d,f,e,a){var
+b=Md.indexOf(d);if(b<0){if(a==null)a=-9999;b=[0,a]}var
+c=[b,cq(f||v),cq(e||v)];return c}var
+sg={};function
+eg(a){return sg[a]}function
+eh(b,a){throw[0,b].concat(a)}function
+KX(a){return new
 cH(4,a,a.length)}function
-aq(a){lM(aE.Sys_error,a)}function
-KC(a){aq(a+hw)}function
-bN(a){return a.l}function
-rv(){}function
-a3(a){this.data=a}a3.prototype=new
-rv();a3.prototype.truncate=function(a){var
-b=this.data;this.data=aK(a|0);dB(b,0,this.data,0,a)};a3.prototype.length=function(){return bN(this.data)};a3.prototype.write=function(b,d,g,a){var
+at(a){lI(aF.Sys_error,a)}function
+LL(a){at(a+hO)}function
+bQ(a){return a.l}function
+rT(){}function
+a9(a){this.data=a}a9.prototype=new
+rT();a9.prototype.truncate=function(a){var
+b=this.data;this.data=aM(a|0);dE(b,0,this.data,0,a)};a9.prototype.length=function(){return bQ(this.data)};a9.prototype.write=function(b,d,g,a){var
 c=this.length();if(b+a>=c){var
-e=aK(b+a),f=this.data;this.data=e;dB(f,0,this.data,0,c)}cl(d,g,this.data,b,a);return 0};a3.prototype.read=function(c,a,d,b){var
-e=this.length();dB(this.data,c,a,d,b);return 0};a3.prototype.read_one=function(a){return rE(this.data,a)};a3.prototype.close=function(){};a3.prototype.constructor=a3;function
-bq(b,a){this.content={};this.root=b;this.lookupFun=a}bq.prototype.nm=function(a){return this.root+a};bq.prototype.create_dir_if_needed=function(d){var
-c=d.split(cj),b=w;for(var
-a=0;a<c.length-1;a++){b+=c[a]+cj;if(this.content[b])continue;this.content[b]=Symbol("directory")}};bq.prototype.slash=function(a){return/\/$/.test(a)?a:a+cj};bq.prototype.lookup=function(b){if(!this.content[b]&&this.lookupFun){var
+e=aM(b+a),f=this.data;this.data=e;dE(f,0,this.data,0,c)}co(d,g,this.data,b,a);return 0};a9.prototype.read=function(c,a,d,b){var
+e=this.length();dE(this.data,c,a,d,b);return 0};a9.prototype.read_one=function(a){return r1(this.data,a)};a9.prototype.close=function(){};a9.prototype.constructor=a9;function
+bw(b,a){this.content={};this.root=b;this.lookupFun=a}bw.prototype.nm=function(a){return this.root+a};bw.prototype.create_dir_if_needed=function(d){var
+c=d.split(cm),b=v;for(var
+a=0;a<c.length-1;a++){b+=c[a]+cm;if(this.content[b])continue;this.content[b]=Symbol("directory")}};bw.prototype.slash=function(a){return/\/$/.test(a)?a:a+cm};bw.prototype.lookup=function(b){if(!this.content[b]&&this.lookupFun){var
 c=this.lookupFun(a(this.root),a(b));if(c!==0){this.create_dir_if_needed(b);this.content[b]=new
-a3(bB(c[1]))}}};bq.prototype.exists=function(a){if(a==w)return 1;var
-b=this.slash(a);if(this.content[b])return 1;this.lookup(a);return this.content[a]?1:0};bq.prototype.mkdir=function(c,e,d){var
-b=d&&d_(ll);if(this.exists(c))if(b)d$(b,ea(pf,kp,this.nm(c)));else
-aq(c+": File exists");var
-a=/^(.*)\/[^/]+/.exec(c);a=a&&a[1]||w;if(!this.exists(a))if(b)d$(b,ea(lp,kp,this.nm(a)));else
-aq(a+hw);if(!this.is_dir(a))if(b)d$(b,ea(k9,kp,this.nm(a)));else
-aq(a+kS);this.create_dir_if_needed(this.slash(c))};bq.prototype.rmdir=function(a,f){var
-b=f&&d_(ll),c=a==w?w:this.slash(a),e=new
-RegExp(pt+c+pX);if(!this.exists(a))if(b)d$(b,ea(lp,lj,this.nm(a)));else
-aq(a+hw);if(!this.is_dir(a))if(b)d$(b,ea(k9,lj,this.nm(a)));else
-aq(a+kS);for(var
+a9(bE(c[1]))}}};bw.prototype.exists=function(a){if(a==v)return 1;var
+b=this.slash(a);if(this.content[b])return 1;this.lookup(a);return this.content[a]?1:0};bw.prototype.mkdir=function(c,e,d){var
+b=d&&eg(lj);if(this.exists(c))if(b)eh(b,ei(pl,km,this.nm(c)));else
+at(c+": File exists");var
+a=/^(.*)\/[^/]+/.exec(c);a=a&&a[1]||v;if(!this.exists(a))if(b)eh(b,ei(lm,km,this.nm(a)));else
+at(a+hO);if(!this.is_dir(a))if(b)eh(b,ei(k6,km,this.nm(a)));else
+at(a+kS);this.create_dir_if_needed(this.slash(c))};bw.prototype.rmdir=function(a,f){var
+b=f&&eg(lj),c=a==v?v:this.slash(a),e=new
+RegExp(pB+c+p9);if(!this.exists(a))if(b)eh(b,ei(lm,lh,this.nm(a)));else
+at(a+hO);if(!this.is_dir(a))if(b)eh(b,ei(k6,lh,this.nm(a)));else
+at(a+kS);for(var
 d
 in
-this.content)if(d.match(e))if(b)d$(b,ea(q9,lj,this.nm(a)));else
-aq(this.nm(a)+": Directory not empty");delete
-this.content[c]};bq.prototype.readdir=function(a){var
-f=a==w?w:this.slash(a);if(!this.exists(a))aq(a+hw);if(!this.is_dir(a))aq(a+kS);var
+this.content)if(d.match(e))if(b)eh(b,ei(rs,lh,this.nm(a)));else
+at(this.nm(a)+": Directory not empty");delete
+this.content[c]};bw.prototype.readdir=function(a){var
+f=a==v?v:this.slash(a);if(!this.exists(a))at(a+hO);if(!this.is_dir(a))at(a+kS);var
 g=new
-RegExp(pt+f+pX),d={},c=[];for(var
+RegExp(pB+f+p9),d={},c=[];for(var
 e
 in
 this.content){var
-b=e.match(g);if(b&&!d[b[1]]){d[b[1]]=true;c.push(b[1])}}return c};bq.prototype.is_dir=function(a){if(a==w)return true;var
-b=this.slash(a);return this.content[b]?1:0};bq.prototype.unlink=function(a){var
+b=e.match(g);if(b&&!d[b[1]]){d[b[1]]=true;c.push(b[1])}}return c};bw.prototype.is_dir=function(a){if(a==v)return true;var
+b=this.slash(a);return this.content[b]?1:0};bw.prototype.unlink=function(a){var
 b=this.content[a]?true:false;delete
-this.content[a];return b};bq.prototype.open=function(a,b){if(b.rdonly&&b.wronly)aq(this.nm(a)+py);if(b.text&&b.binary)aq(this.nm(a)+pO);this.lookup(a);if(this.content[a]){if(this.is_dir(a))aq(this.nm(a)+" : is a directory");if(b.create&&b.excl)aq(this.nm(a)+px);var
+this.content[a];return b};bw.prototype.open=function(a,b){if(b.rdonly&&b.wronly)at(this.nm(a)+pG);if(b.text&&b.binary)at(this.nm(a)+pY);this.lookup(a);if(this.content[a]){if(this.is_dir(a))at(this.nm(a)+" : is a directory");if(b.create&&b.excl)at(this.nm(a)+pF);var
 c=this.content[a];if(b.truncate)c.truncate();return c}else
 if(b.create){this.create_dir_if_needed(a);this.content[a]=new
-a3(aK(0));return this.content[a]}else
-KC(this.nm(a))};bq.prototype.register=function(c,a){var
-b;if(this.content[c])aq(this.nm(c)+px);if(gd(a))b=new
-a3(a);if(h_(a))b=new
-a3(bB(a));else
+a9(aM(0));return this.content[a]}else
+LL(this.nm(a))};bw.prototype.register=function(c,a){var
+b;if(this.content[c])at(this.nm(c)+pF);if(gh(a))b=new
+a9(a);if(ik(a))b=new
+a9(bE(a));else
 if(a
 instanceof
 Array)b=new
-a3(JO(a));else
+a9(KX(a));else
 if(typeof
 a==="string")b=new
-a3(rG(a));else
+a9(r3(a));else
 if(a.toString){var
-d=bB(co(a.toString()));b=new
-a3(d)}if(b){this.create_dir_if_needed(c);this.content[c]=b}else
-aq(this.nm(c)+" : registering file with invalid content type")};bq.prototype.constructor=bq;function
-F(a){return bN(a)}function
-bl(b,a){return bL(b,a)}function
-JG(d){var
-c=F(d),b=new
-Array(c),a=0;for(;a<c;a++)b[a]=bl(d,a);return b}function
-JF(a){if(a.t!=4)h5(a);return a.c}function
+d=bE(cq(a.toString()));b=new
+a9(d)}if(b){this.create_dir_if_needed(c);this.content[c]=b}else
+at(this.nm(c)+" : registering file with invalid content type")};bw.prototype.constructor=bw;function
+E(a){return bQ(a)}function
+bp(b,a){return bO(b,a)}function
+KP(d){var
+c=E(d),b=new
+Array(c),a=0;for(;a<c;a++)b[a]=bp(d,a);return b}function
+KO(a){if(a.t!=4)ie(a);return a.c}function
 cI(a){this.fs=require("fs");this.fd=a}cI.prototype=new
-rv();cI.prototype.truncate=function(a){try{this.fs.ftruncateSync(this.fd,a|0)}catch(a){aq(a.toString())}};cI.prototype.length=function(){try{return this.fs.fstatSync(this.fd).size}catch(a){aq(a.toString())}};cI.prototype.write=function(f,b,c,e){var
-a=JG(b);if(!(a
+rT();cI.prototype.truncate=function(a){try{this.fs.ftruncateSync(this.fd,a|0)}catch(a){at(a.toString())}};cI.prototype.length=function(){try{return this.fs.fstatSync(this.fd).size}catch(a){at(a.toString())}};cI.prototype.write=function(f,b,c,e){var
+a=KP(b);if(!(a
 instanceof
-N.Uint8Array))a=new(N.Uint8Array)(a);var
-d=N.Buffer.from(a);try{this.fs.writeSync(this.fd,d,c,e,f)}catch(a){aq(a.toString())}return 0};cI.prototype.read=function(g,d,c,f){var
-a=JF(d);if(!(a
+P.Uint8Array))a=new(P.Uint8Array)(a);var
+d=P.Buffer.from(a);try{this.fs.writeSync(this.fd,d,c,e,f)}catch(a){at(a.toString())}return 0};cI.prototype.read=function(g,d,c,f){var
+a=KO(d);if(!(a
 instanceof
-N.Uint8Array))a=new(N.Uint8Array)(a);var
-e=N.Buffer.from(a);try{this.fs.readSync(this.fd,e,c,f,g)}catch(a){aq(a.toString())}for(var
-b=0;b<f;b++)dC(d,c+b,e[c+b]);return 0};cI.prototype.read_one=function(c){var
-b=new(N.Uint8Array)(1),a=N.Buffer.from(b);try{this.fs.readSync(this.fd,a,0,1,c)}catch(a){aq(a.toString())}return a[0]};cI.prototype.close=function(){try{this.fs.closeSync(this.fd)}catch(a){aq(a.toString())}};cI.prototype.constructor=cI;function
-a4(a){this.fs=require("fs");this.root=a}a4.prototype.nm=function(a){return this.root+a};a4.prototype.exists=function(a){try{return this.fs.existsSync(this.nm(a))?1:0}catch(a){return 0}};a4.prototype.mkdir=function(b,a,c){try{this.fs.mkdirSync(this.nm(b),{mode:a});return 0}catch(a){this.raise_nodejs_error(a,c)}};a4.prototype.rmdir=function(a,b){try{this.fs.rmdirSync(this.nm(a));return 0}catch(a){this.raise_nodejs_error(a,b)}};a4.prototype.readdir=function(a,b){try{return this.fs.readdirSync(this.nm(a))}catch(a){this.raise_nodejs_error(a,b)}};a4.prototype.is_dir=function(a){try{return this.fs.statSync(this.nm(a)).isDirectory()?1:0}catch(a){aq(a.toString())}};a4.prototype.unlink=function(a,c){try{var
-b=this.fs.existsSync(this.nm(a))?1:0;this.fs.unlinkSync(this.nm(a));return b}catch(a){this.raise_nodejs_error(a,c)}};a4.prototype.open=function(f,c,g){var
+P.Uint8Array))a=new(P.Uint8Array)(a);var
+e=P.Buffer.from(a);try{this.fs.readSync(this.fd,e,c,f,g)}catch(a){at(a.toString())}for(var
+b=0;b<f;b++)dF(d,c+b,e[c+b]);return 0};cI.prototype.read_one=function(c){var
+b=new(P.Uint8Array)(1),a=P.Buffer.from(b);try{this.fs.readSync(this.fd,a,0,1,c)}catch(a){at(a.toString())}return a[0]};cI.prototype.close=function(){try{this.fs.closeSync(this.fd)}catch(a){at(a.toString())}};cI.prototype.constructor=cI;function
+a_(a){this.fs=require("fs");this.root=a}a_.prototype.nm=function(a){return this.root+a};a_.prototype.exists=function(a){try{return this.fs.existsSync(this.nm(a))?1:0}catch(a){return 0}};a_.prototype.mkdir=function(b,a,c){try{this.fs.mkdirSync(this.nm(b),{mode:a});return 0}catch(a){this.raise_nodejs_error(a,c)}};a_.prototype.rmdir=function(a,b){try{this.fs.rmdirSync(this.nm(a));return 0}catch(a){this.raise_nodejs_error(a,b)}};a_.prototype.readdir=function(a,b){try{return this.fs.readdirSync(this.nm(a))}catch(a){this.raise_nodejs_error(a,b)}};a_.prototype.is_dir=function(a){try{return this.fs.statSync(this.nm(a)).isDirectory()?1:0}catch(a){at(a.toString())}};a_.prototype.unlink=function(a,c){try{var
+b=this.fs.existsSync(this.nm(a))?1:0;this.fs.unlinkSync(this.nm(a));return b}catch(a){this.raise_nodejs_error(a,c)}};a_.prototype.open=function(f,c,g){var
 a=require("constants"),b=0;for(var
 e
 in
 c)switch(e){case"rdonly":b|=a.O_RDONLY;break;case"wronly":b|=a.O_WRONLY;break;case"append":b|=a.O_WRONLY|a.O_APPEND;break;case"create":b|=a.O_CREAT;break;case"truncate":b|=a.O_TRUNC;break;case"excl":b|=a.O_EXCL;break;case"binary":b|=a.O_BINARY;break;case"text":b|=a.O_TEXT;break;case"nonblock":b|=a.O_NONBLOCK;break}try{var
 d=this.fs.openSync(this.nm(f),b);return new
-cI(d)}catch(a){this.raise_nodejs_error(a,g)}};a4.prototype.rename=function(b,a,c){try{this.fs.renameSync(this.nm(b),this.nm(a))}catch(a){this.raise_nodejs_error(a,c)}};a4.prototype.stat=function(b,c){try{var
-a=this.fs.statSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};a4.prototype.lstat=function(b,c){try{var
-a=this.fs.lstatSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};a4.prototype.symlink=function(d,c,a,b){try{this.fs.symlinkSync(this.nm(c),this.nm(a),d?"dir":"file");return 0}catch(a){this.raise_nodejs_error(a,b)}};a4.prototype.readlink=function(b,c){try{var
-a=this.fs.readlinkSync(this.nm(b),o7);return co(a)}catch(a){this.raise_nodejs_error(a,c)}};a4.prototype.raise_nodejs_error=function(a,d){var
-b=d_(ll);if(d&&b){var
-c=ea(a.code,a.syscall,a.path,a.errno);d$(b,c)}else
-aq(a.toString())};a4.prototype.stats_from_js=function(a){var
+cI(d)}catch(a){this.raise_nodejs_error(a,g)}};a_.prototype.rename=function(b,a,c){try{this.fs.renameSync(this.nm(b),this.nm(a))}catch(a){this.raise_nodejs_error(a,c)}};a_.prototype.stat=function(b,c){try{var
+a=this.fs.statSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};a_.prototype.lstat=function(b,c){try{var
+a=this.fs.lstatSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};a_.prototype.symlink=function(d,c,a,b){try{this.fs.symlinkSync(this.nm(c),this.nm(a),d?"dir":"file");return 0}catch(a){this.raise_nodejs_error(a,b)}};a_.prototype.readlink=function(b,c){try{var
+a=this.fs.readlinkSync(this.nm(b),o$);return cq(a)}catch(a){this.raise_nodejs_error(a,c)}};a_.prototype.raise_nodejs_error=function(a,d){var
+b=eg(lj);if(d&&b){var
+c=ei(a.code,a.syscall,a.path,a.errno);eh(b,c)}else
+at(a.toString())};a_.prototype.stats_from_js=function(a){var
 b;if(a.isFile())b=0;else
 if(a.isDirectory())b=1;else
 if(a.isCharacterDevice())b=2;else
 if(a.isBlockDevice())b=3;else
 if(a.isSymbolicLink())b=4;else
 if(a.isFIFO())b=5;else
-if(a.isSocket())b=6;return[0,a.dev,a.ino,b,a.mode,a.nlink,a.uid,a.gid,a.rdev,a.size,a.atimeMs,a.mtimeMs,a.ctimeMs]};a4.prototype.constructor=a4;function
-rM(b){var
-a=lR(b);if(!a)return;return a[0]+cj}var
-ia=rM(f$)||bM("unable to compute caml_root"),e8=[];if(gf())e8.push({path:ia,device:new
-a4(ia)});else
-e8.push({path:ia,device:new
-bq(ia)});e8.push({path:qZ,device:new
-bq(qZ)});function
-sc(b){var
-g=Kr(b),b=g.join(cj),f=r3(b),c;for(var
-e=0;e<e8.length;e++){var
-a=e8[e];if(f.search(a.path)==0&&(!c||c.path.length<a.path.length))c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}if(!c&&gf()){var
-d=rM(b);if(d&&d.match(/^[a-zA-Z]:\/$/)){var
+if(a.isSocket())b=6;return[0,a.dev,a.ino,b,a.mode,a.nlink,a.uid,a.gid,a.rdev,a.size,a.atimeMs,a.mtimeMs,a.ctimeMs]};a_.prototype.constructor=a_;function
+r9(b){var
+a=lN(b);if(!a)return;return a[0]+cm}var
+im=r9(gd)||bP("unable to compute caml_root"),e_=[];if(gi())e_.push({path:im,device:new
+a_(im)});else
+e_.push({path:im,device:new
+bw(im)});e_.push({path:re,device:new
+bw(re)});function
+sy(b){var
+g=LA(b),b=g.join(cm),f=sn(b),c;for(var
+e=0;e<e_.length;e++){var
+a=e_[e];if(f.search(a.path)==0&&(!c||c.path.length<a.path.length))c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}if(!c&&gi()){var
+d=r9(b);if(d&&d.match(/^[a-zA-Z]:\/$/)){var
 a={path:d,device:new
-a4(d)};e8.push(a);c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}}if(c)return c;aq("no device found for "+f)}function
-JS(c,b){var
-a=sc(c);if(!a.device.register)bM("cannot register file");a.device.register(a.rest,b);return 0}function
-r4(c,b){var
-c=a(c),b=a(b);return JS(c,b)}function
-JX(){var
-b=N.caml_fs_tmp;if(b)for(var
-a=0;a<b.length;a++)r4(b[a].name,b[a].content);N.jsoo_create_file=r4;N.caml_fs_tmp=[];return 0}function
-JY(){return[0,0,0,0,0,0,0,0,0]}function
-JZ(a){return 0}function
-rL(){return[0]}function
-J0(a,b){return+(e6(a,b,false)>=0)}function
-lF(d,b){var
-e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b.charCodeAt(a)|b.charCodeAt(a+1)<<8|b.charCodeAt(a+2)<<16|b.charCodeAt(a+3)<<24;d=bk(d,c)}c=0;switch(e&3){case
+a_(d)};e_.push(a);c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}}if(c)return c;at("no device found for "+f)}function
+K1(c,b){var
+a=sy(c);if(!a.device.register)bP("cannot register file");a.device.register(a.rest,b);return 0}function
+so(c,b){var
+c=a(c),b=a(b);return K1(c,b)}function
+K6(){var
+b=P.caml_fs_tmp;if(b)for(var
+a=0;a<b.length;a++)so(b[a].name,b[a].content);P.jsoo_create_file=so;P.caml_fs_tmp=[];return 0}function
+K7(){return[0,0,0,0,0,0,0,0,0]}function
+K8(a){return 0}function
+r8(){return[0]}function
+K9(a,b){return+(e7(a,b,false)>=0)}function
+lB(d,b){var
+e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b.charCodeAt(a)|b.charCodeAt(a+1)<<8|b.charCodeAt(a+2)<<16|b.charCodeAt(a+3)<<24;d=bo(d,c)}c=0;switch(e&3){case
 3:c=b.charCodeAt(a+2)<<16;case
 2:c|=b.charCodeAt(a+1)<<8;case
-1:c|=b.charCodeAt(a);d=bk(d,c)}d^=e;return d}function
-J6(a,b){return lF(a,bY(b))}function
-J3(d,b){var
-e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b[a]|b[a+1]<<8|b[a+2]<<16|b[a+3]<<24;d=bk(d,c)}c=0;switch(e&3){case
+1:c|=b.charCodeAt(a);d=bo(d,c)}d^=e;return d}function
+Ld(a,b){return lB(a,b4(b))}function
+La(d,b){var
+e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b[a]|b[a+1]<<8|b[a+2]<<16|b[a+3]<<24;d=bo(d,c)}c=0;switch(e&3){case
 3:c=b[a+2]<<16;case
 2:c|=b[a+1]<<8;case
-1:c|=b[a];d=bk(d,c)}d^=e;return d}function
-rT(a){switch(a.t&6){default:d6(a);case
+1:c|=b[a];d=bo(d,c)}d^=e;return d}function
+sd(a){switch(a.t&6){default:ec(a);case
 0:return a.c;case
 4:return a.c}}function
-J2(b,c){var
-a=rT(c);return typeof
-a==="string"?lF(b,a):J3(b,a)}function
-J4(a){a^=a>>>16;a=u(a,0x85ebca6b|0);a^=a>>>13;a=u(a,0xc2b2ae35|0);a^=a>>>16;return a}function
-J1(j,l,n,m){var
-f,g,h,d,c,b,a,e,i;d=l;if(d<0||d>cF)d=cF;c=j;b=n;f=[m];g=0;h=1;while(g<h&&c>0){a=f[g++];if(a&&a.caml_custom){if(ga[a.caml_custom]&&ga[a.caml_custom].hash){var
-k=ga[a.caml_custom].hash(a);b=bk(b,k);c--}}else
+K$(b,c){var
+a=sd(c);return typeof
+a==="string"?lB(b,a):La(b,a)}function
+Lb(a){a^=a>>>16;a=r(a,0x85ebca6b|0);a^=a>>>13;a=r(a,0xc2b2ae35|0);a^=a>>>16;return a}function
+K_(j,l,n,m){var
+f,g,h,d,c,b,a,e,i;d=l;if(d<0||d>cG)d=cG;c=j;b=n;f=[m];g=0;h=1;while(g<h&&c>0){a=f[g++];if(a&&a.caml_custom){if(ge[a.caml_custom]&&ge[a.caml_custom].hash){var
+k=ge[a.caml_custom].hash(a);b=bo(b,k);c--}}else
 if(a
 instanceof
 Array&&a[0]===(a[0]|0))switch(a[0]){case
-248:b=bk(b,a[2]);c--;break;case
+248:b=bo(b,a[2]);c--;break;case
 250:f[--g]=a[1];break;default:var
-o=a.length-1<<10|a[0];b=bk(b,o);for(e=1,i=a.length;e<i;e++){if(h>=d)break;f[h++]=a[e]}break}else
-if(gd(a)){b=J2(b,a);c--}else
-if(h_(a)){b=J6(b,a);c--}else
+o=a.length-1<<10|a[0];b=bo(b,o);for(e=1,i=a.length;e<i;e++){if(h>=d)break;f[h++]=a[e]}break}else
+if(gh(a)){b=K$(b,a);c--}else
+if(ik(a)){b=Ld(b,a);c--}else
 if(typeof
-a==="string"){b=lF(b,a);c--}else
-if(a===(a|0)){b=bk(b,a+a+1);c--}else
-if(a===+a){b=lE(b,a);c--}}b=J4(b);return b&0x3FFFFFFF}function
-J7(a,c,k){if(!isFinite(a)){if(isNaN(a))return co(k_);return co(a>0?rl:"-infinity")}var
+a==="string"){b=lB(b,a);c--}else
+if(a===(a|0)){b=bo(b,a+a+1);c--}else
+if(a===+a){b=lA(b,a);c--}}b=Lb(b);return b&0x3FFFFFFF}function
+Le(a,c,k){if(!isFinite(a)){if(isNaN(a))return cq(k7);return cq(a>0?rF:"-infinity")}var
 i=a==0&&1/a==-Infinity?1:a>=0?0:1;if(i)a=-a;var
 d=0;if(a==0);else
 if(a<1)while(a<1&&d>-1022){a*=2;d--}else
 while(a>=2){a/=2;d++}var
-j=d<0?w:dZ,e=w;if(i)e=dv;else
+j=d<0?v:d5,e=v;if(i)e=dw;else
 switch(k){case
-43:e=dZ;break;case
+43:e=d5;break;case
 32:e=c5;break;default:break}if(c>=0&&c<13){var
 g=Math.pow(2,c*4);a=Math.round(a*g)/g}var
 b=a.toString(16);if(c>=0){var
-h=b.indexOf(bW);if(h<0)b+=bW+e7(c,bp);else{var
-f=h+1+c;if(b.length<f)b+=e7(f-b.length,bp);else
-b=b.substr(0,f)}}return co(e+pc+b+"p"+j+d.toString(10))}function
-J9(a){return(a&0x000000FF)<<24|(a&0x0000FF00)<<8|(a&0x00FF0000)>>>8|(a&0xFF000000)>>>24}function
-Ka(b){var
-a=d8(b);return d7([a[7],a[6],a[5],a[4],a[3],a[2],a[1],a[0]])}function
-Kf(a){return+a.isZero()}function
-h7(a){return new
-Q(a&c6,a>>24&c6,a>>31&cE)}function
-rP(a){return a.toInt()}function
-Ke(a){return+a.isNeg()}function
-Ki(a){return a.neg()}function
-Kc(g,c){var
-a=lL(g);if(a.signedconv&&Ke(c)){a.sign=-1;c=Ki(c)}var
-b=w,h=h7(a.base),f="0123456789abcdef";do{var
-e=c.udivmod(h);c=e.quotient;b=f.charAt(rP(e.modulus))+b}while(!Kf(c));if(a.prec>=0){a.filler=c5;var
-d=a.prec-b.length;if(d>0)b=e7(d,bp)+b}return lC(a,b)}function
-Kh(a,b){return a.mul(b)}function
-Kj(a,b){return a.or(b)}function
-h8(a){return a.toFloat()}function
-KB(c){var
-a=0,e=F(c),b=10,d=1;if(e>0)switch(bl(c,a)){case
+h=b.indexOf(b2);if(h<0)b+=b2+e9(c,bu);else{var
+f=h+1+c;if(b.length<f)b+=e9(f-b.length,bu);else
+b=b.substr(0,f)}}return cq(e+ph+b+"p"+j+d.toString(10))}function
+Lg(a){return(a&0x000000FF)<<24|(a&0x0000FF00)<<8|(a&0x00FF0000)>>>8|(a&0xFF000000)>>>24}function
+Lj(b){var
+a=ee(b);return ed([a[7],a[6],a[5],a[4],a[3],a[2],a[1],a[0]])}function
+Lo(a){return+a.isZero()}function
+ih(a){return new
+T(a&c6,a>>24&c6,a>>31&cF)}function
+sa(a){return a.toInt()}function
+Ln(a){return+a.isNeg()}function
+Lr(a){return a.neg()}function
+Ll(g,c){var
+a=lH(g);if(a.signedconv&&Ln(c)){a.sign=-1;c=Lr(c)}var
+b=v,h=ih(a.base),f="0123456789abcdef";do{var
+e=c.udivmod(h);c=e.quotient;b=f.charAt(sa(e.modulus))+b}while(!Lo(c));if(a.prec>=0){a.filler=c5;var
+d=a.prec-b.length;if(d>0)b=e9(d,bu)+b}return ly(a,b)}function
+Lq(a,b){return a.mul(b)}function
+Ls(a,b){return a.or(b)}function
+ii(a){return a.toFloat()}function
+LK(c){var
+a=0,e=E(c),b=10,d=1;if(e>0)switch(bp(c,a)){case
 45:a++;d=-1;break;case
-43:a++;d=1;break}if(a+1<e&&bl(c,a)==48)switch(bl(c,a+1)){case
+43:a++;d=1;break}if(a+1<e&&bp(c,a)==48)switch(bp(c,a+1)){case
 120:case
 88:b=16;a+=2;break;case
 111:case
@@ -731,26 +731,22 @@ a=0,e=F(c),b=10,d=1;if(e>0)switch(bl(c,a)){case
 66:b=2;a+=2;break;case
 117:case
 85:a+=2;break}return[a,d,b]}function
-rY(a){if(a>=48&&a<=57)return a-48;if(a>=65&&a<=90)return a-55;if(a>=97&&a<=122)return a-87;return-1}function
-h9(f){var
-h=KB(f),c=h[0],i=h[1],d=h[2],g=F(f),j=-1>>>0,e=c<g?bl(f,c):0,b=rY(e);if(b<0||b>=d)bM(hR);var
-a=b;for(c++;c<g;c++){e=bl(f,c);if(e==95)continue;b=rY(e);if(b<0||b>=d)break;a=d*a+b;if(a>j)bM(hR)}if(c!=g)bM(hR);a=i*a;if(d==10&&(a|0)!=a)bM(hR);return a|0}function
-Ko(a){return[E,a]}function
-br(b,a){a|=0;if(a>ck){a-=ck;b*=Math.pow(2,ck);if(a>ck){a-=ck;b*=Math.pow(2,ck)}}if(a<-ck){a+=ck;b*=Math.pow(2,-ck)}b*=Math.pow(2,a);return b}function
-h$(a,b){return+(e6(a,b,false)<=0)}function
-rR(a,b){return+(e6(a,b,false)<0)}function
-rS(c){var
-b=0;for(var
-a=c.length-1;a>=0;a--){var
-d=c[a];b=[0,d,b]}return b}function
-Kp(a){return Math.log1p(a)}function
-Kq(a){return Math.log2(a)}function
-n(a,d){if(a<0)d5();var
+si(a){if(a>=48&&a<=57)return a-48;if(a>=65&&a<=90)return a-55;if(a>=97&&a<=122)return a-87;return-1}function
+ij(f){var
+h=LK(f),c=h[0],i=h[1],d=h[2],g=E(f),j=-1>>>0,e=c<g?bp(f,c):0,b=si(e);if(b<0||b>=d)bP(h6);var
+a=b;for(c++;c<g;c++){e=bp(f,c);if(e==95)continue;b=si(e);if(b<0||b>=d)break;a=d*a+b;if(a>j)bP(h6)}if(c!=g)bP(h6);a=i*a;if(d==10&&(a|0)!=a)bP(h6);return a|0}function
+Lx(a){return[G,a]}function
+bx(b,a){a|=0;if(a>cn){a-=cn;b*=Math.pow(2,cn);if(a>cn){a-=cn;b*=Math.pow(2,cn)}}if(a<-cn){a+=cn;b*=Math.pow(2,-cn)}b*=Math.pow(2,a);return b}function
+il(a,b){return+(e7(a,b,false)<=0)}function
+sc(a,b){return+(e7(a,b,false)<0)}function
+Ly(a){return Math.log1p(a)}function
+Lz(a){return Math.log2(a)}function
+m(a,d){if(a<0)eb();var
 a=a+1|0,b=new
 Array(a);b[0]=0;for(var
 c=1;c<a;c++)b[c]=d;return b}function
-KH(b){return a(id(b,0,b.length))}var
-Ks=function(){function
+LQ(b){return a(iq(b,0,b.length))}var
+LB=function(){function
 l(a,b){return a+b|0}function
 a(d,a,c,f,b,e){a=l(l(a,d),l(f,e));return l(a<<b|a>>>32-b,c)}function
 g(c,b,d,e,h,f,g){return a(b&d|~b&e,c,b,h,f,g)}function
@@ -758,41 +754,41 @@ h(d,b,e,c,h,f,g){return a(b&c|e&~c,d,b,h,f,g)}function
 i(c,b,d,e,h,f,g){return a(b^d^e,c,b,h,f,g)}function
 j(c,b,d,e,h,f,g){return a(d^(b|~e),c,b,h,f,g)}function
 k(f,n){var
-e=n;f[e>>2]|=b7<<8*(e&3);for(e=(e&~0x3)+8;(e&0x3F)<60;e+=4)f[(e>>2)-1]=0;f[(e>>2)-1]=n<<3;f[e>>2]=n>>29&0x1FFFFFFF;var
+e=n;f[e>>2]|=ca<<8*(e&3);for(e=(e&~0x3)+8;(e&0x3F)<60;e+=4)f[(e>>2)-1]=0;f[(e>>2)-1]=n<<3;f[e>>2]=n>>29&0x1FFFFFFF;var
 k=[0x67452301,0xEFCDAB89,0x98BADCFE,0x10325476];for(e=0;e<f.length;e+=16){var
 a=k[0],b=k[1],c=k[2],d=k[3];a=g(a,b,c,d,f[e+0],7,0xD76AA478);d=g(d,a,b,c,f[e+1],12,0xE8C7B756);c=g(c,d,a,b,f[e+2],17,0x242070DB);b=g(b,c,d,a,f[e+3],22,0xC1BDCEEE);a=g(a,b,c,d,f[e+4],7,0xF57C0FAF);d=g(d,a,b,c,f[e+5],12,0x4787C62A);c=g(c,d,a,b,f[e+6],17,0xA8304613);b=g(b,c,d,a,f[e+7],22,0xFD469501);a=g(a,b,c,d,f[e+8],7,0x698098D8);d=g(d,a,b,c,f[e+9],12,0x8B44F7AF);c=g(c,d,a,b,f[e+10],17,0xFFFF5BB1);b=g(b,c,d,a,f[e+11],22,0x895CD7BE);a=g(a,b,c,d,f[e+12],7,0x6B901122);d=g(d,a,b,c,f[e+13],12,0xFD987193);c=g(c,d,a,b,f[e+14],17,0xA679438E);b=g(b,c,d,a,f[e+15],22,0x49B40821);a=h(a,b,c,d,f[e+1],5,0xF61E2562);d=h(d,a,b,c,f[e+6],9,0xC040B340);c=h(c,d,a,b,f[e+11],14,0x265E5A51);b=h(b,c,d,a,f[e+0],20,0xE9B6C7AA);a=h(a,b,c,d,f[e+5],5,0xD62F105D);d=h(d,a,b,c,f[e+10],9,0x02441453);c=h(c,d,a,b,f[e+15],14,0xD8A1E681);b=h(b,c,d,a,f[e+4],20,0xE7D3FBC8);a=h(a,b,c,d,f[e+9],5,0x21E1CDE6);d=h(d,a,b,c,f[e+14],9,0xC33707D6);c=h(c,d,a,b,f[e+3],14,0xF4D50D87);b=h(b,c,d,a,f[e+8],20,0x455A14ED);a=h(a,b,c,d,f[e+13],5,0xA9E3E905);d=h(d,a,b,c,f[e+2],9,0xFCEFA3F8);c=h(c,d,a,b,f[e+7],14,0x676F02D9);b=h(b,c,d,a,f[e+12],20,0x8D2A4C8A);a=i(a,b,c,d,f[e+5],4,0xFFFA3942);d=i(d,a,b,c,f[e+8],11,0x8771F681);c=i(c,d,a,b,f[e+11],16,0x6D9D6122);b=i(b,c,d,a,f[e+14],23,0xFDE5380C);a=i(a,b,c,d,f[e+1],4,0xA4BEEA44);d=i(d,a,b,c,f[e+4],11,0x4BDECFA9);c=i(c,d,a,b,f[e+7],16,0xF6BB4B60);b=i(b,c,d,a,f[e+10],23,0xBEBFBC70);a=i(a,b,c,d,f[e+13],4,0x289B7EC6);d=i(d,a,b,c,f[e+0],11,0xEAA127FA);c=i(c,d,a,b,f[e+3],16,0xD4EF3085);b=i(b,c,d,a,f[e+6],23,0x04881D05);a=i(a,b,c,d,f[e+9],4,0xD9D4D039);d=i(d,a,b,c,f[e+12],11,0xE6DB99E5);c=i(c,d,a,b,f[e+15],16,0x1FA27CF8);b=i(b,c,d,a,f[e+2],23,0xC4AC5665);a=j(a,b,c,d,f[e+0],6,0xF4292244);d=j(d,a,b,c,f[e+7],10,0x432AFF97);c=j(c,d,a,b,f[e+14],15,0xAB9423A7);b=j(b,c,d,a,f[e+5],21,0xFC93A039);a=j(a,b,c,d,f[e+12],6,0x655B59C3);d=j(d,a,b,c,f[e+3],10,0x8F0CCC92);c=j(c,d,a,b,f[e+10],15,0xFFEFF47D);b=j(b,c,d,a,f[e+1],21,0x85845DD1);a=j(a,b,c,d,f[e+8],6,0x6FA87E4F);d=j(d,a,b,c,f[e+15],10,0xFE2CE6E0);c=j(c,d,a,b,f[e+6],15,0xA3014314);b=j(b,c,d,a,f[e+13],21,0x4E0811A1);a=j(a,b,c,d,f[e+4],6,0xF7537E82);d=j(d,a,b,c,f[e+11],10,0xBD3AF235);c=j(c,d,a,b,f[e+2],15,0x2AD7D2BB);b=j(b,c,d,a,f[e+9],21,0xEB86D391);k[0]=l(a,k[0]);k[1]=l(b,k[1]);k[2]=l(c,k[2]);k[3]=l(d,k[3])}var
 o=new
 Array(16);for(var
 e=0;e<4;e++)for(var
 m=0;m<4;m++)o[e*4+m]=k[e]>>8*m&0xFF;return o}return function(i,g,f){var
-e=[],h=rT(i);if(typeof
+e=[],h=sd(i);if(typeof
 h==="string"){var
 d=h;for(var
 a=0;a<f;a+=4){var
 b=a+g;e[a>>2]=d.charCodeAt(b)|d.charCodeAt(b+1)<<8|d.charCodeAt(b+2)<<16|d.charCodeAt(b+3)<<24}for(;a<f;a++)e[a>>2]|=d.charCodeAt(a+g)<<8*(a&3)}else{var
 c=h;for(var
 a=0;a<f;a+=4){var
-b=a+g;e[a>>2]=c[b]|c[b+1]<<8|c[b+2]<<16|c[b+3]<<24}for(;a<f;a++)e[a>>2]|=c[a+g]<<8*(a&3)}return KH(k(e,f))}}();function
-Kt(c,b,a){return Ks(bB(c),b,a)}function
-Ku(){return 0}var
+b=a+g;e[a>>2]=c[b]|c[b+1]<<8|c[b+2]<<16|c[b+3]<<24}for(;a<f;a++)e[a>>2]|=c[a+g]<<8*(a&3)}return LQ(k(e,f))}}();function
+LC(c,b,a){return LB(bE(c),b,a)}function
+LD(){return 0}var
 cJ=new
 Array();function
-d9(c){var
-a=cJ[c];if(!a.opened)aq("Cannot flush a closed channel");if(!a.buffer||a.buffer==w)return 0;if(a.fd&&aE.fds[a.fd]&&aE.fds[a.fd].output){var
-b=aE.fds[a.fd].output;switch(b.length){case
-2:b(c,a.buffer);break;default:b(a.buffer)}}a.buffer=w;return 0}function
-r1(e,f){var
-b=cJ[e],d=a(f),c=F(d);b.file.write(b.offset,d,0,c);b.offset+=c;return 0}function
-KN(a){var
-a=lQ(a),b=N;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stderr.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
+ef(c){var
+a=cJ[c];if(!a.opened)at("Cannot flush a closed channel");if(!a.buffer||a.buffer==v)return 0;if(a.fd&&aF.fds[a.fd]&&aF.fds[a.fd].output){var
+b=aF.fds[a.fd].output;switch(b.length){case
+2:b(c,a.buffer);break;default:b(a.buffer)}}a.buffer=v;return 0}function
+sl(e,f){var
+b=cJ[e],d=a(f),c=E(d);b.file.write(b.offset,d,0,c);b.offset+=c;return 0}function
+LW(a){var
+a=lM(a),b=P;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stderr.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
 c=b.console;c&&c.error&&c.error(a)}}function
-KO(a){var
-a=lQ(a),b=N;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stdout.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
+LX(a){var
+a=lM(a),b=P;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stdout.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
 c=b.console;c&&c.log&&c.log(a)}}function
-ie(c,e,d,a){if(aE.fds===undefined)aE.fds=new
+ir(c,e,d,a){if(aF.fds===undefined)aF.fds=new
 Array();a=a?a:{};var
-b={};b.file=d;b.offset=a.append?d.length():0;b.flags=a;b.output=e;aE.fds[c]=b;if(!aE.fd_last_idx||c>aE.fd_last_idx)aE.fd_last_idx=c;return c}function
-K7(c,b,g){var
+b={};b.file=d;b.offset=a.append?d.length():0;b.flags=a;b.output=e;aF.fds[c]=b;if(!aF.fd_last_idx||c>aF.fd_last_idx)aF.fd_last_idx=c;return c}function
+Me(c,b,g){var
 a={};while(b){switch(b[1]){case
 0:a.rdonly=1;break;case
 1:a.wronly=1;break;case
@@ -802,399 +798,402 @@ a={};while(b){switch(b[1]){case
 5:a.excl=1;break;case
 6:a.binary=1;break;case
 7:a.text=1;break;case
-8:a.nonblock=1;break}b=b[2]}if(a.rdonly&&a.wronly)aq(bY(c)+py);if(a.text&&a.binary)aq(bY(c)+pO);var
-d=sc(c),e=d.device.open(d.rest,a),f=aE.fd_last_idx?aE.fd_last_idx:0;return ie(f+1,r1,e,a)}ie(0,r1,new
-a3(aK(0)));ie(1,KO,new
-a3(aK(0)));ie(2,KN,new
-a3(aK(0)));function
-Kv(a){var
-c=aE.fds[a];if(c.flags.wronly)aq(qb+a+" is writeonly");var
-d=null;if(a==0&&gf()){var
-e=require("fs");d=function(){return co(e.readFileSync(0,o7))}}var
+8:a.nonblock=1;break}b=b[2]}if(a.rdonly&&a.wronly)at(b4(c)+pG);if(a.text&&a.binary)at(b4(c)+pY);var
+d=sy(c),e=d.device.open(d.rest,a),f=aF.fd_last_idx?aF.fd_last_idx:0;return ir(f+1,sl,e,a)}ir(0,sl,new
+a9(aM(0)));ir(1,LX,new
+a9(aM(0)));ir(2,LW,new
+a9(aM(0)));function
+LE(a){var
+c=aF.fds[a];if(c.flags.wronly)at(qq+a+" is writeonly");var
+d=null;if(a==0&&gi()){var
+e=require("fs");d=function(){return cq(e.readFileSync(0,o$))}}var
 b={file:c.file,offset:c.offset,fd:a,opened:true,out:false,refill:d};cJ[b.fd]=b;return b.fd}function
-rU(c){var
-b=aE.fds[c];if(b.flags.rdonly)aq(qb+c+" is readonly");var
-a={file:b.file,offset:b.offset,fd:c,opened:true,out:true,buffer:w};cJ[a.fd]=a;return a.fd}function
-Kw(){var
+se(c){var
+b=aF.fds[c];if(b.flags.rdonly)at(qq+c+" is readonly");var
+a={file:b.file,offset:b.offset,fd:c,opened:true,out:true,buffer:v};cJ[a.fd]=a;return a.fd}function
+LF(){var
 b=0;for(var
 a=0;a<cJ.length;a++)if(cJ[a]&&cJ[a].opened&&cJ[a].out)b=[0,cJ[a].fd,b];return b}function
-aW(a){return a}function
-Kx(g,d,h,f){var
-b=cJ[g];if(!b.opened)aq("Cannot output to a closed channel");var
-a;if(h==0&&bN(d)==f)a=d;else{a=aK(f);dB(d,h,a,0,f)}var
-i=aW(a),c=bY(i),e=c.lastIndexOf(pk);if(e<0)b.buffer+=c;else{b.buffer+=c.substr(0,e+1);d9(g);b.buffer+=c.substr(e+1)}return 0}function
-lK(b,a,d,c){return Kx(b,bB(a),d,c)}function
-rV(c,b){var
-d=a(String.fromCharCode(b));lK(c,d,0,1);return 0}function
-ge(b,a){if(a==0)dD();return b%a}function
-J$(a,b){return a.add(b)}function
-Kk(a,b){return a.sub(b)}function
-rX(a,c){if(isNaN(a)||isNaN(c))return NaN;if(a==c)return c;if(a==0)return c<0?-Math.pow(2,-qk):Math.pow(2,-qk);var
-b=gc(a),d=h7(1);if(a<c==a>0)b=J$(b,d);else
-b=Kk(b,d);return cn(b)}function
-c8(a,b){return+(e6(a,b,false)!=0)}function
-Kz(a,b){a[0]=E;a[1]=b;return 0}function
-G(a){if(a
+a1(a){return a}function
+LG(g,d,h,f){var
+b=cJ[g];if(!b.opened)at("Cannot output to a closed channel");var
+a;if(h==0&&bQ(d)==f)a=d;else{a=aM(f);dE(d,h,a,0,f)}var
+i=a1(a),c=b4(i),e=c.lastIndexOf(pq);if(e<0)b.buffer+=c;else{b.buffer+=c.substr(0,e+1);ef(g);b.buffer+=c.substr(e+1)}return 0}function
+lG(b,a,d,c){return LG(b,bE(a),d,c)}function
+sf(c,b){var
+d=a(String.fromCharCode(b));lG(c,d,0,1);return 0}function
+e8(b,a){if(a==0)dG();return b%a}function
+Li(a,b){return a.add(b)}function
+Lt(a,b){return a.sub(b)}function
+sh(a,c){if(isNaN(a)||isNaN(c))return NaN;if(a==c)return c;if(a==0)return c<0?-Math.pow(2,-qB):Math.pow(2,-qB);var
+b=gg(a),d=ih(1);if(a<c==a>0)b=Li(b,d);else
+b=Lt(b,d);return cp(b)}function
+c9(a,b){return+(e7(a,b,false)!=0)}function
+LI(a,b){a[0]=G;a[1]=b;return 0}function
+H(a){if(a
 instanceof
 Array&&a[0]==a[0]>>>0)return a[0];else
-if(gd(a))return hK;else
-if(h_(a))return hK;else
+if(gh(a))return h0;else
+if(ik(a))return h0;else
 if(a
 instanceof
 Function||typeof
 a=="function")return 247;else
-if(a&&a.caml_custom)return f3;else
-return bb}function
-b_(b,c,a){if(a&&N.toplevelReloc)b=N.toplevelReloc(a);aE[b+1]=c;if(a)aE[a]=c}function
-lN(a,b){rW[bY(a)]=b;return 0}function
-lO(a){return Math.round(a)}function
-ib(a){if(a==0)a=1/a;return a<0?1:0}function
-JL(a,b){if(a===b)return 1;a.t&6&&d6(a);b.t&6&&d6(b);return a.c==b.c?1:0}function
-L(a,b){return JL(a,b)}function
-KG(){aM(kQ)}function
-ac(b,a){if(a>>>0>=F(b))KG();return bl(b,a)}function
-R(a,b){return 1-L(a,b)}function
-KI(){return 0x7FFFFFFF/4|0}function
-KD(){rZ(aE.Not_found)}function
-r2(c){var
-a=N,b=rQ(c);if(a.process&&a.process.env&&a.process.env[b]!=undefined)return co(a.process.env[b]);if(N.jsoo_static_env&&N.jsoo_static_env[b])return co(N.jsoo_static_env[b]);KD()}function
-KJ(){if(N.crypto)if(typeof
-N.crypto.getRandomValues==="function"){var
-a=new(N.Uint32Array)(1);N.crypto.getRandomValues(a);return[0,a[0]]}else
-if(N.crypto.randomBytes==="function"){var
-b=N.crypto.randomBytes(4),a=new(N.Uint32Array)(b);return[0,a[0]]}var
+if(a&&a.caml_custom)return f5;else
+return a8}function
+cd(b,c,a){if(a&&P.toplevelReloc)b=P.toplevelReloc(a);aF[b+1]=c;if(a)aF[a]=c}function
+lJ(a,b){sg[b4(a)]=b;return 0}function
+lK(a){return Math.round(a)}function
+io(a){if(a==0)a=1/a;return a<0?1:0}function
+KU(a,b){if(a===b)return 1;a.t&6&&ec(a);b.t&6&&ec(b);return a.c==b.c?1:0}function
+I(a,b){return KU(a,b)}function
+LP(){aO(kQ)}function
+ad(b,a){if(a>>>0>=E(b))LP();return bp(b,a)}function
+M(a,b){return 1-I(a,b)}function
+LR(){return 0x7FFFFFFF/4|0}function
+LM(){sj(aF.Not_found)}function
+sm(c){var
+a=P,b=sb(c);if(a.process&&a.process.env&&a.process.env[b]!=undefined)return cq(a.process.env[b]);if(P.jsoo_static_env&&P.jsoo_static_env[b])return cq(P.jsoo_static_env[b]);LM()}function
+LS(){if(P.crypto)if(typeof
+P.crypto.getRandomValues==="function"){var
+a=new(P.Uint32Array)(1);P.crypto.getRandomValues(a);return[0,a[0]]}else
+if(P.crypto.randomBytes==="function"){var
+b=P.crypto.randomBytes(4),a=new(P.Uint32Array)(b);return[0,a[0]]}var
 c=new
 Date().getTime(),d=c^0xffffffff*Math.random();return[0,d]}var
-J8=new
-Date().getTime()*ra;function
-KK(){var
+Lf=new
+Date().getTime()*rv;function
+LT(){var
 a=new
-Date().getTime();return a*ra-J8}function
-lP(a){var
+Date().getTime();return a*rv-Lf}function
+lL(a){var
 b=1;while(a&&a.joo_tramp){a=a.joo_tramp.apply(null,a.joo_args);b++}return a}function
-a5(b,a){return{joo_tramp:b,joo_args:a}}function
-KL(a){return Math.trunc(a)}function
-r0(a){return a}function
-aX(a){if(a
+a$(b,a){return{joo_tramp:b,joo_args:a}}function
+LU(a){return Math.trunc(a)}function
+sk(a){return a}function
+a2(a){if(a
 instanceof
-Array)return a;if(N.RangeError&&a
+Array)return a;if(P.RangeError&&a
 instanceof
-N.RangeError&&a.message&&a.message.match(/maximum call stack/i))return r0(aE.Stack_overflow);if(N.InternalError&&a
+P.RangeError&&a.message&&a.message.match(/maximum call stack/i))return sk(aF.Stack_overflow);if(P.InternalError&&a
 instanceof
-N.InternalError&&a.message&&a.message.match(/too much recursion/i))return r0(aE.Stack_overflow);if(a
+P.InternalError&&a.message&&a.message.match(/too much recursion/i))return sk(aF.Stack_overflow);if(a
 instanceof
-N.Error&&d_(pm))return[0,d_(pm),a];return[0,aE.Failure,co(String(a))]}function
-aN(b){var
-a=Number(b);return a>=-pq&&a<=dy?a:b}function
-au(a){return BigInt(a)}var
-bC=BigInt(0);function
-r7(b){var
-a=au(b);return aN(a<bC?-a:a)}function
-r8(a,b){return aN(au(a)+au(b))}var
-cp=BigInt(1);function
-eb(f,b){if(b===0)dD();var
-e=au(f),a=au(b),c=e/a,d=e%a;return aN(d!==bC&&d<bC===a<bC?c+cp:c)}function
-ec(a,b){return a<b?-1:a>b?1:0}function
-ig(b,a){if(a===0)dD();return aN(au(b)/au(a))}function
-K0(b,a){if(a===0)dD();return aN(au(b)%au(a))}function
-KR(a,b){return[0,ig(a,b),K0(a,b)]}function
-r9(a,b){return ig(a,b)}function
-ed(a,b){return a===b?1:0}function
-r_(a,b,c){return aN(au(a)>>BigInt(b)&(cp<<BigInt(c))-cp)}function
-e9(f,b){if(b===0)dD();var
-e=au(f),a=au(b),c=e/a,d=e%a;return aN(d!==bC&&d<bC!==a<bC?c-cp:c)}function
-KS(c,b){if(bY(c)!==f8)aM("Z.format");return a(String(b))}function
-r$(f,g){var
-b=au(f),a=au(g),h=BigInt("9007199254740992"),c,e,d;if(b<bC)b=-b;if(a<bC)a=-a;if(b<a){c=b;b=a;a=c}while(a!==bC){if(b<h){e=Number(b);d=Number(a);while(d){c=e%d;e=d;d=c}return aN(BigInt(e))}if((b&b-cp)===bC)return aN(a&-a);if((a&a-cp)===bC){c=b&-b;return aN(c<a?c:a)}c=b%a;b=a;a=c}return aN(b)}function
-KT(a){return 0}function
-KU(a,b){return aN(au(a)|au(b))}function
-KV(a,b){return aN(au(a)*au(b))}function
-KW(b,c){var
-a=b*c;return a>=-pq&&a<=dy?0:1}function
-KX(a){return aN(-au(a))}function
-b$(b){var
-a=au(b);return a===bC?0:(a<bC?-a:a).toString(2).length}function
-gg(a){if(!isFinite(a))bM(ld);return aN(BigInt(Math.trunc(a)))}function
-KY(a,e,c,d){var
-b=bY(e).substr(c,d);if(a!==0&&a!==10||!/^-?[0-9]+$/.test(b))aM("Z.of_substring_base: invalid digit");return aN(BigInt(b))}function
-lS(b,a){var
-c=cp;while(a>0){if(a%2===1)c=c*b;a=Math.floor(a/2);if(a>0)b=b*b}return c}function
-gh(b,a){if(a<0)aM("Z.pow");return aN(lS(au(b),a))}function
-KZ(a){return aN(au(a)-cp)}function
-K1(g,d){var
-f=au(g),b=bC,a=cp,e=BigInt(2);while(lS(a,d)<=f)a=a*e;while(a-b>cp){var
-c=(b+a)/e;if(lS(c,d)<=f)b=c;else
-a=c}return aN(b)}function
-sa(a,b){return aN(au(a)<<BigInt(b))}function
-K2(a,b){return aN(au(a)>>BigInt(b))}function
-bs(a){return a<0?-1:a>0?1:0}function
-sb(a,b){return aN(au(a)-au(b))}function
-K3(a){return aN(au(a)+cp)}function
-K4(a){if(typeof
-a!=="number")bM(ld);return a}function
-ih(b){var
-a=BigInt.asUintN(64,au(b));return rN(Number(BigInt.asIntN(32,a)),Number(BigInt.asIntN(32,a>>BigInt(32))))}function
-K5(f){N.tightropeCheck=function(d){var
+P.Error&&eg(ps))return[0,eg(ps),a];return[0,aF.Failure,cq(String(a))]}function
+aP(b){var
+a=Number(b);return a>=-pw&&a<=dA?a:b}function
+ax(a){return BigInt(a)}var
+bG=BigInt(0);function
+sr(b){var
+a=ax(b);return aP(a<bG?-a:a)}function
+ss(a,b){return aP(ax(a)+ax(b))}var
+cr=BigInt(1);function
+ej(f,b){if(b===0)dG();var
+e=ax(f),a=ax(b),c=e/a,d=e%a;return aP(d!==bG&&d<bG===a<bG?c+cr:c)}function
+ek(a,b){return a<b?-1:a>b?1:0}function
+is(b,a){if(a===0)dG();return aP(ax(b)/ax(a))}function
+L9(b,a){if(a===0)dG();return aP(ax(b)%ax(a))}function
+L0(a,b){return[0,is(a,b),L9(a,b)]}function
+st(a,b){return is(a,b)}function
+el(a,b){return a===b?1:0}function
+su(a,b,c){return aP(ax(a)>>BigInt(b)&(cr<<BigInt(c))-cr)}function
+e$(f,b){if(b===0)dG();var
+e=ax(f),a=ax(b),c=e/a,d=e%a;return aP(d!==bG&&d<bG!==a<bG?c-cr:c)}function
+L1(c,b){if(b4(c)!==f$)aO("Z.format");return a(String(b))}function
+sv(f,g){var
+b=ax(f),a=ax(g),h=BigInt("9007199254740992"),c,e,d;if(b<bG)b=-b;if(a<bG)a=-a;if(b<a){c=b;b=a;a=c}while(a!==bG){if(b<h){e=Number(b);d=Number(a);while(d){c=e%d;e=d;d=c}return aP(BigInt(e))}if((b&b-cr)===bG)return aP(a&-a);if((a&a-cr)===bG){c=b&-b;return aP(c<a?c:a)}c=b%a;b=a;a=c}return aP(b)}function
+L2(a){return 0}function
+L3(a,b){return aP(ax(a)|ax(b))}function
+L4(a,b){return aP(ax(a)*ax(b))}function
+L5(b,c){var
+a=b*c;return a>=-pw&&a<=dA?0:1}function
+L6(a){return aP(-ax(a))}function
+ce(b){var
+a=ax(b);return a===bG?0:(a<bG?-a:a).toString(2).length}function
+gj(a){if(!isFinite(a))bP(lc);return aP(BigInt(Math.trunc(a)))}function
+L7(a,e,c,d){var
+b=b4(e).substr(c,d);if(a!==0&&a!==10||!/^-?[0-9]+$/.test(b))aO("Z.of_substring_base: invalid digit");return aP(BigInt(b))}function
+lO(b,a){var
+c=cr;while(a>0){if(a%2===1)c=c*b;a=Math.floor(a/2);if(a>0)b=b*b}return c}function
+gk(b,a){if(a<0)aO("Z.pow");return aP(lO(ax(b),a))}function
+L8(a){return aP(ax(a)-cr)}function
+L_(g,d){var
+f=ax(g),b=bG,a=cr,e=BigInt(2);while(lO(a,d)<=f)a=a*e;while(a-b>cr){var
+c=(b+a)/e;if(lO(c,d)<=f)b=c;else
+a=c}return aP(b)}function
+sw(a,b){return aP(ax(a)<<BigInt(b))}function
+L$(a,b){return aP(ax(a)>>BigInt(b))}function
+by(a){return a<0?-1:a>0?1:0}function
+sx(a,b){return aP(ax(a)-ax(b))}function
+Ma(a){return aP(ax(a)+cr)}function
+Mb(a){if(typeof
+a!=="number")bP(lc);return a}function
+it(b){var
+a=BigInt.asUintN(64,ax(b));return r_(Number(BigInt.asIntN(32,a)),Number(BigInt.asIntN(32,a>>BigInt(32))))}function
+Mc(f){P.tightropeCheck=function(d){var
 e=[];for(var
-b=0;b<d.length;b+=ci)e.push(String.fromCharCode.apply(null,d.subarray(b,b+ci)));var
-c=f(a(e.join(w)));return{code:c[1],words:bY(c[2])}};return 0}function
-Km(a){switch(a[2]){case-8:case-11:case-12:return 1;default:return 0}}function
-JW(b){var
-a=w;if(b[0]==0){a+=b[1][1];if(b.length==3&&b[2][0]==0&&Km(b[1]))var
+b=0;b<d.length;b+=cl)e.push(String.fromCharCode.apply(null,d.subarray(b,b+cl)));var
+c=f(a(e.join(v)));return{code:c[1],words:b4(c[2])}};return 0}function
+Lv(a){switch(a[2]){case-8:case-11:case-12:return 1;default:return 0}}function
+K5(b){var
+a=v;if(b[0]==0){a+=b[1][1];if(b.length==3&&b[2][0]==0&&Lv(b[1]))var
 e=b[2],f=1;else
 var
 f=2,e=b;a+="(";for(var
-d=f;d<e.length;d++){if(d>f)a+=k1;var
+d=f;d<e.length;d++){if(d>f)a+=k0;var
 c=e[d];if(typeof
 c=="number")a+=c.toString();else
 if(c
 instanceof
-cH)a+=hG+c.toString()+hG;else
+cH)a+=hX+c.toString()+hX;else
 if(typeof
-c=="string")a+=hG+c.toString()+hG;else
-a+=qQ}a+=")"}else
-if(b[0]==ax)a+=b[1];return a}function
-rK(a){if(a
+c=="string")a+=hX+c.toString()+hX;else
+a+=q7}a+=")"}else
+if(b[0]==az)a+=b[1];return a}function
+r7(a){if(a
 instanceof
-Array&&(a[0]==0||a[0]==ax)){var
-c=d_(qv);if(c)c(a,false);else{var
-d=JW(a),b=d_(o6);if(b)b(0);N.console.error(lh+d+pk)}}else
+Array&&(a[0]==0||a[0]==az)){var
+c=eg(qN);if(c)c(a,false);else{var
+d=K5(a),b=eg(o_);if(b)b(0);P.console.error(le+d+pq)}}else
 throw a}function
-KF(){var
-a=N;if(a.process&&a.process.on)a.process.on("uncaughtException",function(b,c){rK(b);a.process.exit(2)});else
-if(a.addEventListener)a.addEventListener(rn,function(a){if(a.error)rK(a.error)})}KF();function
-b(a,b){return a.length==1?a(b):c7(a,[b])}function
-f(a,b,c){return a.length==2?a(b,c):c7(a,[b,c])}function
-S(a,b,c,d){return a.length==3?a(b,c,d):c7(a,[b,c,d])}function
-fR(a,b,c,d,e){return a.length==4?a(b,c,d,e):c7(a,[b,c,d,e])}function
-fQ(a,b,c,d,e,f){return a.length==5?a(b,c,d,e,f):c7(a,[b,c,d,e,f])}function
-JB(a,b,c,d,e,f,g,h){return a.length==7?a(b,c,d,e,f,g,h):c7(a,[b,c,d,e,f,g,h])}JX();var
-gj=[ax,a(p$),-1],lV=[ax,a(qw),-2],gi=[ax,a(k7),-3],lT=[ax,a(qP),-4],lW=[ax,a(pU),-6],T=[ax,a(qX),-7],lU=[ax,a(ps),-8],ij=[ax,a(q1),-9],ad=[ax,a(rc),-11],lX=[ax,a(ql),-12],Jz=[4,0,0,0,[12,45,[4,0,0,0,0]]],iF=[0,[11,a('File "'),[2,0,[11,a('", line '),[4,0,0,0,[11,a(qI),[4,0,0,0,[12,45,[4,0,0,0,[11,a(pT),[2,0,0]]]]]]]]]],a('File "%s", line %d, characters %d-%d: %s')],JA=[0,a(kY),[0,a(kX),[0,a(hD),[0,a(e3),0]]]],g9=[0,a(f7),[0,a(kH),0]],jE=[0,a(hX),[0,a(rm),[0,a(o4),0]]],hd=[0,a(kZ),[0,a("slab of few data"),[0,a(f7),[0,a(kH),0]]]],jD=[0,a("slab of the best"),[0,a(hT),[0,a(qt),0]]],ki=[0,1,0,0];b_(11,lX,ql);b_(10,ad,rc);b_(9,[ax,a(pE),p5],pE);b_(8,ij,q1);b_(7,lU,ps);b_(6,T,qX);b_(5,lW,pU);b_(4,[ax,a(qy),-5],qy);b_(3,lT,qP);b_(2,gi,k7);b_(1,lV,qw);b_(0,gj,p$);var
-sq=a("output_substring"),sn=a("%.12g"),sm=a(bW),sk=a(pG),sl=a(qT),sd=b9(0,0,qV),se=b9(0,0,65520),sf=b9(1,0,qV),sh=b9(pr,pr,32751),si=b9(0,0,15536),ss=a("option is None"),sv=a("\\\\"),sw=a("\\'"),sx=a("\\b"),sy=a("\\t"),sz=a("\\n"),sA=a("\\r"),su=a("Char.chr"),sG=a("List.map2"),sH=a("List.fold_left2"),sI=a("List.for_all2"),sJ=a("List.combine"),sF=a("List.init"),sD=a("nth"),sE=a("List.nth"),sC=a("tl"),sB=a("hd"),sM=a("String.blit / Bytes.blit_string"),sL=a("Bytes.blit"),sK=a("String.sub / Bytes.sub"),sR=a("String.contains_from / Bytes.contains_from"),sO=a(w),sN=a("String.concat"),sX=a("Array.for_all2"),sW=a("Array.map2: arrays must have the same length"),sV=a("Array.blit"),sU=a("Array.fill"),sT=a("Array.sub"),sS=a("Array.init"),s2=a("Set.remove_min_elt"),s3=[0,0,0,0],s4=[0,0,0],s5=[0,a("set.ml"),570,18],sY=a(hP),sZ=a(hP),s0=a(hP),s1=a(hP),s_=a("Map.remove_min_elt"),s$=[0,0,0,0],ta=[0,a("map.ml"),f0,10],tb=[0,0,0],s6=a(hE),s7=a(hE),s8=a(hE),s9=a(hE),tc=a("Stdlib.Stack.Empty"),td=a("Stdlib.Queue.Empty"),tf=a("CamlinternalLazy.Undefined"),tl=a("Buffer.add_substring/add_subbytes"),tk=a("Buffer.add: cannot grow buffer"),tj=[0,a(q6),93,2],ti=[0,a(q6),94,2],tu=a("%c"),tv=a("%s"),tw=a(qj),tx=a(pp),ty=a(qO),tz=a(qs),tA=a("%f"),tB=a("%B"),tC=a("%{"),tD=a("%}"),tE=a("%("),tF=a("%)"),tG=a("%a"),tH=a("%t"),tI=a("%?"),tJ=a("%r"),tK=a("%_r"),tL=[0,a(aV),850,23],tW=[0,a(aV),814,21],tO=[0,a(aV),815,21],tX=[0,a(aV),818,21],tP=[0,a(aV),819,21],tY=[0,a(aV),822,19],tQ=[0,a(aV),823,19],tZ=[0,a(aV),826,22],tR=[0,a(aV),827,22],t0=[0,a(aV),831,30],tS=[0,a(aV),832,30],tU=[0,a(aV),836,26],tM=[0,a(aV),837,26],tV=[0,a(aV),846,28],tN=[0,a(aV),847,28],tT=[0,a(aV),851,23],u3=a(pB),u1=[0,a(aV),1558,4],u2=a("Printf: bad conversion %["),u4=[0,a(aV),1626,39],u5=[0,a(aV),1649,31],u6=[0,a(aV),1650,31],u7=a("Printf: bad conversion %_"),u8=a(pz),u9=a(pF),u_=a(pz),u$=a(pF),uZ=a(k_),uX=a("neg_infinity"),uY=a(rl),uW=a(bW),uR=[0,k3],uF=a("%+nd"),uG=a("% nd"),uI=a("%+ni"),uJ=a("% ni"),uK=a("%nx"),uL=a("%#nx"),uM=a("%nX"),uN=a("%#nX"),uO=a("%no"),uP=a("%#no"),uE=a("%nd"),uH=a(qO),uQ=a("%nu"),us=a("%+ld"),ut=a("% ld"),uv=a("%+li"),uw=a("% li"),ux=a("%lx"),uy=a("%#lx"),uz=a("%lX"),uA=a("%#lX"),uB=a("%lo"),uC=a("%#lo"),ur=a("%ld"),uu=a(pp),uD=a("%lu"),uf=a("%+Ld"),ug=a("% Ld"),ui=a("%+Li"),uj=a("% Li"),uk=a("%Lx"),ul=a("%#Lx"),um=a("%LX"),un=a("%#LX"),uo=a("%Lo"),up=a("%#Lo"),ue=a("%Ld"),uh=a(qs),uq=a("%Lu"),t4=a("%+d"),t5=a("% d"),t7=a("%+i"),t8=a("% i"),t9=a("%x"),t_=a("%#x"),t$=a("%X"),ua=a("%#X"),ub=a("%o"),uc=a("%#o"),t3=a(f8),t6=a(qj),ud=a(pB),tm=a("@]"),tn=a("@}"),to=a("@?"),tp=a("@\n"),tq=a("@."),tr=a("@@"),ts=a("@%"),tt=a("@"),t1=a("CamlinternalFormat.Type_mismatch"),vd=a(w),ve=[0,[11,a(k1),[2,0,[2,0,0]]],a(", %s%s")],vE=[0,[11,a(lh),[2,0,[12,10,0]]],a(q$)],vF=[0,[11,a("Fatal error in uncaught exception handler: exception "),[2,0,[12,10,0]]],a("Fatal error in uncaught exception handler: exception %s\n")],vD=a("Fatal error: out of memory in uncaught exception handler"),vB=[0,[11,a(lh),[2,0,[12,10,0]]],a(q$)],vw=[0,[2,0,[12,10,0]],a("%s\n")],vo=a("Raised at"),vp=a("Re-raised at"),vq=a("Raised by primitive operation at"),vr=a("Called from"),vs=a(" (inlined)"),vu=a(w),vt=[0,[2,0,[12,32,[2,0,[11,a(' in file "'),[2,0,[12,34,[2,0,[11,a(", line "),[4,0,0,0,[11,a(qI),Jz]]]]]]]]]],a('%s %s in file "%s"%s, line %d, characters %d-%d')],vv=[0,[2,0,[11,a(" unknown location"),0]],a("%s unknown location")],vj=a("Out of memory"),vk=a("Stack overflow"),vl=a("Pattern matching failed"),vm=a("Assertion failed"),vn=a("Undefined recursive module"),vf=[0,[12,40,[2,0,[2,0,[12,41,0]]]],a("(%s%s)")],vg=a(w),vh=a(w),vi=[0,[12,40,[2,0,[12,41,0]]],a("(%s)")],vc=[0,[4,0,0,0,0],a(f8)],va=[0,[3,0,0],a("%S")],vb=a(qQ),vy=[0,a(w),a("(Cannot print locations:\n bytecode executable program file not found)"),a("(Cannot print locations:\n bytecode executable program file appears to be corrupt)"),a("(Cannot print locations:\n bytecode executable program file has wrong magic number)"),a("(Cannot print locations:\n bytecode executable program file cannot be opened;\n -- too many open files. Try running with OCAMLRUNPARAM=b=2)")],vI=a("Fun.Finally_raised: "),vG=a("Stdlib.Fun.Finally_raised"),vJ=a("x"),vN=a("Hashtbl: unsupported hash table format"),Jx=a("OCAMLRUNPARAM"),Jv=a("CAMLRUNPARAM"),vK=a(w),v8=[3,0,3],v9=a(bW),v3=a(rp),v4=a("<\/"),v5=a(w),vZ=a(rp),v0=a("<"),v1=a(w),vX=a(pb),vW=[0,a(w)],vS=a(w),vT=a(w),vU=a(w),vV=a(w),vQ=[0,a(w),0,a(w)],vP=a(w),vO=a("Stdlib.Format.String_tag"),wh=b9(1,0,0),we=a(ld),wf=a("ml_z_overflow"),wg=a(f8),wo=a(p2),wn=a(p2),wi=a(bp),wj=a("+inf"),wk=a("-inf"),wl=a("undef"),wm=a(cj),wy=[0,0],wC=[0,0],wD=[0,[0,0,0]],wz=[0,0,0],wF=a("this is not a certificate, or it is damaged: "),wE=a("Refusal.Refused"),wP=[0,[2,0,[12,10,[4,0,0,0,[12,10,0]]]],a("%s\n%d\n")],wL=b9(8,0,0),wM=a("\x80"),wN=[0,[4,6,[0,2,8],0,0],a("%08x")],wO=a(w),w7=a(la),w8=a(la),w9=a("a member repeats what is not there"),w5=a("a member has a block of no kind"),w6=a("a member has a block of another length"),w_=a(kJ),xa=a("a code repeats nothing"),w$=a(kJ),w4=a("a member is longer than it says"),w3=a(la),w2=a("a member ends early"),xb=a(qm),wQ=a(kJ),wR=[0,16,17,18,0,8,7,9,6,10,5,11,4,12,3,13,2,14,1,15],wT=[0,3,4,5,6,7,8,9,10,11,13,15,17,19,23,27,31,35,43,51,59,67,83,99,115,131,163,195,qq,258],wV=[0,0,0,0,0,0,0,0,0,1,1,1,1,2,2,2,2,3,3,3,3,4,4,4,4,5,5,5,5,0],wX=[0,1,2,3,4,5,7,9,13,17,25,33,49,65,97,129,193,qu,385,513,769,1025,1537,lc,3073,4097,6145,8193,12289,16385,24577],wZ=[0,0,0,0,0,1,1,2,2,3,3,4,4,5,5,6,6,7,7,8,8,9,9,10,10,11,11,12,12,13,13],xm=a("a member has another length or sum"),xf=a(q2),xg=a("a member is encrypted or stored in another way"),xh=a(q2),xi=a("a member's name is no ASCII text"),xj=a("it would take more than 40 times its own size in memory"),xk=a("too many members, or two of one name"),xl=a(qm),xn=a("PK\x01\x02"),xe=a("PK\x03\x04"),xo=a("PK\x05\x06"),xp=a("its members do not fill the file, or its directory is wrong"),xq=a(o9),xr=a("the digest is longer"),xt=a(w),xs=a(o9),xy=[5,0],xw=[0,1],xx=a(pG),xv=a("null"),xA=[0,0],xB=a(qT),xz=[4,0],xu=a("Json.Wrong"),xL=a(w),xC=a(kB),xD=a(pl),xE=a(kT),xF=a(lu),xG=a(q3),xH=a(k8),xI=a(pA),xJ=a(h2),xK=a(qf),xZ=a('"\\/bfnrt'),x0=a(fY),x1=a("a name is there twice"),yS=a("no term of a polynomial"),yQ=a("no term"),yP=a("no power of a parameter"),yR=a(w),yT=a("a polynomial has a monomial twice"),yN=a(w),yO=a("no rational"),yM=a("no number"),yI=a(hQ),yJ=a("has too many lines, terms or factors"),yL=a(w),yK=a("is no list of lines"),yH=a("has another number of dimensions"),yG=a("is missing"),yF=a(hQ),yE=a(qM),yD=a(hQ),yB=a(qM),yC=a(hQ),yz=[0,[12,39,[2,0,[2,0,[11,a("' has several dimensions"),0]]]],a("'%s%s' has several dimensions")],yA=a("has another length"),yy=b9(1,0,0),yx=a(lt),yw=a("is no number in range"),yv=a("is no whole number in range"),yu=a("is not true or false"),yt=a("is none of its words"),ys=a("the field "),yr=[0,[11,a("the fields of '"),[2,0,[11,a("' are others"),0]]],a("the fields of '%s' are others")],yq=[0,[12,39,[2,0,[2,0,[11,a("' "),[2,0,0]]]]],a("'%s%s' %s")],yb=a("there is no header"),yc=a(lr),yd=a(lr),ye=a("the header is longer than 1 MiB"),yf=a(fY),yg=a(fY),yi=[0,a(ln),[0,a(qi),[0,a(pZ),0]]],yj=a("a certificate of another format: format 6 is read"),yk=[1,6],yl=a(pZ),ym=a(ln),yn=a("no arrays"),yo=a("it lists other members"),yp=a("it would take too much memory"),yh=a("the header has other fields"),x4=a("-+.0123456789"),x5=a(dv),x6=a(bp),x7=a(bW),x8=a("eE"),x9=a("+-"),x_=a(fY),x$=a("-+.eE0123456789"),x3=a(fY),xM=[0,[11,a("the array '"),[2,0,[11,a("' is not as it is described"),0]]],a("the array '%s' is not as it is described")],xN=a(qf),xO=a(h2),xP=a(kB),xQ=a(pl),xR=a(kT),xS=a(lu),xT=a(q3),xU=a(k8),xV=a(pA),xX=[0,a(k8),[0,a(kT),[0,a(lu),0]]],xW=a(kB),Bo=a(o4),Bp=a(hX),Bq=a(bX),Bu=a(bX),Bv=a(bX),Bt=a(hX),Br=a(o_),Bs=a("the method "),A9=a(": the confidence is nominal"),A8=a(hz),A_=a(hA),A$=a(hA),Ba=a(e1),Bb=a(fV),Bc=a(hI),Bd=a(hV),Be=a(f6),Bf=[0,a(hX),[0,a(rm),[0,a(pi),0]]],Bg=a("rows were left out by their outcomes"),Bh=a(hO),Bi=a("nobody says that ends or order in time of the data are known"),Bj=a("visits were not fixed in advance, or the data looked at while they came"),Bn=a(f4),Bk=a("the amount was not fixed in advance: the data were looked at"),Bl=a(f4),Bm=a(bX),AM=a(", if "),AN=a(kR),AO=[0,a(bX),0],A0=a(w),AY=a(hx),AZ=a("problem.data.design"),AX=[0,[4,0,0,0,[11,a(" episodes were planned in advance"),0]],a("%d episodes were planned in advance")],AP=a(w),AQ=a("the given policy was chosen without these data"),AW=a(w),AV=a("the prior does not depend on the data"),AR=a(w),AS=a(k2),AT=a(w),AU=[0,[11,a("every possible transition has at least probability "),[8,[0,0,3],0,[0,17],0]],a("every possible transition has at least probability %.17g")],AK=[0,[11,a(d2),[4,0,0,0,[11,a(qa),0]]],a(qD)],AJ=a(d0),AL=a(hS),Ay=a(hz),Az=a(e1),AA=a(hx),AB=a(e2),AI=a(eZ),AC=a(e2),AH=a(e2),AD=a(f4),AE=a(fV),AF=a(eZ),AG=a(eZ),Ax=a(hC),Au=a(qS),Av=a("problem.data.batch_transition"),Aw=a("problem.data.batch_count"),At=a(qS),Ar=a(qn),As=a(qn),Ao=a(bX),Ap=a(kr),Aq=a("problem.data.shared_by"),An=a(hT),Ae=a(o_),Ad=a(q0),Ac=a(kR),Ab=a(hC),Aa=a(o$),z6=a(o8),z7=a(cg),z8=a(ch),z9=a(kP),z_=a(lo),z$=a(hv),z5=a(qW),z2=[0,[11,a(d2),[4,0,0,0,[12,46,[2,0,0]]]],a(qG)],z3=a(ch),z4=a(cg),zZ=a(e3),z0=[0,[11,a(d2),[4,0,0,0,[11,a(".policy"),0]]],a("claims.%d.policy")],z1=[0,[11,a(d2),[4,0,0,0,[11,a(".pair"),0]]],a("claims.%d.pair")],zK=[0,[11,a(d2),[4,0,0,0,[12,46,[2,0,0]]]],a(qG)],zL=a(hW),zM=a(eW),zN=a(h0),zY=a(kX),zO=a(kY),zP=a(hD),zQ=a(hD),zR=a(hZ),zS=a(fT),zT=a(kO),zW=[0,0],zX=[0,1],zU=a(fT),zV=a(hB),zJ=a(hJ),zI=a(fW),zn=a(hY),zo=a(f1),zH=a(f1),zp=a(du),zq=[0,1],zF=a(fX),zG=a(fX),zr=a(hy),zs=a(h1),zt=a(h1),zu=a(lk),zv=a(kW),zw=a(e0),zx=a(f5),zy=a(f_),zz=a(du),zA=a(dw),zB=a(dz),zC=a(bA),zD=a("problem.graph.initial"),zE=a(pw),zk=a(fW),zl=a(fS),zm=a(fW),zi=a(fS),zj=a(fS),zh=a(pC),y_=a(p8),y$=a(q8),za=a(q8),zb=a(q5),zc=a(q5),zd=a(o$),ze=a(hC),zf=a("problem.lower"),zg=a("problem.upper"),y7=a(k2),y8=a(k2),y4=a("problem.graph.successor"),y5=a(p8),y6=a(pw),y0=a(bW),yZ=a(bW),y2=a(d0),y3=a(fU),yW=a(bW),yX=a(bW),yY=a("what it says of "),y1=[0,a(fU),[0,a(d0),0]],yU=a(lt),yV=[0,[0,a("problem.graph"),[0,a(kA),[0,a(ly),[0,a(lf),[0,a(kG),0]]]]],[0,rS([a("problem.objective"),a(hY),a(hB),a(hZ),a(hJ),a(hy),a(fX),a(f1),a(fS),a(fW),a(kW),a(lk),a(h1)]),[0,[0,a(fU),[0,a(qE),[0,a(cg),[0,a(ch),[0,a(re),[0,a(qz),[0,a(p9),[0,a(kI),0]]]]]]]],[0,[0,a(qW),[0,a(cg),[0,a(ch),[0,a(kP),[0,a(lo),[0,a(hv),0]]]]]],[0,rS([a(kR),a(kK),a(lw),a(ku),a(e1),a(hV),a(hO),a(fV),a(eZ),a(e2),a(hA),a(qR),a(ls),a(ko),a(le)]),[0,[0,a(d0),[0,a(k4),[0,a(hW),[0,a(cg),[0,a(ch),JA]]]]],0]]]]]],Af=a(hT),Ag=a(qt),Ai=a(f7),Aj=a(pe),Al=a(bX),Am=a(qA),GO=a("'"),GP=a("unknown member '"),GM=a("a coupled proof of no claim"),GN=a("coupled values with step bounds"),GJ=a("a difference of claims that are not there, or of no policies"),GK=a(e3),GL=a(eW),Gm=[0,a(fU),[0,a(d0),[0,a(rt),[0,a(ky),[0,a(pa),0]]]]],Gn=a(w),Go=a(pa),Gp=[0,a(q4),[0,a(pI),[0,a(k0),[0,a(kz),[0,a(kI),[0,a(qJ),0]]]]]],Gq=a("problem."),Gr=a(fU),Gs=a("problem.time"),Gt=a("chains in continuous time"),Gu=a(q4),Gv=a(pI),Gw=a("an automaton is for temporal questions"),Gx=a(f2),Gy=a(qJ),Gz=a(f2),GA=a("temporal formulas"),GB=a(kI),GC=a("an assumption about supports that does not fit the model"),GD=a("hints about sets do not fit the model"),GE=a(ky),GQ=a(ky),GF=a(d0),GG=a(rt),GH=a("every claim needs its hints, and there must be one"),GI=a("two claims have one name"),Gk=a("'about' has texts that are too long"),Gj=a("'about' has other things than texts"),Gi=a("'about' is no object of texts"),Ga=a("shares of pilots that are none, or too many"),FV=[0,a(hL),[0,a(qe),[0,a(kZ),0]]],FW=a("learned."),FX=a(cg),FY=[0,1.],FZ=[0,0.],F0=a(ch),F1=[0,1.],F2=[0,0.],F3=a(hL),Gh=a("learned.region."),F4=a(qe),F5=a("coupled proofs are no list"),F6=a(kZ),F7=a("the stages of a slab are no list"),F8=a("learned.cost_lower"),F9=a(rj),F_=a("pilot_share"),F$=[0,ci],Gb=a(qp),Gg=a(qp),Gc=a("intervals do not fit the method"),Gd=a(bX),Ge=a("shares of pilots where there are none"),Gf=a("the region does not fit the statement"),FI=a(kC),FJ=[0,-1],FK=a("an occupancy that is not there"),FL=a("duals"),Fz=a("proofs+"),FA=a("rows or points of cells do not fit"),FB=[0,0],Fh=a("has another shape"),Ff=a(rb),Fd=[0,a(qK),0],Fe=[0,[11,a("learned.coupled."),[4,0,0,0,[12,46,0]]],a("learned.coupled.%d.")],Fg=[0,a("3"),3],Fi=a(k$),Fj=a("split_node"),Fk=a(kC),Fl=a("node"),Fm=a("rows 3"),Fn=a(q7),Fo=[0,[0,a("split_direction"),a("splits size")],[0,[0,a("split_value"),a(k$)],[0,[0,a(fZ),a(pN)],[0,[0,a("centre"),a("proofs size")],[0,[0,a("axes"),a("proofs size size")],[0,[0,a(kN),a(pQ)],[0,[0,a("slope"),a("models open size")],[0,[0,a("curve"),a("models open packed")],[0,[0,a("dual"),a("duals open")],0]]]]]]]]],Fp=[0,[0,a("multiplier"),a(kt)],[0,[0,a(rn),a(pQ)],0]],Fq=[0,0.],Fr=a(pN),Fs=a("simplex"),Ft=a(k$),Fu=a(kC),Fv=a(rb),Fw=a("models of cells do not fit"),Fx=a("models"),Fy=a("packed"),FC=a(kt),FD=a("row_start"),FE=a("points"),FF=a("point_start"),FG=a("a cell has more points, rows or coordinates than are checked"),FH=[0,a("lower_dual"),[0,a("upper_dual"),0]],FM=a(rf),FN=a("state"),FO=a(rf),FU=a("the open states do not rise"),FT=a("a split of a cell that is not there, or was split before"),FS=a("a proof about a cell that is not there"),FP=a(kt),FQ=a(qK),FR=[0,3],EY=[0,[11,a("learned.slab."),[4,0,0,0,[12,46,0]]],a("learned.slab.%d.")],EZ=[0,a(hL),0],E0=a(hL),E1=a("region."),E2=a(fZ),E3=a(fZ),E4=a(o3),E5=[0,d3],E6=[0,0],E7=a(o3),E8=a("side"),E9=[0,1],E_=a("guard"),E$=[0,0.],Fa=a("the points or shares of a slab do not fit"),Fc=a(qh),Fb=a("rows of a slab without sides"),EF=[0,dy],EG=[0,0],EH=a(q7),EI=a(fZ),EJ=a(fZ),EK=a("box_basis"),EL=a("bound_basis"),EM=a("choice_basis"),EN=a(pK),EO=a(pK),EP=a(qr),EQ=[0,1],ER=a(qr),ES=a("bound_near"),ET=a("box_lower"),EU=a("box_upper"),EV=a(qH),EW=a("bounds near a value"),Ew=a("a bound is infinite, the value is not"),Ep=a(k6),El=a("the weights are no distribution"),Ek=a("a choice that its state does not have"),DJ=[0,a(k4),[0,a(hW),[0,a(cg),[0,a(ch),0]]]],DK=[0,[11,a(d2),[4,0,0,0,[12,46,0]]],a("claims.%d.")],DL=[0,[11,a("values."),[4,0,0,0,[12,46,0]]],a("values.%d.")],DM=[0,-1],DN=a("lower_ranking"),DO=a(e3),DP=[0,3],DQ=[0,2],DR=a("upper_basis"),DS=a("lower_basis"),DT=a("upper_bias"),DU=a("lower_bias"),DV=a("witness"),DW=a("upper_ranking"),DX=a(ch),DY=a(cg),DZ=a(hD),D0=[0,0],D1=a(k6),D2=a(kX),D3=[0,1.],D4=[0,0.],D5=a(kY),D6=a(ch),D7=[0,1],D8=a(cg),D9=[0,1],D_=[0,a(eW),[0,a(k5),[0,a(h0),[0,a(e3),0]]]],D$=a(hW),Ea=[0,a(kN),[0,a(pu),[0,a(hS),[0,a(h2),0]]]],Eb=a(k4),Ec=a("a lower bound above the upper one"),Ed=a("a pair of policies where no difference is claimed, or none"),Ee=a(e3),Ef=a(h2),Eg=a("the policy does not fit"),Eh=a(k5),Ei=a("the weights do not fit"),Ej=a(h0),Em=a("what is claimed is no value of the quantity"),En=a("a witness beside a policy that is given"),EE=a(eW),Eo=a(k6),ED=a(k5),Eq=a("vectors do not fit"),Er=a(e0),Es=[0,a(dw),[0,a(dz),0]],Et=a("a bias does not fit"),Eu=a("the average of a randomised policy"),Ev=a(h0),Ex=a(pu),Ey=a("a policy of another kind than its name says"),Ez=a(kN),EA=a(eW),EB=a("bases without a region"),EC=a("averages over a region"),Dz=a("an expression's number is out of range"),Dd=a(qE),De=[0,1.],Df=[0,0.],Dg=a(cg),Dh=[0,1.],Di=[0,0.],Dj=a(ch),Dk=[0,1.],Dl=[0,0.],Dm=a(re),Dn=a(qz),Do=a(p9),Dp=a(k0),Dq=a(kz),Dr=a("problem.denominator"),Ds=a("quotients of parameters"),Dt=a("problem.misfit"),Du=a("misfits of the model"),Dv=a("problem.unseen"),Dw=a("outcomes that were never seen"),Dx=a("problem.passing"),Dy=a("states in the middle of a step"),DG=a(k0),DH=a(kz),DA=a("not what labels the transitions of one model"),DB=a("nature's direction does not fit the model"),DC=a(q_),DD=a("rewards with parameters are for models over a domain"),DE=a("averages are of rewards that are known"),DF=a(e0),CK=a("priors are of parameters, and of a likelihood"),CL=a(bX),CM=a("priors are of parameters, in their order"),Cu=a(dZ),Cr=a(pe),Cs=a(qA),Ct=a(bX),Cq=a(hz),Cn=[0,a(kK),[0,a(lw),[0,a(ku),[0,a(e1),[0,a(hV),[0,a(hO),[0,a(fV),[0,a(eZ),[0,a(e2),[0,a(rq),0]]]]]]]]]],Co=a(hz),Cp=[0,[0,a("seen"),a(qc)],[0,[0,a("seen_delta"),a(qc)],0]],Cv=a("unseen mass"),Cw=a("gamma-poisson"),Cx=a("ellipsoid"),Cy=a(bX),Cz=a(pi),CA=a(lw),CB=a(kK),CC=[0,a(li),[0,a("outcomes"),[0,a(f6),0]]],CD=a(ku),CE=a("the method shares its confidence in one way only"),Db=a(li),CF=a(f6),CG=a(qL),CH=a(qR),CI=[0,qN],CJ=[0,0.],CN=a(fV),CO=a(eZ),CP=a(e2),CQ=a(rq),CR=a(rj),CS=a(ls),CT=a(ls),CU=a(ko),CV=a(ko),CW=a(le),CX=[0,1],CY=a(le),CZ=a("the batches do not fit"),C0=[0,0],Da=a("there are too many counts"),C$=a("the transitions of a batch do not rise"),C1=a(hA),C2=[0,5],C3=a("what is stated of the data does not rise"),C8=a(hI),C9=[0,a(f4),[0,a(hI),[0,a(hx),0]]],C_=a(e1),C4=a(hO),C5=a(hV),C6=[0,a(f4),[0,a(hI),[0,a(hx),0]]],C7=a(e1),Ce=a(o8),Cf=a(cg),Cg=a(ch),Ch=a(kP),Ci=a(lo),Cj=a(hv),Ck=a(hv),Cl=a("the domain's constraints do not fit"),Cd=a("the expressions are too large to be evaluated at the point"),B8=a("the fields of the objective are not those of "),BM=[0,a(hY),[0,a(hB),[0,a(hZ),[0,a(hJ),[0,a(hy),[0,a(fX),[0,a(f1),0]]]]]]],BN=a(pC),BO=[0,a(bA),[0,a(du),[0,a(dw),[0,a(f5),[0,a(dz),[0,a(f_),[0,a(e0),[0,a(f2),0]]]]]]]],BP=a(hY),BQ=a(h1),BR=a(lk),BS=a(kW),BT=a(fW),BU=a(fS),BV=a(f1),BW=a(fX),BX=[0,lm],BY=a(hy),BZ=[0,lm],B0=a(hJ),B1=[0,a(fT),[0,a(kO),[0,a(q_),0]]],B2=a(hZ),B3=[0,a(fT),[0,a(kO),0]],B4=a(hB),B5=[0,a(bA),[0,a(du),[0,a(f2),0]]],Cc=a(dw),Cb=a(bA),B6=[0,a(bA),[0,a(du),[0,a(dw),0]]],Ca=a(bA),B$=a(f5),B_=[0,a(bA),[0,a(f5),0]],B7=a(f_),B9=a("more steps than are checked"),BB=[0,a(kA),0],BC=a("problem.graph."),BD=a(ly),BE=a(ly),BF=a(lf),BG=a(lf),BH=a(kG),BI=a(kG),BJ=a("the choices of states do not fit"),BK=a("the transitions of choices do not fit"),BL=a(kA),By=[0,a(bA),[0,a(du),[0,a(f2),0]]],Bz=[0,0.,1.],BA=[0,a(dw),[0,a(dz),0]],Bw=a(du),Bx=[0,1],Cm=[0,a("slab of the difference"),[0,a("value slab of the difference"),0]],GR=a(kr),GS=a(f6),GT=a(li),G5=a("a basis of rows that are not there"),G3=a("no such product"),G4=a("a tangent in the middle is for squares"),G2=[0,a(pM),qq,21],G0=a("no such row of the domain"),G1=a("the other side of an inequality"),GZ=a("a polynomial that is not affine in the coordinates"),GX=a("expressions of so high a degree"),GY=a("so many coordinates"),GW=[0,a(pM),108,10],GU=[3,0,0],GV=a("Region.Found"),G8=a("a prior of a parameter that there is not"),G6=[0,0,0],Hs=[0,0,[0,1,0]],Ht=a("bets of few data on one end, or on data that were not planned to be few"),Hq=a(hS),Hp=a(hS),Ho=a(kH),Hn=a(hT),Hm=a(f7),Hl=[0,a("bettor.ml"),391,9],Hk=a("slabs of so many states with cycles"),He=a("slabs of so many steps"),Hj=[0,a(bA),[0,a(dw),[0,a(dz),[0,a(f5),[0,a(f_),0]]]]],Hc=a(" with late steps or averages"),Hd=a("slabs of "),Hf=a(bA),Hg=a(dw),Hh=a(dz),Hi=a(fT),Hb=a("slabs of data that were looked at while they came"),HJ=a("a reward has too many terms to be bounded"),HI=a("a bound of no expression"),HA=a("no such row"),HC=a("no such event"),HD=a(pR),HE=a("rows of balls"),HF=a("rows of expressions that are not there"),HB=a("rows of no origin"),Hy=a(pR),Hz=a("rows of origin 3 where there are none"),Hx=[0,a("sets.ml"),112,90],HG=a(qH),HH=a("rows that rest on proved bounds come last"),Hw=a("a range over a box without width"),Hu=a("the data contradict the model: no instantiation of the domain agrees with all that was seen"),Hv=a("the domain contradicts the model: it has no instantiation"),HQ=a("no expressions"),HN=a("shares of a slab that do not fit its bets"),HO=a(qh),HP=a("shares of a slab that are too fine"),HR=a("a row of a slab"),HM=a("a line of a slab that has no slope"),HK=a("bets that are not fair"),H1=a(": a choice has no distribution, or the policy is none"),HX=a(": a lower bound above an upper one"),HY=a(": the agent's witness is missing"),HZ=a(eW),H0=a(": a ranking is missing"),H8=[0,a(f_),[0,a(e0),0]],H2=a(": no value is below 0"),H3=[0,a(bA),[0,a(dz),0]],H7=a(ri),H4=[0,a(bA),[0,a(du),0]],H5=a(ri),H6=a(": the upper bound is not inductive"),HS=a(bA),HT=a(bA),HV=a(e0),HW=a(dz),HU=a(bA),H_=a(pH),H9=[0,a(pn),24,hF],H$=[0,a(pn),12,51],Ia=a("Simplex.Singular"),Ic=[0,0,0],Ib=a("Expansion.Fails"),Ig=[0,0.,0.],Ie=a("coupled values that need so many cells"),If=a("what is claimed of coupled values does not hold in the region"),Ih=a("coupled values that need such small cells"),Ip=a("coupled values over a domain with equalities"),Io=a("coupled proofs of a bounded number of steps"),Iq=a("coupled proofs without a region"),In=[0,a("coupled.ml"),26,74],Im=a("a coupled value where the value may be infinite"),Ik=a("coupled values with rewards that have parameters"),Il=a(rs),Ii=a(rs),Ij=[0,0.,0],IY=a("differences without an end"),IX=a("a side of a slab that is not bet on"),IW=a("no such row of a slab"),IR=a("an event of more than 2,000,000 trials"),IZ=a("probabilities of a choice do not sum to 1"),IS=a("more than 30,000,000 trials of events"),IT=a(f6),IU=a("the intervals do not fit the events"),IV=a(qL),IQ=[0,a(pj),qg,77],IL=a(ru),IM=a(ru),IN=a("a logarithm that is not proved"),IK=a(pS),IJ=a("rewards among probabilities"),IE=a(bX),IF=a(f7),IG=a("shares of pilots where a plan decides on one"),IH=[0,1,0],II=a("so many pilots"),IO=a(pS),IC=[0,a(pj),70,49],Ir=a(pH),It=a("bases of choices without a region"),Is=a("bases of choices that are not there"),Jn=a(pb),Jo=a(pT),Jq=a("REFUSED"),Jr=a("NOT COVERED"),Jp=a("NO CERTIFICATE"),Jt=[0,2,a("NO CERTIFICATE: numbers or sizes that do not fit\n")],Js=[0,1,a("REFUSED: it takes more memory than there is\n")],Jj=[0,[11,a("PROVED: "),[2,0,[11,a(" in ["),[8,[0,0,3],0,[0,17],[11,a(k1),[8,[0,0,3],0,[0,17],[12,93,[2,0,[12,10,0]]]]]]]]],a("PROVED: %s in [%.17g, %.17g]%s\n")],Jf=[0,[11,a(d2),[4,0,0,0,[11,a(qa),0]]],a(qD)],Je=a(d0),Jg=a(q0),Jh=[0,[11,a(", with probability 1 - "),[8,[0,0,3],0,[0,17],0]],a(", with probability 1 - %.17g")],Jl=a(w),Ji=[0,[11,a("theorems: "),[2,0,[11,a("\ndigest: "),[2,0,[11,a("\nseconds: "),[8,[0,0,0],0,[0,2],[12,10,0]]]]]]],a("theorems: %s\ndigest: %s\nseconds: %.2f\n")],Jk=a(w),I6=a("coupled values that its cells do not prove"),I7=a(": the claim is not proved"),Jc=a("value_sound"),I8=a(hC),Jb=a(kr),I9=a(bX),Ja=a("domain_sound"),I_=a("fixed_sound"),I$=a("learned_sound"),I1=a("the file's contents do not match its digest"),I2=a(lr),I3=[0,a(ln),0],I4=[0,a(qi),0];function
-aF(a){if(typeof
+LO(){var
+a=P;if(a.process&&a.process.on)a.process.on("uncaughtException",function(b,c){r7(b);a.process.exit(2)});else
+if(a.addEventListener)a.addEventListener(rI,function(a){if(a.error)r7(a.error)})}LO();function
+b(a,b){return a.length==1?a(b):c8(a,[b])}function
+f(a,b,c){return a.length==2?a(b,c):c8(a,[b,c])}function
+S(a,b,c,d){return a.length==3?a(b,c,d):c8(a,[b,c,d])}function
+e1(a,b,c,d,e){return a.length==4?a(b,c,d,e):c8(a,[b,c,d,e])}function
+fW(a,b,c,d,e,f){return a.length==5?a(b,c,d,e,f):c8(a,[b,c,d,e,f])}function
+KK(a,b,c,d,e,f,g,h){return a.length==7?a(b,c,d,e,f,g,h):c8(a,[b,c,d,e,f,g,h])}K6();var
+gm=[az,a(qn),-1],lR=[az,a(qO),-2],gl=[az,a(k4),-3],lP=[az,a(q6),-4],lS=[az,a(p6),-6],Q=[az,a(rc),-7],lQ=[az,a(pz),-8],iv=[az,a(rg),-9],_=[az,a(rx),-11],lT=[az,a(qC),-12],KJ=[4,0,0,0,[12,45,[4,0,0,0,0]]],iO=[0,[11,a('File "'),[2,0,[11,a('", line '),[4,0,0,0,[11,a(qY),[4,0,0,0,[12,45,[4,0,0,0,[11,a(p5),[2,0,0]]]]]]]]]],a('File "%s", line %d, characters %d-%d: %s')],g$=[0,a(f_),[0,a(kI),0]],jO=[0,a(h_),[0,a(rH),[0,a(o8),0]]],fH=[0,a(kY),[0,a("slab of few data"),[0,a(f_),[0,a(kI),0]]]],hf=[0,a("slab of the best"),[0,a(h8),[0,a(qK),0]]],oj=[0,a("slab of the difference"),[0,a("value slab of the difference"),0]],hN=[0,1,0,0];cd(11,lT,qC);cd(10,_,rx);cd(9,[az,a(pN),qf],pN);cd(8,iv,rg);cd(7,lQ,pz);cd(6,Q,rc);cd(5,lS,p6);cd(4,[az,a(qQ),-5],qQ);cd(3,lP,q6);cd(2,gl,k4);cd(1,lR,qO);cd(0,gm,qn);var
+sM=a("output_substring"),sJ=a("%.12g"),sI=a(b2),sG=a(pQ),sH=a(q9),sz=cc(0,0,q$),sA=cc(0,0,65520),sB=cc(1,0,q$),sD=cc(py,py,32751),sE=cc(0,0,15536),sO=a("option is None"),sR=a("\\\\"),sS=a("\\'"),sT=a("\\b"),sU=a("\\t"),sV=a("\\n"),sW=a("\\r"),sQ=a("Char.chr"),s2=a("List.map2"),s3=a("List.fold_left2"),s4=a("List.for_all2"),s5=a("List.combine"),s1=a("List.init"),sZ=a("nth"),s0=a("List.nth"),sY=a("tl"),sX=a("hd"),s8=a("String.blit / Bytes.blit_string"),s7=a("Bytes.blit"),s6=a("String.sub / Bytes.sub"),tb=a("String.contains_from / Bytes.contains_from"),s_=a(v),s9=a("String.concat"),th=a("Array.for_all2"),tg=a("Array.map2: arrays must have the same length"),tf=a("Array.blit"),te=a("Array.fill"),td=a("Array.sub"),tc=a("Array.init"),tm=a("Set.remove_min_elt"),tn=[0,0,0,0],to=[0,0,0],tp=[0,a("set.ml"),570,18],ti=a(h5),tj=a(h5),tk=a(h5),tl=a(h5),tu=a("Map.remove_min_elt"),tv=[0,0,0,0],tw=[0,a("map.ml"),f2,10],tx=[0,0,0],tq=a(hV),tr=a(hV),ts=a(hV),tt=a(hV),ty=a("Stdlib.Stack.Empty"),tz=a("Stdlib.Queue.Empty"),tB=a("CamlinternalLazy.Undefined"),tH=a("Buffer.add_substring/add_subbytes"),tG=a("Buffer.add: cannot grow buffer"),tF=[0,a(ro),93,2],tE=[0,a(ro),94,2],tQ=a("%c"),tR=a("%s"),tS=a(qy),tT=a(pv),tU=a(q4),tV=a(qJ),tW=a("%f"),tX=a("%B"),tY=a("%{"),tZ=a("%}"),t0=a("%("),t1=a("%)"),t2=a("%a"),t3=a("%t"),t4=a("%?"),t5=a("%r"),t6=a("%_r"),t7=[0,a(aZ),850,23],ug=[0,a(aZ),814,21],t_=[0,a(aZ),815,21],uh=[0,a(aZ),818,21],t$=[0,a(aZ),819,21],ui=[0,a(aZ),822,19],ua=[0,a(aZ),823,19],uj=[0,a(aZ),826,22],ub=[0,a(aZ),827,22],uk=[0,a(aZ),831,30],uc=[0,a(aZ),832,30],ue=[0,a(aZ),836,26],t8=[0,a(aZ),837,26],uf=[0,a(aZ),846,28],t9=[0,a(aZ),847,28],ud=[0,a(aZ),851,23],vn=a(pK),vl=[0,a(aZ),1558,4],vm=a("Printf: bad conversion %["),vo=[0,a(aZ),1626,39],vp=[0,a(aZ),1649,31],vq=[0,a(aZ),1650,31],vr=a("Printf: bad conversion %_"),vs=a(pH),vt=a(pO),vu=a(pH),vv=a(pO),vj=a(k7),vh=a("neg_infinity"),vi=a(rF),vg=a(b2),vb=[0,k2],u1=a("%+nd"),u2=a("% nd"),u4=a("%+ni"),u5=a("% ni"),u6=a("%nx"),u7=a("%#nx"),u8=a("%nX"),u9=a("%#nX"),u_=a("%no"),u$=a("%#no"),u0=a("%nd"),u3=a(q4),va=a("%nu"),uO=a("%+ld"),uP=a("% ld"),uR=a("%+li"),uS=a("% li"),uT=a("%lx"),uU=a("%#lx"),uV=a("%lX"),uW=a("%#lX"),uX=a("%lo"),uY=a("%#lo"),uN=a("%ld"),uQ=a(pv),uZ=a("%lu"),uB=a("%+Ld"),uC=a("% Ld"),uE=a("%+Li"),uF=a("% Li"),uG=a("%Lx"),uH=a("%#Lx"),uI=a("%LX"),uJ=a("%#LX"),uK=a("%Lo"),uL=a("%#Lo"),uA=a("%Ld"),uD=a(qJ),uM=a("%Lu"),uo=a("%+d"),up=a("% d"),ur=a("%+i"),us=a("% i"),ut=a("%x"),uu=a("%#x"),uv=a("%X"),uw=a("%#X"),ux=a("%o"),uy=a("%#o"),un=a(f$),uq=a(qy),uz=a(pK),tI=a("@]"),tJ=a("@}"),tK=a("@?"),tL=a("@\n"),tM=a("@."),tN=a("@@"),tO=a("@%"),tP=a("@"),ul=a("CamlinternalFormat.Type_mismatch"),vz=a(v),vA=[0,[11,a(k0),[2,0,[2,0,0]]],a(", %s%s")],v0=[0,[11,a(le),[2,0,[12,10,0]]],a(ru)],v1=[0,[11,a("Fatal error in uncaught exception handler: exception "),[2,0,[12,10,0]]],a("Fatal error in uncaught exception handler: exception %s\n")],vZ=a("Fatal error: out of memory in uncaught exception handler"),vX=[0,[11,a(le),[2,0,[12,10,0]]],a(ru)],vS=[0,[2,0,[12,10,0]],a("%s\n")],vK=a("Raised at"),vL=a("Re-raised at"),vM=a("Raised by primitive operation at"),vN=a("Called from"),vO=a(" (inlined)"),vQ=a(v),vP=[0,[2,0,[12,32,[2,0,[11,a(' in file "'),[2,0,[12,34,[2,0,[11,a(", line "),[4,0,0,0,[11,a(qY),KJ]]]]]]]]]],a('%s %s in file "%s"%s, line %d, characters %d-%d')],vR=[0,[2,0,[11,a(" unknown location"),0]],a("%s unknown location")],vF=a("Out of memory"),vG=a("Stack overflow"),vH=a("Pattern matching failed"),vI=a("Assertion failed"),vJ=a("Undefined recursive module"),vB=[0,[12,40,[2,0,[2,0,[12,41,0]]]],a("(%s%s)")],vC=a(v),vD=a(v),vE=[0,[12,40,[2,0,[12,41,0]]],a("(%s)")],vy=[0,[4,0,0,0,0],a(f$)],vw=[0,[3,0,0],a("%S")],vx=a(q7),vU=[0,a(v),a("(Cannot print locations:\n bytecode executable program file not found)"),a("(Cannot print locations:\n bytecode executable program file appears to be corrupt)"),a("(Cannot print locations:\n bytecode executable program file has wrong magic number)"),a("(Cannot print locations:\n bytecode executable program file cannot be opened;\n -- too many open files. Try running with OCAMLRUNPARAM=b=2)")],v4=a("Fun.Finally_raised: "),v2=a("Stdlib.Fun.Finally_raised"),v5=a("x"),v9=a("Hashtbl: unsupported hash table format"),KH=a("OCAMLRUNPARAM"),KF=a("CAMLRUNPARAM"),v6=a(v),ws=[3,0,3],wt=a(b2),wn=a(rM),wo=a("<\/"),wp=a(v),wj=a(rM),wk=a("<"),wl=a(v),wh=a(pg),wg=[0,a(v)],wc=a(v),wd=a(v),we=a(v),wf=a(v),wa=[0,a(v),0,a(v)],v$=a(v),v_=a("Stdlib.Format.String_tag"),wD=cc(1,0,0),wA=a(lc),wB=a("ml_z_overflow"),wC=a(f$),wK=a(qc),wJ=a(qc),wE=a(bu),wF=a("+inf"),wG=a("-inf"),wH=a("undef"),wI=a(cm),wU=[0,0],wY=[0,0],wZ=[0,[0,0,0]],wV=[0,0,0],w1=a("this is not a certificate, or it is damaged: "),w0=a("Refusal.Refused"),xa=[0,[2,0,[12,10,[4,0,0,0,[12,10,0]]]],a("%s\n%d\n")],w7=cc(8,0,0),w8=a("\x80"),w9=a(v),w_=[0,[4,6,[0,2,8],0,0],a("%08x")],w$=a(v),xs=a(k_),xt=a(k_),xu=a("a member repeats what is not there"),xq=a("a member has a block of no kind"),xr=a("a member has a block of another length"),xv=a(kJ),xx=a("a code repeats nothing"),xw=a(kJ),xp=a("a member is longer than it says"),xo=a(k_),xn=a("a member ends early"),xy=a(qD),xb=a(kJ),xc=[0,16,17,18,0,8,7,9,6,10,5,11,4,12,3,13,2,14,1,15],xe=[0,3,4,5,6,7,8,9,10,11,13,15,17,19,23,27,31,35,43,51,59,67,83,99,115,131,163,195,qH,258],xg=[0,0,0,0,0,0,0,0,0,1,1,1,1,2,2,2,2,3,3,3,3,4,4,4,4,5,5,5,5,0],xi=[0,1,2,3,4,5,7,9,13,17,25,33,49,65,97,129,193,qL,385,513,769,1025,1537,lb,3073,4097,6145,8193,12289,16385,24577],xk=[0,0,0,0,0,1,1,2,2,3,3,4,4,5,5,6,6,7,7,8,8,9,9,10,10,11,11,12,12,13,13],xJ=a("a member has another length or sum"),xC=a(rh),xD=a("a member is encrypted or stored in another way"),xE=a(rh),xF=a("a member's name is no ASCII text"),xG=a("it would take more than 40 times its own size in memory"),xH=a("too many members, or two of one name"),xI=a(qD),xK=a("PK\x01\x02"),xB=a("PK\x03\x04"),xL=a("PK\x05\x06"),xM=a("its members do not fill the file, or its directory is wrong"),xN=a(pb),xO=a("the digest is longer"),xQ=a(v),xP=a(pb),xV=[5,0],xT=[0,1],xU=a(pQ),xS=a("null"),xX=[0,0],xY=a(q9),xW=[4,0],xR=a("Json.Wrong"),x8=a(v),xZ=a(kB),x0=a(pr),x1=a(kT),x2=a(lr),x3=a(rk),x4=a(k5),x5=a(pJ),x6=a(ib),x7=a(qu),yk=a('"\\/bfnrt'),yl=a(f0),ym=a("a name is there twice"),zd=a("no term of a polynomial"),zb=a("no term"),za=a("no power of a parameter"),zc=a(v),ze=a("a polynomial has a monomial twice"),y_=a(v),y$=a("no rational"),y9=a("no number"),y5=a(f4),y6=a("has too many lines, terms or factors"),y8=a(v),y7=a("is no list of lines"),y4=a(rl),y3=a("is missing"),y2=a(f4),y1=a(q1),y0=a(f4),yY=a(q1),yZ=a(f4),yW=[0,[12,39,[2,0,[2,0,[11,a("' has several dimensions"),0]]]],a("'%s%s' has several dimensions")],yX=a("has another length"),yV=cc(1,0,0),yU=a(lq),yT=a("is no number in range"),yS=a("is no whole number in range"),yR=a("is not true or false"),yQ=a("is none of its words"),yP=a("the field "),yO=[0,[11,a("the fields of '"),[2,0,[11,a("' are others"),0]]],a("the fields of '%s' are others")],yN=[0,[12,39,[2,0,[2,0,[11,a("' "),[2,0,0]]]]],a("'%s%s' %s")],yy=a("there is no header"),yz=a(lo),yA=a(lo),yB=a("the header is longer than 1 MiB"),yC=a(f0),yD=a(f0),yF=[0,a(ll),[0,a(qx),[0,a(p$),0]]],yG=a("a certificate of another format: format 6 is read"),yH=[1,6],yI=a(p$),yJ=a(ll),yK=a("no arrays"),yL=a("it lists other members"),yM=a("it would take too much memory"),yE=a("the header has other fields"),yp=a("-+.0123456789"),yq=a(dw),yr=a(bu),ys=a(b2),yt=a("eE"),yu=a("+-"),yv=a(f0),yw=a("-+.eE0123456789"),yo=a(f0),x9=[0,[11,a("the array '"),[2,0,[11,a("' is not as it is described"),0]]],a("the array '%s' is not as it is described")],x_=a(qu),x$=a(ib),ya=a(kB),yb=a(pr),yc=a(kT),yd=a(lr),ye=a(rk),yf=a(k5),yg=a(pJ),yi=[0,a(k5),[0,a(kT),[0,a(lr),0]]],yh=a(kB),B3=a(o8),B4=a(h_),B5=a(b3),B9=a(b3),B_=a(b3),B8=a(h_),B6=a(pd),B7=a("the method "),BM=a(": the confidence is nominal"),BL=a(hQ),BN=a(ky),BO=a(ky),BP=a(f8),BQ=a(hR),BR=a(hZ),BS=a(lg),BT=a(f9),BU=[0,a(h_),[0,a(rH),[0,a(po),0]]],BV=a("rows were left out by their outcomes"),BW=a(kW),BX=a("nobody says that ends or order in time of the data are known"),BY=a("visits were not fixed in advance, or the data looked at while they came"),B2=a(f6),BZ=a("the amount was not fixed in advance: the data were looked at"),B0=a(f6),B1=a(b3),Bm=a(", if "),Bn=a(kR),Bo=[0,a(b3),0],BD=a(v),BB=a(hP),BC=a("problem.data.design"),BA=[0,[4,0,0,0,[11,a(" episodes were planned in advance"),0]],a("%d episodes were planned in advance")],Bp=a(v),Bq=a("the given policy was chosen without these data"),Bz=a(v),By=a("the prior does not depend on the data"),Br=a(v),Bs=a(kO),Bt=a(v),Bx=a("the automaton in the file recognises the formula that is meant"),Bu=a(k1),Bv=a(v),Bw=[0,[11,a("every possible transition has at least probability "),[8,[0,0,3],0,[0,17],0]],a("every possible transition has at least probability %.17g")],Bk=[0,[11,a(d9),[4,0,0,0,[11,a(qo),0]]],a(qU)],Bj=a(d6),Bl=a(d8),A_=a(hQ),A$=a(f8),Ba=a(hP),Bb=a(gc),Bi=a(f3),Bc=a(gc),Bh=a(gc),Bd=a(f6),Be=a(hR),Bf=a(f3),Bg=a(f3),A9=a(hU),A6=a(q8),A7=a("problem.data.batch_transition"),A8=a("problem.data.batch_count"),A5=a(q8),A3=a(qE),A4=a(qE),A0=a(b3),A1=a(kp),A2=a("problem.data.shared_by"),AZ=a(h8),AQ=a(pd),AP=a(rf),AO=a(kR),AN=a(hU),AM=a(pe),AG=a(pa),AH=a(du),AI=a(dz),AJ=a(qh),AK=a(rr),AL=a(kl),AF=a(ra),AC=[0,[11,a(d9),[4,0,0,0,[12,46,[2,0,0]]]],a(qW)],AD=a(dz),AE=a(du),Az=a(dC),AA=[0,[11,a(d9),[4,0,0,0,[11,a(".policy"),0]]],a("claims.%d.policy")],AB=[0,[11,a(d9),[4,0,0,0,[11,a(".pair"),0]]],a("claims.%d.pair")],Ai=[0,[11,a(d9),[4,0,0,0,[12,46,[2,0,0]]]],a(qW)],Aj=a(d8),Ak=a(ri),Al=a(li),Am=a(d4),An=a(ia),Ay=a(qz),Ao=a(qA),Ap=a(kH),Aq=a(kH),Ar=a(lp),As=a(fX),At=a(kP),Aw=[0,0],Ax=[0,1],Au=a(fX),Av=a(kz),Ah=a(kN),Ae=a(k9),z6=a(pD),z7=a(d_),z8=a(h$),z9=a(kO),z_=a(fZ),z$=a(k9),Aa=a(fZ),Ab=a(dC),Ac=a(kC),Ad=a(pA),Af=a(pI),Ag=a(kC),z5=a(hS),zK=a(h$),zL=a(h2),z4=a(h2),zM=a(dv),zN=[0,1],z2=a(hT),z3=a(hT),zO=a(ku),zP=a(rK),zQ=a(rb),zR=a(qp),zS=a(e4),zT=a(f7),zU=a(gb),zV=a(dv),zW=a(dx),zX=a(d_),zY=a(dB),zZ=a(bv),z0=a(pI),z1=a(pE),zH=a(hS),zI=a(ko),zJ=a(hS),zG=a(ko),zF=a(pL),zw=a(qk),zx=a(rq),zy=a(rq),zz=a(rn),zA=a(rn),zB=a(hU),zC=a(pe),zD=a("problem.lower"),zE=a("problem.upper"),zt=a(k1),zu=a(k1),zq=a("problem.graph.successor"),zr=a(qk),zs=a(pE),zm=a(b2),zl=a(b2),zo=a(d6),zp=a(fY),zj=a(b2),zk=a("what it says of "),zn=[0,a(fY),[0,a(d6),0]],zh=a(b2),zf=a(lq),zg=[0,[0,a("problem.graph"),a("initial choice_start transition_start successor")],[0,[0,a(ra),a("lower upper coefficient bound is_equality")],[0,[0,a("problem.objective"),a("kind agent nature complement lower_steps upper_steps discount reward earned target allowed terminal")],[0,[0,a(fY),a("probability lower upper expression polynomial theta assumed_support")],[0,[0,a(kO),a("atom successor avoided pair repeated believed")],[0,[0,a(kR),a("delta method shared_by design repeats censored anytime episodes planned stated prior batch_start batch_transition batch_count")],[0,[0,a(d6),a("name policy lower upper choice weight earlier pair")],0]]]]]]],AR=a(h8),AS=a(qK),AU=a(f_),AV=a(pk),AX=a(b3),AY=a(qR),Cs=a("the automaton is larger than is checked"),Ct=a("products of more than 4,000,000 states and memories"),Ck=a("the automaton's marks do not fit"),Cj=[0,a(kX),40,p3],Ce=a(f4),Cd=a(rl),Ca=[0,a(qi),0],Cb=a(pD),Cc=a(qi),Cf=a(fZ),Cg=[0,0],Ci=a("the automaton leads nowhere"),Cl=a(kC),Cm=a(pA),Cn=a(k9),Cp=a("the automaton's atoms do not fit the states"),Co=[0,a(kX),44,95],Cq=a(dC),Cr=a(dC),Ch=[0,a(kX),37,109],B$=a("temporal formulas that no finite run decides"),HW=a("'"),HX=a("unknown member '"),HU=a("a coupled proof of no claim"),HV=a("coupled values with step bounds"),HR=a("a difference of claims that are not there, or of no policies"),HS=a(dC),HT=a(d4),HL=a("a policy without memory"),HM=a(d8),HN=a(kA),HP=a(h7),HO=a(d4),HC=a("the automaton does not read the letters that occur"),Hj=[0,a(fY),[0,a(d6),[0,a(rQ),[0,a(kw),[0,a(pf),0]]]]],Hk=a(v),Hl=a(pf),Hm=[0,a(rm),[0,a(pS),[0,a(kZ),[0,a(kx),[0,a(pP),[0,a(la),0]]]]]],Hn=a("problem."),Ho=a(fY),Hp=a("problem.time"),Hq=a("chains in continuous time"),Hr=a(rm),Hs=a(pS),Ht=a("an automaton is for temporal questions"),Hu=a(d_),Hv=a(la),Hw=a(d_),Hx=a(la),Hy=a(pP),Hz=a("an assumption about supports that does not fit the model"),HA=a("hints about sets do not fit the model"),HB=a(kw),H0=a(kw),HD=a(d8),HE=a(ri),HF=a(rj),HG=a(rj),HZ=a("claims.0.weight"),HH=a(d6),HI=a(rQ),HJ=a("every claim needs its hints, and there must be one"),HK=a("two claims have one name"),HQ=a("bets or coupled proofs of runs"),HY=a(bv),Hh=a("'about' has texts that are too long"),Hg=a("'about' has other things than texts"),Hf=a("'about' is no object of texts"),G9=a("shares of pilots that are none, or too many"),GS=[0,a(h1),[0,a(qt),[0,a(kY),0]]],GT=a("learned."),GU=a(du),GV=[0,1.],GW=[0,0.],GX=a(dz),GY=[0,1.],GZ=[0,0.],G0=a(h1),He=a("learned.region."),G1=a(qt),G2=a("coupled proofs are no list"),G3=a(kY),G4=a("the stages of a slab are no list"),G5=a("learned.cost_lower"),G6=a(rD),G7=a("pilot_share"),G8=[0,cl],G_=a(qG),Hd=a(qG),G$=a("intervals do not fit the method"),Ha=a(b3),Hb=a("shares of pilots where there are none"),Hc=a("the region does not fit the statement"),GF=a(kD),GG=[0,-1],GH=a("an occupancy that is not there"),GI=a("duals"),Gw=a("proofs+"),Gx=a("rows or points of cells do not fit"),Gy=[0,0],Ge=a("has another shape"),Gc=a(rw),Ga=[0,a(qZ),0],Gb=[0,[11,a("learned.coupled."),[4,0,0,0,[12,46,0]]],a("learned.coupled.%d.")],Gd=[0,a("3"),3],Gf=a(k8),Gg=a("split_node"),Gh=a(kD),Gi=a("node"),Gj=a("rows 3"),Gk=a(rp),Gl=[0,[0,a("split_direction"),a("splits size")],[0,[0,a("split_value"),a(k8)],[0,[0,a(f1),a(pX)],[0,[0,a("centre"),a("proofs size")],[0,[0,a("axes"),a("proofs size size")],[0,[0,a(kM),a(p0)],[0,[0,a("slope"),a("models open size")],[0,[0,a("curve"),a("models open packed")],[0,[0,a("dual"),a("duals open")],0]]]]]]]]],Gm=[0,[0,a("multiplier"),a(kr)],[0,[0,a(rI),a(p0)],0]],Gn=[0,0.],Go=a(pX),Gp=a("simplex"),Gq=a(k8),Gr=a(kD),Gs=a(rw),Gt=a("models of cells do not fit"),Gu=a("models"),Gv=a("packed"),Gz=a(kr),GA=a("row_start"),GB=a("points"),GC=a("point_start"),GD=a("a cell has more points, rows or coordinates than are checked"),GE=[0,a("lower_dual"),[0,a("upper_dual"),0]],GJ=a(rz),GK=a("state"),GL=a(rz),GR=a("the open states do not rise"),GQ=a("a split of a cell that is not there, or was split before"),GP=a("a proof about a cell that is not there"),GM=a(kr),GN=a(qZ),GO=[0,3],FV=[0,[11,a("learned.slab."),[4,0,0,0,[12,46,0]]],a("learned.slab.%d.")],FW=[0,a(h1),0],FX=a(h1),FY=a("region."),FZ=a(f1),F0=a(f1),F1=a(o7),F2=[0,d$],F3=[0,0],F4=a(o7),F5=a("side"),F6=[0,1],F7=a("guard"),F8=[0,0.],F9=a("the points or shares of a slab do not fit"),F$=a(qw),F_=a("rows of a slab without sides"),FC=[0,dA],FD=[0,0],FE=a(rp),FF=a(f1),FG=a(f1),FH=a("box_basis"),FI=a("bound_basis"),FJ=a("choice_basis"),FK=a(pU),FL=a(pU),FM=a(qI),FN=[0,1],FO=a(qI),FP=a("bound_near"),FQ=a("box_lower"),FR=a("box_upper"),FS=a(qX),FT=a("bounds near a value"),Ft=a("a bound is infinite, the value is not"),Fm=a(k3),Fi=a("the weights are no distribution"),Fh=a("a choice that its state does not have"),EG=[0,a(qM),[0,a(li),[0,a(du),[0,a(dz),0]]]],EH=[0,[11,a(d9),[4,0,0,0,[12,46,0]]],a("claims.%d.")],EI=[0,[11,a("values."),[4,0,0,0,[12,46,0]]],a("values.%d.")],EJ=[0,-1],EK=a("lower_ranking"),EL=a(dC),EM=[0,3],EN=[0,2],EO=a("upper_basis"),EP=a("lower_basis"),EQ=a("upper_bias"),ER=a("lower_bias"),ES=a("witness"),ET=a("upper_ranking"),EU=a(dz),EV=a(du),EW=a(kH),EX=[0,0],EY=a(k3),EZ=a(qz),E0=[0,1.],E1=[0,0.],E2=a(qA),E3=a(dz),E4=[0,1],E5=a(du),E6=[0,1],E7=[0,a(d4),[0,a(h7),[0,a(ia),[0,a(dC),0]]]],E8=a(li),E9=[0,a(kM),[0,a(kA),[0,a(d8),[0,a(ib),0]]]],E_=a(qM),E$=a("a lower bound above the upper one"),Fa=a("a pair of policies where no difference is claimed, or none"),Fb=a(dC),Fc=a(ib),Fd=a("the policy does not fit"),Fe=a(h7),Ff=a("the weights do not fit"),Fg=a(ia),Fj=a("what is claimed is no value of the quantity"),Fk=a("a witness beside a policy that is given"),FB=a(d4),Fl=a(k3),FA=a(h7),Fn=a("vectors do not fit"),Fo=a(e4),Fp=[0,a(dx),[0,a(dB),0]],Fq=a("a bias does not fit"),Fr=a("the average of a randomised policy"),Fs=a(ia),Fu=a(kA),Fv=a("a policy of another kind than its name says"),Fw=a(kM),Fx=a(d4),Fy=a("bases without a region"),Fz=a("averages over a region"),Ew=a("an expression's number is out of range"),Ea=a("probability"),Eb=[0,1.],Ec=[0,0.],Ed=a(du),Ee=[0,1.],Ef=[0,0.],Eg=a(dz),Eh=[0,1.],Ei=[0,0.],Ej=a("expression"),Ek=a("polynomial"),El=a("theta"),Em=a(kZ),En=a(kx),Eo=a("problem.denominator"),Ep=a("quotients of parameters"),Eq=a("problem.misfit"),Er=a("misfits of the model"),Es=a("problem.unseen"),Et=a("outcomes that were never seen"),Eu=a("problem.passing"),Ev=a("states in the middle of a step"),ED=a(kZ),EE=a(kx),Ex=a("not what labels the transitions of one model"),Ey=a("nature's direction does not fit the model"),Ez=a(rt),EA=a("rewards with parameters are for models over a domain"),EB=a("averages are of rewards that are known"),EC=a(e4),DH=a("priors are of parameters, and of a likelihood"),DI=a(b3),DJ=a("priors are of parameters, in their order"),Dr=a(d5),Do=a(pk),Dp=a(qR),Dq=a(b3),Dn=a(hQ),Dk=[0,a(p2),[0,a(rJ),[0,a(pj),[0,a(f8),[0,a(lg),[0,a(kW),[0,a(hR),[0,a(f3),[0,a(gc),[0,a(rN),0]]]]]]]]]],Dl=a(hQ),Dm=[0,[0,a("seen"),a(qr)],[0,[0,a("seen_delta"),a(qr)],0]],Ds=a("unseen mass"),Dt=a("gamma-poisson"),Du=a("ellipsoid"),Dv=a(b3),Dw=a(po),Dx=a(rJ),Dy=a(p2),Dz=[0,a(lf),[0,a("outcomes"),[0,a(f9),0]]],DA=a(pj),DB=a("the method shares its confidence in one way only"),D_=a(lf),DC=a(f9),DD=a(q0),DE=a("prior"),DF=[0,q2],DG=[0,0.],DK=a(hR),DL=a(f3),DM=a(gc),DN=a(rN),DO=a(rD),DP=a(rG),DQ=a(rG),DR=a(pc),DS=a(pc),DT=a(q3),DU=[0,1],DV=a(q3),DW=a("the batches do not fit"),DX=[0,0],D9=a("there are too many counts"),D8=a("the transitions of a batch do not rise"),DY=a(ky),DZ=[0,5],D0=a("what is stated of the data does not rise"),D5=a(hZ),D6=[0,a(f6),[0,a(hZ),[0,a(hP),0]]],D7=a(f8),D1=a(kW),D2=a(lg),D3=[0,a(f6),[0,a(hZ),[0,a(hP),0]]],D4=a(f8),Dc=a(pa),Dd=a(du),De=a(dz),Df=a(qh),Dg=a(rr),Dh=a(kl),Di=a(kl),Dj=a("the domain's constraints do not fit"),Db=a("the expressions are too large to be evaluated at the point"),C6=a("the fields of the objective are not those of "),CK=[0,a(h$),[0,a(kz),[0,a(lp),[0,a(kN),[0,a(ku),[0,a(hT),[0,a(h2),0]]]]]]],CL=a(pL),CM=[0,a(bv),[0,a(dv),[0,a(dx),[0,a(f7),[0,a(dB),[0,a(gb),[0,a(e4),[0,a(d_),0]]]]]]]],CN=a(h$),CO=a(rK),CP=a(rb),CQ=a(qp),CR=a(hS),CS=a(ko),CT=a(h2),CU=a(hT),CV=[0,lk],CW=a(ku),CX=[0,lk],CY=a(kN),CZ=[0,a(fX),[0,a(kP),[0,a(rt),0]]],C0=a(lp),C1=[0,a(fX),[0,a(kP),0]],C2=a(kz),C3=[0,a(bv),[0,a(dv),[0,a(d_),0]]],Da=a(dx),C$=a(bv),C4=[0,a(bv),[0,a(dv),[0,a(dx),0]]],C_=a(bv),C9=a(f7),C8=[0,a(bv),[0,a(f7),0]],C5=a(gb),C7=a("more steps than are checked"),Cz=[0,a(px),0],CA=a("problem.graph."),CB=a(rR),CC=a(rR),CD=a(q5),CE=a(q5),CF=a(fZ),CG=a(fZ),CH=a("the choices of states do not fit"),CI=a("the transitions of choices do not fit"),CJ=a(px),Cw=[0,a(bv),[0,a(dv),[0,a(d_),0]]],Cx=[0,0.,1.],Cy=[0,a(dx),[0,a(dB),0]],Cu=a(dv),Cv=[0,1],H1=a(kp),H2=a(f9),H3=a(lf),Id=a("a basis of rows that are not there"),Ib=a("no such product"),Ic=a("a tangent in the middle is for squares"),Ia=[0,a(pW),qH,21],H_=a("no such row of the domain"),H$=a("the other side of an inequality"),H9=a("a polynomial that is not affine in the coordinates"),H7=a("expressions of so high a degree"),H8=a("so many coordinates"),H6=[0,a(pW),108,10],H4=[3,0,0],H5=a("Region.Found"),Ig=a("a prior of a parameter that there is not"),Ie=[0,0,0],IC=[0,0,[0,1,0]],ID=a("bets of few data on one end, or on data that were not planned to be few"),IA=a(d8),Iz=a(d8),Iy=a(kI),Ix=a(h8),Iw=a(f_),Iv=[0,a("bettor.ml"),391,9],Iu=a("slabs of so many states with cycles"),Io=a("slabs of so many steps"),It=[0,a(bv),[0,a(dx),[0,a(dB),[0,a(f7),[0,a(gb),0]]]]],Im=a(" with late steps or averages"),In=a("slabs of "),Ip=a(bv),Iq=a(dx),Ir=a(dB),Is=a(fX),Il=a("slabs of data that were looked at while they came"),IT=a("a reward has too many terms to be bounded"),IS=a("a bound of no expression"),IK=a("no such row"),IM=a("no such event"),IN=a(p1),IO=a("rows of balls"),IP=a("rows of expressions that are not there"),IL=a("rows of no origin"),II=a(p1),IJ=a("rows of origin 3 where there are none"),IH=[0,a("sets.ml"),112,90],IQ=a(qX),IR=a("rows that rest on proved bounds come last"),IG=a("a range over a box without width"),IE=a("the data contradict the model: no instantiation of the domain agrees with all that was seen"),IF=a("the domain contradicts the model: it has no instantiation"),I0=a("no expressions"),IX=a("shares of a slab that do not fit its bets"),IY=a(qw),IZ=a("shares of a slab that are too fine"),I1=a("a row of a slab"),IW=a("a line of a slab that has no slope"),IU=a("bets that are not fair"),I$=a(": a choice has no distribution, or the policy is none"),I7=a(": a lower bound above an upper one"),I8=a(": the agent's witness is missing"),I9=a(d4),I_=a(": a ranking is missing"),Jg=[0,a(gb),[0,a(e4),0]],Ja=a(": no value is below 0"),Jb=[0,a(bv),[0,a(dB),0]],Jf=a(rC),Jc=[0,a(bv),[0,a(dv),0]],Jd=a(rC),Je=a(": the upper bound is not inductive"),I2=a(bv),I3=a(bv),I5=a(e4),I6=a(dB),I4=a(bv),Ji=a(pR),Jh=[0,a(pt),24,hW],Jj=[0,a(pt),12,51],Jk=a("Simplex.Singular"),Jm=[0,0,0],Jl=a("Expansion.Fails"),Jq=[0,0.,0.],Jo=a("coupled values that need so many cells"),Jp=a("what is claimed of coupled values does not hold in the region"),Jr=a("coupled values that need such small cells"),Jz=a("coupled values over a domain with equalities"),Jy=a("coupled proofs of a bounded number of steps"),JA=a("coupled proofs without a region"),Jx=[0,a("coupled.ml"),26,74],Jw=a("a coupled value where the value may be infinite"),Ju=a("coupled values with rewards that have parameters"),Jv=a(rP),Js=a(rP),Jt=[0,0.,0],J7=a("differences without an end"),J6=a("a side of a slab that is not bet on"),J5=a("no such row of a slab"),J0=a("an event of more than 2,000,000 trials"),J8=a("probabilities of a choice do not sum to 1"),J9=a("a formula over a model with states that are not reached"),J1=a("more than 30,000,000 trials of events"),J2=a(f9),J3=a("the intervals do not fit the events"),J4=a(q0),JZ=[0,a(pp),qv,77],JU=a(rS),JV=a(rS),JW=a("a logarithm that is not proved"),JT=a(p4),JS=a("rewards among probabilities"),JN=a(b3),JO=a(f_),JP=a("shares of pilots where a plan decides on one"),JQ=[0,1,0],JR=a("so many pilots"),JX=a(p4),JM=[0,a(pp),70,49],JB=a(pR),JD=a("bases of choices without a region"),JC=a("bases of choices that are not there"),Kx=a(pg),Ky=a(p5),KA=a("REFUSED"),KB=a("NOT COVERED"),Kz=a("NO CERTIFICATE"),KD=[0,2,a("NO CERTIFICATE: numbers or sizes that do not fit\n")],KC=[0,1,a("REFUSED: it takes more memory than there is\n")],Kt=[0,[11,a("PROVED: "),[2,0,[11,a(" in ["),[8,[0,0,3],0,[0,17],[11,a(k0),[8,[0,0,3],0,[0,17],[12,93,[2,0,[12,10,0]]]]]]]]],a("PROVED: %s in [%.17g, %.17g]%s\n")],Kp=[0,[11,a(d9),[4,0,0,0,[11,a(qo),0]]],a(qU)],Ko=a(d6),Kq=a(rf),Kr=[0,[11,a(", with probability 1 - "),[8,[0,0,3],0,[0,17],0]],a(", with probability 1 - %.17g")],Kv=a(v),Ks=[0,[11,a("theorems: "),[2,0,[11,a("\ndigest: "),[2,0,[11,a("\nseconds: "),[8,[0,0,0],0,[0,2],[12,10,0]]]]]]],a("theorems: %s\ndigest: %s\nseconds: %.2f\n")],Ku=a(v),Ke=a("coupled values that its cells do not prove"),Kf=a(": the claim is not proved"),Km=a("value_sound"),Kg=a(hU),Kl=a(kp),Kh=a(b3),Kk=a("domain_sound"),Ki=a("fixed_sound"),Kj=a("learned_sound"),J$=a("the file's contents do not match its digest"),Ka=a(lo),Kb=[0,a(ll),0],Kc=[0,a(qx),0];function
+aG(a){if(typeof
 a==="number")return 0;else
 switch(a[0]){case
-0:return[0,aF(a[1])];case
-1:return[1,aF(a[1])];case
-2:return[2,aF(a[1])];case
-3:return[3,aF(a[1])];case
-4:return[4,aF(a[1])];case
-5:return[5,aF(a[1])];case
-6:return[6,aF(a[1])];case
-7:return[7,aF(a[1])];case
+0:return[0,aG(a[1])];case
+1:return[1,aG(a[1])];case
+2:return[2,aG(a[1])];case
+3:return[3,aG(a[1])];case
+4:return[4,aG(a[1])];case
+5:return[5,aG(a[1])];case
+6:return[6,aG(a[1])];case
+7:return[7,aG(a[1])];case
 8:var
-c=a[1];return[8,c,aF(a[2])];case
+c=a[1];return[8,c,aG(a[2])];case
 9:var
-b=a[1];return[9,b,b,aF(a[3])];case
-10:return[10,aF(a[1])];case
-11:return[11,aF(a[1])];case
-12:return[12,aF(a[1])];case
-13:return[13,aF(a[1])];default:return[14,aF(a[1])]}}function
-bm(a,b){if(typeof
+b=a[1];return[9,b,b,aG(a[3])];case
+10:return[10,aG(a[1])];case
+11:return[11,aG(a[1])];case
+12:return[12,aG(a[1])];case
+13:return[13,aG(a[1])];default:return[14,aG(a[1])]}}function
+bq(a,b){if(typeof
 a==="number")return b;else
 switch(a[0]){case
-0:return[0,bm(a[1],b)];case
-1:return[1,bm(a[1],b)];case
-2:return[2,bm(a[1],b)];case
-3:return[3,bm(a[1],b)];case
-4:return[4,bm(a[1],b)];case
-5:return[5,bm(a[1],b)];case
-6:return[6,bm(a[1],b)];case
-7:return[7,bm(a[1],b)];case
+0:return[0,bq(a[1],b)];case
+1:return[1,bq(a[1],b)];case
+2:return[2,bq(a[1],b)];case
+3:return[3,bq(a[1],b)];case
+4:return[4,bq(a[1],b)];case
+5:return[5,bq(a[1],b)];case
+6:return[6,bq(a[1],b)];case
+7:return[7,bq(a[1],b)];case
 8:var
-c=a[1];return[8,c,bm(a[2],b)];case
+c=a[1];return[8,c,bq(a[2],b)];case
 9:var
-d=a[2],e=a[1];return[9,e,d,bm(a[3],b)];case
-10:return[10,bm(a[1],b)];case
-11:return[11,bm(a[1],b)];case
-12:return[12,bm(a[1],b)];case
-13:return[13,bm(a[1],b)];default:return[14,bm(a[1],b)]}}function
-aB(a,b){if(typeof
+d=a[2],e=a[1];return[9,e,d,bq(a[3],b)];case
+10:return[10,bq(a[1],b)];case
+11:return[11,bq(a[1],b)];case
+12:return[12,bq(a[1],b)];case
+13:return[13,bq(a[1],b)];default:return[14,bq(a[1],b)]}}function
+aD(a,b){if(typeof
 a==="number")return b;else
 switch(a[0]){case
-0:return[0,aB(a[1],b)];case
-1:return[1,aB(a[1],b)];case
+0:return[0,aD(a[1],b)];case
+1:return[1,aD(a[1],b)];case
 2:var
-c=a[1];return[2,c,aB(a[2],b)];case
+c=a[1];return[2,c,aD(a[2],b)];case
 3:var
-d=a[1];return[3,d,aB(a[2],b)];case
+d=a[1];return[3,d,aD(a[2],b)];case
 4:var
-e=a[3],f=a[2],g=a[1];return[4,g,f,e,aB(a[4],b)];case
+e=a[3],f=a[2],g=a[1];return[4,g,f,e,aD(a[4],b)];case
 5:var
-h=a[3],i=a[2],j=a[1];return[5,j,i,h,aB(a[4],b)];case
+h=a[3],i=a[2],j=a[1];return[5,j,i,h,aD(a[4],b)];case
 6:var
-k=a[3],l=a[2],m=a[1];return[6,m,l,k,aB(a[4],b)];case
+k=a[3],l=a[2],m=a[1];return[6,m,l,k,aD(a[4],b)];case
 7:var
-n=a[3],o=a[2],p=a[1];return[7,p,o,n,aB(a[4],b)];case
+n=a[3],o=a[2],p=a[1];return[7,p,o,n,aD(a[4],b)];case
 8:var
-q=a[3],r=a[2],s=a[1];return[8,s,r,q,aB(a[4],b)];case
+q=a[3],r=a[2],s=a[1];return[8,s,r,q,aD(a[4],b)];case
 9:var
-t=a[1];return[9,t,aB(a[2],b)];case
-10:return[10,aB(a[1],b)];case
+t=a[1];return[9,t,aD(a[2],b)];case
+10:return[10,aD(a[1],b)];case
 11:var
-u=a[1];return[11,u,aB(a[2],b)];case
+u=a[1];return[11,u,aD(a[2],b)];case
 12:var
-v=a[1];return[12,v,aB(a[2],b)];case
+v=a[1];return[12,v,aD(a[2],b)];case
 13:var
-w=a[2],x=a[1];return[13,x,w,aB(a[3],b)];case
+w=a[2],x=a[1];return[13,x,w,aD(a[3],b)];case
 14:var
-y=a[2],z=a[1];return[14,z,y,aB(a[3],b)];case
-15:return[15,aB(a[1],b)];case
-16:return[16,aB(a[1],b)];case
+y=a[2],z=a[1];return[14,z,y,aD(a[3],b)];case
+15:return[15,aD(a[1],b)];case
+16:return[16,aD(a[1],b)];case
 17:var
-A=a[1];return[17,A,aB(a[2],b)];case
+A=a[1];return[17,A,aD(a[2],b)];case
 18:var
-B=a[1];return[18,B,aB(a[2],b)];case
-19:return[19,aB(a[1],b)];case
+B=a[1];return[18,B,aD(a[2],b)];case
+19:return[19,aD(a[1],b)];case
 20:var
-C=a[2],D=a[1];return[20,D,C,aB(a[3],b)];case
+C=a[2],D=a[1];return[20,D,C,aD(a[3],b)];case
 21:var
-E=a[1];return[21,E,aB(a[2],b)];case
-22:return[22,aB(a[1],b)];case
+E=a[1];return[21,E,aD(a[2],b)];case
+22:return[22,aD(a[1],b)];case
 23:var
-F=a[1];return[23,F,aB(a[2],b)];default:var
-G=a[2],H=a[1];return[24,H,G,aB(a[3],b)]}}function
-ii(a,c,b){return a[1]===c?(a[1]=b,1):0}function
-ee(a){throw[0,gi,a]}function
-af(a){throw[0,lT,a]}function
-cK(b,a){return h$(b,a)?b:a}function
-aP(b,a){return J0(b,a)?b:a}function
-cL(a){return 0<=a?a:-a|0}var
-a6=cn(sd),dE=cn(se),dF=cn(sh),lY=cn(si),gk=dy,sg=cn(sf);function
-t(d,c){var
-a=F(d),e=F(c),b=aK(a+e|0);cl(d,0,b,0,a);cl(c,0,b,a,e);return aW(b)}function
-sj(a){return a?sk:sl}function
-lZ(a){try{var
-b=[0,h9(a)];return b}catch(a){a=aX(a);if(a[1]===gi)return 0;throw a}}function
-ay(a,b){if(a){var
-c=a[1];return[0,c,ay(a[2],b)]}return b}Kv(0);var
-so=rU(1),cq=rU(2);function
-sp(b){function
+F=a[1];return[23,F,aD(a[2],b)];default:var
+G=a[2],H=a[1];return[24,H,G,aD(a[3],b)]}}function
+iu(a,c,b){return a[1]===c?(a[1]=b,1):0}function
+em(a){throw[0,gl,a]}function
+af(a){throw[0,lP,a]}function
+c_(b,a){return il(b,a)?b:a}function
+aK(b,a){return K9(b,a)?b:a}function
+cK(a){return 0<=a?a:-a|0}var
+ba=cp(sz),dH=cp(sA),dI=cp(sD),lU=cp(sE),gn=dA,sC=cp(sB);function
+u(d,c){var
+a=E(d),e=E(c),b=aM(a+e|0);co(d,0,b,0,a);co(c,0,b,a,e);return a1(b)}function
+sF(a){return a?sG:sH}function
+lV(a){try{var
+b=[0,ij(a)];return b}catch(a){a=a2(a);if(a[1]===gl)return 0;throw a}}function
+aq(a,b){if(a){var
+c=a[1];return[0,c,aq(a[2],b)]}return b}LE(0);var
+sK=se(1),cs=se(2);function
+sL(b){function
 a(b){var
 a=b;for(;;){if(a){var
-c=a[2],d=a[1];try{d9(d)}catch(a){a=aX(a);if(a[1]!==lV)throw a;var
+c=a[2],d=a[1];try{ef(d)}catch(a){a=a2(a);if(a[1]!==lR)throw a;var
 e=a}var
-a=c;continue}return 0}}return a(Kw(0))}function
-e_(b,a){return lK(b,a,0,F(a))}function
-l0(a){e_(cq,a);rV(cq,10);return d9(cq)}var
-ik=[0,sp];function
-sr(d){for(;;){var
-a=ik[1],e=[0,1],c=1-ii(ik,a,function(a,c){return function(e){if(ii(a,1,0))b(d,0);return b(c,0)}}(e,a));if(c)continue;return c}}function
-il(a){return b(ik[1],0)}lN(a(o6),il);function
-im(c,d,h){var
+a=c;continue}return 0}}return a(LF(0))}function
+fa(b,a){return lG(b,a,0,E(a))}function
+lW(a){fa(cs,a);sf(cs,10);return ef(cs)}var
+iw=[0,sL];function
+sN(d){for(;;){var
+a=iw[1],e=[0,1],c=1-iu(iw,a,function(a,c){return function(e){if(iu(a,1,0))b(d,0);return b(c,0)}}(e,a));if(c)continue;return c}}function
+ix(a){return b(iw[1],0)}lJ(a(o_),ix);function
+iy(c,d,h){var
 a=b(d,0);if(a){var
-e=a[2],f=a[1],g=function(a){return im(c,e,a)};return[0,b(c,f),g]}return 0}function
-io(h,g,e){var
+e=a[2],f=a[1],g=function(a){return iy(c,e,a)};return[0,b(c,f),g]}return 0}function
+iz(h,g,e){var
 a=g,d=e;for(;;){var
 c=b(d,0);if(c){var
 i=c[2],a=f(h,a,c[1]),d=i;continue}return a}}function
-aQ(a,b){return a?a[1]:b}function
-e$(a){return a?a[1]:af(ss)}function
-aG(c,a){return a?[0,b(c,a[1])]:0}function
-l1(d,c,a){return a?b(c,a[1]):d}function
-bt(c,a){return a?b(c,a[1]):0}function
-st(c,a){return 0===a[0]?a:[1,b(c,a[1])]}function
-l2(a){if(0<=a&&!(f3<a))return a;return af(su)}var
-ip=KI(0),fa=(4*ip|0)-1|0;function
+aR(a,b){return a?a[1]:b}function
+fb(a){return a?a[1]:af(sO)}function
+an(c,a){return a?[0,b(c,a[1])]:0}function
+lX(d,c,a){return a?b(c,a[1]):d}function
+bz(c,a){return a?b(c,a[1]):0}function
+sP(c,a){return 0===a[0]?a:[1,b(c,a[1])]}function
+lY(a){if(0<=a&&!(f5<a))return a;return af(sQ)}var
+iA=LR(0),fc=(4*iA|0)-1|0;function
 C(c){var
 b=0,a=c;for(;;){if(a){var
 b=b+1|0,a=a[2];continue}return b}}function
-bZ(a){return a?a[1]:ee(sB)}function
-l3(a){return a?a[2]:ee(sC)}function
+bR(a){return a?a[1]:em(sX)}function
+lZ(a){return a?a[2]:em(sY)}function
 ae(d,c){if(0<=c){var
 a=d,b=c;for(;;){if(a){var
 e=a[2],f=a[1];if(0===b)return f;var
-a=e,b=b-1|0;continue}return ee(sD)}}return af(sE)}function
-b0(d,c){var
+a=e,b=b-1|0;continue}return em(sZ)}}return af(s0)}function
+bS(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=[0,a[1],b],a=a[2],b=e;continue}return b}}function
-ak(a){return b0(a,0)}function
-l4(a,d,c){if(d<=a)return 0;var
-e=b(c,a);return[0,e,l4(a+1|0,d,c)]}function
-D(c,e){if(0<=c){if(50<c){var
-d=0,a=0;for(;;){if(c<=a)return ak(d);var
-d=[0,b(e,a),d],a=a+1|0;continue}}return l4(0,c,e)}return af(sF)}function
-cM(a){if(a){var
-b=a[1];return ay(b,cM(a[2]))}return 0}function
+ao(a){return bS(a,0)}function
+l0(a,d,c){if(d<=a)return 0;var
+e=b(c,a);return[0,e,l0(a+1|0,d,c)]}function
+A(c,e){if(0<=c){if(50<c){var
+d=0,a=0;for(;;){if(c<=a)return ao(d);var
+d=[0,b(e,a),d],a=a+1|0;continue}}return l0(0,c,e)}return af(s1)}function
+cL(a){if(a){var
+b=a[1];return aq(b,cL(a[2]))}return 0}function
 k(c,a){if(a){var
 d=a[2],e=b(c,a[1]);return[0,e,k(c,d)]}return 0}function
-l5(c,b,a){if(a){var
-d=a[2],e=f(b,c,a[1]);return[0,e,l5(c+1|0,b,d)]}return 0}function
-bu(b,a){return l5(0,b,a)}function
+l1(c,b,a){if(a){var
+d=a[2],e=f(b,c,a[1]);return[0,e,l1(c+1|0,b,d)]}return 0}function
+bA(b,a){return l1(0,b,a)}function
+l2(e,d){var
+c=0,a=d;for(;;){if(a){var
+f=a[2],c=[0,b(e,a[1]),c],a=f;continue}return c}}function
 x(d,c){var
 a=c;for(;;){if(a){var
 e=a[2];b(d,a[1]);var
 a=e;continue}return 0}}function
-bv(e,d){var
+br(e,d){var
 b=0,a=d;for(;;){if(a){var
 c=a[2];f(e,b,a[1]);var
 b=b+1|0,a=c;continue}return 0}}function
-H(e,d,c){var
+F(e,d,c){var
 b=d,a=c;for(;;){if(a){var
 g=a[2],b=f(e,b,a[1]),a=g;continue}return b}}function
-iq(c,b,a){if(b){if(a){var
-d=a[2],e=b[2],g=f(c,b[1],a[1]);return[0,g,iq(c,e,d)]}}else
-if(!a)return 0;return af(sG)}function
-gl(g,f,e,d){var
+iB(c,b,a){if(b){if(a){var
+d=a[2],e=b[2],g=f(c,b[1],a[1]);return[0,g,iB(c,e,d)]}}else
+if(!a)return 0;return af(s2)}function
+go(g,f,e,d){var
 c=f,b=e,a=d;for(;;){if(b){if(a){var
 h=a[2],i=b[2],c=S(g,c,b[1],a[1]),b=i,a=h;continue}}else
-if(!a)return c;return af(sH)}}function
-c9(e,d){var
+if(!a)return c;return af(s3)}}function
+bT(e,d){var
 a=d;for(;;){if(a){var
 f=a[2],c=b(e,a[1]);if(c){var
 a=f;continue}return c}return 1}}function
-cN(e,d){var
+cf(e,d){var
 a=d;for(;;){if(a){var
 f=a[2],c=b(e,a[1]);if(c)return c;var
 a=f;continue}return 0}}function
-aC(d,c){var
+aA(d,c){var
 a=c;for(;;){if(a){var
-e=a[2],b=0===an(a[1],d)?1:0;if(b)return b;var
+e=a[2],b=0===am(a[1],d)?1:0;if(b)return b;var
 a=e;continue}return 0}}function
-gm(d,c){var
+gp(d,c){var
 a=c;for(;;){if(a){var
-b=a[1],e=a[2],f=b[2];if(0===an(b[1],d))return f;var
-a=e;continue}throw T}}function
-gn(d,c){var
+b=a[1],e=a[2],f=b[2];if(0===am(b[1],d))return f;var
+a=e;continue}throw Q}}function
+gq(d,c){var
 a=c;for(;;){if(a){var
-b=a[1],e=a[2],f=b[2];if(0===an(b[1],d))return[0,f];var
+b=a[1],e=a[2],f=b[2];if(0===am(b[1],d))return[0,f];var
 a=e;continue}return 0}}function
-l6(d,c){var
+l3(d,c){var
 a=c;for(;;){if(a){var
-e=a[2],b=0===an(a[1][1],d)?1:0;if(b)return b;var
+e=a[2],b=0===am(a[1][1],d)?1:0;if(b)return b;var
 a=e;continue}return 0}}function
-l7(b,a){if(a){var
-c=a[2],d=a[1];return 0===an(d[1],b)?c:[0,d,l7(b,c)]}return 0}function
-l8(e,d){var
+l4(b,a){if(a){var
+c=a[2],d=a[1];return 0===am(d[1],b)?c:[0,d,l4(b,c)]}return 0}function
+l5(e,d){var
 a=d;for(;;){if(a){var
 c=a[1],f=a[2];if(b(e,c))return c;var
-a=f;continue}throw T}}function
-c_(e,d){var
+a=f;continue}throw Q}}function
+c$(e,d){var
 a=d;for(;;){if(a){var
 c=a[1],f=a[2];if(b(e,c))return[0,c];var
 a=f;continue}return 0}}function
-aY(f){var
+aQ(f){var
 g=0;return function(h){var
 c=g,a=h;for(;;){if(a){var
 d=a[2],e=a[1];if(b(f,e)){var
 c=[0,e,c],a=d;continue}var
-a=d;continue}return ak(c)}}}function
-ef(g,e){var
+a=d;continue}return ao(c)}}}function
+en(g,e){var
 c=0,b=0,a=e;for(;;){if(a){var
-d=a[1],h=a[2],i=f(g,c,d)?[0,d,b]:b,c=c+1|0,b=i,a=h;continue}return ak(b)}}function
-b1(f){var
+d=a[1],h=a[2],i=f(g,c,d)?[0,d,b]:b,c=c+1|0,b=i,a=h;continue}return ao(b)}}function
+b5(f){var
 g=0;return function(h){var
 c=g,a=h;for(;;){if(a){var
 d=a[2],e=b(f,a[1]);if(e){var
 c=[0,e[1],c],a=d;continue}var
-a=d;continue}return ak(c)}}}function
-bd(e,d){var
+a=d;continue}return ao(c)}}}function
+bi(e,d){var
 c=0,a=d;for(;;){if(a){var
-f=a[2],c=b0(b(e,a[1]),c),a=f;continue}return ak(c)}}function
-go(b,a){if(b){if(a){var
-c=a[1],d=b[1];return[0,[0,d,c],go(b[2],a[2])]}}else
-if(!a)return 0;return af(sJ)}function
-aT(a,b){function
+f=a[2],c=bS(b(e,a[1]),c),a=f;continue}return ao(c)}}function
+gr(b,a){if(b){if(a){var
+c=a[1],d=b[1];return[0,[0,d,c],gr(b[2],a[2])]}}else
+if(!a)return 0;return af(s5)}function
+aW(a,b){function
 r(j,e){if(2===j){if(e){var
 l=e[2];if(l){var
 m=l[1],n=e[1],y=l[2],z=0<f(a,n,m)?[0,n,[0,m,0]]:[0,m,[0,n,0]];return[0,z,y]}}}else
@@ -1206,9 +1205,9 @@ s=j>>1,t=k(s,e),A=t[1],u=k(j-s|0,t[2]),i=A,h=u[1],g=0,B=u[2];for(;;){if(i){if(h)
 q=h[1],r=i[1],w=h[2],x=i[2];if(0<f(a,r,q)){var
 h=w,g=[0,q,g];continue}var
 i=x,g=[0,r,g];continue}var
-v=b0(i,g)}else
+v=bS(i,g)}else
 var
-v=b0(h,g);return[0,v,B]}}function
+v=bS(h,g);return[0,v,B]}}function
 k(j,e){if(2===j){if(e){var
 k=e[2];if(k){var
 l=k[1],m=e[1],y=k[2],z=0<f(a,m,l)?[0,l,[0,m,0]]:[0,m,[0,l,0]];return[0,z,y]}}}else
@@ -1220,11 +1219,11 @@ s=j>>1,t=r(s,e),A=t[1],u=r(j-s|0,t[2]),i=A,h=u[1],g=0,B=u[2];for(;;){if(i){if(h)
 p=h[1],q=i[1],w=h[2],x=i[2];if(0<f(a,q,p)){var
 i=x,g=[0,q,g];continue}var
 h=w,g=[0,p,g];continue}var
-v=b0(i,g)}else
+v=bS(i,g)}else
 var
-v=b0(h,g);return[0,v,B]}}var
+v=bS(h,g);return[0,v,B]}}var
 c=C(b);return 2<=c?k(c,b)[1]:b}function
-bn(b,a){function
+bj(b,a){function
 x(j,g){if(2===j){if(g){var
 n=g[2];if(n){var
 o=n[1],k=g[1],J=n[2],y=f(b,k,o),K=0===y?[0,k,0]:0<y?[0,k,[0,o,0]]:[0,o,[0,k,0]];return[0,K,J]}}}else
@@ -1253,9 +1252,9 @@ u=h[2],v=h[1],w=i[2],l=i[1],x=f(b,l,v);if(0===x){var
 i=w,h=u,e=[0,l,e];continue}if(0<=x){var
 h=u,e=[0,v,e];continue}var
 i=w,e=[0,l,e];continue}var
-C=b0(i,e)}else
+C=bS(i,e)}else
 var
-C=b0(h,e);return[0,C,M]}}function
+C=bS(h,e);return[0,C,M]}}function
 m(j,g){if(2===j){if(g){var
 m=g[2];if(m){var
 n=m[1],k=g[1],J=m[2],y=f(b,k,n),K=0===y?[0,k,0]:0<=y?[0,n,[0,k,0]]:[0,k,[0,n,0]];return[0,K,J]}}}else
@@ -1284,55 +1283,55 @@ t=h[2],u=h[1],v=i[2],l=i[1],w=f(b,l,u);if(0===w){var
 i=v,h=t,e=[0,l,e];continue}if(0<w){var
 i=v,e=[0,l,e];continue}var
 h=t,e=[0,u,e];continue}var
-C=b0(i,e)}else
+C=bS(i,e)}else
 var
-C=b0(h,e);return[0,C,M]}}var
+C=bS(h,e);return[0,C,M]}}var
 c=C(a);return 2<=c?m(c,a)[1]:a}function
-eg(a){function
+eo(a){function
 c(e,d){if(0===e){var
-f=0;return ak(io(function(b,a){return[0,a,b]},f,d))}var
+f=0;return ao(iz(function(b,a){return[0,a,b]},f,d))}var
 a=b(d,0);if(a){var
 g=a[1];return[0,g,c(e-1|0,a[2])]}return 0}return c(500,a)}var
-l9=aL;function
-eh(b,a){return b<=a?b:a}function
-fb(b,a){return a<=b?b:a}function
-c$(a,c){var
-b=aK(a);JT(b,0,a,c);return b}function
-l_(a){var
-b=bN(a),c=aK(b);dB(a,0,c,0,b);return c}function
-l$(c,b,a){if(0<=b&&0<=a&&!((bN(c)-a|0)<b)){var
-d=aK(a);dB(c,b,d,0,a);return d}return af(sK)}function
-ma(c,b,a){return aW(l$(c,b,a))}function
-mb(e,c,d,b,a){if(0<=a&&0<=c&&!((bN(e)-a|0)<c)&&0<=b&&!((bN(d)-a|0)<b))return dB(e,c,d,b,a);return af(sL)}function
-cO(e,c,d,b,a){if(0<=a&&0<=c&&!((F(e)-a|0)<c)&&0<=b&&!((bN(d)-a|0)<b))return cl(e,c,d,b,a);return af(sM)}function
-ir(b,a){return aW(c$(b,a))}function
-cr(c,b,a){return aW(l$(bB(c),b,a))}function
-is(k,g){if(g){var
-h=F(k),c=0,b=g,p=0;for(;;){if(b){var
+l6=aN;function
+ep(b,a){return b<=a?b:a}function
+fd(b,a){return a<=b?b:a}function
+da(a,c){var
+b=aM(a);K2(b,0,a,c);return b}function
+l7(a){var
+b=bQ(a),c=aM(b);dE(a,0,c,0,b);return c}function
+l8(c,b,a){if(0<=b&&0<=a&&!((bQ(c)-a|0)<b)){var
+d=aM(a);dE(c,b,d,0,a);return d}return af(s6)}function
+l9(c,b,a){return a1(l8(c,b,a))}function
+l_(e,c,d,b,a){if(0<=a&&0<=c&&!((bQ(e)-a|0)<c)&&0<=b&&!((bQ(d)-a|0)<b))return dE(e,c,d,b,a);return af(s7)}function
+cM(e,c,d,b,a){if(0<=a&&0<=c&&!((E(e)-a|0)<c)&&0<=b&&!((bQ(d)-a|0)<b))return co(e,c,d,b,a);return af(s8)}function
+iC(b,a){return a1(da(b,a))}function
+ct(c,b,a){return a1(l8(bE(c),b,a))}function
+gs(k,g){if(g){var
+h=E(k),c=0,b=g,p=0;for(;;){if(b){var
 i=b[1];if(b[2]){var
-j=(F(i)+h|0)+c|0,m=b[2],n=c<=j?j:af(sN),c=n,b=m;continue}var
-l=F(i)+c|0}else
+j=(E(i)+h|0)+c|0,m=b[2],n=c<=j?j:af(s9),c=n,b=m;continue}var
+l=E(i)+c|0}else
 var
 l=c;var
-f=aK(l),e=p,d=g;for(;;){if(d){var
+f=aM(l),e=p,d=g;for(;;){if(d){var
 a=d[1];if(d[2]){var
-o=d[2];cl(a,0,f,e,F(a));cl(k,0,f,e+F(a)|0,h);var
-e=(e+F(a)|0)+h|0,d=o;continue}cl(a,0,f,e,F(a))}return aW(f)}}}return sO}function
-mc(e,c){var
-d=F(c)-1|0,f=0;if(!(d<0)){var
-a=f;for(;;){b(e,bl(c,a));var
+o=d[2];co(a,0,f,e,E(a));co(k,0,f,e+E(a)|0,h);var
+e=(e+E(a)|0)+h|0,d=o;continue}co(a,0,f,e,E(a))}return a1(f)}}}return s_}function
+l$(e,c){var
+d=E(c)-1|0,f=0;if(!(d<0)){var
+a=f;for(;;){b(e,bp(c,a));var
 g=a+1|0;if(d!==a){var
 a=g;continue}break}}return 0}function
-it(f,e){var
-c=bB(e),a=0,d=bN(c);for(;;){if(a===d)return 1;if(b(f,bL(c,a))){var
+iD(f,e){var
+c=bE(e),a=0,d=bQ(c);for(;;){if(a===d)return 1;if(b(f,bO(c,a))){var
 a=a+1|0;continue}return 0}}function
-md(j){var
-k=0,x=F(j);for(;;){if(x<=k)return j;var
-n=bl(j,k)+lq|0,o=0;if(59<n>>>0){if(33<n-61>>>0)o=1}else
+ma(j){var
+k=0,x=E(j);for(;;){if(x<=k)return j;var
+n=bp(j,k)+ln|0,o=0;if(59<n>>>0){if(33<n-61>>>0)o=1}else
 if(2===n)o=1;if(o){var
-e=bB(j),a=[0,0],q=bN(e)-1|0,t=0;if(!(q<0)){var
+e=bE(j),a=[0,0],q=bQ(e)-1|0,t=0;if(!(q<0)){var
 i=t;for(;;){var
-f=bL(e,i),g=0;if(32<=f){var
+f=bO(e,i),g=0;if(32<=f){var
 l=f-34|0,p=0;if(58<l>>>0){if(93<=l)p=1}else
 if(56<l-1>>>0){g=1;p=1}if(!p){var
 m=1;g=2}}else
@@ -1343,133 +1342,133 @@ m=4;break;case
 1:var
 m=2;break}a[1]=a[1]+m|0;var
 w=i+1|0;if(q!==i){var
-i=w;continue}break}}if(a[1]===bN(e))var
-s=l_(e);else{var
-b=aK(a[1]);a[1]=0;var
-r=bN(e)-1|0,u=0;if(!(r<0)){var
+i=w;continue}break}}if(a[1]===bQ(e))var
+s=l7(e);else{var
+b=aM(a[1]);a[1]=0;var
+r=bQ(e)-1|0,u=0;if(!(r<0)){var
 h=u;for(;;){var
-c=bL(e,h),d=0;if(35<=c)if(92===c)d=2;else
-if(kE<=c)d=1;else
+c=bO(e,h),d=0;if(35<=c)if(92===c)d=2;else
+if(kF<=c)d=1;else
 d=3;else
 if(32<=c)if(34<=c)d=2;else
 d=3;else
 if(14<=c)d=1;else
 switch(c){case
-8:aA(b,a[1],92);a[1]++;aA(b,a[1],98);break;case
-9:aA(b,a[1],92);a[1]++;aA(b,a[1],p3);break;case
-10:aA(b,a[1],92);a[1]++;aA(b,a[1],rh);break;case
-13:aA(b,a[1],92);a[1]++;aA(b,a[1],114);break;default:d=1}switch(d){case
-1:aA(b,a[1],92);a[1]++;aA(b,a[1],48+(c/am|0)|0);a[1]++;aA(b,a[1],48+((c/10|0)%10|0)|0);a[1]++;aA(b,a[1],48+(c%10|0)|0);break;case
-2:aA(b,a[1],92);a[1]++;aA(b,a[1],c);break;case
-3:aA(b,a[1],c);break}a[1]++;var
+8:aC(b,a[1],92);a[1]++;aC(b,a[1],98);break;case
+9:aC(b,a[1],92);a[1]++;aC(b,a[1],qd);break;case
+10:aC(b,a[1],92);a[1]++;aC(b,a[1],rB);break;case
+13:aC(b,a[1],92);a[1]++;aC(b,a[1],114);break;default:d=1}switch(d){case
+1:aC(b,a[1],92);a[1]++;aC(b,a[1],48+(c/al|0)|0);a[1]++;aC(b,a[1],48+((c/10|0)%10|0)|0);a[1]++;aC(b,a[1],48+(c%10|0)|0);break;case
+2:aC(b,a[1],92);a[1]++;aC(b,a[1],c);break;case
+3:aC(b,a[1],c);break}a[1]++;var
 v=h+1|0;if(r!==h){var
 h=v;continue}break}}var
-s=b}return aW(s)}var
+s=b}return a1(s)}var
 k=k+1|0;continue}}function
-sP(e,d,c,b){var
-a=c;for(;;){if(d<=a)throw T;if(bl(e,a)===b)return a;var
+s$(e,d,c,b){var
+a=c;for(;;){if(d<=a)throw Q;if(bp(e,a)===b)return a;var
 a=a+1|0;continue}}function
-sQ(b,a,d){var
-c=F(b);if(0<=a&&!(c<a))try{sP(b,c,a,d);var
-e=1;return e}catch(a){a=aX(a);if(a===T)return 0;throw a}return af(sR)}function
-iu(b,a){return sQ(b,0,a)}function
-me(c,b){var
-d=F(c),e=d<=F(b)?1:0;if(e){var
-a=0;for(;;){if(a===d)return 1;if(bl(b,a)!==bl(c,a))return 0;var
+ta(b,a,d){var
+c=E(b);if(0<=a&&!(c<a))try{s$(b,c,a,d);var
+e=1;return e}catch(a){a=a2(a);if(a===Q)return 0;throw a}return af(tb)}function
+iE(b,a){return ta(b,0,a)}function
+mb(c,b){var
+d=E(c),e=d<=E(b)?1:0;if(e){var
+a=0;for(;;){if(a===d)return 1;if(bp(b,a)!==bp(c,a))return 0;var
 a=a+1|0;continue}}return e}function
-be(f,b){var
-c=[0,0],d=[0,F(b)],e=F(b)-1|0;if(!(e<0)){var
-a=e;for(;;){if(bl(b,a)===f){var
-h=c[1];c[1]=[0,cr(b,a+1|0,(d[1]-a|0)-1|0),h];d[1]=a}var
+bb(f,b){var
+c=[0,0],d=[0,E(b)],e=E(b)-1|0;if(!(e<0)){var
+a=e;for(;;){if(bp(b,a)===f){var
+h=c[1];c[1]=[0,ct(b,a+1|0,(d[1]-a|0)-1|0),h];d[1]=a}var
 i=a-1|0;if(0!==a){var
 a=i;continue}break}}var
-g=c[1];return[0,cr(b,0,d[1]),g]}function
-mf(b,a){return JN(bB(b),a)}function
+g=c[1];return[0,ct(b,0,d[1]),g]}function
+mc(b,a){return KW(bE(b),a)}function
 l(c,d){if(0===c)return[0];if(0<=c){var
-e=n(c,b(d,0)),f=c-1|0,g=1;if(!(f<1)){var
+e=m(c,b(d,0)),f=c-1|0,g=1;if(!(f<1)){var
 a=g;for(;;){e[1+a]=b(d,a);var
 h=a+1|0;if(f!==a){var
-a=h;continue}break}}return e}return af(sS)}function
-gp(b,f,e){var
-c=n(b,[0]),d=b-1|0,g=0;if(!(d<0)){var
-a=g;for(;;){c[1+a]=n(f,e);var
+a=h;continue}break}}return e}return af(tc)}function
+gt(b,f,e){var
+c=m(b,[0]),d=b-1|0,g=0;if(!(d<0)){var
+a=g;for(;;){c[1+a]=m(f,e);var
 h=a+1|0;if(d!==a){var
 a=h;continue}break}}return c}function
-aD(a){var
-b=a.length-1;return 0===b?[0]:lz(a,0,b)}function
-bf(b,a){var
-c=b.length-1;return 0===c?aD(a):0===a.length-1?lz(b,0,c):JC(b,a)}function
-bO(c,b,a){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return lz(c,b,a);return af(sT)}function
-gq(c,b,a,d){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return JE(c,b,a,d);return af(sU)}function
-fc(e,c,d,b,a){if(0<=a&&0<=c&&!((e.length-1-a|0)<c)&&0<=b&&!((d.length-1-a|0)<b))return JD(e,c,d,b,a);return af(sV)}function
-aZ(e,c){var
+aE(a){var
+b=a.length-1;return 0===b?[0]:lv(a,0,b)}function
+bc(b,a){var
+c=b.length-1;return 0===c?aE(a):0===a.length-1?lv(b,0,c):KL(b,a)}function
+bU(c,b,a){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return lv(c,b,a);return af(td)}function
+gu(c,b,a,d){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return KN(c,b,a,d);return af(te)}function
+fe(e,c,d,b,a){if(0<=a&&0<=c&&!((e.length-1-a|0)<c)&&0<=b&&!((d.length-1-a|0)<b))return KM(e,c,d,b,a);return af(tf)}function
+a3(e,c){var
 d=c.length-1-1|0,f=0;if(!(d<0)){var
 a=f;for(;;){b(e,c[1+a]);var
 g=a+1|0;if(d!==a){var
 a=g;continue}break}}return 0}function
 h(e,c){var
 d=c.length-1;if(0===d)return[0];var
-f=n(d,b(e,c[1])),g=d-1|0,h=1;if(!(g<1)){var
+f=m(d,b(e,c[1])),g=d-1|0,h=1;if(!(g<1)){var
 a=h;for(;;){f[1+a]=b(e,c[1+a]);var
 i=a+1|0;if(g!==a){var
 a=i;continue}break}}return f}function
-ei(e,d,c){var
-b=d.length-1;if(b!==c.length-1)return af(sW);if(0===b)return[0];var
-g=n(b,f(e,d[1],c[1])),h=b-1|0,i=1;if(!(h<1)){var
+eq(e,d,c){var
+b=d.length-1;if(b!==c.length-1)return af(tg);if(0===b)return[0];var
+g=m(b,f(e,d[1],c[1])),h=b-1|0,i=1;if(!(h<1)){var
 a=i;for(;;){g[1+a]=f(e,d[1+a],c[1+a]);var
 j=a+1|0;if(h!==a){var
 a=j;continue}break}}return g}function
-p(d,b){var
+o(d,b){var
 c=b.length-1-1|0,e=0;if(!(c<0)){var
 a=e;for(;;){f(d,a,b[1+a]);var
 g=a+1|0;if(c!==a){var
 a=g;continue}break}}return 0}function
-P(d,b){var
+R(d,b){var
 c=b.length-1;if(0===c)return[0];var
-e=n(c,f(d,0,b[1])),g=c-1|0,h=1;if(!(g<1)){var
+e=m(c,f(d,0,b[1])),g=c-1|0,h=1;if(!(g<1)){var
 a=h;for(;;){e[1+a]=f(d,a,b[1+a]);var
 i=a+1|0;if(g!==a){var
 a=i;continue}break}}return e}function
-aO(c){var
+aL(c){var
 a=c.length-1-1|0,b=0;for(;;){if(0<=a){var
 d=[0,c[1+a],b],a=a-1|0,b=d;continue}return b}}function
-O(a){if(a){var
+N(a){if(a){var
 d=0,c=a,g=a[2],h=a[1];for(;;){if(c){var
 d=d+1|0,c=c[2];continue}var
-f=n(d,h),e=1,b=g;for(;;){if(b){var
+f=m(d,h),e=1,b=g;for(;;){if(b){var
 i=b[2];f[1+e]=b[1];var
 e=e+1|0,b=i;continue}return f}}}return[0]}function
-aR(g,e,c){var
+aS(g,e,c){var
 b=[0,e],d=c.length-1-1|0,h=0;if(!(d<0)){var
 a=h;for(;;){b[1]=f(g,b[1],c[1+a]);var
 i=a+1|0;if(d!==a){var
 a=i;continue}break}}return b[1]}function
-da(d,c){var
+cN(d,c){var
 a=0,e=c.length-1;for(;;){if(a===e)return 0;if(b(d,c[1+a]))return 1;var
 a=a+1|0;continue}}function
-dG(d,c){var
+dJ(d,c){var
 a=0,e=c.length-1;for(;;){if(a===e)return 1;if(b(d,c[1+a])){var
 a=a+1|0;continue}return 0}}function
-mg(e,c,b){var
-d=c.length-1;if(d!==b.length-1)return af(sX);var
+md(e,c,b){var
+d=c.length-1;if(d!==b.length-1)return af(th);var
 a=0;for(;;){if(a===d)return 1;if(f(e,c[1+a],b[1+a])){var
 a=a+1|0;continue}return 0}}function
-cs(a){return a-a==0.?1:0}function
-mh(a){return rX(a,dE)}function
-dH(b,a){if(!(b<a)){var
-c=0;if(ib(a)||!ib(b))c=1;if(c)return b!=b?b:a}return a!=a?a:b}function
-aa(b,a){if(!(b<a)){var
-c=0;if(ib(a)||!ib(b))c=1;if(c)return a!=a?a:b}return b!=b?b:a}function
-mi(d){function
+cu(a){return a-a==0.?1:0}function
+me(a){return sh(a,dH)}function
+dK(b,a){if(!(b<a)){var
+c=0;if(io(a)||!io(b))c=1;if(c)return b!=b?b:a}return a!=a?a:b}function
+$(b,a){if(!(b<a)){var
+c=0;if(io(a)||!io(b))c=1;if(c)return a!=a?a:b}return b!=b?b:a}function
+mf(d){function
 p(a){return a?a[4]:0}function
 e(b,e,a){var
 c=b?b[4]:0,d=a?a[4]:0,f=d<=c?c+1|0:d+1|0;return[0,b,e,a,f]}function
 g(b,f,a){var
 g=b?b[4]:0,h=a?a[4]:0;if((h+2|0)<g){if(b){var
 c=b[3],k=b[2],i=b[1],m=p(c);if(m<=p(i))return e(i,k,e(c,f,a));if(c){var
-n=c[2],o=c[1],q=e(c[3],f,a);return e(e(i,k,o),n,q)}return af(sY)}return af(sZ)}if((g+2|0)<h){if(a){var
+n=c[2],o=c[1],q=e(c[3],f,a);return e(e(i,k,o),n,q)}return af(ti)}return af(tj)}if((g+2|0)<h){if(a){var
 j=a[3],l=a[2],d=a[1],r=p(d);if(r<=p(j))return e(e(b,f,d),l,j);if(d){var
-s=d[2],t=d[1],u=e(d[3],l,j);return e(e(b,f,t),s,u)}return af(s0)}return af(s1)}var
+s=d[2],t=d[1],u=e(d[3],l,j);return e(e(b,f,t),s,u)}return af(tk)}return af(tl)}var
 v=h<=g?g+1|0:h+1|0;return[0,b,f,a,v]}function
 a(c,b){if(b){var
 e=b[3],h=b[2],i=b[1],j=f(d[1],c,h);if(0===j)return b;if(0<=j){var
@@ -1485,28 +1484,28 @@ f=a[4],h=b[4],i=a[3],j=a[2],k=a[1],l=b[3],m=b[2],n=b[1];return(f+2|0)<h?g(n,m,c(
 j(c){var
 a=c;for(;;){if(a){var
 b=a[1];if(b){var
-a=b;continue}return a[2]}throw T}}function
+a=b;continue}return a[2]}throw Q}}function
 F(c){var
 a=c;for(;;){if(a){var
 b=a[1];if(b){var
 a=b;continue}return[0,a[2]]}return 0}}function
 G(b){var
 a=b;for(;;){if(a){if(a[3]){var
-a=a[3];continue}return a[2]}throw T}}function
-R(b){var
+a=a[3];continue}return a[2]}throw Q}}function
+S(b){var
 a=b;for(;;){if(a){if(a[3]){var
 a=a[3];continue}return[0,a[2]]}return 0}}function
 q(a){if(a){var
 b=a[1];if(b){var
-c=a[3],d=a[2];return g(q(b),d,c)}return a[3]}return af(s2)}function
+c=a[3],d=a[2];return g(q(b),d,c)}return a[3]}return af(tm)}function
 m(b,a){if(b){if(a){var
 d=q(a);return c(b,j(a),d)}return b}return a}function
 i(b,a){if(a){var
 e=a[3],g=a[2],h=a[1],l=f(d[1],b,g);if(0===l)return[0,h,1,e];if(0<=l){var
 j=i(b,e),m=j[3],n=j[2];return[0,c(h,g,j[1]),n,m]}var
-k=i(b,h),o=k[2],p=k[1];return[0,p,o,c(k[3],g,e)]}return s3}var
+k=i(b,h),o=k[2],p=k[1];return[0,p,o,c(k[3],g,e)]}return tn}var
 s=0;function
-S(a){return a?0:1}function
+T(a){return a?0:1}function
 U(g,e){var
 a=e;for(;;){if(a){var
 h=a[3],i=a[1],b=f(d[1],g,a[2]),c=0===b?1:0;if(c)return c;var
@@ -1584,7 +1583,7 @@ g=a[3],h=a[2],i=a[1],e=v(d,i),j=b(d,h),f=v(d,g);if(j){if(i===e&&g===f)return a;r
 w(d,a){if(a){var
 e=a[2],l=a[3],f=w(d,a[1]),g=f[2],h=f[1],n=b(d,e),i=w(d,l),j=i[2],k=i[1];if(n){var
 o=m(g,j);return[0,c(h,e,k),o]}var
-p=c(g,e,j);return[0,m(h,k),p]}return s4}function
+p=c(g,e,j);return[0,m(h,k),p]}return to}function
 x(a){if(a){var
 b=a[1],c=x(a[3]);return(x(b)+1|0)+c|0}return 0}function
 N(d,c){var
@@ -1594,7 +1593,7 @@ W(a){return N(0,a)}function
 X(g,e){var
 a=e;for(;;){if(a){var
 b=a[2],h=a[3],i=a[1],c=f(d[1],g,b);if(0===c)return b;var
-j=0<=c?h:i,a=j;continue}throw T}}function
+j=0<=c?h:i,a=j;continue}throw Q}}function
 Y(f,j){var
 c=j;for(;;){if(c){var
 g=c[2],k=c[3],l=c[1];if(b(f,g)){var
@@ -1602,7 +1601,7 @@ d=g,a=l;for(;;){if(a){var
 e=a[2],h=a[3],i=a[1];if(b(f,e)){var
 d=e,a=i;continue}var
 a=h;continue}return d}}var
-c=k;continue}throw T}}function
+c=k;continue}throw Q}}function
 Z(f,j){var
 c=j;for(;;){if(c){var
 g=c[2],k=c[3],l=c[1];if(b(f,g)){var
@@ -1611,15 +1610,15 @@ e=a[2],h=a[3],i=a[1];if(b(f,e)){var
 d=e,a=i;continue}var
 a=h;continue}return[0,d]}}var
 c=k;continue}return 0}}function
-_(f,j){var
+$(f,j){var
 c=j;for(;;){if(c){var
 g=c[2],k=c[3],l=c[1];if(b(f,g)){var
 d=g,a=k;for(;;){if(a){var
 e=a[2],h=a[3],i=a[1];if(b(f,e)){var
 d=e,a=h;continue}var
 a=i;continue}return d}}var
-c=l;continue}throw T}}function
-$(f,j){var
+c=l;continue}throw Q}}function
+aa(f,j){var
 c=j;for(;;){if(c){var
 g=c[2],k=c[3],l=c[1];if(b(f,g)){var
 d=g,a=k;for(;;){if(a){var
@@ -1627,7 +1626,7 @@ e=a[2],h=a[3],i=a[1];if(b(f,e)){var
 d=e,a=h;continue}var
 a=i;continue}return[0,d]}}var
 c=l;continue}return 0}}function
-aa(g,e){var
+ab(g,e){var
 a=e;for(;;){if(a){var
 b=a[2],h=a[3],i=a[1],c=f(d[1],g,b);if(0===c)return[0,b];var
 j=0<=c?h:i,a=j;continue}return 0}}function
@@ -1642,12 +1641,12 @@ A(e,c){if(c){var
 f=c[3],g=c[2],h=c[1],d=A(e,h),i=b(e,g),a=A(e,f);if(i){var
 k=i[1];if(h===d&&g===k&&f===a)return c;return y(d,k,a)}if(d){if(a){var
 l=q(a);return y(d,j(a),l)}return d}return a}return 0}function
-ab(c){if(c){var
+ac(c){if(c){var
 i=c[2],b=c[1];if(i){var
 j=i[2],f=i[1];if(j){var
 k=j[2],l=j[1];if(k){var
 m=k[2],n=k[1];if(m){if(m[2]){var
-o=bn(d[1],c),g=function(b,a){if(!(3<b>>>0))switch(b){case
+o=bj(d[1],c),g=function(b,a){if(!(3<b>>>0))switch(b){case
 0:return[0,0,a];case
 1:if(a)return[0,[0,0,a[1],0,1],a[2]];break;case
 2:if(a){var
@@ -1655,10 +1654,10 @@ d=a[2];if(d)return[0,[0,[0,0,a[1],0,1],d[1],0,2],d[2]]}break;default:if(a){var
 f=a[2];if(f){var
 h=f[2];if(h)return[0,[0,[0,0,a[1],0,1],f[1],[0,0,h[1],0,1],2],h[2]]}}}var
 i=b/2|0,j=g(i,a),c=j[2],l=j[1];if(c){var
-m=c[1],k=g((b-i|0)-1|0,c[2]),n=k[2];return[0,e(l,m,k[1]),n]}throw[0,ad,s5]};return g(C(o),o)[1]}var
+m=c[1],k=g((b-i|0)-1|0,c[2]),n=k[2];return[0,e(l,m,k[1]),n]}throw[0,_,tp]};return g(C(o),o)[1]}var
 p=m[1];return a(p,a(n,a(l,a(f,h(b)))))}return a(n,a(l,a(f,h(b))))}return a(l,a(f,h(b)))}return a(f,h(b))}return h(b)}return s}function
-O(c,b){return io(function(c,b){return a(b,c)},b,c)}function
-ac(a){return O(a,s)}function
+O(c,b){return iz(function(c,b){return a(b,c)},b,c)}function
+ad(a){return O(a,s)}function
 B(a,d){if(a){var
 b=a[1],c=l(a[2],a[3]);return[0,b,function(a){return B(c,a)}]}return 0}function
 ae(a){var
@@ -1666,18 +1665,18 @@ b=l(a,0);return function(a){return B(b,a)}}function
 P(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=[0,a[2],a[1],b],a=a[3],b=e;continue}return b}}function
-Q(a,d){if(a){var
-b=a[1],c=P(a[2],a[3]);return[0,b,function(a){return Q(c,a)}]}return 0}function
+R(a,d){if(a){var
+b=a[1],c=P(a[2],a[3]);return[0,b,function(a){return R(c,a)}]}return 0}function
 ag(a){var
-b=P(a,0);return function(a){return Q(b,a)}}return[0,s,S,U,a,h,t,k,n,H,o,I,V,r,J,z,K,L,M,v,A,w,x,W,j,F,G,R,j,F,i,X,aa,Y,Z,_,$,ab,function(j,i){var
+b=P(a,0);return function(a){return R(b,a)}}return[0,s,T,U,a,h,t,k,n,H,o,I,V,r,J,z,K,L,M,v,A,w,x,W,j,F,G,S,j,F,i,X,ab,Y,Z,$,aa,ac,function(j,i){var
 a=i,b=0;for(;;){if(a){var
 c=a[3],e=a[2],k=a[1],g=f(d[1],e,j);if(0!==g){if(0<=g){var
 a=k,b=[0,e,c,b];continue}var
 a=c;continue}var
 h=[0,e,c,b]}else
 var
-h=b;return function(a){return B(h,a)}}},ae,ag,O,ac]}function
-mj(g){function
+h=b;return function(a){return B(h,a)}}},ae,ag,O,ad]}function
+mg(g){function
 h(a){return a?a[5]:0}function
 d(b,f,e,a){var
 c=h(b),d=h(a),g=d<=c?c+1|0:d+1|0;return[0,b,f,e,a,g]}function
@@ -1685,9 +1684,9 @@ p(b,a){return[0,0,b,a,0,1]}function
 a(b,g,f,a){var
 i=b?b[5]:0,j=a?a[5]:0;if((j+2|0)<i){if(b){var
 c=b[4],m=b[3],n=b[2],k=b[1],q=h(c);if(q<=h(k))return d(k,n,m,d(c,g,f,a));if(c){var
-r=c[3],s=c[2],t=c[1],u=d(c[4],g,f,a);return d(d(k,n,m,t),s,r,u)}return af(s6)}return af(s7)}if((i+2|0)<j){if(a){var
+r=c[3],s=c[2],t=c[1],u=d(c[4],g,f,a);return d(d(k,n,m,t),s,r,u)}return af(tq)}return af(tr)}if((i+2|0)<j){if(a){var
 l=a[4],o=a[3],p=a[2],e=a[1],v=h(e);if(v<=h(l))return d(d(b,g,f,e),p,o,l);if(e){var
-w=e[3],x=e[2],y=e[1],z=d(e[4],p,o,l);return d(d(b,g,f,y),x,w,z)}return af(s8)}return af(s9)}var
+w=e[3],x=e[2],y=e[1],z=d(e[4],p,o,l);return d(d(b,g,f,y),x,w,z)}return af(ts)}return af(tt)}var
 A=j<=i?i+1|0:j+1|0;return[0,b,g,f,a,A]}var
 A=0;function
 N(a){return a?0:1}function
@@ -1698,7 +1697,7 @@ n=m(d,c,h);return h===n?b:a(n,j,i,e)}return[0,0,d,c,0,1]}function
 O(d,c){var
 a=c;for(;;){if(a){var
 e=a[4],h=a[3],i=a[1],b=f(g[1],d,a[2]);if(0===b)return h;var
-j=0<=b?e:i,a=j;continue}throw T}}function
+j=0<=b?e:i,a=j;continue}throw Q}}function
 P(g,l){var
 c=l;for(;;){if(c){var
 h=c[2],m=c[4],n=c[3],o=c[1];if(b(g,h)){var
@@ -1706,8 +1705,8 @@ e=h,d=n,a=o;for(;;){if(a){var
 f=a[2],i=a[4],j=a[3],k=a[1];if(b(g,f)){var
 e=f,d=j,a=k;continue}var
 a=i;continue}return[0,e,d]}}var
-c=m;continue}throw T}}function
-Q(g,l){var
+c=m;continue}throw Q}}function
+R(g,l){var
 c=l;for(;;){if(c){var
 h=c[2],m=c[4],n=c[3],o=c[1];if(b(g,h)){var
 e=h,d=n,a=o;for(;;){if(a){var
@@ -1715,14 +1714,14 @@ f=a[2],i=a[4],j=a[3],k=a[1];if(b(g,f)){var
 e=f,d=j,a=k;continue}var
 a=i;continue}return[0,[0,e,d]]}}var
 c=m;continue}return 0}}function
-R(g,l){var
+T(g,l){var
 c=l;for(;;){if(c){var
 h=c[2],m=c[4],n=c[3],o=c[1];if(b(g,h)){var
 e=h,d=n,a=m;for(;;){if(a){var
 f=a[2],i=a[4],j=a[3],k=a[1];if(b(g,f)){var
 e=f,d=j,a=i;continue}var
 a=k;continue}return[0,e,d]}}var
-c=o;continue}throw T}}function
+c=o;continue}throw Q}}function
 U(g,l){var
 c=l;for(;;){if(c){var
 h=c[2],m=c[4],n=c[3],o=c[1];if(b(g,h)){var
@@ -1742,20 +1741,20 @@ j=0<=b?h:i,a=j;continue}return 0}}function
 n(c){var
 a=c;for(;;){if(a){var
 b=a[1];if(b){var
-a=b;continue}return[0,a[2],a[3]]}throw T}}function
+a=b;continue}return[0,a[2],a[3]]}throw Q}}function
 B(c){var
 a=c;for(;;){if(a){var
 b=a[1];if(b){var
 a=b;continue}return[0,[0,a[2],a[3]]]}return 0}}function
 X(b){var
 a=b;for(;;){if(a){if(a[4]){var
-a=a[4];continue}return[0,a[2],a[3]]}throw T}}function
+a=a[4];continue}return[0,a[2],a[3]]}throw Q}}function
 Y(b){var
 a=b;for(;;){if(a){if(a[4]){var
 a=a[4];continue}return[0,[0,a[2],a[3]]]}return 0}}function
 q(b){if(b){var
 c=b[1];if(c){var
-d=b[4],e=b[3],f=b[2];return a(q(c),f,e,d)}return b[4]}return af(s_)}function
+d=b[4],e=b[3],f=b[2];return a(q(c),f,e,d)}return b[4]}return af(tu)}function
 C(c,b){if(c){if(b){var
 d=n(b),e=d[2],f=d[1];return a(c,f,e,q(b))}return c}return b}function
 r(e,b){if(b){var
@@ -1807,12 +1806,12 @@ o(d,e,b,a){return b?c(d,e,b[1],a):j(d,a)}function
 i(b,a){if(a){var
 d=a[4],e=a[3],h=a[2],j=a[1],m=f(g[1],b,h);if(0===m)return[0,j,[0,e],d];if(0<=m){var
 k=i(b,d),n=k[3],o=k[2];return[0,c(j,h,e,k[1]),o,n]}var
-l=i(b,j),p=l[2],q=l[1];return[0,q,p,c(l[3],h,e,d)]}return s$}function
+l=i(b,j),p=l[2],q=l[1];return[0,q,p,c(l[3],h,e,d)]}return tv}function
 k(c,b,a){if(b){var
 d=b[2],j=b[5],l=b[4],m=b[3],n=b[1];if(h(a)<=j){var
 e=i(d,a),p=e[2],q=e[1],r=k(c,l,e[3]),s=S(c,d,[0,m],p);return o(k(c,n,q),d,s,r)}}else
 if(!a)return 0;if(a){var
-f=a[2],t=a[4],u=a[3],v=a[1],g=i(f,b),w=g[2],x=g[1],y=k(c,g[3],t),z=S(c,f,w,[0,u]);return o(k(c,x,v),f,z,y)}throw[0,ad,ta]}function
+f=a[2],t=a[4],u=a[3],v=a[1],g=i(f,b),w=g[2],x=g[1],y=k(c,g[3],t),z=S(c,f,w,[0,u]);return o(k(c,x,v),f,z,y)}throw[0,_,tw]}function
 l(d,b,a){if(b){if(a){var
 j=a[3],e=a[2],k=b[3],f=b[2],u=a[4],v=a[1],w=b[4],x=b[1];if(a[5]<=b[5]){var
 g=i(f,a),m=g[2],y=g[3],n=l(d,x,g[1]),p=l(d,w,y);return m?o(n,f,S(d,f,k,m[1]),p):c(n,f,k,p)}var
@@ -1827,7 +1826,7 @@ d=a[2],i=a[4],k=a[3],e=w(b,a[1]),g=f(b,d,k),h=w(b,i);return g?c(e,d,g[1],h):j(e,
 x(b,a){if(a){var
 d=a[3],e=a[2],n=a[4],g=x(b,a[1]),h=g[2],i=g[1],o=f(b,e,d),k=x(b,n),l=k[2],m=k[1];if(o){var
 p=j(h,l);return[0,c(i,e,d,m),p]}var
-q=c(h,e,d,l);return[0,j(i,m),q]}return tb}function
+q=c(h,e,d,l);return[0,j(i,m),q]}return tx}function
 e(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=[0,a[2],a[3],a[4],b],a=a[1],b=e;continue}return b}}function
@@ -1836,7 +1835,7 @@ r=e(h,0),b=e(i,0),a=r;for(;;){if(b){if(a){var
 k=a[4],l=a[3],m=a[2],n=b[4],o=b[3],p=b[2],c=f(g[1],b[1],a[1]);if(0===c){var
 d=f(j,p,m);if(0===d){var
 q=e(l,k),b=e(o,n),a=q;continue}return d}return c}return 1}return a?-1:0}}function
-_(k,j,i){var
+$(k,j,i){var
 s=e(i,0),b=e(j,0),a=s;for(;;){if(b){if(a){var
 l=a[4],m=a[3],n=a[2],o=b[4],p=b[3],q=b[2],c=0===f(g[1],b[1],a[1])?1:0;if(c){var
 d=f(k,q,n);if(d){var
@@ -1849,190 +1848,184 @@ b=a[1],c=y(a[4]);return(y(b)+1|0)+c|0}return 0}function
 J(d,c){var
 b=d,a=c;for(;;){if(a){var
 e=a[3],f=a[2],g=a[1],b=[0,[0,f,e],J(b,a[4])],a=g;continue}return b}}function
-$(a){return J(0,a)}function
-K(b,a){return io(function(b,a){return m(a[1],a[2],b)},a,b)}function
-aa(a){return K(a,A)}function
+aa(a){return J(0,a)}function
+K(b,a){return iz(function(b,a){return m(a[1],a[2],b)},a,b)}function
+ab(a){return K(a,A)}function
 z(a,f){if(a){var
 b=a[2],c=a[1],d=e(a[3],a[4]);return[0,[0,c,b],function(a){return z(d,a)}]}return 0}function
-ab(a){var
+ac(a){var
 b=e(a,0);return function(a){return z(b,a)}}function
 L(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=[0,a[2],a[3],a[1],b],a=a[4],b=e;continue}return b}}function
 M(a,e){if(a){var
 b=a[2],c=a[1],d=L(a[3],a[4]);return[0,[0,c,b],function(a){return M(d,a)}]}return 0}function
-ac(a){var
-b=L(a,0);return function(a){return M(b,a)}}return[0,A,N,W,m,s,p,r,k,l,Z,_,D,E,F,G,v,w,x,y,$,n,B,X,Y,n,B,i,O,V,P,Q,R,U,t,u,ab,ac,function(k,j){var
+ad(a){var
+b=L(a,0);return function(a){return M(b,a)}}return[0,A,N,W,m,s,p,r,k,l,Z,$,D,E,F,G,v,w,x,y,aa,n,B,X,Y,n,B,i,O,V,P,R,T,U,t,u,ac,ad,function(k,j){var
 a=j,b=0;for(;;){if(a){var
 c=a[4],e=a[3],d=a[2],l=a[1],h=f(g[1],d,k);if(0!==h){if(0<=h){var
 a=l,b=[0,d,e,c,b];continue}var
 a=c;continue}var
 i=[0,d,e,c,b]}else
 var
-i=b;return function(a){return z(i,a)}}},K,aa]}var
-mk=[ax,tc,b8(0)];function
-dI(a){return[0,0,0]}function
-ej(a){a[1]=0;a[2]=0;return 0}function
-ct(b,a){a[1]=[0,b,a[1]];a[2]=a[2]+1|0;return 0}function
-ml(a){var
+i=b;return function(a){return z(i,a)}}},K,ab]}var
+mh=[az,ty,cb(0)];function
+dL(a){return[0,0,0]}function
+er(a){a[1]=0;a[2]=0;return 0}function
+cv(b,a){a[1]=[0,b,a[1]];a[2]=a[2]+1|0;return 0}function
+mi(a){var
 b=a[1];if(b){var
-c=b[1];a[1]=b[2];a[2]=a[2]-1|0;return c}throw mk}function
-ek(a){var
+c=b[1];a[1]=b[2];a[2]=a[2]-1|0;return c}throw mh}function
+es(a){var
 b=a[1];if(b){var
 c=b[1];a[1]=b[2];a[2]=a[2]-1|0;return[0,c]}return 0}function
-el(b){var
+et(b){var
 a=b[1];return a?[0,a[1]]:0}function
-mm(a){return 0===a[1]?1:0}var
-te=[ax,td,b8(0)];function
-iv(a){a[1]=0;a[2]=0;a[3]=0;return 0}function
-mn(d,a){var
+mj(a){return 0===a[1]?1:0}var
+tA=[az,tz,cb(0)];function
+iF(a){a[1]=0;a[2]=0;a[3]=0;return 0}function
+mk(d,a){var
 b=[0,d,0],c=a[3];return c?(a[1]=a[1]+1|0,c[2]=b,a[3]=b,0):(a[1]=1,a[2]=b,a[3]=b,0)}var
-tg=[ax,tf,b8(0)];function
-th(a){throw tg}function
-I(a){var
-d=a[1];a[1]=th;try{var
-c=b(d,0);Kz(a,c);return c}catch(b){b=aX(b);a[1]=function(a){throw b};throw b}}function
-iw(a){var
-b=G(a);if(b!==E&&b!==m&&b!==qY)return a;return Ko(a)}function
-gr(a){var
-b=1<=a?a:1,c=fa<b?fa:b,d=aK(c);return[0,d,0,c,d]}function
-ix(a){return ma(a[1],0,a[2])}function
-iy(a,c){var
-d=a[2],b=[0,a[3]];for(;;){if(b[1]<(d+c|0)){b[1]=2*b[1]|0;continue}if(fa<b[1])if((d+c|0)<=fa)b[1]=fa;else
-ee(tk);var
-e=aK(b[1]);mb(a[1],0,e,0,a[2]);a[1]=e;a[3]=b[1];if((a[2]+c|0)<=a[3]){if((d+c|0)<=a[3])return 0;throw[0,ad,ti]}throw[0,ad,tj]}}function
-iz(a,d,c,b){var
-e=c<0?1:0;if(e)var
-f=e;else
-var
-h=b<0?1:0,f=h||((F(d)-b|0)<c?1:0);if(f)af(tl);var
-g=a[2]+b|0;if(a[3]<g)iy(a,b);cl(d,c,a[1],a[2],b);a[2]=g;return 0}function
-em(a,c){var
-b=F(c),d=a[2]+b|0;if(a[3]<d)iy(a,b);cl(c,0,a[1],a[2],b);a[2]=d;return 0}function
-iA(a){return 5===a[2]?12:-6}function
-mo(a){return[0,0,aK(a)]}function
-mp(a,g){var
-b=bN(a[2]),c=a[1]+g|0,d=b<c?1:0;if(d){var
-e=aK(fb(b*2|0,c));mb(a[2],0,e,0,b);a[2]=e;var
+tC=[az,tB,cb(0)];function
+tD(a){throw tC}function
+J(a){var
+d=a[1];a[1]=tD;try{var
+c=b(d,0);LI(a,c);return c}catch(b){b=a2(b);a[1]=function(a){throw b};throw b}}function
+iG(a){var
+b=H(a);if(b!==G&&b!==n&&b!==rd)return a;return Lx(a)}function
+iH(a){var
+b=1<=a?a:1,c=fc<b?fc:b,d=aM(c);return[0,d,0,c,d]}function
+ml(a){return l9(a[1],0,a[2])}function
+iI(a,c){var
+d=a[2],b=[0,a[3]];for(;;){if(b[1]<(d+c|0)){b[1]=2*b[1]|0;continue}if(fc<b[1])if((d+c|0)<=fc)b[1]=fc;else
+em(tG);var
+e=aM(b[1]);l_(a[1],0,e,0,a[2]);a[1]=e;a[3]=b[1];if((a[2]+c|0)<=a[3]){if((d+c|0)<=a[3])return 0;throw[0,_,tE]}throw[0,_,tF]}}function
+eu(a,c){var
+b=E(c),d=a[2]+b|0;if(a[3]<d)iI(a,b);co(c,0,a[1],a[2],b);a[2]=d;return 0}function
+iJ(a){return 5===a[2]?12:-6}function
+mm(a){return[0,0,aM(a)]}function
+mn(a,g){var
+b=bQ(a[2]),c=a[1]+g|0,d=b<c?1:0;if(d){var
+e=aM(fd(b*2|0,c));l_(a[2],0,e,0,b);a[2]=e;var
 f=0}else
 var
 f=d;return f}function
-en(a,b){mp(a,1);dC(a[2],a[1],b);a[1]=a[1]+1|0;return 0}function
-a7(a,c){var
-b=F(c);mp(a,b);cO(c,0,a[2],a[1],b);a[1]=a[1]+b|0;return 0}function
-mq(a){return ma(a[2],0,a[1])}function
-mr(a){if(typeof
+ev(a,b){mn(a,1);dF(a[2],a[1],b);a[1]=a[1]+1|0;return 0}function
+bd(a,c){var
+b=E(c);mn(a,b);cM(c,0,a[2],a[1],b);a[1]=a[1]+b|0;return 0}function
+mo(a){return l9(a[2],0,a[1])}function
+mp(a){if(typeof
 a==="number")switch(a){case
-0:return tm;case
-1:return tn;case
-2:return to;case
-3:return tp;case
-4:return tq;case
-5:return tr;default:return ts}else
+0:return tI;case
+1:return tJ;case
+2:return tK;case
+3:return tL;case
+4:return tM;case
+5:return tN;default:return tO}else
 switch(a[0]){case
 0:return a[1];case
-1:return a[1];default:return t(tt,ir(1,a[1]))}}function
-iB(b,c){var
+1:return a[1];default:return u(tP,iC(1,a[1]))}}function
+iK(b,c){var
 a=c;for(;;)if(typeof
 a==="number")return 0;else
 switch(a[0]){case
 0:var
-d=a[1];a7(b,tu);var
+d=a[1];bd(b,tQ);var
 a=d;continue;case
 1:var
-e=a[1];a7(b,tv);var
+e=a[1];bd(b,tR);var
 a=e;continue;case
 2:var
-f=a[1];a7(b,tw);var
+f=a[1];bd(b,tS);var
 a=f;continue;case
 3:var
-g=a[1];a7(b,tx);var
+g=a[1];bd(b,tT);var
 a=g;continue;case
 4:var
-h=a[1];a7(b,ty);var
+h=a[1];bd(b,tU);var
 a=h;continue;case
 5:var
-i=a[1];a7(b,tz);var
+i=a[1];bd(b,tV);var
 a=i;continue;case
 6:var
-j=a[1];a7(b,tA);var
+j=a[1];bd(b,tW);var
 a=j;continue;case
 7:var
-k=a[1];a7(b,tB);var
+k=a[1];bd(b,tX);var
 a=k;continue;case
 8:var
-l=a[2],m=a[1];a7(b,tC);iB(b,m);a7(b,tD);var
+l=a[2],m=a[1];bd(b,tY);iK(b,m);bd(b,tZ);var
 a=l;continue;case
 9:var
-n=a[3],o=a[1];a7(b,tE);iB(b,o);a7(b,tF);var
+n=a[3],o=a[1];bd(b,t0);iK(b,o);bd(b,t1);var
 a=n;continue;case
 10:var
-p=a[1];a7(b,tG);var
+p=a[1];bd(b,t2);var
 a=p;continue;case
 11:var
-q=a[1];a7(b,tH);var
+q=a[1];bd(b,t3);var
 a=q;continue;case
 12:var
-r=a[1];a7(b,tI);var
+r=a[1];bd(b,t4);var
 a=r;continue;case
 13:var
-s=a[1];a7(b,tJ);var
+s=a[1];bd(b,t5);var
 a=s;continue;default:var
-t=a[1];a7(b,tK);var
+t=a[1];bd(b,t6);var
 a=t;continue}}function
-aS(a){if(typeof
+aT(a){if(typeof
 a==="number")return 0;else
 switch(a[0]){case
-0:return[0,aS(a[1])];case
-1:return[1,aS(a[1])];case
-2:return[2,aS(a[1])];case
-3:return[3,aS(a[1])];case
-4:return[4,aS(a[1])];case
-5:return[5,aS(a[1])];case
-6:return[6,aS(a[1])];case
-7:return[7,aS(a[1])];case
+0:return[0,aT(a[1])];case
+1:return[1,aT(a[1])];case
+2:return[2,aT(a[1])];case
+3:return[3,aT(a[1])];case
+4:return[4,aT(a[1])];case
+5:return[5,aT(a[1])];case
+6:return[6,aT(a[1])];case
+7:return[7,aT(a[1])];case
 8:var
-b=a[1];return[8,b,aS(a[2])];case
+b=a[1];return[8,b,aT(a[2])];case
 9:var
-c=a[2],d=a[1];return[9,c,d,aS(a[3])];case
-10:return[10,aS(a[1])];case
-11:return[11,aS(a[1])];case
-12:return[12,aS(a[1])];case
-13:return[13,aS(a[1])];default:return[14,aS(a[1])]}}function
-a8(a){if(typeof
+c=a[2],d=a[1];return[9,c,d,aT(a[3])];case
+10:return[10,aT(a[1])];case
+11:return[11,aT(a[1])];case
+12:return[12,aT(a[1])];case
+13:return[13,aT(a[1])];default:return[14,aT(a[1])]}}function
+be(a){if(typeof
 a==="number"){var
 s=function(a){return 0},t=function(a){return 0},u=function(a){return 0};return[0,function(a){return 0},u,t,s]}else
 switch(a[0]){case
 0:var
-c=a8(a[1]),v=c[4],w=c[3],x=c[2],y=c[1],z=function(a){b(x,0);return 0};return[0,function(a){b(y,0);return 0},z,w,v];case
+c=be(a[1]),v=c[4],w=c[3],x=c[2],y=c[1],z=function(a){b(x,0);return 0};return[0,function(a){b(y,0);return 0},z,w,v];case
 1:var
-d=a8(a[1]),A=d[4],B=d[3],C=d[2],D=d[1],E=function(a){b(C,0);return 0};return[0,function(a){b(D,0);return 0},E,B,A];case
+d=be(a[1]),A=d[4],B=d[3],C=d[2],D=d[1],E=function(a){b(C,0);return 0};return[0,function(a){b(D,0);return 0},E,B,A];case
 2:var
-e=a8(a[1]),F=e[4],G=e[3],H=e[2],I=e[1],J=function(a){b(H,0);return 0};return[0,function(a){b(I,0);return 0},J,G,F];case
+e=be(a[1]),F=e[4],G=e[3],H=e[2],I=e[1],J=function(a){b(H,0);return 0};return[0,function(a){b(I,0);return 0},J,G,F];case
 3:var
-f=a8(a[1]),K=f[4],L=f[3],M=f[2],N=f[1],O=function(a){b(M,0);return 0};return[0,function(a){b(N,0);return 0},O,L,K];case
+f=be(a[1]),K=f[4],L=f[3],M=f[2],N=f[1],O=function(a){b(M,0);return 0};return[0,function(a){b(N,0);return 0},O,L,K];case
 4:var
-g=a8(a[1]),P=g[4],Q=g[3],R=g[2],S=g[1],T=function(a){b(R,0);return 0};return[0,function(a){b(S,0);return 0},T,Q,P];case
+g=be(a[1]),P=g[4],Q=g[3],R=g[2],S=g[1],T=function(a){b(R,0);return 0};return[0,function(a){b(S,0);return 0},T,Q,P];case
 5:var
-h=a8(a[1]),U=h[4],V=h[3],W=h[2],X=h[1],Y=function(a){b(W,0);return 0};return[0,function(a){b(X,0);return 0},Y,V,U];case
+h=be(a[1]),U=h[4],V=h[3],W=h[2],X=h[1],Y=function(a){b(W,0);return 0};return[0,function(a){b(X,0);return 0},Y,V,U];case
 6:var
-i=a8(a[1]),Z=i[4],_=i[3],$=i[2],aa=i[1],ab=function(a){b($,0);return 0};return[0,function(a){b(aa,0);return 0},ab,_,Z];case
+i=be(a[1]),Z=i[4],_=i[3],$=i[2],aa=i[1],ab=function(a){b($,0);return 0};return[0,function(a){b(aa,0);return 0},ab,_,Z];case
 7:var
-j=a8(a[1]),ac=j[4],ad=j[3],ae=j[2],af=j[1],ag=function(a){b(ae,0);return 0};return[0,function(a){b(af,0);return 0},ag,ad,ac];case
+j=be(a[1]),ac=j[4],ad=j[3],ae=j[2],af=j[1],ag=function(a){b(ae,0);return 0};return[0,function(a){b(af,0);return 0},ag,ad,ac];case
 8:var
-k=a8(a[2]),ah=k[4],ai=k[3],aj=k[2],ak=k[1],al=function(a){b(aj,0);return 0};return[0,function(a){b(ak,0);return 0},al,ai,ah];case
+k=be(a[2]),ah=k[4],ai=k[3],aj=k[2],ak=k[1],al=function(a){b(aj,0);return 0};return[0,function(a){b(ak,0);return 0},al,ai,ah];case
 9:var
-am=a[2],an=a[1],l=a8(a[3]),ao=l[4],ap=l[3],aq=l[2],ar=l[1],m=a8(aU(aS(an),am)),as=m[4],at=m[3],au=m[2],av=m[1],aw=function(a){b(as,0);b(ao,0);return 0},ax=function(a){b(ap,0);b(at,0);return 0},ay=function(a){b(au,0);b(aq,0);return 0};return[0,function(a){b(ar,0);b(av,0);return 0},ay,ax,aw];case
+am=a[2],an=a[1],l=be(a[3]),ao=l[4],ap=l[3],aq=l[2],ar=l[1],m=be(aX(aT(an),am)),as=m[4],at=m[3],au=m[2],av=m[1],aw=function(a){b(as,0);b(ao,0);return 0},ax=function(a){b(ap,0);b(at,0);return 0},ay=function(a){b(au,0);b(aq,0);return 0};return[0,function(a){b(ar,0);b(av,0);return 0},ay,ax,aw];case
 10:var
-n=a8(a[1]),az=n[4],aA=n[3],aB=n[2],aC=n[1],aD=function(a){b(aB,0);return 0};return[0,function(a){b(aC,0);return 0},aD,aA,az];case
+n=be(a[1]),az=n[4],aA=n[3],aB=n[2],aC=n[1],aD=function(a){b(aB,0);return 0};return[0,function(a){b(aC,0);return 0},aD,aA,az];case
 11:var
-o=a8(a[1]),aE=o[4],aF=o[3],aG=o[2],aH=o[1],aI=function(a){b(aG,0);return 0};return[0,function(a){b(aH,0);return 0},aI,aF,aE];case
+o=be(a[1]),aE=o[4],aF=o[3],aG=o[2],aH=o[1],aI=function(a){b(aG,0);return 0};return[0,function(a){b(aH,0);return 0},aI,aF,aE];case
 12:var
-p=a8(a[1]),aJ=p[4],aK=p[3],aL=p[2],aM=p[1],aN=function(a){b(aL,0);return 0};return[0,function(a){b(aM,0);return 0},aN,aK,aJ];case
+p=be(a[1]),aJ=p[4],aK=p[3],aL=p[2],aM=p[1],aN=function(a){b(aL,0);return 0};return[0,function(a){b(aM,0);return 0},aN,aK,aJ];case
 13:var
-q=a8(a[1]),aO=q[4],aP=q[3],aQ=q[2],aR=q[1],aT=function(a){b(aO,0);return 0},aV=function(a){b(aP,0);return 0},aW=function(a){b(aQ,0);return 0};return[0,function(a){b(aR,0);return 0},aW,aV,aT];default:var
-r=a8(a[1]),aX=r[4],aY=r[3],aZ=r[2],a0=r[1],a1=function(a){b(aX,0);return 0},a2=function(a){b(aY,0);return 0},a3=function(a){b(aZ,0);return 0};return[0,function(a){b(a0,0);return 0},a3,a2,a1]}}function
-aU(d,c){var
+q=be(a[1]),aO=q[4],aP=q[3],aQ=q[2],aR=q[1],aS=function(a){b(aO,0);return 0},aU=function(a){b(aP,0);return 0},aV=function(a){b(aQ,0);return 0};return[0,function(a){b(aR,0);return 0},aV,aU,aS];default:var
+r=be(a[1]),aW=r[4],aY=r[3],aZ=r[2],a0=r[1],a1=function(a){b(aW,0);return 0},a2=function(a){b(aY,0);return 0},a3=function(a){b(aZ,0);return 0};return[0,function(a){b(a0,0);return 0},a3,a2,a1]}}function
+aX(d,c){var
 a=0;if(typeof
 d==="number")if(typeof
 c==="number")return 0;else
@@ -2043,12 +2036,12 @@ switch(c[0]){case
 13:a=3;break;case
 14:a=4;break;case
 8:a=5;break;case
-9:a=6;break;default:throw[0,ad,tL]}else
+9:a=6;break;default:throw[0,_,t7]}else
 switch(d[0]){case
 0:var
 e=0,t=d[1];if(typeof
 c!=="number")switch(c[0]){case
-0:return[0,aU(t,c[1])];case
+0:return[0,aX(t,c[1])];case
 8:a=5;e=1;break;case
 9:a=6;e=1;break;case
 10:e=1;break;case
@@ -2059,7 +2052,7 @@ c!=="number")switch(c[0]){case
 1:var
 f=0,u=d[1];if(typeof
 c!=="number")switch(c[0]){case
-1:return[1,aU(u,c[1])];case
+1:return[1,aX(u,c[1])];case
 8:a=5;f=1;break;case
 9:a=6;f=1;break;case
 10:f=1;break;case
@@ -2071,7 +2064,7 @@ c!=="number")switch(c[0]){case
 g=0,v=d[1];if(typeof
 c==="number")g=1;else
 switch(c[0]){case
-2:return[2,aU(v,c[1])];case
+2:return[2,aX(v,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2083,7 +2076,7 @@ switch(c[0]){case
 h=0,w=d[1];if(typeof
 c==="number")h=1;else
 switch(c[0]){case
-3:return[3,aU(w,c[1])];case
+3:return[3,aX(w,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2095,7 +2088,7 @@ switch(c[0]){case
 i=0,x=d[1];if(typeof
 c==="number")i=1;else
 switch(c[0]){case
-4:return[4,aU(x,c[1])];case
+4:return[4,aX(x,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2107,7 +2100,7 @@ switch(c[0]){case
 j=0,y=d[1];if(typeof
 c==="number")j=1;else
 switch(c[0]){case
-5:return[5,aU(y,c[1])];case
+5:return[5,aX(y,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2119,7 +2112,7 @@ switch(c[0]){case
 k=0,z=d[1];if(typeof
 c==="number")k=1;else
 switch(c[0]){case
-6:return[6,aU(z,c[1])];case
+6:return[6,aX(z,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2131,7 +2124,7 @@ switch(c[0]){case
 l=0,A=d[1];if(typeof
 c==="number")l=1;else
 switch(c[0]){case
-7:return[7,aU(A,c[1])];case
+7:return[7,aX(A,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2144,40 +2137,40 @@ m=0,B=d[2],C=d[1];if(typeof
 c==="number")m=1;else
 switch(c[0]){case
 8:var
-D=c[1],E=aU(B,c[2]);return[8,aU(C,D),E];case
+D=c[1],E=aX(B,c[2]);return[8,aX(C,D),E];case
 10:break;case
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:a=4;break;default:m=1}if(m)throw[0,ad,tU];break;case
+14:a=4;break;default:m=1}if(m)throw[0,_,ue];break;case
 9:var
 n=0,F=d[3],G=d[2],H=d[1];if(typeof
 c==="number")n=1;else
 switch(c[0]){case
 8:a=5;break;case
 9:var
-I=c[3],J=c[2],K=c[1],s=a8(aU(aS(G),K)),L=s[4];b(s[2],0);b(L,0);return[9,H,J,aU(F,I)];case
+I=c[3],J=c[2],K=c[1],s=be(aX(aT(G),K)),L=s[4];b(s[2],0);b(L,0);return[9,H,J,aX(F,I)];case
 10:break;case
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:a=4;break;default:n=1}if(n)throw[0,ad,tV];break;case
+14:a=4;break;default:n=1}if(n)throw[0,_,uf];break;case
 10:var
 M=d[1];if(typeof
-c!=="number"&&10===c[0])return[10,aU(M,c[1])];throw[0,ad,tW];case
+c!=="number"&&10===c[0])return[10,aX(M,c[1])];throw[0,_,ug];case
 11:var
 o=0,N=d[1];if(typeof
 c==="number")o=1;else
 switch(c[0]){case
 10:break;case
-11:return[11,aU(N,c[1])];default:o=1}if(o)throw[0,ad,tX];break;case
+11:return[11,aX(N,c[1])];default:o=1}if(o)throw[0,_,uh];break;case
 12:var
 p=0,O=d[1];if(typeof
 c==="number")p=1;else
 switch(c[0]){case
 10:break;case
 11:a=1;break;case
-12:return[12,aU(O,c[1])];default:p=1}if(p)throw[0,ad,tY];break;case
+12:return[12,aX(O,c[1])];default:p=1}if(p)throw[0,_,ui];break;case
 13:var
 q=0,P=d[1];if(typeof
 c==="number")q=1;else
@@ -2185,7 +2178,7 @@ switch(c[0]){case
 10:break;case
 11:a=1;break;case
 12:a=2;break;case
-13:return[13,aU(P,c[1])];default:q=1}if(q)throw[0,ad,tZ];break;default:var
+13:return[13,aX(P,c[1])];default:q=1}if(q)throw[0,_,uj];break;default:var
 r=0,Q=d[1];if(typeof
 c==="number")r=1;else
 switch(c[0]){case
@@ -2193,372 +2186,372 @@ switch(c[0]){case
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:return[14,aU(Q,c[1])];default:r=1}if(r)throw[0,ad,t0]}switch(a){case
-0:throw[0,ad,tO];case
-1:throw[0,ad,tP];case
-2:throw[0,ad,tQ];case
-3:throw[0,ad,tR];case
-4:throw[0,ad,tS];case
-5:throw[0,ad,tM];case
-6:throw[0,ad,tN];default:throw[0,ad,tT]}}var
-a0=[ax,t1,b8(0)];function
-gs(b,a){if(typeof
+14:return[14,aX(Q,c[1])];default:r=1}if(r)throw[0,_,uk]}switch(a){case
+0:throw[0,_,t_];case
+1:throw[0,_,t$];case
+2:throw[0,_,ua];case
+3:throw[0,_,ub];case
+4:throw[0,_,uc];case
+5:throw[0,_,t8];case
+6:throw[0,_,t9];default:throw[0,_,ud]}}var
+a4=[az,ul,cb(0)];function
+gv(b,a){if(typeof
 b==="number")return[0,0,a];else{if(0===b[0])return[0,[0,b[1],b[2]],a];if(typeof
-a!=="number"&&2===a[0])return[0,[1,b[1]],a[1]];throw a0}}function
-fd(e,b,d){var
-a=gs(e,d);if(typeof
+a!=="number"&&2===a[0])return[0,[1,b[1]],a[1]];throw a4}}function
+ff(e,b,d){var
+a=gv(e,d);if(typeof
 b==="number"){if(b){var
 c=a[2];if(typeof
-c!=="number"&&2===c[0])return[0,a[1],1,c[1]];throw a0}return[0,a[1],0,a[2]]}return[0,a[1],[0,b[1]],a[2]]}function
-bw(c,d,a){if(typeof
-c==="number")return[0,0,ar(d,a)];else
+c!=="number"&&2===c[0])return[0,a[1],1,c[1]];throw a4}return[0,a[1],0,a[2]]}return[0,a[1],[0,b[1]],a[2]]}function
+bB(c,d,a){if(typeof
+c==="number")return[0,0,au(d,a)];else
 switch(c[0]){case
 0:if(typeof
 a!=="number"&&0===a[0]){var
-g=bw(c[1],d,a[1]);return[0,[0,g[1]],g[2]]}break;case
+g=bB(c[1],d,a[1]);return[0,[0,g[1]],g[2]]}break;case
 1:if(typeof
 a!=="number"&&1===a[0]){var
-h=bw(c[1],d,a[1]);return[0,[1,h[1]],h[2]]}break;case
+h=bB(c[1],d,a[1]);return[0,[1,h[1]],h[2]]}break;case
 2:if(typeof
 a!=="number"&&2===a[0]){var
-i=bw(c[1],d,a[1]);return[0,[2,i[1]],i[2]]}break;case
+i=bB(c[1],d,a[1]);return[0,[2,i[1]],i[2]]}break;case
 3:if(typeof
 a!=="number"&&3===a[0]){var
-j=bw(c[1],d,a[1]);return[0,[3,j[1]],j[2]]}break;case
+j=bB(c[1],d,a[1]);return[0,[3,j[1]],j[2]]}break;case
 4:if(typeof
 a!=="number"&&4===a[0]){var
-k=bw(c[1],d,a[1]);return[0,[4,k[1]],k[2]]}break;case
+k=bB(c[1],d,a[1]);return[0,[4,k[1]],k[2]]}break;case
 5:if(typeof
 a!=="number"&&5===a[0]){var
-l=bw(c[1],d,a[1]);return[0,[5,l[1]],l[2]]}break;case
+l=bB(c[1],d,a[1]);return[0,[5,l[1]],l[2]]}break;case
 6:if(typeof
 a!=="number"&&6===a[0]){var
-m=bw(c[1],d,a[1]);return[0,[6,m[1]],m[2]]}break;case
+m=bB(c[1],d,a[1]);return[0,[6,m[1]],m[2]]}break;case
 7:if(typeof
 a!=="number"&&7===a[0]){var
-n=bw(c[1],d,a[1]);return[0,[7,n[1]],n[2]]}break;case
+n=bB(c[1],d,a[1]);return[0,[7,n[1]],n[2]]}break;case
 8:if(typeof
 a!=="number"&&8===a[0]){var
-o=a[1],w=a[2],x=c[2];if(c8([0,c[1]],[0,o]))throw a0;var
-p=bw(x,d,w);return[0,[8,o,p[1]],p[2]]}break;case
+o=a[1],w=a[2],x=c[2];if(c9([0,c[1]],[0,o]))throw a4;var
+p=bB(x,d,w);return[0,[8,o,p[1]],p[2]]}break;case
 9:if(typeof
 a!=="number"&&9===a[0]){var
-e=a[2],f=a[1],y=a[3],z=c[3],A=c[2],B=c[1],C=[0,aF(f)];if(c8([0,aF(B)],C))throw a0;var
-D=[0,aF(e)];if(c8([0,aF(A)],D))throw a0;var
-q=a8(aU(aS(f),e)),E=q[4];b(q[2],0);b(E,0);var
-r=bw(aF(z),d,y),F=r[2];return[0,[9,f,e,aS(r[1])],F]}break;case
+e=a[2],f=a[1],y=a[3],z=c[3],A=c[2],B=c[1],C=[0,aG(f)];if(c9([0,aG(B)],C))throw a4;var
+D=[0,aG(e)];if(c9([0,aG(A)],D))throw a4;var
+q=be(aX(aT(f),e)),E=q[4];b(q[2],0);b(E,0);var
+r=bB(aG(z),d,y),F=r[2];return[0,[9,f,e,aT(r[1])],F]}break;case
 10:if(typeof
 a!=="number"&&10===a[0]){var
-s=bw(c[1],d,a[1]);return[0,[10,s[1]],s[2]]}break;case
+s=bB(c[1],d,a[1]);return[0,[10,s[1]],s[2]]}break;case
 11:if(typeof
 a!=="number"&&11===a[0]){var
-t=bw(c[1],d,a[1]);return[0,[11,t[1]],t[2]]}break;case
+t=bB(c[1],d,a[1]);return[0,[11,t[1]],t[2]]}break;case
 13:if(typeof
 a!=="number"&&13===a[0]){var
-u=bw(c[1],d,a[1]);return[0,[13,u[1]],u[2]]}break;case
+u=bB(c[1],d,a[1]);return[0,[13,u[1]],u[2]]}break;case
 14:if(typeof
 a!=="number"&&14===a[0]){var
-v=bw(c[1],d,a[1]);return[0,[14,v[1]],v[2]]}break}throw a0}function
-ar(b,a){if(typeof
+v=bB(c[1],d,a[1]);return[0,[14,v[1]],v[2]]}break}throw a4}function
+au(b,a){if(typeof
 b==="number")return[0,0,a];else
 switch(b[0]){case
 0:if(typeof
 a!=="number"&&0===a[0]){var
-s=ar(b[1],a[1]);return[0,[0,s[1]],s[2]]}break;case
+s=au(b[1],a[1]);return[0,[0,s[1]],s[2]]}break;case
 1:if(typeof
 a!=="number"&&0===a[0]){var
-t=ar(b[1],a[1]);return[0,[1,t[1]],t[2]]}break;case
+t=au(b[1],a[1]);return[0,[1,t[1]],t[2]]}break;case
 2:var
-aa=b[2],u=gs(b[1],a),e=u[2],ab=u[1];if(typeof
+aa=b[2],u=gv(b[1],a),e=u[2],ab=u[1];if(typeof
 e!=="number"&&1===e[0]){var
-v=ar(aa,e[1]);return[0,[2,ab,v[1]],v[2]]}throw a0;case
+v=au(aa,e[1]);return[0,[2,ab,v[1]],v[2]]}throw a4;case
 3:var
-ac=b[2],w=gs(b[1],a),f=w[2],ad=w[1];if(typeof
+ac=b[2],w=gv(b[1],a),f=w[2],ad=w[1];if(typeof
 f!=="number"&&1===f[0]){var
-x=ar(ac,f[1]);return[0,[3,ad,x[1]],x[2]]}throw a0;case
+x=au(ac,f[1]);return[0,[3,ad,x[1]],x[2]]}throw a4;case
 4:var
-ae=b[4],af=b[1],g=fd(b[2],b[3],a),h=g[3],ag=g[1];if(typeof
+ae=b[4],af=b[1],g=ff(b[2],b[3],a),h=g[3],ag=g[1];if(typeof
 h!=="number"&&2===h[0]){var
-ah=g[2],y=ar(ae,h[1]);return[0,[4,af,ag,ah,y[1]],y[2]]}throw a0;case
+ah=g[2],y=au(ae,h[1]);return[0,[4,af,ag,ah,y[1]],y[2]]}throw a4;case
 5:var
-ai=b[4],aj=b[1],i=fd(b[2],b[3],a),j=i[3],ak=i[1];if(typeof
+ai=b[4],aj=b[1],i=ff(b[2],b[3],a),j=i[3],ak=i[1];if(typeof
 j!=="number"&&3===j[0]){var
-al=i[2],z=ar(ai,j[1]);return[0,[5,aj,ak,al,z[1]],z[2]]}throw a0;case
+al=i[2],z=au(ai,j[1]);return[0,[5,aj,ak,al,z[1]],z[2]]}throw a4;case
 6:var
-am=b[4],an=b[1],k=fd(b[2],b[3],a),l=k[3],ao=k[1];if(typeof
+am=b[4],an=b[1],k=ff(b[2],b[3],a),l=k[3],ao=k[1];if(typeof
 l!=="number"&&4===l[0]){var
-ap=k[2],A=ar(am,l[1]);return[0,[6,an,ao,ap,A[1]],A[2]]}throw a0;case
+ap=k[2],A=au(am,l[1]);return[0,[6,an,ao,ap,A[1]],A[2]]}throw a4;case
 7:var
-aq=b[4],as=b[1],m=fd(b[2],b[3],a),n=m[3],at=m[1];if(typeof
+aq=b[4],ar=b[1],m=ff(b[2],b[3],a),n=m[3],as=m[1];if(typeof
 n!=="number"&&5===n[0]){var
-au=m[2],B=ar(aq,n[1]);return[0,[7,as,at,au,B[1]],B[2]]}throw a0;case
+at=m[2],B=au(aq,n[1]);return[0,[7,ar,as,at,B[1]],B[2]]}throw a4;case
 8:var
-av=b[4],aw=b[1],o=fd(b[2],b[3],a),p=o[3],ax=o[1];if(typeof
+av=b[4],aw=b[1],o=ff(b[2],b[3],a),p=o[3],ax=o[1];if(typeof
 p!=="number"&&6===p[0]){var
-ay=o[2],C=ar(av,p[1]);return[0,[8,aw,ax,ay,C[1]],C[2]]}throw a0;case
+ay=o[2],C=au(av,p[1]);return[0,[8,aw,ax,ay,C[1]],C[2]]}throw a4;case
 9:var
-az=b[2],D=gs(b[1],a),q=D[2],aA=D[1];if(typeof
+az=b[2],D=gv(b[1],a),q=D[2],aA=D[1];if(typeof
 q!=="number"&&7===q[0]){var
-E=ar(az,q[1]);return[0,[9,aA,E[1]],E[2]]}throw a0;case
+E=au(az,q[1]);return[0,[9,aA,E[1]],E[2]]}throw a4;case
 10:var
-F=ar(b[1],a);return[0,[10,F[1]],F[2]];case
+F=au(b[1],a);return[0,[10,F[1]],F[2]];case
 11:var
-aB=b[1],G=ar(b[2],a);return[0,[11,aB,G[1]],G[2]];case
+aB=b[1],G=au(b[2],a);return[0,[11,aB,G[1]],G[2]];case
 12:var
-aC=b[1],H=ar(b[2],a);return[0,[12,aC,H[1]],H[2]];case
+aC=b[1],H=au(b[2],a);return[0,[12,aC,H[1]],H[2]];case
 13:if(typeof
 a!=="number"&&8===a[0]){var
-I=a[1],aD=a[2],aE=b[3],aG=b[1];if(c8([0,b[2]],[0,I]))throw a0;var
-J=ar(aE,aD);return[0,[13,aG,I,J[1]],J[2]]}break;case
+I=a[1],aD=a[2],aE=b[3],aF=b[1];if(c9([0,b[2]],[0,I]))throw a4;var
+J=au(aE,aD);return[0,[13,aF,I,J[1]],J[2]]}break;case
 14:if(typeof
 a!=="number"&&9===a[0]){var
-K=a[1],aH=a[3],aI=b[3],aJ=b[2],aK=b[1],aL=[0,aF(K)];if(c8([0,aF(aJ)],aL))throw a0;var
-L=ar(aI,aF(aH));return[0,[14,aK,K,L[1]],L[2]]}break;case
+K=a[1],aH=a[3],aI=b[3],aJ=b[2],aK=b[1],aL=[0,aG(K)];if(c9([0,aG(aJ)],aL))throw a4;var
+L=au(aI,aG(aH));return[0,[14,aK,K,L[1]],L[2]]}break;case
 15:if(typeof
 a!=="number"&&10===a[0]){var
-M=ar(b[1],a[1]);return[0,[15,M[1]],M[2]]}break;case
+M=au(b[1],a[1]);return[0,[15,M[1]],M[2]]}break;case
 16:if(typeof
 a!=="number"&&11===a[0]){var
-N=ar(b[1],a[1]);return[0,[16,N[1]],N[2]]}break;case
+N=au(b[1],a[1]);return[0,[16,N[1]],N[2]]}break;case
 17:var
-aM=b[1],O=ar(b[2],a);return[0,[17,aM,O[1]],O[2]];case
+aM=b[1],O=au(b[2],a);return[0,[17,aM,O[1]],O[2]];case
 18:var
 P=b[2],r=b[1];if(0===r[0]){var
-T=r[1],aQ=T[2],U=ar(T[1],a),aR=U[1],V=ar(P,U[2]);return[0,[18,[0,[0,aR,aQ]],V[1]],V[2]]}var
-W=r[1],aS=W[2],X=ar(W[1],a),aT=X[1],Y=ar(P,X[2]);return[0,[18,[1,[0,aT,aS]],Y[1]],Y[2]];case
+T=r[1],aQ=T[2],U=au(T[1],a),aR=U[1],V=au(P,U[2]);return[0,[18,[0,[0,aR,aQ]],V[1]],V[2]]}var
+W=r[1],aS=W[2],X=au(W[1],a),aT=X[1],Y=au(P,X[2]);return[0,[18,[1,[0,aT,aS]],Y[1]],Y[2]];case
 19:if(typeof
 a!=="number"&&13===a[0]){var
-Q=ar(b[1],a[1]);return[0,[19,Q[1]],Q[2]]}break;case
+Q=au(b[1],a[1]);return[0,[19,Q[1]],Q[2]]}break;case
 20:if(typeof
 a!=="number"&&1===a[0]){var
-aN=b[2],aO=b[1],R=ar(b[3],a[1]);return[0,[20,aO,aN,R[1]],R[2]]}break;case
+aN=b[2],aO=b[1],R=au(b[3],a[1]);return[0,[20,aO,aN,R[1]],R[2]]}break;case
 21:if(typeof
 a!=="number"&&2===a[0]){var
-aP=b[1],S=ar(b[2],a[1]);return[0,[21,aP,S[1]],S[2]]}break;case
+aP=b[1],S=au(b[2],a[1]);return[0,[21,aP,S[1]],S[2]]}break;case
 23:var
 d=b[2],c=b[1];if(typeof
 c==="number")switch(c){case
-0:return bD(c,d,a);case
-1:return bD(c,d,a);case
+0:return bH(c,d,a);case
+1:return bH(c,d,a);case
 2:if(typeof
 a!=="number"&&14===a[0]){var
-Z=ar(d,a[1]);return[0,[23,2,Z[1]],Z[2]]}throw a0;default:return bD(c,d,a)}else
+Z=au(d,a[1]);return[0,[23,2,Z[1]],Z[2]]}throw a4;default:return bH(c,d,a)}else
 switch(c[0]){case
-0:return bD(c,d,a);case
-1:return bD(c,d,a);case
-2:return bD(c,d,a);case
-3:return bD(c,d,a);case
-4:return bD(c,d,a);case
-5:return bD(c,d,a);case
-6:return bD(c,d,a);case
-7:return bD(c,d,a);case
-8:return bD([8,c[1],c[2]],d,a);case
+0:return bH(c,d,a);case
+1:return bH(c,d,a);case
+2:return bH(c,d,a);case
+3:return bH(c,d,a);case
+4:return bH(c,d,a);case
+5:return bH(c,d,a);case
+6:return bH(c,d,a);case
+7:return bH(c,d,a);case
+8:return bH([8,c[1],c[2]],d,a);case
 9:var
-aU=c[1],_=bw(c[2],d,a),$=_[2];return[0,[23,[9,aU,_[1]],$[1]],$[2]];case
-10:return bD(c,d,a);default:return bD(c,d,a)}}throw a0}function
-bD(d,c,b){var
-a=ar(c,b);return[0,[23,d,a[1]],a[2]]}function
-bE(k,g,a){var
-b=F(a),h=0<=g?k:0,d=cL(g);if(d<=b)return a;var
-l=2===h?48:32,c=c$(d,l);switch(h){case
-0:cO(a,0,c,0,b);break;case
-1:cO(a,0,c,d-b|0,b);break;default:var
+aU=c[1],_=bB(c[2],d,a),$=_[2];return[0,[23,[9,aU,_[1]],$[1]],$[2]];case
+10:return bH(c,d,a);default:return bH(c,d,a)}}throw a4}function
+bH(d,c,b){var
+a=au(c,b);return[0,[23,d,a[1]],a[2]]}function
+bI(k,g,a){var
+b=E(a),h=0<=g?k:0,d=cK(g);if(d<=b)return a;var
+l=2===h?48:32,c=da(d,l);switch(h){case
+0:cM(a,0,c,0,b);break;case
+1:cM(a,0,c,d-b|0,b);break;default:var
 e=0;if(0<b){var
-i=0;if(43!==ac(a,0)&&45!==ac(a,0)&&32!==ac(a,0)){e=1;i=1}if(!i){dC(c,0,ac(a,0));cO(a,1,c,(d-b|0)+1|0,b-1|0)}}else
+i=0;if(43!==ad(a,0)&&45!==ad(a,0)&&32!==ad(a,0)){e=1;i=1}if(!i){dF(c,0,ad(a,0));cM(a,1,c,(d-b|0)+1|0,b-1|0)}}else
 e=1;if(e){var
-f=0;if(1<b&&48===ac(a,0)){var
-j=0;if(kw!==ac(a,1)&&88!==ac(a,1)){f=1;j=1}if(!j){dC(c,1,ac(a,1));cO(a,2,c,(d-b|0)+2|0,b-2|0)}}else
-f=1;if(f)cO(a,0,c,d-b|0,b)}}return aW(c)}function
-eo(k,b){var
-c=cL(k),a=F(b),d=ac(b,0),e=0;if(58<=d){if(71<=d){if(!(5<d+pL>>>0))e=1}else
+f=0;if(1<b&&48===ad(a,0)){var
+j=0;if(kt!==ad(a,1)&&88!==ad(a,1)){f=1;j=1}if(!j){dF(c,1,ad(a,1));cM(a,2,c,(d-b|0)+2|0,b-2|0)}}else
+f=1;if(f)cM(a,0,c,d-b|0,b)}}return a1(c)}function
+ew(k,b){var
+c=cK(k),a=E(b),d=ad(b,0),e=0;if(58<=d){if(71<=d){if(!(5<d+pV>>>0))e=1}else
 if(65<=d)e=1}else{var
 f=0;if(32!==d)if(43<=d)switch(d-43|0){case
 5:if(a<(c+2|0)&&1<a){var
-j=0;if(kw===ac(b,1)||88===ac(b,1))j=1;if(j){var
-h=c$(c+2|0,48);dC(h,1,ac(b,1));cO(b,2,h,(c-a|0)+4|0,a-2|0);return aW(h)}}e=1;f=1;break;case
+j=0;if(kt===ad(b,1)||88===ad(b,1))j=1;if(j){var
+h=da(c+2|0,48);dF(h,1,ad(b,1));cM(b,2,h,(c-a|0)+4|0,a-2|0);return a1(h)}}e=1;f=1;break;case
 0:case
 2:break;case
 1:case
 3:case
 4:f=1;break;default:e=1;f=1}else
 f=1;if(!f&&a<(c+1|0)){var
-g=c$(c+1|0,48);dC(g,0,d);cO(b,1,g,(c-a|0)+2|0,a-1|0);return aW(g)}}if(e&&a<c){var
-i=c$(c,48);cO(b,0,i,c-a|0,a);return aW(i)}return b}function
-t2(d){var
-a=md(d),b=F(a),c=c$(b+2|0,34);cl(a,0,c,1,b);return aW(c)}function
-ms(d,f){var
-g=cL(f),e=uR[1];switch(d[2]){case
+g=da(c+1|0,48);dF(g,0,d);cM(b,1,g,(c-a|0)+2|0,a-1|0);return a1(g)}}if(e&&a<c){var
+i=da(c,48);cM(b,0,i,c-a|0,a);return a1(i)}return b}function
+um(d){var
+a=ma(d),b=E(a),c=da(b+2|0,34);co(a,0,c,1,b);return a1(c)}function
+mq(d,f){var
+g=cK(f),e=vb[1];switch(d[2]){case
 0:var
-b=hF;break;case
+b=hW;break;case
 1:var
 b=101;break;case
 2:var
 b=69;break;case
 3:var
-b=k3;break;case
+b=k2;break;case
 4:var
 b=71;break;case
 5:var
 b=e;break;case
 6:var
-b=104;break;case
+b=p3;break;case
 7:var
 b=72;break;default:var
 b=70}var
-c=mo(16);en(c,37);switch(d[1]){case
+c=mm(16);ev(c,37);switch(d[1]){case
 0:break;case
-1:en(c,43);break;default:en(c,32)}if(8<=d[2])en(c,35);en(c,46);a7(c,a(w+g));en(c,b);return mq(c)}function
-gt(m,a){if(13<=m){var
-g=[0,0],h=F(a)-1|0,n=0;if(!(h<0)){var
-c=n;for(;;){if(!(9<bl(a,c)+ph>>>0))g[1]++;var
+1:ev(c,43);break;default:ev(c,32)}if(8<=d[2])ev(c,35);ev(c,46);bd(c,a(v+g));ev(c,b);return mo(c)}function
+gw(m,a){if(13<=m){var
+g=[0,0],h=E(a)-1|0,n=0;if(!(h<0)){var
+c=n;for(;;){if(!(9<bp(a,c)+pn>>>0))g[1]++;var
 q=c+1|0;if(h!==c){var
 c=q;continue}break}}var
-i=g[1],j=aK(F(a)+((i-1|0)/3|0)|0),k=[0,0],d=function(a){dC(j,k[1],a);k[1]++;return 0},e=[0,((i-1|0)%3|0)+1|0],l=F(a)-1|0,o=0;if(!(l<0)){var
+i=g[1],j=aM(E(a)+((i-1|0)/3|0)|0),k=[0,0],d=function(a){dF(j,k[1],a);k[1]++;return 0},e=[0,((i-1|0)%3|0)+1|0],l=E(a)-1|0,o=0;if(!(l<0)){var
 b=o;for(;;){var
-f=bl(a,b);if(9<f+ph>>>0)d(f);else{if(0===e[1]){d(95);e[1]=3}e[1]+=-1;d(f)}var
+f=bp(a,b);if(9<f+pn>>>0)d(f);else{if(0===e[1]){d(95);e[1]=3}e[1]+=-1;d(f)}var
 p=b+1|0;if(l!==b){var
-b=p;continue}break}}return aW(j)}return a}function
-uS(b,c){switch(b){case
+b=p;continue}break}}return a1(j)}return a}function
+vc(b,c){switch(b){case
 1:var
-a=t4;break;case
-2:var
-a=t5;break;case
-4:var
-a=t7;break;case
-5:var
-a=t8;break;case
-6:var
-a=t9;break;case
-7:var
-a=t_;break;case
-8:var
-a=t$;break;case
-9:var
-a=ua;break;case
-10:var
-a=ub;break;case
-11:var
-a=uc;break;case
-0:case
-13:var
-a=t3;break;case
-3:case
-14:var
-a=t6;break;default:var
-a=ud}return gt(b,h6(a,c))}function
-uT(b,c){switch(b){case
-1:var
-a=us;break;case
-2:var
-a=ut;break;case
-4:var
-a=uv;break;case
-5:var
-a=uw;break;case
-6:var
-a=ux;break;case
-7:var
-a=uy;break;case
-8:var
-a=uz;break;case
-9:var
-a=uA;break;case
-10:var
-a=uB;break;case
-11:var
-a=uC;break;case
-0:case
-13:var
-a=ur;break;case
-3:case
-14:var
-a=uu;break;default:var
-a=uD}return gt(b,h6(a,c))}function
-uU(b,c){switch(b){case
-1:var
-a=uF;break;case
-2:var
-a=uG;break;case
-4:var
-a=uI;break;case
-5:var
-a=uJ;break;case
-6:var
-a=uK;break;case
-7:var
-a=uL;break;case
-8:var
-a=uM;break;case
-9:var
-a=uN;break;case
-10:var
-a=uO;break;case
-11:var
-a=uP;break;case
-0:case
-13:var
-a=uE;break;case
-3:case
-14:var
-a=uH;break;default:var
-a=uQ}return gt(b,h6(a,c))}function
-uV(b,c){switch(b){case
-1:var
-a=uf;break;case
-2:var
-a=ug;break;case
-4:var
-a=ui;break;case
-5:var
-a=uj;break;case
-6:var
-a=uk;break;case
-7:var
-a=ul;break;case
-8:var
-a=um;break;case
-9:var
-a=un;break;case
-10:var
 a=uo;break;case
-11:var
+2:var
 a=up;break;case
+4:var
+a=ur;break;case
+5:var
+a=us;break;case
+6:var
+a=ut;break;case
+7:var
+a=uu;break;case
+8:var
+a=uv;break;case
+9:var
+a=uw;break;case
+10:var
+a=ux;break;case
+11:var
+a=uy;break;case
 0:case
 13:var
-a=ue;break;case
+a=un;break;case
 3:case
 14:var
-a=uh;break;default:var
-a=uq}return gt(b,Kc(a,c))}function
-cP(c,i,b){function
+a=uq;break;default:var
+a=uz}return gw(b,ig(a,c))}function
+vd(b,c){switch(b){case
+1:var
+a=uO;break;case
+2:var
+a=uP;break;case
+4:var
+a=uR;break;case
+5:var
+a=uS;break;case
+6:var
+a=uT;break;case
+7:var
+a=uU;break;case
+8:var
+a=uV;break;case
+9:var
+a=uW;break;case
+10:var
+a=uX;break;case
+11:var
+a=uY;break;case
+0:case
+13:var
+a=uN;break;case
+3:case
+14:var
+a=uQ;break;default:var
+a=uZ}return gw(b,ig(a,c))}function
+ve(b,c){switch(b){case
+1:var
+a=u1;break;case
+2:var
+a=u2;break;case
+4:var
+a=u4;break;case
+5:var
+a=u5;break;case
+6:var
+a=u6;break;case
+7:var
+a=u7;break;case
+8:var
+a=u8;break;case
+9:var
+a=u9;break;case
+10:var
+a=u_;break;case
+11:var
+a=u$;break;case
+0:case
+13:var
+a=u0;break;case
+3:case
+14:var
+a=u3;break;default:var
+a=va}return gw(b,ig(a,c))}function
+vf(b,c){switch(b){case
+1:var
+a=uB;break;case
+2:var
+a=uC;break;case
+4:var
+a=uE;break;case
+5:var
+a=uF;break;case
+6:var
+a=uG;break;case
+7:var
+a=uH;break;case
+8:var
+a=uI;break;case
+9:var
+a=uJ;break;case
+10:var
+a=uK;break;case
+11:var
+a=uL;break;case
+0:case
+13:var
+a=uA;break;case
+3:case
+14:var
+a=uD;break;default:var
+a=uM}return gw(b,Ll(a,c))}function
+cO(c,i,b){function
 j(d){switch(c[1]){case
 0:var
 a=45;break;case
 1:var
 a=43;break;default:var
-a=32}return J7(b,i,a)}function
+a=32}return Le(b,i,a)}function
 q(c){var
-a=rH(b);return 3===a?b<0.?uX:uY:4<=a?uZ:c}switch(c[2]){case
+a=r4(b);return 3===a?b<0.?vh:vi:4<=a?vj:c}switch(c[2]){case
 5:var
-e=lD(ms(c,i),b),d=0,v=F(e);for(;;){if(d===v)var
+e=lz(mq(c,i),b),d=0,v=E(e);for(;;){if(d===v)var
 p=0;else{var
-k=ac(e,d)-46|0,l=0;if(23<k>>>0){if(55===k)l=1}else
+k=ad(e,d)-46|0,l=0;if(23<k>>>0){if(55===k)l=1}else
 if(21<k-1>>>0)l=1;if(!l){var
 d=d+1|0;continue}var
 p=1}var
-w=p?e:t(e,uW);return q(w)}case
+w=p?e:u(e,vg);return q(w)}case
 6:return j(0);case
 7:var
-h=bB(j(0)),f=bN(h);if(0===f)var
+h=bE(j(0)),f=bQ(h);if(0===f)var
 o=h;else{var
-m=aK(f),n=f-1|0,r=0;if(!(n<0)){var
+m=aM(f),n=f-1|0,r=0;if(!(n<0)){var
 a=r;for(;;){var
-g=bL(h,a),s=25<g+pL>>>0?g:g+lq|0;aA(m,a,s);var
-u=a+1|0;if(n!==a){var
-a=u;continue}break}}var
-o=m}return aW(o);case
-8:return q(j(0));default:return lD(ms(c,i),b)}}function
-fP(e,y,x,w){var
+g=bO(h,a),s=25<g+pV>>>0?g:g+ln|0;aC(m,a,s);var
+t=a+1|0;if(n!==a){var
+a=t;continue}break}}var
+o=m}return a1(o);case
+8:return q(j(0));default:return lz(mq(c,i),b)}}function
+fV(e,y,x,w){var
 c=y,a=x,d=w;for(;;)if(typeof
 d==="number")return b(c,a);else
 switch(d[0]){case
@@ -2567,48 +2560,48 @@ z=d[1];return function(b){return ag(c,[5,a,b],z)};case
 1:var
 A=d[1];return function(b){var
 e=0;if(40<=b)if(92===b)var
-d=sv;else
-if(kE<=b)e=1;else
+d=sR;else
+if(kF<=b)e=1;else
 e=2;else
 if(32<=b)if(39<=b)var
-d=sw;else
+d=sS;else
 e=2;else
 if(14<=b)e=1;else
 switch(b){case
 8:var
-d=sx;break;case
+d=sT;break;case
 9:var
-d=sy;break;case
+d=sU;break;case
 10:var
-d=sz;break;case
+d=sV;break;case
 13:var
-d=sA;break;default:e=1}switch(e){case
+d=sW;break;default:e=1}switch(e){case
 1:var
-f=aK(4);aA(f,0,92);aA(f,1,48+(b/am|0)|0);aA(f,2,48+((b/10|0)%10|0)|0);aA(f,3,48+(b%10|0)|0);var
-d=aW(f);break;case
+f=aM(4);aC(f,0,92);aC(f,1,48+(b/al|0)|0);aC(f,2,48+((b/10|0)%10|0)|0);aC(f,3,48+(b%10|0)|0);var
+d=a1(f);break;case
 2:var
-g=aK(1);aA(g,0,b);var
-d=aW(g);break}var
-h=F(d),i=c$(h+2|0,39);cl(d,0,i,1,h);return ag(c,[4,a,aW(i)],A)};case
+g=aM(1);aC(g,0,b);var
+d=a1(g);break}var
+h=E(d),i=da(h+2|0,39);co(d,0,i,1,h);return ag(c,[4,a,a1(i)],A)};case
 2:var
-B=d[2],C=d[1];return iC(c,a,B,C,function(a){return a});case
-3:return iC(c,a,d[2],d[1],t2);case
-4:return gu(c,a,d[4],d[2],d[3],uS,d[1]);case
-5:return gu(c,a,d[4],d[2],d[3],uT,d[1]);case
-6:return gu(c,a,d[4],d[2],d[3],uU,d[1]);case
-7:return gu(c,a,d[4],d[2],d[3],uV,d[1]);case
+B=d[2],C=d[1];return iL(c,a,B,C,function(a){return a});case
+3:return iL(c,a,d[2],d[1],um);case
+4:return gx(c,a,d[4],d[2],d[3],vc,d[1]);case
+5:return gx(c,a,d[4],d[2],d[3],vd,d[1]);case
+6:return gx(c,a,d[4],d[2],d[3],ve,d[1]);case
+7:return gx(c,a,d[4],d[2],d[3],vf,d[1]);case
 8:var
 i=d[4],j=d[3],k=d[2],h=d[1];if(typeof
 k==="number"){if(typeof
-j==="number")return j?function(d,b){return ag(c,[4,a,cP(h,d,b)],i)}:function(b){return ag(c,[4,a,cP(h,iA(h),b)],i)};var
-U=j[1];return function(b){return ag(c,[4,a,cP(h,U,b)],i)}}else{if(0===k[0]){var
+j==="number")return j?function(d,b){return ag(c,[4,a,cO(h,d,b)],i)}:function(b){return ag(c,[4,a,cO(h,iJ(h),b)],i)};var
+U=j[1];return function(b){return ag(c,[4,a,cO(h,U,b)],i)}}else{if(0===k[0]){var
 n=k[2],o=k[1];if(typeof
-j==="number")return j?function(d,b){return ag(c,[4,a,bE(o,n,cP(h,d,b))],i)}:function(b){return ag(c,[4,a,bE(o,n,cP(h,iA(h),b))],i)};var
-V=j[1];return function(b){return ag(c,[4,a,bE(o,n,cP(h,V,b))],i)}}var
+j==="number")return j?function(d,b){return ag(c,[4,a,bI(o,n,cO(h,d,b))],i)}:function(b){return ag(c,[4,a,bI(o,n,cO(h,iJ(h),b))],i)};var
+V=j[1];return function(b){return ag(c,[4,a,bI(o,n,cO(h,V,b))],i)}}var
 p=k[1];if(typeof
-j==="number")return j?function(e,d,b){return ag(c,[4,a,bE(p,e,cP(h,d,b))],i)}:function(d,b){return ag(c,[4,a,bE(p,d,cP(h,iA(h),b))],i)};var
-W=j[1];return function(d,b){return ag(c,[4,a,bE(p,d,cP(h,W,b))],i)}}case
-9:return iC(c,a,d[2],d[1],sj);case
+j==="number")return j?function(e,d,b){return ag(c,[4,a,bI(p,e,cO(h,d,b))],i)}:function(d,b){return ag(c,[4,a,bI(p,d,cO(h,iJ(h),b))],i)};var
+W=j[1];return function(d,b){return ag(c,[4,a,bI(p,d,cO(h,W,b))],i)}}case
+9:return iL(c,a,d[2],d[1],sF);case
 10:var
 a=[7,a],d=d[1];continue;case
 11:var
@@ -2616,12 +2609,12 @@ a=[2,a,d[1]],d=d[2];continue;case
 12:var
 a=[3,a,d[1]],d=d[2];continue;case
 13:var
-D=d[3],E=d[2],q=mo(16);iB(q,E);var
-v=mq(q);return function(b){return ag(c,[4,a,v],D)};case
+D=d[3],F=d[2],q=mm(16);iK(q,F);var
+v=mo(q);return function(b){return ag(c,[4,a,v],D)};case
 14:var
 G=d[3],H=d[2];return function(d){var
-e=d[1],b=ar(e,aF(aS(H)));if(typeof
-b[2]==="number")return ag(c,a,aB(b[1],G));throw a0};case
+e=d[1],b=au(e,aG(aT(H)));if(typeof
+b[2]==="number")return ag(c,a,aD(b[1],G));throw a4};case
 15:var
 I=d[1];return function(d,b){return ag(c,[6,a,function(a){return f(d,a,b)}],I)};case
 16:var
@@ -2632,226 +2625,226 @@ a=[0,a,d[1]],d=d[2];continue;case
 m=d[1];if(0===m[0]){var
 K=d[2],L=m[1][1],M=0,c=function(b,c,d){return function(a){return ag(c,[1,b,[0,a]],d)}}(a,c,K),a=M,d=L;continue}var
 N=d[2],O=m[1][1],P=0,c=function(b,c,d){return function(a){return ag(c,[1,b,[1,a]],d)}}(a,c,N),a=P,d=O;continue;case
-19:throw[0,ad,u1];case
+19:throw[0,_,vl];case
 20:var
-Q=d[3],R=[8,a,u2];return function(a){return ag(c,R,Q)};case
+Q=d[3],R=[8,a,vm];return function(a){return ag(c,R,Q)};case
 21:var
-S=d[2];return function(b){return ag(c,[4,a,h6(u3,b)],S)};case
+S=d[2];return function(b){return ag(c,[4,a,ig(vn,b)],S)};case
 22:var
 T=d[1];return function(b){return ag(c,[5,a,b],T)};case
 23:var
 g=d[2],l=d[1];if(typeof
 l==="number")switch(l){case
-0:return e<50?ap(e+1|0,c,a,g):a5(ap,[0,c,a,g]);case
-1:return e<50?ap(e+1|0,c,a,g):a5(ap,[0,c,a,g]);case
-2:throw[0,ad,u4];default:return e<50?ap(e+1|0,c,a,g):a5(ap,[0,c,a,g])}else
+0:return e<50?as(e+1|0,c,a,g):a$(as,[0,c,a,g]);case
+1:return e<50?as(e+1|0,c,a,g):a$(as,[0,c,a,g]);case
+2:throw[0,_,vo];default:return e<50?as(e+1|0,c,a,g):a$(as,[0,c,a,g])}else
 switch(l[0]){case
-0:return e<50?ap(e+1|0,c,a,g):a5(ap,[0,c,a,g]);case
-1:return e<50?ap(e+1|0,c,a,g):a5(ap,[0,c,a,g]);case
-2:return e<50?ap(e+1|0,c,a,g):a5(ap,[0,c,a,g]);case
-3:return e<50?ap(e+1|0,c,a,g):a5(ap,[0,c,a,g]);case
-4:return e<50?ap(e+1|0,c,a,g):a5(ap,[0,c,a,g]);case
-5:return e<50?ap(e+1|0,c,a,g):a5(ap,[0,c,a,g]);case
-6:return e<50?ap(e+1|0,c,a,g):a5(ap,[0,c,a,g]);case
-7:return e<50?ap(e+1|0,c,a,g):a5(ap,[0,c,a,g]);case
-8:return e<50?ap(e+1|0,c,a,g):a5(ap,[0,c,a,g]);case
+0:return e<50?as(e+1|0,c,a,g):a$(as,[0,c,a,g]);case
+1:return e<50?as(e+1|0,c,a,g):a$(as,[0,c,a,g]);case
+2:return e<50?as(e+1|0,c,a,g):a$(as,[0,c,a,g]);case
+3:return e<50?as(e+1|0,c,a,g):a$(as,[0,c,a,g]);case
+4:return e<50?as(e+1|0,c,a,g):a$(as,[0,c,a,g]);case
+5:return e<50?as(e+1|0,c,a,g):a$(as,[0,c,a,g]);case
+6:return e<50?as(e+1|0,c,a,g):a$(as,[0,c,a,g]);case
+7:return e<50?as(e+1|0,c,a,g):a$(as,[0,c,a,g]);case
+8:return e<50?as(e+1|0,c,a,g):a$(as,[0,c,a,g]);case
 9:var
-u=l[2];return e<50?kn(e+1|0,c,a,u,g):a5(kn,[0,c,a,u,g]);case
-10:return e<50?ap(e+1|0,c,a,g):a5(ap,[0,c,a,g]);default:return e<50?ap(e+1|0,c,a,g):a5(ap,[0,c,a,g])}default:var
-r=d[3],s=d[1],t=b(d[2],0);return e<50?km(e+1|0,c,a,r,s,t):a5(km,[0,c,a,r,s,t])}}function
-kn(e,d,c,a,b){if(typeof
-a==="number")return e<50?ap(e+1|0,d,c,b):a5(ap,[0,d,c,b]);else
+u=l[2];return e<50?kk(e+1|0,c,a,u,g):a$(kk,[0,c,a,u,g]);case
+10:return e<50?as(e+1|0,c,a,g):a$(as,[0,c,a,g]);default:return e<50?as(e+1|0,c,a,g):a$(as,[0,c,a,g])}default:var
+r=d[3],s=d[1],t=b(d[2],0);return e<50?kj(e+1|0,c,a,r,s,t):a$(kj,[0,c,a,r,s,t])}}function
+kk(e,d,c,a,b){if(typeof
+a==="number")return e<50?as(e+1|0,d,c,b):a$(as,[0,d,c,b]);else
 switch(a[0]){case
 0:var
-f=a[1];return function(a){return bP(d,c,f,b)};case
+f=a[1];return function(a){return bV(d,c,f,b)};case
 1:var
-g=a[1];return function(a){return bP(d,c,g,b)};case
+g=a[1];return function(a){return bV(d,c,g,b)};case
 2:var
-h=a[1];return function(a){return bP(d,c,h,b)};case
+h=a[1];return function(a){return bV(d,c,h,b)};case
 3:var
-i=a[1];return function(a){return bP(d,c,i,b)};case
+i=a[1];return function(a){return bV(d,c,i,b)};case
 4:var
-j=a[1];return function(a){return bP(d,c,j,b)};case
+j=a[1];return function(a){return bV(d,c,j,b)};case
 5:var
-k=a[1];return function(a){return bP(d,c,k,b)};case
+k=a[1];return function(a){return bV(d,c,k,b)};case
 6:var
-l=a[1];return function(a){return bP(d,c,l,b)};case
+l=a[1];return function(a){return bV(d,c,l,b)};case
 7:var
-m=a[1];return function(a){return bP(d,c,m,b)};case
+m=a[1];return function(a){return bV(d,c,m,b)};case
 8:var
-n=a[2];return function(a){return bP(d,c,n,b)};case
+n=a[2];return function(a){return bV(d,c,n,b)};case
 9:var
-o=a[3],p=a[2],q=aU(aS(a[1]),p);return function(a){return bP(d,c,bm(q,o),b)};case
+o=a[3],p=a[2],q=aX(aT(a[1]),p);return function(a){return bV(d,c,bq(q,o),b)};case
 10:var
-r=a[1];return function(e,a){return bP(d,c,r,b)};case
+r=a[1];return function(e,a){return bV(d,c,r,b)};case
 11:var
-s=a[1];return function(a){return bP(d,c,s,b)};case
+s=a[1];return function(a){return bV(d,c,s,b)};case
 12:var
-t=a[1];return function(a){return bP(d,c,t,b)};case
-13:throw[0,ad,u5];default:throw[0,ad,u6]}}function
-ap(d,b,e,a){var
-c=[8,e,u7];return d<50?fP(d+1|0,b,c,a):a5(fP,[0,b,c,a])}function
-km(h,c,f,a,e,d){if(e){var
-i=e[1];return function(e){return u0(c,f,a,i,b(d,e))}}var
-g=[4,f,d];return h<50?fP(h+1|0,c,g,a):a5(fP,[0,c,g,a])}function
-ag(a,b,c){return lP(fP(0,a,b,c))}function
-bP(a,b,c,d){return lP(kn(0,a,b,c,d))}function
-u0(a,b,c,d,e){return lP(km(0,a,b,c,d,e))}function
-iC(f,e,d,a,c){if(typeof
+t=a[1];return function(a){return bV(d,c,t,b)};case
+13:throw[0,_,vp];default:throw[0,_,vq]}}function
+as(d,b,e,a){var
+c=[8,e,vr];return d<50?fV(d+1|0,b,c,a):a$(fV,[0,b,c,a])}function
+kj(h,c,f,a,e,d){if(e){var
+i=e[1];return function(e){return vk(c,f,a,i,b(d,e))}}var
+g=[4,f,d];return h<50?fV(h+1|0,c,g,a):a$(fV,[0,c,g,a])}function
+ag(a,b,c){return lL(fV(0,a,b,c))}function
+bV(a,b,c,d){return lL(kk(0,a,b,c,d))}function
+vk(a,b,c,d,e){return lL(kj(0,a,b,c,d,e))}function
+iL(f,e,d,a,c){if(typeof
 a==="number")return function(a){return ag(f,[4,e,b(c,a)],d)};else{if(0===a[0]){var
-g=a[2],h=a[1];return function(a){return ag(f,[4,e,bE(h,g,b(c,a))],d)}}var
-i=a[1];return function(g,a){return ag(f,[4,e,bE(i,g,b(c,a))],d)}}}function
-gu(g,e,d,h,c,b,a){if(typeof
+g=a[2],h=a[1];return function(a){return ag(f,[4,e,bI(h,g,b(c,a))],d)}}var
+i=a[1];return function(g,a){return ag(f,[4,e,bI(i,g,b(c,a))],d)}}}function
+gx(g,e,d,h,c,b,a){if(typeof
 h==="number"){if(typeof
-c==="number")return c?function(h,c){return ag(g,[4,e,eo(h,f(b,a,c))],d)}:function(c){return ag(g,[4,e,f(b,a,c)],d)};var
-l=c[1];return function(c){return ag(g,[4,e,eo(l,f(b,a,c))],d)}}else{if(0===h[0]){var
+c==="number")return c?function(h,c){return ag(g,[4,e,ew(h,f(b,a,c))],d)}:function(c){return ag(g,[4,e,f(b,a,c)],d)};var
+l=c[1];return function(c){return ag(g,[4,e,ew(l,f(b,a,c))],d)}}else{if(0===h[0]){var
 i=h[2],j=h[1];if(typeof
-c==="number")return c?function(h,c){return ag(g,[4,e,bE(j,i,eo(h,f(b,a,c)))],d)}:function(c){return ag(g,[4,e,bE(j,i,f(b,a,c))],d)};var
-m=c[1];return function(c){return ag(g,[4,e,bE(j,i,eo(m,f(b,a,c)))],d)}}var
+c==="number")return c?function(h,c){return ag(g,[4,e,bI(j,i,ew(h,f(b,a,c)))],d)}:function(c){return ag(g,[4,e,bI(j,i,f(b,a,c))],d)};var
+m=c[1];return function(c){return ag(g,[4,e,bI(j,i,ew(m,f(b,a,c)))],d)}}var
 k=h[1];if(typeof
-c==="number")return c?function(i,h,c){return ag(g,[4,e,bE(k,i,eo(h,f(b,a,c)))],d)}:function(h,c){return ag(g,[4,e,bE(k,h,f(b,a,c))],d)};var
-n=c[1];return function(h,c){return ag(g,[4,e,bE(k,h,eo(n,f(b,a,c)))],d)}}}function
-cQ(c,f){var
+c==="number")return c?function(i,h,c){return ag(g,[4,e,bI(k,i,ew(h,f(b,a,c)))],d)}:function(h,c){return ag(g,[4,e,bI(k,h,f(b,a,c))],d)};var
+n=c[1];return function(h,c){return ag(g,[4,e,bI(k,h,ew(n,f(b,a,c)))],d)}}}function
+cP(c,f){var
 a=f;for(;;)if(typeof
 a==="number")return 0;else
 switch(a[0]){case
 0:var
-g=a[1],h=mr(a[2]);cQ(c,g);return e_(c,h);case
+g=a[1],h=mp(a[2]);cP(c,g);return fa(c,h);case
 1:var
 d=a[2],e=a[1];if(0===d[0]){var
-i=d[1];cQ(c,e);e_(c,u8);var
+i=d[1];cP(c,e);fa(c,vs);var
 a=i;continue}var
-j=d[1];cQ(c,e);e_(c,u9);var
+j=d[1];cP(c,e);fa(c,vt);var
 a=j;continue;case
 6:var
-m=a[2];cQ(c,a[1]);return b(m,c);case
-7:cQ(c,a[1]);return d9(c);case
+m=a[2];cP(c,a[1]);return b(m,c);case
+7:cP(c,a[1]);return ef(c);case
 8:var
-n=a[2];cQ(c,a[1]);return af(n);case
+n=a[2];cP(c,a[1]);return af(n);case
 2:case
 4:var
-k=a[2];cQ(c,a[1]);return e_(c,k);default:var
-l=a[2];cQ(c,a[1]);return rV(c,l)}}function
+k=a[2];cP(c,a[1]);return fa(c,k);default:var
+l=a[2];cP(c,a[1]);return sf(c,l)}}function
 db(c,g){var
 a=g;for(;;)if(typeof
 a==="number")return 0;else
 switch(a[0]){case
 0:var
-h=a[1],i=mr(a[2]);db(c,h);return em(c,i);case
+h=a[1],i=mp(a[2]);db(c,h);return eu(c,i);case
 1:var
 e=a[2],f=a[1];if(0===e[0]){var
-j=e[1];db(c,f);em(c,u_);var
+j=e[1];db(c,f);eu(c,vu);var
 a=j;continue}var
-k=e[1];db(c,f);em(c,u$);var
+k=e[1];db(c,f);eu(c,vv);var
 a=k;continue;case
 6:var
-n=a[2];db(c,a[1]);return em(c,b(n,0));case
+n=a[2];db(c,a[1]);return eu(c,b(n,0));case
 7:var
 a=a[1];continue;case
 8:var
 o=a[2];db(c,a[1]);return af(o);case
 2:case
 4:var
-l=a[2];db(c,a[1]);return em(c,l);default:var
+l=a[2];db(c,a[1]);return eu(c,l);default:var
 m=a[2];db(c,a[1]);var
-d=c[2];if(c[3]<=d)iy(c,1);aA(c[1],d,m);c[2]=d+1|0;return 0}}function
-mt(d,c){var
-a=c[1],b=0;return ag(function(a){cQ(d,a);return 0},b,a)}function
-iD(a){return mt(cq,a)}function
-al(b){var
+d=c[2];if(c[3]<=d)iI(c,1);aC(c[1],d,m);c[2]=d+1|0;return 0}}function
+mr(d,c){var
+a=c[1],b=0;return ag(function(a){cP(d,a);return 0},b,a)}function
+iM(a){return mr(cs,a)}function
+ap(b){var
 a=b[1];return ag(function(b){var
-a=gr(64);db(a,b);return ix(a)},0,a)}var
-iE=[0,0];function
-iG(i,h){var
+a=iH(64);db(a,b);return ml(a)},0,a)}var
+iN=[0,0];function
+iP(i,h){var
 a=i[1+h];if(1-(typeof
-a==="number"?1:0)){if(G(a)===hK)return b(al(va),a);if(G(a)===qY){var
-d=lD(sn,a),c=0,g=F(d);for(;;){if(g<=c)return t(d,sm);var
-e=ac(d,c),f=0;if(48<=e){if(!(58<=e))f=1}else
+a==="number"?1:0)){if(H(a)===h0)return b(ap(vw),a);if(H(a)===rd){var
+d=lz(sJ,a),c=0,g=E(d);for(;;){if(g<=c)return u(d,sI);var
+e=ad(d,c),f=0;if(48<=e){if(!(58<=e))f=1}else
 if(45===e)f=1;if(f){var
-c=c+1|0;continue}return d}}return vb}return b(al(vc),a)}function
-mu(b,a){if(b.length-1<=a)return vd;var
-c=mu(b,a+1|0),d=iG(b,a);return f(al(ve),d,c)}function
-gv(a){function
+c=c+1|0;continue}return d}}return vx}return b(ap(vy),a)}function
+ms(b,a){if(b.length-1<=a)return vz;var
+c=ms(b,a+1|0),d=iP(b,a);return f(ap(vA),d,c)}function
+gy(a){function
 p(f){var
 c=f;for(;;){if(c){var
 g=c[2],h=c[1];try{var
 e=0,d=b(h,a);e=1}catch(a){}if(e&&d)return[0,d[1]];var
 c=g;continue}return 0}}var
-i=p(iE[1]);if(i)return i[1];if(a===gj)return vj;if(a===ij)return vk;if(a[1]===lU){var
-d=a[2],j=d[3],q=d[2],r=d[1];return fQ(al(iF),r,q,j,j+5|0,vl)}if(a[1]===ad){var
-e=a[2],k=e[3],s=e[2],u=e[1];return fQ(al(iF),u,s,k,k+6|0,vm)}if(a[1]===lX){var
-g=a[2],l=g[3],v=g[2],w=g[1];return fQ(al(iF),w,v,l,l+6|0,vn)}if(0===G(a)){var
+i=p(iN[1]);if(i)return i[1];if(a===gm)return vF;if(a===iv)return vG;if(a[1]===lQ){var
+d=a[2],j=d[3],q=d[2],r=d[1];return fW(ap(iO),r,q,j,j+5|0,vH)}if(a[1]===_){var
+e=a[2],k=e[3],s=e[2],t=e[1];return fW(ap(iO),t,s,k,k+6|0,vI)}if(a[1]===lT){var
+g=a[2],l=g[3],v=g[2],w=g[1];return fW(ap(iO),w,v,l,l+6|0,vJ)}if(0===H(a)){var
 h=a.length-1,x=a[1][1];if(2<h>>>0)var
-m=mu(a,2),n=iG(a,1),c=f(al(vf),n,m);else
+m=ms(a,2),n=iP(a,1),c=f(ap(vB),n,m);else
 switch(h){case
 0:var
-c=vg;break;case
+c=vC;break;case
 1:var
-c=vh;break;default:var
-o=iG(a,1),c=b(al(vi),o)}return t(x,c)}return a[1]}function
-iH(u,t){var
-f=JR(t),h=f.length-1-1|0,q=0;if(!(h<0)){var
+c=vD;break;default:var
+o=iP(a,1),c=b(ap(vE),o)}return u(x,c)}return a[1]}function
+iQ(u,t){var
+f=K0(t),h=f.length-1-1|0,q=0;if(!(h<0)){var
 d=q;for(;;){var
-a=c(f,d)[1+d],g=function(a){return function(b){return b?0===a?vo:vp:0===a?vq:vr}}(d);if(0===a[0])var
-i=a[5],j=a[4],k=a[3],l=a[6]?vs:vu,m=a[2],n=a[7],o=g(a[1]),e=[0,JB(al(vt),o,n,m,l,k,j,i)];else
+a=c(f,d)[1+d],g=function(a){return function(b){return b?0===a?vK:vL:0===a?vM:vN}}(d);if(0===a[0])var
+i=a[5],j=a[4],k=a[3],l=a[6]?vO:vQ,m=a[2],n=a[7],o=g(a[1]),e=[0,KK(ap(vP),o,n,m,l,k,j,i)];else
 if(a[1])var
 e=0;else
 var
-p=g(0),e=[0,b(al(vv),p)];if(e){var
-r=e[1];b(mt(u,vw),r)}var
+p=g(0),e=[0,b(ap(vR),p)];if(e){var
+r=e[1];b(mr(u,vS),r)}var
 s=d+1|0;if(h!==d){var
 d=s;continue}break}}return 0}function
-vx(c){for(;;){var
-a=iE[1],b=1-ii(iE,a,[0,c,a]);if(b)continue;return b}}var
-vz=vy.slice();function
-vA(f,e){var
-g=gv(f);b(iD(vB),g);iH(cq,e);var
-a=Ku(0);if(a<0){var
-d=cL(a);l0(c(vz,d)[1+d])}return d9(cq)}var
-vC=[0];lN(a(qv),function(e,i){try{try{var
-c=i?vC:rL(0);try{il(0)}catch(a){}try{var
-a=vA(e,c),d=a}catch(a){a=aX(a);var
-g=gv(e);b(iD(vE),g);iH(cq,c);var
-h=gv(a);b(iD(vF),h);iH(cq,rL(0));var
-d=d9(cq)}var
-f=d}catch(a){a=aX(a);if(a!==gj)throw a;var
-f=l0(vD)}return f}catch(a){return 0}});var
-vH=[ax,vG,b8(0)];vx(function(a){return a[1]===vH?[0,t(vI,gv(a[2]))]:0});function
-iI(a){var
+vT(c){for(;;){var
+a=iN[1],b=1-iu(iN,a,[0,c,a]);if(b)continue;return b}}var
+vV=vU.slice();function
+vW(f,e){var
+g=gy(f);b(iM(vX),g);iQ(cs,e);var
+a=LD(0);if(a<0){var
+d=cK(a);lW(c(vV,d)[1+d])}return ef(cs)}var
+vY=[0];lJ(a(qN),function(e,i){try{try{var
+c=i?vY:r8(0);try{ix(0)}catch(a){}try{var
+a=vW(e,c),d=a}catch(a){a=a2(a);var
+g=gy(e);b(iM(v0),g);iQ(cs,c);var
+h=gy(a);b(iM(v1),h);iQ(cs,r8(0));var
+d=ef(cs)}var
+f=d}catch(a){a=a2(a);if(a!==gm)throw a;var
+f=lW(vZ)}return f}catch(a){return 0}});var
+v3=[az,v2,cb(0)];vT(function(a){return a[1]===v3?[0,u(v4,gy(a[2]))]:0});function
+iR(a){var
 b=a.length-1<4?1:0,c=b||(a[4]<0?1:0);return c}function
-ep(a){a[4]=-a[4]|0;return 0}try{var
-Jy=r2(Jx),mw=Jy}catch(a){a=aX(a);if(a!==T)throw a;try{var
-Jw=r2(Jv),mv=Jw}catch(a){a=aX(a);if(a!==T)throw a;var
-mv=vK}var
-mw=mv}var
-vL=iu(mw,82),gw=[m,function(A){var
-o=KJ(0),d=[0,n(55,0),0],j=0===o.length-1?[0,0]:o,k=j.length-1,b=0;for(;;){c(d[1],b)[1+b]=b;var
+ex(a){a[4]=-a[4]|0;return 0}try{var
+KI=sm(KH),mu=KI}catch(a){a=a2(a);if(a!==Q)throw a;try{var
+KG=sm(KF),mt=KG}catch(a){a=a2(a);if(a!==Q)throw a;var
+mt=v6}var
+mu=mt}var
+v7=iE(mu,82),gz=[n,function(A){var
+o=LS(0),d=[0,m(55,0),0],j=0===o.length-1?[0,0]:o,k=j.length-1,b=0;for(;;){c(d[1],b)[1+b]=b;var
 z=b+1|0;if(54!==b){var
 b=z;continue}var
-h=[0,vJ],l=54+fb(55,k)|0,u=0;if(!(l<0)){var
-e=u;for(;;){var
-f=e%55|0,m=ge(e,k),v=c(j,m)[1+m],i=t(h[1],a(w+v));h[1]=Kt(i,0,F(i));var
-g=h[1],p=ac(g,3)<<24,q=ac(g,2)<<16,r=ac(g,1)<<8,s=((ac(g,0)+r|0)+q|0)+p|0,x=(c(d[1],f)[1+f]^s)&qB;c(d[1],f)[1+f]=x;var
+h=[0,v5],l=54+fd(55,k)|0,t=0;if(!(l<0)){var
+e=t;for(;;){var
+f=e%55|0,n=e8(e,k),w=c(j,n)[1+n],i=u(h[1],a(v+w));h[1]=LC(i,0,E(i));var
+g=h[1],p=ad(g,3)<<24,q=ad(g,2)<<16,r=ad(g,1)<<8,s=((ad(g,0)+r|0)+q|0)+p|0,x=(c(d[1],f)[1+f]^s)&qS;c(d[1],f)[1+f]=x;var
 y=e+1|0;if(l!==e){var
 e=y;continue}break}}d[2]=0;return d}}];function
-A(i,l){var
-o=i?i[1]:vL,b=16;for(;;){if(!(l<=b)&&!(ip<(b*2|0))){var
+z(i,l){var
+o=i?i[1]:v7,b=16;for(;;){if(!(l<=b)&&!(iA<(b*2|0))){var
 b=b*2|0;continue}if(o){var
-j=G(gw),a=E===j?gw[1]:m===j?I(gw):gw;a[2]=(a[2]+1|0)%55|0;var
-d=a[2],e=c(a[1],d)[1+d],f=(a[2]+24|0)%55|0,g=(c(a[1],f)[1+f]+(e^(e>>>25|0)&31)|0)&qB,h=a[2];c(a[1],h)[1+h]=g;var
+j=H(gz),a=G===j?gz[1]:n===j?J(gz):gz;a[2]=(a[2]+1|0)%55|0;var
+d=a[2],e=c(a[1],d)[1+d],f=(a[2]+24|0)%55|0,g=(c(a[1],f)[1+f]+(e^(e>>>25|0)&31)|0)&qS,h=a[2];c(a[1],h)[1+h]=g;var
 k=g}else
 var
-k=0;return[0,0,n(b,0),k,b]}}function
-vM(b){if(b){var
+k=0;return[0,0,m(b,0),k,b]}}function
+v8(b){if(b){var
 c=b[3],g=[0,b[1],b[2],c],d=g,a=c;for(;;){if(a){var
 e=a[3],f=[0,a[1],a[2],e];d[3]=f;var
 d=f,a=e;continue}return g}}return 0}function
-eq(a){var
-b=a[4],c=a[3],d=h(vM,a[2]);return[0,a[1],d,c,b]}function
-mx(C,g){var
-j=g[2],u=(j.length-1)*2|0,v=u<ip?1:0;if(v){var
-k=n(u,0),l=1-iI(g);g[2]=k;var
-m=k.length-1,h=n(m,0),q=j.length-1-1|0,D=b(C,g),y=0;if(!(q<0)){var
+ey(a){var
+b=a[4],c=a[3],d=h(v8,a[2]);return[0,a[1],d,c,b]}function
+mv(C,g){var
+j=g[2],u=(j.length-1)*2|0,v=u<iA?1:0;if(v){var
+k=m(u,0),l=1-iR(g);g[2]=k;var
+n=k.length-1,h=m(n,0),q=j.length-1-1|0,D=b(C,g),y=0;if(!(q<0)){var
 f=y;a:for(;;){var
 a=c(j,f)[1+f];for(;;){if(a){var
 o=a[1],w=a[2],x=a[3],i=l?a:[0,o,w,0],d=b(D,o),p=c(h,d)[1+d];if(p)p[3]=i;else
@@ -2859,7 +2852,7 @@ c(k,d)[1+d]=i;c(h,d)[1+d]=i;var
 a=x;continue}var
 B=f+1|0;if(q!==f){var
 f=B;continue a}break}break}}if(l){var
-r=m-1|0,z=0;if(!(r<0)){var
+r=n-1|0,z=0;if(!(r<0)){var
 e=z;for(;;){var
 t=c(h,e)[1+e];if(t)t[3]=0;var
 A=e+1|0;if(r!==e){var
@@ -2867,265 +2860,270 @@ e=A;continue}break}}var
 s=0}else
 var
 s=l;return s}return v}function
-iJ(i,a){function
+iS(i,a){function
 j(b){var
 a=b;for(;;){if(a){var
 c=a[3];f(i,a[1],a[2]);var
 a=c;continue}return 0}}var
-d=iI(a);if(1-d)ep(a);try{var
+d=iR(a);if(1-d)ex(a);try{var
 e=a[2],g=e.length-1-1|0,k=0;if(!(g<0)){var
 b=k;for(;;){j(c(e,b)[1+b]);var
 m=b+1|0;if(g!==b){var
 b=m;continue}break}}var
-h=1-d,l=h?ep(a):h;return l}catch(b){b=aX(b);if(d)throw b;ep(a);throw b}}function
-er(i,a,h){function
+h=1-d,l=h?ex(a):h;return l}catch(b){b=a2(b);if(d)throw b;ex(a);throw b}}function
+ez(i,a,h){function
 j(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=a[3],f=S(i,a[1],a[2],b),a=e,b=f;continue}return b}}var
-d=iI(a);if(1-d)ep(a);try{var
+d=iR(a);if(1-d)ex(a);try{var
 f=a[2],e=[0,h],g=f.length-1-1|0,k=0;if(!(g<0)){var
 b=k;for(;;){var
 m=e[1];e[1]=j(c(f,b)[1+b],m);var
 n=b+1|0;if(g!==b){var
-b=n;continue}break}}if(1-d)ep(a);var
-l=e[1];return l}catch(b){b=aX(b);if(d)throw b;ep(a);throw b}}function
-gx(a){var
+b=n;continue}break}}if(1-d)ex(a);var
+l=e[1];return l}catch(b){b=a2(b);if(d)throw b;ex(a);throw b}}function
+gA(a){var
 d=a[2];function
 e(g,f,l){var
 a=g,b=f;for(;;){if(b){var
 h=b[1],i=b[2],j=b[3];return[0,[0,h,i],function(b){return e(a,j,b)}]}if(a===d.length-1)return 0;var
 k=c(d,a)[1+a],a=a+1|0,b=k;continue}}var
 b=0,f=0;return function(a){return e(f,b,a)}}function
-gy(a){var
-b=gx(a);function
-c(a){return a[1]}return function(a){return im(c,b,a)}}function
-cR(a,b){return 4<=a.length-1?J1(10,am,a[3],b)&(a[2].length-1-1|0):af(vN)}function
+gB(a){var
+b=gA(a);function
+c(a){return a[1]}return function(a){return iy(c,b,a)}}function
+cQ(a,b){return 4<=a.length-1?K_(10,al,a[3],b)&(a[2].length-1-1|0):af(v9)}function
 av(a,d,f){var
-b=cR(a,d),g=[0,d,f,c(a[2],b)[1+b]];c(a[2],b)[1+b]=g;a[1]=a[1]+1|0;var
-e=a[2].length-1<<1<a[1]?1:0;return e?mx(cR,a):e}function
+b=cQ(a,d),g=[0,d,f,c(a[2],b)[1+b]];c(a[2],b)[1+b]=g;a[1]=a[1]+1|0;var
+e=a[2].length-1<<1<a[1]?1:0;return e?mv(cQ,a):e}function
 dc(b,g){var
-d=cR(b,g),e=0,a=c(b[2],d)[1+d];for(;;){if(a){var
-f=a[3];if(0===an(a[1],g)){b[1]=b[1]-1|0;return e?(e[3]=f,0):(c(b[2],d)[1+d]=f,0)}var
+d=cQ(b,g),e=0,a=c(b[2],d)[1+d];for(;;){if(a){var
+f=a[3];if(0===am(a[1],g)){b[1]=b[1]-1|0;return e?(e[3]=f,0):(c(b[2],d)[1+d]=f,0)}var
 e=a,a=f;continue}return 0}}function
-ai(g,b){var
-h=cR(g,b),d=c(g[2],h)[1+h];if(d){var
-e=d[3],k=d[2];if(0===an(b,d[1]))return k;if(e){var
-f=e[3],l=e[2];if(0===an(b,e[1]))return l;if(f){var
-m=f[2],n=f[3];if(0===an(b,f[1]))return m;var
+ah(g,b){var
+h=cQ(g,b),d=c(g[2],h)[1+h];if(d){var
+e=d[3],k=d[2];if(0===am(b,d[1]))return k;if(e){var
+f=e[3],l=e[2];if(0===am(b,e[1]))return l;if(f){var
+m=f[2],n=f[3];if(0===am(b,f[1]))return m;var
 a=n;for(;;){if(a){var
-i=a[2],j=a[3];if(0===an(b,a[1]))return i;var
-a=j;continue}throw T}}throw T}throw T}throw T}function
+i=a[2],j=a[3];if(0===am(b,a[1]))return i;var
+a=j;continue}throw Q}}throw Q}throw Q}throw Q}function
 U(g,b){var
-h=cR(g,b),d=c(g[2],h)[1+h];if(d){var
-e=d[3],k=d[2];if(0===an(b,d[1]))return[0,k];if(e){var
-f=e[3],l=e[2];if(0===an(b,e[1]))return[0,l];if(f){var
-m=f[2],n=f[3];if(0===an(b,f[1]))return[0,m];var
+h=cQ(g,b),d=c(g[2],h)[1+h];if(d){var
+e=d[3],k=d[2];if(0===am(b,d[1]))return[0,k];if(e){var
+f=e[3],l=e[2];if(0===am(b,e[1]))return[0,l];if(f){var
+m=f[2],n=f[3];if(0===am(b,f[1]))return[0,m];var
 a=n;for(;;){if(a){var
-i=a[2],j=a[3];if(0===an(b,a[1]))return[0,i];var
+i=a[2],j=a[3];if(0===am(b,a[1]))return[0,i];var
 a=j;continue}return 0}}return 0}return 0}return 0}function
 W(a,d,g){var
-e=cR(a,d),h=c(a[2],e)[1+e],b=h;for(;;){if(b){var
-k=b[3];if(0!==an(b[1],d)){var
+e=cQ(a,d),h=c(a[2],e)[1+e],b=h;for(;;){if(b){var
+k=b[3];if(0!==am(b[1],d)){var
 b=k;continue}b[1]=d;b[2]=g;var
 f=0}else
 var
 f=1;if(f){c(a[2],e)[1+e]=[0,d,g,h];a[1]=a[1]+1|0;var
-i=a[2].length-1<<1<a[1]?1:0;if(i)return mx(cR,a);var
+i=a[2].length-1<<1<a[1]?1:0;if(i)return mv(cQ,a);var
 j=i}else
 var
 j=f;return j}}function
-aI(d,b){var
-f=cR(d,b),a=c(d[2],f)[1+f];for(;;){if(a){var
-g=a[3],e=0===an(a[1],b)?1:0;if(e)return e;var
+aH(d,b){var
+f=cQ(d,b),a=c(d[2],f)[1+f];for(;;){if(a){var
+g=a[3],e=0===am(a[1],b)?1:0;if(e)return e;var
 a=g;continue}return 0}}function
-my(g){var
-e=A(0,16),c=g;for(;;){var
+mw(g){var
+e=z(0,16),c=g;for(;;){var
 a=b(c,0);if(a){var
 d=a[1],f=a[2];W(e,d[1],d[2]);var
 c=f;continue}return e}}var
-mB=[ax,vO,b8(0)],mz=0,mA=-1;function
-gz(a,b){a[13]=a[13]+b[3]|0;return mn(b,a[28])}var
-mC=1000000010;function
-iK(b,a){return S(b[17],a,0,F(a))}function
-iL(a){return b(a[19],0)}function
-mD(a,c,b){a[9]=a[9]-c|0;iK(a,b);a[11]=0;return 0}function
-gA(c,a){var
-b=R(a,vP);return b?mD(c,F(a),a):b}function
-dJ(a,c,d){var
-e=c[3],f=c[2];gA(a,c[1]);iL(a);a[11]=1;a[10]=eh(a[8],(a[6]-d|0)+f|0);a[9]=a[6]-a[10]|0;b(a[21],a[10]);return gA(a,e)}function
-mE(b,a){return dJ(b,vQ,a)}function
-es(a,c){var
-d=c[2],e=c[3];gA(a,c[1]);a[9]=a[9]-d|0;b(a[20],d);return gA(a,e)}function
-vR(a,j,c){if(typeof
+mz=[az,v_,cb(0)],mx=0,my=-1;function
+gC(a,b){a[13]=a[13]+b[3]|0;return mk(b,a[28])}var
+mA=1000000010;function
+iT(b,a){return S(b[17],a,0,E(a))}function
+iU(a){return b(a[19],0)}function
+mB(a,c,b){a[9]=a[9]-c|0;iT(a,b);a[11]=0;return 0}function
+gD(c,a){var
+b=M(a,v$);return b?mB(c,E(a),a):b}function
+dM(a,c,d){var
+e=c[3],f=c[2];gD(a,c[1]);iU(a);a[11]=1;a[10]=ep(a[8],(a[6]-d|0)+f|0);a[9]=a[6]-a[10]|0;b(a[21],a[10]);return gD(a,e)}function
+mC(b,a){return dM(b,wa,a)}function
+eA(a,c){var
+d=c[2],e=c[3];gD(a,c[1]);a[9]=a[9]-d|0;b(a[20],d);return gD(a,e)}function
+wb(a,j,c){if(typeof
 c==="number")switch(c){case
 0:var
-s=el(a[3]);if(s){var
+s=et(a[3]);if(s){var
 t=s[1][1],u=function(b,a){if(a){var
-c=a[1],d=a[2];return rR(b,c)?[0,b,a]:[0,c,u(b,d)]}return[0,b,0]};t[1]=u(a[6]-a[9]|0,t[1]);return 0}return 0;case
-1:ek(a[2]);return 0;case
-2:ek(a[3]);return 0;case
+c=a[1],d=a[2];return sc(b,c)?[0,b,a]:[0,c,u(b,d)]}return[0,b,0]};t[1]=u(a[6]-a[9]|0,t[1]);return 0}return 0;case
+1:es(a[2]);return 0;case
+2:es(a[3]);return 0;case
 3:var
-v=el(a[2]);return v?mE(a,v[1][2]):iL(a);case
+v=et(a[2]);return v?mC(a,v[1][2]):iU(a);case
 4:var
 w=a[10]!==(a[6]-a[9]|0)?1:0;if(w){var
 f=a[28],h=f[2];if(h){var
 n=h[1];if(h[2]){var
 K=h[2];f[1]=f[1]-1|0;f[2]=K;var
-i=[0,n]}else{iv(f);var
+i=[0,n]}else{iF(f);var
 i=[0,n]}}else
 var
 i=0;if(i){var
 r=i[1],M=r[1];a[12]=a[12]-r[3]|0;a[9]=a[9]+M|0;return 0}return 0}return w;default:var
-x=ek(a[5]);return x?iK(a,b(a[25],x[1])):0}else
+x=es(a[5]);return x?iT(a,b(a[25],x[1])):0}else
 switch(c[0]){case
-0:return mD(a,j,c[1]);case
+0:return mB(a,j,c[1]);case
 1:var
-d=c[2],g=c[1],y=d[1],N=d[2],z=el(a[2]);if(z){var
+d=c[2],g=c[1],y=d[1],N=d[2],z=et(a[2]);if(z){var
 A=z[1],e=A[2];switch(A[1]){case
-0:return es(a,g);case
-1:return dJ(a,d,e);case
-2:return dJ(a,d,e);case
-3:return a[9]<(j+F(y)|0)?dJ(a,d,e):es(a,g);case
-4:return a[11]?es(a,g):a[9]<(j+F(y)|0)?dJ(a,d,e):((a[6]-e|0)+N|0)<a[10]?dJ(a,d,e):es(a,g);default:return es(a,g)}}return 0;case
+0:return eA(a,g);case
+1:return dM(a,d,e);case
+2:return dM(a,d,e);case
+3:return a[9]<(j+E(y)|0)?dM(a,d,e):eA(a,g);case
+4:return a[11]?eA(a,g):a[9]<(j+E(y)|0)?dM(a,d,e):((a[6]-e|0)+N|0)<a[10]?dM(a,d,e):eA(a,g);default:return eA(a,g)}}return 0;case
 2:var
-l=a[6]-a[9]|0,O=c[2],P=c[1],B=el(a[3]);if(B){var
+l=a[6]-a[9]|0,O=c[2],P=c[1],B=et(a[3]);if(B){var
 C=B[1][1],D=C[1];if(D){var
 k=C[1],Q=D[1];for(;;){if(k){var
-E=k[1],R=k[2];if(!(l<=E)){var
+F=k[1],R=k[2];if(!(l<=F)){var
 k=R;continue}var
-G=E}else
+G=F}else
 var
 G=Q;var
 m=G;break}}else
 var
 m=l;var
-H=m-l|0;return 0<=H?es(a,[0,vT,H+P|0,vS]):dJ(a,[0,vV,m+O|0,vU],a[6])}return 0;case
+H=m-l|0;return 0<=H?eA(a,[0,wd,H+P|0,wc]):dM(a,[0,wf,m+O|0,we],a[6])}return 0;case
 3:var
 I=c[2],S=c[1];if(a[8]<(a[6]-a[9]|0)){var
-o=el(a[2]);if(o){var
-p=o[1],q=p[2],L=p[1];if(a[9]<q&&!(3<L-1>>>0))mE(a,q)}else
-iL(a)}var
-T=a[9]-S|0,U=1===I?1:a[9]<j?I:5;return ct([0,U,T],a[2]);case
-4:return ct(c[1],a[3]);default:var
-J=c[1];iK(a,b(a[24],J));return ct(J,a[5])}}function
-mF(a){for(;;){var
+o=et(a[2]);if(o){var
+p=o[1],q=p[2],L=p[1];if(a[9]<q&&!(3<L-1>>>0))mC(a,q)}else
+iU(a)}var
+T=a[9]-S|0,U=1===I?1:a[9]<j?I:5;return cv([0,U,T],a[2]);case
+4:return cv(c[1],a[3]);default:var
+J=c[1];iT(a,b(a[24],J));return cv(J,a[5])}}function
+mD(a){for(;;){var
 f=a[28][2],g=f?[0,f[1]]:0;if(g){var
 d=g[1],e=d[1],m=0<=e?1:0,j=d[3],k=d[2],l=a[13]-a[12]|0,h=m||(a[9]<=l?1:0);if(h){var
 b=a[28],c=b[2];if(c){if(c[2]){var
 i=c[2];b[1]=b[1]-1|0;b[2]=i}else
-iv(b);var
-n=0<=e?e:mC;vR(a,n,k);a[12]=j+a[12]|0;continue}throw te}return h}return 0}}function
-iM(a){ej(a);return ct([0,-1,[0,mA,vW,0]],a)}function
-mG(a,c){var
-d=el(a[1]);if(d){var
-e=d[1],b=e[2],f=b[1];if(e[1]<a[12])return iM(a[1]);var
+iF(b);var
+n=0<=e?e:mA;wb(a,n,k);a[12]=j+a[12]|0;continue}throw tA}return h}return 0}}function
+iV(a){er(a);return cv([0,-1,[0,my,wg,0]],a)}function
+mE(a,c){var
+d=et(a[1]);if(d){var
+e=d[1],b=e[2],f=b[1];if(e[1]<a[12])return iV(a[1]);var
 g=b[2];if(typeof
 g!=="number")switch(g[0]){case
 3:var
-h=1-c,j=h?(b[1]=a[13]+f|0,ek(a[1]),0):h;return j;case
+h=1-c,j=h?(b[1]=a[13]+f|0,es(a[1]),0):h;return j;case
 1:case
 2:var
-i=c?(b[1]=a[13]+f|0,ek(a[1]),0):c;return i}return 0}return 0}function
-mH(a,j){var
+i=c?(b[1]=a[13]+f|0,es(a[1]),0):c;return i}return 0}return 0}function
+mF(a,j){var
 h=a[4];function
-i(f){if(a[23])gz(a,[0,mz,5,0]);var
+i(f){if(a[23])gC(a,[0,mx,5,0]);var
 c=a[22];if(c){var
-d=ek(a[4]);if(d)return b(a[27],d[1]);var
+d=es(a[4]);if(d)return b(a[27],d[1]);var
 e=0}else
 var
-e=c;return e}x(i,h[1]);for(;;){if(1<a[14]){if(1<a[14]){if(a[14]<a[15]){gz(a,[0,mz,1,0]);mG(a,1);mG(a,0)}a[14]=a[14]-1|0}continue}a[13]=mC;mF(a);a[12]=1;a[13]=1;iv(a[28]);iM(a[1]);ej(a[2]);ej(a[3]);ej(a[4]);ej(a[5]);a[10]=0;a[14]=0;a[9]=a[6];a[14]=a[14]+1|0;var
+e=c;return e}x(i,h[1]);for(;;){if(1<a[14]){if(1<a[14]){if(a[14]<a[15]){gC(a,[0,mx,1,0]);mE(a,1);mE(a,0)}a[14]=a[14]-1|0}continue}a[13]=mA;mD(a);a[12]=1;a[13]=1;iF(a[28]);iV(a[1]);er(a[2]);er(a[3]);er(a[4]);er(a[5]);a[10]=0;a[14]=0;a[9]=a[6];a[14]=a[14]+1|0;var
 f=3,g=0;if(a[14]<a[15]){var
-d=[0,-a[13]|0,[3,g,f],0];gz(a,d);ct([0,a[13],d],a[1])}else
+d=[0,-a[13]|0,[3,g,f],0];gC(a,d);cv([0,a[13],d],a[1])}else
 if(a[14]===a[15]){var
-e=a[16],c=F(e);gz(a,[0,c,[0,e],c]);mF(a)}return b(a[18],0)}}var
-mI=ir(80,32);function
-mJ(b,d){var
+e=a[16],c=E(e);gC(a,[0,c,[0,e],c]);mD(a)}return b(a[18],0)}}var
+mG=iC(80,32);function
+mH(b,d){var
 a=d;for(;;){var
-c=0<a?1:0;if(c){if(80<a){S(b[17],mI,0,80);var
-a=a-80|0;continue}return S(b[17],mI,0,a)}return c}}function
-vY(a){return a[1]===mB?t(v0,t(a[2],vZ)):v1}function
-v2(a){return a[1]===mB?t(v4,t(a[2],v3)):v5}function
-v6(a){return 0}function
-v7(a){return 0}function
-mK(i,h){function
+c=0<a?1:0;if(c){if(80<a){S(b[17],mG,0,80);var
+a=a-80|0;continue}return S(b[17],mG,0,a)}return c}}function
+wi(a){return a[1]===mz?u(wk,u(a[2],wj)):wl}function
+wm(a){return a[1]===mz?u(wo,u(a[2],wn)):wp}function
+wq(a){return 0}function
+wr(a){return 0}function
+mI(i,h){function
 j(a){return 0}function
 k(a){return 0}var
-c=[0,0,0,0],d=[0,mA,v8,0];function
-l(a){return 0}mn(d,c);var
-b=dI(0);iM(b);ct([0,1,d],b);var
-e=dI(0),f=dI(0),g=dI(0),a=[0,b,dI(0),g,f,e,78,10,68,78,0,1,1,1,1,gk,v9,i,h,l,k,j,0,0,vY,v2,v6,v7,c];a[19]=function(b){return S(a[17],vX,0,1)};a[20]=function(b){return mJ(a,b)};a[21]=function(b){return mJ(a,b)};return a}function
-mL(c){function
-a(a){return d9(c)}return mK(function(d,a,b){if(0<=a&&0<=b&&!((F(d)-b|0)<a))return lK(c,d,a,b);return af(sq)},a)}function
-v_(a){function
-b(a){return 0}return mK(function(b,c,d){return iz(a,b,c,d)},b)}var
-v$=kv,wa=function(a){return gr(v$)}(0),wb=mL(so),wc=mL(cq);v_(wa);sr(function(a){mH(wb,0);return mH(wc,0)});function
-wd(b,a){var
-c=G(a)===ax?a:a[1];return lN(b,c)}KT(0);wd(wf,[ax,we,b8(0)]);function
-ab(a){if(typeof
-a==="number"&&a!==kU)return-a|0;return KX(a)}function
-as(b,a){if(typeof
+c=[0,0,0,0],d=[0,my,ws,0];function
+l(a){return 0}mk(d,c);var
+b=dL(0);iV(b);cv([0,1,d],b);var
+e=dL(0),f=dL(0),g=dL(0),a=[0,b,dL(0),g,f,e,78,10,68,78,0,1,1,1,1,gn,wt,i,h,l,k,j,0,0,wi,wm,wq,wr,c];a[19]=function(b){return S(a[17],wh,0,1)};a[20]=function(b){return mH(a,b)};a[21]=function(b){return mH(a,b)};return a}function
+mJ(c){function
+a(a){return ef(c)}return mI(function(d,a,b){if(0<=a&&0<=b&&!((E(d)-b|0)<a))return lG(c,d,a,b);return af(sM)},a)}function
+wu(a){function
+b(a){return 0}return mI(function(g,c,b){var
+d=c<0?1:0;if(d)var
+e=d;else
+var
+h=b<0?1:0,e=h||((E(g)-b|0)<c?1:0);if(e)af(tH);var
+f=a[2]+b|0;if(a[3]<f)iI(a,b);co(g,c,a[1],a[2],b);a[2]=f;return 0},b)}var
+wv=ks,ww=function(a){return iH(wv)}(0),wx=mJ(sK),wy=mJ(cs);wu(ww);sN(function(a){mF(wx,0);return mF(wy,0)});function
+wz(b,a){var
+c=H(a)===az?a:a[1];return lJ(b,c)}L2(0);wz(wB,[az,wA,cb(0)]);function
+ac(a){if(typeof
+a==="number"&&a!==kU)return-a|0;return L6(a)}function
+aw(b,a){if(typeof
 b==="number"&&typeof
 a==="number"){var
-c=b+a|0;return 0<=((c^b)&(c^a))?c:r8(b,a)}return r8(b,a)}function
-cS(a,b){if(typeof
+c=b+a|0;return 0<=((c^b)&(c^a))?c:ss(b,a)}return ss(b,a)}function
+cR(a,b){if(typeof
 a==="number"&&typeof
 b==="number"){var
-c=a-b|0;return 0<=((a^b)&(c^a))?c:sb(a,b)}return sb(a,b)}function
-J(b,a){if(typeof
+c=a-b|0;return 0<=((a^b)&(c^a))?c:sx(a,b)}return sx(a,b)}function
+K(b,a){if(typeof
 b==="number"&&typeof
-a==="number"&&!KW(b,a))return u(b,a);return KV(b,a)}function
-gB(b,a){return typeof
-a==="number"?-1===a?ab(b):typeof
-b==="number"?cm(b,a):ig(b,a):ig(b,a)}function
-gC(b,a){return typeof
-a==="number"?-1===a?ab(b):typeof
-b==="number"?cm(b,a):r9(b,a):r9(b,a)}function
-mM(a){if(typeof
-a==="number"&&a!==dy)return a+1|0;return K3(a)}function
-iN(a){return typeof
-a==="number"?0<=a?a:a!==kU?-a|0:r7(a):r7(a)}function
-aj(b,a){if(typeof
+a==="number"&&!L5(b,a))return r(b,a);return L4(b,a)}function
+gE(b,a){return typeof
+a==="number"?-1===a?ac(b):typeof
+b==="number"?bF(b,a):is(b,a):is(b,a)}function
+gF(b,a){return typeof
+a==="number"?-1===a?ac(b):typeof
+b==="number"?bF(b,a):st(b,a):st(b,a)}function
+mK(a){if(typeof
+a==="number"&&a!==dA)return a+1|0;return Ma(a)}function
+iW(a){return typeof
+a==="number"?0<=a?a:a!==kU?-a|0:sr(a):sr(a)}function
+ak(b,a){if(typeof
 b==="number"&&0<=a&&a<32){var
-c=b<<a;return c>>a===b?c:sa(b,a)}return sa(b,a)}function
-et(b,a){if(typeof
+c=b<<a;return c>>a===b?c:sw(b,a)}return sw(b,a)}function
+eB(b,a){if(typeof
 b==="number"&&0<=a){var
-c=a<32?a:31;return b>>c}return K2(b,a)}function
-fe(a){return typeof
-a==="number"?a:K4(a)}var
-j=0,e=1,mN=-1;function
-bg(b,a){return ec(b,a)<=0?1:0}function
-dK(b,a){return ec(b,a)<0?1:0}function
-iO(a){return KS(wg,a)}function
-gD(a){return KY(0,a,0,F(a))}function
-mO(b,a){if(!bc(b,j)&&!bc(a,j))return iN(J(gC(b,r$(b,a)),a));return j}function
-eu(a){if(typeof
+c=a<32?a:31;return b>>c}return L$(b,a)}function
+fg(a){return typeof
+a==="number"?a:Mb(a)}var
+j=0,e=1,mL=-1;function
+bk(b,a){return ek(b,a)<=0?1:0}function
+dN(b,a){return ek(b,a)<0?1:0}function
+iX(a){return L1(wC,a)}function
+gG(a){return L7(0,a,0,E(a))}function
+mM(b,a){if(!a0(b,j)&&!a0(a,j))return iW(K(gF(b,sv(b,a)),a));return j}function
+eC(a){if(typeof
 a==="number")return a;var
-d=b$(a);if(63<d){var
-b=d-55|0,e=et(a,b),g=ed(a,aj(e,b)),c=ih(e),f=g?c:Kj(c,wh);return br(h8(f),b)}return h8(ih(a))}function
-dL(a,b){if(a!==0&&b!==1){var
-c=r$(a,b);if(c===1)return[0,a,b];var
-d=gC(b,c);return[0,gC(a,c),d]}return[0,a,e]}function
-b2(b,a){var
-c=bs(a);if(0===c)return[0,bs(b),j];if(0<c)return dL(b,a);var
-d=ab(a);return dL(ab(b),d)}function
-z(a){return[0,a,e]}function
-ca(a){return z(a)}function
-bx(b,a){return b2(b,a)}var
-y=z(j),s=z(e),a9=z(mN),gE=[0,e,j],iP=[0,mN,j],ev=[0,j,j];function
-_(a){if(a==a6)return gE;if(a==dE)return iP;if(4===rH(a))return ev;var
-c=gb(a),b=c[2]-53|0,d=gg(br(c[1],53));return 0<=b?z(aj(d,b)):dL(d,aj(e,-b|0))}function
-bQ(a){if(a[2]===0){var
-b=bs(a[1])+1|0;if(!(2<b>>>0))switch(b){case
+d=ce(a);if(63<d){var
+b=d-55|0,e=eB(a,b),g=el(a,ak(e,b)),c=it(e),f=g?c:Ls(c,wD);return bx(ii(f),b)}return ii(it(a))}function
+dO(a,b){if(a!==0&&b!==1){var
+c=sv(a,b);if(c===1)return[0,a,b];var
+d=gF(b,c);return[0,gF(a,c),d]}return[0,a,e]}function
+b6(b,a){var
+c=by(a);if(0===c)return[0,by(b),j];if(0<c)return dO(b,a);var
+d=ac(a);return dO(ac(b),d)}function
+B(a){return[0,a,e]}function
+cg(a){return B(a)}function
+bC(b,a){return b6(b,a)}var
+y=B(j),t=B(e),bf=B(mL),gH=[0,e,j],iY=[0,mL,j],eD=[0,j,j];function
+aa(a){if(a==ba)return gH;if(a==dH)return iY;if(4===r4(a))return eD;var
+c=gf(a),b=c[2]-53|0,d=gj(bx(c[1],53));return 0<=b?B(ak(d,b)):dO(d,ak(e,-b|0))}function
+bW(a){if(a[2]===0){var
+b=by(a[1])+1|0;if(!(2<b>>>0))switch(b){case
 0:return 2;case
 1:break;default:return 1}return 3}return a[1]===0?0:4}function
-B(a){return bs(a[1])}function
-dM(a,b){var
-c=ed(a[1],b[1]);if(c)var
-d=ed(a[2],b[2]),e=d?3!==bQ(a)?1:0:d;else
+D(a){return by(a[1])}function
+dP(a,b){var
+c=el(a[1],b[1]);if(c)var
+d=el(a[2],b[2]),e=d?3!==bW(a)?1:0:d;else
 var
 e=c;return e}function
-iQ(d,c){var
-e=bQ(d),b=bQ(c),a=0;switch(e){case
+iZ(d,c){var
+e=bW(d),b=bW(c),a=0;switch(e){case
 1:var
 i=b-1|0;if(!(2<i>>>0))switch(i){case
 0:a=2;break;case
@@ -3145,13 +3143,13 @@ f=0;if(!(4<=e))switch(e){case
 0:break;case
 2:f=1;break;default:f=2}var
 g=0;switch(f){case
-0:if(2!==b){if(bc(d[2],c[2]))return ec(d[1],c[1]);var
-k=J(c[1],d[2]);return ec(J(d[1],c[2]),k)}g=1;break;case
+0:if(2!==b){if(a0(d[2],c[2]))return ek(d[1],c[1]);var
+k=K(c[1],d[2]);return ek(K(d[1],c[2]),k)}g=1;break;case
 1:break;default:g=1}if(g)return 1}return-1}function
-dd(b,a){return 0<iQ(b,a)?a:b}function
-dN(b,a){return 0<=iQ(b,a)?b:a}function
-bR(b,a){var
-c=bQ(b),g=bQ(a);if(3!==c){var
+dd(b,a){return 0<iZ(b,a)?a:b}function
+dQ(b,a){return 0<=iZ(b,a)?b:a}function
+bX(b,a){var
+c=bW(b),g=bW(a);if(3!==c){var
 h=g-1|0,d=0;if(!(2<h>>>0))switch(h){case
 0:d=2;break;case
 1:break;default:d=1}var
@@ -3162,11 +3160,11 @@ f=0;if(!(4<=c))switch(c){case
 2:e=1;f=2;break;default:f=1}var
 i=0;switch(f){case
 2:i=1;break;case
-0:if(2!==g){if(bc(b[2],a[2]))return bg(b[1],a[1]);var
-j=J(a[1],b[2]);return bg(J(b[1],a[2]),j)}break}if(!i)return 0;break;case
+0:if(2!==g){if(a0(b[2],a[2]))return bk(b[1],a[1]);var
+j=K(a[1],b[2]);return bk(K(b[1],a[2]),j)}break}if(!i)return 0;break;case
 1:break;default:e=1}if(e)return 1}return 0}function
-bF(b,a){var
-c=bQ(b),d=bQ(a);if(3!==c){var
+bJ(b,a){var
+c=bW(b),d=bW(a);if(3!==c){var
 e=0;if(2<=d)switch(d-2|0){case
 2:break;case
 1:e=1;break;default:e=2}var
@@ -3177,50 +3175,50 @@ g=0;if(!(4<=c))switch(c){case
 1:f=1;g=2;break;default:g=1}var
 h=0;switch(g){case
 2:h=1;break;case
-0:if(1!==d){if(bc(b[2],a[2]))return dK(b[1],a[1]);var
-i=J(a[1],b[2]);return dK(J(b[1],a[2]),i)}break}if(!h)return 1;break;case
+0:if(1!==d){if(a0(b[2],a[2]))return dN(b[1],a[1]);var
+i=K(a[1],b[2]);return dN(K(b[1],a[2]),i)}break}if(!h)return 1;break;case
 1:break;default:f=1}if(f)return 0}return 0}function
-ew(b,a){return bR(a,b)}function
-cb(b,a){return bF(a,b)}function
-M(l){switch(bQ(l)){case
+eE(b,a){return bX(a,b)}function
+ch(b,a){return bJ(a,b)}function
+O(l){switch(bW(l)){case
 0:return 0.;case
-1:return a6;case
-2:return dE;case
-3:return sg;default:var
-c=l[1],g=l[2],o=b$(c),p=b$(g);if(!(53<o)&&!(53<p)){var
-z=h8(ih(g));return h8(ih(c))/z}var
-q=0<=bs(c)?1:-1,d=o-p|0;if(0<=d)var
-b=aj(g,d),h=c;else
+1:return ba;case
+2:return dH;case
+3:return sC;default:var
+c=l[1],g=l[2],o=ce(c),p=ce(g);if(!(53<o)&&!(53<p)){var
+z=ii(it(g));return ii(it(c))/z}var
+q=0<=by(c)?1:-1,d=o-p|0;if(0<=d)var
+b=ak(g,d),h=c;else
 var
-b=g,h=aj(c,-d|0);if(0<=ec(iN(h),b))var
+b=g,h=ak(c,-d|0);if(0<=ek(iW(h),b))var
 e=d,r=h;else
 var
-e=d-1|0,r=aj(h,1);var
-m=KR(aj(r,54),b),f=m[2],a=m[1];if(0<=bs(f))var
+e=d-1|0,r=ak(h,1);var
+m=L0(ak(r,54),b),f=m[2],a=m[1];if(0<=by(f))var
 i=[0,a,f];else
-if(0<=bs(b)){var
-u=0,v=as(f,b);if(typeof
+if(0<=by(b)){var
+u=0,v=aw(f,b);if(typeof
 a==="number"&&a!==kU){var
 n=a-1|0;u=1}if(!u)var
-n=KZ(a);var
+n=L8(a);var
 i=[0,n,v]}else
 var
-w=cS(f,b),i=[0,mM(a),w];if(p1<e){var
-s=p0<e?j:aj(q,55+(p0-e|0)|0),k=as(s,i[1]);if(0===bs(i[2]))var
+w=cR(f,b),i=[0,mK(a),w];if(qb<e){var
+s=qa<e?j:ak(q,55+(qa-e|0)|0),k=aw(s,i[1]);if(0===by(i[2]))var
 t=k;else
 var
 y=typeof
-k==="number"?1|k:KU(1,k),t=y;var
-x=eu(t);return br(x-eu(s),e-54|0)}return br(q,p1)}}function
-K(a){var
-b=a[2];return[0,ab(a[1]),b]}function
-cu(a){var
-b=a[2];return[0,iN(a[1]),b]}function
-mP(c,a,b){if(a[2]===b[2]){var
-d=a[2];return dL(f(c,a[1],b[1]),d)}var
-e=J(a[2],b[2]),g=J(b[1],a[2]);return dL(f(c,J(a[1],b[2]),g),e)}function
-v(d,c){if(d[2]!==0&&c[2]!==0)return mP(as,d,c);var
-g=bQ(d),b=bQ(c),a=0;switch(g){case
+k==="number"?1|k:L3(1,k),t=y;var
+x=eC(t);return bx(x-eC(s),e-54|0)}return bx(q,qb)}}function
+L(a){var
+b=a[2];return[0,ac(a[1]),b]}function
+cw(a){var
+b=a[2];return[0,iW(a[1]),b]}function
+mN(c,a,b){if(a[2]===b[2]){var
+d=a[2];return dO(f(c,a[1],b[1]),d)}var
+e=K(a[2],b[2]),g=K(b[1],a[2]);return dO(f(c,K(a[1],b[2]),g),e)}function
+w(d,c){if(d[2]!==0&&c[2]!==0)return mN(aw,d,c);var
+g=bW(d),b=bW(c),a=0;switch(g){case
 0:return c;case
 1:switch(b){case
 2:a=3;break;case
@@ -3231,7 +3229,7 @@ g=bQ(d),b=bQ(c),a=0;switch(g){case
 1:a=3;break;case
 4:a=4;break}break;case
 4:switch(b){case
-4:return ee(wn);case
+4:return em(wJ);case
 0:case
 3:break;default:a=2}break}var
 e=0;switch(a){case
@@ -3239,14 +3237,14 @@ e=0;switch(a){case
 if(!b)return d;break;case
 1:break;case
 2:e=2<=b?3:2;break;case
-3:return ev;default:e=3}var
+3:return eD;default:e=3}var
 f=0;switch(e){case
 0:if(!(3<=g))f=1;break;case
 1:break;case
-2:f=1;break;default:return iP}return f?gE:ev}function
-q(d,c){if(d[2]!==0&&c[2]!==0)return mP(cS,d,c);var
-g=bQ(d),b=bQ(c),a=0;switch(g){case
-0:return K(c);case
+2:f=1;break;default:return iY}return f?gH:eD}function
+s(d,c){if(d[2]!==0&&c[2]!==0)return mN(cR,d,c);var
+g=bW(d),b=bW(c),a=0;switch(g){case
+0:return L(c);case
 1:switch(b){case
 1:a=3;break;case
 0:case
@@ -3256,7 +3254,7 @@ g=bQ(d),b=bQ(c),a=0;switch(g){case
 2:a=3;break;case
 4:a=4;break}break;case
 4:switch(b){case
-4:return ee(wo);case
+4:return em(wK);case
 0:case
 3:break;default:a=2}break}var
 e=0;switch(a){case
@@ -3264,250 +3262,251 @@ e=0;switch(a){case
 if(!b)return d;break;case
 1:break;case
 2:e=2<=b?2:3;break;case
-3:return ev;default:e=3}var
+3:return eD;default:e=3}var
 f=0;switch(e){case
 0:if(!(3<=g))f=1;break;case
 1:break;case
-2:f=1;break;default:return iP}return f?gE:ev}function
+2:f=1;break;default:return iY}return f?gH:eD}function
 g(b,a){if(b[2]!==0&&a[2]!==0){var
-d=J(b[2],a[2]);return dL(J(b[1],a[1]),d)}var
-c=bs(a[1]);return[0,u(bs(b[1]),c),j]}function
-cT(a){var
-b=bs(a[1])+1|0;if(!(2<b>>>0))switch(b){case
+d=K(b[2],a[2]);return dO(K(b[1],a[1]),d)}var
+c=by(a[1]);return[0,r(by(b[1]),c),j]}function
+cS(a){var
+b=by(a[1])+1|0;if(!(2<b>>>0))switch(b){case
 0:var
-c=ab(a[1]);return[0,ab(a[2]),c];case
-1:break;default:return[0,a[2],a[1]]}return a[2]===0?ev:gE}function
-cc(b,a){if(0<=bs(a[1]))return g(b,[0,a[2],a[1]]);var
-c=ab(a[1]);return g(b,[0,ab(a[2]),c])}function
-gF(b,a){return gh(b,fe(a))}function
-mQ(b,a){return et(b,fe(a))}function
-aH(a){return aj(a,1)}function
-ff(a){return mM(aj(a,1))}function
+c=ac(a[1]);return[0,ac(a[2]),c];case
+1:break;default:return[0,a[2],a[1]]}return a[2]===0?eD:gH}function
+ci(b,a){if(0<=by(a[1]))return g(b,[0,a[2],a[1]]);var
+c=ac(a[1]);return g(b,[0,ac(a[2]),c])}function
+gI(b,a){return gk(b,fg(a))}function
+mO(b,a){return eB(b,fg(a))}function
+aI(a){return ak(a,1)}function
+fh(a){return mK(ak(a,1))}function
 i(b){var
-c=b[2],a=b[1];return ed(c,1)?ed(a,0)?y:ed(a,1)?s:z(a):b2(a,c)}function
-fg(a){if(0===bs(a[2]))throw lW;return a}function
-de(a){return 0===B(fg(a))?a:cT(a)}function
-o(b,a){var
-c=fg(a);return bR(fg(b),c)}function
-bh(b,a){var
-c=fg(a);return dM(fg(b),c)}function
+c=b[2],a=b[1];return el(c,1)?el(a,0)?y:el(a,1)?t:B(a):b6(a,c)}function
+fi(a){if(0===by(a[2]))throw lS;return a}function
+de(a){return 0===D(fi(a))?a:cS(a)}function
+p(b,a){var
+c=fi(a);return bX(fi(b),c)}function
+bl(b,a){var
+c=fi(a);return dP(fi(b),c)}function
 df(c,a){var
 d=a?[0,b(c,a[1])]:a;return d}function
-cU(a){var
-b=a?cU(a[2])+1|0:a;return b}function
-dO(a,b){if(a){var
-c=dO(a[2],b);return[0,a[1],c]}return b}function
-gG(b,a){return b?a:a?0:1}function
-mR(b,a){return 0===b?a:mR(b-1|0,a)+1|0}function
-iR(e,d,c){var
+cx(a){var
+b=a?cx(a[2])+1|0:a;return b}function
+dR(a,b){if(a){var
+c=dR(a[2],b);return[0,a[1],c]}return b}function
+gJ(b,a){return b?a:a?0:1}function
+mP(b,a){return 0===b?a:mP(b-1|0,a)+1|0}function
+i0(e,d,c){var
 b=e,a=d;for(;;){if(0===b)return a?a[1]:c;var
 f=b-1|0;if(a){var
 b=f,a=a[2];continue}return c}}function
-b3(d,c){var
+b7(d,c){var
 a=d,b=c;for(;;){if(0===b){var
 e=a?[0,a[1]]:a;return e}var
 f=b-1|0;if(a){var
 a=a[2],b=f;continue}return a}}function
-dg(c,a){if(a)var
-e=dg(c,a[2]),d=[0,b(c,a[1]),e];else
+b8(c,a){if(a)var
+e=b8(c,a[2]),d=[0,b(c,a[1]),e];else
 var
 d=a;return d}function
-mS(c,a){if(a){var
-d=mS(c,a[2]);return dO(b(c,a[1]),d)}return a}function
-iS(c,b,a){if(a){var
-d=iS(c,b,a[2]);return f(c,a[1],d)}return b}function
-bi(e,d){var
+mQ(c,a){if(a){var
+d=mQ(c,a[2]);return dR(b(c,a[1]),d)}return a}function
+i1(c,b,a){if(a){var
+d=i1(c,b,a[2]);return f(c,a[1],d)}return b}function
+i2(f,e){var
+a=e;for(;;){if(a){var
+c=b(f,a[1]);if(!c){var
+a=a[2];continue}var
+d=c}else
+var
+d=a;return d}}function
+aY(e,d){var
 a=d;for(;;){if(a){var
 c=b(e,a[1]);if(c){var
 a=a[2];continue}return c}return 1}}function
-fh(c,f){var
+fj(c,f){var
 a=f;for(;;){if(a){var
-d=a[2],e=a[1];if(b(c,e))return[0,e,fh(c,d)];var
+d=a[2],e=a[1];if(b(c,e))return[0,e,fj(c,d)];var
 a=d;continue}return a}}function
-ex(b,a){return 0===a?0:[0,b,ex(b+1|0,a-1|0)]}function
-ey(a,d,c){switch(a[4]){case
+dS(b,a){return 0===a?0:[0,b,dS(b+1|0,a-1|0)]}function
+eF(a,d,c){switch(a[4]){case
 0:if(b(a[5],c)&&a[8]<=d)return[0,i([0,e,e])];return b(a[6],c)?0:[0,i([0,j,e])];case
 1:var
 f=b(a[5],c),g=f?1<=d?1:0:f,k=g?[0,i([0,e,e])]:g;return k;case
 2:var
 h=b(a[5],c),l=h?[0,b(a[7],c)]:h;return l;default:return 0}}function
-cv(a){var
+cy(a){var
 b=a[9];return b?b[1]:a[8]}function
-iT(e,d,c,b){var
+i3(e,d,c,b){var
 a=d[3];if(a){var
-g=eh(c,cv(e));return f(a[1],g,b)}return a}function
-gH(a){return df(function(a){return q(i([0,e,e]),a)},a)}function
-at(f,e){var
+g=ep(c,cy(e));return f(a[1],g,b)}return a}function
+gK(a){return df(function(a){return s(i([0,e,e]),a)},a)}function
+ai(f,e){var
 a=f;for(;;){if(0===a)return 1;var
 d=a-1|0,c=b(e,d);if(c){var
 a=d;continue}return c}}function
-cd(g,e,d){var
+b9(g,e,d){var
 b=e,a=d;for(;;){if(a){var
 c=f(g,b,a[1]);if(c){var
 b=b+1|0,a=a[2];continue}return c}return 1}}function
-ez(c,a){if(a){var
-d=ez(c,a[2]);return v(b(c,a[1]),d)}return i([0,j,e])}function
-iU(d,p,n,m){var
-c=p,b=n,a=m;for(;;){if(a){var
+eG(c,a){if(a){var
+d=eG(c,a[2]);return w(b(c,a[1]),d)}return i([0,j,e])}function
+i4(d,o,n,m){var
+c=o,b=n,a=m;for(;;){if(a){var
 h=a[2];if(c){var
-k=c[2],l=c[1];if(o(l,i([0,j,e]))){var
+k=c[2],l=c[1];if(p(l,i([0,j,e]))){var
 c=k,b=b+1|0,a=h;continue}var
-q=iU(d,k,b+1|0,h);return v(g(l,f(d,b,a[1])),q)}return i([0,j,e])}return i([0,j,e])}}function
-a_(b,a){return 1-o(a,b)}function
-eA(f,d,a){var
-c=q(b(f,a[1]),d),h=o(i([0,j,e]),c)?a[2]:a[3];return g(h,c)}function
-fi(f,d,a){var
-c=q(b(f,a[1]),d),h=o(i([0,j,e]),c)?a[3]:a[2];return g(h,c)}function
-cV(i,h,e,a,b){if(0===a[0])var
-c=a[1],j=b[2],d=v(c,ez(f(h,e,c),j));else
+q=i4(d,k,b+1|0,h);return w(g(l,f(d,b,a[1])),q)}return i([0,j,e])}return i([0,j,e])}}function
+bg(b,a){return 1-p(a,b)}function
+eH(f,d,a){var
+c=s(b(f,a[1]),d),h=p(i([0,j,e]),c)?a[2]:a[3];return g(h,c)}function
+fk(f,d,a){var
+c=s(b(f,a[1]),d),h=p(i([0,j,e]),c)?a[3]:a[2];return g(h,c)}function
+cT(i,h,e,a,b){if(0===a[0])var
+c=a[1],j=b[2],d=w(c,eG(f(h,e,c),j));else
 var
 d=a[1];var
-k=g(i,d);return v(b[1],k)}function
-fj(h,g){var
-a=g;for(;;){if(a){var
-f=a[1],k=b(h,f[1]);if(k)var
-l=f[2],c=a_(i([0,j,e]),l);else
-var
-c=k;if(!c){var
-a=a[2];continue}var
-d=c}else
-var
-d=a;if(d)return d;var
-m=i([0,e,e]);return a_(ez(function(a){return b(h,a[1])?i([0,j,e]):a[3]},g),m)}}function
-iV(d,a){return bi(function(a){var
+k=g(i,d);return w(b[1],k)}function
+fl(c,a){var
+d=i2(function(a){var
+d=b(c,a[1]);if(d){var
+f=a[2];return bg(i([0,j,e]),f)}return d},a);if(d)return d;var
+f=i([0,e,e]);return bg(eG(function(a){return b(c,a[1])?i([0,j,e]):a[3]},a),f)}function
+i5(d,a){return aY(function(a){var
 c=b(d,a[1]);if(c)return c;var
-f=i([0,j,e]);return o(a[3],f)},a)}function
-gI(c,g,d){if(typeof
-c==="number")return cd(g,0,d);else{if(0===c[0]){var
-k=c[1],h=b3(d,k);return h?f(g,k,h[1]):h}var
+f=i([0,j,e]);return p(a[3],f)},a)}function
+gL(c,g,d){if(typeof
+c==="number")return b9(g,0,d);else{if(0===c[0]){var
+k=c[1],h=b7(d,k);return h?f(g,k,h[1]):h}var
 b=0,a=d,o=c[1];for(;;){if(a){var
-m=a[1],p=iR(b,o,i([0,j,e])),l=a_(i([0,j,e]),p),n=l?f(g,b,m):l;if(n)return 1;var
+m=a[1],p=i0(b,o,i([0,j,e])),l=bg(i([0,j,e]),p),n=l?f(g,b,m):l;if(n)return 1;var
 b=b+1|0,a=a[2];continue}return a}}}function
-dP(a,c,b){if(typeof
-a==="number")return cd(c,0,b);else{if(0===a[0]){var
-g=a[1],d=b3(b,g);return d?f(c,g,d[1]):d}var
-h=a[1],k=0;return cd(function(a,d){var
-g=i([0,j,e]),b=o(iR(a,h,i([0,j,e])),g);return b?b:f(c,a,d)},k,b)}}function
-cW(e,a,d,c,b){if(typeof
+dT(a,c,b){if(typeof
+a==="number")return b9(c,0,b);else{if(0===a[0]){var
+g=a[1],d=b7(b,g);return d?f(c,g,d[1]):d}var
+h=a[1],k=0;return b9(function(a,d){var
+g=i([0,j,e]),b=p(i0(a,h,i([0,j,e])),g);return b?b:f(c,a,d)},k,b)}}function
+cU(e,a,d,c,b){if(typeof
 a==="number"){var
-i=0;return cd(function(b,a){return f(e,d,f(c,b,a))},i,b)}else{if(0===a[0]){var
-h=a[1],g=b3(b,h);return g?f(e,d,f(c,h,g[1])):g}return f(e,d,iU(c,a[1],0,b))}}function
-fk(b,a){return o(a,b)}function
-mT(a,f,e,d,c){if(typeof
+i=0;return b9(function(b,a){return f(e,d,f(c,b,a))},i,b)}else{if(0===a[0]){var
+h=a[1],g=b7(b,h);return g?f(e,d,f(c,h,g[1])):g}return f(e,d,i4(c,a[1],0,b))}}function
+fm(b,a){return p(a,b)}function
+mR(a,f,e,d,c){if(typeof
 a!=="number"&&1===a[0]){var
-g=gI(a,function(a){return f},c);if(g)var
+g=gL(a,function(a){return f},c);if(g)var
 h=g;else{var
-i=dP(a,function(a){return e},c);if(i)return gI(a,function(a){return d},c);var
-h=i}return h}return dP(a,function(i,a){var
+i=dT(a,function(a){return e},c);if(i)return gL(a,function(a){return d},c);var
+h=i}return h}return dT(a,function(i,a){var
 c=b(f,a);if(c)var
 g=c;else{var
 h=b(e,a);if(h)return b(d,a);var
 g=h}return g},c)}function
-iW(d,c,a){return b(d,a)?0:b(c,a)}function
-mU(h,g,c,f,a){var
-d=iW(h,g,a);if(d)var
+i6(d,c,a){return b(d,a)?0:b(c,a)}function
+mS(h,g,c,f,a){var
+d=i6(h,g,a);if(d)var
 i=b(c,f),e=b(c,a)<i?1:0;else
 var
 e=d;return e}function
-iX(h,g,c,f,a){var
-d=iW(h,g,a);if(d)var
-i=b(c,f),e=h$(b(c,a),i);else
+i7(h,g,c,f,a){var
+d=i6(h,g,a);if(d)var
+i=b(c,f),e=il(b(c,a),i);else
 var
 e=d;return e}function
-mV(c,a){var
-d=a[2];return iV(function(a){return 1-b(c,a)},d)}function
-mW(m,l,d,c,k,g,h,p,o,a){if(f(d[3],c,a))return 0;var
+mT(c,a){var
+d=a[2];return i5(function(a){return 1-b(c,a)},d)}function
+mU(m,l,d,c,k,g,h,p,o,a){if(f(d[3],c,a))return 0;var
 q=f(d[2],c,a);function
 r(k,h){var
-b=h[2],c=[0,i([0,j,e]),b],m=f(p,a,k);return cV(d[4],l,g,m,c)}var
-s=b(g,a),n=cW(m,f(k,c,a),s,r,q);if(n){var
+b=h[2],c=[0,i([0,j,e]),b],m=f(p,a,k);return cT(d[4],l,g,m,c)}var
+s=b(g,a),n=cU(m,f(k,c,a),s,r,q);if(n){var
 t=f(d[2],c,a),u=function(c,b){var
-e=[0,f(o,a,c)];return cV(d[4],l,h,e,b)},w=b(h,a),x=v(b(g,a),w);return cW(m,f(k,c,a),x,u,t)}return n}function
-gJ(c,b,a){if(a)var
-e=gJ(c,b+1|0,a[2]),d=[0,f(c,b,a[1]),e];else
+e=[0,f(o,a,c)];return cT(d[4],l,h,e,b)},v=b(h,a),x=w(b(g,a),v);return cU(m,f(k,c,a),x,u,t)}return n}function
+gM(c,b,a){if(a)var
+e=gM(c,b+1|0,a[2]),d=[0,f(c,b,a[1]),e];else
 var
 d=a;return d}function
-iY(a,b){if(a){var
+i8(a,b){if(a){var
 c=a[2],d=a[1];if(b){var
-f=b[1],h=iY(c,b[2]);return[0,[0,d[1],f,f],h]}var
-k=iY(c,0),l=i([0,j,e]),m=i([0,j,e]),g=[0,[0,d[1],m,l],k]}else
+f=b[1],h=i8(c,b[2]);return[0,[0,d[1],f,f],h]}var
+k=i8(c,0),l=i([0,j,e]),m=i([0,j,e]),g=[0,[0,d[1],m,l],k]}else
 var
 g=a;return g}function
-iZ(a,d){function
+i9(a,d){function
 b(b){function
-c(c){return ey(a,b,c)?1:f(d,b,c)}return at(a[1],c)}return at(cv(a)+1|0,b)}function
-mX(g,l,d,k,e,j,i,c,a){var
+c(c){return eF(a,b,c)?1:f(d,b,c)}return ai(a[1],c)}return ai(cy(a)+1|0,b)}function
+mV(g,l,d,k,e,j,i,c,a){var
 h=f(d[3],c,a);if(h){var
 m=h[1];return f(g,b(e,a),m)}var
 n=f(d[2],c,a);function
 o(c,b){var
-e=f(i,a,c);return cV(d[4],l,j,e,b)}var
-p=b(e,a);return cW(g,f(k,c,a),p,o,n)}function
-mY(j,i,e,h,c,g){var
+e=f(i,a,c);return cT(d[4],l,j,e,b)}var
+p=b(e,a);return cU(g,f(k,c,a),p,o,n)}function
+mW(j,i,e,h,c,g){var
 d=g;for(;;){if(0===d)return 1;var
-a=d-1|0,k=b(c[1],a+1|0),l=b(c[1],a),m=b(c[5],a),n=function(b,c,d,f){return function(a){return mX(j,i,e,h,c,b,d,f,a)}}(k,l,m,a),f=at(e[1],n);if(f){var
+a=d-1|0,k=b(c[1],a+1|0),l=b(c[1],a),m=b(c[5],a),n=function(b,c,d,f){return function(a){return mV(j,i,e,h,c,b,d,f,a)}}(k,l,m,a),f=ai(e[1],n);if(f){var
 d=a;continue}return f}}function
-mZ(a){return a[9]?0:0===cv(a)?5<=a[4]?0:1:0}function
-m0(a,d){var
-c=mZ(a);if(c)return c;function
-e(a){return 1-b(d[2],a)}return at(a[1],e)}function
-i0(m,c,l,g){var
-t=m0(m,g);if(t){var
-a=cv(m),d=b(g[1],a);if(m[9])var
+mX(a){return a[9]?0:0===cy(a)?5<=a[4]?0:1:0}function
+mY(a,d){var
+c=mX(a);if(c)return c;function
+e(a){return 1-b(d[2],a)}return ai(a[1],e)}function
+i_(m,c,l,g){var
+t=mY(m,g);if(t){var
+a=cy(m),d=b(g[1],a);if(m[9])var
 h=function(g){var
 h=f(c[3],a,g);if(h){var
-k=h[1];return o(b(d,g),k)}var
-l=i([0,j,e]);return o(b(d,g),l)};else
+k=h[1];return p(b(d,g),k)}var
+l=i([0,j,e]);return p(b(d,g),l)};else
 switch(m[4]){case
 2:var
-w=b(g[5],a),s=g[3],p=g[2],h=function(g){var
+w=b(g[5],a),s=g[3],o=g[2],h=function(g){var
 m=f(c[3],a,g);if(m){var
-u=m[1];return o(b(d,g),u)}var
-h=f(c[2],a,g),k=f(l,a,g),n=dP(k,function(c,a){var
-b=a[1];return o(i([0,j,e]),b)},h);if(n){if(b(p,g)){var
+u=m[1];return p(b(d,g),u)}var
+h=f(c[2],a,g),k=f(l,a,g),n=dT(k,function(c,a){var
+b=a[1];return p(i([0,j,e]),b)},h);if(n){if(b(o,g)){var
 q=b(c[3],a),r=function(a){return 1},t=function(a){var
-b=a[2];return iV(function(a){return iX(q,p,s,g,a)},b)};return mT(k,function(a){var
-b=a[2];return fj(function(a){return mU(q,p,s,g,a)},b)},t,r,h)}var
+b=a[2];return i5(function(a){return i7(q,o,s,g,a)},b)};return mR(k,function(a){var
+b=a[2];return fl(function(a){return mS(q,o,s,g,a)},b)},t,r,h)}var
 v=function(b,a){var
-e=f(w,g,b);return cV(c[4],eA,d,e,a)};return cW(o,k,b(d,g),v,h)}return n};break;case
+e=f(w,g,b);return cT(c[4],eH,d,e,a)};return cU(p,k,b(d,g),v,h)}return n};break;case
 5:var
 u=b(g[5],a),h=function(e){var
 g=f(c[3],a,e);if(g){var
-h=g[1];return o(b(d,e),h)}var
+h=g[1];return p(b(d,e),h)}var
 i=f(c[2],a,e);function
 j(b,a){var
-g=f(u,e,b);return cV(c[4],eA,d,g,a)}var
-k=b(d,e);return cW(o,f(l,a,e),k,j,i)};break;case
+g=f(u,e,b);return cT(c[4],eH,d,g,a)}var
+k=b(d,e);return cU(p,f(l,a,e),k,j,i)};break;case
 6:var
-v=g[9],x=b(g[5],a),y=g[8],h=function(b){return mW(o,eA,c,a,l,d,y,x,v,b)};break;case
+v=g[9],x=b(g[5],a),y=g[8],h=function(b){return mU(p,eH,c,a,l,d,y,x,v,b)};break;case
 0:case
 4:var
 C=b(g[5],a),r=g[4],n=g[3],k=g[2],h=function(g){var
 s=f(c[3],a,g);if(s){var
-t=s[1],u=o(i([0,j,e]),t);return u?o(b(d,g),t):u}var
-h=f(c[2],a,g),m=f(l,a,g),v=dP(m,function(c,a){var
-b=a[1];return o(i([0,j,e]),b)},h);if(v){if(b(k,g)){var
-p=b(c[3],a),y=function(a){var
-d=a[1],c=a_(i([0,j,e]),d);if(c)return c;var
-f=a[2];return fj(function(d){var
-a=iX(p,k,r,g,d);if(a)var
+t=s[1],u=p(i([0,j,e]),t);return u?p(b(d,g),t):u}var
+h=f(c[2],a,g),m=f(l,a,g),v=dT(m,function(c,a){var
+b=a[1];return p(i([0,j,e]),b)},h);if(v){if(b(k,g)){var
+o=b(c[3],a),y=function(a){var
+d=a[1],c=bg(i([0,j,e]),d);if(c)return c;var
+f=a[2];return fl(function(d){var
+a=i7(o,k,r,g,d);if(a)var
 e=b(n,g),c=b(n,d)<e?1:0;else
 var
 c=a;return c},f)},z=function(a){var
-b=a[2];return iV(function(a){return iX(p,k,r,g,a)},b)};return mT(m,function(a){var
-b=a[2];return fj(function(a){return mU(p,k,r,g,a)},b)},z,y,h)}var
-A=i([0,j,e]),w=o(b(d,g),A);if(w)var
+b=a[2];return i5(function(a){return i7(o,k,r,g,a)},b)};return mR(m,function(a){var
+b=a[2];return fl(function(a){return mS(o,k,r,g,a)},b)},z,y,h)}var
+A=i([0,j,e]),w=p(b(d,g),A);if(w)var
 q=w;else{var
 B=function(b,a){var
-e=f(C,g,b);return cV(c[4],eA,d,e,a)},x=cW(o,m,b(d,g),B,h);if(x)return gI(m,function(f){var
-p=b(c[3],a);return function(c){var
-f=c[1],a=a_(i([0,j,e]),f);if(a)return a;var
-h=c[2];return fj(function(c){if(b(p,c))var
+e=f(C,g,b);return cT(c[4],eH,d,e,a)},x=cU(p,m,b(d,g),B,h);if(x)return gL(m,function(f){var
+o=b(c[3],a);return function(c){var
+f=c[1],a=bg(i([0,j,e]),f);if(a)return a;var
+h=c[2];return fl(function(c){if(b(o,c))var
 a=1;else{var
 f=b(k,c);if(f)var
 a=f;else
 var
-l=i([0,j,e]),a=o(b(d,c),l)}if(a)var
+l=i([0,j,e]),a=p(b(d,c),l)}if(a)var
 h=a;else
 var
 m=b(n,g),h=b(n,c)<m?1:0;return h},h)}},h);var
@@ -3515,69 +3514,69 @@ q=x}}else
 var
 q=v;return q};break;default:var
 h=function(a){return 0}}var
-q=at(c[1],h)}else
+q=ai(c[1],h)}else
 var
-q=t;return q?mY(o,eA,c,l,g,cv(m)):q}function
-i1(l,c,k,g){var
-r=m0(l,g);if(r){var
-a=cv(l),d=b(g[1],a);if(l[9])var
+q=t;return q?mW(p,eH,c,l,g,cy(m)):q}function
+i$(l,c,k,g){var
+r=mY(l,g);if(r){var
+a=cy(l),d=b(g[1],a);if(l[9])var
 h=function(g){var
 h=f(c[3],a,g);if(h){var
-k=b(d,g);return o(h[1],k)}var
-l=b(d,g);return o(i([0,j,e]),l)};else
+k=b(d,g);return p(h[1],k)}var
+l=b(d,g);return p(i([0,j,e]),l)};else
 switch(l[4]){case
 2:var
-s=b(g[5],a),n=g[3],p=g[2],h=function(e){if(b(p,e))return 1;var
+s=b(g[5],a),n=g[3],o=g[2],h=function(e){if(b(o,e))return 1;var
 j=f(c[3],a,e);if(j){var
-m=b(d,e);return o(j[1],m)}var
-g=f(c[2],a,e),h=f(k,a,e),l=dP(h,function(a){return function(a){return mV(p,a)}},g);if(l)var
+m=b(d,e);return p(j[1],m)}var
+g=f(c[2],a,e),h=f(k,a,e),l=dT(h,function(a){return function(a){return mT(o,a)}},g);if(l)var
 q=function(b,a){var
-g=f(s,e,b);return cV(c[4],fi,d,g,a)},i=cW(fk,h,b(d,e),q,g);else
+g=f(s,e,b);return cT(c[4],fk,d,g,a)},i=cU(fm,h,b(d,e),q,g);else
 var
-i=l;return i?gI(h,function(h,d){var
-f=d[2],g=b(c[3],a);return fj(function(a){if(b(g,a))return 1;var
+i=l;return i?gL(h,function(h,d){var
+f=d[2],g=b(c[3],a);return fl(function(a){if(b(g,a))return 1;var
 c=b(n,e);return b(n,a)<c?1:0},f)},g):i};break;case
 5:var
 t=b(g[5],a),h=function(e){var
 g=f(c[3],a,e);if(g){var
-h=b(d,e);return o(g[1],h)}var
+h=b(d,e);return p(g[1],h)}var
 i=f(c[2],a,e);function
 j(b,a){var
-g=f(t,e,b);return cV(c[4],fi,d,g,a)}var
-l=b(d,e);return cW(fk,f(k,a,e),l,j,i)};break;case
+g=f(t,e,b);return cT(c[4],fk,d,g,a)}var
+l=b(d,e);return cU(fm,f(k,a,e),l,j,i)};break;case
 6:var
-v=g[9],w=b(g[5],a),x=g[8],h=function(b){return mW(fk,fi,c,a,k,d,x,w,v,b)};break;case
+v=g[9],w=b(g[5],a),x=g[8],h=function(b){return mU(fm,fk,c,a,k,d,x,w,v,b)};break;case
 0:case
 4:var
 u=b(g[5],a),q=g[2],h=function(g){if(b(q,g))return 1;var
 h=f(c[3],a,g);if(h){var
-r=b(d,g);return o(h[1],r)}var
-l=f(c[2],a,g),m=f(k,a,g),s=b(d,g),n=o(i([0,j,e]),s),p=n?dP(m,function(a){return function(a){return mV(q,a)}},l):n;if(p){var
+r=b(d,g);return p(h[1],r)}var
+l=f(c[2],a,g),m=f(k,a,g),s=b(d,g),n=p(i([0,j,e]),s),o=n?dT(m,function(a){return function(a){return mT(q,a)}},l):n;if(o){var
 t=function(b,a){var
-e=f(u,g,b);return cV(c[4],fi,d,e,a)};return cW(fk,m,b(d,g),t,l)}return p};break;default:var
+e=f(u,g,b);return cT(c[4],fk,d,e,a)};return cU(fm,m,b(d,g),t,l)}return o};break;default:var
 h=function(a){return 0}}var
-m=at(c[1],h)}else
+m=ai(c[1],h)}else
 var
-m=r;return m?mY(fk,fi,c,k,g,cv(l)):m}function
-gK(a,b){return a[3]?0:gG(a[1],b)}function
-m1(c,b){var
-a=c[2];return a?gG(a[1],b):a}function
-eB(d,c,g,e,b,a){if(gK(c,g)){var
-h=eh(b,cv(d));return[0,f(e[6],h,a)]}return iT(d,c,b,a)}function
-eC(a,k,j,i){if(m1(k,j)){var
-l=i[7],f=a[10],g=function(b,c){return ey(a,b,c)},h=function(d,c){var
-e=b(a[3],c),f=0;return gJ(function(e,b){var
-f=S(l,eh(d,cv(a)),c,e),g=iY(b[2],f);return[0,b[1],g]},f,e)};return[0,a[1],h,g,f]}var
+m=r;return m?mW(fm,fk,c,k,g,cy(l)):m}function
+gN(a,b){return a[3]?0:gJ(a[1],b)}function
+mZ(c,b){var
+a=c[2];return a?gJ(a[1],b):a}function
+eI(d,c,g,e,b,a){if(gN(c,g)){var
+h=ep(b,cy(d));return[0,f(e[6],h,a)]}return i3(d,c,b,a)}function
+eJ(a,k,j,i){if(mZ(k,j)){var
+l=i[7],f=a[10],g=function(b,c){return eF(a,b,c)},h=function(d,c){var
+e=b(a[3],c),f=0;return gM(function(e,b){var
+f=S(l,ep(d,cy(a)),c,e),g=i8(b[2],f);return[0,b[1],g]},f,e)};return[0,a[1],h,g,f]}var
 c=a[10];function
-d(b,c){return ey(a,b,c)}function
+d(b,c){return eF(a,b,c)}function
 e(d,c){return b(a[3],c)}return[0,a[1],e,d,c]}function
-fl(a,g,d,c){var
-h=gK(g,d)?iZ(a,function(e,d){var
-g=cU(b(a[3],d));return f(c[6],e,d)<g?1:0}):1;if(h){if(m1(g,d)){var
-q=c[7];return iZ(a,function(n,d){var
-c=b(a[3],d),f=0;return cd(function(p,r){var
-s=S(q,n,d,p),b=r[2],a=s;for(;;){if(b){if(a){var
-c=a[1],g=b[1],h=o(i([0,j,e]),c),k=h?o(g[2],c):h,l=k?o(c,g[3]):k;if(l){var
+fn(a,g,d,c){var
+h=gN(g,d)?i9(a,function(e,d){var
+g=cx(b(a[3],d));return f(c[6],e,d)<g?1:0}):1;if(h){if(mZ(g,d)){var
+q=c[7];return i9(a,function(n,d){var
+c=b(a[3],d),f=0;return b9(function(o,r){var
+s=S(q,n,d,o),b=r[2],a=s;for(;;){if(b){if(a){var
+c=a[1],g=b[1],h=p(i([0,j,e]),c),k=h?p(g[2],c):h,l=k?p(c,g[3]):k;if(l){var
 b=b[2],a=a[2];continue}var
 m=l}else
 var
@@ -3585,212 +3584,271 @@ m=a;var
 f=m}else
 var
 f=a?0:1;if(f){var
-t=i([0,e,e]),u=S(q,n,d,p);return bh(ez(function(a){return a},u),t)}return f}},f,c)})}var
+t=i([0,e,e]),u=S(q,n,d,o);return bl(eG(function(a){return a},u),t)}return f}},f,c)})}var
 k=1}else
 var
 k=h;return k}function
-fm(a,y){var
+fo(a,y){var
 k=a[2]<a[1]?1:0,h=0;if(k)switch(a[4]){case
 0:var
 l=a[9],m=l?a[8]<=l[1]?1:0:1;if(m)var
-z=i([0,e,e]),c=bh(a[10],z);else
+z=i([0,e,e]),c=bl(a[10],z);else
 var
 c=m;break;case
 1:var
-d=a[9],n=d?d[1]===1?1:0:d,p=n?0===a[8]?1:0:n;if(p)var
-A=i([0,e,e]),c=bh(a[10],A);else
+d=a[9],n=d?d[1]===1?1:0:d,o=n?0===a[8]?1:0:n;if(o)var
+A=i([0,e,e]),c=bl(a[10],A);else
 var
-c=p;break;case
+c=o;break;case
 3:var
 t=a[9],u=t?1:t,v=u?0===a[8]?1:0:u;if(v)var
-C=i([0,e,e]),c=bh(a[10],C);else
+C=i([0,e,e]),c=bl(a[10],C);else
 var
 c=v;break;case
 5:var
 w=a[9]?0:1,x=w?0===a[8]?1:0:w;if(x)var
-D=a[10],f=a_(i([0,j,e]),D);else
+D=a[10],f=bg(i([0,j,e]),D);else
 var
 f=x;if(f)var
-E=i([0,e,e]),c=a_(a[10],E);else
+E=i([0,e,e]),c=bg(a[10],E);else
 var
 c=f;break;default:var
 q=a[9]?0:1,r=q?0===a[8]?1:0:q;if(r)var
-B=i([0,e,e]),c=bh(a[10],B);else{var
+B=i([0,e,e]),c=bl(a[10],B);else{var
 s=r;h=1}}else{var
 s=k;h=1}if(h)var
 c=s;if(c)var
 F=function(c){var
-d=b(a[3],c);return bi(function(c){var
-f=c[2],d=bi(function(b){var
+d=b(a[3],c);return aY(function(c){var
+f=c[2],d=aY(function(b){var
 d=b[1]<a[1]?1:0;if(d)var
-f=b[2],c=o(i([0,j,e]),f);else
+f=b[2],c=p(i([0,j,e]),f);else
 var
-c=d;return c?o(b[2],b[3]):c},f);if(d)var
-g=i([0,e,e]),h=c[2],b=o(ez(function(a){return a[2]},h),g);else
+c=d;return c?p(b[2],b[3]):c},f);if(d)var
+g=i([0,e,e]),h=c[2],b=p(eG(function(a){return a[2]},h),g);else
 var
 b=d;if(b){var
-k=c[2],l=ez(function(a){return a[3]},k);return o(i([0,e,e]),l)}return b},d)},g=at(a[1],F);else
+k=c[2],l=eG(function(a){return a[3]},k);return p(i([0,e,e]),l)}return b},d)},g=ai(a[1],F);else
 var
-g=c;return g?iZ(a,function(l,d){var
-g=b(a[3],d),f=iT(a,y,l,d);if(typeof
+g=c;return g?i9(a,function(l,d){var
+g=b(a[3],d),f=i3(a,y,l,d);if(typeof
 f==="number")var
-c=0<cU(g)?1:0;else
+c=0<cx(g)?1:0;else
 if(0===f[0])var
-m=cU(g),c=f[1]<m?1:0;else{var
-h=f[1],n=i([0,j,e]),k=bi(function(a){return o(n,a)},h);if(k)var
-p=i([0,e,e]),q=0,c=bh(iU(function(b,a){return i([0,e,e])},h,q,g),p);else
+m=cx(g),c=f[1]<m?1:0;else{var
+h=f[1],n=i([0,j,e]),k=aY(function(a){return p(n,a)},h);if(k)var
+o=i([0,e,e]),q=0,c=bl(i4(function(b,a){return i([0,e,e])},h,q,g),o);else
 var
 c=k}if(c){var
 r=b(a[3],d),s=function(b){return function(b){switch(a[4]){case
 0:case
 1:var
-c=i([0,j,e]);return bh(b[1],c);case
+c=i([0,j,e]);return bl(b[1],c);case
 2:case
 4:var
-d=b[1];return o(i([0,j,e]),d);default:return 1}}};return dP(iT(a,y,l,d),s,r)}return c}):g}function
-m2(a){function
+d=b[1];return p(i([0,j,e]),d);default:return 1}}};return dT(i3(a,y,l,d),s,r)}return c}):g}function
+m0(a){function
 c(c){var
-f=b(a[3],c),d=bi(function(a){var
-b=a[1];return o(i([0,j,e]),b)},f);if(d){if(2===a[4]){var
-g=b(a[7],c);return o(i([0,j,e]),g)}return 1}return d}return at(a[1],c)}function
-gL(a,g,c,b){var
-m=fm(a,g);if(m){if(b)var
-r=i([0,j,e]),n=o(b[1],r),h=n?m2(a):n;else
+f=b(a[3],c),d=aY(function(a){var
+b=a[1];return p(i([0,j,e]),b)},f);if(d){if(2===a[4]){var
+g=b(a[7],c);return p(i([0,j,e]),g)}return 1}return d}return ai(a[1],c)}function
+gO(a,g,c,b){var
+m=fo(a,g);if(m){if(b)var
+r=i([0,j,e]),n=p(b[1],r),h=n?m0(a):n;else
 var
 h=b;if(h)var
 d=h;else{var
-p=fl(a,g,1,c);if(p)var
-s=1,t=function(b,d){return eB(a,g,s,c,b,d)},k=i0(a,eC(a,g,1,c),t,c);else
+o=fn(a,g,1,c);if(o)var
+s=1,t=function(b,d){return eI(a,g,s,c,b,d)},k=i_(a,eJ(a,g,1,c),t,c);else
 var
-k=p;if(k){var
-q=mZ(a);if(q)var
-u=a[2],v=c[2],w=0,l=iW(function(b){return ey(a,w,b)},v,u);else
+k=o;if(k){var
+q=mX(a);if(q)var
+u=a[2],v=c[2],w=0,l=i6(function(b){return eF(a,w,b)},v,u);else
 var
 l=q;if(l)var
 d=l;else{if(b){var
-x=f(c[1],0,a[2]);return o(b[1],x)}var
+x=f(c[1],0,a[2]);return p(b[1],x)}var
 d=b}}else
 var
 d=k}}else
 var
 d=m;return d}function
-gM(a,d,c,j){var
-k=fm(a,d);if(k){var
-l=2<=a[4]?0:1,m=l?o(i([0,e,e]),j):l;if(m)var
+gP(a,d,c,j){var
+k=fo(a,d);if(k){var
+l=2<=a[4]?0:1,m=l?p(i([0,e,e]),j):l;if(m)var
 g=m;else{var
-n=fl(a,d,0,c);if(n)var
-q=0,r=function(b,e){return eB(a,d,q,c,b,e)},h=i1(a,eC(a,d,0,c),r,c);else
+n=fn(a,d,0,c);if(n)var
+q=0,r=function(b,e){return eI(a,d,q,c,b,e)},h=i$(a,eJ(a,d,0,c),r,c);else
 var
 h=n;var
-p=h?1-b(c[2],a[2]):h;if(p)return o(f(c[1],0,a[2]),j);var
-g=p}}else
+o=h?1-b(c[2],a[2]):h;if(o)return p(f(c[1],0,a[2]),j);var
+g=o}}else
 var
 g=k;return g}function
-m3(a){var
+m1(a){var
 b=a[9],c=a[8],d=a[7],f=a[6];function
 g(f,d,c){var
 b=S(a[5],f,d,c);return 0===b[0]?[0,b[1]]:[0,i([0,j,e])]}return[0,a[1],a[2],a[3],a[4],g,f,d,c,b]}function
-m4(j,i){var
+m2(b,a,o,i,c,n,m){var
+j=m1(m),k=m1(n);if(o){var
+l=gK(c),d=gK(i),e=gO(b,a,k,l);if(e){if(d)return gP(b,a,j,d[1]);var
+f=1}else
+var
+f=e;return f}var
+g=gO(b,a,k,i);if(g){if(c)return gP(b,a,j,c[1]);var
+h=1}else
+var
+h=g;return h}function
+m3(j,i){var
 b=j,a=i;for(;;){if(b){if(a){var
 c=a[1],d=c[2],e=c[1],f=b[1],g=f[2],h=f[1];if(h<e)return 1;if(e<h)return 2;if(g<d)return 1;if(d<g)return 2;var
 b=b[2],a=a[2];continue}return 2}var
 k=a?1:a;return k}}function
-m5(a,c,b){if(b){var
-e=b[1],f=e[2],d=e[1],g=b[2];return a===d?[0,[0,d,c+f|0],g]:a<d?[0,[0,a,c],b]:[0,[0,d,f],m5(a,c,g)]}return[0,[0,a,c],0]}function
-m6(a,b){if(a){var
-c=a[1],d=m6(a[2],b);return m5(c[1],c[2],d)}return b}function
-m7(c,b,a){if(a){var
-e=a[1],d=e[2],f=e[1],g=a[2];switch(m4(b,d)){case
-0:return[0,[0,v(c,f),d],g];case
-1:return[0,[0,c,b],a];default:return[0,[0,f,d],m7(c,b,g)]}}return[0,[0,c,b],0]}function
-ah(a,c){if(c){var
+m4(a,c,b){if(b){var
+e=b[1],f=e[2],d=e[1],g=b[2];return a===d?[0,[0,d,c+f|0],g]:a<d?[0,[0,a,c],b]:[0,[0,d,f],m4(a,c,g)]}return[0,[0,a,c],0]}function
+m5(a,b){if(a){var
+c=a[1],d=m5(a[2],b);return m4(c[1],c[2],d)}return b}function
+m6(c,b,a){if(a){var
+e=a[1],d=e[2],f=e[1],g=a[2];switch(m3(b,d)){case
+0:return[0,[0,w(c,f),d],g];case
+1:return[0,[0,c,b],a];default:return[0,[0,f,d],m6(c,b,g)]}}return[0,[0,c,b],0]}function
+aj(a,c){if(c){var
 h=c[1],d=h[2],e=h[1],f=c[2],i=function(c){if(c){var
-j=c[1],h=j[2],k=j[1],l=c[2];switch(m4(d,h)){case
+j=c[1],h=j[2],k=j[1],l=c[2];switch(m3(d,h)){case
 0:var
-m=b(ah(a,f),l);return[0,[0,v(g(a,e),k),h],m];case
+m=b(aj(a,f),l);return[0,[0,w(g(a,e),k),h],m];case
 1:var
-n=b(ah(a,f),c);return[0,[0,g(a,e),d],n];default:return[0,[0,k,h],i(l)]}}var
-o=b(ah(a,f),0);return[0,[0,g(a,e),d],o]};return i}return function(a){return a}}function
-m8(d,c,a,b){if(a){var
-e=a[1],f=m8(d,c,a[2],b),h=m6(c,e[2]);return m7(g(d,e[1]),h,f)}return b}function
-gN(a,b){if(a){var
-c=a[1],d=gN(a[2],b);return m8(c[1],c[2],b,d)}return a}function
-a1(a){return[0,[0,a,0],0]}function
-m9(g){var
+n=b(aj(a,f),c);return[0,[0,g(a,e),d],n];default:return[0,[0,k,h],i(l)]}}var
+o=b(aj(a,f),0);return[0,[0,g(a,e),d],o]};return i}return function(a){return a}}function
+m7(d,c,a,b){if(a){var
+e=a[1],f=m7(d,c,a[2],b),h=m5(c,e[2]);return m6(g(d,e[1]),h,f)}return b}function
+gQ(a,b){if(a){var
+c=a[1],d=gQ(a[2],b);return m7(c[1],c[2],b,d)}return a}function
+a5(a){return[0,[0,a,0],0]}function
+m8(g){var
 a=g;for(;;){if(a){var
-b=a[1],c=b[1],d=a[2];if(bh(c,i([0,j,e]))){var
+b=a[1],c=b[1],d=a[2];if(bl(c,i([0,j,e]))){var
 a=d;continue}var
-h=m9(d),f=[0,[0,c,b[2]],h]}else
+h=m8(d),f=[0,[0,c,b[2]],h]}else
 var
 f=a;return f}}function
-eD(c){var
+eK(c){var
 a=c;for(;;){if(a){var
-d=i([0,j,e]),b=bh(a[1][1],d);if(b){var
+d=i([0,j,e]),b=bl(a[1][1],d);if(b){var
 a=a[2];continue}return b}return 1}}function
-dQ(c,e,d){var
+dg(c,e,d){var
 a=c[1],f=a[10],g=a[9],h=a[8],i=a[7],j=a[6],k=a[5],l=a[4];function
 m(a){var
-f=b(c[2],a),g=0;return gJ(function(c,b){var
-f=b[2],g=0,h=gJ(function(f,e){var
+f=b(c[2],a),g=0;return gM(function(c,b){var
+f=b[2],g=0,h=gM(function(f,e){var
 b=S(d,a,c,f);return[0,e[1],b[1],b[2]]},g,f);return[0,S(e,a,c,b),h]},g,f)}return[0,a[1],a[2],m,l,k,j,i,h,g,f]}function
-m_(d,a,g){var
-h=a[2],c=b3(b(d[2],a[1]),h);if(c){var
+m9(d,a,g){var
+h=a[2],c=b7(b(d[2],a[1]),h);if(c){var
 e=a[1]<d[1][1]?1:0;if(e){var
-i=b3(c[1][2],g);return df(function(a){return a[2]},i)}var
+i=b7(c[1][2],g);return df(function(a){return a[2]},i)}var
 f=e}else
 var
 f=c;return f}function
-m$(d,c,a){if(0===a)return e;var
-f=m$(d,c+1|0,a-1|0);return J(b(d,c),f)}function
-gO(e,c,b,a){if(0===e)return m$(c,b,a);var
-f=e-1|0,d=a/2|0,g=gO(f,c,b+d|0,aP(0,a-d|0));return J(gO(f,c,b,d),g)}function
-na(a){var
-b=0;return gO(14,function(a){return(2*a|0)+1|0},b,a)}function
-gP(a){var
-b=0;return gO(14,function(a){return a+1|0},b,a)}function
-dR(b,a){return gF(b,a)}function
-bG(a){return z(a)}function
-nb(r,c,f,d,b,a){var
-l=o(c,i([0,j,e]));if(l)var
-m=l;else{var
-n=a_(c,i([0,e,e])),p=n?dK(j,d):n;if(p)var
-s=g(c,z(d)),h=bh(z(f),s);else
+m_(b,a){var
+c=a0(b[1],a[1]),d=c?a0(b[2],a[2]):c;return d}function
+fp(a,c,d){var
+e=b(a[6],c)[1],g=b(a[1],e),h=b(a[6],c)[2];return[0,d,f(a[2],h,g)]}function
+ja(c,a){var
+d=i([0,e,e]),f=0,g=0;function
+h(a){return i([0,j,e])}function
+k(a){return 1}function
+l(c){var
+d=b(a[6],c)[2];return b(a[4],d)}var
+m=0;function
+n(d){var
+e=b(a[6],d)[1],f=b(c[3],e);return b8(function(c){var
+e=c[2],f=b8(function(c){var
+e=c[3],f=c[2],g=fp(a,d,c[1]);return[0,b(a[7],g),f,e]},e);return[0,c[1],f]},f)}var
+o=b(a[7],[0,c[2],0]);return[0,a[5],o,n,m,l,k,h,g,f,d]}function
+jb(a,c){function
+d(d){var
+e=b(c,d);return ai(a[9],e)}return ai(a[8],d)}function
+m$(c,a){var
+n=[0,c[2],0],o=b(a[7],[0,c[2],0]),j=m_(b(a[6],o),n);if(j)var
+p=function(d){var
+f=c[1],e=b(a[6],d)[1]<f?1:0;if(e){var
+g=b(a[6],d)[1],h=b(c[3],g);return aY(function(c){var
+e=c[2];return aY(function(c){var
+e=fp(a,d,c[1]),f=fp(a,d,c[1]),g=b(a[7],f);return m_(b(a[6],g),e)},e)},h)}return e},e=ai(a[5],p);else
 var
-h=p;if(h)var
-t=q(i([0,e,e]),c),u=g(bG(b),t),k=o(g(bG(a),c),u);else
+e=j;if(e){var
+g=0<a[8]?1:0,q=c[1],h=g?ai(q,function(c){var
+d=a[9];return b(a[1],c)<d?1:0}):g,i=h?jb(a,function(c,b){var
+d=a[8];return f(a[2],c,b)<d?1:0}):h;if(i)var
+k=function(c){if(b(a[4],c)){var
+d=dS(0,cx(a[3]));return i2(function(b){return f(a[10],b,c)},d)}return 1},d=ai(a[8],k);else
+var
+d=i;if(d){var
+l=a[3],m=0;return b9(function(g,c){var
+d=jb(a,function(b,d){if(f(a[10],g,b)){var
+h=1-f(c[1],b,d);if(h)var
+i=c[2],e=aY(function(a){return f(a,b,d)},i);else
+var
+e=h;if(e){var
+j=f(a[2],b,d);return f(a[10],g,j)}return e}return 1});if(d){var
+e=c[2];return i2(function(d){return jb(a,function(c,e){return f(d,c,e)?b(a[4],c):1})},e)}return d},m,l)}return d}return e}function
+na(d,c,a){if(0===a)return e;var
+f=na(d,c+1|0,a-1|0);return K(b(d,c),f)}function
+gR(e,c,b,a){if(0===e)return na(c,b,a);var
+f=e-1|0,d=a/2|0,g=gR(f,c,b+d|0,aK(0,a-d|0));return K(gR(f,c,b,d),g)}function
+nb(a){var
+b=0;return gR(14,function(a){return(2*a|0)+1|0},b,a)}function
+gS(a){var
+b=0;return gR(14,function(a){return a+1|0},b,a)}function
+dU(b,a){return gI(b,a)}function
+bK(a){return B(a)}function
+nc(q,c,f,d,b,a){var
+l=p(c,i([0,j,e]));if(l)var
+m=l;else{var
+n=bg(c,i([0,e,e])),o=n?dN(j,d):n;if(o)var
+r=g(c,B(d)),h=bl(B(f),r);else
+var
+h=o;if(h)var
+t=s(i([0,e,e]),c),u=g(bK(b),t),k=p(g(bK(a),c),u);else
 var
 k=h;if(k){var
-v=dR(d,b+a|0),w=na(a),x=g(r,z(J(J(na(b),w),v))),y=gP(b+a|0),A=J(dR(aH(e),b+a|0),y),B=dR(cS(d,f),a);return o(z(J(J(dR(f,b),B),A)),x)}var
+v=dU(d,b+a|0),w=nb(a),x=g(q,B(K(K(nb(b),w),v))),y=gS(b+a|0),z=K(dU(aI(e),b+a|0),y),A=dU(cR(d,f),a);return p(B(K(K(dU(f,b),A),z)),x)}var
 m=k}return m}function
-i2(f,d,l,k){var
+nd(a,i){var
+d=i[3];if(d){var
+c=d[1],e=a[5],f=a[4],g=a[3],h=function(d){var
+e=b(c[6],d)[1],f=b(a[2],e);return b8(function(a){var
+e=a[2],f=b8(function(a){var
+e=a[2],f=fp(c,d,a[1]);return[0,b(c[7],f),e]},e);return[0,a[1],f]},f)};return[0,ja(a[1],c),h,g,f,e]}return a}function
+jc(f,d,l,k){var
 c=l,a=k;for(;;){if(a){if(c){var
-g=c[2],h=a[2];if(gG(d,c[1])){var
-m=i2(f,d,g,h),n=b(f[3],a[1][2]);return b(ah(i([0,e,e]),n),m)}var
+g=c[2],h=a[2];if(gJ(d,c[1])){var
+m=jc(f,d,g,h),n=b(f[3],a[1][2]);return b(aj(i([0,e,e]),n),m)}var
 c=g,a=h;continue}var
 j=c}else
 var
 j=a;return j}}function
-i3(a){return[0,a[1],a[2]]}function
-nc(d,j){var
+jd(a){return[0,a[1],a[2]]}function
+ne(d,j){var
 f=j[2];if(f){var
-r=f[2],c=i3(f[1]),a=r;for(;;){if(a){var
-n=a[1],h=i3(n),l=c[1]<h[1]?1:0;if(l)var
+r=f[2],c=jd(f[1]),a=r;for(;;){if(a){var
+n=a[1],h=jd(n),l=c[1]<h[1]?1:0;if(l)var
 g=l;else
 var
 m=c[1]===h[1]?1:0,g=m?c[2]<h[2]?1:0:m;if(g){var
-q=a[2],c=i3(n),a=q;continue}var
+q=a[2],c=jd(n),a=q;continue}var
 o=g}else
 var
 o=1;var
 k=o;break}}else
 var
 k=f;if(k){var
-p=j[1],s=j[2];return bi(function(a){var
+p=j[1],s=j[2];return aY(function(a){var
 g=a[1]<d[1][1]?1:0;if(g){var
-n=a[2],c=b3(b(d[2],a[1]),n);if(c){var
-f=c[1],o=cU(f[2]),h=cU(a[3])===o?1:0;if(h){var
-q=i2(d,1,a[3],f[2]),j=eD(b(ah(i([0,ab(e),e]),p),q));if(!j){var
-r=i2(d,0,a[3],f[2]),s=a1(i([0,e,e])),t=b(ah(i([0,ab(e),e]),s),r);return eD(b(ah(i([0,e,e]),p),t))}var
+n=a[2],c=b7(b(d[2],a[1]),n);if(c){var
+f=c[1],o=cx(f[2]),h=cx(a[3])===o?1:0;if(h){var
+q=jc(d,1,a[3],f[2]),j=eK(b(aj(i([0,ac(e),e]),p),q));if(!j){var
+r=jc(d,0,a[3],f[2]),s=a5(i([0,e,e])),t=b(aj(i([0,ac(e),e]),s),r);return eK(b(aj(i([0,e,e]),p),t))}var
 k=j}else
 var
 k=h;var
@@ -3800,185 +3858,185 @@ l=c;var
 m=l}else
 var
 m=g;return m},s)}return k}function
-nd(e,d,h,g){var
+nf(e,d,h,g){var
 c=h,a=g;for(;;){if(a){var
-f=a[2];if(gG(e,a[1])){var
-i=nd(e,d,c+1|0,f);return b(d,c)+i|0}var
+f=a[2];if(gJ(e,a[1])){var
+i=nf(e,d,c+1|0,f);return b(d,c)+i|0}var
 c=c+1|0,a=f;continue}return a}}function
-cX(d,c,a){if(a){var
-b=a[1],e=cX(d,c,a[2]),g=b[3];return nd(d,f(c,b[1],b[2]),0,g)+e|0}return a}function
-i4(c,j,h,g,o,a){switch(a[0]){case
-0:return b3(c[4],a[1]);case
+cV(d,c,a){if(a){var
+b=a[1],e=cV(d,c,a[2]),g=b[3];return nf(d,f(c,b[1],b[2]),0,g)+e|0}return a}function
+je(c,j,h,g,o,a){switch(a[0]){case
+0:return b7(c[4],a[1]);case
 1:var
 d=a[1],k=d<j?1:0;if(k)var
-p=b(h,d)[1],q=a1(b(g[8],d)),l=[0,b(ah(i([0,ab(e),e]),q),p)];else
+p=b(h,d)[1],q=a5(b(g[9],d)),l=[0,b(aj(i([0,ac(e),e]),q),p)];else
 var
 l=k;return l;case
 2:var
 f=a[1],m=f<j?1:0;if(m)var
-r=a1(b(g[9],f)),s=b(h,f)[1],n=[0,b(ah(i([0,ab(e),e]),s),r)];else
+r=a5(b(g[10],f)),s=b(h,f)[1],n=[0,b(aj(i([0,ac(e),e]),s),r)];else
 var
 n=m;return n;case
 3:var
-t=m_(c,[0,a[1],a[2]],a[3]);return df(function(a){var
-d=b(c[3],a),f=a1(b(c[5],a));return b(ah(i([0,ab(e),e]),f),d)},t);case
+t=m9(c,[0,a[1],a[2]],a[3]);return df(function(a){var
+d=b(c[3],a),f=a5(b(c[5],a));return b(aj(i([0,ac(e),e]),f),d)},t);case
 4:var
-u=m_(c,[0,a[1],a[2]],a[3]);return df(function(a){var
-d=a1(i([0,e,e])),f=b(c[3],a);return b(ah(i([0,ab(e),e]),f),d)},u);default:return b3(o,a[1])}}function
-ne(s,r,q,p,n,m,l){var
+u=m9(c,[0,a[1],a[2]],a[3]);return df(function(a){var
+d=a5(i([0,e,e])),f=b(c[3],a);return b(aj(i([0,ac(e),e]),f),d)},u);default:return b7(o,a[1])}}function
+ng(s,r,q,o,n,m,l){var
 a=m,c=l;for(;;){if(a){var
-f=a[1],g=f[1],d=i4(s,r,q,p,n,f[2]);if(d){var
-h=o(i([0,j,e]),g);if(h){var
-t=d[1],u=b(ah(K(g),t),c),a=a[2],c=u;continue}var
+f=a[1],g=f[1],d=je(s,r,q,o,n,f[2]);if(d){var
+h=p(i([0,j,e]),g);if(h){var
+t=d[1],u=b(aj(L(g),t),c),a=a[2],c=u;continue}var
 k=h}else
 var
 k=d;return k}return[0,c]}}function
-dS(r,q,p,n,m,l,k){var
-b=ne(r,q,p,n,m,l,k);if(b){var
+dV(r,q,o,n,m,l,k){var
+b=ng(r,q,o,n,m,l,k);if(b){var
 a=b[1];for(;;){if(a){var
 c=a[1],d=c[1],f=a[2];if(c[2]){var
-g=bh(d,i([0,j,e]));if(g){var
+g=bl(d,i([0,j,e]));if(g){var
 a=f;continue}return g}var
-h=o(i([0,j,e]),d);if(h){var
+h=p(i([0,j,e]),d);if(h){var
 a=f;continue}return h}return 1}}return b}function
-nf(c,h,g,f,d,a){var
-j=b(c[3],a[1]),l=a1(a[2]),m=b(ah(i([0,ab(e),e]),l),j),k=dS(c,h,g,f,d,a[4],m);if(k){var
-n=a1(a[3]),o=b(ah(i([0,ab(e),e]),j),n);return dS(c,h,g,f,d,a[5],o)}return k}function
-dT(l,k,h,C,B,g,A,z){var
+nh(c,h,g,f,d,a){var
+j=b(c[3],a[1]),l=a5(a[2]),m=b(aj(i([0,ac(e),e]),l),j),k=dV(c,h,g,f,d,a[4],m);if(k){var
+n=a5(a[3]),o=b(aj(i([0,ac(e),e]),j),n);return dV(c,h,g,f,d,a[5],o)}return k}function
+dW(l,k,h,C,B,g,A,z){var
 d=A,m=z;for(;;){if(m){var
 a=m[1];switch(a[0]){case
 0:var
-n=i4(l,k,h,g,d,a[1]);if(n)var
-p=i4(l,k,h,g,d,a[2]),x=p?[0,gN(n[1],p[1])]:p,q=x;else
+n=je(l,k,h,g,d,a[1]);if(n)var
+o=je(l,k,h,g,d,a[2]),x=o?[0,gQ(n[1],o[1])]:o,q=x;else
 var
 q=n;var
 c=q;break;case
 1:var
-r=a[2],s=o(i([0,j,e]),r);if(s)var
-y=ne(l,k,h,g,d,a[1],0),c=df(function(f){return function(a){var
-c=a1(f),d=m9(a);return b(ah(i([0,ab(e),e]),d),c)}}(r),y);else
+r=a[2],s=p(i([0,j,e]),r);if(s)var
+y=ng(l,k,h,g,d,a[1],0),c=df(function(f){return function(a){var
+c=a5(f),d=m8(a);return b(aj(i([0,ac(e),e]),d),c)}}(r),y);else
 var
 c=s;break;case
 2:var
-t=a[1],c=[0,gN(t,t)];break;case
+t=a[1],c=[0,gQ(t,t)];break;case
 3:var
 c=f(C,a[1],a[2]);break;default:var
-u=a[2],v=a[1],w=at(v,function(c,d){return function(a){return nf(l,k,h,g,d,b(c,a))}}(u,d)),c=w?S(B,v,u,a[3]):w}if(c){var
-D=m[2],d=dO(d,[0,c[1],0]),m=D;continue}return c}return[0,d]}}function
-eE(a,f,e,d){var
-g=S(a[17],f,e,d),c=b(a[16],g);return[0,c[2],c[3]]}function
-i5(a){if(a){var
+u=a[2],v=a[1],w=ai(v,function(c,d){return function(a){return nh(l,k,h,g,d,b(c,a))}}(u,d)),c=w?S(B,v,u,a[3]):w}if(c){var
+D=m[2],d=dR(d,[0,c[1],0]),m=D;continue}return c}return[0,d]}}function
+eL(a,f,e,d){var
+g=S(a[18],f,e,d),c=b(a[17],g);return[0,c[2],c[3]]}function
+jf(a){if(a){var
 b=a[1];return b[2]?0:a[2]?0:[0,b[1]]}return[0,i([0,j,e])]}function
-dU(a,i,h,g,e){var
-c=i5(e[1]);if(c)return c[1];var
-j=f(a[18],h,g),d=b(a[16],j);return i?d[3]:d[2]}function
-ng(d,c,a){if(a){var
-e=a[1],f=ng(d,c,a[2]),g=b(d[3],e[2]);return b(ah(b(c,e[1]),g),f)}return a}function
-nh(a,s,r,q,p,o,f,n){var
-g=cv(a[1]);return at(g+1|0,function(c){function
+dX(a,i,h,g,e){var
+c=jf(e[1]);if(c)return c[1];var
+j=f(a[19],h,g),d=b(a[17],j);return i?d[3]:d[2]}function
+ni(d,c,a){if(a){var
+e=a[1],f=ni(d,c,a[2]),g=b(d[3],e[2]);return b(aj(b(c,e[1]),g),f)}return a}function
+nj(a,s,r,q,p,o,f,n){var
+g=cy(a[1]);return ai(g+1|0,function(c){function
 d(d){var
-h=b(a[2],d),j=0;return cd(function(h,t){var
+h=b(a[2],d),j=0;return b9(function(h,t){var
 j=S(f[5],c,d,h);if(0===j[0])return 1;var
-k=j[1],u=t[2],v=eh(c+1|0,g),l=ng(a,b(f[1],v),u);if(o)var
-w=a1(k),m=b(ah(i([0,ab(e),e]),l),w);else
+k=j[1],u=t[2],v=ep(c+1|0,g),l=ni(a,b(f[1],v),u);if(o)var
+w=a5(k),m=b(aj(i([0,ac(e),e]),l),w);else
 var
-x=a1(k),m=b(ah(i([0,ab(e),e]),x),l);return dS(a,s,r,q,p,S(n,c,d,h),m)},j,h)}return at(a[1][1],d)})}function
-fn(c,h,g,a,d){function
-m(e){return nf(c,h,g,a,d,b(a[16],e))}var
-k=at(a[15],m);if(k)var
+x=a5(k),m=b(aj(i([0,ac(e),e]),x),l);return dV(a,s,r,q,p,S(n,c,d,h),m)},j,h)}return ai(a[1][1],d)})}function
+fq(c,h,g,a,d){function
+m(e){return nh(c,h,g,a,d,b(a[17],e))}var
+k=ai(a[16],m);if(k)var
 n=function(g){var
-d=b(c[2],g),h=0;return cd(function(l,h){if(i5(h[1]))var
+d=b(c[2],g),h=0;return b9(function(l,h){if(jf(h[1]))var
 d=1;else{var
-j=f(a[18],g,l),k=j<a[15]?1:0;if(k)var
-m=h[1],n=b(a[16],j)[1],o=b(c[3],n),d=eD(b(ah(i([0,ab(e),e]),o),m));else
+j=f(a[19],g,l),k=j<a[16]?1:0;if(k)var
+m=h[1],n=b(a[17],j)[1],o=b(c[3],n),d=eK(b(aj(i([0,ac(e),e]),o),m));else
 var
 d=k}if(d){var
-p=h[2],q=0;return cd(function(h,f){var
-c=S(a[17],g,l,h),d=c<a[15]?1:0;if(d)var
-i=f[2],e=b(a[16],c)[1]===i?1:0;else
+p=h[2],q=0;return b9(function(h,f){var
+c=S(a[18],g,l,h),d=c<a[16]?1:0;if(d)var
+i=f[2],e=b(a[17],c)[1]===i?1:0;else
 var
-e=d;return e},q,p)}return d},h,d)},j=at(c[1][1],n);else
+e=d;return e},q,p)}return d},h,d)},j=ai(c[1][1],n);else
 var
 j=k;var
-l=j?nh(c,h,g,a,d,0,a[6],a[19]):j;return l?nh(c,h,g,a,d,1,a[7],a[20]):l}function
-ni(e,d,c,g,f,a){var
-b=dT(e,d,c,g,f,a,0,a[14]);return b?fn(e,d,c,a,b[1]):b}function
-eF(a){return a[2]?0:1}function
-wp(b,a){return 0}function
-nj(c,b,a){return 0}var
-wq=aH(aH(aH(aH(ff(ff(e)))))),fo=gF(aH(e),wq),i6=aH(aH(aH(aH(aH(aH(ff(e))))))),fp=gF(aH(e),i6);function
-nk(e,d,c){var
+l=j?nj(c,h,g,a,d,0,a[7],a[20]):j;return l?nj(c,h,g,a,d,1,a[8],a[21]):l}function
+nk(e,d,c,g,f,a){var
+b=dW(e,d,c,g,f,a,0,a[15]);return b?fq(e,d,c,a,b[1]):b}function
+eM(a){return a[2]?0:1}function
+wL(b,a){return 0}function
+nl(c,b,a){return 0}var
+wM=aI(aI(aI(aI(fh(fh(e)))))),fr=gI(aI(e),wM),jg=aI(aI(aI(aI(aI(aI(fh(e))))))),fs=gI(aI(e),jg);function
+nm(e,d,c){var
 b=d,a=c;for(;;){if(0===b)return a;var
-b=b-1|0,a=as(mQ(J(a,a),i6),e);continue}}var
-wr=80,ws=80;function
-i7(c,a){if(bg(j,a)){var
-b=bg(J(aH(e),a),fp);if(b){var
-d=g(c,z(fp)),f=J(a,a),h=as(mQ(J(aH(e),f),i6),e);return o(z(nk(e,ws,as(as(fp,a),h))),d)}return b}var
-i=g(c,z(nk(j,wr,cS(fp,a))));return o(z(fp),i)}function
-nl(b,a){return 0===a?i([0,e,e]):g(b,nl(b,a-1|0))}function
-nm(b,a){if(a){var
-c=a[1],d=nm(b,a[2]),f=c[2],h=i([0,j,e]);return g(nl(iR(c[1],b,h),f),d)}return i([0,e,e])}function
-fq(b,a){if(a){var
-c=a[1],d=fq(b,a[2]),f=nm(b,c[2]);return v(g(c[1],f),d)}return i([0,j,e])}function
-nn(b){var
+b=b-1|0,a=aw(mO(K(a,a),jg),e);continue}}var
+wN=80,wO=80;function
+jh(c,a){if(bk(j,a)){var
+b=bk(K(aI(e),a),fs);if(b){var
+d=g(c,B(fs)),f=K(a,a),h=aw(mO(K(aI(e),f),jg),e);return p(B(nm(e,wO,aw(aw(fs,a),h))),d)}return b}var
+i=g(c,B(nm(j,wN,cR(fs,a))));return p(B(fs),i)}function
+nn(b,a){return 0===a?i([0,e,e]):g(b,nn(b,a-1|0))}function
+no(b,a){if(a){var
+c=a[1],d=no(b,a[2]),f=c[2],h=i([0,j,e]);return g(nn(i0(c[1],b,h),f),d)}return i([0,e,e])}function
+ft(b,a){if(a){var
+c=a[1],d=ft(b,a[2]),f=no(b,c[2]);return w(g(c[1],f),d)}return i([0,j,e])}function
+np(b){var
 a=b;for(;;){if(a){if(a[1][2])return 0;var
 a=a[2];continue}return 1}}function
-no(h,g,f){var
+nq(h,g,f){var
 c=g,a=f;for(;;){if(0===c)return[0,a];var
 e=c-1|0,d=b(h,e);if(d){var
-c=e,a=as(a,d[1]);continue}return d}}function
-gQ(e,d,a,c){var
+c=e,a=aw(a,d[1]);continue}return d}}function
+gT(e,d,a,c){var
 b=a<e?1:0;return b?f(d,a,c):b}function
-np(c,a){if(a){var
-d=np(c,a[2]),f=b(c[3],a[1][2]);return b(ah(i([0,e,e]),f),d)}return a}function
-fr(c,b,a){if(b){if(a){var
-f=fr(c,b[2],a[2]),d=h$(b[1][1],c),g=d?a[1]:d;return g+f|0}var
+nr(c,a){if(a){var
+d=nr(c,a[2]),f=b(c[3],a[1][2]);return b(aj(i([0,e,e]),f),d)}return a}function
+fu(c,b,a){if(b){if(a){var
+f=fu(c,b[2],a[2]),d=il(b[1][1],c),g=d?a[1]:d;return g+f|0}var
 e=a}else
 var
 e=b;return e}function
-nq(b,a){if(b){if(a){var
-d=nq(b[2],a[2]);return a[1]+d|0}var
+ns(b,a){if(b){if(a){var
+d=ns(b[2],a[2]);return a[1]+d|0}var
 c=a}else
 var
 c=b;return c}function
-dV(f,c,a){if(0===c)return[0,j];var
-d=b(f[13],a),e=i7(a,d),g=e?[0,J(c,d)]:e;return g}function
-nr(f,e,b,a){if(b){if(a){var
-h=a[1],k=de(bG(h)),l=g(bG(e),k),c=dV(f,h,g(b[1][2],l));if(c)var
-d=nr(f,e,b[2],a[2]),m=d?[0,as(c[1],d[1])]:d,i=m;else
+dY(f,c,a){if(0===c)return[0,j];var
+d=b(f[14],a),e=jh(a,d),g=e?[0,K(c,d)]:e;return g}function
+nt(f,e,b,a){if(b){if(a){var
+h=a[1],k=de(bK(h)),l=g(bK(e),k),c=dY(f,h,g(b[1][2],l));if(c)var
+d=nt(f,e,b[2],a[2]),m=d?[0,aw(c[1],d[1])]:d,i=m;else
 var
 i=c;return i}return[0,j]}return[0,j]}function
-ns(d,c,a,b){if(a){var
-e=ns(d,c+1|0,a[2],b),g=f(d,c,b);return as(J(a[1],g),e)}return j}function
-i8(c,l,g,L,a,B,p,K){var
-r=nq(g,a[12]);if(0===r)return[0,[0,j,0]];var
+nu(d,c,a,b){if(a){var
+e=nu(d,c+1|0,a[2],b),g=f(d,c,b);return aw(K(a[1],g),e)}return j}function
+ji(c,l,g,L,a,B,o,J){var
+q=ns(g,a[13]);if(0===q)return[0,[0,j,0]];var
 m=i([0,e,e]),h=g;for(;;){if(h){var
-x=h[1][2],y=o(i([0,j,e]),x);if(y){var
-H=h[2],m=q(m,x),h=H;continue}var
-s=y}else
+x=h[1][2],y=p(i([0,j,e]),x);if(y){var
+H=h[2],m=s(m,x),h=H;continue}var
+r=y}else
 var
-s=o(i([0,j,e]),m);if(s)var
+r=p(i([0,j,e]),m);if(r)var
 G=function(a){var
-d=b(c[2],a),f=0;return cd(function(j,a){var
-f=np(c,a[2]),g=a1(i([0,e,e])),d=eD(b(ah(i([0,ab(e),e]),g),f));if(d){var
-h=a[2];return bi(function(a){return a[2]<l?1:0},h)}return d},f,d)},t=at(c[1][1],G);else
+d=b(c[2],a),f=0;return b9(function(j,a){var
+f=nr(c,a[2]),g=a5(i([0,e,e])),d=eK(b(aj(i([0,ac(e),e]),g),f));if(d){var
+h=a[2];return aY(function(a){return a[2]<l?1:0},h)}return d},f,d)},t=ai(c[1][1],G);else
 var
-t=s;if(t){var
-u=dV(a,r,K);if(u){var
-v=nr(a,r,g,a[12]);if(v){var
-w=no(function(d){var
-k=fr(d,g,a[12]);if(0===k)return[0,j];var
-m=f(L,d,function(a,b){return gQ(d,p,a,b)}),h=at(l,function(a){var
-d=fq(m,b(c[3],a));return o(i([0,j,e]),d)});if(h){var
-n=no(function(e){if(nn(b(c[3],e)))return[0,j];var
-g=fq(m,b(c[3],e));return dV(a,f(p,d,e),g)},l,j);return df(function(a){return J(k,a)},n)}return h},B,j);if(w){var
-M=0,N=ex(0,B),n=l,d=M,O=dg(function(b){return fr(b,g,a[12])},N);for(;;){if(0!==n){var
-k=n-1|0;if(nn(b(c[3],k)))var
+t=r;if(t){var
+u=dY(a,q,J);if(u){var
+v=nt(a,q,g,a[13]);if(v){var
+w=nq(function(d){var
+k=fu(d,g,a[13]);if(0===k)return[0,j];var
+m=f(L,d,function(a,b){return gT(d,o,a,b)}),h=ai(l,function(a){var
+d=ft(m,b(c[3],a));return p(i([0,j,e]),d)});if(h){var
+n=nq(function(e){if(np(b(c[3],e)))return[0,j];var
+g=ft(m,b(c[3],e));return dY(a,f(o,d,e),g)},l,j);return df(function(a){return K(k,a)},n)}return h},B,j);if(w){var
+M=0,N=dS(0,B),n=l,d=M,O=b8(function(b){return fu(b,g,a[13])},N);for(;;){if(0!==n){var
+k=n-1|0;if(np(b(c[3],k)))var
 z=d;else
 var
-A=ns(p,0,O,k),I=bg(A,j)?d:[0,[0,k,A],d],z=I;var
+A=nu(o,0,O,k),I=bk(A,j)?d:[0,[0,k,A],d],z=I;var
 n=k,d=z;continue}var
-P=as(v[1],w[1]),C=[0,[0,as(u[1],P),d]];break}}else
+P=aw(v[1],w[1]),C=[0,[0,aw(u[1],P),d]];break}}else
 var
 C=w;var
 D=C}else
@@ -3990,108 +4048,108 @@ E=u;var
 F=E}else
 var
 F=t;return F}}function
-nt(m,l,k,j){var
+nv(m,l,k,j){var
 a=l,c=j;for(;;){if(a){var
-d=a[1],e=d[2],n=de(z(e)),f=g(b(k,d[1]),n),h=b(m[13],f),i=i7(f,h);if(i){var
-o=as(c,J(e,as(h,fo))),a=a[2],c=o;continue}return i}return[0,c]}}function
-nu(p,n,d,j,i){var
-e=nt(n,d[2],j,d[1]);if(e){var
-q=z(e[1]),k=o(g(i,z(fo)),q);if(k){var
-r=a1(K(i)),a=d[2],c=r;for(;;){if(a){var
-h=a[1][1],l=b(p[3],h),m=b(ah(b(j,h),l),c),a=a[2],c=m;continue}var
+d=a[1],e=d[2],n=de(B(e)),f=g(b(k,d[1]),n),h=b(m[14],f),i=jh(f,h);if(i){var
+o=aw(c,K(e,aw(h,fr))),a=a[2],c=o;continue}return i}return[0,c]}}function
+nw(o,n,d,j,i){var
+e=nv(n,d[2],j,d[1]);if(e){var
+q=B(e[1]),k=p(g(i,B(fr)),q);if(k){var
+r=a5(L(i)),a=d[2],c=r;for(;;){if(a){var
+h=a[1][1],l=b(o[3],h),m=b(aj(b(j,h),l),c),a=a[2],c=m;continue}var
 f=[0,c];break}}else
 var
 f=k}else
 var
 f=e;return f}function
-i9(c,e,b,d,a){if(d){var
+jj(c,e,b,d,a){if(d){var
 f=d[2],g=d[1];if(a){var
-h=i9(c,e,b,f,a[2]);return[0,S(c,b,g,a[1]),h]}var
-i=i9(c,e,b,f,0);return[0,S(c,b,g,e),i]}return a}function
-i_(e,d,c,b,a){var
-f=i9(e,d,c,b[2],a[2]),g=a[1];return[0,as(J(c,b[1]),g),f]}function
-wt(c,b,a){return as(J(c,b),a)}function
-nv(a,b,c){return i_(wt,j,a,b,c)}var
-wu=[0,j,0];function
-eG(a,b,c){return i_(nv,wu,a,b,c)}var
-wv=[0,j,0];function
-nw(a,b,c){return i_(eG,wv,a,b,c)}function
-nx(b,a){var
-c=dg(b,a[2]);return[0,a[1],c]}function
-ww(a){return[0,a,0]}function
-wx(a){return nx(ww,a)}function
-ny(a){return nx(wx,a)}function
-i$(c,b,e,a){if(e){var
+h=jj(c,e,b,f,a[2]);return[0,S(c,b,g,a[1]),h]}var
+i=jj(c,e,b,f,0);return[0,S(c,b,g,e),i]}return a}function
+jk(e,d,c,b,a){var
+f=jj(e,d,c,b[2],a[2]),g=a[1];return[0,aw(K(c,b[1]),g),f]}function
+wP(c,b,a){return aw(K(c,b),a)}function
+nx(a,b,c){return jk(wP,j,a,b,c)}var
+wQ=[0,j,0];function
+eN(a,b,c){return jk(nx,wQ,a,b,c)}var
+wR=[0,j,0];function
+ny(a,b,c){return jk(eN,wR,a,b,c)}function
+nz(b,a){var
+c=b8(b,a[2]);return[0,a[1],c]}function
+wS(a){return[0,a,0]}function
+wT(a){return nz(wS,a)}function
+nA(a){return nz(wT,a)}function
+jl(c,b,e,a){if(e){var
 g=e[2],d=e[1];if(a){var
-h=a[1],i=i$(c,b,g,a[2]),f=bg(d,j),k=f?bg(j,d):f,l=k?h:eG(J(c,d),b,h);return[0,l,i]}var
-m=i$(c,b,g,0);return[0,eG(J(c,d),b,[0,j,0]),m]}return a}function
-nz(d,h,g){var
+h=a[1],i=jl(c,b,g,a[2]),f=bk(d,j),k=f?bk(j,d):f,l=k?h:eN(K(c,d),b,h);return[0,l,i]}var
+m=jl(c,b,g,0);return[0,eN(K(c,d),b,[0,j,0]),m]}return a}function
+nB(d,h,g){var
 c=h,a=g;for(;;){if(a){var
-e=a[2],f=a[1];if(bg(j,f)){var
+e=a[2],f=a[1];if(bk(j,f)){var
 c=c+1|0,a=e;continue}var
-i=nz(d,c+1|0,e);return as(J(b(d,c),f),i)}return j}}function
-nA(a){if(a){var
-b=a[1],c=nA(a[2]);return bg(b,c)?b:c}return j}function
-ja(g,f,e,a){var
-b=dg(e,a[2]),c=nz(g,0,b),d=J(f,nA(b)),h=bg(c,d)?d:c;return as(a[1],h)}function
-nB(b,a){function
-c(a){return a}return function(d){return ja(b,a,c,d)}}function
-nC(b,a){var
-c=nB(b,a);return function(d){return ja(b,a,c,d)}}function
-nD(k,h){var
+i=nB(d,c+1|0,e);return aw(K(b(d,c),f),i)}return j}}function
+nC(a){if(a){var
+b=a[1],c=nC(a[2]);return bk(b,c)?b:c}return j}function
+jm(g,f,e,a){var
+b=b8(e,a[2]),c=nB(g,0,b),d=K(f,nC(b)),h=bk(c,d)?d:c;return aw(a[1],h)}function
+nD(b,a){function
+c(a){return a}return function(d){return jm(b,a,c,d)}}function
+nE(b,a){var
+c=nD(b,a);return function(d){return jm(b,a,c,d)}}function
+nF(k,h){var
 b=k,a=h;for(;;){if(b)if(a){var
-d=a[2],f=b[2],g=b[1];if(o(g,i([0,j,e]))){var
+d=a[2],f=b[2],g=b[1];if(p(g,i([0,j,e]))){var
 b=f,a=d;continue}var
-l=nD(f,d),c=[0,[0,g,a[1]],l]}else
+l=nF(f,d),c=[0,[0,g,a[1]],l]}else
 var
 c=a;else
 var
 c=b;return c}}function
-nE(a,c){if(typeof
+nG(a,c){if(typeof
 a==="number")return 0;else{if(0===a[0]){var
-b=b3(c,a[1]);if(b)var
+b=b7(c,a[1]);if(b)var
 f=b[1],d=[0,[0,i([0,e,e]),f],0];else
 var
-d=b;return d}return nD(a[1],c)}}function
-gR(c,b){var
+d=b;return d}return nF(a[1],c)}}function
+gU(c,b){var
 a=c[3];return a?f(a[1],0,b):a}function
-nF(c,b){var
-a=b3(c[2],b),d=a?a[1][1][1][1]:a;return d}function
-jb(c,b){var
-a=b3(c[2],b);return a?a[1][1][1][2]:j}function
-nG(h,g,f,a,d,c){var
-k=a[2],j=bi(function(a){var
-j=a[1],k=j[1],l=k[1],m=dS(h,g,f,d,c,j[2],l);if(m){var
-n=a1(z(k[2])),o=b(ah(i([0,ab(e),e]),l),n);return dS(h,g,f,d,c,a[2],o)}return m},k);if(j){var
-l=a[2],m=a1(z(a[3])),n=iS(function(a){var
-b=a[1][1][1];return ah(i([0,ab(e),e]),b)},m,l);return dS(h,g,f,d,c,a[4],n)}return j}function
-jc(d,c,a){if(a){var
-e=jc(d,c+1|0,a[2]),f=nF(d,c);return b(ah(z(a[1]),f),e)}return a}function
-nH(c,d,a){if(a){var
-f=a[1],g=nH(c,d+1|0,a[2]),h=jc(c,0,f[2]),j=a1(z(f[1])),k=b(ah(i([0,e,e]),j),h),l=gN(nF(c,d),k);return b(ah(i([0,e,e]),l),g)}return a}function
-nI(d,k,c){var
-l=d[3],h=bg(j,b(nC(function(a){return jb(d,a)},l),c));if(h)return h;var
+nH(c,b){var
+a=b7(c[2],b),d=a?a[1][1][1][1]:a;return d}function
+jn(c,b){var
+a=b7(c[2],b);return a?a[1][1][1][2]:j}function
+nI(h,g,f,a,d,c){var
+k=a[2],j=aY(function(a){var
+j=a[1],k=j[1],l=k[1],m=dV(h,g,f,d,c,j[2],l);if(m){var
+n=a5(B(k[2])),o=b(aj(i([0,ac(e),e]),l),n);return dV(h,g,f,d,c,a[2],o)}return m},k);if(j){var
+l=a[2],m=a5(B(a[3])),n=i1(function(a){var
+b=a[1][1][1];return aj(i([0,ac(e),e]),b)},m,l);return dV(h,g,f,d,c,a[4],n)}return j}function
+jo(d,c,a){if(a){var
+e=jo(d,c+1|0,a[2]),f=nH(d,c);return b(aj(B(a[1]),f),e)}return a}function
+nJ(c,d,a){if(a){var
+f=a[1],g=nJ(c,d+1|0,a[2]),h=jo(c,0,f[2]),j=a5(B(f[1])),k=b(aj(i([0,e,e]),j),h),l=gQ(nH(c,d),k);return b(aj(i([0,e,e]),l),g)}return a}function
+nK(d,k,c){var
+l=d[3],h=bk(j,b(nE(function(a){return jn(d,a)},l),c));if(h)return h;var
 a=k;for(;;){if(a){var
 f=a[2];if(f){var
 a=f;continue}var
 g=a[1]}else
 var
 g=a;var
-m=nH(d,0,c[2]),n=a1(z(c[1])),o=b(ah(i([0,e,e]),n),m);return eD(b(ah(i([0,ab(e),e]),o),g))}}function
-nJ(f,a){var
-c=dK(j,a[5]),d=c?dK(j,a[6]):c;if(d){var
+m=nJ(d,0,c[2]),n=a5(B(c[1])),o=b(aj(i([0,e,e]),n),m);return eK(b(aj(i([0,ac(e),e]),o),g))}}function
+nL(f,a){var
+c=dN(j,a[5]),d=c?dN(j,a[6]):c;if(d){var
 g=function(g){var
-c=b(a[9],g),d=b(a[11],c),h=jc(a,0,d[2]),j=a1(z(d[1])),k=b(ah(i([0,e,e]),j),h),l=b(f[3],c);return eD(b(ah(K(z(a[5])),l),k))};return at(a[8],g)}return d}function
-gS(a){return a?i([0,ab(e),e]):i([0,e,e])}function
-fs(a){return a?ab(e):e}function
-nK(m,d,l,c,b,a){if(b){if(a){var
-n=a[1],p=n[2],r=n[1],s=b[1],t=s[2],u=s[1],f=i5(t[1]);if(f){var
-h=nK(m,d,l,c,b[2],a[2]);if(h){var
-A=g(u,m[1][10]),B=g(z(c),A),v=bh(z(r),B);if(v)var
-C=z(p),D=g(u,f[1]),E=q(g(z(J(c,J(d[5],d[6]))),D),C),F=g(gS(l),E),k=o(i([0,j,e]),F);else
+c=b(a[9],g),d=b(a[11],c),h=jo(a,0,d[2]),j=a5(B(d[1])),k=b(aj(i([0,e,e]),j),h),l=b(f[3],c);return eK(b(aj(L(B(a[5])),l),k))};return ai(a[8],g)}return d}function
+gV(a){return a?i([0,ac(e),e]):i([0,e,e])}function
+fv(a){return a?ac(e):e}function
+nM(m,d,l,c,b,a){if(b){if(a){var
+n=a[1],o=n[2],q=n[1],r=b[1],t=r[2],u=r[1],f=jf(t[1]);if(f){var
+h=nM(m,d,l,c,b[2],a[2]);if(h){var
+z=g(u,m[1][10]),A=g(B(c),z),v=bl(B(q),A);if(v)var
+C=B(o),D=g(u,f[1]),E=s(g(B(K(c,K(d[5],d[6]))),D),C),F=g(gV(l),E),k=p(i([0,j,e]),F);else
 var
 k=v;var
-w=k?[0,[0,[0,[0,r,p],t[2]],h[1]]]:k}else
+w=k?[0,[0,[0,[0,q,o],t[2]],h[1]]]:k}else
 var
 w=h;var
 x=w}else
@@ -4099,40 +4157,40 @@ var
 x=f;var
 y=x}else
 var
-y=a;return y}return wy}function
-jd(r,c,a,ao,f,an,am){var
-k=a[7],h=o(i([0,j,e]),k);if(h)var
-l=i([0,e,e]),d=a_(a[7],l);else
+y=a;return y}return wU}function
+jp(q,c,a,ao,f,an,am){var
+k=a[7],h=p(i([0,j,e]),k);if(h)var
+l=i([0,e,e]),d=bg(a[7],l);else
 var
 d=h;if(d){var
 m=function(d){var
-T=1-b(a[1],d);if(T)return T;if(ey(r[1],0,d))return 0;var
-ae=b(r[2],d),K=nE(b(ao,d),ae),af=c[5],w=J(b(a[4],d),af),L=dK(j,b(a[4],d)),M=L?bi(function(d){var
-h=d[2][2];return bi(function(k){var
+T=1-b(a[1],d);if(T)return T;if(eF(q[1],0,d))return 0;var
+ae=b(q[2],d),J=nG(b(ao,d),ae),af=c[5],w=K(b(a[4],d),af),L=dN(j,b(a[4],d)),M=L?aY(function(d){var
+h=d[2][2];return aY(function(k){var
 l=b(c[10],k[2]),m=l<c[8]?1:0;if(m)var
-s=k[2],h=b(c[9],l)===s?1:0;else
+r=k[2],h=b(c[9],l)===r?1:0;else
 var
 h=m;if(h){var
 d=k[1],n=b(a[1],d);if(n)var
-p=n;else{var
-r=b(am,d);if(r){var
-t=z(b(a[3],d)),u=b(an,d),v=q(g(z(c[6]),u),t),w=g(gS(f),v);return o(i([0,j,e]),w)}var
-p=r}return p}return h},h)},K):L;if(M){var
-ag=b(a[5],d),x=nK(r,c,f,b(a[4],d),K,ag);if(x){var
-N=x[1],ah=ny(b(a[2],d)),l=N,k=nw(ab(J(fs(f),w)),ah,[0,j,0]);a:for(;;){if(l){var
-E=l[1],F=E[1],W=k[2],X=k[1],Y=F[2],Z=[0,as(J(fs(f),Y),X),W],_=E[2],$=F[1],G=J(fs(f),$),h=_,s=Z;for(;;){if(h){var
-B=h[1],t=B[1],C=b(a[1],t)?b(a[2],t):[0,b(a[3],t),0],D=b(c[11],B[2]),U=ny(C),A=nw(J(G,D[1]),U,s),V=i$(G,C,D[2],A[2]),h=h[2],s=[0,A[1],V];continue}var
-l=l[2],k=s;continue a}}var
-O=c[3],P=function(a){return jb(c,a)},Q=bg(j,ja(P,O,nC(P,O),k));if(Q){var
-p=N,v=[0,J(w,b(a[6],d)),0];b:for(;;){if(p){var
-I=p[1],ac=I[2],n=ac,m=v,ad=ab(I[1][1]);for(;;){if(n){var
+o=n;else{var
+q=b(am,d);if(q){var
+t=B(b(a[3],d)),u=b(an,d),v=s(g(B(c[6]),u),t),w=g(gV(f),v);return p(i([0,j,e]),w)}var
+o=q}return o}return h},h)},J):L;if(M){var
+ag=b(a[5],d),x=nM(q,c,f,b(a[4],d),J,ag);if(x){var
+N=x[1],ah=nA(b(a[2],d)),l=N,k=ny(ac(K(fv(f),w)),ah,[0,j,0]);a:for(;;){if(l){var
+E=l[1],F=E[1],W=k[2],X=k[1],Y=F[2],Z=[0,aw(K(fv(f),Y),X),W],_=E[2],$=F[1],G=K(fv(f),$),h=_,r=Z;for(;;){if(h){var
+A=h[1],t=A[1],C=b(a[1],t)?b(a[2],t):[0,b(a[3],t),0],D=b(c[11],A[2]),U=nA(C),z=ny(K(G,D[1]),U,r),V=jl(G,C,D[2],z[2]),h=h[2],r=[0,z[1],V];continue}var
+l=l[2],k=r;continue a}}var
+O=c[3],P=function(a){return jn(c,a)},Q=bk(j,jm(P,O,nE(P,O),k));if(Q){var
+o=N,v=[0,K(w,b(a[6],d)),0];b:for(;;){if(o){var
+I=o[1],ab=I[2],n=ab,m=v,ad=ac(I[1][1]);for(;;){if(n){var
 u=n[1];if(b(a[1],u[1]))var
-aa=b(c[11],u[2]),H=nv(J(ad,b(a[6],u[1])),aa,m);else
+aa=b(c[11],u[2]),H=nx(K(ad,b(a[6],u[1])),aa,m);else
 var
 H=m;var
 n=n[2],m=H;continue}var
-p=p[2],v=m;continue b}}var
-ai=c[3],aj=z(b(nB(function(a){return jb(c,a)},ai),v)),ak=z(J(w,b(a[6],d))),al=a[7],R=o(g(q(i([0,e,e]),al),ak),aj);break}}else
+o=o[2],v=m;continue b}}var
+ai=c[3],aj=B(b(nD(function(a){return jn(c,a)},ai),v)),ak=B(K(w,b(a[6],d))),al=a[7],R=p(g(s(i([0,e,e]),al),ak),aj);break}}else
 var
 R=Q;var
 S=R;break}}else
@@ -4140,21 +4198,21 @@ var
 S=x;var
 y=S}else
 var
-y=M;return y?bg(e,b(a[6],d)):y};return at(r[1][1],m)}return d}function
-je(j,h,g,l,k,d,o,t,s){var
+y=M;return y?bk(e,b(a[6],d)):y};return ai(q[1][1],m)}return d}function
+jq(j,h,g,l,k,d,o,t,s){var
 c=t,a=s;for(;;)switch(a[0]){case
 0:var
-p=a[1],m=dT(j,h,g,l,k,d,c,p[1]);return m?f(o,m[1],p):m;case
+p=a[1],m=dW(j,h,g,l,k,d,c,p[1]);return m?f(o,m[1],p):m;case
 1:var
-n=dT(j,h,g,l,k,d,c,a[1]);if(n){var
-u=a1(i([0,ab(e),e]));return dS(j,h,g,d,n[1],a[2],u)}return n;default:var
-q=a[1],v=a[2],r=je(j,h,g,l,k,d,o,dO(c,[0,q,0]),v);if(r){var
-w=a[3],c=dO(c,[0,b(ah(i([0,ab(e),e]),q),0),0]),a=w;continue}return r}}function
-ft(d,a){function
-u(b,c,d){return eE(a,b,c,d)}var
-v=0,e=dQ(d,function(b,c,d){return dU(a,v,b,c,d)},u);function
-w(b,c,d){return eE(a,b,c,d)}var
-x=1,f=dQ(d,function(b,c,d){return dU(a,x,b,c,d)},w),c=a[1],k=d[1][9]?0:1,l=k?0===d[1][8]?1:0:k,t=0;if(l)switch(d[1][4]){case
+n=dW(j,h,g,l,k,d,c,a[1]);if(n){var
+u=a5(i([0,ac(e),e]));return dV(j,h,g,d,n[1],a[2],u)}return n;default:var
+q=a[1],v=a[2],r=jq(j,h,g,l,k,d,o,dR(c,[0,q,0]),v);if(r){var
+w=a[3],c=dR(c,[0,b(aj(i([0,ac(e),e]),q),0),0]),a=w;continue}return r}}function
+fw(d,a){function
+u(b,c,d){return eL(a,b,c,d)}var
+v=0,e=dg(d,function(b,c,d){return dX(a,v,b,c,d)},u);function
+w(b,c,d){return eL(a,b,c,d)}var
+x=1,f=dg(d,function(b,c,d){return dX(a,x,b,c,d)},w),c=a[1],k=d[1][9]?0:1,l=k?0===d[1][8]?1:0:k,t=0;if(l)switch(d[1][4]){case
 1:case
 3:case
 6:var
@@ -4164,226 +4222,231 @@ var
 m=l;if(!t)var
 g=m;if(g)var
 y=function(a){return typeof
-gR(c,a)==="number"?0:1},h=at(d[1][1],y);else
+gU(c,a)==="number"?0:1},h=ai(d[1][1],y);else
 var
 h=g;var
-n=h?1-gK(c,1):h,o=n?1-gK(c,0):n,p=o?fm(e,c):o,q=p?fl(e,c,1,a[6]):p;if(q)var
-z=a[6],A=a[6],B=1,C=function(a,b){return eB(e,c,B,A,a,b)},i=i0(e,eC(e,c,1,a[6]),C,z);else
+n=h?1-gN(c,1):h,o=n?1-gN(c,0):n,p=o?fo(e,c):o,q=p?fn(e,c,1,a[7]):p;if(q)var
+z=a[7],A=a[7],B=1,C=function(a,b){return eI(e,c,B,A,a,b)},i=i_(e,eJ(e,c,1,a[7]),C,z);else
 var
 i=q;var
-r=i?fm(f,c):i,s=r?fl(f,c,0,a[7]):r;if(s)var
-D=a[7],E=a[7],F=0,G=function(a,b){return eB(f,c,F,E,a,b)},j=i1(f,eC(f,c,0,a[7]),G,D);else
+r=i?fo(f,c):i,s=r?fn(f,c,0,a[8]):r;if(s)var
+D=a[8],E=a[8],F=0,G=function(a,b){return eI(f,c,F,E,a,b)},j=i$(f,eJ(f,c,0,a[8]),G,D);else
 var
 j=s;var
-H=j?1-b(a[7][2],d[1][2]):j;return H}function
-fu(a,c,b){var
-d=0,e=c?a[7]:a[6];return f(e[1],d,b)}function
-jf(c,a){return 1-b(c[7][2],a)}function
-nL(a,c,b){var
-d=g(z(a[6]),b),f=q(z(a[7]),d),h=g(gS(c),f);return o(i([0,j,e]),h)}function
-gT(d,o,n,k,j,a,e,i,c){var
-f=e?a[22]:a[21];if(f)if(c){var
-h=ft(d,a);if(h){var
-l=f[1],u=c[1];return je(d,o,n,k,j,a,function(p,c){var
-f=c[12],i=d[1][2],j=fs(e),k=nG(d,o,n,c,a,p),l=k?nJ(d,c):k;if(l)var
-q=function(b){return jf(a,b)},r=function(b){return fu(a,e,b)},s=a[1],g=jd(d,c,f,function(a){return gR(s,a)},e,r,q);else
+H=j?1-b(a[8][2],d[1][2]):j;return H}function
+fx(a,c,b){var
+d=0,e=c?a[8]:a[7];return f(e[1],d,b)}function
+jr(c,a){return 1-b(c[8][2],a)}function
+nN(a,c,b){var
+d=g(B(a[6]),b),f=s(B(a[7]),d),h=g(gV(c),f);return p(i([0,j,e]),h)}function
+gW(d,o,n,k,j,a,e,i,c){var
+f=e?a[23]:a[22];if(f)if(c){var
+h=fw(d,a);if(h){var
+l=f[1],u=c[1];return jq(d,o,n,k,j,a,function(p,c){var
+f=c[12],i=d[1][2],j=fv(e),k=nI(d,o,n,c,a,p),l=k?nL(d,c):k;if(l)var
+q=function(b){return jr(a,b)},r=function(b){return fx(a,e,b)},s=a[1],g=jp(d,c,f,function(a){return gU(s,a)},e,r,q);else
 var
 g=l;var
 m=g?b(f[1],i):g;if(m)var
-t=[0,ab(J(j,c[7])),0],h=nI(c,p,eG(j,b(f[2],i),t));else
+t=[0,ac(K(j,c[7])),0],h=nK(c,p,eN(j,b(f[2],i),t));else
 var
-h=m;return h?nL(c,e,u):h},i,l)}var
+h=m;return h?nN(c,e,u):h},i,l)}var
 g=h}else
 var
 g=c;else
 var
 g=f;return g}function
-nM(a,b){return[0,b,0,a[3],0,0,a[23],a[24],a[8],a[9],a[10],a[11],a[12],a[13],a[14],a[15],a[16],a[17],a[18],a[25],a[26],0,0,a[23],a[24],a[25],a[26]]}function
-gU(f,u,t,r,p,d,h,a,n,s){var
-k=f[1][2],v=fu(h,1-a,k),w=q(q(fu(d,a,k),v),s),x=g(gS(a),w),l=o(i([0,j,e]),x);if(l)var
+nO(a,b){return[0,b,0,a[3],a[4],0,0,a[24],a[25],a[9],a[10],a[11],a[12],a[13],a[14],a[15],a[16],a[17],a[18],a[19],a[26],a[27],0,0,a[24],a[25],a[26],a[27]]}function
+gX(f,v,u,q,o,d,h,a,n,t){var
+k=f[1][2],r=fx(h,1-a,k),w=s(s(fx(d,a,k),r),t),x=g(gV(a),w),l=p(i([0,j,e]),x);if(l)var
 m=l;else{var
-c=a?d[22]:d[21];if(c){var
-y=c[1];return je(f,u,t,r,p,d,function(v,c){var
-i=c[12],j=c[13],g=f[1][2],n=fs(a),o=nG(f,u,t,c,d,v),p=o?nJ(f,c):o;if(p)var
-w=function(a){return jf(d,a)},x=function(b){return fu(d,a,b)},y=d[1],k=jd(f,c,i,function(a){return gR(y,a)},a,x,w);else
+c=a?d[23]:d[22];if(c){var
+y=c[1];return jq(f,v,u,q,o,d,function(s,c){var
+i=c[12],j=c[13],g=f[1][2],n=fv(a),o=nI(f,v,u,c,d,s),p=o?nL(f,c):o;if(p)var
+w=function(a){return jr(d,a)},x=function(b){return fx(d,a,b)},y=d[1],k=jp(f,c,i,function(a){return gU(y,a)},a,x,w);else
 var
 k=p;var
 q=k?b(i[1],g):k;if(q)var
-z=function(a){return jf(h,a)},A=1-a,B=function(a){return fu(h,A,a)},C=1-a,D=h[1],l=jd(f,c,j,function(a){return gR(D,a)},C,B,z);else
+z=function(a){return jr(h,a)},A=1-a,B=function(a){return fx(h,A,a)},C=1-a,D=h[1],l=jp(f,c,j,function(a){return gU(D,a)},C,B,z);else
 var
 l=q;var
 r=l?b(j[1],g):l;if(r)var
-E=[0,ab(J(n,c[7])),0],F=b(i[2],g),G=b(j[2],g),m=nI(c,v,eG(n,eG(ab(e),G,F),E));else
+E=[0,ac(K(n,c[7])),0],F=b(i[2],g),G=b(j[2],g),m=nK(c,s,eN(n,eN(ac(e),G,F),E));else
 var
-m=r;return m?nL(c,a,s):m},n,y)}var
+m=r;return m?nN(c,a,t):m},n,y)}var
 m=c}return m}function
-jg(b,d,c,f,e,a){var
-ag=a[2];if(ag){var
-i=ag[1],j=a[4];if(j){var
-x=j[1],k=a[5];if(k){var
-y=k[1];if(a[3]){var
-ah=K(y),ai=K(x),g=nM(a,i),z=eF(a[1]),A=z?eF(i):z;if(A){var
-l=dT(b,d,c,f,e,a,0,a[14]);if(l){var
-m=l[1],B=fn(b,d,c,a,m),C=B?ni(b,d,c,f,e,g):B,D=C?ft(b,a):C,E=D?ft(b,g):D,F=E?gU(b,d,c,f,e,a,g,0,m,ah):E;if(F)return gU(b,d,c,f,e,a,g,1,m,ai);var
-G=F}else
+js(al,d,c,g,f,a){var
+am=a[3];if(am)var
+aK=am[1],an=function(d,c,b){var
+a=i([0,e,e]);return[0,i([0,j,e]),a]},A=m$(dg(al,function(c,b,a){return i([0,j,e])},an),aK);else
 var
-G=l;var
-H=G}else
+A=1;if(A){var
+b=nd(al,a),ak=a[2];if(ak){var
+l=ak[1],m=a[5];if(m){var
+B=m[1],n=a[6];if(n){var
+C=n[1];if(a[4]){var
+ao=L(C),ap=L(B),h=nO(a,l),D=eM(a[1]),E=D?eM(l):D;if(E){var
+o=dW(b,d,c,g,f,a,0,a[15]);if(o){var
+p=o[1],F=fq(b,d,c,a,p),G=F?nk(b,d,c,g,f,h):F,H=G?fw(b,a):G,I=H?fw(b,h):H,J=I?gX(b,d,c,g,f,a,h,0,p,ao):I;if(J)return gX(b,d,c,g,f,a,h,1,p,ap);var
+K=J}else
 var
-H=A;return H}var
-h=nM(a,i),I=eF(a[1]),J=I?eF(i):I;if(J){var
-n=dT(b,d,c,f,e,a,0,a[14]);if(n){var
-o=n[1],L=fn(b,d,c,a,o),M=L?ni(b,d,c,f,e,h):L,N=M?ft(b,a):M,O=N?ft(b,h):N,P=O?gU(b,d,c,f,e,a,h,0,o,x):O;if(P)return gU(b,d,c,f,e,a,h,1,o,y);var
-Q=P}else
+K=o;var
+M=K}else
 var
-Q=n;var
-R=Q}else
+M=E;return M}var
+k=nO(a,l),N=eM(a[1]),O=N?eM(l):N;if(O){var
+q=dW(b,d,c,g,f,a,0,a[15]);if(q){var
+r=q[1],P=fq(b,d,c,a,r),Q=P?nk(b,d,c,g,f,k):P,R=Q?fw(b,a):Q,S=R?fw(b,k):R,T=S?gX(b,d,c,g,f,a,k,0,r,B):S;if(T)return gX(b,d,c,g,f,a,k,1,r,C);var
+U=T}else
 var
-R=J;var
-S=R}else
+U=q;var
+V=U}else
 var
-S=k;var
-T=S}else
+V=O;var
+W=V}else
 var
-T=j;return T}if(a[3]){var
-U=gH(a[5]),p=gH(a[4]),V=eF(a[1]);if(V){var
-q=dT(b,d,c,f,e,a,0,a[14]);if(q){var
-r=q[1],W=fn(b,d,c,a,r);if(W)var
-aj=a[6],ak=a[1],al=function(b,c,d){return eE(a,b,c,d)},am=0,an=gL(dQ(b,function(b,c,d){return dU(a,am,b,c,d)},al),ak,aj,U),s=an||gT(b,d,c,f,e,a,0,r,U);else
+W=n;var
+X=W}else
 var
-s=W;if(s){if(p){var
-ao=p[1],ap=a[7],aq=a[1],ar=function(b,c,d){return eE(a,b,c,d)},as=1,X=gM(dQ(b,function(b,c,d){return dU(a,as,b,c,d)},ar),aq,ap,ao);return X?X:gT(b,d,c,f,e,a,1,r,p)}var
-Y=1}else
+X=m;return X}if(a[4]){var
+Y=gK(a[6]),s=gK(a[5]),Z=eM(a[1]);if(Z){var
+t=dW(b,d,c,g,f,a,0,a[15]);if(t){var
+u=t[1],_=fq(b,d,c,a,u);if(_)var
+aq=a[7],ar=a[1],as=function(b,c,d){return eL(a,b,c,d)},at=0,au=gO(dg(b,function(b,c,d){return dX(a,at,b,c,d)},as),ar,aq,Y),v=au||gW(b,d,c,g,f,a,0,u,Y);else
 var
-Y=s;var
-Z=Y}else
+v=_;if(v){if(s){var
+av=s[1],aw=a[8],ax=a[1],ay=function(b,c,d){return eL(a,b,c,d)},az=1,$=gP(dg(b,function(b,c,d){return dX(a,az,b,c,d)},ay),ax,aw,av);return $?$:gW(b,d,c,g,f,a,1,u,s)}var
+aa=1}else
 var
-Z=q;var
-_=Z}else
+aa=v;var
+ab=aa}else
 var
-_=V;return _}var
-$=a[4],t=a[5],aa=eF(a[1]);if(aa){var
-u=dT(b,d,c,f,e,a,0,a[14]);if(u){var
-v=u[1],ab=fn(b,d,c,a,v);if(ab)var
-at=a[6],au=a[1],av=function(b,c,d){return eE(a,b,c,d)},aw=0,ax=gL(dQ(b,function(b,c,d){return dU(a,aw,b,c,d)},av),au,at,$),w=ax||gT(b,d,c,f,e,a,0,v,$);else
+ab=t;var
+ac=ab}else
 var
-w=ab;if(w){if(t){var
-ay=t[1],az=a[7],aA=a[1],aB=function(b,c,d){return eE(a,b,c,d)},aC=1,ac=gM(dQ(b,function(b,c,d){return dU(a,aC,b,c,d)},aB),aA,az,ay);return ac?ac:gT(b,d,c,f,e,a,1,v,t)}var
-ad=1}else
+ac=Z;return ac}var
+ad=a[5],w=a[6],ae=eM(a[1]);if(ae){var
+x=dW(b,d,c,g,f,a,0,a[15]);if(x){var
+y=x[1],af=fq(b,d,c,a,y);if(af)var
+aA=a[7],aB=a[1],aC=function(b,c,d){return eL(a,b,c,d)},aD=0,aE=gO(dg(b,function(b,c,d){return dX(a,aD,b,c,d)},aC),aB,aA,ad),z=aE||gW(b,d,c,g,f,a,0,y,ad);else
 var
-ad=w;var
-ae=ad}else
+z=af;if(z){if(w){var
+aF=w[1],aG=a[8],aH=a[1],aI=function(b,c,d){return eL(a,b,c,d)},aJ=1,ag=gP(dg(b,function(b,c,d){return dX(a,aJ,b,c,d)},aI),aH,aG,aF);return ag?ag:gW(b,d,c,g,f,a,1,y,w)}var
+ah=1}else
 var
-ae=u;var
-af=ae}else
+ah=z;var
+ai=ah}else
 var
-af=aa;return af}var
-wA=aH(ff(aH(aH(ff(e))))),wB=de(z(gF(aH(e),wA)));function
-nN(a){return g(z(a),wB)}function
-nO(b,a){var
-c=bg(b,a);return c?bg(a,b):c}function
-nP(c,a){if(a){var
-d=nP(c,a[2]);return as(b(c,a[1]),d)}return j}function
-nQ(g,a){if(a){var
-h=a[1],c=h[2],d=h[1],e=nQ(g,a[2]);if(e){var
+ai=x;var
+aj=ai}else
+var
+aj=ae;return aj}return A}var
+wW=aI(fh(aI(aI(fh(e))))),wX=de(B(gI(aI(e),wW)));function
+nP(a){return g(B(a),wX)}function
+nQ(b,a){var
+c=bk(b,a);return c?bk(a,b):c}function
+nR(c,a){if(a){var
+d=nR(c,a[2]);return aw(b(c,a[1]),d)}return j}function
+nS(g,a){if(a){var
+h=a[1],c=h[2],d=h[1],e=nS(g,a[2]);if(e){var
 i=e[1],f=i[2],j=i[1],k=e[2],m=function(a){var
-d=b(f,a);return nO(b(c,a),d)};return at(g[4],m)?[0,[0,[0,d,j],f],k]:[0,[0,[0,d,0],c],[0,[0,j,f],k]]}var
+d=b(f,a);return nQ(b(c,a),d)};return ai(g[4],m)?[0,[0,[0,d,j],f],k]:[0,[0,[0,d,0],c],[0,[0,j,f],k]]}var
 l=[0,[0,[0,d,0],c],0]}else
 var
 l=a;return l}function
-nR(c,a){if(a){var
-d=nR(c,a[2]);return b(c,a[1])+d|0}return a}function
-nS(a,i,h,g){if(0===g)return wC;var
-l=g-1|0,d=nS(a,i,h,l);if(d)var
-m=ex(0,cU(a[8])),e=dg(function(d){var
-b=ex(0,i);return dg(function(b){function
-c(a,c){return gQ(b,h,a,c)}return[0,b,fR(a[9],l,d,b,c)]},b)},m),n=function(d){var
+nT(c,a){if(a){var
+d=nT(c,a[2]);return b(c,a[1])+d|0}return a}function
+nU(a,i,h,g){if(0===g)return wY;var
+l=g-1|0,d=nU(a,i,h,l);if(d)var
+m=dS(0,cx(a[8])),e=b8(function(d){var
+b=dS(0,i);return b8(function(b){function
+c(a,c){return gT(b,h,a,c)}return[0,b,e1(a[9],l,d,b,c)]},b)},m),n=function(d){var
 e=d[2];function
-c(c){return bg(nP(e,b(a[3],c)),j)}return at(a[1],c)},f=bi(function(a){return bi(n,a)},e),c=f?[0,dg(function(b){return nQ(a,b)},e)]:f,o=c?[0,dO(d[1],[0,c[1],0])]:c,k=o;else
+c(c){return bk(nR(e,b(a[3],c)),j)}return ai(a[1],c)},f=aY(function(a){return aY(n,a)},e),c=f?[0,b8(function(b){return nS(a,b)},e)]:f,o=c?[0,dR(d[1],[0,c[1],0])]:c,k=o;else
 var
 k=d;return k}function
-jh(n,m,f,d,c){var
-h=bg(j,b(d,c));if(h)return h;var
+jt(n,m,f,d,c){var
+h=bk(j,b(d,c));if(h)return h;var
 a=b(n[5],c),l=0;if(a<m&&b(f,a)[1]===a){var
 k=b(f,a)[2];l=1}if(!l)var
 k=i([0,j,e]);var
-p=K(nN(b(d,c)));return o(g(i([0,aH(e),e]),p),k)}function
-nT(k,i,a,h,g,e,c){if(c){var
-l=c[1],m=l[2],d=nT(k,i,a,h,g+1|0,e,c[2]);if(nO(b(m,a),j))return d;var
-p=l[1],n=u(e,nR(function(b){return f(k,b,a)},p));if(0===n)return d;var
-q=nN(b(m,a)),o=[0,[0,S(i[4],h,g,a),n,q],d]}else
+o=L(nP(b(d,c)));return p(g(i([0,aI(e),e]),o),k)}function
+nV(k,i,a,h,g,e,c){if(c){var
+l=c[1],m=l[2],d=nV(k,i,a,h,g+1|0,e,c[2]);if(nQ(b(m,a),j))return d;var
+p=l[1],n=r(e,nT(function(b){return f(k,b,a)},p));if(0===n)return d;var
+q=nP(b(m,a)),o=[0,[0,S(i[4],h,g,a),n,q],d]}else
 var
 o=c;return o}function
-ji(f,e,d,c,b,a){if(b){if(a){var
-g=b[1],i=ji(f,e,d,c+1|0,b[2],a[2]),j=0===g?0:nT(f,e,d,c,0,g,a[1]);return dO(j,i)}var
+ju(f,e,d,c,b,a){if(b){if(a){var
+g=b[1],i=ju(f,e,d,c+1|0,b[2],a[2]),j=0===g?0:nV(f,e,d,c,0,g,a[1]);return dR(j,i)}var
 h=a}else
 var
 h=b;return h}function
-jj(d,a){var
-c=b(d[10],a);return o(c,a)?c:a}function
-jk(b,a){return K(jj(b,K(a)))}function
-eH(c,a){if(a){var
-d=a[1],f=eH(c,a[2]),h=b(c,d);return v(g(bG(d[2]),h),f)}return i([0,j,e])}function
-gV(f,e,a){if(a){var
-g=a[1],i=b(e,g),c=dV(f,g[2],i);if(c)var
-d=gV(f,e,a[2]),k=d?[0,as(c[1],d[1])]:d,h=k;else
+jv(d,a){var
+c=b(d[10],a);return p(c,a)?c:a}function
+jw(b,a){return L(jv(b,L(a)))}function
+eO(c,a){if(a){var
+d=a[1],f=eO(c,a[2]),h=b(c,d);return w(g(bK(d[2]),h),f)}return i([0,j,e])}function
+gY(f,e,a){if(a){var
+g=a[1],i=b(e,g),c=dY(f,g[2],i);if(c)var
+d=gY(f,e,a[2]),k=d?[0,aw(c[1],d[1])]:d,h=k;else
 var
 h=c;return h}return[0,j]}function
-jl(a){var
-b=a[3];return a_(i([0,j,e]),b)}function
+jx(a){var
+b=a[3];return bg(i([0,j,e]),b)}function
 dh(b,a){return g(b,de(a))}function
-nU(h,c,a){if(bh(c,i([0,j,e])))return[0,i([0,j,e])];var
-k=de(a),d=b(h[13],k),f=i7(de(a),d),l=f?[0,g(c,z(d))]:f;return l}var
-gW=z(fo);function
-nV(b,e){var
+nW(h,c,a){if(bl(c,i([0,j,e])))return[0,i([0,j,e])];var
+k=de(a),d=b(h[14],k),f=jh(de(a),d),l=f?[0,g(c,B(d))]:f;return l}var
+gZ=B(fr);function
+nX(b,e){var
 a=e;for(;;){if(a){var
-c=a[1],d=a[2];if(bc(b,c[1])){var
-f=nV(b,d);return as(c[2],f)}var
+c=a[1],d=a[2];if(a0(b,c[1])){var
+f=nX(b,d);return aw(c[2],f)}var
 a=d;continue}return j}}function
-jm(ai,ag,m,af,ae,a,ad,c,G,ac){if(G){var
-H=jm(ai,ag,m,af,ae,a,ad,c+1|0,G[2],ac);if(H){var
-aj=H[1],ak=aj[2],al=aj[1],az=G[1],u=mS(function(b){return ji(ag,a,b,0,a[2],ac)},az),aA=i([0,j,e]);if(bh(a[3],aA))var
+jy(ah,ag,m,af,ae,a,ad,c,G,ac){if(G){var
+H=jy(ah,ag,m,af,ae,a,ad,c+1|0,G[2],ac);if(H){var
+ai=H[1],ak=ai[2],al=ai[1],az=G[1],u=mQ(function(b){return ju(ag,a,b,0,a[2],ac)},az),aA=i([0,j,e]);if(bl(a[3],aA))var
 k=i([0,j,e]);else
 var
-aE=z(nV(c,ad)),k=g(a[3],aE);var
-aB=u?0:1;if(aB&&bh(k,i([0,j,e])))return[0,[0,al,ak]];var
-x=b(ae,c),h=x[2],s=x[3],d=b(a[5],c),p=b(a[8],c),w=0;if(c<af&&x[1]===c&&a_(i([0,j,e]),d)&&o(h,d)&&o(d,s)&&o(i([0,j,e]),k)){var
-ap=fh(function(a){var
-b=1-a[1],c=b?1-jl(a):b;return c},u),y=fh(function(a){var
-b=a[1];return b?jl(a):b},u),l=fh(function(a){var
-b=a[1],c=b?1-jl(a):b;return c},u),L=function(a){var
-b=g(d,v(d,a[3]));return dh(a[3],b)},t=eH(function(b){return jj(a,L(b))},y),A=eH(function(b){return jk(a,L(b))},y),aq=q(s,h),M=function(d,c){var
-a=q(c,p),b=q(p,d),e=o(a,b)?b:a;return g(e,aq)},B=gV(m,function(a){var
-c=K(a[3]);if(o(h,g(i([0,aH(e),e]),c)))var
-d=K(a[3]),b=g(i([0,aH(e),e]),d);else
+aE=B(nX(c,ad)),k=g(a[3],aE);var
+aB=u?0:1;if(aB&&bl(k,i([0,j,e])))return[0,[0,al,ak]];var
+x=b(ae,c),h=x[2],r=x[3],d=b(a[5],c),o=b(a[8],c),v=0;if(c<af&&x[1]===c&&bg(i([0,j,e]),d)&&p(h,d)&&p(d,r)&&p(i([0,j,e]),k)){var
+ap=fj(function(a){var
+b=1-a[1],c=b?1-jx(a):b;return c},u),y=fj(function(a){var
+b=a[1];return b?jx(a):b},u),l=fj(function(a){var
+b=a[1],c=b?1-jx(a):b;return c},u),K=function(a){var
+b=g(d,w(d,a[3]));return dh(a[3],b)},t=eO(function(b){return jv(a,K(b))},y),z=eO(function(b){return jw(a,K(b))},y),aq=s(r,h),M=function(d,c){var
+a=s(c,o),b=s(o,d),e=p(a,b)?b:a;return g(e,aq)},A=gY(m,function(a){var
+c=L(a[3]);if(p(h,g(i([0,aI(e),e]),c)))var
+d=L(a[3]),b=g(i([0,aI(e),e]),d);else
 var
 b=h;var
-f=dh(a[3],b);return v(i([0,e,e]),f)},ap),I=0;if(B){var
-C=gV(m,function(a){var
-b=dh(a[3],d);return v(i([0,e,e]),b)},y),J=0;if(C){var
-ar=z(C[1]),N=v(z(B[1]),ar);if(l){var
-f=b(a[6],c),ao=0;if(a_(i([0,j,e]),h)&&o(h,f)&&o(f,s)&&bi(function(a){return a_(K(a[3]),h)},l)){var
+f=dh(a[3],b);return w(i([0,e,e]),f)},ap),I=0;if(A){var
+C=gY(m,function(a){var
+b=dh(a[3],d);return w(i([0,e,e]),b)},y),J=0;if(C){var
+ar=B(C[1]),N=w(B(A[1]),ar);if(l){var
+f=b(a[6],c),ao=0;if(bg(i([0,j,e]),h)&&p(h,f)&&p(f,r)&&aY(function(a){return bg(L(a[3]),h)},l)){var
 O=function(b){var
-a=K(b[3]);return dh(a,g(f,q(f,a)))},P=dh(k,f),as=q(eH(function(b){return jj(a,O(b))},l),P),Q=q(eH(function(b){return jk(a,O(b))},l),P);if(b(a[7],c))var
-R=bh(f,s),S=R?o(Q,v(p,t)):R,r=S?[0,i([0,j,e])]:S;else{var
-Z=o(eH(function(c){var
-b=K(c[3]),d=q(f,b),h=g(q(f,b),d);return jk(a,dh(g(b,q(g(i([0,aH(e),e]),f),b)),h))},l),k);if(Z)var
-av=q(Q,t),r=[0,M(q(as,A),av)];else
+a=L(b[3]);return dh(a,g(f,s(f,a)))},P=dh(k,f),as=s(eO(function(b){return jv(a,O(b))},l),P),Q=s(eO(function(b){return jw(a,O(b))},l),P);if(b(a[7],c))var
+R=bl(f,r),S=R?p(Q,w(o,t)):R,q=S?[0,i([0,j,e])]:S;else{var
+Z=p(eO(function(c){var
+b=L(c[3]),d=s(f,b),h=g(s(f,b),d);return jw(a,dh(g(b,s(g(i([0,aI(e),e]),f),b)),h))},l),k);if(Z)var
+av=s(Q,t),q=[0,M(s(as,z),av)];else
 var
-r=Z}var
+q=Z}var
 T=function(a){var
-b=gV(m,function(b){var
-c=dh(b[3],a);return v(i([0,e,e]),c)},l);if(b){var
-c=nU(m,k,a);if(c)var
-f=q(d,a),r=g(p,a),s=o(i([0,j,e]),f)?g(t,f):g(A,f),u=g(gW,q(s,r)),w=c[1],h=[0,v(v(z(b[1]),w),u)];else
+b=gY(m,function(b){var
+c=dh(b[3],a);return w(i([0,e,e]),c)},l);if(b){var
+c=nW(m,k,a);if(c)var
+f=s(d,a),q=g(o,a),r=p(i([0,j,e]),f)?g(t,f):g(z,f),u=g(gZ,s(r,q)),v=c[1],h=[0,w(w(B(b[1]),v),u)];else
 var
 h=c;var
 n=h}else
 var
-n=b;return n};if(r){var
+n=b;return n};if(q){var
 D=T(h);if(D){var
 U=D[1],E=T(f);if(E)var
-V=E[1],at=g(gW,r[1]),au=o(U,V)?U:V,W=[0,q(v(N,au),at)];else
+V=E[1],at=g(gZ,q[1]),au=p(U,V)?U:V,W=[0,s(w(N,au),at)];else
 var
 W=E;var
 X=W}else
@@ -4391,11 +4454,11 @@ var
 X=D;var
 Y=X}else
 var
-Y=r;var
-n=Y;w=1;I=1;J=1;ao=1}if(!ao){var
-n=0;w=1;I=1;J=1}}else{var
-F=nU(m,k,d);if(F)var
-_=dh(k,d),aw=q(K(t),_),ax=M(q(K(A),_),aw),ay=g(gW,v(g(p,d),ax)),$=[0,q(v(N,F[1]),ay)];else
+Y=q;var
+n=Y;v=1;I=1;J=1;ao=1}if(!ao){var
+n=0;v=1;I=1;J=1}}else{var
+F=nW(m,k,d);if(F)var
+_=dh(k,d),aw=s(L(t),_),ax=M(s(L(z),_),aw),ay=g(gZ,w(g(o,d),ax)),$=[0,s(w(N,F[1]),ay)];else
 var
 $=F;var
 aa=$}}else
@@ -4403,23 +4466,23 @@ var
 aa=C;if(!J)var
 ab=aa}else
 var
-ab=B;if(!I){var
-n=ab;w=1}}if(!w)var
+ab=A;if(!I){var
+n=ab;v=1}}if(!v)var
 n=0;if(n)var
-aC=b(ai[3],c),aD=b(ah(b(a[8],c),aC),ak),am=[0,[0,v(n[1],al),aD]];else
+aC=b(ah[3],c),aD=b(aj(b(a[8],c),aC),ak),am=[0,[0,w(n[1],al),aD]];else
 var
 am=n;var
 an=am}else
 var
 an=H;return an}return[0,[0,i([0,j,e]),0]]}function
-jn(f,e,b,a){if(b){if(a){var
-h=b[1],k=de(bG(h)),l=g(bG(e),k),c=dV(f,h,g(a[1],l));if(c)var
-d=jn(f,e,b[2],a[2]),m=d?[0,as(c[1],d[1])]:d,i=m;else
+jz(f,e,b,a){if(b){if(a){var
+h=b[1],k=de(bK(h)),l=g(bK(e),k),c=dY(f,h,g(a[1],l));if(c)var
+d=jz(f,e,b[2],a[2]),m=d?[0,aw(c[1],d[1])]:d,i=m;else
 var
 i=c;return i}return[0,j]}return[0,j]}function
-nW(t,s,a,C,B,A){if(0===a[6])return wD;function
+nY(t,r,a,C,B,A){if(0===a[6])return wZ;function
 w(f){var
-c=b(t[2],f),d=0;return cd(function(j,m){var
+c=b(t[2],f),d=0;return b9(function(j,m){var
 n=a[1],k=b(a[2],[0,f,j])<n?1:0;if(k){var
 o=m[2],p=b(a[2],[0,f,j]),d=b(a[3],p),c=o;for(;;){if(d){if(c){var
 g=d[1],h=g<a[4]?1:0;if(h)var
@@ -4430,92 +4493,80 @@ d=d[2],c=c[2];continue}var
 i=e}else
 var
 i=c;return i}return c?0:1}}return k},d,c)}var
-m=at(t[1][1],w);if(m){var
-x=function(c){return b(a[5],c)<s?1:0},n=at(a[4],x);if(n)var
+m=ai(t[1][1],w);if(m){var
+x=function(c){return b(a[5],c)<r?1:0},n=ai(a[4],x);if(n)var
 y=function(c){var
-d=b(a[3],c);return bi(function(b){return b<a[4]?1:0},d)},u=at(a[1],y);else
+d=b(a[3],c);return aY(function(b){return b<a[4]?1:0},d)},u=ai(a[1],y);else
 var
 u=n;var
 f=u}else
 var
 f=m;if(f){var
 D=a[8],d=i([0,e,e]),c=D;for(;;){if(c){var
-p=c[1],r=o(i([0,j,e]),p);if(r){var
-z=c[2],d=q(d,p),c=z;continue}var
-v=r}else
+o=c[1],q=p(i([0,j,e]),o);if(q){var
+z=c[2],d=s(d,o),c=z;continue}var
+v=q}else
 var
-v=o(i([0,j,e]),d);var
+v=p(i([0,j,e]),d);var
 h=v;break}}else
 var
 h=f;if(h)var
-E=a[7],k=a_(i([0,j,e]),E);else
+E=a[7],k=bg(i([0,j,e]),E);else
 var
 k=h;if(k)var
-F=a[7],l=o(g(bG(a[6]),F),A);else
+F=a[7],l=p(g(bK(a[6]),F),A);else
 var
 l=k;if(l){var
-G=nS(a,C,B,a[6]);return df(function(d){var
-c=ex(0,s);return[0,d,dg(function(c){var
-d=ex(0,a[4]);return fh(function(d){return b(a[5],d)===c?1:0},d)},c)]},G)}return l}function
-nX(b,f,c,a,d){if(0===c)return[0,a];var
+G=nU(a,C,B,a[6]);return df(function(d){var
+c=dS(0,r);return[0,d,b8(function(c){var
+d=dS(0,a[4]);return fj(function(d){return b(a[5],d)===c?1:0},d)},c)]},G)}return l}function
+nZ(b,f,c,a,d){if(0===c)return[0,a];var
 x=c-1|0;if(d){var
-h=d[1],r=q(i([0,e,e]),b),s=g(g(h,bG(f+1|0)),r),k=o(g(g(a,bG(c)),b),s);if(k){var
-t=nX(b,f+1|0,x,h,d[2]);return df(function(b){return v(a,b)},t)}return k}var
-l=g(bG(c),b),u=q(i([0,e,e]),b),m=q(g(bG(f+1|0),u),l),n=a_(i([0,j,e]),m);if(n)var
-w=de(m),p=[0,v(a,g(g(a,l),w))];else
+h=d[1],q=s(i([0,e,e]),b),r=g(g(h,bK(f+1|0)),q),k=p(g(g(a,bK(c)),b),r);if(k){var
+t=nZ(b,f+1|0,x,h,d[2]);return df(function(b){return w(a,b)},t)}return k}var
+l=g(bK(c),b),u=s(i([0,e,e]),b),m=s(g(bK(f+1|0),u),l),n=bg(i([0,j,e]),m);if(n)var
+v=de(m),o=[0,w(a,g(g(a,l),v))];else
 var
-p=n;return p}function
-nY(r,d,f,c,q,b,a){var
-m=o(d,i([0,j,e]));if(m)var
+o=n;return o}function
+n0(r,d,f,c,q,b,a){var
+m=p(d,i([0,j,e]));if(m)var
 h=m;else{var
-n=a_(d,i([0,e,e])),p=n?dK(j,c):n;if(p)var
-s=g(d,z(c)),k=bh(z(f),s);else
+n=bg(d,i([0,e,e])),o=n?dN(j,c):n;if(o)var
+s=g(d,B(c)),k=bl(B(f),s);else
 var
-k=p;if(k){var
-l=nX(d,b,a,i([0,e,e]),q);if(l){var
-t=dR(c,b+a|0),u=gP(a),v=g(r,z(J(J(gP(b),u),t))),w=dR(cS(c,f),a),x=J(dR(f,b),w),y=z(J(gP(b+a|0),x));return o(g(l[1],y),v)}var
+k=o;if(k){var
+l=nZ(d,b,a,i([0,e,e]),q);if(l){var
+t=dU(c,b+a|0),u=gS(a),v=g(r,B(K(K(gS(b),u),t))),w=dU(cR(c,f),a),x=K(dU(f,b),w),y=B(K(gS(b+a|0),x));return p(g(l[1],y),v)}var
 h=l}else
 var
 h=k}return h}var
-gX=[ax,wE,b8(0)];function
-ao(a){throw[0,gX,2,t(wF,a)]}function
-bj(a){throw[0,gX,1,a]}function
-Z(a){throw[0,gX,3,a]}function
-r(c,b){var
-a=1-c;return a?ao(b):a}function
-X(c,b){var
-a=1-c;return a?bj(b):a}function
-gY(a){var
-b=80<F(a)?cr(a,0,80):a;return md(b)}var
-nZ=O(function(f,e,d){var
-a=f,b=e,c=d;for(;;){if(64===c)return ak(b);if(cN(function(b){return function(a){return 0===ge(b,a)?1:0}}(a),b)){var
+g0=[az,w0,cb(0)];function
+ar(a){throw[0,g0,2,u(w1,a)]}function
+bm(a){throw[0,g0,1,a]}function
+X(a){throw[0,g0,3,a]}function
+q(c,b){var
+a=1-c;return a?ar(b):a}function
+Y(c,b){var
+a=1-c;return a?bm(b):a}function
+g1(a){var
+b=80<E(a)?ct(a,0,80):a;return ma(b)}var
+n1=N(function(f,e,d){var
+a=f,b=e,c=d;for(;;){if(64===c)return ao(b);if(cf(function(b){return function(a){return 0===e8(b,a)?1:0}}(a),b)){var
 a=a+1|0;continue}var
 g=[0,a,b],a=a+1|0,b=g,c=c+1|0;continue}}(2,0,0));function
-n0(a,c){var
-b=K1(aj(c,32*a|0),a),d=fe(r_(b,0,16));return fe(r_(b,16,16))<<16|d}var
-wG=3,wH=h(function(a){return n0(wG,a)},nZ),wI=bO(nZ,0,8),wJ=2,wK=h(function(a){return n0(wJ,a)},wI);function
-cw(b,a){return b>>>a|0|b<<(32-a|0)}function
-n1(a,e,w,v){var
-h=0;for(;;){var
-U=J9(rF(bB(w),v+(4*h|0)|0))&-1;c(e,h)[1+h]=U;var
-V=h+1|0;if(15!==h){var
-h=V;continue}var
-b=16;for(;;){var
-r=b-15|0,o=c(e,r)[1+r],s=b-2|0,p=c(e,s)[1+s],N=cw(o,18),O=cw(o,7)^N^(o>>>3|0),P=cw(p,19),t=b-7|0,Q=(cw(p,17)^P^(p>>>10|0))&-1,u=b+pD|0,R=c(e,t)[1+t],S=(((c(e,u)[1+u]+(O&-1)|0)+R|0)+Q|0)&-1;c(e,b)[1+b]=S;var
-T=b+1|0;if(63!==b){var
-b=T;continue}var
-G=c(a,7)[8],H=c(a,6)[7],I=c(a,5)[6],J=c(a,4)[5],K=c(a,3)[4],L=c(a,2)[3],M=c(a,1)[2],g=0,d=c(a,0)[1],j=M,l=L,n=K,f=J,k=I,i=H,m=G;for(;;){if(64===g){var
-x=[0,d,[0,j,[0,l,[0,n,[0,f,[0,k,[0,i,[0,m,0]]]]]]]];return bv(function(b,d){a[1+b]=(c(a,b)[1+b]+d|0)&-1;return 0},x)}var
-y=cw(f,25),z=cw(f,11),A=(cw(f,6)^z^y)&-1,B=c(e,g)[1+g],q=(((m+A|0)+(i^f&(k^i))|0)+c(wH,g)[1+g]|0)+B|0,C=cw(d,22),D=cw(d,13),g=g+1|0,E=(n+q|0)&-1,n=l,F=((q+((cw(d,2)^D^C)&-1)|0)+(d&j|l&(d|j))|0)&-1,l=j,j=d,d=F,m=i,i=k,k=f,f=E;continue}}}}function
-fv(f){var
-b=aP(1,aR(aP,0,f)),e=n(b+2|0,0),d=n(b+2|0,0);aZ(function(a){var
+n2(a,c){var
+b=L_(ak(c,32*a|0),a),d=fg(su(b,0,16));return fg(su(b,16,16))<<16|d}var
+w2=3,w3=h(function(a){return n2(w2,a)},n1),w4=bU(n1,0,8),w5=2,w6=h(function(a){return n2(w5,a)},w4);function
+cz(b,a){return b>>>a|0|b<<(32-a|0)}function
+fy(f){var
+b=aK(1,aS(aK,0,f)),e=m(b+2|0,0),d=m(b+2|0,0);a3(function(a){var
 b=0<a?1:0,d=b?(e[1+a]=c(e,a)[1+a]+1|0,0):b;return d},f);var
 h=1;if(!(b<1)){var
 a=h;for(;;){var
-i=c(e,a)[1+a],g=a+1|0,j=(c(d,a)[1+a]+i|0)*2|0;c(d,g)[1+g]=j;if(1<<a<(d[1+a]+e[1+a]|0))ao(wQ);var
+i=c(e,a)[1+a],g=a+1|0,j=(c(d,a)[1+a]+i|0)*2|0;c(d,g)[1+g]=j;if(1<<a<(d[1+a]+e[1+a]|0))ar(xb);var
 k=a+1|0;if(b!==a){var
 a=k;continue}break}}var
-l=n(1<<b,0);p(function(s,a){var
+l=m(1<<b,0);o(function(s,a){var
 m=0<a?1:0;if(m){var
 i=a-1|0,t=c(d,a)[1+a],h=0,q=0;if(i<0)var
 j=h;else{var
@@ -4531,109 +4582,109 @@ f=v;continue}break}}var
 o=0}else
 var
 o=m;return o},f);return[0,b,l]}var
-wS=wR.slice(),wU=wT.slice(),wW=wV.slice(),wY=wX.slice(),w0=wZ.slice();function
-w1(aa,D,$,w){var
+xd=xc.slice(),xf=xe.slice(),xh=xg.slice(),xj=xi.slice(),xl=xk.slice();function
+xm(aa,D,$,w){var
 x=D+$|0,j=[0,D],f=[0,0],b=[0,0];function
-F(a){for(;;){if(b[1]<a){if(x<=j[1])ao(w2);f[1]=f[1]|bl(aa,j[1])<<b[1];j[1]++;b[1]=b[1]+8|0;continue}return 0}}function
+E(a){for(;;){if(b[1]<a){if(x<=j[1])ar(xn);f[1]=f[1]|bp(aa,j[1])<<b[1];j[1]++;b[1]=b[1]+8|0;continue}return 0}}function
 y(a){f[1]=f[1]>>>a|0;b[1]=b[1]-a|0;return 0}function
-a(a){if(0===a)return 0;F(a);var
+a(a){if(0===a)return 0;E(a);var
 b=f[1]&((1<<a)-1|0);y(a);return b}function
-z(a){for(;;){if(b[1]<a[1]&&j[1]<x){F(b[1]+8|0);continue}var
-e=f[1]&((1<<a[1])-1|0),g=c(a[2],e)[1+e],d=g&15,h=0===d?1:0,i=h||(b[1]<d?1:0);if(i)ao(w3);y(d);return g>>>4|0}}var
-k=c$(w,1),d=[0,0];function
+z(a){for(;;){if(b[1]<a[1]&&j[1]<x){E(b[1]+8|0);continue}var
+e=f[1]&((1<<a[1])-1|0),g=c(a[2],e)[1+e],d=g&15,h=0===d?1:0,i=h||(b[1]<d?1:0);if(i)ar(xo);y(d);return g>>>4|0}}var
+k=da(w,1),d=[0,0];function
 A(b){var
-a=w<(d[1]+b|0)?1:0;return a?ao(w4):a}var
-s=[m,function(b){var
-a=fv(n(30,5));return[0,fv(l(288,function(a){return ks<=a?cF<=a?280<=a?8:7:9:8})),a]}];for(;;){var
-ab=a(1),H=a(2),at=0;if(2<H>>>0)ao(w5);else{var
-_=0;switch(H){case
+a=w<(d[1]+b|0)?1:0;return a?ar(xp):a}var
+s=[n,function(b){var
+a=fy(m(30,5));return[0,fy(l(288,function(a){return kq<=a?cG<=a?280<=a?8:7:9:8})),a]}];for(;;){var
+ab=a(1),F=a(2),at=0;if(2<F>>>0)ar(xq);else{var
+_=0;switch(F){case
 0:y(b[1]&7);var
-t=a(16);if(65535!==(t^a(16)))ao(w6);A(t);var
+t=a(16);if(65535!==(t^a(16)))ar(xr);A(t);var
 ac=1;if(!(t<1)){var
 B=ac;for(;;){var
-ad=l2(a(8));dC(k,d[1],ad);d[1]++;var
+ad=lY(a(8));dF(k,d[1],ad);d[1]++;var
 ae=B+1|0;if(t!==B){var
 B=ae;continue}break}}_=1;break;case
 1:var
-J=G(s),K=E===J?s[1]:m===J?I(s):s,M=K[2],L=K[1];break;default:var
-h=a(5)+qu|0,q=a(5)+1|0,aj=286<h?1:0,ai=a(4)+4|0,ak=aj||(30<q?1:0);if(ak)ao(w_);var
-S=n(19,0),T=ai-1|0,al=0;if(!(T<0)){var
+I=H(s),K=G===I?s[1]:n===I?J(s):s,M=K[2],L=K[1];break;default:var
+h=a(5)+qL|0,q=a(5)+1|0,aj=286<h?1:0,ai=a(4)+4|0,ak=aj||(30<q?1:0);if(ak)ar(xv);var
+S=m(19,0),T=ai-1|0,al=0;if(!(T<0)){var
 r=al;for(;;){var
-aq=a(3),X=c(wS,r)[1+r];c(S,X)[1+X]=aq;var
-ar=r+1|0;if(T!==r){var
-r=ar;continue}break}}var
-u=n(h+q|0,0),e=0,am=fv(S);for(;;){if(e<(h+q|0)){var
-U=z(am),V=U+pD|0;if(2<V>>>0)var
+ap=a(3),X=c(xd,r)[1+r];c(S,X)[1+X]=ap;var
+aq=r+1|0;if(T!==r){var
+r=aq;continue}break}}var
+u=m(h+q|0,0),e=0,am=fy(S);for(;;){if(e<(h+q|0)){var
+U=z(am),V=U+pM|0;if(2<V>>>0)var
 i=1,v=U;else
 switch(V){case
-0:if(0===e)ao(xa);var
+0:if(0===e)ar(xx);var
 W=e-1|0,an=3+a(2)|0,i=an,v=c(u,W)[1+W];break;case
 1:var
 i=3+a(3)|0,v=0;break;default:var
-i=11+a(7)|0,v=0}if((h+q|0)<(e+i|0))ao(w$);gq(u,e,i,v);var
+i=11+a(7)|0,v=0}if((h+q|0)<(e+i|0))ar(xw);gu(u,e,i,v);var
 e=e+i|0;continue}var
-ap=fv(bO(u,h,q)),M=ap,L=fv(bO(u,0,h));break}}if(!_)for(;;){var
-g=z(L);if(!(cF<=g)){A(1);aA(k,d[1],g);d[1]++;continue}if(cF<g){if(285<g)ao(w7);var
-N=g+pW|0,O=g+pW|0,af=a(c(wW,N)[1+N]),C=c(wU,O)[1+O]+af|0,o=z(M);if(29<o)ao(w8);var
-ag=a(c(w0,o)[1+o]),P=c(wY,o)[1+o]+ag|0;if(d[1]<P)ao(w9);A(C);var
+ao=fy(bU(u,h,q)),M=ao,L=fy(bU(u,0,h));break}}if(!_)for(;;){var
+g=z(L);if(!(cG<=g)){A(1);aC(k,d[1],g);d[1]++;continue}if(cG<g){if(285<g)ar(xs);var
+N=g+p8|0,O=g+p8|0,af=a(c(xh,N)[1+N]),C=c(xf,O)[1+O]+af|0,o=z(M);if(29<o)ar(xt);var
+ag=a(c(xl,o)[1+o]),P=c(xj,o)[1+o]+ag|0;if(d[1]<P)ar(xu);A(C);var
 Q=d[1],R=(d[1]+C|0)-1|0;if(!(R<Q)){var
-p=Q;for(;;){aA(k,p,bL(k,p-P|0));var
+p=Q;for(;;){aC(k,p,bO(k,p-P|0));var
 ah=p+1|0;if(R!==p){var
 p=ah;continue}break}}d[1]=d[1]+C|0;continue}at=1;break}}if(0===ab)continue;var
 Y=8<=b[1]?1:0;if(Y)var
 Z=Y;else
 var
-as=j[1]!==x?1:0,Z=as||(d[1]!==w?1:0);if(Z)ao(xb);return aW(k)}}var
-xc=l(cF,function(d){var
+as=j[1]!==x?1:0,Z=as||(d[1]!==w?1:0);if(Z)ar(xy);return a1(k)}}var
+xz=l(cG,function(d){var
 b=1,a=d;for(;;){var
 c=1===(a&1)?-306674912^(a>>>1|0):a>>>1|0,e=b+1|0;if(8!==b){var
-b=e,a=c;continue}return c}}),xd=268435456;function
-n2(a){return aP(xd,40*cK(a,53687091)|0)}function
-gZ(b,a){var
-c=ac(b,a+1|0)<<8;return ac(b,a)|c}function
-jo(b,a){var
-c=gZ(b,a+2|0)<<16;return gZ(b,a)|c}function
-a2(g,d){var
-b=aK(d),c=d-1|0,e=0;if(!(c<0)){var
-a=e;for(;;){aA(b,a,l2((g>>>(8*a|0)|0)&f3));var
+b=e,a=c;continue}return c}}),xA=ql;function
+n3(a){return aK(xA,40*c_(a,53687091)|0)}function
+g2(b,a){var
+c=ad(b,a+1|0)<<8;return ad(b,a)|c}function
+jA(b,a){var
+c=g2(b,a+2|0)<<16;return g2(b,a)|c}function
+a6(g,d){var
+b=aM(d),c=d-1|0,e=0;if(!(c<0)){var
+a=e;for(;;){aC(b,a,lY((g>>>(8*a|0)|0)&f5));var
 f=a+1|0;if(c!==a){var
-a=f;continue}break}}return aW(b)}var
-di=[ax,xu,b8(0)];function
-n3(f){var
-b=F(f),a=[0,0];function
-g(c){return a[1]<b?ac(f,a[1]):0}function
+a=f;continue}break}}return a1(b)}var
+di=[az,xR,cb(0)];function
+n4(f){var
+b=E(f),a=[0,0];function
+g(c){return a[1]<b?ad(f,a[1]):0}function
 h(d){if(b<=a[1])throw di;var
-c=ac(f,a[1]);a[1]++;return c}function
+c=ad(f,a[1]);a[1]++;return c}function
 c(d){for(;;){var
 b=g(0)-9|0,c=0;if(4<b>>>0){if(23===b)c=1}else
 if(1<b-2>>>0)c=1;if(c){a[1]++;continue}return 0}}function
 k(b){var
 a=h(0)!==b?1:0;if(a)throw di;return a}function
 q(c){for(;;){var
-b=h(0);if(34===b)return cr(f,c,(a[1]-1|0)-c|0);if(92===b){h(0);continue}if(32<=b)continue;throw di}}function
-l(m){if(am<m)throw di;c(0);var
-b=g(0),e=0;if(k3<=b)if(rh===b){var
-o=0,n=xv;e=1}else
-if(p3===b){var
-o=xw,n=xx;e=1}else
-if(qg===b){a[1]++;c(0);if(pV===g(0)){a[1]++;var
-d=xy}else{var
+b=h(0);if(34===b)return ct(f,c,(a[1]-1|0)-c|0);if(92===b){h(0);continue}if(32<=b)continue;throw di}}function
+l(m){if(al<m)throw di;c(0);var
+b=g(0),e=0;if(k2<=b)if(rB===b){var
+o=0,n=xS;e=1}else
+if(qd===b){var
+o=xT,n=xU;e=1}else
+if(qv===b){a[1]++;c(0);if(p7===g(0)){a[1]++;var
+d=xV}else{var
 y=0;for(;;){c(0);k(34);var
 E=q(a[1]);c(0);k(58);var
 z=[0,[0,E,l(m+1|0)],y],A=h(0);if(44===A){var
-y=z;continue}if(pV!==A)throw di;var
-d=[5,ak(z)];break}}}else
+y=z;continue}if(p7!==A)throw di;var
+d=[5,ao(z)];break}}}else
 e=2;else
 if(34===b){a[1]++;var
 d=[3,q(a[1])]}else
 if(91===b){a[1]++;c(0);if(93===g(0)){a[1]++;var
-d=xz}else{var
+d=xW}else{var
 v=0;for(;;){var
 w=[0,l(m+1|0),v],x=h(0);if(44===x){var
 v=w;continue}if(93!==x)throw di;var
-d=[4,ak(w)];break}}}else
-if(hF<=b){var
-o=xA,n=xB;e=1}else
+d=[4,ao(w)];break}}}else
+if(hW<=b){var
+o=xX,n=xY;e=1}else
 e=2;var
 B=0;switch(e){case
 2:var
@@ -4644,42 +4695,48 @@ if(11===p)j=1}else
 if(45<=i){if(!(47<=i))j=1}else
 if(43===i)j=1;var
 C=j?1:0;if(C){a[1]++;continue}var
-t=cr(f,s,a[1]-s|0),u=lZ(t),D=u?[1,u[1]]:[2,JV(t)],d=D;break}break;case
-0:break;default:mc(k,n);var
+t=ct(f,s,a[1]-s|0),u=lV(t),D=u?[1,u[1]]:[2,K4(t)],d=D;break}break;case
+0:break;default:l$(k,n);var
 r=o;B=1}if(!B)var
 r=d;c(0);return r}var
 d=l(0);if(a[1]!==b)throw di;return d}function
-g0(b,a){var
-c=b+a|0;if((b<=c?1:0)===(0<=a?1:0))return c;throw T}function
-g1(e){var
-a=be(47,e);if(a){var
-b=a[2],c=a[1];if(!b)return z(gD(c));if(!b[2]){var
-d=b[1];if(0<bs(gD(d))){var
-f=gD(d);return b2(gD(c),f)}}}throw T}function
-jp(a){function
+g3(b,a){var
+c=b+a|0;if((b<=c?1:0)===(0<=a?1:0))return c;throw Q}function
+n5(h,d){var
+c=KQ(8,0,[0,d]),e=d-1|0,i=0,j=0;if(!(e<0)){var
+a=j,f=i;for(;;){var
+g=g3(f,b(h,a));KT(c,a,g);var
+k=a+1|0;if(e!==a){var
+a=k,f=g;continue}break}}return function(a){return KS(c,a)}}function
+g4(e){var
+a=bb(47,e);if(a){var
+b=a[2],c=a[1];if(!b)return B(gG(c));if(!b[2]){var
+d=b[1];if(0<by(gG(d))){var
+f=gG(d);return b6(gG(c),f)}}}throw Q}function
+jB(a){function
 b(c){var
-a=be(94,c);if(a){var
+a=bb(94,c);if(a){var
 b=a[2];if(b&&!b[2]){var
-d=h9(b[1]);return[0,h9(a[1]),d]}}throw T}function
+d=ij(b[1]);return[0,ij(a[1]),d]}}throw Q}function
 c(c){var
-a=be(42,c);if(a){var
-d=k(b,a[2]);return[0,g1(a[1]),d]}throw T}return L(a,xL)?0:k(c,be(32,a))}function
-xY(h){var
-i=F(h);function
+a=bb(42,c);if(a){var
+d=k(b,a[2]);return[0,g4(a[1]),d]}throw Q}return I(a,x8)?0:k(c,bb(32,a))}function
+yj(h){var
+i=E(h);function
 g(a){var
-b=a<i?1:0,c=b?ac(h,a):b;return c}function
-d(a){return cG===(g(a)&h3)?1:0}var
+b=a<i?1:0,c=b?ad(h,a):b;return c}function
+d(a){return c7===(g(a)&ic)?1:0}var
 a=0;for(;;){var
 j=a===i?1:0;if(j)var
 k=j;else{var
-b=g(a),e=g(a+1|0);if(!(cG<=b)){var
-a=a+1|0;continue}if(194<=b&&!(lb<=b)){var
+b=g(a),e=g(a+1|0);if(!(c7<=b)){var
+a=a+1|0;continue}if(194<=b&&!(k$<=b)){var
 w=d(a+1|0);if(w){var
-a=a+2|0;continue}return w}if(lb<=b&&!(kD<=b)){var
+a=a+2|0;continue}return w}if(k$<=b&&!(kE<=b)){var
 s=d(a+1|0);if(s){var
 t=d(a+2|0);if(t){var
-z=lb!==b?1:0,u=z||(eY<=e?1:0);if(u){var
-A=237!==b?1:0,v=A||(e<eY?1:0);if(v){var
+z=k$!==b?1:0,u=z||(e3<=e?1:0);if(u){var
+A=237!==b?1:0,v=A||(e<e3?1:0);if(v){var
 a=a+3|0;continue}var
 f=v}else
 var
@@ -4688,13 +4745,13 @@ var
 f=t}else
 var
 f=s;return f}var
-l=kD<=b?1:0;if(l){var
+l=kE<=b?1:0;if(l){var
 m=b<245?1:0;if(m){var
 n=d(a+1|0);if(n){var
 o=d(a+2|0);if(o){var
 p=d(a+3|0);if(p){var
-x=kD!==b?1:0,q=x||(ks<=e?1:0);if(q){var
-y=244!==b?1:0,r=y||(e<ks?1:0);if(r){var
+x=kE!==b?1:0,q=x||(kq<=e?1:0);if(q){var
+y=244!==b?1:0,r=y||(e<kq?1:0);if(r){var
 a=a+4|0;continue}var
 c=r}else
 var
@@ -4710,104 +4767,104 @@ c=m}else
 var
 c=l;var
 k=c}return k}}function
-g2(b){if(typeof
+g5(b){if(typeof
 b!=="number")switch(b[0]){case
 3:var
-c=b[1],d=F(c),a=0,p=function(a){var
+c=b[1],d=E(c),a=0,p=function(a){var
 c=48<=a?1:0,d=c?a<=57?1:0:c;if(d)var
 b=d;else{var
-e=97<=a?1:0,f=e?a<=hF?1:0:e;if(f)var
+e=97<=a?1:0,f=e?a<=hW?1:0:e;if(f)var
 b=f;else
 var
 g=65<=a?1:0,b=g?a<=70?1:0:g}return b};for(;;){var
 g=d<=a?1:0,o=0;if(g)var
-e=g;else{if(92!==ac(c,a)){var
+e=g;else{if(92!==ad(c,a)){var
 a=a+1|0;continue}var
-h=(a+1|0)<d?1:0;if(h)if(rd===ac(c,a+1|0)){var
+h=(a+1|0)<d?1:0;if(h)if(ry===ad(c,a+1|0)){var
 i=(a+5|0)<d?1:0;if(i){var
-j=it(p,cr(c,a+2|0,4));if(j){var
+j=iD(p,ct(c,a+2|0,4));if(j){var
 a=a+6|0;continue}var
 l=j}else
 var
 l=i;var
 n=l;o=1}else{var
-m=iu(xZ,ac(c,a+1|0));if(m){var
+m=iE(yk,ad(c,a+1|0));if(m){var
 a=a+2|0;continue}var
 e=m}else
 var
 e=h}if(!o)var
-n=e;return r(n,x0)}case
-4:return x(g2,b[1]);case
+n=e;return q(n,yl)}case
+4:return x(g5,b[1]);case
 5:var
-f=b[1],q=C(f);r(C(bn(ic,k(function(a){return a[1]},f)))===q?1:0,x1);return x(function(a){g2([3,a[1]]);return g2(a[2])},f)}return 0}function
-x2(d){var
-g=F(d);function
+f=b[1],r=C(f);q(C(bj(ip,k(function(a){return a[1]},f)))===r?1:0,ym);return x(function(a){g5([3,a[1]]);return g5(a[2])},f)}return 0}function
+yn(d){var
+g=E(d);function
 k(a){var
 b=a<g?1:0;if(b)var
-c=48<=ac(d,a)?1:0,e=c?ac(d,a)<=57?1:0:c;else
+c=48<=ad(d,a)?1:0,e=c?ad(d,a)<=57?1:0:c;else
 var
 e=b;return e}function
 c(a,c){var
-b=a<g?1:0;return b?iu(c,ac(d,a)):b}function
-i(b){r(k(b),x3);var
+b=a<g?1:0;return b?iE(c,ad(d,a)):b}function
+i(b){q(k(b),yo);var
 a=b;for(;;){if(k(a)){var
 a=a+1|0;continue}return a}}var
 a=0;a:for(;;){var
-m=a<g?1:0;if(m){if(34===ac(d,a)){var
+m=a<g?1:0;if(m){if(34===ad(d,a)){var
 b=a+1|0;for(;;){if(g<=b)var
 n=b;else{var
-l=ac(d,b);if(34!==l){if(92===l){var
+l=ad(d,b);if(34!==l){if(92===l){var
 b=b+2|0;continue}var
 b=b+1|0;continue}var
 n=b+1|0}var
-a=n;continue a}}if(c(a,x4)){var
-j=c(a,x5)?a+1|0:a,h=c(j,x6)?j+1|0:i(j),e=c(h,x7)?i(h+1|0):h;if(c(e,x8))var
-q=c(e+1|0,x9)?e+2|0:e+1|0,f=i(q);else
+a=n;continue a}}if(c(a,yp)){var
+j=c(a,yq)?a+1|0:a,h=c(j,yr)?j+1|0:i(j),e=c(h,ys)?i(h+1|0):h;if(c(e,yt))var
+r=c(e+1|0,yu)?e+2|0:e+1|0,f=i(r);else
 var
 f=e;var
-o=1-c(f,x$);if(o)var
+o=1-c(f,yw);if(o)var
 s=h<f?1:0,p=s||((f-a|0)<=19?1:0);else
 var
-p=o;r(p,x_);var
+p=o;q(p,yv);var
 a=f;continue}var
 a=a+1|0;continue}return m}}function
-ya(o,h){r(aI(h,yc),yb);var
-i=ai(h,yd),a=i[2];r(i[1]<=d3?1:0,ye);var
-j=G(a),e=E===j?a[1]:m===j?I(a):a;r(xY(e),yf);x2(e);try{var
-v=n3(e),c=v}catch(a){a=aX(a);if(a!==di&&a[1]!==gi)throw a;var
-c=ao(yg)}if(typeof
+yx(o,h){q(aH(h,yz),yy);var
+i=ah(h,yA),a=i[2];q(i[1]<=d$?1:0,yB);var
+j=H(a),e=G===j?a[1]:n===j?J(a):a;q(yj(e),yC);yn(e);try{var
+v=n4(e),c=v}catch(a){a=a2(a);if(a!==di&&a[1]!==gl)throw a;var
+c=ar(yD)}if(typeof
 c!=="number"&&5===c[0]){var
-f=c[1];if(bc(aT(ic,k(function(a){return a[1]},f)),yi)){g2(c);r(bc(gm(yl,f),yk),yj);var
-g=gm(ym,f),n=0;if(typeof
+f=c[1];if(a0(aW(ip,k(function(a){return a[1]},f)),yF)){g5(c);q(a0(gp(yI,f),yH),yG);var
+g=gp(yJ,f),m=0;if(typeof
 g!=="number"&&5===g[0]){var
-d=g[1];n=1}if(!n)var
-d=ao(yn);var
-p=h[1]-1|0,l=C(d)===p?1:0,q=l?c9(function(a){return aI(h,a[1])},d):l;r(q,yo);var
-s=0.,t=H(function(V,F){var
-G=F[1],I=ai(h,G)[1],t=F[2];function
+d=g[1];m=1}if(!m)var
+d=ar(yK);var
+p=h[1]-1|0,l=C(d)===p?1:0,s=l?bT(function(a){return aH(h,a[1])},d):l;q(s,yL);var
+t=0.,u=F(function(V,G){var
+H=G[1],J=ah(h,H)[1],u=G[2];function
 c(c){var
-a=gY(G);return ao(b(al(xM),a))}var
-J=0;if(typeof
-t!=="number"&&4===t[0]){var
-n=t[1];if(n){var
+a=g1(H);return ar(b(ap(x9),a))}var
+K=0;if(typeof
+u!=="number"&&4===u[0]){var
+n=u[1];if(n){var
 o=n[1],e=0;if(typeof
 o!=="number"&&3===o[0]){var
 p=n[2];if(p){var
 q=p[1],i=0;if(typeof
 q!=="number"&&3===q[0]){var
-r=p[2];if(r){var
-s=r[1],v=0;if(typeof
-s!=="number"&&4===s[0])if(r[2]){e=1;i=1;v=1}else{var
-T=s[1],U=k(function(a){if(typeof
+s=p[2];if(s){var
+t=s[1],v=0;if(typeof
+t!=="number"&&4===t[0])if(s[2]){e=1;i=1;v=1}else{var
+T=t[1],U=k(function(a){if(typeof
 a!=="number"&&1===a[0]){var
-b=a[1];if(0<=b)return b}return c(0)},T),g=U,l=q[1],a=o[1];J=1;e=1;i=1;v=1}if(!v){e=1;i=1}}else{e=1;i=1}}if(!i)e=1}else
-e=1}}}if(!J)var
+b=a[1];if(0<=b)return b}return c(0)},T),g=U,l=q[1],a=o[1];K=1;e=1;i=1;v=1}if(!v){e=1;i=1}}else{e=1;i=1}}if(!i)e=1}else
+e=1}}}if(!K)var
 j=c(0),g=j[3],l=j[2],a=j[1];var
-K=0===g?1:0,M=K||(3<C(g)?1:0);if(M)c(0);var
-N=1,m=H(function(b,a){if(0<a&&cm(dy,a)<b)return c(0);return u(b,a)},N,g),x=L(l,xN),y=1-x,O=y?R(l,xO):y;if(O)c(0);var
-w=0;if(R(a,xP)){var
-f=0;if(R(a,xQ))if(R(a,xR))if(R(a,xS)){if(R(a,xT))if(R(a,xU)){var
-z=R(a,xV);if(z){var
+L=0===g?1:0,N=L||(3<C(g)?1:0);if(N)c(0);var
+O=1,m=F(function(b,a){if(0<a&&bF(dA,a)<b)return c(0);return r(b,a)},O,g),x=I(l,x_),y=1-x,P=y?M(l,x$):y;if(P)c(0);var
+w=0;if(M(a,ya)){var
+f=0;if(M(a,yb))if(M(a,yc))if(M(a,yd)){if(M(a,ye))if(M(a,yf)){var
+z=M(a,yg);if(z){var
 d=c(0);f=1}else{var
 d=z;f=1}}else{w=1;f=1}}else{var
 d=4;f=1}else{var
@@ -4816,192 +4873,219 @@ d=8}else
 w=1;if(w)var
 d=1;var
 A=0<d?1:0;if(A)var
-P=cm(I,d)<m?1:0,B=P||(u(m,d)!==I?1:0);else
+Q=bF(J,d)<m?1:0,B=Q||(r(m,d)!==J?1:0);else
 var
 B=A;if(B)c(0);var
 D=1-x;if(D)var
-Q=1!==C(g)?1:0,E=Q||1-aC(a,xX);else
+R=1!==C(g)?1:0,E=R||1-aA(a,yi);else
 var
 E=D;if(E)c(0);var
-S=L(a,xW)?1.:8.;return V+m*S},s,d);return r(t<=n2(o)?1:0,yp)}}return ao(yh)}function
-bo(c,b,a){var
-d=c[2];return ao(S(al(yq),d,b,a))}function
-b4(c,a,f,e){if(typeof
+S=I(a,yh)?1.:8.;return V+m*S},t,d);return q(u<=n3(o)?1:0,yM)}}return ar(yE)}function
+bh(c,b,a){var
+d=c[2];return ar(S(ap(yN),d,b,a))}function
+bY(c,a,f,e){if(typeof
 c!=="number"&&5===c[0]){var
-d=c[1];if(c9(function(a){return l6(a,d)},e)){x(function(d){var
-b=d[1],c=1-aC(b,e);return c?Z(t(ys,gY(t(a,b)))):c},d);return[0,d,a,f]}}return ao(b(al(yr),a))}function
-aJ(b,a){return gm(a,b[1])}function
-fw(c,b,a){return 0===aJ(b,a)?0:[0,f(c,b,a)]}function
-cY(c,b,e){var
+d=c[1];if(bT(function(a){return l3(a,d)},e)){x(function(d){var
+b=d[1],c=1-aA(b,e);return c?X(u(yP,g1(u(a,b)))):c},d);return[0,d,a,f]}}return ar(b(ap(yO),a))}function
+aJ(b,a){return gp(a,b[1])}function
+fz(c,b,a){return 0===aJ(b,a)?0:[0,f(c,b,a)]}function
+cW(c,b,e){var
 a=aJ(c,b);if(typeof
 a!=="number"&&3===a[0]){var
-d=a[1];if(aC(d,e))return d}return bo(c,b,yt)}function
-g3(c,b){var
+d=a[1];if(aA(d,e))return d}return bh(c,b,yQ)}function
+fA(c,b){var
 a=aJ(c,b);if(typeof
-a!=="number"&&0===a[0])return a[1];return bo(c,b,yu)}function
-eI(e,d,c){var
-f=e?e[1]:gk,a=aJ(d,c);if(typeof
+a!=="number"&&0===a[0])return a[1];return bh(c,b,yR)}function
+eP(e,d,c){var
+f=e?e[1]:gn,a=aJ(d,c);if(typeof
 a!=="number"&&1===a[0]){var
-b=a[1];if(0<=b&&b<=f)return b}return bo(d,c,yv)}function
-jq(b,g,f,e,d){var
-h=b?b[1]:b,i=g?g[1]:-dF,j=f?f[1]:dF,a=aJ(e,d);if(typeof
+b=a[1];if(0<=b&&b<=f)return b}return bh(d,c,yS)}function
+jC(b,g,f,e,d){var
+h=b?b[1]:b,i=g?g[1]:-dI,j=f?f[1]:dI,a=aJ(e,d);if(typeof
 a!=="number")switch(a[0]){case
 2:var
 c=a[1];if(i<=c&&c<=j)return c;break;case
-3:if(!R(a[1],yx)&&h)return a6;break}return bo(e,d,yw)}function
-jr(b,a){return jq(0,[0,cn(yy)],[0,1.-lY/2.],b,a)}function
-eJ(a,c){var
-b=t(a[2],c),d=U(a[3],b);dc(a[3],b);return d}function
-g4(d,c,b,a){var
-e=c[2],g=f(al(yz),e,b);r(1===C(a[1])?1:0,g);if(d&&d[1]!==a[2])return bo(c,b,yA);return 0}function
-js(e,d){var
+3:if(!M(a[1],yU)&&h)return ba;break}return bh(e,d,yT)}function
+jD(b,a){return jC(0,[0,cp(yV)],[0,1.-lU/2.],b,a)}function
+dZ(a,c){var
+b=u(a[2],c),d=U(a[3],b);dc(a[3],b);return d}function
+g6(d,c,b,a){var
+e=c[2],g=f(ap(yW),e,b);q(1===C(a[1])?1:0,g);if(d&&d[1]!==a[2])return bh(c,b,yX);return 0}function
+g7(e,d){var
 c=e[2]-1|0,f=0;if(!(c<0)){var
 a=f;for(;;){b(d,a);var
 g=a+1|0;if(c!==a){var
 a=g;continue}break}}return 0}function
-fx(a,f,e,d,c){var
-i=a?a[1]:a,j=f?f[1]:gk,g=c[3];if(0===g[0]){var
-h=g[1];js(c,function(f){var
-a=b(h,f),g=a<i?1:0,c=g||(j<a?1:0);return c?bo(e,d,yB):c});return h}return bo(e,d,yC)}function
-fy(f,e,d,c,a){var
-i=f?f[1]:-dF,j=e?e[1]:dF,g=a[3];if(1===g[0]){var
-h=g[1];js(a,function(g){var
-a=b(h,g),e=i<=a?1:0,k=e?a<=j?1:0:e,f=1-k;return f?bo(d,c,yE):f});return h}return bo(d,c,yD)}function
-a$(f,e,d,b,a){var
-c=eJ(b,a);return aG(function(c){g4(f,b,a,c);var
-g=fx(e,d,b,a,c);return[0,c[2],g]},c)}function
-bH(f,e,d,b,a){var
-c=eJ(b,a);return aG(function(c){g4(f,b,a,c);var
-g=fy(e,d,b,a,c);return[0,c[2],g]},c)}function
-jt(g,d,c){var
-a=eJ(d,c);return aG(function(a){g4(g,d,c,a);var
+eQ(a,f,e,d,c){var
+i=a?a[1]:a,j=f?f[1]:gn,g=c[3];if(0===g[0]){var
+h=g[1];g7(c,function(f){var
+a=b(h,f),g=a<i?1:0,c=g||(j<a?1:0);return c?bh(e,d,yY):c});return h}return bh(e,d,yZ)}function
+fB(f,e,d,c,a){var
+i=f?f[1]:-dI,j=e?e[1]:dI,g=a[3];if(1===g[0]){var
+h=g[1];g7(a,function(g){var
+a=b(h,g),e=i<=a?1:0,k=e?a<=j?1:0:e,f=1-k;return f?bh(d,c,y1):f});return h}return bh(d,c,y0)}function
+a7(f,e,d,b,a){var
+c=dZ(b,a);return an(function(c){g6(f,b,a,c);var
+g=eQ(e,d,b,a,c);return[0,c[2],g]},c)}function
+bL(f,e,d,b,a){var
+c=dZ(b,a);return an(function(c){g6(f,b,a,c);var
+g=fB(e,d,b,a,c);return[0,c[2],g]},c)}function
+jE(g,d,c){var
+a=dZ(d,c);return an(function(a){g6(g,d,c,a);var
 e=a[3];if(2===e[0]){var
-f=e[1];js(a,function(a){b(f,a);return 0});return[0,a[2],f]}return bo(d,c,yF)},a)}function
-by(c,b,a){return a?a[1]:bo(c,b,yG)}function
-eK(h,c,a){var
-d=eJ(c,a);return aG(function(f){var
+f=e[1];g7(a,function(a){b(f,a);return 0});return[0,a[2],f]}return bh(d,c,y2)},a)}function
+bn(c,b,a){return a?a[1]:bh(c,b,y3)}function
+eR(h,c,a){var
+d=dZ(c,a);return an(function(f){var
 d=f[1];if(d){var
 e=d[2];if(e&&!e[2]){var
-g=e[1],i=S(h,c,a,f),j=function(c,a){return b(i,u(c,g)+a|0)};return[0,d[1],g,j]}}return bo(c,a,yH)},d)}function
-ju(b,a){var
-c=eJ(b,a);return aG(function(c){var
+g=e[1],i=S(h,c,a,f),j=function(c,a){return b(i,r(c,g)+a|0)};return[0,d[1],g,j]}}return bh(c,a,y4)},d)}function
+jF(b,a){var
+c=dZ(b,a);return an(function(c){var
 f=c[3];if(3===f[0]){var
-g=f[1];g4(0,b,a,c);var
-d=[0,0],h=[0,0];mc(function(b){var
-a=b+lq|0;if(10<a>>>0){if(-22===a){d[1]++;return 0}}else
+g=f[1];g6(0,b,a,c);var
+d=[0,0],h=[0,0];l$(function(b){var
+a=b+ln|0;if(10<a>>>0){if(-22===a){d[1]++;return 0}}else
 if(8<a-1>>>0){h[1]++;return 0}return 0},g);var
-i=lm<d[1]?1:0,j=i||(2500000<(d[1]+h[1]|0)?1:0);if(j)bo(b,a,yJ);var
-e=be(10,g),k=c[2]+1|0,l=C(e)!==k?1:0,m=l||R(ae(e,c[2]),yL);if(m)bo(b,a,yK);return ef(function(a,b){return a<c[2]?1:0},e)}return bo(b,a,yI)},c)}function
-jv(f,a){var
-b=F(a),c=1<=b?1:0;if(c)var
-d=b<=f?1:0,e=d?it(function(a){var
+i=lk<d[1]?1:0,j=i||(2500000<(d[1]+h[1]|0)?1:0);if(j)bh(b,a,y6);var
+e=bb(10,g),k=c[2]+1|0,l=C(e)!==k?1:0,m=l||M(ae(e,c[2]),y8);if(m)bh(b,a,y7);return en(function(a,b){return a<c[2]?1:0},e)}return bh(b,a,y5)},c)}function
+jG(f,a){var
+b=E(a),c=1<=b?1:0;if(c)var
+d=b<=f?1:0,e=d?iD(function(a){var
 b=48<=a?1:0,c=b?a<=57?1:0:b;return c},a):d;else
 var
-e=c;return r(e,yM)}function
-jw(a){var
-d=0;if(R(a,yN)&&45===ac(a,0)){var
-b=cr(a,1,F(a)-1|0);d=1}if(!d)var
+e=c;return q(e,y9)}function
+jH(a){var
+d=0;if(M(a,y_)&&45===ad(a,0)){var
+b=ct(a,1,E(a)-1|0);d=1}if(!d)var
 b=a;var
-c=be(47,b);r(C(c)<=2?1:0,yO);var
-e=pg;x(function(a){return jv(e,a)},c);return g1(a)}function
-jx(f,e){var
+c=bb(47,b);q(C(c)<=2?1:0,y$);var
+e=pm;x(function(a){return jG(e,a)},c);return g4(a)}function
+jI(f,e){var
 a=f,b=e;for(;;){if(b){var
 c=b[2],d=b[1];if(typeof
 a!=="number")switch(a[0]){case
 4:var
-g=h9(d),a=ae(a[1],g),b=c;continue;case
+g=ij(d),a=ae(a[1],g),b=c;continue;case
 5:var
-a=gm(d,a[1]),b=c;continue}throw T}return a}}function
+a=gp(d,a[1]),b=c;continue}throw Q}return a}}function
 dj(b,a){var
-c=be(46,a);return jx(b[1],c)}function
-cx(b,a){return 0===dj(b,a)?1:0}function
-bS(c,b){var
+c=bb(46,a);return jI(b[1],c)}function
+b_(b,a){return 0===dj(b,a)?1:0}function
+bs(c,b){var
 a=dj(c,b);if(typeof
-a!=="number"&&3===a[0])return a[1];throw T}function
-eL(d,c){var
+a!=="number"&&3===a[0])return a[1];throw Q}function
+d0(d,c){var
 a=dj(d,c);if(typeof
 a!=="number"&&1===a[0]){var
-b=a[1];if(0<=b)return b}throw T}function
-fz(c,b){var
+b=a[1];if(0<=b)return b}throw Q}function
+fC(c,b){var
 a=dj(c,b);if(typeof
-a!=="number"&&0===a[0])return a[1];throw T}function
-fA(c,b){var
+a!=="number"&&0===a[0])return a[1];throw Q}function
+fD(c,b){var
 a=dj(c,b);if(typeof
 a!=="number")switch(a[0]){case
 2:return a[1];case
-3:if(!R(a[1],yU))return a6;break}throw T}function
-cy(a){if(Math.abs(a)<=dF)return _(a);throw T}function
-n4(a){return a==a6?0:[0,cy(a)]}function
-ce(b,a){return aI(b[2],a)}function
-g5(b,a){return ai(b[2],a)}function
-ba(d,c){var
-a=g5(d,c),b=a[3];if(0===b[0])return[0,a[2],b[1]];throw T}function
-dW(d,c){var
-a=g5(d,c),b=a[3];if(1===b[0])return[0,a[2],b[1]];throw T}function
-n5(d,c){var
-a=g5(d,c),b=a[3];if(2===b[0])return[0,a[2],b[1]];throw T}function
-g6(d,c){var
-a=g5(d,c),b=a[3];if(3===b[0]){var
-e=a[2],f=be(10,b[1]);return ef(function(a,b){return a<e?1:0},f)}throw T}function
-eM(a){var
-b=ba(a,y4),c=ba(a,y5);return[0,ba(a,y6),c,b]}function
-bI(c,a){var
+3:if(!M(a[1],zf))return ba;break}throw Q}function
+cX(a){if(Math.abs(a)<=dI)return aa(a);throw Q}function
+n6(a){return a==ba?0:[0,cX(a)]}function
+cj(b,a){return aH(b[2],a)}function
+fE(b,a){return ah(b[2],a)}function
+aU(d,c){var
+a=fE(d,c),b=a[3];if(0===b[0])return[0,a[2],b[1]];throw Q}function
+d1(d,c){var
+a=fE(d,c),b=a[3];if(1===b[0])return[0,a[2],b[1]];throw Q}function
+fF(d,c){var
+a=fE(d,c),b=a[3];if(2===b[0])return[0,a[2],b[1]];throw Q}function
+g8(d,c){var
+a=fE(d,c),b=a[3];if(3===b[0]){var
+e=a[2],f=bb(10,b[1]);return en(function(a,b){return a<e?1:0},f)}throw Q}var
+zi=bi(function(a){var
+b=a[1],c=bb(32,a[2]);return k(function(a){return u(b,u(zh,a))},c)},zg);function
+dk(a){var
+b=aU(a,zq),c=aU(a,zr);return[0,aU(a,zs),c,b]}function
+aV(c,a){var
 d=b(c[2],a+1|0);return[0,b(c[2],a),d]}function
-dk(a,d){var
+cY(a,d){var
 c=a[1];function
-e(a){return b(d,c+a|0)}return D(a[2]-c|0,e)}function
-jy(a){return cx(a,y7)?0.:fA(a,y8)}var
-y9=_(lY);function
-g7(a){return H(v,y,a)}function
-cz(b,a){return t(zh,a)}function
-n6(a){if(ce(a,cz(a,zi))){var
-c=dW(a,cz(a,zj));return function(a){return cy(b(c[2],a))}}return function(a){return y}}function
-n7(a){function
-c(b){return cz(a,b)}function
-f(b,d){return ce(a,c(b))?n5(a,c(b))[2]:function(a){return d}}var
-d=bS(a,c(zn)),i=cx(a,c(zo))?s:cy(fA(a,c(zH))),j=L(d,zp)?zq:cx(a,c(zF))?0:[0,eL(a,c(zG))],k=eL(a,c(zr));if(ce(a,c(zs)))var
-l=dW(a,c(zt)),g=function(a){return cy(b(l[2],a))};else
-var
-g=function(a){return y};var
-m=f(zu,1),n=f(zv,0);if(R(d,zw))if(R(d,zx))if(R(d,zy))if(R(d,zz))if(R(d,zA))if(R(d,zB))var
-h=R(d,zC),e=h?Z(d):h;else
-var
-e=4;else
-var
-e=2;else
-var
+e(a){return b(d,c+a|0)}return A(a[2]-c|0,e)}function
+jJ(a){return b_(a,zt)?0.:fD(a,zu)}var
+zv=aa(lU);function
+g9(a){return F(w,y,a)}function
+cA(a){return u(zF,a)}function
+n7(c,a){if(cj(c,a)){var
+d=d1(c,a);return function(a){return cX(b(d[2],a))}}return function(a){return y}}function
+n8(a){return n7(a,cA(zG))}function
+n9(a){function
+c(a){return cA(a)}function
+f(b,d){return cj(a,c(b))?fF(a,c(b))[2]:function(a){return d}}var
+b=bs(a,c(zK)),g=b_(a,c(zL))?t:cX(fD(a,c(z4))),h=I(b,zM)?zN:b_(a,c(z2))?0:[0,d0(a,c(z3))],i=d0(a,c(zO)),j=n7(a,c(zP)),k=f(zQ,1),l=f(zR,0);if(M(b,zS))if(M(b,zT))if(M(b,zU))if(M(b,zV))if(M(b,zW)){var
+e=0;if(M(b,zX))if(M(b,zY))if(M(b,zZ))var
+d=X(b);else
 e=1;else
 var
-e=5;else
+d=4;else
+e=1;if(e)var
+d=0}else
 var
-e=3;else
+d=2;else
 var
-e=6;function
-o(a){return 0}var
-p=eL(a,zD);return[0,ba(a,zE)[1]-1|0,p,o,e,n,m,g,k,j,i]}function
-n8(c,b){function
-a(a){return fA(c,f(al(z2),b,a))}var
-d=a(z3);return[0,a(z4),d]}function
-n9(a){return 1-cx(a,z5)}function
-jz(a){var
-b=g6(a,Aa);return O(k(function(a){var
-b=jp(a);return aT(function(b,a){return an(b[2],a[2])},b)},b))}function
-n_(a){return 1-cx(a,Ac)}function
-n$(a){return be(43,bS(a,Ae))}var
-Ah=[0,[0,Ag,[0,bx(9,10),Af]],0],Ak=[0,[0,Aj,[0,bx(9,10),Ai]],Ah],oa=[0,[0,Am,[0,bx(3,5),Al]],Ak];function
-ob(a){var
-b=gn(a,oa);return b?b[1][2]:a}function
-fB(a){return k(ob,n$(a))}function
-g8(b,a){var
-c=fB(b);return cN(function(b){return aC(b,a)},c)}function
-g_(a){return g8(a,[0,An,g9])}function
-oc(a){return aC(bZ(fB(a)),[0,Ao,g9])?Ap:bS(a,Aq)}function
-g$(c){if(ce(c,Ar)){var
-a=dW(c,As),d=function(c){var
-d=b(a[2],(3*c|0)+2|0),e=b(a[2],(3*c|0)+1|0);return[0,b(a[2],3*c|0),e,d]};return D(a[1]/3|0,d)}return 0}function
-ha(a){return aP(1,ba(a,At)[1]-1|0)}function
-jA(d,i){var
-e=ba(d,Au),j=ba(d,Av),k=ba(d,Aw),f=e[1]-2|0,l=0;if(!(f<0)){var
+d=1;else
+var
+d=5;else
+var
+d=3;else
+var
+d=6;function
+m(a){return 0}var
+n=d0(a,z0);return[0,aU(a,z1)[1]-1|0,n,m,d,l,k,j,i,h,g]}function
+n_(a,O){function
+e(a){return u(z6,a)}if(M(bs(a,cA(z8)),z7)){if(b_(a,z9))return 0;throw Q}var
+j=dk(a);function
+t(b){return bR(fE(a,e(b))[1])}var
+x=z(0,al);function
+n(a){return A(a,function(a){return a})}var
+f=j[1][1]-1|0,d=t(z_),P=fF(a,e(z$)),y=aU(a,e(Aa)),B=aU(a,e(Ab)),R=fF(a,e(Ac)),S=fF(a,e(Ad)),p=bF(y[1],d),g=m(r(f,d),-1);function
+C(a){var
+c=n(t(Ae));return l2(function(c){return b(P[2],r(c,f)+a|0)},c)}var
+T=bj(am,A(f,C));br(function(b,a){return av(x,a,b)},T);var
+D=l(f,function(a){return ah(x,C(a))});function
+v(c,a){return b(y[2],r(c,p)+a|0)}function
+E(f,e,c,a){return b(f[2],r(r(e,d)+c|0,p)+a|0)}var
+q=[0,[0,d0(a,Af),0],0];for(;;){if(q){var
+F=q[2],G=q[1],H=G[2],i=G[1],s=r(i,d)+H|0;if(0<=c(g,s)[1+s])var
+I=F;else{c(g,s)[1+s]=0;var
+U=v(H,c(D,i)[1+i]),J=function(a){var
+c=b(j[1][2],a);return b(j[2][2],c)},V=function(c){return function(a){return[0,b(j[3][2],a),c]}}(U),W=J(i+1|0),I=bS(cY([0,J(i),W],V),F)}var
+q=I;continue}var
+X=n(r(f,d)),w=N(b(aQ(function(a){return 0<=c(g,a)[1+a]?1:0}),X));o(function(b,a){c(g,a)[1+a]=b;return 0},w);var
+Y=h(function(a){var
+b=e8(a,d);return[0,bF(a,d),b]},w),Z=function(a){return c(Y,a)[1+a]},_=function(a){var
+b=r(a[1],d)+a[2]|0,e=c(g,b)[1+b];if(0<=e)return e;throw Q},$=n(t(Ag)),K=k(function(a){var
+c=n(B[1]),d=b(aQ(function(c){return b(B[2],c)===a?1:0}),c),e=k(function(a,b,c){return E(S,a,b,c)},d);return[0,function(b,c){return E(R,a,b,c)},e]},$),L=e1(O,d,p,v,K),aa=L[2],ab=w.length-1,ac=L[1];return[0,[0,function(a){return c(D,a)[1+a]},v,K,ac,ab,Z,_,d,p,aa]]}}function
+n$(c,b){function
+a(a){return fD(c,f(ap(AC),b,a))}var
+d=a(AD);return[0,a(AE),d]}function
+oa(a){return 1-b_(a,AF)}function
+jK(a){var
+b=g8(a,AM);return N(k(function(a){var
+b=jB(a);return aW(function(b,a){return am(b[2],a[2])},b)},b))}function
+ob(a){return 1-b_(a,AO)}function
+oc(a){return bb(43,bs(a,AQ))}var
+AT=[0,[0,AS,[0,bC(9,10),AR]],0],AW=[0,[0,AV,[0,bC(9,10),AU]],AT],od=[0,[0,AY,[0,bC(3,5),AX]],AW];function
+oe(a){var
+b=gq(a,od);return b?b[1][2]:a}function
+fG(a){return k(oe,oc(a))}function
+g_(b,a){var
+c=fG(b);return cf(function(b){return aA(b,a)},c)}function
+ha(a){return g_(a,[0,AZ,g$])}function
+of(a){return aA(bR(fG(a)),[0,A0,g$])?A1:bs(a,A2)}function
+hb(c){if(cj(c,A3)){var
+a=d1(c,A4),d=function(c){var
+d=b(a[2],(3*c|0)+2|0),e=b(a[2],(3*c|0)+1|0);return[0,b(a[2],3*c|0),e,d]};return A(a[1]/3|0,d)}return 0}function
+hc(a){return aK(1,aU(a,A5)[1]-1|0)}function
+jL(d,i){var
+e=aU(d,A6),j=aU(d,A7),k=aU(d,A8),f=e[1]-2|0,l=0;if(!(f<0)){var
 a=l;for(;;){var
 g=b(e[2],a),h=b(e[2],a+1|0)-1|0;if(!(h<g)){var
 c=g;for(;;){var
@@ -5010,23 +5094,37 @@ o=c+1|0;if(h!==c){var
 c=o;continue}break}}var
 m=a+1|0;if(f!==a){var
 a=m;continue}break}}return 0}function
-od(a,e,f){var
-d=gp(ha(a),e,0);jA(a,function(e,h,g){var
-a=b(f,h),i=g0(c(c(d,e)[1+e],a)[1+a],g);c(d[1+e],a)[1+a]=i;return 0});return function(b,a){return c(c(d,b)[1+b],a)[1+a]}}function
-jB(a){function
-b(a){return t(Ay,a)}var
-d=n(ha(a),0),f=bS(a,b(Az)),g=L(f,AA)?AB:AI,e=b(g),h=cx(a,b(AC))?e:b(AH);jA(a,function(a,e,b){d[1+a]=g0(c(d,a)[1+a],b);return 0});if(0===g$(a)){if(L(f,AD))return[0,aO(d)];if(!fz(a,b(AE))&&!cx(a,b(AF))&&!cx(a,e)){var
-i=ha(a),j=eL(a,h),k=eL(a,e);return[1,eL(a,b(AG)),k,j,i]}return 0}return 0}function
-A1(e,d,c,b,a){return j}var
-A2=0,A3=0;function
-A4(a){return a}var
-A5=0;function
-A6(a){return 0}var
-A7=[0,0,function(a){return 0},A6,A5,A4,A3,s,A2,A1];function
-jC(b){var
-a=b[3];if(typeof
-a!=="number"&&2===a[0])return a[3];throw T}function
-hb(c,a){var
+og(a,e,f){var
+d=gt(hc(a),e,0);jL(a,function(e,h,g){var
+a=b(f,h),i=g3(c(c(d,e)[1+e],a)[1+a],g);c(d[1+e],a)[1+a]=i;return 0});return function(b,a){return c(c(d,b)[1+b],a)[1+a]}}function
+jM(a){function
+b(a){return u(A_,a)}var
+d=m(hc(a),0),f=bs(a,b(A$)),g=I(f,Ba)?Bb:Bi,e=b(g),h=b_(a,b(Bc))?e:b(Bh);jL(a,function(a,e,b){d[1+a]=g3(c(d,a)[1+a],b);return 0});if(0===hb(a)){if(I(f,Bd))return[0,aL(d)];if(!fC(a,b(Be))&&!b_(a,b(Bf))&&!b_(a,e)){var
+i=hc(a),j=d0(a,h),k=d0(a,e);return[1,d0(a,b(Bg)),k,j,i]}return 0}return 0}function
+BE(e,d,c,b,a){return j}var
+BF=0,BG=0;function
+BH(a){return a}var
+BI=0;function
+BJ(a){return 0}var
+BK=[0,0,function(a){return 0},BJ,BI,BH,BG,t,BF,BE];function
+oh(a,o,n,e){function
+d(a){return A(a,function(a){return a})}var
+h=d(o),i=m(a,0),p=d(a);x(function(b){return x(function(d){var
+a=f(n,b,d);i[1+a]=[0,b,c(i,a)[1+a]];return 0},h)},p);var
+g=N(k(function(j){var
+m=j[2],n=j[1],e=l(a,function(a){return bT(function(b){var
+c=1-f(n,a,b);return c?bT(function(c){return f(c,a,b)},m):c},h)}),q=d(a),g=b(aQ(function(a){return 1-c(e,a)[1+a]}),q);for(;;){if(g){var
+k=g[1],o=c(i,k)[1+k],p=g[2],g=F(function(b,a){return c(e,a)[1+a]?(c(e,a)[1+a]=0,[0,a,b]):b},p,o);continue}return e}},e)),j=l(a,function(a){return cN(function(b){return c(b,a)[1+a]},g)});if(1-bT(function(b){var
+e=b[2];return cf(function(e){var
+b=d(a);return bT(function(a){var
+b=c(j,a)[1+a];return b?b:bT(function(b){return 1-f(e,a,b)},h)},b)},e)},e))X(B$);function
+q(a){var
+b=c(g,a)[1+a];return function(a){return c(b,a)[1+a]}}return[0,function(a){return c(j,a)[1+a]},q]}function
+oi(a){return[0,a.length-1,function(b){return c(a,b)[1+b]}]}function
+jN(b){var
+a=b[6];if(typeof
+a!=="number"&&2===a[0])return a[3];throw Q}function
+hd(c,a){var
 e=c?c[1]:1;return function(n){var
 f=0<a[1]?1:0;if(f)var
 g=0===b(a[2],0)?1:0,d=g?b(a[2],a[1]-1|0)===n?1:0:g;else
@@ -5038,34 +5136,34 @@ c=o,j=d;for(;;){var
 k=b(a[2],c),l=b(a[2],c+1|0),p=l<k?1:0,q=p||(e?k===l?1:0:e),m=q?0:j,r=c+1|0;if(h!==c){var
 c=r,j=m;continue}var
 i=m;break}}return i}}function
-dl(a){return L(a[1],Bw)?Bx:a[6]}function
-hc(b,a){return k(jw,by(b,a,ju(b,a)))}var
-Ju=rr;function
-Dc(d,a9,g,a0,o){var
-p=a0[3],ap=bH([0,p],Df,De,d,Dd),S=bH([0,p],Di,Dh,d,Dg),z=bH([0,p],Dl,Dk,d,Dj),q=a$([0,p],0,0,d,Dm),E=ju(d,Dn),F=ju(d,Do),G=0!==aJ(d,Dp)?1:0,s=0!==aJ(d,Dq)?1:0;if(aI(g,Dr))Z(Ds);if(aI(g,Dt))Z(Du);if(aI(g,Dv))Z(Dw);if(aI(g,Dx))Z(Dy);function
-aq(l,e){var
-c=O(k(function(b){function
+dl(a){return I(a[1],Cu)?Cv:a[6]}function
+he(b,a){return k(jH,bn(b,a,jF(b,a)))}var
+KE=rO;function
+D$(d,a$,g,aZ,o){var
+p=aZ[3],ao=bL([0,p],Ec,Eb,d,Ea),S=bL([0,p],Ef,Ee,d,Ed),B=bL([0,p],Ei,Eh,d,Eg),s=a7([0,p],0,0,d,Ej),E=jF(d,Ek),G=jF(d,El),H=0!==aJ(d,Em)?1:0,t=0!==aJ(d,En)?1:0;if(aH(g,Eo))X(Ep);if(aH(g,Eq))X(Er);if(aH(g,Es))X(Et);if(aH(g,Eu))X(Ev);function
+ap(l,e){var
+c=N(k(function(b){function
 c(c){var
-a=be(94,c);if(a){var
-b=a[2];if(b&&!b[2]){jv(5,a[1]);return jv(4,b[1])}}return ao(yP)}function
+a=bb(94,c);if(a){var
+b=a[2];if(b&&!b[2]){jG(5,a[1]);return jG(4,b[1])}}return ar(za)}function
 d(b){var
-a=be(42,b);return a?(jw(a[1]),x(c,a[2])):ao(yQ)}if(R(b,yR))x(d,be(32,b));var
-e=jp(b),a=k(function(a){return[0,a[2],a[1]]},e);x(function(g){var
+a=bb(42,b);return a?(jH(a[1]),x(c,a[2])):ar(zb)}if(M(b,zc))x(d,bb(32,b));var
+e=jB(b),a=k(function(a){return[0,a[2],a[1]]},e);x(function(g){var
 c=g[1],a=c;for(;;){var
 j=0;if(a){var
 b=a[2];if(b){var
-f=rR(a[1][1],b[1][1]);if(f){var
+f=sc(a[1][1],b[1][1]);if(f){var
 a=b;continue}var
 d=f;j=1}}if(!j)var
 d=1;if(d){var
-h=c9(function(a){var
+h=bT(function(a){var
 b=a[1]<l?1:0,c=b?1<=a[2]?1:0:b;return c},c);if(h)var
-k=0,i=H(function(b,a){return b+a[2]|0},k,c)<=ci?1:0,e=i?0!==B(g[2])?1:0:i;else
+k=0,i=F(function(b,a){return b+a[2]|0},k,c)<=cl?1:0,e=i?0!==D(g[2])?1:0:i;else
 var
 e=h}else
 var
-e=d;return r(e,yS)}},a);var
-f=C(a);r(C(bn(an,k(function(a){return a[1]},a)))===f?1:0,yT);return a},e));function
+e=d;return q(e,zd)}},a);var
+f=C(a);q(C(bj(am,k(function(a){return a[1]},a)))===f?1:0,ze);return a},e));function
 a(d){if(d){var
 e=d[1],g=e[1]-1|0,f=1,k=0;if(g<0)var
 h=f;else{var
@@ -5073,123 +5171,123 @@ a=k,i=f;for(;;){var
 j=c.length-1<=b(e[2],a)?0:i,l=a+1|0;if(g!==a){var
 a=l,i=j;continue}var
 h=j;break}}return h}return 1}var
-d=a(q),f=d?a(o[9]):d;r(f,Dz);return c}var
-I=0;if(ap){if(!S&&!z&&!q&&!E&&!F&&!G&&!s){var
-e=[0,ap[1]];I=1}}else
-if(S){if(z&&!q&&!E&&!F&&!G&&!s){var
-e=[1,S[1],z[1]];I=1}}else
-if(!z&&q&&E){var
-ar=E[1],V=0,a6=q[1];if(F)if(G||s)V=1;else{var
-as=O(k(jw,F[1])),a7=aq(as.length-1,ar),X=A(0,am),ax=function(a){return W(X,a[1],0)};aZ(function(a){return x(ax,a)},a7);var
-az=0.;r(er(function(b,d,a){return H(function(g,a){var
-b=a[1],d=c(as,b)[1+b],e=b$(d[2]),f=b$(d[1])+e|0;return g+a[2]*f},a,b)},X,az)<=10000000.?1:0,Cd);var
-at=0}else
-if(G){var
-h=b4(aJ(d,DG),Ce,g,0),Y=hc(h,Cf),_=hc(h,Cg),$=O(hc(h,Ch)),J=hc(h,Ci),aA=by(h,Ck,jt([0,C(J)],h,Cj)),v=C(Y),aa=C(_)===v?1:0,aB=aa?$.length-1===u(v,C(J))?1:0:aa;r(aB,Cl);var
-ab=[0,Y,_,bu(function(a,c){var
-d=b(aA[2],a);return[0,aO(bO($,u(a,v),v)),c,d]},J)],a8=aq(C(ab[1]),ar);if(s){var
-a=b4(aJ(d,DH),Co,g,Cn);x(function(a){var
-b=aI(g,t(Cq,a[1]));return b?Z(a[2]):b},Cp);var
-ac=cY(a,CA,ay(jE,ay([0,Cz,[0,Cy,[0,Cx,[0,Cw,[0,Cv,hd]]]]],ay(Cm,bd(function(a){var
-b=ay([0,Ct,[0,Cs,[0,Cr,hd]]],jD);return k(function(b){return t(a,t(Cu,b))},b)},jE))))),K=k(ob,be(43,ac)),aD=jr(a,CB),M=cY(a,CD,CC),ad=aC(bZ(K),jE),aE=ad||L(M,Db);r(aE,CE);var
-ae=1<C(K)?1:0,aF=ae?L(M,CF):ae;if(aF)Z(CG);var
-aG=eK(function(a,b,c){return fy(CJ,CI,a,b,c)},a,CH);bt(function(b){var
-c=b[3],h=3===b[2]?1:0,l=h?L(ac,CL):h;r(l,CK);var
+d=a(s),f=d?a(o[9]):d;q(f,Ew);return c}var
+J=0;if(ao){if(!S&&!B&&!s&&!E&&!G&&!H&&!t){var
+e=[0,ao[1]];J=1}}else
+if(S){if(B&&!s&&!E&&!G&&!H&&!t){var
+e=[1,S[1],B[1]];J=1}}else
+if(!B&&s&&E){var
+as=E[1],V=0,a8=s[1];if(G)if(H||t)V=1;else{var
+at=N(k(jH,G[1])),a9=ap(at.length-1,as),Y=z(0,al),ay=function(a){return W(Y,a[1],0)};a3(function(a){return x(ay,a)},a9);var
+az=0.;q(ez(function(b,d,a){return F(function(g,a){var
+b=a[1],d=c(at,b)[1+b],e=ce(d[2]),f=ce(d[1])+e|0;return g+a[2]*f},a,b)},Y,az)<=10000000.?1:0,Db);var
+au=0}else
+if(H){var
+h=bY(aJ(d,ED),Dc,g,0),Z=he(h,Dd),_=he(h,De),$=N(he(h,Df)),K=he(h,Dg),aB=bn(h,Di,jE([0,C(K)],h,Dh)),v=C(Z),aa=C(_)===v?1:0,aC=aa?$.length-1===r(v,C(K))?1:0:aa;q(aC,Dj);var
+ab=[0,Z,_,bA(function(a,c){var
+d=b(aB[2],a);return[0,aL(bU($,r(a,v),v)),c,d]},K)],a_=ap(C(ab[1]),as);if(t){var
+a=bY(aJ(d,EE),Dl,g,Dk);x(function(a){var
+b=aH(g,u(Dn,a[1]));return b?X(a[2]):b},Dm);var
+ac=cW(a,Dx,aq(jO,aq([0,Dw,[0,Dv,[0,Du,[0,Dt,[0,Ds,fH]]]]],aq(oj,bi(function(a){var
+b=aq([0,Dq,[0,Dp,[0,Do,fH]]],hf);return k(function(b){return u(a,u(Dr,b))},b)},jO))))),L=k(oe,bb(43,ac)),aD=jD(a,Dy),O=cW(a,DA,Dz),ad=aA(bR(L),jO),aE=ad||I(O,D_);q(aE,DB);var
+ae=1<C(L)?1:0,aF=ae?I(O,DC):ae;if(aF)X(DD);var
+aG=eR(function(a,b,c){return fB(DG,DF,a,b,c)},a,DE);bz(function(b){var
+c=b[3],h=3===b[2]?1:0,l=h?I(ac,DI):h;q(l,DH);var
 i=b[1]-1|0,m=0;if(!(i<0)){var
 a=m;for(;;){var
-d=f(c,a,0),g=d==KL(d)?1:0,j=g?cs(d):g;if(j){var
+d=f(c,a,0),g=d==LU(d)?1:0,j=g?cu(d):g;if(j){var
 k=0===a?1:0;if(k)var
 e=k;else
 var
 o=f(c,a,0),e=f(c,a-1|0,0)<o?1:0}else
 var
-e=j;r(e,CM);var
+e=j;q(e,DJ);var
 n=a+1|0;if(i!==a){var
 a=n;continue}break}}return 0},aG);var
-af=g3(a,CN),aH=fw(function(a){var
-b=0;return function(c){return eI(b,a,c)}},a,CO),aK=fw(function(a){var
-b=0;return function(c){return eI(b,a,c)}},a,CP);if(0!==aJ(a,CQ))Z(CR);var
-i=by(a,CT,a$(0,0,0,a,CS)),j=by(a,CV,a$(0,0,[0,p-1|0],a,CU)),w=by(a,CY,a$([0,j[1]],CX,[0,Ju],a,CW)),aM=j[1];r(b(hb(C0,i),aM),CZ);var
-ag=w[1]-1|0,aN=0,aP=0;if(!(ag<0)){var
-n=aP,Q=aN;for(;;){r(b(w[2],n)<=(rr-Q|0)?1:0,Da);var
-aX=Q+b(w[2],n)|0,aY=n+1|0;if(ag!==n){var
-n=aY,Q=aX;continue}break}}var
+af=fA(a,DK),aI=fz(function(a){var
+b=0;return function(c){return eP(b,a,c)}},a,DL),aK=fz(function(a){var
+b=0;return function(c){return eP(b,a,c)}},a,DM);if(0!==aJ(a,DN))X(DO);var
+i=bn(a,DQ,a7(0,0,0,a,DP)),j=bn(a,DS,a7(0,0,[0,p-1|0],a,DR)),w=bn(a,DV,a7([0,j[1]],DU,[0,KE],a,DT)),aM=j[1];q(b(hd(DX,i),aM),DW);var
+ag=w[1]-1|0,aO=0,aP=0;if(!(ag<0)){var
+n=aP,R=aO;for(;;){q(b(w[2],n)<=(rO-R|0)?1:0,D9);var
+aX=R+b(w[2],n)|0,aY=n+1|0;if(ag!==n){var
+n=aY,R=aX;continue}break}}var
 ah=i[1]-2|0,aQ=0;if(!(ah<0)){var
 l=aQ;for(;;){var
-ak=b(i[2],l)+1|0,al=b(i[2],l+1|0)-1|0;if(!(al<ak)){var
+ak=b(i[2],l)+1|0,an=b(i[2],l+1|0)-1|0;if(!(an<ak)){var
 m=ak;for(;;){var
-aV=b(j[2],m);r(b(j[2],m-1|0)<aV?1:0,C$);var
-aW=m+1|0;if(al!==m){var
+aV=b(j[2],m);q(b(j[2],m-1|0)<aV?1:0,D8);var
+aW=m+1|0;if(an!==m){var
 m=aW;continue}break}}var
 aU=l+1|0;if(ah!==l){var
 l=aU;continue}break}}var
-N=a$(0,0,C2,a,C1);if(N)var
-ai=N[1],y=D(ai[1],ai[2]);else
+P=a7(0,0,DZ,a,DY);if(P)var
+ai=P[1],y=A(ai[1],ai[2]);else
 var
-y=N;r(bc(bn(aL,y),y),C3);if(af){var
-aj=0!==aH?1:0;if(aj)var
-aR=0!==aK?1:0,P=aR||L(cY(a,C_,C9),C8);else
+y=P;q(a0(bj(aN,y),y),D0);if(af){var
+aj=0!==aI?1:0;if(aj)var
+aR=0!==aK?1:0,Q=aR||I(cW(a,D7,D6),D5);else
 var
-P=aj}else
+Q=aj}else
 var
-P=af;var
-aS=g3(a,C4),aT=g3(a,C5),au=[0,[0,aD,K,ad,M,cY(a,C7,C6),aT,aS,P,y,i,j,w]]}else
+Q=af;var
+aS=fA(a,D1),aT=fA(a,D2),av=[0,[0,aD,L,ad,O,cW(a,D4,D3),aT,aS,Q,y,i,j,w]]}else
 var
-au=s;var
-at=[2,a6,a8,ab,au]}else
+av=t;var
+au=[2,a8,a_,ab,av]}else
 V=1;if(!V){var
-e=at;I=1}}if(!I)var
-e=ao(DA);var
-av=0;if(typeof
-e!=="number"&&1===e[0]){var
-T=1;av=1}if(!av)var
-T=0;var
+e=au;J=1}}if(!J)var
+e=ar(Ex);var
 aw=0;if(typeof
+e!=="number"&&1===e[0]){var
+T=1;aw=1}if(!aw)var
+T=0;var
+ax=0;if(typeof
 e!=="number"&&2===e[0]){var
-U=1;aw=1}if(!aw)var
-U=0;r(T===R(o[3],DC)?1:0,DB);var
-a1=0===o[9]?1:0,a2=a1||U;r(a2,DD);var
-a3=0===o[9]?1:0,a4=a3||R(o[1],DF);r(a4,DE);var
-a5=T||U;return[0,e,a5]}function
-DI(v,e,c,u,t,ae,ad){var
-g=b4(ae,b(al(DK),t),v,DJ),j=b4(ad,b(al(DL),t),v,0),d=e[1],w=e[2],af=[0,a6],ag=0,ah=[0,d];function
-y(a){return bH(ah,ag,af,j,a)}var
-ai=0,aj=0,ak=[0,d];function
-z(a){return a$(ak,aj,ai,j,a)}var
-am=0,an=0,ao=[0,d];function
-B(a){return bH(ao,an,am,j,a)}var
-ap=0,aq=[0,w];function
-C(a){return a$(aq,DM,ap,j,a)}var
-D=z(DN),ar=a$(DQ,0,DP,g,DO),i=aG(function(a){var
-c=b(a[2],1);return[0,b(a[2],0),c]},ar),as=C(DR),at=C(DS),au=B(DT),av=B(DU),aw=a$([0,d],0,0,j,DV),ax=z(DW),ay=ax||D,az=y(DX),aA=y(DY),E=eK(function(a){var
-b=0;return function(c,d){return fx(D0,b,a,c,d)}},g,DZ);if(E){var
-k=E[1],m=k[3];r(3===k[2]?1:0,D1);var
-aB=function(a){var
-b=f(m,a,2),c=f(m,a,1);return[0,f(m,a,0),c,b]},F=l(k[1],aB)}else
+U=1;ax=1}if(!ax)var
+U=0;q(T===M(o[3],Ez)?1:0,Ey);var
+a1=0===o[9]?1:0,a2=a1||U;q(a2,EA);var
+a4=0===o[9]?1:0,a5=a4||M(o[1],EC);q(a5,EB);var
+a6=T||U;return[0,e,a6]}function
+EF(w,g,j,c,v,u,ae,ad){var
+d=bY(ae,b(ap(EH),u),w,EG),k=bY(ad,b(ap(EI),u),w,0),h=j[1],af=j[2],ag=[0,ba],ah=0,ai=[0,h];function
+y(a){return bL(ai,ah,ag,k,a)}var
+aj=0,ak=0,al=[0,h];function
+A(a){return a7(al,ak,aj,k,a)}var
+am=0,ao=0,aq=[0,h];function
+B(a){return bL(aq,ao,am,k,a)}var
+ar=0,as=[0,af];function
+C(a){return a7(as,EJ,ar,k,a)}var
+D=A(EK),at=a7(EN,0,EM,d,EL),i=an(function(a){var
+c=b(a[2],1);return[0,b(a[2],0),c]},at),au=C(EO),av=C(EP),aw=B(EQ),ax=B(ER),ay=a7([0,h],0,0,k,ES),az=A(ET),aB=az||D,aC=y(EU),aD=y(EV),E=eR(function(a){var
+b=0;return function(c,d){return eQ(EX,b,a,c,d)}},d,EW);if(E){var
+m=E[1],n=m[3];q(3===m[2]?1:0,EY);var
+aE=function(a){var
+b=f(n,a,2),c=f(n,a,1);return[0,f(n,a,0),c,b]},F=l(m[1],aE)}else
 var
 F=[0];var
-aD=bH([0,w],D4,D3,g,D2),aE=a$([0,d],0,0,g,D5),aF=jq(D7,0,0,g,D6),aH=jq(D9,0,0,g,D8),aI=cY(g,D$,D_),a=[0,cY(g,Eb,Ea),aI,aH,aF,aE,aD,F,aA,az,D,ay,aw,av,au,at,as,i];r(a[3]<=a[4]?1:0,Ec);var
-G=(0!==i?1:0)===L(a[2],Ee)?1:0,aJ=G?(0!==i?1:0)===L(a[1],Ef)?1:0:G;r(aJ,Ed);var
-aK=L(a[2],Eh);r((0!==a[5]?1:0)===aK?1:0,Eg);var
-aL=L(a[2],Ej);r((0!==a[6]?1:0)===aL?1:0,Ei);var
-aM=[0,a[5],[0,a[12],0]];function
-aN(h){var
-c=d-1|0,i=0;if(!(c<0)){var
-a=i;for(;;){var
-f=b(h[2],a),g=b(e[5][2],a)<=f?1:0,j=g?f<b(e[5][2],a+1|0)?1:0:g;r(j,Ek);var
-k=a+1|0;if(c!==a){var
-a=k;continue}break}}return 0}x(function(a){return bt(aN,a)},aM);var
-aO=a[6];bt(function(m){var
-f=d-1|0,n=0;if(!(f<0)){var
-a=n;for(;;){var
-h=b(e[5][2],a),i=b(e[5][2],a+1|0)-1|0,g=0.;if(i<h)var
-j=g;else{var
-c=h,k=g;for(;;){var
-l=k+b(m[2],c),p=c+1|0;if(i!==c){var
-c=p,k=l;continue}var
-j=l;break}}r(Math.abs(j-1.)<=9.09494701772928238e-13?1:0,El);var
-o=a+1|0;if(f!==a){var
-a=o;continue}break}}return 0},aO);function
+aF=bL([0,g[2]],E1,E0,d,EZ),aG=a7([0,g[1]],0,0,d,E2),aH=jC(E4,0,0,d,E3),aI=jC(E6,0,0,d,E5),aJ=cW(d,E8,E7),a=[0,cW(d,E_,E9),aJ,aI,aH,aG,aF,F,aD,aC,D,aB,ay,ax,aw,av,au,i];q(a[3]<=a[4]?1:0,E$);var
+G=(0!==i?1:0)===I(a[2],Fb)?1:0,aK=G?(0!==i?1:0)===I(a[1],Fc)?1:0:G;q(aK,Fa);var
+aL=I(a[2],Fe);q((0!==a[5]?1:0)===aL?1:0,Fd);var
+aM=I(a[2],Fg);q((0!==a[6]?1:0)===aM?1:0,Ff);var
+aN=[0,[0,g,a[5]],[0,[0,j,a[12]],0]];x(function(a){var
+c=a[1],d=a[2];return bz(function(g){var
+d=c[1]-1|0,h=0;if(!(d<0)){var
+a=h;for(;;){var
+e=b(g[2],a),f=b(c[5][2],a)<=e?1:0,i=f?e<b(c[5][2],a+1|0)?1:0:f;q(i,Fh);var
+j=a+1|0;if(d!==a){var
+a=j;continue}break}}return 0},d)},aN);var
+aO=a[6];bz(function(l){var
+d=g[1]-1|0,m=0;if(!(d<0)){var
+a=m;for(;;){var
+f=b(g[5][2],a),h=b(g[5][2],a+1|0)-1|0,e=0.;if(h<f)var
+i=e;else{var
+c=f,j=e;for(;;){var
+k=j+b(l[2],c),o=c+1|0;if(h!==c){var
+c=o,j=k;continue}var
+i=k;break}}q(Math.abs(i-1.)<=9.09494701772928238e-13?1:0,Fi);var
+n=a+1|0;if(d!==a){var
+a=n;continue}break}}return 0},aO);function
 aa(c){var
 e=c[1]-1|0,d=0,i=0;if(e<0)var
 f=d;else{var
@@ -5198,69 +5296,69 @@ h=b(c[2],a)<0.?1:g,j=a+1|0;if(e!==a){var
 a=j,g=h;continue}var
 f=h;break}}return f}var
 ab=0;function
-q(a){return l1(ab,aa,a)}if(aC(c[1],By))var
-n=Bz;else{var
-ac=aC(c[1],BA)?a6:dF,$=0;if(0===c[9]&&!q(c[8])&&!q(c[12])){var
-s=0.;$=1}if(!$)var
-s=dE;var
-n=[0,s,ac]}var
+s(a){return lX(ab,aa,a)}if(aA(c[1],Cw))var
+o=Cx;else{var
+ac=aA(c[1],Cy)?ba:dI,$=0;if(0===c[9]&&!s(c[8])&&!s(c[12])){var
+t=0.;$=1}if(!$)var
+t=dH;var
+o=[0,t,ac]}var
 H=0!==i?1:0;if(H)var
-I=H;else
+J=H;else
 var
-_=n[1]<=a[3]?1:0,I=_?a[4]<=n[2]?1:0:_;r(I,Em);var
-aP=0===a[12]?1:0,aR=aP||L(a[2],EE);r(aR,En);var
-o=dl(c),p=[0,aQ(o,c[5])],J=A(0,16),aS=bc(a[7],[0]),aT=aS||L(a[2],ED);r(aT,Eo);var
-aU=p[1],aV=a[7];aZ(function(g){var
-h=g[3],a=g[2],c=g[1],i=c<aQ(U(J,a),aU)?1:0;if(i){var
-j=c<=p[1]?1:0;if(j){var
-k=a<d?1:0;if(k)var
-l=b(e[5][2],a)<=h?1:0,f=l?h<b(e[5][2],a+1|0)?1:0:l;else
+_=o[1]<=a[3]?1:0,J=_?a[4]<=o[2]?1:0:_;q(J,Fj);var
+aP=0===a[12]?1:0,aQ=aP||I(a[2],FB);q(aQ,Fk);var
+p=dl(c),r=[0,aR(p,c[5])],K=z(0,16),aS=a0(a[7],[0]),aT=aS||I(a[2],FA);q(aT,Fl);var
+aU=r[1],aV=a[7];a3(function(e){var
+f=e[3],a=e[2],c=e[1],g=c<aR(U(K,a),aU)?1:0;if(g){var
+i=c<=r[1]?1:0;if(i){var
+k=a<h?1:0;if(k)var
+l=b(j[5][2],a)<=f?1:0,d=l?f<b(j[5][2],a+1|0)?1:0:l;else
 var
-f=k}else
+d=k}else
 var
-f=j}else
+d=i}else
 var
-f=i;r(f,Ep);p[1]=c;return W(J,a,c)},aV);var
-K=0===o?1:0,M=K?0===i?1:0:K,N=(0!==a[8]?1:0)===M?1:0,aW=N?(0!==a[9]?1:0)===M?1:0:N;r(aW,Eq);var
-h=L(c[1],Er),aX=aC(c[1],Es),O=h?0===i?1:0:h,P=(0!==a[13]?1:0)===O?1:0,aY=P?(0!==a[14]?1:0)===O?1:0:P;r(aY,Et);var
-a0=h?L(a[2],Ev):h;r(1-a0,Eu);function
-a1(e){var
-c=d-1|0,f=0;if(!(c<0)){var
-a=f;for(;;){r(b(e[2],a)<a6?1:0,Ew);var
-g=a+1|0;if(c!==a){var
-a=g;continue}break}}return 0}function
-Q(a){return bt(a1,a)}if(1-aX)Q(a[8]);if(h)Q(a[9]);var
-R=L(a[1],Ex);if(R)var
-a2=0!==o?1:0,S=a2||(0<c[5]?1:0);else
+d=g;q(d,Fm);r[1]=c;return W(K,a,c)},aV);var
+L=0===p?1:0,M=L?0===i?1:0:L,N=(0!==a[8]?1:0)===M?1:0,aW=N?(0!==a[9]?1:0)===M?1:0:N;q(aW,Fn);var
+e=I(c[1],Fo),aX=aA(c[1],Fp),O=e?0===i?1:0:e,P=(0!==a[13]?1:0)===O?1:0,aY=P?(0!==a[14]?1:0)===O?1:0:P;q(aY,Fq);var
+aZ=e?I(a[2],Fs):e;q(1-aZ,Fr);function
+a1(d){var
+c=h-1|0,e=0;if(!(c<0)){var
+a=e;for(;;){q(b(d[2],a)<ba?1:0,Ft);var
+f=a+1|0;if(c!==a){var
+a=f;continue}break}}return 0}function
+Q(a){return bz(a1,a)}if(1-aX)Q(a[8]);if(e)Q(a[9]);var
+R=I(a[1],Fu);if(R)var
+a2=0!==p?1:0,S=a2||(0<c[5]?1:0);else
 var
 S=R;var
-a3=L(a[1],Ez),a4=L(a[2],EA)===a3?1:0,a5=a4||S;r(a5,Ey);if(u)var
-T=u;else
+a4=I(a[1],Fw),a5=I(a[2],Fx)===a4?1:0,a6=a5||S;q(a6,Fv);if(v)var
+T=v;else
 var
-Y=0===a[15]?1:0,T=Y?0===a[16]?1:0:Y;r(T,EB);function
-a7(c){var
+Z=0===a[15]?1:0,T=Z?0===a[16]?1:0:Z;q(T,Fy);function
+a8(c){var
 e=c[1]-1|0,d=0,i=0;if(e<0)var
 f=d;else{var
 a=i,g=d;for(;;){var
 h=0<=b(c[2],a)?1:g,j=a+1|0;if(e!==a){var
 a=j,g=h;continue}var
 f=h;break}}return f}var
-a8=0;function
-V(a){return l1(a8,a7,a)}if(h)var
-a9=V(a[15]),X=a9||V(a[16]);else
+a9=0;function
+V(a){return lX(a9,a8,a)}if(e)var
+a_=V(a[15]),Y=a_||V(a[16]);else
 var
-X=h;if(X)Z(EC);return a}function
-oe(C,B,A){var
-a=b4(B,C,A,0);function
+Y=e;if(Y)X(Fz);return a}function
+ok(C,B,A){var
+a=bY(B,C,A,0);function
 f(d){var
-c=by(a,d,eK(function(a,b,c){return fx(EG,EF,a,b,c)},a,d)),e=c[2],f=c[3];function
+c=bn(a,d,eR(function(a,b,c){return eQ(FD,FC,a,b,c)},a,d)),e=c[2],f=c[3];function
 g(a){return l(e,b(f,a))}return[0,e,l(c[1],g)]}var
-j=f(EH),g=by(a,EJ,eK(function(a){var
-b=0,c=0;return function(d,e){return fy(c,b,a,d,e)}},a,EI)),d=g[2],D=g[3],k=f(EK),m=k[2],n=f(EL),o=n[2],p=f(EM),i=o.length-1,E=by(a,EO,a$([0,i],0,0,a,EN)),F=by(a,ER,a$([0,i],0,EQ,a,EP)),G=bH([0,i],0,0,a,ES),q=bH([0,d],0,0,a,ET),s=bH([0,d],0,0,a,EU),t=3===j[1]?1:0;if(t){var
+j=f(FE),g=bn(a,FG,eR(function(a){var
+b=0,c=0;return function(d,e){return fB(c,b,a,d,e)}},a,FF)),d=g[2],D=g[3],k=f(FH),m=k[2],n=f(FI),o=n[2],p=f(FJ),i=o.length-1,E=bn(a,FL,a7([0,i],0,0,a,FK)),F=bn(a,FO,a7([0,i],0,FN,a,FM)),G=bL([0,i],0,0,a,FP),r=bL([0,d],0,0,a,FQ),s=bL([0,d],0,0,a,FR),t=3===j[1]?1:0;if(t){var
 u=0<d?1:0;if(u){var
 v=k[1]===d?1:0;if(v){var
 w=n[1]===d?1:0;if(w)var
-x=p[1]===d?1:0,e=x?0===ge(m.length-1,2*d|0)?1:0:x;else
+x=p[1]===d?1:0,e=x?0===e8(m.length-1,2*d|0)?1:0:x;else
 var
 e=w}else
 var
@@ -5268,61 +5366,81 @@ e=v}else
 var
 e=u}else
 var
-e=t;r(e,EV);if(0!==G)Z(EW);function
+e=t;q(e,FS);if(0!==G)X(FT);function
 H(a){return l(d,b(D,a))}var
-z=0,I=l(g[1],H);if(q&&s){var
-J=l(d,s[1][2]),y=[0,[0,l(d,q[1][2]),J]];z=1}if(!z)var
+z=0,I=l(g[1],H);if(r&&s){var
+J=l(d,s[1][2]),y=[0,[0,l(d,r[1][2]),J]];z=1}if(!z)var
 y=0;var
-K=p[2],L=P(function(a,c){var
+K=p[2],L=R(function(a,c){var
 d=b(F[2],a);return[0,b(E[2],a),d,c]},o),M=j[2];return[0,h(function(a){var
 b=c(a,2)[3],d=c(a,1)[2];return[0,c(a,0)[1],d,b]},M),d,m,L,K,y,I]}var
-EX=kF;function
-Gl(ax){var
-az=ax[1],c=eq(ax[2]),m=b4(az,Gn,c,Gm),S=aJ(m,Go),aF=0;if(typeof
-S!=="number"&&5===S[0]){var
-au=S[1];if(!(64<C(au))){var
-aw=function(c){var
-a=0,b=0;for(;;){if(F(c)<=a)return b;if(92===ac(c,a)){var
-d=b+1|0,e=rd===ac(c,a+1|0)?6:2,a=a+e|0,b=d;continue}var
-f=cG===(ac(c,a)&h3)?b:b+1|0,a=a+1|0,b=f;continue}};x(function(b){var
+FU=kG;function
+Hi(v){var
+bG=v[1],d=ey(v[2]),K=bY(bG,Hk,d,Hj),aI=aJ(K,Hl),b2=0;if(typeof
+aI!=="number"&&5===aI[0]){var
+bD=aI[1];if(!(64<C(bD))){var
+bE=function(c){var
+a=0,b=0;for(;;){if(E(c)<=a)return b;if(92===ad(c,a)){var
+d=b+1|0,e=ry===ad(c,a+1|0)?6:2,a=a+e|0,b=d;continue}var
+f=c7===(ad(c,a)&ic)?b:b+1|0,a=a+1|0,b=f;continue}};x(function(b){var
 a=b[2];if(typeof
 a!=="number"&&3===a[0]){var
-c=aw(b[1])<=64?1:0,d=c?aw(a[1])<=ci?1:0:c;return r(d,Gk)}return ao(Gj)},au);aF=1}}if(!aF)ao(Gi);var
-q=b4(aJ(m,Gr),Gq,c,Gp);if(aI(c,Gs))Z(Gt);var
-h=b4(aJ(q,Gu),BC,c,BB),v=by(h,BE,a$(0,0,0,h,BD)),G=by(h,BG,a$(0,0,0,h,BF)),I=by(h,BI,a$(0,0,[0,aP(0,v[1]-2|0)],h,BH)),w=v[1]-1|0,Y=G[1]-1|0,_=1<=w?1:0;if(_)var
-$=w<dy?1:0,aa=$?b(hb(0,v),Y):$;else
+c=bE(b[1])<=64?1:0,d=c?bE(a[1])<=cl?1:0:c;return q(d,Hh)}return ar(Hg)},bD);b2=1}}if(!b2)ar(Hf);var
+L=bY(aJ(K,Ho),Hn,d,Hm);if(aH(d,Hp))X(Hq);var
+y=bY(aJ(L,Hr),CA,d,Cz),V=bn(y,CC,a7(0,0,0,y,CB)),ax=bn(y,CE,a7(0,0,0,y,CD)),ay=bn(y,CG,a7(0,0,[0,aK(0,V[1]-2|0)],y,CF)),Z=V[1]-1|0,bg=ax[1]-1|0,bi=1<=Z?1:0;if(bi)var
+bk=Z<dA?1:0,bl=bk?b(hd(0,V),bg):bk;else
 var
-aa=_;r(aa,BJ);var
-aO=I[1];r(b(hb(0,G),aO),BK);var
-aR=eI([0,w-1|0],h,BL),i=[0,w,Y,I[1],aR,v,G,I],d=b4(aJ(q,Gv),BN,c,BM),g=cY(d,BP,BO),J=i[1],ab=i[2],aS=bH([0,J],0,0,d,BQ),aT=jt([0,J],d,BR),aU=jt([0,J],d,BS),aV=a$([0,ab],0,0,d,BT),aW=bH([0,ab],0,0,d,BU),aX=fw(jr,d,BV),aY=fw(function(a,b){return eI(BX,a,b)},d,BW),aZ=eI(BZ,d,BY),a0=g3(d,B0),a1=cY(d,B2,B1),a=[0,g,cY(d,B4,B3),a1,a0,aZ,aY,aX,aW,aV,aU,aT,aS];function
-K(a){return aC(g,a)}var
-ad=K(B5),a3=1-a[4],a2=0,a4=a3||ad,a6=0===a[12]?1:0,a5=[0,a4,a2],a7=a6||L(g,Cc),a9=0===a[11]?1:0,a8=[0,a7,a5],a_=a9||L(g,Cb),bb=0===a[8]?1:0,ba=[0,a_,a8],bc=bb||(0===a[9]?1:0),ag=0===a[8]?1:0,bd=[0,bc,ba],bf=ag?0===a[9]?1:0:ag,bg=K(B6),ah=a[6],bh=[0,(0!==a[10]?1:0)===bg?1:0,[0,bf===ad?1:0,bd]],bi=ah?a[5]<=ah[1]?1:0:1,bk=0===a[5]?1:0,bj=[0,bi,bh],bl=bk||L(g,Ca),bp=0!==a[6]?1:0,bm=[0,bl,bj],bq=bp||R(g,B$),bs=1-(0!==a[6]?1:0),br=[0,bq,bm],bw=bs||K(B_),bx=L(g,B7),bz=[0,(0!==a[7]?1:0)===bx?1:0,[0,bw,br]];x(function(a){return r(a,t(B8,g))},bz);var
-bA=aQ(a[6],0),bB=a[5]+bA|0;r(bB*aP(i[3],hN)<=qN?1:0,B9);var
-bM=L(a[1],Gx);r((0!==aJ(q,Gy)?1:0)===bM?1:0,Gw);if(L(a[1],Gz))Z(GA);var
-aA=Dc(q,az,c,i,a),o=aA[1],aB=fw(jr,q,GB),bN=0===aB?1:0,bO=bN||aA[2];r(bO,GC);var
-aH=0;if(typeof
-o!=="number"&&2===o[0]){var
-s=1;aH=1}if(!aH)var
-s=0;r((0!==aJ(m,GE)?1:0)===s?1:0,GD);var
-aK=0;if(typeof
-o!=="number"&&2===o[0]){var
-e=o[4],j=b4(aJ(m,GQ),FW,c,FV),aj=bH(0,FZ,FY,j,FX),y=bH(0,F2,F1,j,F0),ak=aJ(j,F3),an=typeof
-ak==="number"?0:[0,oe(Gh,ak,c)],M=aJ(j,F4),aL=0;if(typeof
-M!=="number"&&4===M[0]){var
-bK=M[1],bL=aG(function(a){return a[2]},an),ap=bu(function($,aa){var
-f=b4(aa,b(al(Fe),$),c,Fd),p=aG(function(a){return[0,Ff,a]},bL),M=p?[0,p[1],0]:0,N=[0,Fg,M];function
+bl=bi;q(bl,CH);var
+ch=ay[1];q(b(hd(0,ax),ch),CI);var
+ci=eP([0,Z-1|0],y,CJ),e=[0,Z,bg,ay[1],ci,V,ax,ay],g=bY(aJ(L,Hs),CL,d,CK),t=cW(g,CN,CM),az=e[1],bm=e[2],ck=bL([0,az],0,0,g,CO),cm=jE([0,az],g,CP),cn=jE([0,az],g,CQ),co=a7([0,bm],0,0,g,CR),cp=bL([0,bm],0,0,g,CS),cq=fz(jD,g,CT),cr=fz(function(a,b){return eP(CV,a,b)},g,CU),cs=eP(CX,g,CW),ct=fA(g,CY),cu=cW(g,C0,CZ),a=[0,t,cW(g,C2,C1),cu,ct,cs,cr,cq,cp,co,cn,cm,ck];function
+aB(a){return aA(t,a)}var
+bo=aB(C3),cw=1-a[4],cv=0,cx=cw||bo,cz=0===a[12]?1:0,cy=[0,cx,cv],cA=cz||I(t,Da),cC=0===a[11]?1:0,cB=[0,cA,cy],cD=cC||I(t,C$),cF=0===a[8]?1:0,cE=[0,cD,cB],cG=cF||(0===a[9]?1:0),bp=0===a[8]?1:0,cH=[0,cG,cE],cI=bp?0===a[9]?1:0:bp,cJ=aB(C4),bq=a[6],cK=[0,(0!==a[10]?1:0)===cJ?1:0,[0,cI===bo?1:0,cH]],cL=bq?a[5]<=bq[1]?1:0:1,cN=0===a[5]?1:0,cM=[0,cL,cK],cO=cN||I(t,C_),cQ=0!==a[6]?1:0,cP=[0,cO,cM],cR=cQ||M(t,C9),cT=1-(0!==a[6]?1:0),cS=[0,cR,cP],cU=cT||aB(C8),cV=I(t,C5),cX=[0,(0!==a[7]?1:0)===cV?1:0,[0,cU,cS]];x(function(a){return q(a,u(C6,t))},cX);var
+cY=aR(a[6],0),cZ=a[5]+cY|0;q(cZ*aK(e[3],h4)<=q2?1:0,C7);var
+c_=I(a[1],Hu);q((0!==aJ(L,Hv)?1:0)===c_?1:0,Ht);var
+ac=I(a[1],Hw);if(ac){var
+c$=e[1],w=bY(aJ(L,Hx),Cb,d,Ca);fA(w,Cc);var
+ak=function(d,a,c){var
+b=bn(w,a,dZ(w,a));S(d,w,a,b);if(C(b[1])!==c)bh(w,a,Cd);return b[1]},aQ=function(f,e,a){var
+c=a[3];if(2===c[0]){var
+d=c[1];g7(a,function(a){b(d,a);return 0});return d}return bh(f,e,Ce)},ca=2,am=ak(function(a){var
+b=0;return function(c,d){return eQ(Cg,b,a,c,d)}},Cf,ca),b3=0;if(am){var
+ao=am[2];if(ao&&!ao[2]){var
+aS=ao[1],G=am[1],aT=0<G?1:0,cb=aT?0<aS?1:0:aT;q(cb,Ci);var
+aW=function(e){var
+a=ak(aQ,e,3);if(a){var
+b=a[2];if(b){var
+c=b[2];if(c&&!c[2]){var
+d=b[1]===G?1:0,f=d?c[1]===aS?1:0:d;q(f,Ck);return a[1]}}}throw[0,_,Cj]},aX=aW(Cl),aY=aW(Cm),as=ak(aQ,Cn,2),b4=0;if(as){var
+at=as[2];if(at&&!at[2]){q(at[1]===c$?1:0,Cp);var
+cc=as[1];bn(w,Cr,a7([0,aY],0,[0,aX-1|0],w,Cq));var
+bH=e[1],aZ=cc<=30?1:0;if(aZ)var
+a0=aK(r(G,aX+aY|0),10*G|0)<=200000?1:0,a1=a0?bH<=bF(ql,G)?1:0:a0;else
+var
+a1=aZ;q(a1,Cs);if(bF(4194304,G)<bH)X(Ct);b3=1;b4=1}}if(!b4)throw[0,_,Co]}}if(!b3)throw[0,_,Ch]}var
+bI=D$(L,bG,d,e,a),i=bI[1],aM=fz(jD,L,Hy),da=0===aM?1:0,db=da||bI[2];q(db,Hz);var
+b5=0;if(typeof
+i!=="number"&&2===i[0]){var
+B=1;b5=1}if(!b5)var
+B=0;q((0!==aJ(K,HB)?1:0)===B?1:0,HA);var
+b6=0;if(typeof
+i!=="number"&&2===i[0]){var
+p=i[4],J=bY(aJ(K,H0),GT,d,GS),bt=bL(0,GW,GV,J,GU),aa=bL(0,GZ,GY,J,GX),bu=aJ(J,G0),bv=typeof
+bu==="number"?0:[0,ok(He,bu,d)],aC=aJ(J,G1),b7=0;if(typeof
+aC!=="number"&&4===aC[0]){var
+c8=aC[1],c9=an(function(a){return a[2]},bv),bw=bA(function($,aa){var
+f=bY(aa,b(ap(Gb),$),d,Ga),p=an(function(a){return[0,Gc,a]},c9),M=p?[0,p[1],0]:0,N=[0,Gd,M];function
 o(a,d){if(a){var
 b=a[2],c=a[1];return[0,c,function(a){return o(b,a)}]}return 0}var
-k=my(function(a){return o(N,a)});function
-a(a){return ai(k,a)}function
-q(e,w){var
-g=by(f,e,eJ(f,e)),q=be(32,w),x=C(g[1]),r=C(q)===x?1:0;if(r){var
+k=mw(function(a){return o(N,a)});function
+a(a){return ah(k,a)}function
+s(e,w){var
+g=bn(f,e,dZ(f,e)),q=bb(32,w),x=C(g[1]),r=C(q)===x?1:0;if(r){var
 c=q,b=g[1];for(;;){var
 l=0;if(c)if(b){var
-m=b[1],n=c[1],u=b[2],v=c[2],h=be(43,n),t=0;if(h){var
+m=b[1],n=c[1],u=b[2],v=c[2],h=bb(43,n),t=0;if(h){var
 o=h[2];if(o&&!o[2]){var
 i=1,d=h[1];t=1}}if(!t)var
-i=0,d=n;if(1-aI(k,d))av(k,d,m-i|0);var
+i=0,d=n;if(1-aH(k,d))av(k,d,m-i|0);var
 p=a(d)===(m-i|0)?1:0;if(p){var
 c=v,b=u;continue}var
 j=p}else
@@ -5330,106 +5448,174 @@ l=1;else
 if(b)l=1;else
 var
 j=1;if(l)var
-j=af(sI);var
+j=af(s4);var
 s=j;break}}else
 var
-s=r;if(1-s)bo(f,e,Fh);return g}function
-d(d,b,a,c){var
-e=b?b[1]:dy;return fx(d,[0,e],f,a,q(a,c))}function
-s(c,a){var
-b=a[1];fy(c,0,f,b,q(b,a[2]));return 0}var
-m=d(0,0,Fj,Fi),O=d(0,0,Fl,Fk),n=d(0,0,Fn,Fm);x(function(a){return s(0,a)},Fo);x(function(a){return s(Fq,a)},Fp);d(0,0,Fs,Fr);var
-t=a(Ft),g=a(Fu),h=a(Fv),v=aC(a(Fx),[0,0,[0,g,0]]),P=v?a(Fy)===(u(h,h+1|0)/2|0)?1:0:v;r(P,Fw);function
+s=r;if(1-s)bh(f,e,Ge);return g}function
+c(d,b,a,c){var
+e=b?b[1]:dA;return eQ(d,[0,e],f,a,s(a,c))}function
+t(c,a){var
+b=a[1];fB(c,0,f,b,s(b,a[2]));return 0}var
+m=c(0,0,Gg,Gf),O=c(0,0,Gi,Gh),n=c(0,0,Gk,Gj);x(function(a){return t(0,a)},Gl);x(function(a){return t(Gn,a)},Gm);c(0,0,Gp,Go);var
+u=a(Gq),g=a(Gr),h=a(Gs),v=aA(a(Gu),[0,0,[0,g,0]]),P=v?a(Gv)===(r(h,h+1|0)/2|0)?1:0:v;q(P,Gt);function
 w(f,e){var
-c=[0,g+1|0,d(0,[0,gk],f,Fz)],h=a(e);r(b(hb(FB,c),h),FA);var
-i=D(g,function(a){return a}),j=0;return H(function(d,a){var
-e=b(c[2],a);return aP(d,b(c[2],a+1|0)-e|0)},j,i)}var
-Q=w(FD,FC),y=w(FF,FE),z=y<=hN?1:0;if(z)var
-B=h<=40?1:0,E=B?u(aP(u(y,h),Q),h)<=p7?1:0:B;else
+d=[0,g+1|0,c(0,[0,gn],f,Gw)],h=a(e);q(b(hd(Gy,d),h),Gx);var
+i=A(g,function(a){return a}),j=0;return F(function(c,a){var
+e=b(d[2],a);return aK(c,b(d[2],a+1|0)-e|0)},j,i)}var
+Q=w(GA,Gz),y=w(GC,GB),B=y<=h4?1:0;if(B)var
+D=h<=40?1:0,E=D?r(aK(r(y,h),Q),h)<=qj?1:0:D;else
 var
-E=z;r(E,FG);x(function(f){var
-e=g-1|0,h=d(FJ,0,f,FI),i=0;if(!(e<0)){var
-c=i;for(;;){var
-j=a(FL);r(b(h,c)<j?1:0,FK);var
-k=c+1|0;if(e!==c){var
-c=k;continue}break}}return 0},FH);var
-F=d(0,0,FN,FM),G=A(0,am),I=a(FO)-1|0,R=1;if(!(I<1)){var
+E=B;q(E,GD);x(function(f){var
+e=g-1|0,h=c(GG,0,f,GF),i=0;if(!(e<0)){var
+d=i;for(;;){var
+j=a(GI);q(b(h,d)<j?1:0,GH);var
+k=d+1|0;if(e!==d){var
+d=k;continue}break}}return 0},GE);var
+G=c(0,0,GK,GJ),H=z(0,al),I=a(GL)-1|0,R=1;if(!(I<1)){var
 i=R;for(;;){var
-Z=b(F,i);r(b(F,i-1|0)<Z?1:0,FU);var
+Z=b(G,i);q(b(G,i-1|0)<Z?1:0,GR);var
 _=i+1|0;if(I!==i){var
 i=_;continue}break}}var
-J=t-1|0,S=0;if(!(J<0)){var
+J=u-1|0,S=0;if(!(J<0)){var
 e=S;for(;;){var
-L=b(m,e)<=(2*e|0)?1:0,X=L?1-aI(G,b(m,e)):L;r(X,FT);av(G,b(m,e),0);var
+L=b(m,e)<=(2*e|0)?1:0,X=L?1-aH(H,b(m,e)):L;q(X,GQ);av(H,b(m,e),0);var
 Y=e+1|0;if(J!==e){var
 e=Y;continue}break}}var
 K=g-1|0,T=0;if(!(K<0)){var
-j=T;for(;;){r(b(O,j)<=(2*t|0)?1:0,FS);var
+j=T;for(;;){q(b(O,j)<=(2*u|0)?1:0,GP);var
 W=j+1|0;if(K!==j){var
 j=W;continue}break}}function
 U(a){var
 c=b(n,(3*a|0)+2|0),d=b(n,(3*a|0)+1|0);return[0,b(n,3*a|0),d,c]}var
-V=l(a(FP),U);return[0,eI(FR,f,FQ),V]},bK);aL=1}if(!aL)var
-ap=ao(F5);var
-N=aJ(j,F6),aM=0;if(typeof
-N!=="number"&&4===N[0]){var
-bJ=N[1],O=bu(function(O,P){var
-k=b(al(EY),O),d=b4(P,k,c,EZ),E=aJ(d,E0),m=oe(t(k,E1),E,c),h=by(d,E3,eK(function(a){var
-b=0,c=0;return function(d,e){return fy(c,b,a,d,e)}},d,E2)),o=h[2],a=h[1],F=h[3],i=by(d,E7,eK(function(a,b,c){return fx(E6,E5,a,b,c)},d,E4)),p=i[3],q=i[2],j=a$([0,a],0,E9,d,E8),s=bH([0,a],E$,[0,EX],d,E_),u=i[1]===a?1:0;if(u)var
-v=o===m[2]?1:0,w=v?a<=64?1:0:v;else
+V=l(a(GM),U);return[0,eP(GO,f,GN),V]},c8);b7=1}if(!b7)var
+bw=ar(G2);var
+aD=aJ(J,G3),b8=0;if(typeof
+aD!=="number"&&4===aD[0]){var
+c6=aD[1],aE=bA(function(O,P){var
+k=b(ap(FV),O),c=bY(P,k,d,FW),E=aJ(c,FX),n=ok(u(k,FY),E,d),h=bn(c,F0,eR(function(a){var
+b=0,c=0;return function(d,e){return fB(c,b,a,d,e)}},c,FZ)),o=h[2],a=h[1],F=h[3],i=bn(c,F4,eR(function(a,b,c){return eQ(F3,F2,a,b,c)},c,F1)),p=i[3],r=i[2],j=a7([0,a],0,F6,c,F5),s=bL([0,a],F8,[0,FU],c,F7),t=i[1]===a?1:0;if(t)var
+v=o===n[2]?1:0,w=v?a<=64?1:0:v;else
 var
-w=u;r(w,Fa);var
+w=t;q(w,F9);var
 x=a-1|0,G=0;if(!(x<0)){var
 e=G;for(;;){var
-A=q-1|0,z=0,L=0;if(A<0)var
+A=r-1|0,z=0,L=0;if(A<0)var
 B=z;else{var
 g=L,C=z;for(;;){var
 D=C+f(p,e,g)|0,N=g+1|0;if(A!==g){var
 g=N,C=D;continue}var
-B=D;break}}X(0<B?1:0,Fc);var
+B=D;break}}Y(0<B?1:0,F$);var
 M=e+1|0;if(x!==e){var
 e=M;continue}break}}var
-y=0===j?1:0,H=y?1<a?1:0:y;if(H)Z(Fb);var
-I=s?l(a,s[1][2]):n(a,0.),J=j?l(a,j[1][2]):n(a,0),K=l(a,function(a){return l(q,b(p,a))});return[0,m,l(a,function(a){return l(o,b(F,a))}),K,J,I]},bJ);aM=1}if(!aM)var
-O=ao(F7);if(aI(c,F8))Z(F9);var
-P=a$(0,0,F$,j,F_);bt(function(a){var
-d=D(a[1],a[2]),e=0,b=H(function(b,a){return b+a|0},e,d),c=0<b?1:0,f=c?b<=ci?1:0:c;return r(f,Ga)},P);var
-bC=e?e[1][3]:e,W=0;if(aj)if(y){var
-aq=y[1],ar=aj[1];r(ar[1]===aq[1]?1:0,Gb);var
-z=[0,[0,ar,aq]]}else
-W=1;else
-if(y)W=1;else
+y=0===j?1:0,H=y?1<a?1:0:y;if(H)X(F_);var
+I=s?l(a,s[1][2]):m(a,0.),J=j?l(a,j[1][2]):m(a,0),K=l(a,function(a){return l(r,b(p,a))});return[0,n,l(a,function(a){return l(o,b(F,a))}),K,J,I]},c6);b8=1}if(!b8)var
+aE=ar(G4);if(aH(d,G5))X(G6);var
+aF=a7(0,0,G8,J,G7);bz(function(a){var
+d=A(a[1],a[2]),e=0,b=F(function(b,a){return b+a|0},e,d),c=0<b?1:0,f=c?b<=cl?1:0:c;return q(f,G9)},aF);var
+c0=p?p[1][3]:p,aP=0;if(bt)if(aa){var
+bx=aa[1],by=bt[1];q(by[1]===bx[1]?1:0,G_);var
+ab=[0,[0,by,bx]]}else
+aP=1;else
+if(aa)aP=1;else
 var
-z=y;if(W)var
-z=ao(Gg);X((0!==z?1:0)===bC?1:0,Gc);if(e)var
-bD=e[1],bE=ay([0,Gd,hd],jD),as=cN(function(a){return aC(a,bD[2])},bE);else
+ab=aa;if(aP)var
+ab=ar(Hd);Y((0!==ab?1:0)===c0?1:0,G$);if(p)var
+c1=p[1],c2=aq([0,Ha,fH],hf),bB=cf(function(a){return aA(a,c1[2])},c2);else
 var
-as=e;var
-bF=0===P?1:0,bG=bF||as;X(bG,Ge);var
-at=0===O?1:0;if(at)var
-Q=at;else
-if(e)var
-bI=e[1][2],Q=cN(function(a){return aC(a,ay(hd,jD))},bI);else
+bB=p;var
+c3=0===aF?1:0,c4=c3||bB;Y(c4,Hb);var
+bC=0===aE?1:0;if(bC)var
+aG=bC;else
+if(p)var
+c5=p[1][2],aG=cf(function(a){return aA(a,aq(fH,hf))},c5);else
 var
-Q=e;X(Q,Gf);var
-T=[0,[0,z,an,P,O,ap]];aK=1}if(!aK)var
-T=0;var
-U=aJ(m,GF),V=aJ(m,GG),aN=0;if(typeof
-U!=="number"&&4===U[0]&&typeof
-V!=="number"&&4===V[0]){var
-aE=V[1],E=U[1],bT=0;if(0!==E){var
-bR=C(aE);if(C(E)===bR&&!(4<C(E))){var
-bS=go(E,aE),p=bu(function(d,b){return DI(c,i,a,s,d,b[1],b[2])},bS);aN=1;bT=1}}}if(!aN)var
-p=ao(GH);var
-aD=k(function(a){return a[1]},p),bP=C(aD);r(C(bn(ic,aD))===bP?1:0,GI);var
-bQ=C(p);function
-B(a){return ae(p,a)[2]}bv(function(d,a){var
-b=a[17];return bt(function(e){var
-b=e[2],c=e[1];if(s){var
+aG=p;Y(aG,Hc);var
+D=[0,[0,ab,bv,aF,aE,bw]];b6=1}if(!b6)var
+D=0;var
+dc=n_(v,oh),N=an(function(a){function
+J(a){return a}var
+K=A(e[1],J),L=0,M=F(function(d,c){return aK(d,b(a[1],c))},L,K);q((M+1|0)===a[9]?1:0,HC);var
+i=dk(v);function
+o(c){return b(a[6],c)[1]}function
+p(a){var
+b=a[1];function
+c(a){return b+a|0}return l(a[2]-b|0,c)}function
+r(c,b){var
+a=[0,0];return oi(bc([0,0],h(function(d){var
+b=aV(c,d);a[1]=(a[1]+b[2]|0)-b[1]|0;return a[1]},b)))}var
+s=l(a[5],o);function
+t(a){return lu(aL(a))}var
+j=t(h(function(a){return p(aV(i[1],a))},s)),k=t(h(function(a){return p(aV(i[2],a))},j)),u=r(i[1],s),n=r(i[2],j),w=m(k.length-1,0),x=a[5]-1|0,C=0;if(!(x<0)){var
+g=C;for(;;){var
+y=aV(u,g),z=b(n[2],y[1]),B=b(n[2],y[2])-1|0;if(!(B<z)){var
+d=z;for(;;){var
+E=c(k,d)[1+d],G=fp(a,g,b(i[3][2],E)),H=b(a[7],G);c(w,d)[1+d]=H;var
+I=d+1|0;if(B!==d){var
+d=I;continue}break}}var
+D=g+1|0;if(x!==g){var
+g=D;continue}break}}var
+f=[0,u,n,oi(w),o,j,k],N=f[3],O=f[2],P=f[1],Q=b(a[7],[0,e[4],0]);return[0,f,a,[0,a[5],f[5].length-1,f[6].length-1,Q,P,O,N]]},dc),j=N?N[1][3]:e,b9=0;if(N){var
+bJ=N[1];if(I(bs(v,HE),HD)){if(cj(v,HF)){var
+bK=aU(v,HG),bM=z(0,a8),bN=bK[1]-1|0,dd=0;if(!(bN<0)){var
+aj=dd;for(;;){W(bM,b(bK[2],aj),0);var
+dt=aj+1|0;if(bN!==aj){var
+aj=dt;continue}break}}var
+bO=function(a){return aH(bM,a)}}else
+var
+du=d1(v,HZ),bO=function(a){return 0.<b(du[2],a)?1:0};var
+O=bJ[1],R=m(O[1][1]-1|0,-1),au=m(O[5].length-1,-1),H=[0,bJ[3][4],0];for(;;){if(H){var
+P=H[1];if(0<=c(R,P)[1+P]){var
+H=H[2];continue}c(R,P)[1+P]=0;var
+a2=aV(O[1],P),a3=H[2],a4=a2[1],a5=a2[2]-1|0;if(a5<a4)var
+a6=a3;else{var
+s=a4,T=a3;for(;;){if(bO(c(O[5],s)[1+s])){c(au,s)[1+s]=0;var
+a9=aV(O[2],s),a_=a9[1],a$=a9[2]-1|0;if(a$<a_)var
+ba=T;else{var
+U=a_,bd=T;for(;;){var
+be=[0,b(O[3][2],U),bd],ce=U+1|0;if(a$!==U){var
+U=ce,bd=be;continue}var
+ba=be;break}}var
+aw=ba}else
+var
+aw=T;var
+cd=s+1|0;if(a5!==s){var
+s=cd,T=aw;continue}var
+a6=aw;break}}var
+H=a6;continue}var
+bf=function(b){var
+a=[0,0];o(function(d,g){var
+e=0<=g?1:0;if(e){var
+h=a[1];c(b,d)[1+d]=h;a[1]++;var
+f=0}else
+var
+f=e;return f},b);return a[1]},cg=bf(R),Q=[0,[0,R,cg,au,bf(au)]];b9=1;break}}}if(!b9)var
+Q=0;if(Q)var
+bP=Q[1],bR=[0,bP[2],bP[4],j[3],j[4],j[5],j[6],j[7]],bQ=e;else
+var
+bR=j,bQ=j;var
+aN=aJ(K,HH),aO=aJ(K,HI),b_=0;if(typeof
+aN!=="number"&&4===aN[0]&&typeof
+aO!=="number"&&4===aO[0]){var
+b1=aO[1],ai=aN[1],dv=0;if(0!==ai){var
+dr=C(b1);if(C(ai)===dr&&!(4<C(ai))){var
+ds=gr(ai,b1),n=bA(function(c,b){return EF(d,bQ,bR,a,B,c,b[1],b[2])},ds);b_=1;dv=1}}}if(!b_)var
+n=ar(HJ);var
+bS=k(function(a){return a[1]},n),de=C(bS);q(C(bj(ip,bS))===de?1:0,HK);if(ac)x(function(a){var
+b=a[1],c=M(b,HM)?M(b,HN)?I(a[2],HO):B?I(a[2],HP):B:1===C(n)?1:0;return q(c,HL)},n);var
+b$=0;if(typeof
+i!=="number"&&2===i[0]){var
+b0=i[4];if(b0){var
+dq=b0[1][2],bT=cf(function(a){return aA(a,aq(fH,aq(hf,oj)))},dq);b$=1}}if(!b$)var
+bT=0;var
+df=ac?bT||(D?0!==D[1][5]?1:0:D):ac;q(1-df,HQ);var
+dg=C(n);function
+ag(a){return ae(n,a)[2]}br(function(d,a){var
+b=a[17];return bz(function(e){var
+b=e[2],c=e[1];if(B){var
 f=c<d?1:0;if(f){var
 g=b<d?1:0;if(g){var
-i=[0,B(b),0],h=1-aC(GK,[0,B(c),i]);if(h)var
-j=[0,B(b),0],a=1-aC(GL,[0,B(c),j]);else
+i=[0,ag(b),0],h=1-aA(HS,[0,ag(c),i]);if(h)var
+j=[0,ag(b),0],a=1-aA(HT,[0,ag(c),j]);else
 var
 a=h}else
 var
@@ -5437,334 +5623,347 @@ a=g}else
 var
 a=f}else
 var
-a=s;return r(a,GJ)},b)},p);bt(function(b){var
-c=b[5];return x(function(c){r(c[1]<bQ?1:0,GM);var
-b=0!==dl(a)?1:0;return b?Z(GN):b},c)},T);iJ(function(a,b){return ao(t(GP,t(gY(a),GO)))},c);return[0,i,a,o,aB,T,p]}var
-aw=mj([0,function(j,i){var
+a=B;return q(a,HR)},b)},n);bz(function(b){var
+c=b[5];return x(function(c){q(c[1]<dg?1:0,HU);var
+b=0!==dl(a)?1:0;return b?X(HV):b},c)},D);iS(function(a,b){return ar(u(HX,u(g1(a),HW)))},d);if(N){var
+bU=N[1],bV=bU[2],bW=bU[1],dh=function(a){var
+c=b(bV[6],a)[2];return b(bV[4],c)},di=[0,j[1],dh];if(Q)var
+bX=Q[1],bZ=k(function(a){var
+f=bX[3],e=bX[1];function
+d(f,d,e){return[0,d.length-1,function(a){if(0<=c(d,a)[1+a]){var
+g=c(d,a)[1+a];return b(e[2],g)}return f}]}var
+g=a[17],h=a[16],i=-1,j=an(function(a){return d(i,f,a)},h),k=a[15],l=-1,m=an(function(a){return d(l,f,a)},k),n=a[14],o=a[13],p=a[12],q=a[11],r=0,s=an(function(a){return d(r,e,a)},q),t=a[10],u=0,v=an(function(a){return d(u,e,a)},t),w=a[9],x=an(function(a){function
+c(a){return a}var
+f=A(a[1],c),g=1.;return d(F(function(d,c){return $(d,b(a[2],c))},g,f),e,a)},w),y=a[8],z=0.,B=an(function(a){return d(z,e,a)},y);return[0,a[1],a[2],a[3],a[4],a[5],a[6],a[7],B,x,v,s,p,o,n,m,j,g]},n);else
+var
+bZ=n;var
+dj=[0,HY,a[2],a[3],a[4],a[5],a[6],a[7],a[8],a[9],[0,di],a[11],a[12]],dm=bW[6],dn=function(a){return c(dm,a)[1+a]};return[0,e,bW[4],dn,j,dj,i,aM,D,bZ]}function
+dp(a){return a}return[0,e,function(a){return a},dp,j,a,i,aM,D,n]}var
+ay=mg([0,function(j,i){var
 b=j,a=i;for(;;){if(b){if(a){var
-c=a[1],d=c[2],e=c[1],f=b[1],g=f[2],h=f[1];if(h!==e)return aL(h,e);if(g!==d)return aL(g,d);var
+c=a[1],d=c[2],e=c[1],f=b[1],g=f[2],h=f[1];if(h!==e)return aN(h,e);if(g!==d)return aN(g,d);var
 b=b[2],a=a[2];continue}return 1}var
-k=a?-1:a;return k}}]),cZ=aw[1];function
-fC(c,b,a){return 0===B(b)?a:S(aw[4],c,b,a)}function
-Y(a){return fC(0,a,cZ)}var
-of=Y(s);function
-fD(a){return f(aw[6],[0,[0,a,1],0],s)}function
-fE(a){return H(function(b,a){return fC(a[1],a[2],b)},cZ,a)}function
-og(a){return b(aw[20],a)}function
-he(b,a){return aQ(f(aw[29],b,a),y)}function
-eN(a){return he(0,a)}function
-eO(a){function
-b(a,b){return 0===a?1:0}return f(aw[14],b,a)}function
-fF(a){var
-b=0;return H(function(b,a){return b+a[2]|0},b,a)}function
-bT(a,b){var
-d=a?a[1]:s;return function(a){function
+k=a?-1:a;return k}}]),cZ=ay[1];function
+fI(c,b,a){return 0===D(b)?a:S(ay[4],c,b,a)}function
+Z(a){return fI(0,a,cZ)}var
+ol=Z(t);function
+fJ(a){return f(ay[6],[0,[0,a,1],0],t)}function
+fK(a){return F(function(b,a){return fI(a[1],a[2],b)},cZ,a)}function
+om(a){return b(ay[20],a)}function
+hg(b,a){return aR(f(ay[29],b,a),y)}function
+eS(a){return hg(0,a)}function
+eT(a){function
+b(a,b){return 0===a?1:0}return f(ay[14],b,a)}function
+fL(a){var
+b=0;return F(function(b,a){return b+a[2]|0},b,a)}function
+bZ(a,b){var
+d=a?a[1]:t;return function(a){function
 c(b,e,a){var
-h=g(d,e),c=v(he(b,a),h);return 0===B(c)?f(aw[7],b,a):S(aw[4],b,c,a)}return S(aw[13],c,a,b)}}function
-dm(a,b){if(0===B(a))return cZ;function
-c(b){return g(a,b)}return f(aw[34],c,b)}function
-$(c,a){return b(bT([0,a9],c),a)}function
-hf(b,a){if(b){if(a){var
-e=a[2],f=a[1],g=f[2],d=f[1],h=b[2],i=b[1],j=i[2],c=i[1];return c===d?[0,[0,c,j+g|0],hf(h,e)]:c<d?[0,[0,c,j],hf(h,a)]:[0,[0,d,g],hf(b,e)]}var
+h=g(d,e),c=w(hg(b,a),h);return 0===D(c)?f(ay[7],b,a):S(ay[4],b,c,a)}return S(ay[13],c,a,b)}}function
+dm(a,b){if(0===D(a))return cZ;function
+c(b){return g(a,b)}return f(ay[34],c,b)}function
+ab(c,a){return b(bZ([0,bf],c),a)}function
+hh(b,a){if(b){if(a){var
+e=a[2],f=a[1],g=f[2],d=f[1],h=b[2],i=b[1],j=i[2],c=i[1];return c===d?[0,[0,c,j+g|0],hh(h,e)]:c<d?[0,[0,c,j],hh(h,a)]:[0,[0,d,g],hh(b,e)]}var
 k=b}else
 var
 k=a;return k}function
 c0(c,a){function
 d(e,d,c){function
 h(h,c,a){var
-i=g(d,c),j=hf(e,h),k=f(aw[6],j,i);return b(bT(0,a),k)}return S(aw[13],h,a,c)}return S(aw[13],d,c,cZ)}function
-jF(e,a,d){var
-f=aT(aL,D(d-a|0,function(c){return b(e[2],a+c|0)}));function
+i=g(d,c),j=hh(e,h),k=f(ay[6],j,i);return b(bZ(0,a),k)}return S(ay[13],h,a,c)}return S(ay[13],d,c,cZ)}function
+jP(e,a,d){var
+f=aW(aN,A(d-a|0,function(c){return b(e[2],a+c|0)}));function
 c(a){if(a){var
 d=a[1],b=c(a[2]);if(b){var
-e=b[1],f=e[1];if(bc(f,d))return[0,[0,f,e[2]+1|0],b[2]]}var
+e=b[1],f=e[1];if(a0(f,d))return[0,[0,f,e[2]+1|0],b[2]]}var
 g=[0,[0,d,1],b]}else
 var
 g=a;return g}return c(f)}function
-fG(a){var
-b=og(a);return k(function(a){return[0,a[2],a[1]]},b)}function
-eP(a,g,f){if(a[1]===a[2].length-1){var
-b=function(a){return bf(a,n(a.length-1,c(a,0)[1]))};a[2]=b(a[2]);a[3]=b(a[3])}var
+fM(a){var
+b=om(a);return k(function(a){return[0,a[2],a[1]]},b)}function
+eU(a,g,f){if(a[1]===a[2].length-1){var
+b=function(a){return bc(a,m(a.length-1,c(a,0)[1]))};a[2]=b(a[2]);a[3]=b(a[3])}var
 d=a[1];c(a[2],d)[1+d]=g;var
 e=a[1];c(a[3],e)[1+e]=f;a[1]=a[1]+1|0;return a[1]-1|0}function
 dn(b,a,e){var
 c=U(b[4],a);if(c)return c[1];var
-d=eP(b,e,[0,a]);av(b[4],a,d);return d}function
-cA(d,b,a){var
-h=aP(b,a),e=[0,cK(b,a),h],f=U(d[5],e);if(f)return f[1];var
-i=c(d[2],a)[1+a],g=eP(d,c0(c(d[2],b)[1+b],i),[1,b,a]);av(d[5],e,g);return g}function
-az(e,a,d,c){var
-f=a?a[1]:a;return eP(e,d,[3,b(aY(function(a){return 0<B(a[1])?1:0}),c),f])}function
-jG(a){var
-d=C(a[1]),e=a[3],f=cM(bu(function(c,a){var
-b=a[3],d=b?[0,[0,O(ay(a[1],[0,a[2],0])),[0,[0,s,c],0]],0]:b;return d},e));function
+d=eU(b,e,[0,a]);av(b[4],a,d);return d}function
+cB(d,b,a){var
+h=aK(b,a),e=[0,c_(b,a),h],f=U(d[5],e);if(f)return f[1];var
+i=c(d[2],a)[1+a],g=eU(d,c0(c(d[2],b)[1+b],i),[1,b,a]);av(d[5],e,g);return g}function
+aB(e,a,d,c){var
+f=a?a[1]:a;return eU(e,d,[3,b(aQ(function(a){return 0<D(a[1])?1:0}),c),f])}function
+jQ(a){var
+d=C(a[1]),e=a[3],f=cL(bA(function(c,a){var
+b=a[3],d=b?[0,[0,N(aq(a[1],[0,a[2],0])),[0,[0,t,c],0]],0]:b;return d},e));function
 i(f,e,d){var
-h=f[2],a=f[1],i=e[1],b=c(a,d)[1+d];if(0===B(b))return[0,a,h];var
-l=K(b),j=e[2],k=H(function(m,h){var
+h=f[2],a=f[1],i=e[1],b=c(a,d)[1+d];if(0===D(b))return[0,a,h];var
+l=L(b),j=e[2],k=F(function(m,h){var
 i=h[2],c=0,b=0,a=m;for(;;){if(a){var
-e=a[2],d=a[1];if(bc(d[2],i)){var
+e=a[2],d=a[1];if(a0(d[2],i)){var
 c=[0,d,c],a=e;continue}var
 b=[0,d,b],a=e;continue}var
-f=ak(b),k=ak(c),n=g(l,h[1]),j=H(function(b,a){return v(b,a[1])},n,k);return 0===B(j)?f:[0,[0,j,i],f]}},h,j);return[0,P(function(a,d){return q(d,g(b,c(i,a)[1+a]))},a),k]}var
-l=0,m=H(function(e,p){var
-j=H(function(b,a){return i(b,a[2],a[1])},p,e),f=j[1],b=[0,-1],l=d-1|0,q=0;if(!(l<0)){var
-a=q;for(;;){if(0!==B(c(f,a)[1+a]))b[1]=a;var
+f=ao(b),k=ao(c),n=g(l,h[1]),j=F(function(b,a){return w(b,a[1])},n,k);return 0===D(j)?f:[0,[0,j,i],f]}},h,j);return[0,R(function(a,d){return s(d,g(b,c(i,a)[1+a]))},a),k]}var
+l=0,m=F(function(e,p){var
+j=F(function(b,a){return i(b,a[2],a[1])},p,e),f=j[1],b=[0,-1],l=d-1|0,q=0;if(!(l<0)){var
+a=q;for(;;){if(0!==D(c(f,a)[1+a]))b[1]=a;var
 u=a+1|0;if(l!==a){var
 a=u;continue}break}}if(0<=b[1]&&!((d-1|0)<=C(e))){var
-m=b[1],n=cT(c(f,m)[1+m]),r=j[2],s=k(function(a){var
-b=a[2];return[0,g(n,a[1]),b]},r),o=[0,h(function(a){return g(n,a)},f),s],t=[0,[0,b[1],o],0];return ay(k(function(a){var
-c=i(a[2],o,b[1]);return[0,a[1],c]},e),t)}return e},l,f),j=A(0,4);x(function(g){var
-h=g[2],i=h[1],k=g[1],l=Y(c(i,d)[1+d]),m=d-1|0,o=0;if(m<0)var
+m=b[1],n=cS(c(f,m)[1+m]),r=j[2],s=k(function(a){var
+b=a[2];return[0,g(n,a[1]),b]},r),o=[0,h(function(a){return g(n,a)},f),s],t=[0,[0,b[1],o],0];return aq(k(function(a){var
+c=i(a[2],o,b[1]);return[0,a[1],c]},e),t)}return e},l,f),j=z(0,4);x(function(g){var
+h=g[2],i=h[1],k=g[1],l=Z(c(i,d)[1+d]),m=d-1|0,o=0;if(m<0)var
 n=l;else{var
 a=o,e=l;for(;;){if(a!==k)var
-p=fD(a),f=b(bT([0,K(c(i,a)[1+a])],e),p);else
+p=fJ(a),f=b(bZ([0,L(c(i,a)[1+a])],e),p);else
 var
 f=e;var
 q=a+1|0;if(m!==a){var
 a=q,e=f;continue}var
 n=f;break}}return W(j,k,[0,n,h[2]])},m);return j}var
-oh=[ax,GV,b8(0)];function
-hg(e,a){var
-d=A(0,2),c=function(a){var
+on=[az,H5,cb(0)];function
+hi(e,a){var
+d=z(0,2),c=function(a){var
 c=a;for(;;)try{var
 n=function(b,c){var
-a=c_(function(a){return aI(e,a[1])},b);if(a)throw[0,oh,b,c,a[1][1]];return a};f(aw[12],n,c);return c}catch(a){a=aX(a);if(a[1]===oh){var
-g=a[4],h=a[2],i=ai(e,g),k=b(b1(function(f){return function(c){var
+a=c$(function(a){return aH(e,a[1])},b);if(a)throw[0,on,b,c,a[1][1]];return a};f(ay[12],n,c);return c}catch(a){a=a2(a);if(a[1]===on){var
+g=a[4],h=a[2],i=ah(e,g),k=b(b5(function(f){return function(c){var
 a=c[2],b=c[1];if(b!==f)return[0,[0,b,a]];var
-d=1<a?1:0,e=d?[0,[0,b,a-1|0]]:d;return e}}(g)),h),j=f(aw[6],k,a[3]),l=i[2];x(function(f){return function(a){var
-c=a[2],e=aQ(U(d,c),cZ);return W(d,c,b(bT([0,a[1]],e),f))}}(j),l);var
-m=c0(j,i[1]),c=b(bT(0,f(aw[7],h,c)),m);continue}throw a}}(a),g=0;return[0,c,er(function(c,b,a){return[0,[0,b,c],a]},d,g)]}function
-oi(f){var
-a=ak(f);if(a){var
-b=a[2],c=a[1],d=c[2],e=c[1],g=[0,[0,e,1],0],h=1<d?[0,[0,e,d-1|0],b]:b;return[0,ak(h),g]}throw[0,ad,GW]}function
-jH(a,o){var
-c=jG(a),h=C(a[1]),q=D(h,function(a){return a}),i=b(aY(function(a){return 1-aI(c,a)}),q),d=A(0,64);x(function(a){var
-b=hg(c,a)[1];function
-e(e,f){if(f0<fF(e))Z(GX);var
+d=1<a?1:0,e=d?[0,[0,b,a-1|0]]:d;return e}}(g)),h),j=f(ay[6],k,a[3]),l=i[2];x(function(f){return function(a){var
+c=a[2],e=aR(U(d,c),cZ);return W(d,c,b(bZ([0,a[1]],e),f))}}(j),l);var
+m=c0(j,i[1]),c=b(bZ(0,f(ay[7],h,c)),m);continue}throw a}}(a),g=0;return[0,c,ez(function(c,b,a){return[0,[0,b,c],a]},d,g)]}function
+oo(f){var
+a=ao(f);if(a){var
+b=a[2],c=a[1],d=c[2],e=c[1],g=[0,[0,e,1],0],h=1<d?[0,[0,e,d-1|0],b]:b;return[0,ao(h),g]}throw[0,_,H6]}function
+jR(a,p){var
+c=jQ(a),h=C(a[1]),q=A(h,function(a){return a}),i=b(aQ(function(a){return 1-aH(c,a)}),q),d=z(0,64);x(function(a){var
+b=hi(c,a)[1];function
+e(e,f){if(f2<fL(e))X(H7);var
 a=e;for(;;){var
-b=2<=fF(a)?1:0,c=b?1-aI(d,a):b;if(c){av(d,a,0);var
-a=oi(a)[1];continue}return c}}return f(aw[12],e,b)},o);var
-r=eg(gy(d)),j=aT(function(b,a){var
-c=[0,fF(a),a];return an([0,fF(b),b],c)},r),e=O(ay(k(function(a){return[0,[0,a,1],0]},i),j));if(f0<e.length-1)Z(GY);var
-g=A(0,64);p(function(b,a){return W(g,a,b)},e);function
-l(a){return ai(g,a)}var
-s=O(k(function(b){var
-a=oi(b),c=l(a[2]);return[0,l(a[1]),c]},j)),m=A(0,64);return[0,[0,0,n(64,cZ),n(64,GU),A(0,64),m],a,h,i,c,e,g,s]}function
-cf(a){return a[6].length-1}function
-hh(a){var
-e=C(a[1]),b=go(a[1],a[2]),c=cM(bu(function(f,a){var
-b=a[1],c=dM(b,a[2]);if(c)var
-g=0,h=1,d=[0,[0,D(e,function(a){return f===a?s:y}),b,h],g];else
+b=2<=fL(a)?1:0,c=b?1-aH(d,a):b;if(c){av(d,a,0);var
+a=oo(a)[1];continue}return c}}return f(ay[12],e,b)},p);var
+r=eo(gB(d)),j=aW(function(b,a){var
+c=[0,fL(a),a];return am([0,fL(b),b],c)},r),e=N(aq(k(function(a){return[0,[0,a,1],0]},i),j));if(f2<e.length-1)X(H8);var
+g=z(0,64);o(function(b,a){return W(g,a,b)},e);function
+l(a){return ah(g,a)}var
+s=N(k(function(b){var
+a=oo(b),c=l(a[2]);return[0,l(a[1]),c]},j)),n=z(0,64);return[0,[0,0,m(64,cZ),m(64,H4),z(0,64),n],a,h,i,c,e,g,s]}function
+ck(a){return a[6].length-1}function
+hj(a){var
+e=C(a[1]),b=gr(a[1],a[2]),c=cL(bA(function(f,a){var
+b=a[1],c=dP(b,a[2]);if(c)var
+g=0,h=1,d=[0,[0,A(e,function(a){return f===a?t:y}),b,h],g];else
 var
-d=c;return d},b)),d=ay(a[3],c);return[0,a[1],a[2],d]}function
-cB(a,g){var
-b=hg(a[5],g),d=b[1],e=n(cf(a),y);function
+d=c;return d},b)),d=aq(a[3],c);return[0,a[1],a[2],d]}function
+cC(a,g){var
+b=hi(a[5],g),d=b[1],e=m(ck(a),y);function
 h(b,h){var
 d=0!==b?1:0;if(d){var
 f=U(a[7],b);if(f){var
-g=f[1];c(e,g)[1+g]=h;return 0}return bj(GZ)}return d}f(aw[12],h,d);var
-i=b[2];return[0,e,eN(d),i]}function
+g=f[1];c(e,g)[1+g]=h;return 0}return bm(H9)}return d}f(ay[12],h,d);var
+i=b[2];return[0,e,eS(d),i]}function
 dp(e,d,b){var
-a=[0,Y(b)];p(function(b,d){var
-f=a[1];a[1]=fC(c(e[6],b)[1+b],d,f);return 0},d);return a[1]}function
+a=[0,Z(b)];o(function(b,d){var
+f=a[1];a[1]=fI(c(e[6],b)[1+b],d,f);return 0},d);return a[1]}function
 dq(a,g,c){var
-b=cB(a,c),d=b[3],e=b[2],f=b[1],i=[m,function(l){var
+b=cC(a,c),d=b[3],e=b[2],f=b[1],i=[n,function(l){var
 b=dn(a[1],g,c);if(0===d)return b;var
-h=[0,[0,s,b],0],i=dp(a,f,e),j=[0,k(function(a){var
-b=a[2];return[0,dm(a9,a[1]),b]},d)];return az(a[1],j,i,h)}];return[0,h(K,f),e,i]}function
-oj(a){var
-b=[0,cZ,0];return H(function(a,c){var
-b=a[2];return[0,fC([0,[0,b,1],0],c,a[1]),b+1|0]},b,a)[1]}function
-ok(b,a){var
-c=fD(a),d=ae(b[2][1],a),e=ae(b[2][2],a),f=dq(b,[0,a],$(c,Y(d)));return[0,dq(b,[1,a],$(Y(e),c)),f]}function
-fH(a,d,c){if(d<a[3]){var
-f=ok(a,d);return 0===c?f[1]:f[2]}var
-b=d-a[3]|0;X(b<C(a[2][3])?1:0,G0);var
-e=ae(a[2][3],b),h=oj(e[1]),g=$(Y(e[2]),h),i=0===c?1:0,j=i||e[3];X(j,G1);return 0===c?dq(a,[2,b],g):dq(a,[3,b],dm(a9,g))}function
+h=[0,[0,t,b],0],i=dp(a,f,e),j=[0,k(function(a){var
+b=a[2];return[0,dm(bf,a[1]),b]},d)];return aB(a[1],j,i,h)}];return[0,h(L,f),e,i]}function
+op(a){var
+b=[0,cZ,0];return F(function(a,c){var
+b=a[2];return[0,fI([0,[0,b,1],0],c,a[1]),b+1|0]},b,a)[1]}function
+oq(b,a){var
+c=fJ(a),d=ae(b[2][1],a),e=ae(b[2][2],a),f=dq(b,[0,a],ab(c,Z(d)));return[0,dq(b,[1,a],ab(Z(e),c)),f]}function
+fN(a,d,c){if(d<a[3]){var
+f=oq(a,d);return 0===c?f[1]:f[2]}var
+b=d-a[3]|0;Y(b<C(a[2][3])?1:0,H_);var
+e=ae(a[2][3],b),h=op(e[1]),g=ab(Z(e[2]),h),i=0===c?1:0,j=i||e[3];Y(j,H$);return 0===c?dq(a,[2,b],g):dq(a,[3,b],dm(bf,g))}function
 dr(a,b){function
-c(a){return a===b?s:y}return dp(a,l(cf(a),c),y)}function
-jI(c,b,a){var
-d=Y(a);return $(dr(c,b),d)}function
-jJ(c,b,a){var
-d=dr(c,b);return $(Y(a),d)}function
-hi(b,f,i,a,e){return[m,function(k){var
-g=i?jI(b,f,e):jJ(b,f,e),h=G(a),d=E===h?a[1]:m===h?I(a):a,j=c(b[1][2],d)[1+d];return S(aw[11],dM,j,g)?d:az(b[1],0,g,[0,[0,s,d],0])}]}function
-ol(e,f,a,d,k,z){var
-r=c(f[1],a)[1+a],t=c(f[2],a)[1+a],u=c(f[1],d)[1+d],v=c(f[2],d)[1+d];function
+c(a){return a===b?t:y}return dp(a,l(ck(a),c),y)}function
+jS(c,b,a){var
+d=Z(a);return ab(dr(c,b),d)}function
+jT(c,b,a){var
+d=dr(c,b);return ab(Z(a),d)}function
+hk(b,f,i,a,e){return[n,function(k){var
+g=i?jS(b,f,e):jT(b,f,e),h=H(a),d=G===h?a[1]:n===h?J(a):a,j=c(b[1][2],d)[1+d];return S(ay[11],dP,j,g)?d:aB(b[1],0,g,[0,[0,t,d],0])}]}function
+or(e,f,a,d,k,z){var
+q=c(f[1],a)[1+a],r=c(f[2],a)[1+a],u=c(f[1],d)[1+d],v=c(f[2],d)[1+d];function
 h(a){var
-b=G(a);return E===b?a[1]:m===b?I(a):a}var
-i=c(f[3],a)[1+a],l=c(f[4],a)[1+a],n=c(f[3],d)[1+d],o=c(f[4],d)[1+d],w=q(t,r),y=q(v,u);if(0<B(w)&&0<B(y)){var
-A=cT(g(w,y)),C=[0,[0,r,u,l,o],[0,[0,t,u,i,o],[0,[0,r,v,l,n],[0,[0,t,v,i,n],0]]]],D=b(b1(function(a){var
-c=b(z,g(a[1],a[2]));if(0<B(c)){var
-d=h(a[4]),f=h(a[3]),i=cA(e[1],f,d);return[0,[0,g(A,c),i]]}return 0}),C);return az(e[1],0,k,D)}var
-F=dr(e,d),H=c0(dr(e,a),F);if(0<B(ca(B(he(b(aw[25],H)[1],k)))))var
-J=h(n),L=h(i),p=cA(e[1],L,J);else
+b=H(a);return G===b?a[1]:n===b?J(a):a}var
+i=c(f[3],a)[1+a],l=c(f[4],a)[1+a],m=c(f[3],d)[1+d],o=c(f[4],d)[1+d],w=s(r,q),y=s(v,u);if(0<D(w)&&0<D(y)){var
+A=cS(g(w,y)),B=[0,[0,q,u,l,o],[0,[0,r,u,i,o],[0,[0,q,v,l,m],[0,[0,r,v,i,m],0]]]],C=b(b5(function(a){var
+c=b(z,g(a[1],a[2]));if(0<D(c)){var
+d=h(a[4]),f=h(a[3]),i=cB(e[1],f,d);return[0,[0,g(A,c),i]]}return 0}),B);return aB(e[1],0,k,C)}var
+E=dr(e,d),F=c0(dr(e,a),E);if(0<D(cg(D(hg(b(ay[25],F)[1],k)))))var
+I=h(m),K=h(i),p=cB(e[1],K,I);else
 var
-O=h(o),P=h(i),p=cA(e[1],P,O);var
-j=[0,[0,[0,s,p],0]],M=$(k,c(e[1][2],p)[1+p]),N=a===d?[0,[0,a,i,l],0]:[0,[0,a,i,l],[0,[0,d,n,o],0]];x(function(b){var
-d=b[1],a=he(c(e[6],d)[1+d],M);if(0<B(a)){var
+O=h(o),P=h(i),p=cB(e[1],P,O);var
+j=[0,[0,[0,t,p],0]],M=ab(k,c(e[1][2],p)[1+p]),N=a===d?[0,[0,a,i,l],0]:[0,[0,a,i,l],[0,[0,d,m,o],0]];x(function(b){var
+d=b[1],a=hg(c(e[6],d)[1+d],M);if(0<D(a)){var
 i=j[1];j[1]=[0,[0,a,h(b[2])],i];return 0}var
-f=B(a)<0?1:0;if(f){var
-k=j[1],l=h(b[3]);j[1]=[0,[0,K(a),l],k];var
+f=D(a)<0?1:0;if(f){var
+k=j[1],l=h(b[3]);j[1]=[0,[0,L(a),l],k];var
 g=0}else
 var
-g=f;return g},N);return az(e[1],0,k,j[1])}function
-jK(e,b){var
-l=b[1].length-1,h=cf(e),v=C(e[4]);function
-d(b,a){return bf(b,n(h-l|0,a))}var
-f=[m,function(a){throw[0,ad,G2]}],i=d(b[4],f),j=d(b[3],f),o=d(b[2],y),a=[0,d(b[1],y),o,j,i],r=e[8];p(function(w,o){var
-f=o[2],d=o[1],b=v+w|0,x=[0,c(a[2],d)[1+d],0],z=[0,c(a[1],d)[1+d],x],h=bd(function(b){var
-d=[0,c(a[2],f)[1+f],0],e=[0,c(a[1],f)[1+f],d];return k(function(a){return g(b,a)},e)},z),A=H(dd,bZ(h),h),i=H(dN,bZ(h),h),p=d===f?1:0;if(p)var
-r=B(c(a[1],d)[1+d])<=0?1:0,n=r?0<=B(c(a[2],d)[1+d])?1:0:r;else
+g=f;return g},N);return aB(e[1],0,k,j[1])}function
+jU(e,b){var
+l=b[1].length-1,h=ck(e),v=C(e[4]);function
+d(b,a){return bc(b,m(h-l|0,a))}var
+f=[n,function(a){throw[0,_,Ia]}],i=d(b[4],f),j=d(b[3],f),p=d(b[2],y),a=[0,d(b[1],y),p,j,i],q=e[8];o(function(w,o){var
+f=o[2],d=o[1],b=v+w|0,x=[0,c(a[2],d)[1+d],0],z=[0,c(a[1],d)[1+d],x],h=bi(function(b){var
+d=[0,c(a[2],f)[1+f],0],e=[0,c(a[1],f)[1+f],d];return k(function(a){return g(b,a)},e)},z),A=F(dd,bR(h),h),i=F(dQ,bR(h),h),p=d===f?1:0;if(p)var
+q=D(c(a[1],d)[1+d])<=0?1:0,m=q?0<=D(c(a[2],d)[1+d])?1:0:q;else
 var
-n=p;var
-j=n?y:A,C=aD(a[4]),D=aD(a[3]),E=aD(a[2]),s=[0,aD(a[1]),E,D,C],F=l<=b?1:0,G=F||cb(j,c(a[1],b)[1+b]);if(G){c(a[1],b)[1+b]=j;var
-I=[m,function(i){if(n){var
-a=[2,dr(e,d)],c=dr(e,d),g=c0(dr(e,d),c);return eP(e[1],g,a)}function
-h(a){return q(a,j)}return ol(e,s,d,f,jI(e,b,j),h)}];c(a[3],b)[1+b]=I}var
-J=l<=b?1:0,t=J||bF(i,c(a[2],b)[1+b]);if(t){c(a[2],b)[1+b]=i;var
-K=[m,function(c){function
-a(a){return q(i,a)}return ol(e,s,d,f,jJ(e,b,i),a)}];c(a[4],b)[1+b]=K;var
+m=p;var
+j=m?y:A,B=aE(a[4]),C=aE(a[3]),E=aE(a[2]),r=[0,aE(a[1]),E,C,B],G=l<=b?1:0,H=G||ch(j,c(a[1],b)[1+b]);if(H){c(a[1],b)[1+b]=j;var
+I=[n,function(i){if(m){var
+a=[2,dr(e,d)],c=dr(e,d),g=c0(dr(e,d),c);return eU(e[1],g,a)}function
+h(a){return s(a,j)}return or(e,r,d,f,jS(e,b,j),h)}];c(a[3],b)[1+b]=I}var
+J=l<=b?1:0,t=J||bJ(i,c(a[2],b)[1+b]);if(t){c(a[2],b)[1+b]=i;var
+K=[n,function(c){function
+a(a){return s(i,a)}return or(e,r,d,f,jT(e,b,i),a)}];c(a[4],b)[1+b]=K;var
 u=0}else
 var
-u=t;return u},r);return a}function
-jL(a){var
-d=a[4],e=k(function(b){return ok(a,b)},d);function
-b(a){return O(k(a,e))}function
+u=t;return u},q);return a}function
+jV(a){var
+d=a[4],e=k(function(b){return oq(a,b)},d);function
+b(a){return N(k(a,e))}function
 c(b){var
-c=a[4];return O(k(function(a){return ae(b,a)},c))}var
-f=b(function(a){return a[1][3]}),g=b(function(a){return a[2][3]}),h=c(a[2][2]);return jK(a,[0,c(a[2][1]),h,g,f])}function
-jM(a){var
-b=a[1],d=P(function(b,d){return bR(d,c(a[2],b)[1+b])},b);return dG(function(a){return a},d)}function
-om(f,d,o,j){var
-x=o<f[8].length-1?1:0,N=x?j<=4?1:0:x;X(N,G3);var
-z=c(f[8],o)[1+o],b=z[2],a=z[1],O=j<4?1:0,P=O||(a===b?1:0);X(P,G4);var
-Q=C(f[4])+o|0,r=c(d[1],a)[1+a],t=c(d[2],a)[1+a],A=c(d[1],b)[1+b],B=c(d[2],b)[1+b],p=v(r,t),R=1;if(p[2]===0)var
+c=a[4];return N(k(function(a){return ae(b,a)},c))}var
+f=b(function(a){return a[1][3]}),g=b(function(a){return a[2][3]}),h=c(a[2][2]);return jU(a,[0,c(a[2][1]),h,g,f])}function
+jW(a){var
+b=a[1],d=R(function(b,d){return bX(d,c(a[2],b)[1+b])},b);return dJ(function(a){return a},d)}function
+os(f,d,o,j){var
+x=o<f[8].length-1?1:0,N=x?j<=4?1:0:x;Y(N,Ib);var
+z=c(f[8],o)[1+o],b=z[2],a=z[1],O=j<4?1:0,P=O||(a===b?1:0);Y(P,Ic);var
+Q=C(f[4])+o|0,r=c(d[1],a)[1+a],s=c(d[2],a)[1+a],A=c(d[1],b)[1+b],B=c(d[2],b)[1+b],p=w(r,s),R=1;if(p[2]===0)var
 q=p;else
 var
-M=aj(p[2],R),q=dL(p[1],M);if(3<j>>>0)var
-e=a9,l=q,k=q;else
+M=ak(p[2],R),q=dO(p[1],M);if(3<j>>>0)var
+e=bf,l=q,k=q;else
 switch(j){case
 0:var
-e=a9,l=A,k=r;break;case
+e=bf,l=A,k=r;break;case
 1:var
-e=a9,l=B,k=t;break;case
+e=bf,l=B,k=s;break;case
 2:var
-e=s,l=A,k=t;break;default:var
-e=s,l=B,k=r}var
-u=n(cf(f),y);function
-w(a,b){u[1+a]=v(c(u,a)[1+a],b);return 0}w(Q,e);w(a,K(g(e,l)));w(b,K(g(e,k)));var
-D=c(d[3],a)[1+a],F=c(d[4],a)[1+a],H=c(d[3],b)[1+b],J=c(d[4],b)[1+b];if(3<j>>>0)var
-L=[m,function(e){var
-c=Y(q),b=$(dr(f,a),c),d=c0(b,b);return eP(f[1],d,[2,b])}];else{switch(j){case
+e=t,l=A,k=s;break;default:var
+e=t,l=B,k=r}var
+u=m(ck(f),y);function
+v(a,b){u[1+a]=w(c(u,a)[1+a],b);return 0}v(Q,e);v(a,L(g(e,l)));v(b,L(g(e,k)));var
+D=c(d[3],a)[1+a],E=c(d[4],a)[1+a],F=c(d[3],b)[1+b],I=c(d[4],b)[1+b];if(3<j>>>0)var
+K=[n,function(e){var
+c=Z(q),b=ab(dr(f,a),c),d=c0(b,b);return eU(f[1],d,[2,b])}];else{switch(j){case
 0:var
-i=H,h=D;break;case
+i=F,h=D;break;case
 1:var
-i=J,h=F;break;case
+i=I,h=E;break;case
 2:var
-i=H,h=F;break;default:var
-i=J,h=D}var
-L=[m,function(e){var
-a=G(i),c=E===a?i[1]:m===a?I(i):i,b=G(h),d=E===b?h[1]:m===b?I(h):h;return cA(f[1],d,c)}]}return[0,u,K(g(e,g(k,l))),L]}function
-fI(a,b,f){var
-d=cf(a);function
+i=F,h=E;break;default:var
+i=I,h=D}var
+K=[n,function(e){var
+a=H(i),c=G===a?i[1]:n===a?J(i):i,b=H(h),d=G===b?h[1]:n===b?J(h):h;return cB(f[1],d,c)}]}return[0,u,L(g(e,g(k,l))),K]}function
+fO(a,b,f){var
+d=ck(a);function
 e(b,a){return l(d,function(c){return c===b?a:y})}var
 g=l(2*d|0,function(d){var
 a=d/2|0;if(0===(d&1)){var
-f=c(b[4],a)[1+a],g=c(b[2],a)[1+a];return[0,e(a,s),g,f]}var
-h=c(b[3],a)[1+a],i=K(c(b[1],a)[1+a]);return[0,e(a,a9),i,h]}),h=A(0,64);return[0,a,b,bf(g,f),h]}function
-hj(a){var
-c=b$(a[1]),b=(b$(a[2])-c|0)+96|0;if(0<B(a)){var
-d=b$(a[2]);if(cF<(b$(a[1])+d|0)){if(0<=b){var
-f=aj(e,b),g=a[2];return b2(e9(aj(a[1],b),g),f)}return z(e9(a[1],a[2]))}}return a}function
-on(f,i,e,a){var
-h=aD(a),b=[0,y],d=[0,0];p(function(a,f){var
-i=0<B(c(e,a)[1+a])?1:0;if(i){var
-k=f[2],l=g(c(e,a)[1+a],k);b[1]=v(b[1],l);var
-m=f[1];p(function(b,d){var
-f=0!==B(d)?1:0;if(f){var
-j=g(c(e,a)[1+a],d);h[1+b]=q(c(h,b)[1+b],j);var
+f=c(b[4],a)[1+a],g=c(b[2],a)[1+a];return[0,e(a,t),g,f]}var
+h=c(b[3],a)[1+a],i=L(c(b[1],a)[1+a]);return[0,e(a,bf),i,h]}),h=z(0,64);return[0,a,b,bc(g,f),h]}function
+hl(a){var
+c=ce(a[1]),b=(ce(a[2])-c|0)+96|0;if(0<D(a)){var
+d=ce(a[2]);if(cG<(ce(a[1])+d|0)){if(0<=b){var
+f=ak(e,b),g=a[2];return b6(e$(ak(a[1],b),g),f)}return B(e$(a[1],a[2]))}}return a}function
+ot(f,i,e,a){var
+h=aE(a),b=[0,y],d=[0,0];o(function(a,f){var
+i=0<D(c(e,a)[1+a])?1:0;if(i){var
+k=f[2],l=g(c(e,a)[1+a],k);b[1]=w(b[1],l);var
+m=f[1];o(function(b,d){var
+f=0!==D(d)?1:0;if(f){var
+j=g(c(e,a)[1+a],d);h[1+b]=s(c(h,b)[1+b],j);var
 i=0}else
 var
 i=f;return i},m);d[1]=[0,[0,e[1+a],f[3]],d[1]];var
 j=0}else
 var
-j=i;return j},i);p(function(a,e){if(0<B(e)){var
-j=g(e,c(f[2],a)[1+a]);b[1]=v(b[1],j);var
+j=i;return j},i);o(function(a,e){if(0<D(e)){var
+j=g(e,c(f[2],a)[1+a]);b[1]=w(b[1],j);var
 k=d[1];d[1]=[0,[0,e,c(f[4],a)[1+a]],k];return 0}var
-h=B(e)<0?1:0;if(h){var
-l=g(e,c(f[1],a)[1+a]);b[1]=v(b[1],l);var
-m=d[1],n=c(f[3],a)[1+a];d[1]=[0,[0,K(e),n],m];var
+h=D(e)<0?1:0;if(h){var
+l=g(e,c(f[1],a)[1+a]);b[1]=w(b[1],l);var
+m=d[1],n=c(f[3],a)[1+a];d[1]=[0,[0,L(e),n],m];var
 i=0}else
 var
 i=h;return i},h);return[0,b[1],d[1]]}function
-ds(m,d,b,a){var
-t=m?m[1]:function(a){return a};X(dG(function(a){return a<d[3].length-1?1:0},a),G5);var
+ds(n,d,b,a){var
+r=n?n[1]:function(a){return a};Y(dJ(function(a){return a<d[3].length-1?1:0},a),Id);var
 i=U(d[4],a);if(i)var
-o=i[1];else{var
-e=[0,0],w=a.length-1;p(function(v,j){var
-a=[0,aD(c(d[3],j)[1+j][1])],i=[0,l(w,function(a){return a===v?s:y})];function
-f(e,a,b){return P(function(a,d){return 0===B(c(b,a)[1+a])?d:q(d,g(e,c(b,a)[1+a]))},a)}var
-z=ak(e[1]);x(function(b){var
-e=b[1],d=c(a[1],e)[1+e],g=0!==B(d)?1:0,h=g?(a[1]=f(d,a[1],b[2]),i[1]=f(d,i[1],b[3]),0):g;return h},z);var
-b=[0,-1],A=a[1];p(function(e,d){var
-a=b[1]<0?1:0,c=a?0!==B(d)?1:0:a,f=c?(b[1]=e,0):c;return f},A);var
+p=i[1];else{var
+e=[0,0],v=a.length-1;o(function(w,j){var
+a=[0,aE(c(d[3],j)[1+j][1])],i=[0,l(v,function(a){return a===w?t:y})];function
+f(e,a,b){return R(function(a,d){return 0===D(c(b,a)[1+a])?d:s(d,g(e,c(b,a)[1+a]))},a)}var
+z=ao(e[1]);x(function(b){var
+e=b[1],d=c(a[1],e)[1+e],g=0!==D(d)?1:0,h=g?(a[1]=f(d,a[1],b[2]),i[1]=f(d,i[1],b[3]),0):g;return h},z);var
+b=[0,-1],A=a[1];o(function(e,d){var
+a=b[1]<0?1:0,c=a?0!==D(d)?1:0:a,f=c?(b[1]=e,0):c;return f},A);var
 m=0<=b[1]?1:0;if(m){var
-n=b[1],o=cT(c(a[1],n)[1+n]),C=a[1],r=h(function(a){return g(o,a)},C),D=i[1],t=h(function(a){return g(o,a)},D),E=e[1],F=k(function(a){var
-g=a[3],d=a[2],h=a[1],i=b[1],e=c(d,i)[1+i];if(0===B(e))return[0,h,d,g];var
-j=f(e,g,t);return[0,h,f(e,d,r),j]},E);e[1]=[0,[0,b[1],r,t],F];var
+n=b[1],p=cS(c(a[1],n)[1+n]),B=a[1],q=h(function(a){return g(p,a)},B),C=i[1],r=h(function(a){return g(p,a)},C),E=e[1],F=k(function(a){var
+g=a[3],d=a[2],h=a[1],i=b[1],e=c(d,i)[1+i];if(0===D(e))return[0,h,d,g];var
+j=f(e,g,r);return[0,h,f(e,d,q),j]},E);e[1]=[0,[0,b[1],q,r],F];var
 u=0}else
 var
 u=m;return u},a);var
-r=e[1],j=k(function(a){return[0,a[1],a[3]]},r);av(d[4],a,j);var
-o=j}var
-f=n(a.length-1,y);x(function(d){var
-a=d[1],e=0!==B(c(b,a)[1+a])?1:0;if(e){var
-h=d[2];return p(function(d,e){var
-h=0!==B(e)?1:0;if(h){var
-j=g(c(b,a)[1+a],e);f[1+d]=v(c(f,d)[1+d],j);var
+q=e[1],j=k(function(a){return[0,a[1],a[3]]},q);av(d[4],a,j);var
+p=j}var
+f=m(a.length-1,y);x(function(d){var
+a=d[1],e=0!==D(c(b,a)[1+a])?1:0;if(e){var
+h=d[2];return o(function(d,e){var
+h=0!==D(e)?1:0;if(h){var
+j=g(c(b,a)[1+a],e);f[1+d]=w(c(f,d)[1+d],j);var
 i=0}else
 var
-i=h;return i},h)}return e},o);var
-u=h(t,f),z=h(function(a){return c(d[3],a)[1+a]},a);return on(d[2],z,u,b)}function
-oo(a,d,c,b){return[m,function(i){var
+i=h;return i},h)}return e},p);var
+u=h(r,f),z=h(function(a){return c(d[3],a)[1+a]},a);return ot(d[2],z,u,b)}function
+ou(a,d,c,b){return[n,function(i){var
 e=k(function(b){var
-a=b[2],c=G(a),d=E===c?a[1]:m===c?I(a):a;return[0,b[1],d]},b),f=h(K,d),g=dp(a[1],f,c);return az(a[1][1],0,g,e)}]}function
-hk(c){var
-b=M(c);for(;;){if(bF(_(b),c)){var
-b=rX(b,a6);continue}var
-a=b;for(;;){if(-dF<a&&ew(_(mh(a)),c)){var
-a=mh(a);continue}return _(a)}}}function
-fJ(b){function
+a=b[2],c=H(a),d=G===c?a[1]:n===c?J(a):a;return[0,b[1],d]},b),f=h(L,d),g=dp(a[1],f,c);return aB(a[1][1],0,g,e)}]}function
+hm(c){var
+b=O(c);for(;;){if(bJ(aa(b),c)){var
+b=sh(b,ba);continue}var
+a=b;for(;;){if(-dI<a&&eE(aa(me(a)),c)){var
+a=me(a);continue}return aa(a)}}}function
+fP(b){function
 c(a){if(b<=a)return 0;var
-d=cK(b,aP(a+1|0,(a*5|0)/4|0));return[0,d,c(d)]}return c(0)}function
-jN(c){var
-a=ak(c);if(a){var
-d=a[1];return C(b(aY(function(a){return a<=kq*d?1:0}),c))}return a}function
-op(a){return ak(H(function(b,a){var
-c=b[1];return[0,c+a|0,[0,c+a|0,b[2]]]},G6,a)[2])}var
-G7=5000,hl=[m,function(a){return D(G7,function(a){return[0,10*a|0,bx(1,u(a+1|0,a+2|0))]})}];function
-oq(a){return jN(op(a))/10|0}function
-fK(b,e){var
-a=[0,0.];p(function(f,b){var
+d=c_(b,aK(a+1|0,(a*5|0)/4|0));return[0,d,c(d)]}return c(0)}function
+jX(c){var
+a=ao(c);if(a){var
+d=a[1];return C(b(aQ(function(a){return a<=kn*d?1:0}),c))}return a}function
+ov(a){return ao(F(function(b,a){var
+c=b[1];return[0,c+a|0,[0,c+a|0,b[2]]]},Ie,a)[2])}var
+If=5000,hn=[n,function(a){return A(If,function(a){return[0,10*a|0,bC(1,r(a+1|0,a+2|0))]})}];function
+ow(a){return jX(ov(a))/10|0}function
+fQ(b,e){var
+a=[0,0.];o(function(f,b){var
 c=b!=0.?1:0,g=c?(a[1]=a[1]+b*d(e,f),0):c;return g},b);return a[1]}function
-hm(c,b){var
-a=bf(b,n(c[1].length-1,0.)),e=b.length-1,f=c[1];p(function(c,b){return V(a,e+c|0,d(a,b[1])*d(a,b[2]))},f);return a}function
-or(g,f,e){var
-a=f.length-1,b=l(e.length-1,function(b){return b<a?l(a,function(a){return b===a?1.:0.}):[0]}),h=g[1];p(function(j,h){var
+ho(c,b){var
+a=bc(b,m(c[1].length-1,0.)),e=b.length-1,f=c[1];o(function(c,b){return V(a,e+c|0,d(a,b[1])*d(a,b[2]))},f);return a}function
+ox(g,f,e){var
+a=f.length-1,b=l(e.length-1,function(b){return b<a?l(a,function(a){return b===a?1.:0.}):[0]}),h=g[1];o(function(j,h){var
 f=h[2],g=h[1],i=a+j|0,k=l(a,function(a){var
 h=d(e,g),i=d(c(b,f)[1+f],a)*h,j=d(e,f);return d(c(b,g)[1+g],a)*j+i});c(b,i)[1+i]=k;return 0},h);return b}function
-os(p,o){var
+oy(p,o){var
 g=o.length-1,e=l(g,function(a){var
-b=[cD,d(o,a)];return bf(c(p,a)[1+a],b)}),k=n(g,-1),w=D(g,function(a){return a}),q=g-1|0,x=h(function(a){var
-b=0.;return aR(function(b,a){return aa(b,Math.abs(a))},b,a)},p),y=0;if(!(q<0)){var
-a=y,m=w;for(;;){var
-r=aT(function(f){return function(b,a){var
-g=Math.abs(d(c(e,b)[1+b],f));return JU(Math.abs(d(c(e,a)[1+a],f)),g)}}(a),m),v=0;if(r){var
-i=r[1],z=d1*d(x,a);if(z<Math.abs(d(c(e,i)[1+i],a))){var
-A=b(aY(function(b){return function(a){return a!==b?1:0}}(i)),m);c(k,a)[1+a]=i;var
-s=g-1|0,B=0;if(!(s<0)){var
-f=B;for(;;){var
+b=[cE,d(o,a)];return bc(c(p,a)[1+a],b)}),k=m(g,-1),w=A(g,function(a){return a}),q=g-1|0,x=h(function(a){var
+b=0.;return aS(function(b,a){return $(b,Math.abs(a))},b,a)},p),y=0;if(!(q<0)){var
+a=y,n=w;for(;;){var
+r=aW(function(f){return function(b,a){var
+g=Math.abs(d(c(e,b)[1+b],f));return K3(Math.abs(d(c(e,a)[1+a],f)),g)}}(a),n),v=0;if(r){var
+i=r[1],z=d7*d(x,a);if(z<Math.abs(d(c(e,i)[1+i],a))){var
+B=b(aQ(function(b){return function(a){return a!==b?1:0}}(i)),n);c(k,a)[1+a]=i;var
+s=g-1|0,C=0;if(!(s<0)){var
+f=C;for(;;){var
 u=f!==i?1:0,E=u?d(c(e,f)[1+f],a)!=0.?1:0:u;if(E){var
 F=d(c(e,i)[1+i],a),G=d(c(e,f)[1+f],a)/F;if(!(g<a)){var
 j=a;for(;;){var
@@ -5773,71 +5972,71 @@ K=j+1|0;if(g!==j){var
 j=K;continue}break}}}var
 H=f+1|0;if(s!==f){var
 f=H;continue}break}}var
-t=A;v=1}}if(!v)var
-t=m;var
-C=a+1|0;if(q!==a){var
-a=C,m=t;continue}break}}return l(g,function(a){if(0<=c(k,a)[1+a]){var
+t=B;v=1}}if(!v)var
+t=n;var
+D=a+1|0;if(q!==a){var
+a=D,n=t;continue}break}}return l(g,function(a){if(0<=c(k,a)[1+a]){var
 b=c(k,a)[1+a],h=d(c(e,b)[1+b],a),f=k[1+a];return d(c(e,f)[1+f],g)/h}return 0.})}function
-eQ(a,g,j){var
-J=D(j.length-1,function(a){return a}),K=b(aY(function(a){return 0.<d(j,a)?1:0}),J);function
-l(b){return O(k(function(a){return c(b,a)[1+a]},K))}var
-u=l(a[2]),L=l(a[3]),m=l(j);function
+eV(a,g,j){var
+J=A(j.length-1,function(a){return a}),K=b(aQ(function(a){return 0.<d(j,a)?1:0}),J);function
+l(b){return N(k(function(a){return c(b,a)[1+a]},K))}var
+u=l(a[2]),L=l(a[3]),n=l(j);function
 v(b){var
-c=a[4];return P(function(e,c){var
-f=fK(c,b);return d(a[5],e)-f},c)}function
-w(a){return P(function(c,b){var
-e=d(L,c);return fK(b,a)+e},u)}function
+c=a[4];return R(function(e,c){var
+f=fQ(c,b);return d(a[5],e)-f},c)}function
+w(a){return R(function(c,b){var
+e=d(L,c);return fQ(b,a)+e},u)}function
 x(d){var
-e=v(d),f=w(hm(a,d)),b=[0,0],g=a[5];p(function(a,e){var
-d=e<=kM*(1.+Math.abs(c(g,a)[1+a]))?1:0,f=d?(b[1]=1,0):d;return f},e);if(!b[1]&&!da(function(a){return a<=0.?1:0},f)){var
-i=0.,j=bz*aR(function(b,a){return b+Math.log(a)},i,e);return fK(m,h(function(a){return Math.log(a)},f))+j}return dE}var
-f=g.length-1,H=x(g);if(cs(H)){var
-o=60,e=g,y=H;a:for(;;){if(0===o)return e;var
-z=hm(a,e),M=or(a,e,z),N=h(function(o){return function(a){var
-b=n(f,0.);p(function(g,e){var
+e=v(d),f=w(ho(a,d)),b=[0,0],g=a[5];o(function(a,e){var
+d=e<=kL*(1.+Math.abs(c(g,a)[1+a]))?1:0,f=d?(b[1]=1,0):d;return f},e);if(!b[1]&&!cN(function(a){return a<=0.?1:0},f)){var
+i=0.,j=bD*aS(function(b,a){return b+Math.log(a)},i,e);return fQ(n,h(function(a){return Math.log(a)},f))+j}return dH}var
+f=g.length-1,H=x(g);if(cu(H)){var
+p=60,e=g,y=H;a:for(;;){if(0===p)return e;var
+z=ho(a,e),M=ox(a,e,z),O=h(function(n){return function(a){var
+b=m(f,0.);o(function(g,e){var
 h=e!=0.?1:0;if(h){var
 i=f-1|0,k=0;if(!(i<0)){var
 a=k;for(;;){var
-l=e*d(c(o,g)[1+g],a);V(b,a,d(b,a)+l);var
+l=e*d(c(n,g)[1+g],a);V(b,a,d(b,a)+l);var
 m=a+1|0;if(i!==a){var
 a=m;continue}break}}var
 j=0}else
 var
-j=h;return j},a);return b}}(M),u),Q=w(z),q=n(f,0.),R=v(e),A=gp(f,f,0.),B=function(g,i){return function(h,j,e){return p(function(a,b){var
-f=b!=0.?1:0;return f?(V(g,a,d(g,a)+h*b),p(function(f,e){var
+j=h;return j},a);return b}}(M),u),P=w(z),q=m(f,0.),Q=v(e),B=gt(f,f,0.),C=function(g,i){return function(h,j,e){return o(function(a,b){var
+f=b!=0.?1:0;return f?(V(g,a,d(g,a)+h*b),o(function(f,e){var
 g=e!=0.?1:0;if(g)var
 k=d(c(i,a)[1+a],f)+j*b*e,h=V(i[1+a],f,k);else
 var
-h=g;return h},e)):f},e)}}(q,A);p(function(b,e){return function(a,c){return e(d(m,a)/d(b,a),d(m,a)/(d(b,a)*d(b,a)),c)}}(Q,B),N);var
-S=a[4];p(function(b,e){return function(a,c){return e(-0.5/d(b,a),bz/(d(b,a)*d(b,a)),c)}}(R,B),S);var
-C=os(A,q),r=fK(q,C),i=1.;for(;;){if(i<=hU)var
+h=g;return h},e)):f},e)}}(q,B);o(function(b,e){return function(a,c){return e(d(n,a)/d(b,a),d(n,a)/(d(b,a)*d(b,a)),c)}}(P,C),O);var
+S=a[4];o(function(b,e){return function(a,c){return e(-0.5/d(b,a),bD/(d(b,a)*d(b,a)),c)}}(Q,C),S);var
+D=oy(B,q),r=fQ(q,D),i=1.;for(;;){if(i<=h9)var
 t=0;else{var
-E=P(function(c,e){return function(b,a){return a+e*d(c,b)}}(C,i),e),s=x(E);if(!(y+kq*i*r<=s)){var
-I=0;if(!(r<=qo)||!(dE<s))I=1;if(I){i*=bz;continue}}var
+E=R(function(c,e){return function(b,a){return a+e*d(c,b)}}(D,i),e),s=x(E);if(!(y+kn*i*r<=s)){var
+I=0;if(!(r<=qF)||!(dH<s))I=1;if(I){i*=bD;continue}}var
 t=[0,[0,E,s]]}if(t){var
-F=t[1],G=F[1];if(qo<r){var
-o=o-1|0,e=G,y=F[2];continue a}return G}return e}}}return g}function
-ot(a,c){var
+F=t[1],G=F[1];if(qF<r){var
+p=p-1|0,e=G,y=F[2];continue a}return G}return e}}}return g}function
+oz(a,c){var
 g=a[4],e=h(function(a){var
-b=bV;return aR(function(b,a){return aa(b,Math.abs(a))},b,a)},g),b=[0,dx],i=a[4];p(function(f,g){var
-h=d(e,f),i=d(a[5],f),j=(fK(g,c)-i)/h;b[1]=aa(b[1],j);return 0},i);if(b[1]<0.)return c;var
-f=c.length-1,j=a[5],k=a[4],l=P(function(b,a){return bf(a,[cD,-d(e,b)])},k),m=[cD,2.*b[1]+3.],o=[0,[0],[0,bf(n(f,0.),[cD,dx])],m,l,j];return bO(eQ(o,bf(c,[cD,p_*b[1]+1.]),[cD,hH*(e.length-1)]),0,f)}function
-jO(a){var
+b=b1;return aS(function(b,a){return $(b,Math.abs(a))},b,a)},g),b=[0,dy],i=a[4];o(function(f,g){var
+h=d(e,f),i=d(a[5],f),j=(fQ(g,c)-i)/h;b[1]=$(b[1],j);return 0},i);if(b[1]<0.)return c;var
+f=c.length-1,j=a[5],k=a[4],l=R(function(b,a){return bc(a,[cE,-d(e,b)])},k),n=[cE,2.*b[1]+3.],p=[0,[0],[0,bc(m(f,0.),[cE,dy])],n,l,j];return bU(eV(p,bc(c,[cE,qm*b[1]+1.]),[cE,hY*(e.length-1)]),0,f)}function
+jY(a){var
 e=C(a[4]),d=C(a[2][3]);function
 f(b){var
-d=b<a[3]?1:0,c=d||ae(a[2][3],b-a[3]|0)[3],e=c?[0,fH(a,b,1),0]:c;return[0,fH(a,b,0),e]}var
-g=cM(D(a[3]+d|0,f)),c=b(b1(function(a){var
-b=bO(a[1],0,e),c=da(function(a){return 0!==B(a)?1:0},b);if(c)var
-f=M(a[2]),d=[0,[0,h(M,b),f]];else
+d=b<a[3]?1:0,c=d||ae(a[2][3],b-a[3]|0)[3],e=c?[0,fN(a,b,1),0]:c;return[0,fN(a,b,0),e]}var
+g=cL(A(a[3]+d|0,f)),c=b(b5(function(a){var
+b=bU(a[1],0,e),c=cN(function(a){return 0!==D(a)?1:0},b);if(c)var
+f=O(a[2]),d=[0,[0,h(O,b),f]];else
 var
-d=c;return d}),g),i=O(k(function(a){return a[2]},c));return[0,O(k(function(a){return a[1]},c)),i]}var
-jP=eY;function
-ou(g,f){var
-a=gB(aj(g,jP),f),d=a,c=1,b=a,h=et(J(a,a),jP);for(;;){if(0===bs(d))return b;var
-e=et(J(d,h),jP),d=e,i=as(b,gB(e,c+2|0)),c=c+2|0,b=i;continue}}var
-ov=l(lc,function(a){return[m,function(c){var
-b=aj(ou(cL(a-1024|0),a+d4|0),1);return d4<=a?b:ab(b)}]}),G9=5,G_=10,ow=32,G$=3,Ha=rk;function
-jQ(h,g,k,f){var
+d=c;return d}),g),i=N(k(function(a){return a[2]},c));return[0,N(k(function(a){return a[1]},c)),i]}var
+jZ=e3;function
+oA(g,f){var
+a=gE(ak(g,jZ),f),d=a,c=1,b=a,h=eB(K(a,a),jZ);for(;;){if(0===by(d))return b;var
+e=eB(K(d,h),jZ),d=e,i=aw(b,gE(e,c+2|0)),c=c+2|0,b=i;continue}}var
+oB=l(lb,function(a){return[n,function(c){var
+b=ak(oA(cK(a-1024|0),a+ea|0),1);return ea<=a?b:ac(b)}]}),Ih=5,Ii=10,oC=32,Ij=3,Ik=rE;function
+j0(h,g,k,f){var
 a=k;for(;;){if(f<a)return 0;var
 c=b(g,a),d=0<c?1:0,j=0;if(d)if(h){var
 i=1.5*h[1]<=c?1:0;j=1}else
@@ -5845,95 +6044,95 @@ var
 e=1;else
 var
 e=d;if(!j)var
-i=e;if(i)return[0,[0,a,c],jQ([0,c],g,a+1|0,f)];var
+i=e;if(i)return[0,[0,a,c],j0([0,c],g,a+1|0,f)];var
 a=a+1|0;continue}}function
 c1(c,a){var
 d=b(c[2],a+1|0)-1|0;return[0,b(c[2],a),d]}function
-eR(a){var
+eW(a){var
 b=a[1];function
-c(a){return b+a|0}return D((a[2]-b|0)+1|0,c)}function
-eS(b,a){return eR(c1(b[6],a))}function
-jR(g,f,e){var
-b=n(g,0),a=[0,0];x(function(d){var
+c(a){return b+a|0}return A((a[2]-b|0)+1|0,c)}function
+eX(b,a){return eW(c1(b[6],a))}function
+j1(g,f,e){var
+b=m(g,0),a=[0,0];x(function(d){var
 e=1-c(b,d)[1+d],f=e?(c(b,d)[1+d]=1,a[1]=[0,d,a[1]],0):e;return f},e);for(;;){if(0===a[1])return b;var
-d=bZ(a[1]);a[1]=l3(a[1]);var
+d=bR(a[1]);a[1]=lZ(a[1]);var
 h=c(f,d)[1+d];x(function(d){var
 e=1-c(b,d)[1+d],f=e?(c(b,d)[1+d]=1,a[1]=[0,d,a[1]],0):e;return f},h);continue}}function
-eT(c,a){var
-d=D(a,function(a){return a});return b(aY(c),d)}function
-ox(a,i,h){if(a[12]<1.)return[0,a[7],a[8]];var
-e=a[1][1],f=n(e,0);x(function(d){var
+eY(c,a){var
+d=A(a,function(a){return a});return b(aQ(c),d)}function
+oD(a,i,h){if(a[12]<1.)return[0,a[7],a[8]];var
+e=a[1][1],f=m(e,0);x(function(d){var
 g=c(a[2],d)[1+d],h=1-c(a[7],g)[1+g];if(h){var
 e=b(a[1][7][2],d),j=c(f,e)[1+e];f[1+e]=[0,c(a[2],d)[1+d],j];var
 i=0}else
 var
 i=h;return i},i);var
-j=a[11]?h:eT(function(b){return c(a[9],b)[1+b]},e),g=jR(e,f,j),k=l(e,function(b){if(a[10]&&!c(g,b)[1+b]&&!c(a[7],b)[1+b])return Ha;return d(a[8],b)});return[0,l(e,function(b){var
+j=a[11]?h:eY(function(b){return c(a[9],b)[1+b]},e),g=j1(e,f,j),k=l(e,function(b){if(a[10]&&!c(g,b)[1+b]&&!c(a[7],b)[1+b])return Ik;return d(a[8],b)});return[0,l(e,function(b){var
 d=c(a[7],b)[1+b],e=d||1-c(g,b)[1+b];return e}),k]}var
-eU=mi([0,an]);function
-oy(b){var
+eZ=mf([0,am]);function
+oE(b){var
 a=0.;function
-c(c,a){return c+a[2]*d(b,a[1])}return function(b){return H(c,a,b)}}function
-jS(a){return h(function(a){return[0,[0,a,1.],0]},a)}function
-dX(d,b,a){var
-e=c(b,a)[1+a];return bd(function(a){var
-b=a[2],c=eS(d[1],a[1]);return k(function(a){return[0,a,b]},c)},e)}function
-jT(e,b,a){var
-f=c(b,a)[1+a],g=0.;return H(function(b,a){return b+a[2]*d(e[6],a[1])},g,f)}function
-oz(g,B,N,M,af,ae){var
-z=g[1],e=n(z[1],-1),m=[0,0],ag=g[1];p(function(a,b){var
+c(c,a){return c+a[2]*d(b,a[1])}return function(b){return F(c,a,b)}}function
+j2(a){return h(function(a){return[0,[0,a,1.],0]},a)}function
+d2(d,b,a){var
+e=c(b,a)[1+a];return bi(function(a){var
+b=a[2],c=eX(d[1],a[1]);return k(function(a){return[0,a,b]},c)},e)}function
+j3(e,b,a){var
+f=c(b,a)[1+a],g=0.;return F(function(b,a){return b+a[2]*d(e[6],a[1])},g,f)}function
+oF(g,C,O,M,af,ae){var
+B=g[1],e=m(B[1],-1),n=[0,0],ag=g[1];o(function(a,b){var
 d=b?1-c(M,a)[1+a]:b;if(d){var
-g=m[1];c(e,a)[1+a]=g;m[1]++;var
+g=n[1];c(e,a)[1+a]=g;n[1]++;var
 f=0}else
 var
 f=d;return f},ae);function
 ab(a){if(0<=c(e,a)[1+a]){var
-f=dX(g,B,a);return b(b1(function(f){var
-h=f[1],i=b(z[7][2],h),j=c(e,i)[1+i];if(0<=j){var
-k=g[12]*f[2]*d(N,h);return[0,[0,c(e,a)[1+a],j,k]]}return 0}),f)}return 0}var
-ac=cM(D(z[1],ab));if(hN<m[1])Z(Hk);var
-i=m[1],j=l(i,function(b){var
-a=A(0,4);W(a,b,1.);return a}),h=l(i,function(a){return A(0,4)}),v=n(i,0);function
-o(b,a){return aQ(U(b,a),0.)}x(function(d){var
-a=d[2],b=d[1],e=d[3],f=o(c(j,b)[1+b],a)-e;W(j[1+b],a,f);return W(c(h,a)[1+a],b,0)},ac);function
-C(a){var
-b=c(h,a)[1+a][1];return u(c(j,a)[1+a][1],b)}var
-Q=D(i,function(a){return[0,C(a),a]}),q=n(i,1.),r=n(i,0),k=1,t=0,s=b(eU[37],Q);for(;;){if(b(eU[2],s)){var
-R=k?[0,[0,q,O(ak(t)),r,v]]:k,ad=m[1];return aG(function(f){var
-j=P(function(a,b){return c(M,a)[1+a]?b:0.},af),l=n(ad,0.);p(function(c,a){var
+f=d2(g,C,a);return b(b5(function(f){var
+h=f[1],i=b(B[7][2],h),j=c(e,i)[1+i];if(0<=j){var
+k=g[12]*f[2]*d(O,h);return[0,[0,c(e,a)[1+a],j,k]]}return 0}),f)}return 0}var
+ac=cL(A(B[1],ab));if(h4<n[1])X(Iu);var
+i=n[1],j=l(i,function(b){var
+a=z(0,4);W(a,b,1.);return a}),h=l(i,function(a){return z(0,4)}),v=m(i,0);function
+p(b,a){return aR(U(b,a),0.)}x(function(d){var
+a=d[2],b=d[1],e=d[3],f=p(c(j,b)[1+b],a)-e;W(j[1+b],a,f);return W(c(h,a)[1+a],b,0)},ac);function
+D(a){var
+b=c(h,a)[1+a][1];return r(c(j,a)[1+a][1],b)}var
+P=A(i,function(a){return[0,D(a),a]}),q=m(i,1.),s=m(i,0),k=1,u=0,t=b(eZ[37],P);for(;;){if(b(eZ[2],t)){var
+Q=k?[0,[0,q,N(ao(u)),s,v]]:k,ad=n[1];return an(function(f){var
+j=R(function(a,b){return c(M,a)[1+a]?b:0.},af),l=m(ad,0.);o(function(c,a){var
 e=0<=a?1:0;if(e)var
-h=dX(g,B,c),i=0.,k=H(function(e,a){var
-c=a[1],f=d(j,b(ag[7][2],c));return e+g[12]*a[2]*d(N,c)*f},i,h),f=V(l,a,jT(g,B,c)+k);else
+h=d2(g,C,c),i=0.,k=F(function(e,a){var
+c=a[1],f=d(j,b(ag[7][2],c));return e+g[12]*a[2]*d(O,c)*f},i,h),f=V(l,a,j3(g,C,c)+k);else
 var
 f=e;return f},e);var
-a=aD(l),m=f[2];aZ(function(b){var
+a=aE(l),n=f[2];a3(function(b){var
 e=c(f[4],b)[1+b];return x(function(c){var
-e=c[1];return V(a,e,d(a,e)-c[2]*d(a,b))},e)},m);var
+e=c[1];return V(a,e,d(a,e)-c[2]*d(a,b))},e)},n);var
 k=a.length-1-1|0;if(!(k<0)){var
 h=k;for(;;){var
-i=c(f[2],h)[1+h],o=d(f[1],i),q=c(f[3],i)[1+i],r=b(oy(a),q);V(a,i,(d(a,i)-r)/o);var
+i=c(f[2],h)[1+h],p=d(f[1],i),q=c(f[3],i)[1+i],r=b(oE(a),q);V(a,i,(d(a,i)-r)/p);var
 s=h-1|0;if(0!==h){var
-h=s;continue}break}}p(function(e,b){var
-c=0<=b?1:0,f=c?V(j,e,d(a,b)):c;return f},e);return[0,e,f,j]},R)}var
-w=b(eU[24],s),a=w[2],E=f(eU[6],w,s),F=C(a);if((2*w[1]|0)<F)var
-J=k,I=t,G=f(eU[4],[0,F,a],E);else{var
-y=c(j,a)[1+a];V(q,a,o(y,a));dc(y,a);if(d(q,a)==0.)var
-L=0,K=eU[1];else
+h=s;continue}break}}o(function(e,b){var
+c=0<=b?1:0,f=c?V(j,e,d(a,b)):c;return f},e);return[0,e,f,j]},Q)}var
+w=b(eZ[24],t),a=w[2],E=f(eZ[6],w,t),G=D(a);if((2*w[1]|0)<G)var
+J=k,I=u,H=f(eZ[4],[0,G,a],E);else{var
+y=c(j,a)[1+a];V(q,a,p(y,a));dc(y,a);if(d(q,a)==0.)var
+L=0,K=eZ[1];else
 var
 L=k,K=E;var
-S=[0,a,t],T=0,X=aT(an,er(function(c,b,a){return[0,[0,c,b],a]},y,T));c(r,a)[1+a]=X;var
-Y=r[1+a];x(function(d){return function(b){var
-a=b[1];return dc(c(h,a)[1+a],d)}}(a),Y);dc(c(h,a)[1+a],a);var
-_=0,$=h[1+a],aa=aT(aL,er(function(b,c,a){return[0,b,a]},$,_));x(function(a){return function(b){var
-e=c(j,b)[1+b],g=d(q,a),f=o(e,a)/g;dc(e,a);v[1+a]=[0,[0,b,f],c(v,a)[1+a]];var
-i=c(r,a)[1+a];return x(function(d){var
-a=d[1],g=f*d[2];W(e,a,o(e,a)-g);return W(c(h,a)[1+a],b,0)},i)}}(a),aa);var
-J=L,I=S,G=K}var
-k=J,t=I,s=G;continue}}function
-oA(a,b){var
-c=a[1][1],d=eT(function(c){return 0.<jT(a,b,c)?1:0},c);return ox(a,cM(D(c,function(c){var
-d=dX(a,b,c);return k(function(a){return a[1]},d)})),d)}function
-jU(e,q,p,o,j){var
+S=[0,a,u],T=0,Y=aW(am,ez(function(c,b,a){return[0,[0,c,b],a]},y,T));c(s,a)[1+a]=Y;var
+Z=s[1+a];x(function(d){return function(b){var
+a=b[1];return dc(c(h,a)[1+a],d)}}(a),Z);dc(c(h,a)[1+a],a);var
+_=0,$=h[1+a],aa=aW(aN,ez(function(b,c,a){return[0,b,a]},$,_));x(function(a){return function(b){var
+e=c(j,b)[1+b],g=d(q,a),f=p(e,a)/g;dc(e,a);v[1+a]=[0,[0,b,f],c(v,a)[1+a]];var
+i=c(s,a)[1+a];return x(function(d){var
+a=d[1],g=f*d[2];W(e,a,p(e,a)-g);return W(c(h,a)[1+a],b,0)},i)}}(a),aa);var
+J=L,I=S,H=K}var
+k=J,u=I,t=H;continue}}function
+oG(a,b){var
+c=a[1][1],d=eY(function(c){return 0.<j3(a,b,c)?1:0},c);return oD(a,cL(A(c,function(c){var
+d=d2(a,b,c);return k(function(a){return a[1]},d)})),d)}function
+j4(e,q,p,o,j){var
 f=e[1],h=c1(f[5],j),c=h[1];function
 k(g){var
 h=c1(f[6],c+g|0),j=h[1],k=h[2],i=0.;if(k<j)var
@@ -5942,35 +6141,35 @@ a=j,m=i;for(;;){var
 r=d(o,b(f[7][2],a)),n=m+d(p,a)*r,s=a+1|0;if(k!==a){var
 a=s,m=n;continue}var
 l=n;break}}return q*(d(e[6],c+g|0)+e[12]*l)}var
-i=l((h[2]-c|0)+1|0,k),g=aR(aa,dE,i),a=0,m=g-c3*(1.+Math.abs(g));for(;;){if(d(i,a)<m){var
+i=l((h[2]-c|0)+1|0,k),g=aS($,dH,i),a=0,m=g-c3*(1.+Math.abs(g));for(;;){if(d(i,a)<m){var
 a=a+1|0;continue}return[0,g,c+a|0]}}function
-oB(e,R,q){var
+oH(e,Q,q){var
 S=e[1][13];if(S){var
-r=e[1],af=S[1],O=r[4]?1.:dx,Q=[0,r[14]];return[0,k(function(a){var
-e=a[2],f=a[1],g=Q[1];function
-i(a){return jU(r,O,q,g,a)}var
-b=l(r[1][1],i);Q[1]=P(function(a,b){return c(f,a)[1+a]?d(e,a):O*b[1]},b);return h(function(a){return a[2]},b)},af)]}var
-T=0;if(R){var
-y=R[1];if(y&&!y[2]){var
+r=e[1],af=S[1],O=r[4]?1.:dy,P=[0,r[14]];return[0,k(function(a){var
+e=a[2],f=a[1],g=P[1];function
+i(a){return j4(r,O,q,g,a)}var
+b=l(r[1][1],i);P[1]=R(function(a,b){return c(f,a)[1+a]?d(e,a):O*b[1]},b);return h(function(a){return a[2]},b)},af)]}var
+T=0;if(Q){var
+y=Q[1];if(y&&!y[2]){var
 z=[0,y[1]];T=1}}if(!T)var
 z=0;var
-j=e[1],m=e[1][1],o=j[4]?1.:dx,I=e[4];if(I){var
-aa=e[3],J=P(function(a,b){return c(e[2],a)[1+a]?b:0.},aa),K=l(m[1],m[5][2]),ab=I[1];aZ(function(a){var
-b=jU(j,o,q,J,a);V(J,a,o*b[1]);var
+j=e[1],n=e[1][1],o=j[4]?1.:dy,I=e[4];if(I){var
+aa=e[3],J=R(function(a,b){return c(e[2],a)[1+a]?b:0.},aa),K=l(n[1],n[5][2]),ab=I[1];a3(function(a){var
+b=j4(j,o,q,J,a);V(J,a,o*b[1]);var
 d=b[2];c(K,a)[1+a]=d;return 0},ab);var
-A=[0,K]}else{if(z)var
-p=aD(z[1]);else{var
-s=e[1],a=s[1],B=l(a[1],a[5][2]),i=n(a[1],-1),t=n(a[1],0),C=a[1]-1|0;if(!(C<0)){var
-g=C;for(;;){if(1-c(e[2],g)[1+g]){var
-_=eR(c1(a[5],g));x(function(f){return function(d){var
-e=eS(a,d);return x(function(e){var
+B=[0,K]}else{if(z)var
+p=aE(z[1]);else{var
+s=e[1],a=s[1],C=l(a[1],a[5][2]),i=m(a[1],-1),t=m(a[1],0),D=a[1]-1|0;if(!(D<0)){var
+g=D;for(;;){if(1-c(e[2],g)[1+g]){var
+_=eW(c1(a[5],g));x(function(f){return function(d){var
+e=eX(a,d);return x(function(e){var
 d=b(a[7][2],e);t[1+d]=[0,f,c(t,d)[1+d]];return 0},e)}}(g),_)}var
 $=g-1|0;if(0!==g){var
 g=$;continue}break}}var
-U=a[1],E=eT(function(a){return s[11]?c(e[2],a)[1+a]:c(s[9],a)[1+a]},U),F=[0,0];x(function(a){c(i,a)[1+a]=0;return 0},E);var
+U=a[1],E=eY(function(a){return s[11]?c(e[2],a)[1+a]:c(s[9],a)[1+a]},U),F=[0,0];x(function(a){c(i,a)[1+a]=0;return 0},E);var
 u=E;for(;;){if(0!==u){F[1]++;var
-u=bd(function(a){var
-d=c(t,a)[1+a];return b(aY(function(a){var
+u=bi(function(a){var
+d=c(t,a)[1+a];return b(aQ(function(a){var
 b=c(i,a)[1+a]<0?1:0;if(b){var
 e=F[1];c(i,a)[1+a]=e;var
 d=1}else
@@ -5978,574 +6177,574 @@ var
 d=b;return d}),d)},u);continue}var
 G=a[1]-1|0,W=0;if(!(G<0)){var
 f=W;for(;;){if(1-c(e[2],f)[1+f]){var
-X=eR(c1(a[5],f)),H=c_(function(g){return function(d){var
-e=eS(a,d);return cN(function(h){var
+X=eW(c1(a[5],f)),H=c$(function(g){return function(d){var
+e=eX(a,d);return cf(function(h){var
 d=b(a[7][2],h),e=c(i,d)[1+d],f=0<=e?1:0,j=f?e<c(i,g)[1+g]?1:0:f;return j},e)}}(f),X);if(H){var
-Y=H[1];c(B,f)[1+f]=Y}}var
+Y=H[1];c(C,f)[1+f]=Y}}var
 Z=f+1|0;if(G!==f){var
 f=Z;continue}break}}var
-p=B;break}}var
-v=f9;for(;;){var
-L=jS(p),M=oA(j,L),w=oz(j,L,q,M[1],M[2],n(m[1],1));if(w){var
-ac=w[1][3],ad=function(a){return a},ae=D(m[1],ad),N=b(b1(function(h){return function(a){if(c(e[2],a)[1+a])return 0;var
-b=jU(j,o,q,h,a),f=b[1],g=o*d(h,a)+c3*(1.+Math.abs(f))<f?1:0,i=g?[0,[0,a,b[2]]]:g;return i}}(ac)),ae);x(function(a){var
+p=C;break}}var
+v=ga;for(;;){var
+L=j2(p),M=oG(j,L),w=oF(j,L,q,M[1],M[2],m(n[1],1));if(w){var
+ac=w[1][3],ad=function(a){return a},ae=A(n[1],ad),N=b(b5(function(h){return function(a){if(c(e[2],a)[1+a])return 0;var
+b=j4(j,o,q,h,a),f=b[1],g=o*d(h,a)+c3*(1.+Math.abs(f))<f?1:0,i=g?[0,[0,a,b[2]]]:g;return i}}(ac)),ae);x(function(a){var
 b=a[1],d=a[2];c(p,b)[1+b]=d;return 0},N);if(0!==N&&1<v){var
 v=v-1|0;continue}var
-A=[0,p]}else
+B=[0,p]}else
 var
-A=w;break}}return aG(function(a){return[0,a,0]},A)}function
-oC(t,s,z,Q){var
+B=w;break}}return an(function(a){return[0,a,0]},B)}function
+oI(t,s,z,Q){var
 R=t[1][13];if(R){var
-e=t[1],j=e[1],ah=R[1],ac=[0,0,e[14]],q=n(Q,0.),ad=gl(function(g,a,f){var
+e=t[1],j=e[1],ah=R[1],ac=[0,0,e[14]],q=m(Q,0.),ad=go(function(g,a,f){var
 h=a[1],i=g[2],k=a[2];function
 m(a){if(c(h,a)[1+a])return d(k,a);var
-g=dX(e,f,a),l=jT(e,f,a);return H(function(f,a){var
+g=d2(e,f,a),l=j3(e,f,a);return F(function(f,a){var
 c=a[1],g=d(i,b(j[7][2],c));return f+e[12]*a[2]*d(z,c)*g},l,g)}var
 n=l(j[1],m);return[0,[0,[0,h,f,i],g[1]],n]},ac,ah,s),ae=function(a){return a===j[4]?1.:0.},N=[0,l(j[1],ae)],af=ad[1];x(function(a){var
-f=n(j[1],0.),m=a[3],k=a[2],l=a[1],g=N[1];p(function(a,g){var
+f=m(j[1],0.),n=a[3],k=a[2],l=a[1],g=N[1];o(function(a,g){var
 h=0.<g?1:0,i=h?1-c(l,a)[1+a]:h;if(i){var
-n=dX(e,k,a);return x(function(i){var
-k=i[2],a=i[1],l=c(e[3],a)[1+a],h=b(j[7][2],a);V(q,l,d(q,l)+g*e[12]*k*d(m,h));return V(f,h,d(f,h)+g*e[12]*k*d(z,a))},n)}return i},g);N[1]=f;return 0},af);var
-O=dG(cs,q);if(O)var
+m=d2(e,k,a);return x(function(i){var
+k=i[2],a=i[1],l=c(e[3],a)[1+a],h=b(j[7][2],a);V(q,l,d(q,l)+g*e[12]*k*d(n,h));return V(f,h,d(f,h)+g*e[12]*k*d(z,a))},m)}return i},g);N[1]=f;return 0},af);var
+O=dJ(cu,q);if(O)var
 ag=e[5]?h(function(a){return-a},q):q,P=[0,ag];else
 var
 P=O;return P}if(s){var
-u=s[1],g=t[1],f=t[1][1],B=oA(g,u),C=B[2],E=B[1],X=[0,f[4],0],Y=function(a){if(c(E,a)[1+a])return 0;var
-d=dX(g,u,a);return k(function(a){return b(f[7][2],a[1])},d)},Z=l(f[1],Y),F=jR(f[1],Z,X),_=function(a){return a},$=D(f[1],_);if(cN(function(a){var
-b=c(F,a)[1+a],e=b?rk<=d(C,a)?1:0:b;return e},$))return 0;var
-v=oz(g,u,z,E,C,F);if(v){var
-w=v[1],i=w[2],y=w[1],G=n(i[1].length-1,0.),I=f[4],aa=w[3];if(0<=c(y,I)[1+I]){var
-J=f[4];V(G,c(y,J)[1+J],1.)}var
-a=aD(G),S=i[2];aZ(function(b){V(a,b,d(a,b)/d(i[1],b));var
+u=s[1],g=t[1],f=t[1][1],C=oG(g,u),D=C[2],E=C[1],X=[0,f[4],0],Y=function(a){if(c(E,a)[1+a])return 0;var
+d=d2(g,u,a);return k(function(a){return b(f[7][2],a[1])},d)},Z=l(f[1],Y),G=j1(f[1],Z,X),_=function(a){return a},$=A(f[1],_);if(cf(function(a){var
+b=c(G,a)[1+a],e=b?rE<=d(D,a)?1:0:b;return e},$))return 0;var
+v=oF(g,u,z,E,D,G);if(v){var
+w=v[1],i=w[2],y=w[1],H=m(i[1].length-1,0.),I=f[4],aa=w[3];if(0<=c(y,I)[1+I]){var
+J=f[4];V(H,c(y,J)[1+J],1.)}var
+a=aE(H),S=i[2];a3(function(b){V(a,b,d(a,b)/d(i[1],b));var
 e=c(i[3],b)[1+b];return x(function(c){var
 e=c[1];return V(a,e,d(a,e)-c[2]*d(a,b))},e)},S);var
-A=a.length-1-1|0;if(!(A<0)){var
-m=A;for(;;){var
-r=c(i[2],m)[1+m],T=c(i[4],r)[1+r],U=b(oy(a),T);V(a,r,d(a,r)-U);var
-W=m-1|0;if(0!==m){var
-m=W;continue}break}}var
-o=n(Q,0.);p(function(i,h){var
+B=a.length-1-1|0;if(!(B<0)){var
+n=B;for(;;){var
+r=c(i[2],n)[1+n],T=c(i[4],r)[1+r],U=b(oE(a),T);V(a,r,d(a,r)-U);var
+W=n-1|0;if(0!==n){var
+n=W;continue}break}}var
+p=m(Q,0.);o(function(i,h){var
 e=0<=h?1:0;if(e){var
-j=dX(g,u,i);return x(function(i){var
-e=i[1],j=c(g[3],e)[1+e],k=g[12],l=i[2],m=d(aa,b(f[7][2],e));return V(o,j,d(o,j)+d(a,h)*m*l*k)},j)}return e},y);var
-K=dG(cs,o);if(K)var
-ab=g[5]?h(function(a){return-a},o):o,L=[0,ab];else
+j=d2(g,u,i);return x(function(i){var
+e=i[1],j=c(g[3],e)[1+e],k=g[12],l=i[2],m=d(aa,b(f[7][2],e));return V(p,j,d(p,j)+d(a,h)*m*l*k)},j)}return e},y);var
+K=dJ(cu,p);if(K)var
+ab=g[5]?h(function(a){return-a},p):p,L=[0,ab];else
 var
 L=K;var
 M=L}else
 var
 M=v;return M}return s}function
-jV(c,a){if(a!=0.&&cs(a)){var
-d=gb(a),e=br(d[1],c),b=Math.floor(e),f=e-b,h=0;if(!(bz<f)){var
-i=0;if(f==bz&&b%2.!=0.)i=1;if(!i){var
+j5(c,a){if(a!=0.&&cu(a)){var
+d=gf(a),e=bx(d[1],c),b=Math.floor(e),f=e-b,h=0;if(!(bD<f)){var
+i=0;if(f==bD&&b%2.!=0.)i=1;if(!i){var
 g=b;h=1}}if(!h)var
-g=b+1.;return br(g,d[2]-c|0)}return a}function
-b5(c,b){var
-a=[0,0.];p(function(e,c){a[1]=a[1]+c*d(b,e);return 0},c);return a[1]}function
-fL(b,a){return h(function(b){return b5(b,a)},b)}function
-oD(e){var
-a=e.length-1,b=l(a,function(a){return 1./Math.sqrt(aa(d(c(e,a)[1+a],a),bV))}),g=P(function(c,a){return P(function(e,a){return a*d(b,c)*d(b,e)},a)},e),f=l(a,function(b){return os(g,l(a,function(a){return a===b?1.:0.}))});return l(a,function(e){return l(a,function(a){var
-g=d(b,a),h=d(b,e),i=d(c(f,e)[1+e],a);return bz*(d(c(f,a)[1+a],e)+i)*h*g})})}function
-oE(c){var
-a=c[3];if(typeof
+g=b+1.;return bx(g,d[2]-c|0)}return a}function
+b$(c,b){var
+a=[0,0.];o(function(e,c){a[1]=a[1]+c*d(b,e);return 0},c);return a[1]}function
+fR(b,a){return h(function(b){return b$(b,a)},b)}function
+oJ(e){var
+a=e.length-1,b=l(a,function(a){return 1./Math.sqrt($(d(c(e,a)[1+a],a),b1))}),g=R(function(c,a){return R(function(e,a){return a*d(b,c)*d(b,e)},a)},e),f=l(a,function(b){return oy(g,l(a,function(a){return a===b?1.:0.}))});return l(a,function(e){return l(a,function(a){var
+g=d(b,a),h=d(b,e),i=d(c(f,e)[1+e],a);return bD*(d(c(f,a)[1+a],e)+i)*h*g})})}function
+oK(c){var
+a=c[6];if(typeof
 a!=="number"&&2===a[0]){var
 b=a[4];if(b){var
-d=b[1][2];return l8(function(a){return me(Hm,a)},d)}}throw[0,ad,Hl]}function
-oF(a){return L(oE(a),Hn)}function
-oG(a){return L(oE(a),Ho)}function
-oH(a){var
-b=a[6];return cN(function(a){return L(a[1],Hp)},b)}var
-oI=6;function
-Hr(al,aj,aJ,R,bw,cn,cl,$,_,bv){var
-a=al[1],e=al[2],ax=dl(e),a0=0<e[5]?1:0,a1=a0?0===ax?1:0:a0;if(a1)var
-a2=a1;else
+d=b[1][2];return l5(function(a){return mb(Iw,a)},d)}}throw[0,_,Iv]}function
+oL(a){return I(oK(a),Ix)}function
+oM(a){return I(oK(a),Iy)}function
+oN(a){var
+b=a[9];return cf(function(a){return I(a[1],Iz)},b)}var
+oO=6;function
+IB(ak,aj,aJ,Q,bt,co,cn,aa,_,bs){var
+a=ak[4],e=ak[5],ay=dl(e),aZ=0<e[5]?1:0,a0=aZ?0===ay?1:0:aZ;if(a0)var
+a1=a0;else
 var
-ca=1-aC(e[1],Hj),a2=ca||(0!==e[9]?1:0);if(a2)Z(t(Hd,t(e[1],Hc)));bt(function(c){var
-b=p7<u(c,a[1])?1:0;return b?Z(He):b},ax);var
-a3=n(a[3],0),a4=a[1]-1|0,bT=0;if(!(a4<0)){var
-F=bT;for(;;){var
-a9=b(a[5][2],F),a_=b(a[5][2],F+1|0)-1|0;if(!(a_<a9)){var
-W=a9;for(;;){var
-a$=b(a[6][2],W),ba=b(a[6][2],W+1|0)-1|0;if(!(ba<a$)){var
-Y=a$;for(;;){c(a3,Y)[1+Y]=F;var
-b$=Y+1|0;if(ba!==Y){var
-Y=b$;continue}break}}var
-b_=W+1|0;if(a_!==W){var
+cb=1-aA(e[1],It),a1=cb||(0!==e[9]?1:0);if(a1)X(u(In,u(e[1],Im)));bz(function(c){var
+b=qj<r(c,a[1])?1:0;return b?X(Io):b},ay);var
+a2=m(a[3],0),a4=a[1]-1|0,bV=0;if(!(a4<0)){var
+E=bV;for(;;){var
+a8=b(a[5][2],E),a9=b(a[5][2],E+1|0)-1|0;if(!(a9<a8)){var
+W=a8;for(;;){var
+a_=b(a[6][2],W),a$=b(a[6][2],W+1|0)-1|0;if(!(a$<a_)){var
+Z=a_;for(;;){c(a2,Z)[1+Z]=E;var
+ca=Z+1|0;if(a$!==Z){var
+Z=ca;continue}break}}var
+b_=W+1|0;if(a9!==W){var
 W=b_;continue}break}}var
-b9=F+1|0;if(a4!==F){var
-F=b9;continue}break}}function
-a5(b,c){return b?l(a[1],b[1][2]):n(a[1],c)}var
-ay=a5(e[10],0),a7=a5(e[11],1),S=L(e[1],Hf),ad=L(e[1],Hg);function
-bU(a){if(S){var
-b=c(ay,a)[1+a],d=b||1-c(a7,a)[1+a];return d}var
-e=ad?c(ay,a)[1+a]:ad;return e}var
-af=l(a[1],bU);function
-bW(a){if(S)return c(ay,a)[1+a]?1.:0.;var
+b9=E+1|0;if(a4!==E){var
+E=b9;continue}break}}function
+a5(b,c){return b?l(a[1],b[1][2]):m(a[1],c)}var
+az=a5(e[10],0),a6=a5(e[11],1),S=I(e[1],Ip),ad=I(e[1],Iq);function
+bW(a){if(S){var
+b=c(az,a)[1+a],d=b||1-c(a6,a)[1+a];return d}var
+e=ad?c(az,a)[1+a]:ad;return e}var
+af=l(a[1],bW);function
+bX(a){if(S)return c(az,a)[1+a]?1.:0.;var
 d=e[12];if(d&&ad&&c(af,a)[1+a])return b(d[1][2],a);return 0.}var
-T=l(a[1],bW),bX=S?T:n(a[1],0.),bY=aG(function(b){return D(b,function(c){if(S){if(c<(b-e[5]|0))return[0,af,T];var
-d=n(a[1],0.);return[0,h(function(a){return 1-a},a7),d]}return[0,n(a[1],0),T]})},ax),b0=aQ(e[7],1.),b2=L(e[1],Hh);function
+T=l(a[1],bX),bY=S?T:m(a[1],0.),bZ=an(function(b){return A(b,function(c){if(S){if(c<(b-e[5]|0))return[0,af,T];var
+d=m(a[1],0.);return[0,h(function(a){return 1-a},a6),d]}return[0,m(a[1],0),T]})},ay),b0=aR(e[7],1.),b2=I(e[1],Ir);function
 b3(a){var
 b=c(af,a)[1+a];if(b)var
 f=1-S,e=f||(0.<d(T,a)?1:0);else
 var
 e=b;return e}var
-b4=l(a[1],b3),a8=e[8],b6=a8?l(a[2],a8[1][2]):n(a[2],0.),b7=e[4],b8=L(e[2],Hi),ag=[0,a,a3,l(a[3],cn[2]),b8,b7,b6,af,T,b4,ad,b2,b0,bY,bX],y=ag[1],ch=y[1],cj=eT(function(a){var
-b=eR(c1(y[5],a));return cN(function(a){return 0.<d(ag[6],a)?1:0},b)},ch);function
-ck(a){return a}var
-bl=ox(ag,D(y[3],ck),cj),bm=bl[1];function
+b4=l(a[1],b3),a7=e[8],b6=a7?l(a[2],a7[1][2]):m(a[2],0.),b7=e[4],b8=I(e[2],Is),ag=[0,a,a2,l(a[3],co[2]),b8,b7,b6,af,T,b4,ad,b2,b0,bZ,bY],y=ag[1],ci=y[1],cj=eY(function(a){var
+b=eW(c1(y[5],a));return cf(function(a){return 0.<d(ag[6],a)?1:0},b)},ci);function
+cm(a){return a}var
+bm=oD(ag,A(y[3],cm),cj),bn=bm[1];function
 bo(a){var
-b=eR(c1(y[5],a));return bd(function(a){var
-b=eS(y,a);return k(y[7][2],b)},b)}var
-bp=h(function(a){return 1-a},bm),bq=y[1],K=n(bq,0),N=dI(0),be=bq-1|0,bb=0,bc=1,cb=0;if(be<0)var
-az=bc,bg=bb;else{var
-i=cb,aB=bc,aA=bb;for(;;){var
-bh=c(bp,i)[1+i],cd=bh?0===c(K,i)[1+i]?1:0:bh;if(cd){ct([0,i,bo(i)],N);c(K,i)[1+i]=1;var
-Q=aB,ah=aA;for(;;){if(!mm(N)){var
-bi=ml(N),aH=bi[2],ai=bi[1];if(aH){var
-o=aH[1];ct([0,ai,aH[2]],N);var
-cg=c(bp,o)[1+o]?1===c(K,o)[1+o]?(ej(N),0):0===c(K,o)[1+o]?(c(K,o)[1+o]=1,ct([0,o,bo(o)],N),Q):Q:Q,bk=cg,bj=ah}else{c(K,ai)[1+ai]=2;var
-bk=Q,bj=[0,ai,ah]}var
-Q=bk,ah=bj;continue}var
-aF=Q,aE=ah;break}}else
+b=eW(c1(y[5],a));return bi(function(a){var
+b=eX(y,a);return k(y[7][2],b)},b)}var
+bp=h(function(a){return 1-a},bn),bq=y[1],L=m(bq,0),M=dL(0),be=bq-1|0,bb=0,bd=1,cc=0;if(be<0)var
+aB=bd,bf=bb;else{var
+i=cc,aD=bd,aC=bb;for(;;){var
+bg=c(bp,i)[1+i],ce=bg?0===c(L,i)[1+i]?1:0:bg;if(ce){cv([0,i,bo(i)],M);c(L,i)[1+i]=1;var
+P=aD,ah=aC;for(;;){if(!mj(M)){var
+bh=mi(M),aH=bh[2],ai=bh[1];if(aH){var
+p=aH[1];cv([0,ai,aH[2]],M);var
+ch=c(bp,p)[1+p]?1===c(L,p)[1+p]?(er(M),0):0===c(L,p)[1+p]?(c(L,p)[1+p]=1,cv([0,p,bo(p)],M),P):P:P,bl=ch,bk=ah}else{c(L,ai)[1+ai]=2;var
+bl=P,bk=[0,ai,ah]}var
+P=bl,ah=bk;continue}var
+aG=P,aF=ah;break}}else
 var
-aF=aB,aE=aA;var
-ce=i+1|0;if(be!==i){var
-i=ce,aB=aF,aA=aE;continue}var
-az=aF,bg=aE;break}}var
-cc=az?[0,O(ak(bg))]:az,g=[0,ag,bm,bl[2],cc],aI=al[3],bK=0;if(typeof
+aG=aD,aF=aC;var
+cg=i+1|0;if(be!==i){var
+i=cg,aD=aG,aC=aF;continue}var
+aB=aG,bf=aF;break}}var
+cd=aB?[0,N(ao(bf))]:aB,g=[0,ag,bn,bm[2],cd],aI=ak[6],bL=0;if(typeof
 aI!=="number"&&2===aI[0]){var
-bu=aI[4];if(bu){var
-by=bu[1][8];bK=1}}if(!bK)var
-by=0;var
-bL=0;if(typeof
+br=aI[4];if(br){var
+bu=br[1][8];bL=1}}if(!bL)var
+bu=0;var
+bM=0;if(typeof
 _!=="number"&&1===_[0]){var
-aS=_[4],at=_[3],aU=_[1];if(C(fJ(aU))===aS){var
-bP=O(fJ(aU)),au=O(fJ(at)),bQ=0,aV=aP(aR(function(a,b){return b<=0.03*at?a+1|0:a},bQ,au),G9),aW=au.length-1;if(0===aW)var
-aw=1.;else
+aT=_[4],at=_[3],aU=_[1];if(C(fP(aU))===aT){var
+bP=N(fP(aU)),au=N(fP(at)),bQ=0,aV=aK(aS(function(a,b){return b<=0.03*at?a+1|0:a},bQ,au),Ih),aX=au.length-1;if(0===aX)var
+ax=1.;else
 var
-aX=cK(aV,aW)-1|0,aw=aa(at-c(au,aX)[1+aX]|0,1.);var
-bR=aS-1|0,bS=jQ(0,function(b){var
-a=b-1|0;return c(bP,a)[1+a]},aV,bR),z=[0,[0,[0,aw,s],0],[0,aw],function(a,c){return b(aY(function(b){return b[1]<=a?1:0}),bS)}];bL=1}}if(!bL){if(by)Z(Hb);var
-bM=function(d,g){var
-e=n(d+1|0,0),h=1;if(!(d<1)){var
+aY=c_(aV,aX)-1|0,ax=$(at-c(au,aY)[1+aY]|0,1.);var
+bS=aT-1|0,bT=j0(0,function(b){var
+a=b-1|0;return c(bP,a)[1+a]},aV,bS),B=[0,[0,[0,ax,t],0],[0,ax],function(a,c){return b(aQ(function(b){return b[1]<=a?1:0}),bT)}];bM=1}}if(!bM){if(bu)X(Il);var
+bN=function(d,g){var
+e=m(d+1|0,0),h=1;if(!(d<1)){var
 a=h;for(;;){var
 f=a-1|0,i=b(g,a-1|0),j=c(e,f)[1+f]+i|0;c(e,a)[1+a]=j;var
 k=a+1|0;if(d!==a){var
-a=k;continue}break}}return jQ(0,function(a){return c(e,a)[1+a]},G_,d)},bN=0,z=[0,D(12,function(b){var
+a=k;continue}break}}return j0(0,function(a){return c(e,a)[1+a]},Ii,d)},bO=0,B=[0,A(12,function(b){var
 a=b-4|0;if(0===a)var
-c=bx(1,2);else
+c=bC(1,2);else
 var
-d=cL(a)+1|0,c=bx(1,u(4*cL(a)|0,d));return[0,br(4096.,2*(b-4|0)|0),c]}),bN,bM]}var
-ab=bw.length-1,q=C(R[4]),bA=cf(R),aK=bn(aL,aO(g[1][3])),w=n(ab,[0,n(bA,0.),0.]);x(function(a){var
-b=cB(R,c(bw,a)[1+a]),d=M(b[2]),e=[0,h(M,b[1]),d];c(w,a)[1+a]=e;return 0},aK);var
-co=h(function(a){var
-b=a[1];return da(function(a){return a!=0.?1:0},b)},w),bB=jO(R),bC=bB[2],r=bB[1],cp=h(function(a){return a[2]},w),cq=h(function(a){return a[1]},w),B=[0,R[8],cq,cp,r,bC],bD=jL(R),cr=l(q,function(a){var
-b=c(bD[2],a)[1+a];return M(v(c(bD[1],a)[1+a],b))/2.}),am=[m,function(a){return eQ(B,ot(B,cr),n(ab,0.))}],aM=z[2],ao=aM?aM[1]<(kw*q|0)?1:0:aM;if(ao)var
-ap=ao;else
+d=cK(a)+1|0,c=bC(1,r(4*cK(a)|0,d));return[0,bx(4096.,2*(b-4|0)|0),c]}),bO,bN]}var
+ab=bt.length-1,q=C(Q[4]),bv=ck(Q),aM=bj(aN,aL(g[1][3])),v=m(ab,[0,m(bv,0.),0.]);x(function(a){var
+b=cC(Q,c(bt,a)[1+a]),d=O(b[2]),e=[0,h(O,b[1]),d];c(v,a)[1+a]=e;return 0},aM);var
+cp=h(function(a){var
+b=a[1];return cN(function(a){return a!=0.?1:0},b)},v),bw=jY(Q),bA=bw[2],s=bw[1],cq=h(function(a){return a[2]},v),cr=h(function(a){return a[1]},v),D=[0,Q[8],cr,cq,s,bA],bB=jV(Q),cs=l(q,function(a){var
+b=c(bB[2],a)[1+a];return O(w(c(bB[1],a)[1+a],b))/2.}),al=[n,function(a){return eV(D,oz(D,cs),m(ab,0.))}],aO=B[2],ap=aO?aO[1]<(kt*q|0)?1:0:aO;if(ap)var
+aq=ap;else
 var
-cy=0!==aj?1:0,ap=cy||(0===z[2]?1:0);var
-cs=ao?1.:br(1.,-6);function
-ac(a){return P(function(c,b){var
-e=b5(b,a);return d(bC,c)-e},r)}function
-aq(a){var
-b=hm(B,a);return[0,b,or(B,a,b)]}function
-ar(h,b){return l(q,function(i){var
-a=[0,0.];p(function(e,b){var
+cz=0!==aj?1:0,aq=cz||(0===B[2]?1:0);var
+ct=ap?1.:bx(1.,-6);function
+ac(a){return R(function(c,b){var
+e=b$(b,a);return d(bA,c)-e},s)}function
+ar(a){var
+b=ho(D,a);return[0,b,ox(D,a,b)]}function
+as(h,b){return l(q,function(i){var
+a=[0,0.];o(function(e,b){var
 f=b!=0.?1:0;if(f){var
 j=b*d(c(h,e)[1+e],i);a[1]=a[1]+j;var
 g=0}else
 var
 g=f;return g},b);return a[1]})}function
-aN(d,a){var
-b=c(w,a)[1+a],e=b[2];return b5(b[1],d)+e}function
+aP(d,a){var
+b=c(v,a)[1+a],e=b[2];return b$(b[1],d)+e}function
 bE(e,b,i,h){var
-f=aq(e),j=f[2],k=f[1],a=gp(q,q,0.);function
-g(f,e){return p(function(b,g){return p(function(e,h){var
+f=ar(e),j=f[2],k=f[1],a=gt(q,q,0.);function
+g(f,e){return o(function(b,g){return o(function(e,h){var
 i=d(c(a,b)[1+b],e)+f*g*h;return V(a[1+b],e,i)},e)},e)}x(function(a){var
 e=0.<d(b,a)?1:0;if(e){var
-f=aa(aN(k,a),bV),h=ar(j,c(w,a)[1+a][1]);return g(i*d(b,a)/(f*f),h)}return e},aK);var
-l=ac(e);p(function(c,b){var
-a=aa(d(l,c),1e-150);return g(h*bz/(a*a),b)},r);return a}function
-bF(a){var
-b=g[1][3];return h(function(b){return dH(1.,aa(0.,aN(a,b)))},b)}function
-bG(e){var
-b=n(bA,0.);x(function(a){var
+f=$(aP(k,a),b1),h=as(j,c(v,a)[1+a][1]);return g(i*d(b,a)/(f*f),h)}return e},aM);var
+l=ac(e);o(function(c,b){var
+a=$(d(l,c),1e-150);return g(h*bD/(a*a),b)},s);return a}function
+bG(a){var
+b=g[1][3];return h(function(b){return dK(1.,$(0.,aP(a,b)))},b)}function
+bH(e){var
+b=m(bv,0.);x(function(a){var
 f=d(e,a)!=0.?1:0;if(f){var
-g=c(w,a)[1+a][1];return p(function(f,c){var
-g=c!=0.?1:0,h=g?V(b,f,d(b,f)+d(e,a)*c):g;return h},g)}return f},aK);return b}var
-cu=aJ?Hs:[0,g[1][4]===g[1][5]?1:0,0],bH=A(0,50);function
-bI(t){if(t){var
-aF=t[2],aH=t[1],aI=U(bH,t);if(aI)return aI[1];var
-bq=ae(t,C(aF))[2],Y=bI(aF),aJ=aH[2],S=aH[1],K=Y[3],f=Y[2],Z=eQ(B,eQ(B,Y[1],S),S),bt=28,aK=h(function(a){return jV(bt,a)},Z),bu=ac(Z),bw=ac(aK),bx=P(function(b,a){return bz*d(bu,b)<a?1:0},bw),i=dG(function(a){return a},bx)?aK:Z,aL=z[2],aM=aL?aJ/(aL[1]+bq):0.,aS=aq(i),by=aS[2],_=bF(aS[1]),ad=1.<=aM?1:0,bA=ap||K,bB=1-bA;if(0===aj){var
-al=0;if(0===f)al=1;else{var
-a$=0;if(!K&&(!ad||!(1<C(f)))){al=1;a$=1}if(!a$)var
-Q=f,N=K,M=f}if(al){var
-aU=oB(g,f,_);if(aU){var
-L=aU[1],ba=0;if(bB&&!ad){var
-a1=bE(i,S,1.,1.),af=l(q,function(a){return 1./Math.sqrt(d(c(a1,a)[1+a],a))}),a2=oD(P(function(b,a){return P(function(c,a){return a*d(af,b)*d(af,c)},a)},a1)),W=a2.length-1,F=gp(W,W,0.),ao=W-1|0,bb=0;if(!(ao<0)){var
+g=c(v,a)[1+a][1];return o(function(f,c){var
+g=c!=0.?1:0,h=g?V(b,f,d(b,f)+d(e,a)*c):g;return h},g)}return f},aM);return b}var
+cu=aJ?IC:[0,g[1][4]===g[1][5]?1:0,0],bI=z(0,50);function
+bJ(u){if(u){var
+aG=u[2],aH=u[1],aI=U(bI,u);if(aI)return aI[1];var
+bq=ae(u,C(aG))[2],Y=bJ(aG),aJ=aH[2],S=aH[1],I=Y[3],f=Y[2],Z=eV(D,eV(D,Y[1],S),S),br=28,aM=h(function(a){return j5(br,a)},Z),bt=ac(Z),bu=ac(aM),bv=R(function(b,a){return bD*d(bt,b)<a?1:0},bu),i=dJ(function(a){return a},bv)?aM:Z,aN=B[2],aO=aN?aJ/(aN[1]+bq):0.,aT=ar(i),bw=aT[2],_=bG(aT[1]),ad=1.<=aO?1:0,bz=aq||I,bA=1-bz;if(0===aj){var
+ao=0;if(0===f)ao=1;else{var
+a_=0;if(!I&&(!ad||!(1<C(f)))){ao=1;a_=1}if(!a_)var
+P=f,O=I,M=f}if(ao){var
+aU=oH(g,f,_);if(aU){var
+L=aU[1],a$=0;if(bA&&!ad){var
+a0=bE(i,S,1.,1.),af=l(q,function(a){return 1./Math.sqrt(d(c(a0,a)[1+a],a))}),a1=oJ(R(function(b,a){return R(function(c,a){return a*d(af,b)*d(af,c)},a)},a0)),W=a1.length-1,E=gt(W,W,0.),ap=W-1|0,bb=0;if(!(ap<0)){var
 a=bb;for(;;){var
-bc=0;if(!(a<0)){var
-e=bc;for(;;){var
-at=d(c(a2,a)[1+a],e),au=e-1|0,bg=0;if(au<0)var
+bd=0;if(!(a<0)){var
+e=bd;for(;;){var
+at=d(c(a1,a)[1+a],e),au=e-1|0,bf=0;if(au<0)var
 X=at;else{var
-H=bg,aw=at;for(;;){var
-bj=d(c(F,e)[1+e],H),ax=aw-d(c(F,a)[1+a],H)*bj,bk=H+1|0;if(au!==H){var
-H=bk,aw=ax;continue}var
-X=ax;break}}var
-bh=a===e?Math.sqrt(X):X/d(c(F,e)[1+e],e);V(c(F,a)[1+a],e,bh);var
-bi=e+1|0;if(a!==e){var
-e=bi;continue}break}}var
-be=a+1|0;if(ao!==a){var
+F=bf,ax=at;for(;;){var
+bj=d(c(E,e)[1+e],F),ay=ax-d(c(E,a)[1+a],F)*bj,bk=F+1|0;if(au!==F){var
+F=bk,ax=ay;continue}var
+X=ay;break}}var
+bg=a===e?Math.sqrt(X):X/d(c(E,e)[1+e],e);V(c(E,a)[1+a],e,bg);var
+bh=e+1|0;if(a!==e){var
+e=bh;continue}break}}var
+be=a+1|0;if(ap!==a){var
 a=be;continue}break}}var
-a3=P(function(b,a){return h(function(a){return a*d(af,b)},a)},F),bN=ac(i),R=n(aP(q,1),1),ay=q-1|0,bl=1;if(!(ay<1)){var
-o=bl;for(;;){var
-aA=o-1|0,aB=16<=c(R,aA)[1+aA]?1:0,bn=aB?37:aB,aE=o-1|0,bo=(2*c(R,aE)[1+aE]|0)^bn;c(R,o)[1+o]=bo;var
-bp=o+1|0;if(ay!==o){var
-o=bp;continue}break}}var
-az=function(a){return 0===a?0:(a&1)+az(a>>>1|0)|0},bm=l(ow,function(b){return l(q,function(a){return 1.-2.*(az(b&c(R,a)[1+a])%2|0)})}),bP=h(function(c){var
-b=fL(a3,c),a=[0,0.];p(function(e,c){var
-f=aa(d(bN,e),bV),g=b5(c,b)/f;a[1]=aa(a[1],g);return 0},r);var
-e=dH(1.,qd/aa(a[1],bV));return P(function(b,a){return jV(28,d(i,b)+e*a)},b)},bm),bQ=aP(g[1][1][3],1),bR=cK(ow,cm(d3,u(1+C(aQ(g[1][13],0))|0,bQ))),bS=aq(i)[2],a4=A(0,16),v=[0,[0]],y=[0,[0]],ag=function(b,B){var
+a2=R(function(b,a){return h(function(a){return a*d(af,b)},a)},E),bO=ac(i),Q=m(aK(q,1),1),az=q-1|0,bl=1;if(!(az<1)){var
+p=bl;for(;;){var
+aC=p-1|0,aD=16<=c(Q,aC)[1+aC]?1:0,bn=aD?37:aD,aF=p-1|0,bo=(2*c(Q,aF)[1+aF]|0)^bn;c(Q,p)[1+p]=bo;var
+bp=p+1|0;if(az!==p){var
+p=bp;continue}break}}var
+aB=function(a){return 0===a?0:(a&1)+aB(a>>>1|0)|0},bm=l(oC,function(b){return l(q,function(a){return 1.-2.*(aB(b&c(Q,a)[1+a])%2|0)})}),bP=h(function(c){var
+b=fR(a2,c),a=[0,0.];o(function(e,c){var
+f=$(d(bO,e),b1),g=b$(c,b)/f;a[1]=$(a[1],g);return 0},s);var
+e=dK(1.,qs/$(a[1],b1));return R(function(b,a){return j5(28,d(i,b)+e*a)},b)},bm),bQ=aK(g[1][1][3],1),bS=c_(oC,bF(d$,r(1+C(aR(g[1][13],0))|0,bQ))),bT=ar(i)[2],a4=z(0,16),w=[0,[0]],y=[0,[0]],ag=function(b,B){var
 t=0;if(b&&!b[2]&&0===g[1][13]){var
 j=b[1],a=g[1][1],u=function(b){if(c(g[2],b)[1+b])return 0;var
-d=eS(a,c(j,b)[1+b]);return k(a[7][2],d)},w=l(a[1],u),x=jR(a[1],w,[0,a[4],0]),z=a[1],A=eT(function(a){return c(x,a)[1+a]},z),i=k(function(a){return c(j,a)[1+a]},A);t=1}if(!t)var
-i=bd(aO,b);var
+d=eX(a,c(j,b)[1+b]);return k(a[7][2],d)},v=l(a[1],u),x=j1(a[1],v,[0,a[4],0]),z=a[1],A=eY(function(a){return c(x,a)[1+a]},z),i=k(function(a){return c(j,a)[1+a]},A);t=1}if(!t)var
+i=bi(aL,b);var
 m=U(a4,i);if(m)var
 f=m[1];else{var
-E=oC(g,k(jS,b),_,ab),s=aG(function(b){var
-e=ar(bS,bG(b)),a=l(q,function(f){var
-a=[0,0.];p(function(b,e){var
-g=e*d(c(a3,b)[1+b],f);a[1]=a[1]+g;return 0},e);return a[1]}),f=aa(Math.sqrt(b5(a,a)),bV);return h(function(a){return a/f},a)},E);av(a4,i,s);var
+E=oI(g,k(j2,b),_,ab),s=an(function(b){var
+e=as(bT,bH(b)),a=l(q,function(f){var
+a=[0,0.];o(function(b,e){var
+g=e*d(c(a2,b)[1+b],f);a[1]=a[1]+g;return 0},e);return a[1]}),f=$(Math.sqrt(b$(a,a)),b1);return h(function(a){return a/f},a)},E);av(a4,i,s);var
 f=s}if(f){var
-n=f[1],e=[0,0],C=v[1];p(function(d,c){var
-a=0===e[1]?1:0,b=a?0.999<b5(n,c[2])?1:0:a,f=b?(e[1]=[0,d],0):b;return f},C);var
-o=0===e[1]?1:0,D=o?B:o;if(D){v[1]=bf(v[1],[0,[0,b,n]]);y[1]=bf(y[1],[0,0]);e[1]=[0,v[1].length-1-1|0]}var
+n=f[1],e=[0,0],C=w[1];o(function(d,c){var
+a=0===e[1]?1:0,b=a?0.999<b$(n,c[2])?1:0:a,f=b?(e[1]=[0,d],0):b;return f},C);var
+p=0===e[1]?1:0,D=p?B:p;if(D){w[1]=bc(w[1],[0,[0,b,n]]);y[1]=bc(y[1],[0,0]);e[1]=[0,w[1].length-1-1|0]}var
 r=e[1]}else
 var
-r=f;return r},bT=D(bR,function(a){return a}),bU=[0,L,b(b1(function(a){return oB(g,[0,L,0],bF(hm(B,c(bP,a)[1+a])))}),bT)];x(function(e){var
+r=f;return r},bV=A(bS,function(a){return a}),bW=[0,L,b(b5(function(a){return oH(g,[0,L,0],bG(ho(D,c(bP,a)[1+a])))}),bV)];x(function(e){var
 b=ag(e,1);if(b){var
 a=b[1],f=c(y[1],a)[1+a]+1|0;c(y[1],a)[1+a]=f;var
 d=0}else
 var
-d=b;return d},bU);var
-a5=ag(L,0),bW=function(a){return a},bX=D(v[1].length-1,bW),ah=aT(function(b,a){var
-d=-c(y[1],a)[1+a]|0,e=[0,c8(a5,[0,a]),d,a],f=-c(y[1],b)[1+b]|0;return an([0,c8(a5,[0,b]),f,b],e)},bX),a7=function(b,a){return ef(function(a,c){return a<b?1:0},a)},a8=function(a){return c(v[1],a)[1+a][1]};if(0===ah)var
+d=b;return d},bW);var
+a5=ag(L,0),bX=function(a){return a},bY=A(w[1].length-1,bX),ah=aW(function(b,a){var
+d=-c(y[1],a)[1+a]|0,e=[0,c9(a5,[0,a]),d,a],f=-c(y[1],b)[1+b]|0;return am([0,c9(a5,[0,b]),f,b],e)},bY),a6=function(b,a){return en(function(a,c){return a<b?1:0},a)},a7=function(a){return c(w[1],a)[1+a][1]};if(0===ah)var
 ai=0===f?[0,L,0]:f;else
 if(0===f)var
-ai=k(a8,a7(G$,ah));else{var
-ak=a7(C(f),ah),s=O(k(function(a){return ag(a,0)},f)),a9=[0,b(aY(function(d){var
-a=0,e=[0,d],c=s.length-1;for(;;){if(a===c)var
-b=0;else{if(0!==an(s[1+a],e)){var
+ai=k(a7,a6(Ij,ah));else{var
+ak=a6(C(f),ah),t=N(k(function(a){return ag(a,0)},f)),a8=[0,b(aQ(function(d){var
+a=0,e=[0,d],c=t.length-1;for(;;){if(a===c)var
+b=0;else{if(0!==am(t[1+a],e)){var
 a=a+1|0;continue}var
-b=1}return 1-b}}),ak)];p(function(a,b){var
-e=aO(bO(s,0,a));if(b&&aC(b[1],ak)&&!aC(b,e))return 0;var
-d=a9[1];if(d){var
-f=[0,d[1]];c(s,a)[1+a]=f;a9[1]=d[2];return 0}var
-g=[0,bZ(ak)];c(s,a)[1+a]=g;return 0},s);var
-bY=aO(s),ai=k(function(a){return a8(aQ(a,0))},bY)}var
-T=ai;ba=1}if(!ba)var
+b=1}return 1-b}}),ak)];o(function(a,b){var
+e=aL(bU(t,0,a));if(b&&aA(b[1],ak)&&!aA(b,e))return 0;var
+d=a8[1];if(d){var
+f=[0,d[1]];c(t,a)[1+a]=f;a8[1]=d[2];return 0}var
+g=[0,bR(ak)];c(t,a)[1+a]=g;return 0},t);var
+bZ=aL(t),ai=k(function(a){return a7(aR(a,0))},bZ)}var
+T=ai;a$=1}if(!a$)var
 T=[0,L,0];if(ad)var
-Q=T,N=K,M=f;else
+P=T,O=I,M=f;else
 var
-Q=T,N=rg<=aM?1:0,M=T}else
+P=T,O=rA<=aO?1:0,M=T}else
 var
-Q=0,N=K,M=f}}else
+P=0,O=I,M=f}}else
 var
-Q=0,N=1,M=0;var
-aV=g[1][13],bC=aV?C(aV[1]):1;if(aj)var
-bD=aj[1],bJ=0,aW=[0,D(bC,function(a){return bD}),bJ];else
+P=0,O=1,M=0;var
+aV=g[1][13],bB=aV?C(aV[1]):1;if(aj)var
+bC=aj[1],bK=0,aX=[0,A(bB,function(a){return bC}),bK];else
 var
-aW=k(function(a){return k(jS,a)},Q);var
-aX=k(function(a){return oC(g,a,_,ab)},aW),bK=z[1],bL=k(function(a){return bE(i,S,a[1]/aJ,cs)},bK),bM=aC(0,aX)?0:bd(function(a){var
-t=ar(by,bG(e$(a)));return k(function(F){return k(function(G){var
-f=G?h(function(a){return-a},t):t,g=oD(F),H=ac(i),u=h(function(a){return aa(a,bV)},H),m=Math.sqrt(2.*bv),o=h(function(a){return fL(g,a)},r),b=P(function(a,b){return b5(b,c(o,a)[1+a])},r),A=r.length-1,e=n(r.length-1,0.),B=eT(function(a){var
-c=0.<d(b,a)?1:0,e=c?d(u,a)<m*Math.sqrt(d(b,a))?1:0:c;return e},A),k=[0,aD(f)],a=f0;for(;;){if(0<a){var
-C=a-1|0,D=aD(e);x(function(a){var
-l=d(e,a),p=k[1],f=P(function(e,b){return b-l*d(c(r,a)[1+a],e)},p),q=d(b,a),h=b5(f,c(o,a)[1+a])/q,s=d(b,a),t=aa(b5(f,fL(g,f))/s-h*h,0.),i=d(u,a)/(m*Math.sqrt(d(b,a))),j=aa(0.,-h-Math.sqrt(t)*i/Math.sqrt(1.-i*i)),n=j!=l?1:0,v=n?(V(e,a,j),k[1]=P(function(e,b){return b+j*d(c(r,a)[1+a],e)},f),0):n;return v},B);var
-q=[0,1];p(function(f,g){return function(c,a){var
-b=kM*(1.+Math.abs(a))<Math.abs(a-d(f,c))?1:0,e=b?(g[1]=0,0):b;return e}}(D,q),e);var
+aX=k(function(a){return k(j2,a)},P);var
+aY=k(function(a){return oI(g,a,_,ab)},aX),bL=B[1],bM=k(function(a){return bE(i,S,a[1]/aJ,ct)},bL),bN=aA(0,aY)?0:bi(function(a){var
+t=as(bw,bH(fb(a)));return k(function(F){return k(function(G){var
+f=G?h(function(a){return-a},t):t,g=oJ(F),H=ac(i),u=h(function(a){return $(a,b1)},H),n=Math.sqrt(2.*bs),p=h(function(a){return fR(g,a)},s),b=R(function(a,b){return b$(b,c(p,a)[1+a])},s),A=s.length-1,e=m(s.length-1,0.),B=eY(function(a){var
+c=0.<d(b,a)?1:0,e=c?d(u,a)<n*Math.sqrt(d(b,a))?1:0:c;return e},A),k=[0,aE(f)],a=f2;for(;;){if(0<a){var
+C=a-1|0,D=aE(e);x(function(a){var
+l=d(e,a),o=k[1],f=R(function(e,b){return b-l*d(c(s,a)[1+a],e)},o),q=d(b,a),h=b$(f,c(p,a)[1+a])/q,r=d(b,a),t=$(b$(f,fR(g,f))/r-h*h,0.),i=d(u,a)/(n*Math.sqrt(d(b,a))),j=$(0.,-h-Math.sqrt(t)*i/Math.sqrt(1.-i*i)),m=j!=l?1:0,v=m?(V(e,a,j),k[1]=R(function(e,b){return b+j*d(c(s,a)[1+a],e)},f),0):m;return v},B);var
+q=[0,1];o(function(f,g){return function(c,a){var
+b=kL*(1.+Math.abs(a))<Math.abs(a-d(f,c))?1:0,e=b?(g[1]=0,0):b;return e}}(D,q),e);var
 E=q[1]?0:C,a=E;continue}var
-s=k[1],v=fL(g,s),l=b5(s,v);if(pJ*b5(f,fL(g,f))<l&&l<a6){var
-I=h(function(a){return jV(12,a*Math.sqrt(2.*bv/l))},v),y=aq(i),z=n($,0),K=y[2],L=y[1];aZ(function(a){var
+r=k[1],w=fR(g,r),l=b$(r,w);if(pT*b$(f,fR(g,f))<l&&l<ba){var
+I=h(function(a){return j5(12,a*Math.sqrt(2.*bs/l))},w),y=ar(i),z=m(aa,0),J=y[2],L=y[1];a3(function(a){var
 g=h(function(b){var
-a=b[2];return b5(ar(K,c(w,a)[1+a][1]),I)},a),b=[0,0.],n=0,o=aR(function(b,a){return b+a[3]|0},n,a);p(function(c,h){var
+a=b[2];return b$(as(J,c(v,a)[1+a][1]),I)},a),b=[0,0.],n=0,p=aS(function(b,a){return b+a[3]|0},n,a);o(function(c,h){var
 e=d(g,c)<0.?1:0;if(e){var
-i=aa(aN(L,h[2]),0.),a=-4.*d(g,c)/i,j=a!=a?a6:a;b[1]=aa(b[1],j);var
+i=$(aP(L,h[2]),0.),a=-4.*d(g,c)/i,j=a!=a?ba:a;b[1]=$(b[1],j);var
 f=0}else
 var
 f=e;return f},a);var
-i=b[1]*br(1.,-30)<=1.?1:0,k=i?o<=ci?1:0:i;if(k){var
-l=gb(aa(b[1],1.)),m=l[2],q=l[1]==bz?m-1|0:m,r=br(1.,-q|0),e=h(function(a){return gg(Math.floor(br(r*a,50)))},g),f=[0,j];p(function(a,b){var
-d=c(e,a)[1+a],g=J(b[3],d);f[1]=as(f[1],g);return 0},a);if(0<bs(f[1])){var
-s=c(a,0)[1][3],t=eb(f[1],s);e[1]=cS(c(e,0)[1],t)}return p(function(a,d){var
-f=c(e,a)[1+a],b=d[1];c(z,b)[1+b]=f;return 0},a)}return k},cl);return z}return n($,0)}},cu)},bL)},aX),a0=[0,i,M,N,bM];av(bH,t,a0);return a0}var
-a_=G(am),b0=0,b2=0,b3=0,b4=E===a_?am[1]:m===a_?I(am):am;return[0,b4,b3,b2,b0]}var
-cv=n($,0);if(oG(al)){var
-cw=aJ?ao:aJ;X(cw,Ht)}if(ap)var
-cx=z[1],bJ=k(function(a){return a[2]},cx);else
+i=b[1]*bx(1.,-30)<=1.?1:0,k=i?p<=cl?1:0:i;if(k){var
+l=gf($(b[1],1.)),m=l[2],q=l[1]==bD?m-1|0:m,r=bx(1.,-q|0),e=h(function(a){return gj(Math.floor(bx(r*a,50)))},g),f=[0,j];o(function(a,b){var
+d=c(e,a)[1+a],g=K(b[3],d);f[1]=aw(f[1],g);return 0},a);if(0<by(f[1])){var
+s=c(a,0)[1][3],t=ej(f[1],s);e[1]=cR(c(e,0)[1],t)}return o(function(a,d){var
+f=c(e,a)[1+a],b=d[1];c(z,b)[1+b]=f;return 0},a)}return k},cn);return z}return m(aa,0)}},cu)},bM)},aY),aZ=[0,i,M,O,bN];av(bI,u,aZ);return aZ}var
+a9=H(al),b0=0,b2=0,b3=0,b4=G===a9?al[1]:n===a9?J(al):al;return[0,b4,b3,b2,b0]}var
+cw=m(aa,0);if(oM(ak)){var
+cx=aJ?ap:aJ;Y(cx,ID)}if(aq)var
+cy=B[1],bK=k(function(a){return a[2]},cy);else
 var
-bJ=D(oI,function(a){return bx(1,oI)});return[0,bJ,function(m,k,a,j,i){function
+bK=A(oO,function(a){return bC(1,oO)});return[0,bK,function(n,k,a,j,i){function
 l(a){var
-b=D($,function(a){return a}),c=0;return H(function(c,b){return c+f(i,a,b)|0},c,b)}var
-o=z[3](j,l),p=0,e=bI(H(function(o,j){var
-h=n(ab,0.),k=j[1]-1|0,p=0;if(!(k<0)){var
+b=A(aa,function(a){return a}),c=0;return F(function(c,b){return c+f(i,a,b)|0},c,b)}var
+o=B[3](j,l),p=0,e=bJ(F(function(o,j){var
+h=m(ab,0.),k=j[1]-1|0,p=0;if(!(k<0)){var
 e=p;for(;;){var
-l=$-1|0,q=0;if(!(l<0)){var
+l=aa-1|0,q=0;if(!(l<0)){var
 a=q;for(;;){var
-g=b(m,a);if(c(co,g)[1+g]){var
+g=b(n,a);if(c(cp,g)[1+g]){var
 s=f(i,e,a);V(h,g,d(h,g)+s)}var
 t=a+1|0;if(l!==a){var
 a=t;continue}break}}var
 r=e+1|0;if(k!==e){var
-e=r;continue}break}}return[0,[0,h,j[2]],o]},p,o)),g=e[4],q=aP(1,C(e[2]));if(0===g)var
-h=cv;else
+e=r;continue}break}}return[0,[0,h,j[2]],o]},p,o)),g=e[4],q=aK(1,C(e[2]));if(0===g)var
+h=cw;else
 var
-r=ap?a:u(a,q)/6|0,h=ae(ae(g,r),k);return function(a){return c(h,a)[1+a]}}]}function
-hn(g,b){var
+s=aq?a:r(a,q)/6|0,h=ae(ae(g,s),k);return function(a){return c(h,a)[1+a]}}]}function
+hp(g,b){var
 h=1;if(b<1)var
 c=e;else{var
 a=h,d=e;for(;;){var
-f=gB(J(d,(g-b|0)+a|0),a),i=a+1|0;if(b!==a){var
+f=gE(K(d,(g-b|0)+a|0),a),i=a+1|0;if(b!==a){var
 a=i,d=f;continue}var
-c=f;break}}return z(c)}function
-jW(b,a){var
-c=gh(b[2],a);return b2(gh(b[1],a),c)}function
-oJ(d,a,h){function
-K(a,b){return fF(a)<=1?1:0}if(f(aw[14],K,a)){var
+c=f;break}}return B(c)}function
+j6(b,a){var
+c=gk(b[2],a);return b6(gk(b[1],a),c)}function
+oP(d,a,h){function
+K(a,b){return fL(a)<=1?1:0}if(f(ay[14],K,a)){var
 p=function(l){var
 c=[0,y,0];function
 d(d,a,e){var
 f=e[2],i=e[1];if(d){var
 j=d[1];if(1===j[2]&&!d[2]){var
-c=b(h,j[1]),k=(0<B(a)?1:0)===l?1:0,m=k?c[4]:c[3],n=[0,[0,cu(a),m],f],o=k?c[2]:c[1];return[0,v(i,g(a,o)),n]}}return[0,v(i,a),f]}return S(aw[13],d,a,c)},r=function(b,a){return[m,function(c){return az(d,0,b,k(function(b){var
-a=b[2],c=G(a),d=E===c?a[1]:m===c?I(a):a;return[0,b[1],d]},a))}]},s=p(0),t=s[1],w=p(1),z=w[1],L=w[2],M=r($(Y(z),a),L),N=s[2];return[0,[0,t,z,r($(a,Y(t)),N),M]]}var
-i=A(0,4);function
+c=b(h,j[1]),k=(0<D(a)?1:0)===l?1:0,m=k?c[4]:c[3],n=[0,[0,cw(a),m],f],o=k?c[2]:c[1];return[0,w(i,g(a,o)),n]}}return[0,w(i,a),f]}return S(ay[13],d,a,c)},q=function(b,a){return[n,function(c){return aB(d,0,b,k(function(b){var
+a=b[2],c=H(a),d=G===c?a[1]:n===c?J(a):a;return[0,b[1],d]},a))}]},t=p(0),u=t[1],v=p(1),B=v[1],L=v[2],M=q(ab(Z(B),a),L),N=t[2];return[0,[0,u,B,q(ab(a,Z(u)),N),M]]}var
+i=z(0,4);function
 O(a,b){return x(function(a){var
-b=a[1],c=aQ(U(i,b),0);return W(i,b,aP(a[2],c))},a)}f(aw[12],O,a);var
-C=aT(an,eg(gx(i))),P=1;if(ci<H(function(a,b){return ci<a?a:u(a,b[2]+1|0)},P,C))return 0;var
-Q=[0,[0,0,a],0],R=H(function(j,e){var
+b=a[1],c=aR(U(i,b),0);return W(i,b,aK(a[2],c))},a)}f(ay[12],O,a);var
+C=aW(am,eo(gA(i))),P=1;if(cl<F(function(a,b){return cl<a?a:r(a,b[2]+1|0)},P,C))return 0;var
+Q=[0,[0,0,a],0],R=F(function(j,e){var
 d=e[2],a=e[1],f=b(h,a),o=f[2],p=f[1],i=l(d+1|0,function(c){return l(d+1|0,function(b){var
-h=cK(c,b),j=0;if(h<0)var
+h=c_(c,b),j=0;if(h<0)var
 i=y;else{var
 a=j,e=y;for(;;){if((b-a|0)<=(d-c|0))var
-k=jW(p,b-a|0),l=g(jW(o,a),k),m=hn(d-c|0,b-a|0),f=v(e,g(g(hn(c,a),m),l));else
+k=j6(p,b-a|0),l=g(j6(o,a),k),m=hp(d-c|0,b-a|0),f=w(e,g(g(hp(c,a),m),l));else
 var
 f=e;var
 n=a+1|0;if(h!==a){var
 a=n,e=f;continue}var
-i=f;break}}return cc(i,hn(d,b))})});return bd(function(e){var
-f=e[2],h=e[1];return D(d+1|0,function(e){function
+i=f;break}}return ci(i,hp(d,b))})});return bi(function(e){var
+f=e[2],h=e[1];return A(d+1|0,function(e){function
 j(d,j,h){var
-f=aQ(gn(a,d),0),k=b(aY(function(b){return b[1]!==a?1:0}),d),l=fC(k,g(j,c(c(i,e)[1+e],f)[1+f]),cZ);return b(bT(0,h),l)}return[0,[0,[0,a,d,e],h],S(aw[13],j,f,cZ)]})},j)},Q,C),e=k(function(a){var
-b=eN(a[2]);return[0,a[1],b]},R),F=bZ(e)[2],j=H(function(b,a){return dd(b,a[2])},F,e),n=H(function(b,a){return dN(b,a[2])},F,e);function
-o(a,b){return 1===b?a:cA(d,o(a,b-1|0),a)}function
+f=aR(gq(a,d),0),k=b(aQ(function(b){return b[1]!==a?1:0}),d),l=fI(k,g(j,c(c(i,e)[1+e],f)[1+f]),cZ);return b(bZ(0,h),l)}return[0,[0,[0,a,d,e],h],S(ay[13],j,f,cZ)]})},j)},Q,C),e=k(function(a){var
+b=eS(a[2]);return[0,a[1],b]},R),E=bR(e)[2],j=F(function(b,a){return dd(b,a[2])},E,e),m=F(function(b,a){return dQ(b,a[2])},E,e);function
+o(a,b){return 1===b?a:cB(d,o(a,b-1|0),a)}function
 T(f){var
-a=f[3],c=f[2],e=b(h,f[1]),i=q(e[2],e[1]);if(B(i)<=0)Z(Hw);function
+a=f[3],c=f[2],e=b(h,f[1]),i=s(e[2],e[1]);if(D(i)<=0)X(IG);function
 j(f){var
-b=e[3],c=G(b),d=E===c?b[1]:m===c?I(b):b;return o(d,a)}function
+b=e[3],c=H(b),d=G===c?b[1]:n===c?J(b):b;return o(d,a)}function
 k(h){var
-b=e[4],d=G(b),f=c-a|0,g=E===d?b[1]:m===d?I(b):b;return o(g,f)}if(0===a)var
+b=e[4],d=H(b),f=c-a|0,g=G===d?b[1]:n===d?J(b):b;return o(g,f)}if(0===a)var
 g=k(0);else
 if(a===c)var
 g=j(0);else
 var
-n=k(0),g=cA(d,j(0),n);var
-l=jW(i,c);return[0,cc(hn(c,a),l),g]}function
-J(a,h){return[m,function(c){return az(d,0,a,b(b1(function(a){var
-c=b(h,a[2]);if(0<B(c)){var
-e=k(T,ak(a[1])),i=H(function(b,a){return g(b,a[1])},c,e),f=k(function(a){return a[2]},e),j=l3(f),l=bZ(f);return[0,[0,i,H(function(a,b){return cA(d,a,b)},l,j)]]}return 0}),e))}]}function
-V(a){return q(n,a)}var
-X=J($(Y(n),a),V);function
-_(a){return q(a,j)}return[0,[0,j,n,J($(a,Y(j)),_),X]]}function
-oK(a,t,a_,a8,z,ah,aE,aD,N,a7,a6){var
-F=a[2],e=a[1],J=cf(a);function
+m=k(0),g=cB(d,j(0),m);var
+l=j6(i,c);return[0,ci(hp(c,a),l),g]}function
+I(a,h){return[n,function(c){return aB(d,0,a,b(b5(function(a){var
+c=b(h,a[2]);if(0<D(c)){var
+e=k(T,ao(a[1])),i=F(function(b,a){return g(b,a[1])},c,e),f=k(function(a){return a[2]},e),j=lZ(f),l=bR(f);return[0,[0,i,F(function(a,b){return cB(d,a,b)},l,j)]]}return 0}),e))}]}function
+V(a){return s(m,a)}var
+Y=I(ab(Z(m),a),V);function
+_(a){return s(a,j)}return[0,[0,j,m,I(ab(a,Z(j)),_),Y]]}function
+oQ(a,u,a$,a_,B,ai,aF,aE,M,a9,a7){var
+E=a[2],e=a[1],I=ck(a);function
 aj(a){var
-c=z[1];if(c){var
-d=c[1],e=_(b(d[2][2],a));return[0,_(b(d[1][2],a)),e]}throw[0,ad,Hx]}var
-aF=jL(a);X(jM(aF),N);var
-ak=A(0,bb),aH=A(0,am),aI=A(0,am);function
+c=B[1];if(c){var
+d=c[1],e=aa(b(d[2][2],a));return[0,aa(b(d[1][2],a)),e]}throw[0,_,IH]}var
+aG=jV(a);Y(jW(aG),M);var
+ak=z(0,a8),aH=z(0,al),aI=z(0,al);function
 aJ(e){var
-f=U(aI,e),g=z[2];if(f)return f[1];if(aE&&g){var
-i=g[1];X(e<i[7].length-1?1:0,Hy);var
+f=U(aI,e),g=B[2];if(f)return f[1];if(aF&&g){var
+i=g[1];Y(e<i[7].length-1?1:0,II);var
 m=c(i[7],e)[1+e],n=function(b){var
 g=U(aH,b);if(g)var
 e=g[1];else{var
-i=cB(a,c(t,b)[1+b]),l=M(i[2]),j=[0,h(M,i[1]),l];av(aH,b,j);var
+i=cC(a,c(u,b)[1+b]),l=O(i[2]),j=[0,h(O,i[1]),l];av(aH,b,j);var
 e=j}var
-f=[0,0.],k=e[1];p(function(c,a){var
-b=a!=0.?1:0,e=b?(f[1]=f[1]+a*d(m,c),0):b;return e},k);return f[1]+e[2]},j=b(aE[1],n),k=j[1],o=j[2],q=Y(K(k[2])),l=[0,k,dq(a,[8,(a7*d3|0)+e|0],H(function(e,a){var
-d=a[1],f=c(t,d)[1+d];return b(bT([0,a[2]],e),f)},q,o))];av(aI,e,l);return l}return bj(Hz)}function
-R(x,o){var
-g=o[3],b=o[2],i=o[1];if(2===i)return om(a,x,b,g);if(8===i)return f(a6,b,g);X(g<=1?1:0,HA);if(!(5<i>>>0))switch(i){case
-0:return fH(a,b,g);case
-1:if(ah){var
-r=ah[1][1];X(b<r.length-1?1:0,HC);var
-u=c(r,b)[1+b],v=aj(b);return 0===g?dq(a,[5,b],$(Y(v[2]),u)):dq(a,[4,b],$(u,Y(v[1])))}break;case
-3:X(0===g?1:0,HD);return aJ(b)[2];case
-4:return Z(HE);case
+f=[0,0.],k=e[1];o(function(c,a){var
+b=a!=0.?1:0,e=b?(f[1]=f[1]+a*d(m,c),0):b;return e},k);return f[1]+e[2]},j=b(aF[1],n),k=j[1],p=j[2],q=Z(L(k[2])),l=[0,k,dq(a,[8,(a9*d$|0)+e|0],F(function(e,a){var
+d=a[1],f=c(u,d)[1+d];return b(bZ([0,a[2]],e),f)},q,p))];av(aI,e,l);return l}return bm(IJ)}function
+Q(x,o){var
+g=o[3],b=o[2],i=o[1];if(2===i)return os(a,x,b,g);if(8===i)return f(a7,b,g);Y(g<=1?1:0,IK);if(!(5<i>>>0))switch(i){case
+0:return fN(a,b,g);case
+1:if(ai){var
+q=ai[1][1];Y(b<q.length-1?1:0,IM);var
+r=c(q,b)[1+b],v=aj(b);return 0===g?dq(a,[5,b],ab(Z(v[2]),r)):dq(a,[4,b],ab(r,Z(v[1])))}break;case
+3:Y(0===g?1:0,IN);return aJ(b)[2];case
+4:return X(IO);case
 5:var
 w=U(ak,b);if(w){var
-d=w[1],p=cB(a,c(t,b)[1+b]),j=p[3],l=p[2],n=p[1],y=k(function(a){var
-b=a[2];return[0,dm(a9,a[1]),b]},j);if(0===g){var
-z=[m,function(p){if(0===j){var
-b=d[4],f=G(b);return E===f?b[1]:m===f?I(b):b}var
-c=d[4],g=G(c),i=0,k=E===g?c[1]:m===g?I(c):c,o=q(d[2],l);return az(e,[0,j],dp(a,h(K,n),o),[0,[0,s,k],i])}];return[0,n,q(d[2],l),z]}var
-A=[m,function(k){if(0===j){var
-b=d[3],f=G(b);return E===f?b[1]:m===f?I(b):b}var
-c=d[3],g=G(c),h=0,i=E===g?c[1]:m===g?I(c):c;return az(e,[0,y],dp(a,n,q(l,d[1])),[0,[0,s,i],h])}],B=q(l,d[1]);return[0,h(K,n),B,A]}return bj(HF)}return bj(HB)}var
-aK=z[2];if(aK){var
-Q=aK[1];X(Q[2]===J?1:0,HG);var
-a$=aO(Q[1]),al=O(b(aY(function(a){return 5!==a[1]?1:0}),a$));X(bc(bO(Q[1],0,al.length-1),al),HH);var
-ba=cm(Q[3].length-1,2*J|0),ao=ba,aL=Q[1],an=al}else
+d=w[1],p=cC(a,c(u,b)[1+b]),j=p[3],l=p[2],m=p[1],y=k(function(a){var
+b=a[2];return[0,dm(bf,a[1]),b]},j);if(0===g){var
+z=[n,function(p){if(0===j){var
+b=d[4],f=H(b);return G===f?b[1]:n===f?J(b):b}var
+c=d[4],g=H(c),i=0,k=G===g?c[1]:n===g?J(c):c,o=s(d[2],l);return aB(e,[0,j],dp(a,h(L,m),o),[0,[0,t,k],i])}];return[0,m,s(d[2],l),z]}var
+A=[n,function(k){if(0===j){var
+b=d[3],f=H(b);return G===f?b[1]:n===f?J(b):b}var
+c=d[3],g=H(c),h=0,i=G===g?c[1]:n===g?J(c):c;return aB(e,[0,y],dp(a,m,s(l,d[1])),[0,[0,t,i],h])}],B=s(l,d[1]);return[0,h(L,m),B,A]}return bm(IP)}return bm(IL)}var
+aM=B[2];if(aM){var
+P=aM[1];Y(P[2]===I?1:0,IQ);var
+ba=aL(P[1]),am=N(b(aQ(function(a){return 5!==a[1]?1:0}),ba));Y(a0(bU(P[1],0,am.length-1),am),IR);var
+bb=bF(P[3].length-1,2*I|0),ap=bb,aN=P[1],ao=am}else
 var
-ao=0,aL=[0],an=[0];var
-o=[0,aF],T=A(0,bb),bd=z[2];bt(function(f){var
-g=ao-1|0,A=0;if(!(g<0)){var
+ap=0,aN=[0],ao=[0];var
+p=[0,aG],T=z(0,a8),bd=B[2];bz(function(f){var
+g=ap-1|0,A=0;if(!(g<0)){var
 b=A;for(;;){var
-L=o[1],M=h(function(b){return function(a){return R(b,a)}}(L),an),i=fI(a,o[1],M),j=function(d){return function(b){var
-a=u(2*J|0,d)+b|0;return c(f[3],a)[1+a]}}(b),n=function(b,a){return l(J,function(c){return c===b?a:y})},p=o[1],r=l(J,function(h,m,i,e){return function(b){var
-j=m(2*b|0),f=ds(0,h,i(b,s),j),g=f[1],d=hk(g);if(bF(d,c(e[2],b)[1+b])){var
-k=f[2];return[0,d,hi(a,b,0,oo(h,i(b,s),g,k),d)]}var
-l=c(e[4],b)[1+b];return[0,c(e[2],b)[1+b],l]}}(i,j,n,p)),w=l(J,function(h,m,i,e){return function(b){var
-j=m((2*b|0)+1|0),f=ds(0,h,i(b,a9),j),g=f[1],d=K(hk(g));if(cb(d,c(e[1],b)[1+b])){var
-k=f[2];return[0,d,hi(a,b,1,oo(h,i(b,a9),g,k),d)]}var
-l=c(e[3],b)[1+b];return[0,c(e[1],b)[1+b],l]}}(i,j,n,p)),O=h(function(a){return a[2]},r),Q=h(function(a){return a[2]},w),S=h(function(a){return a[1]},r),x=[0,h(function(a){return a[1]},w),S,Q,O];X(jM(x),N);var
-z=jK(a,x);X(jM(z),N);o[1]=z;var
+K=p[1],N=h(function(b){return function(a){return Q(b,a)}}(K),ao),i=fO(a,p[1],N),j=function(d){return function(b){var
+a=r(2*I|0,d)+b|0;return c(f[3],a)[1+a]}}(b),m=function(b,a){return l(I,function(c){return c===b?a:y})},o=p[1],q=l(I,function(h,m,i,e){return function(b){var
+j=m(2*b|0),f=ds(0,h,i(b,t),j),g=f[1],d=hm(g);if(bJ(d,c(e[2],b)[1+b])){var
+k=f[2];return[0,d,hk(a,b,0,ou(h,i(b,t),g,k),d)]}var
+l=c(e[4],b)[1+b];return[0,c(e[2],b)[1+b],l]}}(i,j,m,o)),v=l(I,function(h,m,i,e){return function(b){var
+j=m((2*b|0)+1|0),f=ds(0,h,i(b,bf),j),g=f[1],d=L(hm(g));if(ch(d,c(e[1],b)[1+b])){var
+k=f[2];return[0,d,hk(a,b,1,ou(h,i(b,bf),g,k),d)]}var
+l=c(e[3],b)[1+b];return[0,c(e[1],b)[1+b],l]}}(i,j,m,o)),O=h(function(a){return a[2]},q),P=h(function(a){return a[2]},v),S=h(function(a){return a[1]},q),x=[0,h(function(a){return a[1]},v),S,P,O];Y(jW(x),M);var
+z=jU(a,x);Y(jW(z),M);p[1]=z;var
 V=b+1|0;if(g!==b){var
 b=V;continue}break}}var
-B=f[6];bt(function(e){var
-b=o[1],h=e[2],i=e[1],j=b[1],f=P(function(b,a){return dd(a,_(d(i,b)))},j),k=b[2],g=P(function(b,a){return dN(a,_(d(h,b)))},k),l=b[4],m=P(function(b,d){return hi(a,b,0,d,c(g,b)[1+b])},l),n=b[3];o[1]=[0,f,g,P(function(b,d){return hi(a,b,1,d,c(f,b)[1+b])},n),m];return 0},B);var
-C=o[1],D=h(function(a){return R(C,a)},an),F=fI(a,o[1],D),H=f[4];return aZ(function(g){var
-b=g[2],d=g[1];X(d<t.length-1?1:0,HI);var
-i=cB(a,c(t,d)[1+d]),j=i[2],l=i[1],u=1===b?l:h(K,l),n=ds(0,F,u,g[3]),o=n[1],w=n[2],p=c(t,d)[1+d],f=1===b?v(j,o):q(j,o),x=1===b?$(Y(f),p):$(p,Y(f)),y=i[3],z=k(function(a){var
-c=a[1],d=a[2],e=1===b?dm(a9,c):c;return[0,e,d]},y),A=[m,function(a){return az(e,[0,z],x,k(function(b){var
-a=b[2],c=G(a),d=E===c?a[1]:m===c?I(a):a;return[0,b[1],d]},w))}],r=U(T,[0,d,b]);if(r){var
-s=r[1][1],B=1===b?bR(s,f):ew(s,f);if(B)return 0}return W(T,[0,d,b],[0,f,A])},H)},bd);var
-w=o[1];function
+B=f[6];bz(function(e){var
+b=p[1],h=e[2],i=e[1],j=b[1],f=R(function(b,a){return dd(a,aa(d(i,b)))},j),k=b[2],g=R(function(b,a){return dQ(a,aa(d(h,b)))},k),l=b[4],m=R(function(b,d){return hk(a,b,0,d,c(g,b)[1+b])},l),n=b[3];p[1]=[0,f,g,R(function(b,d){return hk(a,b,1,d,c(f,b)[1+b])},n),m];return 0},B);var
+C=p[1],D=h(function(a){return Q(C,a)},ao),E=fO(a,p[1],D),F=f[4];return a3(function(g){var
+b=g[2],d=g[1];Y(d<u.length-1?1:0,IS);var
+i=cC(a,c(u,d)[1+d]),j=i[2],l=i[1],t=1===b?l:h(L,l),m=ds(0,E,t,g[3]),o=m[1],v=m[2],p=c(u,d)[1+d],f=1===b?w(j,o):s(j,o),x=1===b?ab(Z(f),p):ab(p,Z(f)),y=i[3],z=k(function(a){var
+c=a[1],d=a[2],e=1===b?dm(bf,c):c;return[0,e,d]},y),A=[n,function(a){return aB(e,[0,z],x,k(function(b){var
+a=b[2],c=H(a),d=G===c?a[1]:n===c?J(a):a;return[0,b[1],d]},v))}],q=U(T,[0,d,b]);if(q){var
+r=q[1][1],B=1===b?bX(r,f):eE(r,f);if(B)return 0}return W(T,[0,d,b],[0,f,A])},F)},bd);var
+v=p[1];function
 be(a){var
-b=[m,function(c){var
-b=fD(a);return dn(e,[1,a],$(Y(ae(F[2],a)),b))}],c=[m,function(c){var
-b=Y(ae(F[1],a));return dn(e,[0,a],$(fD(a),b))}],d=ae(F[2],a);return[0,ae(F[1],a),d,c,b]}function
+b=[n,function(c){var
+b=fJ(a);return dn(e,[1,a],ab(Z(ae(E[2],a)),b))}],c=[n,function(c){var
+b=Z(ae(E[1],a));return dn(e,[0,a],ab(fJ(a),b))}],d=ae(E[2],a);return[0,ae(E[1],a),d,c,b]}function
 bg(d){var
-b=ai(a[7],[0,[0,d,1],0]),e=c(w[4],b)[1+b],f=c(w[3],b)[1+b],g=c(w[2],b)[1+b];return[0,c(w[1],b)[1+b],g,f,e]}var
-ap=A(0,bb);bt(function(k){var
-a=k[2];return iJ(function(n,l){var
-a=l[1],b=n[1],o=aj(a),p=o[2],r=o[1],f=cT(ca(n[2])),u=c(k[1],a)[1+a],v=aj(a),L=v[2],M=v[1],w=[m,function(b){return dn(e,[5,a],$(Y(L),u))}],x=[m,function(b){return dn(e,[4,a],$(u,Y(M)))}];if(l[2])var
-N=q(s,r),B=x,A=w,z=N,y=q(s,p);else
+b=ah(a[7],[0,[0,d,1],0]),e=c(v[4],b)[1+b],f=c(v[3],b)[1+b],g=c(v[2],b)[1+b];return[0,c(v[1],b)[1+b],g,f,e]}var
+ar=z(0,a8);bz(function(k){var
+a=k[2];return iS(function(m,l){var
+a=l[1],b=m[1],o=aj(a),p=o[2],q=o[1],f=cS(cg(m[2])),r=c(k[1],a)[1+a],v=aj(a),L=v[2],M=v[1],w=[n,function(b){return dn(e,[5,a],ab(Z(L),r))}],x=[n,function(b){return dn(e,[4,a],ab(r,Z(M)))}];if(l[2])var
+N=s(t,q),B=x,A=w,z=N,y=s(t,p);else
 var
-B=w,A=x,z=p,y=r;var
-h=g(y,f),i=g(z,f),C=c(t,b)[1+b];function
-D(c,a){return[m,function(h){var
-b=G(a),d=0,g=E===b?a[1]:m===b?I(a):a;return az(e,0,c,[0,[0,f,g],d])}]}var
-O=D($(Y(i),C),B),j=[0,h,i,D($(C,Y(h)),A),O],F=U(ap,b);if(F)var
-d=F[1],H=ew(d[1],h)?d:j,J=bR(d[2],i)?d:j,K=[0,H[1],J[2],H[3],J[4]];else
+B=w,A=x,z=p,y=q;var
+h=g(y,f),i=g(z,f),C=c(u,b)[1+b];function
+D(c,a){return[n,function(h){var
+b=H(a),d=0,g=G===b?a[1]:n===b?J(a):a;return aB(e,0,c,[0,[0,f,g],d])}]}var
+O=D(ab(Z(i),C),B),j=[0,h,i,D(ab(C,Z(h)),A),O],E=U(ar,b);if(E)var
+d=E[1],F=eE(d[1],h)?d:j,I=bX(d[2],i)?d:j,K=[0,F[1],I[2],F[3],I[4]];else
 var
-K=j;return W(ap,b,K)},a)},ah);function
-aM(b,a){return dn(e,[6,a],$(b,Y(aD)))}function
-aN(g,f){var
-d=c(t,f)[1+f],u=eO(d);if(u)var
-h=eN(d),Z=[m,function(a){return az(e,0,$(Y(h),d),0)}],v=[0,h,h,[m,function(a){return az(e,0,$(d,Y(h)),0)}],Z];else
+K=j;return W(ar,b,K)},a)},ai);function
+aO(b,a){return dn(e,[6,a],ab(b,Z(aE)))}function
+aP(g,f){var
+d=c(u,f)[1+f],s=eT(d);if(s)var
+h=eS(d),X=[n,function(a){return aB(e,0,ab(Z(h),d),0)}],v=[0,h,h,[n,function(a){return aB(e,0,ab(d,Z(h)),0)}],X];else
 var
-aj=[m,function(a){return dn(e,[7,f],$(of,d))}],v=[0,y,s,[m,function(a){return az(e,0,d,[0,[0,s,aM(d,f)],0])}],aj];if(0===ao)var
+aj=[n,function(a){return dn(e,[7,f],ab(ol,d))}],v=[0,y,t,[n,function(a){return aB(e,0,d,[0,[0,t,aO(d,f)],0])}],aj];if(0===ap)var
 w=0;else
 var
-Q=hg(a[5],d),r=Q[2],ai=oJ(e,Q[1],bg),w=aG(function(a){if(0===r)return a;var
-b=[m,function(j){var
-b=a[4],c=G(b),f=0,g=E===c?b[1]:m===c?I(b):b,h=[0,[0,s,g],f],i=$(Y(a[2]),d);return az(e,[0,k(function(a){var
-b=a[2];return[0,dm(a9,a[1]),b]},r)],i,h)}],c=[m,function(h){var
-b=a[3],c=G(b),f=0,g=E===c?b[1]:m===c?I(b):b;return az(e,[0,r],$(d,Y(a[1])),[0,[0,s,g],f])}];return[0,a[1],a[2],c,b]},ai);var
-o=oJ(e,d,be),_=1-g,aa=_||(0!==o?1:0);X(aa,HJ);var
-i=g?e$(o):v,ab=0,ac=g?0:U(ap,f),ad=[0,o,[0,w,[0,ac,ab]]],x=b(b1(function(a){return a}),ad),ae=[0,i[1],i[3]],z=H(function(b,a){var
-c=b[1];return cb(a[1],c)?[0,a[1],a[3]]:[0,c,b[2]]},ae,x),af=[0,i[2],i[4]],A=H(function(b,a){var
-c=b[1];return bF(a[2],c)?[0,a[2],a[4]]:[0,c,b[2]]},af,x),B=U(T,[0,f,0]),R=0;if(B){var
-C=B[1],D=C[1];if(cb(D,z[1])){var
+Q=hi(a[5],d),r=Q[2],ai=oP(e,Q[1],bg),w=an(function(a){if(0===r)return a;var
+b=[n,function(j){var
+b=a[4],c=H(b),f=0,g=G===c?b[1]:n===c?J(b):b,h=[0,[0,t,g],f],i=ab(Z(a[2]),d);return aB(e,[0,k(function(a){var
+b=a[2];return[0,dm(bf,a[1]),b]},r)],i,h)}],c=[n,function(h){var
+b=a[3],c=H(b),f=0,g=G===c?b[1]:n===c?J(b):b;return aB(e,[0,r],ab(d,Z(a[1])),[0,[0,t,g],f])}];return[0,a[1],a[2],c,b]},ai);var
+o=oP(e,d,be),_=1-g,$=_||(0!==o?1:0);Y($,IT);var
+i=g?fb(o):v,aa=0,ac=g?0:U(ar,f),ad=[0,o,[0,w,[0,ac,aa]]],x=b(b5(function(a){return a}),ad),ae=[0,i[1],i[3]],z=F(function(b,a){var
+c=b[1];return ch(a[1],c)?[0,a[1],a[3]]:[0,c,b[2]]},ae,x),af=[0,i[2],i[4]],A=F(function(b,a){var
+c=b[1];return bJ(a[2],c)?[0,a[2],a[4]]:[0,c,b[2]]},af,x),B=U(T,[0,f,0]),R=0;if(B){var
+C=B[1],D=C[1];if(ch(D,z[1])){var
 j=[0,D,C[2]];R=1}}if(!R)var
 j=z;var
-F=U(T,[0,f,1]),V=0;if(F){var
-J=F[1],L=J[1];if(bF(L,A[1])){var
-l=[0,L,J[2]];V=1}}if(!V)var
-l=A;X(bR(j[1],l[1]),N);var
-n=K(hk(K(j[1]))),p=hk(l[1]);function
-M(d,a){return[m,function(h){var
-f=G(a),b=E===f?a[1]:m===f?I(a):a,g=c(e[2],b)[1+b];return S(aw[11],dM,g,d)?b:az(e,0,d,[0,[0,s,b],0])}]}var
-q=dd(aD,p),W=0;if(!u&&!g&&cb(q,n)){var
-P=[m,function(b){var
-a=[0,[0,s,aM(d,f)],0];return az(e,0,$(d,Y(q)),a)}],O=q;W=1}if(!W)var
-ag=j[2],P=M($(d,Y(n)),ag),O=n;var
-ah=l[2];return[0,O,p,P,M($(Y(p),d),ah)]}x(function(a){return W(ak,a,aN(0,a))},a_);var
-aS=A(0,am);x(function(a){return W(aS,a,aN(1,a))},a8);var
-bh=z[2],aT=aG(function(b){return fI(a,w,h(function(a){return R(w,a)},aL))},bh);function
+E=U(T,[0,f,1]),V=0;if(E){var
+I=E[1],K=I[1];if(bJ(K,A[1])){var
+l=[0,K,I[2]];V=1}}if(!V)var
+l=A;Y(bX(j[1],l[1]),M);var
+m=L(hm(L(j[1]))),p=hm(l[1]);function
+N(d,a){return[n,function(h){var
+f=H(a),b=G===f?a[1]:n===f?J(a):a,g=c(e[2],b)[1+b];return S(ay[11],dP,g,d)?b:aB(e,0,d,[0,[0,t,b],0])}]}var
+q=dd(aE,p),W=0;if(!s&&!g&&ch(q,m)){var
+P=[n,function(b){var
+a=[0,[0,t,aO(d,f)],0];return aB(e,0,ab(d,Z(q)),a)}],O=q;W=1}if(!W)var
+ag=j[2],P=N(ab(d,Z(m)),ag),O=m;var
+ah=l[2];return[0,O,p,P,N(ab(Z(p),d),ah)]}x(function(a){return W(ak,a,aP(0,a))},a$);var
+aT=z(0,al);x(function(a){return W(aT,a,aP(1,a))},a_);var
+bh=B[2],aU=an(function(b){return fO(a,v,h(function(a){return Q(v,a)},aN))},bh);function
 bi(b){var
-d=b<a[3]?1:0,c=d||ae(F[3],b-a[3]|0)[3],e=c?[0,fH(a,b,1),0]:c;return[0,fH(a,b,0),e]}var
-bk=C(F[3]),aU=cM(D(a[3]+bk|0,bi)),aV=z[2],aq=aV?aV[1][7]:[0],L=aQ(aT,fI(a,w,[0])),i=cf(L[1]),aX=L[2][1],a0=l(i,function(a){var
-b=ca(aP(1,aq.length-1));return cc(aR(function(c,b){return v(c,_(d(b,a)))},y,aq),b)});function
-as(b){var
-a=[0,b[2]],d=b[1];p(function(d,b){var
-e=0!==B(b)?1:0;if(e){var
-h=g(b,c(a0,d)[1+d]);a[1]=q(a[1],h);var
+d=b<a[3]?1:0,c=d||ae(E[3],b-a[3]|0)[3],e=c?[0,fN(a,b,1),0]:c;return[0,fN(a,b,0),e]}var
+bj=C(E[3]),aV=cL(A(a[3]+bj|0,bi)),aW=B[2],as=aW?aW[1][7]:[0],K=aR(aU,fO(a,v,[0])),i=ck(K[1]),aY=K[2][1],aZ=l(i,function(a){var
+b=cg(aK(1,as.length-1));return ci(aS(function(c,b){return w(c,aa(d(b,a)))},y,as),b)});function
+au(b){var
+a=[0,b[2]],d=b[1];o(function(d,b){var
+e=0!==D(b)?1:0;if(e){var
+h=g(b,c(aZ,d)[1+d]);a[1]=s(a[1],h);var
 f=0}else
 var
-f=e;return f},d);return 0<=B(a[1])?1:0}var
-at=c8(aq,[0]);if(at)var
-au=dG(as,L[3]),V=au?c9(as,aU):au;else
+f=e;return f},d);return 0<=D(a[1])?1:0}var
+aw=c9(as,[0]);if(aw)var
+ax=dJ(au,K[3]),V=ax?bT(au,aV):ax;else
 var
-V=at;if(V)var
-ar=V;else{var
-aa=function(a){var
-b=[0,y],d=a[1];p(function(d,a){var
-e=0!==B(a)?1:0;if(e){var
-h=g(a,c(aX,d)[1+d]);b[1]=v(b[1],h);var
+V=aw;if(V)var
+at=V;else{var
+$=function(a){var
+b=[0,y],d=a[1];o(function(d,a){var
+e=0!==D(a)?1:0;if(e){var
+h=g(a,c(aY,d)[1+d]);b[1]=w(b[1],h);var
 f=0}else
 var
 f=e;return f},d);var
-e=[0,q(a[2],b[1])];return bf(a[1],e)},a1=D(i,function(b){var
-a=2*b|0;return aa(c(L[3],a)[1+a])}),a2=aO(h(aa,bO(L[3],2*i|0,L[3].length-1-(2*i|0)|0))),j=O(ay(a1,ay(a2,k(aa,aU)))),ab=l(j.length-1,function(a){return i+a|0}),ac=l(i,function(a){return a}),ax=function(a){var
-b=0;return H(function(a,b){var
-c=b[2];if(a&&h$(a[1][2],c))return a;return[0,[0,b[1],c]]},b,a)};for(;;){var
-aA=[0,0];p(function(e){return function(a,f){var
-b=B(c(f,i)[1+i])<0?1:0;if(b){var
-g=e[1];e[1]=[0,[0,a,c(ab,a)[1+a]],g];var
+e=[0,s(a[2],b[1])];return bc(a[1],e)},a1=A(i,function(b){var
+a=2*b|0;return $(c(K[3],a)[1+a])}),a2=aL(h($,bU(K[3],2*i|0,K[3].length-1-(2*i|0)|0))),j=N(aq(a1,aq(a2,k($,aV)))),ac=l(j.length-1,function(a){return i+a|0}),ad=l(i,function(a){return a}),az=function(a){var
+b=0;return F(function(a,b){var
+c=b[2];if(a&&il(a[1][2],c))return a;return[0,[0,b[1],c]]},b,a)};for(;;){var
+aA=[0,0];o(function(e){return function(a,f){var
+b=D(c(f,i)[1+i])<0?1:0;if(b){var
+g=e[1];e[1]=[0,[0,a,c(ac,a)[1+a]],g];var
 d=0}else
 var
 d=b;return d}}(aA),j);var
-aB=ax(aA[1]);if(aB){var
-n=aB[1][1],a3=D(i,function(a){return a}),af=ax(b(b1(function(d){return function(a){var
-b=B(c(c(j,d)[1+d],a)[1+a])<0?1:0,e=b?[0,[0,a,c(ac,a)[1+a]]]:b;return e}}(n)),a3));if(af){var
-r=af[1][1],aC=cT(c(c(j,n)[1+n],r)[1+r]),a4=j[1+n],ag=h(function(b){return function(a){return g(b,a)}}(aC),a4);c(ag,r)[1+r]=aC;p(function(n,a,k){return function(b,e){var
-d=c(e,a)[1+a],f=b!==n?1:0,h=f?0!==B(d)?1:0:f;if(h){var
-l=P(function(a,b){return q(b,g(d,c(k,a)[1+a]))},e);c(j,b)[1+b]=l;var
-m=K(g(d,c(k,a)[1+a]));c(j[1+b],a)[1+a]=m;var
+aC=az(aA[1]);if(aC){var
+m=aC[1][1],a4=A(i,function(a){return a}),af=az(b(b5(function(d){return function(a){var
+b=D(c(c(j,d)[1+d],a)[1+a])<0?1:0,e=b?[0,[0,a,c(ad,a)[1+a]]]:b;return e}}(m)),a4));if(af){var
+q=af[1][1],aD=cS(c(c(j,m)[1+m],q)[1+q]),a5=j[1+m],ag=h(function(b){return function(a){return g(b,a)}}(aD),a5);c(ag,q)[1+q]=aD;o(function(n,a,k){return function(b,e){var
+d=c(e,a)[1+a],f=b!==n?1:0,h=f?0!==D(d)?1:0:f;if(h){var
+l=R(function(a,b){return s(b,g(d,c(k,a)[1+a]))},e);c(j,b)[1+b]=l;var
+m=L(g(d,c(k,a)[1+a]));c(j[1+b],a)[1+a]=m;var
 i=0}else
 var
-i=h;return i}}(n,r,ag),j);j[1+n]=ag;var
-a5=c(ac,r)[1+r];ac[1+r]=c(ab,n)[1+n];ab[1+n]=a5;continue}var
-ar=af}else
+i=h;return i}}(m,q,ag),j);j[1+m]=ag;var
+a6=c(ad,q)[1+q];ad[1+q]=c(ac,m)[1+m];ac[1+m]=a6;continue}var
+at=af}else
 var
-ar=1;break}}X(ar,N);function
-bl(a){return R(w,a)}var
-aW=z[2],bm=aW?aW[1][5]:[0];return[0,a,ak,aS,aT,bm,aJ,bl]}var
-oL=am;function
-oM(a){var
-b=aj(e,oL),c=a[2];return b2(e9(aj(a[1],oL),c),b)}function
-HL(d,c){var
+at=1;break}}Y(at,M);function
+bk(a){return Q(v,a)}var
+aX=B[2],bl=aX?aX[1][5]:[0];return[0,a,ak,aT,aU,bl,aJ,bk]}var
+oR=al;function
+oS(a){var
+b=ak(e,oR),c=a[2];return b6(e$(ak(a[1],oR),c),b)}function
+IV(d,c){var
 b=d,a=c;for(;;){if(0===a)return b;var
-e=ge(b,a),b=a,a=e;continue}}function
-ho(a){return cs(a)?_(a):bj(HM)}function
-oN(c,a){if(cF<b$(a[2])){var
-b=aj(a[1],h3),d=c?eb(b,a[2]):e9(b,a[2]);return b2(d,aj(e,h3))}return a}function
-hp(f){var
-a=O(f[2]),d=h(function(a){return a[2]},a),b=h(function(a){return a[3]},a),e=[0,1];p(function(a,d){var
-g=d===c(b,a)[1+a]?1:0,h=g||dM(d,c(b,a)[1+a]),f=1-h,i=f?(e[1]=0,0):f;return i},d);var
+e=e8(b,a),b=a,a=e;continue}}function
+hq(a){return cu(a)?aa(a):bm(IW)}function
+oT(c,a){if(cG<ce(a[2])){var
+b=ak(a[1],ic),d=c?ej(b,a[2]):e$(b,a[2]);return b6(d,ak(e,ic))}return a}function
+hr(f){var
+a=N(f[2]),d=h(function(a){return a[2]},a),b=h(function(a){return a[3]},a),e=[0,1];o(function(a,d){var
+g=d===c(b,a)[1+a]?1:0,h=g||dP(d,c(b,a)[1+a]),f=1-h,i=f?(e[1]=0,0):f;return i},d);var
 g=e[1];return[0,h(function(a){return a[1]},a),d,b,g]}function
-hq(q,k){function
-m(a){return a}var
-a=l(k[1].length-1,m);function
+hs(q,k){function
+n(a){return a}var
+a=l(k[1].length-1,n);function
 i(g,t,l,e,s,d,r){var
 o=g+t|0,p=e+s|0,u=c(l,e)[1+e],i=g,n=c(a,g)[1+g],h=e,m=u,b=r;for(;;){if(0<f(q,n,m)){c(d,b)[1+b]=m;var
 j=h+1|0;if(j<p){var
-h=j,m=c(l,j)[1+j],b=b+1|0;continue}return fc(a,i,d,b+1|0,o-i|0)}c(d,b)[1+b]=n;var
+h=j,m=c(l,j)[1+j],b=b+1|0;continue}return fe(a,i,d,b+1|0,o-i|0)}c(d,b)[1+b]=n;var
 k=i+1|0;if(k<o){var
-i=k,n=c(a,k)[1+k],b=b+1|0;continue}return fc(l,h,d,b+1|0,p-h|0)}}function
+i=k,n=c(a,k)[1+k],b=b+1|0;continue}return fe(l,h,d,b+1|0,p-h|0)}}function
 j(p,e,g,o){var
 h=o-1|0,r=0;if(!(h<0)){var
 d=r;a:for(;;){var
@@ -6558,258 +6757,258 @@ d=t;continue a}break}break}}return 0}function
 d(c,g,f,e){if(e<=5)return j(c,g,f,e);var
 b=e/2|0,h=e-b|0;d(c+b|0,g,f+b|0,h);d(c,a,c+h|0,b);return i(c+h|0,b,g,f+b|0,h,g,f)}var
 e=a.length-1;if(e<=5)j(0,a,0,e);else{var
-g=e/2|0,b=e-g|0,h=n(b,c(a,0)[1]);d(g,h,0,b);d(0,a,b,g);i(b,g,h,0,b,a,0)}return a}function
-hr(e,i,d,b,a){var
-f=c(d[1],a)[1+a],j=c(e,f)[1+f],g=c(d[1],b)[1+b],h=iQ(c(e,g)[1+g],j);return i?-h|0:h}function
-jX(b,a){var
-d=[0,aR(q,s,b[2])],e=aD(b[2]);aZ(function(a){var
-g=c(b[2],a)[1+a],h=q(c(b[3],a)[1+a],g),f=dN(y,dd(d[1],h));d[1]=q(d[1],f);var
-i=v(c(b[2],a)[1+a],f);c(e,a)[1+a]=i;return 0},a);return e}function
-fM(i,a,d){var
-b=[0,y],e=a[1];p(function(a,e){var
-f=0!==B(c(d,a)[1+a])?1:0;if(f){var
-j=c(i,e)[1+e],k=g(c(d,a)[1+a],j);b[1]=v(b[1],k);var
+g=e/2|0,b=e-g|0,h=m(b,c(a,0)[1]);d(g,h,0,b);d(0,a,b,g);i(b,g,h,0,b,a,0)}return a}function
+ht(e,i,d,b,a){var
+f=c(d[1],a)[1+a],j=c(e,f)[1+f],g=c(d[1],b)[1+b],h=iZ(c(e,g)[1+g],j);return i?-h|0:h}function
+j7(b,a){var
+d=[0,aS(s,t,b[2])],e=aE(b[2]);a3(function(a){var
+g=c(b[2],a)[1+a],h=s(c(b[3],a)[1+a],g),f=dQ(y,dd(d[1],h));d[1]=s(d[1],f);var
+i=w(c(b[2],a)[1+a],f);c(e,a)[1+a]=i;return 0},a);return e}function
+fS(i,a,d){var
+b=[0,y],e=a[1];o(function(a,e){var
+f=0!==D(c(d,a)[1+a])?1:0;if(f){var
+j=c(i,e)[1+e],k=g(c(d,a)[1+a],j);b[1]=w(b[1],k);var
 h=0}else
 var
 h=f;return h},e);return b[1]}function
-dY(c,b,a){return a[4]?a[2]:jX(a,hq(function(d,e){return hr(c,b,a,d,e)},a))}function
-oO(f,j,a){if(a[4])return y;var
-b=hq(function(b,c){return hr(f,j,a,b,c)},a),d=[0,aR(q,s,a[2])],g=b.length-1-1|0,e=[0,0];aZ(function(b){var
+d3(c,b,a){return a[4]?a[2]:j7(a,hs(function(d,e){return ht(c,b,a,d,e)},a))}function
+oU(f,j,a){if(a[4])return y;var
+b=hs(function(b,c){return ht(f,j,a,b,c)},a),d=[0,aS(s,t,a[2])],g=b.length-1-1|0,e=[0,0];a3(function(b){var
 f=0===e[1]?1:0;if(f){var
-i=c(a[2],b)[1+b],g=q(c(a[3],b)[1+b],i);if(bR(d[1],g)){e[1]=[0,b];return 0}d[1]=q(d[1],g);var
+i=c(a[2],b)[1+b],g=s(c(a[3],b)[1+b],i);if(bX(d[1],g)){e[1]=[0,b];return 0}d[1]=s(d[1],g);var
 h=0}else
 var
 h=f;return h},b);var
-k=c(b,g)[1+g],h=aQ(e[1],k),i=c(a[1],h)[1+h];return c(f,i)[1+i]}function
-oP(b,a){var
-d=[0,y],h=b[2];p(function(e,c){var
-b=e!==a?1:0,f=b?(d[1]=v(d[1],c),0):b;return f},h);var
-e=0<B(c(b[3],a)[1+a])?1:0;if(e){var
-f=0<B(c(b[2],a)[1+a])?1:0;if(!f)return bF(d[1],s);var
+k=c(b,g)[1+g],h=aR(e[1],k),i=c(a[1],h)[1+h];return c(f,i)[1+i]}function
+oV(b,a){var
+d=[0,y],h=b[2];o(function(e,c){var
+b=e!==a?1:0,f=b?(d[1]=w(d[1],c),0):b;return f},h);var
+e=0<D(c(b[3],a)[1+a])?1:0;if(e){var
+f=0<D(c(b[2],a)[1+a])?1:0;if(!f)return bJ(d[1],t);var
 g=f}else
 var
 g=e;return g}function
-jY(g,f,a,b){return jX(a,hq(function(d,c){var
-e=c===b?1:0;return d===b?e?0:-1:e?1:hr(g,f,a,d,c)},a))}function
-oQ(F){var
-N=F[6],h=F[5],H=F[4],u=F[3],J=F[2],O=F[1],j=O[2],d=O[1][1],Y=dl(j),w=Y?Y[1]:j[5];function
+j8(g,f,a,b){return j7(a,hs(function(d,c){var
+e=c===b?1:0;return d===b?e?0:-1:e?1:ht(g,f,a,d,c)},a))}function
+oW(E){var
+N=E[6],h=E[5],F=E[4],u=E[3],K=E[2],O=E[1],j=O[5],d=O[4][1],Y=dl(j),v=Y?Y[1]:j[5];function
 Z(a){var
-b=j[7];return b?g(_(b[1]),a):a}var
-$=H[2],p=$?$[1]:h,aa=0===H[3]?1:0,an=aa?H[1]!==h?1:0:aa;function
+b=j[7];return b?g(aa(b[1]),a):a}var
+_=F[2],p=_?_[1]:h,$=0===F[3]?1:0,an=$?F[1]!==h?1:0:$;function
 M(c){var
 a=j[10];return a?b(a[1][2],c):a}function
 ab(c){var
 a=j[11],d=a?1-b(a[1][2],c):a;return d}var
 x=h?u[9]:u[8];function
-t(a){var
-c=x?b(x[1][2],a)==a6?1:0:x;return c}var
-Q=[m,function(n){if(x){var
+r(a){var
+c=x?b(x[1][2],a)==ba?1:0:x;return c}var
+P=[n,function(n){if(x){var
 f=x[1],h=d-1|0,l=0;if(h<0)var
-i=s;else{var
-a=l,c=s;for(;;){var
-k=b(f[2],a)<a6?dN(c,cu(_(b(f[2],a)))):c,m=a+1|0;if(h!==a){var
+i=t;else{var
+a=l,c=t;for(;;){var
+k=b(f[2],a)<ba?dQ(c,cw(aa(b(f[2],a)))):c,m=a+1|0;if(h!==a){var
 a=m,c=k;continue}var
 i=k;break}}var
 j=i}else
 var
-j=s;return g(j,z(aj(e,f9)))}],i=[m,function(a){if(x){var
+j=t;return g(j,B(ak(e,ga)))}],i=[n,function(a){if(x){var
 e=x[1];return l(d,function(d){var
-a=b(e[2],d);if(a<a6)return _(a);var
-c=G(Q);return E===c?Q[1]:m===c?I(Q):Q})}return l(d,function(a){return M(a)?s:y})}];function
-R(c,b){var
-a=H[3];return a?f(a[1],c,b):a}function
-ac(a){return k(hp,b(J[3],a))}function
-ad(b,j,i,a){if(N){if(da(t,a[1]))return 0;var
+a=b(e[2],d);if(a<ba)return aa(a);var
+c=H(P);return G===c?P[1]:n===c?J(P):P})}return l(d,function(a){return M(a)?t:y})}];function
+Q(c,b){var
+a=F[3];return a?f(a[1],c,b):a}function
+ac(a){return k(hr,b(K[3],a))}function
+ad(b,j,i,a){if(N){if(cN(r,a[1]))return 0;var
 d=S(N[1],b,j,i);if(d){var
-e=d[1],c=e[1],f=fM(b,a,dY(b,h,a)),k=h?f:K(f),l=h?c:K(c);if(bF(l,k))return[0,[0,c,e[2]]]}var
+e=d[1],c=e[1],f=fS(b,a,d3(b,h,a)),k=h?f:L(f),l=h?c:L(c);if(bJ(l,k))return[0,[0,c,e[2]]]}var
 g=0}else
 var
 g=N;return g}function
 af(a,c){var
-d=b(J[3],c);return bu(function(f,d){var
-b=hp(d),e=ad(a,c,f,b),g=e?e[1][1]:fM(a,b,dY(a,p,b)),h=Z(g);return v(d[1],h)},d)}var
-C=[0,w],T=[m,function(c){var
-a=G(i),b=E===a?i[1]:m===a?I(i):i;return[0,b]}],V=[0,[0]],ag=[0,[0]];function
+d=b(K[3],c);return bA(function(f,d){var
+b=hr(d),e=ad(a,c,f,b),g=e?e[1][1]:fS(a,b,d3(a,p,b)),h=Z(g);return w(d[1],h)},d)}var
+C=[0,v],T=[n,function(c){var
+a=H(i),b=G===a?i[1]:n===a?J(i):i;return[0,b]}],V=[0,[0]],ag=[0,[0]];function
 W(b){for(;;){var
-e=G(T),a=E===e?T[1]:m===e?I(T):T;if(b===C[1])return a[1];if(b===(C[1]+1|0)&&c8(V[1],[0]))return V[1];if(b<C[1]){var
-f=n(d,0),o=a[1],p=C[1]-1|0,q=l(d,function(o,k,i){return function(a){var
-l=0;if(L(j[1],HS)&&M(a)&&0!==dl(j)&&j[5]<=k){var
-e=s;l=1}if(!l){var
-m=0;if(L(j[1],HT)&&ab(a))var
+e=H(T),a=G===e?T[1]:n===e?J(T):T;if(b===C[1])return a[1];if(b===(C[1]+1|0)&&c9(V[1],[0]))return V[1];if(b<C[1]){var
+f=m(d,0),o=a[1],p=C[1]-1|0,q=l(d,function(o,k,i){return function(a){var
+l=0;if(I(j[1],I2)&&M(a)&&0!==dl(j)&&j[5]<=k){var
+e=t;l=1}if(!l){var
+m=0;if(I(j[1],I3)&&ab(a))var
 e=y;else
 m=1;if(m){var
-b=af(o,a),d=R(k,a);if(typeof
-d==="number"){bv(function(g,d){var
-e=ae(b,c(i,a)[1+a]),f=H[1]?cb(d,e):bF(d,e),h=f?(c(i,a)[1+a]=g,0):f;return h},b);var
+b=af(o,a),d=Q(k,a);if(typeof
+d==="number"){br(function(g,d){var
+e=ae(b,c(i,a)[1+a]),f=F[1]?ch(d,e):bJ(d,e),h=f?(c(i,a)[1+a]=g,0):f;return h},b);var
 f=ae(b,c(i,a)[1+a])}else
 if(0===d[0])var
 f=ae(b,d[1]);else
 var
-n=d[1],f=gl(function(c,b,a){return v(c,g(b,a))},y,n,b);var
-e=f}}return oN(h,e)}}(o,p,f));V[1]=a[1];a[1]=q;ag[1]=f;C[1]=C[1]-1|0;continue}C[1]=w;var
-k=G(i),r=E===k?i[1]:m===k?I(i):i;a[1]=r;V[1]=[0];continue}}function
+n=d[1],f=go(function(c,b,a){return w(c,g(b,a))},y,n,b);var
+e=f}}return oT(h,e)}}(o,p,f));V[1]=a[1];a[1]=q;ag[1]=f;C[1]=C[1]-1|0;continue}C[1]=v;var
+k=H(i),r=G===k?i[1]:n===k?J(i):i;a[1]=r;V[1]=[0];continue}}function
 ao(b,a){return c(W(b),a)[1+a]}function
-X(a){if(a<w){W(a);return W(a+1|0)}var
-b=G(i);return E===b?i[1]:m===b?I(i):i}function
-r(c){var
+X(a){if(a<v){W(a);return W(a+1|0)}var
+b=H(i);return G===b?i[1]:n===b?J(i):i}function
+q(c){var
 a=h?u[11]:u[10];return a?b(a[1][2],c):a}function
-ah(a){return cm(r(a),d+1|0)}function
+ah(a){return bF(q(a),d+1|0)}function
 ai(a){var
 b=M(a);if(b)var
 c=b;else{var
-d=L(j[1],HU);if(d)return ab(a);var
+d=I(j[1],I4);if(d)return ab(a);var
 c=d}return c}var
-o=[m,function(e){var
+o=[n,function(e){var
 a=h?u[14]:u[13];if(a){var
-c=a[1];return l(d,function(a){return _(b(c[2],a))})}return n(d,y)}],a=A(0,am),ak=[0,-1];function
-al(e,c,d){function
-i(a){return hp(ae(b(J[3],c),d))}function
+c=a[1];return l(d,function(a){return aa(b(c[2],a))})}return m(d,y)}],a=z(0,al),aj=[0,-1];function
+am(e,c,d){function
+i(a){return hr(ae(b(K[3],c),d))}function
 k(b){var
-a=i(0);return[0,[0,oO(X(e),h,a)],0]}var
+a=i(0);return[0,[0,oU(X(e),h,a)],0]}var
 l=ai(c);if(l)var
-t=j[5]<=e?1:0,m=t||1-M(c);else
+t=j[5]<=e?1:0,n=t||1-M(c);else
 var
-m=l;var
-f=R(e,c),u=typeof
-f==="number"?1:0===f[0]?f[1]===d?1:0:0<B(ae(f[1],d))?1:0;if(typeof
-O[3]==="number")return[0,[0,y],0];if(N){if(!m&&u){if(ak[1]!==e){var
-r=0,s=a[2].length-1;if(4<=a.length-1&&!(s===cL(a[4]))){a[1]=0;a[2]=n(cL(a[4]),0)}else
-r=1;if(r&&0<a[1]){a[1]=0;gq(a[2],0,a[2].length-1,0)}ak[1]=e}var
+n=l;var
+f=Q(e,c),u=typeof
+f==="number"?1:0===f[0]?f[1]===d?1:0:0<D(ae(f[1],d))?1:0;if(typeof
+O[6]==="number")return[0,[0,y],0];if(N){if(!n&&u){if(aj[1]!==e){var
+r=0,s=a[2].length-1;if(4<=a.length-1&&!(s===cK(a[4]))){a[1]=0;a[2]=m(cK(a[4]),0)}else
+r=1;if(r&&0<a[1]){a[1]=0;gu(a[2],0,a[2].length-1,0)}aj[1]=e}var
 o=U(a,[0,c,d]);if(o)return o[1];var
 v=i(0),p=ad(X(e),c,d,v);if(p)var
 q=p[1],g=[0,[1,q[1]],[0,q[2]]];else
 var
 g=k(0);av(a,[0,c,d],g);return g}return[0,[0,y],0]}return k(0)}function
-ap(c,b,a){return al(c,b,a)[2]}function
+ap(c,b,a){return am(c,b,a)[2]}function
 aq(d,c){var
-e=hp(ae(b(J[3],d),c)),a=G(o),f=E===a?o[1]:m===a?I(o):o;return oO(f,h,e)}function
+e=hr(ae(b(K[3],d),c)),a=H(o),f=G===a?o[1]:n===a?J(o):o;return oU(f,h,e)}function
 ar(a){var
-b=G(o),d=E===b?o[1]:m===b?I(o):o;return c(d,a)[1+a]}function
+b=H(o),d=G===b?o[1]:n===b?J(o):o;return c(d,a)[1+a]}function
 as(T,a,k){var
-x=ae(ac(a),k),at=0;if(x[4]||!bc(H[2],[0,1-h]))at=1;else
-if(T<w)var
-z=dY(X(T),p,x);else{var
-U=G(i),e=E===U?i[1]:m===U?I(i):i,d=ae(ac(a),k);if(L(j[1],HV)){var
-V=G(o),A=E===V?o[1]:m===V?I(o):o,ay=ae(b(J[3],a),k)[1],W=function(b,a){return h?bR(b,a):ew(b,a)},C=dY(e,p,d),az=c(e,a)[1+a],au=0;if(W(fM(e,d,C),az)){var
-aA=c(A,a)[1+a],aB=v(c(e,a)[1+a],aA);if(W(v(ay,fM(A,d,C)),aB)){var
+x=ae(ac(a),k),at=0;if(x[4]||!a0(F[2],[0,1-h]))at=1;else
+if(T<v)var
+z=d3(X(T),p,x);else{var
+U=H(i),e=G===U?i[1]:n===U?J(i):i,d=ae(ac(a),k);if(I(j[1],I5)){var
+V=H(o),B=G===V?o[1]:n===V?J(o):o,ay=ae(b(K[3],a),k)[1],W=function(b,a){return h?bX(b,a):eE(b,a)},C=d3(e,p,d),az=c(e,a)[1+a],au=0;if(W(fS(e,d,C),az)){var
+aA=c(B,a)[1+a],aB=w(c(e,a)[1+a],aA);if(W(w(ay,fS(B,d,C)),aB)){var
 Y=C;au=1}}if(!au)var
-Y=dY(A,p,d);var
+Y=d3(B,p,d);var
 _=Y}else{if(h)var
-aC=d[4],aD=d[3],aE=P(function(a,b){return t(c(d[1],a)[1+a])?y:b},aD),f=[0,d[1],d[2],aE,aC];else
+aC=d[4],aD=d[3],aE=R(function(a,b){return r(c(d[1],a)[1+a])?y:b},aD),f=[0,d[1],d[2],aE,aC];else
 var
 f=d;var
 S=0;if(h){var
-av=0;if(!t(a)&&!bF(aR(v,y,f[3]),s)){S=1;av=1}if(!av)var
-F=dY(e,p,d)}else
-S=1;if(S)if(t(a)){var
-n=L(j[1],HW)?ah:r,aF=function(b){var
-c=t(b);if(c)var
-e=n(a),d=n(b)<e?1:0;else
+av=0;if(!r(a)&&!bJ(aS(w,y,f[3]),t)){S=1;av=1}if(!av)var
+E=d3(e,p,d)}else
+S=1;if(S)if(r(a)){var
+m=I(j[1],I6)?ah:q,aF=function(b){var
+c=r(b);if(c)var
+e=m(a),d=m(b)<e?1:0;else
 var
 d=c;return d},$=function(b){var
-c=t(b);if(c)var
-e=n(a),d=n(b)<=e?1:0;else
+c=r(b);if(c)var
+e=m(a),d=m(b)<=e?1:0;else
 var
 d=c;return d},aa=function(f,a){function
 d(a){return a}var
-e=D(a[1].length-1,d);return c_(function(d){var
-e=b(f,c(a[1],d)[1+d]);return e?oP(a,d):e},e)},ab=aa(aF,d);if(ab)var
-ad=jY(e,p,d,ab[1]);else
+e=A(a[1].length-1,d);return c$(function(d){var
+e=b(f,c(a[1],d)[1+d]);return e?oV(a,d):e},e)},ab=aa(aF,d);if(ab)var
+ad=j8(e,p,d,ab[1]);else
 var
-aG=d[4],aH=d[3],aI=P(function(a,b){return $(c(d[1],a)[1+a])?b:y},aH),K=[0,d[1],d[2],aI,aG],ag=aa(function(b){var
+aG=d[4],aH=d[3],aI=R(function(a,b){return $(c(d[1],a)[1+a])?b:y},aH),L=[0,d[1],d[2],aI,aG],ag=aa(function(b){var
 c=$(b);if(c)var
-e=r(a),d=r(b)<e?1:0;else
+e=q(a),d=q(b)<e?1:0;else
 var
-d=c;return d},K),aJ=ag?jY(e,p,K,ag[1]):dY(e,p,K),ad=aJ;var
-F=ad}else{var
+d=c;return d},L),aJ=ag?j8(e,p,L,ag[1]):d3(e,p,L),ad=aJ;var
+E=ad}else{var
 u=function(b){if(h){var
 f=M(b);if(f)var
 g=f;else
 var
-l=r(a),g=r(b)<l?1:0;return g}var
+l=q(a),g=q(b)<l?1:0;return g}var
 i=ai(b);if(i)var
 d=i;else{var
-j=1-t(b),k=j?B(c(e,b)[1+b])<=0?1:0:j;if(k)var
+j=1-r(b),k=j?D(c(e,b)[1+b])<=0?1:0:j;if(k)var
 d=k;else
 var
-m=r(a),d=r(b)<m?1:0}return d},l=jX(f,hq(function(b,a){var
-d=hr(e,p,f,b,a);if(0===d){var
-g=u(c(f[1],b)[1+b]);return aL(u(c(f[1],a)[1+a]),g)}return d},f)),aK=d[1],aM=P(function(a,d){var
-b=u(d),e=b?0<B(c(l,a)[1+a])?1:0:b;return e},aK);if(da(function(a){return a},aM))var
+m=q(a),d=q(b)<m?1:0}return d},l=j7(f,hs(function(b,a){var
+d=ht(e,p,f,b,a);if(0===d){var
+g=u(c(f[1],b)[1+b]);return aN(u(c(f[1],a)[1+a]),g)}return d},f)),aK=d[1],aM=R(function(a,d){var
+b=u(d),e=b?0<D(c(l,a)[1+a])?1:0:b;return e},aK);if(cN(function(a){return a},aM))var
 aj=l;else{var
-ak=function(a){return Z(fM(e,f,a))},N=R(w,a),aw=0;if(typeof
+ak=function(a){return Z(fS(e,f,a))},N=Q(v,a),aw=0;if(typeof
 N!=="number"&&1===N[0]){var
 O=ae(N[1],k);aw=1}if(!aw)var
-O=s;var
-aN=function(a){return a},aP=D(f[1].length-1,aN),al=c_(function(a){var
-b=u(c(f[1],a)[1+a]);return b?oP(f,a):b},aP);if(al&&0<B(O)){var
-am=jY(e,p,f,al[1]),aQ=ak(am),an=cu(q(ak(l),aQ)),ao=af(e,a),Q=R(w,a),ax=0;if(typeof
-Q!=="number"&&1===Q[0]){var
-aT=Q[1],ap=gl(function(c,b,a){return v(c,g(b,a))},y,aT,ao);ax=1}if(!ax)var
+O=t;var
+aO=function(a){return a},aP=A(f[1].length-1,aO),al=c$(function(a){var
+b=u(c(f[1],a)[1+a]);return b?oV(f,a):b},aP);if(al&&0<D(O)){var
+am=j8(e,p,f,al[1]),aQ=ak(am),an=cw(s(ak(l),aQ)),ao=af(e,a),P=Q(v,a),ax=0;if(typeof
+P!=="number"&&1===P[0]){var
+aT=P[1],ap=go(function(c,b,a){return w(c,g(b,a))},y,aT,ao);ax=1}if(!ax)var
 ap=ae(ao,k);var
-aq=cc(cu(q(ap,c(e,a)[1+a])),O),aS=bR(an,aq)?s:cc(aq,an),ar=dd(aS,bx(1,2)),as=P(function(a,b){var
-d=g(ar,c(am,a)[1+a]);return v(g(q(s,ar),b),d)},l)}else
+aq=ci(cw(s(ap,c(e,a)[1+a])),O),aR=bX(an,aq)?t:ci(aq,an),ar=dd(aR,bC(1,2)),as=R(function(a,b){var
+d=g(ar,c(am,a)[1+a]);return w(g(s(t,ar),b),d)},l)}else
 var
 as=l;var
 aj=as}var
-F=aj}var
-_=F}var
+E=aj}var
+_=E}var
 z=_}if(at)var
-z=x[2];return aO(z)}function
-at(e,a){if(an){if(e<w){W(e);return c(ag[1],a)[1+a]}var
+z=x[2];return aL(z)}function
+at(e,a){if(an){if(e<v){W(e);return c(ag[1],a)[1+a]}var
 d=u[12];if(d)var
-g=b(O[1][5][2],a),f=b(d[1][2],a)-g|0;else
+g=b(O[4][5][2],a),f=b(d[1][2],a)-g|0;else
 var
-f=d;return f}return 0}return[0,ap,[0,ao,t,r,ah,function(c,b,a){return al(c,b,a)[1]},at,as,ar,aq]]}function
-oR(g,a,e,m,h,c,P){var
-l=0===dl(g[2])?1:0,d=a[1],Q=t(d,HX),o=a[8],p=a[9],K=0;if(o&&p){var
-q=o[1],s=q[1]-1|0,L=p[1],r=0,M=0;if(s<0)var
-u=r;else{var
-j=M,v=r;for(;;){var
-N=b(L[2],j),w=N<b(q[2],j)?1:v,O=j+1|0;if(s!==j){var
-j=O,v=w;continue}var
-u=w;break}}var
-y=u;K=1}if(!K)var
-y=0;X(1-y,Q);var
-S=t(d,HY),z=R(a[2],HZ);if(z)var
+f=d;return f}return 0}return[0,ap,[0,ao,r,q,ah,function(c,b,a){return am(c,b,a)[1]},at,as,ar,aq]]}function
+oX(g,a,e,m,h,c,Q){var
+l=0===dl(g[5])?1:0,d=a[1],R=u(d,I7),o=a[8],p=a[9],K=0;if(o&&p){var
+q=o[1],s=q[1]-1|0,L=p[1],r=0,N=0;if(s<0)var
+t=r;else{var
+j=N,v=r;for(;;){var
+O=b(L[2],j),w=O<b(q[2],j)?1:v,P=j+1|0;if(s!==j){var
+j=P,v=w;continue}var
+t=w;break}}var
+y=t;K=1}if(!K)var
+y=0;Y(1-y,R);var
+S=u(d,I8),z=M(a[2],I9);if(z)var
 A=z;else
 var
-al=0!==a[12]?1:0,A=al||1-l;X(A,S);var
-T=t(d,H0),C=0!==a[10]?1:0;if(C)var
-D=C;else
+al=0!==a[12]?1:0,A=al||1-l;Y(A,S);var
+T=u(d,I_),B=0!==a[10]?1:0;if(B)var
+C=B;else
 var
-ak=1-l,D=ak||aC(g[2][1],H8);X(D,T);var
+ak=1-l,C=ak||aA(g[5][1],Jg);Y(C,T);var
 U=e===m?[0,e,0]:[0,e,[0,m,0]];x(function(a){var
-b=t(d,H1);return X(fm(a,h),b)},U);var
-V=t(d,H2),W=0.<=a[3]?1:0,Y=W||1-m2(e);X(Y,V);function
+b=u(d,I$);return Y(fo(a,h),b)},U);var
+V=u(d,Ja),W=0.<=a[3]?1:0,X=W||1-m0(e);Y(X,V);function
 E(b,f,a){var
-c=b?e:m,d=fl(c,h,b,a);if(d){var
-g=function(d,e){return eB(c,h,b,a,d,e)};return fR(f,c,eC(c,h,b,a),g,a)}return d}var
-Z=l?aC(g[2][1],H3):l;if(Z){var
-k=g[2][5],_=eC(e,h,1,c),$=1,aa=function(a,b){return eB(e,h,$,c,a,b)},F=g[1][1]-1|0,ab=0;if(!(F<0)){var
+c=b?e:m,d=fn(c,h,b,a);if(d){var
+g=function(d,e){return eI(c,h,b,a,d,e)};return e1(f,c,eJ(c,h,b,a),g,a)}return d}var
+Z=l?aA(g[5][1],Jb):l;if(Z){var
+k=g[5][5],_=eJ(e,h,1,c),$=1,aa=function(a,b){return eI(e,h,$,c,a,b)},F=g[4][1]-1|0,ab=0;if(!(F<0)){var
 i=ab;for(;;){var
-J=1-b(c[2],i),af=J?B(f(c[1],k,i))<=0?1:0:J;if(af){var
-ag=t(d,H7),ah=b(c[5],k),ai=b(c[1],k);X(mX(bR,eA,_,aa,b(c[1],k),ai,ah,k,i),ag)}var
+J=1-b(c[2],i),af=J?D(f(c[1],k,i))<=0?1:0:J;if(af){var
+ag=u(d,Jf),ah=b(c[5],k),ai=b(c[1],k);Y(mV(bX,eH,_,aa,b(c[1],k),ai,ah,k,i),ag)}var
 aj=i+1|0;if(F!==i){var
-i=aj;continue}break}}}if(g[2][4])var
+i=aj;continue}break}}}if(g[5][4])var
 n=1.-a[3],G=1.-a[4];else
 var
 n=a[4],G=a[3];var
-H=aC(g[2][1],H4);if(G<=0.){var
-ac=t(d,H5);X(E(1,i0,c),ac)}var
-ad=n==a6?1:0,I=ad||(H?1.<=n?1:0:H);if(I){var
-ae=t(d,H6);return X(E(0,i1,P),ae)}return I}function
-oS(a,t,j,i,f,e,d,F){var
-P=a?a[1]:a,n=t?t[1]:A(0,am),o=j?j[1]:A(0,am),p=i?i[1]:A(0,10),q=f?f[1]:A(0,10),r=e?e[1]:A(0,4),Q=d?d[1]:function(a){throw[0,ad,H$]};return function(d,M,t,L,J){var
-a=F[1],u=[0,0],w=[0,P],N=A(0,am);function
-f(a){u[1]=[0,a,u[1]];w[1]++;return[5,w[1]-1|0]}var
+H=aA(g[5][1],Jc);if(G<=0.){var
+ac=u(d,Jd);Y(E(1,i_,c),ac)}var
+ad=n==ba?1:0,I=ad||(H?1.<=n?1:0:H);if(I){var
+ae=u(d,Je);return Y(E(0,i$,Q),ae)}return I}function
+oY(a,s,j,i,f,e,d,E){var
+P=a?a[1]:a,m=s?s[1]:z(0,al),o=j?j[1]:z(0,al),p=i?i[1]:z(0,10),q=f?f[1]:z(0,10),r=e?e[1]:z(0,4),Q=d?d[1]:function(a){throw[0,_,Jj]};return function(d,M,s,K,I){var
+a=E[1],u=[0,0],v=[0,P],N=z(0,al);function
+f(a){u[1]=[0,a,u[1]];v[1]++;return[5,v[1]-1|0]}var
 R=C(d[1]);function
 e(c,b){if(c<M){var
-f=d[3],g=ef(function(a,b){return a<c?1:0},f),h=b?1:b,i=0;return[0,((2*R|0)+H(function(b,a){var
+f=d[3],g=en(function(a,b){return a<c?1:0},f),h=b?1:b,i=0;return[0,((2*R|0)+F(function(b,a){var
 c=a[3]?2:1;return b+c|0},i,g)|0)+h|0]}var
-j=ae(d[3],c),k=b?0:1,e=0,a=j[1];for(;;){if(a){if(0===B(a[1])){var
-e=e+1|0,a=a[2];continue}return[0,(2*e|0)+k|0]}throw[0,ad,H9]}}function
-z(a){switch(a[0]){case
+j=ae(d[3],c),k=b?0:1,e=0,a=j[1];for(;;){if(a){if(0===D(a[1])){var
+e=e+1|0,a=a[2];continue}return[0,(2*e|0)+k|0]}throw[0,_,Jh]}}function
+A(a){switch(a[0]){case
 0:return[0,2*a[1]|0];case
 1:return[0,(2*a[1]|0)+1|0];case
 2:return e(a[1],0);case
@@ -6817,89 +7016,89 @@ z(a){switch(a[0]){case
 4:return[1,a[1]];case
 5:return[2,a[1]];case
 6:var
-g=b(t,a[1]);return[3,g[1],g[2],g[3]];case
+g=b(s,a[1]);return[3,g[1],g[2],g[3]];case
 7:var
-j=b(t,a[1]);return[4,j[1],j[2],j[3]];case
+j=b(s,a[1]);return[4,j[1],j[2],j[3]];case
 8:var
 k=a[1],o=U(p,k);if(o)return o[1];var
-s=b(L,k),u=f([3,s[1],s[2]]);W(p,k,u);return u;case
+t=b(K,k),u=f([3,t[1],t[2]]);W(p,k,u);return u;case
 9:var
-n=a[1],v=U(q,n);if(v)return v[1];var
-d=b(J,n),w=d[2],x=d[1],D=d[3],y=U(r,x);if(y)var
+m=a[1],v=U(q,m);if(v)return v[1];var
+d=b(I,m),w=d[2],x=d[1],D=d[3],y=U(r,x);if(y)var
 z=y[1];else{var
-B=[0,0],H=l(w,function(d){var
-a=U(D,d);return aG(function(a){var
-b=a[4],e=G(b),h=E===e?b[1]:m===e?I(b):b,j=i(h),c=a[3],f=G(c),k=E===f?c[1]:m===f?I(c):c,l=i(k),g=[0,d,a[1],a[2],l,j];B[1]=[0,g];return g},a)}),C=h(function(a){return a?a[1]:e$(B[1])},H);W(r,x,C);var
+B=[0,0],F=l(w,function(d){var
+a=U(D,d);return an(function(a){var
+b=a[4],e=H(b),h=G===e?b[1]:n===e?J(b):b,j=i(h),c=a[3],f=H(c),k=G===f?c[1]:n===f?J(c):c,l=i(k),g=[0,d,a[1],a[2],l,j];B[1]=[0,g];return g},a)}),C=h(function(a){return a?a[1]:fb(B[1])},F);W(r,x,C);var
 z=C}var
-F=d[4],A=f([4,w,function(a){return c(z,a)[1+a]},F]);W(q,n,A);return A;default:return[5,b(Q,a[1])]}}function
+E=d[4],A=f([4,w,function(a){return c(z,a)[1+a]},E]);W(q,m,A);return A;default:return[5,b(Q,a[1])]}}function
 O(e){var
 f=c(a[3],e)[1+e];if(3===f[0]){var
-h=f[1],i=c(a[2],e)[1+e],j=H(function(f,d){var
-e=d[2],g=c(a[2],e)[1+e];return b(bT([0,K(d[1])],f),g)},i,h),k=f[2],l=eN(H(function(c,a){var
-b=ae(d[3],a[2]),e=Y(b[2]),f=$(oj(b[1]),e);return $(c,c0(a[1],f))},j,k));return H(function(b,a){var
-c=O(a[2]);return v(b,g(a[1],c))},l,h)}return y}function
+h=f[1],i=c(a[2],e)[1+e],j=F(function(f,d){var
+e=d[2],g=c(a[2],e)[1+e];return b(bZ([0,L(d[1])],f),g)},i,h),k=f[2],l=eS(F(function(c,a){var
+b=ae(d[3],a[2]),e=Z(b[2]),f=ab(op(b[1]),e);return ab(c,c0(a[1],f))},j,k));return F(function(b,a){var
+c=O(a[2]);return w(b,g(a[1],c))},l,h)}return y}function
 j(d){var
-h=U(n,d);if(h)return h[1];var
+h=U(m,d);if(h)return h[1];var
 e=c(a[3],d)[1+d];switch(e[0]){case
 0:var
-g=z(e[1]);break;case
+g=A(e[1]);break;case
 1:var
 k=j(e[1]),g=f([0,k,j(e[2])]);break;case
 2:var
-g=f([2,fG(e[1])]);break;default:var
-l=i(d),m=e[1],o=c(a[2],d)[1+d];H(function(f,d){var
-e=d[2],g=c(a[2],e)[1+e];return b(bT([0,K(d[1])],f),g)},o,m);var
-g=f([1,l,O(d)])}W(n,d,g);return g}function
+g=f([2,fM(e[1])]);break;default:var
+l=i(d),n=e[1],o=c(a[2],d)[1+d];F(function(f,d){var
+e=d[2],g=c(a[2],e)[1+e];return b(bZ([0,L(d[1])],f),g)},o,n);var
+g=f([1,l,O(d)])}W(m,d,g);return g}function
 i(b){var
 l=U(o,b);if(l)return l[1];var
 d=c(a[3],b)[1+b];switch(d[0]){case
 0:var
-f=[0,[0,s,z(d[1])],0];break;case
+f=[0,[0,t,A(d[1])],0];break;case
 3:var
 n=d[2],p=k(function(a){var
-b=a[1];if(1-eO(b))Z(H_);var
-c=eN(b),d=0<B(c)?1:0,f=e(a[2],d);return[0,cu(c),f]},n),q=d[1],r=ay(bd(function(a){var
+b=a[1];if(1-eT(b))X(Ji);var
+c=eS(b),d=0<D(c)?1:0,f=e(a[2],d);return[0,cw(c),f]},n),q=d[1],r=aq(bi(function(a){var
 b=a[1],c=i(a[2]);return k(function(a){var
-c=a[2];return[0,g(b,a[1]),c]},c)},q),p),h=A(0,8);x(function(a){var
-b=a[2],c=aQ(U(h,b),y);return W(h,b,v(a[1],c))},r);var
-m=0,f=er(function(c,b,a){return[0,[0,b,c],a]},h,m);break;default:var
-f=[0,[0,s,j(b)],0]}W(o,b,f);return f}function
-D(h){var
+c=a[2];return[0,g(b,a[1]),c]},c)},q),p),h=z(0,8);x(function(a){var
+b=a[2],c=aR(U(h,b),y);return W(h,b,w(a[1],c))},r);var
+m=0,f=ez(function(c,b,a){return[0,[0,b,c],a]},h,m);break;default:var
+f=[0,[0,t,j(b)],0]}W(o,b,f);return f}function
+B(h){var
 b=h;for(;;){var
-e=1-aI(N,b);if(e){W(N,b,0);var
+e=1-aH(N,b);if(e){W(N,b,0);var
 d=c(a[3],b)[1+b];switch(d[0]){case
 0:var
 f=d[1];switch(f[0]){case
 8:case
-9:z(f);return 0}break;case
-1:D(d[1]);var
+9:A(f);return 0}break;case
+1:B(d[1]);var
 b=d[2];continue;case
 3:var
-i=d[1];return x(function(a){return D(a[2])},i)}var
+i=d[1];return x(function(a){return B(a[2])},i)}var
 g=0}else
 var
 g=e;return g}}function
 S(e,c){var
-a=w[1],f=[0,function(d){return a+b(c,d)|0}],g=[0,eq(r)],h=[0,eq(q)],i=[0,eq(p)],j=[0,eq(o)];return fQ(oS([0,a+e|0],[0,eq(n)],j,i,h,g,f,F),d,M,t,L,J)}function
-T(a){return ak(u[1])}return[0,i,j,function(a){var
-b=a[1],c=0<B(b)?1:0,d=e(a[2],c);return[0,cu(b),d]},T,D,S]}}function
-bJ(b,i){var
+a=v[1],f=[0,function(d){return a+b(c,d)|0}],g=[0,ey(r)],h=[0,ey(q)],i=[0,ey(p)],j=[0,ey(o)];return fW(oY([0,a+e|0],[0,ey(m)],j,i,h,g,f,E),d,M,s,K,I)}function
+T(a){return ao(u[1])}return[0,i,j,function(a){var
+b=a[1],c=0<D(b)?1:0,d=e(a[2],c);return[0,cw(b),d]},T,B,S]}}function
+bM(b,i){var
 e=b.length-1-1|0,c=0.,j=0;if(e<0)var
 f=c;else{var
 a=j,g=c;for(;;){var
 h=g+d(b,a)*d(i,a),k=a+1|0;if(e!==a){var
 a=k,g=h;continue}var
 f=h;break}}return f}var
-bK=[ax,Ia,b8(0)];function
-jZ(k){var
-f=k.length-1,b=h(aD,k),i=l(f,function(a){return l(f,function(b){return a===b?1.:0.})}),m=f-1|0,w=0;if(!(m<0)){var
+bN=[az,Jk,cb(0)];function
+j9(k){var
+f=k.length-1,b=h(aE,k),i=l(f,function(a){return l(f,function(b){return a===b?1.:0.})}),m=f-1|0,w=0;if(!(m<0)){var
 a=w;for(;;){var
 j=[0,a],n=a+1|0,o=f-1|0;if(!(o<n)){var
 g=n;for(;;){var
 v=j[1],D=Math.abs(d(c(b,v)[1+v],a));if(D<Math.abs(d(c(b,g)[1+g],a)))j[1]=g;var
 E=g+1|0;if(o!==g){var
 g=E;continue}break}}var
-p=j[1];if(Math.abs(d(c(b,p)[1+p],a))<kM)throw bK;var
+p=j[1];if(Math.abs(d(c(b,p)[1+p],a))<kL)throw bN;var
 q=function(b,f){return function(a){var
 g=c(a,b)[1+b],d=f[1];a[1+b]=c(a,d)[1+d];var
 e=f[1];c(a,e)[1+e]=g;return 0}}(a,j);q(b);q(i);var
@@ -6920,55 +7119,55 @@ C=e+1|0;if(s!==e){var
 e=C;continue}break}}var
 z=a+1|0;if(m!==a){var
 a=z;continue}break}}return i}function
-j0(b,j){return l(b.length-1,function(k){var
+j_(b,j){return l(b.length-1,function(k){var
 f=b.length-1-1|0,e=0.,l=0;if(f<0)var
 g=e;else{var
 a=l,h=e;for(;;){var
 m=d(c(j,a)[1+a],k),i=h+d(b,a)*m,n=a+1|0;if(f!==a){var
 a=n,h=i;continue}var
 g=i;break}}return g})}function
-fN(o,b,n){var
-y=b[3],e=o?aD(o[1]):l(y,function(a){return 0.<=d(n,a)?2*a|0:(2*a|0)+1|0}),g=2000;for(;;){if(0===g)throw bK;var
-i=jZ(h(function(a){return c(b[1],a)[1+a]},e)),z=h(function(a){return d(b[2],a)},e),q=h(function(b){return function(a){return bJ(a,b)}}(z),i),s=b[1].length-1-1|0,r=-1,A=hU,B=0;if(s<0)var
+fT(p,b,n){var
+y=b[3],e=p?aE(p[1]):l(y,function(a){return 0.<=d(n,a)?2*a|0:(2*a|0)+1|0}),g=2000;for(;;){if(0===g)throw bN;var
+i=j9(h(function(a){return c(b[1],a)[1+a]},e)),z=h(function(a){return d(b[2],a)},e),q=h(function(b){return function(a){return bM(a,b)}}(z),i),s=b[1].length-1-1|0,r=-1,A=h9,B=0;if(s<0)var
 f=r;else{var
 a=B,k=A,u=r;for(;;){var
-F=d(b[2],a),v=bJ(c(b[1],a)[1+a],q)-F,w=k<v?1:0,G=w?1-da(function(b){return function(a){return a===b?1:0}}(a),e):w;if(G)var
+F=d(b[2],a),v=bM(c(b[1],a)[1+a],q)-F,w=k<v?1:0,G=w?1-cN(function(b){return function(a){return a===b?1:0}}(a),e):w;if(G)var
 x=v,m=a;else
 var
 x=k,m=u;var
 H=a+1|0;if(s!==a){var
 a=H,k=x,u=m;continue}var
 f=m;break}}if(0<=f){var
-C=j0(c(b[1],f)[1+f],i),j=[0,-1],D=j0(n,i),E=[0,a6];p(function(j,k,h){return function(b,a){var
+C=j_(c(b[1],f)[1+f],i),j=[0,-1],D=j_(n,i),E=[0,ba];o(function(j,k,h){return function(b,a){var
 c=c3<a?1:0;if(c)var
-e=aa(0.,d(j,b))/a,f=e<h[1]?1:0,i=f?(h[1]=e,k[1]=b,0):f,g=i;else
+e=$(0.,d(j,b))/a,f=e<h[1]?1:0,i=f?(h[1]=e,k[1]=b,0):f,g=i;else
 var
 g=c;return g}}(D,j,E),C);if(0<=j[1]){var
 t=j[1];c(e,t)[1+t]=f;var
-g=g-1|0;continue}return[1,f,aD(e)]}return[0,q,aD(e)]}}var
-bU=[ax,Ib,b8(0)],fO=mi([0,function(b,a){var
-c=aL(b[1],a[1]);return 0===c?aL(b[2],a[2]):c}]);function
-j1(g,f,r,q){var
-i=g[7],j=g[1].length-1,h=n(u(j,f),0.),k=j-1|0,s=g[10],t=g[9],v=g[8],w=0;if(!(k<0)){var
+g=g-1|0;continue}return[1,f,aE(e)]}return[0,q,aE(e)]}}var
+b0=[az,Jl,cb(0)],fU=mf([0,function(b,a){var
+c=aN(b[1],a[1]);return 0===c?aN(b[2],a[2]):c}]);function
+j$(g,f,s,q){var
+i=g[7],j=g[1].length-1,h=m(r(j,f),0.),k=j-1|0,t=g[10],u=g[9],v=g[8],w=0;if(!(k<0)){var
 a=w;for(;;){var
-l=c(i,a)[1+a],m=a+1|0,o=c(i,m)[1+m]-1|0;if(!(o<l)){var
+l=c(i,a)[1+a],n=a+1|0,o=c(i,n)[1+n]-1|0;if(!(o<l)){var
 b=l;for(;;){var
-y=d(r,c(t,b)[1+b]),z=d(v,b)*y,p=f-1|0,A=u(c(s,b)[1+b],f),B=0;if(!(p<0)){var
-e=B;for(;;){V(h,u(a,f)+e|0,d(h,u(a,f)+e|0)+z*d(q,A+e|0));var
+y=d(s,c(u,b)[1+b]),z=d(v,b)*y,p=f-1|0,A=r(c(t,b)[1+b],f),B=0;if(!(p<0)){var
+e=B;for(;;){V(h,r(a,f)+e|0,d(h,r(a,f)+e|0)+z*d(q,A+e|0));var
 D=e+1|0;if(p!==e){var
 e=D;continue}break}}var
 C=b+1|0;if(o!==b){var
 b=C;continue}break}}var
 x=a+1|0;if(k!==a){var
 a=x;continue}break}}return h}function
-j2(k,q,a,F,E){var
-r=k[3],o=k[1],p=q.length-1,l=n(a,0.),m=n(u(p,a),0.),s=o.length-1-2|0,G=k[5],H=k[4],I=k[2],J=0;if(!(s<0)){var
-e=J;for(;;){gq(m,0,u(p,a),0.);var
-t=c(o,e)[1+e],v=e+1|0,w=c(o,v)[1+v]-1|0;if(!(w<t)){var
-b=t;for(;;){gq(l,0,a,0.);var
-x=c(r,b)[1+b],y=b+1|0,z=c(r,y)[1+y]-1|0;if(!(z<x)){var
+ka(k,q,a,F,E){var
+s=k[3],o=k[1],p=q.length-1,l=m(a,0.),n=m(r(p,a),0.),t=o.length-1-2|0,G=k[5],H=k[4],I=k[2],J=0;if(!(t<0)){var
+e=J;for(;;){gu(n,0,r(p,a),0.);var
+u=c(o,e)[1+e],v=e+1|0,w=c(o,v)[1+v]-1|0;if(!(w<u)){var
+b=u;for(;;){gu(l,0,a,0.);var
+x=c(s,b)[1+b],y=b+1|0,z=c(s,y)[1+y]-1|0;if(!(z<x)){var
 i=x;for(;;){var
-R=d(H,i),D=a-1|0,S=u(c(G,i)[1+i],a),T=0;if(!(D<0)){var
+R=d(H,i),D=a-1|0,S=r(c(G,i)[1+i],a),T=0;if(!(D<0)){var
 j=T;for(;;){V(l,j,d(l,j)+R*d(F,S+j|0));var
 W=j+1|0;if(D!==j){var
 j=W;continue}break}}var
@@ -6978,20 +7177,20 @@ A=p-1|0,L=c(I,b)[1+b],M=0;if(!(A<0)){var
 g=M;for(;;){var
 B=d(c(q,g)[1+g],L);if(B!=0.){var
 C=a-1|0,O=0;if(!(C<0)){var
-h=O;for(;;){V(m,u(g,a)+h|0,d(m,u(g,a)+h|0)+B*d(l,h));var
+h=O;for(;;){V(n,r(g,a)+h|0,d(n,r(g,a)+h|0)+B*d(l,h));var
 Q=h+1|0;if(C!==h){var
 h=Q;continue}break}}}var
 P=g+1|0;if(A!==g){var
 g=P;continue}break}}var
 N=b+1|0;if(w!==b){var
-b=N;continue}break}}f(E,e,m);var
-K=e+1|0;if(s!==e){var
+b=N;continue}break}}f(E,e,n);var
+K=e+1|0;if(t!==e){var
 e=K;continue}break}}return 0}function
-hs(d,c,b,f){var
-a=u(c.length-1,b),e=n(u(d[1].length-1-1|0,a),0.);j2(d,c,b,f,function(c,b){return fc(b,0,e,u(c,a),a)});return e}function
-oT(a,b){var
-c=hs(a[2],b,1,a[6]);return f(a[5],b.length-1,c)}function
-ht(h,q,p,o){var
+hu(d,c,b,f){var
+a=r(c.length-1,b),e=m(r(d[1].length-1-1|0,a),0.);ka(d,c,b,f,function(c,b){return fe(b,0,e,r(c,a),a)});return e}function
+oZ(a,b){var
+c=hu(a[2],b,1,a[6]);return f(a[5],b.length-1,c)}function
+hv(h,q,p,o){var
 k=h.length-1-1|0,i=0.,j=0.,r=0;if(k<0)var
 m=j,l=i;else{var
 a=r,b=j,g=i;for(;;){var
@@ -7004,1392 +7203,1403 @@ var
 f=b,e=g;var
 s=a+1|0;if(k!==a){var
 a=s,b=f,g=e;continue}var
-m=f,l=e;break}}return aa(l,q*m)}function
-eV(c,b,a){return b<=a?(((c+u(b,c)|0)-(u(b,b-1|0)/2|0)|0)+a|0)-b|0:(((c+u(a,c)|0)-(u(a,a-1|0)/2|0)|0)+b|0)-a|0}function
-dt(a){return a+(u(a,a+1|0)/2|0)|0}function
-oU(m,w,e,v,b,k,j){var
+m=f,l=e;break}}return $(l,q*m)}function
+e0(c,b,a){return b<=a?(((c+r(b,c)|0)-(r(b,b-1|0)/2|0)|0)+a|0)-b|0:(((c+r(a,c)|0)-(r(a,a-1|0)/2|0)|0)+b|0)-a|0}function
+dt(a){return a+(r(a,a+1|0)/2|0)|0}function
+o0(n,w,e,v,b,k,j){var
 h=k[2],i=k[1];if(j){var
-o=j[1],p=o[2],q=o[1],g=n(dt(b),m),r=b-1|0,x=0;if(!(r<0)){var
+o=j[1],p=o[2],q=o[1],g=m(dt(b),n),r=b-1|0,x=0;if(!(r<0)){var
 a=x;for(;;){var
 y=f(e,q,c(h,a)[1+a]),z=f(w,f(e,i,c(p,a)[1+a]),y);c(g,a)[1+a]=z;var
 s=b-1|0,A=0;if(!(s<0)){var
 d=A;for(;;){var
-C=c(p,d)[1+d],D=f(e,c(h,a)[1+a],C),t=eV(b,a,d),E=f(v,c(g,t)[1+t],D),u=eV(b,a,d);c(g,u)[1+u]=E;var
+C=c(p,d)[1+d],D=f(e,c(h,a)[1+a],C),t=e0(b,a,d),E=f(v,c(g,t)[1+t],D),u=e0(b,a,d);c(g,u)[1+u]=E;var
 F=d+1|0;if(s!==d){var
 d=F;continue}break}}var
 B=a+1|0;if(r!==a){var
 a=B;continue}break}}return[0,g,f(e,i,q)]}function
-G(a){return a<b?c(h,a)[1+a]:m}return[0,l(dt(b),G),i]}function
-oV(b,a,e){function
+G(a){return a<b?c(h,a)[1+a]:n}return[0,l(dt(b),G),i]}function
+o1(b,a,e){function
 f(a){var
-f=bJ(c(b[3][1],a)[1+a],e);return[0,d(b[3][2],a)-f,a]}var
-g=aT(an,D(b[3][1].length-1,f)),h=ef(function(b,c){return b<a?1:0},g);return k(function(a){return a[2]},h)}function
-Id(j,x,Q,P,O,N,L,w,u){var
+f=bM(c(b[3][1],a)[1+a],e);return[0,d(b[3][2],a)-f,a]}var
+g=aW(am,A(b[3][1].length-1,f)),h=en(function(b,c){return b<a?1:0},g);return k(function(a){return a[2]},h)}function
+Jn(j,x,Q,P,N,M,L,v,u){var
 a=x[3],k=j[1][1];function
 R(a){var
 b=c(j[3],a)[1+a];function
 d(h){var
-a=[0,y],d=b[1];p(function(d,b){var
-e=0!==B(b)?1:0;if(e){var
-i=g(b,c(h,d)[1+d]);a[1]=v(a[1],i);var
+a=[0,y],d=b[1];o(function(d,b){var
+e=0!==D(b)?1:0;if(e){var
+i=g(b,c(h,d)[1+d]);a[1]=w(a[1],i);var
 f=0}else
 var
 f=e;return f},d);return a[1]}var
-e=h(d,w),f=d(L);return[0,q(b[2],f),e]}function
+e=h(d,v),f=d(L);return[0,s(b[2],f),e]}function
 S(e){return l(a,function(a){var
-b=[0,d(N,a)];p(function(e,f){var
-g=d(Q,a),h=f*M(c(c(w,e)[1+e],a)[1+a])/g;b[1]=b[1]+h;return 0},e);return b[1]})}var
-T=D(2*a|0,function(a){return a});function
-z(b){var
+b=[0,d(M,a)];o(function(e,f){var
+g=d(Q,a),h=f*O(c(c(v,e)[1+e],a)[1+a])/g;b[1]=b[1]+h;return 0},e);return b[1]})}var
+T=A(2*a|0,function(a){return a});function
+B(b){var
 a=c(u,b)[1+b];return[0,a[1],a[2],a[3],a[4]]}function
 C(c,b){function
 d(a){return a===c?b:y}return l(dt(a),d)}var
-o=n(2*dt(a)|0,[0,[0],y,0]);function
+p=m(2*dt(a)|0,[0,[0],y,0]);function
 E(a,g,f,e){var
-b=2*a|0,h=[0,C(a,s),g,f];c(o,b)[1+b]=h;var
-d=(2*a|0)+1|0,i=[0,C(a,a9),y,e];c(o,d)[1+d]=i;return 0}var
+b=2*a|0,h=[0,C(a,t),g,f];c(p,b)[1+b]=h;var
+d=(2*a|0)+1|0,i=[0,C(a,bf),y,e];c(p,d)[1+d]=i;return 0}var
 F=a-1|0,U=0;if(!(F<0)){var
 b=U;for(;;){var
-f=z(b),G=f[4],H=f[3],t=f[2],X=f[1],Z=iw(H);E(b,t,iw(G),Z);var
+f=B(b),G=f[4],H=f[3],r=f[2],X=f[1],Y=iG(H);E(b,r,iG(G),Y);var
 I=a-1|0;if(!(I<b)){var
 e=b;for(;;){var
-i=z(e),J=i[3],aa=i[4],ab=i[1],K=g(t,i[2]),ac=[m,function(a,b){return function(c){return cA(k,a,b)}}(H,J)],ad=[m,function(c,d,e,f,g,h,i){return function(j){var
-a=[0,[0,d,f],[0,[0,s,cA(k,g,c)],0]],b=c0(e,h);return az(k,0,$(Y(i),b),a)}}(G,t,X,aa,J,ab,K)];E(eV(a,b,e),K,ad,ac);var
+i=B(e),J=i[3],$=i[4],aa=i[1],K=g(r,i[2]),ac=[n,function(a,b){return function(c){return cB(k,a,b)}}(H,J)],ad=[n,function(c,d,e,f,g,h,i){return function(j){var
+a=[0,[0,d,f],[0,[0,t,cB(k,g,c)],0]],b=c0(e,h);return aB(k,0,ab(Z(i),b),a)}}(G,r,X,$,J,aa,K)];E(e0(a,b,e),K,ad,ac);var
 ae=e+1|0;if(I!==e){var
 e=ae;continue}break}}var
 _=b+1|0;if(F!==b){var
 b=_;continue}break}}var
-r=[0,j,a,x,S,0,R,A(0,am),0,0,u,o],V=2*a|0,W=bd(function(a){return oV(r,V,a)},O);r[5]=bn(aL,ay(T,ay(aO(P),W)));return r}function
-hu(c,a){var
+q=[0,j,a,x,S,0,R,z(0,al),0,0,u,p],V=2*a|0,W=bi(function(a){return o1(q,V,a)},N);q[5]=bj(aN,aq(T,aq(aL(P),W)));return q}function
+hw(c,a){var
 d=U(c[7],a);if(d)return d[1];var
-e=b(c[6],a),f=h(M,e[2]),j=M(e[1]),k=bV,g=aR(function(b,a){return aa(b,Math.abs(a))},k,f),i=[0,j/g,h(function(a){return a/g},f)];av(c[7],a,i);return i}function
-j3(a){var
-b=bO(a,1,a.length-1-1|0),c=h(function(a){return-a},b);return[0,d(a,0),c]}function
-oW(d,a){function
+e=b(c[6],a),f=h(O,e[2]),j=O(e[1]),k=b1,g=aS(function(b,a){return $(b,Math.abs(a))},k,f),i=[0,j/g,h(function(a){return a/g},f)];av(c[7],a,i);return i}function
+kb(a){var
+b=bU(a,1,a.length-1-1|0),c=h(function(a){return-a},b);return[0,d(a,0),c]}function
+o2(d,a){function
 f(b,a){var
 c=d[2];function
 e(b,a){return b-a}function
-f(b,a){return b*a}return oU(0.,function(b,a){return b+a},f,e,c,b,a)}switch(a[0]){case
+f(b,a){return b*a}return o0(0.,function(b,a){return b+a},f,e,c,b,a)}switch(a[0]){case
 0:var
-g=a[1],i=c(d[11],g)[1+g],o=M(i[2]),e=o,b=h(M,i[1]);break;case
+g=a[1],i=c(d[11],g)[1+g],o=O(i[2]),e=o,b=h(O,i[1]);break;case
 1:var
-k=f(hu(d,a[1]),0),e=k[2],b=k[1];break;case
+k=f(hw(d,a[1]),0),e=k[2],b=k[1];break;case
 2:var
-q=[0,hu(d,a[2])],l=f(hu(d,a[1]),q),e=l[2],b=l[1];break;default:var
-m=a[1],r=[0,j3(m)],n=f(j3(m),r),e=n[2],b=n[1]}var
-j=aa(bV,Math.sqrt(bJ(b,b))),p=e/j;return[0,h(function(a){return a/j},b),p]}var
-c2=JY(0);JZ([0,d3,c2[2],f9,c2[4],c2[5],c2[6],c2[7],c2[8],c2[9],c2[10],c2[11]]);function
-oX(f){var
-c=A(0,am);return function(a){var
+q=[0,hw(d,a[2])],l=f(hw(d,a[1]),q),e=l[2],b=l[1];break;default:var
+m=a[1],r=[0,kb(m)],n=f(kb(m),r),e=n[2],b=n[1]}var
+j=$(b1,Math.sqrt(bM(b,b))),p=e/j;return[0,h(function(a){return a/j},b),p]}var
+c2=K7(0);K8([0,d$,c2[2],ga,c2[4],c2[5],c2[6],c2[7],c2[8],c2[9],c2[10],c2[11]]);function
+o3(f){var
+c=z(0,al);return function(a){var
 d=U(c,a);if(d)return d[1];var
 e=b(f,a);av(c,a,e);return e}}function
-oY(a,e){var
+o4(a,e){var
 c=e;for(;;)switch(c[0]){case
 0:var
-d=c[1],f=d[2];aZ(function(c){b(a[5],c[3]);return b(a[5],c[4])},f);b(a[5],d[3][2]);return bt(a[5],d[9]);case
-1:return b(a[5],c[2]);default:oY(a,c[2]);var
+d=c[1],f=d[2];a3(function(c){b(a[5],c[3]);return b(a[5],c[4])},f);b(a[5],d[3][2]);return bz(a[5],d[9]);case
+1:return b(a[5],c[2]);default:o4(a,c[2]);var
 c=c[3];continue}}function
-oZ(a,t,r){if(!bR(a,y)&&!ew(a,s)){var
-i=0,h=0,f=s,d=t,b=r,c=s;for(;;){var
-j=g(ca(b),a),u=q(s,a),l=g(ca(d+1|0),u),m=q(l,j),n=0<B(m)?1:0;if(n)var
-w=g(c,m),x=z(aj(e,60)),o=bR(g(g(f,j),x),w);else
+o5(a,r,q){if(!bX(a,y)&&!eE(a,t)){var
+i=0,h=0,f=t,d=r,b=q,c=t;for(;;){var
+j=g(cg(b),a),u=s(t,a),l=g(cg(d+1|0),u),m=s(l,j),n=0<D(m)?1:0;if(n)var
+v=g(c,m),x=B(ak(e,60)),o=bX(g(g(f,j),x),v);else
 var
-o=n;if(0!==b&&!o&&i!==hN){var
-p=cc(g(f,j),l),A=aj(e,f9),C=p[2],k=b2(eb(aj(p[1],f9),C),A),i=i+1|0,h=[0,k,h],f=k,d=d+1|0,b=b-1|0,c=v(c,k);continue}return ak(h)}}return 0}function
-Iu(b,a){return y}function
-Iv(a){return y}function
-Iw(c,b,a){return 0}function
-Ix(b,a){return 0}function
-Iy(c,b,a){return[0,y]}function
-Iz(a){return 0}function
-IA(a){return 0}function
-IB(a){return 0}var
-b6=[0,function(b,a){return y},IB,IA,Iz,Iy,Ix,Iw,Iv,Iu];function
-j4(c,b,a){return 0}function
-j5(c,b,a){return 0}var
-j6=0,j7=0;function
-j8(c,b,a){return 0}function
-j9(c,b,a){return 0}function
-o0(b,a){return 0}function
-j_(c,b,a){return 0}function
-o1(a){throw[0,ad,IC]}var
-j$=0,ka=0;function
-ID(a){return j}var
-o2=0;function
-kb(a){return[0,a[1],a[2]]}function
-kc(a){return s}function
-kd(a){return y}var
-ke=0,kf=0,kg=0,kh=0,kj=mj([0,function(b,a){var
-c=ec(b[1],a[1]);return 0===c?ec(b[2],a[2]):c}]),kk=[0,kj[1]];function
-kl(a){var
-r=f(kj[29],a,kk[1]);if(r)return r[1];if(0<B(a))var
-k=a[1],l=a[2],s=b$(k),b=b$(l)-s|0,t=aj(l,aP(0,-(b+eY|0)|0)),g=gB(aj(k,(b+eY|0)+aP(0,-(b+eY|0)|0)|0),t),h=fe(et(g,p6)),n=aj(h,p6),d=c(ov,2048)[lc],o=G(d),u=E===o?d[1]:m===o?I(d):d,v=J(b,u),e=c(ov,h)[1+h],p=G(e),w=E===p?e[1]:m===p?I(e):e,x=as(g,n),y=cS(as(aj(ou(cS(g,n),x),1),w),v),q=Math.abs(Math.log(M(a))),z=dH(hH,q),A=aj(gg(Math.ceil(4.+2.*dH(hH,q)*z)),32),i=cS(et(y,48),A);else
+o=n;if(0!==b&&!o&&i!==h4){var
+p=ci(g(f,j),l),z=ak(e,ga),A=p[2],k=b6(ej(ak(p[1],ga),A),z),i=i+1|0,h=[0,k,h],f=k,d=d+1|0,b=b-1|0,c=w(c,k);continue}return ao(h)}}return 0}function
+JE(b,a){return y}function
+JF(a){return y}function
+JG(c,b,a){return 0}function
+JH(b,a){return 0}function
+JI(c,b,a){return[0,y]}function
+JJ(a){return 0}function
+JK(a){return 0}function
+JL(a){return 0}var
+bt=[0,function(b,a){return y},JL,JK,JJ,JI,JH,JG,JF,JE];function
+hx(c,b,a){return 0}function
+hy(c,b,a){return 0}var
+hz=0,hA=0;function
+hB(c,b,a){return 0}function
+hC(c,b,a){return 0}function
+kc(b,a){return 0}function
+hD(c,b,a){return 0}function
+kd(a){throw[0,_,JM]}var
+hE=0,hF=0;function
+o6(a){return j}var
+ke=0;function
+hG(a){return[0,a[1],a[2]]}function
+hH(a){return t}function
+hI(a){return y}var
+hJ=0,hK=0,hL=0,kf=0,hM=0,kg=mg([0,function(b,a){var
+c=ek(b[1],a[1]);return 0===c?ek(b[2],a[2]):c}]),kh=[0,kg[1]];function
+ki(a){var
+r=f(kg[29],a,kh[1]);if(r)return r[1];if(0<D(a))var
+k=a[1],l=a[2],s=ce(k),b=ce(l)-s|0,t=ak(l,aK(0,-(b+e3|0)|0)),g=gE(ak(k,(b+e3|0)+aK(0,-(b+e3|0)|0)|0),t),h=fg(eB(g,qg)),m=ak(h,qg),d=c(oB,2048)[lb],o=H(d),u=G===o?d[1]:n===o?J(d):d,v=K(b,u),e=c(oB,h)[1+h],p=H(e),w=G===p?e[1]:n===p?J(e):e,x=aw(g,m),y=cR(aw(ak(oA(cR(g,m),x),1),w),v),q=Math.abs(Math.log(O(a))),z=dK(hY,q),A=ak(gj(Math.ceil(4.+2.*dK(hY,q)*z)),32),i=cR(eB(y,48),A);else
 var
-i=j;kk[1]=S(kj[4],a,i,kk[1]);return i}function
-IP(a,w,bo,cq,aU,aE,cp,co,F,aC){var
-bp=aU[3],aV=aU[2],ab=aU[1],ac=a[3];if(typeof
-ac!=="number"&&2===ac[0]){var
-af=ac[4],bq=ac[3],ag=ac[1],N=h(fE,ac[2]),o=e$(a[5]),r=a[1],cr=C(bq[3]),aW=hh(bq),a0=A(0,bb),aF=A(0,bb),cv=jG(aW),bs=A(0,bb),bw=r[1]-1|0,cw=0;if(!(bw<0)){var
-at=cw;for(;;){var
-b8=bI(r[5],at),a8=b8[1],b9=b8[2]-1|0;if(!(b9<a8)){var
-au=a8;for(;;){var
-b_=bI(r[6],au),b$=b_[2],ax=b_[1],a_=aT(aL,D(b$-ax|0,function(c){return function(a){return b(ag[2],c+a|0)}}(ax)));if(1-aI(bs,a_)){av(bs,a_,0);var
-cU=Y(a9),cV=hg(cv,H(function(d,a){var
-e=c(N,a)[1+a];return b(bT(0,d),e)},cU,a_))[1];X(b(aw[2],cV),IZ)}var
-cd=b$-1|0;if(!(cd<ax)){var
-aA=ax;for(;;){var
-a$=b(ag[2],aA);if(1-aI(a0,a$)){av(a0,a$,0);av(aF,a$,[0,at,au-a8|0,aA-ax|0])}var
-cY=aA+1|0;if(cd!==aA){var
-aA=cY;continue}break}}var
-cW=au+1|0;if(b9!==au){var
-au=cW;continue}break}}var
-cS=at+1|0;if(bw!==at){var
-at=cS;continue}break}}var
-ah=aT(aL,eg(gy(a0))),cx=0;if(33554432<aR(function(c,a){var
-d=cX(0,aE,a[2]),b=cX(1,aE,a[2])+d|0;if(2097152<b)Z(IR);return c+b|0},cx,ab))Z(IS);var
-Q=af?L(af[1][4],IT):af,cy=Q?r[3]:ab.length-1,by=o[1];if(by){var
-bA=by[1],bB=bA[1];X(bB[1]===cy?1:0,IU);var
-aq=[0,bB[2],bA[2][2]]}else
+i=j;kh[1]=S(kg[4],a,i,kh[1]);return i}function
+JY(a,u,bu,bs,cA,aX,aG,cz,cy,E,aF){var
+bv=aX[3],aY=aX[2],ad=aX[1],af=a[6];if(typeof
+af!=="number"&&2===af[0]){var
+ag=af[4],bw=af[3],ai=af[1],P=h(fK,af[2]),p=fb(a[8]),v=a[1],cD=C(bw[3]),aZ=hj(bw),a1=z(0,a8),aI=z(0,a8),a4=m(v[1],-1),by=a[4][1]-1|0,cE=0;if(!(by<0)){var
+aC=cE;for(;;){var
+cm=b(a[2],aC);c(a4,cm)[1+cm]=aC;var
+db=aC+1|0;if(by!==aC){var
+aC=db;continue}break}}var
+cF=jQ(aZ),bB=z(0,a8),bE=v[1]-1|0,cG=0;if(!(bE<0)){var
+M=cG;for(;;){var
+cc=aV(v[5],M),bb=cc[1],cd=cc[2]-1|0;if(!(cd<bb)){var
+ax=bb;for(;;){var
+ce=aV(v[6],ax),cj=ce[2],az=ce[1],bd=aW(aN,A(cj-az|0,function(c){return function(a){return b(ai[2],c+a|0)}}(az)));if(1-aH(bB,bd)){av(bB,bd,0);var
+c5=Z(bf),c6=hi(cF,F(function(d,a){var
+e=c(P,a)[1+a];return b(bZ(0,d),e)},c5,bd))[1];Y(b(ay[2],c6),J8)}var
+cl=cj-1|0;if(!(cl<az)){var
+aA=az;for(;;){var
+be=b(ai[2],aA);if(1-aH(a1,be)){av(a1,be,0);var
+c8=aA-az|0,c9=ax-bb|0,c_=0<=c(a4,M)[1+M]?c(a4,M)[1+M]:X(J9);av(aI,be,[0,c_,c9,c8])}var
+da=aA+1|0;if(cl!==aA){var
+aA=da;continue}break}}var
+c7=ax+1|0;if(cd!==ax){var
+ax=c7;continue}break}}var
+c4=M+1|0;if(bE!==M){var
+M=c4;continue}break}}var
+aj=aW(aN,eo(gB(a1))),cH=0;if(33554432<aS(function(c,a){var
+d=cV(0,aG,a[2]),b=cV(1,aG,a[2])+d|0;if(2097152<b)X(J0);return c+b|0},cH,ad))X(J1);var
+Q=ag?I(ag[1][4],J2):ag,cI=Q?v[3]:ad.length-1,bG=p[1];if(bG){var
+bH=bG[1],bI=bH[1];Y(bI[1]===cI?1:0,J3);var
+at=[0,bI[2],bH[2][2]]}else
 var
-cR=function(a){return 1.},aq=[0,function(a){return 0.},cR];var
-cz=Q?0!==o[2]?1:0:Q;X(1-cz,IV);var
-bC=0===af?Hv:Hu,aN=F[5],aP=F[3],ao=F[2],ba=F[1],ce=0;if(af){var
-R=af[1],cg=R[2];if(cN(function(a){var
-b=L(a,IE);return b?b:me(IF,a)},cg)){var
-ch=function(a){function
-c(c){return b(R[10][2],a)+c|0}var
-d=b(R[10][2],a),e=D(b(R[10][2],a+1|0)-d|0,c),f=0;return H(function(c,a){return c+b(R[12][2],a)|0},f,e)},aB=D(R[10][1]-1|0,ch),aS=1===C(ao)?1:0,ci=aS?0!==o[3]?1:0:aS;X(1-ci,IG);if(aS)var
-T=IH;else{var
-bk=o[3];if(bk)var
-bl=bk[1],bm=D(bl[1],bl[2]);else
+c2=function(a){return 1.},at=[0,function(a){return 0.},c2];var
+cJ=Q?0!==p[2]?1:0:Q;Y(1-cJ,J4);var
+bK=0===ag?IF:IE,aP=E[5],aT=E[3],ar=E[2],bg=E[1],cn=0;if(ag){var
+T=ag[1],co=T[2];if(cf(function(a){var
+b=I(a,JN);return b?b:mb(JO,a)},co)){var
+cp=function(a){function
+c(c){return b(T[10][2],a)+c|0}var
+d=b(T[10][2],a),e=A(b(T[10][2],a+1|0)-d|0,c),f=0;return F(function(c,a){return c+b(T[12][2],a)|0},f,e)},aD=A(T[10][1]-1|0,cp),aU=1===C(ar)?1:0,cq=aU?0!==p[3]?1:0:aU;Y(1-cq,JP);if(aU)var
+ac=JQ;else{var
+bo=p[3];if(bo)var
+bp=bo[1],bq=A(bp[1],bp[2]);else
 var
-cn=function(b){var
-a=b===oq(aB)?1:0,c=a?1:a;return c},bm=D(oq(aB)+1|0,cn);var
-T=bm}var
-cj=C(ao);if(cj<C(T))Z(II);var
-be=[0,ki,kh,kg,kf,ke,b6,b6,kd,kc,kb,s,T,kl,ka,j$,o1,j_,o0,j9,j8,j7,j6,b6,b6,j5,j4],ck=function(a){return 0<=B(a)?1:0},bg=function(a){return c9(ck,a)},cl=D(ba,function(a){return a}),bh=b(aY(function(a){return 1-aI(aF,a)}),cl);bv(function(a,g){var
-d=0!==bh?1:0;if(d)var
-e=0<fr(a,ao,T)?1:0,c=e?1-bg(k(function(c){var
-d=b(w[3],c);return fq(f(aP,a,function(b,c){return gQ(a,aN,b,c)}),d)},bh)):e;else
+cx=function(b){var
+a=b===ow(aD)?1:0,c=a?1:a;return c},bq=A(ow(aD)+1|0,cx);var
+ac=bq}var
+cr=C(ar);if(cr<C(ac))X(JR);var
+bh=[0,hN,hM,kf,hL,hK,hJ,bt,bt,hI,hH,hG,t,ac,ki,hF,hE,kd,hD,kc,hC,hB,hA,hz,bt,bt,hy,hx],cs=function(a){return 0<=D(a)?1:0},bk=function(a){return bT(cs,a)},ct=A(bg,function(a){return a}),bl=b(aQ(function(a){return 1-aH(aI,a)}),ct);br(function(a,g){var
+d=0!==bl?1:0;if(d)var
+e=0<fu(a,ar,ac)?1:0,c=e?1-bk(k(function(c){var
+d=b(u[3],c);return ft(f(aT,a,function(b,c){return gT(a,aP,b,c)}),d)},bl)):e;else
 var
-c=d;return c?Z(IJ):c},aB);var
-bi=i8(w,ba,ao,aP,be,F[4],aN,F[6]),ap=bi?bi[1]:bj(IO);bv(function(a,e){var
-b=0<fr(a,ao,T)?1:0;if(b){var
-c=w[4],d=f(aP,a,function(b,c){return gQ(a,aN,b,c)});return X(bg(k(function(a){return fq(d,a)},c)),IK)}return b},aB);var
-aH=[0,T,ap,[0,function(h){var
-c=A(0,am),e=ap[2];x(function(d){var
-e=d[1],f=b(h,e);X(0.<f?1:0,IL);var
-a=eu(d[2])/f,g=cs(a),i=g?0.<a?1:0:g;X(i,IM);return W(c,e,_(a))},e);function
-a(a){return ai(c,a)}var
-d=nt(be,ap[2],a,ap[1]);if(d){var
-f=ap[2],g=k(function(c){var
-b=c[1];return[0,b,a(b)]},f);return[0,[0,a,b2(d[1],fo)],g]}return bj(IN)}]];ce=1}}if(!ce)var
-aH=[0,0,[0,j,0],0];var
-bD=aH[3],bE=aH[2],cC=aH[1],aJ=_(aQ(a[4],0.)),a1=a[2][9];if(a1)var
-bG=a1[1],ar=bn(aL,D(bG[1],bG[2]));else
+c=d;return c?X(JS):c},aD);var
+bn=ji(u,bg,ar,aT,bh,E[4],aP,E[6]),as=bn?bn[1]:bm(JX);br(function(a,e){var
+b=0<fu(a,ar,ac)?1:0;if(b){var
+c=u[4],d=f(aT,a,function(b,c){return gT(a,aP,b,c)});return Y(bk(k(function(a){return ft(d,a)},c)),JT)}return b},aD);var
+aJ=[0,ac,as,[0,function(h){var
+c=z(0,al),e=as[2];x(function(d){var
+e=d[1],f=b(h,e);Y(0.<f?1:0,JU);var
+a=eC(d[2])/f,g=cu(a),i=g?0.<a?1:0:g;Y(i,JV);return W(c,e,aa(a))},e);function
+a(a){return ah(c,a)}var
+d=nv(bh,as[2],a,as[1]);if(d){var
+f=as[2],g=k(function(c){var
+b=c[1];return[0,b,a(b)]},f);return[0,[0,a,b6(d[1],fr)],g]}return bm(JW)}]];cn=1}}if(!cn)var
+aJ=[0,0,[0,j,0],0];var
+bL=aJ[3],bO=aJ[2],cK=aJ[1],aK=aa(aR(a[7],0.)),a5=a[5][9];if(a5)var
+bP=a5[1],au=bj(aN,A(bP[1],bP[2]));else
 var
-ar=a1;var
-i=jH(aW,k(function(a){return c(N,a)[1+a]},ah)),a2=A(0,10),a3=A(0,4),bH=function(e,d){var
-b=U(a2,[0,e,d]);if(b){var
-a=b[1],c=G(a),f=E===c?a[1]:m===c?I(a):a;return f[4]}return bj(IW)},aK=F[1],cD=F[4],cE=o[4];bv(function(r,q){var
-R=oK(i,N,ah,0,[0,o[1],[0,q[1]],o[3],o[4],o[5]],bp,bD,aJ,bC,r+1|0,bH);W(a3,r+1|0,R);var
-a=aC[1],e=q[4];aZ(function(b){return X(b<a[6]?1:0,IX)},e);var
-B=[m,function(r){var
-e=aC[2],a=aC[1],f=nW(w,aK,a,cD,e,aC[3]),q=[0,ki,kh,kg,kf,ke,b6,b6,kd,kc,kb,s,o2,kl,ka,j$,o1,j_,o0,j9,j8,j7,j6,b6,b6,j5,j4];if(f){var
+au=a5;var
+i=jR(aZ,k(function(a){return c(P,a)[1+a]},aj)),a6=z(0,10),a7=z(0,4),bQ=function(e,d){var
+b=U(a6,[0,e,d]);if(b){var
+a=b[1],c=H(a),f=G===c?a[1]:n===c?J(a):a;return f[4]}return bm(J5)},aM=E[1],cL=E[4],cM=p[4];br(function(s,q){var
+R=oQ(i,P,aj,0,[0,p[1],[0,q[1]],p[3],p[4],p[5]],bv,bL,aK,bK,s+1|0,bQ);W(a7,s+1|0,R);var
+a=aF[1],e=q[4];a3(function(b){return Y(b<a[6]?1:0,J6)},e);var
+D=[n,function(r){var
+e=aF[2],a=aF[1],f=nY(u,aM,a,cL,e,aF[3]),q=[0,hN,hM,kf,hL,hK,hJ,bt,bt,hI,hH,hG,t,ke,ki,hF,hE,kd,hD,kc,hC,hB,hA,hz,bt,bt,hy,hx];if(f){var
 g=f[1],h=g[1];if(h){var
-i=n(a[4],0),j=n(aK,0),k=a[1]-1|0,m=0;if(!(k<0)){var
-d=m;for(;;){var
-l=bn(aL,b(a[3],d));x(function(b){return function(a){c(i,a)[1+a]=b;return 0}}(l),l);var
+i=m(a[4],0),j=m(aM,0),k=a[1]-1|0,n=0;if(!(k<0)){var
+d=n;for(;;){var
+l=bj(aN,b(a[3],d));x(function(b){return function(a){c(i,a)[1+a]=b;return 0}}(l),l);var
 p=d+1|0;if(k!==d){var
 d=p;continue}break}}var
-o=bE[2];x(function(a){var
-b=a[1],d=a[2];c(j,b)[1+b]=d;return 0},o);return[0,w,aK,a,e,q,bE,h,g[2],i,j]}}return bj(HK)}],j=q[2];return p(function(e,aS){return W(a2,[0,r,e],[m,function(aV){var
-aq=c(q[4],e)[1+e],aT=d(q[5],e),S=c(q[3],e)[1+e],T=R[2],ar=G(B),a=E===ar?B[1]:m===ar?I(B):B,o=a[3],F=a[4],t=ae(a[7],aq),J=S.length-1,L=C(o[8]),W=0<J?1:0,au=W?0===ge(L,J)?1:0:W;X(au,HN);var
-ab=aR(HL,0,S);X(0<ab?1:0,HO);var
-w=D(L,function(b){var
-a=cm(u(b,J),L);return cm(c(S,a)[1+a],ab)}),aw=0,x=H(function(b,a){return b+a|0},aw,w);function
+o=bO[2];x(function(a){var
+b=a[1],d=a[2];c(j,b)[1+b]=d;return 0},o);return[0,u,aM,a,e,q,bO,h,g[2],i,j]}}return bm(IU)}],j=q[2];return o(function(e,aR){return W(a6,[0,s,e],[n,function(aV){var
+aq=c(q[4],e)[1+e],aT=d(q[5],e),S=c(q[3],e)[1+e],T=R[2],ar=H(D),a=G===ar?D[1]:n===ar?J(D):D,p=a[3],E=a[4],u=ae(a[7],aq),I=S.length-1,K=C(p[8]),W=0<I?1:0,at=W?0===e8(K,I)?1:0:W;Y(at,IX);var
+_=aS(IV,0,S);Y(0<_?1:0,IY);var
+v=A(K,function(b){var
+a=bF(r(b,I),K);return bF(c(S,a)[1+a],_)}),au=0,x=F(function(b,a){return b+a|0},au,v);function
 ax(a){return a}var
-ay=D(o[4],ax),az=0,ac=H(function(b,a){var
-c=bZ(t),d=bd(function(a){return a[1]},c),e=0;return b+H(function(c,b){return c+f(F,b,a)|0},e,d)|0},az,ay),ad=0<ac?1:0,aA=ad?cm(536870911,ac)<x?1:0:ad;if(aA)Z(HP);var
-aB=0,af=er(function(b,a,c){return[0,[0,b,a]]},T,aB);function
+ay=A(p[4],ax),az=0,ac=F(function(b,a){var
+c=bR(u),d=bi(function(a){return a[1]},c),e=0;return b+F(function(c,b){return c+f(E,b,a)|0},e,d)|0},az,ay),ad=0<ac?1:0,aA=ad?bF(536870911,ac)<x?1:0:ad;if(aA)X(IZ);var
+aB=0,af=ez(function(b,a,c){return[0,[0,b,a]]},T,aB);function
 aC(a){var
 b=U(T,a);if(b){var
 c=b[1];return[0,a,c[1],c[2],0,0]}if(af){var
-d=af[1],e=d[2];return[0,d[1],e[1],e[2],0,0]}return bj(HQ)}var
+d=af[1],e=d[2];return[0,d[1],e[1],e[2],0,0]}return bm(I0)}var
 aD=l(a[2],aC);function
 ag(a){return c(aD,a)[1+a]}var
-ah=A(0,10),aE=O(k(O,t));function
+ah=z(0,10),aE=N(k(N,u));function
 aF(d,b,e){var
 f=U(ah,[0,d,b]);if(f)var
 g=f[1];else{var
-j=c(c(aE,d)[1+d],b)[1+b][2],k=a[2],m=function(a){return jh(o,k,ag,j,a)},n=l(o[4],m),p=a[9],q=function(a){return c(n,a)[1+a]},i=h(function(a){return c9(q,a)},p);av(ah,[0,d,b],i);var
+j=c(c(aE,d)[1+d],b)[1+b][2],k=a[2],m=function(a){return jt(p,k,ag,j,a)},n=l(p[4],m),o=a[9],q=function(a){return c(n,a)[1+a]},i=h(function(a){return bT(q,a)},o);av(ah,[0,d,b],i);var
 g=i}return c(g,e)[1+e]}var
-aG=ca(x),P=g(_(aT),aG),ai=n(a[2],s),aj=n(a[2],s),ak=n(a[2],0),Q=n(a[2],y);function
+aG=cg(x),M=g(aa(aT),aG),ai=m(a[2],t),aj=m(a[2],t),ak=m(a[2],0),Q=m(a[2],y);function
 aH(a){return c(Q,a)[1+a]}function
 aI(a){return c(ak,a)[1+a]}function
 aJ(a){return c(aj,a)[1+a]}var
-j=[0,aq,w,P,aF,function(a){return c(ai,a)[1+a]},aJ,aI,aH,y,oM],aK=a[8];bv(function(e,ab){var
-A=U(T,e);if(A){var
-G=A[1],I=bd(function(a){return ji(F,j,a,0,w,t)},ab),h=M(g(P,z(c(a[10],e)[1+e]))),ac=0!==I?1:0,J=ac||(h!=0.?1:0);if(J){var
-K=cB(i,c(N,e)[1+e]),B=[0,M(K[2])],ad=K[1];p(function(b,a){var
-c=d(aS,b),e=M(a)*c;B[1]=B[1]+e;return 0},ad);var
-l=M(G[1]),f=M(G[2]),ae=aa(l,c3*f),n=dH(f,aa(B[1],ae)),af=ho(n);c(ai,e)[1+e]=af;var
-L=function(e){return b(b1(function(a){var
-b=M(a[3]),c=a[1],d=c?(0.<b?1:0)===e?1:0:c,f=d?[0,[0,a[2],b]]:d;return f}),I)},ag=L(1),ah=0.,O=H(function(c,a){var
+j=[0,aq,v,M,aF,function(a){return c(ai,a)[1+a]},aJ,aI,aH,y,oS],aK=a[8];br(function(e,ab){var
+z=U(T,e);if(z){var
+H=z[1],I=bi(function(a){return ju(E,j,a,0,v,u)},ab),h=O(g(M,B(c(a[10],e)[1+e]))),ac=0!==I?1:0,J=ac||(h!=0.?1:0);if(J){var
+K=cC(i,c(P,e)[1+e]),A=[0,O(K[2])],ad=K[1];o(function(b,a){var
+c=d(aR,b),e=O(a)*c;A[1]=A[1]+e;return 0},ad);var
+l=O(H[1]),f=O(H[2]),ae=$(l,c3*f),n=dK(f,$(A[1],ae)),af=hq(n);c(ai,e)[1+e]=af;var
+L=function(e){return b(b5(function(a){var
+b=O(a[3]),c=a[1],d=c?(0.<b?1:0)===e?1:0:c,f=d?[0,[0,a[2],b]]:d;return f}),I)},ag=L(1),ah=0.,N=F(function(c,a){var
 b=a[2];return c+a[1]*b/(n*(n+b))},ah,ag),R=L(0);if(R){var
-o=function(c){var
-a=0.;return H(function(d,a){var
+p=function(c){var
+a=0.;return F(function(d,a){var
 e=b(c,a[2]);return d+a[1]*e},a,R)},r=function(a){var
-b=h*Math.log(a);return o(function(b){return Kp(b/a)})-b},s=function(a){var
-b=h/a;return o(function(b){return-b/(a*(a+b))})-b},C=r(l),x=1,v=f,u=l;for(;;){var
-m=bz*(u+v),_=s(m)*(l-m);if(r(m)+_<=C)var
-y=m,E=u;else
+b=h*Math.log(a);return p(function(b){return Ly(b/a)})-b},s=function(a){var
+b=h/a;return p(function(b){return-b/(a*(a+b))})-b},C=r(l),x=1,w=f,t=l;for(;;){var
+m=bD*(t+w),_=s(m)*(l-m);if(r(m)+_<=C)var
+y=m,G=t;else
 var
-y=v,E=m;var
-$=x+1|0;if(40!==x){var
-x=$,v=y,u=E;continue}var
-k=aa(n,y),W=0;if(k<f){var
-X=c3*h;if(X<h+o(function(a){return a*(2.*k+a)/((k+a)*(k+a))})){var
+y=w,G=m;var
+aa=x+1|0;if(40!==x){var
+x=aa,w=y,t=G;continue}var
+k=$(n,y),W=0;if(k<f){var
+X=c3*h;if(X<h+p(function(a){return a*(2.*k+a)/((k+a)*(k+a))})){var
 q=[0,k,0,s(k)];W=1}}if(!W)var
-Y=l<f?(r(f)-C)/(f-l):0.,D=s(f),Z=h/f,q=[0,f,1,aa(Y,D+hU*(Math.abs(D)+o(function(a){return-a/(f*(f+a))})+Z))];var
-al=ho(q[1]);c(aj,e)[1+e]=al;var
+Y=l<f?(r(f)-C)/(f-l):0.,D=s(f),Z=h/f,q=[0,f,1,$(Y,D+h9*(Math.abs(D)+p(function(a){return-a/(f*(f+a))})+Z))];var
+al=hq(q[1]);c(aj,e)[1+e]=al;var
 am=q[2];c(ak,e)[1+e]=am;var
-an=ho(q[3]-O);c(Q,e)[1+e]=an;return 0}}var
-ao=ho(-O-h/n);c(Q,e)[1+e]=ao;var
+an=hq(q[3]-N);c(Q,e)[1+e]=an;return 0}}var
+ao=hq(-N-h/n);c(Q,e)[1+e]=ao;var
 S=0}else
 var
 S=J;var
 V=S}else
 var
-V=A;return V},aK);var
-aL=z(fo),al=dV(a[5],x,o[7]),am=jn(a[5],x,w,o[8]),an=jm(a[1],F,a[5],a[2],ag,j,a[6][2],0,a[8],t),at=0;if(al&&am&&an){var
-ao=an[1],aM=ao[1],aN=g(P,z(a[6][1])),ap=K(oM(cc(v(v(z(as(al[1],am[1])),aN),aM),aL))),aO=ao[2],aP=fE(k(function(a){return[0,a[2],a[1]]},aO)),aQ=$(Y(ap),aP),V=[0,[0,j[1],j[2],j[3],j[4],j[5],j[6],j[7],j[8],ap,j[10]],aQ];at=1}if(!at)var
-V=bj(HR);var
-aU=dq(i,[9,(r*64|0)+e|0],V[2]);return[0,r,R[2],V[1],aU]}])},j)},cE);var
-t=oK(i,N,ah,ar,o,bp,bD,aJ,bC,0,bH);W(a3,0,t);var
-cF=function(c){var
-a=ai(a2,[0,c/64|0,c%64|0]),d=G(a),b=E===d?a[1]:m===d?I(a):a;return[0,b[1],aK,b[2],b[3]]},cG=function(a){return b(ai(a3,a/d3|0)[6],a%d3|0)[1]},cH=function(a){return ai(aF,a)},al=fQ(oS(0,0,0,0,0,0,0,i),aW,cr,cH,cG,cF),bL=al[2],bM=al[1],cI=al[4],cJ=al[3],a4=A(0,bb),bN=function(h,e){var
-a=ai(h,e),c=a[4],f=G(c),i=E===f?c[1]:m===f?I(c):c,j=b(bM,i),d=a[3],g=G(d),k=E===g?d[1]:m===g?I(d):d,l=b(bM,k);return[0,e,a[1],a[2],l,j]};x(function(a){return W(a4,a,bN(t[2],a))},ah);var
-cK=t[3],bP=O(k(function(a){return bN(cK,a)},ar)),bQ=A(0,bb);if(Q)p(function(b,a){return W(bQ,a,b)},aV);var
-bR=A(0,bb);bv(function(b,a){return W(bR,a,b)},ah);var
-bS=O(k(function(a){return ai(a4,a)},ah)),aM=Q?r[3]:bS.length-1,a5=function(a){if(aM<=a){var
-h=a-aM|0;return c(bP,h)[1+h]}if(Q){var
-d=ai(a4,b(ag[2],a)),i=U(bQ,a);if(i){var
-j=i[1],k=_(b(aq[1],a)),l=_(b(aq[2],a)),f=cb(k,d[2])?[0,d[1],k,d[3],[0,[0,s,[1,j]],0],d[5]]:d,e=bF(l,f[3])?[0,f[1],f[2],l,f[4],[0,[0,s,[2,j]],0]]:f;if(0<B(aJ)&&ew(aJ,e[3])){var
-m=e[5],g=ai(aF,b(ag[2],a));return[0,e[1],e[3],e[3],[0,[0,s,[3,g[1],g[2],g[3]]],0],m]}return e}return d}return c(bS,a)[1+a]},bW=function(e,d,c){var
-f=b(r[5][2],e)+d|0,a=b(r[6][2],f)+c|0;return Q?a:ai(bR,b(ag[2],a))},bX=A(0,am);bv(function(b,a){return W(bX,a,aM+b|0)},ar);var
-bY=function(e,d){var
-c=a[2][9];if(c){var
-f=b(r[5][2],e)+d|0;return ai(bX,b(c[1][2],f))}return c},b3=function(a){function
+V=z;return V},aK);var
+aL=B(fr),al=dY(a[5],x,p[7]),am=jz(a[5],x,v,p[8]),an=jy(a[1],E,a[5],a[2],ag,j,a[6][2],0,a[8],u),as=0;if(al&&am&&an){var
+ao=an[1],aM=ao[1],aN=g(M,B(a[6][1])),ap=L(oS(ci(w(w(B(aw(al[1],am[1])),aN),aM),aL))),aO=ao[2],aP=fK(k(function(a){return[0,a[2],a[1]]},aO)),aQ=ab(Z(ap),aP),V=[0,[0,j[1],j[2],j[3],j[4],j[5],j[6],j[7],j[8],ap,j[10]],aQ];as=1}if(!as)var
+V=bm(I1);var
+aU=dq(i,[9,(s*64|0)+e|0],V[2]);return[0,s,R[2],V[1],aU]}])},j)},cM);var
+q=oQ(i,P,aj,au,p,bv,bL,aK,bK,0,bQ);W(a7,0,q);var
+cO=function(c){var
+a=ah(a6,[0,c/64|0,c%64|0]),d=H(a),b=G===d?a[1]:n===d?J(a):a;return[0,b[1],aM,b[2],b[3]]},cP=function(a){return b(ah(a7,a/d$|0)[6],a%d$|0)[1]},cQ=function(a){return ah(aI,a)},ap=fW(oY(0,0,0,0,0,0,0,i),aZ,cD,cQ,cP,cO),bV=ap[2],bW=ap[1],cR=ap[4],cT=ap[3],a9=z(0,a8),bX=function(h,e){var
+a=ah(h,e),c=a[4],f=H(c),i=G===f?c[1]:n===f?J(c):c,j=b(bW,i),d=a[3],g=H(d),k=G===g?d[1]:n===g?J(d):d,l=b(bW,k);return[0,e,a[1],a[2],l,j]};x(function(a){return W(a9,a,bX(q[2],a))},aj);var
+cU=q[3],bY=N(k(function(a){return bX(cU,a)},au)),b2=z(0,a8);if(Q)o(function(b,a){return W(b2,a,b)},aY);var
+b3=z(0,a8);br(function(b,a){return W(b3,a,b)},aj);var
+b4=N(k(function(a){return ah(a9,a)},aj)),aO=Q?v[3]:b4.length-1,a_=function(a){if(aO<=a){var
+h=a-aO|0;return c(bY,h)[1+h]}if(Q){var
+d=ah(a9,b(ai[2],a)),i=U(b2,a);if(i){var
+j=i[1],k=aa(b(at[1],a)),l=aa(b(at[2],a)),f=ch(k,d[2])?[0,d[1],k,d[3],[0,[0,t,[1,j]],0],d[5]]:d,e=bJ(l,f[3])?[0,f[1],f[2],l,f[4],[0,[0,t,[2,j]],0]]:f;if(0<D(aK)&&eE(aK,e[3])){var
+m=e[5],g=ah(aI,b(ai[2],a));return[0,e[1],e[3],e[3],[0,[0,t,[3,g[1],g[2],g[3]]],0],m]}return e}return d}return c(b4,a)[1+a]},b7=function(f,e,d){var
+g=b(a[2],f),h=b(v[5][2],g)+e|0,c=b(v[6][2],h)+d|0;return Q?c:ah(b3,b(ai[2],c))},b8=z(0,al);br(function(b,a){return W(b8,a,aO+b|0)},au);var
+b9=function(e,d){var
+c=a[5][9];if(c){var
+f=b(v[5][2],e)+d|0;return ah(b8,b(c[1][2],f))}return c},b_=function(a){function
 b(d,c,b){var
-a=a5(bW(d,c,b));return[0,a[2],a[3]]}var
-c=[0,ki,kh,kg,kf,ke,b6,b6,kd,kc,kb,s,o2,ID,ka,j$,a5,j_,bY,j9,j8,j7,j6,b6,b6,j5,j4];return dQ(w,function(b,d,e){return dU(c,a,b,d,e)},b)},a7=b3(0),b4=0===ar?a7:b3(1);if(bc(ab,[0]))var
-b5=s;else
+a=a_(b7(d,c,b));return[0,a[2],a[3]]}var
+c=[0,hN,hM,kf,hL,hK,hJ,bt,bt,hI,hH,hG,t,ke,o6,hF,hE,a_,hD,b9,hC,hB,hA,hz,bt,bt,hy,hx];function
+d(b,d,e){return dX(c,a,b,d,e)}return dg(nd(u,[0,hN,hM,bu,hL,hK,hJ,bt,bt,hI,hH,hG,t,ke,o6,hF,hE,kd,hD,kc,hC,hB,hA,hz,bt,bt,hy,hx]),d,b)},a$=b_(0),b$=0===au?a$:b_(1);if(a0(ad,[0]))var
+ca=t;else
 var
-cP=ab.length-1,cQ=co?2:1,b5=cc(cp,ca(u(cQ,cP)));var
-b7=function(a){return a==a6?0:[0,_(a)]},cL=a[6],cM=bu(function(l,e){if(0===e[17]){var
-q=b(cq,l),d=function(f){var
-L=f?e[16]:e[15],R=0;if(L){var
-h=L[1],D=h[1]-1|0,C=0,$=0;if(D<0)var
-F=C;else{var
-j=$,H=C;for(;;){var
-J=0<=b(h[2],j)?1:H,aa=j+1|0;if(D!==j){var
-j=aa,H=J;continue}var
-F=J;break}}if(F){var
-o=a[1],u=A(0,am),w=t[4],V=w?w[1]:bj(It),z=h[1]-1|0,W=0;if(!(z<0)){var
-i=W;for(;;){var
-Y=t[5].length-1;X(b(h[2],i)<Y?1:0,Is);var
-_=i+1|0;if(z!==i){var
-i=_;continue}break}}var
-s=[0,function(R,Q,P){var
-w=b(o[5][2],Q)+P|0,j=b(h[2],w);if(0<=j){var
-l=n(cf(t[1]),y),q=[0,0],z=bI(o[6],w),A=z[1],C=z[2]-1|0;if(C<A)var
-D=y;else{var
-a=A,r=y;for(;;){var
-J=b(o[7][2],a),L=c(R,J)[1+J],d=f?L:K(L);if(0!==B(d)){var
-e=b(ag[2],a),M=U(u,e);if(M)var
-i=M[1];else{var
-ab=c(N,e)[1+e],O=cB(t[1],ab);av(u,e,O);var
-i=O}var
-Y=v(r,g(d,i[2])),_=i[1];p(function(h){return function(a,b){var
-d=0!==B(b)?1:0;if(d){var
-f=g(h,b);l[1+a]=v(c(l,a)[1+a],f);var
+cZ=ad.length-1,c1=cy?2:1,ca=ci(cz,cg(r(c1,cZ)));var
+cb=function(a){return a==ba?0:[0,aa(a)]},cW=a[9],cX=bA(function(l,e){if(0===e[17]){var
+r=b(cA,l),d=function(f){var
+I=f?e[16]:e[15],Q=0;if(I){var
+h=I[1],B=h[1]-1|0,A=0,_=0;if(B<0)var
+C=A;else{var
+j=_,E=A;for(;;){var
+F=0<=b(h[2],j)?1:E,$=j+1|0;if(B!==j){var
+j=$,E=F;continue}var
+C=F;break}}if(C){var
+p=a[4],v=z(0,al),t=q[4],T=t?t[1]:bm(JD),u=h[1]-1|0,V=0;if(!(u<0)){var
+i=V;for(;;){var
+W=q[5].length-1;Y(b(h[2],i)<W?1:0,JC);var
+Z=i+1|0;if(u!==i){var
+i=Z;continue}break}}var
+s=[0,function(S,R,Q){var
+z=b(p[5][2],R)+Q|0,l=b(h[2],z);if(0<=l){var
+r=m(ck(q[1]),y),s=[0,0],A=aV(p[6],z),B=A[1],C=A[2]-1|0;if(C<B)var
+E=y;else{var
+d=B,t=y;for(;;){var
+K=b(p[7][2],d),M=c(S,K)[1+K],e=f?M:L(M);if(0!==D(e)){var
+_=b(a[3],d),i=b(ai[2],_),N=U(v,i);if(N)var
+j=N[1];else{var
+ad=c(P,i)[1+i],O=cC(q[1],ad);av(v,i,O);var
+j=O}var
+$=w(t,g(e,j[2])),aa=j[1];o(function(h){return function(a,b){var
+d=0!==D(b)?1:0;if(d){var
+f=g(h,b);r[1+a]=w(c(r,a)[1+a],f);var
 e=0}else
 var
-e=d;return e}}(d),_);var
-$=i[3];x(function(e){return function(a){var
-b=a[1];if(1-eO(b))Z(Ir);var
-c=q[1],d=a[2];q[1]=[0,[0,K(g(e,eN(b))),d],c];return 0}}(d),$);var
-s=Y}else
+e=d;return e}}(e),aa);var
+ab=j[3];x(function(e){return function(a){var
+b=a[1];if(1-eT(b))X(JB);var
+c=s[1],d=a[2];s[1]=[0,[0,L(g(e,eS(b))),d],c];return 0}}(e),ab);var
+u=$}else
 var
-s=r;var
-aa=a+1|0;if(C!==a){var
-a=aa,r=s;continue}var
-D=s;break}}var
-F=ds([0,hj],V,l,c(t[5],j)[1+j]),H=oN(1,v(D,F[1])),S=k(cJ,q[1]),T=F[2],W=ay(k(function(c){var
-a=c[2],d=G(a),e=E===d?a[1]:m===d?I(a):a,f=b(bL,e);return[0,c[1],f]},T),S),X=f?H:K(H);return[0,[0,X,W]]}return 0}];R=1}}if(!R)var
+u=t;var
+ac=d+1|0;if(C!==d){var
+d=ac,t=u;continue}var
+E=u;break}}var
+F=ds([0,hl],T,r,c(q[5],l)[1+l]),I=oT(1,w(E,F[1])),V=k(cT,s[1]),W=F[2],Y=aq(k(function(c){var
+a=c[2],d=H(a),e=G===d?a[1]:n===d?J(a):a,f=b(bV,e);return[0,c[1],f]},W),V),Z=f?I:L(I);return[0,[0,Z,Y]]}return 0}];Q=1}}if(!Q)var
 s=0;var
-ab=f?b4:a7,M=oQ([0,a,ab,e,q,f,s]),ac=M[1];function
-O(c,b,a){return aQ(S(ac,c,b,a),0)}if(0!==s){var
-T=0;if(0===dl(a[2])&&0===a[2][5]){var
-P=r[1]-1|0,ad=0;if(!(P<0)){var
-d=ad;for(;;){var
-af=b(r[5][2],d),Q=(b(r[5][2],d+1|0)-af|0)-1|0,ae=0;if(!(Q<0)){var
-l=ae;for(;;){O(0,d,l);var
-ai=l+1|0;if(Q!==l){var
-l=ai;continue}break}}var
-ah=d+1|0;if(P!==d){var
-d=ah;continue}break}}}else
-T=1;if(T){var
-aj=t[4];bt(function(a){var
-c=a[3];return aZ(function(d){var
-a=d[3],c=G(a),e=E===c?a[1]:m===c?I(a):a;b(bL,e);return 0},c)},aj)}}return[0,O,M[2]]},f=d(0),h=f[2],i=d(1),j=i[2];oR(a,e,a7,b4,q,h,j);return[0,[0,q,h,j,f[1],i[1]]]}return 0},cL),cO=a[6];return bu(function(at,j){function
-au(a){return e$(ae(cM,a))}var
-ax=j[17];if(ax)var
-aA=ax[1],ba=[0,au(aA[2])],L=ba,aB=aA[1];else
+aa=f?b$:a$,K=oW([0,a,aa,e,r,f,s]),ab=K[1];function
+M(c,b,a){return aR(S(ab,c,b,a),0)}if(0!==s){var
+R=0;if(0===dl(a[5])&&0===a[5][5]){var
+N=a[4][1]-1|0,ac=0;if(!(N<0)){var
+d=ac;for(;;){var
+ae=b(a[4][5][2],d),O=(b(a[4][5][2],d+1|0)-ae|0)-1|0,ad=0;if(!(O<0)){var
+l=ad;for(;;){M(0,d,l);var
+ag=l+1|0;if(O!==l){var
+l=ag;continue}break}}var
+af=d+1|0;if(N!==d){var
+d=af;continue}break}}}else
+R=1;if(R){var
+ah=q[4];bz(function(a){var
+c=a[3];return a3(function(d){var
+a=d[3],c=H(a),e=G===c?a[1]:n===c?J(a):a;b(bV,e);return 0},c)},ah)}}return[0,M,K[2]]},f=d(0),h=f[2],i=d(1),j=i[2];oX(a,e,a$,b$,r,h,j);return[0,[0,r,h,j,f[1],i[1]]]}return 0},cW),cY=a[9];return bA(function(aw,j){function
+ax(a){return fb(ae(cX,a))}var
+az=j[17];if(az)var
+aA=az[1],a$=[0,ax(aA[2])],I=a$,aC=aA[1];else
 var
-L=0,aB=at;var
-r=au(aB),F=aQ(L,r),aC=0!==j[17]?1:0;if(aC)var
-aH=cs(j[3]),bb=aH?cs(j[4]):aH,aJ=1-bb;else
+I=0,aC=aw;var
+v=ax(aC),E=aR(I,v),aD=0!==j[17]?1:0;if(aD)var
+aI=cu(j[3]),bb=aI?cu(j[4]):aI,aJ=1-bb;else
 var
-aJ=aC;if(aJ)Z(IY);var
-be=o[5],aK=c_(function(a){return a[1]===at?1:0},be);if(aK){var
-bg=0===L?[0,r,0]:[0,r,[0,F,0]],Q=k(function(a){return[0,a[1],a[2],a[3]]},bg),bh=aK[1][2],aS=0!==dl(a[2])?1:0,aU=aS||(0<a[2][5]?1:0);if(aU)Z(Io);var
-aW=aQ(a[2][7],1.),X=k(function(L){var
-v=L[3],aj=L[2],al=w[1],aG=L[1];function
-ao(d){var
-e=b(w[2],d),g=aG[3],a=g?f(g[1],0,d):Z(Il);if(typeof
+aJ=aD;if(aJ)X(J7);var
+bd=p[5],aK=c$(function(a){return a[1]===aw?1:0},bd);if(aK){var
+be=0===I?[0,v,0]:[0,v,[0,E,0]],M=k(function(a){return[0,a[1],a[2],a[3]]},be),bg=aK[1][2],aT=0!==dl(a[5])?1:0,aU=aT||(0<a[5][5]?1:0);if(aU)X(Jy);var
+aV=aR(a[5][7],1.),Y=k(function(L){var
+w=L[3],aj=L[2],ak=u[1],aG=L[1];function
+an(d){var
+e=b(u[2],d),g=aG[3],a=g?f(g[1],0,d):X(Jv);if(typeof
 a==="number")var
-c=Z(Ii);else
+c=X(Js);else
 if(0===a[0])var
 c=[0,[0,1.,ae(e,a[1])],0];else
 var
-h=go(k(M,a[1]),e),c=b(aY(function(a){return 0.<a[1]?1:0}),h);return H(function(d,c){var
+h=gr(k(O,a[1]),e),c=b(aQ(function(a){return 0.<a[1]?1:0}),h);return F(function(d,c){var
 e=c[2],f=c[1],a=e[1];if(a){var
 g=a[1],h=0;if(g[2]||a[2])h=1;else
 var
-b=M(g[1]);if(h)var
-b=Z(Ik)}else
+b=O(g[1]);if(h)var
+b=X(Ju)}else
 var
 b=0.;var
-i=d[2],j=e[2],l=ay(k(function(a){return[0,f*aW,a[2],a[1]]},j),i);return[0,d[1]+f*b,l]},Ij,c)}var
-aH=al[2],E=A(0,am),_=A(0,am),o=dI(0),ax=0,az=0;function
+i=d[2],j=e[2],l=aq(k(function(a){return[0,f*aV,a[2],a[1]]},j),i);return[0,d[1]+f*b,l]},Jt,c)}var
+aI=ak[2],E=z(0,al),_=z(0,al),p=dL(0),ay=0,az=0;function
 $(a){var
-e=0===ey(al,0,a)?1:0;if(e){var
-g=1-b(v[2],a);if(g)var
-h=f(v[1],0,a),c=1-dM(f(aj[1],0,a),h);else
+e=0===eF(ak,0,a)?1:0;if(e){var
+g=1-b(w[2],a);if(g)var
+h=f(w[1],0,a),c=1-dP(f(aj[1],0,a),h);else
 var
 c=g}else
 var
 c=e;var
-d=c?1-aI(_,a):c;return d?(av(_,a,0),ct([0,a,[0,ao(a)[2]]],o)):d}$(aH);var
-r=az,q=ax;for(;;){if(mm(o)){var
-F=O(ak(q)),d=F.length-1,G=A(0,am),I=[0,0],J=h(ao,F),aA=aO(J),s=O(bd(function(a){return a[2]},aA)),aB=aO(s),aa=O(bn(l9,k(function(a){return a[2]},aB))),ab=A(0,am);p(function(b,a){return av(ab,a,b)},aa);var
-j=n(d+1|0,0);p(function(a,d){var
+d=c?1-aH(_,a):c;return d?(av(_,a,0),cv([0,a,[0,an(a)[2]]],p)):d}$(aI);var
+s=az,q=ay;for(;;){if(mj(p)){var
+G=N(ao(q)),d=G.length-1,H=z(0,al),I=[0,0],J=h(an,G),aA=aL(J),t=N(bi(function(a){return a[2]},aA)),aB=aL(t),aa=N(bj(l6,k(function(a){return a[2]},aB))),ab=z(0,al);o(function(b,a){return av(ab,a,b)},aa);var
+j=m(d+1|0,0);o(function(a,d){var
 e=C(d[2]),b=a+1|0,f=c(j,a)[1+a]+e|0;c(j,b)[1+b]=f;return 0},J);var
-t=h(function(i){var
+v=h(function(i){var
 a=i[3],c=U(E,a);if(c)return c[1];var
-e=U(G,a);if(e)return e[1];var
-g=d+G[1]|0;av(G,a,g);var
-j=I[1];if(b(v[2],a))var
-h=bj(Im);else
+e=U(H,a);if(e)return e[1];var
+g=d+H[1]|0;av(H,a,g);var
+j=I[1];if(b(w[2],a))var
+h=bm(Jw);else
 var
-k=M(f(v[1],0,a)),h=[0,M(f(aj[1],0,a)),k];I[1]=[0,h,j];return g},s),ac=O(ak(I[1])),Q=function(a){return A(0,8)},i=l(d,Q),m=l(d,Q),y=[0,0],z=function(a,b){var
+k=O(f(w[1],0,a)),h=[0,O(f(aj[1],0,a)),k];I[1]=[0,h,j];return g},t),ac=N(ao(I[1])),Q=function(a){return z(0,8)},i=l(d,Q),n=l(d,Q),y=[0,0],B=function(a,b){var
 e=U(c(i,a)[1+a],b);if(e)return e[1];var
-d=y[1];y[1]++;W(c(i,a)[1+a],b,d);W(c(m,b)[1+b],a,d);return d},R=l(d,function(a){return z(a,a)}),S=n(t.length-1,-1),T=d-1|0,ap=0;if(!(T<0)){var
+d=y[1];y[1]++;W(c(i,a)[1+a],b,d);W(c(n,b)[1+b],a,d);return d},R=l(d,function(a){return B(a,a)}),S=m(v.length-1,-1),T=d-1|0,ap=0;if(!(T<0)){var
 g=ap;for(;;){var
-V=c(j,g)[1+g],X=g+1|0,Y=c(j,X)[1+X]-1|0;if(!(Y<V)){var
-a=V;for(;;){if(c(t,a)[1+a]<d){var
-au=z(g,c(t,a)[1+a]);c(S,a)[1+a]=au}var
-aw=a+1|0;if(Y!==a){var
-a=aw;continue}break}}var
-at=g+1|0;if(T!==g){var
-g=at;continue}break}}var
-B=function(a){var
-b=c(m,a)[1+a][1];return[0,u(c(i,a)[1+a][1],b),a]},aq=D(d,B),e=[0,b(fO[37],aq)],ar=l(d,function(t){var
-j=b(fO[24],e[1]),a=j[2];e[1]=f(fO[6],j,e[1]);function
+V=c(j,g)[1+g],Y=g+1|0,Z=c(j,Y)[1+Y]-1|0;if(!(Z<V)){var
+a=V;for(;;){if(c(v,a)[1+a]<d){var
+aw=B(g,c(v,a)[1+a]);c(S,a)[1+a]=aw}var
+ax=a+1|0;if(Z!==a){var
+a=ax;continue}break}}var
+au=g+1|0;if(T!==g){var
+g=au;continue}break}}var
+D=function(a){var
+b=c(n,a)[1+a][1];return[0,r(c(i,a)[1+a][1],b),a]},ar=A(d,D),e=[0,b(fU[37],ar)],as=l(d,function(t){var
+j=b(fU[24],e[1]),a=j[2];e[1]=f(fU[6],j,e[1]);function
 k(c){var
-d=aT(an,eg(gx(c)));return O(b(aY(function(b){return b[1]!==a?1:0}),d))}var
-d=k(c(m,a)[1+a]),g=k(c(i,a)[1+a]),n=aO(h(function(a){return a[1]},g)),l=bn(l9,ay(aO(h(function(a){return a[1]},d)),n));x(function(a){var
-b=e[1],c=B(a);e[1]=f(fO[6],c,b);return 0},l);aZ(function(d){var
-b=d[1];return dc(c(m,b)[1+b],a)},g);aZ(function(d){var
+d=aW(am,eo(gA(c)));return N(b(aQ(function(b){return b[1]!==a?1:0}),d))}var
+d=k(c(n,a)[1+a]),g=k(c(i,a)[1+a]),m=aL(h(function(a){return a[1]},g)),l=bj(l6,aq(aL(h(function(a){return a[1]},d)),m));x(function(a){var
+b=e[1],c=D(a);e[1]=f(fU[6],c,b);return 0},l);a3(function(d){var
+b=d[1];return dc(c(n,b)[1+b],a)},g);a3(function(d){var
 b=d[1];return dc(c(i,b)[1+b],a)},d);var
-o=rw(aO(h(function(a){var
-b=a[1];return h(function(a){return z(b,a[1])},g)},d)));x(function(a){var
-b=e[1],c=B(a);e[1]=f(fO[4],c,b);return 0},l);var
-p=h(function(a){return a[2]},g),q=h(function(a){return a[1]},g),r=h(function(a){return a[2]},d),s=h(function(a){return a[1]},d);return[0,a,c(R,a)[1+a],s,r,q,p,o]}),as=[0,ar,y[1],R,S],aC=h(function(a){return ai(ab,a[2])},s),aD=h(function(a){return a[1]},s),aE=h(function(a){return a[2]},ac),aF=h(function(a){return a[1]},ac);return[0,F,E,aa,h(function(a){return a[1]},J),aF,aE,j,aD,aC,t,as]}var
-N=o[1];if(N){var
-P=N[1],ad=P[2],af=P[1],K=ad[1];if(K){ad[1]=K[2];$(K[1][3]);var
-ah=r,ag=q}else{ml(o);av(E,af,r);var
-ah=r+1|0,ag=[0,af,q]}var
-r=ah,q=ag;continue}throw mk}},Q),af=a[1][4],ac=1<C(Q)?1:0,ag=bo?ac?[0,[0,-j[4]],[0,-j[3]]]:[0,[0,1.-j[4]],[0,1.-j[3]]]:[0,[0,j[3]],[0,j[4]]],ah=function(a){function
+o=lu(aL(h(function(a){var
+b=a[1];return h(function(a){return B(b,a[1])},g)},d)));x(function(a){var
+b=e[1],c=D(a);e[1]=f(fU[4],c,b);return 0},l);var
+p=h(function(a){return a[2]},g),q=h(function(a){return a[1]},g),r=h(function(a){return a[2]},d),s=h(function(a){return a[1]},d);return[0,a,c(R,a)[1+a],s,r,q,p,o]}),at=[0,as,y[1],R,S],aC=h(function(a){return ah(ab,a[2])},t),aD=h(function(a){return a[1]},t),aE=h(function(a){return a[2]},ac),aF=h(function(a){return a[1]},ac);return[0,G,E,aa,h(function(a){return a[1]},J),aF,aE,j,aD,aC,v,at]}var
+M=p[1];if(M){var
+P=M[1],ad=P[2],af=P[1],K=ad[1];if(K){ad[1]=K[2];$(K[1][3]);var
+ai=s,ag=q}else{mi(p);av(E,af,s);var
+ai=s+1|0,ag=[0,af,q]}var
+s=ai,q=ag;continue}throw mh}},M),af=a[4][4],ac=1<C(M)?1:0,ag=bs?ac?[0,[0,-j[4]],[0,-j[3]]]:[0,[0,1.-j[4]],[0,1.-j[3]]]:[0,[0,j[3]],[0,j[4]]],ai=function(a){function
 b(c,b){var
-a=ae(Q,c),d=0,e=b?a[3]:a[2];return f(e[1],d,af)}if(ac){var
-c=b(1,1-a);return q(b(0,a),c)}return b(0,a)},ao=t[4],R=ao?ao[1]:bj(Iq),ap=cf(i),a0=bn(an,aO(bh)),a1=b(aY(function(c){var
-a=c[1],b=7!==a?1:0,d=b?2!==a?1:0:b;return d}),a0),a2=bO(R[3],2*ap|0,R[3].length-1-(2*ap|0)|0),bX=bf(a2,O(k(t[7],a1))),b3=function(d){function
+a=ae(M,c),d=0,e=b?a[3]:a[2];return f(e[1],d,af)}if(ac){var
+c=b(1,1-a);return s(b(0,a),c)}return b(0,a)},aj=q[4],Q=aj?aj[1]:bm(JA),ar=ck(i),aX=bj(am,aL(bg)),aZ=b(aQ(function(c){var
+a=c[1],b=7!==a?1:0,d=b?2!==a?1:0:b;return d}),aX),a1=bU(Q[3],2*ar|0,Q[3].length-1-(2*ar|0)|0),bV=bc(a1,N(k(q[7],aZ))),bW=function(d){function
 a(a){var
-b=c(i[8],a)[1+a],e=b[1]===b[2]?[0,0,4,1,2]:[0,0,1,2,3];return h(function(b){return om(i,d,a,b)},e)}return rw(D(i[8].length-1,a))},aF=bn(aL,bd(function(a){return aO(a[3])},X)),a3=k(function(i){var
-r=oX(function(j){var
+b=c(i[8],a)[1+a],e=b[1]===b[2]?[0,0,4,1,2]:[0,0,1,2,3];return h(function(b){return os(i,d,a,b)},e)}return lu(A(i[8].length-1,a))},aF=bj(aN,bi(function(a){return aL(a[3])},Y)),a4=k(function(i){var
+s=o3(function(j){var
 a=i[1][3];if(a){var
-l=f(a[1],0,j),m=nE(l,b(w[2],j)),c=k(function(b){var
+l=f(a[1],0,j),m=nG(l,b(u[2],j)),c=k(function(b){var
 c=b[1],a=b[2][1],f=0;if(a){var
 d=a[1];if(!d[2]&&!a[2]){var
 e=g(c,d[1]);f=1}}if(!f)var
-e=y;return[0,g(c,w[1][10]),e]},m),d=H(function(b,a){return mO(b,a[1][2])},e,c),h=function(a){return g(z(d),a)};return[0,d,k(function(a){var
-b=h(a[2]);return[0,h(a[1])[1],b]},c)]}throw[0,ad,In]});return function(j,h,s,a){var
-t=i[3],v=i[2],w=h[1].length-1,n=z(j[6]),e=cm(a[2].length-1,a[1].length-1);function
+e=y;return[0,g(c,u[1][10]),e]},m),d=F(function(b,a){return mM(b,a[1][2])},e,c),h=function(a){return g(B(d),a)};return[0,d,k(function(a){var
+b=h(a[2]);return[0,h(a[1])[1],b]},c)]}throw[0,_,Jx]});return function(j,h,t,a){var
+u=i[3],v=i[2],w=h[1].length-1,m=B(j[6]),e=bF(a[2].length-1,a[1].length-1);function
 o(a){var
-b=a[2],c=a[1],d=s?eb:e9;return d(c,b)}var
-x=g(n,z(j[5])),y=eu(j[6]);function
-p(b,a){return gg(a*y/b)}function
-q(c,b,a){return D(e,function(e){return p(c,d(b,a+e|0))})}var
-A=l(w,function(b){return[m,function(g){var
-c=q(4.,a[2],u(b,e)),f=bu(function(d,c){return[0,c,q(kV,a[3],u(u(b,e)+d|0,e))]},c);return[0,p(1.,d(a[1],b)),f]}]}),B=_(a[5]);function
-C(b){var
-c=ai(h[2],b);return gg(Math.ceil(br(d(a[4],c),30)))}function
-F(a){var
-c=b(r,a)[2];return k(function(a){var
+b=a[2],c=a[1],d=t?ej:e$;return d(c,b)}var
+x=g(m,B(j[5])),y=eC(j[6]);function
+p(b,a){return gj(a*y/b)}function
+q(c,b,a){return A(e,function(e){return p(c,d(b,a+e|0))})}var
+z=l(w,function(b){return[n,function(g){var
+c=q(4.,a[2],r(b,e)),f=bA(function(d,c){return[0,c,q(kV,a[3],r(r(b,e)+d|0,e))]},c);return[0,p(1.,d(a[1],b)),f]}]}),C=aa(a[5]);function
+D(b){var
+c=ah(h[2],b);return gj(Math.ceil(bx(d(a[4],c),30)))}function
+E(a){var
+c=b(s,a)[2];return k(function(a){var
 b=o(g(x,a[2]));return[0,a[1],b]},c)}function
-H(a){return b(r,a)[1]}var
-J=oX(function(a){var
-b=0,c=s?t:v;return o(g(n,f(c[1],b,a)))});function
+F(a){return b(s,a)[1]}var
+I=o3(function(a){var
+b=0,c=t?u:v;return o(g(m,f(c[1],b,a)))});function
 K(e){var
-b=ai(h[2],e),a=c(A,b)[1+b],d=G(a);return E===d?a[1]:m===d?I(a):a}var
-L=h[2];return[0,function(a){return aI(L,a)},K,J,H,F,C,B]}},Q),a8=bu(function(b,a){var
-c=0===b?1:-1;return[0,a,c]},X),ar=function(w){var
-t=w?ag[2]:ag[1],a=t[1],r=0;if(cs(a)){if(w)var
-F=_(a),j=cb(ah(w),F);else
+b=ah(h[2],e),a=c(z,b)[1+b],d=H(a);return G===d?a[1]:n===d?J(a):a}var
+L=h[2];return[0,function(a){return aH(L,a)},K,I,F,E,D,C]}},M),a8=bA(function(b,a){var
+c=0===b?1:-1;return[0,a,c]},Y),as=function(v){var
+u=v?ag[2]:ag[1],a=u[1],q=0;if(cu(a)){if(v)var
+E=aa(a),j=ch(ai(v),E);else
 var
-L=_(a),j=bF(ah(w),L);if(j){var
-o=[0,a];r=1}}if(!r)var
-o=0;return aG(function(ar){var
-j=R[2],a=cf(i),F=C(i[4]),X=w?dx:1.,ab=A(0,am);x(function(a){var
-b=cB(i,c(N,a)[1+a]),d=b[3]?Z(Ip):[0,b[1],b[2]],e=d[2],f=d[1],g=M(e);return W(ab,a,[0,h(M,f),g,f,e])},aF);var
-a4=k(function(z){var
+I=aa(a),j=bJ(ai(v),I);if(j){var
+p=[0,a];q=1}}if(!q)var
+p=0;return an(function(at){var
+j=Q[2],a=ck(i),E=C(i[4]),Y=v?dy:1.,_=z(0,al);x(function(a){var
+b=cC(i,c(P,a)[1+a]),d=b[3]?X(Jz):[0,b[1],b[2]],e=d[2],f=d[1],g=O(e);return W(_,a,[0,h(O,f),g,f,e])},aF);var
+a5=k(function(z){var
 b=z[1],T=z[2];function
-U(a){return ai(ab,a)[1]}var
-q=b[7],r=b[1].length-1,A=b[10],B=b[9],D=b[8],i=n(r+1|0,0),j=[0,0],l=[0,Ic],m=[0,0],f=[0,0],s=r-1|0,E=h(U,b[3]),F=0;if(!(s<0)){var
+U(a){return ah(_,a)[1]}var
+q=b[7],r=b[1].length-1,A=b[10],B=b[9],D=b[8],i=m(r+1|0,0),j=[0,0],l=[0,Jm],n=[0,0],f=[0,0],s=r-1|0,E=h(U,b[3]),F=0;if(!(s<0)){var
 a=F;for(;;){var
-o=[0,0],t=a+1|0,u=c(q,t)[1+t]-1|0,v=c(q,a)[1+a];if(!(u<v)){var
+p=[0,0],t=a+1|0,u=c(q,t)[1+t]-1|0,v=c(q,a)[1+a];if(!(u<v)){var
 e=u;for(;;){var
-y=c(B,e)[1+e],R=c(E,y)[1+y];p(function(b,e){return function(a,f){var
+y=c(B,e)[1+e],R=c(E,y)[1+y];o(function(b,e){return function(a,f){var
 g=f!=0.?1:0;if(g){var
-i=l7(a,b[1]),j=aQ(gn(a,b[1]),0),k=c(A,e)[1+e];b[1]=[0,[0,a,[0,[0,d(D,e)*f,k],j]],i];var
+i=l4(a,b[1]),j=aR(gq(a,b[1]),0),k=c(A,e)[1+e];b[1]=[0,[0,a,[0,[0,d(D,e)*f,k],j]],i];var
 h=0}else
 var
-h=g;return h}}(o,e),R);var
+h=g;return h}}(p,e),R);var
 S=e-1|0;if(v!==e){var
 e=S;continue}break}}var
-L=o[1],M=aT(function(b,a){return aL(b[1],a[1])},L);x(function(a){var
-b=a[2];j[1]=[0,a[1],j[1]];f[1]=b0(b,f[1]);var
-c=C(b);m[1]=m[1]+c|0;l[1]=[0,m[1],l[1]];return 0},M);var
-N=C(o[1]),w=a+1|0,P=c(i,a)[1+a]+N|0;c(i,w)[1+w]=P;var
+L=p[1],M=aW(function(b,a){return aN(b[1],a[1])},L);x(function(a){var
+b=a[2];j[1]=[0,a[1],j[1]];f[1]=bS(b,f[1]);var
+c=C(b);n[1]=n[1]+c|0;l[1]=[0,n[1],l[1]];return 0},M);var
+O=C(p[1]),w=a+1|0,P=c(i,a)[1+a]+O|0;c(i,w)[1+w]=P;var
 Q=a+1|0;if(s!==a){var
 a=Q;continue}break}}function
-g(a){return O(ak(a))}var
-G=f[1],H=g(k(function(a){return a[2]},G)),I=f[1],J=g(k(function(a){return a[1]},I)),K=g(l[1]);return[0,b,[0,i,g(j[1]),K,J,H],T]},a8),a5=l(a,function(b){return l(a,function(a){return a===b?1.:0.})});function
-ac(a){return ai(a[1][2],af)}var
-ap=[0,0],Q=l(a,function(a){var
-b=c(j[1],a)[1+a];return M(q(c(j[2],a)[1+a],b))});function
-a7(u,f,o,t,k,g,p,s,q){function
+g(a){return N(ao(a))}var
+G=f[1],H=g(k(function(a){return a[2]},G)),I=f[1],J=g(k(function(a){return a[1]},I)),K=g(l[1]);return[0,b,[0,i,g(j[1]),K,J,H],T]},a8),a6=l(a,function(b){return l(a,function(a){return a===b?1.:0.})});function
+ac(a){return ah(a[1][2],af)}var
+ar=[0,0],M=l(a,function(a){var
+b=c(j[1],a)[1+a];return O(s(c(j[2],a)[1+a],b))});function
+a7(u,f,o,t,k,g,p,s,r){function
 v(b){var
-a=fN(0,f,b);if(0===a[0])return[0,a[1],a[2]];throw bK}var
-i=[0,[0,k,0]],j=[0,0],e=[m,function(x){var
-m=jZ(h(function(a){return c(f[1],a)[1+a]},g));function
+a=fT(0,f,b);if(0===a[0])return[0,a[1],a[2]];throw bN}var
+i=[0,[0,k,0]],j=[0,0],e=[n,function(x){var
+n=j9(h(function(a){return c(f[1],a)[1+a]},g));function
 e(b){var
-e=c(g,b)[1+b],n=c(f[1],e)[1+e],j=v(h(function(a){return-a},n))[1];i[1]=[0,j,i[1]];var
-k=g[1+b],p=bJ(c(f[1],k)[1+k],j),q=aa(c3,d(f[2],g[1+b])-p);return l(a,function(a){var
-e=d(o,a);return-d(c(m,a)[1+a],b)*q*e})}var
-w=b(p,k);return r(u,f,o,t,j,s,q,l(a,e),w,n(a,g))}],w=[0,[0,g,i]];function
+e=c(g,b)[1+b],m=c(f[1],e)[1+e],j=v(h(function(a){return-a},m))[1];i[1]=[0,j,i[1]];var
+k=g[1+b],p=bM(c(f[1],k)[1+k],j),q=$(c3,d(f[2],g[1+b])-p);return l(a,function(a){var
+e=d(o,a);return-d(c(n,a)[1+a],b)*q*e})}var
+w=b(p,k);return q(u,f,o,t,j,s,r,l(a,e),w,m(a,g))}],w=[0,[0,g,i]];function
 x(l){var
 a=l;for(;;){if(a){var
 e=a[1];if(a[2]){try{var
-h=0,c=b(e,0);h=1}catch(a){a=aX(a);if(a!==bK&&a!==bU)throw a;var
+h=0,c=b(e,0);h=1}catch(a){a=a2(a);if(a!==bN&&a!==b0)throw a;var
 o=a}if(h){if(0===c[0])return c;var
 f=c[1],i=0;if(!(f[1]<0.)){var
 d=j[1];if(d)var
-m=d[1],g=mg(function(b,a){return Math.abs(b-a)<bz?1:0},m,k);else
+m=d[1],g=md(function(b,a){return Math.abs(b-a)<bD?1:0},m,k);else
 var
 g=d;if(!g)i=1}if(!i)return[1,[0,f[2],j[1]]]}var
 a=a[2];continue}var
-n=b(e,0);return st(function(a){return[0,a[2],j[1]]},n)}throw bK}}var
+n=b(e,0);return sP(function(a){return[0,a[2],j[1]]},n)}throw bN}}var
 y=0,z=[0,function(n){var
 e=b(p,k),c=l(a,function(c){function
 f(g){var
 e=v(l(a,function(a){return a===c?g:0.})),f=e[1];i[1]=[0,f,i[1]];var
 h=e[2];return[0,d(b(p,f),c),h]}var
-g=f(1.),h=g[1],j=f(dx),k=j[1],m=aa(c3*d(o,c),h-k);return d(e,c)-k<=h-d(e,c)?[0,j,m]:[0,g,-m]}),g=P(function(c,b){var
-d=b[2];return l(a,function(a){return a===c?d:0.})},c),m=h(function(a){return a[1][2]},c);return b(r(u,f,o,t,j,s,q,g,h(function(a){return a[1][1]},c),m),w)},y],A=[0,function(d){var
-a=G(e),c=E===a?e[1]:m===a?I(e):e;return b(c,w)},z];return x([0,function(f){var
-a=G(e),c=0,d=E===a?e[1]:m===a?I(e):e;return b(d,c)},A])}function
-aq(b,N){ap[1]++;if(pg<ap[1])Z(Ie);var
-O=fI(i,b,bf(bX,b3(b))),ag=h(M,b[1]),a6=b[1],o=P(function(a,d){return aa(bV,M(q(c(b[2],a)[1+a],d)))},a6),a8=O[3],as=h(function(a){var
-j=a[1],e=P(function(b,a){var
-c=d(o,b);return M(a)*c},j),f=[0,a[2]],k=a[1];p(function(a,d){var
-e=g(d,c(b[1],a)[1+a]);f[1]=q(f[1],e);return 0},k);var
-i=aa(bV,Math.sqrt(bJ(e,e))),l=M(f[1])/i;return[0,h(function(a){return a/i},e),l]},a8),a_=h(function(a){return a[2]},as),R=[0,h(function(a){return a[1]},as),a_,a];function
-S(a){return fN(0,R,P(function(b,a){return a*d(o,b)},a))}var
-a$=D(a,function(a){return a}),at=c_(function(a){var
-d=c(b[2],a)[1+a];return cb(c(b[1],a)[1+a],d)},a$);if(at){var
-r=at[1],ba=c(b[2],r)[1+r],au=cT(q(c(b[1],r)[1+r],ba)),T=c(b[4],r)[1+r],av=G(T),bb=0,bd=E===av?T[1]:m===av?I(T):T,U=c(b[3],r)[1+r],aw=G(U),be=[0,[0,au,bd],bb],bg=E===aw?U[1]:m===aw?I(U):U,bh=Y(a9);return[1,N,az(i[1],0,bh,[0,[0,au,bg],be])]}function
+g=f(1.),h=g[1],j=f(dy),k=j[1],m=$(c3*d(o,c),h-k);return d(e,c)-k<=h-d(e,c)?[0,j,m]:[0,g,-m]}),g=R(function(c,b){var
+d=b[2];return l(a,function(a){return a===c?d:0.})},c),m=h(function(a){return a[1][2]},c);return b(q(u,f,o,t,j,s,r,g,h(function(a){return a[1][1]},c),m),w)},y],A=[0,function(d){var
+a=H(e),c=G===a?e[1]:n===a?J(e):e;return b(c,w)},z];return x([0,function(f){var
+a=H(e),c=0,d=G===a?e[1]:n===a?J(e):e;return b(d,c)},A])}function
+as(b,N){ar[1]++;if(pm<ar[1])X(Jo);var
+P=fO(i,b,bc(bV,bW(b))),ag=h(O,b[1]),a8=b[1],p=R(function(a,d){return $(b1,O(s(c(b[2],a)[1+a],d)))},a8),a9=P[3],aq=h(function(a){var
+j=a[1],e=R(function(b,a){var
+c=d(p,b);return O(a)*c},j),f=[0,a[2]],k=a[1];o(function(a,d){var
+e=g(d,c(b[1],a)[1+a]);f[1]=s(f[1],e);return 0},k);var
+i=$(b1,Math.sqrt(bM(e,e))),l=O(f[1])/i;return[0,h(function(a){return a/i},e),l]},a9),a_=h(function(a){return a[2]},aq),Q=[0,h(function(a){return a[1]},aq),a_,a];function
+S(a){return fT(0,Q,R(function(b,a){return a*d(p,b)},a))}var
+a$=A(a,function(a){return a}),au=c$(function(a){var
+d=c(b[2],a)[1+a];return ch(c(b[1],a)[1+a],d)},a$);if(au){var
+q=au[1],ba=c(b[2],q)[1+q],av=cS(s(c(b[1],q)[1+q],ba)),T=c(b[4],q)[1+q],aw=H(T),bb=0,bd=G===aw?T[1]:n===aw?J(T):T,U=c(b[3],q)[1+q],ax=H(U),be=[0,[0,av,bd],bb],bg=G===ax?U[1]:n===ax?J(U):U,bh=Z(bf);return[1,N,aB(i[1],0,bh,[0,[0,av,bg],be])]}function
 W(y){return k(function(i){var
-q=i[3],z=X*q,r=0<q?w:1-w,b=i[1],A=i[2],g=h(y,b[3]),j=b[1].length-1,e=b[11],k=e[1],a=n(e[2],0.),s=e[3];aZ(function(b){return V(a,b,1.)},s);var
-t=e[4];p(function(f,e){var
+q=i[3],z=Y*q,s=0<q?v:1-v,b=i[1],A=i[2],g=h(y,b[3]),j=b[1].length-1,e=b[11],k=e[1],a=m(e[2],0.),t=e[3];a3(function(b){return V(a,b,1.)},t);var
+u=e[4];o(function(f,e){var
 h=0<=e?1:0;if(h)var
 j=d(g,c(b[9],f)[1+f]),i=V(a,e,d(a,e)-d(b[8],f)*j);else
 var
-i=h;return i},t);aZ(function(f){var
-g=f[6],h=f[4],i=d(a,f[2]),o=f[7];if(1-(d1<i?1:0))throw bU;aZ(function(b){return V(a,b,d(a,b)/i)},g);var
+i=h;return i},u);a3(function(f){var
+g=f[6],h=f[4],i=d(a,f[2]),o=f[7];if(1-(d7<i?1:0))throw b0;a3(function(b){return V(a,b,d(a,b)/i)},g);var
 j=g.length-1,k=h.length-1-1|0,p=0;if(!(k<0)){var
 b=p;for(;;){var
-l=j-1|0,q=d(a,c(h,b)[1+b]),r=0;if(!(l<0)){var
-e=r;for(;;){var
-m=u(b,j)+e|0,n=c(o,m)[1+m],t=q*d(a,c(g,e)[1+e]);V(a,n,d(a,n)-t);var
+l=j-1|0,q=d(a,c(h,b)[1+b]),s=0;if(!(l<0)){var
+e=s;for(;;){var
+m=r(b,j)+e|0,n=c(o,m)[1+m],u=q*d(a,c(g,e)[1+e]);V(a,n,d(a,n)-u);var
 v=e+1|0;if(l!==e){var
 e=v;continue}break}}var
-s=b+1|0;if(k!==b){var
-b=s;continue}break}}return 0},k);function
-l(e,s){var
-f=n(u(j+(b[5].length-1)|0,e),0.);fc(s,0,f,0,u(j,e));function
-m(b,h,g){var
+t=b+1|0;if(k!==b){var
+b=t;continue}break}}return 0},k);function
+l(e,t){var
+f=m(r(j+(b[5].length-1)|0,e),0.);fe(t,0,f,0,r(j,e));function
+n(b,h,g){var
 c=e-1|0,i=0;if(!(c<0)){var
-a=i;for(;;){V(f,u(b,e)+a|0,d(f,u(b,e)+a|0)-h*d(f,u(g,e)+a|0));var
+a=i;for(;;){V(f,r(b,e)+a|0,d(f,r(b,e)+a|0)-h*d(f,r(g,e)+a|0));var
 j=a+1|0;if(c!==a){var
-a=j;continue}break}}return 0}aZ(function(h){var
-j=h[3],i=h[1],k=u(i,e),l=(u(i,e)+e|0)-1|0,o=h[4],p=d(a,h[2]);if(!(l<k)){var
+a=j;continue}break}}return 0}a3(function(h){var
+j=h[3],i=h[1],k=r(i,e),l=(r(i,e)+e|0)-1|0,o=h[4],p=d(a,h[2]);if(!(l<k)){var
 g=k;for(;;){V(f,g,d(f,g)/p);var
-t=g+1|0;if(l!==g){var
-g=t;continue}break}}var
-n=j.length-1-1|0,q=0;if(!(n<0)){var
+u=g+1|0;if(l!==g){var
+g=u;continue}break}}var
+m=j.length-1-1|0,q=0;if(!(m<0)){var
 b=q;for(;;){var
-r=d(a,c(o,b)[1+b]);m(c(j,b)[1+b],r,i);var
-s=b+1|0;if(n!==b){var
-b=s;continue}break}}return 0},k);var
+s=d(a,c(o,b)[1+b]);n(c(j,b)[1+b],s,i);var
+t=b+1|0;if(m!==b){var
+b=t;continue}break}}return 0},k);var
 o=j-1|0;if(!(o<0)){var
 h=o;for(;;){var
-l=c(k,h)[1+h],q=l[5],r=q.length-1-1|0,w=l[6],x=l[1],y=0;if(!(r<0)){var
+l=c(k,h)[1+h],q=l[5],s=q.length-1-1|0,w=l[6],x=l[1],y=0;if(!(s<0)){var
 g=y;for(;;){var
-A=c(q,g)[1+g];m(x,d(a,c(w,g)[1+g]),A);var
-B=g+1|0;if(r!==g){var
+A=c(q,g)[1+g];n(x,d(a,c(w,g)[1+g]),A);var
+B=g+1|0;if(s!==g){var
 g=B;continue}break}}var
 z=h-1|0;if(0!==h){var
 h=z;continue}break}}var
-p=f.length-1-1|0,t=0;if(!(p<0)){var
-i=t;for(;;){if(1-(Math.abs(d(f,i))<1e+200?1:0))throw bU;var
+p=f.length-1-1|0,u=0;if(!(p<0)){var
+i=u;for(;;){if(1-(Math.abs(d(f,i))<1e+200?1:0))throw b0;var
 v=i+1|0;if(p!==i){var
 i=v;continue}break}}return f}var
-m=b[1].length-1,f=r?b[6]:b[5],v=j1(b,1,g,bf(n(m,0.),f)),x=b[4],o=l(1,ei(function(b,a){return b+a},x,v));fc(f,0,o,m,f.length-1);return[0,[0,b,A,r,g,l,o],z]},a4)}function
-ah(c,b){var
-a=ai(ab,b),d=a[2];return bJ(a[1],c)+d}function
-t(a){return P(function(a,b){return d(ag,a)+b*d(o,a)},a)}function
+n=b[1].length-1,f=s?b[6]:b[5],w=j$(b,1,g,bc(m(n,0.),f)),x=b[4],p=l(1,eq(function(b,a){return b+a},x,w));fe(f,0,p,n,f.length-1);return[0,[0,b,A,s,g,l,p],z]},a5)}function
+ai(c,b){var
+a=ah(_,b),d=a[2];return bM(a[1],c)+d}function
+u(a){return R(function(a,b){return d(ag,a)+b*d(p,a)},a)}function
 bi(j,i){var
 f=j,e=i;for(;;){var
 b=S(h(function(a){return-a},f));if(0===b[0]){var
-c=n(a,0.),k=t(b[1]),l=W(function(b){return function(a){return ah(b,a)}}(k));x(function(e){return function(b){var
-c=b[1],f=b[2],g=oT(c,a5),h=u(ac(c),a);return p(function(a,b){return V(e,a,b+f*d(g,h+a|0))},e)}}(c),l);if(0===e)return[0,b,c];var
+c=m(a,0.),k=u(b[1]),l=W(function(b){return function(a){return ai(b,a)}}(k));x(function(e){return function(b){var
+c=b[1],f=b[2],g=oZ(c,a6),h=r(ac(c),a);return o(function(a,b){return V(e,a,b+f*d(g,h+a|0))},e)}}(c),l);if(0===e)return[0,b,c];var
 g=S(h(function(a){return-a},c));if(0===g[0]){var
-m=aT(aL,aO(b[2]));if(bc(aT(aL,aO(g[2])),m))return[0,b,c]}var
+n=aW(aN,aL(b[2]));if(a0(aW(aN,aL(g[2])),n))return[0,b,c]}var
 f=c,e=e-1|0;continue}return[0,b,[0]]}}function
-ax(a){return P(function(b,a){return a/d(Q,b)},a)}function
-ay(j,h,k,b){var
-e=l(F,function(e){var
-b=n(a,0.);V(b,e,1.);var
-c=i[8];p(function(f,a){var
-c=a[2],e=a[1];return V(b,F+f|0,d(b,e)*d(h,c)+d(h,e)*d(b,c))},c);return b}),g=l(F,function(a){var
-f=pJ/d(Q,a),g=Math.abs(bJ(j,c(e,a)[1+a]))+f;return c3*d(b,a)*g});p(function(c,a){function
+ay(a){return R(function(b,a){return a/d(M,b)},a)}function
+az(j,h,k,b){var
+e=l(E,function(e){var
+b=m(a,0.);V(b,e,1.);var
+c=i[8];o(function(f,a){var
+c=a[2],e=a[1];return V(b,E+f|0,d(b,e)*d(h,c)+d(h,e)*d(b,c))},c);return b}),g=l(E,function(a){var
+f=pT/d(M,a),g=Math.abs(bM(j,c(e,a)[1+a]))+f;return c3*d(b,a)*g});o(function(c,a){function
 h(a){return V(g,c,d(g,c)+d(b,c)*Math.abs(a))}var
-l=i[8];p(function(g,b){var
+l=i[8];o(function(g,b){var
 c=b[2],e=b[1];function
-f(a){return d(o,a)}var
-i=f(e),k=Math.abs(d(a,c))*i,l=f(c);return h(d(j,F+g|0)*rg*(Math.abs(d(a,e))*l+k))},l);return p(function(e,c){var
+f(a){return d(p,a)}var
+i=f(e),k=Math.abs(d(a,c))*i,l=f(c);return h(d(j,E+g|0)*rA*(Math.abs(d(a,e))*l+k))},l);return o(function(e,c){var
 g=f(k,a,c);return h(d(b,e)*g)},e)},e);return g}try{var
-bO=[0,bi(n(a,0.),5)],aj=bO}catch(a){a=aX(a);if(a!==bK&&a!==bU)throw a;var
+bO=[0,bi(m(a,0.),5)],aj=bO}catch(a){a=a2(a);if(a!==bN&&a!==b0)throw a;var
 aj=0}if(aj){var
-aA=aj[1],A=aA[1];if(0===A[0]){var
-aB=aA[2],y=A[1],bk=t(y),bl=function(a){return W(function(b){return ah(a,b)})},L=aD(bk),bP=i[8];p(function(b,a){return V(L,F+b|0,d(L,a[1])*d(L,a[2]))},bP);var
-aV=[0,1],bQ=P(function(a,b){return(b-d(ag,a))/d(o,a)},L),bR=R[1];p(function(c,b){var
-e=d(R[2],c)+c3,a=e<bJ(b,bQ)?1:0,f=a?(aV[1]=0,0):a;return f},bR);var
-aW=aV[1],a0=0;if(aW){try{var
-a1=0,bS=bl(L)}catch(a){a=aX(a);if(a!==bU)throw a;var
-aC=0;a0=1;a1=1}if(!a1)var
-bT=-1e-06*(1.+Math.abs(ar)),aY=H(function(c,a){var
-b=a[1],e=ac(b);return c+a[2]*d(b[6],e)},-X*ar,bS)<bT?1:0}else
+aA=aj[1],B=aA[1];if(0===B[0]){var
+aC=aA[2],y=B[1],bj=u(y),bk=function(a){return W(function(b){return ai(a,b)})},K=aE(bj),bP=i[8];o(function(b,a){return V(K,E+b|0,d(K,a[1])*d(K,a[2]))},bP);var
+aU=[0,1],bQ=R(function(a,b){return(b-d(ag,a))/d(p,a)},K),bR=Q[1];o(function(c,b){var
+e=d(Q[2],c)+c3,a=e<bM(b,bQ)?1:0,f=a?(aU[1]=0,0):a;return f},bR);var
+aV=aU[1],aY=0;if(aV){try{var
+aZ=0,bS=bk(K)}catch(a){a=a2(a);if(a!==b0)throw a;var
+aD=0;aY=1;aZ=1}if(!aZ)var
+bT=-1e-06*(1.+Math.abs(at)),aX=F(function(c,a){var
+b=a[1],e=ac(b);return c+a[2]*d(b[6],e)},-Y*at,bS)<bT?1:0}else
 var
-aY=aW;if(!a0)var
-aC=aY;if(aC)bj(If);var
-bm=t(y),aE=W(function(a){return ah(bm,a)}),bn=bV,aF=H(function(b,a){var
-c=a[1][6];return aR(function(b,a){return aa(b,Math.abs(a))},b,c)},bn,aE),bo=-X*ar,bp=H(function(c,a){var
-b=a[1],e=ac(b);return c+a[2]*d(b[6],e)},bo,aE),bq=gb(aF)[2],br=[0,fb(30,eh(56,26-(Kq(aa(hU,bp/aF))|0)|0)),bq];try{var
-a2=0,an=a7(O,R,o,W,y,A[2],t,N,br);a2=1}catch(a){a=aX(a);if(a!==bK&&a!==bU)throw a;var
-bs=function(b,a){return 0.},bt=t(y),bu=0,$=function(a){return ay(aB,bt,bs,a)},C=bu}if(a2){if(0===an[0])return an[1];var
-aP=an[1],bC=aP[1],bD=t(y),bE=function(a){return ay(aB,bD,bC,a)},bF=aP[2],$=bE,C=aG(function(a){var
-b=t(a);return[0,t(y),b]},bF)}}else{var
-aQ=A[1],ao=c(O[3],aQ)[1+aQ],bG=A[2],aS=ds(0,O,h(K,ao[1]),bG),aU=v(ao[2],aS[1]);if(!(0<=B(aU))){var
-bH=[0,[0,s,ao[3]],aS[2]],bI=k(function(b){var
-a=b[2],c=G(a),d=E===c?a[1]:m===c?I(a):a;return[0,b[1],d]},bH),bL=cT(K(aU)),bM=k(function(a){var
-b=a[2];return[0,g(a[1],bL),b]},bI),bN=Y(a9);return[1,N,az(i[1],0,bN,bM)]}var
-$=ax,C=0}}else
+aX=aV;if(!aY)var
+aD=aX;if(aD)bm(Jp);var
+bl=u(y),aF=W(function(a){return ai(bl,a)}),bn=b1,aG=F(function(b,a){var
+c=a[1][6];return aS(function(b,a){return $(b,Math.abs(a))},b,c)},bn,aF),bo=-Y*at,bp=F(function(c,a){var
+b=a[1],e=ac(b);return c+a[2]*d(b[6],e)},bo,aF),bq=gf(aG)[2],br=[0,fd(30,ep(56,26-(Lz($(h9,bp/aG))|0)|0)),bq];try{var
+a1=0,ao=a7(P,Q,p,W,y,B[2],u,N,br);a1=1}catch(a){a=a2(a);if(a!==bN&&a!==b0)throw a;var
+bs=function(b,a){return 0.},bt=u(y),bu=0,ab=function(a){return az(aC,bt,bs,a)},C=bu}if(a1){if(0===ao[0])return ao[1];var
+aP=ao[1],bB=aP[1],bC=u(y),bE=function(a){return az(aC,bC,bB,a)},bF=aP[2],ab=bE,C=an(function(a){var
+b=u(a);return[0,u(y),b]},bF)}}else{var
+aQ=B[1],ap=c(P[3],aQ)[1+aQ],bG=B[2],aR=ds(0,P,h(L,ap[1]),bG),aT=w(ap[2],aR[1]);if(!(0<=D(aT))){var
+bH=[0,[0,t,ap[3]],aR[2]],bI=k(function(b){var
+a=b[2],c=H(a),d=G===c?a[1]:n===c?J(a):a;return[0,b[1],d]},bH),bJ=cS(L(aT)),bK=k(function(a){var
+b=a[2];return[0,g(a[1],bJ),b]},bI),bL=Z(bf);return[1,N,aB(i[1],0,bL,bK)]}var
+ab=ay,C=0}}else
 var
-$=ax,C=0;var
-ad=l(F,function(b){function
+ab=ay,C=0;var
+ad=l(E,function(b){function
 c(c){return l(a,function(a){return a===b?c:0.})}try{var
-i=0,e=S(c(dx)),f=S(c(1.));i=1}catch(a){a=aX(a);if(a!==bK)throw a}if(i&&0===f[0]){var
+i=0,e=S(c(dy)),f=S(c(1.));i=1}catch(a){a=a2(a);if(a!==bN)throw a}if(i&&0===f[0]){var
 g=f[1];if(0===e[0]){var
-h=e[1];return[0,(d(g,b)-d(h,b))*d(o,b),d(ag,b)+bz*(d(g,b)+d(h,b))*d(o,b)]}}return Ig}),J=h(function(a){return a[1]},ad),ak=[0,-1],aH=[0,0.],bv=$(J);p(function(a,b){var
-c=qF*d(Q,a)<d(J,a)?1:0,e=c?aH[1]<b?1:0:c,f=e?(aH[1]=b,ak[1]=a,0):e;return f},bv);if(ak[1]<0)Z(Ih);var
+h=e[1];return[0,(d(g,b)-d(h,b))*d(p,b),d(ag,b)+bD*(d(g,b)+d(h,b))*d(p,b)]}}return Jq}),I=h(function(a){return a[1]},ad),ak=[0,-1],aH=[0,0.],bv=ab(I);o(function(a,b){var
+c=qV*d(M,a)<d(I,a)?1:0,e=c?aH[1]<b?1:0:c,f=e?(aH[1]=b,ak[1]=a,0):e;return f},bv);if(ak[1]<0)X(Jr);var
 z=ak[1];if(C){var
-aI=C[1],aJ=aI[2],al=aI[1],ae=function(a){return qF*d(Q,a)<d(J,a)?Math.abs(d(aJ,a)-d(al,a))/d(J,a):0.},bw=D(F,function(a){return a}),bx=0,j=H(function(b,a){var
-c=ae(b);return c<ae(a)?a:b},bx,bw),aK=d(al,j)+2.5*(d(aJ,j)-d(al,j)),a3=0;if(!(0.2<ae(j))&&!(ae(j)<0.004)){var
-bB=0.45*d(J,j);if(!(bB<Math.abs(aK-c(ad,j)[1+j][2]))){var
-am=aK,e=j;a3=1}}if(!a3)var
+aI=C[1],aJ=aI[2],al=aI[1],ae=function(a){return qV*d(M,a)<d(I,a)?Math.abs(d(aJ,a)-d(al,a))/d(I,a):0.},bw=A(E,function(a){return a}),bx=0,j=F(function(b,a){var
+c=ae(b);return c<ae(a)?a:b},bx,bw),aK=d(al,j)+2.5*(d(aJ,j)-d(al,j)),a4=0;if(!(0.2<ae(j))&&!(ae(j)<0.004)){var
+bA=0.45*d(I,j);if(!(bA<Math.abs(aK-c(ad,j)[1+j][2]))){var
+am=aK,e=j;a4=1}}if(!a4)var
 am=c(ad,z)[1+z][2],e=z}else
 var
 am=c(ad,z)[1+z][2],e=z;var
-af=_(am);function
+af=aa(am);function
 aM(a,e){var
-c=i[1][1],g=iw(dn(i[1],[10,c],a)),h=aD(b[4]),j=aD(b[3]),k=aD(b[2]),d=[0,aD(b[1]),k,j,h];f(e,d,g);return aq(jK(i,d),[0,[0,c,a],N])}var
-aN=jJ(i,e,af),by=jI(i,e,af),bA=aM(aN,function(a,b){c(a[2],e)[1+e]=af;c(a[4],e)[1+e]=b;return 0});return[2,aN,bA,aM(by,function(a,b){c(a[1],e)[1+e]=af;c(a[3],e)[1+e]=b;return 0})]}function
-r(C,au,Z,be,at,bd,as,aH,aE,bc){var
-bg=1.,bh=20-gb(aR(function(b,a){var
-c=0.;return dH(b,aR(function(b,a){return aa(b,Math.abs(a))},c,a))},bg,aH))[2]|0,ad=fb(as[1],bh);function
-aI(a,b){return br(lO(br(b,a)),-a|0)}function
+c=i[1][1],g=iG(dn(i[1],[10,c],a)),h=aE(b[4]),j=aE(b[3]),k=aE(b[2]),d=[0,aE(b[1]),k,j,h];f(e,d,g);return as(jU(i,d),[0,[0,c,a],N])}var
+aO=jT(i,e,af),by=jS(i,e,af),bz=aM(aO,function(a,b){c(a[2],e)[1+e]=af;c(a[4],e)[1+e]=b;return 0});return[2,aO,bz,aM(by,function(a,b){c(a[1],e)[1+e]=af;c(a[3],e)[1+e]=b;return 0})]}function
+q(C,aw,X,bf,av,be,au,aH,aG,bd){var
+bg=1.,bh=20-gf(aS(function(b,a){var
+c=0.;return dK(b,aS(function(b,a){return $(b,Math.abs(a))},c,a))},bg,aH))[2]|0,ad=fd(au[1],bh);function
+aI(a,b){return bx(lK(bx(b,a)),-a|0)}function
 bi(a){return aI(ad-2|0,1.001*a)}var
-N=h(function(a){return h(bi,a)},aH),ae=h(function(a){return h(_,a)},N),o=l(a,function(b){return l(a,function(a){return c(c(ae,a)[1+a],b)[1+b]})}),r=l(a,function(b){return l(a,function(a){return b===a?s:y})}),a3=a-1|0,bE=0;if(!(a3<0)){var
+M=h(function(a){return h(bi,a)},aH),ae=h(function(a){return h(aa,a)},M),p=l(a,function(b){return l(a,function(a){return c(c(ae,a)[1+a],b)[1+b]})}),q=l(a,function(b){return l(a,function(a){return b===a?t:y})}),a3=a-1|0,bE=0;if(!(a3<0)){var
 j=bE;for(;;){var
-aq=[0,j],a4=j+1|0,a5=a-1|0;if(!(a5<a4)){var
-L=a4;for(;;){var
-bb=aq[1],bP=cu(c(c(o,bb)[1+bb],j)[1+j]);if(cb(cu(c(c(o,L)[1+L],j)[1+j]),bP))aq[1]=L;var
-bQ=L+1|0;if(a5!==L){var
-L=bQ;continue}break}}var
-a7=aq[1];if(0===B(c(c(o,a7)[1+a7],j)[1+j]))throw bK;var
-a8=function(b,f){return function(a){var
+as=[0,j],a4=j+1|0,a5=a-1|0;if(!(a5<a4)){var
+I=a4;for(;;){var
+bb=as[1],bO=cw(c(c(p,bb)[1+bb],j)[1+j]);if(ch(cw(c(c(p,I)[1+I],j)[1+j]),bO))as[1]=I;var
+bP=I+1|0;if(a5!==I){var
+I=bP;continue}break}}var
+a6=as[1];if(0===D(c(c(p,a6)[1+a6],j)[1+j]))throw bN;var
+a7=function(b,f){return function(a){var
 g=c(a,b)[1+b],d=f[1];a[1+b]=c(a,d)[1+d];var
-e=f[1];c(a,e)[1+e]=g;return 0}}(j,aq);a8(o);a8(r);var
-bG=cT(c(c(o,j)[1+j],j)[1+j]),a9=function(a,f){return function(b){var
-d=c(b,a)[1+a],e=0;b[1+a]=h(function(a){return g(f,a)},d);return e}}(j,bG);a9(o);a9(r);var
-a_=a-1|0,bH=0;if(!(a_<0)){var
-t=bH;for(;;){var
-a$=t!==j?1:0,bL=a$?0!==B(c(c(o,t)[1+t],j)[1+j])?1:0:a$;if(bL){var
-bM=c(c(o,t)[1+t],j)[1+j],ba=function(d,b,h){return function(a){var
-e=c(a,b)[1+b],f=0;a[1+b]=P(function(b,e){return q(e,g(h,c(c(a,d)[1+d],b)[1+b]))},e);return f}}(j,t,bM);ba(o);ba(r)}var
-bN=t+1|0;if(a_!==t){var
-t=bN;continue}break}}var
-bI=j+1|0;if(a3!==j){var
-j=bI;continue}break}}function
-Q(b,d){var
-a=[0,y];p(function(b,e){var
-f=g(e,c(d,b)[1+b]);a[1]=v(a[1],f);return 0},b);return a[1]}function
+e=f[1];c(a,e)[1+e]=g;return 0}}(j,as);a7(p);a7(q);var
+bF=cS(c(c(p,j)[1+j],j)[1+j]),a8=function(a,f){return function(b){var
+d=c(b,a)[1+a],e=0;b[1+a]=h(function(a){return g(f,a)},d);return e}}(j,bF);a8(p);a8(q);var
+a9=a-1|0,bG=0;if(!(a9<0)){var
+u=bG;for(;;){var
+a_=u!==j?1:0,bI=a_?0!==D(c(c(p,u)[1+u],j)[1+j])?1:0:a_;if(bI){var
+bK=c(c(p,u)[1+u],j)[1+j],a$=function(d,b,h){return function(a){var
+e=c(a,b)[1+b],f=0;a[1+b]=R(function(b,e){return s(e,g(h,c(c(a,d)[1+d],b)[1+b]))},e);return f}}(j,u,bK);a$(p);a$(q)}var
+bL=u+1|0;if(a9!==u){var
+u=bL;continue}break}}var
+bH=j+1|0;if(a3!==j){var
+j=bH;continue}break}}function
+P(b,d){var
+a=[0,y];o(function(b,e){var
+f=g(e,c(d,b)[1+b]);a[1]=w(a[1],f);return 0},b);return a[1]}function
 aJ(b,a){var
-c=aj(e,b),d=a[2];return b2(eb(aj(a[1],b),d),c)}var
-bj=60;function
-av(a){return aJ(bj,a)}var
-ax=h(function(a){return _(aI(ad,a))},aE),aK=P(function(a,b){var
-d=c(bc,a)[1+a];return ds([0,hj],C,h(K,b),d)},r),bk=_(br(1.,-ad|0)),aM=P(function(a,b){var
-d=Q(b,ax);return v(c(aK,a)[1+a][1],d)},r),bl=P(function(a,b){var
-d=c(aM,a)[1+a];return dN(y,av(aR(function(b,a){return v(b,g(bk,cu(a)))},d,b)))},r),af=dG(function(a){return B(a)<=0?1:0},aM)?ax:P(function(b,d){var
-a=[0,d];p(function(d,e){var
-f=g(e,c(c(ae,d)[1+d],b)[1+b]);a[1]=q(a[1],f);return 0},bl);return aJ(ad,a[1])},ax),aA=l(a,function(a){var
-b=c(r,a)[1+a],e=K(Q(b,af)),h=c(aK,a)[1+a];if(B(q(e,h[1]))<0)throw bK;function
+c=ak(e,b),d=a[2];return b6(ej(ak(a[1],b),d),c)}var
+bk=60;function
+ax(a){return aJ(bk,a)}var
+az=h(function(a){return aa(aI(ad,a))},aG),aK=R(function(a,b){var
+d=c(bd,a)[1+a];return ds([0,hl],C,h(L,b),d)},q),bl=aa(bx(1.,-ad|0)),aM=R(function(a,b){var
+d=P(b,az);return w(c(aK,a)[1+a][1],d)},q),bm=R(function(a,b){var
+d=c(aM,a)[1+a];return dQ(y,ax(aS(function(b,a){return w(b,g(bl,cw(a)))},d,b)))},q),af=dJ(function(a){return D(a)<=0?1:0},aM)?az:R(function(b,d){var
+a=[0,d];o(function(d,e){var
+f=g(e,c(c(ae,d)[1+d],b)[1+b]);a[1]=s(a[1],f);return 0},bm);return aJ(ad,a[1])},az),aA=l(a,function(a){var
+b=c(q,a)[1+a],e=L(P(b,af)),h=c(aK,a)[1+a];if(D(s(e,h[1]))<0)throw bN;function
 j(b,a){var
 c=k(function(b){var
-a=b[2],c=G(a),d=E===c?a[1]:m===c?I(a):a;return[0,b[1],d]},b);return az(C[1][1],0,a,c)}var
-f=dp(i,b,e),o=j(h[2],f),l=fN(0,au,P(function(b,a){var
-c=d(Z,b);return M(a)*c},b));if(0===l[0]){var
-n=ds([0,hj],C,b,l[2]),g=av(v(n[1],e));if(B(g)<0)throw bK;var
-p=$(Y(g),f);return[0,f,g,o,j(n[2],p)]}throw bK}),ag=l(a,function(a){return aR(function(d,b){return v(d,c(b,a)[1+a])},y,r)}),aN=K(Q(ag,af)),aP=fN(0,au,P(function(b,a){var
-c=d(Z,b);return M(a)*c},ag));if(0===aP[0]){var
-aQ=ds([0,hj],C,ag,aP[2]),ah=av(v(aQ[1],aN)),bm=aQ[2],bo=k(function(b){var
-a=b[2],c=G(a),d=E===c?a[1]:m===c?I(a):a;return[0,b[1],d]},bm),bp=q(ah,aN),bq=dp(i,h(K,ag),bp),bs=az(i[1],0,bq,bo),aS=k(function(a){var
-b=ai(ab,a),c=b[3],d=h(function(a){return Q(c,a)},ae),e=Q(c,af);return[0,a,[0,v(b[4],e),d]]},aF),aU=A(0,am);x(function(a){var
-b=M(a[2][1]);return W(aU,a[1],b)},aS);var
-R=function(a){var
-b=a[2];return eb(aj(a[1],2),b)},T=h(function(a){return eu(R(a[2]))/4.},aA),al=eu(R(ah))/4.,aV=fb(0,as[1]-as[2]|0),U=aj(e,aV),aB=br(1.,-aV|0),bu=_(ar),aW=g(z(U),bu),bv=aW[2],bw=aW[1],by=w?e9:eb,aZ=by(bw,bv),bA=b(be,function(a){return ai(aU,a)}),ao=k(function(d){var
-a=d[1],b=N.length-1,g=d[2],c=oT(a,N),e=hs(a[2],N,b,c);return[0,[0,a,N,c,f(a[5],u(b,b),e)],g]},bA),ap=k(function(b){var
-a=b[1];return[0,a[1][6],a[3],a[4],[0],0.]},ao),F=function(c){function
-b(a,b){return gl(function(d,a,c){var
-e=_(f(b,c,ac(a[1][1])));return v(d,g(_(a[2]),e))},a,ao,c)}var
-e=l(a,function(c){return l(a,function(e){return b(y,function(f,b){return d(f[3],u(u(b,a)+c|0,a)+e|0)})})}),h=l(a,function(c){return b(y,function(e,b){return d(e[2],u(b,a)+c|0)})});function
+a=b[2],c=H(a),d=G===c?a[1]:n===c?J(a):a;return[0,b[1],d]},b);return aB(C[1][1],0,a,c)}var
+f=dp(i,b,e),o=j(h[2],f),l=fT(0,aw,R(function(b,a){var
+c=d(X,b);return O(a)*c},b));if(0===l[0]){var
+m=ds([0,hl],C,b,l[2]),g=ax(w(m[1],e));if(D(g)<0)throw bN;var
+p=ab(Z(g),f);return[0,f,g,o,j(m[2],p)]}throw bN}),ag=l(a,function(a){return aS(function(d,b){return w(d,c(b,a)[1+a])},y,q)}),aO=L(P(ag,af)),aP=fT(0,aw,R(function(b,a){var
+c=d(X,b);return O(a)*c},ag));if(0===aP[0]){var
+aR=ds([0,hl],C,ag,aP[2]),ai=ax(w(aR[1],aO)),bn=aR[2],bo=k(function(b){var
+a=b[2],c=H(a),d=G===c?a[1]:n===c?J(a):a;return[0,b[1],d]},bn),bp=s(ai,aO),bq=dp(i,h(L,ag),bp),br=aB(i[1],0,bq,bo),aT=k(function(a){var
+b=ah(_,a),c=b[3],d=h(function(a){return P(c,a)},ae),e=P(c,af);return[0,a,[0,w(b[4],e),d]]},aF),aU=z(0,al);x(function(a){var
+b=O(a[2][1]);return W(aU,a[1],b)},aT);var
+Q=function(a){var
+b=a[2];return ej(ak(a[1],2),b)},T=h(function(a){return eC(Q(a[2]))/4.},aA),aj=eC(Q(ai))/4.,aV=fd(0,au[1]-au[2]|0),U=ak(e,aV),aC=bx(1.,-aV|0),bs=aa(at),aX=g(B(U),bs),bt=aX[2],bu=aX[1],bv=v?e$:ej,aY=bv(bu,bt),bw=b(bf,function(a){return ah(aU,a)}),ap=k(function(d){var
+a=d[1],b=M.length-1,g=d[2],c=oZ(a,M),e=hu(a[2],M,b,c);return[0,[0,a,M,c,f(a[5],r(b,b),e)],g]},bw),ar=k(function(b){var
+a=b[1];return[0,a[1][6],a[3],a[4],[0],0.]},ap),E=function(c){function
+b(a,b){return go(function(d,a,c){var
+e=aa(f(b,c,ac(a[1][1])));return w(d,g(aa(a[2]),e))},a,ap,c)}var
+e=l(a,function(c){return l(a,function(e){return b(y,function(f,b){return d(f[3],r(r(b,a)+c|0,a)+e|0)})})}),h=l(a,function(c){return b(y,function(e,b){return d(e[2],r(b,a)+c|0)})});function
 i(b,a){return d(b[1],a)}var
-j=b2(aZ,U);return[0,b(g(_(-X),j),i),h,e]},a0=F(ap),bB=M(a0[1]),bC=a0[3],bD=h(function(a){return h(M,a)},bC),aC=function(a){var
-e=a[3],f=h(function(a){return h(M,a)},e),g=h(M,a[2]),i=M(a[1]),b=h(function(a){return ht(T,al,a,0)},f),c=0;return 0.<=i+ht(T,al,P(function(c,a){return a+d(b,c)},g),c)?1:0},a1=[0,0],a2=function(aP){var
-a=a1[1];if(a)return a[1];var
-c=function(aT,aS,aQ){var
-x=aT,w=aS,M=aQ;a:for(;;){if(w&&M){var
-ag=M[2],y=w[1][1],i=y[1],o=i[6],k=i[5],N=i[4],c=i[2],q=i[1],r=y[4],z=y[3],s=y[2],a=T.length-1,A=q[1].length-1,aU=w[2],O=i[3]?dx:1.,ai=function(a){return Math.abs(a)},B=function(b){return function(a){return h(b,a)}}(ai),P=function(d,e){return function(a,b,c){return j2(d,e,a,b,c)}}(c,s),aj=h(B,s),am=c[5],an=B(c[4]),ao=[0,c[1],c[2],c[3],an,am],Q=function(c,d){return function(b){var
-a=n(c,0.);d(1,b,function(c,b){var
-d=0;return V(a,c,-ht(T,al,h(function(a){return-a},b),d))});return a}}(A,P),D=f(k,1,n(A,o5)),C=f0;for(;;){var
-ap=Q(D),e=f(k,1,h(function(a){return o5+p_*a},ap)),aq=0===C?1:0,ar=aq||da(function(a){return 1-(a<1000000000000.?1:0)},e);if(ar)throw bU;var
-R=[0,1];p(function(f,g){return function(c,b){var
+j=b6(aY,U);return[0,b(g(aa(-Y),j),i),h,e]},aZ=E(ar),by=O(aZ[1]),bA=aZ[3],bB=h(function(a){return h(O,a)},bA),aD=function(a){var
+e=a[3],f=h(function(a){return h(O,a)},e),g=h(O,a[2]),i=O(a[1]),b=h(function(a){return hv(T,aj,a,0)},f),c=0;return 0.<=i+hv(T,aj,R(function(c,a){return a+d(b,c)},g),c)?1:0},a0=[0,0],a1=function(aP){var
+a=a0[1];if(a)return a[1];var
+c=function(aT,aR,aQ){var
+x=aT,w=aR,M=aQ;a:for(;;){if(w&&M){var
+ag=M[2],y=w[1][1],i=y[1],p=i[6],k=i[5],N=i[4],c=i[2],q=i[1],s=y[4],z=y[3],t=y[2],a=T.length-1,A=q[1].length-1,aU=w[2],O=i[3]?dy:1.,ai=function(a){return Math.abs(a)},B=function(b){return function(a){return h(b,a)}}(ai),P=function(d,e){return function(a,b,c){return ka(d,e,a,b,c)}}(c,t),ak=h(B,t),al=c[5],am=B(c[4]),an=[0,c[1],c[2],c[3],am,al],Q=function(c,d){return function(b){var
+a=m(c,0.);d(1,b,function(c,b){var
+d=0;return V(a,c,-hv(T,aj,h(function(a){return-a},b),d))});return a}}(A,P),D=f(k,1,m(A,o9)),C=f2;for(;;){var
+ap=Q(D),e=f(k,1,h(function(a){return o9+qm*a},ap)),aq=0===C?1:0,ar=aq||cN(function(a){return 1-(a<1000000000000.?1:0)},e);if(ar)throw b0;var
+R=[0,1];o(function(f,g){return function(c,b){var
 a=1.0001*d(f,c)<b?1:0,e=a?(g[1]=0,0):a;return e}}(D,R),e);if(R[1]){var
-t=[0,0.],as=j1(q,1,N,e),at=Q(e);p(function(e,b,f){return function(a,c){b[1]=aa(b[1],(c+d(f,a))/d(e,a));return 0}}(e,t,at),as);if(1-(t[1]<0.999999999999?1:0))throw bU;var
-S=t[1]+(1.-t[1])/64.,E=function(l){return function(i,h){var
-c=u(l,i)-1|0,b=bV,j=0;if(c<0)var
+u=[0,0.],as=j$(q,1,N,e),at=Q(e);o(function(e,b,f){return function(a,c){b[1]=$(b[1],(c+d(f,a))/d(e,a));return 0}}(e,u,at),as);if(1-(u[1]<0.999999999999?1:0))throw b0;var
+S=u[1]+(1.-u[1])/64.,F=function(l){return function(i,h){var
+c=r(l,i)-1|0,b=b1,j=0;if(c<0)var
 e=b;else{var
 a=j,f=b;for(;;){var
-g=aa(f,Math.abs(d(h,a))),k=a+1|0;if(c!==a){var
+g=$(f,Math.abs(d(h,a))),k=a+1|0;if(c!==a){var
 a=k,f=g;continue}var
-e=g;break}}return e}}(A),U=E(1,o),G=function(l,m,c,n,o,q,r){return function(a,e,g,f){var
-i=d1*q(a,e)+pP*r+g*aB,j=c(e),k=j1(m,a,c(l),j),b=h(function(a){return i+d1*a},k);bt(function(e){function
-f(c,e){return p(function(e,f){return V(b,u(c,a)+e|0,d(b,u(c,a)+e|0)+d1*f)},e)}var
-g=c(e[2]);return j2(o,n,e[1],g,f)},f);return b}}(N,q,B,aj,ao,E,U),au=G(1,o,3.,0),av=q[4],W=f(k,1,ei(function(b,a){return d1*Math.abs(b)+a},av,au)),aw=hs(c,s,1,W),ax=G(a,z,8.,[0,[0,1,o]]),X=f(k,a,ei(function(b,a){return 1.02*(b+Math.abs(a))},ax,aw)),ay=G(u(a,a),r,32.+kV*a,[0,[0,a,z]]),az=hs(c,s,a,X),aA=ei(function(b,a){return b+a},az,ay),aC=function(c){return function(b,a){return b-c*a}}(O),H=function(c){return function(a,b){return ei(c,a,b)}}(aC),Y=H(o,W),Z=H(z,X),_=function(a,l,f,g,i){return function(e,b){var
-h=d1*g(u(a,a),e),c=aD(i);f(u(a,a),b,function(f,e){if(l<0.)p(function(b,a){return V(e,b,-a)},e);var
-g=u(a,a)-1|0,i=0;if(!(g<0)){var
+e=g;break}}return e}}(A),U=F(1,p),G=function(l,m,c,n,p,q,s){return function(a,e,g,f){var
+i=d7*q(a,e)+pZ*s+g*aC,j=c(e),k=j$(m,a,c(l),j),b=h(function(a){return i+d7*a},k);bz(function(e){function
+f(c,e){return o(function(e,f){return V(b,r(c,a)+e|0,d(b,r(c,a)+e|0)+d7*f)},e)}var
+g=c(e[2]);return ka(p,n,e[1],g,f)},f);return b}}(N,q,B,ak,an,F,U),au=G(1,p,3.,0),av=q[4],W=f(k,1,eq(function(b,a){return d7*Math.abs(b)+a},av,au)),aw=hu(c,t,1,W),ax=G(a,z,8.,[0,[0,1,p]]),X=f(k,a,eq(function(b,a){return 1.02*(b+Math.abs(a))},ax,aw)),ay=G(r(a,a),s,32.+kV*a,[0,[0,a,z]]),az=hu(c,t,a,X),aA=eq(function(b,a){return b+a},az,ay),aB=function(c){return function(b,a){return b-c*a}}(O),H=function(c){return function(a,b){return eq(c,a,b)}}(aB),Y=H(p,W),Z=H(z,X),_=function(a,l,f,g,i){return function(e,b){var
+h=d7*g(r(a,a),e),c=aE(i);f(r(a,a),b,function(f,e){if(l<0.)o(function(b,a){return V(e,b,-a)},e);var
+g=r(a,a)-1|0,i=0;if(!(g<0)){var
 b=i;for(;;){var
-j=ht(T,al,e,u(b,a));V(c,u(u(f,a),a)+b|0,d(c,u(u(f,a),a)+b|0)+h-j);var
+j=hv(T,aj,e,r(b,a));V(c,r(r(f,a),a)+b|0,d(c,r(r(f,a),a)+b|0)+h-j);var
 k=b+1|0;if(g!==b){var
-b=k;continue}break}}return 0});return c}}(a,O,P,E,aA),aE=0.,aF=function(b,a){return b+a},$=function(b,c){return function(a){return aR(c,b,a)}}(aE,aF),v=_(n(r.length-1,0.),r),j=0,g=60;for(;;){var
-ab=h(function(a){return a+0.02*Math.abs(a)},v),I=f(k,u(a,a),ab),aG=0===g?1:0,aH=aG||da(function(b){return function(a){return 1-(a<hH*b?1:0)}}(U),I);if(aH)throw bU;var
-J=H(r,I),ac=4===(g%8|0)?1:0,aI=ac?1-b(aP,F(b0(x,[0,[0,Y,Z,J,e,S],ag]))):ac;if(aI)throw bU;var
-l=_(I,J);if(mg(function(b,a){return a<=b?1:0},ab,l)){var
+b=k;continue}break}}return 0});return c}}(a,O,P,F,aA),aD=0.,aF=function(b,a){return b+a},aa=function(b,c){return function(a){return aS(c,b,a)}}(aD,aF),v=_(m(s.length-1,0.),s),j=0,g=60;for(;;){var
+ab=h(function(a){return a+0.02*Math.abs(a)},v),I=f(k,r(a,a),ab),aG=0===g?1:0,aH=aG||cN(function(b){return function(a){return 1-(a<hY*b?1:0)}}(U),I);if(aH)throw b0;var
+J=H(s,I),ac=4===(g%8|0)?1:0,aI=ac?1-b(aP,E(bS(x,[0,[0,Y,Z,J,e,S],ag]))):ac;if(aI)throw b0;var
+l=_(I,J);if(md(function(b,a){return a<=b?1:0},ab,l)){var
 L=function(a){function
-b(b){return lO(b/(a*aB))*(a*aB)}return function(a){return h(b,a)}},aN=b(L(kV),J),aO=b(L(4.),Z),x=[0,[0,b(L(1.),Y),aO,aN,e,S],x],w=aU,M=ag;continue a}if(j){var
+b(b){return lK(b/(a*aC))*(a*aC)}return function(a){return h(b,a)}},aN=b(L(kV),J),aO=b(L(4.),Z),x=[0,[0,b(L(1.),Y),aO,aN,e,S],x],w=aU,M=ag;continue a}if(j){var
 K=j[2];if(K&&!K[2]){var
-ad=j[1],aJ=ad-K[1],m=($(l)-ad)/aJ,ae=1.<=m?1:0,aK=ae?g<40?1:0:ae;if(aK)throw bU;var
-ah=0;if(0.<m&&m<qd){var
-af=m/(1.-m);ah=1}if(!ah)var
+ad=j[1],aJ=ad-K[1],n=(aa(l)-ad)/aJ,ae=1.<=n?1:0,aK=ae?g<40?1:0:ae;if(aK)throw b0;var
+ah=0;if(0.<n&&n<qs){var
+af=n/(1.-n);ah=1}if(!ah)var
 af=0.;var
-aL=g-1|0,aM=0,v=ei(function(c){return function(a,b){return a+c*aa(0.,a-b)}}(af),l,v),j=aM,g=aL;continue}}var
-v=l,j=[0,$(l),j],g=g-1|0;continue}}var
-D=e,C=C-1|0;continue}}return ak(x)}}(0,ao,ap);a1[1]=[0,c];return c};return function(w){try{if(w){var
-T=w[1],aB=P(function(a,b){var
-e=d(Z,a);return(b-M(c(C[2][1],a)[1+a]))/e},aE),a=Id(C,au,Z,T[1],T[2][1],aB,af,ae,aA),t=function(U){var
-af=U[3],N=U[2],P=U[1],r=N.length-1,aS=a[1][1][1],u=n(dt(r),y);p(function(a,b){var
-d=K(b);c(u,a)[1+a]=d;var
-e=c(af,a)[1+a];return p(function(e,d){var
-b=eV(r,a,e);u[1+b]=q(c(u,b)[1+b],d);return 0},e)},N);var
-Q=h(M,u),ag=M(P);function
+aL=g-1|0,aM=0,v=eq(function(c){return function(a,b){return a+c*$(0.,a-b)}}(af),l,v),j=aM,g=aL;continue}}var
+v=l,j=[0,aa(l),j],g=g-1|0;continue}}var
+D=e,C=C-1|0;continue}}return ao(x)}}(0,ap,ar);a0[1]=[0,c];return c};return function(v){try{if(v){var
+T=v[1],aC=R(function(a,b){var
+e=d(X,a);return(b-O(c(C[2][1],a)[1+a]))/e},aG),a=Jn(C,aw,X,T[1],T[2][1],aC,af,ae,aA),r=function(U){var
+af=U[3],M=U[2],P=U[1],q=M.length-1,aT=a[1][1][1],u=m(dt(q),y);o(function(a,b){var
+d=L(b);c(u,a)[1+a]=d;var
+e=c(af,a)[1+a];return o(function(e,d){var
+b=e0(q,a,e);u[1+b]=s(c(u,b)[1+b],d);return 0},e)},M);var
+Q=h(O,u),ag=O(P);function
 aU(a){return[0,a]}var
-aV=D(a[11].length-1,aU),al=O(ay(aV,a[8])),a3=60,a4=0,R=al,A=h(function(b){return oW(a,b)},al),ai=a4,ah=a6,z=a3;for(;;){var
-aW=dt(r),aX=h(function(a){return a[2]},A),T=fN(ai,[0,h(function(a){return a[1]},A),aX,aW],Q);if(0===T[0]){var
-aj=T[2],w=T[1],B=bJ(w,Q);if(B<=ag)var
+aV=A(a[11].length-1,aU),al=N(aq(aV,a[8])),a3=60,a4=0,R=al,B=h(function(b){return o2(a,b)},al),ai=a4,ah=ba,z=a3;for(;;){var
+aX=dt(q),aY=h(function(a){return a[2]},B),T=fT(ai,[0,h(function(a){return a[1]},B),aY,aX],Q);if(0===T[0]){var
+aj=T[2],v=T[1],C=bM(v,Q);if(C<=ag)var
 x=[0,[0,R,aj]];else{if(0<z){var
-t=a[2],L=bO(w,0,t),aa=b(a[4],L),aJ=oV(a,8,aa),ab=b(aY(function(f){return function(b){var
-e=bJ(c(a[3][1],b)[1+b],f);return d(a[3][2],b)-e<lx?1:0}}(aa)),aJ);a[5]=bn(aL,ay(ab,a[5]));var
-aK=a[5],aM=O(k(function(b){return[0,b,hu(a,b)]},aK)),ac=h(function(e,h,i){return function(b){var
+r=a[2],K=bU(v,0,r),$=b(a[4],K),aJ=o1(a,8,$),ab=b(aQ(function(f){return function(b){var
+e=bM(c(a[3][1],b)[1+b],f);return d(a[3][2],b)-e<lt?1:0}}($)),aJ);a[5]=bj(aN,aq(ab,a[5]));var
+aK=a[5],aL=N(k(function(b){return[0,b,hw(a,b)]},aK)),ac=h(function(e,h,i){return function(b){var
 c=b[2],a=c[2],f=l(e,function(c){var
-b=[0,0.];p(function(f,a){var
-g=a*d(i,eV(e,f,c));b[1]=b[1]+g;return 0},a);return b[1]}),g=bJ(a,h);return[0,b[1],c[1],a,g,f]}}(t,L,w),aM),ad=[0,0];p(function(j,k){return function(e,b){var
+b=[0,0.];o(function(f,a){var
+g=a*d(i,e0(e,f,c));b[1]=b[1]+g;return 0},a);return b[1]}),g=bM(a,h);return[0,b[1],c[1],a,g,f]}}(r,K,v),aL),ad=[0,0];o(function(j,k){return function(e,b){var
 f=b[2],g=j.length-1-1|0,l=b[5],m=b[4],n=b[1];if(!(g<e)){var
 a=e;for(;;){var
-d=c(j,a)[1+a],h=d[2],o=bJ(l,d[3]),i=f*h-f*d[4]-h*m+o;if(i<lx)k[1]=[0,[0,i,[2,n,d[1]]],k[1]];var
+d=c(j,a)[1+a],h=d[2],o=bM(l,d[3]),i=f*h-f*d[4]-h*m+o;if(i<lt)k[1]=[0,[0,i,[2,n,d[1]]],k[1]];var
 p=a+1|0;if(g!==a){var
 a=p;continue}break}}return 0}}(ac,ad),ac);var
-aN=aT(an,ad[1]),aO=ef(function(b){return function(a,c){return a<(3*b|0)?1:0}}(t),aN),ae=l(t+1|0,function(c,e,f){return function(b){return l(c+1|0,function(a){return 0===b?0===a?1.:d(e,a-1|0):0===a?d(e,b-1|0):d(f,eV(c,b-1|0,a-1|0))})}}(t,L,w)),o=ae.length-1,aP=function(a){return(a*kF|0)/kF},i=h(aD,ae),F=l(o,function(b){return function(a){return l(b,function(b){return a===b?1.:0.})}}(o)),H=1;for(;;){var
-W=o-2|0,au=0;if(!(W<0)){var
-e=au;for(;;){var
-X=e+1|0,Z=o-1|0;if(!(Z<X)){var
-j=X;for(;;){if(pP<Math.abs(d(c(i,e)[1+e],j))){var
-aA=d(c(i,e)[1+e],e),aB=d(c(i,j)[1+j],j)-aA,$=bz*Math.atan2(2.*d(i[1+e],j),aB),aC=Math.cos($),aE=Math.sin($),J=function(n,h,i,j,k){return function(c,b){var
+aM=aW(am,ad[1]),aO=en(function(b){return function(a,c){return a<(3*b|0)?1:0}}(r),aM),ae=l(r+1|0,function(c,e,f){return function(b){return l(c+1|0,function(a){return 0===b?0===a?1.:d(e,a-1|0):0===a?d(e,b-1|0):d(f,e0(c,b-1|0,a-1|0))})}}(r,K,v)),p=ae.length-1,aP=function(a){return(a*kG|0)/kG},i=h(aE,ae),E=l(p,function(b){return function(a){return l(b,function(b){return a===b?1.:0.})}}(p)),F=1;for(;;){var
+W=p-2|0,av=0;if(!(W<0)){var
+e=av;for(;;){var
+X=e+1|0,Y=p-1|0;if(!(Y<X)){var
+j=X;for(;;){if(pZ<Math.abs(d(c(i,e)[1+e],j))){var
+az=d(c(i,e)[1+e],e),aA=d(c(i,j)[1+j],j)-az,_=bD*Math.atan2(2.*d(i[1+e],j),aA),aC=Math.cos(_),aD=Math.sin(_),I=function(n,h,i,j,k){return function(c,b){var
 d=n-1|0,l=0;if(!(d<0)){var
 a=l;for(;;){var
 e=f(c,a,h),g=f(c,a,i);S(b,a,h,j*e-k*g);S(b,a,i,k*e+j*g);var
 m=a+1|0;if(d!==a){var
-a=m;continue}break}}return 0}}(o,e,j,aC,aE),aF=function(e){return function(a,d,b){return V(c(e,a)[1+a],d,b)}}(i);J(function(e){return function(a,b){return d(c(e,a)[1+a],b)}}(i),aF);var
-aG=function(e){return function(d,a,b){return V(c(e,a)[1+a],d,b)}}(i);J(function(e){return function(b,a){return d(c(e,a)[1+a],b)}}(i),aG);var
-aH=function(e){return function(a,d,b){return V(c(e,a)[1+a],d,b)}}(F);J(function(e){return function(a,b){return d(c(e,a)[1+a],b)}}(F),aH)}var
-aI=j+1|0;if(Z!==j){var
+a=m;continue}break}}return 0}}(p,e,j,aC,aD),aF=function(e){return function(a,d,b){return V(c(e,a)[1+a],d,b)}}(i);I(function(e){return function(a,b){return d(c(e,a)[1+a],b)}}(i),aF);var
+aG=function(e){return function(d,a,b){return V(c(e,a)[1+a],d,b)}}(i);I(function(e){return function(b,a){return d(c(e,a)[1+a],b)}}(i),aG);var
+aH=function(e){return function(a,d,b){return V(c(e,a)[1+a],d,b)}}(E);I(function(e){return function(a,b){return d(c(e,a)[1+a],b)}}(E),aH)}var
+aI=j+1|0;if(Y!==j){var
 j=aI;continue}break}}var
 ax=e+1|0;if(W!==e){var
 e=ax;continue}break}}var
-av=H+1|0;if(12!==H){var
-H=av;continue}var
-at=D(o,function(e,f,g){return function(a){var
-b=l(e,function(b){return d(c(g,b)[1+b],a)});return[0,d(c(f,a)[1+a],a),b]}}(o,i,F)),aQ=b(b1(function(d){return function(a){var
-b=a[1]<lx?1:0,c=b?[0,[3,h(d,a[2])]]:b;return c}}(aP)),at),aR=ay(k(function(a){return a[2]},aO),aQ),C=ay(k(function(a){return[1,a]},ab),aR);break}}else
+aw=F+1|0;if(12!==F){var
+F=aw;continue}var
+au=A(p,function(e,f,g){return function(a){var
+b=l(e,function(b){return d(c(g,b)[1+b],a)});return[0,d(c(f,a)[1+a],a),b]}}(p,i,E)),aR=b(b5(function(d){return function(a){var
+b=a[1]<lt?1:0,c=b?[0,[3,h(d,a[2])]]:b;return c}}(aP)),au),aS=aq(k(function(a){return a[2]},aO),aR),D=aq(k(function(a){return[1,a]},ab),aS);break}}else
 var
-C=0;if(C){a[8]=ay(a[8],C);var
-ak=O(C),aZ=ah-B<kq*(B-ag)?z+p5|0:z-1|0,a0=[0,aj],a1=bf(A,h(function(b){return oW(a,b)},ak)),R=bf(R,ak),A=a1,ai=a0,ah=B,z=aZ;continue}var
-a2=bO(w,0,r);a[9]=[0,b(a[4],a2)];var
+D=0;if(D){a[8]=aq(a[8],D);var
+ak=N(D),aZ=ah-C<kn*(C-ag)?z+qf|0:z-1|0,a0=[0,aj],a1=bc(B,h(function(b){return o2(a,b)},ak)),R=bc(R,ak),B=a1,ai=a0,ah=C,z=aZ;continue}var
+a2=bU(v,0,q);a[9]=[0,b(a[4],a2)];var
 x=0}}else
 var
 x=0;if(x){var
-am=x[1],a5=am[1],a7=am[2],ao=h(function(x){var
+an=x[1],a5=an[1],a6=an[2],ao=h(function(x){var
 d=c(a5,x)[1+x],e=a[1][1][1],z=a[2];function
-i(b,a){return oU(y,v,g,q,z,b,a)}function
+i(b,a){return o0(y,w,g,s,z,b,a)}function
 j(g){var
-f=c(a[1][3],g)[1+g],b=f[3],i=G(b),d=E===i?b[1]:m===i?I(b):b,k=f[2],l=h(K,f[1]),j=dp(a[1][1],l,k),n=c(e[2],d)[1+d];return S(aw[11],dM,n,j)?d:az(e,0,j,[0,[0,s,d],0])}switch(d[0]){case
+f=c(a[1][3],g)[1+g],b=f[3],i=H(b),d=G===i?b[1]:n===i?J(b):b,k=f[2],l=h(L,f[1]),j=dp(a[1][1],l,k),m=c(e[2],d)[1+d];return S(ay[11],dP,m,j)?d:aB(e,0,j,[0,[0,t,d],0])}switch(d[0]){case
 0:var
 k=d[1];return c(a[11],k)[1+k];case
 1:var
-l=d[1],n=i(b(a[6],l),0),A=[m,function(a){return j(l)}];return[0,n[1],n[2],A];case
+l=d[1],m=i(b(a[6],l),0),A=[n,function(a){return j(l)}];return[0,m[1],m[2],A];case
 2:var
-o=d[2],r=d[1],B=[0,b(a[6],o)],t=i(b(a[6],r),B),C=[m,function(b){var
-a=j(o);return cA(e,j(r),a)}];return[0,t[1],t[2],C];default:var
-u=j3(d[1]),D=h(_,u[2]),f=[0,_(u[1]),D],w=i(f,[0,f]),F=[m,function(i){var
-d=[0,Y(f[1])],g=f[2];p(function(e,f){var
-g=c(a[10],e)[1+e][1],h=d[1];d[1]=b(bT([0,K(f)],h),g);return 0},g);var
-h=[2,d[1]];return eP(e,c0(d[1],d[1]),h)}];return[0,w[1],w[2],F]}},a7),a8=j0(Q,jZ(h(function(a){return h(M,a[1])},ao))),ap=function(b){function
+p=d[2],q=d[1],B=[0,b(a[6],p)],r=i(b(a[6],q),B),C=[n,function(b){var
+a=j(p);return cB(e,j(q),a)}];return[0,r[1],r[2],C];default:var
+u=kb(d[1]),D=h(aa,u[2]),f=[0,aa(u[1]),D],v=i(f,[0,f]),E=[n,function(i){var
+d=[0,Z(f[1])],g=f[2];o(function(e,f){var
+g=c(a[10],e)[1+e][1],h=d[1];d[1]=b(bZ([0,L(f)],h),g);return 0},g);var
+h=[2,d[1]];return eU(e,c0(d[1],d[1]),h)}];return[0,v[1],v[2],E]}},a6),a7=j_(Q,j9(h(function(a){return h(O,a[1])},ao))),ap=function(b){function
 d(f){var
-g=b?0:1,d=(2*f|0)+g|0,e=c(a[11],d)[1+d];return b?e[2]:K(e[2])}return l(dt(r),d)},aq=function(d){function
+g=b?0:1,d=(2*f|0)+g|0,e=c(a[11],d)[1+d];return b?e[2]:L(e[2])}return l(dt(q),d)},ar=function(d){function
 b(e){var
-f=d?0:1,b=(2*e|0)+f|0;return c(a[11],b)[1+b][3]}return l(dt(r),b)},a9=aq(1),a_=aq(0),a$=ap(1),ba=[0,ap(0),a$,a_,a9],ar=on(ba,ao,h(function(a){return 0.<a?_(a):y},a8),u),bb=ar[2];if(bF(P,ar[1]))return 0;var
-as=[0,function(g){function
+f=d?0:1,b=(2*e|0)+f|0;return c(a[11],b)[1+b][3]}return l(dt(q),b)},a8=ar(1),a9=ar(0),a_=ap(1),a$=[0,ap(0),a_,a9,a8],as=ot(a$,ao,h(function(a){return 0.<a?aa(a):y},a7),u),bb=as[2];if(bJ(P,as[1]))return 0;var
+at=[0,function(g){function
 e(b){return c(a[10],b)[1+b][1]}var
-d=[0,Y(P)];p(function(a,f){var
-g=e(a);d[1]=b(bT([0,f],d[1]),g);var
-h=c(af,a)[1+a];return p(function(f,c){var
-g=e(f),h=c0(e(a),g);d[1]=b(bT([0,c],d[1]),h);return 0},h)},N);var
+d=[0,Z(P)];o(function(a,f){var
+g=e(a);d[1]=b(bZ([0,f],d[1]),g);var
+h=c(af,a)[1+a];return o(function(f,c){var
+g=e(f),h=c0(e(a),g);d[1]=b(bZ([0,c],d[1]),h);return 0},h)},M);var
 f=k(function(b){var
-a=b[2],c=G(a),d=E===c?a[1]:m===c?I(a):a;return[0,b[1],d]},bb);return az(aS,0,d[1],f)}]}else
+a=b[2],c=H(a),d=G===c?a[1]:n===c?J(a):a;return[0,b[1],d]},bb);return aB(aT,0,d[1],f)}]}else
 var
-as=x;return as}};if(0===t(F(ap)))var
+at=x;return at}};if(0===r(E(ar)))var
 W=0;else{var
-X=at[1];try{var
-aa=a2(function(a){return 0!==t(a)?1:0})}catch(b){b=aX(b);if(b===bU){if(0===X)at[1]=a[9];throw b}throw b}var
-ab=t(F(aa)),ac=0===X?1:0,aF=ac?0===ab?1:0:ac;if(aF)at[1]=a[9];var
-W=aG(function(a){return[0,[0,b(a,0)],aa]},ab)}var
+Y=av[1];try{var
+_=a1(function(a){return 0!==r(a)?1:0})}catch(b){b=a2(b);if(b===b0){if(0===Y)av[1]=a[9];throw b}throw b}var
+$=r(E(_)),ac=0===Y?1:0,aF=ac?0===$?1:0:ac;if(aF)av[1]=a[9];var
+W=an(function(a){return[0,[0,b(a,0)],_]},$)}var
 u=W}else{var
-ad=aC(F(ap));if(ad)var
-ag=a2(aC),ai=aC(F(ag)),aH=ai?[0,[0,0,ag]]:ai,u=aH;else
+ad=aD(E(ar));if(ad)var
+ag=a1(aD),ah=aD(E(ag)),aH=ah?[0,[0,0,ag]]:ah,u=aH;else
 var
 u=ad}var
-j=u}catch(a){a=aX(a);if(a!==bU&&a!==bK)throw a;var
+j=u}catch(a){a=a2(a);if(a!==b0&&a!==bN)throw a;var
 j=0}if(j){var
-x=j[1],aj=bx(1,4),A=ca(4),B=k(function(a){var
-b=a[2],c=aO(b[2]),d=k(function(a){return g(aj,a)},c);return[0,a[1],[0,b[1],d]]},aS),L=H(function(c,b){var
-a=b[2],d=[0,a[1],a[2]];return H(function(b,a){return mO(b,a[2])},c,d)},e,B),N=function(a){var
-b=a[2];return gC(J(L,a[1]),b)},o=function(b,a){return az(i[1],0,a,[0,[0,A,b],0])},Q=h(function(a){var
-b=dm(A,a[1]),c=R(a[2]),d=$(Y(z(c)),b),e=o(a[4],d);return[0,b,c,o(a[3],b),e]},aA),ak=Y(z(R(ah))),al=o(bs,aR(function(b,a){return $(b,a[1])},ak,Q)),am=[0,R(ah),al],aq=x[2],ar=iq(function(c,b){var
-a=c[1];return[0,a[1][1],a[1][3],b]},ao,aq),as=x[1],av=aG(function(a){var
-b=[0,[0,z(U),a],0],d=c(i[1][2],a)[1+a],e=dm(z(U),d);return az(i[1],0,e,b)},as);return[0,[0,[0,bd,Q,am,k(function(a){var
-b=a[2],c=k(N,b[2]),d=[0,N(b[1]),c];return[0,a[1],d]},B),L,U,aZ,ar,av]]]}var
-ax=h(function(a){return h(M,a)},r);return[1,[0,bB,function(e,c){function
-b(a){return h(function(b){return bJ(b,a)},ax)}var
-f=b(e),a=[0,0.],g=b(c);p(function(c,b){return p(function(e,b){a[1]=a[1]+d(f,c)*b*d(g,e);return 0},b)},bD);return a[1]}]]}}throw bK}var
-o=aq(j,0);oY(al,o);return o},o)},a4=ar(0),a7=ar(1),a_=function(a){var
-g=O(aF),j=A(0,am);p(function(b,a){return W(j,a,b)},g);function
-k(d){var
-b=0,a=d;for(;;){if(a){var
-b=[0,a[1][1],b],a=a[2];continue}var
-c=A(0,10);bv(function(b,a){return W(c,a,b)},b);var
-e=function(a){return ai(c,a)},g=C(b);return f(al[6],g,e)}}function
+x=j[1],aj=bC(1,4),z=cg(4),D=k(function(a){var
+b=a[2],c=aL(b[2]),d=k(function(a){return g(aj,a)},c);return[0,a[1],[0,b[1],d]]},aT),I=F(function(c,b){var
+a=b[2],d=[0,a[1],a[2]];return F(function(b,a){return mM(b,a[2])},c,d)},e,D),M=function(a){var
+b=a[2];return gF(K(I,a[1]),b)},p=function(b,a){return aB(i[1],0,a,[0,[0,z,b],0])},P=h(function(a){var
+b=dm(z,a[1]),c=Q(a[2]),d=ab(Z(B(c)),b),e=p(a[4],d);return[0,b,c,p(a[3],b),e]},aA),ak=Z(B(Q(ai))),al=p(br,aS(function(b,a){return ab(b,a[1])},ak,P)),ao=[0,Q(ai),al],as=x[2],at=iB(function(c,b){var
+a=c[1];return[0,a[1][1],a[1][3],b]},ap,as),au=x[1],ax=an(function(a){var
+b=[0,[0,B(U),a],0],d=c(i[1][2],a)[1+a],e=dm(B(U),d);return aB(i[1],0,e,b)},au);return[0,[0,[0,be,P,ao,k(function(a){var
+b=a[2],c=k(M,b[2]),d=[0,M(b[1]),c];return[0,a[1],d]},D),I,U,aY,at,ax]]]}var
+az=h(function(a){return h(O,a)},q);return[1,[0,by,function(e,c){function
+b(a){return h(function(b){return bM(b,a)},az)}var
+f=b(e),a=[0,0.],g=b(c);o(function(c,b){return o(function(e,b){a[1]=a[1]+d(f,c)*b*d(g,e);return 0},b)},bB);return a[1]}]]}}throw bN}var
+p=as(j,0);o4(ap,p);return p},p)},a5=as(0),a6=as(1),a7=function(a){var
+g=N(aF),j=z(0,al);o(function(b,a){return W(j,a,b)},g);function
+k(c){var
+a=l2(function(a){return a[1]},c),b=z(0,10);br(function(c,a){return W(b,a,c)},a);function
+d(a){return ah(b,a)}var
+e=C(a);return f(ap[6],e,d)}function
 i(d){switch(d[0]){case
 0:var
-a=d[1],e=k(a[1]),l=A(0,am),n=a[4];x(function(a){return W(l,a[1],a[2])},n);var
-o=a[2],p=aO(h(function(a){var
-c=b(e[1],a[4]),d=b(e[1],a[3]),f=a[2];return[0,[0,[0,fG(a[1]),f],d],c]},o)),q=a[8],f=iq(function(c,b){return fR(c,a,b[1],b[2],b[3])},a3,q),r=b(e[1],a[3][2]),s=a[9];bt(function(a){b(e[2],a);return 0},s);var
-t=ae(f,C(f)-1|0),u=bZ(f),v=function(a){return ai(l,a)},w=function(a){return aQ(U(j,a),g.length-1)},y=function(a){return c(g,a)[1+a]},z=a[7],B=a[6],D=a[5],E=a[3][1];return[0,[0,b(e[4],0),p,E,r,D,B,z,g.length-1,y,w,v,u,t]];case
+a=d[1],e=k(a[1]),l=z(0,al),n=a[4];x(function(a){return W(l,a[1],a[2])},n);var
+o=a[2],p=aL(h(function(a){var
+c=b(e[1],a[4]),d=b(e[1],a[3]),f=a[2];return[0,[0,[0,fM(a[1]),f],d],c]},o)),q=a[8],f=iB(function(c,b){return e1(c,a,b[1],b[2],b[3])},a4,q),r=b(e[1],a[3][2]),s=a[9];bz(function(a){b(e[2],a);return 0},s);var
+t=ae(f,C(f)-1|0),u=bR(f),v=function(a){return ah(l,a)},w=function(a){return aR(U(j,a),g.length-1)},y=function(a){return c(g,a)[1+a]},A=a[7],B=a[6],D=a[5],E=a[3][1];return[0,[0,b(e[4],0),p,E,r,D,B,A,g.length-1,y,w,v,u,t]];case
 1:var
 m=k(d[1]),F=b(m[1],d[2]);return[1,b(m[4],0),F];default:var
-G=i(d[3]),H=i(d[2]);return[2,fG(d[1]),H,G]}}return i(a)},as=function(a){return aG(a_,a)},a$=as(a7),aP=a$,aN=as(a4)}else
+G=i(d[3]),H=i(d[2]);return[2,fM(d[1]),H,G]}}return i(a)},au=function(a){return an(a7,a)},a9=au(a6),aP=a9,aM=au(a5)}else
 var
-aP=0,aN=0;var
-bi=F[5],bk=F[4],bl=F[3],bm=F[2],bp=r[5],bq=r[4],bs=aM+(bP.length-1)|0,bw=b(cI,0);function
-by(a){return[0,a[1],a[2]]}function
-bA(a){var
-d=c(aV,a)[1+a];return _(b(aq[2],d))}function
-bB(a){var
-d=c(aV,a)[1+a];return _(b(aq[1],d))}var
-bC=r[3],bD=r[2],bE=b7(j[4]),bG=b7(j[3]),bH=aG(function(a){return a[1]},L),T=[0,r[1],bH,bo,bG,bE,bD,bC,bB,bA,by,b5,cC,kl,bw,bs,a5,bW,bY,bq,bp,aN,aP,bm,bl,bk,bi];return[0,T,function(a){var
-d=cX(1,aE,c(ab,a)[1+a][2]),e=cX(0,aE,ab[1+a][2]),f=oZ(q(s,b(T[9],a)),e,d);return[0,oZ(b(T[8],a),d,e),f]}]},cO)}throw[0,ad,IQ]}function
-I0(b){var
-e=F(b),c=A(0,50),M=gr(ci),ap=n2(e),aq=0;function
-v(c,a){var
-d=(c+F(a)|0)<=e?1:0,f=d?L(cr(b,c,F(a)),a):d;return f}var
-a=aq,N=ap;for(;;){if(v(a,xe)){r((a+30|0)<=e?1:0,xf);var
-i=gZ(b,a+8|0),O=jo(b,a+14|0),g=jo(b,a+18|0),h=jo(b,a+22|0),w=gZ(b,a+26|0),ar=a2(33,2),as=t(a2(0,2),ar),at=t(a2(i,2),as),au=t(a2(0,2),at),P=t(a2(20,2),au),aw=a2(w,2),ax=t(a2(h,4),aw),ay=t(a2(g,4),ax),Q=t(a2(O,4),ay),S=v(a+4|0,t(P,t(Q,a2(0,2))));if(S)var
-az=0===i?1:0,V=az||(8===i?1:0);else
+aP=0,aM=0;var
+bh=E[5],bk=E[4],bl=E[3],bn=E[2],bo=v[5],bp=v[4],bq=aO+(bY.length-1)|0,bt=b(cR,0);function
+bv(a){return[0,a[1],a[2]]}function
+bw(a){var
+d=c(aY,a)[1+a];return aa(b(at[2],d))}function
+by(a){var
+d=c(aY,a)[1+a];return aa(b(at[1],d))}var
+bB=v[3],bE=v[2],bG=cb(j[4]),bH=cb(j[3]),bI=an(function(a){return a[1]},I),T=[0,v[1],bI,bu,bs,bH,bG,bE,bB,by,bw,bv,ca,cK,ki,bt,bq,a_,b7,b9,bp,bo,aM,aP,bn,bl,bk,bh];return[0,T,function(a){var
+d=cV(1,aG,c(ad,a)[1+a][2]),e=cV(0,aG,ad[1+a][2]),f=o5(s(t,b(T[10],a)),e,d);return[0,o5(b(T[9],a),d,e),f]}]},cY)}throw[0,_,JZ]}function
+J_(d){var
+p=E(d),h=z(0,50),ak=iH(cl),bl=n3(p),bm=0;function
+T(b,a){var
+c=(b+E(a)|0)<=p?1:0,e=c?I(ct(d,b,E(a)),a):c;return e}var
+a=bm,al=bl;for(;;){if(T(a,xB)){q((a+30|0)<=p?1:0,xC);var
+y=g2(d,a+8|0),am=jA(d,a+14|0),s=jA(d,a+18|0),t=jA(d,a+22|0),V=g2(d,a+26|0),bn=a6(33,2),bo=u(a6(0,2),bn),bq=u(a6(y,2),bo),bs=u(a6(0,2),bq),an=u(a6(20,2),bs),bt=a6(V,2),bu=u(a6(t,4),bt),bv=u(a6(s,4),bu),ao=u(a6(am,4),bv),ar=T(a+4|0,u(an,u(ao,a6(0,2))));if(ar)var
+bw=0===y?1:0,as=bw||(8===y?1:0);else
 var
-V=S;r(V,xg);var
-l=(a+30|0)+w|0,W=0<=g?1:0;if(W){var
-X=0<=h?1:0;if(X)var
-Y=l<=e?1:0,y=Y?g<=(e-l|0)?1:0:Y;else
+as=ar;q(as,xD);var
+D=(a+30|0)+V|0,at=0<=s?1:0;if(at){var
+au=0<=t?1:0;if(au)var
+aw=D<=p?1:0,W=aw?s<=(p-D|0)?1:0:aw;else
 var
-y=X}else
+W=au}else
 var
-y=W;r(y,xh);var
-o=cr(b,a+30|0,w);r(it(function(a){return a<cG?1:0},o),xi);var
-Z=N-h|0;r(0<=Z?1:0,xj);var
-_=1-aI(c,o),aA=_?c[1]<bb?1:0:_;r(aA,xk);var
-aB=8===i?1:0,aC=aB||(g===h?1:0);r(aC,xl);av(c,o,[0,h,[m,function(m,n,i,o,j){return function(p){var
-d=8===m?w1(b,j,i,o):cr(b,j,i),f=F(d)-1|0,e=-1,k=0;if(f<0)var
+W=at;q(W,xE);var
+K=ct(d,a+30|0,V);q(iD(function(a){return a<c7?1:0},K),xF);var
+ax=al-t|0;q(0<=ax?1:0,xG);var
+ay=1-aH(h,K),bx=ay?h[1]<a8?1:0:ay;q(bx,xH);var
+by=8===y?1:0,bz=by||(s===t?1:0);q(bz,xI);av(h,K,[0,t,[n,function(m,n,i,o,j){return function(p){var
+c=8===m?xm(d,j,i,o):ct(d,j,i),f=E(c)-1|0,e=-1,k=0;if(f<0)var
 g=e;else{var
-a=k,c=e;for(;;){var
-h=xc[1+((c^bl(d,a))&f3)]^(c>>>8|0),l=a+1|0;if(f!==a){var
-a=l,c=h;continue}var
-g=h;break}}r((g^-1)===n?1:0,xm);return d}}(i,O,g,h,l)]]);var
-aE=[0,a2(a,4),[0,o,0]],aF=[0,a2(25165824,4),aE],aG=[0,P,[0,Q,[0,a2(0,8),aF]]],aH=[0,xn,[0,a2(788,2),aG]];x(function(a){return em(M,a)},aH);var
-a=l+g|0,N=Z;continue}var
-$=a2(c[1],2),z=ix(M),aJ=a2(0,2),aL=t(a2(a,4),aJ),aM=t($,t($,t(a2(F(z),4),aL))),aa=(e-a|0)===(F(z)+22|0)?1:0,aN=t(xo,t(a2(0,4),aM)),aP=aa?v(a,t(z,aN)):aa;r(aP,xp);var
-ab=U(c,xq);if(ab){var
-ad=ab[1],p=ad[2];r(ad[1]<=64?1:0,xr);var
-ae=G(p),aQ=E===ae?p[1]:m===ae?I(p):p,af=aQ}else
+a=k,b=e;for(;;){var
+h=xz[1+((b^bp(c,a))&f5)]^(b>>>8|0),l=a+1|0;if(f!==a){var
+a=l,b=h;continue}var
+g=h;break}}q((g^-1)===n?1:0,xJ);return c}}(y,am,s,t,D)]]);var
+bA=[0,a6(a,4),[0,K,0]],bB=[0,a6(25165824,4),bA],bC=[0,an,[0,ao,[0,a6(0,8),bB]]],bD=[0,xK,[0,a6(788,2),bC]];x(function(a){return eu(ak,a)},bD);var
+a=D+s|0,al=ax;continue}var
+az=a6(h[1],2),X=ml(ak),bF=a6(0,2),bG=u(a6(a,4),bF),bH=u(az,u(az,u(a6(E(X),4),bG))),aA=(p-a|0)===(E(X)+22|0)?1:0,bI=u(xL,u(a6(0,4),bH)),bJ=aA?T(a,u(X,bI)):aA;q(bJ,xM);var
+aB=U(h,xN);if(aB){var
+aC=aB[1],L=aC[2];q(aC[1]<=64?1:0,xO);var
+aD=H(L),bK=G===aD?L[1]:n===aD?J(L):L,aF=bK}else
 var
-af=xt;dc(c,xs);ya(F(b),c);var
-aR=gx(c),aS=function(b){var
-a=b[2][2],c=G(a),d=E===c?a[1]:m===c?I(a):a;return[0,b[1],d]},q=my(function(a){return im(aS,aR,a)}),an=aT(ic,eg(gy(q))),ao=bd(function(a){var
-b=ai(q,a);return[0,f(al(wP),a,F(b)),[0,b,0]]},an),s=aD(wK),C=n(64,0),d=gr(cG),j=[0,0],D=function(c){var
-b=F(c);j[1]=j[1]+b|0;var
-g=0;if(0<d[2]){var
-e=cK(b,64-d[2]|0);iz(d,c,0,e);var
-a=64===d[2]?(n1(s,C,ix(d),0),d[2]=0,e):e}else
+aF=xQ;dc(h,xP);yx(E(d),h);var
+bL=gA(h),bM=function(b){var
+a=b[2][2],c=H(a),d=G===c?a[1]:n===c?J(a):a;return[0,b[1],d]},N=mw(function(a){return iy(bM,bL,a)}),bk=aW(ip,eo(gB(N))),aj=bi(function(a){var
+b=ah(N,a);return[0,f(ap(xa),a,E(b)),[0,b,0]]},bk),b=aE(w6),l=m(64,0),bd=0,ac=F(function(b,a){return b+E(a)|0},bd,aj),ae=aM(8);KZ(ae,0,Lj(Lq(w7,ih(ac))));var
+be=[0,a1(l7(ae)),0],af=gs(w9,aq(aj,[0,w8,[0,iC((119-(ac%64|0)|0)%64|0,0),be]])),ag=(E(af)/64|0)-1|0,bf=0;if(!(ag<0)){var
+C=bf;b:for(;;){var
+o=0,bh=64*C|0;for(;;){var
+bb=Lg(r2(bE(af),bh+(4*o|0)|0))&-1;c(l,o)[1+o]=bb;var
+bc=o+1|0;if(15!==o){var
+o=bc;continue}var
+e=16;for(;;){var
+_=e-15|0,R=c(l,_)[1+_],$=e-2|0,S=c(l,$)[1+$],a4=cz(R,18),a5=cz(R,7)^a4^(R>>>3|0),a7=cz(S,19),aa=e-7|0,a9=(cz(S,17)^a7^(S>>>10|0))&-1,ab=e+pM|0,a_=c(l,aa)[1+aa],a$=(((c(l,ab)[1+ab]+(a5&-1)|0)+a_|0)+a9|0)&-1;c(l,e)[1+e]=a$;var
+ba=e+1|0;if(63!==e){var
+e=ba;continue}var
+aU=c(b,7)[8],aV=c(b,6)[7],aX=c(b,5)[6],aY=c(b,4)[5],aZ=c(b,3)[4],a2=c(b,2)[3],a3=c(b,1)[2],j=0,g=c(b,0)[1],w=a3,B=a2,P=aZ,i=aY,A=aX,v=aV,O=aU;for(;;){if(64!==j){var
+aK=cz(i,25),aN=cz(i,11),aO=(cz(i,6)^aN^aK)&-1,aP=c(l,j)[1+j],Z=(((O+aO|0)+(v^i&(A^v))|0)+c(w3,j)[1+j]|0)+aP|0,aQ=cz(g,22),aR=cz(g,13),j=j+1|0,aS=(P+Z|0)&-1,P=B,aT=((Z+((cz(g,2)^aR^aQ)&-1)|0)+(g&w|B&(g|w))|0)&-1,B=w,w=g,g=aT,O=v,v=A,A=i,i=aS;continue}var
+aJ=[0,g,[0,w,[0,B,[0,P,[0,i,[0,A,[0,v,[0,O,0]]]]]]]];br(function(a,d){b[1+a]=(c(b,a)[1+a]+d|0)&-1;return 0},aJ);var
+bj=C+1|0;if(ag!==C){var
+C=bj;continue b}break}break}break}break}}var
+bg=aL(b),ai=gs(w$,k(ap(w_),bg));q(I(ai,aF),J$);var
+aG=n4(ah(N,Ka)),aI=z(0,50),Y=jI(aG,Kb);if(typeof
+Y!=="number"&&5===Y[0]){var
+bN=Y[1];x(function(t){var
+u=t[1],b=ah(N,u),l=t[2];if(typeof
+l!=="number"&&4===l[0]){var
+d=l[1];if(d){var
+e=d[1],z=0;if(typeof
+e==="number"||!(3===e[0]))z=1;else{var
+f=d[2];if(f){var
+g=f[1],m=0;if(typeof
+g!=="number"&&3===g[0]){var
+h=f[2];if(h){var
+i=h[1],v=0;if(typeof
+i!=="number"&&4===i[0]){if(!h[2]){var
+y=i[1],n=k(function(a){if(typeof
+a!=="number"&&1===a[0])return a[1];throw Q},y),o=F(r,1,n),a=e[1],w=0;if(M(a,xZ))if(M(a,x0)){var
+x=0;if(M(a,x1))if(M(a,x2))if(M(a,x3))if(M(a,x4)){if(M(a,x5))throw Q;var
+j=[3,b];x=1}else
 var
-a=g;for(;;){if(64<=(b-a|0)){n1(s,C,c,a);var
-a=a+64|0;continue}var
-f=a<b?1:0;return f?iz(d,c,a,b-a|0):f}};x(D,ao);var
-J=aK(8),ak=(119-(j[1]%64|0)|0)%64|0;JQ(J,0,Ka(Kh(wL,h7(j[1]))));var
-aj=aW(l_(J));D(t(wM,t(ir(ak,0),aj)));var
-am=aO(s),K=is(wO,k(al(wN),am));r(L(K,af),I1);var
-ag=n3(ai(q,I2)),ah=A(0,50),B=jx(ag,I3);if(typeof
-B!=="number"&&5===B[0]){var
-aU=B[1];x(function(z){var
-A=z[1],b=ai(q,A),n=z[2];if(typeof
-n!=="number"&&4===n[0]){var
-e=n[1];if(e){var
-f=e[1],J=0;if(typeof
-f==="number"||!(3===f[0]))J=1;else{var
-g=e[2];if(g){var
-h=g[1],o=0;if(typeof
-h!=="number"&&3===h[0]){var
-i=g[2];if(i){var
-j=i[1],B=0;if(typeof
-j!=="number"&&4===j[0]){if(!i[2]){var
-I=j[1],v=k(function(a){if(typeof
-a!=="number"&&1===a[0])return a[1];throw T},I),l=H(u,1,v),a=f[1],C=0;if(R(a,xC))if(R(a,xD)){var
-D=0;if(R(a,xE))if(R(a,xF))if(R(a,xG))if(R(a,xH)){if(R(a,xI))throw T;var
-m=[3,b];D=1}else
+c=function(a){return r1(bE(b),a)<<24>>24};else
 var
-d=function(a){return rE(bB(b),a)<<24>>24};else
+c=function(d){var
+a=mc(b,8*d|0),c=sa(a);if(a0(ih(c),a))return c;throw Q};else
 var
-d=function(d){var
-a=mf(b,8*d|0),c=rP(a);if(bc(h7(c),a))return c;throw T};else
+c=function(a){return r2(bE(b),4*a|0)};else
 var
-d=function(a){return rF(bB(b),4*a|0)};else
+c=function(a){return KV(bE(b),2*a|0)<<16>>16};if(!x){var
+q=g[1];if(M(q,x6)){if(M(q,x7))throw Q;var
+s=c}else
 var
-d=function(a){return JM(bB(b),2*a|0)<<16>>16};if(!D){var
-x=h[1];if(R(x,xJ)){if(R(x,xK))throw T;var
-y=d}else{var
-p=JH(8,0,[0,l]),r=l-1|0,E=0,F=0;if(!(r<0)){var
-c=F,s=E;for(;;){var
-t=g0(s,d(c));JK(p,c,t);var
-G=c+1|0;if(r!==c){var
-c=G,s=t;continue}break}}var
-y=function(a){return JJ(p,a)}}var
-w=[0,y];C=1}}else
+s=n5(c,o);var
+p=[0,s];w=1}}else
 var
-m=[1,function(a){return cn(mf(b,8*a|0))}];else
+j=[1,function(a){return cp(mc(b,8*a|0))}];else
 var
-m=[2,function(c){var
-a=ac(b,c);if(1===a)return 1;if(a)throw T;return a}];if(!C)var
-w=m;return av(ah,A,[0,v,l,w])}o=1;B=1}if(!B)o=1}else
-o=1}}}}}throw T},aU);return[0,jx(ag,I4),ah,K]}throw T}}function
-I5(a,p,e6){var
-bo=fz(a,cz(a,zJ));function
-aA(w){var
-j=eM(a);function
-e(a){return f(al(zK),w,a)}var
-l=bS(a,e(zL)),m=R(l,zM);if(m)if(R(l,zN)){var
-p=ba(a,e(zO)),h=A(0,16),g=ce(a,e(zP))?ba(a,e(zQ)):[0,0,function(a){return a}],n=(g[1]/3|0)-1|0,q=0;if(!(n<0)){var
-d=q;for(;;){var
-s=b(g[2],(3*d|0)+2|0),t=[0,b(g[2],3*d|0),s];av(h,b(g[2],(3*d|0)+1|0),t);var
-u=d+1|0;if(n!==d){var
-d=u;continue}break}}var
-i=[0,function(i,d){function
+j=[2,function(c){var
+a=ad(b,c);if(1===a)return 1;if(a)throw Q;return a}];if(!w)var
+p=j;return av(aI,u,[0,n,o,p])}m=1;v=1}if(!v)m=1}else
+m=1}}}}}throw Q},bN);return[0,jI(aG,Kc),aI,ai]}throw Q}}function
+Kd(a,o,e8){var
+aS=fC(a,cA(Ah)),_=n_(a,oh);function
+aD(G){var
+l=dk(a);function
+g(a){return f(ap(Ai),G,a)}if(_){var
+h=_[1];if(M(bs(a,Ak),Aj))var
+s=h[5],t=n5(function(c){var
+d=b(h[6],c)[1],a=aV(l[1],d);return a[2]-a[1]|0},s),u=function(a){return a},v=function(a){return 0===a?0:b(t,a-1|0)},d=u,i=[0,h[5]+1|0,v];else
+var
+E=function(a){return b(h[6],a)[1]},d=E,i=l[1]}else
+var
+F=function(a){return a},d=F,i=l[1];var
+o=bs(a,g(Al)),p=M(o,Am);if(p)if(M(o,An)){var
+w=aU(a,g(Ao)),m=z(0,16),j=cj(a,g(Ap))?aU(a,g(Aq)):[0,0,function(a){return a}],q=(j[1]/3|0)-1|0,x=0;if(!(q<0)){var
+e=x;for(;;){var
+A=b(j[2],(3*e|0)+2|0),B=[0,b(j[2],3*e|0),A];av(m,b(j[2],(3*e|0)+1|0),B);var
+C=e+1|0;if(q!==e){var
+e=C;continue}break}}var
+n=[0,function(l,a){var
+g=d(a);function
 e(c){var
 a=c;for(;;){if(a){var
-b=a[3],f=a[2];if(0===an(a[1],d))return[0,f,e(b)];var
+b=a[3],d=a[2];if(0===am(a[1],g))return[0,d,e(b)];var
 a=b;continue}return 0}}var
-a=cR(h,d),g=e(c(h[2],a)[1+a]),f=c_(function(a){return i<=a[1]?1:0},g),k=f?f[1][2]:b(p[2],d);return[0,k-b(j[1][2],d)|0]}]}else
+f=cQ(m,g),k=e(c(m[2],f)[1+f]),h=c$(function(a){return l<=a[1]?1:0},k);if(h)var
+j=h[1][2];else
 var
-v=dW(a,e(zY)),i=[0,function(e,c){function
-d(a){return cy(b(v[2],a))}var
-a=dk(bI(j[1],c),d);return[1,k(function(b){return cc(b,g7(a))},a)]}];else
+o=d(a),j=b(w[2],o);var
+n=d(a);return[0,j-b(i[2],n)|0]}]}else
 var
-i=m;var
-o=bS(a,cz(a,zR)),r=R(o,zS)?R(o,zT)?0:zW:zX;return[0,L(bS(a,cz(a,zV)),zU),r,i]}function
-dp(c){var
-b=n8(a,c),d=n4(b[2]);return[0,n4(b[1]),d]}function
-dq(e){return bv(function(c,f){var
+D=d1(a,g(Ay)),n=[0,function(f,c){function
+e(a){return cX(b(D[2],a))}var
+a=cY(aV(i,d(c)),e);return[1,k(function(b){return ci(b,g9(a))},a)]}];else
+var
+n=p;var
+r=bs(a,cA(Ar)),y=M(r,As)?M(r,At)?0:Aw:Ax;return[0,I(bs(a,cA(Av)),Au),y,n]}function
+dr(c){var
+b=n$(a,c),d=n6(b[2]);return[0,n6(b[1]),d]}function
+ds(e){return br(function(c,f){var
 d=1-b(e,c);if(d){var
-a=p[5],g=a?l6(c,a[1][5]):a;return g?Z(I6):X(0,t(f,I7))}return d},e6)}if(n9(a)){var
-bq=eM(a),d5=ba(a,Ab),br=jz(a);if(ce(a,cz(a,zk))){if(ce(a,cz(a,zl)))throw T;var
-dL=ba(a,cz(a,zm)),ci=function(d){var
-a=b(dL[2],d);return c(br,a)[1+a]}}else
+a=o[8],g=a?l3(c,a[1][5]):a;return g?X(Ke):Y(0,u(f,Kf))}return d},e8)}if(oa(a)){var
+bu=dk(a),d7=aU(a,AN),bv=jK(a);if(cj(a,cA(zH))){if(cj(a,cA(zI)))throw Q;var
+dN=aU(a,cA(zJ)),ck=function(d){var
+a=b(dN[2],d);return c(bv,a)[1+a]}}else
 var
-dM=n6(a),ci=function(a){return[0,[0,b(dM,a),0],0]};var
-d6=function(a){function
+dO=n8(a),ck=function(a){return[0,[0,b(dO,a),0],0]};var
+d8=function(a){function
 c(a){var
-c=b(d5[2],a);return[0,b(bq[3][2],a),c]}var
-d=dk(bI(bq[2],a),c);return[0,ci(a),d]},d7=function(b){var
-d=c(br,b)[1+b];return c9(function(a){return 0===a[2]?1:0},d)?y:cy(jy(a))},cf=function(a){return t(z6,a)},aO=function(b){return O(k(g1,g6(a,cf(b))))},cg=aO(z7),d0=aO(z8),d1=aO(z9),ch=aO(z_),bp=cg.length-1,d2=n5(a,cf(z$)),d3=cM(D(ch.length-1,function(a){function
+c=b(d7[2],a);return[0,b(bu[3][2],a),c]}var
+d=cY(aV(bu[2],a),c);return[0,ck(a),d]},d9=function(b){var
+d=c(bv,b)[1+b];return bT(function(a){return 0===a[2]?1:0},d)?y:cX(jJ(a))},cd=function(a){return u(AG,a)},aT=function(b){return N(k(g4,g8(a,cd(b))))},ce=aT(AH),d2=aT(AI),d3=aT(AJ),cf=aT(AK),bt=ce.length-1,d4=fF(a,cd(AL)),d5=cL(A(cf.length-1,function(a){function
 d(b){var
-d=D(bp,function(d){var
-e=u(a,bp)+d|0;return[0,K(g(b,c(d1,e)[1+e])),[0,[0,d,1],0]]});return[0,[0,g(b,c(ch,a)[1+a]),0],d]}if(b(d2[2],a)){var
-e=[0,d(a9),0];return[0,d(s),e]}return[0,d(s),0]})),d4=ay(cM(D(bp,function(a){var
-b=[0,[0,[0,c(d0,a)[1+a],0],[0,[0,a9,[0,[0,a,1],0]],0]],0];return[0,[0,[0,K(c(cg,a)[1+a]),0],[0,[0,s,[0,[0,a,1],0]],0]],b]})),d3),d8=function(a){return c(br,a)[1+a]},d9=function(a){return dk(bI(bq[1],a),d6)},F=[0,n7(a),d9,d8,d4,d7],N=n_(a),w=ba(a,I8),bY=jz(a),ag=eM(a),b0=N?oc(a):Jb,bH=h(function(a){return fE(k(function(a){return[0,a[2],a[1]]},a))},bY),cE=A(0,am),cF=function(a){var
-b=U(cE,a);return b?b[1]:(av(cE,a,a),a)},cG=function(h){var
+d=A(bt,function(d){var
+e=r(a,bt)+d|0;return[0,L(g(b,c(d3,e)[1+e])),[0,[0,d,1],0]]});return[0,[0,g(b,c(cf,a)[1+a]),0],d]}if(b(d4[2],a)){var
+e=[0,d(bf),0];return[0,d(t),e]}return[0,d(t),0]})),d6=aq(cL(A(bt,function(a){var
+b=[0,[0,[0,c(d2,a)[1+a],0],[0,[0,bf,[0,[0,a,1],0]],0]],0];return[0,[0,[0,L(c(ce,a)[1+a]),0],[0,[0,t,[0,[0,a,1],0]],0]],b]})),d5),d_=function(a){return c(bv,a)[1+a]},d$=function(a){return cY(aV(bu[1],a),d8)},E=[0,n9(a),d$,d_,d6,d9],P=ob(a),v=aU(a,Kg),b1=jK(a),ag=dk(a),b2=P?of(a):Kl,bI=h(function(a){return fK(k(function(a){return[0,a[2],a[1]]},a))},b1),cG=z(0,al),cH=function(a){var
+b=U(cG,a);return b?b[1]:(av(cG,a,a),a)},cI=function(h){var
 d=ag[1][1]-2|0,i=0;if(!(d<0)){var
 a=i;for(;;){var
-e=bI(ag[1],a),c=e[1],f=e[2]-1|0;if(!(f<c)){var
+e=aV(ag[1],a),c=e[1],f=e[2]-1|0;if(!(f<c)){var
 b=c;for(;;){var
-g=bI(ag[2],b);fR(h,a,b-c|0,g[1],g[2]);var
+g=aV(ag[2],b);e1(h,a,b-c|0,g[1],g[2]);var
 k=b+1|0;if(f!==b){var
 b=k;continue}break}}var
 j=a+1|0;if(d!==a){var
-a=j;continue}break}}return 0};if(L(b0,GR))var
-a3=[0,[0],[0],0];else
-if(L(b0,GS)){var
-bJ=[0,0];cG(function(j,i,d,e){var
+a=j;continue}break}}return 0};if(I(b2,H1))var
+a_=[0,[0],[0],0];else
+if(I(b2,H2)){var
+bL=[0,0];cI(function(j,i,d,e){var
 f=e-1|0;if(!(f<d)){var
 a=d;for(;;){var
-g=b(w[2],a),h=c(bH,g)[1+g];if(1-eO(h)){var
-k=cF(D(e-d|0,function(b){return function(a){return(d+a|0)===b?1:0}}(a))),l=bJ[1];bJ[1]=[0,[0,[0,fG(h),[0,[0,j,i,k],0]],a],l]}var
+g=b(v[2],a),h=c(bI,g)[1+g];if(1-eT(h)){var
+k=cH(A(e-d|0,function(b){return function(a){return(d+a|0)===b?1:0}}(a))),l=bL[1];bL[1]=[0,[0,[0,fM(h),[0,[0,j,i,k],0]],a],l]}var
 m=a+1|0;if(f!==a){var
 a=m;continue}break}}return 0});var
-cH=O(ak(bJ[1])),eq=0,er=h(function(a){return a[2]},cH),a3=[0,h(function(a){return a[1]},cH),er,eq]}else{var
-es=L(b0,GT),cA=A(0,bb),cC=ag[2][1]-2|0,el=0;if(!(cC<0)){var
-ax=el;for(;;){var
-en=b(ag[2][2],ax+1|0),eo=jF(w,b(ag[2][2],ax),en);x(function(a){return W(cA,a,0)},eo);var
-ep=ax+1|0;if(cC!==ax){var
-ax=ep;continue}break}}var
-aW=A(0,bb),cD=A(0,bb),bD=[0,0],bE=[0,0],em=aT(an,eg(gy(cA)));x(function(e){var
-f=e[2],a=e[1],g=1-eO(c(bH,a)[1+a]);if(g){var
-h=c(bH,a)[1+a],b=dm(ca(f),h),d=function(a){var
-b=og(a);return k(function(c){var
-b=c[2];switch(bQ(b)){case
+cJ=N(ao(bL[1])),es=0,et=h(function(a){return a[2]},cJ),a_=[0,h(function(a){return a[1]},cJ),et,es]}else{var
+eu=I(b2,H3),cD=z(0,a8),cE=ag[2][1]-2|0,em=0;if(!(cE<0)){var
+aB=em;for(;;){var
+ep=b(ag[2][2],aB+1|0),eq=jP(v,b(ag[2][2],aB),ep);x(function(a){return W(cD,a,0)},eq);var
+er=aB+1|0;if(cE!==aB){var
+aB=er;continue}break}}var
+a3=z(0,a8),cF=z(0,a8),bG=[0,0],bH=[0,0],en=aW(am,eo(gB(cD)));x(function(e){var
+f=e[2],a=e[1],g=1-eT(c(bI,a)[1+a]);if(g){var
+h=c(bI,a)[1+a],b=dm(cg(f),h),d=function(a){var
+b=om(a);return k(function(c){var
+b=c[2];switch(bW(b)){case
 0:var
-a=wi;break;case
+a=wE;break;case
 1:var
-a=wj;break;case
+a=wF;break;case
 2:var
-a=wk;break;case
+a=wG;break;case
 3:var
-a=wl;break;default:if(ed(b[2],1))var
-a=iO(b[1]);else
+a=wH;break;default:if(el(b[2],1))var
+a=iX(b[1]);else
 var
-d=t(wm,iO(b[2])),a=t(iO(b[1]),d)}return[0,c[1],a]},b)};if(1-aI(aW,d(b))){if(es){var
-i=[0,bE[1],1];W(aW,d($(of,b)),i)}var
-j=[0,bE[1],0];W(aW,d(b),j);bD[1]=[0,b,bD[1]];bE[1]++}return W(cD,[0,a,f],ai(aW,d(b)))}return g},em);var
-au=[0,O(ak(bD[1])),cD],bK=n(au[1].length-1,0);cG(function(j,i,a,e){var
-f=jF(w,a,e),g=b(b1(function(a){var
-b=a[1],c=U(au[2],[0,b,a[2]]);return aG(function(a){return[0,a[1],[0,a[2],b]]},c)}),f);function
+d=u(wI,iX(b[2])),a=u(iX(b[1]),d)}return[0,c[1],a]},b)};if(1-aH(a3,d(b))){if(eu){var
+i=[0,bH[1],1];W(a3,d(ab(ol,b)),i)}var
+j=[0,bH[1],0];W(a3,d(b),j);bG[1]=[0,b,bG[1]];bH[1]++}return W(cF,[0,a,f],ah(a3,d(b)))}return g},en);var
+az=[0,N(ao(bG[1])),cF],bM=m(az[1].length-1,0);cI(function(j,i,a,e){var
+f=jP(v,a,e),g=b(b5(function(a){var
+b=a[1],c=U(az[2],[0,b,a[2]]);return an(function(a){return[0,a[1],[0,a[2],b]]},c)}),f);function
 d(h){var
 a=h;for(;;){if(a){var
 b=a[1],c=a[2];if(c){var
-e=c[1],f=b[1];if(bc(f,e[1])){var
-i=c[2],a=[0,[0,f,cK(b[2],e[2])],i];continue}}var
+e=c[1],f=b[1];if(a0(f,e[1])){var
+i=c[2],a=[0,[0,f,c_(b[2],e[2])],i];continue}}var
 g=[0,b,d(a[2])]}else
 var
 g=a;return g}}var
-h=d(aT(an,g));return x(function(f){var
-g=f[2],d=f[1],h=g[2],k=g[1],l=cF(D(e-a|0,function(c){return(b(w[2],a+c|0)===h?1:0)!==k?1:0}));bK[1+d]=[0,[0,j,i,l],c(bK,d)[1+d]];return 0},h)});var
-et=[0,au],eu=function(a){return a},ev=l(au[1].length-1,eu),ew=au[1],a3=[0,P(function(a,b){var
-d=ak(c(bK,a)[1+a]);return[0,fG(b),d]},ew),ev,et]}var
-dr=a3[1];if(N){var
-ad=function(a){return t(A8,a)},aS=function(b,a){return X(b,t(a,A9))},cm=ce(a,ad(A_));if(cm)var
-cn=ba(a,ad(A$)),co=D(cn[1],cn[2]);else
+h=d(aW(am,g));return x(function(f){var
+g=f[2],d=f[1],h=g[2],k=g[1],l=cH(A(e-a|0,function(c){return(b(v[2],a+c|0)===h?1:0)!==k?1:0}));bM[1+d]=[0,[0,j,i,l],c(bM,d)[1+d]];return 0},h)});var
+ev=[0,az],ew=function(a){return a},ex=l(az[1].length-1,ew),ey=az[1],a_=[0,R(function(a,b){var
+d=ao(c(bM,a)[1+a]);return[0,fM(b),d]},ey),ex,ev]}var
+dt=a_[1];if(P){var
+ad=function(a){return u(BL,a)},aZ=function(b,a){return Y(b,u(a,BM))},co=cj(a,ad(BN));if(co)var
+cp=aU(a,ad(BO)),cq=A(cp[1],cp[2]);else
 var
-co=cm;var
-by=bS(a,ad(Ba)),bz=fz(a,ad(Bb)),cp=fB(a),cq=L(by,Bc);if(cq)var
-cr=1-fz(a,ad(Bd)),cs=cr?L(oc(a),Be):cr;else
+cq=co;var
+bz=bs(a,ad(BP)),bB=fC(a,ad(BQ)),cr=fG(a),cs=I(bz,BR);if(cs)var
+ct=1-fC(a,ad(BS)),cu=ct?I(of(a),BT):ct;else
 var
-cs=cq;var
-ei=aC(bZ(cp),Bf);aS(1-fz(a,ad(Bh)),Bg);aS(c9(function(a){var
-b=0===a?1:0,c=b||(3===a?1:0);return c},co),Bi);var
-ct=1-ei;if(ct)var
-bA=ct;else{var
-cx=1-bz;if(cx)var
-ek=L(by,Bn),bA=ek||cs;else
+cu=cs;var
+ei=aA(bR(cr),BU);aZ(1-fC(a,ad(BW)),BV);aZ(bT(function(a){var
+b=0===a?1:0,c=b||(3===a?1:0);return c},cq),BX);var
+cv=1-ei;if(cv)var
+bD=cv;else{var
+cB=1-bB;if(cB)var
+ek=I(bz,B2),bD=ek||cu;else
 var
-bA=cx}aS(bA,Bj);if(bz){var
-cv=L(by,Bl);if(cv)var
-ej=aC(Bm,cp),cw=ej||g_(a),bB=cw?0===g$(a)?1:0:cw;else
+bD=cB}aZ(bD,BY);if(bB){var
+cy=I(bz,B0);if(cy)var
+ej=aA(B1,cr),cz=ej||ha(a),bE=cz?0===hb(a)?1:0:cz;else
 var
-bB=cv}else
+bE=cy}else
 var
-bB=bz;aS(1-bB,Bk);var
-af=fB(a),aK=0;if(af){var
-aU=af[1],V=0;if(R(aU,Bo)){var
-aM=0;if(R(aU,Bp)){if(!R(aU,Bq))if(af[2]){V=1;aM=2}else
-aM=2}else{var
-bC=af[2];if(bC)if(R(bC[1],Bu)||bC[2]){V=1;aM=2}else
-aM=1}var
-aN=0;switch(aM){case
-2:aN=1;break;case
-0:if(af[2]){V=1;aN=1}else
-if(g8(a,g9)){var
-aB=0;aK=1;V=1;aN=1}else
-if(R(aU,Bt)){V=1;aN=1}break}if(!aN){var
-aB=1;aK=1;V=1}}else{var
-aV=af[2];if(aV)if(R(aV[1],Bv))if(aV[2]||!g_(a))V=1;else{var
-aB=0;aK=1;V=1}else
-if(aV[2])V=1}if(!V){var
-aB=0;aK=1}}if(!aK)var
-aB=Z(t(Bs,bS(a,Br)));var
-a4=aB}else
+bE=bB;aZ(1-bE,BZ);var
+af=fG(a),aM=0;if(af){var
+a1=af[1],V=0;if(M(a1,B3)){var
+aO=0;if(M(a1,B4)){if(!M(a1,B5))if(af[2]){V=1;aO=2}else
+aO=2}else{var
+bF=af[2];if(bF)if(M(bF[1],B9)||bF[2]){V=1;aO=2}else
+aO=1}var
+aP=0;switch(aO){case
+2:aP=1;break;case
+0:if(af[2]){V=1;aP=1}else
+if(g_(a,g$)){var
+aE=0;aM=1;V=1;aP=1}else
+if(M(a1,B8)){V=1;aP=1}break}if(!aP){var
+aE=1;aM=1;V=1}}else{var
+a2=af[2];if(a2)if(M(a2[1],B_))if(a2[2]||!ha(a))V=1;else{var
+aE=0;aM=1;V=1}else
+if(a2[2])V=1}if(!V){var
+aE=0;aM=1}}if(!aM)var
+aE=X(u(B7,bs(a,B6)));var
+a$=aE}else
 var
-a4=N;var
-Q=dr.length-1,aj=function(a){return c(dr,a)[1+a]},ao=N?g_(a):N,cW=hh(jC(p)),eH=jG(cW)[1],aZ=C(cW[1])-eH|0,a5=N?fB(a):N,b7=0;if(a5){var
-dy=0;if(!R(a5[1],I9)&&!a5[2]){var
-a6=s;b7=1;dy=1}if(!dy){var
-ds=a5[2],b8=0;if(ds)if(ds[2])b8=1;else{var
-b9=0;if((4*aZ|0)<=Q)b9=1;else{var
-dz=0;if(ao&&!(7<aZ)){b9=1;dz=1}if(!dz){var
-dA=0;if(Q<(2*aZ|0)&&!ao){var
-b6=bx(1,10);dA=1}if(!dA)var
-b6=bx(1,2)}}if(b9)var
-b6=bx(9,10);var
-cj=n$(a),dB=0;if(cj){var
-bs=cj[2];if(bs&&!bs[2]){var
-d_=gn(bs[1],oa),dw=aG(function(a){return a[1]},d_);dB=1}}if(!dB)var
-dw=0;var
-dx=dN(y,dd(s,aQ(dw,b6)))}else
-if(ao)var
-dx=s;else
-b8=1;if(!b8){var
-a6=dx;b7=1}}}if(!b7)var
-a6=y;var
-dt=N?cy(fA(a,Ad)):y,aD=1+H(aP,0,D(w[1],w[2]))|0,aE=g(a6,dt);if(N){var
-bt=eM(a),bw=n(bt[3][1],0);jA(a,function(d,a,b){bw[1+a]=g0(c(bw,a)[1+a],b);return 0});var
-ap=function(f,e,d){var
-g=b(bt[1][2],f)+e|0,a=b(bt[2][2],g)+d|0;return c(bw,a)[1+a]}}else
+a$=P;var
+T=dt.length-1,ak=function(a){return c(dt,a)[1+a]},ar=P?ha(a):P,cZ=hj(jN(o)),eJ=jQ(cZ)[1],a6=C(cZ[1])-eJ|0,ba=P?fG(a):P,b_=0;if(ba){var
+dA=0;if(!M(ba[1],Kh)&&!ba[2]){var
+bb=t;b_=1;dA=1}if(!dA){var
+du=ba[2],b$=0;if(du)if(du[2])b$=1;else{var
+ca=0;if((4*a6|0)<=T)ca=1;else{var
+dB=0;if(ar&&!(7<a6)){ca=1;dB=1}if(!dB){var
+dC=0;if(T<(2*a6|0)&&!ar){var
+b8=bC(1,10);dC=1}if(!dC)var
+b8=bC(1,2)}}if(ca)var
+b8=bC(9,10);var
+cl=oc(a),dD=0;if(cl){var
+bw=cl[2];if(bw&&!bw[2]){var
+ea=gq(bw[1],od),dy=an(function(a){return a[1]},ea);dD=1}}if(!dD)var
+dy=0;var
+dz=dQ(y,dd(t,aR(dy,b8)))}else
+if(ar)var
+dz=t;else
+b$=1;if(!b$){var
+bb=dz;b_=1}}}if(!b_)var
+bb=y;var
+dv=P?cX(fD(a,AP)):y,aF=1+F(aK,0,A(v[1],v[2]))|0,aG=g(bb,dv);if(P){var
+bx=dk(a),by=m(bx[3][1],0);jL(a,function(d,a,b){by[1+a]=g3(c(by,a)[1+a],b);return 0});var
+as=function(f,e,d){var
+g=b(bx[1][2],f)+e|0,a=b(bx[2][2],g)+d|0;return c(by,a)[1+a]}}else
 var
-ap=function(c,b,a){return 0};var
-a7=q(dt,aE),du=0<B(a6)?1:0;if(ao){var
-e7=0<B(a7)?1:0,dC=0;if(oH(p)&&!oF(p))var
-eL=10,eN=oG(p)?3:1,dv=bx(eN,eL);else
-dC=1;if(dC)var
-dv=e7?bx(1,4):bx(aP(60,lO(100.*Math.exp(-0.0506249999999999201*(1.8*aZ-Math.log(M(aE)))))|0),am);var
-aF=g(aE,dv)}else
+as=function(c,b,a){return 0};var
+bd=s(dv,aG),dw=0<D(bb)?1:0;if(ar){var
+e9=0<D(bd)?1:0,dE=0;if(oN(o)&&!oL(o))var
+eN=10,eO=oM(o)?3:1,dx=bC(eO,eN);else
+dE=1;if(dE)var
+dx=e9?bC(1,4):bC(aK(60,lK(100.*Math.exp(-0.0506249999999999201*(1.8*a6-Math.log(O(aG)))))|0),al);var
+aJ=g(aG,dx)}else
 var
-aF=aE;var
-b4=q(aE,aF);if(du){var
-d$=ba(a,Ax)[2],ea=od(a,jz(a).length-1,d$),e8=ha(a),aq=jB(a),b_=0;if(typeof
-aq==="number")b_=1;else
-if(0===aq[0])var
-b5=[0,[0,jN(op(aq[1])),s],0];else{var
-cJ=aq[4];if(C(fJ(aq[1]))===cJ)var
-b5=[0,[0,cK(cJ,jN(fJ(aq[2]))),s],0];else
-b_=1}if(b_)var
-cI=G(hl),b5=E===cI?hl[1]:m===cI?I(hl):hl;var
-a$=ea,aJ=e8,a8=b5}else
+aJ=aG;var
+b3=s(aG,aJ);if(dw){var
+eb=aU(a,A9)[2],ec=og(a,jK(a).length-1,eb),e_=hc(a),at=jM(a),cb=0;if(typeof
+at==="number")cb=1;else
+if(0===at[0])var
+b4=[0,[0,jX(ov(at[1])),t],0];else{var
+cM=at[4];if(C(fP(at[1]))===cM)var
+b4=[0,[0,c_(cM,jX(fP(at[2]))),t],0];else
+cb=1}if(cb)var
+cK=H(hn),b4=G===cK?hn[1]:n===cK?J(hn):hn;var
+bh=ec,aL=e_,be=b4}else
 var
-fb=0,fc=0,a$=function(b,a){return 0},aJ=fb,a8=fc;if(du)var
-e9=g$(a),e_=jC(p),bM=h(function(a){return fE(k(function(a){return[0,a[2],a[1]]},a))},bY),cV=bn(aL,D(w[1],w[2])),eG=k(function(a){return c(bM,a)[1+a]},cV),J=jH(hh(e_),eG),ex=C(J[4]),ey=function(a){var
-b=cB(J,c(bM,a)[1+a]),d=M(b[2]);return[0,h(M,b[1]),d]},cL=bd(function(a){var
-b=a[1];if(J[3]<=b)bj(G8);var
-c=cB(J,fD(b|0)),d=h(M,c[1]),e=M(c[2]),f=0,g=a[3],i=1.-e,j=[0,[0,[0,h(function(a){return-a},d),i],g],f];return[0,[0,[0,d,e],a[2]],j]},e9),cN=b(aY(function(a){return 1-eO(c(bM,a)[1+a])}),cV),ez=k(function(a){return a[1]},cL),eA=ay(k(ey,cN),ez),cO=O(k(function(a){return a[2]},cL)),cP=function(a){return O(k(a,eA))},eB=jO(J)[2],eC=jO(J)[1],eD=cP(function(a){return a[2]}),eE=cP(function(a){return a[1]}),bL=[0,J[8],eE,eD,eC,eB],cQ=O(cN),cS=jL(J),eF=l(ex,function(a){var
-b=c(cS[2],a)[1+a];return M(v(c(cS[1],a)[1+a],b))/2.}),aX=[m,function(a){return eQ(bL,ot(bL,eF),n(cQ.length-1+(cO.length-1)|0,0.))}],cT=A(0,50),be=function(k,j){var
+fd=0,fe=0,bh=function(b,a){return 0},aL=fd,be=fe;if(dw)var
+e$=hb(a),fa=jN(o),bO=h(function(a){return fK(k(function(a){return[0,a[2],a[1]]},a))},b1),cW=bj(aN,A(v[1],v[2])),eI=k(function(a){return c(bO,a)[1+a]},cW),K=jR(hj(fa),eI),ez=C(K[4]),eA=function(a){var
+b=cC(K,c(bO,a)[1+a]),d=O(b[2]);return[0,h(O,b[1]),d]},cN=bi(function(a){var
+b=a[1];if(K[3]<=b)bm(Ig);var
+c=cC(K,fJ(b|0)),d=h(O,c[1]),e=O(c[2]),f=0,g=a[3],i=1.-e,j=[0,[0,[0,h(function(a){return-a},d),i],g],f];return[0,[0,[0,d,e],a[2]],j]},e$),cO=b(aQ(function(a){return 1-eT(c(bO,a)[1+a])}),cW),eB=k(function(a){return a[1]},cN),eC=aq(k(eA,cO),eB),cP=N(k(function(a){return a[2]},cN)),cR=function(a){return N(k(a,eC))},eD=jY(K)[2],eE=jY(K)[1],eF=cR(function(a){return a[2]}),eG=cR(function(a){return a[1]}),bN=[0,K[8],eG,eF,eE,eD],cS=N(cO),cT=jV(K),eH=l(ez,function(a){var
+b=c(cT[2],a)[1+a];return O(w(c(cT[1],a)[1+a],b))/2.}),a4=[n,function(a){return eV(bN,oz(bN,eH),m(cS.length-1+(cP.length-1)|0,0.))}],cU=z(0,50),bk=function(k,j){var
 a=h(function(h){var
 c=k-1|0,b=0,i=0;if(c<0)var
 d=b;else{var
 a=i,e=b;for(;;){var
 g=e+f(j,a,h)|0,l=a+1|0;if(c!==a){var
 a=l,e=g;continue}var
-d=g;break}}return d},cQ),c=U(cT,a);if(c)return c[1];var
-l=bf(a,cO),e=G(aX),n=E===e?aX[1]:m===e?I(aX):aX,o=eQ(bL,n,l),b=A(0,10),p=J[4];bv(function(c,a){return W(b,a,_(d(o,c)))},p);function
+d=g;break}}return d},cS),c=U(cU,a);if(c)return c[1];var
+l=bc(a,cP),e=H(a4),m=G===e?a4[1]:n===e?J(a4):a4,o=eV(bN,m,l),b=z(0,10),p=K[4];br(function(c,a){return W(b,a,aa(d(o,c)))},p);function
 q(a){var
-c=U(J[5],a);if(c){var
+c=U(K[5],a);if(c){var
 d=c[1][1],e=function(a,c,h){var
 f=0;if(a){var
 d=a[1];if(1===d[2]&&!a[2]){var
-e=g(c,ai(b,d[1]));f=1}}if(!f)var
-e=c;return v(h,e)};return S(aw[13],e,d,y)}return ai(b,a)}var
-i=D(J[3],q);W(cT,a,i);return i};else
+e=g(c,ah(b,d[1]));f=1}}if(!f)var
+e=c;return w(h,e)};return S(ay[13],e,d,y)}return ah(b,a)}var
+i=A(K[3],q);W(cU,a,i);return i};else
 var
-be=function(b,a){return 0};if(ao){var
-e$=jB(a),eI=p[1][5];if(oF(p))var
-cY=0;else
+bk=function(b,a){return 0};if(ar){var
+fb=jM(a),eK=o[4][5];if(oL(o))var
+c0=0;else
 var
-eJ=p[6],eK=c_(function(a){return L(a[1],Hq)},eJ),cY=aG(function(c){function
+eL=o[9],eM=c$(function(a){return I(a[1],IA)},eL),c0=an(function(c){function
 a(d){var
-a=eR(c1(eI,d)),e=k(function(a){var
-e=c[5],f=c[6],g=e?b(e[1][2],d)===a?1.:0.:f?b(f[1][2],a):0.;return[0,a,g]},a);return b(aY(function(a){return 0.<a[2]?1:0}),e)}return l(p[1][1],a)},eK);var
-cZ=oH(p),c0=cZ?2:1,c2=cc(b4,ca(c0)),c3=h(function(a){return fE(k(function(a){return[0,a[2],a[1]]},a))},bY),eP=bn(aL,D(w[1],w[2])),az=p[1],eT=k(function(a){return c(c3,a)[1+a]},eP),eU=jH(hh(jC(p)),eT),c4=A(0,am),a0=[0,0],bN=[0,0],bO=A(0,am),c7=n(az[2],0),c8=az[2]-1|0,c5=0,c6=0,eV=0;if(c8<0)var
-da=c6,c$=c5;else{var
-ac=eV,bP=c6,a2=c5;for(;;){var
-e4=eS(az,ac),bT=k(w[2],e4),df=U(bO,bT);if(df)var
-dg=df[1],bV=bP,bU=a2;else{var
-dh=c1(az[6],ac),bW=jF(w,dh[1],dh[2]+1|0),di=U(c4,bW);if(di)var
-dl=di[1],dj=a2;else{var
-bX=k(function(a){var
-b=a[1];a0[1]++;bN[1]=[0,b,bN[1]];return[0,a0[1]-1|0,b,a[2]]},bW);av(c4,bW,bX);var
-dl=bX,dj=[0,O(bX),a2]}var
-dn=bO[1];av(bO,bT,dn);var
-dg=dn,bV=[0,k(function(b){return function(a){return l8(function(b){return a===b[2]?1:0},b)[1]}}(dl),bT),bP],bU=dj}c(c7,ac)[1+ac]=dg;var
-e5=ac+1|0;if(c8!==ac){var
-ac=e5,bP=bV,a2=bU;continue}var
-da=bV,c$=bU;break}}var
-db=O(ak(bN[1])),dc=O(ak(da)),eW=-Math.log(M(c2)),eX=a0[1],de=Hr(p,cY,cZ,eU,c3,w,O(ak(c$)),eX,e$,eW),eY=function(a){return c(db,a)[1+a]},eZ=b(de[2],eY),e0=de[1],e1=function(a){return c(db,a)[1+a]},e2=a0[1],e3=function(a){return c(dc,a)[1+a]},r=[0,dc.length-1,function(a){var
-e=a[2],d=b(az[5][2],a[1])+e|0;return c(c7,d)[1+d]},e3,e2,e1,c0,c2,e0,eZ]}else
+a=eW(c1(eK,d)),e=k(function(a){var
+e=c[5],f=c[6],g=e?b(e[1][2],d)===a?1.:0.:f?b(f[1][2],a):0.;return[0,a,g]},a);return b(aQ(function(a){return 0.<a[2]?1:0}),e)}return l(o[4][1],a)},eM);var
+c2=oN(o),c3=c2?2:1,c4=ci(b3,cg(c3)),c5=h(function(a){return fK(k(function(a){return[0,a[2],a[1]]},a))},b1),eP=bj(aN,A(v[1],v[2])),aC=o[4],eQ=k(function(a){return c(c5,a)[1+a]},eP),eR=jR(hj(jN(o)),eQ),c6=z(0,al),a7=[0,0],bP=[0,0],bQ=z(0,al),c9=m(aC[2],0),da=aC[2]-1|0,c7=0,c8=0,eS=0;if(da<0)var
+dc=c8,db=c7;else{var
+$=eS,bS=c8,a9=c7;for(;;){var
+e6=eX(aC,$),bU=k(v[2],e6),dh=U(bQ,bU);if(dh)var
+di=dh[1],bY=bS,bV=a9;else{var
+dj=c1(aC[6],$),bZ=jP(v,dj[1],dj[2]+1|0),dl=U(c6,bZ);if(dl)var
+dp=dl[1],dn=a9;else{var
+b0=k(function(a){var
+b=a[1];a7[1]++;bP[1]=[0,b,bP[1]];return[0,a7[1]-1|0,b,a[2]]},bZ);av(c6,bZ,b0);var
+dp=b0,dn=[0,N(b0),a9]}var
+dq=bQ[1];av(bQ,bU,dq);var
+di=dq,bY=[0,k(function(b){return function(a){return l5(function(b){return a===b[2]?1:0},b)[1]}}(dp),bU),bS],bV=dn}c(c9,$)[1+$]=di;var
+e7=$+1|0;if(da!==$){var
+$=e7,bS=bY,a9=bV;continue}var
+dc=bY,db=bV;break}}var
+de=N(ao(bP[1])),df=N(ao(dc)),eU=-Math.log(O(c4)),eY=a7[1],dg=IB(o,c0,c2,eR,c5,v,N(ao(db)),eY,fb,eU),eZ=function(a){return c(de,a)[1+a]},e0=b(dg[2],eZ),e2=dg[1],e3=function(a){return c(de,a)[1+a]},e4=a7[1],e5=function(a){return c(df,a)[1+a]},q=[0,df.length-1,function(a){var
+e=a[2],d=b(aC[5][2],a[1])+e|0;return c(c9,d)[1+d]},e5,e4,e3,c3,c4,e2,e0]}else
 var
-r=A7;if(ao){var
-aR=eM(a),ck=n(aR[3][1],0),cl=aR[1][1]-2|0,eb=0;if(!(cl<0)){var
-ar=eb;for(;;){var
-ee=function(a){return a},ef=dk(bI(aR[1],ar),ee);bv(function(g){return function(a,d){var
-e=b(r[2],[0,g,a]),f=b(r[3],e);return bv(function(f,e){var
-a=b(aR[2][2],d)+f|0;c(ck,a)[1+a]=e;return 0},f)}}(ar),ef);var
-eh=ar+1|0;if(cl!==ar){var
-ar=eh;continue}break}}var
-ec=function(a){return c(ck,a)[1+a]},bg=od(a,r[4],ec)}else
+q=BK;if(ar){var
+aX=dk(a),cm=m(aX[3][1],0),cn=aX[1][1]-2|0,ed=0;if(!(cn<0)){var
+ax=ed;for(;;){var
+ef=function(a){return a},eg=cY(aV(aX[1],ax),ef);br(function(g){return function(a,d){var
+e=b(q[2],[0,g,a]),f=b(q[3],e);return br(function(f,e){var
+a=b(aX[2][2],d)+f|0;c(cm,a)[1+a]=e;return 0},f)}}(ax),eg);var
+eh=ax+1|0;if(cn!==ax){var
+ax=eh;continue}break}}var
+ee=function(a){return c(cm,a)[1+a]},bl=og(a,q[4],ee)}else
 var
-bg=function(b,a){return 0};var
-fa=O(IP(p,F,bo,aA,a3,ap,a7,a4,[0,aD,a8,be,aJ,a$,aF],[0,r,bg,b4]));dq(function(h){var
-I=dp(h),J=c(fa,h)[1+h],f=J[1];if(R(bS(a,b(al(z0),h)),zZ))var
-t=0;else
+bl=function(b,a){return 0};var
+fc=N(JY(o,E,_,aS,aD,a_,as,bd,a$,[0,aF,be,bk,aL,bh,aJ],[0,q,bl,b3]));ds(function(h){var
+I=dr(h),J=c(fc,h)[1+h],f=J[1];if(M(bs(a,b(ap(AA),h)),Az))var
+r=0;else
 var
-H=ba(a,b(al(z1),h)),aa=b(H[2],1),t=[0,[0,b(H[2],0),aa]];if(t)var
-L=t[1],ac=[0,aA(L[2])],O=ac,M=L[1];else
+H=aU(a,b(ap(AB),h)),ab=b(H[2],1),r=[0,[0,b(H[2],0),ab]];if(r)var
+K=r[1],ad=[0,aD(K[2])],O=ad,N=K[1];else
 var
-O=0,M=h;var
-ad=f[26],ae=f[25],af=f[24],ag=f[23],ai=f[22],ak=f[21],am=f[20],an=f[19],ao=f[18],aq=f[17],ar=f[16],au=f[15],av=f[14],aw=f[13],ax=f[12],ay=f[11],az=f[10],aB=f[9],aC=f[8],aE=f[7],aG=f[6],aI=I[2],aK=I[1],d=[0,aA(M),O,bo,aK,aI,aG,aE,aC,aB,az,ay,ax,aw,av,au,ar,aq,ao,an,am,ak,ai,ag,af,ae,ad];if(N){if(a4){var
-P=J[2],Y=d[11],C=a_(i([0,j,e]),Y);if(C)var
-Z=d[11],_=bG(Q),n=o(g(g(i([0,aH(e),e]),_),Z),a7);else
+O=0,N=h;var
+ae=f[27],af=f[26],ag=f[25],ah=f[24],al=f[23],am=f[22],an=f[21],ao=f[20],aq=f[19],ar=f[18],at=f[17],au=f[16],av=f[15],ax=f[14],ay=f[13],az=f[12],aA=f[11],aB=f[10],aC=f[9],aE=f[8],aG=f[7],aH=I[2],aK=I[1],d=[0,aD(N),O,_,aS,aK,aH,aG,aE,aC,aB,aA,az,ay,ax,av,au,at,ar,aq,ao,an,am,al,ah,ag,af,ae];if(P){if(a$){var
+Q=J[2],Y=d[12],C=bg(i([0,j,e]),Y);if(C)var
+Z=d[12],$=bK(T),n=p(g(g(i([0,aI(e),e]),$),Z),bd);else
 var
 n=C;var
-D=n?at(Q,function(a){return nc(F,aj(a))}):n,E=D?at(Q,function(a){var
-c=aj(a)[2],f=cX(1,ap,c),g=cX(0,ap,c),h=b(d[8],a),n=b(d[9],a),j=q(i([0,e,e]),n),k=b(d[10],h),l=b(d[10],j),o=b(P,a)[1],m=nY(d[11],h,k[1],k[2],o,f,g);if(m){var
-p=b(P,a)[2];return nY(d[11],j,l[1],l[2],p,g,f)}return m}):D;if(E){var
-p=i8(F,aD,a8,be,d,aJ,a$,aF);if(p){var
-$=p[1];return jg(F,Q,aj,function(a,b){return nu(F,d,$,a,b)},nj,d)}var
-G=p}else
+D=n?ai(T,function(a){return ne(E,ak(a))}):n,F=D?ai(T,function(a){var
+c=ak(a)[2],f=cV(1,as,c),g=cV(0,as,c),h=b(d[9],a),n=b(d[10],a),j=s(i([0,e,e]),n),k=b(d[11],h),l=b(d[11],j),o=b(Q,a)[1],m=n0(d[12],h,k[1],k[2],o,f,g);if(m){var
+p=b(Q,a)[2];return n0(d[12],j,l[1],l[2],p,g,f)}return m}):D;if(F){var
+o=ji(E,aF,be,bk,d,aL,bh,aJ);if(o){var
+aa=o[1];return js(E,T,ak,function(a,b){return nw(E,d,aa,a,b)},nl,d)}var
+G=o}else
 var
-G=E;return G}var
-T=d[11],u=a_(i([0,j,e]),T);if(u)var
-U=d[11],k=o(g(bG(Q),U),a7);else
+G=F;return G}var
+R=d[12],u=bg(i([0,j,e]),R);if(u)var
+U=d[12],k=p(g(bK(T),U),bd);else
 var
 k=u;var
-w=k?at(Q,function(a){return nc(F,aj(a))}):k,x=w?at(Q,function(a){var
-c=aj(a)[2],f=cX(1,ap,c),g=cX(0,ap,c),h=b(d[8],a),n=b(d[9],a),j=q(i([0,e,e]),n),k=b(d[10],h),l=b(d[10],j),m=nb(d[11],h,k[1],k[2],f,g);return m?nb(d[11],j,l[1],l[2],g,f):m}):w;if(x){var
-l=i8(F,aD,a8,be,d,aJ,a$,aF);if(l){var
-s=l[1],m=nW(F,aD,r,aJ,bg,b4);if(m){var
-y=m[1],V=y[2],W=y[1],X=function(t,u,a){var
-q=b3(W,a[1]);if(q){var
-G=q[1],H=s[2],U=s[1],l=iS(mR,0,a[2]);if(0<l){var
-L=cU(r[8]);if(cU(a[2])<=L){var
-M=a[3];if(o(i([0,j,e]),M)&&bi(function(a){return a[1]<aD?1:0},H)){var
+v=k?ai(T,function(a){return ne(E,ak(a))}):k,x=v?ai(T,function(a){var
+c=ak(a)[2],f=cV(1,as,c),g=cV(0,as,c),h=b(d[9],a),n=b(d[10],a),j=s(i([0,e,e]),n),k=b(d[11],h),l=b(d[11],j),m=nc(d[12],h,k[1],k[2],f,g);return m?nc(d[12],j,l[1],l[2],g,f):m}):v;if(x){var
+l=ji(E,aF,be,bk,d,aL,bh,aJ);if(l){var
+t=l[1],m=nY(E,aF,q,aL,bl,b3);if(m){var
+y=m[1],V=y[2],W=y[1],X=function(s,u,a){var
+r=b7(W,a[1]);if(r){var
+G=r[1],H=t[2],U=t[1],l=i1(mP,0,a[2]);if(0<l){var
+K=cx(q[8]);if(cx(a[2])<=K){var
+M=a[3];if(p(i([0,j,e]),M)&&aY(function(a){return a[1]<aF?1:0},H)){var
 h=0,f=a[2],c=G;for(;;){if(f&&c){var
-w=0===f[1]?1:0;if(w)var
-k=w;else
+v=0===f[1]?1:0;if(v)var
+k=v;else
 var
-I=c[1],J=0,k=cd(function(g){return function(e,i){var
+I=c[1],J=0,k=b9(function(g){return function(e,i){var
 f=i[2];function
 d(c){var
-h=b(r[3],c),d=bi(function(b){return 1-S(a[4],g,e,b)},h);if(d)return d;var
-i=b(r[3],c);return bi(function(a){return jh(r,t,u,f,a)},i)}var
-c=at(r[1],d);if(c){var
+h=b(q[3],c),d=aY(function(b){return 1-S(a[4],g,e,b)},h);if(d)return d;var
+i=b(q[3],c);return aY(function(a){return jt(q,s,u,f,a)},i)}var
+c=ai(q[1],d);if(c){var
 h=function(b){var
-c=1-S(a[4],g,e,b);return c?c:jh(r,t,u,f,b)};return at(r[4],h)}return c}}(h),J,I);if(k){var
+c=1-S(a[4],g,e,b);return c?c:jt(q,s,u,f,b)};return ai(q[4],h)}return c}}(h),J,I);if(k){var
 h=h+1|0,f=f[2],c=c[2];continue}var
 x=k}else
 var
 x=1;if(x){var
-m=dV(d,l,r[7]);if(m){var
-n=jn(d,l,a[2],r[8]);if(n){var
-p=jm(F,bg,d,t,u,a,H,0,V,G);if(p){var
-y=p[1],N=g(gW,a[9]),O=y[1],P=z(U),Q=g(a[3],P),A=o(K(v(v(z(as(m[1],n[1])),Q),O)),N);if(A)var
-R=a1(a[9]),T=y[2],B=[0,b(ah(i([0,ab(e),e]),T),R)];else
+m=dY(d,l,q[7]);if(m){var
+n=jz(d,l,a[2],q[8]);if(n){var
+o=jy(E,bl,d,s,u,a,H,0,V,G);if(o){var
+y=o[1],N=g(gZ,a[9]),O=y[1],P=B(U),Q=g(a[3],P),z=p(L(w(w(B(aw(m[1],n[1])),Q),O)),N);if(z)var
+R=a5(a[9]),T=y[2],A=[0,b(aj(i([0,ac(e),e]),T),R)];else
 var
-B=A;var
-C=B}else
+A=z;var
+C=A}else
 var
-C=p;var
+C=o;var
 D=C}else
 var
 D=n;var
-E=D}else
+F=D}else
 var
-E=m;return E}break}}}}return 0}return q};return jg(F,Q,aj,function(a,b){return nu(F,d,s,a,b)},X,d)}var
-A=m}else
+F=m;return F}break}}}}return 0}return r};return js(E,T,ak,function(a,b){return nw(E,d,t,a,b)},X,d)}var
+z=m}else
 var
-A=l;var
-B=A}else
+z=l;var
+A=z}else
 var
-B=x;return B}return jg(F,0,function(a){return wz},wp,nj,d)});return N?a4?I_:I$:Ja}var
-bl=eM(a),bh=ba(a,y_);function
-bk(a){return g(ca((a[2]-a[1]|0)+2|0),y9)}if(ce(a,y$))var
-dD=dW(a,za),bm=function(c){var
-a=bI(bh,c);return dk(a,function(d){var
-c=cy(b(dD[2],d)),e=dd(s,g(c,v(s,bk(a))));return[0,g(c,q(s,bk(a))),e]})};else
-if(ce(a,zb))var
-b$=O(k(g1,g6(a,zc))),dE=g6(a,zd),dF=O(k(function(a){var
-b=jp(a);return g7(k(function(a){var
-b=a[2],d=a[1];return H(function(e,b){var
-d=b[2],a=b[1],f=gh(c(b$,a)[1+a][2],d);return g(e,b2(gh(b$[1+a][1],d),f))},d,b)},b))},dE)),dG=ba(a,ze),bm=function(a){function
+A=x;return A}return js(E,0,function(a){return wV},wL,nl,d)});return P?a$?Ki:Kj:Kk}var
+bp=dk(a),bn=aU(a,zw);function
+bo(a){return g(cg((a[2]-a[1]|0)+2|0),zv)}if(cj(a,zx))var
+dF=d1(a,zy),bq=function(c){var
+a=aV(bn,c);return cY(a,function(d){var
+c=cX(b(dF[2],d)),e=dd(t,g(c,w(t,bo(a))));return[0,g(c,s(t,bo(a))),e]})};else
+if(cj(a,zz))var
+cc=N(k(g4,g8(a,zA))),dG=aU(a,zB),dH=g8(a,zC),dI=N(k(function(a){var
+b=jB(a);return g9(k(function(a){var
+b=a[2],d=a[1];return F(function(e,b){var
+d=b[2],a=b[1],f=gk(c(cc,a)[1+a][2],d);return g(e,b6(gk(cc[1+a][1],d),f))},d,b)},b))},dH)),bq=function(a){function
 d(e){var
-a=b(dG[2],e),d=c(dF,a)[1+a];return[0,d,d]}return dk(bI(bh,a),d)};else
+a=b(dG[2],e),d=c(dI,a)[1+a];return[0,d,d]}return cY(aV(bn,a),d)};else
 var
-dI=dW(a,zf),dJ=dW(a,zg),dK=jy(a),bm=function(l){var
-e=bI(bh,l),a=dk(e,function(a){var
-c=b(dI[2],a),d=b(dJ[2],a),e=cy(d),f=c==0.?dH(dK,d):c;return[0,cy(f),e]}),c=g7(k(function(a){return a[1]},a)),d=g7(k(function(a){return a[2]},a));function
+dJ=d1(a,zD),dL=d1(a,zE),dM=jJ(a),bq=function(l){var
+e=aV(bn,l),a=cY(e,function(a){var
+c=b(dJ[2],a),d=b(dL[2],a),e=cX(d),f=c==0.?dK(dM,d):c;return[0,cX(f),e]}),c=g9(k(function(a){return a[1]},a)),d=g9(k(function(a){return a[2]},a));function
 f(a){var
-b=bk(e);return bR(cu(q(a,s)),b)}var
-i=0;if(cb(c,s)&&f(c)){var
+b=bo(e);return bX(cw(s(a,t)),b)}var
+i=0;if(ch(c,t)&&f(c)){var
 h=function(a){return a[1]},g=c;i=1}if(!i){var
-j=0;if(bF(d,s)&&f(d)){var
+j=0;if(bJ(d,t)&&f(d)){var
 h=function(a){return a[2]},g=d;j=1}if(!j)return a}return k(function(b){var
-a=cc(h(b),g);return[0,a,a]},a)};var
-dO=n6(a);if(ce(a,cz(a,zI)))throw T;function
-dP(a){var
-c=bI(bl[2],a)[1],d=bm(a),e=bu(function(d,a){var
-e=a[2],f=a[1];return[0,b(bl[3][2],c+d|0),f,e]},d);return[0,b(dO,a),e]}var
-Y=n7(a),dQ=Y[10],dR=Y[9],dS=Y[8],dT=Y[7],dU=Y[6],dX=Y[5],dY=Y[4];function
-dZ(a){return dk(bI(bl[1],a),dP)}var
-aa=[0,Y[1],Y[2],dZ,dY,dX,dU,dT,dS,dR,dQ];dq(function(a){var
-o=dp(a),q=aA(a),k=ae(p[6],a);function
-l(a){return oQ([0,p,aa,k,q,a,0])[2]}var
-m=l(0),n=l(1);oR(p,k,aa,aa,q,m,n);var
-c=o[2],r=o[1],b=aA(a),i=m3(n),j=m3(m);if(bo){var
-s=gH(c),d=gH(r),e=gL(aa,b,j,s);if(e){if(d)return gM(aa,b,i,d[1]);var
-f=1}else
-var
-f=e;return f}var
-g=gL(aa,b,j,r);if(g){if(c)return gM(aa,b,i,c[1]);var
-h=1}else
-var
-h=g;return h});return Jc}function
-Jd(M){var
-c=I0(M),N=Gl(c);function
+a=ci(h(b),g);return[0,a,a]},a)};var
+dP=n8(a);if(cj(a,cA(z5)))throw Q;function
+dR(a){var
+c=aV(bp[2],a)[1],d=bq(a),e=bA(function(d,a){var
+e=a[2],f=a[1];return[0,b(bp[3][2],c+d|0),f,e]},d);return[0,b(dP,a),e]}var
+Z=n9(a),dS=Z[10],dT=Z[9],dU=Z[8],dV=Z[7],dW=Z[6],dX=Z[5],dZ=Z[4];function
+d0(a){return cY(aV(bp[1],a),dR)}var
+au=[0,Z[1],Z[2],d0,dZ,dX,dW,dV,dU,dT,dS];ds(function(a){var
+i=dr(a),j=aD(a),b=_?ja(au,_[1]):au,g=ae(o[9],a);function
+h(a){return oW([0,o,b,g,j,a,0])[2]}var
+c=h(0),d=h(1);oX(o,g,b,b,j,c,d);var
+k=i[2],l=i[1],m=aD(a);if(_){var
+e=_[1],f=m$(au,e);return f?m2(ja(au,e),m,aS,l,k,c,d):f}return m2(au,m,aS,l,k,c,d)});return Km}function
+Kn(O){var
+c=J_(O),P=Hi(c);function
 j(a){var
-d=be(46,a),e=b(aY(function(a){return 0===lZ(a)?1:0}),d),f=bd(function(a){var
-b=a[1],c=a[2];return k(function(a){return t(b,t(yW,a))},c)},yV),c=1-aC(is(yX,e),f);return c?Z(t(yY,gY(a))):c}function
+d=bb(46,a),c=1-aA(gs(zj,b(aQ(function(a){return 0===lV(a)?1:0}),d)),zi);return c?X(u(zk,g1(a))):c}function
 f(c,b){if(typeof
 b==="number")return 0;else
 switch(b[0]){case
 4:var
-d=b[1];return bv(function(d,b){return f(t(c,t(yZ,a(w+d))),b)},d);case
+d=b[1];return br(function(d,b){return f(u(c,u(zl,a(v+d))),b)},d);case
 5:var
 e=b[1];return x(function(a){var
-b=a[2];return f(t(c,t(y0,a[1])),b)},e);default:return j(c)}}x(function(a){return f(a,dj(c,a))},y1);var
-F=c[2];iJ(function(a,c){var
-b=bZ(be(46,a));if(R(b,y2)&&R(b,y3))return 0;return j(a)},F);var
-i=dj(c,Je);if(typeof
+b=a[2];return f(u(c,u(zm,a[1])),b)},e);default:return j(c)}}x(function(a){return f(a,dj(c,a))},zn);var
+E=c[2];iS(function(a,c){var
+b=bR(bb(46,a));if(M(b,zo)&&M(b,zp))return 0;return j(a)},E);var
+i=dj(c,Ko);if(typeof
 i!=="number"&&4===i[0]){var
-O=i[1],s=bu(function(a,d){return bS(c,b(al(Jf),a))},O),P=I5(c,N,s),d=function(a){return t(AM,a)},h=1-cx(c,AN),v=0;if(h){var
-y=0;if(!g8(c,AO)&&!g_(c))y=1;if(!y){var
-e=jB(c),z=0;if(typeof
+R=i[1],r=bA(function(a,d){return bs(c,b(ap(Kp),a))},R),T=Kd(c,P,r),d=function(a){return u(Bm,a)},h=1-b_(c,Bn),t=0;if(h){var
+w=0;if(!g_(c,Bo)&&!ha(c))w=1;if(!w){var
+e=jM(c),y=0;if(typeof
 e!=="number"&&1===e[0]){var
-r=e[3],A=0;if(r===e[1]&&!L(bS(c,AZ),AY))A=1;if(!A){var
-l=d(b(al(AX),r));z=1}}if(!z)var
-l=AP;var
-m=l;v=1}}if(!v)var
-m=A0;var
-B=0;if(h&&g8(c,g9)){var
-g=dj(c,AJ),C=0;if(typeof
+q=e[3],z=0;if(q===e[1]&&!I(bs(c,BC),BB))z=1;if(!z){var
+k=d(b(ap(BA),q));y=1}}if(!y)var
+k=Bp;var
+l=k;t=1}}if(!t)var
+l=BD;var
+A=0;if(h&&g_(c,g$)){var
+g=dj(c,Bj),B=0;if(typeof
 g!=="number"&&4===g[0]){var
-G=g[1],n=aC(AL,bu(function(a,d){return bS(c,b(al(AK),a))},G));C=1}if(!C)var
-n=0;if(n){var
-o=d(AQ);B=1}}if(!B)var
-o=AW;var
-D=0,H=t(o,m);if(h&&0!==g$(c)){var
-p=d(AV);D=1}if(!D)var
-p=AR;var
-I=t(p,H);if(cx(c,AS))var
-q=AT;else
+F=g[1],m=aA(Bl,bA(function(a,d){return bs(c,b(ap(Bk),a))},F));B=1}if(!B)var
+m=0;if(m){var
+n=d(Bq);A=1}}if(!A)var
+n=Bz;var
+C=0,G=u(n,l);if(h&&0!==hb(c)){var
+o=d(By);C=1}if(!C)var
+o=Br;var
+H=u(o,G),J=b_(c,Bs)?Bt:d(Bx),K=u(J,H);if(b_(c,Bu))var
+p=Bv;else
 var
-K=jy(c),q=d(b(al(AU),K));var
-J=t(q,I),E=0;if(n9(c)&&n_(c)){var
-Q=fA(c,Jg),u=b(al(Jh),Q);E=1}if(!E)var
-u=Jl;var
-U=t(u,J),V=KK(0),W=c[3],X=S(al(Ji),P,W,V);return t(is(Jk,bu(function(d,b){var
-a=n8(c,d),e=a[2],f=a[1];return fR(al(Jj),b,f,e,U)},s)),X)}throw T}function
-Jm(a){try{var
-j=[0,0,Jd(b(a,0))];return j}catch(a){a=aX(a);if(a[1]===gX){var
-c=a[2],d=c-1|0,g=0,i=t(Jo,t(a[3],Jn));if(!(2<d>>>0)){var
+N=jJ(c),p=d(b(ap(Bw),N));var
+L=u(p,K),D=0;if(oa(c)&&ob(c)){var
+U=fD(c,Kq),s=b(ap(Kr),U);D=1}if(!D)var
+s=Kv;var
+V=u(s,L),W=LT(0),Y=c[3],Z=S(ap(Ks),T,Y,W);return u(gs(Ku,bA(function(d,b){var
+a=n$(c,d),e=a[2],f=a[1];return e1(ap(Kt),b,f,e,V)},r)),Z)}throw Q}function
+Kw(a){try{var
+j=[0,0,Kn(b(a,0))];return j}catch(a){a=a2(a);if(a[1]===g0){var
+c=a[2],d=c-1|0,g=0,i=u(Ky,u(a[3],Kx));if(!(2<d>>>0)){var
 h=0;switch(d){case
 0:var
-f=Jq;break;case
+f=KA;break;case
 1:h=1;break;default:var
-f=Jr}if(!h){var
+f=KB}if(!h){var
 e=f;g=1}}if(!g)var
-e=Jp;return[0,c,t(e,i)]}if(a!==ij&&a!==gj)return Jt;return Js}}K5(function(a){return Jm(function(b){return a})});il(0);return}(globalThis));
+e=Kz;return[0,c,u(e,i)]}if(a!==iv&&a!==gm)return KD;return KC}}Mc(function(a){return Kw(function(b){return a})});ix(0);return}(globalThis));

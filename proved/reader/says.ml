@@ -34,7 +34,7 @@ let lines file name = match table file name with
 let known = [ "problem.graph", [ "initial"; "choice_start"; "transition_start"; "successor" ];
   "problem.objective", [ "kind"; "agent"; "nature"; "complement"; "lower_steps"; "upper_steps"; "discount"; "reward"; "earned";
                          "target"; "allowed"; "terminal" ];
-  "problem", [ "probability"; "lower"; "upper"; "expression"; "polynomial"; "theta"; "assumed_support" ];
+  "problem", [ "probability"; "lower"; "upper"; "expression"; "polynomial"; "theta"; "assumed_support"; "denominator" ];
   "problem.domain", [ "lower"; "upper"; "coefficient"; "bound"; "is_equality" ];
   "problem.data", [ "delta"; "method"; "shared_by"; "design"; "repeats"; "censored"; "anytime"; "episodes"; "planned"; "stated"; "prior";
                     "batch_start"; "batch_transition"; "batch_count" ];
@@ -184,14 +184,24 @@ let domain file =
       :: List.init size (fun i -> Q.neg (Q.mul sign coefficient.(r * size + i)), [ i, 1 ]) in
     if equal.get r then [ row Q.one; row Q.minus_one ] else [ row Q.one ]))
 
-let polynomials file = Array.of_list (List.map (fun line -> List.sort (fun (_, m) (_, n) -> compare m n) (polynomial line)) (lines file "problem.polynomial"))
+let sorted = List.sort (fun (_, m) (_, n) -> compare m n)
+let polynomials file = Array.of_list (List.map (fun line -> sorted (polynomial line)) (lines file "problem.polynomial"))
+(* A parameter behind those of the domain is r = 1/g, g a polynomial of the domain's: g·r − 1 ≥ 0, and the other way round. *)
+let reciprocals file =
+  let size = List.length (lines file "problem.domain.lower") in
+  let equation k line =
+    let g = polynomial line and r = size + k in
+    if List.exists (fun (_, m) -> List.exists (fun (i, _) -> i >= size) m) g then raise Not_found;
+    let p = sorted ((Q.minus_one, []) :: List.map (fun (c, m) -> c, m @ [ r, 1 ]) g) in
+    [ p; List.map (fun (c, m) -> Q.neg c, m) p ] in
+  if there file "problem.denominator" then List.concat (List.mapi equation (lines file "problem.denominator")) else []
 let model file =
   let g = graph file and expression = ints file "problem.expression" and polys = polynomials file in
   let earned = earned file polys in
   let choice c = { Checker.gains = earned c; outcomes = from_to (span g.transition_start c) (fun t ->
     { Checker.goes = g.successor.get t; expr = expression.get t }) } in
   { Checker.shape = shape file; table = (fun s -> from_to (span g.choice_start s) choice);
-    polys = (fun e -> polys.(e)); domain = domain file;
+    polys = (fun e -> polys.(e)); domain = domain file @ reciprocals file;
     least = (fun e -> if List.for_all (fun (_, m) -> m = []) polys.(e) then Q.zero else exact (support file)) }
 
 let has_data file = not (missing file "problem.data")

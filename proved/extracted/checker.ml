@@ -3480,3 +3480,29 @@ let accept_fixed m n evs cnt d1 e prior predict b mt d2 c us =
     (match likely m e prior predict c b mt d2 with
      | Some known -> shown m n evs (tangent m c known) no_stakes c
      | None -> false)
+
+(** val of_first : int -> poly -> bool **)
+
+let of_first n p =
+  forallb (fun t ->
+    forallb (fun ie -> (fun (n : int) m -> n < m) (fst ie) n) (snd t)) p
+
+(** val equation : poly -> int -> poly **)
+
+let equation g i =
+  plus (Exact.make ((Exact.I.neg Exact.I.one), Exact.I.one))
+    (constant (Exact.make (((fun p -> p) Exact.I.one), Exact.I.one)))
+    (times g (((Exact.make (((fun p -> p) Exact.I.one), Exact.I.one)), ((i,
+      (Stdlib.Int.succ 0)) :: [])) :: []))
+
+(** val reciprocals : int -> int -> poly list -> poly list option **)
+
+let rec reciprocals n i = function
+| [] -> Some []
+| g :: gs' ->
+  if of_first n g
+  then option_map (fun ds ->
+         (equation g i) :: ((plus (Exact.make ((Exact.I.neg Exact.I.one),
+                              Exact.I.one)) (equation g i) []) :: ds))
+         (reciprocals n (Stdlib.Int.succ i) gs')
+  else None

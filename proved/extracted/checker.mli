@@ -875,3 +875,9 @@ val accept_fixed :
   -> int -> (int * Exact.F.t) list -> (int -> (int -> int -> int) ->
   Exact.F.t list) -> int -> (int -> int -> int) -> Exact.F.t -> cert -> (int
   -> Exact.F.t list * Exact.F.t list) -> bool
+
+val of_first : int -> poly -> bool
+
+val equation : poly -> int -> poly
+
+val reciprocals : int -> int -> poly list -> poly list option

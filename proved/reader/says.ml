@@ -184,17 +184,12 @@ let domain file =
       :: List.init size (fun i -> Q.neg (Q.mul sign coefficient.(r * size + i)), [ i, 1 ]) in
     if equal.get r then [ row Q.one; row Q.minus_one ] else [ row Q.one ]))
 
-let sorted = List.sort (fun (_, m) (_, n) -> compare m n)
-let polynomials file = Array.of_list (List.map (fun line -> sorted (polynomial line)) (lines file "problem.polynomial"))
-(* A parameter behind those of the domain is r = 1/g, g a polynomial of the domain's: g·r − 1 ≥ 0, and the other way round. *)
-let reciprocals file =
+let sorted_lines file name = List.map (fun line -> List.sort (fun (_, m) (_, n) -> compare m n) (polynomial line)) (lines file name)
+let polynomials file = Array.of_list (sorted_lines file "problem.polynomial")
+(* Parameters behind those of the domain are reciprocals of denominators. *)
+let reciprocals file = if not (there file "problem.denominator") then [] else
   let size = List.length (lines file "problem.domain.lower") in
-  let equation k line =
-    let g = polynomial line and r = size + k in
-    if List.exists (fun (_, m) -> List.exists (fun (i, _) -> i >= size) m) g then raise Not_found;
-    let p = sorted ((Q.minus_one, []) :: List.map (fun (c, m) -> c, m @ [ r, 1 ]) g) in
-    [ p; List.map (fun (c, m) -> Q.neg c, m) p ] in
-  if there file "problem.denominator" then List.concat (List.mapi equation (lines file "problem.denominator")) else []
+  Option.get (Checker.reciprocals size size (sorted_lines file "problem.denominator"))
 let model file =
   let g = graph file and expression = ints file "problem.expression" and polys = polynomials file in
   let earned = earned file polys in

@@ -31,21 +31,11 @@ let block h w text first =
   round 0 h.(0) h.(1) h.(2) h.(3) h.(4) h.(5) h.(6) h.(7)
 
 let hex texts =
-  let h = Array.copy start and w = Array.make 64 0 and rest = Buffer.create 128 and total = ref 0 in
-  let feed text =
-    let n = String.length text and from = ref 0 in
-    total := !total + n;
-    if Buffer.length rest > 0 then begin
-      from := min n (64 - Buffer.length rest);
-      Buffer.add_substring rest text 0 !from;
-      if Buffer.length rest = 64 then (block h w (Buffer.contents rest) 0; Buffer.clear rest)
-    end;
-    while n - !from >= 64 do block h w text !from; from := !from + 64 done;
-    if n > !from then Buffer.add_substring rest text !from (n - !from) in
-  List.iter feed texts;
-  let bits = Bytes.create 8 and zeros = (119 - (!total mod 64)) mod 64 in
-  Bytes.set_int64_be bits 0 (Int64.mul 8L (Int64.of_int !total));
-  feed ("\x80" ^ String.make zeros '\000' ^ Bytes.to_string bits);
+  let size = List.fold_left (fun n text -> n + String.length text) 0 texts and bits = Bytes.create 8 in
+  Bytes.set_int64_be bits 0 (Int64.mul 8L (Int64.of_int size));
+  let padding = "\x80" ^ String.make ((119 - (size mod 64)) mod 64) '\000' ^ Bytes.to_string bits in
+  let padded = String.concat "" (texts @ [ padding ]) and h = Array.copy start and w = Array.make 64 0 in
+  for i = 0 to String.length padded / 64 - 1 do block h w padded (64 * i) done;
   String.concat "" (List.map (Printf.sprintf "%08x") (Array.to_list h))
 
 (* Of the members of a file, each with its name and length. *)

@@ -1,5 +1,5 @@
 (* What the theorems rest on. *)
-From Proved Require Import Coupled Sound Learned Statistics Fixed Paths Shield.
+From Proved Require Import Coupled Sound Learned Statistics Fixed Paths Shield Quotients.
 Print Assumptions value_sound.
 Print Assumptions domain_sound.
 Print Assumptions learned_sound.
@@ -8,3 +8,5 @@ Print Assumptions value_is_expected.
 Print Assumptions true_value_is_expected.
 Print Assumptions shield_sound.
 Print Assumptions shield_true.
+Print Assumptions reciprocals_mean.
+Print Assumptions reciprocals_there.

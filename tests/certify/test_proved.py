@@ -24,7 +24,9 @@ from hypothesis import strategies as st
 from adversary import test_attacks_arithmetic as arithmetic
 from adversary.archive import Forgery
 from adversary.attacks_learned import ATTACKS as ATTACKS_LEARNED
-from adversary.attacks_values import ATTACKS, Attack, claim_values
+from adversary.attacks_learned import filled, tight
+from adversary.attacks_newest import ATTACKS as ATTACKS_NEWEST
+from adversary.attacks_values import ATTACKS, Attack, Forge, both, claim_values
 from adversary.cell_models import with_own_models
 from adversary.examples import EXAMPLES
 from adversary.honest import ALL as KNOWN
@@ -45,6 +47,8 @@ from adversary.malformed import MALFORMED
 from adversary.mutations import mutation
 from adversary.proved import NOT_COVERED, asked, proved_program
 from benchmark_script import run_benchmark
+from checker.test_quotients import BOX as SHARES_BOX
+from checker.test_quotients import TEXT as SHARES
 from effort import EXPLORING
 from places import TESTS
 from tightrope.certify.certificate_file import as_file
@@ -86,7 +90,7 @@ def program() -> Path:
 
 
 OTHERS = re.compile(
-    "temporal|rarely|settles|follows|remembered|factors|l1|ellipsoid|hoeffding|/costs|quotients|steps"
+    "temporal|rarely|settles|follows|remembered|factors|l1|ellipsoid|hoeffding|/costs|steps"
     "|(domain|spread/.*)/coupled"  # domains with an equality
 )
 """Names of certificates of kinds that it does not cover."""
@@ -105,6 +109,23 @@ ONWARD_AT = ("--param", "p=0.1:0.4,q=0.1:0.5,r=0.1:0.2", *REACH)
 EARNED = WALK.replace("s<3 : 1;", "s<3 : 1+2*p*p;")
 RING = WALK.replace("[a] s>=3 -> true;", "[a] s>=3 -> 1:(s'=0);").replace("s<3 : 1;", "s<3 : 1;\n s=3 : 2.5;")
 OWN_LOG = ("--states", "index", "--ends", "complete", "--order", "as-read")
+EARNED_SHARES = f'{SHARES}rewards "cost" [a] true : 1+2*p; [r] true : q; endrewards'
+SHARES_AT = ("--param", SHARES_BOX)
+RATIOS = """mdp
+const double p;
+const double q;
+const double w;
+module m
+ s : [0..4] init 0;
+ [a] s=0 -> p/(p+q+w):(s'=1) + q/(p+q+w):(s'=2) + w/(p+q+w):(s'=3);
+ [b] s=0 -> p/(p+w):(s'=2) + w/(p+w):(s'=3);
+ [c] s=1 -> w/(1+q):(s'=4) + (1+q-w)/(1+q):(s'=0);
+ [c] s=2 -> p*p/(p*p+w*q):(s'=4) + w*q/(p*p+w*q):(s'=3);
+ [d] s>=3 -> true;
+endmodule
+label "goal" = s=4;
+"""
+RATIOS_AT = ("--param", "p=0.1:0.8,q=0.1:0.8,w=0.1:0.8", "--domain", "p+q<=0.8")
 MIXED_WALK = """{"format": "tightrope policy", "version": 1, "model": null, "policy": [
 {"state": {"s": 0}, "choices": [{"choice": 0, "probability": 0.75}, {"choice": 1, "probability": 0.25}]}]}"""
 AT_WALK, AT_SPREAD = ("--at", "p=0.55"), ("--at", "p=0.3,q=0.4,r=0.15")
@@ -137,6 +158,33 @@ MORE = [
     Honest(
         "earned/domain", "check", "earned.prism", EARNED,
         (*WALK_DOMAIN, "--prop", 'R{"cost"}max=? [ F "done" ]'), ("--sets", "expression"),
+    ),
+    *(
+        Honest(
+            f"shares/quotients/{name}", "learn", "shares.prism", EARNED_SHARES,
+            (*SHARES_AT, "--prop", question), ("--delta", "0.05", *method),
+            (*SHARES_AT, "--at", "p=0.3,q=0.6", *drawn, "300", "--seed", "1"),
+        )
+        for name, question, method, drawn in (
+            ("tied", 'Pmax=? [ F "won" ]', ("--sets", "tied"), ["--episodes"]),
+            (
+                "untied", 'Pmin=? [ F<=6 "won" ]',
+                ("--sets", "untied", "--interval", "clopper-pearson"), ["--generative"],
+            ),
+            (
+                "expression", 'R{"cost"}max=? [ C<=5 ]',
+                ("--region", "polytope", "--sets", "expression"), ["--episodes"],
+            ),
+        )
+    ),
+    Honest(
+        "ratios/quotients/constrained", "learn", "ratios.prism", RATIOS, (*RATIOS_AT, *REACH),
+        ("--delta", "0.05", "--region", "polytope", "--sets", "rectangular"),
+        (*RATIOS_AT, "--at", "p=0.3,q=0.3,w=0.4", *ROUNDS),
+    ),
+    Honest(
+        "ratios/quotients/domain", "check", "ratios.prism", RATIOS, (*RATIOS_AT, *REACH),
+        ("--sets", "expression"),
     ),
     *(
         Honest(
@@ -212,7 +260,7 @@ MORE = [
 ]  # fmt: skip
 """Slabs beside intervals; intervals and a likelihood together (beta-binomial; Clopper and Pearson), a prior,
 Clopper and Pearson of trajectories that meet no choice twice, rewards with parameters, long-run averages,
-coupled values, differences of policies."""
+coupled values, differences of policies, quotients."""
 
 ALL = {**KNOWN, **{one.name: one for one in MORE}}
 COVERED = [name for name in ALL if is_covered(name)]
@@ -221,6 +269,7 @@ CELLS = [name for name in COVERED if "coupled" in name or "difference" in name]
 KINDS = {
     "all": [name for name in COVERED if name not in CELLS],
     "newest": [*CELLS, *(name for name in COVERED if "bets" in name)],
+    "quotients": [name for name in COVERED if "quotients" in name],
 }
 """Kinds that mutants are made of."""
 
@@ -235,7 +284,7 @@ def test_honest_certificates_are_accepted_where_their_kind_is_covered(program: P
 def attack_cases() -> list[object]:
     """Every attack on one of the kinds that are covered; which one changes with its number."""
     made = []
-    for number, attack in enumerate([*ATTACKS, *ATTACKS_LEARNED]):
+    for number, attack in enumerate([*ATTACKS, *ATTACKS_LEARNED, *ATTACKS_NEWEST]):
         kinds = [name for name in attack.on if is_covered(name)]
         chosen = kinds if EXPLORING else [kinds[number % len(kinds)]] if kinds else ()
         made += [pytest.param(attack, on, id=f"{attack.name}-{on}") for on in sorted(chosen)]
@@ -551,6 +600,89 @@ def test_rewards_are_those_of_the_problem(program: Path, tmp_path: Path, name: s
     plain.drop("problem.objective.reward")
     plain["problem.objective.earned"] = np.zeros(8, dtype=np.int8)
     assert judged(plain) == 2
+
+
+def lines(field: str, *values: str) -> Forge:
+    """Other lines of a text array of the problem."""
+
+    def forge(forgery: Forgery) -> None:
+        forgery[f"problem.{field}"] = [*values]
+
+    return forge
+
+
+def replaced(old: str, new: str) -> Forge:
+    """Another polynomial in the place of one."""
+
+    def forge(forgery: Forgery) -> None:
+        polynomials = list(forgery["problem.polynomial"])
+        assert old in polynomials
+        forgery["problem.polynomial"] = [new if one == old else one for one in polynomials]
+
+    return forge
+
+
+RECIPROCALS: dict[str, tuple[int, Forge]] = {
+    "vanishes": (1, lines("domain.lower", "-9/10", "1/10")),
+    "negative": (1, both(lines("domain.lower", "-9/10", "-9/10"), lines("domain.upper", "-1/10", "-1/10"))),
+    "zero": (1, lines("denominator", "")),
+    "another": (1, lines("denominator", "1*0^1 2*1^1")),
+    "larger": (1, lines("denominator", "2*0^1 2*1^1")),
+    "in a circle": (2, lines("denominator", "1*0^1 1*2^1")),
+    "beside one that vanishes": (1, lines("denominator", "1*0^1 1*1^1", "-1/2 1*0^1")),
+    "missing": (2, lambda forgery: forgery.drop("problem.denominator")),
+    "squared": (NOT_COVERED, replaced("1*0^1*2^1", "1*0^1*2^2")),
+    "beside a polynomial": (NOT_COVERED, replaced("1*0^1*2^1", "1 -1*1^1*2^1")),
+    "a parameter": (
+        NOT_COVERED,
+        both(
+            lines("domain.lower", "1/10", "1/10", "10"),
+            lines("domain.upper", "9/10", "9/10", "10"),
+            lambda forgery: forgery.drop("problem.denominator"),
+        ),
+    ),
+    "a parameter beside itself": (
+        1, both(lines("domain.lower", "1/10", "1/10", "10"), lines("domain.upper", "9/10", "9/10", "10")),
+    ),
+    "in a constraint": (
+        2,
+        both(
+            lines("domain.coefficient", "0", "0", "1"),
+            lines("domain.bound", "1"),
+            lambda forgery: forgery.arrays.update({"problem.domain.is_equality": np.array([False])}),
+        ),
+    ),
+    "claims more": (1, tight(0.1)),
+    "intervals": (1, both(filled("learned.lower", 0.4), filled("learned.upper", 0.45), tight(0.1))),
+}  # fmt: skip
+"""Of p/(p+q), q/(p+q): what a file may say of r = 1/(p+q), which is parameter 2, with the exit code."""
+
+
+@pytest.mark.parametrize("name", RECIPROCALS)
+def test_reciprocals_are_those_of_the_denominators(program: Path, tmp_path: Path, name: str) -> None:
+    """Denominators that vanish or are others, definitions in circles, reciprocals where none belong."""
+    expected, forge = RECIPROCALS[name]
+    forgery = Forgery.of(ALL["walk/polytope/quotients"].certificate)
+    assert list(forgery["problem.denominator"]) == ["1*0^1 1*1^1"]
+    forge(forgery)
+    path = forgery.save(tmp_path / "forged.cert")
+    code, words = asked(program, path)
+    assert code == expected, words
+    assert not verify(path, "--exact").accepted
+
+
+def test_rewards_have_no_reciprocals(program: Path, tmp_path: Path) -> None:
+    """2·p·r in place of 2·p + 1; one more reciprocal that nothing has is harmless."""
+    forgery = Forgery.of(ALL["shares/quotients/expression"].certificate)
+    replaced("1 2*0^1", "2*0^1*2^1")(forgery)
+    path = forgery.save(tmp_path / "forged.cert")
+    code, words = asked(program, path)
+    assert code == NOT_COVERED and "rewards" in words
+    assert not verify(path, "--exact").accepted
+    forgery = Forgery.of(ALL["shares/quotients/expression"].certificate)
+    lines("denominator", *forgery["problem.denominator"], "1 1*0^1")(forgery)
+    assert asked(program, forgery.save(path))[0] == 0
+    assert verify(path, "--exact").accepted
 
 
 def test_models_whose_probabilities_do_not_sum_to_one_are_refused(program: Path, tmp_path: Path) -> None:

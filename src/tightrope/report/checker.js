@@ -3,65 +3,65 @@
 globalThis!=="object"&&(this?b():(a.defineProperty(a.prototype,"_T_",{configurable:true,get:b}),_T_));function
 b(){var
 b=this||self;b.globalThis=b;delete
-a.prototype._T_}}(Object));(function(N){"use strict";var
-dz="TOTAL",ru="a cut at a point where something seen has no probability",lf="transition_start",qP="Invalid_argument",hE="Map.bal",pF="@[",h3=192,qh="a row of a slab without shares",qg=123,ly="choice_start",fY="the header is no JSON text of ours",qO="%ni",rt="values",ci=4096,qe="coupled",qf="plain",qd=0.9,rs="coupled values of free agents",c4=0xff,kH="value slab of few data",hO="censored",hU=1e-12,qc="outcomes of episodes",lx=-1e-09,rr=1073741824,bp="0",e3="pair",ch="upper",h2="difference",cG=128,pE="Sys_blocked_io",qb="fd ",kW="target",rq="costs",ax=248,rp=">",le="batch_count",ro=1027,pD=-16,d0="claims",pC="problem.objective.",ld="Z.Overflow",qa=".name",h1="terminal",kF=1048576.,m=246,kG="successor",hD="earlier",pB="%u",f4="generative-fixed",lw="method",pA="text",lc=2049,rn="error",hN=20000,qN=1000000000.,kE=127,d4=1024,pz="@{",kV=16.,eZ="episodes",kU=-2147483648,lv="e",py=" : flags Open_rdonly and Open_wronly are not compatible",qM="is out of range",kD=240,dv="-",kT="int16",qL="a region beside intervals of transitions",kS=": Not a directory",px=" : file already exists",qK="claim",c6=0xffffff,kC="proofs",lu="int32",p$="Out_of_memory",h0="randomised",kR="problem.data",lt="inf",kQ="index out of bounds",bX="likelihood",pw="problem.graph.choice_start",hM="_bigarr02",qJ="automaton",p_=1.01,hZ="nature",rm="hoeffding",dx=-1.,p9="theta",dy=2147483647,qI=", characters ",f1="discount",cE=0xffff,p7=50000000,p8="problem.graph.transition_start",pv=12520,f0=400,ls="batch_start",bA="UNTIL",rl="infinity",pu="robust policy",kB="bool",bb=1000,hC="problem.expression",w="",lb=224,rk=1e+150,hB="agent",pt="^",kO="MIN",kP="coefficient",la="a member has a word of no code",lr="header.json",hA="stated",fX="upper_steps",eX=0x3f,hL="region",p6=150,ps="Match_failure",du="NEXT",pr=16777215,p5=-10,rj="costs that were seen",kA="initial",hK=252,bW=".",dZ="+",ri=": the lower bound is not inductive",p4=0xf0,k$="splits",hY="kind",pq=2147483648,qH="the region does not fit the coordinates",qG="claims.%d.%s",kz="data",e0="AVERAGE",rh=110,ky="learned",fW="earned",p3=116,pp="%li",fV="anytime",qF=1e-07,p2="impossible case",qE="probability",rg=0.25,hJ="complement",lq=-32,hI="trajectories",bV=1e-300,ck=1023,p1=-1080,rf="open",k_="nan",re="expression",kN="value",po=0xe0,p0=-1023,qD="claims.%d.name",hT="value slab of the best",rd=117,hX="clopper-pearson",qC=0xdfff,cj="/",rc="Assert_failure",pZ="format",hH=1000000.,k9="ENOTDIR",pn="reasons.ml",qB=1073741823,hz="problem.data.",rb="size",E=250,qA="3/5 likelihood",kM=1e-13,hG='"',ra=0.001,kx=1255,qz="polynomial",q$="Fatal error: exception %s\n",pY=0x800,f3=255,q_="ANY",pm="jsError",cC=0x8000,k8="int8",e2="planned",cF=256,d3=1048576,f2="TEMPORAL",qy="End_of_file",pl="float64",k7="Failure",f_="DISCOUNTED",pk="\n",lp="ENOENT",pj="learned.ml",pX="([^/]+)",d2="claims.",f9=200,pW=-257,kL=0xf,ph=-48,pi="weissman",k6="choices of earlier steps do not fit",qx=0xdc00,pV=125,q9="ENOTEMPTY",pg=4000,lo="bound",aV="camlinternalFormat.ml",pU="Division_by_zero",k5="fixed",q8="problem.probability",fU="problem",qw="Sys_error",d1=1e-14,hy="lower_steps",pT=": ",hS="given policy",ln="arrays",pS="there is nothing to cut",q7="row",pf="EEXIST",f8="%d",qv="Printexc.handle_uncaught_exception",cg="lower",q6="buffer.ml",hR="int_of_string",pR="no such tangent",kK="delta",k4="name",kw=120,c3=1e-09,k3=103,q4="graph",q5="problem.theta",f7="value slab",hF=102,f6="transitions",fT="MAX",kv=512,pe="9/10 value slab",ku="shared_by",qu=257,pd=0x7ff0,pP=1e-15,pQ="models open",hx="adaptive",lm=1000000,f5="CUMULATIVE",e1="design",q3="int64",ks=144,kt="rows",pc="0x",qt="9/10 value slab of the best",kr="nothing",pb="\n",pa="about",cD=254,fS="reward",am=100,eW="free",pO=" : flags Open_text and Open_binary are not compatible",qs="%Li",pN="points size",bz=0.5,q2="it ends early",qr="bound_side",eY=160,pM="region.ml",hQ="is of another type",kq=0.1,o$="problem.polynomial",dw="REACH_REWARD",ll="Unix.Unix_error",o_="problem.data.method",kp="mkdir",q1="Stack_overflow",hw=": No such file or directory",hW="policy",q0="problem.data.delta",qZ="/static/",pL=-97,qY=253,lk="allowed",qX="Not_found",qq=227,qo=1e-08,qp="intervals without one of their ends",qW="problem.domain",ko="batch_transition",k2="problem.assumed_support",hv="is_equality",k1=", ",o8="problem.domain.",o9="digest",lj="rmdir",qV=32752,qU=1026,k0="domain",hV="repeats",qT="false",kZ="slab",li="events",qn="problem.data.prior",o6="Pervasives.do_at_exit",o7="utf8",qm="a member has another length",c5=" ",lh="Fatal error: exception ",b7=0x80,ql="Undefined_recursive_module",qS="problem.data.batch_start",qk=1074,pJ=1e-06,pK="bound_expression",kY="choice",fZ="point",qR="prior",kX="weight",pI="objective",kJ="a code has too many words",hP="Set.bal",qQ="_",lg="compare: functional value",pH="products with equalities of the domain",qj="%i",o5=1.000000001,o4="beta-binomial",pG="true",qi="certificate",o3="share",kI="assumed_support";function
-JC(c,d){var
+a.prototype._T_}}(Object));(function(O){"use strict";var
+dE="TOTAL",rM="a cut at a point where something seen has no probability",lo="transition_start",q7="Invalid_argument",hO="Map.bal",pW="@[",ib=192,qA="a row of a slab without shares",qz=123,lH="choice_start",f8="the header is no JSON text of ours",q6="%ni",rL="values",cp=4096,qx="coupled",qy="plain",qw=0.9,rK="coupled values of free agents",c8=0xff,kQ="value slab of few data",hY="censored",h4=1e-12,qv="outcomes of episodes",lG=-1e-09,rJ=1073741824,bt="0",e9="pair",co="upper",ia="difference",c$=128,pV="Sys_blocked_io",qu="fd ",k5="target",rI="costs",az=248,rH=">",ln="batch_count",rG=1027,pU=-16,d3="claims",pT="problem.objective.",lm="Z.Overflow",qt=".name",h$="terminal",kO=1048576.,l=246,kP="successor",hN="earlier",pS="%u",gc="generative-fixed",lF="method",pR="text",ll=2049,rF="error",hX=20000,q5=1000000000.,kN=127,d7=1024,pQ="@{",k4=16.,e5="episodes",k3=-2147483648,lE="e",pP=" : flags Open_rdonly and Open_wronly are not compatible",q4="is out of range",kM=240,dA="-",k2="int16",q3="a region beside intervals of transitions",k1=": Not a directory",pO=" : file already exists",q2="claim",c_=0xffffff,kL="proofs",lD="int32",qs="Out_of_memory",h_="randomised",k0="problem.data",lC="inf",kZ="index out of bounds",b3="likelihood",pN="problem.graph.choice_start",hW="_bigarr02",q1="automaton",qr=1.01,h9="nature",rE="hoeffding",dC=-1.,qq="theta",dD=2147483647,q0=", characters ",f$="discount",cL=0xffff,qo=50000000,qp="problem.graph.transition_start",pM=12520,f_=400,lB="batch_start",qm="problem.denominator",qn="denominator",bD="UNTIL",rD="infinity",pL="robust policy",kK="bool",bg=1000,hM="problem.expression",y="",lk=224,rC=1e+150,hL="agent",pK="^",kX="MIN",kY="coefficient",lj="a member has a word of no code",lA="header.json",hK="stated",f7="upper_steps",e3=0x3f,hV="region",ql=150,pJ="Match_failure",dz="NEXT",pI=16777215,qk=-10,rB="costs that were seen",kJ="initial",hU=252,b2=".",d2="+",rA=": the lower bound is not inductive",qj=0xf0,li="splits",h8="kind",pH=2147483648,qZ="the region does not fit the coordinates",qY="claims.%d.%s",kI="data",e6="AVERAGE",rz=110,kH="learned",f6="earned",qi=116,pG="%li",f5="anytime",qX=1e-07,qh="impossible case",qW="probability",ry=0.25,hT="complement",lz=-32,hS="trajectories",b1=1e-300,cr=1023,qg=-1080,rx="open",lh="nan",rw="expression",kW="value",pF=0xe0,qf=-1023,qV="claims.%d.name",h3="value slab of the best",rv=117,h7="clopper-pearson",qU=0xdfff,cq="/",ru="Assert_failure",qe="format",hR=1000000.,lg="ENOTDIR",pE="reasons.ml",qT=1073741823,hJ="problem.data.",rt="size",u=250,qS="3/5 likelihood",kV=1e-13,hQ='"',rs=0.001,kG=1255,qR="polynomial",rr="Fatal error: exception %s\n",qd=0x800,gb=255,rq="ANY",pD="jsError",cJ=0x8000,lf="int8",e8="planned",cM=256,d6=1048576,ga="TEMPORAL",qQ="End_of_file",pC="float64",le="Failure",gi="DISCOUNTED",pB="\n",ly="ENOENT",pA="learned.ml",qc="([^/]+)",d5="claims.",gh=200,qb=-257,kU=0xf,py=-48,pz="weissman",ld="choices of earlier steps do not fit",qP=0xdc00,qa=125,rp="ENOTEMPTY",px=4000,lx="bound",aY="camlinternalFormat.ml",p$="Division_by_zero",lc="fixed",ro="problem.probability",f4="problem",qO="Sys_error",d4=1e-14,hI="lower_steps",p_=": ",h2="given policy",lw="arrays",p9="there is nothing to cut",rn="row",pw="EEXIST",gg="%d",qN="Printexc.handle_uncaught_exception",cn="lower",rm="buffer.ml",h1="int_of_string",p8="no such tangent",kT="delta",lb="name",kF=120,c7=1e-09,la=103,rk="graph",rl="problem.theta",gf="value slab",hP=102,ge="transitions",f3="MAX",kE=512,pv="9/10 value slab",kD="shared_by",qM=257,pu=0x7ff0,p6=1e-15,p7="models open",hH="adaptive",lv=1000000,gd="CUMULATIVE",e7="design",rj="int64",kB=144,kC="rows",pt="0x",qL="9/10 value slab of the best",kA="nothing",ps="\n",pr="about",cK=254,f2="reward",ap=100,e2="free",p5=" : flags Open_text and Open_binary are not compatible",qK="%Li",p4="points size",bC=0.5,ri="it ends early",qJ="bound_side",e4=160,p3="region.ml",h0="is of another type",kz=0.1,pq="problem.polynomial",dB="REACH_REWARD",lu="Unix.Unix_error",pp="problem.data.method",ky="mkdir",rh="Stack_overflow",hG=": No such file or directory",h6="policy",rg="problem.data.delta",rf="/static/",p2=-97,re=253,lt="allowed",rd="Not_found",qH=1e-08,qI="intervals without one of their ends",rc="problem.domain",kx="batch_transition",k$="problem.assumed_support",hF="is_equality",k_=", ",pn="problem.domain.",po="digest",ls="rmdir",rb=32752,ra=1026,k9="domain",h5="repeats",q$="false",k8="slab",lr="events",qG="problem.data.prior",pl="Pervasives.do_at_exit",pm="utf8",qF="a member has another length",c9=" ",lq="Fatal error: exception ",cd=0x80,qE="Undefined_recursive_module",q_="problem.data.batch_start",qD=1074,p0=1e-06,p1="bound_expression",k7="choice",f9="point",q9="prior",k6="weight",pZ="objective",kS="a code has too many words",hZ="Set.bal",q8="_",lp="compare: functional value",pY="products with equalities of the domain",qC="%i",pk=1.000000001,pj="beta-binomial",pX="true",qB="certificate",pi="share",kR="assumed_support";function
+J9(c,d){var
 g=c.length,h=d.length,f=g+h-1,b=new
 Array(f);b[0]=0;var
 a=1,e=1;for(;a<g;a++)b[a]=c[a];for(;a<f;a++,e++)b[a]=d[e];return b}function
-JD(d,b,e,c,f){if(c<=b)for(var
+J_(d,b,e,c,f){if(c<=b)for(var
 a=1;a<=f;a++)e[c+a]=d[b+a];else
 for(var
 a=f;a>=1;a--)e[c+a]=d[b+a];return 0}function
-rw(a){var
+rO(a){var
 c=[0];while(a!==0){var
 d=a[1];for(var
 b=1;b<d.length;b++)c.push(d[b]);a=a[2]}return c}function
-JE(b,d,c,e){for(var
+J$(b,d,c,e){for(var
 a=0;a<c;a++)b[d+a+1]=e;return 0}function
-KE(b,a){throw[0,b,a]}function
-e7(b,a){if(b==0)return w;if(a.repeat)return a.repeat(b);var
-d=w,c=0;for(;;){if(b&1)d+=a;b>>=1;if(b==0)return d;a+=a;c++;if(c==9)a.slice(0,1)}}function
-id(c,b,a){var
-d=String.fromCharCode;if(b==0&&a<=ci&&a==c.length)return d.apply(null,c);var
-e=w;for(;0<a;b+=d4,a-=d4)e+=d.apply(null,c.slice(b,b+Math.min(a,d4)));return e}function
-d6(a){if(a.t==2)a.c+=e7(a.l-a.c.length,"\0");else
-a.c=id(a.c,0,a.c.length);a.t=0}function
-r6(a){if(a.length<24){for(var
-b=0;b<a.length;b++)if(a.charCodeAt(b)>kE)return false;return true}else
+K$(b,a){throw[0,b,a]}function
+fb(b,a){if(b==0)return y;if(a.repeat)return a.repeat(b);var
+d=y,c=0;for(;;){if(b&1)d+=a;b>>=1;if(b==0)return d;a+=a;c++;if(c==9)a.slice(0,1)}}function
+ip(c,b,a){var
+d=String.fromCharCode;if(b==0&&a<=cp&&a==c.length)return d.apply(null,c);var
+e=y;for(;0<a;b+=d7,a-=d7)e+=d.apply(null,c.slice(b,b+Math.min(a,d7)));return e}function
+d9(a){if(a.t==2)a.c+=fb(a.l-a.c.length,"\0");else
+a.c=ip(a.c,0,a.c.length);a.t=0}function
+sm(a){if(a.length<24){for(var
+b=0;b<a.length;b++)if(a.charCodeAt(b)>kN)return false;return true}else
 return!/[^\x00-\x7f]/.test(a)}function
-lQ(e){for(var
-j=w,c=w,g,f,h,a,b=0,i=e.length;b<i;b++){f=e.charCodeAt(b);if(f<b7){for(var
-d=b+1;d<i&&(f=e.charCodeAt(d))<b7;d++);if(d-b>kv){c.substr(0,1);j+=c;c=w;j+=e.slice(b,d)}else
-c+=e.slice(b,d);if(d==i)break;b=d}a=1;if(++b<i&&((h=e.charCodeAt(b))&-64)==cG){g=h+(f<<6);if(f<po){a=g-0x3080;if(a<b7)a=1}else{a=2;if(++b<i&&((h=e.charCodeAt(b))&-64)==cG){g=h+(g<<6);if(f<p4){a=g-0xe2080;if(a<pY||a>=0xd7ff&&a<0xe000)a=2}else{a=3;if(++b<i&&((h=e.charCodeAt(b))&-64)==cG&&f<0xf5){a=h-0x3c82080+(g<<6);if(a<0x10000||a>0x10ffff)a=3}}}}}if(a<4){b-=a;c+="\ufffd"}else
-if(a>cE)c+=String.fromCharCode(0xd7c0+(a>>10),qx+(a&0x3FF));else
-c+=String.fromCharCode(a);if(c.length>d4){c.substr(0,1);j+=c;c=w}}return j+c}function
-cH(c,a,b){this.t=c;this.c=a;this.l=b}cH.prototype.toString=function(){switch(this.t){case
-9:return this.c;default:d6(this);case
-0:if(r6(this.c)){this.t=9;return this.c}this.t=8;case
-8:return this.c}};cH.prototype.toUtf16=function(){var
-a=this.toString();if(this.t==9)return a;return lQ(a)};cH.prototype.slice=function(){var
+lZ(e){for(var
+j=y,c=y,g,f,h,a,b=0,i=e.length;b<i;b++){f=e.charCodeAt(b);if(f<cd){for(var
+d=b+1;d<i&&(f=e.charCodeAt(d))<cd;d++);if(d-b>kE){c.substr(0,1);j+=c;c=y;j+=e.slice(b,d)}else
+c+=e.slice(b,d);if(d==i)break;b=d}a=1;if(++b<i&&((h=e.charCodeAt(b))&-64)==c$){g=h+(f<<6);if(f<pF){a=g-0x3080;if(a<cd)a=1}else{a=2;if(++b<i&&((h=e.charCodeAt(b))&-64)==c$){g=h+(g<<6);if(f<qj){a=g-0xe2080;if(a<qd||a>=0xd7ff&&a<0xe000)a=2}else{a=3;if(++b<i&&((h=e.charCodeAt(b))&-64)==c$&&f<0xf5){a=h-0x3c82080+(g<<6);if(a<0x10000||a>0x10ffff)a=3}}}}}if(a<4){b-=a;c+="\ufffd"}else
+if(a>cL)c+=String.fromCharCode(0xd7c0+(a>>10),qP+(a&0x3FF));else
+c+=String.fromCharCode(a);if(c.length>d7){c.substr(0,1);j+=c;c=y}}return j+c}function
+cN(c,a,b){this.t=c;this.c=a;this.l=b}cN.prototype.toString=function(){switch(this.t){case
+9:return this.c;default:d9(this);case
+0:if(sm(this.c)){this.t=9;return this.c}this.t=8;case
+8:return this.c}};cN.prototype.toUtf16=function(){var
+a=this.toString();if(this.t==9)return a;return lZ(a)};cN.prototype.slice=function(){var
 a=this.t==4?this.c.slice():this.c;return new
-cH(this.t,a,this.l)};function
-rG(a){return new
-cH(0,a,a.length)}function
-a(a){return rG(a)}function
-lM(c,b){KE(c,a(b))}var
-aE=[0];function
-aM(a){lM(aE.Invalid_argument,a)}function
-d5(){aM(kQ)}function
-d(b,a){if(a<0||a>=b.length-1)d5();return b[a+1]}function
-V(b,a,c){if(a<0||a>=b.length-1)d5();b[a+1]=c;return 0}function
-lz(e,f,d){var
+cN(this.t,a,this.l)};function
+rY(a){return new
+cN(0,a,a.length)}function
+a(a){return rY(a)}function
+lV(c,b){K$(c,a(b))}var
+aF=[0];function
+aL(a){lV(aF.Invalid_argument,a)}function
+d8(){aL(kZ)}function
+e(b,a){if(a<0||a>=b.length-1)d8();return b[a+1]}function
+X(b,a,c){if(a<0||a>=b.length-1)d8();b[a+1]=c;return 0}function
+lI(e,f,d){var
 a=new
 Array(d+1);a[0]=0;for(var
 b=1,c=f+1;b<=d;b++,c++)a[b]=e[c];return a}function
-rA(a){switch(a){case
+rS(a){switch(a){case
 7:case
 10:case
 11:return 2;default:return 1}}function
-ry(c,e){var
-b=N,a;switch(c){case
+rQ(c,e){var
+b=O,a;switch(c){case
 0:a=b.Float32Array;break;case
 1:a=b.Float64Array;break;case
 2:a=b.Int8Array;break;case
@@ -74,78 +74,78 @@ b=N,a;switch(c){case
 9:a=b.Int32Array;break;case
 10:a=b.Float32Array;break;case
 11:a=b.Float64Array;break;case
-12:a=b.Uint8Array;break}if(!a)aM("Bigarray.create: unsupported kind");var
+12:a=b.Uint8Array;break}if(!a)aL("Bigarray.create: unsupported kind");var
 d=new
-a(e*rA(c));return d}function
-h4(b){var
+a(e*rS(c));return d}function
+ic(b){var
 d=b.length,c=1;for(var
-a=0;a<d;a++){if(b[a]<0)aM("Bigarray.create: negative dimension");c=c*b[a]}return c}var
-rO=Math.pow(2,-24);function
-rZ(a){throw a}function
-dD(){rZ(aE.Division_by_zero)}function
-Q(b,c,a){this.lo=b&c6;this.mi=c&c6;this.hi=a&cE}Q.prototype.caml_custom="_j";Q.prototype.copy=function(){return new
-Q(this.lo,this.mi,this.hi)};Q.prototype.ucompare=function(a){if(this.hi>a.hi)return 1;if(this.hi<a.hi)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};Q.prototype.compare=function(a){var
-b=this.hi<<16,c=a.hi<<16;if(b>c)return 1;if(b<c)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};Q.prototype.neg=function(){var
+a=0;a<d;a++){if(b[a]<0)aL("Bigarray.create: negative dimension");c=c*b[a]}return c}var
+r6=Math.pow(2,-24);function
+sf(a){throw a}function
+dI(){sf(aF.Division_by_zero)}function
+R(b,c,a){this.lo=b&c_;this.mi=c&c_;this.hi=a&cL}R.prototype.caml_custom="_j";R.prototype.copy=function(){return new
+R(this.lo,this.mi,this.hi)};R.prototype.ucompare=function(a){if(this.hi>a.hi)return 1;if(this.hi<a.hi)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};R.prototype.compare=function(a){var
+b=this.hi<<16,c=a.hi<<16;if(b>c)return 1;if(b<c)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};R.prototype.neg=function(){var
 a=-this.lo,b=-this.mi+(a>>24),c=-this.hi+(b>>24);return new
-Q(a,b,c)};Q.prototype.add=function(a){var
+R(a,b,c)};R.prototype.add=function(a){var
 b=this.lo+a.lo,c=this.mi+a.mi+(b>>24),d=this.hi+a.hi+(c>>24);return new
-Q(b,c,d)};Q.prototype.sub=function(a){var
+R(b,c,d)};R.prototype.sub=function(a){var
 b=this.lo-a.lo,c=this.mi-a.mi+(b>>24),d=this.hi-a.hi+(c>>24);return new
-Q(b,c,d)};Q.prototype.mul=function(a){var
-b=this.lo*a.lo,c=(b*rO|0)+this.mi*a.lo+this.lo*a.mi,d=(c*rO|0)+this.hi*a.lo+this.mi*a.mi+this.lo*a.hi;return new
-Q(b,c,d)};Q.prototype.isZero=function(){return(this.lo|this.mi|this.hi)==0};Q.prototype.isNeg=function(){return this.hi<<16<0};Q.prototype.and=function(a){return new
-Q(this.lo&a.lo,this.mi&a.mi,this.hi&a.hi)};Q.prototype.or=function(a){return new
-Q(this.lo|a.lo,this.mi|a.mi,this.hi|a.hi)};Q.prototype.xor=function(a){return new
-Q(this.lo^a.lo,this.mi^a.mi,this.hi^a.hi)};Q.prototype.shift_left=function(a){a=a&63;if(a==0)return this;if(a<24)return new
-Q(this.lo<<a,this.mi<<a|this.lo>>24-a,this.hi<<a|this.mi>>24-a);if(a<48)return new
-Q(0,this.lo<<a-24,this.mi<<a-24|this.lo>>48-a);return new
-Q(0,0,this.lo<<a-48)};Q.prototype.shift_right_unsigned=function(a){a=a&63;if(a==0)return this;if(a<24)return new
-Q(this.lo>>a|this.mi<<24-a,this.mi>>a|this.hi<<24-a,this.hi>>a);if(a<48)return new
-Q(this.mi>>a-24|this.hi<<48-a,this.hi>>a-24,0);return new
-Q(this.hi>>a-48,0,0)};Q.prototype.shift_right=function(a){a=a&63;if(a==0)return this;var
+R(b,c,d)};R.prototype.mul=function(a){var
+b=this.lo*a.lo,c=(b*r6|0)+this.mi*a.lo+this.lo*a.mi,d=(c*r6|0)+this.hi*a.lo+this.mi*a.mi+this.lo*a.hi;return new
+R(b,c,d)};R.prototype.isZero=function(){return(this.lo|this.mi|this.hi)==0};R.prototype.isNeg=function(){return this.hi<<16<0};R.prototype.and=function(a){return new
+R(this.lo&a.lo,this.mi&a.mi,this.hi&a.hi)};R.prototype.or=function(a){return new
+R(this.lo|a.lo,this.mi|a.mi,this.hi|a.hi)};R.prototype.xor=function(a){return new
+R(this.lo^a.lo,this.mi^a.mi,this.hi^a.hi)};R.prototype.shift_left=function(a){a=a&63;if(a==0)return this;if(a<24)return new
+R(this.lo<<a,this.mi<<a|this.lo>>24-a,this.hi<<a|this.mi>>24-a);if(a<48)return new
+R(0,this.lo<<a-24,this.mi<<a-24|this.lo>>48-a);return new
+R(0,0,this.lo<<a-48)};R.prototype.shift_right_unsigned=function(a){a=a&63;if(a==0)return this;if(a<24)return new
+R(this.lo>>a|this.mi<<24-a,this.mi>>a|this.hi<<24-a,this.hi>>a);if(a<48)return new
+R(this.mi>>a-24|this.hi<<48-a,this.hi>>a-24,0);return new
+R(this.hi>>a-48,0,0)};R.prototype.shift_right=function(a){a=a&63;if(a==0)return this;var
 c=this.hi<<16>>16;if(a<24)return new
-Q(this.lo>>a|this.mi<<24-a,this.mi>>a|c<<24-a,this.hi<<16>>a>>>16);var
+R(this.lo>>a|this.mi<<24-a,this.mi>>a|c<<24-a,this.hi<<16>>a>>>16);var
 b=this.hi<<16>>31;if(a<48)return new
-Q(this.mi>>a-24|this.hi<<48-a,this.hi<<16>>a-24>>16,b&cE);return new
-Q(this.hi<<16>>a-32,b,b)};Q.prototype.lsl1=function(){this.hi=this.hi<<1|this.mi>>23;this.mi=(this.mi<<1|this.lo>>23)&c6;this.lo=this.lo<<1&c6};Q.prototype.lsr1=function(){this.lo=(this.lo>>>1|this.mi<<23)&c6;this.mi=(this.mi>>>1|this.hi<<23)&c6;this.hi=this.hi>>>1};Q.prototype.udivmod=function(e){var
+R(this.mi>>a-24|this.hi<<48-a,this.hi<<16>>a-24>>16,b&cL);return new
+R(this.hi<<16>>a-32,b,b)};R.prototype.lsl1=function(){this.hi=this.hi<<1|this.mi>>23;this.mi=(this.mi<<1|this.lo>>23)&c_;this.lo=this.lo<<1&c_};R.prototype.lsr1=function(){this.lo=(this.lo>>>1|this.mi<<23)&c_;this.mi=(this.mi>>>1|this.hi<<23)&c_;this.hi=this.hi>>>1};R.prototype.udivmod=function(e){var
 c=0,b=this.copy(),a=e.copy(),d=new
-Q(0,0,0);while(b.ucompare(a)>0){c++;a.lsl1()}while(c>=0){c--;d.lsl1();if(b.ucompare(a)>=0){d.lo++;b=b.sub(a)}a.lsr1()}return{quotient:d,modulus:b}};Q.prototype.div=function(a){var
-b=this;if(a.isZero())dD();var
-d=b.hi^a.hi;if(b.hi&cC)b=b.neg();if(a.hi&cC)a=a.neg();var
-c=b.udivmod(a).quotient;if(d&cC)c=c.neg();return c};Q.prototype.mod=function(b){var
-a=this;if(b.isZero())dD();var
-d=a.hi;if(a.hi&cC)a=a.neg();if(b.hi&cC)b=b.neg();var
-c=a.udivmod(b).modulus;if(d&cC)c=c.neg();return c};Q.prototype.toInt=function(){return this.lo|this.mi<<24};Q.prototype.toFloat=function(){return(this.hi<<16)*Math.pow(2,32)+this.mi*Math.pow(2,24)+this.lo};Q.prototype.toArray=function(){return[this.hi>>8,this.hi&c4,this.mi>>16,this.mi>>8&c4,this.mi&c4,this.lo>>16,this.lo>>8&c4,this.lo&c4]};Q.prototype.lo32=function(){return this.lo|(this.mi&c4)<<24};Q.prototype.hi32=function(){return this.mi>>>8&cE|this.hi<<16};function
-rN(b,a){return new
-Q(b&c6,b>>>24&c4|(a&cE)<<8,a>>>16&cE)}function
-lI(a){return a.hi32()}function
-lJ(a){return a.lo32()}var
-JI=hM;function
-dA(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}dA.prototype.caml_custom=JI;dA.prototype.offset=function(b){var
+R(0,0,0);while(b.ucompare(a)>0){c++;a.lsl1()}while(c>=0){c--;d.lsl1();if(b.ucompare(a)>=0){d.lo++;b=b.sub(a)}a.lsr1()}return{quotient:d,modulus:b}};R.prototype.div=function(a){var
+b=this;if(a.isZero())dI();var
+d=b.hi^a.hi;if(b.hi&cJ)b=b.neg();if(a.hi&cJ)a=a.neg();var
+c=b.udivmod(a).quotient;if(d&cJ)c=c.neg();return c};R.prototype.mod=function(b){var
+a=this;if(b.isZero())dI();var
+d=a.hi;if(a.hi&cJ)a=a.neg();if(b.hi&cJ)b=b.neg();var
+c=a.udivmod(b).modulus;if(d&cJ)c=c.neg();return c};R.prototype.toInt=function(){return this.lo|this.mi<<24};R.prototype.toFloat=function(){return(this.hi<<16)*Math.pow(2,32)+this.mi*Math.pow(2,24)+this.lo};R.prototype.toArray=function(){return[this.hi>>8,this.hi&c8,this.mi>>16,this.mi>>8&c8,this.mi&c8,this.lo>>16,this.lo>>8&c8,this.lo&c8]};R.prototype.lo32=function(){return this.lo|(this.mi&c8)<<24};R.prototype.hi32=function(){return this.mi>>>8&cL|this.hi<<16};function
+r5(b,a){return new
+R(b&c_,b>>>24&c8|(a&cL)<<8,a>>>16&cL)}function
+lR(a){return a.hi32()}function
+lS(a){return a.lo32()}var
+Kd=hW;function
+dF(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}dF.prototype.caml_custom=Kd;dF.prototype.offset=function(b){var
 c=0;if(typeof
 b==="number")b=[b];if(!(b
 instanceof
-Array))aM("bigarray.js: invalid offset");if(this.dims.length!=b.length)aM("Bigarray.get/set: bad number of dimensions");if(this.layout==0)for(var
-a=0;a<this.dims.length;a++){if(b[a]<0||b[a]>=this.dims[a])d5();c=c*this.dims[a]+b[a]}else
+Array))aL("bigarray.js: invalid offset");if(this.dims.length!=b.length)aL("Bigarray.get/set: bad number of dimensions");if(this.layout==0)for(var
+a=0;a<this.dims.length;a++){if(b[a]<0||b[a]>=this.dims[a])d8();c=c*this.dims[a]+b[a]}else
 for(var
-a=this.dims.length-1;a>=0;a--){if(b[a]<1||b[a]>this.dims[a])d5();c=c*this.dims[a]+(b[a]-1)}return c};dA.prototype.get=function(a){switch(this.kind){case
+a=this.dims.length-1;a>=0;a--){if(b[a]<1||b[a]>this.dims[a])d8();c=c*this.dims[a]+(b[a]-1)}return c};dF.prototype.get=function(a){switch(this.kind){case
 7:var
-d=this.data[a*2+0],b=this.data[a*2+1];return rN(d,b);case
+d=this.data[a*2+0],b=this.data[a*2+1];return r5(d,b);case
 10:case
 11:var
-e=this.data[a*2+0],c=this.data[a*2+1];return[cD,e,c];default:return this.data[a]}};dA.prototype.set=function(a,b){switch(this.kind){case
-7:this.data[a*2+0]=lJ(b);this.data[a*2+1]=lI(b);break;case
+e=this.data[a*2+0],c=this.data[a*2+1];return[cK,e,c];default:return this.data[a]}};dF.prototype.set=function(a,b){switch(this.kind){case
+7:this.data[a*2+0]=lS(b);this.data[a*2+1]=lR(b);break;case
 10:case
-11:this.data[a*2+0]=b[1];this.data[a*2+1]=b[2];break;default:this.data[a]=b;break}return 0};dA.prototype.fill=function(b){switch(this.kind){case
+11:this.data[a*2+0]=b[1];this.data[a*2+1]=b[2];break;default:this.data[a]=b;break}return 0};dF.prototype.fill=function(b){switch(this.kind){case
 7:var
-c=lJ(b),e=lI(b);if(c==e)this.data.fill(c);else
+c=lS(b),e=lR(b);if(c==e)this.data.fill(c);else
 for(var
 a=0;a<this.data.length;a++)this.data[a]=a%2==0?c:e;break;case
 10:case
 11:var
 d=b[1],f=b[2];if(d==f)this.data.fill(d);else
 for(var
-a=0;a<this.data.length;a++)this.data[a]=a%2==0?d:f;break;default:this.data.fill(b);break}};dA.prototype.compare=function(b,g){if(this.layout!=b.layout||this.kind!=b.kind){var
+a=0;a<this.data.length;a++)this.data[a]=a%2==0?d:f;break;default:this.data.fill(b);break}};dF.prototype.compare=function(b,g){if(this.layout!=b.layout||this.kind!=b.kind){var
 e=this.kind|this.layout<<8,f=b.kind|b.layout<<8;return f-e}if(this.dims.length!=b.dims.length)return b.dims.length-this.dims.length;for(var
 a=0;a<this.dims.length;a++)if(this.dims[a]!=b.dims[a])return this.dims[a]<b.dims[a]?-1:1;switch(this.kind){case
 0:case
@@ -165,88 +165,88 @@ a=0;a<this.data.length;a+=2){if(this.data[a+1]<b.data[a+1])return-1;if(this.data
 9:case
 12:for(var
 a=0;a<this.data.length;a++){if(this.data[a]<b.data[a])return-1;if(this.data[a]>b.data[a])return 1}break}return 0};function
-e4(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}e4.prototype=new
-dA();e4.prototype.offset=function(a){if(typeof
+e_(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}e_.prototype=new
+dF();e_.prototype.offset=function(a){if(typeof
 a!=="number")if(a
 instanceof
 Array&&a.length==1)a=a[0];else
-aM("Ml_Bigarray_c_1_1.offset");if(a<0||a>=this.dims[0])d5();return a};e4.prototype.get=function(a){return this.data[a]};e4.prototype.set=function(a,b){this.data[a]=b;return 0};e4.prototype.fill=function(a){this.data.fill(a);return 0};function
-lA(c,d,a,b){var
-e=rA(c);if(h4(a)*e!=b.length)aM("length doesn't match dims");if(d==0&&a.length==1&&e==1)return new
-e4(c,d,a,b);return new
-dA(c,d,a,b)}function
-Kn(a){return a.slice(1)}function
-JH(b,e,d){var
-a=Kn(d),c=ry(b,h4(a));return lA(b,e,a,c)}function
-JJ(a,b){return a.get(a.offset(b))}function
-JK(a,b,c){a.set(a.offset(b),c);return 0}function
-h5(b){if(N.Uint8Array)var
-c=new(N.Uint8Array)(b.l);else
+aL("Ml_Bigarray_c_1_1.offset");if(a<0||a>=this.dims[0])d8();return a};e_.prototype.get=function(a){return this.data[a]};e_.prototype.set=function(a,b){this.data[a]=b;return 0};e_.prototype.fill=function(a){this.data.fill(a);return 0};function
+lJ(c,d,a,b){var
+e=rS(c);if(ic(a)*e!=b.length)aL("length doesn't match dims");if(d==0&&a.length==1&&e==1)return new
+e_(c,d,a,b);return new
+dF(c,d,a,b)}function
+KU(a){return a.slice(1)}function
+Kc(b,e,d){var
+a=KU(d),c=rQ(b,ic(a));return lJ(b,e,a,c)}function
+Ke(a,b){return a.get(a.offset(b))}function
+Kf(a,b,c){a.set(a.offset(b),c);return 0}function
+id(b){if(O.Uint8Array)var
+c=new(O.Uint8Array)(b.l);else
 var
 c=new
 Array(b.l);var
 e=b.c,d=e.length,a=0;for(;a<d;a++)c[a]=e.charCodeAt(a);for(d=b.l;a<d;a++)c[a]=0;b.c=c;b.t=4;return c}function
-dB(d,e,b,f,c){if(c==0)return 0;if(f==0&&(c>=b.l||b.t==2&&c>=b.c.length)){b.c=d.t==4?id(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else
-if(b.t==2&&f==b.c.length){b.c+=d.t==4?id(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else{if(b.t!=4)h5(b);var
+dG(d,e,b,f,c){if(c==0)return 0;if(f==0&&(c>=b.l||b.t==2&&c>=b.c.length)){b.c=d.t==4?ip(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else
+if(b.t==2&&f==b.c.length){b.c+=d.t==4?ip(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else{if(b.t!=4)id(b);var
 g=d.c,h=b.c;if(d.t==4)if(f<=e)for(var
 a=0;a<c;a++)h[f+a]=g[e+a];else
 for(var
 a=c-1;a>=0;a--)h[f+a]=g[e+a];else{var
 i=Math.min(c,g.length-e);for(var
 a=0;a<i;a++)h[f+a]=g.charCodeAt(e+a);for(;a<c;a++)h[f+a]=0}}return 0}function
-bB(a){return a}function
-cl(a,b,c,d,e){dB(bB(a),b,c,d,e);return 0}function
-e5(){aM(kQ)}function
-bL(a,b){switch(a.t&6){default:if(b>=a.c.length)return 0;case
+bE(a){return a}function
+cs(a,b,c,d,e){dG(bE(a),b,c,d,e);return 0}function
+e$(){aL(kZ)}function
+bQ(a,b){switch(a.t&6){default:if(b>=a.c.length)return 0;case
 0:return a.c.charCodeAt(b);case
 4:return a.c[b]}}function
-rE(b,a){if(a>>>0>=b.l)e5();return bL(b,a)}function
-JM(b,a){if(a>>>0>=b.l-1)e5();var
-c=bL(b,a),d=bL(b,a+1);return d<<8|c}function
-rF(b,a){if(a>>>0>=b.l-3)e5();var
-c=bL(b,a),d=bL(b,a+1),e=bL(b,a+2),f=bL(b,a+3);return f<<24|e<<16|d<<8|c}function
-d7(a){return new
-Q(a[7]<<0|a[6]<<8|a[5]<<16,a[4]<<0|a[3]<<8|a[2]<<16,a[1]<<0|a[0]<<8)}function
-JN(d,c){if(c>>>0>=d.l-7)e5();var
+rW(b,a){if(a>>>0>=b.l)e$();return bQ(b,a)}function
+Kh(b,a){if(a>>>0>=b.l-1)e$();var
+c=bQ(b,a),d=bQ(b,a+1);return d<<8|c}function
+rX(b,a){if(a>>>0>=b.l-3)e$();var
+c=bQ(b,a),d=bQ(b,a+1),e=bQ(b,a+2),f=bQ(b,a+3);return f<<24|e<<16|d<<8|c}function
+d_(a){return new
+R(a[7]<<0|a[6]<<8|a[5]<<16,a[4]<<0|a[3]<<8|a[2]<<16,a[1]<<0|a[0]<<8)}function
+Ki(d,c){if(c>>>0>=d.l-7)e$();var
 b=new
 Array(8);for(var
-a=0;a<8;a++)b[7-a]=bL(d,c+a);return d7(b)}function
-aA(a,c,b){b&=c4;if(a.t!=4){if(c==a.c.length){a.c+=String.fromCharCode(b);if(c+1==a.l)a.t=0;return 0}h5(a)}a.c[c]=b;return 0}function
-dC(b,a,c){if(a>>>0>=b.l)e5();return aA(b,a,c)}function
-d8(a){return a.toArray()}function
-JQ(c,b,e){if(b>>>0>=c.l-7)e5();var
-d=d8(e);for(var
+a=0;a<8;a++)b[7-a]=bQ(d,c+a);return d_(b)}function
+aA(a,c,b){b&=c8;if(a.t!=4){if(c==a.c.length){a.c+=String.fromCharCode(b);if(c+1==a.l)a.t=0;return 0}id(a)}a.c[c]=b;return 0}function
+dH(b,a,c){if(a>>>0>=b.l)e$();return aA(b,a,c)}function
+d$(a){return a.toArray()}function
+Kl(c,b,e){if(b>>>0>=c.l-7)e$();var
+d=d$(e);for(var
 a=0;a<8;a++)aA(c,b+7-a,d[a]);return 0}function
-c7(c,a){if(c.fun)return c7(c.fun,a);if(typeof
+da(c,a){if(c.fun)return da(c.fun,a);if(typeof
 c!=="function")return c;var
 b=c.length|0;if(b===0)return c.apply(null,a);var
 e=a.length|0,d=b-e|0;if(d==0)return c.apply(null,a);else
-if(d<0)return c7(c.apply(null,a.slice(0,b)),a.slice(b));else
+if(d<0)return da(c.apply(null,a.slice(0,b)),a.slice(b));else
 return function(){var
 e=arguments.length==0?1:arguments.length,d=new
 Array(a.length+e);for(var
 b=0;b<a.length;b++)d[b]=a[b];for(var
-b=0;b<arguments.length;b++)d[a.length+b]=arguments[b];return c7(c,d)}}function
-c(a,b){if(b>>>0>=a.length-1)d5();return a}function
-rH(a){if(isFinite(a)){if(Math.abs(a)>=2.2250738585072014e-308)return 0;if(a!=0)return 1;return 2}return isNaN(a)?4:3}function
-bY(a){a.t&6&&d6(a);return a.c}var
-KP=Math.log2&&Math.log2(1.1235582092889474E+307)==1020;function
-r5(a){if(KP)return Math.floor(Math.log2(a));var
+b=0;b<arguments.length;b++)d[a.length+b]=arguments[b];return da(c,d)}}function
+c(a,b){if(b>>>0>=a.length-1)d8();return a}function
+rZ(a){if(isFinite(a)){if(Math.abs(a)>=2.2250738585072014e-308)return 0;if(a!=0)return 1;return 2}return isNaN(a)?4:3}function
+b4(a){a.t&6&&d9(a);return a.c}var
+Lk=Math.log2&&Math.log2(1.1235582092889474E+307)==1020;function
+sl(a){if(Lk)return Math.floor(Math.log2(a));var
 b=0;if(a==0)return-Infinity;if(a>=1)while(a>=2){a/=2;b++}else
 while(a<1){a*=2;b--}return b}function
-lG(c){var
-a=new(N.Float32Array)(1);a[0]=c;var
-b=new(N.Int32Array)(a.buffer);return b[0]|0}function
-b9(b,c,a){return new
-Q(b,c,a)}function
-gc(a){if(!isFinite(a)){if(isNaN(a))return b9(1,0,pd);return a>0?b9(0,0,pd):b9(0,0,0xfff0)}var
-f=a==0&&1/a==-Infinity?cC:a>=0?0:cC;if(f)a=-a;var
-b=r5(a)+ck;if(b<=0){b=0;a/=Math.pow(2,-qU)}else{a/=Math.pow(2,b-ro);if(a<16){a*=2;b-=1}if(b==0)a/=2}var
+lP(c){var
+a=new(O.Float32Array)(1);a[0]=c;var
+b=new(O.Int32Array)(a.buffer);return b[0]|0}function
+cf(b,c,a){return new
+R(b,c,a)}function
+gm(a){if(!isFinite(a)){if(isNaN(a))return cf(1,0,pu);return a>0?cf(0,0,pu):cf(0,0,0xfff0)}var
+f=a==0&&1/a==-Infinity?cJ:a>=0?0:cJ;if(f)a=-a;var
+b=sl(a)+cr;if(b<=0){b=0;a/=Math.pow(2,-ra)}else{a/=Math.pow(2,b-rG);if(a<16){a*=2;b-=1}if(b==0)a/=2}var
 d=Math.pow(2,24),c=a|0;a=(a-c)*d;var
 e=a|0;a=(a-e)*d;var
-g=a|0;c=c&kL|f|b<<4;return b9(g,e,c)}function
-rC(c,b,g){c.write(32,b.dims.length);c.write(32,b.kind|b.layout<<8);if(b.caml_custom==hM)for(var
-a=0;a<b.dims.length;a++)if(b.dims[a]<cE)c.write(16,b.dims[a]);else{c.write(16,cE);c.write(32,0);c.write(32,b.dims[a])}else
+g=a|0;c=c&kU|f|b<<4;return cf(g,e,c)}function
+rU(c,b,g){c.write(32,b.dims.length);c.write(32,b.kind|b.layout<<8);if(b.caml_custom==hW)for(var
+a=0;a<b.dims.length;a++)if(b.dims[a]<cL)c.write(16,b.dims[a]);else{c.write(16,cL);c.write(32,0);c.write(32,b.dims[a])}else
 for(var
 a=0;a<b.dims.length;a++)c.write(32,b.dims[a]);switch(b.kind){case
 2:case
@@ -263,41 +263,41 @@ a=0;a<b.data.length;a++)c.write(32,b.data[a]);break;case
 a=0;a<b.data.length;a++)c.write(32,b.data[a]);break;case
 7:for(var
 a=0;a<b.data.length/2;a++){var
-e=d8(b.get(a));for(var
+e=d$(b.get(a));for(var
 d=0;d<8;d++)c.write(8,e[d])}break;case
 1:for(var
 a=0;a<b.data.length;a++){var
-e=d8(gc(b.get(a)));for(var
+e=d$(gm(b.get(a)));for(var
 d=0;d<8;d++)c.write(8,e[d])}break;case
 0:for(var
 a=0;a<b.data.length;a++){var
-e=lG(b.get(a));c.write(32,e)}break;case
+e=lP(b.get(a));c.write(32,e)}break;case
 10:for(var
 a=0;a<b.data.length/2;a++){var
-d=b.get(a);c.write(32,lG(d[1]));c.write(32,lG(d[2]))}break;case
+d=b.get(a);c.write(32,lP(d[1]));c.write(32,lP(d[2]))}break;case
 11:for(var
 a=0;a<b.data.length/2;a++){var
-f=b.get(a),e=d8(gc(f[1]));for(var
+f=b.get(a),e=d$(gm(f[1]));for(var
 d=0;d<8;d++)c.write(8,e[d]);var
-e=d8(gc(f[2]));for(var
+e=d$(gm(f[2]));for(var
 d=0;d<8;d++)c.write(8,e[d])}break}g[0]=(4+b.dims.length)*4;g[1]=(4+b.dims.length)*8}function
-lH(c){var
-a=new(N.Int32Array)(1);a[0]=c;var
-b=new(N.Float32Array)(a.buffer);return b[0]}function
-cn(d){var
-f=d.lo,g=d.mi,b=d.hi,c=(b&0x7fff)>>4;if(c==2047)return(f|g|b&kL)==0?b&cC?-Infinity:Infinity:NaN;var
-e=Math.pow(2,-24),a=(f*e+g)*e+(b&kL);if(c>0){a+=16;a*=Math.pow(2,c-ro)}else
-a*=Math.pow(2,-qU);if(b&cC)a=-a;return a}function
-bM(b){if(!aE.Failure)aE.Failure=[ax,a(k7),-3];lM(aE.Failure,b)}function
-rz(b,v,r){var
-i=b.read32s();if(i<0||i>16)bM("input_value: wrong number of bigarray dimensions");var
-p=b.read32s(),j=p&c4,o=p>>8&1,h=[];if(r==hM)for(var
+lQ(c){var
+a=new(O.Int32Array)(1);a[0]=c;var
+b=new(O.Float32Array)(a.buffer);return b[0]}function
+cu(d){var
+f=d.lo,g=d.mi,b=d.hi,c=(b&0x7fff)>>4;if(c==2047)return(f|g|b&kU)==0?b&cJ?-Infinity:Infinity:NaN;var
+e=Math.pow(2,-24),a=(f*e+g)*e+(b&kU);if(c>0){a+=16;a*=Math.pow(2,c-rG)}else
+a*=Math.pow(2,-ra);if(b&cJ)a=-a;return a}function
+bR(b){if(!aF.Failure)aF.Failure=[az,a(le),-3];lV(aF.Failure,b)}function
+rR(b,v,r){var
+i=b.read32s();if(i<0||i>16)bR("input_value: wrong number of bigarray dimensions");var
+p=b.read32s(),j=p&c8,o=p>>8&1,h=[];if(r==hW)for(var
 a=0;a<i;a++){var
-n=b.read16u();if(n==cE){var
-t=b.read32u(),u=b.read32u();if(t!=0)bM("input_value: bigarray dimension overflow in 32bit");n=u}h.push(n)}else
+n=b.read16u();if(n==cL){var
+t=b.read32u(),u=b.read32u();if(t!=0)bR("input_value: bigarray dimension overflow in 32bit");n=u}h.push(n)}else
 for(var
 a=0;a<i;a++)h.push(b.read32u());var
-d=h4(h),f=ry(j,d),g=lA(j,o,h,f);switch(j){case
+d=ic(h),f=rQ(j,d),g=lJ(j,o,h,f);switch(j){case
 2:for(var
 a=0;a<d;a++)f[a]=b.read8s();break;case
 3:case
@@ -311,129 +311,129 @@ a=0;a<d;a++)f[a]=b.read16u();break;case
 a=0;a<d;a++)f[a]=b.read32s();break;case
 8:case
 9:var
-s=b.read8u();if(s)bM("input_value: cannot read bigarray with 64-bit OCaml ints");for(var
+s=b.read8u();if(s)bR("input_value: cannot read bigarray with 64-bit OCaml ints");for(var
 a=0;a<d;a++)f[a]=b.read32s();break;case
 7:var
 e=new
 Array(8);for(var
 a=0;a<d;a++){for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-q=d7(e);g.set(a,q)}break;case
+q=d_(e);g.set(a,q)}break;case
 1:var
 e=new
 Array(8);for(var
 a=0;a<d;a++){for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-k=cn(d7(e));g.set(a,k)}break;case
+k=cu(d_(e));g.set(a,k)}break;case
 0:for(var
 a=0;a<d;a++){var
-k=lH(b.read32s());g.set(a,k)}break;case
+k=lQ(b.read32s());g.set(a,k)}break;case
 10:for(var
 a=0;a<d;a++){var
-m=lH(b.read32s()),l=lH(b.read32s());g.set(a,[cD,m,l])}break;case
+m=lQ(b.read32s()),l=lQ(b.read32s());g.set(a,[cK,m,l])}break;case
 11:var
 e=new
 Array(8);for(var
 a=0;a<d;a++){for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-m=cn(d7(e));for(var
+m=cu(d_(e));for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-l=cn(d7(e));g.set(a,[cD,m,l])}break}v[0]=(4+i)*4;return lA(j,o,h,f)}function
-rx(a,b,c){return a.compare(b,c)}function
-u(a,b){return Math.imul(a,b)}function
-bk(b,a){a=u(a,0xcc9e2d51|0);a=a<<15|a>>>32-15;a=u(a,0x1b873593);b^=a;b=b<<13|b>>>32-13;return(b+(b<<2)|0)+(0xe6546b64|0)|0}function
-J5(a,b){a=bk(a,lJ(b));a=bk(a,lI(b));return a}function
-lE(a,b){return J5(a,gc(b))}function
-rB(c){var
-b=h4(c.dims),d=0;switch(c.kind){case
+l=cu(d_(e));g.set(a,[cK,m,l])}break}v[0]=(4+i)*4;return lJ(j,o,h,f)}function
+rP(a,b,c){return a.compare(b,c)}function
+x(a,b){return Math.imul(a,b)}function
+bn(b,a){a=x(a,0xcc9e2d51|0);a=a<<15|a>>>32-15;a=x(a,0x1b873593);b^=a;b=b<<13|b>>>32-13;return(b+(b<<2)|0)+(0xe6546b64|0)|0}function
+KA(a,b){a=bn(a,lS(b));a=bn(a,lR(b));return a}function
+lN(a,b){return KA(a,gm(b))}function
+rT(c){var
+b=ic(c.dims),d=0;switch(c.kind){case
 2:case
 3:case
-12:if(b>cF)b=cF;var
-e=0,a=0;for(a=0;a+4<=c.data.length;a+=4){e=c.data[a+0]|c.data[a+1]<<8|c.data[a+2]<<16|c.data[a+3]<<24;d=bk(d,e)}e=0;switch(b&3){case
+12:if(b>cM)b=cM;var
+e=0,a=0;for(a=0;a+4<=c.data.length;a+=4){e=c.data[a+0]|c.data[a+1]<<8|c.data[a+2]<<16|c.data[a+3]<<24;d=bn(d,e)}e=0;switch(b&3){case
 3:e=c.data[a+2]<<16;case
 2:e|=c.data[a+1]<<8;case
-1:e|=c.data[a+0];d=bk(d,e)}break;case
+1:e|=c.data[a+0];d=bn(d,e)}break;case
 4:case
-5:if(b>cG)b=cG;var
-e=0,a=0;for(a=0;a+2<=c.data.length;a+=2){e=c.data[a+0]|c.data[a+1]<<16;d=bk(d,e)}if((b&1)!=0)d=bk(d,c.data[a]);break;case
+5:if(b>c$)b=c$;var
+e=0,a=0;for(a=0;a+2<=c.data.length;a+=2){e=c.data[a+0]|c.data[a+1]<<16;d=bn(d,e)}if((b&1)!=0)d=bn(d,c.data[a]);break;case
 6:if(b>64)b=64;for(var
-a=0;a<b;a++)d=bk(d,c.data[a]);break;case
+a=0;a<b;a++)d=bn(d,c.data[a]);break;case
 8:case
 9:if(b>64)b=64;for(var
-a=0;a<b;a++)d=bk(d,c.data[a]);break;case
+a=0;a<b;a++)d=bn(d,c.data[a]);break;case
 7:if(b>32)b=32;b*=2;for(var
-a=0;a<b;a++)d=bk(d,c.data[a]);break;case
+a=0;a<b;a++)d=bn(d,c.data[a]);break;case
 10:b*=2;case
 0:if(b>64)b=64;for(var
-a=0;a<b;a++)d=lE(d,c.data[a]);break;case
+a=0;a<b;a++)d=lN(d,c.data[a]);break;case
 11:b*=2;case
 1:if(b>32)b=32;for(var
-a=0;a<b;a++)d=lE(d,c.data[a]);break}return d}function
-J_(a,b){b[0]=4;return a.read32s()}function
-Ky(a,b){switch(a.read8u()){case
+a=0;a<b;a++)d=lN(d,c.data[a]);break}return d}function
+KF(a,b){b[0]=4;return a.read32s()}function
+K5(a,b){switch(a.read8u()){case
 1:b[0]=4;return a.read32s();case
-2:bM("input_value: native integer value too large");default:bM("input_value: ill-formed native integer")}}function
-Kl(c,d){var
+2:bR("input_value: native integer value too large");default:bR("input_value: ill-formed native integer")}}function
+KS(c,d){var
 b=new
 Array(8);for(var
-a=0;a<8;a++)b[a]=c.read8u();d[0]=8;return d7(b)}function
-Kg(e,d,b){var
-c=d8(d);for(var
+a=0;a<8;a++)b[a]=c.read8u();d[0]=8;return d_(b)}function
+KN(e,d,b){var
+c=d$(d);for(var
 a=0;a<8;a++)e.write(8,c[a]);b[0]=8;b[1]=8}function
-Kb(a,b,c){return a.compare(b)}function
-Kd(a){return a.lo32()^a.hi32()}var
-ga={"_j":{deserialize:Kl,serialize:Kg,fixed_length:8,compare:Kb,hash:Kd},"_i":{deserialize:J_,fixed_length:4},"_n":{deserialize:Ky,fixed_length:4},"_bigarray":{deserialize:function(a,b){return rz(a,b,"_bigarray")},serialize:rC,compare:rx,hash:rB},"_bigarr02":{deserialize:function(a,b){return rz(a,b,hM)},serialize:rC,compare:rx,hash:rB}};function
-lB(a){return ga[a.caml_custom]&&ga[a.caml_custom].compare}function
-rI(f,c,d,e){var
-b=lB(c);if(b){var
+KI(a,b,c){return a.compare(b)}function
+KK(a){return a.lo32()^a.hi32()}var
+gk={"_j":{deserialize:KS,serialize:KN,fixed_length:8,compare:KI,hash:KK},"_i":{deserialize:KF,fixed_length:4},"_n":{deserialize:K5,fixed_length:4},"_bigarray":{deserialize:function(a,b){return rR(a,b,"_bigarray")},serialize:rU,compare:rP,hash:rT},"_bigarr02":{deserialize:function(a,b){return rR(a,b,hW)},serialize:rU,compare:rP,hash:rT}};function
+lK(a){return gk[a.caml_custom]&&gk[a.caml_custom].compare}function
+r0(f,c,d,e){var
+b=lK(c);if(b){var
 a=d>0?b(c,f,e):b(f,c,e);if(e&&a!=a)return d;if(+a!=+a)return+a;if((a|0)!=0)return a|0}return d}function
-gd(a){return a
+gn(a){return a
 instanceof
-cH}function
-h_(a){return gd(a)}function
-rJ(a){if(typeof
-a==="number")return bb;else
-if(gd(a))return hK;else
-if(h_(a))return 1252;else
+cN}function
+ij(a){return gn(a)}function
+r1(a){if(typeof
+a==="number")return bg;else
+if(gn(a))return hU;else
+if(ij(a))return 1252;else
 if(a
 instanceof
-Array&&a[0]===a[0]>>>0&&a[0]<=f3){var
-b=a[0]|0;return b==cD?0:b}else
+Array&&a[0]===a[0]>>>0&&a[0]<=gb){var
+b=a[0]|0;return b==cK?0:b}else
 if(a
 instanceof
-String)return pv;else
+String)return pM;else
 if(typeof
-a=="string")return pv;else
+a=="string")return pM;else
 if(a
 instanceof
-Number)return bb;else
-if(a&&a.caml_custom)return kx;else
+Number)return bg;else
+if(a&&a.caml_custom)return kG;else
 if(a&&a.compare)return 1256;else
 if(typeof
 a=="function")return 1247;else
 if(typeof
 a=="symbol")return 1251;return 1001}function
-aL(a,b){if(a<b)return-1;if(a==b)return 0;return 1}function
-rD(a,b){a.t&6&&d6(a);b.t&6&&d6(b);return a.c<b.c?-1:a.c>b.c?1:0}function
-ic(a,b){return rD(a,b)}function
-e6(a,b,d){var
+aK(a,b){if(a<b)return-1;if(a==b)return 0;return 1}function
+rV(a,b){a.t&6&&d9(a);b.t&6&&d9(b);return a.c<b.c?-1:a.c>b.c?1:0}function
+io(a,b){return rV(a,b)}function
+fa(a,b,d){var
 e=[];for(;;){if(!(d&&a===b)){var
-f=rJ(a);if(f==E){a=a[1];continue}var
-g=rJ(b);if(g==E){b=b[1];continue}if(f!==g){if(f==bb){if(g==kx)return rI(a,b,-1,d);return-1}if(g==bb){if(f==kx)return rI(b,a,1,d);return 1}return f<g?-1:1}switch(f){case
-247:aM(lg);break;case
+f=r1(a);if(f==u){a=a[1];continue}var
+g=r1(b);if(g==u){b=b[1];continue}if(f!==g){if(f==bg){if(g==kG)return r0(a,b,-1,d);return-1}if(g==bg){if(f==kG)return r0(b,a,1,d);return 1}return f<g?-1:1}switch(f){case
+247:aL(lp);break;case
 248:var
-c=aL(a[2],b[2]);if(c!=0)return c|0;break;case
-249:aM(lg);break;case
-250:aM("equal: got Forward_tag, should not happen");break;case
-251:aM("equal: abstract value");break;case
+c=aK(a[2],b[2]);if(c!=0)return c|0;break;case
+249:aL(lp);break;case
+250:aL("equal: got Forward_tag, should not happen");break;case
+251:aL("equal: abstract value");break;case
 252:if(a!==b){var
-c=rD(a,b);if(c!=0)return c|0}break;case
-253:aM("equal: got Double_tag, should not happen");break;case
-254:aM("equal: got Double_array_tag, should not happen");break;case
-255:aM("equal: got Custom_tag, should not happen");break;case
-1247:aM(lg);break;case
+c=rV(a,b);if(c!=0)return c|0}break;case
+253:aL("equal: got Double_tag, should not happen");break;case
+254:aL("equal: got Double_array_tag, should not happen");break;case
+255:aL("equal: got Custom_tag, should not happen");break;case
+1247:aL(lp);break;case
 1255:var
-i=lB(a);if(i!=lB(b))return a.caml_custom<b.caml_custom?-1:1;if(!i)aM("compare: abstract value");var
+i=lK(a);if(i!=lK(b))return a.caml_custom<b.caml_custom?-1:1;if(!i)aL("compare: abstract value");var
 c=i(a,b,d);if(c!=c)return d?-1:c;if(c!==(c|0))return-1;if(c!=0)return c|0;break;case
 1256:var
 c=a.compare(b,d);if(c!=c)return d?-1:c;if(c!==(c|0))return-1;if(c!=0)return c|0;break;case
@@ -441,288 +441,288 @@ c=a.compare(b,d);if(c!=c)return d?-1:c;if(c!==(c|0))return-1;if(c!=0)return c|0;
 1001:if(a<b)return-1;if(a>b)return 1;if(a!=b){if(!d)return NaN;if(a==a)return 1;if(b==b)return-1}break;case
 1251:if(a!==b){if(!d)return NaN;return 1}break;case
 1252:var
-a=bY(a),b=bY(b);if(a!==b){if(a<b)return-1;if(a>b)return 1}break;case
+a=b4(a),b=b4(b);if(a!==b){if(a<b)return-1;if(a>b)return 1}break;case
 12520:var
 a=a.toString(),b=b.toString();if(a!==b){if(a<b)return-1;if(a>b)return 1}break;case
 246:case
 254:default:if(a.length!=b.length)return a.length<b.length?-1:1;if(a.length>1)e.push(a,b,1);break}}if(e.length==0)return 0;var
 h=e.pop();b=e.pop();a=e.pop();if(h+1<a.length)e.push(a,b,h+1);a=a[h];b=b[h]}}function
-an(a,b){return e6(a,b,true)}function
-JR(){return[0]}function
-aK(a){if(a<0)aM("Bytes.create");return new
-cH(a?2:9,w,a)}function
-cm(b,a){if(a==0)dD();return b/a|0}function
-bc(a,b){return+(e6(a,b,false)==0)}function
-JT(a,c,b,d){if(b>0)if(c==0&&(b>=a.l||a.t==2&&b>=a.c.length))if(d==0){a.c=w;a.t=2}else{a.c=e7(b,String.fromCharCode(d));a.t=b==a.l?0:2}else{if(a.t!=4)h5(a);for(b+=c;c<b;c++)a.c[c]=d}return 0}function
-JU(a,b){if(a===b)return 0;if(a<b)return-1;if(a>b)return 1;if(a===a)return 1;if(b===b)return-1;return 0}function
-JV(a){var
-b;a=bY(a);b=+a;if(a.length>0&&b===b)return b;a=a.replace(/_/g,w);b=+a;if(a.length>0&&b===b||/^[+-]?nan$/i.test(a))return b;var
+ak(a,b){return fa(a,b,true)}function
+Km(){return[0]}function
+aJ(a){if(a<0)aL("Bytes.create");return new
+cN(a?2:9,y,a)}function
+ct(b,a){if(a==0)dI();return b/a|0}function
+aZ(a,b){return+(fa(a,b,false)==0)}function
+Ko(a,c,b,d){if(b>0)if(c==0&&(b>=a.l||a.t==2&&b>=a.c.length))if(d==0){a.c=y;a.t=2}else{a.c=fb(b,String.fromCharCode(d));a.t=b==a.l?0:2}else{if(a.t!=4)id(a);for(b+=c;c<b;c++)a.c[c]=d}return 0}function
+Kp(a,b){if(a===b)return 0;if(a<b)return-1;if(a>b)return 1;if(a===a)return 1;if(b===b)return-1;return 0}function
+Kq(a){var
+b;a=b4(a);b=+a;if(a.length>0&&b===b)return b;a=a.replace(/_/g,y);b=+a;if(a.length>0&&b===b||/^[+-]?nan$/i.test(a))return b;var
 c=/^ *([+-]?)0x([0-9a-f]+)\.?([0-9a-f]*)(p([+-]?[0-9]+))?/i.exec(a);if(c){var
-d=c[3].replace(/0+$/,w),f=parseInt(c[1]+c[2]+d,16),e=(c[5]|0)-4*d.length;b=f*Math.pow(2,e);return b}if(/^\+?inf(inity)?$/i.test(a))return Infinity;if(/^-inf(inity)?$/i.test(a))return-Infinity;bM("float_of_string")}function
-lL(d){d=bY(d);var
-e=d.length;if(e>31)aM("format_int: format too long");var
-a={justify:dZ,signstyle:dv,filler:c5,alternate:false,base:0,signedconv:false,width:0,uppercase:false,sign:1,prec:-1,conv:"f"};for(var
+d=c[3].replace(/0+$/,y),f=parseInt(c[1]+c[2]+d,16),e=(c[5]|0)-4*d.length;b=f*Math.pow(2,e);return b}if(/^\+?inf(inity)?$/i.test(a))return Infinity;if(/^-inf(inity)?$/i.test(a))return-Infinity;bR("float_of_string")}function
+lU(d){d=b4(d);var
+e=d.length;if(e>31)aL("format_int: format too long");var
+a={justify:d2,signstyle:dA,filler:c9,alternate:false,base:0,signedconv:false,width:0,uppercase:false,sign:1,prec:-1,conv:"f"};for(var
 c=0;c<e;c++){var
-b=d.charAt(c);switch(b){case"-":a.justify=dv;break;case"+":case" ":a.signstyle=b;break;case"0":a.filler=bp;break;case"#":a.alternate=true;break;case"1":case"2":case"3":case"4":case"5":case"6":case"7":case"8":case"9":a.width=0;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.width=a.width*10+b;c++}c--;break;case".":a.prec=0;c++;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.prec=a.prec*10+b;c++}c--;case"d":case"i":a.signedconv=true;case"u":a.base=10;break;case"x":a.base=16;break;case"X":a.base=16;a.uppercase=true;break;case"o":a.base=8;break;case"e":case"f":case"g":a.signedconv=true;a.conv=b;break;case"E":case"F":case"G":a.signedconv=true;a.uppercase=true;a.conv=b.toLowerCase();break}}return a}function
-lC(b,f){if(b.uppercase)f=f.toUpperCase();var
-e=f.length;if(b.signedconv&&(b.sign<0||b.signstyle!=dv))e++;if(b.alternate){if(b.base==8)e+=1;if(b.base==16)e+=2}var
-c=w;if(b.justify==dZ&&b.filler==c5)for(var
-d=e;d<b.width;d++)c+=c5;if(b.signedconv)if(b.sign<0)c+=dv;else
-if(b.signstyle!=dv)c+=b.signstyle;if(b.alternate&&b.base==8)c+=bp;if(b.alternate&&b.base==16)c+=pc;if(b.justify==dZ&&b.filler==bp)for(var
-d=e;d<b.width;d++)c+=bp;c+=f;if(b.justify==dv)for(var
-d=e;d<b.width;d++)c+=c5;return a(c)}function
-lD(i,c){function
+b=d.charAt(c);switch(b){case"-":a.justify=dA;break;case"+":case" ":a.signstyle=b;break;case"0":a.filler=bt;break;case"#":a.alternate=true;break;case"1":case"2":case"3":case"4":case"5":case"6":case"7":case"8":case"9":a.width=0;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.width=a.width*10+b;c++}c--;break;case".":a.prec=0;c++;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.prec=a.prec*10+b;c++}c--;case"d":case"i":a.signedconv=true;case"u":a.base=10;break;case"x":a.base=16;break;case"X":a.base=16;a.uppercase=true;break;case"o":a.base=8;break;case"e":case"f":case"g":a.signedconv=true;a.conv=b;break;case"E":case"F":case"G":a.signedconv=true;a.uppercase=true;a.conv=b.toLowerCase();break}}return a}function
+lL(b,f){if(b.uppercase)f=f.toUpperCase();var
+e=f.length;if(b.signedconv&&(b.sign<0||b.signstyle!=dA))e++;if(b.alternate){if(b.base==8)e+=1;if(b.base==16)e+=2}var
+c=y;if(b.justify==d2&&b.filler==c9)for(var
+d=e;d<b.width;d++)c+=c9;if(b.signedconv)if(b.sign<0)c+=dA;else
+if(b.signstyle!=dA)c+=b.signstyle;if(b.alternate&&b.base==8)c+=bt;if(b.alternate&&b.base==16)c+=pt;if(b.justify==d2&&b.filler==bt)for(var
+d=e;d<b.width;d++)c+=bt;c+=f;if(b.justify==dA)for(var
+d=e;d<b.width;d++)c+=c9;return a(c)}function
+lM(i,c){function
 j(a,b){if(Math.abs(a)<1.0)return a.toFixed(b);else{var
-c=parseInt(a.toString().split(dZ)[1]);if(c>20){c-=20;a/=Math.pow(10,c);a+=new
-Array(c+1).join(bp);if(b>0)a=a+bW+new
-Array(b+1).join(bp);return a}else
+c=parseInt(a.toString().split(d2)[1]);if(c>20){c-=20;a/=Math.pow(10,c);a+=new
+Array(c+1).join(bt);if(b>0)a=a+b2+new
+Array(b+1).join(bt);return a}else
 return a.toFixed(b)}}var
-a,e=lL(i),d=e.prec<0?6:e.prec;if(c<0||c==0&&1/c==-Infinity){e.sign=-1;c=-c}if(isNaN(c)){a=k_;e.filler=c5}else
-if(!isFinite(c)){a=lt;e.filler=c5}else
+a,e=lU(i),d=e.prec<0?6:e.prec;if(c<0||c==0&&1/c==-Infinity){e.sign=-1;c=-c}if(isNaN(c)){a=lh;e.filler=c9}else
+if(!isFinite(c)){a=lC;e.filler=c9}else
 switch(e.conv){case"e":var
-a=c.toExponential(d),b=a.length;if(a.charAt(b-3)==lv)a=a.slice(0,b-1)+bp+a.slice(b-1);break;case"f":a=j(c,d);break;case"g":d=d?d:1;a=c.toExponential(d-1);var
-h=a.indexOf(lv),g=+a.slice(h+1);if(g<-4||c>=1e21||c.toFixed(0).length>d){var
-b=h-1;while(a.charAt(b)==bp)b--;if(a.charAt(b)==bW)b--;a=a.slice(0,b+1)+a.slice(h);b=a.length;if(a.charAt(b-3)==lv)a=a.slice(0,b-1)+bp+a.slice(b-1);break}else{var
+a=c.toExponential(d),b=a.length;if(a.charAt(b-3)==lE)a=a.slice(0,b-1)+bt+a.slice(b-1);break;case"f":a=j(c,d);break;case"g":d=d?d:1;a=c.toExponential(d-1);var
+h=a.indexOf(lE),g=+a.slice(h+1);if(g<-4||c>=1e21||c.toFixed(0).length>d){var
+b=h-1;while(a.charAt(b)==bt)b--;if(a.charAt(b)==b2)b--;a=a.slice(0,b+1)+a.slice(h);b=a.length;if(a.charAt(b-3)==lE)a=a.slice(0,b-1)+bt+a.slice(b-1);break}else{var
 f=d;if(g<0){f-=g+1;a=c.toFixed(f)}else
 while(a=c.toFixed(f),a.length>d+1)f--;if(f){var
-b=a.length-1;while(a.charAt(b)==bp)b--;if(a.charAt(b)==bW)b--;a=a.slice(0,b+1)}}break}return lC(e,a)}function
-h6(e,c){if(bY(e)==f8)return a(w+c);var
-b=lL(e);if(c<0)if(b.signedconv){b.sign=-1;c=-c}else
+b=a.length-1;while(a.charAt(b)==bt)b--;if(a.charAt(b)==b2)b--;a=a.slice(0,b+1)}}break}return lL(e,a)}function
+ie(e,c){if(b4(e)==gg)return a(y+c);var
+b=lU(e);if(c<0)if(b.signedconv){b.sign=-1;c=-c}else
 c>>>=0;var
-d=c.toString(b.base);if(b.prec>=0){b.filler=c5;var
-f=b.prec-d.length;if(f>0)d=e7(f,bp)+d}return lC(b,d)}var
-KA=0;function
-b8(){return KA++}function
-gb(a){if(a==0||!isFinite(a))return[0,a,0];var
+d=c.toString(b.base);if(b.prec>=0){b.filler=c9;var
+f=b.prec-d.length;if(f>0)d=fb(f,bt)+d}return lL(b,d)}var
+K7=0;function
+ce(){return K7++}function
+gl(a){if(a==0||!isFinite(a))return[0,a,0];var
 c=a<0;if(c)a=-a;var
-b=Math.max(-ck,r5(a)+1);a*=Math.pow(2,-b);while(a<bz){a*=2;b--}while(a>=1){a*=bz;b++}if(c)a=-a;return[0,a,b]}function
-rQ(a){return a.toUtf16()}function
-gf(){return typeof
-N.process!=="undefined"&&typeof
-N.process.versions!=="undefined"&&typeof
-N.process.versions.node!=="undefined"}function
-KQ(){function
-a(a){if(a.charAt(0)===cj)return[w,a.substring(1)];return}function
+b=Math.max(-cr,sl(a)+1);a*=Math.pow(2,-b);while(a<bC){a*=2;b--}while(a>=1){a*=bC;b++}if(c)a=-a;return[0,a,b]}function
+r8(a){return a.toUtf16()}function
+gp(){return typeof
+O.process!=="undefined"&&typeof
+O.process.versions!=="undefined"&&typeof
+O.process.versions.node!=="undefined"}function
+Ll(){function
+a(a){if(a.charAt(0)===cq)return[y,a.substring(1)];return}function
 b(c){var
-g=/^([a-zA-Z]:|[\\/]{2}[^\\/]+[\\/]+[^\\/]+)?([\\/])?([\s\S]*?)$/,a=g.exec(c),b=a[1]||w,e=Boolean(b&&b.charAt(1)!==":");if(Boolean(a[2]||e)){var
-d=a[1]||w,f=a[2]||w;return[d,c.substring(d.length+f.length)]}return}return gf()&&N.process&&N.process.platform?N.process.platform==="win32"?b:a:a}var
-lR=KQ();function
-r3(a){return a.slice(-1)!==cj?a+cj:a}if(gf()&&N.process&&N.process.cwd)var
-f$=N.process.cwd().replace(/\\/g,cj);else
+g=/^([a-zA-Z]:|[\\/]{2}[^\\/]+[\\/]+[^\\/]+)?([\\/])?([\s\S]*?)$/,a=g.exec(c),b=a[1]||y,e=Boolean(b&&b.charAt(1)!==":");if(Boolean(a[2]||e)){var
+d=a[1]||y,f=a[2]||y;return[d,c.substring(d.length+f.length)]}return}return gp()&&O.process&&O.process.platform?O.process.platform==="win32"?b:a:a}var
+l0=Ll();function
+sj(a){return a.slice(-1)!==cq?a+cq:a}if(gp()&&O.process&&O.process.cwd)var
+gj=O.process.cwd().replace(/\\/g,cq);else
 var
-f$="/static";f$=r3(f$);function
-Kr(a){a=rQ(a);if(!lR(a))a=f$+a;var
-e=lR(a),d=e[1].split(cj),b=[];for(var
+gj="/static";gj=sj(gj);function
+KY(a){a=r8(a);if(!l0(a))a=gj+a;var
+e=l0(a),d=e[1].split(cq),b=[];for(var
 c=0;c<d.length;c++)switch(d[c]){case"..":if(b.length>1)b.pop();break;case".":break;default:b.push(d[c]);break}b.unshift(e[0]);b.orig=a;return b}function
-KM(e){for(var
-f=w,b=f,a,h,c=0,g=e.length;c<g;c++){a=e.charCodeAt(c);if(a<b7){for(var
-d=c+1;d<g&&(a=e.charCodeAt(d))<b7;d++);if(d-c>kv){b.substr(0,1);f+=b;b=w;f+=e.slice(c,d)}else
-b+=e.slice(c,d);if(d==g)break;c=d}if(a<pY){b+=String.fromCharCode(0xc0|a>>6);b+=String.fromCharCode(b7|a&eX)}else
-if(a<0xd800||a>=qC)b+=String.fromCharCode(po|a>>12,b7|a>>6&eX,b7|a&eX);else
-if(a>=0xdbff||c+1==g||(h=e.charCodeAt(c+1))<qx||h>qC)b+="\xef\xbf\xbd";else{c++;a=(a<<10)+h-0x35fdc00;b+=String.fromCharCode(p4|a>>18,b7|a>>12&eX,b7|a>>6&eX,b7|a&eX)}if(b.length>d4){b.substr(0,1);f+=b;b=w}}return f+b}function
-JP(a){var
-b=9;if(!r6(a))b=8,a=KM(a);return new
-cH(b,a,a.length)}function
-co(a){return JP(a)}var
-K6=["E2BIG","EACCES","EAGAIN","EBADF","EBUSY","ECHILD","EDEADLK","EDOM",pf,"EFAULT","EFBIG","EINTR","EINVAL","EIO","EISDIR","EMFILE","EMLINK","ENAMETOOLONG","ENFILE","ENODEV",lp,"ENOEXEC","ENOLCK","ENOMEM","ENOSPC","ENOSYS",k9,q9,"ENOTTY","ENXIO","EPERM","EPIPE","ERANGE","EROFS","ESPIPE","ESRCH","EXDEV","EWOULDBLOCK","EINPROGRESS","EALREADY","ENOTSOCK","EDESTADDRREQ","EMSGSIZE","EPROTOTYPE","ENOPROTOOPT","EPROTONOSUPPORT","ESOCKTNOSUPPORT","EOPNOTSUPP","EPFNOSUPPORT","EAFNOSUPPORT","EADDRINUSE","EADDRNOTAVAIL","ENETDOWN","ENETUNREACH","ENETRESET","ECONNABORTED","ECONNRESET","ENOBUFS","EISCONN","ENOTCONN","ESHUTDOWN","ETOOMANYREFS","ETIMEDOUT","ECONNREFUSED","EHOSTDOWN","EHOSTUNREACH","ELOOP","EOVERFLOW"];function
-ea(d,f,e,a){var
-b=K6.indexOf(d);if(b<0){if(a==null)a=-9999;b=[0,a]}var
-c=[b,co(f||w),co(e||w)];return c}var
-rW={};function
-d_(a){return rW[a]}function
-d$(b,a){throw[0,b].concat(a)}function
-JO(a){return new
-cH(4,a,a.length)}function
-aq(a){lM(aE.Sys_error,a)}function
-KC(a){aq(a+hw)}function
-bN(a){return a.l}function
-rv(){}function
-a3(a){this.data=a}a3.prototype=new
-rv();a3.prototype.truncate=function(a){var
-b=this.data;this.data=aK(a|0);dB(b,0,this.data,0,a)};a3.prototype.length=function(){return bN(this.data)};a3.prototype.write=function(b,d,g,a){var
+Lh(e){for(var
+f=y,b=f,a,h,c=0,g=e.length;c<g;c++){a=e.charCodeAt(c);if(a<cd){for(var
+d=c+1;d<g&&(a=e.charCodeAt(d))<cd;d++);if(d-c>kE){b.substr(0,1);f+=b;b=y;f+=e.slice(c,d)}else
+b+=e.slice(c,d);if(d==g)break;c=d}if(a<qd){b+=String.fromCharCode(0xc0|a>>6);b+=String.fromCharCode(cd|a&e3)}else
+if(a<0xd800||a>=qU)b+=String.fromCharCode(pF|a>>12,cd|a>>6&e3,cd|a&e3);else
+if(a>=0xdbff||c+1==g||(h=e.charCodeAt(c+1))<qP||h>qU)b+="\xef\xbf\xbd";else{c++;a=(a<<10)+h-0x35fdc00;b+=String.fromCharCode(qj|a>>18,cd|a>>12&e3,cd|a>>6&e3,cd|a&e3)}if(b.length>d7){b.substr(0,1);f+=b;b=y}}return f+b}function
+Kk(a){var
+b=9;if(!sm(a))b=8,a=Lh(a);return new
+cN(b,a,a.length)}function
+cv(a){return Kk(a)}var
+LB=["E2BIG","EACCES","EAGAIN","EBADF","EBUSY","ECHILD","EDEADLK","EDOM",pw,"EFAULT","EFBIG","EINTR","EINVAL","EIO","EISDIR","EMFILE","EMLINK","ENAMETOOLONG","ENFILE","ENODEV",ly,"ENOEXEC","ENOLCK","ENOMEM","ENOSPC","ENOSYS",lg,rp,"ENOTTY","ENXIO","EPERM","EPIPE","ERANGE","EROFS","ESPIPE","ESRCH","EXDEV","EWOULDBLOCK","EINPROGRESS","EALREADY","ENOTSOCK","EDESTADDRREQ","EMSGSIZE","EPROTOTYPE","ENOPROTOOPT","EPROTONOSUPPORT","ESOCKTNOSUPPORT","EOPNOTSUPP","EPFNOSUPPORT","EAFNOSUPPORT","EADDRINUSE","EADDRNOTAVAIL","ENETDOWN","ENETUNREACH","ENETRESET","ECONNABORTED","ECONNRESET","ENOBUFS","EISCONN","ENOTCONN","ESHUTDOWN","ETOOMANYREFS","ETIMEDOUT","ECONNREFUSED","EHOSTDOWN","EHOSTUNREACH","ELOOP","EOVERFLOW"];function
+ed(d,f,e,a){var
+b=LB.indexOf(d);if(b<0){if(a==null)a=-9999;b=[0,a]}var
+c=[b,cv(f||y),cv(e||y)];return c}var
+sc={};function
+eb(a){return sc[a]}function
+ec(b,a){throw[0,b].concat(a)}function
+Kj(a){return new
+cN(4,a,a.length)}function
+at(a){lV(aF.Sys_error,a)}function
+K9(a){at(a+hG)}function
+bS(a){return a.l}function
+rN(){}function
+a7(a){this.data=a}a7.prototype=new
+rN();a7.prototype.truncate=function(a){var
+b=this.data;this.data=aJ(a|0);dG(b,0,this.data,0,a)};a7.prototype.length=function(){return bS(this.data)};a7.prototype.write=function(b,d,g,a){var
 c=this.length();if(b+a>=c){var
-e=aK(b+a),f=this.data;this.data=e;dB(f,0,this.data,0,c)}cl(d,g,this.data,b,a);return 0};a3.prototype.read=function(c,a,d,b){var
-e=this.length();dB(this.data,c,a,d,b);return 0};a3.prototype.read_one=function(a){return rE(this.data,a)};a3.prototype.close=function(){};a3.prototype.constructor=a3;function
-bq(b,a){this.content={};this.root=b;this.lookupFun=a}bq.prototype.nm=function(a){return this.root+a};bq.prototype.create_dir_if_needed=function(d){var
-c=d.split(cj),b=w;for(var
-a=0;a<c.length-1;a++){b+=c[a]+cj;if(this.content[b])continue;this.content[b]=Symbol("directory")}};bq.prototype.slash=function(a){return/\/$/.test(a)?a:a+cj};bq.prototype.lookup=function(b){if(!this.content[b]&&this.lookupFun){var
+e=aJ(b+a),f=this.data;this.data=e;dG(f,0,this.data,0,c)}cs(d,g,this.data,b,a);return 0};a7.prototype.read=function(c,a,d,b){var
+e=this.length();dG(this.data,c,a,d,b);return 0};a7.prototype.read_one=function(a){return rW(this.data,a)};a7.prototype.close=function(){};a7.prototype.constructor=a7;function
+bu(b,a){this.content={};this.root=b;this.lookupFun=a}bu.prototype.nm=function(a){return this.root+a};bu.prototype.create_dir_if_needed=function(d){var
+c=d.split(cq),b=y;for(var
+a=0;a<c.length-1;a++){b+=c[a]+cq;if(this.content[b])continue;this.content[b]=Symbol("directory")}};bu.prototype.slash=function(a){return/\/$/.test(a)?a:a+cq};bu.prototype.lookup=function(b){if(!this.content[b]&&this.lookupFun){var
 c=this.lookupFun(a(this.root),a(b));if(c!==0){this.create_dir_if_needed(b);this.content[b]=new
-a3(bB(c[1]))}}};bq.prototype.exists=function(a){if(a==w)return 1;var
-b=this.slash(a);if(this.content[b])return 1;this.lookup(a);return this.content[a]?1:0};bq.prototype.mkdir=function(c,e,d){var
-b=d&&d_(ll);if(this.exists(c))if(b)d$(b,ea(pf,kp,this.nm(c)));else
-aq(c+": File exists");var
-a=/^(.*)\/[^/]+/.exec(c);a=a&&a[1]||w;if(!this.exists(a))if(b)d$(b,ea(lp,kp,this.nm(a)));else
-aq(a+hw);if(!this.is_dir(a))if(b)d$(b,ea(k9,kp,this.nm(a)));else
-aq(a+kS);this.create_dir_if_needed(this.slash(c))};bq.prototype.rmdir=function(a,f){var
-b=f&&d_(ll),c=a==w?w:this.slash(a),e=new
-RegExp(pt+c+pX);if(!this.exists(a))if(b)d$(b,ea(lp,lj,this.nm(a)));else
-aq(a+hw);if(!this.is_dir(a))if(b)d$(b,ea(k9,lj,this.nm(a)));else
-aq(a+kS);for(var
+a7(bE(c[1]))}}};bu.prototype.exists=function(a){if(a==y)return 1;var
+b=this.slash(a);if(this.content[b])return 1;this.lookup(a);return this.content[a]?1:0};bu.prototype.mkdir=function(c,e,d){var
+b=d&&eb(lu);if(this.exists(c))if(b)ec(b,ed(pw,ky,this.nm(c)));else
+at(c+": File exists");var
+a=/^(.*)\/[^/]+/.exec(c);a=a&&a[1]||y;if(!this.exists(a))if(b)ec(b,ed(ly,ky,this.nm(a)));else
+at(a+hG);if(!this.is_dir(a))if(b)ec(b,ed(lg,ky,this.nm(a)));else
+at(a+k1);this.create_dir_if_needed(this.slash(c))};bu.prototype.rmdir=function(a,f){var
+b=f&&eb(lu),c=a==y?y:this.slash(a),e=new
+RegExp(pK+c+qc);if(!this.exists(a))if(b)ec(b,ed(ly,ls,this.nm(a)));else
+at(a+hG);if(!this.is_dir(a))if(b)ec(b,ed(lg,ls,this.nm(a)));else
+at(a+k1);for(var
 d
 in
-this.content)if(d.match(e))if(b)d$(b,ea(q9,lj,this.nm(a)));else
-aq(this.nm(a)+": Directory not empty");delete
-this.content[c]};bq.prototype.readdir=function(a){var
-f=a==w?w:this.slash(a);if(!this.exists(a))aq(a+hw);if(!this.is_dir(a))aq(a+kS);var
+this.content)if(d.match(e))if(b)ec(b,ed(rp,ls,this.nm(a)));else
+at(this.nm(a)+": Directory not empty");delete
+this.content[c]};bu.prototype.readdir=function(a){var
+f=a==y?y:this.slash(a);if(!this.exists(a))at(a+hG);if(!this.is_dir(a))at(a+k1);var
 g=new
-RegExp(pt+f+pX),d={},c=[];for(var
+RegExp(pK+f+qc),d={},c=[];for(var
 e
 in
 this.content){var
-b=e.match(g);if(b&&!d[b[1]]){d[b[1]]=true;c.push(b[1])}}return c};bq.prototype.is_dir=function(a){if(a==w)return true;var
-b=this.slash(a);return this.content[b]?1:0};bq.prototype.unlink=function(a){var
+b=e.match(g);if(b&&!d[b[1]]){d[b[1]]=true;c.push(b[1])}}return c};bu.prototype.is_dir=function(a){if(a==y)return true;var
+b=this.slash(a);return this.content[b]?1:0};bu.prototype.unlink=function(a){var
 b=this.content[a]?true:false;delete
-this.content[a];return b};bq.prototype.open=function(a,b){if(b.rdonly&&b.wronly)aq(this.nm(a)+py);if(b.text&&b.binary)aq(this.nm(a)+pO);this.lookup(a);if(this.content[a]){if(this.is_dir(a))aq(this.nm(a)+" : is a directory");if(b.create&&b.excl)aq(this.nm(a)+px);var
+this.content[a];return b};bu.prototype.open=function(a,b){if(b.rdonly&&b.wronly)at(this.nm(a)+pP);if(b.text&&b.binary)at(this.nm(a)+p5);this.lookup(a);if(this.content[a]){if(this.is_dir(a))at(this.nm(a)+" : is a directory");if(b.create&&b.excl)at(this.nm(a)+pO);var
 c=this.content[a];if(b.truncate)c.truncate();return c}else
 if(b.create){this.create_dir_if_needed(a);this.content[a]=new
-a3(aK(0));return this.content[a]}else
-KC(this.nm(a))};bq.prototype.register=function(c,a){var
-b;if(this.content[c])aq(this.nm(c)+px);if(gd(a))b=new
-a3(a);if(h_(a))b=new
-a3(bB(a));else
+a7(aJ(0));return this.content[a]}else
+K9(this.nm(a))};bu.prototype.register=function(c,a){var
+b;if(this.content[c])at(this.nm(c)+pO);if(gn(a))b=new
+a7(a);if(ij(a))b=new
+a7(bE(a));else
 if(a
 instanceof
 Array)b=new
-a3(JO(a));else
+a7(Kj(a));else
 if(typeof
 a==="string")b=new
-a3(rG(a));else
+a7(rY(a));else
 if(a.toString){var
-d=bB(co(a.toString()));b=new
-a3(d)}if(b){this.create_dir_if_needed(c);this.content[c]=b}else
-aq(this.nm(c)+" : registering file with invalid content type")};bq.prototype.constructor=bq;function
-F(a){return bN(a)}function
-bl(b,a){return bL(b,a)}function
-JG(d){var
-c=F(d),b=new
-Array(c),a=0;for(;a<c;a++)b[a]=bl(d,a);return b}function
-JF(a){if(a.t!=4)h5(a);return a.c}function
-cI(a){this.fs=require("fs");this.fd=a}cI.prototype=new
-rv();cI.prototype.truncate=function(a){try{this.fs.ftruncateSync(this.fd,a|0)}catch(a){aq(a.toString())}};cI.prototype.length=function(){try{return this.fs.fstatSync(this.fd).size}catch(a){aq(a.toString())}};cI.prototype.write=function(f,b,c,e){var
-a=JG(b);if(!(a
+d=bE(cv(a.toString()));b=new
+a7(d)}if(b){this.create_dir_if_needed(c);this.content[c]=b}else
+at(this.nm(c)+" : registering file with invalid content type")};bu.prototype.constructor=bu;function
+I(a){return bS(a)}function
+bo(b,a){return bQ(b,a)}function
+Kb(d){var
+c=I(d),b=new
+Array(c),a=0;for(;a<c;a++)b[a]=bo(d,a);return b}function
+Ka(a){if(a.t!=4)id(a);return a.c}function
+cO(a){this.fs=require("fs");this.fd=a}cO.prototype=new
+rN();cO.prototype.truncate=function(a){try{this.fs.ftruncateSync(this.fd,a|0)}catch(a){at(a.toString())}};cO.prototype.length=function(){try{return this.fs.fstatSync(this.fd).size}catch(a){at(a.toString())}};cO.prototype.write=function(f,b,c,e){var
+a=Kb(b);if(!(a
 instanceof
-N.Uint8Array))a=new(N.Uint8Array)(a);var
-d=N.Buffer.from(a);try{this.fs.writeSync(this.fd,d,c,e,f)}catch(a){aq(a.toString())}return 0};cI.prototype.read=function(g,d,c,f){var
-a=JF(d);if(!(a
+O.Uint8Array))a=new(O.Uint8Array)(a);var
+d=O.Buffer.from(a);try{this.fs.writeSync(this.fd,d,c,e,f)}catch(a){at(a.toString())}return 0};cO.prototype.read=function(g,d,c,f){var
+a=Ka(d);if(!(a
 instanceof
-N.Uint8Array))a=new(N.Uint8Array)(a);var
-e=N.Buffer.from(a);try{this.fs.readSync(this.fd,e,c,f,g)}catch(a){aq(a.toString())}for(var
-b=0;b<f;b++)dC(d,c+b,e[c+b]);return 0};cI.prototype.read_one=function(c){var
-b=new(N.Uint8Array)(1),a=N.Buffer.from(b);try{this.fs.readSync(this.fd,a,0,1,c)}catch(a){aq(a.toString())}return a[0]};cI.prototype.close=function(){try{this.fs.closeSync(this.fd)}catch(a){aq(a.toString())}};cI.prototype.constructor=cI;function
-a4(a){this.fs=require("fs");this.root=a}a4.prototype.nm=function(a){return this.root+a};a4.prototype.exists=function(a){try{return this.fs.existsSync(this.nm(a))?1:0}catch(a){return 0}};a4.prototype.mkdir=function(b,a,c){try{this.fs.mkdirSync(this.nm(b),{mode:a});return 0}catch(a){this.raise_nodejs_error(a,c)}};a4.prototype.rmdir=function(a,b){try{this.fs.rmdirSync(this.nm(a));return 0}catch(a){this.raise_nodejs_error(a,b)}};a4.prototype.readdir=function(a,b){try{return this.fs.readdirSync(this.nm(a))}catch(a){this.raise_nodejs_error(a,b)}};a4.prototype.is_dir=function(a){try{return this.fs.statSync(this.nm(a)).isDirectory()?1:0}catch(a){aq(a.toString())}};a4.prototype.unlink=function(a,c){try{var
-b=this.fs.existsSync(this.nm(a))?1:0;this.fs.unlinkSync(this.nm(a));return b}catch(a){this.raise_nodejs_error(a,c)}};a4.prototype.open=function(f,c,g){var
+O.Uint8Array))a=new(O.Uint8Array)(a);var
+e=O.Buffer.from(a);try{this.fs.readSync(this.fd,e,c,f,g)}catch(a){at(a.toString())}for(var
+b=0;b<f;b++)dH(d,c+b,e[c+b]);return 0};cO.prototype.read_one=function(c){var
+b=new(O.Uint8Array)(1),a=O.Buffer.from(b);try{this.fs.readSync(this.fd,a,0,1,c)}catch(a){at(a.toString())}return a[0]};cO.prototype.close=function(){try{this.fs.closeSync(this.fd)}catch(a){at(a.toString())}};cO.prototype.constructor=cO;function
+a8(a){this.fs=require("fs");this.root=a}a8.prototype.nm=function(a){return this.root+a};a8.prototype.exists=function(a){try{return this.fs.existsSync(this.nm(a))?1:0}catch(a){return 0}};a8.prototype.mkdir=function(b,a,c){try{this.fs.mkdirSync(this.nm(b),{mode:a});return 0}catch(a){this.raise_nodejs_error(a,c)}};a8.prototype.rmdir=function(a,b){try{this.fs.rmdirSync(this.nm(a));return 0}catch(a){this.raise_nodejs_error(a,b)}};a8.prototype.readdir=function(a,b){try{return this.fs.readdirSync(this.nm(a))}catch(a){this.raise_nodejs_error(a,b)}};a8.prototype.is_dir=function(a){try{return this.fs.statSync(this.nm(a)).isDirectory()?1:0}catch(a){at(a.toString())}};a8.prototype.unlink=function(a,c){try{var
+b=this.fs.existsSync(this.nm(a))?1:0;this.fs.unlinkSync(this.nm(a));return b}catch(a){this.raise_nodejs_error(a,c)}};a8.prototype.open=function(f,c,g){var
 a=require("constants"),b=0;for(var
 e
 in
 c)switch(e){case"rdonly":b|=a.O_RDONLY;break;case"wronly":b|=a.O_WRONLY;break;case"append":b|=a.O_WRONLY|a.O_APPEND;break;case"create":b|=a.O_CREAT;break;case"truncate":b|=a.O_TRUNC;break;case"excl":b|=a.O_EXCL;break;case"binary":b|=a.O_BINARY;break;case"text":b|=a.O_TEXT;break;case"nonblock":b|=a.O_NONBLOCK;break}try{var
 d=this.fs.openSync(this.nm(f),b);return new
-cI(d)}catch(a){this.raise_nodejs_error(a,g)}};a4.prototype.rename=function(b,a,c){try{this.fs.renameSync(this.nm(b),this.nm(a))}catch(a){this.raise_nodejs_error(a,c)}};a4.prototype.stat=function(b,c){try{var
-a=this.fs.statSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};a4.prototype.lstat=function(b,c){try{var
-a=this.fs.lstatSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};a4.prototype.symlink=function(d,c,a,b){try{this.fs.symlinkSync(this.nm(c),this.nm(a),d?"dir":"file");return 0}catch(a){this.raise_nodejs_error(a,b)}};a4.prototype.readlink=function(b,c){try{var
-a=this.fs.readlinkSync(this.nm(b),o7);return co(a)}catch(a){this.raise_nodejs_error(a,c)}};a4.prototype.raise_nodejs_error=function(a,d){var
-b=d_(ll);if(d&&b){var
-c=ea(a.code,a.syscall,a.path,a.errno);d$(b,c)}else
-aq(a.toString())};a4.prototype.stats_from_js=function(a){var
+cO(d)}catch(a){this.raise_nodejs_error(a,g)}};a8.prototype.rename=function(b,a,c){try{this.fs.renameSync(this.nm(b),this.nm(a))}catch(a){this.raise_nodejs_error(a,c)}};a8.prototype.stat=function(b,c){try{var
+a=this.fs.statSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};a8.prototype.lstat=function(b,c){try{var
+a=this.fs.lstatSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};a8.prototype.symlink=function(d,c,a,b){try{this.fs.symlinkSync(this.nm(c),this.nm(a),d?"dir":"file");return 0}catch(a){this.raise_nodejs_error(a,b)}};a8.prototype.readlink=function(b,c){try{var
+a=this.fs.readlinkSync(this.nm(b),pm);return cv(a)}catch(a){this.raise_nodejs_error(a,c)}};a8.prototype.raise_nodejs_error=function(a,d){var
+b=eb(lu);if(d&&b){var
+c=ed(a.code,a.syscall,a.path,a.errno);ec(b,c)}else
+at(a.toString())};a8.prototype.stats_from_js=function(a){var
 b;if(a.isFile())b=0;else
 if(a.isDirectory())b=1;else
 if(a.isCharacterDevice())b=2;else
 if(a.isBlockDevice())b=3;else
 if(a.isSymbolicLink())b=4;else
 if(a.isFIFO())b=5;else
-if(a.isSocket())b=6;return[0,a.dev,a.ino,b,a.mode,a.nlink,a.uid,a.gid,a.rdev,a.size,a.atimeMs,a.mtimeMs,a.ctimeMs]};a4.prototype.constructor=a4;function
-rM(b){var
-a=lR(b);if(!a)return;return a[0]+cj}var
-ia=rM(f$)||bM("unable to compute caml_root"),e8=[];if(gf())e8.push({path:ia,device:new
-a4(ia)});else
-e8.push({path:ia,device:new
-bq(ia)});e8.push({path:qZ,device:new
-bq(qZ)});function
-sc(b){var
-g=Kr(b),b=g.join(cj),f=r3(b),c;for(var
-e=0;e<e8.length;e++){var
-a=e8[e];if(f.search(a.path)==0&&(!c||c.path.length<a.path.length))c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}if(!c&&gf()){var
-d=rM(b);if(d&&d.match(/^[a-zA-Z]:\/$/)){var
+if(a.isSocket())b=6;return[0,a.dev,a.ino,b,a.mode,a.nlink,a.uid,a.gid,a.rdev,a.size,a.atimeMs,a.mtimeMs,a.ctimeMs]};a8.prototype.constructor=a8;function
+r4(b){var
+a=l0(b);if(!a)return;return a[0]+cq}var
+il=r4(gj)||bR("unable to compute caml_root"),fc=[];if(gp())fc.push({path:il,device:new
+a8(il)});else
+fc.push({path:il,device:new
+bu(il)});fc.push({path:rf,device:new
+bu(rf)});function
+su(b){var
+g=KY(b),b=g.join(cq),f=sj(b),c;for(var
+e=0;e<fc.length;e++){var
+a=fc[e];if(f.search(a.path)==0&&(!c||c.path.length<a.path.length))c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}if(!c&&gp()){var
+d=r4(b);if(d&&d.match(/^[a-zA-Z]:\/$/)){var
 a={path:d,device:new
-a4(d)};e8.push(a);c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}}if(c)return c;aq("no device found for "+f)}function
-JS(c,b){var
-a=sc(c);if(!a.device.register)bM("cannot register file");a.device.register(a.rest,b);return 0}function
-r4(c,b){var
-c=a(c),b=a(b);return JS(c,b)}function
-JX(){var
-b=N.caml_fs_tmp;if(b)for(var
-a=0;a<b.length;a++)r4(b[a].name,b[a].content);N.jsoo_create_file=r4;N.caml_fs_tmp=[];return 0}function
-JY(){return[0,0,0,0,0,0,0,0,0]}function
-JZ(a){return 0}function
-rL(){return[0]}function
-J0(a,b){return+(e6(a,b,false)>=0)}function
-lF(d,b){var
-e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b.charCodeAt(a)|b.charCodeAt(a+1)<<8|b.charCodeAt(a+2)<<16|b.charCodeAt(a+3)<<24;d=bk(d,c)}c=0;switch(e&3){case
+a8(d)};fc.push(a);c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}}if(c)return c;at("no device found for "+f)}function
+Kn(c,b){var
+a=su(c);if(!a.device.register)bR("cannot register file");a.device.register(a.rest,b);return 0}function
+sk(c,b){var
+c=a(c),b=a(b);return Kn(c,b)}function
+Ks(){var
+b=O.caml_fs_tmp;if(b)for(var
+a=0;a<b.length;a++)sk(b[a].name,b[a].content);O.jsoo_create_file=sk;O.caml_fs_tmp=[];return 0}function
+Kt(){return[0,0,0,0,0,0,0,0,0]}function
+Ku(a){return 0}function
+r3(){return[0]}function
+Kv(a,b){return+(fa(a,b,false)>=0)}function
+lO(d,b){var
+e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b.charCodeAt(a)|b.charCodeAt(a+1)<<8|b.charCodeAt(a+2)<<16|b.charCodeAt(a+3)<<24;d=bn(d,c)}c=0;switch(e&3){case
 3:c=b.charCodeAt(a+2)<<16;case
 2:c|=b.charCodeAt(a+1)<<8;case
-1:c|=b.charCodeAt(a);d=bk(d,c)}d^=e;return d}function
-J6(a,b){return lF(a,bY(b))}function
-J3(d,b){var
-e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b[a]|b[a+1]<<8|b[a+2]<<16|b[a+3]<<24;d=bk(d,c)}c=0;switch(e&3){case
+1:c|=b.charCodeAt(a);d=bn(d,c)}d^=e;return d}function
+KB(a,b){return lO(a,b4(b))}function
+Ky(d,b){var
+e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b[a]|b[a+1]<<8|b[a+2]<<16|b[a+3]<<24;d=bn(d,c)}c=0;switch(e&3){case
 3:c=b[a+2]<<16;case
 2:c|=b[a+1]<<8;case
-1:c|=b[a];d=bk(d,c)}d^=e;return d}function
-rT(a){switch(a.t&6){default:d6(a);case
+1:c|=b[a];d=bn(d,c)}d^=e;return d}function
+r$(a){switch(a.t&6){default:d9(a);case
 0:return a.c;case
 4:return a.c}}function
-J2(b,c){var
-a=rT(c);return typeof
-a==="string"?lF(b,a):J3(b,a)}function
-J4(a){a^=a>>>16;a=u(a,0x85ebca6b|0);a^=a>>>13;a=u(a,0xc2b2ae35|0);a^=a>>>16;return a}function
-J1(j,l,n,m){var
-f,g,h,d,c,b,a,e,i;d=l;if(d<0||d>cF)d=cF;c=j;b=n;f=[m];g=0;h=1;while(g<h&&c>0){a=f[g++];if(a&&a.caml_custom){if(ga[a.caml_custom]&&ga[a.caml_custom].hash){var
-k=ga[a.caml_custom].hash(a);b=bk(b,k);c--}}else
+Kx(b,c){var
+a=r$(c);return typeof
+a==="string"?lO(b,a):Ky(b,a)}function
+Kz(a){a^=a>>>16;a=x(a,0x85ebca6b|0);a^=a>>>13;a=x(a,0xc2b2ae35|0);a^=a>>>16;return a}function
+Kw(j,l,n,m){var
+f,g,h,d,c,b,a,e,i;d=l;if(d<0||d>cM)d=cM;c=j;b=n;f=[m];g=0;h=1;while(g<h&&c>0){a=f[g++];if(a&&a.caml_custom){if(gk[a.caml_custom]&&gk[a.caml_custom].hash){var
+k=gk[a.caml_custom].hash(a);b=bn(b,k);c--}}else
 if(a
 instanceof
 Array&&a[0]===(a[0]|0))switch(a[0]){case
-248:b=bk(b,a[2]);c--;break;case
+248:b=bn(b,a[2]);c--;break;case
 250:f[--g]=a[1];break;default:var
-o=a.length-1<<10|a[0];b=bk(b,o);for(e=1,i=a.length;e<i;e++){if(h>=d)break;f[h++]=a[e]}break}else
-if(gd(a)){b=J2(b,a);c--}else
-if(h_(a)){b=J6(b,a);c--}else
+o=a.length-1<<10|a[0];b=bn(b,o);for(e=1,i=a.length;e<i;e++){if(h>=d)break;f[h++]=a[e]}break}else
+if(gn(a)){b=Kx(b,a);c--}else
+if(ij(a)){b=KB(b,a);c--}else
 if(typeof
-a==="string"){b=lF(b,a);c--}else
-if(a===(a|0)){b=bk(b,a+a+1);c--}else
-if(a===+a){b=lE(b,a);c--}}b=J4(b);return b&0x3FFFFFFF}function
-J7(a,c,k){if(!isFinite(a)){if(isNaN(a))return co(k_);return co(a>0?rl:"-infinity")}var
+a==="string"){b=lO(b,a);c--}else
+if(a===(a|0)){b=bn(b,a+a+1);c--}else
+if(a===+a){b=lN(b,a);c--}}b=Kz(b);return b&0x3FFFFFFF}function
+KC(a,c,k){if(!isFinite(a)){if(isNaN(a))return cv(lh);return cv(a>0?rD:"-infinity")}var
 i=a==0&&1/a==-Infinity?1:a>=0?0:1;if(i)a=-a;var
 d=0;if(a==0);else
 if(a<1)while(a<1&&d>-1022){a*=2;d--}else
 while(a>=2){a/=2;d++}var
-j=d<0?w:dZ,e=w;if(i)e=dv;else
+j=d<0?y:d2,e=y;if(i)e=dA;else
 switch(k){case
-43:e=dZ;break;case
-32:e=c5;break;default:break}if(c>=0&&c<13){var
+43:e=d2;break;case
+32:e=c9;break;default:break}if(c>=0&&c<13){var
 g=Math.pow(2,c*4);a=Math.round(a*g)/g}var
 b=a.toString(16);if(c>=0){var
-h=b.indexOf(bW);if(h<0)b+=bW+e7(c,bp);else{var
-f=h+1+c;if(b.length<f)b+=e7(f-b.length,bp);else
-b=b.substr(0,f)}}return co(e+pc+b+"p"+j+d.toString(10))}function
-J9(a){return(a&0x000000FF)<<24|(a&0x0000FF00)<<8|(a&0x00FF0000)>>>8|(a&0xFF000000)>>>24}function
-Ka(b){var
-a=d8(b);return d7([a[7],a[6],a[5],a[4],a[3],a[2],a[1],a[0]])}function
-Kf(a){return+a.isZero()}function
-h7(a){return new
-Q(a&c6,a>>24&c6,a>>31&cE)}function
-rP(a){return a.toInt()}function
-Ke(a){return+a.isNeg()}function
-Ki(a){return a.neg()}function
-Kc(g,c){var
-a=lL(g);if(a.signedconv&&Ke(c)){a.sign=-1;c=Ki(c)}var
-b=w,h=h7(a.base),f="0123456789abcdef";do{var
-e=c.udivmod(h);c=e.quotient;b=f.charAt(rP(e.modulus))+b}while(!Kf(c));if(a.prec>=0){a.filler=c5;var
-d=a.prec-b.length;if(d>0)b=e7(d,bp)+b}return lC(a,b)}function
-Kh(a,b){return a.mul(b)}function
-Kj(a,b){return a.or(b)}function
-h8(a){return a.toFloat()}function
-KB(c){var
-a=0,e=F(c),b=10,d=1;if(e>0)switch(bl(c,a)){case
+h=b.indexOf(b2);if(h<0)b+=b2+fb(c,bt);else{var
+f=h+1+c;if(b.length<f)b+=fb(f-b.length,bt);else
+b=b.substr(0,f)}}return cv(e+pt+b+"p"+j+d.toString(10))}function
+KE(a){return(a&0x000000FF)<<24|(a&0x0000FF00)<<8|(a&0x00FF0000)>>>8|(a&0xFF000000)>>>24}function
+KH(b){var
+a=d$(b);return d_([a[7],a[6],a[5],a[4],a[3],a[2],a[1],a[0]])}function
+KM(a){return+a.isZero()}function
+ig(a){return new
+R(a&c_,a>>24&c_,a>>31&cL)}function
+r7(a){return a.toInt()}function
+KL(a){return+a.isNeg()}function
+KP(a){return a.neg()}function
+KJ(g,c){var
+a=lU(g);if(a.signedconv&&KL(c)){a.sign=-1;c=KP(c)}var
+b=y,h=ig(a.base),f="0123456789abcdef";do{var
+e=c.udivmod(h);c=e.quotient;b=f.charAt(r7(e.modulus))+b}while(!KM(c));if(a.prec>=0){a.filler=c9;var
+d=a.prec-b.length;if(d>0)b=fb(d,bt)+b}return lL(a,b)}function
+KO(a,b){return a.mul(b)}function
+KQ(a,b){return a.or(b)}function
+ih(a){return a.toFloat()}function
+K8(c){var
+a=0,e=I(c),b=10,d=1;if(e>0)switch(bo(c,a)){case
 45:a++;d=-1;break;case
-43:a++;d=1;break}if(a+1<e&&bl(c,a)==48)switch(bl(c,a+1)){case
+43:a++;d=1;break}if(a+1<e&&bo(c,a)==48)switch(bo(c,a+1)){case
 120:case
 88:b=16;a+=2;break;case
 111:case
@@ -731,26 +731,26 @@ a=0,e=F(c),b=10,d=1;if(e>0)switch(bl(c,a)){case
 66:b=2;a+=2;break;case
 117:case
 85:a+=2;break}return[a,d,b]}function
-rY(a){if(a>=48&&a<=57)return a-48;if(a>=65&&a<=90)return a-55;if(a>=97&&a<=122)return a-87;return-1}function
-h9(f){var
-h=KB(f),c=h[0],i=h[1],d=h[2],g=F(f),j=-1>>>0,e=c<g?bl(f,c):0,b=rY(e);if(b<0||b>=d)bM(hR);var
-a=b;for(c++;c<g;c++){e=bl(f,c);if(e==95)continue;b=rY(e);if(b<0||b>=d)break;a=d*a+b;if(a>j)bM(hR)}if(c!=g)bM(hR);a=i*a;if(d==10&&(a|0)!=a)bM(hR);return a|0}function
-Ko(a){return[E,a]}function
-br(b,a){a|=0;if(a>ck){a-=ck;b*=Math.pow(2,ck);if(a>ck){a-=ck;b*=Math.pow(2,ck)}}if(a<-ck){a+=ck;b*=Math.pow(2,-ck)}b*=Math.pow(2,a);return b}function
-h$(a,b){return+(e6(a,b,false)<=0)}function
-rR(a,b){return+(e6(a,b,false)<0)}function
-rS(c){var
+se(a){if(a>=48&&a<=57)return a-48;if(a>=65&&a<=90)return a-55;if(a>=97&&a<=122)return a-87;return-1}function
+ii(f){var
+h=K8(f),c=h[0],i=h[1],d=h[2],g=I(f),j=-1>>>0,e=c<g?bo(f,c):0,b=se(e);if(b<0||b>=d)bR(h1);var
+a=b;for(c++;c<g;c++){e=bo(f,c);if(e==95)continue;b=se(e);if(b<0||b>=d)break;a=d*a+b;if(a>j)bR(h1)}if(c!=g)bR(h1);a=i*a;if(d==10&&(a|0)!=a)bR(h1);return a|0}function
+KV(a){return[u,a]}function
+bv(b,a){a|=0;if(a>cr){a-=cr;b*=Math.pow(2,cr);if(a>cr){a-=cr;b*=Math.pow(2,cr)}}if(a<-cr){a+=cr;b*=Math.pow(2,-cr)}b*=Math.pow(2,a);return b}function
+ik(a,b){return+(fa(a,b,false)<=0)}function
+r9(a,b){return+(fa(a,b,false)<0)}function
+r_(c){var
 b=0;for(var
 a=c.length-1;a>=0;a--){var
 d=c[a];b=[0,d,b]}return b}function
-Kp(a){return Math.log1p(a)}function
-Kq(a){return Math.log2(a)}function
-n(a,d){if(a<0)d5();var
+KW(a){return Math.log1p(a)}function
+KX(a){return Math.log2(a)}function
+n(a,d){if(a<0)d8();var
 a=a+1|0,b=new
 Array(a);b[0]=0;for(var
 c=1;c<a;c++)b[c]=d;return b}function
-KH(b){return a(id(b,0,b.length))}var
-Ks=function(){function
+Lc(b){return a(ip(b,0,b.length))}var
+KZ=function(){function
 l(a,b){return a+b|0}function
 a(d,a,c,f,b,e){a=l(l(a,d),l(f,e));return l(a<<b|a>>>32-b,c)}function
 g(c,b,d,e,h,f,g){return a(b&d|~b&e,c,b,h,f,g)}function
@@ -758,41 +758,41 @@ h(d,b,e,c,h,f,g){return a(b&c|e&~c,d,b,h,f,g)}function
 i(c,b,d,e,h,f,g){return a(b^d^e,c,b,h,f,g)}function
 j(c,b,d,e,h,f,g){return a(d^(b|~e),c,b,h,f,g)}function
 k(f,n){var
-e=n;f[e>>2]|=b7<<8*(e&3);for(e=(e&~0x3)+8;(e&0x3F)<60;e+=4)f[(e>>2)-1]=0;f[(e>>2)-1]=n<<3;f[e>>2]=n>>29&0x1FFFFFFF;var
+e=n;f[e>>2]|=cd<<8*(e&3);for(e=(e&~0x3)+8;(e&0x3F)<60;e+=4)f[(e>>2)-1]=0;f[(e>>2)-1]=n<<3;f[e>>2]=n>>29&0x1FFFFFFF;var
 k=[0x67452301,0xEFCDAB89,0x98BADCFE,0x10325476];for(e=0;e<f.length;e+=16){var
 a=k[0],b=k[1],c=k[2],d=k[3];a=g(a,b,c,d,f[e+0],7,0xD76AA478);d=g(d,a,b,c,f[e+1],12,0xE8C7B756);c=g(c,d,a,b,f[e+2],17,0x242070DB);b=g(b,c,d,a,f[e+3],22,0xC1BDCEEE);a=g(a,b,c,d,f[e+4],7,0xF57C0FAF);d=g(d,a,b,c,f[e+5],12,0x4787C62A);c=g(c,d,a,b,f[e+6],17,0xA8304613);b=g(b,c,d,a,f[e+7],22,0xFD469501);a=g(a,b,c,d,f[e+8],7,0x698098D8);d=g(d,a,b,c,f[e+9],12,0x8B44F7AF);c=g(c,d,a,b,f[e+10],17,0xFFFF5BB1);b=g(b,c,d,a,f[e+11],22,0x895CD7BE);a=g(a,b,c,d,f[e+12],7,0x6B901122);d=g(d,a,b,c,f[e+13],12,0xFD987193);c=g(c,d,a,b,f[e+14],17,0xA679438E);b=g(b,c,d,a,f[e+15],22,0x49B40821);a=h(a,b,c,d,f[e+1],5,0xF61E2562);d=h(d,a,b,c,f[e+6],9,0xC040B340);c=h(c,d,a,b,f[e+11],14,0x265E5A51);b=h(b,c,d,a,f[e+0],20,0xE9B6C7AA);a=h(a,b,c,d,f[e+5],5,0xD62F105D);d=h(d,a,b,c,f[e+10],9,0x02441453);c=h(c,d,a,b,f[e+15],14,0xD8A1E681);b=h(b,c,d,a,f[e+4],20,0xE7D3FBC8);a=h(a,b,c,d,f[e+9],5,0x21E1CDE6);d=h(d,a,b,c,f[e+14],9,0xC33707D6);c=h(c,d,a,b,f[e+3],14,0xF4D50D87);b=h(b,c,d,a,f[e+8],20,0x455A14ED);a=h(a,b,c,d,f[e+13],5,0xA9E3E905);d=h(d,a,b,c,f[e+2],9,0xFCEFA3F8);c=h(c,d,a,b,f[e+7],14,0x676F02D9);b=h(b,c,d,a,f[e+12],20,0x8D2A4C8A);a=i(a,b,c,d,f[e+5],4,0xFFFA3942);d=i(d,a,b,c,f[e+8],11,0x8771F681);c=i(c,d,a,b,f[e+11],16,0x6D9D6122);b=i(b,c,d,a,f[e+14],23,0xFDE5380C);a=i(a,b,c,d,f[e+1],4,0xA4BEEA44);d=i(d,a,b,c,f[e+4],11,0x4BDECFA9);c=i(c,d,a,b,f[e+7],16,0xF6BB4B60);b=i(b,c,d,a,f[e+10],23,0xBEBFBC70);a=i(a,b,c,d,f[e+13],4,0x289B7EC6);d=i(d,a,b,c,f[e+0],11,0xEAA127FA);c=i(c,d,a,b,f[e+3],16,0xD4EF3085);b=i(b,c,d,a,f[e+6],23,0x04881D05);a=i(a,b,c,d,f[e+9],4,0xD9D4D039);d=i(d,a,b,c,f[e+12],11,0xE6DB99E5);c=i(c,d,a,b,f[e+15],16,0x1FA27CF8);b=i(b,c,d,a,f[e+2],23,0xC4AC5665);a=j(a,b,c,d,f[e+0],6,0xF4292244);d=j(d,a,b,c,f[e+7],10,0x432AFF97);c=j(c,d,a,b,f[e+14],15,0xAB9423A7);b=j(b,c,d,a,f[e+5],21,0xFC93A039);a=j(a,b,c,d,f[e+12],6,0x655B59C3);d=j(d,a,b,c,f[e+3],10,0x8F0CCC92);c=j(c,d,a,b,f[e+10],15,0xFFEFF47D);b=j(b,c,d,a,f[e+1],21,0x85845DD1);a=j(a,b,c,d,f[e+8],6,0x6FA87E4F);d=j(d,a,b,c,f[e+15],10,0xFE2CE6E0);c=j(c,d,a,b,f[e+6],15,0xA3014314);b=j(b,c,d,a,f[e+13],21,0x4E0811A1);a=j(a,b,c,d,f[e+4],6,0xF7537E82);d=j(d,a,b,c,f[e+11],10,0xBD3AF235);c=j(c,d,a,b,f[e+2],15,0x2AD7D2BB);b=j(b,c,d,a,f[e+9],21,0xEB86D391);k[0]=l(a,k[0]);k[1]=l(b,k[1]);k[2]=l(c,k[2]);k[3]=l(d,k[3])}var
 o=new
 Array(16);for(var
 e=0;e<4;e++)for(var
 m=0;m<4;m++)o[e*4+m]=k[e]>>8*m&0xFF;return o}return function(i,g,f){var
-e=[],h=rT(i);if(typeof
+e=[],h=r$(i);if(typeof
 h==="string"){var
 d=h;for(var
 a=0;a<f;a+=4){var
 b=a+g;e[a>>2]=d.charCodeAt(b)|d.charCodeAt(b+1)<<8|d.charCodeAt(b+2)<<16|d.charCodeAt(b+3)<<24}for(;a<f;a++)e[a>>2]|=d.charCodeAt(a+g)<<8*(a&3)}else{var
 c=h;for(var
 a=0;a<f;a+=4){var
-b=a+g;e[a>>2]=c[b]|c[b+1]<<8|c[b+2]<<16|c[b+3]<<24}for(;a<f;a++)e[a>>2]|=c[a+g]<<8*(a&3)}return KH(k(e,f))}}();function
-Kt(c,b,a){return Ks(bB(c),b,a)}function
-Ku(){return 0}var
-cJ=new
+b=a+g;e[a>>2]=c[b]|c[b+1]<<8|c[b+2]<<16|c[b+3]<<24}for(;a<f;a++)e[a>>2]|=c[a+g]<<8*(a&3)}return Lc(k(e,f))}}();function
+K0(c,b,a){return KZ(bE(c),b,a)}function
+K1(){return 0}var
+cP=new
 Array();function
-d9(c){var
-a=cJ[c];if(!a.opened)aq("Cannot flush a closed channel");if(!a.buffer||a.buffer==w)return 0;if(a.fd&&aE.fds[a.fd]&&aE.fds[a.fd].output){var
-b=aE.fds[a.fd].output;switch(b.length){case
-2:b(c,a.buffer);break;default:b(a.buffer)}}a.buffer=w;return 0}function
-r1(e,f){var
-b=cJ[e],d=a(f),c=F(d);b.file.write(b.offset,d,0,c);b.offset+=c;return 0}function
-KN(a){var
-a=lQ(a),b=N;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stderr.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
+ea(c){var
+a=cP[c];if(!a.opened)at("Cannot flush a closed channel");if(!a.buffer||a.buffer==y)return 0;if(a.fd&&aF.fds[a.fd]&&aF.fds[a.fd].output){var
+b=aF.fds[a.fd].output;switch(b.length){case
+2:b(c,a.buffer);break;default:b(a.buffer)}}a.buffer=y;return 0}function
+sh(e,f){var
+b=cP[e],d=a(f),c=I(d);b.file.write(b.offset,d,0,c);b.offset+=c;return 0}function
+Li(a){var
+a=lZ(a),b=O;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stderr.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
 c=b.console;c&&c.error&&c.error(a)}}function
-KO(a){var
-a=lQ(a),b=N;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stdout.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
+Lj(a){var
+a=lZ(a),b=O;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stdout.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
 c=b.console;c&&c.log&&c.log(a)}}function
-ie(c,e,d,a){if(aE.fds===undefined)aE.fds=new
+iq(c,e,d,a){if(aF.fds===undefined)aF.fds=new
 Array();a=a?a:{};var
-b={};b.file=d;b.offset=a.append?d.length():0;b.flags=a;b.output=e;aE.fds[c]=b;if(!aE.fd_last_idx||c>aE.fd_last_idx)aE.fd_last_idx=c;return c}function
-K7(c,b,g){var
+b={};b.file=d;b.offset=a.append?d.length():0;b.flags=a;b.output=e;aF.fds[c]=b;if(!aF.fd_last_idx||c>aF.fd_last_idx)aF.fd_last_idx=c;return c}function
+LC(c,b,g){var
 a={};while(b){switch(b[1]){case
 0:a.rdonly=1;break;case
 1:a.wronly=1;break;case
@@ -802,213 +802,213 @@ a={};while(b){switch(b[1]){case
 5:a.excl=1;break;case
 6:a.binary=1;break;case
 7:a.text=1;break;case
-8:a.nonblock=1;break}b=b[2]}if(a.rdonly&&a.wronly)aq(bY(c)+py);if(a.text&&a.binary)aq(bY(c)+pO);var
-d=sc(c),e=d.device.open(d.rest,a),f=aE.fd_last_idx?aE.fd_last_idx:0;return ie(f+1,r1,e,a)}ie(0,r1,new
-a3(aK(0)));ie(1,KO,new
-a3(aK(0)));ie(2,KN,new
-a3(aK(0)));function
-Kv(a){var
-c=aE.fds[a];if(c.flags.wronly)aq(qb+a+" is writeonly");var
-d=null;if(a==0&&gf()){var
-e=require("fs");d=function(){return co(e.readFileSync(0,o7))}}var
-b={file:c.file,offset:c.offset,fd:a,opened:true,out:false,refill:d};cJ[b.fd]=b;return b.fd}function
-rU(c){var
-b=aE.fds[c];if(b.flags.rdonly)aq(qb+c+" is readonly");var
-a={file:b.file,offset:b.offset,fd:c,opened:true,out:true,buffer:w};cJ[a.fd]=a;return a.fd}function
-Kw(){var
+8:a.nonblock=1;break}b=b[2]}if(a.rdonly&&a.wronly)at(b4(c)+pP);if(a.text&&a.binary)at(b4(c)+p5);var
+d=su(c),e=d.device.open(d.rest,a),f=aF.fd_last_idx?aF.fd_last_idx:0;return iq(f+1,sh,e,a)}iq(0,sh,new
+a7(aJ(0)));iq(1,Lj,new
+a7(aJ(0)));iq(2,Li,new
+a7(aJ(0)));function
+K2(a){var
+c=aF.fds[a];if(c.flags.wronly)at(qu+a+" is writeonly");var
+d=null;if(a==0&&gp()){var
+e=require("fs");d=function(){return cv(e.readFileSync(0,pm))}}var
+b={file:c.file,offset:c.offset,fd:a,opened:true,out:false,refill:d};cP[b.fd]=b;return b.fd}function
+sa(c){var
+b=aF.fds[c];if(b.flags.rdonly)at(qu+c+" is readonly");var
+a={file:b.file,offset:b.offset,fd:c,opened:true,out:true,buffer:y};cP[a.fd]=a;return a.fd}function
+K3(){var
 b=0;for(var
-a=0;a<cJ.length;a++)if(cJ[a]&&cJ[a].opened&&cJ[a].out)b=[0,cJ[a].fd,b];return b}function
-aW(a){return a}function
-Kx(g,d,h,f){var
-b=cJ[g];if(!b.opened)aq("Cannot output to a closed channel");var
-a;if(h==0&&bN(d)==f)a=d;else{a=aK(f);dB(d,h,a,0,f)}var
-i=aW(a),c=bY(i),e=c.lastIndexOf(pk);if(e<0)b.buffer+=c;else{b.buffer+=c.substr(0,e+1);d9(g);b.buffer+=c.substr(e+1)}return 0}function
-lK(b,a,d,c){return Kx(b,bB(a),d,c)}function
-rV(c,b){var
-d=a(String.fromCharCode(b));lK(c,d,0,1);return 0}function
-ge(b,a){if(a==0)dD();return b%a}function
-J$(a,b){return a.add(b)}function
-Kk(a,b){return a.sub(b)}function
-rX(a,c){if(isNaN(a)||isNaN(c))return NaN;if(a==c)return c;if(a==0)return c<0?-Math.pow(2,-qk):Math.pow(2,-qk);var
-b=gc(a),d=h7(1);if(a<c==a>0)b=J$(b,d);else
-b=Kk(b,d);return cn(b)}function
-c8(a,b){return+(e6(a,b,false)!=0)}function
-Kz(a,b){a[0]=E;a[1]=b;return 0}function
-G(a){if(a
+a=0;a<cP.length;a++)if(cP[a]&&cP[a].opened&&cP[a].out)b=[0,cP[a].fd,b];return b}function
+a0(a){return a}function
+K4(g,d,h,f){var
+b=cP[g];if(!b.opened)at("Cannot output to a closed channel");var
+a;if(h==0&&bS(d)==f)a=d;else{a=aJ(f);dG(d,h,a,0,f)}var
+i=a0(a),c=b4(i),e=c.lastIndexOf(pB);if(e<0)b.buffer+=c;else{b.buffer+=c.substr(0,e+1);ea(g);b.buffer+=c.substr(e+1)}return 0}function
+lT(b,a,d,c){return K4(b,bE(a),d,c)}function
+sb(c,b){var
+d=a(String.fromCharCode(b));lT(c,d,0,1);return 0}function
+go(b,a){if(a==0)dI();return b%a}function
+KG(a,b){return a.add(b)}function
+KR(a,b){return a.sub(b)}function
+sd(a,c){if(isNaN(a)||isNaN(c))return NaN;if(a==c)return c;if(a==0)return c<0?-Math.pow(2,-qD):Math.pow(2,-qD);var
+b=gm(a),d=ig(1);if(a<c==a>0)b=KG(b,d);else
+b=KR(b,d);return cu(b)}function
+cg(a,b){return+(fa(a,b,false)!=0)}function
+K6(a,b){a[0]=u;a[1]=b;return 0}function
+v(a){if(a
 instanceof
 Array&&a[0]==a[0]>>>0)return a[0];else
-if(gd(a))return hK;else
-if(h_(a))return hK;else
+if(gn(a))return hU;else
+if(ij(a))return hU;else
 if(a
 instanceof
 Function||typeof
 a=="function")return 247;else
-if(a&&a.caml_custom)return f3;else
-return bb}function
-b_(b,c,a){if(a&&N.toplevelReloc)b=N.toplevelReloc(a);aE[b+1]=c;if(a)aE[a]=c}function
-lN(a,b){rW[bY(a)]=b;return 0}function
-lO(a){return Math.round(a)}function
-ib(a){if(a==0)a=1/a;return a<0?1:0}function
-JL(a,b){if(a===b)return 1;a.t&6&&d6(a);b.t&6&&d6(b);return a.c==b.c?1:0}function
-L(a,b){return JL(a,b)}function
-KG(){aM(kQ)}function
-ac(b,a){if(a>>>0>=F(b))KG();return bl(b,a)}function
-R(a,b){return 1-L(a,b)}function
-KI(){return 0x7FFFFFFF/4|0}function
-KD(){rZ(aE.Not_found)}function
-r2(c){var
-a=N,b=rQ(c);if(a.process&&a.process.env&&a.process.env[b]!=undefined)return co(a.process.env[b]);if(N.jsoo_static_env&&N.jsoo_static_env[b])return co(N.jsoo_static_env[b]);KD()}function
-KJ(){if(N.crypto)if(typeof
-N.crypto.getRandomValues==="function"){var
-a=new(N.Uint32Array)(1);N.crypto.getRandomValues(a);return[0,a[0]]}else
-if(N.crypto.randomBytes==="function"){var
-b=N.crypto.randomBytes(4),a=new(N.Uint32Array)(b);return[0,a[0]]}var
+if(a&&a.caml_custom)return gb;else
+return bg}function
+ch(b,c,a){if(a&&O.toplevelReloc)b=O.toplevelReloc(a);aF[b+1]=c;if(a)aF[a]=c}function
+lW(a,b){sc[b4(a)]=b;return 0}function
+lX(a){return Math.round(a)}function
+im(a){if(a==0)a=1/a;return a<0?1:0}function
+Kg(a,b){if(a===b)return 1;a.t&6&&d9(a);b.t&6&&d9(b);return a.c==b.c?1:0}function
+L(a,b){return Kg(a,b)}function
+Lb(){aL(kZ)}function
+ad(b,a){if(a>>>0>=I(b))Lb();return bo(b,a)}function
+S(a,b){return 1-L(a,b)}function
+Ld(){return 0x7FFFFFFF/4|0}function
+K_(){sf(aF.Not_found)}function
+si(c){var
+a=O,b=r8(c);if(a.process&&a.process.env&&a.process.env[b]!=undefined)return cv(a.process.env[b]);if(O.jsoo_static_env&&O.jsoo_static_env[b])return cv(O.jsoo_static_env[b]);K_()}function
+Le(){if(O.crypto)if(typeof
+O.crypto.getRandomValues==="function"){var
+a=new(O.Uint32Array)(1);O.crypto.getRandomValues(a);return[0,a[0]]}else
+if(O.crypto.randomBytes==="function"){var
+b=O.crypto.randomBytes(4),a=new(O.Uint32Array)(b);return[0,a[0]]}var
 c=new
 Date().getTime(),d=c^0xffffffff*Math.random();return[0,d]}var
-J8=new
-Date().getTime()*ra;function
-KK(){var
+KD=new
+Date().getTime()*rs;function
+Lf(){var
 a=new
-Date().getTime();return a*ra-J8}function
-lP(a){var
+Date().getTime();return a*rs-KD}function
+lY(a){var
 b=1;while(a&&a.joo_tramp){a=a.joo_tramp.apply(null,a.joo_args);b++}return a}function
-a5(b,a){return{joo_tramp:b,joo_args:a}}function
-KL(a){return Math.trunc(a)}function
-r0(a){return a}function
-aX(a){if(a
+a9(b,a){return{joo_tramp:b,joo_args:a}}function
+Lg(a){return Math.trunc(a)}function
+sg(a){return a}function
+a1(a){if(a
 instanceof
-Array)return a;if(N.RangeError&&a
+Array)return a;if(O.RangeError&&a
 instanceof
-N.RangeError&&a.message&&a.message.match(/maximum call stack/i))return r0(aE.Stack_overflow);if(N.InternalError&&a
+O.RangeError&&a.message&&a.message.match(/maximum call stack/i))return sg(aF.Stack_overflow);if(O.InternalError&&a
 instanceof
-N.InternalError&&a.message&&a.message.match(/too much recursion/i))return r0(aE.Stack_overflow);if(a
+O.InternalError&&a.message&&a.message.match(/too much recursion/i))return sg(aF.Stack_overflow);if(a
 instanceof
-N.Error&&d_(pm))return[0,d_(pm),a];return[0,aE.Failure,co(String(a))]}function
-aN(b){var
-a=Number(b);return a>=-pq&&a<=dy?a:b}function
-au(a){return BigInt(a)}var
-bC=BigInt(0);function
-r7(b){var
-a=au(b);return aN(a<bC?-a:a)}function
-r8(a,b){return aN(au(a)+au(b))}var
-cp=BigInt(1);function
-eb(f,b){if(b===0)dD();var
-e=au(f),a=au(b),c=e/a,d=e%a;return aN(d!==bC&&d<bC===a<bC?c+cp:c)}function
-ec(a,b){return a<b?-1:a>b?1:0}function
-ig(b,a){if(a===0)dD();return aN(au(b)/au(a))}function
-K0(b,a){if(a===0)dD();return aN(au(b)%au(a))}function
-KR(a,b){return[0,ig(a,b),K0(a,b)]}function
-r9(a,b){return ig(a,b)}function
-ed(a,b){return a===b?1:0}function
-r_(a,b,c){return aN(au(a)>>BigInt(b)&(cp<<BigInt(c))-cp)}function
-e9(f,b){if(b===0)dD();var
-e=au(f),a=au(b),c=e/a,d=e%a;return aN(d!==bC&&d<bC!==a<bC?c-cp:c)}function
-KS(c,b){if(bY(c)!==f8)aM("Z.format");return a(String(b))}function
-r$(f,g){var
-b=au(f),a=au(g),h=BigInt("9007199254740992"),c,e,d;if(b<bC)b=-b;if(a<bC)a=-a;if(b<a){c=b;b=a;a=c}while(a!==bC){if(b<h){e=Number(b);d=Number(a);while(d){c=e%d;e=d;d=c}return aN(BigInt(e))}if((b&b-cp)===bC)return aN(a&-a);if((a&a-cp)===bC){c=b&-b;return aN(c<a?c:a)}c=b%a;b=a;a=c}return aN(b)}function
-KT(a){return 0}function
-KU(a,b){return aN(au(a)|au(b))}function
-KV(a,b){return aN(au(a)*au(b))}function
-KW(b,c){var
-a=b*c;return a>=-pq&&a<=dy?0:1}function
-KX(a){return aN(-au(a))}function
-b$(b){var
-a=au(b);return a===bC?0:(a<bC?-a:a).toString(2).length}function
-gg(a){if(!isFinite(a))bM(ld);return aN(BigInt(Math.trunc(a)))}function
-KY(a,e,c,d){var
-b=bY(e).substr(c,d);if(a!==0&&a!==10||!/^-?[0-9]+$/.test(b))aM("Z.of_substring_base: invalid digit");return aN(BigInt(b))}function
-lS(b,a){var
-c=cp;while(a>0){if(a%2===1)c=c*b;a=Math.floor(a/2);if(a>0)b=b*b}return c}function
-gh(b,a){if(a<0)aM("Z.pow");return aN(lS(au(b),a))}function
-KZ(a){return aN(au(a)-cp)}function
-K1(g,d){var
-f=au(g),b=bC,a=cp,e=BigInt(2);while(lS(a,d)<=f)a=a*e;while(a-b>cp){var
-c=(b+a)/e;if(lS(c,d)<=f)b=c;else
-a=c}return aN(b)}function
-sa(a,b){return aN(au(a)<<BigInt(b))}function
-K2(a,b){return aN(au(a)>>BigInt(b))}function
-bs(a){return a<0?-1:a>0?1:0}function
-sb(a,b){return aN(au(a)-au(b))}function
-K3(a){return aN(au(a)+cp)}function
-K4(a){if(typeof
-a!=="number")bM(ld);return a}function
-ih(b){var
-a=BigInt.asUintN(64,au(b));return rN(Number(BigInt.asIntN(32,a)),Number(BigInt.asIntN(32,a>>BigInt(32))))}function
-K5(f){N.tightropeCheck=function(d){var
+O.Error&&eb(pD))return[0,eb(pD),a];return[0,aF.Failure,cv(String(a))]}function
+aM(b){var
+a=Number(b);return a>=-pH&&a<=dD?a:b}function
+ax(a){return BigInt(a)}var
+bF=BigInt(0);function
+sn(b){var
+a=ax(b);return aM(a<bF?-a:a)}function
+so(a,b){return aM(ax(a)+ax(b))}var
+cw=BigInt(1);function
+ee(f,b){if(b===0)dI();var
+e=ax(f),a=ax(b),c=e/a,d=e%a;return aM(d!==bF&&d<bF===a<bF?c+cw:c)}function
+ef(a,b){return a<b?-1:a>b?1:0}function
+ir(b,a){if(a===0)dI();return aM(ax(b)/ax(a))}function
+Lv(b,a){if(a===0)dI();return aM(ax(b)%ax(a))}function
+Lm(a,b){return[0,ir(a,b),Lv(a,b)]}function
+sp(a,b){return ir(a,b)}function
+eg(a,b){return a===b?1:0}function
+sq(a,b,c){return aM(ax(a)>>BigInt(b)&(cw<<BigInt(c))-cw)}function
+fd(f,b){if(b===0)dI();var
+e=ax(f),a=ax(b),c=e/a,d=e%a;return aM(d!==bF&&d<bF!==a<bF?c-cw:c)}function
+Ln(c,b){if(b4(c)!==gg)aL("Z.format");return a(String(b))}function
+sr(f,g){var
+b=ax(f),a=ax(g),h=BigInt("9007199254740992"),c,e,d;if(b<bF)b=-b;if(a<bF)a=-a;if(b<a){c=b;b=a;a=c}while(a!==bF){if(b<h){e=Number(b);d=Number(a);while(d){c=e%d;e=d;d=c}return aM(BigInt(e))}if((b&b-cw)===bF)return aM(a&-a);if((a&a-cw)===bF){c=b&-b;return aM(c<a?c:a)}c=b%a;b=a;a=c}return aM(b)}function
+Lo(a){return 0}function
+Lp(a,b){return aM(ax(a)|ax(b))}function
+Lq(a,b){return aM(ax(a)*ax(b))}function
+Lr(b,c){var
+a=b*c;return a>=-pH&&a<=dD?0:1}function
+Ls(a){return aM(-ax(a))}function
+ci(b){var
+a=ax(b);return a===bF?0:(a<bF?-a:a).toString(2).length}function
+gq(a){if(!isFinite(a))bR(lm);return aM(BigInt(Math.trunc(a)))}function
+Lt(a,e,c,d){var
+b=b4(e).substr(c,d);if(a!==0&&a!==10||!/^-?[0-9]+$/.test(b))aL("Z.of_substring_base: invalid digit");return aM(BigInt(b))}function
+l1(b,a){var
+c=cw;while(a>0){if(a%2===1)c=c*b;a=Math.floor(a/2);if(a>0)b=b*b}return c}function
+gr(b,a){if(a<0)aL("Z.pow");return aM(l1(ax(b),a))}function
+Lu(a){return aM(ax(a)-cw)}function
+Lw(g,d){var
+f=ax(g),b=bF,a=cw,e=BigInt(2);while(l1(a,d)<=f)a=a*e;while(a-b>cw){var
+c=(b+a)/e;if(l1(c,d)<=f)b=c;else
+a=c}return aM(b)}function
+ss(a,b){return aM(ax(a)<<BigInt(b))}function
+Lx(a,b){return aM(ax(a)>>BigInt(b))}function
+bw(a){return a<0?-1:a>0?1:0}function
+st(a,b){return aM(ax(a)-ax(b))}function
+Ly(a){return aM(ax(a)+cw)}function
+Lz(a){if(typeof
+a!=="number")bR(lm);return a}function
+is(b){var
+a=BigInt.asUintN(64,ax(b));return r5(Number(BigInt.asIntN(32,a)),Number(BigInt.asIntN(32,a>>BigInt(32))))}function
+LA(f){O.tightropeCheck=function(d){var
 e=[];for(var
-b=0;b<d.length;b+=ci)e.push(String.fromCharCode.apply(null,d.subarray(b,b+ci)));var
-c=f(a(e.join(w)));return{code:c[1],words:bY(c[2])}};return 0}function
-Km(a){switch(a[2]){case-8:case-11:case-12:return 1;default:return 0}}function
-JW(b){var
-a=w;if(b[0]==0){a+=b[1][1];if(b.length==3&&b[2][0]==0&&Km(b[1]))var
+b=0;b<d.length;b+=cp)e.push(String.fromCharCode.apply(null,d.subarray(b,b+cp)));var
+c=f(a(e.join(y)));return{code:c[1],words:b4(c[2])}};return 0}function
+KT(a){switch(a[2]){case-8:case-11:case-12:return 1;default:return 0}}function
+Kr(b){var
+a=y;if(b[0]==0){a+=b[1][1];if(b.length==3&&b[2][0]==0&&KT(b[1]))var
 e=b[2],f=1;else
 var
 f=2,e=b;a+="(";for(var
-d=f;d<e.length;d++){if(d>f)a+=k1;var
+d=f;d<e.length;d++){if(d>f)a+=k_;var
 c=e[d];if(typeof
 c=="number")a+=c.toString();else
 if(c
 instanceof
-cH)a+=hG+c.toString()+hG;else
+cN)a+=hQ+c.toString()+hQ;else
 if(typeof
-c=="string")a+=hG+c.toString()+hG;else
-a+=qQ}a+=")"}else
-if(b[0]==ax)a+=b[1];return a}function
-rK(a){if(a
+c=="string")a+=hQ+c.toString()+hQ;else
+a+=q8}a+=")"}else
+if(b[0]==az)a+=b[1];return a}function
+r2(a){if(a
 instanceof
-Array&&(a[0]==0||a[0]==ax)){var
-c=d_(qv);if(c)c(a,false);else{var
-d=JW(a),b=d_(o6);if(b)b(0);N.console.error(lh+d+pk)}}else
+Array&&(a[0]==0||a[0]==az)){var
+c=eb(qN);if(c)c(a,false);else{var
+d=Kr(a),b=eb(pl);if(b)b(0);O.console.error(lq+d+pB)}}else
 throw a}function
-KF(){var
-a=N;if(a.process&&a.process.on)a.process.on("uncaughtException",function(b,c){rK(b);a.process.exit(2)});else
-if(a.addEventListener)a.addEventListener(rn,function(a){if(a.error)rK(a.error)})}KF();function
-b(a,b){return a.length==1?a(b):c7(a,[b])}function
-f(a,b,c){return a.length==2?a(b,c):c7(a,[b,c])}function
-S(a,b,c,d){return a.length==3?a(b,c,d):c7(a,[b,c,d])}function
-fR(a,b,c,d,e){return a.length==4?a(b,c,d,e):c7(a,[b,c,d,e])}function
-fQ(a,b,c,d,e,f){return a.length==5?a(b,c,d,e,f):c7(a,[b,c,d,e,f])}function
-JB(a,b,c,d,e,f,g,h){return a.length==7?a(b,c,d,e,f,g,h):c7(a,[b,c,d,e,f,g,h])}JX();var
-gj=[ax,a(p$),-1],lV=[ax,a(qw),-2],gi=[ax,a(k7),-3],lT=[ax,a(qP),-4],lW=[ax,a(pU),-6],T=[ax,a(qX),-7],lU=[ax,a(ps),-8],ij=[ax,a(q1),-9],ad=[ax,a(rc),-11],lX=[ax,a(ql),-12],Jz=[4,0,0,0,[12,45,[4,0,0,0,0]]],iF=[0,[11,a('File "'),[2,0,[11,a('", line '),[4,0,0,0,[11,a(qI),[4,0,0,0,[12,45,[4,0,0,0,[11,a(pT),[2,0,0]]]]]]]]]],a('File "%s", line %d, characters %d-%d: %s')],JA=[0,a(kY),[0,a(kX),[0,a(hD),[0,a(e3),0]]]],g9=[0,a(f7),[0,a(kH),0]],jE=[0,a(hX),[0,a(rm),[0,a(o4),0]]],hd=[0,a(kZ),[0,a("slab of few data"),[0,a(f7),[0,a(kH),0]]]],jD=[0,a("slab of the best"),[0,a(hT),[0,a(qt),0]]],ki=[0,1,0,0];b_(11,lX,ql);b_(10,ad,rc);b_(9,[ax,a(pE),p5],pE);b_(8,ij,q1);b_(7,lU,ps);b_(6,T,qX);b_(5,lW,pU);b_(4,[ax,a(qy),-5],qy);b_(3,lT,qP);b_(2,gi,k7);b_(1,lV,qw);b_(0,gj,p$);var
-sq=a("output_substring"),sn=a("%.12g"),sm=a(bW),sk=a(pG),sl=a(qT),sd=b9(0,0,qV),se=b9(0,0,65520),sf=b9(1,0,qV),sh=b9(pr,pr,32751),si=b9(0,0,15536),ss=a("option is None"),sv=a("\\\\"),sw=a("\\'"),sx=a("\\b"),sy=a("\\t"),sz=a("\\n"),sA=a("\\r"),su=a("Char.chr"),sG=a("List.map2"),sH=a("List.fold_left2"),sI=a("List.for_all2"),sJ=a("List.combine"),sF=a("List.init"),sD=a("nth"),sE=a("List.nth"),sC=a("tl"),sB=a("hd"),sM=a("String.blit / Bytes.blit_string"),sL=a("Bytes.blit"),sK=a("String.sub / Bytes.sub"),sR=a("String.contains_from / Bytes.contains_from"),sO=a(w),sN=a("String.concat"),sX=a("Array.for_all2"),sW=a("Array.map2: arrays must have the same length"),sV=a("Array.blit"),sU=a("Array.fill"),sT=a("Array.sub"),sS=a("Array.init"),s2=a("Set.remove_min_elt"),s3=[0,0,0,0],s4=[0,0,0],s5=[0,a("set.ml"),570,18],sY=a(hP),sZ=a(hP),s0=a(hP),s1=a(hP),s_=a("Map.remove_min_elt"),s$=[0,0,0,0],ta=[0,a("map.ml"),f0,10],tb=[0,0,0],s6=a(hE),s7=a(hE),s8=a(hE),s9=a(hE),tc=a("Stdlib.Stack.Empty"),td=a("Stdlib.Queue.Empty"),tf=a("CamlinternalLazy.Undefined"),tl=a("Buffer.add_substring/add_subbytes"),tk=a("Buffer.add: cannot grow buffer"),tj=[0,a(q6),93,2],ti=[0,a(q6),94,2],tu=a("%c"),tv=a("%s"),tw=a(qj),tx=a(pp),ty=a(qO),tz=a(qs),tA=a("%f"),tB=a("%B"),tC=a("%{"),tD=a("%}"),tE=a("%("),tF=a("%)"),tG=a("%a"),tH=a("%t"),tI=a("%?"),tJ=a("%r"),tK=a("%_r"),tL=[0,a(aV),850,23],tW=[0,a(aV),814,21],tO=[0,a(aV),815,21],tX=[0,a(aV),818,21],tP=[0,a(aV),819,21],tY=[0,a(aV),822,19],tQ=[0,a(aV),823,19],tZ=[0,a(aV),826,22],tR=[0,a(aV),827,22],t0=[0,a(aV),831,30],tS=[0,a(aV),832,30],tU=[0,a(aV),836,26],tM=[0,a(aV),837,26],tV=[0,a(aV),846,28],tN=[0,a(aV),847,28],tT=[0,a(aV),851,23],u3=a(pB),u1=[0,a(aV),1558,4],u2=a("Printf: bad conversion %["),u4=[0,a(aV),1626,39],u5=[0,a(aV),1649,31],u6=[0,a(aV),1650,31],u7=a("Printf: bad conversion %_"),u8=a(pz),u9=a(pF),u_=a(pz),u$=a(pF),uZ=a(k_),uX=a("neg_infinity"),uY=a(rl),uW=a(bW),uR=[0,k3],uF=a("%+nd"),uG=a("% nd"),uI=a("%+ni"),uJ=a("% ni"),uK=a("%nx"),uL=a("%#nx"),uM=a("%nX"),uN=a("%#nX"),uO=a("%no"),uP=a("%#no"),uE=a("%nd"),uH=a(qO),uQ=a("%nu"),us=a("%+ld"),ut=a("% ld"),uv=a("%+li"),uw=a("% li"),ux=a("%lx"),uy=a("%#lx"),uz=a("%lX"),uA=a("%#lX"),uB=a("%lo"),uC=a("%#lo"),ur=a("%ld"),uu=a(pp),uD=a("%lu"),uf=a("%+Ld"),ug=a("% Ld"),ui=a("%+Li"),uj=a("% Li"),uk=a("%Lx"),ul=a("%#Lx"),um=a("%LX"),un=a("%#LX"),uo=a("%Lo"),up=a("%#Lo"),ue=a("%Ld"),uh=a(qs),uq=a("%Lu"),t4=a("%+d"),t5=a("% d"),t7=a("%+i"),t8=a("% i"),t9=a("%x"),t_=a("%#x"),t$=a("%X"),ua=a("%#X"),ub=a("%o"),uc=a("%#o"),t3=a(f8),t6=a(qj),ud=a(pB),tm=a("@]"),tn=a("@}"),to=a("@?"),tp=a("@\n"),tq=a("@."),tr=a("@@"),ts=a("@%"),tt=a("@"),t1=a("CamlinternalFormat.Type_mismatch"),vd=a(w),ve=[0,[11,a(k1),[2,0,[2,0,0]]],a(", %s%s")],vE=[0,[11,a(lh),[2,0,[12,10,0]]],a(q$)],vF=[0,[11,a("Fatal error in uncaught exception handler: exception "),[2,0,[12,10,0]]],a("Fatal error in uncaught exception handler: exception %s\n")],vD=a("Fatal error: out of memory in uncaught exception handler"),vB=[0,[11,a(lh),[2,0,[12,10,0]]],a(q$)],vw=[0,[2,0,[12,10,0]],a("%s\n")],vo=a("Raised at"),vp=a("Re-raised at"),vq=a("Raised by primitive operation at"),vr=a("Called from"),vs=a(" (inlined)"),vu=a(w),vt=[0,[2,0,[12,32,[2,0,[11,a(' in file "'),[2,0,[12,34,[2,0,[11,a(", line "),[4,0,0,0,[11,a(qI),Jz]]]]]]]]]],a('%s %s in file "%s"%s, line %d, characters %d-%d')],vv=[0,[2,0,[11,a(" unknown location"),0]],a("%s unknown location")],vj=a("Out of memory"),vk=a("Stack overflow"),vl=a("Pattern matching failed"),vm=a("Assertion failed"),vn=a("Undefined recursive module"),vf=[0,[12,40,[2,0,[2,0,[12,41,0]]]],a("(%s%s)")],vg=a(w),vh=a(w),vi=[0,[12,40,[2,0,[12,41,0]]],a("(%s)")],vc=[0,[4,0,0,0,0],a(f8)],va=[0,[3,0,0],a("%S")],vb=a(qQ),vy=[0,a(w),a("(Cannot print locations:\n bytecode executable program file not found)"),a("(Cannot print locations:\n bytecode executable program file appears to be corrupt)"),a("(Cannot print locations:\n bytecode executable program file has wrong magic number)"),a("(Cannot print locations:\n bytecode executable program file cannot be opened;\n -- too many open files. Try running with OCAMLRUNPARAM=b=2)")],vI=a("Fun.Finally_raised: "),vG=a("Stdlib.Fun.Finally_raised"),vJ=a("x"),vN=a("Hashtbl: unsupported hash table format"),Jx=a("OCAMLRUNPARAM"),Jv=a("CAMLRUNPARAM"),vK=a(w),v8=[3,0,3],v9=a(bW),v3=a(rp),v4=a("<\/"),v5=a(w),vZ=a(rp),v0=a("<"),v1=a(w),vX=a(pb),vW=[0,a(w)],vS=a(w),vT=a(w),vU=a(w),vV=a(w),vQ=[0,a(w),0,a(w)],vP=a(w),vO=a("Stdlib.Format.String_tag"),wh=b9(1,0,0),we=a(ld),wf=a("ml_z_overflow"),wg=a(f8),wo=a(p2),wn=a(p2),wi=a(bp),wj=a("+inf"),wk=a("-inf"),wl=a("undef"),wm=a(cj),wy=[0,0],wC=[0,0],wD=[0,[0,0,0]],wz=[0,0,0],wF=a("this is not a certificate, or it is damaged: "),wE=a("Refusal.Refused"),wP=[0,[2,0,[12,10,[4,0,0,0,[12,10,0]]]],a("%s\n%d\n")],wL=b9(8,0,0),wM=a("\x80"),wN=[0,[4,6,[0,2,8],0,0],a("%08x")],wO=a(w),w7=a(la),w8=a(la),w9=a("a member repeats what is not there"),w5=a("a member has a block of no kind"),w6=a("a member has a block of another length"),w_=a(kJ),xa=a("a code repeats nothing"),w$=a(kJ),w4=a("a member is longer than it says"),w3=a(la),w2=a("a member ends early"),xb=a(qm),wQ=a(kJ),wR=[0,16,17,18,0,8,7,9,6,10,5,11,4,12,3,13,2,14,1,15],wT=[0,3,4,5,6,7,8,9,10,11,13,15,17,19,23,27,31,35,43,51,59,67,83,99,115,131,163,195,qq,258],wV=[0,0,0,0,0,0,0,0,0,1,1,1,1,2,2,2,2,3,3,3,3,4,4,4,4,5,5,5,5,0],wX=[0,1,2,3,4,5,7,9,13,17,25,33,49,65,97,129,193,qu,385,513,769,1025,1537,lc,3073,4097,6145,8193,12289,16385,24577],wZ=[0,0,0,0,0,1,1,2,2,3,3,4,4,5,5,6,6,7,7,8,8,9,9,10,10,11,11,12,12,13,13],xm=a("a member has another length or sum"),xf=a(q2),xg=a("a member is encrypted or stored in another way"),xh=a(q2),xi=a("a member's name is no ASCII text"),xj=a("it would take more than 40 times its own size in memory"),xk=a("too many members, or two of one name"),xl=a(qm),xn=a("PK\x01\x02"),xe=a("PK\x03\x04"),xo=a("PK\x05\x06"),xp=a("its members do not fill the file, or its directory is wrong"),xq=a(o9),xr=a("the digest is longer"),xt=a(w),xs=a(o9),xy=[5,0],xw=[0,1],xx=a(pG),xv=a("null"),xA=[0,0],xB=a(qT),xz=[4,0],xu=a("Json.Wrong"),xL=a(w),xC=a(kB),xD=a(pl),xE=a(kT),xF=a(lu),xG=a(q3),xH=a(k8),xI=a(pA),xJ=a(h2),xK=a(qf),xZ=a('"\\/bfnrt'),x0=a(fY),x1=a("a name is there twice"),yS=a("no term of a polynomial"),yQ=a("no term"),yP=a("no power of a parameter"),yR=a(w),yT=a("a polynomial has a monomial twice"),yN=a(w),yO=a("no rational"),yM=a("no number"),yI=a(hQ),yJ=a("has too many lines, terms or factors"),yL=a(w),yK=a("is no list of lines"),yH=a("has another number of dimensions"),yG=a("is missing"),yF=a(hQ),yE=a(qM),yD=a(hQ),yB=a(qM),yC=a(hQ),yz=[0,[12,39,[2,0,[2,0,[11,a("' has several dimensions"),0]]]],a("'%s%s' has several dimensions")],yA=a("has another length"),yy=b9(1,0,0),yx=a(lt),yw=a("is no number in range"),yv=a("is no whole number in range"),yu=a("is not true or false"),yt=a("is none of its words"),ys=a("the field "),yr=[0,[11,a("the fields of '"),[2,0,[11,a("' are others"),0]]],a("the fields of '%s' are others")],yq=[0,[12,39,[2,0,[2,0,[11,a("' "),[2,0,0]]]]],a("'%s%s' %s")],yb=a("there is no header"),yc=a(lr),yd=a(lr),ye=a("the header is longer than 1 MiB"),yf=a(fY),yg=a(fY),yi=[0,a(ln),[0,a(qi),[0,a(pZ),0]]],yj=a("a certificate of another format: format 6 is read"),yk=[1,6],yl=a(pZ),ym=a(ln),yn=a("no arrays"),yo=a("it lists other members"),yp=a("it would take too much memory"),yh=a("the header has other fields"),x4=a("-+.0123456789"),x5=a(dv),x6=a(bp),x7=a(bW),x8=a("eE"),x9=a("+-"),x_=a(fY),x$=a("-+.eE0123456789"),x3=a(fY),xM=[0,[11,a("the array '"),[2,0,[11,a("' is not as it is described"),0]]],a("the array '%s' is not as it is described")],xN=a(qf),xO=a(h2),xP=a(kB),xQ=a(pl),xR=a(kT),xS=a(lu),xT=a(q3),xU=a(k8),xV=a(pA),xX=[0,a(k8),[0,a(kT),[0,a(lu),0]]],xW=a(kB),Bo=a(o4),Bp=a(hX),Bq=a(bX),Bu=a(bX),Bv=a(bX),Bt=a(hX),Br=a(o_),Bs=a("the method "),A9=a(": the confidence is nominal"),A8=a(hz),A_=a(hA),A$=a(hA),Ba=a(e1),Bb=a(fV),Bc=a(hI),Bd=a(hV),Be=a(f6),Bf=[0,a(hX),[0,a(rm),[0,a(pi),0]]],Bg=a("rows were left out by their outcomes"),Bh=a(hO),Bi=a("nobody says that ends or order in time of the data are known"),Bj=a("visits were not fixed in advance, or the data looked at while they came"),Bn=a(f4),Bk=a("the amount was not fixed in advance: the data were looked at"),Bl=a(f4),Bm=a(bX),AM=a(", if "),AN=a(kR),AO=[0,a(bX),0],A0=a(w),AY=a(hx),AZ=a("problem.data.design"),AX=[0,[4,0,0,0,[11,a(" episodes were planned in advance"),0]],a("%d episodes were planned in advance")],AP=a(w),AQ=a("the given policy was chosen without these data"),AW=a(w),AV=a("the prior does not depend on the data"),AR=a(w),AS=a(k2),AT=a(w),AU=[0,[11,a("every possible transition has at least probability "),[8,[0,0,3],0,[0,17],0]],a("every possible transition has at least probability %.17g")],AK=[0,[11,a(d2),[4,0,0,0,[11,a(qa),0]]],a(qD)],AJ=a(d0),AL=a(hS),Ay=a(hz),Az=a(e1),AA=a(hx),AB=a(e2),AI=a(eZ),AC=a(e2),AH=a(e2),AD=a(f4),AE=a(fV),AF=a(eZ),AG=a(eZ),Ax=a(hC),Au=a(qS),Av=a("problem.data.batch_transition"),Aw=a("problem.data.batch_count"),At=a(qS),Ar=a(qn),As=a(qn),Ao=a(bX),Ap=a(kr),Aq=a("problem.data.shared_by"),An=a(hT),Ae=a(o_),Ad=a(q0),Ac=a(kR),Ab=a(hC),Aa=a(o$),z6=a(o8),z7=a(cg),z8=a(ch),z9=a(kP),z_=a(lo),z$=a(hv),z5=a(qW),z2=[0,[11,a(d2),[4,0,0,0,[12,46,[2,0,0]]]],a(qG)],z3=a(ch),z4=a(cg),zZ=a(e3),z0=[0,[11,a(d2),[4,0,0,0,[11,a(".policy"),0]]],a("claims.%d.policy")],z1=[0,[11,a(d2),[4,0,0,0,[11,a(".pair"),0]]],a("claims.%d.pair")],zK=[0,[11,a(d2),[4,0,0,0,[12,46,[2,0,0]]]],a(qG)],zL=a(hW),zM=a(eW),zN=a(h0),zY=a(kX),zO=a(kY),zP=a(hD),zQ=a(hD),zR=a(hZ),zS=a(fT),zT=a(kO),zW=[0,0],zX=[0,1],zU=a(fT),zV=a(hB),zJ=a(hJ),zI=a(fW),zn=a(hY),zo=a(f1),zH=a(f1),zp=a(du),zq=[0,1],zF=a(fX),zG=a(fX),zr=a(hy),zs=a(h1),zt=a(h1),zu=a(lk),zv=a(kW),zw=a(e0),zx=a(f5),zy=a(f_),zz=a(du),zA=a(dw),zB=a(dz),zC=a(bA),zD=a("problem.graph.initial"),zE=a(pw),zk=a(fW),zl=a(fS),zm=a(fW),zi=a(fS),zj=a(fS),zh=a(pC),y_=a(p8),y$=a(q8),za=a(q8),zb=a(q5),zc=a(q5),zd=a(o$),ze=a(hC),zf=a("problem.lower"),zg=a("problem.upper"),y7=a(k2),y8=a(k2),y4=a("problem.graph.successor"),y5=a(p8),y6=a(pw),y0=a(bW),yZ=a(bW),y2=a(d0),y3=a(fU),yW=a(bW),yX=a(bW),yY=a("what it says of "),y1=[0,a(fU),[0,a(d0),0]],yU=a(lt),yV=[0,[0,a("problem.graph"),[0,a(kA),[0,a(ly),[0,a(lf),[0,a(kG),0]]]]],[0,rS([a("problem.objective"),a(hY),a(hB),a(hZ),a(hJ),a(hy),a(fX),a(f1),a(fS),a(fW),a(kW),a(lk),a(h1)]),[0,[0,a(fU),[0,a(qE),[0,a(cg),[0,a(ch),[0,a(re),[0,a(qz),[0,a(p9),[0,a(kI),0]]]]]]]],[0,[0,a(qW),[0,a(cg),[0,a(ch),[0,a(kP),[0,a(lo),[0,a(hv),0]]]]]],[0,rS([a(kR),a(kK),a(lw),a(ku),a(e1),a(hV),a(hO),a(fV),a(eZ),a(e2),a(hA),a(qR),a(ls),a(ko),a(le)]),[0,[0,a(d0),[0,a(k4),[0,a(hW),[0,a(cg),[0,a(ch),JA]]]]],0]]]]]],Af=a(hT),Ag=a(qt),Ai=a(f7),Aj=a(pe),Al=a(bX),Am=a(qA),GO=a("'"),GP=a("unknown member '"),GM=a("a coupled proof of no claim"),GN=a("coupled values with step bounds"),GJ=a("a difference of claims that are not there, or of no policies"),GK=a(e3),GL=a(eW),Gm=[0,a(fU),[0,a(d0),[0,a(rt),[0,a(ky),[0,a(pa),0]]]]],Gn=a(w),Go=a(pa),Gp=[0,a(q4),[0,a(pI),[0,a(k0),[0,a(kz),[0,a(kI),[0,a(qJ),0]]]]]],Gq=a("problem."),Gr=a(fU),Gs=a("problem.time"),Gt=a("chains in continuous time"),Gu=a(q4),Gv=a(pI),Gw=a("an automaton is for temporal questions"),Gx=a(f2),Gy=a(qJ),Gz=a(f2),GA=a("temporal formulas"),GB=a(kI),GC=a("an assumption about supports that does not fit the model"),GD=a("hints about sets do not fit the model"),GE=a(ky),GQ=a(ky),GF=a(d0),GG=a(rt),GH=a("every claim needs its hints, and there must be one"),GI=a("two claims have one name"),Gk=a("'about' has texts that are too long"),Gj=a("'about' has other things than texts"),Gi=a("'about' is no object of texts"),Ga=a("shares of pilots that are none, or too many"),FV=[0,a(hL),[0,a(qe),[0,a(kZ),0]]],FW=a("learned."),FX=a(cg),FY=[0,1.],FZ=[0,0.],F0=a(ch),F1=[0,1.],F2=[0,0.],F3=a(hL),Gh=a("learned.region."),F4=a(qe),F5=a("coupled proofs are no list"),F6=a(kZ),F7=a("the stages of a slab are no list"),F8=a("learned.cost_lower"),F9=a(rj),F_=a("pilot_share"),F$=[0,ci],Gb=a(qp),Gg=a(qp),Gc=a("intervals do not fit the method"),Gd=a(bX),Ge=a("shares of pilots where there are none"),Gf=a("the region does not fit the statement"),FI=a(kC),FJ=[0,-1],FK=a("an occupancy that is not there"),FL=a("duals"),Fz=a("proofs+"),FA=a("rows or points of cells do not fit"),FB=[0,0],Fh=a("has another shape"),Ff=a(rb),Fd=[0,a(qK),0],Fe=[0,[11,a("learned.coupled."),[4,0,0,0,[12,46,0]]],a("learned.coupled.%d.")],Fg=[0,a("3"),3],Fi=a(k$),Fj=a("split_node"),Fk=a(kC),Fl=a("node"),Fm=a("rows 3"),Fn=a(q7),Fo=[0,[0,a("split_direction"),a("splits size")],[0,[0,a("split_value"),a(k$)],[0,[0,a(fZ),a(pN)],[0,[0,a("centre"),a("proofs size")],[0,[0,a("axes"),a("proofs size size")],[0,[0,a(kN),a(pQ)],[0,[0,a("slope"),a("models open size")],[0,[0,a("curve"),a("models open packed")],[0,[0,a("dual"),a("duals open")],0]]]]]]]]],Fp=[0,[0,a("multiplier"),a(kt)],[0,[0,a(rn),a(pQ)],0]],Fq=[0,0.],Fr=a(pN),Fs=a("simplex"),Ft=a(k$),Fu=a(kC),Fv=a(rb),Fw=a("models of cells do not fit"),Fx=a("models"),Fy=a("packed"),FC=a(kt),FD=a("row_start"),FE=a("points"),FF=a("point_start"),FG=a("a cell has more points, rows or coordinates than are checked"),FH=[0,a("lower_dual"),[0,a("upper_dual"),0]],FM=a(rf),FN=a("state"),FO=a(rf),FU=a("the open states do not rise"),FT=a("a split of a cell that is not there, or was split before"),FS=a("a proof about a cell that is not there"),FP=a(kt),FQ=a(qK),FR=[0,3],EY=[0,[11,a("learned.slab."),[4,0,0,0,[12,46,0]]],a("learned.slab.%d.")],EZ=[0,a(hL),0],E0=a(hL),E1=a("region."),E2=a(fZ),E3=a(fZ),E4=a(o3),E5=[0,d3],E6=[0,0],E7=a(o3),E8=a("side"),E9=[0,1],E_=a("guard"),E$=[0,0.],Fa=a("the points or shares of a slab do not fit"),Fc=a(qh),Fb=a("rows of a slab without sides"),EF=[0,dy],EG=[0,0],EH=a(q7),EI=a(fZ),EJ=a(fZ),EK=a("box_basis"),EL=a("bound_basis"),EM=a("choice_basis"),EN=a(pK),EO=a(pK),EP=a(qr),EQ=[0,1],ER=a(qr),ES=a("bound_near"),ET=a("box_lower"),EU=a("box_upper"),EV=a(qH),EW=a("bounds near a value"),Ew=a("a bound is infinite, the value is not"),Ep=a(k6),El=a("the weights are no distribution"),Ek=a("a choice that its state does not have"),DJ=[0,a(k4),[0,a(hW),[0,a(cg),[0,a(ch),0]]]],DK=[0,[11,a(d2),[4,0,0,0,[12,46,0]]],a("claims.%d.")],DL=[0,[11,a("values."),[4,0,0,0,[12,46,0]]],a("values.%d.")],DM=[0,-1],DN=a("lower_ranking"),DO=a(e3),DP=[0,3],DQ=[0,2],DR=a("upper_basis"),DS=a("lower_basis"),DT=a("upper_bias"),DU=a("lower_bias"),DV=a("witness"),DW=a("upper_ranking"),DX=a(ch),DY=a(cg),DZ=a(hD),D0=[0,0],D1=a(k6),D2=a(kX),D3=[0,1.],D4=[0,0.],D5=a(kY),D6=a(ch),D7=[0,1],D8=a(cg),D9=[0,1],D_=[0,a(eW),[0,a(k5),[0,a(h0),[0,a(e3),0]]]],D$=a(hW),Ea=[0,a(kN),[0,a(pu),[0,a(hS),[0,a(h2),0]]]],Eb=a(k4),Ec=a("a lower bound above the upper one"),Ed=a("a pair of policies where no difference is claimed, or none"),Ee=a(e3),Ef=a(h2),Eg=a("the policy does not fit"),Eh=a(k5),Ei=a("the weights do not fit"),Ej=a(h0),Em=a("what is claimed is no value of the quantity"),En=a("a witness beside a policy that is given"),EE=a(eW),Eo=a(k6),ED=a(k5),Eq=a("vectors do not fit"),Er=a(e0),Es=[0,a(dw),[0,a(dz),0]],Et=a("a bias does not fit"),Eu=a("the average of a randomised policy"),Ev=a(h0),Ex=a(pu),Ey=a("a policy of another kind than its name says"),Ez=a(kN),EA=a(eW),EB=a("bases without a region"),EC=a("averages over a region"),Dz=a("an expression's number is out of range"),Dd=a(qE),De=[0,1.],Df=[0,0.],Dg=a(cg),Dh=[0,1.],Di=[0,0.],Dj=a(ch),Dk=[0,1.],Dl=[0,0.],Dm=a(re),Dn=a(qz),Do=a(p9),Dp=a(k0),Dq=a(kz),Dr=a("problem.denominator"),Ds=a("quotients of parameters"),Dt=a("problem.misfit"),Du=a("misfits of the model"),Dv=a("problem.unseen"),Dw=a("outcomes that were never seen"),Dx=a("problem.passing"),Dy=a("states in the middle of a step"),DG=a(k0),DH=a(kz),DA=a("not what labels the transitions of one model"),DB=a("nature's direction does not fit the model"),DC=a(q_),DD=a("rewards with parameters are for models over a domain"),DE=a("averages are of rewards that are known"),DF=a(e0),CK=a("priors are of parameters, and of a likelihood"),CL=a(bX),CM=a("priors are of parameters, in their order"),Cu=a(dZ),Cr=a(pe),Cs=a(qA),Ct=a(bX),Cq=a(hz),Cn=[0,a(kK),[0,a(lw),[0,a(ku),[0,a(e1),[0,a(hV),[0,a(hO),[0,a(fV),[0,a(eZ),[0,a(e2),[0,a(rq),0]]]]]]]]]],Co=a(hz),Cp=[0,[0,a("seen"),a(qc)],[0,[0,a("seen_delta"),a(qc)],0]],Cv=a("unseen mass"),Cw=a("gamma-poisson"),Cx=a("ellipsoid"),Cy=a(bX),Cz=a(pi),CA=a(lw),CB=a(kK),CC=[0,a(li),[0,a("outcomes"),[0,a(f6),0]]],CD=a(ku),CE=a("the method shares its confidence in one way only"),Db=a(li),CF=a(f6),CG=a(qL),CH=a(qR),CI=[0,qN],CJ=[0,0.],CN=a(fV),CO=a(eZ),CP=a(e2),CQ=a(rq),CR=a(rj),CS=a(ls),CT=a(ls),CU=a(ko),CV=a(ko),CW=a(le),CX=[0,1],CY=a(le),CZ=a("the batches do not fit"),C0=[0,0],Da=a("there are too many counts"),C$=a("the transitions of a batch do not rise"),C1=a(hA),C2=[0,5],C3=a("what is stated of the data does not rise"),C8=a(hI),C9=[0,a(f4),[0,a(hI),[0,a(hx),0]]],C_=a(e1),C4=a(hO),C5=a(hV),C6=[0,a(f4),[0,a(hI),[0,a(hx),0]]],C7=a(e1),Ce=a(o8),Cf=a(cg),Cg=a(ch),Ch=a(kP),Ci=a(lo),Cj=a(hv),Ck=a(hv),Cl=a("the domain's constraints do not fit"),Cd=a("the expressions are too large to be evaluated at the point"),B8=a("the fields of the objective are not those of "),BM=[0,a(hY),[0,a(hB),[0,a(hZ),[0,a(hJ),[0,a(hy),[0,a(fX),[0,a(f1),0]]]]]]],BN=a(pC),BO=[0,a(bA),[0,a(du),[0,a(dw),[0,a(f5),[0,a(dz),[0,a(f_),[0,a(e0),[0,a(f2),0]]]]]]]],BP=a(hY),BQ=a(h1),BR=a(lk),BS=a(kW),BT=a(fW),BU=a(fS),BV=a(f1),BW=a(fX),BX=[0,lm],BY=a(hy),BZ=[0,lm],B0=a(hJ),B1=[0,a(fT),[0,a(kO),[0,a(q_),0]]],B2=a(hZ),B3=[0,a(fT),[0,a(kO),0]],B4=a(hB),B5=[0,a(bA),[0,a(du),[0,a(f2),0]]],Cc=a(dw),Cb=a(bA),B6=[0,a(bA),[0,a(du),[0,a(dw),0]]],Ca=a(bA),B$=a(f5),B_=[0,a(bA),[0,a(f5),0]],B7=a(f_),B9=a("more steps than are checked"),BB=[0,a(kA),0],BC=a("problem.graph."),BD=a(ly),BE=a(ly),BF=a(lf),BG=a(lf),BH=a(kG),BI=a(kG),BJ=a("the choices of states do not fit"),BK=a("the transitions of choices do not fit"),BL=a(kA),By=[0,a(bA),[0,a(du),[0,a(f2),0]]],Bz=[0,0.,1.],BA=[0,a(dw),[0,a(dz),0]],Bw=a(du),Bx=[0,1],Cm=[0,a("slab of the difference"),[0,a("value slab of the difference"),0]],GR=a(kr),GS=a(f6),GT=a(li),G5=a("a basis of rows that are not there"),G3=a("no such product"),G4=a("a tangent in the middle is for squares"),G2=[0,a(pM),qq,21],G0=a("no such row of the domain"),G1=a("the other side of an inequality"),GZ=a("a polynomial that is not affine in the coordinates"),GX=a("expressions of so high a degree"),GY=a("so many coordinates"),GW=[0,a(pM),108,10],GU=[3,0,0],GV=a("Region.Found"),G8=a("a prior of a parameter that there is not"),G6=[0,0,0],Hs=[0,0,[0,1,0]],Ht=a("bets of few data on one end, or on data that were not planned to be few"),Hq=a(hS),Hp=a(hS),Ho=a(kH),Hn=a(hT),Hm=a(f7),Hl=[0,a("bettor.ml"),391,9],Hk=a("slabs of so many states with cycles"),He=a("slabs of so many steps"),Hj=[0,a(bA),[0,a(dw),[0,a(dz),[0,a(f5),[0,a(f_),0]]]]],Hc=a(" with late steps or averages"),Hd=a("slabs of "),Hf=a(bA),Hg=a(dw),Hh=a(dz),Hi=a(fT),Hb=a("slabs of data that were looked at while they came"),HJ=a("a reward has too many terms to be bounded"),HI=a("a bound of no expression"),HA=a("no such row"),HC=a("no such event"),HD=a(pR),HE=a("rows of balls"),HF=a("rows of expressions that are not there"),HB=a("rows of no origin"),Hy=a(pR),Hz=a("rows of origin 3 where there are none"),Hx=[0,a("sets.ml"),112,90],HG=a(qH),HH=a("rows that rest on proved bounds come last"),Hw=a("a range over a box without width"),Hu=a("the data contradict the model: no instantiation of the domain agrees with all that was seen"),Hv=a("the domain contradicts the model: it has no instantiation"),HQ=a("no expressions"),HN=a("shares of a slab that do not fit its bets"),HO=a(qh),HP=a("shares of a slab that are too fine"),HR=a("a row of a slab"),HM=a("a line of a slab that has no slope"),HK=a("bets that are not fair"),H1=a(": a choice has no distribution, or the policy is none"),HX=a(": a lower bound above an upper one"),HY=a(": the agent's witness is missing"),HZ=a(eW),H0=a(": a ranking is missing"),H8=[0,a(f_),[0,a(e0),0]],H2=a(": no value is below 0"),H3=[0,a(bA),[0,a(dz),0]],H7=a(ri),H4=[0,a(bA),[0,a(du),0]],H5=a(ri),H6=a(": the upper bound is not inductive"),HS=a(bA),HT=a(bA),HV=a(e0),HW=a(dz),HU=a(bA),H_=a(pH),H9=[0,a(pn),24,hF],H$=[0,a(pn),12,51],Ia=a("Simplex.Singular"),Ic=[0,0,0],Ib=a("Expansion.Fails"),Ig=[0,0.,0.],Ie=a("coupled values that need so many cells"),If=a("what is claimed of coupled values does not hold in the region"),Ih=a("coupled values that need such small cells"),Ip=a("coupled values over a domain with equalities"),Io=a("coupled proofs of a bounded number of steps"),Iq=a("coupled proofs without a region"),In=[0,a("coupled.ml"),26,74],Im=a("a coupled value where the value may be infinite"),Ik=a("coupled values with rewards that have parameters"),Il=a(rs),Ii=a(rs),Ij=[0,0.,0],IY=a("differences without an end"),IX=a("a side of a slab that is not bet on"),IW=a("no such row of a slab"),IR=a("an event of more than 2,000,000 trials"),IZ=a("probabilities of a choice do not sum to 1"),IS=a("more than 30,000,000 trials of events"),IT=a(f6),IU=a("the intervals do not fit the events"),IV=a(qL),IQ=[0,a(pj),qg,77],IL=a(ru),IM=a(ru),IN=a("a logarithm that is not proved"),IK=a(pS),IJ=a("rewards among probabilities"),IE=a(bX),IF=a(f7),IG=a("shares of pilots where a plan decides on one"),IH=[0,1,0],II=a("so many pilots"),IO=a(pS),IC=[0,a(pj),70,49],Ir=a(pH),It=a("bases of choices without a region"),Is=a("bases of choices that are not there"),Jn=a(pb),Jo=a(pT),Jq=a("REFUSED"),Jr=a("NOT COVERED"),Jp=a("NO CERTIFICATE"),Jt=[0,2,a("NO CERTIFICATE: numbers or sizes that do not fit\n")],Js=[0,1,a("REFUSED: it takes more memory than there is\n")],Jj=[0,[11,a("PROVED: "),[2,0,[11,a(" in ["),[8,[0,0,3],0,[0,17],[11,a(k1),[8,[0,0,3],0,[0,17],[12,93,[2,0,[12,10,0]]]]]]]]],a("PROVED: %s in [%.17g, %.17g]%s\n")],Jf=[0,[11,a(d2),[4,0,0,0,[11,a(qa),0]]],a(qD)],Je=a(d0),Jg=a(q0),Jh=[0,[11,a(", with probability 1 - "),[8,[0,0,3],0,[0,17],0]],a(", with probability 1 - %.17g")],Jl=a(w),Ji=[0,[11,a("theorems: "),[2,0,[11,a("\ndigest: "),[2,0,[11,a("\nseconds: "),[8,[0,0,0],0,[0,2],[12,10,0]]]]]]],a("theorems: %s\ndigest: %s\nseconds: %.2f\n")],Jk=a(w),I6=a("coupled values that its cells do not prove"),I7=a(": the claim is not proved"),Jc=a("value_sound"),I8=a(hC),Jb=a(kr),I9=a(bX),Ja=a("domain_sound"),I_=a("fixed_sound"),I$=a("learned_sound"),I1=a("the file's contents do not match its digest"),I2=a(lr),I3=[0,a(ln),0],I4=[0,a(qi),0];function
-aF(a){if(typeof
+La(){var
+a=O;if(a.process&&a.process.on)a.process.on("uncaughtException",function(b,c){r2(b);a.process.exit(2)});else
+if(a.addEventListener)a.addEventListener(rF,function(a){if(a.error)r2(a.error)})}La();function
+b(a,b){return a.length==1?a(b):da(a,[b])}function
+f(a,b,c){return a.length==2?a(b,c):da(a,[b,c])}function
+Q(a,b,c,d){return a.length==3?a(b,c,d):da(a,[b,c,d])}function
+f1(a,b,c,d,e){return a.length==4?a(b,c,d,e):da(a,[b,c,d,e])}function
+f0(a,b,c,d,e,f){return a.length==5?a(b,c,d,e,f):da(a,[b,c,d,e,f])}function
+J8(a,b,c,d,e,f,g,h){return a.length==7?a(b,c,d,e,f,g,h):da(a,[b,c,d,e,f,g,h])}Ks();var
+gt=[az,a(qs),-1],l4=[az,a(qO),-2],gs=[az,a(le),-3],l2=[az,a(q7),-4],l5=[az,a(p$),-6],U=[az,a(rd),-7],l3=[az,a(pJ),-8],iu=[az,a(rh),-9],af=[az,a(ru),-11],l6=[az,a(qE),-12],J5=[4,0,0,0,[12,45,[4,0,0,0,0]]],iM=[0,[11,a('File "'),[2,0,[11,a('", line '),[4,0,0,0,[11,a(q0),[4,0,0,0,[12,45,[4,0,0,0,[11,a(p_),[2,0,0]]]]]]]]]],a('File "%s", line %d, characters %d-%d: %s')],J6=[0,a(qn),0],J7=[0,a(k7),[0,a(k6),[0,a(hN),[0,a(e9),0]]]],hh=[0,a(gf),[0,a(kQ),0]],jK=[0,a(h7),[0,a(rE),[0,a(pj),0]]],ho=[0,a(k8),[0,a("slab of few data"),[0,a(gf),[0,a(kQ),0]]]],jJ=[0,a("slab of the best"),[0,a(h3),[0,a(qL),0]]],kr=[0,1,0,0];ch(11,l6,qE);ch(10,af,ru);ch(9,[az,a(pV),qk],pV);ch(8,iu,rh);ch(7,l3,pJ);ch(6,U,rd);ch(5,l5,p$);ch(4,[az,a(qQ),-5],qQ);ch(3,l2,q7);ch(2,gs,le);ch(1,l4,qO);ch(0,gt,qs);var
+sI=a("output_substring"),sF=a("%.12g"),sE=a(b2),sC=a(pX),sD=a(q$),sv=cf(0,0,rb),sw=cf(0,0,65520),sx=cf(1,0,rb),sz=cf(pI,pI,32751),sA=cf(0,0,15536),sK=a("option is None"),sN=a("\\\\"),sO=a("\\'"),sP=a("\\b"),sQ=a("\\t"),sR=a("\\n"),sS=a("\\r"),sM=a("Char.chr"),sY=a("List.map2"),sZ=a("List.fold_left2"),s0=a("List.for_all2"),s1=a("List.combine"),sX=a("List.init"),sV=a("nth"),sW=a("List.nth"),sU=a("tl"),sT=a("hd"),s4=a("String.blit / Bytes.blit_string"),s3=a("Bytes.blit"),s2=a("String.sub / Bytes.sub"),s9=a("String.contains_from / Bytes.contains_from"),s6=a(y),s5=a("String.concat"),td=a("Array.for_all2"),tc=a("Array.map2: arrays must have the same length"),tb=a("Array.blit"),ta=a("Array.fill"),s$=a("Array.sub"),s_=a("Array.init"),ti=a("Set.remove_min_elt"),tj=[0,0,0,0],tk=[0,0,0],tl=[0,a("set.ml"),570,18],te=a(hZ),tf=a(hZ),tg=a(hZ),th=a(hZ),tq=a("Map.remove_min_elt"),tr=[0,0,0,0],ts=[0,a("map.ml"),f_,10],tt=[0,0,0],tm=a(hO),tn=a(hO),to=a(hO),tp=a(hO),tu=a("Stdlib.Stack.Empty"),tv=a("Stdlib.Queue.Empty"),tx=a("CamlinternalLazy.Undefined"),tD=a("Buffer.add_substring/add_subbytes"),tC=a("Buffer.add: cannot grow buffer"),tB=[0,a(rm),93,2],tA=[0,a(rm),94,2],tM=a("%c"),tN=a("%s"),tO=a(qC),tP=a(pG),tQ=a(q6),tR=a(qK),tS=a("%f"),tT=a("%B"),tU=a("%{"),tV=a("%}"),tW=a("%("),tX=a("%)"),tY=a("%a"),tZ=a("%t"),t0=a("%?"),t1=a("%r"),t2=a("%_r"),t3=[0,a(aY),850,23],uc=[0,a(aY),814,21],t6=[0,a(aY),815,21],ud=[0,a(aY),818,21],t7=[0,a(aY),819,21],ue=[0,a(aY),822,19],t8=[0,a(aY),823,19],uf=[0,a(aY),826,22],t9=[0,a(aY),827,22],ug=[0,a(aY),831,30],t_=[0,a(aY),832,30],ua=[0,a(aY),836,26],t4=[0,a(aY),837,26],ub=[0,a(aY),846,28],t5=[0,a(aY),847,28],t$=[0,a(aY),851,23],vj=a(pS),vh=[0,a(aY),1558,4],vi=a("Printf: bad conversion %["),vk=[0,a(aY),1626,39],vl=[0,a(aY),1649,31],vm=[0,a(aY),1650,31],vn=a("Printf: bad conversion %_"),vo=a(pQ),vp=a(pW),vq=a(pQ),vr=a(pW),vf=a(lh),vd=a("neg_infinity"),ve=a(rD),vc=a(b2),u9=[0,la],uX=a("%+nd"),uY=a("% nd"),u0=a("%+ni"),u1=a("% ni"),u2=a("%nx"),u3=a("%#nx"),u4=a("%nX"),u5=a("%#nX"),u6=a("%no"),u7=a("%#no"),uW=a("%nd"),uZ=a(q6),u8=a("%nu"),uK=a("%+ld"),uL=a("% ld"),uN=a("%+li"),uO=a("% li"),uP=a("%lx"),uQ=a("%#lx"),uR=a("%lX"),uS=a("%#lX"),uT=a("%lo"),uU=a("%#lo"),uJ=a("%ld"),uM=a(pG),uV=a("%lu"),ux=a("%+Ld"),uy=a("% Ld"),uA=a("%+Li"),uB=a("% Li"),uC=a("%Lx"),uD=a("%#Lx"),uE=a("%LX"),uF=a("%#LX"),uG=a("%Lo"),uH=a("%#Lo"),uw=a("%Ld"),uz=a(qK),uI=a("%Lu"),uk=a("%+d"),ul=a("% d"),un=a("%+i"),uo=a("% i"),up=a("%x"),uq=a("%#x"),ur=a("%X"),us=a("%#X"),ut=a("%o"),uu=a("%#o"),uj=a(gg),um=a(qC),uv=a(pS),tE=a("@]"),tF=a("@}"),tG=a("@?"),tH=a("@\n"),tI=a("@."),tJ=a("@@"),tK=a("@%"),tL=a("@"),uh=a("CamlinternalFormat.Type_mismatch"),vv=a(y),vw=[0,[11,a(k_),[2,0,[2,0,0]]],a(", %s%s")],vW=[0,[11,a(lq),[2,0,[12,10,0]]],a(rr)],vX=[0,[11,a("Fatal error in uncaught exception handler: exception "),[2,0,[12,10,0]]],a("Fatal error in uncaught exception handler: exception %s\n")],vV=a("Fatal error: out of memory in uncaught exception handler"),vT=[0,[11,a(lq),[2,0,[12,10,0]]],a(rr)],vO=[0,[2,0,[12,10,0]],a("%s\n")],vG=a("Raised at"),vH=a("Re-raised at"),vI=a("Raised by primitive operation at"),vJ=a("Called from"),vK=a(" (inlined)"),vM=a(y),vL=[0,[2,0,[12,32,[2,0,[11,a(' in file "'),[2,0,[12,34,[2,0,[11,a(", line "),[4,0,0,0,[11,a(q0),J5]]]]]]]]]],a('%s %s in file "%s"%s, line %d, characters %d-%d')],vN=[0,[2,0,[11,a(" unknown location"),0]],a("%s unknown location")],vB=a("Out of memory"),vC=a("Stack overflow"),vD=a("Pattern matching failed"),vE=a("Assertion failed"),vF=a("Undefined recursive module"),vx=[0,[12,40,[2,0,[2,0,[12,41,0]]]],a("(%s%s)")],vy=a(y),vz=a(y),vA=[0,[12,40,[2,0,[12,41,0]]],a("(%s)")],vu=[0,[4,0,0,0,0],a(gg)],vs=[0,[3,0,0],a("%S")],vt=a(q8),vQ=[0,a(y),a("(Cannot print locations:\n bytecode executable program file not found)"),a("(Cannot print locations:\n bytecode executable program file appears to be corrupt)"),a("(Cannot print locations:\n bytecode executable program file has wrong magic number)"),a("(Cannot print locations:\n bytecode executable program file cannot be opened;\n -- too many open files. Try running with OCAMLRUNPARAM=b=2)")],v0=a("Fun.Finally_raised: "),vY=a("Stdlib.Fun.Finally_raised"),v1=a("x"),v5=a("Hashtbl: unsupported hash table format"),J3=a("OCAMLRUNPARAM"),J1=a("CAMLRUNPARAM"),v2=a(y),wo=[3,0,3],wp=a(b2),wj=a(rH),wk=a("<\/"),wl=a(y),wf=a(rH),wg=a("<"),wh=a(y),wd=a(ps),wc=[0,a(y)],v_=a(y),v$=a(y),wa=a(y),wb=a(y),v8=[0,a(y),0,a(y)],v7=a(y),v6=a("Stdlib.Format.String_tag"),wz=cf(1,0,0),ww=a(lm),wx=a("ml_z_overflow"),wy=a(gg),wG=a(qh),wF=a(qh),wA=a(bt),wB=a("+inf"),wC=a("-inf"),wD=a("undef"),wE=a(cq),wQ=[0,0],wU=[0,0],wW=[0,0],wV=[0,[0,0,0]],wR=[0,0,0],wY=a("this is not a certificate, or it is damaged: "),wX=a("Refusal.Refused"),w9=[0,[2,0,[12,10,[4,0,0,0,[12,10,0]]]],a("%s\n%d\n")],w4=cf(8,0,0),w5=a("\x80"),w6=a(y),w7=[0,[4,6,[0,2,8],0,0],a("%08x")],w8=a(y),xp=a(lj),xq=a(lj),xr=a("a member repeats what is not there"),xn=a("a member has a block of no kind"),xo=a("a member has a block of another length"),xs=a(kS),xu=a("a code repeats nothing"),xt=a(kS),xm=a("a member is longer than it says"),xl=a(lj),xk=a("a member ends early"),xv=a(qF),w_=a(kS),w$=[0,16,17,18,0,8,7,9,6,10,5,11,4,12,3,13,2,14,1,15],xb=[0,3,4,5,6,7,8,9,10,11,13,15,17,19,23,27,31,35,43,51,59,67,83,99,115,131,163,195,227,258],xd=[0,0,0,0,0,0,0,0,0,1,1,1,1,2,2,2,2,3,3,3,3,4,4,4,4,5,5,5,5,0],xf=[0,1,2,3,4,5,7,9,13,17,25,33,49,65,97,129,193,qM,385,513,769,1025,1537,ll,3073,4097,6145,8193,12289,16385,24577],xh=[0,0,0,0,0,1,1,2,2,3,3,4,4,5,5,6,6,7,7,8,8,9,9,10,10,11,11,12,12,13,13],xG=a("a member has another length or sum"),xz=a(ri),xA=a("a member is encrypted or stored in another way"),xB=a(ri),xC=a("a member's name is no ASCII text"),xD=a("it would take more than 40 times its own size in memory"),xE=a("too many members, or two of one name"),xF=a(qF),xH=a("PK\x01\x02"),xy=a("PK\x03\x04"),xI=a("PK\x05\x06"),xJ=a("its members do not fill the file, or its directory is wrong"),xK=a(po),xL=a("the digest is longer"),xN=a(y),xM=a(po),xS=[5,0],xQ=[0,1],xR=a(pX),xP=a("null"),xU=[0,0],xV=a(q$),xT=[4,0],xO=a("Json.Wrong"),x5=a(y),xW=a(kK),xX=a(pC),xY=a(k2),xZ=a(lD),x0=a(rj),x1=a(lf),x2=a(pR),x3=a(ia),x4=a(qy),yh=a('"\\/bfnrt'),yi=a(f8),yj=a("a name is there twice"),za=a("no term of a polynomial"),y_=a("no term"),y9=a("no power of a parameter"),y$=a(y),zb=a("a polynomial has a monomial twice"),y7=a(y),y8=a("no rational"),y6=a("no number"),y2=a(h0),y3=a("has too many lines, terms or factors"),y5=a(y),y4=a("is no list of lines"),y1=a("has another number of dimensions"),y0=a("is missing"),yZ=a(h0),yY=a(q4),yX=a(h0),yV=a(q4),yW=a(h0),yT=[0,[12,39,[2,0,[2,0,[11,a("' has several dimensions"),0]]]],a("'%s%s' has several dimensions")],yU=a("has another length"),yS=cf(1,0,0),yR=a(lC),yQ=a("is no number in range"),yP=a("is no whole number in range"),yO=a("is not true or false"),yN=a("is none of its words"),yM=a("the field "),yL=[0,[11,a("the fields of '"),[2,0,[11,a("' are others"),0]]],a("the fields of '%s' are others")],yK=[0,[12,39,[2,0,[2,0,[11,a("' "),[2,0,0]]]]],a("'%s%s' %s")],yv=a("there is no header"),yw=a(lA),yx=a(lA),yy=a("the header is longer than 1 MiB"),yz=a(f8),yA=a(f8),yC=[0,a(lw),[0,a(qB),[0,a(qe),0]]],yD=a("a certificate of another format: format 6 is read"),yE=[1,6],yF=a(qe),yG=a(lw),yH=a("no arrays"),yI=a("it lists other members"),yJ=a("it would take too much memory"),yB=a("the header has other fields"),ym=a("-+.0123456789"),yn=a(dA),yo=a(bt),yp=a(b2),yq=a("eE"),yr=a("+-"),ys=a(f8),yt=a("-+.eE0123456789"),yl=a(f8),x6=[0,[11,a("the array '"),[2,0,[11,a("' is not as it is described"),0]]],a("the array '%s' is not as it is described")],x7=a(qy),x8=a(ia),x9=a(kK),x_=a(pC),x$=a(k2),ya=a(lD),yb=a(rj),yc=a(lf),yd=a(pR),yf=[0,a(lf),[0,a(k2),[0,a(lD),0]]],ye=a(kK),BL=a(pj),BM=a(h7),BN=a(b3),BR=a(b3),BS=a(b3),BQ=a(h7),BO=a(pp),BP=a("the method "),Bu=a(": the confidence is nominal"),Bt=a(hJ),Bv=a(hK),Bw=a(hK),Bx=a(e7),By=a(f5),Bz=a(hS),BA=a(h5),BB=a(ge),BC=[0,a(h7),[0,a(rE),[0,a(pz),0]]],BD=a("rows were left out by their outcomes"),BE=a(hY),BF=a("nobody says that ends or order in time of the data are known"),BG=a("visits were not fixed in advance, or the data looked at while they came"),BK=a(gc),BH=a("the amount was not fixed in advance: the data were looked at"),BI=a(gc),BJ=a(b3),A9=a(", if "),A_=a(k0),A$=[0,a(b3),0],Bl=a(y),Bj=a(hH),Bk=a("problem.data.design"),Bi=[0,[4,0,0,0,[11,a(" episodes were planned in advance"),0]],a("%d episodes were planned in advance")],Ba=a(y),Bb=a("the given policy was chosen without these data"),Bh=a(y),Bg=a("the prior does not depend on the data"),Bc=a(y),Bd=a(k$),Be=a(y),Bf=[0,[11,a("every possible transition has at least probability "),[8,[0,0,3],0,[0,17],0]],a("every possible transition has at least probability %.17g")],A7=[0,[11,a(d5),[4,0,0,0,[11,a(qt),0]]],a(qV)],A6=a(d3),A8=a(h2),AV=a(hJ),AW=a(e7),AX=a(hH),AY=a(e8),A5=a(e5),AZ=a(e8),A4=a(e8),A0=a(gc),A1=a(f5),A2=a(e5),A3=a(e5),AU=a(hM),AR=a(q_),AS=a("problem.data.batch_transition"),AT=a("problem.data.batch_count"),AQ=a(q_),AO=a(qG),AP=a(qG),AL=a(b3),AM=a(kA),AN=a("problem.data.shared_by"),AK=a(h3),AB=a(pp),AA=a(rg),Az=a(k0),Ay=a(hM),Av=a(qm),Aw=a("problem.domain.lower"),Ax=a(qm),Au=a(pq),Ao=a(pn),Ap=a(cn),Aq=a(co),Ar=a(kY),As=a(lx),At=a(hF),An=a(rc),Ak=[0,[11,a(d5),[4,0,0,0,[12,46,[2,0,0]]]],a(qY)],Al=a(co),Am=a(cn),Ah=a(e9),Ai=[0,[11,a(d5),[4,0,0,0,[11,a(".policy"),0]]],a("claims.%d.policy")],Aj=[0,[11,a(d5),[4,0,0,0,[11,a(".pair"),0]]],a("claims.%d.pair")],z4=[0,[11,a(d5),[4,0,0,0,[12,46,[2,0,0]]]],a(qY)],z5=a(h6),z6=a(e2),z7=a(h_),Ag=a(k6),z8=a(k7),z9=a(hN),z_=a(hN),z$=a(h9),Aa=a(f3),Ab=a(kX),Ae=[0,0],Af=[0,1],Ac=a(f3),Ad=a(hL),z3=a(hT),z2=a(f6),zH=a(h8),zI=a(f$),z1=a(f$),zJ=a(dz),zK=[0,1],zZ=a(f7),z0=a(f7),zL=a(hI),zM=a(h$),zN=a(h$),zO=a(lt),zP=a(k5),zQ=a(e6),zR=a(gd),zS=a(gi),zT=a(dz),zU=a(dB),zV=a(dE),zW=a(bD),zX=a("problem.graph.initial"),zY=a(pN),zE=a(f6),zF=a(f2),zG=a(f6),zC=a(f2),zD=a(f2),zB=a(pT),zs=a(qp),zt=a(ro),zu=a(ro),zv=a(rl),zw=a(rl),zx=a(pq),zy=a(hM),zz=a("problem.lower"),zA=a("problem.upper"),zp=a(k$),zq=a(k$),zm=a("problem.graph.successor"),zn=a(qp),zo=a(pN),zi=a(b2),zh=a(b2),zk=a(d3),zl=a(f4),ze=a(b2),zf=a(b2),zg=a("what it says of "),zj=[0,a(f4),[0,a(d3),0]],zc=a(lC),zd=[0,[0,a("problem.graph"),[0,a(kJ),[0,a(lH),[0,a(lo),[0,a(kP),0]]]]],[0,r_([a("problem.objective"),a(h8),a(hL),a(h9),a(hT),a(hI),a(f7),a(f$),a(f2),a(f6),a(k5),a(lt),a(h$)]),[0,[0,a(f4),[0,a(qW),[0,a(cn),[0,a(co),[0,a(rw),[0,a(qR),[0,a(qq),[0,a(kR),J6]]]]]]]],[0,[0,a(rc),[0,a(cn),[0,a(co),[0,a(kY),[0,a(lx),[0,a(hF),0]]]]]],[0,r_([a(k0),a(kT),a(lF),a(kD),a(e7),a(h5),a(hY),a(f5),a(e5),a(e8),a(hK),a(q9),a(lB),a(kx),a(ln)]),[0,[0,a(d3),[0,a(lb),[0,a(h6),[0,a(cn),[0,a(co),J7]]]]],0]]]]]],AC=a(h3),AD=a(qL),AF=a(gf),AG=a(pv),AI=a(b3),AJ=a(qS),Ha=a("'"),Hb=a("unknown member '"),G9=a("a coupled proof of no claim"),G_=a("coupled values with step bounds"),G$=a("coupled values of quotients"),G6=a("a difference of claims that are not there, or of no policies"),G7=a(e9),G8=a(e2),GJ=[0,a(f4),[0,a(d3),[0,a(rL),[0,a(kH),[0,a(pr),0]]]]],GK=a(y),GL=a(pr),GM=[0,a(rk),[0,a(pZ),[0,a(k9),[0,a(kI),[0,a(kR),[0,a(q1),0]]]]]],GN=a("problem."),GO=a(f4),GP=a("problem.time"),GQ=a("chains in continuous time"),GR=a(rk),GS=a(pZ),GT=a("an automaton is for temporal questions"),GU=a(ga),GV=a(q1),GW=a(ga),GX=a("temporal formulas"),GY=a(kR),GZ=a("an assumption about supports that does not fit the model"),G0=a("hints about sets do not fit the model"),G1=a(kH),Hc=a(kH),G2=a(d3),G3=a(rL),G4=a("every claim needs its hints, and there must be one"),G5=a("two claims have one name"),GH=a("'about' has texts that are too long"),GG=a("'about' has other things than texts"),GF=a("'about' is no object of texts"),Gx=a("shares of pilots that are none, or too many"),Gg=[0,a(hV),[0,a(qx),[0,a(k8),0]]],Gh=a("learned."),Gi=a(cn),Gj=[0,1.],Gk=[0,0.],Gl=a(co),Gm=[0,1.],Gn=[0,0.],Go=a(hV),GE=a("learned.region."),Gp=a(qx),Gq=a("coupled proofs are no list"),Gr=a(k8),Gs=a("the stages of a slab are no list"),Gt=a("learned.cost_lower"),Gu=a(rB),Gv=a("pilot_share"),Gw=[0,cp],Gy=a(qI),GD=a(qI),Gz=a("intervals do not fit the method"),GA=a(b3),GB=a("shares of pilots where there are none"),GC=a("the region does not fit the statement"),F5=a(kL),F6=[0,-1],F7=a("an occupancy that is not there"),F8=a("duals"),FW=a("proofs+"),FX=a("rows or points of cells do not fit"),FY=[0,0],FE=a("has another shape"),FC=a(rt),FA=[0,a(q2),0],FB=[0,[11,a("learned.coupled."),[4,0,0,0,[12,46,0]]],a("learned.coupled.%d.")],FD=[0,a("3"),3],FF=a(li),FG=a("split_node"),FH=a(kL),FI=a("node"),FJ=a("rows 3"),FK=a(rn),FL=[0,[0,a("split_direction"),a("splits size")],[0,[0,a("split_value"),a(li)],[0,[0,a(f9),a(p4)],[0,[0,a("centre"),a("proofs size")],[0,[0,a("axes"),a("proofs size size")],[0,[0,a(kW),a(p7)],[0,[0,a("slope"),a("models open size")],[0,[0,a("curve"),a("models open packed")],[0,[0,a("dual"),a("duals open")],0]]]]]]]]],FM=[0,[0,a("multiplier"),a(kC)],[0,[0,a(rF),a(p7)],0]],FN=[0,0.],FO=a(p4),FP=a("simplex"),FQ=a(li),FR=a(kL),FS=a(rt),FT=a("models of cells do not fit"),FU=a("models"),FV=a("packed"),FZ=a(kC),F0=a("row_start"),F1=a("points"),F2=a("point_start"),F3=a("a cell has more points, rows or coordinates than are checked"),F4=[0,a("lower_dual"),[0,a("upper_dual"),0]],F9=a(rx),F_=a("state"),F$=a(rx),Gf=a("the open states do not rise"),Ge=a("a split of a cell that is not there, or was split before"),Gd=a("a proof about a cell that is not there"),Ga=a(kC),Gb=a(q2),Gc=[0,3],Fj=[0,[11,a("learned.slab."),[4,0,0,0,[12,46,0]]],a("learned.slab.%d.")],Fk=[0,a(hV),0],Fl=a(hV),Fm=a("region."),Fn=a(f9),Fo=a(f9),Fp=a(pi),Fq=[0,d6],Fr=[0,0],Fs=a(pi),Ft=a("side"),Fu=[0,1],Fv=a("guard"),Fw=[0,0.],Fx=a("the points or shares of a slab do not fit"),Fz=a(qA),Fy=a("rows of a slab without sides"),E2=[0,dD],E3=[0,0],E4=a(rn),E5=a(f9),E6=a(f9),E7=a("box_basis"),E8=a("bound_basis"),E9=a("choice_basis"),E_=a(p1),E$=a(p1),Fa=a(qJ),Fb=[0,1],Fc=a(qJ),Fd=a("bound_near"),Fe=a("box_lower"),Ff=a("box_upper"),Fg=a(qZ),Fh=a("bounds near a value"),ET=a("a bound is infinite, the value is not"),EM=a(ld),EI=a("the weights are no distribution"),EH=a("a choice that its state does not have"),D6=[0,a(lb),[0,a(h6),[0,a(cn),[0,a(co),0]]]],D7=[0,[11,a(d5),[4,0,0,0,[12,46,0]]],a("claims.%d.")],D8=[0,[11,a("values."),[4,0,0,0,[12,46,0]]],a("values.%d.")],D9=[0,-1],D_=a("lower_ranking"),D$=a(e9),Ea=[0,3],Eb=[0,2],Ec=a("upper_basis"),Ed=a("lower_basis"),Ee=a("upper_bias"),Ef=a("lower_bias"),Eg=a("witness"),Eh=a("upper_ranking"),Ei=a(co),Ej=a(cn),Ek=a(hN),El=[0,0],Em=a(ld),En=a(k6),Eo=[0,1.],Ep=[0,0.],Eq=a(k7),Er=a(co),Es=[0,1],Et=a(cn),Eu=[0,1],Ev=[0,a(e2),[0,a(lc),[0,a(h_),[0,a(e9),0]]]],Ew=a(h6),Ex=[0,a(kW),[0,a(pL),[0,a(h2),[0,a(ia),0]]]],Ey=a(lb),Ez=a("a lower bound above the upper one"),EA=a("a pair of policies where no difference is claimed, or none"),EB=a(e9),EC=a(ia),ED=a("the policy does not fit"),EE=a(lc),EF=a("the weights do not fit"),EG=a(h_),EJ=a("what is claimed is no value of the quantity"),EK=a("a witness beside a policy that is given"),E1=a(e2),EL=a(ld),E0=a(lc),EN=a("vectors do not fit"),EO=a(e6),EP=[0,a(dB),[0,a(dE),0]],EQ=a("a bias does not fit"),ER=a("the average of a randomised policy"),ES=a(h_),EU=a(pL),EV=a("a policy of another kind than its name says"),EW=a(kW),EX=a(e2),EY=a("bases without a region"),EZ=a("averages over a region"),DV=a("an expression's number is out of range"),DA=a(qW),DB=[0,1.],DC=[0,0.],DD=a(cn),DE=[0,1.],DF=[0,0.],DG=a(co),DH=[0,1.],DI=[0,0.],DJ=a(rw),DK=a(qR),DL=a(qq),DM=a(qn),DN=a(k9),DO=a(kI),DP=a("problem.misfit"),DQ=a("misfits of the model"),DR=a("problem.unseen"),DS=a("outcomes that were never seen"),DT=a("problem.passing"),DU=a("states in the middle of a step"),D2=a(k9),D3=a(kI),D4=a("quotients of parameters beside other statements than intervals"),DW=a("not what labels the transitions of one model"),DX=a("nature's direction does not fit the model"),DY=a(rq),DZ=a("rewards with parameters and quotients are for models over a domain"),D0=a("averages are of rewards that are known"),D1=a(e6),C7=a("priors are of parameters, and of a likelihood"),C8=a(b3),C9=a("priors are of parameters, in their order"),CR=a(d2),CO=a(pv),CP=a(qS),CQ=a(b3),CN=a(hJ),CK=[0,a(kT),[0,a(lF),[0,a(kD),[0,a(e7),[0,a(h5),[0,a(hY),[0,a(f5),[0,a(e5),[0,a(e8),[0,a(rI),0]]]]]]]]]],CL=a(hJ),CM=[0,[0,a("seen"),a(qv)],[0,[0,a("seen_delta"),a(qv)],0]],CS=a("unseen mass"),CT=a("gamma-poisson"),CU=a("ellipsoid"),CV=a(b3),CW=a(pz),CX=a(lF),CY=a(kT),CZ=[0,a(lr),[0,a("outcomes"),[0,a(ge),0]]],C0=a(kD),C1=a("the method shares its confidence in one way only"),Dy=a(lr),C2=a(ge),C3=a(q3),C4=a(q9),C5=[0,q5],C6=[0,0.],C_=a(f5),C$=a(e5),Da=a(e8),Db=a(rI),Dc=a(rB),Dd=a(lB),De=a(lB),Df=a(kx),Dg=a(kx),Dh=a(ln),Di=[0,1],Dj=a(ln),Dk=a("the batches do not fit"),Dl=[0,0],Dx=a("there are too many counts"),Dw=a("the transitions of a batch do not rise"),Dm=a(hK),Dn=[0,5],Do=a("what is stated of the data does not rise"),Dt=a(hS),Du=[0,a(gc),[0,a(hS),[0,a(hH),0]]],Dv=a(e7),Dp=a(hY),Dq=a(h5),Dr=[0,a(gc),[0,a(hS),[0,a(hH),0]]],Ds=a(e7),CB=a(pn),CC=a(cn),CD=a(co),CE=a(kY),CF=a(lx),CG=a(hF),CH=a(hF),CI=a("the domain's constraints do not fit"),CA=a("the expressions are too large to be evaluated at the point"),Ct=a("the fields of the objective are not those of "),B9=[0,a(h8),[0,a(hL),[0,a(h9),[0,a(hT),[0,a(hI),[0,a(f7),[0,a(f$),0]]]]]]],B_=a(pT),B$=[0,a(bD),[0,a(dz),[0,a(dB),[0,a(gd),[0,a(dE),[0,a(gi),[0,a(e6),[0,a(ga),0]]]]]]]],Ca=a(h8),Cb=a(h$),Cc=a(lt),Cd=a(k5),Ce=a(f6),Cf=a(f2),Cg=a(f$),Ch=a(f7),Ci=[0,lv],Cj=a(hI),Ck=[0,lv],Cl=a(hT),Cm=[0,a(f3),[0,a(kX),[0,a(rq),0]]],Cn=a(h9),Co=[0,a(f3),[0,a(kX),0]],Cp=a(hL),Cq=[0,a(bD),[0,a(dz),[0,a(ga),0]]],Cz=a(dB),Cy=a(bD),Cr=[0,a(bD),[0,a(dz),[0,a(dB),0]]],Cx=a(bD),Cw=a(gd),Cv=[0,a(bD),[0,a(gd),0]],Cs=a(gi),Cu=a("more steps than are checked"),BY=[0,a(kJ),0],BZ=a("problem.graph."),B0=a(lH),B1=a(lH),B2=a(lo),B3=a(lo),B4=a(kP),B5=a(kP),B6=a("the choices of states do not fit"),B7=a("the transitions of choices do not fit"),B8=a(kJ),BV=[0,a(bD),[0,a(dz),[0,a(ga),0]]],BW=[0,0.,1.],BX=[0,a(dB),[0,a(dE),0]],BT=a(dz),BU=[0,1],CJ=[0,a("slab of the difference"),[0,a("value slab of the difference"),0]],Ho=a("a basis of rows that are not there"),Hm=a("no such product"),Hn=a("a tangent in the middle is for squares"),Hl=[0,a(p3),228,21],Hj=a("no such row of the domain"),Hk=a("the other side of an inequality"),Hi=a("a polynomial that is not affine in the coordinates"),Hg=a("expressions of so high a degree"),Hh=a("so many coordinates"),Hf=[0,a(p3),108,10],Hd=[3,0,0],He=a("Region.Found"),Hq=a("a denominator is not proved to be positive on the domain's box"),Hp=a("an expression that is no quotient with one denominator"),Hr=a(kA),Hs=a(ge),Ht=a(lr),Hw=a("a prior of a parameter that there is not"),Hu=[0,0,0],HS=[0,0,[0,1,0]],HT=a("bets of few data on one end, or on data that were not planned to be few"),HQ=a(h2),HP=a(h2),HO=a(kQ),HN=a(h3),HM=a(gf),HL=[0,a("bettor.ml"),391,9],HK=a("slabs of so many states with cycles"),HE=a("slabs of so many steps"),HJ=[0,a(bD),[0,a(dB),[0,a(dE),[0,a(gd),[0,a(gi),0]]]]],HC=a(" with late steps or averages"),HD=a("slabs of "),HF=a(bD),HG=a(dB),HH=a(dE),HI=a(f3),HB=a("slabs of data that were looked at while they came"),Ia=a("rewards that are quotients"),Ib=a("a reward has too many terms to be bounded"),H$=a("a bound of no expression"),H3=a("no such row"),H5=a("no such event"),H6=a(p8),H7=a("rows of balls"),H8=a("rows of expressions that are not there"),H4=a("rows of no origin"),H1=a(p8),H2=a("rows of origin 3 where there are none"),H0=a("a denominator has too many terms to be bounded"),HZ=[0,a("sets.ml"),151,90],H9=a(qZ),H_=a("rows that rest on proved bounds come last"),HX=a("a range of a quotient"),HY=a("no quotient"),HW=a("a range over a box without width"),HU=a("the data contradict the model: no instantiation of the domain agrees with all that was seen"),HV=a("the domain contradicts the model: it has no instantiation"),Ii=a("no expressions"),If=a("shares of a slab that do not fit its bets"),Ig=a(qA),Ih=a("shares of a slab that are too fine"),Ij=a("a row of a slab"),Ie=a("a line of a slab that has no slope"),Ic=a("bets that are not fair"),It=a(": a choice has no distribution, or the policy is none"),Ip=a(": a lower bound above an upper one"),Iq=a(": the agent's witness is missing"),Ir=a(e2),Is=a(": a ranking is missing"),IA=[0,a(gi),[0,a(e6),0]],Iu=a(": no value is below 0"),Iv=[0,a(bD),[0,a(dE),0]],Iz=a(rA),Iw=[0,a(bD),[0,a(dz),0]],Ix=a(rA),Iy=a(": the upper bound is not inductive"),Ik=a(bD),Il=a(bD),In=a(e6),Io=a(dE),Im=a(bD),IC=a(pY),IB=[0,a(pE),24,hP],ID=[0,a(pE),12,51],IE=a("Simplex.Singular"),IG=[0,0,0],IF=a("Expansion.Fails"),IK=[0,0.,0.],II=a("coupled values that need so many cells"),IJ=a("what is claimed of coupled values does not hold in the region"),IL=a("coupled values that need such small cells"),IT=a("coupled values over a domain with equalities"),IS=a("coupled proofs of a bounded number of steps"),IU=a("coupled proofs without a region"),IR=[0,a("coupled.ml"),26,74],IQ=a("a coupled value where the value may be infinite"),IO=a("coupled values with rewards that have parameters"),IP=a(rK),IM=a(rK),IN=[0,0.,0],Js=a("differences without an end"),Jr=a("bases of choices with quotients"),Jq=a("a side of a slab that is not bet on"),Jp=a("no such row of a slab"),Jj=a("an event of more than 2,000,000 trials"),Jt=a("probabilities of a choice do not sum to 1"),Jk=a("more than 30,000,000 trials of events"),Jl=a(ge),Jm=a("the intervals do not fit the events"),Jn=a(q3),Jo=a("choices with several denominators"),Ji=[0,a(pA),qz,77],Jd=a(rM),Je=a(rM),Jf=a("a logarithm that is not proved"),Jc=a(p9),Jb=a("rewards among probabilities"),I8=a(b3),I9=a(gf),I_=a("shares of pilots where a plan decides on one"),I$=[0,1,0],Ja=a("so many pilots"),Jg=a(p9),I6=[0,a(pA),70,49],IV=a(pY),IX=a("bases of choices without a region"),IW=a("bases of choices that are not there"),JT=a(ps),JU=a(p_),JW=a("REFUSED"),JX=a("NOT COVERED"),JV=a("NO CERTIFICATE"),JZ=[0,2,a("NO CERTIFICATE: numbers or sizes that do not fit\n")],JY=[0,1,a("REFUSED: it takes more memory than there is\n")],JP=[0,[11,a("PROVED: "),[2,0,[11,a(" in ["),[8,[0,0,3],0,[0,17],[11,a(k_),[8,[0,0,3],0,[0,17],[12,93,[2,0,[12,10,0]]]]]]]]],a("PROVED: %s in [%.17g, %.17g]%s\n")],JL=[0,[11,a(d5),[4,0,0,0,[11,a(qt),0]]],a(qV)],JK=a(d3),JM=a(rg),JN=[0,[11,a(", with probability 1 - "),[8,[0,0,3],0,[0,17],0]],a(", with probability 1 - %.17g")],JR=a(y),JO=[0,[11,a("theorems: "),[2,0,[11,a("\ndigest: "),[2,0,[11,a("\nseconds: "),[8,[0,0,0],0,[0,2],[12,10,0]]]]]]],a("theorems: %s\ndigest: %s\nseconds: %.2f\n")],JQ=a(y),JA=a("coupled values that its cells do not prove"),JB=a(": the claim is not proved"),JI=a("value_sound"),JC=a(hM),JH=a(kA),JD=a(b3),JG=a("domain_sound"),JE=a("fixed_sound"),JF=a("learned_sound"),Jv=a("the file's contents do not match its digest"),Jw=a(lA),Jx=[0,a(lw),0],Jy=[0,a(qB),0];function
+aG(a){if(typeof
 a==="number")return 0;else
 switch(a[0]){case
-0:return[0,aF(a[1])];case
-1:return[1,aF(a[1])];case
-2:return[2,aF(a[1])];case
-3:return[3,aF(a[1])];case
-4:return[4,aF(a[1])];case
-5:return[5,aF(a[1])];case
-6:return[6,aF(a[1])];case
-7:return[7,aF(a[1])];case
+0:return[0,aG(a[1])];case
+1:return[1,aG(a[1])];case
+2:return[2,aG(a[1])];case
+3:return[3,aG(a[1])];case
+4:return[4,aG(a[1])];case
+5:return[5,aG(a[1])];case
+6:return[6,aG(a[1])];case
+7:return[7,aG(a[1])];case
 8:var
-c=a[1];return[8,c,aF(a[2])];case
+c=a[1];return[8,c,aG(a[2])];case
 9:var
-b=a[1];return[9,b,b,aF(a[3])];case
-10:return[10,aF(a[1])];case
-11:return[11,aF(a[1])];case
-12:return[12,aF(a[1])];case
-13:return[13,aF(a[1])];default:return[14,aF(a[1])]}}function
-bm(a,b){if(typeof
+b=a[1];return[9,b,b,aG(a[3])];case
+10:return[10,aG(a[1])];case
+11:return[11,aG(a[1])];case
+12:return[12,aG(a[1])];case
+13:return[13,aG(a[1])];default:return[14,aG(a[1])]}}function
+bp(a,b){if(typeof
 a==="number")return b;else
 switch(a[0]){case
-0:return[0,bm(a[1],b)];case
-1:return[1,bm(a[1],b)];case
-2:return[2,bm(a[1],b)];case
-3:return[3,bm(a[1],b)];case
-4:return[4,bm(a[1],b)];case
-5:return[5,bm(a[1],b)];case
-6:return[6,bm(a[1],b)];case
-7:return[7,bm(a[1],b)];case
+0:return[0,bp(a[1],b)];case
+1:return[1,bp(a[1],b)];case
+2:return[2,bp(a[1],b)];case
+3:return[3,bp(a[1],b)];case
+4:return[4,bp(a[1],b)];case
+5:return[5,bp(a[1],b)];case
+6:return[6,bp(a[1],b)];case
+7:return[7,bp(a[1],b)];case
 8:var
-c=a[1];return[8,c,bm(a[2],b)];case
+c=a[1];return[8,c,bp(a[2],b)];case
 9:var
-d=a[2],e=a[1];return[9,e,d,bm(a[3],b)];case
-10:return[10,bm(a[1],b)];case
-11:return[11,bm(a[1],b)];case
-12:return[12,bm(a[1],b)];case
-13:return[13,bm(a[1],b)];default:return[14,bm(a[1],b)]}}function
+d=a[2],e=a[1];return[9,e,d,bp(a[3],b)];case
+10:return[10,bp(a[1],b)];case
+11:return[11,bp(a[1],b)];case
+12:return[12,bp(a[1],b)];case
+13:return[13,bp(a[1],b)];default:return[14,bp(a[1],b)]}}function
 aB(a,b){if(typeof
 a==="number")return b;else
 switch(a[0]){case
@@ -1054,147 +1054,153 @@ E=a[1];return[21,E,aB(a[2],b)];case
 23:var
 F=a[1];return[23,F,aB(a[2],b)];default:var
 G=a[2],H=a[1];return[24,H,G,aB(a[3],b)]}}function
-ii(a,c,b){return a[1]===c?(a[1]=b,1):0}function
-ee(a){throw[0,gi,a]}function
-af(a){throw[0,lT,a]}function
-cK(b,a){return h$(b,a)?b:a}function
-aP(b,a){return J0(b,a)?b:a}function
-cL(a){return 0<=a?a:-a|0}var
-a6=cn(sd),dE=cn(se),dF=cn(sh),lY=cn(si),gk=dy,sg=cn(sf);function
-t(d,c){var
-a=F(d),e=F(c),b=aK(a+e|0);cl(d,0,b,0,a);cl(c,0,b,a,e);return aW(b)}function
-sj(a){return a?sk:sl}function
-lZ(a){try{var
-b=[0,h9(a)];return b}catch(a){a=aX(a);if(a[1]===gi)return 0;throw a}}function
-ay(a,b){if(a){var
-c=a[1];return[0,c,ay(a[2],b)]}return b}Kv(0);var
-so=rU(1),cq=rU(2);function
-sp(b){function
+it(a,c,b){return a[1]===c?(a[1]=b,1):0}function
+eh(a){throw[0,gs,a]}function
+ae(a){throw[0,l2,a]}function
+db(b,a){return ik(b,a)?b:a}function
+aS(b,a){return Kv(b,a)?b:a}function
+cQ(a){return 0<=a?a:-a|0}var
+a_=cu(sv),dJ=cu(sw),dK=cu(sz),l7=cu(sA),gu=dD,sy=cu(sx);function
+w(d,c){var
+a=I(d),e=I(c),b=aJ(a+e|0);cs(d,0,b,0,a);cs(c,0,b,a,e);return a0(b)}function
+sB(a){return a?sC:sD}function
+l8(a){try{var
+b=[0,ii(a)];return b}catch(a){a=a1(a);if(a[1]===gs)return 0;throw a}}function
+aq(a,b){if(a){var
+c=a[1];return[0,c,aq(a[2],b)]}return b}K2(0);var
+sG=sa(1),cx=sa(2);function
+sH(b){function
 a(b){var
 a=b;for(;;){if(a){var
-c=a[2],d=a[1];try{d9(d)}catch(a){a=aX(a);if(a[1]!==lV)throw a;var
+c=a[2],d=a[1];try{ea(d)}catch(a){a=a1(a);if(a[1]!==l4)throw a;var
 e=a}var
-a=c;continue}return 0}}return a(Kw(0))}function
-e_(b,a){return lK(b,a,0,F(a))}function
-l0(a){e_(cq,a);rV(cq,10);return d9(cq)}var
-ik=[0,sp];function
-sr(d){for(;;){var
-a=ik[1],e=[0,1],c=1-ii(ik,a,function(a,c){return function(e){if(ii(a,1,0))b(d,0);return b(c,0)}}(e,a));if(c)continue;return c}}function
-il(a){return b(ik[1],0)}lN(a(o6),il);function
-im(c,d,h){var
+a=c;continue}return 0}}return a(K3(0))}function
+fe(b,a){return lT(b,a,0,I(a))}function
+l9(a){fe(cx,a);sb(cx,10);return ea(cx)}var
+iv=[0,sH];function
+sJ(d){for(;;){var
+a=iv[1],e=[0,1],c=1-it(iv,a,function(a,c){return function(e){if(it(a,1,0))b(d,0);return b(c,0)}}(e,a));if(c)continue;return c}}function
+iw(a){return b(iv[1],0)}lW(a(pl),iw);function
+ix(c,d,h){var
 a=b(d,0);if(a){var
-e=a[2],f=a[1],g=function(a){return im(c,e,a)};return[0,b(c,f),g]}return 0}function
-io(h,g,e){var
+e=a[2],f=a[1],g=function(a){return ix(c,e,a)};return[0,b(c,f),g]}return 0}function
+iy(h,g,e){var
 a=g,d=e;for(;;){var
 c=b(d,0);if(c){var
 i=c[2],a=f(h,a,c[1]),d=i;continue}return a}}function
-aQ(a,b){return a?a[1]:b}function
-e$(a){return a?a[1]:af(ss)}function
-aG(c,a){return a?[0,b(c,a[1])]:0}function
-l1(d,c,a){return a?b(c,a[1]):d}function
-bt(c,a){return a?b(c,a[1]):0}function
-st(c,a){return 0===a[0]?a:[1,b(c,a[1])]}function
-l2(a){if(0<=a&&!(f3<a))return a;return af(su)}var
-ip=KI(0),fa=(4*ip|0)-1|0;function
-C(c){var
+aN(a,b){return a?a[1]:b}function
+ei(a){return a?a[1]:ae(sK)}function
+aC(c,a){return a?[0,b(c,a[1])]:0}function
+gv(d,c,a){return a?b(c,a[1]):d}function
+bx(c,a){return a?b(c,a[1]):0}function
+sL(c,a){return 0===a[0]?a:[1,b(c,a[1])]}function
+l_(a){if(0<=a&&!(gb<a))return a;return ae(sM)}var
+iz=Ld(0),ff=(4*iz|0)-1|0;function
+D(c){var
 b=0,a=c;for(;;){if(a){var
 b=b+1|0,a=a[2];continue}return b}}function
-bZ(a){return a?a[1]:ee(sB)}function
-l3(a){return a?a[2]:ee(sC)}function
-ae(d,c){if(0<=c){var
+bG(a){return a?a[1]:eh(sT)}function
+l$(a){return a?a[2]:eh(sU)}function
+ag(d,c){if(0<=c){var
 a=d,b=c;for(;;){if(a){var
 e=a[2],f=a[1];if(0===b)return f;var
-a=e,b=b-1|0;continue}return ee(sD)}}return af(sE)}function
-b0(d,c){var
+a=e,b=b-1|0;continue}return eh(sV)}}return ae(sW)}function
+b5(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=[0,a[1],b],a=a[2],b=e;continue}return b}}function
-ak(a){return b0(a,0)}function
-l4(a,d,c){if(d<=a)return 0;var
-e=b(c,a);return[0,e,l4(a+1|0,d,c)]}function
-D(c,e){if(0<=c){if(50<c){var
-d=0,a=0;for(;;){if(c<=a)return ak(d);var
-d=[0,b(e,a),d],a=a+1|0;continue}}return l4(0,c,e)}return af(sF)}function
-cM(a){if(a){var
-b=a[1];return ay(b,cM(a[2]))}return 0}function
+al(a){return b5(a,0)}function
+ma(a,d,c){if(d<=a)return 0;var
+e=b(c,a);return[0,e,ma(a+1|0,d,c)]}function
+H(c,e){if(0<=c){if(50<c){var
+d=0,a=0;for(;;){if(c<=a)return al(d);var
+d=[0,b(e,a),d],a=a+1|0;continue}}return ma(0,c,e)}return ae(sX)}function
+cR(a){if(a){var
+b=a[1];return aq(b,cR(a[2]))}return 0}function
 k(c,a){if(a){var
 d=a[2],e=b(c,a[1]);return[0,e,k(c,d)]}return 0}function
-l5(c,b,a){if(a){var
-d=a[2],e=f(b,c,a[1]);return[0,e,l5(c+1|0,b,d)]}return 0}function
-bu(b,a){return l5(0,b,a)}function
-x(d,c){var
+mb(c,b,a){if(a){var
+d=a[2],e=f(b,c,a[1]);return[0,e,mb(c+1|0,b,d)]}return 0}function
+bq(b,a){return mb(0,b,a)}function
+B(d,c){var
 a=c;for(;;){if(a){var
 e=a[2];b(d,a[1]);var
 a=e;continue}return 0}}function
-bv(e,d){var
+by(e,d){var
 b=0,a=d;for(;;){if(a){var
 c=a[2];f(e,b,a[1]);var
 b=b+1|0,a=c;continue}return 0}}function
-H(e,d,c){var
+G(e,d,c){var
 b=d,a=c;for(;;){if(a){var
 g=a[2],b=f(e,b,a[1]),a=g;continue}return b}}function
-iq(c,b,a){if(b){if(a){var
-d=a[2],e=b[2],g=f(c,b[1],a[1]);return[0,g,iq(c,e,d)]}}else
-if(!a)return 0;return af(sG)}function
-gl(g,f,e,d){var
+gw(c,b,a){if(b){if(a){var
+d=a[2],e=b[2],g=f(c,b[1],a[1]);return[0,g,gw(c,e,d)]}}else
+if(!a)return 0;return ae(sY)}function
+gx(g,f,e,d){var
 c=f,b=e,a=d;for(;;){if(b){if(a){var
-h=a[2],i=b[2],c=S(g,c,b[1],a[1]),b=i,a=h;continue}}else
-if(!a)return c;return af(sH)}}function
-c9(e,d){var
+h=a[2],i=b[2],c=Q(g,c,b[1],a[1]),b=i,a=h;continue}}else
+if(!a)return c;return ae(sZ)}}function
+dc(e,d){var
 a=d;for(;;){if(a){var
 f=a[2],c=b(e,a[1]);if(c){var
 a=f;continue}return c}return 1}}function
-cN(e,d){var
+cy(e,d){var
 a=d;for(;;){if(a){var
 f=a[2],c=b(e,a[1]);if(c)return c;var
 a=f;continue}return 0}}function
-aC(d,c){var
+aD(d,c){var
 a=c;for(;;){if(a){var
-e=a[2],b=0===an(a[1],d)?1:0;if(b)return b;var
+e=a[2],b=0===ak(a[1],d)?1:0;if(b)return b;var
 a=e;continue}return 0}}function
-gm(d,c){var
+gy(d,c){var
 a=c;for(;;){if(a){var
-b=a[1],e=a[2],f=b[2];if(0===an(b[1],d))return f;var
-a=e;continue}throw T}}function
-gn(d,c){var
+b=a[1],e=a[2],f=b[2];if(0===ak(b[1],d))return f;var
+a=e;continue}throw U}}function
+gz(d,c){var
 a=c;for(;;){if(a){var
-b=a[1],e=a[2],f=b[2];if(0===an(b[1],d))return[0,f];var
+b=a[1],e=a[2],f=b[2];if(0===ak(b[1],d))return[0,f];var
 a=e;continue}return 0}}function
-l6(d,c){var
+mc(d,c){var
 a=c;for(;;){if(a){var
-e=a[2],b=0===an(a[1][1],d)?1:0;if(b)return b;var
+e=a[2],b=0===ak(a[1][1],d)?1:0;if(b)return b;var
 a=e;continue}return 0}}function
-l7(b,a){if(a){var
-c=a[2],d=a[1];return 0===an(d[1],b)?c:[0,d,l7(b,c)]}return 0}function
-l8(e,d){var
+md(b,a){if(a){var
+c=a[2],d=a[1];return 0===ak(d[1],b)?c:[0,d,md(b,c)]}return 0}function
+me(e,d){var
 a=d;for(;;){if(a){var
 c=a[1],f=a[2];if(b(e,c))return c;var
-a=f;continue}throw T}}function
-c_(e,d){var
+a=f;continue}throw U}}function
+dd(e,d){var
 a=d;for(;;){if(a){var
 c=a[1],f=a[2];if(b(e,c))return[0,c];var
 a=f;continue}return 0}}function
-aY(f){var
+a2(f){var
 g=0;return function(h){var
 c=g,a=h;for(;;){if(a){var
 d=a[2],e=a[1];if(b(f,e)){var
 c=[0,e,c],a=d;continue}var
-a=d;continue}return ak(c)}}}function
-ef(g,e){var
+a=d;continue}return al(c)}}}function
+ej(g,e){var
 c=0,b=0,a=e;for(;;){if(a){var
-d=a[1],h=a[2],i=f(g,c,d)?[0,d,b]:b,c=c+1|0,b=i,a=h;continue}return ak(b)}}function
-b1(f){var
+d=a[1],h=a[2],i=f(g,c,d)?[0,d,b]:b,c=c+1|0,b=i,a=h;continue}return al(b)}}function
+b6(f){var
 g=0;return function(h){var
 c=g,a=h;for(;;){if(a){var
 d=a[2],e=b(f,a[1]);if(e){var
 c=[0,e[1],c],a=d;continue}var
-a=d;continue}return ak(c)}}}function
-bd(e,d){var
+a=d;continue}return al(c)}}}function
+a$(e,d){var
 c=0,a=d;for(;;){if(a){var
-f=a[2],c=b0(b(e,a[1]),c),a=f;continue}return ak(c)}}function
-go(b,a){if(b){if(a){var
-c=a[1],d=b[1];return[0,[0,d,c],go(b[2],a[2])]}}else
-if(!a)return 0;return af(sJ)}function
-aT(a,b){function
+f=a[2],c=b5(b(e,a[1]),c),a=f;continue}return al(c)}}function
+mf(h,g){var
+d=0,c=0,a=g;for(;;){if(a){var
+f=a[2],e=a[1];if(b(h,e)){var
+d=[0,e,d],a=f;continue}var
+c=[0,e,c],a=f;continue}var
+i=al(c);return[0,al(d),i]}}function
+gA(b,a){if(b){if(a){var
+c=a[1],d=b[1];return[0,[0,d,c],gA(b[2],a[2])]}}else
+if(!a)return 0;return ae(s1)}function
+aU(a,b){function
 r(j,e){if(2===j){if(e){var
 l=e[2];if(l){var
 m=l[1],n=e[1],y=l[2],z=0<f(a,n,m)?[0,n,[0,m,0]]:[0,m,[0,n,0]];return[0,z,y]}}}else
@@ -1206,9 +1212,9 @@ s=j>>1,t=k(s,e),A=t[1],u=k(j-s|0,t[2]),i=A,h=u[1],g=0,B=u[2];for(;;){if(i){if(h)
 q=h[1],r=i[1],w=h[2],x=i[2];if(0<f(a,r,q)){var
 h=w,g=[0,q,g];continue}var
 i=x,g=[0,r,g];continue}var
-v=b0(i,g)}else
+v=b5(i,g)}else
 var
-v=b0(h,g);return[0,v,B]}}function
+v=b5(h,g);return[0,v,B]}}function
 k(j,e){if(2===j){if(e){var
 k=e[2];if(k){var
 l=k[1],m=e[1],y=k[2],z=0<f(a,m,l)?[0,l,[0,m,0]]:[0,m,[0,l,0]];return[0,z,y]}}}else
@@ -1220,11 +1226,11 @@ s=j>>1,t=r(s,e),A=t[1],u=r(j-s|0,t[2]),i=A,h=u[1],g=0,B=u[2];for(;;){if(i){if(h)
 p=h[1],q=i[1],w=h[2],x=i[2];if(0<f(a,q,p)){var
 i=x,g=[0,q,g];continue}var
 h=w,g=[0,p,g];continue}var
-v=b0(i,g)}else
+v=b5(i,g)}else
 var
-v=b0(h,g);return[0,v,B]}}var
-c=C(b);return 2<=c?k(c,b)[1]:b}function
-bn(b,a){function
+v=b5(h,g);return[0,v,B]}}var
+c=D(b);return 2<=c?k(c,b)[1]:b}function
+bh(b,a){function
 x(j,g){if(2===j){if(g){var
 n=g[2];if(n){var
 o=n[1],k=g[1],J=n[2],y=f(b,k,o),K=0===y?[0,k,0]:0<y?[0,k,[0,o,0]]:[0,o,[0,k,0]];return[0,K,J]}}}else
@@ -1253,9 +1259,9 @@ u=h[2],v=h[1],w=i[2],l=i[1],x=f(b,l,v);if(0===x){var
 i=w,h=u,e=[0,l,e];continue}if(0<=x){var
 h=u,e=[0,v,e];continue}var
 i=w,e=[0,l,e];continue}var
-C=b0(i,e)}else
+C=b5(i,e)}else
 var
-C=b0(h,e);return[0,C,M]}}function
+C=b5(h,e);return[0,C,M]}}function
 m(j,g){if(2===j){if(g){var
 m=g[2];if(m){var
 n=m[1],k=g[1],J=m[2],y=f(b,k,n),K=0===y?[0,k,0]:0<=y?[0,n,[0,k,0]]:[0,k,[0,n,0]];return[0,K,J]}}}else
@@ -1284,55 +1290,55 @@ t=h[2],u=h[1],v=i[2],l=i[1],w=f(b,l,u);if(0===w){var
 i=v,h=t,e=[0,l,e];continue}if(0<w){var
 i=v,e=[0,l,e];continue}var
 h=t,e=[0,u,e];continue}var
-C=b0(i,e)}else
+C=b5(i,e)}else
 var
-C=b0(h,e);return[0,C,M]}}var
-c=C(a);return 2<=c?m(c,a)[1]:a}function
-eg(a){function
+C=b5(h,e);return[0,C,M]}}var
+c=D(a);return 2<=c?m(c,a)[1]:a}function
+dL(a){function
 c(e,d){if(0===e){var
-f=0;return ak(io(function(b,a){return[0,a,b]},f,d))}var
+f=0;return al(iy(function(b,a){return[0,a,b]},f,d))}var
 a=b(d,0);if(a){var
 g=a[1];return[0,g,c(e-1|0,a[2])]}return 0}return c(500,a)}var
-l9=aL;function
-eh(b,a){return b<=a?b:a}function
-fb(b,a){return a<=b?b:a}function
-c$(a,c){var
-b=aK(a);JT(b,0,a,c);return b}function
-l_(a){var
-b=bN(a),c=aK(b);dB(a,0,c,0,b);return c}function
-l$(c,b,a){if(0<=b&&0<=a&&!((bN(c)-a|0)<b)){var
-d=aK(a);dB(c,b,d,0,a);return d}return af(sK)}function
-ma(c,b,a){return aW(l$(c,b,a))}function
-mb(e,c,d,b,a){if(0<=a&&0<=c&&!((bN(e)-a|0)<c)&&0<=b&&!((bN(d)-a|0)<b))return dB(e,c,d,b,a);return af(sL)}function
-cO(e,c,d,b,a){if(0<=a&&0<=c&&!((F(e)-a|0)<c)&&0<=b&&!((bN(d)-a|0)<b))return cl(e,c,d,b,a);return af(sM)}function
-ir(b,a){return aW(c$(b,a))}function
-cr(c,b,a){return aW(l$(bB(c),b,a))}function
-is(k,g){if(g){var
-h=F(k),c=0,b=g,p=0;for(;;){if(b){var
+mg=aK;function
+ek(b,a){return b<=a?b:a}function
+fg(b,a){return a<=b?b:a}function
+de(a,c){var
+b=aJ(a);Ko(b,0,a,c);return b}function
+mh(a){var
+b=bS(a),c=aJ(b);dG(a,0,c,0,b);return c}function
+mi(c,b,a){if(0<=b&&0<=a&&!((bS(c)-a|0)<b)){var
+d=aJ(a);dG(c,b,d,0,a);return d}return ae(s2)}function
+mj(c,b,a){return a0(mi(c,b,a))}function
+mk(e,c,d,b,a){if(0<=a&&0<=c&&!((bS(e)-a|0)<c)&&0<=b&&!((bS(d)-a|0)<b))return dG(e,c,d,b,a);return ae(s3)}function
+cS(e,c,d,b,a){if(0<=a&&0<=c&&!((I(e)-a|0)<c)&&0<=b&&!((bS(d)-a|0)<b))return cs(e,c,d,b,a);return ae(s4)}function
+iA(b,a){return a0(de(b,a))}function
+cz(c,b,a){return a0(mi(bE(c),b,a))}function
+gB(k,g){if(g){var
+h=I(k),c=0,b=g,p=0;for(;;){if(b){var
 i=b[1];if(b[2]){var
-j=(F(i)+h|0)+c|0,m=b[2],n=c<=j?j:af(sN),c=n,b=m;continue}var
-l=F(i)+c|0}else
+j=(I(i)+h|0)+c|0,m=b[2],n=c<=j?j:ae(s5),c=n,b=m;continue}var
+l=I(i)+c|0}else
 var
 l=c;var
-f=aK(l),e=p,d=g;for(;;){if(d){var
+f=aJ(l),e=p,d=g;for(;;){if(d){var
 a=d[1];if(d[2]){var
-o=d[2];cl(a,0,f,e,F(a));cl(k,0,f,e+F(a)|0,h);var
-e=(e+F(a)|0)+h|0,d=o;continue}cl(a,0,f,e,F(a))}return aW(f)}}}return sO}function
-mc(e,c){var
-d=F(c)-1|0,f=0;if(!(d<0)){var
-a=f;for(;;){b(e,bl(c,a));var
+o=d[2];cs(a,0,f,e,I(a));cs(k,0,f,e+I(a)|0,h);var
+e=(e+I(a)|0)+h|0,d=o;continue}cs(a,0,f,e,I(a))}return a0(f)}}}return s6}function
+ml(e,c){var
+d=I(c)-1|0,f=0;if(!(d<0)){var
+a=f;for(;;){b(e,bo(c,a));var
 g=a+1|0;if(d!==a){var
 a=g;continue}break}}return 0}function
-it(f,e){var
-c=bB(e),a=0,d=bN(c);for(;;){if(a===d)return 1;if(b(f,bL(c,a))){var
+iB(f,e){var
+c=bE(e),a=0,d=bS(c);for(;;){if(a===d)return 1;if(b(f,bQ(c,a))){var
 a=a+1|0;continue}return 0}}function
-md(j){var
-k=0,x=F(j);for(;;){if(x<=k)return j;var
-n=bl(j,k)+lq|0,o=0;if(59<n>>>0){if(33<n-61>>>0)o=1}else
+mm(j){var
+k=0,x=I(j);for(;;){if(x<=k)return j;var
+n=bo(j,k)+lz|0,o=0;if(59<n>>>0){if(33<n-61>>>0)o=1}else
 if(2===n)o=1;if(o){var
-e=bB(j),a=[0,0],q=bN(e)-1|0,t=0;if(!(q<0)){var
+e=bE(j),a=[0,0],q=bS(e)-1|0,t=0;if(!(q<0)){var
 i=t;for(;;){var
-f=bL(e,i),g=0;if(32<=f){var
+f=bQ(e,i),g=0;if(32<=f){var
 l=f-34|0,p=0;if(58<l>>>0){if(93<=l)p=1}else
 if(56<l-1>>>0){g=1;p=1}if(!p){var
 m=1;g=2}}else
@@ -1343,66 +1349,66 @@ m=4;break;case
 1:var
 m=2;break}a[1]=a[1]+m|0;var
 w=i+1|0;if(q!==i){var
-i=w;continue}break}}if(a[1]===bN(e))var
-s=l_(e);else{var
-b=aK(a[1]);a[1]=0;var
-r=bN(e)-1|0,u=0;if(!(r<0)){var
+i=w;continue}break}}if(a[1]===bS(e))var
+s=mh(e);else{var
+b=aJ(a[1]);a[1]=0;var
+r=bS(e)-1|0,u=0;if(!(r<0)){var
 h=u;for(;;){var
-c=bL(e,h),d=0;if(35<=c)if(92===c)d=2;else
-if(kE<=c)d=1;else
+c=bQ(e,h),d=0;if(35<=c)if(92===c)d=2;else
+if(kN<=c)d=1;else
 d=3;else
 if(32<=c)if(34<=c)d=2;else
 d=3;else
 if(14<=c)d=1;else
 switch(c){case
 8:aA(b,a[1],92);a[1]++;aA(b,a[1],98);break;case
-9:aA(b,a[1],92);a[1]++;aA(b,a[1],p3);break;case
-10:aA(b,a[1],92);a[1]++;aA(b,a[1],rh);break;case
+9:aA(b,a[1],92);a[1]++;aA(b,a[1],qi);break;case
+10:aA(b,a[1],92);a[1]++;aA(b,a[1],rz);break;case
 13:aA(b,a[1],92);a[1]++;aA(b,a[1],114);break;default:d=1}switch(d){case
-1:aA(b,a[1],92);a[1]++;aA(b,a[1],48+(c/am|0)|0);a[1]++;aA(b,a[1],48+((c/10|0)%10|0)|0);a[1]++;aA(b,a[1],48+(c%10|0)|0);break;case
+1:aA(b,a[1],92);a[1]++;aA(b,a[1],48+(c/ap|0)|0);a[1]++;aA(b,a[1],48+((c/10|0)%10|0)|0);a[1]++;aA(b,a[1],48+(c%10|0)|0);break;case
 2:aA(b,a[1],92);a[1]++;aA(b,a[1],c);break;case
 3:aA(b,a[1],c);break}a[1]++;var
 v=h+1|0;if(r!==h){var
 h=v;continue}break}}var
-s=b}return aW(s)}var
+s=b}return a0(s)}var
 k=k+1|0;continue}}function
-sP(e,d,c,b){var
-a=c;for(;;){if(d<=a)throw T;if(bl(e,a)===b)return a;var
+s7(e,d,c,b){var
+a=c;for(;;){if(d<=a)throw U;if(bo(e,a)===b)return a;var
 a=a+1|0;continue}}function
-sQ(b,a,d){var
-c=F(b);if(0<=a&&!(c<a))try{sP(b,c,a,d);var
-e=1;return e}catch(a){a=aX(a);if(a===T)return 0;throw a}return af(sR)}function
-iu(b,a){return sQ(b,0,a)}function
-me(c,b){var
-d=F(c),e=d<=F(b)?1:0;if(e){var
-a=0;for(;;){if(a===d)return 1;if(bl(b,a)!==bl(c,a))return 0;var
+s8(b,a,d){var
+c=I(b);if(0<=a&&!(c<a))try{s7(b,c,a,d);var
+e=1;return e}catch(a){a=a1(a);if(a===U)return 0;throw a}return ae(s9)}function
+iC(b,a){return s8(b,0,a)}function
+mn(c,b){var
+d=I(c),e=d<=I(b)?1:0;if(e){var
+a=0;for(;;){if(a===d)return 1;if(bo(b,a)!==bo(c,a))return 0;var
 a=a+1|0;continue}}return e}function
-be(f,b){var
-c=[0,0],d=[0,F(b)],e=F(b)-1|0;if(!(e<0)){var
-a=e;for(;;){if(bl(b,a)===f){var
-h=c[1];c[1]=[0,cr(b,a+1|0,(d[1]-a|0)-1|0),h];d[1]=a}var
+bi(f,b){var
+c=[0,0],d=[0,I(b)],e=I(b)-1|0;if(!(e<0)){var
+a=e;for(;;){if(bo(b,a)===f){var
+h=c[1];c[1]=[0,cz(b,a+1|0,(d[1]-a|0)-1|0),h];d[1]=a}var
 i=a-1|0;if(0!==a){var
 a=i;continue}break}}var
-g=c[1];return[0,cr(b,0,d[1]),g]}function
-mf(b,a){return JN(bB(b),a)}function
-l(c,d){if(0===c)return[0];if(0<=c){var
+g=c[1];return[0,cz(b,0,d[1]),g]}function
+mo(b,a){return Ki(bE(b),a)}function
+m(c,d){if(0===c)return[0];if(0<=c){var
 e=n(c,b(d,0)),f=c-1|0,g=1;if(!(f<1)){var
 a=g;for(;;){e[1+a]=b(d,a);var
 h=a+1|0;if(f!==a){var
-a=h;continue}break}}return e}return af(sS)}function
-gp(b,f,e){var
+a=h;continue}break}}return e}return ae(s_)}function
+gC(b,f,e){var
 c=n(b,[0]),d=b-1|0,g=0;if(!(d<0)){var
 a=g;for(;;){c[1+a]=n(f,e);var
 h=a+1|0;if(d!==a){var
 a=h;continue}break}}return c}function
-aD(a){var
-b=a.length-1;return 0===b?[0]:lz(a,0,b)}function
-bf(b,a){var
-c=b.length-1;return 0===c?aD(a):0===a.length-1?lz(b,0,c):JC(b,a)}function
-bO(c,b,a){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return lz(c,b,a);return af(sT)}function
-gq(c,b,a,d){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return JE(c,b,a,d);return af(sU)}function
-fc(e,c,d,b,a){if(0<=a&&0<=c&&!((e.length-1-a|0)<c)&&0<=b&&!((d.length-1-a|0)<b))return JD(e,c,d,b,a);return af(sV)}function
-aZ(e,c){var
+aE(a){var
+b=a.length-1;return 0===b?[0]:lI(a,0,b)}function
+bj(b,a){var
+c=b.length-1;return 0===c?aE(a):0===a.length-1?lI(b,0,c):J9(b,a)}function
+bT(c,b,a){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return lI(c,b,a);return ae(s$)}function
+gD(c,b,a,d){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return J$(c,b,a,d);return ae(ta)}function
+fh(e,c,d,b,a){if(0<=a&&0<=c&&!((e.length-1-a|0)<c)&&0<=b&&!((d.length-1-a|0)<b))return J_(e,c,d,b,a);return ae(tb)}function
+a3(e,c){var
 d=c.length-1-1|0,f=0;if(!(d<0)){var
 a=f;for(;;){b(e,c[1+a]);var
 g=a+1|0;if(d!==a){var
@@ -1413,8 +1419,8 @@ f=n(d,b(e,c[1])),g=d-1|0,h=1;if(!(g<1)){var
 a=h;for(;;){f[1+a]=b(e,c[1+a]);var
 i=a+1|0;if(g!==a){var
 a=i;continue}break}}return f}function
-ei(e,d,c){var
-b=d.length-1;if(b!==c.length-1)return af(sW);if(0===b)return[0];var
+el(e,d,c){var
+b=d.length-1;if(b!==c.length-1)return ae(tc);if(0===b)return[0];var
 g=n(b,f(e,d[1],c[1])),h=b-1|0,i=1;if(!(h<1)){var
 a=i;for(;;){g[1+a]=f(e,d[1+a],c[1+a]);var
 j=a+1|0;if(h!==a){var
@@ -1433,81 +1439,81 @@ a=i;continue}break}}return e}function
 aO(c){var
 a=c.length-1-1|0,b=0;for(;;){if(0<=a){var
 d=[0,c[1+a],b],a=a-1|0,b=d;continue}return b}}function
-O(a){if(a){var
+N(a){if(a){var
 d=0,c=a,g=a[2],h=a[1];for(;;){if(c){var
 d=d+1|0,c=c[2];continue}var
 f=n(d,h),e=1,b=g;for(;;){if(b){var
 i=b[2];f[1+e]=b[1];var
 e=e+1|0,b=i;continue}return f}}}return[0]}function
-aR(g,e,c){var
+aP(g,e,c){var
 b=[0,e],d=c.length-1-1|0,h=0;if(!(d<0)){var
 a=h;for(;;){b[1]=f(g,b[1],c[1+a]);var
 i=a+1|0;if(d!==a){var
 a=i;continue}break}}return b[1]}function
-da(d,c){var
+df(d,c){var
 a=0,e=c.length-1;for(;;){if(a===e)return 0;if(b(d,c[1+a]))return 1;var
 a=a+1|0;continue}}function
-dG(d,c){var
+dg(d,c){var
 a=0,e=c.length-1;for(;;){if(a===e)return 1;if(b(d,c[1+a])){var
 a=a+1|0;continue}return 0}}function
-mg(e,c,b){var
-d=c.length-1;if(d!==b.length-1)return af(sX);var
+mp(e,c,b){var
+d=c.length-1;if(d!==b.length-1)return ae(td);var
 a=0;for(;;){if(a===d)return 1;if(f(e,c[1+a],b[1+a])){var
 a=a+1|0;continue}return 0}}function
-cs(a){return a-a==0.?1:0}function
-mh(a){return rX(a,dE)}function
-dH(b,a){if(!(b<a)){var
-c=0;if(ib(a)||!ib(b))c=1;if(c)return b!=b?b:a}return a!=a?a:b}function
-aa(b,a){if(!(b<a)){var
-c=0;if(ib(a)||!ib(b))c=1;if(c)return a!=a?a:b}return b!=b?b:a}function
-mi(d){function
+cA(a){return a-a==0.?1:0}function
+mq(a){return sd(a,dJ)}function
+dM(b,a){if(!(b<a)){var
+c=0;if(im(a)||!im(b))c=1;if(c)return b!=b?b:a}return a!=a?a:b}function
+ab(b,a){if(!(b<a)){var
+c=0;if(im(a)||!im(b))c=1;if(c)return a!=a?a:b}return b!=b?b:a}function
+mr(d){function
 p(a){return a?a[4]:0}function
 e(b,e,a){var
 c=b?b[4]:0,d=a?a[4]:0,f=d<=c?c+1|0:d+1|0;return[0,b,e,a,f]}function
 g(b,f,a){var
 g=b?b[4]:0,h=a?a[4]:0;if((h+2|0)<g){if(b){var
 c=b[3],k=b[2],i=b[1],m=p(c);if(m<=p(i))return e(i,k,e(c,f,a));if(c){var
-n=c[2],o=c[1],q=e(c[3],f,a);return e(e(i,k,o),n,q)}return af(sY)}return af(sZ)}if((g+2|0)<h){if(a){var
+n=c[2],o=c[1],q=e(c[3],f,a);return e(e(i,k,o),n,q)}return ae(te)}return ae(tf)}if((g+2|0)<h){if(a){var
 j=a[3],l=a[2],d=a[1],r=p(d);if(r<=p(j))return e(e(b,f,d),l,j);if(d){var
-s=d[2],t=d[1],u=e(d[3],l,j);return e(e(b,f,t),s,u)}return af(s0)}return af(s1)}var
+s=d[2],t=d[1],u=e(d[3],l,j);return e(e(b,f,t),s,u)}return ae(tg)}return ae(th)}var
 v=h<=g?g+1|0:h+1|0;return[0,b,f,a,v]}function
 a(c,b){if(b){var
 e=b[3],h=b[2],i=b[1],j=f(d[1],c,h);if(0===j)return b;if(0<=j){var
 k=a(c,e);return e===k?b:g(i,h,k)}var
 l=a(c,i);return i===l?b:g(l,h,e)}return[0,0,c,0,1]}function
 h(a){return[0,0,a,0,1]}function
-D(b,a){if(a){var
-c=a[3],d=a[2];return g(D(b,a[1]),d,c)}return h(b)}function
+C(b,a){if(a){var
+c=a[3],d=a[2];return g(C(b,a[1]),d,c)}return h(b)}function
 E(b,a){if(a){var
 c=a[2],d=a[1];return g(d,c,E(b,a[3]))}return h(b)}function
 c(b,d,a){if(b){if(a){var
-f=a[4],h=b[4],i=a[3],j=a[2],k=a[1],l=b[3],m=b[2],n=b[1];return(f+2|0)<h?g(n,m,c(l,d,a)):(h+2|0)<f?g(c(b,d,k),j,i):e(b,d,a)}return E(d,b)}return D(d,a)}function
+f=a[4],h=b[4],i=a[3],j=a[2],k=a[1],l=b[3],m=b[2],n=b[1];return(f+2|0)<h?g(n,m,c(l,d,a)):(h+2|0)<f?g(c(b,d,k),j,i):e(b,d,a)}return E(d,b)}return C(d,a)}function
 j(c){var
 a=c;for(;;){if(a){var
 b=a[1];if(b){var
-a=b;continue}return a[2]}throw T}}function
+a=b;continue}return a[2]}throw U}}function
 F(c){var
 a=c;for(;;){if(a){var
 b=a[1];if(b){var
 a=b;continue}return[0,a[2]]}return 0}}function
 G(b){var
 a=b;for(;;){if(a){if(a[3]){var
-a=a[3];continue}return a[2]}throw T}}function
+a=a[3];continue}return a[2]}throw U}}function
 R(b){var
 a=b;for(;;){if(a){if(a[3]){var
 a=a[3];continue}return[0,a[2]]}return 0}}function
 q(a){if(a){var
 b=a[1];if(b){var
-c=a[3],d=a[2];return g(q(b),d,c)}return a[3]}return af(s2)}function
+c=a[3],d=a[2];return g(q(b),d,c)}return a[3]}return ae(ti)}function
 m(b,a){if(b){if(a){var
 d=q(a);return c(b,j(a),d)}return b}return a}function
 i(b,a){if(a){var
 e=a[3],g=a[2],h=a[1],l=f(d[1],b,g);if(0===l)return[0,h,1,e];if(0<=l){var
 j=i(b,e),m=j[3],n=j[2];return[0,c(h,g,j[1]),n,m]}var
-k=i(b,h),o=k[2],p=k[1];return[0,p,o,c(k[3],g,e)]}return s3}var
+k=i(b,h),o=k[2],p=k[1];return[0,p,o,c(k[3],g,e)]}return tj}var
 s=0;function
 S(a){return a?0:1}function
-U(g,e){var
+T(g,e){var
 a=e;for(;;){if(a){var
 h=a[3],i=a[1],b=f(d[1],g,a[2]),c=0===b?1:0;if(c)return c;var
 j=0<=b?h:i,a=j;continue}return 0}}function
@@ -1584,7 +1590,7 @@ g=a[3],h=a[2],i=a[1],e=v(d,i),j=b(d,h),f=v(d,g);if(j){if(i===e&&g===f)return a;r
 w(d,a){if(a){var
 e=a[2],l=a[3],f=w(d,a[1]),g=f[2],h=f[1],n=b(d,e),i=w(d,l),j=i[2],k=i[1];if(n){var
 o=m(g,j);return[0,c(h,e,k),o]}var
-p=c(g,e,j);return[0,m(h,k),p]}return s4}function
+p=c(g,e,j);return[0,m(h,k),p]}return tk}function
 x(a){if(a){var
 b=a[1],c=x(a[3]);return(x(b)+1|0)+c|0}return 0}function
 N(d,c){var
@@ -1594,7 +1600,7 @@ W(a){return N(0,a)}function
 X(g,e){var
 a=e;for(;;){if(a){var
 b=a[2],h=a[3],i=a[1],c=f(d[1],g,b);if(0===c)return b;var
-j=0<=c?h:i,a=j;continue}throw T}}function
+j=0<=c?h:i,a=j;continue}throw U}}function
 Y(f,j){var
 c=j;for(;;){if(c){var
 g=c[2],k=c[3],l=c[1];if(b(f,g)){var
@@ -1602,7 +1608,7 @@ d=g,a=l;for(;;){if(a){var
 e=a[2],h=a[3],i=a[1];if(b(f,e)){var
 d=e,a=i;continue}var
 a=h;continue}return d}}var
-c=k;continue}throw T}}function
+c=k;continue}throw U}}function
 Z(f,j){var
 c=j;for(;;){if(c){var
 g=c[2],k=c[3],l=c[1];if(b(f,g)){var
@@ -1618,7 +1624,7 @@ d=g,a=k;for(;;){if(a){var
 e=a[2],h=a[3],i=a[1];if(b(f,e)){var
 d=e,a=h;continue}var
 a=i;continue}return d}}var
-c=l;continue}throw T}}function
+c=l;continue}throw U}}function
 $(f,j){var
 c=j;for(;;){if(c){var
 g=c[2],k=c[3],l=c[1];if(b(f,g)){var
@@ -1647,7 +1653,7 @@ i=c[2],b=c[1];if(i){var
 j=i[2],f=i[1];if(j){var
 k=j[2],l=j[1];if(k){var
 m=k[2],n=k[1];if(m){if(m[2]){var
-o=bn(d[1],c),g=function(b,a){if(!(3<b>>>0))switch(b){case
+o=bh(d[1],c),g=function(b,a){if(!(3<b>>>0))switch(b){case
 0:return[0,0,a];case
 1:if(a)return[0,[0,0,a[1],0,1],a[2]];break;case
 2:if(a){var
@@ -1655,13 +1661,13 @@ d=a[2];if(d)return[0,[0,[0,0,a[1],0,1],d[1],0,2],d[2]]}break;default:if(a){var
 f=a[2];if(f){var
 h=f[2];if(h)return[0,[0,[0,0,a[1],0,1],f[1],[0,0,h[1],0,1],2],h[2]]}}}var
 i=b/2|0,j=g(i,a),c=j[2],l=j[1];if(c){var
-m=c[1],k=g((b-i|0)-1|0,c[2]),n=k[2];return[0,e(l,m,k[1]),n]}throw[0,ad,s5]};return g(C(o),o)[1]}var
+m=c[1],k=g((b-i|0)-1|0,c[2]),n=k[2];return[0,e(l,m,k[1]),n]}throw[0,af,tl]};return g(D(o),o)[1]}var
 p=m[1];return a(p,a(n,a(l,a(f,h(b)))))}return a(n,a(l,a(f,h(b))))}return a(l,a(f,h(b)))}return a(f,h(b))}return h(b)}return s}function
-O(c,b){return io(function(c,b){return a(b,c)},b,c)}function
+O(c,b){return iy(function(c,b){return a(b,c)},b,c)}function
 ac(a){return O(a,s)}function
 B(a,d){if(a){var
 b=a[1],c=l(a[2],a[3]);return[0,b,function(a){return B(c,a)}]}return 0}function
-ae(a){var
+ad(a){var
 b=l(a,0);return function(a){return B(b,a)}}function
 P(d,c){var
 a=d,b=c;for(;;){if(a){var
@@ -1669,15 +1675,15 @@ e=[0,a[2],a[1],b],a=a[3],b=e;continue}return b}}function
 Q(a,d){if(a){var
 b=a[1],c=P(a[2],a[3]);return[0,b,function(a){return Q(c,a)}]}return 0}function
 ag(a){var
-b=P(a,0);return function(a){return Q(b,a)}}return[0,s,S,U,a,h,t,k,n,H,o,I,V,r,J,z,K,L,M,v,A,w,x,W,j,F,G,R,j,F,i,X,aa,Y,Z,_,$,ab,function(j,i){var
+b=P(a,0);return function(a){return Q(b,a)}}return[0,s,S,T,a,h,t,k,n,H,o,I,V,r,J,z,K,L,M,v,A,w,x,W,j,F,G,R,j,F,i,X,aa,Y,Z,_,$,ab,function(j,i){var
 a=i,b=0;for(;;){if(a){var
 c=a[3],e=a[2],k=a[1],g=f(d[1],e,j);if(0!==g){if(0<=g){var
 a=k,b=[0,e,c,b];continue}var
 a=c;continue}var
 h=[0,e,c,b]}else
 var
-h=b;return function(a){return B(h,a)}}},ae,ag,O,ac]}function
-mj(g){function
+h=b;return function(a){return B(h,a)}}},ad,ag,O,ac]}function
+ms(g){function
 h(a){return a?a[5]:0}function
 d(b,f,e,a){var
 c=h(b),d=h(a),g=d<=c?c+1|0:d+1|0;return[0,b,f,e,a,g]}function
@@ -1685,9 +1691,9 @@ p(b,a){return[0,0,b,a,0,1]}function
 a(b,g,f,a){var
 i=b?b[5]:0,j=a?a[5]:0;if((j+2|0)<i){if(b){var
 c=b[4],m=b[3],n=b[2],k=b[1],q=h(c);if(q<=h(k))return d(k,n,m,d(c,g,f,a));if(c){var
-r=c[3],s=c[2],t=c[1],u=d(c[4],g,f,a);return d(d(k,n,m,t),s,r,u)}return af(s6)}return af(s7)}if((i+2|0)<j){if(a){var
+r=c[3],s=c[2],t=c[1],u=d(c[4],g,f,a);return d(d(k,n,m,t),s,r,u)}return ae(tm)}return ae(tn)}if((i+2|0)<j){if(a){var
 l=a[4],o=a[3],p=a[2],e=a[1],v=h(e);if(v<=h(l))return d(d(b,g,f,e),p,o,l);if(e){var
-w=e[3],x=e[2],y=e[1],z=d(e[4],p,o,l);return d(d(b,g,f,y),x,w,z)}return af(s8)}return af(s9)}var
+w=e[3],x=e[2],y=e[1],z=d(e[4],p,o,l);return d(d(b,g,f,y),x,w,z)}return ae(to)}return ae(tp)}var
 A=j<=i?i+1|0:j+1|0;return[0,b,g,f,a,A]}var
 A=0;function
 N(a){return a?0:1}function
@@ -1698,7 +1704,7 @@ n=m(d,c,h);return h===n?b:a(n,j,i,e)}return[0,0,d,c,0,1]}function
 O(d,c){var
 a=c;for(;;){if(a){var
 e=a[4],h=a[3],i=a[1],b=f(g[1],d,a[2]);if(0===b)return h;var
-j=0<=b?e:i,a=j;continue}throw T}}function
+j=0<=b?e:i,a=j;continue}throw U}}function
 P(g,l){var
 c=l;for(;;){if(c){var
 h=c[2],m=c[4],n=c[3],o=c[1];if(b(g,h)){var
@@ -1706,8 +1712,8 @@ e=h,d=n,a=o;for(;;){if(a){var
 f=a[2],i=a[4],j=a[3],k=a[1];if(b(g,f)){var
 e=f,d=j,a=k;continue}var
 a=i;continue}return[0,e,d]}}var
-c=m;continue}throw T}}function
-Q(g,l){var
+c=m;continue}throw U}}function
+R(g,l){var
 c=l;for(;;){if(c){var
 h=c[2],m=c[4],n=c[3],o=c[1];if(b(g,h)){var
 e=h,d=n,a=o;for(;;){if(a){var
@@ -1715,15 +1721,15 @@ f=a[2],i=a[4],j=a[3],k=a[1];if(b(g,f)){var
 e=f,d=j,a=k;continue}var
 a=i;continue}return[0,[0,e,d]]}}var
 c=m;continue}return 0}}function
-R(g,l){var
+S(g,l){var
 c=l;for(;;){if(c){var
 h=c[2],m=c[4],n=c[3],o=c[1];if(b(g,h)){var
 e=h,d=n,a=m;for(;;){if(a){var
 f=a[2],i=a[4],j=a[3],k=a[1];if(b(g,f)){var
 e=f,d=j,a=i;continue}var
 a=k;continue}return[0,e,d]}}var
-c=o;continue}throw T}}function
-U(g,l){var
+c=o;continue}throw U}}function
+T(g,l){var
 c=l;for(;;){if(c){var
 h=c[2],m=c[4],n=c[3],o=c[1];if(b(g,h)){var
 e=h,d=n,a=m;for(;;){if(a){var
@@ -1742,20 +1748,20 @@ j=0<=b?h:i,a=j;continue}return 0}}function
 n(c){var
 a=c;for(;;){if(a){var
 b=a[1];if(b){var
-a=b;continue}return[0,a[2],a[3]]}throw T}}function
+a=b;continue}return[0,a[2],a[3]]}throw U}}function
 B(c){var
 a=c;for(;;){if(a){var
 b=a[1];if(b){var
 a=b;continue}return[0,[0,a[2],a[3]]]}return 0}}function
 X(b){var
 a=b;for(;;){if(a){if(a[4]){var
-a=a[4];continue}return[0,a[2],a[3]]}throw T}}function
+a=a[4];continue}return[0,a[2],a[3]]}throw U}}function
 Y(b){var
 a=b;for(;;){if(a){if(a[4]){var
 a=a[4];continue}return[0,[0,a[2],a[3]]]}return 0}}function
 q(b){if(b){var
 c=b[1];if(c){var
-d=b[4],e=b[3],f=b[2];return a(q(c),f,e,d)}return b[4]}return af(s_)}function
+d=b[4],e=b[3],f=b[2];return a(q(c),f,e,d)}return b[4]}return ae(tq)}function
 C(c,b){if(c){if(b){var
 d=n(b),e=d[2],f=d[1];return a(c,f,e,q(b))}return c}return b}function
 r(e,b){if(b){var
@@ -1779,7 +1785,7 @@ u(b,a){if(a){var
 c=a[2],d=a[5],e=a[4],g=a[3],h=u(b,a[1]),i=f(b,c,g);return[0,h,c,i,u(b,e),d]}return 0}function
 E(c,e,d){var
 a=e,b=d;for(;;){if(a){var
-f=a[4],g=a[3],h=a[2],i=S(c,h,g,E(c,a[1],b)),a=f,b=i;continue}return b}}function
+f=a[4],g=a[3],h=a[2],i=Q(c,h,g,E(c,a[1],b)),a=f,b=i;continue}return b}}function
 F(b,g){var
 a=g;for(;;){if(a){var
 h=a[4],i=a[1],c=f(b,a[2],a[3]);if(c){var
@@ -1807,16 +1813,16 @@ o(d,e,b,a){return b?c(d,e,b[1],a):j(d,a)}function
 i(b,a){if(a){var
 d=a[4],e=a[3],h=a[2],j=a[1],m=f(g[1],b,h);if(0===m)return[0,j,[0,e],d];if(0<=m){var
 k=i(b,d),n=k[3],o=k[2];return[0,c(j,h,e,k[1]),o,n]}var
-l=i(b,j),p=l[2],q=l[1];return[0,q,p,c(l[3],h,e,d)]}return s$}function
+l=i(b,j),p=l[2],q=l[1];return[0,q,p,c(l[3],h,e,d)]}return tr}function
 k(c,b,a){if(b){var
 d=b[2],j=b[5],l=b[4],m=b[3],n=b[1];if(h(a)<=j){var
-e=i(d,a),p=e[2],q=e[1],r=k(c,l,e[3]),s=S(c,d,[0,m],p);return o(k(c,n,q),d,s,r)}}else
+e=i(d,a),p=e[2],q=e[1],r=k(c,l,e[3]),s=Q(c,d,[0,m],p);return o(k(c,n,q),d,s,r)}}else
 if(!a)return 0;if(a){var
-f=a[2],t=a[4],u=a[3],v=a[1],g=i(f,b),w=g[2],x=g[1],y=k(c,g[3],t),z=S(c,f,w,[0,u]);return o(k(c,x,v),f,z,y)}throw[0,ad,ta]}function
+f=a[2],t=a[4],u=a[3],v=a[1],g=i(f,b),w=g[2],x=g[1],y=k(c,g[3],t),z=Q(c,f,w,[0,u]);return o(k(c,x,v),f,z,y)}throw[0,af,ts]}function
 l(d,b,a){if(b){if(a){var
 j=a[3],e=a[2],k=b[3],f=b[2],u=a[4],v=a[1],w=b[4],x=b[1];if(a[5]<=b[5]){var
-g=i(f,a),m=g[2],y=g[3],n=l(d,x,g[1]),p=l(d,w,y);return m?o(n,f,S(d,f,k,m[1]),p):c(n,f,k,p)}var
-h=i(e,b),q=h[2],z=h[3],r=l(d,h[1],v),s=l(d,z,u);return q?o(r,e,S(d,e,q[1],j),s):c(r,e,j,s)}var
+g=i(f,a),m=g[2],y=g[3],n=l(d,x,g[1]),p=l(d,w,y);return m?o(n,f,Q(d,f,k,m[1]),p):c(n,f,k,p)}var
+h=i(e,b),q=h[2],z=h[3],r=l(d,h[1],v),s=l(d,z,u);return q?o(r,e,Q(d,e,q[1],j),s):c(r,e,j,s)}var
 t=b}else
 var
 t=a;return t}function
@@ -1827,7 +1833,7 @@ d=a[2],i=a[4],k=a[3],e=w(b,a[1]),g=f(b,d,k),h=w(b,i);return g?c(e,d,g[1],h):j(e,
 x(b,a){if(a){var
 d=a[3],e=a[2],n=a[4],g=x(b,a[1]),h=g[2],i=g[1],o=f(b,e,d),k=x(b,n),l=k[2],m=k[1];if(o){var
 p=j(h,l);return[0,c(i,e,d,m),p]}var
-q=c(h,e,d,l);return[0,j(i,m),q]}return tb}function
+q=c(h,e,d,l);return[0,j(i,m),q]}return tt}function
 e(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=[0,a[2],a[3],a[4],b],a=a[1],b=e;continue}return b}}function
@@ -1850,7 +1856,7 @@ J(d,c){var
 b=d,a=c;for(;;){if(a){var
 e=a[3],f=a[2],g=a[1],b=[0,[0,f,e],J(b,a[4])],a=g;continue}return b}}function
 $(a){return J(0,a)}function
-K(b,a){return io(function(b,a){return m(a[1],a[2],b)},a,b)}function
+K(b,a){return iy(function(b,a){return m(a[1],a[2],b)},a,b)}function
 aa(a){return K(a,A)}function
 z(a,f){if(a){var
 b=a[2],c=a[1],d=e(a[3],a[4]);return[0,[0,c,b],function(a){return z(d,a)}]}return 0}function
@@ -1862,7 +1868,7 @@ e=[0,a[2],a[3],a[1],b],a=a[4],b=e;continue}return b}}function
 M(a,e){if(a){var
 b=a[2],c=a[1],d=L(a[3],a[4]);return[0,[0,c,b],function(a){return M(d,a)}]}return 0}function
 ac(a){var
-b=L(a,0);return function(a){return M(b,a)}}return[0,A,N,W,m,s,p,r,k,l,Z,_,D,E,F,G,v,w,x,y,$,n,B,X,Y,n,B,i,O,V,P,Q,R,U,t,u,ab,ac,function(k,j){var
+b=L(a,0);return function(a){return M(b,a)}}return[0,A,N,W,m,s,p,r,k,l,Z,_,D,E,F,G,v,w,x,y,$,n,B,X,Y,n,B,i,O,V,P,R,S,T,t,u,ab,ac,function(k,j){var
 a=j,b=0;for(;;){if(a){var
 c=a[4],e=a[3],d=a[2],l=a[1],h=f(g[1],d,k);if(0!==h){if(0<=h){var
 a=l,b=[0,d,e,c,b];continue}var
@@ -1870,169 +1876,163 @@ a=c;continue}var
 i=[0,d,e,c,b]}else
 var
 i=b;return function(a){return z(i,a)}}},K,aa]}var
-mk=[ax,tc,b8(0)];function
-dI(a){return[0,0,0]}function
-ej(a){a[1]=0;a[2]=0;return 0}function
-ct(b,a){a[1]=[0,b,a[1]];a[2]=a[2]+1|0;return 0}function
-ml(a){var
+mt=[az,tu,ce(0)];function
+dN(a){return[0,0,0]}function
+em(a){a[1]=0;a[2]=0;return 0}function
+cB(b,a){a[1]=[0,b,a[1]];a[2]=a[2]+1|0;return 0}function
+mu(a){var
 b=a[1];if(b){var
-c=b[1];a[1]=b[2];a[2]=a[2]-1|0;return c}throw mk}function
-ek(a){var
+c=b[1];a[1]=b[2];a[2]=a[2]-1|0;return c}throw mt}function
+en(a){var
 b=a[1];if(b){var
 c=b[1];a[1]=b[2];a[2]=a[2]-1|0;return[0,c]}return 0}function
-el(b){var
+eo(b){var
 a=b[1];return a?[0,a[1]]:0}function
-mm(a){return 0===a[1]?1:0}var
-te=[ax,td,b8(0)];function
-iv(a){a[1]=0;a[2]=0;a[3]=0;return 0}function
-mn(d,a){var
+mv(a){return 0===a[1]?1:0}var
+tw=[az,tv,ce(0)];function
+iD(a){a[1]=0;a[2]=0;a[3]=0;return 0}function
+mw(d,a){var
 b=[0,d,0],c=a[3];return c?(a[1]=a[1]+1|0,c[2]=b,a[3]=b,0):(a[1]=1,a[2]=b,a[3]=b,0)}var
-tg=[ax,tf,b8(0)];function
-th(a){throw tg}function
-I(a){var
-d=a[1];a[1]=th;try{var
-c=b(d,0);Kz(a,c);return c}catch(b){b=aX(b);a[1]=function(a){throw b};throw b}}function
-iw(a){var
-b=G(a);if(b!==E&&b!==m&&b!==qY)return a;return Ko(a)}function
-gr(a){var
-b=1<=a?a:1,c=fa<b?fa:b,d=aK(c);return[0,d,0,c,d]}function
-ix(a){return ma(a[1],0,a[2])}function
-iy(a,c){var
-d=a[2],b=[0,a[3]];for(;;){if(b[1]<(d+c|0)){b[1]=2*b[1]|0;continue}if(fa<b[1])if((d+c|0)<=fa)b[1]=fa;else
-ee(tk);var
-e=aK(b[1]);mb(a[1],0,e,0,a[2]);a[1]=e;a[3]=b[1];if((a[2]+c|0)<=a[3]){if((d+c|0)<=a[3])return 0;throw[0,ad,ti]}throw[0,ad,tj]}}function
-iz(a,d,c,b){var
-e=c<0?1:0;if(e)var
-f=e;else
-var
-h=b<0?1:0,f=h||((F(d)-b|0)<c?1:0);if(f)af(tl);var
-g=a[2]+b|0;if(a[3]<g)iy(a,b);cl(d,c,a[1],a[2],b);a[2]=g;return 0}function
-em(a,c){var
-b=F(c),d=a[2]+b|0;if(a[3]<d)iy(a,b);cl(c,0,a[1],a[2],b);a[2]=d;return 0}function
-iA(a){return 5===a[2]?12:-6}function
-mo(a){return[0,0,aK(a)]}function
-mp(a,g){var
-b=bN(a[2]),c=a[1]+g|0,d=b<c?1:0;if(d){var
-e=aK(fb(b*2|0,c));mb(a[2],0,e,0,b);a[2]=e;var
+ty=[az,tx,ce(0)];function
+tz(a){throw ty}function
+C(a){var
+d=a[1];a[1]=tz;try{var
+c=b(d,0);K6(a,c);return c}catch(b){b=a1(b);a[1]=function(a){throw b};throw b}}function
+iE(a){var
+b=v(a);if(b!==u&&b!==l&&b!==re)return a;return KV(a)}function
+iF(a){var
+b=1<=a?a:1,c=ff<b?ff:b,d=aJ(c);return[0,d,0,c,d]}function
+mx(a){return mj(a[1],0,a[2])}function
+iG(a,c){var
+d=a[2],b=[0,a[3]];for(;;){if(b[1]<(d+c|0)){b[1]=2*b[1]|0;continue}if(ff<b[1])if((d+c|0)<=ff)b[1]=ff;else
+eh(tC);var
+e=aJ(b[1]);mk(a[1],0,e,0,a[2]);a[1]=e;a[3]=b[1];if((a[2]+c|0)<=a[3]){if((d+c|0)<=a[3])return 0;throw[0,af,tA]}throw[0,af,tB]}}function
+ep(a,c){var
+b=I(c),d=a[2]+b|0;if(a[3]<d)iG(a,b);cs(c,0,a[1],a[2],b);a[2]=d;return 0}function
+iH(a){return 5===a[2]?12:-6}function
+my(a){return[0,0,aJ(a)]}function
+mz(a,g){var
+b=bS(a[2]),c=a[1]+g|0,d=b<c?1:0;if(d){var
+e=aJ(fg(b*2|0,c));mk(a[2],0,e,0,b);a[2]=e;var
 f=0}else
 var
 f=d;return f}function
-en(a,b){mp(a,1);dC(a[2],a[1],b);a[1]=a[1]+1|0;return 0}function
-a7(a,c){var
-b=F(c);mp(a,b);cO(c,0,a[2],a[1],b);a[1]=a[1]+b|0;return 0}function
-mq(a){return ma(a[2],0,a[1])}function
-mr(a){if(typeof
+eq(a,b){mz(a,1);dH(a[2],a[1],b);a[1]=a[1]+1|0;return 0}function
+ba(a,c){var
+b=I(c);mz(a,b);cS(c,0,a[2],a[1],b);a[1]=a[1]+b|0;return 0}function
+mA(a){return mj(a[2],0,a[1])}function
+mB(a){if(typeof
 a==="number")switch(a){case
-0:return tm;case
-1:return tn;case
-2:return to;case
-3:return tp;case
-4:return tq;case
-5:return tr;default:return ts}else
+0:return tE;case
+1:return tF;case
+2:return tG;case
+3:return tH;case
+4:return tI;case
+5:return tJ;default:return tK}else
 switch(a[0]){case
 0:return a[1];case
-1:return a[1];default:return t(tt,ir(1,a[1]))}}function
-iB(b,c){var
+1:return a[1];default:return w(tL,iA(1,a[1]))}}function
+iI(b,c){var
 a=c;for(;;)if(typeof
 a==="number")return 0;else
 switch(a[0]){case
 0:var
-d=a[1];a7(b,tu);var
+d=a[1];ba(b,tM);var
 a=d;continue;case
 1:var
-e=a[1];a7(b,tv);var
+e=a[1];ba(b,tN);var
 a=e;continue;case
 2:var
-f=a[1];a7(b,tw);var
+f=a[1];ba(b,tO);var
 a=f;continue;case
 3:var
-g=a[1];a7(b,tx);var
+g=a[1];ba(b,tP);var
 a=g;continue;case
 4:var
-h=a[1];a7(b,ty);var
+h=a[1];ba(b,tQ);var
 a=h;continue;case
 5:var
-i=a[1];a7(b,tz);var
+i=a[1];ba(b,tR);var
 a=i;continue;case
 6:var
-j=a[1];a7(b,tA);var
+j=a[1];ba(b,tS);var
 a=j;continue;case
 7:var
-k=a[1];a7(b,tB);var
+k=a[1];ba(b,tT);var
 a=k;continue;case
 8:var
-l=a[2],m=a[1];a7(b,tC);iB(b,m);a7(b,tD);var
+l=a[2],m=a[1];ba(b,tU);iI(b,m);ba(b,tV);var
 a=l;continue;case
 9:var
-n=a[3],o=a[1];a7(b,tE);iB(b,o);a7(b,tF);var
+n=a[3],o=a[1];ba(b,tW);iI(b,o);ba(b,tX);var
 a=n;continue;case
 10:var
-p=a[1];a7(b,tG);var
+p=a[1];ba(b,tY);var
 a=p;continue;case
 11:var
-q=a[1];a7(b,tH);var
+q=a[1];ba(b,tZ);var
 a=q;continue;case
 12:var
-r=a[1];a7(b,tI);var
+r=a[1];ba(b,t0);var
 a=r;continue;case
 13:var
-s=a[1];a7(b,tJ);var
+s=a[1];ba(b,t1);var
 a=s;continue;default:var
-t=a[1];a7(b,tK);var
+t=a[1];ba(b,t2);var
 a=t;continue}}function
-aS(a){if(typeof
+aT(a){if(typeof
 a==="number")return 0;else
 switch(a[0]){case
-0:return[0,aS(a[1])];case
-1:return[1,aS(a[1])];case
-2:return[2,aS(a[1])];case
-3:return[3,aS(a[1])];case
-4:return[4,aS(a[1])];case
-5:return[5,aS(a[1])];case
-6:return[6,aS(a[1])];case
-7:return[7,aS(a[1])];case
+0:return[0,aT(a[1])];case
+1:return[1,aT(a[1])];case
+2:return[2,aT(a[1])];case
+3:return[3,aT(a[1])];case
+4:return[4,aT(a[1])];case
+5:return[5,aT(a[1])];case
+6:return[6,aT(a[1])];case
+7:return[7,aT(a[1])];case
 8:var
-b=a[1];return[8,b,aS(a[2])];case
+b=a[1];return[8,b,aT(a[2])];case
 9:var
-c=a[2],d=a[1];return[9,c,d,aS(a[3])];case
-10:return[10,aS(a[1])];case
-11:return[11,aS(a[1])];case
-12:return[12,aS(a[1])];case
-13:return[13,aS(a[1])];default:return[14,aS(a[1])]}}function
-a8(a){if(typeof
+c=a[2],d=a[1];return[9,c,d,aT(a[3])];case
+10:return[10,aT(a[1])];case
+11:return[11,aT(a[1])];case
+12:return[12,aT(a[1])];case
+13:return[13,aT(a[1])];default:return[14,aT(a[1])]}}function
+bb(a){if(typeof
 a==="number"){var
 s=function(a){return 0},t=function(a){return 0},u=function(a){return 0};return[0,function(a){return 0},u,t,s]}else
 switch(a[0]){case
 0:var
-c=a8(a[1]),v=c[4],w=c[3],x=c[2],y=c[1],z=function(a){b(x,0);return 0};return[0,function(a){b(y,0);return 0},z,w,v];case
+c=bb(a[1]),v=c[4],w=c[3],x=c[2],y=c[1],z=function(a){b(x,0);return 0};return[0,function(a){b(y,0);return 0},z,w,v];case
 1:var
-d=a8(a[1]),A=d[4],B=d[3],C=d[2],D=d[1],E=function(a){b(C,0);return 0};return[0,function(a){b(D,0);return 0},E,B,A];case
+d=bb(a[1]),A=d[4],B=d[3],C=d[2],D=d[1],E=function(a){b(C,0);return 0};return[0,function(a){b(D,0);return 0},E,B,A];case
 2:var
-e=a8(a[1]),F=e[4],G=e[3],H=e[2],I=e[1],J=function(a){b(H,0);return 0};return[0,function(a){b(I,0);return 0},J,G,F];case
+e=bb(a[1]),F=e[4],G=e[3],H=e[2],I=e[1],J=function(a){b(H,0);return 0};return[0,function(a){b(I,0);return 0},J,G,F];case
 3:var
-f=a8(a[1]),K=f[4],L=f[3],M=f[2],N=f[1],O=function(a){b(M,0);return 0};return[0,function(a){b(N,0);return 0},O,L,K];case
+f=bb(a[1]),K=f[4],L=f[3],M=f[2],N=f[1],O=function(a){b(M,0);return 0};return[0,function(a){b(N,0);return 0},O,L,K];case
 4:var
-g=a8(a[1]),P=g[4],Q=g[3],R=g[2],S=g[1],T=function(a){b(R,0);return 0};return[0,function(a){b(S,0);return 0},T,Q,P];case
+g=bb(a[1]),P=g[4],Q=g[3],R=g[2],S=g[1],T=function(a){b(R,0);return 0};return[0,function(a){b(S,0);return 0},T,Q,P];case
 5:var
-h=a8(a[1]),U=h[4],V=h[3],W=h[2],X=h[1],Y=function(a){b(W,0);return 0};return[0,function(a){b(X,0);return 0},Y,V,U];case
+h=bb(a[1]),U=h[4],V=h[3],W=h[2],X=h[1],Y=function(a){b(W,0);return 0};return[0,function(a){b(X,0);return 0},Y,V,U];case
 6:var
-i=a8(a[1]),Z=i[4],_=i[3],$=i[2],aa=i[1],ab=function(a){b($,0);return 0};return[0,function(a){b(aa,0);return 0},ab,_,Z];case
+i=bb(a[1]),Z=i[4],_=i[3],$=i[2],aa=i[1],ab=function(a){b($,0);return 0};return[0,function(a){b(aa,0);return 0},ab,_,Z];case
 7:var
-j=a8(a[1]),ac=j[4],ad=j[3],ae=j[2],af=j[1],ag=function(a){b(ae,0);return 0};return[0,function(a){b(af,0);return 0},ag,ad,ac];case
+j=bb(a[1]),ac=j[4],ad=j[3],ae=j[2],af=j[1],ag=function(a){b(ae,0);return 0};return[0,function(a){b(af,0);return 0},ag,ad,ac];case
 8:var
-k=a8(a[2]),ah=k[4],ai=k[3],aj=k[2],ak=k[1],al=function(a){b(aj,0);return 0};return[0,function(a){b(ak,0);return 0},al,ai,ah];case
+k=bb(a[2]),ah=k[4],ai=k[3],aj=k[2],ak=k[1],al=function(a){b(aj,0);return 0};return[0,function(a){b(ak,0);return 0},al,ai,ah];case
 9:var
-am=a[2],an=a[1],l=a8(a[3]),ao=l[4],ap=l[3],aq=l[2],ar=l[1],m=a8(aU(aS(an),am)),as=m[4],at=m[3],au=m[2],av=m[1],aw=function(a){b(as,0);b(ao,0);return 0},ax=function(a){b(ap,0);b(at,0);return 0},ay=function(a){b(au,0);b(aq,0);return 0};return[0,function(a){b(ar,0);b(av,0);return 0},ay,ax,aw];case
+am=a[2],an=a[1],l=bb(a[3]),ao=l[4],ap=l[3],aq=l[2],ar=l[1],m=bb(aV(aT(an),am)),as=m[4],at=m[3],au=m[2],av=m[1],aw=function(a){b(as,0);b(ao,0);return 0},ax=function(a){b(ap,0);b(at,0);return 0},ay=function(a){b(au,0);b(aq,0);return 0};return[0,function(a){b(ar,0);b(av,0);return 0},ay,ax,aw];case
 10:var
-n=a8(a[1]),az=n[4],aA=n[3],aB=n[2],aC=n[1],aD=function(a){b(aB,0);return 0};return[0,function(a){b(aC,0);return 0},aD,aA,az];case
+n=bb(a[1]),az=n[4],aA=n[3],aB=n[2],aC=n[1],aD=function(a){b(aB,0);return 0};return[0,function(a){b(aC,0);return 0},aD,aA,az];case
 11:var
-o=a8(a[1]),aE=o[4],aF=o[3],aG=o[2],aH=o[1],aI=function(a){b(aG,0);return 0};return[0,function(a){b(aH,0);return 0},aI,aF,aE];case
+o=bb(a[1]),aE=o[4],aF=o[3],aG=o[2],aH=o[1],aI=function(a){b(aG,0);return 0};return[0,function(a){b(aH,0);return 0},aI,aF,aE];case
 12:var
-p=a8(a[1]),aJ=p[4],aK=p[3],aL=p[2],aM=p[1],aN=function(a){b(aL,0);return 0};return[0,function(a){b(aM,0);return 0},aN,aK,aJ];case
+p=bb(a[1]),aJ=p[4],aK=p[3],aL=p[2],aM=p[1],aN=function(a){b(aL,0);return 0};return[0,function(a){b(aM,0);return 0},aN,aK,aJ];case
 13:var
-q=a8(a[1]),aO=q[4],aP=q[3],aQ=q[2],aR=q[1],aT=function(a){b(aO,0);return 0},aV=function(a){b(aP,0);return 0},aW=function(a){b(aQ,0);return 0};return[0,function(a){b(aR,0);return 0},aW,aV,aT];default:var
-r=a8(a[1]),aX=r[4],aY=r[3],aZ=r[2],a0=r[1],a1=function(a){b(aX,0);return 0},a2=function(a){b(aY,0);return 0},a3=function(a){b(aZ,0);return 0};return[0,function(a){b(a0,0);return 0},a3,a2,a1]}}function
-aU(d,c){var
+q=bb(a[1]),aO=q[4],aP=q[3],aQ=q[2],aR=q[1],aS=function(a){b(aO,0);return 0},aU=function(a){b(aP,0);return 0},aW=function(a){b(aQ,0);return 0};return[0,function(a){b(aR,0);return 0},aW,aU,aS];default:var
+r=bb(a[1]),aX=r[4],aY=r[3],aZ=r[2],a0=r[1],a1=function(a){b(aX,0);return 0},a2=function(a){b(aY,0);return 0},a3=function(a){b(aZ,0);return 0};return[0,function(a){b(a0,0);return 0},a3,a2,a1]}}function
+aV(d,c){var
 a=0;if(typeof
 d==="number")if(typeof
 c==="number")return 0;else
@@ -2043,12 +2043,12 @@ switch(c[0]){case
 13:a=3;break;case
 14:a=4;break;case
 8:a=5;break;case
-9:a=6;break;default:throw[0,ad,tL]}else
+9:a=6;break;default:throw[0,af,t3]}else
 switch(d[0]){case
 0:var
 e=0,t=d[1];if(typeof
 c!=="number")switch(c[0]){case
-0:return[0,aU(t,c[1])];case
+0:return[0,aV(t,c[1])];case
 8:a=5;e=1;break;case
 9:a=6;e=1;break;case
 10:e=1;break;case
@@ -2059,7 +2059,7 @@ c!=="number")switch(c[0]){case
 1:var
 f=0,u=d[1];if(typeof
 c!=="number")switch(c[0]){case
-1:return[1,aU(u,c[1])];case
+1:return[1,aV(u,c[1])];case
 8:a=5;f=1;break;case
 9:a=6;f=1;break;case
 10:f=1;break;case
@@ -2071,7 +2071,7 @@ c!=="number")switch(c[0]){case
 g=0,v=d[1];if(typeof
 c==="number")g=1;else
 switch(c[0]){case
-2:return[2,aU(v,c[1])];case
+2:return[2,aV(v,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2083,7 +2083,7 @@ switch(c[0]){case
 h=0,w=d[1];if(typeof
 c==="number")h=1;else
 switch(c[0]){case
-3:return[3,aU(w,c[1])];case
+3:return[3,aV(w,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2095,7 +2095,7 @@ switch(c[0]){case
 i=0,x=d[1];if(typeof
 c==="number")i=1;else
 switch(c[0]){case
-4:return[4,aU(x,c[1])];case
+4:return[4,aV(x,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2107,7 +2107,7 @@ switch(c[0]){case
 j=0,y=d[1];if(typeof
 c==="number")j=1;else
 switch(c[0]){case
-5:return[5,aU(y,c[1])];case
+5:return[5,aV(y,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2119,7 +2119,7 @@ switch(c[0]){case
 k=0,z=d[1];if(typeof
 c==="number")k=1;else
 switch(c[0]){case
-6:return[6,aU(z,c[1])];case
+6:return[6,aV(z,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2131,7 +2131,7 @@ switch(c[0]){case
 l=0,A=d[1];if(typeof
 c==="number")l=1;else
 switch(c[0]){case
-7:return[7,aU(A,c[1])];case
+7:return[7,aV(A,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2144,40 +2144,40 @@ m=0,B=d[2],C=d[1];if(typeof
 c==="number")m=1;else
 switch(c[0]){case
 8:var
-D=c[1],E=aU(B,c[2]);return[8,aU(C,D),E];case
+D=c[1],E=aV(B,c[2]);return[8,aV(C,D),E];case
 10:break;case
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:a=4;break;default:m=1}if(m)throw[0,ad,tU];break;case
+14:a=4;break;default:m=1}if(m)throw[0,af,ua];break;case
 9:var
 n=0,F=d[3],G=d[2],H=d[1];if(typeof
 c==="number")n=1;else
 switch(c[0]){case
 8:a=5;break;case
 9:var
-I=c[3],J=c[2],K=c[1],s=a8(aU(aS(G),K)),L=s[4];b(s[2],0);b(L,0);return[9,H,J,aU(F,I)];case
+I=c[3],J=c[2],K=c[1],s=bb(aV(aT(G),K)),L=s[4];b(s[2],0);b(L,0);return[9,H,J,aV(F,I)];case
 10:break;case
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:a=4;break;default:n=1}if(n)throw[0,ad,tV];break;case
+14:a=4;break;default:n=1}if(n)throw[0,af,ub];break;case
 10:var
 M=d[1];if(typeof
-c!=="number"&&10===c[0])return[10,aU(M,c[1])];throw[0,ad,tW];case
+c!=="number"&&10===c[0])return[10,aV(M,c[1])];throw[0,af,uc];case
 11:var
 o=0,N=d[1];if(typeof
 c==="number")o=1;else
 switch(c[0]){case
 10:break;case
-11:return[11,aU(N,c[1])];default:o=1}if(o)throw[0,ad,tX];break;case
+11:return[11,aV(N,c[1])];default:o=1}if(o)throw[0,af,ud];break;case
 12:var
 p=0,O=d[1];if(typeof
 c==="number")p=1;else
 switch(c[0]){case
 10:break;case
 11:a=1;break;case
-12:return[12,aU(O,c[1])];default:p=1}if(p)throw[0,ad,tY];break;case
+12:return[12,aV(O,c[1])];default:p=1}if(p)throw[0,af,ue];break;case
 13:var
 q=0,P=d[1];if(typeof
 c==="number")q=1;else
@@ -2185,7 +2185,7 @@ switch(c[0]){case
 10:break;case
 11:a=1;break;case
 12:a=2;break;case
-13:return[13,aU(P,c[1])];default:q=1}if(q)throw[0,ad,tZ];break;default:var
+13:return[13,aV(P,c[1])];default:q=1}if(q)throw[0,af,uf];break;default:var
 r=0,Q=d[1];if(typeof
 c==="number")r=1;else
 switch(c[0]){case
@@ -2193,209 +2193,209 @@ switch(c[0]){case
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:return[14,aU(Q,c[1])];default:r=1}if(r)throw[0,ad,t0]}switch(a){case
-0:throw[0,ad,tO];case
-1:throw[0,ad,tP];case
-2:throw[0,ad,tQ];case
-3:throw[0,ad,tR];case
-4:throw[0,ad,tS];case
-5:throw[0,ad,tM];case
-6:throw[0,ad,tN];default:throw[0,ad,tT]}}var
-a0=[ax,t1,b8(0)];function
-gs(b,a){if(typeof
+14:return[14,aV(Q,c[1])];default:r=1}if(r)throw[0,af,ug]}switch(a){case
+0:throw[0,af,t6];case
+1:throw[0,af,t7];case
+2:throw[0,af,t8];case
+3:throw[0,af,t9];case
+4:throw[0,af,t_];case
+5:throw[0,af,t4];case
+6:throw[0,af,t5];default:throw[0,af,t$]}}var
+a4=[az,uh,ce(0)];function
+gE(b,a){if(typeof
 b==="number")return[0,0,a];else{if(0===b[0])return[0,[0,b[1],b[2]],a];if(typeof
-a!=="number"&&2===a[0])return[0,[1,b[1]],a[1]];throw a0}}function
-fd(e,b,d){var
-a=gs(e,d);if(typeof
+a!=="number"&&2===a[0])return[0,[1,b[1]],a[1]];throw a4}}function
+fi(e,b,d){var
+a=gE(e,d);if(typeof
 b==="number"){if(b){var
 c=a[2];if(typeof
-c!=="number"&&2===c[0])return[0,a[1],1,c[1]];throw a0}return[0,a[1],0,a[2]]}return[0,a[1],[0,b[1]],a[2]]}function
-bw(c,d,a){if(typeof
-c==="number")return[0,0,ar(d,a)];else
+c!=="number"&&2===c[0])return[0,a[1],1,c[1]];throw a4}return[0,a[1],0,a[2]]}return[0,a[1],[0,b[1]],a[2]]}function
+bz(c,d,a){if(typeof
+c==="number")return[0,0,au(d,a)];else
 switch(c[0]){case
 0:if(typeof
 a!=="number"&&0===a[0]){var
-g=bw(c[1],d,a[1]);return[0,[0,g[1]],g[2]]}break;case
+g=bz(c[1],d,a[1]);return[0,[0,g[1]],g[2]]}break;case
 1:if(typeof
 a!=="number"&&1===a[0]){var
-h=bw(c[1],d,a[1]);return[0,[1,h[1]],h[2]]}break;case
+h=bz(c[1],d,a[1]);return[0,[1,h[1]],h[2]]}break;case
 2:if(typeof
 a!=="number"&&2===a[0]){var
-i=bw(c[1],d,a[1]);return[0,[2,i[1]],i[2]]}break;case
+i=bz(c[1],d,a[1]);return[0,[2,i[1]],i[2]]}break;case
 3:if(typeof
 a!=="number"&&3===a[0]){var
-j=bw(c[1],d,a[1]);return[0,[3,j[1]],j[2]]}break;case
+j=bz(c[1],d,a[1]);return[0,[3,j[1]],j[2]]}break;case
 4:if(typeof
 a!=="number"&&4===a[0]){var
-k=bw(c[1],d,a[1]);return[0,[4,k[1]],k[2]]}break;case
+k=bz(c[1],d,a[1]);return[0,[4,k[1]],k[2]]}break;case
 5:if(typeof
 a!=="number"&&5===a[0]){var
-l=bw(c[1],d,a[1]);return[0,[5,l[1]],l[2]]}break;case
+l=bz(c[1],d,a[1]);return[0,[5,l[1]],l[2]]}break;case
 6:if(typeof
 a!=="number"&&6===a[0]){var
-m=bw(c[1],d,a[1]);return[0,[6,m[1]],m[2]]}break;case
+m=bz(c[1],d,a[1]);return[0,[6,m[1]],m[2]]}break;case
 7:if(typeof
 a!=="number"&&7===a[0]){var
-n=bw(c[1],d,a[1]);return[0,[7,n[1]],n[2]]}break;case
+n=bz(c[1],d,a[1]);return[0,[7,n[1]],n[2]]}break;case
 8:if(typeof
 a!=="number"&&8===a[0]){var
-o=a[1],w=a[2],x=c[2];if(c8([0,c[1]],[0,o]))throw a0;var
-p=bw(x,d,w);return[0,[8,o,p[1]],p[2]]}break;case
+o=a[1],w=a[2],x=c[2];if(cg([0,c[1]],[0,o]))throw a4;var
+p=bz(x,d,w);return[0,[8,o,p[1]],p[2]]}break;case
 9:if(typeof
 a!=="number"&&9===a[0]){var
-e=a[2],f=a[1],y=a[3],z=c[3],A=c[2],B=c[1],C=[0,aF(f)];if(c8([0,aF(B)],C))throw a0;var
-D=[0,aF(e)];if(c8([0,aF(A)],D))throw a0;var
-q=a8(aU(aS(f),e)),E=q[4];b(q[2],0);b(E,0);var
-r=bw(aF(z),d,y),F=r[2];return[0,[9,f,e,aS(r[1])],F]}break;case
+e=a[2],f=a[1],y=a[3],z=c[3],A=c[2],B=c[1],C=[0,aG(f)];if(cg([0,aG(B)],C))throw a4;var
+D=[0,aG(e)];if(cg([0,aG(A)],D))throw a4;var
+q=bb(aV(aT(f),e)),E=q[4];b(q[2],0);b(E,0);var
+r=bz(aG(z),d,y),F=r[2];return[0,[9,f,e,aT(r[1])],F]}break;case
 10:if(typeof
 a!=="number"&&10===a[0]){var
-s=bw(c[1],d,a[1]);return[0,[10,s[1]],s[2]]}break;case
+s=bz(c[1],d,a[1]);return[0,[10,s[1]],s[2]]}break;case
 11:if(typeof
 a!=="number"&&11===a[0]){var
-t=bw(c[1],d,a[1]);return[0,[11,t[1]],t[2]]}break;case
+t=bz(c[1],d,a[1]);return[0,[11,t[1]],t[2]]}break;case
 13:if(typeof
 a!=="number"&&13===a[0]){var
-u=bw(c[1],d,a[1]);return[0,[13,u[1]],u[2]]}break;case
+u=bz(c[1],d,a[1]);return[0,[13,u[1]],u[2]]}break;case
 14:if(typeof
 a!=="number"&&14===a[0]){var
-v=bw(c[1],d,a[1]);return[0,[14,v[1]],v[2]]}break}throw a0}function
-ar(b,a){if(typeof
+v=bz(c[1],d,a[1]);return[0,[14,v[1]],v[2]]}break}throw a4}function
+au(b,a){if(typeof
 b==="number")return[0,0,a];else
 switch(b[0]){case
 0:if(typeof
 a!=="number"&&0===a[0]){var
-s=ar(b[1],a[1]);return[0,[0,s[1]],s[2]]}break;case
+s=au(b[1],a[1]);return[0,[0,s[1]],s[2]]}break;case
 1:if(typeof
 a!=="number"&&0===a[0]){var
-t=ar(b[1],a[1]);return[0,[1,t[1]],t[2]]}break;case
+t=au(b[1],a[1]);return[0,[1,t[1]],t[2]]}break;case
 2:var
-aa=b[2],u=gs(b[1],a),e=u[2],ab=u[1];if(typeof
+aa=b[2],u=gE(b[1],a),e=u[2],ab=u[1];if(typeof
 e!=="number"&&1===e[0]){var
-v=ar(aa,e[1]);return[0,[2,ab,v[1]],v[2]]}throw a0;case
+v=au(aa,e[1]);return[0,[2,ab,v[1]],v[2]]}throw a4;case
 3:var
-ac=b[2],w=gs(b[1],a),f=w[2],ad=w[1];if(typeof
+ac=b[2],w=gE(b[1],a),f=w[2],ad=w[1];if(typeof
 f!=="number"&&1===f[0]){var
-x=ar(ac,f[1]);return[0,[3,ad,x[1]],x[2]]}throw a0;case
+x=au(ac,f[1]);return[0,[3,ad,x[1]],x[2]]}throw a4;case
 4:var
-ae=b[4],af=b[1],g=fd(b[2],b[3],a),h=g[3],ag=g[1];if(typeof
+ae=b[4],af=b[1],g=fi(b[2],b[3],a),h=g[3],ag=g[1];if(typeof
 h!=="number"&&2===h[0]){var
-ah=g[2],y=ar(ae,h[1]);return[0,[4,af,ag,ah,y[1]],y[2]]}throw a0;case
+ah=g[2],y=au(ae,h[1]);return[0,[4,af,ag,ah,y[1]],y[2]]}throw a4;case
 5:var
-ai=b[4],aj=b[1],i=fd(b[2],b[3],a),j=i[3],ak=i[1];if(typeof
+ai=b[4],aj=b[1],i=fi(b[2],b[3],a),j=i[3],ak=i[1];if(typeof
 j!=="number"&&3===j[0]){var
-al=i[2],z=ar(ai,j[1]);return[0,[5,aj,ak,al,z[1]],z[2]]}throw a0;case
+al=i[2],z=au(ai,j[1]);return[0,[5,aj,ak,al,z[1]],z[2]]}throw a4;case
 6:var
-am=b[4],an=b[1],k=fd(b[2],b[3],a),l=k[3],ao=k[1];if(typeof
+am=b[4],an=b[1],k=fi(b[2],b[3],a),l=k[3],ao=k[1];if(typeof
 l!=="number"&&4===l[0]){var
-ap=k[2],A=ar(am,l[1]);return[0,[6,an,ao,ap,A[1]],A[2]]}throw a0;case
+ap=k[2],A=au(am,l[1]);return[0,[6,an,ao,ap,A[1]],A[2]]}throw a4;case
 7:var
-aq=b[4],as=b[1],m=fd(b[2],b[3],a),n=m[3],at=m[1];if(typeof
+aq=b[4],ar=b[1],m=fi(b[2],b[3],a),n=m[3],as=m[1];if(typeof
 n!=="number"&&5===n[0]){var
-au=m[2],B=ar(aq,n[1]);return[0,[7,as,at,au,B[1]],B[2]]}throw a0;case
+at=m[2],B=au(aq,n[1]);return[0,[7,ar,as,at,B[1]],B[2]]}throw a4;case
 8:var
-av=b[4],aw=b[1],o=fd(b[2],b[3],a),p=o[3],ax=o[1];if(typeof
+av=b[4],aw=b[1],o=fi(b[2],b[3],a),p=o[3],ax=o[1];if(typeof
 p!=="number"&&6===p[0]){var
-ay=o[2],C=ar(av,p[1]);return[0,[8,aw,ax,ay,C[1]],C[2]]}throw a0;case
+ay=o[2],C=au(av,p[1]);return[0,[8,aw,ax,ay,C[1]],C[2]]}throw a4;case
 9:var
-az=b[2],D=gs(b[1],a),q=D[2],aA=D[1];if(typeof
+az=b[2],D=gE(b[1],a),q=D[2],aA=D[1];if(typeof
 q!=="number"&&7===q[0]){var
-E=ar(az,q[1]);return[0,[9,aA,E[1]],E[2]]}throw a0;case
+E=au(az,q[1]);return[0,[9,aA,E[1]],E[2]]}throw a4;case
 10:var
-F=ar(b[1],a);return[0,[10,F[1]],F[2]];case
+F=au(b[1],a);return[0,[10,F[1]],F[2]];case
 11:var
-aB=b[1],G=ar(b[2],a);return[0,[11,aB,G[1]],G[2]];case
+aB=b[1],G=au(b[2],a);return[0,[11,aB,G[1]],G[2]];case
 12:var
-aC=b[1],H=ar(b[2],a);return[0,[12,aC,H[1]],H[2]];case
+aC=b[1],H=au(b[2],a);return[0,[12,aC,H[1]],H[2]];case
 13:if(typeof
 a!=="number"&&8===a[0]){var
-I=a[1],aD=a[2],aE=b[3],aG=b[1];if(c8([0,b[2]],[0,I]))throw a0;var
-J=ar(aE,aD);return[0,[13,aG,I,J[1]],J[2]]}break;case
+I=a[1],aD=a[2],aE=b[3],aF=b[1];if(cg([0,b[2]],[0,I]))throw a4;var
+J=au(aE,aD);return[0,[13,aF,I,J[1]],J[2]]}break;case
 14:if(typeof
 a!=="number"&&9===a[0]){var
-K=a[1],aH=a[3],aI=b[3],aJ=b[2],aK=b[1],aL=[0,aF(K)];if(c8([0,aF(aJ)],aL))throw a0;var
-L=ar(aI,aF(aH));return[0,[14,aK,K,L[1]],L[2]]}break;case
+K=a[1],aH=a[3],aI=b[3],aJ=b[2],aK=b[1],aL=[0,aG(K)];if(cg([0,aG(aJ)],aL))throw a4;var
+L=au(aI,aG(aH));return[0,[14,aK,K,L[1]],L[2]]}break;case
 15:if(typeof
 a!=="number"&&10===a[0]){var
-M=ar(b[1],a[1]);return[0,[15,M[1]],M[2]]}break;case
+M=au(b[1],a[1]);return[0,[15,M[1]],M[2]]}break;case
 16:if(typeof
 a!=="number"&&11===a[0]){var
-N=ar(b[1],a[1]);return[0,[16,N[1]],N[2]]}break;case
+N=au(b[1],a[1]);return[0,[16,N[1]],N[2]]}break;case
 17:var
-aM=b[1],O=ar(b[2],a);return[0,[17,aM,O[1]],O[2]];case
+aM=b[1],O=au(b[2],a);return[0,[17,aM,O[1]],O[2]];case
 18:var
 P=b[2],r=b[1];if(0===r[0]){var
-T=r[1],aQ=T[2],U=ar(T[1],a),aR=U[1],V=ar(P,U[2]);return[0,[18,[0,[0,aR,aQ]],V[1]],V[2]]}var
-W=r[1],aS=W[2],X=ar(W[1],a),aT=X[1],Y=ar(P,X[2]);return[0,[18,[1,[0,aT,aS]],Y[1]],Y[2]];case
+T=r[1],aQ=T[2],U=au(T[1],a),aR=U[1],V=au(P,U[2]);return[0,[18,[0,[0,aR,aQ]],V[1]],V[2]]}var
+W=r[1],aS=W[2],X=au(W[1],a),aT=X[1],Y=au(P,X[2]);return[0,[18,[1,[0,aT,aS]],Y[1]],Y[2]];case
 19:if(typeof
 a!=="number"&&13===a[0]){var
-Q=ar(b[1],a[1]);return[0,[19,Q[1]],Q[2]]}break;case
+Q=au(b[1],a[1]);return[0,[19,Q[1]],Q[2]]}break;case
 20:if(typeof
 a!=="number"&&1===a[0]){var
-aN=b[2],aO=b[1],R=ar(b[3],a[1]);return[0,[20,aO,aN,R[1]],R[2]]}break;case
+aN=b[2],aO=b[1],R=au(b[3],a[1]);return[0,[20,aO,aN,R[1]],R[2]]}break;case
 21:if(typeof
 a!=="number"&&2===a[0]){var
-aP=b[1],S=ar(b[2],a[1]);return[0,[21,aP,S[1]],S[2]]}break;case
+aP=b[1],S=au(b[2],a[1]);return[0,[21,aP,S[1]],S[2]]}break;case
 23:var
 d=b[2],c=b[1];if(typeof
 c==="number")switch(c){case
-0:return bD(c,d,a);case
-1:return bD(c,d,a);case
+0:return bH(c,d,a);case
+1:return bH(c,d,a);case
 2:if(typeof
 a!=="number"&&14===a[0]){var
-Z=ar(d,a[1]);return[0,[23,2,Z[1]],Z[2]]}throw a0;default:return bD(c,d,a)}else
+Z=au(d,a[1]);return[0,[23,2,Z[1]],Z[2]]}throw a4;default:return bH(c,d,a)}else
 switch(c[0]){case
-0:return bD(c,d,a);case
-1:return bD(c,d,a);case
-2:return bD(c,d,a);case
-3:return bD(c,d,a);case
-4:return bD(c,d,a);case
-5:return bD(c,d,a);case
-6:return bD(c,d,a);case
-7:return bD(c,d,a);case
-8:return bD([8,c[1],c[2]],d,a);case
+0:return bH(c,d,a);case
+1:return bH(c,d,a);case
+2:return bH(c,d,a);case
+3:return bH(c,d,a);case
+4:return bH(c,d,a);case
+5:return bH(c,d,a);case
+6:return bH(c,d,a);case
+7:return bH(c,d,a);case
+8:return bH([8,c[1],c[2]],d,a);case
 9:var
-aU=c[1],_=bw(c[2],d,a),$=_[2];return[0,[23,[9,aU,_[1]],$[1]],$[2]];case
-10:return bD(c,d,a);default:return bD(c,d,a)}}throw a0}function
-bD(d,c,b){var
-a=ar(c,b);return[0,[23,d,a[1]],a[2]]}function
-bE(k,g,a){var
-b=F(a),h=0<=g?k:0,d=cL(g);if(d<=b)return a;var
-l=2===h?48:32,c=c$(d,l);switch(h){case
-0:cO(a,0,c,0,b);break;case
-1:cO(a,0,c,d-b|0,b);break;default:var
+aU=c[1],_=bz(c[2],d,a),$=_[2];return[0,[23,[9,aU,_[1]],$[1]],$[2]];case
+10:return bH(c,d,a);default:return bH(c,d,a)}}throw a4}function
+bH(d,c,b){var
+a=au(c,b);return[0,[23,d,a[1]],a[2]]}function
+bI(k,g,a){var
+b=I(a),h=0<=g?k:0,d=cQ(g);if(d<=b)return a;var
+l=2===h?48:32,c=de(d,l);switch(h){case
+0:cS(a,0,c,0,b);break;case
+1:cS(a,0,c,d-b|0,b);break;default:var
 e=0;if(0<b){var
-i=0;if(43!==ac(a,0)&&45!==ac(a,0)&&32!==ac(a,0)){e=1;i=1}if(!i){dC(c,0,ac(a,0));cO(a,1,c,(d-b|0)+1|0,b-1|0)}}else
+i=0;if(43!==ad(a,0)&&45!==ad(a,0)&&32!==ad(a,0)){e=1;i=1}if(!i){dH(c,0,ad(a,0));cS(a,1,c,(d-b|0)+1|0,b-1|0)}}else
 e=1;if(e){var
-f=0;if(1<b&&48===ac(a,0)){var
-j=0;if(kw!==ac(a,1)&&88!==ac(a,1)){f=1;j=1}if(!j){dC(c,1,ac(a,1));cO(a,2,c,(d-b|0)+2|0,b-2|0)}}else
-f=1;if(f)cO(a,0,c,d-b|0,b)}}return aW(c)}function
-eo(k,b){var
-c=cL(k),a=F(b),d=ac(b,0),e=0;if(58<=d){if(71<=d){if(!(5<d+pL>>>0))e=1}else
+f=0;if(1<b&&48===ad(a,0)){var
+j=0;if(kF!==ad(a,1)&&88!==ad(a,1)){f=1;j=1}if(!j){dH(c,1,ad(a,1));cS(a,2,c,(d-b|0)+2|0,b-2|0)}}else
+f=1;if(f)cS(a,0,c,d-b|0,b)}}return a0(c)}function
+er(k,b){var
+c=cQ(k),a=I(b),d=ad(b,0),e=0;if(58<=d){if(71<=d){if(!(5<d+p2>>>0))e=1}else
 if(65<=d)e=1}else{var
 f=0;if(32!==d)if(43<=d)switch(d-43|0){case
 5:if(a<(c+2|0)&&1<a){var
-j=0;if(kw===ac(b,1)||88===ac(b,1))j=1;if(j){var
-h=c$(c+2|0,48);dC(h,1,ac(b,1));cO(b,2,h,(c-a|0)+4|0,a-2|0);return aW(h)}}e=1;f=1;break;case
+j=0;if(kF===ad(b,1)||88===ad(b,1))j=1;if(j){var
+h=de(c+2|0,48);dH(h,1,ad(b,1));cS(b,2,h,(c-a|0)+4|0,a-2|0);return a0(h)}}e=1;f=1;break;case
 0:case
 2:break;case
 1:case
 3:case
 4:f=1;break;default:e=1;f=1}else
 f=1;if(!f&&a<(c+1|0)){var
-g=c$(c+1|0,48);dC(g,0,d);cO(b,1,g,(c-a|0)+2|0,a-1|0);return aW(g)}}if(e&&a<c){var
-i=c$(c,48);cO(b,0,i,c-a|0,a);return aW(i)}return b}function
-t2(d){var
-a=md(d),b=F(a),c=c$(b+2|0,34);cl(a,0,c,1,b);return aW(c)}function
-ms(d,f){var
-g=cL(f),e=uR[1];switch(d[2]){case
+g=de(c+1|0,48);dH(g,0,d);cS(b,1,g,(c-a|0)+2|0,a-1|0);return a0(g)}}if(e&&a<c){var
+i=de(c,48);cS(b,0,i,c-a|0,a);return a0(i)}return b}function
+ui(d){var
+a=mm(d),b=I(a),c=de(b+2|0,34);cs(a,0,c,1,b);return a0(c)}function
+mC(d,f){var
+g=cQ(f),e=u9[1];switch(d[2]){case
 0:var
-b=hF;break;case
+b=hP;break;case
 1:var
 b=101;break;case
 2:var
 b=69;break;case
 3:var
-b=k3;break;case
+b=la;break;case
 4:var
 b=71;break;case
 5:var
@@ -2405,210 +2405,210 @@ b=104;break;case
 7:var
 b=72;break;default:var
 b=70}var
-c=mo(16);en(c,37);switch(d[1]){case
+c=my(16);eq(c,37);switch(d[1]){case
 0:break;case
-1:en(c,43);break;default:en(c,32)}if(8<=d[2])en(c,35);en(c,46);a7(c,a(w+g));en(c,b);return mq(c)}function
-gt(m,a){if(13<=m){var
-g=[0,0],h=F(a)-1|0,n=0;if(!(h<0)){var
-c=n;for(;;){if(!(9<bl(a,c)+ph>>>0))g[1]++;var
+1:eq(c,43);break;default:eq(c,32)}if(8<=d[2])eq(c,35);eq(c,46);ba(c,a(y+g));eq(c,b);return mA(c)}function
+gF(m,a){if(13<=m){var
+g=[0,0],h=I(a)-1|0,n=0;if(!(h<0)){var
+c=n;for(;;){if(!(9<bo(a,c)+py>>>0))g[1]++;var
 q=c+1|0;if(h!==c){var
 c=q;continue}break}}var
-i=g[1],j=aK(F(a)+((i-1|0)/3|0)|0),k=[0,0],d=function(a){dC(j,k[1],a);k[1]++;return 0},e=[0,((i-1|0)%3|0)+1|0],l=F(a)-1|0,o=0;if(!(l<0)){var
+i=g[1],j=aJ(I(a)+((i-1|0)/3|0)|0),k=[0,0],d=function(a){dH(j,k[1],a);k[1]++;return 0},e=[0,((i-1|0)%3|0)+1|0],l=I(a)-1|0,o=0;if(!(l<0)){var
 b=o;for(;;){var
-f=bl(a,b);if(9<f+ph>>>0)d(f);else{if(0===e[1]){d(95);e[1]=3}e[1]+=-1;d(f)}var
+f=bo(a,b);if(9<f+py>>>0)d(f);else{if(0===e[1]){d(95);e[1]=3}e[1]+=-1;d(f)}var
 p=b+1|0;if(l!==b){var
-b=p;continue}break}}return aW(j)}return a}function
-uS(b,c){switch(b){case
+b=p;continue}break}}return a0(j)}return a}function
+u_(b,c){switch(b){case
 1:var
-a=t4;break;case
-2:var
-a=t5;break;case
-4:var
-a=t7;break;case
-5:var
-a=t8;break;case
-6:var
-a=t9;break;case
-7:var
-a=t_;break;case
-8:var
-a=t$;break;case
-9:var
-a=ua;break;case
-10:var
-a=ub;break;case
-11:var
-a=uc;break;case
-0:case
-13:var
-a=t3;break;case
-3:case
-14:var
-a=t6;break;default:var
-a=ud}return gt(b,h6(a,c))}function
-uT(b,c){switch(b){case
-1:var
-a=us;break;case
-2:var
-a=ut;break;case
-4:var
-a=uv;break;case
-5:var
-a=uw;break;case
-6:var
-a=ux;break;case
-7:var
-a=uy;break;case
-8:var
-a=uz;break;case
-9:var
-a=uA;break;case
-10:var
-a=uB;break;case
-11:var
-a=uC;break;case
-0:case
-13:var
-a=ur;break;case
-3:case
-14:var
-a=uu;break;default:var
-a=uD}return gt(b,h6(a,c))}function
-uU(b,c){switch(b){case
-1:var
-a=uF;break;case
-2:var
-a=uG;break;case
-4:var
-a=uI;break;case
-5:var
-a=uJ;break;case
-6:var
-a=uK;break;case
-7:var
-a=uL;break;case
-8:var
-a=uM;break;case
-9:var
-a=uN;break;case
-10:var
-a=uO;break;case
-11:var
-a=uP;break;case
-0:case
-13:var
-a=uE;break;case
-3:case
-14:var
-a=uH;break;default:var
-a=uQ}return gt(b,h6(a,c))}function
-uV(b,c){switch(b){case
-1:var
-a=uf;break;case
-2:var
-a=ug;break;case
-4:var
-a=ui;break;case
-5:var
-a=uj;break;case
-6:var
 a=uk;break;case
-7:var
+2:var
 a=ul;break;case
-8:var
-a=um;break;case
-9:var
+4:var
 a=un;break;case
-10:var
+5:var
 a=uo;break;case
-11:var
+6:var
 a=up;break;case
+7:var
+a=uq;break;case
+8:var
+a=ur;break;case
+9:var
+a=us;break;case
+10:var
+a=ut;break;case
+11:var
+a=uu;break;case
 0:case
 13:var
-a=ue;break;case
+a=uj;break;case
 3:case
 14:var
-a=uh;break;default:var
-a=uq}return gt(b,Kc(a,c))}function
-cP(c,i,b){function
+a=um;break;default:var
+a=uv}return gF(b,ie(a,c))}function
+u$(b,c){switch(b){case
+1:var
+a=uK;break;case
+2:var
+a=uL;break;case
+4:var
+a=uN;break;case
+5:var
+a=uO;break;case
+6:var
+a=uP;break;case
+7:var
+a=uQ;break;case
+8:var
+a=uR;break;case
+9:var
+a=uS;break;case
+10:var
+a=uT;break;case
+11:var
+a=uU;break;case
+0:case
+13:var
+a=uJ;break;case
+3:case
+14:var
+a=uM;break;default:var
+a=uV}return gF(b,ie(a,c))}function
+va(b,c){switch(b){case
+1:var
+a=uX;break;case
+2:var
+a=uY;break;case
+4:var
+a=u0;break;case
+5:var
+a=u1;break;case
+6:var
+a=u2;break;case
+7:var
+a=u3;break;case
+8:var
+a=u4;break;case
+9:var
+a=u5;break;case
+10:var
+a=u6;break;case
+11:var
+a=u7;break;case
+0:case
+13:var
+a=uW;break;case
+3:case
+14:var
+a=uZ;break;default:var
+a=u8}return gF(b,ie(a,c))}function
+vb(b,c){switch(b){case
+1:var
+a=ux;break;case
+2:var
+a=uy;break;case
+4:var
+a=uA;break;case
+5:var
+a=uB;break;case
+6:var
+a=uC;break;case
+7:var
+a=uD;break;case
+8:var
+a=uE;break;case
+9:var
+a=uF;break;case
+10:var
+a=uG;break;case
+11:var
+a=uH;break;case
+0:case
+13:var
+a=uw;break;case
+3:case
+14:var
+a=uz;break;default:var
+a=uI}return gF(b,KJ(a,c))}function
+cT(c,i,b){function
 j(d){switch(c[1]){case
 0:var
 a=45;break;case
 1:var
 a=43;break;default:var
-a=32}return J7(b,i,a)}function
+a=32}return KC(b,i,a)}function
 q(c){var
-a=rH(b);return 3===a?b<0.?uX:uY:4<=a?uZ:c}switch(c[2]){case
+a=rZ(b);return 3===a?b<0.?vd:ve:4<=a?vf:c}switch(c[2]){case
 5:var
-e=lD(ms(c,i),b),d=0,v=F(e);for(;;){if(d===v)var
+e=lM(mC(c,i),b),d=0,u=I(e);for(;;){if(d===u)var
 p=0;else{var
-k=ac(e,d)-46|0,l=0;if(23<k>>>0){if(55===k)l=1}else
+k=ad(e,d)-46|0,l=0;if(23<k>>>0){if(55===k)l=1}else
 if(21<k-1>>>0)l=1;if(!l){var
 d=d+1|0;continue}var
 p=1}var
-w=p?e:t(e,uW);return q(w)}case
+v=p?e:w(e,vc);return q(v)}case
 6:return j(0);case
 7:var
-h=bB(j(0)),f=bN(h);if(0===f)var
+h=bE(j(0)),f=bS(h);if(0===f)var
 o=h;else{var
-m=aK(f),n=f-1|0,r=0;if(!(n<0)){var
+m=aJ(f),n=f-1|0,r=0;if(!(n<0)){var
 a=r;for(;;){var
-g=bL(h,a),s=25<g+pL>>>0?g:g+lq|0;aA(m,a,s);var
-u=a+1|0;if(n!==a){var
-a=u;continue}break}}var
-o=m}return aW(o);case
-8:return q(j(0));default:return lD(ms(c,i),b)}}function
-fP(e,y,x,w){var
+g=bQ(h,a),s=25<g+p2>>>0?g:g+lz|0;aA(m,a,s);var
+t=a+1|0;if(n!==a){var
+a=t;continue}break}}var
+o=m}return a0(o);case
+8:return q(j(0));default:return lM(mC(c,i),b)}}function
+fZ(e,y,x,w){var
 c=y,a=x,d=w;for(;;)if(typeof
 d==="number")return b(c,a);else
 switch(d[0]){case
 0:var
-z=d[1];return function(b){return ag(c,[5,a,b],z)};case
+z=d[1];return function(b){return ah(c,[5,a,b],z)};case
 1:var
 A=d[1];return function(b){var
 e=0;if(40<=b)if(92===b)var
-d=sv;else
-if(kE<=b)e=1;else
+d=sN;else
+if(kN<=b)e=1;else
 e=2;else
 if(32<=b)if(39<=b)var
-d=sw;else
+d=sO;else
 e=2;else
 if(14<=b)e=1;else
 switch(b){case
 8:var
-d=sx;break;case
+d=sP;break;case
 9:var
-d=sy;break;case
+d=sQ;break;case
 10:var
-d=sz;break;case
+d=sR;break;case
 13:var
-d=sA;break;default:e=1}switch(e){case
+d=sS;break;default:e=1}switch(e){case
 1:var
-f=aK(4);aA(f,0,92);aA(f,1,48+(b/am|0)|0);aA(f,2,48+((b/10|0)%10|0)|0);aA(f,3,48+(b%10|0)|0);var
-d=aW(f);break;case
+f=aJ(4);aA(f,0,92);aA(f,1,48+(b/ap|0)|0);aA(f,2,48+((b/10|0)%10|0)|0);aA(f,3,48+(b%10|0)|0);var
+d=a0(f);break;case
 2:var
-g=aK(1);aA(g,0,b);var
-d=aW(g);break}var
-h=F(d),i=c$(h+2|0,39);cl(d,0,i,1,h);return ag(c,[4,a,aW(i)],A)};case
+g=aJ(1);aA(g,0,b);var
+d=a0(g);break}var
+h=I(d),i=de(h+2|0,39);cs(d,0,i,1,h);return ah(c,[4,a,a0(i)],A)};case
 2:var
-B=d[2],C=d[1];return iC(c,a,B,C,function(a){return a});case
-3:return iC(c,a,d[2],d[1],t2);case
-4:return gu(c,a,d[4],d[2],d[3],uS,d[1]);case
-5:return gu(c,a,d[4],d[2],d[3],uT,d[1]);case
-6:return gu(c,a,d[4],d[2],d[3],uU,d[1]);case
-7:return gu(c,a,d[4],d[2],d[3],uV,d[1]);case
+B=d[2],C=d[1];return iJ(c,a,B,C,function(a){return a});case
+3:return iJ(c,a,d[2],d[1],ui);case
+4:return gG(c,a,d[4],d[2],d[3],u_,d[1]);case
+5:return gG(c,a,d[4],d[2],d[3],u$,d[1]);case
+6:return gG(c,a,d[4],d[2],d[3],va,d[1]);case
+7:return gG(c,a,d[4],d[2],d[3],vb,d[1]);case
 8:var
 i=d[4],j=d[3],k=d[2],h=d[1];if(typeof
 k==="number"){if(typeof
-j==="number")return j?function(d,b){return ag(c,[4,a,cP(h,d,b)],i)}:function(b){return ag(c,[4,a,cP(h,iA(h),b)],i)};var
-U=j[1];return function(b){return ag(c,[4,a,cP(h,U,b)],i)}}else{if(0===k[0]){var
+j==="number")return j?function(d,b){return ah(c,[4,a,cT(h,d,b)],i)}:function(b){return ah(c,[4,a,cT(h,iH(h),b)],i)};var
+U=j[1];return function(b){return ah(c,[4,a,cT(h,U,b)],i)}}else{if(0===k[0]){var
 n=k[2],o=k[1];if(typeof
-j==="number")return j?function(d,b){return ag(c,[4,a,bE(o,n,cP(h,d,b))],i)}:function(b){return ag(c,[4,a,bE(o,n,cP(h,iA(h),b))],i)};var
-V=j[1];return function(b){return ag(c,[4,a,bE(o,n,cP(h,V,b))],i)}}var
+j==="number")return j?function(d,b){return ah(c,[4,a,bI(o,n,cT(h,d,b))],i)}:function(b){return ah(c,[4,a,bI(o,n,cT(h,iH(h),b))],i)};var
+V=j[1];return function(b){return ah(c,[4,a,bI(o,n,cT(h,V,b))],i)}}var
 p=k[1];if(typeof
-j==="number")return j?function(e,d,b){return ag(c,[4,a,bE(p,e,cP(h,d,b))],i)}:function(d,b){return ag(c,[4,a,bE(p,d,cP(h,iA(h),b))],i)};var
-W=j[1];return function(d,b){return ag(c,[4,a,bE(p,d,cP(h,W,b))],i)}}case
-9:return iC(c,a,d[2],d[1],sj);case
+j==="number")return j?function(e,d,b){return ah(c,[4,a,bI(p,e,cT(h,d,b))],i)}:function(d,b){return ah(c,[4,a,bI(p,d,cT(h,iH(h),b))],i)};var
+W=j[1];return function(d,b){return ah(c,[4,a,bI(p,d,cT(h,W,b))],i)}}case
+9:return iJ(c,a,d[2],d[1],sB);case
 10:var
 a=[7,a],d=d[1];continue;case
 11:var
@@ -2616,241 +2616,241 @@ a=[2,a,d[1]],d=d[2];continue;case
 12:var
 a=[3,a,d[1]],d=d[2];continue;case
 13:var
-D=d[3],E=d[2],q=mo(16);iB(q,E);var
-v=mq(q);return function(b){return ag(c,[4,a,v],D)};case
+D=d[3],E=d[2],q=my(16);iI(q,E);var
+v=mA(q);return function(b){return ah(c,[4,a,v],D)};case
 14:var
-G=d[3],H=d[2];return function(d){var
-e=d[1],b=ar(e,aF(aS(H)));if(typeof
-b[2]==="number")return ag(c,a,aB(b[1],G));throw a0};case
+F=d[3],G=d[2];return function(d){var
+e=d[1],b=au(e,aG(aT(G)));if(typeof
+b[2]==="number")return ah(c,a,aB(b[1],F));throw a4};case
 15:var
-I=d[1];return function(d,b){return ag(c,[6,a,function(a){return f(d,a,b)}],I)};case
+H=d[1];return function(d,b){return ah(c,[6,a,function(a){return f(d,a,b)}],H)};case
 16:var
-J=d[1];return function(b){return ag(c,[6,a,b],J)};case
+J=d[1];return function(b){return ah(c,[6,a,b],J)};case
 17:var
 a=[0,a,d[1]],d=d[2];continue;case
 18:var
 m=d[1];if(0===m[0]){var
-K=d[2],L=m[1][1],M=0,c=function(b,c,d){return function(a){return ag(c,[1,b,[0,a]],d)}}(a,c,K),a=M,d=L;continue}var
-N=d[2],O=m[1][1],P=0,c=function(b,c,d){return function(a){return ag(c,[1,b,[1,a]],d)}}(a,c,N),a=P,d=O;continue;case
-19:throw[0,ad,u1];case
+K=d[2],L=m[1][1],M=0,c=function(b,c,d){return function(a){return ah(c,[1,b,[0,a]],d)}}(a,c,K),a=M,d=L;continue}var
+N=d[2],O=m[1][1],P=0,c=function(b,c,d){return function(a){return ah(c,[1,b,[1,a]],d)}}(a,c,N),a=P,d=O;continue;case
+19:throw[0,af,vh];case
 20:var
-Q=d[3],R=[8,a,u2];return function(a){return ag(c,R,Q)};case
+Q=d[3],R=[8,a,vi];return function(a){return ah(c,R,Q)};case
 21:var
-S=d[2];return function(b){return ag(c,[4,a,h6(u3,b)],S)};case
+S=d[2];return function(b){return ah(c,[4,a,ie(vj,b)],S)};case
 22:var
-T=d[1];return function(b){return ag(c,[5,a,b],T)};case
+T=d[1];return function(b){return ah(c,[5,a,b],T)};case
 23:var
 g=d[2],l=d[1];if(typeof
 l==="number")switch(l){case
-0:return e<50?ap(e+1|0,c,a,g):a5(ap,[0,c,a,g]);case
-1:return e<50?ap(e+1|0,c,a,g):a5(ap,[0,c,a,g]);case
-2:throw[0,ad,u4];default:return e<50?ap(e+1|0,c,a,g):a5(ap,[0,c,a,g])}else
+0:return e<50?as(e+1|0,c,a,g):a9(as,[0,c,a,g]);case
+1:return e<50?as(e+1|0,c,a,g):a9(as,[0,c,a,g]);case
+2:throw[0,af,vk];default:return e<50?as(e+1|0,c,a,g):a9(as,[0,c,a,g])}else
 switch(l[0]){case
-0:return e<50?ap(e+1|0,c,a,g):a5(ap,[0,c,a,g]);case
-1:return e<50?ap(e+1|0,c,a,g):a5(ap,[0,c,a,g]);case
-2:return e<50?ap(e+1|0,c,a,g):a5(ap,[0,c,a,g]);case
-3:return e<50?ap(e+1|0,c,a,g):a5(ap,[0,c,a,g]);case
-4:return e<50?ap(e+1|0,c,a,g):a5(ap,[0,c,a,g]);case
-5:return e<50?ap(e+1|0,c,a,g):a5(ap,[0,c,a,g]);case
-6:return e<50?ap(e+1|0,c,a,g):a5(ap,[0,c,a,g]);case
-7:return e<50?ap(e+1|0,c,a,g):a5(ap,[0,c,a,g]);case
-8:return e<50?ap(e+1|0,c,a,g):a5(ap,[0,c,a,g]);case
+0:return e<50?as(e+1|0,c,a,g):a9(as,[0,c,a,g]);case
+1:return e<50?as(e+1|0,c,a,g):a9(as,[0,c,a,g]);case
+2:return e<50?as(e+1|0,c,a,g):a9(as,[0,c,a,g]);case
+3:return e<50?as(e+1|0,c,a,g):a9(as,[0,c,a,g]);case
+4:return e<50?as(e+1|0,c,a,g):a9(as,[0,c,a,g]);case
+5:return e<50?as(e+1|0,c,a,g):a9(as,[0,c,a,g]);case
+6:return e<50?as(e+1|0,c,a,g):a9(as,[0,c,a,g]);case
+7:return e<50?as(e+1|0,c,a,g):a9(as,[0,c,a,g]);case
+8:return e<50?as(e+1|0,c,a,g):a9(as,[0,c,a,g]);case
 9:var
-u=l[2];return e<50?kn(e+1|0,c,a,u,g):a5(kn,[0,c,a,u,g]);case
-10:return e<50?ap(e+1|0,c,a,g):a5(ap,[0,c,a,g]);default:return e<50?ap(e+1|0,c,a,g):a5(ap,[0,c,a,g])}default:var
-r=d[3],s=d[1],t=b(d[2],0);return e<50?km(e+1|0,c,a,r,s,t):a5(km,[0,c,a,r,s,t])}}function
-kn(e,d,c,a,b){if(typeof
-a==="number")return e<50?ap(e+1|0,d,c,b):a5(ap,[0,d,c,b]);else
+u=l[2];return e<50?kw(e+1|0,c,a,u,g):a9(kw,[0,c,a,u,g]);case
+10:return e<50?as(e+1|0,c,a,g):a9(as,[0,c,a,g]);default:return e<50?as(e+1|0,c,a,g):a9(as,[0,c,a,g])}default:var
+r=d[3],s=d[1],t=b(d[2],0);return e<50?kv(e+1|0,c,a,r,s,t):a9(kv,[0,c,a,r,s,t])}}function
+kw(e,d,c,a,b){if(typeof
+a==="number")return e<50?as(e+1|0,d,c,b):a9(as,[0,d,c,b]);else
 switch(a[0]){case
 0:var
-f=a[1];return function(a){return bP(d,c,f,b)};case
+f=a[1];return function(a){return bU(d,c,f,b)};case
 1:var
-g=a[1];return function(a){return bP(d,c,g,b)};case
+g=a[1];return function(a){return bU(d,c,g,b)};case
 2:var
-h=a[1];return function(a){return bP(d,c,h,b)};case
+h=a[1];return function(a){return bU(d,c,h,b)};case
 3:var
-i=a[1];return function(a){return bP(d,c,i,b)};case
+i=a[1];return function(a){return bU(d,c,i,b)};case
 4:var
-j=a[1];return function(a){return bP(d,c,j,b)};case
+j=a[1];return function(a){return bU(d,c,j,b)};case
 5:var
-k=a[1];return function(a){return bP(d,c,k,b)};case
+k=a[1];return function(a){return bU(d,c,k,b)};case
 6:var
-l=a[1];return function(a){return bP(d,c,l,b)};case
+l=a[1];return function(a){return bU(d,c,l,b)};case
 7:var
-m=a[1];return function(a){return bP(d,c,m,b)};case
+m=a[1];return function(a){return bU(d,c,m,b)};case
 8:var
-n=a[2];return function(a){return bP(d,c,n,b)};case
+n=a[2];return function(a){return bU(d,c,n,b)};case
 9:var
-o=a[3],p=a[2],q=aU(aS(a[1]),p);return function(a){return bP(d,c,bm(q,o),b)};case
+o=a[3],p=a[2],q=aV(aT(a[1]),p);return function(a){return bU(d,c,bp(q,o),b)};case
 10:var
-r=a[1];return function(e,a){return bP(d,c,r,b)};case
+r=a[1];return function(e,a){return bU(d,c,r,b)};case
 11:var
-s=a[1];return function(a){return bP(d,c,s,b)};case
+s=a[1];return function(a){return bU(d,c,s,b)};case
 12:var
-t=a[1];return function(a){return bP(d,c,t,b)};case
-13:throw[0,ad,u5];default:throw[0,ad,u6]}}function
-ap(d,b,e,a){var
-c=[8,e,u7];return d<50?fP(d+1|0,b,c,a):a5(fP,[0,b,c,a])}function
-km(h,c,f,a,e,d){if(e){var
-i=e[1];return function(e){return u0(c,f,a,i,b(d,e))}}var
-g=[4,f,d];return h<50?fP(h+1|0,c,g,a):a5(fP,[0,c,g,a])}function
-ag(a,b,c){return lP(fP(0,a,b,c))}function
-bP(a,b,c,d){return lP(kn(0,a,b,c,d))}function
-u0(a,b,c,d,e){return lP(km(0,a,b,c,d,e))}function
-iC(f,e,d,a,c){if(typeof
-a==="number")return function(a){return ag(f,[4,e,b(c,a)],d)};else{if(0===a[0]){var
-g=a[2],h=a[1];return function(a){return ag(f,[4,e,bE(h,g,b(c,a))],d)}}var
-i=a[1];return function(g,a){return ag(f,[4,e,bE(i,g,b(c,a))],d)}}}function
-gu(g,e,d,h,c,b,a){if(typeof
+t=a[1];return function(a){return bU(d,c,t,b)};case
+13:throw[0,af,vl];default:throw[0,af,vm]}}function
+as(d,b,e,a){var
+c=[8,e,vn];return d<50?fZ(d+1|0,b,c,a):a9(fZ,[0,b,c,a])}function
+kv(h,c,f,a,e,d){if(e){var
+i=e[1];return function(e){return vg(c,f,a,i,b(d,e))}}var
+g=[4,f,d];return h<50?fZ(h+1|0,c,g,a):a9(fZ,[0,c,g,a])}function
+ah(a,b,c){return lY(fZ(0,a,b,c))}function
+bU(a,b,c,d){return lY(kw(0,a,b,c,d))}function
+vg(a,b,c,d,e){return lY(kv(0,a,b,c,d,e))}function
+iJ(f,e,d,a,c){if(typeof
+a==="number")return function(a){return ah(f,[4,e,b(c,a)],d)};else{if(0===a[0]){var
+g=a[2],h=a[1];return function(a){return ah(f,[4,e,bI(h,g,b(c,a))],d)}}var
+i=a[1];return function(g,a){return ah(f,[4,e,bI(i,g,b(c,a))],d)}}}function
+gG(g,e,d,h,c,b,a){if(typeof
 h==="number"){if(typeof
-c==="number")return c?function(h,c){return ag(g,[4,e,eo(h,f(b,a,c))],d)}:function(c){return ag(g,[4,e,f(b,a,c)],d)};var
-l=c[1];return function(c){return ag(g,[4,e,eo(l,f(b,a,c))],d)}}else{if(0===h[0]){var
+c==="number")return c?function(h,c){return ah(g,[4,e,er(h,f(b,a,c))],d)}:function(c){return ah(g,[4,e,f(b,a,c)],d)};var
+l=c[1];return function(c){return ah(g,[4,e,er(l,f(b,a,c))],d)}}else{if(0===h[0]){var
 i=h[2],j=h[1];if(typeof
-c==="number")return c?function(h,c){return ag(g,[4,e,bE(j,i,eo(h,f(b,a,c)))],d)}:function(c){return ag(g,[4,e,bE(j,i,f(b,a,c))],d)};var
-m=c[1];return function(c){return ag(g,[4,e,bE(j,i,eo(m,f(b,a,c)))],d)}}var
+c==="number")return c?function(h,c){return ah(g,[4,e,bI(j,i,er(h,f(b,a,c)))],d)}:function(c){return ah(g,[4,e,bI(j,i,f(b,a,c))],d)};var
+m=c[1];return function(c){return ah(g,[4,e,bI(j,i,er(m,f(b,a,c)))],d)}}var
 k=h[1];if(typeof
-c==="number")return c?function(i,h,c){return ag(g,[4,e,bE(k,i,eo(h,f(b,a,c)))],d)}:function(h,c){return ag(g,[4,e,bE(k,h,f(b,a,c))],d)};var
-n=c[1];return function(h,c){return ag(g,[4,e,bE(k,h,eo(n,f(b,a,c)))],d)}}}function
-cQ(c,f){var
+c==="number")return c?function(i,h,c){return ah(g,[4,e,bI(k,i,er(h,f(b,a,c)))],d)}:function(h,c){return ah(g,[4,e,bI(k,h,f(b,a,c))],d)};var
+n=c[1];return function(h,c){return ah(g,[4,e,bI(k,h,er(n,f(b,a,c)))],d)}}}function
+cU(c,f){var
 a=f;for(;;)if(typeof
 a==="number")return 0;else
 switch(a[0]){case
 0:var
-g=a[1],h=mr(a[2]);cQ(c,g);return e_(c,h);case
+g=a[1],h=mB(a[2]);cU(c,g);return fe(c,h);case
 1:var
 d=a[2],e=a[1];if(0===d[0]){var
-i=d[1];cQ(c,e);e_(c,u8);var
+i=d[1];cU(c,e);fe(c,vo);var
 a=i;continue}var
-j=d[1];cQ(c,e);e_(c,u9);var
+j=d[1];cU(c,e);fe(c,vp);var
 a=j;continue;case
 6:var
-m=a[2];cQ(c,a[1]);return b(m,c);case
-7:cQ(c,a[1]);return d9(c);case
+m=a[2];cU(c,a[1]);return b(m,c);case
+7:cU(c,a[1]);return ea(c);case
 8:var
-n=a[2];cQ(c,a[1]);return af(n);case
+n=a[2];cU(c,a[1]);return ae(n);case
 2:case
 4:var
-k=a[2];cQ(c,a[1]);return e_(c,k);default:var
-l=a[2];cQ(c,a[1]);return rV(c,l)}}function
-db(c,g){var
+k=a[2];cU(c,a[1]);return fe(c,k);default:var
+l=a[2];cU(c,a[1]);return sb(c,l)}}function
+dh(c,g){var
 a=g;for(;;)if(typeof
 a==="number")return 0;else
 switch(a[0]){case
 0:var
-h=a[1],i=mr(a[2]);db(c,h);return em(c,i);case
+h=a[1],i=mB(a[2]);dh(c,h);return ep(c,i);case
 1:var
 e=a[2],f=a[1];if(0===e[0]){var
-j=e[1];db(c,f);em(c,u_);var
+j=e[1];dh(c,f);ep(c,vq);var
 a=j;continue}var
-k=e[1];db(c,f);em(c,u$);var
+k=e[1];dh(c,f);ep(c,vr);var
 a=k;continue;case
 6:var
-n=a[2];db(c,a[1]);return em(c,b(n,0));case
+n=a[2];dh(c,a[1]);return ep(c,b(n,0));case
 7:var
 a=a[1];continue;case
 8:var
-o=a[2];db(c,a[1]);return af(o);case
+o=a[2];dh(c,a[1]);return ae(o);case
 2:case
 4:var
-l=a[2];db(c,a[1]);return em(c,l);default:var
-m=a[2];db(c,a[1]);var
-d=c[2];if(c[3]<=d)iy(c,1);aA(c[1],d,m);c[2]=d+1|0;return 0}}function
-mt(d,c){var
-a=c[1],b=0;return ag(function(a){cQ(d,a);return 0},b,a)}function
-iD(a){return mt(cq,a)}function
-al(b){var
-a=b[1];return ag(function(b){var
-a=gr(64);db(a,b);return ix(a)},0,a)}var
-iE=[0,0];function
-iG(i,h){var
+l=a[2];dh(c,a[1]);return ep(c,l);default:var
+m=a[2];dh(c,a[1]);var
+d=c[2];if(c[3]<=d)iG(c,1);aA(c[1],d,m);c[2]=d+1|0;return 0}}function
+mD(d,c){var
+a=c[1],b=0;return ah(function(a){cU(d,a);return 0},b,a)}function
+iK(a){return mD(cx,a)}function
+am(b){var
+a=b[1];return ah(function(b){var
+a=iF(64);dh(a,b);return mx(a)},0,a)}var
+iL=[0,0];function
+iN(i,h){var
 a=i[1+h];if(1-(typeof
-a==="number"?1:0)){if(G(a)===hK)return b(al(va),a);if(G(a)===qY){var
-d=lD(sn,a),c=0,g=F(d);for(;;){if(g<=c)return t(d,sm);var
-e=ac(d,c),f=0;if(48<=e){if(!(58<=e))f=1}else
+a==="number"?1:0)){if(v(a)===hU)return b(am(vs),a);if(v(a)===re){var
+d=lM(sF,a),c=0,g=I(d);for(;;){if(g<=c)return w(d,sE);var
+e=ad(d,c),f=0;if(48<=e){if(!(58<=e))f=1}else
 if(45===e)f=1;if(f){var
-c=c+1|0;continue}return d}}return vb}return b(al(vc),a)}function
-mu(b,a){if(b.length-1<=a)return vd;var
-c=mu(b,a+1|0),d=iG(b,a);return f(al(ve),d,c)}function
-gv(a){function
+c=c+1|0;continue}return d}}return vt}return b(am(vu),a)}function
+mE(b,a){if(b.length-1<=a)return vv;var
+c=mE(b,a+1|0),d=iN(b,a);return f(am(vw),d,c)}function
+gH(a){function
 p(f){var
 c=f;for(;;){if(c){var
 g=c[2],h=c[1];try{var
 e=0,d=b(h,a);e=1}catch(a){}if(e&&d)return[0,d[1]];var
 c=g;continue}return 0}}var
-i=p(iE[1]);if(i)return i[1];if(a===gj)return vj;if(a===ij)return vk;if(a[1]===lU){var
-d=a[2],j=d[3],q=d[2],r=d[1];return fQ(al(iF),r,q,j,j+5|0,vl)}if(a[1]===ad){var
-e=a[2],k=e[3],s=e[2],u=e[1];return fQ(al(iF),u,s,k,k+6|0,vm)}if(a[1]===lX){var
-g=a[2],l=g[3],v=g[2],w=g[1];return fQ(al(iF),w,v,l,l+6|0,vn)}if(0===G(a)){var
-h=a.length-1,x=a[1][1];if(2<h>>>0)var
-m=mu(a,2),n=iG(a,1),c=f(al(vf),n,m);else
+i=p(iL[1]);if(i)return i[1];if(a===gt)return vB;if(a===iu)return vC;if(a[1]===l3){var
+d=a[2],j=d[3],q=d[2],r=d[1];return f0(am(iM),r,q,j,j+5|0,vD)}if(a[1]===af){var
+e=a[2],k=e[3],s=e[2],t=e[1];return f0(am(iM),t,s,k,k+6|0,vE)}if(a[1]===l6){var
+g=a[2],l=g[3],u=g[2],x=g[1];return f0(am(iM),x,u,l,l+6|0,vF)}if(0===v(a)){var
+h=a.length-1,y=a[1][1];if(2<h>>>0)var
+m=mE(a,2),n=iN(a,1),c=f(am(vx),n,m);else
 switch(h){case
 0:var
-c=vg;break;case
+c=vy;break;case
 1:var
-c=vh;break;default:var
-o=iG(a,1),c=b(al(vi),o)}return t(x,c)}return a[1]}function
-iH(u,t){var
-f=JR(t),h=f.length-1-1|0,q=0;if(!(h<0)){var
+c=vz;break;default:var
+o=iN(a,1),c=b(am(vA),o)}return w(y,c)}return a[1]}function
+iO(u,t){var
+f=Km(t),h=f.length-1-1|0,q=0;if(!(h<0)){var
 d=q;for(;;){var
-a=c(f,d)[1+d],g=function(a){return function(b){return b?0===a?vo:vp:0===a?vq:vr}}(d);if(0===a[0])var
-i=a[5],j=a[4],k=a[3],l=a[6]?vs:vu,m=a[2],n=a[7],o=g(a[1]),e=[0,JB(al(vt),o,n,m,l,k,j,i)];else
+a=c(f,d)[1+d],g=function(a){return function(b){return b?0===a?vG:vH:0===a?vI:vJ}}(d);if(0===a[0])var
+i=a[5],j=a[4],k=a[3],l=a[6]?vK:vM,m=a[2],n=a[7],o=g(a[1]),e=[0,J8(am(vL),o,n,m,l,k,j,i)];else
 if(a[1])var
 e=0;else
 var
-p=g(0),e=[0,b(al(vv),p)];if(e){var
-r=e[1];b(mt(u,vw),r)}var
+p=g(0),e=[0,b(am(vN),p)];if(e){var
+r=e[1];b(mD(u,vO),r)}var
 s=d+1|0;if(h!==d){var
 d=s;continue}break}}return 0}function
-vx(c){for(;;){var
-a=iE[1],b=1-ii(iE,a,[0,c,a]);if(b)continue;return b}}var
-vz=vy.slice();function
-vA(f,e){var
-g=gv(f);b(iD(vB),g);iH(cq,e);var
-a=Ku(0);if(a<0){var
-d=cL(a);l0(c(vz,d)[1+d])}return d9(cq)}var
-vC=[0];lN(a(qv),function(e,i){try{try{var
-c=i?vC:rL(0);try{il(0)}catch(a){}try{var
-a=vA(e,c),d=a}catch(a){a=aX(a);var
-g=gv(e);b(iD(vE),g);iH(cq,c);var
-h=gv(a);b(iD(vF),h);iH(cq,rL(0));var
-d=d9(cq)}var
-f=d}catch(a){a=aX(a);if(a!==gj)throw a;var
-f=l0(vD)}return f}catch(a){return 0}});var
-vH=[ax,vG,b8(0)];vx(function(a){return a[1]===vH?[0,t(vI,gv(a[2]))]:0});function
-iI(a){var
+vP(c){for(;;){var
+a=iL[1],b=1-it(iL,a,[0,c,a]);if(b)continue;return b}}var
+vR=vQ.slice();function
+vS(f,e){var
+g=gH(f);b(iK(vT),g);iO(cx,e);var
+a=K1(0);if(a<0){var
+d=cQ(a);l9(c(vR,d)[1+d])}return ea(cx)}var
+vU=[0];lW(a(qN),function(e,i){try{try{var
+c=i?vU:r3(0);try{iw(0)}catch(a){}try{var
+a=vS(e,c),d=a}catch(a){a=a1(a);var
+g=gH(e);b(iK(vW),g);iO(cx,c);var
+h=gH(a);b(iK(vX),h);iO(cx,r3(0));var
+d=ea(cx)}var
+f=d}catch(a){a=a1(a);if(a!==gt)throw a;var
+f=l9(vV)}return f}catch(a){return 0}});var
+vZ=[az,vY,ce(0)];vP(function(a){return a[1]===vZ?[0,w(v0,gH(a[2]))]:0});function
+iP(a){var
 b=a.length-1<4?1:0,c=b||(a[4]<0?1:0);return c}function
-ep(a){a[4]=-a[4]|0;return 0}try{var
-Jy=r2(Jx),mw=Jy}catch(a){a=aX(a);if(a!==T)throw a;try{var
-Jw=r2(Jv),mv=Jw}catch(a){a=aX(a);if(a!==T)throw a;var
-mv=vK}var
-mw=mv}var
-vL=iu(mw,82),gw=[m,function(A){var
-o=KJ(0),d=[0,n(55,0),0],j=0===o.length-1?[0,0]:o,k=j.length-1,b=0;for(;;){c(d[1],b)[1+b]=b;var
+es(a){a[4]=-a[4]|0;return 0}try{var
+J4=si(J3),mG=J4}catch(a){a=a1(a);if(a!==U)throw a;try{var
+J2=si(J1),mF=J2}catch(a){a=a1(a);if(a!==U)throw a;var
+mF=v2}var
+mG=mF}var
+v3=iC(mG,82),gI=[l,function(A){var
+o=Le(0),d=[0,n(55,0),0],j=0===o.length-1?[0,0]:o,k=j.length-1,b=0;for(;;){c(d[1],b)[1+b]=b;var
 z=b+1|0;if(54!==b){var
 b=z;continue}var
-h=[0,vJ],l=54+fb(55,k)|0,u=0;if(!(l<0)){var
-e=u;for(;;){var
-f=e%55|0,m=ge(e,k),v=c(j,m)[1+m],i=t(h[1],a(w+v));h[1]=Kt(i,0,F(i));var
-g=h[1],p=ac(g,3)<<24,q=ac(g,2)<<16,r=ac(g,1)<<8,s=((ac(g,0)+r|0)+q|0)+p|0,x=(c(d[1],f)[1+f]^s)&qB;c(d[1],f)[1+f]=x;var
-y=e+1|0;if(l!==e){var
-e=y;continue}break}}d[2]=0;return d}}];function
-A(i,l){var
-o=i?i[1]:vL,b=16;for(;;){if(!(l<=b)&&!(ip<(b*2|0))){var
+h=[0,v1],l=54+fg(55,k)|0,t=0;if(!(l<0)){var
+e=t;for(;;){var
+f=e%55|0,m=go(e,k),u=c(j,m)[1+m],i=w(h[1],a(y+u));h[1]=K0(i,0,I(i));var
+g=h[1],p=ad(g,3)<<24,q=ad(g,2)<<16,r=ad(g,1)<<8,s=((ad(g,0)+r|0)+q|0)+p|0,v=(c(d[1],f)[1+f]^s)&qT;c(d[1],f)[1+f]=v;var
+x=e+1|0;if(l!==e){var
+e=x;continue}break}}d[2]=0;return d}}];function
+E(i,m){var
+o=i?i[1]:v3,b=16;for(;;){if(!(m<=b)&&!(iz<(b*2|0))){var
 b=b*2|0;continue}if(o){var
-j=G(gw),a=E===j?gw[1]:m===j?I(gw):gw;a[2]=(a[2]+1|0)%55|0;var
-d=a[2],e=c(a[1],d)[1+d],f=(a[2]+24|0)%55|0,g=(c(a[1],f)[1+f]+(e^(e>>>25|0)&31)|0)&qB,h=a[2];c(a[1],h)[1+h]=g;var
+j=v(gI),a=u===j?gI[1]:l===j?C(gI):gI;a[2]=(a[2]+1|0)%55|0;var
+d=a[2],e=c(a[1],d)[1+d],f=(a[2]+24|0)%55|0,g=(c(a[1],f)[1+f]+(e^(e>>>25|0)&31)|0)&qT,h=a[2];c(a[1],h)[1+h]=g;var
 k=g}else
 var
 k=0;return[0,0,n(b,0),k,b]}}function
-vM(b){if(b){var
+v4(b){if(b){var
 c=b[3],g=[0,b[1],b[2],c],d=g,a=c;for(;;){if(a){var
 e=a[3],f=[0,a[1],a[2],e];d[3]=f;var
 d=f,a=e;continue}return g}}return 0}function
-eq(a){var
-b=a[4],c=a[3],d=h(vM,a[2]);return[0,a[1],d,c,b]}function
-mx(C,g){var
-j=g[2],u=(j.length-1)*2|0,v=u<ip?1:0;if(v){var
-k=n(u,0),l=1-iI(g);g[2]=k;var
+et(a){var
+b=a[4],c=a[3],d=h(v4,a[2]);return[0,a[1],d,c,b]}function
+mH(C,g){var
+j=g[2],u=(j.length-1)*2|0,v=u<iz?1:0;if(v){var
+k=n(u,0),l=1-iP(g);g[2]=k;var
 m=k.length-1,h=n(m,0),q=j.length-1-1|0,D=b(C,g),y=0;if(!(q<0)){var
 f=y;a:for(;;){var
 a=c(j,f)[1+f];for(;;){if(a){var
@@ -2867,265 +2867,270 @@ e=A;continue}break}}var
 s=0}else
 var
 s=l;return s}return v}function
-iJ(i,a){function
+iQ(i,a){function
 j(b){var
 a=b;for(;;){if(a){var
 c=a[3];f(i,a[1],a[2]);var
 a=c;continue}return 0}}var
-d=iI(a);if(1-d)ep(a);try{var
+d=iP(a);if(1-d)es(a);try{var
 e=a[2],g=e.length-1-1|0,k=0;if(!(g<0)){var
 b=k;for(;;){j(c(e,b)[1+b]);var
 m=b+1|0;if(g!==b){var
 b=m;continue}break}}var
-h=1-d,l=h?ep(a):h;return l}catch(b){b=aX(b);if(d)throw b;ep(a);throw b}}function
-er(i,a,h){function
+h=1-d,l=h?es(a):h;return l}catch(b){b=a1(b);if(d)throw b;es(a);throw b}}function
+eu(i,a,h){function
 j(d,c){var
 a=d,b=c;for(;;){if(a){var
-e=a[3],f=S(i,a[1],a[2],b),a=e,b=f;continue}return b}}var
-d=iI(a);if(1-d)ep(a);try{var
+e=a[3],f=Q(i,a[1],a[2],b),a=e,b=f;continue}return b}}var
+d=iP(a);if(1-d)es(a);try{var
 f=a[2],e=[0,h],g=f.length-1-1|0,k=0;if(!(g<0)){var
 b=k;for(;;){var
 m=e[1];e[1]=j(c(f,b)[1+b],m);var
 n=b+1|0;if(g!==b){var
-b=n;continue}break}}if(1-d)ep(a);var
-l=e[1];return l}catch(b){b=aX(b);if(d)throw b;ep(a);throw b}}function
-gx(a){var
+b=n;continue}break}}if(1-d)es(a);var
+l=e[1];return l}catch(b){b=a1(b);if(d)throw b;es(a);throw b}}function
+gJ(a){var
 d=a[2];function
 e(g,f,l){var
 a=g,b=f;for(;;){if(b){var
 h=b[1],i=b[2],j=b[3];return[0,[0,h,i],function(b){return e(a,j,b)}]}if(a===d.length-1)return 0;var
 k=c(d,a)[1+a],a=a+1|0,b=k;continue}}var
 b=0,f=0;return function(a){return e(f,b,a)}}function
-gy(a){var
-b=gx(a);function
-c(a){return a[1]}return function(a){return im(c,b,a)}}function
-cR(a,b){return 4<=a.length-1?J1(10,am,a[3],b)&(a[2].length-1-1|0):af(vN)}function
-av(a,d,f){var
-b=cR(a,d),g=[0,d,f,c(a[2],b)[1+b]];c(a[2],b)[1+b]=g;a[1]=a[1]+1|0;var
-e=a[2].length-1<<1<a[1]?1:0;return e?mx(cR,a):e}function
-dc(b,g){var
-d=cR(b,g),e=0,a=c(b[2],d)[1+d];for(;;){if(a){var
-f=a[3];if(0===an(a[1],g)){b[1]=b[1]-1|0;return e?(e[3]=f,0):(c(b[2],d)[1+d]=f,0)}var
+fj(a){var
+b=gJ(a);function
+c(a){return a[1]}return function(a){return ix(c,b,a)}}function
+cV(a,b){return 4<=a.length-1?Kw(10,ap,a[3],b)&(a[2].length-1-1|0):ae(v5)}function
+ay(a,d,f){var
+b=cV(a,d),g=[0,d,f,c(a[2],b)[1+b]];c(a[2],b)[1+b]=g;a[1]=a[1]+1|0;var
+e=a[2].length-1<<1<a[1]?1:0;return e?mH(cV,a):e}function
+di(b,g){var
+d=cV(b,g),e=0,a=c(b[2],d)[1+d];for(;;){if(a){var
+f=a[3];if(0===ak(a[1],g)){b[1]=b[1]-1|0;return e?(e[3]=f,0):(c(b[2],d)[1+d]=f,0)}var
 e=a,a=f;continue}return 0}}function
 ai(g,b){var
-h=cR(g,b),d=c(g[2],h)[1+h];if(d){var
-e=d[3],k=d[2];if(0===an(b,d[1]))return k;if(e){var
-f=e[3],l=e[2];if(0===an(b,e[1]))return l;if(f){var
-m=f[2],n=f[3];if(0===an(b,f[1]))return m;var
+h=cV(g,b),d=c(g[2],h)[1+h];if(d){var
+e=d[3],k=d[2];if(0===ak(b,d[1]))return k;if(e){var
+f=e[3],l=e[2];if(0===ak(b,e[1]))return l;if(f){var
+m=f[2],n=f[3];if(0===ak(b,f[1]))return m;var
 a=n;for(;;){if(a){var
-i=a[2],j=a[3];if(0===an(b,a[1]))return i;var
-a=j;continue}throw T}}throw T}throw T}throw T}function
-U(g,b){var
-h=cR(g,b),d=c(g[2],h)[1+h];if(d){var
-e=d[3],k=d[2];if(0===an(b,d[1]))return[0,k];if(e){var
-f=e[3],l=e[2];if(0===an(b,e[1]))return[0,l];if(f){var
-m=f[2],n=f[3];if(0===an(b,f[1]))return[0,m];var
+i=a[2],j=a[3];if(0===ak(b,a[1]))return i;var
+a=j;continue}throw U}}throw U}throw U}throw U}function
+V(g,b){var
+h=cV(g,b),d=c(g[2],h)[1+h];if(d){var
+e=d[3],k=d[2];if(0===ak(b,d[1]))return[0,k];if(e){var
+f=e[3],l=e[2];if(0===ak(b,e[1]))return[0,l];if(f){var
+m=f[2],n=f[3];if(0===ak(b,f[1]))return[0,m];var
 a=n;for(;;){if(a){var
-i=a[2],j=a[3];if(0===an(b,a[1]))return[0,i];var
+i=a[2],j=a[3];if(0===ak(b,a[1]))return[0,i];var
 a=j;continue}return 0}}return 0}return 0}return 0}function
-W(a,d,g){var
-e=cR(a,d),h=c(a[2],e)[1+e],b=h;for(;;){if(b){var
-k=b[3];if(0!==an(b[1],d)){var
+Y(a,d,g){var
+e=cV(a,d),h=c(a[2],e)[1+e],b=h;for(;;){if(b){var
+k=b[3];if(0!==ak(b[1],d)){var
 b=k;continue}b[1]=d;b[2]=g;var
 f=0}else
 var
 f=1;if(f){c(a[2],e)[1+e]=[0,d,g,h];a[1]=a[1]+1|0;var
-i=a[2].length-1<<1<a[1]?1:0;if(i)return mx(cR,a);var
+i=a[2].length-1<<1<a[1]?1:0;if(i)return mH(cV,a);var
 j=i}else
 var
 j=f;return j}}function
-aI(d,b){var
-f=cR(d,b),a=c(d[2],f)[1+f];for(;;){if(a){var
-g=a[3],e=0===an(a[1],b)?1:0;if(e)return e;var
+aQ(d,b){var
+f=cV(d,b),a=c(d[2],f)[1+f];for(;;){if(a){var
+g=a[3],e=0===ak(a[1],b)?1:0;if(e)return e;var
 a=g;continue}return 0}}function
-my(g){var
-e=A(0,16),c=g;for(;;){var
+mI(g){var
+e=E(0,16),c=g;for(;;){var
 a=b(c,0);if(a){var
-d=a[1],f=a[2];W(e,d[1],d[2]);var
+d=a[1],f=a[2];Y(e,d[1],d[2]);var
 c=f;continue}return e}}var
-mB=[ax,vO,b8(0)],mz=0,mA=-1;function
-gz(a,b){a[13]=a[13]+b[3]|0;return mn(b,a[28])}var
-mC=1000000010;function
-iK(b,a){return S(b[17],a,0,F(a))}function
-iL(a){return b(a[19],0)}function
-mD(a,c,b){a[9]=a[9]-c|0;iK(a,b);a[11]=0;return 0}function
-gA(c,a){var
-b=R(a,vP);return b?mD(c,F(a),a):b}function
-dJ(a,c,d){var
-e=c[3],f=c[2];gA(a,c[1]);iL(a);a[11]=1;a[10]=eh(a[8],(a[6]-d|0)+f|0);a[9]=a[6]-a[10]|0;b(a[21],a[10]);return gA(a,e)}function
-mE(b,a){return dJ(b,vQ,a)}function
-es(a,c){var
-d=c[2],e=c[3];gA(a,c[1]);a[9]=a[9]-d|0;b(a[20],d);return gA(a,e)}function
-vR(a,j,c){if(typeof
+mL=[az,v6,ce(0)],mJ=0,mK=-1;function
+gK(a,b){a[13]=a[13]+b[3]|0;return mw(b,a[28])}var
+mM=1000000010;function
+iR(b,a){return Q(b[17],a,0,I(a))}function
+iS(a){return b(a[19],0)}function
+mN(a,c,b){a[9]=a[9]-c|0;iR(a,b);a[11]=0;return 0}function
+gL(c,a){var
+b=S(a,v7);return b?mN(c,I(a),a):b}function
+dO(a,c,d){var
+e=c[3],f=c[2];gL(a,c[1]);iS(a);a[11]=1;a[10]=ek(a[8],(a[6]-d|0)+f|0);a[9]=a[6]-a[10]|0;b(a[21],a[10]);return gL(a,e)}function
+mO(b,a){return dO(b,v8,a)}function
+ev(a,c){var
+d=c[2],e=c[3];gL(a,c[1]);a[9]=a[9]-d|0;b(a[20],d);return gL(a,e)}function
+v9(a,j,c){if(typeof
 c==="number")switch(c){case
 0:var
-s=el(a[3]);if(s){var
+s=eo(a[3]);if(s){var
 t=s[1][1],u=function(b,a){if(a){var
-c=a[1],d=a[2];return rR(b,c)?[0,b,a]:[0,c,u(b,d)]}return[0,b,0]};t[1]=u(a[6]-a[9]|0,t[1]);return 0}return 0;case
-1:ek(a[2]);return 0;case
-2:ek(a[3]);return 0;case
+c=a[1],d=a[2];return r9(b,c)?[0,b,a]:[0,c,u(b,d)]}return[0,b,0]};t[1]=u(a[6]-a[9]|0,t[1]);return 0}return 0;case
+1:en(a[2]);return 0;case
+2:en(a[3]);return 0;case
 3:var
-v=el(a[2]);return v?mE(a,v[1][2]):iL(a);case
+v=eo(a[2]);return v?mO(a,v[1][2]):iS(a);case
 4:var
 w=a[10]!==(a[6]-a[9]|0)?1:0;if(w){var
 f=a[28],h=f[2];if(h){var
 n=h[1];if(h[2]){var
 K=h[2];f[1]=f[1]-1|0;f[2]=K;var
-i=[0,n]}else{iv(f);var
+i=[0,n]}else{iD(f);var
 i=[0,n]}}else
 var
 i=0;if(i){var
 r=i[1],M=r[1];a[12]=a[12]-r[3]|0;a[9]=a[9]+M|0;return 0}return 0}return w;default:var
-x=ek(a[5]);return x?iK(a,b(a[25],x[1])):0}else
+x=en(a[5]);return x?iR(a,b(a[25],x[1])):0}else
 switch(c[0]){case
-0:return mD(a,j,c[1]);case
+0:return mN(a,j,c[1]);case
 1:var
-d=c[2],g=c[1],y=d[1],N=d[2],z=el(a[2]);if(z){var
+d=c[2],g=c[1],y=d[1],N=d[2],z=eo(a[2]);if(z){var
 A=z[1],e=A[2];switch(A[1]){case
-0:return es(a,g);case
-1:return dJ(a,d,e);case
-2:return dJ(a,d,e);case
-3:return a[9]<(j+F(y)|0)?dJ(a,d,e):es(a,g);case
-4:return a[11]?es(a,g):a[9]<(j+F(y)|0)?dJ(a,d,e):((a[6]-e|0)+N|0)<a[10]?dJ(a,d,e):es(a,g);default:return es(a,g)}}return 0;case
+0:return ev(a,g);case
+1:return dO(a,d,e);case
+2:return dO(a,d,e);case
+3:return a[9]<(j+I(y)|0)?dO(a,d,e):ev(a,g);case
+4:return a[11]?ev(a,g):a[9]<(j+I(y)|0)?dO(a,d,e):((a[6]-e|0)+N|0)<a[10]?dO(a,d,e):ev(a,g);default:return ev(a,g)}}return 0;case
 2:var
-l=a[6]-a[9]|0,O=c[2],P=c[1],B=el(a[3]);if(B){var
+l=a[6]-a[9]|0,O=c[2],P=c[1],B=eo(a[3]);if(B){var
 C=B[1][1],D=C[1];if(D){var
 k=C[1],Q=D[1];for(;;){if(k){var
 E=k[1],R=k[2];if(!(l<=E)){var
 k=R;continue}var
-G=E}else
+F=E}else
 var
-G=Q;var
-m=G;break}}else
+F=Q;var
+m=F;break}}else
 var
 m=l;var
-H=m-l|0;return 0<=H?es(a,[0,vT,H+P|0,vS]):dJ(a,[0,vV,m+O|0,vU],a[6])}return 0;case
+G=m-l|0;return 0<=G?ev(a,[0,v$,G+P|0,v_]):dO(a,[0,wb,m+O|0,wa],a[6])}return 0;case
 3:var
-I=c[2],S=c[1];if(a[8]<(a[6]-a[9]|0)){var
-o=el(a[2]);if(o){var
-p=o[1],q=p[2],L=p[1];if(a[9]<q&&!(3<L-1>>>0))mE(a,q)}else
-iL(a)}var
-T=a[9]-S|0,U=1===I?1:a[9]<j?I:5;return ct([0,U,T],a[2]);case
-4:return ct(c[1],a[3]);default:var
-J=c[1];iK(a,b(a[24],J));return ct(J,a[5])}}function
-mF(a){for(;;){var
+H=c[2],S=c[1];if(a[8]<(a[6]-a[9]|0)){var
+o=eo(a[2]);if(o){var
+p=o[1],q=p[2],L=p[1];if(a[9]<q&&!(3<L-1>>>0))mO(a,q)}else
+iS(a)}var
+T=a[9]-S|0,U=1===H?1:a[9]<j?H:5;return cB([0,U,T],a[2]);case
+4:return cB(c[1],a[3]);default:var
+J=c[1];iR(a,b(a[24],J));return cB(J,a[5])}}function
+mP(a){for(;;){var
 f=a[28][2],g=f?[0,f[1]]:0;if(g){var
 d=g[1],e=d[1],m=0<=e?1:0,j=d[3],k=d[2],l=a[13]-a[12]|0,h=m||(a[9]<=l?1:0);if(h){var
 b=a[28],c=b[2];if(c){if(c[2]){var
 i=c[2];b[1]=b[1]-1|0;b[2]=i}else
-iv(b);var
-n=0<=e?e:mC;vR(a,n,k);a[12]=j+a[12]|0;continue}throw te}return h}return 0}}function
-iM(a){ej(a);return ct([0,-1,[0,mA,vW,0]],a)}function
-mG(a,c){var
-d=el(a[1]);if(d){var
-e=d[1],b=e[2],f=b[1];if(e[1]<a[12])return iM(a[1]);var
+iD(b);var
+n=0<=e?e:mM;v9(a,n,k);a[12]=j+a[12]|0;continue}throw tw}return h}return 0}}function
+iT(a){em(a);return cB([0,-1,[0,mK,wc,0]],a)}function
+mQ(a,c){var
+d=eo(a[1]);if(d){var
+e=d[1],b=e[2],f=b[1];if(e[1]<a[12])return iT(a[1]);var
 g=b[2];if(typeof
 g!=="number")switch(g[0]){case
 3:var
-h=1-c,j=h?(b[1]=a[13]+f|0,ek(a[1]),0):h;return j;case
+h=1-c,j=h?(b[1]=a[13]+f|0,en(a[1]),0):h;return j;case
 1:case
 2:var
-i=c?(b[1]=a[13]+f|0,ek(a[1]),0):c;return i}return 0}return 0}function
-mH(a,j){var
+i=c?(b[1]=a[13]+f|0,en(a[1]),0):c;return i}return 0}return 0}function
+mR(a,j){var
 h=a[4];function
-i(f){if(a[23])gz(a,[0,mz,5,0]);var
+i(f){if(a[23])gK(a,[0,mJ,5,0]);var
 c=a[22];if(c){var
-d=ek(a[4]);if(d)return b(a[27],d[1]);var
+d=en(a[4]);if(d)return b(a[27],d[1]);var
 e=0}else
 var
-e=c;return e}x(i,h[1]);for(;;){if(1<a[14]){if(1<a[14]){if(a[14]<a[15]){gz(a,[0,mz,1,0]);mG(a,1);mG(a,0)}a[14]=a[14]-1|0}continue}a[13]=mC;mF(a);a[12]=1;a[13]=1;iv(a[28]);iM(a[1]);ej(a[2]);ej(a[3]);ej(a[4]);ej(a[5]);a[10]=0;a[14]=0;a[9]=a[6];a[14]=a[14]+1|0;var
+e=c;return e}B(i,h[1]);for(;;){if(1<a[14]){if(1<a[14]){if(a[14]<a[15]){gK(a,[0,mJ,1,0]);mQ(a,1);mQ(a,0)}a[14]=a[14]-1|0}continue}a[13]=mM;mP(a);a[12]=1;a[13]=1;iD(a[28]);iT(a[1]);em(a[2]);em(a[3]);em(a[4]);em(a[5]);a[10]=0;a[14]=0;a[9]=a[6];a[14]=a[14]+1|0;var
 f=3,g=0;if(a[14]<a[15]){var
-d=[0,-a[13]|0,[3,g,f],0];gz(a,d);ct([0,a[13],d],a[1])}else
+d=[0,-a[13]|0,[3,g,f],0];gK(a,d);cB([0,a[13],d],a[1])}else
 if(a[14]===a[15]){var
-e=a[16],c=F(e);gz(a,[0,c,[0,e],c]);mF(a)}return b(a[18],0)}}var
-mI=ir(80,32);function
-mJ(b,d){var
+e=a[16],c=I(e);gK(a,[0,c,[0,e],c]);mP(a)}return b(a[18],0)}}var
+mS=iA(80,32);function
+mT(b,d){var
 a=d;for(;;){var
-c=0<a?1:0;if(c){if(80<a){S(b[17],mI,0,80);var
-a=a-80|0;continue}return S(b[17],mI,0,a)}return c}}function
-vY(a){return a[1]===mB?t(v0,t(a[2],vZ)):v1}function
-v2(a){return a[1]===mB?t(v4,t(a[2],v3)):v5}function
-v6(a){return 0}function
-v7(a){return 0}function
-mK(i,h){function
+c=0<a?1:0;if(c){if(80<a){Q(b[17],mS,0,80);var
+a=a-80|0;continue}return Q(b[17],mS,0,a)}return c}}function
+we(a){return a[1]===mL?w(wg,w(a[2],wf)):wh}function
+wi(a){return a[1]===mL?w(wk,w(a[2],wj)):wl}function
+wm(a){return 0}function
+wn(a){return 0}function
+mU(i,h){function
 j(a){return 0}function
 k(a){return 0}var
-c=[0,0,0,0],d=[0,mA,v8,0];function
-l(a){return 0}mn(d,c);var
-b=dI(0);iM(b);ct([0,1,d],b);var
-e=dI(0),f=dI(0),g=dI(0),a=[0,b,dI(0),g,f,e,78,10,68,78,0,1,1,1,1,gk,v9,i,h,l,k,j,0,0,vY,v2,v6,v7,c];a[19]=function(b){return S(a[17],vX,0,1)};a[20]=function(b){return mJ(a,b)};a[21]=function(b){return mJ(a,b)};return a}function
-mL(c){function
-a(a){return d9(c)}return mK(function(d,a,b){if(0<=a&&0<=b&&!((F(d)-b|0)<a))return lK(c,d,a,b);return af(sq)},a)}function
-v_(a){function
-b(a){return 0}return mK(function(b,c,d){return iz(a,b,c,d)},b)}var
-v$=kv,wa=function(a){return gr(v$)}(0),wb=mL(so),wc=mL(cq);v_(wa);sr(function(a){mH(wb,0);return mH(wc,0)});function
-wd(b,a){var
-c=G(a)===ax?a:a[1];return lN(b,c)}KT(0);wd(wf,[ax,we,b8(0)]);function
-ab(a){if(typeof
-a==="number"&&a!==kU)return-a|0;return KX(a)}function
-as(b,a){if(typeof
+c=[0,0,0,0],d=[0,mK,wo,0];function
+l(a){return 0}mw(d,c);var
+b=dN(0);iT(b);cB([0,1,d],b);var
+e=dN(0),f=dN(0),g=dN(0),a=[0,b,dN(0),g,f,e,78,10,68,78,0,1,1,1,1,gu,wp,i,h,l,k,j,0,0,we,wi,wm,wn,c];a[19]=function(b){return Q(a[17],wd,0,1)};a[20]=function(b){return mT(a,b)};a[21]=function(b){return mT(a,b)};return a}function
+mV(c){function
+a(a){return ea(c)}return mU(function(d,a,b){if(0<=a&&0<=b&&!((I(d)-b|0)<a))return lT(c,d,a,b);return ae(sI)},a)}function
+wq(a){function
+b(a){return 0}return mU(function(g,c,b){var
+d=c<0?1:0;if(d)var
+e=d;else
+var
+h=b<0?1:0,e=h||((I(g)-b|0)<c?1:0);if(e)ae(tD);var
+f=a[2]+b|0;if(a[3]<f)iG(a,b);cs(g,c,a[1],a[2],b);a[2]=f;return 0},b)}var
+wr=kE,ws=function(a){return iF(wr)}(0),wt=mV(sG),wu=mV(cx);wq(ws);sJ(function(a){mR(wt,0);return mR(wu,0)});function
+wv(b,a){var
+c=v(a)===az?a:a[1];return lW(b,c)}Lo(0);wv(wx,[az,ww,ce(0)]);function
+aa(a){if(typeof
+a==="number"&&a!==k3)return-a|0;return Ls(a)}function
+av(b,a){if(typeof
 b==="number"&&typeof
 a==="number"){var
-c=b+a|0;return 0<=((c^b)&(c^a))?c:r8(b,a)}return r8(b,a)}function
-cS(a,b){if(typeof
+c=b+a|0;return 0<=((c^b)&(c^a))?c:so(b,a)}return so(b,a)}function
+cW(a,b){if(typeof
 a==="number"&&typeof
 b==="number"){var
-c=a-b|0;return 0<=((a^b)&(c^a))?c:sb(a,b)}return sb(a,b)}function
-J(b,a){if(typeof
+c=a-b|0;return 0<=((a^b)&(c^a))?c:st(a,b)}return st(a,b)}function
+K(b,a){if(typeof
 b==="number"&&typeof
-a==="number"&&!KW(b,a))return u(b,a);return KV(b,a)}function
-gB(b,a){return typeof
-a==="number"?-1===a?ab(b):typeof
-b==="number"?cm(b,a):ig(b,a):ig(b,a)}function
-gC(b,a){return typeof
-a==="number"?-1===a?ab(b):typeof
-b==="number"?cm(b,a):r9(b,a):r9(b,a)}function
-mM(a){if(typeof
-a==="number"&&a!==dy)return a+1|0;return K3(a)}function
-iN(a){return typeof
-a==="number"?0<=a?a:a!==kU?-a|0:r7(a):r7(a)}function
+a==="number"&&!Lr(b,a))return x(b,a);return Lq(b,a)}function
+gM(b,a){return typeof
+a==="number"?-1===a?aa(b):typeof
+b==="number"?ct(b,a):ir(b,a):ir(b,a)}function
+gN(b,a){return typeof
+a==="number"?-1===a?aa(b):typeof
+b==="number"?ct(b,a):sp(b,a):sp(b,a)}function
+mW(a){if(typeof
+a==="number"&&a!==dD)return a+1|0;return Ly(a)}function
+iU(a){return typeof
+a==="number"?0<=a?a:a!==k3?-a|0:sn(a):sn(a)}function
 aj(b,a){if(typeof
 b==="number"&&0<=a&&a<32){var
-c=b<<a;return c>>a===b?c:sa(b,a)}return sa(b,a)}function
-et(b,a){if(typeof
+c=b<<a;return c>>a===b?c:ss(b,a)}return ss(b,a)}function
+ew(b,a){if(typeof
 b==="number"&&0<=a){var
-c=a<32?a:31;return b>>c}return K2(b,a)}function
-fe(a){return typeof
-a==="number"?a:K4(a)}var
-j=0,e=1,mN=-1;function
-bg(b,a){return ec(b,a)<=0?1:0}function
-dK(b,a){return ec(b,a)<0?1:0}function
-iO(a){return KS(wg,a)}function
-gD(a){return KY(0,a,0,F(a))}function
-mO(b,a){if(!bc(b,j)&&!bc(a,j))return iN(J(gC(b,r$(b,a)),a));return j}function
-eu(a){if(typeof
+c=a<32?a:31;return b>>c}return Lx(b,a)}function
+fk(a){return typeof
+a==="number"?a:Lz(a)}var
+j=0,d=1,mX=-1;function
+bk(b,a){return ef(b,a)<=0?1:0}function
+dP(b,a){return ef(b,a)<0?1:0}function
+iV(a){return Ln(wy,a)}function
+gO(a){return Lt(0,a,0,I(a))}function
+mY(b,a){if(!aZ(b,j)&&!aZ(a,j))return iU(K(gN(b,sr(b,a)),a));return j}function
+ex(a){if(typeof
 a==="number")return a;var
-d=b$(a);if(63<d){var
-b=d-55|0,e=et(a,b),g=ed(a,aj(e,b)),c=ih(e),f=g?c:Kj(c,wh);return br(h8(f),b)}return h8(ih(a))}function
-dL(a,b){if(a!==0&&b!==1){var
-c=r$(a,b);if(c===1)return[0,a,b];var
-d=gC(b,c);return[0,gC(a,c),d]}return[0,a,e]}function
-b2(b,a){var
-c=bs(a);if(0===c)return[0,bs(b),j];if(0<c)return dL(b,a);var
-d=ab(a);return dL(ab(b),d)}function
-z(a){return[0,a,e]}function
-ca(a){return z(a)}function
-bx(b,a){return b2(b,a)}var
-y=z(j),s=z(e),a9=z(mN),gE=[0,e,j],iP=[0,mN,j],ev=[0,j,j];function
-_(a){if(a==a6)return gE;if(a==dE)return iP;if(4===rH(a))return ev;var
-c=gb(a),b=c[2]-53|0,d=gg(br(c[1],53));return 0<=b?z(aj(d,b)):dL(d,aj(e,-b|0))}function
-bQ(a){if(a[2]===0){var
-b=bs(a[1])+1|0;if(!(2<b>>>0))switch(b){case
+d=ci(a);if(63<d){var
+b=d-55|0,e=ew(a,b),g=eg(a,aj(e,b)),c=is(e),f=g?c:KQ(c,wz);return bv(ih(f),b)}return ih(is(a))}function
+dQ(a,b){if(a!==0&&b!==1){var
+c=sr(a,b);if(c===1)return[0,a,b];var
+e=gN(b,c);return[0,gN(a,c),e]}return[0,a,d]}function
+b7(b,a){var
+c=bw(a);if(0===c)return[0,bw(b),j];if(0<c)return dQ(b,a);var
+d=aa(a);return dQ(aa(b),d)}function
+F(a){return[0,a,d]}function
+cj(a){return F(a)}function
+br(b,a){return b7(b,a)}var
+z=F(j),q=F(d),aR=F(mX),gP=[0,d,j],iW=[0,mX,j],ey=[0,j,j];function
+$(a){if(a==a_)return gP;if(a==dJ)return iW;if(4===rZ(a))return ey;var
+c=gl(a),b=c[2]-53|0,e=gq(bv(c[1],53));return 0<=b?F(aj(e,b)):dQ(e,aj(d,-b|0))}function
+bV(a){if(a[2]===0){var
+b=bw(a[1])+1|0;if(!(2<b>>>0))switch(b){case
 0:return 2;case
 1:break;default:return 1}return 3}return a[1]===0?0:4}function
-B(a){return bs(a[1])}function
-dM(a,b){var
-c=ed(a[1],b[1]);if(c)var
-d=ed(a[2],b[2]),e=d?3!==bQ(a)?1:0:d;else
+A(a){return bw(a[1])}function
+dj(a,b){var
+c=eg(a[1],b[1]);if(c)var
+d=eg(a[2],b[2]),e=d?3!==bV(a)?1:0:d;else
 var
 e=c;return e}function
-iQ(d,c){var
-e=bQ(d),b=bQ(c),a=0;switch(e){case
+iX(d,c){var
+e=bV(d),b=bV(c),a=0;switch(e){case
 1:var
 i=b-1|0;if(!(2<i>>>0))switch(i){case
 0:a=2;break;case
@@ -3145,13 +3150,13 @@ f=0;if(!(4<=e))switch(e){case
 0:break;case
 2:f=1;break;default:f=2}var
 g=0;switch(f){case
-0:if(2!==b){if(bc(d[2],c[2]))return ec(d[1],c[1]);var
-k=J(c[1],d[2]);return ec(J(d[1],c[2]),k)}g=1;break;case
+0:if(2!==b){if(aZ(d[2],c[2]))return ef(d[1],c[1]);var
+k=K(c[1],d[2]);return ef(K(d[1],c[2]),k)}g=1;break;case
 1:break;default:g=1}if(g)return 1}return-1}function
-dd(b,a){return 0<iQ(b,a)?a:b}function
-dN(b,a){return 0<=iQ(b,a)?b:a}function
-bR(b,a){var
-c=bQ(b),g=bQ(a);if(3!==c){var
+cX(b,a){return 0<iX(b,a)?a:b}function
+dk(b,a){return 0<=iX(b,a)?b:a}function
+bW(b,a){var
+c=bV(b),g=bV(a);if(3!==c){var
 h=g-1|0,d=0;if(!(2<h>>>0))switch(h){case
 0:d=2;break;case
 1:break;default:d=1}var
@@ -3162,11 +3167,11 @@ f=0;if(!(4<=c))switch(c){case
 2:e=1;f=2;break;default:f=1}var
 i=0;switch(f){case
 2:i=1;break;case
-0:if(2!==g){if(bc(b[2],a[2]))return bg(b[1],a[1]);var
-j=J(a[1],b[2]);return bg(J(b[1],a[2]),j)}break}if(!i)return 0;break;case
+0:if(2!==g){if(aZ(b[2],a[2]))return bk(b[1],a[1]);var
+j=K(a[1],b[2]);return bk(K(b[1],a[2]),j)}break}if(!i)return 0;break;case
 1:break;default:e=1}if(e)return 1}return 0}function
-bF(b,a){var
-c=bQ(b),d=bQ(a);if(3!==c){var
+bJ(b,a){var
+c=bV(b),d=bV(a);if(3!==c){var
 e=0;if(2<=d)switch(d-2|0){case
 2:break;case
 1:e=1;break;default:e=2}var
@@ -3177,50 +3182,50 @@ g=0;if(!(4<=c))switch(c){case
 1:f=1;g=2;break;default:g=1}var
 h=0;switch(g){case
 2:h=1;break;case
-0:if(1!==d){if(bc(b[2],a[2]))return dK(b[1],a[1]);var
-i=J(a[1],b[2]);return dK(J(b[1],a[2]),i)}break}if(!h)return 1;break;case
+0:if(1!==d){if(aZ(b[2],a[2]))return dP(b[1],a[1]);var
+i=K(a[1],b[2]);return dP(K(b[1],a[2]),i)}break}if(!h)return 1;break;case
 1:break;default:f=1}if(f)return 0}return 0}function
-ew(b,a){return bR(a,b)}function
-cb(b,a){return bF(a,b)}function
-M(l){switch(bQ(l)){case
+ez(b,a){return bW(a,b)}function
+ck(b,a){return bJ(a,b)}function
+M(l){switch(bV(l)){case
 0:return 0.;case
-1:return a6;case
-2:return dE;case
-3:return sg;default:var
-c=l[1],g=l[2],o=b$(c),p=b$(g);if(!(53<o)&&!(53<p)){var
-z=h8(ih(g));return h8(ih(c))/z}var
-q=0<=bs(c)?1:-1,d=o-p|0;if(0<=d)var
+1:return a_;case
+2:return dJ;case
+3:return sy;default:var
+c=l[1],g=l[2],o=ci(c),p=ci(g);if(!(53<o)&&!(53<p)){var
+z=ih(is(g));return ih(is(c))/z}var
+q=0<=bw(c)?1:-1,d=o-p|0;if(0<=d)var
 b=aj(g,d),h=c;else
 var
-b=g,h=aj(c,-d|0);if(0<=ec(iN(h),b))var
+b=g,h=aj(c,-d|0);if(0<=ef(iU(h),b))var
 e=d,r=h;else
 var
 e=d-1|0,r=aj(h,1);var
-m=KR(aj(r,54),b),f=m[2],a=m[1];if(0<=bs(f))var
+m=Lm(aj(r,54),b),f=m[2],a=m[1];if(0<=bw(f))var
 i=[0,a,f];else
-if(0<=bs(b)){var
-u=0,v=as(f,b);if(typeof
-a==="number"&&a!==kU){var
+if(0<=bw(b)){var
+u=0,v=av(f,b);if(typeof
+a==="number"&&a!==k3){var
 n=a-1|0;u=1}if(!u)var
-n=KZ(a);var
+n=Lu(a);var
 i=[0,n,v]}else
 var
-w=cS(f,b),i=[0,mM(a),w];if(p1<e){var
-s=p0<e?j:aj(q,55+(p0-e|0)|0),k=as(s,i[1]);if(0===bs(i[2]))var
+w=cW(f,b),i=[0,mW(a),w];if(qg<e){var
+s=qf<e?j:aj(q,55+(qf-e|0)|0),k=av(s,i[1]);if(0===bw(i[2]))var
 t=k;else
 var
 y=typeof
-k==="number"?1|k:KU(1,k),t=y;var
-x=eu(t);return br(x-eu(s),e-54|0)}return br(q,p1)}}function
-K(a){var
-b=a[2];return[0,ab(a[1]),b]}function
-cu(a){var
-b=a[2];return[0,iN(a[1]),b]}function
-mP(c,a,b){if(a[2]===b[2]){var
-d=a[2];return dL(f(c,a[1],b[1]),d)}var
-e=J(a[2],b[2]),g=J(b[1],a[2]);return dL(f(c,J(a[1],b[2]),g),e)}function
-v(d,c){if(d[2]!==0&&c[2]!==0)return mP(as,d,c);var
-g=bQ(d),b=bQ(c),a=0;switch(g){case
+k==="number"?1|k:Lp(1,k),t=y;var
+x=ex(t);return bv(x-ex(s),e-54|0)}return bv(q,qg)}}function
+J(a){var
+b=a[2];return[0,aa(a[1]),b]}function
+b8(a){var
+b=a[2];return[0,iU(a[1]),b]}function
+mZ(c,a,b){if(a[2]===b[2]){var
+d=a[2];return dQ(f(c,a[1],b[1]),d)}var
+e=K(a[2],b[2]),g=K(b[1],a[2]);return dQ(f(c,K(a[1],b[2]),g),e)}function
+t(d,c){if(d[2]!==0&&c[2]!==0)return mZ(av,d,c);var
+g=bV(d),b=bV(c),a=0;switch(g){case
 0:return c;case
 1:switch(b){case
 2:a=3;break;case
@@ -3231,7 +3236,7 @@ g=bQ(d),b=bQ(c),a=0;switch(g){case
 1:a=3;break;case
 4:a=4;break}break;case
 4:switch(b){case
-4:return ee(wn);case
+4:return eh(wF);case
 0:case
 3:break;default:a=2}break}var
 e=0;switch(a){case
@@ -3239,14 +3244,14 @@ e=0;switch(a){case
 if(!b)return d;break;case
 1:break;case
 2:e=2<=b?3:2;break;case
-3:return ev;default:e=3}var
+3:return ey;default:e=3}var
 f=0;switch(e){case
 0:if(!(3<=g))f=1;break;case
 1:break;case
-2:f=1;break;default:return iP}return f?gE:ev}function
-q(d,c){if(d[2]!==0&&c[2]!==0)return mP(cS,d,c);var
-g=bQ(d),b=bQ(c),a=0;switch(g){case
-0:return K(c);case
+2:f=1;break;default:return iW}return f?gP:ey}function
+r(d,c){if(d[2]!==0&&c[2]!==0)return mZ(cW,d,c);var
+g=bV(d),b=bV(c),a=0;switch(g){case
+0:return J(c);case
 1:switch(b){case
 1:a=3;break;case
 0:case
@@ -3256,7 +3261,7 @@ g=bQ(d),b=bQ(c),a=0;switch(g){case
 2:a=3;break;case
 4:a=4;break}break;case
 4:switch(b){case
-4:return ee(wo);case
+4:return eh(wG);case
 0:case
 3:break;default:a=2}break}var
 e=0;switch(a){case
@@ -3264,250 +3269,250 @@ e=0;switch(a){case
 if(!b)return d;break;case
 1:break;case
 2:e=2<=b?2:3;break;case
-3:return ev;default:e=3}var
+3:return ey;default:e=3}var
 f=0;switch(e){case
 0:if(!(3<=g))f=1;break;case
 1:break;case
-2:f=1;break;default:return iP}return f?gE:ev}function
+2:f=1;break;default:return iW}return f?gP:ey}function
 g(b,a){if(b[2]!==0&&a[2]!==0){var
-d=J(b[2],a[2]);return dL(J(b[1],a[1]),d)}var
-c=bs(a[1]);return[0,u(bs(b[1]),c),j]}function
-cT(a){var
-b=bs(a[1])+1|0;if(!(2<b>>>0))switch(b){case
+d=K(b[2],a[2]);return dQ(K(b[1],a[1]),d)}var
+c=bw(a[1]);return[0,x(bw(b[1]),c),j]}function
+bX(a){var
+b=bw(a[1])+1|0;if(!(2<b>>>0))switch(b){case
 0:var
-c=ab(a[1]);return[0,ab(a[2]),c];case
-1:break;default:return[0,a[2],a[1]]}return a[2]===0?ev:gE}function
-cc(b,a){if(0<=bs(a[1]))return g(b,[0,a[2],a[1]]);var
-c=ab(a[1]);return g(b,[0,ab(a[2]),c])}function
-gF(b,a){return gh(b,fe(a))}function
-mQ(b,a){return et(b,fe(a))}function
+c=aa(a[1]);return[0,aa(a[2]),c];case
+1:break;default:return[0,a[2],a[1]]}return a[2]===0?ey:gP}function
+bK(b,a){if(0<=bw(a[1]))return g(b,[0,a[2],a[1]]);var
+c=aa(a[1]);return g(b,[0,aa(a[2]),c])}function
+gQ(b,a){return gr(b,fk(a))}function
+m0(b,a){return ew(b,fk(a))}function
 aH(a){return aj(a,1)}function
-ff(a){return mM(aj(a,1))}function
+fl(a){return mW(aj(a,1))}function
 i(b){var
-c=b[2],a=b[1];return ed(c,1)?ed(a,0)?y:ed(a,1)?s:z(a):b2(a,c)}function
-fg(a){if(0===bs(a[2]))throw lW;return a}function
-de(a){return 0===B(fg(a))?a:cT(a)}function
+c=b[2],a=b[1];return eg(c,1)?eg(a,0)?z:eg(a,1)?q:F(a):b7(a,c)}function
+fm(a){if(0===bw(a[2]))throw l5;return a}function
+dl(a){return 0===A(fm(a))?a:bX(a)}function
 o(b,a){var
-c=fg(a);return bR(fg(b),c)}function
-bh(b,a){var
-c=fg(a);return dM(fg(b),c)}function
-df(c,a){var
+c=fm(a);return bW(fm(b),c)}function
+bl(b,a){var
+c=fm(a);return dj(fm(b),c)}function
+cY(c,a){var
 d=a?[0,b(c,a[1])]:a;return d}function
-cU(a){var
-b=a?cU(a[2])+1|0:a;return b}function
-dO(a,b){if(a){var
-c=dO(a[2],b);return[0,a[1],c]}return b}function
-gG(b,a){return b?a:a?0:1}function
-mR(b,a){return 0===b?a:mR(b-1|0,a)+1|0}function
-iR(e,d,c){var
+cZ(a){var
+b=a?cZ(a[2])+1|0:a;return b}function
+dR(a,b){if(a){var
+c=dR(a[2],b);return[0,a[1],c]}return b}function
+gR(b,a){return b?a:a?0:1}function
+m1(b,a){return 0===b?a:m1(b-1|0,a)+1|0}function
+iY(e,d,c){var
 b=e,a=d;for(;;){if(0===b)return a?a[1]:c;var
 f=b-1|0;if(a){var
 b=f,a=a[2];continue}return c}}function
-b3(d,c){var
+b9(d,c){var
 a=d,b=c;for(;;){if(0===b){var
 e=a?[0,a[1]]:a;return e}var
 f=b-1|0;if(a){var
 a=a[2],b=f;continue}return a}}function
-dg(c,a){if(a)var
-e=dg(c,a[2]),d=[0,b(c,a[1]),e];else
+dm(c,a){if(a)var
+e=dm(c,a[2]),d=[0,b(c,a[1]),e];else
 var
 d=a;return d}function
-mS(c,a){if(a){var
-d=mS(c,a[2]);return dO(b(c,a[1]),d)}return a}function
-iS(c,b,a){if(a){var
-d=iS(c,b,a[2]);return f(c,a[1],d)}return b}function
-bi(e,d){var
+m2(c,a){if(a){var
+d=m2(c,a[2]);return dR(b(c,a[1]),d)}return a}function
+iZ(c,b,a){if(a){var
+d=iZ(c,b,a[2]);return f(c,a[1],d)}return b}function
+a5(e,d){var
 a=d;for(;;){if(a){var
 c=b(e,a[1]);if(c){var
 a=a[2];continue}return c}return 1}}function
-fh(c,f){var
+fn(c,f){var
 a=f;for(;;){if(a){var
-d=a[2],e=a[1];if(b(c,e))return[0,e,fh(c,d)];var
+d=a[2],e=a[1];if(b(c,e))return[0,e,fn(c,d)];var
 a=d;continue}return a}}function
-ex(b,a){return 0===a?0:[0,b,ex(b+1|0,a-1|0)]}function
-ey(a,d,c){switch(a[4]){case
-0:if(b(a[5],c)&&a[8]<=d)return[0,i([0,e,e])];return b(a[6],c)?0:[0,i([0,j,e])];case
+eA(b,a){return 0===a?0:[0,b,eA(b+1|0,a-1|0)]}function
+eB(a,e,c){switch(a[4]){case
+0:if(b(a[5],c)&&a[8]<=e)return[0,i([0,d,d])];return b(a[6],c)?0:[0,i([0,j,d])];case
 1:var
-f=b(a[5],c),g=f?1<=d?1:0:f,k=g?[0,i([0,e,e])]:g;return k;case
+f=b(a[5],c),g=f?1<=e?1:0:f,k=g?[0,i([0,d,d])]:g;return k;case
 2:var
 h=b(a[5],c),l=h?[0,b(a[7],c)]:h;return l;default:return 0}}function
-cv(a){var
+cC(a){var
 b=a[9];return b?b[1]:a[8]}function
-iT(e,d,c,b){var
+i0(e,d,c,b){var
 a=d[3];if(a){var
-g=eh(c,cv(e));return f(a[1],g,b)}return a}function
-gH(a){return df(function(a){return q(i([0,e,e]),a)},a)}function
-at(f,e){var
+g=ek(c,cC(e));return f(a[1],g,b)}return a}function
+gS(a){return cY(function(a){return r(i([0,d,d]),a)},a)}function
+aw(f,e){var
 a=f;for(;;){if(0===a)return 1;var
 d=a-1|0,c=b(e,d);if(c){var
 a=d;continue}return c}}function
-cd(g,e,d){var
+cl(g,e,d){var
 b=e,a=d;for(;;){if(a){var
 c=f(g,b,a[1]);if(c){var
 b=b+1|0,a=a[2];continue}return c}return 1}}function
-ez(c,a){if(a){var
-d=ez(c,a[2]);return v(b(c,a[1]),d)}return i([0,j,e])}function
-iU(d,p,n,m){var
+eC(c,a){if(a){var
+e=eC(c,a[2]);return t(b(c,a[1]),e)}return i([0,j,d])}function
+i1(e,p,n,m){var
 c=p,b=n,a=m;for(;;){if(a){var
 h=a[2];if(c){var
-k=c[2],l=c[1];if(o(l,i([0,j,e]))){var
+k=c[2],l=c[1];if(o(l,i([0,j,d]))){var
 c=k,b=b+1|0,a=h;continue}var
-q=iU(d,k,b+1|0,h);return v(g(l,f(d,b,a[1])),q)}return i([0,j,e])}return i([0,j,e])}}function
-a_(b,a){return 1-o(a,b)}function
-eA(f,d,a){var
-c=q(b(f,a[1]),d),h=o(i([0,j,e]),c)?a[2]:a[3];return g(h,c)}function
-fi(f,d,a){var
-c=q(b(f,a[1]),d),h=o(i([0,j,e]),c)?a[3]:a[2];return g(h,c)}function
-cV(i,h,e,a,b){if(0===a[0])var
-c=a[1],j=b[2],d=v(c,ez(f(h,e,c),j));else
+q=i1(e,k,b+1|0,h);return t(g(l,f(e,b,a[1])),q)}return i([0,j,d])}return i([0,j,d])}}function
+bc(b,a){return 1-o(a,b)}function
+eD(f,e,a){var
+c=r(b(f,a[1]),e),h=o(i([0,j,d]),c)?a[2]:a[3];return g(h,c)}function
+fo(f,e,a){var
+c=r(b(f,a[1]),e),h=o(i([0,j,d]),c)?a[3]:a[2];return g(h,c)}function
+c0(i,h,e,a,b){if(0===a[0])var
+c=a[1],j=b[2],d=t(c,eC(f(h,e,c),j));else
 var
 d=a[1];var
-k=g(i,d);return v(b[1],k)}function
-fj(h,g){var
+k=g(i,d);return t(b[1],k)}function
+fp(h,g){var
 a=g;for(;;){if(a){var
 f=a[1],k=b(h,f[1]);if(k)var
-l=f[2],c=a_(i([0,j,e]),l);else
+l=f[2],c=bc(i([0,j,d]),l);else
 var
 c=k;if(!c){var
 a=a[2];continue}var
-d=c}else
+e=c}else
 var
-d=a;if(d)return d;var
-m=i([0,e,e]);return a_(ez(function(a){return b(h,a[1])?i([0,j,e]):a[3]},g),m)}}function
-iV(d,a){return bi(function(a){var
-c=b(d,a[1]);if(c)return c;var
-f=i([0,j,e]);return o(a[3],f)},a)}function
-gI(c,g,d){if(typeof
-c==="number")return cd(g,0,d);else{if(0===c[0]){var
-k=c[1],h=b3(d,k);return h?f(g,k,h[1]):h}var
-b=0,a=d,o=c[1];for(;;){if(a){var
-m=a[1],p=iR(b,o,i([0,j,e])),l=a_(i([0,j,e]),p),n=l?f(g,b,m):l;if(n)return 1;var
+e=a;if(e)return e;var
+m=i([0,d,d]);return bc(eC(function(a){return b(h,a[1])?i([0,j,d]):a[3]},g),m)}}function
+i2(e,a){return a5(function(a){var
+c=b(e,a[1]);if(c)return c;var
+f=i([0,j,d]);return o(a[3],f)},a)}function
+gT(c,g,e){if(typeof
+c==="number")return cl(g,0,e);else{if(0===c[0]){var
+k=c[1],h=b9(e,k);return h?f(g,k,h[1]):h}var
+b=0,a=e,o=c[1];for(;;){if(a){var
+m=a[1],p=iY(b,o,i([0,j,d])),l=bc(i([0,j,d]),p),n=l?f(g,b,m):l;if(n)return 1;var
 b=b+1|0,a=a[2];continue}return a}}}function
-dP(a,c,b){if(typeof
-a==="number")return cd(c,0,b);else{if(0===a[0]){var
-g=a[1],d=b3(b,g);return d?f(c,g,d[1]):d}var
-h=a[1],k=0;return cd(function(a,d){var
-g=i([0,j,e]),b=o(iR(a,h,i([0,j,e])),g);return b?b:f(c,a,d)},k,b)}}function
-cW(e,a,d,c,b){if(typeof
+dS(a,c,b){if(typeof
+a==="number")return cl(c,0,b);else{if(0===a[0]){var
+g=a[1],e=b9(b,g);return e?f(c,g,e[1]):e}var
+h=a[1],k=0;return cl(function(a,e){var
+g=i([0,j,d]),b=o(iY(a,h,i([0,j,d])),g);return b?b:f(c,a,e)},k,b)}}function
+c1(e,a,d,c,b){if(typeof
 a==="number"){var
-i=0;return cd(function(b,a){return f(e,d,f(c,b,a))},i,b)}else{if(0===a[0]){var
-h=a[1],g=b3(b,h);return g?f(e,d,f(c,h,g[1])):g}return f(e,d,iU(c,a[1],0,b))}}function
-fk(b,a){return o(a,b)}function
-mT(a,f,e,d,c){if(typeof
+i=0;return cl(function(b,a){return f(e,d,f(c,b,a))},i,b)}else{if(0===a[0]){var
+h=a[1],g=b9(b,h);return g?f(e,d,f(c,h,g[1])):g}return f(e,d,i1(c,a[1],0,b))}}function
+fq(b,a){return o(a,b)}function
+m3(a,f,e,d,c){if(typeof
 a!=="number"&&1===a[0]){var
-g=gI(a,function(a){return f},c);if(g)var
+g=gT(a,function(a){return f},c);if(g)var
 h=g;else{var
-i=dP(a,function(a){return e},c);if(i)return gI(a,function(a){return d},c);var
-h=i}return h}return dP(a,function(i,a){var
+i=dS(a,function(a){return e},c);if(i)return gT(a,function(a){return d},c);var
+h=i}return h}return dS(a,function(i,a){var
 c=b(f,a);if(c)var
 g=c;else{var
 h=b(e,a);if(h)return b(d,a);var
 g=h}return g},c)}function
-iW(d,c,a){return b(d,a)?0:b(c,a)}function
-mU(h,g,c,f,a){var
-d=iW(h,g,a);if(d)var
+i3(d,c,a){return b(d,a)?0:b(c,a)}function
+m4(h,g,c,f,a){var
+d=i3(h,g,a);if(d)var
 i=b(c,f),e=b(c,a)<i?1:0;else
 var
 e=d;return e}function
-iX(h,g,c,f,a){var
-d=iW(h,g,a);if(d)var
-i=b(c,f),e=h$(b(c,a),i);else
+i4(h,g,c,f,a){var
+d=i3(h,g,a);if(d)var
+i=b(c,f),e=ik(b(c,a),i);else
 var
 e=d;return e}function
-mV(c,a){var
-d=a[2];return iV(function(a){return 1-b(c,a)},d)}function
-mW(m,l,d,c,k,g,h,p,o,a){if(f(d[3],c,a))return 0;var
-q=f(d[2],c,a);function
+m5(c,a){var
+d=a[2];return i2(function(a){return 1-b(c,a)},d)}function
+m6(m,l,e,c,k,g,h,p,o,a){if(f(e[3],c,a))return 0;var
+q=f(e[2],c,a);function
 r(k,h){var
-b=h[2],c=[0,i([0,j,e]),b],m=f(p,a,k);return cV(d[4],l,g,m,c)}var
-s=b(g,a),n=cW(m,f(k,c,a),s,r,q);if(n){var
-t=f(d[2],c,a),u=function(c,b){var
-e=[0,f(o,a,c)];return cV(d[4],l,h,e,b)},w=b(h,a),x=v(b(g,a),w);return cW(m,f(k,c,a),x,u,t)}return n}function
-gJ(c,b,a){if(a)var
-e=gJ(c,b+1|0,a[2]),d=[0,f(c,b,a[1]),e];else
+b=h[2],c=[0,i([0,j,d]),b],m=f(p,a,k);return c0(e[4],l,g,m,c)}var
+s=b(g,a),n=c1(m,f(k,c,a),s,r,q);if(n){var
+u=f(e[2],c,a),v=function(c,b){var
+d=[0,f(o,a,c)];return c0(e[4],l,h,d,b)},w=b(h,a),x=t(b(g,a),w);return c1(m,f(k,c,a),x,v,u)}return n}function
+gU(c,b,a){if(a)var
+e=gU(c,b+1|0,a[2]),d=[0,f(c,b,a[1]),e];else
 var
 d=a;return d}function
-iY(a,b){if(a){var
-c=a[2],d=a[1];if(b){var
-f=b[1],h=iY(c,b[2]);return[0,[0,d[1],f,f],h]}var
-k=iY(c,0),l=i([0,j,e]),m=i([0,j,e]),g=[0,[0,d[1],m,l],k]}else
+i5(a,b){if(a){var
+c=a[2],e=a[1];if(b){var
+f=b[1],h=i5(c,b[2]);return[0,[0,e[1],f,f],h]}var
+k=i5(c,0),l=i([0,j,d]),m=i([0,j,d]),g=[0,[0,e[1],m,l],k]}else
 var
 g=a;return g}function
-iZ(a,d){function
+i6(a,d){function
 b(b){function
-c(c){return ey(a,b,c)?1:f(d,b,c)}return at(a[1],c)}return at(cv(a)+1|0,b)}function
-mX(g,l,d,k,e,j,i,c,a){var
+c(c){return eB(a,b,c)?1:f(d,b,c)}return aw(a[1],c)}return aw(cC(a)+1|0,b)}function
+m7(g,l,d,k,e,j,i,c,a){var
 h=f(d[3],c,a);if(h){var
 m=h[1];return f(g,b(e,a),m)}var
 n=f(d[2],c,a);function
 o(c,b){var
-e=f(i,a,c);return cV(d[4],l,j,e,b)}var
-p=b(e,a);return cW(g,f(k,c,a),p,o,n)}function
-mY(j,i,e,h,c,g){var
+e=f(i,a,c);return c0(d[4],l,j,e,b)}var
+p=b(e,a);return c1(g,f(k,c,a),p,o,n)}function
+m8(j,i,e,h,c,g){var
 d=g;for(;;){if(0===d)return 1;var
-a=d-1|0,k=b(c[1],a+1|0),l=b(c[1],a),m=b(c[5],a),n=function(b,c,d,f){return function(a){return mX(j,i,e,h,c,b,d,f,a)}}(k,l,m,a),f=at(e[1],n);if(f){var
+a=d-1|0,k=b(c[1],a+1|0),l=b(c[1],a),m=b(c[5],a),n=function(b,c,d,f){return function(a){return m7(j,i,e,h,c,b,d,f,a)}}(k,l,m,a),f=aw(e[1],n);if(f){var
 d=a;continue}return f}}function
-mZ(a){return a[9]?0:0===cv(a)?5<=a[4]?0:1:0}function
-m0(a,d){var
-c=mZ(a);if(c)return c;function
-e(a){return 1-b(d[2],a)}return at(a[1],e)}function
-i0(m,c,l,g){var
-t=m0(m,g);if(t){var
-a=cv(m),d=b(g[1],a);if(m[9])var
+m9(a){return a[9]?0:0===cC(a)?5<=a[4]?0:1:0}function
+m_(a,d){var
+c=m9(a);if(c)return c;function
+e(a){return 1-b(d[2],a)}return aw(a[1],e)}function
+i7(m,c,l,g){var
+t=m_(m,g);if(t){var
+a=cC(m),e=b(g[1],a);if(m[9])var
 h=function(g){var
 h=f(c[3],a,g);if(h){var
-k=h[1];return o(b(d,g),k)}var
-l=i([0,j,e]);return o(b(d,g),l)};else
+k=h[1];return o(b(e,g),k)}var
+l=i([0,j,d]);return o(b(e,g),l)};else
 switch(m[4]){case
 2:var
 w=b(g[5],a),s=g[3],p=g[2],h=function(g){var
 m=f(c[3],a,g);if(m){var
-u=m[1];return o(b(d,g),u)}var
-h=f(c[2],a,g),k=f(l,a,g),n=dP(k,function(c,a){var
-b=a[1];return o(i([0,j,e]),b)},h);if(n){if(b(p,g)){var
+u=m[1];return o(b(e,g),u)}var
+h=f(c[2],a,g),k=f(l,a,g),n=dS(k,function(c,a){var
+b=a[1];return o(i([0,j,d]),b)},h);if(n){if(b(p,g)){var
 q=b(c[3],a),r=function(a){return 1},t=function(a){var
-b=a[2];return iV(function(a){return iX(q,p,s,g,a)},b)};return mT(k,function(a){var
-b=a[2];return fj(function(a){return mU(q,p,s,g,a)},b)},t,r,h)}var
+b=a[2];return i2(function(a){return i4(q,p,s,g,a)},b)};return m3(k,function(a){var
+b=a[2];return fp(function(a){return m4(q,p,s,g,a)},b)},t,r,h)}var
 v=function(b,a){var
-e=f(w,g,b);return cV(c[4],eA,d,e,a)};return cW(o,k,b(d,g),v,h)}return n};break;case
+d=f(w,g,b);return c0(c[4],eD,e,d,a)};return c1(o,k,b(e,g),v,h)}return n};break;case
 5:var
-u=b(g[5],a),h=function(e){var
-g=f(c[3],a,e);if(g){var
-h=g[1];return o(b(d,e),h)}var
-i=f(c[2],a,e);function
+u=b(g[5],a),h=function(d){var
+g=f(c[3],a,d);if(g){var
+h=g[1];return o(b(e,d),h)}var
+i=f(c[2],a,d);function
 j(b,a){var
-g=f(u,e,b);return cV(c[4],eA,d,g,a)}var
-k=b(d,e);return cW(o,f(l,a,e),k,j,i)};break;case
+g=f(u,d,b);return c0(c[4],eD,e,g,a)}var
+k=b(e,d);return c1(o,f(l,a,d),k,j,i)};break;case
 6:var
-v=g[9],x=b(g[5],a),y=g[8],h=function(b){return mW(o,eA,c,a,l,d,y,x,v,b)};break;case
+v=g[9],x=b(g[5],a),y=g[8],h=function(b){return m6(o,eD,c,a,l,e,y,x,v,b)};break;case
 0:case
 4:var
 C=b(g[5],a),r=g[4],n=g[3],k=g[2],h=function(g){var
 s=f(c[3],a,g);if(s){var
-t=s[1],u=o(i([0,j,e]),t);return u?o(b(d,g),t):u}var
-h=f(c[2],a,g),m=f(l,a,g),v=dP(m,function(c,a){var
-b=a[1];return o(i([0,j,e]),b)},h);if(v){if(b(k,g)){var
+t=s[1],u=o(i([0,j,d]),t);return u?o(b(e,g),t):u}var
+h=f(c[2],a,g),m=f(l,a,g),v=dS(m,function(c,a){var
+b=a[1];return o(i([0,j,d]),b)},h);if(v){if(b(k,g)){var
 p=b(c[3],a),y=function(a){var
-d=a[1],c=a_(i([0,j,e]),d);if(c)return c;var
-f=a[2];return fj(function(d){var
-a=iX(p,k,r,g,d);if(a)var
+e=a[1],c=bc(i([0,j,d]),e);if(c)return c;var
+f=a[2];return fp(function(d){var
+a=i4(p,k,r,g,d);if(a)var
 e=b(n,g),c=b(n,d)<e?1:0;else
 var
 c=a;return c},f)},z=function(a){var
-b=a[2];return iV(function(a){return iX(p,k,r,g,a)},b)};return mT(m,function(a){var
-b=a[2];return fj(function(a){return mU(p,k,r,g,a)},b)},z,y,h)}var
-A=i([0,j,e]),w=o(b(d,g),A);if(w)var
+b=a[2];return i2(function(a){return i4(p,k,r,g,a)},b)};return m3(m,function(a){var
+b=a[2];return fp(function(a){return m4(p,k,r,g,a)},b)},z,y,h)}var
+A=i([0,j,d]),w=o(b(e,g),A);if(w)var
 q=w;else{var
 B=function(b,a){var
-e=f(C,g,b);return cV(c[4],eA,d,e,a)},x=cW(o,m,b(d,g),B,h);if(x)return gI(m,function(f){var
+d=f(C,g,b);return c0(c[4],eD,e,d,a)},x=c1(o,m,b(e,g),B,h);if(x)return gT(m,function(f){var
 p=b(c[3],a);return function(c){var
-f=c[1],a=a_(i([0,j,e]),f);if(a)return a;var
-h=c[2];return fj(function(c){if(b(p,c))var
+f=c[1],a=bc(i([0,j,d]),f);if(a)return a;var
+h=c[2];return fp(function(c){if(b(p,c))var
 a=1;else{var
 f=b(k,c);if(f)var
 a=f;else
 var
-l=i([0,j,e]),a=o(b(d,c),l)}if(a)var
+l=i([0,j,d]),a=o(b(e,c),l)}if(a)var
 h=a;else
 var
 m=b(n,g),h=b(n,c)<m?1:0;return h},h)}},h);var
@@ -3515,69 +3520,69 @@ q=x}}else
 var
 q=v;return q};break;default:var
 h=function(a){return 0}}var
-q=at(c[1],h)}else
+q=aw(c[1],h)}else
 var
-q=t;return q?mY(o,eA,c,l,g,cv(m)):q}function
-i1(l,c,k,g){var
-r=m0(l,g);if(r){var
-a=cv(l),d=b(g[1],a);if(l[9])var
+q=t;return q?m8(o,eD,c,l,g,cC(m)):q}function
+i8(l,c,k,g){var
+r=m_(l,g);if(r){var
+a=cC(l),e=b(g[1],a);if(l[9])var
 h=function(g){var
 h=f(c[3],a,g);if(h){var
-k=b(d,g);return o(h[1],k)}var
-l=b(d,g);return o(i([0,j,e]),l)};else
+k=b(e,g);return o(h[1],k)}var
+l=b(e,g);return o(i([0,j,d]),l)};else
 switch(l[4]){case
 2:var
-s=b(g[5],a),n=g[3],p=g[2],h=function(e){if(b(p,e))return 1;var
-j=f(c[3],a,e);if(j){var
-m=b(d,e);return o(j[1],m)}var
-g=f(c[2],a,e),h=f(k,a,e),l=dP(h,function(a){return function(a){return mV(p,a)}},g);if(l)var
+s=b(g[5],a),n=g[3],p=g[2],h=function(d){if(b(p,d))return 1;var
+j=f(c[3],a,d);if(j){var
+m=b(e,d);return o(j[1],m)}var
+g=f(c[2],a,d),h=f(k,a,d),l=dS(h,function(a){return function(a){return m5(p,a)}},g);if(l)var
 q=function(b,a){var
-g=f(s,e,b);return cV(c[4],fi,d,g,a)},i=cW(fk,h,b(d,e),q,g);else
+g=f(s,d,b);return c0(c[4],fo,e,g,a)},i=c1(fq,h,b(e,d),q,g);else
 var
-i=l;return i?gI(h,function(h,d){var
-f=d[2],g=b(c[3],a);return fj(function(a){if(b(g,a))return 1;var
-c=b(n,e);return b(n,a)<c?1:0},f)},g):i};break;case
+i=l;return i?gT(h,function(h,e){var
+f=e[2],g=b(c[3],a);return fp(function(a){if(b(g,a))return 1;var
+c=b(n,d);return b(n,a)<c?1:0},f)},g):i};break;case
 5:var
-t=b(g[5],a),h=function(e){var
-g=f(c[3],a,e);if(g){var
-h=b(d,e);return o(g[1],h)}var
-i=f(c[2],a,e);function
+t=b(g[5],a),h=function(d){var
+g=f(c[3],a,d);if(g){var
+h=b(e,d);return o(g[1],h)}var
+i=f(c[2],a,d);function
 j(b,a){var
-g=f(t,e,b);return cV(c[4],fi,d,g,a)}var
-l=b(d,e);return cW(fk,f(k,a,e),l,j,i)};break;case
+g=f(t,d,b);return c0(c[4],fo,e,g,a)}var
+l=b(e,d);return c1(fq,f(k,a,d),l,j,i)};break;case
 6:var
-v=g[9],w=b(g[5],a),x=g[8],h=function(b){return mW(fk,fi,c,a,k,d,x,w,v,b)};break;case
+v=g[9],w=b(g[5],a),x=g[8],h=function(b){return m6(fq,fo,c,a,k,e,x,w,v,b)};break;case
 0:case
 4:var
 u=b(g[5],a),q=g[2],h=function(g){if(b(q,g))return 1;var
 h=f(c[3],a,g);if(h){var
-r=b(d,g);return o(h[1],r)}var
-l=f(c[2],a,g),m=f(k,a,g),s=b(d,g),n=o(i([0,j,e]),s),p=n?dP(m,function(a){return function(a){return mV(q,a)}},l):n;if(p){var
+r=b(e,g);return o(h[1],r)}var
+l=f(c[2],a,g),m=f(k,a,g),s=b(e,g),n=o(i([0,j,d]),s),p=n?dS(m,function(a){return function(a){return m5(q,a)}},l):n;if(p){var
 t=function(b,a){var
-e=f(u,g,b);return cV(c[4],fi,d,e,a)};return cW(fk,m,b(d,g),t,l)}return p};break;default:var
+d=f(u,g,b);return c0(c[4],fo,e,d,a)};return c1(fq,m,b(e,g),t,l)}return p};break;default:var
 h=function(a){return 0}}var
-m=at(c[1],h)}else
+m=aw(c[1],h)}else
 var
-m=r;return m?mY(fk,fi,c,k,g,cv(l)):m}function
-gK(a,b){return a[3]?0:gG(a[1],b)}function
-m1(c,b){var
-a=c[2];return a?gG(a[1],b):a}function
-eB(d,c,g,e,b,a){if(gK(c,g)){var
-h=eh(b,cv(d));return[0,f(e[6],h,a)]}return iT(d,c,b,a)}function
-eC(a,k,j,i){if(m1(k,j)){var
-l=i[7],f=a[10],g=function(b,c){return ey(a,b,c)},h=function(d,c){var
-e=b(a[3],c),f=0;return gJ(function(e,b){var
-f=S(l,eh(d,cv(a)),c,e),g=iY(b[2],f);return[0,b[1],g]},f,e)};return[0,a[1],h,g,f]}var
+m=r;return m?m8(fq,fo,c,k,g,cC(l)):m}function
+gV(a,b){return a[3]?0:gR(a[1],b)}function
+m$(c,b){var
+a=c[2];return a?gR(a[1],b):a}function
+eE(d,c,g,e,b,a){if(gV(c,g)){var
+h=ek(b,cC(d));return[0,f(e[6],h,a)]}return i0(d,c,b,a)}function
+eF(a,k,j,i){if(m$(k,j)){var
+l=i[7],f=a[10],g=function(b,c){return eB(a,b,c)},h=function(d,c){var
+e=b(a[3],c),f=0;return gU(function(e,b){var
+f=Q(l,ek(d,cC(a)),c,e),g=i5(b[2],f);return[0,b[1],g]},f,e)};return[0,a[1],h,g,f]}var
 c=a[10];function
-d(b,c){return ey(a,b,c)}function
+d(b,c){return eB(a,b,c)}function
 e(d,c){return b(a[3],c)}return[0,a[1],e,d,c]}function
-fl(a,g,d,c){var
-h=gK(g,d)?iZ(a,function(e,d){var
-g=cU(b(a[3],d));return f(c[6],e,d)<g?1:0}):1;if(h){if(m1(g,d)){var
-q=c[7];return iZ(a,function(n,d){var
-c=b(a[3],d),f=0;return cd(function(p,r){var
-s=S(q,n,d,p),b=r[2],a=s;for(;;){if(b){if(a){var
-c=a[1],g=b[1],h=o(i([0,j,e]),c),k=h?o(g[2],c):h,l=k?o(c,g[3]):k;if(l){var
+fr(a,g,e,c){var
+h=gV(g,e)?i6(a,function(e,d){var
+g=cZ(b(a[3],d));return f(c[6],e,d)<g?1:0}):1;if(h){if(m$(g,e)){var
+q=c[7];return i6(a,function(n,e){var
+c=b(a[3],e),f=0;return cl(function(p,r){var
+s=Q(q,n,e,p),b=r[2],a=s;for(;;){if(b){if(a){var
+c=a[1],g=b[1],h=o(i([0,j,d]),c),k=h?o(g[2],c):h,l=k?o(c,g[3]):k;if(l){var
 b=b[2],a=a[2];continue}var
 m=l}else
 var
@@ -3585,212 +3590,212 @@ m=a;var
 f=m}else
 var
 f=a?0:1;if(f){var
-t=i([0,e,e]),u=S(q,n,d,p);return bh(ez(function(a){return a},u),t)}return f}},f,c)})}var
+t=i([0,d,d]),u=Q(q,n,e,p);return bl(eC(function(a){return a},u),t)}return f}},f,c)})}var
 k=1}else
 var
 k=h;return k}function
-fm(a,y){var
+fs(a,y){var
 k=a[2]<a[1]?1:0,h=0;if(k)switch(a[4]){case
 0:var
 l=a[9],m=l?a[8]<=l[1]?1:0:1;if(m)var
-z=i([0,e,e]),c=bh(a[10],z);else
+z=i([0,d,d]),c=bl(a[10],z);else
 var
 c=m;break;case
 1:var
-d=a[9],n=d?d[1]===1?1:0:d,p=n?0===a[8]?1:0:n;if(p)var
-A=i([0,e,e]),c=bh(a[10],A);else
+e=a[9],n=e?e[1]===1?1:0:e,p=n?0===a[8]?1:0:n;if(p)var
+A=i([0,d,d]),c=bl(a[10],A);else
 var
 c=p;break;case
 3:var
 t=a[9],u=t?1:t,v=u?0===a[8]?1:0:u;if(v)var
-C=i([0,e,e]),c=bh(a[10],C);else
+C=i([0,d,d]),c=bl(a[10],C);else
 var
 c=v;break;case
 5:var
 w=a[9]?0:1,x=w?0===a[8]?1:0:w;if(x)var
-D=a[10],f=a_(i([0,j,e]),D);else
+D=a[10],f=bc(i([0,j,d]),D);else
 var
 f=x;if(f)var
-E=i([0,e,e]),c=a_(a[10],E);else
+E=i([0,d,d]),c=bc(a[10],E);else
 var
 c=f;break;default:var
 q=a[9]?0:1,r=q?0===a[8]?1:0:q;if(r)var
-B=i([0,e,e]),c=bh(a[10],B);else{var
+B=i([0,d,d]),c=bl(a[10],B);else{var
 s=r;h=1}}else{var
 s=k;h=1}if(h)var
 c=s;if(c)var
 F=function(c){var
-d=b(a[3],c);return bi(function(c){var
-f=c[2],d=bi(function(b){var
-d=b[1]<a[1]?1:0;if(d)var
-f=b[2],c=o(i([0,j,e]),f);else
+e=b(a[3],c);return a5(function(c){var
+f=c[2],e=a5(function(b){var
+e=b[1]<a[1]?1:0;if(e)var
+f=b[2],c=o(i([0,j,d]),f);else
 var
-c=d;return c?o(b[2],b[3]):c},f);if(d)var
-g=i([0,e,e]),h=c[2],b=o(ez(function(a){return a[2]},h),g);else
+c=e;return c?o(b[2],b[3]):c},f);if(e)var
+g=i([0,d,d]),h=c[2],b=o(eC(function(a){return a[2]},h),g);else
 var
-b=d;if(b){var
-k=c[2],l=ez(function(a){return a[3]},k);return o(i([0,e,e]),l)}return b},d)},g=at(a[1],F);else
+b=e;if(b){var
+k=c[2],l=eC(function(a){return a[3]},k);return o(i([0,d,d]),l)}return b},e)},g=aw(a[1],F);else
 var
-g=c;return g?iZ(a,function(l,d){var
-g=b(a[3],d),f=iT(a,y,l,d);if(typeof
+g=c;return g?i6(a,function(l,e){var
+g=b(a[3],e),f=i0(a,y,l,e);if(typeof
 f==="number")var
-c=0<cU(g)?1:0;else
+c=0<cZ(g)?1:0;else
 if(0===f[0])var
-m=cU(g),c=f[1]<m?1:0;else{var
-h=f[1],n=i([0,j,e]),k=bi(function(a){return o(n,a)},h);if(k)var
-p=i([0,e,e]),q=0,c=bh(iU(function(b,a){return i([0,e,e])},h,q,g),p);else
+m=cZ(g),c=f[1]<m?1:0;else{var
+h=f[1],n=i([0,j,d]),k=a5(function(a){return o(n,a)},h);if(k)var
+p=i([0,d,d]),q=0,c=bl(i1(function(b,a){return i([0,d,d])},h,q,g),p);else
 var
 c=k}if(c){var
-r=b(a[3],d),s=function(b){return function(b){switch(a[4]){case
+r=b(a[3],e),s=function(b){return function(b){switch(a[4]){case
 0:case
 1:var
-c=i([0,j,e]);return bh(b[1],c);case
+c=i([0,j,d]);return bl(b[1],c);case
 2:case
 4:var
-d=b[1];return o(i([0,j,e]),d);default:return 1}}};return dP(iT(a,y,l,d),s,r)}return c}):g}function
-m2(a){function
+e=b[1];return o(i([0,j,d]),e);default:return 1}}};return dS(i0(a,y,l,e),s,r)}return c}):g}function
+na(a){function
 c(c){var
-f=b(a[3],c),d=bi(function(a){var
-b=a[1];return o(i([0,j,e]),b)},f);if(d){if(2===a[4]){var
-g=b(a[7],c);return o(i([0,j,e]),g)}return 1}return d}return at(a[1],c)}function
-gL(a,g,c,b){var
-m=fm(a,g);if(m){if(b)var
-r=i([0,j,e]),n=o(b[1],r),h=n?m2(a):n;else
+f=b(a[3],c),e=a5(function(a){var
+b=a[1];return o(i([0,j,d]),b)},f);if(e){if(2===a[4]){var
+g=b(a[7],c);return o(i([0,j,d]),g)}return 1}return e}return aw(a[1],c)}function
+gW(a,g,c,b){var
+m=fs(a,g);if(m){if(b)var
+r=i([0,j,d]),n=o(b[1],r),h=n?na(a):n;else
 var
 h=b;if(h)var
-d=h;else{var
-p=fl(a,g,1,c);if(p)var
-s=1,t=function(b,d){return eB(a,g,s,c,b,d)},k=i0(a,eC(a,g,1,c),t,c);else
+e=h;else{var
+p=fr(a,g,1,c);if(p)var
+s=1,t=function(b,d){return eE(a,g,s,c,b,d)},k=i7(a,eF(a,g,1,c),t,c);else
 var
 k=p;if(k){var
-q=mZ(a);if(q)var
-u=a[2],v=c[2],w=0,l=iW(function(b){return ey(a,w,b)},v,u);else
+q=m9(a);if(q)var
+u=a[2],v=c[2],w=0,l=i3(function(b){return eB(a,w,b)},v,u);else
 var
 l=q;if(l)var
-d=l;else{if(b){var
+e=l;else{if(b){var
 x=f(c[1],0,a[2]);return o(b[1],x)}var
-d=b}}else
+e=b}}else
 var
-d=k}}else
+e=k}}else
 var
-d=m;return d}function
-gM(a,d,c,j){var
-k=fm(a,d);if(k){var
-l=2<=a[4]?0:1,m=l?o(i([0,e,e]),j):l;if(m)var
+e=m;return e}function
+gX(a,e,c,j){var
+k=fs(a,e);if(k){var
+l=2<=a[4]?0:1,m=l?o(i([0,d,d]),j):l;if(m)var
 g=m;else{var
-n=fl(a,d,0,c);if(n)var
-q=0,r=function(b,e){return eB(a,d,q,c,b,e)},h=i1(a,eC(a,d,0,c),r,c);else
+n=fr(a,e,0,c);if(n)var
+q=0,r=function(b,d){return eE(a,e,q,c,b,d)},h=i8(a,eF(a,e,0,c),r,c);else
 var
 h=n;var
 p=h?1-b(c[2],a[2]):h;if(p)return o(f(c[1],0,a[2]),j);var
 g=p}}else
 var
 g=k;return g}function
-m3(a){var
-b=a[9],c=a[8],d=a[7],f=a[6];function
-g(f,d,c){var
-b=S(a[5],f,d,c);return 0===b[0]?[0,b[1]]:[0,i([0,j,e])]}return[0,a[1],a[2],a[3],a[4],g,f,d,c,b]}function
-m4(j,i){var
+nb(a){var
+b=a[9],c=a[8],e=a[7],f=a[6];function
+g(f,e,c){var
+b=Q(a[5],f,e,c);return 0===b[0]?[0,b[1]]:[0,i([0,j,d])]}return[0,a[1],a[2],a[3],a[4],g,f,e,c,b]}function
+nc(j,i){var
 b=j,a=i;for(;;){if(b){if(a){var
 c=a[1],d=c[2],e=c[1],f=b[1],g=f[2],h=f[1];if(h<e)return 1;if(e<h)return 2;if(g<d)return 1;if(d<g)return 2;var
 b=b[2],a=a[2];continue}return 2}var
 k=a?1:a;return k}}function
-m5(a,c,b){if(b){var
-e=b[1],f=e[2],d=e[1],g=b[2];return a===d?[0,[0,d,c+f|0],g]:a<d?[0,[0,a,c],b]:[0,[0,d,f],m5(a,c,g)]}return[0,[0,a,c],0]}function
-m6(a,b){if(a){var
-c=a[1],d=m6(a[2],b);return m5(c[1],c[2],d)}return b}function
-m7(c,b,a){if(a){var
-e=a[1],d=e[2],f=e[1],g=a[2];switch(m4(b,d)){case
-0:return[0,[0,v(c,f),d],g];case
-1:return[0,[0,c,b],a];default:return[0,[0,f,d],m7(c,b,g)]}}return[0,[0,c,b],0]}function
-ah(a,c){if(c){var
+nd(a,c,b){if(b){var
+e=b[1],f=e[2],d=e[1],g=b[2];return a===d?[0,[0,d,c+f|0],g]:a<d?[0,[0,a,c],b]:[0,[0,d,f],nd(a,c,g)]}return[0,[0,a,c],0]}function
+ne(a,b){if(a){var
+c=a[1],d=ne(a[2],b);return nd(c[1],c[2],d)}return b}function
+nf(c,b,a){if(a){var
+e=a[1],d=e[2],f=e[1],g=a[2];switch(nc(b,d)){case
+0:return[0,[0,t(c,f),d],g];case
+1:return[0,[0,c,b],a];default:return[0,[0,f,d],nf(c,b,g)]}}return[0,[0,c,b],0]}function
+ac(a,c){if(c){var
 h=c[1],d=h[2],e=h[1],f=c[2],i=function(c){if(c){var
-j=c[1],h=j[2],k=j[1],l=c[2];switch(m4(d,h)){case
+j=c[1],h=j[2],k=j[1],l=c[2];switch(nc(d,h)){case
 0:var
-m=b(ah(a,f),l);return[0,[0,v(g(a,e),k),h],m];case
+m=b(ac(a,f),l);return[0,[0,t(g(a,e),k),h],m];case
 1:var
-n=b(ah(a,f),c);return[0,[0,g(a,e),d],n];default:return[0,[0,k,h],i(l)]}}var
-o=b(ah(a,f),0);return[0,[0,g(a,e),d],o]};return i}return function(a){return a}}function
-m8(d,c,a,b){if(a){var
-e=a[1],f=m8(d,c,a[2],b),h=m6(c,e[2]);return m7(g(d,e[1]),h,f)}return b}function
-gN(a,b){if(a){var
-c=a[1],d=gN(a[2],b);return m8(c[1],c[2],b,d)}return a}function
-a1(a){return[0,[0,a,0],0]}function
-m9(g){var
+n=b(ac(a,f),c);return[0,[0,g(a,e),d],n];default:return[0,[0,k,h],i(l)]}}var
+o=b(ac(a,f),0);return[0,[0,g(a,e),d],o]};return i}return function(a){return a}}function
+ng(d,c,a,b){if(a){var
+e=a[1],f=ng(d,c,a[2],b),h=ne(c,e[2]);return nf(g(d,e[1]),h,f)}return b}function
+ft(a,b){if(a){var
+c=a[1],d=ft(a[2],b);return ng(c[1],c[2],b,d)}return a}function
+aW(a){return[0,[0,a,0],0]}function
+nh(g){var
 a=g;for(;;){if(a){var
-b=a[1],c=b[1],d=a[2];if(bh(c,i([0,j,e]))){var
-a=d;continue}var
-h=m9(d),f=[0,[0,c,b[2]],h]}else
+b=a[1],c=b[1],e=a[2];if(bl(c,i([0,j,d]))){var
+a=e;continue}var
+h=nh(e),f=[0,[0,c,b[2]],h]}else
 var
 f=a;return f}}function
-eD(c){var
+eG(c){var
 a=c;for(;;){if(a){var
-d=i([0,j,e]),b=bh(a[1][1],d);if(b){var
+e=i([0,j,d]),b=bl(a[1][1],e);if(b){var
 a=a[2];continue}return b}return 1}}function
-dQ(c,e,d){var
+dT(c,e,d){var
 a=c[1],f=a[10],g=a[9],h=a[8],i=a[7],j=a[6],k=a[5],l=a[4];function
 m(a){var
-f=b(c[2],a),g=0;return gJ(function(c,b){var
-f=b[2],g=0,h=gJ(function(f,e){var
-b=S(d,a,c,f);return[0,e[1],b[1],b[2]]},g,f);return[0,S(e,a,c,b),h]},g,f)}return[0,a[1],a[2],m,l,k,j,i,h,g,f]}function
-m_(d,a,g){var
-h=a[2],c=b3(b(d[2],a[1]),h);if(c){var
+f=b(c[2],a),g=0;return gU(function(c,b){var
+f=b[2],g=0,h=gU(function(f,e){var
+b=Q(d,a,c,f);return[0,e[1],b[1],b[2]]},g,f);return[0,Q(e,a,c,b),h]},g,f)}return[0,a[1],a[2],m,l,k,j,i,h,g,f]}function
+ni(d,a,g){var
+h=a[2],c=b9(b(d[2],a[1]),h);if(c){var
 e=a[1]<d[1][1]?1:0;if(e){var
-i=b3(c[1][2],g);return df(function(a){return a[2]},i)}var
+i=b9(c[1][2],g);return cY(function(a){return a[2]},i)}var
 f=e}else
 var
 f=c;return f}function
-m$(d,c,a){if(0===a)return e;var
-f=m$(d,c+1|0,a-1|0);return J(b(d,c),f)}function
-gO(e,c,b,a){if(0===e)return m$(c,b,a);var
-f=e-1|0,d=a/2|0,g=gO(f,c,b+d|0,aP(0,a-d|0));return J(gO(f,c,b,d),g)}function
-na(a){var
-b=0;return gO(14,function(a){return(2*a|0)+1|0},b,a)}function
-gP(a){var
-b=0;return gO(14,function(a){return a+1|0},b,a)}function
-dR(b,a){return gF(b,a)}function
-bG(a){return z(a)}function
-nb(r,c,f,d,b,a){var
-l=o(c,i([0,j,e]));if(l)var
+nj(e,c,a){if(0===a)return d;var
+f=nj(e,c+1|0,a-1|0);return K(b(e,c),f)}function
+gY(e,c,b,a){if(0===e)return nj(c,b,a);var
+f=e-1|0,d=a/2|0,g=gY(f,c,b+d|0,aS(0,a-d|0));return K(gY(f,c,b,d),g)}function
+nk(a){var
+b=0;return gY(14,function(a){return(2*a|0)+1|0},b,a)}function
+gZ(a){var
+b=0;return gY(14,function(a){return a+1|0},b,a)}function
+dU(b,a){return gQ(b,a)}function
+bL(a){return F(a)}function
+nl(q,c,f,e,b,a){var
+l=o(c,i([0,j,d]));if(l)var
 m=l;else{var
-n=a_(c,i([0,e,e])),p=n?dK(j,d):n;if(p)var
-s=g(c,z(d)),h=bh(z(f),s);else
+n=bc(c,i([0,d,d])),p=n?dP(j,e):n;if(p)var
+s=g(c,F(e)),h=bl(F(f),s);else
 var
 h=p;if(h)var
-t=q(i([0,e,e]),c),u=g(bG(b),t),k=o(g(bG(a),c),u);else
+t=r(i([0,d,d]),c),u=g(bL(b),t),k=o(g(bL(a),c),u);else
 var
 k=h;if(k){var
-v=dR(d,b+a|0),w=na(a),x=g(r,z(J(J(na(b),w),v))),y=gP(b+a|0),A=J(dR(aH(e),b+a|0),y),B=dR(cS(d,f),a);return o(z(J(J(dR(f,b),B),A)),x)}var
+v=dU(e,b+a|0),w=nk(a),x=g(q,F(K(K(nk(b),w),v))),y=gZ(b+a|0),z=K(dU(aH(d),b+a|0),y),A=dU(cW(e,f),a);return o(F(K(K(dU(f,b),A),z)),x)}var
 m=k}return m}function
-i2(f,d,l,k){var
+i9(f,e,l,k){var
 c=l,a=k;for(;;){if(a){if(c){var
-g=c[2],h=a[2];if(gG(d,c[1])){var
-m=i2(f,d,g,h),n=b(f[3],a[1][2]);return b(ah(i([0,e,e]),n),m)}var
+g=c[2],h=a[2];if(gR(e,c[1])){var
+m=i9(f,e,g,h),n=b(f[3],a[1][2]);return b(ac(i([0,d,d]),n),m)}var
 c=g,a=h;continue}var
 j=c}else
 var
 j=a;return j}}function
-i3(a){return[0,a[1],a[2]]}function
-nc(d,j){var
+i_(a){return[0,a[1],a[2]]}function
+i$(e,j){var
 f=j[2];if(f){var
-r=f[2],c=i3(f[1]),a=r;for(;;){if(a){var
-n=a[1],h=i3(n),l=c[1]<h[1]?1:0;if(l)var
+r=f[2],c=i_(f[1]),a=r;for(;;){if(a){var
+n=a[1],h=i_(n),l=c[1]<h[1]?1:0;if(l)var
 g=l;else
 var
 m=c[1]===h[1]?1:0,g=m?c[2]<h[2]?1:0:m;if(g){var
-q=a[2],c=i3(n),a=q;continue}var
+q=a[2],c=i_(n),a=q;continue}var
 o=g}else
 var
 o=1;var
 k=o;break}}else
 var
 k=f;if(k){var
-p=j[1],s=j[2];return bi(function(a){var
-g=a[1]<d[1][1]?1:0;if(g){var
-n=a[2],c=b3(b(d[2],a[1]),n);if(c){var
-f=c[1],o=cU(f[2]),h=cU(a[3])===o?1:0;if(h){var
-q=i2(d,1,a[3],f[2]),j=eD(b(ah(i([0,ab(e),e]),p),q));if(!j){var
-r=i2(d,0,a[3],f[2]),s=a1(i([0,e,e])),t=b(ah(i([0,ab(e),e]),s),r);return eD(b(ah(i([0,e,e]),p),t))}var
+p=j[1],s=j[2];return a5(function(a){var
+g=a[1]<e[1][1]?1:0;if(g){var
+n=a[2],c=b9(b(e[2],a[1]),n);if(c){var
+f=c[1],o=cZ(f[2]),h=cZ(a[3])===o?1:0;if(h){var
+q=i9(e,1,a[3],f[2]),j=eG(b(ac(i([0,aa(d),d]),p),q));if(!j){var
+r=i9(e,0,a[3],f[2]),s=aW(i([0,d,d])),t=b(ac(i([0,aa(d),d]),s),r);return eG(b(ac(i([0,d,d]),p),t))}var
 k=j}else
 var
 k=h;var
@@ -3800,185 +3805,185 @@ l=c;var
 m=l}else
 var
 m=g;return m},s)}return k}function
-nd(e,d,h,g){var
+nm(e,d,h,g){var
 c=h,a=g;for(;;){if(a){var
-f=a[2];if(gG(e,a[1])){var
-i=nd(e,d,c+1|0,f);return b(d,c)+i|0}var
+f=a[2];if(gR(e,a[1])){var
+i=nm(e,d,c+1|0,f);return b(d,c)+i|0}var
 c=c+1|0,a=f;continue}return a}}function
-cX(d,c,a){if(a){var
-b=a[1],e=cX(d,c,a[2]),g=b[3];return nd(d,f(c,b[1],b[2]),0,g)+e|0}return a}function
-i4(c,j,h,g,o,a){switch(a[0]){case
-0:return b3(c[4],a[1]);case
+c2(d,c,a){if(a){var
+b=a[1],e=c2(d,c,a[2]),g=b[3];return nm(d,f(c,b[1],b[2]),0,g)+e|0}return a}function
+ja(c,j,h,g,o,a){switch(a[0]){case
+0:return b9(c[4],a[1]);case
 1:var
-d=a[1],k=d<j?1:0;if(k)var
-p=b(h,d)[1],q=a1(b(g[8],d)),l=[0,b(ah(i([0,ab(e),e]),q),p)];else
+e=a[1],k=e<j?1:0;if(k)var
+p=b(h,e)[1],q=aW(b(g[8],e)),l=[0,b(ac(i([0,aa(d),d]),q),p)];else
 var
 l=k;return l;case
 2:var
 f=a[1],m=f<j?1:0;if(m)var
-r=a1(b(g[9],f)),s=b(h,f)[1],n=[0,b(ah(i([0,ab(e),e]),s),r)];else
+r=aW(b(g[9],f)),s=b(h,f)[1],n=[0,b(ac(i([0,aa(d),d]),s),r)];else
 var
 n=m;return n;case
 3:var
-t=m_(c,[0,a[1],a[2]],a[3]);return df(function(a){var
-d=b(c[3],a),f=a1(b(c[5],a));return b(ah(i([0,ab(e),e]),f),d)},t);case
+t=ni(c,[0,a[1],a[2]],a[3]);return cY(function(a){var
+e=b(c[3],a),f=aW(b(c[5],a));return b(ac(i([0,aa(d),d]),f),e)},t);case
 4:var
-u=m_(c,[0,a[1],a[2]],a[3]);return df(function(a){var
-d=a1(i([0,e,e])),f=b(c[3],a);return b(ah(i([0,ab(e),e]),f),d)},u);default:return b3(o,a[1])}}function
-ne(s,r,q,p,n,m,l){var
+u=ni(c,[0,a[1],a[2]],a[3]);return cY(function(a){var
+e=aW(i([0,d,d])),f=b(c[3],a);return b(ac(i([0,aa(d),d]),f),e)},u);default:return b9(o,a[1])}}function
+nn(s,r,q,p,n,m,l){var
 a=m,c=l;for(;;){if(a){var
-f=a[1],g=f[1],d=i4(s,r,q,p,n,f[2]);if(d){var
-h=o(i([0,j,e]),g);if(h){var
-t=d[1],u=b(ah(K(g),t),c),a=a[2],c=u;continue}var
+f=a[1],g=f[1],e=ja(s,r,q,p,n,f[2]);if(e){var
+h=o(i([0,j,d]),g);if(h){var
+t=e[1],u=b(ac(J(g),t),c),a=a[2],c=u;continue}var
 k=h}else
 var
-k=d;return k}return[0,c]}}function
-dS(r,q,p,n,m,l,k){var
-b=ne(r,q,p,n,m,l,k);if(b){var
+k=e;return k}return[0,c]}}function
+dV(r,q,p,n,m,l,k){var
+b=nn(r,q,p,n,m,l,k);if(b){var
 a=b[1];for(;;){if(a){var
-c=a[1],d=c[1],f=a[2];if(c[2]){var
-g=bh(d,i([0,j,e]));if(g){var
+c=a[1],e=c[1],f=a[2];if(c[2]){var
+g=bl(e,i([0,j,d]));if(g){var
 a=f;continue}return g}var
-h=o(i([0,j,e]),d);if(h){var
+h=o(i([0,j,d]),e);if(h){var
 a=f;continue}return h}return 1}}return b}function
-nf(c,h,g,f,d,a){var
-j=b(c[3],a[1]),l=a1(a[2]),m=b(ah(i([0,ab(e),e]),l),j),k=dS(c,h,g,f,d,a[4],m);if(k){var
-n=a1(a[3]),o=b(ah(i([0,ab(e),e]),j),n);return dS(c,h,g,f,d,a[5],o)}return k}function
-dT(l,k,h,C,B,g,A,z){var
-d=A,m=z;for(;;){if(m){var
+no(c,h,g,f,e,a){var
+j=b(c[3],a[1]),l=aW(a[2]),m=b(ac(i([0,aa(d),d]),l),j),k=dV(c,h,g,f,e,a[4],m);if(k){var
+n=aW(a[3]),o=b(ac(i([0,aa(d),d]),j),n);return dV(c,h,g,f,e,a[5],o)}return k}function
+dW(l,k,h,C,B,g,A,z){var
+e=A,m=z;for(;;){if(m){var
 a=m[1];switch(a[0]){case
 0:var
-n=i4(l,k,h,g,d,a[1]);if(n)var
-p=i4(l,k,h,g,d,a[2]),x=p?[0,gN(n[1],p[1])]:p,q=x;else
+n=ja(l,k,h,g,e,a[1]);if(n)var
+p=ja(l,k,h,g,e,a[2]),x=p?[0,ft(n[1],p[1])]:p,q=x;else
 var
 q=n;var
 c=q;break;case
 1:var
-r=a[2],s=o(i([0,j,e]),r);if(s)var
-y=ne(l,k,h,g,d,a[1],0),c=df(function(f){return function(a){var
-c=a1(f),d=m9(a);return b(ah(i([0,ab(e),e]),d),c)}}(r),y);else
+r=a[2],s=o(i([0,j,d]),r);if(s)var
+y=nn(l,k,h,g,e,a[1],0),c=cY(function(f){return function(a){var
+c=aW(f),e=nh(a);return b(ac(i([0,aa(d),d]),e),c)}}(r),y);else
 var
 c=s;break;case
 2:var
-t=a[1],c=[0,gN(t,t)];break;case
+t=a[1],c=[0,ft(t,t)];break;case
 3:var
 c=f(C,a[1],a[2]);break;default:var
-u=a[2],v=a[1],w=at(v,function(c,d){return function(a){return nf(l,k,h,g,d,b(c,a))}}(u,d)),c=w?S(B,v,u,a[3]):w}if(c){var
-D=m[2],d=dO(d,[0,c[1],0]),m=D;continue}return c}return[0,d]}}function
-eE(a,f,e,d){var
-g=S(a[17],f,e,d),c=b(a[16],g);return[0,c[2],c[3]]}function
-i5(a){if(a){var
-b=a[1];return b[2]?0:a[2]?0:[0,b[1]]}return[0,i([0,j,e])]}function
-dU(a,i,h,g,e){var
-c=i5(e[1]);if(c)return c[1];var
+u=a[2],v=a[1],w=aw(v,function(c,d){return function(a){return no(l,k,h,g,d,b(c,a))}}(u,e)),c=w?Q(B,v,u,a[3]):w}if(c){var
+D=m[2],e=dR(e,[0,c[1],0]),m=D;continue}return c}return[0,e]}}function
+eH(a,f,e,d){var
+g=Q(a[17],f,e,d),c=b(a[16],g);return[0,c[2],c[3]]}function
+jb(a){if(a){var
+b=a[1];return b[2]?0:a[2]?0:[0,b[1]]}return[0,i([0,j,d])]}function
+dX(a,i,h,g,e){var
+c=jb(e[1]);if(c)return c[1];var
 j=f(a[18],h,g),d=b(a[16],j);return i?d[3]:d[2]}function
-ng(d,c,a){if(a){var
-e=a[1],f=ng(d,c,a[2]),g=b(d[3],e[2]);return b(ah(b(c,e[1]),g),f)}return a}function
-nh(a,s,r,q,p,o,f,n){var
-g=cv(a[1]);return at(g+1|0,function(c){function
-d(d){var
-h=b(a[2],d),j=0;return cd(function(h,t){var
-j=S(f[5],c,d,h);if(0===j[0])return 1;var
-k=j[1],u=t[2],v=eh(c+1|0,g),l=ng(a,b(f[1],v),u);if(o)var
-w=a1(k),m=b(ah(i([0,ab(e),e]),l),w);else
+np(d,c,a){if(a){var
+e=a[1],f=np(d,c,a[2]),g=b(d[3],e[2]);return b(ac(b(c,e[1]),g),f)}return a}function
+nq(a,s,r,q,p,o,f,n){var
+g=cC(a[1]);return aw(g+1|0,function(c){function
+e(e){var
+h=b(a[2],e),j=0;return cl(function(h,t){var
+j=Q(f[5],c,e,h);if(0===j[0])return 1;var
+k=j[1],u=t[2],v=ek(c+1|0,g),l=np(a,b(f[1],v),u);if(o)var
+w=aW(k),m=b(ac(i([0,aa(d),d]),l),w);else
 var
-x=a1(k),m=b(ah(i([0,ab(e),e]),x),l);return dS(a,s,r,q,p,S(n,c,d,h),m)},j,h)}return at(a[1][1],d)})}function
-fn(c,h,g,a,d){function
-m(e){return nf(c,h,g,a,d,b(a[16],e))}var
-k=at(a[15],m);if(k)var
+x=aW(k),m=b(ac(i([0,aa(d),d]),x),l);return dV(a,s,r,q,p,Q(n,c,e,h),m)},j,h)}return aw(a[1][1],e)})}function
+fu(c,h,g,a,e){function
+m(d){return no(c,h,g,a,e,b(a[16],d))}var
+k=aw(a[15],m);if(k)var
 n=function(g){var
-d=b(c[2],g),h=0;return cd(function(l,h){if(i5(h[1]))var
-d=1;else{var
+e=b(c[2],g),h=0;return cl(function(l,h){if(jb(h[1]))var
+e=1;else{var
 j=f(a[18],g,l),k=j<a[15]?1:0;if(k)var
-m=h[1],n=b(a[16],j)[1],o=b(c[3],n),d=eD(b(ah(i([0,ab(e),e]),o),m));else
+m=h[1],n=b(a[16],j)[1],o=b(c[3],n),e=eG(b(ac(i([0,aa(d),d]),o),m));else
 var
-d=k}if(d){var
-p=h[2],q=0;return cd(function(h,f){var
-c=S(a[17],g,l,h),d=c<a[15]?1:0;if(d)var
+e=k}if(e){var
+p=h[2],q=0;return cl(function(h,f){var
+c=Q(a[17],g,l,h),d=c<a[15]?1:0;if(d)var
 i=f[2],e=b(a[16],c)[1]===i?1:0;else
 var
-e=d;return e},q,p)}return d},h,d)},j=at(c[1][1],n);else
+e=d;return e},q,p)}return e},h,e)},j=aw(c[1][1],n);else
 var
 j=k;var
-l=j?nh(c,h,g,a,d,0,a[6],a[19]):j;return l?nh(c,h,g,a,d,1,a[7],a[20]):l}function
-ni(e,d,c,g,f,a){var
-b=dT(e,d,c,g,f,a,0,a[14]);return b?fn(e,d,c,a,b[1]):b}function
-eF(a){return a[2]?0:1}function
-wp(b,a){return 0}function
-nj(c,b,a){return 0}var
-wq=aH(aH(aH(aH(ff(ff(e)))))),fo=gF(aH(e),wq),i6=aH(aH(aH(aH(aH(aH(ff(e))))))),fp=gF(aH(e),i6);function
-nk(e,d,c){var
+l=j?nq(c,h,g,a,e,0,a[6],a[19]):j;return l?nq(c,h,g,a,e,1,a[7],a[20]):l}function
+nr(e,d,c,g,f,a){var
+b=dW(e,d,c,g,f,a,0,a[14]);return b?fu(e,d,c,a,b[1]):b}function
+eI(a){return a[2]?0:1}function
+wH(b,a){return 0}function
+ns(c,b,a){return 0}var
+wI=aH(aH(aH(aH(fl(fl(d)))))),fv=gQ(aH(d),wI),jc=aH(aH(aH(aH(aH(aH(fl(d))))))),fw=gQ(aH(d),jc);function
+nt(e,d,c){var
 b=d,a=c;for(;;){if(0===b)return a;var
-b=b-1|0,a=as(mQ(J(a,a),i6),e);continue}}var
-wr=80,ws=80;function
-i7(c,a){if(bg(j,a)){var
-b=bg(J(aH(e),a),fp);if(b){var
-d=g(c,z(fp)),f=J(a,a),h=as(mQ(J(aH(e),f),i6),e);return o(z(nk(e,ws,as(as(fp,a),h))),d)}return b}var
-i=g(c,z(nk(j,wr,cS(fp,a))));return o(z(fp),i)}function
-nl(b,a){return 0===a?i([0,e,e]):g(b,nl(b,a-1|0))}function
-nm(b,a){if(a){var
-c=a[1],d=nm(b,a[2]),f=c[2],h=i([0,j,e]);return g(nl(iR(c[1],b,h),f),d)}return i([0,e,e])}function
-fq(b,a){if(a){var
-c=a[1],d=fq(b,a[2]),f=nm(b,c[2]);return v(g(c[1],f),d)}return i([0,j,e])}function
-nn(b){var
+b=b-1|0,a=av(m0(K(a,a),jc),e);continue}}var
+wJ=80,wK=80;function
+jd(c,a){if(bk(j,a)){var
+b=bk(K(aH(d),a),fw);if(b){var
+e=g(c,F(fw)),f=K(a,a),h=av(m0(K(aH(d),f),jc),d);return o(F(nt(d,wK,av(av(fw,a),h))),e)}return b}var
+i=g(c,F(nt(j,wJ,cW(fw,a))));return o(F(fw),i)}function
+nu(b,a){return 0===a?i([0,d,d]):g(b,nu(b,a-1|0))}function
+nv(b,a){if(a){var
+c=a[1],e=nv(b,a[2]),f=c[2],h=i([0,j,d]);return g(nu(iY(c[1],b,h),f),e)}return i([0,d,d])}function
+fx(b,a){if(a){var
+c=a[1],e=fx(b,a[2]),f=nv(b,c[2]);return t(g(c[1],f),e)}return i([0,j,d])}function
+nw(b){var
 a=b;for(;;){if(a){if(a[1][2])return 0;var
 a=a[2];continue}return 1}}function
-no(h,g,f){var
+nx(h,g,f){var
 c=g,a=f;for(;;){if(0===c)return[0,a];var
 e=c-1|0,d=b(h,e);if(d){var
-c=e,a=as(a,d[1]);continue}return d}}function
-gQ(e,d,a,c){var
+c=e,a=av(a,d[1]);continue}return d}}function
+g0(e,d,a,c){var
 b=a<e?1:0;return b?f(d,a,c):b}function
-np(c,a){if(a){var
-d=np(c,a[2]),f=b(c[3],a[1][2]);return b(ah(i([0,e,e]),f),d)}return a}function
-fr(c,b,a){if(b){if(a){var
-f=fr(c,b[2],a[2]),d=h$(b[1][1],c),g=d?a[1]:d;return g+f|0}var
+ny(c,a){if(a){var
+e=ny(c,a[2]),f=b(c[3],a[1][2]);return b(ac(i([0,d,d]),f),e)}return a}function
+fy(c,b,a){if(b){if(a){var
+f=fy(c,b[2],a[2]),d=ik(b[1][1],c),g=d?a[1]:d;return g+f|0}var
 e=a}else
 var
 e=b;return e}function
-nq(b,a){if(b){if(a){var
-d=nq(b[2],a[2]);return a[1]+d|0}var
+nz(b,a){if(b){if(a){var
+d=nz(b[2],a[2]);return a[1]+d|0}var
 c=a}else
 var
 c=b;return c}function
-dV(f,c,a){if(0===c)return[0,j];var
-d=b(f[13],a),e=i7(a,d),g=e?[0,J(c,d)]:e;return g}function
-nr(f,e,b,a){if(b){if(a){var
-h=a[1],k=de(bG(h)),l=g(bG(e),k),c=dV(f,h,g(b[1][2],l));if(c)var
-d=nr(f,e,b[2],a[2]),m=d?[0,as(c[1],d[1])]:d,i=m;else
+dY(f,c,a){if(0===c)return[0,j];var
+d=b(f[13],a),e=jd(a,d),g=e?[0,K(c,d)]:e;return g}function
+nA(f,e,b,a){if(b){if(a){var
+h=a[1],k=dl(bL(h)),l=g(bL(e),k),c=dY(f,h,g(b[1][2],l));if(c)var
+d=nA(f,e,b[2],a[2]),m=d?[0,av(c[1],d[1])]:d,i=m;else
 var
 i=c;return i}return[0,j]}return[0,j]}function
-ns(d,c,a,b){if(a){var
-e=ns(d,c+1|0,a[2],b),g=f(d,c,b);return as(J(a[1],g),e)}return j}function
-i8(c,l,g,L,a,B,p,K){var
-r=nq(g,a[12]);if(0===r)return[0,[0,j,0]];var
-m=i([0,e,e]),h=g;for(;;){if(h){var
-x=h[1][2],y=o(i([0,j,e]),x);if(y){var
-H=h[2],m=q(m,x),h=H;continue}var
+nB(d,c,a,b){if(a){var
+e=nB(d,c+1|0,a[2],b),g=f(d,c,b);return av(K(a[1],g),e)}return j}function
+je(c,l,g,L,a,B,p,J){var
+q=nz(g,a[12]);if(0===q)return[0,[0,j,0]];var
+m=i([0,d,d]),h=g;for(;;){if(h){var
+x=h[1][2],y=o(i([0,j,d]),x);if(y){var
+H=h[2],m=r(m,x),h=H;continue}var
 s=y}else
 var
-s=o(i([0,j,e]),m);if(s)var
+s=o(i([0,j,d]),m);if(s)var
 G=function(a){var
-d=b(c[2],a),f=0;return cd(function(j,a){var
-f=np(c,a[2]),g=a1(i([0,e,e])),d=eD(b(ah(i([0,ab(e),e]),g),f));if(d){var
-h=a[2];return bi(function(a){return a[2]<l?1:0},h)}return d},f,d)},t=at(c[1][1],G);else
+e=b(c[2],a),f=0;return cl(function(j,a){var
+f=ny(c,a[2]),g=aW(i([0,d,d])),e=eG(b(ac(i([0,aa(d),d]),g),f));if(e){var
+h=a[2];return a5(function(a){return a[2]<l?1:0},h)}return e},f,e)},t=aw(c[1][1],G);else
 var
 t=s;if(t){var
-u=dV(a,r,K);if(u){var
-v=nr(a,r,g,a[12]);if(v){var
-w=no(function(d){var
-k=fr(d,g,a[12]);if(0===k)return[0,j];var
-m=f(L,d,function(a,b){return gQ(d,p,a,b)}),h=at(l,function(a){var
-d=fq(m,b(c[3],a));return o(i([0,j,e]),d)});if(h){var
-n=no(function(e){if(nn(b(c[3],e)))return[0,j];var
-g=fq(m,b(c[3],e));return dV(a,f(p,d,e),g)},l,j);return df(function(a){return J(k,a)},n)}return h},B,j);if(w){var
-M=0,N=ex(0,B),n=l,d=M,O=dg(function(b){return fr(b,g,a[12])},N);for(;;){if(0!==n){var
-k=n-1|0;if(nn(b(c[3],k)))var
-z=d;else
+u=dY(a,q,J);if(u){var
+v=nA(a,q,g,a[12]);if(v){var
+w=nx(function(e){var
+k=fy(e,g,a[12]);if(0===k)return[0,j];var
+m=f(L,e,function(a,b){return g0(e,p,a,b)}),h=aw(l,function(a){var
+e=fx(m,b(c[3],a));return o(i([0,j,d]),e)});if(h){var
+n=nx(function(d){if(nw(b(c[3],d)))return[0,j];var
+g=fx(m,b(c[3],d));return dY(a,f(p,e,d),g)},l,j);return cY(function(a){return K(k,a)},n)}return h},B,j);if(w){var
+M=0,N=eA(0,B),n=l,e=M,O=dm(function(b){return fy(b,g,a[12])},N);for(;;){if(0!==n){var
+k=n-1|0;if(nw(b(c[3],k)))var
+z=e;else
 var
-A=ns(p,0,O,k),I=bg(A,j)?d:[0,[0,k,A],d],z=I;var
-n=k,d=z;continue}var
-P=as(v[1],w[1]),C=[0,[0,as(u[1],P),d]];break}}else
+A=nB(p,0,O,k),I=bk(A,j)?e:[0,[0,k,A],e],z=I;var
+n=k,e=z;continue}var
+P=av(v[1],w[1]),C=[0,[0,av(u[1],P),e]];break}}else
 var
 C=w;var
 D=C}else
@@ -3990,108 +3995,108 @@ E=u;var
 F=E}else
 var
 F=t;return F}}function
-nt(m,l,k,j){var
+nC(m,l,k,j){var
 a=l,c=j;for(;;){if(a){var
-d=a[1],e=d[2],n=de(z(e)),f=g(b(k,d[1]),n),h=b(m[13],f),i=i7(f,h);if(i){var
-o=as(c,J(e,as(h,fo))),a=a[2],c=o;continue}return i}return[0,c]}}function
-nu(p,n,d,j,i){var
-e=nt(n,d[2],j,d[1]);if(e){var
-q=z(e[1]),k=o(g(i,z(fo)),q);if(k){var
-r=a1(K(i)),a=d[2],c=r;for(;;){if(a){var
-h=a[1][1],l=b(p[3],h),m=b(ah(b(j,h),l),c),a=a[2],c=m;continue}var
+d=a[1],e=d[2],n=dl(F(e)),f=g(b(k,d[1]),n),h=b(m[13],f),i=jd(f,h);if(i){var
+o=av(c,K(e,av(h,fv))),a=a[2],c=o;continue}return i}return[0,c]}}function
+nD(p,n,d,j,i){var
+e=nC(n,d[2],j,d[1]);if(e){var
+q=F(e[1]),k=o(g(i,F(fv)),q);if(k){var
+r=aW(J(i)),a=d[2],c=r;for(;;){if(a){var
+h=a[1][1],l=b(p[3],h),m=b(ac(b(j,h),l),c),a=a[2],c=m;continue}var
 f=[0,c];break}}else
 var
 f=k}else
 var
 f=e;return f}function
-i9(c,e,b,d,a){if(d){var
+jf(c,e,b,d,a){if(d){var
 f=d[2],g=d[1];if(a){var
-h=i9(c,e,b,f,a[2]);return[0,S(c,b,g,a[1]),h]}var
-i=i9(c,e,b,f,0);return[0,S(c,b,g,e),i]}return a}function
-i_(e,d,c,b,a){var
-f=i9(e,d,c,b[2],a[2]),g=a[1];return[0,as(J(c,b[1]),g),f]}function
-wt(c,b,a){return as(J(c,b),a)}function
-nv(a,b,c){return i_(wt,j,a,b,c)}var
-wu=[0,j,0];function
-eG(a,b,c){return i_(nv,wu,a,b,c)}var
-wv=[0,j,0];function
-nw(a,b,c){return i_(eG,wv,a,b,c)}function
-nx(b,a){var
-c=dg(b,a[2]);return[0,a[1],c]}function
-ww(a){return[0,a,0]}function
-wx(a){return nx(ww,a)}function
-ny(a){return nx(wx,a)}function
-i$(c,b,e,a){if(e){var
+h=jf(c,e,b,f,a[2]);return[0,Q(c,b,g,a[1]),h]}var
+i=jf(c,e,b,f,0);return[0,Q(c,b,g,e),i]}return a}function
+jg(e,d,c,b,a){var
+f=jf(e,d,c,b[2],a[2]),g=a[1];return[0,av(K(c,b[1]),g),f]}function
+wL(c,b,a){return av(K(c,b),a)}function
+nE(a,b,c){return jg(wL,j,a,b,c)}var
+wM=[0,j,0];function
+eJ(a,b,c){return jg(nE,wM,a,b,c)}var
+wN=[0,j,0];function
+nF(a,b,c){return jg(eJ,wN,a,b,c)}function
+nG(b,a){var
+c=dm(b,a[2]);return[0,a[1],c]}function
+wO(a){return[0,a,0]}function
+wP(a){return nG(wO,a)}function
+nH(a){return nG(wP,a)}function
+jh(c,b,e,a){if(e){var
 g=e[2],d=e[1];if(a){var
-h=a[1],i=i$(c,b,g,a[2]),f=bg(d,j),k=f?bg(j,d):f,l=k?h:eG(J(c,d),b,h);return[0,l,i]}var
-m=i$(c,b,g,0);return[0,eG(J(c,d),b,[0,j,0]),m]}return a}function
-nz(d,h,g){var
+h=a[1],i=jh(c,b,g,a[2]),f=bk(d,j),k=f?bk(j,d):f,l=k?h:eJ(K(c,d),b,h);return[0,l,i]}var
+m=jh(c,b,g,0);return[0,eJ(K(c,d),b,[0,j,0]),m]}return a}function
+nI(d,h,g){var
 c=h,a=g;for(;;){if(a){var
-e=a[2],f=a[1];if(bg(j,f)){var
+e=a[2],f=a[1];if(bk(j,f)){var
 c=c+1|0,a=e;continue}var
-i=nz(d,c+1|0,e);return as(J(b(d,c),f),i)}return j}}function
-nA(a){if(a){var
-b=a[1],c=nA(a[2]);return bg(b,c)?b:c}return j}function
-ja(g,f,e,a){var
-b=dg(e,a[2]),c=nz(g,0,b),d=J(f,nA(b)),h=bg(c,d)?d:c;return as(a[1],h)}function
-nB(b,a){function
-c(a){return a}return function(d){return ja(b,a,c,d)}}function
-nC(b,a){var
-c=nB(b,a);return function(d){return ja(b,a,c,d)}}function
-nD(k,h){var
+i=nI(d,c+1|0,e);return av(K(b(d,c),f),i)}return j}}function
+nJ(a){if(a){var
+b=a[1],c=nJ(a[2]);return bk(b,c)?b:c}return j}function
+ji(g,f,e,a){var
+b=dm(e,a[2]),c=nI(g,0,b),d=K(f,nJ(b)),h=bk(c,d)?d:c;return av(a[1],h)}function
+nK(b,a){function
+c(a){return a}return function(d){return ji(b,a,c,d)}}function
+nL(b,a){var
+c=nK(b,a);return function(d){return ji(b,a,c,d)}}function
+nM(k,h){var
 b=k,a=h;for(;;){if(b)if(a){var
-d=a[2],f=b[2],g=b[1];if(o(g,i([0,j,e]))){var
-b=f,a=d;continue}var
-l=nD(f,d),c=[0,[0,g,a[1]],l]}else
+e=a[2],f=b[2],g=b[1];if(o(g,i([0,j,d]))){var
+b=f,a=e;continue}var
+l=nM(f,e),c=[0,[0,g,a[1]],l]}else
 var
 c=a;else
 var
 c=b;return c}}function
-nE(a,c){if(typeof
+nN(a,c){if(typeof
 a==="number")return 0;else{if(0===a[0]){var
-b=b3(c,a[1]);if(b)var
-f=b[1],d=[0,[0,i([0,e,e]),f],0];else
+b=b9(c,a[1]);if(b)var
+f=b[1],e=[0,[0,i([0,d,d]),f],0];else
 var
-d=b;return d}return nD(a[1],c)}}function
-gR(c,b){var
+e=b;return e}return nM(a[1],c)}}function
+g1(c,b){var
 a=c[3];return a?f(a[1],0,b):a}function
-nF(c,b){var
-a=b3(c[2],b),d=a?a[1][1][1][1]:a;return d}function
-jb(c,b){var
-a=b3(c[2],b);return a?a[1][1][1][2]:j}function
-nG(h,g,f,a,d,c){var
-k=a[2],j=bi(function(a){var
-j=a[1],k=j[1],l=k[1],m=dS(h,g,f,d,c,j[2],l);if(m){var
-n=a1(z(k[2])),o=b(ah(i([0,ab(e),e]),l),n);return dS(h,g,f,d,c,a[2],o)}return m},k);if(j){var
-l=a[2],m=a1(z(a[3])),n=iS(function(a){var
-b=a[1][1][1];return ah(i([0,ab(e),e]),b)},m,l);return dS(h,g,f,d,c,a[4],n)}return j}function
-jc(d,c,a){if(a){var
-e=jc(d,c+1|0,a[2]),f=nF(d,c);return b(ah(z(a[1]),f),e)}return a}function
-nH(c,d,a){if(a){var
-f=a[1],g=nH(c,d+1|0,a[2]),h=jc(c,0,f[2]),j=a1(z(f[1])),k=b(ah(i([0,e,e]),j),h),l=gN(nF(c,d),k);return b(ah(i([0,e,e]),l),g)}return a}function
-nI(d,k,c){var
-l=d[3],h=bg(j,b(nC(function(a){return jb(d,a)},l),c));if(h)return h;var
+nO(c,b){var
+a=b9(c[2],b),d=a?a[1][1][1][1]:a;return d}function
+jj(c,b){var
+a=b9(c[2],b);return a?a[1][1][1][2]:j}function
+nP(h,g,f,a,e,c){var
+k=a[2],j=a5(function(a){var
+j=a[1],k=j[1],l=k[1],m=dV(h,g,f,e,c,j[2],l);if(m){var
+n=aW(F(k[2])),o=b(ac(i([0,aa(d),d]),l),n);return dV(h,g,f,e,c,a[2],o)}return m},k);if(j){var
+l=a[2],m=aW(F(a[3])),n=iZ(function(a){var
+b=a[1][1][1];return ac(i([0,aa(d),d]),b)},m,l);return dV(h,g,f,e,c,a[4],n)}return j}function
+jk(d,c,a){if(a){var
+e=jk(d,c+1|0,a[2]),f=nO(d,c);return b(ac(F(a[1]),f),e)}return a}function
+nQ(c,e,a){if(a){var
+f=a[1],g=nQ(c,e+1|0,a[2]),h=jk(c,0,f[2]),j=aW(F(f[1])),k=b(ac(i([0,d,d]),j),h),l=ft(nO(c,e),k);return b(ac(i([0,d,d]),l),g)}return a}function
+nR(e,k,c){var
+l=e[3],h=bk(j,b(nL(function(a){return jj(e,a)},l),c));if(h)return h;var
 a=k;for(;;){if(a){var
 f=a[2];if(f){var
 a=f;continue}var
 g=a[1]}else
 var
 g=a;var
-m=nH(d,0,c[2]),n=a1(z(c[1])),o=b(ah(i([0,e,e]),n),m);return eD(b(ah(i([0,ab(e),e]),o),g))}}function
-nJ(f,a){var
-c=dK(j,a[5]),d=c?dK(j,a[6]):c;if(d){var
+m=nQ(e,0,c[2]),n=aW(F(c[1])),o=b(ac(i([0,d,d]),n),m);return eG(b(ac(i([0,aa(d),d]),o),g))}}function
+nS(f,a){var
+c=dP(j,a[5]),e=c?dP(j,a[6]):c;if(e){var
 g=function(g){var
-c=b(a[9],g),d=b(a[11],c),h=jc(a,0,d[2]),j=a1(z(d[1])),k=b(ah(i([0,e,e]),j),h),l=b(f[3],c);return eD(b(ah(K(z(a[5])),l),k))};return at(a[8],g)}return d}function
-gS(a){return a?i([0,ab(e),e]):i([0,e,e])}function
-fs(a){return a?ab(e):e}function
-nK(m,d,l,c,b,a){if(b){if(a){var
-n=a[1],p=n[2],r=n[1],s=b[1],t=s[2],u=s[1],f=i5(t[1]);if(f){var
-h=nK(m,d,l,c,b[2],a[2]);if(h){var
-A=g(u,m[1][10]),B=g(z(c),A),v=bh(z(r),B);if(v)var
-C=z(p),D=g(u,f[1]),E=q(g(z(J(c,J(d[5],d[6]))),D),C),F=g(gS(l),E),k=o(i([0,j,e]),F);else
+c=b(a[9],g),e=b(a[11],c),h=jk(a,0,e[2]),j=aW(F(e[1])),k=b(ac(i([0,d,d]),j),h),l=b(f[3],c);return eG(b(ac(J(F(a[5])),l),k))};return aw(a[8],g)}return e}function
+g2(a){return a?i([0,aa(d),d]):i([0,d,d])}function
+fz(a){return a?aa(d):d}function
+nT(m,e,l,c,b,a){if(b){if(a){var
+n=a[1],p=n[2],q=n[1],s=b[1],t=s[2],u=s[1],f=jb(t[1]);if(f){var
+h=nT(m,e,l,c,b[2],a[2]);if(h){var
+z=g(u,m[1][10]),A=g(F(c),z),v=bl(F(q),A);if(v)var
+B=F(p),C=g(u,f[1]),D=r(g(F(K(c,K(e[5],e[6]))),C),B),E=g(g2(l),D),k=o(i([0,j,d]),E);else
 var
 k=v;var
-w=k?[0,[0,[0,[0,r,p],t[2]],h[1]]]:k}else
+w=k?[0,[0,[0,[0,q,p],t[2]],h[1]]]:k}else
 var
 w=h;var
 x=w}else
@@ -4099,40 +4104,40 @@ var
 x=f;var
 y=x}else
 var
-y=a;return y}return wy}function
-jd(r,c,a,ao,f,an,am){var
-k=a[7],h=o(i([0,j,e]),k);if(h)var
-l=i([0,e,e]),d=a_(a[7],l);else
+y=a;return y}return wQ}function
+jl(q,c,a,ao,f,an,am){var
+k=a[7],h=o(i([0,j,d]),k);if(h)var
+l=i([0,d,d]),e=bc(a[7],l);else
 var
-d=h;if(d){var
-m=function(d){var
-T=1-b(a[1],d);if(T)return T;if(ey(r[1],0,d))return 0;var
-ae=b(r[2],d),K=nE(b(ao,d),ae),af=c[5],w=J(b(a[4],d),af),L=dK(j,b(a[4],d)),M=L?bi(function(d){var
-h=d[2][2];return bi(function(k){var
+e=h;if(e){var
+m=function(e){var
+T=1-b(a[1],e);if(T)return T;if(eB(q[1],0,e))return 0;var
+ae=b(q[2],e),J=nN(b(ao,e),ae),af=c[5],w=K(b(a[4],e),af),L=dP(j,b(a[4],e)),M=L?a5(function(e){var
+h=e[2][2];return a5(function(k){var
 l=b(c[10],k[2]),m=l<c[8]?1:0;if(m)var
 s=k[2],h=b(c[9],l)===s?1:0;else
 var
 h=m;if(h){var
-d=k[1],n=b(a[1],d);if(n)var
+e=k[1],n=b(a[1],e);if(n)var
 p=n;else{var
-r=b(am,d);if(r){var
-t=z(b(a[3],d)),u=b(an,d),v=q(g(z(c[6]),u),t),w=g(gS(f),v);return o(i([0,j,e]),w)}var
-p=r}return p}return h},h)},K):L;if(M){var
-ag=b(a[5],d),x=nK(r,c,f,b(a[4],d),K,ag);if(x){var
-N=x[1],ah=ny(b(a[2],d)),l=N,k=nw(ab(J(fs(f),w)),ah,[0,j,0]);a:for(;;){if(l){var
-E=l[1],F=E[1],W=k[2],X=k[1],Y=F[2],Z=[0,as(J(fs(f),Y),X),W],_=E[2],$=F[1],G=J(fs(f),$),h=_,s=Z;for(;;){if(h){var
-B=h[1],t=B[1],C=b(a[1],t)?b(a[2],t):[0,b(a[3],t),0],D=b(c[11],B[2]),U=ny(C),A=nw(J(G,D[1]),U,s),V=i$(G,C,D[2],A[2]),h=h[2],s=[0,A[1],V];continue}var
+q=b(am,e);if(q){var
+t=F(b(a[3],e)),u=b(an,e),v=r(g(F(c[6]),u),t),w=g(g2(f),v);return o(i([0,j,d]),w)}var
+p=q}return p}return h},h)},J):L;if(M){var
+ag=b(a[5],e),x=nT(q,c,f,b(a[4],e),J,ag);if(x){var
+N=x[1],ah=nH(b(a[2],e)),l=N,k=nF(aa(K(fz(f),w)),ah,[0,j,0]);a:for(;;){if(l){var
+D=l[1],E=D[1],W=k[2],X=k[1],Y=E[2],Z=[0,av(K(fz(f),Y),X),W],_=D[2],$=E[1],G=K(fz(f),$),h=_,s=Z;for(;;){if(h){var
+A=h[1],t=A[1],B=b(a[1],t)?b(a[2],t):[0,b(a[3],t),0],C=b(c[11],A[2]),U=nH(B),z=nF(K(G,C[1]),U,s),V=jh(G,B,C[2],z[2]),h=h[2],s=[0,z[1],V];continue}var
 l=l[2],k=s;continue a}}var
-O=c[3],P=function(a){return jb(c,a)},Q=bg(j,ja(P,O,nC(P,O),k));if(Q){var
-p=N,v=[0,J(w,b(a[6],d)),0];b:for(;;){if(p){var
-I=p[1],ac=I[2],n=ac,m=v,ad=ab(I[1][1]);for(;;){if(n){var
+O=c[3],P=function(a){return jj(c,a)},Q=bk(j,ji(P,O,nL(P,O),k));if(Q){var
+p=N,v=[0,K(w,b(a[6],e)),0];b:for(;;){if(p){var
+I=p[1],ac=I[2],n=ac,m=v,ad=aa(I[1][1]);for(;;){if(n){var
 u=n[1];if(b(a[1],u[1]))var
-aa=b(c[11],u[2]),H=nv(J(ad,b(a[6],u[1])),aa,m);else
+ab=b(c[11],u[2]),H=nE(K(ad,b(a[6],u[1])),ab,m);else
 var
 H=m;var
 n=n[2],m=H;continue}var
 p=p[2],v=m;continue b}}var
-ai=c[3],aj=z(b(nB(function(a){return jb(c,a)},ai),v)),ak=z(J(w,b(a[6],d))),al=a[7],R=o(g(q(i([0,e,e]),al),ak),aj);break}}else
+ai=c[3],aj=F(b(nK(function(a){return jj(c,a)},ai),v)),ak=F(K(w,b(a[6],e))),al=a[7],R=o(g(r(i([0,d,d]),al),ak),aj);break}}else
 var
 R=Q;var
 S=R;break}}else
@@ -4140,21 +4145,21 @@ var
 S=x;var
 y=S}else
 var
-y=M;return y?bg(e,b(a[6],d)):y};return at(r[1][1],m)}return d}function
-je(j,h,g,l,k,d,o,t,s){var
+y=M;return y?bk(d,b(a[6],e)):y};return aw(q[1][1],m)}return e}function
+jm(j,h,g,l,k,e,o,t,s){var
 c=t,a=s;for(;;)switch(a[0]){case
 0:var
-p=a[1],m=dT(j,h,g,l,k,d,c,p[1]);return m?f(o,m[1],p):m;case
+p=a[1],m=dW(j,h,g,l,k,e,c,p[1]);return m?f(o,m[1],p):m;case
 1:var
-n=dT(j,h,g,l,k,d,c,a[1]);if(n){var
-u=a1(i([0,ab(e),e]));return dS(j,h,g,d,n[1],a[2],u)}return n;default:var
-q=a[1],v=a[2],r=je(j,h,g,l,k,d,o,dO(c,[0,q,0]),v);if(r){var
-w=a[3],c=dO(c,[0,b(ah(i([0,ab(e),e]),q),0),0]),a=w;continue}return r}}function
-ft(d,a){function
-u(b,c,d){return eE(a,b,c,d)}var
-v=0,e=dQ(d,function(b,c,d){return dU(a,v,b,c,d)},u);function
-w(b,c,d){return eE(a,b,c,d)}var
-x=1,f=dQ(d,function(b,c,d){return dU(a,x,b,c,d)},w),c=a[1],k=d[1][9]?0:1,l=k?0===d[1][8]?1:0:k,t=0;if(l)switch(d[1][4]){case
+n=dW(j,h,g,l,k,e,c,a[1]);if(n){var
+u=aW(i([0,aa(d),d]));return dV(j,h,g,e,n[1],a[2],u)}return n;default:var
+q=a[1],v=a[2],r=jm(j,h,g,l,k,e,o,dR(c,[0,q,0]),v);if(r){var
+w=a[3],c=dR(c,[0,b(ac(i([0,aa(d),d]),q),0),0]),a=w;continue}return r}}function
+fA(d,a){function
+u(b,c,d){return eH(a,b,c,d)}var
+v=0,e=dT(d,function(b,c,d){return dX(a,v,b,c,d)},u);function
+w(b,c,d){return eH(a,b,c,d)}var
+x=1,f=dT(d,function(b,c,d){return dX(a,x,b,c,d)},w),c=a[1],k=d[1][9]?0:1,l=k?0===d[1][8]?1:0:k,t=0;if(l)switch(d[1][4]){case
 1:case
 3:case
 6:var
@@ -4164,95 +4169,95 @@ var
 m=l;if(!t)var
 g=m;if(g)var
 y=function(a){return typeof
-gR(c,a)==="number"?0:1},h=at(d[1][1],y);else
+g1(c,a)==="number"?0:1},h=aw(d[1][1],y);else
 var
 h=g;var
-n=h?1-gK(c,1):h,o=n?1-gK(c,0):n,p=o?fm(e,c):o,q=p?fl(e,c,1,a[6]):p;if(q)var
-z=a[6],A=a[6],B=1,C=function(a,b){return eB(e,c,B,A,a,b)},i=i0(e,eC(e,c,1,a[6]),C,z);else
+n=h?1-gV(c,1):h,o=n?1-gV(c,0):n,p=o?fs(e,c):o,q=p?fr(e,c,1,a[6]):p;if(q)var
+z=a[6],A=a[6],B=1,C=function(a,b){return eE(e,c,B,A,a,b)},i=i7(e,eF(e,c,1,a[6]),C,z);else
 var
 i=q;var
-r=i?fm(f,c):i,s=r?fl(f,c,0,a[7]):r;if(s)var
-D=a[7],E=a[7],F=0,G=function(a,b){return eB(f,c,F,E,a,b)},j=i1(f,eC(f,c,0,a[7]),G,D);else
+r=i?fs(f,c):i,s=r?fr(f,c,0,a[7]):r;if(s)var
+D=a[7],E=a[7],F=0,G=function(a,b){return eE(f,c,F,E,a,b)},j=i8(f,eF(f,c,0,a[7]),G,D);else
 var
 j=s;var
 H=j?1-b(a[7][2],d[1][2]):j;return H}function
-fu(a,c,b){var
+fB(a,c,b){var
 d=0,e=c?a[7]:a[6];return f(e[1],d,b)}function
-jf(c,a){return 1-b(c[7][2],a)}function
-nL(a,c,b){var
-d=g(z(a[6]),b),f=q(z(a[7]),d),h=g(gS(c),f);return o(i([0,j,e]),h)}function
-gT(d,o,n,k,j,a,e,i,c){var
+jn(c,a){return 1-b(c[7][2],a)}function
+nU(a,c,b){var
+e=g(F(a[6]),b),f=r(F(a[7]),e),h=g(g2(c),f);return o(i([0,j,d]),h)}function
+g3(d,o,n,k,j,a,e,i,c){var
 f=e?a[22]:a[21];if(f)if(c){var
-h=ft(d,a);if(h){var
-l=f[1],u=c[1];return je(d,o,n,k,j,a,function(p,c){var
-f=c[12],i=d[1][2],j=fs(e),k=nG(d,o,n,c,a,p),l=k?nJ(d,c):k;if(l)var
-q=function(b){return jf(a,b)},r=function(b){return fu(a,e,b)},s=a[1],g=jd(d,c,f,function(a){return gR(s,a)},e,r,q);else
+h=fA(d,a);if(h){var
+l=f[1],u=c[1];return jm(d,o,n,k,j,a,function(p,c){var
+f=c[12],i=d[1][2],j=fz(e),k=nP(d,o,n,c,a,p),l=k?nS(d,c):k;if(l)var
+q=function(b){return jn(a,b)},r=function(b){return fB(a,e,b)},s=a[1],g=jl(d,c,f,function(a){return g1(s,a)},e,r,q);else
 var
 g=l;var
 m=g?b(f[1],i):g;if(m)var
-t=[0,ab(J(j,c[7])),0],h=nI(c,p,eG(j,b(f[2],i),t));else
+t=[0,aa(K(j,c[7])),0],h=nR(c,p,eJ(j,b(f[2],i),t));else
 var
-h=m;return h?nL(c,e,u):h},i,l)}var
+h=m;return h?nU(c,e,u):h},i,l)}var
 g=h}else
 var
 g=c;else
 var
 g=f;return g}function
-nM(a,b){return[0,b,0,a[3],0,0,a[23],a[24],a[8],a[9],a[10],a[11],a[12],a[13],a[14],a[15],a[16],a[17],a[18],a[25],a[26],0,0,a[23],a[24],a[25],a[26]]}function
-gU(f,u,t,r,p,d,h,a,n,s){var
-k=f[1][2],v=fu(h,1-a,k),w=q(q(fu(d,a,k),v),s),x=g(gS(a),w),l=o(i([0,j,e]),x);if(l)var
+nV(a,b){return[0,b,0,a[3],0,0,a[23],a[24],a[8],a[9],a[10],a[11],a[12],a[13],a[14],a[15],a[16],a[17],a[18],a[25],a[26],0,0,a[23],a[24],a[25],a[26]]}function
+g4(f,u,t,q,p,e,h,a,n,s){var
+k=f[1][2],v=fB(h,1-a,k),w=r(r(fB(e,a,k),v),s),x=g(g2(a),w),l=o(i([0,j,d]),x);if(l)var
 m=l;else{var
-c=a?d[22]:d[21];if(c){var
-y=c[1];return je(f,u,t,r,p,d,function(v,c){var
-i=c[12],j=c[13],g=f[1][2],n=fs(a),o=nG(f,u,t,c,d,v),p=o?nJ(f,c):o;if(p)var
-w=function(a){return jf(d,a)},x=function(b){return fu(d,a,b)},y=d[1],k=jd(f,c,i,function(a){return gR(y,a)},a,x,w);else
+c=a?e[22]:e[21];if(c){var
+y=c[1];return jm(f,u,t,q,p,e,function(v,c){var
+i=c[12],j=c[13],g=f[1][2],n=fz(a),o=nP(f,u,t,c,e,v),p=o?nS(f,c):o;if(p)var
+w=function(a){return jn(e,a)},x=function(b){return fB(e,a,b)},y=e[1],k=jl(f,c,i,function(a){return g1(y,a)},a,x,w);else
 var
 k=p;var
 q=k?b(i[1],g):k;if(q)var
-z=function(a){return jf(h,a)},A=1-a,B=function(a){return fu(h,A,a)},C=1-a,D=h[1],l=jd(f,c,j,function(a){return gR(D,a)},C,B,z);else
+z=function(a){return jn(h,a)},A=1-a,B=function(a){return fB(h,A,a)},C=1-a,D=h[1],l=jl(f,c,j,function(a){return g1(D,a)},C,B,z);else
 var
 l=q;var
 r=l?b(j[1],g):l;if(r)var
-E=[0,ab(J(n,c[7])),0],F=b(i[2],g),G=b(j[2],g),m=nI(c,v,eG(n,eG(ab(e),G,F),E));else
+E=[0,aa(K(n,c[7])),0],F=b(i[2],g),G=b(j[2],g),m=nR(c,v,eJ(n,eJ(aa(d),G,F),E));else
 var
-m=r;return m?nL(c,a,s):m},n,y)}var
+m=r;return m?nU(c,a,s):m},n,y)}var
 m=c}return m}function
-jg(b,d,c,f,e,a){var
+jo(b,d,c,f,e,a){var
 ag=a[2];if(ag){var
 i=ag[1],j=a[4];if(j){var
 x=j[1],k=a[5];if(k){var
 y=k[1];if(a[3]){var
-ah=K(y),ai=K(x),g=nM(a,i),z=eF(a[1]),A=z?eF(i):z;if(A){var
-l=dT(b,d,c,f,e,a,0,a[14]);if(l){var
-m=l[1],B=fn(b,d,c,a,m),C=B?ni(b,d,c,f,e,g):B,D=C?ft(b,a):C,E=D?ft(b,g):D,F=E?gU(b,d,c,f,e,a,g,0,m,ah):E;if(F)return gU(b,d,c,f,e,a,g,1,m,ai);var
+ah=J(y),ai=J(x),g=nV(a,i),z=eI(a[1]),A=z?eI(i):z;if(A){var
+l=dW(b,d,c,f,e,a,0,a[14]);if(l){var
+m=l[1],B=fu(b,d,c,a,m),C=B?nr(b,d,c,f,e,g):B,D=C?fA(b,a):C,E=D?fA(b,g):D,F=E?g4(b,d,c,f,e,a,g,0,m,ah):E;if(F)return g4(b,d,c,f,e,a,g,1,m,ai);var
 G=F}else
 var
 G=l;var
 H=G}else
 var
 H=A;return H}var
-h=nM(a,i),I=eF(a[1]),J=I?eF(i):I;if(J){var
-n=dT(b,d,c,f,e,a,0,a[14]);if(n){var
-o=n[1],L=fn(b,d,c,a,o),M=L?ni(b,d,c,f,e,h):L,N=M?ft(b,a):M,O=N?ft(b,h):N,P=O?gU(b,d,c,f,e,a,h,0,o,x):O;if(P)return gU(b,d,c,f,e,a,h,1,o,y);var
+h=nV(a,i),I=eI(a[1]),K=I?eI(i):I;if(K){var
+n=dW(b,d,c,f,e,a,0,a[14]);if(n){var
+o=n[1],L=fu(b,d,c,a,o),M=L?nr(b,d,c,f,e,h):L,N=M?fA(b,a):M,O=N?fA(b,h):N,P=O?g4(b,d,c,f,e,a,h,0,o,x):O;if(P)return g4(b,d,c,f,e,a,h,1,o,y);var
 Q=P}else
 var
 Q=n;var
 R=Q}else
 var
-R=J;var
+R=K;var
 S=R}else
 var
 S=k;var
 T=S}else
 var
 T=j;return T}if(a[3]){var
-U=gH(a[5]),p=gH(a[4]),V=eF(a[1]);if(V){var
-q=dT(b,d,c,f,e,a,0,a[14]);if(q){var
-r=q[1],W=fn(b,d,c,a,r);if(W)var
-aj=a[6],ak=a[1],al=function(b,c,d){return eE(a,b,c,d)},am=0,an=gL(dQ(b,function(b,c,d){return dU(a,am,b,c,d)},al),ak,aj,U),s=an||gT(b,d,c,f,e,a,0,r,U);else
+U=gS(a[5]),p=gS(a[4]),V=eI(a[1]);if(V){var
+q=dW(b,d,c,f,e,a,0,a[14]);if(q){var
+r=q[1],W=fu(b,d,c,a,r);if(W)var
+aj=a[6],ak=a[1],al=function(b,c,d){return eH(a,b,c,d)},am=0,an=gW(dT(b,function(b,c,d){return dX(a,am,b,c,d)},al),ak,aj,U),s=an||g3(b,d,c,f,e,a,0,r,U);else
 var
 s=W;if(s){if(p){var
-ao=p[1],ap=a[7],aq=a[1],ar=function(b,c,d){return eE(a,b,c,d)},as=1,X=gM(dQ(b,function(b,c,d){return dU(a,as,b,c,d)},ar),aq,ap,ao);return X?X:gT(b,d,c,f,e,a,1,r,p)}var
+ao=p[1],ap=a[7],aq=a[1],ar=function(b,c,d){return eH(a,b,c,d)},as=1,X=gX(dT(b,function(b,c,d){return dX(a,as,b,c,d)},ar),aq,ap,ao);return X?X:g3(b,d,c,f,e,a,1,r,p)}var
 Y=1}else
 var
 Y=s;var
@@ -4262,13 +4267,13 @@ Z=q;var
 _=Z}else
 var
 _=V;return _}var
-$=a[4],t=a[5],aa=eF(a[1]);if(aa){var
-u=dT(b,d,c,f,e,a,0,a[14]);if(u){var
-v=u[1],ab=fn(b,d,c,a,v);if(ab)var
-at=a[6],au=a[1],av=function(b,c,d){return eE(a,b,c,d)},aw=0,ax=gL(dQ(b,function(b,c,d){return dU(a,aw,b,c,d)},av),au,at,$),w=ax||gT(b,d,c,f,e,a,0,v,$);else
+$=a[4],t=a[5],aa=eI(a[1]);if(aa){var
+u=dW(b,d,c,f,e,a,0,a[14]);if(u){var
+v=u[1],ab=fu(b,d,c,a,v);if(ab)var
+at=a[6],au=a[1],av=function(b,c,d){return eH(a,b,c,d)},aw=0,ax=gW(dT(b,function(b,c,d){return dX(a,aw,b,c,d)},av),au,at,$),w=ax||g3(b,d,c,f,e,a,0,v,$);else
 var
 w=ab;if(w){if(t){var
-ay=t[1],az=a[7],aA=a[1],aB=function(b,c,d){return eE(a,b,c,d)},aC=1,ac=gM(dQ(b,function(b,c,d){return dU(a,aC,b,c,d)},aB),aA,az,ay);return ac?ac:gT(b,d,c,f,e,a,1,v,t)}var
+ay=t[1],az=a[7],aA=a[1],aB=function(b,c,d){return eH(a,b,c,d)},aC=1,ac=gX(dT(b,function(b,c,d){return dX(a,aC,b,c,d)},aB),aA,az,ay);return ac?ac:g3(b,d,c,f,e,a,1,v,t)}var
 ad=1}else
 var
 ad=w;var
@@ -4278,148 +4283,148 @@ ae=u;var
 af=ae}else
 var
 af=aa;return af}var
-wA=aH(ff(aH(aH(ff(e))))),wB=de(z(gF(aH(e),wA)));function
-nN(a){return g(z(a),wB)}function
-nO(b,a){var
-c=bg(b,a);return c?bg(a,b):c}function
-nP(c,a){if(a){var
-d=nP(c,a[2]);return as(b(c,a[1]),d)}return j}function
-nQ(g,a){if(a){var
-h=a[1],c=h[2],d=h[1],e=nQ(g,a[2]);if(e){var
+wS=aH(fl(aH(aH(fl(d))))),wT=dl(F(gQ(aH(d),wS)));function
+nW(a){return g(F(a),wT)}function
+nX(b,a){var
+c=bk(b,a);return c?bk(a,b):c}function
+nY(c,a){if(a){var
+d=nY(c,a[2]);return av(b(c,a[1]),d)}return j}function
+nZ(g,a){if(a){var
+h=a[1],c=h[2],d=h[1],e=nZ(g,a[2]);if(e){var
 i=e[1],f=i[2],j=i[1],k=e[2],m=function(a){var
-d=b(f,a);return nO(b(c,a),d)};return at(g[4],m)?[0,[0,[0,d,j],f],k]:[0,[0,[0,d,0],c],[0,[0,j,f],k]]}var
+d=b(f,a);return nX(b(c,a),d)};return aw(g[4],m)?[0,[0,[0,d,j],f],k]:[0,[0,[0,d,0],c],[0,[0,j,f],k]]}var
 l=[0,[0,[0,d,0],c],0]}else
 var
 l=a;return l}function
-nR(c,a){if(a){var
-d=nR(c,a[2]);return b(c,a[1])+d|0}return a}function
-nS(a,i,h,g){if(0===g)return wC;var
-l=g-1|0,d=nS(a,i,h,l);if(d)var
-m=ex(0,cU(a[8])),e=dg(function(d){var
-b=ex(0,i);return dg(function(b){function
-c(a,c){return gQ(b,h,a,c)}return[0,b,fR(a[9],l,d,b,c)]},b)},m),n=function(d){var
+n0(c,a){if(a){var
+d=n0(c,a[2]);return b(c,a[1])+d|0}return a}function
+n1(a,i,h,g){if(0===g)return wU;var
+l=g-1|0,d=n1(a,i,h,l);if(d)var
+m=eA(0,cZ(a[8])),e=dm(function(d){var
+b=eA(0,i);return dm(function(b){function
+c(a,c){return g0(b,h,a,c)}return[0,b,f1(a[9],l,d,b,c)]},b)},m),n=function(d){var
 e=d[2];function
-c(c){return bg(nP(e,b(a[3],c)),j)}return at(a[1],c)},f=bi(function(a){return bi(n,a)},e),c=f?[0,dg(function(b){return nQ(a,b)},e)]:f,o=c?[0,dO(d[1],[0,c[1],0])]:c,k=o;else
+c(c){return bk(nY(e,b(a[3],c)),j)}return aw(a[1],c)},f=a5(function(a){return a5(n,a)},e),c=f?[0,dm(function(b){return nZ(a,b)},e)]:f,o=c?[0,dR(d[1],[0,c[1],0])]:c,k=o;else
 var
 k=d;return k}function
-jh(n,m,f,d,c){var
-h=bg(j,b(d,c));if(h)return h;var
+jp(n,m,f,e,c){var
+h=bk(j,b(e,c));if(h)return h;var
 a=b(n[5],c),l=0;if(a<m&&b(f,a)[1]===a){var
 k=b(f,a)[2];l=1}if(!l)var
-k=i([0,j,e]);var
-p=K(nN(b(d,c)));return o(g(i([0,aH(e),e]),p),k)}function
-nT(k,i,a,h,g,e,c){if(c){var
-l=c[1],m=l[2],d=nT(k,i,a,h,g+1|0,e,c[2]);if(nO(b(m,a),j))return d;var
-p=l[1],n=u(e,nR(function(b){return f(k,b,a)},p));if(0===n)return d;var
-q=nN(b(m,a)),o=[0,[0,S(i[4],h,g,a),n,q],d]}else
+k=i([0,j,d]);var
+p=J(nW(b(e,c)));return o(g(i([0,aH(d),d]),p),k)}function
+n2(k,i,a,h,g,e,c){if(c){var
+l=c[1],m=l[2],d=n2(k,i,a,h,g+1|0,e,c[2]);if(nX(b(m,a),j))return d;var
+p=l[1],n=x(e,n0(function(b){return f(k,b,a)},p));if(0===n)return d;var
+q=nW(b(m,a)),o=[0,[0,Q(i[4],h,g,a),n,q],d]}else
 var
 o=c;return o}function
-ji(f,e,d,c,b,a){if(b){if(a){var
-g=b[1],i=ji(f,e,d,c+1|0,b[2],a[2]),j=0===g?0:nT(f,e,d,c,0,g,a[1]);return dO(j,i)}var
+jq(f,e,d,c,b,a){if(b){if(a){var
+g=b[1],i=jq(f,e,d,c+1|0,b[2],a[2]),j=0===g?0:n2(f,e,d,c,0,g,a[1]);return dR(j,i)}var
 h=a}else
 var
 h=b;return h}function
-jj(d,a){var
+jr(d,a){var
 c=b(d[10],a);return o(c,a)?c:a}function
-jk(b,a){return K(jj(b,K(a)))}function
-eH(c,a){if(a){var
-d=a[1],f=eH(c,a[2]),h=b(c,d);return v(g(bG(d[2]),h),f)}return i([0,j,e])}function
-gV(f,e,a){if(a){var
-g=a[1],i=b(e,g),c=dV(f,g[2],i);if(c)var
-d=gV(f,e,a[2]),k=d?[0,as(c[1],d[1])]:d,h=k;else
+js(b,a){return J(jr(b,J(a)))}function
+eK(c,a){if(a){var
+e=a[1],f=eK(c,a[2]),h=b(c,e);return t(g(bL(e[2]),h),f)}return i([0,j,d])}function
+g5(f,e,a){if(a){var
+g=a[1],i=b(e,g),c=dY(f,g[2],i);if(c)var
+d=g5(f,e,a[2]),k=d?[0,av(c[1],d[1])]:d,h=k;else
 var
 h=c;return h}return[0,j]}function
-jl(a){var
-b=a[3];return a_(i([0,j,e]),b)}function
-dh(b,a){return g(b,de(a))}function
-nU(h,c,a){if(bh(c,i([0,j,e])))return[0,i([0,j,e])];var
-k=de(a),d=b(h[13],k),f=i7(de(a),d),l=f?[0,g(c,z(d))]:f;return l}var
-gW=z(fo);function
-nV(b,e){var
+jt(a){var
+b=a[3];return bc(i([0,j,d]),b)}function
+dn(b,a){return g(b,dl(a))}function
+n3(h,c,a){if(bl(c,i([0,j,d])))return[0,i([0,j,d])];var
+k=dl(a),e=b(h[13],k),f=jd(dl(a),e),l=f?[0,g(c,F(e))]:f;return l}var
+g6=F(fv);function
+n4(b,e){var
 a=e;for(;;){if(a){var
-c=a[1],d=a[2];if(bc(b,c[1])){var
-f=nV(b,d);return as(c[2],f)}var
+c=a[1],d=a[2];if(aZ(b,c[1])){var
+f=n4(b,d);return av(c[2],f)}var
 a=d;continue}return j}}function
-jm(ai,ag,m,af,ae,a,ad,c,G,ac){if(G){var
-H=jm(ai,ag,m,af,ae,a,ad,c+1|0,G[2],ac);if(H){var
-aj=H[1],ak=aj[2],al=aj[1],az=G[1],u=mS(function(b){return ji(ag,a,b,0,a[2],ac)},az),aA=i([0,j,e]);if(bh(a[3],aA))var
-k=i([0,j,e]);else
+ju(ai,ah,m,ag,af,a,ae,c,G,ad){if(G){var
+H=ju(ai,ah,m,ag,af,a,ae,c+1|0,G[2],ad);if(H){var
+aj=H[1],ak=aj[2],al=aj[1],az=G[1],v=m2(function(b){return jq(ah,a,b,0,a[2],ad)},az),aA=i([0,j,d]);if(bl(a[3],aA))var
+k=i([0,j,d]);else
 var
-aE=z(nV(c,ad)),k=g(a[3],aE);var
-aB=u?0:1;if(aB&&bh(k,i([0,j,e])))return[0,[0,al,ak]];var
-x=b(ae,c),h=x[2],s=x[3],d=b(a[5],c),p=b(a[8],c),w=0;if(c<af&&x[1]===c&&a_(i([0,j,e]),d)&&o(h,d)&&o(d,s)&&o(i([0,j,e]),k)){var
-ap=fh(function(a){var
-b=1-a[1],c=b?1-jl(a):b;return c},u),y=fh(function(a){var
-b=a[1];return b?jl(a):b},u),l=fh(function(a){var
-b=a[1],c=b?1-jl(a):b;return c},u),L=function(a){var
-b=g(d,v(d,a[3]));return dh(a[3],b)},t=eH(function(b){return jj(a,L(b))},y),A=eH(function(b){return jk(a,L(b))},y),aq=q(s,h),M=function(d,c){var
-a=q(c,p),b=q(p,d),e=o(a,b)?b:a;return g(e,aq)},B=gV(m,function(a){var
-c=K(a[3]);if(o(h,g(i([0,aH(e),e]),c)))var
-d=K(a[3]),b=g(i([0,aH(e),e]),d);else
+aE=F(n4(c,ae)),k=g(a[3],aE);var
+aB=v?0:1;if(aB&&bl(k,i([0,j,d])))return[0,[0,al,ak]];var
+x=b(af,c),h=x[2],s=x[3],e=b(a[5],c),p=b(a[8],c),w=0;if(c<ag&&x[1]===c&&bc(i([0,j,d]),e)&&o(h,e)&&o(e,s)&&o(i([0,j,d]),k)){var
+ap=fn(function(a){var
+b=1-a[1],c=b?1-jt(a):b;return c},v),y=fn(function(a){var
+b=a[1];return b?jt(a):b},v),l=fn(function(a){var
+b=a[1],c=b?1-jt(a):b;return c},v),L=function(a){var
+b=g(e,t(e,a[3]));return dn(a[3],b)},u=eK(function(b){return jr(a,L(b))},y),z=eK(function(b){return js(a,L(b))},y),aq=r(s,h),M=function(d,c){var
+a=r(c,p),b=r(p,d),e=o(a,b)?b:a;return g(e,aq)},A=g5(m,function(a){var
+c=J(a[3]);if(o(h,g(i([0,aH(d),d]),c)))var
+e=J(a[3]),b=g(i([0,aH(d),d]),e);else
 var
 b=h;var
-f=dh(a[3],b);return v(i([0,e,e]),f)},ap),I=0;if(B){var
-C=gV(m,function(a){var
-b=dh(a[3],d);return v(i([0,e,e]),b)},y),J=0;if(C){var
-ar=z(C[1]),N=v(z(B[1]),ar);if(l){var
-f=b(a[6],c),ao=0;if(a_(i([0,j,e]),h)&&o(h,f)&&o(f,s)&&bi(function(a){return a_(K(a[3]),h)},l)){var
+f=dn(a[3],b);return t(i([0,d,d]),f)},ap),I=0;if(A){var
+B=g5(m,function(a){var
+b=dn(a[3],e);return t(i([0,d,d]),b)},y),K=0;if(B){var
+ar=F(B[1]),N=t(F(A[1]),ar);if(l){var
+f=b(a[6],c),ao=0;if(bc(i([0,j,d]),h)&&o(h,f)&&o(f,s)&&a5(function(a){return bc(J(a[3]),h)},l)){var
 O=function(b){var
-a=K(b[3]);return dh(a,g(f,q(f,a)))},P=dh(k,f),as=q(eH(function(b){return jj(a,O(b))},l),P),Q=q(eH(function(b){return jk(a,O(b))},l),P);if(b(a[7],c))var
-R=bh(f,s),S=R?o(Q,v(p,t)):R,r=S?[0,i([0,j,e])]:S;else{var
-Z=o(eH(function(c){var
-b=K(c[3]),d=q(f,b),h=g(q(f,b),d);return jk(a,dh(g(b,q(g(i([0,aH(e),e]),f),b)),h))},l),k);if(Z)var
-av=q(Q,t),r=[0,M(q(as,A),av)];else
+a=J(b[3]);return dn(a,g(f,r(f,a)))},P=dn(k,f),as=r(eK(function(b){return jr(a,O(b))},l),P),Q=r(eK(function(b){return js(a,O(b))},l),P);if(b(a[7],c))var
+R=bl(f,s),S=R?o(Q,t(p,u)):R,q=S?[0,i([0,j,d])]:S;else{var
+Z=o(eK(function(c){var
+b=J(c[3]),e=r(f,b),h=g(r(f,b),e);return js(a,dn(g(b,r(g(i([0,aH(d),d]),f),b)),h))},l),k);if(Z)var
+av=r(Q,u),q=[0,M(r(as,z),av)];else
 var
-r=Z}var
+q=Z}var
 T=function(a){var
-b=gV(m,function(b){var
-c=dh(b[3],a);return v(i([0,e,e]),c)},l);if(b){var
-c=nU(m,k,a);if(c)var
-f=q(d,a),r=g(p,a),s=o(i([0,j,e]),f)?g(t,f):g(A,f),u=g(gW,q(s,r)),w=c[1],h=[0,v(v(z(b[1]),w),u)];else
+b=g5(m,function(b){var
+c=dn(b[3],a);return t(i([0,d,d]),c)},l);if(b){var
+c=n3(m,k,a);if(c)var
+f=r(e,a),q=g(p,a),s=o(i([0,j,d]),f)?g(u,f):g(z,f),v=g(g6,r(s,q)),w=c[1],h=[0,t(t(F(b[1]),w),v)];else
 var
 h=c;var
 n=h}else
 var
-n=b;return n};if(r){var
-D=T(h);if(D){var
-U=D[1],E=T(f);if(E)var
-V=E[1],at=g(gW,r[1]),au=o(U,V)?U:V,W=[0,q(v(N,au),at)];else
+n=b;return n};if(q){var
+C=T(h);if(C){var
+U=C[1],D=T(f);if(D)var
+V=D[1],at=g(g6,q[1]),au=o(U,V)?U:V,W=[0,r(t(N,au),at)];else
 var
-W=E;var
+W=D;var
 X=W}else
 var
-X=D;var
+X=C;var
 Y=X}else
 var
-Y=r;var
-n=Y;w=1;I=1;J=1;ao=1}if(!ao){var
-n=0;w=1;I=1;J=1}}else{var
-F=nU(m,k,d);if(F)var
-_=dh(k,d),aw=q(K(t),_),ax=M(q(K(A),_),aw),ay=g(gW,v(g(p,d),ax)),$=[0,q(v(N,F[1]),ay)];else
+Y=q;var
+n=Y;w=1;I=1;K=1;ao=1}if(!ao){var
+n=0;w=1;I=1;K=1}}else{var
+E=n3(m,k,e);if(E)var
+_=dn(k,e),aw=r(J(u),_),ax=M(r(J(z),_),aw),ay=g(g6,t(g(p,e),ax)),$=[0,r(t(N,E[1]),ay)];else
 var
-$=F;var
+$=E;var
 aa=$}}else
 var
-aa=C;if(!J)var
+aa=B;if(!K)var
 ab=aa}else
 var
-ab=B;if(!I){var
+ab=A;if(!I){var
 n=ab;w=1}}if(!w)var
 n=0;if(n)var
-aC=b(ai[3],c),aD=b(ah(b(a[8],c),aC),ak),am=[0,[0,v(n[1],al),aD]];else
+aC=b(ai[3],c),aD=b(ac(b(a[8],c),aC),ak),am=[0,[0,t(n[1],al),aD]];else
 var
 am=n;var
 an=am}else
 var
-an=H;return an}return[0,[0,i([0,j,e]),0]]}function
-jn(f,e,b,a){if(b){if(a){var
-h=b[1],k=de(bG(h)),l=g(bG(e),k),c=dV(f,h,g(a[1],l));if(c)var
-d=jn(f,e,b[2],a[2]),m=d?[0,as(c[1],d[1])]:d,i=m;else
+an=H;return an}return[0,[0,i([0,j,d]),0]]}function
+jv(f,e,b,a){if(b){if(a){var
+h=b[1],k=dl(bL(h)),l=g(bL(e),k),c=dY(f,h,g(a[1],l));if(c)var
+d=jv(f,e,b[2],a[2]),m=d?[0,av(c[1],d[1])]:d,i=m;else
 var
 i=c;return i}return[0,j]}return[0,j]}function
-nW(t,s,a,C,B,A){if(0===a[6])return wD;function
+n5(t,s,a,C,B,A){if(0===a[6])return wV;function
 w(f){var
-c=b(t[2],f),d=0;return cd(function(j,m){var
+c=b(t[2],f),d=0;return cl(function(j,m){var
 n=a[1],k=b(a[2],[0,f,j])<n?1:0;if(k){var
 o=m[2],p=b(a[2],[0,f,j]),d=b(a[3],p),c=o;for(;;){if(d){if(c){var
 g=d[1],h=g<a[4]?1:0;if(h)var
@@ -4430,89 +4435,84 @@ d=d[2],c=c[2];continue}var
 i=e}else
 var
 i=c;return i}return c?0:1}}return k},d,c)}var
-m=at(t[1][1],w);if(m){var
-x=function(c){return b(a[5],c)<s?1:0},n=at(a[4],x);if(n)var
+m=aw(t[1][1],w);if(m){var
+x=function(c){return b(a[5],c)<s?1:0},n=aw(a[4],x);if(n)var
 y=function(c){var
-d=b(a[3],c);return bi(function(b){return b<a[4]?1:0},d)},u=at(a[1],y);else
+d=b(a[3],c);return a5(function(b){return b<a[4]?1:0},d)},u=aw(a[1],y);else
 var
 u=n;var
 f=u}else
 var
 f=m;if(f){var
-D=a[8],d=i([0,e,e]),c=D;for(;;){if(c){var
-p=c[1],r=o(i([0,j,e]),p);if(r){var
-z=c[2],d=q(d,p),c=z;continue}var
-v=r}else
+D=a[8],e=i([0,d,d]),c=D;for(;;){if(c){var
+p=c[1],q=o(i([0,j,d]),p);if(q){var
+z=c[2],e=r(e,p),c=z;continue}var
+v=q}else
 var
-v=o(i([0,j,e]),d);var
+v=o(i([0,j,d]),e);var
 h=v;break}}else
 var
 h=f;if(h)var
-E=a[7],k=a_(i([0,j,e]),E);else
+E=a[7],k=bc(i([0,j,d]),E);else
 var
 k=h;if(k)var
-F=a[7],l=o(g(bG(a[6]),F),A);else
+F=a[7],l=o(g(bL(a[6]),F),A);else
 var
 l=k;if(l){var
-G=nS(a,C,B,a[6]);return df(function(d){var
-c=ex(0,s);return[0,d,dg(function(c){var
-d=ex(0,a[4]);return fh(function(d){return b(a[5],d)===c?1:0},d)},c)]},G)}return l}function
-nX(b,f,c,a,d){if(0===c)return[0,a];var
-x=c-1|0;if(d){var
-h=d[1],r=q(i([0,e,e]),b),s=g(g(h,bG(f+1|0)),r),k=o(g(g(a,bG(c)),b),s);if(k){var
-t=nX(b,f+1|0,x,h,d[2]);return df(function(b){return v(a,b)},t)}return k}var
-l=g(bG(c),b),u=q(i([0,e,e]),b),m=q(g(bG(f+1|0),u),l),n=a_(i([0,j,e]),m);if(n)var
-w=de(m),p=[0,v(a,g(g(a,l),w))];else
+G=n1(a,C,B,a[6]);return cY(function(d){var
+c=eA(0,s);return[0,d,dm(function(c){var
+d=eA(0,a[4]);return fn(function(d){return b(a[5],d)===c?1:0},d)},c)]},G)}return l}function
+n6(b,f,c,a,e){if(0===c)return[0,a];var
+x=c-1|0;if(e){var
+h=e[1],q=r(i([0,d,d]),b),s=g(g(h,bL(f+1|0)),q),k=o(g(g(a,bL(c)),b),s);if(k){var
+u=n6(b,f+1|0,x,h,e[2]);return cY(function(b){return t(a,b)},u)}return k}var
+l=g(bL(c),b),v=r(i([0,d,d]),b),m=r(g(bL(f+1|0),v),l),n=bc(i([0,j,d]),m);if(n)var
+w=dl(m),p=[0,t(a,g(g(a,l),w))];else
 var
 p=n;return p}function
-nY(r,d,f,c,q,b,a){var
-m=o(d,i([0,j,e]));if(m)var
+n7(r,e,f,c,q,b,a){var
+m=o(e,i([0,j,d]));if(m)var
 h=m;else{var
-n=a_(d,i([0,e,e])),p=n?dK(j,c):n;if(p)var
-s=g(d,z(c)),k=bh(z(f),s);else
+n=bc(e,i([0,d,d])),p=n?dP(j,c):n;if(p)var
+s=g(e,F(c)),k=bl(F(f),s);else
 var
 k=p;if(k){var
-l=nX(d,b,a,i([0,e,e]),q);if(l){var
-t=dR(c,b+a|0),u=gP(a),v=g(r,z(J(J(gP(b),u),t))),w=dR(cS(c,f),a),x=J(dR(f,b),w),y=z(J(gP(b+a|0),x));return o(g(l[1],y),v)}var
+l=n6(e,b,a,i([0,d,d]),q);if(l){var
+t=dU(c,b+a|0),u=gZ(a),v=g(r,F(K(K(gZ(b),u),t))),w=dU(cW(c,f),a),x=K(dU(f,b),w),y=F(K(gZ(b+a|0),x));return o(g(l[1],y),v)}var
 h=l}else
 var
-h=k}return h}var
-gX=[ax,wE,b8(0)];function
-ao(a){throw[0,gX,2,t(wF,a)]}function
-bj(a){throw[0,gX,1,a]}function
-Z(a){throw[0,gX,3,a]}function
-r(c,b){var
-a=1-c;return a?ao(b):a}function
-X(c,b){var
-a=1-c;return a?bj(b):a}function
-gY(a){var
-b=80<F(a)?cr(a,0,80):a;return md(b)}var
-nZ=O(function(f,e,d){var
-a=f,b=e,c=d;for(;;){if(64===c)return ak(b);if(cN(function(b){return function(a){return 0===ge(b,a)?1:0}}(a),b)){var
+h=k}return h}function
+n8(c,a){var
+e=ft(c,[0,[0,i([0,d,d]),[0,[0,a,1],0]],0]),f=aW(i([0,d,d]));return b(ac(i([0,aa(d),d]),f),e)}function
+n9(g,c,a){if(a){var
+e=a[1],f=a5(function(a){var
+b=a[2];return a5(function(a){return a[1]<g?1:0},b)},e);if(f){var
+h=n9(g,c+1|0,a[2]);return cY(function(a){var
+f=n8(e,c),g=[0,b(ac(i([0,aa(d),d]),f),0),a];return[0,n8(e,c),g]},h)}return f}return wW}var
+g7=[az,wX,ce(0)];function
+ar(a){throw[0,g7,2,w(wY,a)]}function
+aX(a){throw[0,g7,1,a]}function
+T(a){throw[0,g7,3,a]}function
+s(c,b){var
+a=1-c;return a?ar(b):a}function
+Z(c,b){var
+a=1-c;return a?aX(b):a}function
+g8(a){var
+b=80<I(a)?cz(a,0,80):a;return mm(b)}var
+n_=N(function(f,e,d){var
+a=f,b=e,c=d;for(;;){if(64===c)return al(b);if(cy(function(b){return function(a){return 0===go(b,a)?1:0}}(a),b)){var
 a=a+1|0;continue}var
 g=[0,a,b],a=a+1|0,b=g,c=c+1|0;continue}}(2,0,0));function
-n0(a,c){var
-b=K1(aj(c,32*a|0),a),d=fe(r_(b,0,16));return fe(r_(b,16,16))<<16|d}var
-wG=3,wH=h(function(a){return n0(wG,a)},nZ),wI=bO(nZ,0,8),wJ=2,wK=h(function(a){return n0(wJ,a)},wI);function
-cw(b,a){return b>>>a|0|b<<(32-a|0)}function
-n1(a,e,w,v){var
-h=0;for(;;){var
-U=J9(rF(bB(w),v+(4*h|0)|0))&-1;c(e,h)[1+h]=U;var
-V=h+1|0;if(15!==h){var
-h=V;continue}var
-b=16;for(;;){var
-r=b-15|0,o=c(e,r)[1+r],s=b-2|0,p=c(e,s)[1+s],N=cw(o,18),O=cw(o,7)^N^(o>>>3|0),P=cw(p,19),t=b-7|0,Q=(cw(p,17)^P^(p>>>10|0))&-1,u=b+pD|0,R=c(e,t)[1+t],S=(((c(e,u)[1+u]+(O&-1)|0)+R|0)+Q|0)&-1;c(e,b)[1+b]=S;var
-T=b+1|0;if(63!==b){var
-b=T;continue}var
-G=c(a,7)[8],H=c(a,6)[7],I=c(a,5)[6],J=c(a,4)[5],K=c(a,3)[4],L=c(a,2)[3],M=c(a,1)[2],g=0,d=c(a,0)[1],j=M,l=L,n=K,f=J,k=I,i=H,m=G;for(;;){if(64===g){var
-x=[0,d,[0,j,[0,l,[0,n,[0,f,[0,k,[0,i,[0,m,0]]]]]]]];return bv(function(b,d){a[1+b]=(c(a,b)[1+b]+d|0)&-1;return 0},x)}var
-y=cw(f,25),z=cw(f,11),A=(cw(f,6)^z^y)&-1,B=c(e,g)[1+g],q=(((m+A|0)+(i^f&(k^i))|0)+c(wH,g)[1+g]|0)+B|0,C=cw(d,22),D=cw(d,13),g=g+1|0,E=(n+q|0)&-1,n=l,F=((q+((cw(d,2)^D^C)&-1)|0)+(d&j|l&(d|j))|0)&-1,l=j,j=d,d=F,m=i,i=k,k=f,f=E;continue}}}}function
-fv(f){var
-b=aP(1,aR(aP,0,f)),e=n(b+2|0,0),d=n(b+2|0,0);aZ(function(a){var
+n$(a,c){var
+b=Lw(aj(c,32*a|0),a),d=fk(sq(b,0,16));return fk(sq(b,16,16))<<16|d}var
+wZ=3,w0=h(function(a){return n$(wZ,a)},n_),w1=bT(n_,0,8),w2=2,w3=h(function(a){return n$(w2,a)},w1);function
+cD(b,a){return b>>>a|0|b<<(32-a|0)}function
+fC(f){var
+b=aS(1,aP(aS,0,f)),e=n(b+2|0,0),d=n(b+2|0,0);a3(function(a){var
 b=0<a?1:0,d=b?(e[1+a]=c(e,a)[1+a]+1|0,0):b;return d},f);var
 h=1;if(!(b<1)){var
 a=h;for(;;){var
-i=c(e,a)[1+a],g=a+1|0,j=(c(d,a)[1+a]+i|0)*2|0;c(d,g)[1+g]=j;if(1<<a<(d[1+a]+e[1+a]|0))ao(wQ);var
+i=c(e,a)[1+a],g=a+1|0,j=(c(d,a)[1+a]+i|0)*2|0;c(d,g)[1+g]=j;if(1<<a<(d[1+a]+e[1+a]|0))ar(w_);var
 k=a+1|0;if(b!==a){var
 a=k;continue}break}}var
 l=n(1<<b,0);p(function(s,a){var
@@ -4531,109 +4531,109 @@ f=v;continue}break}}var
 o=0}else
 var
 o=m;return o},f);return[0,b,l]}var
-wS=wR.slice(),wU=wT.slice(),wW=wV.slice(),wY=wX.slice(),w0=wZ.slice();function
-w1(aa,D,$,w){var
-x=D+$|0,j=[0,D],f=[0,0],b=[0,0];function
-F(a){for(;;){if(b[1]<a){if(x<=j[1])ao(w2);f[1]=f[1]|bl(aa,j[1])<<b[1];j[1]++;b[1]=b[1]+8|0;continue}return 0}}function
-y(a){f[1]=f[1]>>>a|0;b[1]=b[1]-a|0;return 0}function
-a(a){if(0===a)return 0;F(a);var
-b=f[1]&((1<<a)-1|0);y(a);return b}function
-z(a){for(;;){if(b[1]<a[1]&&j[1]<x){F(b[1]+8|0);continue}var
-e=f[1]&((1<<a[1])-1|0),g=c(a[2],e)[1+e],d=g&15,h=0===d?1:0,i=h||(b[1]<d?1:0);if(i)ao(w3);y(d);return g>>>4|0}}var
-k=c$(w,1),d=[0,0];function
-A(b){var
-a=w<(d[1]+b|0)?1:0;return a?ao(w4):a}var
-s=[m,function(b){var
-a=fv(n(30,5));return[0,fv(l(288,function(a){return ks<=a?cF<=a?280<=a?8:7:9:8})),a]}];for(;;){var
-ab=a(1),H=a(2),at=0;if(2<H>>>0)ao(w5);else{var
-_=0;switch(H){case
-0:y(b[1]&7);var
-t=a(16);if(65535!==(t^a(16)))ao(w6);A(t);var
+xa=w$.slice(),xc=xb.slice(),xe=xd.slice(),xg=xf.slice(),xi=xh.slice();function
+xj(aa,G,$,y){var
+z=G+$|0,j=[0,G],f=[0,0],b=[0,0];function
+H(a){for(;;){if(b[1]<a){if(z<=j[1])ar(xk);f[1]=f[1]|bo(aa,j[1])<<b[1];j[1]++;b[1]=b[1]+8|0;continue}return 0}}function
+A(a){f[1]=f[1]>>>a|0;b[1]=b[1]-a|0;return 0}function
+a(a){if(0===a)return 0;H(a);var
+b=f[1]&((1<<a)-1|0);A(a);return b}function
+B(a){for(;;){if(b[1]<a[1]&&j[1]<z){H(b[1]+8|0);continue}var
+e=f[1]&((1<<a[1])-1|0),g=c(a[2],e)[1+e],d=g&15,h=0===d?1:0,i=h||(b[1]<d?1:0);if(i)ar(xl);A(d);return g>>>4|0}}var
+k=de(y,1),d=[0,0];function
+D(b){var
+a=y<(d[1]+b|0)?1:0;return a?ar(xm):a}var
+s=[l,function(b){var
+a=fC(n(30,5));return[0,fC(m(288,function(a){return kB<=a?cM<=a?280<=a?8:7:9:8})),a]}];for(;;){var
+ab=a(1),I=a(2),at=0;if(2<I>>>0)ar(xn);else{var
+_=0;switch(I){case
+0:A(b[1]&7);var
+t=a(16);if(65535!==(t^a(16)))ar(xo);D(t);var
 ac=1;if(!(t<1)){var
-B=ac;for(;;){var
-ad=l2(a(8));dC(k,d[1],ad);d[1]++;var
-ae=B+1|0;if(t!==B){var
-B=ae;continue}break}}_=1;break;case
+E=ac;for(;;){var
+ad=l_(a(8));dH(k,d[1],ad);d[1]++;var
+ae=E+1|0;if(t!==E){var
+E=ae;continue}break}}_=1;break;case
 1:var
-J=G(s),K=E===J?s[1]:m===J?I(s):s,M=K[2],L=K[1];break;default:var
-h=a(5)+qu|0,q=a(5)+1|0,aj=286<h?1:0,ai=a(4)+4|0,ak=aj||(30<q?1:0);if(ak)ao(w_);var
+J=v(s),K=u===J?s[1]:l===J?C(s):s,M=K[2],L=K[1];break;default:var
+h=a(5)+qM|0,q=a(5)+1|0,aj=286<h?1:0,ai=a(4)+4|0,ak=aj||(30<q?1:0);if(ak)ar(xs);var
 S=n(19,0),T=ai-1|0,al=0;if(!(T<0)){var
 r=al;for(;;){var
-aq=a(3),X=c(wS,r)[1+r];c(S,X)[1+X]=aq;var
-ar=r+1|0;if(T!==r){var
-r=ar;continue}break}}var
-u=n(h+q|0,0),e=0,am=fv(S);for(;;){if(e<(h+q|0)){var
-U=z(am),V=U+pD|0;if(2<V>>>0)var
-i=1,v=U;else
+ap=a(3),X=c(xa,r)[1+r];c(S,X)[1+X]=ap;var
+aq=r+1|0;if(T!==r){var
+r=aq;continue}break}}var
+w=n(h+q|0,0),e=0,am=fC(S);for(;;){if(e<(h+q|0)){var
+U=B(am),V=U+pU|0;if(2<V>>>0)var
+i=1,x=U;else
 switch(V){case
-0:if(0===e)ao(xa);var
-W=e-1|0,an=3+a(2)|0,i=an,v=c(u,W)[1+W];break;case
+0:if(0===e)ar(xu);var
+W=e-1|0,an=3+a(2)|0,i=an,x=c(w,W)[1+W];break;case
 1:var
-i=3+a(3)|0,v=0;break;default:var
-i=11+a(7)|0,v=0}if((h+q|0)<(e+i|0))ao(w$);gq(u,e,i,v);var
+i=3+a(3)|0,x=0;break;default:var
+i=11+a(7)|0,x=0}if((h+q|0)<(e+i|0))ar(xt);gD(w,e,i,x);var
 e=e+i|0;continue}var
-ap=fv(bO(u,h,q)),M=ap,L=fv(bO(u,0,h));break}}if(!_)for(;;){var
-g=z(L);if(!(cF<=g)){A(1);aA(k,d[1],g);d[1]++;continue}if(cF<g){if(285<g)ao(w7);var
-N=g+pW|0,O=g+pW|0,af=a(c(wW,N)[1+N]),C=c(wU,O)[1+O]+af|0,o=z(M);if(29<o)ao(w8);var
-ag=a(c(w0,o)[1+o]),P=c(wY,o)[1+o]+ag|0;if(d[1]<P)ao(w9);A(C);var
-Q=d[1],R=(d[1]+C|0)-1|0;if(!(R<Q)){var
-p=Q;for(;;){aA(k,p,bL(k,p-P|0));var
+ao=fC(bT(w,h,q)),M=ao,L=fC(bT(w,0,h));break}}if(!_)for(;;){var
+g=B(L);if(!(cM<=g)){D(1);aA(k,d[1],g);d[1]++;continue}if(cM<g){if(285<g)ar(xp);var
+N=g+qb|0,O=g+qb|0,af=a(c(xe,N)[1+N]),F=c(xc,O)[1+O]+af|0,o=B(M);if(29<o)ar(xq);var
+ag=a(c(xi,o)[1+o]),P=c(xg,o)[1+o]+ag|0;if(d[1]<P)ar(xr);D(F);var
+Q=d[1],R=(d[1]+F|0)-1|0;if(!(R<Q)){var
+p=Q;for(;;){aA(k,p,bQ(k,p-P|0));var
 ah=p+1|0;if(R!==p){var
-p=ah;continue}break}}d[1]=d[1]+C|0;continue}at=1;break}}if(0===ab)continue;var
+p=ah;continue}break}}d[1]=d[1]+F|0;continue}at=1;break}}if(0===ab)continue;var
 Y=8<=b[1]?1:0;if(Y)var
 Z=Y;else
 var
-as=j[1]!==x?1:0,Z=as||(d[1]!==w?1:0);if(Z)ao(xb);return aW(k)}}var
-xc=l(cF,function(d){var
+as=j[1]!==z?1:0,Z=as||(d[1]!==y?1:0);if(Z)ar(xv);return a0(k)}}var
+xw=m(cM,function(d){var
 b=1,a=d;for(;;){var
 c=1===(a&1)?-306674912^(a>>>1|0):a>>>1|0,e=b+1|0;if(8!==b){var
-b=e,a=c;continue}return c}}),xd=268435456;function
-n2(a){return aP(xd,40*cK(a,53687091)|0)}function
-gZ(b,a){var
-c=ac(b,a+1|0)<<8;return ac(b,a)|c}function
-jo(b,a){var
-c=gZ(b,a+2|0)<<16;return gZ(b,a)|c}function
-a2(g,d){var
-b=aK(d),c=d-1|0,e=0;if(!(c<0)){var
-a=e;for(;;){aA(b,a,l2((g>>>(8*a|0)|0)&f3));var
+b=e,a=c;continue}return c}}),xx=268435456;function
+oa(a){return aS(xx,40*db(a,53687091)|0)}function
+g9(b,a){var
+c=ad(b,a+1|0)<<8;return ad(b,a)|c}function
+jw(b,a){var
+c=g9(b,a+2|0)<<16;return g9(b,a)|c}function
+a6(g,d){var
+b=aJ(d),c=d-1|0,e=0;if(!(c<0)){var
+a=e;for(;;){aA(b,a,l_((g>>>(8*a|0)|0)&gb));var
 f=a+1|0;if(c!==a){var
-a=f;continue}break}}return aW(b)}var
-di=[ax,xu,b8(0)];function
-n3(f){var
-b=F(f),a=[0,0];function
-g(c){return a[1]<b?ac(f,a[1]):0}function
-h(d){if(b<=a[1])throw di;var
-c=ac(f,a[1]);a[1]++;return c}function
+a=f;continue}break}}return a0(b)}var
+dp=[az,xO,ce(0)];function
+ob(f){var
+b=I(f),a=[0,0];function
+g(c){return a[1]<b?ad(f,a[1]):0}function
+h(d){if(b<=a[1])throw dp;var
+c=ad(f,a[1]);a[1]++;return c}function
 c(d){for(;;){var
 b=g(0)-9|0,c=0;if(4<b>>>0){if(23===b)c=1}else
 if(1<b-2>>>0)c=1;if(c){a[1]++;continue}return 0}}function
 k(b){var
-a=h(0)!==b?1:0;if(a)throw di;return a}function
+a=h(0)!==b?1:0;if(a)throw dp;return a}function
 q(c){for(;;){var
-b=h(0);if(34===b)return cr(f,c,(a[1]-1|0)-c|0);if(92===b){h(0);continue}if(32<=b)continue;throw di}}function
-l(m){if(am<m)throw di;c(0);var
-b=g(0),e=0;if(k3<=b)if(rh===b){var
-o=0,n=xv;e=1}else
-if(p3===b){var
-o=xw,n=xx;e=1}else
-if(qg===b){a[1]++;c(0);if(pV===g(0)){a[1]++;var
-d=xy}else{var
+b=h(0);if(34===b)return cz(f,c,(a[1]-1|0)-c|0);if(92===b){h(0);continue}if(32<=b)continue;throw dp}}function
+l(m){if(ap<m)throw dp;c(0);var
+b=g(0),e=0;if(la<=b)if(rz===b){var
+o=0,n=xP;e=1}else
+if(qi===b){var
+o=xQ,n=xR;e=1}else
+if(qz===b){a[1]++;c(0);if(qa===g(0)){a[1]++;var
+d=xS}else{var
 y=0;for(;;){c(0);k(34);var
 E=q(a[1]);c(0);k(58);var
 z=[0,[0,E,l(m+1|0)],y],A=h(0);if(44===A){var
-y=z;continue}if(pV!==A)throw di;var
-d=[5,ak(z)];break}}}else
+y=z;continue}if(qa!==A)throw dp;var
+d=[5,al(z)];break}}}else
 e=2;else
 if(34===b){a[1]++;var
 d=[3,q(a[1])]}else
 if(91===b){a[1]++;c(0);if(93===g(0)){a[1]++;var
-d=xz}else{var
+d=xT}else{var
 v=0;for(;;){var
 w=[0,l(m+1|0),v],x=h(0);if(44===x){var
-v=w;continue}if(93!==x)throw di;var
-d=[4,ak(w)];break}}}else
-if(hF<=b){var
-o=xA,n=xB;e=1}else
+v=w;continue}if(93!==x)throw dp;var
+d=[4,al(w)];break}}}else
+if(hP<=b){var
+o=xU,n=xV;e=1}else
 e=2;var
 B=0;switch(e){case
 2:var
@@ -4644,42 +4644,42 @@ if(11===p)j=1}else
 if(45<=i){if(!(47<=i))j=1}else
 if(43===i)j=1;var
 C=j?1:0;if(C){a[1]++;continue}var
-t=cr(f,s,a[1]-s|0),u=lZ(t),D=u?[1,u[1]]:[2,JV(t)],d=D;break}break;case
-0:break;default:mc(k,n);var
+t=cz(f,s,a[1]-s|0),u=l8(t),D=u?[1,u[1]]:[2,Kq(t)],d=D;break}break;case
+0:break;default:ml(k,n);var
 r=o;B=1}if(!B)var
 r=d;c(0);return r}var
-d=l(0);if(a[1]!==b)throw di;return d}function
-g0(b,a){var
-c=b+a|0;if((b<=c?1:0)===(0<=a?1:0))return c;throw T}function
-g1(e){var
-a=be(47,e);if(a){var
-b=a[2],c=a[1];if(!b)return z(gD(c));if(!b[2]){var
-d=b[1];if(0<bs(gD(d))){var
-f=gD(d);return b2(gD(c),f)}}}throw T}function
-jp(a){function
+d=l(0);if(a[1]!==b)throw dp;return d}function
+g_(b,a){var
+c=b+a|0;if((b<=c?1:0)===(0<=a?1:0))return c;throw U}function
+g$(e){var
+a=bi(47,e);if(a){var
+b=a[2],c=a[1];if(!b)return F(gO(c));if(!b[2]){var
+d=b[1];if(0<bw(gO(d))){var
+f=gO(d);return b7(gO(c),f)}}}throw U}function
+jx(a){function
 b(c){var
-a=be(94,c);if(a){var
+a=bi(94,c);if(a){var
 b=a[2];if(b&&!b[2]){var
-d=h9(b[1]);return[0,h9(a[1]),d]}}throw T}function
+d=ii(b[1]);return[0,ii(a[1]),d]}}throw U}function
 c(c){var
-a=be(42,c);if(a){var
-d=k(b,a[2]);return[0,g1(a[1]),d]}throw T}return L(a,xL)?0:k(c,be(32,a))}function
-xY(h){var
-i=F(h);function
+a=bi(42,c);if(a){var
+d=k(b,a[2]);return[0,g$(a[1]),d]}throw U}return L(a,x5)?0:k(c,bi(32,a))}function
+yg(h){var
+i=I(h);function
 g(a){var
-b=a<i?1:0,c=b?ac(h,a):b;return c}function
-d(a){return cG===(g(a)&h3)?1:0}var
+b=a<i?1:0,c=b?ad(h,a):b;return c}function
+d(a){return c$===(g(a)&ib)?1:0}var
 a=0;for(;;){var
 j=a===i?1:0;if(j)var
 k=j;else{var
-b=g(a),e=g(a+1|0);if(!(cG<=b)){var
-a=a+1|0;continue}if(194<=b&&!(lb<=b)){var
+b=g(a),e=g(a+1|0);if(!(c$<=b)){var
+a=a+1|0;continue}if(194<=b&&!(lk<=b)){var
 w=d(a+1|0);if(w){var
-a=a+2|0;continue}return w}if(lb<=b&&!(kD<=b)){var
+a=a+2|0;continue}return w}if(lk<=b&&!(kM<=b)){var
 s=d(a+1|0);if(s){var
 t=d(a+2|0);if(t){var
-z=lb!==b?1:0,u=z||(eY<=e?1:0);if(u){var
-A=237!==b?1:0,v=A||(e<eY?1:0);if(v){var
+z=lk!==b?1:0,u=z||(e4<=e?1:0);if(u){var
+A=237!==b?1:0,v=A||(e<e4?1:0);if(v){var
 a=a+3|0;continue}var
 f=v}else
 var
@@ -4688,13 +4688,13 @@ var
 f=t}else
 var
 f=s;return f}var
-l=kD<=b?1:0;if(l){var
+l=kM<=b?1:0;if(l){var
 m=b<245?1:0;if(m){var
 n=d(a+1|0);if(n){var
 o=d(a+2|0);if(o){var
 p=d(a+3|0);if(p){var
-x=kD!==b?1:0,q=x||(ks<=e?1:0);if(q){var
-y=244!==b?1:0,r=y||(e<ks?1:0);if(r){var
+x=kM!==b?1:0,q=x||(kB<=e?1:0);if(q){var
+y=244!==b?1:0,r=y||(e<kB?1:0);if(r){var
 a=a+4|0;continue}var
 c=r}else
 var
@@ -4710,83 +4710,83 @@ c=m}else
 var
 c=l;var
 k=c}return k}}function
-g2(b){if(typeof
+ha(b){if(typeof
 b!=="number")switch(b[0]){case
 3:var
-c=b[1],d=F(c),a=0,p=function(a){var
+c=b[1],d=I(c),a=0,p=function(a){var
 c=48<=a?1:0,d=c?a<=57?1:0:c;if(d)var
 b=d;else{var
-e=97<=a?1:0,f=e?a<=hF?1:0:e;if(f)var
+e=97<=a?1:0,f=e?a<=hP?1:0:e;if(f)var
 b=f;else
 var
 g=65<=a?1:0,b=g?a<=70?1:0:g}return b};for(;;){var
 g=d<=a?1:0,o=0;if(g)var
-e=g;else{if(92!==ac(c,a)){var
+e=g;else{if(92!==ad(c,a)){var
 a=a+1|0;continue}var
-h=(a+1|0)<d?1:0;if(h)if(rd===ac(c,a+1|0)){var
+h=(a+1|0)<d?1:0;if(h)if(rv===ad(c,a+1|0)){var
 i=(a+5|0)<d?1:0;if(i){var
-j=it(p,cr(c,a+2|0,4));if(j){var
+j=iB(p,cz(c,a+2|0,4));if(j){var
 a=a+6|0;continue}var
 l=j}else
 var
 l=i;var
 n=l;o=1}else{var
-m=iu(xZ,ac(c,a+1|0));if(m){var
+m=iC(yh,ad(c,a+1|0));if(m){var
 a=a+2|0;continue}var
 e=m}else
 var
 e=h}if(!o)var
-n=e;return r(n,x0)}case
-4:return x(g2,b[1]);case
+n=e;return s(n,yi)}case
+4:return B(ha,b[1]);case
 5:var
-f=b[1],q=C(f);r(C(bn(ic,k(function(a){return a[1]},f)))===q?1:0,x1);return x(function(a){g2([3,a[1]]);return g2(a[2])},f)}return 0}function
-x2(d){var
-g=F(d);function
+f=b[1],q=D(f);s(D(bh(io,k(function(a){return a[1]},f)))===q?1:0,yj);return B(function(a){ha([3,a[1]]);return ha(a[2])},f)}return 0}function
+yk(d){var
+g=I(d);function
 k(a){var
 b=a<g?1:0;if(b)var
-c=48<=ac(d,a)?1:0,e=c?ac(d,a)<=57?1:0:c;else
+c=48<=ad(d,a)?1:0,e=c?ad(d,a)<=57?1:0:c;else
 var
 e=b;return e}function
 c(a,c){var
-b=a<g?1:0;return b?iu(c,ac(d,a)):b}function
-i(b){r(k(b),x3);var
+b=a<g?1:0;return b?iC(c,ad(d,a)):b}function
+i(b){s(k(b),yl);var
 a=b;for(;;){if(k(a)){var
 a=a+1|0;continue}return a}}var
 a=0;a:for(;;){var
-m=a<g?1:0;if(m){if(34===ac(d,a)){var
+m=a<g?1:0;if(m){if(34===ad(d,a)){var
 b=a+1|0;for(;;){if(g<=b)var
 n=b;else{var
-l=ac(d,b);if(34!==l){if(92===l){var
+l=ad(d,b);if(34!==l){if(92===l){var
 b=b+2|0;continue}var
 b=b+1|0;continue}var
 n=b+1|0}var
-a=n;continue a}}if(c(a,x4)){var
-j=c(a,x5)?a+1|0:a,h=c(j,x6)?j+1|0:i(j),e=c(h,x7)?i(h+1|0):h;if(c(e,x8))var
-q=c(e+1|0,x9)?e+2|0:e+1|0,f=i(q);else
+a=n;continue a}}if(c(a,ym)){var
+j=c(a,yn)?a+1|0:a,h=c(j,yo)?j+1|0:i(j),e=c(h,yp)?i(h+1|0):h;if(c(e,yq))var
+q=c(e+1|0,yr)?e+2|0:e+1|0,f=i(q);else
 var
 f=e;var
-o=1-c(f,x$);if(o)var
-s=h<f?1:0,p=s||((f-a|0)<=19?1:0);else
+o=1-c(f,yt);if(o)var
+r=h<f?1:0,p=r||((f-a|0)<=19?1:0);else
 var
-p=o;r(p,x_);var
+p=o;s(p,ys);var
 a=f;continue}var
 a=a+1|0;continue}return m}}function
-ya(o,h){r(aI(h,yc),yb);var
-i=ai(h,yd),a=i[2];r(i[1]<=d3?1:0,ye);var
-j=G(a),e=E===j?a[1]:m===j?I(a):a;r(xY(e),yf);x2(e);try{var
-v=n3(e),c=v}catch(a){a=aX(a);if(a!==di&&a[1]!==gi)throw a;var
-c=ao(yg)}if(typeof
+yu(o,h){s(aQ(h,yw),yv);var
+i=ai(h,yx),a=i[2];s(i[1]<=d6?1:0,yy);var
+j=v(a),e=u===j?a[1]:l===j?C(a):a;s(yg(e),yz);yk(e);try{var
+w=ob(e),c=w}catch(a){a=a1(a);if(a!==dp&&a[1]!==gs)throw a;var
+c=ar(yA)}if(typeof
 c!=="number"&&5===c[0]){var
-f=c[1];if(bc(aT(ic,k(function(a){return a[1]},f)),yi)){g2(c);r(bc(gm(yl,f),yk),yj);var
-g=gm(ym,f),n=0;if(typeof
+f=c[1];if(aZ(aU(io,k(function(a){return a[1]},f)),yC)){ha(c);s(aZ(gy(yF,f),yE),yD);var
+g=gy(yG,f),n=0;if(typeof
 g!=="number"&&5===g[0]){var
 d=g[1];n=1}if(!n)var
-d=ao(yn);var
-p=h[1]-1|0,l=C(d)===p?1:0,q=l?c9(function(a){return aI(h,a[1])},d):l;r(q,yo);var
-s=0.,t=H(function(V,F){var
-G=F[1],I=ai(h,G)[1],t=F[2];function
+d=ar(yH);var
+p=h[1]-1|0,m=D(d)===p?1:0,q=m?dc(function(a){return aQ(h,a[1])},d):m;s(q,yI);var
+r=0.,t=G(function(V,F){var
+H=F[1],I=ai(h,H)[1],t=F[2];function
 c(c){var
-a=gY(G);return ao(b(al(xM),a))}var
+a=g8(H);return ar(b(am(x6),a))}var
 J=0;if(typeof
 t!=="number"&&4===t[0]){var
 n=t[1];if(n){var
@@ -4796,175 +4796,197 @@ p=n[2];if(p){var
 q=p[1],i=0;if(typeof
 q!=="number"&&3===q[0]){var
 r=p[2];if(r){var
-s=r[1],v=0;if(typeof
-s!=="number"&&4===s[0])if(r[2]){e=1;i=1;v=1}else{var
+s=r[1],u=0;if(typeof
+s!=="number"&&4===s[0])if(r[2]){e=1;i=1;u=1}else{var
 T=s[1],U=k(function(a){if(typeof
 a!=="number"&&1===a[0]){var
-b=a[1];if(0<=b)return b}return c(0)},T),g=U,l=q[1],a=o[1];J=1;e=1;i=1;v=1}if(!v){e=1;i=1}}else{e=1;i=1}}if(!i)e=1}else
+b=a[1];if(0<=b)return b}return c(0)},T),g=U,l=q[1],a=o[1];J=1;e=1;i=1;u=1}if(!u){e=1;i=1}}else{e=1;i=1}}if(!i)e=1}else
 e=1}}}if(!J)var
 j=c(0),g=j[3],l=j[2],a=j[1];var
-K=0===g?1:0,M=K||(3<C(g)?1:0);if(M)c(0);var
-N=1,m=H(function(b,a){if(0<a&&cm(dy,a)<b)return c(0);return u(b,a)},N,g),x=L(l,xN),y=1-x,O=y?R(l,xO):y;if(O)c(0);var
-w=0;if(R(a,xP)){var
-f=0;if(R(a,xQ))if(R(a,xR))if(R(a,xS)){if(R(a,xT))if(R(a,xU)){var
-z=R(a,xV);if(z){var
+K=0===g?1:0,M=K||(3<D(g)?1:0);if(M)c(0);var
+N=1,m=G(function(b,a){if(0<a&&ct(dD,a)<b)return c(0);return x(b,a)},N,g),w=L(l,x7),y=1-w,O=y?S(l,x8):y;if(O)c(0);var
+v=0;if(S(a,x9)){var
+f=0;if(S(a,x_))if(S(a,x$))if(S(a,ya)){if(S(a,yb))if(S(a,yc)){var
+z=S(a,yd);if(z){var
 d=c(0);f=1}else{var
-d=z;f=1}}else{w=1;f=1}}else{var
+d=z;f=1}}else{v=1;f=1}}else{var
 d=4;f=1}else{var
 d=2;f=1}if(!f)var
 d=8}else
-w=1;if(w)var
+v=1;if(v)var
 d=1;var
 A=0<d?1:0;if(A)var
-P=cm(I,d)<m?1:0,B=P||(u(m,d)!==I?1:0);else
+P=ct(I,d)<m?1:0,B=P||(x(m,d)!==I?1:0);else
 var
 B=A;if(B)c(0);var
-D=1-x;if(D)var
-Q=1!==C(g)?1:0,E=Q||1-aC(a,xX);else
+C=1-w;if(C)var
+Q=1!==D(g)?1:0,E=Q||1-aD(a,yf);else
 var
-E=D;if(E)c(0);var
-S=L(a,xW)?1.:8.;return V+m*S},s,d);return r(t<=n2(o)?1:0,yp)}}return ao(yh)}function
-bo(c,b,a){var
-d=c[2];return ao(S(al(yq),d,b,a))}function
-b4(c,a,f,e){if(typeof
+E=C;if(E)c(0);var
+R=L(a,ye)?1.:8.;return V+m*R},r,d);return s(t<=oa(o)?1:0,yJ)}}return ar(yB)}function
+bs(c,b,a){var
+d=c[2];return ar(Q(am(yK),d,b,a))}function
+b_(c,a,f,e){if(typeof
 c!=="number"&&5===c[0]){var
-d=c[1];if(c9(function(a){return l6(a,d)},e)){x(function(d){var
-b=d[1],c=1-aC(b,e);return c?Z(t(ys,gY(t(a,b)))):c},d);return[0,d,a,f]}}return ao(b(al(yr),a))}function
-aJ(b,a){return gm(a,b[1])}function
-fw(c,b,a){return 0===aJ(b,a)?0:[0,f(c,b,a)]}function
-cY(c,b,e){var
-a=aJ(c,b);if(typeof
+d=c[1];if(dc(function(a){return mc(a,d)},e)){B(function(d){var
+b=d[1],c=1-aD(b,e);return c?T(w(yM,g8(w(a,b)))):c},d);return[0,d,a,f]}}return ar(b(am(yL),a))}function
+aI(b,a){return gy(a,b[1])}function
+fD(c,b,a){return 0===aI(b,a)?0:[0,f(c,b,a)]}function
+c3(c,b,e){var
+a=aI(c,b);if(typeof
 a!=="number"&&3===a[0]){var
-d=a[1];if(aC(d,e))return d}return bo(c,b,yt)}function
-g3(c,b){var
-a=aJ(c,b);if(typeof
-a!=="number"&&0===a[0])return a[1];return bo(c,b,yu)}function
-eI(e,d,c){var
-f=e?e[1]:gk,a=aJ(d,c);if(typeof
+d=a[1];if(aD(d,e))return d}return bs(c,b,yN)}function
+hb(c,b){var
+a=aI(c,b);if(typeof
+a!=="number"&&0===a[0])return a[1];return bs(c,b,yO)}function
+eL(e,d,c){var
+f=e?e[1]:gu,a=aI(d,c);if(typeof
 a!=="number"&&1===a[0]){var
-b=a[1];if(0<=b&&b<=f)return b}return bo(d,c,yv)}function
-jq(b,g,f,e,d){var
-h=b?b[1]:b,i=g?g[1]:-dF,j=f?f[1]:dF,a=aJ(e,d);if(typeof
+b=a[1];if(0<=b&&b<=f)return b}return bs(d,c,yP)}function
+jy(b,g,f,e,d){var
+h=b?b[1]:b,i=g?g[1]:-dK,j=f?f[1]:dK,a=aI(e,d);if(typeof
 a!=="number")switch(a[0]){case
 2:var
 c=a[1];if(i<=c&&c<=j)return c;break;case
-3:if(!R(a[1],yx)&&h)return a6;break}return bo(e,d,yw)}function
-jr(b,a){return jq(0,[0,cn(yy)],[0,1.-lY/2.],b,a)}function
-eJ(a,c){var
-b=t(a[2],c),d=U(a[3],b);dc(a[3],b);return d}function
-g4(d,c,b,a){var
-e=c[2],g=f(al(yz),e,b);r(1===C(a[1])?1:0,g);if(d&&d[1]!==a[2])return bo(c,b,yA);return 0}function
-js(e,d){var
+3:if(!S(a[1],yR)&&h)return a_;break}return bs(e,d,yQ)}function
+jz(b,a){return jy(0,[0,cu(yS)],[0,1.-l7/2.],b,a)}function
+eM(a,c){var
+b=w(a[2],c),d=V(a[3],b);di(a[3],b);return d}function
+hc(d,c,b,a){var
+e=c[2],g=f(am(yT),e,b);s(1===D(a[1])?1:0,g);if(d&&d[1]!==a[2])return bs(c,b,yU);return 0}function
+jA(e,d){var
 c=e[2]-1|0,f=0;if(!(c<0)){var
 a=f;for(;;){b(d,a);var
 g=a+1|0;if(c!==a){var
 a=g;continue}break}}return 0}function
-fx(a,f,e,d,c){var
-i=a?a[1]:a,j=f?f[1]:gk,g=c[3];if(0===g[0]){var
-h=g[1];js(c,function(f){var
-a=b(h,f),g=a<i?1:0,c=g||(j<a?1:0);return c?bo(e,d,yB):c});return h}return bo(e,d,yC)}function
-fy(f,e,d,c,a){var
-i=f?f[1]:-dF,j=e?e[1]:dF,g=a[3];if(1===g[0]){var
-h=g[1];js(a,function(g){var
-a=b(h,g),e=i<=a?1:0,k=e?a<=j?1:0:e,f=1-k;return f?bo(d,c,yE):f});return h}return bo(d,c,yD)}function
-a$(f,e,d,b,a){var
-c=eJ(b,a);return aG(function(c){g4(f,b,a,c);var
-g=fx(e,d,b,a,c);return[0,c[2],g]},c)}function
-bH(f,e,d,b,a){var
-c=eJ(b,a);return aG(function(c){g4(f,b,a,c);var
-g=fy(e,d,b,a,c);return[0,c[2],g]},c)}function
-jt(g,d,c){var
-a=eJ(d,c);return aG(function(a){g4(g,d,c,a);var
+fE(a,f,e,d,c){var
+i=a?a[1]:a,j=f?f[1]:gu,g=c[3];if(0===g[0]){var
+h=g[1];jA(c,function(f){var
+a=b(h,f),g=a<i?1:0,c=g||(j<a?1:0);return c?bs(e,d,yV):c});return h}return bs(e,d,yW)}function
+fF(f,e,d,c,a){var
+i=f?f[1]:-dK,j=e?e[1]:dK,g=a[3];if(1===g[0]){var
+h=g[1];jA(a,function(g){var
+a=b(h,g),e=i<=a?1:0,k=e?a<=j?1:0:e,f=1-k;return f?bs(d,c,yY):f});return h}return bs(d,c,yX)}function
+bd(f,e,d,b,a){var
+c=eM(b,a);return aC(function(c){hc(f,b,a,c);var
+g=fE(e,d,b,a,c);return[0,c[2],g]},c)}function
+bM(f,e,d,b,a){var
+c=eM(b,a);return aC(function(c){hc(f,b,a,c);var
+g=fF(e,d,b,a,c);return[0,c[2],g]},c)}function
+jB(g,d,c){var
+a=eM(d,c);return aC(function(a){hc(g,d,c,a);var
 e=a[3];if(2===e[0]){var
-f=e[1];js(a,function(a){b(f,a);return 0});return[0,a[2],f]}return bo(d,c,yF)},a)}function
-by(c,b,a){return a?a[1]:bo(c,b,yG)}function
-eK(h,c,a){var
-d=eJ(c,a);return aG(function(f){var
+f=e[1];jA(a,function(a){b(f,a);return 0});return[0,a[2],f]}return bs(d,c,yZ)},a)}function
+bA(c,b,a){return a?a[1]:bs(c,b,y0)}function
+eN(h,c,a){var
+d=eM(c,a);return aC(function(f){var
 d=f[1];if(d){var
 e=d[2];if(e&&!e[2]){var
-g=e[1],i=S(h,c,a,f),j=function(c,a){return b(i,u(c,g)+a|0)};return[0,d[1],g,j]}}return bo(c,a,yH)},d)}function
-ju(b,a){var
-c=eJ(b,a);return aG(function(c){var
+g=e[1],i=Q(h,c,a,f),j=function(c,a){return b(i,x(c,g)+a|0)};return[0,d[1],g,j]}}return bs(c,a,y1)},d)}function
+hd(b,a){var
+c=eM(b,a);return aC(function(c){var
 f=c[3];if(3===f[0]){var
-g=f[1];g4(0,b,a,c);var
-d=[0,0],h=[0,0];mc(function(b){var
-a=b+lq|0;if(10<a>>>0){if(-22===a){d[1]++;return 0}}else
+g=f[1];hc(0,b,a,c);var
+d=[0,0],h=[0,0];ml(function(b){var
+a=b+lz|0;if(10<a>>>0){if(-22===a){d[1]++;return 0}}else
 if(8<a-1>>>0){h[1]++;return 0}return 0},g);var
-i=lm<d[1]?1:0,j=i||(2500000<(d[1]+h[1]|0)?1:0);if(j)bo(b,a,yJ);var
-e=be(10,g),k=c[2]+1|0,l=C(e)!==k?1:0,m=l||R(ae(e,c[2]),yL);if(m)bo(b,a,yK);return ef(function(a,b){return a<c[2]?1:0},e)}return bo(b,a,yI)},c)}function
-jv(f,a){var
-b=F(a),c=1<=b?1:0;if(c)var
-d=b<=f?1:0,e=d?it(function(a){var
+i=lv<d[1]?1:0,j=i||(2500000<(d[1]+h[1]|0)?1:0);if(j)bs(b,a,y3);var
+e=bi(10,g),k=c[2]+1|0,l=D(e)!==k?1:0,m=l||S(ag(e,c[2]),y5);if(m)bs(b,a,y4);return ej(function(a,b){return a<c[2]?1:0},e)}return bs(b,a,y2)},c)}function
+jC(f,a){var
+b=I(a),c=1<=b?1:0;if(c)var
+d=b<=f?1:0,e=d?iB(function(a){var
 b=48<=a?1:0,c=b?a<=57?1:0:b;return c},a):d;else
 var
-e=c;return r(e,yM)}function
-jw(a){var
-d=0;if(R(a,yN)&&45===ac(a,0)){var
-b=cr(a,1,F(a)-1|0);d=1}if(!d)var
+e=c;return s(e,y6)}function
+jD(a){var
+d=0;if(S(a,y7)&&45===ad(a,0)){var
+b=cz(a,1,I(a)-1|0);d=1}if(!d)var
 b=a;var
-c=be(47,b);r(C(c)<=2?1:0,yO);var
-e=pg;x(function(a){return jv(e,a)},c);return g1(a)}function
-jx(f,e){var
+c=bi(47,b);s(D(c)<=2?1:0,y8);var
+e=px;B(function(a){return jC(e,a)},c);return g$(a)}function
+oc(l,b){function
+c(c){var
+a=bi(94,c);if(a){var
+b=a[2];if(b&&!b[2]){jC(5,a[1]);return jC(4,b[1])}}return ar(y9)}function
+d(b){var
+a=bi(42,b);return a?(jD(a[1]),B(c,a[2])):ar(y_)}if(S(b,y$))B(d,bi(32,b));var
+e=jx(b),a=k(function(a){return[0,a[2],a[1]]},e);B(function(g){var
+c=g[1],a=c;for(;;){var
+j=0;if(a){var
+b=a[2];if(b){var
+f=r9(a[1][1],b[1][1]);if(f){var
+a=b;continue}var
+d=f;j=1}}if(!j)var
+d=1;if(d){var
+h=dc(function(a){var
+b=a[1]<l?1:0,c=b?1<=a[2]?1:0:b;return c},c);if(h)var
+k=0,i=G(function(b,a){return b+a[2]|0},k,c)<=cp?1:0,e=i?0!==A(g[2])?1:0:i;else
+var
+e=h}else
+var
+e=d;return s(e,za)}},a);var
+f=D(a);s(D(bh(ak,k(function(a){return a[1]},a)))===f?1:0,zb);return a}function
+jE(f,e){var
 a=f,b=e;for(;;){if(b){var
 c=b[2],d=b[1];if(typeof
 a!=="number")switch(a[0]){case
 4:var
-g=h9(d),a=ae(a[1],g),b=c;continue;case
+g=ii(d),a=ag(a[1],g),b=c;continue;case
 5:var
-a=gm(d,a[1]),b=c;continue}throw T}return a}}function
-dj(b,a){var
-c=be(46,a);return jx(b[1],c)}function
-cx(b,a){return 0===dj(b,a)?1:0}function
-bS(c,b){var
-a=dj(c,b);if(typeof
-a!=="number"&&3===a[0])return a[1];throw T}function
-eL(d,c){var
-a=dj(d,c);if(typeof
+a=gy(d,a[1]),b=c;continue}throw U}return a}}function
+dq(b,a){var
+c=bi(46,a);return jE(b[1],c)}function
+cE(b,a){return 0===dq(b,a)?1:0}function
+bY(c,b){var
+a=dq(c,b);if(typeof
+a!=="number"&&3===a[0])return a[1];throw U}function
+eO(d,c){var
+a=dq(d,c);if(typeof
 a!=="number"&&1===a[0]){var
-b=a[1];if(0<=b)return b}throw T}function
-fz(c,b){var
-a=dj(c,b);if(typeof
-a!=="number"&&0===a[0])return a[1];throw T}function
-fA(c,b){var
-a=dj(c,b);if(typeof
+b=a[1];if(0<=b)return b}throw U}function
+fG(c,b){var
+a=dq(c,b);if(typeof
+a!=="number"&&0===a[0])return a[1];throw U}function
+fH(c,b){var
+a=dq(c,b);if(typeof
 a!=="number")switch(a[0]){case
 2:return a[1];case
-3:if(!R(a[1],yU))return a6;break}throw T}function
-cy(a){if(Math.abs(a)<=dF)return _(a);throw T}function
-n4(a){return a==a6?0:[0,cy(a)]}function
-ce(b,a){return aI(b[2],a)}function
-g5(b,a){return ai(b[2],a)}function
-ba(d,c){var
-a=g5(d,c),b=a[3];if(0===b[0])return[0,a[2],b[1]];throw T}function
-dW(d,c){var
-a=g5(d,c),b=a[3];if(1===b[0])return[0,a[2],b[1]];throw T}function
-n5(d,c){var
-a=g5(d,c),b=a[3];if(2===b[0])return[0,a[2],b[1]];throw T}function
-g6(d,c){var
-a=g5(d,c),b=a[3];if(3===b[0]){var
-e=a[2],f=be(10,b[1]);return ef(function(a,b){return a<e?1:0},f)}throw T}function
-eM(a){var
-b=ba(a,y4),c=ba(a,y5);return[0,ba(a,y6),c,b]}function
-bI(c,a){var
+3:if(!S(a[1],zc))return a_;break}throw U}function
+cF(a){if(Math.abs(a)<=dK)return $(a);throw U}function
+od(a){return a==a_?0:[0,cF(a)]}function
+b$(b,a){return aQ(b[2],a)}function
+he(b,a){return ai(b[2],a)}function
+be(d,c){var
+a=he(d,c),b=a[3];if(0===b[0])return[0,a[2],b[1]];throw U}function
+dZ(d,c){var
+a=he(d,c),b=a[3];if(1===b[0])return[0,a[2],b[1]];throw U}function
+oe(d,c){var
+a=he(d,c),b=a[3];if(2===b[0])return[0,a[2],b[1]];throw U}function
+fI(d,c){var
+a=he(d,c),b=a[3];if(3===b[0]){var
+e=a[2],f=bi(10,b[1]);return ej(function(a,b){return a<e?1:0},f)}throw U}function
+eP(a){var
+b=be(a,zm),c=be(a,zn);return[0,be(a,zo),c,b]}function
+bN(c,a){var
 d=b(c[2],a+1|0);return[0,b(c[2],a),d]}function
-dk(a,d){var
+dr(a,d){var
 c=a[1];function
-e(a){return b(d,c+a|0)}return D(a[2]-c|0,e)}function
-jy(a){return cx(a,y7)?0.:fA(a,y8)}var
-y9=_(lY);function
-g7(a){return H(v,y,a)}function
-cz(b,a){return t(zh,a)}function
-n6(a){if(ce(a,cz(a,zi))){var
-c=dW(a,cz(a,zj));return function(a){return cy(b(c[2],a))}}return function(a){return y}}function
-n7(a){function
-c(b){return cz(a,b)}function
-f(b,d){return ce(a,c(b))?n5(a,c(b))[2]:function(a){return d}}var
-d=bS(a,c(zn)),i=cx(a,c(zo))?s:cy(fA(a,c(zH))),j=L(d,zp)?zq:cx(a,c(zF))?0:[0,eL(a,c(zG))],k=eL(a,c(zr));if(ce(a,c(zs)))var
-l=dW(a,c(zt)),g=function(a){return cy(b(l[2],a))};else
+e(a){return b(d,c+a|0)}return H(a[2]-c|0,e)}function
+jF(a){return cE(a,zp)?0.:fH(a,zq)}var
+zr=$(l7);function
+hf(a){return G(t,z,a)}function
+cG(b,a){return w(zB,a)}function
+of(a){if(b$(a,cG(a,zC))){var
+c=dZ(a,cG(a,zD));return function(a){return cF(b(c[2],a))}}return function(a){return z}}function
+og(a){function
+c(b){return cG(a,b)}function
+f(b,d){return b$(a,c(b))?oe(a,c(b))[2]:function(a){return d}}var
+d=bY(a,c(zH)),i=cE(a,c(zI))?q:cF(fH(a,c(z1))),j=L(d,zJ)?zK:cE(a,c(zZ))?0:[0,eO(a,c(z0))],k=eO(a,c(zL));if(b$(a,c(zM)))var
+l=dZ(a,c(zN)),g=function(a){return cF(b(l[2],a))};else
 var
-g=function(a){return y};var
-m=f(zu,1),n=f(zv,0);if(R(d,zw))if(R(d,zx))if(R(d,zy))if(R(d,zz))if(R(d,zA))if(R(d,zB))var
-h=R(d,zC),e=h?Z(d):h;else
+g=function(a){return z};var
+m=f(zO,1),n=f(zP,0);if(S(d,zQ))if(S(d,zR))if(S(d,zS))if(S(d,zT))if(S(d,zU))if(S(d,zV))var
+h=S(d,zW),e=h?T(d):h;else
 var
 e=4;else
 var
@@ -4978,55 +5000,56 @@ e=3;else
 var
 e=6;function
 o(a){return 0}var
-p=eL(a,zD);return[0,ba(a,zE)[1]-1|0,p,o,e,n,m,g,k,j,i]}function
-n8(c,b){function
-a(a){return fA(c,f(al(z2),b,a))}var
-d=a(z3);return[0,a(z4),d]}function
-n9(a){return 1-cx(a,z5)}function
-jz(a){var
-b=g6(a,Aa);return O(k(function(a){var
-b=jp(a);return aT(function(b,a){return an(b[2],a[2])},b)},b))}function
-n_(a){return 1-cx(a,Ac)}function
-n$(a){return be(43,bS(a,Ae))}var
-Ah=[0,[0,Ag,[0,bx(9,10),Af]],0],Ak=[0,[0,Aj,[0,bx(9,10),Ai]],Ah],oa=[0,[0,Am,[0,bx(3,5),Al]],Ak];function
-ob(a){var
-b=gn(a,oa);return b?b[1][2]:a}function
-fB(a){return k(ob,n$(a))}function
-g8(b,a){var
-c=fB(b);return cN(function(b){return aC(b,a)},c)}function
-g_(a){return g8(a,[0,An,g9])}function
-oc(a){return aC(bZ(fB(a)),[0,Ao,g9])?Ap:bS(a,Aq)}function
-g$(c){if(ce(c,Ar)){var
-a=dW(c,As),d=function(c){var
-d=b(a[2],(3*c|0)+2|0),e=b(a[2],(3*c|0)+1|0);return[0,b(a[2],3*c|0),e,d]};return D(a[1]/3|0,d)}return 0}function
-ha(a){return aP(1,ba(a,At)[1]-1|0)}function
-jA(d,i){var
-e=ba(d,Au),j=ba(d,Av),k=ba(d,Aw),f=e[1]-2|0,l=0;if(!(f<0)){var
+p=eO(a,zX);return[0,be(a,zY)[1]-1|0,p,o,e,n,m,g,k,j,i]}function
+oh(c,b){function
+a(a){return fH(c,f(am(Ak),b,a))}var
+d=a(Al);return[0,a(Am),d]}function
+oi(a){return 1-cE(a,An)}function
+oj(b,a){var
+c=fI(b,a);return k(function(a){var
+b=jx(a);return aU(function(b,a){return ak(b[2],a[2])},b)},c)}function
+jG(a){return N(oj(a,Au))}function
+ok(a){return 1-cE(a,Az)}function
+ol(a){return bi(43,bY(a,AB))}var
+AE=[0,[0,AD,[0,br(9,10),AC]],0],AH=[0,[0,AG,[0,br(9,10),AF]],AE],om=[0,[0,AJ,[0,br(3,5),AI]],AH];function
+on(a){var
+b=gz(a,om);return b?b[1][2]:a}function
+fJ(a){return k(on,ol(a))}function
+hg(b,a){var
+c=fJ(b);return cy(function(b){return aD(b,a)},c)}function
+hi(a){return hg(a,[0,AK,hh])}function
+oo(a){return aD(bG(fJ(a)),[0,AL,hh])?AM:bY(a,AN)}function
+hj(c){if(b$(c,AO)){var
+a=dZ(c,AP),d=function(c){var
+d=b(a[2],(3*c|0)+2|0),e=b(a[2],(3*c|0)+1|0);return[0,b(a[2],3*c|0),e,d]};return H(a[1]/3|0,d)}return 0}function
+hk(a){return aS(1,be(a,AQ)[1]-1|0)}function
+jH(d,i){var
+e=be(d,AR),j=be(d,AS),k=be(d,AT),f=e[1]-2|0,l=0;if(!(f<0)){var
 a=l;for(;;){var
 g=b(e[2],a),h=b(e[2],a+1|0)-1|0;if(!(h<g)){var
 c=g;for(;;){var
-n=b(k[2],c);S(i,a,b(j[2],c),n);var
+n=b(k[2],c);Q(i,a,b(j[2],c),n);var
 o=c+1|0;if(h!==c){var
 c=o;continue}break}}var
 m=a+1|0;if(f!==a){var
 a=m;continue}break}}return 0}function
-od(a,e,f){var
-d=gp(ha(a),e,0);jA(a,function(e,h,g){var
-a=b(f,h),i=g0(c(c(d,e)[1+e],a)[1+a],g);c(d[1+e],a)[1+a]=i;return 0});return function(b,a){return c(c(d,b)[1+b],a)[1+a]}}function
-jB(a){function
-b(a){return t(Ay,a)}var
-d=n(ha(a),0),f=bS(a,b(Az)),g=L(f,AA)?AB:AI,e=b(g),h=cx(a,b(AC))?e:b(AH);jA(a,function(a,e,b){d[1+a]=g0(c(d,a)[1+a],b);return 0});if(0===g$(a)){if(L(f,AD))return[0,aO(d)];if(!fz(a,b(AE))&&!cx(a,b(AF))&&!cx(a,e)){var
-i=ha(a),j=eL(a,h),k=eL(a,e);return[1,eL(a,b(AG)),k,j,i]}return 0}return 0}function
-A1(e,d,c,b,a){return j}var
-A2=0,A3=0;function
-A4(a){return a}var
-A5=0;function
-A6(a){return 0}var
-A7=[0,0,function(a){return 0},A6,A5,A4,A3,s,A2,A1];function
-jC(b){var
+op(a,e,f){var
+d=gC(hk(a),e,0);jH(a,function(e,h,g){var
+a=b(f,h),i=g_(c(c(d,e)[1+e],a)[1+a],g);c(d[1+e],a)[1+a]=i;return 0});return function(b,a){return c(c(d,b)[1+b],a)[1+a]}}function
+jI(a){function
+b(a){return w(AV,a)}var
+d=n(hk(a),0),f=bY(a,b(AW)),g=L(f,AX)?AY:A5,e=b(g),h=cE(a,b(AZ))?e:b(A4);jH(a,function(a,e,b){d[1+a]=g_(c(d,a)[1+a],b);return 0});if(0===hj(a)){if(L(f,A0))return[0,aO(d)];if(!fG(a,b(A1))&&!cE(a,b(A2))&&!cE(a,e)){var
+i=hk(a),j=eO(a,h),k=eO(a,e);return[1,eO(a,b(A3)),k,j,i]}return 0}return 0}function
+Bm(e,d,c,b,a){return j}var
+Bn=0,Bo=0;function
+Bp(a){return a}var
+Bq=0;function
+Br(a){return 0}var
+Bs=[0,0,function(a){return 0},Br,Bq,Bp,Bo,q,Bn,Bm];function
+hl(b){var
 a=b[3];if(typeof
-a!=="number"&&2===a[0])return a[3];throw T}function
-hb(c,a){var
+a!=="number"&&2===a[0])return a[3];throw U}function
+hm(c,a){var
 e=c?c[1]:1;return function(n){var
 f=0<a[1]?1:0;if(f)var
 g=0===b(a[2],0)?1:0,d=g?b(a[2],a[1]-1|0)===n?1:0:g;else
@@ -5038,34 +5061,13 @@ c=o,j=d;for(;;){var
 k=b(a[2],c),l=b(a[2],c+1|0),p=l<k?1:0,q=p||(e?k===l?1:0:e),m=q?0:j,r=c+1|0;if(h!==c){var
 c=r,j=m;continue}var
 i=m;break}}return i}}function
-dl(a){return L(a[1],Bw)?Bx:a[6]}function
-hc(b,a){return k(jw,by(b,a,ju(b,a)))}var
-Ju=rr;function
-Dc(d,a9,g,a0,o){var
-p=a0[3],ap=bH([0,p],Df,De,d,Dd),S=bH([0,p],Di,Dh,d,Dg),z=bH([0,p],Dl,Dk,d,Dj),q=a$([0,p],0,0,d,Dm),E=ju(d,Dn),F=ju(d,Do),G=0!==aJ(d,Dp)?1:0,s=0!==aJ(d,Dq)?1:0;if(aI(g,Dr))Z(Ds);if(aI(g,Dt))Z(Du);if(aI(g,Dv))Z(Dw);if(aI(g,Dx))Z(Dy);function
-aq(l,e){var
-c=O(k(function(b){function
-c(c){var
-a=be(94,c);if(a){var
-b=a[2];if(b&&!b[2]){jv(5,a[1]);return jv(4,b[1])}}return ao(yP)}function
-d(b){var
-a=be(42,b);return a?(jw(a[1]),x(c,a[2])):ao(yQ)}if(R(b,yR))x(d,be(32,b));var
-e=jp(b),a=k(function(a){return[0,a[2],a[1]]},e);x(function(g){var
-c=g[1],a=c;for(;;){var
-j=0;if(a){var
-b=a[2];if(b){var
-f=rR(a[1][1],b[1][1]);if(f){var
-a=b;continue}var
-d=f;j=1}}if(!j)var
-d=1;if(d){var
-h=c9(function(a){var
-b=a[1]<l?1:0,c=b?1<=a[2]?1:0:b;return c},c);if(h)var
-k=0,i=H(function(b,a){return b+a[2]|0},k,c)<=ci?1:0,e=i?0!==B(g[2])?1:0:i;else
-var
-e=h}else
-var
-e=d;return r(e,yS)}},a);var
-f=C(a);r(C(bn(an,k(function(a){return a[1]},a)))===f?1:0,yT);return a},e));function
+ds(a){return L(a[1],BT)?BU:a[6]}function
+hn(b,a){return k(jD,bA(b,a,hd(b,a)))}var
+J0=rJ;function
+Dz(d,bg,h,a4,p){var
+q=a4[3],an=bM([0,q],DC,DB,d,DA),R=bM([0,q],DF,DE,d,DD),y=bM([0,q],DI,DH,d,DG),r=bd([0,q],0,0,d,DJ),z=hd(d,DK),A=hd(d,DL),U=hd(d,DM),C=0!==aI(d,DN)?1:0,t=0!==aI(d,DO)?1:0;if(aQ(h,DP))T(DQ);if(aQ(h,DR))T(DS);if(aQ(h,DT))T(DU);function
+ao(f,e){var
+c=N(k(function(a){return oc(f,a)},e));function
 a(d){if(d){var
 e=d[1],g=e[1]-1|0,f=1,k=0;if(g<0)var
 h=f;else{var
@@ -5073,113 +5075,115 @@ a=k,i=f;for(;;){var
 j=c.length-1<=b(e[2],a)?0:i,l=a+1|0;if(g!==a){var
 a=l,i=j;continue}var
 h=j;break}}return h}return 1}var
-d=a(q),f=d?a(o[9]):d;r(f,Dz);return c}var
-I=0;if(ap){if(!S&&!z&&!q&&!E&&!F&&!G&&!s){var
-e=[0,ap[1]];I=1}}else
-if(S){if(z&&!q&&!E&&!F&&!G&&!s){var
-e=[1,S[1],z[1]];I=1}}else
-if(!z&&q&&E){var
-ar=E[1],V=0,a6=q[1];if(F)if(G||s)V=1;else{var
-as=O(k(jw,F[1])),a7=aq(as.length-1,ar),X=A(0,am),ax=function(a){return W(X,a[1],0)};aZ(function(a){return x(ax,a)},a7);var
-az=0.;r(er(function(b,d,a){return H(function(g,a){var
-b=a[1],d=c(as,b)[1+b],e=b$(d[2]),f=b$(d[1])+e|0;return g+a[2]*f},a,b)},X,az)<=10000000.?1:0,Cd);var
-at=0}else
-if(G){var
-h=b4(aJ(d,DG),Ce,g,0),Y=hc(h,Cf),_=hc(h,Cg),$=O(hc(h,Ch)),J=hc(h,Ci),aA=by(h,Ck,jt([0,C(J)],h,Cj)),v=C(Y),aa=C(_)===v?1:0,aB=aa?$.length-1===u(v,C(J))?1:0:aa;r(aB,Cl);var
-ab=[0,Y,_,bu(function(a,c){var
-d=b(aA[2],a);return[0,aO(bO($,u(a,v),v)),c,d]},J)],a8=aq(C(ab[1]),ar);if(s){var
-a=b4(aJ(d,DH),Co,g,Cn);x(function(a){var
-b=aI(g,t(Cq,a[1]));return b?Z(a[2]):b},Cp);var
-ac=cY(a,CA,ay(jE,ay([0,Cz,[0,Cy,[0,Cx,[0,Cw,[0,Cv,hd]]]]],ay(Cm,bd(function(a){var
-b=ay([0,Ct,[0,Cs,[0,Cr,hd]]],jD);return k(function(b){return t(a,t(Cu,b))},b)},jE))))),K=k(ob,be(43,ac)),aD=jr(a,CB),M=cY(a,CD,CC),ad=aC(bZ(K),jE),aE=ad||L(M,Db);r(aE,CE);var
-ae=1<C(K)?1:0,aF=ae?L(M,CF):ae;if(aF)Z(CG);var
-aG=eK(function(a,b,c){return fy(CJ,CI,a,b,c)},a,CH);bt(function(b){var
-c=b[3],h=3===b[2]?1:0,l=h?L(ac,CL):h;r(l,CK);var
+d=a(r),g=d?a(p[9]):d;s(g,DV);return c}var
+F=0;if(an){if(!R&&!y&&!r&&!z&&!A&&!C&&!t){var
+e=[0,an[1]];F=1}}else
+if(R){if(y&&!r&&!z&&!A&&!C&&!t){var
+e=[1,R[1],y[1]];F=1}}else
+if(!y&&r&&z){var
+at=z[1],Z=0,a_=r[1];if(A)if(C||t)Z=1;else{var
+au=N(k(jD,A[1])),ba=ao(au.length-1,at),_=E(0,ap),az=function(a){return Y(_,a[1],0)};a3(function(a){return B(az,a)},ba);var
+aA=0.;s(eu(function(b,d,a){return G(function(g,a){var
+b=a[1],d=c(au,b)[1+b],e=ci(d[2]),f=ci(d[1])+e|0;return g+a[2]*f},a,b)},_,aA)<=10000000.?1:0,CA);var
+av=0}else
+if(C){var
+bb=aN(U,0),g=b_(aI(d,D2),CB,h,0),$=hn(g,CC),aa=hn(g,CD),ab=N(hn(g,CE)),I=hn(g,CF),aB=bA(g,CH,jB([0,D(I)],g,CG)),i=D($),ac=D(aa)===i?1:0,aC=ac?ab.length-1===x(i,D(I))?1:0:ac;s(aC,CI);var
+aE=N(k(function(a){return oc(i,a)},bb)),J=[0,$,aa,bq(function(a,c){var
+d=b(aB[2],a);return[0,aO(bT(ab,x(a,i),i)),c,d]},I),aE],bc=J[4].length-1,be=ao(D(J[1])+bc|0,at);if(t){var
+a=b_(aI(d,D3),CL,h,CK);B(function(a){var
+b=aQ(h,w(CN,a[1]));return b?T(a[2]):b},CM);var
+ad=c3(a,CX,aq(jK,aq([0,CW,[0,CV,[0,CU,[0,CT,[0,CS,ho]]]]],aq(CJ,a$(function(a){var
+b=aq([0,CQ,[0,CP,[0,CO,ho]]],jJ);return k(function(b){return w(a,w(CR,b))},b)},jK))))),K=k(on,bi(43,ad)),aF=jz(a,CY),M=c3(a,C0,CZ),ae=aD(bG(K),jK),aG=ae||L(M,Dy);s(aG,C1);var
+af=1<D(K)?1:0,aH=af?L(M,C2):af;if(aH)T(C3);var
+aJ=eN(function(a,b,c){return fF(C6,C5,a,b,c)},a,C4);bx(function(b){var
+c=b[3],h=3===b[2]?1:0,l=h?L(ad,C8):h;s(l,C7);var
 i=b[1]-1|0,m=0;if(!(i<0)){var
 a=m;for(;;){var
-d=f(c,a,0),g=d==KL(d)?1:0,j=g?cs(d):g;if(j){var
+d=f(c,a,0),g=d==Lg(d)?1:0,j=g?cA(d):g;if(j){var
 k=0===a?1:0;if(k)var
 e=k;else
 var
 o=f(c,a,0),e=f(c,a-1|0,0)<o?1:0}else
 var
-e=j;r(e,CM);var
+e=j;s(e,C9);var
 n=a+1|0;if(i!==a){var
-a=n;continue}break}}return 0},aG);var
-af=g3(a,CN),aH=fw(function(a){var
-b=0;return function(c){return eI(b,a,c)}},a,CO),aK=fw(function(a){var
-b=0;return function(c){return eI(b,a,c)}},a,CP);if(0!==aJ(a,CQ))Z(CR);var
-i=by(a,CT,a$(0,0,0,a,CS)),j=by(a,CV,a$(0,0,[0,p-1|0],a,CU)),w=by(a,CY,a$([0,j[1]],CX,[0,Ju],a,CW)),aM=j[1];r(b(hb(C0,i),aM),CZ);var
-ag=w[1]-1|0,aN=0,aP=0;if(!(ag<0)){var
-n=aP,Q=aN;for(;;){r(b(w[2],n)<=(rr-Q|0)?1:0,Da);var
-aX=Q+b(w[2],n)|0,aY=n+1|0;if(ag!==n){var
-n=aY,Q=aX;continue}break}}var
-ah=i[1]-2|0,aQ=0;if(!(ah<0)){var
-l=aQ;for(;;){var
-ak=b(i[2],l)+1|0,al=b(i[2],l+1|0)-1|0;if(!(al<ak)){var
-m=ak;for(;;){var
-aV=b(j[2],m);r(b(j[2],m-1|0)<aV?1:0,C$);var
-aW=m+1|0;if(al!==m){var
-m=aW;continue}break}}var
-aU=l+1|0;if(ah!==l){var
-l=aU;continue}break}}var
-N=a$(0,0,C2,a,C1);if(N)var
-ai=N[1],y=D(ai[1],ai[2]);else
+a=n;continue}break}}return 0},aJ);var
+ag=hb(a,C_),aL=fD(function(a){var
+b=0;return function(c){return eL(b,a,c)}},a,C$),aM=fD(function(a){var
+b=0;return function(c){return eL(b,a,c)}},a,Da);if(0!==aI(a,Db))T(Dc);var
+j=bA(a,De,bd(0,0,0,a,Dd)),l=bA(a,Dg,bd(0,0,[0,q-1|0],a,Df)),u=bA(a,Dj,bd([0,l[1]],Di,[0,J0],a,Dh)),aP=l[1];s(b(hm(Dl,j),aP),Dk);var
+ah=u[1]-1|0,aR=0,aS=0;if(!(ah<0)){var
+o=aS,Q=aR;for(;;){s(b(u[2],o)<=(rJ-Q|0)?1:0,Dx);var
+a1=Q+b(u[2],o)|0,a2=o+1|0;if(ah!==o){var
+o=a2,Q=a1;continue}break}}var
+ai=j[1]-2|0,aT=0;if(!(ai<0)){var
+m=aT;for(;;){var
+al=b(j[2],m)+1|0,am=b(j[2],m+1|0)-1|0;if(!(am<al)){var
+n=al;for(;;){var
+aY=b(l[2],n);s(b(l[2],n-1|0)<aY?1:0,Dw);var
+a0=n+1|0;if(am!==n){var
+n=a0;continue}break}}var
+aX=m+1|0;if(ai!==m){var
+m=aX;continue}break}}var
+O=bd(0,0,Dn,a,Dm);if(O)var
+aj=O[1],v=H(aj[1],aj[2]);else
 var
-y=N;r(bc(bn(aL,y),y),C3);if(af){var
-aj=0!==aH?1:0;if(aj)var
-aR=0!==aK?1:0,P=aR||L(cY(a,C_,C9),C8);else
+v=O;s(aZ(bh(aK,v),v),Do);if(ag){var
+ak=0!==aL?1:0;if(ak)var
+aU=0!==aM?1:0,P=aU||L(c3(a,Dv,Du),Dt);else
 var
-P=aj}else
+P=ak}else
 var
-P=af;var
-aS=g3(a,C4),aT=g3(a,C5),au=[0,[0,aD,K,ad,M,cY(a,C7,C6),aT,aS,P,y,i,j,w]]}else
+P=ag;var
+aV=hb(a,Dp),aW=hb(a,Dq),X=[0,[0,aF,K,ae,M,c3(a,Ds,Dr),aW,aV,P,v,j,l,u]]}else
 var
-au=s;var
-at=[2,a6,a8,ab,au]}else
-V=1;if(!V){var
-e=at;I=1}}if(!I)var
-e=ao(DA);var
-av=0;if(typeof
+X=t;var
+aw=0!==U?1:0,bf=aw?gv(0,function(a){var
+b=1-a[3],c=b||(1<D(a[2])?1:0);return c},X):aw;if(bf)T(D4);var
+av=[2,a_,be,J,X]}else
+Z=1;if(!Z){var
+e=av;F=1}}if(!F)var
+e=ar(DW);var
+ax=0;if(typeof
 e!=="number"&&1===e[0]){var
-T=1;av=1}if(!av)var
-T=0;var
-aw=0;if(typeof
+V=1;ax=1}if(!ax)var
+V=0;var
+ay=0;if(typeof
 e!=="number"&&2===e[0]){var
-U=1;aw=1}if(!aw)var
-U=0;r(T===R(o[3],DC)?1:0,DB);var
-a1=0===o[9]?1:0,a2=a1||U;r(a2,DD);var
-a3=0===o[9]?1:0,a4=a3||R(o[1],DF);r(a4,DE);var
-a5=T||U;return[0,e,a5]}function
-DI(v,e,c,u,t,ae,ad){var
-g=b4(ae,b(al(DK),t),v,DJ),j=b4(ad,b(al(DL),t),v,0),d=e[1],w=e[2],af=[0,a6],ag=0,ah=[0,d];function
-y(a){return bH(ah,ag,af,j,a)}var
+W=1;ay=1}if(!ay)var
+W=0;s(V===S(p[3],DY)?1:0,DX);var
+as=0===p[9]?1:0,a5=as?0===U?1:0:as,a6=a5||W;s(a6,DZ);var
+a7=0===p[9]?1:0,a8=a7||S(p[1],D1);s(a8,D0);var
+a9=V||W;return[0,e,a9]}function
+D5(v,e,c,u,t,ae,ad){var
+g=b_(ae,b(am(D7),t),v,D6),j=b_(ad,b(am(D8),t),v,0),d=e[1],w=e[2],af=[0,a_],ag=0,ah=[0,d];function
+x(a){return bM(ah,ag,af,j,a)}var
 ai=0,aj=0,ak=[0,d];function
-z(a){return a$(ak,aj,ai,j,a)}var
-am=0,an=0,ao=[0,d];function
-B(a){return bH(ao,an,am,j,a)}var
+y(a){return bd(ak,aj,ai,j,a)}var
+al=0,an=0,ao=[0,d];function
+z(a){return bM(ao,an,al,j,a)}var
 ap=0,aq=[0,w];function
-C(a){return a$(aq,DM,ap,j,a)}var
-D=z(DN),ar=a$(DQ,0,DP,g,DO),i=aG(function(a){var
-c=b(a[2],1);return[0,b(a[2],0),c]},ar),as=C(DR),at=C(DS),au=B(DT),av=B(DU),aw=a$([0,d],0,0,j,DV),ax=z(DW),ay=ax||D,az=y(DX),aA=y(DY),E=eK(function(a){var
-b=0;return function(c,d){return fx(D0,b,a,c,d)}},g,DZ);if(E){var
-k=E[1],m=k[3];r(3===k[2]?1:0,D1);var
+A(a){return bd(aq,D9,ap,j,a)}var
+C=y(D_),ar=bd(Eb,0,Ea,g,D$),i=aC(function(a){var
+c=b(a[2],1);return[0,b(a[2],0),c]},ar),as=A(Ec),at=A(Ed),au=z(Ee),av=z(Ef),aw=bd([0,d],0,0,j,Eg),ax=y(Eh),ay=ax||C,az=x(Ei),aA=x(Ej),D=eN(function(a){var
+b=0;return function(c,d){return fE(El,b,a,c,d)}},g,Ek);if(D){var
+k=D[1],l=k[3];s(3===k[2]?1:0,Em);var
 aB=function(a){var
-b=f(m,a,2),c=f(m,a,1);return[0,f(m,a,0),c,b]},F=l(k[1],aB)}else
+b=f(l,a,2),c=f(l,a,1);return[0,f(l,a,0),c,b]},F=m(k[1],aB)}else
 var
 F=[0];var
-aD=bH([0,w],D4,D3,g,D2),aE=a$([0,d],0,0,g,D5),aF=jq(D7,0,0,g,D6),aH=jq(D9,0,0,g,D8),aI=cY(g,D$,D_),a=[0,cY(g,Eb,Ea),aI,aH,aF,aE,aD,F,aA,az,D,ay,aw,av,au,at,as,i];r(a[3]<=a[4]?1:0,Ec);var
-G=(0!==i?1:0)===L(a[2],Ee)?1:0,aJ=G?(0!==i?1:0)===L(a[1],Ef)?1:0:G;r(aJ,Ed);var
-aK=L(a[2],Eh);r((0!==a[5]?1:0)===aK?1:0,Eg);var
-aL=L(a[2],Ej);r((0!==a[6]?1:0)===aL?1:0,Ei);var
+aE=bM([0,w],Ep,Eo,g,En),aF=bd([0,d],0,0,g,Eq),aG=jy(Es,0,0,g,Er),aH=jy(Eu,0,0,g,Et),aI=c3(g,Ew,Ev),a=[0,c3(g,Ey,Ex),aI,aH,aG,aF,aE,F,aA,az,C,ay,aw,av,au,at,as,i];s(a[3]<=a[4]?1:0,Ez);var
+G=(0!==i?1:0)===L(a[2],EB)?1:0,aJ=G?(0!==i?1:0)===L(a[1],EC)?1:0:G;s(aJ,EA);var
+aK=L(a[2],EE);s((0!==a[5]?1:0)===aK?1:0,ED);var
+aL=L(a[2],EG);s((0!==a[6]?1:0)===aL?1:0,EF);var
 aM=[0,a[5],[0,a[12],0]];function
-aN(h){var
+aO(h){var
 c=d-1|0,i=0;if(!(c<0)){var
 a=i;for(;;){var
-f=b(h[2],a),g=b(e[5][2],a)<=f?1:0,j=g?f<b(e[5][2],a+1|0)?1:0:g;r(j,Ek);var
+f=b(h[2],a),g=b(e[5][2],a)<=f?1:0,j=g?f<b(e[5][2],a+1|0)?1:0:g;s(j,EH);var
 k=a+1|0;if(c!==a){var
-a=k;continue}break}}return 0}x(function(a){return bt(aN,a)},aM);var
-aO=a[6];bt(function(m){var
+a=k;continue}break}}return 0}B(function(a){return bx(aO,a)},aM);var
+aP=a[6];bx(function(m){var
 f=d-1|0,n=0;if(!(f<0)){var
 a=n;for(;;){var
 h=b(e[5][2],a),i=b(e[5][2],a+1|0)-1|0,g=0.;if(i<h)var
@@ -5187,9 +5191,9 @@ j=g;else{var
 c=h,k=g;for(;;){var
 l=k+b(m[2],c),p=c+1|0;if(i!==c){var
 c=p,k=l;continue}var
-j=l;break}}r(Math.abs(j-1.)<=9.09494701772928238e-13?1:0,El);var
+j=l;break}}s(Math.abs(j-1.)<=9.09494701772928238e-13?1:0,EI);var
 o=a+1|0;if(f!==a){var
-a=o;continue}break}}return 0},aO);function
+a=o;continue}break}}return 0},aP);function
 aa(c){var
 e=c[1]-1|0,d=0,i=0;if(e<0)var
 f=d;else{var
@@ -5198,20 +5202,20 @@ h=b(c[2],a)<0.?1:g,j=a+1|0;if(e!==a){var
 a=j,g=h;continue}var
 f=h;break}}return f}var
 ab=0;function
-q(a){return l1(ab,aa,a)}if(aC(c[1],By))var
-n=Bz;else{var
-ac=aC(c[1],BA)?a6:dF,$=0;if(0===c[9]&&!q(c[8])&&!q(c[12])){var
-s=0.;$=1}if(!$)var
-s=dE;var
-n=[0,s,ac]}var
+q(a){return gv(ab,aa,a)}if(aD(c[1],BV))var
+n=BW;else{var
+ac=aD(c[1],BX)?a_:dK,$=0;if(0===c[9]&&!q(c[8])&&!q(c[12])){var
+r=0.;$=1}if(!$)var
+r=dJ;var
+n=[0,r,ac]}var
 H=0!==i?1:0;if(H)var
 I=H;else
 var
-_=n[1]<=a[3]?1:0,I=_?a[4]<=n[2]?1:0:_;r(I,Em);var
-aP=0===a[12]?1:0,aR=aP||L(a[2],EE);r(aR,En);var
-o=dl(c),p=[0,aQ(o,c[5])],J=A(0,16),aS=bc(a[7],[0]),aT=aS||L(a[2],ED);r(aT,Eo);var
-aU=p[1],aV=a[7];aZ(function(g){var
-h=g[3],a=g[2],c=g[1],i=c<aQ(U(J,a),aU)?1:0;if(i){var
+_=n[1]<=a[3]?1:0,I=_?a[4]<=n[2]?1:0:_;s(I,EJ);var
+aQ=0===a[12]?1:0,aR=aQ||L(a[2],E1);s(aR,EK);var
+o=ds(c),p=[0,aN(o,c[5])],J=E(0,16),aS=aZ(a[7],[0]),aT=aS||L(a[2],E0);s(aT,EL);var
+aU=p[1],aV=a[7];a3(function(g){var
+h=g[3],a=g[2],c=g[1],i=c<aN(V(J,a),aU)?1:0;if(i){var
 j=c<=p[1]?1:0;if(j){var
 k=a<d?1:0;if(k)var
 l=b(e[5][2],a)<=h?1:0,f=l?h<b(e[5][2],a+1|0)?1:0:l;else
@@ -5220,24 +5224,24 @@ f=k}else
 var
 f=j}else
 var
-f=i;r(f,Ep);p[1]=c;return W(J,a,c)},aV);var
-K=0===o?1:0,M=K?0===i?1:0:K,N=(0!==a[8]?1:0)===M?1:0,aW=N?(0!==a[9]?1:0)===M?1:0:N;r(aW,Eq);var
-h=L(c[1],Er),aX=aC(c[1],Es),O=h?0===i?1:0:h,P=(0!==a[13]?1:0)===O?1:0,aY=P?(0!==a[14]?1:0)===O?1:0:P;r(aY,Et);var
-a0=h?L(a[2],Ev):h;r(1-a0,Eu);function
+f=i;s(f,EM);p[1]=c;return Y(J,a,c)},aV);var
+K=0===o?1:0,M=K?0===i?1:0:K,N=(0!==a[8]?1:0)===M?1:0,aW=N?(0!==a[9]?1:0)===M?1:0:N;s(aW,EN);var
+h=L(c[1],EO),aX=aD(c[1],EP),O=h?0===i?1:0:h,P=(0!==a[13]?1:0)===O?1:0,aY=P?(0!==a[14]?1:0)===O?1:0:P;s(aY,EQ);var
+a0=h?L(a[2],ES):h;s(1-a0,ER);function
 a1(e){var
 c=d-1|0,f=0;if(!(c<0)){var
-a=f;for(;;){r(b(e[2],a)<a6?1:0,Ew);var
+a=f;for(;;){s(b(e[2],a)<a_?1:0,ET);var
 g=a+1|0;if(c!==a){var
 a=g;continue}break}}return 0}function
-Q(a){return bt(a1,a)}if(1-aX)Q(a[8]);if(h)Q(a[9]);var
-R=L(a[1],Ex);if(R)var
+Q(a){return bx(a1,a)}if(1-aX)Q(a[8]);if(h)Q(a[9]);var
+R=L(a[1],EU);if(R)var
 a2=0!==o?1:0,S=a2||(0<c[5]?1:0);else
 var
 S=R;var
-a3=L(a[1],Ez),a4=L(a[2],EA)===a3?1:0,a5=a4||S;r(a5,Ey);if(u)var
-T=u;else
+a4=L(a[1],EW),a5=L(a[2],EX)===a4?1:0,a6=a5||S;s(a6,EV);if(u)var
+U=u;else
 var
-Y=0===a[15]?1:0,T=Y?0===a[16]?1:0:Y;r(T,EB);function
+Z=0===a[15]?1:0,U=Z?0===a[16]?1:0:Z;s(U,EY);function
 a7(c){var
 e=c[1]-1|0,d=0,i=0;if(e<0)var
 f=d;else{var
@@ -5246,83 +5250,84 @@ h=0<=b(c[2],a)?1:g,j=a+1|0;if(e!==a){var
 a=j,g=h;continue}var
 f=h;break}}return f}var
 a8=0;function
-V(a){return l1(a8,a7,a)}if(h)var
-a9=V(a[15]),X=a9||V(a[16]);else
+W(a){return gv(a8,a7,a)}if(h)var
+a9=W(a[15]),X=a9||W(a[16]);else
 var
-X=h;if(X)Z(EC);return a}function
-oe(C,B,A){var
-a=b4(B,C,A,0);function
+X=h;if(X)T(EZ);return a}function
+oq(G,F,E,D){var
+a=b_(F,G,E,0);function
 f(d){var
-c=by(a,d,eK(function(a,b,c){return fx(EG,EF,a,b,c)},a,d)),e=c[2],f=c[3];function
-g(a){return l(e,b(f,a))}return[0,e,l(c[1],g)]}var
-j=f(EH),g=by(a,EJ,eK(function(a){var
-b=0,c=0;return function(d,e){return fy(c,b,a,d,e)}},a,EI)),d=g[2],D=g[3],k=f(EK),m=k[2],n=f(EL),o=n[2],p=f(EM),i=o.length-1,E=by(a,EO,a$([0,i],0,0,a,EN)),F=by(a,ER,a$([0,i],0,EQ,a,EP)),G=bH([0,i],0,0,a,ES),q=bH([0,d],0,0,a,ET),s=bH([0,d],0,0,a,EU),t=3===j[1]?1:0;if(t){var
-u=0<d?1:0;if(u){var
-v=k[1]===d?1:0;if(v){var
-w=n[1]===d?1:0;if(w)var
-x=p[1]===d?1:0,e=x?0===ge(m.length-1,2*d|0)?1:0:x;else
+c=bA(a,d,eN(function(a,b,c){return fE(E3,E2,a,b,c)},a,d)),e=c[2],f=c[3];function
+g(a){return m(e,b(f,a))}return[0,e,m(c[1],g)]}var
+j=f(E4),g=bA(a,E6,eN(function(a){var
+b=0,c=0;return function(d,e){return fF(c,b,a,d,e)}},a,E5)),d=g[2],H=g[3],k=f(E7),l=k[2],n=f(E8),o=n[2],p=f(E9),i=o.length-1,I=bA(a,E$,bd([0,i],0,0,a,E_)),J=bA(a,Fc,bd([0,i],0,Fb,a,Fa)),q=bM([0,i],0,0,a,Fd),r=bM([0,d],0,0,a,Fe),t=bM([0,d],0,0,a,Ff),u=3===j[1]?1:0;if(u){var
+v=0<d?1:0;if(v){var
+w=k[1]===d?1:0;if(w){var
+x=n[1]===d?1:0;if(x)var
+y=p[1]===d?1:0,e=y?0===go(l.length-1,2*d|0)?1:0:y;else
+var
+e=x}else
 var
 e=w}else
 var
 e=v}else
 var
-e=u}else
-var
-e=t;r(e,EV);if(0!==G)Z(EW);function
-H(a){return l(d,b(D,a))}var
-z=0,I=l(g[1],H);if(q&&s){var
-J=l(d,s[1][2]),y=[0,[0,l(d,q[1][2]),J]];z=1}if(!z)var
-y=0;var
-K=p[2],L=P(function(a,c){var
-d=b(F[2],a);return[0,b(E[2],a),d,c]},o),M=j[2];return[0,h(function(a){var
-b=c(a,2)[3],d=c(a,1)[2];return[0,c(a,0)[1],d,b]},M),d,m,L,K,y,I]}var
-EX=kF;function
-Gl(ax){var
-az=ax[1],c=eq(ax[2]),m=b4(az,Gn,c,Gm),S=aJ(m,Go),aF=0;if(typeof
-S!=="number"&&5===S[0]){var
-au=S[1];if(!(64<C(au))){var
+e=u;s(e,Fg);var
+A=0!==q?1:0,K=A?1-D:A;if(K)T(Fh);function
+L(a){return m(d,b(H,a))}var
+C=0,M=m(g[1],L);if(r&&t){var
+N=m(d,t[1][2]),B=[0,[0,m(d,r[1][2]),N]];C=1}if(!C)var
+B=0;var
+O=p[2],Q=P(function(a,c){var
+d=gv(z,function(c){return $(b(c[2],a))},q),e=b(J[2],a);return[0,b(I[2],a),e,c,d]},o),R=j[2];return[0,h(function(a){var
+b=c(a,2)[3],d=c(a,1)[2];return[0,c(a,0)[1],d,b]},R),d,l,Q,O,B,M]}var
+Fi=kO;function
+GI(ax){var
+az=ax[1],c=et(ax[2]),o=b_(az,GK,c,GJ),R=aI(o,GL),aG=0;if(typeof
+R!=="number"&&5===R[0]){var
+av=R[1];if(!(64<D(av))){var
 aw=function(c){var
-a=0,b=0;for(;;){if(F(c)<=a)return b;if(92===ac(c,a)){var
-d=b+1|0,e=rd===ac(c,a+1|0)?6:2,a=a+e|0,b=d;continue}var
-f=cG===(ac(c,a)&h3)?b:b+1|0,a=a+1|0,b=f;continue}};x(function(b){var
+a=0,b=0;for(;;){if(I(c)<=a)return b;if(92===ad(c,a)){var
+d=b+1|0,e=rv===ad(c,a+1|0)?6:2,a=a+e|0,b=d;continue}var
+f=c$===(ad(c,a)&ib)?b:b+1|0,a=a+1|0,b=f;continue}};B(function(b){var
 a=b[2];if(typeof
 a!=="number"&&3===a[0]){var
-c=aw(b[1])<=64?1:0,d=c?aw(a[1])<=ci?1:0:c;return r(d,Gk)}return ao(Gj)},au);aF=1}}if(!aF)ao(Gi);var
-q=b4(aJ(m,Gr),Gq,c,Gp);if(aI(c,Gs))Z(Gt);var
-h=b4(aJ(q,Gu),BC,c,BB),v=by(h,BE,a$(0,0,0,h,BD)),G=by(h,BG,a$(0,0,0,h,BF)),I=by(h,BI,a$(0,0,[0,aP(0,v[1]-2|0)],h,BH)),w=v[1]-1|0,Y=G[1]-1|0,_=1<=w?1:0;if(_)var
-$=w<dy?1:0,aa=$?b(hb(0,v),Y):$;else
+c=aw(b[1])<=64?1:0,d=c?aw(a[1])<=cp?1:0:c;return s(d,GH)}return ar(GG)},av);aG=1}}if(!aG)ar(GF);var
+q=b_(aI(o,GO),GN,c,GM);if(aQ(c,GP))T(GQ);var
+i=b_(aI(q,GR),BZ,c,BY),t=bA(i,B1,bd(0,0,0,i,B0)),C=bA(i,B3,bd(0,0,0,i,B2)),F=bA(i,B5,bd(0,0,[0,aS(0,t[1]-2|0)],i,B4)),u=t[1]-1|0,Y=C[1]-1|0,_=1<=u?1:0;if(_)var
+$=u<dD?1:0,aa=$?b(hm(0,t),Y):$;else
 var
-aa=_;r(aa,BJ);var
-aO=I[1];r(b(hb(0,G),aO),BK);var
-aR=eI([0,w-1|0],h,BL),i=[0,w,Y,I[1],aR,v,G,I],d=b4(aJ(q,Gv),BN,c,BM),g=cY(d,BP,BO),J=i[1],ab=i[2],aS=bH([0,J],0,0,d,BQ),aT=jt([0,J],d,BR),aU=jt([0,J],d,BS),aV=a$([0,ab],0,0,d,BT),aW=bH([0,ab],0,0,d,BU),aX=fw(jr,d,BV),aY=fw(function(a,b){return eI(BX,a,b)},d,BW),aZ=eI(BZ,d,BY),a0=g3(d,B0),a1=cY(d,B2,B1),a=[0,g,cY(d,B4,B3),a1,a0,aZ,aY,aX,aW,aV,aU,aT,aS];function
-K(a){return aC(g,a)}var
-ad=K(B5),a3=1-a[4],a2=0,a4=a3||ad,a6=0===a[12]?1:0,a5=[0,a4,a2],a7=a6||L(g,Cc),a9=0===a[11]?1:0,a8=[0,a7,a5],a_=a9||L(g,Cb),bb=0===a[8]?1:0,ba=[0,a_,a8],bc=bb||(0===a[9]?1:0),ag=0===a[8]?1:0,bd=[0,bc,ba],bf=ag?0===a[9]?1:0:ag,bg=K(B6),ah=a[6],bh=[0,(0!==a[10]?1:0)===bg?1:0,[0,bf===ad?1:0,bd]],bi=ah?a[5]<=ah[1]?1:0:1,bk=0===a[5]?1:0,bj=[0,bi,bh],bl=bk||L(g,Ca),bp=0!==a[6]?1:0,bm=[0,bl,bj],bq=bp||R(g,B$),bs=1-(0!==a[6]?1:0),br=[0,bq,bm],bw=bs||K(B_),bx=L(g,B7),bz=[0,(0!==a[7]?1:0)===bx?1:0,[0,bw,br]];x(function(a){return r(a,t(B8,g))},bz);var
-bA=aQ(a[6],0),bB=a[5]+bA|0;r(bB*aP(i[3],hN)<=qN?1:0,B9);var
-bM=L(a[1],Gx);r((0!==aJ(q,Gy)?1:0)===bM?1:0,Gw);if(L(a[1],Gz))Z(GA);var
-aA=Dc(q,az,c,i,a),o=aA[1],aB=fw(jr,q,GB),bN=0===aB?1:0,bO=bN||aA[2];r(bO,GC);var
+aa=_;s(aa,B6);var
+aO=F[1];s(b(hm(0,C),aO),B7);var
+aP=eL([0,u-1|0],i,B8),j=[0,u,Y,F[1],aP,t,C,F],d=b_(aI(q,GS),B_,c,B9),h=c3(d,Ca,B$),J=j[1],ab=j[2],aR=bM([0,J],0,0,d,Cb),aT=jB([0,J],d,Cc),aU=jB([0,J],d,Cd),aV=bd([0,ab],0,0,d,Ce),aW=bM([0,ab],0,0,d,Cf),aX=fD(jz,d,Cg),aY=fD(function(a,b){return eL(Ci,a,b)},d,Ch),aZ=eL(Ck,d,Cj),a0=hb(d,Cl),a1=c3(d,Cn,Cm),a=[0,h,c3(d,Cp,Co),a1,a0,aZ,aY,aX,aW,aV,aU,aT,aR];function
+K(a){return aD(h,a)}var
+ac=K(Cq),a3=1-a[4],a2=0,a4=a3||ac,a6=0===a[12]?1:0,a5=[0,a4,a2],a7=a6||L(h,Cz),a9=0===a[11]?1:0,a8=[0,a7,a5],a_=a9||L(h,Cy),ba=0===a[8]?1:0,a$=[0,a_,a8],bb=ba||(0===a[9]?1:0),af=0===a[8]?1:0,bc=[0,bb,a$],be=af?0===a[9]?1:0:af,bf=K(Cr),ah=a[6],bg=[0,(0!==a[10]?1:0)===bf?1:0,[0,be===ac?1:0,bc]],bj=ah?a[5]<=ah[1]?1:0:1,bl=0===a[5]?1:0,bk=[0,bj,bg],bm=bl||L(h,Cx),bo=0!==a[6]?1:0,bn=[0,bm,bk],bp=bo||S(h,Cw),bt=1-(0!==a[6]?1:0),br=[0,bp,bn],bu=bt||K(Cv),bv=L(h,Cs),bw=[0,(0!==a[7]?1:0)===bv?1:0,[0,bu,br]];B(function(a){return s(a,w(Ct,h))},bw);var
+bz=aN(a[6],0),bB=a[5]+bz|0;s(bB*aS(j[3],hX)<=q5?1:0,Cu);var
+bL=L(a[1],GU);s((0!==aI(q,GV)?1:0)===bL?1:0,GT);if(L(a[1],GW))T(GX);var
+aA=Dz(q,az,c,j,a),e=aA[1],aB=fD(jz,q,GY),bN=0===aB?1:0,bO=bN||aA[2];s(bO,GZ);var
 aH=0;if(typeof
-o!=="number"&&2===o[0]){var
-s=1;aH=1}if(!aH)var
-s=0;r((0!==aJ(m,GE)?1:0)===s?1:0,GD);var
-aK=0;if(typeof
-o!=="number"&&2===o[0]){var
-e=o[4],j=b4(aJ(m,GQ),FW,c,FV),aj=bH(0,FZ,FY,j,FX),y=bH(0,F2,F1,j,F0),ak=aJ(j,F3),an=typeof
-ak==="number"?0:[0,oe(Gh,ak,c)],M=aJ(j,F4),aL=0;if(typeof
+e!=="number"&&2===e[0]){var
+r=1;aH=1}if(!aH)var
+r=0;s((0!==aI(o,G1)?1:0)===r?1:0,G0);var
+aJ=0;if(typeof
+e!=="number"&&2===e[0]){var
+g=e[4],bT=cg(e[3][4],[0]),l=b_(aI(o,Hc),Gh,c,Gg),aj=bM(0,Gk,Gj,l,Gi),v=bM(0,Gn,Gm,l,Gl),ak=aI(l,Go),al=typeof
+ak==="number"?0:[0,oq(GE,ak,c,bT)],M=aI(l,Gp),aK=0;if(typeof
 M!=="number"&&4===M[0]){var
-bK=M[1],bL=aG(function(a){return a[2]},an),ap=bu(function($,aa){var
-f=b4(aa,b(al(Fe),$),c,Fd),p=aG(function(a){return[0,Ff,a]},bL),M=p?[0,p[1],0]:0,N=[0,Fg,M];function
+bJ=M[1],bK=aC(function(a){return a[2]},al),an=bq(function($,aa){var
+f=b_(aa,b(am(FB),$),c,FA),p=aC(function(a){return[0,FC,a]},bK),M=p?[0,p[1],0]:0,N=[0,FD,M];function
 o(a,d){if(a){var
 b=a[2],c=a[1];return[0,c,function(a){return o(b,a)}]}return 0}var
-k=my(function(a){return o(N,a)});function
+k=mI(function(a){return o(N,a)});function
 a(a){return ai(k,a)}function
 q(e,w){var
-g=by(f,e,eJ(f,e)),q=be(32,w),x=C(g[1]),r=C(q)===x?1:0;if(r){var
+g=bA(f,e,eM(f,e)),q=bi(32,w),x=D(g[1]),r=D(q)===x?1:0;if(r){var
 c=q,b=g[1];for(;;){var
 l=0;if(c)if(b){var
-m=b[1],n=c[1],u=b[2],v=c[2],h=be(43,n),t=0;if(h){var
+m=b[1],n=c[1],u=b[2],v=c[2],h=bi(43,n),t=0;if(h){var
 o=h[2];if(o&&!o[2]){var
 i=1,d=h[1];t=1}}if(!t)var
-i=0,d=n;if(1-aI(k,d))av(k,d,m-i|0);var
+i=0,d=n;if(1-aQ(k,d))ay(k,d,m-i|0);var
 p=a(d)===(m-i|0)?1:0;if(p){var
 c=v,b=u;continue}var
 j=p}else
@@ -5330,55 +5335,55 @@ l=1;else
 if(b)l=1;else
 var
 j=1;if(l)var
-j=af(sI);var
+j=ae(s0);var
 s=j;break}}else
 var
-s=r;if(1-s)bo(f,e,Fh);return g}function
+s=r;if(1-s)bs(f,e,FE);return g}function
 d(d,b,a,c){var
-e=b?b[1]:dy;return fx(d,[0,e],f,a,q(a,c))}function
-s(c,a){var
-b=a[1];fy(c,0,f,b,q(b,a[2]));return 0}var
-m=d(0,0,Fj,Fi),O=d(0,0,Fl,Fk),n=d(0,0,Fn,Fm);x(function(a){return s(0,a)},Fo);x(function(a){return s(Fq,a)},Fp);d(0,0,Fs,Fr);var
-t=a(Ft),g=a(Fu),h=a(Fv),v=aC(a(Fx),[0,0,[0,g,0]]),P=v?a(Fy)===(u(h,h+1|0)/2|0)?1:0:v;r(P,Fw);function
-w(f,e){var
-c=[0,g+1|0,d(0,[0,gk],f,Fz)],h=a(e);r(b(hb(FB,c),h),FA);var
-i=D(g,function(a){return a}),j=0;return H(function(d,a){var
-e=b(c[2],a);return aP(d,b(c[2],a+1|0)-e|0)},j,i)}var
-Q=w(FD,FC),y=w(FF,FE),z=y<=hN?1:0;if(z)var
-B=h<=40?1:0,E=B?u(aP(u(y,h),Q),h)<=p7?1:0:B;else
+e=b?b[1]:dD;return fE(d,[0,e],f,a,q(a,c))}function
+r(c,a){var
+b=a[1];fF(c,0,f,b,q(b,a[2]));return 0}var
+l=d(0,0,FG,FF),O=d(0,0,FI,FH),n=d(0,0,FK,FJ);B(function(a){return r(0,a)},FL);B(function(a){return r(FN,a)},FM);d(0,0,FP,FO);var
+t=a(FQ),g=a(FR),h=a(FS),u=aD(a(FU),[0,0,[0,g,0]]),P=u?a(FV)===(x(h,h+1|0)/2|0)?1:0:u;s(P,FT);function
+v(f,e){var
+c=[0,g+1|0,d(0,[0,gu],f,FW)],h=a(e);s(b(hm(FY,c),h),FX);var
+i=H(g,function(a){return a}),j=0;return G(function(d,a){var
+e=b(c[2],a);return aS(d,b(c[2],a+1|0)-e|0)},j,i)}var
+Q=v(F0,FZ),w=v(F2,F1),y=w<=hX?1:0;if(y)var
+z=h<=40?1:0,A=z?x(aS(x(w,h),Q),h)<=qo?1:0:z;else
 var
-E=z;r(E,FG);x(function(f){var
-e=g-1|0,h=d(FJ,0,f,FI),i=0;if(!(e<0)){var
+A=y;s(A,F3);B(function(f){var
+e=g-1|0,h=d(F6,0,f,F5),i=0;if(!(e<0)){var
 c=i;for(;;){var
-j=a(FL);r(b(h,c)<j?1:0,FK);var
+j=a(F8);s(b(h,c)<j?1:0,F7);var
 k=c+1|0;if(e!==c){var
-c=k;continue}break}}return 0},FH);var
-F=d(0,0,FN,FM),G=A(0,am),I=a(FO)-1|0,R=1;if(!(I<1)){var
+c=k;continue}break}}return 0},F4);var
+C=d(0,0,F_,F9),F=E(0,ap),I=a(F$)-1|0,R=1;if(!(I<1)){var
 i=R;for(;;){var
-Z=b(F,i);r(b(F,i-1|0)<Z?1:0,FU);var
+Z=b(C,i);s(b(C,i-1|0)<Z?1:0,Gf);var
 _=i+1|0;if(I!==i){var
 i=_;continue}break}}var
 J=t-1|0,S=0;if(!(J<0)){var
 e=S;for(;;){var
-L=b(m,e)<=(2*e|0)?1:0,X=L?1-aI(G,b(m,e)):L;r(X,FT);av(G,b(m,e),0);var
+L=b(l,e)<=(2*e|0)?1:0,X=L?1-aQ(F,b(l,e)):L;s(X,Ge);ay(F,b(l,e),0);var
 Y=e+1|0;if(J!==e){var
 e=Y;continue}break}}var
 K=g-1|0,T=0;if(!(K<0)){var
-j=T;for(;;){r(b(O,j)<=(2*t|0)?1:0,FS);var
+j=T;for(;;){s(b(O,j)<=(2*t|0)?1:0,Gd);var
 W=j+1|0;if(K!==j){var
 j=W;continue}break}}function
 U(a){var
 c=b(n,(3*a|0)+2|0),d=b(n,(3*a|0)+1|0);return[0,b(n,3*a|0),d,c]}var
-V=l(a(FP),U);return[0,eI(FR,f,FQ),V]},bK);aL=1}if(!aL)var
-ap=ao(F5);var
-N=aJ(j,F6),aM=0;if(typeof
+V=m(a(Ga),U);return[0,eL(Gc,f,Gb),V]},bJ);aK=1}if(!aK)var
+an=ar(Gq);var
+N=aI(l,Gr),aL=0;if(typeof
 N!=="number"&&4===N[0]){var
-bJ=N[1],O=bu(function(O,P){var
-k=b(al(EY),O),d=b4(P,k,c,EZ),E=aJ(d,E0),m=oe(t(k,E1),E,c),h=by(d,E3,eK(function(a){var
-b=0,c=0;return function(d,e){return fy(c,b,a,d,e)}},d,E2)),o=h[2],a=h[1],F=h[3],i=by(d,E7,eK(function(a,b,c){return fx(E6,E5,a,b,c)},d,E4)),p=i[3],q=i[2],j=a$([0,a],0,E9,d,E8),s=bH([0,a],E$,[0,EX],d,E_),u=i[1]===a?1:0;if(u)var
-v=o===m[2]?1:0,w=v?a<=64?1:0:v;else
+bI=N[1],O=bq(function(O,P){var
+k=b(am(Fj),O),d=b_(P,k,c,Fk),E=aI(d,Fl),l=oq(w(k,Fm),E,c,0),h=bA(d,Fo,eN(function(a){var
+b=0,c=0;return function(d,e){return fF(c,b,a,d,e)}},d,Fn)),o=h[2],a=h[1],F=h[3],i=bA(d,Fs,eN(function(a,b,c){return fE(Fr,Fq,a,b,c)},d,Fp)),p=i[3],q=i[2],j=bd([0,a],0,Fu,d,Ft),r=bM([0,a],Fw,[0,Fi],d,Fv),t=i[1]===a?1:0;if(t)var
+u=o===l[2]?1:0,v=u?a<=64?1:0:u;else
 var
-w=u;r(w,Fa);var
+v=t;s(v,Fx);var
 x=a-1|0,G=0;if(!(x<0)){var
 e=G;for(;;){var
 A=q-1|0,z=0,L=0;if(A<0)var
@@ -5386,50 +5391,50 @@ B=z;else{var
 g=L,C=z;for(;;){var
 D=C+f(p,e,g)|0,N=g+1|0;if(A!==g){var
 g=N,C=D;continue}var
-B=D;break}}X(0<B?1:0,Fc);var
+B=D;break}}Z(0<B?1:0,Fz);var
 M=e+1|0;if(x!==e){var
 e=M;continue}break}}var
-y=0===j?1:0,H=y?1<a?1:0:y;if(H)Z(Fb);var
-I=s?l(a,s[1][2]):n(a,0.),J=j?l(a,j[1][2]):n(a,0),K=l(a,function(a){return l(q,b(p,a))});return[0,m,l(a,function(a){return l(o,b(F,a))}),K,J,I]},bJ);aM=1}if(!aM)var
-O=ao(F7);if(aI(c,F8))Z(F9);var
-P=a$(0,0,F$,j,F_);bt(function(a){var
-d=D(a[1],a[2]),e=0,b=H(function(b,a){return b+a|0},e,d),c=0<b?1:0,f=c?b<=ci?1:0:c;return r(f,Ga)},P);var
-bC=e?e[1][3]:e,W=0;if(aj)if(y){var
-aq=y[1],ar=aj[1];r(ar[1]===aq[1]?1:0,Gb);var
-z=[0,[0,ar,aq]]}else
-W=1;else
-if(y)W=1;else
+y=0===j?1:0,H=y?1<a?1:0:y;if(H)T(Fy);var
+I=r?m(a,r[1][2]):n(a,0.),J=j?m(a,j[1][2]):n(a,0),K=m(a,function(a){return m(q,b(p,a))});return[0,l,m(a,function(a){return m(o,b(F,a))}),K,J,I]},bI);aL=1}if(!aL)var
+O=ar(Gs);if(aQ(c,Gt))T(Gu);var
+P=bd(0,0,Gw,l,Gv);bx(function(a){var
+d=H(a[1],a[2]),e=0,b=G(function(b,a){return b+a|0},e,d),c=0<b?1:0,f=c?b<=cp?1:0:c;return s(f,Gx)},P);var
+bC=g?g[1][3]:g,X=0;if(aj)if(v){var
+ao=v[1],as=aj[1];s(as[1]===ao[1]?1:0,Gy);var
+y=[0,[0,as,ao]]}else
+X=1;else
+if(v)X=1;else
 var
-z=y;if(W)var
-z=ao(Gg);X((0!==z?1:0)===bC?1:0,Gc);if(e)var
-bD=e[1],bE=ay([0,Gd,hd],jD),as=cN(function(a){return aC(a,bD[2])},bE);else
+y=v;if(X)var
+y=ar(GD);Z((0!==y?1:0)===bC?1:0,Gz);if(g)var
+bD=g[1],bE=aq([0,GA,ho],jJ),at=cy(function(a){return aD(a,bD[2])},bE);else
 var
-as=e;var
-bF=0===P?1:0,bG=bF||as;X(bG,Ge);var
-at=0===O?1:0;if(at)var
-Q=at;else
-if(e)var
-bI=e[1][2],Q=cN(function(a){return aC(a,ay(hd,jD))},bI);else
+at=g;var
+bF=0===P?1:0,bG=bF||at;Z(bG,GB);var
+au=0===O?1:0;if(au)var
+Q=au;else
+if(g)var
+bH=g[1][2],Q=cy(function(a){return aD(a,aq(ho,jJ))},bH);else
 var
-Q=e;X(Q,Gf);var
-T=[0,[0,z,an,P,O,ap]];aK=1}if(!aK)var
-T=0;var
-U=aJ(m,GF),V=aJ(m,GG),aN=0;if(typeof
-U!=="number"&&4===U[0]&&typeof
-V!=="number"&&4===V[0]){var
-aE=V[1],E=U[1],bT=0;if(0!==E){var
-bR=C(aE);if(C(E)===bR&&!(4<C(E))){var
-bS=go(E,aE),p=bu(function(d,b){return DI(c,i,a,s,d,b[1],b[2])},bS);aN=1;bT=1}}}if(!aN)var
-p=ao(GH);var
-aD=k(function(a){return a[1]},p),bP=C(aD);r(C(bn(ic,aD))===bP?1:0,GI);var
-bQ=C(p);function
-B(a){return ae(p,a)[2]}bv(function(d,a){var
-b=a[17];return bt(function(e){var
-b=e[2],c=e[1];if(s){var
+Q=g;Z(Q,GC);var
+U=[0,[0,y,al,P,O,an]];aJ=1}if(!aJ)var
+U=0;var
+V=aI(o,G2),W=aI(o,G3),aM=0;if(typeof
+V!=="number"&&4===V[0]&&typeof
+W!=="number"&&4===W[0]){var
+aF=W[1],A=V[1],bU=0;if(0!==A){var
+bR=D(aF);if(D(A)===bR&&!(4<D(A))){var
+bS=gA(A,aF),p=bq(function(d,b){return D5(c,j,a,r,d,b[1],b[2])},bS);aM=1;bU=1}}}if(!aM)var
+p=ar(G4);var
+aE=k(function(a){return a[1]},p),bP=D(aE);s(D(bh(io,aE))===bP?1:0,G5);var
+bQ=D(p);function
+z(a){return ag(p,a)[2]}by(function(d,a){var
+b=a[17];return bx(function(e){var
+b=e[2],c=e[1];if(r){var
 f=c<d?1:0;if(f){var
 g=b<d?1:0;if(g){var
-i=[0,B(b),0],h=1-aC(GK,[0,B(c),i]);if(h)var
-j=[0,B(b),0],a=1-aC(GL,[0,B(c),j]);else
+i=[0,z(b),0],h=1-aD(G7,[0,z(c),i]);if(h)var
+j=[0,z(b),0],a=1-aD(G8,[0,z(c),j]);else
 var
 a=h}else
 var
@@ -5437,407 +5442,436 @@ a=g}else
 var
 a=f}else
 var
-a=s;return r(a,GJ)},b)},p);bt(function(b){var
-c=b[5];return x(function(c){r(c[1]<bQ?1:0,GM);var
-b=0!==dl(a)?1:0;return b?Z(GN):b},c)},T);iJ(function(a,b){return ao(t(GP,t(gY(a),GO)))},c);return[0,i,a,o,aB,T,p]}var
-aw=mj([0,function(j,i){var
+a=r;return s(a,G6)},b)},p);bx(function(b){var
+f=b[5];B(function(c){s(c[1]<bQ?1:0,G9);var
+b=0!==ds(a)?1:0;return b?T(G_):b},f);if(typeof
+e!=="number"&&2===e[0]){var
+d=e[3][4].length-1;if(!d)return d}var
+c=0!==b[5]?1:0;return c?T(G$):c},U);iQ(function(a,b){return ar(w(Hb,w(g8(a),Ha)))},c);return[0,j,a,e,aB,U,p]}var
+an=ms([0,function(j,i){var
 b=j,a=i;for(;;){if(b){if(a){var
-c=a[1],d=c[2],e=c[1],f=b[1],g=f[2],h=f[1];if(h!==e)return aL(h,e);if(g!==d)return aL(g,d);var
+c=a[1],d=c[2],e=c[1],f=b[1],g=f[2],h=f[1];if(h!==e)return aK(h,e);if(g!==d)return aK(g,d);var
 b=b[2],a=a[2];continue}return 1}var
-k=a?-1:a;return k}}]),cZ=aw[1];function
-fC(c,b,a){return 0===B(b)?a:S(aw[4],c,b,a)}function
-Y(a){return fC(0,a,cZ)}var
-of=Y(s);function
-fD(a){return f(aw[6],[0,[0,a,1],0],s)}function
-fE(a){return H(function(b,a){return fC(a[1],a[2],b)},cZ,a)}function
-og(a){return b(aw[20],a)}function
-he(b,a){return aQ(f(aw[29],b,a),y)}function
-eN(a){return he(0,a)}function
-eO(a){function
-b(a,b){return 0===a?1:0}return f(aw[14],b,a)}function
-fF(a){var
-b=0;return H(function(b,a){return b+a[2]|0},b,a)}function
-bT(a,b){var
-d=a?a[1]:s;return function(a){function
+k=a?-1:a;return k}}]),ca=an[1];function
+eQ(c,b,a){return 0===A(b)?a:Q(an[4],c,b,a)}function
+W(a){return eQ(0,a,ca)}var
+eR=W(q);function
+eS(a){return f(an[6],[0,[0,a,1],0],q)}function
+eT(a){return G(function(b,a){return eQ(a[1],a[2],b)},ca,a)}function
+or(a){return b(an[20],a)}function
+fK(b,a){return aN(f(an[29],b,a),z)}function
+eU(a){return fK(0,a)}function
+eV(a){function
+b(a,b){return 0===a?1:0}return f(an[14],b,a)}function
+fL(a){var
+b=0;return G(function(b,a){return b+a[2]|0},b,a)}function
+bm(a,b){var
+d=a?a[1]:q;return function(a){function
 c(b,e,a){var
-h=g(d,e),c=v(he(b,a),h);return 0===B(c)?f(aw[7],b,a):S(aw[4],b,c,a)}return S(aw[13],c,a,b)}}function
-dm(a,b){if(0===B(a))return cZ;function
-c(b){return g(a,b)}return f(aw[34],c,b)}function
-$(c,a){return b(bT([0,a9],c),a)}function
-hf(b,a){if(b){if(a){var
-e=a[2],f=a[1],g=f[2],d=f[1],h=b[2],i=b[1],j=i[2],c=i[1];return c===d?[0,[0,c,j+g|0],hf(h,e)]:c<d?[0,[0,c,j],hf(h,a)]:[0,[0,d,g],hf(b,e)]}var
+h=g(d,e),c=t(fK(b,a),h);return 0===A(c)?f(an[7],b,a):Q(an[4],b,c,a)}return Q(an[13],c,a,b)}}function
+bZ(a,b){if(0===A(a))return ca;function
+c(b){return g(a,b)}return f(an[34],c,b)}function
+_(c,a){return b(bm([0,aR],c),a)}function
+fM(b,a){if(b){if(a){var
+e=a[2],f=a[1],g=f[2],d=f[1],h=b[2],i=b[1],j=i[2],c=i[1];return c===d?[0,[0,c,j+g|0],fM(h,e)]:c<d?[0,[0,c,j],fM(h,a)]:[0,[0,d,g],fM(b,e)]}var
 k=b}else
 var
 k=a;return k}function
-c0(c,a){function
+bB(c,a){function
 d(e,d,c){function
 h(h,c,a){var
-i=g(d,c),j=hf(e,h),k=f(aw[6],j,i);return b(bT(0,a),k)}return S(aw[13],h,a,c)}return S(aw[13],d,c,cZ)}function
-jF(e,a,d){var
-f=aT(aL,D(d-a|0,function(c){return b(e[2],a+c|0)}));function
-c(a){if(a){var
-d=a[1],b=c(a[2]);if(b){var
-e=b[1],f=e[1];if(bc(f,d))return[0,[0,f,e[2]+1|0],b[2]]}var
-g=[0,[0,d,1],b]}else
-var
-g=a;return g}return c(f)}function
-fG(a){var
-b=og(a);return k(function(a){return[0,a[2],a[1]]},b)}function
-eP(a,g,f){if(a[1]===a[2].length-1){var
-b=function(a){return bf(a,n(a.length-1,c(a,0)[1]))};a[2]=b(a[2]);a[3]=b(a[3])}var
+i=g(d,c),j=fM(e,h),k=f(an[6],j,i);return b(bm(0,a),k)}return Q(an[13],h,a,c)}return Q(an[13],d,c,ca)}function
+dt(a,g,f){if(a[1]===a[2].length-1){var
+b=function(a){return bj(a,n(a.length-1,c(a,0)[1]))};a[2]=b(a[2]);a[3]=b(a[3])}var
 d=a[1];c(a[2],d)[1+d]=g;var
 e=a[1];c(a[3],e)[1+e]=f;a[1]=a[1]+1|0;return a[1]-1|0}function
-dn(b,a,e){var
-c=U(b[4],a);if(c)return c[1];var
-d=eP(b,e,[0,a]);av(b[4],a,d);return d}function
-cA(d,b,a){var
-h=aP(b,a),e=[0,cK(b,a),h],f=U(d[5],e);if(f)return f[1];var
-i=c(d[2],a)[1+a],g=eP(d,c0(c(d[2],b)[1+b],i),[1,b,a]);av(d[5],e,g);return g}function
-az(e,a,d,c){var
-f=a?a[1]:a;return eP(e,d,[3,b(aY(function(a){return 0<B(a[1])?1:0}),c),f])}function
-jG(a){var
-d=C(a[1]),e=a[3],f=cM(bu(function(c,a){var
-b=a[3],d=b?[0,[0,O(ay(a[1],[0,a[2],0])),[0,[0,s,c],0]],0]:b;return d},e));function
+cH(b,a,e){var
+c=V(b[4],a);if(c)return c[1];var
+d=dt(b,e,[0,a]);ay(b[4],a,d);return d}function
+bf(d,b,a){var
+h=aS(b,a),e=[0,db(b,a),h],f=V(d[5],e);if(f)return f[1];var
+i=c(d[2],a)[1+a],g=dt(d,bB(c(d[2],b)[1+b],i),[1,b,a]);ay(d[5],e,g);return g}function
+ao(e,a,d,c){var
+f=a?a[1]:a;return dt(e,d,[3,b(a2(function(a){return 0<A(a[1])?1:0}),c),f])}function
+jL(a){var
+d=D(a[1]),e=a[3],f=cR(bq(function(c,a){var
+b=a[3],d=b?[0,[0,N(aq(a[1],[0,a[2],0])),[0,[0,q,c],0]],0]:b;return d},e));function
 i(f,e,d){var
-h=f[2],a=f[1],i=e[1],b=c(a,d)[1+d];if(0===B(b))return[0,a,h];var
-l=K(b),j=e[2],k=H(function(m,h){var
-i=h[2],c=0,b=0,a=m;for(;;){if(a){var
-e=a[2],d=a[1];if(bc(d[2],i)){var
-c=[0,d,c],a=e;continue}var
-b=[0,d,b],a=e;continue}var
-f=ak(b),k=ak(c),n=g(l,h[1]),j=H(function(b,a){return v(b,a[1])},n,k);return 0===B(j)?f:[0,[0,j,i],f]}},h,j);return[0,P(function(a,d){return q(d,g(b,c(i,a)[1+a]))},a),k]}var
-l=0,m=H(function(e,p){var
-j=H(function(b,a){return i(b,a[2],a[1])},p,e),f=j[1],b=[0,-1],l=d-1|0,q=0;if(!(l<0)){var
-a=q;for(;;){if(0!==B(c(f,a)[1+a]))b[1]=a;var
+h=f[2],a=f[1],i=e[1],b=c(a,d)[1+d];if(0===A(b))return[0,a,h];var
+j=J(b),k=e[2],l=G(function(f,a){var
+b=a[2],c=mf(function(a){return aZ(a[2],b)},f),d=c[2],h=c[1],i=g(j,a[1]),e=G(function(b,a){return t(b,a[1])},i,h);return 0===A(e)?d:[0,[0,e,b],d]},h,k);return[0,P(function(a,d){return r(d,g(b,c(i,a)[1+a]))},a),l]}var
+l=0,m=G(function(e,p){var
+j=G(function(b,a){return i(b,a[2],a[1])},p,e),f=j[1],b=[0,-1],l=d-1|0,q=0;if(!(l<0)){var
+a=q;for(;;){if(0!==A(c(f,a)[1+a]))b[1]=a;var
 u=a+1|0;if(l!==a){var
-a=u;continue}break}}if(0<=b[1]&&!((d-1|0)<=C(e))){var
-m=b[1],n=cT(c(f,m)[1+m]),r=j[2],s=k(function(a){var
-b=a[2];return[0,g(n,a[1]),b]},r),o=[0,h(function(a){return g(n,a)},f),s],t=[0,[0,b[1],o],0];return ay(k(function(a){var
-c=i(a[2],o,b[1]);return[0,a[1],c]},e),t)}return e},l,f),j=A(0,4);x(function(g){var
-h=g[2],i=h[1],k=g[1],l=Y(c(i,d)[1+d]),m=d-1|0,o=0;if(m<0)var
+a=u;continue}break}}if(0<=b[1]&&!((d-1|0)<=D(e))){var
+m=b[1],n=bX(c(f,m)[1+m]),r=j[2],s=k(function(a){var
+b=a[2];return[0,g(n,a[1]),b]},r),o=[0,h(function(a){return g(n,a)},f),s],t=[0,[0,b[1],o],0];return aq(k(function(a){var
+c=i(a[2],o,b[1]);return[0,a[1],c]},e),t)}return e},l,f),j=E(0,4);B(function(g){var
+h=g[2],i=h[1],k=g[1],l=W(c(i,d)[1+d]),m=d-1|0,o=0;if(m<0)var
 n=l;else{var
 a=o,e=l;for(;;){if(a!==k)var
-p=fD(a),f=b(bT([0,K(c(i,a)[1+a])],e),p);else
+p=eS(a),f=b(bm([0,J(c(i,a)[1+a])],e),p);else
 var
 f=e;var
 q=a+1|0;if(m!==a){var
 a=q,e=f;continue}var
-n=f;break}}return W(j,k,[0,n,h[2]])},m);return j}var
-oh=[ax,GV,b8(0)];function
-hg(e,a){var
-d=A(0,2),c=function(a){var
+n=f;break}}return Y(j,k,[0,n,h[2]])},m);return j}var
+os=[az,He,ce(0)];function
+fN(e,a){var
+d=E(0,2),c=function(a){var
 c=a;for(;;)try{var
 n=function(b,c){var
-a=c_(function(a){return aI(e,a[1])},b);if(a)throw[0,oh,b,c,a[1][1]];return a};f(aw[12],n,c);return c}catch(a){a=aX(a);if(a[1]===oh){var
-g=a[4],h=a[2],i=ai(e,g),k=b(b1(function(f){return function(c){var
+a=dd(function(a){return aQ(e,a[1])},b);if(a)throw[0,os,b,c,a[1][1]];return a};f(an[12],n,c);return c}catch(a){a=a1(a);if(a[1]===os){var
+g=a[4],h=a[2],i=ai(e,g),k=b(b6(function(f){return function(c){var
 a=c[2],b=c[1];if(b!==f)return[0,[0,b,a]];var
-d=1<a?1:0,e=d?[0,[0,b,a-1|0]]:d;return e}}(g)),h),j=f(aw[6],k,a[3]),l=i[2];x(function(f){return function(a){var
-c=a[2],e=aQ(U(d,c),cZ);return W(d,c,b(bT([0,a[1]],e),f))}}(j),l);var
-m=c0(j,i[1]),c=b(bT(0,f(aw[7],h,c)),m);continue}throw a}}(a),g=0;return[0,c,er(function(c,b,a){return[0,[0,b,c],a]},d,g)]}function
-oi(f){var
-a=ak(f);if(a){var
-b=a[2],c=a[1],d=c[2],e=c[1],g=[0,[0,e,1],0],h=1<d?[0,[0,e,d-1|0],b]:b;return[0,ak(h),g]}throw[0,ad,GW]}function
-jH(a,o){var
-c=jG(a),h=C(a[1]),q=D(h,function(a){return a}),i=b(aY(function(a){return 1-aI(c,a)}),q),d=A(0,64);x(function(a){var
-b=hg(c,a)[1];function
-e(e,f){if(f0<fF(e))Z(GX);var
+d=1<a?1:0,e=d?[0,[0,b,a-1|0]]:d;return e}}(g)),h),j=f(an[6],k,a[3]),l=i[2];B(function(f){return function(a){var
+c=a[2],e=aN(V(d,c),ca);return Y(d,c,b(bm([0,a[1]],e),f))}}(j),l);var
+m=bB(j,i[1]),c=b(bm(0,f(an[7],h,c)),m);continue}throw a}}(a),g=0;return[0,c,eu(function(c,b,a){return[0,[0,b,c],a]},d,g)]}function
+ot(f){var
+a=al(f);if(a){var
+b=a[2],c=a[1],d=c[2],e=c[1],g=[0,[0,e,1],0],h=1<d?[0,[0,e,d-1|0],b]:b;return[0,al(h),g]}throw[0,af,Hf]}function
+jM(a,o){var
+c=jL(a),h=D(a[1]),q=H(h,function(a){return a}),i=b(a2(function(a){return 1-aQ(c,a)}),q),d=E(0,64);B(function(a){var
+b=fN(c,a)[1];function
+e(e,f){if(f_<fL(e))T(Hg);var
 a=e;for(;;){var
-b=2<=fF(a)?1:0,c=b?1-aI(d,a):b;if(c){av(d,a,0);var
-a=oi(a)[1];continue}return c}}return f(aw[12],e,b)},o);var
-r=eg(gy(d)),j=aT(function(b,a){var
-c=[0,fF(a),a];return an([0,fF(b),b],c)},r),e=O(ay(k(function(a){return[0,[0,a,1],0]},i),j));if(f0<e.length-1)Z(GY);var
-g=A(0,64);p(function(b,a){return W(g,a,b)},e);function
+b=2<=fL(a)?1:0,c=b?1-aQ(d,a):b;if(c){ay(d,a,0);var
+a=ot(a)[1];continue}return c}}return f(an[12],e,b)},o);var
+r=dL(fj(d)),j=aU(function(b,a){var
+c=[0,fL(a),a];return ak([0,fL(b),b],c)},r),e=N(aq(k(function(a){return[0,[0,a,1],0]},i),j));if(f_<e.length-1)T(Hh);var
+g=E(0,64);p(function(b,a){return Y(g,a,b)},e);function
 l(a){return ai(g,a)}var
-s=O(k(function(b){var
-a=oi(b),c=l(a[2]);return[0,l(a[1]),c]},j)),m=A(0,64);return[0,[0,0,n(64,cZ),n(64,GU),A(0,64),m],a,h,i,c,e,g,s]}function
-cf(a){return a[6].length-1}function
-hh(a){var
-e=C(a[1]),b=go(a[1],a[2]),c=cM(bu(function(f,a){var
-b=a[1],c=dM(b,a[2]);if(c)var
-g=0,h=1,d=[0,[0,D(e,function(a){return f===a?s:y}),b,h],g];else
+s=N(k(function(b){var
+a=ot(b),c=l(a[2]);return[0,l(a[1]),c]},j)),m=E(0,64);return[0,[0,0,n(64,ca),n(64,Hd),E(0,64),m],a,h,i,c,e,g,s]}function
+cm(a){return a[6].length-1}function
+hp(a){var
+e=D(a[1]),b=gA(a[1],a[2]),c=cR(bq(function(f,a){var
+b=a[1],c=dj(b,a[2]);if(c)var
+g=0,h=1,d=[0,[0,H(e,function(a){return f===a?q:z}),b,h],g];else
 var
-d=c;return d},b)),d=ay(a[3],c);return[0,a[1],a[2],d]}function
-cB(a,g){var
-b=hg(a[5],g),d=b[1],e=n(cf(a),y);function
+d=c;return d},b)),d=a[4],f=aq(a[3],c);return[0,a[1],a[2],f,d]}function
+cI(a,g){var
+b=fN(a[5],g),d=b[1],e=n(cm(a),z);function
 h(b,h){var
 d=0!==b?1:0;if(d){var
-f=U(a[7],b);if(f){var
-g=f[1];c(e,g)[1+g]=h;return 0}return bj(GZ)}return d}f(aw[12],h,d);var
-i=b[2];return[0,e,eN(d),i]}function
-dp(e,d,b){var
-a=[0,Y(b)];p(function(b,d){var
-f=a[1];a[1]=fC(c(e[6],b)[1+b],d,f);return 0},d);return a[1]}function
-dq(a,g,c){var
-b=cB(a,c),d=b[3],e=b[2],f=b[1],i=[m,function(l){var
-b=dn(a[1],g,c);if(0===d)return b;var
-h=[0,[0,s,b],0],i=dp(a,f,e),j=[0,k(function(a){var
-b=a[2];return[0,dm(a9,a[1]),b]},d)];return az(a[1],j,i,h)}];return[0,h(K,f),e,i]}function
-oj(a){var
-b=[0,cZ,0];return H(function(a,c){var
-b=a[2];return[0,fC([0,[0,b,1],0],c,a[1]),b+1|0]},b,a)[1]}function
-ok(b,a){var
-c=fD(a),d=ae(b[2][1],a),e=ae(b[2][2],a),f=dq(b,[0,a],$(c,Y(d)));return[0,dq(b,[1,a],$(Y(e),c)),f]}function
-fH(a,d,c){if(d<a[3]){var
-f=ok(a,d);return 0===c?f[1]:f[2]}var
-b=d-a[3]|0;X(b<C(a[2][3])?1:0,G0);var
-e=ae(a[2][3],b),h=oj(e[1]),g=$(Y(e[2]),h),i=0===c?1:0,j=i||e[3];X(j,G1);return 0===c?dq(a,[2,b],g):dq(a,[3,b],dm(a9,g))}function
-dr(a,b){function
-c(a){return a===b?s:y}return dp(a,l(cf(a),c),y)}function
-jI(c,b,a){var
-d=Y(a);return $(dr(c,b),d)}function
-jJ(c,b,a){var
-d=dr(c,b);return $(Y(a),d)}function
-hi(b,f,i,a,e){return[m,function(k){var
-g=i?jI(b,f,e):jJ(b,f,e),h=G(a),d=E===h?a[1]:m===h?I(a):a,j=c(b[1][2],d)[1+d];return S(aw[11],dM,j,g)?d:az(b[1],0,g,[0,[0,s,d],0])}]}function
-ol(e,f,a,d,k,z){var
-r=c(f[1],a)[1+a],t=c(f[2],a)[1+a],u=c(f[1],d)[1+d],v=c(f[2],d)[1+d];function
+f=V(a[7],b);if(f){var
+g=f[1];c(e,g)[1+g]=h;return 0}return aX(Hi)}return d}f(an[12],h,d);var
+i=b[2];return[0,e,eU(d),i]}function
+du(e,d,b){var
+a=[0,W(b)];p(function(b,d){var
+f=a[1];a[1]=eQ(c(e[6],b)[1+b],d,f);return 0},d);return a[1]}function
+ou(b,a,g){var
+c=cI(b,g),d=c[3],e=c[2],f=c[1],i=[l,function(m){var
+c=v(a),g=u===c?a[1]:l===c?C(a):a;if(0===d)return g;var
+h=[0,[0,q,g],0],i=du(b,f,e),j=[0,k(function(a){var
+b=a[2];return[0,bZ(aR,a[1]),b]},d)];return ao(b[1],j,i,h)}];return[0,h(J,f),e,i]}function
+dv(b,c,a){return ou(b,[l,function(d){return cH(b[1],c,a)}],a)}function
+ov(a){var
+b=[0,ca,0];return G(function(a,c){var
+b=a[2];return[0,eQ([0,[0,b,1],0],c,a[1]),b+1|0]},b,a)[1]}function
+ow(b,a){var
+c=eS(a),d=ag(b[2][1],a),e=ag(b[2][2],a),f=dv(b,[0,a],_(c,W(d)));return[0,dv(b,[1,a],_(W(e),c)),f]}function
+fO(a,d,c){if(d<a[3]){var
+f=ow(a,d);return 0===c?f[1]:f[2]}var
+b=d-a[3]|0;Z(b<D(a[2][3])?1:0,Hj);var
+e=ag(a[2][3],b),h=ov(e[1]),g=_(W(e[2]),h),i=0===c?1:0,j=i||e[3];Z(j,Hk);return 0===c?dv(a,[2,b],g):dv(a,[3,b],bZ(aR,g))}function
+dw(a,b){function
+c(a){return a===b?q:z}return du(a,m(cm(a),c),z)}function
+jN(c,b,a){var
+d=W(a);return _(dw(c,b),d)}function
+jO(c,b,a){var
+d=dw(c,b);return _(W(a),d)}function
+hq(b,f,i,a,e){return[l,function(k){var
+g=i?jN(b,f,e):jO(b,f,e),h=v(a),d=u===h?a[1]:l===h?C(a):a,j=c(b[1][2],d)[1+d];return Q(an[11],dj,j,g)?d:ao(b[1],0,g,[0,[0,q,d],0])}]}function
+ox(e,f,a,d,k,D){var
+s=c(f[1],a)[1+a],t=c(f[2],a)[1+a],w=c(f[1],d)[1+d],x=c(f[2],d)[1+d];function
 h(a){var
-b=G(a);return E===b?a[1]:m===b?I(a):a}var
-i=c(f[3],a)[1+a],l=c(f[4],a)[1+a],n=c(f[3],d)[1+d],o=c(f[4],d)[1+d],w=q(t,r),y=q(v,u);if(0<B(w)&&0<B(y)){var
-A=cT(g(w,y)),C=[0,[0,r,u,l,o],[0,[0,t,u,i,o],[0,[0,r,v,l,n],[0,[0,t,v,i,n],0]]]],D=b(b1(function(a){var
-c=b(z,g(a[1],a[2]));if(0<B(c)){var
-d=h(a[4]),f=h(a[3]),i=cA(e[1],f,d);return[0,[0,g(A,c),i]]}return 0}),C);return az(e[1],0,k,D)}var
-F=dr(e,d),H=c0(dr(e,a),F);if(0<B(ca(B(he(b(aw[25],H)[1],k)))))var
-J=h(n),L=h(i),p=cA(e[1],L,J);else
+b=v(a);return u===b?a[1]:l===b?C(a):a}var
+i=c(f[3],a)[1+a],m=c(f[4],a)[1+a],n=c(f[3],d)[1+d],o=c(f[4],d)[1+d],y=r(t,s),z=r(x,w);if(0<A(y)&&0<A(z)){var
+E=bX(g(y,z)),F=[0,[0,s,w,m,o],[0,[0,t,w,i,o],[0,[0,s,x,m,n],[0,[0,t,x,i,n],0]]]],G=b(b6(function(a){var
+c=b(D,g(a[1],a[2]));if(0<A(c)){var
+d=h(a[4]),f=h(a[3]),i=bf(e[1],f,d);return[0,[0,g(E,c),i]]}return 0}),F);return ao(e[1],0,k,G)}var
+H=dw(e,d),I=bB(dw(e,a),H);if(0<A(cj(A(fK(b(an[25],I)[1],k)))))var
+K=h(n),L=h(i),p=bf(e[1],L,K);else
 var
-O=h(o),P=h(i),p=cA(e[1],P,O);var
-j=[0,[0,[0,s,p],0]],M=$(k,c(e[1][2],p)[1+p]),N=a===d?[0,[0,a,i,l],0]:[0,[0,a,i,l],[0,[0,d,n,o],0]];x(function(b){var
-d=b[1],a=he(c(e[6],d)[1+d],M);if(0<B(a)){var
+O=h(o),P=h(i),p=bf(e[1],P,O);var
+j=[0,[0,[0,q,p],0]],M=_(k,c(e[1][2],p)[1+p]),N=a===d?[0,[0,a,i,m],0]:[0,[0,a,i,m],[0,[0,d,n,o],0]];B(function(b){var
+d=b[1],a=fK(c(e[6],d)[1+d],M);if(0<A(a)){var
 i=j[1];j[1]=[0,[0,a,h(b[2])],i];return 0}var
-f=B(a)<0?1:0;if(f){var
-k=j[1],l=h(b[3]);j[1]=[0,[0,K(a),l],k];var
+f=A(a)<0?1:0;if(f){var
+k=j[1],l=h(b[3]);j[1]=[0,[0,J(a),l],k];var
 g=0}else
 var
-g=f;return g},N);return az(e[1],0,k,j[1])}function
-jK(e,b){var
-l=b[1].length-1,h=cf(e),v=C(e[4]);function
-d(b,a){return bf(b,n(h-l|0,a))}var
-f=[m,function(a){throw[0,ad,G2]}],i=d(b[4],f),j=d(b[3],f),o=d(b[2],y),a=[0,d(b[1],y),o,j,i],r=e[8];p(function(w,o){var
-f=o[2],d=o[1],b=v+w|0,x=[0,c(a[2],d)[1+d],0],z=[0,c(a[1],d)[1+d],x],h=bd(function(b){var
-d=[0,c(a[2],f)[1+f],0],e=[0,c(a[1],f)[1+f],d];return k(function(a){return g(b,a)},e)},z),A=H(dd,bZ(h),h),i=H(dN,bZ(h),h),p=d===f?1:0;if(p)var
-r=B(c(a[1],d)[1+d])<=0?1:0,n=r?0<=B(c(a[2],d)[1+d])?1:0:r;else
+g=f;return g},N);return ao(e[1],0,k,j[1])}function
+jP(e,b){var
+m=b[1].length-1,h=cm(e),v=D(e[4]);function
+d(b,a){return bj(b,n(h-m|0,a))}var
+f=[l,function(a){throw[0,af,Hl]}],i=d(b[4],f),j=d(b[3],f),o=d(b[2],z),a=[0,d(b[1],z),o,j,i],q=e[8];p(function(w,o){var
+f=o[2],d=o[1],b=v+w|0,x=[0,c(a[2],d)[1+d],0],y=[0,c(a[1],d)[1+d],x],h=a$(function(b){var
+d=[0,c(a[2],f)[1+f],0],e=[0,c(a[1],f)[1+f],d];return k(function(a){return g(b,a)},e)},y),B=G(cX,bG(h),h),i=G(dk,bG(h),h),p=d===f?1:0;if(p)var
+q=A(c(a[1],d)[1+d])<=0?1:0,n=q?0<=A(c(a[2],d)[1+d])?1:0:q;else
 var
 n=p;var
-j=n?y:A,C=aD(a[4]),D=aD(a[3]),E=aD(a[2]),s=[0,aD(a[1]),E,D,C],F=l<=b?1:0,G=F||cb(j,c(a[1],b)[1+b]);if(G){c(a[1],b)[1+b]=j;var
-I=[m,function(i){if(n){var
-a=[2,dr(e,d)],c=dr(e,d),g=c0(dr(e,d),c);return eP(e[1],g,a)}function
-h(a){return q(a,j)}return ol(e,s,d,f,jI(e,b,j),h)}];c(a[3],b)[1+b]=I}var
-J=l<=b?1:0,t=J||bF(i,c(a[2],b)[1+b]);if(t){c(a[2],b)[1+b]=i;var
-K=[m,function(c){function
-a(a){return q(i,a)}return ol(e,s,d,f,jJ(e,b,i),a)}];c(a[4],b)[1+b]=K;var
+j=n?z:B,C=aE(a[4]),D=aE(a[3]),E=aE(a[2]),s=[0,aE(a[1]),E,D,C],F=m<=b?1:0,H=F||ck(j,c(a[1],b)[1+b]);if(H){c(a[1],b)[1+b]=j;var
+I=[l,function(i){if(n){var
+a=[2,dw(e,d)],c=dw(e,d),g=bB(dw(e,d),c);return dt(e[1],g,a)}function
+h(a){return r(a,j)}return ox(e,s,d,f,jN(e,b,j),h)}];c(a[3],b)[1+b]=I}var
+J=m<=b?1:0,t=J||bJ(i,c(a[2],b)[1+b]);if(t){c(a[2],b)[1+b]=i;var
+K=[l,function(c){function
+a(a){return r(i,a)}return ox(e,s,d,f,jO(e,b,i),a)}];c(a[4],b)[1+b]=K;var
 u=0}else
 var
-u=t;return u},r);return a}function
-jL(a){var
-d=a[4],e=k(function(b){return ok(a,b)},d);function
-b(a){return O(k(a,e))}function
+u=t;return u},q);return a}function
+jQ(a){var
+d=a[4],e=k(function(b){return ow(a,b)},d);function
+b(a){return N(k(a,e))}function
 c(b){var
-c=a[4];return O(k(function(a){return ae(b,a)},c))}var
-f=b(function(a){return a[1][3]}),g=b(function(a){return a[2][3]}),h=c(a[2][2]);return jK(a,[0,c(a[2][1]),h,g,f])}function
-jM(a){var
-b=a[1],d=P(function(b,d){return bR(d,c(a[2],b)[1+b])},b);return dG(function(a){return a},d)}function
-om(f,d,o,j){var
-x=o<f[8].length-1?1:0,N=x?j<=4?1:0:x;X(N,G3);var
-z=c(f[8],o)[1+o],b=z[2],a=z[1],O=j<4?1:0,P=O||(a===b?1:0);X(P,G4);var
-Q=C(f[4])+o|0,r=c(d[1],a)[1+a],t=c(d[2],a)[1+a],A=c(d[1],b)[1+b],B=c(d[2],b)[1+b],p=v(r,t),R=1;if(p[2]===0)var
-q=p;else
+c=a[4];return N(k(function(a){return ag(b,a)},c))}var
+f=b(function(a){return a[1][3]}),g=b(function(a){return a[2][3]}),h=c(a[2][2]);return jP(a,[0,c(a[2][1]),h,g,f])}function
+jR(a){var
+b=a[1],d=P(function(b,d){return bW(d,c(a[2],b)[1+b])},b);return dg(function(a){return a},d)}function
+oy(f,d,o,j){var
+A=o<f[8].length-1?1:0,N=A?j<=4?1:0:A;Z(N,Hm);var
+B=c(f[8],o)[1+o],b=B[2],a=B[1],O=j<4?1:0,P=O||(a===b?1:0);Z(P,Hn);var
+Q=D(f[4])+o|0,s=c(d[1],a)[1+a],w=c(d[2],a)[1+a],E=c(d[1],b)[1+b],F=c(d[2],b)[1+b],p=t(s,w),R=1;if(p[2]===0)var
+r=p;else
 var
-M=aj(p[2],R),q=dL(p[1],M);if(3<j>>>0)var
-e=a9,l=q,k=q;else
+M=aj(p[2],R),r=dQ(p[1],M);if(3<j>>>0)var
+e=aR,m=r,k=r;else
 switch(j){case
 0:var
-e=a9,l=A,k=r;break;case
+e=aR,m=E,k=s;break;case
 1:var
-e=a9,l=B,k=t;break;case
+e=aR,m=F,k=w;break;case
 2:var
-e=s,l=A,k=t;break;default:var
-e=s,l=B,k=r}var
-u=n(cf(f),y);function
-w(a,b){u[1+a]=v(c(u,a)[1+a],b);return 0}w(Q,e);w(a,K(g(e,l)));w(b,K(g(e,k)));var
-D=c(d[3],a)[1+a],F=c(d[4],a)[1+a],H=c(d[3],b)[1+b],J=c(d[4],b)[1+b];if(3<j>>>0)var
-L=[m,function(e){var
-c=Y(q),b=$(dr(f,a),c),d=c0(b,b);return eP(f[1],d,[2,b])}];else{switch(j){case
+e=q,m=E,k=w;break;default:var
+e=q,m=F,k=s}var
+x=n(cm(f),z);function
+y(a,b){x[1+a]=t(c(x,a)[1+a],b);return 0}y(Q,e);y(a,J(g(e,m)));y(b,J(g(e,k)));var
+G=c(d[3],a)[1+a],H=c(d[4],a)[1+a],I=c(d[3],b)[1+b],K=c(d[4],b)[1+b];if(3<j>>>0)var
+L=[l,function(e){var
+c=W(r),b=_(dw(f,a),c),d=bB(b,b);return dt(f[1],d,[2,b])}];else{switch(j){case
 0:var
-i=H,h=D;break;case
+i=I,h=G;break;case
 1:var
-i=J,h=F;break;case
+i=K,h=H;break;case
 2:var
-i=H,h=F;break;default:var
-i=J,h=D}var
-L=[m,function(e){var
-a=G(i),c=E===a?i[1]:m===a?I(i):i,b=G(h),d=E===b?h[1]:m===b?I(h):h;return cA(f[1],d,c)}]}return[0,u,K(g(e,g(k,l))),L]}function
-fI(a,b,f){var
-d=cf(a);function
-e(b,a){return l(d,function(c){return c===b?a:y})}var
-g=l(2*d|0,function(d){var
+i=I,h=H;break;default:var
+i=K,h=G}var
+L=[l,function(e){var
+a=v(i),c=u===a?i[1]:l===a?C(i):i,b=v(h),d=u===b?h[1]:l===b?C(h):h;return bf(f[1],d,c)}]}return[0,x,J(g(e,g(k,m))),L]}function
+fP(a,b,f){var
+d=cm(a);function
+e(b,a){return m(d,function(c){return c===b?a:z})}var
+g=m(2*d|0,function(d){var
 a=d/2|0;if(0===(d&1)){var
-f=c(b[4],a)[1+a],g=c(b[2],a)[1+a];return[0,e(a,s),g,f]}var
-h=c(b[3],a)[1+a],i=K(c(b[1],a)[1+a]);return[0,e(a,a9),i,h]}),h=A(0,64);return[0,a,b,bf(g,f),h]}function
-hj(a){var
-c=b$(a[1]),b=(b$(a[2])-c|0)+96|0;if(0<B(a)){var
-d=b$(a[2]);if(cF<(b$(a[1])+d|0)){if(0<=b){var
-f=aj(e,b),g=a[2];return b2(e9(aj(a[1],b),g),f)}return z(e9(a[1],a[2]))}}return a}function
-on(f,i,e,a){var
-h=aD(a),b=[0,y],d=[0,0];p(function(a,f){var
-i=0<B(c(e,a)[1+a])?1:0;if(i){var
-k=f[2],l=g(c(e,a)[1+a],k);b[1]=v(b[1],l);var
+f=c(b[4],a)[1+a],g=c(b[2],a)[1+a];return[0,e(a,q),g,f]}var
+h=c(b[3],a)[1+a],i=J(c(b[1],a)[1+a]);return[0,e(a,aR),i,h]}),h=E(0,64);return[0,a,b,bj(g,f),h]}function
+hr(a){var
+c=ci(a[1]),b=(ci(a[2])-c|0)+96|0;if(0<A(a)){var
+e=ci(a[2]);if(cM<(ci(a[1])+e|0)){if(0<=b){var
+f=aj(d,b),g=a[2];return b7(fd(aj(a[1],b),g),f)}return F(fd(a[1],a[2]))}}return a}function
+oz(f,i,e,a){var
+h=aE(a),b=[0,z],d=[0,0];p(function(a,f){var
+i=0<A(c(e,a)[1+a])?1:0;if(i){var
+k=f[2],l=g(c(e,a)[1+a],k);b[1]=t(b[1],l);var
 m=f[1];p(function(b,d){var
-f=0!==B(d)?1:0;if(f){var
-j=g(c(e,a)[1+a],d);h[1+b]=q(c(h,b)[1+b],j);var
+f=0!==A(d)?1:0;if(f){var
+j=g(c(e,a)[1+a],d);h[1+b]=r(c(h,b)[1+b],j);var
 i=0}else
 var
 i=f;return i},m);d[1]=[0,[0,e[1+a],f[3]],d[1]];var
 j=0}else
 var
-j=i;return j},i);p(function(a,e){if(0<B(e)){var
-j=g(e,c(f[2],a)[1+a]);b[1]=v(b[1],j);var
+j=i;return j},i);p(function(a,e){if(0<A(e)){var
+j=g(e,c(f[2],a)[1+a]);b[1]=t(b[1],j);var
 k=d[1];d[1]=[0,[0,e,c(f[4],a)[1+a]],k];return 0}var
-h=B(e)<0?1:0;if(h){var
-l=g(e,c(f[1],a)[1+a]);b[1]=v(b[1],l);var
-m=d[1],n=c(f[3],a)[1+a];d[1]=[0,[0,K(e),n],m];var
+h=A(e)<0?1:0;if(h){var
+l=g(e,c(f[1],a)[1+a]);b[1]=t(b[1],l);var
+m=d[1],n=c(f[3],a)[1+a];d[1]=[0,[0,J(e),n],m];var
 i=0}else
 var
 i=h;return i},h);return[0,b[1],d[1]]}function
-ds(m,d,b,a){var
-t=m?m[1]:function(a){return a};X(dG(function(a){return a<d[3].length-1?1:0},a),G5);var
-i=U(d[4],a);if(i)var
+dx(l,d,b,a){var
+u=l?l[1]:function(a){return a};Z(dg(function(a){return a<d[3].length-1?1:0},a),Ho);var
+i=V(d[4],a);if(i)var
 o=i[1];else{var
-e=[0,0],w=a.length-1;p(function(v,j){var
-a=[0,aD(c(d[3],j)[1+j][1])],i=[0,l(w,function(a){return a===v?s:y})];function
-f(e,a,b){return P(function(a,d){return 0===B(c(b,a)[1+a])?d:q(d,g(e,c(b,a)[1+a]))},a)}var
-z=ak(e[1]);x(function(b){var
-e=b[1],d=c(a[1],e)[1+e],g=0!==B(d)?1:0,h=g?(a[1]=f(d,a[1],b[2]),i[1]=f(d,i[1],b[3]),0):g;return h},z);var
-b=[0,-1],A=a[1];p(function(e,d){var
-a=b[1]<0?1:0,c=a?0!==B(d)?1:0:a,f=c?(b[1]=e,0):c;return f},A);var
-m=0<=b[1]?1:0;if(m){var
-n=b[1],o=cT(c(a[1],n)[1+n]),C=a[1],r=h(function(a){return g(o,a)},C),D=i[1],t=h(function(a){return g(o,a)},D),E=e[1],F=k(function(a){var
-g=a[3],d=a[2],h=a[1],i=b[1],e=c(d,i)[1+i];if(0===B(e))return[0,h,d,g];var
-j=f(e,g,t);return[0,h,f(e,d,r),j]},E);e[1]=[0,[0,b[1],r,t],F];var
+e=[0,0],v=a.length-1;p(function(w,j){var
+a=[0,aE(c(d[3],j)[1+j][1])],i=[0,m(v,function(a){return a===w?q:z})];function
+f(e,a,b){return P(function(a,d){return 0===A(c(b,a)[1+a])?d:r(d,g(e,c(b,a)[1+a]))},a)}var
+x=al(e[1]);B(function(b){var
+e=b[1],d=c(a[1],e)[1+e],g=0!==A(d)?1:0,h=g?(a[1]=f(d,a[1],b[2]),i[1]=f(d,i[1],b[3]),0):g;return h},x);var
+b=[0,-1],y=a[1];p(function(e,d){var
+a=b[1]<0?1:0,c=a?0!==A(d)?1:0:a,f=c?(b[1]=e,0):c;return f},y);var
+l=0<=b[1]?1:0;if(l){var
+n=b[1],o=bX(c(a[1],n)[1+n]),C=a[1],s=h(function(a){return g(o,a)},C),D=i[1],t=h(function(a){return g(o,a)},D),E=e[1],F=k(function(a){var
+g=a[3],d=a[2],h=a[1],i=b[1],e=c(d,i)[1+i];if(0===A(e))return[0,h,d,g];var
+j=f(e,g,t);return[0,h,f(e,d,s),j]},E);e[1]=[0,[0,b[1],s,t],F];var
 u=0}else
 var
-u=m;return u},a);var
-r=e[1],j=k(function(a){return[0,a[1],a[3]]},r);av(d[4],a,j);var
+u=l;return u},a);var
+s=e[1],j=k(function(a){return[0,a[1],a[3]]},s);ay(d[4],a,j);var
 o=j}var
-f=n(a.length-1,y);x(function(d){var
-a=d[1],e=0!==B(c(b,a)[1+a])?1:0;if(e){var
+f=n(a.length-1,z);B(function(d){var
+a=d[1],e=0!==A(c(b,a)[1+a])?1:0;if(e){var
 h=d[2];return p(function(d,e){var
-h=0!==B(e)?1:0;if(h){var
-j=g(c(b,a)[1+a],e);f[1+d]=v(c(f,d)[1+d],j);var
+h=0!==A(e)?1:0;if(h){var
+j=g(c(b,a)[1+a],e);f[1+d]=t(c(f,d)[1+d],j);var
 i=0}else
 var
 i=h;return i},h)}return e},o);var
-u=h(t,f),z=h(function(a){return c(d[3],a)[1+a]},a);return on(d[2],z,u,b)}function
-oo(a,d,c,b){return[m,function(i){var
+w=h(u,f),x=h(function(a){return c(d[3],a)[1+a]},a);return oz(d[2],x,w,b)}function
+oA(a,d,c,b){return[l,function(i){var
 e=k(function(b){var
-a=b[2],c=G(a),d=E===c?a[1]:m===c?I(a):a;return[0,b[1],d]},b),f=h(K,d),g=dp(a[1],f,c);return az(a[1][1],0,g,e)}]}function
-hk(c){var
-b=M(c);for(;;){if(bF(_(b),c)){var
-b=rX(b,a6);continue}var
-a=b;for(;;){if(-dF<a&&ew(_(mh(a)),c)){var
-a=mh(a);continue}return _(a)}}}function
-fJ(b){function
+a=b[2],c=v(a),d=u===c?a[1]:l===c?C(a):a;return[0,b[1],d]},b),f=h(J,d),g=du(a[1],f,c);return ao(a[1][1],0,g,e)}]}function
+hs(c){var
+b=M(c);for(;;){if(bJ($(b),c)){var
+b=sd(b,a_);continue}var
+a=b;for(;;){if(-dK<a&&ez($(mq(a)),c)){var
+a=mq(a);continue}return $(a)}}}function
+jS(a){var
+b=h(eT,a[4]);return[0,D(a[1]),b]}function
+oB(b,a){return eS(b[1]+a|0)}function
+c4(d,c){var
+e=E(0,2);function
+h(f,c,b){var
+a=mf(function(a){return a[1]<d[1]?1:0},f);Y(e,a[2],0);return eQ(a[1],c,b)}var
+i=Q(an[13],h,c,ca),a=dL(fj(e));if(a){var
+b=a[1],g=0;if(b){var
+f=b[1];if(1===f[2]&&!b[2]&&!a[2])return[0,i,[0,f[1]-d[1]|0]]}else
+if(!a[2])g=1;if(!g)return T(Hp)}return[0,c,0]}function
+ht(d,a){if(a){var
+b=a[1];return c(d[2],b)[1+b]}return eR}function
+oC(c,b,a){return a?bB(b,oB(c,a[1])):b}function
+hu(a,e,d){var
+c=c4(a,e),f=ht(a,c[2]),g=c[1];return b(bm([0,J(d)],g),f)}function
+jT(d,b,a,f){var
+e=_(oC(d,c(d[2],a)[1+a],[0,a]),eR);return f?cH(b,[11,a],e):cH(b,[12,a],bZ(aR,e))}function
+fQ(d,a,f,e){var
+j=G(function(f,d){var
+e=d[2],g=c(a[2],e)[1+e];return b(bm([0,J(d[1])],f),g)},f,e),g=d[2],h=[0,0,e];return ao(a,0,f,aP(function(f,k){var
+g=f[2],c=f[1],h=b(an[23],k),l=h[2],e=bK(fK(fM(h[1],[0,[0,d[1]+c|0,1],0]),j),l);if(0===A(e))var
+i=g;else
+var
+m=jT(d,a,c,0<A(e)?1:0),i=[0,[0,b8(e),m],g];return[0,c+1|0,i]},h,g)[2])}function
+oD(g,a,f,e,d){var
+c=br(1,2),j=jT(g,a,e,d),h=jT(g,a,e,1-d);function
+i(b){return dt(a,bB(b,b),[2,b])}var
+k=[0,[0,c,bf(a,i(f),h)],[0,[0,c,h],0]];return[0,[0,c,bf(a,i(b(bm(0,f),eR)),j)],k]}function
+jU(e,a,d){var
+f=aU(aK,H(d-a|0,function(c){return b(e[2],a+c|0)}));function
+c(a){if(a){var
+d=a[1],b=c(a[2]);if(b){var
+e=b[1],f=e[1];if(aZ(f,d))return[0,[0,f,e[2]+1|0],b[2]]}var
+g=[0,[0,d,1],b]}else
+var
+g=a;return g}return c(f)}function
+fR(a){var
+b=or(a);return k(function(a){return[0,a[2],a[1]]},b)}function
+fS(b){function
 c(a){if(b<=a)return 0;var
-d=cK(b,aP(a+1|0,(a*5|0)/4|0));return[0,d,c(d)]}return c(0)}function
-jN(c){var
-a=ak(c);if(a){var
-d=a[1];return C(b(aY(function(a){return a<=kq*d?1:0}),c))}return a}function
-op(a){return ak(H(function(b,a){var
-c=b[1];return[0,c+a|0,[0,c+a|0,b[2]]]},G6,a)[2])}var
-G7=5000,hl=[m,function(a){return D(G7,function(a){return[0,10*a|0,bx(1,u(a+1|0,a+2|0))]})}];function
-oq(a){return jN(op(a))/10|0}function
-fK(b,e){var
+d=db(b,aS(a+1|0,(a*5|0)/4|0));return[0,d,c(d)]}return c(0)}function
+jV(c){var
+a=al(c);if(a){var
+d=a[1];return D(b(a2(function(a){return a<=kz*d?1:0}),c))}return a}function
+oE(a){return al(G(function(b,a){var
+c=b[1];return[0,c+a|0,[0,c+a|0,b[2]]]},Hu,a)[2])}var
+Hv=5000,hv=[l,function(a){return H(Hv,function(a){return[0,10*a|0,br(1,x(a+1|0,a+2|0))]})}];function
+oF(a){return jV(oE(a))/10|0}function
+fT(b,d){var
 a=[0,0.];p(function(f,b){var
-c=b!=0.?1:0,g=c?(a[1]=a[1]+b*d(e,f),0):c;return g},b);return a[1]}function
-hm(c,b){var
-a=bf(b,n(c[1].length-1,0.)),e=b.length-1,f=c[1];p(function(c,b){return V(a,e+c|0,d(a,b[1])*d(a,b[2]))},f);return a}function
-or(g,f,e){var
-a=f.length-1,b=l(e.length-1,function(b){return b<a?l(a,function(a){return b===a?1.:0.}):[0]}),h=g[1];p(function(j,h){var
-f=h[2],g=h[1],i=a+j|0,k=l(a,function(a){var
-h=d(e,g),i=d(c(b,f)[1+f],a)*h,j=d(e,f);return d(c(b,g)[1+g],a)*j+i});c(b,i)[1+i]=k;return 0},h);return b}function
-os(p,o){var
-g=o.length-1,e=l(g,function(a){var
-b=[cD,d(o,a)];return bf(c(p,a)[1+a],b)}),k=n(g,-1),w=D(g,function(a){return a}),q=g-1|0,x=h(function(a){var
-b=0.;return aR(function(b,a){return aa(b,Math.abs(a))},b,a)},p),y=0;if(!(q<0)){var
-a=y,m=w;for(;;){var
-r=aT(function(f){return function(b,a){var
-g=Math.abs(d(c(e,b)[1+b],f));return JU(Math.abs(d(c(e,a)[1+a],f)),g)}}(a),m),v=0;if(r){var
-i=r[1],z=d1*d(x,a);if(z<Math.abs(d(c(e,i)[1+i],a))){var
-A=b(aY(function(b){return function(a){return a!==b?1:0}}(i)),m);c(k,a)[1+a]=i;var
+c=b!=0.?1:0,g=c?(a[1]=a[1]+b*e(d,f),0):c;return g},b);return a[1]}function
+hw(c,b){var
+a=bj(b,n(c[1].length-1,0.)),d=b.length-1,f=c[1];p(function(c,b){return X(a,d+c|0,e(a,b[1])*e(a,b[2]))},f);return a}function
+oG(g,f,d){var
+a=f.length-1,b=m(d.length-1,function(b){return b<a?m(a,function(a){return b===a?1.:0.}):[0]}),h=g[1];p(function(j,h){var
+f=h[2],g=h[1],i=a+j|0,k=m(a,function(a){var
+h=e(d,g),i=e(c(b,f)[1+f],a)*h,j=e(d,f);return e(c(b,g)[1+g],a)*j+i});c(b,i)[1+i]=k;return 0},h);return b}function
+oH(p,o){var
+g=o.length-1,d=m(g,function(a){var
+b=[cK,e(o,a)];return bj(c(p,a)[1+a],b)}),k=n(g,-1),w=H(g,function(a){return a}),q=g-1|0,x=h(function(a){var
+b=0.;return aP(function(b,a){return ab(b,Math.abs(a))},b,a)},p),y=0;if(!(q<0)){var
+a=y,l=w;for(;;){var
+r=aU(function(f){return function(b,a){var
+g=Math.abs(e(c(d,b)[1+b],f));return Kp(Math.abs(e(c(d,a)[1+a],f)),g)}}(a),l),v=0;if(r){var
+i=r[1],z=d4*e(x,a);if(z<Math.abs(e(c(d,i)[1+i],a))){var
+A=b(a2(function(b){return function(a){return a!==b?1:0}}(i)),l);c(k,a)[1+a]=i;var
 s=g-1|0,B=0;if(!(s<0)){var
 f=B;for(;;){var
-u=f!==i?1:0,E=u?d(c(e,f)[1+f],a)!=0.?1:0:u;if(E){var
-F=d(c(e,i)[1+i],a),G=d(c(e,f)[1+f],a)/F;if(!(g<a)){var
+u=f!==i?1:0,D=u?e(c(d,f)[1+f],a)!=0.?1:0:u;if(D){var
+E=e(c(d,i)[1+i],a),F=e(c(d,f)[1+f],a)/E;if(!(g<a)){var
 j=a;for(;;){var
-I=G*d(c(e,i)[1+i],j),J=d(c(e,f)[1+f],j)-I;V(e[1+f],j,J);var
+I=F*e(c(d,i)[1+i],j),J=e(c(d,f)[1+f],j)-I;X(d[1+f],j,J);var
 K=j+1|0;if(g!==j){var
 j=K;continue}break}}}var
-H=f+1|0;if(s!==f){var
-f=H;continue}break}}var
+G=f+1|0;if(s!==f){var
+f=G;continue}break}}var
 t=A;v=1}}if(!v)var
-t=m;var
+t=l;var
 C=a+1|0;if(q!==a){var
-a=C,m=t;continue}break}}return l(g,function(a){if(0<=c(k,a)[1+a]){var
-b=c(k,a)[1+a],h=d(c(e,b)[1+b],a),f=k[1+a];return d(c(e,f)[1+f],g)/h}return 0.})}function
-eQ(a,g,j){var
-J=D(j.length-1,function(a){return a}),K=b(aY(function(a){return 0.<d(j,a)?1:0}),J);function
-l(b){return O(k(function(a){return c(b,a)[1+a]},K))}var
+a=C,l=t;continue}break}}return m(g,function(a){if(0<=c(k,a)[1+a]){var
+b=c(k,a)[1+a],h=e(c(d,b)[1+b],a),f=k[1+a];return e(c(d,f)[1+f],g)/h}return 0.})}function
+eW(a,g,j){var
+J=H(j.length-1,function(a){return a}),K=b(a2(function(a){return 0.<e(j,a)?1:0}),J);function
+l(b){return N(k(function(a){return c(b,a)[1+a]},K))}var
 u=l(a[2]),L=l(a[3]),m=l(j);function
 v(b){var
-c=a[4];return P(function(e,c){var
-f=fK(c,b);return d(a[5],e)-f},c)}function
+c=a[4];return P(function(d,c){var
+f=fT(c,b);return e(a[5],d)-f},c)}function
 w(a){return P(function(c,b){var
-e=d(L,c);return fK(b,a)+e},u)}function
+d=e(L,c);return fT(b,a)+d},u)}function
 x(d){var
-e=v(d),f=w(hm(a,d)),b=[0,0],g=a[5];p(function(a,e){var
-d=e<=kM*(1.+Math.abs(c(g,a)[1+a]))?1:0,f=d?(b[1]=1,0):d;return f},e);if(!b[1]&&!da(function(a){return a<=0.?1:0},f)){var
-i=0.,j=bz*aR(function(b,a){return b+Math.log(a)},i,e);return fK(m,h(function(a){return Math.log(a)},f))+j}return dE}var
-f=g.length-1,H=x(g);if(cs(H)){var
-o=60,e=g,y=H;a:for(;;){if(0===o)return e;var
-z=hm(a,e),M=or(a,e,z),N=h(function(o){return function(a){var
-b=n(f,0.);p(function(g,e){var
-h=e!=0.?1:0;if(h){var
+e=v(d),f=w(hw(a,d)),b=[0,0],g=a[5];p(function(a,e){var
+d=e<=kV*(1.+Math.abs(c(g,a)[1+a]))?1:0,f=d?(b[1]=1,0):d;return f},e);if(!b[1]&&!df(function(a){return a<=0.?1:0},f)){var
+i=0.,j=bC*aP(function(b,a){return b+Math.log(a)},i,e);return fT(m,h(function(a){return Math.log(a)},f))+j}return dJ}var
+f=g.length-1,G=x(g);if(cA(G)){var
+o=60,d=g,y=G;a:for(;;){if(0===o)return d;var
+z=hw(a,d),M=oG(a,d,z),O=h(function(o){return function(a){var
+b=n(f,0.);p(function(g,d){var
+h=d!=0.?1:0;if(h){var
 i=f-1|0,k=0;if(!(i<0)){var
 a=k;for(;;){var
-l=e*d(c(o,g)[1+g],a);V(b,a,d(b,a)+l);var
+l=d*e(c(o,g)[1+g],a);X(b,a,e(b,a)+l);var
 m=a+1|0;if(i!==a){var
 a=m;continue}break}}var
 j=0}else
 var
-j=h;return j},a);return b}}(M),u),Q=w(z),q=n(f,0.),R=v(e),A=gp(f,f,0.),B=function(g,i){return function(h,j,e){return p(function(a,b){var
-f=b!=0.?1:0;return f?(V(g,a,d(g,a)+h*b),p(function(f,e){var
-g=e!=0.?1:0;if(g)var
-k=d(c(i,a)[1+a],f)+j*b*e,h=V(i[1+a],f,k);else
+j=h;return j},a);return b}}(M),u),Q=w(z),q=n(f,0.),R=v(d),A=gC(f,f,0.),B=function(g,i){return function(h,j,d){return p(function(a,b){var
+f=b!=0.?1:0;return f?(X(g,a,e(g,a)+h*b),p(function(f,d){var
+g=d!=0.?1:0;if(g)var
+k=e(c(i,a)[1+a],f)+j*b*d,h=X(i[1+a],f,k);else
 var
-h=g;return h},e)):f},e)}}(q,A);p(function(b,e){return function(a,c){return e(d(m,a)/d(b,a),d(m,a)/(d(b,a)*d(b,a)),c)}}(Q,B),N);var
-S=a[4];p(function(b,e){return function(a,c){return e(-0.5/d(b,a),bz/(d(b,a)*d(b,a)),c)}}(R,B),S);var
-C=os(A,q),r=fK(q,C),i=1.;for(;;){if(i<=hU)var
+h=g;return h},d)):f},d)}}(q,A);p(function(b,d){return function(a,c){return d(e(m,a)/e(b,a),e(m,a)/(e(b,a)*e(b,a)),c)}}(Q,B),O);var
+S=a[4];p(function(b,d){return function(a,c){return d(-0.5/e(b,a),bC/(e(b,a)*e(b,a)),c)}}(R,B),S);var
+C=oH(A,q),r=fT(q,C),i=1.;for(;;){if(i<=h4)var
 t=0;else{var
-E=P(function(c,e){return function(b,a){return a+e*d(c,b)}}(C,i),e),s=x(E);if(!(y+kq*i*r<=s)){var
-I=0;if(!(r<=qo)||!(dE<s))I=1;if(I){i*=bz;continue}}var
-t=[0,[0,E,s]]}if(t){var
-F=t[1],G=F[1];if(qo<r){var
-o=o-1|0,e=G,y=F[2];continue a}return G}return e}}}return g}function
-ot(a,c){var
-g=a[4],e=h(function(a){var
-b=bV;return aR(function(b,a){return aa(b,Math.abs(a))},b,a)},g),b=[0,dx],i=a[4];p(function(f,g){var
-h=d(e,f),i=d(a[5],f),j=(fK(g,c)-i)/h;b[1]=aa(b[1],j);return 0},i);if(b[1]<0.)return c;var
-f=c.length-1,j=a[5],k=a[4],l=P(function(b,a){return bf(a,[cD,-d(e,b)])},k),m=[cD,2.*b[1]+3.],o=[0,[0],[0,bf(n(f,0.),[cD,dx])],m,l,j];return bO(eQ(o,bf(c,[cD,p_*b[1]+1.]),[cD,hH*(e.length-1)]),0,f)}function
-jO(a){var
-e=C(a[4]),d=C(a[2][3]);function
+D=P(function(c,d){return function(b,a){return a+d*e(c,b)}}(C,i),d),s=x(D);if(!(y+kz*i*r<=s)){var
+I=0;if(!(r<=qH)||!(dJ<s))I=1;if(I){i*=bC;continue}}var
+t=[0,[0,D,s]]}if(t){var
+E=t[1],F=E[1];if(qH<r){var
+o=o-1|0,d=F,y=E[2];continue a}return F}return d}}}return g}function
+oI(a,c){var
+g=a[4],d=h(function(a){var
+b=b1;return aP(function(b,a){return ab(b,Math.abs(a))},b,a)},g),b=[0,dC],i=a[4];p(function(f,g){var
+h=e(d,f),i=e(a[5],f),j=(fT(g,c)-i)/h;b[1]=ab(b[1],j);return 0},i);if(b[1]<0.)return c;var
+f=c.length-1,j=a[5],k=a[4],l=P(function(b,a){return bj(a,[cK,-e(d,b)])},k),m=[cK,2.*b[1]+3.],o=[0,[0],[0,bj(n(f,0.),[cK,dC])],m,l,j];return bT(eW(o,bj(c,[cK,qr*b[1]+1.]),[cK,hR*(d.length-1)]),0,f)}function
+jW(a){var
+e=D(a[4]),d=D(a[2][3]);function
 f(b){var
-d=b<a[3]?1:0,c=d||ae(a[2][3],b-a[3]|0)[3],e=c?[0,fH(a,b,1),0]:c;return[0,fH(a,b,0),e]}var
-g=cM(D(a[3]+d|0,f)),c=b(b1(function(a){var
-b=bO(a[1],0,e),c=da(function(a){return 0!==B(a)?1:0},b);if(c)var
+d=b<a[3]?1:0,c=d||ag(a[2][3],b-a[3]|0)[3],e=c?[0,fO(a,b,1),0]:c;return[0,fO(a,b,0),e]}var
+g=cR(H(a[3]+d|0,f)),c=b(b6(function(a){var
+b=bT(a[1],0,e),c=df(function(a){return 0!==A(a)?1:0},b);if(c)var
 f=M(a[2]),d=[0,[0,h(M,b),f]];else
 var
-d=c;return d}),g),i=O(k(function(a){return a[2]},c));return[0,O(k(function(a){return a[1]},c)),i]}var
-jP=eY;function
-ou(g,f){var
-a=gB(aj(g,jP),f),d=a,c=1,b=a,h=et(J(a,a),jP);for(;;){if(0===bs(d))return b;var
-e=et(J(d,h),jP),d=e,i=as(b,gB(e,c+2|0)),c=c+2|0,b=i;continue}}var
-ov=l(lc,function(a){return[m,function(c){var
-b=aj(ou(cL(a-1024|0),a+d4|0),1);return d4<=a?b:ab(b)}]}),G9=5,G_=10,ow=32,G$=3,Ha=rk;function
-jQ(h,g,k,f){var
+d=c;return d}),g),i=N(k(function(a){return a[2]},c));return[0,N(k(function(a){return a[1]},c)),i]}var
+jX=e4;function
+oJ(g,f){var
+a=gM(aj(g,jX),f),d=a,c=1,b=a,h=ew(K(a,a),jX);for(;;){if(0===bw(d))return b;var
+e=ew(K(d,h),jX),d=e,i=av(b,gM(e,c+2|0)),c=c+2|0,b=i;continue}}var
+oK=m(ll,function(a){return[l,function(c){var
+b=aj(oJ(cQ(a-1024|0),a+d7|0),1);return d7<=a?b:aa(b)}]}),Hx=5,Hy=10,oL=32,Hz=3,HA=rC;function
+jY(h,g,k,f){var
 a=k;for(;;){if(f<a)return 0;var
 c=b(g,a),d=0<c?1:0,j=0;if(d)if(h){var
 i=1.5*h[1]<=c?1:0;j=1}else
@@ -5845,707 +5879,754 @@ var
 e=1;else
 var
 e=d;if(!j)var
-i=e;if(i)return[0,[0,a,c],jQ([0,c],g,a+1|0,f)];var
+i=e;if(i)return[0,[0,a,c],jY([0,c],g,a+1|0,f)];var
 a=a+1|0;continue}}function
-c1(c,a){var
+c5(c,a){var
 d=b(c[2],a+1|0)-1|0;return[0,b(c[2],a),d]}function
-eR(a){var
+eX(a){var
 b=a[1];function
-c(a){return b+a|0}return D((a[2]-b|0)+1|0,c)}function
-eS(b,a){return eR(c1(b[6],a))}function
-jR(g,f,e){var
-b=n(g,0),a=[0,0];x(function(d){var
+c(a){return b+a|0}return H((a[2]-b|0)+1|0,c)}function
+eY(b,a){return eX(c5(b[6],a))}function
+jZ(g,f,e){var
+b=n(g,0),a=[0,0];B(function(d){var
 e=1-c(b,d)[1+d],f=e?(c(b,d)[1+d]=1,a[1]=[0,d,a[1]],0):e;return f},e);for(;;){if(0===a[1])return b;var
-d=bZ(a[1]);a[1]=l3(a[1]);var
-h=c(f,d)[1+d];x(function(d){var
+d=bG(a[1]);a[1]=l$(a[1]);var
+h=c(f,d)[1+d];B(function(d){var
 e=1-c(b,d)[1+d],f=e?(c(b,d)[1+d]=1,a[1]=[0,d,a[1]],0):e;return f},h);continue}}function
-eT(c,a){var
-d=D(a,function(a){return a});return b(aY(c),d)}function
-ox(a,i,h){if(a[12]<1.)return[0,a[7],a[8]];var
-e=a[1][1],f=n(e,0);x(function(d){var
+eZ(c,a){var
+d=H(a,function(a){return a});return b(a2(c),d)}function
+oM(a,i,h){if(a[12]<1.)return[0,a[7],a[8]];var
+d=a[1][1],f=n(d,0);B(function(d){var
 g=c(a[2],d)[1+d],h=1-c(a[7],g)[1+g];if(h){var
 e=b(a[1][7][2],d),j=c(f,e)[1+e];f[1+e]=[0,c(a[2],d)[1+d],j];var
 i=0}else
 var
 i=h;return i},i);var
-j=a[11]?h:eT(function(b){return c(a[9],b)[1+b]},e),g=jR(e,f,j),k=l(e,function(b){if(a[10]&&!c(g,b)[1+b]&&!c(a[7],b)[1+b])return Ha;return d(a[8],b)});return[0,l(e,function(b){var
+j=a[11]?h:eZ(function(b){return c(a[9],b)[1+b]},d),g=jZ(d,f,j),k=m(d,function(b){if(a[10]&&!c(g,b)[1+b]&&!c(a[7],b)[1+b])return HA;return e(a[8],b)});return[0,m(d,function(b){var
 d=c(a[7],b)[1+b],e=d||1-c(g,b)[1+b];return e}),k]}var
-eU=mi([0,an]);function
-oy(b){var
+e0=mr([0,ak]);function
+oN(b){var
 a=0.;function
-c(c,a){return c+a[2]*d(b,a[1])}return function(b){return H(c,a,b)}}function
-jS(a){return h(function(a){return[0,[0,a,1.],0]},a)}function
-dX(d,b,a){var
-e=c(b,a)[1+a];return bd(function(a){var
-b=a[2],c=eS(d[1],a[1]);return k(function(a){return[0,a,b]},c)},e)}function
-jT(e,b,a){var
-f=c(b,a)[1+a],g=0.;return H(function(b,a){return b+a[2]*d(e[6],a[1])},g,f)}function
-oz(g,B,N,M,af,ae){var
-z=g[1],e=n(z[1],-1),m=[0,0],ag=g[1];p(function(a,b){var
-d=b?1-c(M,a)[1+a]:b;if(d){var
-g=m[1];c(e,a)[1+a]=g;m[1]++;var
+c(c,a){return c+a[2]*e(b,a[1])}return function(b){return G(c,a,b)}}function
+j0(a){return h(function(a){return[0,[0,a,1.],0]},a)}function
+d0(d,b,a){var
+e=c(b,a)[1+a];return a$(function(a){var
+b=a[2],c=eY(d[1],a[1]);return k(function(a){return[0,a,b]},c)},e)}function
+j1(d,b,a){var
+f=c(b,a)[1+a],g=0.;return G(function(b,a){return b+a[2]*e(d[6],a[1])},g,f)}function
+oO(g,z,O,M,af,ae){var
+y=g[1],d=n(y[1],-1),l=[0,0],ag=g[1];p(function(a,b){var
+e=b?1-c(M,a)[1+a]:b;if(e){var
+g=l[1];c(d,a)[1+a]=g;l[1]++;var
 f=0}else
 var
-f=d;return f},ae);function
-ab(a){if(0<=c(e,a)[1+a]){var
-f=dX(g,B,a);return b(b1(function(f){var
-h=f[1],i=b(z[7][2],h),j=c(e,i)[1+i];if(0<=j){var
-k=g[12]*f[2]*d(N,h);return[0,[0,c(e,a)[1+a],j,k]]}return 0}),f)}return 0}var
-ac=cM(D(z[1],ab));if(hN<m[1])Z(Hk);var
-i=m[1],j=l(i,function(b){var
-a=A(0,4);W(a,b,1.);return a}),h=l(i,function(a){return A(0,4)}),v=n(i,0);function
-o(b,a){return aQ(U(b,a),0.)}x(function(d){var
-a=d[2],b=d[1],e=d[3],f=o(c(j,b)[1+b],a)-e;W(j[1+b],a,f);return W(c(h,a)[1+a],b,0)},ac);function
-C(a){var
-b=c(h,a)[1+a][1];return u(c(j,a)[1+a][1],b)}var
-Q=D(i,function(a){return[0,C(a),a]}),q=n(i,1.),r=n(i,0),k=1,t=0,s=b(eU[37],Q);for(;;){if(b(eU[2],s)){var
-R=k?[0,[0,q,O(ak(t)),r,v]]:k,ad=m[1];return aG(function(f){var
+f=e;return f},ae);function
+ab(a){if(0<=c(d,a)[1+a]){var
+f=d0(g,z,a);return b(b6(function(f){var
+h=f[1],i=b(y[7][2],h),j=c(d,i)[1+i];if(0<=j){var
+k=g[12]*f[2]*e(O,h);return[0,[0,c(d,a)[1+a],j,k]]}return 0}),f)}return 0}var
+ac=cR(H(y[1],ab));if(hX<l[1])T(HK);var
+i=l[1],j=m(i,function(b){var
+a=E(0,4);Y(a,b,1.);return a}),h=m(i,function(a){return E(0,4)}),u=n(i,0);function
+o(b,a){return aN(V(b,a),0.)}B(function(d){var
+a=d[2],b=d[1],e=d[3],f=o(c(j,b)[1+b],a)-e;Y(j[1+b],a,f);return Y(c(h,a)[1+a],b,0)},ac);function
+A(a){var
+b=c(h,a)[1+a][1];return x(c(j,a)[1+a][1],b)}var
+Q=H(i,function(a){return[0,A(a),a]}),q=n(i,1.),r=n(i,0),k=1,t=0,s=b(e0[37],Q);for(;;){if(b(e0[2],s)){var
+R=k?[0,[0,q,N(al(t)),r,u]]:k,ad=l[1];return aC(function(f){var
 j=P(function(a,b){return c(M,a)[1+a]?b:0.},af),l=n(ad,0.);p(function(c,a){var
-e=0<=a?1:0;if(e)var
-h=dX(g,B,c),i=0.,k=H(function(e,a){var
-c=a[1],f=d(j,b(ag[7][2],c));return e+g[12]*a[2]*d(N,c)*f},i,h),f=V(l,a,jT(g,B,c)+k);else
+d=0<=a?1:0;if(d)var
+h=d0(g,z,c),i=0.,k=G(function(d,a){var
+c=a[1],f=e(j,b(ag[7][2],c));return d+g[12]*a[2]*e(O,c)*f},i,h),f=X(l,a,j1(g,z,c)+k);else
 var
-f=e;return f},e);var
-a=aD(l),m=f[2];aZ(function(b){var
-e=c(f[4],b)[1+b];return x(function(c){var
-e=c[1];return V(a,e,d(a,e)-c[2]*d(a,b))},e)},m);var
+f=d;return f},d);var
+a=aE(l),m=f[2];a3(function(b){var
+d=c(f[4],b)[1+b];return B(function(c){var
+d=c[1];return X(a,d,e(a,d)-c[2]*e(a,b))},d)},m);var
 k=a.length-1-1|0;if(!(k<0)){var
 h=k;for(;;){var
-i=c(f[2],h)[1+h],o=d(f[1],i),q=c(f[3],i)[1+i],r=b(oy(a),q);V(a,i,(d(a,i)-r)/o);var
+i=c(f[2],h)[1+h],o=e(f[1],i),q=c(f[3],i)[1+i],r=b(oN(a),q);X(a,i,(e(a,i)-r)/o);var
 s=h-1|0;if(0!==h){var
-h=s;continue}break}}p(function(e,b){var
-c=0<=b?1:0,f=c?V(j,e,d(a,b)):c;return f},e);return[0,e,f,j]},R)}var
-w=b(eU[24],s),a=w[2],E=f(eU[6],w,s),F=C(a);if((2*w[1]|0)<F)var
-J=k,I=t,G=f(eU[4],[0,F,a],E);else{var
-y=c(j,a)[1+a];V(q,a,o(y,a));dc(y,a);if(d(q,a)==0.)var
-L=0,K=eU[1];else
+h=s;continue}break}}p(function(d,b){var
+c=0<=b?1:0,f=c?X(j,d,e(a,b)):c;return f},d);return[0,d,f,j]},R)}var
+v=b(e0[24],s),a=v[2],C=f(e0[6],v,s),D=A(a);if((2*v[1]|0)<D)var
+J=k,I=t,F=f(e0[4],[0,D,a],C);else{var
+w=c(j,a)[1+a];X(q,a,o(w,a));di(w,a);if(e(q,a)==0.)var
+L=0,K=e0[1];else
 var
-L=k,K=E;var
-S=[0,a,t],T=0,X=aT(an,er(function(c,b,a){return[0,[0,c,b],a]},y,T));c(r,a)[1+a]=X;var
-Y=r[1+a];x(function(d){return function(b){var
-a=b[1];return dc(c(h,a)[1+a],d)}}(a),Y);dc(c(h,a)[1+a],a);var
-_=0,$=h[1+a],aa=aT(aL,er(function(b,c,a){return[0,b,a]},$,_));x(function(a){return function(b){var
-e=c(j,b)[1+b],g=d(q,a),f=o(e,a)/g;dc(e,a);v[1+a]=[0,[0,b,f],c(v,a)[1+a]];var
-i=c(r,a)[1+a];return x(function(d){var
-a=d[1],g=f*d[2];W(e,a,o(e,a)-g);return W(c(h,a)[1+a],b,0)},i)}}(a),aa);var
-J=L,I=S,G=K}var
-k=J,t=I,s=G;continue}}function
-oA(a,b){var
-c=a[1][1],d=eT(function(c){return 0.<jT(a,b,c)?1:0},c);return ox(a,cM(D(c,function(c){var
-d=dX(a,b,c);return k(function(a){return a[1]},d)})),d)}function
-jU(e,q,p,o,j){var
-f=e[1],h=c1(f[5],j),c=h[1];function
+L=k,K=C;var
+S=[0,a,t],U=0,W=aU(ak,eu(function(c,b,a){return[0,[0,c,b],a]},w,U));c(r,a)[1+a]=W;var
+Z=r[1+a];B(function(d){return function(b){var
+a=b[1];return di(c(h,a)[1+a],d)}}(a),Z);di(c(h,a)[1+a],a);var
+_=0,$=h[1+a],aa=aU(aK,eu(function(b,c,a){return[0,b,a]},$,_));B(function(a){return function(b){var
+d=c(j,b)[1+b],g=e(q,a),f=o(d,a)/g;di(d,a);u[1+a]=[0,[0,b,f],c(u,a)[1+a]];var
+i=c(r,a)[1+a];return B(function(e){var
+a=e[1],g=f*e[2];Y(d,a,o(d,a)-g);return Y(c(h,a)[1+a],b,0)},i)}}(a),aa);var
+J=L,I=S,F=K}var
+k=J,t=I,s=F;continue}}function
+oP(a,b){var
+c=a[1][1],d=eZ(function(c){return 0.<j1(a,b,c)?1:0},c);return oM(a,cR(H(c,function(c){var
+d=d0(a,b,c);return k(function(a){return a[1]},d)})),d)}function
+j2(d,q,p,o,j){var
+f=d[1],h=c5(f[5],j),c=h[1];function
 k(g){var
-h=c1(f[6],c+g|0),j=h[1],k=h[2],i=0.;if(k<j)var
+h=c5(f[6],c+g|0),j=h[1],k=h[2],i=0.;if(k<j)var
 l=i;else{var
 a=j,m=i;for(;;){var
-r=d(o,b(f[7][2],a)),n=m+d(p,a)*r,s=a+1|0;if(k!==a){var
+r=e(o,b(f[7][2],a)),n=m+e(p,a)*r,s=a+1|0;if(k!==a){var
 a=s,m=n;continue}var
-l=n;break}}return q*(d(e[6],c+g|0)+e[12]*l)}var
-i=l((h[2]-c|0)+1|0,k),g=aR(aa,dE,i),a=0,m=g-c3*(1.+Math.abs(g));for(;;){if(d(i,a)<m){var
+l=n;break}}return q*(e(d[6],c+g|0)+d[12]*l)}var
+i=m((h[2]-c|0)+1|0,k),g=aP(ab,dJ,i),a=0,l=g-c7*(1.+Math.abs(g));for(;;){if(e(i,a)<l){var
 a=a+1|0;continue}return[0,g,c+a|0]}}function
-oB(e,R,q){var
-S=e[1][13];if(S){var
-r=e[1],af=S[1],O=r[4]?1.:dx,Q=[0,r[14]];return[0,k(function(a){var
-e=a[2],f=a[1],g=Q[1];function
-i(a){return jU(r,O,q,g,a)}var
-b=l(r[1][1],i);Q[1]=P(function(a,b){return c(f,a)[1+a]?d(e,a):O*b[1]},b);return h(function(a){return a[2]},b)},af)]}var
+oQ(d,R,q){var
+S=d[1][13];if(S){var
+r=d[1],af=S[1],O=r[4]?1.:dC,Q=[0,r[14]];return[0,k(function(a){var
+d=a[2],f=a[1],g=Q[1];function
+i(a){return j2(r,O,q,g,a)}var
+b=m(r[1][1],i);Q[1]=P(function(a,b){return c(f,a)[1+a]?e(d,a):O*b[1]},b);return h(function(a){return a[2]},b)},af)]}var
 T=0;if(R){var
-y=R[1];if(y&&!y[2]){var
-z=[0,y[1]];T=1}}if(!T)var
-z=0;var
-j=e[1],m=e[1][1],o=j[4]?1.:dx,I=e[4];if(I){var
-aa=e[3],J=P(function(a,b){return c(e[2],a)[1+a]?b:0.},aa),K=l(m[1],m[5][2]),ab=I[1];aZ(function(a){var
-b=jU(j,o,q,J,a);V(J,a,o*b[1]);var
+x=R[1];if(x&&!x[2]){var
+y=[0,x[1]];T=1}}if(!T)var
+y=0;var
+j=d[1],l=d[1][1],o=j[4]?1.:dC,I=d[4];if(I){var
+aa=d[3],J=P(function(a,b){return c(d[2],a)[1+a]?b:0.},aa),K=m(l[1],l[5][2]),ab=I[1];a3(function(a){var
+b=j2(j,o,q,J,a);X(J,a,o*b[1]);var
 d=b[2];c(K,a)[1+a]=d;return 0},ab);var
-A=[0,K]}else{if(z)var
-p=aD(z[1]);else{var
-s=e[1],a=s[1],B=l(a[1],a[5][2]),i=n(a[1],-1),t=n(a[1],0),C=a[1]-1|0;if(!(C<0)){var
-g=C;for(;;){if(1-c(e[2],g)[1+g]){var
-_=eR(c1(a[5],g));x(function(f){return function(d){var
-e=eS(a,d);return x(function(e){var
+z=[0,K]}else{if(y)var
+p=aE(y[1]);else{var
+s=d[1],a=s[1],A=m(a[1],a[5][2]),i=n(a[1],-1),t=n(a[1],0),C=a[1]-1|0;if(!(C<0)){var
+g=C;for(;;){if(1-c(d[2],g)[1+g]){var
+_=eX(c5(a[5],g));B(function(f){return function(d){var
+e=eY(a,d);return B(function(e){var
 d=b(a[7][2],e);t[1+d]=[0,f,c(t,d)[1+d]];return 0},e)}}(g),_)}var
 $=g-1|0;if(0!==g){var
 g=$;continue}break}}var
-U=a[1],E=eT(function(a){return s[11]?c(e[2],a)[1+a]:c(s[9],a)[1+a]},U),F=[0,0];x(function(a){c(i,a)[1+a]=0;return 0},E);var
-u=E;for(;;){if(0!==u){F[1]++;var
-u=bd(function(a){var
-d=c(t,a)[1+a];return b(aY(function(a){var
+U=a[1],D=eZ(function(a){return s[11]?c(d[2],a)[1+a]:c(s[9],a)[1+a]},U),E=[0,0];B(function(a){c(i,a)[1+a]=0;return 0},D);var
+u=D;for(;;){if(0!==u){E[1]++;var
+u=a$(function(a){var
+d=c(t,a)[1+a];return b(a2(function(a){var
 b=c(i,a)[1+a]<0?1:0;if(b){var
-e=F[1];c(i,a)[1+a]=e;var
+e=E[1];c(i,a)[1+a]=e;var
 d=1}else
 var
 d=b;return d}),d)},u);continue}var
-G=a[1]-1|0,W=0;if(!(G<0)){var
-f=W;for(;;){if(1-c(e[2],f)[1+f]){var
-X=eR(c1(a[5],f)),H=c_(function(g){return function(d){var
-e=eS(a,d);return cN(function(h){var
-d=b(a[7][2],h),e=c(i,d)[1+d],f=0<=e?1:0,j=f?e<c(i,g)[1+g]?1:0:f;return j},e)}}(f),X);if(H){var
-Y=H[1];c(B,f)[1+f]=Y}}var
-Z=f+1|0;if(G!==f){var
+F=a[1]-1|0,V=0;if(!(F<0)){var
+f=V;for(;;){if(1-c(d[2],f)[1+f]){var
+W=eX(c5(a[5],f)),G=dd(function(g){return function(d){var
+e=eY(a,d);return cy(function(h){var
+d=b(a[7][2],h),e=c(i,d)[1+d],f=0<=e?1:0,j=f?e<c(i,g)[1+g]?1:0:f;return j},e)}}(f),W);if(G){var
+Y=G[1];c(A,f)[1+f]=Y}}var
+Z=f+1|0;if(F!==f){var
 f=Z;continue}break}}var
-p=B;break}}var
-v=f9;for(;;){var
-L=jS(p),M=oA(j,L),w=oz(j,L,q,M[1],M[2],n(m[1],1));if(w){var
-ac=w[1][3],ad=function(a){return a},ae=D(m[1],ad),N=b(b1(function(h){return function(a){if(c(e[2],a)[1+a])return 0;var
-b=jU(j,o,q,h,a),f=b[1],g=o*d(h,a)+c3*(1.+Math.abs(f))<f?1:0,i=g?[0,[0,a,b[2]]]:g;return i}}(ac)),ae);x(function(a){var
+p=A;break}}var
+v=gh;for(;;){var
+L=j0(p),M=oP(j,L),w=oO(j,L,q,M[1],M[2],n(l[1],1));if(w){var
+ac=w[1][3],ad=function(a){return a},ae=H(l[1],ad),N=b(b6(function(h){return function(a){if(c(d[2],a)[1+a])return 0;var
+b=j2(j,o,q,h,a),f=b[1],g=o*e(h,a)+c7*(1.+Math.abs(f))<f?1:0,i=g?[0,[0,a,b[2]]]:g;return i}}(ac)),ae);B(function(a){var
 b=a[1],d=a[2];c(p,b)[1+b]=d;return 0},N);if(0!==N&&1<v){var
 v=v-1|0;continue}var
-A=[0,p]}else
+z=[0,p]}else
 var
-A=w;break}}return aG(function(a){return[0,a,0]},A)}function
-oC(t,s,z,Q){var
+z=w;break}}return aC(function(a){return[0,a,0]},z)}function
+oR(t,s,y,Q){var
 R=t[1][13];if(R){var
-e=t[1],j=e[1],ah=R[1],ac=[0,0,e[14]],q=n(Q,0.),ad=gl(function(g,a,f){var
+d=t[1],j=d[1],ah=R[1],ac=[0,0,d[14]],q=n(Q,0.),ad=gx(function(g,a,f){var
 h=a[1],i=g[2],k=a[2];function
-m(a){if(c(h,a)[1+a])return d(k,a);var
-g=dX(e,f,a),l=jT(e,f,a);return H(function(f,a){var
-c=a[1],g=d(i,b(j[7][2],c));return f+e[12]*a[2]*d(z,c)*g},l,g)}var
-n=l(j[1],m);return[0,[0,[0,h,f,i],g[1]],n]},ac,ah,s),ae=function(a){return a===j[4]?1.:0.},N=[0,l(j[1],ae)],af=ad[1];x(function(a){var
+l(a){if(c(h,a)[1+a])return e(k,a);var
+g=d0(d,f,a),l=j1(d,f,a);return G(function(f,a){var
+c=a[1],g=e(i,b(j[7][2],c));return f+d[12]*a[2]*e(y,c)*g},l,g)}var
+n=m(j[1],l);return[0,[0,[0,h,f,i],g[1]],n]},ac,ah,s),ae=function(a){return a===j[4]?1.:0.},N=[0,m(j[1],ae)],af=ad[1];B(function(a){var
 f=n(j[1],0.),m=a[3],k=a[2],l=a[1],g=N[1];p(function(a,g){var
 h=0.<g?1:0,i=h?1-c(l,a)[1+a]:h;if(i){var
-n=dX(e,k,a);return x(function(i){var
-k=i[2],a=i[1],l=c(e[3],a)[1+a],h=b(j[7][2],a);V(q,l,d(q,l)+g*e[12]*k*d(m,h));return V(f,h,d(f,h)+g*e[12]*k*d(z,a))},n)}return i},g);N[1]=f;return 0},af);var
-O=dG(cs,q);if(O)var
-ag=e[5]?h(function(a){return-a},q):q,P=[0,ag];else
+n=d0(d,k,a);return B(function(i){var
+k=i[2],a=i[1],l=c(d[3],a)[1+a],h=b(j[7][2],a);X(q,l,e(q,l)+g*d[12]*k*e(m,h));return X(f,h,e(f,h)+g*d[12]*k*e(y,a))},n)}return i},g);N[1]=f;return 0},af);var
+O=dg(cA,q);if(O)var
+ag=d[5]?h(function(a){return-a},q):q,P=[0,ag];else
 var
 P=O;return P}if(s){var
-u=s[1],g=t[1],f=t[1][1],B=oA(g,u),C=B[2],E=B[1],X=[0,f[4],0],Y=function(a){if(c(E,a)[1+a])return 0;var
-d=dX(g,u,a);return k(function(a){return b(f[7][2],a[1])},d)},Z=l(f[1],Y),F=jR(f[1],Z,X),_=function(a){return a},$=D(f[1],_);if(cN(function(a){var
-b=c(F,a)[1+a],e=b?rk<=d(C,a)?1:0:b;return e},$))return 0;var
-v=oz(g,u,z,E,C,F);if(v){var
-w=v[1],i=w[2],y=w[1],G=n(i[1].length-1,0.),I=f[4],aa=w[3];if(0<=c(y,I)[1+I]){var
-J=f[4];V(G,c(y,J)[1+J],1.)}var
-a=aD(G),S=i[2];aZ(function(b){V(a,b,d(a,b)/d(i[1],b));var
-e=c(i[3],b)[1+b];return x(function(c){var
-e=c[1];return V(a,e,d(a,e)-c[2]*d(a,b))},e)},S);var
-A=a.length-1-1|0;if(!(A<0)){var
-m=A;for(;;){var
-r=c(i[2],m)[1+m],T=c(i[4],r)[1+r],U=b(oy(a),T);V(a,r,d(a,r)-U);var
-W=m-1|0;if(0!==m){var
-m=W;continue}break}}var
+u=s[1],g=t[1],f=t[1][1],A=oP(g,u),C=A[2],D=A[1],W=[0,f[4],0],Y=function(a){if(c(D,a)[1+a])return 0;var
+d=d0(g,u,a);return k(function(a){return b(f[7][2],a[1])},d)},Z=m(f[1],Y),E=jZ(f[1],Z,W),_=function(a){return a},$=H(f[1],_);if(cy(function(a){var
+b=c(E,a)[1+a],d=b?rC<=e(C,a)?1:0:b;return d},$))return 0;var
+v=oO(g,u,y,D,C,E);if(v){var
+w=v[1],i=w[2],x=w[1],F=n(i[1].length-1,0.),I=f[4],aa=w[3];if(0<=c(x,I)[1+I]){var
+J=f[4];X(F,c(x,J)[1+J],1.)}var
+a=aE(F),S=i[2];a3(function(b){X(a,b,e(a,b)/e(i[1],b));var
+d=c(i[3],b)[1+b];return B(function(c){var
+d=c[1];return X(a,d,e(a,d)-c[2]*e(a,b))},d)},S);var
+z=a.length-1-1|0;if(!(z<0)){var
+l=z;for(;;){var
+r=c(i[2],l)[1+l],T=c(i[4],r)[1+r],U=b(oN(a),T);X(a,r,e(a,r)-U);var
+V=l-1|0;if(0!==l){var
+l=V;continue}break}}var
 o=n(Q,0.);p(function(i,h){var
-e=0<=h?1:0;if(e){var
-j=dX(g,u,i);return x(function(i){var
-e=i[1],j=c(g[3],e)[1+e],k=g[12],l=i[2],m=d(aa,b(f[7][2],e));return V(o,j,d(o,j)+d(a,h)*m*l*k)},j)}return e},y);var
-K=dG(cs,o);if(K)var
+d=0<=h?1:0;if(d){var
+j=d0(g,u,i);return B(function(i){var
+d=i[1],j=c(g[3],d)[1+d],k=g[12],l=i[2],m=e(aa,b(f[7][2],d));return X(o,j,e(o,j)+e(a,h)*m*l*k)},j)}return d},x);var
+K=dg(cA,o);if(K)var
 ab=g[5]?h(function(a){return-a},o):o,L=[0,ab];else
 var
 L=K;var
 M=L}else
 var
 M=v;return M}return s}function
-jV(c,a){if(a!=0.&&cs(a)){var
-d=gb(a),e=br(d[1],c),b=Math.floor(e),f=e-b,h=0;if(!(bz<f)){var
-i=0;if(f==bz&&b%2.!=0.)i=1;if(!i){var
+j3(c,a){if(a!=0.&&cA(a)){var
+d=gl(a),e=bv(d[1],c),b=Math.floor(e),f=e-b,h=0;if(!(bC<f)){var
+i=0;if(f==bC&&b%2.!=0.)i=1;if(!i){var
 g=b;h=1}}if(!h)var
-g=b+1.;return br(g,d[2]-c|0)}return a}function
-b5(c,b){var
-a=[0,0.];p(function(e,c){a[1]=a[1]+c*d(b,e);return 0},c);return a[1]}function
-fL(b,a){return h(function(b){return b5(b,a)},b)}function
-oD(e){var
-a=e.length-1,b=l(a,function(a){return 1./Math.sqrt(aa(d(c(e,a)[1+a],a),bV))}),g=P(function(c,a){return P(function(e,a){return a*d(b,c)*d(b,e)},a)},e),f=l(a,function(b){return os(g,l(a,function(a){return a===b?1.:0.}))});return l(a,function(e){return l(a,function(a){var
-g=d(b,a),h=d(b,e),i=d(c(f,e)[1+e],a);return bz*(d(c(f,a)[1+a],e)+i)*h*g})})}function
-oE(c){var
+g=b+1.;return bv(g,d[2]-c|0)}return a}function
+cb(c,b){var
+a=[0,0.];p(function(d,c){a[1]=a[1]+c*e(b,d);return 0},c);return a[1]}function
+fU(b,a){return h(function(b){return cb(b,a)},b)}function
+oS(d){var
+a=d.length-1,b=m(a,function(a){return 1./Math.sqrt(ab(e(c(d,a)[1+a],a),b1))}),g=P(function(c,a){return P(function(d,a){return a*e(b,c)*e(b,d)},a)},d),f=m(a,function(b){return oH(g,m(a,function(a){return a===b?1.:0.}))});return m(a,function(d){return m(a,function(a){var
+g=e(b,a),h=e(b,d),i=e(c(f,d)[1+d],a);return bC*(e(c(f,a)[1+a],d)+i)*h*g})})}function
+oT(c){var
 a=c[3];if(typeof
 a!=="number"&&2===a[0]){var
 b=a[4];if(b){var
-d=b[1][2];return l8(function(a){return me(Hm,a)},d)}}throw[0,ad,Hl]}function
-oF(a){return L(oE(a),Hn)}function
-oG(a){return L(oE(a),Ho)}function
-oH(a){var
-b=a[6];return cN(function(a){return L(a[1],Hp)},b)}var
-oI=6;function
-Hr(al,aj,aJ,R,bw,cn,cl,$,_,bv){var
-a=al[1],e=al[2],ax=dl(e),a0=0<e[5]?1:0,a1=a0?0===ax?1:0:a0;if(a1)var
-a2=a1;else
+d=b[1][2];return me(function(a){return mn(HM,a)},d)}}throw[0,af,HL]}function
+oU(a){return L(oT(a),HN)}function
+oV(a){return L(oT(a),HO)}function
+oW(a){var
+b=a[6];return cy(function(a){return L(a[1],HP)},b)}var
+oX=6;function
+HR(am,aj,aJ,R,bu,cl,ck,$,_,bt){var
+a=am[1],d=am[2],aw=ds(d),aY=0<d[5]?1:0,aZ=aY?0===aw?1:0:aY;if(aZ)var
+a0=aZ;else
 var
-ca=1-aC(e[1],Hj),a2=ca||(0!==e[9]?1:0);if(a2)Z(t(Hd,t(e[1],Hc)));bt(function(c){var
-b=p7<u(c,a[1])?1:0;return b?Z(He):b},ax);var
-a3=n(a[3],0),a4=a[1]-1|0,bT=0;if(!(a4<0)){var
-F=bT;for(;;){var
-a9=b(a[5][2],F),a_=b(a[5][2],F+1|0)-1|0;if(!(a_<a9)){var
-W=a9;for(;;){var
-a$=b(a[6][2],W),ba=b(a[6][2],W+1|0)-1|0;if(!(ba<a$)){var
-Y=a$;for(;;){c(a3,Y)[1+Y]=F;var
-b$=Y+1|0;if(ba!==Y){var
-Y=b$;continue}break}}var
-b_=W+1|0;if(a_!==W){var
-W=b_;continue}break}}var
-b9=F+1|0;if(a4!==F){var
-F=b9;continue}break}}function
-a5(b,c){return b?l(a[1],b[1][2]):n(a[1],c)}var
-ay=a5(e[10],0),a7=a5(e[11],1),S=L(e[1],Hf),ad=L(e[1],Hg);function
-bU(a){if(S){var
-b=c(ay,a)[1+a],d=b||1-c(a7,a)[1+a];return d}var
-e=ad?c(ay,a)[1+a]:ad;return e}var
-af=l(a[1],bU);function
-bW(a){if(S)return c(ay,a)[1+a]?1.:0.;var
-d=e[12];if(d&&ad&&c(af,a)[1+a])return b(d[1][2],a);return 0.}var
-T=l(a[1],bW),bX=S?T:n(a[1],0.),bY=aG(function(b){return D(b,function(c){if(S){if(c<(b-e[5]|0))return[0,af,T];var
-d=n(a[1],0.);return[0,h(function(a){return 1-a},a7),d]}return[0,n(a[1],0),T]})},ax),b0=aQ(e[7],1.),b2=L(e[1],Hh);function
-b3(a){var
-b=c(af,a)[1+a];if(b)var
-f=1-S,e=f||(0.<d(T,a)?1:0);else
+b$=1-aD(d[1],HJ),a0=b$||(0!==d[9]?1:0);if(a0)T(w(HD,w(d[1],HC)));bx(function(c){var
+b=qo<x(c,a[1])?1:0;return b?T(HE):b},aw);var
+a1=n(a[3],0),a4=a[1]-1|0,bU=0;if(!(a4<0)){var
+I=bU;for(;;){var
+a8=b(a[5][2],I),a9=b(a[5][2],I+1|0)-1|0;if(!(a9<a8)){var
+W=a8;for(;;){var
+ba=b(a[6][2],W),bb=b(a[6][2],W+1|0)-1|0;if(!(bb<ba)){var
+Y=ba;for(;;){c(a1,Y)[1+Y]=I;var
+b_=Y+1|0;if(bb!==Y){var
+Y=b_;continue}break}}var
+b9=W+1|0;if(a9!==W){var
+W=b9;continue}break}}var
+b8=I+1|0;if(a4!==I){var
+I=b8;continue}break}}function
+a5(b,c){return b?m(a[1],b[1][2]):n(a[1],c)}var
+ax=a5(d[10],0),a6=a5(d[11],1),S=L(d[1],HF),ad=L(d[1],HG);function
+bV(a){if(S){var
+b=c(ax,a)[1+a],d=b||1-c(a6,a)[1+a];return d}var
+e=ad?c(ax,a)[1+a]:ad;return e}var
+ae=m(a[1],bV);function
+bW(a){if(S)return c(ax,a)[1+a]?1.:0.;var
+e=d[12];if(e&&ad&&c(ae,a)[1+a])return b(e[1][2],a);return 0.}var
+U=m(a[1],bW),bX=S?U:n(a[1],0.),bY=aC(function(b){return H(b,function(c){if(S){if(c<(b-d[5]|0))return[0,ae,U];var
+e=n(a[1],0.);return[0,h(function(a){return 1-a},a6),e]}return[0,n(a[1],0),U]})},aw),bZ=aN(d[7],1.),b0=L(d[1],HH);function
+b2(a){var
+b=c(ae,a)[1+a];if(b)var
+f=1-S,d=f||(0.<e(U,a)?1:0);else
 var
-e=b;return e}var
-b4=l(a[1],b3),a8=e[8],b6=a8?l(a[2],a8[1][2]):n(a[2],0.),b7=e[4],b8=L(e[2],Hi),ag=[0,a,a3,l(a[3],cn[2]),b8,b7,b6,af,T,b4,ad,b2,b0,bY,bX],y=ag[1],ch=y[1],cj=eT(function(a){var
-b=eR(c1(y[5],a));return cN(function(a){return 0.<d(ag[6],a)?1:0},b)},ch);function
-ck(a){return a}var
-bl=ox(ag,D(y[3],ck),cj),bm=bl[1];function
+d=b;return d}var
+b3=m(a[1],b2),a7=d[8],b4=a7?m(a[2],a7[1][2]):n(a[2],0.),b5=d[4],b7=L(d[2],HI),af=[0,a,a1,m(a[3],cl[2]),b7,b5,b4,ae,U,b3,ad,b0,bZ,bY,bX],z=af[1],ch=z[1],ci=eZ(function(a){var
+b=eX(c5(z[5],a));return cy(function(a){return 0.<e(af[6],a)?1:0},b)},ch);function
+cj(a){return a}var
+bm=oM(af,H(z[3],cj),ci),bn=bm[1];function
 bo(a){var
-b=eR(c1(y[5],a));return bd(function(a){var
-b=eS(y,a);return k(y[7][2],b)},b)}var
-bp=h(function(a){return 1-a},bm),bq=y[1],K=n(bq,0),N=dI(0),be=bq-1|0,bb=0,bc=1,cb=0;if(be<0)var
-az=bc,bg=bb;else{var
-i=cb,aB=bc,aA=bb;for(;;){var
-bh=c(bp,i)[1+i],cd=bh?0===c(K,i)[1+i]?1:0:bh;if(cd){ct([0,i,bo(i)],N);c(K,i)[1+i]=1;var
-Q=aB,ah=aA;for(;;){if(!mm(N)){var
-bi=ml(N),aH=bi[2],ai=bi[1];if(aH){var
-o=aH[1];ct([0,ai,aH[2]],N);var
-cg=c(bp,o)[1+o]?1===c(K,o)[1+o]?(ej(N),0):0===c(K,o)[1+o]?(c(K,o)[1+o]=1,ct([0,o,bo(o)],N),Q):Q:Q,bk=cg,bj=ah}else{c(K,ai)[1+ai]=2;var
-bk=Q,bj=[0,ai,ah]}var
-Q=bk,ah=bj;continue}var
-aF=Q,aE=ah;break}}else
+b=eX(c5(z[5],a));return a$(function(a){var
+b=eY(z,a);return k(z[7][2],b)},b)}var
+bp=h(function(a){return 1-a},bn),bq=z[1],J=n(bq,0),O=dN(0),be=bq-1|0,bc=0,bd=1,ca=0;if(be<0)var
+az=bd,bf=bc;else{var
+i=ca,aB=bd,aA=bc;for(;;){var
+bg=c(bp,i)[1+i],cd=bg?0===c(J,i)[1+i]?1:0:bg;if(cd){cB([0,i,bo(i)],O);c(J,i)[1+i]=1;var
+Q=aB,ah=aA;for(;;){if(!mv(O)){var
+bi=mu(O),aH=bi[2],ai=bi[1];if(aH){var
+o=aH[1];cB([0,ai,aH[2]],O);var
+cf=c(bp,o)[1+o]?1===c(J,o)[1+o]?(em(O),0):0===c(J,o)[1+o]?(c(J,o)[1+o]=1,cB([0,o,bo(o)],O),Q):Q:Q,bl=cf,bk=ah}else{c(J,ai)[1+ai]=2;var
+bl=Q,bk=[0,ai,ah]}var
+Q=bl,ah=bk;continue}var
+aG=Q,aF=ah;break}}else
 var
-aF=aB,aE=aA;var
+aG=aB,aF=aA;var
 ce=i+1|0;if(be!==i){var
-i=ce,aB=aF,aA=aE;continue}var
-az=aF,bg=aE;break}}var
-cc=az?[0,O(ak(bg))]:az,g=[0,ag,bm,bl[2],cc],aI=al[3],bK=0;if(typeof
+i=ce,aB=aG,aA=aF;continue}var
+az=aG,bf=aF;break}}var
+cc=az?[0,N(al(bf))]:az,g=[0,af,bn,bm[2],cc],aI=am[3],bL=0;if(typeof
 aI!=="number"&&2===aI[0]){var
-bu=aI[4];if(bu){var
-by=bu[1][8];bK=1}}if(!bK)var
+bs=aI[4];if(bs){var
+by=bs[1][8];bL=1}}if(!bL)var
 by=0;var
-bL=0;if(typeof
+bM=0;if(typeof
 _!=="number"&&1===_[0]){var
-aS=_[4],at=_[3],aU=_[1];if(C(fJ(aU))===aS){var
-bP=O(fJ(aU)),au=O(fJ(at)),bQ=0,aV=aP(aR(function(a,b){return b<=0.03*at?a+1|0:a},bQ,au),G9),aW=au.length-1;if(0===aW)var
-aw=1.;else
+aR=_[4],as=_[3],aT=_[1];if(D(fS(aT))===aR){var
+bP=N(fS(aT)),at=N(fS(as)),bQ=0,aV=aS(aP(function(a,b){return b<=0.03*as?a+1|0:a},bQ,at),Hx),aW=at.length-1;if(0===aW)var
+au=1.;else
 var
-aX=cK(aV,aW)-1|0,aw=aa(at-c(au,aX)[1+aX]|0,1.);var
-bR=aS-1|0,bS=jQ(0,function(b){var
-a=b-1|0;return c(bP,a)[1+a]},aV,bR),z=[0,[0,[0,aw,s],0],[0,aw],function(a,c){return b(aY(function(b){return b[1]<=a?1:0}),bS)}];bL=1}}if(!bL){if(by)Z(Hb);var
-bM=function(d,g){var
+aX=db(aV,aW)-1|0,au=ab(as-c(at,aX)[1+aX]|0,1.);var
+bR=aR-1|0,bS=jY(0,function(b){var
+a=b-1|0;return c(bP,a)[1+a]},aV,bR),A=[0,[0,[0,au,q],0],[0,au],function(a,c){return b(a2(function(b){return b[1]<=a?1:0}),bS)}];bM=1}}if(!bM){if(by)T(HB);var
+bN=function(d,g){var
 e=n(d+1|0,0),h=1;if(!(d<1)){var
 a=h;for(;;){var
 f=a-1|0,i=b(g,a-1|0),j=c(e,f)[1+f]+i|0;c(e,a)[1+a]=j;var
 k=a+1|0;if(d!==a){var
-a=k;continue}break}}return jQ(0,function(a){return c(e,a)[1+a]},G_,d)},bN=0,z=[0,D(12,function(b){var
+a=k;continue}break}}return jY(0,function(a){return c(e,a)[1+a]},Hy,d)},bO=0,A=[0,H(12,function(b){var
 a=b-4|0;if(0===a)var
-c=bx(1,2);else
+c=br(1,2);else
 var
-d=cL(a)+1|0,c=bx(1,u(4*cL(a)|0,d));return[0,br(4096.,2*(b-4|0)|0),c]}),bN,bM]}var
-ab=bw.length-1,q=C(R[4]),bA=cf(R),aK=bn(aL,aO(g[1][3])),w=n(ab,[0,n(bA,0.),0.]);x(function(a){var
-b=cB(R,c(bw,a)[1+a]),d=M(b[2]),e=[0,h(M,b[1]),d];c(w,a)[1+a]=e;return 0},aK);var
-co=h(function(a){var
-b=a[1];return da(function(a){return a!=0.?1:0},b)},w),bB=jO(R),bC=bB[2],r=bB[1],cp=h(function(a){return a[2]},w),cq=h(function(a){return a[1]},w),B=[0,R[8],cq,cp,r,bC],bD=jL(R),cr=l(q,function(a){var
-b=c(bD[2],a)[1+a];return M(v(c(bD[1],a)[1+a],b))/2.}),am=[m,function(a){return eQ(B,ot(B,cr),n(ab,0.))}],aM=z[2],ao=aM?aM[1]<(kw*q|0)?1:0:aM;if(ao)var
+d=cQ(a)+1|0,c=br(1,x(4*cQ(a)|0,d));return[0,bv(4096.,2*(b-4|0)|0),c]}),bO,bN]}var
+aa=bu.length-1,r=D(R[4]),bz=cm(R),aL=bh(aK,aO(g[1][3])),y=n(aa,[0,n(bz,0.),0.]);B(function(a){var
+b=cI(R,c(bu,a)[1+a]),d=M(b[2]),e=[0,h(M,b[1]),d];c(y,a)[1+a]=e;return 0},aL);var
+cn=h(function(a){var
+b=a[1];return df(function(a){return a!=0.?1:0},b)},y),bA=jW(R),bB=bA[2],s=bA[1],co=h(function(a){return a[2]},y),cq=h(function(a){return a[1]},y),F=[0,R[8],cq,co,s,bB],bD=jQ(R),cr=m(r,function(a){var
+b=c(bD[2],a)[1+a];return M(t(c(bD[1],a)[1+a],b))/2.}),an=[l,function(a){return eW(F,oI(F,cr),n(aa,0.))}],aM=A[2],ao=aM?aM[1]<(kF*r|0)?1:0:aM;if(ao)var
 ap=ao;else
 var
-cy=0!==aj?1:0,ap=cy||(0===z[2]?1:0);var
-cs=ao?1.:br(1.,-6);function
+cz=0!==aj?1:0,ap=cz||(0===A[2]?1:0);var
+cs=ao?1.:bv(1.,-6);function
 ac(a){return P(function(c,b){var
-e=b5(b,a);return d(bC,c)-e},r)}function
+d=cb(b,a);return e(bB,c)-d},s)}function
 aq(a){var
-b=hm(B,a);return[0,b,or(B,a,b)]}function
-ar(h,b){return l(q,function(i){var
-a=[0,0.];p(function(e,b){var
+b=hw(F,a);return[0,b,oG(F,a,b)]}function
+ar(h,b){return m(r,function(i){var
+a=[0,0.];p(function(d,b){var
 f=b!=0.?1:0;if(f){var
-j=b*d(c(h,e)[1+e],i);a[1]=a[1]+j;var
+j=b*e(c(h,d)[1+d],i);a[1]=a[1]+j;var
 g=0}else
 var
 g=f;return g},b);return a[1]})}function
-aN(d,a){var
-b=c(w,a)[1+a],e=b[2];return b5(b[1],d)+e}function
-bE(e,b,i,h){var
-f=aq(e),j=f[2],k=f[1],a=gp(q,q,0.);function
-g(f,e){return p(function(b,g){return p(function(e,h){var
-i=d(c(a,b)[1+b],e)+f*g*h;return V(a[1+b],e,i)},e)},e)}x(function(a){var
-e=0.<d(b,a)?1:0;if(e){var
-f=aa(aN(k,a),bV),h=ar(j,c(w,a)[1+a][1]);return g(i*d(b,a)/(f*f),h)}return e},aK);var
-l=ac(e);p(function(c,b){var
-a=aa(d(l,c),1e-150);return g(h*bz/(a*a),b)},r);return a}function
+aQ(d,a){var
+b=c(y,a)[1+a],e=b[2];return cb(b[1],d)+e}function
+bE(d,b,i,h){var
+f=aq(d),j=f[2],k=f[1],a=gC(r,r,0.);function
+g(f,d){return p(function(b,g){return p(function(d,h){var
+i=e(c(a,b)[1+b],d)+f*g*h;return X(a[1+b],d,i)},d)},d)}B(function(a){var
+d=0.<e(b,a)?1:0;if(d){var
+f=ab(aQ(k,a),b1),h=ar(j,c(y,a)[1+a][1]);return g(i*e(b,a)/(f*f),h)}return d},aL);var
+l=ac(d);p(function(c,b){var
+a=ab(e(l,c),1e-150);return g(h*bC/(a*a),b)},s);return a}function
 bF(a){var
-b=g[1][3];return h(function(b){return dH(1.,aa(0.,aN(a,b)))},b)}function
-bG(e){var
-b=n(bA,0.);x(function(a){var
-f=d(e,a)!=0.?1:0;if(f){var
-g=c(w,a)[1+a][1];return p(function(f,c){var
-g=c!=0.?1:0,h=g?V(b,f,d(b,f)+d(e,a)*c):g;return h},g)}return f},aK);return b}var
-cu=aJ?Hs:[0,g[1][4]===g[1][5]?1:0,0],bH=A(0,50);function
-bI(t){if(t){var
-aF=t[2],aH=t[1],aI=U(bH,t);if(aI)return aI[1];var
-bq=ae(t,C(aF))[2],Y=bI(aF),aJ=aH[2],S=aH[1],K=Y[3],f=Y[2],Z=eQ(B,eQ(B,Y[1],S),S),bt=28,aK=h(function(a){return jV(bt,a)},Z),bu=ac(Z),bw=ac(aK),bx=P(function(b,a){return bz*d(bu,b)<a?1:0},bw),i=dG(function(a){return a},bx)?aK:Z,aL=z[2],aM=aL?aJ/(aL[1]+bq):0.,aS=aq(i),by=aS[2],_=bF(aS[1]),ad=1.<=aM?1:0,bA=ap||K,bB=1-bA;if(0===aj){var
-al=0;if(0===f)al=1;else{var
-a$=0;if(!K&&(!ad||!(1<C(f)))){al=1;a$=1}if(!a$)var
-Q=f,N=K,M=f}if(al){var
-aU=oB(g,f,_);if(aU){var
-L=aU[1],ba=0;if(bB&&!ad){var
-a1=bE(i,S,1.,1.),af=l(q,function(a){return 1./Math.sqrt(d(c(a1,a)[1+a],a))}),a2=oD(P(function(b,a){return P(function(c,a){return a*d(af,b)*d(af,c)},a)},a1)),W=a2.length-1,F=gp(W,W,0.),ao=W-1|0,bb=0;if(!(ao<0)){var
-a=bb;for(;;){var
-bc=0;if(!(a<0)){var
-e=bc;for(;;){var
-at=d(c(a2,a)[1+a],e),au=e-1|0,bg=0;if(au<0)var
-X=at;else{var
-H=bg,aw=at;for(;;){var
-bj=d(c(F,e)[1+e],H),ax=aw-d(c(F,a)[1+a],H)*bj,bk=H+1|0;if(au!==H){var
-H=bk,aw=ax;continue}var
-X=ax;break}}var
-bh=a===e?Math.sqrt(X):X/d(c(F,e)[1+e],e);V(c(F,a)[1+a],e,bh);var
-bi=e+1|0;if(a!==e){var
-e=bi;continue}break}}var
+b=g[1][3];return h(function(b){return dM(1.,ab(0.,aQ(a,b)))},b)}function
+bH(d){var
+b=n(bz,0.);B(function(a){var
+f=e(d,a)!=0.?1:0;if(f){var
+g=c(y,a)[1+a][1];return p(function(f,c){var
+g=c!=0.?1:0,h=g?X(b,f,e(b,f)+e(d,a)*c):g;return h},g)}return f},aL);return b}var
+cu=aJ?HS:[0,g[1][4]===g[1][5]?1:0,0],bI=E(0,50);function
+bJ(t){if(t){var
+aG=t[2],aH=t[1],aI=V(bI,t);if(aI)return aI[1];var
+bq=ag(t,D(aG))[2],Y=bJ(aG),aJ=aH[2],S=aH[1],J=Y[3],f=Y[2],Z=eW(F,eW(F,Y[1],S),S),br=28,aK=h(function(a){return j3(br,a)},Z),bs=ac(Z),bu=ac(aK),bx=P(function(b,a){return bC*e(bs,b)<a?1:0},bu),i=dg(function(a){return a},bx)?aK:Z,aL=A[2],aM=aL?aJ/(aL[1]+bq):0.,aR=aq(i),by=aR[2],_=bF(aR[1]),ad=1.<=aM?1:0,bz=ap||J,bA=1-bz;if(0===aj){var
+am=0;if(0===f)am=1;else{var
+ba=0;if(!J&&(!ad||!(1<D(f)))){am=1;ba=1}if(!ba)var
+Q=f,O=J,M=f}if(am){var
+aT=oQ(g,f,_);if(aT){var
+L=aT[1],bb=0;if(bA&&!ad){var
+aZ=bE(i,S,1.,1.),ae=m(r,function(a){return 1./Math.sqrt(e(c(aZ,a)[1+a],a))}),a0=oS(P(function(b,a){return P(function(c,a){return a*e(ae,b)*e(ae,c)},a)},aZ)),U=a0.length-1,G=gC(U,U,0.),ao=U-1|0,bc=0;if(!(ao<0)){var
+a=bc;for(;;){var
+bd=0;if(!(a<0)){var
+d=bd;for(;;){var
+as=e(c(a0,a)[1+a],d),at=d-1|0,bf=0;if(at<0)var
+W=as;else{var
+I=bf,au=as;for(;;){var
+bi=e(c(G,d)[1+d],I),aw=au-e(c(G,a)[1+a],I)*bi,bk=I+1|0;if(at!==I){var
+I=bk,au=aw;continue}var
+W=aw;break}}var
+bg=a===d?Math.sqrt(W):W/e(c(G,d)[1+d],d);X(c(G,a)[1+a],d,bg);var
+bh=d+1|0;if(a!==d){var
+d=bh;continue}break}}var
 be=a+1|0;if(ao!==a){var
 a=be;continue}break}}var
-a3=P(function(b,a){return h(function(a){return a*d(af,b)},a)},F),bN=ac(i),R=n(aP(q,1),1),ay=q-1|0,bl=1;if(!(ay<1)){var
+a1=P(function(b,a){return h(function(a){return a*e(ae,b)},a)},G),bO=ac(i),R=n(aS(r,1),1),ax=r-1|0,bl=1;if(!(ax<1)){var
 o=bl;for(;;){var
-aA=o-1|0,aB=16<=c(R,aA)[1+aA]?1:0,bn=aB?37:aB,aE=o-1|0,bo=(2*c(R,aE)[1+aE]|0)^bn;c(R,o)[1+o]=bo;var
-bp=o+1|0;if(ay!==o){var
+aA=o-1|0,aB=16<=c(R,aA)[1+aA]?1:0,bn=aB?37:aB,aF=o-1|0,bo=(2*c(R,aF)[1+aF]|0)^bn;c(R,o)[1+o]=bo;var
+bp=o+1|0;if(ax!==o){var
 o=bp;continue}break}}var
-az=function(a){return 0===a?0:(a&1)+az(a>>>1|0)|0},bm=l(ow,function(b){return l(q,function(a){return 1.-2.*(az(b&c(R,a)[1+a])%2|0)})}),bP=h(function(c){var
-b=fL(a3,c),a=[0,0.];p(function(e,c){var
-f=aa(d(bN,e),bV),g=b5(c,b)/f;a[1]=aa(a[1],g);return 0},r);var
-e=dH(1.,qd/aa(a[1],bV));return P(function(b,a){return jV(28,d(i,b)+e*a)},b)},bm),bQ=aP(g[1][1][3],1),bR=cK(ow,cm(d3,u(1+C(aQ(g[1][13],0))|0,bQ))),bS=aq(i)[2],a4=A(0,16),v=[0,[0]],y=[0,[0]],ag=function(b,B){var
+az=function(a){return 0===a?0:(a&1)+az(a>>>1|0)|0},bm=m(oL,function(b){return m(r,function(a){return 1.-2.*(az(b&c(R,a)[1+a])%2|0)})}),bP=h(function(c){var
+b=fU(a1,c),a=[0,0.];p(function(d,c){var
+f=ab(e(bO,d),b1),g=cb(c,b)/f;a[1]=ab(a[1],g);return 0},s);var
+d=dM(1.,qw/ab(a[1],b1));return P(function(b,a){return j3(28,e(i,b)+d*a)},b)},bm),bQ=aS(g[1][1][3],1),bR=db(oL,ct(d6,x(1+D(aN(g[1][13],0))|0,bQ))),bS=aq(i)[2],a4=E(0,16),w=[0,[0]],z=[0,[0]],af=function(b,B){var
 t=0;if(b&&!b[2]&&0===g[1][13]){var
 j=b[1],a=g[1][1],u=function(b){if(c(g[2],b)[1+b])return 0;var
-d=eS(a,c(j,b)[1+b]);return k(a[7][2],d)},w=l(a[1],u),x=jR(a[1],w,[0,a[4],0]),z=a[1],A=eT(function(a){return c(x,a)[1+a]},z),i=k(function(a){return c(j,a)[1+a]},A);t=1}if(!t)var
-i=bd(aO,b);var
-m=U(a4,i);if(m)var
-f=m[1];else{var
-E=oC(g,k(jS,b),_,ab),s=aG(function(b){var
-e=ar(bS,bG(b)),a=l(q,function(f){var
-a=[0,0.];p(function(b,e){var
-g=e*d(c(a3,b)[1+b],f);a[1]=a[1]+g;return 0},e);return a[1]}),f=aa(Math.sqrt(b5(a,a)),bV);return h(function(a){return a/f},a)},E);av(a4,i,s);var
+d=eY(a,c(j,b)[1+b]);return k(a[7][2],d)},v=m(a[1],u),x=jZ(a[1],v,[0,a[4],0]),y=a[1],A=eZ(function(a){return c(x,a)[1+a]},y),i=k(function(a){return c(j,a)[1+a]},A);t=1}if(!t)var
+i=a$(aO,b);var
+l=V(a4,i);if(l)var
+f=l[1];else{var
+E=oR(g,k(j0,b),_,aa),s=aC(function(b){var
+d=ar(bS,bH(b)),a=m(r,function(f){var
+a=[0,0.];p(function(b,d){var
+g=d*e(c(a1,b)[1+b],f);a[1]=a[1]+g;return 0},d);return a[1]}),f=ab(Math.sqrt(cb(a,a)),b1);return h(function(a){return a/f},a)},E);ay(a4,i,s);var
 f=s}if(f){var
-n=f[1],e=[0,0],C=v[1];p(function(d,c){var
-a=0===e[1]?1:0,b=a?0.999<b5(n,c[2])?1:0:a,f=b?(e[1]=[0,d],0):b;return f},C);var
-o=0===e[1]?1:0,D=o?B:o;if(D){v[1]=bf(v[1],[0,[0,b,n]]);y[1]=bf(y[1],[0,0]);e[1]=[0,v[1].length-1-1|0]}var
-r=e[1]}else
+n=f[1],d=[0,0],C=w[1];p(function(e,c){var
+a=0===d[1]?1:0,b=a?0.999<cb(n,c[2])?1:0:a,f=b?(d[1]=[0,e],0):b;return f},C);var
+o=0===d[1]?1:0,D=o?B:o;if(D){w[1]=bj(w[1],[0,[0,b,n]]);z[1]=bj(z[1],[0,0]);d[1]=[0,w[1].length-1-1|0]}var
+q=d[1]}else
 var
-r=f;return r},bT=D(bR,function(a){return a}),bU=[0,L,b(b1(function(a){return oB(g,[0,L,0],bF(hm(B,c(bP,a)[1+a])))}),bT)];x(function(e){var
-b=ag(e,1);if(b){var
-a=b[1],f=c(y[1],a)[1+a]+1|0;c(y[1],a)[1+a]=f;var
+q=f;return q},bU=H(bR,function(a){return a}),bV=[0,L,b(b6(function(a){return oQ(g,[0,L,0],bF(hw(F,c(bP,a)[1+a])))}),bU)];B(function(e){var
+b=af(e,1);if(b){var
+a=b[1],f=c(z[1],a)[1+a]+1|0;c(z[1],a)[1+a]=f;var
 d=0}else
 var
-d=b;return d},bU);var
-a5=ag(L,0),bW=function(a){return a},bX=D(v[1].length-1,bW),ah=aT(function(b,a){var
-d=-c(y[1],a)[1+a]|0,e=[0,c8(a5,[0,a]),d,a],f=-c(y[1],b)[1+b]|0;return an([0,c8(a5,[0,b]),f,b],e)},bX),a7=function(b,a){return ef(function(a,c){return a<b?1:0},a)},a8=function(a){return c(v[1],a)[1+a][1]};if(0===ah)var
+d=b;return d},bV);var
+a5=af(L,0),bW=function(a){return a},bX=H(w[1].length-1,bW),ah=aU(function(b,a){var
+d=-c(z[1],a)[1+a]|0,e=[0,cg(a5,[0,a]),d,a],f=-c(z[1],b)[1+b]|0;return ak([0,cg(a5,[0,b]),f,b],e)},bX),a6=function(b,a){return ej(function(a,c){return a<b?1:0},a)},a7=function(a){return c(w[1],a)[1+a][1]};if(0===ah)var
 ai=0===f?[0,L,0]:f;else
 if(0===f)var
-ai=k(a8,a7(G$,ah));else{var
-ak=a7(C(f),ah),s=O(k(function(a){return ag(a,0)},f)),a9=[0,b(aY(function(d){var
-a=0,e=[0,d],c=s.length-1;for(;;){if(a===c)var
-b=0;else{if(0!==an(s[1+a],e)){var
+ai=k(a7,a6(Hz,ah));else{var
+al=a6(D(f),ah),q=N(k(function(a){return af(a,0)},f)),a8=[0,b(a2(function(d){var
+a=0,e=[0,d],c=q.length-1;for(;;){if(a===c)var
+b=0;else{if(0!==ak(q[1+a],e)){var
 a=a+1|0;continue}var
-b=1}return 1-b}}),ak)];p(function(a,b){var
-e=aO(bO(s,0,a));if(b&&aC(b[1],ak)&&!aC(b,e))return 0;var
-d=a9[1];if(d){var
-f=[0,d[1]];c(s,a)[1+a]=f;a9[1]=d[2];return 0}var
-g=[0,bZ(ak)];c(s,a)[1+a]=g;return 0},s);var
-bY=aO(s),ai=k(function(a){return a8(aQ(a,0))},bY)}var
-T=ai;ba=1}if(!ba)var
+b=1}return 1-b}}),al)];p(function(a,b){var
+e=aO(bT(q,0,a));if(b&&aD(b[1],al)&&!aD(b,e))return 0;var
+d=a8[1];if(d){var
+f=[0,d[1]];c(q,a)[1+a]=f;a8[1]=d[2];return 0}var
+g=[0,bG(al)];c(q,a)[1+a]=g;return 0},q);var
+bY=aO(q),ai=k(function(a){return a7(aN(a,0))},bY)}var
+T=ai;bb=1}if(!bb)var
 T=[0,L,0];if(ad)var
-Q=T,N=K,M=f;else
+Q=T,O=J,M=f;else
 var
-Q=T,N=rg<=aM?1:0,M=T}else
+Q=T,O=ry<=aM?1:0,M=T}else
 var
-Q=0,N=K,M=f}}else
+Q=0,O=J,M=f}}else
 var
-Q=0,N=1,M=0;var
-aV=g[1][13],bC=aV?C(aV[1]):1;if(aj)var
-bD=aj[1],bJ=0,aW=[0,D(bC,function(a){return bD}),bJ];else
+Q=0,O=1,M=0;var
+aV=g[1][13],bB=aV?D(aV[1]):1;if(aj)var
+bD=aj[1],bK=0,aW=[0,H(bB,function(a){return bD}),bK];else
 var
-aW=k(function(a){return k(jS,a)},Q);var
-aX=k(function(a){return oC(g,a,_,ab)},aW),bK=z[1],bL=k(function(a){return bE(i,S,a[1]/aJ,cs)},bK),bM=aC(0,aX)?0:bd(function(a){var
-t=ar(by,bG(e$(a)));return k(function(F){return k(function(G){var
-f=G?h(function(a){return-a},t):t,g=oD(F),H=ac(i),u=h(function(a){return aa(a,bV)},H),m=Math.sqrt(2.*bv),o=h(function(a){return fL(g,a)},r),b=P(function(a,b){return b5(b,c(o,a)[1+a])},r),A=r.length-1,e=n(r.length-1,0.),B=eT(function(a){var
-c=0.<d(b,a)?1:0,e=c?d(u,a)<m*Math.sqrt(d(b,a))?1:0:c;return e},A),k=[0,aD(f)],a=f0;for(;;){if(0<a){var
-C=a-1|0,D=aD(e);x(function(a){var
-l=d(e,a),p=k[1],f=P(function(e,b){return b-l*d(c(r,a)[1+a],e)},p),q=d(b,a),h=b5(f,c(o,a)[1+a])/q,s=d(b,a),t=aa(b5(f,fL(g,f))/s-h*h,0.),i=d(u,a)/(m*Math.sqrt(d(b,a))),j=aa(0.,-h-Math.sqrt(t)*i/Math.sqrt(1.-i*i)),n=j!=l?1:0,v=n?(V(e,a,j),k[1]=P(function(e,b){return b+j*d(c(r,a)[1+a],e)},f),0):n;return v},B);var
+aW=k(function(a){return k(j0,a)},Q);var
+aX=k(function(a){return oR(g,a,_,aa)},aW),bL=A[1],bM=k(function(a){return bE(i,S,a[1]/aJ,cs)},bL),bN=aD(0,aX)?0:a$(function(a){var
+t=ar(by,bH(ei(a)));return k(function(F){return k(function(G){var
+f=G?h(function(a){return-a},t):t,g=oS(F),H=ac(i),u=h(function(a){return ab(a,b1)},H),m=Math.sqrt(2.*bt),o=h(function(a){return fU(g,a)},s),b=P(function(a,b){return cb(b,c(o,a)[1+a])},s),z=s.length-1,d=n(s.length-1,0.),A=eZ(function(a){var
+c=0.<e(b,a)?1:0,d=c?e(u,a)<m*Math.sqrt(e(b,a))?1:0:c;return d},z),k=[0,aE(f)],a=f_;for(;;){if(0<a){var
+C=a-1|0,D=aE(d);B(function(a){var
+l=e(d,a),p=k[1],f=P(function(d,b){return b-l*e(c(s,a)[1+a],d)},p),q=e(b,a),h=cb(f,c(o,a)[1+a])/q,r=e(b,a),t=ab(cb(f,fU(g,f))/r-h*h,0.),i=e(u,a)/(m*Math.sqrt(e(b,a))),j=ab(0.,-h-Math.sqrt(t)*i/Math.sqrt(1.-i*i)),n=j!=l?1:0,v=n?(X(d,a,j),k[1]=P(function(d,b){return b+j*e(c(s,a)[1+a],d)},f),0):n;return v},A);var
 q=[0,1];p(function(f,g){return function(c,a){var
-b=kM*(1.+Math.abs(a))<Math.abs(a-d(f,c))?1:0,e=b?(g[1]=0,0):b;return e}}(D,q),e);var
+b=kV*(1.+Math.abs(a))<Math.abs(a-e(f,c))?1:0,d=b?(g[1]=0,0):b;return d}}(D,q),d);var
 E=q[1]?0:C,a=E;continue}var
-s=k[1],v=fL(g,s),l=b5(s,v);if(pJ*b5(f,fL(g,f))<l&&l<a6){var
-I=h(function(a){return jV(12,a*Math.sqrt(2.*bv/l))},v),y=aq(i),z=n($,0),K=y[2],L=y[1];aZ(function(a){var
+r=k[1],v=fU(g,r),l=cb(r,v);if(p0*cb(f,fU(g,f))<l&&l<a_){var
+I=h(function(a){return j3(12,a*Math.sqrt(2.*bt/l))},v),w=aq(i),x=n($,0),J=w[2],L=w[1];a3(function(a){var
 g=h(function(b){var
-a=b[2];return b5(ar(K,c(w,a)[1+a][1]),I)},a),b=[0,0.],n=0,o=aR(function(b,a){return b+a[3]|0},n,a);p(function(c,h){var
-e=d(g,c)<0.?1:0;if(e){var
-i=aa(aN(L,h[2]),0.),a=-4.*d(g,c)/i,j=a!=a?a6:a;b[1]=aa(b[1],j);var
+a=b[2];return cb(ar(J,c(y,a)[1+a][1]),I)},a),b=[0,0.],n=0,o=aP(function(b,a){return b+a[3]|0},n,a);p(function(c,h){var
+d=e(g,c)<0.?1:0;if(d){var
+i=ab(aQ(L,h[2]),0.),a=-4.*e(g,c)/i,j=a!=a?a_:a;b[1]=ab(b[1],j);var
 f=0}else
 var
-f=e;return f},a);var
-i=b[1]*br(1.,-30)<=1.?1:0,k=i?o<=ci?1:0:i;if(k){var
-l=gb(aa(b[1],1.)),m=l[2],q=l[1]==bz?m-1|0:m,r=br(1.,-q|0),e=h(function(a){return gg(Math.floor(br(r*a,50)))},g),f=[0,j];p(function(a,b){var
-d=c(e,a)[1+a],g=J(b[3],d);f[1]=as(f[1],g);return 0},a);if(0<bs(f[1])){var
-s=c(a,0)[1][3],t=eb(f[1],s);e[1]=cS(c(e,0)[1],t)}return p(function(a,d){var
-f=c(e,a)[1+a],b=d[1];c(z,b)[1+b]=f;return 0},a)}return k},cl);return z}return n($,0)}},cu)},bL)},aX),a0=[0,i,M,N,bM];av(bH,t,a0);return a0}var
-a_=G(am),b0=0,b2=0,b3=0,b4=E===a_?am[1]:m===a_?I(am):am;return[0,b4,b3,b2,b0]}var
-cv=n($,0);if(oG(al)){var
-cw=aJ?ao:aJ;X(cw,Ht)}if(ap)var
-cx=z[1],bJ=k(function(a){return a[2]},cx);else
+f=d;return f},a);var
+i=b[1]*bv(1.,-30)<=1.?1:0,k=i?o<=cp?1:0:i;if(k){var
+l=gl(ab(b[1],1.)),m=l[2],q=l[1]==bC?m-1|0:m,r=bv(1.,-q|0),d=h(function(a){return gq(Math.floor(bv(r*a,50)))},g),f=[0,j];p(function(a,b){var
+e=c(d,a)[1+a],g=K(b[3],e);f[1]=av(f[1],g);return 0},a);if(0<bw(f[1])){var
+s=c(a,0)[1][3],t=ee(f[1],s);d[1]=cW(c(d,0)[1],t)}return p(function(a,e){var
+f=c(d,a)[1+a],b=e[1];c(x,b)[1+b]=f;return 0},a)}return k},ck);return x}return n($,0)}},cu)},bM)},aX),aY=[0,i,M,O,bN];ay(bI,t,aY);return aY}var
+a9=v(an),bZ=0,b0=0,b2=0,b3=u===a9?an[1]:l===a9?C(an):an;return[0,b3,b2,b0,bZ]}var
+cv=n($,0);if(oV(am)){var
+cw=aJ?ao:aJ;Z(cw,HT)}if(ap)var
+cx=A[1],bK=k(function(a){return a[2]},cx);else
 var
-bJ=D(oI,function(a){return bx(1,oI)});return[0,bJ,function(m,k,a,j,i){function
+bK=H(oX,function(a){return br(1,oX)});return[0,bK,function(m,k,a,j,i){function
 l(a){var
-b=D($,function(a){return a}),c=0;return H(function(c,b){return c+f(i,a,b)|0},c,b)}var
-o=z[3](j,l),p=0,e=bI(H(function(o,j){var
-h=n(ab,0.),k=j[1]-1|0,p=0;if(!(k<0)){var
-e=p;for(;;){var
+b=H($,function(a){return a}),c=0;return G(function(c,b){return c+f(i,a,b)|0},c,b)}var
+o=A[3](j,l),p=0,d=bJ(G(function(o,j){var
+h=n(aa,0.),k=j[1]-1|0,p=0;if(!(k<0)){var
+d=p;for(;;){var
 l=$-1|0,q=0;if(!(l<0)){var
 a=q;for(;;){var
-g=b(m,a);if(c(co,g)[1+g]){var
-s=f(i,e,a);V(h,g,d(h,g)+s)}var
+g=b(m,a);if(c(cn,g)[1+g]){var
+s=f(i,d,a);X(h,g,e(h,g)+s)}var
 t=a+1|0;if(l!==a){var
 a=t;continue}break}}var
-r=e+1|0;if(k!==e){var
-e=r;continue}break}}return[0,[0,h,j[2]],o]},p,o)),g=e[4],q=aP(1,C(e[2]));if(0===g)var
+r=d+1|0;if(k!==d){var
+d=r;continue}break}}return[0,[0,h,j[2]],o]},p,o)),g=d[4],q=aS(1,D(d[2]));if(0===g)var
 h=cv;else
 var
-r=ap?a:u(a,q)/6|0,h=ae(ae(g,r),k);return function(a){return c(h,a)[1+a]}}]}function
-hn(g,b){var
+r=ap?a:x(a,q)/6|0,h=ag(ag(g,r),k);return function(a){return c(h,a)[1+a]}}]}function
+hx(g,b){var
 h=1;if(b<1)var
-c=e;else{var
-a=h,d=e;for(;;){var
-f=gB(J(d,(g-b|0)+a|0),a),i=a+1|0;if(b!==a){var
-a=i,d=f;continue}var
-c=f;break}}return z(c)}function
-jW(b,a){var
-c=gh(b[2],a);return b2(gh(b[1],a),c)}function
-oJ(d,a,h){function
-K(a,b){return fF(a)<=1?1:0}if(f(aw[14],K,a)){var
-p=function(l){var
-c=[0,y,0];function
-d(d,a,e){var
-f=e[2],i=e[1];if(d){var
-j=d[1];if(1===j[2]&&!d[2]){var
-c=b(h,j[1]),k=(0<B(a)?1:0)===l?1:0,m=k?c[4]:c[3],n=[0,[0,cu(a),m],f],o=k?c[2]:c[1];return[0,v(i,g(a,o)),n]}}return[0,v(i,a),f]}return S(aw[13],d,a,c)},r=function(b,a){return[m,function(c){return az(d,0,b,k(function(b){var
-a=b[2],c=G(a),d=E===c?a[1]:m===c?I(a):a;return[0,b[1],d]},a))}]},s=p(0),t=s[1],w=p(1),z=w[1],L=w[2],M=r($(Y(z),a),L),N=s[2];return[0,[0,t,z,r($(a,Y(t)),N),M]]}var
-i=A(0,4);function
-O(a,b){return x(function(a){var
-b=a[1],c=aQ(U(i,b),0);return W(i,b,aP(a[2],c))},a)}f(aw[12],O,a);var
-C=aT(an,eg(gx(i))),P=1;if(ci<H(function(a,b){return ci<a?a:u(a,b[2]+1|0)},P,C))return 0;var
-Q=[0,[0,0,a],0],R=H(function(j,e){var
-d=e[2],a=e[1],f=b(h,a),o=f[2],p=f[1],i=l(d+1|0,function(c){return l(d+1|0,function(b){var
-h=cK(c,b),j=0;if(h<0)var
-i=y;else{var
-a=j,e=y;for(;;){if((b-a|0)<=(d-c|0))var
-k=jW(p,b-a|0),l=g(jW(o,a),k),m=hn(d-c|0,b-a|0),f=v(e,g(g(hn(c,a),m),l));else
+c=d;else{var
+a=h,e=d;for(;;){var
+f=gM(K(e,(g-b|0)+a|0),a),i=a+1|0;if(b!==a){var
+a=i,e=f;continue}var
+c=f;break}}return F(c)}function
+j4(b,a){var
+c=gr(b[2],a);return b7(gr(b[1],a),c)}function
+oY(d){var
+a=E(0,4);function
+e(b,c){return B(function(b){var
+c=b[1],d=aN(V(a,c),0);return Y(a,c,aS(b[2],d))},b)}B(b(an[12],e),d);var
+c=aU(ak,dL(gJ(a))),f=1;return[0,c,G(function(a,b){return cp<a?a:x(a,b[2]+1|0)},f,c)<=cp?1:0]}function
+j5(d,a,i){var
+e=[0,[0,0,a],0],f=G(function(j,e){var
+d=e[2],a=e[1],f=b(i,a),o=f[2],p=f[1],h=m(d+1|0,function(c){return m(d+1|0,function(b){var
+h=db(c,b),j=0;if(h<0)var
+i=z;else{var
+a=j,e=z;for(;;){if((b-a|0)<=(d-c|0))var
+k=j4(p,b-a|0),l=g(j4(o,a),k),m=hx(d-c|0,b-a|0),f=t(e,g(g(hx(c,a),m),l));else
 var
 f=e;var
 n=a+1|0;if(h!==a){var
 a=n,e=f;continue}var
-i=f;break}}return cc(i,hn(d,b))})});return bd(function(e){var
-f=e[2],h=e[1];return D(d+1|0,function(e){function
-j(d,j,h){var
-f=aQ(gn(a,d),0),k=b(aY(function(b){return b[1]!==a?1:0}),d),l=fC(k,g(j,c(c(i,e)[1+e],f)[1+f]),cZ);return b(bT(0,h),l)}return[0,[0,[0,a,d,e],h],S(aw[13],j,f,cZ)]})},j)},Q,C),e=k(function(a){var
-b=eN(a[2]);return[0,a[1],b]},R),F=bZ(e)[2],j=H(function(b,a){return dd(b,a[2])},F,e),n=H(function(b,a){return dN(b,a[2])},F,e);function
-o(a,b){return 1===b?a:cA(d,o(a,b-1|0),a)}function
-T(f){var
-a=f[3],c=f[2],e=b(h,f[1]),i=q(e[2],e[1]);if(B(i)<=0)Z(Hw);function
+i=f;break}}return bK(i,hx(d,b))})});return a$(function(e){var
+f=e[2],i=e[1];return H(d+1|0,function(e){function
+j(d,j,i){var
+f=aN(gz(a,d),0),k=b(a2(function(b){return b[1]!==a?1:0}),d),l=eQ(k,g(j,c(c(h,e)[1+e],f)[1+f]),ca);return b(bm(0,i),l)}return[0,[0,[0,a,d,e],i],Q(an[13],j,f,ca)]})},j)},e,d);return k(function(a){var
+b=eU(a[2]);return[0,a[1],b]},f)}function
+fV(e,c,a,h){var
+D=e?e[1]:e;function
+E(a,b){return fL(a)<=1?1:0}if(f(an[14],E,a)){var
+n=function(l){var
+c=[0,z,0];function
+d(d,a,e){var
+f=e[2],i=e[1];if(d){var
+j=d[1];if(1===j[2]&&!d[2]){var
+c=b(h,j[1]),k=(0<A(a)?1:0)===l?1:0,m=k?c[4]:c[3],n=[0,[0,b8(a),m],f],o=k?c[2]:c[1];return[0,t(i,g(a,o)),n]}}return[0,t(i,a),f]}return Q(an[13],d,a,c)},o=function(b,a){return[l,function(d){return ao(c,0,b,k(function(b){var
+a=b[2],c=v(a),d=u===c?a[1]:l===c?C(a):a;return[0,b[1],d]},a))}]},p=n(0),q=p[1],s=n(1),w=s[1],F=s[2],H=o(_(W(w),a),F),I=p[2];return[0,[0,q,w,o(_(a,W(q)),I),H]]}var
+x=oY([0,a,D]);if(x[2]){var
+d=j5(x[1],a,h),y=bG(d)[2],i=G(function(b,a){return cX(b,a[2])},y,d),j=G(function(b,a){return dk(b,a[2])},y,d),m=function(a,b){return 1===b?a:bf(c,m(a,b-1|0),a)},J=function(f){var
+a=f[3],d=f[2],e=b(h,f[1]),i=r(e[2],e[1]);if(A(i)<=0)T(HW);function
 j(f){var
-b=e[3],c=G(b),d=E===c?b[1]:m===c?I(b):b;return o(d,a)}function
+b=e[3],c=v(b),d=u===c?b[1]:l===c?C(b):b;return m(d,a)}function
 k(h){var
-b=e[4],d=G(b),f=c-a|0,g=E===d?b[1]:m===d?I(b):b;return o(g,f)}if(0===a)var
+b=e[4],c=v(b),f=d-a|0,g=u===c?b[1]:l===c?C(b):b;return m(g,f)}if(0===a)var
 g=k(0);else
-if(a===c)var
+if(a===d)var
 g=j(0);else
 var
-n=k(0),g=cA(d,j(0),n);var
-l=jW(i,c);return[0,cc(hn(c,a),l),g]}function
-J(a,h){return[m,function(c){return az(d,0,a,b(b1(function(a){var
-c=b(h,a[2]);if(0<B(c)){var
-e=k(T,ak(a[1])),i=H(function(b,a){return g(b,a[1])},c,e),f=k(function(a){return a[2]},e),j=l3(f),l=bZ(f);return[0,[0,i,H(function(a,b){return cA(d,a,b)},l,j)]]}return 0}),e))}]}function
-V(a){return q(n,a)}var
-X=J($(Y(n),a),V);function
-_(a){return q(a,j)}return[0,[0,j,n,J($(a,Y(j)),_),X]]}function
-oK(a,t,a_,a8,z,ah,aE,aD,N,a7,a6){var
-F=a[2],e=a[1],J=cf(a);function
-aj(a){var
-c=z[1];if(c){var
-d=c[1],e=_(b(d[2][2],a));return[0,_(b(d[1][2],a)),e]}throw[0,ad,Hx]}var
-aF=jL(a);X(jM(aF),N);var
-ak=A(0,bb),aH=A(0,am),aI=A(0,am);function
-aJ(e){var
-f=U(aI,e),g=z[2];if(f)return f[1];if(aE&&g){var
-i=g[1];X(e<i[7].length-1?1:0,Hy);var
-m=c(i[7],e)[1+e],n=function(b){var
-g=U(aH,b);if(g)var
-e=g[1];else{var
-i=cB(a,c(t,b)[1+b]),l=M(i[2]),j=[0,h(M,i[1]),l];av(aH,b,j);var
-e=j}var
-f=[0,0.],k=e[1];p(function(c,a){var
-b=a!=0.?1:0,e=b?(f[1]=f[1]+a*d(m,c),0):b;return e},k);return f[1]+e[2]},j=b(aE[1],n),k=j[1],o=j[2],q=Y(K(k[2])),l=[0,k,dq(a,[8,(a7*d3|0)+e|0],H(function(e,a){var
-d=a[1],f=c(t,d)[1+d];return b(bT([0,a[2]],e),f)},q,o))];av(aI,e,l);return l}return bj(Hz)}function
-R(x,o){var
-g=o[3],b=o[2],i=o[1];if(2===i)return om(a,x,b,g);if(8===i)return f(a6,b,g);X(g<=1?1:0,HA);if(!(5<i>>>0))switch(i){case
-0:return fH(a,b,g);case
-1:if(ah){var
-r=ah[1][1];X(b<r.length-1?1:0,HC);var
-u=c(r,b)[1+b],v=aj(b);return 0===g?dq(a,[5,b],$(Y(v[2]),u)):dq(a,[4,b],$(u,Y(v[1])))}break;case
-3:X(0===g?1:0,HD);return aJ(b)[2];case
-4:return Z(HE);case
-5:var
-w=U(ak,b);if(w){var
-d=w[1],p=cB(a,c(t,b)[1+b]),j=p[3],l=p[2],n=p[1],y=k(function(a){var
-b=a[2];return[0,dm(a9,a[1]),b]},j);if(0===g){var
-z=[m,function(p){if(0===j){var
-b=d[4],f=G(b);return E===f?b[1]:m===f?I(b):b}var
-c=d[4],g=G(c),i=0,k=E===g?c[1]:m===g?I(c):c,o=q(d[2],l);return az(e,[0,j],dp(a,h(K,n),o),[0,[0,s,k],i])}];return[0,n,q(d[2],l),z]}var
-A=[m,function(k){if(0===j){var
-b=d[3],f=G(b);return E===f?b[1]:m===f?I(b):b}var
-c=d[3],g=G(c),h=0,i=E===g?c[1]:m===g?I(c):c;return az(e,[0,y],dp(a,n,q(l,d[1])),[0,[0,s,i],h])}],B=q(l,d[1]);return[0,h(K,n),B,A]}return bj(HF)}return bj(HB)}var
-aK=z[2];if(aK){var
-Q=aK[1];X(Q[2]===J?1:0,HG);var
-a$=aO(Q[1]),al=O(b(aY(function(a){return 5!==a[1]?1:0}),a$));X(bc(bO(Q[1],0,al.length-1),al),HH);var
-ba=cm(Q[3].length-1,2*J|0),ao=ba,aL=Q[1],an=al}else
-var
-ao=0,aL=[0],an=[0];var
-o=[0,aF],T=A(0,bb),bd=z[2];bt(function(f){var
-g=ao-1|0,A=0;if(!(g<0)){var
-b=A;for(;;){var
-L=o[1],M=h(function(b){return function(a){return R(b,a)}}(L),an),i=fI(a,o[1],M),j=function(d){return function(b){var
-a=u(2*J|0,d)+b|0;return c(f[3],a)[1+a]}}(b),n=function(b,a){return l(J,function(c){return c===b?a:y})},p=o[1],r=l(J,function(h,m,i,e){return function(b){var
-j=m(2*b|0),f=ds(0,h,i(b,s),j),g=f[1],d=hk(g);if(bF(d,c(e[2],b)[1+b])){var
-k=f[2];return[0,d,hi(a,b,0,oo(h,i(b,s),g,k),d)]}var
-l=c(e[4],b)[1+b];return[0,c(e[2],b)[1+b],l]}}(i,j,n,p)),w=l(J,function(h,m,i,e){return function(b){var
-j=m((2*b|0)+1|0),f=ds(0,h,i(b,a9),j),g=f[1],d=K(hk(g));if(cb(d,c(e[1],b)[1+b])){var
-k=f[2];return[0,d,hi(a,b,1,oo(h,i(b,a9),g,k),d)]}var
-l=c(e[3],b)[1+b];return[0,c(e[1],b)[1+b],l]}}(i,j,n,p)),O=h(function(a){return a[2]},r),Q=h(function(a){return a[2]},w),S=h(function(a){return a[1]},r),x=[0,h(function(a){return a[1]},w),S,Q,O];X(jM(x),N);var
-z=jK(a,x);X(jM(z),N);o[1]=z;var
-V=b+1|0;if(g!==b){var
-b=V;continue}break}}var
-B=f[6];bt(function(e){var
-b=o[1],h=e[2],i=e[1],j=b[1],f=P(function(b,a){return dd(a,_(d(i,b)))},j),k=b[2],g=P(function(b,a){return dN(a,_(d(h,b)))},k),l=b[4],m=P(function(b,d){return hi(a,b,0,d,c(g,b)[1+b])},l),n=b[3];o[1]=[0,f,g,P(function(b,d){return hi(a,b,1,d,c(f,b)[1+b])},n),m];return 0},B);var
-C=o[1],D=h(function(a){return R(C,a)},an),F=fI(a,o[1],D),H=f[4];return aZ(function(g){var
-b=g[2],d=g[1];X(d<t.length-1?1:0,HI);var
-i=cB(a,c(t,d)[1+d]),j=i[2],l=i[1],u=1===b?l:h(K,l),n=ds(0,F,u,g[3]),o=n[1],w=n[2],p=c(t,d)[1+d],f=1===b?v(j,o):q(j,o),x=1===b?$(Y(f),p):$(p,Y(f)),y=i[3],z=k(function(a){var
-c=a[1],d=a[2],e=1===b?dm(a9,c):c;return[0,e,d]},y),A=[m,function(a){return az(e,[0,z],x,k(function(b){var
-a=b[2],c=G(a),d=E===c?a[1]:m===c?I(a):a;return[0,b[1],d]},w))}],r=U(T,[0,d,b]);if(r){var
-s=r[1][1],B=1===b?bR(s,f):ew(s,f);if(B)return 0}return W(T,[0,d,b],[0,f,A])},H)},bd);var
-w=o[1];function
-be(a){var
-b=[m,function(c){var
-b=fD(a);return dn(e,[1,a],$(Y(ae(F[2],a)),b))}],c=[m,function(c){var
-b=Y(ae(F[1],a));return dn(e,[0,a],$(fD(a),b))}],d=ae(F[2],a);return[0,ae(F[1],a),d,c,b]}function
-bg(d){var
-b=ai(a[7],[0,[0,d,1],0]),e=c(w[4],b)[1+b],f=c(w[3],b)[1+b],g=c(w[2],b)[1+b];return[0,c(w[1],b)[1+b],g,f,e]}var
-ap=A(0,bb);bt(function(k){var
-a=k[2];return iJ(function(n,l){var
-a=l[1],b=n[1],o=aj(a),p=o[2],r=o[1],f=cT(ca(n[2])),u=c(k[1],a)[1+a],v=aj(a),L=v[2],M=v[1],w=[m,function(b){return dn(e,[5,a],$(Y(L),u))}],x=[m,function(b){return dn(e,[4,a],$(u,Y(M)))}];if(l[2])var
-N=q(s,r),B=x,A=w,z=N,y=q(s,p);else
-var
-B=w,A=x,z=p,y=r;var
-h=g(y,f),i=g(z,f),C=c(t,b)[1+b];function
-D(c,a){return[m,function(h){var
-b=G(a),d=0,g=E===b?a[1]:m===b?I(a):a;return az(e,0,c,[0,[0,f,g],d])}]}var
-O=D($(Y(i),C),B),j=[0,h,i,D($(C,Y(h)),A),O],F=U(ap,b);if(F)var
-d=F[1],H=ew(d[1],h)?d:j,J=bR(d[2],i)?d:j,K=[0,H[1],J[2],H[3],J[4]];else
-var
-K=j;return W(ap,b,K)},a)},ah);function
-aM(b,a){return dn(e,[6,a],$(b,Y(aD)))}function
-aN(g,f){var
-d=c(t,f)[1+f],u=eO(d);if(u)var
-h=eN(d),Z=[m,function(a){return az(e,0,$(Y(h),d),0)}],v=[0,h,h,[m,function(a){return az(e,0,$(d,Y(h)),0)}],Z];else
-var
-aj=[m,function(a){return dn(e,[7,f],$(of,d))}],v=[0,y,s,[m,function(a){return az(e,0,d,[0,[0,s,aM(d,f)],0])}],aj];if(0===ao)var
+o=k(0),g=bf(c,j(0),o);var
+n=j4(i,d);return[0,bK(hx(d,a),n),g]},B=function(a,h){return[l,function(e){return ao(c,0,a,b(b6(function(a){var
+d=b(h,a[2]);if(0<A(d)){var
+e=k(J,al(a[1])),i=G(function(b,a){return g(b,a[1])},d,e),f=k(function(a){return a[2]},e),j=l$(f),l=bG(f);return[0,[0,i,G(function(a,b){return bf(c,a,b)},l,j)]]}return 0}),d))}]},K=function(a){return r(j,a)},L=B(_(W(j),a),K),M=function(a){return r(a,i)};return[0,[0,i,j,B(_(a,W(i)),M),L]]}return 0}function
+oZ(e,a,y,m,k,d){var
+j=c4(e,k),n=j[2];if(n){var
+f=n[1],g=b(m,j[1])[1],h=b(m,c(e[2],f)[1+f])[1];if(Q(an[11],dj,h,eR))var
+z=fV(0,a,g,d),o=aC(function(a){return[0,a[1],a[2]]},z);else{var
+p=oY([0,g,[0,h,0]]),r=p[2];if(r){var
+s=p[1],B=j5(s,g,d),t=j5(s,h,d);if(cy(function(a){return A(a[2])<=0?1:0},t))var
 w=0;else
 var
-Q=hg(a[5],d),r=Q[2],ai=oJ(e,Q[1],bg),w=aG(function(a){if(0===r)return a;var
-b=[m,function(j){var
-b=a[4],c=G(b),f=0,g=E===c?b[1]:m===c?I(b):b,h=[0,[0,s,g],f],i=$(Y(a[2]),d);return az(e,[0,k(function(a){var
-b=a[2];return[0,dm(a9,a[1]),b]},r)],i,h)}],c=[m,function(h){var
-b=a[3],c=G(b),f=0,g=E===c?b[1]:m===c?I(b):b;return az(e,[0,r],$(d,Y(a[1])),[0,[0,s,g],f])}];return[0,a[1],a[2],c,b]},ai);var
-o=oJ(e,d,be),_=1-g,aa=_||(0!==o?1:0);X(aa,HJ);var
-i=g?e$(o):v,ab=0,ac=g?0:U(ap,f),ad=[0,o,[0,w,[0,ac,ab]]],x=b(b1(function(a){return a}),ad),ae=[0,i[1],i[3]],z=H(function(b,a){var
-c=b[1];return cb(a[1],c)?[0,a[1],a[3]]:[0,c,b[2]]},ae,x),af=[0,i[2],i[4]],A=H(function(b,a){var
-c=b[1];return bF(a[2],c)?[0,a[2],a[4]]:[0,c,b[2]]},af,x),B=U(T,[0,f,0]),R=0;if(B){var
-C=B[1],D=C[1];if(cb(D,z[1])){var
-j=[0,D,C[2]];R=1}}if(!R)var
-j=z;var
-F=U(T,[0,f,1]),V=0;if(F){var
-J=F[1],L=J[1];if(bF(L,A[1])){var
-l=[0,L,J[2]];V=1}}if(!V)var
-l=A;X(bR(j[1],l[1]),N);var
-n=K(hk(K(j[1]))),p=hk(l[1]);function
-M(d,a){return[m,function(h){var
-f=G(a),b=E===f?a[1]:m===f?I(a):a,g=c(e[2],b)[1+b];return S(aw[11],dM,g,d)?b:az(e,0,d,[0,[0,s,b],0])}]}var
-q=dd(aD,p),W=0;if(!u&&!g&&cb(q,n)){var
-P=[m,function(b){var
-a=[0,[0,s,aM(d,f)],0];return az(e,0,$(d,Y(q)),a)}],O=q;W=1}if(!W)var
-ag=j[2],P=M($(d,Y(n)),ag),O=n;var
-ah=l[2];return[0,O,p,P,M($(Y(p),d),ah)]}x(function(a){return W(ak,a,aN(0,a))},a_);var
-aS=A(0,am);x(function(a){return W(aS,a,aN(1,a))},a8);var
-bh=z[2],aT=aG(function(b){return fI(a,w,h(function(a){return R(w,a)},aL))},bh);function
-bi(b){var
-d=b<a[3]?1:0,c=d||ae(F[3],b-a[3]|0)[3],e=c?[0,fH(a,b,1),0]:c;return[0,fH(a,b,0),e]}var
-bk=C(F[3]),aU=cM(D(a[3]+bk|0,bi)),aV=z[2],aq=aV?aV[1][7]:[0],L=aQ(aT,fI(a,w,[0])),i=cf(L[1]),aX=L[2][1],a0=l(i,function(a){var
-b=ca(aP(1,aq.length-1));return cc(aR(function(c,b){return v(c,_(d(b,a)))},y,aq),b)});function
-as(b){var
+i=gw(function(b,a){return bK(b[2],a[2])},B,t),D=G(dk,bG(i),i),w=[0,[0,G(cX,bG(i),i),D]];var
+x=w}else
+var
+x=r;var
+o=x}return aC(function(i){var
+j=i[2],n=i[1];function
+o(z,n){return[l,function(I){function
+o(a){return z?bZ(aR,a):a}var
+p=o(hu(e,k,n)),r=b(m,p),s=fV([0,[0,g,[0,h,0]]],a,r[1],d);if(s){var
+t=s[1];if(0<=A(t[1])){var
+i=t[3],w=v(i),B=0,D=u===w?i[1]:l===w?C(i):i,E=ao(a,[0,r[2]],p,[0,[0,q,D],B]),j=c(y,f)[1+f][4],x=v(j),F=0,G=u===x?j[1]:l===x?C(j):j,H=[0,[0,q,bf(a,G,E)],F];return fQ(e,a,o(_(k,W(n))),H)}}return aX(HX)}]}var
+p=o(1,j);return[0,n,j,o(0,n),p]},o)}return ae(HY)}function
+o0(d,j,bi,bh,I,al,aJ,aI,R,be,bd){var
+K=d[2],a=d[1],L=cm(d);function
+am(a){var
+c=I[1];if(c){var
+d=c[1],e=$(b(d[2][2],a));return[0,$(b(d[1][2],a)),e]}throw[0,af,HZ]}function
+aK(b,c){var
+d=am(b),e=d[2],f=d[1],g=[l,function(d){return cH(a,[5,b],_(W(e),c))}];return[0,[l,function(d){return cH(a,[4,b],_(c,W(f)))}],g]}function
+ar(b){var
+c=[l,function(d){var
+c=eS(b);return cH(a,[1,b],_(W(ag(K[2],b)),c))}],d=[l,function(d){var
+c=W(ag(K[1],b));return cH(a,[0,b],_(eS(b),c))}],e=ag(K[2],b);return[0,ag(K[1],b),e,d,c]}var
+i=jS(K),bk=i[2],U=P(function(g,r){var
+m=fV(0,a,r,ar);if(m){var
+h=m[1],j=h[4],b=h[3],k=h[2],f=h[1];if(A(f)<=0)aX(Hq);var
+n=c(i[2],g)[1+g],e=oB(i,g),d=[l,function(m){var
+c=dt(a,bB(e,e),[2,e]),d=v(b),h=[0,[0,f,c],0],j=u===d?b[1]:l===d?C(b):b,k=[0,[0,q,bf(a,c,j)],h];return ao(a,0,e,aq(oD(i,a,e,g,0),k))}],o=[l,function(o){var
+b=v(j),f=0,g=u===b?j[1]:l===b?C(j):j,c=v(d),h=u===c?d[1]:l===c?C(d):d,m=bf(a,h,g),n=[0,[0,bX(k),m],f];return fQ(i,a,_(e,W(bX(k))),n)}],p=[l,function(o){var
+c=v(b),h=0,j=u===c?b[1]:l===c?C(b):b,g=v(d),k=u===g?d[1]:l===g?C(d):d,m=bf(a,k,j),n=[0,[0,bX(f),m],h];return fQ(i,a,_(W(bX(f)),e),n)}];return[0,f,k,[l,function(f){var
+c=v(b),d=0,e=u===c?b[1]:l===c?C(b):b;return ao(a,0,n,[0,[0,q,e],d])}],d,p,o]}return aX(H0)},bk);function
+X(a){return 0!==c4(i,a)[2]?1:0}var
+aL=jQ(d);Z(jR(aL),R);var
+as=E(0,bg),aM=E(0,ap),aQ=E(0,ap);function
+aT(a){var
+f=V(aQ,a),g=I[2];if(f)return f[1];if(aJ&&g){var
+i=g[1];Z(a<i[7].length-1?1:0,H1);var
+n=c(i[7],a)[1+a],o=function(a){var
+g=V(aM,a);if(g)var
+b=g[1];else{var
+i=cI(d,c(j,a)[1+a]),m=M(i[2]),k=[0,h(M,i[1]),m];ay(aM,a,k);var
+b=k}var
+f=[0,0.],l=b[1];p(function(c,a){var
+b=a!=0.?1:0,d=b?(f[1]=f[1]+a*e(n,c),0):b;return d},l);return f[1]+b[2]},k=b(aJ[1],o),l=k[1],q=k[2],r=W(J(l[2])),m=[0,l,dv(d,[8,(be*d6|0)+a|0],G(function(e,a){var
+d=a[1],f=c(j,d)[1+d];return b(bm([0,a[2]],e),f)},r,q))];ay(aQ,a,m);return m}return aX(H2)}function
+aa(K,A){var
+g=A[3],b=A[2],s=A[1];if(2===s)return oy(d,K,b,g);if(8===s)return f(bd,b,g);Z(g<=1?1:0,H3);if(!(5<s>>>0)){var
+z=0;switch(s){case
+0:return fO(d,b,g);case
+1:if(al){var
+D=al[1][1];Z(b<D.length-1?1:0,H5);var
+n=c(D,b)[1+b],E=am(b),F=E[2],G=E[1];if(!X(n))return 0===g?dv(d,[5,b],_(W(F),n)):dv(d,[4,b],_(n,W(G)));var
+L=aK(b,n),M=0===g?function(a){return a[2]}:function(a){return a[1]},N=M(L),O=0===g?1:0,P=0===g?F:G,m=N,p=O,t=P,o=n;z=1}break;case
+3:Z(0===g?1:0,H6);return aT(b)[2];case
+4:return T(H7);case
+5:var
+I=V(as,b);if(!I)return aX(H8);var
+e=I[1];if(!X(c(j,b)[1+b])){var
+B=cI(d,c(j,b)[1+b]),w=B[3],x=B[2],y=B[1],aa=k(function(a){var
+b=a[2];return[0,bZ(aR,a[1]),b]},w);if(0===g){var
+ab=[l,function(m){if(0===w){var
+b=e[4],f=v(b);return u===f?b[1]:l===f?C(b):b}var
+c=e[4],g=v(c),i=0,j=u===g?c[1]:l===g?C(c):c,k=r(e[2],x);return ao(a,[0,w],du(d,h(J,y),k),[0,[0,q,j],i])}];return[0,y,r(e[2],x),ab]}var
+ac=[l,function(j){if(0===w){var
+b=e[3],f=v(b);return u===f?b[1]:l===f?C(b):b}var
+c=e[3],g=v(c),h=0,i=u===g?c[1]:l===g?C(c):c;return ao(a,[0,aa],du(d,y,r(x,e[1])),[0,[0,q,i],h])}],ad=r(x,e[1]);return[0,h(J,y),ad,ac]}if(0===g){var
+R=e[4],S=e[2],m=R,p=1,t=S,o=c(j,b)[1+b];z=1}else{var
+Y=e[3],$=e[1],m=Y,p=0,t=$,o=c(j,b)[1+b];z=1}break}if(z){var
+H=hu(i,o,t),Q=p?bZ(aR,H):H;return ou(d,[l,function(y){var
+e=c4(i,o),f=e[2];if(f){var
+d=f[1],g=hu(i,o,t),n=oD(i,a,e[1],d,p),h=v(m),r=u===h?m[1]:l===h?C(m):m,b=c(U,d)[1+d][3],j=v(b),s=u===j?b[1]:l===j?C(b):b,w=[0,[0,q,bf(a,s,r)],n],x=p?bZ(aR,g):g;return ao(a,0,x,w)}var
+k=v(m);return u===k?m[1]:l===k?C(m):m}],Q)}}return aX(H4)}var
+aU=I[2];if(aU){var
+S=aU[1];Z(S[2]===L?1:0,H9);var
+bl=aO(S[1]),at=N(b(a2(function(a){return 5!==a[1]?1:0}),bl));Z(aZ(bT(S[1],0,at.length-1),at),H_);var
+bn=ct(S[3].length-1,2*L|0),av=bn,aV=S[1],au=at}else
+var
+av=0,aV=[0],au=[0];var
+w=[0,aL],ab=E(0,bg),bo=I[2];bx(function(f){var
+g=av-1|0,F=0;if(!(g<0)){var
+b=F;for(;;){var
+M=w[1],N=h(function(b){return function(a){return aa(b,a)}}(M),au),n=fP(d,w[1],N),o=function(d){return function(b){var
+a=x(2*L|0,d)+b|0;return c(f[3],a)[1+a]}}(b),p=function(b,a){return m(L,function(c){return c===b?a:z})},s=w[1],y=m(L,function(h,m,i,e){return function(a){var
+j=m(2*a|0),f=dx(0,h,i(a,q),j),g=f[1],b=hs(g);if(bJ(b,c(e[2],a)[1+a])){var
+k=f[2];return[0,b,hq(d,a,0,oA(h,i(a,q),g,k),b)]}var
+l=c(e[4],a)[1+a];return[0,c(e[2],a)[1+a],l]}}(n,o,p,s)),B=m(L,function(h,m,i,e){return function(a){var
+j=m((2*a|0)+1|0),f=dx(0,h,i(a,aR),j),g=f[1],b=J(hs(g));if(ck(b,c(e[1],a)[1+a])){var
+k=f[2];return[0,b,hq(d,a,1,oA(h,i(a,aR),g,k),b)]}var
+l=c(e[3],a)[1+a];return[0,c(e[1],a)[1+a],l]}}(n,o,p,s)),O=h(function(a){return a[2]},y),Q=h(function(a){return a[2]},B),S=h(function(a){return a[1]},y),D=[0,h(function(a){return a[1]},B),S,Q,O];Z(jR(D),R);var
+E=jP(d,D);Z(jR(E),R);w[1]=E;var
+ac=b+1|0;if(g!==b){var
+b=ac;continue}break}}var
+G=f[6];bx(function(b){var
+a=w[1],h=b[2],i=b[1],j=a[1],f=P(function(b,a){return cX(a,$(e(i,b)))},j),k=a[2],g=P(function(b,a){return dk(a,$(e(h,b)))},k),l=a[4],m=P(function(a,b){return hq(d,a,0,b,c(g,a)[1+a])},l),n=a[3];w[1]=[0,f,g,P(function(a,b){return hq(d,a,1,b,c(f,a)[1+a])},n),m];return 0},G);var
+H=w[1],I=h(function(a){return aa(H,a)},au),T=fP(d,w[1],I),K=f[4];return a3(function(o){var
+b=o[2],g=o[1];Z(g<j.length-1?1:0,H$);var
+p=c(j,g)[1+g],s=X(p)?o[4]:z,w=hu(i,p,s),x=cI(d,w),I=x[2],K=x[1],$=1===b?K:h(J,K),L=dx(0,T,$,o[3]),M=L[1],aa=L[2],e=1===b?t(I,M):r(I,M),ac=1===b?_(W(e),w):_(w,W(e)),ad=x[3],ae=k(function(a){var
+c=a[1],d=a[2],e=1===b?bZ(aR,c):c;return[0,e,d]},ad),m=[l,function(b){return ao(a,[0,ae],ac,k(function(b){var
+a=b[2],c=v(a),d=u===c?a[1]:l===c?C(a):a;return[0,b[1],d]},aa))}],N=1===b?1:0,D=c4(i,p)[2];if(D)var
+E=D[1],f=c(U,E)[1+E],n=f[4],Q=f[6],R=f[5],F=(0<A(e)?1:0)===N?1:0,S=F?f[1]:f[2],G=t(s,bK(e,S)),H=_(W(G),p),y=[0,G,[l,function(s){var
+g=0,b=F?R:Q,c=v(b),h=u===c?b[1]:l===c?C(b):b,j=[0,[0,b8(e),h],g],d=v(m),k=u===d?m[1]:l===d?C(m):m,f=v(n),o=u===f?n[1]:l===f?C(n):n,p=[0,[0,q,bf(a,o,k)],j],r=N?H:bZ(aR,H);return fQ(i,a,r,p)}]];else
+var
+y=[0,t(s,e),m];var
+B=y[1],O=V(ab,[0,g,b]);if(O){var
+P=O[1][1],af=1===b?bW(P,B):ez(P,B);if(af)return 0}return Y(ab,[0,g,b],[0,B,y[2]])},K)},bo);var
+F=w[1];function
+aW(b){var
+a=ai(d[7],[0,[0,b,1],0]),e=c(F[4],a)[1+a],f=c(F[3],a)[1+a],g=c(F[2],a)[1+a];return[0,c(F[1],a)[1+a],g,f,e]}var
+aw=E(0,bg);bx(function(n){var
+b=n[2];return iQ(function(p,o){var
+b=o[1],d=p[1],s=am(b),t=s[2],w=s[1],f=bX(cj(p[2])),x=aK(b,c(n[1],b)[1+b]),y=x[2],z=x[1];if(o[2])var
+L=r(q,w),E=z,D=y,B=L,A=r(q,t);else
+var
+E=y,D=z,B=t,A=w;var
+h=g(A,f),k=g(B,f),F=c(j,d)[1+d];function
+G(d,b){return[l,function(h){var
+c=v(b),e=0,g=u===c?b[1]:l===c?C(b):b;return fQ(i,a,d,[0,[0,f,g],e])}]}var
+M=G(_(W(k),F),E),m=[0,h,k,G(_(F,W(h)),D),M],H=V(aw,d);if(H)var
+e=H[1],I=ez(e[1],h)?e:m,J=bW(e[2],k)?e:m,K=[0,I[1],J[2],I[3],J[4]];else
+var
+K=m;return Y(aw,d,K)},b)},al);function
+aY(c,b){return cH(a,[6,b],_(c,W(aI)))}function
+a0(g,f){var
+e=c(j,f)[1+f],A=eV(e);if(A)var
+h=eU(e),ad=[l,function(b){return ao(a,0,_(W(h),e),0)}],B=[0,h,h,[l,function(b){return ao(a,0,_(e,W(h)),0)}],ad];else
+var
+at=[l,function(b){return cH(a,[7,f],_(eR,e))}],B=[0,z,q,[l,function(b){return ao(a,0,e,[0,[0,q,aY(e,f)],0])}],at];var
+m=X(e),ae=m?g:m;if(ae)T(Ia);if(0===av)var
+s=0;else
+if(m)var
+aq=d[5],s=oZ(i,a,U,function(a){return fN(aq,a)},e,aW);else
+var
+Y=fN(d[5],e),y=Y[2],as=fV(0,a,Y[1],aW),s=aC(function(b){if(0===y)return b;var
+c=[l,function(j){var
+c=b[4],d=v(c),f=0,g=u===d?c[1]:l===d?C(c):c,h=[0,[0,q,g],f],i=_(W(b[2]),e);return ao(a,[0,k(function(a){var
+b=a[2];return[0,bZ(aR,a[1]),b]},y)],i,h)}],d=[l,function(h){var
+c=b[3],d=v(c),f=0,g=u===d?c[1]:l===d?C(c):c;return ao(a,[0,y],_(e,W(b[1])),[0,[0,q,g],f])}];return[0,b[1],b[2],d,c]},as);var
+t=m?oZ(i,a,U,function(a){return[0,a,0]},e,ar):fV(0,a,e,ar),af=1-g,ag=af||(0!==t?1:0);Z(ag,Ib);var
+n=g?ei(t):B,ah=0,ai=g?0:V(aw,f),aj=[0,t,[0,s,[0,ai,ah]]],D=b(b6(function(a){return a}),aj),ak=[0,n[1],n[3]],E=G(function(b,a){var
+c=b[1];return ck(a[1],c)?[0,a[1],a[3]]:[0,c,b[2]]},ak,D),al=[0,n[2],n[4]],F=G(function(b,a){var
+c=b[1];return bJ(a[2],c)?[0,a[2],a[4]]:[0,c,b[2]]},al,D),H=V(ab,[0,f,0]),$=0;if(H){var
+I=H[1],K=I[1];if(ck(K,E[1])){var
+o=[0,K,I[2]];$=1}}if(!$)var
+o=E;var
+L=V(ab,[0,f,1]),aa=0;if(L){var
+M=L[1],N=M[1];if(bJ(N,F[1])){var
+p=[0,N,M[2]];aa=1}}if(!aa)var
+p=F;Z(bW(o[1],p[1]),R);var
+r=J(hs(J(o[1]))),w=hs(p[1]);function
+O(e,b){return[l,function(h){var
+f=v(b),d=u===f?b[1]:l===f?C(b):b,g=c(a[2],d)[1+d];return Q(an[11],dj,g,e)?d:ao(a,0,e,[0,[0,q,d],0])}]}var
+x=cX(aI,w),ac=0;if(!A&&!g&&ck(x,r)){var
+S=[l,function(c){var
+b=[0,[0,q,aY(e,f)],0];return ao(a,0,_(e,W(x)),b)}],P=x;ac=1}if(!ac)var
+am=o[2],S=O(_(e,W(r)),am),P=r;var
+ap=p[2];return[0,P,w,S,O(_(W(w),e),ap)]}B(function(a){return Y(as,a,a0(0,a))},bi);var
+a1=E(0,ap);B(function(a){return Y(a1,a,a0(1,a))},bh);var
+bp=I[2],a4=aC(function(a){return fP(d,F,h(function(a){return aa(F,a)},aV))},bp);function
+bq(a){var
+c=a<d[3]?1:0,b=c||ag(K[3],a-d[3]|0)[3],e=b?[0,fO(d,a,1),0]:b;return[0,fO(d,a,0),e]}var
+br=D(K[3]),a5=cR(H(d[3]+br|0,bq)),a6=I[2],ax=a6?a6[1][7]:[0],O=aN(a4,fP(d,F,[0])),n=cm(O[1]),a8=O[2][1],a9=m(n,function(a){var
+b=cj(aS(1,ax.length-1));return bK(aP(function(c,b){return t(c,$(e(b,a)))},z,ax),b)});function
+aA(b){var
 a=[0,b[2]],d=b[1];p(function(d,b){var
-e=0!==B(b)?1:0;if(e){var
-h=g(b,c(a0,d)[1+d]);a[1]=q(a[1],h);var
+e=0!==A(b)?1:0;if(e){var
+h=g(b,c(a9,d)[1+d]);a[1]=r(a[1],h);var
 f=0}else
 var
-f=e;return f},d);return 0<=B(a[1])?1:0}var
-at=c8(aq,[0]);if(at)var
-au=dG(as,L[3]),V=au?c9(as,aU):au;else
+f=e;return f},d);return 0<=A(a[1])?1:0}var
+aB=cg(ax,[0]);if(aB)var
+aD=dg(aA,O[3]),ac=aD?dc(aA,a5):aD;else
 var
-V=at;if(V)var
-ar=V;else{var
-aa=function(a){var
-b=[0,y],d=a[1];p(function(d,a){var
-e=0!==B(a)?1:0;if(e){var
-h=g(a,c(aX,d)[1+d]);b[1]=v(b[1],h);var
+ac=aB;if(ac)var
+az=ac;else{var
+ad=function(a){var
+b=[0,z],d=a[1];p(function(d,a){var
+e=0!==A(a)?1:0;if(e){var
+h=g(a,c(a8,d)[1+d]);b[1]=t(b[1],h);var
 f=0}else
 var
 f=e;return f},d);var
-e=[0,q(a[2],b[1])];return bf(a[1],e)},a1=D(i,function(b){var
-a=2*b|0;return aa(c(L[3],a)[1+a])}),a2=aO(h(aa,bO(L[3],2*i|0,L[3].length-1-(2*i|0)|0))),j=O(ay(a1,ay(a2,k(aa,aU)))),ab=l(j.length-1,function(a){return i+a|0}),ac=l(i,function(a){return a}),ax=function(a){var
-b=0;return H(function(a,b){var
-c=b[2];if(a&&h$(a[1][2],c))return a;return[0,[0,b[1],c]]},b,a)};for(;;){var
-aA=[0,0];p(function(e){return function(a,f){var
-b=B(c(f,i)[1+i])<0?1:0;if(b){var
-g=e[1];e[1]=[0,[0,a,c(ab,a)[1+a]],g];var
+e=[0,r(a[2],b[1])];return bj(a[1],e)},a_=H(n,function(b){var
+a=2*b|0;return ad(c(O[3],a)[1+a])}),a$=aO(h(ad,bT(O[3],2*n|0,O[3].length-1-(2*n|0)|0))),o=N(aq(a_,aq(a$,k(ad,a5)))),ae=m(o.length-1,function(a){return n+a|0}),ah=m(n,function(a){return a}),aE=function(a){var
+b=0;return G(function(a,b){var
+c=b[2];if(a&&ik(a[1][2],c))return a;return[0,[0,b[1],c]]},b,a)};for(;;){var
+aF=[0,0];p(function(e){return function(a,f){var
+b=A(c(f,n)[1+n])<0?1:0;if(b){var
+g=e[1];e[1]=[0,[0,a,c(ae,a)[1+a]],g];var
 d=0}else
 var
-d=b;return d}}(aA),j);var
-aB=ax(aA[1]);if(aB){var
-n=aB[1][1],a3=D(i,function(a){return a}),af=ax(b(b1(function(d){return function(a){var
-b=B(c(c(j,d)[1+d],a)[1+a])<0?1:0,e=b?[0,[0,a,c(ac,a)[1+a]]]:b;return e}}(n)),a3));if(af){var
-r=af[1][1],aC=cT(c(c(j,n)[1+n],r)[1+r]),a4=j[1+n],ag=h(function(b){return function(a){return g(b,a)}}(aC),a4);c(ag,r)[1+r]=aC;p(function(n,a,k){return function(b,e){var
-d=c(e,a)[1+a],f=b!==n?1:0,h=f?0!==B(d)?1:0:f;if(h){var
-l=P(function(a,b){return q(b,g(d,c(k,a)[1+a]))},e);c(j,b)[1+b]=l;var
-m=K(g(d,c(k,a)[1+a]));c(j[1+b],a)[1+a]=m;var
+d=b;return d}}(aF),o);var
+aG=aE(aF[1]);if(aG){var
+s=aG[1][1],ba=H(n,function(a){return a}),aj=aE(b(b6(function(d){return function(a){var
+b=A(c(c(o,d)[1+d],a)[1+a])<0?1:0,e=b?[0,[0,a,c(ah,a)[1+a]]]:b;return e}}(s)),ba));if(aj){var
+y=aj[1][1],aH=bX(c(c(o,s)[1+s],y)[1+y]),bb=o[1+s],ak=h(function(b){return function(a){return g(b,a)}}(aH),bb);c(ak,y)[1+y]=aH;p(function(m,a,j){return function(b,e){var
+d=c(e,a)[1+a],f=b!==m?1:0,h=f?0!==A(d)?1:0:f;if(h){var
+k=P(function(a,b){return r(b,g(d,c(j,a)[1+a]))},e);c(o,b)[1+b]=k;var
+l=J(g(d,c(j,a)[1+a]));c(o[1+b],a)[1+a]=l;var
 i=0}else
 var
-i=h;return i}}(n,r,ag),j);j[1+n]=ag;var
-a5=c(ac,r)[1+r];ac[1+r]=c(ab,n)[1+n];ab[1+n]=a5;continue}var
-ar=af}else
+i=h;return i}}(s,y,ak),o);o[1+s]=ak;var
+bc=c(ah,y)[1+y];ah[1+y]=c(ae,s)[1+s];ae[1+s]=bc;continue}var
+az=aj}else
 var
-ar=1;break}}X(ar,N);function
-bl(a){return R(w,a)}var
-aW=z[2],bm=aW?aW[1][5]:[0];return[0,a,ak,aS,aT,bm,aJ,bl]}var
-oL=am;function
-oM(a){var
-b=aj(e,oL),c=a[2];return b2(e9(aj(a[1],oL),c),b)}function
-HL(d,c){var
+az=1;break}}Z(az,R);function
+bs(a){return aa(F,a)}var
+a7=I[2],bt=a7?a7[1][5]:[0];return[0,d,as,a1,a4,bt,aT,bs]}var
+o1=ap;function
+o2(a){var
+b=aj(d,o1),c=a[2];return b7(fd(aj(a[1],o1),c),b)}function
+Id(d,c){var
 b=d,a=c;for(;;){if(0===a)return b;var
-e=ge(b,a),b=a,a=e;continue}}function
-ho(a){return cs(a)?_(a):bj(HM)}function
-oN(c,a){if(cF<b$(a[2])){var
-b=aj(a[1],h3),d=c?eb(b,a[2]):e9(b,a[2]);return b2(d,aj(e,h3))}return a}function
-hp(f){var
-a=O(f[2]),d=h(function(a){return a[2]},a),b=h(function(a){return a[3]},a),e=[0,1];p(function(a,d){var
-g=d===c(b,a)[1+a]?1:0,h=g||dM(d,c(b,a)[1+a]),f=1-h,i=f?(e[1]=0,0):f;return i},d);var
+e=go(b,a),b=a,a=e;continue}}function
+hy(a){return cA(a)?$(a):aX(Ie)}function
+o3(c,a){if(cM<ci(a[2])){var
+b=aj(a[1],ib),e=c?ee(b,a[2]):fd(b,a[2]);return b7(e,aj(d,ib))}return a}function
+hz(f){var
+a=N(f[2]),d=h(function(a){return a[2]},a),b=h(function(a){return a[3]},a),e=[0,1];p(function(a,d){var
+g=d===c(b,a)[1+a]?1:0,h=g||dj(d,c(b,a)[1+a]),f=1-h,i=f?(e[1]=0,0):f;return i},d);var
 g=e[1];return[0,h(function(a){return a[1]},a),d,b,g]}function
-hq(q,k){function
-m(a){return a}var
-a=l(k[1].length-1,m);function
+hA(q,k){function
+l(a){return a}var
+a=m(k[1].length-1,l);function
 i(g,t,l,e,s,d,r){var
 o=g+t|0,p=e+s|0,u=c(l,e)[1+e],i=g,n=c(a,g)[1+g],h=e,m=u,b=r;for(;;){if(0<f(q,n,m)){c(d,b)[1+b]=m;var
 j=h+1|0;if(j<p){var
-h=j,m=c(l,j)[1+j],b=b+1|0;continue}return fc(a,i,d,b+1|0,o-i|0)}c(d,b)[1+b]=n;var
+h=j,m=c(l,j)[1+j],b=b+1|0;continue}return fh(a,i,d,b+1|0,o-i|0)}c(d,b)[1+b]=n;var
 k=i+1|0;if(k<o){var
-i=k,n=c(a,k)[1+k],b=b+1|0;continue}return fc(l,h,d,b+1|0,p-h|0)}}function
+i=k,n=c(a,k)[1+k],b=b+1|0;continue}return fh(l,h,d,b+1|0,p-h|0)}}function
 j(p,e,g,o){var
 h=o-1|0,r=0;if(!(h<0)){var
 d=r;a:for(;;){var
@@ -6559,257 +6640,260 @@ d(c,g,f,e){if(e<=5)return j(c,g,f,e);var
 b=e/2|0,h=e-b|0;d(c+b|0,g,f+b|0,h);d(c,a,c+h|0,b);return i(c+h|0,b,g,f+b|0,h,g,f)}var
 e=a.length-1;if(e<=5)j(0,a,0,e);else{var
 g=e/2|0,b=e-g|0,h=n(b,c(a,0)[1]);d(g,h,0,b);d(0,a,b,g);i(b,g,h,0,b,a,0)}return a}function
-hr(e,i,d,b,a){var
-f=c(d[1],a)[1+a],j=c(e,f)[1+f],g=c(d[1],b)[1+b],h=iQ(c(e,g)[1+g],j);return i?-h|0:h}function
-jX(b,a){var
-d=[0,aR(q,s,b[2])],e=aD(b[2]);aZ(function(a){var
-g=c(b[2],a)[1+a],h=q(c(b[3],a)[1+a],g),f=dN(y,dd(d[1],h));d[1]=q(d[1],f);var
-i=v(c(b[2],a)[1+a],f);c(e,a)[1+a]=i;return 0},a);return e}function
-fM(i,a,d){var
-b=[0,y],e=a[1];p(function(a,e){var
-f=0!==B(c(d,a)[1+a])?1:0;if(f){var
-j=c(i,e)[1+e],k=g(c(d,a)[1+a],j);b[1]=v(b[1],k);var
+hB(e,i,d,b,a){var
+f=c(d[1],a)[1+a],j=c(e,f)[1+f],g=c(d[1],b)[1+b],h=iX(c(e,g)[1+g],j);return i?-h|0:h}function
+j6(b,a){var
+d=[0,aP(r,q,b[2])],e=aE(b[2]);a3(function(a){var
+g=c(b[2],a)[1+a],h=r(c(b[3],a)[1+a],g),f=dk(z,cX(d[1],h));d[1]=r(d[1],f);var
+i=t(c(b[2],a)[1+a],f);c(e,a)[1+a]=i;return 0},a);return e}function
+fW(i,a,d){var
+b=[0,z],e=a[1];p(function(a,e){var
+f=0!==A(c(d,a)[1+a])?1:0;if(f){var
+j=c(i,e)[1+e],k=g(c(d,a)[1+a],j);b[1]=t(b[1],k);var
 h=0}else
 var
 h=f;return h},e);return b[1]}function
-dY(c,b,a){return a[4]?a[2]:jX(a,hq(function(d,e){return hr(c,b,a,d,e)},a))}function
-oO(f,j,a){if(a[4])return y;var
-b=hq(function(b,c){return hr(f,j,a,b,c)},a),d=[0,aR(q,s,a[2])],g=b.length-1-1|0,e=[0,0];aZ(function(b){var
+d1(c,b,a){return a[4]?a[2]:j6(a,hA(function(d,e){return hB(c,b,a,d,e)},a))}function
+o4(f,j,a){if(a[4])return z;var
+b=hA(function(b,c){return hB(f,j,a,b,c)},a),d=[0,aP(r,q,a[2])],g=b.length-1-1|0,e=[0,0];a3(function(b){var
 f=0===e[1]?1:0;if(f){var
-i=c(a[2],b)[1+b],g=q(c(a[3],b)[1+b],i);if(bR(d[1],g)){e[1]=[0,b];return 0}d[1]=q(d[1],g);var
+i=c(a[2],b)[1+b],g=r(c(a[3],b)[1+b],i);if(bW(d[1],g)){e[1]=[0,b];return 0}d[1]=r(d[1],g);var
 h=0}else
 var
 h=f;return h},b);var
-k=c(b,g)[1+g],h=aQ(e[1],k),i=c(a[1],h)[1+h];return c(f,i)[1+i]}function
-oP(b,a){var
-d=[0,y],h=b[2];p(function(e,c){var
-b=e!==a?1:0,f=b?(d[1]=v(d[1],c),0):b;return f},h);var
-e=0<B(c(b[3],a)[1+a])?1:0;if(e){var
-f=0<B(c(b[2],a)[1+a])?1:0;if(!f)return bF(d[1],s);var
+k=c(b,g)[1+g],h=aN(e[1],k),i=c(a[1],h)[1+h];return c(f,i)[1+i]}function
+o5(b,a){var
+d=[0,z],h=b[2];p(function(e,c){var
+b=e!==a?1:0,f=b?(d[1]=t(d[1],c),0):b;return f},h);var
+e=0<A(c(b[3],a)[1+a])?1:0;if(e){var
+f=0<A(c(b[2],a)[1+a])?1:0;if(!f)return bJ(d[1],q);var
 g=f}else
 var
 g=e;return g}function
-jY(g,f,a,b){return jX(a,hq(function(d,c){var
-e=c===b?1:0;return d===b?e?0:-1:e?1:hr(g,f,a,d,c)},a))}function
-oQ(F){var
-N=F[6],h=F[5],H=F[4],u=F[3],J=F[2],O=F[1],j=O[2],d=O[1][1],Y=dl(j),w=Y?Y[1]:j[5];function
+j7(g,f,a,b){return j6(a,hA(function(d,c){var
+e=c===b?1:0;return d===b?e?0:-1:e?1:hB(g,f,a,d,c)},a))}function
+o6(G){var
+N=G[6],e=G[5],I=G[4],x=G[3],K=G[2],O=G[1],i=O[2],s=O[1][1],Y=ds(i),y=Y?Y[1]:i[5];function
 Z(a){var
-b=j[7];return b?g(_(b[1]),a):a}var
-$=H[2],p=$?$[1]:h,aa=0===H[3]?1:0,an=aa?H[1]!==h?1:0:aa;function
+b=i[7];return b?g($(b[1]),a):a}var
+_=I[2],o=_?_[1]:e,aa=0===I[3]?1:0,am=aa?I[1]!==e?1:0:aa;function
 M(c){var
-a=j[10];return a?b(a[1][2],c):a}function
+a=i[10];return a?b(a[1][2],c):a}function
 ab(c){var
-a=j[11],d=a?1-b(a[1][2],c):a;return d}var
-x=h?u[9]:u[8];function
-t(a){var
-c=x?b(x[1][2],a)==a6?1:0:x;return c}var
-Q=[m,function(n){if(x){var
-f=x[1],h=d-1|0,l=0;if(h<0)var
-i=s;else{var
-a=l,c=s;for(;;){var
-k=b(f[2],a)<a6?dN(c,cu(_(b(f[2],a)))):c,m=a+1|0;if(h!==a){var
-a=m,c=k;continue}var
-i=k;break}}var
-j=i}else
+a=i[11],d=a?1-b(a[1][2],c):a;return d}var
+B=e?x[9]:x[8];function
+w(a){var
+c=B?b(B[1][2],a)==a_?1:0:B;return c}var
+R=[l,function(m){if(B){var
+e=B[1],f=s-1|0,k=0;if(f<0)var
+h=q;else{var
+a=k,c=q;for(;;){var
+j=b(e[2],a)<a_?dk(c,b8($(b(e[2],a)))):c,l=a+1|0;if(f!==a){var
+a=l,c=j;continue}var
+h=j;break}}var
+i=h}else
 var
-j=s;return g(j,z(aj(e,f9)))}],i=[m,function(a){if(x){var
-e=x[1];return l(d,function(d){var
-a=b(e[2],d);if(a<a6)return _(a);var
-c=G(Q);return E===c?Q[1]:m===c?I(Q):Q})}return l(d,function(a){return M(a)?s:y})}];function
-R(c,b){var
-a=H[3];return a?f(a[1],c,b):a}function
-ac(a){return k(hp,b(J[3],a))}function
-ad(b,j,i,a){if(N){if(da(t,a[1]))return 0;var
-d=S(N[1],b,j,i);if(d){var
-e=d[1],c=e[1],f=fM(b,a,dY(b,h,a)),k=h?f:K(f),l=h?c:K(c);if(bF(l,k))return[0,[0,c,e[2]]]}var
-g=0}else
+i=q;return g(i,F(aj(d,gh)))}],h=[l,function(a){if(B){var
+d=B[1];return m(s,function(e){var
+a=b(d[2],e);if(a<a_)return $(a);var
+c=v(R);return u===c?R[1]:l===c?C(R):R})}return m(s,function(a){return M(a)?q:z})}];function
+S(c,b){var
+a=I[3];return a?f(a[1],c,b):a}function
+ac(a){return k(hz,b(K[3],a))}function
+ad(b,j,i,a){if(N){if(df(w,a[1]))return 0;var
+d=Q(N[1],b,j,i);if(d){var
+f=d[1],c=f[1],g=fW(b,a,d1(b,e,a)),k=e?g:J(g),l=e?c:J(c);if(bJ(l,k))return[0,[0,c,f[2]]]}var
+h=0}else
 var
-g=N;return g}function
-af(a,c){var
-d=b(J[3],c);return bu(function(f,d){var
-b=hp(d),e=ad(a,c,f,b),g=e?e[1][1]:fM(a,b,dY(a,p,b)),h=Z(g);return v(d[1],h)},d)}var
-C=[0,w],T=[m,function(c){var
-a=G(i),b=E===a?i[1]:m===a?I(i):i;return[0,b]}],V=[0,[0]],ag=[0,[0]];function
+h=N;return h}function
+ae(a,c){var
+d=b(K[3],c);return bq(function(f,d){var
+b=hz(d),e=ad(a,c,f,b),g=e?e[1][1]:fW(a,b,d1(a,o,b)),h=Z(g);return t(d[1],h)},d)}var
+D=[0,y],T=[l,function(c){var
+a=v(h),b=u===a?h[1]:l===a?C(h):h;return[0,b]}],U=[0,[0]],af=[0,[0]];function
 W(b){for(;;){var
-e=G(T),a=E===e?T[1]:m===e?I(T):T;if(b===C[1])return a[1];if(b===(C[1]+1|0)&&c8(V[1],[0]))return V[1];if(b<C[1]){var
-f=n(d,0),o=a[1],p=C[1]-1|0,q=l(d,function(o,k,i){return function(a){var
-l=0;if(L(j[1],HS)&&M(a)&&0!==dl(j)&&j[5]<=k){var
-e=s;l=1}if(!l){var
-m=0;if(L(j[1],HT)&&ab(a))var
-e=y;else
+d=v(T),a=u===d?T[1]:l===d?C(T):T;if(b===D[1])return a[1];if(b===(D[1]+1|0)&&cg(U[1],[0]))return U[1];if(b<D[1]){var
+f=n(s,0),k=a[1],o=D[1]-1|0,p=m(s,function(o,k,j){return function(a){var
+l=0;if(L(i[1],Ik)&&M(a)&&0!==ds(i)&&i[5]<=k){var
+f=q;l=1}if(!l){var
+m=0;if(L(i[1],Il)&&ab(a))var
+f=z;else
 m=1;if(m){var
-b=af(o,a),d=R(k,a);if(typeof
-d==="number"){bv(function(g,d){var
-e=ae(b,c(i,a)[1+a]),f=H[1]?cb(d,e):bF(d,e),h=f?(c(i,a)[1+a]=g,0):f;return h},b);var
-f=ae(b,c(i,a)[1+a])}else
+b=ae(o,a),d=S(k,a);if(typeof
+d==="number"){by(function(g,d){var
+e=ag(b,c(j,a)[1+a]),f=I[1]?ck(d,e):bJ(d,e),h=f?(c(j,a)[1+a]=g,0):f;return h},b);var
+h=ag(b,c(j,a)[1+a])}else
 if(0===d[0])var
-f=ae(b,d[1]);else
+h=ag(b,d[1]);else
 var
-n=d[1],f=gl(function(c,b,a){return v(c,g(b,a))},y,n,b);var
-e=f}}return oN(h,e)}}(o,p,f));V[1]=a[1];a[1]=q;ag[1]=f;C[1]=C[1]-1|0;continue}C[1]=w;var
-k=G(i),r=E===k?i[1]:m===k?I(i):i;a[1]=r;V[1]=[0];continue}}function
-ao(b,a){return c(W(b),a)[1+a]}function
-X(a){if(a<w){W(a);return W(a+1|0)}var
-b=G(i);return E===b?i[1]:m===b?I(i):i}function
-r(c){var
-a=h?u[11]:u[10];return a?b(a[1][2],c):a}function
-ah(a){return cm(r(a),d+1|0)}function
+n=d[1],h=gx(function(c,b,a){return t(c,g(b,a))},z,n,b);var
+f=h}}return o3(e,f)}}(k,o,f));U[1]=a[1];a[1]=p;af[1]=f;D[1]=D[1]-1|0;continue}D[1]=y;var
+j=v(h),r=u===j?h[1]:l===j?C(h):h;a[1]=r;U[1]=[0];continue}}function
+an(b,a){return c(W(b),a)[1+a]}function
+X(a){if(a<y){W(a);return W(a+1|0)}var
+b=v(h);return u===b?h[1]:l===b?C(h):h}function
+p(c){var
+a=e?x[11]:x[10];return a?b(a[1][2],c):a}function
+ah(a){return ct(p(a),s+1|0)}function
 ai(a){var
 b=M(a);if(b)var
 c=b;else{var
-d=L(j[1],HU);if(d)return ab(a);var
+d=L(i[1],Im);if(d)return ab(a);var
 c=d}return c}var
-o=[m,function(e){var
-a=h?u[14]:u[13];if(a){var
-c=a[1];return l(d,function(a){return _(b(c[2],a))})}return n(d,y)}],a=A(0,am),ak=[0,-1];function
-al(e,c,d){function
-i(a){return hp(ae(b(J[3],c),d))}function
+j=[l,function(d){var
+a=e?x[14]:x[13];if(a){var
+c=a[1];return m(s,function(a){return $(b(c[2],a))})}return n(s,z)}],a=E(0,ap),ak=[0,-1];function
+al(f,c,d){function
+j(a){return hz(ag(b(K[3],c),d))}function
 k(b){var
-a=i(0);return[0,[0,oO(X(e),h,a)],0]}var
+a=j(0);return[0,[0,o4(X(f),e,a)],0]}var
 l=ai(c);if(l)var
-t=j[5]<=e?1:0,m=t||1-M(c);else
+t=i[5]<=f?1:0,m=t||1-M(c);else
 var
 m=l;var
-f=R(e,c),u=typeof
-f==="number"?1:0===f[0]?f[1]===d?1:0:0<B(ae(f[1],d))?1:0;if(typeof
-O[3]==="number")return[0,[0,y],0];if(N){if(!m&&u){if(ak[1]!==e){var
-r=0,s=a[2].length-1;if(4<=a.length-1&&!(s===cL(a[4]))){a[1]=0;a[2]=n(cL(a[4]),0)}else
-r=1;if(r&&0<a[1]){a[1]=0;gq(a[2],0,a[2].length-1,0)}ak[1]=e}var
-o=U(a,[0,c,d]);if(o)return o[1];var
-v=i(0),p=ad(X(e),c,d,v);if(p)var
-q=p[1],g=[0,[1,q[1]],[0,q[2]]];else
+g=S(f,c),u=typeof
+g==="number"?1:0===g[0]?g[1]===d?1:0:0<A(ag(g[1],d))?1:0;if(typeof
+O[3]==="number")return[0,[0,z],0];if(N){if(!m&&u){if(ak[1]!==f){var
+r=0,s=a[2].length-1;if(4<=a.length-1&&!(s===cQ(a[4]))){a[1]=0;a[2]=n(cQ(a[4]),0)}else
+r=1;if(r&&0<a[1]){a[1]=0;gD(a[2],0,a[2].length-1,0)}ak[1]=f}var
+o=V(a,[0,c,d]);if(o)return o[1];var
+v=j(0),p=ad(X(f),c,d,v);if(p)var
+q=p[1],h=[0,[1,q[1]],[0,q[2]]];else
 var
-g=k(0);av(a,[0,c,d],g);return g}return[0,[0,y],0]}return k(0)}function
-ap(c,b,a){return al(c,b,a)[2]}function
+h=k(0);ay(a,[0,c,d],h);return h}return[0,[0,z],0]}return k(0)}function
+ao(c,b,a){return al(c,b,a)[2]}function
 aq(d,c){var
-e=hp(ae(b(J[3],d),c)),a=G(o),f=E===a?o[1]:m===a?I(o):o;return oO(f,h,e)}function
+f=hz(ag(b(K[3],d),c)),a=v(j),g=u===a?j[1]:l===a?C(j):j;return o4(g,e,f)}function
 ar(a){var
-b=G(o),d=E===b?o[1]:m===b?I(o):o;return c(d,a)[1+a]}function
-as(T,a,k){var
-x=ae(ac(a),k),at=0;if(x[4]||!bc(H[2],[0,1-h]))at=1;else
-if(T<w)var
-z=dY(X(T),p,x);else{var
-U=G(i),e=E===U?i[1]:m===U?I(i):i,d=ae(ac(a),k);if(L(j[1],HV)){var
-V=G(o),A=E===V?o[1]:m===V?I(o):o,ay=ae(b(J[3],a),k)[1],W=function(b,a){return h?bR(b,a):ew(b,a)},C=dY(e,p,d),az=c(e,a)[1+a],au=0;if(W(fM(e,d,C),az)){var
-aA=c(A,a)[1+a],aB=v(c(e,a)[1+a],aA);if(W(v(ay,fM(A,d,C)),aB)){var
-Y=C;au=1}}if(!au)var
-Y=dY(A,p,d);var
-_=Y}else{if(h)var
-aC=d[4],aD=d[3],aE=P(function(a,b){return t(c(d[1],a)[1+a])?y:b},aD),f=[0,d[1],d[2],aE,aC];else
+b=v(j),d=u===b?j[1]:l===b?C(j):j;return c(d,a)[1+a]}function
+as(T,a,m){var
+B=ag(ac(a),m),at=0;if(B[4]||!aZ(I[2],[0,1-e]))at=1;else
+if(T<y)var
+D=d1(X(T),o,B);else{var
+U=v(h),f=u===U?h[1]:l===U?C(h):h,d=ag(ac(a),m);if(L(i[1],In)){var
+V=v(j),E=u===V?j[1]:l===V?C(j):j,ay=ag(b(K[3],a),m)[1],W=function(b,a){return e?bW(b,a):ez(b,a)},F=d1(f,o,d),az=c(f,a)[1+a],au=0;if(W(fW(f,d,F),az)){var
+aA=c(E,a)[1+a],aB=t(c(f,a)[1+a],aA);if(W(t(ay,fW(E,d,F)),aB)){var
+Y=F;au=1}}if(!au)var
+Y=d1(E,o,d);var
+_=Y}else{if(e)var
+aC=d[4],aD=d[3],aE=P(function(a,b){return w(c(d[1],a)[1+a])?z:b},aD),k=[0,d[1],d[2],aE,aC];else
 var
-f=d;var
-S=0;if(h){var
-av=0;if(!t(a)&&!bF(aR(v,y,f[3]),s)){S=1;av=1}if(!av)var
-F=dY(e,p,d)}else
-S=1;if(S)if(t(a)){var
-n=L(j[1],HW)?ah:r,aF=function(b){var
-c=t(b);if(c)var
-e=n(a),d=n(b)<e?1:0;else
+k=d;var
+R=0;if(e){var
+av=0;if(!w(a)&&!bJ(aP(t,z,k[3]),q)){R=1;av=1}if(!av)var
+G=d1(f,o,d)}else
+R=1;if(R)if(w(a)){var
+s=L(i[1],Io)?ah:p,aF=function(b){var
+c=w(b);if(c)var
+e=s(a),d=s(b)<e?1:0;else
 var
 d=c;return d},$=function(b){var
-c=t(b);if(c)var
-e=n(a),d=n(b)<=e?1:0;else
+c=w(b);if(c)var
+e=s(a),d=s(b)<=e?1:0;else
 var
 d=c;return d},aa=function(f,a){function
 d(a){return a}var
-e=D(a[1].length-1,d);return c_(function(d){var
-e=b(f,c(a[1],d)[1+d]);return e?oP(a,d):e},e)},ab=aa(aF,d);if(ab)var
-ad=jY(e,p,d,ab[1]);else
+e=H(a[1].length-1,d);return dd(function(d){var
+e=b(f,c(a[1],d)[1+d]);return e?o5(a,d):e},e)},ab=aa(aF,d);if(ab)var
+ad=j7(f,o,d,ab[1]);else
 var
-aG=d[4],aH=d[3],aI=P(function(a,b){return $(c(d[1],a)[1+a])?b:y},aH),K=[0,d[1],d[2],aI,aG],ag=aa(function(b){var
+aG=d[4],aH=d[3],aI=P(function(a,b){return $(c(d[1],a)[1+a])?b:z},aH),J=[0,d[1],d[2],aI,aG],af=aa(function(b){var
 c=$(b);if(c)var
-e=r(a),d=r(b)<e?1:0;else
+e=p(a),d=p(b)<e?1:0;else
 var
-d=c;return d},K),aJ=ag?jY(e,p,K,ag[1]):dY(e,p,K),ad=aJ;var
-F=ad}else{var
-u=function(b){if(h){var
-f=M(b);if(f)var
-g=f;else
+d=c;return d},J),aJ=af?j7(f,o,J,af[1]):d1(f,o,J),ad=aJ;var
+G=ad}else{var
+x=function(b){if(e){var
+g=M(b);if(g)var
+h=g;else
 var
-l=r(a),g=r(b)<l?1:0;return g}var
+l=p(a),h=p(b)<l?1:0;return h}var
 i=ai(b);if(i)var
 d=i;else{var
-j=1-t(b),k=j?B(c(e,b)[1+b])<=0?1:0:j;if(k)var
+j=1-w(b),k=j?A(c(f,b)[1+b])<=0?1:0:j;if(k)var
 d=k;else
 var
-m=r(a),d=r(b)<m?1:0}return d},l=jX(f,hq(function(b,a){var
-d=hr(e,p,f,b,a);if(0===d){var
-g=u(c(f[1],b)[1+b]);return aL(u(c(f[1],a)[1+a]),g)}return d},f)),aK=d[1],aM=P(function(a,d){var
-b=u(d),e=b?0<B(c(l,a)[1+a])?1:0:b;return e},aK);if(da(function(a){return a},aM))var
-aj=l;else{var
-ak=function(a){return Z(fM(e,f,a))},N=R(w,a),aw=0;if(typeof
+m=p(a),d=p(b)<m?1:0}return d},n=j6(k,hA(function(b,a){var
+d=hB(f,o,k,b,a);if(0===d){var
+e=x(c(k[1],b)[1+b]);return aK(x(c(k[1],a)[1+a]),e)}return d},k)),aL=d[1],aM=P(function(a,d){var
+b=x(d),e=b?0<A(c(n,a)[1+a])?1:0:b;return e},aL);if(df(function(a){return a},aM))var
+aj=n;else{var
+ak=function(a){return Z(fW(f,k,a))},N=S(y,a),aw=0;if(typeof
 N!=="number"&&1===N[0]){var
-O=ae(N[1],k);aw=1}if(!aw)var
-O=s;var
-aN=function(a){return a},aP=D(f[1].length-1,aN),al=c_(function(a){var
-b=u(c(f[1],a)[1+a]);return b?oP(f,a):b},aP);if(al&&0<B(O)){var
-am=jY(e,p,f,al[1]),aQ=ak(am),an=cu(q(ak(l),aQ)),ao=af(e,a),Q=R(w,a),ax=0;if(typeof
+O=ag(N[1],m);aw=1}if(!aw)var
+O=q;var
+aN=function(a){return a},aQ=H(k[1].length-1,aN),al=dd(function(a){var
+b=x(c(k[1],a)[1+a]);return b?o5(k,a):b},aQ);if(al&&0<A(O)){var
+am=j7(f,o,k,al[1]),aR=ak(am),an=b8(r(ak(n),aR)),ao=ae(f,a),Q=S(y,a),ax=0;if(typeof
 Q!=="number"&&1===Q[0]){var
-aT=Q[1],ap=gl(function(c,b,a){return v(c,g(b,a))},y,aT,ao);ax=1}if(!ax)var
-ap=ae(ao,k);var
-aq=cc(cu(q(ap,c(e,a)[1+a])),O),aS=bR(an,aq)?s:cc(aq,an),ar=dd(aS,bx(1,2)),as=P(function(a,b){var
-d=g(ar,c(am,a)[1+a]);return v(g(q(s,ar),b),d)},l)}else
+aT=Q[1],ap=gx(function(c,b,a){return t(c,g(b,a))},z,aT,ao);ax=1}if(!ax)var
+ap=ag(ao,m);var
+aq=bK(b8(r(ap,c(f,a)[1+a])),O),aS=bW(an,aq)?q:bK(aq,an),ar=cX(aS,br(1,2)),as=P(function(a,b){var
+d=g(ar,c(am,a)[1+a]);return t(g(r(q,ar),b),d)},n)}else
 var
-as=l;var
+as=n;var
 aj=as}var
-F=aj}var
-_=F}var
-z=_}if(at)var
-z=x[2];return aO(z)}function
-at(e,a){if(an){if(e<w){W(e);return c(ag[1],a)[1+a]}var
-d=u[12];if(d)var
+G=aj}var
+_=G}var
+D=_}if(at)var
+D=B[2];return aO(D)}function
+at(e,a){if(am){if(e<y){W(e);return c(af[1],a)[1+a]}var
+d=x[12];if(d)var
 g=b(O[1][5][2],a),f=b(d[1][2],a)-g|0;else
 var
-f=d;return f}return 0}return[0,ap,[0,ao,t,r,ah,function(c,b,a){return al(c,b,a)[1]},at,as,ar,aq]]}function
-oR(g,a,e,m,h,c,P){var
-l=0===dl(g[2])?1:0,d=a[1],Q=t(d,HX),o=a[8],p=a[9],K=0;if(o&&p){var
+f=d;return f}return 0}return[0,ao,[0,an,w,p,ah,function(c,b,a){return al(c,b,a)[1]},at,as,ar,aq]]}function
+o7(g,a,e,m,h,c,P){var
+l=0===ds(g[2])?1:0,d=a[1],Q=w(d,Ip),o=a[8],p=a[9],K=0;if(o&&p){var
 q=o[1],s=q[1]-1|0,L=p[1],r=0,M=0;if(s<0)var
-u=r;else{var
-j=M,v=r;for(;;){var
-N=b(L[2],j),w=N<b(q[2],j)?1:v,O=j+1|0;if(s!==j){var
-j=O,v=w;continue}var
-u=w;break}}var
-y=u;K=1}if(!K)var
-y=0;X(1-y,Q);var
-S=t(d,HY),z=R(a[2],HZ);if(z)var
-A=z;else
+t=r;else{var
+j=M,u=r;for(;;){var
+N=b(L[2],j),v=N<b(q[2],j)?1:u,O=j+1|0;if(s!==j){var
+j=O,u=v;continue}var
+t=v;break}}var
+x=t;K=1}if(!K)var
+x=0;Z(1-x,Q);var
+R=w(d,Iq),y=S(a[2],Ir);if(y)var
+z=y;else
 var
-al=0!==a[12]?1:0,A=al||1-l;X(A,S);var
-T=t(d,H0),C=0!==a[10]?1:0;if(C)var
+al=0!==a[12]?1:0,z=al||1-l;Z(z,R);var
+T=w(d,Is),C=0!==a[10]?1:0;if(C)var
 D=C;else
 var
-ak=1-l,D=ak||aC(g[2][1],H8);X(D,T);var
-U=e===m?[0,e,0]:[0,e,[0,m,0]];x(function(a){var
-b=t(d,H1);return X(fm(a,h),b)},U);var
-V=t(d,H2),W=0.<=a[3]?1:0,Y=W||1-m2(e);X(Y,V);function
+ak=1-l,D=ak||aD(g[2][1],IA);Z(D,T);var
+U=e===m?[0,e,0]:[0,e,[0,m,0]];B(function(a){var
+b=w(d,It);return Z(fs(a,h),b)},U);var
+V=w(d,Iu),W=0.<=a[3]?1:0,X=W||1-na(e);Z(X,V);function
 E(b,f,a){var
-c=b?e:m,d=fl(c,h,b,a);if(d){var
-g=function(d,e){return eB(c,h,b,a,d,e)};return fR(f,c,eC(c,h,b,a),g,a)}return d}var
-Z=l?aC(g[2][1],H3):l;if(Z){var
-k=g[2][5],_=eC(e,h,1,c),$=1,aa=function(a,b){return eB(e,h,$,c,a,b)},F=g[1][1]-1|0,ab=0;if(!(F<0)){var
+c=b?e:m,d=fr(c,h,b,a);if(d){var
+g=function(d,e){return eE(c,h,b,a,d,e)};return f1(f,c,eF(c,h,b,a),g,a)}return d}var
+Y=l?aD(g[2][1],Iv):l;if(Y){var
+k=g[2][5],_=eF(e,h,1,c),$=1,aa=function(a,b){return eE(e,h,$,c,a,b)},F=g[1][1]-1|0,ab=0;if(!(F<0)){var
 i=ab;for(;;){var
-J=1-b(c[2],i),af=J?B(f(c[1],k,i))<=0?1:0:J;if(af){var
-ag=t(d,H7),ah=b(c[5],k),ai=b(c[1],k);X(mX(bR,eA,_,aa,b(c[1],k),ai,ah,k,i),ag)}var
+J=1-b(c[2],i),af=J?A(f(c[1],k,i))<=0?1:0:J;if(af){var
+ag=w(d,Iz),ah=b(c[5],k),ai=b(c[1],k);Z(m7(bW,eD,_,aa,b(c[1],k),ai,ah,k,i),ag)}var
 aj=i+1|0;if(F!==i){var
 i=aj;continue}break}}}if(g[2][4])var
 n=1.-a[3],G=1.-a[4];else
 var
 n=a[4],G=a[3];var
-H=aC(g[2][1],H4);if(G<=0.){var
-ac=t(d,H5);X(E(1,i0,c),ac)}var
-ad=n==a6?1:0,I=ad||(H?1.<=n?1:0:H);if(I){var
-ae=t(d,H6);return X(E(0,i1,P),ae)}return I}function
-oS(a,t,j,i,f,e,d,F){var
-P=a?a[1]:a,n=t?t[1]:A(0,am),o=j?j[1]:A(0,am),p=i?i[1]:A(0,10),q=f?f[1]:A(0,10),r=e?e[1]:A(0,4),Q=d?d[1]:function(a){throw[0,ad,H$]};return function(d,M,t,L,J){var
-a=F[1],u=[0,0],w=[0,P],N=A(0,am);function
-f(a){u[1]=[0,a,u[1]];w[1]++;return[5,w[1]-1|0]}var
-R=C(d[1]);function
-e(c,b){if(c<M){var
-f=d[3],g=ef(function(a,b){return a<c?1:0},f),h=b?1:b,i=0;return[0,((2*R|0)+H(function(b,a){var
+H=aD(g[2][1],Iw);if(G<=0.){var
+ac=w(d,Ix);Z(E(1,i7,c),ac)}var
+ad=n==a_?1:0,I=ad||(H?1.<=n?1:0:H);if(I){var
+ae=w(d,Iy);return Z(E(0,i8,P),ae)}return I}function
+o8(a,w,j,i,f,e,d,K){var
+R=a?a[1]:a,n=w?w[1]:E(0,ap),o=j?j[1]:E(0,ap),p=i?i[1]:E(0,10),r=f?f[1]:E(0,10),s=e?e[1]:E(0,4),S=d?d[1]:function(a){throw[0,af,ID]};return function(d,x,w,M,L){var
+a=K[1],y=[0,0],F=[0,R],N=E(0,ap);function
+f(a){y[1]=[0,a,y[1]];F[1]++;return[5,F[1]-1|0]}var
+O=D(d[1]);function
+e(c,b){if(c<x){var
+f=d[3],g=ej(function(a,b){return a<c?1:0},f),h=b?1:b,i=0;return[0,((2*O|0)+G(function(b,a){var
 c=a[3]?2:1;return b+c|0},i,g)|0)+h|0]}var
-j=ae(d[3],c),k=b?0:1,e=0,a=j[1];for(;;){if(a){if(0===B(a[1])){var
-e=e+1|0,a=a[2];continue}return[0,(2*e|0)+k|0]}throw[0,ad,H9]}}function
-z(a){switch(a[0]){case
+j=ag(d[3],c),k=b?0:1,e=0,a=j[1];for(;;){if(a){if(0===A(a[1])){var
+e=e+1|0,a=a[2];continue}return[0,(2*e|0)+k|0]}throw[0,af,IB]}}function
+P(a){var
+b=d[3],c=bq(function(b,a){return[0,b,a]},b),e=0;return((2*O|0)+(2*a|0)|0)+G(function(b,a){var
+c=x<=a[1]?0:a[2][3]?2:1;return b+c|0},e,c)|0}function
+H(a){switch(a[0]){case
 0:return[0,2*a[1]|0];case
 1:return[0,(2*a[1]|0)+1|0];case
 2:return e(a[1],0);case
@@ -6817,1579 +6901,1600 @@ z(a){switch(a[0]){case
 4:return[1,a[1]];case
 5:return[2,a[1]];case
 6:var
-g=b(t,a[1]);return[3,g[1],g[2],g[3]];case
+g=b(w,a[1]);return[3,g[1],g[2],g[3]];case
 7:var
-j=b(t,a[1]);return[4,j[1],j[2],j[3]];case
+j=b(w,a[1]);return[4,j[1],j[2],j[3]];case
 8:var
-k=a[1],o=U(p,k);if(o)return o[1];var
-s=b(L,k),u=f([3,s[1],s[2]]);W(p,k,u);return u;case
+k=a[1],o=V(p,k);if(o)return o[1];var
+q=b(M,k),t=f([3,q[1],q[2]]);Y(p,k,t);return t;case
 9:var
-n=a[1],v=U(q,n);if(v)return v[1];var
-d=b(J,n),w=d[2],x=d[1],D=d[3],y=U(r,x);if(y)var
-z=y[1];else{var
-B=[0,0],H=l(w,function(d){var
-a=U(D,d);return aG(function(a){var
-b=a[4],e=G(b),h=E===e?b[1]:m===e?I(b):b,j=i(h),c=a[3],f=G(c),k=E===f?c[1]:m===f?I(c):c,l=i(k),g=[0,d,a[1],a[2],l,j];B[1]=[0,g];return g},a)}),C=h(function(a){return a?a[1]:e$(B[1])},H);W(r,x,C);var
-z=C}var
-F=d[4],A=f([4,w,function(a){return c(z,a)[1+a]},F]);W(q,n,A);return A;default:return[5,b(Q,a[1])]}}function
-O(e){var
+n=a[1],x=V(r,n);if(x)return x[1];var
+d=b(L,n),y=d[2],z=d[1],G=d[3],A=V(s,z);if(A)var
+B=A[1];else{var
+E=[0,0],I=m(y,function(d){var
+a=V(G,d);return aC(function(a){var
+b=a[4],e=v(b),h=u===e?b[1]:l===e?C(b):b,j=i(h),c=a[3],f=v(c),k=u===f?c[1]:l===f?C(c):c,m=i(k),g=[0,d,a[1],a[2],m,j];E[1]=[0,g];return g},a)}),F=h(function(a){return a?a[1]:ei(E[1])},I);Y(s,z,F);var
+B=F}var
+H=d[4],D=f([4,y,function(a){return c(B,a)[1+a]},H]);Y(r,n,D);return D;case
+10:return[5,b(S,a[1])];case
+11:return[0,P(a[1])];default:return[0,P(a[1])+1|0]}}function
+Q(e){var
 f=c(a[3],e)[1+e];if(3===f[0]){var
-h=f[1],i=c(a[2],e)[1+e],j=H(function(f,d){var
-e=d[2],g=c(a[2],e)[1+e];return b(bT([0,K(d[1])],f),g)},i,h),k=f[2],l=eN(H(function(c,a){var
-b=ae(d[3],a[2]),e=Y(b[2]),f=$(oj(b[1]),e);return $(c,c0(a[1],f))},j,k));return H(function(b,a){var
-c=O(a[2]);return v(b,g(a[1],c))},l,h)}return y}function
+h=f[1],i=c(a[2],e)[1+e],j=G(function(f,d){var
+e=d[2],g=c(a[2],e)[1+e];return b(bm([0,J(d[1])],f),g)},i,h),k=f[2],l=eU(G(function(c,a){var
+b=ag(d[3],a[2]),e=W(b[2]),f=_(ov(b[1]),e);return _(c,bB(a[1],f))},j,k));return G(function(b,a){var
+c=Q(a[2]);return t(b,g(a[1],c))},l,h)}return z}function
 j(d){var
-h=U(n,d);if(h)return h[1];var
+h=V(n,d);if(h)return h[1];var
 e=c(a[3],d)[1+d];switch(e[0]){case
 0:var
-g=z(e[1]);break;case
+g=H(e[1]);break;case
 1:var
 k=j(e[1]),g=f([0,k,j(e[2])]);break;case
 2:var
-g=f([2,fG(e[1])]);break;default:var
-l=i(d),m=e[1],o=c(a[2],d)[1+d];H(function(f,d){var
-e=d[2],g=c(a[2],e)[1+e];return b(bT([0,K(d[1])],f),g)},o,m);var
-g=f([1,l,O(d)])}W(n,d,g);return g}function
+g=f([2,fR(e[1])]);break;default:var
+l=i(d),m=e[1],o=c(a[2],d)[1+d];G(function(f,d){var
+e=d[2],g=c(a[2],e)[1+e];return b(bm([0,J(d[1])],f),g)},o,m);var
+g=f([1,l,Q(d)])}Y(n,d,g);return g}function
 i(b){var
-l=U(o,b);if(l)return l[1];var
+l=V(o,b);if(l)return l[1];var
 d=c(a[3],b)[1+b];switch(d[0]){case
 0:var
-f=[0,[0,s,z(d[1])],0];break;case
+f=[0,[0,q,H(d[1])],0];break;case
 3:var
 n=d[2],p=k(function(a){var
-b=a[1];if(1-eO(b))Z(H_);var
-c=eN(b),d=0<B(c)?1:0,f=e(a[2],d);return[0,cu(c),f]},n),q=d[1],r=ay(bd(function(a){var
+b=a[1];if(1-eV(b))T(IC);var
+c=eU(b),d=0<A(c)?1:0,f=e(a[2],d);return[0,b8(c),f]},n),r=d[1],s=aq(a$(function(a){var
 b=a[1],c=i(a[2]);return k(function(a){var
-c=a[2];return[0,g(b,a[1]),c]},c)},q),p),h=A(0,8);x(function(a){var
-b=a[2],c=aQ(U(h,b),y);return W(h,b,v(a[1],c))},r);var
-m=0,f=er(function(c,b,a){return[0,[0,b,c],a]},h,m);break;default:var
-f=[0,[0,s,j(b)],0]}W(o,b,f);return f}function
-D(h){var
+c=a[2];return[0,g(b,a[1]),c]},c)},r),p),h=E(0,8);B(function(a){var
+b=a[2],c=aN(V(h,b),z);return Y(h,b,t(a[1],c))},s);var
+m=0,f=eu(function(c,b,a){return[0,[0,b,c],a]},h,m);break;default:var
+f=[0,[0,q,j(b)],0]}Y(o,b,f);return f}function
+I(h){var
 b=h;for(;;){var
-e=1-aI(N,b);if(e){W(N,b,0);var
+e=1-aQ(N,b);if(e){Y(N,b,0);var
 d=c(a[3],b)[1+b];switch(d[0]){case
 0:var
 f=d[1];switch(f[0]){case
 8:case
-9:z(f);return 0}break;case
-1:D(d[1]);var
+9:H(f);return 0}break;case
+1:I(d[1]);var
 b=d[2];continue;case
 3:var
-i=d[1];return x(function(a){return D(a[2])},i)}var
+i=d[1];return B(function(a){return I(a[2])},i)}var
 g=0}else
 var
 g=e;return g}}function
-S(e,c){var
-a=w[1],f=[0,function(d){return a+b(c,d)|0}],g=[0,eq(r)],h=[0,eq(q)],i=[0,eq(p)],j=[0,eq(o)];return fQ(oS([0,a+e|0],[0,eq(n)],j,i,h,g,f,F),d,M,t,L,J)}function
-T(a){return ak(u[1])}return[0,i,j,function(a){var
-b=a[1],c=0<B(b)?1:0,d=e(a[2],c);return[0,cu(b),d]},T,D,S]}}function
-bJ(b,i){var
-e=b.length-1-1|0,c=0.,j=0;if(e<0)var
+U(e,c){var
+a=F[1],f=[0,function(d){return a+b(c,d)|0}],g=[0,et(s)],h=[0,et(r)],i=[0,et(p)],j=[0,et(o)];return f0(o8([0,a+e|0],[0,et(n)],j,i,h,g,f,K),d,x,w,M,L)}function
+X(a){return al(y[1])}return[0,i,j,function(a){var
+b=a[1],c=0<A(b)?1:0,d=e(a[2],c);return[0,b8(b),d]},X,I,U]}}function
+bO(b,i){var
+d=b.length-1-1|0,c=0.,j=0;if(d<0)var
 f=c;else{var
 a=j,g=c;for(;;){var
-h=g+d(b,a)*d(i,a),k=a+1|0;if(e!==a){var
+h=g+e(b,a)*e(i,a),k=a+1|0;if(d!==a){var
 a=k,g=h;continue}var
 f=h;break}}return f}var
-bK=[ax,Ia,b8(0)];function
-jZ(k){var
-f=k.length-1,b=h(aD,k),i=l(f,function(a){return l(f,function(b){return a===b?1.:0.})}),m=f-1|0,w=0;if(!(m<0)){var
+bP=[az,IE,ce(0)];function
+j8(k){var
+f=k.length-1,b=h(aE,k),i=m(f,function(a){return m(f,function(b){return a===b?1.:0.})}),l=f-1|0,w=0;if(!(l<0)){var
 a=w;for(;;){var
 j=[0,a],n=a+1|0,o=f-1|0;if(!(o<n)){var
 g=n;for(;;){var
-v=j[1],D=Math.abs(d(c(b,v)[1+v],a));if(D<Math.abs(d(c(b,g)[1+g],a)))j[1]=g;var
+v=j[1],D=Math.abs(e(c(b,v)[1+v],a));if(D<Math.abs(e(c(b,g)[1+g],a)))j[1]=g;var
 E=g+1|0;if(o!==g){var
 g=E;continue}break}}var
-p=j[1];if(Math.abs(d(c(b,p)[1+p],a))<kM)throw bK;var
+p=j[1];if(Math.abs(e(c(b,p)[1+p],a))<kV)throw bP;var
 q=function(b,f){return function(a){var
 g=c(a,b)[1+b],d=f[1];a[1+b]=c(a,d)[1+d];var
 e=f[1];c(a,e)[1+e]=g;return 0}}(a,j);q(b);q(i);var
-x=1./d(c(b,a)[1+a],a),r=function(g,k){return function(h){var
-b=c(h,g)[1+g],e=f-1|0,i=0;if(!(e<0)){var
-a=i;for(;;){V(b,a,d(b,a)*k);var
-j=a+1|0;if(e!==a){var
+x=1./e(c(b,a)[1+a],a),r=function(g,k){return function(h){var
+b=c(h,g)[1+g],d=f-1|0,i=0;if(!(d<0)){var
+a=i;for(;;){X(b,a,e(b,a)*k);var
+j=a+1|0;if(d!==a){var
 a=j;continue}break}}return 0}}(a,x);r(b);r(i);var
 s=f-1|0,y=0;if(!(s<0)){var
-e=y;for(;;){var
-t=e!==a?1:0,A=t?d(c(b,e)[1+e],a)!=0.?1:0:t;if(A){var
-B=d(c(b,e)[1+e],a),u=function(h,i,m){return function(b){var
-e=c(b,i)[1+i],g=f-1|0,j=c(b,h)[1+h],k=0;if(!(g<0)){var
-a=k;for(;;){V(e,a,d(e,a)-m*d(j,a));var
+d=y;for(;;){var
+t=d!==a?1:0,A=t?e(c(b,d)[1+d],a)!=0.?1:0:t;if(A){var
+B=e(c(b,d)[1+d],a),u=function(h,i,m){return function(b){var
+d=c(b,i)[1+i],g=f-1|0,j=c(b,h)[1+h],k=0;if(!(g<0)){var
+a=k;for(;;){X(d,a,e(d,a)-m*e(j,a));var
 l=a+1|0;if(g!==a){var
-a=l;continue}break}}return 0}}(a,e,B);u(b);u(i)}var
-C=e+1|0;if(s!==e){var
-e=C;continue}break}}var
-z=a+1|0;if(m!==a){var
+a=l;continue}break}}return 0}}(a,d,B);u(b);u(i)}var
+C=d+1|0;if(s!==d){var
+d=C;continue}break}}var
+z=a+1|0;if(l!==a){var
 a=z;continue}break}}return i}function
-j0(b,j){return l(b.length-1,function(k){var
-f=b.length-1-1|0,e=0.,l=0;if(f<0)var
-g=e;else{var
-a=l,h=e;for(;;){var
-m=d(c(j,a)[1+a],k),i=h+d(b,a)*m,n=a+1|0;if(f!==a){var
+j9(b,j){return m(b.length-1,function(k){var
+f=b.length-1-1|0,d=0.,l=0;if(f<0)var
+g=d;else{var
+a=l,h=d;for(;;){var
+m=e(c(j,a)[1+a],k),i=h+e(b,a)*m,n=a+1|0;if(f!==a){var
 a=n,h=i;continue}var
 g=i;break}}return g})}function
-fN(o,b,n){var
-y=b[3],e=o?aD(o[1]):l(y,function(a){return 0.<=d(n,a)?2*a|0:(2*a|0)+1|0}),g=2000;for(;;){if(0===g)throw bK;var
-i=jZ(h(function(a){return c(b[1],a)[1+a]},e)),z=h(function(a){return d(b[2],a)},e),q=h(function(b){return function(a){return bJ(a,b)}}(z),i),s=b[1].length-1-1|0,r=-1,A=hU,B=0;if(s<0)var
+fX(o,b,n){var
+y=b[3],d=o?aE(o[1]):m(y,function(a){return 0.<=e(n,a)?2*a|0:(2*a|0)+1|0}),g=2000;for(;;){if(0===g)throw bP;var
+i=j8(h(function(a){return c(b[1],a)[1+a]},d)),z=h(function(a){return e(b[2],a)},d),q=h(function(b){return function(a){return bO(a,b)}}(z),i),s=b[1].length-1-1|0,r=-1,A=h4,B=0;if(s<0)var
 f=r;else{var
 a=B,k=A,u=r;for(;;){var
-F=d(b[2],a),v=bJ(c(b[1],a)[1+a],q)-F,w=k<v?1:0,G=w?1-da(function(b){return function(a){return a===b?1:0}}(a),e):w;if(G)var
-x=v,m=a;else
+F=e(b[2],a),v=bO(c(b[1],a)[1+a],q)-F,w=k<v?1:0,G=w?1-df(function(b){return function(a){return a===b?1:0}}(a),d):w;if(G)var
+x=v,l=a;else
 var
-x=k,m=u;var
+x=k,l=u;var
 H=a+1|0;if(s!==a){var
-a=H,k=x,u=m;continue}var
-f=m;break}}if(0<=f){var
-C=j0(c(b[1],f)[1+f],i),j=[0,-1],D=j0(n,i),E=[0,a6];p(function(j,k,h){return function(b,a){var
-c=c3<a?1:0;if(c)var
-e=aa(0.,d(j,b))/a,f=e<h[1]?1:0,i=f?(h[1]=e,k[1]=b,0):f,g=i;else
+a=H,k=x,u=l;continue}var
+f=l;break}}if(0<=f){var
+C=j9(c(b[1],f)[1+f],i),j=[0,-1],D=j9(n,i),E=[0,a_];p(function(j,k,h){return function(b,a){var
+c=c7<a?1:0;if(c)var
+d=ab(0.,e(j,b))/a,f=d<h[1]?1:0,i=f?(h[1]=d,k[1]=b,0):f,g=i;else
 var
 g=c;return g}}(D,j,E),C);if(0<=j[1]){var
-t=j[1];c(e,t)[1+t]=f;var
-g=g-1|0;continue}return[1,f,aD(e)]}return[0,q,aD(e)]}}var
-bU=[ax,Ib,b8(0)],fO=mi([0,function(b,a){var
-c=aL(b[1],a[1]);return 0===c?aL(b[2],a[2]):c}]);function
-j1(g,f,r,q){var
-i=g[7],j=g[1].length-1,h=n(u(j,f),0.),k=j-1|0,s=g[10],t=g[9],v=g[8],w=0;if(!(k<0)){var
-a=w;for(;;){var
+t=j[1];c(d,t)[1+t]=f;var
+g=g-1|0;continue}return[1,f,aE(d)]}return[0,q,aE(d)]}}var
+b0=[az,IF,ce(0)],fY=mr([0,function(b,a){var
+c=aK(b[1],a[1]);return 0===c?aK(b[2],a[2]):c}]);function
+j_(g,f,r,q){var
+i=g[7],j=g[1].length-1,h=n(x(j,f),0.),k=j-1|0,s=g[10],t=g[9],u=g[8],v=0;if(!(k<0)){var
+a=v;for(;;){var
 l=c(i,a)[1+a],m=a+1|0,o=c(i,m)[1+m]-1|0;if(!(o<l)){var
 b=l;for(;;){var
-y=d(r,c(t,b)[1+b]),z=d(v,b)*y,p=f-1|0,A=u(c(s,b)[1+b],f),B=0;if(!(p<0)){var
-e=B;for(;;){V(h,u(a,f)+e|0,d(h,u(a,f)+e|0)+z*d(q,A+e|0));var
-D=e+1|0;if(p!==e){var
-e=D;continue}break}}var
+y=e(r,c(t,b)[1+b]),z=e(u,b)*y,p=f-1|0,A=x(c(s,b)[1+b],f),B=0;if(!(p<0)){var
+d=B;for(;;){X(h,x(a,f)+d|0,e(h,x(a,f)+d|0)+z*e(q,A+d|0));var
+D=d+1|0;if(p!==d){var
+d=D;continue}break}}var
 C=b+1|0;if(o!==b){var
 b=C;continue}break}}var
-x=a+1|0;if(k!==a){var
-a=x;continue}break}}return h}function
-j2(k,q,a,F,E){var
-r=k[3],o=k[1],p=q.length-1,l=n(a,0.),m=n(u(p,a),0.),s=o.length-1-2|0,G=k[5],H=k[4],I=k[2],J=0;if(!(s<0)){var
-e=J;for(;;){gq(m,0,u(p,a),0.);var
-t=c(o,e)[1+e],v=e+1|0,w=c(o,v)[1+v]-1|0;if(!(w<t)){var
-b=t;for(;;){gq(l,0,a,0.);var
-x=c(r,b)[1+b],y=b+1|0,z=c(r,y)[1+y]-1|0;if(!(z<x)){var
-i=x;for(;;){var
-R=d(H,i),D=a-1|0,S=u(c(G,i)[1+i],a),T=0;if(!(D<0)){var
-j=T;for(;;){V(l,j,d(l,j)+R*d(F,S+j|0));var
-W=j+1|0;if(D!==j){var
-j=W;continue}break}}var
+w=a+1|0;if(k!==a){var
+a=w;continue}break}}return h}function
+j$(k,q,a,F,E){var
+r=k[3],o=k[1],p=q.length-1,l=n(a,0.),m=n(x(p,a),0.),s=o.length-1-2|0,G=k[5],H=k[4],I=k[2],J=0;if(!(s<0)){var
+d=J;for(;;){gD(m,0,x(p,a),0.);var
+t=c(o,d)[1+d],u=d+1|0,v=c(o,u)[1+u]-1|0;if(!(v<t)){var
+b=t;for(;;){gD(l,0,a,0.);var
+w=c(r,b)[1+b],y=b+1|0,z=c(r,y)[1+y]-1|0;if(!(z<w)){var
+i=w;for(;;){var
+R=e(H,i),D=a-1|0,S=x(c(G,i)[1+i],a),T=0;if(!(D<0)){var
+j=T;for(;;){X(l,j,e(l,j)+R*e(F,S+j|0));var
+V=j+1|0;if(D!==j){var
+j=V;continue}break}}var
 U=i+1|0;if(z!==i){var
 i=U;continue}break}}var
 A=p-1|0,L=c(I,b)[1+b],M=0;if(!(A<0)){var
 g=M;for(;;){var
-B=d(c(q,g)[1+g],L);if(B!=0.){var
+B=e(c(q,g)[1+g],L);if(B!=0.){var
 C=a-1|0,O=0;if(!(C<0)){var
-h=O;for(;;){V(m,u(g,a)+h|0,d(m,u(g,a)+h|0)+B*d(l,h));var
+h=O;for(;;){X(m,x(g,a)+h|0,e(m,x(g,a)+h|0)+B*e(l,h));var
 Q=h+1|0;if(C!==h){var
 h=Q;continue}break}}}var
 P=g+1|0;if(A!==g){var
 g=P;continue}break}}var
-N=b+1|0;if(w!==b){var
-b=N;continue}break}}f(E,e,m);var
-K=e+1|0;if(s!==e){var
-e=K;continue}break}}return 0}function
-hs(d,c,b,f){var
-a=u(c.length-1,b),e=n(u(d[1].length-1-1|0,a),0.);j2(d,c,b,f,function(c,b){return fc(b,0,e,u(c,a),a)});return e}function
-oT(a,b){var
-c=hs(a[2],b,1,a[6]);return f(a[5],b.length-1,c)}function
-ht(h,q,p,o){var
+N=b+1|0;if(v!==b){var
+b=N;continue}break}}f(E,d,m);var
+K=d+1|0;if(s!==d){var
+d=K;continue}break}}return 0}function
+hC(d,c,b,f){var
+a=x(c.length-1,b),e=n(x(d[1].length-1-1|0,a),0.);j$(d,c,b,f,function(c,b){return fh(b,0,e,x(c,a),a)});return e}function
+o9(a,b){var
+c=hC(a[2],b,1,a[6]);return f(a[5],b.length-1,c)}function
+hD(h,q,p,o){var
 k=h.length-1-1|0,i=0.,j=0.,r=0;if(k<0)var
 m=j,l=i;else{var
 a=r,b=j,g=i;for(;;){var
-c=d(p,o+a|0);if(c<0.){var
-n=g+d(h,a)*c;if(c<b)var
-f=c,e=n;else
+c=e(p,o+a|0);if(c<0.){var
+n=g+e(h,a)*c;if(c<b)var
+f=c,d=n;else
 var
-f=b,e=n}else
+f=b,d=n}else
 var
-f=b,e=g;var
+f=b,d=g;var
 s=a+1|0;if(k!==a){var
-a=s,b=f,g=e;continue}var
-m=f,l=e;break}}return aa(l,q*m)}function
-eV(c,b,a){return b<=a?(((c+u(b,c)|0)-(u(b,b-1|0)/2|0)|0)+a|0)-b|0:(((c+u(a,c)|0)-(u(a,a-1|0)/2|0)|0)+b|0)-a|0}function
-dt(a){return a+(u(a,a+1|0)/2|0)|0}function
-oU(m,w,e,v,b,k,j){var
+a=s,b=f,g=d;continue}var
+m=f,l=d;break}}return ab(l,q*m)}function
+e1(c,b,a){return b<=a?(((c+x(b,c)|0)-(x(b,b-1|0)/2|0)|0)+a|0)-b|0:(((c+x(a,c)|0)-(x(a,a-1|0)/2|0)|0)+b|0)-a|0}function
+dy(a){return a+(x(a,a+1|0)/2|0)|0}function
+o_(l,w,e,v,b,k,j){var
 h=k[2],i=k[1];if(j){var
-o=j[1],p=o[2],q=o[1],g=n(dt(b),m),r=b-1|0,x=0;if(!(r<0)){var
+o=j[1],p=o[2],q=o[1],g=n(dy(b),l),r=b-1|0,x=0;if(!(r<0)){var
 a=x;for(;;){var
 y=f(e,q,c(h,a)[1+a]),z=f(w,f(e,i,c(p,a)[1+a]),y);c(g,a)[1+a]=z;var
 s=b-1|0,A=0;if(!(s<0)){var
 d=A;for(;;){var
-C=c(p,d)[1+d],D=f(e,c(h,a)[1+a],C),t=eV(b,a,d),E=f(v,c(g,t)[1+t],D),u=eV(b,a,d);c(g,u)[1+u]=E;var
+C=c(p,d)[1+d],D=f(e,c(h,a)[1+a],C),t=e1(b,a,d),E=f(v,c(g,t)[1+t],D),u=e1(b,a,d);c(g,u)[1+u]=E;var
 F=d+1|0;if(s!==d){var
 d=F;continue}break}}var
 B=a+1|0;if(r!==a){var
 a=B;continue}break}}return[0,g,f(e,i,q)]}function
-G(a){return a<b?c(h,a)[1+a]:m}return[0,l(dt(b),G),i]}function
-oV(b,a,e){function
+G(a){return a<b?c(h,a)[1+a]:l}return[0,m(dy(b),G),i]}function
+o$(b,a,d){function
 f(a){var
-f=bJ(c(b[3][1],a)[1+a],e);return[0,d(b[3][2],a)-f,a]}var
-g=aT(an,D(b[3][1].length-1,f)),h=ef(function(b,c){return b<a?1:0},g);return k(function(a){return a[2]},h)}function
-Id(j,x,Q,P,O,N,L,w,u){var
+f=bO(c(b[3][1],a)[1+a],d);return[0,e(b[3][2],a)-f,a]}var
+g=aU(ak,H(b[3][1].length-1,f)),h=ej(function(b,c){return b<a?1:0},g);return k(function(a){return a[2]},h)}function
+IH(j,x,Q,P,O,N,L,w,v){var
 a=x[3],k=j[1][1];function
 R(a){var
 b=c(j[3],a)[1+a];function
 d(h){var
-a=[0,y],d=b[1];p(function(d,b){var
-e=0!==B(b)?1:0;if(e){var
-i=g(b,c(h,d)[1+d]);a[1]=v(a[1],i);var
+a=[0,z],d=b[1];p(function(d,b){var
+e=0!==A(b)?1:0;if(e){var
+i=g(b,c(h,d)[1+d]);a[1]=t(a[1],i);var
 f=0}else
 var
 f=e;return f},d);return a[1]}var
-e=h(d,w),f=d(L);return[0,q(b[2],f),e]}function
-S(e){return l(a,function(a){var
-b=[0,d(N,a)];p(function(e,f){var
-g=d(Q,a),h=f*M(c(c(w,e)[1+e],a)[1+a])/g;b[1]=b[1]+h;return 0},e);return b[1]})}var
-T=D(2*a|0,function(a){return a});function
-z(b){var
-a=c(u,b)[1+b];return[0,a[1],a[2],a[3],a[4]]}function
-C(c,b){function
-d(a){return a===c?b:y}return l(dt(a),d)}var
-o=n(2*dt(a)|0,[0,[0],y,0]);function
-E(a,g,f,e){var
-b=2*a|0,h=[0,C(a,s),g,f];c(o,b)[1+b]=h;var
-d=(2*a|0)+1|0,i=[0,C(a,a9),y,e];c(o,d)[1+d]=i;return 0}var
-F=a-1|0,U=0;if(!(F<0)){var
+e=h(d,w),f=d(L);return[0,r(b[2],f),e]}function
+S(d){return m(a,function(a){var
+b=[0,e(N,a)];p(function(d,f){var
+g=e(Q,a),h=f*M(c(c(w,d)[1+d],a)[1+a])/g;b[1]=b[1]+h;return 0},d);return b[1]})}var
+T=H(2*a|0,function(a){return a});function
+y(b){var
+a=c(v,b)[1+b];return[0,a[1],a[2],a[3],a[4]]}function
+B(c,b){function
+d(a){return a===c?b:z}return m(dy(a),d)}var
+o=n(2*dy(a)|0,[0,[0],z,0]);function
+C(a,g,f,e){var
+b=2*a|0,h=[0,B(a,q),g,f];c(o,b)[1+b]=h;var
+d=(2*a|0)+1|0,i=[0,B(a,aR),z,e];c(o,d)[1+d]=i;return 0}var
+D=a-1|0,U=0;if(!(D<0)){var
 b=U;for(;;){var
-f=z(b),G=f[4],H=f[3],t=f[2],X=f[1],Z=iw(H);E(b,t,iw(G),Z);var
+f=y(b),F=f[4],G=f[3],u=f[2],Y=f[1],Z=iE(G);C(b,u,iE(F),Z);var
 I=a-1|0;if(!(I<b)){var
-e=b;for(;;){var
-i=z(e),J=i[3],aa=i[4],ab=i[1],K=g(t,i[2]),ac=[m,function(a,b){return function(c){return cA(k,a,b)}}(H,J)],ad=[m,function(c,d,e,f,g,h,i){return function(j){var
-a=[0,[0,d,f],[0,[0,s,cA(k,g,c)],0]],b=c0(e,h);return az(k,0,$(Y(i),b),a)}}(G,t,X,aa,J,ab,K)];E(eV(a,b,e),K,ad,ac);var
-ae=e+1|0;if(I!==e){var
-e=ae;continue}break}}var
-_=b+1|0;if(F!==b){var
-b=_;continue}break}}var
-r=[0,j,a,x,S,0,R,A(0,am),0,0,u,o],V=2*a|0,W=bd(function(a){return oV(r,V,a)},O);r[5]=bn(aL,ay(T,ay(aO(P),W)));return r}function
-hu(c,a){var
-d=U(c[7],a);if(d)return d[1];var
-e=b(c[6],a),f=h(M,e[2]),j=M(e[1]),k=bV,g=aR(function(b,a){return aa(b,Math.abs(a))},k,f),i=[0,j/g,h(function(a){return a/g},f)];av(c[7],a,i);return i}function
-j3(a){var
-b=bO(a,1,a.length-1-1|0),c=h(function(a){return-a},b);return[0,d(a,0),c]}function
-oW(d,a){function
+d=b;for(;;){var
+i=y(d),J=i[3],aa=i[4],ab=i[1],K=g(u,i[2]),ac=[l,function(a,b){return function(c){return bf(k,a,b)}}(G,J)],ad=[l,function(c,d,e,f,g,h,i){return function(j){var
+a=[0,[0,d,f],[0,[0,q,bf(k,g,c)],0]],b=bB(e,h);return ao(k,0,_(W(i),b),a)}}(F,u,Y,aa,J,ab,K)];C(e1(a,b,d),K,ad,ac);var
+ae=d+1|0;if(I!==d){var
+d=ae;continue}break}}var
+$=b+1|0;if(D!==b){var
+b=$;continue}break}}var
+s=[0,j,a,x,S,0,R,E(0,ap),0,0,v,o],V=2*a|0,X=a$(function(a){return o$(s,V,a)},O);s[5]=bh(aK,aq(T,aq(aO(P),X)));return s}function
+hE(c,a){var
+d=V(c[7],a);if(d)return d[1];var
+e=b(c[6],a),f=h(M,e[2]),j=M(e[1]),k=b1,g=aP(function(b,a){return ab(b,Math.abs(a))},k,f),i=[0,j/g,h(function(a){return a/g},f)];ay(c[7],a,i);return i}function
+ka(a){var
+b=bT(a,1,a.length-1-1|0),c=h(function(a){return-a},b);return[0,e(a,0),c]}function
+pa(d,a){function
 f(b,a){var
 c=d[2];function
 e(b,a){return b-a}function
-f(b,a){return b*a}return oU(0.,function(b,a){return b+a},f,e,c,b,a)}switch(a[0]){case
+f(b,a){return b*a}return o_(0.,function(b,a){return b+a},f,e,c,b,a)}switch(a[0]){case
 0:var
 g=a[1],i=c(d[11],g)[1+g],o=M(i[2]),e=o,b=h(M,i[1]);break;case
 1:var
-k=f(hu(d,a[1]),0),e=k[2],b=k[1];break;case
+k=f(hE(d,a[1]),0),e=k[2],b=k[1];break;case
 2:var
-q=[0,hu(d,a[2])],l=f(hu(d,a[1]),q),e=l[2],b=l[1];break;default:var
-m=a[1],r=[0,j3(m)],n=f(j3(m),r),e=n[2],b=n[1]}var
-j=aa(bV,Math.sqrt(bJ(b,b))),p=e/j;return[0,h(function(a){return a/j},b),p]}var
-c2=JY(0);JZ([0,d3,c2[2],f9,c2[4],c2[5],c2[6],c2[7],c2[8],c2[9],c2[10],c2[11]]);function
-oX(f){var
-c=A(0,am);return function(a){var
-d=U(c,a);if(d)return d[1];var
-e=b(f,a);av(c,a,e);return e}}function
-oY(a,e){var
+q=[0,hE(d,a[2])],l=f(hE(d,a[1]),q),e=l[2],b=l[1];break;default:var
+m=a[1],r=[0,ka(m)],n=f(ka(m),r),e=n[2],b=n[1]}var
+j=ab(b1,Math.sqrt(bO(b,b))),p=e/j;return[0,h(function(a){return a/j},b),p]}var
+c6=Kt(0);Ku([0,d6,c6[2],gh,c6[4],c6[5],c6[6],c6[7],c6[8],c6[9],c6[10],c6[11]]);function
+pb(f){var
+c=E(0,ap);return function(a){var
+d=V(c,a);if(d)return d[1];var
+e=b(f,a);ay(c,a,e);return e}}function
+pc(a,e){var
 c=e;for(;;)switch(c[0]){case
 0:var
-d=c[1],f=d[2];aZ(function(c){b(a[5],c[3]);return b(a[5],c[4])},f);b(a[5],d[3][2]);return bt(a[5],d[9]);case
-1:return b(a[5],c[2]);default:oY(a,c[2]);var
+d=c[1],f=d[2];a3(function(c){b(a[5],c[3]);return b(a[5],c[4])},f);b(a[5],d[3][2]);return bx(a[5],d[9]);case
+1:return b(a[5],c[2]);default:pc(a,c[2]);var
 c=c[3];continue}}function
-oZ(a,t,r){if(!bR(a,y)&&!ew(a,s)){var
-i=0,h=0,f=s,d=t,b=r,c=s;for(;;){var
-j=g(ca(b),a),u=q(s,a),l=g(ca(d+1|0),u),m=q(l,j),n=0<B(m)?1:0;if(n)var
-w=g(c,m),x=z(aj(e,60)),o=bR(g(g(f,j),x),w);else
+pd(c){var
+e=c[1]-1|0,d=0,i=0;if(e<0)var
+f=d;else{var
+a=i,g=d;for(;;){var
+h=0<=b(c[2],a)?1:g,j=a+1|0;if(e!==a){var
+a=j,g=h;continue}var
+f=h;break}}return f}function
+pe(a,u,s){if(!bW(a,z)&&!ez(a,q)){var
+i=0,h=0,f=q,e=u,b=s,c=q;for(;;){var
+j=g(cj(b),a),v=r(q,a),l=g(cj(e+1|0),v),m=r(l,j),n=0<A(m)?1:0;if(n)var
+w=g(c,m),x=F(aj(d,60)),o=bW(g(g(f,j),x),w);else
 var
-o=n;if(0!==b&&!o&&i!==hN){var
-p=cc(g(f,j),l),A=aj(e,f9),C=p[2],k=b2(eb(aj(p[1],f9),C),A),i=i+1|0,h=[0,k,h],f=k,d=d+1|0,b=b-1|0,c=v(c,k);continue}return ak(h)}}return 0}function
-Iu(b,a){return y}function
-Iv(a){return y}function
-Iw(c,b,a){return 0}function
-Ix(b,a){return 0}function
-Iy(c,b,a){return[0,y]}function
-Iz(a){return 0}function
-IA(a){return 0}function
-IB(a){return 0}var
-b6=[0,function(b,a){return y},IB,IA,Iz,Iy,Ix,Iw,Iv,Iu];function
-j4(c,b,a){return 0}function
-j5(c,b,a){return 0}var
-j6=0,j7=0;function
-j8(c,b,a){return 0}function
-j9(c,b,a){return 0}function
-o0(b,a){return 0}function
-j_(c,b,a){return 0}function
-o1(a){throw[0,ad,IC]}var
-j$=0,ka=0;function
-ID(a){return j}var
-o2=0;function
-kb(a){return[0,a[1],a[2]]}function
-kc(a){return s}function
-kd(a){return y}var
-ke=0,kf=0,kg=0,kh=0,kj=mj([0,function(b,a){var
-c=ec(b[1],a[1]);return 0===c?ec(b[2],a[2]):c}]),kk=[0,kj[1]];function
-kl(a){var
-r=f(kj[29],a,kk[1]);if(r)return r[1];if(0<B(a))var
-k=a[1],l=a[2],s=b$(k),b=b$(l)-s|0,t=aj(l,aP(0,-(b+eY|0)|0)),g=gB(aj(k,(b+eY|0)+aP(0,-(b+eY|0)|0)|0),t),h=fe(et(g,p6)),n=aj(h,p6),d=c(ov,2048)[lc],o=G(d),u=E===o?d[1]:m===o?I(d):d,v=J(b,u),e=c(ov,h)[1+h],p=G(e),w=E===p?e[1]:m===p?I(e):e,x=as(g,n),y=cS(as(aj(ou(cS(g,n),x),1),w),v),q=Math.abs(Math.log(M(a))),z=dH(hH,q),A=aj(gg(Math.ceil(4.+2.*dH(hH,q)*z)),32),i=cS(et(y,48),A);else
+o=n;if(0!==b&&!o&&i!==hX){var
+p=bK(g(f,j),l),y=aj(d,gh),B=p[2],k=b7(ee(aj(p[1],gh),B),y),i=i+1|0,h=[0,k,h],f=k,e=e+1|0,b=b-1|0,c=t(c,k);continue}return al(h)}}return 0}function
+IY(b,a){return z}function
+IZ(a){return z}function
+I0(c,b,a){return 0}function
+I1(b,a){return 0}function
+I2(c,b,a){return[0,z]}function
+I3(a){return 0}function
+I4(a){return 0}function
+I5(a){return 0}var
+cc=[0,function(b,a){return z},I5,I4,I3,I2,I1,I0,IZ,IY];function
+kb(c,b,a){return 0}function
+kc(c,b,a){return 0}var
+kd=0,ke=0;function
+kf(c,b,a){return 0}function
+kg(c,b,a){return 0}function
+pf(b,a){return 0}function
+kh(c,b,a){return 0}function
+pg(a){throw[0,af,I6]}var
+ki=0,kj=0;function
+I7(a){return j}var
+ph=0;function
+kk(a){return[0,a[1],a[2]]}function
+kl(a){return q}function
+km(a){return z}var
+kn=0,ko=0,kp=0,kq=0,ks=ms([0,function(b,a){var
+c=ef(b[1],a[1]);return 0===c?ef(b[2],a[2]):c}]),kt=[0,ks[1]];function
+ku(a){var
+r=f(ks[29],a,kt[1]);if(r)return r[1];if(0<A(a))var
+k=a[1],m=a[2],s=ci(k),b=ci(m)-s|0,t=aj(m,aS(0,-(b+e4|0)|0)),g=gM(aj(k,(b+e4|0)+aS(0,-(b+e4|0)|0)|0),t),h=fk(ew(g,ql)),n=aj(h,ql),d=c(oK,2048)[ll],o=v(d),w=u===o?d[1]:l===o?C(d):d,x=K(b,w),e=c(oK,h)[1+h],p=v(e),y=u===p?e[1]:l===p?C(e):e,z=av(g,n),B=cW(av(aj(oJ(cW(g,n),z),1),y),x),q=Math.abs(Math.log(M(a))),D=dM(hR,q),E=aj(gq(Math.ceil(4.+2.*dM(hR,q)*D)),32),i=cW(ew(B,48),E);else
 var
-i=j;kk[1]=S(kj[4],a,i,kk[1]);return i}function
-IP(a,w,bo,cq,aU,aE,cp,co,F,aC){var
-bp=aU[3],aV=aU[2],ab=aU[1],ac=a[3];if(typeof
-ac!=="number"&&2===ac[0]){var
-af=ac[4],bq=ac[3],ag=ac[1],N=h(fE,ac[2]),o=e$(a[5]),r=a[1],cr=C(bq[3]),aW=hh(bq),a0=A(0,bb),aF=A(0,bb),cv=jG(aW),bs=A(0,bb),bw=r[1]-1|0,cw=0;if(!(bw<0)){var
-at=cw;for(;;){var
-b8=bI(r[5],at),a8=b8[1],b9=b8[2]-1|0;if(!(b9<a8)){var
-au=a8;for(;;){var
-b_=bI(r[6],au),b$=b_[2],ax=b_[1],a_=aT(aL,D(b$-ax|0,function(c){return function(a){return b(ag[2],c+a|0)}}(ax)));if(1-aI(bs,a_)){av(bs,a_,0);var
-cU=Y(a9),cV=hg(cv,H(function(d,a){var
-e=c(N,a)[1+a];return b(bT(0,d),e)},cU,a_))[1];X(b(aw[2],cV),IZ)}var
-cd=b$-1|0;if(!(cd<ax)){var
-aA=ax;for(;;){var
-a$=b(ag[2],aA);if(1-aI(a0,a$)){av(a0,a$,0);av(aF,a$,[0,at,au-a8|0,aA-ax|0])}var
-cY=aA+1|0;if(cd!==aA){var
-aA=cY;continue}break}}var
-cW=au+1|0;if(b9!==au){var
-au=cW;continue}break}}var
-cS=at+1|0;if(bw!==at){var
-at=cS;continue}break}}var
-ah=aT(aL,eg(gy(a0))),cx=0;if(33554432<aR(function(c,a){var
-d=cX(0,aE,a[2]),b=cX(1,aE,a[2])+d|0;if(2097152<b)Z(IR);return c+b|0},cx,ab))Z(IS);var
-Q=af?L(af[1][4],IT):af,cy=Q?r[3]:ab.length-1,by=o[1];if(by){var
-bA=by[1],bB=bA[1];X(bB[1]===cy?1:0,IU);var
-aq=[0,bB[2],bA[2][2]]}else
+i=j;kt[1]=Q(ks[4],a,i,kt[1]);return i}function
+Jh(a,o,bw,cK,aY,aG,cJ,cG,I,aF){var
+bz=aY[3],a0=aY[2],R=aY[1],ad=a[3];if(typeof
+ad!=="number"&&2===ad[0]){var
+ae=ad[4],bA=ad[3],ah=ad[1],S=h(eT,ad[2]),s=ei(a[5]),w=a[1],cL=D(bA[3]),aH=hp(bA),a4=E(0,bg),aI=E(0,bg),O=jS(aH),cM=jL(aH),bD=E(0,bg),bE=w[1]-1|0,cN=0;if(!(bE<0)){var
+ax=cN;for(;;){var
+ci=bN(w[5],ax),bb=ci[1],cl=ci[2]-1|0;if(!(cl<bb)){var
+az=bb;for(;;){var
+cn=bN(w[6],az),co=cn[2],aA=cn[1],bc=aU(aK,H(co-aA|0,function(c){return function(a){return b(ah[2],c+a|0)}}(aA)));if(1-aQ(bD,bc)){ay(bD,bc,0);var
+cp=k(function(a){return c(S,a)[1+a]},bc),cs=bh(ak,k(function(a){return c4(O,a)[2]},cp)),cu=k(function(c){return function(a){return[0,a,G(function(c,e){var
+d=c4(O,e);if(aZ(d[2],a)){var
+f=d[1];return b(bm(0,c),f)}return c},ca,c)]}}(cp),cs),cv=[0,ca,eR],be=G(function(c,a){var
+d=c[2],e=ht(O,a[1]),f=bB(d,e),g=bB(a[2],d);return[0,b(bm(0,bB(c[1],e)),g),f]},cv,cu),bi=_(be[2],be[1]),c$=aZ(O[2],[0])?fN(cM,bi)[1]:bi;Z(b(an[2],c$),Jt)}var
+cq=co-1|0;if(!(cq<aA)){var
+aB=aA;for(;;){var
+bd=b(ah[2],aB);if(1-aQ(a4,bd)){ay(a4,bd,0);ay(aI,bd,[0,ax,az-bb|0,aB-aA|0])}var
+db=aB+1|0;if(cq!==aB){var
+aB=db;continue}break}}var
+da=az+1|0;if(cl!==az){var
+az=da;continue}break}}var
+c_=ax+1|0;if(bE!==ax){var
+ax=c_;continue}break}}var
+am=aU(aK,dL(fj(a4))),cO=0;if(33554432<aP(function(c,a){var
+d=c2(0,aG,a[2]),b=c2(1,aG,a[2])+d|0;if(2097152<b)T(Jj);return c+b|0},cO,R))T(Jk);var
+U=ae?L(ae[1][4],Jl):ae,cP=U?w[3]:R.length-1,bF=s[1];if(bF){var
+bH=bF[1],bI=bH[1];Z(bI[1]===cP?1:0,Jm);var
+au=[0,bI[2],bH[2][2]]}else
 var
-cR=function(a){return 1.},aq=[0,function(a){return 0.},cR];var
-cz=Q?0!==o[2]?1:0:Q;X(1-cz,IV);var
-bC=0===af?Hv:Hu,aN=F[5],aP=F[3],ao=F[2],ba=F[1],ce=0;if(af){var
-R=af[1],cg=R[2];if(cN(function(a){var
-b=L(a,IE);return b?b:me(IF,a)},cg)){var
-ch=function(a){function
-c(c){return b(R[10][2],a)+c|0}var
-d=b(R[10][2],a),e=D(b(R[10][2],a+1|0)-d|0,c),f=0;return H(function(c,a){return c+b(R[12][2],a)|0},f,e)},aB=D(R[10][1]-1|0,ch),aS=1===C(ao)?1:0,ci=aS?0!==o[3]?1:0:aS;X(1-ci,IG);if(aS)var
-T=IH;else{var
-bk=o[3];if(bk)var
-bl=bk[1],bm=D(bl[1],bl[2]);else
+c9=function(a){return 1.},au=[0,function(a){return 0.},c9];var
+cQ=U?0!==s[2]?1:0:U;Z(1-cQ,Jn);var
+bL=0===ae?HV:HU,aT=I[5],aV=I[3],as=I[2],bk=I[1],cr=0;if(ae){var
+aa=ae[1],cw=aa[2];if(cy(function(a){var
+b=L(a,I8);return b?b:mn(I9,a)},cw)){var
+cx=function(a){function
+c(c){return b(aa[10][2],a)+c|0}var
+d=b(aa[10][2],a),e=H(b(aa[10][2],a+1|0)-d|0,c),f=0;return G(function(c,a){return c+b(aa[12][2],a)|0},f,e)},aD=H(aa[10][1]-1|0,cx),aW=1===D(as)?1:0,cz=aW?0!==s[3]?1:0:aW;Z(1-cz,I_);if(aW)var
+ac=I$;else{var
+bs=s[3];if(bs)var
+bt=bs[1],bu=H(bt[1],bt[2]);else
 var
-cn=function(b){var
-a=b===oq(aB)?1:0,c=a?1:a;return c},bm=D(oq(aB)+1|0,cn);var
-T=bm}var
-cj=C(ao);if(cj<C(T))Z(II);var
-be=[0,ki,kh,kg,kf,ke,b6,b6,kd,kc,kb,s,T,kl,ka,j$,o1,j_,o0,j9,j8,j7,j6,b6,b6,j5,j4],ck=function(a){return 0<=B(a)?1:0},bg=function(a){return c9(ck,a)},cl=D(ba,function(a){return a}),bh=b(aY(function(a){return 1-aI(aF,a)}),cl);bv(function(a,g){var
-d=0!==bh?1:0;if(d)var
-e=0<fr(a,ao,T)?1:0,c=e?1-bg(k(function(c){var
-d=b(w[3],c);return fq(f(aP,a,function(b,c){return gQ(a,aN,b,c)}),d)},bh)):e;else
+cF=function(b){var
+a=b===oF(aD)?1:0,c=a?1:a;return c},bu=H(oF(aD)+1|0,cF);var
+ac=bu}var
+cC=D(as);if(cC<D(ac))T(Ja);var
+bl=[0,kr,kq,kp,ko,kn,cc,cc,km,kl,kk,q,ac,ku,kj,ki,pg,kh,pf,kg,kf,ke,kd,cc,cc,kc,kb],cD=function(a){return 0<=A(a)?1:0},bn=function(a){return dc(cD,a)},cE=H(bk,function(a){return a}),bo=b(a2(function(a){return 1-aQ(aI,a)}),cE);by(function(a,g){var
+d=0!==bo?1:0;if(d)var
+e=0<fy(a,as,ac)?1:0,c=e?1-bn(k(function(c){var
+d=b(o[3],c);return fx(f(aV,a,function(b,c){return g0(a,aT,b,c)}),d)},bo)):e;else
 var
-c=d;return c?Z(IJ):c},aB);var
-bi=i8(w,ba,ao,aP,be,F[4],aN,F[6]),ap=bi?bi[1]:bj(IO);bv(function(a,e){var
-b=0<fr(a,ao,T)?1:0;if(b){var
-c=w[4],d=f(aP,a,function(b,c){return gQ(a,aN,b,c)});return X(bg(k(function(a){return fq(d,a)},c)),IK)}return b},aB);var
-aH=[0,T,ap,[0,function(h){var
-c=A(0,am),e=ap[2];x(function(d){var
-e=d[1],f=b(h,e);X(0.<f?1:0,IL);var
-a=eu(d[2])/f,g=cs(a),i=g?0.<a?1:0:g;X(i,IM);return W(c,e,_(a))},e);function
+c=d;return c?T(Jb):c},aD);var
+bp=je(o,bk,as,aV,bl,I[4],aT,I[6]),at=bp?bp[1]:aX(Jg);by(function(a,e){var
+b=0<fy(a,as,ac)?1:0;if(b){var
+c=o[4],d=f(aV,a,function(b,c){return g0(a,aT,b,c)});return Z(bn(k(function(a){return fx(d,a)},c)),Jc)}return b},aD);var
+aJ=[0,ac,at,[0,function(h){var
+c=E(0,ap),e=at[2];B(function(d){var
+e=d[1],f=b(h,e);Z(0.<f?1:0,Jd);var
+a=ex(d[2])/f,g=cA(a),i=g?0.<a?1:0:g;Z(i,Je);return Y(c,e,$(a))},e);function
 a(a){return ai(c,a)}var
-d=nt(be,ap[2],a,ap[1]);if(d){var
-f=ap[2],g=k(function(c){var
-b=c[1];return[0,b,a(b)]},f);return[0,[0,a,b2(d[1],fo)],g]}return bj(IN)}]];ce=1}}if(!ce)var
-aH=[0,0,[0,j,0],0];var
-bD=aH[3],bE=aH[2],cC=aH[1],aJ=_(aQ(a[4],0.)),a1=a[2][9];if(a1)var
-bG=a1[1],ar=bn(aL,D(bG[1],bG[2]));else
+d=nC(bl,at[2],a,at[1]);if(d){var
+f=at[2],g=k(function(c){var
+b=c[1];return[0,b,a(b)]},f);return[0,[0,a,b7(d[1],fv)],g]}return aX(Jf)}]];cr=1}}if(!cr)var
+aJ=[0,0,[0,j,0],0];var
+bM=aJ[3],bQ=aJ[2],cR=aJ[1],aL=$(aN(a[4],0.)),a5=a[2][9];if(a5)var
+bR=a5[1],aw=bh(aK,H(bR[1],bR[2]));else
 var
-ar=a1;var
-i=jH(aW,k(function(a){return c(N,a)[1+a]},ah)),a2=A(0,10),a3=A(0,4),bH=function(e,d){var
-b=U(a2,[0,e,d]);if(b){var
-a=b[1],c=G(a),f=E===c?a[1]:m===c?I(a):a;return f[4]}return bj(IW)},aK=F[1],cD=F[4],cE=o[4];bv(function(r,q){var
-R=oK(i,N,ah,0,[0,o[1],[0,q[1]],o[3],o[4],o[5]],bp,bD,aJ,bC,r+1|0,bH);W(a3,r+1|0,R);var
-a=aC[1],e=q[4];aZ(function(b){return X(b<a[6]?1:0,IX)},e);var
-B=[m,function(r){var
-e=aC[2],a=aC[1],f=nW(w,aK,a,cD,e,aC[3]),q=[0,ki,kh,kg,kf,ke,b6,b6,kd,kc,kb,s,o2,kl,ka,j$,o1,j_,o0,j9,j8,j7,j6,b6,b6,j5,j4];if(f){var
+aw=a5;var
+i=jM(aH,a$(function(a){var
+b=c4(O,c(S,a)[1+a]),d=[0,ht(O,b[2]),0];return[0,b[1],d]},am)),bS=cg(O[2],[0]),cS=bS?1-dg(function(a){return i$(o,a)},R):bS;if(cS)T(Jo);var
+a6=E(0,10),a7=E(0,4),bU=function(e,d){var
+b=V(a6,[0,e,d]);if(b){var
+a=b[1],c=v(a),f=u===c?a[1]:l===c?C(a):a;return f[4]}return aX(Jp)},aM=I[1],cT=I[4],cU=s[4];by(function(w,r){var
+Q=o0(i,S,am,0,[0,s[1],[0,r[1]],s[3],s[4],s[5]],bz,bM,aL,bL,w+1|0,bU);Y(a7,w+1|0,Q);var
+a=aF[1],d=r[4];a3(function(b){return Z(b<a[6]?1:0,Jq)},d);var
+I=[l,function(t){var
+e=aF[2],a=aF[1],f=n5(o,aM,a,cT,e,aF[3]),s=[0,kr,kq,kp,ko,kn,cc,cc,km,kl,kk,q,ph,ku,kj,ki,pg,kh,pf,kg,kf,ke,kd,cc,cc,kc,kb];if(f){var
 g=f[1],h=g[1];if(h){var
-i=n(a[4],0),j=n(aK,0),k=a[1]-1|0,m=0;if(!(k<0)){var
+i=n(a[4],0),j=n(aM,0),k=a[1]-1|0,m=0;if(!(k<0)){var
 d=m;for(;;){var
-l=bn(aL,b(a[3],d));x(function(b){return function(a){c(i,a)[1+a]=b;return 0}}(l),l);var
-p=d+1|0;if(k!==d){var
-d=p;continue}break}}var
-o=bE[2];x(function(a){var
-b=a[1],d=a[2];c(j,b)[1+b]=d;return 0},o);return[0,w,aK,a,e,q,bE,h,g[2],i,j]}}return bj(HK)}],j=q[2];return p(function(e,aS){return W(a2,[0,r,e],[m,function(aV){var
-aq=c(q[4],e)[1+e],aT=d(q[5],e),S=c(q[3],e)[1+e],T=R[2],ar=G(B),a=E===ar?B[1]:m===ar?I(B):B,o=a[3],F=a[4],t=ae(a[7],aq),J=S.length-1,L=C(o[8]),W=0<J?1:0,au=W?0===ge(L,J)?1:0:W;X(au,HN);var
-ab=aR(HL,0,S);X(0<ab?1:0,HO);var
-w=D(L,function(b){var
-a=cm(u(b,J),L);return cm(c(S,a)[1+a],ab)}),aw=0,x=H(function(b,a){return b+a|0},aw,w);function
-ax(a){return a}var
-ay=D(o[4],ax),az=0,ac=H(function(b,a){var
-c=bZ(t),d=bd(function(a){return a[1]},c),e=0;return b+H(function(c,b){return c+f(F,b,a)|0},e,d)|0},az,ay),ad=0<ac?1:0,aA=ad?cm(536870911,ac)<x?1:0:ad;if(aA)Z(HP);var
-aB=0,af=er(function(b,a,c){return[0,[0,b,a]]},T,aB);function
+l=bh(aK,b(a[3],d));B(function(b){return function(a){c(i,a)[1+a]=b;return 0}}(l),l);var
+r=d+1|0;if(k!==d){var
+d=r;continue}break}}var
+p=bQ[2];B(function(a){var
+b=a[1],d=a[2];c(j,b)[1+b]=d;return 0},p);return[0,o,aM,a,e,s,bQ,h,g[2],i,j]}}return aX(Ic)}],j=r[2];return p(function(d,aS){return Y(a6,[0,w,d],[l,function(aV){var
+aq=c(r[4],d)[1+d],aT=e(r[5],d),R=c(r[3],d)[1+d],U=Q[2],ar=v(I),a=u===ar?I[1]:l===ar?C(I):I,o=a[3],B=a[4],s=ag(a[7],aq),K=R.length-1,L=D(o[8]),Y=0<K?1:0,at=Y?0===go(L,K)?1:0:Y;Z(at,If);var
+aa=aP(Id,0,R);Z(0<aa?1:0,Ig);var
+y=H(L,function(b){var
+a=ct(x(b,K),L);return ct(c(R,a)[1+a],aa)}),au=0,A=G(function(b,a){return b+a|0},au,y);function
+aw(a){return a}var
+ax=H(o[4],aw),az=0,ac=G(function(b,a){var
+c=bG(s),d=a$(function(a){return a[1]},c),e=0;return b+G(function(c,b){return c+f(B,b,a)|0},e,d)|0},az,ax),ad=0<ac?1:0,aA=ad?ct(536870911,ac)<A?1:0:ad;if(aA)T(Ih);var
+aB=0,ae=eu(function(b,a,c){return[0,[0,b,a]]},U,aB);function
 aC(a){var
-b=U(T,a);if(b){var
-c=b[1];return[0,a,c[1],c[2],0,0]}if(af){var
-d=af[1],e=d[2];return[0,d[1],e[1],e[2],0,0]}return bj(HQ)}var
-aD=l(a[2],aC);function
-ag(a){return c(aD,a)[1+a]}var
-ah=A(0,10),aE=O(k(O,t));function
+b=V(U,a);if(b){var
+c=b[1];return[0,a,c[1],c[2],0,0]}if(ae){var
+d=ae[1],e=d[2];return[0,d[1],e[1],e[2],0,0]}return aX(Ii)}var
+aD=m(a[2],aC);function
+af(a){return c(aD,a)[1+a]}var
+ah=E(0,10),aE=N(k(N,s));function
 aF(d,b,e){var
-f=U(ah,[0,d,b]);if(f)var
+f=V(ah,[0,d,b]);if(f)var
 g=f[1];else{var
-j=c(c(aE,d)[1+d],b)[1+b][2],k=a[2],m=function(a){return jh(o,k,ag,j,a)},n=l(o[4],m),p=a[9],q=function(a){return c(n,a)[1+a]},i=h(function(a){return c9(q,a)},p);av(ah,[0,d,b],i);var
+j=c(c(aE,d)[1+d],b)[1+b][2],k=a[2],l=function(a){return jp(o,k,af,j,a)},n=m(o[4],l),p=a[9],q=function(a){return c(n,a)[1+a]},i=h(function(a){return dc(q,a)},p);ay(ah,[0,d,b],i);var
 g=i}return c(g,e)[1+e]}var
-aG=ca(x),P=g(_(aT),aG),ai=n(a[2],s),aj=n(a[2],s),ak=n(a[2],0),Q=n(a[2],y);function
-aH(a){return c(Q,a)[1+a]}function
+aG=cj(A),O=g($(aT),aG),ai=n(a[2],q),aj=n(a[2],q),ak=n(a[2],0),P=n(a[2],z);function
+aH(a){return c(P,a)[1+a]}function
 aI(a){return c(ak,a)[1+a]}function
 aJ(a){return c(aj,a)[1+a]}var
-j=[0,aq,w,P,aF,function(a){return c(ai,a)[1+a]},aJ,aI,aH,y,oM],aK=a[8];bv(function(e,ab){var
-A=U(T,e);if(A){var
-G=A[1],I=bd(function(a){return ji(F,j,a,0,w,t)},ab),h=M(g(P,z(c(a[10],e)[1+e]))),ac=0!==I?1:0,J=ac||(h!=0.?1:0);if(J){var
-K=cB(i,c(N,e)[1+e]),B=[0,M(K[2])],ad=K[1];p(function(b,a){var
-c=d(aS,b),e=M(a)*c;B[1]=B[1]+e;return 0},ad);var
-l=M(G[1]),f=M(G[2]),ae=aa(l,c3*f),n=dH(f,aa(B[1],ae)),af=ho(n);c(ai,e)[1+e]=af;var
-L=function(e){return b(b1(function(a){var
-b=M(a[3]),c=a[1],d=c?(0.<b?1:0)===e?1:0:c,f=d?[0,[0,a[2],b]]:d;return f}),I)},ag=L(1),ah=0.,O=H(function(c,a){var
-b=a[2];return c+a[1]*b/(n*(n+b))},ah,ag),R=L(0);if(R){var
+j=[0,aq,y,O,aF,function(a){return c(ai,a)[1+a]},aJ,aI,aH,z,o2],aK=a[8];by(function(d,aa){var
+z=V(U,d);if(z){var
+H=z[1],I=a$(function(a){return jq(B,j,a,0,y,s)},aa),h=M(g(O,F(c(a[10],d)[1+d]))),ac=0!==I?1:0,J=ac||(h!=0.?1:0);if(J){var
+K=cI(i,c(S,d)[1+d]),A=[0,M(K[2])],ad=K[1];p(function(b,a){var
+c=e(aS,b),d=M(a)*c;A[1]=A[1]+d;return 0},ad);var
+l=M(H[1]),f=M(H[2]),ae=ab(l,c7*f),n=dM(f,ab(A[1],ae)),af=hy(n);c(ai,d)[1+d]=af;var
+L=function(e){return b(b6(function(a){var
+b=M(a[3]),c=a[1],d=c?(0.<b?1:0)===e?1:0:c,f=d?[0,[0,a[2],b]]:d;return f}),I)},ag=L(1),ah=0.,N=G(function(c,a){var
+b=a[2];return c+a[1]*b/(n*(n+b))},ah,ag),Q=L(0);if(Q){var
 o=function(c){var
-a=0.;return H(function(d,a){var
-e=b(c,a[2]);return d+a[1]*e},a,R)},r=function(a){var
-b=h*Math.log(a);return o(function(b){return Kp(b/a)})-b},s=function(a){var
-b=h/a;return o(function(b){return-b/(a*(a+b))})-b},C=r(l),x=1,v=f,u=l;for(;;){var
-m=bz*(u+v),_=s(m)*(l-m);if(r(m)+_<=C)var
-y=m,E=u;else
+a=0.;return G(function(d,a){var
+e=b(c,a[2]);return d+a[1]*e},a,Q)},r=function(a){var
+b=h*Math.log(a);return o(function(b){return KW(b/a)})-b},t=function(a){var
+b=h/a;return o(function(b){return-b/(a*(a+b))})-b},C=r(l),w=1,v=f,u=l;for(;;){var
+m=bC*(u+v),_=t(m)*(l-m);if(r(m)+_<=C)var
+x=m,E=u;else
 var
-y=v,E=m;var
-$=x+1|0;if(40!==x){var
-x=$,v=y,u=E;continue}var
-k=aa(n,y),W=0;if(k<f){var
-X=c3*h;if(X<h+o(function(a){return a*(2.*k+a)/((k+a)*(k+a))})){var
-q=[0,k,0,s(k)];W=1}}if(!W)var
-Y=l<f?(r(f)-C)/(f-l):0.,D=s(f),Z=h/f,q=[0,f,1,aa(Y,D+hU*(Math.abs(D)+o(function(a){return-a/(f*(f+a))})+Z))];var
-al=ho(q[1]);c(aj,e)[1+e]=al;var
-am=q[2];c(ak,e)[1+e]=am;var
-an=ho(q[3]-O);c(Q,e)[1+e]=an;return 0}}var
-ao=ho(-O-h/n);c(Q,e)[1+e]=ao;var
-S=0}else
+x=v,E=m;var
+$=w+1|0;if(40!==w){var
+w=$,v=x,u=E;continue}var
+k=ab(n,x),W=0;if(k<f){var
+X=c7*h;if(X<h+o(function(a){return a*(2.*k+a)/((k+a)*(k+a))})){var
+q=[0,k,0,t(k)];W=1}}if(!W)var
+Y=l<f?(r(f)-C)/(f-l):0.,D=t(f),Z=h/f,q=[0,f,1,ab(Y,D+h4*(Math.abs(D)+o(function(a){return-a/(f*(f+a))})+Z))];var
+al=hy(q[1]);c(aj,d)[1+d]=al;var
+am=q[2];c(ak,d)[1+d]=am;var
+an=hy(q[3]-N);c(P,d)[1+d]=an;return 0}}var
+ao=hy(-N-h/n);c(P,d)[1+d]=ao;var
+R=0}else
 var
-S=J;var
-V=S}else
+R=J;var
+T=R}else
 var
-V=A;return V},aK);var
-aL=z(fo),al=dV(a[5],x,o[7]),am=jn(a[5],x,w,o[8]),an=jm(a[1],F,a[5],a[2],ag,j,a[6][2],0,a[8],t),at=0;if(al&&am&&an){var
-ao=an[1],aM=ao[1],aN=g(P,z(a[6][1])),ap=K(oM(cc(v(v(z(as(al[1],am[1])),aN),aM),aL))),aO=ao[2],aP=fE(k(function(a){return[0,a[2],a[1]]},aO)),aQ=$(Y(ap),aP),V=[0,[0,j[1],j[2],j[3],j[4],j[5],j[6],j[7],j[8],ap,j[10]],aQ];at=1}if(!at)var
-V=bj(HR);var
-aU=dq(i,[9,(r*64|0)+e|0],V[2]);return[0,r,R[2],V[1],aU]}])},j)},cE);var
-t=oK(i,N,ah,ar,o,bp,bD,aJ,bC,0,bH);W(a3,0,t);var
-cF=function(c){var
-a=ai(a2,[0,c/64|0,c%64|0]),d=G(a),b=E===d?a[1]:m===d?I(a):a;return[0,b[1],aK,b[2],b[3]]},cG=function(a){return b(ai(a3,a/d3|0)[6],a%d3|0)[1]},cH=function(a){return ai(aF,a)},al=fQ(oS(0,0,0,0,0,0,0,i),aW,cr,cH,cG,cF),bL=al[2],bM=al[1],cI=al[4],cJ=al[3],a4=A(0,bb),bN=function(h,e){var
-a=ai(h,e),c=a[4],f=G(c),i=E===f?c[1]:m===f?I(c):c,j=b(bM,i),d=a[3],g=G(d),k=E===g?d[1]:m===g?I(d):d,l=b(bM,k);return[0,e,a[1],a[2],l,j]};x(function(a){return W(a4,a,bN(t[2],a))},ah);var
-cK=t[3],bP=O(k(function(a){return bN(cK,a)},ar)),bQ=A(0,bb);if(Q)p(function(b,a){return W(bQ,a,b)},aV);var
-bR=A(0,bb);bv(function(b,a){return W(bR,a,b)},ah);var
-bS=O(k(function(a){return ai(a4,a)},ah)),aM=Q?r[3]:bS.length-1,a5=function(a){if(aM<=a){var
-h=a-aM|0;return c(bP,h)[1+h]}if(Q){var
-d=ai(a4,b(ag[2],a)),i=U(bQ,a);if(i){var
-j=i[1],k=_(b(aq[1],a)),l=_(b(aq[2],a)),f=cb(k,d[2])?[0,d[1],k,d[3],[0,[0,s,[1,j]],0],d[5]]:d,e=bF(l,f[3])?[0,f[1],f[2],l,f[4],[0,[0,s,[2,j]],0]]:f;if(0<B(aJ)&&ew(aJ,e[3])){var
-m=e[5],g=ai(aF,b(ag[2],a));return[0,e[1],e[3],e[3],[0,[0,s,[3,g[1],g[2],g[3]]],0],m]}return e}return d}return c(bS,a)[1+a]},bW=function(e,d,c){var
-f=b(r[5][2],e)+d|0,a=b(r[6][2],f)+c|0;return Q?a:ai(bR,b(ag[2],a))},bX=A(0,am);bv(function(b,a){return W(bX,a,aM+b|0)},ar);var
-bY=function(e,d){var
+T=z;return T},aK);var
+aL=F(fv),al=dY(a[5],A,o[7]),am=jv(a[5],A,y,o[8]),an=ju(a[1],B,a[5],a[2],af,j,a[6][2],0,a[8],s),as=0;if(al&&am&&an){var
+ao=an[1],aM=ao[1],aN=g(O,F(a[6][1])),ap=J(o2(bK(t(t(F(av(al[1],am[1])),aN),aM),aL))),aO=ao[2],aQ=eT(k(function(a){return[0,a[2],a[1]]},aO)),aR=_(W(ap),aQ),X=[0,[0,j[1],j[2],j[3],j[4],j[5],j[6],j[7],j[8],ap,j[10]],aR];as=1}if(!as)var
+X=aX(Ij);var
+aU=dv(i,[9,(w*64|0)+d|0],X[2]);return[0,w,Q[2],X[1],aU]}])},j)},cU);var
+y=o0(i,S,am,aw,s,bz,bM,aL,bL,0,bU);Y(a7,0,y);var
+cV=function(c){var
+a=ai(a6,[0,c/64|0,c%64|0]),d=v(a),b=u===d?a[1]:l===d?C(a):a;return[0,b[1],aM,b[2],b[3]]},cW=function(a){return b(ai(a7,a/d6|0)[6],a%d6|0)[1]},cX=function(a){return ai(aI,a)},ar=f0(o8(0,0,0,0,0,0,0,i),aH,cL,cX,cW,cV),bV=ar[2],bW=ar[1],cY=ar[4],cZ=ar[3],a8=E(0,bg),bY=function(h,e){var
+a=ai(h,e),c=a[4],f=v(c),i=u===f?c[1]:l===f?C(c):c,j=b(bW,i),d=a[3],g=v(d),k=u===g?d[1]:l===g?C(d):d,m=b(bW,k);return[0,e,a[1],a[2],m,j]};B(function(a){return Y(a8,a,bY(y[2],a))},am);var
+c0=y[3],b2=N(k(function(a){return bY(c0,a)},aw)),b3=E(0,bg);if(U)p(function(b,a){return Y(b3,a,b)},a0);var
+b4=E(0,bg);by(function(b,a){return Y(b4,a,b)},am);var
+b9=N(k(function(a){return ai(a8,a)},am)),aS=U?w[3]:b9.length-1,a9=function(a){if(aS<=a){var
+h=a-aS|0;return c(b2,h)[1+h]}if(U){var
+d=ai(a8,b(ah[2],a)),i=V(b3,a);if(i){var
+j=i[1],k=$(b(au[1],a)),l=$(b(au[2],a)),f=ck(k,d[2])?[0,d[1],k,d[3],[0,[0,q,[1,j]],0],d[5]]:d,e=bJ(l,f[3])?[0,f[1],f[2],l,f[4],[0,[0,q,[2,j]],0]]:f;if(0<A(aL)&&ez(aL,e[3])){var
+m=e[5],g=ai(aI,b(ah[2],a));return[0,e[1],e[3],e[3],[0,[0,q,[3,g[1],g[2],g[3]]],0],m]}return e}return d}return c(b9,a)[1+a]},b_=function(e,d,c){var
+f=b(w[5][2],e)+d|0,a=b(w[6][2],f)+c|0;return U?a:ai(b4,b(ah[2],a))},b$=E(0,ap);by(function(b,a){return Y(b$,a,aS+b|0)},aw);var
+cb=function(e,d){var
 c=a[2][9];if(c){var
-f=b(r[5][2],e)+d|0;return ai(bX,b(c[1][2],f))}return c},b3=function(a){function
+f=b(w[5][2],e)+d|0;return ai(b$,b(c[1][2],f))}return c},cd=function(a){function
 b(d,c,b){var
-a=a5(bW(d,c,b));return[0,a[2],a[3]]}var
-c=[0,ki,kh,kg,kf,ke,b6,b6,kd,kc,kb,s,o2,ID,ka,j$,a5,j_,bY,j9,j8,j7,j6,b6,b6,j5,j4];return dQ(w,function(b,d,e){return dU(c,a,b,d,e)},b)},a7=b3(0),b4=0===ar?a7:b3(1);if(bc(ab,[0]))var
-b5=s;else
+a=a9(b_(d,c,b));return[0,a[2],a[3]]}var
+c=[0,kr,kq,kp,ko,kn,cc,cc,km,kl,kk,q,ph,I7,kj,ki,a9,kh,cb,kg,kf,ke,kd,cc,cc,kc,kb];return dT(o,function(b,d,e){return dX(c,a,b,d,e)},b)},ba=cd(0),ce=0===aw?ba:cd(1);if(aZ(R,[0]))var
+cf=q;else
 var
-cP=ab.length-1,cQ=co?2:1,b5=cc(cp,ca(u(cQ,cP)));var
-b7=function(a){return a==a6?0:[0,_(a)]},cL=a[6],cM=bu(function(l,e){if(0===e[17]){var
-q=b(cq,l),d=function(f){var
-L=f?e[16]:e[15],R=0;if(L){var
-h=L[1],D=h[1]-1|0,C=0,$=0;if(D<0)var
-F=C;else{var
-j=$,H=C;for(;;){var
-J=0<=b(h[2],j)?1:H,aa=j+1|0;if(D!==j){var
-j=aa,H=J;continue}var
-F=J;break}}if(F){var
-o=a[1],u=A(0,am),w=t[4],V=w?w[1]:bj(It),z=h[1]-1|0,W=0;if(!(z<0)){var
-i=W;for(;;){var
-Y=t[5].length-1;X(b(h[2],i)<Y?1:0,Is);var
-_=i+1|0;if(z!==i){var
-i=_;continue}break}}var
-s=[0,function(R,Q,P){var
-w=b(o[5][2],Q)+P|0,j=b(h[2],w);if(0<=j){var
-l=n(cf(t[1]),y),q=[0,0],z=bI(o[6],w),A=z[1],C=z[2]-1|0;if(C<A)var
-D=y;else{var
-a=A,r=y;for(;;){var
-J=b(o[7][2],a),L=c(R,J)[1+J],d=f?L:K(L);if(0!==B(d)){var
-e=b(ag[2],a),M=U(u,e);if(M)var
+c6=R.length-1,c8=cG?2:1,cf=bK(cJ,cj(x(c8,c6)));var
+ch=function(a){return a==a_?0:[0,$(a)]},c1=a[6],c3=bq(function(m,e){if(0===e[17]){var
+o=b(cK,m),d=function(f){var
+D=f?e[16]:e[15],L=0;if(D){var
+h=D[1],M=0;if(pd(h)&&cg(O[2],[0])){var
+F=T(Jr);M=1}var
+N=0;if(!M)if(pd(h)){var
+m=a[1],x=E(0,ap),r=y[4],R=r?r[1]:aX(IX),s=h[1]-1|0,U=0;if(!(s<0)){var
+i=U;for(;;){var
+W=y[5].length-1;Z(b(h[2],i)<W?1:0,IW);var
+X=i+1|0;if(s!==i){var
+i=X;continue}break}}var
+F=[0,function(Q,P,O){var
+w=b(m[5][2],P)+O|0,j=b(h[2],w);if(0<=j){var
+o=n(cm(y[1]),z),q=[0,0],D=bN(m[6],w),E=D[1],F=D[2]-1|0;if(F<E)var
+G=z;else{var
+a=E,r=z;for(;;){var
+K=b(m[7][2],a),L=c(Q,K)[1+K],d=f?L:J(L);if(0!==A(d)){var
+e=b(ah[2],a),M=V(x,e);if(M)var
 i=M[1];else{var
-ab=c(N,e)[1+e],O=cB(t[1],ab);av(u,e,O);var
-i=O}var
-Y=v(r,g(d,i[2])),_=i[1];p(function(h){return function(a,b){var
-d=0!==B(b)?1:0;if(d){var
-f=g(h,b);l[1+a]=v(c(l,a)[1+a],f);var
+ab=c(S,e)[1+e],N=cI(y[1],ab);ay(x,e,N);var
+i=N}var
+Z=t(r,g(d,i[2])),_=i[1];p(function(h){return function(a,b){var
+d=0!==A(b)?1:0;if(d){var
+f=g(h,b);o[1+a]=t(c(o,a)[1+a],f);var
 e=0}else
 var
 e=d;return e}}(d),_);var
-$=i[3];x(function(e){return function(a){var
-b=a[1];if(1-eO(b))Z(Ir);var
-c=q[1],d=a[2];q[1]=[0,[0,K(g(e,eN(b))),d],c];return 0}}(d),$);var
-s=Y}else
+$=i[3];B(function(e){return function(a){var
+b=a[1];if(1-eV(b))T(IV);var
+c=q[1],d=a[2];q[1]=[0,[0,J(g(e,eU(b))),d],c];return 0}}(d),$);var
+s=Z}else
 var
 s=r;var
-aa=a+1|0;if(C!==a){var
+aa=a+1|0;if(F!==a){var
 a=aa,r=s;continue}var
-D=s;break}}var
-F=ds([0,hj],V,l,c(t[5],j)[1+j]),H=oN(1,v(D,F[1])),S=k(cJ,q[1]),T=F[2],W=ay(k(function(c){var
-a=c[2],d=G(a),e=E===d?a[1]:m===d?I(a):a,f=b(bL,e);return[0,c[1],f]},T),S),X=f?H:K(H);return[0,[0,X,W]]}return 0}];R=1}}if(!R)var
-s=0;var
-ab=f?b4:a7,M=oQ([0,a,ab,e,q,f,s]),ac=M[1];function
-O(c,b,a){return aQ(S(ac,c,b,a),0)}if(0!==s){var
-T=0;if(0===dl(a[2])&&0===a[2][5]){var
-P=r[1]-1|0,ad=0;if(!(P<0)){var
-d=ad;for(;;){var
-af=b(r[5][2],d),Q=(b(r[5][2],d+1|0)-af|0)-1|0,ae=0;if(!(Q<0)){var
-l=ae;for(;;){O(0,d,l);var
-ai=l+1|0;if(Q!==l){var
-l=ai;continue}break}}var
-ah=d+1|0;if(P!==d){var
-d=ah;continue}break}}}else
-T=1;if(T){var
-aj=t[4];bt(function(a){var
-c=a[3];return aZ(function(d){var
-a=d[3],c=G(a),e=E===c?a[1]:m===c?I(a):a;b(bL,e);return 0},c)},aj)}}return[0,O,M[2]]},f=d(0),h=f[2],i=d(1),j=i[2];oR(a,e,a7,b4,q,h,j);return[0,[0,q,h,j,f[1],i[1]]]}return 0},cL),cO=a[6];return bu(function(at,j){function
-au(a){return e$(ae(cM,a))}var
-ax=j[17];if(ax)var
-aA=ax[1],ba=[0,au(aA[2])],L=ba,aB=aA[1];else
+G=s;break}}var
+H=dx([0,hr],R,o,c(y[5],j)[1+j]),I=o3(1,t(G,H[1])),U=k(cZ,q[1]),W=H[2],X=aq(k(function(c){var
+a=c[2],d=v(a),e=u===d?a[1]:l===d?C(a):a,f=b(bV,e);return[0,c[1],f]},W),U),Y=f?I:J(I);return[0,[0,Y,X]]}return 0}]}else
+N=1;if(!N){var
+q=F;L=1}}if(!L)var
+q=0;var
+Y=f?ce:ba,G=o6([0,a,Y,e,o,f,q]),_=G[1];function
+H(c,b,a){return aN(Q(_,c,b,a),0)}if(0!==q){var
+P=0;if(0===ds(a[2])&&0===a[2][5]){var
+I=w[1]-1|0,$=0;if(!(I<0)){var
+d=$;for(;;){var
+ab=b(w[5][2],d),K=(b(w[5][2],d+1|0)-ab|0)-1|0,aa=0;if(!(K<0)){var
+j=aa;for(;;){H(0,d,j);var
+ad=j+1|0;if(K!==j){var
+j=ad;continue}break}}var
+ac=d+1|0;if(I!==d){var
+d=ac;continue}break}}}else
+P=1;if(P){var
+ae=y[4];bx(function(a){var
+c=a[3];return a3(function(d){var
+a=d[3],c=v(a),e=u===c?a[1]:l===c?C(a):a;b(bV,e);return 0},c)},ae)}}return[0,H,G[2]]},f=d(0),h=f[2],i=d(1),j=i[2];o7(a,e,ba,ce,o,h,j);return[0,[0,o,h,j,f[1],i[1]]]}return 0},c1),c5=a[6];return bq(function(aw,j){function
+ax(a){return ei(ag(c3,a))}var
+az=j[17];if(az)var
+aA=az[1],bd=[0,ax(aA[2])],L=bd,aB=aA[1];else
 var
-L=0,aB=at;var
-r=au(aB),F=aQ(L,r),aC=0!==j[17]?1:0;if(aC)var
-aH=cs(j[3]),bb=aH?cs(j[4]):aH,aJ=1-bb;else
+L=0,aB=aw;var
+w=ax(aB),I=aN(L,w),aD=0!==j[17]?1:0;if(aD)var
+aH=cA(j[3]),be=aH?cA(j[4]):aH,aI=1-be;else
 var
-aJ=aC;if(aJ)Z(IY);var
-be=o[5],aK=c_(function(a){return a[1]===at?1:0},be);if(aK){var
-bg=0===L?[0,r,0]:[0,r,[0,F,0]],Q=k(function(a){return[0,a[1],a[2],a[3]]},bg),bh=aK[1][2],aS=0!==dl(a[2])?1:0,aU=aS||(0<a[2][5]?1:0);if(aU)Z(Io);var
-aW=aQ(a[2][7],1.),X=k(function(L){var
-v=L[3],aj=L[2],al=w[1],aG=L[1];function
-ao(d){var
-e=b(w[2],d),g=aG[3],a=g?f(g[1],0,d):Z(Il);if(typeof
+aI=aD;if(aI)T(Js);var
+bg=s[5],aJ=dd(function(a){return a[1]===aw?1:0},bg);if(aJ){var
+bi=0===L?[0,w,0]:[0,w,[0,I,0]],O=k(function(a){return[0,a[1],a[2],a[3]]},bi),bk=aJ[1][2],aT=0!==ds(a[2])?1:0,aV=aT||(0<a[2][5]?1:0);if(aV)T(IS);var
+aW=aN(a[2][7],1.),aa=k(function(L){var
+v=L[3],aj=L[2],am=o[1],aG=L[1];function
+an(d){var
+e=b(o[2],d),g=aG[3],a=g?f(g[1],0,d):T(IP);if(typeof
 a==="number")var
-c=Z(Ii);else
+c=T(IM);else
 if(0===a[0])var
-c=[0,[0,1.,ae(e,a[1])],0];else
+c=[0,[0,1.,ag(e,a[1])],0];else
 var
-h=go(k(M,a[1]),e),c=b(aY(function(a){return 0.<a[1]?1:0}),h);return H(function(d,c){var
+h=gA(k(M,a[1]),e),c=b(a2(function(a){return 0.<a[1]?1:0}),h);return G(function(d,c){var
 e=c[2],f=c[1],a=e[1];if(a){var
 g=a[1],h=0;if(g[2]||a[2])h=1;else
 var
 b=M(g[1]);if(h)var
-b=Z(Ik)}else
+b=T(IO)}else
 var
 b=0.;var
-i=d[2],j=e[2],l=ay(k(function(a){return[0,f*aW,a[2],a[1]]},j),i);return[0,d[1]+f*b,l]},Ij,c)}var
-aH=al[2],E=A(0,am),_=A(0,am),o=dI(0),ax=0,az=0;function
+i=d[2],j=e[2],l=aq(k(function(a){return[0,f*aW,a[2],a[1]]},j),i);return[0,d[1]+f*b,l]},IN,c)}var
+aH=am[2],A=E(0,ap),_=E(0,ap),q=dN(0),ax=0,az=0;function
 $(a){var
-e=0===ey(al,0,a)?1:0;if(e){var
+e=0===eB(am,0,a)?1:0;if(e){var
 g=1-b(v[2],a);if(g)var
-h=f(v[1],0,a),c=1-dM(f(aj[1],0,a),h);else
+h=f(v[1],0,a),c=1-dj(f(aj[1],0,a),h);else
 var
 c=g}else
 var
 c=e;var
-d=c?1-aI(_,a):c;return d?(av(_,a,0),ct([0,a,[0,ao(a)[2]]],o)):d}$(aH);var
-r=az,q=ax;for(;;){if(mm(o)){var
-F=O(ak(q)),d=F.length-1,G=A(0,am),I=[0,0],J=h(ao,F),aA=aO(J),s=O(bd(function(a){return a[2]},aA)),aB=aO(s),aa=O(bn(l9,k(function(a){return a[2]},aB))),ab=A(0,am);p(function(b,a){return av(ab,a,b)},aa);var
+d=c?1-aQ(_,a):c;return d?(ay(_,a,0),cB([0,a,[0,an(a)[2]]],q)):d}$(aH);var
+s=az,r=ax;for(;;){if(mv(q)){var
+C=N(al(r)),d=C.length-1,F=E(0,ap),I=[0,0],J=h(an,C),aA=aO(J),t=N(a$(function(a){return a[2]},aA)),aB=aO(t),aa=N(bh(mg,k(function(a){return a[2]},aB))),ab=E(0,ap);p(function(b,a){return ay(ab,a,b)},aa);var
 j=n(d+1|0,0);p(function(a,d){var
-e=C(d[2]),b=a+1|0,f=c(j,a)[1+a]+e|0;c(j,b)[1+b]=f;return 0},J);var
-t=h(function(i){var
-a=i[3],c=U(E,a);if(c)return c[1];var
-e=U(G,a);if(e)return e[1];var
-g=d+G[1]|0;av(G,a,g);var
+e=D(d[2]),b=a+1|0,f=c(j,a)[1+a]+e|0;c(j,b)[1+b]=f;return 0},J);var
+u=h(function(i){var
+a=i[3],c=V(A,a);if(c)return c[1];var
+e=V(F,a);if(e)return e[1];var
+g=d+F[1]|0;ay(F,a,g);var
 j=I[1];if(b(v[2],a))var
-h=bj(Im);else
+h=aX(IQ);else
 var
-k=M(f(v[1],0,a)),h=[0,M(f(aj[1],0,a)),k];I[1]=[0,h,j];return g},s),ac=O(ak(I[1])),Q=function(a){return A(0,8)},i=l(d,Q),m=l(d,Q),y=[0,0],z=function(a,b){var
-e=U(c(i,a)[1+a],b);if(e)return e[1];var
-d=y[1];y[1]++;W(c(i,a)[1+a],b,d);W(c(m,b)[1+b],a,d);return d},R=l(d,function(a){return z(a,a)}),S=n(t.length-1,-1),T=d-1|0,ap=0;if(!(T<0)){var
-g=ap;for(;;){var
-V=c(j,g)[1+g],X=g+1|0,Y=c(j,X)[1+X]-1|0;if(!(Y<V)){var
-a=V;for(;;){if(c(t,a)[1+a]<d){var
-au=z(g,c(t,a)[1+a]);c(S,a)[1+a]=au}var
-aw=a+1|0;if(Y!==a){var
+k=M(f(v[1],0,a)),h=[0,M(f(aj[1],0,a)),k];I[1]=[0,h,j];return g},t),ac=N(al(I[1])),Q=function(a){return E(0,8)},i=m(d,Q),l=m(d,Q),w=[0,0],y=function(a,b){var
+e=V(c(i,a)[1+a],b);if(e)return e[1];var
+d=w[1];w[1]++;Y(c(i,a)[1+a],b,d);Y(c(l,b)[1+b],a,d);return d},R=m(d,function(a){return y(a,a)}),S=n(u.length-1,-1),U=d-1|0,ao=0;if(!(U<0)){var
+g=ao;for(;;){var
+W=c(j,g)[1+g],X=g+1|0,Z=c(j,X)[1+X]-1|0;if(!(Z<W)){var
+a=W;for(;;){if(c(u,a)[1+a]<d){var
+av=y(g,c(u,a)[1+a]);c(S,a)[1+a]=av}var
+aw=a+1|0;if(Z!==a){var
 a=aw;continue}break}}var
-at=g+1|0;if(T!==g){var
-g=at;continue}break}}var
-B=function(a){var
-b=c(m,a)[1+a][1];return[0,u(c(i,a)[1+a][1],b),a]},aq=D(d,B),e=[0,b(fO[37],aq)],ar=l(d,function(t){var
-j=b(fO[24],e[1]),a=j[2];e[1]=f(fO[6],j,e[1]);function
+au=g+1|0;if(U!==g){var
+g=au;continue}break}}var
+z=function(a){var
+b=c(l,a)[1+a][1];return[0,x(c(i,a)[1+a][1],b),a]},ar=H(d,z),e=[0,b(fY[37],ar)],as=m(d,function(t){var
+j=b(fY[24],e[1]),a=j[2];e[1]=f(fY[6],j,e[1]);function
 k(c){var
-d=aT(an,eg(gx(c)));return O(b(aY(function(b){return b[1]!==a?1:0}),d))}var
-d=k(c(m,a)[1+a]),g=k(c(i,a)[1+a]),n=aO(h(function(a){return a[1]},g)),l=bn(l9,ay(aO(h(function(a){return a[1]},d)),n));x(function(a){var
-b=e[1],c=B(a);e[1]=f(fO[6],c,b);return 0},l);aZ(function(d){var
-b=d[1];return dc(c(m,b)[1+b],a)},g);aZ(function(d){var
-b=d[1];return dc(c(i,b)[1+b],a)},d);var
-o=rw(aO(h(function(a){var
-b=a[1];return h(function(a){return z(b,a[1])},g)},d)));x(function(a){var
-b=e[1],c=B(a);e[1]=f(fO[4],c,b);return 0},l);var
-p=h(function(a){return a[2]},g),q=h(function(a){return a[1]},g),r=h(function(a){return a[2]},d),s=h(function(a){return a[1]},d);return[0,a,c(R,a)[1+a],s,r,q,p,o]}),as=[0,ar,y[1],R,S],aC=h(function(a){return ai(ab,a[2])},s),aD=h(function(a){return a[1]},s),aE=h(function(a){return a[2]},ac),aF=h(function(a){return a[1]},ac);return[0,F,E,aa,h(function(a){return a[1]},J),aF,aE,j,aD,aC,t,as]}var
-N=o[1];if(N){var
-P=N[1],ad=P[2],af=P[1],K=ad[1];if(K){ad[1]=K[2];$(K[1][3]);var
-ah=r,ag=q}else{ml(o);av(E,af,r);var
-ah=r+1|0,ag=[0,af,q]}var
-r=ah,q=ag;continue}throw mk}},Q),af=a[1][4],ac=1<C(Q)?1:0,ag=bo?ac?[0,[0,-j[4]],[0,-j[3]]]:[0,[0,1.-j[4]],[0,1.-j[3]]]:[0,[0,j[3]],[0,j[4]]],ah=function(a){function
+d=aU(ak,dL(gJ(c)));return N(b(a2(function(b){return b[1]!==a?1:0}),d))}var
+d=k(c(l,a)[1+a]),g=k(c(i,a)[1+a]),n=aO(h(function(a){return a[1]},g)),m=bh(mg,aq(aO(h(function(a){return a[1]},d)),n));B(function(a){var
+b=e[1],c=z(a);e[1]=f(fY[6],c,b);return 0},m);a3(function(d){var
+b=d[1];return di(c(l,b)[1+b],a)},g);a3(function(d){var
+b=d[1];return di(c(i,b)[1+b],a)},d);var
+o=rO(aO(h(function(a){var
+b=a[1];return h(function(a){return y(b,a[1])},g)},d)));B(function(a){var
+b=e[1],c=z(a);e[1]=f(fY[4],c,b);return 0},m);var
+p=h(function(a){return a[2]},g),q=h(function(a){return a[1]},g),r=h(function(a){return a[2]},d),s=h(function(a){return a[1]},d);return[0,a,c(R,a)[1+a],s,r,q,p,o]}),at=[0,as,w[1],R,S],aC=h(function(a){return ai(ab,a[2])},t),aD=h(function(a){return a[1]},t),aE=h(function(a){return a[2]},ac),aF=h(function(a){return a[1]},ac);return[0,C,A,aa,h(function(a){return a[1]},J),aF,aE,j,aD,aC,u,at]}var
+O=q[1];if(O){var
+P=O[1],ad=P[2],ae=P[1],K=ad[1];if(K){ad[1]=K[2];$(K[1][3]);var
+ah=s,af=r}else{mu(q);ay(A,ae,s);var
+ah=s+1|0,af=[0,ae,r]}var
+s=ah,r=af;continue}throw mt}},O),ac=a[1][4],ad=1<D(O)?1:0,ae=bw?ad?[0,[0,-j[4]],[0,-j[3]]]:[0,[0,1.-j[4]],[0,1.-j[3]]]:[0,[0,j[3]],[0,j[4]]],ah=function(a){function
 b(c,b){var
-a=ae(Q,c),d=0,e=b?a[3]:a[2];return f(e[1],d,af)}if(ac){var
-c=b(1,1-a);return q(b(0,a),c)}return b(0,a)},ao=t[4],R=ao?ao[1]:bj(Iq),ap=cf(i),a0=bn(an,aO(bh)),a1=b(aY(function(c){var
-a=c[1],b=7!==a?1:0,d=b?2!==a?1:0:b;return d}),a0),a2=bO(R[3],2*ap|0,R[3].length-1-(2*ap|0)|0),bX=bf(a2,O(k(t[7],a1))),b3=function(d){function
+a=ag(O,c),d=0,e=b?a[3]:a[2];return f(e[1],d,ac)}if(ad){var
+c=b(1,1-a);return r(b(0,a),c)}return b(0,a)},am=y[4],U=am?am[1]:aX(IU),as=cm(i),aY=bh(ak,aO(bk)),a4=b(a2(function(c){var
+a=c[1],b=7!==a?1:0,d=b?2!==a?1:0:b;return d}),aY),a5=bT(U[3],2*as|0,U[3].length-1-(2*as|0)|0),bU=bj(a5,N(k(y[7],a4))),bV=function(d){function
 a(a){var
-b=c(i[8],a)[1+a],e=b[1]===b[2]?[0,0,4,1,2]:[0,0,1,2,3];return h(function(b){return om(i,d,a,b)},e)}return rw(D(i[8].length-1,a))},aF=bn(aL,bd(function(a){return aO(a[3])},X)),a3=k(function(i){var
-r=oX(function(j){var
+b=c(i[8],a)[1+a],e=b[1]===b[2]?[0,0,4,1,2]:[0,0,1,2,3];return h(function(b){return oy(i,d,a,b)},e)}return rO(H(i[8].length-1,a))},aF=bh(aK,a$(function(a){return aO(a[3])},aa)),a6=k(function(i){var
+r=pb(function(j){var
 a=i[1][3];if(a){var
-l=f(a[1],0,j),m=nE(l,b(w[2],j)),c=k(function(b){var
+l=f(a[1],0,j),m=nN(l,b(o[2],j)),c=k(function(b){var
 c=b[1],a=b[2][1],f=0;if(a){var
 d=a[1];if(!d[2]&&!a[2]){var
 e=g(c,d[1]);f=1}}if(!f)var
-e=y;return[0,g(c,w[1][10]),e]},m),d=H(function(b,a){return mO(b,a[1][2])},e,c),h=function(a){return g(z(d),a)};return[0,d,k(function(a){var
-b=h(a[2]);return[0,h(a[1])[1],b]},c)]}throw[0,ad,In]});return function(j,h,s,a){var
-t=i[3],v=i[2],w=h[1].length-1,n=z(j[6]),e=cm(a[2].length-1,a[1].length-1);function
+e=z;return[0,g(c,o[1][10]),e]},m),e=G(function(b,a){return mY(b,a[1][2])},d,c),h=function(a){return g(F(e),a)};return[0,e,k(function(a){var
+b=h(a[2]);return[0,h(a[1])[1],b]},c)]}throw[0,af,IR]});return function(j,h,s,a){var
+t=i[3],w=i[2],y=h[1].length-1,n=F(j[6]),d=ct(a[2].length-1,a[1].length-1);function
 o(a){var
-b=a[2],c=a[1],d=s?eb:e9;return d(c,b)}var
-x=g(n,z(j[5])),y=eu(j[6]);function
-p(b,a){return gg(a*y/b)}function
-q(c,b,a){return D(e,function(e){return p(c,d(b,a+e|0))})}var
-A=l(w,function(b){return[m,function(g){var
-c=q(4.,a[2],u(b,e)),f=bu(function(d,c){return[0,c,q(kV,a[3],u(u(b,e)+d|0,e))]},c);return[0,p(1.,d(a[1],b)),f]}]}),B=_(a[5]);function
-C(b){var
-c=ai(h[2],b);return gg(Math.ceil(br(d(a[4],c),30)))}function
-F(a){var
+b=a[2],c=a[1],d=s?ee:fd;return d(c,b)}var
+z=g(n,F(j[5])),A=ex(j[6]);function
+p(b,a){return gq(a*A/b)}function
+q(c,b,a){return H(d,function(d){return p(c,e(b,a+d|0))})}var
+B=m(y,function(b){return[l,function(g){var
+c=q(4.,a[2],x(b,d)),f=bq(function(e,c){return[0,c,q(k4,a[3],x(x(b,d)+e|0,d))]},c);return[0,p(1.,e(a[1],b)),f]}]}),D=$(a[5]);function
+E(b){var
+c=ai(h[2],b);return gq(Math.ceil(bv(e(a[4],c),30)))}function
+G(a){var
 c=b(r,a)[2];return k(function(a){var
-b=o(g(x,a[2]));return[0,a[1],b]},c)}function
-H(a){return b(r,a)[1]}var
-J=oX(function(a){var
-b=0,c=s?t:v;return o(g(n,f(c[1],b,a)))});function
+b=o(g(z,a[2]));return[0,a[1],b]},c)}function
+I(a){return b(r,a)[1]}var
+J=pb(function(a){var
+b=0,c=s?t:w;return o(g(n,f(c[1],b,a)))});function
 K(e){var
-b=ai(h[2],e),a=c(A,b)[1+b],d=G(a);return E===d?a[1]:m===d?I(a):a}var
-L=h[2];return[0,function(a){return aI(L,a)},K,J,H,F,C,B]}},Q),a8=bu(function(b,a){var
-c=0===b?1:-1;return[0,a,c]},X),ar=function(w){var
-t=w?ag[2]:ag[1],a=t[1],r=0;if(cs(a)){if(w)var
-F=_(a),j=cb(ah(w),F);else
+b=ai(h[2],e),a=c(B,b)[1+b],d=v(a);return u===d?a[1]:l===d?C(a):a}var
+L=h[2];return[0,function(a){return aQ(L,a)},K,J,I,G,E,D]}},O),ba=bq(function(b,a){var
+c=0===b?1:-1;return[0,a,c]},aa),at=function(y){var
+w=y?ae[2]:ae[1],a=w[1],s=0;if(cA(a)){if(y)var
+I=$(a),j=ck(ah(y),I);else
 var
-L=_(a),j=bF(ah(w),L);if(j){var
-o=[0,a];r=1}}if(!r)var
-o=0;return aG(function(ar){var
-j=R[2],a=cf(i),F=C(i[4]),X=w?dx:1.,ab=A(0,am);x(function(a){var
-b=cB(i,c(N,a)[1+a]),d=b[3]?Z(Ip):[0,b[1],b[2]],e=d[2],f=d[1],g=M(e);return W(ab,a,[0,h(M,f),g,f,e])},aF);var
-a4=k(function(z){var
-b=z[1],T=z[2];function
-U(a){return ai(ab,a)[1]}var
-q=b[7],r=b[1].length-1,A=b[10],B=b[9],D=b[8],i=n(r+1|0,0),j=[0,0],l=[0,Ic],m=[0,0],f=[0,0],s=r-1|0,E=h(U,b[3]),F=0;if(!(s<0)){var
+L=$(a),j=bJ(ah(y),L);if(j){var
+o=[0,a];s=1}}if(!s)var
+o=0;return aC(function(au){var
+j=U[2],a=cm(i),I=D(i[4]),V=y?dC:1.,Z=E(0,ap);B(function(a){var
+b=cI(i,c(S,a)[1+a]),d=b[3]?T(IT):[0,b[1],b[2]],e=d[2],f=d[1],g=M(e);return Y(Z,a,[0,h(M,f),g,f,e])},aF);var
+a7=k(function(y){var
+b=y[1],T=y[2];function
+U(a){return ai(Z,a)[1]}var
+q=b[7],r=b[1].length-1,z=b[10],A=b[9],C=b[8],i=n(r+1|0,0),j=[0,0],l=[0,IG],m=[0,0],f=[0,0],s=r-1|0,E=h(U,b[3]),F=0;if(!(s<0)){var
 a=F;for(;;){var
 o=[0,0],t=a+1|0,u=c(q,t)[1+t]-1|0,v=c(q,a)[1+a];if(!(u<v)){var
-e=u;for(;;){var
-y=c(B,e)[1+e],R=c(E,y)[1+y];p(function(b,e){return function(a,f){var
+d=u;for(;;){var
+x=c(A,d)[1+d],R=c(E,x)[1+x];p(function(b,d){return function(a,f){var
 g=f!=0.?1:0;if(g){var
-i=l7(a,b[1]),j=aQ(gn(a,b[1]),0),k=c(A,e)[1+e];b[1]=[0,[0,a,[0,[0,d(D,e)*f,k],j]],i];var
+i=md(a,b[1]),j=aN(gz(a,b[1]),0),k=c(z,d)[1+d];b[1]=[0,[0,a,[0,[0,e(C,d)*f,k],j]],i];var
 h=0}else
 var
-h=g;return h}}(o,e),R);var
-S=e-1|0;if(v!==e){var
-e=S;continue}break}}var
-L=o[1],M=aT(function(b,a){return aL(b[1],a[1])},L);x(function(a){var
-b=a[2];j[1]=[0,a[1],j[1]];f[1]=b0(b,f[1]);var
-c=C(b);m[1]=m[1]+c|0;l[1]=[0,m[1],l[1]];return 0},M);var
-N=C(o[1]),w=a+1|0,P=c(i,a)[1+a]+N|0;c(i,w)[1+w]=P;var
+h=g;return h}}(o,d),R);var
+S=d-1|0;if(v!==d){var
+d=S;continue}break}}var
+L=o[1],M=aU(function(b,a){return aK(b[1],a[1])},L);B(function(a){var
+b=a[2];j[1]=[0,a[1],j[1]];f[1]=b5(b,f[1]);var
+c=D(b);m[1]=m[1]+c|0;l[1]=[0,m[1],l[1]];return 0},M);var
+O=D(o[1]),w=a+1|0,P=c(i,a)[1+a]+O|0;c(i,w)[1+w]=P;var
 Q=a+1|0;if(s!==a){var
 a=Q;continue}break}}function
-g(a){return O(ak(a))}var
-G=f[1],H=g(k(function(a){return a[2]},G)),I=f[1],J=g(k(function(a){return a[1]},I)),K=g(l[1]);return[0,b,[0,i,g(j[1]),K,J,H],T]},a8),a5=l(a,function(b){return l(a,function(a){return a===b?1.:0.})});function
-ac(a){return ai(a[1][2],af)}var
-ap=[0,0],Q=l(a,function(a){var
-b=c(j[1],a)[1+a];return M(q(c(j[2],a)[1+a],b))});function
-a7(u,f,o,t,k,g,p,s,q){function
-v(b){var
-a=fN(0,f,b);if(0===a[0])return[0,a[1],a[2]];throw bK}var
-i=[0,[0,k,0]],j=[0,0],e=[m,function(x){var
-m=jZ(h(function(a){return c(f[1],a)[1+a]},g));function
-e(b){var
-e=c(g,b)[1+b],n=c(f[1],e)[1+e],j=v(h(function(a){return-a},n))[1];i[1]=[0,j,i[1]];var
-k=g[1+b],p=bJ(c(f[1],k)[1+k],j),q=aa(c3,d(f[2],g[1+b])-p);return l(a,function(a){var
-e=d(o,a);return-d(c(m,a)[1+a],b)*q*e})}var
-w=b(p,k);return r(u,f,o,t,j,s,q,l(a,e),w,n(a,g))}],w=[0,[0,g,i]];function
-x(l){var
+g(a){return N(al(a))}var
+G=f[1],H=g(k(function(a){return a[2]},G)),I=f[1],J=g(k(function(a){return a[1]},I)),K=g(l[1]);return[0,b,[0,i,g(j[1]),K,J,H],T]},ba),a8=m(a,function(b){return m(a,function(a){return a===b?1.:0.})});function
+aa(a){return ai(a[1][2],ac)}var
+as=[0,0],O=m(a,function(a){var
+b=c(j[1],a)[1+a];return M(r(c(j[2],a)[1+a],b))});function
+a9(w,f,o,t,k,g,p,r,q){function
+x(b){var
+a=fX(0,f,b);if(0===a[0])return[0,a[1],a[2]];throw bP}var
+i=[0,[0,k,0]],j=[0,0],d=[l,function(v){var
+l=j8(h(function(a){return c(f[1],a)[1+a]},g));function
+d(b){var
+d=c(g,b)[1+b],n=c(f[1],d)[1+d],j=x(h(function(a){return-a},n))[1];i[1]=[0,j,i[1]];var
+k=g[1+b],p=bO(c(f[1],k)[1+k],j),q=ab(c7,e(f[2],g[1+b])-p);return m(a,function(a){var
+d=e(o,a);return-e(c(l,a)[1+a],b)*q*d})}var
+u=b(p,k);return s(w,f,o,t,j,r,q,m(a,d),u,n(a,g))}],y=[0,[0,g,i]];function
+z(l){var
 a=l;for(;;){if(a){var
 e=a[1];if(a[2]){try{var
-h=0,c=b(e,0);h=1}catch(a){a=aX(a);if(a!==bK&&a!==bU)throw a;var
+h=0,c=b(e,0);h=1}catch(a){a=a1(a);if(a!==bP&&a!==b0)throw a;var
 o=a}if(h){if(0===c[0])return c;var
 f=c[1],i=0;if(!(f[1]<0.)){var
 d=j[1];if(d)var
-m=d[1],g=mg(function(b,a){return Math.abs(b-a)<bz?1:0},m,k);else
+m=d[1],g=mp(function(b,a){return Math.abs(b-a)<bC?1:0},m,k);else
 var
 g=d;if(!g)i=1}if(!i)return[1,[0,f[2],j[1]]]}var
 a=a[2];continue}var
-n=b(e,0);return st(function(a){return[0,a[2],j[1]]},n)}throw bK}}var
-y=0,z=[0,function(n){var
-e=b(p,k),c=l(a,function(c){function
+n=b(e,0);return sL(function(a){return[0,a[2],j[1]]},n)}throw bP}}var
+A=0,B=[0,function(n){var
+d=b(p,k),c=m(a,function(c){function
 f(g){var
-e=v(l(a,function(a){return a===c?g:0.})),f=e[1];i[1]=[0,f,i[1]];var
-h=e[2];return[0,d(b(p,f),c),h]}var
-g=f(1.),h=g[1],j=f(dx),k=j[1],m=aa(c3*d(o,c),h-k);return d(e,c)-k<=h-d(e,c)?[0,j,m]:[0,g,-m]}),g=P(function(c,b){var
-d=b[2];return l(a,function(a){return a===c?d:0.})},c),m=h(function(a){return a[1][2]},c);return b(r(u,f,o,t,j,s,q,g,h(function(a){return a[1][1]},c),m),w)},y],A=[0,function(d){var
-a=G(e),c=E===a?e[1]:m===a?I(e):e;return b(c,w)},z];return x([0,function(f){var
-a=G(e),c=0,d=E===a?e[1]:m===a?I(e):e;return b(d,c)},A])}function
-aq(b,N){ap[1]++;if(pg<ap[1])Z(Ie);var
-O=fI(i,b,bf(bX,b3(b))),ag=h(M,b[1]),a6=b[1],o=P(function(a,d){return aa(bV,M(q(c(b[2],a)[1+a],d)))},a6),a8=O[3],as=h(function(a){var
-j=a[1],e=P(function(b,a){var
-c=d(o,b);return M(a)*c},j),f=[0,a[2]],k=a[1];p(function(a,d){var
-e=g(d,c(b[1],a)[1+a]);f[1]=q(f[1],e);return 0},k);var
-i=aa(bV,Math.sqrt(bJ(e,e))),l=M(f[1])/i;return[0,h(function(a){return a/i},e),l]},a8),a_=h(function(a){return a[2]},as),R=[0,h(function(a){return a[1]},as),a_,a];function
-S(a){return fN(0,R,P(function(b,a){return a*d(o,b)},a))}var
-a$=D(a,function(a){return a}),at=c_(function(a){var
-d=c(b[2],a)[1+a];return cb(c(b[1],a)[1+a],d)},a$);if(at){var
-r=at[1],ba=c(b[2],r)[1+r],au=cT(q(c(b[1],r)[1+r],ba)),T=c(b[4],r)[1+r],av=G(T),bb=0,bd=E===av?T[1]:m===av?I(T):T,U=c(b[3],r)[1+r],aw=G(U),be=[0,[0,au,bd],bb],bg=E===aw?U[1]:m===aw?I(U):U,bh=Y(a9);return[1,N,az(i[1],0,bh,[0,[0,au,bg],be])]}function
-W(y){return k(function(i){var
-q=i[3],z=X*q,r=0<q?w:1-w,b=i[1],A=i[2],g=h(y,b[3]),j=b[1].length-1,e=b[11],k=e[1],a=n(e[2],0.),s=e[3];aZ(function(b){return V(a,b,1.)},s);var
-t=e[4];p(function(f,e){var
-h=0<=e?1:0;if(h)var
-j=d(g,c(b[9],f)[1+f]),i=V(a,e,d(a,e)-d(b[8],f)*j);else
+d=x(m(a,function(a){return a===c?g:0.})),f=d[1];i[1]=[0,f,i[1]];var
+h=d[2];return[0,e(b(p,f),c),h]}var
+g=f(1.),h=g[1],j=f(dC),k=j[1],l=ab(c7*e(o,c),h-k);return e(d,c)-k<=h-e(d,c)?[0,j,l]:[0,g,-l]}),g=P(function(c,b){var
+d=b[2];return m(a,function(a){return a===c?d:0.})},c),l=h(function(a){return a[1][2]},c);return b(s(w,f,o,t,j,r,q,g,h(function(a){return a[1][1]},c),l),y)},A],D=[0,function(e){var
+a=v(d),c=u===a?d[1]:l===a?C(d):d;return b(c,y)},B];return z([0,function(f){var
+a=v(d),c=0,e=u===a?d[1]:l===a?C(d):d;return b(e,c)},D])}function
+at(b,N){as[1]++;if(px<as[1])T(II);var
+Q=fP(i,b,bj(bU,bV(b))),ag=h(M,b[1]),a_=b[1],o=P(function(a,d){return ab(b1,M(r(c(b[2],a)[1+a],d)))},a_),a$=Q[3],aq=h(function(a){var
+j=a[1],d=P(function(b,a){var
+c=e(o,b);return M(a)*c},j),f=[0,a[2]],k=a[1];p(function(a,d){var
+e=g(d,c(b[1],a)[1+a]);f[1]=r(f[1],e);return 0},k);var
+i=ab(b1,Math.sqrt(bO(d,d))),l=M(f[1])/i;return[0,h(function(a){return a/i},d),l]},a$),ba=h(function(a){return a[2]},aq),R=[0,h(function(a){return a[1]},aq),ba,a];function
+S(a){return fX(0,R,P(function(b,a){return a*e(o,b)},a))}var
+bb=H(a,function(a){return a}),ar=dd(function(a){var
+d=c(b[2],a)[1+a];return ck(c(b[1],a)[1+a],d)},bb);if(ar){var
+s=ar[1],bc=c(b[2],s)[1+s],av=bX(r(c(b[1],s)[1+s],bc)),U=c(b[4],s)[1+s],aw=v(U),bd=0,be=u===aw?U[1]:l===aw?C(U):U,Y=c(b[3],s)[1+s],ax=v(Y),bf=[0,[0,av,be],bd],bg=u===ax?Y[1]:l===ax?C(Y):Y,bh=W(aR);return[1,N,ao(i[1],0,bh,[0,[0,av,bg],bf])]}function
+_(w){return k(function(i){var
+q=i[3],z=V*q,r=0<q?y:1-y,b=i[1],A=i[2],g=h(w,b[3]),j=b[1].length-1,d=b[11],k=d[1],a=n(d[2],0.),s=d[3];a3(function(b){return X(a,b,1.)},s);var
+t=d[4];p(function(f,d){var
+h=0<=d?1:0;if(h)var
+j=e(g,c(b[9],f)[1+f]),i=X(a,d,e(a,d)-e(b[8],f)*j);else
 var
-i=h;return i},t);aZ(function(f){var
-g=f[6],h=f[4],i=d(a,f[2]),o=f[7];if(1-(d1<i?1:0))throw bU;aZ(function(b){return V(a,b,d(a,b)/i)},g);var
+i=h;return i},t);a3(function(f){var
+g=f[6],h=f[4],i=e(a,f[2]),o=f[7];if(1-(d4<i?1:0))throw b0;a3(function(b){return X(a,b,e(a,b)/i)},g);var
 j=g.length-1,k=h.length-1-1|0,p=0;if(!(k<0)){var
 b=p;for(;;){var
-l=j-1|0,q=d(a,c(h,b)[1+b]),r=0;if(!(l<0)){var
-e=r;for(;;){var
-m=u(b,j)+e|0,n=c(o,m)[1+m],t=q*d(a,c(g,e)[1+e]);V(a,n,d(a,n)-t);var
-v=e+1|0;if(l!==e){var
-e=v;continue}break}}var
+l=j-1|0,q=e(a,c(h,b)[1+b]),r=0;if(!(l<0)){var
+d=r;for(;;){var
+m=x(b,j)+d|0,n=c(o,m)[1+m],t=q*e(a,c(g,d)[1+d]);X(a,n,e(a,n)-t);var
+u=d+1|0;if(l!==d){var
+d=u;continue}break}}var
 s=b+1|0;if(k!==b){var
 b=s;continue}break}}return 0},k);function
-l(e,s){var
-f=n(u(j+(b[5].length-1)|0,e),0.);fc(s,0,f,0,u(j,e));function
+l(d,s){var
+f=n(x(j+(b[5].length-1)|0,d),0.);fh(s,0,f,0,x(j,d));function
 m(b,h,g){var
-c=e-1|0,i=0;if(!(c<0)){var
-a=i;for(;;){V(f,u(b,e)+a|0,d(f,u(b,e)+a|0)-h*d(f,u(g,e)+a|0));var
+c=d-1|0,i=0;if(!(c<0)){var
+a=i;for(;;){X(f,x(b,d)+a|0,e(f,x(b,d)+a|0)-h*e(f,x(g,d)+a|0));var
 j=a+1|0;if(c!==a){var
-a=j;continue}break}}return 0}aZ(function(h){var
-j=h[3],i=h[1],k=u(i,e),l=(u(i,e)+e|0)-1|0,o=h[4],p=d(a,h[2]);if(!(l<k)){var
-g=k;for(;;){V(f,g,d(f,g)/p);var
+a=j;continue}break}}return 0}a3(function(h){var
+j=h[3],i=h[1],k=x(i,d),l=(x(i,d)+d|0)-1|0,o=h[4],p=e(a,h[2]);if(!(l<k)){var
+g=k;for(;;){X(f,g,e(f,g)/p);var
 t=g+1|0;if(l!==g){var
 g=t;continue}break}}var
 n=j.length-1-1|0,q=0;if(!(n<0)){var
 b=q;for(;;){var
-r=d(a,c(o,b)[1+b]);m(c(j,b)[1+b],r,i);var
+r=e(a,c(o,b)[1+b]);m(c(j,b)[1+b],r,i);var
 s=b+1|0;if(n!==b){var
 b=s;continue}break}}return 0},k);var
 o=j-1|0;if(!(o<0)){var
 h=o;for(;;){var
-l=c(k,h)[1+h],q=l[5],r=q.length-1-1|0,w=l[6],x=l[1],y=0;if(!(r<0)){var
+l=c(k,h)[1+h],q=l[5],r=q.length-1-1|0,v=l[6],w=l[1],y=0;if(!(r<0)){var
 g=y;for(;;){var
-A=c(q,g)[1+g];m(x,d(a,c(w,g)[1+g]),A);var
+A=c(q,g)[1+g];m(w,e(a,c(v,g)[1+g]),A);var
 B=g+1|0;if(r!==g){var
 g=B;continue}break}}var
 z=h-1|0;if(0!==h){var
 h=z;continue}break}}var
 p=f.length-1-1|0,t=0;if(!(p<0)){var
-i=t;for(;;){if(1-(Math.abs(d(f,i))<1e+200?1:0))throw bU;var
-v=i+1|0;if(p!==i){var
-i=v;continue}break}}return f}var
-m=b[1].length-1,f=r?b[6]:b[5],v=j1(b,1,g,bf(n(m,0.),f)),x=b[4],o=l(1,ei(function(b,a){return b+a},x,v));fc(f,0,o,m,f.length-1);return[0,[0,b,A,r,g,l,o],z]},a4)}function
+i=t;for(;;){if(1-(Math.abs(e(f,i))<1e+200?1:0))throw b0;var
+u=i+1|0;if(p!==i){var
+i=u;continue}break}}return f}var
+m=b[1].length-1,f=r?b[6]:b[5],u=j_(b,1,g,bj(n(m,0.),f)),v=b[4],o=l(1,el(function(b,a){return b+a},v,u));fh(f,0,o,m,f.length-1);return[0,[0,b,A,r,g,l,o],z]},a7)}function
 ah(c,b){var
-a=ai(ab,b),d=a[2];return bJ(a[1],c)+d}function
-t(a){return P(function(a,b){return d(ag,a)+b*d(o,a)},a)}function
+a=ai(Z,b),d=a[2];return bO(a[1],c)+d}function
+w(a){return P(function(a,b){return e(ag,a)+b*e(o,a)},a)}function
 bi(j,i){var
-f=j,e=i;for(;;){var
+f=j,d=i;for(;;){var
 b=S(h(function(a){return-a},f));if(0===b[0]){var
-c=n(a,0.),k=t(b[1]),l=W(function(b){return function(a){return ah(b,a)}}(k));x(function(e){return function(b){var
-c=b[1],f=b[2],g=oT(c,a5),h=u(ac(c),a);return p(function(a,b){return V(e,a,b+f*d(g,h+a|0))},e)}}(c),l);if(0===e)return[0,b,c];var
+c=n(a,0.),k=w(b[1]),l=_(function(b){return function(a){return ah(b,a)}}(k));B(function(d){return function(b){var
+c=b[1],f=b[2],g=o9(c,a8),h=x(aa(c),a);return p(function(a,b){return X(d,a,b+f*e(g,h+a|0))},d)}}(c),l);if(0===d)return[0,b,c];var
 g=S(h(function(a){return-a},c));if(0===g[0]){var
-m=aT(aL,aO(b[2]));if(bc(aT(aL,aO(g[2])),m))return[0,b,c]}var
-f=c,e=e-1|0;continue}return[0,b,[0]]}}function
-ax(a){return P(function(b,a){return a/d(Q,b)},a)}function
-ay(j,h,k,b){var
-e=l(F,function(e){var
-b=n(a,0.);V(b,e,1.);var
+m=aU(aK,aO(b[2]));if(aZ(aU(aK,aO(g[2])),m))return[0,b,c]}var
+f=c,d=d-1|0;continue}return[0,b,[0]]}}function
+ay(a){return P(function(b,a){return a/e(O,b)},a)}function
+az(j,h,k,b){var
+d=m(I,function(d){var
+b=n(a,0.);X(b,d,1.);var
 c=i[8];p(function(f,a){var
-c=a[2],e=a[1];return V(b,F+f|0,d(b,e)*d(h,c)+d(h,e)*d(b,c))},c);return b}),g=l(F,function(a){var
-f=pJ/d(Q,a),g=Math.abs(bJ(j,c(e,a)[1+a]))+f;return c3*d(b,a)*g});p(function(c,a){function
-h(a){return V(g,c,d(g,c)+d(b,c)*Math.abs(a))}var
+c=a[2],d=a[1];return X(b,I+f|0,e(b,d)*e(h,c)+e(h,d)*e(b,c))},c);return b}),g=m(I,function(a){var
+f=p0/e(O,a),g=Math.abs(bO(j,c(d,a)[1+a]))+f;return c7*e(b,a)*g});p(function(c,a){function
+h(a){return X(g,c,e(g,c)+e(b,c)*Math.abs(a))}var
 l=i[8];p(function(g,b){var
-c=b[2],e=b[1];function
-f(a){return d(o,a)}var
-i=f(e),k=Math.abs(d(a,c))*i,l=f(c);return h(d(j,F+g|0)*rg*(Math.abs(d(a,e))*l+k))},l);return p(function(e,c){var
-g=f(k,a,c);return h(d(b,e)*g)},e)},e);return g}try{var
-bO=[0,bi(n(a,0.),5)],aj=bO}catch(a){a=aX(a);if(a!==bK&&a!==bU)throw a;var
+c=b[2],d=b[1];function
+f(a){return e(o,a)}var
+i=f(d),k=Math.abs(e(a,c))*i,l=f(c);return h(e(j,I+g|0)*ry*(Math.abs(e(a,d))*l+k))},l);return p(function(d,c){var
+g=f(k,a,c);return h(e(b,d)*g)},d)},d);return g}try{var
+bM=[0,bi(n(a,0.),5)],aj=bM}catch(a){a=a1(a);if(a!==bP&&a!==b0)throw a;var
 aj=0}if(aj){var
-aA=aj[1],A=aA[1];if(0===A[0]){var
-aB=aA[2],y=A[1],bk=t(y),bl=function(a){return W(function(b){return ah(a,b)})},L=aD(bk),bP=i[8];p(function(b,a){return V(L,F+b|0,d(L,a[1])*d(L,a[2]))},bP);var
-aV=[0,1],bQ=P(function(a,b){return(b-d(ag,a))/d(o,a)},L),bR=R[1];p(function(c,b){var
-e=d(R[2],c)+c3,a=e<bJ(b,bQ)?1:0,f=a?(aV[1]=0,0):a;return f},bR);var
-aW=aV[1],a0=0;if(aW){try{var
-a1=0,bS=bl(L)}catch(a){a=aX(a);if(a!==bU)throw a;var
-aC=0;a0=1;a1=1}if(!a1)var
-bT=-1e-06*(1.+Math.abs(ar)),aY=H(function(c,a){var
-b=a[1],e=ac(b);return c+a[2]*d(b[6],e)},-X*ar,bS)<bT?1:0}else
+aA=aj[1],E=aA[1];if(0===E[0]){var
+aB=aA[2],z=E[1],bk=w(z),bl=function(a){return _(function(b){return ah(a,b)})},L=aE(bk),bN=i[8];p(function(b,a){return X(L,I+b|0,e(L,a[1])*e(L,a[2]))},bN);var
+aW=[0,1],bQ=P(function(a,b){return(b-e(ag,a))/e(o,a)},L),bR=R[1];p(function(c,b){var
+d=e(R[2],c)+c7,a=d<bO(b,bQ)?1:0,f=a?(aW[1]=0,0):a;return f},bR);var
+aY=aW[1],a2=0;if(aY){try{var
+a4=0,bS=bl(L)}catch(a){a=a1(a);if(a!==b0)throw a;var
+aD=0;a2=1;a4=1}if(!a4)var
+bT=-1e-06*(1.+Math.abs(au)),a0=G(function(c,a){var
+b=a[1],d=aa(b);return c+a[2]*e(b[6],d)},-V*au,bS)<bT?1:0}else
 var
-aY=aW;if(!a0)var
-aC=aY;if(aC)bj(If);var
-bm=t(y),aE=W(function(a){return ah(bm,a)}),bn=bV,aF=H(function(b,a){var
-c=a[1][6];return aR(function(b,a){return aa(b,Math.abs(a))},b,c)},bn,aE),bo=-X*ar,bp=H(function(c,a){var
-b=a[1],e=ac(b);return c+a[2]*d(b[6],e)},bo,aE),bq=gb(aF)[2],br=[0,fb(30,eh(56,26-(Kq(aa(hU,bp/aF))|0)|0)),bq];try{var
-a2=0,an=a7(O,R,o,W,y,A[2],t,N,br);a2=1}catch(a){a=aX(a);if(a!==bK&&a!==bU)throw a;var
-bs=function(b,a){return 0.},bt=t(y),bu=0,$=function(a){return ay(aB,bt,bs,a)},C=bu}if(a2){if(0===an[0])return an[1];var
-aP=an[1],bC=aP[1],bD=t(y),bE=function(a){return ay(aB,bD,bC,a)},bF=aP[2],$=bE,C=aG(function(a){var
-b=t(a);return[0,t(y),b]},bF)}}else{var
-aQ=A[1],ao=c(O[3],aQ)[1+aQ],bG=A[2],aS=ds(0,O,h(K,ao[1]),bG),aU=v(ao[2],aS[1]);if(!(0<=B(aU))){var
-bH=[0,[0,s,ao[3]],aS[2]],bI=k(function(b){var
-a=b[2],c=G(a),d=E===c?a[1]:m===c?I(a):a;return[0,b[1],d]},bH),bL=cT(K(aU)),bM=k(function(a){var
-b=a[2];return[0,g(a[1],bL),b]},bI),bN=Y(a9);return[1,N,az(i[1],0,bN,bM)]}var
-$=ax,C=0}}else
+a0=aY;if(!a2)var
+aD=a0;if(aD)aX(IJ);var
+bm=w(z),aF=_(function(a){return ah(bm,a)}),bn=b1,aG=G(function(b,a){var
+c=a[1][6];return aP(function(b,a){return ab(b,Math.abs(a))},b,c)},bn,aF),bo=-V*au,bp=G(function(c,a){var
+b=a[1],d=aa(b);return c+a[2]*e(b[6],d)},bo,aF),bq=gl(aG)[2],br=[0,fg(30,ek(56,26-(KX(ab(h4,bp/aG))|0)|0)),bq];try{var
+a5=0,an=a9(Q,R,o,_,z,E[2],w,N,br);a5=1}catch(a){a=a1(a);if(a!==bP&&a!==b0)throw a;var
+bs=function(b,a){return 0.},bt=w(z),bu=0,ac=function(a){return az(aB,bt,bs,a)},F=bu}if(a5){if(0===an[0])return an[1];var
+aQ=an[1],bB=aQ[1],bD=w(z),bE=function(a){return az(aB,bD,bB,a)},bF=aQ[2],ac=bE,F=aC(function(a){var
+b=w(a);return[0,w(z),b]},bF)}}else{var
+aS=E[1],ap=c(Q[3],aS)[1+aS],bG=E[2],aT=dx(0,Q,h(J,ap[1]),bG),aV=t(ap[2],aT[1]);if(!(0<=A(aV))){var
+bH=[0,[0,q,ap[3]],aT[2]],bI=k(function(b){var
+a=b[2],c=v(a),d=u===c?a[1]:l===c?C(a):a;return[0,b[1],d]},bH),bJ=bX(J(aV)),bK=k(function(a){var
+b=a[2];return[0,g(a[1],bJ),b]},bI),bL=W(aR);return[1,N,ao(i[1],0,bL,bK)]}var
+ac=ay,F=0}}else
 var
-$=ax,C=0;var
-ad=l(F,function(b){function
-c(c){return l(a,function(a){return a===b?c:0.})}try{var
-i=0,e=S(c(dx)),f=S(c(1.));i=1}catch(a){a=aX(a);if(a!==bK)throw a}if(i&&0===f[0]){var
-g=f[1];if(0===e[0]){var
-h=e[1];return[0,(d(g,b)-d(h,b))*d(o,b),d(ag,b)+bz*(d(g,b)+d(h,b))*d(o,b)]}}return Ig}),J=h(function(a){return a[1]},ad),ak=[0,-1],aH=[0,0.],bv=$(J);p(function(a,b){var
-c=qF*d(Q,a)<d(J,a)?1:0,e=c?aH[1]<b?1:0:c,f=e?(aH[1]=b,ak[1]=a,0):e;return f},bv);if(ak[1]<0)Z(Ih);var
-z=ak[1];if(C){var
-aI=C[1],aJ=aI[2],al=aI[1],ae=function(a){return qF*d(Q,a)<d(J,a)?Math.abs(d(aJ,a)-d(al,a))/d(J,a):0.},bw=D(F,function(a){return a}),bx=0,j=H(function(b,a){var
-c=ae(b);return c<ae(a)?a:b},bx,bw),aK=d(al,j)+2.5*(d(aJ,j)-d(al,j)),a3=0;if(!(0.2<ae(j))&&!(ae(j)<0.004)){var
-bB=0.45*d(J,j);if(!(bB<Math.abs(aK-c(ad,j)[1+j][2]))){var
-am=aK,e=j;a3=1}}if(!a3)var
-am=c(ad,z)[1+z][2],e=z}else
+ac=ay,F=0;var
+ad=m(I,function(b){function
+c(c){return m(a,function(a){return a===b?c:0.})}try{var
+i=0,d=S(c(dC)),f=S(c(1.));i=1}catch(a){a=a1(a);if(a!==bP)throw a}if(i&&0===f[0]){var
+g=f[1];if(0===d[0]){var
+h=d[1];return[0,(e(g,b)-e(h,b))*e(o,b),e(ag,b)+bC*(e(g,b)+e(h,b))*e(o,b)]}}return IK}),K=h(function(a){return a[1]},ad),ak=[0,-1],aH=[0,0.],bv=ac(K);p(function(a,b){var
+c=qX*e(O,a)<e(K,a)?1:0,d=c?aH[1]<b?1:0:c,f=d?(aH[1]=b,ak[1]=a,0):d;return f},bv);if(ak[1]<0)T(IL);var
+D=ak[1];if(F){var
+aI=F[1],aJ=aI[2],al=aI[1],ae=function(a){return qX*e(O,a)<e(K,a)?Math.abs(e(aJ,a)-e(al,a))/e(K,a):0.},bw=H(I,function(a){return a}),bx=0,j=G(function(b,a){var
+c=ae(b);return c<ae(a)?a:b},bx,bw),aL=e(al,j)+2.5*(e(aJ,j)-e(al,j)),a6=0;if(!(0.2<ae(j))&&!(ae(j)<0.004)){var
+bA=0.45*e(K,j);if(!(bA<Math.abs(aL-c(ad,j)[1+j][2]))){var
+am=aL,d=j;a6=1}}if(!a6)var
+am=c(ad,D)[1+D][2],d=D}else
 var
-am=c(ad,z)[1+z][2],e=z;var
-af=_(am);function
+am=c(ad,D)[1+D][2],d=D;var
+af=$(am);function
 aM(a,e){var
-c=i[1][1],g=iw(dn(i[1],[10,c],a)),h=aD(b[4]),j=aD(b[3]),k=aD(b[2]),d=[0,aD(b[1]),k,j,h];f(e,d,g);return aq(jK(i,d),[0,[0,c,a],N])}var
-aN=jJ(i,e,af),by=jI(i,e,af),bA=aM(aN,function(a,b){c(a[2],e)[1+e]=af;c(a[4],e)[1+e]=b;return 0});return[2,aN,bA,aM(by,function(a,b){c(a[1],e)[1+e]=af;c(a[3],e)[1+e]=b;return 0})]}function
-r(C,au,Z,be,at,bd,as,aH,aE,bc){var
-bg=1.,bh=20-gb(aR(function(b,a){var
-c=0.;return dH(b,aR(function(b,a){return aa(b,Math.abs(a))},c,a))},bg,aH))[2]|0,ad=fb(as[1],bh);function
-aI(a,b){return br(lO(br(b,a)),-a|0)}function
-bi(a){return aI(ad-2|0,1.001*a)}var
-N=h(function(a){return h(bi,a)},aH),ae=h(function(a){return h(_,a)},N),o=l(a,function(b){return l(a,function(a){return c(c(ae,a)[1+a],b)[1+b]})}),r=l(a,function(b){return l(a,function(a){return b===a?s:y})}),a3=a-1|0,bE=0;if(!(a3<0)){var
-j=bE;for(;;){var
-aq=[0,j],a4=j+1|0,a5=a-1|0;if(!(a5<a4)){var
+c=i[1][1],g=iE(cH(i[1],[10,c],a)),h=aE(b[4]),j=aE(b[3]),k=aE(b[2]),d=[0,aE(b[1]),k,j,h];f(e,d,g);return at(jP(i,d),[0,[0,c,a],N])}var
+aN=jO(i,d,af),by=jN(i,d,af),bz=aM(aN,function(a,b){c(a[2],d)[1+d]=af;c(a[4],d)[1+d]=b;return 0});return[2,aN,bz,aM(by,function(a,b){c(a[1],d)[1+d]=af;c(a[3],d)[1+d]=b;return 0})]}function
+s(D,ax,ac,be,aw,bd,av,aH,aG,bc){var
+bg=1.,bi=20-gl(aP(function(b,a){var
+c=0.;return dM(b,aP(function(b,a){return ab(b,Math.abs(a))},c,a))},bg,aH))[2]|0,ad=fg(av[1],bi);function
+aI(a,b){return bv(lX(bv(b,a)),-a|0)}function
+bk(a){return aI(ad-2|0,1.001*a)}var
+O=h(function(a){return h(bk,a)},aH),ae=h(function(a){return h($,a)},O),o=m(a,function(b){return m(a,function(a){return c(c(ae,a)[1+a],b)[1+b]})}),s=m(a,function(b){return m(a,function(a){return b===a?q:z})}),a3=a-1|0,bH=0;if(!(a3<0)){var
+j=bH;for(;;){var
+at=[0,j],a4=j+1|0,a5=a-1|0;if(!(a5<a4)){var
 L=a4;for(;;){var
-bb=aq[1],bP=cu(c(c(o,bb)[1+bb],j)[1+j]);if(cb(cu(c(c(o,L)[1+L],j)[1+j]),bP))aq[1]=L;var
-bQ=L+1|0;if(a5!==L){var
-L=bQ;continue}break}}var
-a7=aq[1];if(0===B(c(c(o,a7)[1+a7],j)[1+j]))throw bK;var
-a8=function(b,f){return function(a){var
+bb=at[1],bR=b8(c(c(o,bb)[1+bb],j)[1+j]);if(ck(b8(c(c(o,L)[1+L],j)[1+j]),bR))at[1]=L;var
+bS=L+1|0;if(a5!==L){var
+L=bS;continue}break}}var
+a6=at[1];if(0===A(c(c(o,a6)[1+a6],j)[1+j]))throw bP;var
+a7=function(b,f){return function(a){var
 g=c(a,b)[1+b],d=f[1];a[1+b]=c(a,d)[1+d];var
-e=f[1];c(a,e)[1+e]=g;return 0}}(j,aq);a8(o);a8(r);var
-bG=cT(c(c(o,j)[1+j],j)[1+j]),a9=function(a,f){return function(b){var
-d=c(b,a)[1+a],e=0;b[1+a]=h(function(a){return g(f,a)},d);return e}}(j,bG);a9(o);a9(r);var
-a_=a-1|0,bH=0;if(!(a_<0)){var
-t=bH;for(;;){var
-a$=t!==j?1:0,bL=a$?0!==B(c(c(o,t)[1+t],j)[1+j])?1:0:a$;if(bL){var
-bM=c(c(o,t)[1+t],j)[1+j],ba=function(d,b,h){return function(a){var
-e=c(a,b)[1+b],f=0;a[1+b]=P(function(b,e){return q(e,g(h,c(c(a,d)[1+d],b)[1+b]))},e);return f}}(j,t,bM);ba(o);ba(r)}var
-bN=t+1|0;if(a_!==t){var
-t=bN;continue}break}}var
-bI=j+1|0;if(a3!==j){var
-j=bI;continue}break}}function
-Q(b,d){var
-a=[0,y];p(function(b,e){var
-f=g(e,c(d,b)[1+b]);a[1]=v(a[1],f);return 0},b);return a[1]}function
+e=f[1];c(a,e)[1+e]=g;return 0}}(j,at);a7(o);a7(s);var
+bI=bX(c(c(o,j)[1+j],j)[1+j]),a8=function(a,f){return function(b){var
+d=c(b,a)[1+a],e=0;b[1+a]=h(function(a){return g(f,a)},d);return e}}(j,bI);a8(o);a8(s);var
+a9=a-1|0,bK=0;if(!(a9<0)){var
+w=bK;for(;;){var
+a$=w!==j?1:0,bM=a$?0!==A(c(c(o,w)[1+w],j)[1+j])?1:0:a$;if(bM){var
+bN=c(c(o,w)[1+w],j)[1+j],ba=function(d,b,h){return function(a){var
+e=c(a,b)[1+b],f=0;a[1+b]=P(function(b,e){return r(e,g(h,c(c(a,d)[1+d],b)[1+b]))},e);return f}}(j,w,bN);ba(o);ba(s)}var
+bQ=w+1|0;if(a9!==w){var
+w=bQ;continue}break}}var
+bL=j+1|0;if(a3!==j){var
+j=bL;continue}break}}function
+R(b,d){var
+a=[0,z];p(function(b,e){var
+f=g(e,c(d,b)[1+b]);a[1]=t(a[1],f);return 0},b);return a[1]}function
 aJ(b,a){var
-c=aj(e,b),d=a[2];return b2(eb(aj(a[1],b),d),c)}var
-bj=60;function
-av(a){return aJ(bj,a)}var
-ax=h(function(a){return _(aI(ad,a))},aE),aK=P(function(a,b){var
-d=c(bc,a)[1+a];return ds([0,hj],C,h(K,b),d)},r),bk=_(br(1.,-ad|0)),aM=P(function(a,b){var
-d=Q(b,ax);return v(c(aK,a)[1+a][1],d)},r),bl=P(function(a,b){var
-d=c(aM,a)[1+a];return dN(y,av(aR(function(b,a){return v(b,g(bk,cu(a)))},d,b)))},r),af=dG(function(a){return B(a)<=0?1:0},aM)?ax:P(function(b,d){var
+c=aj(d,b),e=a[2];return b7(ee(aj(a[1],b),e),c)}var
+bl=60;function
+ay(a){return aJ(bl,a)}var
+az=h(function(a){return $(aI(ad,a))},aG),aL=P(function(a,b){var
+d=c(bc,a)[1+a];return dx([0,hr],D,h(J,b),d)},s),bn=$(bv(1.,-ad|0)),aM=P(function(a,b){var
+d=R(b,az);return t(c(aL,a)[1+a][1],d)},s),bo=P(function(a,b){var
+d=c(aM,a)[1+a];return dk(z,ay(aP(function(b,a){return t(b,g(bn,b8(a)))},d,b)))},s),af=dg(function(a){return A(a)<=0?1:0},aM)?az:P(function(b,d){var
 a=[0,d];p(function(d,e){var
-f=g(e,c(c(ae,d)[1+d],b)[1+b]);a[1]=q(a[1],f);return 0},bl);return aJ(ad,a[1])},ax),aA=l(a,function(a){var
-b=c(r,a)[1+a],e=K(Q(b,af)),h=c(aK,a)[1+a];if(B(q(e,h[1]))<0)throw bK;function
+f=g(e,c(c(ae,d)[1+d],b)[1+b]);a[1]=r(a[1],f);return 0},bo);return aJ(ad,a[1])},az),aA=m(a,function(a){var
+b=c(s,a)[1+a],d=J(R(b,af)),h=c(aL,a)[1+a];if(A(r(d,h[1]))<0)throw bP;function
 j(b,a){var
 c=k(function(b){var
-a=b[2],c=G(a),d=E===c?a[1]:m===c?I(a):a;return[0,b[1],d]},b);return az(C[1][1],0,a,c)}var
-f=dp(i,b,e),o=j(h[2],f),l=fN(0,au,P(function(b,a){var
-c=d(Z,b);return M(a)*c},b));if(0===l[0]){var
-n=ds([0,hj],C,b,l[2]),g=av(v(n[1],e));if(B(g)<0)throw bK;var
-p=$(Y(g),f);return[0,f,g,o,j(n[2],p)]}throw bK}),ag=l(a,function(a){return aR(function(d,b){return v(d,c(b,a)[1+a])},y,r)}),aN=K(Q(ag,af)),aP=fN(0,au,P(function(b,a){var
-c=d(Z,b);return M(a)*c},ag));if(0===aP[0]){var
-aQ=ds([0,hj],C,ag,aP[2]),ah=av(v(aQ[1],aN)),bm=aQ[2],bo=k(function(b){var
-a=b[2],c=G(a),d=E===c?a[1]:m===c?I(a):a;return[0,b[1],d]},bm),bp=q(ah,aN),bq=dp(i,h(K,ag),bp),bs=az(i[1],0,bq,bo),aS=k(function(a){var
-b=ai(ab,a),c=b[3],d=h(function(a){return Q(c,a)},ae),e=Q(c,af);return[0,a,[0,v(b[4],e),d]]},aF),aU=A(0,am);x(function(a){var
-b=M(a[2][1]);return W(aU,a[1],b)},aS);var
-R=function(a){var
-b=a[2];return eb(aj(a[1],2),b)},T=h(function(a){return eu(R(a[2]))/4.},aA),al=eu(R(ah))/4.,aV=fb(0,as[1]-as[2]|0),U=aj(e,aV),aB=br(1.,-aV|0),bu=_(ar),aW=g(z(U),bu),bv=aW[2],bw=aW[1],by=w?e9:eb,aZ=by(bw,bv),bA=b(be,function(a){return ai(aU,a)}),ao=k(function(d){var
-a=d[1],b=N.length-1,g=d[2],c=oT(a,N),e=hs(a[2],N,b,c);return[0,[0,a,N,c,f(a[5],u(b,b),e)],g]},bA),ap=k(function(b){var
-a=b[1];return[0,a[1][6],a[3],a[4],[0],0.]},ao),F=function(c){function
-b(a,b){return gl(function(d,a,c){var
-e=_(f(b,c,ac(a[1][1])));return v(d,g(_(a[2]),e))},a,ao,c)}var
-e=l(a,function(c){return l(a,function(e){return b(y,function(f,b){return d(f[3],u(u(b,a)+c|0,a)+e|0)})})}),h=l(a,function(c){return b(y,function(e,b){return d(e[2],u(b,a)+c|0)})});function
-i(b,a){return d(b[1],a)}var
-j=b2(aZ,U);return[0,b(g(_(-X),j),i),h,e]},a0=F(ap),bB=M(a0[1]),bC=a0[3],bD=h(function(a){return h(M,a)},bC),aC=function(a){var
-e=a[3],f=h(function(a){return h(M,a)},e),g=h(M,a[2]),i=M(a[1]),b=h(function(a){return ht(T,al,a,0)},f),c=0;return 0.<=i+ht(T,al,P(function(c,a){return a+d(b,c)},g),c)?1:0},a1=[0,0],a2=function(aP){var
-a=a1[1];if(a)return a[1];var
-c=function(aT,aS,aQ){var
-x=aT,w=aS,M=aQ;a:for(;;){if(w&&M){var
-ag=M[2],y=w[1][1],i=y[1],o=i[6],k=i[5],N=i[4],c=i[2],q=i[1],r=y[4],z=y[3],s=y[2],a=T.length-1,A=q[1].length-1,aU=w[2],O=i[3]?dx:1.,ai=function(a){return Math.abs(a)},B=function(b){return function(a){return h(b,a)}}(ai),P=function(d,e){return function(a,b,c){return j2(d,e,a,b,c)}}(c,s),aj=h(B,s),am=c[5],an=B(c[4]),ao=[0,c[1],c[2],c[3],an,am],Q=function(c,d){return function(b){var
+a=b[2],c=v(a),d=u===c?a[1]:l===c?C(a):a;return[0,b[1],d]},b);return ao(D[1][1],0,a,c)}var
+f=du(i,b,d),o=j(h[2],f),m=fX(0,ax,P(function(b,a){var
+c=e(ac,b);return M(a)*c},b));if(0===m[0]){var
+n=dx([0,hr],D,b,m[2]),g=ay(t(n[1],d));if(A(g)<0)throw bP;var
+p=_(W(g),f);return[0,f,g,o,j(n[2],p)]}throw bP}),ag=m(a,function(a){return aP(function(d,b){return t(d,c(b,a)[1+a])},z,s)}),aN=J(R(ag,af)),aQ=fX(0,ax,P(function(b,a){var
+c=e(ac,b);return M(a)*c},ag));if(0===aQ[0]){var
+aR=dx([0,hr],D,ag,aQ[2]),ah=ay(t(aR[1],aN)),bp=aR[2],bq=k(function(b){var
+a=b[2],c=v(a),d=u===c?a[1]:l===c?C(a):a;return[0,b[1],d]},bp),bs=r(ah,aN),bt=du(i,h(J,ag),bs),bu=ao(i[1],0,bt,bq),aS=k(function(a){var
+b=ai(Z,a),c=b[3],d=h(function(a){return R(c,a)},ae),e=R(c,af);return[0,a,[0,t(b[4],e),d]]},aF),aT=E(0,ap);B(function(a){var
+b=M(a[2][1]);return Y(aT,a[1],b)},aS);var
+S=function(a){var
+b=a[2];return ee(aj(a[1],2),b)},T=h(function(a){return ex(S(a[2]))/4.},aA),am=ex(S(ah))/4.,aV=fg(0,av[1]-av[2]|0),U=aj(d,aV),aB=bv(1.,-aV|0),bw=$(au),aW=g(F(U),bw),by=aW[2],bz=aW[1],bA=y?fd:ee,aX=bA(bz,by),bD=b(be,function(a){return ai(aT,a)}),ar=k(function(d){var
+a=d[1],b=O.length-1,g=d[2],c=o9(a,O),e=hC(a[2],O,b,c);return[0,[0,a,O,c,f(a[5],x(b,b),e)],g]},bD),as=k(function(b){var
+a=b[1];return[0,a[1][6],a[3],a[4],[0],0.]},ar),I=function(c){function
+b(a,b){return gx(function(d,a,c){var
+e=$(f(b,c,aa(a[1][1])));return t(d,g($(a[2]),e))},a,ar,c)}var
+d=m(a,function(c){return m(a,function(d){return b(z,function(f,b){return e(f[3],x(x(b,a)+c|0,a)+d|0)})})}),h=m(a,function(c){return b(z,function(d,b){return e(d[2],x(b,a)+c|0)})});function
+i(b,a){return e(b[1],a)}var
+j=b7(aX,U);return[0,b(g($(-V),j),i),h,d]},aY=I(as),bE=M(aY[1]),bF=aY[3],bG=h(function(a){return h(M,a)},bF),aD=function(a){var
+d=a[3],f=h(function(a){return h(M,a)},d),g=h(M,a[2]),i=M(a[1]),b=h(function(a){return hD(T,am,a,0)},f),c=0;return 0.<=i+hD(T,am,P(function(c,a){return a+e(b,c)},g),c)?1:0},aZ=[0,0],a0=function(aQ){var
+a=aZ[1];if(a)return a[1];var
+c=function(aT,aS,aR){var
+w=aT,v=aS,M=aR;a:for(;;){if(v&&M){var
+ag=M[2],y=v[1][1],i=y[1],o=i[6],k=i[5],N=i[4],c=i[2],q=i[1],r=y[4],z=y[3],s=y[2],a=T.length-1,A=q[1].length-1,aU=v[2],O=i[3]?dC:1.,ai=function(a){return Math.abs(a)},B=function(b){return function(a){return h(b,a)}}(ai),P=function(d,e){return function(a,b,c){return j$(d,e,a,b,c)}}(c,s),aj=h(B,s),ak=c[5],an=B(c[4]),ao=[0,c[1],c[2],c[3],an,ak],Q=function(c,d){return function(b){var
 a=n(c,0.);d(1,b,function(c,b){var
-d=0;return V(a,c,-ht(T,al,h(function(a){return-a},b),d))});return a}}(A,P),D=f(k,1,n(A,o5)),C=f0;for(;;){var
-ap=Q(D),e=f(k,1,h(function(a){return o5+p_*a},ap)),aq=0===C?1:0,ar=aq||da(function(a){return 1-(a<1000000000000.?1:0)},e);if(ar)throw bU;var
+d=0;return X(a,c,-hD(T,am,h(function(a){return-a},b),d))});return a}}(A,P),D=f(k,1,n(A,pk)),C=f_;for(;;){var
+ap=Q(D),d=f(k,1,h(function(a){return pk+qr*a},ap)),aq=0===C?1:0,ar=aq||df(function(a){return 1-(a<1000000000000.?1:0)},d);if(ar)throw b0;var
 R=[0,1];p(function(f,g){return function(c,b){var
-a=1.0001*d(f,c)<b?1:0,e=a?(g[1]=0,0):a;return e}}(D,R),e);if(R[1]){var
-t=[0,0.],as=j1(q,1,N,e),at=Q(e);p(function(e,b,f){return function(a,c){b[1]=aa(b[1],(c+d(f,a))/d(e,a));return 0}}(e,t,at),as);if(1-(t[1]<0.999999999999?1:0))throw bU;var
+a=1.0001*e(f,c)<b?1:0,d=a?(g[1]=0,0):a;return d}}(D,R),d);if(R[1]){var
+t=[0,0.],as=j_(q,1,N,d),at=Q(d);p(function(d,b,f){return function(a,c){b[1]=ab(b[1],(c+e(f,a))/e(d,a));return 0}}(d,t,at),as);if(1-(t[1]<0.999999999999?1:0))throw b0;var
 S=t[1]+(1.-t[1])/64.,E=function(l){return function(i,h){var
-c=u(l,i)-1|0,b=bV,j=0;if(c<0)var
-e=b;else{var
+c=x(l,i)-1|0,b=b1,j=0;if(c<0)var
+d=b;else{var
 a=j,f=b;for(;;){var
-g=aa(f,Math.abs(d(h,a))),k=a+1|0;if(c!==a){var
+g=ab(f,Math.abs(e(h,a))),k=a+1|0;if(c!==a){var
 a=k,f=g;continue}var
-e=g;break}}return e}}(A),U=E(1,o),G=function(l,m,c,n,o,q,r){return function(a,e,g,f){var
-i=d1*q(a,e)+pP*r+g*aB,j=c(e),k=j1(m,a,c(l),j),b=h(function(a){return i+d1*a},k);bt(function(e){function
-f(c,e){return p(function(e,f){return V(b,u(c,a)+e|0,d(b,u(c,a)+e|0)+d1*f)},e)}var
-g=c(e[2]);return j2(o,n,e[1],g,f)},f);return b}}(N,q,B,aj,ao,E,U),au=G(1,o,3.,0),av=q[4],W=f(k,1,ei(function(b,a){return d1*Math.abs(b)+a},av,au)),aw=hs(c,s,1,W),ax=G(a,z,8.,[0,[0,1,o]]),X=f(k,a,ei(function(b,a){return 1.02*(b+Math.abs(a))},ax,aw)),ay=G(u(a,a),r,32.+kV*a,[0,[0,a,z]]),az=hs(c,s,a,X),aA=ei(function(b,a){return b+a},az,ay),aC=function(c){return function(b,a){return b-c*a}}(O),H=function(c){return function(a,b){return ei(c,a,b)}}(aC),Y=H(o,W),Z=H(z,X),_=function(a,l,f,g,i){return function(e,b){var
-h=d1*g(u(a,a),e),c=aD(i);f(u(a,a),b,function(f,e){if(l<0.)p(function(b,a){return V(e,b,-a)},e);var
-g=u(a,a)-1|0,i=0;if(!(g<0)){var
+d=g;break}}return d}}(A),U=E(1,o),F=function(l,m,c,n,o,q,r){return function(a,d,g,f){var
+i=d4*q(a,d)+p6*r+g*aB,j=c(d),k=j_(m,a,c(l),j),b=h(function(a){return i+d4*a},k);bx(function(d){function
+f(c,d){return p(function(d,f){return X(b,x(c,a)+d|0,e(b,x(c,a)+d|0)+d4*f)},d)}var
+g=c(d[2]);return j$(o,n,d[1],g,f)},f);return b}}(N,q,B,aj,ao,E,U),au=F(1,o,3.,0),av=q[4],V=f(k,1,el(function(b,a){return d4*Math.abs(b)+a},av,au)),aw=hC(c,s,1,V),ax=F(a,z,8.,[0,[0,1,o]]),W=f(k,a,el(function(b,a){return 1.02*(b+Math.abs(a))},ax,aw)),ay=F(x(a,a),r,32.+k4*a,[0,[0,a,z]]),az=hC(c,s,a,W),aA=el(function(b,a){return b+a},az,ay),aC=function(c){return function(b,a){return b-c*a}}(O),G=function(c){return function(a,b){return el(c,a,b)}}(aC),Y=G(o,V),Z=G(z,W),_=function(a,l,f,g,i){return function(d,b){var
+h=d4*g(x(a,a),d),c=aE(i);f(x(a,a),b,function(f,d){if(l<0.)p(function(b,a){return X(d,b,-a)},d);var
+g=x(a,a)-1|0,i=0;if(!(g<0)){var
 b=i;for(;;){var
-j=ht(T,al,e,u(b,a));V(c,u(u(f,a),a)+b|0,d(c,u(u(f,a),a)+b|0)+h-j);var
+j=hD(T,am,d,x(b,a));X(c,x(x(f,a),a)+b|0,e(c,x(x(f,a),a)+b|0)+h-j);var
 k=b+1|0;if(g!==b){var
-b=k;continue}break}}return 0});return c}}(a,O,P,E,aA),aE=0.,aF=function(b,a){return b+a},$=function(b,c){return function(a){return aR(c,b,a)}}(aE,aF),v=_(n(r.length-1,0.),r),j=0,g=60;for(;;){var
-ab=h(function(a){return a+0.02*Math.abs(a)},v),I=f(k,u(a,a),ab),aG=0===g?1:0,aH=aG||da(function(b){return function(a){return 1-(a<hH*b?1:0)}}(U),I);if(aH)throw bU;var
-J=H(r,I),ac=4===(g%8|0)?1:0,aI=ac?1-b(aP,F(b0(x,[0,[0,Y,Z,J,e,S],ag]))):ac;if(aI)throw bU;var
-l=_(I,J);if(mg(function(b,a){return a<=b?1:0},ab,l)){var
+b=k;continue}break}}return 0});return c}}(a,O,P,E,aA),aD=0.,aF=function(b,a){return b+a},$=function(b,c){return function(a){return aP(c,b,a)}}(aD,aF),u=_(n(r.length-1,0.),r),j=0,g=60;for(;;){var
+aa=h(function(a){return a+0.02*Math.abs(a)},u),H=f(k,x(a,a),aa),aG=0===g?1:0,aH=aG||df(function(b){return function(a){return 1-(a<hR*b?1:0)}}(U),H);if(aH)throw b0;var
+J=G(r,H),ac=4===(g%8|0)?1:0,aI=ac?1-b(aQ,I(b5(w,[0,[0,Y,Z,J,d,S],ag]))):ac;if(aI)throw b0;var
+l=_(H,J);if(mp(function(b,a){return a<=b?1:0},aa,l)){var
 L=function(a){function
-b(b){return lO(b/(a*aB))*(a*aB)}return function(a){return h(b,a)}},aN=b(L(kV),J),aO=b(L(4.),Z),x=[0,[0,b(L(1.),Y),aO,aN,e,S],x],w=aU,M=ag;continue a}if(j){var
+b(b){return lX(b/(a*aB))*(a*aB)}return function(a){return h(b,a)}},aN=b(L(k4),J),aO=b(L(4.),Z),w=[0,[0,b(L(1.),Y),aO,aN,d,S],w],v=aU,M=ag;continue a}if(j){var
 K=j[2];if(K&&!K[2]){var
-ad=j[1],aJ=ad-K[1],m=($(l)-ad)/aJ,ae=1.<=m?1:0,aK=ae?g<40?1:0:ae;if(aK)throw bU;var
-ah=0;if(0.<m&&m<qd){var
+ad=j[1],aJ=ad-K[1],m=($(l)-ad)/aJ,ae=1.<=m?1:0,aK=ae?g<40?1:0:ae;if(aK)throw b0;var
+ah=0;if(0.<m&&m<qw){var
 af=m/(1.-m);ah=1}if(!ah)var
 af=0.;var
-aL=g-1|0,aM=0,v=ei(function(c){return function(a,b){return a+c*aa(0.,a-b)}}(af),l,v),j=aM,g=aL;continue}}var
-v=l,j=[0,$(l),j],g=g-1|0;continue}}var
-D=e,C=C-1|0;continue}}return ak(x)}}(0,ao,ap);a1[1]=[0,c];return c};return function(w){try{if(w){var
-T=w[1],aB=P(function(a,b){var
-e=d(Z,a);return(b-M(c(C[2][1],a)[1+a]))/e},aE),a=Id(C,au,Z,T[1],T[2][1],aB,af,ae,aA),t=function(U){var
-af=U[3],N=U[2],P=U[1],r=N.length-1,aS=a[1][1][1],u=n(dt(r),y);p(function(a,b){var
-d=K(b);c(u,a)[1+a]=d;var
+aL=g-1|0,aM=0,u=el(function(c){return function(a,b){return a+c*ab(0.,a-b)}}(af),l,u),j=aM,g=aL;continue}}var
+u=l,j=[0,$(l),j],g=g-1|0;continue}}var
+D=d,C=C-1|0;continue}}return al(w)}}(0,ar,as);aZ[1]=[0,c];return c};return function(y){try{if(y){var
+T=y[1],aB=P(function(a,b){var
+d=e(ac,a);return(b-M(c(D[2][1],a)[1+a]))/d},aG),a=IH(D,ax,ac,T[1],T[2][1],aB,af,ae,aA),w=function(U){var
+af=U[3],O=U[2],P=U[1],s=O.length-1,aS=a[1][1][1],x=n(dy(s),z);p(function(a,b){var
+d=J(b);c(x,a)[1+a]=d;var
 e=c(af,a)[1+a];return p(function(e,d){var
-b=eV(r,a,e);u[1+b]=q(c(u,b)[1+b],d);return 0},e)},N);var
-Q=h(M,u),ag=M(P);function
-aU(a){return[0,a]}var
-aV=D(a[11].length-1,aU),al=O(ay(aV,a[8])),a3=60,a4=0,R=al,A=h(function(b){return oW(a,b)},al),ai=a4,ah=a6,z=a3;for(;;){var
-aW=dt(r),aX=h(function(a){return a[2]},A),T=fN(ai,[0,h(function(a){return a[1]},A),aX,aW],Q);if(0===T[0]){var
-aj=T[2],w=T[1],B=bJ(w,Q);if(B<=ag)var
-x=[0,[0,R,aj]];else{if(0<z){var
-t=a[2],L=bO(w,0,t),aa=b(a[4],L),aJ=oV(a,8,aa),ab=b(aY(function(f){return function(b){var
-e=bJ(c(a[3][1],b)[1+b],f);return d(a[3][2],b)-e<lx?1:0}}(aa)),aJ);a[5]=bn(aL,ay(ab,a[5]));var
-aK=a[5],aM=O(k(function(b){return[0,b,hu(a,b)]},aK)),ac=h(function(e,h,i){return function(b){var
-c=b[2],a=c[2],f=l(e,function(c){var
+b=e1(s,a,e);x[1+b]=r(c(x,b)[1+b],d);return 0},e)},O);var
+R=h(M,x),ag=M(P);function
+aT(a){return[0,a]}var
+aV=H(a[11].length-1,aT),am=N(aq(aV,a[8])),a3=60,a4=0,S=am,D=h(function(b){return pa(a,b)},am),ai=a4,ah=a_,B=a3;for(;;){var
+aW=dy(s),aX=h(function(a){return a[2]},D),T=fX(ai,[0,h(function(a){return a[1]},D),aX,aW],R);if(0===T[0]){var
+aj=T[2],y=T[1],E=bO(y,R);if(E<=ag)var
+A=[0,[0,S,aj]];else{if(0<B){var
+w=a[2],L=bT(y,0,w),aa=b(a[4],L),aJ=o$(a,8,aa),ab=b(a2(function(f){return function(b){var
+d=bO(c(a[3][1],b)[1+b],f);return e(a[3][2],b)-d<lG?1:0}}(aa)),aJ);a[5]=bh(aK,aq(ab,a[5]));var
+aL=a[5],aM=N(k(function(b){return[0,b,hE(a,b)]},aL)),ac=h(function(d,h,i){return function(b){var
+c=b[2],a=c[2],f=m(d,function(c){var
 b=[0,0.];p(function(f,a){var
-g=a*d(i,eV(e,f,c));b[1]=b[1]+g;return 0},a);return b[1]}),g=bJ(a,h);return[0,b[1],c[1],a,g,f]}}(t,L,w),aM),ad=[0,0];p(function(j,k){return function(e,b){var
+g=a*e(i,e1(d,f,c));b[1]=b[1]+g;return 0},a);return b[1]}),g=bO(a,h);return[0,b[1],c[1],a,g,f]}}(w,L,y),aM),ad=[0,0];p(function(j,k){return function(e,b){var
 f=b[2],g=j.length-1-1|0,l=b[5],m=b[4],n=b[1];if(!(g<e)){var
 a=e;for(;;){var
-d=c(j,a)[1+a],h=d[2],o=bJ(l,d[3]),i=f*h-f*d[4]-h*m+o;if(i<lx)k[1]=[0,[0,i,[2,n,d[1]]],k[1]];var
+d=c(j,a)[1+a],h=d[2],o=bO(l,d[3]),i=f*h-f*d[4]-h*m+o;if(i<lG)k[1]=[0,[0,i,[2,n,d[1]]],k[1]];var
 p=a+1|0;if(g!==a){var
 a=p;continue}break}}return 0}}(ac,ad),ac);var
-aN=aT(an,ad[1]),aO=ef(function(b){return function(a,c){return a<(3*b|0)?1:0}}(t),aN),ae=l(t+1|0,function(c,e,f){return function(b){return l(c+1|0,function(a){return 0===b?0===a?1.:d(e,a-1|0):0===a?d(e,b-1|0):d(f,eV(c,b-1|0,a-1|0))})}}(t,L,w)),o=ae.length-1,aP=function(a){return(a*kF|0)/kF},i=h(aD,ae),F=l(o,function(b){return function(a){return l(b,function(b){return a===b?1.:0.})}}(o)),H=1;for(;;){var
-W=o-2|0,au=0;if(!(W<0)){var
-e=au;for(;;){var
-X=e+1|0,Z=o-1|0;if(!(Z<X)){var
-j=X;for(;;){if(pP<Math.abs(d(c(i,e)[1+e],j))){var
-aA=d(c(i,e)[1+e],e),aB=d(c(i,j)[1+j],j)-aA,$=bz*Math.atan2(2.*d(i[1+e],j),aB),aC=Math.cos($),aE=Math.sin($),J=function(n,h,i,j,k){return function(c,b){var
+aN=aU(ak,ad[1]),aO=ej(function(b){return function(a,c){return a<(3*b|0)?1:0}}(w),aN),ae=m(w+1|0,function(c,d,f){return function(b){return m(c+1|0,function(a){return 0===b?0===a?1.:e(d,a-1|0):0===a?e(d,b-1|0):e(f,e1(c,b-1|0,a-1|0))})}}(w,L,y)),o=ae.length-1,aP=function(a){return(a*kO|0)/kO},i=h(aE,ae),G=m(o,function(b){return function(a){return m(b,function(b){return a===b?1.:0.})}}(o)),I=1;for(;;){var
+V=o-2|0,ax=0;if(!(V<0)){var
+d=ax;for(;;){var
+Y=d+1|0,Z=o-1|0;if(!(Z<Y)){var
+j=Y;for(;;){if(p6<Math.abs(e(c(i,d)[1+d],j))){var
+aA=e(c(i,d)[1+d],d),aB=e(c(i,j)[1+j],j)-aA,_=bC*Math.atan2(2.*e(i[1+d],j),aB),aC=Math.cos(_),aD=Math.sin(_),K=function(n,h,i,j,k){return function(c,b){var
 d=n-1|0,l=0;if(!(d<0)){var
 a=l;for(;;){var
-e=f(c,a,h),g=f(c,a,i);S(b,a,h,j*e-k*g);S(b,a,i,k*e+j*g);var
+e=f(c,a,h),g=f(c,a,i);Q(b,a,h,j*e-k*g);Q(b,a,i,k*e+j*g);var
 m=a+1|0;if(d!==a){var
-a=m;continue}break}}return 0}}(o,e,j,aC,aE),aF=function(e){return function(a,d,b){return V(c(e,a)[1+a],d,b)}}(i);J(function(e){return function(a,b){return d(c(e,a)[1+a],b)}}(i),aF);var
-aG=function(e){return function(d,a,b){return V(c(e,a)[1+a],d,b)}}(i);J(function(e){return function(b,a){return d(c(e,a)[1+a],b)}}(i),aG);var
-aH=function(e){return function(a,d,b){return V(c(e,a)[1+a],d,b)}}(F);J(function(e){return function(a,b){return d(c(e,a)[1+a],b)}}(F),aH)}var
+a=m;continue}break}}return 0}}(o,d,j,aC,aD),aF=function(e){return function(a,d,b){return X(c(e,a)[1+a],d,b)}}(i);K(function(d){return function(a,b){return e(c(d,a)[1+a],b)}}(i),aF);var
+aG=function(e){return function(d,a,b){return X(c(e,a)[1+a],d,b)}}(i);K(function(d){return function(b,a){return e(c(d,a)[1+a],b)}}(i),aG);var
+aH=function(e){return function(a,d,b){return X(c(e,a)[1+a],d,b)}}(G);K(function(d){return function(a,b){return e(c(d,a)[1+a],b)}}(G),aH)}var
 aI=j+1|0;if(Z!==j){var
 j=aI;continue}break}}var
-ax=e+1|0;if(W!==e){var
-e=ax;continue}break}}var
-av=H+1|0;if(12!==H){var
-H=av;continue}var
-at=D(o,function(e,f,g){return function(a){var
-b=l(e,function(b){return d(c(g,b)[1+b],a)});return[0,d(c(f,a)[1+a],a),b]}}(o,i,F)),aQ=b(b1(function(d){return function(a){var
-b=a[1]<lx?1:0,c=b?[0,[3,h(d,a[2])]]:b;return c}}(aP)),at),aR=ay(k(function(a){return a[2]},aO),aQ),C=ay(k(function(a){return[1,a]},ab),aR);break}}else
+az=d+1|0;if(V!==d){var
+d=az;continue}break}}var
+ay=I+1|0;if(12!==I){var
+I=ay;continue}var
+aw=H(o,function(d,f,g){return function(a){var
+b=m(d,function(b){return e(c(g,b)[1+b],a)});return[0,e(c(f,a)[1+a],a),b]}}(o,i,G)),aQ=b(b6(function(d){return function(a){var
+b=a[1]<lG?1:0,c=b?[0,[3,h(d,a[2])]]:b;return c}}(aP)),aw),aR=aq(k(function(a){return a[2]},aO),aQ),F=aq(k(function(a){return[1,a]},ab),aR);break}}else
 var
-C=0;if(C){a[8]=ay(a[8],C);var
-ak=O(C),aZ=ah-B<kq*(B-ag)?z+p5|0:z-1|0,a0=[0,aj],a1=bf(A,h(function(b){return oW(a,b)},ak)),R=bf(R,ak),A=a1,ai=a0,ah=B,z=aZ;continue}var
-a2=bO(w,0,r);a[9]=[0,b(a[4],a2)];var
-x=0}}else
+F=0;if(F){a[8]=aq(a[8],F);var
+al=N(F),aY=ah-E<kz*(E-ag)?B+qk|0:B-1|0,aZ=[0,aj],a0=bj(D,h(function(b){return pa(a,b)},al)),S=bj(S,al),D=a0,ai=aZ,ah=E,B=aY;continue}var
+a1=bT(y,0,s);a[9]=[0,b(a[4],a1)];var
+A=0}}else
 var
-x=0;if(x){var
-am=x[1],a5=am[1],a7=am[2],ao=h(function(x){var
-d=c(a5,x)[1+x],e=a[1][1][1],z=a[2];function
-i(b,a){return oU(y,v,g,q,z,b,a)}function
+A=0;if(A){var
+ap=A[1],a5=ap[1],a6=ap[2],ar=h(function(A){var
+d=c(a5,A)[1+A],e=a[1][1][1],B=a[2];function
+i(b,a){return o_(z,t,g,r,B,b,a)}function
 j(g){var
-f=c(a[1][3],g)[1+g],b=f[3],i=G(b),d=E===i?b[1]:m===i?I(b):b,k=f[2],l=h(K,f[1]),j=dp(a[1][1],l,k),n=c(e[2],d)[1+d];return S(aw[11],dM,n,j)?d:az(e,0,j,[0,[0,s,d],0])}switch(d[0]){case
+f=c(a[1][3],g)[1+g],b=f[3],i=v(b),d=u===i?b[1]:l===i?C(b):b,k=f[2],m=h(J,f[1]),j=du(a[1][1],m,k),n=c(e[2],d)[1+d];return Q(an[11],dj,n,j)?d:ao(e,0,j,[0,[0,q,d],0])}switch(d[0]){case
 0:var
 k=d[1];return c(a[11],k)[1+k];case
 1:var
-l=d[1],n=i(b(a[6],l),0),A=[m,function(a){return j(l)}];return[0,n[1],n[2],A];case
+m=d[1],n=i(b(a[6],m),0),D=[l,function(a){return j(m)}];return[0,n[1],n[2],D];case
 2:var
-o=d[2],r=d[1],B=[0,b(a[6],o)],t=i(b(a[6],r),B),C=[m,function(b){var
-a=j(o);return cA(e,j(r),a)}];return[0,t[1],t[2],C];default:var
-u=j3(d[1]),D=h(_,u[2]),f=[0,_(u[1]),D],w=i(f,[0,f]),F=[m,function(i){var
-d=[0,Y(f[1])],g=f[2];p(function(e,f){var
-g=c(a[10],e)[1+e][1],h=d[1];d[1]=b(bT([0,K(f)],h),g);return 0},g);var
-h=[2,d[1]];return eP(e,c0(d[1],d[1]),h)}];return[0,w[1],w[2],F]}},a7),a8=j0(Q,jZ(h(function(a){return h(M,a[1])},ao))),ap=function(b){function
+o=d[2],s=d[1],E=[0,b(a[6],o)],w=i(b(a[6],s),E),F=[l,function(b){var
+a=j(o);return bf(e,j(s),a)}];return[0,w[1],w[2],F];default:var
+x=ka(d[1]),G=h($,x[2]),f=[0,$(x[1]),G],y=i(f,[0,f]),H=[l,function(i){var
+d=[0,W(f[1])],g=f[2];p(function(e,f){var
+g=c(a[10],e)[1+e][1],h=d[1];d[1]=b(bm([0,J(f)],h),g);return 0},g);var
+h=[2,d[1]];return dt(e,bB(d[1],d[1]),h)}];return[0,y[1],y[2],H]}},a6),a7=j9(R,j8(h(function(a){return h(M,a[1])},ar))),as=function(b){function
 d(f){var
-g=b?0:1,d=(2*f|0)+g|0,e=c(a[11],d)[1+d];return b?e[2]:K(e[2])}return l(dt(r),d)},aq=function(d){function
+g=b?0:1,d=(2*f|0)+g|0,e=c(a[11],d)[1+d];return b?e[2]:J(e[2])}return m(dy(s),d)},at=function(d){function
 b(e){var
-f=d?0:1,b=(2*e|0)+f|0;return c(a[11],b)[1+b][3]}return l(dt(r),b)},a9=aq(1),a_=aq(0),a$=ap(1),ba=[0,ap(0),a$,a_,a9],ar=on(ba,ao,h(function(a){return 0.<a?_(a):y},a8),u),bb=ar[2];if(bF(P,ar[1]))return 0;var
-as=[0,function(g){function
+f=d?0:1,b=(2*e|0)+f|0;return c(a[11],b)[1+b][3]}return m(dy(s),b)},a8=at(1),a9=at(0),a$=as(1),ba=[0,as(0),a$,a9,a8],au=oz(ba,ar,h(function(a){return 0.<a?$(a):z},a7),x),bb=au[2];if(bJ(P,au[1]))return 0;var
+av=[0,function(g){function
 e(b){return c(a[10],b)[1+b][1]}var
-d=[0,Y(P)];p(function(a,f){var
-g=e(a);d[1]=b(bT([0,f],d[1]),g);var
+d=[0,W(P)];p(function(a,f){var
+g=e(a);d[1]=b(bm([0,f],d[1]),g);var
 h=c(af,a)[1+a];return p(function(f,c){var
-g=e(f),h=c0(e(a),g);d[1]=b(bT([0,c],d[1]),h);return 0},h)},N);var
+g=e(f),h=bB(e(a),g);d[1]=b(bm([0,c],d[1]),h);return 0},h)},O);var
 f=k(function(b){var
-a=b[2],c=G(a),d=E===c?a[1]:m===c?I(a):a;return[0,b[1],d]},bb);return az(aS,0,d[1],f)}]}else
+a=b[2],c=v(a),d=u===c?a[1]:l===c?C(a):a;return[0,b[1],d]},bb);return ao(aS,0,d[1],f)}]}else
 var
-as=x;return as}};if(0===t(F(ap)))var
-W=0;else{var
-X=at[1];try{var
-aa=a2(function(a){return 0!==t(a)?1:0})}catch(b){b=aX(b);if(b===bU){if(0===X)at[1]=a[9];throw b}throw b}var
-ab=t(F(aa)),ac=0===X?1:0,aF=ac?0===ab?1:0:ac;if(aF)at[1]=a[9];var
-W=aG(function(a){return[0,[0,b(a,0)],aa]},ab)}var
-u=W}else{var
-ad=aC(F(ap));if(ad)var
-ag=a2(aC),ai=aC(F(ag)),aH=ai?[0,[0,0,ag]]:ai,u=aH;else
+av=A;return av}};if(0===w(I(as)))var
+V=0;else{var
+Y=aw[1];try{var
+Z=a0(function(a){return 0!==w(a)?1:0})}catch(b){b=a1(b);if(b===b0){if(0===Y)aw[1]=a[9];throw b}throw b}var
+aa=w(I(Z)),ab=0===Y?1:0,aF=ab?0===aa?1:0:ab;if(aF)aw[1]=a[9];var
+V=aC(function(a){return[0,[0,b(a,0)],Z]},aa)}var
+x=V}else{var
+ad=aD(I(as));if(ad)var
+ag=a0(aD),ai=aD(I(ag)),aH=ai?[0,[0,0,ag]]:ai,x=aH;else
 var
-u=ad}var
-j=u}catch(a){a=aX(a);if(a!==bU&&a!==bK)throw a;var
+x=ad}var
+j=x}catch(a){a=a1(a);if(a!==b0&&a!==bP)throw a;var
 j=0}if(j){var
-x=j[1],aj=bx(1,4),A=ca(4),B=k(function(a){var
-b=a[2],c=aO(b[2]),d=k(function(a){return g(aj,a)},c);return[0,a[1],[0,b[1],d]]},aS),L=H(function(c,b){var
-a=b[2],d=[0,a[1],a[2]];return H(function(b,a){return mO(b,a[2])},c,d)},e,B),N=function(a){var
-b=a[2];return gC(J(L,a[1]),b)},o=function(b,a){return az(i[1],0,a,[0,[0,A,b],0])},Q=h(function(a){var
-b=dm(A,a[1]),c=R(a[2]),d=$(Y(z(c)),b),e=o(a[4],d);return[0,b,c,o(a[3],b),e]},aA),ak=Y(z(R(ah))),al=o(bs,aR(function(b,a){return $(b,a[1])},ak,Q)),am=[0,R(ah),al],aq=x[2],ar=iq(function(c,b){var
-a=c[1];return[0,a[1][1],a[1][3],b]},ao,aq),as=x[1],av=aG(function(a){var
-b=[0,[0,z(U),a],0],d=c(i[1][2],a)[1+a],e=dm(z(U),d);return az(i[1],0,e,b)},as);return[0,[0,[0,bd,Q,am,k(function(a){var
-b=a[2],c=k(N,b[2]),d=[0,N(b[1]),c];return[0,a[1],d]},B),L,U,aZ,ar,av]]]}var
-ax=h(function(a){return h(M,a)},r);return[1,[0,bB,function(e,c){function
-b(a){return h(function(b){return bJ(b,a)},ax)}var
-f=b(e),a=[0,0.],g=b(c);p(function(c,b){return p(function(e,b){a[1]=a[1]+d(f,c)*b*d(g,e);return 0},b)},bD);return a[1]}]]}}throw bK}var
-o=aq(j,0);oY(al,o);return o},o)},a4=ar(0),a7=ar(1),a_=function(a){var
-g=O(aF),j=A(0,am);p(function(b,a){return W(j,a,b)},g);function
+A=j[1],aj=br(1,4),B=cj(4),E=k(function(a){var
+b=a[2],c=aO(b[2]),d=k(function(a){return g(aj,a)},c);return[0,a[1],[0,b[1],d]]},aS),L=G(function(c,b){var
+a=b[2],d=[0,a[1],a[2]];return G(function(b,a){return mY(b,a[2])},c,d)},d,E),O=function(a){var
+b=a[2];return gN(K(L,a[1]),b)},o=function(b,a){return ao(i[1],0,a,[0,[0,B,b],0])},R=h(function(a){var
+b=bZ(B,a[1]),c=S(a[2]),d=_(W(F(c)),b),e=o(a[4],d);return[0,b,c,o(a[3],b),e]},aA),al=W(F(S(ah))),am=o(bu,aP(function(b,a){return _(b,a[1])},al,R)),ap=[0,S(ah),am],at=A[2],au=gw(function(c,b){var
+a=c[1];return[0,a[1][1],a[1][3],b]},ar,at),av=A[1],ay=aC(function(a){var
+b=[0,[0,F(U),a],0],d=c(i[1][2],a)[1+a],e=bZ(F(U),d);return ao(i[1],0,e,b)},av);return[0,[0,[0,bd,R,ap,k(function(a){var
+b=a[2],c=k(O,b[2]),d=[0,O(b[1]),c];return[0,a[1],d]},E),L,U,aX,au,ay]]]}var
+az=h(function(a){return h(M,a)},s);return[1,[0,bE,function(d,c){function
+b(a){return h(function(b){return bO(b,a)},az)}var
+f=b(d),a=[0,0.],g=b(c);p(function(c,b){return p(function(d,b){a[1]=a[1]+e(f,c)*b*e(g,d);return 0},b)},bG);return a[1]}]]}}throw bP}var
+o=at(j,0);pc(ar,o);return o},o)},a7=at(0),a8=at(1),bb=function(a){var
+g=N(aF),j=E(0,ap);p(function(b,a){return Y(j,a,b)},g);function
 k(d){var
 b=0,a=d;for(;;){if(a){var
 b=[0,a[1][1],b],a=a[2];continue}var
-c=A(0,10);bv(function(b,a){return W(c,a,b)},b);var
-e=function(a){return ai(c,a)},g=C(b);return f(al[6],g,e)}}function
+c=E(0,10);by(function(b,a){return Y(c,a,b)},b);var
+e=function(a){return ai(c,a)},g=D(b);return f(ar[6],g,e)}}function
 i(d){switch(d[0]){case
 0:var
-a=d[1],e=k(a[1]),l=A(0,am),n=a[4];x(function(a){return W(l,a[1],a[2])},n);var
+a=d[1],e=k(a[1]),l=E(0,ap),n=a[4];B(function(a){return Y(l,a[1],a[2])},n);var
 o=a[2],p=aO(h(function(a){var
-c=b(e[1],a[4]),d=b(e[1],a[3]),f=a[2];return[0,[0,[0,fG(a[1]),f],d],c]},o)),q=a[8],f=iq(function(c,b){return fR(c,a,b[1],b[2],b[3])},a3,q),r=b(e[1],a[3][2]),s=a[9];bt(function(a){b(e[2],a);return 0},s);var
-t=ae(f,C(f)-1|0),u=bZ(f),v=function(a){return ai(l,a)},w=function(a){return aQ(U(j,a),g.length-1)},y=function(a){return c(g,a)[1+a]},z=a[7],B=a[6],D=a[5],E=a[3][1];return[0,[0,b(e[4],0),p,E,r,D,B,z,g.length-1,y,w,v,u,t]];case
+c=b(e[1],a[4]),d=b(e[1],a[3]),f=a[2];return[0,[0,[0,fR(a[1]),f],d],c]},o)),q=a[8],f=gw(function(c,b){return f1(c,a,b[1],b[2],b[3])},a6,q),r=b(e[1],a[3][2]),s=a[9];bx(function(a){b(e[2],a);return 0},s);var
+t=ag(f,D(f)-1|0),u=bG(f),v=function(a){return ai(l,a)},w=function(a){return aN(V(j,a),g.length-1)},x=function(a){return c(g,a)[1+a]},y=a[7],z=a[6],A=a[5],C=a[3][1];return[0,[0,b(e[4],0),p,C,r,A,z,y,g.length-1,x,w,v,u,t]];case
 1:var
 m=k(d[1]),F=b(m[1],d[2]);return[1,b(m[4],0),F];default:var
-G=i(d[3]),H=i(d[2]);return[2,fG(d[1]),H,G]}}return i(a)},as=function(a){return aG(a_,a)},a$=as(a7),aP=a$,aN=as(a4)}else
+G=i(d[3]),H=i(d[2]);return[2,fR(d[1]),H,G]}}return i(a)},av=function(a){return aC(bb,a)},bc=av(a8),aM=bc,aL=av(a7)}else
 var
-aP=0,aN=0;var
-bi=F[5],bk=F[4],bl=F[3],bm=F[2],bp=r[5],bq=r[4],bs=aM+(bP.length-1)|0,bw=b(cI,0);function
-by(a){return[0,a[1],a[2]]}function
-bA(a){var
-d=c(aV,a)[1+a];return _(b(aq[2],d))}function
-bB(a){var
-d=c(aV,a)[1+a];return _(b(aq[1],d))}var
-bC=r[3],bD=r[2],bE=b7(j[4]),bG=b7(j[3]),bH=aG(function(a){return a[1]},L),T=[0,r[1],bH,bo,bG,bE,bD,bC,bB,bA,by,b5,cC,kl,bw,bs,a5,bW,bY,bq,bp,aN,aP,bm,bl,bk,bi];return[0,T,function(a){var
-d=cX(1,aE,c(ab,a)[1+a][2]),e=cX(0,aE,ab[1+a][2]),f=oZ(q(s,b(T[9],a)),e,d);return[0,oZ(b(T[8],a),d,e),f]}]},cO)}throw[0,ad,IQ]}function
-I0(b){var
-e=F(b),c=A(0,50),M=gr(ci),ap=n2(e),aq=0;function
-v(c,a){var
-d=(c+F(a)|0)<=e?1:0,f=d?L(cr(b,c,F(a)),a):d;return f}var
-a=aq,N=ap;for(;;){if(v(a,xe)){r((a+30|0)<=e?1:0,xf);var
-i=gZ(b,a+8|0),O=jo(b,a+14|0),g=jo(b,a+18|0),h=jo(b,a+22|0),w=gZ(b,a+26|0),ar=a2(33,2),as=t(a2(0,2),ar),at=t(a2(i,2),as),au=t(a2(0,2),at),P=t(a2(20,2),au),aw=a2(w,2),ax=t(a2(h,4),aw),ay=t(a2(g,4),ax),Q=t(a2(O,4),ay),S=v(a+4|0,t(P,t(Q,a2(0,2))));if(S)var
-az=0===i?1:0,V=az||(8===i?1:0);else
+aM=0,aL=0;var
+bl=I[5],bn=I[4],bo=I[3],bp=I[2],bs=w[5],bt=w[4],bu=aS+(b2.length-1)|0,bz=b(cY,0);function
+bA(a){return[0,a[1],a[2]]}function
+bD(a){var
+d=c(a0,a)[1+a];return $(b(au[2],d))}function
+bE(a){var
+d=c(a0,a)[1+a];return $(b(au[1],d))}var
+bF=w[3],bH=w[2],bI=ch(j[4]),bK=ch(j[3]),bL=aC(function(a){return a[1]},L),Z=[0,w[1],bL,bw,bK,bI,bH,bF,bE,bD,bA,cf,cR,ku,bz,bu,a9,b_,cb,bt,bs,aL,aM,bp,bo,bn,bl];return[0,Z,function(a){var
+d=c2(1,aG,c(R,a)[1+a][2]),e=c2(0,aG,R[1+a][2]),f=pe(r(q,b(Z[9],a)),e,d);return[0,pe(b(Z[8],a),d,e),f]}]},c5)}throw[0,af,Ji]}function
+Ju(d){var
+p=I(d),h=E(0,50),ak=iF(cp),bl=oa(p),bm=0;function
+R(b,a){var
+c=(b+I(a)|0)<=p?1:0,e=c?L(cz(d,b,I(a)),a):c;return e}var
+a=bm,al=bl;for(;;){if(R(a,xy)){s((a+30|0)<=p?1:0,xz);var
+z=g9(d,a+8|0),an=jw(d,a+14|0),q=jw(d,a+18|0),r=jw(d,a+22|0),T=g9(d,a+26|0),bn=a6(33,2),bp=w(a6(0,2),bn),bq=w(a6(z,2),bp),br=w(a6(0,2),bq),ao=w(a6(20,2),br),bs=a6(T,2),bt=w(a6(r,4),bs),bu=w(a6(q,4),bt),ap=w(a6(an,4),bu),ar=R(a+4|0,w(ao,w(ap,a6(0,2))));if(ar)var
+bv=0===z?1:0,as=bv||(8===z?1:0);else
 var
-V=S;r(V,xg);var
-l=(a+30|0)+w|0,W=0<=g?1:0;if(W){var
-X=0<=h?1:0;if(X)var
-Y=l<=e?1:0,y=Y?g<=(e-l|0)?1:0:Y;else
+as=ar;s(as,xA);var
+H=(a+30|0)+T|0,at=0<=q?1:0;if(at){var
+au=0<=r?1:0;if(au)var
+av=H<=p?1:0,W=av?q<=(p-H|0)?1:0:av;else
 var
-y=X}else
+W=au}else
 var
-y=W;r(y,xh);var
-o=cr(b,a+30|0,w);r(it(function(a){return a<cG?1:0},o),xi);var
-Z=N-h|0;r(0<=Z?1:0,xj);var
-_=1-aI(c,o),aA=_?c[1]<bb?1:0:_;r(aA,xk);var
-aB=8===i?1:0,aC=aB||(g===h?1:0);r(aC,xl);av(c,o,[0,h,[m,function(m,n,i,o,j){return function(p){var
-d=8===m?w1(b,j,i,o):cr(b,j,i),f=F(d)-1|0,e=-1,k=0;if(f<0)var
+W=at;s(W,xB);var
+J=cz(d,a+30|0,T);s(iB(function(a){return a<c$?1:0},J),xC);var
+aw=al-r|0;s(0<=aw?1:0,xD);var
+ax=1-aQ(h,J),bw=ax?h[1]<bg?1:0:ax;s(bw,xE);var
+bx=8===z?1:0,bz=bx||(q===r?1:0);s(bz,xF);ay(h,J,[0,r,[l,function(m,n,i,o,j){return function(p){var
+c=8===m?xj(d,j,i,o):cz(d,j,i),f=I(c)-1|0,e=-1,k=0;if(f<0)var
 g=e;else{var
-a=k,c=e;for(;;){var
-h=xc[1+((c^bl(d,a))&f3)]^(c>>>8|0),l=a+1|0;if(f!==a){var
-a=l,c=h;continue}var
-g=h;break}}r((g^-1)===n?1:0,xm);return d}}(i,O,g,h,l)]]);var
-aE=[0,a2(a,4),[0,o,0]],aF=[0,a2(25165824,4),aE],aG=[0,P,[0,Q,[0,a2(0,8),aF]]],aH=[0,xn,[0,a2(788,2),aG]];x(function(a){return em(M,a)},aH);var
-a=l+g|0,N=Z;continue}var
-$=a2(c[1],2),z=ix(M),aJ=a2(0,2),aL=t(a2(a,4),aJ),aM=t($,t($,t(a2(F(z),4),aL))),aa=(e-a|0)===(F(z)+22|0)?1:0,aN=t(xo,t(a2(0,4),aM)),aP=aa?v(a,t(z,aN)):aa;r(aP,xp);var
-ab=U(c,xq);if(ab){var
-ad=ab[1],p=ad[2];r(ad[1]<=64?1:0,xr);var
-ae=G(p),aQ=E===ae?p[1]:m===ae?I(p):p,af=aQ}else
+a=k,b=e;for(;;){var
+h=xw[1+((b^bo(c,a))&gb)]^(b>>>8|0),l=a+1|0;if(f!==a){var
+a=l,b=h;continue}var
+g=h;break}}s((g^-1)===n?1:0,xG);return c}}(z,an,q,r,H)]]);var
+bA=[0,a6(a,4),[0,J,0]],bB=[0,a6(25165824,4),bA],bC=[0,ao,[0,ap,[0,a6(0,8),bB]]],bD=[0,xH,[0,a6(788,2),bC]];B(function(a){return ep(ak,a)},bD);var
+a=H+q|0,al=aw;continue}var
+az=a6(h[1],2),X=mx(ak),bF=a6(0,2),bG=w(a6(a,4),bF),bH=w(az,w(az,w(a6(I(X),4),bG))),aA=(p-a|0)===(I(X)+22|0)?1:0,bI=w(xI,w(a6(0,4),bH)),bJ=aA?R(a,w(X,bI)):aA;s(bJ,xJ);var
+aB=V(h,xK);if(aB){var
+aC=aB[1],K=aC[2];s(aC[1]<=64?1:0,xL);var
+aD=v(K),bK=u===aD?K[1]:l===aD?C(K):K,aF=bK}else
 var
-af=xt;dc(c,xs);ya(F(b),c);var
-aR=gx(c),aS=function(b){var
-a=b[2][2],c=G(a),d=E===c?a[1]:m===c?I(a):a;return[0,b[1],d]},q=my(function(a){return im(aS,aR,a)}),an=aT(ic,eg(gy(q))),ao=bd(function(a){var
-b=ai(q,a);return[0,f(al(wP),a,F(b)),[0,b,0]]},an),s=aD(wK),C=n(64,0),d=gr(cG),j=[0,0],D=function(c){var
-b=F(c);j[1]=j[1]+b|0;var
-g=0;if(0<d[2]){var
-e=cK(b,64-d[2]|0);iz(d,c,0,e);var
-a=64===d[2]?(n1(s,C,ix(d),0),d[2]=0,e):e}else
-var
-a=g;for(;;){if(64<=(b-a|0)){n1(s,C,c,a);var
-a=a+64|0;continue}var
-f=a<b?1:0;return f?iz(d,c,a,b-a|0):f}};x(D,ao);var
-J=aK(8),ak=(119-(j[1]%64|0)|0)%64|0;JQ(J,0,Ka(Kh(wL,h7(j[1]))));var
-aj=aW(l_(J));D(t(wM,t(ir(ak,0),aj)));var
-am=aO(s),K=is(wO,k(al(wN),am));r(L(K,af),I1);var
-ag=n3(ai(q,I2)),ah=A(0,50),B=jx(ag,I3);if(typeof
-B!=="number"&&5===B[0]){var
-aU=B[1];x(function(z){var
-A=z[1],b=ai(q,A),n=z[2];if(typeof
+aF=xN;di(h,xM);yu(I(d),h);var
+bL=gJ(h),bM=function(b){var
+a=b[2][2],c=v(a),d=u===c?a[1]:l===c?C(a):a;return[0,b[1],d]},M=mI(function(a){return ix(bM,bL,a)}),bk=aU(io,dL(fj(M))),aj=a$(function(a){var
+b=ai(M,a);return[0,f(am(w9),a,I(b)),[0,b,0]]},bk),be=0,ac=G(function(b,a){return b+I(a)|0},be,aj),ae=aJ(8);Kl(ae,0,KH(KO(w4,ig(ac))));var
+aI=a0(mh(ae)),af=gB(w6,aq(aj,[0,w(w5,w(iA((119-(ac%64|0)|0)%64|0,0),aI)),0])),b=aE(w3),m=n(64,0),ag=(I(af)/64|0)-1|0,bf=0;if(!(ag<0)){var
+F=bf;b:for(;;){var
+o=0,bi=64*F|0;for(;;){var
+bc=KE(rX(bE(af),bi+(4*o|0)|0))&-1;c(m,o)[1+o]=bc;var
+bd=o+1|0;if(15!==o){var
+o=bd;continue}var
+e=16;for(;;){var
+_=e-15|0,P=c(m,_)[1+_],$=e-2|0,Q=c(m,$)[1+$],a5=cD(P,18),a7=cD(P,7)^a5^(P>>>3|0),a8=cD(Q,19),aa=e-7|0,a9=(cD(Q,17)^a8^(Q>>>10|0))&-1,ab=e+pU|0,a_=c(m,aa)[1+aa],ba=(((c(m,ab)[1+ab]+(a7&-1)|0)+a_|0)+a9|0)&-1;c(m,e)[1+e]=ba;var
+bb=e+1|0;if(63!==e){var
+e=bb;continue}var
+aW=c(b,7)[8],aX=c(b,6)[7],aY=c(b,5)[6],a1=c(b,4)[5],a2=c(b,3)[4],a3=c(b,2)[3],a4=c(b,1)[2],j=0,g=c(b,0)[1],y=a4,D=a3,O=a2,i=a1,A=aY,t=aX,N=aW;for(;;){if(64!==j){var
+aL=cD(i,25),aM=cD(i,11),aN=(cD(i,6)^aM^aL)&-1,aP=c(m,j)[1+j],Z=(((N+aN|0)+(t^i&(A^t))|0)+c(w0,j)[1+j]|0)+aP|0,aR=cD(g,22),aS=cD(g,13),j=j+1|0,aT=(O+Z|0)&-1,O=D,aV=((Z+((cD(g,2)^aS^aR)&-1)|0)+(g&y|D&(g|y))|0)&-1,D=y,y=g,g=aV,N=t,t=A,A=i,i=aT;continue}var
+aK=[0,g,[0,y,[0,D,[0,O,[0,i,[0,A,[0,t,[0,N,0]]]]]]]];by(function(a,d){b[1+a]=(c(b,a)[1+a]+d|0)&-1;return 0},aK);var
+bj=F+1|0;if(ag!==F){var
+F=bj;continue b}break}break}break}break}}var
+bh=aO(b),ah=gB(w8,k(am(w7),bh));s(L(ah,aF),Jv);var
+aG=ob(ai(M,Jw)),aH=E(0,50),Y=jE(aG,Jx);if(typeof
+Y!=="number"&&5===Y[0]){var
+bN=Y[1];B(function(y){var
+z=y[1],b=ai(M,z),n=y[2];if(typeof
 n!=="number"&&4===n[0]){var
 e=n[1];if(e){var
-f=e[1],J=0;if(typeof
-f==="number"||!(3===f[0]))J=1;else{var
+f=e[1],I=0;if(typeof
+f==="number"||!(3===f[0]))I=1;else{var
 g=e[2];if(g){var
 h=g[1],o=0;if(typeof
 h!=="number"&&3===h[0]){var
 i=g[2];if(i){var
-j=i[1],B=0;if(typeof
+j=i[1],A=0;if(typeof
 j!=="number"&&4===j[0]){if(!i[2]){var
-I=j[1],v=k(function(a){if(typeof
-a!=="number"&&1===a[0])return a[1];throw T},I),l=H(u,1,v),a=f[1],C=0;if(R(a,xC))if(R(a,xD)){var
-D=0;if(R(a,xE))if(R(a,xF))if(R(a,xG))if(R(a,xH)){if(R(a,xI))throw T;var
-m=[3,b];D=1}else
+H=j[1],t=k(function(a){if(typeof
+a!=="number"&&1===a[0])return a[1];throw U},H),l=G(x,1,t),a=f[1],B=0;if(S(a,xW))if(S(a,xX)){var
+C=0;if(S(a,xY))if(S(a,xZ))if(S(a,x0))if(S(a,x1)){if(S(a,x2))throw U;var
+m=[3,b];C=1}else
 var
-d=function(a){return rE(bB(b),a)<<24>>24};else
+d=function(a){return rW(bE(b),a)<<24>>24};else
 var
 d=function(d){var
-a=mf(b,8*d|0),c=rP(a);if(bc(h7(c),a))return c;throw T};else
+a=mo(b,8*d|0),c=r7(a);if(aZ(ig(c),a))return c;throw U};else
 var
-d=function(a){return rF(bB(b),4*a|0)};else
+d=function(a){return rX(bE(b),4*a|0)};else
 var
-d=function(a){return JM(bB(b),2*a|0)<<16>>16};if(!D){var
-x=h[1];if(R(x,xJ)){if(R(x,xK))throw T;var
-y=d}else{var
-p=JH(8,0,[0,l]),r=l-1|0,E=0,F=0;if(!(r<0)){var
-c=F,s=E;for(;;){var
-t=g0(s,d(c));JK(p,c,t);var
-G=c+1|0;if(r!==c){var
-c=G,s=t;continue}break}}var
-y=function(a){return JJ(p,a)}}var
-w=[0,y];C=1}}else
+d=function(a){return Kh(bE(b),2*a|0)<<16>>16};if(!C){var
+v=h[1];if(S(v,x3)){if(S(v,x4))throw U;var
+w=d}else{var
+p=Kc(8,0,[0,l]),q=l-1|0,D=0,E=0;if(!(q<0)){var
+c=E,r=D;for(;;){var
+s=g_(r,d(c));Kf(p,c,s);var
+F=c+1|0;if(q!==c){var
+c=F,r=s;continue}break}}var
+w=function(a){return Ke(p,a)}}var
+u=[0,w];B=1}}else
 var
-m=[1,function(a){return cn(mf(b,8*a|0))}];else
+m=[1,function(a){return cu(mo(b,8*a|0))}];else
 var
 m=[2,function(c){var
-a=ac(b,c);if(1===a)return 1;if(a)throw T;return a}];if(!C)var
-w=m;return av(ah,A,[0,v,l,w])}o=1;B=1}if(!B)o=1}else
-o=1}}}}}throw T},aU);return[0,jx(ag,I4),ah,K]}throw T}}function
-I5(a,p,e6){var
-bo=fz(a,cz(a,zJ));function
+a=ad(b,c);if(1===a)return 1;if(a)throw U;return a}];if(!B)var
+u=m;return ay(aH,z,[0,t,l,u])}o=1;A=1}if(!A)o=1}else
+o=1}}}}}throw U},bN);return[0,jE(aG,Jy),aH,ah]}throw U}}function
+Jz(a,p,fb){var
+bo=fG(a,cG(a,z3));function
 aA(w){var
-j=eM(a);function
-e(a){return f(al(zK),w,a)}var
-l=bS(a,e(zL)),m=R(l,zM);if(m)if(R(l,zN)){var
-p=ba(a,e(zO)),h=A(0,16),g=ce(a,e(zP))?ba(a,e(zQ)):[0,0,function(a){return a}],n=(g[1]/3|0)-1|0,q=0;if(!(n<0)){var
+j=eP(a);function
+e(a){return f(am(z4),w,a)}var
+l=bY(a,e(z5)),m=S(l,z6);if(m)if(S(l,z7)){var
+p=be(a,e(z8)),h=E(0,16),g=b$(a,e(z9))?be(a,e(z_)):[0,0,function(a){return a}],n=(g[1]/3|0)-1|0,q=0;if(!(n<0)){var
 d=q;for(;;){var
-s=b(g[2],(3*d|0)+2|0),t=[0,b(g[2],3*d|0),s];av(h,b(g[2],(3*d|0)+1|0),t);var
+s=b(g[2],(3*d|0)+2|0),t=[0,b(g[2],3*d|0),s];ay(h,b(g[2],(3*d|0)+1|0),t);var
 u=d+1|0;if(n!==d){var
 d=u;continue}break}}var
 i=[0,function(i,d){function
 e(c){var
 a=c;for(;;){if(a){var
-b=a[3],f=a[2];if(0===an(a[1],d))return[0,f,e(b)];var
+b=a[3],f=a[2];if(0===ak(a[1],d))return[0,f,e(b)];var
 a=b;continue}return 0}}var
-a=cR(h,d),g=e(c(h[2],a)[1+a]),f=c_(function(a){return i<=a[1]?1:0},g),k=f?f[1][2]:b(p[2],d);return[0,k-b(j[1][2],d)|0]}]}else
+a=cV(h,d),g=e(c(h[2],a)[1+a]),f=dd(function(a){return i<=a[1]?1:0},g),k=f?f[1][2]:b(p[2],d);return[0,k-b(j[1][2],d)|0]}]}else
 var
-v=dW(a,e(zY)),i=[0,function(e,c){function
-d(a){return cy(b(v[2],a))}var
-a=dk(bI(j[1],c),d);return[1,k(function(b){return cc(b,g7(a))},a)]}];else
+v=dZ(a,e(Ag)),i=[0,function(e,c){function
+d(a){return cF(b(v[2],a))}var
+a=dr(bN(j[1],c),d);return[1,k(function(b){return bK(b,hf(a))},a)]}];else
 var
 i=m;var
-o=bS(a,cz(a,zR)),r=R(o,zS)?R(o,zT)?0:zW:zX;return[0,L(bS(a,cz(a,zV)),zU),r,i]}function
-dp(c){var
-b=n8(a,c),d=n4(b[2]);return[0,n4(b[1]),d]}function
-dq(e){return bv(function(c,f){var
+o=bY(a,cG(a,z$)),r=S(o,Aa)?S(o,Ab)?0:Ae:Af;return[0,L(bY(a,cG(a,Ad)),Ac),r,i]}function
+du(c){var
+b=oh(a,c),d=od(b[2]);return[0,od(b[1]),d]}function
+dv(e){return by(function(c,f){var
 d=1-b(e,c);if(d){var
-a=p[5],g=a?l6(c,a[1][5]):a;return g?Z(I6):X(0,t(f,I7))}return d},e6)}if(n9(a)){var
-bq=eM(a),d5=ba(a,Ab),br=jz(a);if(ce(a,cz(a,zk))){if(ce(a,cz(a,zl)))throw T;var
-dL=ba(a,cz(a,zm)),ci=function(d){var
-a=b(dL[2],d);return c(br,a)[1+a]}}else
+a=p[5],g=a?mc(c,a[1][5]):a;return g?T(JA):Z(0,w(f,JB))}return d},fb)}if(oi(a)){var
+bs=eP(a),d9=be(a,Ay),bt=jG(a);if(b$(a,cG(a,zE))){if(b$(a,cG(a,zF)))throw U;var
+dR=be(a,cG(a,zG)),cm=function(d){var
+a=b(dR[2],d);return c(bt,a)[1+a]}}else
 var
-dM=n6(a),ci=function(a){return[0,[0,b(dM,a),0],0]};var
-d6=function(a){function
+dS=of(a),cm=function(a){return[0,[0,b(dS,a),0],0]};var
+d_=function(a){function
 c(a){var
-c=b(d5[2],a);return[0,b(bq[3][2],a),c]}var
-d=dk(bI(bq[2],a),c);return[0,ci(a),d]},d7=function(b){var
-d=c(br,b)[1+b];return c9(function(a){return 0===a[2]?1:0},d)?y:cy(jy(a))},cf=function(a){return t(z6,a)},aO=function(b){return O(k(g1,g6(a,cf(b))))},cg=aO(z7),d0=aO(z8),d1=aO(z9),ch=aO(z_),bp=cg.length-1,d2=n5(a,cf(z$)),d3=cM(D(ch.length-1,function(a){function
+c=b(d9[2],a);return[0,b(bs[3][2],a),c]}var
+d=dr(bN(bs[2],a),c);return[0,cm(a),d]},d$=function(b){var
+d=c(bt,b)[1+b];return dc(function(a){return 0===a[2]?1:0},d)?z:cF(jF(a))};if(b$(a,Av))var
+ci=D(fI(a,Aw)),cn=ei(n9(ci,ci,oj(a,Ax)));else
+var
+cn=0;var
+cf=function(a){return w(Ao,a)},aO=function(b){return N(k(g$,fI(a,cf(b))))},cg=aO(Ap),d5=aO(Aq),d6=aO(Ar),ch=aO(As),bp=cg.length-1,d7=oe(a,cf(At)),d8=cR(H(ch.length-1,function(a){function
 d(b){var
-d=D(bp,function(d){var
-e=u(a,bp)+d|0;return[0,K(g(b,c(d1,e)[1+e])),[0,[0,d,1],0]]});return[0,[0,g(b,c(ch,a)[1+a]),0],d]}if(b(d2[2],a)){var
-e=[0,d(a9),0];return[0,d(s),e]}return[0,d(s),0]})),d4=ay(cM(D(bp,function(a){var
-b=[0,[0,[0,c(d0,a)[1+a],0],[0,[0,a9,[0,[0,a,1],0]],0]],0];return[0,[0,[0,K(c(cg,a)[1+a]),0],[0,[0,s,[0,[0,a,1],0]],0]],b]})),d3),d8=function(a){return c(br,a)[1+a]},d9=function(a){return dk(bI(bq[1],a),d6)},F=[0,n7(a),d9,d8,d4,d7],N=n_(a),w=ba(a,I8),bY=jz(a),ag=eM(a),b0=N?oc(a):Jb,bH=h(function(a){return fE(k(function(a){return[0,a[2],a[1]]},a))},bY),cE=A(0,am),cF=function(a){var
-b=U(cE,a);return b?b[1]:(av(cE,a,a),a)},cG=function(h){var
-d=ag[1][1]-2|0,i=0;if(!(d<0)){var
+d=H(bp,function(d){var
+e=x(a,bp)+d|0;return[0,J(g(b,c(d6,e)[1+e])),[0,[0,d,1],0]]});return[0,[0,g(b,c(ch,a)[1+a]),0],d]}if(b(d7[2],a)){var
+e=[0,d(aR),0];return[0,d(q),e]}return[0,d(q),0]})),ea=aq(aq(cR(H(bp,function(a){var
+b=[0,[0,[0,c(d5,a)[1+a],0],[0,[0,aR,[0,[0,a,1],0]],0]],0];return[0,[0,[0,J(c(cg,a)[1+a]),0],[0,[0,q,[0,[0,a,1],0]],0]],b]})),d8),cn),eb=function(a){return c(bt,a)[1+a]},ec=function(a){return dr(bN(bs[1],a),d_)},I=[0,og(a),ec,eb,ea,d$],O=ok(a),y=be(a,JC),b2=jG(a),ah=eP(a),b3=O?oo(a):JH,fc=hl(p),bF=h(function(a){return eT(k(function(a){return[0,a[2],a[1]]},a))},b2),cH=E(0,ap),cJ=function(a){var
+b=V(cH,a);return b?b[1]:(ay(cH,a,a),a)},cK=function(h){var
+d=ah[1][1]-2|0,i=0;if(!(d<0)){var
 a=i;for(;;){var
-e=bI(ag[1],a),c=e[1],f=e[2]-1|0;if(!(f<c)){var
+e=bN(ah[1],a),c=e[1],f=e[2]-1|0;if(!(f<c)){var
 b=c;for(;;){var
-g=bI(ag[2],b);fR(h,a,b-c|0,g[1],g[2]);var
+g=bN(ah[2],b);f1(h,a,b-c|0,g[1],g[2]);var
 k=b+1|0;if(f!==b){var
 b=k;continue}break}}var
 j=a+1|0;if(d!==a){var
-a=j;continue}break}}return 0};if(L(b0,GR))var
-a3=[0,[0],[0],0];else
-if(L(b0,GS)){var
-bJ=[0,0];cG(function(j,i,d,e){var
+a=j;continue}break}}return 0};if(L(b3,Hr))var
+a7=[0,[0],[0],0];else
+if(L(b3,Hs)){var
+bH=[0,0];cK(function(j,i,d,e){var
 f=e-1|0;if(!(f<d)){var
 a=d;for(;;){var
-g=b(w[2],a),h=c(bH,g)[1+g];if(1-eO(h)){var
-k=cF(D(e-d|0,function(b){return function(a){return(d+a|0)===b?1:0}}(a))),l=bJ[1];bJ[1]=[0,[0,[0,fG(h),[0,[0,j,i,k],0]],a],l]}var
+g=b(y[2],a),h=c(bF,g)[1+g];if(1-eV(h)){var
+k=cJ(H(e-d|0,function(b){return function(a){return(d+a|0)===b?1:0}}(a))),l=bH[1];bH[1]=[0,[0,[0,fR(h),[0,[0,j,i,k],0]],a],l]}var
 m=a+1|0;if(f!==a){var
 a=m;continue}break}}return 0});var
-cH=O(ak(bJ[1])),eq=0,er=h(function(a){return a[2]},cH),a3=[0,h(function(a){return a[1]},cH),er,eq]}else{var
-es=L(b0,GT),cA=A(0,bb),cC=ag[2][1]-2|0,el=0;if(!(cC<0)){var
-ax=el;for(;;){var
-en=b(ag[2][2],ax+1|0),eo=jF(w,b(ag[2][2],ax),en);x(function(a){return W(cA,a,0)},eo);var
-ep=ax+1|0;if(cC!==ax){var
-ax=ep;continue}break}}var
-aW=A(0,bb),cD=A(0,bb),bD=[0,0],bE=[0,0],em=aT(an,eg(gy(cA)));x(function(e){var
-f=e[2],a=e[1],g=1-eO(c(bH,a)[1+a]);if(g){var
-h=c(bH,a)[1+a],b=dm(ca(f),h),d=function(a){var
-b=og(a);return k(function(c){var
-b=c[2];switch(bQ(b)){case
+cL=N(al(bH[1])),ev=0,ew=h(function(a){return a[2]},cL),a7=[0,h(function(a){return a[1]},cL),ew,ev]}else{var
+ex=L(b3,Ht),bI=jS(fc),cC=E(0,bg),cD=ah[2][1]-2|0,eq=0;if(!(cD<0)){var
+ax=eq;for(;;){var
+es=b(ah[2][2],ax+1|0),et=jU(y,b(ah[2][2],ax),es);B(function(a){return Y(cC,a,0)},et);var
+eu=ax+1|0;if(cD!==ax){var
+ax=eu;continue}break}}var
+a0=E(0,bg),cE=E(0,bg),bD=[0,0],bE=[0,0],er=aU(ak,dL(fj(cC)));B(function(g){var
+h=g[2],a=g[1],i=1-eV(c(bF,a)[1+a]);if(i){var
+l=c(bF,a)[1+a],b=bZ(cj(h),l),d=function(a){var
+b=or(a);return k(function(c){var
+b=c[2];switch(bV(b)){case
 0:var
-a=wi;break;case
+a=wA;break;case
 1:var
-a=wj;break;case
+a=wB;break;case
 2:var
-a=wk;break;case
+a=wC;break;case
 3:var
-a=wl;break;default:if(ed(b[2],1))var
-a=iO(b[1]);else
+a=wD;break;default:if(eg(b[2],1))var
+a=iV(b[1]);else
 var
-d=t(wm,iO(b[2])),a=t(iO(b[1]),d)}return[0,c[1],a]},b)};if(1-aI(aW,d(b))){if(es){var
-i=[0,bE[1],1];W(aW,d($(of,b)),i)}var
-j=[0,bE[1],0];W(aW,d(b),j);bD[1]=[0,b,bD[1]];bE[1]++}return W(cD,[0,a,f],ai(aW,d(b)))}return g},em);var
-au=[0,O(ak(bD[1])),cD],bK=n(au[1].length-1,0);cG(function(j,i,a,e){var
-f=jF(w,a,e),g=b(b1(function(a){var
-b=a[1],c=U(au[2],[0,b,a[2]]);return aG(function(a){return[0,a[1],[0,a[2],b]]},c)}),f);function
+d=w(wE,iV(b[2])),a=w(iV(b[1]),d)}return[0,c[1],a]},b)};if(1-aQ(a0,d(b))){if(ex){var
+m=[0,bE[1],1],e=c4(bI,b),f=e[2],j=e[1];Y(a0,d(oC(bI,_(ht(bI,f),j),f)),m)}var
+n=[0,bE[1],0];Y(a0,d(b),n);bD[1]=[0,b,bD[1]];bE[1]++}return Y(cE,[0,a,h],ai(a0,d(b)))}return i},er);var
+au=[0,N(al(bD[1])),cE],bM=n(au[1].length-1,0);cK(function(j,i,a,e){var
+f=jU(y,a,e),g=b(b6(function(a){var
+b=a[1],c=V(au[2],[0,b,a[2]]);return aC(function(a){return[0,a[1],[0,a[2],b]]},c)}),f);function
 d(h){var
 a=h;for(;;){if(a){var
 b=a[1],c=a[2];if(c){var
-e=c[1],f=b[1];if(bc(f,e[1])){var
-i=c[2],a=[0,[0,f,cK(b[2],e[2])],i];continue}}var
+e=c[1],f=b[1];if(aZ(f,e[1])){var
+i=c[2],a=[0,[0,f,db(b[2],e[2])],i];continue}}var
 g=[0,b,d(a[2])]}else
 var
 g=a;return g}}var
-h=d(aT(an,g));return x(function(f){var
-g=f[2],d=f[1],h=g[2],k=g[1],l=cF(D(e-a|0,function(c){return(b(w[2],a+c|0)===h?1:0)!==k?1:0}));bK[1+d]=[0,[0,j,i,l],c(bK,d)[1+d]];return 0},h)});var
-et=[0,au],eu=function(a){return a},ev=l(au[1].length-1,eu),ew=au[1],a3=[0,P(function(a,b){var
-d=ak(c(bK,a)[1+a]);return[0,fG(b),d]},ew),ev,et]}var
-dr=a3[1];if(N){var
-ad=function(a){return t(A8,a)},aS=function(b,a){return X(b,t(a,A9))},cm=ce(a,ad(A_));if(cm)var
-cn=ba(a,ad(A$)),co=D(cn[1],cn[2]);else
+h=d(aU(ak,g));return B(function(f){var
+g=f[2],d=f[1],h=g[2],k=g[1],l=cJ(H(e-a|0,function(c){return(b(y[2],a+c|0)===h?1:0)!==k?1:0}));bM[1+d]=[0,[0,j,i,l],c(bM,d)[1+d]];return 0},h)});var
+ey=[0,au],ez=function(a){return a},eA=m(au[1].length-1,ez),eB=au[1],a7=[0,P(function(a,b){var
+d=al(c(bM,a)[1+a]);return[0,fR(b),d]},eB),eA,ey]}var
+dw=a7[1];if(O){var
+ae=function(a){return w(Bt,a)},aT=function(b,a){return Z(b,w(a,Bu))},cr=b$(a,ae(Bv));if(cr)var
+cs=be(a,ae(Bw)),ct=H(cs[1],cs[2]);else
 var
-co=cm;var
-by=bS(a,ad(Ba)),bz=fz(a,ad(Bb)),cp=fB(a),cq=L(by,Bc);if(cq)var
-cr=1-fz(a,ad(Bd)),cs=cr?L(oc(a),Be):cr;else
+ct=cr;var
+bx=bY(a,ae(Bx)),bz=fG(a,ae(By)),cu=fJ(a),cv=L(bx,Bz);if(cv)var
+cw=1-fG(a,ae(BA)),cx=cw?L(oo(a),BB):cw;else
 var
-cs=cq;var
-ei=aC(bZ(cp),Bf);aS(1-fz(a,ad(Bh)),Bg);aS(c9(function(a){var
-b=0===a?1:0,c=b||(3===a?1:0);return c},co),Bi);var
-ct=1-ei;if(ct)var
-bA=ct;else{var
-cx=1-bz;if(cx)var
-ek=L(by,Bn),bA=ek||cs;else
+cx=cv;var
+en=aD(bG(cu),BC);aT(1-fG(a,ae(BE)),BD);aT(dc(function(a){var
+b=0===a?1:0,c=b||(3===a?1:0);return c},ct),BF);var
+cy=1-en;if(cy)var
+bA=cy;else{var
+cB=1-bz;if(cB)var
+ep=L(bx,BK),bA=ep||cx;else
 var
-bA=cx}aS(bA,Bj);if(bz){var
-cv=L(by,Bl);if(cv)var
-ej=aC(Bm,cp),cw=ej||g_(a),bB=cw?0===g$(a)?1:0:cw;else
+bA=cB}aT(bA,BG);if(bz){var
+cz=L(bx,BI);if(cz)var
+eo=aD(BJ,cu),cA=eo||hi(a),bB=cA?0===hj(a)?1:0:cA;else
 var
-bB=cv}else
+bB=cz}else
 var
-bB=bz;aS(1-bB,Bk);var
-af=fB(a),aK=0;if(af){var
-aU=af[1],V=0;if(R(aU,Bo)){var
-aM=0;if(R(aU,Bp)){if(!R(aU,Bq))if(af[2]){V=1;aM=2}else
-aM=2}else{var
-bC=af[2];if(bC)if(R(bC[1],Bu)||bC[2]){V=1;aM=2}else
-aM=1}var
-aN=0;switch(aM){case
-2:aN=1;break;case
-0:if(af[2]){V=1;aN=1}else
-if(g8(a,g9)){var
-aB=0;aK=1;V=1;aN=1}else
-if(R(aU,Bt)){V=1;aN=1}break}if(!aN){var
-aB=1;aK=1;V=1}}else{var
-aV=af[2];if(aV)if(R(aV[1],Bv))if(aV[2]||!g_(a))V=1;else{var
-aB=0;aK=1;V=1}else
-if(aV[2])V=1}if(!V){var
-aB=0;aK=1}}if(!aK)var
-aB=Z(t(Bs,bS(a,Br)));var
-a4=aB}else
+bB=bz;aT(1-bB,BH);var
+af=fJ(a),aJ=0;if(af){var
+aV=af[1],W=0;if(S(aV,BL)){var
+aL=0;if(S(aV,BM)){if(!S(aV,BN))if(af[2]){W=1;aL=2}else
+aL=2}else{var
+bC=af[2];if(bC)if(S(bC[1],BR)||bC[2]){W=1;aL=2}else
+aL=1}var
+aM=0;switch(aL){case
+2:aM=1;break;case
+0:if(af[2]){W=1;aM=1}else
+if(hg(a,hh)){var
+aB=0;aJ=1;W=1;aM=1}else
+if(S(aV,BQ)){W=1;aM=1}break}if(!aM){var
+aB=1;aJ=1;W=1}}else{var
+aY=af[2];if(aY)if(S(aY[1],BS))if(aY[2]||!hi(a))W=1;else{var
+aB=0;aJ=1;W=1}else
+if(aY[2])W=1}if(!W){var
+aB=0;aJ=1}}if(!aJ)var
+aB=T(w(BP,bY(a,BO)));var
+a8=aB}else
 var
-a4=N;var
-Q=dr.length-1,aj=function(a){return c(dr,a)[1+a]},ao=N?g_(a):N,cW=hh(jC(p)),eH=jG(cW)[1],aZ=C(cW[1])-eH|0,a5=N?fB(a):N,b7=0;if(a5){var
-dy=0;if(!R(a5[1],I9)&&!a5[2]){var
-a6=s;b7=1;dy=1}if(!dy){var
-ds=a5[2],b8=0;if(ds)if(ds[2])b8=1;else{var
-b9=0;if((4*aZ|0)<=Q)b9=1;else{var
-dz=0;if(ao&&!(7<aZ)){b9=1;dz=1}if(!dz){var
-dA=0;if(Q<(2*aZ|0)&&!ao){var
-b6=bx(1,10);dA=1}if(!dA)var
-b6=bx(1,2)}}if(b9)var
-b6=bx(9,10);var
-cj=n$(a),dB=0;if(cj){var
-bs=cj[2];if(bs&&!bs[2]){var
-d_=gn(bs[1],oa),dw=aG(function(a){return a[1]},d_);dB=1}}if(!dB)var
-dw=0;var
-dx=dN(y,dd(s,aQ(dw,b6)))}else
+a8=O;var
+R=dw.length-1,aj=function(a){return c(dw,a)[1+a]},ao=O?hi(a):O,c0=hp(hl(p)),eM=jL(c0)[1],a3=D(c0[1])-eM|0,a9=O?fJ(a):O,ca=0;if(a9){var
+dD=0;if(!S(a9[1],JD)&&!a9[2]){var
+a_=q;ca=1;dD=1}if(!dD){var
+dx=a9[2],cb=0;if(dx)if(dx[2])cb=1;else{var
+cc=0;if((4*a3|0)<=R)cc=1;else{var
+dE=0;if(ao&&!(7<a3)){cc=1;dE=1}if(!dE){var
+dF=0;if(R<(2*a3|0)&&!ao){var
+b_=br(1,10);dF=1}if(!dF)var
+b_=br(1,2)}}if(cc)var
+b_=br(9,10);var
+co=ol(a),dG=0;if(co){var
+bu=co[2];if(bu&&!bu[2]){var
+ed=gz(bu[1],om),dB=aC(function(a){return a[1]},ed);dG=1}}if(!dG)var
+dB=0;var
+dC=dk(z,cX(q,aN(dB,b_)))}else
 if(ao)var
-dx=s;else
-b8=1;if(!b8){var
-a6=dx;b7=1}}}if(!b7)var
-a6=y;var
-dt=N?cy(fA(a,Ad)):y,aD=1+H(aP,0,D(w[1],w[2]))|0,aE=g(a6,dt);if(N){var
-bt=eM(a),bw=n(bt[3][1],0);jA(a,function(d,a,b){bw[1+a]=g0(c(bw,a)[1+a],b);return 0});var
-ap=function(f,e,d){var
-g=b(bt[1][2],f)+e|0,a=b(bt[2][2],g)+d|0;return c(bw,a)[1+a]}}else
+dC=q;else
+cb=1;if(!cb){var
+a_=dC;ca=1}}}if(!ca)var
+a_=z;var
+dy=O?cF(fH(a,AA)):z,aE=1+G(aS,0,H(y[1],y[2]))|0,aF=g(a_,dy);if(O){var
+bv=eP(a),bw=n(bv[3][1],0);jH(a,function(d,a,b){bw[1+a]=g_(c(bw,a)[1+a],b);return 0});var
+ar=function(f,e,d){var
+g=b(bv[1][2],f)+e|0,a=b(bv[2][2],g)+d|0;return c(bw,a)[1+a]}}else
 var
-ap=function(c,b,a){return 0};var
-a7=q(dt,aE),du=0<B(a6)?1:0;if(ao){var
-e7=0<B(a7)?1:0,dC=0;if(oH(p)&&!oF(p))var
-eL=10,eN=oG(p)?3:1,dv=bx(eN,eL);else
-dC=1;if(dC)var
-dv=e7?bx(1,4):bx(aP(60,lO(100.*Math.exp(-0.0506249999999999201*(1.8*aZ-Math.log(M(aE)))))|0),am);var
-aF=g(aE,dv)}else
+ar=function(c,b,a){return 0};var
+ba=r(dy,aF),dz=0<A(a_)?1:0;if(ao){var
+fd=0<A(ba)?1:0,dH=0;if(oW(p)&&!oU(p))var
+eR=10,eU=oV(p)?3:1,dA=br(eU,eR);else
+dH=1;if(dH)var
+dA=fd?br(1,4):br(aS(60,lX(100.*Math.exp(-0.0506249999999999201*(1.8*a3-Math.log(M(aF)))))|0),ap);var
+aG=g(aF,dA)}else
 var
-aF=aE;var
-b4=q(aE,aF);if(du){var
-d$=ba(a,Ax)[2],ea=od(a,jz(a).length-1,d$),e8=ha(a),aq=jB(a),b_=0;if(typeof
-aq==="number")b_=1;else
-if(0===aq[0])var
-b5=[0,[0,jN(op(aq[1])),s],0];else{var
-cJ=aq[4];if(C(fJ(aq[1]))===cJ)var
-b5=[0,[0,cK(cJ,jN(fJ(aq[2]))),s],0];else
-b_=1}if(b_)var
-cI=G(hl),b5=E===cI?hl[1]:m===cI?I(hl):hl;var
-a$=ea,aJ=e8,a8=b5}else
+aG=aF;var
+b4=r(aF,aG);if(dz){var
+ee=be(a,AU)[2],ef=op(a,jG(a).length-1,ee),fe=hk(a),as=jI(a),cd=0;if(typeof
+as==="number")cd=1;else
+if(0===as[0])var
+b5=[0,[0,jV(oE(as[1])),q],0];else{var
+cN=as[4];if(D(fS(as[1]))===cN)var
+b5=[0,[0,db(cN,jV(fS(as[2]))),q],0];else
+cd=1}if(cd)var
+cM=v(hv),b5=u===cM?hv[1]:l===cM?C(hv):hv;var
+bd=ef,aI=fe,bb=b5}else
 var
-fb=0,fc=0,a$=function(b,a){return 0},aJ=fb,a8=fc;if(du)var
-e9=g$(a),e_=jC(p),bM=h(function(a){return fE(k(function(a){return[0,a[2],a[1]]},a))},bY),cV=bn(aL,D(w[1],w[2])),eG=k(function(a){return c(bM,a)[1+a]},cV),J=jH(hh(e_),eG),ex=C(J[4]),ey=function(a){var
-b=cB(J,c(bM,a)[1+a]),d=M(b[2]);return[0,h(M,b[1]),d]},cL=bd(function(a){var
-b=a[1];if(J[3]<=b)bj(G8);var
-c=cB(J,fD(b|0)),d=h(M,c[1]),e=M(c[2]),f=0,g=a[3],i=1.-e,j=[0,[0,[0,h(function(a){return-a},d),i],g],f];return[0,[0,[0,d,e],a[2]],j]},e9),cN=b(aY(function(a){return 1-eO(c(bM,a)[1+a])}),cV),ez=k(function(a){return a[1]},cL),eA=ay(k(ey,cN),ez),cO=O(k(function(a){return a[2]},cL)),cP=function(a){return O(k(a,eA))},eB=jO(J)[2],eC=jO(J)[1],eD=cP(function(a){return a[2]}),eE=cP(function(a){return a[1]}),bL=[0,J[8],eE,eD,eC,eB],cQ=O(cN),cS=jL(J),eF=l(ex,function(a){var
-b=c(cS[2],a)[1+a];return M(v(c(cS[1],a)[1+a],b))/2.}),aX=[m,function(a){return eQ(bL,ot(bL,eF),n(cQ.length-1+(cO.length-1)|0,0.))}],cT=A(0,50),be=function(k,j){var
+fk=0,fl=0,bd=function(b,a){return 0},aI=fk,bb=fl;if(dz)var
+ff=hj(a),fg=hl(p),bP=h(function(a){return eT(k(function(a){return[0,a[2],a[1]]},a))},b2),cY=bh(aK,H(y[1],y[2])),eL=k(function(a){return c(bP,a)[1+a]},cY),K=jM(hp(fg),eL),eC=D(K[4]),eD=function(a){var
+b=cI(K,c(bP,a)[1+a]),d=M(b[2]);return[0,h(M,b[1]),d]},cO=a$(function(a){var
+b=a[1];if(K[3]<=b)aX(Hw);var
+c=cI(K,eS(b|0)),d=h(M,c[1]),e=M(c[2]),f=0,g=a[3],i=1.-e,j=[0,[0,[0,h(function(a){return-a},d),i],g],f];return[0,[0,[0,d,e],a[2]],j]},ff),cP=b(a2(function(a){return 1-eV(c(bP,a)[1+a])}),cY),eE=k(function(a){return a[1]},cO),eF=aq(k(eD,cP),eE),cQ=N(k(function(a){return a[2]},cO)),cS=function(a){return N(k(a,eF))},eG=jW(K)[2],eH=jW(K)[1],eI=cS(function(a){return a[2]}),eJ=cS(function(a){return a[1]}),bO=[0,K[8],eJ,eI,eH,eG],cT=N(cP),cU=jQ(K),eK=m(eC,function(a){var
+b=c(cU[2],a)[1+a];return M(t(c(cU[1],a)[1+a],b))/2.}),a1=[l,function(a){return eW(bO,oI(bO,eK),n(cT.length-1+(cQ.length-1)|0,0.))}],cW=E(0,50),bf=function(k,j){var
 a=h(function(h){var
 c=k-1|0,b=0,i=0;if(c<0)var
 d=b;else{var
 a=i,e=b;for(;;){var
 g=e+f(j,a,h)|0,l=a+1|0;if(c!==a){var
 a=l,e=g;continue}var
-d=g;break}}return d},cQ),c=U(cT,a);if(c)return c[1];var
-l=bf(a,cO),e=G(aX),n=E===e?aX[1]:m===e?I(aX):aX,o=eQ(bL,n,l),b=A(0,10),p=J[4];bv(function(c,a){return W(b,a,_(d(o,c)))},p);function
+d=g;break}}return d},cT),c=V(cW,a);if(c)return c[1];var
+m=bj(a,cQ),d=v(a1),n=u===d?a1[1]:l===d?C(a1):a1,o=eW(bO,n,m),b=E(0,10),p=K[4];by(function(c,a){return Y(b,a,$(e(o,c)))},p);function
 q(a){var
-c=U(J[5],a);if(c){var
+c=V(K[5],a);if(c){var
 d=c[1][1],e=function(a,c,h){var
 f=0;if(a){var
 d=a[1];if(1===d[2]&&!a[2]){var
 e=g(c,ai(b,d[1]));f=1}}if(!f)var
-e=c;return v(h,e)};return S(aw[13],e,d,y)}return ai(b,a)}var
-i=D(J[3],q);W(cT,a,i);return i};else
+e=c;return t(h,e)};return Q(an[13],e,d,z)}return ai(b,a)}var
+i=H(K[3],q);Y(cW,a,i);return i};else
 var
-be=function(b,a){return 0};if(ao){var
-e$=jB(a),eI=p[1][5];if(oF(p))var
-cY=0;else
+bf=function(b,a){return 0};if(ao){var
+fh=jI(a),eN=p[1][5];if(oU(p))var
+c1=0;else
 var
-eJ=p[6],eK=c_(function(a){return L(a[1],Hq)},eJ),cY=aG(function(c){function
+eO=p[6],eQ=dd(function(a){return L(a[1],HQ)},eO),c1=aC(function(c){function
 a(d){var
-a=eR(c1(eI,d)),e=k(function(a){var
-e=c[5],f=c[6],g=e?b(e[1][2],d)===a?1.:0.:f?b(f[1][2],a):0.;return[0,a,g]},a);return b(aY(function(a){return 0.<a[2]?1:0}),e)}return l(p[1][1],a)},eK);var
-cZ=oH(p),c0=cZ?2:1,c2=cc(b4,ca(c0)),c3=h(function(a){return fE(k(function(a){return[0,a[2],a[1]]},a))},bY),eP=bn(aL,D(w[1],w[2])),az=p[1],eT=k(function(a){return c(c3,a)[1+a]},eP),eU=jH(hh(jC(p)),eT),c4=A(0,am),a0=[0,0],bN=[0,0],bO=A(0,am),c7=n(az[2],0),c8=az[2]-1|0,c5=0,c6=0,eV=0;if(c8<0)var
-da=c6,c$=c5;else{var
-ac=eV,bP=c6,a2=c5;for(;;){var
-e4=eS(az,ac),bT=k(w[2],e4),df=U(bO,bT);if(df)var
-dg=df[1],bV=bP,bU=a2;else{var
-dh=c1(az[6],ac),bW=jF(w,dh[1],dh[2]+1|0),di=U(c4,bW);if(di)var
-dl=di[1],dj=a2;else{var
-bX=k(function(a){var
-b=a[1];a0[1]++;bN[1]=[0,b,bN[1]];return[0,a0[1]-1|0,b,a[2]]},bW);av(c4,bW,bX);var
-dl=bX,dj=[0,O(bX),a2]}var
-dn=bO[1];av(bO,bT,dn);var
-dg=dn,bV=[0,k(function(b){return function(a){return l8(function(b){return a===b[2]?1:0},b)[1]}}(dl),bT),bP],bU=dj}c(c7,ac)[1+ac]=dg;var
-e5=ac+1|0;if(c8!==ac){var
-ac=e5,bP=bV,a2=bU;continue}var
-da=bV,c$=bU;break}}var
-db=O(ak(bN[1])),dc=O(ak(da)),eW=-Math.log(M(c2)),eX=a0[1],de=Hr(p,cY,cZ,eU,c3,w,O(ak(c$)),eX,e$,eW),eY=function(a){return c(db,a)[1+a]},eZ=b(de[2],eY),e0=de[1],e1=function(a){return c(db,a)[1+a]},e2=a0[1],e3=function(a){return c(dc,a)[1+a]},r=[0,dc.length-1,function(a){var
-e=a[2],d=b(az[5][2],a[1])+e|0;return c(c7,d)[1+d]},e3,e2,e1,c0,c2,e0,eZ]}else
+a=eX(c5(eN,d)),e=k(function(a){var
+e=c[5],f=c[6],g=e?b(e[1][2],d)===a?1.:0.:f?b(f[1][2],a):0.;return[0,a,g]},a);return b(a2(function(a){return 0.<a[2]?1:0}),e)}return m(p[1][1],a)},eQ);var
+c3=oW(p),c6=c3?2:1,c7=bK(b4,cj(c6)),c8=h(function(a){return eT(k(function(a){return[0,a[2],a[1]]},a))},b2),eZ=bh(aK,H(y[1],y[2])),az=p[1],e0=k(function(a){return c(c8,a)[1+a]},eZ),e1=jM(hp(hl(p)),e0),c9=E(0,ap),a4=[0,0],bQ=[0,0],bR=E(0,ap),da=n(az[2],0),de=az[2]-1|0,c_=0,c$=0,e2=0;if(de<0)var
+dg=c$,df=c_;else{var
+ad=e2,bS=c$,a6=c_;for(;;){var
+e$=eY(az,ad),bT=k(y[2],e$),dl=V(bR,bT);if(dl)var
+dm=dl[1],bX=bS,bU=a6;else{var
+dn=c5(az[6],ad),b0=jU(y,dn[1],dn[2]+1|0),dp=V(c9,b0);if(dp)var
+ds=dp[1],dq=a6;else{var
+b1=k(function(a){var
+b=a[1];a4[1]++;bQ[1]=[0,b,bQ[1]];return[0,a4[1]-1|0,b,a[2]]},b0);ay(c9,b0,b1);var
+ds=b1,dq=[0,N(b1),a6]}var
+dt=bR[1];ay(bR,bT,dt);var
+dm=dt,bX=[0,k(function(b){return function(a){return me(function(b){return a===b[2]?1:0},b)[1]}}(ds),bT),bS],bU=dq}c(da,ad)[1+ad]=dm;var
+fa=ad+1|0;if(de!==ad){var
+ad=fa,bS=bX,a6=bU;continue}var
+dg=bX,df=bU;break}}var
+dh=N(al(bQ[1])),di=N(al(dg)),e3=-Math.log(M(c7)),e4=a4[1],dj=HR(p,c1,c3,e1,c8,y,N(al(df)),e4,fh,e3),e5=function(a){return c(dh,a)[1+a]},e6=b(dj[2],e5),e7=dj[1],e8=function(a){return c(dh,a)[1+a]},e9=a4[1],e_=function(a){return c(di,a)[1+a]},s=[0,di.length-1,function(a){var
+e=a[2],d=b(az[5][2],a[1])+e|0;return c(da,d)[1+d]},e_,e9,e8,c6,c7,e7,e6]}else
 var
-r=A7;if(ao){var
-aR=eM(a),ck=n(aR[3][1],0),cl=aR[1][1]-2|0,eb=0;if(!(cl<0)){var
-ar=eb;for(;;){var
-ee=function(a){return a},ef=dk(bI(aR[1],ar),ee);bv(function(g){return function(a,d){var
-e=b(r[2],[0,g,a]),f=b(r[3],e);return bv(function(f,e){var
-a=b(aR[2][2],d)+f|0;c(ck,a)[1+a]=e;return 0},f)}}(ar),ef);var
-eh=ar+1|0;if(cl!==ar){var
-ar=eh;continue}break}}var
-ec=function(a){return c(ck,a)[1+a]},bg=od(a,r[4],ec)}else
+s=Bs;if(ao){var
+aP=eP(a),cp=n(aP[3][1],0),cq=aP[1][1]-2|0,eh=0;if(!(cq<0)){var
+at=eh;for(;;){var
+ek=function(a){return a},el=dr(bN(aP[1],at),ek);by(function(g){return function(a,d){var
+e=b(s[2],[0,g,a]),f=b(s[3],e);return by(function(f,e){var
+a=b(aP[2][2],d)+f|0;c(cp,a)[1+a]=e;return 0},f)}}(at),el);var
+em=at+1|0;if(cq!==at){var
+at=em;continue}break}}var
+ej=function(a){return c(cp,a)[1+a]},bi=op(a,s[4],ej)}else
 var
-bg=function(b,a){return 0};var
-fa=O(IP(p,F,bo,aA,a3,ap,a7,a4,[0,aD,a8,be,aJ,a$,aF],[0,r,bg,b4]));dq(function(h){var
-I=dp(h),J=c(fa,h)[1+h],f=J[1];if(R(bS(a,b(al(z0),h)),zZ))var
-t=0;else
+bi=function(b,a){return 0};var
+fi=N(Jh(p,I,bo,aA,a7,ar,ba,a8,[0,aE,bb,bf,aI,bd,aG],[0,s,bi,b4]));dv(function(h){var
+H=du(h),K=c(fi,h)[1+h],f=K[1];if(S(bY(a,b(am(Ai),h)),Ah))var
+q=0;else
 var
-H=ba(a,b(al(z1),h)),aa=b(H[2],1),t=[0,[0,b(H[2],0),aa]];if(t)var
-L=t[1],ac=[0,aA(L[2])],O=ac,M=L[1];else
+G=be(a,b(am(Aj),h)),ab=b(G[2],1),q=[0,[0,b(G[2],0),ab]];if(q)var
+L=q[1],ad=[0,aA(L[2])],N=ad,M=L[1];else
 var
-O=0,M=h;var
-ad=f[26],ae=f[25],af=f[24],ag=f[23],ai=f[22],ak=f[21],am=f[20],an=f[19],ao=f[18],aq=f[17],ar=f[16],au=f[15],av=f[14],aw=f[13],ax=f[12],ay=f[11],az=f[10],aB=f[9],aC=f[8],aE=f[7],aG=f[6],aI=I[2],aK=I[1],d=[0,aA(M),O,bo,aK,aI,aG,aE,aC,aB,az,ay,ax,aw,av,au,ar,aq,ao,an,am,ak,ai,ag,af,ae,ad];if(N){if(a4){var
-P=J[2],Y=d[11],C=a_(i([0,j,e]),Y);if(C)var
-Z=d[11],_=bG(Q),n=o(g(g(i([0,aH(e),e]),_),Z),a7);else
+N=0,M=h;var
+ae=f[26],af=f[25],ag=f[24],ah=f[23],ai=f[22],ak=f[21],al=f[20],an=f[19],ao=f[18],ap=f[17],aq=f[16],as=f[15],at=f[14],au=f[13],ax=f[12],ay=f[11],az=f[10],aB=f[9],aC=f[8],aD=f[7],aF=f[6],aJ=H[2],aK=H[1],e=[0,aA(M),N,bo,aK,aJ,aF,aD,aC,aB,az,ay,ax,au,at,as,aq,ap,ao,an,al,ak,ai,ah,ag,af,ae];if(O){if(a8){var
+P=K[2],Y=e[11],B=bc(i([0,j,d]),Y);if(B)var
+Z=e[11],_=bL(R),n=o(g(g(i([0,aH(d),d]),_),Z),ba);else
 var
-n=C;var
-D=n?at(Q,function(a){return nc(F,aj(a))}):n,E=D?at(Q,function(a){var
-c=aj(a)[2],f=cX(1,ap,c),g=cX(0,ap,c),h=b(d[8],a),n=b(d[9],a),j=q(i([0,e,e]),n),k=b(d[10],h),l=b(d[10],j),o=b(P,a)[1],m=nY(d[11],h,k[1],k[2],o,f,g);if(m){var
-p=b(P,a)[2];return nY(d[11],j,l[1],l[2],p,g,f)}return m}):D;if(E){var
-p=i8(F,aD,a8,be,d,aJ,a$,aF);if(p){var
-$=p[1];return jg(F,Q,aj,function(a,b){return nu(F,d,$,a,b)},nj,d)}var
-G=p}else
+n=B;var
+C=n?aw(R,function(a){return i$(I,aj(a))}):n,D=C?aw(R,function(a){var
+c=aj(a)[2],f=c2(1,ar,c),g=c2(0,ar,c),h=b(e[8],a),n=b(e[9],a),j=r(i([0,d,d]),n),k=b(e[10],h),l=b(e[10],j),o=b(P,a)[1],m=n7(e[11],h,k[1],k[2],o,f,g);if(m){var
+p=b(P,a)[2];return n7(e[11],j,l[1],l[2],p,g,f)}return m}):C;if(D){var
+p=je(I,aE,bb,bf,e,aI,bd,aG);if(p){var
+$=p[1];return jo(I,R,aj,function(a,b){return nD(I,e,$,a,b)},ns,e)}var
+E=p}else
 var
-G=E;return G}var
-T=d[11],u=a_(i([0,j,e]),T);if(u)var
-U=d[11],k=o(g(bG(Q),U),a7);else
+E=D;return E}var
+T=e[11],v=bc(i([0,j,d]),T);if(v)var
+U=e[11],k=o(g(bL(R),U),ba);else
 var
-k=u;var
-w=k?at(Q,function(a){return nc(F,aj(a))}):k,x=w?at(Q,function(a){var
-c=aj(a)[2],f=cX(1,ap,c),g=cX(0,ap,c),h=b(d[8],a),n=b(d[9],a),j=q(i([0,e,e]),n),k=b(d[10],h),l=b(d[10],j),m=nb(d[11],h,k[1],k[2],f,g);return m?nb(d[11],j,l[1],l[2],g,f):m}):w;if(x){var
-l=i8(F,aD,a8,be,d,aJ,a$,aF);if(l){var
-s=l[1],m=nW(F,aD,r,aJ,bg,b4);if(m){var
-y=m[1],V=y[2],W=y[1],X=function(t,u,a){var
-q=b3(W,a[1]);if(q){var
-G=q[1],H=s[2],U=s[1],l=iS(mR,0,a[2]);if(0<l){var
-L=cU(r[8]);if(cU(a[2])<=L){var
-M=a[3];if(o(i([0,j,e]),M)&&bi(function(a){return a[1]<aD?1:0},H)){var
-h=0,f=a[2],c=G;for(;;){if(f&&c){var
+k=v;var
+w=k?aw(R,function(a){return i$(I,aj(a))}):k,x=w?aw(R,function(a){var
+c=aj(a)[2],f=c2(1,ar,c),g=c2(0,ar,c),h=b(e[8],a),n=b(e[9],a),j=r(i([0,d,d]),n),k=b(e[10],h),l=b(e[10],j),m=nl(e[11],h,k[1],k[2],f,g);return m?nl(e[11],j,l[1],l[2],g,f):m}):w;if(x){var
+l=je(I,aE,bb,bf,e,aI,bd,aG);if(l){var
+u=l[1],m=n5(I,aE,s,aI,bi,b4);if(m){var
+y=m[1],V=y[2],W=y[1],X=function(r,v,a){var
+q=b9(W,a[1]);if(q){var
+E=q[1],G=u[2],U=u[1],l=iZ(m1,0,a[2]);if(0<l){var
+L=cZ(s[8]);if(cZ(a[2])<=L){var
+M=a[3];if(o(i([0,j,d]),M)&&a5(function(a){return a[1]<aE?1:0},G)){var
+h=0,f=a[2],c=E;for(;;){if(f&&c){var
 w=0===f[1]?1:0;if(w)var
 k=w;else
 var
-I=c[1],J=0,k=cd(function(g){return function(e,i){var
+H=c[1],K=0,k=cl(function(g){return function(e,i){var
 f=i[2];function
 d(c){var
-h=b(r[3],c),d=bi(function(b){return 1-S(a[4],g,e,b)},h);if(d)return d;var
-i=b(r[3],c);return bi(function(a){return jh(r,t,u,f,a)},i)}var
-c=at(r[1],d);if(c){var
+h=b(s[3],c),d=a5(function(b){return 1-Q(a[4],g,e,b)},h);if(d)return d;var
+i=b(s[3],c);return a5(function(a){return jp(s,r,v,f,a)},i)}var
+c=aw(s[1],d);if(c){var
 h=function(b){var
-c=1-S(a[4],g,e,b);return c?c:jh(r,t,u,f,b)};return at(r[4],h)}return c}}(h),J,I);if(k){var
+c=1-Q(a[4],g,e,b);return c?c:jp(s,r,v,f,b)};return aw(s[4],h)}return c}}(h),K,H);if(k){var
 h=h+1|0,f=f[2],c=c[2];continue}var
 x=k}else
 var
 x=1;if(x){var
-m=dV(d,l,r[7]);if(m){var
-n=jn(d,l,a[2],r[8]);if(n){var
-p=jm(F,bg,d,t,u,a,H,0,V,G);if(p){var
-y=p[1],N=g(gW,a[9]),O=y[1],P=z(U),Q=g(a[3],P),A=o(K(v(v(z(as(m[1],n[1])),Q),O)),N);if(A)var
-R=a1(a[9]),T=y[2],B=[0,b(ah(i([0,ab(e),e]),T),R)];else
+m=dY(e,l,s[7]);if(m){var
+n=jv(e,l,a[2],s[8]);if(n){var
+p=ju(I,bi,e,r,v,a,G,0,V,E);if(p){var
+y=p[1],N=g(g6,a[9]),O=y[1],P=F(U),R=g(a[3],P),z=o(J(t(t(F(av(m[1],n[1])),R),O)),N);if(z)var
+S=aW(a[9]),T=y[2],A=[0,b(ac(i([0,aa(d),d]),T),S)];else
 var
-B=A;var
-C=B}else
-var
-C=p;var
-D=C}else
-var
-D=n;var
-E=D}else
-var
-E=m;return E}break}}}}return 0}return q};return jg(F,Q,aj,function(a,b){return nu(F,d,s,a,b)},X,d)}var
-A=m}else
-var
-A=l;var
+A=z;var
 B=A}else
 var
-B=x;return B}return jg(F,0,function(a){return wz},wp,nj,d)});return N?a4?I_:I$:Ja}var
-bl=eM(a),bh=ba(a,y_);function
-bk(a){return g(ca((a[2]-a[1]|0)+2|0),y9)}if(ce(a,y$))var
-dD=dW(a,za),bm=function(c){var
-a=bI(bh,c);return dk(a,function(d){var
-c=cy(b(dD[2],d)),e=dd(s,g(c,v(s,bk(a))));return[0,g(c,q(s,bk(a))),e]})};else
-if(ce(a,zb))var
-b$=O(k(g1,g6(a,zc))),dE=g6(a,zd),dF=O(k(function(a){var
-b=jp(a);return g7(k(function(a){var
-b=a[2],d=a[1];return H(function(e,b){var
-d=b[2],a=b[1],f=gh(c(b$,a)[1+a][2],d);return g(e,b2(gh(b$[1+a][1],d),f))},d,b)},b))},dE)),dG=ba(a,ze),bm=function(a){function
-d(e){var
-a=b(dG[2],e),d=c(dF,a)[1+a];return[0,d,d]}return dk(bI(bh,a),d)};else
+B=p;var
+C=B}else
 var
-dI=dW(a,zf),dJ=dW(a,zg),dK=jy(a),bm=function(l){var
-e=bI(bh,l),a=dk(e,function(a){var
-c=b(dI[2],a),d=b(dJ[2],a),e=cy(d),f=c==0.?dH(dK,d):c;return[0,cy(f),e]}),c=g7(k(function(a){return a[1]},a)),d=g7(k(function(a){return a[2]},a));function
+C=n;var
+D=C}else
+var
+D=m;return D}break}}}}return 0}return q};return jo(I,R,aj,function(a,b){return nD(I,e,u,a,b)},X,e)}var
+z=m}else
+var
+z=l;var
+A=z}else
+var
+A=x;return A}return jo(I,0,function(a){return wR},wH,ns,e)});return O?a8?JE:JF:JG}var
+bm=eP(a),bk=be(a,zs);function
+bl(a){return g(cj((a[2]-a[1]|0)+2|0),zr)}if(b$(a,zt))var
+dI=dZ(a,zu),bn=function(c){var
+a=bN(bk,c);return dr(a,function(d){var
+c=cF(b(dI[2],d)),e=cX(q,g(c,t(q,bl(a))));return[0,g(c,r(q,bl(a))),e]})};else
+if(b$(a,zv))var
+ce=N(k(g$,fI(a,zw))),dJ=fI(a,zx),dK=N(k(function(a){var
+b=jx(a);return hf(k(function(a){var
+b=a[2],d=a[1];return G(function(e,b){var
+d=b[2],a=b[1],f=gr(c(ce,a)[1+a][2],d);return g(e,b7(gr(ce[1+a][1],d),f))},d,b)},b))},dJ)),dN=be(a,zy),bn=function(a){function
+d(e){var
+a=b(dN[2],e),d=c(dK,a)[1+a];return[0,d,d]}return dr(bN(bk,a),d)};else
+var
+dO=dZ(a,zz),dP=dZ(a,zA),dQ=jF(a),bn=function(l){var
+e=bN(bk,l),a=dr(e,function(a){var
+c=b(dO[2],a),d=b(dP[2],a),e=cF(d),f=c==0.?dM(dQ,d):c;return[0,cF(f),e]}),c=hf(k(function(a){return a[1]},a)),d=hf(k(function(a){return a[2]},a));function
 f(a){var
-b=bk(e);return bR(cu(q(a,s)),b)}var
-i=0;if(cb(c,s)&&f(c)){var
+b=bl(e);return bW(b8(r(a,q)),b)}var
+i=0;if(ck(c,q)&&f(c)){var
 h=function(a){return a[1]},g=c;i=1}if(!i){var
-j=0;if(bF(d,s)&&f(d)){var
+j=0;if(bJ(d,q)&&f(d)){var
 h=function(a){return a[2]},g=d;j=1}if(!j)return a}return k(function(b){var
-a=cc(h(b),g);return[0,a,a]},a)};var
-dO=n6(a);if(ce(a,cz(a,zI)))throw T;function
-dP(a){var
-c=bI(bl[2],a)[1],d=bm(a),e=bu(function(d,a){var
-e=a[2],f=a[1];return[0,b(bl[3][2],c+d|0),f,e]},d);return[0,b(dO,a),e]}var
-Y=n7(a),dQ=Y[10],dR=Y[9],dS=Y[8],dT=Y[7],dU=Y[6],dX=Y[5],dY=Y[4];function
-dZ(a){return dk(bI(bl[1],a),dP)}var
-aa=[0,Y[1],Y[2],dZ,dY,dX,dU,dT,dS,dR,dQ];dq(function(a){var
-o=dp(a),q=aA(a),k=ae(p[6],a);function
-l(a){return oQ([0,p,aa,k,q,a,0])[2]}var
-m=l(0),n=l(1);oR(p,k,aa,aa,q,m,n);var
-c=o[2],r=o[1],b=aA(a),i=m3(n),j=m3(m);if(bo){var
-s=gH(c),d=gH(r),e=gL(aa,b,j,s);if(e){if(d)return gM(aa,b,i,d[1]);var
+a=bK(h(b),g);return[0,a,a]},a)};var
+dT=of(a);if(b$(a,cG(a,z2)))throw U;function
+dU(a){var
+c=bN(bm[2],a)[1],d=bn(a),e=bq(function(d,a){var
+e=a[2],f=a[1];return[0,b(bm[3][2],c+d|0),f,e]},d);return[0,b(dT,a),e]}var
+X=og(a),dV=X[10],dW=X[9],dX=X[8],d0=X[7],d1=X[6],d2=X[5],d3=X[4];function
+d4(a){return dr(bN(bm[1],a),dU)}var
+ab=[0,X[1],X[2],d4,d3,d2,d1,d0,dX,dW,dV];dv(function(a){var
+o=du(a),q=aA(a),k=ag(p[6],a);function
+l(a){return o6([0,p,ab,k,q,a,0])[2]}var
+m=l(0),n=l(1);o7(p,k,ab,ab,q,m,n);var
+c=o[2],r=o[1],b=aA(a),i=nb(n),j=nb(m);if(bo){var
+s=gS(c),d=gS(r),e=gW(ab,b,j,s);if(e){if(d)return gX(ab,b,i,d[1]);var
 f=1}else
 var
 f=e;return f}var
-g=gL(aa,b,j,r);if(g){if(c)return gM(aa,b,i,c[1]);var
+g=gW(ab,b,j,r);if(g){if(c)return gX(ab,b,i,c[1]);var
 h=1}else
 var
-h=g;return h});return Jc}function
-Jd(M){var
-c=I0(M),N=Gl(c);function
+h=g;return h});return JI}function
+JJ(M){var
+c=Ju(M),N=GI(c);function
 j(a){var
-d=be(46,a),e=b(aY(function(a){return 0===lZ(a)?1:0}),d),f=bd(function(a){var
-b=a[1],c=a[2];return k(function(a){return t(b,t(yW,a))},c)},yV),c=1-aC(is(yX,e),f);return c?Z(t(yY,gY(a))):c}function
+d=bi(46,a),e=b(a2(function(a){return 0===l8(a)?1:0}),d),f=a$(function(a){var
+b=a[1],c=a[2];return k(function(a){return w(b,w(ze,a))},c)},zd),c=1-aD(gB(zf,e),f);return c?T(w(zg,g8(a))):c}function
 f(c,b){if(typeof
 b==="number")return 0;else
 switch(b[0]){case
 4:var
-d=b[1];return bv(function(d,b){return f(t(c,t(yZ,a(w+d))),b)},d);case
+d=b[1];return by(function(d,b){return f(w(c,w(zh,a(y+d))),b)},d);case
 5:var
-e=b[1];return x(function(a){var
-b=a[2];return f(t(c,t(y0,a[1])),b)},e);default:return j(c)}}x(function(a){return f(a,dj(c,a))},y1);var
-F=c[2];iJ(function(a,c){var
-b=bZ(be(46,a));if(R(b,y2)&&R(b,y3))return 0;return j(a)},F);var
-i=dj(c,Je);if(typeof
+e=b[1];return B(function(a){var
+b=a[2];return f(w(c,w(zi,a[1])),b)},e);default:return j(c)}}B(function(a){return f(a,dq(c,a))},zj);var
+F=c[2];iQ(function(a,c){var
+b=bG(bi(46,a));if(S(b,zk)&&S(b,zl))return 0;return j(a)},F);var
+i=dq(c,JK);if(typeof
 i!=="number"&&4===i[0]){var
-O=i[1],s=bu(function(a,d){return bS(c,b(al(Jf),a))},O),P=I5(c,N,s),d=function(a){return t(AM,a)},h=1-cx(c,AN),v=0;if(h){var
-y=0;if(!g8(c,AO)&&!g_(c))y=1;if(!y){var
-e=jB(c),z=0;if(typeof
+O=i[1],s=bq(function(a,d){return bY(c,b(am(JL),a))},O),P=Jz(c,N,s),d=function(a){return w(A9,a)},h=1-cE(c,A_),u=0;if(h){var
+v=0;if(!hg(c,A$)&&!hi(c))v=1;if(!v){var
+e=jI(c),x=0;if(typeof
 e!=="number"&&1===e[0]){var
-r=e[3],A=0;if(r===e[1]&&!L(bS(c,AZ),AY))A=1;if(!A){var
-l=d(b(al(AX),r));z=1}}if(!z)var
-l=AP;var
-m=l;v=1}}if(!v)var
-m=A0;var
-B=0;if(h&&g8(c,g9)){var
-g=dj(c,AJ),C=0;if(typeof
+r=e[3],z=0;if(r===e[1]&&!L(bY(c,Bk),Bj))z=1;if(!z){var
+l=d(b(am(Bi),r));x=1}}if(!x)var
+l=Ba;var
+m=l;u=1}}if(!u)var
+m=Bl;var
+A=0;if(h&&hg(c,hh)){var
+g=dq(c,A6),C=0;if(typeof
 g!=="number"&&4===g[0]){var
-G=g[1],n=aC(AL,bu(function(a,d){return bS(c,b(al(AK),a))},G));C=1}if(!C)var
+G=g[1],n=aD(A8,bq(function(a,d){return bY(c,b(am(A7),a))},G));C=1}if(!C)var
 n=0;if(n){var
-o=d(AQ);B=1}}if(!B)var
-o=AW;var
-D=0,H=t(o,m);if(h&&0!==g$(c)){var
-p=d(AV);D=1}if(!D)var
-p=AR;var
-I=t(p,H);if(cx(c,AS))var
-q=AT;else
+o=d(Bb);A=1}}if(!A)var
+o=Bh;var
+D=0,H=w(o,m);if(h&&0!==hj(c)){var
+p=d(Bg);D=1}if(!D)var
+p=Bc;var
+I=w(p,H);if(cE(c,Bd))var
+q=Be;else
 var
-K=jy(c),q=d(b(al(AU),K));var
-J=t(q,I),E=0;if(n9(c)&&n_(c)){var
-Q=fA(c,Jg),u=b(al(Jh),Q);E=1}if(!E)var
-u=Jl;var
-U=t(u,J),V=KK(0),W=c[3],X=S(al(Ji),P,W,V);return t(is(Jk,bu(function(d,b){var
-a=n8(c,d),e=a[2],f=a[1];return fR(al(Jj),b,f,e,U)},s)),X)}throw T}function
-Jm(a){try{var
-j=[0,0,Jd(b(a,0))];return j}catch(a){a=aX(a);if(a[1]===gX){var
-c=a[2],d=c-1|0,g=0,i=t(Jo,t(a[3],Jn));if(!(2<d>>>0)){var
+K=jF(c),q=d(b(am(Bf),K));var
+J=w(q,I),E=0;if(oi(c)&&ok(c)){var
+R=fH(c,JM),t=b(am(JN),R);E=1}if(!E)var
+t=JR;var
+V=w(t,J),W=Lf(0),X=c[3],Y=Q(am(JO),P,X,W);return w(gB(JQ,bq(function(d,b){var
+a=oh(c,d),e=a[2],f=a[1];return f1(am(JP),b,f,e,V)},s)),Y)}throw U}function
+JS(a){try{var
+j=[0,0,JJ(b(a,0))];return j}catch(a){a=a1(a);if(a[1]===g7){var
+c=a[2],d=c-1|0,g=0,i=w(JU,w(a[3],JT));if(!(2<d>>>0)){var
 h=0;switch(d){case
 0:var
-f=Jq;break;case
+f=JW;break;case
 1:h=1;break;default:var
-f=Jr}if(!h){var
+f=JX}if(!h){var
 e=f;g=1}}if(!g)var
-e=Jp;return[0,c,t(e,i)]}if(a!==ij&&a!==gj)return Jt;return Js}}K5(function(a){return Jm(function(b){return a})});il(0);return}(globalThis));
+e=JV;return[0,c,w(e,i)]}if(a!==iu&&a!==gt)return JZ;return JY}}LA(function(a){return JS(function(b){return a})});iw(0);return}(globalThis));

@@ -1519,6 +1519,18 @@ let rec sum_where m b hs = function
             (m.polys e.expr) (sum_where m b hs' l')
      else sum_where m b hs' l')
 
+(** val null : model -> poly -> bool **)
+
+let null m p =
+  (||) (zero p)
+    ((&&)
+      (existsb (fun d ->
+        zero (plus (Exact.make ((Exact.I.neg Exact.I.one), Exact.I.one)) d p))
+        m.domain)
+      (existsb (fun d ->
+        zero (plus (Exact.make (((fun p -> p) Exact.I.one), Exact.I.one)) d p))
+        m.domain))
+
 (** val trial_ok : model -> poly -> trial -> bool **)
 
 let trial_ok m g t =
@@ -1530,7 +1542,7 @@ let trial_ok m g t =
            (zero
              (plus (Exact.make ((Exact.I.neg Exact.I.one), Exact.I.one)) g
                (sum_where m true t.hits c.outcomes)))
-           (zero
+           (null m
              (plus (Exact.make (((fun p -> p) Exact.I.one), Exact.I.one)) g
                (plus (Exact.make ((Exact.I.neg Exact.I.one), Exact.I.one))
                  (constant (Exact.make (((fun p -> p) Exact.I.one),

@@ -450,6 +450,8 @@ type cert = { ask : question; versus : question option; compl : bool;
 
 val sum_where : model -> bool -> bool list -> ledge list -> poly
 
+val null : model -> poly -> bool
+
 val trial_ok : model -> poly -> trial -> bool
 
 val before : (int * int) -> (int * int) -> bool

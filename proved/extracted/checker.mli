@@ -712,6 +712,25 @@ val cell_ok :
   model -> int -> (int -> event) -> cert -> bool -> Exact.F.t -> poly list ->
   cell -> bool
 
+val rule_at : model -> question -> int -> int -> rule
+
+val known_at : model -> int -> int -> int -> Exact.F.t option
+
+val stage : model -> walk -> int -> walk
+
+val known_value : model -> int -> int -> int -> Exact.F.t
+
+val is_known : model -> int -> int -> int -> bool
+
+val stage_ok :
+  model -> int -> cell -> walk -> question -> bool -> int -> int -> bool
+
+val counted_ok : model -> cert -> int -> bool
+
+val stages_ok :
+  model -> int -> (int -> event) -> cert -> int -> bool -> Exact.F.t -> poly
+  list -> cell -> bool
+
 val joint :
   model -> int -> (int -> event) -> ((int -> Exact.F.t) -> Exact.F.t -> poly
   option) -> (int -> (int -> bound) -> wager -> poly option) -> cert -> bool

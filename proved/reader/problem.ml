@@ -431,7 +431,7 @@ let read (file : Says.file) =
     require (is_domain && i < number && j < number && not (List.mem "pair" [ policy i; policy j ]) && not (List.mem "free" [ policy i; policy j ]))
       "a difference of claims that are not there, or of no policies") c.pair) claims;
   Option.iter (fun l -> List.iter (fun (i, _) -> require (i < count) "a coupled proof of no claim";
-    if steps objective <> None then not_covered "coupled values with step bounds") l.coupled;
+    if steps objective <> None && (List.nth claims i).pair <> None then not_covered "differences with step bounds") l.coupled;
     match law with Domain (_, _, { denominators = [||]; _ }, _) -> () | _ -> if l.coupled <> [] then not_covered "coupled values of quotients") learned;
   Hashtbl.iter (fun name _ -> malformed ("unknown member '" ^ plain name ^ "'")) arrays;
   { graph; objective; law; assumed_support; learned; claims }

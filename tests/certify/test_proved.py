@@ -125,6 +125,21 @@ module m
 endmodule
 label "goal" = s=4;
 """
+POWERS = """mdp
+const double p;
+const double q;
+module m
+ s : [0..4] init 0;
+ [a] s=0 -> 1/(1+p):(s'=1) + p/(1+p)/(1+q):(s'=2) + p*q/(1+p)/(1+q):(s'=3);
+ [b] s=0 -> p/(1+p):(s'=2) + 1/(1+p)/(1+q):(s'=1) + q/(1+p)/(1+q):(s'=3);
+ [c] s=1 -> q/(1+q):(s'=4) + 1/(1+q):(s'=0);
+ [c] s=2 -> 1/(1+p*q):(s'=4) + p*q/(1+p*q):(s'=3);
+ [d] s>=3 -> true;
+endmodule
+label "goal" = s=4;
+"""
+"""Outcomes of several denominators at one choice, and complements whose other outcomes have another one."""
+POWERS_AT = ("--param", "p=0.1:0.8,q=0.1:0.8")
 RATIOS_AT = ("--param", "p=0.1:0.8,q=0.1:0.8,w=0.1:0.8", "--domain", "p+q<=0.8")
 MIXED_WALK = """{"format": "tightrope policy", "version": 1, "model": null, "policy": [
 {"state": {"s": 0}, "choices": [{"choice": 0, "probability": 0.75}, {"choice": 1, "probability": 0.25}]}]}"""
@@ -176,6 +191,10 @@ MORE = [
                 ("--region", "polytope", "--sets", "expression"), ["--episodes"],
             ),
         )
+    ),
+    Honest(
+        "powers/quotients", "learn", "powers.prism", POWERS, (*POWERS_AT, *REACH),
+        ("--delta", "0.05", "--sets", "tied"), (*POWERS_AT, "--at", "p=0.3,q=0.3", *ROUNDS),
     ),
     Honest(
         "ratios/quotients/constrained", "learn", "ratios.prism", RATIOS, (*RATIOS_AT, *REACH),
@@ -250,6 +269,18 @@ MORE = [
             ("walk", WALK, WALK_DOMAIN, AT_WALK, "likelihood", ("--prop", 'R{"cost"}min=? [ F "done" ]')),
             ("onward", ONWARD, ONWARD_AT[:2], AT_SPREAD, "polytope", REACH),
             ("onward", ONWARD, ONWARD_AT[:2], AT_SPREAD, "joint", ("--prop", 'Pmax=? [ s!=2 U "goal" ]')),
+        )
+    ),
+    *(
+        Honest(
+            f"{name}/coupled/{what}", "learn", f"{name}.prism", text, (*domain, "--prop", question),
+            ("--delta", "0.05", "--region", "polytope", "--sets", "coupled"), (*domain, *drawn, *ROUNDS),
+            policy=policy,
+        )
+        for name, text, domain, drawn, what, question, policy in (
+            ("walk", WALK, WALK_DOMAIN, AT_WALK, "bounded", 'Pmax=? [ F<=4 "goal" ]', ""),
+            ("onward", ONWARD, ONWARD_AT[:2], AT_SPREAD, "window", 'Pmin=? [ F[2,5] "goal" ]', ""),
+            ("walk", WALK, WALK_DOMAIN, AT_WALK, "mixed", 'R{"cost"}max=? [ C<=4 ]', MIXED_WALK),
         )
     ),
     Honest(

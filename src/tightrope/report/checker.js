@@ -4,63 +4,63 @@ globalThis!=="object"&&(this?b():(a.defineProperty(a.prototype,"_T_",{configurab
 b(){var
 b=this||self;b.globalThis=b;delete
 a.prototype._T_}}(Object));(function(O){"use strict";var
-dE="TOTAL",rM="a cut at a point where something seen has no probability",lo="transition_start",q7="Invalid_argument",hO="Map.bal",pW="@[",ib=192,qA="a row of a slab without shares",qz=123,lH="choice_start",f8="the header is no JSON text of ours",q6="%ni",rL="values",cp=4096,qx="coupled",qy="plain",qw=0.9,rK="coupled values of free agents",c8=0xff,kQ="value slab of few data",hY="censored",h4=1e-12,qv="outcomes of episodes",lG=-1e-09,rJ=1073741824,bt="0",e9="pair",co="upper",ia="difference",c$=128,pV="Sys_blocked_io",qu="fd ",k5="target",rI="costs",az=248,rH=">",ln="batch_count",rG=1027,pU=-16,d3="claims",pT="problem.objective.",lm="Z.Overflow",qt=".name",h$="terminal",kO=1048576.,l=246,kP="successor",hN="earlier",pS="%u",gc="generative-fixed",lF="method",pR="text",ll=2049,rF="error",hX=20000,q5=1000000000.,kN=127,d7=1024,pQ="@{",k4=16.,e5="episodes",k3=-2147483648,lE="e",pP=" : flags Open_rdonly and Open_wronly are not compatible",q4="is out of range",kM=240,dA="-",k2="int16",q3="a region beside intervals of transitions",k1=": Not a directory",pO=" : file already exists",q2="claim",c_=0xffffff,kL="proofs",lD="int32",qs="Out_of_memory",h_="randomised",k0="problem.data",lC="inf",kZ="index out of bounds",b3="likelihood",pN="problem.graph.choice_start",hW="_bigarr02",q1="automaton",qr=1.01,h9="nature",rE="hoeffding",dC=-1.,qq="theta",dD=2147483647,q0=", characters ",f$="discount",cL=0xffff,qo=50000000,qp="problem.graph.transition_start",pM=12520,f_=400,lB="batch_start",qm="problem.denominator",qn="denominator",bD="UNTIL",rD="infinity",pL="robust policy",kK="bool",bg=1000,hM="problem.expression",y="",lk=224,rC=1e+150,hL="agent",pK="^",kX="MIN",kY="coefficient",lj="a member has a word of no code",lA="header.json",hK="stated",f7="upper_steps",e3=0x3f,hV="region",ql=150,pJ="Match_failure",dz="NEXT",pI=16777215,qk=-10,rB="costs that were seen",kJ="initial",hU=252,b2=".",d2="+",rA=": the lower bound is not inductive",qj=0xf0,li="splits",h8="kind",pH=2147483648,qZ="the region does not fit the coordinates",qY="claims.%d.%s",kI="data",e6="AVERAGE",rz=110,kH="learned",f6="earned",qi=116,pG="%li",f5="anytime",qX=1e-07,qh="impossible case",qW="probability",ry=0.25,hT="complement",lz=-32,hS="trajectories",b1=1e-300,cr=1023,qg=-1080,rx="open",lh="nan",rw="expression",kW="value",pF=0xe0,qf=-1023,qV="claims.%d.name",h3="value slab of the best",rv=117,h7="clopper-pearson",qU=0xdfff,cq="/",ru="Assert_failure",qe="format",hR=1000000.,lg="ENOTDIR",pE="reasons.ml",qT=1073741823,hJ="problem.data.",rt="size",u=250,qS="3/5 likelihood",kV=1e-13,hQ='"',rs=0.001,kG=1255,qR="polynomial",rr="Fatal error: exception %s\n",qd=0x800,gb=255,rq="ANY",pD="jsError",cJ=0x8000,lf="int8",e8="planned",cM=256,d6=1048576,ga="TEMPORAL",qQ="End_of_file",pC="float64",le="Failure",gi="DISCOUNTED",pB="\n",ly="ENOENT",pA="learned.ml",qc="([^/]+)",d5="claims.",gh=200,qb=-257,kU=0xf,py=-48,pz="weissman",ld="choices of earlier steps do not fit",qP=0xdc00,qa=125,rp="ENOTEMPTY",px=4000,lx="bound",aY="camlinternalFormat.ml",p$="Division_by_zero",lc="fixed",ro="problem.probability",f4="problem",qO="Sys_error",d4=1e-14,hI="lower_steps",p_=": ",h2="given policy",lw="arrays",p9="there is nothing to cut",rn="row",pw="EEXIST",gg="%d",qN="Printexc.handle_uncaught_exception",cn="lower",rm="buffer.ml",h1="int_of_string",p8="no such tangent",kT="delta",lb="name",kF=120,c7=1e-09,la=103,rk="graph",rl="problem.theta",gf="value slab",hP=102,ge="transitions",f3="MAX",kE=512,pv="9/10 value slab",kD="shared_by",qM=257,pu=0x7ff0,p6=1e-15,p7="models open",hH="adaptive",lv=1000000,gd="CUMULATIVE",e7="design",rj="int64",kB=144,kC="rows",pt="0x",qL="9/10 value slab of the best",kA="nothing",ps="\n",pr="about",cK=254,f2="reward",ap=100,e2="free",p5=" : flags Open_text and Open_binary are not compatible",qK="%Li",p4="points size",bC=0.5,ri="it ends early",qJ="bound_side",e4=160,p3="region.ml",h0="is of another type",kz=0.1,pq="problem.polynomial",dB="REACH_REWARD",lu="Unix.Unix_error",pp="problem.data.method",ky="mkdir",rh="Stack_overflow",hG=": No such file or directory",h6="policy",rg="problem.data.delta",rf="/static/",p2=-97,re=253,lt="allowed",rd="Not_found",qH=1e-08,qI="intervals without one of their ends",rc="problem.domain",kx="batch_transition",k$="problem.assumed_support",hF="is_equality",k_=", ",pn="problem.domain.",po="digest",ls="rmdir",rb=32752,ra=1026,k9="domain",h5="repeats",q$="false",k8="slab",lr="events",qG="problem.data.prior",pl="Pervasives.do_at_exit",pm="utf8",qF="a member has another length",c9=" ",lq="Fatal error: exception ",cd=0x80,qE="Undefined_recursive_module",q_="problem.data.batch_start",qD=1074,p0=1e-06,p1="bound_expression",k7="choice",f9="point",q9="prior",k6="weight",pZ="objective",kS="a code has too many words",hZ="Set.bal",q8="_",lp="compare: functional value",pY="products with equalities of the domain",qC="%i",pk=1.000000001,pj="beta-binomial",pX="true",qB="certificate",pi="share",kR="assumed_support";function
-J9(c,d){var
+dJ="TOTAL",rU="a cut at a point where something seen has no probability",lz="transition_start",re="Invalid_argument",hT="Map.bal",p5="@[",ii=192,qJ="a row of a slab without shares",qI=123,lR="choice_start",gb="the header is no JSON text of ours",rd="%ni",rT="values",cq=4096,qG="coupled",qH="plain",qF=0.9,c9=0xff,k1="value slab of few data",h3="censored",h9=1e-12,qE="outcomes of episodes",lQ=-1e-09,rS=1073741824,bt="0",fb="pair",cp="upper",ih="difference",da=128,p4="Sys_blocked_io",qD="fd ",le="target",rR="costs",az=248,rQ=">",ly="batch_count",rP=1027,p3=-16,d9="claims",p2="problem.objective.",lx="Z.Overflow",qC=".name",ig="terminal",kZ=1048576.,l=246,k0="successor",hS="earlier",p1="%u",gh="generative-fixed",lP="method",p0="text",lw=2049,rO="error",h2=20000,rc=1000000000.,kY=127,eb=1024,pZ="@{",ld=16.,e9="episodes",lc=-2147483648,lO="e",pY=" : flags Open_rdonly and Open_wronly are not compatible",rb="is out of range",kX=240,dF="-",lb="int16",ra="a region beside intervals of transitions",la=": Not a directory",pX=" : file already exists",q$="claim",c$=0xffffff,kW="proofs",lN="int32",qB="Out_of_memory",ie="randomised",k$="problem.data",lM="inf",k_="index out of bounds",b4="likelihood",pW="problem.graph.choice_start",h1="_bigarr02",q_="automaton",qA=1.01,id="nature",rN="hoeffding",dH=-1.,qz="theta",dI=2147483647,q9=", characters ",ge="discount",cL=0xffff,qx=50000000,qy="problem.graph.transition_start",pV=12520,gd=400,lL="batch_start",qv="problem.denominator",qw="denominator",bE="UNTIL",rM="infinity",pU="robust policy",kV="bool",bh=1000,hR="problem.expression",A="",lv=224,rL=1e+150,hQ="agent",pT="^",k8="MIN",k9="coefficient",lu="a member has a word of no code",lK="header.json",hP="stated",ga="upper_steps",e7=0x3f,h0="region",qu=150,pS="Match_failure",dE="NEXT",pR=16777215,qt=-10,rK="costs that were seen",kU="initial",hZ=252,b3=".",d8="+",rJ=": the lower bound is not inductive",qs=0xf0,lt="splits",ic="kind",pQ=2147483648,q8="the region does not fit the coordinates",q7="claims.%d.%s",kT="data",e_="AVERAGE",rI=110,kS="learned",f$="earned",qr=116,pP="%li",f_="anytime",q6=1e-07,qq="impossible case",q5="probability",rH=0.25,hY="complement",lJ=-32,hX="trajectories",b2=1e-300,cs=1023,qp=-1080,rG="open",ls="nan",rF="expression",k7="value",pO=0xe0,qo=-1023,q4="claims.%d.name",h8="value slab of the best",rE=117,ib="clopper-pearson",q3=0xdfff,cr="/",rD="Assert_failure",qn="format",hW=1000000.,lr="ENOTDIR",pN="reasons.ml",q2=1073741823,hO="problem.data.",rC="size",t=250,q1="3/5 likelihood",k6=1e-13,hV='"',rB=0.001,kR=1255,q0="polynomial",rA="Fatal error: exception %s\n",qm=0x800,gg=255,rz="ANY",pM="jsError",cJ=0x8000,lq="int8",fa="planned",cM=256,ea=1048576,gf="TEMPORAL",qZ="End_of_file",pL="float64",lp="Failure",gn="DISCOUNTED",pK="\n",lI="ENOENT",pJ="learned.ml",ql="([^/]+)",d$="claims.",gm=200,qk=-257,k5=0xf,pH=-48,pI="weissman",lo="choices of earlier steps do not fit",qY=0xdc00,qj=125,ry="ENOTEMPTY",pG=4000,lH="bound",aZ="camlinternalFormat.ml",qi="Division_by_zero",ln="fixed",rx="problem.probability",f9="problem",qX="Sys_error",d_=1e-14,hN="lower_steps",qh=": ",h7="given policy",lG="arrays",qg="there is nothing to cut",rw="row",pF="EEXIST",gl="%d",qW="Printexc.handle_uncaught_exception",co="lower",rv="buffer.ml",h6="int_of_string",qf="no such tangent",k4="delta",lm="name",kQ=120,c8=1e-09,ll=103,rt="graph",ru="problem.theta",gk="value slab",hU=102,gj="transitions",f8="MAX",kP=512,pE="9/10 value slab",kO="shared_by",qV=257,pD=0x7ff0,qd=1e-15,qe="models open",hM="adaptive",ia=1000000,gi="CUMULATIVE",e$="design",rs="int64",kM=144,kN="rows",pC="0x",qU="9/10 value slab of the best",kL="nothing",pB="\n",pA="about",cK=254,f7="reward",aq=100,e6="free",qc=" : flags Open_text and Open_binary are not compatible",qT="%Li",qb="points size",bD=0.5,rr="it ends early",qS="bound_side",e8=160,qa="region.ml",h5="is of another type",kK=0.1,pz="problem.polynomial",dG="REACH_REWARD",lF="Unix.Unix_error",py="problem.data.method",kJ="mkdir",rq="Stack_overflow",hL=": No such file or directory",h$="policy",rp="problem.data.delta",ro="/static/",p$=-97,rn=253,lE="allowed",rm="Not_found",qQ=1e-08,qR="intervals without one of their ends",rl="problem.domain",kI="batch_transition",lk="problem.assumed_support",hK="is_equality",lj=", ",pw="problem.domain.",px="digest",lD="rmdir",rk=32752,rj=1026,li="domain",h_="repeats",ri="false",lh="slab",lC="events",qP="problem.data.prior",pu="Pervasives.do_at_exit",pv="utf8",qO="a member has another length",c_=" ",lB="Fatal error: exception ",ce=0x80,qN="Undefined_recursive_module",rh="problem.data.batch_start",qM=1074,p9=1e-06,p_="bound_expression",lg="choice",gc="point",rg="prior",lf="weight",p8="objective",k3="a code has too many words",h4="Set.bal",rf="_",lA="compare: functional value",p7="products with equalities of the domain",qL="%i",pt=1.000000001,ps="beta-binomial",p6="true",qK="certificate",pr="share",k2="assumed_support";function
+Kf(c,d){var
 g=c.length,h=d.length,f=g+h-1,b=new
 Array(f);b[0]=0;var
 a=1,e=1;for(;a<g;a++)b[a]=c[a];for(;a<f;a++,e++)b[a]=d[e];return b}function
-J_(d,b,e,c,f){if(c<=b)for(var
+Kg(d,b,e,c,f){if(c<=b)for(var
 a=1;a<=f;a++)e[c+a]=d[b+a];else
 for(var
 a=f;a>=1;a--)e[c+a]=d[b+a];return 0}function
-rO(a){var
+rW(a){var
 c=[0];while(a!==0){var
 d=a[1];for(var
 b=1;b<d.length;b++)c.push(d[b]);a=a[2]}return c}function
-J$(b,d,c,e){for(var
+Kh(b,d,c,e){for(var
 a=0;a<c;a++)b[d+a+1]=e;return 0}function
-K$(b,a){throw[0,b,a]}function
-fb(b,a){if(b==0)return y;if(a.repeat)return a.repeat(b);var
-d=y,c=0;for(;;){if(b&1)d+=a;b>>=1;if(b==0)return d;a+=a;c++;if(c==9)a.slice(0,1)}}function
-ip(c,b,a){var
-d=String.fromCharCode;if(b==0&&a<=cp&&a==c.length)return d.apply(null,c);var
-e=y;for(;0<a;b+=d7,a-=d7)e+=d.apply(null,c.slice(b,b+Math.min(a,d7)));return e}function
-d9(a){if(a.t==2)a.c+=fb(a.l-a.c.length,"\0");else
-a.c=ip(a.c,0,a.c.length);a.t=0}function
-sm(a){if(a.length<24){for(var
-b=0;b<a.length;b++)if(a.charCodeAt(b)>kN)return false;return true}else
+Lh(b,a){throw[0,b,a]}function
+ff(b,a){if(b==0)return A;if(a.repeat)return a.repeat(b);var
+d=A,c=0;for(;;){if(b&1)d+=a;b>>=1;if(b==0)return d;a+=a;c++;if(c==9)a.slice(0,1)}}function
+iv(c,b,a){var
+d=String.fromCharCode;if(b==0&&a<=cq&&a==c.length)return d.apply(null,c);var
+e=A;for(;0<a;b+=eb,a-=eb)e+=d.apply(null,c.slice(b,b+Math.min(a,eb)));return e}function
+ed(a){if(a.t==2)a.c+=ff(a.l-a.c.length,"\0");else
+a.c=iv(a.c,0,a.c.length);a.t=0}function
+su(a){if(a.length<24){for(var
+b=0;b<a.length;b++)if(a.charCodeAt(b)>kY)return false;return true}else
 return!/[^\x00-\x7f]/.test(a)}function
-lZ(e){for(var
-j=y,c=y,g,f,h,a,b=0,i=e.length;b<i;b++){f=e.charCodeAt(b);if(f<cd){for(var
-d=b+1;d<i&&(f=e.charCodeAt(d))<cd;d++);if(d-b>kE){c.substr(0,1);j+=c;c=y;j+=e.slice(b,d)}else
-c+=e.slice(b,d);if(d==i)break;b=d}a=1;if(++b<i&&((h=e.charCodeAt(b))&-64)==c$){g=h+(f<<6);if(f<pF){a=g-0x3080;if(a<cd)a=1}else{a=2;if(++b<i&&((h=e.charCodeAt(b))&-64)==c$){g=h+(g<<6);if(f<qj){a=g-0xe2080;if(a<qd||a>=0xd7ff&&a<0xe000)a=2}else{a=3;if(++b<i&&((h=e.charCodeAt(b))&-64)==c$&&f<0xf5){a=h-0x3c82080+(g<<6);if(a<0x10000||a>0x10ffff)a=3}}}}}if(a<4){b-=a;c+="\ufffd"}else
-if(a>cL)c+=String.fromCharCode(0xd7c0+(a>>10),qP+(a&0x3FF));else
-c+=String.fromCharCode(a);if(c.length>d7){c.substr(0,1);j+=c;c=y}}return j+c}function
+l9(e){for(var
+j=A,c=A,g,f,h,a,b=0,i=e.length;b<i;b++){f=e.charCodeAt(b);if(f<ce){for(var
+d=b+1;d<i&&(f=e.charCodeAt(d))<ce;d++);if(d-b>kP){c.substr(0,1);j+=c;c=A;j+=e.slice(b,d)}else
+c+=e.slice(b,d);if(d==i)break;b=d}a=1;if(++b<i&&((h=e.charCodeAt(b))&-64)==da){g=h+(f<<6);if(f<pO){a=g-0x3080;if(a<ce)a=1}else{a=2;if(++b<i&&((h=e.charCodeAt(b))&-64)==da){g=h+(g<<6);if(f<qs){a=g-0xe2080;if(a<qm||a>=0xd7ff&&a<0xe000)a=2}else{a=3;if(++b<i&&((h=e.charCodeAt(b))&-64)==da&&f<0xf5){a=h-0x3c82080+(g<<6);if(a<0x10000||a>0x10ffff)a=3}}}}}if(a<4){b-=a;c+="\ufffd"}else
+if(a>cL)c+=String.fromCharCode(0xd7c0+(a>>10),qY+(a&0x3FF));else
+c+=String.fromCharCode(a);if(c.length>eb){c.substr(0,1);j+=c;c=A}}return j+c}function
 cN(c,a,b){this.t=c;this.c=a;this.l=b}cN.prototype.toString=function(){switch(this.t){case
-9:return this.c;default:d9(this);case
-0:if(sm(this.c)){this.t=9;return this.c}this.t=8;case
+9:return this.c;default:ed(this);case
+0:if(su(this.c)){this.t=9;return this.c}this.t=8;case
 8:return this.c}};cN.prototype.toUtf16=function(){var
-a=this.toString();if(this.t==9)return a;return lZ(a)};cN.prototype.slice=function(){var
+a=this.toString();if(this.t==9)return a;return l9(a)};cN.prototype.slice=function(){var
 a=this.t==4?this.c.slice():this.c;return new
 cN(this.t,a,this.l)};function
-rY(a){return new
+r6(a){return new
 cN(0,a,a.length)}function
-a(a){return rY(a)}function
-lV(c,b){K$(c,a(b))}var
+a(a){return r6(a)}function
+l5(c,b){Lh(c,a(b))}var
 aF=[0];function
-aL(a){lV(aF.Invalid_argument,a)}function
-d8(){aL(kZ)}function
-e(b,a){if(a<0||a>=b.length-1)d8();return b[a+1]}function
-X(b,a,c){if(a<0||a>=b.length-1)d8();b[a+1]=c;return 0}function
-lI(e,f,d){var
+aL(a){l5(aF.Invalid_argument,a)}function
+ec(){aL(k_)}function
+e(b,a){if(a<0||a>=b.length-1)ec();return b[a+1]}function
+X(b,a,c){if(a<0||a>=b.length-1)ec();b[a+1]=c;return 0}function
+lS(e,f,d){var
 a=new
 Array(d+1);a[0]=0;for(var
 b=1,c=f+1;b<=d;b++,c++)a[b]=e[c];return a}function
-rS(a){switch(a){case
+r0(a){switch(a){case
 7:case
 10:case
 11:return 2;default:return 1}}function
-rQ(c,e){var
+rY(c,e){var
 b=O,a;switch(c){case
 0:a=b.Float32Array;break;case
 1:a=b.Float64Array;break;case
@@ -76,14 +76,14 @@ b=O,a;switch(c){case
 11:a=b.Float64Array;break;case
 12:a=b.Uint8Array;break}if(!a)aL("Bigarray.create: unsupported kind");var
 d=new
-a(e*rS(c));return d}function
-ic(b){var
+a(e*r0(c));return d}function
+ij(b){var
 d=b.length,c=1;for(var
 a=0;a<d;a++){if(b[a]<0)aL("Bigarray.create: negative dimension");c=c*b[a]}return c}var
-r6=Math.pow(2,-24);function
-sf(a){throw a}function
-dI(){sf(aF.Division_by_zero)}function
-R(b,c,a){this.lo=b&c_;this.mi=c&c_;this.hi=a&cL}R.prototype.caml_custom="_j";R.prototype.copy=function(){return new
+sc=Math.pow(2,-24);function
+sn(a){throw a}function
+dO(){sn(aF.Division_by_zero)}function
+R(b,c,a){this.lo=b&c$;this.mi=c&c$;this.hi=a&cL}R.prototype.caml_custom="_j";R.prototype.copy=function(){return new
 R(this.lo,this.mi,this.hi)};R.prototype.ucompare=function(a){if(this.hi>a.hi)return 1;if(this.hi<a.hi)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};R.prototype.compare=function(a){var
 b=this.hi<<16,c=a.hi<<16;if(b>c)return 1;if(b<c)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};R.prototype.neg=function(){var
 a=-this.lo,b=-this.mi+(a>>24),c=-this.hi+(b>>24);return new
@@ -92,7 +92,7 @@ b=this.lo+a.lo,c=this.mi+a.mi+(b>>24),d=this.hi+a.hi+(c>>24);return new
 R(b,c,d)};R.prototype.sub=function(a){var
 b=this.lo-a.lo,c=this.mi-a.mi+(b>>24),d=this.hi-a.hi+(c>>24);return new
 R(b,c,d)};R.prototype.mul=function(a){var
-b=this.lo*a.lo,c=(b*r6|0)+this.mi*a.lo+this.lo*a.mi,d=(c*r6|0)+this.hi*a.lo+this.mi*a.mi+this.lo*a.hi;return new
+b=this.lo*a.lo,c=(b*sc|0)+this.mi*a.lo+this.lo*a.mi,d=(c*sc|0)+this.hi*a.lo+this.mi*a.mi+this.lo*a.hi;return new
 R(b,c,d)};R.prototype.isZero=function(){return(this.lo|this.mi|this.hi)==0};R.prototype.isNeg=function(){return this.hi<<16<0};R.prototype.and=function(a){return new
 R(this.lo&a.lo,this.mi&a.mi,this.hi&a.hi)};R.prototype.or=function(a){return new
 R(this.lo|a.lo,this.mi|a.mi,this.hi|a.hi)};R.prototype.xor=function(a){return new
@@ -107,45 +107,45 @@ c=this.hi<<16>>16;if(a<24)return new
 R(this.lo>>a|this.mi<<24-a,this.mi>>a|c<<24-a,this.hi<<16>>a>>>16);var
 b=this.hi<<16>>31;if(a<48)return new
 R(this.mi>>a-24|this.hi<<48-a,this.hi<<16>>a-24>>16,b&cL);return new
-R(this.hi<<16>>a-32,b,b)};R.prototype.lsl1=function(){this.hi=this.hi<<1|this.mi>>23;this.mi=(this.mi<<1|this.lo>>23)&c_;this.lo=this.lo<<1&c_};R.prototype.lsr1=function(){this.lo=(this.lo>>>1|this.mi<<23)&c_;this.mi=(this.mi>>>1|this.hi<<23)&c_;this.hi=this.hi>>>1};R.prototype.udivmod=function(e){var
+R(this.hi<<16>>a-32,b,b)};R.prototype.lsl1=function(){this.hi=this.hi<<1|this.mi>>23;this.mi=(this.mi<<1|this.lo>>23)&c$;this.lo=this.lo<<1&c$};R.prototype.lsr1=function(){this.lo=(this.lo>>>1|this.mi<<23)&c$;this.mi=(this.mi>>>1|this.hi<<23)&c$;this.hi=this.hi>>>1};R.prototype.udivmod=function(e){var
 c=0,b=this.copy(),a=e.copy(),d=new
 R(0,0,0);while(b.ucompare(a)>0){c++;a.lsl1()}while(c>=0){c--;d.lsl1();if(b.ucompare(a)>=0){d.lo++;b=b.sub(a)}a.lsr1()}return{quotient:d,modulus:b}};R.prototype.div=function(a){var
-b=this;if(a.isZero())dI();var
+b=this;if(a.isZero())dO();var
 d=b.hi^a.hi;if(b.hi&cJ)b=b.neg();if(a.hi&cJ)a=a.neg();var
 c=b.udivmod(a).quotient;if(d&cJ)c=c.neg();return c};R.prototype.mod=function(b){var
-a=this;if(b.isZero())dI();var
+a=this;if(b.isZero())dO();var
 d=a.hi;if(a.hi&cJ)a=a.neg();if(b.hi&cJ)b=b.neg();var
-c=a.udivmod(b).modulus;if(d&cJ)c=c.neg();return c};R.prototype.toInt=function(){return this.lo|this.mi<<24};R.prototype.toFloat=function(){return(this.hi<<16)*Math.pow(2,32)+this.mi*Math.pow(2,24)+this.lo};R.prototype.toArray=function(){return[this.hi>>8,this.hi&c8,this.mi>>16,this.mi>>8&c8,this.mi&c8,this.lo>>16,this.lo>>8&c8,this.lo&c8]};R.prototype.lo32=function(){return this.lo|(this.mi&c8)<<24};R.prototype.hi32=function(){return this.mi>>>8&cL|this.hi<<16};function
-r5(b,a){return new
-R(b&c_,b>>>24&c8|(a&cL)<<8,a>>>16&cL)}function
-lR(a){return a.hi32()}function
-lS(a){return a.lo32()}var
-Kd=hW;function
-dF(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}dF.prototype.caml_custom=Kd;dF.prototype.offset=function(b){var
+c=a.udivmod(b).modulus;if(d&cJ)c=c.neg();return c};R.prototype.toInt=function(){return this.lo|this.mi<<24};R.prototype.toFloat=function(){return(this.hi<<16)*Math.pow(2,32)+this.mi*Math.pow(2,24)+this.lo};R.prototype.toArray=function(){return[this.hi>>8,this.hi&c9,this.mi>>16,this.mi>>8&c9,this.mi&c9,this.lo>>16,this.lo>>8&c9,this.lo&c9]};R.prototype.lo32=function(){return this.lo|(this.mi&c9)<<24};R.prototype.hi32=function(){return this.mi>>>8&cL|this.hi<<16};function
+sb(b,a){return new
+R(b&c$,b>>>24&c9|(a&cL)<<8,a>>>16&cL)}function
+l1(a){return a.hi32()}function
+l2(a){return a.lo32()}var
+Kl=h1;function
+dK(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}dK.prototype.caml_custom=Kl;dK.prototype.offset=function(b){var
 c=0;if(typeof
 b==="number")b=[b];if(!(b
 instanceof
 Array))aL("bigarray.js: invalid offset");if(this.dims.length!=b.length)aL("Bigarray.get/set: bad number of dimensions");if(this.layout==0)for(var
-a=0;a<this.dims.length;a++){if(b[a]<0||b[a]>=this.dims[a])d8();c=c*this.dims[a]+b[a]}else
+a=0;a<this.dims.length;a++){if(b[a]<0||b[a]>=this.dims[a])ec();c=c*this.dims[a]+b[a]}else
 for(var
-a=this.dims.length-1;a>=0;a--){if(b[a]<1||b[a]>this.dims[a])d8();c=c*this.dims[a]+(b[a]-1)}return c};dF.prototype.get=function(a){switch(this.kind){case
+a=this.dims.length-1;a>=0;a--){if(b[a]<1||b[a]>this.dims[a])ec();c=c*this.dims[a]+(b[a]-1)}return c};dK.prototype.get=function(a){switch(this.kind){case
 7:var
-d=this.data[a*2+0],b=this.data[a*2+1];return r5(d,b);case
+d=this.data[a*2+0],b=this.data[a*2+1];return sb(d,b);case
 10:case
 11:var
-e=this.data[a*2+0],c=this.data[a*2+1];return[cK,e,c];default:return this.data[a]}};dF.prototype.set=function(a,b){switch(this.kind){case
-7:this.data[a*2+0]=lS(b);this.data[a*2+1]=lR(b);break;case
+e=this.data[a*2+0],c=this.data[a*2+1];return[cK,e,c];default:return this.data[a]}};dK.prototype.set=function(a,b){switch(this.kind){case
+7:this.data[a*2+0]=l2(b);this.data[a*2+1]=l1(b);break;case
 10:case
-11:this.data[a*2+0]=b[1];this.data[a*2+1]=b[2];break;default:this.data[a]=b;break}return 0};dF.prototype.fill=function(b){switch(this.kind){case
+11:this.data[a*2+0]=b[1];this.data[a*2+1]=b[2];break;default:this.data[a]=b;break}return 0};dK.prototype.fill=function(b){switch(this.kind){case
 7:var
-c=lS(b),e=lR(b);if(c==e)this.data.fill(c);else
+c=l2(b),e=l1(b);if(c==e)this.data.fill(c);else
 for(var
 a=0;a<this.data.length;a++)this.data[a]=a%2==0?c:e;break;case
 10:case
 11:var
 d=b[1],f=b[2];if(d==f)this.data.fill(d);else
 for(var
-a=0;a<this.data.length;a++)this.data[a]=a%2==0?d:f;break;default:this.data.fill(b);break}};dF.prototype.compare=function(b,g){if(this.layout!=b.layout||this.kind!=b.kind){var
+a=0;a<this.data.length;a++)this.data[a]=a%2==0?d:f;break;default:this.data.fill(b);break}};dK.prototype.compare=function(b,g){if(this.layout!=b.layout||this.kind!=b.kind){var
 e=this.kind|this.layout<<8,f=b.kind|b.layout<<8;return f-e}if(this.dims.length!=b.dims.length)return b.dims.length-this.dims.length;for(var
 a=0;a<this.dims.length;a++)if(this.dims[a]!=b.dims[a])return this.dims[a]<b.dims[a]?-1:1;switch(this.kind){case
 0:case
@@ -165,87 +165,87 @@ a=0;a<this.data.length;a+=2){if(this.data[a+1]<b.data[a+1])return-1;if(this.data
 9:case
 12:for(var
 a=0;a<this.data.length;a++){if(this.data[a]<b.data[a])return-1;if(this.data[a]>b.data[a])return 1}break}return 0};function
-e_(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}e_.prototype=new
-dF();e_.prototype.offset=function(a){if(typeof
+fc(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}fc.prototype=new
+dK();fc.prototype.offset=function(a){if(typeof
 a!=="number")if(a
 instanceof
 Array&&a.length==1)a=a[0];else
-aL("Ml_Bigarray_c_1_1.offset");if(a<0||a>=this.dims[0])d8();return a};e_.prototype.get=function(a){return this.data[a]};e_.prototype.set=function(a,b){this.data[a]=b;return 0};e_.prototype.fill=function(a){this.data.fill(a);return 0};function
-lJ(c,d,a,b){var
-e=rS(c);if(ic(a)*e!=b.length)aL("length doesn't match dims");if(d==0&&a.length==1&&e==1)return new
-e_(c,d,a,b);return new
-dF(c,d,a,b)}function
-KU(a){return a.slice(1)}function
-Kc(b,e,d){var
-a=KU(d),c=rQ(b,ic(a));return lJ(b,e,a,c)}function
-Ke(a,b){return a.get(a.offset(b))}function
-Kf(a,b,c){a.set(a.offset(b),c);return 0}function
-id(b){if(O.Uint8Array)var
+aL("Ml_Bigarray_c_1_1.offset");if(a<0||a>=this.dims[0])ec();return a};fc.prototype.get=function(a){return this.data[a]};fc.prototype.set=function(a,b){this.data[a]=b;return 0};fc.prototype.fill=function(a){this.data.fill(a);return 0};function
+lT(c,d,a,b){var
+e=r0(c);if(ij(a)*e!=b.length)aL("length doesn't match dims");if(d==0&&a.length==1&&e==1)return new
+fc(c,d,a,b);return new
+dK(c,d,a,b)}function
+K2(a){return a.slice(1)}function
+Kk(b,e,d){var
+a=K2(d),c=rY(b,ij(a));return lT(b,e,a,c)}function
+Km(a,b){return a.get(a.offset(b))}function
+Kn(a,b,c){a.set(a.offset(b),c);return 0}function
+ik(b){if(O.Uint8Array)var
 c=new(O.Uint8Array)(b.l);else
 var
 c=new
 Array(b.l);var
 e=b.c,d=e.length,a=0;for(;a<d;a++)c[a]=e.charCodeAt(a);for(d=b.l;a<d;a++)c[a]=0;b.c=c;b.t=4;return c}function
-dG(d,e,b,f,c){if(c==0)return 0;if(f==0&&(c>=b.l||b.t==2&&c>=b.c.length)){b.c=d.t==4?ip(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else
-if(b.t==2&&f==b.c.length){b.c+=d.t==4?ip(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else{if(b.t!=4)id(b);var
+dL(d,e,b,f,c){if(c==0)return 0;if(f==0&&(c>=b.l||b.t==2&&c>=b.c.length)){b.c=d.t==4?iv(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else
+if(b.t==2&&f==b.c.length){b.c+=d.t==4?iv(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else{if(b.t!=4)ik(b);var
 g=d.c,h=b.c;if(d.t==4)if(f<=e)for(var
 a=0;a<c;a++)h[f+a]=g[e+a];else
 for(var
 a=c-1;a>=0;a--)h[f+a]=g[e+a];else{var
 i=Math.min(c,g.length-e);for(var
 a=0;a<i;a++)h[f+a]=g.charCodeAt(e+a);for(;a<c;a++)h[f+a]=0}}return 0}function
-bE(a){return a}function
-cs(a,b,c,d,e){dG(bE(a),b,c,d,e);return 0}function
-e$(){aL(kZ)}function
-bQ(a,b){switch(a.t&6){default:if(b>=a.c.length)return 0;case
+bF(a){return a}function
+ct(a,b,c,d,e){dL(bF(a),b,c,d,e);return 0}function
+fd(){aL(k_)}function
+bR(a,b){switch(a.t&6){default:if(b>=a.c.length)return 0;case
 0:return a.c.charCodeAt(b);case
 4:return a.c[b]}}function
-rW(b,a){if(a>>>0>=b.l)e$();return bQ(b,a)}function
-Kh(b,a){if(a>>>0>=b.l-1)e$();var
-c=bQ(b,a),d=bQ(b,a+1);return d<<8|c}function
-rX(b,a){if(a>>>0>=b.l-3)e$();var
-c=bQ(b,a),d=bQ(b,a+1),e=bQ(b,a+2),f=bQ(b,a+3);return f<<24|e<<16|d<<8|c}function
-d_(a){return new
+r4(b,a){if(a>>>0>=b.l)fd();return bR(b,a)}function
+Kp(b,a){if(a>>>0>=b.l-1)fd();var
+c=bR(b,a),d=bR(b,a+1);return d<<8|c}function
+r5(b,a){if(a>>>0>=b.l-3)fd();var
+c=bR(b,a),d=bR(b,a+1),e=bR(b,a+2),f=bR(b,a+3);return f<<24|e<<16|d<<8|c}function
+ee(a){return new
 R(a[7]<<0|a[6]<<8|a[5]<<16,a[4]<<0|a[3]<<8|a[2]<<16,a[1]<<0|a[0]<<8)}function
-Ki(d,c){if(c>>>0>=d.l-7)e$();var
+Kq(d,c){if(c>>>0>=d.l-7)fd();var
 b=new
 Array(8);for(var
-a=0;a<8;a++)b[7-a]=bQ(d,c+a);return d_(b)}function
-aA(a,c,b){b&=c8;if(a.t!=4){if(c==a.c.length){a.c+=String.fromCharCode(b);if(c+1==a.l)a.t=0;return 0}id(a)}a.c[c]=b;return 0}function
-dH(b,a,c){if(a>>>0>=b.l)e$();return aA(b,a,c)}function
-d$(a){return a.toArray()}function
-Kl(c,b,e){if(b>>>0>=c.l-7)e$();var
-d=d$(e);for(var
+a=0;a<8;a++)b[7-a]=bR(d,c+a);return ee(b)}function
+aA(a,c,b){b&=c9;if(a.t!=4){if(c==a.c.length){a.c+=String.fromCharCode(b);if(c+1==a.l)a.t=0;return 0}ik(a)}a.c[c]=b;return 0}function
+dM(b,a,c){if(a>>>0>=b.l)fd();return aA(b,a,c)}function
+ef(a){return a.toArray()}function
+Kt(c,b,e){if(b>>>0>=c.l-7)fd();var
+d=ef(e);for(var
 a=0;a<8;a++)aA(c,b+7-a,d[a]);return 0}function
-da(c,a){if(c.fun)return da(c.fun,a);if(typeof
+db(c,a){if(c.fun)return db(c.fun,a);if(typeof
 c!=="function")return c;var
 b=c.length|0;if(b===0)return c.apply(null,a);var
 e=a.length|0,d=b-e|0;if(d==0)return c.apply(null,a);else
-if(d<0)return da(c.apply(null,a.slice(0,b)),a.slice(b));else
+if(d<0)return db(c.apply(null,a.slice(0,b)),a.slice(b));else
 return function(){var
 e=arguments.length==0?1:arguments.length,d=new
 Array(a.length+e);for(var
 b=0;b<a.length;b++)d[b]=a[b];for(var
-b=0;b<arguments.length;b++)d[a.length+b]=arguments[b];return da(c,d)}}function
-c(a,b){if(b>>>0>=a.length-1)d8();return a}function
-rZ(a){if(isFinite(a)){if(Math.abs(a)>=2.2250738585072014e-308)return 0;if(a!=0)return 1;return 2}return isNaN(a)?4:3}function
-b4(a){a.t&6&&d9(a);return a.c}var
-Lk=Math.log2&&Math.log2(1.1235582092889474E+307)==1020;function
-sl(a){if(Lk)return Math.floor(Math.log2(a));var
+b=0;b<arguments.length;b++)d[a.length+b]=arguments[b];return db(c,d)}}function
+c(a,b){if(b>>>0>=a.length-1)ec();return a}function
+r7(a){if(isFinite(a)){if(Math.abs(a)>=2.2250738585072014e-308)return 0;if(a!=0)return 1;return 2}return isNaN(a)?4:3}function
+b5(a){a.t&6&&ed(a);return a.c}var
+Ls=Math.log2&&Math.log2(1.1235582092889474E+307)==1020;function
+st(a){if(Ls)return Math.floor(Math.log2(a));var
 b=0;if(a==0)return-Infinity;if(a>=1)while(a>=2){a/=2;b++}else
 while(a<1){a*=2;b--}return b}function
-lP(c){var
+lZ(c){var
 a=new(O.Float32Array)(1);a[0]=c;var
 b=new(O.Int32Array)(a.buffer);return b[0]|0}function
-cf(b,c,a){return new
+cg(b,c,a){return new
 R(b,c,a)}function
-gm(a){if(!isFinite(a)){if(isNaN(a))return cf(1,0,pu);return a>0?cf(0,0,pu):cf(0,0,0xfff0)}var
+gr(a){if(!isFinite(a)){if(isNaN(a))return cg(1,0,pD);return a>0?cg(0,0,pD):cg(0,0,0xfff0)}var
 f=a==0&&1/a==-Infinity?cJ:a>=0?0:cJ;if(f)a=-a;var
-b=sl(a)+cr;if(b<=0){b=0;a/=Math.pow(2,-ra)}else{a/=Math.pow(2,b-rG);if(a<16){a*=2;b-=1}if(b==0)a/=2}var
+b=st(a)+cs;if(b<=0){b=0;a/=Math.pow(2,-rj)}else{a/=Math.pow(2,b-rP);if(a<16){a*=2;b-=1}if(b==0)a/=2}var
 d=Math.pow(2,24),c=a|0;a=(a-c)*d;var
 e=a|0;a=(a-e)*d;var
-g=a|0;c=c&kU|f|b<<4;return cf(g,e,c)}function
-rU(c,b,g){c.write(32,b.dims.length);c.write(32,b.kind|b.layout<<8);if(b.caml_custom==hW)for(var
+g=a|0;c=c&k5|f|b<<4;return cg(g,e,c)}function
+r2(c,b,g){c.write(32,b.dims.length);c.write(32,b.kind|b.layout<<8);if(b.caml_custom==h1)for(var
 a=0;a<b.dims.length;a++)if(b.dims[a]<cL)c.write(16,b.dims[a]);else{c.write(16,cL);c.write(32,0);c.write(32,b.dims[a])}else
 for(var
 a=0;a<b.dims.length;a++)c.write(32,b.dims[a]);switch(b.kind){case
@@ -263,41 +263,41 @@ a=0;a<b.data.length;a++)c.write(32,b.data[a]);break;case
 a=0;a<b.data.length;a++)c.write(32,b.data[a]);break;case
 7:for(var
 a=0;a<b.data.length/2;a++){var
-e=d$(b.get(a));for(var
+e=ef(b.get(a));for(var
 d=0;d<8;d++)c.write(8,e[d])}break;case
 1:for(var
 a=0;a<b.data.length;a++){var
-e=d$(gm(b.get(a)));for(var
+e=ef(gr(b.get(a)));for(var
 d=0;d<8;d++)c.write(8,e[d])}break;case
 0:for(var
 a=0;a<b.data.length;a++){var
-e=lP(b.get(a));c.write(32,e)}break;case
+e=lZ(b.get(a));c.write(32,e)}break;case
 10:for(var
 a=0;a<b.data.length/2;a++){var
-d=b.get(a);c.write(32,lP(d[1]));c.write(32,lP(d[2]))}break;case
+d=b.get(a);c.write(32,lZ(d[1]));c.write(32,lZ(d[2]))}break;case
 11:for(var
 a=0;a<b.data.length/2;a++){var
-f=b.get(a),e=d$(gm(f[1]));for(var
+f=b.get(a),e=ef(gr(f[1]));for(var
 d=0;d<8;d++)c.write(8,e[d]);var
-e=d$(gm(f[2]));for(var
+e=ef(gr(f[2]));for(var
 d=0;d<8;d++)c.write(8,e[d])}break}g[0]=(4+b.dims.length)*4;g[1]=(4+b.dims.length)*8}function
-lQ(c){var
+l0(c){var
 a=new(O.Int32Array)(1);a[0]=c;var
 b=new(O.Float32Array)(a.buffer);return b[0]}function
 cu(d){var
-f=d.lo,g=d.mi,b=d.hi,c=(b&0x7fff)>>4;if(c==2047)return(f|g|b&kU)==0?b&cJ?-Infinity:Infinity:NaN;var
-e=Math.pow(2,-24),a=(f*e+g)*e+(b&kU);if(c>0){a+=16;a*=Math.pow(2,c-rG)}else
-a*=Math.pow(2,-ra);if(b&cJ)a=-a;return a}function
-bR(b){if(!aF.Failure)aF.Failure=[az,a(le),-3];lV(aF.Failure,b)}function
-rR(b,v,r){var
-i=b.read32s();if(i<0||i>16)bR("input_value: wrong number of bigarray dimensions");var
-p=b.read32s(),j=p&c8,o=p>>8&1,h=[];if(r==hW)for(var
+f=d.lo,g=d.mi,b=d.hi,c=(b&0x7fff)>>4;if(c==2047)return(f|g|b&k5)==0?b&cJ?-Infinity:Infinity:NaN;var
+e=Math.pow(2,-24),a=(f*e+g)*e+(b&k5);if(c>0){a+=16;a*=Math.pow(2,c-rP)}else
+a*=Math.pow(2,-rj);if(b&cJ)a=-a;return a}function
+bS(b){if(!aF.Failure)aF.Failure=[az,a(lp),-3];l5(aF.Failure,b)}function
+rZ(b,v,r){var
+i=b.read32s();if(i<0||i>16)bS("input_value: wrong number of bigarray dimensions");var
+p=b.read32s(),j=p&c9,o=p>>8&1,h=[];if(r==h1)for(var
 a=0;a<i;a++){var
 n=b.read16u();if(n==cL){var
-t=b.read32u(),u=b.read32u();if(t!=0)bR("input_value: bigarray dimension overflow in 32bit");n=u}h.push(n)}else
+t=b.read32u(),u=b.read32u();if(t!=0)bS("input_value: bigarray dimension overflow in 32bit");n=u}h.push(n)}else
 for(var
 a=0;a<i;a++)h.push(b.read32u());var
-d=ic(h),f=rQ(j,d),g=lJ(j,o,h,f);switch(j){case
+d=ij(h),f=rY(j,d),g=lT(j,o,h,f);switch(j){case
 2:for(var
 a=0;a<d;a++)f[a]=b.read8s();break;case
 3:case
@@ -311,41 +311,41 @@ a=0;a<d;a++)f[a]=b.read16u();break;case
 a=0;a<d;a++)f[a]=b.read32s();break;case
 8:case
 9:var
-s=b.read8u();if(s)bR("input_value: cannot read bigarray with 64-bit OCaml ints");for(var
+s=b.read8u();if(s)bS("input_value: cannot read bigarray with 64-bit OCaml ints");for(var
 a=0;a<d;a++)f[a]=b.read32s();break;case
 7:var
 e=new
 Array(8);for(var
 a=0;a<d;a++){for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-q=d_(e);g.set(a,q)}break;case
+q=ee(e);g.set(a,q)}break;case
 1:var
 e=new
 Array(8);for(var
 a=0;a<d;a++){for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-k=cu(d_(e));g.set(a,k)}break;case
+k=cu(ee(e));g.set(a,k)}break;case
 0:for(var
 a=0;a<d;a++){var
-k=lQ(b.read32s());g.set(a,k)}break;case
+k=l0(b.read32s());g.set(a,k)}break;case
 10:for(var
 a=0;a<d;a++){var
-m=lQ(b.read32s()),l=lQ(b.read32s());g.set(a,[cK,m,l])}break;case
+m=l0(b.read32s()),l=l0(b.read32s());g.set(a,[cK,m,l])}break;case
 11:var
 e=new
 Array(8);for(var
 a=0;a<d;a++){for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-m=cu(d_(e));for(var
+m=cu(ee(e));for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-l=cu(d_(e));g.set(a,[cK,m,l])}break}v[0]=(4+i)*4;return lJ(j,o,h,f)}function
-rP(a,b,c){return a.compare(b,c)}function
-x(a,b){return Math.imul(a,b)}function
-bn(b,a){a=x(a,0xcc9e2d51|0);a=a<<15|a>>>32-15;a=x(a,0x1b873593);b^=a;b=b<<13|b>>>32-13;return(b+(b<<2)|0)+(0xe6546b64|0)|0}function
-KA(a,b){a=bn(a,lS(b));a=bn(a,lR(b));return a}function
-lN(a,b){return KA(a,gm(b))}function
-rT(c){var
-b=ic(c.dims),d=0;switch(c.kind){case
+l=cu(ee(e));g.set(a,[cK,m,l])}break}v[0]=(4+i)*4;return lT(j,o,h,f)}function
+rX(a,b,c){return a.compare(b,c)}function
+v(a,b){return Math.imul(a,b)}function
+bn(b,a){a=v(a,0xcc9e2d51|0);a=a<<15|a>>>32-15;a=v(a,0x1b873593);b^=a;b=b<<13|b>>>32-13;return(b+(b<<2)|0)+(0xe6546b64|0)|0}function
+KI(a,b){a=bn(a,l2(b));a=bn(a,l1(b));return a}function
+lX(a,b){return KI(a,gr(b))}function
+r1(c){var
+b=ij(c.dims),d=0;switch(c.kind){case
 2:case
 3:case
 12:if(b>cM)b=cM;var
@@ -354,7 +354,7 @@ e=0,a=0;for(a=0;a+4<=c.data.length;a+=4){e=c.data[a+0]|c.data[a+1]<<8|c.data[a+2
 2:e|=c.data[a+1]<<8;case
 1:e|=c.data[a+0];d=bn(d,e)}break;case
 4:case
-5:if(b>c$)b=c$;var
+5:if(b>da)b=da;var
 e=0,a=0;for(a=0;a+2<=c.data.length;a+=2){e=c.data[a+0]|c.data[a+1]<<16;d=bn(d,e)}if((b&1)!=0)d=bn(d,c.data[a]);break;case
 6:if(b>64)b=64;for(var
 a=0;a<b;a++)d=bn(d,c.data[a]);break;case
@@ -365,75 +365,75 @@ a=0;a<b;a++)d=bn(d,c.data[a]);break;case
 a=0;a<b;a++)d=bn(d,c.data[a]);break;case
 10:b*=2;case
 0:if(b>64)b=64;for(var
-a=0;a<b;a++)d=lN(d,c.data[a]);break;case
+a=0;a<b;a++)d=lX(d,c.data[a]);break;case
 11:b*=2;case
 1:if(b>32)b=32;for(var
-a=0;a<b;a++)d=lN(d,c.data[a]);break}return d}function
-KF(a,b){b[0]=4;return a.read32s()}function
-K5(a,b){switch(a.read8u()){case
+a=0;a<b;a++)d=lX(d,c.data[a]);break}return d}function
+KN(a,b){b[0]=4;return a.read32s()}function
+Lb(a,b){switch(a.read8u()){case
 1:b[0]=4;return a.read32s();case
-2:bR("input_value: native integer value too large");default:bR("input_value: ill-formed native integer")}}function
-KS(c,d){var
+2:bS("input_value: native integer value too large");default:bS("input_value: ill-formed native integer")}}function
+K0(c,d){var
 b=new
 Array(8);for(var
-a=0;a<8;a++)b[a]=c.read8u();d[0]=8;return d_(b)}function
-KN(e,d,b){var
-c=d$(d);for(var
+a=0;a<8;a++)b[a]=c.read8u();d[0]=8;return ee(b)}function
+KV(e,d,b){var
+c=ef(d);for(var
 a=0;a<8;a++)e.write(8,c[a]);b[0]=8;b[1]=8}function
-KI(a,b,c){return a.compare(b)}function
-KK(a){return a.lo32()^a.hi32()}var
-gk={"_j":{deserialize:KS,serialize:KN,fixed_length:8,compare:KI,hash:KK},"_i":{deserialize:KF,fixed_length:4},"_n":{deserialize:K5,fixed_length:4},"_bigarray":{deserialize:function(a,b){return rR(a,b,"_bigarray")},serialize:rU,compare:rP,hash:rT},"_bigarr02":{deserialize:function(a,b){return rR(a,b,hW)},serialize:rU,compare:rP,hash:rT}};function
-lK(a){return gk[a.caml_custom]&&gk[a.caml_custom].compare}function
-r0(f,c,d,e){var
-b=lK(c);if(b){var
+KQ(a,b,c){return a.compare(b)}function
+KS(a){return a.lo32()^a.hi32()}var
+gp={"_j":{deserialize:K0,serialize:KV,fixed_length:8,compare:KQ,hash:KS},"_i":{deserialize:KN,fixed_length:4},"_n":{deserialize:Lb,fixed_length:4},"_bigarray":{deserialize:function(a,b){return rZ(a,b,"_bigarray")},serialize:r2,compare:rX,hash:r1},"_bigarr02":{deserialize:function(a,b){return rZ(a,b,h1)},serialize:r2,compare:rX,hash:r1}};function
+lU(a){return gp[a.caml_custom]&&gp[a.caml_custom].compare}function
+r8(f,c,d,e){var
+b=lU(c);if(b){var
 a=d>0?b(c,f,e):b(f,c,e);if(e&&a!=a)return d;if(+a!=+a)return+a;if((a|0)!=0)return a|0}return d}function
-gn(a){return a
+gs(a){return a
 instanceof
 cN}function
-ij(a){return gn(a)}function
-r1(a){if(typeof
-a==="number")return bg;else
-if(gn(a))return hU;else
-if(ij(a))return 1252;else
+iq(a){return gs(a)}function
+r9(a){if(typeof
+a==="number")return bh;else
+if(gs(a))return hZ;else
+if(iq(a))return 1252;else
 if(a
 instanceof
-Array&&a[0]===a[0]>>>0&&a[0]<=gb){var
+Array&&a[0]===a[0]>>>0&&a[0]<=gg){var
 b=a[0]|0;return b==cK?0:b}else
 if(a
 instanceof
-String)return pM;else
+String)return pV;else
 if(typeof
-a=="string")return pM;else
+a=="string")return pV;else
 if(a
 instanceof
-Number)return bg;else
-if(a&&a.caml_custom)return kG;else
+Number)return bh;else
+if(a&&a.caml_custom)return kR;else
 if(a&&a.compare)return 1256;else
 if(typeof
 a=="function")return 1247;else
 if(typeof
 a=="symbol")return 1251;return 1001}function
 aK(a,b){if(a<b)return-1;if(a==b)return 0;return 1}function
-rV(a,b){a.t&6&&d9(a);b.t&6&&d9(b);return a.c<b.c?-1:a.c>b.c?1:0}function
-io(a,b){return rV(a,b)}function
-fa(a,b,d){var
+r3(a,b){a.t&6&&ed(a);b.t&6&&ed(b);return a.c<b.c?-1:a.c>b.c?1:0}function
+iu(a,b){return r3(a,b)}function
+fe(a,b,d){var
 e=[];for(;;){if(!(d&&a===b)){var
-f=r1(a);if(f==u){a=a[1];continue}var
-g=r1(b);if(g==u){b=b[1];continue}if(f!==g){if(f==bg){if(g==kG)return r0(a,b,-1,d);return-1}if(g==bg){if(f==kG)return r0(b,a,1,d);return 1}return f<g?-1:1}switch(f){case
-247:aL(lp);break;case
+f=r9(a);if(f==t){a=a[1];continue}var
+g=r9(b);if(g==t){b=b[1];continue}if(f!==g){if(f==bh){if(g==kR)return r8(a,b,-1,d);return-1}if(g==bh){if(f==kR)return r8(b,a,1,d);return 1}return f<g?-1:1}switch(f){case
+247:aL(lA);break;case
 248:var
 c=aK(a[2],b[2]);if(c!=0)return c|0;break;case
-249:aL(lp);break;case
+249:aL(lA);break;case
 250:aL("equal: got Forward_tag, should not happen");break;case
 251:aL("equal: abstract value");break;case
 252:if(a!==b){var
-c=rV(a,b);if(c!=0)return c|0}break;case
+c=r3(a,b);if(c!=0)return c|0}break;case
 253:aL("equal: got Double_tag, should not happen");break;case
 254:aL("equal: got Double_array_tag, should not happen");break;case
 255:aL("equal: got Custom_tag, should not happen");break;case
-1247:aL(lp);break;case
+1247:aL(lA);break;case
 1255:var
-i=lK(a);if(i!=lK(b))return a.caml_custom<b.caml_custom?-1:1;if(!i)aL("compare: abstract value");var
+i=lU(a);if(i!=lU(b))return a.caml_custom<b.caml_custom?-1:1;if(!i)aL("compare: abstract value");var
 c=i(a,b,d);if(c!=c)return d?-1:c;if(c!==(c|0))return-1;if(c!=0)return c|0;break;case
 1256:var
 c=a.compare(b,d);if(c!=c)return d?-1:c;if(c!==(c|0))return-1;if(c!=0)return c|0;break;case
@@ -441,175 +441,175 @@ c=a.compare(b,d);if(c!=c)return d?-1:c;if(c!==(c|0))return-1;if(c!=0)return c|0;
 1001:if(a<b)return-1;if(a>b)return 1;if(a!=b){if(!d)return NaN;if(a==a)return 1;if(b==b)return-1}break;case
 1251:if(a!==b){if(!d)return NaN;return 1}break;case
 1252:var
-a=b4(a),b=b4(b);if(a!==b){if(a<b)return-1;if(a>b)return 1}break;case
+a=b5(a),b=b5(b);if(a!==b){if(a<b)return-1;if(a>b)return 1}break;case
 12520:var
 a=a.toString(),b=b.toString();if(a!==b){if(a<b)return-1;if(a>b)return 1}break;case
 246:case
 254:default:if(a.length!=b.length)return a.length<b.length?-1:1;if(a.length>1)e.push(a,b,1);break}}if(e.length==0)return 0;var
 h=e.pop();b=e.pop();a=e.pop();if(h+1<a.length)e.push(a,b,h+1);a=a[h];b=b[h]}}function
-ak(a,b){return fa(a,b,true)}function
-Km(){return[0]}function
+al(a,b){return fe(a,b,true)}function
+Ku(){return[0]}function
 aJ(a){if(a<0)aL("Bytes.create");return new
-cN(a?2:9,y,a)}function
-ct(b,a){if(a==0)dI();return b/a|0}function
-aZ(a,b){return+(fa(a,b,false)==0)}function
-Ko(a,c,b,d){if(b>0)if(c==0&&(b>=a.l||a.t==2&&b>=a.c.length))if(d==0){a.c=y;a.t=2}else{a.c=fb(b,String.fromCharCode(d));a.t=b==a.l?0:2}else{if(a.t!=4)id(a);for(b+=c;c<b;c++)a.c[c]=d}return 0}function
-Kp(a,b){if(a===b)return 0;if(a<b)return-1;if(a>b)return 1;if(a===a)return 1;if(b===b)return-1;return 0}function
-Kq(a){var
-b;a=b4(a);b=+a;if(a.length>0&&b===b)return b;a=a.replace(/_/g,y);b=+a;if(a.length>0&&b===b||/^[+-]?nan$/i.test(a))return b;var
+cN(a?2:9,A,a)}function
+bv(b,a){if(a==0)dO();return b/a|0}function
+a0(a,b){return+(fe(a,b,false)==0)}function
+Kw(a,c,b,d){if(b>0)if(c==0&&(b>=a.l||a.t==2&&b>=a.c.length))if(d==0){a.c=A;a.t=2}else{a.c=ff(b,String.fromCharCode(d));a.t=b==a.l?0:2}else{if(a.t!=4)ik(a);for(b+=c;c<b;c++)a.c[c]=d}return 0}function
+Kx(a,b){if(a===b)return 0;if(a<b)return-1;if(a>b)return 1;if(a===a)return 1;if(b===b)return-1;return 0}function
+Ky(a){var
+b;a=b5(a);b=+a;if(a.length>0&&b===b)return b;a=a.replace(/_/g,A);b=+a;if(a.length>0&&b===b||/^[+-]?nan$/i.test(a))return b;var
 c=/^ *([+-]?)0x([0-9a-f]+)\.?([0-9a-f]*)(p([+-]?[0-9]+))?/i.exec(a);if(c){var
-d=c[3].replace(/0+$/,y),f=parseInt(c[1]+c[2]+d,16),e=(c[5]|0)-4*d.length;b=f*Math.pow(2,e);return b}if(/^\+?inf(inity)?$/i.test(a))return Infinity;if(/^-inf(inity)?$/i.test(a))return-Infinity;bR("float_of_string")}function
-lU(d){d=b4(d);var
+d=c[3].replace(/0+$/,A),f=parseInt(c[1]+c[2]+d,16),e=(c[5]|0)-4*d.length;b=f*Math.pow(2,e);return b}if(/^\+?inf(inity)?$/i.test(a))return Infinity;if(/^-inf(inity)?$/i.test(a))return-Infinity;bS("float_of_string")}function
+l4(d){d=b5(d);var
 e=d.length;if(e>31)aL("format_int: format too long");var
-a={justify:d2,signstyle:dA,filler:c9,alternate:false,base:0,signedconv:false,width:0,uppercase:false,sign:1,prec:-1,conv:"f"};for(var
+a={justify:d8,signstyle:dF,filler:c_,alternate:false,base:0,signedconv:false,width:0,uppercase:false,sign:1,prec:-1,conv:"f"};for(var
 c=0;c<e;c++){var
-b=d.charAt(c);switch(b){case"-":a.justify=dA;break;case"+":case" ":a.signstyle=b;break;case"0":a.filler=bt;break;case"#":a.alternate=true;break;case"1":case"2":case"3":case"4":case"5":case"6":case"7":case"8":case"9":a.width=0;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.width=a.width*10+b;c++}c--;break;case".":a.prec=0;c++;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.prec=a.prec*10+b;c++}c--;case"d":case"i":a.signedconv=true;case"u":a.base=10;break;case"x":a.base=16;break;case"X":a.base=16;a.uppercase=true;break;case"o":a.base=8;break;case"e":case"f":case"g":a.signedconv=true;a.conv=b;break;case"E":case"F":case"G":a.signedconv=true;a.uppercase=true;a.conv=b.toLowerCase();break}}return a}function
-lL(b,f){if(b.uppercase)f=f.toUpperCase();var
-e=f.length;if(b.signedconv&&(b.sign<0||b.signstyle!=dA))e++;if(b.alternate){if(b.base==8)e+=1;if(b.base==16)e+=2}var
-c=y;if(b.justify==d2&&b.filler==c9)for(var
-d=e;d<b.width;d++)c+=c9;if(b.signedconv)if(b.sign<0)c+=dA;else
-if(b.signstyle!=dA)c+=b.signstyle;if(b.alternate&&b.base==8)c+=bt;if(b.alternate&&b.base==16)c+=pt;if(b.justify==d2&&b.filler==bt)for(var
-d=e;d<b.width;d++)c+=bt;c+=f;if(b.justify==dA)for(var
-d=e;d<b.width;d++)c+=c9;return a(c)}function
-lM(i,c){function
+b=d.charAt(c);switch(b){case"-":a.justify=dF;break;case"+":case" ":a.signstyle=b;break;case"0":a.filler=bt;break;case"#":a.alternate=true;break;case"1":case"2":case"3":case"4":case"5":case"6":case"7":case"8":case"9":a.width=0;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.width=a.width*10+b;c++}c--;break;case".":a.prec=0;c++;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.prec=a.prec*10+b;c++}c--;case"d":case"i":a.signedconv=true;case"u":a.base=10;break;case"x":a.base=16;break;case"X":a.base=16;a.uppercase=true;break;case"o":a.base=8;break;case"e":case"f":case"g":a.signedconv=true;a.conv=b;break;case"E":case"F":case"G":a.signedconv=true;a.uppercase=true;a.conv=b.toLowerCase();break}}return a}function
+lV(b,f){if(b.uppercase)f=f.toUpperCase();var
+e=f.length;if(b.signedconv&&(b.sign<0||b.signstyle!=dF))e++;if(b.alternate){if(b.base==8)e+=1;if(b.base==16)e+=2}var
+c=A;if(b.justify==d8&&b.filler==c_)for(var
+d=e;d<b.width;d++)c+=c_;if(b.signedconv)if(b.sign<0)c+=dF;else
+if(b.signstyle!=dF)c+=b.signstyle;if(b.alternate&&b.base==8)c+=bt;if(b.alternate&&b.base==16)c+=pC;if(b.justify==d8&&b.filler==bt)for(var
+d=e;d<b.width;d++)c+=bt;c+=f;if(b.justify==dF)for(var
+d=e;d<b.width;d++)c+=c_;return a(c)}function
+lW(i,c){function
 j(a,b){if(Math.abs(a)<1.0)return a.toFixed(b);else{var
-c=parseInt(a.toString().split(d2)[1]);if(c>20){c-=20;a/=Math.pow(10,c);a+=new
-Array(c+1).join(bt);if(b>0)a=a+b2+new
+c=parseInt(a.toString().split(d8)[1]);if(c>20){c-=20;a/=Math.pow(10,c);a+=new
+Array(c+1).join(bt);if(b>0)a=a+b3+new
 Array(b+1).join(bt);return a}else
 return a.toFixed(b)}}var
-a,e=lU(i),d=e.prec<0?6:e.prec;if(c<0||c==0&&1/c==-Infinity){e.sign=-1;c=-c}if(isNaN(c)){a=lh;e.filler=c9}else
-if(!isFinite(c)){a=lC;e.filler=c9}else
+a,e=l4(i),d=e.prec<0?6:e.prec;if(c<0||c==0&&1/c==-Infinity){e.sign=-1;c=-c}if(isNaN(c)){a=ls;e.filler=c_}else
+if(!isFinite(c)){a=lM;e.filler=c_}else
 switch(e.conv){case"e":var
-a=c.toExponential(d),b=a.length;if(a.charAt(b-3)==lE)a=a.slice(0,b-1)+bt+a.slice(b-1);break;case"f":a=j(c,d);break;case"g":d=d?d:1;a=c.toExponential(d-1);var
-h=a.indexOf(lE),g=+a.slice(h+1);if(g<-4||c>=1e21||c.toFixed(0).length>d){var
-b=h-1;while(a.charAt(b)==bt)b--;if(a.charAt(b)==b2)b--;a=a.slice(0,b+1)+a.slice(h);b=a.length;if(a.charAt(b-3)==lE)a=a.slice(0,b-1)+bt+a.slice(b-1);break}else{var
+a=c.toExponential(d),b=a.length;if(a.charAt(b-3)==lO)a=a.slice(0,b-1)+bt+a.slice(b-1);break;case"f":a=j(c,d);break;case"g":d=d?d:1;a=c.toExponential(d-1);var
+h=a.indexOf(lO),g=+a.slice(h+1);if(g<-4||c>=1e21||c.toFixed(0).length>d){var
+b=h-1;while(a.charAt(b)==bt)b--;if(a.charAt(b)==b3)b--;a=a.slice(0,b+1)+a.slice(h);b=a.length;if(a.charAt(b-3)==lO)a=a.slice(0,b-1)+bt+a.slice(b-1);break}else{var
 f=d;if(g<0){f-=g+1;a=c.toFixed(f)}else
 while(a=c.toFixed(f),a.length>d+1)f--;if(f){var
-b=a.length-1;while(a.charAt(b)==bt)b--;if(a.charAt(b)==b2)b--;a=a.slice(0,b+1)}}break}return lL(e,a)}function
-ie(e,c){if(b4(e)==gg)return a(y+c);var
-b=lU(e);if(c<0)if(b.signedconv){b.sign=-1;c=-c}else
+b=a.length-1;while(a.charAt(b)==bt)b--;if(a.charAt(b)==b3)b--;a=a.slice(0,b+1)}}break}return lV(e,a)}function
+il(e,c){if(b5(e)==gl)return a(A+c);var
+b=l4(e);if(c<0)if(b.signedconv){b.sign=-1;c=-c}else
 c>>>=0;var
-d=c.toString(b.base);if(b.prec>=0){b.filler=c9;var
-f=b.prec-d.length;if(f>0)d=fb(f,bt)+d}return lL(b,d)}var
-K7=0;function
-ce(){return K7++}function
-gl(a){if(a==0||!isFinite(a))return[0,a,0];var
+d=c.toString(b.base);if(b.prec>=0){b.filler=c_;var
+f=b.prec-d.length;if(f>0)d=ff(f,bt)+d}return lV(b,d)}var
+Ld=0;function
+cf(){return Ld++}function
+gq(a){if(a==0||!isFinite(a))return[0,a,0];var
 c=a<0;if(c)a=-a;var
-b=Math.max(-cr,sl(a)+1);a*=Math.pow(2,-b);while(a<bC){a*=2;b--}while(a>=1){a*=bC;b++}if(c)a=-a;return[0,a,b]}function
-r8(a){return a.toUtf16()}function
-gp(){return typeof
+b=Math.max(-cs,st(a)+1);a*=Math.pow(2,-b);while(a<bD){a*=2;b--}while(a>=1){a*=bD;b++}if(c)a=-a;return[0,a,b]}function
+se(a){return a.toUtf16()}function
+gt(){return typeof
 O.process!=="undefined"&&typeof
 O.process.versions!=="undefined"&&typeof
 O.process.versions.node!=="undefined"}function
-Ll(){function
-a(a){if(a.charAt(0)===cq)return[y,a.substring(1)];return}function
+Lt(){function
+a(a){if(a.charAt(0)===cr)return[A,a.substring(1)];return}function
 b(c){var
-g=/^([a-zA-Z]:|[\\/]{2}[^\\/]+[\\/]+[^\\/]+)?([\\/])?([\s\S]*?)$/,a=g.exec(c),b=a[1]||y,e=Boolean(b&&b.charAt(1)!==":");if(Boolean(a[2]||e)){var
-d=a[1]||y,f=a[2]||y;return[d,c.substring(d.length+f.length)]}return}return gp()&&O.process&&O.process.platform?O.process.platform==="win32"?b:a:a}var
-l0=Ll();function
-sj(a){return a.slice(-1)!==cq?a+cq:a}if(gp()&&O.process&&O.process.cwd)var
-gj=O.process.cwd().replace(/\\/g,cq);else
+g=/^([a-zA-Z]:|[\\/]{2}[^\\/]+[\\/]+[^\\/]+)?([\\/])?([\s\S]*?)$/,a=g.exec(c),b=a[1]||A,e=Boolean(b&&b.charAt(1)!==":");if(Boolean(a[2]||e)){var
+d=a[1]||A,f=a[2]||A;return[d,c.substring(d.length+f.length)]}return}return gt()&&O.process&&O.process.platform?O.process.platform==="win32"?b:a:a}var
+l_=Lt();function
+sr(a){return a.slice(-1)!==cr?a+cr:a}if(gt()&&O.process&&O.process.cwd)var
+go=O.process.cwd().replace(/\\/g,cr);else
 var
-gj="/static";gj=sj(gj);function
-KY(a){a=r8(a);if(!l0(a))a=gj+a;var
-e=l0(a),d=e[1].split(cq),b=[];for(var
+go="/static";go=sr(go);function
+K6(a){a=se(a);if(!l_(a))a=go+a;var
+e=l_(a),d=e[1].split(cr),b=[];for(var
 c=0;c<d.length;c++)switch(d[c]){case"..":if(b.length>1)b.pop();break;case".":break;default:b.push(d[c]);break}b.unshift(e[0]);b.orig=a;return b}function
-Lh(e){for(var
-f=y,b=f,a,h,c=0,g=e.length;c<g;c++){a=e.charCodeAt(c);if(a<cd){for(var
-d=c+1;d<g&&(a=e.charCodeAt(d))<cd;d++);if(d-c>kE){b.substr(0,1);f+=b;b=y;f+=e.slice(c,d)}else
-b+=e.slice(c,d);if(d==g)break;c=d}if(a<qd){b+=String.fromCharCode(0xc0|a>>6);b+=String.fromCharCode(cd|a&e3)}else
-if(a<0xd800||a>=qU)b+=String.fromCharCode(pF|a>>12,cd|a>>6&e3,cd|a&e3);else
-if(a>=0xdbff||c+1==g||(h=e.charCodeAt(c+1))<qP||h>qU)b+="\xef\xbf\xbd";else{c++;a=(a<<10)+h-0x35fdc00;b+=String.fromCharCode(qj|a>>18,cd|a>>12&e3,cd|a>>6&e3,cd|a&e3)}if(b.length>d7){b.substr(0,1);f+=b;b=y}}return f+b}function
-Kk(a){var
-b=9;if(!sm(a))b=8,a=Lh(a);return new
+Lp(e){for(var
+f=A,b=f,a,h,c=0,g=e.length;c<g;c++){a=e.charCodeAt(c);if(a<ce){for(var
+d=c+1;d<g&&(a=e.charCodeAt(d))<ce;d++);if(d-c>kP){b.substr(0,1);f+=b;b=A;f+=e.slice(c,d)}else
+b+=e.slice(c,d);if(d==g)break;c=d}if(a<qm){b+=String.fromCharCode(0xc0|a>>6);b+=String.fromCharCode(ce|a&e7)}else
+if(a<0xd800||a>=q3)b+=String.fromCharCode(pO|a>>12,ce|a>>6&e7,ce|a&e7);else
+if(a>=0xdbff||c+1==g||(h=e.charCodeAt(c+1))<qY||h>q3)b+="\xef\xbf\xbd";else{c++;a=(a<<10)+h-0x35fdc00;b+=String.fromCharCode(qs|a>>18,ce|a>>12&e7,ce|a>>6&e7,ce|a&e7)}if(b.length>eb){b.substr(0,1);f+=b;b=A}}return f+b}function
+Ks(a){var
+b=9;if(!su(a))b=8,a=Lp(a);return new
 cN(b,a,a.length)}function
-cv(a){return Kk(a)}var
-LB=["E2BIG","EACCES","EAGAIN","EBADF","EBUSY","ECHILD","EDEADLK","EDOM",pw,"EFAULT","EFBIG","EINTR","EINVAL","EIO","EISDIR","EMFILE","EMLINK","ENAMETOOLONG","ENFILE","ENODEV",ly,"ENOEXEC","ENOLCK","ENOMEM","ENOSPC","ENOSYS",lg,rp,"ENOTTY","ENXIO","EPERM","EPIPE","ERANGE","EROFS","ESPIPE","ESRCH","EXDEV","EWOULDBLOCK","EINPROGRESS","EALREADY","ENOTSOCK","EDESTADDRREQ","EMSGSIZE","EPROTOTYPE","ENOPROTOOPT","EPROTONOSUPPORT","ESOCKTNOSUPPORT","EOPNOTSUPP","EPFNOSUPPORT","EAFNOSUPPORT","EADDRINUSE","EADDRNOTAVAIL","ENETDOWN","ENETUNREACH","ENETRESET","ECONNABORTED","ECONNRESET","ENOBUFS","EISCONN","ENOTCONN","ESHUTDOWN","ETOOMANYREFS","ETIMEDOUT","ECONNREFUSED","EHOSTDOWN","EHOSTUNREACH","ELOOP","EOVERFLOW"];function
-ed(d,f,e,a){var
-b=LB.indexOf(d);if(b<0){if(a==null)a=-9999;b=[0,a]}var
-c=[b,cv(f||y),cv(e||y)];return c}var
-sc={};function
-eb(a){return sc[a]}function
-ec(b,a){throw[0,b].concat(a)}function
-Kj(a){return new
+cv(a){return Ks(a)}var
+LJ=["E2BIG","EACCES","EAGAIN","EBADF","EBUSY","ECHILD","EDEADLK","EDOM",pF,"EFAULT","EFBIG","EINTR","EINVAL","EIO","EISDIR","EMFILE","EMLINK","ENAMETOOLONG","ENFILE","ENODEV",lI,"ENOEXEC","ENOLCK","ENOMEM","ENOSPC","ENOSYS",lr,ry,"ENOTTY","ENXIO","EPERM","EPIPE","ERANGE","EROFS","ESPIPE","ESRCH","EXDEV","EWOULDBLOCK","EINPROGRESS","EALREADY","ENOTSOCK","EDESTADDRREQ","EMSGSIZE","EPROTOTYPE","ENOPROTOOPT","EPROTONOSUPPORT","ESOCKTNOSUPPORT","EOPNOTSUPP","EPFNOSUPPORT","EAFNOSUPPORT","EADDRINUSE","EADDRNOTAVAIL","ENETDOWN","ENETUNREACH","ENETRESET","ECONNABORTED","ECONNRESET","ENOBUFS","EISCONN","ENOTCONN","ESHUTDOWN","ETOOMANYREFS","ETIMEDOUT","ECONNREFUSED","EHOSTDOWN","EHOSTUNREACH","ELOOP","EOVERFLOW"];function
+ej(d,f,e,a){var
+b=LJ.indexOf(d);if(b<0){if(a==null)a=-9999;b=[0,a]}var
+c=[b,cv(f||A),cv(e||A)];return c}var
+sk={};function
+eh(a){return sk[a]}function
+ei(b,a){throw[0,b].concat(a)}function
+Kr(a){return new
 cN(4,a,a.length)}function
-at(a){lV(aF.Sys_error,a)}function
-K9(a){at(a+hG)}function
-bS(a){return a.l}function
-rN(){}function
+au(a){l5(aF.Sys_error,a)}function
+Lf(a){au(a+hL)}function
+bT(a){return a.l}function
+rV(){}function
 a7(a){this.data=a}a7.prototype=new
-rN();a7.prototype.truncate=function(a){var
-b=this.data;this.data=aJ(a|0);dG(b,0,this.data,0,a)};a7.prototype.length=function(){return bS(this.data)};a7.prototype.write=function(b,d,g,a){var
+rV();a7.prototype.truncate=function(a){var
+b=this.data;this.data=aJ(a|0);dL(b,0,this.data,0,a)};a7.prototype.length=function(){return bT(this.data)};a7.prototype.write=function(b,d,g,a){var
 c=this.length();if(b+a>=c){var
-e=aJ(b+a),f=this.data;this.data=e;dG(f,0,this.data,0,c)}cs(d,g,this.data,b,a);return 0};a7.prototype.read=function(c,a,d,b){var
-e=this.length();dG(this.data,c,a,d,b);return 0};a7.prototype.read_one=function(a){return rW(this.data,a)};a7.prototype.close=function(){};a7.prototype.constructor=a7;function
+e=aJ(b+a),f=this.data;this.data=e;dL(f,0,this.data,0,c)}ct(d,g,this.data,b,a);return 0};a7.prototype.read=function(c,a,d,b){var
+e=this.length();dL(this.data,c,a,d,b);return 0};a7.prototype.read_one=function(a){return r4(this.data,a)};a7.prototype.close=function(){};a7.prototype.constructor=a7;function
 bu(b,a){this.content={};this.root=b;this.lookupFun=a}bu.prototype.nm=function(a){return this.root+a};bu.prototype.create_dir_if_needed=function(d){var
-c=d.split(cq),b=y;for(var
-a=0;a<c.length-1;a++){b+=c[a]+cq;if(this.content[b])continue;this.content[b]=Symbol("directory")}};bu.prototype.slash=function(a){return/\/$/.test(a)?a:a+cq};bu.prototype.lookup=function(b){if(!this.content[b]&&this.lookupFun){var
+c=d.split(cr),b=A;for(var
+a=0;a<c.length-1;a++){b+=c[a]+cr;if(this.content[b])continue;this.content[b]=Symbol("directory")}};bu.prototype.slash=function(a){return/\/$/.test(a)?a:a+cr};bu.prototype.lookup=function(b){if(!this.content[b]&&this.lookupFun){var
 c=this.lookupFun(a(this.root),a(b));if(c!==0){this.create_dir_if_needed(b);this.content[b]=new
-a7(bE(c[1]))}}};bu.prototype.exists=function(a){if(a==y)return 1;var
+a7(bF(c[1]))}}};bu.prototype.exists=function(a){if(a==A)return 1;var
 b=this.slash(a);if(this.content[b])return 1;this.lookup(a);return this.content[a]?1:0};bu.prototype.mkdir=function(c,e,d){var
-b=d&&eb(lu);if(this.exists(c))if(b)ec(b,ed(pw,ky,this.nm(c)));else
-at(c+": File exists");var
-a=/^(.*)\/[^/]+/.exec(c);a=a&&a[1]||y;if(!this.exists(a))if(b)ec(b,ed(ly,ky,this.nm(a)));else
-at(a+hG);if(!this.is_dir(a))if(b)ec(b,ed(lg,ky,this.nm(a)));else
-at(a+k1);this.create_dir_if_needed(this.slash(c))};bu.prototype.rmdir=function(a,f){var
-b=f&&eb(lu),c=a==y?y:this.slash(a),e=new
-RegExp(pK+c+qc);if(!this.exists(a))if(b)ec(b,ed(ly,ls,this.nm(a)));else
-at(a+hG);if(!this.is_dir(a))if(b)ec(b,ed(lg,ls,this.nm(a)));else
-at(a+k1);for(var
+b=d&&eh(lF);if(this.exists(c))if(b)ei(b,ej(pF,kJ,this.nm(c)));else
+au(c+": File exists");var
+a=/^(.*)\/[^/]+/.exec(c);a=a&&a[1]||A;if(!this.exists(a))if(b)ei(b,ej(lI,kJ,this.nm(a)));else
+au(a+hL);if(!this.is_dir(a))if(b)ei(b,ej(lr,kJ,this.nm(a)));else
+au(a+la);this.create_dir_if_needed(this.slash(c))};bu.prototype.rmdir=function(a,f){var
+b=f&&eh(lF),c=a==A?A:this.slash(a),e=new
+RegExp(pT+c+ql);if(!this.exists(a))if(b)ei(b,ej(lI,lD,this.nm(a)));else
+au(a+hL);if(!this.is_dir(a))if(b)ei(b,ej(lr,lD,this.nm(a)));else
+au(a+la);for(var
 d
 in
-this.content)if(d.match(e))if(b)ec(b,ed(rp,ls,this.nm(a)));else
-at(this.nm(a)+": Directory not empty");delete
+this.content)if(d.match(e))if(b)ei(b,ej(ry,lD,this.nm(a)));else
+au(this.nm(a)+": Directory not empty");delete
 this.content[c]};bu.prototype.readdir=function(a){var
-f=a==y?y:this.slash(a);if(!this.exists(a))at(a+hG);if(!this.is_dir(a))at(a+k1);var
+f=a==A?A:this.slash(a);if(!this.exists(a))au(a+hL);if(!this.is_dir(a))au(a+la);var
 g=new
-RegExp(pK+f+qc),d={},c=[];for(var
+RegExp(pT+f+ql),d={},c=[];for(var
 e
 in
 this.content){var
-b=e.match(g);if(b&&!d[b[1]]){d[b[1]]=true;c.push(b[1])}}return c};bu.prototype.is_dir=function(a){if(a==y)return true;var
+b=e.match(g);if(b&&!d[b[1]]){d[b[1]]=true;c.push(b[1])}}return c};bu.prototype.is_dir=function(a){if(a==A)return true;var
 b=this.slash(a);return this.content[b]?1:0};bu.prototype.unlink=function(a){var
 b=this.content[a]?true:false;delete
-this.content[a];return b};bu.prototype.open=function(a,b){if(b.rdonly&&b.wronly)at(this.nm(a)+pP);if(b.text&&b.binary)at(this.nm(a)+p5);this.lookup(a);if(this.content[a]){if(this.is_dir(a))at(this.nm(a)+" : is a directory");if(b.create&&b.excl)at(this.nm(a)+pO);var
+this.content[a];return b};bu.prototype.open=function(a,b){if(b.rdonly&&b.wronly)au(this.nm(a)+pY);if(b.text&&b.binary)au(this.nm(a)+qc);this.lookup(a);if(this.content[a]){if(this.is_dir(a))au(this.nm(a)+" : is a directory");if(b.create&&b.excl)au(this.nm(a)+pX);var
 c=this.content[a];if(b.truncate)c.truncate();return c}else
 if(b.create){this.create_dir_if_needed(a);this.content[a]=new
 a7(aJ(0));return this.content[a]}else
-K9(this.nm(a))};bu.prototype.register=function(c,a){var
-b;if(this.content[c])at(this.nm(c)+pO);if(gn(a))b=new
-a7(a);if(ij(a))b=new
-a7(bE(a));else
+Lf(this.nm(a))};bu.prototype.register=function(c,a){var
+b;if(this.content[c])au(this.nm(c)+pX);if(gs(a))b=new
+a7(a);if(iq(a))b=new
+a7(bF(a));else
 if(a
 instanceof
 Array)b=new
-a7(Kj(a));else
+a7(Kr(a));else
 if(typeof
 a==="string")b=new
-a7(rY(a));else
+a7(r6(a));else
 if(a.toString){var
-d=bE(cv(a.toString()));b=new
+d=bF(cv(a.toString()));b=new
 a7(d)}if(b){this.create_dir_if_needed(c);this.content[c]=b}else
-at(this.nm(c)+" : registering file with invalid content type")};bu.prototype.constructor=bu;function
-I(a){return bS(a)}function
-bo(b,a){return bQ(b,a)}function
-Kb(d){var
+au(this.nm(c)+" : registering file with invalid content type")};bu.prototype.constructor=bu;function
+I(a){return bT(a)}function
+bo(b,a){return bR(b,a)}function
+Kj(d){var
 c=I(d),b=new
 Array(c),a=0;for(;a<c;a++)b[a]=bo(d,a);return b}function
-Ka(a){if(a.t!=4)id(a);return a.c}function
+Ki(a){if(a.t!=4)ik(a);return a.c}function
 cO(a){this.fs=require("fs");this.fd=a}cO.prototype=new
-rN();cO.prototype.truncate=function(a){try{this.fs.ftruncateSync(this.fd,a|0)}catch(a){at(a.toString())}};cO.prototype.length=function(){try{return this.fs.fstatSync(this.fd).size}catch(a){at(a.toString())}};cO.prototype.write=function(f,b,c,e){var
-a=Kb(b);if(!(a
+rV();cO.prototype.truncate=function(a){try{this.fs.ftruncateSync(this.fd,a|0)}catch(a){au(a.toString())}};cO.prototype.length=function(){try{return this.fs.fstatSync(this.fd).size}catch(a){au(a.toString())}};cO.prototype.write=function(f,b,c,e){var
+a=Kj(b);if(!(a
 instanceof
 O.Uint8Array))a=new(O.Uint8Array)(a);var
-d=O.Buffer.from(a);try{this.fs.writeSync(this.fd,d,c,e,f)}catch(a){at(a.toString())}return 0};cO.prototype.read=function(g,d,c,f){var
-a=Ka(d);if(!(a
+d=O.Buffer.from(a);try{this.fs.writeSync(this.fd,d,c,e,f)}catch(a){au(a.toString())}return 0};cO.prototype.read=function(g,d,c,f){var
+a=Ki(d);if(!(a
 instanceof
 O.Uint8Array))a=new(O.Uint8Array)(a);var
-e=O.Buffer.from(a);try{this.fs.readSync(this.fd,e,c,f,g)}catch(a){at(a.toString())}for(var
-b=0;b<f;b++)dH(d,c+b,e[c+b]);return 0};cO.prototype.read_one=function(c){var
-b=new(O.Uint8Array)(1),a=O.Buffer.from(b);try{this.fs.readSync(this.fd,a,0,1,c)}catch(a){at(a.toString())}return a[0]};cO.prototype.close=function(){try{this.fs.closeSync(this.fd)}catch(a){at(a.toString())}};cO.prototype.constructor=cO;function
-a8(a){this.fs=require("fs");this.root=a}a8.prototype.nm=function(a){return this.root+a};a8.prototype.exists=function(a){try{return this.fs.existsSync(this.nm(a))?1:0}catch(a){return 0}};a8.prototype.mkdir=function(b,a,c){try{this.fs.mkdirSync(this.nm(b),{mode:a});return 0}catch(a){this.raise_nodejs_error(a,c)}};a8.prototype.rmdir=function(a,b){try{this.fs.rmdirSync(this.nm(a));return 0}catch(a){this.raise_nodejs_error(a,b)}};a8.prototype.readdir=function(a,b){try{return this.fs.readdirSync(this.nm(a))}catch(a){this.raise_nodejs_error(a,b)}};a8.prototype.is_dir=function(a){try{return this.fs.statSync(this.nm(a)).isDirectory()?1:0}catch(a){at(a.toString())}};a8.prototype.unlink=function(a,c){try{var
+e=O.Buffer.from(a);try{this.fs.readSync(this.fd,e,c,f,g)}catch(a){au(a.toString())}for(var
+b=0;b<f;b++)dM(d,c+b,e[c+b]);return 0};cO.prototype.read_one=function(c){var
+b=new(O.Uint8Array)(1),a=O.Buffer.from(b);try{this.fs.readSync(this.fd,a,0,1,c)}catch(a){au(a.toString())}return a[0]};cO.prototype.close=function(){try{this.fs.closeSync(this.fd)}catch(a){au(a.toString())}};cO.prototype.constructor=cO;function
+a8(a){this.fs=require("fs");this.root=a}a8.prototype.nm=function(a){return this.root+a};a8.prototype.exists=function(a){try{return this.fs.existsSync(this.nm(a))?1:0}catch(a){return 0}};a8.prototype.mkdir=function(b,a,c){try{this.fs.mkdirSync(this.nm(b),{mode:a});return 0}catch(a){this.raise_nodejs_error(a,c)}};a8.prototype.rmdir=function(a,b){try{this.fs.rmdirSync(this.nm(a));return 0}catch(a){this.raise_nodejs_error(a,b)}};a8.prototype.readdir=function(a,b){try{return this.fs.readdirSync(this.nm(a))}catch(a){this.raise_nodejs_error(a,b)}};a8.prototype.is_dir=function(a){try{return this.fs.statSync(this.nm(a)).isDirectory()?1:0}catch(a){au(a.toString())}};a8.prototype.unlink=function(a,c){try{var
 b=this.fs.existsSync(this.nm(a))?1:0;this.fs.unlinkSync(this.nm(a));return b}catch(a){this.raise_nodejs_error(a,c)}};a8.prototype.open=function(f,c,g){var
 a=require("constants"),b=0;for(var
 e
@@ -619,10 +619,10 @@ d=this.fs.openSync(this.nm(f),b);return new
 cO(d)}catch(a){this.raise_nodejs_error(a,g)}};a8.prototype.rename=function(b,a,c){try{this.fs.renameSync(this.nm(b),this.nm(a))}catch(a){this.raise_nodejs_error(a,c)}};a8.prototype.stat=function(b,c){try{var
 a=this.fs.statSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};a8.prototype.lstat=function(b,c){try{var
 a=this.fs.lstatSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};a8.prototype.symlink=function(d,c,a,b){try{this.fs.symlinkSync(this.nm(c),this.nm(a),d?"dir":"file");return 0}catch(a){this.raise_nodejs_error(a,b)}};a8.prototype.readlink=function(b,c){try{var
-a=this.fs.readlinkSync(this.nm(b),pm);return cv(a)}catch(a){this.raise_nodejs_error(a,c)}};a8.prototype.raise_nodejs_error=function(a,d){var
-b=eb(lu);if(d&&b){var
-c=ed(a.code,a.syscall,a.path,a.errno);ec(b,c)}else
-at(a.toString())};a8.prototype.stats_from_js=function(a){var
+a=this.fs.readlinkSync(this.nm(b),pv);return cv(a)}catch(a){this.raise_nodejs_error(a,c)}};a8.prototype.raise_nodejs_error=function(a,d){var
+b=eh(lF);if(d&&b){var
+c=ej(a.code,a.syscall,a.path,a.errno);ei(b,c)}else
+au(a.toString())};a8.prototype.stats_from_js=function(a){var
 b;if(a.isFile())b=0;else
 if(a.isDirectory())b=1;else
 if(a.isCharacterDevice())b=2;else
@@ -630,96 +630,96 @@ if(a.isBlockDevice())b=3;else
 if(a.isSymbolicLink())b=4;else
 if(a.isFIFO())b=5;else
 if(a.isSocket())b=6;return[0,a.dev,a.ino,b,a.mode,a.nlink,a.uid,a.gid,a.rdev,a.size,a.atimeMs,a.mtimeMs,a.ctimeMs]};a8.prototype.constructor=a8;function
-r4(b){var
-a=l0(b);if(!a)return;return a[0]+cq}var
-il=r4(gj)||bR("unable to compute caml_root"),fc=[];if(gp())fc.push({path:il,device:new
-a8(il)});else
-fc.push({path:il,device:new
-bu(il)});fc.push({path:rf,device:new
-bu(rf)});function
-su(b){var
-g=KY(b),b=g.join(cq),f=sj(b),c;for(var
-e=0;e<fc.length;e++){var
-a=fc[e];if(f.search(a.path)==0&&(!c||c.path.length<a.path.length))c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}if(!c&&gp()){var
-d=r4(b);if(d&&d.match(/^[a-zA-Z]:\/$/)){var
+sa(b){var
+a=l_(b);if(!a)return;return a[0]+cr}var
+is=sa(go)||bS("unable to compute caml_root"),fg=[];if(gt())fg.push({path:is,device:new
+a8(is)});else
+fg.push({path:is,device:new
+bu(is)});fg.push({path:ro,device:new
+bu(ro)});function
+sC(b){var
+g=K6(b),b=g.join(cr),f=sr(b),c;for(var
+e=0;e<fg.length;e++){var
+a=fg[e];if(f.search(a.path)==0&&(!c||c.path.length<a.path.length))c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}if(!c&&gt()){var
+d=sa(b);if(d&&d.match(/^[a-zA-Z]:\/$/)){var
 a={path:d,device:new
-a8(d)};fc.push(a);c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}}if(c)return c;at("no device found for "+f)}function
-Kn(c,b){var
-a=su(c);if(!a.device.register)bR("cannot register file");a.device.register(a.rest,b);return 0}function
-sk(c,b){var
-c=a(c),b=a(b);return Kn(c,b)}function
-Ks(){var
+a8(d)};fg.push(a);c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}}if(c)return c;au("no device found for "+f)}function
+Kv(c,b){var
+a=sC(c);if(!a.device.register)bS("cannot register file");a.device.register(a.rest,b);return 0}function
+ss(c,b){var
+c=a(c),b=a(b);return Kv(c,b)}function
+KA(){var
 b=O.caml_fs_tmp;if(b)for(var
-a=0;a<b.length;a++)sk(b[a].name,b[a].content);O.jsoo_create_file=sk;O.caml_fs_tmp=[];return 0}function
-Kt(){return[0,0,0,0,0,0,0,0,0]}function
-Ku(a){return 0}function
-r3(){return[0]}function
-Kv(a,b){return+(fa(a,b,false)>=0)}function
-lO(d,b){var
+a=0;a<b.length;a++)ss(b[a].name,b[a].content);O.jsoo_create_file=ss;O.caml_fs_tmp=[];return 0}function
+KB(){return[0,0,0,0,0,0,0,0,0]}function
+KC(a){return 0}function
+r$(){return[0]}function
+KD(a,b){return+(fe(a,b,false)>=0)}function
+lY(d,b){var
 e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b.charCodeAt(a)|b.charCodeAt(a+1)<<8|b.charCodeAt(a+2)<<16|b.charCodeAt(a+3)<<24;d=bn(d,c)}c=0;switch(e&3){case
 3:c=b.charCodeAt(a+2)<<16;case
 2:c|=b.charCodeAt(a+1)<<8;case
 1:c|=b.charCodeAt(a);d=bn(d,c)}d^=e;return d}function
-KB(a,b){return lO(a,b4(b))}function
-Ky(d,b){var
+KJ(a,b){return lY(a,b5(b))}function
+KG(d,b){var
 e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b[a]|b[a+1]<<8|b[a+2]<<16|b[a+3]<<24;d=bn(d,c)}c=0;switch(e&3){case
 3:c=b[a+2]<<16;case
 2:c|=b[a+1]<<8;case
 1:c|=b[a];d=bn(d,c)}d^=e;return d}function
-r$(a){switch(a.t&6){default:d9(a);case
+sh(a){switch(a.t&6){default:ed(a);case
 0:return a.c;case
 4:return a.c}}function
-Kx(b,c){var
-a=r$(c);return typeof
-a==="string"?lO(b,a):Ky(b,a)}function
-Kz(a){a^=a>>>16;a=x(a,0x85ebca6b|0);a^=a>>>13;a=x(a,0xc2b2ae35|0);a^=a>>>16;return a}function
-Kw(j,l,n,m){var
-f,g,h,d,c,b,a,e,i;d=l;if(d<0||d>cM)d=cM;c=j;b=n;f=[m];g=0;h=1;while(g<h&&c>0){a=f[g++];if(a&&a.caml_custom){if(gk[a.caml_custom]&&gk[a.caml_custom].hash){var
-k=gk[a.caml_custom].hash(a);b=bn(b,k);c--}}else
+KF(b,c){var
+a=sh(c);return typeof
+a==="string"?lY(b,a):KG(b,a)}function
+KH(a){a^=a>>>16;a=v(a,0x85ebca6b|0);a^=a>>>13;a=v(a,0xc2b2ae35|0);a^=a>>>16;return a}function
+KE(j,l,n,m){var
+f,g,h,d,c,b,a,e,i;d=l;if(d<0||d>cM)d=cM;c=j;b=n;f=[m];g=0;h=1;while(g<h&&c>0){a=f[g++];if(a&&a.caml_custom){if(gp[a.caml_custom]&&gp[a.caml_custom].hash){var
+k=gp[a.caml_custom].hash(a);b=bn(b,k);c--}}else
 if(a
 instanceof
 Array&&a[0]===(a[0]|0))switch(a[0]){case
 248:b=bn(b,a[2]);c--;break;case
 250:f[--g]=a[1];break;default:var
 o=a.length-1<<10|a[0];b=bn(b,o);for(e=1,i=a.length;e<i;e++){if(h>=d)break;f[h++]=a[e]}break}else
-if(gn(a)){b=Kx(b,a);c--}else
-if(ij(a)){b=KB(b,a);c--}else
+if(gs(a)){b=KF(b,a);c--}else
+if(iq(a)){b=KJ(b,a);c--}else
 if(typeof
-a==="string"){b=lO(b,a);c--}else
+a==="string"){b=lY(b,a);c--}else
 if(a===(a|0)){b=bn(b,a+a+1);c--}else
-if(a===+a){b=lN(b,a);c--}}b=Kz(b);return b&0x3FFFFFFF}function
-KC(a,c,k){if(!isFinite(a)){if(isNaN(a))return cv(lh);return cv(a>0?rD:"-infinity")}var
+if(a===+a){b=lX(b,a);c--}}b=KH(b);return b&0x3FFFFFFF}function
+KK(a,c,k){if(!isFinite(a)){if(isNaN(a))return cv(ls);return cv(a>0?rM:"-infinity")}var
 i=a==0&&1/a==-Infinity?1:a>=0?0:1;if(i)a=-a;var
 d=0;if(a==0);else
 if(a<1)while(a<1&&d>-1022){a*=2;d--}else
 while(a>=2){a/=2;d++}var
-j=d<0?y:d2,e=y;if(i)e=dA;else
+j=d<0?A:d8,e=A;if(i)e=dF;else
 switch(k){case
-43:e=d2;break;case
-32:e=c9;break;default:break}if(c>=0&&c<13){var
+43:e=d8;break;case
+32:e=c_;break;default:break}if(c>=0&&c<13){var
 g=Math.pow(2,c*4);a=Math.round(a*g)/g}var
 b=a.toString(16);if(c>=0){var
-h=b.indexOf(b2);if(h<0)b+=b2+fb(c,bt);else{var
-f=h+1+c;if(b.length<f)b+=fb(f-b.length,bt);else
-b=b.substr(0,f)}}return cv(e+pt+b+"p"+j+d.toString(10))}function
-KE(a){return(a&0x000000FF)<<24|(a&0x0000FF00)<<8|(a&0x00FF0000)>>>8|(a&0xFF000000)>>>24}function
-KH(b){var
-a=d$(b);return d_([a[7],a[6],a[5],a[4],a[3],a[2],a[1],a[0]])}function
-KM(a){return+a.isZero()}function
-ig(a){return new
-R(a&c_,a>>24&c_,a>>31&cL)}function
-r7(a){return a.toInt()}function
-KL(a){return+a.isNeg()}function
-KP(a){return a.neg()}function
-KJ(g,c){var
-a=lU(g);if(a.signedconv&&KL(c)){a.sign=-1;c=KP(c)}var
-b=y,h=ig(a.base),f="0123456789abcdef";do{var
-e=c.udivmod(h);c=e.quotient;b=f.charAt(r7(e.modulus))+b}while(!KM(c));if(a.prec>=0){a.filler=c9;var
-d=a.prec-b.length;if(d>0)b=fb(d,bt)+b}return lL(a,b)}function
-KO(a,b){return a.mul(b)}function
-KQ(a,b){return a.or(b)}function
-ih(a){return a.toFloat()}function
-K8(c){var
+h=b.indexOf(b3);if(h<0)b+=b3+ff(c,bt);else{var
+f=h+1+c;if(b.length<f)b+=ff(f-b.length,bt);else
+b=b.substr(0,f)}}return cv(e+pC+b+"p"+j+d.toString(10))}function
+KM(a){return(a&0x000000FF)<<24|(a&0x0000FF00)<<8|(a&0x00FF0000)>>>8|(a&0xFF000000)>>>24}function
+KP(b){var
+a=ef(b);return ee([a[7],a[6],a[5],a[4],a[3],a[2],a[1],a[0]])}function
+KU(a){return+a.isZero()}function
+im(a){return new
+R(a&c$,a>>24&c$,a>>31&cL)}function
+sd(a){return a.toInt()}function
+KT(a){return+a.isNeg()}function
+KX(a){return a.neg()}function
+KR(g,c){var
+a=l4(g);if(a.signedconv&&KT(c)){a.sign=-1;c=KX(c)}var
+b=A,h=im(a.base),f="0123456789abcdef";do{var
+e=c.udivmod(h);c=e.quotient;b=f.charAt(sd(e.modulus))+b}while(!KU(c));if(a.prec>=0){a.filler=c_;var
+d=a.prec-b.length;if(d>0)b=ff(d,bt)+b}return lV(a,b)}function
+KW(a,b){return a.mul(b)}function
+KY(a,b){return a.or(b)}function
+io(a){return a.toFloat()}function
+Le(c){var
 a=0,e=I(c),b=10,d=1;if(e>0)switch(bo(c,a)){case
 45:a++;d=-1;break;case
 43:a++;d=1;break}if(a+1<e&&bo(c,a)==48)switch(bo(c,a+1)){case
@@ -731,26 +731,26 @@ a=0,e=I(c),b=10,d=1;if(e>0)switch(bo(c,a)){case
 66:b=2;a+=2;break;case
 117:case
 85:a+=2;break}return[a,d,b]}function
-se(a){if(a>=48&&a<=57)return a-48;if(a>=65&&a<=90)return a-55;if(a>=97&&a<=122)return a-87;return-1}function
-ii(f){var
-h=K8(f),c=h[0],i=h[1],d=h[2],g=I(f),j=-1>>>0,e=c<g?bo(f,c):0,b=se(e);if(b<0||b>=d)bR(h1);var
-a=b;for(c++;c<g;c++){e=bo(f,c);if(e==95)continue;b=se(e);if(b<0||b>=d)break;a=d*a+b;if(a>j)bR(h1)}if(c!=g)bR(h1);a=i*a;if(d==10&&(a|0)!=a)bR(h1);return a|0}function
-KV(a){return[u,a]}function
-bv(b,a){a|=0;if(a>cr){a-=cr;b*=Math.pow(2,cr);if(a>cr){a-=cr;b*=Math.pow(2,cr)}}if(a<-cr){a+=cr;b*=Math.pow(2,-cr)}b*=Math.pow(2,a);return b}function
-ik(a,b){return+(fa(a,b,false)<=0)}function
-r9(a,b){return+(fa(a,b,false)<0)}function
-r_(c){var
+sm(a){if(a>=48&&a<=57)return a-48;if(a>=65&&a<=90)return a-55;if(a>=97&&a<=122)return a-87;return-1}function
+ip(f){var
+h=Le(f),c=h[0],i=h[1],d=h[2],g=I(f),j=-1>>>0,e=c<g?bo(f,c):0,b=sm(e);if(b<0||b>=d)bS(h6);var
+a=b;for(c++;c<g;c++){e=bo(f,c);if(e==95)continue;b=sm(e);if(b<0||b>=d)break;a=d*a+b;if(a>j)bS(h6)}if(c!=g)bS(h6);a=i*a;if(d==10&&(a|0)!=a)bS(h6);return a|0}function
+K3(a){return[t,a]}function
+bw(b,a){a|=0;if(a>cs){a-=cs;b*=Math.pow(2,cs);if(a>cs){a-=cs;b*=Math.pow(2,cs)}}if(a<-cs){a+=cs;b*=Math.pow(2,-cs)}b*=Math.pow(2,a);return b}function
+ir(a,b){return+(fe(a,b,false)<=0)}function
+sf(a,b){return+(fe(a,b,false)<0)}function
+sg(c){var
 b=0;for(var
 a=c.length-1;a>=0;a--){var
 d=c[a];b=[0,d,b]}return b}function
-KW(a){return Math.log1p(a)}function
-KX(a){return Math.log2(a)}function
-n(a,d){if(a<0)d8();var
+K4(a){return Math.log1p(a)}function
+K5(a){return Math.log2(a)}function
+n(a,d){if(a<0)ec();var
 a=a+1|0,b=new
 Array(a);b[0]=0;for(var
 c=1;c<a;c++)b[c]=d;return b}function
-Lc(b){return a(ip(b,0,b.length))}var
-KZ=function(){function
+Lk(b){return a(iv(b,0,b.length))}var
+K7=function(){function
 l(a,b){return a+b|0}function
 a(d,a,c,f,b,e){a=l(l(a,d),l(f,e));return l(a<<b|a>>>32-b,c)}function
 g(c,b,d,e,h,f,g){return a(b&d|~b&e,c,b,h,f,g)}function
@@ -758,41 +758,41 @@ h(d,b,e,c,h,f,g){return a(b&c|e&~c,d,b,h,f,g)}function
 i(c,b,d,e,h,f,g){return a(b^d^e,c,b,h,f,g)}function
 j(c,b,d,e,h,f,g){return a(d^(b|~e),c,b,h,f,g)}function
 k(f,n){var
-e=n;f[e>>2]|=cd<<8*(e&3);for(e=(e&~0x3)+8;(e&0x3F)<60;e+=4)f[(e>>2)-1]=0;f[(e>>2)-1]=n<<3;f[e>>2]=n>>29&0x1FFFFFFF;var
+e=n;f[e>>2]|=ce<<8*(e&3);for(e=(e&~0x3)+8;(e&0x3F)<60;e+=4)f[(e>>2)-1]=0;f[(e>>2)-1]=n<<3;f[e>>2]=n>>29&0x1FFFFFFF;var
 k=[0x67452301,0xEFCDAB89,0x98BADCFE,0x10325476];for(e=0;e<f.length;e+=16){var
 a=k[0],b=k[1],c=k[2],d=k[3];a=g(a,b,c,d,f[e+0],7,0xD76AA478);d=g(d,a,b,c,f[e+1],12,0xE8C7B756);c=g(c,d,a,b,f[e+2],17,0x242070DB);b=g(b,c,d,a,f[e+3],22,0xC1BDCEEE);a=g(a,b,c,d,f[e+4],7,0xF57C0FAF);d=g(d,a,b,c,f[e+5],12,0x4787C62A);c=g(c,d,a,b,f[e+6],17,0xA8304613);b=g(b,c,d,a,f[e+7],22,0xFD469501);a=g(a,b,c,d,f[e+8],7,0x698098D8);d=g(d,a,b,c,f[e+9],12,0x8B44F7AF);c=g(c,d,a,b,f[e+10],17,0xFFFF5BB1);b=g(b,c,d,a,f[e+11],22,0x895CD7BE);a=g(a,b,c,d,f[e+12],7,0x6B901122);d=g(d,a,b,c,f[e+13],12,0xFD987193);c=g(c,d,a,b,f[e+14],17,0xA679438E);b=g(b,c,d,a,f[e+15],22,0x49B40821);a=h(a,b,c,d,f[e+1],5,0xF61E2562);d=h(d,a,b,c,f[e+6],9,0xC040B340);c=h(c,d,a,b,f[e+11],14,0x265E5A51);b=h(b,c,d,a,f[e+0],20,0xE9B6C7AA);a=h(a,b,c,d,f[e+5],5,0xD62F105D);d=h(d,a,b,c,f[e+10],9,0x02441453);c=h(c,d,a,b,f[e+15],14,0xD8A1E681);b=h(b,c,d,a,f[e+4],20,0xE7D3FBC8);a=h(a,b,c,d,f[e+9],5,0x21E1CDE6);d=h(d,a,b,c,f[e+14],9,0xC33707D6);c=h(c,d,a,b,f[e+3],14,0xF4D50D87);b=h(b,c,d,a,f[e+8],20,0x455A14ED);a=h(a,b,c,d,f[e+13],5,0xA9E3E905);d=h(d,a,b,c,f[e+2],9,0xFCEFA3F8);c=h(c,d,a,b,f[e+7],14,0x676F02D9);b=h(b,c,d,a,f[e+12],20,0x8D2A4C8A);a=i(a,b,c,d,f[e+5],4,0xFFFA3942);d=i(d,a,b,c,f[e+8],11,0x8771F681);c=i(c,d,a,b,f[e+11],16,0x6D9D6122);b=i(b,c,d,a,f[e+14],23,0xFDE5380C);a=i(a,b,c,d,f[e+1],4,0xA4BEEA44);d=i(d,a,b,c,f[e+4],11,0x4BDECFA9);c=i(c,d,a,b,f[e+7],16,0xF6BB4B60);b=i(b,c,d,a,f[e+10],23,0xBEBFBC70);a=i(a,b,c,d,f[e+13],4,0x289B7EC6);d=i(d,a,b,c,f[e+0],11,0xEAA127FA);c=i(c,d,a,b,f[e+3],16,0xD4EF3085);b=i(b,c,d,a,f[e+6],23,0x04881D05);a=i(a,b,c,d,f[e+9],4,0xD9D4D039);d=i(d,a,b,c,f[e+12],11,0xE6DB99E5);c=i(c,d,a,b,f[e+15],16,0x1FA27CF8);b=i(b,c,d,a,f[e+2],23,0xC4AC5665);a=j(a,b,c,d,f[e+0],6,0xF4292244);d=j(d,a,b,c,f[e+7],10,0x432AFF97);c=j(c,d,a,b,f[e+14],15,0xAB9423A7);b=j(b,c,d,a,f[e+5],21,0xFC93A039);a=j(a,b,c,d,f[e+12],6,0x655B59C3);d=j(d,a,b,c,f[e+3],10,0x8F0CCC92);c=j(c,d,a,b,f[e+10],15,0xFFEFF47D);b=j(b,c,d,a,f[e+1],21,0x85845DD1);a=j(a,b,c,d,f[e+8],6,0x6FA87E4F);d=j(d,a,b,c,f[e+15],10,0xFE2CE6E0);c=j(c,d,a,b,f[e+6],15,0xA3014314);b=j(b,c,d,a,f[e+13],21,0x4E0811A1);a=j(a,b,c,d,f[e+4],6,0xF7537E82);d=j(d,a,b,c,f[e+11],10,0xBD3AF235);c=j(c,d,a,b,f[e+2],15,0x2AD7D2BB);b=j(b,c,d,a,f[e+9],21,0xEB86D391);k[0]=l(a,k[0]);k[1]=l(b,k[1]);k[2]=l(c,k[2]);k[3]=l(d,k[3])}var
 o=new
 Array(16);for(var
 e=0;e<4;e++)for(var
 m=0;m<4;m++)o[e*4+m]=k[e]>>8*m&0xFF;return o}return function(i,g,f){var
-e=[],h=r$(i);if(typeof
+e=[],h=sh(i);if(typeof
 h==="string"){var
 d=h;for(var
 a=0;a<f;a+=4){var
 b=a+g;e[a>>2]=d.charCodeAt(b)|d.charCodeAt(b+1)<<8|d.charCodeAt(b+2)<<16|d.charCodeAt(b+3)<<24}for(;a<f;a++)e[a>>2]|=d.charCodeAt(a+g)<<8*(a&3)}else{var
 c=h;for(var
 a=0;a<f;a+=4){var
-b=a+g;e[a>>2]=c[b]|c[b+1]<<8|c[b+2]<<16|c[b+3]<<24}for(;a<f;a++)e[a>>2]|=c[a+g]<<8*(a&3)}return Lc(k(e,f))}}();function
-K0(c,b,a){return KZ(bE(c),b,a)}function
-K1(){return 0}var
+b=a+g;e[a>>2]=c[b]|c[b+1]<<8|c[b+2]<<16|c[b+3]<<24}for(;a<f;a++)e[a>>2]|=c[a+g]<<8*(a&3)}return Lk(k(e,f))}}();function
+K8(c,b,a){return K7(bF(c),b,a)}function
+K9(){return 0}var
 cP=new
 Array();function
-ea(c){var
-a=cP[c];if(!a.opened)at("Cannot flush a closed channel");if(!a.buffer||a.buffer==y)return 0;if(a.fd&&aF.fds[a.fd]&&aF.fds[a.fd].output){var
+eg(c){var
+a=cP[c];if(!a.opened)au("Cannot flush a closed channel");if(!a.buffer||a.buffer==A)return 0;if(a.fd&&aF.fds[a.fd]&&aF.fds[a.fd].output){var
 b=aF.fds[a.fd].output;switch(b.length){case
-2:b(c,a.buffer);break;default:b(a.buffer)}}a.buffer=y;return 0}function
-sh(e,f){var
+2:b(c,a.buffer);break;default:b(a.buffer)}}a.buffer=A;return 0}function
+sp(e,f){var
 b=cP[e],d=a(f),c=I(d);b.file.write(b.offset,d,0,c);b.offset+=c;return 0}function
-Li(a){var
-a=lZ(a),b=O;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stderr.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
+Lq(a){var
+a=l9(a),b=O;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stderr.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
 c=b.console;c&&c.error&&c.error(a)}}function
-Lj(a){var
-a=lZ(a),b=O;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stdout.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
+Lr(a){var
+a=l9(a),b=O;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stdout.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
 c=b.console;c&&c.log&&c.log(a)}}function
-iq(c,e,d,a){if(aF.fds===undefined)aF.fds=new
+iw(c,e,d,a){if(aF.fds===undefined)aF.fds=new
 Array();a=a?a:{};var
 b={};b.file=d;b.offset=a.append?d.length():0;b.flags=a;b.output=e;aF.fds[c]=b;if(!aF.fd_last_idx||c>aF.fd_last_idx)aF.fd_last_idx=c;return c}function
-LC(c,b,g){var
+LK(c,b,g){var
 a={};while(b){switch(b[1]){case
 0:a.rdonly=1;break;case
 1:a.wronly=1;break;case
@@ -802,175 +802,175 @@ a={};while(b){switch(b[1]){case
 5:a.excl=1;break;case
 6:a.binary=1;break;case
 7:a.text=1;break;case
-8:a.nonblock=1;break}b=b[2]}if(a.rdonly&&a.wronly)at(b4(c)+pP);if(a.text&&a.binary)at(b4(c)+p5);var
-d=su(c),e=d.device.open(d.rest,a),f=aF.fd_last_idx?aF.fd_last_idx:0;return iq(f+1,sh,e,a)}iq(0,sh,new
-a7(aJ(0)));iq(1,Lj,new
-a7(aJ(0)));iq(2,Li,new
+8:a.nonblock=1;break}b=b[2]}if(a.rdonly&&a.wronly)au(b5(c)+pY);if(a.text&&a.binary)au(b5(c)+qc);var
+d=sC(c),e=d.device.open(d.rest,a),f=aF.fd_last_idx?aF.fd_last_idx:0;return iw(f+1,sp,e,a)}iw(0,sp,new
+a7(aJ(0)));iw(1,Lr,new
+a7(aJ(0)));iw(2,Lq,new
 a7(aJ(0)));function
-K2(a){var
-c=aF.fds[a];if(c.flags.wronly)at(qu+a+" is writeonly");var
-d=null;if(a==0&&gp()){var
-e=require("fs");d=function(){return cv(e.readFileSync(0,pm))}}var
+K_(a){var
+c=aF.fds[a];if(c.flags.wronly)au(qD+a+" is writeonly");var
+d=null;if(a==0&&gt()){var
+e=require("fs");d=function(){return cv(e.readFileSync(0,pv))}}var
 b={file:c.file,offset:c.offset,fd:a,opened:true,out:false,refill:d};cP[b.fd]=b;return b.fd}function
-sa(c){var
-b=aF.fds[c];if(b.flags.rdonly)at(qu+c+" is readonly");var
-a={file:b.file,offset:b.offset,fd:c,opened:true,out:true,buffer:y};cP[a.fd]=a;return a.fd}function
-K3(){var
+si(c){var
+b=aF.fds[c];if(b.flags.rdonly)au(qD+c+" is readonly");var
+a={file:b.file,offset:b.offset,fd:c,opened:true,out:true,buffer:A};cP[a.fd]=a;return a.fd}function
+K$(){var
 b=0;for(var
 a=0;a<cP.length;a++)if(cP[a]&&cP[a].opened&&cP[a].out)b=[0,cP[a].fd,b];return b}function
-a0(a){return a}function
-K4(g,d,h,f){var
-b=cP[g];if(!b.opened)at("Cannot output to a closed channel");var
-a;if(h==0&&bS(d)==f)a=d;else{a=aJ(f);dG(d,h,a,0,f)}var
-i=a0(a),c=b4(i),e=c.lastIndexOf(pB);if(e<0)b.buffer+=c;else{b.buffer+=c.substr(0,e+1);ea(g);b.buffer+=c.substr(e+1)}return 0}function
-lT(b,a,d,c){return K4(b,bE(a),d,c)}function
-sb(c,b){var
-d=a(String.fromCharCode(b));lT(c,d,0,1);return 0}function
-go(b,a){if(a==0)dI();return b%a}function
-KG(a,b){return a.add(b)}function
-KR(a,b){return a.sub(b)}function
-sd(a,c){if(isNaN(a)||isNaN(c))return NaN;if(a==c)return c;if(a==0)return c<0?-Math.pow(2,-qD):Math.pow(2,-qD);var
-b=gm(a),d=ig(1);if(a<c==a>0)b=KG(b,d);else
-b=KR(b,d);return cu(b)}function
-cg(a,b){return+(fa(a,b,false)!=0)}function
-K6(a,b){a[0]=u;a[1]=b;return 0}function
-v(a){if(a
+a1(a){return a}function
+La(g,d,h,f){var
+b=cP[g];if(!b.opened)au("Cannot output to a closed channel");var
+a;if(h==0&&bT(d)==f)a=d;else{a=aJ(f);dL(d,h,a,0,f)}var
+i=a1(a),c=b5(i),e=c.lastIndexOf(pK);if(e<0)b.buffer+=c;else{b.buffer+=c.substr(0,e+1);eg(g);b.buffer+=c.substr(e+1)}return 0}function
+l3(b,a,d,c){return La(b,bF(a),d,c)}function
+sj(c,b){var
+d=a(String.fromCharCode(b));l3(c,d,0,1);return 0}function
+dN(b,a){if(a==0)dO();return b%a}function
+KO(a,b){return a.add(b)}function
+KZ(a,b){return a.sub(b)}function
+sl(a,c){if(isNaN(a)||isNaN(c))return NaN;if(a==c)return c;if(a==0)return c<0?-Math.pow(2,-qM):Math.pow(2,-qM);var
+b=gr(a),d=im(1);if(a<c==a>0)b=KO(b,d);else
+b=KZ(b,d);return cu(b)}function
+ch(a,b){return+(fe(a,b,false)!=0)}function
+Lc(a,b){a[0]=t;a[1]=b;return 0}function
+u(a){if(a
 instanceof
 Array&&a[0]==a[0]>>>0)return a[0];else
-if(gn(a))return hU;else
-if(ij(a))return hU;else
+if(gs(a))return hZ;else
+if(iq(a))return hZ;else
 if(a
 instanceof
 Function||typeof
 a=="function")return 247;else
-if(a&&a.caml_custom)return gb;else
-return bg}function
-ch(b,c,a){if(a&&O.toplevelReloc)b=O.toplevelReloc(a);aF[b+1]=c;if(a)aF[a]=c}function
-lW(a,b){sc[b4(a)]=b;return 0}function
-lX(a){return Math.round(a)}function
-im(a){if(a==0)a=1/a;return a<0?1:0}function
-Kg(a,b){if(a===b)return 1;a.t&6&&d9(a);b.t&6&&d9(b);return a.c==b.c?1:0}function
-L(a,b){return Kg(a,b)}function
-Lb(){aL(kZ)}function
-ad(b,a){if(a>>>0>=I(b))Lb();return bo(b,a)}function
+if(a&&a.caml_custom)return gg;else
+return bh}function
+ci(b,c,a){if(a&&O.toplevelReloc)b=O.toplevelReloc(a);aF[b+1]=c;if(a)aF[a]=c}function
+l6(a,b){sk[b5(a)]=b;return 0}function
+l7(a){return Math.round(a)}function
+it(a){if(a==0)a=1/a;return a<0?1:0}function
+Ko(a,b){if(a===b)return 1;a.t&6&&ed(a);b.t&6&&ed(b);return a.c==b.c?1:0}function
+L(a,b){return Ko(a,b)}function
+Lj(){aL(k_)}function
+ae(b,a){if(a>>>0>=I(b))Lj();return bo(b,a)}function
 S(a,b){return 1-L(a,b)}function
-Ld(){return 0x7FFFFFFF/4|0}function
-K_(){sf(aF.Not_found)}function
-si(c){var
-a=O,b=r8(c);if(a.process&&a.process.env&&a.process.env[b]!=undefined)return cv(a.process.env[b]);if(O.jsoo_static_env&&O.jsoo_static_env[b])return cv(O.jsoo_static_env[b]);K_()}function
-Le(){if(O.crypto)if(typeof
+Ll(){return 0x7FFFFFFF/4|0}function
+Lg(){sn(aF.Not_found)}function
+sq(c){var
+a=O,b=se(c);if(a.process&&a.process.env&&a.process.env[b]!=undefined)return cv(a.process.env[b]);if(O.jsoo_static_env&&O.jsoo_static_env[b])return cv(O.jsoo_static_env[b]);Lg()}function
+Lm(){if(O.crypto)if(typeof
 O.crypto.getRandomValues==="function"){var
 a=new(O.Uint32Array)(1);O.crypto.getRandomValues(a);return[0,a[0]]}else
 if(O.crypto.randomBytes==="function"){var
 b=O.crypto.randomBytes(4),a=new(O.Uint32Array)(b);return[0,a[0]]}var
 c=new
 Date().getTime(),d=c^0xffffffff*Math.random();return[0,d]}var
-KD=new
-Date().getTime()*rs;function
-Lf(){var
+KL=new
+Date().getTime()*rB;function
+Ln(){var
 a=new
-Date().getTime();return a*rs-KD}function
-lY(a){var
+Date().getTime();return a*rB-KL}function
+l8(a){var
 b=1;while(a&&a.joo_tramp){a=a.joo_tramp.apply(null,a.joo_args);b++}return a}function
 a9(b,a){return{joo_tramp:b,joo_args:a}}function
-Lg(a){return Math.trunc(a)}function
-sg(a){return a}function
-a1(a){if(a
+Lo(a){return Math.trunc(a)}function
+so(a){return a}function
+a2(a){if(a
 instanceof
 Array)return a;if(O.RangeError&&a
 instanceof
-O.RangeError&&a.message&&a.message.match(/maximum call stack/i))return sg(aF.Stack_overflow);if(O.InternalError&&a
+O.RangeError&&a.message&&a.message.match(/maximum call stack/i))return so(aF.Stack_overflow);if(O.InternalError&&a
 instanceof
-O.InternalError&&a.message&&a.message.match(/too much recursion/i))return sg(aF.Stack_overflow);if(a
+O.InternalError&&a.message&&a.message.match(/too much recursion/i))return so(aF.Stack_overflow);if(a
 instanceof
-O.Error&&eb(pD))return[0,eb(pD),a];return[0,aF.Failure,cv(String(a))]}function
+O.Error&&eh(pM))return[0,eh(pM),a];return[0,aF.Failure,cv(String(a))]}function
 aM(b){var
-a=Number(b);return a>=-pH&&a<=dD?a:b}function
+a=Number(b);return a>=-pQ&&a<=dI?a:b}function
 ax(a){return BigInt(a)}var
-bF=BigInt(0);function
-sn(b){var
-a=ax(b);return aM(a<bF?-a:a)}function
-so(a,b){return aM(ax(a)+ax(b))}var
+bG=BigInt(0);function
+sv(b){var
+a=ax(b);return aM(a<bG?-a:a)}function
+sw(a,b){return aM(ax(a)+ax(b))}var
 cw=BigInt(1);function
-ee(f,b){if(b===0)dI();var
-e=ax(f),a=ax(b),c=e/a,d=e%a;return aM(d!==bF&&d<bF===a<bF?c+cw:c)}function
-ef(a,b){return a<b?-1:a>b?1:0}function
-ir(b,a){if(a===0)dI();return aM(ax(b)/ax(a))}function
-Lv(b,a){if(a===0)dI();return aM(ax(b)%ax(a))}function
-Lm(a,b){return[0,ir(a,b),Lv(a,b)]}function
-sp(a,b){return ir(a,b)}function
-eg(a,b){return a===b?1:0}function
-sq(a,b,c){return aM(ax(a)>>BigInt(b)&(cw<<BigInt(c))-cw)}function
-fd(f,b){if(b===0)dI();var
-e=ax(f),a=ax(b),c=e/a,d=e%a;return aM(d!==bF&&d<bF!==a<bF?c-cw:c)}function
-Ln(c,b){if(b4(c)!==gg)aL("Z.format");return a(String(b))}function
-sr(f,g){var
-b=ax(f),a=ax(g),h=BigInt("9007199254740992"),c,e,d;if(b<bF)b=-b;if(a<bF)a=-a;if(b<a){c=b;b=a;a=c}while(a!==bF){if(b<h){e=Number(b);d=Number(a);while(d){c=e%d;e=d;d=c}return aM(BigInt(e))}if((b&b-cw)===bF)return aM(a&-a);if((a&a-cw)===bF){c=b&-b;return aM(c<a?c:a)}c=b%a;b=a;a=c}return aM(b)}function
-Lo(a){return 0}function
-Lp(a,b){return aM(ax(a)|ax(b))}function
-Lq(a,b){return aM(ax(a)*ax(b))}function
-Lr(b,c){var
-a=b*c;return a>=-pH&&a<=dD?0:1}function
-Ls(a){return aM(-ax(a))}function
-ci(b){var
-a=ax(b);return a===bF?0:(a<bF?-a:a).toString(2).length}function
-gq(a){if(!isFinite(a))bR(lm);return aM(BigInt(Math.trunc(a)))}function
-Lt(a,e,c,d){var
-b=b4(e).substr(c,d);if(a!==0&&a!==10||!/^-?[0-9]+$/.test(b))aL("Z.of_substring_base: invalid digit");return aM(BigInt(b))}function
-l1(b,a){var
+ek(f,b){if(b===0)dO();var
+e=ax(f),a=ax(b),c=e/a,d=e%a;return aM(d!==bG&&d<bG===a<bG?c+cw:c)}function
+el(a,b){return a<b?-1:a>b?1:0}function
+ix(b,a){if(a===0)dO();return aM(ax(b)/ax(a))}function
+LD(b,a){if(a===0)dO();return aM(ax(b)%ax(a))}function
+Lu(a,b){return[0,ix(a,b),LD(a,b)]}function
+sx(a,b){return ix(a,b)}function
+em(a,b){return a===b?1:0}function
+sy(a,b,c){return aM(ax(a)>>BigInt(b)&(cw<<BigInt(c))-cw)}function
+fh(f,b){if(b===0)dO();var
+e=ax(f),a=ax(b),c=e/a,d=e%a;return aM(d!==bG&&d<bG!==a<bG?c-cw:c)}function
+Lv(c,b){if(b5(c)!==gl)aL("Z.format");return a(String(b))}function
+sz(f,g){var
+b=ax(f),a=ax(g),h=BigInt("9007199254740992"),c,e,d;if(b<bG)b=-b;if(a<bG)a=-a;if(b<a){c=b;b=a;a=c}while(a!==bG){if(b<h){e=Number(b);d=Number(a);while(d){c=e%d;e=d;d=c}return aM(BigInt(e))}if((b&b-cw)===bG)return aM(a&-a);if((a&a-cw)===bG){c=b&-b;return aM(c<a?c:a)}c=b%a;b=a;a=c}return aM(b)}function
+Lw(a){return 0}function
+Lx(a,b){return aM(ax(a)|ax(b))}function
+Ly(a,b){return aM(ax(a)*ax(b))}function
+Lz(b,c){var
+a=b*c;return a>=-pQ&&a<=dI?0:1}function
+LA(a){return aM(-ax(a))}function
+cj(b){var
+a=ax(b);return a===bG?0:(a<bG?-a:a).toString(2).length}function
+gu(a){if(!isFinite(a))bS(lx);return aM(BigInt(Math.trunc(a)))}function
+LB(a,e,c,d){var
+b=b5(e).substr(c,d);if(a!==0&&a!==10||!/^-?[0-9]+$/.test(b))aL("Z.of_substring_base: invalid digit");return aM(BigInt(b))}function
+l$(b,a){var
 c=cw;while(a>0){if(a%2===1)c=c*b;a=Math.floor(a/2);if(a>0)b=b*b}return c}function
-gr(b,a){if(a<0)aL("Z.pow");return aM(l1(ax(b),a))}function
-Lu(a){return aM(ax(a)-cw)}function
-Lw(g,d){var
-f=ax(g),b=bF,a=cw,e=BigInt(2);while(l1(a,d)<=f)a=a*e;while(a-b>cw){var
-c=(b+a)/e;if(l1(c,d)<=f)b=c;else
+gv(b,a){if(a<0)aL("Z.pow");return aM(l$(ax(b),a))}function
+LC(a){return aM(ax(a)-cw)}function
+LE(g,d){var
+f=ax(g),b=bG,a=cw,e=BigInt(2);while(l$(a,d)<=f)a=a*e;while(a-b>cw){var
+c=(b+a)/e;if(l$(c,d)<=f)b=c;else
 a=c}return aM(b)}function
-ss(a,b){return aM(ax(a)<<BigInt(b))}function
-Lx(a,b){return aM(ax(a)>>BigInt(b))}function
-bw(a){return a<0?-1:a>0?1:0}function
-st(a,b){return aM(ax(a)-ax(b))}function
-Ly(a){return aM(ax(a)+cw)}function
-Lz(a){if(typeof
-a!=="number")bR(lm);return a}function
-is(b){var
-a=BigInt.asUintN(64,ax(b));return r5(Number(BigInt.asIntN(32,a)),Number(BigInt.asIntN(32,a>>BigInt(32))))}function
-LA(f){O.tightropeCheck=function(d){var
+sA(a,b){return aM(ax(a)<<BigInt(b))}function
+LF(a,b){return aM(ax(a)>>BigInt(b))}function
+bx(a){return a<0?-1:a>0?1:0}function
+sB(a,b){return aM(ax(a)-ax(b))}function
+LG(a){return aM(ax(a)+cw)}function
+LH(a){if(typeof
+a!=="number")bS(lx);return a}function
+iy(b){var
+a=BigInt.asUintN(64,ax(b));return sb(Number(BigInt.asIntN(32,a)),Number(BigInt.asIntN(32,a>>BigInt(32))))}function
+LI(f){O.tightropeCheck=function(d){var
 e=[];for(var
-b=0;b<d.length;b+=cp)e.push(String.fromCharCode.apply(null,d.subarray(b,b+cp)));var
-c=f(a(e.join(y)));return{code:c[1],words:b4(c[2])}};return 0}function
-KT(a){switch(a[2]){case-8:case-11:case-12:return 1;default:return 0}}function
-Kr(b){var
-a=y;if(b[0]==0){a+=b[1][1];if(b.length==3&&b[2][0]==0&&KT(b[1]))var
+b=0;b<d.length;b+=cq)e.push(String.fromCharCode.apply(null,d.subarray(b,b+cq)));var
+c=f(a(e.join(A)));return{code:c[1],words:b5(c[2])}};return 0}function
+K1(a){switch(a[2]){case-8:case-11:case-12:return 1;default:return 0}}function
+Kz(b){var
+a=A;if(b[0]==0){a+=b[1][1];if(b.length==3&&b[2][0]==0&&K1(b[1]))var
 e=b[2],f=1;else
 var
 f=2,e=b;a+="(";for(var
-d=f;d<e.length;d++){if(d>f)a+=k_;var
+d=f;d<e.length;d++){if(d>f)a+=lj;var
 c=e[d];if(typeof
 c=="number")a+=c.toString();else
 if(c
 instanceof
-cN)a+=hQ+c.toString()+hQ;else
+cN)a+=hV+c.toString()+hV;else
 if(typeof
-c=="string")a+=hQ+c.toString()+hQ;else
-a+=q8}a+=")"}else
+c=="string")a+=hV+c.toString()+hV;else
+a+=rf}a+=")"}else
 if(b[0]==az)a+=b[1];return a}function
-r2(a){if(a
+r_(a){if(a
 instanceof
 Array&&(a[0]==0||a[0]==az)){var
-c=eb(qN);if(c)c(a,false);else{var
-d=Kr(a),b=eb(pl);if(b)b(0);O.console.error(lq+d+pB)}}else
+c=eh(qW);if(c)c(a,false);else{var
+d=Kz(a),b=eh(pu);if(b)b(0);O.console.error(lB+d+pK)}}else
 throw a}function
-La(){var
-a=O;if(a.process&&a.process.on)a.process.on("uncaughtException",function(b,c){r2(b);a.process.exit(2)});else
-if(a.addEventListener)a.addEventListener(rF,function(a){if(a.error)r2(a.error)})}La();function
-b(a,b){return a.length==1?a(b):da(a,[b])}function
-f(a,b,c){return a.length==2?a(b,c):da(a,[b,c])}function
-Q(a,b,c,d){return a.length==3?a(b,c,d):da(a,[b,c,d])}function
-f1(a,b,c,d,e){return a.length==4?a(b,c,d,e):da(a,[b,c,d,e])}function
-f0(a,b,c,d,e,f){return a.length==5?a(b,c,d,e,f):da(a,[b,c,d,e,f])}function
-J8(a,b,c,d,e,f,g,h){return a.length==7?a(b,c,d,e,f,g,h):da(a,[b,c,d,e,f,g,h])}Ks();var
-gt=[az,a(qs),-1],l4=[az,a(qO),-2],gs=[az,a(le),-3],l2=[az,a(q7),-4],l5=[az,a(p$),-6],U=[az,a(rd),-7],l3=[az,a(pJ),-8],iu=[az,a(rh),-9],af=[az,a(ru),-11],l6=[az,a(qE),-12],J5=[4,0,0,0,[12,45,[4,0,0,0,0]]],iM=[0,[11,a('File "'),[2,0,[11,a('", line '),[4,0,0,0,[11,a(q0),[4,0,0,0,[12,45,[4,0,0,0,[11,a(p_),[2,0,0]]]]]]]]]],a('File "%s", line %d, characters %d-%d: %s')],J6=[0,a(qn),0],J7=[0,a(k7),[0,a(k6),[0,a(hN),[0,a(e9),0]]]],hh=[0,a(gf),[0,a(kQ),0]],jK=[0,a(h7),[0,a(rE),[0,a(pj),0]]],ho=[0,a(k8),[0,a("slab of few data"),[0,a(gf),[0,a(kQ),0]]]],jJ=[0,a("slab of the best"),[0,a(h3),[0,a(qL),0]]],kr=[0,1,0,0];ch(11,l6,qE);ch(10,af,ru);ch(9,[az,a(pV),qk],pV);ch(8,iu,rh);ch(7,l3,pJ);ch(6,U,rd);ch(5,l5,p$);ch(4,[az,a(qQ),-5],qQ);ch(3,l2,q7);ch(2,gs,le);ch(1,l4,qO);ch(0,gt,qs);var
-sI=a("output_substring"),sF=a("%.12g"),sE=a(b2),sC=a(pX),sD=a(q$),sv=cf(0,0,rb),sw=cf(0,0,65520),sx=cf(1,0,rb),sz=cf(pI,pI,32751),sA=cf(0,0,15536),sK=a("option is None"),sN=a("\\\\"),sO=a("\\'"),sP=a("\\b"),sQ=a("\\t"),sR=a("\\n"),sS=a("\\r"),sM=a("Char.chr"),sY=a("List.map2"),sZ=a("List.fold_left2"),s0=a("List.for_all2"),s1=a("List.combine"),sX=a("List.init"),sV=a("nth"),sW=a("List.nth"),sU=a("tl"),sT=a("hd"),s4=a("String.blit / Bytes.blit_string"),s3=a("Bytes.blit"),s2=a("String.sub / Bytes.sub"),s9=a("String.contains_from / Bytes.contains_from"),s6=a(y),s5=a("String.concat"),td=a("Array.for_all2"),tc=a("Array.map2: arrays must have the same length"),tb=a("Array.blit"),ta=a("Array.fill"),s$=a("Array.sub"),s_=a("Array.init"),ti=a("Set.remove_min_elt"),tj=[0,0,0,0],tk=[0,0,0],tl=[0,a("set.ml"),570,18],te=a(hZ),tf=a(hZ),tg=a(hZ),th=a(hZ),tq=a("Map.remove_min_elt"),tr=[0,0,0,0],ts=[0,a("map.ml"),f_,10],tt=[0,0,0],tm=a(hO),tn=a(hO),to=a(hO),tp=a(hO),tu=a("Stdlib.Stack.Empty"),tv=a("Stdlib.Queue.Empty"),tx=a("CamlinternalLazy.Undefined"),tD=a("Buffer.add_substring/add_subbytes"),tC=a("Buffer.add: cannot grow buffer"),tB=[0,a(rm),93,2],tA=[0,a(rm),94,2],tM=a("%c"),tN=a("%s"),tO=a(qC),tP=a(pG),tQ=a(q6),tR=a(qK),tS=a("%f"),tT=a("%B"),tU=a("%{"),tV=a("%}"),tW=a("%("),tX=a("%)"),tY=a("%a"),tZ=a("%t"),t0=a("%?"),t1=a("%r"),t2=a("%_r"),t3=[0,a(aY),850,23],uc=[0,a(aY),814,21],t6=[0,a(aY),815,21],ud=[0,a(aY),818,21],t7=[0,a(aY),819,21],ue=[0,a(aY),822,19],t8=[0,a(aY),823,19],uf=[0,a(aY),826,22],t9=[0,a(aY),827,22],ug=[0,a(aY),831,30],t_=[0,a(aY),832,30],ua=[0,a(aY),836,26],t4=[0,a(aY),837,26],ub=[0,a(aY),846,28],t5=[0,a(aY),847,28],t$=[0,a(aY),851,23],vj=a(pS),vh=[0,a(aY),1558,4],vi=a("Printf: bad conversion %["),vk=[0,a(aY),1626,39],vl=[0,a(aY),1649,31],vm=[0,a(aY),1650,31],vn=a("Printf: bad conversion %_"),vo=a(pQ),vp=a(pW),vq=a(pQ),vr=a(pW),vf=a(lh),vd=a("neg_infinity"),ve=a(rD),vc=a(b2),u9=[0,la],uX=a("%+nd"),uY=a("% nd"),u0=a("%+ni"),u1=a("% ni"),u2=a("%nx"),u3=a("%#nx"),u4=a("%nX"),u5=a("%#nX"),u6=a("%no"),u7=a("%#no"),uW=a("%nd"),uZ=a(q6),u8=a("%nu"),uK=a("%+ld"),uL=a("% ld"),uN=a("%+li"),uO=a("% li"),uP=a("%lx"),uQ=a("%#lx"),uR=a("%lX"),uS=a("%#lX"),uT=a("%lo"),uU=a("%#lo"),uJ=a("%ld"),uM=a(pG),uV=a("%lu"),ux=a("%+Ld"),uy=a("% Ld"),uA=a("%+Li"),uB=a("% Li"),uC=a("%Lx"),uD=a("%#Lx"),uE=a("%LX"),uF=a("%#LX"),uG=a("%Lo"),uH=a("%#Lo"),uw=a("%Ld"),uz=a(qK),uI=a("%Lu"),uk=a("%+d"),ul=a("% d"),un=a("%+i"),uo=a("% i"),up=a("%x"),uq=a("%#x"),ur=a("%X"),us=a("%#X"),ut=a("%o"),uu=a("%#o"),uj=a(gg),um=a(qC),uv=a(pS),tE=a("@]"),tF=a("@}"),tG=a("@?"),tH=a("@\n"),tI=a("@."),tJ=a("@@"),tK=a("@%"),tL=a("@"),uh=a("CamlinternalFormat.Type_mismatch"),vv=a(y),vw=[0,[11,a(k_),[2,0,[2,0,0]]],a(", %s%s")],vW=[0,[11,a(lq),[2,0,[12,10,0]]],a(rr)],vX=[0,[11,a("Fatal error in uncaught exception handler: exception "),[2,0,[12,10,0]]],a("Fatal error in uncaught exception handler: exception %s\n")],vV=a("Fatal error: out of memory in uncaught exception handler"),vT=[0,[11,a(lq),[2,0,[12,10,0]]],a(rr)],vO=[0,[2,0,[12,10,0]],a("%s\n")],vG=a("Raised at"),vH=a("Re-raised at"),vI=a("Raised by primitive operation at"),vJ=a("Called from"),vK=a(" (inlined)"),vM=a(y),vL=[0,[2,0,[12,32,[2,0,[11,a(' in file "'),[2,0,[12,34,[2,0,[11,a(", line "),[4,0,0,0,[11,a(q0),J5]]]]]]]]]],a('%s %s in file "%s"%s, line %d, characters %d-%d')],vN=[0,[2,0,[11,a(" unknown location"),0]],a("%s unknown location")],vB=a("Out of memory"),vC=a("Stack overflow"),vD=a("Pattern matching failed"),vE=a("Assertion failed"),vF=a("Undefined recursive module"),vx=[0,[12,40,[2,0,[2,0,[12,41,0]]]],a("(%s%s)")],vy=a(y),vz=a(y),vA=[0,[12,40,[2,0,[12,41,0]]],a("(%s)")],vu=[0,[4,0,0,0,0],a(gg)],vs=[0,[3,0,0],a("%S")],vt=a(q8),vQ=[0,a(y),a("(Cannot print locations:\n bytecode executable program file not found)"),a("(Cannot print locations:\n bytecode executable program file appears to be corrupt)"),a("(Cannot print locations:\n bytecode executable program file has wrong magic number)"),a("(Cannot print locations:\n bytecode executable program file cannot be opened;\n -- too many open files. Try running with OCAMLRUNPARAM=b=2)")],v0=a("Fun.Finally_raised: "),vY=a("Stdlib.Fun.Finally_raised"),v1=a("x"),v5=a("Hashtbl: unsupported hash table format"),J3=a("OCAMLRUNPARAM"),J1=a("CAMLRUNPARAM"),v2=a(y),wo=[3,0,3],wp=a(b2),wj=a(rH),wk=a("<\/"),wl=a(y),wf=a(rH),wg=a("<"),wh=a(y),wd=a(ps),wc=[0,a(y)],v_=a(y),v$=a(y),wa=a(y),wb=a(y),v8=[0,a(y),0,a(y)],v7=a(y),v6=a("Stdlib.Format.String_tag"),wz=cf(1,0,0),ww=a(lm),wx=a("ml_z_overflow"),wy=a(gg),wG=a(qh),wF=a(qh),wA=a(bt),wB=a("+inf"),wC=a("-inf"),wD=a("undef"),wE=a(cq),wQ=[0,0],wU=[0,0],wW=[0,0],wV=[0,[0,0,0]],wR=[0,0,0],wY=a("this is not a certificate, or it is damaged: "),wX=a("Refusal.Refused"),w9=[0,[2,0,[12,10,[4,0,0,0,[12,10,0]]]],a("%s\n%d\n")],w4=cf(8,0,0),w5=a("\x80"),w6=a(y),w7=[0,[4,6,[0,2,8],0,0],a("%08x")],w8=a(y),xp=a(lj),xq=a(lj),xr=a("a member repeats what is not there"),xn=a("a member has a block of no kind"),xo=a("a member has a block of another length"),xs=a(kS),xu=a("a code repeats nothing"),xt=a(kS),xm=a("a member is longer than it says"),xl=a(lj),xk=a("a member ends early"),xv=a(qF),w_=a(kS),w$=[0,16,17,18,0,8,7,9,6,10,5,11,4,12,3,13,2,14,1,15],xb=[0,3,4,5,6,7,8,9,10,11,13,15,17,19,23,27,31,35,43,51,59,67,83,99,115,131,163,195,227,258],xd=[0,0,0,0,0,0,0,0,0,1,1,1,1,2,2,2,2,3,3,3,3,4,4,4,4,5,5,5,5,0],xf=[0,1,2,3,4,5,7,9,13,17,25,33,49,65,97,129,193,qM,385,513,769,1025,1537,ll,3073,4097,6145,8193,12289,16385,24577],xh=[0,0,0,0,0,1,1,2,2,3,3,4,4,5,5,6,6,7,7,8,8,9,9,10,10,11,11,12,12,13,13],xG=a("a member has another length or sum"),xz=a(ri),xA=a("a member is encrypted or stored in another way"),xB=a(ri),xC=a("a member's name is no ASCII text"),xD=a("it would take more than 40 times its own size in memory"),xE=a("too many members, or two of one name"),xF=a(qF),xH=a("PK\x01\x02"),xy=a("PK\x03\x04"),xI=a("PK\x05\x06"),xJ=a("its members do not fill the file, or its directory is wrong"),xK=a(po),xL=a("the digest is longer"),xN=a(y),xM=a(po),xS=[5,0],xQ=[0,1],xR=a(pX),xP=a("null"),xU=[0,0],xV=a(q$),xT=[4,0],xO=a("Json.Wrong"),x5=a(y),xW=a(kK),xX=a(pC),xY=a(k2),xZ=a(lD),x0=a(rj),x1=a(lf),x2=a(pR),x3=a(ia),x4=a(qy),yh=a('"\\/bfnrt'),yi=a(f8),yj=a("a name is there twice"),za=a("no term of a polynomial"),y_=a("no term"),y9=a("no power of a parameter"),y$=a(y),zb=a("a polynomial has a monomial twice"),y7=a(y),y8=a("no rational"),y6=a("no number"),y2=a(h0),y3=a("has too many lines, terms or factors"),y5=a(y),y4=a("is no list of lines"),y1=a("has another number of dimensions"),y0=a("is missing"),yZ=a(h0),yY=a(q4),yX=a(h0),yV=a(q4),yW=a(h0),yT=[0,[12,39,[2,0,[2,0,[11,a("' has several dimensions"),0]]]],a("'%s%s' has several dimensions")],yU=a("has another length"),yS=cf(1,0,0),yR=a(lC),yQ=a("is no number in range"),yP=a("is no whole number in range"),yO=a("is not true or false"),yN=a("is none of its words"),yM=a("the field "),yL=[0,[11,a("the fields of '"),[2,0,[11,a("' are others"),0]]],a("the fields of '%s' are others")],yK=[0,[12,39,[2,0,[2,0,[11,a("' "),[2,0,0]]]]],a("'%s%s' %s")],yv=a("there is no header"),yw=a(lA),yx=a(lA),yy=a("the header is longer than 1 MiB"),yz=a(f8),yA=a(f8),yC=[0,a(lw),[0,a(qB),[0,a(qe),0]]],yD=a("a certificate of another format: format 6 is read"),yE=[1,6],yF=a(qe),yG=a(lw),yH=a("no arrays"),yI=a("it lists other members"),yJ=a("it would take too much memory"),yB=a("the header has other fields"),ym=a("-+.0123456789"),yn=a(dA),yo=a(bt),yp=a(b2),yq=a("eE"),yr=a("+-"),ys=a(f8),yt=a("-+.eE0123456789"),yl=a(f8),x6=[0,[11,a("the array '"),[2,0,[11,a("' is not as it is described"),0]]],a("the array '%s' is not as it is described")],x7=a(qy),x8=a(ia),x9=a(kK),x_=a(pC),x$=a(k2),ya=a(lD),yb=a(rj),yc=a(lf),yd=a(pR),yf=[0,a(lf),[0,a(k2),[0,a(lD),0]]],ye=a(kK),BL=a(pj),BM=a(h7),BN=a(b3),BR=a(b3),BS=a(b3),BQ=a(h7),BO=a(pp),BP=a("the method "),Bu=a(": the confidence is nominal"),Bt=a(hJ),Bv=a(hK),Bw=a(hK),Bx=a(e7),By=a(f5),Bz=a(hS),BA=a(h5),BB=a(ge),BC=[0,a(h7),[0,a(rE),[0,a(pz),0]]],BD=a("rows were left out by their outcomes"),BE=a(hY),BF=a("nobody says that ends or order in time of the data are known"),BG=a("visits were not fixed in advance, or the data looked at while they came"),BK=a(gc),BH=a("the amount was not fixed in advance: the data were looked at"),BI=a(gc),BJ=a(b3),A9=a(", if "),A_=a(k0),A$=[0,a(b3),0],Bl=a(y),Bj=a(hH),Bk=a("problem.data.design"),Bi=[0,[4,0,0,0,[11,a(" episodes were planned in advance"),0]],a("%d episodes were planned in advance")],Ba=a(y),Bb=a("the given policy was chosen without these data"),Bh=a(y),Bg=a("the prior does not depend on the data"),Bc=a(y),Bd=a(k$),Be=a(y),Bf=[0,[11,a("every possible transition has at least probability "),[8,[0,0,3],0,[0,17],0]],a("every possible transition has at least probability %.17g")],A7=[0,[11,a(d5),[4,0,0,0,[11,a(qt),0]]],a(qV)],A6=a(d3),A8=a(h2),AV=a(hJ),AW=a(e7),AX=a(hH),AY=a(e8),A5=a(e5),AZ=a(e8),A4=a(e8),A0=a(gc),A1=a(f5),A2=a(e5),A3=a(e5),AU=a(hM),AR=a(q_),AS=a("problem.data.batch_transition"),AT=a("problem.data.batch_count"),AQ=a(q_),AO=a(qG),AP=a(qG),AL=a(b3),AM=a(kA),AN=a("problem.data.shared_by"),AK=a(h3),AB=a(pp),AA=a(rg),Az=a(k0),Ay=a(hM),Av=a(qm),Aw=a("problem.domain.lower"),Ax=a(qm),Au=a(pq),Ao=a(pn),Ap=a(cn),Aq=a(co),Ar=a(kY),As=a(lx),At=a(hF),An=a(rc),Ak=[0,[11,a(d5),[4,0,0,0,[12,46,[2,0,0]]]],a(qY)],Al=a(co),Am=a(cn),Ah=a(e9),Ai=[0,[11,a(d5),[4,0,0,0,[11,a(".policy"),0]]],a("claims.%d.policy")],Aj=[0,[11,a(d5),[4,0,0,0,[11,a(".pair"),0]]],a("claims.%d.pair")],z4=[0,[11,a(d5),[4,0,0,0,[12,46,[2,0,0]]]],a(qY)],z5=a(h6),z6=a(e2),z7=a(h_),Ag=a(k6),z8=a(k7),z9=a(hN),z_=a(hN),z$=a(h9),Aa=a(f3),Ab=a(kX),Ae=[0,0],Af=[0,1],Ac=a(f3),Ad=a(hL),z3=a(hT),z2=a(f6),zH=a(h8),zI=a(f$),z1=a(f$),zJ=a(dz),zK=[0,1],zZ=a(f7),z0=a(f7),zL=a(hI),zM=a(h$),zN=a(h$),zO=a(lt),zP=a(k5),zQ=a(e6),zR=a(gd),zS=a(gi),zT=a(dz),zU=a(dB),zV=a(dE),zW=a(bD),zX=a("problem.graph.initial"),zY=a(pN),zE=a(f6),zF=a(f2),zG=a(f6),zC=a(f2),zD=a(f2),zB=a(pT),zs=a(qp),zt=a(ro),zu=a(ro),zv=a(rl),zw=a(rl),zx=a(pq),zy=a(hM),zz=a("problem.lower"),zA=a("problem.upper"),zp=a(k$),zq=a(k$),zm=a("problem.graph.successor"),zn=a(qp),zo=a(pN),zi=a(b2),zh=a(b2),zk=a(d3),zl=a(f4),ze=a(b2),zf=a(b2),zg=a("what it says of "),zj=[0,a(f4),[0,a(d3),0]],zc=a(lC),zd=[0,[0,a("problem.graph"),[0,a(kJ),[0,a(lH),[0,a(lo),[0,a(kP),0]]]]],[0,r_([a("problem.objective"),a(h8),a(hL),a(h9),a(hT),a(hI),a(f7),a(f$),a(f2),a(f6),a(k5),a(lt),a(h$)]),[0,[0,a(f4),[0,a(qW),[0,a(cn),[0,a(co),[0,a(rw),[0,a(qR),[0,a(qq),[0,a(kR),J6]]]]]]]],[0,[0,a(rc),[0,a(cn),[0,a(co),[0,a(kY),[0,a(lx),[0,a(hF),0]]]]]],[0,r_([a(k0),a(kT),a(lF),a(kD),a(e7),a(h5),a(hY),a(f5),a(e5),a(e8),a(hK),a(q9),a(lB),a(kx),a(ln)]),[0,[0,a(d3),[0,a(lb),[0,a(h6),[0,a(cn),[0,a(co),J7]]]]],0]]]]]],AC=a(h3),AD=a(qL),AF=a(gf),AG=a(pv),AI=a(b3),AJ=a(qS),Ha=a("'"),Hb=a("unknown member '"),G9=a("a coupled proof of no claim"),G_=a("coupled values with step bounds"),G$=a("coupled values of quotients"),G6=a("a difference of claims that are not there, or of no policies"),G7=a(e9),G8=a(e2),GJ=[0,a(f4),[0,a(d3),[0,a(rL),[0,a(kH),[0,a(pr),0]]]]],GK=a(y),GL=a(pr),GM=[0,a(rk),[0,a(pZ),[0,a(k9),[0,a(kI),[0,a(kR),[0,a(q1),0]]]]]],GN=a("problem."),GO=a(f4),GP=a("problem.time"),GQ=a("chains in continuous time"),GR=a(rk),GS=a(pZ),GT=a("an automaton is for temporal questions"),GU=a(ga),GV=a(q1),GW=a(ga),GX=a("temporal formulas"),GY=a(kR),GZ=a("an assumption about supports that does not fit the model"),G0=a("hints about sets do not fit the model"),G1=a(kH),Hc=a(kH),G2=a(d3),G3=a(rL),G4=a("every claim needs its hints, and there must be one"),G5=a("two claims have one name"),GH=a("'about' has texts that are too long"),GG=a("'about' has other things than texts"),GF=a("'about' is no object of texts"),Gx=a("shares of pilots that are none, or too many"),Gg=[0,a(hV),[0,a(qx),[0,a(k8),0]]],Gh=a("learned."),Gi=a(cn),Gj=[0,1.],Gk=[0,0.],Gl=a(co),Gm=[0,1.],Gn=[0,0.],Go=a(hV),GE=a("learned.region."),Gp=a(qx),Gq=a("coupled proofs are no list"),Gr=a(k8),Gs=a("the stages of a slab are no list"),Gt=a("learned.cost_lower"),Gu=a(rB),Gv=a("pilot_share"),Gw=[0,cp],Gy=a(qI),GD=a(qI),Gz=a("intervals do not fit the method"),GA=a(b3),GB=a("shares of pilots where there are none"),GC=a("the region does not fit the statement"),F5=a(kL),F6=[0,-1],F7=a("an occupancy that is not there"),F8=a("duals"),FW=a("proofs+"),FX=a("rows or points of cells do not fit"),FY=[0,0],FE=a("has another shape"),FC=a(rt),FA=[0,a(q2),0],FB=[0,[11,a("learned.coupled."),[4,0,0,0,[12,46,0]]],a("learned.coupled.%d.")],FD=[0,a("3"),3],FF=a(li),FG=a("split_node"),FH=a(kL),FI=a("node"),FJ=a("rows 3"),FK=a(rn),FL=[0,[0,a("split_direction"),a("splits size")],[0,[0,a("split_value"),a(li)],[0,[0,a(f9),a(p4)],[0,[0,a("centre"),a("proofs size")],[0,[0,a("axes"),a("proofs size size")],[0,[0,a(kW),a(p7)],[0,[0,a("slope"),a("models open size")],[0,[0,a("curve"),a("models open packed")],[0,[0,a("dual"),a("duals open")],0]]]]]]]]],FM=[0,[0,a("multiplier"),a(kC)],[0,[0,a(rF),a(p7)],0]],FN=[0,0.],FO=a(p4),FP=a("simplex"),FQ=a(li),FR=a(kL),FS=a(rt),FT=a("models of cells do not fit"),FU=a("models"),FV=a("packed"),FZ=a(kC),F0=a("row_start"),F1=a("points"),F2=a("point_start"),F3=a("a cell has more points, rows or coordinates than are checked"),F4=[0,a("lower_dual"),[0,a("upper_dual"),0]],F9=a(rx),F_=a("state"),F$=a(rx),Gf=a("the open states do not rise"),Ge=a("a split of a cell that is not there, or was split before"),Gd=a("a proof about a cell that is not there"),Ga=a(kC),Gb=a(q2),Gc=[0,3],Fj=[0,[11,a("learned.slab."),[4,0,0,0,[12,46,0]]],a("learned.slab.%d.")],Fk=[0,a(hV),0],Fl=a(hV),Fm=a("region."),Fn=a(f9),Fo=a(f9),Fp=a(pi),Fq=[0,d6],Fr=[0,0],Fs=a(pi),Ft=a("side"),Fu=[0,1],Fv=a("guard"),Fw=[0,0.],Fx=a("the points or shares of a slab do not fit"),Fz=a(qA),Fy=a("rows of a slab without sides"),E2=[0,dD],E3=[0,0],E4=a(rn),E5=a(f9),E6=a(f9),E7=a("box_basis"),E8=a("bound_basis"),E9=a("choice_basis"),E_=a(p1),E$=a(p1),Fa=a(qJ),Fb=[0,1],Fc=a(qJ),Fd=a("bound_near"),Fe=a("box_lower"),Ff=a("box_upper"),Fg=a(qZ),Fh=a("bounds near a value"),ET=a("a bound is infinite, the value is not"),EM=a(ld),EI=a("the weights are no distribution"),EH=a("a choice that its state does not have"),D6=[0,a(lb),[0,a(h6),[0,a(cn),[0,a(co),0]]]],D7=[0,[11,a(d5),[4,0,0,0,[12,46,0]]],a("claims.%d.")],D8=[0,[11,a("values."),[4,0,0,0,[12,46,0]]],a("values.%d.")],D9=[0,-1],D_=a("lower_ranking"),D$=a(e9),Ea=[0,3],Eb=[0,2],Ec=a("upper_basis"),Ed=a("lower_basis"),Ee=a("upper_bias"),Ef=a("lower_bias"),Eg=a("witness"),Eh=a("upper_ranking"),Ei=a(co),Ej=a(cn),Ek=a(hN),El=[0,0],Em=a(ld),En=a(k6),Eo=[0,1.],Ep=[0,0.],Eq=a(k7),Er=a(co),Es=[0,1],Et=a(cn),Eu=[0,1],Ev=[0,a(e2),[0,a(lc),[0,a(h_),[0,a(e9),0]]]],Ew=a(h6),Ex=[0,a(kW),[0,a(pL),[0,a(h2),[0,a(ia),0]]]],Ey=a(lb),Ez=a("a lower bound above the upper one"),EA=a("a pair of policies where no difference is claimed, or none"),EB=a(e9),EC=a(ia),ED=a("the policy does not fit"),EE=a(lc),EF=a("the weights do not fit"),EG=a(h_),EJ=a("what is claimed is no value of the quantity"),EK=a("a witness beside a policy that is given"),E1=a(e2),EL=a(ld),E0=a(lc),EN=a("vectors do not fit"),EO=a(e6),EP=[0,a(dB),[0,a(dE),0]],EQ=a("a bias does not fit"),ER=a("the average of a randomised policy"),ES=a(h_),EU=a(pL),EV=a("a policy of another kind than its name says"),EW=a(kW),EX=a(e2),EY=a("bases without a region"),EZ=a("averages over a region"),DV=a("an expression's number is out of range"),DA=a(qW),DB=[0,1.],DC=[0,0.],DD=a(cn),DE=[0,1.],DF=[0,0.],DG=a(co),DH=[0,1.],DI=[0,0.],DJ=a(rw),DK=a(qR),DL=a(qq),DM=a(qn),DN=a(k9),DO=a(kI),DP=a("problem.misfit"),DQ=a("misfits of the model"),DR=a("problem.unseen"),DS=a("outcomes that were never seen"),DT=a("problem.passing"),DU=a("states in the middle of a step"),D2=a(k9),D3=a(kI),D4=a("quotients of parameters beside other statements than intervals"),DW=a("not what labels the transitions of one model"),DX=a("nature's direction does not fit the model"),DY=a(rq),DZ=a("rewards with parameters and quotients are for models over a domain"),D0=a("averages are of rewards that are known"),D1=a(e6),C7=a("priors are of parameters, and of a likelihood"),C8=a(b3),C9=a("priors are of parameters, in their order"),CR=a(d2),CO=a(pv),CP=a(qS),CQ=a(b3),CN=a(hJ),CK=[0,a(kT),[0,a(lF),[0,a(kD),[0,a(e7),[0,a(h5),[0,a(hY),[0,a(f5),[0,a(e5),[0,a(e8),[0,a(rI),0]]]]]]]]]],CL=a(hJ),CM=[0,[0,a("seen"),a(qv)],[0,[0,a("seen_delta"),a(qv)],0]],CS=a("unseen mass"),CT=a("gamma-poisson"),CU=a("ellipsoid"),CV=a(b3),CW=a(pz),CX=a(lF),CY=a(kT),CZ=[0,a(lr),[0,a("outcomes"),[0,a(ge),0]]],C0=a(kD),C1=a("the method shares its confidence in one way only"),Dy=a(lr),C2=a(ge),C3=a(q3),C4=a(q9),C5=[0,q5],C6=[0,0.],C_=a(f5),C$=a(e5),Da=a(e8),Db=a(rI),Dc=a(rB),Dd=a(lB),De=a(lB),Df=a(kx),Dg=a(kx),Dh=a(ln),Di=[0,1],Dj=a(ln),Dk=a("the batches do not fit"),Dl=[0,0],Dx=a("there are too many counts"),Dw=a("the transitions of a batch do not rise"),Dm=a(hK),Dn=[0,5],Do=a("what is stated of the data does not rise"),Dt=a(hS),Du=[0,a(gc),[0,a(hS),[0,a(hH),0]]],Dv=a(e7),Dp=a(hY),Dq=a(h5),Dr=[0,a(gc),[0,a(hS),[0,a(hH),0]]],Ds=a(e7),CB=a(pn),CC=a(cn),CD=a(co),CE=a(kY),CF=a(lx),CG=a(hF),CH=a(hF),CI=a("the domain's constraints do not fit"),CA=a("the expressions are too large to be evaluated at the point"),Ct=a("the fields of the objective are not those of "),B9=[0,a(h8),[0,a(hL),[0,a(h9),[0,a(hT),[0,a(hI),[0,a(f7),[0,a(f$),0]]]]]]],B_=a(pT),B$=[0,a(bD),[0,a(dz),[0,a(dB),[0,a(gd),[0,a(dE),[0,a(gi),[0,a(e6),[0,a(ga),0]]]]]]]],Ca=a(h8),Cb=a(h$),Cc=a(lt),Cd=a(k5),Ce=a(f6),Cf=a(f2),Cg=a(f$),Ch=a(f7),Ci=[0,lv],Cj=a(hI),Ck=[0,lv],Cl=a(hT),Cm=[0,a(f3),[0,a(kX),[0,a(rq),0]]],Cn=a(h9),Co=[0,a(f3),[0,a(kX),0]],Cp=a(hL),Cq=[0,a(bD),[0,a(dz),[0,a(ga),0]]],Cz=a(dB),Cy=a(bD),Cr=[0,a(bD),[0,a(dz),[0,a(dB),0]]],Cx=a(bD),Cw=a(gd),Cv=[0,a(bD),[0,a(gd),0]],Cs=a(gi),Cu=a("more steps than are checked"),BY=[0,a(kJ),0],BZ=a("problem.graph."),B0=a(lH),B1=a(lH),B2=a(lo),B3=a(lo),B4=a(kP),B5=a(kP),B6=a("the choices of states do not fit"),B7=a("the transitions of choices do not fit"),B8=a(kJ),BV=[0,a(bD),[0,a(dz),[0,a(ga),0]]],BW=[0,0.,1.],BX=[0,a(dB),[0,a(dE),0]],BT=a(dz),BU=[0,1],CJ=[0,a("slab of the difference"),[0,a("value slab of the difference"),0]],Ho=a("a basis of rows that are not there"),Hm=a("no such product"),Hn=a("a tangent in the middle is for squares"),Hl=[0,a(p3),228,21],Hj=a("no such row of the domain"),Hk=a("the other side of an inequality"),Hi=a("a polynomial that is not affine in the coordinates"),Hg=a("expressions of so high a degree"),Hh=a("so many coordinates"),Hf=[0,a(p3),108,10],Hd=[3,0,0],He=a("Region.Found"),Hq=a("a denominator is not proved to be positive on the domain's box"),Hp=a("an expression that is no quotient with one denominator"),Hr=a(kA),Hs=a(ge),Ht=a(lr),Hw=a("a prior of a parameter that there is not"),Hu=[0,0,0],HS=[0,0,[0,1,0]],HT=a("bets of few data on one end, or on data that were not planned to be few"),HQ=a(h2),HP=a(h2),HO=a(kQ),HN=a(h3),HM=a(gf),HL=[0,a("bettor.ml"),391,9],HK=a("slabs of so many states with cycles"),HE=a("slabs of so many steps"),HJ=[0,a(bD),[0,a(dB),[0,a(dE),[0,a(gd),[0,a(gi),0]]]]],HC=a(" with late steps or averages"),HD=a("slabs of "),HF=a(bD),HG=a(dB),HH=a(dE),HI=a(f3),HB=a("slabs of data that were looked at while they came"),Ia=a("rewards that are quotients"),Ib=a("a reward has too many terms to be bounded"),H$=a("a bound of no expression"),H3=a("no such row"),H5=a("no such event"),H6=a(p8),H7=a("rows of balls"),H8=a("rows of expressions that are not there"),H4=a("rows of no origin"),H1=a(p8),H2=a("rows of origin 3 where there are none"),H0=a("a denominator has too many terms to be bounded"),HZ=[0,a("sets.ml"),151,90],H9=a(qZ),H_=a("rows that rest on proved bounds come last"),HX=a("a range of a quotient"),HY=a("no quotient"),HW=a("a range over a box without width"),HU=a("the data contradict the model: no instantiation of the domain agrees with all that was seen"),HV=a("the domain contradicts the model: it has no instantiation"),Ii=a("no expressions"),If=a("shares of a slab that do not fit its bets"),Ig=a(qA),Ih=a("shares of a slab that are too fine"),Ij=a("a row of a slab"),Ie=a("a line of a slab that has no slope"),Ic=a("bets that are not fair"),It=a(": a choice has no distribution, or the policy is none"),Ip=a(": a lower bound above an upper one"),Iq=a(": the agent's witness is missing"),Ir=a(e2),Is=a(": a ranking is missing"),IA=[0,a(gi),[0,a(e6),0]],Iu=a(": no value is below 0"),Iv=[0,a(bD),[0,a(dE),0]],Iz=a(rA),Iw=[0,a(bD),[0,a(dz),0]],Ix=a(rA),Iy=a(": the upper bound is not inductive"),Ik=a(bD),Il=a(bD),In=a(e6),Io=a(dE),Im=a(bD),IC=a(pY),IB=[0,a(pE),24,hP],ID=[0,a(pE),12,51],IE=a("Simplex.Singular"),IG=[0,0,0],IF=a("Expansion.Fails"),IK=[0,0.,0.],II=a("coupled values that need so many cells"),IJ=a("what is claimed of coupled values does not hold in the region"),IL=a("coupled values that need such small cells"),IT=a("coupled values over a domain with equalities"),IS=a("coupled proofs of a bounded number of steps"),IU=a("coupled proofs without a region"),IR=[0,a("coupled.ml"),26,74],IQ=a("a coupled value where the value may be infinite"),IO=a("coupled values with rewards that have parameters"),IP=a(rK),IM=a(rK),IN=[0,0.,0],Js=a("differences without an end"),Jr=a("bases of choices with quotients"),Jq=a("a side of a slab that is not bet on"),Jp=a("no such row of a slab"),Jj=a("an event of more than 2,000,000 trials"),Jt=a("probabilities of a choice do not sum to 1"),Jk=a("more than 30,000,000 trials of events"),Jl=a(ge),Jm=a("the intervals do not fit the events"),Jn=a(q3),Jo=a("choices with several denominators"),Ji=[0,a(pA),qz,77],Jd=a(rM),Je=a(rM),Jf=a("a logarithm that is not proved"),Jc=a(p9),Jb=a("rewards among probabilities"),I8=a(b3),I9=a(gf),I_=a("shares of pilots where a plan decides on one"),I$=[0,1,0],Ja=a("so many pilots"),Jg=a(p9),I6=[0,a(pA),70,49],IV=a(pY),IX=a("bases of choices without a region"),IW=a("bases of choices that are not there"),JT=a(ps),JU=a(p_),JW=a("REFUSED"),JX=a("NOT COVERED"),JV=a("NO CERTIFICATE"),JZ=[0,2,a("NO CERTIFICATE: numbers or sizes that do not fit\n")],JY=[0,1,a("REFUSED: it takes more memory than there is\n")],JP=[0,[11,a("PROVED: "),[2,0,[11,a(" in ["),[8,[0,0,3],0,[0,17],[11,a(k_),[8,[0,0,3],0,[0,17],[12,93,[2,0,[12,10,0]]]]]]]]],a("PROVED: %s in [%.17g, %.17g]%s\n")],JL=[0,[11,a(d5),[4,0,0,0,[11,a(qt),0]]],a(qV)],JK=a(d3),JM=a(rg),JN=[0,[11,a(", with probability 1 - "),[8,[0,0,3],0,[0,17],0]],a(", with probability 1 - %.17g")],JR=a(y),JO=[0,[11,a("theorems: "),[2,0,[11,a("\ndigest: "),[2,0,[11,a("\nseconds: "),[8,[0,0,0],0,[0,2],[12,10,0]]]]]]],a("theorems: %s\ndigest: %s\nseconds: %.2f\n")],JQ=a(y),JA=a("coupled values that its cells do not prove"),JB=a(": the claim is not proved"),JI=a("value_sound"),JC=a(hM),JH=a(kA),JD=a(b3),JG=a("domain_sound"),JE=a("fixed_sound"),JF=a("learned_sound"),Jv=a("the file's contents do not match its digest"),Jw=a(lA),Jx=[0,a(lw),0],Jy=[0,a(qB),0];function
+Li(){var
+a=O;if(a.process&&a.process.on)a.process.on("uncaughtException",function(b,c){r_(b);a.process.exit(2)});else
+if(a.addEventListener)a.addEventListener(rO,function(a){if(a.error)r_(a.error)})}Li();function
+b(a,b){return a.length==1?a(b):db(a,[b])}function
+f(a,b,c){return a.length==2?a(b,c):db(a,[b,c])}function
+Q(a,b,c,d){return a.length==3?a(b,c,d):db(a,[b,c,d])}function
+f6(a,b,c,d,e){return a.length==4?a(b,c,d,e):db(a,[b,c,d,e])}function
+f5(a,b,c,d,e,f){return a.length==5?a(b,c,d,e,f):db(a,[b,c,d,e,f])}function
+Ke(a,b,c,d,e,f,g,h){return a.length==7?a(b,c,d,e,f,g,h):db(a,[b,c,d,e,f,g,h])}KA();var
+gx=[az,a(qB),-1],mc=[az,a(qX),-2],gw=[az,a(lp),-3],ma=[az,a(re),-4],md=[az,a(qi),-6],U=[az,a(rm),-7],mb=[az,a(pS),-8],iA=[az,a(rq),-9],ag=[az,a(rD),-11],me=[az,a(qN),-12],Kb=[4,0,0,0,[12,45,[4,0,0,0,0]]],iR=[0,[11,a('File "'),[2,0,[11,a('", line '),[4,0,0,0,[11,a(q9),[4,0,0,0,[12,45,[4,0,0,0,[11,a(qh),[2,0,0]]]]]]]]]],a('File "%s", line %d, characters %d-%d: %s')],Kc=[0,a(qw),0],Kd=[0,a(lg),[0,a(lf),[0,a(hS),[0,a(fb),0]]]],hm=[0,a(gk),[0,a(k1),0]],jV=[0,a(ib),[0,a(rN),[0,a(ps),0]]],ht=[0,a(lh),[0,a("slab of few data"),[0,a(gk),[0,a(k1),0]]]],jU=[0,a("slab of the best"),[0,a(h8),[0,a(qU),0]]],kC=[0,1,0,0];ci(11,me,qN);ci(10,ag,rD);ci(9,[az,a(p4),qt],p4);ci(8,iA,rq);ci(7,mb,pS);ci(6,U,rm);ci(5,md,qi);ci(4,[az,a(qZ),-5],qZ);ci(3,ma,re);ci(2,gw,lp);ci(1,mc,qX);ci(0,gx,qB);var
+sQ=a("output_substring"),sN=a("%.12g"),sM=a(b3),sK=a(p6),sL=a(ri),sD=cg(0,0,rk),sE=cg(0,0,65520),sF=cg(1,0,rk),sH=cg(pR,pR,32751),sI=cg(0,0,15536),sS=a("option is None"),sV=a("\\\\"),sW=a("\\'"),sX=a("\\b"),sY=a("\\t"),sZ=a("\\n"),s0=a("\\r"),sU=a("Char.chr"),s6=a("List.map2"),s7=a("List.fold_left2"),s8=a("List.for_all2"),s9=a("List.combine"),s5=a("List.init"),s3=a("nth"),s4=a("List.nth"),s2=a("tl"),s1=a("hd"),ta=a("String.blit / Bytes.blit_string"),s$=a("Bytes.blit"),s_=a("String.sub / Bytes.sub"),tf=a("String.contains_from / Bytes.contains_from"),tc=a(A),tb=a("String.concat"),tl=a("Array.for_all2"),tk=a("Array.map2: arrays must have the same length"),tj=a("Array.blit"),ti=a("Array.fill"),th=a("Array.sub"),tg=a("Array.init"),tq=a("Set.remove_min_elt"),tr=[0,0,0,0],ts=[0,0,0],tt=[0,a("set.ml"),570,18],tm=a(h4),tn=a(h4),to=a(h4),tp=a(h4),ty=a("Map.remove_min_elt"),tz=[0,0,0,0],tA=[0,a("map.ml"),gd,10],tB=[0,0,0],tu=a(hT),tv=a(hT),tw=a(hT),tx=a(hT),tC=a("Stdlib.Stack.Empty"),tD=a("Stdlib.Queue.Empty"),tF=a("CamlinternalLazy.Undefined"),tL=a("Buffer.add_substring/add_subbytes"),tK=a("Buffer.add: cannot grow buffer"),tJ=[0,a(rv),93,2],tI=[0,a(rv),94,2],tU=a("%c"),tV=a("%s"),tW=a(qL),tX=a(pP),tY=a(rd),tZ=a(qT),t0=a("%f"),t1=a("%B"),t2=a("%{"),t3=a("%}"),t4=a("%("),t5=a("%)"),t6=a("%a"),t7=a("%t"),t8=a("%?"),t9=a("%r"),t_=a("%_r"),t$=[0,a(aZ),850,23],uk=[0,a(aZ),814,21],uc=[0,a(aZ),815,21],ul=[0,a(aZ),818,21],ud=[0,a(aZ),819,21],um=[0,a(aZ),822,19],ue=[0,a(aZ),823,19],un=[0,a(aZ),826,22],uf=[0,a(aZ),827,22],uo=[0,a(aZ),831,30],ug=[0,a(aZ),832,30],ui=[0,a(aZ),836,26],ua=[0,a(aZ),837,26],uj=[0,a(aZ),846,28],ub=[0,a(aZ),847,28],uh=[0,a(aZ),851,23],vr=a(p1),vp=[0,a(aZ),1558,4],vq=a("Printf: bad conversion %["),vs=[0,a(aZ),1626,39],vt=[0,a(aZ),1649,31],vu=[0,a(aZ),1650,31],vv=a("Printf: bad conversion %_"),vw=a(pZ),vx=a(p5),vy=a(pZ),vz=a(p5),vn=a(ls),vl=a("neg_infinity"),vm=a(rM),vk=a(b3),vf=[0,ll],u5=a("%+nd"),u6=a("% nd"),u8=a("%+ni"),u9=a("% ni"),u_=a("%nx"),u$=a("%#nx"),va=a("%nX"),vb=a("%#nX"),vc=a("%no"),vd=a("%#no"),u4=a("%nd"),u7=a(rd),ve=a("%nu"),uS=a("%+ld"),uT=a("% ld"),uV=a("%+li"),uW=a("% li"),uX=a("%lx"),uY=a("%#lx"),uZ=a("%lX"),u0=a("%#lX"),u1=a("%lo"),u2=a("%#lo"),uR=a("%ld"),uU=a(pP),u3=a("%lu"),uF=a("%+Ld"),uG=a("% Ld"),uI=a("%+Li"),uJ=a("% Li"),uK=a("%Lx"),uL=a("%#Lx"),uM=a("%LX"),uN=a("%#LX"),uO=a("%Lo"),uP=a("%#Lo"),uE=a("%Ld"),uH=a(qT),uQ=a("%Lu"),us=a("%+d"),ut=a("% d"),uv=a("%+i"),uw=a("% i"),ux=a("%x"),uy=a("%#x"),uz=a("%X"),uA=a("%#X"),uB=a("%o"),uC=a("%#o"),ur=a(gl),uu=a(qL),uD=a(p1),tM=a("@]"),tN=a("@}"),tO=a("@?"),tP=a("@\n"),tQ=a("@."),tR=a("@@"),tS=a("@%"),tT=a("@"),up=a("CamlinternalFormat.Type_mismatch"),vD=a(A),vE=[0,[11,a(lj),[2,0,[2,0,0]]],a(", %s%s")],v4=[0,[11,a(lB),[2,0,[12,10,0]]],a(rA)],v5=[0,[11,a("Fatal error in uncaught exception handler: exception "),[2,0,[12,10,0]]],a("Fatal error in uncaught exception handler: exception %s\n")],v3=a("Fatal error: out of memory in uncaught exception handler"),v1=[0,[11,a(lB),[2,0,[12,10,0]]],a(rA)],vW=[0,[2,0,[12,10,0]],a("%s\n")],vO=a("Raised at"),vP=a("Re-raised at"),vQ=a("Raised by primitive operation at"),vR=a("Called from"),vS=a(" (inlined)"),vU=a(A),vT=[0,[2,0,[12,32,[2,0,[11,a(' in file "'),[2,0,[12,34,[2,0,[11,a(", line "),[4,0,0,0,[11,a(q9),Kb]]]]]]]]]],a('%s %s in file "%s"%s, line %d, characters %d-%d')],vV=[0,[2,0,[11,a(" unknown location"),0]],a("%s unknown location")],vJ=a("Out of memory"),vK=a("Stack overflow"),vL=a("Pattern matching failed"),vM=a("Assertion failed"),vN=a("Undefined recursive module"),vF=[0,[12,40,[2,0,[2,0,[12,41,0]]]],a("(%s%s)")],vG=a(A),vH=a(A),vI=[0,[12,40,[2,0,[12,41,0]]],a("(%s)")],vC=[0,[4,0,0,0,0],a(gl)],vA=[0,[3,0,0],a("%S")],vB=a(rf),vY=[0,a(A),a("(Cannot print locations:\n bytecode executable program file not found)"),a("(Cannot print locations:\n bytecode executable program file appears to be corrupt)"),a("(Cannot print locations:\n bytecode executable program file has wrong magic number)"),a("(Cannot print locations:\n bytecode executable program file cannot be opened;\n -- too many open files. Try running with OCAMLRUNPARAM=b=2)")],v8=a("Fun.Finally_raised: "),v6=a("Stdlib.Fun.Finally_raised"),v9=a("x"),wb=a("Hashtbl: unsupported hash table format"),J$=a("OCAMLRUNPARAM"),J9=a("CAMLRUNPARAM"),v_=a(A),ww=[3,0,3],wx=a(b3),wr=a(rQ),ws=a("<\/"),wt=a(A),wn=a(rQ),wo=a("<"),wp=a(A),wl=a(pB),wk=[0,a(A)],wg=a(A),wh=a(A),wi=a(A),wj=a(A),we=[0,a(A),0,a(A)],wd=a(A),wc=a("Stdlib.Format.String_tag"),wH=cg(1,0,0),wE=a(lx),wF=a("ml_z_overflow"),wG=a(gl),wO=a(qq),wN=a(qq),wI=a(bt),wJ=a("+inf"),wK=a("-inf"),wL=a("undef"),wM=a(cr),wY=[0,0],w2=[0,0],w4=[0,0],w3=[0,[0,0,0]],wZ=[0,0,0],w6=a("this is not a certificate, or it is damaged: "),w5=a("Refusal.Refused"),xf=[0,[2,0,[12,10,[4,0,0,0,[12,10,0]]]],a("%s\n%d\n")],xa=cg(8,0,0),xb=a("\x80"),xc=a(A),xd=[0,[4,6,[0,2,8],0,0],a("%08x")],xe=a(A),xx=a(lu),xy=a(lu),xz=a("a member repeats what is not there"),xv=a("a member has a block of no kind"),xw=a("a member has a block of another length"),xA=a(k3),xC=a("a code repeats nothing"),xB=a(k3),xu=a("a member is longer than it says"),xt=a(lu),xs=a("a member ends early"),xD=a(qO),xg=a(k3),xh=[0,16,17,18,0,8,7,9,6,10,5,11,4,12,3,13,2,14,1,15],xj=[0,3,4,5,6,7,8,9,10,11,13,15,17,19,23,27,31,35,43,51,59,67,83,99,115,131,163,195,227,258],xl=[0,0,0,0,0,0,0,0,0,1,1,1,1,2,2,2,2,3,3,3,3,4,4,4,4,5,5,5,5,0],xn=[0,1,2,3,4,5,7,9,13,17,25,33,49,65,97,129,193,qV,385,513,769,1025,1537,lw,3073,4097,6145,8193,12289,16385,24577],xp=[0,0,0,0,0,1,1,2,2,3,3,4,4,5,5,6,6,7,7,8,8,9,9,10,10,11,11,12,12,13,13],xO=a("a member has another length or sum"),xH=a(rr),xI=a("a member is encrypted or stored in another way"),xJ=a(rr),xK=a("a member's name is no ASCII text"),xL=a("it would take more than 40 times its own size in memory"),xM=a("too many members, or two of one name"),xN=a(qO),xP=a("PK\x01\x02"),xG=a("PK\x03\x04"),xQ=a("PK\x05\x06"),xR=a("its members do not fill the file, or its directory is wrong"),xS=a(px),xT=a("the digest is longer"),xV=a(A),xU=a(px),x0=[5,0],xY=[0,1],xZ=a(p6),xX=a("null"),x2=[0,0],x3=a(ri),x1=[4,0],xW=a("Json.Wrong"),yb=a(A),x4=a(kV),x5=a(pL),x6=a(lb),x7=a(lN),x8=a(rs),x9=a(lq),x_=a(p0),x$=a(ih),ya=a(qH),yp=a('"\\/bfnrt'),yq=a(gb),yr=a("a name is there twice"),zi=a("no term of a polynomial"),zg=a("no term"),zf=a("no power of a parameter"),zh=a(A),zj=a("a polynomial has a monomial twice"),zd=a(A),ze=a("no rational"),zc=a("no number"),y_=a(h5),y$=a("has too many lines, terms or factors"),zb=a(A),za=a("is no list of lines"),y9=a("has another number of dimensions"),y8=a("is missing"),y7=a(h5),y6=a(rb),y5=a(h5),y3=a(rb),y4=a(h5),y1=[0,[12,39,[2,0,[2,0,[11,a("' has several dimensions"),0]]]],a("'%s%s' has several dimensions")],y2=a("has another length"),y0=cg(1,0,0),yZ=a(lM),yY=a("is no number in range"),yX=a("is no whole number in range"),yW=a("is not true or false"),yV=a("is none of its words"),yU=a("the field "),yT=[0,[11,a("the fields of '"),[2,0,[11,a("' are others"),0]]],a("the fields of '%s' are others")],yS=[0,[12,39,[2,0,[2,0,[11,a("' "),[2,0,0]]]]],a("'%s%s' %s")],yD=a("there is no header"),yE=a(lK),yF=a(lK),yG=a("the header is longer than 1 MiB"),yH=a(gb),yI=a(gb),yK=[0,a(lG),[0,a(qK),[0,a(qn),0]]],yL=a("a certificate of another format: format 6 is read"),yM=[1,6],yN=a(qn),yO=a(lG),yP=a("no arrays"),yQ=a("it lists other members"),yR=a("it would take too much memory"),yJ=a("the header has other fields"),yu=a("-+.0123456789"),yv=a(dF),yw=a(bt),yx=a(b3),yy=a("eE"),yz=a("+-"),yA=a(gb),yB=a("-+.eE0123456789"),yt=a(gb),yc=[0,[11,a("the array '"),[2,0,[11,a("' is not as it is described"),0]]],a("the array '%s' is not as it is described")],yd=a(qH),ye=a(ih),yf=a(kV),yg=a(pL),yh=a(lb),yi=a(lN),yj=a(rs),yk=a(lq),yl=a(p0),yn=[0,a(lq),[0,a(lb),[0,a(lN),0]]],ym=a(kV),BT=a(ps),BU=a(ib),BV=a(b4),BZ=a(b4),B0=a(b4),BY=a(ib),BW=a(py),BX=a("the method "),BC=a(": the confidence is nominal"),BB=a(hO),BD=a(hP),BE=a(hP),BF=a(e$),BG=a(f_),BH=a(hX),BI=a(h_),BJ=a(gj),BK=[0,a(ib),[0,a(rN),[0,a(pI),0]]],BL=a("rows were left out by their outcomes"),BM=a(h3),BN=a("nobody says that ends or order in time of the data are known"),BO=a("visits were not fixed in advance, or the data looked at while they came"),BS=a(gh),BP=a("the amount was not fixed in advance: the data were looked at"),BQ=a(gh),BR=a(b4),Bf=a(", if "),Bg=a(k$),Bh=[0,a(b4),0],Bt=a(A),Br=a(hM),Bs=a("problem.data.design"),Bq=[0,[4,0,0,0,[11,a(" episodes were planned in advance"),0]],a("%d episodes were planned in advance")],Bi=a(A),Bj=a("the given policy was chosen without these data"),Bp=a(A),Bo=a("the prior does not depend on the data"),Bk=a(A),Bl=a(lk),Bm=a(A),Bn=[0,[11,a("every possible transition has at least probability "),[8,[0,0,3],0,[0,17],0]],a("every possible transition has at least probability %.17g")],Bd=[0,[11,a(d$),[4,0,0,0,[11,a(qC),0]]],a(q4)],Bc=a(d9),Be=a(h7),A3=a(hO),A4=a(e$),A5=a(hM),A6=a(fa),Bb=a(e9),A7=a(fa),Ba=a(fa),A8=a(gh),A9=a(f_),A_=a(e9),A$=a(e9),A2=a(hR),AZ=a(rh),A0=a("problem.data.batch_transition"),A1=a("problem.data.batch_count"),AY=a(rh),AW=a(qP),AX=a(qP),AT=a(b4),AU=a(kL),AV=a("problem.data.shared_by"),AS=a(h8),AJ=a(py),AI=a(rp),AH=a(k$),AG=a(hR),AD=a(qv),AE=a("problem.domain.lower"),AF=a(qv),AC=a(pz),Aw=a(pw),Ax=a(co),Ay=a(cp),Az=a(k9),AA=a(lH),AB=a(hK),Av=a(rl),As=[0,[11,a(d$),[4,0,0,0,[12,46,[2,0,0]]]],a(q7)],At=a(cp),Au=a(co),Ap=a(fb),Aq=[0,[11,a(d$),[4,0,0,0,[11,a(".policy"),0]]],a("claims.%d.policy")],Ar=[0,[11,a(d$),[4,0,0,0,[11,a(".pair"),0]]],a("claims.%d.pair")],Aa=[0,[11,a(d$),[4,0,0,0,[12,46,[2,0,0]]]],a(q7)],Ab=a(h$),Ac=a(e6),Ad=a(ie),Ao=a(lf),Ae=a(lg),Af=a(hS),Ag=a(hS),Ah=a(id),Ai=a(f8),Aj=a(k8),Am=[0,0],An=[0,1],Ak=a(f8),Al=a(hQ),z$=a(hY),z_=a(f$),zP=a(ic),zQ=a(ge),z9=a(ge),zR=a(dE),zS=[0,1],z7=a(ga),z8=a(ga),zT=a(hN),zU=a(ig),zV=a(ig),zW=a(lE),zX=a(le),zY=a(e_),zZ=a(gi),z0=a(gn),z1=a(dE),z2=a(dG),z3=a(dJ),z4=a(bE),z5=a("problem.graph.initial"),z6=a(pW),zM=a(f$),zN=a(f7),zO=a(f$),zK=a(f7),zL=a(f7),zJ=a(p2),zA=a(qy),zB=a(rx),zC=a(rx),zD=a(ru),zE=a(ru),zF=a(pz),zG=a(hR),zH=a("problem.lower"),zI=a("problem.upper"),zx=a(lk),zy=a(lk),zu=a("problem.graph.successor"),zv=a(qy),zw=a(pW),zq=a(b3),zp=a(b3),zs=a(d9),zt=a(f9),zm=a(b3),zn=a(b3),zo=a("what it says of "),zr=[0,a(f9),[0,a(d9),0]],zk=a(lM),zl=[0,[0,a("problem.graph"),[0,a(kU),[0,a(lR),[0,a(lz),[0,a(k0),0]]]]],[0,sg([a("problem.objective"),a(ic),a(hQ),a(id),a(hY),a(hN),a(ga),a(ge),a(f7),a(f$),a(le),a(lE),a(ig)]),[0,[0,a(f9),[0,a(q5),[0,a(co),[0,a(cp),[0,a(rF),[0,a(q0),[0,a(qz),[0,a(k2),Kc]]]]]]]],[0,[0,a(rl),[0,a(co),[0,a(cp),[0,a(k9),[0,a(lH),[0,a(hK),0]]]]]],[0,sg([a(k$),a(k4),a(lP),a(kO),a(e$),a(h_),a(h3),a(f_),a(e9),a(fa),a(hP),a(rg),a(lL),a(kI),a(ly)]),[0,[0,a(d9),[0,a(lm),[0,a(h$),[0,a(co),[0,a(cp),Kd]]]]],0]]]]]],AK=a(h8),AL=a(qU),AN=a(gk),AO=a(pE),AQ=a(b4),AR=a(q1),Hi=a("'"),Hj=a("unknown member '"),Hf=a("a coupled proof of no claim"),Hg=a("differences with step bounds"),Hh=a("coupled values of quotients"),Hc=a("a difference of claims that are not there, or of no policies"),Hd=a(fb),He=a(e6),GR=[0,a(f9),[0,a(d9),[0,a(rT),[0,a(kS),[0,a(pA),0]]]]],GS=a(A),GT=a(pA),GU=[0,a(rt),[0,a(p8),[0,a(li),[0,a(kT),[0,a(k2),[0,a(q_),0]]]]]],GV=a("problem."),GW=a(f9),GX=a("problem.time"),GY=a("chains in continuous time"),GZ=a(rt),G0=a(p8),G1=a("an automaton is for temporal questions"),G2=a(gf),G3=a(q_),G4=a(gf),G5=a("temporal formulas"),G6=a(k2),G7=a("an assumption about supports that does not fit the model"),G8=a("hints about sets do not fit the model"),G9=a(kS),Hk=a(kS),G_=a(d9),G$=a(rT),Ha=a("every claim needs its hints, and there must be one"),Hb=a("two claims have one name"),GP=a("'about' has texts that are too long"),GO=a("'about' has other things than texts"),GN=a("'about' is no object of texts"),GF=a("shares of pilots that are none, or too many"),Go=[0,a(h0),[0,a(qG),[0,a(lh),0]]],Gp=a("learned."),Gq=a(co),Gr=[0,1.],Gs=[0,0.],Gt=a(cp),Gu=[0,1.],Gv=[0,0.],Gw=a(h0),GM=a("learned.region."),Gx=a(qG),Gy=a("coupled proofs are no list"),Gz=a(lh),GA=a("the stages of a slab are no list"),GB=a("learned.cost_lower"),GC=a(rK),GD=a("pilot_share"),GE=[0,cq],GG=a(qR),GL=a(qR),GH=a("intervals do not fit the method"),GI=a(b4),GJ=a("shares of pilots where there are none"),GK=a("the region does not fit the statement"),Gb=a(kW),Gc=[0,-1],Gd=a("an occupancy that is not there"),Ge=a("duals"),F4=a("proofs+"),F5=a("rows or points of cells do not fit"),F6=[0,0],FM=a("has another shape"),FK=a(rC),FI=[0,a(q$),0],FJ=[0,[11,a("learned.coupled."),[4,0,0,0,[12,46,0]]],a("learned.coupled.%d.")],FL=[0,a("3"),3],FN=a(lt),FO=a("split_node"),FP=a(kW),FQ=a("node"),FR=a("rows 3"),FS=a(rw),FT=[0,[0,a("split_direction"),a("splits size")],[0,[0,a("split_value"),a(lt)],[0,[0,a(gc),a(qb)],[0,[0,a("centre"),a("proofs size")],[0,[0,a("axes"),a("proofs size size")],[0,[0,a(k7),a(qe)],[0,[0,a("slope"),a("models open size")],[0,[0,a("curve"),a("models open packed")],[0,[0,a("dual"),a("duals open")],0]]]]]]]]],FU=[0,[0,a("multiplier"),a(kN)],[0,[0,a(rO),a(qe)],0]],FV=[0,0.],FW=a(qb),FX=a("simplex"),FY=a(lt),FZ=a(kW),F0=a(rC),F1=a("models of cells do not fit"),F2=a("models"),F3=a("packed"),F7=a(kN),F8=a("row_start"),F9=a("points"),F_=a("point_start"),F$=a("a cell has more points, rows or coordinates than are checked"),Ga=[0,a("lower_dual"),[0,a("upper_dual"),0]],Gf=a(rG),Gg=a("state"),Gh=a(rG),Gn=a("the open states do not rise"),Gm=a("a split of a cell that is not there, or was split before"),Gl=a("a proof about a cell that is not there"),Gi=a(kN),Gj=a(q$),Gk=[0,3],Fr=[0,[11,a("learned.slab."),[4,0,0,0,[12,46,0]]],a("learned.slab.%d.")],Fs=[0,a(h0),0],Ft=a(h0),Fu=a("region."),Fv=a(gc),Fw=a(gc),Fx=a(pr),Fy=[0,ea],Fz=[0,0],FA=a(pr),FB=a("side"),FC=[0,1],FD=a("guard"),FE=[0,0.],FF=a("the points or shares of a slab do not fit"),FH=a(qJ),FG=a("rows of a slab without sides"),E_=[0,dI],E$=[0,0],Fa=a(rw),Fb=a(gc),Fc=a(gc),Fd=a("box_basis"),Fe=a("bound_basis"),Ff=a("choice_basis"),Fg=a(p_),Fh=a(p_),Fi=a(qS),Fj=[0,1],Fk=a(qS),Fl=a("bound_near"),Fm=a("box_lower"),Fn=a("box_upper"),Fo=a(q8),Fp=a("bounds near a value"),E1=a("a bound is infinite, the value is not"),EU=a(lo),EQ=a("the weights are no distribution"),EP=a("a choice that its state does not have"),Ec=[0,a(lm),[0,a(h$),[0,a(co),[0,a(cp),0]]]],Ed=[0,[11,a(d$),[4,0,0,0,[12,46,0]]],a("claims.%d.")],Ee=[0,[11,a("values."),[4,0,0,0,[12,46,0]]],a("values.%d.")],Ef=[0,-1],Eg=a("lower_ranking"),Eh=a(fb),Ei=[0,3],Ej=[0,2],Ek=a("upper_basis"),El=a("lower_basis"),Em=a("upper_bias"),En=a("lower_bias"),Eo=a("witness"),Ep=a("upper_ranking"),Eq=a(cp),Er=a(co),Es=a(hS),Et=[0,0],Eu=a(lo),Ev=a(lf),Ew=[0,1.],Ex=[0,0.],Ey=a(lg),Ez=a(cp),EA=[0,1],EB=a(co),EC=[0,1],ED=[0,a(e6),[0,a(ln),[0,a(ie),[0,a(fb),0]]]],EE=a(h$),EF=[0,a(k7),[0,a(pU),[0,a(h7),[0,a(ih),0]]]],EG=a(lm),EH=a("a lower bound above the upper one"),EI=a("a pair of policies where no difference is claimed, or none"),EJ=a(fb),EK=a(ih),EL=a("the policy does not fit"),EM=a(ln),EN=a("the weights do not fit"),EO=a(ie),ER=a("what is claimed is no value of the quantity"),ES=a("a witness beside a policy that is given"),E9=a(e6),ET=a(lo),E8=a(ln),EV=a("vectors do not fit"),EW=a(e_),EX=[0,a(dG),[0,a(dJ),0]],EY=a("a bias does not fit"),EZ=a("the average of a randomised policy"),E0=a(ie),E2=a(pU),E3=a("a policy of another kind than its name says"),E4=a(k7),E5=a(e6),E6=a("bases without a region"),E7=a("averages over a region"),D3=a("an expression's number is out of range"),DI=a(q5),DJ=[0,1.],DK=[0,0.],DL=a(co),DM=[0,1.],DN=[0,0.],DO=a(cp),DP=[0,1.],DQ=[0,0.],DR=a(rF),DS=a(q0),DT=a(qz),DU=a(qw),DV=a(li),DW=a(kT),DX=a("problem.misfit"),DY=a("misfits of the model"),DZ=a("problem.unseen"),D0=a("outcomes that were never seen"),D1=a("problem.passing"),D2=a("states in the middle of a step"),D_=a(li),D$=a(kT),Ea=a("quotients of parameters beside other statements than intervals"),D4=a("not what labels the transitions of one model"),D5=a("nature's direction does not fit the model"),D6=a(rz),D7=a("rewards with parameters and quotients are for models over a domain"),D8=a("averages are of rewards that are known"),D9=a(e_),Dd=a("priors are of parameters, and of a likelihood"),De=a(b4),Df=a("priors are of parameters, in their order"),CZ=a(d8),CW=a(pE),CX=a(q1),CY=a(b4),CV=a(hO),CS=[0,a(k4),[0,a(lP),[0,a(kO),[0,a(e$),[0,a(h_),[0,a(h3),[0,a(f_),[0,a(e9),[0,a(fa),[0,a(rR),0]]]]]]]]]],CT=a(hO),CU=[0,[0,a("seen"),a(qE)],[0,[0,a("seen_delta"),a(qE)],0]],C0=a("unseen mass"),C1=a("gamma-poisson"),C2=a("ellipsoid"),C3=a(b4),C4=a(pI),C5=a(lP),C6=a(k4),C7=[0,a(lC),[0,a("outcomes"),[0,a(gj),0]]],C8=a(kO),C9=a("the method shares its confidence in one way only"),DG=a(lC),C_=a(gj),C$=a(ra),Da=a(rg),Db=[0,rc],Dc=[0,0.],Dg=a(f_),Dh=a(e9),Di=a(fa),Dj=a(rR),Dk=a(rK),Dl=a(lL),Dm=a(lL),Dn=a(kI),Do=a(kI),Dp=a(ly),Dq=[0,1],Dr=a(ly),Ds=a("the batches do not fit"),Dt=[0,0],DF=a("there are too many counts"),DE=a("the transitions of a batch do not rise"),Du=a(hP),Dv=[0,5],Dw=a("what is stated of the data does not rise"),DB=a(hX),DC=[0,a(gh),[0,a(hX),[0,a(hM),0]]],DD=a(e$),Dx=a(h3),Dy=a(h_),Dz=[0,a(gh),[0,a(hX),[0,a(hM),0]]],DA=a(e$),CJ=a(pw),CK=a(co),CL=a(cp),CM=a(k9),CN=a(lH),CO=a(hK),CP=a(hK),CQ=a("the domain's constraints do not fit"),CI=a("the expressions are too large to be evaluated at the point"),CB=a("the fields of the objective are not those of "),Cf=[0,a(ic),[0,a(hQ),[0,a(id),[0,a(hY),[0,a(hN),[0,a(ga),[0,a(ge),0]]]]]]],Cg=a(p2),Ch=[0,a(bE),[0,a(dE),[0,a(dG),[0,a(gi),[0,a(dJ),[0,a(gn),[0,a(e_),[0,a(gf),0]]]]]]]],Ci=a(ic),Cj=a(ig),Ck=a(lE),Cl=a(le),Cm=a(f$),Cn=a(f7),Co=a(ge),Cp=a(ga),Cq=[0,ia],Cr=a(hN),Cs=[0,ia],Ct=a(hY),Cu=[0,a(f8),[0,a(k8),[0,a(rz),0]]],Cv=a(id),Cw=[0,a(f8),[0,a(k8),0]],Cx=a(hQ),Cy=[0,a(bE),[0,a(dE),[0,a(gf),0]]],CH=a(dG),CG=a(bE),Cz=[0,a(bE),[0,a(dE),[0,a(dG),0]]],CF=a(bE),CE=a(gi),CD=[0,a(bE),[0,a(gi),0]],CA=a(gn),CC=a("more steps than are checked"),B6=[0,a(kU),0],B7=a("problem.graph."),B8=a(lR),B9=a(lR),B_=a(lz),B$=a(lz),Ca=a(k0),Cb=a(k0),Cc=a("the choices of states do not fit"),Cd=a("the transitions of choices do not fit"),Ce=a(kU),B3=[0,a(bE),[0,a(dE),[0,a(gf),0]]],B4=[0,0.,1.],B5=[0,a(dG),[0,a(dJ),0]],B1=a(dE),B2=[0,1],CR=[0,a("slab of the difference"),[0,a("value slab of the difference"),0]],Hw=a("a basis of rows that are not there"),Hu=a("no such product"),Hv=a("a tangent in the middle is for squares"),Ht=[0,a(qa),228,21],Hr=a("no such row of the domain"),Hs=a("the other side of an inequality"),Hq=a("a polynomial that is not affine in the coordinates"),Ho=a("expressions of so high a degree"),Hp=a("so many coordinates"),Hn=[0,a(qa),108,10],Hl=[3,0,0],Hm=a("Region.Found"),Hy=a("a denominator is not proved to be positive on the domain's box"),Hx=a("an expression that is no quotient with one denominator"),Hz=a(kL),HA=a(gj),HB=a(lC),HE=a("a prior of a parameter that there is not"),HC=[0,0,0],H0=[0,0,[0,1,0]],H1=a("bets of few data on one end, or on data that were not planned to be few"),HY=a(h7),HX=a(h7),HW=a(k1),HV=a(h8),HU=a(gk),HT=[0,a("bettor.ml"),391,9],HS=a("slabs of so many states with cycles"),HM=a("slabs of so many steps"),HR=[0,a(bE),[0,a(dG),[0,a(dJ),[0,a(gi),[0,a(gn),0]]]]],HK=a(" with late steps or averages"),HL=a("slabs of "),HN=a(bE),HO=a(dG),HP=a(dJ),HQ=a(f8),HJ=a("slabs of data that were looked at while they came"),Ii=a("rewards that are quotients"),Ij=a("a reward has too many terms to be bounded"),Ih=a("a bound of no expression"),H$=a("no such row"),Ib=a("no such event"),Ic=a(qf),Id=a("rows of balls"),Ie=a("rows of expressions that are not there"),Ia=a("rows of no origin"),H9=a(qf),H_=a("rows of origin 3 where there are none"),H8=a("a denominator has too many terms to be bounded"),H7=[0,a("sets.ml"),151,90],If=a(q8),Ig=a("rows that rest on proved bounds come last"),H5=a("a range of a quotient"),H6=a("no quotient"),H4=a("a range over a box without width"),H2=a("the data contradict the model: no instantiation of the domain agrees with all that was seen"),H3=a("the domain contradicts the model: it has no instantiation"),Iq=a("no expressions"),In=a("shares of a slab that do not fit its bets"),Io=a(qJ),Ip=a("shares of a slab that are too fine"),Ir=a("a row of a slab"),Im=a("a line of a slab that has no slope"),Ik=a("bets that are not fair"),IB=a(": a choice has no distribution, or the policy is none"),Ix=a(": a lower bound above an upper one"),Iy=a(": the agent's witness is missing"),Iz=a(e6),IA=a(": a ranking is missing"),II=[0,a(gn),[0,a(e_),0]],IC=a(": no value is below 0"),ID=[0,a(bE),[0,a(dJ),0]],IH=a(rJ),IE=[0,a(bE),[0,a(dE),0]],IF=a(rJ),IG=a(": the upper bound is not inductive"),Is=a(bE),It=a(bE),Iv=a(e_),Iw=a(dJ),Iu=a(bE),IK=a(p7),IJ=[0,a(pN),24,hU],IL=[0,a(pN),12,51],IM=a("Simplex.Singular"),IO=[0,0,0],IN=a("Expansion.Fails"),IS=[0,0.,0.],IQ=a("coupled values that need so many cells"),IR=a("what is claimed of coupled values does not hold in the region"),IT=a("coupled values that need such small cells"),I1=a("coupled values over a domain with equalities"),I0=a("coupled proofs of late steps, or of differences of so many steps"),I2=a("coupled proofs without a region"),IZ=[0,a("coupled.ml"),42,111],IY=a("coupled values with rewards that have parameters"),IW=a("coupled values of free agents"),IX=[0,0.,0],IV=a("coupled values of so many states and steps"),IU=a("a coupled value where the value may be infinite"),JA=a("differences without an end"),Jz=a("bases of choices with quotients"),Jy=a("a side of a slab that is not bet on"),Jx=a("no such row of a slab"),Jr=a("an event of more than 2,000,000 trials"),JB=a("probabilities of a choice do not sum to 1"),Js=a("more than 30,000,000 trials of events"),Jt=a(gj),Ju=a("the intervals do not fit the events"),Jv=a(ra),Jw=a("choices with several denominators"),Jq=[0,a(pJ),qI,77],Jl=a(rU),Jm=a(rU),Jn=a("a logarithm that is not proved"),Jk=a(qg),Jj=a("rewards among probabilities"),Je=a(b4),Jf=a(gk),Jg=a("shares of pilots where a plan decides on one"),Jh=[0,1,0],Ji=a("so many pilots"),Jo=a(qg),Jc=[0,a(pJ),70,49],I3=a(p7),I5=a("bases of choices without a region"),I4=a("bases of choices that are not there"),J1=a(pB),J2=a(qh),J4=a("REFUSED"),J5=a("NOT COVERED"),J3=a("NO CERTIFICATE"),J7=[0,2,a("NO CERTIFICATE: numbers or sizes that do not fit\n")],J6=[0,1,a("REFUSED: it takes more memory than there is\n")],JX=[0,[11,a("PROVED: "),[2,0,[11,a(" in ["),[8,[0,0,3],0,[0,17],[11,a(lj),[8,[0,0,3],0,[0,17],[12,93,[2,0,[12,10,0]]]]]]]]],a("PROVED: %s in [%.17g, %.17g]%s\n")],JT=[0,[11,a(d$),[4,0,0,0,[11,a(qC),0]]],a(q4)],JS=a(d9),JU=a(rp),JV=[0,[11,a(", with probability 1 - "),[8,[0,0,3],0,[0,17],0]],a(", with probability 1 - %.17g")],JZ=a(A),JW=[0,[11,a("theorems: "),[2,0,[11,a("\ndigest: "),[2,0,[11,a("\nseconds: "),[8,[0,0,0],0,[0,2],[12,10,0]]]]]]],a("theorems: %s\ndigest: %s\nseconds: %.2f\n")],JY=a(A),JI=a("coupled values that its cells do not prove"),JJ=a(": the claim is not proved"),JQ=a("value_sound"),JK=a(hR),JP=a(kL),JL=a(b4),JO=a("domain_sound"),JM=a("fixed_sound"),JN=a("learned_sound"),JD=a("the file's contents do not match its digest"),JE=a(lK),JF=[0,a(lG),0],JG=[0,a(qK),0];function
 aG(a){if(typeof
 a==="number")return 0;else
 switch(a[0]){case
@@ -1054,92 +1054,92 @@ E=a[1];return[21,E,aB(a[2],b)];case
 23:var
 F=a[1];return[23,F,aB(a[2],b)];default:var
 G=a[2],H=a[1];return[24,H,G,aB(a[3],b)]}}function
-it(a,c,b){return a[1]===c?(a[1]=b,1):0}function
-eh(a){throw[0,gs,a]}function
-ae(a){throw[0,l2,a]}function
-db(b,a){return ik(b,a)?b:a}function
-aS(b,a){return Kv(b,a)?b:a}function
+iz(a,c,b){return a[1]===c?(a[1]=b,1):0}function
+en(a){throw[0,gw,a]}function
+af(a){throw[0,ma,a]}function
+dc(b,a){return ir(b,a)?b:a}function
+aS(b,a){return KD(b,a)?b:a}function
 cQ(a){return 0<=a?a:-a|0}var
-a_=cu(sv),dJ=cu(sw),dK=cu(sz),l7=cu(sA),gu=dD,sy=cu(sx);function
-w(d,c){var
-a=I(d),e=I(c),b=aJ(a+e|0);cs(d,0,b,0,a);cs(c,0,b,a,e);return a0(b)}function
-sB(a){return a?sC:sD}function
-l8(a){try{var
-b=[0,ii(a)];return b}catch(a){a=a1(a);if(a[1]===gs)return 0;throw a}}function
-aq(a,b){if(a){var
-c=a[1];return[0,c,aq(a[2],b)]}return b}K2(0);var
-sG=sa(1),cx=sa(2);function
-sH(b){function
+a_=cu(sD),dP=cu(sE),dQ=cu(sH),mf=cu(sI),gy=dI,sG=cu(sF);function
+x(d,c){var
+a=I(d),e=I(c),b=aJ(a+e|0);ct(d,0,b,0,a);ct(c,0,b,a,e);return a1(b)}function
+sJ(a){return a?sK:sL}function
+mg(a){try{var
+b=[0,ip(a)];return b}catch(a){a=a2(a);if(a[1]===gw)return 0;throw a}}function
+ar(a,b){if(a){var
+c=a[1];return[0,c,ar(a[2],b)]}return b}K_(0);var
+sO=si(1),cx=si(2);function
+sP(b){function
 a(b){var
 a=b;for(;;){if(a){var
-c=a[2],d=a[1];try{ea(d)}catch(a){a=a1(a);if(a[1]!==l4)throw a;var
+c=a[2],d=a[1];try{eg(d)}catch(a){a=a2(a);if(a[1]!==mc)throw a;var
 e=a}var
-a=c;continue}return 0}}return a(K3(0))}function
-fe(b,a){return lT(b,a,0,I(a))}function
-l9(a){fe(cx,a);sb(cx,10);return ea(cx)}var
-iv=[0,sH];function
-sJ(d){for(;;){var
-a=iv[1],e=[0,1],c=1-it(iv,a,function(a,c){return function(e){if(it(a,1,0))b(d,0);return b(c,0)}}(e,a));if(c)continue;return c}}function
-iw(a){return b(iv[1],0)}lW(a(pl),iw);function
-ix(c,d,h){var
+a=c;continue}return 0}}return a(K$(0))}function
+fi(b,a){return l3(b,a,0,I(a))}function
+mh(a){fi(cx,a);sj(cx,10);return eg(cx)}var
+iB=[0,sP];function
+sR(d){for(;;){var
+a=iB[1],e=[0,1],c=1-iz(iB,a,function(a,c){return function(e){if(iz(a,1,0))b(d,0);return b(c,0)}}(e,a));if(c)continue;return c}}function
+iC(a){return b(iB[1],0)}l6(a(pu),iC);function
+iD(c,d,h){var
 a=b(d,0);if(a){var
-e=a[2],f=a[1],g=function(a){return ix(c,e,a)};return[0,b(c,f),g]}return 0}function
-iy(h,g,e){var
+e=a[2],f=a[1],g=function(a){return iD(c,e,a)};return[0,b(c,f),g]}return 0}function
+iE(h,g,e){var
 a=g,d=e;for(;;){var
 c=b(d,0);if(c){var
 i=c[2],a=f(h,a,c[1]),d=i;continue}return a}}function
 aN(a,b){return a?a[1]:b}function
-ei(a){return a?a[1]:ae(sK)}function
+eo(a){return a?a[1]:af(sS)}function
 aC(c,a){return a?[0,b(c,a[1])]:0}function
-gv(d,c,a){return a?b(c,a[1]):d}function
-bx(c,a){return a?b(c,a[1]):0}function
-sL(c,a){return 0===a[0]?a:[1,b(c,a[1])]}function
-l_(a){if(0<=a&&!(gb<a))return a;return ae(sM)}var
-iz=Ld(0),ff=(4*iz|0)-1|0;function
+gz(d,c,a){return a?b(c,a[1]):d}function
+by(c,a){return a?b(c,a[1]):0}function
+sT(c,a){return 0===a[0]?a:[1,b(c,a[1])]}function
+mi(a){if(0<=a&&!(gg<a))return a;return af(sU)}var
+iF=Ll(0),fj=(4*iF|0)-1|0;function
 D(c){var
 b=0,a=c;for(;;){if(a){var
 b=b+1|0,a=a[2];continue}return b}}function
-bG(a){return a?a[1]:eh(sT)}function
-l$(a){return a?a[2]:eh(sU)}function
-ag(d,c){if(0<=c){var
+bH(a){return a?a[1]:en(s1)}function
+mj(a){return a?a[2]:en(s2)}function
+ad(d,c){if(0<=c){var
 a=d,b=c;for(;;){if(a){var
 e=a[2],f=a[1];if(0===b)return f;var
-a=e,b=b-1|0;continue}return eh(sV)}}return ae(sW)}function
-b5(d,c){var
+a=e,b=b-1|0;continue}return en(s3)}}return af(s4)}function
+b6(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=[0,a[1],b],a=a[2],b=e;continue}return b}}function
-al(a){return b5(a,0)}function
-ma(a,d,c){if(d<=a)return 0;var
-e=b(c,a);return[0,e,ma(a+1|0,d,c)]}function
+am(a){return b6(a,0)}function
+mk(a,d,c){if(d<=a)return 0;var
+e=b(c,a);return[0,e,mk(a+1|0,d,c)]}function
 H(c,e){if(0<=c){if(50<c){var
-d=0,a=0;for(;;){if(c<=a)return al(d);var
-d=[0,b(e,a),d],a=a+1|0;continue}}return ma(0,c,e)}return ae(sX)}function
+d=0,a=0;for(;;){if(c<=a)return am(d);var
+d=[0,b(e,a),d],a=a+1|0;continue}}return mk(0,c,e)}return af(s5)}function
 cR(a){if(a){var
-b=a[1];return aq(b,cR(a[2]))}return 0}function
+b=a[1];return ar(b,cR(a[2]))}return 0}function
 k(c,a){if(a){var
 d=a[2],e=b(c,a[1]);return[0,e,k(c,d)]}return 0}function
-mb(c,b,a){if(a){var
-d=a[2],e=f(b,c,a[1]);return[0,e,mb(c+1|0,b,d)]}return 0}function
-bq(b,a){return mb(0,b,a)}function
-B(d,c){var
+ml(c,b,a){if(a){var
+d=a[2],e=f(b,c,a[1]);return[0,e,ml(c+1|0,b,d)]}return 0}function
+bq(b,a){return ml(0,b,a)}function
+C(d,c){var
 a=c;for(;;){if(a){var
 e=a[2];b(d,a[1]);var
 a=e;continue}return 0}}function
-by(e,d){var
+bz(e,d){var
 b=0,a=d;for(;;){if(a){var
 c=a[2];f(e,b,a[1]);var
 b=b+1|0,a=c;continue}return 0}}function
 G(e,d,c){var
 b=d,a=c;for(;;){if(a){var
 g=a[2],b=f(e,b,a[1]),a=g;continue}return b}}function
-gw(c,b,a){if(b){if(a){var
-d=a[2],e=b[2],g=f(c,b[1],a[1]);return[0,g,gw(c,e,d)]}}else
-if(!a)return 0;return ae(sY)}function
-gx(g,f,e,d){var
+gA(c,b,a){if(b){if(a){var
+d=a[2],e=b[2],g=f(c,b[1],a[1]);return[0,g,gA(c,e,d)]}}else
+if(!a)return 0;return af(s6)}function
+gB(g,f,e,d){var
 c=f,b=e,a=d;for(;;){if(b){if(a){var
 h=a[2],i=b[2],c=Q(g,c,b[1],a[1]),b=i,a=h;continue}}else
-if(!a)return c;return ae(sZ)}}function
-dc(e,d){var
+if(!a)return c;return af(s7)}}function
+dd(e,d){var
 a=d;for(;;){if(a){var
 f=a[2],c=b(e,a[1]);if(c){var
 a=f;continue}return c}return 1}}function
@@ -1149,58 +1149,58 @@ f=a[2],c=b(e,a[1]);if(c)return c;var
 a=f;continue}return 0}}function
 aD(d,c){var
 a=c;for(;;){if(a){var
-e=a[2],b=0===ak(a[1],d)?1:0;if(b)return b;var
+e=a[2],b=0===al(a[1],d)?1:0;if(b)return b;var
 a=e;continue}return 0}}function
-gy(d,c){var
+gC(d,c){var
 a=c;for(;;){if(a){var
-b=a[1],e=a[2],f=b[2];if(0===ak(b[1],d))return f;var
+b=a[1],e=a[2],f=b[2];if(0===al(b[1],d))return f;var
 a=e;continue}throw U}}function
-gz(d,c){var
+gD(d,c){var
 a=c;for(;;){if(a){var
-b=a[1],e=a[2],f=b[2];if(0===ak(b[1],d))return[0,f];var
+b=a[1],e=a[2],f=b[2];if(0===al(b[1],d))return[0,f];var
 a=e;continue}return 0}}function
-mc(d,c){var
+mm(d,c){var
 a=c;for(;;){if(a){var
-e=a[2],b=0===ak(a[1][1],d)?1:0;if(b)return b;var
+e=a[2],b=0===al(a[1][1],d)?1:0;if(b)return b;var
 a=e;continue}return 0}}function
-md(b,a){if(a){var
-c=a[2],d=a[1];return 0===ak(d[1],b)?c:[0,d,md(b,c)]}return 0}function
-me(e,d){var
+mn(b,a){if(a){var
+c=a[2],d=a[1];return 0===al(d[1],b)?c:[0,d,mn(b,c)]}return 0}function
+mo(e,d){var
 a=d;for(;;){if(a){var
 c=a[1],f=a[2];if(b(e,c))return c;var
 a=f;continue}throw U}}function
-dd(e,d){var
+de(e,d){var
 a=d;for(;;){if(a){var
 c=a[1],f=a[2];if(b(e,c))return[0,c];var
 a=f;continue}return 0}}function
-a2(f){var
+a3(f){var
 g=0;return function(h){var
 c=g,a=h;for(;;){if(a){var
 d=a[2],e=a[1];if(b(f,e)){var
 c=[0,e,c],a=d;continue}var
-a=d;continue}return al(c)}}}function
-ej(g,e){var
+a=d;continue}return am(c)}}}function
+ep(g,e){var
 c=0,b=0,a=e;for(;;){if(a){var
-d=a[1],h=a[2],i=f(g,c,d)?[0,d,b]:b,c=c+1|0,b=i,a=h;continue}return al(b)}}function
-b6(f){var
+d=a[1],h=a[2],i=f(g,c,d)?[0,d,b]:b,c=c+1|0,b=i,a=h;continue}return am(b)}}function
+b7(f){var
 g=0;return function(h){var
 c=g,a=h;for(;;){if(a){var
 d=a[2],e=b(f,a[1]);if(e){var
 c=[0,e[1],c],a=d;continue}var
-a=d;continue}return al(c)}}}function
+a=d;continue}return am(c)}}}function
 a$(e,d){var
 c=0,a=d;for(;;){if(a){var
-f=a[2],c=b5(b(e,a[1]),c),a=f;continue}return al(c)}}function
-mf(h,g){var
+f=a[2],c=b6(b(e,a[1]),c),a=f;continue}return am(c)}}function
+mp(h,g){var
 d=0,c=0,a=g;for(;;){if(a){var
 f=a[2],e=a[1];if(b(h,e)){var
 d=[0,e,d],a=f;continue}var
 c=[0,e,c],a=f;continue}var
-i=al(c);return[0,al(d),i]}}function
-gA(b,a){if(b){if(a){var
-c=a[1],d=b[1];return[0,[0,d,c],gA(b[2],a[2])]}}else
-if(!a)return 0;return ae(s1)}function
-aU(a,b){function
+i=am(c);return[0,am(d),i]}}function
+gE(b,a){if(b){if(a){var
+c=a[1],d=b[1];return[0,[0,d,c],gE(b[2],a[2])]}}else
+if(!a)return 0;return af(s9)}function
+aV(a,b){function
 r(j,e){if(2===j){if(e){var
 l=e[2];if(l){var
 m=l[1],n=e[1],y=l[2],z=0<f(a,n,m)?[0,n,[0,m,0]]:[0,m,[0,n,0]];return[0,z,y]}}}else
@@ -1212,9 +1212,9 @@ s=j>>1,t=k(s,e),A=t[1],u=k(j-s|0,t[2]),i=A,h=u[1],g=0,B=u[2];for(;;){if(i){if(h)
 q=h[1],r=i[1],w=h[2],x=i[2];if(0<f(a,r,q)){var
 h=w,g=[0,q,g];continue}var
 i=x,g=[0,r,g];continue}var
-v=b5(i,g)}else
+v=b6(i,g)}else
 var
-v=b5(h,g);return[0,v,B]}}function
+v=b6(h,g);return[0,v,B]}}function
 k(j,e){if(2===j){if(e){var
 k=e[2];if(k){var
 l=k[1],m=e[1],y=k[2],z=0<f(a,m,l)?[0,l,[0,m,0]]:[0,m,[0,l,0]];return[0,z,y]}}}else
@@ -1226,11 +1226,11 @@ s=j>>1,t=r(s,e),A=t[1],u=r(j-s|0,t[2]),i=A,h=u[1],g=0,B=u[2];for(;;){if(i){if(h)
 p=h[1],q=i[1],w=h[2],x=i[2];if(0<f(a,q,p)){var
 i=x,g=[0,q,g];continue}var
 h=w,g=[0,p,g];continue}var
-v=b5(i,g)}else
+v=b6(i,g)}else
 var
-v=b5(h,g);return[0,v,B]}}var
+v=b6(h,g);return[0,v,B]}}var
 c=D(b);return 2<=c?k(c,b)[1]:b}function
-bh(b,a){function
+bi(b,a){function
 x(j,g){if(2===j){if(g){var
 n=g[2];if(n){var
 o=n[1],k=g[1],J=n[2],y=f(b,k,o),K=0===y?[0,k,0]:0<y?[0,k,[0,o,0]]:[0,o,[0,k,0]];return[0,K,J]}}}else
@@ -1259,9 +1259,9 @@ u=h[2],v=h[1],w=i[2],l=i[1],x=f(b,l,v);if(0===x){var
 i=w,h=u,e=[0,l,e];continue}if(0<=x){var
 h=u,e=[0,v,e];continue}var
 i=w,e=[0,l,e];continue}var
-C=b5(i,e)}else
+C=b6(i,e)}else
 var
-C=b5(h,e);return[0,C,M]}}function
+C=b6(h,e);return[0,C,M]}}function
 m(j,g){if(2===j){if(g){var
 m=g[2];if(m){var
 n=m[1],k=g[1],J=m[2],y=f(b,k,n),K=0===y?[0,k,0]:0<=y?[0,n,[0,k,0]]:[0,k,[0,n,0]];return[0,K,J]}}}else
@@ -1290,55 +1290,55 @@ t=h[2],u=h[1],v=i[2],l=i[1],w=f(b,l,u);if(0===w){var
 i=v,h=t,e=[0,l,e];continue}if(0<w){var
 i=v,e=[0,l,e];continue}var
 h=t,e=[0,u,e];continue}var
-C=b5(i,e)}else
+C=b6(i,e)}else
 var
-C=b5(h,e);return[0,C,M]}}var
+C=b6(h,e);return[0,C,M]}}var
 c=D(a);return 2<=c?m(c,a)[1]:a}function
-dL(a){function
+dR(a){function
 c(e,d){if(0===e){var
-f=0;return al(iy(function(b,a){return[0,a,b]},f,d))}var
+f=0;return am(iE(function(b,a){return[0,a,b]},f,d))}var
 a=b(d,0);if(a){var
 g=a[1];return[0,g,c(e-1|0,a[2])]}return 0}return c(500,a)}var
-mg=aK;function
-ek(b,a){return b<=a?b:a}function
-fg(b,a){return a<=b?b:a}function
-de(a,c){var
-b=aJ(a);Ko(b,0,a,c);return b}function
-mh(a){var
-b=bS(a),c=aJ(b);dG(a,0,c,0,b);return c}function
-mi(c,b,a){if(0<=b&&0<=a&&!((bS(c)-a|0)<b)){var
-d=aJ(a);dG(c,b,d,0,a);return d}return ae(s2)}function
-mj(c,b,a){return a0(mi(c,b,a))}function
-mk(e,c,d,b,a){if(0<=a&&0<=c&&!((bS(e)-a|0)<c)&&0<=b&&!((bS(d)-a|0)<b))return dG(e,c,d,b,a);return ae(s3)}function
-cS(e,c,d,b,a){if(0<=a&&0<=c&&!((I(e)-a|0)<c)&&0<=b&&!((bS(d)-a|0)<b))return cs(e,c,d,b,a);return ae(s4)}function
-iA(b,a){return a0(de(b,a))}function
-cz(c,b,a){return a0(mi(bE(c),b,a))}function
-gB(k,g){if(g){var
+mq=aK;function
+eq(b,a){return b<=a?b:a}function
+fk(b,a){return a<=b?b:a}function
+df(a,c){var
+b=aJ(a);Kw(b,0,a,c);return b}function
+mr(a){var
+b=bT(a),c=aJ(b);dL(a,0,c,0,b);return c}function
+ms(c,b,a){if(0<=b&&0<=a&&!((bT(c)-a|0)<b)){var
+d=aJ(a);dL(c,b,d,0,a);return d}return af(s_)}function
+mt(c,b,a){return a1(ms(c,b,a))}function
+mu(e,c,d,b,a){if(0<=a&&0<=c&&!((bT(e)-a|0)<c)&&0<=b&&!((bT(d)-a|0)<b))return dL(e,c,d,b,a);return af(s$)}function
+cS(e,c,d,b,a){if(0<=a&&0<=c&&!((I(e)-a|0)<c)&&0<=b&&!((bT(d)-a|0)<b))return ct(e,c,d,b,a);return af(ta)}function
+iG(b,a){return a1(df(b,a))}function
+cz(c,b,a){return a1(ms(bF(c),b,a))}function
+gF(k,g){if(g){var
 h=I(k),c=0,b=g,p=0;for(;;){if(b){var
 i=b[1];if(b[2]){var
-j=(I(i)+h|0)+c|0,m=b[2],n=c<=j?j:ae(s5),c=n,b=m;continue}var
+j=(I(i)+h|0)+c|0,m=b[2],n=c<=j?j:af(tb),c=n,b=m;continue}var
 l=I(i)+c|0}else
 var
 l=c;var
 f=aJ(l),e=p,d=g;for(;;){if(d){var
 a=d[1];if(d[2]){var
-o=d[2];cs(a,0,f,e,I(a));cs(k,0,f,e+I(a)|0,h);var
-e=(e+I(a)|0)+h|0,d=o;continue}cs(a,0,f,e,I(a))}return a0(f)}}}return s6}function
-ml(e,c){var
+o=d[2];ct(a,0,f,e,I(a));ct(k,0,f,e+I(a)|0,h);var
+e=(e+I(a)|0)+h|0,d=o;continue}ct(a,0,f,e,I(a))}return a1(f)}}}return tc}function
+mv(e,c){var
 d=I(c)-1|0,f=0;if(!(d<0)){var
 a=f;for(;;){b(e,bo(c,a));var
 g=a+1|0;if(d!==a){var
 a=g;continue}break}}return 0}function
-iB(f,e){var
-c=bE(e),a=0,d=bS(c);for(;;){if(a===d)return 1;if(b(f,bQ(c,a))){var
+iH(f,e){var
+c=bF(e),a=0,d=bT(c);for(;;){if(a===d)return 1;if(b(f,bR(c,a))){var
 a=a+1|0;continue}return 0}}function
-mm(j){var
+mw(j){var
 k=0,x=I(j);for(;;){if(x<=k)return j;var
-n=bo(j,k)+lz|0,o=0;if(59<n>>>0){if(33<n-61>>>0)o=1}else
+n=bo(j,k)+lJ|0,o=0;if(59<n>>>0){if(33<n-61>>>0)o=1}else
 if(2===n)o=1;if(o){var
-e=bE(j),a=[0,0],q=bS(e)-1|0,t=0;if(!(q<0)){var
+e=bF(j),a=[0,0],q=bT(e)-1|0,t=0;if(!(q<0)){var
 i=t;for(;;){var
-f=bQ(e,i),g=0;if(32<=f){var
+f=bR(e,i),g=0;if(32<=f){var
 l=f-34|0,p=0;if(58<l>>>0){if(93<=l)p=1}else
 if(56<l-1>>>0){g=1;p=1}if(!p){var
 m=1;g=2}}else
@@ -1349,78 +1349,78 @@ m=4;break;case
 1:var
 m=2;break}a[1]=a[1]+m|0;var
 w=i+1|0;if(q!==i){var
-i=w;continue}break}}if(a[1]===bS(e))var
-s=mh(e);else{var
+i=w;continue}break}}if(a[1]===bT(e))var
+s=mr(e);else{var
 b=aJ(a[1]);a[1]=0;var
-r=bS(e)-1|0,u=0;if(!(r<0)){var
+r=bT(e)-1|0,u=0;if(!(r<0)){var
 h=u;for(;;){var
-c=bQ(e,h),d=0;if(35<=c)if(92===c)d=2;else
-if(kN<=c)d=1;else
+c=bR(e,h),d=0;if(35<=c)if(92===c)d=2;else
+if(kY<=c)d=1;else
 d=3;else
 if(32<=c)if(34<=c)d=2;else
 d=3;else
 if(14<=c)d=1;else
 switch(c){case
 8:aA(b,a[1],92);a[1]++;aA(b,a[1],98);break;case
-9:aA(b,a[1],92);a[1]++;aA(b,a[1],qi);break;case
-10:aA(b,a[1],92);a[1]++;aA(b,a[1],rz);break;case
+9:aA(b,a[1],92);a[1]++;aA(b,a[1],qr);break;case
+10:aA(b,a[1],92);a[1]++;aA(b,a[1],rI);break;case
 13:aA(b,a[1],92);a[1]++;aA(b,a[1],114);break;default:d=1}switch(d){case
-1:aA(b,a[1],92);a[1]++;aA(b,a[1],48+(c/ap|0)|0);a[1]++;aA(b,a[1],48+((c/10|0)%10|0)|0);a[1]++;aA(b,a[1],48+(c%10|0)|0);break;case
+1:aA(b,a[1],92);a[1]++;aA(b,a[1],48+(c/aq|0)|0);a[1]++;aA(b,a[1],48+((c/10|0)%10|0)|0);a[1]++;aA(b,a[1],48+(c%10|0)|0);break;case
 2:aA(b,a[1],92);a[1]++;aA(b,a[1],c);break;case
 3:aA(b,a[1],c);break}a[1]++;var
 v=h+1|0;if(r!==h){var
 h=v;continue}break}}var
-s=b}return a0(s)}var
+s=b}return a1(s)}var
 k=k+1|0;continue}}function
-s7(e,d,c,b){var
+td(e,d,c,b){var
 a=c;for(;;){if(d<=a)throw U;if(bo(e,a)===b)return a;var
 a=a+1|0;continue}}function
-s8(b,a,d){var
-c=I(b);if(0<=a&&!(c<a))try{s7(b,c,a,d);var
-e=1;return e}catch(a){a=a1(a);if(a===U)return 0;throw a}return ae(s9)}function
-iC(b,a){return s8(b,0,a)}function
-mn(c,b){var
+te(b,a,d){var
+c=I(b);if(0<=a&&!(c<a))try{td(b,c,a,d);var
+e=1;return e}catch(a){a=a2(a);if(a===U)return 0;throw a}return af(tf)}function
+iI(b,a){return te(b,0,a)}function
+mx(c,b){var
 d=I(c),e=d<=I(b)?1:0;if(e){var
 a=0;for(;;){if(a===d)return 1;if(bo(b,a)!==bo(c,a))return 0;var
 a=a+1|0;continue}}return e}function
-bi(f,b){var
+bj(f,b){var
 c=[0,0],d=[0,I(b)],e=I(b)-1|0;if(!(e<0)){var
 a=e;for(;;){if(bo(b,a)===f){var
 h=c[1];c[1]=[0,cz(b,a+1|0,(d[1]-a|0)-1|0),h];d[1]=a}var
 i=a-1|0;if(0!==a){var
 a=i;continue}break}}var
 g=c[1];return[0,cz(b,0,d[1]),g]}function
-mo(b,a){return Ki(bE(b),a)}function
+my(b,a){return Kq(bF(b),a)}function
 m(c,d){if(0===c)return[0];if(0<=c){var
 e=n(c,b(d,0)),f=c-1|0,g=1;if(!(f<1)){var
 a=g;for(;;){e[1+a]=b(d,a);var
 h=a+1|0;if(f!==a){var
-a=h;continue}break}}return e}return ae(s_)}function
-gC(b,f,e){var
+a=h;continue}break}}return e}return af(tg)}function
+gG(b,f,e){var
 c=n(b,[0]),d=b-1|0,g=0;if(!(d<0)){var
 a=g;for(;;){c[1+a]=n(f,e);var
 h=a+1|0;if(d!==a){var
 a=h;continue}break}}return c}function
 aE(a){var
-b=a.length-1;return 0===b?[0]:lI(a,0,b)}function
-bj(b,a){var
-c=b.length-1;return 0===c?aE(a):0===a.length-1?lI(b,0,c):J9(b,a)}function
-bT(c,b,a){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return lI(c,b,a);return ae(s$)}function
-gD(c,b,a,d){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return J$(c,b,a,d);return ae(ta)}function
-fh(e,c,d,b,a){if(0<=a&&0<=c&&!((e.length-1-a|0)<c)&&0<=b&&!((d.length-1-a|0)<b))return J_(e,c,d,b,a);return ae(tb)}function
-a3(e,c){var
+b=a.length-1;return 0===b?[0]:lS(a,0,b)}function
+bk(b,a){var
+c=b.length-1;return 0===c?aE(a):0===a.length-1?lS(b,0,c):Kf(b,a)}function
+bU(c,b,a){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return lS(c,b,a);return af(th)}function
+gH(c,b,a,d){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return Kh(c,b,a,d);return af(ti)}function
+fl(e,c,d,b,a){if(0<=a&&0<=c&&!((e.length-1-a|0)<c)&&0<=b&&!((d.length-1-a|0)<b))return Kg(e,c,d,b,a);return af(tj)}function
+a4(e,c){var
 d=c.length-1-1|0,f=0;if(!(d<0)){var
 a=f;for(;;){b(e,c[1+a]);var
 g=a+1|0;if(d!==a){var
 a=g;continue}break}}return 0}function
-h(e,c){var
+i(e,c){var
 d=c.length-1;if(0===d)return[0];var
 f=n(d,b(e,c[1])),g=d-1|0,h=1;if(!(g<1)){var
 a=h;for(;;){f[1+a]=b(e,c[1+a]);var
 i=a+1|0;if(g!==a){var
 a=i;continue}break}}return f}function
-el(e,d,c){var
-b=d.length-1;if(b!==c.length-1)return ae(tc);if(0===b)return[0];var
+er(e,d,c){var
+b=d.length-1;if(b!==c.length-1)return af(tk);if(0===b)return[0];var
 g=n(b,f(e,d[1],c[1])),h=b-1|0,i=1;if(!(h<1)){var
 a=i;for(;;){g[1+a]=f(e,d[1+a],c[1+a]);var
 j=a+1|0;if(h!==a){var
@@ -1450,32 +1450,32 @@ b=[0,e],d=c.length-1-1|0,h=0;if(!(d<0)){var
 a=h;for(;;){b[1]=f(g,b[1],c[1+a]);var
 i=a+1|0;if(d!==a){var
 a=i;continue}break}}return b[1]}function
-df(d,c){var
+dg(d,c){var
 a=0,e=c.length-1;for(;;){if(a===e)return 0;if(b(d,c[1+a]))return 1;var
 a=a+1|0;continue}}function
-dg(d,c){var
+dh(d,c){var
 a=0,e=c.length-1;for(;;){if(a===e)return 1;if(b(d,c[1+a])){var
 a=a+1|0;continue}return 0}}function
-mp(e,c,b){var
-d=c.length-1;if(d!==b.length-1)return ae(td);var
+mz(e,c,b){var
+d=c.length-1;if(d!==b.length-1)return af(tl);var
 a=0;for(;;){if(a===d)return 1;if(f(e,c[1+a],b[1+a])){var
 a=a+1|0;continue}return 0}}function
 cA(a){return a-a==0.?1:0}function
-mq(a){return sd(a,dJ)}function
-dM(b,a){if(!(b<a)){var
-c=0;if(im(a)||!im(b))c=1;if(c)return b!=b?b:a}return a!=a?a:b}function
-ab(b,a){if(!(b<a)){var
-c=0;if(im(a)||!im(b))c=1;if(c)return a!=a?a:b}return b!=b?b:a}function
-mr(d){function
+mA(a){return sl(a,dP)}function
+dS(b,a){if(!(b<a)){var
+c=0;if(it(a)||!it(b))c=1;if(c)return b!=b?b:a}return a!=a?a:b}function
+ac(b,a){if(!(b<a)){var
+c=0;if(it(a)||!it(b))c=1;if(c)return a!=a?a:b}return b!=b?b:a}function
+mB(d){function
 p(a){return a?a[4]:0}function
 e(b,e,a){var
 c=b?b[4]:0,d=a?a[4]:0,f=d<=c?c+1|0:d+1|0;return[0,b,e,a,f]}function
 g(b,f,a){var
 g=b?b[4]:0,h=a?a[4]:0;if((h+2|0)<g){if(b){var
 c=b[3],k=b[2],i=b[1],m=p(c);if(m<=p(i))return e(i,k,e(c,f,a));if(c){var
-n=c[2],o=c[1],q=e(c[3],f,a);return e(e(i,k,o),n,q)}return ae(te)}return ae(tf)}if((g+2|0)<h){if(a){var
+n=c[2],o=c[1],q=e(c[3],f,a);return e(e(i,k,o),n,q)}return af(tm)}return af(tn)}if((g+2|0)<h){if(a){var
 j=a[3],l=a[2],d=a[1],r=p(d);if(r<=p(j))return e(e(b,f,d),l,j);if(d){var
-s=d[2],t=d[1],u=e(d[3],l,j);return e(e(b,f,t),s,u)}return ae(tg)}return ae(th)}var
+s=d[2],t=d[1],u=e(d[3],l,j);return e(e(b,f,t),s,u)}return af(to)}return af(tp)}var
 v=h<=g?g+1|0:h+1|0;return[0,b,f,a,v]}function
 a(c,b){if(b){var
 e=b[3],h=b[2],i=b[1],j=f(d[1],c,h);if(0===j)return b;if(0<=j){var
@@ -1504,13 +1504,13 @@ a=b;for(;;){if(a){if(a[3]){var
 a=a[3];continue}return[0,a[2]]}return 0}}function
 q(a){if(a){var
 b=a[1];if(b){var
-c=a[3],d=a[2];return g(q(b),d,c)}return a[3]}return ae(ti)}function
+c=a[3],d=a[2];return g(q(b),d,c)}return a[3]}return af(tq)}function
 m(b,a){if(b){if(a){var
 d=q(a);return c(b,j(a),d)}return b}return a}function
 i(b,a){if(a){var
 e=a[3],g=a[2],h=a[1],l=f(d[1],b,g);if(0===l)return[0,h,1,e];if(0<=l){var
 j=i(b,e),m=j[3],n=j[2];return[0,c(h,g,j[1]),n,m]}var
-k=i(b,h),o=k[2],p=k[1];return[0,p,o,c(k[3],g,e)]}return tj}var
+k=i(b,h),o=k[2],p=k[1];return[0,p,o,c(k[3],g,e)]}return tr}var
 s=0;function
 S(a){return a?0:1}function
 T(g,e){var
@@ -1590,7 +1590,7 @@ g=a[3],h=a[2],i=a[1],e=v(d,i),j=b(d,h),f=v(d,g);if(j){if(i===e&&g===f)return a;r
 w(d,a){if(a){var
 e=a[2],l=a[3],f=w(d,a[1]),g=f[2],h=f[1],n=b(d,e),i=w(d,l),j=i[2],k=i[1];if(n){var
 o=m(g,j);return[0,c(h,e,k),o]}var
-p=c(g,e,j);return[0,m(h,k),p]}return tk}function
+p=c(g,e,j);return[0,m(h,k),p]}return ts}function
 x(a){if(a){var
 b=a[1],c=x(a[3]);return(x(b)+1|0)+c|0}return 0}function
 N(d,c){var
@@ -1653,7 +1653,7 @@ i=c[2],b=c[1];if(i){var
 j=i[2],f=i[1];if(j){var
 k=j[2],l=j[1];if(k){var
 m=k[2],n=k[1];if(m){if(m[2]){var
-o=bh(d[1],c),g=function(b,a){if(!(3<b>>>0))switch(b){case
+o=bi(d[1],c),g=function(b,a){if(!(3<b>>>0))switch(b){case
 0:return[0,0,a];case
 1:if(a)return[0,[0,0,a[1],0,1],a[2]];break;case
 2:if(a){var
@@ -1661,9 +1661,9 @@ d=a[2];if(d)return[0,[0,[0,0,a[1],0,1],d[1],0,2],d[2]]}break;default:if(a){var
 f=a[2];if(f){var
 h=f[2];if(h)return[0,[0,[0,0,a[1],0,1],f[1],[0,0,h[1],0,1],2],h[2]]}}}var
 i=b/2|0,j=g(i,a),c=j[2],l=j[1];if(c){var
-m=c[1],k=g((b-i|0)-1|0,c[2]),n=k[2];return[0,e(l,m,k[1]),n]}throw[0,af,tl]};return g(D(o),o)[1]}var
+m=c[1],k=g((b-i|0)-1|0,c[2]),n=k[2];return[0,e(l,m,k[1]),n]}throw[0,ag,tt]};return g(D(o),o)[1]}var
 p=m[1];return a(p,a(n,a(l,a(f,h(b)))))}return a(n,a(l,a(f,h(b))))}return a(l,a(f,h(b)))}return a(f,h(b))}return h(b)}return s}function
-O(c,b){return iy(function(c,b){return a(b,c)},b,c)}function
+O(c,b){return iE(function(c,b){return a(b,c)},b,c)}function
 ac(a){return O(a,s)}function
 B(a,d){if(a){var
 b=a[1],c=l(a[2],a[3]);return[0,b,function(a){return B(c,a)}]}return 0}function
@@ -1674,7 +1674,7 @@ a=d,b=c;for(;;){if(a){var
 e=[0,a[2],a[1],b],a=a[3],b=e;continue}return b}}function
 Q(a,d){if(a){var
 b=a[1],c=P(a[2],a[3]);return[0,b,function(a){return Q(c,a)}]}return 0}function
-ag(a){var
+ae(a){var
 b=P(a,0);return function(a){return Q(b,a)}}return[0,s,S,T,a,h,t,k,n,H,o,I,V,r,J,z,K,L,M,v,A,w,x,W,j,F,G,R,j,F,i,X,aa,Y,Z,_,$,ab,function(j,i){var
 a=i,b=0;for(;;){if(a){var
 c=a[3],e=a[2],k=a[1],g=f(d[1],e,j);if(0!==g){if(0<=g){var
@@ -1682,8 +1682,8 @@ a=k,b=[0,e,c,b];continue}var
 a=c;continue}var
 h=[0,e,c,b]}else
 var
-h=b;return function(a){return B(h,a)}}},ad,ag,O,ac]}function
-ms(g){function
+h=b;return function(a){return B(h,a)}}},ad,ae,O,ac]}function
+mC(g){function
 h(a){return a?a[5]:0}function
 d(b,f,e,a){var
 c=h(b),d=h(a),g=d<=c?c+1|0:d+1|0;return[0,b,f,e,a,g]}function
@@ -1691,9 +1691,9 @@ p(b,a){return[0,0,b,a,0,1]}function
 a(b,g,f,a){var
 i=b?b[5]:0,j=a?a[5]:0;if((j+2|0)<i){if(b){var
 c=b[4],m=b[3],n=b[2],k=b[1],q=h(c);if(q<=h(k))return d(k,n,m,d(c,g,f,a));if(c){var
-r=c[3],s=c[2],t=c[1],u=d(c[4],g,f,a);return d(d(k,n,m,t),s,r,u)}return ae(tm)}return ae(tn)}if((i+2|0)<j){if(a){var
+r=c[3],s=c[2],t=c[1],u=d(c[4],g,f,a);return d(d(k,n,m,t),s,r,u)}return af(tu)}return af(tv)}if((i+2|0)<j){if(a){var
 l=a[4],o=a[3],p=a[2],e=a[1],v=h(e);if(v<=h(l))return d(d(b,g,f,e),p,o,l);if(e){var
-w=e[3],x=e[2],y=e[1],z=d(e[4],p,o,l);return d(d(b,g,f,y),x,w,z)}return ae(to)}return ae(tp)}var
+w=e[3],x=e[2],y=e[1],z=d(e[4],p,o,l);return d(d(b,g,f,y),x,w,z)}return af(tw)}return af(tx)}var
 A=j<=i?i+1|0:j+1|0;return[0,b,g,f,a,A]}var
 A=0;function
 N(a){return a?0:1}function
@@ -1761,7 +1761,7 @@ a=b;for(;;){if(a){if(a[4]){var
 a=a[4];continue}return[0,[0,a[2],a[3]]]}return 0}}function
 q(b){if(b){var
 c=b[1];if(c){var
-d=b[4],e=b[3],f=b[2];return a(q(c),f,e,d)}return b[4]}return ae(tq)}function
+d=b[4],e=b[3],f=b[2];return a(q(c),f,e,d)}return b[4]}return af(ty)}function
 C(c,b){if(c){if(b){var
 d=n(b),e=d[2],f=d[1];return a(c,f,e,q(b))}return c}return b}function
 r(e,b){if(b){var
@@ -1813,12 +1813,12 @@ o(d,e,b,a){return b?c(d,e,b[1],a):j(d,a)}function
 i(b,a){if(a){var
 d=a[4],e=a[3],h=a[2],j=a[1],m=f(g[1],b,h);if(0===m)return[0,j,[0,e],d];if(0<=m){var
 k=i(b,d),n=k[3],o=k[2];return[0,c(j,h,e,k[1]),o,n]}var
-l=i(b,j),p=l[2],q=l[1];return[0,q,p,c(l[3],h,e,d)]}return tr}function
+l=i(b,j),p=l[2],q=l[1];return[0,q,p,c(l[3],h,e,d)]}return tz}function
 k(c,b,a){if(b){var
 d=b[2],j=b[5],l=b[4],m=b[3],n=b[1];if(h(a)<=j){var
 e=i(d,a),p=e[2],q=e[1],r=k(c,l,e[3]),s=Q(c,d,[0,m],p);return o(k(c,n,q),d,s,r)}}else
 if(!a)return 0;if(a){var
-f=a[2],t=a[4],u=a[3],v=a[1],g=i(f,b),w=g[2],x=g[1],y=k(c,g[3],t),z=Q(c,f,w,[0,u]);return o(k(c,x,v),f,z,y)}throw[0,af,ts]}function
+f=a[2],t=a[4],u=a[3],v=a[1],g=i(f,b),w=g[2],x=g[1],y=k(c,g[3],t),z=Q(c,f,w,[0,u]);return o(k(c,x,v),f,z,y)}throw[0,ag,tA]}function
 l(d,b,a){if(b){if(a){var
 j=a[3],e=a[2],k=b[3],f=b[2],u=a[4],v=a[1],w=b[4],x=b[1];if(a[5]<=b[5]){var
 g=i(f,a),m=g[2],y=g[3],n=l(d,x,g[1]),p=l(d,w,y);return m?o(n,f,Q(d,f,k,m[1]),p):c(n,f,k,p)}var
@@ -1833,7 +1833,7 @@ d=a[2],i=a[4],k=a[3],e=w(b,a[1]),g=f(b,d,k),h=w(b,i);return g?c(e,d,g[1],h):j(e,
 x(b,a){if(a){var
 d=a[3],e=a[2],n=a[4],g=x(b,a[1]),h=g[2],i=g[1],o=f(b,e,d),k=x(b,n),l=k[2],m=k[1];if(o){var
 p=j(h,l);return[0,c(i,e,d,m),p]}var
-q=c(h,e,d,l);return[0,j(i,m),q]}return tt}function
+q=c(h,e,d,l);return[0,j(i,m),q]}return tB}function
 e(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=[0,a[2],a[3],a[4],b],a=a[1],b=e;continue}return b}}function
@@ -1856,7 +1856,7 @@ J(d,c){var
 b=d,a=c;for(;;){if(a){var
 e=a[3],f=a[2],g=a[1],b=[0,[0,f,e],J(b,a[4])],a=g;continue}return b}}function
 $(a){return J(0,a)}function
-K(b,a){return iy(function(b,a){return m(a[1],a[2],b)},a,b)}function
+K(b,a){return iE(function(b,a){return m(a[1],a[2],b)},a,b)}function
 aa(a){return K(a,A)}function
 z(a,f){if(a){var
 b=a[2],c=a[1],d=e(a[3],a[4]);return[0,[0,c,b],function(a){return z(d,a)}]}return 0}function
@@ -1876,109 +1876,109 @@ a=c;continue}var
 i=[0,d,e,c,b]}else
 var
 i=b;return function(a){return z(i,a)}}},K,aa]}var
-mt=[az,tu,ce(0)];function
-dN(a){return[0,0,0]}function
-em(a){a[1]=0;a[2]=0;return 0}function
+mD=[az,tC,cf(0)];function
+dT(a){return[0,0,0]}function
+es(a){a[1]=0;a[2]=0;return 0}function
 cB(b,a){a[1]=[0,b,a[1]];a[2]=a[2]+1|0;return 0}function
-mu(a){var
+mE(a){var
 b=a[1];if(b){var
-c=b[1];a[1]=b[2];a[2]=a[2]-1|0;return c}throw mt}function
-en(a){var
+c=b[1];a[1]=b[2];a[2]=a[2]-1|0;return c}throw mD}function
+et(a){var
 b=a[1];if(b){var
 c=b[1];a[1]=b[2];a[2]=a[2]-1|0;return[0,c]}return 0}function
-eo(b){var
+eu(b){var
 a=b[1];return a?[0,a[1]]:0}function
-mv(a){return 0===a[1]?1:0}var
-tw=[az,tv,ce(0)];function
-iD(a){a[1]=0;a[2]=0;a[3]=0;return 0}function
-mw(d,a){var
+mF(a){return 0===a[1]?1:0}var
+tE=[az,tD,cf(0)];function
+iJ(a){a[1]=0;a[2]=0;a[3]=0;return 0}function
+mG(d,a){var
 b=[0,d,0],c=a[3];return c?(a[1]=a[1]+1|0,c[2]=b,a[3]=b,0):(a[1]=1,a[2]=b,a[3]=b,0)}var
-ty=[az,tx,ce(0)];function
-tz(a){throw ty}function
-C(a){var
-d=a[1];a[1]=tz;try{var
-c=b(d,0);K6(a,c);return c}catch(b){b=a1(b);a[1]=function(a){throw b};throw b}}function
-iE(a){var
-b=v(a);if(b!==u&&b!==l&&b!==re)return a;return KV(a)}function
-iF(a){var
-b=1<=a?a:1,c=ff<b?ff:b,d=aJ(c);return[0,d,0,c,d]}function
-mx(a){return mj(a[1],0,a[2])}function
-iG(a,c){var
-d=a[2],b=[0,a[3]];for(;;){if(b[1]<(d+c|0)){b[1]=2*b[1]|0;continue}if(ff<b[1])if((d+c|0)<=ff)b[1]=ff;else
-eh(tC);var
-e=aJ(b[1]);mk(a[1],0,e,0,a[2]);a[1]=e;a[3]=b[1];if((a[2]+c|0)<=a[3]){if((d+c|0)<=a[3])return 0;throw[0,af,tA]}throw[0,af,tB]}}function
-ep(a,c){var
-b=I(c),d=a[2]+b|0;if(a[3]<d)iG(a,b);cs(c,0,a[1],a[2],b);a[2]=d;return 0}function
-iH(a){return 5===a[2]?12:-6}function
-my(a){return[0,0,aJ(a)]}function
-mz(a,g){var
-b=bS(a[2]),c=a[1]+g|0,d=b<c?1:0;if(d){var
-e=aJ(fg(b*2|0,c));mk(a[2],0,e,0,b);a[2]=e;var
+tG=[az,tF,cf(0)];function
+tH(a){throw tG}function
+y(a){var
+d=a[1];a[1]=tH;try{var
+c=b(d,0);Lc(a,c);return c}catch(b){b=a2(b);a[1]=function(a){throw b};throw b}}function
+fm(a){var
+b=u(a);if(b!==t&&b!==l&&b!==rn)return a;return K3(a)}function
+iK(a){var
+b=1<=a?a:1,c=fj<b?fj:b,d=aJ(c);return[0,d,0,c,d]}function
+mH(a){return mt(a[1],0,a[2])}function
+iL(a,c){var
+d=a[2],b=[0,a[3]];for(;;){if(b[1]<(d+c|0)){b[1]=2*b[1]|0;continue}if(fj<b[1])if((d+c|0)<=fj)b[1]=fj;else
+en(tK);var
+e=aJ(b[1]);mu(a[1],0,e,0,a[2]);a[1]=e;a[3]=b[1];if((a[2]+c|0)<=a[3]){if((d+c|0)<=a[3])return 0;throw[0,ag,tI]}throw[0,ag,tJ]}}function
+ev(a,c){var
+b=I(c),d=a[2]+b|0;if(a[3]<d)iL(a,b);ct(c,0,a[1],a[2],b);a[2]=d;return 0}function
+iM(a){return 5===a[2]?12:-6}function
+mI(a){return[0,0,aJ(a)]}function
+mJ(a,g){var
+b=bT(a[2]),c=a[1]+g|0,d=b<c?1:0;if(d){var
+e=aJ(fk(b*2|0,c));mu(a[2],0,e,0,b);a[2]=e;var
 f=0}else
 var
 f=d;return f}function
-eq(a,b){mz(a,1);dH(a[2],a[1],b);a[1]=a[1]+1|0;return 0}function
+ew(a,b){mJ(a,1);dM(a[2],a[1],b);a[1]=a[1]+1|0;return 0}function
 ba(a,c){var
-b=I(c);mz(a,b);cS(c,0,a[2],a[1],b);a[1]=a[1]+b|0;return 0}function
-mA(a){return mj(a[2],0,a[1])}function
-mB(a){if(typeof
+b=I(c);mJ(a,b);cS(c,0,a[2],a[1],b);a[1]=a[1]+b|0;return 0}function
+mK(a){return mt(a[2],0,a[1])}function
+mL(a){if(typeof
 a==="number")switch(a){case
-0:return tE;case
-1:return tF;case
-2:return tG;case
-3:return tH;case
-4:return tI;case
-5:return tJ;default:return tK}else
+0:return tM;case
+1:return tN;case
+2:return tO;case
+3:return tP;case
+4:return tQ;case
+5:return tR;default:return tS}else
 switch(a[0]){case
 0:return a[1];case
-1:return a[1];default:return w(tL,iA(1,a[1]))}}function
-iI(b,c){var
+1:return a[1];default:return x(tT,iG(1,a[1]))}}function
+iN(b,c){var
 a=c;for(;;)if(typeof
 a==="number")return 0;else
 switch(a[0]){case
 0:var
-d=a[1];ba(b,tM);var
+d=a[1];ba(b,tU);var
 a=d;continue;case
 1:var
-e=a[1];ba(b,tN);var
+e=a[1];ba(b,tV);var
 a=e;continue;case
 2:var
-f=a[1];ba(b,tO);var
+f=a[1];ba(b,tW);var
 a=f;continue;case
 3:var
-g=a[1];ba(b,tP);var
+g=a[1];ba(b,tX);var
 a=g;continue;case
 4:var
-h=a[1];ba(b,tQ);var
+h=a[1];ba(b,tY);var
 a=h;continue;case
 5:var
-i=a[1];ba(b,tR);var
+i=a[1];ba(b,tZ);var
 a=i;continue;case
 6:var
-j=a[1];ba(b,tS);var
+j=a[1];ba(b,t0);var
 a=j;continue;case
 7:var
-k=a[1];ba(b,tT);var
+k=a[1];ba(b,t1);var
 a=k;continue;case
 8:var
-l=a[2],m=a[1];ba(b,tU);iI(b,m);ba(b,tV);var
+l=a[2],m=a[1];ba(b,t2);iN(b,m);ba(b,t3);var
 a=l;continue;case
 9:var
-n=a[3],o=a[1];ba(b,tW);iI(b,o);ba(b,tX);var
+n=a[3],o=a[1];ba(b,t4);iN(b,o);ba(b,t5);var
 a=n;continue;case
 10:var
-p=a[1];ba(b,tY);var
+p=a[1];ba(b,t6);var
 a=p;continue;case
 11:var
-q=a[1];ba(b,tZ);var
+q=a[1];ba(b,t7);var
 a=q;continue;case
 12:var
-r=a[1];ba(b,t0);var
+r=a[1];ba(b,t8);var
 a=r;continue;case
 13:var
-s=a[1];ba(b,t1);var
+s=a[1];ba(b,t9);var
 a=s;continue;default:var
-t=a[1];ba(b,t2);var
+t=a[1];ba(b,t_);var
 a=t;continue}}function
 aT(a){if(typeof
 a==="number")return 0;else
@@ -2022,7 +2022,7 @@ j=bb(a[1]),ac=j[4],ad=j[3],ae=j[2],af=j[1],ag=function(a){b(ae,0);return 0};retu
 8:var
 k=bb(a[2]),ah=k[4],ai=k[3],aj=k[2],ak=k[1],al=function(a){b(aj,0);return 0};return[0,function(a){b(ak,0);return 0},al,ai,ah];case
 9:var
-am=a[2],an=a[1],l=bb(a[3]),ao=l[4],ap=l[3],aq=l[2],ar=l[1],m=bb(aV(aT(an),am)),as=m[4],at=m[3],au=m[2],av=m[1],aw=function(a){b(as,0);b(ao,0);return 0},ax=function(a){b(ap,0);b(at,0);return 0},ay=function(a){b(au,0);b(aq,0);return 0};return[0,function(a){b(ar,0);b(av,0);return 0},ay,ax,aw];case
+am=a[2],an=a[1],l=bb(a[3]),ao=l[4],ap=l[3],aq=l[2],ar=l[1],m=bb(aW(aT(an),am)),as=m[4],at=m[3],au=m[2],av=m[1],aw=function(a){b(as,0);b(ao,0);return 0},ax=function(a){b(ap,0);b(at,0);return 0},ay=function(a){b(au,0);b(aq,0);return 0};return[0,function(a){b(ar,0);b(av,0);return 0},ay,ax,aw];case
 10:var
 n=bb(a[1]),az=n[4],aA=n[3],aB=n[2],aC=n[1],aD=function(a){b(aB,0);return 0};return[0,function(a){b(aC,0);return 0},aD,aA,az];case
 11:var
@@ -2030,9 +2030,9 @@ o=bb(a[1]),aE=o[4],aF=o[3],aG=o[2],aH=o[1],aI=function(a){b(aG,0);return 0};retu
 12:var
 p=bb(a[1]),aJ=p[4],aK=p[3],aL=p[2],aM=p[1],aN=function(a){b(aL,0);return 0};return[0,function(a){b(aM,0);return 0},aN,aK,aJ];case
 13:var
-q=bb(a[1]),aO=q[4],aP=q[3],aQ=q[2],aR=q[1],aS=function(a){b(aO,0);return 0},aU=function(a){b(aP,0);return 0},aW=function(a){b(aQ,0);return 0};return[0,function(a){b(aR,0);return 0},aW,aU,aS];default:var
+q=bb(a[1]),aO=q[4],aP=q[3],aQ=q[2],aR=q[1],aS=function(a){b(aO,0);return 0},aU=function(a){b(aP,0);return 0},aV=function(a){b(aQ,0);return 0};return[0,function(a){b(aR,0);return 0},aV,aU,aS];default:var
 r=bb(a[1]),aX=r[4],aY=r[3],aZ=r[2],a0=r[1],a1=function(a){b(aX,0);return 0},a2=function(a){b(aY,0);return 0},a3=function(a){b(aZ,0);return 0};return[0,function(a){b(a0,0);return 0},a3,a2,a1]}}function
-aV(d,c){var
+aW(d,c){var
 a=0;if(typeof
 d==="number")if(typeof
 c==="number")return 0;else
@@ -2043,12 +2043,12 @@ switch(c[0]){case
 13:a=3;break;case
 14:a=4;break;case
 8:a=5;break;case
-9:a=6;break;default:throw[0,af,t3]}else
+9:a=6;break;default:throw[0,ag,t$]}else
 switch(d[0]){case
 0:var
 e=0,t=d[1];if(typeof
 c!=="number")switch(c[0]){case
-0:return[0,aV(t,c[1])];case
+0:return[0,aW(t,c[1])];case
 8:a=5;e=1;break;case
 9:a=6;e=1;break;case
 10:e=1;break;case
@@ -2059,7 +2059,7 @@ c!=="number")switch(c[0]){case
 1:var
 f=0,u=d[1];if(typeof
 c!=="number")switch(c[0]){case
-1:return[1,aV(u,c[1])];case
+1:return[1,aW(u,c[1])];case
 8:a=5;f=1;break;case
 9:a=6;f=1;break;case
 10:f=1;break;case
@@ -2071,7 +2071,7 @@ c!=="number")switch(c[0]){case
 g=0,v=d[1];if(typeof
 c==="number")g=1;else
 switch(c[0]){case
-2:return[2,aV(v,c[1])];case
+2:return[2,aW(v,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2083,7 +2083,7 @@ switch(c[0]){case
 h=0,w=d[1];if(typeof
 c==="number")h=1;else
 switch(c[0]){case
-3:return[3,aV(w,c[1])];case
+3:return[3,aW(w,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2095,7 +2095,7 @@ switch(c[0]){case
 i=0,x=d[1];if(typeof
 c==="number")i=1;else
 switch(c[0]){case
-4:return[4,aV(x,c[1])];case
+4:return[4,aW(x,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2107,7 +2107,7 @@ switch(c[0]){case
 j=0,y=d[1];if(typeof
 c==="number")j=1;else
 switch(c[0]){case
-5:return[5,aV(y,c[1])];case
+5:return[5,aW(y,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2119,7 +2119,7 @@ switch(c[0]){case
 k=0,z=d[1];if(typeof
 c==="number")k=1;else
 switch(c[0]){case
-6:return[6,aV(z,c[1])];case
+6:return[6,aW(z,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2131,7 +2131,7 @@ switch(c[0]){case
 l=0,A=d[1];if(typeof
 c==="number")l=1;else
 switch(c[0]){case
-7:return[7,aV(A,c[1])];case
+7:return[7,aW(A,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2144,40 +2144,40 @@ m=0,B=d[2],C=d[1];if(typeof
 c==="number")m=1;else
 switch(c[0]){case
 8:var
-D=c[1],E=aV(B,c[2]);return[8,aV(C,D),E];case
+D=c[1],E=aW(B,c[2]);return[8,aW(C,D),E];case
 10:break;case
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:a=4;break;default:m=1}if(m)throw[0,af,ua];break;case
+14:a=4;break;default:m=1}if(m)throw[0,ag,ui];break;case
 9:var
 n=0,F=d[3],G=d[2],H=d[1];if(typeof
 c==="number")n=1;else
 switch(c[0]){case
 8:a=5;break;case
 9:var
-I=c[3],J=c[2],K=c[1],s=bb(aV(aT(G),K)),L=s[4];b(s[2],0);b(L,0);return[9,H,J,aV(F,I)];case
+I=c[3],J=c[2],K=c[1],s=bb(aW(aT(G),K)),L=s[4];b(s[2],0);b(L,0);return[9,H,J,aW(F,I)];case
 10:break;case
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:a=4;break;default:n=1}if(n)throw[0,af,ub];break;case
+14:a=4;break;default:n=1}if(n)throw[0,ag,uj];break;case
 10:var
 M=d[1];if(typeof
-c!=="number"&&10===c[0])return[10,aV(M,c[1])];throw[0,af,uc];case
+c!=="number"&&10===c[0])return[10,aW(M,c[1])];throw[0,ag,uk];case
 11:var
 o=0,N=d[1];if(typeof
 c==="number")o=1;else
 switch(c[0]){case
 10:break;case
-11:return[11,aV(N,c[1])];default:o=1}if(o)throw[0,af,ud];break;case
+11:return[11,aW(N,c[1])];default:o=1}if(o)throw[0,ag,ul];break;case
 12:var
 p=0,O=d[1];if(typeof
 c==="number")p=1;else
 switch(c[0]){case
 10:break;case
 11:a=1;break;case
-12:return[12,aV(O,c[1])];default:p=1}if(p)throw[0,af,ue];break;case
+12:return[12,aW(O,c[1])];default:p=1}if(p)throw[0,ag,um];break;case
 13:var
 q=0,P=d[1];if(typeof
 c==="number")q=1;else
@@ -2185,7 +2185,7 @@ switch(c[0]){case
 10:break;case
 11:a=1;break;case
 12:a=2;break;case
-13:return[13,aV(P,c[1])];default:q=1}if(q)throw[0,af,uf];break;default:var
+13:return[13,aW(P,c[1])];default:q=1}if(q)throw[0,ag,un];break;default:var
 r=0,Q=d[1];if(typeof
 c==="number")r=1;else
 switch(c[0]){case
@@ -2193,209 +2193,209 @@ switch(c[0]){case
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:return[14,aV(Q,c[1])];default:r=1}if(r)throw[0,af,ug]}switch(a){case
-0:throw[0,af,t6];case
-1:throw[0,af,t7];case
-2:throw[0,af,t8];case
-3:throw[0,af,t9];case
-4:throw[0,af,t_];case
-5:throw[0,af,t4];case
-6:throw[0,af,t5];default:throw[0,af,t$]}}var
-a4=[az,uh,ce(0)];function
-gE(b,a){if(typeof
+14:return[14,aW(Q,c[1])];default:r=1}if(r)throw[0,ag,uo]}switch(a){case
+0:throw[0,ag,uc];case
+1:throw[0,ag,ud];case
+2:throw[0,ag,ue];case
+3:throw[0,ag,uf];case
+4:throw[0,ag,ug];case
+5:throw[0,ag,ua];case
+6:throw[0,ag,ub];default:throw[0,ag,uh]}}var
+a5=[az,up,cf(0)];function
+gI(b,a){if(typeof
 b==="number")return[0,0,a];else{if(0===b[0])return[0,[0,b[1],b[2]],a];if(typeof
-a!=="number"&&2===a[0])return[0,[1,b[1]],a[1]];throw a4}}function
-fi(e,b,d){var
-a=gE(e,d);if(typeof
+a!=="number"&&2===a[0])return[0,[1,b[1]],a[1]];throw a5}}function
+fn(e,b,d){var
+a=gI(e,d);if(typeof
 b==="number"){if(b){var
 c=a[2];if(typeof
-c!=="number"&&2===c[0])return[0,a[1],1,c[1]];throw a4}return[0,a[1],0,a[2]]}return[0,a[1],[0,b[1]],a[2]]}function
-bz(c,d,a){if(typeof
-c==="number")return[0,0,au(d,a)];else
+c!=="number"&&2===c[0])return[0,a[1],1,c[1]];throw a5}return[0,a[1],0,a[2]]}return[0,a[1],[0,b[1]],a[2]]}function
+bA(c,d,a){if(typeof
+c==="number")return[0,0,av(d,a)];else
 switch(c[0]){case
 0:if(typeof
 a!=="number"&&0===a[0]){var
-g=bz(c[1],d,a[1]);return[0,[0,g[1]],g[2]]}break;case
+g=bA(c[1],d,a[1]);return[0,[0,g[1]],g[2]]}break;case
 1:if(typeof
 a!=="number"&&1===a[0]){var
-h=bz(c[1],d,a[1]);return[0,[1,h[1]],h[2]]}break;case
+h=bA(c[1],d,a[1]);return[0,[1,h[1]],h[2]]}break;case
 2:if(typeof
 a!=="number"&&2===a[0]){var
-i=bz(c[1],d,a[1]);return[0,[2,i[1]],i[2]]}break;case
+i=bA(c[1],d,a[1]);return[0,[2,i[1]],i[2]]}break;case
 3:if(typeof
 a!=="number"&&3===a[0]){var
-j=bz(c[1],d,a[1]);return[0,[3,j[1]],j[2]]}break;case
+j=bA(c[1],d,a[1]);return[0,[3,j[1]],j[2]]}break;case
 4:if(typeof
 a!=="number"&&4===a[0]){var
-k=bz(c[1],d,a[1]);return[0,[4,k[1]],k[2]]}break;case
+k=bA(c[1],d,a[1]);return[0,[4,k[1]],k[2]]}break;case
 5:if(typeof
 a!=="number"&&5===a[0]){var
-l=bz(c[1],d,a[1]);return[0,[5,l[1]],l[2]]}break;case
+l=bA(c[1],d,a[1]);return[0,[5,l[1]],l[2]]}break;case
 6:if(typeof
 a!=="number"&&6===a[0]){var
-m=bz(c[1],d,a[1]);return[0,[6,m[1]],m[2]]}break;case
+m=bA(c[1],d,a[1]);return[0,[6,m[1]],m[2]]}break;case
 7:if(typeof
 a!=="number"&&7===a[0]){var
-n=bz(c[1],d,a[1]);return[0,[7,n[1]],n[2]]}break;case
+n=bA(c[1],d,a[1]);return[0,[7,n[1]],n[2]]}break;case
 8:if(typeof
 a!=="number"&&8===a[0]){var
-o=a[1],w=a[2],x=c[2];if(cg([0,c[1]],[0,o]))throw a4;var
-p=bz(x,d,w);return[0,[8,o,p[1]],p[2]]}break;case
+o=a[1],w=a[2],x=c[2];if(ch([0,c[1]],[0,o]))throw a5;var
+p=bA(x,d,w);return[0,[8,o,p[1]],p[2]]}break;case
 9:if(typeof
 a!=="number"&&9===a[0]){var
-e=a[2],f=a[1],y=a[3],z=c[3],A=c[2],B=c[1],C=[0,aG(f)];if(cg([0,aG(B)],C))throw a4;var
-D=[0,aG(e)];if(cg([0,aG(A)],D))throw a4;var
-q=bb(aV(aT(f),e)),E=q[4];b(q[2],0);b(E,0);var
-r=bz(aG(z),d,y),F=r[2];return[0,[9,f,e,aT(r[1])],F]}break;case
+e=a[2],f=a[1],y=a[3],z=c[3],A=c[2],B=c[1],C=[0,aG(f)];if(ch([0,aG(B)],C))throw a5;var
+D=[0,aG(e)];if(ch([0,aG(A)],D))throw a5;var
+q=bb(aW(aT(f),e)),E=q[4];b(q[2],0);b(E,0);var
+r=bA(aG(z),d,y),F=r[2];return[0,[9,f,e,aT(r[1])],F]}break;case
 10:if(typeof
 a!=="number"&&10===a[0]){var
-s=bz(c[1],d,a[1]);return[0,[10,s[1]],s[2]]}break;case
+s=bA(c[1],d,a[1]);return[0,[10,s[1]],s[2]]}break;case
 11:if(typeof
 a!=="number"&&11===a[0]){var
-t=bz(c[1],d,a[1]);return[0,[11,t[1]],t[2]]}break;case
+t=bA(c[1],d,a[1]);return[0,[11,t[1]],t[2]]}break;case
 13:if(typeof
 a!=="number"&&13===a[0]){var
-u=bz(c[1],d,a[1]);return[0,[13,u[1]],u[2]]}break;case
+u=bA(c[1],d,a[1]);return[0,[13,u[1]],u[2]]}break;case
 14:if(typeof
 a!=="number"&&14===a[0]){var
-v=bz(c[1],d,a[1]);return[0,[14,v[1]],v[2]]}break}throw a4}function
-au(b,a){if(typeof
+v=bA(c[1],d,a[1]);return[0,[14,v[1]],v[2]]}break}throw a5}function
+av(b,a){if(typeof
 b==="number")return[0,0,a];else
 switch(b[0]){case
 0:if(typeof
 a!=="number"&&0===a[0]){var
-s=au(b[1],a[1]);return[0,[0,s[1]],s[2]]}break;case
+s=av(b[1],a[1]);return[0,[0,s[1]],s[2]]}break;case
 1:if(typeof
 a!=="number"&&0===a[0]){var
-t=au(b[1],a[1]);return[0,[1,t[1]],t[2]]}break;case
+t=av(b[1],a[1]);return[0,[1,t[1]],t[2]]}break;case
 2:var
-aa=b[2],u=gE(b[1],a),e=u[2],ab=u[1];if(typeof
+aa=b[2],u=gI(b[1],a),e=u[2],ab=u[1];if(typeof
 e!=="number"&&1===e[0]){var
-v=au(aa,e[1]);return[0,[2,ab,v[1]],v[2]]}throw a4;case
+v=av(aa,e[1]);return[0,[2,ab,v[1]],v[2]]}throw a5;case
 3:var
-ac=b[2],w=gE(b[1],a),f=w[2],ad=w[1];if(typeof
+ac=b[2],w=gI(b[1],a),f=w[2],ad=w[1];if(typeof
 f!=="number"&&1===f[0]){var
-x=au(ac,f[1]);return[0,[3,ad,x[1]],x[2]]}throw a4;case
+x=av(ac,f[1]);return[0,[3,ad,x[1]],x[2]]}throw a5;case
 4:var
-ae=b[4],af=b[1],g=fi(b[2],b[3],a),h=g[3],ag=g[1];if(typeof
+ae=b[4],af=b[1],g=fn(b[2],b[3],a),h=g[3],ag=g[1];if(typeof
 h!=="number"&&2===h[0]){var
-ah=g[2],y=au(ae,h[1]);return[0,[4,af,ag,ah,y[1]],y[2]]}throw a4;case
+ah=g[2],y=av(ae,h[1]);return[0,[4,af,ag,ah,y[1]],y[2]]}throw a5;case
 5:var
-ai=b[4],aj=b[1],i=fi(b[2],b[3],a),j=i[3],ak=i[1];if(typeof
+ai=b[4],aj=b[1],i=fn(b[2],b[3],a),j=i[3],ak=i[1];if(typeof
 j!=="number"&&3===j[0]){var
-al=i[2],z=au(ai,j[1]);return[0,[5,aj,ak,al,z[1]],z[2]]}throw a4;case
+al=i[2],z=av(ai,j[1]);return[0,[5,aj,ak,al,z[1]],z[2]]}throw a5;case
 6:var
-am=b[4],an=b[1],k=fi(b[2],b[3],a),l=k[3],ao=k[1];if(typeof
+am=b[4],an=b[1],k=fn(b[2],b[3],a),l=k[3],ao=k[1];if(typeof
 l!=="number"&&4===l[0]){var
-ap=k[2],A=au(am,l[1]);return[0,[6,an,ao,ap,A[1]],A[2]]}throw a4;case
+ap=k[2],A=av(am,l[1]);return[0,[6,an,ao,ap,A[1]],A[2]]}throw a5;case
 7:var
-aq=b[4],ar=b[1],m=fi(b[2],b[3],a),n=m[3],as=m[1];if(typeof
+aq=b[4],ar=b[1],m=fn(b[2],b[3],a),n=m[3],as=m[1];if(typeof
 n!=="number"&&5===n[0]){var
-at=m[2],B=au(aq,n[1]);return[0,[7,ar,as,at,B[1]],B[2]]}throw a4;case
+at=m[2],B=av(aq,n[1]);return[0,[7,ar,as,at,B[1]],B[2]]}throw a5;case
 8:var
-av=b[4],aw=b[1],o=fi(b[2],b[3],a),p=o[3],ax=o[1];if(typeof
+au=b[4],aw=b[1],o=fn(b[2],b[3],a),p=o[3],ax=o[1];if(typeof
 p!=="number"&&6===p[0]){var
-ay=o[2],C=au(av,p[1]);return[0,[8,aw,ax,ay,C[1]],C[2]]}throw a4;case
+ay=o[2],C=av(au,p[1]);return[0,[8,aw,ax,ay,C[1]],C[2]]}throw a5;case
 9:var
-az=b[2],D=gE(b[1],a),q=D[2],aA=D[1];if(typeof
+az=b[2],D=gI(b[1],a),q=D[2],aA=D[1];if(typeof
 q!=="number"&&7===q[0]){var
-E=au(az,q[1]);return[0,[9,aA,E[1]],E[2]]}throw a4;case
+E=av(az,q[1]);return[0,[9,aA,E[1]],E[2]]}throw a5;case
 10:var
-F=au(b[1],a);return[0,[10,F[1]],F[2]];case
+F=av(b[1],a);return[0,[10,F[1]],F[2]];case
 11:var
-aB=b[1],G=au(b[2],a);return[0,[11,aB,G[1]],G[2]];case
+aB=b[1],G=av(b[2],a);return[0,[11,aB,G[1]],G[2]];case
 12:var
-aC=b[1],H=au(b[2],a);return[0,[12,aC,H[1]],H[2]];case
+aC=b[1],H=av(b[2],a);return[0,[12,aC,H[1]],H[2]];case
 13:if(typeof
 a!=="number"&&8===a[0]){var
-I=a[1],aD=a[2],aE=b[3],aF=b[1];if(cg([0,b[2]],[0,I]))throw a4;var
-J=au(aE,aD);return[0,[13,aF,I,J[1]],J[2]]}break;case
+I=a[1],aD=a[2],aE=b[3],aF=b[1];if(ch([0,b[2]],[0,I]))throw a5;var
+J=av(aE,aD);return[0,[13,aF,I,J[1]],J[2]]}break;case
 14:if(typeof
 a!=="number"&&9===a[0]){var
-K=a[1],aH=a[3],aI=b[3],aJ=b[2],aK=b[1],aL=[0,aG(K)];if(cg([0,aG(aJ)],aL))throw a4;var
-L=au(aI,aG(aH));return[0,[14,aK,K,L[1]],L[2]]}break;case
+K=a[1],aH=a[3],aI=b[3],aJ=b[2],aK=b[1],aL=[0,aG(K)];if(ch([0,aG(aJ)],aL))throw a5;var
+L=av(aI,aG(aH));return[0,[14,aK,K,L[1]],L[2]]}break;case
 15:if(typeof
 a!=="number"&&10===a[0]){var
-M=au(b[1],a[1]);return[0,[15,M[1]],M[2]]}break;case
+M=av(b[1],a[1]);return[0,[15,M[1]],M[2]]}break;case
 16:if(typeof
 a!=="number"&&11===a[0]){var
-N=au(b[1],a[1]);return[0,[16,N[1]],N[2]]}break;case
+N=av(b[1],a[1]);return[0,[16,N[1]],N[2]]}break;case
 17:var
-aM=b[1],O=au(b[2],a);return[0,[17,aM,O[1]],O[2]];case
+aM=b[1],O=av(b[2],a);return[0,[17,aM,O[1]],O[2]];case
 18:var
 P=b[2],r=b[1];if(0===r[0]){var
-T=r[1],aQ=T[2],U=au(T[1],a),aR=U[1],V=au(P,U[2]);return[0,[18,[0,[0,aR,aQ]],V[1]],V[2]]}var
-W=r[1],aS=W[2],X=au(W[1],a),aT=X[1],Y=au(P,X[2]);return[0,[18,[1,[0,aT,aS]],Y[1]],Y[2]];case
+T=r[1],aQ=T[2],U=av(T[1],a),aR=U[1],V=av(P,U[2]);return[0,[18,[0,[0,aR,aQ]],V[1]],V[2]]}var
+W=r[1],aS=W[2],X=av(W[1],a),aT=X[1],Y=av(P,X[2]);return[0,[18,[1,[0,aT,aS]],Y[1]],Y[2]];case
 19:if(typeof
 a!=="number"&&13===a[0]){var
-Q=au(b[1],a[1]);return[0,[19,Q[1]],Q[2]]}break;case
+Q=av(b[1],a[1]);return[0,[19,Q[1]],Q[2]]}break;case
 20:if(typeof
 a!=="number"&&1===a[0]){var
-aN=b[2],aO=b[1],R=au(b[3],a[1]);return[0,[20,aO,aN,R[1]],R[2]]}break;case
+aN=b[2],aO=b[1],R=av(b[3],a[1]);return[0,[20,aO,aN,R[1]],R[2]]}break;case
 21:if(typeof
 a!=="number"&&2===a[0]){var
-aP=b[1],S=au(b[2],a[1]);return[0,[21,aP,S[1]],S[2]]}break;case
+aP=b[1],S=av(b[2],a[1]);return[0,[21,aP,S[1]],S[2]]}break;case
 23:var
 d=b[2],c=b[1];if(typeof
 c==="number")switch(c){case
-0:return bH(c,d,a);case
-1:return bH(c,d,a);case
+0:return bI(c,d,a);case
+1:return bI(c,d,a);case
 2:if(typeof
 a!=="number"&&14===a[0]){var
-Z=au(d,a[1]);return[0,[23,2,Z[1]],Z[2]]}throw a4;default:return bH(c,d,a)}else
+Z=av(d,a[1]);return[0,[23,2,Z[1]],Z[2]]}throw a5;default:return bI(c,d,a)}else
 switch(c[0]){case
-0:return bH(c,d,a);case
-1:return bH(c,d,a);case
-2:return bH(c,d,a);case
-3:return bH(c,d,a);case
-4:return bH(c,d,a);case
-5:return bH(c,d,a);case
-6:return bH(c,d,a);case
-7:return bH(c,d,a);case
-8:return bH([8,c[1],c[2]],d,a);case
+0:return bI(c,d,a);case
+1:return bI(c,d,a);case
+2:return bI(c,d,a);case
+3:return bI(c,d,a);case
+4:return bI(c,d,a);case
+5:return bI(c,d,a);case
+6:return bI(c,d,a);case
+7:return bI(c,d,a);case
+8:return bI([8,c[1],c[2]],d,a);case
 9:var
-aU=c[1],_=bz(c[2],d,a),$=_[2];return[0,[23,[9,aU,_[1]],$[1]],$[2]];case
-10:return bH(c,d,a);default:return bH(c,d,a)}}throw a4}function
-bH(d,c,b){var
-a=au(c,b);return[0,[23,d,a[1]],a[2]]}function
-bI(k,g,a){var
+aU=c[1],_=bA(c[2],d,a),$=_[2];return[0,[23,[9,aU,_[1]],$[1]],$[2]];case
+10:return bI(c,d,a);default:return bI(c,d,a)}}throw a5}function
+bI(d,c,b){var
+a=av(c,b);return[0,[23,d,a[1]],a[2]]}function
+bJ(k,g,a){var
 b=I(a),h=0<=g?k:0,d=cQ(g);if(d<=b)return a;var
-l=2===h?48:32,c=de(d,l);switch(h){case
+l=2===h?48:32,c=df(d,l);switch(h){case
 0:cS(a,0,c,0,b);break;case
 1:cS(a,0,c,d-b|0,b);break;default:var
 e=0;if(0<b){var
-i=0;if(43!==ad(a,0)&&45!==ad(a,0)&&32!==ad(a,0)){e=1;i=1}if(!i){dH(c,0,ad(a,0));cS(a,1,c,(d-b|0)+1|0,b-1|0)}}else
+i=0;if(43!==ae(a,0)&&45!==ae(a,0)&&32!==ae(a,0)){e=1;i=1}if(!i){dM(c,0,ae(a,0));cS(a,1,c,(d-b|0)+1|0,b-1|0)}}else
 e=1;if(e){var
-f=0;if(1<b&&48===ad(a,0)){var
-j=0;if(kF!==ad(a,1)&&88!==ad(a,1)){f=1;j=1}if(!j){dH(c,1,ad(a,1));cS(a,2,c,(d-b|0)+2|0,b-2|0)}}else
-f=1;if(f)cS(a,0,c,d-b|0,b)}}return a0(c)}function
-er(k,b){var
-c=cQ(k),a=I(b),d=ad(b,0),e=0;if(58<=d){if(71<=d){if(!(5<d+p2>>>0))e=1}else
+f=0;if(1<b&&48===ae(a,0)){var
+j=0;if(kQ!==ae(a,1)&&88!==ae(a,1)){f=1;j=1}if(!j){dM(c,1,ae(a,1));cS(a,2,c,(d-b|0)+2|0,b-2|0)}}else
+f=1;if(f)cS(a,0,c,d-b|0,b)}}return a1(c)}function
+ex(k,b){var
+c=cQ(k),a=I(b),d=ae(b,0),e=0;if(58<=d){if(71<=d){if(!(5<d+p$>>>0))e=1}else
 if(65<=d)e=1}else{var
 f=0;if(32!==d)if(43<=d)switch(d-43|0){case
 5:if(a<(c+2|0)&&1<a){var
-j=0;if(kF===ad(b,1)||88===ad(b,1))j=1;if(j){var
-h=de(c+2|0,48);dH(h,1,ad(b,1));cS(b,2,h,(c-a|0)+4|0,a-2|0);return a0(h)}}e=1;f=1;break;case
+j=0;if(kQ===ae(b,1)||88===ae(b,1))j=1;if(j){var
+h=df(c+2|0,48);dM(h,1,ae(b,1));cS(b,2,h,(c-a|0)+4|0,a-2|0);return a1(h)}}e=1;f=1;break;case
 0:case
 2:break;case
 1:case
 3:case
 4:f=1;break;default:e=1;f=1}else
 f=1;if(!f&&a<(c+1|0)){var
-g=de(c+1|0,48);dH(g,0,d);cS(b,1,g,(c-a|0)+2|0,a-1|0);return a0(g)}}if(e&&a<c){var
-i=de(c,48);cS(b,0,i,c-a|0,a);return a0(i)}return b}function
-ui(d){var
-a=mm(d),b=I(a),c=de(b+2|0,34);cs(a,0,c,1,b);return a0(c)}function
-mC(d,f){var
-g=cQ(f),e=u9[1];switch(d[2]){case
+g=df(c+1|0,48);dM(g,0,d);cS(b,1,g,(c-a|0)+2|0,a-1|0);return a1(g)}}if(e&&a<c){var
+i=df(c,48);cS(b,0,i,c-a|0,a);return a1(i)}return b}function
+uq(d){var
+a=mw(d),b=I(a),c=df(b+2|0,34);ct(a,0,c,1,b);return a1(c)}function
+mM(d,f){var
+g=cQ(f),e=vf[1];switch(d[2]){case
 0:var
-b=hP;break;case
+b=hU;break;case
 1:var
 b=101;break;case
 2:var
 b=69;break;case
 3:var
-b=la;break;case
+b=ll;break;case
 4:var
 b=71;break;case
 5:var
@@ -2405,160 +2405,160 @@ b=104;break;case
 7:var
 b=72;break;default:var
 b=70}var
-c=my(16);eq(c,37);switch(d[1]){case
+c=mI(16);ew(c,37);switch(d[1]){case
 0:break;case
-1:eq(c,43);break;default:eq(c,32)}if(8<=d[2])eq(c,35);eq(c,46);ba(c,a(y+g));eq(c,b);return mA(c)}function
-gF(m,a){if(13<=m){var
+1:ew(c,43);break;default:ew(c,32)}if(8<=d[2])ew(c,35);ew(c,46);ba(c,a(A+g));ew(c,b);return mK(c)}function
+gJ(m,a){if(13<=m){var
 g=[0,0],h=I(a)-1|0,n=0;if(!(h<0)){var
-c=n;for(;;){if(!(9<bo(a,c)+py>>>0))g[1]++;var
+c=n;for(;;){if(!(9<bo(a,c)+pH>>>0))g[1]++;var
 q=c+1|0;if(h!==c){var
 c=q;continue}break}}var
-i=g[1],j=aJ(I(a)+((i-1|0)/3|0)|0),k=[0,0],d=function(a){dH(j,k[1],a);k[1]++;return 0},e=[0,((i-1|0)%3|0)+1|0],l=I(a)-1|0,o=0;if(!(l<0)){var
+i=g[1],j=aJ(I(a)+((i-1|0)/3|0)|0),k=[0,0],d=function(a){dM(j,k[1],a);k[1]++;return 0},e=[0,((i-1|0)%3|0)+1|0],l=I(a)-1|0,o=0;if(!(l<0)){var
 b=o;for(;;){var
-f=bo(a,b);if(9<f+py>>>0)d(f);else{if(0===e[1]){d(95);e[1]=3}e[1]+=-1;d(f)}var
+f=bo(a,b);if(9<f+pH>>>0)d(f);else{if(0===e[1]){d(95);e[1]=3}e[1]+=-1;d(f)}var
 p=b+1|0;if(l!==b){var
-b=p;continue}break}}return a0(j)}return a}function
-u_(b,c){switch(b){case
+b=p;continue}break}}return a1(j)}return a}function
+vg(b,c){switch(b){case
 1:var
-a=uk;break;case
-2:var
-a=ul;break;case
-4:var
-a=un;break;case
-5:var
-a=uo;break;case
-6:var
-a=up;break;case
-7:var
-a=uq;break;case
-8:var
-a=ur;break;case
-9:var
 a=us;break;case
-10:var
+2:var
 a=ut;break;case
-11:var
-a=uu;break;case
-0:case
-13:var
-a=uj;break;case
-3:case
-14:var
-a=um;break;default:var
-a=uv}return gF(b,ie(a,c))}function
-u$(b,c){switch(b){case
-1:var
-a=uK;break;case
-2:var
-a=uL;break;case
 4:var
-a=uN;break;case
+a=uv;break;case
 5:var
-a=uO;break;case
-6:var
-a=uP;break;case
-7:var
-a=uQ;break;case
-8:var
-a=uR;break;case
-9:var
-a=uS;break;case
-10:var
-a=uT;break;case
-11:var
-a=uU;break;case
-0:case
-13:var
-a=uJ;break;case
-3:case
-14:var
-a=uM;break;default:var
-a=uV}return gF(b,ie(a,c))}function
-va(b,c){switch(b){case
-1:var
-a=uX;break;case
-2:var
-a=uY;break;case
-4:var
-a=u0;break;case
-5:var
-a=u1;break;case
-6:var
-a=u2;break;case
-7:var
-a=u3;break;case
-8:var
-a=u4;break;case
-9:var
-a=u5;break;case
-10:var
-a=u6;break;case
-11:var
-a=u7;break;case
-0:case
-13:var
-a=uW;break;case
-3:case
-14:var
-a=uZ;break;default:var
-a=u8}return gF(b,ie(a,c))}function
-vb(b,c){switch(b){case
-1:var
-a=ux;break;case
-2:var
-a=uy;break;case
-4:var
-a=uA;break;case
-5:var
-a=uB;break;case
-6:var
-a=uC;break;case
-7:var
-a=uD;break;case
-8:var
-a=uE;break;case
-9:var
-a=uF;break;case
-10:var
-a=uG;break;case
-11:var
-a=uH;break;case
-0:case
-13:var
 a=uw;break;case
+6:var
+a=ux;break;case
+7:var
+a=uy;break;case
+8:var
+a=uz;break;case
+9:var
+a=uA;break;case
+10:var
+a=uB;break;case
+11:var
+a=uC;break;case
+0:case
+13:var
+a=ur;break;case
 3:case
 14:var
-a=uz;break;default:var
-a=uI}return gF(b,KJ(a,c))}function
+a=uu;break;default:var
+a=uD}return gJ(b,il(a,c))}function
+vh(b,c){switch(b){case
+1:var
+a=uS;break;case
+2:var
+a=uT;break;case
+4:var
+a=uV;break;case
+5:var
+a=uW;break;case
+6:var
+a=uX;break;case
+7:var
+a=uY;break;case
+8:var
+a=uZ;break;case
+9:var
+a=u0;break;case
+10:var
+a=u1;break;case
+11:var
+a=u2;break;case
+0:case
+13:var
+a=uR;break;case
+3:case
+14:var
+a=uU;break;default:var
+a=u3}return gJ(b,il(a,c))}function
+vi(b,c){switch(b){case
+1:var
+a=u5;break;case
+2:var
+a=u6;break;case
+4:var
+a=u8;break;case
+5:var
+a=u9;break;case
+6:var
+a=u_;break;case
+7:var
+a=u$;break;case
+8:var
+a=va;break;case
+9:var
+a=vb;break;case
+10:var
+a=vc;break;case
+11:var
+a=vd;break;case
+0:case
+13:var
+a=u4;break;case
+3:case
+14:var
+a=u7;break;default:var
+a=ve}return gJ(b,il(a,c))}function
+vj(b,c){switch(b){case
+1:var
+a=uF;break;case
+2:var
+a=uG;break;case
+4:var
+a=uI;break;case
+5:var
+a=uJ;break;case
+6:var
+a=uK;break;case
+7:var
+a=uL;break;case
+8:var
+a=uM;break;case
+9:var
+a=uN;break;case
+10:var
+a=uO;break;case
+11:var
+a=uP;break;case
+0:case
+13:var
+a=uE;break;case
+3:case
+14:var
+a=uH;break;default:var
+a=uQ}return gJ(b,KR(a,c))}function
 cT(c,i,b){function
 j(d){switch(c[1]){case
 0:var
 a=45;break;case
 1:var
 a=43;break;default:var
-a=32}return KC(b,i,a)}function
+a=32}return KK(b,i,a)}function
 q(c){var
-a=rZ(b);return 3===a?b<0.?vd:ve:4<=a?vf:c}switch(c[2]){case
+a=r7(b);return 3===a?b<0.?vl:vm:4<=a?vn:c}switch(c[2]){case
 5:var
-e=lM(mC(c,i),b),d=0,u=I(e);for(;;){if(d===u)var
+e=lW(mM(c,i),b),d=0,u=I(e);for(;;){if(d===u)var
 p=0;else{var
-k=ad(e,d)-46|0,l=0;if(23<k>>>0){if(55===k)l=1}else
+k=ae(e,d)-46|0,l=0;if(23<k>>>0){if(55===k)l=1}else
 if(21<k-1>>>0)l=1;if(!l){var
 d=d+1|0;continue}var
 p=1}var
-v=p?e:w(e,vc);return q(v)}case
+v=p?e:x(e,vk);return q(v)}case
 6:return j(0);case
 7:var
-h=bE(j(0)),f=bS(h);if(0===f)var
+h=bF(j(0)),f=bT(h);if(0===f)var
 o=h;else{var
 m=aJ(f),n=f-1|0,r=0;if(!(n<0)){var
 a=r;for(;;){var
-g=bQ(h,a),s=25<g+p2>>>0?g:g+lz|0;aA(m,a,s);var
+g=bR(h,a),s=25<g+p$>>>0?g:g+lJ|0;aA(m,a,s);var
 t=a+1|0;if(n!==a){var
 a=t;continue}break}}var
-o=m}return a0(o);case
-8:return q(j(0));default:return lM(mC(c,i),b)}}function
-fZ(e,y,x,w){var
+o=m}return a1(o);case
+8:return q(j(0));default:return lW(mM(c,i),b)}}function
+f4(e,y,x,w){var
 c=y,a=x,d=w;for(;;)if(typeof
 d==="number")return b(c,a);else
 switch(d[0]){case
@@ -2567,48 +2567,48 @@ z=d[1];return function(b){return ah(c,[5,a,b],z)};case
 1:var
 A=d[1];return function(b){var
 e=0;if(40<=b)if(92===b)var
-d=sN;else
-if(kN<=b)e=1;else
+d=sV;else
+if(kY<=b)e=1;else
 e=2;else
 if(32<=b)if(39<=b)var
-d=sO;else
+d=sW;else
 e=2;else
 if(14<=b)e=1;else
 switch(b){case
 8:var
-d=sP;break;case
+d=sX;break;case
 9:var
-d=sQ;break;case
+d=sY;break;case
 10:var
-d=sR;break;case
+d=sZ;break;case
 13:var
-d=sS;break;default:e=1}switch(e){case
+d=s0;break;default:e=1}switch(e){case
 1:var
-f=aJ(4);aA(f,0,92);aA(f,1,48+(b/ap|0)|0);aA(f,2,48+((b/10|0)%10|0)|0);aA(f,3,48+(b%10|0)|0);var
-d=a0(f);break;case
+f=aJ(4);aA(f,0,92);aA(f,1,48+(b/aq|0)|0);aA(f,2,48+((b/10|0)%10|0)|0);aA(f,3,48+(b%10|0)|0);var
+d=a1(f);break;case
 2:var
 g=aJ(1);aA(g,0,b);var
-d=a0(g);break}var
-h=I(d),i=de(h+2|0,39);cs(d,0,i,1,h);return ah(c,[4,a,a0(i)],A)};case
+d=a1(g);break}var
+h=I(d),i=df(h+2|0,39);ct(d,0,i,1,h);return ah(c,[4,a,a1(i)],A)};case
 2:var
-B=d[2],C=d[1];return iJ(c,a,B,C,function(a){return a});case
-3:return iJ(c,a,d[2],d[1],ui);case
-4:return gG(c,a,d[4],d[2],d[3],u_,d[1]);case
-5:return gG(c,a,d[4],d[2],d[3],u$,d[1]);case
-6:return gG(c,a,d[4],d[2],d[3],va,d[1]);case
-7:return gG(c,a,d[4],d[2],d[3],vb,d[1]);case
+B=d[2],C=d[1];return iO(c,a,B,C,function(a){return a});case
+3:return iO(c,a,d[2],d[1],uq);case
+4:return gK(c,a,d[4],d[2],d[3],vg,d[1]);case
+5:return gK(c,a,d[4],d[2],d[3],vh,d[1]);case
+6:return gK(c,a,d[4],d[2],d[3],vi,d[1]);case
+7:return gK(c,a,d[4],d[2],d[3],vj,d[1]);case
 8:var
 i=d[4],j=d[3],k=d[2],h=d[1];if(typeof
 k==="number"){if(typeof
-j==="number")return j?function(d,b){return ah(c,[4,a,cT(h,d,b)],i)}:function(b){return ah(c,[4,a,cT(h,iH(h),b)],i)};var
+j==="number")return j?function(d,b){return ah(c,[4,a,cT(h,d,b)],i)}:function(b){return ah(c,[4,a,cT(h,iM(h),b)],i)};var
 U=j[1];return function(b){return ah(c,[4,a,cT(h,U,b)],i)}}else{if(0===k[0]){var
 n=k[2],o=k[1];if(typeof
-j==="number")return j?function(d,b){return ah(c,[4,a,bI(o,n,cT(h,d,b))],i)}:function(b){return ah(c,[4,a,bI(o,n,cT(h,iH(h),b))],i)};var
-V=j[1];return function(b){return ah(c,[4,a,bI(o,n,cT(h,V,b))],i)}}var
+j==="number")return j?function(d,b){return ah(c,[4,a,bJ(o,n,cT(h,d,b))],i)}:function(b){return ah(c,[4,a,bJ(o,n,cT(h,iM(h),b))],i)};var
+V=j[1];return function(b){return ah(c,[4,a,bJ(o,n,cT(h,V,b))],i)}}var
 p=k[1];if(typeof
-j==="number")return j?function(e,d,b){return ah(c,[4,a,bI(p,e,cT(h,d,b))],i)}:function(d,b){return ah(c,[4,a,bI(p,d,cT(h,iH(h),b))],i)};var
-W=j[1];return function(d,b){return ah(c,[4,a,bI(p,d,cT(h,W,b))],i)}}case
-9:return iJ(c,a,d[2],d[1],sB);case
+j==="number")return j?function(e,d,b){return ah(c,[4,a,bJ(p,e,cT(h,d,b))],i)}:function(d,b){return ah(c,[4,a,bJ(p,d,cT(h,iM(h),b))],i)};var
+W=j[1];return function(d,b){return ah(c,[4,a,bJ(p,d,cT(h,W,b))],i)}}case
+9:return iO(c,a,d[2],d[1],sJ);case
 10:var
 a=[7,a],d=d[1];continue;case
 11:var
@@ -2616,12 +2616,12 @@ a=[2,a,d[1]],d=d[2];continue;case
 12:var
 a=[3,a,d[1]],d=d[2];continue;case
 13:var
-D=d[3],E=d[2],q=my(16);iI(q,E);var
-v=mA(q);return function(b){return ah(c,[4,a,v],D)};case
+D=d[3],E=d[2],q=mI(16);iN(q,E);var
+v=mK(q);return function(b){return ah(c,[4,a,v],D)};case
 14:var
 F=d[3],G=d[2];return function(d){var
-e=d[1],b=au(e,aG(aT(G)));if(typeof
-b[2]==="number")return ah(c,a,aB(b[1],F));throw a4};case
+e=d[1],b=av(e,aG(aT(G)));if(typeof
+b[2]==="number")return ah(c,a,aB(b[1],F));throw a5};case
 15:var
 H=d[1];return function(d,b){return ah(c,[6,a,function(a){return f(d,a,b)}],H)};case
 16:var
@@ -2632,225 +2632,225 @@ a=[0,a,d[1]],d=d[2];continue;case
 m=d[1];if(0===m[0]){var
 K=d[2],L=m[1][1],M=0,c=function(b,c,d){return function(a){return ah(c,[1,b,[0,a]],d)}}(a,c,K),a=M,d=L;continue}var
 N=d[2],O=m[1][1],P=0,c=function(b,c,d){return function(a){return ah(c,[1,b,[1,a]],d)}}(a,c,N),a=P,d=O;continue;case
-19:throw[0,af,vh];case
+19:throw[0,ag,vp];case
 20:var
-Q=d[3],R=[8,a,vi];return function(a){return ah(c,R,Q)};case
+Q=d[3],R=[8,a,vq];return function(a){return ah(c,R,Q)};case
 21:var
-S=d[2];return function(b){return ah(c,[4,a,ie(vj,b)],S)};case
+S=d[2];return function(b){return ah(c,[4,a,il(vr,b)],S)};case
 22:var
 T=d[1];return function(b){return ah(c,[5,a,b],T)};case
 23:var
 g=d[2],l=d[1];if(typeof
 l==="number")switch(l){case
-0:return e<50?as(e+1|0,c,a,g):a9(as,[0,c,a,g]);case
-1:return e<50?as(e+1|0,c,a,g):a9(as,[0,c,a,g]);case
-2:throw[0,af,vk];default:return e<50?as(e+1|0,c,a,g):a9(as,[0,c,a,g])}else
+0:return e<50?at(e+1|0,c,a,g):a9(at,[0,c,a,g]);case
+1:return e<50?at(e+1|0,c,a,g):a9(at,[0,c,a,g]);case
+2:throw[0,ag,vs];default:return e<50?at(e+1|0,c,a,g):a9(at,[0,c,a,g])}else
 switch(l[0]){case
-0:return e<50?as(e+1|0,c,a,g):a9(as,[0,c,a,g]);case
-1:return e<50?as(e+1|0,c,a,g):a9(as,[0,c,a,g]);case
-2:return e<50?as(e+1|0,c,a,g):a9(as,[0,c,a,g]);case
-3:return e<50?as(e+1|0,c,a,g):a9(as,[0,c,a,g]);case
-4:return e<50?as(e+1|0,c,a,g):a9(as,[0,c,a,g]);case
-5:return e<50?as(e+1|0,c,a,g):a9(as,[0,c,a,g]);case
-6:return e<50?as(e+1|0,c,a,g):a9(as,[0,c,a,g]);case
-7:return e<50?as(e+1|0,c,a,g):a9(as,[0,c,a,g]);case
-8:return e<50?as(e+1|0,c,a,g):a9(as,[0,c,a,g]);case
+0:return e<50?at(e+1|0,c,a,g):a9(at,[0,c,a,g]);case
+1:return e<50?at(e+1|0,c,a,g):a9(at,[0,c,a,g]);case
+2:return e<50?at(e+1|0,c,a,g):a9(at,[0,c,a,g]);case
+3:return e<50?at(e+1|0,c,a,g):a9(at,[0,c,a,g]);case
+4:return e<50?at(e+1|0,c,a,g):a9(at,[0,c,a,g]);case
+5:return e<50?at(e+1|0,c,a,g):a9(at,[0,c,a,g]);case
+6:return e<50?at(e+1|0,c,a,g):a9(at,[0,c,a,g]);case
+7:return e<50?at(e+1|0,c,a,g):a9(at,[0,c,a,g]);case
+8:return e<50?at(e+1|0,c,a,g):a9(at,[0,c,a,g]);case
 9:var
-u=l[2];return e<50?kw(e+1|0,c,a,u,g):a9(kw,[0,c,a,u,g]);case
-10:return e<50?as(e+1|0,c,a,g):a9(as,[0,c,a,g]);default:return e<50?as(e+1|0,c,a,g):a9(as,[0,c,a,g])}default:var
-r=d[3],s=d[1],t=b(d[2],0);return e<50?kv(e+1|0,c,a,r,s,t):a9(kv,[0,c,a,r,s,t])}}function
-kw(e,d,c,a,b){if(typeof
-a==="number")return e<50?as(e+1|0,d,c,b):a9(as,[0,d,c,b]);else
+u=l[2];return e<50?kH(e+1|0,c,a,u,g):a9(kH,[0,c,a,u,g]);case
+10:return e<50?at(e+1|0,c,a,g):a9(at,[0,c,a,g]);default:return e<50?at(e+1|0,c,a,g):a9(at,[0,c,a,g])}default:var
+r=d[3],s=d[1],t=b(d[2],0);return e<50?kG(e+1|0,c,a,r,s,t):a9(kG,[0,c,a,r,s,t])}}function
+kH(e,d,c,a,b){if(typeof
+a==="number")return e<50?at(e+1|0,d,c,b):a9(at,[0,d,c,b]);else
 switch(a[0]){case
 0:var
-f=a[1];return function(a){return bU(d,c,f,b)};case
+f=a[1];return function(a){return bV(d,c,f,b)};case
 1:var
-g=a[1];return function(a){return bU(d,c,g,b)};case
+g=a[1];return function(a){return bV(d,c,g,b)};case
 2:var
-h=a[1];return function(a){return bU(d,c,h,b)};case
+h=a[1];return function(a){return bV(d,c,h,b)};case
 3:var
-i=a[1];return function(a){return bU(d,c,i,b)};case
+i=a[1];return function(a){return bV(d,c,i,b)};case
 4:var
-j=a[1];return function(a){return bU(d,c,j,b)};case
+j=a[1];return function(a){return bV(d,c,j,b)};case
 5:var
-k=a[1];return function(a){return bU(d,c,k,b)};case
+k=a[1];return function(a){return bV(d,c,k,b)};case
 6:var
-l=a[1];return function(a){return bU(d,c,l,b)};case
+l=a[1];return function(a){return bV(d,c,l,b)};case
 7:var
-m=a[1];return function(a){return bU(d,c,m,b)};case
+m=a[1];return function(a){return bV(d,c,m,b)};case
 8:var
-n=a[2];return function(a){return bU(d,c,n,b)};case
+n=a[2];return function(a){return bV(d,c,n,b)};case
 9:var
-o=a[3],p=a[2],q=aV(aT(a[1]),p);return function(a){return bU(d,c,bp(q,o),b)};case
+o=a[3],p=a[2],q=aW(aT(a[1]),p);return function(a){return bV(d,c,bp(q,o),b)};case
 10:var
-r=a[1];return function(e,a){return bU(d,c,r,b)};case
+r=a[1];return function(e,a){return bV(d,c,r,b)};case
 11:var
-s=a[1];return function(a){return bU(d,c,s,b)};case
+s=a[1];return function(a){return bV(d,c,s,b)};case
 12:var
-t=a[1];return function(a){return bU(d,c,t,b)};case
-13:throw[0,af,vl];default:throw[0,af,vm]}}function
-as(d,b,e,a){var
-c=[8,e,vn];return d<50?fZ(d+1|0,b,c,a):a9(fZ,[0,b,c,a])}function
-kv(h,c,f,a,e,d){if(e){var
-i=e[1];return function(e){return vg(c,f,a,i,b(d,e))}}var
-g=[4,f,d];return h<50?fZ(h+1|0,c,g,a):a9(fZ,[0,c,g,a])}function
-ah(a,b,c){return lY(fZ(0,a,b,c))}function
-bU(a,b,c,d){return lY(kw(0,a,b,c,d))}function
-vg(a,b,c,d,e){return lY(kv(0,a,b,c,d,e))}function
-iJ(f,e,d,a,c){if(typeof
+t=a[1];return function(a){return bV(d,c,t,b)};case
+13:throw[0,ag,vt];default:throw[0,ag,vu]}}function
+at(d,b,e,a){var
+c=[8,e,vv];return d<50?f4(d+1|0,b,c,a):a9(f4,[0,b,c,a])}function
+kG(h,c,f,a,e,d){if(e){var
+i=e[1];return function(e){return vo(c,f,a,i,b(d,e))}}var
+g=[4,f,d];return h<50?f4(h+1|0,c,g,a):a9(f4,[0,c,g,a])}function
+ah(a,b,c){return l8(f4(0,a,b,c))}function
+bV(a,b,c,d){return l8(kH(0,a,b,c,d))}function
+vo(a,b,c,d,e){return l8(kG(0,a,b,c,d,e))}function
+iO(f,e,d,a,c){if(typeof
 a==="number")return function(a){return ah(f,[4,e,b(c,a)],d)};else{if(0===a[0]){var
-g=a[2],h=a[1];return function(a){return ah(f,[4,e,bI(h,g,b(c,a))],d)}}var
-i=a[1];return function(g,a){return ah(f,[4,e,bI(i,g,b(c,a))],d)}}}function
-gG(g,e,d,h,c,b,a){if(typeof
+g=a[2],h=a[1];return function(a){return ah(f,[4,e,bJ(h,g,b(c,a))],d)}}var
+i=a[1];return function(g,a){return ah(f,[4,e,bJ(i,g,b(c,a))],d)}}}function
+gK(g,e,d,h,c,b,a){if(typeof
 h==="number"){if(typeof
-c==="number")return c?function(h,c){return ah(g,[4,e,er(h,f(b,a,c))],d)}:function(c){return ah(g,[4,e,f(b,a,c)],d)};var
-l=c[1];return function(c){return ah(g,[4,e,er(l,f(b,a,c))],d)}}else{if(0===h[0]){var
+c==="number")return c?function(h,c){return ah(g,[4,e,ex(h,f(b,a,c))],d)}:function(c){return ah(g,[4,e,f(b,a,c)],d)};var
+l=c[1];return function(c){return ah(g,[4,e,ex(l,f(b,a,c))],d)}}else{if(0===h[0]){var
 i=h[2],j=h[1];if(typeof
-c==="number")return c?function(h,c){return ah(g,[4,e,bI(j,i,er(h,f(b,a,c)))],d)}:function(c){return ah(g,[4,e,bI(j,i,f(b,a,c))],d)};var
-m=c[1];return function(c){return ah(g,[4,e,bI(j,i,er(m,f(b,a,c)))],d)}}var
+c==="number")return c?function(h,c){return ah(g,[4,e,bJ(j,i,ex(h,f(b,a,c)))],d)}:function(c){return ah(g,[4,e,bJ(j,i,f(b,a,c))],d)};var
+m=c[1];return function(c){return ah(g,[4,e,bJ(j,i,ex(m,f(b,a,c)))],d)}}var
 k=h[1];if(typeof
-c==="number")return c?function(i,h,c){return ah(g,[4,e,bI(k,i,er(h,f(b,a,c)))],d)}:function(h,c){return ah(g,[4,e,bI(k,h,f(b,a,c))],d)};var
-n=c[1];return function(h,c){return ah(g,[4,e,bI(k,h,er(n,f(b,a,c)))],d)}}}function
+c==="number")return c?function(i,h,c){return ah(g,[4,e,bJ(k,i,ex(h,f(b,a,c)))],d)}:function(h,c){return ah(g,[4,e,bJ(k,h,f(b,a,c))],d)};var
+n=c[1];return function(h,c){return ah(g,[4,e,bJ(k,h,ex(n,f(b,a,c)))],d)}}}function
 cU(c,f){var
 a=f;for(;;)if(typeof
 a==="number")return 0;else
 switch(a[0]){case
 0:var
-g=a[1],h=mB(a[2]);cU(c,g);return fe(c,h);case
+g=a[1],h=mL(a[2]);cU(c,g);return fi(c,h);case
 1:var
 d=a[2],e=a[1];if(0===d[0]){var
-i=d[1];cU(c,e);fe(c,vo);var
+i=d[1];cU(c,e);fi(c,vw);var
 a=i;continue}var
-j=d[1];cU(c,e);fe(c,vp);var
+j=d[1];cU(c,e);fi(c,vx);var
 a=j;continue;case
 6:var
 m=a[2];cU(c,a[1]);return b(m,c);case
-7:cU(c,a[1]);return ea(c);case
+7:cU(c,a[1]);return eg(c);case
 8:var
-n=a[2];cU(c,a[1]);return ae(n);case
+n=a[2];cU(c,a[1]);return af(n);case
 2:case
 4:var
-k=a[2];cU(c,a[1]);return fe(c,k);default:var
-l=a[2];cU(c,a[1]);return sb(c,l)}}function
-dh(c,g){var
+k=a[2];cU(c,a[1]);return fi(c,k);default:var
+l=a[2];cU(c,a[1]);return sj(c,l)}}function
+di(c,g){var
 a=g;for(;;)if(typeof
 a==="number")return 0;else
 switch(a[0]){case
 0:var
-h=a[1],i=mB(a[2]);dh(c,h);return ep(c,i);case
+h=a[1],i=mL(a[2]);di(c,h);return ev(c,i);case
 1:var
 e=a[2],f=a[1];if(0===e[0]){var
-j=e[1];dh(c,f);ep(c,vq);var
+j=e[1];di(c,f);ev(c,vy);var
 a=j;continue}var
-k=e[1];dh(c,f);ep(c,vr);var
+k=e[1];di(c,f);ev(c,vz);var
 a=k;continue;case
 6:var
-n=a[2];dh(c,a[1]);return ep(c,b(n,0));case
+n=a[2];di(c,a[1]);return ev(c,b(n,0));case
 7:var
 a=a[1];continue;case
 8:var
-o=a[2];dh(c,a[1]);return ae(o);case
+o=a[2];di(c,a[1]);return af(o);case
 2:case
 4:var
-l=a[2];dh(c,a[1]);return ep(c,l);default:var
-m=a[2];dh(c,a[1]);var
-d=c[2];if(c[3]<=d)iG(c,1);aA(c[1],d,m);c[2]=d+1|0;return 0}}function
-mD(d,c){var
+l=a[2];di(c,a[1]);return ev(c,l);default:var
+m=a[2];di(c,a[1]);var
+d=c[2];if(c[3]<=d)iL(c,1);aA(c[1],d,m);c[2]=d+1|0;return 0}}function
+mN(d,c){var
 a=c[1],b=0;return ah(function(a){cU(d,a);return 0},b,a)}function
-iK(a){return mD(cx,a)}function
-am(b){var
+iP(a){return mN(cx,a)}function
+an(b){var
 a=b[1];return ah(function(b){var
-a=iF(64);dh(a,b);return mx(a)},0,a)}var
-iL=[0,0];function
-iN(i,h){var
+a=iK(64);di(a,b);return mH(a)},0,a)}var
+iQ=[0,0];function
+iS(i,h){var
 a=i[1+h];if(1-(typeof
-a==="number"?1:0)){if(v(a)===hU)return b(am(vs),a);if(v(a)===re){var
-d=lM(sF,a),c=0,g=I(d);for(;;){if(g<=c)return w(d,sE);var
-e=ad(d,c),f=0;if(48<=e){if(!(58<=e))f=1}else
+a==="number"?1:0)){if(u(a)===hZ)return b(an(vA),a);if(u(a)===rn){var
+d=lW(sN,a),c=0,g=I(d);for(;;){if(g<=c)return x(d,sM);var
+e=ae(d,c),f=0;if(48<=e){if(!(58<=e))f=1}else
 if(45===e)f=1;if(f){var
-c=c+1|0;continue}return d}}return vt}return b(am(vu),a)}function
-mE(b,a){if(b.length-1<=a)return vv;var
-c=mE(b,a+1|0),d=iN(b,a);return f(am(vw),d,c)}function
-gH(a){function
+c=c+1|0;continue}return d}}return vB}return b(an(vC),a)}function
+mO(b,a){if(b.length-1<=a)return vD;var
+c=mO(b,a+1|0),d=iS(b,a);return f(an(vE),d,c)}function
+gL(a){function
 p(f){var
 c=f;for(;;){if(c){var
 g=c[2],h=c[1];try{var
 e=0,d=b(h,a);e=1}catch(a){}if(e&&d)return[0,d[1]];var
 c=g;continue}return 0}}var
-i=p(iL[1]);if(i)return i[1];if(a===gt)return vB;if(a===iu)return vC;if(a[1]===l3){var
-d=a[2],j=d[3],q=d[2],r=d[1];return f0(am(iM),r,q,j,j+5|0,vD)}if(a[1]===af){var
-e=a[2],k=e[3],s=e[2],t=e[1];return f0(am(iM),t,s,k,k+6|0,vE)}if(a[1]===l6){var
-g=a[2],l=g[3],u=g[2],x=g[1];return f0(am(iM),x,u,l,l+6|0,vF)}if(0===v(a)){var
+i=p(iQ[1]);if(i)return i[1];if(a===gx)return vJ;if(a===iA)return vK;if(a[1]===mb){var
+d=a[2],j=d[3],q=d[2],r=d[1];return f5(an(iR),r,q,j,j+5|0,vL)}if(a[1]===ag){var
+e=a[2],k=e[3],s=e[2],t=e[1];return f5(an(iR),t,s,k,k+6|0,vM)}if(a[1]===me){var
+g=a[2],l=g[3],v=g[2],w=g[1];return f5(an(iR),w,v,l,l+6|0,vN)}if(0===u(a)){var
 h=a.length-1,y=a[1][1];if(2<h>>>0)var
-m=mE(a,2),n=iN(a,1),c=f(am(vx),n,m);else
+m=mO(a,2),n=iS(a,1),c=f(an(vF),n,m);else
 switch(h){case
 0:var
-c=vy;break;case
+c=vG;break;case
 1:var
-c=vz;break;default:var
-o=iN(a,1),c=b(am(vA),o)}return w(y,c)}return a[1]}function
-iO(u,t){var
-f=Km(t),h=f.length-1-1|0,q=0;if(!(h<0)){var
+c=vH;break;default:var
+o=iS(a,1),c=b(an(vI),o)}return x(y,c)}return a[1]}function
+iT(u,t){var
+f=Ku(t),h=f.length-1-1|0,q=0;if(!(h<0)){var
 d=q;for(;;){var
-a=c(f,d)[1+d],g=function(a){return function(b){return b?0===a?vG:vH:0===a?vI:vJ}}(d);if(0===a[0])var
-i=a[5],j=a[4],k=a[3],l=a[6]?vK:vM,m=a[2],n=a[7],o=g(a[1]),e=[0,J8(am(vL),o,n,m,l,k,j,i)];else
+a=c(f,d)[1+d],g=function(a){return function(b){return b?0===a?vO:vP:0===a?vQ:vR}}(d);if(0===a[0])var
+i=a[5],j=a[4],k=a[3],l=a[6]?vS:vU,m=a[2],n=a[7],o=g(a[1]),e=[0,Ke(an(vT),o,n,m,l,k,j,i)];else
 if(a[1])var
 e=0;else
 var
-p=g(0),e=[0,b(am(vN),p)];if(e){var
-r=e[1];b(mD(u,vO),r)}var
+p=g(0),e=[0,b(an(vV),p)];if(e){var
+r=e[1];b(mN(u,vW),r)}var
 s=d+1|0;if(h!==d){var
 d=s;continue}break}}return 0}function
-vP(c){for(;;){var
-a=iL[1],b=1-it(iL,a,[0,c,a]);if(b)continue;return b}}var
-vR=vQ.slice();function
-vS(f,e){var
-g=gH(f);b(iK(vT),g);iO(cx,e);var
-a=K1(0);if(a<0){var
-d=cQ(a);l9(c(vR,d)[1+d])}return ea(cx)}var
-vU=[0];lW(a(qN),function(e,i){try{try{var
-c=i?vU:r3(0);try{iw(0)}catch(a){}try{var
-a=vS(e,c),d=a}catch(a){a=a1(a);var
-g=gH(e);b(iK(vW),g);iO(cx,c);var
-h=gH(a);b(iK(vX),h);iO(cx,r3(0));var
-d=ea(cx)}var
-f=d}catch(a){a=a1(a);if(a!==gt)throw a;var
-f=l9(vV)}return f}catch(a){return 0}});var
-vZ=[az,vY,ce(0)];vP(function(a){return a[1]===vZ?[0,w(v0,gH(a[2]))]:0});function
-iP(a){var
+vX(c){for(;;){var
+a=iQ[1],b=1-iz(iQ,a,[0,c,a]);if(b)continue;return b}}var
+vZ=vY.slice();function
+v0(f,e){var
+g=gL(f);b(iP(v1),g);iT(cx,e);var
+a=K9(0);if(a<0){var
+d=cQ(a);mh(c(vZ,d)[1+d])}return eg(cx)}var
+v2=[0];l6(a(qW),function(e,i){try{try{var
+c=i?v2:r$(0);try{iC(0)}catch(a){}try{var
+a=v0(e,c),d=a}catch(a){a=a2(a);var
+g=gL(e);b(iP(v4),g);iT(cx,c);var
+h=gL(a);b(iP(v5),h);iT(cx,r$(0));var
+d=eg(cx)}var
+f=d}catch(a){a=a2(a);if(a!==gx)throw a;var
+f=mh(v3)}return f}catch(a){return 0}});var
+v7=[az,v6,cf(0)];vX(function(a){return a[1]===v7?[0,x(v8,gL(a[2]))]:0});function
+iU(a){var
 b=a.length-1<4?1:0,c=b||(a[4]<0?1:0);return c}function
-es(a){a[4]=-a[4]|0;return 0}try{var
-J4=si(J3),mG=J4}catch(a){a=a1(a);if(a!==U)throw a;try{var
-J2=si(J1),mF=J2}catch(a){a=a1(a);if(a!==U)throw a;var
-mF=v2}var
-mG=mF}var
-v3=iC(mG,82),gI=[l,function(A){var
-o=Le(0),d=[0,n(55,0),0],j=0===o.length-1?[0,0]:o,k=j.length-1,b=0;for(;;){c(d[1],b)[1+b]=b;var
-z=b+1|0;if(54!==b){var
-b=z;continue}var
-h=[0,v1],l=54+fg(55,k)|0,t=0;if(!(l<0)){var
+ey(a){a[4]=-a[4]|0;return 0}try{var
+Ka=sq(J$),mQ=Ka}catch(a){a=a2(a);if(a!==U)throw a;try{var
+J_=sq(J9),mP=J_}catch(a){a=a2(a);if(a!==U)throw a;var
+mP=v_}var
+mQ=mP}var
+v$=iI(mQ,82),gM=[l,function(z){var
+o=Lm(0),d=[0,n(55,0),0],j=0===o.length-1?[0,0]:o,k=j.length-1,b=0;for(;;){c(d[1],b)[1+b]=b;var
+y=b+1|0;if(54!==b){var
+b=y;continue}var
+h=[0,v9],l=54+fk(55,k)|0,t=0;if(!(l<0)){var
 e=t;for(;;){var
-f=e%55|0,m=go(e,k),u=c(j,m)[1+m],i=w(h[1],a(y+u));h[1]=K0(i,0,I(i));var
-g=h[1],p=ad(g,3)<<24,q=ad(g,2)<<16,r=ad(g,1)<<8,s=((ad(g,0)+r|0)+q|0)+p|0,v=(c(d[1],f)[1+f]^s)&qT;c(d[1],f)[1+f]=v;var
-x=e+1|0;if(l!==e){var
-e=x;continue}break}}d[2]=0;return d}}];function
+f=e%55|0,m=dN(e,k),u=c(j,m)[1+m],i=x(h[1],a(A+u));h[1]=K8(i,0,I(i));var
+g=h[1],p=ae(g,3)<<24,q=ae(g,2)<<16,r=ae(g,1)<<8,s=((ae(g,0)+r|0)+q|0)+p|0,v=(c(d[1],f)[1+f]^s)&q2;c(d[1],f)[1+f]=v;var
+w=e+1|0;if(l!==e){var
+e=w;continue}break}}d[2]=0;return d}}];function
 E(i,m){var
-o=i?i[1]:v3,b=16;for(;;){if(!(m<=b)&&!(iz<(b*2|0))){var
+o=i?i[1]:v$,b=16;for(;;){if(!(m<=b)&&!(iF<(b*2|0))){var
 b=b*2|0;continue}if(o){var
-j=v(gI),a=u===j?gI[1]:l===j?C(gI):gI;a[2]=(a[2]+1|0)%55|0;var
-d=a[2],e=c(a[1],d)[1+d],f=(a[2]+24|0)%55|0,g=(c(a[1],f)[1+f]+(e^(e>>>25|0)&31)|0)&qT,h=a[2];c(a[1],h)[1+h]=g;var
+j=u(gM),a=t===j?gM[1]:l===j?y(gM):gM;a[2]=(a[2]+1|0)%55|0;var
+d=a[2],e=c(a[1],d)[1+d],f=(a[2]+24|0)%55|0,g=(c(a[1],f)[1+f]+(e^(e>>>25|0)&31)|0)&q2,h=a[2];c(a[1],h)[1+h]=g;var
 k=g}else
 var
 k=0;return[0,0,n(b,0),k,b]}}function
-v4(b){if(b){var
+wa(b){if(b){var
 c=b[3],g=[0,b[1],b[2],c],d=g,a=c;for(;;){if(a){var
 e=a[3],f=[0,a[1],a[2],e];d[3]=f;var
 d=f,a=e;continue}return g}}return 0}function
-et(a){var
-b=a[4],c=a[3],d=h(v4,a[2]);return[0,a[1],d,c,b]}function
-mH(C,g){var
-j=g[2],u=(j.length-1)*2|0,v=u<iz?1:0;if(v){var
-k=n(u,0),l=1-iP(g);g[2]=k;var
+ez(a){var
+b=a[4],c=a[3],d=i(wa,a[2]);return[0,a[1],d,c,b]}function
+mR(C,g){var
+j=g[2],u=(j.length-1)*2|0,v=u<iF?1:0;if(v){var
+k=n(u,0),l=1-iU(g);g[2]=k;var
 m=k.length-1,h=n(m,0),q=j.length-1-1|0,D=b(C,g),y=0;if(!(q<0)){var
 f=y;a:for(;;){var
 a=c(j,f)[1+f];for(;;){if(a){var
@@ -2867,128 +2867,128 @@ e=A;continue}break}}var
 s=0}else
 var
 s=l;return s}return v}function
-iQ(i,a){function
+iV(i,a){function
 j(b){var
 a=b;for(;;){if(a){var
 c=a[3];f(i,a[1],a[2]);var
 a=c;continue}return 0}}var
-d=iP(a);if(1-d)es(a);try{var
+d=iU(a);if(1-d)ey(a);try{var
 e=a[2],g=e.length-1-1|0,k=0;if(!(g<0)){var
 b=k;for(;;){j(c(e,b)[1+b]);var
 m=b+1|0;if(g!==b){var
 b=m;continue}break}}var
-h=1-d,l=h?es(a):h;return l}catch(b){b=a1(b);if(d)throw b;es(a);throw b}}function
-eu(i,a,h){function
+h=1-d,l=h?ey(a):h;return l}catch(b){b=a2(b);if(d)throw b;ey(a);throw b}}function
+eA(i,a,h){function
 j(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=a[3],f=Q(i,a[1],a[2],b),a=e,b=f;continue}return b}}var
-d=iP(a);if(1-d)es(a);try{var
+d=iU(a);if(1-d)ey(a);try{var
 f=a[2],e=[0,h],g=f.length-1-1|0,k=0;if(!(g<0)){var
 b=k;for(;;){var
 m=e[1];e[1]=j(c(f,b)[1+b],m);var
 n=b+1|0;if(g!==b){var
-b=n;continue}break}}if(1-d)es(a);var
-l=e[1];return l}catch(b){b=a1(b);if(d)throw b;es(a);throw b}}function
-gJ(a){var
+b=n;continue}break}}if(1-d)ey(a);var
+l=e[1];return l}catch(b){b=a2(b);if(d)throw b;ey(a);throw b}}function
+gN(a){var
 d=a[2];function
 e(g,f,l){var
 a=g,b=f;for(;;){if(b){var
 h=b[1],i=b[2],j=b[3];return[0,[0,h,i],function(b){return e(a,j,b)}]}if(a===d.length-1)return 0;var
 k=c(d,a)[1+a],a=a+1|0,b=k;continue}}var
 b=0,f=0;return function(a){return e(f,b,a)}}function
-fj(a){var
-b=gJ(a);function
-c(a){return a[1]}return function(a){return ix(c,b,a)}}function
-cV(a,b){return 4<=a.length-1?Kw(10,ap,a[3],b)&(a[2].length-1-1|0):ae(v5)}function
+fo(a){var
+b=gN(a);function
+c(a){return a[1]}return function(a){return iD(c,b,a)}}function
+cV(a,b){return 4<=a.length-1?KE(10,aq,a[3],b)&(a[2].length-1-1|0):af(wb)}function
 ay(a,d,f){var
 b=cV(a,d),g=[0,d,f,c(a[2],b)[1+b]];c(a[2],b)[1+b]=g;a[1]=a[1]+1|0;var
-e=a[2].length-1<<1<a[1]?1:0;return e?mH(cV,a):e}function
-di(b,g){var
+e=a[2].length-1<<1<a[1]?1:0;return e?mR(cV,a):e}function
+dj(b,g){var
 d=cV(b,g),e=0,a=c(b[2],d)[1+d];for(;;){if(a){var
-f=a[3];if(0===ak(a[1],g)){b[1]=b[1]-1|0;return e?(e[3]=f,0):(c(b[2],d)[1+d]=f,0)}var
+f=a[3];if(0===al(a[1],g)){b[1]=b[1]-1|0;return e?(e[3]=f,0):(c(b[2],d)[1+d]=f,0)}var
 e=a,a=f;continue}return 0}}function
 ai(g,b){var
 h=cV(g,b),d=c(g[2],h)[1+h];if(d){var
-e=d[3],k=d[2];if(0===ak(b,d[1]))return k;if(e){var
-f=e[3],l=e[2];if(0===ak(b,e[1]))return l;if(f){var
-m=f[2],n=f[3];if(0===ak(b,f[1]))return m;var
+e=d[3],k=d[2];if(0===al(b,d[1]))return k;if(e){var
+f=e[3],l=e[2];if(0===al(b,e[1]))return l;if(f){var
+m=f[2],n=f[3];if(0===al(b,f[1]))return m;var
 a=n;for(;;){if(a){var
-i=a[2],j=a[3];if(0===ak(b,a[1]))return i;var
+i=a[2],j=a[3];if(0===al(b,a[1]))return i;var
 a=j;continue}throw U}}throw U}throw U}throw U}function
 V(g,b){var
 h=cV(g,b),d=c(g[2],h)[1+h];if(d){var
-e=d[3],k=d[2];if(0===ak(b,d[1]))return[0,k];if(e){var
-f=e[3],l=e[2];if(0===ak(b,e[1]))return[0,l];if(f){var
-m=f[2],n=f[3];if(0===ak(b,f[1]))return[0,m];var
+e=d[3],k=d[2];if(0===al(b,d[1]))return[0,k];if(e){var
+f=e[3],l=e[2];if(0===al(b,e[1]))return[0,l];if(f){var
+m=f[2],n=f[3];if(0===al(b,f[1]))return[0,m];var
 a=n;for(;;){if(a){var
-i=a[2],j=a[3];if(0===ak(b,a[1]))return[0,i];var
+i=a[2],j=a[3];if(0===al(b,a[1]))return[0,i];var
 a=j;continue}return 0}}return 0}return 0}return 0}function
 Y(a,d,g){var
 e=cV(a,d),h=c(a[2],e)[1+e],b=h;for(;;){if(b){var
-k=b[3];if(0!==ak(b[1],d)){var
+k=b[3];if(0!==al(b[1],d)){var
 b=k;continue}b[1]=d;b[2]=g;var
 f=0}else
 var
 f=1;if(f){c(a[2],e)[1+e]=[0,d,g,h];a[1]=a[1]+1|0;var
-i=a[2].length-1<<1<a[1]?1:0;if(i)return mH(cV,a);var
+i=a[2].length-1<<1<a[1]?1:0;if(i)return mR(cV,a);var
 j=i}else
 var
 j=f;return j}}function
 aQ(d,b){var
 f=cV(d,b),a=c(d[2],f)[1+f];for(;;){if(a){var
-g=a[3],e=0===ak(a[1],b)?1:0;if(e)return e;var
+g=a[3],e=0===al(a[1],b)?1:0;if(e)return e;var
 a=g;continue}return 0}}function
-mI(g){var
+mS(g){var
 e=E(0,16),c=g;for(;;){var
 a=b(c,0);if(a){var
 d=a[1],f=a[2];Y(e,d[1],d[2]);var
 c=f;continue}return e}}var
-mL=[az,v6,ce(0)],mJ=0,mK=-1;function
-gK(a,b){a[13]=a[13]+b[3]|0;return mw(b,a[28])}var
-mM=1000000010;function
-iR(b,a){return Q(b[17],a,0,I(a))}function
-iS(a){return b(a[19],0)}function
-mN(a,c,b){a[9]=a[9]-c|0;iR(a,b);a[11]=0;return 0}function
-gL(c,a){var
-b=S(a,v7);return b?mN(c,I(a),a):b}function
-dO(a,c,d){var
-e=c[3],f=c[2];gL(a,c[1]);iS(a);a[11]=1;a[10]=ek(a[8],(a[6]-d|0)+f|0);a[9]=a[6]-a[10]|0;b(a[21],a[10]);return gL(a,e)}function
-mO(b,a){return dO(b,v8,a)}function
-ev(a,c){var
-d=c[2],e=c[3];gL(a,c[1]);a[9]=a[9]-d|0;b(a[20],d);return gL(a,e)}function
-v9(a,j,c){if(typeof
+mV=[az,wc,cf(0)],mT=0,mU=-1;function
+gO(a,b){a[13]=a[13]+b[3]|0;return mG(b,a[28])}var
+mW=1000000010;function
+iW(b,a){return Q(b[17],a,0,I(a))}function
+iX(a){return b(a[19],0)}function
+mX(a,c,b){a[9]=a[9]-c|0;iW(a,b);a[11]=0;return 0}function
+gP(c,a){var
+b=S(a,wd);return b?mX(c,I(a),a):b}function
+dU(a,c,d){var
+e=c[3],f=c[2];gP(a,c[1]);iX(a);a[11]=1;a[10]=eq(a[8],(a[6]-d|0)+f|0);a[9]=a[6]-a[10]|0;b(a[21],a[10]);return gP(a,e)}function
+mY(b,a){return dU(b,we,a)}function
+eB(a,c){var
+d=c[2],e=c[3];gP(a,c[1]);a[9]=a[9]-d|0;b(a[20],d);return gP(a,e)}function
+wf(a,j,c){if(typeof
 c==="number")switch(c){case
 0:var
-s=eo(a[3]);if(s){var
+s=eu(a[3]);if(s){var
 t=s[1][1],u=function(b,a){if(a){var
-c=a[1],d=a[2];return r9(b,c)?[0,b,a]:[0,c,u(b,d)]}return[0,b,0]};t[1]=u(a[6]-a[9]|0,t[1]);return 0}return 0;case
-1:en(a[2]);return 0;case
-2:en(a[3]);return 0;case
+c=a[1],d=a[2];return sf(b,c)?[0,b,a]:[0,c,u(b,d)]}return[0,b,0]};t[1]=u(a[6]-a[9]|0,t[1]);return 0}return 0;case
+1:et(a[2]);return 0;case
+2:et(a[3]);return 0;case
 3:var
-v=eo(a[2]);return v?mO(a,v[1][2]):iS(a);case
+v=eu(a[2]);return v?mY(a,v[1][2]):iX(a);case
 4:var
 w=a[10]!==(a[6]-a[9]|0)?1:0;if(w){var
 f=a[28],h=f[2];if(h){var
 n=h[1];if(h[2]){var
 K=h[2];f[1]=f[1]-1|0;f[2]=K;var
-i=[0,n]}else{iD(f);var
+i=[0,n]}else{iJ(f);var
 i=[0,n]}}else
 var
 i=0;if(i){var
 r=i[1],M=r[1];a[12]=a[12]-r[3]|0;a[9]=a[9]+M|0;return 0}return 0}return w;default:var
-x=en(a[5]);return x?iR(a,b(a[25],x[1])):0}else
+x=et(a[5]);return x?iW(a,b(a[25],x[1])):0}else
 switch(c[0]){case
-0:return mN(a,j,c[1]);case
+0:return mX(a,j,c[1]);case
 1:var
-d=c[2],g=c[1],y=d[1],N=d[2],z=eo(a[2]);if(z){var
+d=c[2],g=c[1],y=d[1],N=d[2],z=eu(a[2]);if(z){var
 A=z[1],e=A[2];switch(A[1]){case
-0:return ev(a,g);case
-1:return dO(a,d,e);case
-2:return dO(a,d,e);case
-3:return a[9]<(j+I(y)|0)?dO(a,d,e):ev(a,g);case
-4:return a[11]?ev(a,g):a[9]<(j+I(y)|0)?dO(a,d,e):((a[6]-e|0)+N|0)<a[10]?dO(a,d,e):ev(a,g);default:return ev(a,g)}}return 0;case
+0:return eB(a,g);case
+1:return dU(a,d,e);case
+2:return dU(a,d,e);case
+3:return a[9]<(j+I(y)|0)?dU(a,d,e):eB(a,g);case
+4:return a[11]?eB(a,g):a[9]<(j+I(y)|0)?dU(a,d,e):((a[6]-e|0)+N|0)<a[10]?dU(a,d,e):eB(a,g);default:return eB(a,g)}}return 0;case
 2:var
-l=a[6]-a[9]|0,O=c[2],P=c[1],B=eo(a[3]);if(B){var
+l=a[6]-a[9]|0,O=c[2],P=c[1],B=eu(a[3]);if(B){var
 C=B[1][1],D=C[1];if(D){var
 k=C[1],Q=D[1];for(;;){if(k){var
 E=k[1],R=k[2];if(!(l<=E)){var
@@ -2999,138 +2999,138 @@ F=Q;var
 m=F;break}}else
 var
 m=l;var
-G=m-l|0;return 0<=G?ev(a,[0,v$,G+P|0,v_]):dO(a,[0,wb,m+O|0,wa],a[6])}return 0;case
+G=m-l|0;return 0<=G?eB(a,[0,wh,G+P|0,wg]):dU(a,[0,wj,m+O|0,wi],a[6])}return 0;case
 3:var
 H=c[2],S=c[1];if(a[8]<(a[6]-a[9]|0)){var
-o=eo(a[2]);if(o){var
-p=o[1],q=p[2],L=p[1];if(a[9]<q&&!(3<L-1>>>0))mO(a,q)}else
-iS(a)}var
+o=eu(a[2]);if(o){var
+p=o[1],q=p[2],L=p[1];if(a[9]<q&&!(3<L-1>>>0))mY(a,q)}else
+iX(a)}var
 T=a[9]-S|0,U=1===H?1:a[9]<j?H:5;return cB([0,U,T],a[2]);case
 4:return cB(c[1],a[3]);default:var
-J=c[1];iR(a,b(a[24],J));return cB(J,a[5])}}function
-mP(a){for(;;){var
+J=c[1];iW(a,b(a[24],J));return cB(J,a[5])}}function
+mZ(a){for(;;){var
 f=a[28][2],g=f?[0,f[1]]:0;if(g){var
 d=g[1],e=d[1],m=0<=e?1:0,j=d[3],k=d[2],l=a[13]-a[12]|0,h=m||(a[9]<=l?1:0);if(h){var
 b=a[28],c=b[2];if(c){if(c[2]){var
 i=c[2];b[1]=b[1]-1|0;b[2]=i}else
-iD(b);var
-n=0<=e?e:mM;v9(a,n,k);a[12]=j+a[12]|0;continue}throw tw}return h}return 0}}function
-iT(a){em(a);return cB([0,-1,[0,mK,wc,0]],a)}function
-mQ(a,c){var
-d=eo(a[1]);if(d){var
-e=d[1],b=e[2],f=b[1];if(e[1]<a[12])return iT(a[1]);var
+iJ(b);var
+n=0<=e?e:mW;wf(a,n,k);a[12]=j+a[12]|0;continue}throw tE}return h}return 0}}function
+iY(a){es(a);return cB([0,-1,[0,mU,wk,0]],a)}function
+m0(a,c){var
+d=eu(a[1]);if(d){var
+e=d[1],b=e[2],f=b[1];if(e[1]<a[12])return iY(a[1]);var
 g=b[2];if(typeof
 g!=="number")switch(g[0]){case
 3:var
-h=1-c,j=h?(b[1]=a[13]+f|0,en(a[1]),0):h;return j;case
+h=1-c,j=h?(b[1]=a[13]+f|0,et(a[1]),0):h;return j;case
 1:case
 2:var
-i=c?(b[1]=a[13]+f|0,en(a[1]),0):c;return i}return 0}return 0}function
-mR(a,j){var
+i=c?(b[1]=a[13]+f|0,et(a[1]),0):c;return i}return 0}return 0}function
+m1(a,j){var
 h=a[4];function
-i(f){if(a[23])gK(a,[0,mJ,5,0]);var
+i(f){if(a[23])gO(a,[0,mT,5,0]);var
 c=a[22];if(c){var
-d=en(a[4]);if(d)return b(a[27],d[1]);var
+d=et(a[4]);if(d)return b(a[27],d[1]);var
 e=0}else
 var
-e=c;return e}B(i,h[1]);for(;;){if(1<a[14]){if(1<a[14]){if(a[14]<a[15]){gK(a,[0,mJ,1,0]);mQ(a,1);mQ(a,0)}a[14]=a[14]-1|0}continue}a[13]=mM;mP(a);a[12]=1;a[13]=1;iD(a[28]);iT(a[1]);em(a[2]);em(a[3]);em(a[4]);em(a[5]);a[10]=0;a[14]=0;a[9]=a[6];a[14]=a[14]+1|0;var
+e=c;return e}C(i,h[1]);for(;;){if(1<a[14]){if(1<a[14]){if(a[14]<a[15]){gO(a,[0,mT,1,0]);m0(a,1);m0(a,0)}a[14]=a[14]-1|0}continue}a[13]=mW;mZ(a);a[12]=1;a[13]=1;iJ(a[28]);iY(a[1]);es(a[2]);es(a[3]);es(a[4]);es(a[5]);a[10]=0;a[14]=0;a[9]=a[6];a[14]=a[14]+1|0;var
 f=3,g=0;if(a[14]<a[15]){var
-d=[0,-a[13]|0,[3,g,f],0];gK(a,d);cB([0,a[13],d],a[1])}else
+d=[0,-a[13]|0,[3,g,f],0];gO(a,d);cB([0,a[13],d],a[1])}else
 if(a[14]===a[15]){var
-e=a[16],c=I(e);gK(a,[0,c,[0,e],c]);mP(a)}return b(a[18],0)}}var
-mS=iA(80,32);function
-mT(b,d){var
+e=a[16],c=I(e);gO(a,[0,c,[0,e],c]);mZ(a)}return b(a[18],0)}}var
+m2=iG(80,32);function
+m3(b,d){var
 a=d;for(;;){var
-c=0<a?1:0;if(c){if(80<a){Q(b[17],mS,0,80);var
-a=a-80|0;continue}return Q(b[17],mS,0,a)}return c}}function
-we(a){return a[1]===mL?w(wg,w(a[2],wf)):wh}function
-wi(a){return a[1]===mL?w(wk,w(a[2],wj)):wl}function
-wm(a){return 0}function
-wn(a){return 0}function
-mU(i,h){function
+c=0<a?1:0;if(c){if(80<a){Q(b[17],m2,0,80);var
+a=a-80|0;continue}return Q(b[17],m2,0,a)}return c}}function
+wm(a){return a[1]===mV?x(wo,x(a[2],wn)):wp}function
+wq(a){return a[1]===mV?x(ws,x(a[2],wr)):wt}function
+wu(a){return 0}function
+wv(a){return 0}function
+m4(i,h){function
 j(a){return 0}function
 k(a){return 0}var
-c=[0,0,0,0],d=[0,mK,wo,0];function
-l(a){return 0}mw(d,c);var
-b=dN(0);iT(b);cB([0,1,d],b);var
-e=dN(0),f=dN(0),g=dN(0),a=[0,b,dN(0),g,f,e,78,10,68,78,0,1,1,1,1,gu,wp,i,h,l,k,j,0,0,we,wi,wm,wn,c];a[19]=function(b){return Q(a[17],wd,0,1)};a[20]=function(b){return mT(a,b)};a[21]=function(b){return mT(a,b)};return a}function
-mV(c){function
-a(a){return ea(c)}return mU(function(d,a,b){if(0<=a&&0<=b&&!((I(d)-b|0)<a))return lT(c,d,a,b);return ae(sI)},a)}function
-wq(a){function
-b(a){return 0}return mU(function(g,c,b){var
+c=[0,0,0,0],d=[0,mU,ww,0];function
+l(a){return 0}mG(d,c);var
+b=dT(0);iY(b);cB([0,1,d],b);var
+e=dT(0),f=dT(0),g=dT(0),a=[0,b,dT(0),g,f,e,78,10,68,78,0,1,1,1,1,gy,wx,i,h,l,k,j,0,0,wm,wq,wu,wv,c];a[19]=function(b){return Q(a[17],wl,0,1)};a[20]=function(b){return m3(a,b)};a[21]=function(b){return m3(a,b)};return a}function
+m5(c){function
+a(a){return eg(c)}return m4(function(d,a,b){if(0<=a&&0<=b&&!((I(d)-b|0)<a))return l3(c,d,a,b);return af(sQ)},a)}function
+wy(a){function
+b(a){return 0}return m4(function(g,c,b){var
 d=c<0?1:0;if(d)var
 e=d;else
 var
-h=b<0?1:0,e=h||((I(g)-b|0)<c?1:0);if(e)ae(tD);var
-f=a[2]+b|0;if(a[3]<f)iG(a,b);cs(g,c,a[1],a[2],b);a[2]=f;return 0},b)}var
-wr=kE,ws=function(a){return iF(wr)}(0),wt=mV(sG),wu=mV(cx);wq(ws);sJ(function(a){mR(wt,0);return mR(wu,0)});function
-wv(b,a){var
-c=v(a)===az?a:a[1];return lW(b,c)}Lo(0);wv(wx,[az,ww,ce(0)]);function
-aa(a){if(typeof
-a==="number"&&a!==k3)return-a|0;return Ls(a)}function
-av(b,a){if(typeof
+h=b<0?1:0,e=h||((I(g)-b|0)<c?1:0);if(e)af(tL);var
+f=a[2]+b|0;if(a[3]<f)iL(a,b);ct(g,c,a[1],a[2],b);a[2]=f;return 0},b)}var
+wz=kP,wA=function(a){return iK(wz)}(0),wB=m5(sO),wC=m5(cx);wy(wA);sR(function(a){m1(wB,0);return m1(wC,0)});function
+wD(b,a){var
+c=u(a)===az?a:a[1];return l6(b,c)}Lw(0);wD(wF,[az,wE,cf(0)]);function
+$(a){if(typeof
+a==="number"&&a!==lc)return-a|0;return LA(a)}function
+aw(b,a){if(typeof
 b==="number"&&typeof
 a==="number"){var
-c=b+a|0;return 0<=((c^b)&(c^a))?c:so(b,a)}return so(b,a)}function
+c=b+a|0;return 0<=((c^b)&(c^a))?c:sw(b,a)}return sw(b,a)}function
 cW(a,b){if(typeof
 a==="number"&&typeof
 b==="number"){var
-c=a-b|0;return 0<=((a^b)&(c^a))?c:st(a,b)}return st(a,b)}function
-K(b,a){if(typeof
+c=a-b|0;return 0<=((a^b)&(c^a))?c:sB(a,b)}return sB(a,b)}function
+J(b,a){if(typeof
 b==="number"&&typeof
-a==="number"&&!Lr(b,a))return x(b,a);return Lq(b,a)}function
-gM(b,a){return typeof
-a==="number"?-1===a?aa(b):typeof
-b==="number"?ct(b,a):ir(b,a):ir(b,a)}function
-gN(b,a){return typeof
-a==="number"?-1===a?aa(b):typeof
-b==="number"?ct(b,a):sp(b,a):sp(b,a)}function
-mW(a){if(typeof
-a==="number"&&a!==dD)return a+1|0;return Ly(a)}function
-iU(a){return typeof
-a==="number"?0<=a?a:a!==k3?-a|0:sn(a):sn(a)}function
+a==="number"&&!Lz(b,a))return v(b,a);return Ly(b,a)}function
+gQ(b,a){return typeof
+a==="number"?-1===a?$(b):typeof
+b==="number"?bv(b,a):ix(b,a):ix(b,a)}function
+gR(b,a){return typeof
+a==="number"?-1===a?$(b):typeof
+b==="number"?bv(b,a):sx(b,a):sx(b,a)}function
+m6(a){if(typeof
+a==="number"&&a!==dI)return a+1|0;return LG(a)}function
+iZ(a){return typeof
+a==="number"?0<=a?a:a!==lc?-a|0:sv(a):sv(a)}function
 aj(b,a){if(typeof
 b==="number"&&0<=a&&a<32){var
-c=b<<a;return c>>a===b?c:ss(b,a)}return ss(b,a)}function
-ew(b,a){if(typeof
+c=b<<a;return c>>a===b?c:sA(b,a)}return sA(b,a)}function
+eC(b,a){if(typeof
 b==="number"&&0<=a){var
-c=a<32?a:31;return b>>c}return Lx(b,a)}function
-fk(a){return typeof
-a==="number"?a:Lz(a)}var
-j=0,d=1,mX=-1;function
-bk(b,a){return ef(b,a)<=0?1:0}function
-dP(b,a){return ef(b,a)<0?1:0}function
-iV(a){return Ln(wy,a)}function
-gO(a){return Lt(0,a,0,I(a))}function
-mY(b,a){if(!aZ(b,j)&&!aZ(a,j))return iU(K(gN(b,sr(b,a)),a));return j}function
-ex(a){if(typeof
+c=a<32?a:31;return b>>c}return LF(b,a)}function
+fp(a){return typeof
+a==="number"?a:LH(a)}var
+j=0,d=1,m7=-1;function
+bc(b,a){return el(b,a)<=0?1:0}function
+dk(b,a){return el(b,a)<0?1:0}function
+i0(a){return Lv(wG,a)}function
+gS(a){return LB(0,a,0,I(a))}function
+m8(b,a){if(!a0(b,j)&&!a0(a,j))return iZ(J(gR(b,sz(b,a)),a));return j}function
+eD(a){if(typeof
 a==="number")return a;var
-d=ci(a);if(63<d){var
-b=d-55|0,e=ew(a,b),g=eg(a,aj(e,b)),c=is(e),f=g?c:KQ(c,wz);return bv(ih(f),b)}return ih(is(a))}function
-dQ(a,b){if(a!==0&&b!==1){var
-c=sr(a,b);if(c===1)return[0,a,b];var
-e=gN(b,c);return[0,gN(a,c),e]}return[0,a,d]}function
-b7(b,a){var
-c=bw(a);if(0===c)return[0,bw(b),j];if(0<c)return dQ(b,a);var
-d=aa(a);return dQ(aa(b),d)}function
+d=cj(a);if(63<d){var
+b=d-55|0,e=eC(a,b),g=em(a,aj(e,b)),c=iy(e),f=g?c:KY(c,wH);return bw(io(f),b)}return io(iy(a))}function
+dV(a,b){if(a!==0&&b!==1){var
+c=sz(a,b);if(c===1)return[0,a,b];var
+e=gR(b,c);return[0,gR(a,c),e]}return[0,a,d]}function
+b8(b,a){var
+c=bx(a);if(0===c)return[0,bx(b),j];if(0<c)return dV(b,a);var
+d=$(a);return dV($(b),d)}function
 F(a){return[0,a,d]}function
-cj(a){return F(a)}function
-br(b,a){return b7(b,a)}var
-z=F(j),q=F(d),aR=F(mX),gP=[0,d,j],iW=[0,mX,j],ey=[0,j,j];function
-$(a){if(a==a_)return gP;if(a==dJ)return iW;if(4===rZ(a))return ey;var
-c=gl(a),b=c[2]-53|0,e=gq(bv(c[1],53));return 0<=b?F(aj(e,b)):dQ(e,aj(d,-b|0))}function
-bV(a){if(a[2]===0){var
-b=bw(a[1])+1|0;if(!(2<b>>>0))switch(b){case
+ck(a){return F(a)}function
+br(b,a){return b8(b,a)}var
+z=F(j),q=F(d),aR=F(m7),gT=[0,d,j],i1=[0,m7,j],eE=[0,j,j];function
+aa(a){if(a==a_)return gT;if(a==dP)return i1;if(4===r7(a))return eE;var
+c=gq(a),b=c[2]-53|0,e=gu(bw(c[1],53));return 0<=b?F(aj(e,b)):dV(e,aj(d,-b|0))}function
+bW(a){if(a[2]===0){var
+b=bx(a[1])+1|0;if(!(2<b>>>0))switch(b){case
 0:return 2;case
 1:break;default:return 1}return 3}return a[1]===0?0:4}function
-A(a){return bw(a[1])}function
-dj(a,b){var
-c=eg(a[1],b[1]);if(c)var
-d=eg(a[2],b[2]),e=d?3!==bV(a)?1:0:d;else
+B(a){return bx(a[1])}function
+dl(a,b){var
+c=em(a[1],b[1]);if(c)var
+d=em(a[2],b[2]),e=d?3!==bW(a)?1:0:d;else
 var
 e=c;return e}function
-iX(d,c){var
-e=bV(d),b=bV(c),a=0;switch(e){case
+i2(d,c){var
+e=bW(d),b=bW(c),a=0;switch(e){case
 1:var
 i=b-1|0;if(!(2<i>>>0))switch(i){case
 0:a=2;break;case
@@ -3150,13 +3150,13 @@ f=0;if(!(4<=e))switch(e){case
 0:break;case
 2:f=1;break;default:f=2}var
 g=0;switch(f){case
-0:if(2!==b){if(aZ(d[2],c[2]))return ef(d[1],c[1]);var
-k=K(c[1],d[2]);return ef(K(d[1],c[2]),k)}g=1;break;case
+0:if(2!==b){if(a0(d[2],c[2]))return el(d[1],c[1]);var
+k=J(c[1],d[2]);return el(J(d[1],c[2]),k)}g=1;break;case
 1:break;default:g=1}if(g)return 1}return-1}function
-cX(b,a){return 0<iX(b,a)?a:b}function
-dk(b,a){return 0<=iX(b,a)?b:a}function
-bW(b,a){var
-c=bV(b),g=bV(a);if(3!==c){var
+cX(b,a){return 0<i2(b,a)?a:b}function
+dm(b,a){return 0<=i2(b,a)?b:a}function
+bX(b,a){var
+c=bW(b),g=bW(a);if(3!==c){var
 h=g-1|0,d=0;if(!(2<h>>>0))switch(h){case
 0:d=2;break;case
 1:break;default:d=1}var
@@ -3167,11 +3167,11 @@ f=0;if(!(4<=c))switch(c){case
 2:e=1;f=2;break;default:f=1}var
 i=0;switch(f){case
 2:i=1;break;case
-0:if(2!==g){if(aZ(b[2],a[2]))return bk(b[1],a[1]);var
-j=K(a[1],b[2]);return bk(K(b[1],a[2]),j)}break}if(!i)return 0;break;case
+0:if(2!==g){if(a0(b[2],a[2]))return bc(b[1],a[1]);var
+j=J(a[1],b[2]);return bc(J(b[1],a[2]),j)}break}if(!i)return 0;break;case
 1:break;default:e=1}if(e)return 1}return 0}function
-bJ(b,a){var
-c=bV(b),d=bV(a);if(3!==c){var
+bK(b,a){var
+c=bW(b),d=bW(a);if(3!==c){var
 e=0;if(2<=d)switch(d-2|0){case
 2:break;case
 1:e=1;break;default:e=2}var
@@ -3182,50 +3182,50 @@ g=0;if(!(4<=c))switch(c){case
 1:f=1;g=2;break;default:g=1}var
 h=0;switch(g){case
 2:h=1;break;case
-0:if(1!==d){if(aZ(b[2],a[2]))return dP(b[1],a[1]);var
-i=K(a[1],b[2]);return dP(K(b[1],a[2]),i)}break}if(!h)return 1;break;case
+0:if(1!==d){if(a0(b[2],a[2]))return dk(b[1],a[1]);var
+i=J(a[1],b[2]);return dk(J(b[1],a[2]),i)}break}if(!h)return 1;break;case
 1:break;default:f=1}if(f)return 0}return 0}function
-ez(b,a){return bW(a,b)}function
-ck(b,a){return bJ(a,b)}function
-M(l){switch(bV(l)){case
+eF(b,a){return bX(a,b)}function
+cl(b,a){return bK(a,b)}function
+M(l){switch(bW(l)){case
 0:return 0.;case
 1:return a_;case
-2:return dJ;case
-3:return sy;default:var
-c=l[1],g=l[2],o=ci(c),p=ci(g);if(!(53<o)&&!(53<p)){var
-z=ih(is(g));return ih(is(c))/z}var
-q=0<=bw(c)?1:-1,d=o-p|0;if(0<=d)var
+2:return dP;case
+3:return sG;default:var
+c=l[1],g=l[2],o=cj(c),p=cj(g);if(!(53<o)&&!(53<p)){var
+z=io(iy(g));return io(iy(c))/z}var
+q=0<=bx(c)?1:-1,d=o-p|0;if(0<=d)var
 b=aj(g,d),h=c;else
 var
-b=g,h=aj(c,-d|0);if(0<=ef(iU(h),b))var
+b=g,h=aj(c,-d|0);if(0<=el(iZ(h),b))var
 e=d,r=h;else
 var
 e=d-1|0,r=aj(h,1);var
-m=Lm(aj(r,54),b),f=m[2],a=m[1];if(0<=bw(f))var
+m=Lu(aj(r,54),b),f=m[2],a=m[1];if(0<=bx(f))var
 i=[0,a,f];else
-if(0<=bw(b)){var
-u=0,v=av(f,b);if(typeof
-a==="number"&&a!==k3){var
+if(0<=bx(b)){var
+u=0,v=aw(f,b);if(typeof
+a==="number"&&a!==lc){var
 n=a-1|0;u=1}if(!u)var
-n=Lu(a);var
+n=LC(a);var
 i=[0,n,v]}else
 var
-w=cW(f,b),i=[0,mW(a),w];if(qg<e){var
-s=qf<e?j:aj(q,55+(qf-e|0)|0),k=av(s,i[1]);if(0===bw(i[2]))var
+w=cW(f,b),i=[0,m6(a),w];if(qp<e){var
+s=qo<e?j:aj(q,55+(qo-e|0)|0),k=aw(s,i[1]);if(0===bx(i[2]))var
 t=k;else
 var
 y=typeof
-k==="number"?1|k:Lp(1,k),t=y;var
-x=ex(t);return bv(x-ex(s),e-54|0)}return bv(q,qg)}}function
-J(a){var
-b=a[2];return[0,aa(a[1]),b]}function
-b8(a){var
-b=a[2];return[0,iU(a[1]),b]}function
-mZ(c,a,b){if(a[2]===b[2]){var
-d=a[2];return dQ(f(c,a[1],b[1]),d)}var
-e=K(a[2],b[2]),g=K(b[1],a[2]);return dQ(f(c,K(a[1],b[2]),g),e)}function
-t(d,c){if(d[2]!==0&&c[2]!==0)return mZ(av,d,c);var
-g=bV(d),b=bV(c),a=0;switch(g){case
+k==="number"?1|k:Lx(1,k),t=y;var
+x=eD(t);return bw(x-eD(s),e-54|0)}return bw(q,qp)}}function
+K(a){var
+b=a[2];return[0,$(a[1]),b]}function
+b9(a){var
+b=a[2];return[0,iZ(a[1]),b]}function
+m9(c,a,b){if(a[2]===b[2]){var
+d=a[2];return dV(f(c,a[1],b[1]),d)}var
+e=J(a[2],b[2]),g=J(b[1],a[2]);return dV(f(c,J(a[1],b[2]),g),e)}function
+w(d,c){if(d[2]!==0&&c[2]!==0)return m9(aw,d,c);var
+g=bW(d),b=bW(c),a=0;switch(g){case
 0:return c;case
 1:switch(b){case
 2:a=3;break;case
@@ -3236,7 +3236,7 @@ g=bV(d),b=bV(c),a=0;switch(g){case
 1:a=3;break;case
 4:a=4;break}break;case
 4:switch(b){case
-4:return eh(wF);case
+4:return en(wN);case
 0:case
 3:break;default:a=2}break}var
 e=0;switch(a){case
@@ -3244,14 +3244,14 @@ e=0;switch(a){case
 if(!b)return d;break;case
 1:break;case
 2:e=2<=b?3:2;break;case
-3:return ey;default:e=3}var
+3:return eE;default:e=3}var
 f=0;switch(e){case
 0:if(!(3<=g))f=1;break;case
 1:break;case
-2:f=1;break;default:return iW}return f?gP:ey}function
-r(d,c){if(d[2]!==0&&c[2]!==0)return mZ(cW,d,c);var
-g=bV(d),b=bV(c),a=0;switch(g){case
-0:return J(c);case
+2:f=1;break;default:return i1}return f?gT:eE}function
+r(d,c){if(d[2]!==0&&c[2]!==0)return m9(cW,d,c);var
+g=bW(d),b=bW(c),a=0;switch(g){case
+0:return K(c);case
 1:switch(b){case
 1:a=3;break;case
 0:case
@@ -3261,7 +3261,7 @@ g=bV(d),b=bV(c),a=0;switch(g){case
 2:a=3;break;case
 4:a=4;break}break;case
 4:switch(b){case
-4:return eh(wG);case
+4:return en(wO);case
 0:case
 3:break;default:a=2}break}var
 e=0;switch(a){case
@@ -3269,320 +3269,321 @@ e=0;switch(a){case
 if(!b)return d;break;case
 1:break;case
 2:e=2<=b?2:3;break;case
-3:return ey;default:e=3}var
+3:return eE;default:e=3}var
 f=0;switch(e){case
 0:if(!(3<=g))f=1;break;case
 1:break;case
-2:f=1;break;default:return iW}return f?gP:ey}function
+2:f=1;break;default:return i1}return f?gT:eE}function
 g(b,a){if(b[2]!==0&&a[2]!==0){var
-d=K(b[2],a[2]);return dQ(K(b[1],a[1]),d)}var
-c=bw(a[1]);return[0,x(bw(b[1]),c),j]}function
-bX(a){var
-b=bw(a[1])+1|0;if(!(2<b>>>0))switch(b){case
+d=J(b[2],a[2]);return dV(J(b[1],a[1]),d)}var
+c=bx(a[1]);return[0,v(bx(b[1]),c),j]}function
+bY(a){var
+b=bx(a[1])+1|0;if(!(2<b>>>0))switch(b){case
 0:var
-c=aa(a[1]);return[0,aa(a[2]),c];case
-1:break;default:return[0,a[2],a[1]]}return a[2]===0?ey:gP}function
-bK(b,a){if(0<=bw(a[1]))return g(b,[0,a[2],a[1]]);var
-c=aa(a[1]);return g(b,[0,aa(a[2]),c])}function
-gQ(b,a){return gr(b,fk(a))}function
-m0(b,a){return ew(b,fk(a))}function
+c=$(a[1]);return[0,$(a[2]),c];case
+1:break;default:return[0,a[2],a[1]]}return a[2]===0?eE:gT}function
+bL(b,a){if(0<=bx(a[1]))return g(b,[0,a[2],a[1]]);var
+c=$(a[1]);return g(b,[0,$(a[2]),c])}function
+gU(b,a){return gv(b,fp(a))}function
+m_(b,a){return eC(b,fp(a))}function
 aH(a){return aj(a,1)}function
-fl(a){return mW(aj(a,1))}function
-i(b){var
-c=b[2],a=b[1];return eg(c,1)?eg(a,0)?z:eg(a,1)?q:F(a):b7(a,c)}function
-fm(a){if(0===bw(a[2]))throw l5;return a}function
-dl(a){return 0===A(fm(a))?a:bX(a)}function
+fq(a){return m6(aj(a,1))}function
+h(b){var
+c=b[2],a=b[1];return em(c,1)?em(a,0)?z:em(a,1)?q:F(a):b8(a,c)}function
+fr(a){if(0===bx(a[2]))throw md;return a}function
+dn(a){return 0===B(fr(a))?a:bY(a)}function
 o(b,a){var
-c=fm(a);return bW(fm(b),c)}function
+c=fr(a);return bX(fr(b),c)}function
 bl(b,a){var
-c=fm(a);return dj(fm(b),c)}function
+c=fr(a);return dl(fr(b),c)}function
 cY(c,a){var
 d=a?[0,b(c,a[1])]:a;return d}function
 cZ(a){var
 b=a?cZ(a[2])+1|0:a;return b}function
-dR(a,b){if(a){var
-c=dR(a[2],b);return[0,a[1],c]}return b}function
-gR(b,a){return b?a:a?0:1}function
-m1(b,a){return 0===b?a:m1(b-1|0,a)+1|0}function
-iY(e,d,c){var
+dW(a,b){if(a){var
+c=dW(a[2],b);return[0,a[1],c]}return b}function
+gV(b,a){return b?a:a?0:1}function
+m$(b,a){return 0===b?a:m$(b-1|0,a)+1|0}function
+i3(e,d,c){var
 b=e,a=d;for(;;){if(0===b)return a?a[1]:c;var
 f=b-1|0;if(a){var
 b=f,a=a[2];continue}return c}}function
-b9(d,c){var
+b_(d,c){var
 a=d,b=c;for(;;){if(0===b){var
 e=a?[0,a[1]]:a;return e}var
 f=b-1|0;if(a){var
 a=a[2],b=f;continue}return a}}function
-dm(c,a){if(a)var
-e=dm(c,a[2]),d=[0,b(c,a[1]),e];else
+dp(c,a){if(a)var
+e=dp(c,a[2]),d=[0,b(c,a[1]),e];else
 var
 d=a;return d}function
-m2(c,a){if(a){var
-d=m2(c,a[2]);return dR(b(c,a[1]),d)}return a}function
-iZ(c,b,a){if(a){var
-d=iZ(c,b,a[2]);return f(c,a[1],d)}return b}function
-a5(e,d){var
+na(c,a){if(a){var
+d=na(c,a[2]);return dW(b(c,a[1]),d)}return a}function
+i4(c,b,a){if(a){var
+d=i4(c,b,a[2]);return f(c,a[1],d)}return b}function
+i5(f,e){var
+a=e;for(;;){if(a){var
+c=b(f,a[1]);if(!c){var
+a=a[2];continue}var
+d=c}else
+var
+d=a;return d}}function
+aU(e,d){var
 a=d;for(;;){if(a){var
 c=b(e,a[1]);if(c){var
 a=a[2];continue}return c}return 1}}function
-fn(c,f){var
+fs(c,f){var
 a=f;for(;;){if(a){var
-d=a[2],e=a[1];if(b(c,e))return[0,e,fn(c,d)];var
+d=a[2],e=a[1];if(b(c,e))return[0,e,fs(c,d)];var
 a=d;continue}return a}}function
-eA(b,a){return 0===a?0:[0,b,eA(b+1|0,a-1|0)]}function
-eB(a,e,c){switch(a[4]){case
-0:if(b(a[5],c)&&a[8]<=e)return[0,i([0,d,d])];return b(a[6],c)?0:[0,i([0,j,d])];case
+eG(b,a){return 0===a?0:[0,b,eG(b+1|0,a-1|0)]}function
+c0(a,e,c){switch(a[4]){case
+0:if(b(a[5],c)&&a[8]<=e)return[0,h([0,d,d])];return b(a[6],c)?0:[0,h([0,j,d])];case
 1:var
-f=b(a[5],c),g=f?1<=e?1:0:f,k=g?[0,i([0,d,d])]:g;return k;case
+f=b(a[5],c),g=f?1<=e?1:0:f,k=g?[0,h([0,d,d])]:g;return k;case
 2:var
-h=b(a[5],c),l=h?[0,b(a[7],c)]:h;return l;default:return 0}}function
+i=b(a[5],c),l=i?[0,b(a[7],c)]:i;return l;default:return 0}}function
 cC(a){var
 b=a[9];return b?b[1]:a[8]}function
-i0(e,d,c,b){var
+ft(e,d,c,b){var
 a=d[3];if(a){var
-g=ek(c,cC(e));return f(a[1],g,b)}return a}function
-gS(a){return cY(function(a){return r(i([0,d,d]),a)},a)}function
-aw(f,e){var
+g=eq(c,cC(e));return f(a[1],g,b)}return a}function
+gW(a){return cY(function(a){return r(h([0,d,d]),a)},a)}function
+ak(f,e){var
 a=f;for(;;){if(0===a)return 1;var
 d=a-1|0,c=b(e,d);if(c){var
 a=d;continue}return c}}function
-cl(g,e,d){var
+cm(g,e,d){var
 b=e,a=d;for(;;){if(a){var
 c=f(g,b,a[1]);if(c){var
 b=b+1|0,a=a[2];continue}return c}return 1}}function
-eC(c,a){if(a){var
-e=eC(c,a[2]);return t(b(c,a[1]),e)}return i([0,j,d])}function
-i1(e,p,n,m){var
+eH(c,a){if(a){var
+e=eH(c,a[2]);return w(b(c,a[1]),e)}return h([0,j,d])}function
+i6(e,p,n,m){var
 c=p,b=n,a=m;for(;;){if(a){var
-h=a[2];if(c){var
-k=c[2],l=c[1];if(o(l,i([0,j,d]))){var
-c=k,b=b+1|0,a=h;continue}var
-q=i1(e,k,b+1|0,h);return t(g(l,f(e,b,a[1])),q)}return i([0,j,d])}return i([0,j,d])}}function
-bc(b,a){return 1-o(a,b)}function
-eD(f,e,a){var
-c=r(b(f,a[1]),e),h=o(i([0,j,d]),c)?a[2]:a[3];return g(h,c)}function
-fo(f,e,a){var
-c=r(b(f,a[1]),e),h=o(i([0,j,d]),c)?a[3]:a[2];return g(h,c)}function
-c0(i,h,e,a,b){if(0===a[0])var
-c=a[1],j=b[2],d=t(c,eC(f(h,e,c),j));else
+i=a[2];if(c){var
+k=c[2],l=c[1];if(o(l,h([0,j,d]))){var
+c=k,b=b+1|0,a=i;continue}var
+q=i6(e,k,b+1|0,i);return w(g(l,f(e,b,a[1])),q)}return h([0,j,d])}return h([0,j,d])}}function
+bd(b,a){return 1-o(a,b)}function
+eI(f,e,a){var
+c=r(b(f,a[1]),e),i=o(h([0,j,d]),c)?a[2]:a[3];return g(i,c)}function
+fu(f,e,a){var
+c=r(b(f,a[1]),e),i=o(h([0,j,d]),c)?a[3]:a[2];return g(i,c)}function
+c1(i,h,e,a,b){if(0===a[0])var
+c=a[1],j=b[2],d=w(c,eH(f(h,e,c),j));else
 var
 d=a[1];var
-k=g(i,d);return t(b[1],k)}function
-fp(h,g){var
-a=g;for(;;){if(a){var
-f=a[1],k=b(h,f[1]);if(k)var
-l=f[2],c=bc(i([0,j,d]),l);else
-var
-c=k;if(!c){var
-a=a[2];continue}var
-e=c}else
-var
-e=a;if(e)return e;var
-m=i([0,d,d]);return bc(eC(function(a){return b(h,a[1])?i([0,j,d]):a[3]},g),m)}}function
-i2(e,a){return a5(function(a){var
+k=g(i,d);return w(b[1],k)}function
+fv(c,a){var
+e=i5(function(a){var
+e=b(c,a[1]);if(e){var
+f=a[2];return bd(h([0,j,d]),f)}return e},a);if(e)return e;var
+f=h([0,d,d]);return bd(eH(function(a){return b(c,a[1])?h([0,j,d]):a[3]},a),f)}function
+i7(e,a){return aU(function(a){var
 c=b(e,a[1]);if(c)return c;var
-f=i([0,j,d]);return o(a[3],f)},a)}function
-gT(c,g,e){if(typeof
-c==="number")return cl(g,0,e);else{if(0===c[0]){var
-k=c[1],h=b9(e,k);return h?f(g,k,h[1]):h}var
+f=h([0,j,d]);return o(a[3],f)},a)}function
+gX(c,g,e){if(typeof
+c==="number")return cm(g,0,e);else{if(0===c[0]){var
+k=c[1],i=b_(e,k);return i?f(g,k,i[1]):i}var
 b=0,a=e,o=c[1];for(;;){if(a){var
-m=a[1],p=iY(b,o,i([0,j,d])),l=bc(i([0,j,d]),p),n=l?f(g,b,m):l;if(n)return 1;var
+m=a[1],p=i3(b,o,h([0,j,d])),l=bd(h([0,j,d]),p),n=l?f(g,b,m):l;if(n)return 1;var
 b=b+1|0,a=a[2];continue}return a}}}function
-dS(a,c,b){if(typeof
-a==="number")return cl(c,0,b);else{if(0===a[0]){var
-g=a[1],e=b9(b,g);return e?f(c,g,e[1]):e}var
-h=a[1],k=0;return cl(function(a,e){var
-g=i([0,j,d]),b=o(iY(a,h,i([0,j,d])),g);return b?b:f(c,a,e)},k,b)}}function
-c1(e,a,d,c,b){if(typeof
+dX(a,c,b){if(typeof
+a==="number")return cm(c,0,b);else{if(0===a[0]){var
+g=a[1],e=b_(b,g);return e?f(c,g,e[1]):e}var
+i=a[1],k=0;return cm(function(a,e){var
+g=h([0,j,d]),b=o(i3(a,i,h([0,j,d])),g);return b?b:f(c,a,e)},k,b)}}function
+c2(e,a,d,c,b){if(typeof
 a==="number"){var
-i=0;return cl(function(b,a){return f(e,d,f(c,b,a))},i,b)}else{if(0===a[0]){var
-h=a[1],g=b9(b,h);return g?f(e,d,f(c,h,g[1])):g}return f(e,d,i1(c,a[1],0,b))}}function
-fq(b,a){return o(a,b)}function
-m3(a,f,e,d,c){if(typeof
+i=0;return cm(function(b,a){return f(e,d,f(c,b,a))},i,b)}else{if(0===a[0]){var
+h=a[1],g=b_(b,h);return g?f(e,d,f(c,h,g[1])):g}return f(e,d,i6(c,a[1],0,b))}}function
+fw(b,a){return o(a,b)}function
+nb(a,f,e,d,c){if(typeof
 a!=="number"&&1===a[0]){var
-g=gT(a,function(a){return f},c);if(g)var
+g=gX(a,function(a){return f},c);if(g)var
 h=g;else{var
-i=dS(a,function(a){return e},c);if(i)return gT(a,function(a){return d},c);var
-h=i}return h}return dS(a,function(i,a){var
+i=dX(a,function(a){return e},c);if(i)return gX(a,function(a){return d},c);var
+h=i}return h}return dX(a,function(i,a){var
 c=b(f,a);if(c)var
 g=c;else{var
 h=b(e,a);if(h)return b(d,a);var
 g=h}return g},c)}function
-i3(d,c,a){return b(d,a)?0:b(c,a)}function
-m4(h,g,c,f,a){var
-d=i3(h,g,a);if(d)var
+i8(d,c,a){return b(d,a)?0:b(c,a)}function
+nc(h,g,c,f,a){var
+d=i8(h,g,a);if(d)var
 i=b(c,f),e=b(c,a)<i?1:0;else
 var
 e=d;return e}function
-i4(h,g,c,f,a){var
-d=i3(h,g,a);if(d)var
-i=b(c,f),e=ik(b(c,a),i);else
+i9(h,g,c,f,a){var
+d=i8(h,g,a);if(d)var
+i=b(c,f),e=ir(b(c,a),i);else
 var
 e=d;return e}function
-m5(c,a){var
-d=a[2];return i2(function(a){return 1-b(c,a)},d)}function
-m6(m,l,e,c,k,g,h,p,o,a){if(f(e[3],c,a))return 0;var
+nd(c,a){var
+d=a[2];return i7(function(a){return 1-b(c,a)},d)}function
+ne(m,l,e,c,k,g,i,p,o,a){if(f(e[3],c,a))return 0;var
 q=f(e[2],c,a);function
-r(k,h){var
-b=h[2],c=[0,i([0,j,d]),b],m=f(p,a,k);return c0(e[4],l,g,m,c)}var
-s=b(g,a),n=c1(m,f(k,c,a),s,r,q);if(n){var
-u=f(e[2],c,a),v=function(c,b){var
-d=[0,f(o,a,c)];return c0(e[4],l,h,d,b)},w=b(h,a),x=t(b(g,a),w);return c1(m,f(k,c,a),x,v,u)}return n}function
-gU(c,b,a){if(a)var
-e=gU(c,b+1|0,a[2]),d=[0,f(c,b,a[1]),e];else
+r(k,i){var
+b=i[2],c=[0,h([0,j,d]),b],m=f(p,a,k);return c1(e[4],l,g,m,c)}var
+s=b(g,a),n=c2(m,f(k,c,a),s,r,q);if(n){var
+t=f(e[2],c,a),u=function(c,b){var
+d=[0,f(o,a,c)];return c1(e[4],l,i,d,b)},v=b(i,a),x=w(b(g,a),v);return c2(m,f(k,c,a),x,u,t)}return n}function
+gY(c,b,a){if(a)var
+e=gY(c,b+1|0,a[2]),d=[0,f(c,b,a[1]),e];else
 var
 d=a;return d}function
-i5(a,b){if(a){var
+i_(a,b){if(a){var
 c=a[2],e=a[1];if(b){var
-f=b[1],h=i5(c,b[2]);return[0,[0,e[1],f,f],h]}var
-k=i5(c,0),l=i([0,j,d]),m=i([0,j,d]),g=[0,[0,e[1],m,l],k]}else
+f=b[1],i=i_(c,b[2]);return[0,[0,e[1],f,f],i]}var
+k=i_(c,0),l=h([0,j,d]),m=h([0,j,d]),g=[0,[0,e[1],m,l],k]}else
 var
 g=a;return g}function
-i6(a,d){function
+i$(a,d){function
 b(b){function
-c(c){return eB(a,b,c)?1:f(d,b,c)}return aw(a[1],c)}return aw(cC(a)+1|0,b)}function
-m7(g,l,d,k,e,j,i,c,a){var
+c(c){return c0(a,b,c)?1:f(d,b,c)}return ak(a[1],c)}return ak(cC(a)+1|0,b)}function
+nf(g,l,d,k,e,j,i,c,a){var
 h=f(d[3],c,a);if(h){var
 m=h[1];return f(g,b(e,a),m)}var
 n=f(d[2],c,a);function
 o(c,b){var
-e=f(i,a,c);return c0(d[4],l,j,e,b)}var
-p=b(e,a);return c1(g,f(k,c,a),p,o,n)}function
-m8(j,i,e,h,c,g){var
+e=f(i,a,c);return c1(d[4],l,j,e,b)}var
+p=b(e,a);return c2(g,f(k,c,a),p,o,n)}function
+ng(j,i,e,h,c,g){var
 d=g;for(;;){if(0===d)return 1;var
-a=d-1|0,k=b(c[1],a+1|0),l=b(c[1],a),m=b(c[5],a),n=function(b,c,d,f){return function(a){return m7(j,i,e,h,c,b,d,f,a)}}(k,l,m,a),f=aw(e[1],n);if(f){var
+a=d-1|0,k=b(c[1],a+1|0),l=b(c[1],a),m=b(c[5],a),n=function(b,c,d,f){return function(a){return nf(j,i,e,h,c,b,d,f,a)}}(k,l,m,a),f=ak(e[1],n);if(f){var
 d=a;continue}return f}}function
-m9(a){return a[9]?0:0===cC(a)?5<=a[4]?0:1:0}function
-m_(a,d){var
-c=m9(a);if(c)return c;function
-e(a){return 1-b(d[2],a)}return aw(a[1],e)}function
-i7(m,c,l,g){var
-t=m_(m,g);if(t){var
+nh(a){return a[9]?0:0===cC(a)?5<=a[4]?0:1:0}function
+ni(a,d){var
+c=nh(a);if(c)return c;function
+e(a){return 1-b(d[2],a)}return ak(a[1],e)}function
+ja(m,c,l,g){var
+t=ni(m,g);if(t){var
 a=cC(m),e=b(g[1],a);if(m[9])var
-h=function(g){var
-h=f(c[3],a,g);if(h){var
-k=h[1];return o(b(e,g),k)}var
-l=i([0,j,d]);return o(b(e,g),l)};else
+i=function(g){var
+i=f(c[3],a,g);if(i){var
+k=i[1];return o(b(e,g),k)}var
+l=h([0,j,d]);return o(b(e,g),l)};else
 switch(m[4]){case
 2:var
-w=b(g[5],a),s=g[3],p=g[2],h=function(g){var
+w=b(g[5],a),s=g[3],p=g[2],i=function(g){var
 m=f(c[3],a,g);if(m){var
 u=m[1];return o(b(e,g),u)}var
-h=f(c[2],a,g),k=f(l,a,g),n=dS(k,function(c,a){var
-b=a[1];return o(i([0,j,d]),b)},h);if(n){if(b(p,g)){var
+i=f(c[2],a,g),k=f(l,a,g),n=dX(k,function(c,a){var
+b=a[1];return o(h([0,j,d]),b)},i);if(n){if(b(p,g)){var
 q=b(c[3],a),r=function(a){return 1},t=function(a){var
-b=a[2];return i2(function(a){return i4(q,p,s,g,a)},b)};return m3(k,function(a){var
-b=a[2];return fp(function(a){return m4(q,p,s,g,a)},b)},t,r,h)}var
+b=a[2];return i7(function(a){return i9(q,p,s,g,a)},b)};return nb(k,function(a){var
+b=a[2];return fv(function(a){return nc(q,p,s,g,a)},b)},t,r,i)}var
 v=function(b,a){var
-d=f(w,g,b);return c0(c[4],eD,e,d,a)};return c1(o,k,b(e,g),v,h)}return n};break;case
+d=f(w,g,b);return c1(c[4],eI,e,d,a)};return c2(o,k,b(e,g),v,i)}return n};break;case
 5:var
-u=b(g[5],a),h=function(d){var
+u=b(g[5],a),i=function(d){var
 g=f(c[3],a,d);if(g){var
 h=g[1];return o(b(e,d),h)}var
 i=f(c[2],a,d);function
 j(b,a){var
-g=f(u,d,b);return c0(c[4],eD,e,g,a)}var
-k=b(e,d);return c1(o,f(l,a,d),k,j,i)};break;case
+g=f(u,d,b);return c1(c[4],eI,e,g,a)}var
+k=b(e,d);return c2(o,f(l,a,d),k,j,i)};break;case
 6:var
-v=g[9],x=b(g[5],a),y=g[8],h=function(b){return m6(o,eD,c,a,l,e,y,x,v,b)};break;case
+v=g[9],x=b(g[5],a),y=g[8],i=function(b){return ne(o,eI,c,a,l,e,y,x,v,b)};break;case
 0:case
 4:var
-C=b(g[5],a),r=g[4],n=g[3],k=g[2],h=function(g){var
+C=b(g[5],a),r=g[4],n=g[3],k=g[2],i=function(g){var
 s=f(c[3],a,g);if(s){var
-t=s[1],u=o(i([0,j,d]),t);return u?o(b(e,g),t):u}var
-h=f(c[2],a,g),m=f(l,a,g),v=dS(m,function(c,a){var
-b=a[1];return o(i([0,j,d]),b)},h);if(v){if(b(k,g)){var
+t=s[1],u=o(h([0,j,d]),t);return u?o(b(e,g),t):u}var
+i=f(c[2],a,g),m=f(l,a,g),v=dX(m,function(c,a){var
+b=a[1];return o(h([0,j,d]),b)},i);if(v){if(b(k,g)){var
 p=b(c[3],a),y=function(a){var
-e=a[1],c=bc(i([0,j,d]),e);if(c)return c;var
-f=a[2];return fp(function(d){var
-a=i4(p,k,r,g,d);if(a)var
+e=a[1],c=bd(h([0,j,d]),e);if(c)return c;var
+f=a[2];return fv(function(d){var
+a=i9(p,k,r,g,d);if(a)var
 e=b(n,g),c=b(n,d)<e?1:0;else
 var
 c=a;return c},f)},z=function(a){var
-b=a[2];return i2(function(a){return i4(p,k,r,g,a)},b)};return m3(m,function(a){var
-b=a[2];return fp(function(a){return m4(p,k,r,g,a)},b)},z,y,h)}var
-A=i([0,j,d]),w=o(b(e,g),A);if(w)var
+b=a[2];return i7(function(a){return i9(p,k,r,g,a)},b)};return nb(m,function(a){var
+b=a[2];return fv(function(a){return nc(p,k,r,g,a)},b)},z,y,i)}var
+A=h([0,j,d]),w=o(b(e,g),A);if(w)var
 q=w;else{var
 B=function(b,a){var
-d=f(C,g,b);return c0(c[4],eD,e,d,a)},x=c1(o,m,b(e,g),B,h);if(x)return gT(m,function(f){var
+d=f(C,g,b);return c1(c[4],eI,e,d,a)},x=c2(o,m,b(e,g),B,i);if(x)return gX(m,function(f){var
 p=b(c[3],a);return function(c){var
-f=c[1],a=bc(i([0,j,d]),f);if(a)return a;var
-h=c[2];return fp(function(c){if(b(p,c))var
+f=c[1],a=bd(h([0,j,d]),f);if(a)return a;var
+i=c[2];return fv(function(c){if(b(p,c))var
 a=1;else{var
 f=b(k,c);if(f)var
 a=f;else
 var
-l=i([0,j,d]),a=o(b(e,c),l)}if(a)var
-h=a;else
+l=h([0,j,d]),a=o(b(e,c),l)}if(a)var
+i=a;else
 var
-m=b(n,g),h=b(n,c)<m?1:0;return h},h)}},h);var
+m=b(n,g),i=b(n,c)<m?1:0;return i},i)}},i);var
 q=x}}else
 var
 q=v;return q};break;default:var
-h=function(a){return 0}}var
-q=aw(c[1],h)}else
+i=function(a){return 0}}var
+q=ak(c[1],i)}else
 var
-q=t;return q?m8(o,eD,c,l,g,cC(m)):q}function
-i8(l,c,k,g){var
-r=m_(l,g);if(r){var
+q=t;return q?ng(o,eI,c,l,g,cC(m)):q}function
+jb(l,c,k,g){var
+r=ni(l,g);if(r){var
 a=cC(l),e=b(g[1],a);if(l[9])var
-h=function(g){var
-h=f(c[3],a,g);if(h){var
-k=b(e,g);return o(h[1],k)}var
-l=b(e,g);return o(i([0,j,d]),l)};else
+i=function(g){var
+i=f(c[3],a,g);if(i){var
+k=b(e,g);return o(i[1],k)}var
+l=b(e,g);return o(h([0,j,d]),l)};else
 switch(l[4]){case
 2:var
-s=b(g[5],a),n=g[3],p=g[2],h=function(d){if(b(p,d))return 1;var
+s=b(g[5],a),n=g[3],p=g[2],i=function(d){if(b(p,d))return 1;var
 j=f(c[3],a,d);if(j){var
 m=b(e,d);return o(j[1],m)}var
-g=f(c[2],a,d),h=f(k,a,d),l=dS(h,function(a){return function(a){return m5(p,a)}},g);if(l)var
+g=f(c[2],a,d),h=f(k,a,d),l=dX(h,function(a){return function(a){return nd(p,a)}},g);if(l)var
 q=function(b,a){var
-g=f(s,d,b);return c0(c[4],fo,e,g,a)},i=c1(fq,h,b(e,d),q,g);else
+g=f(s,d,b);return c1(c[4],fu,e,g,a)},i=c2(fw,h,b(e,d),q,g);else
 var
-i=l;return i?gT(h,function(h,e){var
-f=e[2],g=b(c[3],a);return fp(function(a){if(b(g,a))return 1;var
+i=l;return i?gX(h,function(h,e){var
+f=e[2],g=b(c[3],a);return fv(function(a){if(b(g,a))return 1;var
 c=b(n,d);return b(n,a)<c?1:0},f)},g):i};break;case
 5:var
-t=b(g[5],a),h=function(d){var
+t=b(g[5],a),i=function(d){var
 g=f(c[3],a,d);if(g){var
 h=b(e,d);return o(g[1],h)}var
 i=f(c[2],a,d);function
 j(b,a){var
-g=f(t,d,b);return c0(c[4],fo,e,g,a)}var
-l=b(e,d);return c1(fq,f(k,a,d),l,j,i)};break;case
+g=f(t,d,b);return c1(c[4],fu,e,g,a)}var
+l=b(e,d);return c2(fw,f(k,a,d),l,j,i)};break;case
 6:var
-v=g[9],w=b(g[5],a),x=g[8],h=function(b){return m6(fq,fo,c,a,k,e,x,w,v,b)};break;case
+v=g[9],w=b(g[5],a),x=g[8],i=function(b){return ne(fw,fu,c,a,k,e,x,w,v,b)};break;case
 0:case
 4:var
-u=b(g[5],a),q=g[2],h=function(g){if(b(q,g))return 1;var
-h=f(c[3],a,g);if(h){var
-r=b(e,g);return o(h[1],r)}var
-l=f(c[2],a,g),m=f(k,a,g),s=b(e,g),n=o(i([0,j,d]),s),p=n?dS(m,function(a){return function(a){return m5(q,a)}},l):n;if(p){var
+u=b(g[5],a),q=g[2],i=function(g){if(b(q,g))return 1;var
+i=f(c[3],a,g);if(i){var
+r=b(e,g);return o(i[1],r)}var
+l=f(c[2],a,g),m=f(k,a,g),s=b(e,g),n=o(h([0,j,d]),s),p=n?dX(m,function(a){return function(a){return nd(q,a)}},l):n;if(p){var
 t=function(b,a){var
-d=f(u,g,b);return c0(c[4],fo,e,d,a)};return c1(fq,m,b(e,g),t,l)}return p};break;default:var
-h=function(a){return 0}}var
-m=aw(c[1],h)}else
+d=f(u,g,b);return c1(c[4],fu,e,d,a)};return c2(fw,m,b(e,g),t,l)}return p};break;default:var
+i=function(a){return 0}}var
+m=ak(c[1],i)}else
 var
-m=r;return m?m8(fq,fo,c,k,g,cC(l)):m}function
-gV(a,b){return a[3]?0:gR(a[1],b)}function
-m$(c,b){var
-a=c[2];return a?gR(a[1],b):a}function
-eE(d,c,g,e,b,a){if(gV(c,g)){var
-h=ek(b,cC(d));return[0,f(e[6],h,a)]}return i0(d,c,b,a)}function
-eF(a,k,j,i){if(m$(k,j)){var
-l=i[7],f=a[10],g=function(b,c){return eB(a,b,c)},h=function(d,c){var
-e=b(a[3],c),f=0;return gU(function(e,b){var
-f=Q(l,ek(d,cC(a)),c,e),g=i5(b[2],f);return[0,b[1],g]},f,e)};return[0,a[1],h,g,f]}var
+m=r;return m?ng(fw,fu,c,k,g,cC(l)):m}function
+eJ(a,b){return a[3]?0:gV(a[1],b)}function
+nj(c,b){var
+a=c[2];return a?gV(a[1],b):a}function
+eK(d,c,g,e,b,a){if(eJ(c,g)){var
+h=eq(b,cC(d));return[0,f(e[6],h,a)]}return ft(d,c,b,a)}function
+eL(a,k,j,i){if(nj(k,j)){var
+l=i[7],f=a[10],g=function(b,c){return c0(a,b,c)},h=function(d,c){var
+e=b(a[3],c),f=0;return gY(function(e,b){var
+f=Q(l,eq(d,cC(a)),c,e),g=i_(b[2],f);return[0,b[1],g]},f,e)};return[0,a[1],h,g,f]}var
 c=a[10];function
-d(b,c){return eB(a,b,c)}function
+d(b,c){return c0(a,b,c)}function
 e(d,c){return b(a[3],c)}return[0,a[1],e,d,c]}function
-fr(a,g,e,c){var
-h=gV(g,e)?i6(a,function(e,d){var
-g=cZ(b(a[3],d));return f(c[6],e,d)<g?1:0}):1;if(h){if(m$(g,e)){var
-q=c[7];return i6(a,function(n,e){var
-c=b(a[3],e),f=0;return cl(function(p,r){var
+fx(a,g,e,c){var
+i=eJ(g,e)?i$(a,function(e,d){var
+g=cZ(b(a[3],d));return f(c[6],e,d)<g?1:0}):1;if(i){if(nj(g,e)){var
+q=c[7];return i$(a,function(n,e){var
+c=b(a[3],e),f=0;return cm(function(p,r){var
 s=Q(q,n,e,p),b=r[2],a=s;for(;;){if(b){if(a){var
-c=a[1],g=b[1],h=o(i([0,j,d]),c),k=h?o(g[2],c):h,l=k?o(c,g[3]):k;if(l){var
+c=a[1],g=b[1],i=o(h([0,j,d]),c),k=i?o(g[2],c):i,l=k?o(c,g[3]):k;if(l){var
 b=b[2],a=a[2];continue}var
 m=l}else
 var
@@ -3590,86 +3591,86 @@ m=a;var
 f=m}else
 var
 f=a?0:1;if(f){var
-t=i([0,d,d]),u=Q(q,n,e,p);return bl(eC(function(a){return a},u),t)}return f}},f,c)})}var
+t=h([0,d,d]),u=Q(q,n,e,p);return bl(eH(function(a){return a},u),t)}return f}},f,c)})}var
 k=1}else
 var
-k=h;return k}function
-fs(a,y){var
-k=a[2]<a[1]?1:0,h=0;if(k)switch(a[4]){case
+k=i;return k}function
+eM(a,y){var
+k=a[2]<a[1]?1:0,i=0;if(k)switch(a[4]){case
 0:var
 l=a[9],m=l?a[8]<=l[1]?1:0:1;if(m)var
-z=i([0,d,d]),c=bl(a[10],z);else
+z=h([0,d,d]),c=bl(a[10],z);else
 var
 c=m;break;case
 1:var
 e=a[9],n=e?e[1]===1?1:0:e,p=n?0===a[8]?1:0:n;if(p)var
-A=i([0,d,d]),c=bl(a[10],A);else
+A=h([0,d,d]),c=bl(a[10],A);else
 var
 c=p;break;case
 3:var
 t=a[9],u=t?1:t,v=u?0===a[8]?1:0:u;if(v)var
-C=i([0,d,d]),c=bl(a[10],C);else
+C=h([0,d,d]),c=bl(a[10],C);else
 var
 c=v;break;case
 5:var
 w=a[9]?0:1,x=w?0===a[8]?1:0:w;if(x)var
-D=a[10],f=bc(i([0,j,d]),D);else
+D=a[10],f=bd(h([0,j,d]),D);else
 var
 f=x;if(f)var
-E=i([0,d,d]),c=bc(a[10],E);else
+E=h([0,d,d]),c=bd(a[10],E);else
 var
 c=f;break;default:var
 q=a[9]?0:1,r=q?0===a[8]?1:0:q;if(r)var
-B=i([0,d,d]),c=bl(a[10],B);else{var
-s=r;h=1}}else{var
-s=k;h=1}if(h)var
+B=h([0,d,d]),c=bl(a[10],B);else{var
+s=r;i=1}}else{var
+s=k;i=1}if(i)var
 c=s;if(c)var
 F=function(c){var
-e=b(a[3],c);return a5(function(c){var
-f=c[2],e=a5(function(b){var
+e=b(a[3],c);return aU(function(c){var
+f=c[2],e=aU(function(b){var
 e=b[1]<a[1]?1:0;if(e)var
-f=b[2],c=o(i([0,j,d]),f);else
+f=b[2],c=o(h([0,j,d]),f);else
 var
 c=e;return c?o(b[2],b[3]):c},f);if(e)var
-g=i([0,d,d]),h=c[2],b=o(eC(function(a){return a[2]},h),g);else
+g=h([0,d,d]),i=c[2],b=o(eH(function(a){return a[2]},i),g);else
 var
 b=e;if(b){var
-k=c[2],l=eC(function(a){return a[3]},k);return o(i([0,d,d]),l)}return b},e)},g=aw(a[1],F);else
+k=c[2],l=eH(function(a){return a[3]},k);return o(h([0,d,d]),l)}return b},e)},g=ak(a[1],F);else
 var
-g=c;return g?i6(a,function(l,e){var
-g=b(a[3],e),f=i0(a,y,l,e);if(typeof
+g=c;return g?i$(a,function(l,e){var
+g=b(a[3],e),f=ft(a,y,l,e);if(typeof
 f==="number")var
 c=0<cZ(g)?1:0;else
 if(0===f[0])var
 m=cZ(g),c=f[1]<m?1:0;else{var
-h=f[1],n=i([0,j,d]),k=a5(function(a){return o(n,a)},h);if(k)var
-p=i([0,d,d]),q=0,c=bl(i1(function(b,a){return i([0,d,d])},h,q,g),p);else
+i=f[1],n=h([0,j,d]),k=aU(function(a){return o(n,a)},i);if(k)var
+p=h([0,d,d]),q=0,c=bl(i6(function(b,a){return h([0,d,d])},i,q,g),p);else
 var
 c=k}if(c){var
 r=b(a[3],e),s=function(b){return function(b){switch(a[4]){case
 0:case
 1:var
-c=i([0,j,d]);return bl(b[1],c);case
+c=h([0,j,d]);return bl(b[1],c);case
 2:case
 4:var
-e=b[1];return o(i([0,j,d]),e);default:return 1}}};return dS(i0(a,y,l,e),s,r)}return c}):g}function
-na(a){function
+e=b[1];return o(h([0,j,d]),e);default:return 1}}};return dX(ft(a,y,l,e),s,r)}return c}):g}function
+nk(a){function
 c(c){var
-f=b(a[3],c),e=a5(function(a){var
-b=a[1];return o(i([0,j,d]),b)},f);if(e){if(2===a[4]){var
-g=b(a[7],c);return o(i([0,j,d]),g)}return 1}return e}return aw(a[1],c)}function
-gW(a,g,c,b){var
-m=fs(a,g);if(m){if(b)var
-r=i([0,j,d]),n=o(b[1],r),h=n?na(a):n;else
+f=b(a[3],c),e=aU(function(a){var
+b=a[1];return o(h([0,j,d]),b)},f);if(e){if(2===a[4]){var
+g=b(a[7],c);return o(h([0,j,d]),g)}return 1}return e}return ak(a[1],c)}function
+gZ(a,g,c,b){var
+m=eM(a,g);if(m){if(b)var
+r=h([0,j,d]),n=o(b[1],r),i=n?nk(a):n;else
 var
-h=b;if(h)var
-e=h;else{var
-p=fr(a,g,1,c);if(p)var
-s=1,t=function(b,d){return eE(a,g,s,c,b,d)},k=i7(a,eF(a,g,1,c),t,c);else
+i=b;if(i)var
+e=i;else{var
+p=fx(a,g,1,c);if(p)var
+s=1,t=function(b,d){return eK(a,g,s,c,b,d)},k=ja(a,eL(a,g,1,c),t,c);else
 var
 k=p;if(k){var
-q=m9(a);if(q)var
-u=a[2],v=c[2],w=0,l=i3(function(b){return eB(a,w,b)},v,u);else
+q=nh(a);if(q)var
+u=a[2],v=c[2],w=0,l=i8(function(b){return c0(a,w,b)},v,u);else
 var
 l=q;if(l)var
 e=l;else{if(b){var
@@ -3679,311 +3680,315 @@ var
 e=k}}else
 var
 e=m;return e}function
-gX(a,e,c,j){var
-k=fs(a,e);if(k){var
-l=2<=a[4]?0:1,m=l?o(i([0,d,d]),j):l;if(m)var
+g0(a,e,c,j){var
+k=eM(a,e);if(k){var
+l=2<=a[4]?0:1,m=l?o(h([0,d,d]),j):l;if(m)var
 g=m;else{var
-n=fr(a,e,0,c);if(n)var
-q=0,r=function(b,d){return eE(a,e,q,c,b,d)},h=i8(a,eF(a,e,0,c),r,c);else
+n=fx(a,e,0,c);if(n)var
+q=0,r=function(b,d){return eK(a,e,q,c,b,d)},i=jb(a,eL(a,e,0,c),r,c);else
 var
-h=n;var
-p=h?1-b(c[2],a[2]):h;if(p)return o(f(c[1],0,a[2]),j);var
+i=n;var
+p=i?1-b(c[2],a[2]):i;if(p)return o(f(c[1],0,a[2]),j);var
 g=p}}else
 var
 g=k;return g}function
-nb(a){var
+nl(a){var
 b=a[9],c=a[8],e=a[7],f=a[6];function
 g(f,e,c){var
-b=Q(a[5],f,e,c);return 0===b[0]?[0,b[1]]:[0,i([0,j,d])]}return[0,a[1],a[2],a[3],a[4],g,f,e,c,b]}function
-nc(j,i){var
+b=Q(a[5],f,e,c);return 0===b[0]?[0,b[1]]:[0,h([0,j,d])]}return[0,a[1],a[2],a[3],a[4],g,f,e,c,b]}function
+nm(j,i){var
 b=j,a=i;for(;;){if(b){if(a){var
 c=a[1],d=c[2],e=c[1],f=b[1],g=f[2],h=f[1];if(h<e)return 1;if(e<h)return 2;if(g<d)return 1;if(d<g)return 2;var
 b=b[2],a=a[2];continue}return 2}var
 k=a?1:a;return k}}function
-nd(a,c,b){if(b){var
-e=b[1],f=e[2],d=e[1],g=b[2];return a===d?[0,[0,d,c+f|0],g]:a<d?[0,[0,a,c],b]:[0,[0,d,f],nd(a,c,g)]}return[0,[0,a,c],0]}function
-ne(a,b){if(a){var
-c=a[1],d=ne(a[2],b);return nd(c[1],c[2],d)}return b}function
-nf(c,b,a){if(a){var
-e=a[1],d=e[2],f=e[1],g=a[2];switch(nc(b,d)){case
-0:return[0,[0,t(c,f),d],g];case
-1:return[0,[0,c,b],a];default:return[0,[0,f,d],nf(c,b,g)]}}return[0,[0,c,b],0]}function
-ac(a,c){if(c){var
+nn(a,c,b){if(b){var
+e=b[1],f=e[2],d=e[1],g=b[2];return a===d?[0,[0,d,c+f|0],g]:a<d?[0,[0,a,c],b]:[0,[0,d,f],nn(a,c,g)]}return[0,[0,a,c],0]}function
+no(a,b){if(a){var
+c=a[1],d=no(a[2],b);return nn(c[1],c[2],d)}return b}function
+np(c,b,a){if(a){var
+e=a[1],d=e[2],f=e[1],g=a[2];switch(nm(b,d)){case
+0:return[0,[0,w(c,f),d],g];case
+1:return[0,[0,c,b],a];default:return[0,[0,f,d],np(c,b,g)]}}return[0,[0,c,b],0]}function
+ab(a,c){if(c){var
 h=c[1],d=h[2],e=h[1],f=c[2],i=function(c){if(c){var
-j=c[1],h=j[2],k=j[1],l=c[2];switch(nc(d,h)){case
+j=c[1],h=j[2],k=j[1],l=c[2];switch(nm(d,h)){case
 0:var
-m=b(ac(a,f),l);return[0,[0,t(g(a,e),k),h],m];case
+m=b(ab(a,f),l);return[0,[0,w(g(a,e),k),h],m];case
 1:var
-n=b(ac(a,f),c);return[0,[0,g(a,e),d],n];default:return[0,[0,k,h],i(l)]}}var
-o=b(ac(a,f),0);return[0,[0,g(a,e),d],o]};return i}return function(a){return a}}function
-ng(d,c,a,b){if(a){var
-e=a[1],f=ng(d,c,a[2],b),h=ne(c,e[2]);return nf(g(d,e[1]),h,f)}return b}function
-ft(a,b){if(a){var
-c=a[1],d=ft(a[2],b);return ng(c[1],c[2],b,d)}return a}function
-aW(a){return[0,[0,a,0],0]}function
-nh(g){var
+n=b(ab(a,f),c);return[0,[0,g(a,e),d],n];default:return[0,[0,k,h],i(l)]}}var
+o=b(ab(a,f),0);return[0,[0,g(a,e),d],o]};return i}return function(a){return a}}function
+nq(d,c,a,b){if(a){var
+e=a[1],f=nq(d,c,a[2],b),h=no(c,e[2]);return np(g(d,e[1]),h,f)}return b}function
+fy(a,b){if(a){var
+c=a[1],d=fy(a[2],b);return nq(c[1],c[2],b,d)}return a}function
+aX(a){return[0,[0,a,0],0]}function
+nr(g){var
 a=g;for(;;){if(a){var
-b=a[1],c=b[1],e=a[2];if(bl(c,i([0,j,d]))){var
+b=a[1],c=b[1],e=a[2];if(bl(c,h([0,j,d]))){var
 a=e;continue}var
-h=nh(e),f=[0,[0,c,b[2]],h]}else
+i=nr(e),f=[0,[0,c,b[2]],i]}else
 var
 f=a;return f}}function
-eG(c){var
+dq(c){var
 a=c;for(;;){if(a){var
-e=i([0,j,d]),b=bl(a[1][1],e);if(b){var
+e=h([0,j,d]),b=bl(a[1][1],e);if(b){var
 a=a[2];continue}return b}return 1}}function
-dT(c,e,d){var
+dr(c,e,d){var
 a=c[1],f=a[10],g=a[9],h=a[8],i=a[7],j=a[6],k=a[5],l=a[4];function
 m(a){var
-f=b(c[2],a),g=0;return gU(function(c,b){var
-f=b[2],g=0,h=gU(function(f,e){var
+f=b(c[2],a),g=0;return gY(function(c,b){var
+f=b[2],g=0,h=gY(function(f,e){var
 b=Q(d,a,c,f);return[0,e[1],b[1],b[2]]},g,f);return[0,Q(e,a,c,b),h]},g,f)}return[0,a[1],a[2],m,l,k,j,i,h,g,f]}function
-ni(d,a,g){var
-h=a[2],c=b9(b(d[2],a[1]),h);if(c){var
+ns(d,a,g){var
+h=a[2],c=b_(b(d[2],a[1]),h);if(c){var
 e=a[1]<d[1][1]?1:0;if(e){var
-i=b9(c[1][2],g);return cY(function(a){return a[2]},i)}var
+i=b_(c[1][2],g);return cY(function(a){return a[2]},i)}var
 f=e}else
 var
 f=c;return f}function
-nj(e,c,a){if(0===a)return d;var
-f=nj(e,c+1|0,a-1|0);return K(b(e,c),f)}function
-gY(e,c,b,a){if(0===e)return nj(c,b,a);var
-f=e-1|0,d=a/2|0,g=gY(f,c,b+d|0,aS(0,a-d|0));return K(gY(f,c,b,d),g)}function
-nk(a){var
-b=0;return gY(14,function(a){return(2*a|0)+1|0},b,a)}function
-gZ(a){var
-b=0;return gY(14,function(a){return a+1|0},b,a)}function
-dU(b,a){return gQ(b,a)}function
-bL(a){return F(a)}function
-nl(q,c,f,e,b,a){var
-l=o(c,i([0,j,d]));if(l)var
+nt(e,c,a){if(0===a)return d;var
+f=nt(e,c+1|0,a-1|0);return J(b(e,c),f)}function
+g1(e,c,b,a){if(0===e)return nt(c,b,a);var
+f=e-1|0,d=a/2|0,g=g1(f,c,b+d|0,aS(0,a-d|0));return J(g1(f,c,b,d),g)}function
+nu(a){var
+b=0;return g1(14,function(a){return(2*a|0)+1|0},b,a)}function
+g2(a){var
+b=0;return g1(14,function(a){return a+1|0},b,a)}function
+dY(b,a){return gU(b,a)}function
+bM(a){return F(a)}function
+nv(q,c,f,e,b,a){var
+l=o(c,h([0,j,d]));if(l)var
 m=l;else{var
-n=bc(c,i([0,d,d])),p=n?dP(j,e):n;if(p)var
-s=g(c,F(e)),h=bl(F(f),s);else
+n=bd(c,h([0,d,d])),p=n?dk(j,e):n;if(p)var
+s=g(c,F(e)),i=bl(F(f),s);else
 var
-h=p;if(h)var
-t=r(i([0,d,d]),c),u=g(bL(b),t),k=o(g(bL(a),c),u);else
+i=p;if(i)var
+t=r(h([0,d,d]),c),u=g(bM(b),t),k=o(g(bM(a),c),u);else
 var
-k=h;if(k){var
-v=dU(e,b+a|0),w=nk(a),x=g(q,F(K(K(nk(b),w),v))),y=gZ(b+a|0),z=K(dU(aH(d),b+a|0),y),A=dU(cW(e,f),a);return o(F(K(K(dU(f,b),A),z)),x)}var
+k=i;if(k){var
+v=dY(e,b+a|0),w=nu(a),x=g(q,F(J(J(nu(b),w),v))),y=g2(b+a|0),z=J(dY(aH(d),b+a|0),y),A=dY(cW(e,f),a);return o(F(J(J(dY(f,b),A),z)),x)}var
 m=k}return m}function
-i9(f,e,l,k){var
+jc(f,e,l,k){var
 c=l,a=k;for(;;){if(a){if(c){var
-g=c[2],h=a[2];if(gR(e,c[1])){var
-m=i9(f,e,g,h),n=b(f[3],a[1][2]);return b(ac(i([0,d,d]),n),m)}var
-c=g,a=h;continue}var
+g=c[2],i=a[2];if(gV(e,c[1])){var
+m=jc(f,e,g,i),n=b(f[3],a[1][2]);return b(ab(h([0,d,d]),n),m)}var
+c=g,a=i;continue}var
 j=c}else
 var
 j=a;return j}}function
-i_(a){return[0,a[1],a[2]]}function
-i$(e,j){var
+jd(a){return[0,a[1],a[2]]}function
+je(a,j){var
 f=j[2];if(f){var
-r=f[2],c=i_(f[1]),a=r;for(;;){if(a){var
-n=a[1],h=i_(n),l=c[1]<h[1]?1:0;if(l)var
+q=f[2],e=jd(f[1]),c=q;for(;;){if(c){var
+n=c[1],i=jd(n),l=e[1]<i[1]?1:0;if(l)var
 g=l;else
 var
-m=c[1]===h[1]?1:0,g=m?c[2]<h[2]?1:0:m;if(g){var
-q=a[2],c=i_(n),a=q;continue}var
+m=e[1]===i[1]?1:0,g=m?e[2]<i[2]?1:0:m;if(g){var
+p=c[2],e=jd(n),c=p;continue}var
 o=g}else
 var
 o=1;var
 k=o;break}}else
 var
 k=f;if(k){var
-p=j[1],s=j[2];return a5(function(a){var
-g=a[1]<e[1][1]?1:0;if(g){var
-n=a[2],c=b9(b(e[2],a[1]),n);if(c){var
-f=c[1],o=cZ(f[2]),h=cZ(a[3])===o?1:0;if(h){var
-q=i9(e,1,a[3],f[2]),j=eG(b(ac(i([0,aa(d),d]),p),q));if(!j){var
-r=i9(e,0,a[3],f[2]),s=aW(i([0,d,d])),t=b(ac(i([0,aa(d),d]),s),r);return eG(b(ac(i([0,d,d]),p),t))}var
-k=j}else
+r=j[1],s=j[2];return aU(function(c){var
+l=c[1]<a[1][1]?1:0;if(l){var
+u=c[2],e=b_(b(a[2],c[1]),u);if(e){var
+f=e[1],v=cZ(f[2]),m=cZ(c[3])===v?1:0;if(m){var
+w=jc(a,1,c[3],f[2]),n=dq(b(ab(h([0,$(d),d]),r),w));if(!n){var
+x=jc(a,0,c[3],f[2]),y=aX(h([0,d,d])),z=b(ab(h([0,$(d),d]),y),x),g=b(ab(h([0,d,d]),r),z),i=dq(g);if(i)var
+j=i;else{var
+s=a[4],k=i5(function(a){return dq(b(ab(h([0,$(d),d]),a),g))},s);if(k){var
+t=a[4];return i5(function(a){return dq(b(ab(h([0,d,d]),a),g))},t)}var
+j=k}return j}var
+o=n}else
 var
-k=h;var
-l=k}else
+o=m;var
+p=o}else
 var
-l=c;var
-m=l}else
+p=e;var
+q=p}else
 var
-m=g;return m},s)}return k}function
-nm(e,d,h,g){var
+q=l;return q},s)}return k}function
+nw(e,d,h,g){var
 c=h,a=g;for(;;){if(a){var
-f=a[2];if(gR(e,a[1])){var
-i=nm(e,d,c+1|0,f);return b(d,c)+i|0}var
+f=a[2];if(gV(e,a[1])){var
+i=nw(e,d,c+1|0,f);return b(d,c)+i|0}var
 c=c+1|0,a=f;continue}return a}}function
-c2(d,c,a){if(a){var
-b=a[1],e=c2(d,c,a[2]),g=b[3];return nm(d,f(c,b[1],b[2]),0,g)+e|0}return a}function
-ja(c,j,h,g,o,a){switch(a[0]){case
-0:return b9(c[4],a[1]);case
+c3(d,c,a){if(a){var
+b=a[1],e=c3(d,c,a[2]),g=b[3];return nw(d,f(c,b[1],b[2]),0,g)+e|0}return a}function
+jf(c,j,i,g,o,a){switch(a[0]){case
+0:return b_(c[4],a[1]);case
 1:var
 e=a[1],k=e<j?1:0;if(k)var
-p=b(h,e)[1],q=aW(b(g[8],e)),l=[0,b(ac(i([0,aa(d),d]),q),p)];else
+p=b(i,e)[1],q=aX(b(g[8],e)),l=[0,b(ab(h([0,$(d),d]),q),p)];else
 var
 l=k;return l;case
 2:var
 f=a[1],m=f<j?1:0;if(m)var
-r=aW(b(g[9],f)),s=b(h,f)[1],n=[0,b(ac(i([0,aa(d),d]),s),r)];else
+r=aX(b(g[9],f)),s=b(i,f)[1],n=[0,b(ab(h([0,$(d),d]),s),r)];else
 var
 n=m;return n;case
 3:var
-t=ni(c,[0,a[1],a[2]],a[3]);return cY(function(a){var
-e=b(c[3],a),f=aW(b(c[5],a));return b(ac(i([0,aa(d),d]),f),e)},t);case
+t=ns(c,[0,a[1],a[2]],a[3]);return cY(function(a){var
+e=b(c[3],a),f=aX(b(c[5],a));return b(ab(h([0,$(d),d]),f),e)},t);case
 4:var
-u=ni(c,[0,a[1],a[2]],a[3]);return cY(function(a){var
-e=aW(i([0,d,d])),f=b(c[3],a);return b(ac(i([0,aa(d),d]),f),e)},u);default:return b9(o,a[1])}}function
-nn(s,r,q,p,n,m,l){var
+u=ns(c,[0,a[1],a[2]],a[3]);return cY(function(a){var
+e=aX(h([0,d,d])),f=b(c[3],a);return b(ab(h([0,$(d),d]),f),e)},u);default:return b_(o,a[1])}}function
+nx(s,r,q,p,n,m,l){var
 a=m,c=l;for(;;){if(a){var
-f=a[1],g=f[1],e=ja(s,r,q,p,n,f[2]);if(e){var
-h=o(i([0,j,d]),g);if(h){var
-t=e[1],u=b(ac(J(g),t),c),a=a[2],c=u;continue}var
-k=h}else
+f=a[1],g=f[1],e=jf(s,r,q,p,n,f[2]);if(e){var
+i=o(h([0,j,d]),g);if(i){var
+t=e[1],u=b(ab(K(g),t),c),a=a[2],c=u;continue}var
+k=i}else
 var
 k=e;return k}return[0,c]}}function
-dV(r,q,p,n,m,l,k){var
-b=nn(r,q,p,n,m,l,k);if(b){var
+dZ(r,q,p,n,m,l,k){var
+b=nx(r,q,p,n,m,l,k);if(b){var
 a=b[1];for(;;){if(a){var
 c=a[1],e=c[1],f=a[2];if(c[2]){var
-g=bl(e,i([0,j,d]));if(g){var
+g=bl(e,h([0,j,d]));if(g){var
 a=f;continue}return g}var
-h=o(i([0,j,d]),e);if(h){var
-a=f;continue}return h}return 1}}return b}function
-no(c,h,g,f,e,a){var
-j=b(c[3],a[1]),l=aW(a[2]),m=b(ac(i([0,aa(d),d]),l),j),k=dV(c,h,g,f,e,a[4],m);if(k){var
-n=aW(a[3]),o=b(ac(i([0,aa(d),d]),j),n);return dV(c,h,g,f,e,a[5],o)}return k}function
-dW(l,k,h,C,B,g,A,z){var
+i=o(h([0,j,d]),e);if(i){var
+a=f;continue}return i}return 1}}return b}function
+ny(c,i,g,f,e,a){var
+j=b(c[3],a[1]),l=aX(a[2]),m=b(ab(h([0,$(d),d]),l),j),k=dZ(c,i,g,f,e,a[4],m);if(k){var
+n=aX(a[3]),o=b(ab(h([0,$(d),d]),j),n);return dZ(c,i,g,f,e,a[5],o)}return k}function
+d0(l,k,i,C,B,g,A,z){var
 e=A,m=z;for(;;){if(m){var
 a=m[1];switch(a[0]){case
 0:var
-n=ja(l,k,h,g,e,a[1]);if(n)var
-p=ja(l,k,h,g,e,a[2]),x=p?[0,ft(n[1],p[1])]:p,q=x;else
+n=jf(l,k,i,g,e,a[1]);if(n)var
+p=jf(l,k,i,g,e,a[2]),x=p?[0,fy(n[1],p[1])]:p,q=x;else
 var
 q=n;var
 c=q;break;case
 1:var
-r=a[2],s=o(i([0,j,d]),r);if(s)var
-y=nn(l,k,h,g,e,a[1],0),c=cY(function(f){return function(a){var
-c=aW(f),e=nh(a);return b(ac(i([0,aa(d),d]),e),c)}}(r),y);else
+r=a[2],s=o(h([0,j,d]),r);if(s)var
+y=nx(l,k,i,g,e,a[1],0),c=cY(function(f){return function(a){var
+c=aX(f),e=nr(a);return b(ab(h([0,$(d),d]),e),c)}}(r),y);else
 var
 c=s;break;case
 2:var
-t=a[1],c=[0,ft(t,t)];break;case
+t=a[1],c=[0,fy(t,t)];break;case
 3:var
 c=f(C,a[1],a[2]);break;default:var
-u=a[2],v=a[1],w=aw(v,function(c,d){return function(a){return no(l,k,h,g,d,b(c,a))}}(u,e)),c=w?Q(B,v,u,a[3]):w}if(c){var
-D=m[2],e=dR(e,[0,c[1],0]),m=D;continue}return c}return[0,e]}}function
-eH(a,f,e,d){var
+u=a[2],v=a[1],w=ak(v,function(c,d){return function(a){return ny(l,k,i,g,d,b(c,a))}}(u,e)),c=w?Q(B,v,u,a[3]):w}if(c){var
+D=m[2],e=dW(e,[0,c[1],0]),m=D;continue}return c}return[0,e]}}function
+d1(a,f,e,d){var
 g=Q(a[17],f,e,d),c=b(a[16],g);return[0,c[2],c[3]]}function
-jb(a){if(a){var
-b=a[1];return b[2]?0:a[2]?0:[0,b[1]]}return[0,i([0,j,d])]}function
-dX(a,i,h,g,e){var
-c=jb(e[1]);if(c)return c[1];var
+jg(a){if(a){var
+b=a[1];return b[2]?0:a[2]?0:[0,b[1]]}return[0,h([0,j,d])]}function
+ds(a,i,h,g,e){var
+c=jg(e[1]);if(c)return c[1];var
 j=f(a[18],h,g),d=b(a[16],j);return i?d[3]:d[2]}function
-np(d,c,a){if(a){var
-e=a[1],f=np(d,c,a[2]),g=b(d[3],e[2]);return b(ac(b(c,e[1]),g),f)}return a}function
-nq(a,s,r,q,p,o,f,n){var
-g=cC(a[1]);return aw(g+1|0,function(c){function
+nz(d,c,a){if(a){var
+e=a[1],f=nz(d,c,a[2]),g=b(d[3],e[2]);return b(ab(b(c,e[1]),g),f)}return a}function
+nA(a,s,r,q,p,o,f,n){var
+g=cC(a[1]);return ak(g+1|0,function(c){function
 e(e){var
-h=b(a[2],e),j=0;return cl(function(h,t){var
-j=Q(f[5],c,e,h);if(0===j[0])return 1;var
-k=j[1],u=t[2],v=ek(c+1|0,g),l=np(a,b(f[1],v),u);if(o)var
-w=aW(k),m=b(ac(i([0,aa(d),d]),l),w);else
+i=b(a[2],e),j=0;return cm(function(i,t){var
+j=Q(f[5],c,e,i);if(0===j[0])return 1;var
+k=j[1],u=t[2],v=eq(c+1|0,g),l=nz(a,b(f[1],v),u);if(o)var
+w=aX(k),m=b(ab(h([0,$(d),d]),l),w);else
 var
-x=aW(k),m=b(ac(i([0,aa(d),d]),x),l);return dV(a,s,r,q,p,Q(n,c,e,h),m)},j,h)}return aw(a[1][1],e)})}function
-fu(c,h,g,a,e){function
-m(d){return no(c,h,g,a,e,b(a[16],d))}var
-k=aw(a[15],m);if(k)var
+x=aX(k),m=b(ab(h([0,$(d),d]),x),l);return dZ(a,s,r,q,p,Q(n,c,e,i),m)},j,i)}return ak(a[1][1],e)})}function
+fz(c,i,g,a,e){function
+m(d){return ny(c,i,g,a,e,b(a[16],d))}var
+k=ak(a[15],m);if(k)var
 n=function(g){var
-e=b(c[2],g),h=0;return cl(function(l,h){if(jb(h[1]))var
+e=b(c[2],g),i=0;return cm(function(l,i){if(jg(i[1]))var
 e=1;else{var
 j=f(a[18],g,l),k=j<a[15]?1:0;if(k)var
-m=h[1],n=b(a[16],j)[1],o=b(c[3],n),e=eG(b(ac(i([0,aa(d),d]),o),m));else
+m=i[1],n=b(a[16],j)[1],o=b(c[3],n),e=dq(b(ab(h([0,$(d),d]),o),m));else
 var
 e=k}if(e){var
-p=h[2],q=0;return cl(function(h,f){var
+p=i[2],q=0;return cm(function(h,f){var
 c=Q(a[17],g,l,h),d=c<a[15]?1:0;if(d)var
 i=f[2],e=b(a[16],c)[1]===i?1:0;else
 var
-e=d;return e},q,p)}return e},h,e)},j=aw(c[1][1],n);else
+e=d;return e},q,p)}return e},i,e)},j=ak(c[1][1],n);else
 var
 j=k;var
-l=j?nq(c,h,g,a,e,0,a[6],a[19]):j;return l?nq(c,h,g,a,e,1,a[7],a[20]):l}function
-nr(e,d,c,g,f,a){var
-b=dW(e,d,c,g,f,a,0,a[14]);return b?fu(e,d,c,a,b[1]):b}function
-eI(a){return a[2]?0:1}function
-wH(b,a){return 0}function
-ns(c,b,a){return 0}var
-wI=aH(aH(aH(aH(fl(fl(d)))))),fv=gQ(aH(d),wI),jc=aH(aH(aH(aH(aH(aH(fl(d))))))),fw=gQ(aH(d),jc);function
-nt(e,d,c){var
+l=j?nA(c,i,g,a,e,0,a[6],a[19]):j;return l?nA(c,i,g,a,e,1,a[7],a[20]):l}function
+nB(e,d,c,g,f,a){var
+b=d0(e,d,c,g,f,a,0,a[14]);return b?fz(e,d,c,a,b[1]):b}function
+eN(a){return a[2]?0:1}function
+wP(b,a){return 0}function
+nC(c,b,a){return 0}var
+wQ=aH(aH(aH(aH(fq(fq(d)))))),fA=gU(aH(d),wQ),jh=aH(aH(aH(aH(aH(aH(fq(d))))))),fB=gU(aH(d),jh);function
+nD(e,d,c){var
 b=d,a=c;for(;;){if(0===b)return a;var
-b=b-1|0,a=av(m0(K(a,a),jc),e);continue}}var
-wJ=80,wK=80;function
-jd(c,a){if(bk(j,a)){var
-b=bk(K(aH(d),a),fw);if(b){var
-e=g(c,F(fw)),f=K(a,a),h=av(m0(K(aH(d),f),jc),d);return o(F(nt(d,wK,av(av(fw,a),h))),e)}return b}var
-i=g(c,F(nt(j,wJ,cW(fw,a))));return o(F(fw),i)}function
-nu(b,a){return 0===a?i([0,d,d]):g(b,nu(b,a-1|0))}function
-nv(b,a){if(a){var
-c=a[1],e=nv(b,a[2]),f=c[2],h=i([0,j,d]);return g(nu(iY(c[1],b,h),f),e)}return i([0,d,d])}function
-fx(b,a){if(a){var
-c=a[1],e=fx(b,a[2]),f=nv(b,c[2]);return t(g(c[1],f),e)}return i([0,j,d])}function
-nw(b){var
+b=b-1|0,a=aw(m_(J(a,a),jh),e);continue}}var
+wR=80,wS=80;function
+ji(c,a){if(bc(j,a)){var
+b=bc(J(aH(d),a),fB);if(b){var
+e=g(c,F(fB)),f=J(a,a),h=aw(m_(J(aH(d),f),jh),d);return o(F(nD(d,wS,aw(aw(fB,a),h))),e)}return b}var
+i=g(c,F(nD(j,wR,cW(fB,a))));return o(F(fB),i)}function
+nE(b,a){return 0===a?h([0,d,d]):g(b,nE(b,a-1|0))}function
+nF(b,a){if(a){var
+c=a[1],e=nF(b,a[2]),f=c[2],i=h([0,j,d]);return g(nE(i3(c[1],b,i),f),e)}return h([0,d,d])}function
+fC(b,a){if(a){var
+c=a[1],e=fC(b,a[2]),f=nF(b,c[2]);return w(g(c[1],f),e)}return h([0,j,d])}function
+nG(b){var
 a=b;for(;;){if(a){if(a[1][2])return 0;var
 a=a[2];continue}return 1}}function
-nx(h,g,f){var
+nH(h,g,f){var
 c=g,a=f;for(;;){if(0===c)return[0,a];var
 e=c-1|0,d=b(h,e);if(d){var
-c=e,a=av(a,d[1]);continue}return d}}function
-g0(e,d,a,c){var
+c=e,a=aw(a,d[1]);continue}return d}}function
+g3(e,d,a,c){var
 b=a<e?1:0;return b?f(d,a,c):b}function
-ny(c,a){if(a){var
-e=ny(c,a[2]),f=b(c[3],a[1][2]);return b(ac(i([0,d,d]),f),e)}return a}function
-fy(c,b,a){if(b){if(a){var
-f=fy(c,b[2],a[2]),d=ik(b[1][1],c),g=d?a[1]:d;return g+f|0}var
+nI(c,a){if(a){var
+e=nI(c,a[2]),f=b(c[3],a[1][2]);return b(ab(h([0,d,d]),f),e)}return a}function
+fD(c,b,a){if(b){if(a){var
+f=fD(c,b[2],a[2]),d=ir(b[1][1],c),g=d?a[1]:d;return g+f|0}var
 e=a}else
 var
 e=b;return e}function
-nz(b,a){if(b){if(a){var
-d=nz(b[2],a[2]);return a[1]+d|0}var
+nJ(b,a){if(b){if(a){var
+d=nJ(b[2],a[2]);return a[1]+d|0}var
 c=a}else
 var
 c=b;return c}function
-dY(f,c,a){if(0===c)return[0,j];var
-d=b(f[13],a),e=jd(a,d),g=e?[0,K(c,d)]:e;return g}function
-nA(f,e,b,a){if(b){if(a){var
-h=a[1],k=dl(bL(h)),l=g(bL(e),k),c=dY(f,h,g(b[1][2],l));if(c)var
-d=nA(f,e,b[2],a[2]),m=d?[0,av(c[1],d[1])]:d,i=m;else
+d2(f,c,a){if(0===c)return[0,j];var
+d=b(f[13],a),e=ji(a,d),g=e?[0,J(c,d)]:e;return g}function
+nK(f,e,b,a){if(b){if(a){var
+h=a[1],k=dn(bM(h)),l=g(bM(e),k),c=d2(f,h,g(b[1][2],l));if(c)var
+d=nK(f,e,b[2],a[2]),m=d?[0,aw(c[1],d[1])]:d,i=m;else
 var
 i=c;return i}return[0,j]}return[0,j]}function
-nB(d,c,a,b){if(a){var
-e=nB(d,c+1|0,a[2],b),g=f(d,c,b);return av(K(a[1],g),e)}return j}function
-je(c,l,g,L,a,B,p,J){var
-q=nz(g,a[12]);if(0===q)return[0,[0,j,0]];var
-m=i([0,d,d]),h=g;for(;;){if(h){var
-x=h[1][2],y=o(i([0,j,d]),x);if(y){var
-H=h[2],m=r(m,x),h=H;continue}var
+nL(d,c,a,b){if(a){var
+e=nL(d,c+1|0,a[2],b),g=f(d,c,b);return aw(J(a[1],g),e)}return j}function
+jj(c,l,g,L,a,B,p,K){var
+q=nJ(g,a[12]);if(0===q)return[0,[0,j,0]];var
+m=h([0,d,d]),i=g;for(;;){if(i){var
+x=i[1][2],y=o(h([0,j,d]),x);if(y){var
+H=i[2],m=r(m,x),i=H;continue}var
 s=y}else
 var
-s=o(i([0,j,d]),m);if(s)var
+s=o(h([0,j,d]),m);if(s)var
 G=function(a){var
-e=b(c[2],a),f=0;return cl(function(j,a){var
-f=ny(c,a[2]),g=aW(i([0,d,d])),e=eG(b(ac(i([0,aa(d),d]),g),f));if(e){var
-h=a[2];return a5(function(a){return a[2]<l?1:0},h)}return e},f,e)},t=aw(c[1][1],G);else
+e=b(c[2],a),f=0;return cm(function(j,a){var
+f=nI(c,a[2]),g=aX(h([0,d,d])),e=dq(b(ab(h([0,$(d),d]),g),f));if(e){var
+i=a[2];return aU(function(a){return a[2]<l?1:0},i)}return e},f,e)},t=ak(c[1][1],G);else
 var
 t=s;if(t){var
-u=dY(a,q,J);if(u){var
-v=nA(a,q,g,a[12]);if(v){var
-w=nx(function(e){var
-k=fy(e,g,a[12]);if(0===k)return[0,j];var
-m=f(L,e,function(a,b){return g0(e,p,a,b)}),h=aw(l,function(a){var
-e=fx(m,b(c[3],a));return o(i([0,j,d]),e)});if(h){var
-n=nx(function(d){if(nw(b(c[3],d)))return[0,j];var
-g=fx(m,b(c[3],d));return dY(a,f(p,e,d),g)},l,j);return cY(function(a){return K(k,a)},n)}return h},B,j);if(w){var
-M=0,N=eA(0,B),n=l,e=M,O=dm(function(b){return fy(b,g,a[12])},N);for(;;){if(0!==n){var
-k=n-1|0;if(nw(b(c[3],k)))var
+u=d2(a,q,K);if(u){var
+v=nK(a,q,g,a[12]);if(v){var
+w=nH(function(e){var
+k=fD(e,g,a[12]);if(0===k)return[0,j];var
+m=f(L,e,function(a,b){return g3(e,p,a,b)}),i=ak(l,function(a){var
+e=fC(m,b(c[3],a));return o(h([0,j,d]),e)});if(i){var
+n=nH(function(d){if(nG(b(c[3],d)))return[0,j];var
+g=fC(m,b(c[3],d));return d2(a,f(p,e,d),g)},l,j);return cY(function(a){return J(k,a)},n)}return i},B,j);if(w){var
+M=0,N=eG(0,B),n=l,e=M,O=dp(function(b){return fD(b,g,a[12])},N);for(;;){if(0!==n){var
+k=n-1|0;if(nG(b(c[3],k)))var
 z=e;else
 var
-A=nB(p,0,O,k),I=bk(A,j)?e:[0,[0,k,A],e],z=I;var
+A=nL(p,0,O,k),I=bc(A,j)?e:[0,[0,k,A],e],z=I;var
 n=k,e=z;continue}var
-P=av(v[1],w[1]),C=[0,[0,av(u[1],P),e]];break}}else
+P=aw(v[1],w[1]),C=[0,[0,aw(u[1],P),e]];break}}else
 var
 C=w;var
 D=C}else
@@ -3995,171 +4000,179 @@ E=u;var
 F=E}else
 var
 F=t;return F}}function
-nC(m,l,k,j){var
+nM(m,l,k,j){var
 a=l,c=j;for(;;){if(a){var
-d=a[1],e=d[2],n=dl(F(e)),f=g(b(k,d[1]),n),h=b(m[13],f),i=jd(f,h);if(i){var
-o=av(c,K(e,av(h,fv))),a=a[2],c=o;continue}return i}return[0,c]}}function
-nD(p,n,d,j,i){var
-e=nC(n,d[2],j,d[1]);if(e){var
-q=F(e[1]),k=o(g(i,F(fv)),q);if(k){var
-r=aW(J(i)),a=d[2],c=r;for(;;){if(a){var
-h=a[1][1],l=b(p[3],h),m=b(ac(b(j,h),l),c),a=a[2],c=m;continue}var
+d=a[1],e=d[2],n=dn(F(e)),f=g(b(k,d[1]),n),h=b(m[13],f),i=ji(f,h);if(i){var
+o=aw(c,J(e,aw(h,fA))),a=a[2],c=o;continue}return i}return[0,c]}}function
+nN(p,n,d,j,i){var
+e=nM(n,d[2],j,d[1]);if(e){var
+q=F(e[1]),k=o(g(i,F(fA)),q);if(k){var
+r=aX(K(i)),a=d[2],c=r;for(;;){if(a){var
+h=a[1][1],l=b(p[3],h),m=b(ab(b(j,h),l),c),a=a[2],c=m;continue}var
 f=[0,c];break}}else
 var
 f=k}else
 var
 f=e;return f}function
-jf(c,e,b,d,a){if(d){var
+jk(c,e,b,d,a){if(d){var
 f=d[2],g=d[1];if(a){var
-h=jf(c,e,b,f,a[2]);return[0,Q(c,b,g,a[1]),h]}var
-i=jf(c,e,b,f,0);return[0,Q(c,b,g,e),i]}return a}function
-jg(e,d,c,b,a){var
-f=jf(e,d,c,b[2],a[2]),g=a[1];return[0,av(K(c,b[1]),g),f]}function
-wL(c,b,a){return av(K(c,b),a)}function
-nE(a,b,c){return jg(wL,j,a,b,c)}var
-wM=[0,j,0];function
-eJ(a,b,c){return jg(nE,wM,a,b,c)}var
-wN=[0,j,0];function
-nF(a,b,c){return jg(eJ,wN,a,b,c)}function
-nG(b,a){var
-c=dm(b,a[2]);return[0,a[1],c]}function
-wO(a){return[0,a,0]}function
-wP(a){return nG(wO,a)}function
-nH(a){return nG(wP,a)}function
-jh(c,b,e,a){if(e){var
+h=jk(c,e,b,f,a[2]);return[0,Q(c,b,g,a[1]),h]}var
+i=jk(c,e,b,f,0);return[0,Q(c,b,g,e),i]}return a}function
+jl(e,d,c,b,a){var
+f=jk(e,d,c,b[2],a[2]),g=a[1];return[0,aw(J(c,b[1]),g),f]}function
+wT(c,b,a){return aw(J(c,b),a)}function
+nO(a,b,c){return jl(wT,j,a,b,c)}var
+wU=[0,j,0];function
+d3(a,b,c){return jl(nO,wU,a,b,c)}var
+wV=[0,j,0];function
+jm(a,b,c){return jl(d3,wV,a,b,c)}function
+nP(b,a){var
+c=dp(b,a[2]);return[0,a[1],c]}function
+wW(a){return[0,a,0]}function
+wX(a){return nP(wW,a)}function
+jn(a){return nP(wX,a)}function
+jo(c,b,e,a){if(e){var
 g=e[2],d=e[1];if(a){var
-h=a[1],i=jh(c,b,g,a[2]),f=bk(d,j),k=f?bk(j,d):f,l=k?h:eJ(K(c,d),b,h);return[0,l,i]}var
-m=jh(c,b,g,0);return[0,eJ(K(c,d),b,[0,j,0]),m]}return a}function
-nI(d,h,g){var
+h=a[1],i=jo(c,b,g,a[2]),f=bc(d,j),k=f?bc(j,d):f,l=k?h:d3(J(c,d),b,h);return[0,l,i]}var
+m=jo(c,b,g,0);return[0,d3(J(c,d),b,[0,j,0]),m]}return a}function
+nQ(d,h,g){var
 c=h,a=g;for(;;){if(a){var
-e=a[2],f=a[1];if(bk(j,f)){var
+e=a[2],f=a[1];if(bc(j,f)){var
 c=c+1|0,a=e;continue}var
-i=nI(d,c+1|0,e);return av(K(b(d,c),f),i)}return j}}function
-nJ(a){if(a){var
-b=a[1],c=nJ(a[2]);return bk(b,c)?b:c}return j}function
-ji(g,f,e,a){var
-b=dm(e,a[2]),c=nI(g,0,b),d=K(f,nJ(b)),h=bk(c,d)?d:c;return av(a[1],h)}function
-nK(b,a){function
-c(a){return a}return function(d){return ji(b,a,c,d)}}function
-nL(b,a){var
-c=nK(b,a);return function(d){return ji(b,a,c,d)}}function
-nM(k,h){var
-b=k,a=h;for(;;){if(b)if(a){var
-e=a[2],f=b[2],g=b[1];if(o(g,i([0,j,d]))){var
+i=nQ(d,c+1|0,e);return aw(J(b(d,c),f),i)}return j}}function
+nR(a){if(a){var
+b=a[1],c=nR(a[2]);return bc(b,c)?b:c}return j}function
+jp(g,f,e,a){var
+b=dp(e,a[2]),c=nQ(g,0,b),d=J(f,nR(b)),h=bc(c,d)?d:c;return aw(a[1],h)}function
+nS(b,a){function
+c(a){return a}return function(d){return jp(b,a,c,d)}}function
+nT(b,a){var
+c=nS(b,a);return function(d){return jp(b,a,c,d)}}function
+nU(b,a){var
+c=nT(b,a);return function(d){return jp(b,a,c,d)}}function
+nV(k,i){var
+b=k,a=i;for(;;){if(b)if(a){var
+e=a[2],f=b[2],g=b[1];if(o(g,h([0,j,d]))){var
 b=f,a=e;continue}var
-l=nM(f,e),c=[0,[0,g,a[1]],l]}else
+l=nV(f,e),c=[0,[0,g,a[1]],l]}else
 var
 c=a;else
 var
 c=b;return c}}function
-nN(a,c){if(typeof
+jq(a,c){if(typeof
 a==="number")return 0;else{if(0===a[0]){var
-b=b9(c,a[1]);if(b)var
-f=b[1],e=[0,[0,i([0,d,d]),f],0];else
+b=b_(c,a[1]);if(b)var
+f=b[1],e=[0,[0,h([0,d,d]),f],0];else
 var
-e=b;return e}return nM(a[1],c)}}function
-g1(c,b){var
+e=b;return e}return nV(a[1],c)}}function
+nW(a){return typeof
+a==="number"?0:1}function
+g4(c,b){var
 a=c[3];return a?f(a[1],0,b):a}function
-nO(c,b){var
-a=b9(c[2],b),d=a?a[1][1][1][1]:a;return d}function
-jj(c,b){var
-a=b9(c[2],b);return a?a[1][1][1][2]:j}function
-nP(h,g,f,a,e,c){var
-k=a[2],j=a5(function(a){var
-j=a[1],k=j[1],l=k[1],m=dV(h,g,f,e,c,j[2],l);if(m){var
-n=aW(F(k[2])),o=b(ac(i([0,aa(d),d]),l),n);return dV(h,g,f,e,c,a[2],o)}return m},k);if(j){var
-l=a[2],m=aW(F(a[3])),n=iZ(function(a){var
-b=a[1][1][1];return ac(i([0,aa(d),d]),b)},m,l);return dV(h,g,f,e,c,a[4],n)}return j}function
-jk(d,c,a){if(a){var
-e=jk(d,c+1|0,a[2]),f=nO(d,c);return b(ac(F(a[1]),f),e)}return a}function
-nQ(c,e,a){if(a){var
-f=a[1],g=nQ(c,e+1|0,a[2]),h=jk(c,0,f[2]),j=aW(F(f[1])),k=b(ac(i([0,d,d]),j),h),l=ft(nO(c,e),k);return b(ac(i([0,d,d]),l),g)}return a}function
-nR(e,k,c){var
-l=e[3],h=bk(j,b(nL(function(a){return jj(e,a)},l),c));if(h)return h;var
+nX(c,b){var
+a=b_(c[2],b),d=a?a[1][1][1][1]:a;return d}function
+g5(c,b){var
+a=b_(c[2],b);return a?a[1][1][1][2]:j}function
+jr(i,g,f,a,e,c){var
+k=a[2],j=aU(function(a){var
+j=a[1],k=j[1],l=k[1],m=dZ(i,g,f,e,c,j[2],l);if(m){var
+n=aX(F(k[2])),o=b(ab(h([0,$(d),d]),l),n);return dZ(i,g,f,e,c,a[2],o)}return m},k);if(j){var
+l=a[2],m=aX(F(a[3])),n=i4(function(a){var
+b=a[1][1][1];return ab(h([0,$(d),d]),b)},m,l);return dZ(i,g,f,e,c,a[4],n)}return j}function
+js(d,c,a){if(a){var
+e=js(d,c+1|0,a[2]),f=nX(d,c);return b(ab(F(a[1]),f),e)}return a}function
+nY(c,e,a){if(a){var
+f=a[1],g=nY(c,e+1|0,a[2]),i=js(c,0,f[2]),j=aX(F(f[1])),k=b(ab(h([0,d,d]),j),i),l=fy(nX(c,e),k);return b(ab(h([0,d,d]),l),g)}return a}function
+jt(e,k,c){var
+l=e[3],i=bc(j,b(nT(function(a){return g5(e,a)},l),c));if(i)return i;var
 a=k;for(;;){if(a){var
 f=a[2];if(f){var
 a=f;continue}var
 g=a[1]}else
 var
 g=a;var
-m=nQ(e,0,c[2]),n=aW(F(c[1])),o=b(ac(i([0,d,d]),n),m);return eG(b(ac(i([0,aa(d),d]),o),g))}}function
-nS(f,a){var
-c=dP(j,a[5]),e=c?dP(j,a[6]):c;if(e){var
+m=nY(e,0,c[2]),n=aX(F(c[1])),o=b(ab(h([0,d,d]),n),m);return dq(b(ab(h([0,$(d),d]),o),g))}}function
+ju(f,a){var
+c=dk(j,a[5]),e=c?dk(j,a[6]):c;if(e){var
 g=function(g){var
-c=b(a[9],g),e=b(a[11],c),h=jk(a,0,e[2]),j=aW(F(e[1])),k=b(ac(i([0,d,d]),j),h),l=b(f[3],c);return eG(b(ac(J(F(a[5])),l),k))};return aw(a[8],g)}return e}function
-g2(a){return a?i([0,aa(d),d]):i([0,d,d])}function
-fz(a){return a?aa(d):d}function
-nT(m,e,l,c,b,a){if(b){if(a){var
-n=a[1],p=n[2],q=n[1],s=b[1],t=s[2],u=s[1],f=jb(t[1]);if(f){var
-h=nT(m,e,l,c,b[2],a[2]);if(h){var
+c=b(a[9],g),e=b(a[11],c),i=js(a,0,e[2]),j=aX(F(e[1])),k=b(ab(h([0,d,d]),j),i),l=b(f[3],c);return dq(b(ab(K(F(a[5])),l),k))};return ak(a[8],g)}return e}function
+nZ(a,c){var
+d=b(a[10],c[2]),e=d<a[8]?1:0;if(e)var
+g=c[2],f=b(a[9],d)===g?1:0;else
+var
+f=e;return f}function
+g6(a){return a?h([0,$(d),d]):h([0,d,d])}function
+d4(a){return a?$(d):d}function
+jv(m,e,l,c,b,a){if(b){if(a){var
+n=a[1],p=n[2],q=n[1],s=b[1],t=s[2],u=s[1],f=jg(t[1]);if(f){var
+i=jv(m,e,l,c,b[2],a[2]);if(i){var
 z=g(u,m[1][10]),A=g(F(c),z),v=bl(F(q),A);if(v)var
-B=F(p),C=g(u,f[1]),D=r(g(F(K(c,K(e[5],e[6]))),C),B),E=g(g2(l),D),k=o(i([0,j,d]),E);else
+B=F(p),C=g(u,f[1]),D=r(g(F(J(c,J(e[5],e[6]))),C),B),E=g(g6(l),D),k=o(h([0,j,d]),E);else
 var
 k=v;var
-w=k?[0,[0,[0,[0,q,p],t[2]],h[1]]]:k}else
+w=k?[0,[0,[0,[0,q,p],t[2]],i[1]]]:k}else
 var
-w=h;var
+w=i;var
 x=w}else
 var
 x=f;var
 y=x}else
 var
-y=a;return y}return wQ}function
-jl(q,c,a,ao,f,an,am){var
-k=a[7],h=o(i([0,j,d]),k);if(h)var
-l=i([0,d,d]),e=bc(a[7],l);else
+y=a;return y}return wY}function
+n0(t,g,l,s,r){var
+d=s,c=r;a:for(;;){if(d){var
+m=d[1],n=m[1],u=c[2],v=c[1],w=n[2],x=[0,aw(J(d4(l),w),v),u],y=m[2],z=n[1],o=J(d4(l),z),a=y,e=x;for(;;){if(a){var
+i=a[1],f=i[1],j=b(g[1],f)?b(g[2],f):[0,b(g[3],f),0],k=b(t[11],i[2]),p=jn(j),h=jm(J(o,k[1]),p,e),q=jo(o,j,k[2],h[2]),a=a[2],e=[0,h[1],q];continue}var
+d=d[2],c=e;continue a}}return c}}function
+n1(n,c,m,l,k,a){var
+e=b(c[1],a);if(e)var
+f=e;else{var
+i=b(k,a);if(i){var
+p=F(b(c[3],a)),q=b(l,a),s=r(g(F(n[6]),q),p),t=g(g6(m),s);return o(h([0,j,d]),t)}var
+f=i}return f}function
+jw(m,e,a,V,l,U,T){var
+i=a[7],f=o(h([0,j,d]),i);if(f)var
+k=h([0,d,d]),c=bd(a[7],k);else
 var
-e=h;if(e){var
-m=function(e){var
-T=1-b(a[1],e);if(T)return T;if(eB(q[1],0,e))return 0;var
-ae=b(q[2],e),J=nN(b(ao,e),ae),af=c[5],w=K(b(a[4],e),af),L=dP(j,b(a[4],e)),M=L?a5(function(e){var
-h=e[2][2];return a5(function(k){var
-l=b(c[10],k[2]),m=l<c[8]?1:0;if(m)var
-s=k[2],h=b(c[9],l)===s?1:0;else
+c=f;if(c){var
+n=function(c){var
+D=1-b(a[1],c);if(D)return D;if(c0(m[1],0,c))return 0;var
+I=b(m[2],c),w=jq(b(V,c),I),K=e[5],q=J(b(a[4],c),K),x=dk(j,b(a[4],c)),y=x?aU(function(b){var
+c=b[2][2];return aU(function(b){var
+c=nZ(e,b);return c?n1(e,a,l,U,T,b[1]):c},c)},w):x;if(y){var
+L=b(a[5],c),s=jv(m,e,l,b(a[4],c),w,L);if(s){var
+z=s[1],M=jn(b(a[2],c)),N=n0(e,a,l,z,jm($(J(d4(l),q)),M,[0,j,0])),O=e[3],A=bc(j,b(nU(function(a){return g5(e,a)},O),N));if(A){var
+k=z,p=[0,J(q,b(a[6],c)),0];a:for(;;){if(k){var
+v=k[1],G=v[2],i=G,f=p,H=$(v[1][1]);for(;;){if(i){var
+n=i[1];if(b(a[1],n[1]))var
+E=b(e[11],n[2]),u=nO(J(H,b(a[6],n[1])),E,f);else
 var
-h=m;if(h){var
-e=k[1],n=b(a[1],e);if(n)var
-p=n;else{var
-q=b(am,e);if(q){var
-t=F(b(a[3],e)),u=b(an,e),v=r(g(F(c[6]),u),t),w=g(g2(f),v);return o(i([0,j,d]),w)}var
-p=q}return p}return h},h)},J):L;if(M){var
-ag=b(a[5],e),x=nT(q,c,f,b(a[4],e),J,ag);if(x){var
-N=x[1],ah=nH(b(a[2],e)),l=N,k=nF(aa(K(fz(f),w)),ah,[0,j,0]);a:for(;;){if(l){var
-D=l[1],E=D[1],W=k[2],X=k[1],Y=E[2],Z=[0,av(K(fz(f),Y),X),W],_=D[2],$=E[1],G=K(fz(f),$),h=_,s=Z;for(;;){if(h){var
-A=h[1],t=A[1],B=b(a[1],t)?b(a[2],t):[0,b(a[3],t),0],C=b(c[11],A[2]),U=nH(B),z=nF(K(G,C[1]),U,s),V=jh(G,B,C[2],z[2]),h=h[2],s=[0,z[1],V];continue}var
-l=l[2],k=s;continue a}}var
-O=c[3],P=function(a){return jj(c,a)},Q=bk(j,ji(P,O,nL(P,O),k));if(Q){var
-p=N,v=[0,K(w,b(a[6],e)),0];b:for(;;){if(p){var
-I=p[1],ac=I[2],n=ac,m=v,ad=aa(I[1][1]);for(;;){if(n){var
-u=n[1];if(b(a[1],u[1]))var
-ab=b(c[11],u[2]),H=nE(K(ad,b(a[6],u[1])),ab,m);else
+u=f;var
+i=i[2],f=u;continue}var
+k=k[2],p=f;continue a}}var
+P=e[3],Q=F(b(nS(function(a){return g5(e,a)},P),p)),R=F(J(q,b(a[6],c))),S=a[7],B=o(g(r(h([0,d,d]),S),R),Q);break}}else
 var
-H=m;var
-n=n[2],m=H;continue}var
-p=p[2],v=m;continue b}}var
-ai=c[3],aj=F(b(nK(function(a){return jj(c,a)},ai),v)),ak=F(K(w,b(a[6],e))),al=a[7],R=o(g(r(i([0,d,d]),al),ak),aj);break}}else
+B=A;var
+C=B}else
 var
-R=Q;var
-S=R;break}}else
+C=s;var
+t=C}else
 var
-S=x;var
-y=S}else
-var
-y=M;return y?bk(d,b(a[6],e)):y};return aw(q[1][1],m)}return e}function
-jm(j,h,g,l,k,e,o,t,s){var
+t=y;return t?bc(d,b(a[6],c)):t};return ak(m[1][1],n)}return c}function
+g7(j,i,g,l,k,e,o,t,s){var
 c=t,a=s;for(;;)switch(a[0]){case
 0:var
-p=a[1],m=dW(j,h,g,l,k,e,c,p[1]);return m?f(o,m[1],p):m;case
+p=a[1],m=d0(j,i,g,l,k,e,c,p[1]);return m?f(o,m[1],p):m;case
 1:var
-n=dW(j,h,g,l,k,e,c,a[1]);if(n){var
-u=aW(i([0,aa(d),d]));return dV(j,h,g,e,n[1],a[2],u)}return n;default:var
-q=a[1],v=a[2],r=jm(j,h,g,l,k,e,o,dR(c,[0,q,0]),v);if(r){var
-w=a[3],c=dR(c,[0,b(ac(i([0,aa(d),d]),q),0),0]),a=w;continue}return r}}function
-fA(d,a){function
-u(b,c,d){return eH(a,b,c,d)}var
-v=0,e=dT(d,function(b,c,d){return dX(a,v,b,c,d)},u);function
-w(b,c,d){return eH(a,b,c,d)}var
-x=1,f=dT(d,function(b,c,d){return dX(a,x,b,c,d)},w),c=a[1],k=d[1][9]?0:1,l=k?0===d[1][8]?1:0:k,t=0;if(l)switch(d[1][4]){case
+n=d0(j,i,g,l,k,e,c,a[1]);if(n){var
+u=aX(h([0,$(d),d]));return dZ(j,i,g,e,n[1],a[2],u)}return n;default:var
+q=a[1],v=a[2],r=g7(j,i,g,l,k,e,o,dW(c,[0,q,0]),v);if(r){var
+w=a[3],c=dW(c,[0,b(ab(h([0,$(d),d]),q),0),0]),a=w;continue}return r}}function
+fE(d,a){function
+u(b,c,d){return d1(a,b,c,d)}var
+v=0,e=dr(d,function(b,c,d){return ds(a,v,b,c,d)},u);function
+w(b,c,d){return d1(a,b,c,d)}var
+x=1,f=dr(d,function(b,c,d){return ds(a,x,b,c,d)},w),c=a[1],k=d[1][9]?0:1,l=k?0===d[1][8]?1:0:k,t=0;if(l)switch(d[1][4]){case
 1:case
 3:case
 6:var
@@ -4168,96 +4181,132 @@ m=1}else
 var
 m=l;if(!t)var
 g=m;if(g)var
-y=function(a){return typeof
-g1(c,a)==="number"?0:1},h=aw(d[1][1],y);else
+y=function(a){return nW(g4(c,a))},h=ak(d[1][1],y);else
 var
 h=g;var
-n=h?1-gV(c,1):h,o=n?1-gV(c,0):n,p=o?fs(e,c):o,q=p?fr(e,c,1,a[6]):p;if(q)var
-z=a[6],A=a[6],B=1,C=function(a,b){return eE(e,c,B,A,a,b)},i=i7(e,eF(e,c,1,a[6]),C,z);else
+n=h?1-eJ(c,1):h,o=n?1-eJ(c,0):n,p=o?eM(e,c):o,q=p?fx(e,c,1,a[6]):p;if(q)var
+z=a[6],A=a[6],B=1,C=function(a,b){return eK(e,c,B,A,a,b)},i=ja(e,eL(e,c,1,a[6]),C,z);else
 var
 i=q;var
-r=i?fs(f,c):i,s=r?fr(f,c,0,a[7]):r;if(s)var
-D=a[7],E=a[7],F=0,G=function(a,b){return eE(f,c,F,E,a,b)},j=i8(f,eF(f,c,0,a[7]),G,D);else
+r=i?eM(f,c):i,s=r?fx(f,c,0,a[7]):r;if(s)var
+D=a[7],E=a[7],F=0,G=function(a,b){return eK(f,c,F,E,a,b)},j=jb(f,eL(f,c,0,a[7]),G,D);else
 var
 j=s;var
 H=j?1-b(a[7][2],d[1][2]):j;return H}function
-fB(a,c,b){var
+fF(a,c,b){var
 d=0,e=c?a[7]:a[6];return f(e[1],d,b)}function
-jn(c,a){return 1-b(c[7][2],a)}function
-nU(a,c,b){var
-e=g(F(a[6]),b),f=r(F(a[7]),e),h=g(g2(c),f);return o(i([0,j,d]),h)}function
-g3(d,o,n,k,j,a,e,i,c){var
-f=e?a[22]:a[21];if(f)if(c){var
-h=fA(d,a);if(h){var
-l=f[1],u=c[1];return jm(d,o,n,k,j,a,function(p,c){var
-f=c[12],i=d[1][2],j=fz(e),k=nP(d,o,n,c,a,p),l=k?nS(d,c):k;if(l)var
-q=function(b){return jn(a,b)},r=function(b){return fB(a,e,b)},s=a[1],g=jl(d,c,f,function(a){return g1(s,a)},e,r,q);else
+jx(c,a){return 1-b(c[7][2],a)}function
+jy(a,c,b){var
+e=g(F(a[6]),b),f=r(F(a[7]),e),i=g(g6(c),f);return o(h([0,j,d]),i)}function
+n2(d,c,b,a){return ft(d[1],c,b,a)}function
+n3(g,f,a,e){var
+b=c0(g[1],a,e);if(b)return[0,b[1]];var
+c=a===f?1:0,i=c?[0,h([0,j,d])]:c;return i}function
+fG(e,a,d){function
+c(a){return v(d,e[1][1])+a|0}var
+f=a[7],g=a[6];function
+h(d){var
+e=c(d);return b(a[5],e)}function
+i(d){var
+e=c(d);return b(a[4],e)}function
+j(d){var
+e=c(d);return b(a[3],e)}function
+k(d){var
+e=c(d);return b(a[2],e)}return[0,function(d){var
+e=c(d);return b(a[1],e)},k,j,i,h,g,f]}function
+g8(a,i,g,t,s,c,f,r,k){var
+l=f?c[22]:c[21];if(l)if(k){var
+u=k[1],v=l[1],w=a[1][9];if(w){var
+m=w[1],e=c[1],z=function(a,b,d){return d1(c,a,b,d)},A=0,o=eM(dr(a,function(a,b,d){return ds(c,A,a,b,d)},z),e),p=o?1-eJ(e,1):o,q=p?1-eJ(e,0):p,x=q?ak(m+1|0,function(b){function
+c(c){return nW(n2(a,e,b,c))}return ak(a[1][1],c)}):q;return x?g7(a,i,g,t,s,c,function(s,e){var
+l=e[12],t=a[1][2],v=b(fG(a,l,0)[2],t),n=d4(f),o=jr(a,i,g,e,c,s),p=o?ju(a,e):o,q=p?ak(m+1|0,function(i){function
+g(g){var
+u=1-b(fG(a,l,i)[1],g);if(u)return u;var
+D=c[1],k=fG(a,l,i),o=fG(a,l,i+1|0);if(c0(a[1],i,g))return 0;var
+v=b(a[2],g),p=jq(n2(a,D,i,g),v),w=e[5],q=i<m?1:0,x=J(b(k[4],g),w),r=q?dk(j,b(k[4],g)):q,s=r?aU(function(b){var
+c=b[2][2];return aU(function(b){var
+c=nZ(e,b);if(c){var
+g=b[1],k=i+1|0,l=function(d){var
+b=n3(a,m,k,d),c=b?1:b;return c},n=i+1|0;return n1(e,o,f,function(c){var
+b=n3(a,m,n,c);return b?b[1]:h([0,j,d])},l,g)}return c},c)},p):r;if(s){var
+y=b(k[5],g),n=jv(a,e,f,b(k[4],g),p,y);if(n){var
+z=jn(b(k[2],g)),A=jm($(J(d4(f),x)),z,[0,j,0]),B=n0(e,o,f,n[1],A),C=e[3];return bc(j,b(nU(function(a){return g5(e,a)},C),B))}var
+t=n}else
 var
-g=l;var
-m=g?b(f[1],i):g;if(m)var
-t=[0,aa(K(j,c[7])),0],h=nR(c,p,eJ(j,b(f[2],i),t));else
+t=s;return t}return ak(a[1][1],g)}):p;if(q)var
+w=a[1][2],k=b(fG(a,l,0)[1],w);else
 var
-h=m;return h?nU(c,e,u):h},i,l)}var
-g=h}else
+k=q;var
+r=k?jt(e,s,d3(n,v,[0,$(J(n,e[7])),0])):k;return r?jy(e,f,u):r},r,v):x}var
+y=fE(a,c);if(y)return g7(a,i,g,t,s,c,function(p,d){var
+e=d[12],k=a[1][2],l=d4(f),m=jr(a,i,g,d,c,p),n=m?ju(a,d):m;if(n)var
+q=function(a){return jx(c,a)},r=function(a){return fF(c,f,a)},s=c[1],h=jw(a,d,e,function(a){return g4(s,a)},f,r,q);else
 var
-g=c;else
+h=n;var
+o=h?b(e[1],k):h;if(o)var
+t=[0,$(J(l,d[7])),0],j=jt(d,p,d3(l,b(e[2],k),t));else
 var
-g=f;return g}function
-nV(a,b){return[0,b,0,a[3],0,0,a[23],a[24],a[8],a[9],a[10],a[11],a[12],a[13],a[14],a[15],a[16],a[17],a[18],a[25],a[26],0,0,a[23],a[24],a[25],a[26]]}function
-g4(f,u,t,q,p,e,h,a,n,s){var
-k=f[1][2],v=fB(h,1-a,k),w=r(r(fB(e,a,k),v),s),x=g(g2(a),w),l=o(i([0,j,d]),x);if(l)var
+j=o;return j?jy(d,f,u):j},r,v);var
+n=y}else
+var
+n=k;else
+var
+n=l;return n}function
+n4(a,b){return[0,b,0,a[3],0,0,a[23],a[24],a[8],a[9],a[10],a[11],a[12],a[13],a[14],a[15],a[16],a[17],a[18],a[25],a[26],0,0,a[23],a[24],a[25],a[26]]}function
+g9(f,u,t,q,p,e,i,a,n,s){var
+k=f[1][2],v=fF(i,1-a,k),w=r(r(fF(e,a,k),v),s),x=g(g6(a),w),l=o(h([0,j,d]),x);if(l)var
 m=l;else{var
 c=a?e[22]:e[21];if(c){var
-y=c[1];return jm(f,u,t,q,p,e,function(v,c){var
-i=c[12],j=c[13],g=f[1][2],n=fz(a),o=nP(f,u,t,c,e,v),p=o?nS(f,c):o;if(p)var
-w=function(a){return jn(e,a)},x=function(b){return fB(e,a,b)},y=e[1],k=jl(f,c,i,function(a){return g1(y,a)},a,x,w);else
+y=c[1];return g7(f,u,t,q,p,e,function(v,c){var
+h=c[12],j=c[13],g=f[1][2],n=d4(a),o=jr(f,u,t,c,e,v),p=o?ju(f,c):o;if(p)var
+w=function(a){return jx(e,a)},x=function(b){return fF(e,a,b)},y=e[1],k=jw(f,c,h,function(a){return g4(y,a)},a,x,w);else
 var
 k=p;var
-q=k?b(i[1],g):k;if(q)var
-z=function(a){return jn(h,a)},A=1-a,B=function(a){return fB(h,A,a)},C=1-a,D=h[1],l=jl(f,c,j,function(a){return g1(D,a)},C,B,z);else
+q=k?b(h[1],g):k;if(q)var
+z=function(a){return jx(i,a)},A=1-a,B=function(a){return fF(i,A,a)},C=1-a,D=i[1],l=jw(f,c,j,function(a){return g4(D,a)},C,B,z);else
 var
 l=q;var
 r=l?b(j[1],g):l;if(r)var
-E=[0,aa(K(n,c[7])),0],F=b(i[2],g),G=b(j[2],g),m=nR(c,v,eJ(n,eJ(aa(d),G,F),E));else
+E=[0,$(J(n,c[7])),0],F=b(h[2],g),G=b(j[2],g),m=jt(c,v,d3(n,d3($(d),G,F),E));else
 var
-m=r;return m?nU(c,a,s):m},n,y)}var
+m=r;return m?jy(c,a,s):m},n,y)}var
 m=c}return m}function
-jo(b,d,c,f,e,a){var
+jz(b,d,c,f,e,a){var
 ag=a[2];if(ag){var
 i=ag[1],j=a[4];if(j){var
 x=j[1],k=a[5];if(k){var
 y=k[1];if(a[3]){var
-ah=J(y),ai=J(x),g=nV(a,i),z=eI(a[1]),A=z?eI(i):z;if(A){var
-l=dW(b,d,c,f,e,a,0,a[14]);if(l){var
-m=l[1],B=fu(b,d,c,a,m),C=B?nr(b,d,c,f,e,g):B,D=C?fA(b,a):C,E=D?fA(b,g):D,F=E?g4(b,d,c,f,e,a,g,0,m,ah):E;if(F)return g4(b,d,c,f,e,a,g,1,m,ai);var
+ah=K(y),ai=K(x),g=n4(a,i),z=eN(a[1]),A=z?eN(i):z;if(A){var
+l=d0(b,d,c,f,e,a,0,a[14]);if(l){var
+m=l[1],B=fz(b,d,c,a,m),C=B?nB(b,d,c,f,e,g):B,D=C?fE(b,a):C,E=D?fE(b,g):D,F=E?g9(b,d,c,f,e,a,g,0,m,ah):E;if(F)return g9(b,d,c,f,e,a,g,1,m,ai);var
 G=F}else
 var
 G=l;var
 H=G}else
 var
 H=A;return H}var
-h=nV(a,i),I=eI(a[1]),K=I?eI(i):I;if(K){var
-n=dW(b,d,c,f,e,a,0,a[14]);if(n){var
-o=n[1],L=fu(b,d,c,a,o),M=L?nr(b,d,c,f,e,h):L,N=M?fA(b,a):M,O=N?fA(b,h):N,P=O?g4(b,d,c,f,e,a,h,0,o,x):O;if(P)return g4(b,d,c,f,e,a,h,1,o,y);var
+h=n4(a,i),I=eN(a[1]),J=I?eN(i):I;if(J){var
+n=d0(b,d,c,f,e,a,0,a[14]);if(n){var
+o=n[1],L=fz(b,d,c,a,o),M=L?nB(b,d,c,f,e,h):L,N=M?fE(b,a):M,O=N?fE(b,h):N,P=O?g9(b,d,c,f,e,a,h,0,o,x):O;if(P)return g9(b,d,c,f,e,a,h,1,o,y);var
 Q=P}else
 var
 Q=n;var
 R=Q}else
 var
-R=K;var
+R=J;var
 S=R}else
 var
 S=k;var
 T=S}else
 var
 T=j;return T}if(a[3]){var
-U=gS(a[5]),p=gS(a[4]),V=eI(a[1]);if(V){var
-q=dW(b,d,c,f,e,a,0,a[14]);if(q){var
-r=q[1],W=fu(b,d,c,a,r);if(W)var
-aj=a[6],ak=a[1],al=function(b,c,d){return eH(a,b,c,d)},am=0,an=gW(dT(b,function(b,c,d){return dX(a,am,b,c,d)},al),ak,aj,U),s=an||g3(b,d,c,f,e,a,0,r,U);else
+U=gW(a[5]),p=gW(a[4]),V=eN(a[1]);if(V){var
+q=d0(b,d,c,f,e,a,0,a[14]);if(q){var
+r=q[1],W=fz(b,d,c,a,r);if(W)var
+aj=a[6],ak=a[1],al=function(b,c,d){return d1(a,b,c,d)},am=0,an=gZ(dr(b,function(b,c,d){return ds(a,am,b,c,d)},al),ak,aj,U),s=an||g8(b,d,c,f,e,a,0,r,U);else
 var
 s=W;if(s){if(p){var
-ao=p[1],ap=a[7],aq=a[1],ar=function(b,c,d){return eH(a,b,c,d)},as=1,X=gX(dT(b,function(b,c,d){return dX(a,as,b,c,d)},ar),aq,ap,ao);return X?X:g3(b,d,c,f,e,a,1,r,p)}var
+ao=p[1],ap=a[7],aq=a[1],ar=function(b,c,d){return d1(a,b,c,d)},as=1,X=g0(dr(b,function(b,c,d){return ds(a,as,b,c,d)},ar),aq,ap,ao);return X?X:g8(b,d,c,f,e,a,1,r,p)}var
 Y=1}else
 var
 Y=s;var
@@ -4267,13 +4316,13 @@ Z=q;var
 _=Z}else
 var
 _=V;return _}var
-$=a[4],t=a[5],aa=eI(a[1]);if(aa){var
-u=dW(b,d,c,f,e,a,0,a[14]);if(u){var
-v=u[1],ab=fu(b,d,c,a,v);if(ab)var
-at=a[6],au=a[1],av=function(b,c,d){return eH(a,b,c,d)},aw=0,ax=gW(dT(b,function(b,c,d){return dX(a,aw,b,c,d)},av),au,at,$),w=ax||g3(b,d,c,f,e,a,0,v,$);else
+$=a[4],t=a[5],aa=eN(a[1]);if(aa){var
+u=d0(b,d,c,f,e,a,0,a[14]);if(u){var
+v=u[1],ab=fz(b,d,c,a,v);if(ab)var
+at=a[6],au=a[1],av=function(b,c,d){return d1(a,b,c,d)},aw=0,ax=gZ(dr(b,function(b,c,d){return ds(a,aw,b,c,d)},av),au,at,$),w=ax||g8(b,d,c,f,e,a,0,v,$);else
 var
 w=ab;if(w){if(t){var
-ay=t[1],az=a[7],aA=a[1],aB=function(b,c,d){return eH(a,b,c,d)},aC=1,ac=gX(dT(b,function(b,c,d){return dX(a,aC,b,c,d)},aB),aA,az,ay);return ac?ac:g3(b,d,c,f,e,a,1,v,t)}var
+ay=t[1],az=a[7],aA=a[1],aB=function(b,c,d){return d1(a,b,c,d)},aC=1,ac=g0(dr(b,function(b,c,d){return ds(a,aC,b,c,d)},aB),aA,az,ay);return ac?ac:g8(b,d,c,f,e,a,1,v,t)}var
 ad=1}else
 var
 ad=w;var
@@ -4283,112 +4332,112 @@ ae=u;var
 af=ae}else
 var
 af=aa;return af}var
-wS=aH(fl(aH(aH(fl(d))))),wT=dl(F(gQ(aH(d),wS)));function
-nW(a){return g(F(a),wT)}function
-nX(b,a){var
-c=bk(b,a);return c?bk(a,b):c}function
-nY(c,a){if(a){var
-d=nY(c,a[2]);return av(b(c,a[1]),d)}return j}function
-nZ(g,a){if(a){var
-h=a[1],c=h[2],d=h[1],e=nZ(g,a[2]);if(e){var
+w0=aH(fq(aH(aH(fq(d))))),w1=dn(F(gU(aH(d),w0)));function
+n5(a){return g(F(a),w1)}function
+n6(b,a){var
+c=bc(b,a);return c?bc(a,b):c}function
+n7(c,a){if(a){var
+d=n7(c,a[2]);return aw(b(c,a[1]),d)}return j}function
+n8(g,a){if(a){var
+h=a[1],c=h[2],d=h[1],e=n8(g,a[2]);if(e){var
 i=e[1],f=i[2],j=i[1],k=e[2],m=function(a){var
-d=b(f,a);return nX(b(c,a),d)};return aw(g[4],m)?[0,[0,[0,d,j],f],k]:[0,[0,[0,d,0],c],[0,[0,j,f],k]]}var
+d=b(f,a);return n6(b(c,a),d)};return ak(g[4],m)?[0,[0,[0,d,j],f],k]:[0,[0,[0,d,0],c],[0,[0,j,f],k]]}var
 l=[0,[0,[0,d,0],c],0]}else
 var
 l=a;return l}function
-n0(c,a){if(a){var
-d=n0(c,a[2]);return b(c,a[1])+d|0}return a}function
-n1(a,i,h,g){if(0===g)return wU;var
-l=g-1|0,d=n1(a,i,h,l);if(d)var
-m=eA(0,cZ(a[8])),e=dm(function(d){var
-b=eA(0,i);return dm(function(b){function
-c(a,c){return g0(b,h,a,c)}return[0,b,f1(a[9],l,d,b,c)]},b)},m),n=function(d){var
+n9(c,a){if(a){var
+d=n9(c,a[2]);return b(c,a[1])+d|0}return a}function
+n_(a,i,h,g){if(0===g)return w2;var
+l=g-1|0,d=n_(a,i,h,l);if(d)var
+m=eG(0,cZ(a[8])),e=dp(function(d){var
+b=eG(0,i);return dp(function(b){function
+c(a,c){return g3(b,h,a,c)}return[0,b,f6(a[9],l,d,b,c)]},b)},m),n=function(d){var
 e=d[2];function
-c(c){return bk(nY(e,b(a[3],c)),j)}return aw(a[1],c)},f=a5(function(a){return a5(n,a)},e),c=f?[0,dm(function(b){return nZ(a,b)},e)]:f,o=c?[0,dR(d[1],[0,c[1],0])]:c,k=o;else
+c(c){return bc(n7(e,b(a[3],c)),j)}return ak(a[1],c)},f=aU(function(a){return aU(n,a)},e),c=f?[0,dp(function(b){return n8(a,b)},e)]:f,o=c?[0,dW(d[1],[0,c[1],0])]:c,k=o;else
 var
 k=d;return k}function
-jp(n,m,f,e,c){var
-h=bk(j,b(e,c));if(h)return h;var
+jA(n,m,f,e,c){var
+i=bc(j,b(e,c));if(i)return i;var
 a=b(n[5],c),l=0;if(a<m&&b(f,a)[1]===a){var
 k=b(f,a)[2];l=1}if(!l)var
-k=i([0,j,d]);var
-p=J(nW(b(e,c)));return o(g(i([0,aH(d),d]),p),k)}function
-n2(k,i,a,h,g,e,c){if(c){var
-l=c[1],m=l[2],d=n2(k,i,a,h,g+1|0,e,c[2]);if(nX(b(m,a),j))return d;var
-p=l[1],n=x(e,n0(function(b){return f(k,b,a)},p));if(0===n)return d;var
-q=nW(b(m,a)),o=[0,[0,Q(i[4],h,g,a),n,q],d]}else
+k=h([0,j,d]);var
+p=K(n5(b(e,c)));return o(g(h([0,aH(d),d]),p),k)}function
+n$(k,i,a,h,g,e,c){if(c){var
+l=c[1],m=l[2],d=n$(k,i,a,h,g+1|0,e,c[2]);if(n6(b(m,a),j))return d;var
+p=l[1],n=v(e,n9(function(b){return f(k,b,a)},p));if(0===n)return d;var
+q=n5(b(m,a)),o=[0,[0,Q(i[4],h,g,a),n,q],d]}else
 var
 o=c;return o}function
-jq(f,e,d,c,b,a){if(b){if(a){var
-g=b[1],i=jq(f,e,d,c+1|0,b[2],a[2]),j=0===g?0:n2(f,e,d,c,0,g,a[1]);return dR(j,i)}var
+jB(f,e,d,c,b,a){if(b){if(a){var
+g=b[1],i=jB(f,e,d,c+1|0,b[2],a[2]),j=0===g?0:n$(f,e,d,c,0,g,a[1]);return dW(j,i)}var
 h=a}else
 var
 h=b;return h}function
-jr(d,a){var
+jC(d,a){var
 c=b(d[10],a);return o(c,a)?c:a}function
-js(b,a){return J(jr(b,J(a)))}function
-eK(c,a){if(a){var
-e=a[1],f=eK(c,a[2]),h=b(c,e);return t(g(bL(e[2]),h),f)}return i([0,j,d])}function
-g5(f,e,a){if(a){var
-g=a[1],i=b(e,g),c=dY(f,g[2],i);if(c)var
-d=g5(f,e,a[2]),k=d?[0,av(c[1],d[1])]:d,h=k;else
+jD(b,a){return K(jC(b,K(a)))}function
+eO(c,a){if(a){var
+e=a[1],f=eO(c,a[2]),i=b(c,e);return w(g(bM(e[2]),i),f)}return h([0,j,d])}function
+g_(f,e,a){if(a){var
+g=a[1],i=b(e,g),c=d2(f,g[2],i);if(c)var
+d=g_(f,e,a[2]),k=d?[0,aw(c[1],d[1])]:d,h=k;else
 var
 h=c;return h}return[0,j]}function
-jt(a){var
-b=a[3];return bc(i([0,j,d]),b)}function
-dn(b,a){return g(b,dl(a))}function
-n3(h,c,a){if(bl(c,i([0,j,d])))return[0,i([0,j,d])];var
-k=dl(a),e=b(h[13],k),f=jd(dl(a),e),l=f?[0,g(c,F(e))]:f;return l}var
-g6=F(fv);function
-n4(b,e){var
+jE(a){var
+b=a[3];return bd(h([0,j,d]),b)}function
+dt(b,a){return g(b,dn(a))}function
+oa(i,c,a){if(bl(c,h([0,j,d])))return[0,h([0,j,d])];var
+k=dn(a),e=b(i[13],k),f=ji(dn(a),e),l=f?[0,g(c,F(e))]:f;return l}var
+g$=F(fA);function
+ob(b,e){var
 a=e;for(;;){if(a){var
-c=a[1],d=a[2];if(aZ(b,c[1])){var
-f=n4(b,d);return av(c[2],f)}var
+c=a[1],d=a[2];if(a0(b,c[1])){var
+f=ob(b,d);return aw(c[2],f)}var
 a=d;continue}return j}}function
-ju(ai,ah,m,ag,af,a,ae,c,G,ad){if(G){var
-H=ju(ai,ah,m,ag,af,a,ae,c+1|0,G[2],ad);if(H){var
-aj=H[1],ak=aj[2],al=aj[1],az=G[1],v=m2(function(b){return jq(ah,a,b,0,a[2],ad)},az),aA=i([0,j,d]);if(bl(a[3],aA))var
-k=i([0,j,d]);else
+jF(ai,ah,m,ag,af,a,ae,c,G,ad){if(G){var
+H=jF(ai,ah,m,ag,af,a,ae,c+1|0,G[2],ad);if(H){var
+aj=H[1],ak=aj[2],al=aj[1],az=G[1],u=na(function(b){return jB(ah,a,b,0,a[2],ad)},az),aA=h([0,j,d]);if(bl(a[3],aA))var
+k=h([0,j,d]);else
 var
-aE=F(n4(c,ae)),k=g(a[3],aE);var
-aB=v?0:1;if(aB&&bl(k,i([0,j,d])))return[0,[0,al,ak]];var
-x=b(af,c),h=x[2],s=x[3],e=b(a[5],c),p=b(a[8],c),w=0;if(c<ag&&x[1]===c&&bc(i([0,j,d]),e)&&o(h,e)&&o(e,s)&&o(i([0,j,d]),k)){var
-ap=fn(function(a){var
-b=1-a[1],c=b?1-jt(a):b;return c},v),y=fn(function(a){var
-b=a[1];return b?jt(a):b},v),l=fn(function(a){var
-b=a[1],c=b?1-jt(a):b;return c},v),L=function(a){var
-b=g(e,t(e,a[3]));return dn(a[3],b)},u=eK(function(b){return jr(a,L(b))},y),z=eK(function(b){return js(a,L(b))},y),aq=r(s,h),M=function(d,c){var
-a=r(c,p),b=r(p,d),e=o(a,b)?b:a;return g(e,aq)},A=g5(m,function(a){var
-c=J(a[3]);if(o(h,g(i([0,aH(d),d]),c)))var
-e=J(a[3]),b=g(i([0,aH(d),d]),e);else
+aE=F(ob(c,ae)),k=g(a[3],aE);var
+aB=u?0:1;if(aB&&bl(k,h([0,j,d])))return[0,[0,al,ak]];var
+x=b(af,c),i=x[2],s=x[3],e=b(a[5],c),p=b(a[8],c),v=0;if(c<ag&&x[1]===c&&bd(h([0,j,d]),e)&&o(i,e)&&o(e,s)&&o(h([0,j,d]),k)){var
+ap=fs(function(a){var
+b=1-a[1],c=b?1-jE(a):b;return c},u),y=fs(function(a){var
+b=a[1];return b?jE(a):b},u),l=fs(function(a){var
+b=a[1],c=b?1-jE(a):b;return c},u),L=function(a){var
+b=g(e,w(e,a[3]));return dt(a[3],b)},t=eO(function(b){return jC(a,L(b))},y),z=eO(function(b){return jD(a,L(b))},y),aq=r(s,i),M=function(d,c){var
+a=r(c,p),b=r(p,d),e=o(a,b)?b:a;return g(e,aq)},A=g_(m,function(a){var
+c=K(a[3]);if(o(i,g(h([0,aH(d),d]),c)))var
+e=K(a[3]),b=g(h([0,aH(d),d]),e);else
 var
-b=h;var
-f=dn(a[3],b);return t(i([0,d,d]),f)},ap),I=0;if(A){var
-B=g5(m,function(a){var
-b=dn(a[3],e);return t(i([0,d,d]),b)},y),K=0;if(B){var
-ar=F(B[1]),N=t(F(A[1]),ar);if(l){var
-f=b(a[6],c),ao=0;if(bc(i([0,j,d]),h)&&o(h,f)&&o(f,s)&&a5(function(a){return bc(J(a[3]),h)},l)){var
+b=i;var
+f=dt(a[3],b);return w(h([0,d,d]),f)},ap),I=0;if(A){var
+B=g_(m,function(a){var
+b=dt(a[3],e);return w(h([0,d,d]),b)},y),J=0;if(B){var
+ar=F(B[1]),N=w(F(A[1]),ar);if(l){var
+f=b(a[6],c),ao=0;if(bd(h([0,j,d]),i)&&o(i,f)&&o(f,s)&&aU(function(a){return bd(K(a[3]),i)},l)){var
 O=function(b){var
-a=J(b[3]);return dn(a,g(f,r(f,a)))},P=dn(k,f),as=r(eK(function(b){return jr(a,O(b))},l),P),Q=r(eK(function(b){return js(a,O(b))},l),P);if(b(a[7],c))var
-R=bl(f,s),S=R?o(Q,t(p,u)):R,q=S?[0,i([0,j,d])]:S;else{var
-Z=o(eK(function(c){var
-b=J(c[3]),e=r(f,b),h=g(r(f,b),e);return js(a,dn(g(b,r(g(i([0,aH(d),d]),f),b)),h))},l),k);if(Z)var
-av=r(Q,u),q=[0,M(r(as,z),av)];else
+a=K(b[3]);return dt(a,g(f,r(f,a)))},P=dt(k,f),as=r(eO(function(b){return jC(a,O(b))},l),P),Q=r(eO(function(b){return jD(a,O(b))},l),P);if(b(a[7],c))var
+R=bl(f,s),S=R?o(Q,w(p,t)):R,q=S?[0,h([0,j,d])]:S;else{var
+Z=o(eO(function(c){var
+b=K(c[3]),e=r(f,b),i=g(r(f,b),e);return jD(a,dt(g(b,r(g(h([0,aH(d),d]),f),b)),i))},l),k);if(Z)var
+av=r(Q,t),q=[0,M(r(as,z),av)];else
 var
 q=Z}var
 T=function(a){var
-b=g5(m,function(b){var
-c=dn(b[3],a);return t(i([0,d,d]),c)},l);if(b){var
-c=n3(m,k,a);if(c)var
-f=r(e,a),q=g(p,a),s=o(i([0,j,d]),f)?g(u,f):g(z,f),v=g(g6,r(s,q)),w=c[1],h=[0,t(t(F(b[1]),w),v)];else
+b=g_(m,function(b){var
+c=dt(b[3],a);return w(h([0,d,d]),c)},l);if(b){var
+c=oa(m,k,a);if(c)var
+f=r(e,a),q=g(p,a),s=o(h([0,j,d]),f)?g(t,f):g(z,f),u=g(g$,r(s,q)),v=c[1],i=[0,w(w(F(b[1]),v),u)];else
 var
-h=c;var
-n=h}else
+i=c;var
+n=i}else
 var
 n=b;return n};if(q){var
-C=T(h);if(C){var
+C=T(i);if(C){var
 U=C[1],D=T(f);if(D)var
-V=D[1],at=g(g6,q[1]),au=o(U,V)?U:V,W=[0,r(t(N,au),at)];else
+V=D[1],at=g(g$,q[1]),au=o(U,V)?U:V,W=[0,r(w(N,au),at)];else
 var
 W=D;var
 X=W}else
@@ -4397,34 +4446,34 @@ X=C;var
 Y=X}else
 var
 Y=q;var
-n=Y;w=1;I=1;K=1;ao=1}if(!ao){var
-n=0;w=1;I=1;K=1}}else{var
-E=n3(m,k,e);if(E)var
-_=dn(k,e),aw=r(J(u),_),ax=M(r(J(z),_),aw),ay=g(g6,t(g(p,e),ax)),$=[0,r(t(N,E[1]),ay)];else
+n=Y;v=1;I=1;J=1;ao=1}if(!ao){var
+n=0;v=1;I=1;J=1}}else{var
+E=oa(m,k,e);if(E)var
+_=dt(k,e),aw=r(K(t),_),ax=M(r(K(z),_),aw),ay=g(g$,w(g(p,e),ax)),$=[0,r(w(N,E[1]),ay)];else
 var
 $=E;var
 aa=$}}else
 var
-aa=B;if(!K)var
-ab=aa}else
+aa=B;if(!J)var
+ac=aa}else
 var
-ab=A;if(!I){var
-n=ab;w=1}}if(!w)var
+ac=A;if(!I){var
+n=ac;v=1}}if(!v)var
 n=0;if(n)var
-aC=b(ai[3],c),aD=b(ac(b(a[8],c),aC),ak),am=[0,[0,t(n[1],al),aD]];else
+aC=b(ai[3],c),aD=b(ab(b(a[8],c),aC),ak),am=[0,[0,w(n[1],al),aD]];else
 var
 am=n;var
 an=am}else
 var
-an=H;return an}return[0,[0,i([0,j,d]),0]]}function
-jv(f,e,b,a){if(b){if(a){var
-h=b[1],k=dl(bL(h)),l=g(bL(e),k),c=dY(f,h,g(a[1],l));if(c)var
-d=jv(f,e,b[2],a[2]),m=d?[0,av(c[1],d[1])]:d,i=m;else
+an=H;return an}return[0,[0,h([0,j,d]),0]]}function
+jG(f,e,b,a){if(b){if(a){var
+h=b[1],k=dn(bM(h)),l=g(bM(e),k),c=d2(f,h,g(a[1],l));if(c)var
+d=jG(f,e,b[2],a[2]),m=d?[0,aw(c[1],d[1])]:d,i=m;else
 var
 i=c;return i}return[0,j]}return[0,j]}function
-n5(t,s,a,C,B,A){if(0===a[6])return wV;function
+oc(t,s,a,C,B,A){if(0===a[6])return w3;function
 w(f){var
-c=b(t[2],f),d=0;return cl(function(j,m){var
+c=b(t[2],f),d=0;return cm(function(j,m){var
 n=a[1],k=b(a[2],[0,f,j])<n?1:0;if(k){var
 o=m[2],p=b(a[2],[0,f,j]),d=b(a[3],p),c=o;for(;;){if(d){if(c){var
 g=d[1],h=g<a[4]?1:0;if(h)var
@@ -4435,84 +4484,84 @@ d=d[2],c=c[2];continue}var
 i=e}else
 var
 i=c;return i}return c?0:1}}return k},d,c)}var
-m=aw(t[1][1],w);if(m){var
-x=function(c){return b(a[5],c)<s?1:0},n=aw(a[4],x);if(n)var
+m=ak(t[1][1],w);if(m){var
+x=function(c){return b(a[5],c)<s?1:0},n=ak(a[4],x);if(n)var
 y=function(c){var
-d=b(a[3],c);return a5(function(b){return b<a[4]?1:0},d)},u=aw(a[1],y);else
+d=b(a[3],c);return aU(function(b){return b<a[4]?1:0},d)},u=ak(a[1],y);else
 var
 u=n;var
 f=u}else
 var
 f=m;if(f){var
-D=a[8],e=i([0,d,d]),c=D;for(;;){if(c){var
-p=c[1],q=o(i([0,j,d]),p);if(q){var
+D=a[8],e=h([0,d,d]),c=D;for(;;){if(c){var
+p=c[1],q=o(h([0,j,d]),p);if(q){var
 z=c[2],e=r(e,p),c=z;continue}var
 v=q}else
 var
-v=o(i([0,j,d]),e);var
-h=v;break}}else
+v=o(h([0,j,d]),e);var
+i=v;break}}else
 var
-h=f;if(h)var
-E=a[7],k=bc(i([0,j,d]),E);else
+i=f;if(i)var
+E=a[7],k=bd(h([0,j,d]),E);else
 var
-k=h;if(k)var
-F=a[7],l=o(g(bL(a[6]),F),A);else
+k=i;if(k)var
+F=a[7],l=o(g(bM(a[6]),F),A);else
 var
 l=k;if(l){var
-G=n1(a,C,B,a[6]);return cY(function(d){var
-c=eA(0,s);return[0,d,dm(function(c){var
-d=eA(0,a[4]);return fn(function(d){return b(a[5],d)===c?1:0},d)},c)]},G)}return l}function
-n6(b,f,c,a,e){if(0===c)return[0,a];var
+G=n_(a,C,B,a[6]);return cY(function(d){var
+c=eG(0,s);return[0,d,dp(function(c){var
+d=eG(0,a[4]);return fs(function(d){return b(a[5],d)===c?1:0},d)},c)]},G)}return l}function
+od(b,f,c,a,e){if(0===c)return[0,a];var
 x=c-1|0;if(e){var
-h=e[1],q=r(i([0,d,d]),b),s=g(g(h,bL(f+1|0)),q),k=o(g(g(a,bL(c)),b),s);if(k){var
-u=n6(b,f+1|0,x,h,e[2]);return cY(function(b){return t(a,b)},u)}return k}var
-l=g(bL(c),b),v=r(i([0,d,d]),b),m=r(g(bL(f+1|0),v),l),n=bc(i([0,j,d]),m);if(n)var
-w=dl(m),p=[0,t(a,g(g(a,l),w))];else
+i=e[1],q=r(h([0,d,d]),b),s=g(g(i,bM(f+1|0)),q),k=o(g(g(a,bM(c)),b),s);if(k){var
+t=od(b,f+1|0,x,i,e[2]);return cY(function(b){return w(a,b)},t)}return k}var
+l=g(bM(c),b),u=r(h([0,d,d]),b),m=r(g(bM(f+1|0),u),l),n=bd(h([0,j,d]),m);if(n)var
+v=dn(m),p=[0,w(a,g(g(a,l),v))];else
 var
 p=n;return p}function
-n7(r,e,f,c,q,b,a){var
-m=o(e,i([0,j,d]));if(m)var
-h=m;else{var
-n=bc(e,i([0,d,d])),p=n?dP(j,c):n;if(p)var
+oe(r,e,f,c,q,b,a){var
+m=o(e,h([0,j,d]));if(m)var
+i=m;else{var
+n=bd(e,h([0,d,d])),p=n?dk(j,c):n;if(p)var
 s=g(e,F(c)),k=bl(F(f),s);else
 var
 k=p;if(k){var
-l=n6(e,b,a,i([0,d,d]),q);if(l){var
-t=dU(c,b+a|0),u=gZ(a),v=g(r,F(K(K(gZ(b),u),t))),w=dU(cW(c,f),a),x=K(dU(f,b),w),y=F(K(gZ(b+a|0),x));return o(g(l[1],y),v)}var
-h=l}else
+l=od(e,b,a,h([0,d,d]),q);if(l){var
+t=dY(c,b+a|0),u=g2(a),v=g(r,F(J(J(g2(b),u),t))),w=dY(cW(c,f),a),x=J(dY(f,b),w),y=F(J(g2(b+a|0),x));return o(g(l[1],y),v)}var
+i=l}else
 var
-h=k}return h}function
-n8(c,a){var
-e=ft(c,[0,[0,i([0,d,d]),[0,[0,a,1],0]],0]),f=aW(i([0,d,d]));return b(ac(i([0,aa(d),d]),f),e)}function
-n9(g,c,a){if(a){var
-e=a[1],f=a5(function(a){var
-b=a[2];return a5(function(a){return a[1]<g?1:0},b)},e);if(f){var
-h=n9(g,c+1|0,a[2]);return cY(function(a){var
-f=n8(e,c),g=[0,b(ac(i([0,aa(d),d]),f),0),a];return[0,n8(e,c),g]},h)}return f}return wW}var
-g7=[az,wX,ce(0)];function
-ar(a){throw[0,g7,2,w(wY,a)]}function
-aX(a){throw[0,g7,1,a]}function
-T(a){throw[0,g7,3,a]}function
+i=k}return i}function
+of(c,a){var
+e=fy(c,[0,[0,h([0,d,d]),[0,[0,a,1],0]],0]),f=aX(h([0,d,d]));return b(ab(h([0,$(d),d]),f),e)}function
+og(g,c,a){if(a){var
+e=a[1],f=aU(function(a){var
+b=a[2];return aU(function(a){return a[1]<g?1:0},b)},e);if(f){var
+i=og(g,c+1|0,a[2]);return cY(function(a){var
+f=of(e,c),g=[0,b(ab(h([0,$(d),d]),f),0),a];return[0,of(e,c),g]},i)}return f}return w4}var
+ha=[az,w5,cf(0)];function
+as(a){throw[0,ha,2,x(w6,a)]}function
+aY(a){throw[0,ha,1,a]}function
+T(a){throw[0,ha,3,a]}function
 s(c,b){var
-a=1-c;return a?ar(b):a}function
+a=1-c;return a?as(b):a}function
 Z(c,b){var
-a=1-c;return a?aX(b):a}function
-g8(a){var
-b=80<I(a)?cz(a,0,80):a;return mm(b)}var
-n_=N(function(f,e,d){var
-a=f,b=e,c=d;for(;;){if(64===c)return al(b);if(cy(function(b){return function(a){return 0===go(b,a)?1:0}}(a),b)){var
+a=1-c;return a?aY(b):a}function
+hb(a){var
+b=80<I(a)?cz(a,0,80):a;return mw(b)}var
+oh=N(function(f,e,d){var
+a=f,b=e,c=d;for(;;){if(64===c)return am(b);if(cy(function(b){return function(a){return 0===dN(b,a)?1:0}}(a),b)){var
 a=a+1|0;continue}var
 g=[0,a,b],a=a+1|0,b=g,c=c+1|0;continue}}(2,0,0));function
-n$(a,c){var
-b=Lw(aj(c,32*a|0),a),d=fk(sq(b,0,16));return fk(sq(b,16,16))<<16|d}var
-wZ=3,w0=h(function(a){return n$(wZ,a)},n_),w1=bT(n_,0,8),w2=2,w3=h(function(a){return n$(w2,a)},w1);function
+oi(a,c){var
+b=LE(aj(c,32*a|0),a),d=fp(sy(b,0,16));return fp(sy(b,16,16))<<16|d}var
+w7=3,w8=i(function(a){return oi(w7,a)},oh),w9=bU(oh,0,8),w_=2,w$=i(function(a){return oi(w_,a)},w9);function
 cD(b,a){return b>>>a|0|b<<(32-a|0)}function
-fC(f){var
-b=aS(1,aP(aS,0,f)),e=n(b+2|0,0),d=n(b+2|0,0);a3(function(a){var
+fH(f){var
+b=aS(1,aP(aS,0,f)),e=n(b+2|0,0),d=n(b+2|0,0);a4(function(a){var
 b=0<a?1:0,d=b?(e[1+a]=c(e,a)[1+a]+1|0,0):b;return d},f);var
 h=1;if(!(b<1)){var
 a=h;for(;;){var
-i=c(e,a)[1+a],g=a+1|0,j=(c(d,a)[1+a]+i|0)*2|0;c(d,g)[1+g]=j;if(1<<a<(d[1+a]+e[1+a]|0))ar(w_);var
+i=c(e,a)[1+a],g=a+1|0,j=(c(d,a)[1+a]+i|0)*2|0;c(d,g)[1+g]=j;if(1<<a<(d[1+a]+e[1+a]|0))as(xg);var
 k=a+1|0;if(b!==a){var
 a=k;continue}break}}var
 l=n(1<<b,0);p(function(s,a){var
@@ -4531,109 +4580,109 @@ f=v;continue}break}}var
 o=0}else
 var
 o=m;return o},f);return[0,b,l]}var
-xa=w$.slice(),xc=xb.slice(),xe=xd.slice(),xg=xf.slice(),xi=xh.slice();function
-xj(aa,G,$,y){var
-z=G+$|0,j=[0,G],f=[0,0],b=[0,0];function
-H(a){for(;;){if(b[1]<a){if(z<=j[1])ar(xk);f[1]=f[1]|bo(aa,j[1])<<b[1];j[1]++;b[1]=b[1]+8|0;continue}return 0}}function
-A(a){f[1]=f[1]>>>a|0;b[1]=b[1]-a|0;return 0}function
+xi=xh.slice(),xk=xj.slice(),xm=xl.slice(),xo=xn.slice(),xq=xp.slice();function
+xr(aa,G,$,z){var
+A=G+$|0,j=[0,G],f=[0,0],b=[0,0];function
+H(a){for(;;){if(b[1]<a){if(A<=j[1])as(xs);f[1]=f[1]|bo(aa,j[1])<<b[1];j[1]++;b[1]=b[1]+8|0;continue}return 0}}function
+B(a){f[1]=f[1]>>>a|0;b[1]=b[1]-a|0;return 0}function
 a(a){if(0===a)return 0;H(a);var
-b=f[1]&((1<<a)-1|0);A(a);return b}function
-B(a){for(;;){if(b[1]<a[1]&&j[1]<z){H(b[1]+8|0);continue}var
-e=f[1]&((1<<a[1])-1|0),g=c(a[2],e)[1+e],d=g&15,h=0===d?1:0,i=h||(b[1]<d?1:0);if(i)ar(xl);A(d);return g>>>4|0}}var
-k=de(y,1),d=[0,0];function
+b=f[1]&((1<<a)-1|0);B(a);return b}function
+C(a){for(;;){if(b[1]<a[1]&&j[1]<A){H(b[1]+8|0);continue}var
+e=f[1]&((1<<a[1])-1|0),g=c(a[2],e)[1+e],d=g&15,h=0===d?1:0,i=h||(b[1]<d?1:0);if(i)as(xt);B(d);return g>>>4|0}}var
+k=df(z,1),d=[0,0];function
 D(b){var
-a=y<(d[1]+b|0)?1:0;return a?ar(xm):a}var
+a=z<(d[1]+b|0)?1:0;return a?as(xu):a}var
 s=[l,function(b){var
-a=fC(n(30,5));return[0,fC(m(288,function(a){return kB<=a?cM<=a?280<=a?8:7:9:8})),a]}];for(;;){var
-ab=a(1),I=a(2),at=0;if(2<I>>>0)ar(xn);else{var
+a=fH(n(30,5));return[0,fH(m(288,function(a){return kM<=a?cM<=a?280<=a?8:7:9:8})),a]}];for(;;){var
+ab=a(1),I=a(2),at=0;if(2<I>>>0)as(xv);else{var
 _=0;switch(I){case
-0:A(b[1]&7);var
-t=a(16);if(65535!==(t^a(16)))ar(xo);D(t);var
-ac=1;if(!(t<1)){var
+0:B(b[1]&7);var
+v=a(16);if(65535!==(v^a(16)))as(xw);D(v);var
+ac=1;if(!(v<1)){var
 E=ac;for(;;){var
-ad=l_(a(8));dH(k,d[1],ad);d[1]++;var
-ae=E+1|0;if(t!==E){var
+ad=mi(a(8));dM(k,d[1],ad);d[1]++;var
+ae=E+1|0;if(v!==E){var
 E=ae;continue}break}}_=1;break;case
 1:var
-J=v(s),K=u===J?s[1]:l===J?C(s):s,M=K[2],L=K[1];break;default:var
-h=a(5)+qM|0,q=a(5)+1|0,aj=286<h?1:0,ai=a(4)+4|0,ak=aj||(30<q?1:0);if(ak)ar(xs);var
+J=u(s),K=t===J?s[1]:l===J?y(s):s,M=K[2],L=K[1];break;default:var
+h=a(5)+qV|0,q=a(5)+1|0,aj=286<h?1:0,ai=a(4)+4|0,ak=aj||(30<q?1:0);if(ak)as(xA);var
 S=n(19,0),T=ai-1|0,al=0;if(!(T<0)){var
 r=al;for(;;){var
-ap=a(3),X=c(xa,r)[1+r];c(S,X)[1+X]=ap;var
+ap=a(3),X=c(xi,r)[1+r];c(S,X)[1+X]=ap;var
 aq=r+1|0;if(T!==r){var
 r=aq;continue}break}}var
-w=n(h+q|0,0),e=0,am=fC(S);for(;;){if(e<(h+q|0)){var
-U=B(am),V=U+pU|0;if(2<V>>>0)var
+w=n(h+q|0,0),e=0,am=fH(S);for(;;){if(e<(h+q|0)){var
+U=C(am),V=U+p3|0;if(2<V>>>0)var
 i=1,x=U;else
 switch(V){case
-0:if(0===e)ar(xu);var
+0:if(0===e)as(xC);var
 W=e-1|0,an=3+a(2)|0,i=an,x=c(w,W)[1+W];break;case
 1:var
 i=3+a(3)|0,x=0;break;default:var
-i=11+a(7)|0,x=0}if((h+q|0)<(e+i|0))ar(xt);gD(w,e,i,x);var
+i=11+a(7)|0,x=0}if((h+q|0)<(e+i|0))as(xB);gH(w,e,i,x);var
 e=e+i|0;continue}var
-ao=fC(bT(w,h,q)),M=ao,L=fC(bT(w,0,h));break}}if(!_)for(;;){var
-g=B(L);if(!(cM<=g)){D(1);aA(k,d[1],g);d[1]++;continue}if(cM<g){if(285<g)ar(xp);var
-N=g+qb|0,O=g+qb|0,af=a(c(xe,N)[1+N]),F=c(xc,O)[1+O]+af|0,o=B(M);if(29<o)ar(xq);var
-ag=a(c(xi,o)[1+o]),P=c(xg,o)[1+o]+ag|0;if(d[1]<P)ar(xr);D(F);var
+ao=fH(bU(w,h,q)),M=ao,L=fH(bU(w,0,h));break}}if(!_)for(;;){var
+g=C(L);if(!(cM<=g)){D(1);aA(k,d[1],g);d[1]++;continue}if(cM<g){if(285<g)as(xx);var
+N=g+qk|0,O=g+qk|0,af=a(c(xm,N)[1+N]),F=c(xk,O)[1+O]+af|0,o=C(M);if(29<o)as(xy);var
+ag=a(c(xq,o)[1+o]),P=c(xo,o)[1+o]+ag|0;if(d[1]<P)as(xz);D(F);var
 Q=d[1],R=(d[1]+F|0)-1|0;if(!(R<Q)){var
-p=Q;for(;;){aA(k,p,bQ(k,p-P|0));var
+p=Q;for(;;){aA(k,p,bR(k,p-P|0));var
 ah=p+1|0;if(R!==p){var
 p=ah;continue}break}}d[1]=d[1]+F|0;continue}at=1;break}}if(0===ab)continue;var
 Y=8<=b[1]?1:0;if(Y)var
 Z=Y;else
 var
-as=j[1]!==z?1:0,Z=as||(d[1]!==y?1:0);if(Z)ar(xv);return a0(k)}}var
-xw=m(cM,function(d){var
+ar=j[1]!==A?1:0,Z=ar||(d[1]!==z?1:0);if(Z)as(xD);return a1(k)}}var
+xE=m(cM,function(d){var
 b=1,a=d;for(;;){var
 c=1===(a&1)?-306674912^(a>>>1|0):a>>>1|0,e=b+1|0;if(8!==b){var
-b=e,a=c;continue}return c}}),xx=268435456;function
-oa(a){return aS(xx,40*db(a,53687091)|0)}function
-g9(b,a){var
-c=ad(b,a+1|0)<<8;return ad(b,a)|c}function
-jw(b,a){var
-c=g9(b,a+2|0)<<16;return g9(b,a)|c}function
+b=e,a=c;continue}return c}}),xF=268435456;function
+oj(a){return aS(xF,40*dc(a,53687091)|0)}function
+hc(b,a){var
+c=ae(b,a+1|0)<<8;return ae(b,a)|c}function
+jH(b,a){var
+c=hc(b,a+2|0)<<16;return hc(b,a)|c}function
 a6(g,d){var
 b=aJ(d),c=d-1|0,e=0;if(!(c<0)){var
-a=e;for(;;){aA(b,a,l_((g>>>(8*a|0)|0)&gb));var
+a=e;for(;;){aA(b,a,mi((g>>>(8*a|0)|0)&gg));var
 f=a+1|0;if(c!==a){var
-a=f;continue}break}}return a0(b)}var
-dp=[az,xO,ce(0)];function
-ob(f){var
+a=f;continue}break}}return a1(b)}var
+du=[az,xW,cf(0)];function
+ok(f){var
 b=I(f),a=[0,0];function
-g(c){return a[1]<b?ad(f,a[1]):0}function
-h(d){if(b<=a[1])throw dp;var
-c=ad(f,a[1]);a[1]++;return c}function
+g(c){return a[1]<b?ae(f,a[1]):0}function
+h(d){if(b<=a[1])throw du;var
+c=ae(f,a[1]);a[1]++;return c}function
 c(d){for(;;){var
 b=g(0)-9|0,c=0;if(4<b>>>0){if(23===b)c=1}else
 if(1<b-2>>>0)c=1;if(c){a[1]++;continue}return 0}}function
 k(b){var
-a=h(0)!==b?1:0;if(a)throw dp;return a}function
+a=h(0)!==b?1:0;if(a)throw du;return a}function
 q(c){for(;;){var
-b=h(0);if(34===b)return cz(f,c,(a[1]-1|0)-c|0);if(92===b){h(0);continue}if(32<=b)continue;throw dp}}function
-l(m){if(ap<m)throw dp;c(0);var
-b=g(0),e=0;if(la<=b)if(rz===b){var
-o=0,n=xP;e=1}else
-if(qi===b){var
-o=xQ,n=xR;e=1}else
-if(qz===b){a[1]++;c(0);if(qa===g(0)){a[1]++;var
-d=xS}else{var
+b=h(0);if(34===b)return cz(f,c,(a[1]-1|0)-c|0);if(92===b){h(0);continue}if(32<=b)continue;throw du}}function
+l(m){if(aq<m)throw du;c(0);var
+b=g(0),e=0;if(ll<=b)if(rI===b){var
+o=0,n=xX;e=1}else
+if(qr===b){var
+o=xY,n=xZ;e=1}else
+if(qI===b){a[1]++;c(0);if(qj===g(0)){a[1]++;var
+d=x0}else{var
 y=0;for(;;){c(0);k(34);var
 E=q(a[1]);c(0);k(58);var
 z=[0,[0,E,l(m+1|0)],y],A=h(0);if(44===A){var
-y=z;continue}if(qa!==A)throw dp;var
-d=[5,al(z)];break}}}else
+y=z;continue}if(qj!==A)throw du;var
+d=[5,am(z)];break}}}else
 e=2;else
 if(34===b){a[1]++;var
 d=[3,q(a[1])]}else
 if(91===b){a[1]++;c(0);if(93===g(0)){a[1]++;var
-d=xT}else{var
+d=x1}else{var
 v=0;for(;;){var
 w=[0,l(m+1|0),v],x=h(0);if(44===x){var
-v=w;continue}if(93!==x)throw dp;var
-d=[4,al(w)];break}}}else
-if(hP<=b){var
-o=xU,n=xV;e=1}else
+v=w;continue}if(93!==x)throw du;var
+d=[4,am(w)];break}}}else
+if(hU<=b){var
+o=x2,n=x3;e=1}else
 e=2;var
 B=0;switch(e){case
 2:var
@@ -4644,42 +4693,42 @@ if(11===p)j=1}else
 if(45<=i){if(!(47<=i))j=1}else
 if(43===i)j=1;var
 C=j?1:0;if(C){a[1]++;continue}var
-t=cz(f,s,a[1]-s|0),u=l8(t),D=u?[1,u[1]]:[2,Kq(t)],d=D;break}break;case
-0:break;default:ml(k,n);var
+t=cz(f,s,a[1]-s|0),u=mg(t),D=u?[1,u[1]]:[2,Ky(t)],d=D;break}break;case
+0:break;default:mv(k,n);var
 r=o;B=1}if(!B)var
 r=d;c(0);return r}var
-d=l(0);if(a[1]!==b)throw dp;return d}function
-g_(b,a){var
+d=l(0);if(a[1]!==b)throw du;return d}function
+hd(b,a){var
 c=b+a|0;if((b<=c?1:0)===(0<=a?1:0))return c;throw U}function
-g$(e){var
-a=bi(47,e);if(a){var
-b=a[2],c=a[1];if(!b)return F(gO(c));if(!b[2]){var
-d=b[1];if(0<bw(gO(d))){var
-f=gO(d);return b7(gO(c),f)}}}throw U}function
-jx(a){function
+he(e){var
+a=bj(47,e);if(a){var
+b=a[2],c=a[1];if(!b)return F(gS(c));if(!b[2]){var
+d=b[1];if(0<bx(gS(d))){var
+f=gS(d);return b8(gS(c),f)}}}throw U}function
+jI(a){function
 b(c){var
-a=bi(94,c);if(a){var
+a=bj(94,c);if(a){var
 b=a[2];if(b&&!b[2]){var
-d=ii(b[1]);return[0,ii(a[1]),d]}}throw U}function
+d=ip(b[1]);return[0,ip(a[1]),d]}}throw U}function
 c(c){var
-a=bi(42,c);if(a){var
-d=k(b,a[2]);return[0,g$(a[1]),d]}throw U}return L(a,x5)?0:k(c,bi(32,a))}function
-yg(h){var
+a=bj(42,c);if(a){var
+d=k(b,a[2]);return[0,he(a[1]),d]}throw U}return L(a,yb)?0:k(c,bj(32,a))}function
+yo(h){var
 i=I(h);function
 g(a){var
-b=a<i?1:0,c=b?ad(h,a):b;return c}function
-d(a){return c$===(g(a)&ib)?1:0}var
+b=a<i?1:0,c=b?ae(h,a):b;return c}function
+d(a){return da===(g(a)&ii)?1:0}var
 a=0;for(;;){var
 j=a===i?1:0;if(j)var
 k=j;else{var
-b=g(a),e=g(a+1|0);if(!(c$<=b)){var
-a=a+1|0;continue}if(194<=b&&!(lk<=b)){var
+b=g(a),e=g(a+1|0);if(!(da<=b)){var
+a=a+1|0;continue}if(194<=b&&!(lv<=b)){var
 w=d(a+1|0);if(w){var
-a=a+2|0;continue}return w}if(lk<=b&&!(kM<=b)){var
+a=a+2|0;continue}return w}if(lv<=b&&!(kX<=b)){var
 s=d(a+1|0);if(s){var
 t=d(a+2|0);if(t){var
-z=lk!==b?1:0,u=z||(e4<=e?1:0);if(u){var
-A=237!==b?1:0,v=A||(e<e4?1:0);if(v){var
+z=lv!==b?1:0,u=z||(e8<=e?1:0);if(u){var
+A=237!==b?1:0,v=A||(e<e8?1:0);if(v){var
 a=a+3|0;continue}var
 f=v}else
 var
@@ -4688,13 +4737,13 @@ var
 f=t}else
 var
 f=s;return f}var
-l=kM<=b?1:0;if(l){var
+l=kX<=b?1:0;if(l){var
 m=b<245?1:0;if(m){var
 n=d(a+1|0);if(n){var
 o=d(a+2|0);if(o){var
 p=d(a+3|0);if(p){var
-x=kM!==b?1:0,q=x||(kB<=e?1:0);if(q){var
-y=244!==b?1:0,r=y||(e<kB?1:0);if(r){var
+x=kX!==b?1:0,q=x||(kM<=e?1:0);if(q){var
+y=244!==b?1:0,r=y||(e<kM?1:0);if(r){var
 a=a+4|0;continue}var
 c=r}else
 var
@@ -4710,83 +4759,83 @@ c=m}else
 var
 c=l;var
 k=c}return k}}function
-ha(b){if(typeof
+hf(b){if(typeof
 b!=="number")switch(b[0]){case
 3:var
 c=b[1],d=I(c),a=0,p=function(a){var
 c=48<=a?1:0,d=c?a<=57?1:0:c;if(d)var
 b=d;else{var
-e=97<=a?1:0,f=e?a<=hP?1:0:e;if(f)var
+e=97<=a?1:0,f=e?a<=hU?1:0:e;if(f)var
 b=f;else
 var
 g=65<=a?1:0,b=g?a<=70?1:0:g}return b};for(;;){var
 g=d<=a?1:0,o=0;if(g)var
-e=g;else{if(92!==ad(c,a)){var
+e=g;else{if(92!==ae(c,a)){var
 a=a+1|0;continue}var
-h=(a+1|0)<d?1:0;if(h)if(rv===ad(c,a+1|0)){var
+h=(a+1|0)<d?1:0;if(h)if(rE===ae(c,a+1|0)){var
 i=(a+5|0)<d?1:0;if(i){var
-j=iB(p,cz(c,a+2|0,4));if(j){var
+j=iH(p,cz(c,a+2|0,4));if(j){var
 a=a+6|0;continue}var
 l=j}else
 var
 l=i;var
 n=l;o=1}else{var
-m=iC(yh,ad(c,a+1|0));if(m){var
+m=iI(yp,ae(c,a+1|0));if(m){var
 a=a+2|0;continue}var
 e=m}else
 var
 e=h}if(!o)var
-n=e;return s(n,yi)}case
-4:return B(ha,b[1]);case
+n=e;return s(n,yq)}case
+4:return C(hf,b[1]);case
 5:var
-f=b[1],q=D(f);s(D(bh(io,k(function(a){return a[1]},f)))===q?1:0,yj);return B(function(a){ha([3,a[1]]);return ha(a[2])},f)}return 0}function
-yk(d){var
+f=b[1],q=D(f);s(D(bi(iu,k(function(a){return a[1]},f)))===q?1:0,yr);return C(function(a){hf([3,a[1]]);return hf(a[2])},f)}return 0}function
+ys(d){var
 g=I(d);function
 k(a){var
 b=a<g?1:0;if(b)var
-c=48<=ad(d,a)?1:0,e=c?ad(d,a)<=57?1:0:c;else
+c=48<=ae(d,a)?1:0,e=c?ae(d,a)<=57?1:0:c;else
 var
 e=b;return e}function
 c(a,c){var
-b=a<g?1:0;return b?iC(c,ad(d,a)):b}function
-i(b){s(k(b),yl);var
+b=a<g?1:0;return b?iI(c,ae(d,a)):b}function
+i(b){s(k(b),yt);var
 a=b;for(;;){if(k(a)){var
 a=a+1|0;continue}return a}}var
 a=0;a:for(;;){var
-m=a<g?1:0;if(m){if(34===ad(d,a)){var
+m=a<g?1:0;if(m){if(34===ae(d,a)){var
 b=a+1|0;for(;;){if(g<=b)var
 n=b;else{var
-l=ad(d,b);if(34!==l){if(92===l){var
+l=ae(d,b);if(34!==l){if(92===l){var
 b=b+2|0;continue}var
 b=b+1|0;continue}var
 n=b+1|0}var
-a=n;continue a}}if(c(a,ym)){var
-j=c(a,yn)?a+1|0:a,h=c(j,yo)?j+1|0:i(j),e=c(h,yp)?i(h+1|0):h;if(c(e,yq))var
-q=c(e+1|0,yr)?e+2|0:e+1|0,f=i(q);else
+a=n;continue a}}if(c(a,yu)){var
+j=c(a,yv)?a+1|0:a,h=c(j,yw)?j+1|0:i(j),e=c(h,yx)?i(h+1|0):h;if(c(e,yy))var
+q=c(e+1|0,yz)?e+2|0:e+1|0,f=i(q);else
 var
 f=e;var
-o=1-c(f,yt);if(o)var
+o=1-c(f,yB);if(o)var
 r=h<f?1:0,p=r||((f-a|0)<=19?1:0);else
 var
-p=o;s(p,ys);var
+p=o;s(p,yA);var
 a=f;continue}var
 a=a+1|0;continue}return m}}function
-yu(o,h){s(aQ(h,yw),yv);var
-i=ai(h,yx),a=i[2];s(i[1]<=d6?1:0,yy);var
-j=v(a),e=u===j?a[1]:l===j?C(a):a;s(yg(e),yz);yk(e);try{var
-w=ob(e),c=w}catch(a){a=a1(a);if(a!==dp&&a[1]!==gs)throw a;var
-c=ar(yA)}if(typeof
+yC(o,h){s(aQ(h,yE),yD);var
+i=ai(h,yF),a=i[2];s(i[1]<=ea?1:0,yG);var
+j=u(a),e=t===j?a[1]:l===j?y(a):a;s(yo(e),yH);ys(e);try{var
+x=ok(e),c=x}catch(a){a=a2(a);if(a!==du&&a[1]!==gw)throw a;var
+c=as(yI)}if(typeof
 c!=="number"&&5===c[0]){var
-f=c[1];if(aZ(aU(io,k(function(a){return a[1]},f)),yC)){ha(c);s(aZ(gy(yF,f),yE),yD);var
-g=gy(yG,f),n=0;if(typeof
+f=c[1];if(a0(aV(iu,k(function(a){return a[1]},f)),yK)){hf(c);s(a0(gC(yN,f),yM),yL);var
+g=gC(yO,f),n=0;if(typeof
 g!=="number"&&5===g[0]){var
 d=g[1];n=1}if(!n)var
-d=ar(yH);var
-p=h[1]-1|0,m=D(d)===p?1:0,q=m?dc(function(a){return aQ(h,a[1])},d):m;s(q,yI);var
-r=0.,t=G(function(V,F){var
+d=as(yP);var
+p=h[1]-1|0,m=D(d)===p?1:0,q=m?dd(function(a){return aQ(h,a[1])},d):m;s(q,yQ);var
+r=0.,w=G(function(V,F){var
 H=F[1],I=ai(h,H)[1],t=F[2];function
 c(c){var
-a=g8(H);return ar(b(am(x6),a))}var
+a=hb(H);return as(b(an(yc),a))}var
 J=0;if(typeof
 t!=="number"&&4===t[0]){var
 n=t[1];if(n){var
@@ -4804,189 +4853,189 @@ b=a[1];if(0<=b)return b}return c(0)},T),g=U,l=q[1],a=o[1];J=1;e=1;i=1;u=1}if(!u)
 e=1}}}if(!J)var
 j=c(0),g=j[3],l=j[2],a=j[1];var
 K=0===g?1:0,M=K||(3<D(g)?1:0);if(M)c(0);var
-N=1,m=G(function(b,a){if(0<a&&ct(dD,a)<b)return c(0);return x(b,a)},N,g),w=L(l,x7),y=1-w,O=y?S(l,x8):y;if(O)c(0);var
-v=0;if(S(a,x9)){var
-f=0;if(S(a,x_))if(S(a,x$))if(S(a,ya)){if(S(a,yb))if(S(a,yc)){var
-z=S(a,yd);if(z){var
+N=1,m=G(function(b,a){if(0<a&&bv(dI,a)<b)return c(0);return v(b,a)},N,g),x=L(l,yd),y=1-x,O=y?S(l,ye):y;if(O)c(0);var
+w=0;if(S(a,yf)){var
+f=0;if(S(a,yg))if(S(a,yh))if(S(a,yi)){if(S(a,yj))if(S(a,yk)){var
+z=S(a,yl);if(z){var
 d=c(0);f=1}else{var
-d=z;f=1}}else{v=1;f=1}}else{var
+d=z;f=1}}else{w=1;f=1}}else{var
 d=4;f=1}else{var
 d=2;f=1}if(!f)var
 d=8}else
-v=1;if(v)var
+w=1;if(w)var
 d=1;var
 A=0<d?1:0;if(A)var
-P=ct(I,d)<m?1:0,B=P||(x(m,d)!==I?1:0);else
+P=bv(I,d)<m?1:0,B=P||(v(m,d)!==I?1:0);else
 var
 B=A;if(B)c(0);var
-C=1-w;if(C)var
-Q=1!==D(g)?1:0,E=Q||1-aD(a,yf);else
+C=1-x;if(C)var
+Q=1!==D(g)?1:0,E=Q||1-aD(a,yn);else
 var
 E=C;if(E)c(0);var
-R=L(a,ye)?1.:8.;return V+m*R},r,d);return s(t<=oa(o)?1:0,yJ)}}return ar(yB)}function
+R=L(a,ym)?1.:8.;return V+m*R},r,d);return s(w<=oj(o)?1:0,yR)}}return as(yJ)}function
 bs(c,b,a){var
-d=c[2];return ar(Q(am(yK),d,b,a))}function
-b_(c,a,f,e){if(typeof
+d=c[2];return as(Q(an(yS),d,b,a))}function
+b$(c,a,f,e){if(typeof
 c!=="number"&&5===c[0]){var
-d=c[1];if(dc(function(a){return mc(a,d)},e)){B(function(d){var
-b=d[1],c=1-aD(b,e);return c?T(w(yM,g8(w(a,b)))):c},d);return[0,d,a,f]}}return ar(b(am(yL),a))}function
-aI(b,a){return gy(a,b[1])}function
-fD(c,b,a){return 0===aI(b,a)?0:[0,f(c,b,a)]}function
-c3(c,b,e){var
+d=c[1];if(dd(function(a){return mm(a,d)},e)){C(function(d){var
+b=d[1],c=1-aD(b,e);return c?T(x(yU,hb(x(a,b)))):c},d);return[0,d,a,f]}}return as(b(an(yT),a))}function
+aI(b,a){return gC(a,b[1])}function
+fI(c,b,a){return 0===aI(b,a)?0:[0,f(c,b,a)]}function
+c4(c,b,e){var
 a=aI(c,b);if(typeof
 a!=="number"&&3===a[0]){var
-d=a[1];if(aD(d,e))return d}return bs(c,b,yN)}function
-hb(c,b){var
+d=a[1];if(aD(d,e))return d}return bs(c,b,yV)}function
+hg(c,b){var
 a=aI(c,b);if(typeof
-a!=="number"&&0===a[0])return a[1];return bs(c,b,yO)}function
-eL(e,d,c){var
-f=e?e[1]:gu,a=aI(d,c);if(typeof
+a!=="number"&&0===a[0])return a[1];return bs(c,b,yW)}function
+eP(e,d,c){var
+f=e?e[1]:gy,a=aI(d,c);if(typeof
 a!=="number"&&1===a[0]){var
-b=a[1];if(0<=b&&b<=f)return b}return bs(d,c,yP)}function
-jy(b,g,f,e,d){var
-h=b?b[1]:b,i=g?g[1]:-dK,j=f?f[1]:dK,a=aI(e,d);if(typeof
+b=a[1];if(0<=b&&b<=f)return b}return bs(d,c,yX)}function
+jJ(b,g,f,e,d){var
+h=b?b[1]:b,i=g?g[1]:-dQ,j=f?f[1]:dQ,a=aI(e,d);if(typeof
 a!=="number")switch(a[0]){case
 2:var
 c=a[1];if(i<=c&&c<=j)return c;break;case
-3:if(!S(a[1],yR)&&h)return a_;break}return bs(e,d,yQ)}function
-jz(b,a){return jy(0,[0,cu(yS)],[0,1.-l7/2.],b,a)}function
-eM(a,c){var
-b=w(a[2],c),d=V(a[3],b);di(a[3],b);return d}function
-hc(d,c,b,a){var
-e=c[2],g=f(am(yT),e,b);s(1===D(a[1])?1:0,g);if(d&&d[1]!==a[2])return bs(c,b,yU);return 0}function
-jA(e,d){var
+3:if(!S(a[1],yZ)&&h)return a_;break}return bs(e,d,yY)}function
+jK(b,a){return jJ(0,[0,cu(y0)],[0,1.-mf/2.],b,a)}function
+eQ(a,c){var
+b=x(a[2],c),d=V(a[3],b);dj(a[3],b);return d}function
+hh(d,c,b,a){var
+e=c[2],g=f(an(y1),e,b);s(1===D(a[1])?1:0,g);if(d&&d[1]!==a[2])return bs(c,b,y2);return 0}function
+jL(e,d){var
 c=e[2]-1|0,f=0;if(!(c<0)){var
 a=f;for(;;){b(d,a);var
 g=a+1|0;if(c!==a){var
 a=g;continue}break}}return 0}function
-fE(a,f,e,d,c){var
-i=a?a[1]:a,j=f?f[1]:gu,g=c[3];if(0===g[0]){var
-h=g[1];jA(c,function(f){var
-a=b(h,f),g=a<i?1:0,c=g||(j<a?1:0);return c?bs(e,d,yV):c});return h}return bs(e,d,yW)}function
-fF(f,e,d,c,a){var
-i=f?f[1]:-dK,j=e?e[1]:dK,g=a[3];if(1===g[0]){var
-h=g[1];jA(a,function(g){var
-a=b(h,g),e=i<=a?1:0,k=e?a<=j?1:0:e,f=1-k;return f?bs(d,c,yY):f});return h}return bs(d,c,yX)}function
-bd(f,e,d,b,a){var
-c=eM(b,a);return aC(function(c){hc(f,b,a,c);var
-g=fE(e,d,b,a,c);return[0,c[2],g]},c)}function
-bM(f,e,d,b,a){var
-c=eM(b,a);return aC(function(c){hc(f,b,a,c);var
-g=fF(e,d,b,a,c);return[0,c[2],g]},c)}function
-jB(g,d,c){var
-a=eM(d,c);return aC(function(a){hc(g,d,c,a);var
+fJ(a,f,e,d,c){var
+i=a?a[1]:a,j=f?f[1]:gy,g=c[3];if(0===g[0]){var
+h=g[1];jL(c,function(f){var
+a=b(h,f),g=a<i?1:0,c=g||(j<a?1:0);return c?bs(e,d,y3):c});return h}return bs(e,d,y4)}function
+fK(f,e,d,c,a){var
+i=f?f[1]:-dQ,j=e?e[1]:dQ,g=a[3];if(1===g[0]){var
+h=g[1];jL(a,function(g){var
+a=b(h,g),e=i<=a?1:0,k=e?a<=j?1:0:e,f=1-k;return f?bs(d,c,y6):f});return h}return bs(d,c,y5)}function
+be(f,e,d,b,a){var
+c=eQ(b,a);return aC(function(c){hh(f,b,a,c);var
+g=fJ(e,d,b,a,c);return[0,c[2],g]},c)}function
+bN(f,e,d,b,a){var
+c=eQ(b,a);return aC(function(c){hh(f,b,a,c);var
+g=fK(e,d,b,a,c);return[0,c[2],g]},c)}function
+jM(g,d,c){var
+a=eQ(d,c);return aC(function(a){hh(g,d,c,a);var
 e=a[3];if(2===e[0]){var
-f=e[1];jA(a,function(a){b(f,a);return 0});return[0,a[2],f]}return bs(d,c,yZ)},a)}function
-bA(c,b,a){return a?a[1]:bs(c,b,y0)}function
-eN(h,c,a){var
-d=eM(c,a);return aC(function(f){var
+f=e[1];jL(a,function(a){b(f,a);return 0});return[0,a[2],f]}return bs(d,c,y7)},a)}function
+bB(c,b,a){return a?a[1]:bs(c,b,y8)}function
+eR(h,c,a){var
+d=eQ(c,a);return aC(function(f){var
 d=f[1];if(d){var
 e=d[2];if(e&&!e[2]){var
-g=e[1],i=Q(h,c,a,f),j=function(c,a){return b(i,x(c,g)+a|0)};return[0,d[1],g,j]}}return bs(c,a,y1)},d)}function
-hd(b,a){var
-c=eM(b,a);return aC(function(c){var
+g=e[1],i=Q(h,c,a,f),j=function(c,a){return b(i,v(c,g)+a|0)};return[0,d[1],g,j]}}return bs(c,a,y9)},d)}function
+hi(b,a){var
+c=eQ(b,a);return aC(function(c){var
 f=c[3];if(3===f[0]){var
-g=f[1];hc(0,b,a,c);var
-d=[0,0],h=[0,0];ml(function(b){var
-a=b+lz|0;if(10<a>>>0){if(-22===a){d[1]++;return 0}}else
+g=f[1];hh(0,b,a,c);var
+d=[0,0],h=[0,0];mv(function(b){var
+a=b+lJ|0;if(10<a>>>0){if(-22===a){d[1]++;return 0}}else
 if(8<a-1>>>0){h[1]++;return 0}return 0},g);var
-i=lv<d[1]?1:0,j=i||(2500000<(d[1]+h[1]|0)?1:0);if(j)bs(b,a,y3);var
-e=bi(10,g),k=c[2]+1|0,l=D(e)!==k?1:0,m=l||S(ag(e,c[2]),y5);if(m)bs(b,a,y4);return ej(function(a,b){return a<c[2]?1:0},e)}return bs(b,a,y2)},c)}function
-jC(f,a){var
+i=ia<d[1]?1:0,j=i||(2500000<(d[1]+h[1]|0)?1:0);if(j)bs(b,a,y$);var
+e=bj(10,g),k=c[2]+1|0,l=D(e)!==k?1:0,m=l||S(ad(e,c[2]),zb);if(m)bs(b,a,za);return ep(function(a,b){return a<c[2]?1:0},e)}return bs(b,a,y_)},c)}function
+jN(f,a){var
 b=I(a),c=1<=b?1:0;if(c)var
-d=b<=f?1:0,e=d?iB(function(a){var
+d=b<=f?1:0,e=d?iH(function(a){var
 b=48<=a?1:0,c=b?a<=57?1:0:b;return c},a):d;else
 var
-e=c;return s(e,y6)}function
-jD(a){var
-d=0;if(S(a,y7)&&45===ad(a,0)){var
+e=c;return s(e,zc)}function
+jO(a){var
+d=0;if(S(a,zd)&&45===ae(a,0)){var
 b=cz(a,1,I(a)-1|0);d=1}if(!d)var
 b=a;var
-c=bi(47,b);s(D(c)<=2?1:0,y8);var
-e=px;B(function(a){return jC(e,a)},c);return g$(a)}function
-oc(l,b){function
+c=bj(47,b);s(D(c)<=2?1:0,ze);var
+e=pG;C(function(a){return jN(e,a)},c);return he(a)}function
+ol(l,b){function
 c(c){var
-a=bi(94,c);if(a){var
-b=a[2];if(b&&!b[2]){jC(5,a[1]);return jC(4,b[1])}}return ar(y9)}function
+a=bj(94,c);if(a){var
+b=a[2];if(b&&!b[2]){jN(5,a[1]);return jN(4,b[1])}}return as(zf)}function
 d(b){var
-a=bi(42,b);return a?(jD(a[1]),B(c,a[2])):ar(y_)}if(S(b,y$))B(d,bi(32,b));var
-e=jx(b),a=k(function(a){return[0,a[2],a[1]]},e);B(function(g){var
+a=bj(42,b);return a?(jO(a[1]),C(c,a[2])):as(zg)}if(S(b,zh))C(d,bj(32,b));var
+e=jI(b),a=k(function(a){return[0,a[2],a[1]]},e);C(function(g){var
 c=g[1],a=c;for(;;){var
 j=0;if(a){var
 b=a[2];if(b){var
-f=r9(a[1][1],b[1][1]);if(f){var
+f=sf(a[1][1],b[1][1]);if(f){var
 a=b;continue}var
 d=f;j=1}}if(!j)var
 d=1;if(d){var
-h=dc(function(a){var
+h=dd(function(a){var
 b=a[1]<l?1:0,c=b?1<=a[2]?1:0:b;return c},c);if(h)var
-k=0,i=G(function(b,a){return b+a[2]|0},k,c)<=cp?1:0,e=i?0!==A(g[2])?1:0:i;else
+k=0,i=G(function(b,a){return b+a[2]|0},k,c)<=cq?1:0,e=i?0!==B(g[2])?1:0:i;else
 var
 e=h}else
 var
-e=d;return s(e,za)}},a);var
-f=D(a);s(D(bh(ak,k(function(a){return a[1]},a)))===f?1:0,zb);return a}function
-jE(f,e){var
+e=d;return s(e,zi)}},a);var
+f=D(a);s(D(bi(al,k(function(a){return a[1]},a)))===f?1:0,zj);return a}function
+jP(f,e){var
 a=f,b=e;for(;;){if(b){var
 c=b[2],d=b[1];if(typeof
 a!=="number")switch(a[0]){case
 4:var
-g=ii(d),a=ag(a[1],g),b=c;continue;case
+g=ip(d),a=ad(a[1],g),b=c;continue;case
 5:var
-a=gy(d,a[1]),b=c;continue}throw U}return a}}function
-dq(b,a){var
-c=bi(46,a);return jE(b[1],c)}function
-cE(b,a){return 0===dq(b,a)?1:0}function
-bY(c,b){var
-a=dq(c,b);if(typeof
+a=gC(d,a[1]),b=c;continue}throw U}return a}}function
+dv(b,a){var
+c=bj(46,a);return jP(b[1],c)}function
+cE(b,a){return 0===dv(b,a)?1:0}function
+bZ(c,b){var
+a=dv(c,b);if(typeof
 a!=="number"&&3===a[0])return a[1];throw U}function
-eO(d,c){var
-a=dq(d,c);if(typeof
+eS(d,c){var
+a=dv(d,c);if(typeof
 a!=="number"&&1===a[0]){var
 b=a[1];if(0<=b)return b}throw U}function
-fG(c,b){var
-a=dq(c,b);if(typeof
+fL(c,b){var
+a=dv(c,b);if(typeof
 a!=="number"&&0===a[0])return a[1];throw U}function
-fH(c,b){var
-a=dq(c,b);if(typeof
+fM(c,b){var
+a=dv(c,b);if(typeof
 a!=="number")switch(a[0]){case
 2:return a[1];case
-3:if(!S(a[1],zc))return a_;break}throw U}function
-cF(a){if(Math.abs(a)<=dK)return $(a);throw U}function
-od(a){return a==a_?0:[0,cF(a)]}function
-b$(b,a){return aQ(b[2],a)}function
-he(b,a){return ai(b[2],a)}function
-be(d,c){var
-a=he(d,c),b=a[3];if(0===b[0])return[0,a[2],b[1]];throw U}function
-dZ(d,c){var
-a=he(d,c),b=a[3];if(1===b[0])return[0,a[2],b[1]];throw U}function
-oe(d,c){var
-a=he(d,c),b=a[3];if(2===b[0])return[0,a[2],b[1]];throw U}function
-fI(d,c){var
-a=he(d,c),b=a[3];if(3===b[0]){var
-e=a[2],f=bi(10,b[1]);return ej(function(a,b){return a<e?1:0},f)}throw U}function
-eP(a){var
-b=be(a,zm),c=be(a,zn);return[0,be(a,zo),c,b]}function
-bN(c,a){var
+3:if(!S(a[1],zk))return a_;break}throw U}function
+cF(a){if(Math.abs(a)<=dQ)return aa(a);throw U}function
+om(a){return a==a_?0:[0,cF(a)]}function
+ca(b,a){return aQ(b[2],a)}function
+hj(b,a){return ai(b[2],a)}function
+bf(d,c){var
+a=hj(d,c),b=a[3];if(0===b[0])return[0,a[2],b[1]];throw U}function
+d5(d,c){var
+a=hj(d,c),b=a[3];if(1===b[0])return[0,a[2],b[1]];throw U}function
+on(d,c){var
+a=hj(d,c),b=a[3];if(2===b[0])return[0,a[2],b[1]];throw U}function
+fN(d,c){var
+a=hj(d,c),b=a[3];if(3===b[0]){var
+e=a[2],f=bj(10,b[1]);return ep(function(a,b){return a<e?1:0},f)}throw U}function
+eT(a){var
+b=bf(a,zu),c=bf(a,zv);return[0,bf(a,zw),c,b]}function
+bO(c,a){var
 d=b(c[2],a+1|0);return[0,b(c[2],a),d]}function
-dr(a,d){var
+dw(a,d){var
 c=a[1];function
 e(a){return b(d,c+a|0)}return H(a[2]-c|0,e)}function
-jF(a){return cE(a,zp)?0.:fH(a,zq)}var
-zr=$(l7);function
-hf(a){return G(t,z,a)}function
-cG(b,a){return w(zB,a)}function
-of(a){if(b$(a,cG(a,zC))){var
-c=dZ(a,cG(a,zD));return function(a){return cF(b(c[2],a))}}return function(a){return z}}function
-og(a){function
+jQ(a){return cE(a,zx)?0.:fM(a,zy)}var
+zz=aa(mf);function
+hk(a){return G(w,z,a)}function
+cG(b,a){return x(zJ,a)}function
+oo(a){if(ca(a,cG(a,zK))){var
+c=d5(a,cG(a,zL));return function(a){return cF(b(c[2],a))}}return function(a){return z}}function
+op(a){function
 c(b){return cG(a,b)}function
-f(b,d){return b$(a,c(b))?oe(a,c(b))[2]:function(a){return d}}var
-d=bY(a,c(zH)),i=cE(a,c(zI))?q:cF(fH(a,c(z1))),j=L(d,zJ)?zK:cE(a,c(zZ))?0:[0,eO(a,c(z0))],k=eO(a,c(zL));if(b$(a,c(zM)))var
-l=dZ(a,c(zN)),g=function(a){return cF(b(l[2],a))};else
+f(b,d){return ca(a,c(b))?on(a,c(b))[2]:function(a){return d}}var
+d=bZ(a,c(zP)),i=cE(a,c(zQ))?q:cF(fM(a,c(z9))),j=L(d,zR)?zS:cE(a,c(z7))?0:[0,eS(a,c(z8))],k=eS(a,c(zT));if(ca(a,c(zU)))var
+l=d5(a,c(zV)),g=function(a){return cF(b(l[2],a))};else
 var
 g=function(a){return z};var
-m=f(zO,1),n=f(zP,0);if(S(d,zQ))if(S(d,zR))if(S(d,zS))if(S(d,zT))if(S(d,zU))if(S(d,zV))var
-h=S(d,zW),e=h?T(d):h;else
+m=f(zW,1),n=f(zX,0);if(S(d,zY))if(S(d,zZ))if(S(d,z0))if(S(d,z1))if(S(d,z2))if(S(d,z3))var
+h=S(d,z4),e=h?T(d):h;else
 var
 e=4;else
 var
@@ -5000,31 +5049,31 @@ e=3;else
 var
 e=6;function
 o(a){return 0}var
-p=eO(a,zX);return[0,be(a,zY)[1]-1|0,p,o,e,n,m,g,k,j,i]}function
-oh(c,b){function
-a(a){return fH(c,f(am(Ak),b,a))}var
-d=a(Al);return[0,a(Am),d]}function
-oi(a){return 1-cE(a,An)}function
-oj(b,a){var
-c=fI(b,a);return k(function(a){var
-b=jx(a);return aU(function(b,a){return ak(b[2],a[2])},b)},c)}function
-jG(a){return N(oj(a,Au))}function
-ok(a){return 1-cE(a,Az)}function
-ol(a){return bi(43,bY(a,AB))}var
-AE=[0,[0,AD,[0,br(9,10),AC]],0],AH=[0,[0,AG,[0,br(9,10),AF]],AE],om=[0,[0,AJ,[0,br(3,5),AI]],AH];function
-on(a){var
-b=gz(a,om);return b?b[1][2]:a}function
-fJ(a){return k(on,ol(a))}function
-hg(b,a){var
-c=fJ(b);return cy(function(b){return aD(b,a)},c)}function
-hi(a){return hg(a,[0,AK,hh])}function
-oo(a){return aD(bG(fJ(a)),[0,AL,hh])?AM:bY(a,AN)}function
-hj(c){if(b$(c,AO)){var
-a=dZ(c,AP),d=function(c){var
+p=eS(a,z5);return[0,bf(a,z6)[1]-1|0,p,o,e,n,m,g,k,j,i]}function
+oq(c,b){function
+a(a){return fM(c,f(an(As),b,a))}var
+d=a(At);return[0,a(Au),d]}function
+or(a){return 1-cE(a,Av)}function
+os(b,a){var
+c=fN(b,a);return k(function(a){var
+b=jI(a);return aV(function(b,a){return al(b[2],a[2])},b)},c)}function
+jR(a){return N(os(a,AC))}function
+ot(a){return 1-cE(a,AH)}function
+ou(a){return bj(43,bZ(a,AJ))}var
+AM=[0,[0,AL,[0,br(9,10),AK]],0],AP=[0,[0,AO,[0,br(9,10),AN]],AM],ov=[0,[0,AR,[0,br(3,5),AQ]],AP];function
+ow(a){var
+b=gD(a,ov);return b?b[1][2]:a}function
+fO(a){return k(ow,ou(a))}function
+hl(b,a){var
+c=fO(b);return cy(function(b){return aD(b,a)},c)}function
+hn(a){return hl(a,[0,AS,hm])}function
+ox(a){return aD(bH(fO(a)),[0,AT,hm])?AU:bZ(a,AV)}function
+ho(c){if(ca(c,AW)){var
+a=d5(c,AX),d=function(c){var
 d=b(a[2],(3*c|0)+2|0),e=b(a[2],(3*c|0)+1|0);return[0,b(a[2],3*c|0),e,d]};return H(a[1]/3|0,d)}return 0}function
-hk(a){return aS(1,be(a,AQ)[1]-1|0)}function
-jH(d,i){var
-e=be(d,AR),j=be(d,AS),k=be(d,AT),f=e[1]-2|0,l=0;if(!(f<0)){var
+hp(a){return aS(1,bf(a,AY)[1]-1|0)}function
+jS(d,i){var
+e=bf(d,AZ),j=bf(d,A0),k=bf(d,A1),f=e[1]-2|0,l=0;if(!(f<0)){var
 a=l;for(;;){var
 g=b(e[2],a),h=b(e[2],a+1|0)-1|0;if(!(h<g)){var
 c=g;for(;;){var
@@ -5033,23 +5082,23 @@ o=c+1|0;if(h!==c){var
 c=o;continue}break}}var
 m=a+1|0;if(f!==a){var
 a=m;continue}break}}return 0}function
-op(a,e,f){var
-d=gC(hk(a),e,0);jH(a,function(e,h,g){var
-a=b(f,h),i=g_(c(c(d,e)[1+e],a)[1+a],g);c(d[1+e],a)[1+a]=i;return 0});return function(b,a){return c(c(d,b)[1+b],a)[1+a]}}function
-jI(a){function
-b(a){return w(AV,a)}var
-d=n(hk(a),0),f=bY(a,b(AW)),g=L(f,AX)?AY:A5,e=b(g),h=cE(a,b(AZ))?e:b(A4);jH(a,function(a,e,b){d[1+a]=g_(c(d,a)[1+a],b);return 0});if(0===hj(a)){if(L(f,A0))return[0,aO(d)];if(!fG(a,b(A1))&&!cE(a,b(A2))&&!cE(a,e)){var
-i=hk(a),j=eO(a,h),k=eO(a,e);return[1,eO(a,b(A3)),k,j,i]}return 0}return 0}function
-Bm(e,d,c,b,a){return j}var
-Bn=0,Bo=0;function
-Bp(a){return a}var
-Bq=0;function
-Br(a){return 0}var
-Bs=[0,0,function(a){return 0},Br,Bq,Bp,Bo,q,Bn,Bm];function
-hl(b){var
+oy(a,e,f){var
+d=gG(hp(a),e,0);jS(a,function(e,h,g){var
+a=b(f,h),i=hd(c(c(d,e)[1+e],a)[1+a],g);c(d[1+e],a)[1+a]=i;return 0});return function(b,a){return c(c(d,b)[1+b],a)[1+a]}}function
+jT(a){function
+b(a){return x(A3,a)}var
+d=n(hp(a),0),f=bZ(a,b(A4)),g=L(f,A5)?A6:Bb,e=b(g),h=cE(a,b(A7))?e:b(Ba);jS(a,function(a,e,b){d[1+a]=hd(c(d,a)[1+a],b);return 0});if(0===ho(a)){if(L(f,A8))return[0,aO(d)];if(!fL(a,b(A9))&&!cE(a,b(A_))&&!cE(a,e)){var
+i=hp(a),j=eS(a,h),k=eS(a,e);return[1,eS(a,b(A$)),k,j,i]}return 0}return 0}function
+Bu(e,d,c,b,a){return j}var
+Bv=0,Bw=0;function
+Bx(a){return a}var
+By=0;function
+Bz(a){return 0}var
+BA=[0,0,function(a){return 0},Bz,By,Bx,Bw,q,Bv,Bu];function
+hq(b){var
 a=b[3];if(typeof
 a!=="number"&&2===a[0])return a[3];throw U}function
-hm(c,a){var
+hr(c,a){var
 e=c?c[1]:1;return function(n){var
 f=0<a[1]?1:0;if(f)var
 g=0===b(a[2],0)?1:0,d=g?b(a[2],a[1]-1|0)===n?1:0:g;else
@@ -5061,13 +5110,13 @@ c=o,j=d;for(;;){var
 k=b(a[2],c),l=b(a[2],c+1|0),p=l<k?1:0,q=p||(e?k===l?1:0:e),m=q?0:j,r=c+1|0;if(h!==c){var
 c=r,j=m;continue}var
 i=m;break}}return i}}function
-ds(a){return L(a[1],BT)?BU:a[6]}function
-hn(b,a){return k(jD,bA(b,a,hd(b,a)))}var
-J0=rJ;function
-Dz(d,bg,h,a4,p){var
-q=a4[3],an=bM([0,q],DC,DB,d,DA),R=bM([0,q],DF,DE,d,DD),y=bM([0,q],DI,DH,d,DG),r=bd([0,q],0,0,d,DJ),z=hd(d,DK),A=hd(d,DL),U=hd(d,DM),C=0!==aI(d,DN)?1:0,t=0!==aI(d,DO)?1:0;if(aQ(h,DP))T(DQ);if(aQ(h,DR))T(DS);if(aQ(h,DT))T(DU);function
+dx(a){return L(a[1],B1)?B2:a[6]}function
+hs(b,a){return k(jO,bB(b,a,hi(b,a)))}var
+J8=rS;function
+DH(d,bg,h,a3,p){var
+q=a3[3],an=bN([0,q],DK,DJ,d,DI),R=bN([0,q],DN,DM,d,DL),y=bN([0,q],DQ,DP,d,DO),r=be([0,q],0,0,d,DR),z=hi(d,DS),A=hi(d,DT),U=hi(d,DU),B=0!==aI(d,DV)?1:0,t=0!==aI(d,DW)?1:0;if(aQ(h,DX))T(DY);if(aQ(h,DZ))T(D0);if(aQ(h,D1))T(D2);function
 ao(f,e){var
-c=N(k(function(a){return oc(f,a)},e));function
+c=N(k(function(a){return ol(f,a)},e));function
 a(d){if(d){var
 e=d[1],g=e[1]-1|0,f=1,k=0;if(g<0)var
 h=f;else{var
@@ -5075,75 +5124,75 @@ a=k,i=f;for(;;){var
 j=c.length-1<=b(e[2],a)?0:i,l=a+1|0;if(g!==a){var
 a=l,i=j;continue}var
 h=j;break}}return h}return 1}var
-d=a(r),g=d?a(p[9]):d;s(g,DV);return c}var
-F=0;if(an){if(!R&&!y&&!r&&!z&&!A&&!C&&!t){var
+d=a(r),g=d?a(p[9]):d;s(g,D3);return c}var
+F=0;if(an){if(!R&&!y&&!r&&!z&&!A&&!B&&!t){var
 e=[0,an[1]];F=1}}else
-if(R){if(y&&!r&&!z&&!A&&!C&&!t){var
+if(R){if(y&&!r&&!z&&!A&&!B&&!t){var
 e=[1,R[1],y[1]];F=1}}else
 if(!y&&r&&z){var
-at=z[1],Z=0,a_=r[1];if(A)if(C||t)Z=1;else{var
-au=N(k(jD,A[1])),ba=ao(au.length-1,at),_=E(0,ap),az=function(a){return Y(_,a[1],0)};a3(function(a){return B(az,a)},ba);var
-aA=0.;s(eu(function(b,d,a){return G(function(g,a){var
-b=a[1],d=c(au,b)[1+b],e=ci(d[2]),f=ci(d[1])+e|0;return g+a[2]*f},a,b)},_,aA)<=10000000.?1:0,CA);var
+at=z[1],Z=0,a_=r[1];if(A)if(B||t)Z=1;else{var
+au=N(k(jO,A[1])),ba=ao(au.length-1,at),_=E(0,aq),az=function(a){return Y(_,a[1],0)};a4(function(a){return C(az,a)},ba);var
+aA=0.;s(eA(function(b,d,a){return G(function(g,a){var
+b=a[1],d=c(au,b)[1+b],e=cj(d[2]),f=cj(d[1])+e|0;return g+a[2]*f},a,b)},_,aA)<=10000000.?1:0,CI);var
 av=0}else
-if(C){var
-bb=aN(U,0),g=b_(aI(d,D2),CB,h,0),$=hn(g,CC),aa=hn(g,CD),ab=N(hn(g,CE)),I=hn(g,CF),aB=bA(g,CH,jB([0,D(I)],g,CG)),i=D($),ac=D(aa)===i?1:0,aC=ac?ab.length-1===x(i,D(I))?1:0:ac;s(aC,CI);var
-aE=N(k(function(a){return oc(i,a)},bb)),J=[0,$,aa,bq(function(a,c){var
-d=b(aB[2],a);return[0,aO(bT(ab,x(a,i),i)),c,d]},I),aE],bc=J[4].length-1,be=ao(D(J[1])+bc|0,at);if(t){var
-a=b_(aI(d,D3),CL,h,CK);B(function(a){var
-b=aQ(h,w(CN,a[1]));return b?T(a[2]):b},CM);var
-ad=c3(a,CX,aq(jK,aq([0,CW,[0,CV,[0,CU,[0,CT,[0,CS,ho]]]]],aq(CJ,a$(function(a){var
-b=aq([0,CQ,[0,CP,[0,CO,ho]]],jJ);return k(function(b){return w(a,w(CR,b))},b)},jK))))),K=k(on,bi(43,ad)),aF=jz(a,CY),M=c3(a,C0,CZ),ae=aD(bG(K),jK),aG=ae||L(M,Dy);s(aG,C1);var
-af=1<D(K)?1:0,aH=af?L(M,C2):af;if(aH)T(C3);var
-aJ=eN(function(a,b,c){return fF(C6,C5,a,b,c)},a,C4);bx(function(b){var
-c=b[3],h=3===b[2]?1:0,l=h?L(ad,C8):h;s(l,C7);var
+if(B){var
+bb=aN(U,0),g=b$(aI(d,D_),CJ,h,0),$=hs(g,CK),aa=hs(g,CL),ab=N(hs(g,CM)),I=hs(g,CN),aB=bB(g,CP,jM([0,D(I)],g,CO)),i=D($),ac=D(aa)===i?1:0,aC=ac?ab.length-1===v(i,D(I))?1:0:ac;s(aC,CQ);var
+aE=N(k(function(a){return ol(i,a)},bb)),J=[0,$,aa,bq(function(a,c){var
+d=b(aB[2],a);return[0,aO(bU(ab,v(a,i),i)),c,d]},I),aE],bc=J[4].length-1,bd=ao(D(J[1])+bc|0,at);if(t){var
+a=b$(aI(d,D$),CT,h,CS);C(function(a){var
+b=aQ(h,x(CV,a[1]));return b?T(a[2]):b},CU);var
+ad=c4(a,C5,ar(jV,ar([0,C4,[0,C3,[0,C2,[0,C1,[0,C0,ht]]]]],ar(CR,a$(function(a){var
+b=ar([0,CY,[0,CX,[0,CW,ht]]],jU);return k(function(b){return x(a,x(CZ,b))},b)},jV))))),K=k(ow,bj(43,ad)),aF=jK(a,C6),M=c4(a,C8,C7),ae=aD(bH(K),jV),aG=ae||L(M,DG);s(aG,C9);var
+af=1<D(K)?1:0,aH=af?L(M,C_):af;if(aH)T(C$);var
+aJ=eR(function(a,b,c){return fK(Dc,Db,a,b,c)},a,Da);by(function(b){var
+c=b[3],h=3===b[2]?1:0,l=h?L(ad,De):h;s(l,Dd);var
 i=b[1]-1|0,m=0;if(!(i<0)){var
 a=m;for(;;){var
-d=f(c,a,0),g=d==Lg(d)?1:0,j=g?cA(d):g;if(j){var
+d=f(c,a,0),g=d==Lo(d)?1:0,j=g?cA(d):g;if(j){var
 k=0===a?1:0;if(k)var
 e=k;else
 var
 o=f(c,a,0),e=f(c,a-1|0,0)<o?1:0}else
 var
-e=j;s(e,C9);var
+e=j;s(e,Df);var
 n=a+1|0;if(i!==a){var
 a=n;continue}break}}return 0},aJ);var
-ag=hb(a,C_),aL=fD(function(a){var
-b=0;return function(c){return eL(b,a,c)}},a,C$),aM=fD(function(a){var
-b=0;return function(c){return eL(b,a,c)}},a,Da);if(0!==aI(a,Db))T(Dc);var
-j=bA(a,De,bd(0,0,0,a,Dd)),l=bA(a,Dg,bd(0,0,[0,q-1|0],a,Df)),u=bA(a,Dj,bd([0,l[1]],Di,[0,J0],a,Dh)),aP=l[1];s(b(hm(Dl,j),aP),Dk);var
+ag=hg(a,Dg),aL=fI(function(a){var
+b=0;return function(c){return eP(b,a,c)}},a,Dh),aM=fI(function(a){var
+b=0;return function(c){return eP(b,a,c)}},a,Di);if(0!==aI(a,Dj))T(Dk);var
+j=bB(a,Dm,be(0,0,0,a,Dl)),l=bB(a,Do,be(0,0,[0,q-1|0],a,Dn)),u=bB(a,Dr,be([0,l[1]],Dq,[0,J8],a,Dp)),aP=l[1];s(b(hr(Dt,j),aP),Ds);var
 ah=u[1]-1|0,aR=0,aS=0;if(!(ah<0)){var
-o=aS,Q=aR;for(;;){s(b(u[2],o)<=(rJ-Q|0)?1:0,Dx);var
+o=aS,Q=aR;for(;;){s(b(u[2],o)<=(rS-Q|0)?1:0,DF);var
 a1=Q+b(u[2],o)|0,a2=o+1|0;if(ah!==o){var
 o=a2,Q=a1;continue}break}}var
 ai=j[1]-2|0,aT=0;if(!(ai<0)){var
 m=aT;for(;;){var
 al=b(j[2],m)+1|0,am=b(j[2],m+1|0)-1|0;if(!(am<al)){var
 n=al;for(;;){var
-aY=b(l[2],n);s(b(l[2],n-1|0)<aY?1:0,Dw);var
-a0=n+1|0;if(am!==n){var
-n=a0;continue}break}}var
+aY=b(l[2],n);s(b(l[2],n-1|0)<aY?1:0,DE);var
+aZ=n+1|0;if(am!==n){var
+n=aZ;continue}break}}var
 aX=m+1|0;if(ai!==m){var
 m=aX;continue}break}}var
-O=bd(0,0,Dn,a,Dm);if(O)var
-aj=O[1],v=H(aj[1],aj[2]);else
+O=be(0,0,Dv,a,Du);if(O)var
+aj=O[1],w=H(aj[1],aj[2]);else
 var
-v=O;s(aZ(bh(aK,v),v),Do);if(ag){var
+w=O;s(a0(bi(aK,w),w),Dw);if(ag){var
 ak=0!==aL?1:0;if(ak)var
-aU=0!==aM?1:0,P=aU||L(c3(a,Dv,Du),Dt);else
+aU=0!==aM?1:0,P=aU||L(c4(a,DD,DC),DB);else
 var
 P=ak}else
 var
 P=ag;var
-aV=hb(a,Dp),aW=hb(a,Dq),X=[0,[0,aF,K,ae,M,c3(a,Ds,Dr),aW,aV,P,v,j,l,u]]}else
+aV=hg(a,Dx),aW=hg(a,Dy),X=[0,[0,aF,K,ae,M,c4(a,DA,Dz),aW,aV,P,w,j,l,u]]}else
 var
 X=t;var
-aw=0!==U?1:0,bf=aw?gv(0,function(a){var
-b=1-a[3],c=b||(1<D(a[2])?1:0);return c},X):aw;if(bf)T(D4);var
-av=[2,a_,be,J,X]}else
+aw=0!==U?1:0,bf=aw?gz(0,function(a){var
+b=1-a[3],c=b||(1<D(a[2])?1:0);return c},X):aw;if(bf)T(Ea);var
+av=[2,a_,bd,J,X]}else
 Z=1;if(!Z){var
 e=av;F=1}}if(!F)var
-e=ar(DW);var
+e=as(D4);var
 ax=0;if(typeof
 e!=="number"&&1===e[0]){var
 V=1;ax=1}if(!ax)var
@@ -5151,39 +5200,39 @@ V=0;var
 ay=0;if(typeof
 e!=="number"&&2===e[0]){var
 W=1;ay=1}if(!ay)var
-W=0;s(V===S(p[3],DY)?1:0,DX);var
-as=0===p[9]?1:0,a5=as?0===U?1:0:as,a6=a5||W;s(a6,DZ);var
-a7=0===p[9]?1:0,a8=a7||S(p[1],D1);s(a8,D0);var
+W=0;s(V===S(p[3],D6)?1:0,D5);var
+ap=0===p[9]?1:0,a5=ap?0===U?1:0:ap,a6=a5||W;s(a6,D7);var
+a7=0===p[9]?1:0,a8=a7||S(p[1],D9);s(a8,D8);var
 a9=V||W;return[0,e,a9]}function
-D5(v,e,c,u,t,ae,ad){var
-g=b_(ae,b(am(D7),t),v,D6),j=b_(ad,b(am(D8),t),v,0),d=e[1],w=e[2],af=[0,a_],ag=0,ah=[0,d];function
-x(a){return bM(ah,ag,af,j,a)}var
+Eb(v,e,c,u,t,ae,ad){var
+g=b$(ae,b(an(Ed),t),v,Ec),j=b$(ad,b(an(Ee),t),v,0),d=e[1],w=e[2],af=[0,a_],ag=0,ah=[0,d];function
+x(a){return bN(ah,ag,af,j,a)}var
 ai=0,aj=0,ak=[0,d];function
-y(a){return bd(ak,aj,ai,j,a)}var
-al=0,an=0,ao=[0,d];function
-z(a){return bM(ao,an,al,j,a)}var
+y(a){return be(ak,aj,ai,j,a)}var
+al=0,am=0,ao=[0,d];function
+z(a){return bN(ao,am,al,j,a)}var
 ap=0,aq=[0,w];function
-A(a){return bd(aq,D9,ap,j,a)}var
-C=y(D_),ar=bd(Eb,0,Ea,g,D$),i=aC(function(a){var
-c=b(a[2],1);return[0,b(a[2],0),c]},ar),as=A(Ec),at=A(Ed),au=z(Ee),av=z(Ef),aw=bd([0,d],0,0,j,Eg),ax=y(Eh),ay=ax||C,az=x(Ei),aA=x(Ej),D=eN(function(a){var
-b=0;return function(c,d){return fE(El,b,a,c,d)}},g,Ek);if(D){var
-k=D[1],l=k[3];s(3===k[2]?1:0,Em);var
+A(a){return be(aq,Ef,ap,j,a)}var
+B=y(Eg),ar=be(Ej,0,Ei,g,Eh),i=aC(function(a){var
+c=b(a[2],1);return[0,b(a[2],0),c]},ar),as=A(Ek),at=A(El),au=z(Em),av=z(En),aw=be([0,d],0,0,j,Eo),ax=y(Ep),ay=ax||B,az=x(Eq),aA=x(Er),D=eR(function(a){var
+b=0;return function(c,d){return fJ(Et,b,a,c,d)}},g,Es);if(D){var
+k=D[1],l=k[3];s(3===k[2]?1:0,Eu);var
 aB=function(a){var
 b=f(l,a,2),c=f(l,a,1);return[0,f(l,a,0),c,b]},F=m(k[1],aB)}else
 var
 F=[0];var
-aE=bM([0,w],Ep,Eo,g,En),aF=bd([0,d],0,0,g,Eq),aG=jy(Es,0,0,g,Er),aH=jy(Eu,0,0,g,Et),aI=c3(g,Ew,Ev),a=[0,c3(g,Ey,Ex),aI,aH,aG,aF,aE,F,aA,az,C,ay,aw,av,au,at,as,i];s(a[3]<=a[4]?1:0,Ez);var
-G=(0!==i?1:0)===L(a[2],EB)?1:0,aJ=G?(0!==i?1:0)===L(a[1],EC)?1:0:G;s(aJ,EA);var
-aK=L(a[2],EE);s((0!==a[5]?1:0)===aK?1:0,ED);var
-aL=L(a[2],EG);s((0!==a[6]?1:0)===aL?1:0,EF);var
+aE=bN([0,w],Ex,Ew,g,Ev),aF=be([0,d],0,0,g,Ey),aG=jJ(EA,0,0,g,Ez),aH=jJ(EC,0,0,g,EB),aI=c4(g,EE,ED),a=[0,c4(g,EG,EF),aI,aH,aG,aF,aE,F,aA,az,B,ay,aw,av,au,at,as,i];s(a[3]<=a[4]?1:0,EH);var
+G=(0!==i?1:0)===L(a[2],EJ)?1:0,aJ=G?(0!==i?1:0)===L(a[1],EK)?1:0:G;s(aJ,EI);var
+aK=L(a[2],EM);s((0!==a[5]?1:0)===aK?1:0,EL);var
+aL=L(a[2],EO);s((0!==a[6]?1:0)===aL?1:0,EN);var
 aM=[0,a[5],[0,a[12],0]];function
 aO(h){var
 c=d-1|0,i=0;if(!(c<0)){var
 a=i;for(;;){var
-f=b(h[2],a),g=b(e[5][2],a)<=f?1:0,j=g?f<b(e[5][2],a+1|0)?1:0:g;s(j,EH);var
+f=b(h[2],a),g=b(e[5][2],a)<=f?1:0,j=g?f<b(e[5][2],a+1|0)?1:0:g;s(j,EP);var
 k=a+1|0;if(c!==a){var
-a=k;continue}break}}return 0}B(function(a){return bx(aO,a)},aM);var
-aP=a[6];bx(function(m){var
+a=k;continue}break}}return 0}C(function(a){return by(aO,a)},aM);var
+aP=a[6];by(function(m){var
 f=d-1|0,n=0;if(!(f<0)){var
 a=n;for(;;){var
 h=b(e[5][2],a),i=b(e[5][2],a+1|0)-1|0,g=0.;if(i<h)var
@@ -5191,7 +5240,7 @@ j=g;else{var
 c=h,k=g;for(;;){var
 l=k+b(m[2],c),p=c+1|0;if(i!==c){var
 c=p,k=l;continue}var
-j=l;break}}s(Math.abs(j-1.)<=9.09494701772928238e-13?1:0,EI);var
+j=l;break}}s(Math.abs(j-1.)<=9.09494701772928238e-13?1:0,EQ);var
 o=a+1|0;if(f!==a){var
 a=o;continue}break}}return 0},aP);function
 aa(c){var
@@ -5202,19 +5251,19 @@ h=b(c[2],a)<0.?1:g,j=a+1|0;if(e!==a){var
 a=j,g=h;continue}var
 f=h;break}}return f}var
 ab=0;function
-q(a){return gv(ab,aa,a)}if(aD(c[1],BV))var
-n=BW;else{var
-ac=aD(c[1],BX)?a_:dK,$=0;if(0===c[9]&&!q(c[8])&&!q(c[12])){var
+q(a){return gz(ab,aa,a)}if(aD(c[1],B3))var
+n=B4;else{var
+ac=aD(c[1],B5)?a_:dQ,$=0;if(0===c[9]&&!q(c[8])&&!q(c[12])){var
 r=0.;$=1}if(!$)var
-r=dJ;var
+r=dP;var
 n=[0,r,ac]}var
 H=0!==i?1:0;if(H)var
 I=H;else
 var
-_=n[1]<=a[3]?1:0,I=_?a[4]<=n[2]?1:0:_;s(I,EJ);var
-aQ=0===a[12]?1:0,aR=aQ||L(a[2],E1);s(aR,EK);var
-o=ds(c),p=[0,aN(o,c[5])],J=E(0,16),aS=aZ(a[7],[0]),aT=aS||L(a[2],E0);s(aT,EL);var
-aU=p[1],aV=a[7];a3(function(g){var
+_=n[1]<=a[3]?1:0,I=_?a[4]<=n[2]?1:0:_;s(I,ER);var
+aQ=0===a[12]?1:0,aR=aQ||L(a[2],E9);s(aR,ES);var
+o=dx(c),p=[0,aN(o,c[5])],J=E(0,16),aS=a0(a[7],[0]),aT=aS||L(a[2],E8);s(aT,ET);var
+aU=p[1],aV=a[7];a4(function(g){var
 h=g[3],a=g[2],c=g[1],i=c<aN(V(J,a),aU)?1:0;if(i){var
 j=c<=p[1]?1:0;if(j){var
 k=a<d?1:0;if(k)var
@@ -5224,24 +5273,24 @@ f=k}else
 var
 f=j}else
 var
-f=i;s(f,EM);p[1]=c;return Y(J,a,c)},aV);var
-K=0===o?1:0,M=K?0===i?1:0:K,N=(0!==a[8]?1:0)===M?1:0,aW=N?(0!==a[9]?1:0)===M?1:0:N;s(aW,EN);var
-h=L(c[1],EO),aX=aD(c[1],EP),O=h?0===i?1:0:h,P=(0!==a[13]?1:0)===O?1:0,aY=P?(0!==a[14]?1:0)===O?1:0:P;s(aY,EQ);var
-a0=h?L(a[2],ES):h;s(1-a0,ER);function
+f=i;s(f,EU);p[1]=c;return Y(J,a,c)},aV);var
+K=0===o?1:0,M=K?0===i?1:0:K,N=(0!==a[8]?1:0)===M?1:0,aW=N?(0!==a[9]?1:0)===M?1:0:N;s(aW,EV);var
+h=L(c[1],EW),aX=aD(c[1],EX),O=h?0===i?1:0:h,P=(0!==a[13]?1:0)===O?1:0,aY=P?(0!==a[14]?1:0)===O?1:0:P;s(aY,EY);var
+aZ=h?L(a[2],E0):h;s(1-aZ,EZ);function
 a1(e){var
 c=d-1|0,f=0;if(!(c<0)){var
-a=f;for(;;){s(b(e[2],a)<a_?1:0,ET);var
+a=f;for(;;){s(b(e[2],a)<a_?1:0,E1);var
 g=a+1|0;if(c!==a){var
 a=g;continue}break}}return 0}function
-Q(a){return bx(a1,a)}if(1-aX)Q(a[8]);if(h)Q(a[9]);var
-R=L(a[1],EU);if(R)var
+Q(a){return by(a1,a)}if(1-aX)Q(a[8]);if(h)Q(a[9]);var
+R=L(a[1],E2);if(R)var
 a2=0!==o?1:0,S=a2||(0<c[5]?1:0);else
 var
 S=R;var
-a4=L(a[1],EW),a5=L(a[2],EX)===a4?1:0,a6=a5||S;s(a6,EV);if(u)var
+a3=L(a[1],E4),a5=L(a[2],E5)===a3?1:0,a6=a5||S;s(a6,E3);if(u)var
 U=u;else
 var
-Z=0===a[15]?1:0,U=Z?0===a[16]?1:0:Z;s(U,EY);function
+Z=0===a[15]?1:0,U=Z?0===a[16]?1:0:Z;s(U,E6);function
 a7(c){var
 e=c[1]-1|0,d=0,i=0;if(e<0)var
 f=d;else{var
@@ -5250,21 +5299,21 @@ h=0<=b(c[2],a)?1:g,j=a+1|0;if(e!==a){var
 a=j,g=h;continue}var
 f=h;break}}return f}var
 a8=0;function
-W(a){return gv(a8,a7,a)}if(h)var
+W(a){return gz(a8,a7,a)}if(h)var
 a9=W(a[15]),X=a9||W(a[16]);else
 var
-X=h;if(X)T(EZ);return a}function
-oq(G,F,E,D){var
-a=b_(F,G,E,0);function
+X=h;if(X)T(E7);return a}function
+oz(G,F,E,D){var
+a=b$(F,G,E,0);function
 f(d){var
-c=bA(a,d,eN(function(a,b,c){return fE(E3,E2,a,b,c)},a,d)),e=c[2],f=c[3];function
+c=bB(a,d,eR(function(a,b,c){return fJ(E$,E_,a,b,c)},a,d)),e=c[2],f=c[3];function
 g(a){return m(e,b(f,a))}return[0,e,m(c[1],g)]}var
-j=f(E4),g=bA(a,E6,eN(function(a){var
-b=0,c=0;return function(d,e){return fF(c,b,a,d,e)}},a,E5)),d=g[2],H=g[3],k=f(E7),l=k[2],n=f(E8),o=n[2],p=f(E9),i=o.length-1,I=bA(a,E$,bd([0,i],0,0,a,E_)),J=bA(a,Fc,bd([0,i],0,Fb,a,Fa)),q=bM([0,i],0,0,a,Fd),r=bM([0,d],0,0,a,Fe),t=bM([0,d],0,0,a,Ff),u=3===j[1]?1:0;if(u){var
+j=f(Fa),g=bB(a,Fc,eR(function(a){var
+b=0,c=0;return function(d,e){return fK(c,b,a,d,e)}},a,Fb)),d=g[2],H=g[3],k=f(Fd),l=k[2],n=f(Fe),o=n[2],p=f(Ff),h=o.length-1,I=bB(a,Fh,be([0,h],0,0,a,Fg)),J=bB(a,Fk,be([0,h],0,Fj,a,Fi)),q=bN([0,h],0,0,a,Fl),r=bN([0,d],0,0,a,Fm),t=bN([0,d],0,0,a,Fn),u=3===j[1]?1:0;if(u){var
 v=0<d?1:0;if(v){var
 w=k[1]===d?1:0;if(w){var
 x=n[1]===d?1:0;if(x)var
-y=p[1]===d?1:0,e=y?0===go(l.length-1,2*d|0)?1:0:y;else
+y=p[1]===d?1:0,e=y?0===dN(l.length-1,2*d|0)?1:0:y;else
 var
 e=x}else
 var
@@ -5272,59 +5321,59 @@ e=w}else
 var
 e=v}else
 var
-e=u;s(e,Fg);var
-A=0!==q?1:0,K=A?1-D:A;if(K)T(Fh);function
+e=u;s(e,Fo);var
+A=0!==q?1:0,K=A?1-D:A;if(K)T(Fp);function
 L(a){return m(d,b(H,a))}var
 C=0,M=m(g[1],L);if(r&&t){var
 N=m(d,t[1][2]),B=[0,[0,m(d,r[1][2]),N]];C=1}if(!C)var
 B=0;var
 O=p[2],Q=P(function(a,c){var
-d=gv(z,function(c){return $(b(c[2],a))},q),e=b(J[2],a);return[0,b(I[2],a),e,c,d]},o),R=j[2];return[0,h(function(a){var
+d=gz(z,function(c){return aa(b(c[2],a))},q),e=b(J[2],a);return[0,b(I[2],a),e,c,d]},o),R=j[2];return[0,i(function(a){var
 b=c(a,2)[3],d=c(a,1)[2];return[0,c(a,0)[1],d,b]},R),d,l,Q,O,B,M]}var
-Fi=kO;function
-GI(ax){var
-az=ax[1],c=et(ax[2]),o=b_(az,GK,c,GJ),R=aI(o,GL),aG=0;if(typeof
+Fq=kZ;function
+GQ(ax){var
+az=ax[1],c=ez(ax[2]),p=b$(az,GS,c,GR),R=aI(p,GT),aG=0;if(typeof
 R!=="number"&&5===R[0]){var
 av=R[1];if(!(64<D(av))){var
 aw=function(c){var
-a=0,b=0;for(;;){if(I(c)<=a)return b;if(92===ad(c,a)){var
-d=b+1|0,e=rv===ad(c,a+1|0)?6:2,a=a+e|0,b=d;continue}var
-f=c$===(ad(c,a)&ib)?b:b+1|0,a=a+1|0,b=f;continue}};B(function(b){var
+a=0,b=0;for(;;){if(I(c)<=a)return b;if(92===ae(c,a)){var
+d=b+1|0,e=rE===ae(c,a+1|0)?6:2,a=a+e|0,b=d;continue}var
+f=da===(ae(c,a)&ii)?b:b+1|0,a=a+1|0,b=f;continue}};C(function(b){var
 a=b[2];if(typeof
 a!=="number"&&3===a[0]){var
-c=aw(b[1])<=64?1:0,d=c?aw(a[1])<=cp?1:0:c;return s(d,GH)}return ar(GG)},av);aG=1}}if(!aG)ar(GF);var
-q=b_(aI(o,GO),GN,c,GM);if(aQ(c,GP))T(GQ);var
-i=b_(aI(q,GR),BZ,c,BY),t=bA(i,B1,bd(0,0,0,i,B0)),C=bA(i,B3,bd(0,0,0,i,B2)),F=bA(i,B5,bd(0,0,[0,aS(0,t[1]-2|0)],i,B4)),u=t[1]-1|0,Y=C[1]-1|0,_=1<=u?1:0;if(_)var
-$=u<dD?1:0,aa=$?b(hm(0,t),Y):$;else
+c=aw(b[1])<=64?1:0,d=c?aw(a[1])<=cq?1:0:c;return s(d,GP)}return as(GO)},av);aG=1}}if(!aG)as(GN);var
+q=b$(aI(p,GW),GV,c,GU);if(aQ(c,GX))T(GY);var
+i=b$(aI(q,GZ),B7,c,B6),t=bB(i,B9,be(0,0,0,i,B8)),B=bB(i,B$,be(0,0,0,i,B_)),F=bB(i,Cb,be(0,0,[0,aS(0,t[1]-2|0)],i,Ca)),u=t[1]-1|0,Y=B[1]-1|0,_=1<=u?1:0;if(_)var
+$=u<dI?1:0,aa=$?b(hr(0,t),Y):$;else
 var
-aa=_;s(aa,B6);var
-aO=F[1];s(b(hm(0,C),aO),B7);var
-aP=eL([0,u-1|0],i,B8),j=[0,u,Y,F[1],aP,t,C,F],d=b_(aI(q,GS),B_,c,B9),h=c3(d,Ca,B$),J=j[1],ab=j[2],aR=bM([0,J],0,0,d,Cb),aT=jB([0,J],d,Cc),aU=jB([0,J],d,Cd),aV=bd([0,ab],0,0,d,Ce),aW=bM([0,ab],0,0,d,Cf),aX=fD(jz,d,Cg),aY=fD(function(a,b){return eL(Ci,a,b)},d,Ch),aZ=eL(Ck,d,Cj),a0=hb(d,Cl),a1=c3(d,Cn,Cm),a=[0,h,c3(d,Cp,Co),a1,a0,aZ,aY,aX,aW,aV,aU,aT,aR];function
+aa=_;s(aa,Cc);var
+aO=F[1];s(b(hr(0,B),aO),Cd);var
+aP=eP([0,u-1|0],i,Ce),l=[0,u,Y,F[1],aP,t,B,F],d=b$(aI(q,G0),Cg,c,Cf),h=c4(d,Ci,Ch),J=l[1],ab=l[2],aR=bN([0,J],0,0,d,Cj),aT=jM([0,J],d,Ck),aU=jM([0,J],d,Cl),aV=be([0,ab],0,0,d,Cm),aW=bN([0,ab],0,0,d,Cn),aX=fI(jK,d,Co),aY=fI(function(a,b){return eP(Cq,a,b)},d,Cp),aZ=eP(Cs,d,Cr),a0=hg(d,Ct),a1=c4(d,Cv,Cu),a=[0,h,c4(d,Cx,Cw),a1,a0,aZ,aY,aX,aW,aV,aU,aT,aR];function
 K(a){return aD(h,a)}var
-ac=K(Cq),a3=1-a[4],a2=0,a4=a3||ac,a6=0===a[12]?1:0,a5=[0,a4,a2],a7=a6||L(h,Cz),a9=0===a[11]?1:0,a8=[0,a7,a5],a_=a9||L(h,Cy),ba=0===a[8]?1:0,a$=[0,a_,a8],bb=ba||(0===a[9]?1:0),af=0===a[8]?1:0,bc=[0,bb,a$],be=af?0===a[9]?1:0:af,bf=K(Cr),ah=a[6],bg=[0,(0!==a[10]?1:0)===bf?1:0,[0,be===ac?1:0,bc]],bj=ah?a[5]<=ah[1]?1:0:1,bl=0===a[5]?1:0,bk=[0,bj,bg],bm=bl||L(h,Cx),bo=0!==a[6]?1:0,bn=[0,bm,bk],bp=bo||S(h,Cw),bt=1-(0!==a[6]?1:0),br=[0,bp,bn],bu=bt||K(Cv),bv=L(h,Cs),bw=[0,(0!==a[7]?1:0)===bv?1:0,[0,bu,br]];B(function(a){return s(a,w(Ct,h))},bw);var
-bz=aN(a[6],0),bB=a[5]+bz|0;s(bB*aS(j[3],hX)<=q5?1:0,Cu);var
-bL=L(a[1],GU);s((0!==aI(q,GV)?1:0)===bL?1:0,GT);if(L(a[1],GW))T(GX);var
-aA=Dz(q,az,c,j,a),e=aA[1],aB=fD(jz,q,GY),bN=0===aB?1:0,bO=bN||aA[2];s(bO,GZ);var
+ac=K(Cy),a3=1-a[4],a2=0,a4=a3||ac,a6=0===a[12]?1:0,a5=[0,a4,a2],a7=a6||L(h,CH),a9=0===a[11]?1:0,a8=[0,a7,a5],a_=a9||L(h,CG),ba=0===a[8]?1:0,a$=[0,a_,a8],bb=ba||(0===a[9]?1:0),ag=0===a[8]?1:0,bc=[0,bb,a$],bd=ag?0===a[9]?1:0:ag,bf=K(Cz),ah=a[6],bg=[0,(0!==a[10]?1:0)===bf?1:0,[0,bd===ac?1:0,bc]],bh=ah?a[5]<=ah[1]?1:0:1,bl=0===a[5]?1:0,bk=[0,bh,bg],bm=bl||L(h,CF),bo=0!==a[6]?1:0,bn=[0,bm,bk],bp=bo||S(h,CE),bt=1-(0!==a[6]?1:0),br=[0,bp,bn],bu=bt||K(CD),bv=L(h,CA),bw=[0,(0!==a[7]?1:0)===bv?1:0,[0,bu,br]];C(function(a){return s(a,x(CB,h))},bw);var
+bx=aN(a[6],0),bA=a[5]+bx|0;s(bA*aS(l[3],h2)<=rc?1:0,CC);var
+bL=L(a[1],G2);s((0!==aI(q,G3)?1:0)===bL?1:0,G1);if(L(a[1],G4))T(G5);var
+aA=DH(q,az,c,l,a),e=aA[1],aB=fI(jK,q,G6),bM=0===aB?1:0,bO=bM||aA[2];s(bO,G7);var
 aH=0;if(typeof
 e!=="number"&&2===e[0]){var
 r=1;aH=1}if(!aH)var
-r=0;s((0!==aI(o,G1)?1:0)===r?1:0,G0);var
+r=0;s((0!==aI(p,G9)?1:0)===r?1:0,G8);var
 aJ=0;if(typeof
 e!=="number"&&2===e[0]){var
-g=e[4],bT=cg(e[3][4],[0]),l=b_(aI(o,Hc),Gh,c,Gg),aj=bM(0,Gk,Gj,l,Gi),v=bM(0,Gn,Gm,l,Gl),ak=aI(l,Go),al=typeof
-ak==="number"?0:[0,oq(GE,ak,c,bT)],M=aI(l,Gp),aK=0;if(typeof
+g=e[4],bT=ch(e[3][4],[0]),o=b$(aI(p,Hk),Gp,c,Go),aj=bN(0,Gs,Gr,o,Gq),w=bN(0,Gv,Gu,o,Gt),ak=aI(o,Gw),al=typeof
+ak==="number"?0:[0,oz(GM,ak,c,bT)],M=aI(o,Gx),aK=0;if(typeof
 M!=="number"&&4===M[0]){var
-bJ=M[1],bK=aC(function(a){return a[2]},al),an=bq(function($,aa){var
-f=b_(aa,b(am(FB),$),c,FA),p=aC(function(a){return[0,FC,a]},bK),M=p?[0,p[1],0]:0,N=[0,FD,M];function
+bJ=M[1],bK=aC(function(a){return a[2]},al),am=bq(function($,aa){var
+f=b$(aa,b(an(FJ),$),c,FI),p=aC(function(a){return[0,FK,a]},bK),M=p?[0,p[1],0]:0,N=[0,FL,M];function
 o(a,d){if(a){var
 b=a[2],c=a[1];return[0,c,function(a){return o(b,a)}]}return 0}var
-k=mI(function(a){return o(N,a)});function
+k=mS(function(a){return o(N,a)});function
 a(a){return ai(k,a)}function
 q(e,w){var
-g=bA(f,e,eM(f,e)),q=bi(32,w),x=D(g[1]),r=D(q)===x?1:0;if(r){var
+g=bB(f,e,eQ(f,e)),q=bj(32,w),x=D(g[1]),r=D(q)===x?1:0;if(r){var
 c=q,b=g[1];for(;;){var
 l=0;if(c)if(b){var
-m=b[1],n=c[1],u=b[2],v=c[2],h=bi(43,n),t=0;if(h){var
+m=b[1],n=c[1],u=b[2],v=c[2],h=bj(43,n),t=0;if(h){var
 o=h[2];if(o&&!o[2]){var
 i=1,d=h[1];t=1}}if(!t)var
 i=0,d=n;if(1-aQ(k,d))ay(k,d,m-i|0);var
@@ -5335,106 +5384,106 @@ l=1;else
 if(b)l=1;else
 var
 j=1;if(l)var
-j=ae(s0);var
+j=af(s8);var
 s=j;break}}else
 var
-s=r;if(1-s)bs(f,e,FE);return g}function
+s=r;if(1-s)bs(f,e,FM);return g}function
 d(d,b,a,c){var
-e=b?b[1]:dD;return fE(d,[0,e],f,a,q(a,c))}function
+e=b?b[1]:dI;return fJ(d,[0,e],f,a,q(a,c))}function
 r(c,a){var
-b=a[1];fF(c,0,f,b,q(b,a[2]));return 0}var
-l=d(0,0,FG,FF),O=d(0,0,FI,FH),n=d(0,0,FK,FJ);B(function(a){return r(0,a)},FL);B(function(a){return r(FN,a)},FM);d(0,0,FP,FO);var
-t=a(FQ),g=a(FR),h=a(FS),u=aD(a(FU),[0,0,[0,g,0]]),P=u?a(FV)===(x(h,h+1|0)/2|0)?1:0:u;s(P,FT);function
-v(f,e){var
-c=[0,g+1|0,d(0,[0,gu],f,FW)],h=a(e);s(b(hm(FY,c),h),FX);var
+b=a[1];fK(c,0,f,b,q(b,a[2]));return 0}var
+l=d(0,0,FO,FN),O=d(0,0,FQ,FP),n=d(0,0,FS,FR);C(function(a){return r(0,a)},FT);C(function(a){return r(FV,a)},FU);d(0,0,FX,FW);var
+t=a(FY),g=a(FZ),h=a(F0),u=aD(a(F2),[0,0,[0,g,0]]),P=u?a(F3)===(v(h,h+1|0)/2|0)?1:0:u;s(P,F1);function
+w(f,e){var
+c=[0,g+1|0,d(0,[0,gy],f,F4)],h=a(e);s(b(hr(F6,c),h),F5);var
 i=H(g,function(a){return a}),j=0;return G(function(d,a){var
 e=b(c[2],a);return aS(d,b(c[2],a+1|0)-e|0)},j,i)}var
-Q=v(F0,FZ),w=v(F2,F1),y=w<=hX?1:0;if(y)var
-z=h<=40?1:0,A=z?x(aS(x(w,h),Q),h)<=qo?1:0:z;else
+Q=w(F8,F7),x=w(F_,F9),y=x<=h2?1:0;if(y)var
+z=h<=40?1:0,A=z?v(aS(v(x,h),Q),h)<=qx?1:0:z;else
 var
-A=y;s(A,F3);B(function(f){var
-e=g-1|0,h=d(F6,0,f,F5),i=0;if(!(e<0)){var
+A=y;s(A,F$);C(function(f){var
+e=g-1|0,h=d(Gc,0,f,Gb),i=0;if(!(e<0)){var
 c=i;for(;;){var
-j=a(F8);s(b(h,c)<j?1:0,F7);var
+j=a(Ge);s(b(h,c)<j?1:0,Gd);var
 k=c+1|0;if(e!==c){var
-c=k;continue}break}}return 0},F4);var
-C=d(0,0,F_,F9),F=E(0,ap),I=a(F$)-1|0,R=1;if(!(I<1)){var
+c=k;continue}break}}return 0},Ga);var
+B=d(0,0,Gg,Gf),F=E(0,aq),I=a(Gh)-1|0,R=1;if(!(I<1)){var
 i=R;for(;;){var
-Z=b(C,i);s(b(C,i-1|0)<Z?1:0,Gf);var
+Z=b(B,i);s(b(B,i-1|0)<Z?1:0,Gn);var
 _=i+1|0;if(I!==i){var
 i=_;continue}break}}var
 J=t-1|0,S=0;if(!(J<0)){var
 e=S;for(;;){var
-L=b(l,e)<=(2*e|0)?1:0,X=L?1-aQ(F,b(l,e)):L;s(X,Ge);ay(F,b(l,e),0);var
+L=b(l,e)<=(2*e|0)?1:0,X=L?1-aQ(F,b(l,e)):L;s(X,Gm);ay(F,b(l,e),0);var
 Y=e+1|0;if(J!==e){var
 e=Y;continue}break}}var
 K=g-1|0,T=0;if(!(K<0)){var
-j=T;for(;;){s(b(O,j)<=(2*t|0)?1:0,Gd);var
+j=T;for(;;){s(b(O,j)<=(2*t|0)?1:0,Gl);var
 W=j+1|0;if(K!==j){var
 j=W;continue}break}}function
 U(a){var
 c=b(n,(3*a|0)+2|0),d=b(n,(3*a|0)+1|0);return[0,b(n,3*a|0),d,c]}var
-V=m(a(Ga),U);return[0,eL(Gc,f,Gb),V]},bJ);aK=1}if(!aK)var
-an=ar(Gq);var
-N=aI(l,Gr),aL=0;if(typeof
+V=m(a(Gi),U);return[0,eP(Gk,f,Gj),V]},bJ);aK=1}if(!aK)var
+am=as(Gy);var
+N=aI(o,Gz),aL=0;if(typeof
 N!=="number"&&4===N[0]){var
 bI=N[1],O=bq(function(O,P){var
-k=b(am(Fj),O),d=b_(P,k,c,Fk),E=aI(d,Fl),l=oq(w(k,Fm),E,c,0),h=bA(d,Fo,eN(function(a){var
-b=0,c=0;return function(d,e){return fF(c,b,a,d,e)}},d,Fn)),o=h[2],a=h[1],F=h[3],i=bA(d,Fs,eN(function(a,b,c){return fE(Fr,Fq,a,b,c)},d,Fp)),p=i[3],q=i[2],j=bd([0,a],0,Fu,d,Ft),r=bM([0,a],Fw,[0,Fi],d,Fv),t=i[1]===a?1:0;if(t)var
+k=b(an(Fr),O),d=b$(P,k,c,Fs),E=aI(d,Ft),l=oz(x(k,Fu),E,c,0),h=bB(d,Fw,eR(function(a){var
+b=0,c=0;return function(d,e){return fK(c,b,a,d,e)}},d,Fv)),o=h[2],a=h[1],F=h[3],i=bB(d,FA,eR(function(a,b,c){return fJ(Fz,Fy,a,b,c)},d,Fx)),p=i[3],q=i[2],j=be([0,a],0,FC,d,FB),r=bN([0,a],FE,[0,Fq],d,FD),t=i[1]===a?1:0;if(t)var
 u=o===l[2]?1:0,v=u?a<=64?1:0:u;else
 var
-v=t;s(v,Fx);var
-x=a-1|0,G=0;if(!(x<0)){var
+v=t;s(v,FF);var
+w=a-1|0,G=0;if(!(w<0)){var
 e=G;for(;;){var
 A=q-1|0,z=0,L=0;if(A<0)var
 B=z;else{var
 g=L,C=z;for(;;){var
 D=C+f(p,e,g)|0,N=g+1|0;if(A!==g){var
 g=N,C=D;continue}var
-B=D;break}}Z(0<B?1:0,Fz);var
-M=e+1|0;if(x!==e){var
+B=D;break}}Z(0<B?1:0,FH);var
+M=e+1|0;if(w!==e){var
 e=M;continue}break}}var
-y=0===j?1:0,H=y?1<a?1:0:y;if(H)T(Fy);var
+y=0===j?1:0,H=y?1<a?1:0:y;if(H)T(FG);var
 I=r?m(a,r[1][2]):n(a,0.),J=j?m(a,j[1][2]):n(a,0),K=m(a,function(a){return m(q,b(p,a))});return[0,l,m(a,function(a){return m(o,b(F,a))}),K,J,I]},bI);aL=1}if(!aL)var
-O=ar(Gs);if(aQ(c,Gt))T(Gu);var
-P=bd(0,0,Gw,l,Gv);bx(function(a){var
-d=H(a[1],a[2]),e=0,b=G(function(b,a){return b+a|0},e,d),c=0<b?1:0,f=c?b<=cp?1:0:c;return s(f,Gx)},P);var
-bC=g?g[1][3]:g,X=0;if(aj)if(v){var
-ao=v[1],as=aj[1];s(as[1]===ao[1]?1:0,Gy);var
-y=[0,[0,as,ao]]}else
+O=as(GA);if(aQ(c,GB))T(GC);var
+P=be(0,0,GE,o,GD);by(function(a){var
+d=H(a[1],a[2]),e=0,b=G(function(b,a){return b+a|0},e,d),c=0<b?1:0,f=c?b<=cq?1:0:c;return s(f,GF)},P);var
+bC=g?g[1][3]:g,X=0;if(aj)if(w){var
+ao=w[1],ap=aj[1];s(ap[1]===ao[1]?1:0,GG);var
+y=[0,[0,ap,ao]]}else
 X=1;else
-if(v)X=1;else
+if(w)X=1;else
 var
-y=v;if(X)var
-y=ar(GD);Z((0!==y?1:0)===bC?1:0,Gz);if(g)var
-bD=g[1],bE=aq([0,GA,ho],jJ),at=cy(function(a){return aD(a,bD[2])},bE);else
+y=w;if(X)var
+y=as(GL);Z((0!==y?1:0)===bC?1:0,GH);if(g)var
+bD=g[1],bE=ar([0,GI,ht],jU),at=cy(function(a){return aD(a,bD[2])},bE);else
 var
 at=g;var
-bF=0===P?1:0,bG=bF||at;Z(bG,GB);var
+bF=0===P?1:0,bG=bF||at;Z(bG,GJ);var
 au=0===O?1:0;if(au)var
 Q=au;else
 if(g)var
-bH=g[1][2],Q=cy(function(a){return aD(a,aq(ho,jJ))},bH);else
+bH=g[1][2],Q=cy(function(a){return aD(a,ar(ht,jU))},bH);else
 var
-Q=g;Z(Q,GC);var
-U=[0,[0,y,al,P,O,an]];aJ=1}if(!aJ)var
+Q=g;Z(Q,GK);var
+U=[0,[0,y,al,P,O,am]];aJ=1}if(!aJ)var
 U=0;var
-V=aI(o,G2),W=aI(o,G3),aM=0;if(typeof
+V=aI(p,G_),W=aI(p,G$),aM=0;if(typeof
 V!=="number"&&4===V[0]&&typeof
 W!=="number"&&4===W[0]){var
 aF=W[1],A=V[1],bU=0;if(0!==A){var
 bR=D(aF);if(D(A)===bR&&!(4<D(A))){var
-bS=gA(A,aF),p=bq(function(d,b){return D5(c,j,a,r,d,b[1],b[2])},bS);aM=1;bU=1}}}if(!aM)var
-p=ar(G4);var
-aE=k(function(a){return a[1]},p),bP=D(aE);s(D(bh(io,aE))===bP?1:0,G5);var
-bQ=D(p);function
-z(a){return ag(p,a)[2]}by(function(d,a){var
-b=a[17];return bx(function(e){var
+bS=gE(A,aF),j=bq(function(d,b){return Eb(c,l,a,r,d,b[1],b[2])},bS);aM=1;bU=1}}}if(!aM)var
+j=as(Ha);var
+aE=k(function(a){return a[1]},j),bP=D(aE);s(D(bi(iu,aE))===bP?1:0,Hb);var
+bQ=D(j);function
+z(a){return ad(j,a)[2]}bz(function(d,a){var
+b=a[17];return by(function(e){var
 b=e[2],c=e[1];if(r){var
 f=c<d?1:0;if(f){var
 g=b<d?1:0;if(g){var
-i=[0,z(b),0],h=1-aD(G7,[0,z(c),i]);if(h)var
-j=[0,z(b),0],a=1-aD(G8,[0,z(c),j]);else
+i=[0,z(b),0],h=1-aD(Hd,[0,z(c),i]);if(h)var
+j=[0,z(b),0],a=1-aD(He,[0,z(c),j]);else
 var
 a=h}else
 var
@@ -5442,367 +5491,368 @@ a=g}else
 var
 a=f}else
 var
-a=r;return s(a,G6)},b)},p);bx(function(b){var
-f=b[5];B(function(c){s(c[1]<bQ?1:0,G9);var
-b=0!==ds(a)?1:0;return b?T(G_):b},f);if(typeof
+a=r;return s(a,Hc)},b)},j);by(function(b){var
+f=b[5];C(function(e){var
+b=e[1];s(b<bQ?1:0,Hf);var
+c=0!==dx(a)?1:0,d=c?0!==ad(j,b)[17]?1:0:c;return d?T(Hg):d},f);if(typeof
 e!=="number"&&2===e[0]){var
 d=e[3][4].length-1;if(!d)return d}var
-c=0!==b[5]?1:0;return c?T(G$):c},U);iQ(function(a,b){return ar(w(Hb,w(g8(a),Ha)))},c);return[0,j,a,e,aB,U,p]}var
-an=ms([0,function(j,i){var
+c=0!==b[5]?1:0;return c?T(Hh):c},U);iV(function(a,b){return as(x(Hj,x(hb(a),Hi)))},c);return[0,l,a,e,aB,U,j]}var
+ao=mC([0,function(j,i){var
 b=j,a=i;for(;;){if(b){if(a){var
 c=a[1],d=c[2],e=c[1],f=b[1],g=f[2],h=f[1];if(h!==e)return aK(h,e);if(g!==d)return aK(g,d);var
 b=b[2],a=a[2];continue}return 1}var
-k=a?-1:a;return k}}]),ca=an[1];function
-eQ(c,b,a){return 0===A(b)?a:Q(an[4],c,b,a)}function
-W(a){return eQ(0,a,ca)}var
-eR=W(q);function
-eS(a){return f(an[6],[0,[0,a,1],0],q)}function
-eT(a){return G(function(b,a){return eQ(a[1],a[2],b)},ca,a)}function
-or(a){return b(an[20],a)}function
-fK(b,a){return aN(f(an[29],b,a),z)}function
-eU(a){return fK(0,a)}function
-eV(a){function
-b(a,b){return 0===a?1:0}return f(an[14],b,a)}function
-fL(a){var
+k=a?-1:a;return k}}]),cb=ao[1];function
+eU(c,b,a){return 0===B(b)?a:Q(ao[4],c,b,a)}function
+W(a){return eU(0,a,cb)}var
+eV=W(q);function
+eW(a){return f(ao[6],[0,[0,a,1],0],q)}function
+eX(a){return G(function(b,a){return eU(a[1],a[2],b)},cb,a)}function
+oA(a){return b(ao[20],a)}function
+fP(b,a){return aN(f(ao[29],b,a),z)}function
+eY(a){return fP(0,a)}function
+eZ(a){function
+b(a,b){return 0===a?1:0}return f(ao[14],b,a)}function
+fQ(a){var
 b=0;return G(function(b,a){return b+a[2]|0},b,a)}function
 bm(a,b){var
 d=a?a[1]:q;return function(a){function
 c(b,e,a){var
-h=g(d,e),c=t(fK(b,a),h);return 0===A(c)?f(an[7],b,a):Q(an[4],b,c,a)}return Q(an[13],c,a,b)}}function
-bZ(a,b){if(0===A(a))return ca;function
-c(b){return g(a,b)}return f(an[34],c,b)}function
+h=g(d,e),c=w(fP(b,a),h);return 0===B(c)?f(ao[7],b,a):Q(ao[4],b,c,a)}return Q(ao[13],c,a,b)}}function
+b0(a,b){if(0===B(a))return cb;function
+c(b){return g(a,b)}return f(ao[34],c,b)}function
 _(c,a){return b(bm([0,aR],c),a)}function
-fM(b,a){if(b){if(a){var
-e=a[2],f=a[1],g=f[2],d=f[1],h=b[2],i=b[1],j=i[2],c=i[1];return c===d?[0,[0,c,j+g|0],fM(h,e)]:c<d?[0,[0,c,j],fM(h,a)]:[0,[0,d,g],fM(b,e)]}var
+fR(b,a){if(b){if(a){var
+e=a[2],f=a[1],g=f[2],d=f[1],h=b[2],i=b[1],j=i[2],c=i[1];return c===d?[0,[0,c,j+g|0],fR(h,e)]:c<d?[0,[0,c,j],fR(h,a)]:[0,[0,d,g],fR(b,e)]}var
 k=b}else
 var
 k=a;return k}function
-bB(c,a){function
+bC(c,a){function
 d(e,d,c){function
 h(h,c,a){var
-i=g(d,c),j=fM(e,h),k=f(an[6],j,i);return b(bm(0,a),k)}return Q(an[13],h,a,c)}return Q(an[13],d,c,ca)}function
-dt(a,g,f){if(a[1]===a[2].length-1){var
-b=function(a){return bj(a,n(a.length-1,c(a,0)[1]))};a[2]=b(a[2]);a[3]=b(a[3])}var
+i=g(d,c),j=fR(e,h),k=f(ao[6],j,i);return b(bm(0,a),k)}return Q(ao[13],h,a,c)}return Q(ao[13],d,c,cb)}function
+dy(a,g,f){if(a[1]===a[2].length-1){var
+b=function(a){return bk(a,n(a.length-1,c(a,0)[1]))};a[2]=b(a[2]);a[3]=b(a[3])}var
 d=a[1];c(a[2],d)[1+d]=g;var
 e=a[1];c(a[3],e)[1+e]=f;a[1]=a[1]+1|0;return a[1]-1|0}function
 cH(b,a,e){var
 c=V(b[4],a);if(c)return c[1];var
-d=dt(b,e,[0,a]);ay(b[4],a,d);return d}function
-bf(d,b,a){var
-h=aS(b,a),e=[0,db(b,a),h],f=V(d[5],e);if(f)return f[1];var
-i=c(d[2],a)[1+a],g=dt(d,bB(c(d[2],b)[1+b],i),[1,b,a]);ay(d[5],e,g);return g}function
-ao(e,a,d,c){var
-f=a?a[1]:a;return dt(e,d,[3,b(a2(function(a){return 0<A(a[1])?1:0}),c),f])}function
-jL(a){var
+d=dy(b,e,[0,a]);ay(b[4],a,d);return d}function
+bg(d,b,a){var
+h=aS(b,a),e=[0,dc(b,a),h],f=V(d[5],e);if(f)return f[1];var
+i=c(d[2],a)[1+a],g=dy(d,bC(c(d[2],b)[1+b],i),[1,b,a]);ay(d[5],e,g);return g}function
+ap(e,a,d,c){var
+f=a?a[1]:a;return dy(e,d,[3,b(a3(function(a){return 0<B(a[1])?1:0}),c),f])}function
+jW(a){var
 d=D(a[1]),e=a[3],f=cR(bq(function(c,a){var
-b=a[3],d=b?[0,[0,N(aq(a[1],[0,a[2],0])),[0,[0,q,c],0]],0]:b;return d},e));function
-i(f,e,d){var
-h=f[2],a=f[1],i=e[1],b=c(a,d)[1+d];if(0===A(b))return[0,a,h];var
-j=J(b),k=e[2],l=G(function(f,a){var
-b=a[2],c=mf(function(a){return aZ(a[2],b)},f),d=c[2],h=c[1],i=g(j,a[1]),e=G(function(b,a){return t(b,a[1])},i,h);return 0===A(e)?d:[0,[0,e,b],d]},h,k);return[0,P(function(a,d){return r(d,g(b,c(i,a)[1+a]))},a),l]}var
+b=a[3],d=b?[0,[0,N(ar(a[1],[0,a[2],0])),[0,[0,q,c],0]],0]:b;return d},e));function
+h(f,e,d){var
+h=f[2],a=f[1],i=e[1],b=c(a,d)[1+d];if(0===B(b))return[0,a,h];var
+j=K(b),k=e[2],l=G(function(f,a){var
+b=a[2],c=mp(function(a){return a0(a[2],b)},f),d=c[2],h=c[1],i=g(j,a[1]),e=G(function(b,a){return w(b,a[1])},i,h);return 0===B(e)?d:[0,[0,e,b],d]},h,k);return[0,P(function(a,d){return r(d,g(b,c(i,a)[1+a]))},a),l]}var
 l=0,m=G(function(e,p){var
-j=G(function(b,a){return i(b,a[2],a[1])},p,e),f=j[1],b=[0,-1],l=d-1|0,q=0;if(!(l<0)){var
-a=q;for(;;){if(0!==A(c(f,a)[1+a]))b[1]=a;var
+j=G(function(b,a){return h(b,a[2],a[1])},p,e),f=j[1],b=[0,-1],l=d-1|0,q=0;if(!(l<0)){var
+a=q;for(;;){if(0!==B(c(f,a)[1+a]))b[1]=a;var
 u=a+1|0;if(l!==a){var
 a=u;continue}break}}if(0<=b[1]&&!((d-1|0)<=D(e))){var
-m=b[1],n=bX(c(f,m)[1+m]),r=j[2],s=k(function(a){var
-b=a[2];return[0,g(n,a[1]),b]},r),o=[0,h(function(a){return g(n,a)},f),s],t=[0,[0,b[1],o],0];return aq(k(function(a){var
-c=i(a[2],o,b[1]);return[0,a[1],c]},e),t)}return e},l,f),j=E(0,4);B(function(g){var
+m=b[1],n=bY(c(f,m)[1+m]),r=j[2],s=k(function(a){var
+b=a[2];return[0,g(n,a[1]),b]},r),o=[0,i(function(a){return g(n,a)},f),s],t=[0,[0,b[1],o],0];return ar(k(function(a){var
+c=h(a[2],o,b[1]);return[0,a[1],c]},e),t)}return e},l,f),j=E(0,4);C(function(g){var
 h=g[2],i=h[1],k=g[1],l=W(c(i,d)[1+d]),m=d-1|0,o=0;if(m<0)var
 n=l;else{var
 a=o,e=l;for(;;){if(a!==k)var
-p=eS(a),f=b(bm([0,J(c(i,a)[1+a])],e),p);else
+p=eW(a),f=b(bm([0,K(c(i,a)[1+a])],e),p);else
 var
 f=e;var
 q=a+1|0;if(m!==a){var
 a=q,e=f;continue}var
 n=f;break}}return Y(j,k,[0,n,h[2]])},m);return j}var
-os=[az,He,ce(0)];function
-fN(e,a){var
+oB=[az,Hm,cf(0)];function
+fS(e,a){var
 d=E(0,2),c=function(a){var
 c=a;for(;;)try{var
 n=function(b,c){var
-a=dd(function(a){return aQ(e,a[1])},b);if(a)throw[0,os,b,c,a[1][1]];return a};f(an[12],n,c);return c}catch(a){a=a1(a);if(a[1]===os){var
-g=a[4],h=a[2],i=ai(e,g),k=b(b6(function(f){return function(c){var
+a=de(function(a){return aQ(e,a[1])},b);if(a)throw[0,oB,b,c,a[1][1]];return a};f(ao[12],n,c);return c}catch(a){a=a2(a);if(a[1]===oB){var
+g=a[4],h=a[2],i=ai(e,g),k=b(b7(function(f){return function(c){var
 a=c[2],b=c[1];if(b!==f)return[0,[0,b,a]];var
-d=1<a?1:0,e=d?[0,[0,b,a-1|0]]:d;return e}}(g)),h),j=f(an[6],k,a[3]),l=i[2];B(function(f){return function(a){var
-c=a[2],e=aN(V(d,c),ca);return Y(d,c,b(bm([0,a[1]],e),f))}}(j),l);var
-m=bB(j,i[1]),c=b(bm(0,f(an[7],h,c)),m);continue}throw a}}(a),g=0;return[0,c,eu(function(c,b,a){return[0,[0,b,c],a]},d,g)]}function
-ot(f){var
-a=al(f);if(a){var
-b=a[2],c=a[1],d=c[2],e=c[1],g=[0,[0,e,1],0],h=1<d?[0,[0,e,d-1|0],b]:b;return[0,al(h),g]}throw[0,af,Hf]}function
-jM(a,o){var
-c=jL(a),h=D(a[1]),q=H(h,function(a){return a}),i=b(a2(function(a){return 1-aQ(c,a)}),q),d=E(0,64);B(function(a){var
-b=fN(c,a)[1];function
-e(e,f){if(f_<fL(e))T(Hg);var
+d=1<a?1:0,e=d?[0,[0,b,a-1|0]]:d;return e}}(g)),h),j=f(ao[6],k,a[3]),l=i[2];C(function(f){return function(a){var
+c=a[2],e=aN(V(d,c),cb);return Y(d,c,b(bm([0,a[1]],e),f))}}(j),l);var
+m=bC(j,i[1]),c=b(bm(0,f(ao[7],h,c)),m);continue}throw a}}(a),g=0;return[0,c,eA(function(c,b,a){return[0,[0,b,c],a]},d,g)]}function
+oC(f){var
+a=am(f);if(a){var
+b=a[2],c=a[1],d=c[2],e=c[1],g=[0,[0,e,1],0],h=1<d?[0,[0,e,d-1|0],b]:b;return[0,am(h),g]}throw[0,ag,Hn]}function
+jX(a,o){var
+c=jW(a),h=D(a[1]),q=H(h,function(a){return a}),i=b(a3(function(a){return 1-aQ(c,a)}),q),d=E(0,64);C(function(a){var
+b=fS(c,a)[1];function
+e(e,f){if(gd<fQ(e))T(Ho);var
 a=e;for(;;){var
-b=2<=fL(a)?1:0,c=b?1-aQ(d,a):b;if(c){ay(d,a,0);var
-a=ot(a)[1];continue}return c}}return f(an[12],e,b)},o);var
-r=dL(fj(d)),j=aU(function(b,a){var
-c=[0,fL(a),a];return ak([0,fL(b),b],c)},r),e=N(aq(k(function(a){return[0,[0,a,1],0]},i),j));if(f_<e.length-1)T(Hh);var
+b=2<=fQ(a)?1:0,c=b?1-aQ(d,a):b;if(c){ay(d,a,0);var
+a=oC(a)[1];continue}return c}}return f(ao[12],e,b)},o);var
+r=dR(fo(d)),j=aV(function(b,a){var
+c=[0,fQ(a),a];return al([0,fQ(b),b],c)},r),e=N(ar(k(function(a){return[0,[0,a,1],0]},i),j));if(gd<e.length-1)T(Hp);var
 g=E(0,64);p(function(b,a){return Y(g,a,b)},e);function
 l(a){return ai(g,a)}var
 s=N(k(function(b){var
-a=ot(b),c=l(a[2]);return[0,l(a[1]),c]},j)),m=E(0,64);return[0,[0,0,n(64,ca),n(64,Hd),E(0,64),m],a,h,i,c,e,g,s]}function
-cm(a){return a[6].length-1}function
-hp(a){var
-e=D(a[1]),b=gA(a[1],a[2]),c=cR(bq(function(f,a){var
-b=a[1],c=dj(b,a[2]);if(c)var
+a=oC(b),c=l(a[2]);return[0,l(a[1]),c]},j)),m=E(0,64);return[0,[0,0,n(64,cb),n(64,Hl),E(0,64),m],a,h,i,c,e,g,s]}function
+cn(a){return a[6].length-1}function
+hu(a){var
+e=D(a[1]),b=gE(a[1],a[2]),c=cR(bq(function(f,a){var
+b=a[1],c=dl(b,a[2]);if(c)var
 g=0,h=1,d=[0,[0,H(e,function(a){return f===a?q:z}),b,h],g];else
 var
-d=c;return d},b)),d=a[4],f=aq(a[3],c);return[0,a[1],a[2],f,d]}function
+d=c;return d},b)),d=a[4],f=ar(a[3],c);return[0,a[1],a[2],f,d]}function
 cI(a,g){var
-b=fN(a[5],g),d=b[1],e=n(cm(a),z);function
+b=fS(a[5],g),d=b[1],e=n(cn(a),z);function
 h(b,h){var
 d=0!==b?1:0;if(d){var
 f=V(a[7],b);if(f){var
-g=f[1];c(e,g)[1+g]=h;return 0}return aX(Hi)}return d}f(an[12],h,d);var
-i=b[2];return[0,e,eU(d),i]}function
-du(e,d,b){var
+g=f[1];c(e,g)[1+g]=h;return 0}return aY(Hq)}return d}f(ao[12],h,d);var
+i=b[2];return[0,e,eY(d),i]}function
+dz(e,d,b){var
 a=[0,W(b)];p(function(b,d){var
-f=a[1];a[1]=eQ(c(e[6],b)[1+b],d,f);return 0},d);return a[1]}function
-ou(b,a,g){var
-c=cI(b,g),d=c[3],e=c[2],f=c[1],i=[l,function(m){var
-c=v(a),g=u===c?a[1]:l===c?C(a):a;if(0===d)return g;var
-h=[0,[0,q,g],0],i=du(b,f,e),j=[0,k(function(a){var
-b=a[2];return[0,bZ(aR,a[1]),b]},d)];return ao(b[1],j,i,h)}];return[0,h(J,f),e,i]}function
-dv(b,c,a){return ou(b,[l,function(d){return cH(b[1],c,a)}],a)}function
-ov(a){var
-b=[0,ca,0];return G(function(a,c){var
-b=a[2];return[0,eQ([0,[0,b,1],0],c,a[1]),b+1|0]},b,a)[1]}function
-ow(b,a){var
-c=eS(a),d=ag(b[2][1],a),e=ag(b[2][2],a),f=dv(b,[0,a],_(c,W(d)));return[0,dv(b,[1,a],_(W(e),c)),f]}function
-fO(a,d,c){if(d<a[3]){var
-f=ow(a,d);return 0===c?f[1]:f[2]}var
-b=d-a[3]|0;Z(b<D(a[2][3])?1:0,Hj);var
-e=ag(a[2][3],b),h=ov(e[1]),g=_(W(e[2]),h),i=0===c?1:0,j=i||e[3];Z(j,Hk);return 0===c?dv(a,[2,b],g):dv(a,[3,b],bZ(aR,g))}function
-dw(a,b){function
-c(a){return a===b?q:z}return du(a,m(cm(a),c),z)}function
-jN(c,b,a){var
-d=W(a);return _(dw(c,b),d)}function
-jO(c,b,a){var
-d=dw(c,b);return _(W(a),d)}function
-hq(b,f,i,a,e){return[l,function(k){var
-g=i?jN(b,f,e):jO(b,f,e),h=v(a),d=u===h?a[1]:l===h?C(a):a,j=c(b[1][2],d)[1+d];return Q(an[11],dj,j,g)?d:ao(b[1],0,g,[0,[0,q,d],0])}]}function
-ox(e,f,a,d,k,D){var
-s=c(f[1],a)[1+a],t=c(f[2],a)[1+a],w=c(f[1],d)[1+d],x=c(f[2],d)[1+d];function
+f=a[1];a[1]=eU(c(e[6],b)[1+b],d,f);return 0},d);return a[1]}function
+oD(b,a,g){var
+c=cI(b,g),d=c[3],e=c[2],f=c[1],h=[l,function(m){var
+c=u(a),g=t===c?a[1]:l===c?y(a):a;if(0===d)return g;var
+h=[0,[0,q,g],0],i=dz(b,f,e),j=[0,k(function(a){var
+b=a[2];return[0,b0(aR,a[1]),b]},d)];return ap(b[1],j,i,h)}];return[0,i(K,f),e,h]}function
+dA(b,c,a){return oD(b,[l,function(d){return cH(b[1],c,a)}],a)}function
+oE(a){var
+b=[0,cb,0];return G(function(a,c){var
+b=a[2];return[0,eU([0,[0,b,1],0],c,a[1]),b+1|0]},b,a)[1]}function
+oF(b,a){var
+c=eW(a),d=ad(b[2][1],a),e=ad(b[2][2],a),f=dA(b,[0,a],_(c,W(d)));return[0,dA(b,[1,a],_(W(e),c)),f]}function
+fT(a,d,c){if(d<a[3]){var
+f=oF(a,d);return 0===c?f[1]:f[2]}var
+b=d-a[3]|0;Z(b<D(a[2][3])?1:0,Hr);var
+e=ad(a[2][3],b),h=oE(e[1]),g=_(W(e[2]),h),i=0===c?1:0,j=i||e[3];Z(j,Hs);return 0===c?dA(a,[2,b],g):dA(a,[3,b],b0(aR,g))}function
+dB(a,b){function
+c(a){return a===b?q:z}return dz(a,m(cn(a),c),z)}function
+jY(c,b,a){var
+d=W(a);return _(dB(c,b),d)}function
+jZ(c,b,a){var
+d=dB(c,b);return _(W(a),d)}function
+hv(b,f,i,a,e){return[l,function(k){var
+g=i?jY(b,f,e):jZ(b,f,e),h=u(a),d=t===h?a[1]:l===h?y(a):a,j=c(b[1][2],d)[1+d];return Q(ao[11],dl,j,g)?d:ap(b[1],0,g,[0,[0,q,d],0])}]}function
+oG(e,f,a,d,k,D){var
+s=c(f[1],a)[1+a],v=c(f[2],a)[1+a],w=c(f[1],d)[1+d],x=c(f[2],d)[1+d];function
 h(a){var
-b=v(a);return u===b?a[1]:l===b?C(a):a}var
-i=c(f[3],a)[1+a],m=c(f[4],a)[1+a],n=c(f[3],d)[1+d],o=c(f[4],d)[1+d],y=r(t,s),z=r(x,w);if(0<A(y)&&0<A(z)){var
-E=bX(g(y,z)),F=[0,[0,s,w,m,o],[0,[0,t,w,i,o],[0,[0,s,x,m,n],[0,[0,t,x,i,n],0]]]],G=b(b6(function(a){var
-c=b(D,g(a[1],a[2]));if(0<A(c)){var
-d=h(a[4]),f=h(a[3]),i=bf(e[1],f,d);return[0,[0,g(E,c),i]]}return 0}),F);return ao(e[1],0,k,G)}var
-H=dw(e,d),I=bB(dw(e,a),H);if(0<A(cj(A(fK(b(an[25],I)[1],k)))))var
-K=h(n),L=h(i),p=bf(e[1],L,K);else
+b=u(a);return t===b?a[1]:l===b?y(a):a}var
+i=c(f[3],a)[1+a],m=c(f[4],a)[1+a],n=c(f[3],d)[1+d],o=c(f[4],d)[1+d],z=r(v,s),A=r(x,w);if(0<B(z)&&0<B(A)){var
+E=bY(g(z,A)),F=[0,[0,s,w,m,o],[0,[0,v,w,i,o],[0,[0,s,x,m,n],[0,[0,v,x,i,n],0]]]],G=b(b7(function(a){var
+c=b(D,g(a[1],a[2]));if(0<B(c)){var
+d=h(a[4]),f=h(a[3]),i=bg(e[1],f,d);return[0,[0,g(E,c),i]]}return 0}),F);return ap(e[1],0,k,G)}var
+H=dB(e,d),I=bC(dB(e,a),H);if(0<B(ck(B(fP(b(ao[25],I)[1],k)))))var
+J=h(n),L=h(i),p=bg(e[1],L,J);else
 var
-O=h(o),P=h(i),p=bf(e[1],P,O);var
-j=[0,[0,[0,q,p],0]],M=_(k,c(e[1][2],p)[1+p]),N=a===d?[0,[0,a,i,m],0]:[0,[0,a,i,m],[0,[0,d,n,o],0]];B(function(b){var
-d=b[1],a=fK(c(e[6],d)[1+d],M);if(0<A(a)){var
+O=h(o),P=h(i),p=bg(e[1],P,O);var
+j=[0,[0,[0,q,p],0]],M=_(k,c(e[1][2],p)[1+p]),N=a===d?[0,[0,a,i,m],0]:[0,[0,a,i,m],[0,[0,d,n,o],0]];C(function(b){var
+d=b[1],a=fP(c(e[6],d)[1+d],M);if(0<B(a)){var
 i=j[1];j[1]=[0,[0,a,h(b[2])],i];return 0}var
-f=A(a)<0?1:0;if(f){var
-k=j[1],l=h(b[3]);j[1]=[0,[0,J(a),l],k];var
+f=B(a)<0?1:0;if(f){var
+k=j[1],l=h(b[3]);j[1]=[0,[0,K(a),l],k];var
 g=0}else
 var
-g=f;return g},N);return ao(e[1],0,k,j[1])}function
-jP(e,b){var
-m=b[1].length-1,h=cm(e),v=D(e[4]);function
-d(b,a){return bj(b,n(h-m|0,a))}var
-f=[l,function(a){throw[0,af,Hl]}],i=d(b[4],f),j=d(b[3],f),o=d(b[2],z),a=[0,d(b[1],z),o,j,i],q=e[8];p(function(w,o){var
+g=f;return g},N);return ap(e[1],0,k,j[1])}function
+j0(e,b){var
+m=b[1].length-1,h=cn(e),v=D(e[4]);function
+d(b,a){return bk(b,n(h-m|0,a))}var
+f=[l,function(a){throw[0,ag,Ht]}],i=d(b[4],f),j=d(b[3],f),o=d(b[2],z),a=[0,d(b[1],z),o,j,i],q=e[8];p(function(w,o){var
 f=o[2],d=o[1],b=v+w|0,x=[0,c(a[2],d)[1+d],0],y=[0,c(a[1],d)[1+d],x],h=a$(function(b){var
-d=[0,c(a[2],f)[1+f],0],e=[0,c(a[1],f)[1+f],d];return k(function(a){return g(b,a)},e)},y),B=G(cX,bG(h),h),i=G(dk,bG(h),h),p=d===f?1:0;if(p)var
-q=A(c(a[1],d)[1+d])<=0?1:0,n=q?0<=A(c(a[2],d)[1+d])?1:0:q;else
+d=[0,c(a[2],f)[1+f],0],e=[0,c(a[1],f)[1+f],d];return k(function(a){return g(b,a)},e)},y),A=G(cX,bH(h),h),i=G(dm,bH(h),h),p=d===f?1:0;if(p)var
+q=B(c(a[1],d)[1+d])<=0?1:0,n=q?0<=B(c(a[2],d)[1+d])?1:0:q;else
 var
 n=p;var
-j=n?z:B,C=aE(a[4]),D=aE(a[3]),E=aE(a[2]),s=[0,aE(a[1]),E,D,C],F=m<=b?1:0,H=F||ck(j,c(a[1],b)[1+b]);if(H){c(a[1],b)[1+b]=j;var
+j=n?z:A,C=aE(a[4]),D=aE(a[3]),E=aE(a[2]),s=[0,aE(a[1]),E,D,C],F=m<=b?1:0,H=F||cl(j,c(a[1],b)[1+b]);if(H){c(a[1],b)[1+b]=j;var
 I=[l,function(i){if(n){var
-a=[2,dw(e,d)],c=dw(e,d),g=bB(dw(e,d),c);return dt(e[1],g,a)}function
-h(a){return r(a,j)}return ox(e,s,d,f,jN(e,b,j),h)}];c(a[3],b)[1+b]=I}var
-J=m<=b?1:0,t=J||bJ(i,c(a[2],b)[1+b]);if(t){c(a[2],b)[1+b]=i;var
+a=[2,dB(e,d)],c=dB(e,d),g=bC(dB(e,d),c);return dy(e[1],g,a)}function
+h(a){return r(a,j)}return oG(e,s,d,f,jY(e,b,j),h)}];c(a[3],b)[1+b]=I}var
+J=m<=b?1:0,t=J||bK(i,c(a[2],b)[1+b]);if(t){c(a[2],b)[1+b]=i;var
 K=[l,function(c){function
-a(a){return r(i,a)}return ox(e,s,d,f,jO(e,b,i),a)}];c(a[4],b)[1+b]=K;var
+a(a){return r(i,a)}return oG(e,s,d,f,jZ(e,b,i),a)}];c(a[4],b)[1+b]=K;var
 u=0}else
 var
 u=t;return u},q);return a}function
-jQ(a){var
-d=a[4],e=k(function(b){return ow(a,b)},d);function
+j1(a){var
+d=a[4],e=k(function(b){return oF(a,b)},d);function
 b(a){return N(k(a,e))}function
 c(b){var
-c=a[4];return N(k(function(a){return ag(b,a)},c))}var
-f=b(function(a){return a[1][3]}),g=b(function(a){return a[2][3]}),h=c(a[2][2]);return jP(a,[0,c(a[2][1]),h,g,f])}function
-jR(a){var
-b=a[1],d=P(function(b,d){return bW(d,c(a[2],b)[1+b])},b);return dg(function(a){return a},d)}function
-oy(f,d,o,j){var
-A=o<f[8].length-1?1:0,N=A?j<=4?1:0:A;Z(N,Hm);var
-B=c(f[8],o)[1+o],b=B[2],a=B[1],O=j<4?1:0,P=O||(a===b?1:0);Z(P,Hn);var
-Q=D(f[4])+o|0,s=c(d[1],a)[1+a],w=c(d[2],a)[1+a],E=c(d[1],b)[1+b],F=c(d[2],b)[1+b],p=t(s,w),R=1;if(p[2]===0)var
+c=a[4];return N(k(function(a){return ad(b,a)},c))}var
+f=b(function(a){return a[1][3]}),g=b(function(a){return a[2][3]}),h=c(a[2][2]);return j0(a,[0,c(a[2][1]),h,g,f])}function
+j2(a){var
+b=a[1],d=P(function(b,d){return bX(d,c(a[2],b)[1+b])},b);return dh(function(a){return a},d)}function
+oH(f,d,o,j){var
+B=o<f[8].length-1?1:0,N=B?j<=4?1:0:B;Z(N,Hu);var
+C=c(f[8],o)[1+o],b=C[2],a=C[1],O=j<4?1:0,P=O||(a===b?1:0);Z(P,Hv);var
+Q=D(f[4])+o|0,s=c(d[1],a)[1+a],v=c(d[2],a)[1+a],E=c(d[1],b)[1+b],F=c(d[2],b)[1+b],p=w(s,v),R=1;if(p[2]===0)var
 r=p;else
 var
-M=aj(p[2],R),r=dQ(p[1],M);if(3<j>>>0)var
+M=aj(p[2],R),r=dV(p[1],M);if(3<j>>>0)var
 e=aR,m=r,k=r;else
 switch(j){case
 0:var
 e=aR,m=E,k=s;break;case
 1:var
-e=aR,m=F,k=w;break;case
+e=aR,m=F,k=v;break;case
 2:var
-e=q,m=E,k=w;break;default:var
+e=q,m=E,k=v;break;default:var
 e=q,m=F,k=s}var
-x=n(cm(f),z);function
-y(a,b){x[1+a]=t(c(x,a)[1+a],b);return 0}y(Q,e);y(a,J(g(e,m)));y(b,J(g(e,k)));var
-G=c(d[3],a)[1+a],H=c(d[4],a)[1+a],I=c(d[3],b)[1+b],K=c(d[4],b)[1+b];if(3<j>>>0)var
+x=n(cn(f),z);function
+A(a,b){x[1+a]=w(c(x,a)[1+a],b);return 0}A(Q,e);A(a,K(g(e,m)));A(b,K(g(e,k)));var
+G=c(d[3],a)[1+a],H=c(d[4],a)[1+a],I=c(d[3],b)[1+b],J=c(d[4],b)[1+b];if(3<j>>>0)var
 L=[l,function(e){var
-c=W(r),b=_(dw(f,a),c),d=bB(b,b);return dt(f[1],d,[2,b])}];else{switch(j){case
+c=W(r),b=_(dB(f,a),c),d=bC(b,b);return dy(f[1],d,[2,b])}];else{switch(j){case
 0:var
 i=I,h=G;break;case
 1:var
-i=K,h=H;break;case
+i=J,h=H;break;case
 2:var
 i=I,h=H;break;default:var
-i=K,h=G}var
+i=J,h=G}var
 L=[l,function(e){var
-a=v(i),c=u===a?i[1]:l===a?C(i):i,b=v(h),d=u===b?h[1]:l===b?C(h):h;return bf(f[1],d,c)}]}return[0,x,J(g(e,g(k,m))),L]}function
-fP(a,b,f){var
-d=cm(a);function
+a=u(i),c=t===a?i[1]:l===a?y(i):i,b=u(h),d=t===b?h[1]:l===b?y(h):h;return bg(f[1],d,c)}]}return[0,x,K(g(e,g(k,m))),L]}function
+fU(a,b,f){var
+d=cn(a);function
 e(b,a){return m(d,function(c){return c===b?a:z})}var
 g=m(2*d|0,function(d){var
 a=d/2|0;if(0===(d&1)){var
 f=c(b[4],a)[1+a],g=c(b[2],a)[1+a];return[0,e(a,q),g,f]}var
-h=c(b[3],a)[1+a],i=J(c(b[1],a)[1+a]);return[0,e(a,aR),i,h]}),h=E(0,64);return[0,a,b,bj(g,f),h]}function
-hr(a){var
-c=ci(a[1]),b=(ci(a[2])-c|0)+96|0;if(0<A(a)){var
-e=ci(a[2]);if(cM<(ci(a[1])+e|0)){if(0<=b){var
-f=aj(d,b),g=a[2];return b7(fd(aj(a[1],b),g),f)}return F(fd(a[1],a[2]))}}return a}function
-oz(f,i,e,a){var
+h=c(b[3],a)[1+a],i=K(c(b[1],a)[1+a]);return[0,e(a,aR),i,h]}),h=E(0,64);return[0,a,b,bk(g,f),h]}function
+hw(a){var
+c=cj(a[1]),b=(cj(a[2])-c|0)+96|0;if(0<B(a)){var
+e=cj(a[2]);if(cM<(cj(a[1])+e|0)){if(0<=b){var
+f=aj(d,b),g=a[2];return b8(fh(aj(a[1],b),g),f)}return F(fh(a[1],a[2]))}}return a}function
+oI(f,i,e,a){var
 h=aE(a),b=[0,z],d=[0,0];p(function(a,f){var
-i=0<A(c(e,a)[1+a])?1:0;if(i){var
-k=f[2],l=g(c(e,a)[1+a],k);b[1]=t(b[1],l);var
+i=0<B(c(e,a)[1+a])?1:0;if(i){var
+k=f[2],l=g(c(e,a)[1+a],k);b[1]=w(b[1],l);var
 m=f[1];p(function(b,d){var
-f=0!==A(d)?1:0;if(f){var
+f=0!==B(d)?1:0;if(f){var
 j=g(c(e,a)[1+a],d);h[1+b]=r(c(h,b)[1+b],j);var
 i=0}else
 var
 i=f;return i},m);d[1]=[0,[0,e[1+a],f[3]],d[1]];var
 j=0}else
 var
-j=i;return j},i);p(function(a,e){if(0<A(e)){var
-j=g(e,c(f[2],a)[1+a]);b[1]=t(b[1],j);var
+j=i;return j},i);p(function(a,e){if(0<B(e)){var
+j=g(e,c(f[2],a)[1+a]);b[1]=w(b[1],j);var
 k=d[1];d[1]=[0,[0,e,c(f[4],a)[1+a]],k];return 0}var
-h=A(e)<0?1:0;if(h){var
-l=g(e,c(f[1],a)[1+a]);b[1]=t(b[1],l);var
-m=d[1],n=c(f[3],a)[1+a];d[1]=[0,[0,J(e),n],m];var
+h=B(e)<0?1:0;if(h){var
+l=g(e,c(f[1],a)[1+a]);b[1]=w(b[1],l);var
+m=d[1],n=c(f[3],a)[1+a];d[1]=[0,[0,K(e),n],m];var
 i=0}else
 var
 i=h;return i},h);return[0,b[1],d[1]]}function
-dx(l,d,b,a){var
-u=l?l[1]:function(a){return a};Z(dg(function(a){return a<d[3].length-1?1:0},a),Ho);var
-i=V(d[4],a);if(i)var
-o=i[1];else{var
+dC(l,d,b,a){var
+t=l?l[1]:function(a){return a};Z(dh(function(a){return a<d[3].length-1?1:0},a),Hw);var
+h=V(d[4],a);if(h)var
+o=h[1];else{var
 e=[0,0],v=a.length-1;p(function(w,j){var
-a=[0,aE(c(d[3],j)[1+j][1])],i=[0,m(v,function(a){return a===w?q:z})];function
-f(e,a,b){return P(function(a,d){return 0===A(c(b,a)[1+a])?d:r(d,g(e,c(b,a)[1+a]))},a)}var
-x=al(e[1]);B(function(b){var
-e=b[1],d=c(a[1],e)[1+e],g=0!==A(d)?1:0,h=g?(a[1]=f(d,a[1],b[2]),i[1]=f(d,i[1],b[3]),0):g;return h},x);var
+a=[0,aE(c(d[3],j)[1+j][1])],h=[0,m(v,function(a){return a===w?q:z})];function
+f(e,a,b){return P(function(a,d){return 0===B(c(b,a)[1+a])?d:r(d,g(e,c(b,a)[1+a]))},a)}var
+x=am(e[1]);C(function(b){var
+e=b[1],d=c(a[1],e)[1+e],g=0!==B(d)?1:0,i=g?(a[1]=f(d,a[1],b[2]),h[1]=f(d,h[1],b[3]),0):g;return i},x);var
 b=[0,-1],y=a[1];p(function(e,d){var
-a=b[1]<0?1:0,c=a?0!==A(d)?1:0:a,f=c?(b[1]=e,0):c;return f},y);var
+a=b[1]<0?1:0,c=a?0!==B(d)?1:0:a,f=c?(b[1]=e,0):c;return f},y);var
 l=0<=b[1]?1:0;if(l){var
-n=b[1],o=bX(c(a[1],n)[1+n]),C=a[1],s=h(function(a){return g(o,a)},C),D=i[1],t=h(function(a){return g(o,a)},D),E=e[1],F=k(function(a){var
-g=a[3],d=a[2],h=a[1],i=b[1],e=c(d,i)[1+i];if(0===A(e))return[0,h,d,g];var
+n=b[1],o=bY(c(a[1],n)[1+n]),A=a[1],s=i(function(a){return g(o,a)},A),D=h[1],t=i(function(a){return g(o,a)},D),E=e[1],F=k(function(a){var
+g=a[3],d=a[2],h=a[1],i=b[1],e=c(d,i)[1+i];if(0===B(e))return[0,h,d,g];var
 j=f(e,g,t);return[0,h,f(e,d,s),j]},E);e[1]=[0,[0,b[1],s,t],F];var
 u=0}else
 var
 u=l;return u},a);var
 s=e[1],j=k(function(a){return[0,a[1],a[3]]},s);ay(d[4],a,j);var
 o=j}var
-f=n(a.length-1,z);B(function(d){var
-a=d[1],e=0!==A(c(b,a)[1+a])?1:0;if(e){var
+f=n(a.length-1,z);C(function(d){var
+a=d[1],e=0!==B(c(b,a)[1+a])?1:0;if(e){var
 h=d[2];return p(function(d,e){var
-h=0!==A(e)?1:0;if(h){var
-j=g(c(b,a)[1+a],e);f[1+d]=t(c(f,d)[1+d],j);var
+h=0!==B(e)?1:0;if(h){var
+j=g(c(b,a)[1+a],e);f[1+d]=w(c(f,d)[1+d],j);var
 i=0}else
 var
 i=h;return i},h)}return e},o);var
-w=h(u,f),x=h(function(a){return c(d[3],a)[1+a]},a);return oz(d[2],x,w,b)}function
-oA(a,d,c,b){return[l,function(i){var
+u=i(t,f),x=i(function(a){return c(d[3],a)[1+a]},a);return oI(d[2],x,u,b)}function
+oJ(a,d,c,b){return[l,function(h){var
 e=k(function(b){var
-a=b[2],c=v(a),d=u===c?a[1]:l===c?C(a):a;return[0,b[1],d]},b),f=h(J,d),g=du(a[1],f,c);return ao(a[1][1],0,g,e)}]}function
-hs(c){var
-b=M(c);for(;;){if(bJ($(b),c)){var
-b=sd(b,a_);continue}var
-a=b;for(;;){if(-dK<a&&ez($(mq(a)),c)){var
-a=mq(a);continue}return $(a)}}}function
-jS(a){var
-b=h(eT,a[4]);return[0,D(a[1]),b]}function
-oB(b,a){return eS(b[1]+a|0)}function
-c4(d,c){var
+a=b[2],c=u(a),d=t===c?a[1]:l===c?y(a):a;return[0,b[1],d]},b),f=i(K,d),g=dz(a[1],f,c);return ap(a[1][1],0,g,e)}]}function
+hx(c){var
+b=M(c);for(;;){if(bK(aa(b),c)){var
+b=sl(b,a_);continue}var
+a=b;for(;;){if(-dQ<a&&eF(aa(mA(a)),c)){var
+a=mA(a);continue}return aa(a)}}}function
+j3(a){var
+b=i(eX,a[4]);return[0,D(a[1]),b]}function
+oK(b,a){return eW(b[1]+a|0)}function
+c5(d,c){var
 e=E(0,2);function
 h(f,c,b){var
-a=mf(function(a){return a[1]<d[1]?1:0},f);Y(e,a[2],0);return eQ(a[1],c,b)}var
-i=Q(an[13],h,c,ca),a=dL(fj(e));if(a){var
+a=mp(function(a){return a[1]<d[1]?1:0},f);Y(e,a[2],0);return eU(a[1],c,b)}var
+i=Q(ao[13],h,c,cb),a=dR(fo(e));if(a){var
 b=a[1],g=0;if(b){var
 f=b[1];if(1===f[2]&&!b[2]&&!a[2])return[0,i,[0,f[1]-d[1]|0]]}else
-if(!a[2])g=1;if(!g)return T(Hp)}return[0,c,0]}function
-ht(d,a){if(a){var
-b=a[1];return c(d[2],b)[1+b]}return eR}function
-oC(c,b,a){return a?bB(b,oB(c,a[1])):b}function
-hu(a,e,d){var
-c=c4(a,e),f=ht(a,c[2]),g=c[1];return b(bm([0,J(d)],g),f)}function
-jT(d,b,a,f){var
-e=_(oC(d,c(d[2],a)[1+a],[0,a]),eR);return f?cH(b,[11,a],e):cH(b,[12,a],bZ(aR,e))}function
-fQ(d,a,f,e){var
+if(!a[2])g=1;if(!g)return T(Hx)}return[0,c,0]}function
+hy(d,a){if(a){var
+b=a[1];return c(d[2],b)[1+b]}return eV}function
+oL(c,b,a){return a?bC(b,oK(c,a[1])):b}function
+hz(a,e,d){var
+c=c5(a,e),f=hy(a,c[2]),g=c[1];return b(bm([0,K(d)],g),f)}function
+j4(d,b,a,f){var
+e=_(oL(d,c(d[2],a)[1+a],[0,a]),eV);return f?cH(b,[11,a],e):cH(b,[12,a],b0(aR,e))}function
+fV(d,a,f,e){var
 j=G(function(f,d){var
-e=d[2],g=c(a[2],e)[1+e];return b(bm([0,J(d[1])],f),g)},f,e),g=d[2],h=[0,0,e];return ao(a,0,f,aP(function(f,k){var
-g=f[2],c=f[1],h=b(an[23],k),l=h[2],e=bK(fK(fM(h[1],[0,[0,d[1]+c|0,1],0]),j),l);if(0===A(e))var
+e=d[2],g=c(a[2],e)[1+e];return b(bm([0,K(d[1])],f),g)},f,e),g=d[2],h=[0,0,e];return ap(a,0,f,aP(function(f,k){var
+g=f[2],c=f[1],h=b(ao[23],k),l=h[2],e=bL(fP(fR(h[1],[0,[0,d[1]+c|0,1],0]),j),l);if(0===B(e))var
 i=g;else
 var
-m=jT(d,a,c,0<A(e)?1:0),i=[0,[0,b8(e),m],g];return[0,c+1|0,i]},h,g)[2])}function
-oD(g,a,f,e,d){var
-c=br(1,2),j=jT(g,a,e,d),h=jT(g,a,e,1-d);function
-i(b){return dt(a,bB(b,b),[2,b])}var
-k=[0,[0,c,bf(a,i(f),h)],[0,[0,c,h],0]];return[0,[0,c,bf(a,i(b(bm(0,f),eR)),j)],k]}function
-jU(e,a,d){var
-f=aU(aK,H(d-a|0,function(c){return b(e[2],a+c|0)}));function
+m=j4(d,a,c,0<B(e)?1:0),i=[0,[0,b9(e),m],g];return[0,c+1|0,i]},h,g)[2])}function
+oM(g,a,f,e,d){var
+c=br(1,2),j=j4(g,a,e,d),h=j4(g,a,e,1-d);function
+i(b){return dy(a,bC(b,b),[2,b])}var
+k=[0,[0,c,bg(a,i(f),h)],[0,[0,c,h],0]];return[0,[0,c,bg(a,i(b(bm(0,f),eV)),j)],k]}function
+j5(e,a,d){var
+f=aV(aK,H(d-a|0,function(c){return b(e[2],a+c|0)}));function
 c(a){if(a){var
 d=a[1],b=c(a[2]);if(b){var
-e=b[1],f=e[1];if(aZ(f,d))return[0,[0,f,e[2]+1|0],b[2]]}var
+e=b[1],f=e[1];if(a0(f,d))return[0,[0,f,e[2]+1|0],b[2]]}var
 g=[0,[0,d,1],b]}else
 var
 g=a;return g}return c(f)}function
-fR(a){var
-b=or(a);return k(function(a){return[0,a[2],a[1]]},b)}function
-fS(b){function
+fW(a){var
+b=oA(a);return k(function(a){return[0,a[2],a[1]]},b)}function
+fX(b){function
 c(a){if(b<=a)return 0;var
-d=db(b,aS(a+1|0,(a*5|0)/4|0));return[0,d,c(d)]}return c(0)}function
-jV(c){var
-a=al(c);if(a){var
-d=a[1];return D(b(a2(function(a){return a<=kz*d?1:0}),c))}return a}function
-oE(a){return al(G(function(b,a){var
-c=b[1];return[0,c+a|0,[0,c+a|0,b[2]]]},Hu,a)[2])}var
-Hv=5000,hv=[l,function(a){return H(Hv,function(a){return[0,10*a|0,br(1,x(a+1|0,a+2|0))]})}];function
-oF(a){return jV(oE(a))/10|0}function
-fT(b,d){var
+d=dc(b,aS(a+1|0,(a*5|0)/4|0));return[0,d,c(d)]}return c(0)}function
+j6(c){var
+a=am(c);if(a){var
+d=a[1];return D(b(a3(function(a){return a<=kK*d?1:0}),c))}return a}function
+oN(a){return am(G(function(b,a){var
+c=b[1];return[0,c+a|0,[0,c+a|0,b[2]]]},HC,a)[2])}var
+HD=5000,hA=[l,function(a){return H(HD,function(a){return[0,10*a|0,br(1,v(a+1|0,a+2|0))]})}];function
+oO(a){return j6(oN(a))/10|0}function
+fY(b,d){var
 a=[0,0.];p(function(f,b){var
 c=b!=0.?1:0,g=c?(a[1]=a[1]+b*e(d,f),0):c;return g},b);return a[1]}function
-hw(c,b){var
-a=bj(b,n(c[1].length-1,0.)),d=b.length-1,f=c[1];p(function(c,b){return X(a,d+c|0,e(a,b[1])*e(a,b[2]))},f);return a}function
-oG(g,f,d){var
+hB(c,b){var
+a=bk(b,n(c[1].length-1,0.)),d=b.length-1,f=c[1];p(function(c,b){return X(a,d+c|0,e(a,b[1])*e(a,b[2]))},f);return a}function
+oP(g,f,d){var
 a=f.length-1,b=m(d.length-1,function(b){return b<a?m(a,function(a){return b===a?1.:0.}):[0]}),h=g[1];p(function(j,h){var
 f=h[2],g=h[1],i=a+j|0,k=m(a,function(a){var
 h=e(d,g),i=e(c(b,f)[1+f],a)*h,j=e(d,f);return e(c(b,g)[1+g],a)*j+i});c(b,i)[1+i]=k;return 0},h);return b}function
-oH(p,o){var
+oQ(p,o){var
 g=o.length-1,d=m(g,function(a){var
-b=[cK,e(o,a)];return bj(c(p,a)[1+a],b)}),k=n(g,-1),w=H(g,function(a){return a}),q=g-1|0,x=h(function(a){var
-b=0.;return aP(function(b,a){return ab(b,Math.abs(a))},b,a)},p),y=0;if(!(q<0)){var
+b=[cK,e(o,a)];return bk(c(p,a)[1+a],b)}),k=n(g,-1),w=H(g,function(a){return a}),q=g-1|0,x=i(function(a){var
+b=0.;return aP(function(b,a){return ac(b,Math.abs(a))},b,a)},p),y=0;if(!(q<0)){var
 a=y,l=w;for(;;){var
-r=aU(function(f){return function(b,a){var
-g=Math.abs(e(c(d,b)[1+b],f));return Kp(Math.abs(e(c(d,a)[1+a],f)),g)}}(a),l),v=0;if(r){var
-i=r[1],z=d4*e(x,a);if(z<Math.abs(e(c(d,i)[1+i],a))){var
-A=b(a2(function(b){return function(a){return a!==b?1:0}}(i)),l);c(k,a)[1+a]=i;var
+r=aV(function(f){return function(b,a){var
+g=Math.abs(e(c(d,b)[1+b],f));return Kx(Math.abs(e(c(d,a)[1+a],f)),g)}}(a),l),v=0;if(r){var
+h=r[1],z=d_*e(x,a);if(z<Math.abs(e(c(d,h)[1+h],a))){var
+A=b(a3(function(b){return function(a){return a!==b?1:0}}(h)),l);c(k,a)[1+a]=h;var
 s=g-1|0,B=0;if(!(s<0)){var
 f=B;for(;;){var
-u=f!==i?1:0,D=u?e(c(d,f)[1+f],a)!=0.?1:0:u;if(D){var
-E=e(c(d,i)[1+i],a),F=e(c(d,f)[1+f],a)/E;if(!(g<a)){var
+u=f!==h?1:0,D=u?e(c(d,f)[1+f],a)!=0.?1:0:u;if(D){var
+E=e(c(d,h)[1+h],a),F=e(c(d,f)[1+f],a)/E;if(!(g<a)){var
 j=a;for(;;){var
-I=F*e(c(d,i)[1+i],j),J=e(c(d,f)[1+f],j)-I;X(d[1+f],j,J);var
+I=F*e(c(d,h)[1+h],j),J=e(c(d,f)[1+f],j)-I;X(d[1+f],j,J);var
 K=j+1|0;if(g!==j){var
 j=K;continue}break}}}var
 G=f+1|0;if(s!==f){var
@@ -5812,22 +5862,22 @@ t=l;var
 C=a+1|0;if(q!==a){var
 a=C,l=t;continue}break}}return m(g,function(a){if(0<=c(k,a)[1+a]){var
 b=c(k,a)[1+a],h=e(c(d,b)[1+b],a),f=k[1+a];return e(c(d,f)[1+f],g)/h}return 0.})}function
-eW(a,g,j){var
-J=H(j.length-1,function(a){return a}),K=b(a2(function(a){return 0.<e(j,a)?1:0}),J);function
+e0(a,g,j){var
+J=H(j.length-1,function(a){return a}),K=b(a3(function(a){return 0.<e(j,a)?1:0}),J);function
 l(b){return N(k(function(a){return c(b,a)[1+a]},K))}var
 u=l(a[2]),L=l(a[3]),m=l(j);function
 v(b){var
 c=a[4];return P(function(d,c){var
-f=fT(c,b);return e(a[5],d)-f},c)}function
+f=fY(c,b);return e(a[5],d)-f},c)}function
 w(a){return P(function(c,b){var
-d=e(L,c);return fT(b,a)+d},u)}function
+d=e(L,c);return fY(b,a)+d},u)}function
 x(d){var
-e=v(d),f=w(hw(a,d)),b=[0,0],g=a[5];p(function(a,e){var
-d=e<=kV*(1.+Math.abs(c(g,a)[1+a]))?1:0,f=d?(b[1]=1,0):d;return f},e);if(!b[1]&&!df(function(a){return a<=0.?1:0},f)){var
-i=0.,j=bC*aP(function(b,a){return b+Math.log(a)},i,e);return fT(m,h(function(a){return Math.log(a)},f))+j}return dJ}var
+e=v(d),f=w(hB(a,d)),b=[0,0],g=a[5];p(function(a,e){var
+d=e<=k6*(1.+Math.abs(c(g,a)[1+a]))?1:0,f=d?(b[1]=1,0):d;return f},e);if(!b[1]&&!dg(function(a){return a<=0.?1:0},f)){var
+h=0.,j=bD*aP(function(b,a){return b+Math.log(a)},h,e);return fY(m,i(function(a){return Math.log(a)},f))+j}return dP}var
 f=g.length-1,G=x(g);if(cA(G)){var
 o=60,d=g,y=G;a:for(;;){if(0===o)return d;var
-z=hw(a,d),M=oG(a,d,z),O=h(function(o){return function(a){var
+z=hB(a,d),M=oP(a,d,z),O=i(function(o){return function(a){var
 b=n(f,0.);p(function(g,d){var
 h=d!=0.?1:0;if(h){var
 i=f-1|0,k=0;if(!(i<0)){var
@@ -5837,41 +5887,41 @@ m=a+1|0;if(i!==a){var
 a=m;continue}break}}var
 j=0}else
 var
-j=h;return j},a);return b}}(M),u),Q=w(z),q=n(f,0.),R=v(d),A=gC(f,f,0.),B=function(g,i){return function(h,j,d){return p(function(a,b){var
+j=h;return j},a);return b}}(M),u),Q=w(z),q=n(f,0.),R=v(d),A=gG(f,f,0.),B=function(g,i){return function(h,j,d){return p(function(a,b){var
 f=b!=0.?1:0;return f?(X(g,a,e(g,a)+h*b),p(function(f,d){var
 g=d!=0.?1:0;if(g)var
 k=e(c(i,a)[1+a],f)+j*b*d,h=X(i[1+a],f,k);else
 var
 h=g;return h},d)):f},d)}}(q,A);p(function(b,d){return function(a,c){return d(e(m,a)/e(b,a),e(m,a)/(e(b,a)*e(b,a)),c)}}(Q,B),O);var
-S=a[4];p(function(b,d){return function(a,c){return d(-0.5/e(b,a),bC/(e(b,a)*e(b,a)),c)}}(R,B),S);var
-C=oH(A,q),r=fT(q,C),i=1.;for(;;){if(i<=h4)var
+S=a[4];p(function(b,d){return function(a,c){return d(-0.5/e(b,a),bD/(e(b,a)*e(b,a)),c)}}(R,B),S);var
+C=oQ(A,q),r=fY(q,C),h=1.;for(;;){if(h<=h9)var
 t=0;else{var
-D=P(function(c,d){return function(b,a){return a+d*e(c,b)}}(C,i),d),s=x(D);if(!(y+kz*i*r<=s)){var
-I=0;if(!(r<=qH)||!(dJ<s))I=1;if(I){i*=bC;continue}}var
+D=P(function(c,d){return function(b,a){return a+d*e(c,b)}}(C,h),d),s=x(D);if(!(y+kK*h*r<=s)){var
+I=0;if(!(r<=qQ)||!(dP<s))I=1;if(I){h*=bD;continue}}var
 t=[0,[0,D,s]]}if(t){var
-E=t[1],F=E[1];if(qH<r){var
+E=t[1],F=E[1];if(qQ<r){var
 o=o-1|0,d=F,y=E[2];continue a}return F}return d}}}return g}function
-oI(a,c){var
-g=a[4],d=h(function(a){var
-b=b1;return aP(function(b,a){return ab(b,Math.abs(a))},b,a)},g),b=[0,dC],i=a[4];p(function(f,g){var
-h=e(d,f),i=e(a[5],f),j=(fT(g,c)-i)/h;b[1]=ab(b[1],j);return 0},i);if(b[1]<0.)return c;var
-f=c.length-1,j=a[5],k=a[4],l=P(function(b,a){return bj(a,[cK,-e(d,b)])},k),m=[cK,2.*b[1]+3.],o=[0,[0],[0,bj(n(f,0.),[cK,dC])],m,l,j];return bT(eW(o,bj(c,[cK,qr*b[1]+1.]),[cK,hR*(d.length-1)]),0,f)}function
-jW(a){var
+oR(a,c){var
+g=a[4],d=i(function(a){var
+b=b2;return aP(function(b,a){return ac(b,Math.abs(a))},b,a)},g),b=[0,dH],h=a[4];p(function(f,g){var
+h=e(d,f),i=e(a[5],f),j=(fY(g,c)-i)/h;b[1]=ac(b[1],j);return 0},h);if(b[1]<0.)return c;var
+f=c.length-1,j=a[5],k=a[4],l=P(function(b,a){return bk(a,[cK,-e(d,b)])},k),m=[cK,2.*b[1]+3.],o=[0,[0],[0,bk(n(f,0.),[cK,dH])],m,l,j];return bU(e0(o,bk(c,[cK,qA*b[1]+1.]),[cK,hW*(d.length-1)]),0,f)}function
+j7(a){var
 e=D(a[4]),d=D(a[2][3]);function
 f(b){var
-d=b<a[3]?1:0,c=d||ag(a[2][3],b-a[3]|0)[3],e=c?[0,fO(a,b,1),0]:c;return[0,fO(a,b,0),e]}var
-g=cR(H(a[3]+d|0,f)),c=b(b6(function(a){var
-b=bT(a[1],0,e),c=df(function(a){return 0!==A(a)?1:0},b);if(c)var
-f=M(a[2]),d=[0,[0,h(M,b),f]];else
+d=b<a[3]?1:0,c=d||ad(a[2][3],b-a[3]|0)[3],e=c?[0,fT(a,b,1),0]:c;return[0,fT(a,b,0),e]}var
+g=cR(H(a[3]+d|0,f)),c=b(b7(function(a){var
+b=bU(a[1],0,e),c=dg(function(a){return 0!==B(a)?1:0},b);if(c)var
+f=M(a[2]),d=[0,[0,i(M,b),f]];else
 var
-d=c;return d}),g),i=N(k(function(a){return a[2]},c));return[0,N(k(function(a){return a[1]},c)),i]}var
-jX=e4;function
-oJ(g,f){var
-a=gM(aj(g,jX),f),d=a,c=1,b=a,h=ew(K(a,a),jX);for(;;){if(0===bw(d))return b;var
-e=ew(K(d,h),jX),d=e,i=av(b,gM(e,c+2|0)),c=c+2|0,b=i;continue}}var
-oK=m(ll,function(a){return[l,function(c){var
-b=aj(oJ(cQ(a-1024|0),a+d7|0),1);return d7<=a?b:aa(b)}]}),Hx=5,Hy=10,oL=32,Hz=3,HA=rC;function
-jY(h,g,k,f){var
+d=c;return d}),g),h=N(k(function(a){return a[2]},c));return[0,N(k(function(a){return a[1]},c)),h]}var
+j8=e8;function
+oS(g,f){var
+a=gQ(aj(g,j8),f),d=a,c=1,b=a,h=eC(J(a,a),j8);for(;;){if(0===bx(d))return b;var
+e=eC(J(d,h),j8),d=e,i=aw(b,gQ(e,c+2|0)),c=c+2|0,b=i;continue}}var
+oT=m(lw,function(a){return[l,function(c){var
+b=aj(oS(cQ(a-1024|0),a+eb|0),1);return eb<=a?b:$(b)}]}),HF=5,HG=10,oU=32,HH=3,HI=rL;function
+j9(h,g,k,f){var
 a=k;for(;;){if(f<a)return 0;var
 c=b(g,a),d=0<c?1:0,j=0;if(d)if(h){var
 i=1.5*h[1]<=c?1:0;j=1}else
@@ -5879,42 +5929,42 @@ var
 e=1;else
 var
 e=d;if(!j)var
-i=e;if(i)return[0,[0,a,c],jY([0,c],g,a+1|0,f)];var
+i=e;if(i)return[0,[0,a,c],j9([0,c],g,a+1|0,f)];var
 a=a+1|0;continue}}function
-c5(c,a){var
+c6(c,a){var
 d=b(c[2],a+1|0)-1|0;return[0,b(c[2],a),d]}function
-eX(a){var
+e1(a){var
 b=a[1];function
 c(a){return b+a|0}return H((a[2]-b|0)+1|0,c)}function
-eY(b,a){return eX(c5(b[6],a))}function
-jZ(g,f,e){var
-b=n(g,0),a=[0,0];B(function(d){var
+e2(b,a){return e1(c6(b[6],a))}function
+j_(g,f,e){var
+b=n(g,0),a=[0,0];C(function(d){var
 e=1-c(b,d)[1+d],f=e?(c(b,d)[1+d]=1,a[1]=[0,d,a[1]],0):e;return f},e);for(;;){if(0===a[1])return b;var
-d=bG(a[1]);a[1]=l$(a[1]);var
-h=c(f,d)[1+d];B(function(d){var
+d=bH(a[1]);a[1]=mj(a[1]);var
+h=c(f,d)[1+d];C(function(d){var
 e=1-c(b,d)[1+d],f=e?(c(b,d)[1+d]=1,a[1]=[0,d,a[1]],0):e;return f},h);continue}}function
-eZ(c,a){var
-d=H(a,function(a){return a});return b(a2(c),d)}function
-oM(a,i,h){if(a[12]<1.)return[0,a[7],a[8]];var
-d=a[1][1],f=n(d,0);B(function(d){var
+e3(c,a){var
+d=H(a,function(a){return a});return b(a3(c),d)}function
+oV(a,i,h){if(a[12]<1.)return[0,a[7],a[8]];var
+d=a[1][1],f=n(d,0);C(function(d){var
 g=c(a[2],d)[1+d],h=1-c(a[7],g)[1+g];if(h){var
 e=b(a[1][7][2],d),j=c(f,e)[1+e];f[1+e]=[0,c(a[2],d)[1+d],j];var
 i=0}else
 var
 i=h;return i},i);var
-j=a[11]?h:eZ(function(b){return c(a[9],b)[1+b]},d),g=jZ(d,f,j),k=m(d,function(b){if(a[10]&&!c(g,b)[1+b]&&!c(a[7],b)[1+b])return HA;return e(a[8],b)});return[0,m(d,function(b){var
+j=a[11]?h:e3(function(b){return c(a[9],b)[1+b]},d),g=j_(d,f,j),k=m(d,function(b){if(a[10]&&!c(g,b)[1+b]&&!c(a[7],b)[1+b])return HI;return e(a[8],b)});return[0,m(d,function(b){var
 d=c(a[7],b)[1+b],e=d||1-c(g,b)[1+b];return e}),k]}var
-e0=mr([0,ak]);function
-oN(b){var
+e4=mB([0,al]);function
+oW(b){var
 a=0.;function
 c(c,a){return c+a[2]*e(b,a[1])}return function(b){return G(c,a,b)}}function
-j0(a){return h(function(a){return[0,[0,a,1.],0]},a)}function
-d0(d,b,a){var
+j$(a){return i(function(a){return[0,[0,a,1.],0]},a)}function
+d6(d,b,a){var
 e=c(b,a)[1+a];return a$(function(a){var
-b=a[2],c=eY(d[1],a[1]);return k(function(a){return[0,a,b]},c)},e)}function
-j1(d,b,a){var
+b=a[2],c=e2(d[1],a[1]);return k(function(a){return[0,a,b]},c)},e)}function
+ka(d,b,a){var
 f=c(b,a)[1+a],g=0.;return G(function(b,a){return b+a[2]*e(d[6],a[1])},g,f)}function
-oO(g,z,O,M,af,ae){var
+oX(g,z,O,M,af,ae){var
 y=g[1],d=n(y[1],-1),l=[0,0],ag=g[1];p(function(a,b){var
 e=b?1-c(M,a)[1+a]:b;if(e){var
 g=l[1];c(d,a)[1+a]=g;l[1]++;var
@@ -5922,267 +5972,267 @@ f=0}else
 var
 f=e;return f},ae);function
 ab(a){if(0<=c(d,a)[1+a]){var
-f=d0(g,z,a);return b(b6(function(f){var
+f=d6(g,z,a);return b(b7(function(f){var
 h=f[1],i=b(y[7][2],h),j=c(d,i)[1+i];if(0<=j){var
 k=g[12]*f[2]*e(O,h);return[0,[0,c(d,a)[1+a],j,k]]}return 0}),f)}return 0}var
-ac=cR(H(y[1],ab));if(hX<l[1])T(HK);var
+ac=cR(H(y[1],ab));if(h2<l[1])T(HS);var
 i=l[1],j=m(i,function(b){var
 a=E(0,4);Y(a,b,1.);return a}),h=m(i,function(a){return E(0,4)}),u=n(i,0);function
-o(b,a){return aN(V(b,a),0.)}B(function(d){var
+o(b,a){return aN(V(b,a),0.)}C(function(d){var
 a=d[2],b=d[1],e=d[3],f=o(c(j,b)[1+b],a)-e;Y(j[1+b],a,f);return Y(c(h,a)[1+a],b,0)},ac);function
 A(a){var
-b=c(h,a)[1+a][1];return x(c(j,a)[1+a][1],b)}var
-Q=H(i,function(a){return[0,A(a),a]}),q=n(i,1.),r=n(i,0),k=1,t=0,s=b(e0[37],Q);for(;;){if(b(e0[2],s)){var
-R=k?[0,[0,q,N(al(t)),r,u]]:k,ad=l[1];return aC(function(f){var
+b=c(h,a)[1+a][1];return v(c(j,a)[1+a][1],b)}var
+Q=H(i,function(a){return[0,A(a),a]}),q=n(i,1.),r=n(i,0),k=1,t=0,s=b(e4[37],Q);for(;;){if(b(e4[2],s)){var
+R=k?[0,[0,q,N(am(t)),r,u]]:k,ad=l[1];return aC(function(f){var
 j=P(function(a,b){return c(M,a)[1+a]?b:0.},af),l=n(ad,0.);p(function(c,a){var
 d=0<=a?1:0;if(d)var
-h=d0(g,z,c),i=0.,k=G(function(d,a){var
-c=a[1],f=e(j,b(ag[7][2],c));return d+g[12]*a[2]*e(O,c)*f},i,h),f=X(l,a,j1(g,z,c)+k);else
+h=d6(g,z,c),i=0.,k=G(function(d,a){var
+c=a[1],f=e(j,b(ag[7][2],c));return d+g[12]*a[2]*e(O,c)*f},i,h),f=X(l,a,ka(g,z,c)+k);else
 var
 f=d;return f},d);var
-a=aE(l),m=f[2];a3(function(b){var
-d=c(f[4],b)[1+b];return B(function(c){var
+a=aE(l),m=f[2];a4(function(b){var
+d=c(f[4],b)[1+b];return C(function(c){var
 d=c[1];return X(a,d,e(a,d)-c[2]*e(a,b))},d)},m);var
 k=a.length-1-1|0;if(!(k<0)){var
 h=k;for(;;){var
-i=c(f[2],h)[1+h],o=e(f[1],i),q=c(f[3],i)[1+i],r=b(oN(a),q);X(a,i,(e(a,i)-r)/o);var
+i=c(f[2],h)[1+h],o=e(f[1],i),q=c(f[3],i)[1+i],r=b(oW(a),q);X(a,i,(e(a,i)-r)/o);var
 s=h-1|0;if(0!==h){var
 h=s;continue}break}}p(function(d,b){var
 c=0<=b?1:0,f=c?X(j,d,e(a,b)):c;return f},d);return[0,d,f,j]},R)}var
-v=b(e0[24],s),a=v[2],C=f(e0[6],v,s),D=A(a);if((2*v[1]|0)<D)var
-J=k,I=t,F=f(e0[4],[0,D,a],C);else{var
-w=c(j,a)[1+a];X(q,a,o(w,a));di(w,a);if(e(q,a)==0.)var
-L=0,K=e0[1];else
+w=b(e4[24],s),a=w[2],B=f(e4[6],w,s),D=A(a);if((2*w[1]|0)<D)var
+J=k,I=t,F=f(e4[4],[0,D,a],B);else{var
+x=c(j,a)[1+a];X(q,a,o(x,a));dj(x,a);if(e(q,a)==0.)var
+L=0,K=e4[1];else
 var
-L=k,K=C;var
-S=[0,a,t],U=0,W=aU(ak,eu(function(c,b,a){return[0,[0,c,b],a]},w,U));c(r,a)[1+a]=W;var
-Z=r[1+a];B(function(d){return function(b){var
-a=b[1];return di(c(h,a)[1+a],d)}}(a),Z);di(c(h,a)[1+a],a);var
-_=0,$=h[1+a],aa=aU(aK,eu(function(b,c,a){return[0,b,a]},$,_));B(function(a){return function(b){var
-d=c(j,b)[1+b],g=e(q,a),f=o(d,a)/g;di(d,a);u[1+a]=[0,[0,b,f],c(u,a)[1+a]];var
-i=c(r,a)[1+a];return B(function(e){var
+L=k,K=B;var
+S=[0,a,t],U=0,W=aV(al,eA(function(c,b,a){return[0,[0,c,b],a]},x,U));c(r,a)[1+a]=W;var
+Z=r[1+a];C(function(d){return function(b){var
+a=b[1];return dj(c(h,a)[1+a],d)}}(a),Z);dj(c(h,a)[1+a],a);var
+_=0,$=h[1+a],aa=aV(aK,eA(function(b,c,a){return[0,b,a]},$,_));C(function(a){return function(b){var
+d=c(j,b)[1+b],g=e(q,a),f=o(d,a)/g;dj(d,a);u[1+a]=[0,[0,b,f],c(u,a)[1+a]];var
+i=c(r,a)[1+a];return C(function(e){var
 a=e[1],g=f*e[2];Y(d,a,o(d,a)-g);return Y(c(h,a)[1+a],b,0)},i)}}(a),aa);var
 J=L,I=S,F=K}var
 k=J,t=I,s=F;continue}}function
-oP(a,b){var
-c=a[1][1],d=eZ(function(c){return 0.<j1(a,b,c)?1:0},c);return oM(a,cR(H(c,function(c){var
-d=d0(a,b,c);return k(function(a){return a[1]},d)})),d)}function
-j2(d,q,p,o,j){var
-f=d[1],h=c5(f[5],j),c=h[1];function
+oY(a,b){var
+c=a[1][1],d=e3(function(c){return 0.<ka(a,b,c)?1:0},c);return oV(a,cR(H(c,function(c){var
+d=d6(a,b,c);return k(function(a){return a[1]},d)})),d)}function
+kb(d,q,p,o,j){var
+f=d[1],h=c6(f[5],j),c=h[1];function
 k(g){var
-h=c5(f[6],c+g|0),j=h[1],k=h[2],i=0.;if(k<j)var
+h=c6(f[6],c+g|0),j=h[1],k=h[2],i=0.;if(k<j)var
 l=i;else{var
 a=j,m=i;for(;;){var
 r=e(o,b(f[7][2],a)),n=m+e(p,a)*r,s=a+1|0;if(k!==a){var
 a=s,m=n;continue}var
 l=n;break}}return q*(e(d[6],c+g|0)+d[12]*l)}var
-i=m((h[2]-c|0)+1|0,k),g=aP(ab,dJ,i),a=0,l=g-c7*(1.+Math.abs(g));for(;;){if(e(i,a)<l){var
+i=m((h[2]-c|0)+1|0,k),g=aP(ac,dP,i),a=0,l=g-c8*(1.+Math.abs(g));for(;;){if(e(i,a)<l){var
 a=a+1|0;continue}return[0,g,c+a|0]}}function
-oQ(d,R,q){var
+oZ(d,R,q){var
 S=d[1][13];if(S){var
-r=d[1],af=S[1],O=r[4]?1.:dC,Q=[0,r[14]];return[0,k(function(a){var
+r=d[1],af=S[1],O=r[4]?1.:dH,Q=[0,r[14]];return[0,k(function(a){var
 d=a[2],f=a[1],g=Q[1];function
-i(a){return j2(r,O,q,g,a)}var
-b=m(r[1][1],i);Q[1]=P(function(a,b){return c(f,a)[1+a]?e(d,a):O*b[1]},b);return h(function(a){return a[2]},b)},af)]}var
+h(a){return kb(r,O,q,g,a)}var
+b=m(r[1][1],h);Q[1]=P(function(a,b){return c(f,a)[1+a]?e(d,a):O*b[1]},b);return i(function(a){return a[2]},b)},af)]}var
 T=0;if(R){var
 x=R[1];if(x&&!x[2]){var
 y=[0,x[1]];T=1}}if(!T)var
 y=0;var
-j=d[1],l=d[1][1],o=j[4]?1.:dC,I=d[4];if(I){var
-aa=d[3],J=P(function(a,b){return c(d[2],a)[1+a]?b:0.},aa),K=m(l[1],l[5][2]),ab=I[1];a3(function(a){var
-b=j2(j,o,q,J,a);X(J,a,o*b[1]);var
+j=d[1],l=d[1][1],o=j[4]?1.:dH,I=d[4];if(I){var
+aa=d[3],J=P(function(a,b){return c(d[2],a)[1+a]?b:0.},aa),K=m(l[1],l[5][2]),ab=I[1];a4(function(a){var
+b=kb(j,o,q,J,a);X(J,a,o*b[1]);var
 d=b[2];c(K,a)[1+a]=d;return 0},ab);var
 z=[0,K]}else{if(y)var
 p=aE(y[1]);else{var
-s=d[1],a=s[1],A=m(a[1],a[5][2]),i=n(a[1],-1),t=n(a[1],0),C=a[1]-1|0;if(!(C<0)){var
-g=C;for(;;){if(1-c(d[2],g)[1+g]){var
-_=eX(c5(a[5],g));B(function(f){return function(d){var
-e=eY(a,d);return B(function(e){var
+s=d[1],a=s[1],A=m(a[1],a[5][2]),h=n(a[1],-1),t=n(a[1],0),B=a[1]-1|0;if(!(B<0)){var
+g=B;for(;;){if(1-c(d[2],g)[1+g]){var
+_=e1(c6(a[5],g));C(function(f){return function(d){var
+e=e2(a,d);return C(function(e){var
 d=b(a[7][2],e);t[1+d]=[0,f,c(t,d)[1+d]];return 0},e)}}(g),_)}var
 $=g-1|0;if(0!==g){var
 g=$;continue}break}}var
-U=a[1],D=eZ(function(a){return s[11]?c(d[2],a)[1+a]:c(s[9],a)[1+a]},U),E=[0,0];B(function(a){c(i,a)[1+a]=0;return 0},D);var
+U=a[1],D=e3(function(a){return s[11]?c(d[2],a)[1+a]:c(s[9],a)[1+a]},U),E=[0,0];C(function(a){c(h,a)[1+a]=0;return 0},D);var
 u=D;for(;;){if(0!==u){E[1]++;var
 u=a$(function(a){var
-d=c(t,a)[1+a];return b(a2(function(a){var
-b=c(i,a)[1+a]<0?1:0;if(b){var
-e=E[1];c(i,a)[1+a]=e;var
+d=c(t,a)[1+a];return b(a3(function(a){var
+b=c(h,a)[1+a]<0?1:0;if(b){var
+e=E[1];c(h,a)[1+a]=e;var
 d=1}else
 var
 d=b;return d}),d)},u);continue}var
 F=a[1]-1|0,V=0;if(!(F<0)){var
 f=V;for(;;){if(1-c(d[2],f)[1+f]){var
-W=eX(c5(a[5],f)),G=dd(function(g){return function(d){var
-e=eY(a,d);return cy(function(h){var
-d=b(a[7][2],h),e=c(i,d)[1+d],f=0<=e?1:0,j=f?e<c(i,g)[1+g]?1:0:f;return j},e)}}(f),W);if(G){var
+W=e1(c6(a[5],f)),G=de(function(g){return function(d){var
+e=e2(a,d);return cy(function(i){var
+d=b(a[7][2],i),e=c(h,d)[1+d],f=0<=e?1:0,j=f?e<c(h,g)[1+g]?1:0:f;return j},e)}}(f),W);if(G){var
 Y=G[1];c(A,f)[1+f]=Y}}var
 Z=f+1|0;if(F!==f){var
 f=Z;continue}break}}var
 p=A;break}}var
-v=gh;for(;;){var
-L=j0(p),M=oP(j,L),w=oO(j,L,q,M[1],M[2],n(l[1],1));if(w){var
-ac=w[1][3],ad=function(a){return a},ae=H(l[1],ad),N=b(b6(function(h){return function(a){if(c(d[2],a)[1+a])return 0;var
-b=j2(j,o,q,h,a),f=b[1],g=o*e(h,a)+c7*(1.+Math.abs(f))<f?1:0,i=g?[0,[0,a,b[2]]]:g;return i}}(ac)),ae);B(function(a){var
+v=gm;for(;;){var
+L=j$(p),M=oY(j,L),w=oX(j,L,q,M[1],M[2],n(l[1],1));if(w){var
+ac=w[1][3],ad=function(a){return a},ae=H(l[1],ad),N=b(b7(function(h){return function(a){if(c(d[2],a)[1+a])return 0;var
+b=kb(j,o,q,h,a),f=b[1],g=o*e(h,a)+c8*(1.+Math.abs(f))<f?1:0,i=g?[0,[0,a,b[2]]]:g;return i}}(ac)),ae);C(function(a){var
 b=a[1],d=a[2];c(p,b)[1+b]=d;return 0},N);if(0!==N&&1<v){var
 v=v-1|0;continue}var
 z=[0,p]}else
 var
 z=w;break}}return aC(function(a){return[0,a,0]},z)}function
-oR(t,s,y,Q){var
+o0(t,s,y,Q){var
 R=t[1][13];if(R){var
-d=t[1],j=d[1],ah=R[1],ac=[0,0,d[14]],q=n(Q,0.),ad=gx(function(g,a,f){var
+d=t[1],j=d[1],ah=R[1],ac=[0,0,d[14]],q=n(Q,0.),ad=gB(function(g,a,f){var
 h=a[1],i=g[2],k=a[2];function
 l(a){if(c(h,a)[1+a])return e(k,a);var
-g=d0(d,f,a),l=j1(d,f,a);return G(function(f,a){var
+g=d6(d,f,a),l=ka(d,f,a);return G(function(f,a){var
 c=a[1],g=e(i,b(j[7][2],c));return f+d[12]*a[2]*e(y,c)*g},l,g)}var
-n=m(j[1],l);return[0,[0,[0,h,f,i],g[1]],n]},ac,ah,s),ae=function(a){return a===j[4]?1.:0.},N=[0,m(j[1],ae)],af=ad[1];B(function(a){var
+n=m(j[1],l);return[0,[0,[0,h,f,i],g[1]],n]},ac,ah,s),ae=function(a){return a===j[4]?1.:0.},N=[0,m(j[1],ae)],af=ad[1];C(function(a){var
 f=n(j[1],0.),m=a[3],k=a[2],l=a[1],g=N[1];p(function(a,g){var
 h=0.<g?1:0,i=h?1-c(l,a)[1+a]:h;if(i){var
-n=d0(d,k,a);return B(function(i){var
+n=d6(d,k,a);return C(function(i){var
 k=i[2],a=i[1],l=c(d[3],a)[1+a],h=b(j[7][2],a);X(q,l,e(q,l)+g*d[12]*k*e(m,h));return X(f,h,e(f,h)+g*d[12]*k*e(y,a))},n)}return i},g);N[1]=f;return 0},af);var
-O=dg(cA,q);if(O)var
-ag=d[5]?h(function(a){return-a},q):q,P=[0,ag];else
+O=dh(cA,q);if(O)var
+ag=d[5]?i(function(a){return-a},q):q,P=[0,ag];else
 var
 P=O;return P}if(s){var
-u=s[1],g=t[1],f=t[1][1],A=oP(g,u),C=A[2],D=A[1],W=[0,f[4],0],Y=function(a){if(c(D,a)[1+a])return 0;var
-d=d0(g,u,a);return k(function(a){return b(f[7][2],a[1])},d)},Z=m(f[1],Y),E=jZ(f[1],Z,W),_=function(a){return a},$=H(f[1],_);if(cy(function(a){var
-b=c(E,a)[1+a],d=b?rC<=e(C,a)?1:0:b;return d},$))return 0;var
-v=oO(g,u,y,D,C,E);if(v){var
-w=v[1],i=w[2],x=w[1],F=n(i[1].length-1,0.),I=f[4],aa=w[3];if(0<=c(x,I)[1+I]){var
+u=s[1],g=t[1],f=t[1][1],A=oY(g,u),B=A[2],D=A[1],W=[0,f[4],0],Y=function(a){if(c(D,a)[1+a])return 0;var
+d=d6(g,u,a);return k(function(a){return b(f[7][2],a[1])},d)},Z=m(f[1],Y),E=j_(f[1],Z,W),_=function(a){return a},$=H(f[1],_);if(cy(function(a){var
+b=c(E,a)[1+a],d=b?rL<=e(B,a)?1:0:b;return d},$))return 0;var
+v=oX(g,u,y,D,B,E);if(v){var
+w=v[1],h=w[2],x=w[1],F=n(h[1].length-1,0.),I=f[4],aa=w[3];if(0<=c(x,I)[1+I]){var
 J=f[4];X(F,c(x,J)[1+J],1.)}var
-a=aE(F),S=i[2];a3(function(b){X(a,b,e(a,b)/e(i[1],b));var
-d=c(i[3],b)[1+b];return B(function(c){var
+a=aE(F),S=h[2];a4(function(b){X(a,b,e(a,b)/e(h[1],b));var
+d=c(h[3],b)[1+b];return C(function(c){var
 d=c[1];return X(a,d,e(a,d)-c[2]*e(a,b))},d)},S);var
 z=a.length-1-1|0;if(!(z<0)){var
 l=z;for(;;){var
-r=c(i[2],l)[1+l],T=c(i[4],r)[1+r],U=b(oN(a),T);X(a,r,e(a,r)-U);var
+r=c(h[2],l)[1+l],T=c(h[4],r)[1+r],U=b(oW(a),T);X(a,r,e(a,r)-U);var
 V=l-1|0;if(0!==l){var
 l=V;continue}break}}var
 o=n(Q,0.);p(function(i,h){var
 d=0<=h?1:0;if(d){var
-j=d0(g,u,i);return B(function(i){var
+j=d6(g,u,i);return C(function(i){var
 d=i[1],j=c(g[3],d)[1+d],k=g[12],l=i[2],m=e(aa,b(f[7][2],d));return X(o,j,e(o,j)+e(a,h)*m*l*k)},j)}return d},x);var
-K=dg(cA,o);if(K)var
-ab=g[5]?h(function(a){return-a},o):o,L=[0,ab];else
+K=dh(cA,o);if(K)var
+ab=g[5]?i(function(a){return-a},o):o,L=[0,ab];else
 var
 L=K;var
 M=L}else
 var
 M=v;return M}return s}function
-j3(c,a){if(a!=0.&&cA(a)){var
-d=gl(a),e=bv(d[1],c),b=Math.floor(e),f=e-b,h=0;if(!(bC<f)){var
-i=0;if(f==bC&&b%2.!=0.)i=1;if(!i){var
+kc(c,a){if(a!=0.&&cA(a)){var
+d=gq(a),e=bw(d[1],c),b=Math.floor(e),f=e-b,h=0;if(!(bD<f)){var
+i=0;if(f==bD&&b%2.!=0.)i=1;if(!i){var
 g=b;h=1}}if(!h)var
-g=b+1.;return bv(g,d[2]-c|0)}return a}function
-cb(c,b){var
+g=b+1.;return bw(g,d[2]-c|0)}return a}function
+cc(c,b){var
 a=[0,0.];p(function(d,c){a[1]=a[1]+c*e(b,d);return 0},c);return a[1]}function
-fU(b,a){return h(function(b){return cb(b,a)},b)}function
-oS(d){var
-a=d.length-1,b=m(a,function(a){return 1./Math.sqrt(ab(e(c(d,a)[1+a],a),b1))}),g=P(function(c,a){return P(function(d,a){return a*e(b,c)*e(b,d)},a)},d),f=m(a,function(b){return oH(g,m(a,function(a){return a===b?1.:0.}))});return m(a,function(d){return m(a,function(a){var
-g=e(b,a),h=e(b,d),i=e(c(f,d)[1+d],a);return bC*(e(c(f,a)[1+a],d)+i)*h*g})})}function
-oT(c){var
+fZ(b,a){return i(function(b){return cc(b,a)},b)}function
+o1(d){var
+a=d.length-1,b=m(a,function(a){return 1./Math.sqrt(ac(e(c(d,a)[1+a],a),b2))}),g=P(function(c,a){return P(function(d,a){return a*e(b,c)*e(b,d)},a)},d),f=m(a,function(b){return oQ(g,m(a,function(a){return a===b?1.:0.}))});return m(a,function(d){return m(a,function(a){var
+g=e(b,a),h=e(b,d),i=e(c(f,d)[1+d],a);return bD*(e(c(f,a)[1+a],d)+i)*h*g})})}function
+o2(c){var
 a=c[3];if(typeof
 a!=="number"&&2===a[0]){var
 b=a[4];if(b){var
-d=b[1][2];return me(function(a){return mn(HM,a)},d)}}throw[0,af,HL]}function
-oU(a){return L(oT(a),HN)}function
-oV(a){return L(oT(a),HO)}function
-oW(a){var
-b=a[6];return cy(function(a){return L(a[1],HP)},b)}var
-oX=6;function
-HR(am,aj,aJ,R,bu,cl,ck,$,_,bt){var
-a=am[1],d=am[2],aw=ds(d),aY=0<d[5]?1:0,aZ=aY?0===aw?1:0:aY;if(aZ)var
+d=b[1][2];return mo(function(a){return mx(HU,a)},d)}}throw[0,ag,HT]}function
+o3(a){return L(o2(a),HV)}function
+o4(a){return L(o2(a),HW)}function
+o5(a){var
+b=a[6];return cy(function(a){return L(a[1],HX)},b)}var
+o6=6;function
+HZ(ak,aj,aJ,R,bu,cm,cl,$,_,bt){var
+a=ak[1],d=ak[2],av=dx(d),aY=0<d[5]?1:0,aZ=aY?0===av?1:0:aY;if(aZ)var
 a0=aZ;else
 var
-b$=1-aD(d[1],HJ),a0=b$||(0!==d[9]?1:0);if(a0)T(w(HD,w(d[1],HC)));bx(function(c){var
-b=qo<x(c,a[1])?1:0;return b?T(HE):b},aw);var
-a1=n(a[3],0),a4=a[1]-1|0,bU=0;if(!(a4<0)){var
-I=bU;for(;;){var
+ca=1-aD(d[1],HR),a0=ca||(0!==d[9]?1:0);if(a0)T(x(HL,x(d[1],HK)));by(function(c){var
+b=qx<v(c,a[1])?1:0;return b?T(HM):b},av);var
+a1=n(a[3],0),a2=a[1]-1|0,bV=0;if(!(a2<0)){var
+I=bV;for(;;){var
 a8=b(a[5][2],I),a9=b(a[5][2],I+1|0)-1|0;if(!(a9<a8)){var
 W=a8;for(;;){var
 ba=b(a[6][2],W),bb=b(a[6][2],W+1|0)-1|0;if(!(bb<ba)){var
 Y=ba;for(;;){c(a1,Y)[1+Y]=I;var
-b_=Y+1|0;if(bb!==Y){var
-Y=b_;continue}break}}var
-b9=W+1|0;if(a9!==W){var
-W=b9;continue}break}}var
-b8=I+1|0;if(a4!==I){var
-I=b8;continue}break}}function
+b$=Y+1|0;if(bb!==Y){var
+Y=b$;continue}break}}var
+b_=W+1|0;if(a9!==W){var
+W=b_;continue}break}}var
+b9=I+1|0;if(a2!==I){var
+I=b9;continue}break}}function
 a5(b,c){return b?m(a[1],b[1][2]):n(a[1],c)}var
-ax=a5(d[10],0),a6=a5(d[11],1),S=L(d[1],HF),ad=L(d[1],HG);function
-bV(a){if(S){var
+ax=a5(d[10],0),a6=a5(d[11],1),S=L(d[1],HN),ae=L(d[1],HO);function
+bW(a){if(S){var
 b=c(ax,a)[1+a],d=b||1-c(a6,a)[1+a];return d}var
-e=ad?c(ax,a)[1+a]:ad;return e}var
-ae=m(a[1],bV);function
-bW(a){if(S)return c(ax,a)[1+a]?1.:0.;var
-e=d[12];if(e&&ad&&c(ae,a)[1+a])return b(e[1][2],a);return 0.}var
-U=m(a[1],bW),bX=S?U:n(a[1],0.),bY=aC(function(b){return H(b,function(c){if(S){if(c<(b-d[5]|0))return[0,ae,U];var
-e=n(a[1],0.);return[0,h(function(a){return 1-a},a6),e]}return[0,n(a[1],0),U]})},aw),bZ=aN(d[7],1.),b0=L(d[1],HH);function
-b2(a){var
-b=c(ae,a)[1+a];if(b)var
+e=ae?c(ax,a)[1+a]:ae;return e}var
+af=m(a[1],bW);function
+bX(a){if(S)return c(ax,a)[1+a]?1.:0.;var
+e=d[12];if(e&&ae&&c(af,a)[1+a])return b(e[1][2],a);return 0.}var
+U=m(a[1],bX),bY=S?U:n(a[1],0.),bZ=aC(function(b){return H(b,function(c){if(S){if(c<(b-d[5]|0))return[0,af,U];var
+e=n(a[1],0.);return[0,i(function(a){return 1-a},a6),e]}return[0,n(a[1],0),U]})},av),b0=aN(d[7],1.),b1=L(d[1],HP);function
+b3(a){var
+b=c(af,a)[1+a];if(b)var
 f=1-S,d=f||(0.<e(U,a)?1:0);else
 var
 d=b;return d}var
-b3=m(a[1],b2),a7=d[8],b4=a7?m(a[2],a7[1][2]):n(a[2],0.),b5=d[4],b7=L(d[2],HI),af=[0,a,a1,m(a[3],cl[2]),b7,b5,b4,ae,U,b3,ad,b0,bZ,bY,bX],z=af[1],ch=z[1],ci=eZ(function(a){var
-b=eX(c5(z[5],a));return cy(function(a){return 0.<e(af[6],a)?1:0},b)},ch);function
-cj(a){return a}var
-bm=oM(af,H(z[3],cj),ci),bn=bm[1];function
+b4=m(a[1],b3),a7=d[8],b5=a7?m(a[2],a7[1][2]):n(a[2],0.),b6=d[4],b8=L(d[2],HQ),ag=[0,a,a1,m(a[3],cm[2]),b8,b6,b5,af,U,b4,ae,b1,b0,bZ,bY],A=ag[1],ci=A[1],cj=e3(function(a){var
+b=e1(c6(A[5],a));return cy(function(a){return 0.<e(ag[6],a)?1:0},b)},ci);function
+ck(a){return a}var
+bm=oV(ag,H(A[3],ck),cj),bn=bm[1];function
 bo(a){var
-b=eX(c5(z[5],a));return a$(function(a){var
-b=eY(z,a);return k(z[7][2],b)},b)}var
-bp=h(function(a){return 1-a},bn),bq=z[1],J=n(bq,0),O=dN(0),be=bq-1|0,bc=0,bd=1,ca=0;if(be<0)var
+b=e1(c6(A[5],a));return a$(function(a){var
+b=e2(A,a);return k(A[7][2],b)},b)}var
+bp=i(function(a){return 1-a},bn),bq=A[1],K=n(bq,0),O=dT(0),be=bq-1|0,bc=0,bd=1,cb=0;if(be<0)var
 az=bd,bf=bc;else{var
-i=ca,aB=bd,aA=bc;for(;;){var
-bg=c(bp,i)[1+i],cd=bg?0===c(J,i)[1+i]?1:0:bg;if(cd){cB([0,i,bo(i)],O);c(J,i)[1+i]=1;var
-Q=aB,ah=aA;for(;;){if(!mv(O)){var
-bi=mu(O),aH=bi[2],ai=bi[1];if(aH){var
+h=cb,aB=bd,aA=bc;for(;;){var
+bg=c(bp,h)[1+h],ce=bg?0===c(K,h)[1+h]?1:0:bg;if(ce){cB([0,h,bo(h)],O);c(K,h)[1+h]=1;var
+Q=aB,ah=aA;for(;;){if(!mF(O)){var
+bh=mE(O),aH=bh[2],ai=bh[1];if(aH){var
 o=aH[1];cB([0,ai,aH[2]],O);var
-cf=c(bp,o)[1+o]?1===c(J,o)[1+o]?(em(O),0):0===c(J,o)[1+o]?(c(J,o)[1+o]=1,cB([0,o,bo(o)],O),Q):Q:Q,bl=cf,bk=ah}else{c(J,ai)[1+ai]=2;var
-bl=Q,bk=[0,ai,ah]}var
-Q=bl,ah=bk;continue}var
+cg=c(bp,o)[1+o]?1===c(K,o)[1+o]?(es(O),0):0===c(K,o)[1+o]?(c(K,o)[1+o]=1,cB([0,o,bo(o)],O),Q):Q:Q,bl=cg,bj=ah}else{c(K,ai)[1+ai]=2;var
+bl=Q,bj=[0,ai,ah]}var
+Q=bl,ah=bj;continue}var
 aG=Q,aF=ah;break}}else
 var
 aG=aB,aF=aA;var
-ce=i+1|0;if(be!==i){var
-i=ce,aB=aG,aA=aF;continue}var
+cf=h+1|0;if(be!==h){var
+h=cf,aB=aG,aA=aF;continue}var
 az=aG,bf=aF;break}}var
-cc=az?[0,N(al(bf))]:az,g=[0,af,bn,bm[2],cc],aI=am[3],bL=0;if(typeof
+cd=az?[0,N(am(bf))]:az,g=[0,ag,bn,bm[2],cd],aI=ak[3],bM=0;if(typeof
 aI!=="number"&&2===aI[0]){var
 bs=aI[4];if(bs){var
-by=bs[1][8];bL=1}}if(!bL)var
-by=0;var
-bM=0;if(typeof
+bz=bs[1][8];bM=1}}if(!bM)var
+bz=0;var
+bN=0;if(typeof
 _!=="number"&&1===_[0]){var
-aR=_[4],as=_[3],aT=_[1];if(D(fS(aT))===aR){var
-bP=N(fS(aT)),at=N(fS(as)),bQ=0,aV=aS(aP(function(a,b){return b<=0.03*as?a+1|0:a},bQ,at),Hx),aW=at.length-1;if(0===aW)var
+aR=_[4],as=_[3],aT=_[1];if(D(fX(aT))===aR){var
+bQ=N(fX(aT)),at=N(fX(as)),bR=0,aU=aS(aP(function(a,b){return b<=0.03*as?a+1|0:a},bR,at),HF),aW=at.length-1;if(0===aW)var
 au=1.;else
 var
-aX=db(aV,aW)-1|0,au=ab(as-c(at,aX)[1+aX]|0,1.);var
-bR=aR-1|0,bS=jY(0,function(b){var
-a=b-1|0;return c(bP,a)[1+a]},aV,bR),A=[0,[0,[0,au,q],0],[0,au],function(a,c){return b(a2(function(b){return b[1]<=a?1:0}),bS)}];bM=1}}if(!bM){if(by)T(HB);var
-bN=function(d,g){var
+aX=dc(aU,aW)-1|0,au=ac(as-c(at,aX)[1+aX]|0,1.);var
+bS=aR-1|0,bT=j9(0,function(b){var
+a=b-1|0;return c(bQ,a)[1+a]},aU,bS),B=[0,[0,[0,au,q],0],[0,au],function(a,c){return b(a3(function(b){return b[1]<=a?1:0}),bT)}];bN=1}}if(!bN){if(bz)T(HJ);var
+bO=function(d,g){var
 e=n(d+1|0,0),h=1;if(!(d<1)){var
 a=h;for(;;){var
 f=a-1|0,i=b(g,a-1|0),j=c(e,f)[1+f]+i|0;c(e,a)[1+a]=j;var
 k=a+1|0;if(d!==a){var
-a=k;continue}break}}return jY(0,function(a){return c(e,a)[1+a]},Hy,d)},bO=0,A=[0,H(12,function(b){var
+a=k;continue}break}}return j9(0,function(a){return c(e,a)[1+a]},HG,d)},bP=0,B=[0,H(12,function(b){var
 a=b-4|0;if(0===a)var
 c=br(1,2);else
 var
-d=cQ(a)+1|0,c=br(1,x(4*cQ(a)|0,d));return[0,bv(4096.,2*(b-4|0)|0),c]}),bO,bN]}var
-aa=bu.length-1,r=D(R[4]),bz=cm(R),aL=bh(aK,aO(g[1][3])),y=n(aa,[0,n(bz,0.),0.]);B(function(a){var
-b=cI(R,c(bu,a)[1+a]),d=M(b[2]),e=[0,h(M,b[1]),d];c(y,a)[1+a]=e;return 0},aL);var
-cn=h(function(a){var
-b=a[1];return df(function(a){return a!=0.?1:0},b)},y),bA=jW(R),bB=bA[2],s=bA[1],co=h(function(a){return a[2]},y),cq=h(function(a){return a[1]},y),F=[0,R[8],cq,co,s,bB],bD=jQ(R),cr=m(r,function(a){var
-b=c(bD[2],a)[1+a];return M(t(c(bD[1],a)[1+a],b))/2.}),an=[l,function(a){return eW(F,oI(F,cr),n(aa,0.))}],aM=A[2],ao=aM?aM[1]<(kF*r|0)?1:0:aM;if(ao)var
+d=cQ(a)+1|0,c=br(1,v(4*cQ(a)|0,d));return[0,bw(4096.,2*(b-4|0)|0),c]}),bP,bO]}var
+aa=bu.length-1,r=D(R[4]),bA=cn(R),aL=bi(aK,aO(g[1][3])),z=n(aa,[0,n(bA,0.),0.]);C(function(a){var
+b=cI(R,c(bu,a)[1+a]),d=M(b[2]),e=[0,i(M,b[1]),d];c(z,a)[1+a]=e;return 0},aL);var
+co=i(function(a){var
+b=a[1];return dg(function(a){return a!=0.?1:0},b)},z),bB=j7(R),bC=bB[2],s=bB[1],cp=i(function(a){return a[2]},z),cr=i(function(a){return a[1]},z),F=[0,R[8],cr,cp,s,bC],bE=j1(R),cs=m(r,function(a){var
+b=c(bE[2],a)[1+a];return M(w(c(bE[1],a)[1+a],b))/2.}),an=[l,function(a){return e0(F,oR(F,cs),n(aa,0.))}],aM=B[2],ao=aM?aM[1]<(kQ*r|0)?1:0:aM;if(ao)var
 ap=ao;else
 var
-cz=0!==aj?1:0,ap=cz||(0===A[2]?1:0);var
-cs=ao?1.:bv(1.,-6);function
-ac(a){return P(function(c,b){var
-d=cb(b,a);return e(bB,c)-d},s)}function
+cz=0!==aj?1:0,ap=cz||(0===B[2]?1:0);var
+ct=ao?1.:bw(1.,-6);function
+ab(a){return P(function(c,b){var
+d=cc(b,a);return e(bC,c)-d},s)}function
 aq(a){var
-b=hw(F,a);return[0,b,oG(F,a,b)]}function
+b=hB(F,a);return[0,b,oP(F,a,b)]}function
 ar(h,b){return m(r,function(i){var
 a=[0,0.];p(function(d,b){var
 f=b!=0.?1:0;if(f){var
@@ -6191,142 +6241,142 @@ g=0}else
 var
 g=f;return g},b);return a[1]})}function
 aQ(d,a){var
-b=c(y,a)[1+a],e=b[2];return cb(b[1],d)+e}function
-bE(d,b,i,h){var
-f=aq(d),j=f[2],k=f[1],a=gC(r,r,0.);function
+b=c(z,a)[1+a],e=b[2];return cc(b[1],d)+e}function
+bF(d,b,i,h){var
+f=aq(d),j=f[2],k=f[1],a=gG(r,r,0.);function
 g(f,d){return p(function(b,g){return p(function(d,h){var
-i=e(c(a,b)[1+b],d)+f*g*h;return X(a[1+b],d,i)},d)},d)}B(function(a){var
+i=e(c(a,b)[1+b],d)+f*g*h;return X(a[1+b],d,i)},d)},d)}C(function(a){var
 d=0.<e(b,a)?1:0;if(d){var
-f=ab(aQ(k,a),b1),h=ar(j,c(y,a)[1+a][1]);return g(i*e(b,a)/(f*f),h)}return d},aL);var
-l=ac(d);p(function(c,b){var
-a=ab(e(l,c),1e-150);return g(h*bC/(a*a),b)},s);return a}function
-bF(a){var
-b=g[1][3];return h(function(b){return dM(1.,ab(0.,aQ(a,b)))},b)}function
-bH(d){var
-b=n(bz,0.);B(function(a){var
+f=ac(aQ(k,a),b2),h=ar(j,c(z,a)[1+a][1]);return g(i*e(b,a)/(f*f),h)}return d},aL);var
+l=ab(d);p(function(c,b){var
+a=ac(e(l,c),1e-150);return g(h*bD/(a*a),b)},s);return a}function
+bG(a){var
+b=g[1][3];return i(function(b){return dS(1.,ac(0.,aQ(a,b)))},b)}function
+bI(d){var
+b=n(bA,0.);C(function(a){var
 f=e(d,a)!=0.?1:0;if(f){var
-g=c(y,a)[1+a][1];return p(function(f,c){var
+g=c(z,a)[1+a][1];return p(function(f,c){var
 g=c!=0.?1:0,h=g?X(b,f,e(b,f)+e(d,a)*c):g;return h},g)}return f},aL);return b}var
-cu=aJ?HS:[0,g[1][4]===g[1][5]?1:0,0],bI=E(0,50);function
-bJ(t){if(t){var
-aG=t[2],aH=t[1],aI=V(bI,t);if(aI)return aI[1];var
-bq=ag(t,D(aG))[2],Y=bJ(aG),aJ=aH[2],S=aH[1],J=Y[3],f=Y[2],Z=eW(F,eW(F,Y[1],S),S),br=28,aK=h(function(a){return j3(br,a)},Z),bs=ac(Z),bu=ac(aK),bx=P(function(b,a){return bC*e(bs,b)<a?1:0},bu),i=dg(function(a){return a},bx)?aK:Z,aL=A[2],aM=aL?aJ/(aL[1]+bq):0.,aR=aq(i),by=aR[2],_=bF(aR[1]),ad=1.<=aM?1:0,bz=ap||J,bA=1-bz;if(0===aj){var
+cu=aJ?H0:[0,g[1][4]===g[1][5]?1:0,0],bJ=E(0,50);function
+bK(w){if(w){var
+aG=w[2],aH=w[1],aI=V(bJ,w);if(aI)return aI[1];var
+bq=ad(w,D(aG))[2],Y=bK(aG),aJ=aH[2],S=aH[1],K=Y[3],f=Y[2],Z=e0(F,e0(F,Y[1],S),S),br=28,aK=i(function(a){return kc(br,a)},Z),bs=ab(Z),bu=ab(aK),by=P(function(b,a){return bD*e(bs,b)<a?1:0},bu),h=dh(function(a){return a},by)?aK:Z,aL=B[2],aM=aL?aJ/(aL[1]+bq):0.,aR=aq(h),bz=aR[2],_=bG(aR[1]),ae=1.<=aM?1:0,bA=ap||K,bB=1-bA;if(0===aj){var
 am=0;if(0===f)am=1;else{var
-ba=0;if(!J&&(!ad||!(1<D(f)))){am=1;ba=1}if(!ba)var
-Q=f,O=J,M=f}if(am){var
-aT=oQ(g,f,_);if(aT){var
-L=aT[1],bb=0;if(bA&&!ad){var
-aZ=bE(i,S,1.,1.),ae=m(r,function(a){return 1./Math.sqrt(e(c(aZ,a)[1+a],a))}),a0=oS(P(function(b,a){return P(function(c,a){return a*e(ae,b)*e(ae,c)},a)},aZ)),U=a0.length-1,G=gC(U,U,0.),ao=U-1|0,bc=0;if(!(ao<0)){var
+ba=0;if(!K&&(!ae||!(1<D(f)))){am=1;ba=1}if(!ba)var
+Q=f,O=K,M=f}if(am){var
+aT=oZ(g,f,_);if(aT){var
+L=aT[1],bb=0;if(bB&&!ae){var
+aZ=bF(h,S,1.,1.),af=m(r,function(a){return 1./Math.sqrt(e(c(aZ,a)[1+a],a))}),a0=o1(P(function(b,a){return P(function(c,a){return a*e(af,b)*e(af,c)},a)},aZ)),U=a0.length-1,G=gG(U,U,0.),ao=U-1|0,bc=0;if(!(ao<0)){var
 a=bc;for(;;){var
 bd=0;if(!(a<0)){var
 d=bd;for(;;){var
 as=e(c(a0,a)[1+a],d),at=d-1|0,bf=0;if(at<0)var
 W=as;else{var
 I=bf,au=as;for(;;){var
-bi=e(c(G,d)[1+d],I),aw=au-e(c(G,a)[1+a],I)*bi,bk=I+1|0;if(at!==I){var
-I=bk,au=aw;continue}var
-W=aw;break}}var
+bi=e(c(G,d)[1+d],I),av=au-e(c(G,a)[1+a],I)*bi,bj=I+1|0;if(at!==I){var
+I=bj,au=av;continue}var
+W=av;break}}var
 bg=a===d?Math.sqrt(W):W/e(c(G,d)[1+d],d);X(c(G,a)[1+a],d,bg);var
 bh=d+1|0;if(a!==d){var
 d=bh;continue}break}}var
 be=a+1|0;if(ao!==a){var
 a=be;continue}break}}var
-a1=P(function(b,a){return h(function(a){return a*e(ae,b)},a)},G),bO=ac(i),R=n(aS(r,1),1),ax=r-1|0,bl=1;if(!(ax<1)){var
+a1=P(function(b,a){return i(function(a){return a*e(af,b)},a)},G),bP=ab(h),R=n(aS(r,1),1),ax=r-1|0,bl=1;if(!(ax<1)){var
 o=bl;for(;;){var
 aA=o-1|0,aB=16<=c(R,aA)[1+aA]?1:0,bn=aB?37:aB,aF=o-1|0,bo=(2*c(R,aF)[1+aF]|0)^bn;c(R,o)[1+o]=bo;var
 bp=o+1|0;if(ax!==o){var
 o=bp;continue}break}}var
-az=function(a){return 0===a?0:(a&1)+az(a>>>1|0)|0},bm=m(oL,function(b){return m(r,function(a){return 1.-2.*(az(b&c(R,a)[1+a])%2|0)})}),bP=h(function(c){var
-b=fU(a1,c),a=[0,0.];p(function(d,c){var
-f=ab(e(bO,d),b1),g=cb(c,b)/f;a[1]=ab(a[1],g);return 0},s);var
-d=dM(1.,qw/ab(a[1],b1));return P(function(b,a){return j3(28,e(i,b)+d*a)},b)},bm),bQ=aS(g[1][1][3],1),bR=db(oL,ct(d6,x(1+D(aN(g[1][13],0))|0,bQ))),bS=aq(i)[2],a4=E(0,16),w=[0,[0]],z=[0,[0]],af=function(b,B){var
+az=function(a){return 0===a?0:(a&1)+az(a>>>1|0)|0},bm=m(oU,function(b){return m(r,function(a){return 1.-2.*(az(b&c(R,a)[1+a])%2|0)})}),bQ=i(function(c){var
+b=fZ(a1,c),a=[0,0.];p(function(d,c){var
+f=ac(e(bP,d),b2),g=cc(c,b)/f;a[1]=ac(a[1],g);return 0},s);var
+d=dS(1.,qF/ac(a[1],b2));return P(function(b,a){return kc(28,e(h,b)+d*a)},b)},bm),bR=aS(g[1][1][3],1),bS=dc(oU,bv(ea,v(1+D(aN(g[1][13],0))|0,bR))),bT=aq(h)[2],a2=E(0,16),x=[0,[0]],A=[0,[0]],ag=function(b,B){var
 t=0;if(b&&!b[2]&&0===g[1][13]){var
 j=b[1],a=g[1][1],u=function(b){if(c(g[2],b)[1+b])return 0;var
-d=eY(a,c(j,b)[1+b]);return k(a[7][2],d)},v=m(a[1],u),x=jZ(a[1],v,[0,a[4],0]),y=a[1],A=eZ(function(a){return c(x,a)[1+a]},y),i=k(function(a){return c(j,a)[1+a]},A);t=1}if(!t)var
-i=a$(aO,b);var
-l=V(a4,i);if(l)var
+d=e2(a,c(j,b)[1+b]);return k(a[7][2],d)},v=m(a[1],u),w=j_(a[1],v,[0,a[4],0]),y=a[1],z=e3(function(a){return c(w,a)[1+a]},y),h=k(function(a){return c(j,a)[1+a]},z);t=1}if(!t)var
+h=a$(aO,b);var
+l=V(a2,h);if(l)var
 f=l[1];else{var
-E=oR(g,k(j0,b),_,aa),s=aC(function(b){var
-d=ar(bS,bH(b)),a=m(r,function(f){var
+E=o0(g,k(j$,b),_,aa),s=aC(function(b){var
+d=ar(bT,bI(b)),a=m(r,function(f){var
 a=[0,0.];p(function(b,d){var
-g=d*e(c(a1,b)[1+b],f);a[1]=a[1]+g;return 0},d);return a[1]}),f=ab(Math.sqrt(cb(a,a)),b1);return h(function(a){return a/f},a)},E);ay(a4,i,s);var
+g=d*e(c(a1,b)[1+b],f);a[1]=a[1]+g;return 0},d);return a[1]}),f=ac(Math.sqrt(cc(a,a)),b2);return i(function(a){return a/f},a)},E);ay(a2,h,s);var
 f=s}if(f){var
-n=f[1],d=[0,0],C=w[1];p(function(e,c){var
-a=0===d[1]?1:0,b=a?0.999<cb(n,c[2])?1:0:a,f=b?(d[1]=[0,e],0):b;return f},C);var
-o=0===d[1]?1:0,D=o?B:o;if(D){w[1]=bj(w[1],[0,[0,b,n]]);z[1]=bj(z[1],[0,0]);d[1]=[0,w[1].length-1-1|0]}var
+n=f[1],d=[0,0],C=x[1];p(function(e,c){var
+a=0===d[1]?1:0,b=a?0.999<cc(n,c[2])?1:0:a,f=b?(d[1]=[0,e],0):b;return f},C);var
+o=0===d[1]?1:0,D=o?B:o;if(D){x[1]=bk(x[1],[0,[0,b,n]]);A[1]=bk(A[1],[0,0]);d[1]=[0,x[1].length-1-1|0]}var
 q=d[1]}else
 var
-q=f;return q},bU=H(bR,function(a){return a}),bV=[0,L,b(b6(function(a){return oQ(g,[0,L,0],bF(hw(F,c(bP,a)[1+a])))}),bU)];B(function(e){var
-b=af(e,1);if(b){var
-a=b[1],f=c(z[1],a)[1+a]+1|0;c(z[1],a)[1+a]=f;var
+q=f;return q},bV=H(bS,function(a){return a}),bW=[0,L,b(b7(function(a){return oZ(g,[0,L,0],bG(hB(F,c(bQ,a)[1+a])))}),bV)];C(function(e){var
+b=ag(e,1);if(b){var
+a=b[1],f=c(A[1],a)[1+a]+1|0;c(A[1],a)[1+a]=f;var
 d=0}else
 var
-d=b;return d},bV);var
-a5=af(L,0),bW=function(a){return a},bX=H(w[1].length-1,bW),ah=aU(function(b,a){var
-d=-c(z[1],a)[1+a]|0,e=[0,cg(a5,[0,a]),d,a],f=-c(z[1],b)[1+b]|0;return ak([0,cg(a5,[0,b]),f,b],e)},bX),a6=function(b,a){return ej(function(a,c){return a<b?1:0},a)},a7=function(a){return c(w[1],a)[1+a][1]};if(0===ah)var
+d=b;return d},bW);var
+a5=ag(L,0),bX=function(a){return a},bY=H(x[1].length-1,bX),ah=aV(function(b,a){var
+d=-c(A[1],a)[1+a]|0,e=[0,ch(a5,[0,a]),d,a],f=-c(A[1],b)[1+b]|0;return al([0,ch(a5,[0,b]),f,b],e)},bY),a6=function(b,a){return ep(function(a,c){return a<b?1:0},a)},a7=function(a){return c(x[1],a)[1+a][1]};if(0===ah)var
 ai=0===f?[0,L,0]:f;else
 if(0===f)var
-ai=k(a7,a6(Hz,ah));else{var
-al=a6(D(f),ah),q=N(k(function(a){return af(a,0)},f)),a8=[0,b(a2(function(d){var
+ai=k(a7,a6(HH,ah));else{var
+ak=a6(D(f),ah),q=N(k(function(a){return ag(a,0)},f)),a8=[0,b(a3(function(d){var
 a=0,e=[0,d],c=q.length-1;for(;;){if(a===c)var
-b=0;else{if(0!==ak(q[1+a],e)){var
+b=0;else{if(0!==al(q[1+a],e)){var
 a=a+1|0;continue}var
-b=1}return 1-b}}),al)];p(function(a,b){var
-e=aO(bT(q,0,a));if(b&&aD(b[1],al)&&!aD(b,e))return 0;var
+b=1}return 1-b}}),ak)];p(function(a,b){var
+e=aO(bU(q,0,a));if(b&&aD(b[1],ak)&&!aD(b,e))return 0;var
 d=a8[1];if(d){var
 f=[0,d[1]];c(q,a)[1+a]=f;a8[1]=d[2];return 0}var
-g=[0,bG(al)];c(q,a)[1+a]=g;return 0},q);var
-bY=aO(q),ai=k(function(a){return a7(aN(a,0))},bY)}var
+g=[0,bH(ak)];c(q,a)[1+a]=g;return 0},q);var
+bZ=aO(q),ai=k(function(a){return a7(aN(a,0))},bZ)}var
 T=ai;bb=1}if(!bb)var
-T=[0,L,0];if(ad)var
-Q=T,O=J,M=f;else
+T=[0,L,0];if(ae)var
+Q=T,O=K,M=f;else
 var
-Q=T,O=ry<=aM?1:0,M=T}else
+Q=T,O=rH<=aM?1:0,M=T}else
 var
-Q=0,O=J,M=f}}else
+Q=0,O=K,M=f}}else
 var
 Q=0,O=1,M=0;var
-aV=g[1][13],bB=aV?D(aV[1]):1;if(aj)var
-bD=aj[1],bK=0,aW=[0,H(bB,function(a){return bD}),bK];else
+aU=g[1][13],bC=aU?D(aU[1]):1;if(aj)var
+bE=aj[1],bL=0,aW=[0,H(bC,function(a){return bE}),bL];else
 var
-aW=k(function(a){return k(j0,a)},Q);var
-aX=k(function(a){return oR(g,a,_,aa)},aW),bL=A[1],bM=k(function(a){return bE(i,S,a[1]/aJ,cs)},bL),bN=aD(0,aX)?0:a$(function(a){var
-t=ar(by,bH(ei(a)));return k(function(F){return k(function(G){var
-f=G?h(function(a){return-a},t):t,g=oS(F),H=ac(i),u=h(function(a){return ab(a,b1)},H),m=Math.sqrt(2.*bt),o=h(function(a){return fU(g,a)},s),b=P(function(a,b){return cb(b,c(o,a)[1+a])},s),z=s.length-1,d=n(s.length-1,0.),A=eZ(function(a){var
-c=0.<e(b,a)?1:0,d=c?e(u,a)<m*Math.sqrt(e(b,a))?1:0:c;return d},z),k=[0,aE(f)],a=f_;for(;;){if(0<a){var
-C=a-1|0,D=aE(d);B(function(a){var
-l=e(d,a),p=k[1],f=P(function(d,b){return b-l*e(c(s,a)[1+a],d)},p),q=e(b,a),h=cb(f,c(o,a)[1+a])/q,r=e(b,a),t=ab(cb(f,fU(g,f))/r-h*h,0.),i=e(u,a)/(m*Math.sqrt(e(b,a))),j=ab(0.,-h-Math.sqrt(t)*i/Math.sqrt(1.-i*i)),n=j!=l?1:0,v=n?(X(d,a,j),k[1]=P(function(d,b){return b+j*e(c(s,a)[1+a],d)},f),0):n;return v},A);var
+aW=k(function(a){return k(j$,a)},Q);var
+aX=k(function(a){return o0(g,a,_,aa)},aW),bM=B[1],bN=k(function(a){return bF(h,S,a[1]/aJ,ct)},bM),bO=aD(0,aX)?0:a$(function(a){var
+t=ar(bz,bI(eo(a)));return k(function(F){return k(function(G){var
+f=G?i(function(a){return-a},t):t,g=o1(F),H=ab(h),u=i(function(a){return ac(a,b2)},H),m=Math.sqrt(2.*bt),o=i(function(a){return fZ(g,a)},s),b=P(function(a,b){return cc(b,c(o,a)[1+a])},s),y=s.length-1,d=n(s.length-1,0.),A=e3(function(a){var
+c=0.<e(b,a)?1:0,d=c?e(u,a)<m*Math.sqrt(e(b,a))?1:0:c;return d},y),k=[0,aE(f)],a=gd;for(;;){if(0<a){var
+B=a-1|0,D=aE(d);C(function(a){var
+l=e(d,a),p=k[1],f=P(function(d,b){return b-l*e(c(s,a)[1+a],d)},p),q=e(b,a),h=cc(f,c(o,a)[1+a])/q,r=e(b,a),t=ac(cc(f,fZ(g,f))/r-h*h,0.),i=e(u,a)/(m*Math.sqrt(e(b,a))),j=ac(0.,-h-Math.sqrt(t)*i/Math.sqrt(1.-i*i)),n=j!=l?1:0,v=n?(X(d,a,j),k[1]=P(function(d,b){return b+j*e(c(s,a)[1+a],d)},f),0):n;return v},A);var
 q=[0,1];p(function(f,g){return function(c,a){var
-b=kV*(1.+Math.abs(a))<Math.abs(a-e(f,c))?1:0,d=b?(g[1]=0,0):b;return d}}(D,q),d);var
-E=q[1]?0:C,a=E;continue}var
-r=k[1],v=fU(g,r),l=cb(r,v);if(p0*cb(f,fU(g,f))<l&&l<a_){var
-I=h(function(a){return j3(12,a*Math.sqrt(2.*bt/l))},v),w=aq(i),x=n($,0),J=w[2],L=w[1];a3(function(a){var
-g=h(function(b){var
-a=b[2];return cb(ar(J,c(y,a)[1+a][1]),I)},a),b=[0,0.],n=0,o=aP(function(b,a){return b+a[3]|0},n,a);p(function(c,h){var
+b=k6*(1.+Math.abs(a))<Math.abs(a-e(f,c))?1:0,d=b?(g[1]=0,0):b;return d}}(D,q),d);var
+E=q[1]?0:B,a=E;continue}var
+r=k[1],v=fZ(g,r),l=cc(r,v);if(p9*cc(f,fZ(g,f))<l&&l<a_){var
+I=i(function(a){return kc(12,a*Math.sqrt(2.*bt/l))},v),w=aq(h),x=n($,0),K=w[2],L=w[1];a4(function(a){var
+g=i(function(b){var
+a=b[2];return cc(ar(K,c(z,a)[1+a][1]),I)},a),b=[0,0.],n=0,o=aP(function(b,a){return b+a[3]|0},n,a);p(function(c,h){var
 d=e(g,c)<0.?1:0;if(d){var
-i=ab(aQ(L,h[2]),0.),a=-4.*e(g,c)/i,j=a!=a?a_:a;b[1]=ab(b[1],j);var
+i=ac(aQ(L,h[2]),0.),a=-4.*e(g,c)/i,j=a!=a?a_:a;b[1]=ac(b[1],j);var
 f=0}else
 var
 f=d;return f},a);var
-i=b[1]*bv(1.,-30)<=1.?1:0,k=i?o<=cp?1:0:i;if(k){var
-l=gl(ab(b[1],1.)),m=l[2],q=l[1]==bC?m-1|0:m,r=bv(1.,-q|0),d=h(function(a){return gq(Math.floor(bv(r*a,50)))},g),f=[0,j];p(function(a,b){var
-e=c(d,a)[1+a],g=K(b[3],e);f[1]=av(f[1],g);return 0},a);if(0<bw(f[1])){var
-s=c(a,0)[1][3],t=ee(f[1],s);d[1]=cW(c(d,0)[1],t)}return p(function(a,e){var
-f=c(d,a)[1+a],b=e[1];c(x,b)[1+b]=f;return 0},a)}return k},ck);return x}return n($,0)}},cu)},bM)},aX),aY=[0,i,M,O,bN];ay(bI,t,aY);return aY}var
-a9=v(an),bZ=0,b0=0,b2=0,b3=u===a9?an[1]:l===a9?C(an):an;return[0,b3,b2,b0,bZ]}var
-cv=n($,0);if(oV(am)){var
-cw=aJ?ao:aJ;Z(cw,HT)}if(ap)var
-cx=A[1],bK=k(function(a){return a[2]},cx);else
+h=b[1]*bw(1.,-30)<=1.?1:0,k=h?o<=cq?1:0:h;if(k){var
+l=gq(ac(b[1],1.)),m=l[2],q=l[1]==bD?m-1|0:m,r=bw(1.,-q|0),d=i(function(a){return gu(Math.floor(bw(r*a,50)))},g),f=[0,j];p(function(a,b){var
+e=c(d,a)[1+a],g=J(b[3],e);f[1]=aw(f[1],g);return 0},a);if(0<bx(f[1])){var
+s=c(a,0)[1][3],t=ek(f[1],s);d[1]=cW(c(d,0)[1],t)}return p(function(a,e){var
+f=c(d,a)[1+a],b=e[1];c(x,b)[1+b]=f;return 0},a)}return k},cl);return x}return n($,0)}},cu)},bN)},aX),aY=[0,h,M,O,bO];ay(bJ,w,aY);return aY}var
+a9=u(an),b0=0,b1=0,b3=0,b4=t===a9?an[1]:l===a9?y(an):an;return[0,b4,b3,b1,b0]}var
+cv=n($,0);if(o4(ak)){var
+cw=aJ?ao:aJ;Z(cw,H1)}if(ap)var
+cx=B[1],bL=k(function(a){return a[2]},cx);else
 var
-bK=H(oX,function(a){return br(1,oX)});return[0,bK,function(m,k,a,j,i){function
+bL=H(o6,function(a){return br(1,o6)});return[0,bL,function(m,k,a,j,i){function
 l(a){var
 b=H($,function(a){return a}),c=0;return G(function(c,b){return c+f(i,a,b)|0},c,b)}var
-o=A[3](j,l),p=0,d=bJ(G(function(o,j){var
+o=B[3](j,l),p=0,d=bK(G(function(o,j){var
 h=n(aa,0.),k=j[1]-1|0,p=0;if(!(k<0)){var
 d=p;for(;;){var
 l=$-1|0,q=0;if(!(l<0)){var
 a=q;for(;;){var
-g=b(m,a);if(c(cn,g)[1+g]){var
+g=b(m,a);if(c(co,g)[1+g]){var
 s=f(i,d,a);X(h,g,e(h,g)+s)}var
 t=a+1|0;if(l!==a){var
 a=t;continue}break}}var
@@ -6334,299 +6384,299 @@ r=d+1|0;if(k!==d){var
 d=r;continue}break}}return[0,[0,h,j[2]],o]},p,o)),g=d[4],q=aS(1,D(d[2]));if(0===g)var
 h=cv;else
 var
-r=ap?a:x(a,q)/6|0,h=ag(ag(g,r),k);return function(a){return c(h,a)[1+a]}}]}function
-hx(g,b){var
+r=ap?a:v(a,q)/6|0,h=ad(ad(g,r),k);return function(a){return c(h,a)[1+a]}}]}function
+hC(g,b){var
 h=1;if(b<1)var
 c=d;else{var
 a=h,e=d;for(;;){var
-f=gM(K(e,(g-b|0)+a|0),a),i=a+1|0;if(b!==a){var
+f=gQ(J(e,(g-b|0)+a|0),a),i=a+1|0;if(b!==a){var
 a=i,e=f;continue}var
 c=f;break}}return F(c)}function
-j4(b,a){var
-c=gr(b[2],a);return b7(gr(b[1],a),c)}function
-oY(d){var
+kd(b,a){var
+c=gv(b[2],a);return b8(gv(b[1],a),c)}function
+o7(d){var
 a=E(0,4);function
-e(b,c){return B(function(b){var
-c=b[1],d=aN(V(a,c),0);return Y(a,c,aS(b[2],d))},b)}B(b(an[12],e),d);var
-c=aU(ak,dL(gJ(a))),f=1;return[0,c,G(function(a,b){return cp<a?a:x(a,b[2]+1|0)},f,c)<=cp?1:0]}function
-j5(d,a,i){var
+e(b,c){return C(function(b){var
+c=b[1],d=aN(V(a,c),0);return Y(a,c,aS(b[2],d))},b)}C(b(ao[12],e),d);var
+c=aV(al,dR(gN(a))),f=1;return[0,c,G(function(a,b){return cq<a?a:v(a,b[2]+1|0)},f,c)<=cq?1:0]}function
+ke(d,a,i){var
 e=[0,[0,0,a],0],f=G(function(j,e){var
 d=e[2],a=e[1],f=b(i,a),o=f[2],p=f[1],h=m(d+1|0,function(c){return m(d+1|0,function(b){var
-h=db(c,b),j=0;if(h<0)var
+h=dc(c,b),j=0;if(h<0)var
 i=z;else{var
 a=j,e=z;for(;;){if((b-a|0)<=(d-c|0))var
-k=j4(p,b-a|0),l=g(j4(o,a),k),m=hx(d-c|0,b-a|0),f=t(e,g(g(hx(c,a),m),l));else
+k=kd(p,b-a|0),l=g(kd(o,a),k),m=hC(d-c|0,b-a|0),f=w(e,g(g(hC(c,a),m),l));else
 var
 f=e;var
 n=a+1|0;if(h!==a){var
 a=n,e=f;continue}var
-i=f;break}}return bK(i,hx(d,b))})});return a$(function(e){var
+i=f;break}}return bL(i,hC(d,b))})});return a$(function(e){var
 f=e[2],i=e[1];return H(d+1|0,function(e){function
 j(d,j,i){var
-f=aN(gz(a,d),0),k=b(a2(function(b){return b[1]!==a?1:0}),d),l=eQ(k,g(j,c(c(h,e)[1+e],f)[1+f]),ca);return b(bm(0,i),l)}return[0,[0,[0,a,d,e],i],Q(an[13],j,f,ca)]})},j)},e,d);return k(function(a){var
-b=eU(a[2]);return[0,a[1],b]},f)}function
-fV(e,c,a,h){var
+f=aN(gD(a,d),0),k=b(a3(function(b){return b[1]!==a?1:0}),d),l=eU(k,g(j,c(c(h,e)[1+e],f)[1+f]),cb);return b(bm(0,i),l)}return[0,[0,[0,a,d,e],i],Q(ao[13],j,f,cb)]})},j)},e,d);return k(function(a){var
+b=eY(a[2]);return[0,a[1],b]},f)}function
+f0(e,c,a,h){var
 D=e?e[1]:e;function
-E(a,b){return fL(a)<=1?1:0}if(f(an[14],E,a)){var
+E(a,b){return fQ(a)<=1?1:0}if(f(ao[14],E,a)){var
 n=function(l){var
 c=[0,z,0];function
 d(d,a,e){var
 f=e[2],i=e[1];if(d){var
 j=d[1];if(1===j[2]&&!d[2]){var
-c=b(h,j[1]),k=(0<A(a)?1:0)===l?1:0,m=k?c[4]:c[3],n=[0,[0,b8(a),m],f],o=k?c[2]:c[1];return[0,t(i,g(a,o)),n]}}return[0,t(i,a),f]}return Q(an[13],d,a,c)},o=function(b,a){return[l,function(d){return ao(c,0,b,k(function(b){var
-a=b[2],c=v(a),d=u===c?a[1]:l===c?C(a):a;return[0,b[1],d]},a))}]},p=n(0),q=p[1],s=n(1),w=s[1],F=s[2],H=o(_(W(w),a),F),I=p[2];return[0,[0,q,w,o(_(a,W(q)),I),H]]}var
-x=oY([0,a,D]);if(x[2]){var
-d=j5(x[1],a,h),y=bG(d)[2],i=G(function(b,a){return cX(b,a[2])},y,d),j=G(function(b,a){return dk(b,a[2])},y,d),m=function(a,b){return 1===b?a:bf(c,m(a,b-1|0),a)},J=function(f){var
-a=f[3],d=f[2],e=b(h,f[1]),i=r(e[2],e[1]);if(A(i)<=0)T(HW);function
+c=b(h,j[1]),k=(0<B(a)?1:0)===l?1:0,m=k?c[4]:c[3],n=[0,[0,b9(a),m],f],o=k?c[2]:c[1];return[0,w(i,g(a,o)),n]}}return[0,w(i,a),f]}return Q(ao[13],d,a,c)},o=function(b,a){return[l,function(d){return ap(c,0,b,k(function(b){var
+a=b[2],c=u(a),d=t===c?a[1]:l===c?y(a):a;return[0,b[1],d]},a))}]},p=n(0),q=p[1],s=n(1),v=s[1],F=s[2],H=o(_(W(v),a),F),I=p[2];return[0,[0,q,v,o(_(a,W(q)),I),H]]}var
+x=o7([0,a,D]);if(x[2]){var
+d=ke(x[1],a,h),A=bH(d)[2],i=G(function(b,a){return cX(b,a[2])},A,d),j=G(function(b,a){return dm(b,a[2])},A,d),m=function(a,b){return 1===b?a:bg(c,m(a,b-1|0),a)},J=function(f){var
+a=f[3],d=f[2],e=b(h,f[1]),i=r(e[2],e[1]);if(B(i)<=0)T(H4);function
 j(f){var
-b=e[3],c=v(b),d=u===c?b[1]:l===c?C(b):b;return m(d,a)}function
+b=e[3],c=u(b),d=t===c?b[1]:l===c?y(b):b;return m(d,a)}function
 k(h){var
-b=e[4],c=v(b),f=d-a|0,g=u===c?b[1]:l===c?C(b):b;return m(g,f)}if(0===a)var
+b=e[4],c=u(b),f=d-a|0,g=t===c?b[1]:l===c?y(b):b;return m(g,f)}if(0===a)var
 g=k(0);else
 if(a===d)var
 g=j(0);else
 var
-o=k(0),g=bf(c,j(0),o);var
-n=j4(i,d);return[0,bK(hx(d,a),n),g]},B=function(a,h){return[l,function(e){return ao(c,0,a,b(b6(function(a){var
-d=b(h,a[2]);if(0<A(d)){var
-e=k(J,al(a[1])),i=G(function(b,a){return g(b,a[1])},d,e),f=k(function(a){return a[2]},e),j=l$(f),l=bG(f);return[0,[0,i,G(function(a,b){return bf(c,a,b)},l,j)]]}return 0}),d))}]},K=function(a){return r(j,a)},L=B(_(W(j),a),K),M=function(a){return r(a,i)};return[0,[0,i,j,B(_(a,W(i)),M),L]]}return 0}function
-oZ(e,a,y,m,k,d){var
-j=c4(e,k),n=j[2];if(n){var
-f=n[1],g=b(m,j[1])[1],h=b(m,c(e[2],f)[1+f])[1];if(Q(an[11],dj,h,eR))var
-z=fV(0,a,g,d),o=aC(function(a){return[0,a[1],a[2]]},z);else{var
-p=oY([0,g,[0,h,0]]),r=p[2];if(r){var
-s=p[1],B=j5(s,g,d),t=j5(s,h,d);if(cy(function(a){return A(a[2])<=0?1:0},t))var
+o=k(0),g=bg(c,j(0),o);var
+n=kd(i,d);return[0,bL(hC(d,a),n),g]},C=function(a,h){return[l,function(e){return ap(c,0,a,b(b7(function(a){var
+d=b(h,a[2]);if(0<B(d)){var
+e=k(J,am(a[1])),i=G(function(b,a){return g(b,a[1])},d,e),f=k(function(a){return a[2]},e),j=mj(f),l=bH(f);return[0,[0,i,G(function(a,b){return bg(c,a,b)},l,j)]]}return 0}),d))}]},K=function(a){return r(j,a)},L=C(_(W(j),a),K),M=function(a){return r(a,i)};return[0,[0,i,j,C(_(a,W(i)),M),L]]}return 0}function
+o8(e,a,z,m,k,d){var
+j=c5(e,k),n=j[2];if(n){var
+f=n[1],g=b(m,j[1])[1],h=b(m,c(e[2],f)[1+f])[1];if(Q(ao[11],dl,h,eV))var
+A=f0(0,a,g,d),o=aC(function(a){return[0,a[1],a[2]]},A);else{var
+p=o7([0,g,[0,h,0]]),r=p[2];if(r){var
+s=p[1],C=ke(s,g,d),v=ke(s,h,d);if(cy(function(a){return B(a[2])<=0?1:0},v))var
 w=0;else
 var
-i=gw(function(b,a){return bK(b[2],a[2])},B,t),D=G(dk,bG(i),i),w=[0,[0,G(cX,bG(i),i),D]];var
+i=gA(function(b,a){return bL(b[2],a[2])},C,v),D=G(dm,bH(i),i),w=[0,[0,G(cX,bH(i),i),D]];var
 x=w}else
 var
 x=r;var
 o=x}return aC(function(i){var
 j=i[2],n=i[1];function
-o(z,n){return[l,function(I){function
-o(a){return z?bZ(aR,a):a}var
-p=o(hu(e,k,n)),r=b(m,p),s=fV([0,[0,g,[0,h,0]]],a,r[1],d);if(s){var
-t=s[1];if(0<=A(t[1])){var
-i=t[3],w=v(i),B=0,D=u===w?i[1]:l===w?C(i):i,E=ao(a,[0,r[2]],p,[0,[0,q,D],B]),j=c(y,f)[1+f][4],x=v(j),F=0,G=u===x?j[1]:l===x?C(j):j,H=[0,[0,q,bf(a,G,E)],F];return fQ(e,a,o(_(k,W(n))),H)}}return aX(HX)}]}var
-p=o(1,j);return[0,n,j,o(0,n),p]},o)}return ae(HY)}function
-o0(d,j,bi,bh,I,al,aJ,aI,R,be,bd){var
-K=d[2],a=d[1],L=cm(d);function
+o(A,n){return[l,function(I){function
+o(a){return A?b0(aR,a):a}var
+p=o(hz(e,k,n)),r=b(m,p),s=f0([0,[0,g,[0,h,0]]],a,r[1],d);if(s){var
+v=s[1];if(0<=B(v[1])){var
+i=v[3],w=u(i),C=0,D=t===w?i[1]:l===w?y(i):i,E=ap(a,[0,r[2]],p,[0,[0,q,D],C]),j=c(z,f)[1+f][4],x=u(j),F=0,G=t===x?j[1]:l===x?y(j):j,H=[0,[0,q,bg(a,G,E)],F];return fV(e,a,o(_(k,W(n))),H)}}return aY(H5)}]}var
+p=o(1,j);return[0,n,j,o(0,n),p]},o)}return af(H6)}function
+o9(d,j,bi,bf,I,al,aJ,aI,R,be,bd){var
+J=d[2],a=d[1],L=cn(d);function
 am(a){var
 c=I[1];if(c){var
-d=c[1],e=$(b(d[2][2],a));return[0,$(b(d[1][2],a)),e]}throw[0,af,HZ]}function
+d=c[1],e=aa(b(d[2][2],a));return[0,aa(b(d[1][2],a)),e]}throw[0,ag,H7]}function
 aK(b,c){var
 d=am(b),e=d[2],f=d[1],g=[l,function(d){return cH(a,[5,b],_(W(e),c))}];return[0,[l,function(d){return cH(a,[4,b],_(c,W(f)))}],g]}function
-ar(b){var
+an(b){var
 c=[l,function(d){var
-c=eS(b);return cH(a,[1,b],_(W(ag(K[2],b)),c))}],d=[l,function(d){var
-c=W(ag(K[1],b));return cH(a,[0,b],_(eS(b),c))}],e=ag(K[2],b);return[0,ag(K[1],b),e,d,c]}var
-i=jS(K),bk=i[2],U=P(function(g,r){var
-m=fV(0,a,r,ar);if(m){var
-h=m[1],j=h[4],b=h[3],k=h[2],f=h[1];if(A(f)<=0)aX(Hq);var
-n=c(i[2],g)[1+g],e=oB(i,g),d=[l,function(m){var
-c=dt(a,bB(e,e),[2,e]),d=v(b),h=[0,[0,f,c],0],j=u===d?b[1]:l===d?C(b):b,k=[0,[0,q,bf(a,c,j)],h];return ao(a,0,e,aq(oD(i,a,e,g,0),k))}],o=[l,function(o){var
-b=v(j),f=0,g=u===b?j[1]:l===b?C(j):j,c=v(d),h=u===c?d[1]:l===c?C(d):d,m=bf(a,h,g),n=[0,[0,bX(k),m],f];return fQ(i,a,_(e,W(bX(k))),n)}],p=[l,function(o){var
-c=v(b),h=0,j=u===c?b[1]:l===c?C(b):b,g=v(d),k=u===g?d[1]:l===g?C(d):d,m=bf(a,k,j),n=[0,[0,bX(f),m],h];return fQ(i,a,_(W(bX(f)),e),n)}];return[0,f,k,[l,function(f){var
-c=v(b),d=0,e=u===c?b[1]:l===c?C(b):b;return ao(a,0,n,[0,[0,q,e],d])}],d,p,o]}return aX(H0)},bk);function
-X(a){return 0!==c4(i,a)[2]?1:0}var
-aL=jQ(d);Z(jR(aL),R);var
-as=E(0,bg),aM=E(0,ap),aQ=E(0,ap);function
+c=eW(b);return cH(a,[1,b],_(W(ad(J[2],b)),c))}],d=[l,function(d){var
+c=W(ad(J[1],b));return cH(a,[0,b],_(eW(b),c))}],e=ad(J[2],b);return[0,ad(J[1],b),e,d,c]}var
+h=j3(J),bj=h[2],U=P(function(g,r){var
+m=f0(0,a,r,an);if(m){var
+i=m[1],j=i[4],b=i[3],k=i[2],f=i[1];if(B(f)<=0)aY(Hy);var
+n=c(h[2],g)[1+g],e=oK(h,g),d=[l,function(m){var
+c=dy(a,bC(e,e),[2,e]),d=u(b),i=[0,[0,f,c],0],j=t===d?b[1]:l===d?y(b):b,k=[0,[0,q,bg(a,c,j)],i];return ap(a,0,e,ar(oM(h,a,e,g,0),k))}],o=[l,function(o){var
+b=u(j),f=0,g=t===b?j[1]:l===b?y(j):j,c=u(d),i=t===c?d[1]:l===c?y(d):d,m=bg(a,i,g),n=[0,[0,bY(k),m],f];return fV(h,a,_(e,W(bY(k))),n)}],p=[l,function(o){var
+c=u(b),i=0,j=t===c?b[1]:l===c?y(b):b,g=u(d),k=t===g?d[1]:l===g?y(d):d,m=bg(a,k,j),n=[0,[0,bY(f),m],i];return fV(h,a,_(W(bY(f)),e),n)}];return[0,f,k,[l,function(f){var
+c=u(b),d=0,e=t===c?b[1]:l===c?y(b):b;return ap(a,0,n,[0,[0,q,e],d])}],d,p,o]}return aY(H8)},bj);function
+X(a){return 0!==c5(h,a)[2]?1:0}var
+aL=j1(d);Z(j2(aL),R);var
+as=E(0,bh),aM=E(0,aq),aQ=E(0,aq);function
 aT(a){var
 f=V(aQ,a),g=I[2];if(f)return f[1];if(aJ&&g){var
-i=g[1];Z(a<i[7].length-1?1:0,H1);var
-n=c(i[7],a)[1+a],o=function(a){var
+h=g[1];Z(a<h[7].length-1?1:0,H9);var
+n=c(h[7],a)[1+a],o=function(a){var
 g=V(aM,a);if(g)var
 b=g[1];else{var
-i=cI(d,c(j,a)[1+a]),m=M(i[2]),k=[0,h(M,i[1]),m];ay(aM,a,k);var
+h=cI(d,c(j,a)[1+a]),m=M(h[2]),k=[0,i(M,h[1]),m];ay(aM,a,k);var
 b=k}var
 f=[0,0.],l=b[1];p(function(c,a){var
-b=a!=0.?1:0,d=b?(f[1]=f[1]+a*e(n,c),0):b;return d},l);return f[1]+b[2]},k=b(aJ[1],o),l=k[1],q=k[2],r=W(J(l[2])),m=[0,l,dv(d,[8,(be*d6|0)+a|0],G(function(e,a){var
-d=a[1],f=c(j,d)[1+d];return b(bm([0,a[2]],e),f)},r,q))];ay(aQ,a,m);return m}return aX(H2)}function
-aa(K,A){var
-g=A[3],b=A[2],s=A[1];if(2===s)return oy(d,K,b,g);if(8===s)return f(bd,b,g);Z(g<=1?1:0,H3);if(!(5<s>>>0)){var
-z=0;switch(s){case
-0:return fO(d,b,g);case
+b=a!=0.?1:0,d=b?(f[1]=f[1]+a*e(n,c),0):b;return d},l);return f[1]+b[2]},k=b(aJ[1],o),l=k[1],q=k[2],r=W(K(l[2])),m=[0,l,dA(d,[8,(be*ea|0)+a|0],G(function(e,a){var
+d=a[1],f=c(j,d)[1+d];return b(bm([0,a[2]],e),f)},r,q))];ay(aQ,a,m);return m}return aY(H_)}function
+$(J,B){var
+g=B[3],b=B[2],s=B[1];if(2===s)return oH(d,J,b,g);if(8===s)return f(bd,b,g);Z(g<=1?1:0,H$);if(!(5<s>>>0)){var
+A=0;switch(s){case
+0:return fT(d,b,g);case
 1:if(al){var
-D=al[1][1];Z(b<D.length-1?1:0,H5);var
-n=c(D,b)[1+b],E=am(b),F=E[2],G=E[1];if(!X(n))return 0===g?dv(d,[5,b],_(W(F),n)):dv(d,[4,b],_(n,W(G)));var
-L=aK(b,n),M=0===g?function(a){return a[2]}:function(a){return a[1]},N=M(L),O=0===g?1:0,P=0===g?F:G,m=N,p=O,t=P,o=n;z=1}break;case
-3:Z(0===g?1:0,H6);return aT(b)[2];case
-4:return T(H7);case
+D=al[1][1];Z(b<D.length-1?1:0,Ib);var
+n=c(D,b)[1+b],E=am(b),F=E[2],G=E[1];if(!X(n))return 0===g?dA(d,[5,b],_(W(F),n)):dA(d,[4,b],_(n,W(G)));var
+L=aK(b,n),M=0===g?function(a){return a[2]}:function(a){return a[1]},N=M(L),O=0===g?1:0,P=0===g?F:G,m=N,p=O,v=P,o=n;A=1}break;case
+3:Z(0===g?1:0,Ic);return aT(b)[2];case
+4:return T(Id);case
 5:var
-I=V(as,b);if(!I)return aX(H8);var
+I=V(as,b);if(!I)return aY(Ie);var
 e=I[1];if(!X(c(j,b)[1+b])){var
-B=cI(d,c(j,b)[1+b]),w=B[3],x=B[2],y=B[1],aa=k(function(a){var
-b=a[2];return[0,bZ(aR,a[1]),b]},w);if(0===g){var
+C=cI(d,c(j,b)[1+b]),w=C[3],x=C[2],z=C[1],aa=k(function(a){var
+b=a[2];return[0,b0(aR,a[1]),b]},w);if(0===g){var
 ab=[l,function(m){if(0===w){var
-b=e[4],f=v(b);return u===f?b[1]:l===f?C(b):b}var
-c=e[4],g=v(c),i=0,j=u===g?c[1]:l===g?C(c):c,k=r(e[2],x);return ao(a,[0,w],du(d,h(J,y),k),[0,[0,q,j],i])}];return[0,y,r(e[2],x),ab]}var
+b=e[4],f=u(b);return t===f?b[1]:l===f?y(b):b}var
+c=e[4],g=u(c),h=0,j=t===g?c[1]:l===g?y(c):c,k=r(e[2],x);return ap(a,[0,w],dz(d,i(K,z),k),[0,[0,q,j],h])}];return[0,z,r(e[2],x),ab]}var
 ac=[l,function(j){if(0===w){var
-b=e[3],f=v(b);return u===f?b[1]:l===f?C(b):b}var
-c=e[3],g=v(c),h=0,i=u===g?c[1]:l===g?C(c):c;return ao(a,[0,aa],du(d,y,r(x,e[1])),[0,[0,q,i],h])}],ad=r(x,e[1]);return[0,h(J,y),ad,ac]}if(0===g){var
-R=e[4],S=e[2],m=R,p=1,t=S,o=c(j,b)[1+b];z=1}else{var
-Y=e[3],$=e[1],m=Y,p=0,t=$,o=c(j,b)[1+b];z=1}break}if(z){var
-H=hu(i,o,t),Q=p?bZ(aR,H):H;return ou(d,[l,function(y){var
-e=c4(i,o),f=e[2];if(f){var
-d=f[1],g=hu(i,o,t),n=oD(i,a,e[1],d,p),h=v(m),r=u===h?m[1]:l===h?C(m):m,b=c(U,d)[1+d][3],j=v(b),s=u===j?b[1]:l===j?C(b):b,w=[0,[0,q,bf(a,s,r)],n],x=p?bZ(aR,g):g;return ao(a,0,x,w)}var
-k=v(m);return u===k?m[1]:l===k?C(m):m}],Q)}}return aX(H4)}var
+b=e[3],f=u(b);return t===f?b[1]:l===f?y(b):b}var
+c=e[3],g=u(c),h=0,i=t===g?c[1]:l===g?y(c):c;return ap(a,[0,aa],dz(d,z,r(x,e[1])),[0,[0,q,i],h])}],ad=r(x,e[1]);return[0,i(K,z),ad,ac]}if(0===g){var
+R=e[4],S=e[2],m=R,p=1,v=S,o=c(j,b)[1+b];A=1}else{var
+Y=e[3],$=e[1],m=Y,p=0,v=$,o=c(j,b)[1+b];A=1}break}if(A){var
+H=hz(h,o,v),Q=p?b0(aR,H):H;return oD(d,[l,function(z){var
+e=c5(h,o),f=e[2];if(f){var
+d=f[1],g=hz(h,o,v),n=oM(h,a,e[1],d,p),i=u(m),r=t===i?m[1]:l===i?y(m):m,b=c(U,d)[1+d][3],j=u(b),s=t===j?b[1]:l===j?y(b):b,w=[0,[0,q,bg(a,s,r)],n],x=p?b0(aR,g):g;return ap(a,0,x,w)}var
+k=u(m);return t===k?m[1]:l===k?y(m):m}],Q)}}return aY(Ia)}var
 aU=I[2];if(aU){var
-S=aU[1];Z(S[2]===L?1:0,H9);var
-bl=aO(S[1]),at=N(b(a2(function(a){return 5!==a[1]?1:0}),bl));Z(aZ(bT(S[1],0,at.length-1),at),H_);var
-bn=ct(S[3].length-1,2*L|0),av=bn,aV=S[1],au=at}else
+S=aU[1];Z(S[2]===L?1:0,If);var
+bl=aO(S[1]),at=N(b(a3(function(a){return 5!==a[1]?1:0}),bl));Z(a0(bU(S[1],0,at.length-1),at),Ig);var
+bn=bv(S[3].length-1,2*L|0),av=bn,aV=S[1],au=at}else
 var
 av=0,aV=[0],au=[0];var
-w=[0,aL],ab=E(0,bg),bo=I[2];bx(function(f){var
+x=[0,aL],ab=E(0,bh),bo=I[2];by(function(f){var
 g=av-1|0,F=0;if(!(g<0)){var
 b=F;for(;;){var
-M=w[1],N=h(function(b){return function(a){return aa(b,a)}}(M),au),n=fP(d,w[1],N),o=function(d){return function(b){var
-a=x(2*L|0,d)+b|0;return c(f[3],a)[1+a]}}(b),p=function(b,a){return m(L,function(c){return c===b?a:z})},s=w[1],y=m(L,function(h,m,i,e){return function(a){var
-j=m(2*a|0),f=dx(0,h,i(a,q),j),g=f[1],b=hs(g);if(bJ(b,c(e[2],a)[1+a])){var
-k=f[2];return[0,b,hq(d,a,0,oA(h,i(a,q),g,k),b)]}var
-l=c(e[4],a)[1+a];return[0,c(e[2],a)[1+a],l]}}(n,o,p,s)),B=m(L,function(h,m,i,e){return function(a){var
-j=m((2*a|0)+1|0),f=dx(0,h,i(a,aR),j),g=f[1],b=J(hs(g));if(ck(b,c(e[1],a)[1+a])){var
-k=f[2];return[0,b,hq(d,a,1,oA(h,i(a,aR),g,k),b)]}var
-l=c(e[3],a)[1+a];return[0,c(e[1],a)[1+a],l]}}(n,o,p,s)),O=h(function(a){return a[2]},y),Q=h(function(a){return a[2]},B),S=h(function(a){return a[1]},y),D=[0,h(function(a){return a[1]},B),S,Q,O];Z(jR(D),R);var
-E=jP(d,D);Z(jR(E),R);w[1]=E;var
+M=x[1],N=i(function(b){return function(a){return $(b,a)}}(M),au),n=fU(d,x[1],N),o=function(d){return function(b){var
+a=v(2*L|0,d)+b|0;return c(f[3],a)[1+a]}}(b),p=function(b,a){return m(L,function(c){return c===b?a:z})},s=x[1],A=m(L,function(h,m,i,e){return function(a){var
+j=m(2*a|0),f=dC(0,h,i(a,q),j),g=f[1],b=hx(g);if(bK(b,c(e[2],a)[1+a])){var
+k=f[2];return[0,b,hv(d,a,0,oJ(h,i(a,q),g,k),b)]}var
+l=c(e[4],a)[1+a];return[0,c(e[2],a)[1+a],l]}}(n,o,p,s)),C=m(L,function(h,m,i,e){return function(a){var
+j=m((2*a|0)+1|0),f=dC(0,h,i(a,aR),j),g=f[1],b=K(hx(g));if(cl(b,c(e[1],a)[1+a])){var
+k=f[2];return[0,b,hv(d,a,1,oJ(h,i(a,aR),g,k),b)]}var
+l=c(e[3],a)[1+a];return[0,c(e[1],a)[1+a],l]}}(n,o,p,s)),O=i(function(a){return a[2]},A),Q=i(function(a){return a[2]},C),S=i(function(a){return a[1]},A),D=[0,i(function(a){return a[1]},C),S,Q,O];Z(j2(D),R);var
+E=j0(d,D);Z(j2(E),R);x[1]=E;var
 ac=b+1|0;if(g!==b){var
 b=ac;continue}break}}var
-G=f[6];bx(function(b){var
-a=w[1],h=b[2],i=b[1],j=a[1],f=P(function(b,a){return cX(a,$(e(i,b)))},j),k=a[2],g=P(function(b,a){return dk(a,$(e(h,b)))},k),l=a[4],m=P(function(a,b){return hq(d,a,0,b,c(g,a)[1+a])},l),n=a[3];w[1]=[0,f,g,P(function(a,b){return hq(d,a,1,b,c(f,a)[1+a])},n),m];return 0},G);var
-H=w[1],I=h(function(a){return aa(H,a)},au),T=fP(d,w[1],I),K=f[4];return a3(function(o){var
-b=o[2],g=o[1];Z(g<j.length-1?1:0,H$);var
-p=c(j,g)[1+g],s=X(p)?o[4]:z,w=hu(i,p,s),x=cI(d,w),I=x[2],K=x[1],$=1===b?K:h(J,K),L=dx(0,T,$,o[3]),M=L[1],aa=L[2],e=1===b?t(I,M):r(I,M),ac=1===b?_(W(e),w):_(w,W(e)),ad=x[3],ae=k(function(a){var
-c=a[1],d=a[2],e=1===b?bZ(aR,c):c;return[0,e,d]},ad),m=[l,function(b){return ao(a,[0,ae],ac,k(function(b){var
-a=b[2],c=v(a),d=u===c?a[1]:l===c?C(a):a;return[0,b[1],d]},aa))}],N=1===b?1:0,D=c4(i,p)[2];if(D)var
-E=D[1],f=c(U,E)[1+E],n=f[4],Q=f[6],R=f[5],F=(0<A(e)?1:0)===N?1:0,S=F?f[1]:f[2],G=t(s,bK(e,S)),H=_(W(G),p),y=[0,G,[l,function(s){var
-g=0,b=F?R:Q,c=v(b),h=u===c?b[1]:l===c?C(b):b,j=[0,[0,b8(e),h],g],d=v(m),k=u===d?m[1]:l===d?C(m):m,f=v(n),o=u===f?n[1]:l===f?C(n):n,p=[0,[0,q,bf(a,o,k)],j],r=N?H:bZ(aR,H);return fQ(i,a,r,p)}]];else
+G=f[6];by(function(b){var
+a=x[1],h=b[2],i=b[1],j=a[1],f=P(function(b,a){return cX(a,aa(e(i,b)))},j),k=a[2],g=P(function(b,a){return dm(a,aa(e(h,b)))},k),l=a[4],m=P(function(a,b){return hv(d,a,0,b,c(g,a)[1+a])},l),n=a[3];x[1]=[0,f,g,P(function(a,b){return hv(d,a,1,b,c(f,a)[1+a])},n),m];return 0},G);var
+H=x[1],I=i(function(a){return $(H,a)},au),T=fU(d,x[1],I),J=f[4];return a4(function(o){var
+b=o[2],g=o[1];Z(g<j.length-1?1:0,Ih);var
+p=c(j,g)[1+g],s=X(p)?o[4]:z,v=hz(h,p,s),x=cI(d,v),I=x[2],J=x[1],$=1===b?J:i(K,J),L=dC(0,T,$,o[3]),M=L[1],aa=L[2],e=1===b?w(I,M):r(I,M),ac=1===b?_(W(e),v):_(v,W(e)),ad=x[3],ae=k(function(a){var
+c=a[1],d=a[2],e=1===b?b0(aR,c):c;return[0,e,d]},ad),m=[l,function(b){return ap(a,[0,ae],ac,k(function(b){var
+a=b[2],c=u(a),d=t===c?a[1]:l===c?y(a):a;return[0,b[1],d]},aa))}],N=1===b?1:0,D=c5(h,p)[2];if(D)var
+E=D[1],f=c(U,E)[1+E],n=f[4],Q=f[6],R=f[5],F=(0<B(e)?1:0)===N?1:0,S=F?f[1]:f[2],G=w(s,bL(e,S)),H=_(W(G),p),A=[0,G,[l,function(s){var
+g=0,b=F?R:Q,c=u(b),i=t===c?b[1]:l===c?y(b):b,j=[0,[0,b9(e),i],g],d=u(m),k=t===d?m[1]:l===d?y(m):m,f=u(n),o=t===f?n[1]:l===f?y(n):n,p=[0,[0,q,bg(a,o,k)],j],r=N?H:b0(aR,H);return fV(h,a,r,p)}]];else
 var
-y=[0,t(s,e),m];var
-B=y[1],O=V(ab,[0,g,b]);if(O){var
-P=O[1][1],af=1===b?bW(P,B):ez(P,B);if(af)return 0}return Y(ab,[0,g,b],[0,B,y[2]])},K)},bo);var
-F=w[1];function
+A=[0,w(s,e),m];var
+C=A[1],O=V(ab,[0,g,b]);if(O){var
+P=O[1][1],af=1===b?bX(P,C):eF(P,C);if(af)return 0}return Y(ab,[0,g,b],[0,C,A[2]])},J)},bo);var
+F=x[1];function
 aW(b){var
 a=ai(d[7],[0,[0,b,1],0]),e=c(F[4],a)[1+a],f=c(F[3],a)[1+a],g=c(F[2],a)[1+a];return[0,c(F[1],a)[1+a],g,f,e]}var
-aw=E(0,bg);bx(function(n){var
-b=n[2];return iQ(function(p,o){var
-b=o[1],d=p[1],s=am(b),t=s[2],w=s[1],f=bX(cj(p[2])),x=aK(b,c(n[1],b)[1+b]),y=x[2],z=x[1];if(o[2])var
-L=r(q,w),E=z,D=y,B=L,A=r(q,t);else
+aw=E(0,bh);by(function(n){var
+b=n[2];return iV(function(p,o){var
+b=o[1],d=p[1],s=am(b),v=s[2],w=s[1],f=bY(ck(p[2])),x=aK(b,c(n[1],b)[1+b]),z=x[2],A=x[1];if(o[2])var
+L=r(q,w),E=A,D=z,C=L,B=r(q,v);else
 var
-E=y,D=z,B=t,A=w;var
-h=g(A,f),k=g(B,f),F=c(j,d)[1+d];function
-G(d,b){return[l,function(h){var
-c=v(b),e=0,g=u===c?b[1]:l===c?C(b):b;return fQ(i,a,d,[0,[0,f,g],e])}]}var
-M=G(_(W(k),F),E),m=[0,h,k,G(_(F,W(h)),D),M],H=V(aw,d);if(H)var
-e=H[1],I=ez(e[1],h)?e:m,J=bW(e[2],k)?e:m,K=[0,I[1],J[2],I[3],J[4]];else
+E=z,D=A,C=v,B=w;var
+i=g(B,f),k=g(C,f),F=c(j,d)[1+d];function
+G(d,b){return[l,function(i){var
+c=u(b),e=0,g=t===c?b[1]:l===c?y(b):b;return fV(h,a,d,[0,[0,f,g],e])}]}var
+M=G(_(W(k),F),E),m=[0,i,k,G(_(F,W(i)),D),M],H=V(aw,d);if(H)var
+e=H[1],I=eF(e[1],i)?e:m,J=bX(e[2],k)?e:m,K=[0,I[1],J[2],I[3],J[4]];else
 var
 K=m;return Y(aw,d,K)},b)},al);function
-aY(c,b){return cH(a,[6,b],_(c,W(aI)))}function
-a0(g,f){var
-e=c(j,f)[1+f],A=eV(e);if(A)var
-h=eU(e),ad=[l,function(b){return ao(a,0,_(W(h),e),0)}],B=[0,h,h,[l,function(b){return ao(a,0,_(e,W(h)),0)}],ad];else
+aX(c,b){return cH(a,[6,b],_(c,W(aI)))}function
+aZ(g,f){var
+e=c(j,f)[1+f],B=eZ(e);if(B)var
+i=eY(e),ad=[l,function(b){return ap(a,0,_(W(i),e),0)}],C=[0,i,i,[l,function(b){return ap(a,0,_(e,W(i)),0)}],ad];else
 var
-at=[l,function(b){return cH(a,[7,f],_(eR,e))}],B=[0,z,q,[l,function(b){return ao(a,0,e,[0,[0,q,aY(e,f)],0])}],at];var
-m=X(e),ae=m?g:m;if(ae)T(Ia);if(0===av)var
+at=[l,function(b){return cH(a,[7,f],_(eV,e))}],C=[0,z,q,[l,function(b){return ap(a,0,e,[0,[0,q,aX(e,f)],0])}],at];var
+m=X(e),ae=m?g:m;if(ae)T(Ii);if(0===av)var
 s=0;else
 if(m)var
-aq=d[5],s=oZ(i,a,U,function(a){return fN(aq,a)},e,aW);else
+ar=d[5],s=o8(h,a,U,function(a){return fS(ar,a)},e,aW);else
 var
-Y=fN(d[5],e),y=Y[2],as=fV(0,a,Y[1],aW),s=aC(function(b){if(0===y)return b;var
+Y=fS(d[5],e),A=Y[2],as=f0(0,a,Y[1],aW),s=aC(function(b){if(0===A)return b;var
 c=[l,function(j){var
-c=b[4],d=v(c),f=0,g=u===d?c[1]:l===d?C(c):c,h=[0,[0,q,g],f],i=_(W(b[2]),e);return ao(a,[0,k(function(a){var
-b=a[2];return[0,bZ(aR,a[1]),b]},y)],i,h)}],d=[l,function(h){var
-c=b[3],d=v(c),f=0,g=u===d?c[1]:l===d?C(c):c;return ao(a,[0,y],_(e,W(b[1])),[0,[0,q,g],f])}];return[0,b[1],b[2],d,c]},as);var
-t=m?oZ(i,a,U,function(a){return[0,a,0]},e,ar):fV(0,a,e,ar),af=1-g,ag=af||(0!==t?1:0);Z(ag,Ib);var
-n=g?ei(t):B,ah=0,ai=g?0:V(aw,f),aj=[0,t,[0,s,[0,ai,ah]]],D=b(b6(function(a){return a}),aj),ak=[0,n[1],n[3]],E=G(function(b,a){var
-c=b[1];return ck(a[1],c)?[0,a[1],a[3]]:[0,c,b[2]]},ak,D),al=[0,n[2],n[4]],F=G(function(b,a){var
-c=b[1];return bJ(a[2],c)?[0,a[2],a[4]]:[0,c,b[2]]},al,D),H=V(ab,[0,f,0]),$=0;if(H){var
-I=H[1],K=I[1];if(ck(K,E[1])){var
-o=[0,K,I[2]];$=1}}if(!$)var
+c=b[4],d=u(c),f=0,g=t===d?c[1]:l===d?y(c):c,h=[0,[0,q,g],f],i=_(W(b[2]),e);return ap(a,[0,k(function(a){var
+b=a[2];return[0,b0(aR,a[1]),b]},A)],i,h)}],d=[l,function(h){var
+c=b[3],d=u(c),f=0,g=t===d?c[1]:l===d?y(c):c;return ap(a,[0,A],_(e,W(b[1])),[0,[0,q,g],f])}];return[0,b[1],b[2],d,c]},as);var
+v=m?o8(h,a,U,function(a){return[0,a,0]},e,an):f0(0,a,e,an),af=1-g,ag=af||(0!==v?1:0);Z(ag,Ij);var
+n=g?eo(v):C,ah=0,ai=g?0:V(aw,f),aj=[0,v,[0,s,[0,ai,ah]]],D=b(b7(function(a){return a}),aj),ak=[0,n[1],n[3]],E=G(function(b,a){var
+c=b[1];return cl(a[1],c)?[0,a[1],a[3]]:[0,c,b[2]]},ak,D),al=[0,n[2],n[4]],F=G(function(b,a){var
+c=b[1];return bK(a[2],c)?[0,a[2],a[4]]:[0,c,b[2]]},al,D),H=V(ab,[0,f,0]),$=0;if(H){var
+I=H[1],J=I[1];if(cl(J,E[1])){var
+o=[0,J,I[2]];$=1}}if(!$)var
 o=E;var
 L=V(ab,[0,f,1]),aa=0;if(L){var
-M=L[1],N=M[1];if(bJ(N,F[1])){var
+M=L[1],N=M[1];if(bK(N,F[1])){var
 p=[0,N,M[2]];aa=1}}if(!aa)var
-p=F;Z(bW(o[1],p[1]),R);var
-r=J(hs(J(o[1]))),w=hs(p[1]);function
+p=F;Z(bX(o[1],p[1]),R);var
+r=K(hx(K(o[1]))),w=hx(p[1]);function
 O(e,b){return[l,function(h){var
-f=v(b),d=u===f?b[1]:l===f?C(b):b,g=c(a[2],d)[1+d];return Q(an[11],dj,g,e)?d:ao(a,0,e,[0,[0,q,d],0])}]}var
-x=cX(aI,w),ac=0;if(!A&&!g&&ck(x,r)){var
+f=u(b),d=t===f?b[1]:l===f?y(b):b,g=c(a[2],d)[1+d];return Q(ao[11],dl,g,e)?d:ap(a,0,e,[0,[0,q,d],0])}]}var
+x=cX(aI,w),ac=0;if(!B&&!g&&cl(x,r)){var
 S=[l,function(c){var
-b=[0,[0,q,aY(e,f)],0];return ao(a,0,_(e,W(x)),b)}],P=x;ac=1}if(!ac)var
+b=[0,[0,q,aX(e,f)],0];return ap(a,0,_(e,W(x)),b)}],P=x;ac=1}if(!ac)var
 am=o[2],S=O(_(e,W(r)),am),P=r;var
-ap=p[2];return[0,P,w,S,O(_(W(w),e),ap)]}B(function(a){return Y(as,a,a0(0,a))},bi);var
-a1=E(0,ap);B(function(a){return Y(a1,a,a0(1,a))},bh);var
-bp=I[2],a4=aC(function(a){return fP(d,F,h(function(a){return aa(F,a)},aV))},bp);function
+aq=p[2];return[0,P,w,S,O(_(W(w),e),aq)]}C(function(a){return Y(as,a,aZ(0,a))},bi);var
+a1=E(0,aq);C(function(a){return Y(a1,a,aZ(1,a))},bf);var
+bp=I[2],a2=aC(function(a){return fU(d,F,i(function(a){return $(F,a)},aV))},bp);function
 bq(a){var
-c=a<d[3]?1:0,b=c||ag(K[3],a-d[3]|0)[3],e=b?[0,fO(d,a,1),0]:b;return[0,fO(d,a,0),e]}var
-br=D(K[3]),a5=cR(H(d[3]+br|0,bq)),a6=I[2],ax=a6?a6[1][7]:[0],O=aN(a4,fP(d,F,[0])),n=cm(O[1]),a8=O[2][1],a9=m(n,function(a){var
-b=cj(aS(1,ax.length-1));return bK(aP(function(c,b){return t(c,$(e(b,a)))},z,ax),b)});function
+c=a<d[3]?1:0,b=c||ad(J[3],a-d[3]|0)[3],e=b?[0,fT(d,a,1),0]:b;return[0,fT(d,a,0),e]}var
+br=D(J[3]),a5=cR(H(d[3]+br|0,bq)),a6=I[2],ax=a6?a6[1][7]:[0],O=aN(a2,fU(d,F,[0])),n=cn(O[1]),a8=O[2][1],a9=m(n,function(a){var
+b=ck(aS(1,ax.length-1));return bL(aP(function(c,b){return w(c,aa(e(b,a)))},z,ax),b)});function
 aA(b){var
 a=[0,b[2]],d=b[1];p(function(d,b){var
-e=0!==A(b)?1:0;if(e){var
+e=0!==B(b)?1:0;if(e){var
 h=g(b,c(a9,d)[1+d]);a[1]=r(a[1],h);var
 f=0}else
 var
-f=e;return f},d);return 0<=A(a[1])?1:0}var
-aB=cg(ax,[0]);if(aB)var
-aD=dg(aA,O[3]),ac=aD?dc(aA,a5):aD;else
+f=e;return f},d);return 0<=B(a[1])?1:0}var
+aB=ch(ax,[0]);if(aB)var
+aD=dh(aA,O[3]),ac=aD?dd(aA,a5):aD;else
 var
 ac=aB;if(ac)var
 az=ac;else{var
-ad=function(a){var
+ae=function(a){var
 b=[0,z],d=a[1];p(function(d,a){var
-e=0!==A(a)?1:0;if(e){var
-h=g(a,c(a8,d)[1+d]);b[1]=t(b[1],h);var
+e=0!==B(a)?1:0;if(e){var
+h=g(a,c(a8,d)[1+d]);b[1]=w(b[1],h);var
 f=0}else
 var
 f=e;return f},d);var
-e=[0,r(a[2],b[1])];return bj(a[1],e)},a_=H(n,function(b){var
-a=2*b|0;return ad(c(O[3],a)[1+a])}),a$=aO(h(ad,bT(O[3],2*n|0,O[3].length-1-(2*n|0)|0))),o=N(aq(a_,aq(a$,k(ad,a5)))),ae=m(o.length-1,function(a){return n+a|0}),ah=m(n,function(a){return a}),aE=function(a){var
+e=[0,r(a[2],b[1])];return bk(a[1],e)},a_=H(n,function(b){var
+a=2*b|0;return ae(c(O[3],a)[1+a])}),a$=aO(i(ae,bU(O[3],2*n|0,O[3].length-1-(2*n|0)|0))),o=N(ar(a_,ar(a$,k(ae,a5)))),af=m(o.length-1,function(a){return n+a|0}),ah=m(n,function(a){return a}),aE=function(a){var
 b=0;return G(function(a,b){var
-c=b[2];if(a&&ik(a[1][2],c))return a;return[0,[0,b[1],c]]},b,a)};for(;;){var
+c=b[2];if(a&&ir(a[1][2],c))return a;return[0,[0,b[1],c]]},b,a)};for(;;){var
 aF=[0,0];p(function(e){return function(a,f){var
-b=A(c(f,n)[1+n])<0?1:0;if(b){var
-g=e[1];e[1]=[0,[0,a,c(ae,a)[1+a]],g];var
+b=B(c(f,n)[1+n])<0?1:0;if(b){var
+g=e[1];e[1]=[0,[0,a,c(af,a)[1+a]],g];var
 d=0}else
 var
 d=b;return d}}(aF),o);var
 aG=aE(aF[1]);if(aG){var
-s=aG[1][1],ba=H(n,function(a){return a}),aj=aE(b(b6(function(d){return function(a){var
-b=A(c(c(o,d)[1+d],a)[1+a])<0?1:0,e=b?[0,[0,a,c(ah,a)[1+a]]]:b;return e}}(s)),ba));if(aj){var
-y=aj[1][1],aH=bX(c(c(o,s)[1+s],y)[1+y]),bb=o[1+s],ak=h(function(b){return function(a){return g(b,a)}}(aH),bb);c(ak,y)[1+y]=aH;p(function(m,a,j){return function(b,e){var
-d=c(e,a)[1+a],f=b!==m?1:0,h=f?0!==A(d)?1:0:f;if(h){var
+s=aG[1][1],ba=H(n,function(a){return a}),aj=aE(b(b7(function(d){return function(a){var
+b=B(c(c(o,d)[1+d],a)[1+a])<0?1:0,e=b?[0,[0,a,c(ah,a)[1+a]]]:b;return e}}(s)),ba));if(aj){var
+A=aj[1][1],aH=bY(c(c(o,s)[1+s],A)[1+A]),bb=o[1+s],ak=i(function(b){return function(a){return g(b,a)}}(aH),bb);c(ak,A)[1+A]=aH;p(function(m,a,j){return function(b,e){var
+d=c(e,a)[1+a],f=b!==m?1:0,h=f?0!==B(d)?1:0:f;if(h){var
 k=P(function(a,b){return r(b,g(d,c(j,a)[1+a]))},e);c(o,b)[1+b]=k;var
-l=J(g(d,c(j,a)[1+a]));c(o[1+b],a)[1+a]=l;var
+l=K(g(d,c(j,a)[1+a]));c(o[1+b],a)[1+a]=l;var
 i=0}else
 var
-i=h;return i}}(s,y,ak),o);o[1+s]=ak;var
-bc=c(ah,y)[1+y];ah[1+y]=c(ae,s)[1+s];ae[1+s]=bc;continue}var
+i=h;return i}}(s,A,ak),o);o[1+s]=ak;var
+bc=c(ah,A)[1+A];ah[1+A]=c(af,s)[1+s];af[1+s]=bc;continue}var
 az=aj}else
 var
 az=1;break}}Z(az,R);function
-bs(a){return aa(F,a)}var
-a7=I[2],bt=a7?a7[1][5]:[0];return[0,d,as,a1,a4,bt,aT,bs]}var
-o1=ap;function
-o2(a){var
-b=aj(d,o1),c=a[2];return b7(fd(aj(a[1],o1),c),b)}function
-Id(d,c){var
+bs(a){return $(F,a)}var
+a7=I[2],bt=a7?a7[1][5]:[0];return[0,d,as,a1,a2,bt,aT,bs]}var
+o_=aq;function
+o$(a){var
+b=aj(d,o_),c=a[2];return b8(fh(aj(a[1],o_),c),b)}function
+Il(d,c){var
 b=d,a=c;for(;;){if(0===a)return b;var
-e=go(b,a),b=a,a=e;continue}}function
-hy(a){return cA(a)?$(a):aX(Ie)}function
-o3(c,a){if(cM<ci(a[2])){var
-b=aj(a[1],ib),e=c?ee(b,a[2]):fd(b,a[2]);return b7(e,aj(d,ib))}return a}function
-hz(f){var
-a=N(f[2]),d=h(function(a){return a[2]},a),b=h(function(a){return a[3]},a),e=[0,1];p(function(a,d){var
-g=d===c(b,a)[1+a]?1:0,h=g||dj(d,c(b,a)[1+a]),f=1-h,i=f?(e[1]=0,0):f;return i},d);var
-g=e[1];return[0,h(function(a){return a[1]},a),d,b,g]}function
-hA(q,k){function
+e=dN(b,a),b=a,a=e;continue}}function
+hD(a){return cA(a)?aa(a):aY(Im)}function
+pa(c,a){if(cM<cj(a[2])){var
+b=aj(a[1],ii),e=c?ek(b,a[2]):fh(b,a[2]);return b8(e,aj(d,ii))}return a}function
+hE(f){var
+a=N(f[2]),d=i(function(a){return a[2]},a),b=i(function(a){return a[3]},a),e=[0,1];p(function(a,d){var
+g=d===c(b,a)[1+a]?1:0,h=g||dl(d,c(b,a)[1+a]),f=1-h,i=f?(e[1]=0,0):f;return i},d);var
+g=e[1];return[0,i(function(a){return a[1]},a),d,b,g]}function
+hF(q,k){function
 l(a){return a}var
 a=m(k[1].length-1,l);function
 i(g,t,l,e,s,d,r){var
 o=g+t|0,p=e+s|0,u=c(l,e)[1+e],i=g,n=c(a,g)[1+g],h=e,m=u,b=r;for(;;){if(0<f(q,n,m)){c(d,b)[1+b]=m;var
 j=h+1|0;if(j<p){var
-h=j,m=c(l,j)[1+j],b=b+1|0;continue}return fh(a,i,d,b+1|0,o-i|0)}c(d,b)[1+b]=n;var
+h=j,m=c(l,j)[1+j],b=b+1|0;continue}return fl(a,i,d,b+1|0,o-i|0)}c(d,b)[1+b]=n;var
 k=i+1|0;if(k<o){var
-i=k,n=c(a,k)[1+k],b=b+1|0;continue}return fh(l,h,d,b+1|0,p-h|0)}}function
+i=k,n=c(a,k)[1+k],b=b+1|0;continue}return fl(l,h,d,b+1|0,p-h|0)}}function
 j(p,e,g,o){var
 h=o-1|0,r=0;if(!(h<0)){var
 d=r;a:for(;;){var
@@ -6640,169 +6690,169 @@ d(c,g,f,e){if(e<=5)return j(c,g,f,e);var
 b=e/2|0,h=e-b|0;d(c+b|0,g,f+b|0,h);d(c,a,c+h|0,b);return i(c+h|0,b,g,f+b|0,h,g,f)}var
 e=a.length-1;if(e<=5)j(0,a,0,e);else{var
 g=e/2|0,b=e-g|0,h=n(b,c(a,0)[1]);d(g,h,0,b);d(0,a,b,g);i(b,g,h,0,b,a,0)}return a}function
-hB(e,i,d,b,a){var
-f=c(d[1],a)[1+a],j=c(e,f)[1+f],g=c(d[1],b)[1+b],h=iX(c(e,g)[1+g],j);return i?-h|0:h}function
-j6(b,a){var
-d=[0,aP(r,q,b[2])],e=aE(b[2]);a3(function(a){var
-g=c(b[2],a)[1+a],h=r(c(b[3],a)[1+a],g),f=dk(z,cX(d[1],h));d[1]=r(d[1],f);var
-i=t(c(b[2],a)[1+a],f);c(e,a)[1+a]=i;return 0},a);return e}function
-fW(i,a,d){var
+hG(e,i,d,b,a){var
+f=c(d[1],a)[1+a],j=c(e,f)[1+f],g=c(d[1],b)[1+b],h=i2(c(e,g)[1+g],j);return i?-h|0:h}function
+kf(b,a){var
+d=[0,aP(r,q,b[2])],e=aE(b[2]);a4(function(a){var
+g=c(b[2],a)[1+a],h=r(c(b[3],a)[1+a],g),f=dm(z,cX(d[1],h));d[1]=r(d[1],f);var
+i=w(c(b[2],a)[1+a],f);c(e,a)[1+a]=i;return 0},a);return e}function
+f1(i,a,d){var
 b=[0,z],e=a[1];p(function(a,e){var
-f=0!==A(c(d,a)[1+a])?1:0;if(f){var
-j=c(i,e)[1+e],k=g(c(d,a)[1+a],j);b[1]=t(b[1],k);var
+f=0!==B(c(d,a)[1+a])?1:0;if(f){var
+j=c(i,e)[1+e],k=g(c(d,a)[1+a],j);b[1]=w(b[1],k);var
 h=0}else
 var
 h=f;return h},e);return b[1]}function
-d1(c,b,a){return a[4]?a[2]:j6(a,hA(function(d,e){return hB(c,b,a,d,e)},a))}function
-o4(f,j,a){if(a[4])return z;var
-b=hA(function(b,c){return hB(f,j,a,b,c)},a),d=[0,aP(r,q,a[2])],g=b.length-1-1|0,e=[0,0];a3(function(b){var
+d7(c,b,a){return a[4]?a[2]:kf(a,hF(function(d,e){return hG(c,b,a,d,e)},a))}function
+pb(f,j,a){if(a[4])return z;var
+b=hF(function(b,c){return hG(f,j,a,b,c)},a),d=[0,aP(r,q,a[2])],g=b.length-1-1|0,e=[0,0];a4(function(b){var
 f=0===e[1]?1:0;if(f){var
-i=c(a[2],b)[1+b],g=r(c(a[3],b)[1+b],i);if(bW(d[1],g)){e[1]=[0,b];return 0}d[1]=r(d[1],g);var
+i=c(a[2],b)[1+b],g=r(c(a[3],b)[1+b],i);if(bX(d[1],g)){e[1]=[0,b];return 0}d[1]=r(d[1],g);var
 h=0}else
 var
 h=f;return h},b);var
 k=c(b,g)[1+g],h=aN(e[1],k),i=c(a[1],h)[1+h];return c(f,i)[1+i]}function
-o5(b,a){var
+pc(b,a){var
 d=[0,z],h=b[2];p(function(e,c){var
-b=e!==a?1:0,f=b?(d[1]=t(d[1],c),0):b;return f},h);var
-e=0<A(c(b[3],a)[1+a])?1:0;if(e){var
-f=0<A(c(b[2],a)[1+a])?1:0;if(!f)return bJ(d[1],q);var
+b=e!==a?1:0,f=b?(d[1]=w(d[1],c),0):b;return f},h);var
+e=0<B(c(b[3],a)[1+a])?1:0;if(e){var
+f=0<B(c(b[2],a)[1+a])?1:0;if(!f)return bK(d[1],q);var
 g=f}else
 var
 g=e;return g}function
-j7(g,f,a,b){return j6(a,hA(function(d,c){var
-e=c===b?1:0;return d===b?e?0:-1:e?1:hB(g,f,a,d,c)},a))}function
-o6(G){var
-N=G[6],e=G[5],I=G[4],x=G[3],K=G[2],O=G[1],i=O[2],s=O[1][1],Y=ds(i),y=Y?Y[1]:i[5];function
+kg(g,f,a,b){return kf(a,hF(function(d,c){var
+e=c===b?1:0;return d===b?e?0:-1:e?1:hG(g,f,a,d,c)},a))}function
+pd(G){var
+N=G[6],e=G[5],I=G[4],x=G[3],J=G[2],O=G[1],i=O[2],s=O[1][1],Y=dx(i),A=Y?Y[1]:i[5];function
 Z(a){var
-b=i[7];return b?g($(b[1]),a):a}var
-_=I[2],o=_?_[1]:e,aa=0===I[3]?1:0,am=aa?I[1]!==e?1:0:aa;function
+b=i[7];return b?g(aa(b[1]),a):a}var
+_=I[2],o=_?_[1]:e,$=0===I[3]?1:0,am=$?I[1]!==e?1:0:$;function
 M(c){var
 a=i[10];return a?b(a[1][2],c):a}function
 ab(c){var
 a=i[11],d=a?1-b(a[1][2],c):a;return d}var
-B=e?x[9]:x[8];function
-w(a){var
-c=B?b(B[1][2],a)==a_?1:0:B;return c}var
-R=[l,function(m){if(B){var
-e=B[1],f=s-1|0,k=0;if(f<0)var
+C=e?x[9]:x[8];function
+v(a){var
+c=C?b(C[1][2],a)==a_?1:0:C;return c}var
+R=[l,function(m){if(C){var
+e=C[1],f=s-1|0,k=0;if(f<0)var
 h=q;else{var
 a=k,c=q;for(;;){var
-j=b(e[2],a)<a_?dk(c,b8($(b(e[2],a)))):c,l=a+1|0;if(f!==a){var
+j=b(e[2],a)<a_?dm(c,b9(aa(b(e[2],a)))):c,l=a+1|0;if(f!==a){var
 a=l,c=j;continue}var
 h=j;break}}var
 i=h}else
 var
-i=q;return g(i,F(aj(d,gh)))}],h=[l,function(a){if(B){var
-d=B[1];return m(s,function(e){var
-a=b(d[2],e);if(a<a_)return $(a);var
-c=v(R);return u===c?R[1]:l===c?C(R):R})}return m(s,function(a){return M(a)?q:z})}];function
+i=q;return g(i,F(aj(d,gm)))}],h=[l,function(a){if(C){var
+d=C[1];return m(s,function(e){var
+a=b(d[2],e);if(a<a_)return aa(a);var
+c=u(R);return t===c?R[1]:l===c?y(R):R})}return m(s,function(a){return M(a)?q:z})}];function
 S(c,b){var
 a=I[3];return a?f(a[1],c,b):a}function
-ac(a){return k(hz,b(K[3],a))}function
-ad(b,j,i,a){if(N){if(df(w,a[1]))return 0;var
+ac(a){return k(hE,b(J[3],a))}function
+ae(b,j,i,a){if(N){if(dg(v,a[1]))return 0;var
 d=Q(N[1],b,j,i);if(d){var
-f=d[1],c=f[1],g=fW(b,a,d1(b,e,a)),k=e?g:J(g),l=e?c:J(c);if(bJ(l,k))return[0,[0,c,f[2]]]}var
+f=d[1],c=f[1],g=f1(b,a,d7(b,e,a)),k=e?g:K(g),l=e?c:K(c);if(bK(l,k))return[0,[0,c,f[2]]]}var
 h=0}else
 var
 h=N;return h}function
-ae(a,c){var
-d=b(K[3],c);return bq(function(f,d){var
-b=hz(d),e=ad(a,c,f,b),g=e?e[1][1]:fW(a,b,d1(a,o,b)),h=Z(g);return t(d[1],h)},d)}var
-D=[0,y],T=[l,function(c){var
-a=v(h),b=u===a?h[1]:l===a?C(h):h;return[0,b]}],U=[0,[0]],af=[0,[0]];function
+af(a,c){var
+d=b(J[3],c);return bq(function(f,d){var
+b=hE(d),e=ae(a,c,f,b),g=e?e[1][1]:f1(a,b,d7(a,o,b)),h=Z(g);return w(d[1],h)},d)}var
+D=[0,A],T=[l,function(c){var
+a=u(h),b=t===a?h[1]:l===a?y(h):h;return[0,b]}],U=[0,[0]],ag=[0,[0]];function
 W(b){for(;;){var
-d=v(T),a=u===d?T[1]:l===d?C(T):T;if(b===D[1])return a[1];if(b===(D[1]+1|0)&&cg(U[1],[0]))return U[1];if(b<D[1]){var
+d=u(T),a=t===d?T[1]:l===d?y(T):T;if(b===D[1])return a[1];if(b===(D[1]+1|0)&&ch(U[1],[0]))return U[1];if(b<D[1]){var
 f=n(s,0),k=a[1],o=D[1]-1|0,p=m(s,function(o,k,j){return function(a){var
-l=0;if(L(i[1],Ik)&&M(a)&&0!==ds(i)&&i[5]<=k){var
+l=0;if(L(i[1],Is)&&M(a)&&0!==dx(i)&&i[5]<=k){var
 f=q;l=1}if(!l){var
-m=0;if(L(i[1],Il)&&ab(a))var
+m=0;if(L(i[1],It)&&ab(a))var
 f=z;else
 m=1;if(m){var
-b=ae(o,a),d=S(k,a);if(typeof
-d==="number"){by(function(g,d){var
-e=ag(b,c(j,a)[1+a]),f=I[1]?ck(d,e):bJ(d,e),h=f?(c(j,a)[1+a]=g,0):f;return h},b);var
-h=ag(b,c(j,a)[1+a])}else
+b=af(o,a),d=S(k,a);if(typeof
+d==="number"){bz(function(g,d){var
+e=ad(b,c(j,a)[1+a]),f=I[1]?cl(d,e):bK(d,e),h=f?(c(j,a)[1+a]=g,0):f;return h},b);var
+h=ad(b,c(j,a)[1+a])}else
 if(0===d[0])var
-h=ag(b,d[1]);else
+h=ad(b,d[1]);else
 var
-n=d[1],h=gx(function(c,b,a){return t(c,g(b,a))},z,n,b);var
-f=h}}return o3(e,f)}}(k,o,f));U[1]=a[1];a[1]=p;af[1]=f;D[1]=D[1]-1|0;continue}D[1]=y;var
-j=v(h),r=u===j?h[1]:l===j?C(h):h;a[1]=r;U[1]=[0];continue}}function
+n=d[1],h=gB(function(c,b,a){return w(c,g(b,a))},z,n,b);var
+f=h}}return pa(e,f)}}(k,o,f));U[1]=a[1];a[1]=p;ag[1]=f;D[1]=D[1]-1|0;continue}D[1]=A;var
+j=u(h),r=t===j?h[1]:l===j?y(h):h;a[1]=r;U[1]=[0];continue}}function
 an(b,a){return c(W(b),a)[1+a]}function
-X(a){if(a<y){W(a);return W(a+1|0)}var
-b=v(h);return u===b?h[1]:l===b?C(h):h}function
+X(a){if(a<A){W(a);return W(a+1|0)}var
+b=u(h);return t===b?h[1]:l===b?y(h):h}function
 p(c){var
 a=e?x[11]:x[10];return a?b(a[1][2],c):a}function
-ah(a){return ct(p(a),s+1|0)}function
+ah(a){return bv(p(a),s+1|0)}function
 ai(a){var
 b=M(a);if(b)var
 c=b;else{var
-d=L(i[1],Im);if(d)return ab(a);var
+d=L(i[1],Iu);if(d)return ab(a);var
 c=d}return c}var
 j=[l,function(d){var
 a=e?x[14]:x[13];if(a){var
-c=a[1];return m(s,function(a){return $(b(c[2],a))})}return n(s,z)}],a=E(0,ap),ak=[0,-1];function
+c=a[1];return m(s,function(a){return aa(b(c[2],a))})}return n(s,z)}],a=E(0,aq),ak=[0,-1];function
 al(f,c,d){function
-j(a){return hz(ag(b(K[3],c),d))}function
+j(a){return hE(ad(b(J[3],c),d))}function
 k(b){var
-a=j(0);return[0,[0,o4(X(f),e,a)],0]}var
+a=j(0);return[0,[0,pb(X(f),e,a)],0]}var
 l=ai(c);if(l)var
 t=i[5]<=f?1:0,m=t||1-M(c);else
 var
 m=l;var
 g=S(f,c),u=typeof
-g==="number"?1:0===g[0]?g[1]===d?1:0:0<A(ag(g[1],d))?1:0;if(typeof
+g==="number"?1:0===g[0]?g[1]===d?1:0:0<B(ad(g[1],d))?1:0;if(typeof
 O[3]==="number")return[0,[0,z],0];if(N){if(!m&&u){if(ak[1]!==f){var
 r=0,s=a[2].length-1;if(4<=a.length-1&&!(s===cQ(a[4]))){a[1]=0;a[2]=n(cQ(a[4]),0)}else
-r=1;if(r&&0<a[1]){a[1]=0;gD(a[2],0,a[2].length-1,0)}ak[1]=f}var
+r=1;if(r&&0<a[1]){a[1]=0;gH(a[2],0,a[2].length-1,0)}ak[1]=f}var
 o=V(a,[0,c,d]);if(o)return o[1];var
-v=j(0),p=ad(X(f),c,d,v);if(p)var
+v=j(0),p=ae(X(f),c,d,v);if(p)var
 q=p[1],h=[0,[1,q[1]],[0,q[2]]];else
 var
 h=k(0);ay(a,[0,c,d],h);return h}return[0,[0,z],0]}return k(0)}function
 ao(c,b,a){return al(c,b,a)[2]}function
-aq(d,c){var
-f=hz(ag(b(K[3],d),c)),a=v(j),g=u===a?j[1]:l===a?C(j):j;return o4(g,e,f)}function
+ap(d,c){var
+f=hE(ad(b(J[3],d),c)),a=u(j),g=t===a?j[1]:l===a?y(j):j;return pb(g,e,f)}function
 ar(a){var
-b=v(j),d=u===b?j[1]:l===b?C(j):j;return c(d,a)[1+a]}function
+b=u(j),d=t===b?j[1]:l===b?y(j):j;return c(d,a)[1+a]}function
 as(T,a,m){var
-B=ag(ac(a),m),at=0;if(B[4]||!aZ(I[2],[0,1-e]))at=1;else
-if(T<y)var
-D=d1(X(T),o,B);else{var
-U=v(h),f=u===U?h[1]:l===U?C(h):h,d=ag(ac(a),m);if(L(i[1],In)){var
-V=v(j),E=u===V?j[1]:l===V?C(j):j,ay=ag(b(K[3],a),m)[1],W=function(b,a){return e?bW(b,a):ez(b,a)},F=d1(f,o,d),az=c(f,a)[1+a],au=0;if(W(fW(f,d,F),az)){var
-aA=c(E,a)[1+a],aB=t(c(f,a)[1+a],aA);if(W(t(ay,fW(E,d,F)),aB)){var
+C=ad(ac(a),m),at=0;if(C[4]||!a0(I[2],[0,1-e]))at=1;else
+if(T<A)var
+D=d7(X(T),o,C);else{var
+U=u(h),f=t===U?h[1]:l===U?y(h):h,d=ad(ac(a),m);if(L(i[1],Iv)){var
+V=u(j),E=t===V?j[1]:l===V?y(j):j,ay=ad(b(J[3],a),m)[1],W=function(b,a){return e?bX(b,a):eF(b,a)},F=d7(f,o,d),az=c(f,a)[1+a],au=0;if(W(f1(f,d,F),az)){var
+aA=c(E,a)[1+a],aB=w(c(f,a)[1+a],aA);if(W(w(ay,f1(E,d,F)),aB)){var
 Y=F;au=1}}if(!au)var
-Y=d1(E,o,d);var
+Y=d7(E,o,d);var
 _=Y}else{if(e)var
-aC=d[4],aD=d[3],aE=P(function(a,b){return w(c(d[1],a)[1+a])?z:b},aD),k=[0,d[1],d[2],aE,aC];else
+aC=d[4],aD=d[3],aE=P(function(a,b){return v(c(d[1],a)[1+a])?z:b},aD),k=[0,d[1],d[2],aE,aC];else
 var
 k=d;var
 R=0;if(e){var
-av=0;if(!w(a)&&!bJ(aP(t,z,k[3]),q)){R=1;av=1}if(!av)var
-G=d1(f,o,d)}else
-R=1;if(R)if(w(a)){var
-s=L(i[1],Io)?ah:p,aF=function(b){var
-c=w(b);if(c)var
+av=0;if(!v(a)&&!bK(aP(w,z,k[3]),q)){R=1;av=1}if(!av)var
+G=d7(f,o,d)}else
+R=1;if(R)if(v(a)){var
+s=L(i[1],Iw)?ah:p,aF=function(b){var
+c=v(b);if(c)var
 e=s(a),d=s(b)<e?1:0;else
 var
 d=c;return d},$=function(b){var
-c=w(b);if(c)var
+c=v(b);if(c)var
 e=s(a),d=s(b)<=e?1:0;else
 var
 d=c;return d},aa=function(f,a){function
 d(a){return a}var
-e=H(a[1].length-1,d);return dd(function(d){var
-e=b(f,c(a[1],d)[1+d]);return e?o5(a,d):e},e)},ab=aa(aF,d);if(ab)var
-ad=j7(f,o,d,ab[1]);else
+e=H(a[1].length-1,d);return de(function(d){var
+e=b(f,c(a[1],d)[1+d]);return e?pc(a,d):e},e)},ab=aa(aF,d);if(ab)var
+ae=kg(f,o,d,ab[1]);else
 var
-aG=d[4],aH=d[3],aI=P(function(a,b){return $(c(d[1],a)[1+a])?b:z},aH),J=[0,d[1],d[2],aI,aG],af=aa(function(b){var
+aG=d[4],aH=d[3],aI=P(function(a,b){return $(c(d[1],a)[1+a])?b:z},aH),K=[0,d[1],d[2],aI,aG],ag=aa(function(b){var
 c=$(b);if(c)var
 e=p(a),d=p(b)<e?1:0;else
 var
-d=c;return d},J),aJ=af?j7(f,o,J,af[1]):d1(f,o,J),ad=aJ;var
-G=ad}else{var
+d=c;return d},K),aJ=ag?kg(f,o,K,ag[1]):d7(f,o,K),ae=aJ;var
+G=ae}else{var
 x=function(b){if(e){var
 g=M(b);if(g)var
 h=g;else
@@ -6810,86 +6860,86 @@ var
 l=p(a),h=p(b)<l?1:0;return h}var
 i=ai(b);if(i)var
 d=i;else{var
-j=1-w(b),k=j?A(c(f,b)[1+b])<=0?1:0:j;if(k)var
+j=1-v(b),k=j?B(c(f,b)[1+b])<=0?1:0:j;if(k)var
 d=k;else
 var
-m=p(a),d=p(b)<m?1:0}return d},n=j6(k,hA(function(b,a){var
-d=hB(f,o,k,b,a);if(0===d){var
+m=p(a),d=p(b)<m?1:0}return d},n=kf(k,hF(function(b,a){var
+d=hG(f,o,k,b,a);if(0===d){var
 e=x(c(k[1],b)[1+b]);return aK(x(c(k[1],a)[1+a]),e)}return d},k)),aL=d[1],aM=P(function(a,d){var
-b=x(d),e=b?0<A(c(n,a)[1+a])?1:0:b;return e},aL);if(df(function(a){return a},aM))var
+b=x(d),e=b?0<B(c(n,a)[1+a])?1:0:b;return e},aL);if(dg(function(a){return a},aM))var
 aj=n;else{var
-ak=function(a){return Z(fW(f,k,a))},N=S(y,a),aw=0;if(typeof
+ak=function(a){return Z(f1(f,k,a))},N=S(A,a),aw=0;if(typeof
 N!=="number"&&1===N[0]){var
-O=ag(N[1],m);aw=1}if(!aw)var
+O=ad(N[1],m);aw=1}if(!aw)var
 O=q;var
-aN=function(a){return a},aQ=H(k[1].length-1,aN),al=dd(function(a){var
-b=x(c(k[1],a)[1+a]);return b?o5(k,a):b},aQ);if(al&&0<A(O)){var
-am=j7(f,o,k,al[1]),aR=ak(am),an=b8(r(ak(n),aR)),ao=ae(f,a),Q=S(y,a),ax=0;if(typeof
+aN=function(a){return a},aQ=H(k[1].length-1,aN),al=de(function(a){var
+b=x(c(k[1],a)[1+a]);return b?pc(k,a):b},aQ);if(al&&0<B(O)){var
+am=kg(f,o,k,al[1]),aR=ak(am),an=b9(r(ak(n),aR)),ao=af(f,a),Q=S(A,a),ax=0;if(typeof
 Q!=="number"&&1===Q[0]){var
-aT=Q[1],ap=gx(function(c,b,a){return t(c,g(b,a))},z,aT,ao);ax=1}if(!ax)var
-ap=ag(ao,m);var
-aq=bK(b8(r(ap,c(f,a)[1+a])),O),aS=bW(an,aq)?q:bK(aq,an),ar=cX(aS,br(1,2)),as=P(function(a,b){var
-d=g(ar,c(am,a)[1+a]);return t(g(r(q,ar),b),d)},n)}else
+aT=Q[1],ap=gB(function(c,b,a){return w(c,g(b,a))},z,aT,ao);ax=1}if(!ax)var
+ap=ad(ao,m);var
+aq=bL(b9(r(ap,c(f,a)[1+a])),O),aS=bX(an,aq)?q:bL(aq,an),ar=cX(aS,br(1,2)),as=P(function(a,b){var
+d=g(ar,c(am,a)[1+a]);return w(g(r(q,ar),b),d)},n)}else
 var
 as=n;var
 aj=as}var
 G=aj}var
 _=G}var
 D=_}if(at)var
-D=B[2];return aO(D)}function
-at(e,a){if(am){if(e<y){W(e);return c(af[1],a)[1+a]}var
+D=C[2];return aO(D)}function
+at(e,a){if(am){if(e<A){W(e);return c(ag[1],a)[1+a]}var
 d=x[12];if(d)var
 g=b(O[1][5][2],a),f=b(d[1][2],a)-g|0;else
 var
-f=d;return f}return 0}return[0,ao,[0,an,w,p,ah,function(c,b,a){return al(c,b,a)[1]},at,as,ar,aq]]}function
-o7(g,a,e,m,h,c,P){var
-l=0===ds(g[2])?1:0,d=a[1],Q=w(d,Ip),o=a[8],p=a[9],K=0;if(o&&p){var
+f=d;return f}return 0}return[0,ao,[0,an,v,p,ah,function(c,b,a){return al(c,b,a)[1]},at,as,ar,ap]]}function
+pe(g,a,e,m,h,c,P){var
+l=0===dx(g[2])?1:0,d=a[1],Q=x(d,Ix),o=a[8],p=a[9],K=0;if(o&&p){var
 q=o[1],s=q[1]-1|0,L=p[1],r=0,M=0;if(s<0)var
 t=r;else{var
 j=M,u=r;for(;;){var
 N=b(L[2],j),v=N<b(q[2],j)?1:u,O=j+1|0;if(s!==j){var
 j=O,u=v;continue}var
 t=v;break}}var
-x=t;K=1}if(!K)var
-x=0;Z(1-x,Q);var
-R=w(d,Iq),y=S(a[2],Ir);if(y)var
+w=t;K=1}if(!K)var
+w=0;Z(1-w,Q);var
+R=x(d,Iy),y=S(a[2],Iz);if(y)var
 z=y;else
 var
 al=0!==a[12]?1:0,z=al||1-l;Z(z,R);var
-T=w(d,Is),C=0!==a[10]?1:0;if(C)var
-D=C;else
+T=x(d,IA),A=0!==a[10]?1:0;if(A)var
+D=A;else
 var
-ak=1-l,D=ak||aD(g[2][1],IA);Z(D,T);var
-U=e===m?[0,e,0]:[0,e,[0,m,0]];B(function(a){var
-b=w(d,It);return Z(fs(a,h),b)},U);var
-V=w(d,Iu),W=0.<=a[3]?1:0,X=W||1-na(e);Z(X,V);function
+ak=1-l,D=ak||aD(g[2][1],II);Z(D,T);var
+U=e===m?[0,e,0]:[0,e,[0,m,0]];C(function(a){var
+b=x(d,IB);return Z(eM(a,h),b)},U);var
+V=x(d,IC),W=0.<=a[3]?1:0,X=W||1-nk(e);Z(X,V);function
 E(b,f,a){var
-c=b?e:m,d=fr(c,h,b,a);if(d){var
-g=function(d,e){return eE(c,h,b,a,d,e)};return f1(f,c,eF(c,h,b,a),g,a)}return d}var
-Y=l?aD(g[2][1],Iv):l;if(Y){var
-k=g[2][5],_=eF(e,h,1,c),$=1,aa=function(a,b){return eE(e,h,$,c,a,b)},F=g[1][1]-1|0,ab=0;if(!(F<0)){var
+c=b?e:m,d=fx(c,h,b,a);if(d){var
+g=function(d,e){return eK(c,h,b,a,d,e)};return f6(f,c,eL(c,h,b,a),g,a)}return d}var
+Y=l?aD(g[2][1],ID):l;if(Y){var
+k=g[2][5],_=eL(e,h,1,c),$=1,aa=function(a,b){return eK(e,h,$,c,a,b)},F=g[1][1]-1|0,ab=0;if(!(F<0)){var
 i=ab;for(;;){var
-J=1-b(c[2],i),af=J?A(f(c[1],k,i))<=0?1:0:J;if(af){var
-ag=w(d,Iz),ah=b(c[5],k),ai=b(c[1],k);Z(m7(bW,eD,_,aa,b(c[1],k),ai,ah,k,i),ag)}var
+J=1-b(c[2],i),af=J?B(f(c[1],k,i))<=0?1:0:J;if(af){var
+ag=x(d,IH),ah=b(c[5],k),ai=b(c[1],k);Z(nf(bX,eI,_,aa,b(c[1],k),ai,ah,k,i),ag)}var
 aj=i+1|0;if(F!==i){var
 i=aj;continue}break}}}if(g[2][4])var
 n=1.-a[3],G=1.-a[4];else
 var
 n=a[4],G=a[3];var
-H=aD(g[2][1],Iw);if(G<=0.){var
-ac=w(d,Ix);Z(E(1,i7,c),ac)}var
+H=aD(g[2][1],IE);if(G<=0.){var
+ac=x(d,IF);Z(E(1,ja,c),ac)}var
 ad=n==a_?1:0,I=ad||(H?1.<=n?1:0:H);if(I){var
-ae=w(d,Iy);return Z(E(0,i8,P),ae)}return I}function
-o8(a,w,j,i,f,e,d,K){var
-R=a?a[1]:a,n=w?w[1]:E(0,ap),o=j?j[1]:E(0,ap),p=i?i[1]:E(0,10),r=f?f[1]:E(0,10),s=e?e[1]:E(0,4),S=d?d[1]:function(a){throw[0,af,ID]};return function(d,x,w,M,L){var
-a=K[1],y=[0,0],F=[0,R],N=E(0,ap);function
-f(a){y[1]=[0,a,y[1]];F[1]++;return[5,F[1]-1|0]}var
+ae=x(d,IG);return Z(E(0,jb,P),ae)}return I}function
+pf(a,v,j,h,f,e,d,J){var
+R=a?a[1]:a,n=v?v[1]:E(0,aq),o=j?j[1]:E(0,aq),p=h?h[1]:E(0,10),r=f?f[1]:E(0,10),s=e?e[1]:E(0,4),S=d?d[1]:function(a){throw[0,ag,IL]};return function(d,x,v,M,L){var
+a=J[1],A=[0,0],F=[0,R],N=E(0,aq);function
+f(a){A[1]=[0,a,A[1]];F[1]++;return[5,F[1]-1|0]}var
 O=D(d[1]);function
 e(c,b){if(c<x){var
-f=d[3],g=ej(function(a,b){return a<c?1:0},f),h=b?1:b,i=0;return[0,((2*O|0)+G(function(b,a){var
+f=d[3],g=ep(function(a,b){return a<c?1:0},f),h=b?1:b,i=0;return[0,((2*O|0)+G(function(b,a){var
 c=a[3]?2:1;return b+c|0},i,g)|0)+h|0]}var
-j=ag(d[3],c),k=b?0:1,e=0,a=j[1];for(;;){if(a){if(0===A(a[1])){var
-e=e+1|0,a=a[2];continue}return[0,(2*e|0)+k|0]}throw[0,af,IB]}}function
+j=ad(d[3],c),k=b?0:1,e=0,a=j[1];for(;;){if(a){if(0===B(a[1])){var
+e=e+1|0,a=a[2];continue}return[0,(2*e|0)+k|0]}throw[0,ag,IJ]}}function
 P(a){var
 b=d[3],c=bq(function(b,a){return[0,b,a]},b),e=0;return((2*O|0)+(2*a|0)|0)+G(function(b,a){var
 c=x<=a[1]?0:a[2][3]?2:1;return b+c|0},e,c)|0}function
@@ -6901,54 +6951,54 @@ H(a){switch(a[0]){case
 4:return[1,a[1]];case
 5:return[2,a[1]];case
 6:var
-g=b(w,a[1]);return[3,g[1],g[2],g[3]];case
+g=b(v,a[1]);return[3,g[1],g[2],g[3]];case
 7:var
-j=b(w,a[1]);return[4,j[1],j[2],j[3]];case
+j=b(v,a[1]);return[4,j[1],j[2],j[3]];case
 8:var
 k=a[1],o=V(p,k);if(o)return o[1];var
-q=b(M,k),t=f([3,q[1],q[2]]);Y(p,k,t);return t;case
+q=b(M,k),w=f([3,q[1],q[2]]);Y(p,k,w);return w;case
 9:var
 n=a[1],x=V(r,n);if(x)return x[1];var
-d=b(L,n),y=d[2],z=d[1],G=d[3],A=V(s,z);if(A)var
-B=A[1];else{var
-E=[0,0],I=m(y,function(d){var
+d=b(L,n),z=d[2],A=d[1],G=d[3],B=V(s,A);if(B)var
+C=B[1];else{var
+E=[0,0],I=m(z,function(d){var
 a=V(G,d);return aC(function(a){var
-b=a[4],e=v(b),h=u===e?b[1]:l===e?C(b):b,j=i(h),c=a[3],f=v(c),k=u===f?c[1]:l===f?C(c):c,m=i(k),g=[0,d,a[1],a[2],m,j];E[1]=[0,g];return g},a)}),F=h(function(a){return a?a[1]:ei(E[1])},I);Y(s,z,F);var
-B=F}var
-H=d[4],D=f([4,y,function(a){return c(B,a)[1+a]},H]);Y(r,n,D);return D;case
+b=a[4],e=u(b),i=t===e?b[1]:l===e?y(b):b,j=h(i),c=a[3],f=u(c),k=t===f?c[1]:l===f?y(c):c,m=h(k),g=[0,d,a[1],a[2],m,j];E[1]=[0,g];return g},a)}),F=i(function(a){return a?a[1]:eo(E[1])},I);Y(s,A,F);var
+C=F}var
+H=d[4],D=f([4,z,function(a){return c(C,a)[1+a]},H]);Y(r,n,D);return D;case
 10:return[5,b(S,a[1])];case
 11:return[0,P(a[1])];default:return[0,P(a[1])+1|0]}}function
 Q(e){var
 f=c(a[3],e)[1+e];if(3===f[0]){var
 h=f[1],i=c(a[2],e)[1+e],j=G(function(f,d){var
-e=d[2],g=c(a[2],e)[1+e];return b(bm([0,J(d[1])],f),g)},i,h),k=f[2],l=eU(G(function(c,a){var
-b=ag(d[3],a[2]),e=W(b[2]),f=_(ov(b[1]),e);return _(c,bB(a[1],f))},j,k));return G(function(b,a){var
-c=Q(a[2]);return t(b,g(a[1],c))},l,h)}return z}function
+e=d[2],g=c(a[2],e)[1+e];return b(bm([0,K(d[1])],f),g)},i,h),k=f[2],l=eY(G(function(c,a){var
+b=ad(d[3],a[2]),e=W(b[2]),f=_(oE(b[1]),e);return _(c,bC(a[1],f))},j,k));return G(function(b,a){var
+c=Q(a[2]);return w(b,g(a[1],c))},l,h)}return z}function
 j(d){var
-h=V(n,d);if(h)return h[1];var
+i=V(n,d);if(i)return i[1];var
 e=c(a[3],d)[1+d];switch(e[0]){case
 0:var
 g=H(e[1]);break;case
 1:var
 k=j(e[1]),g=f([0,k,j(e[2])]);break;case
 2:var
-g=f([2,fR(e[1])]);break;default:var
-l=i(d),m=e[1],o=c(a[2],d)[1+d];G(function(f,d){var
-e=d[2],g=c(a[2],e)[1+e];return b(bm([0,J(d[1])],f),g)},o,m);var
+g=f([2,fW(e[1])]);break;default:var
+l=h(d),m=e[1],o=c(a[2],d)[1+d];G(function(f,d){var
+e=d[2],g=c(a[2],e)[1+e];return b(bm([0,K(d[1])],f),g)},o,m);var
 g=f([1,l,Q(d)])}Y(n,d,g);return g}function
-i(b){var
+h(b){var
 l=V(o,b);if(l)return l[1];var
 d=c(a[3],b)[1+b];switch(d[0]){case
 0:var
 f=[0,[0,q,H(d[1])],0];break;case
 3:var
 n=d[2],p=k(function(a){var
-b=a[1];if(1-eV(b))T(IC);var
-c=eU(b),d=0<A(c)?1:0,f=e(a[2],d);return[0,b8(c),f]},n),r=d[1],s=aq(a$(function(a){var
-b=a[1],c=i(a[2]);return k(function(a){var
-c=a[2];return[0,g(b,a[1]),c]},c)},r),p),h=E(0,8);B(function(a){var
-b=a[2],c=aN(V(h,b),z);return Y(h,b,t(a[1],c))},s);var
-m=0,f=eu(function(c,b,a){return[0,[0,b,c],a]},h,m);break;default:var
+b=a[1];if(1-eZ(b))T(IK);var
+c=eY(b),d=0<B(c)?1:0,f=e(a[2],d);return[0,b9(c),f]},n),r=d[1],s=ar(a$(function(a){var
+b=a[1],c=h(a[2]);return k(function(a){var
+c=a[2];return[0,g(b,a[1]),c]},c)},r),p),i=E(0,8);C(function(a){var
+b=a[2],c=aN(V(i,b),z);return Y(i,b,w(a[1],c))},s);var
+m=0,f=eA(function(c,b,a){return[0,[0,b,c],a]},i,m);break;default:var
 f=[0,[0,q,j(b)],0]}Y(o,b,f);return f}function
 I(h){var
 b=h;for(;;){var
@@ -6961,39 +7011,39 @@ f=d[1];switch(f[0]){case
 1:I(d[1]);var
 b=d[2];continue;case
 3:var
-i=d[1];return B(function(a){return I(a[2])},i)}var
+i=d[1];return C(function(a){return I(a[2])},i)}var
 g=0}else
 var
 g=e;return g}}function
 U(e,c){var
-a=F[1],f=[0,function(d){return a+b(c,d)|0}],g=[0,et(s)],h=[0,et(r)],i=[0,et(p)],j=[0,et(o)];return f0(o8([0,a+e|0],[0,et(n)],j,i,h,g,f,K),d,x,w,M,L)}function
-X(a){return al(y[1])}return[0,i,j,function(a){var
-b=a[1],c=0<A(b)?1:0,d=e(a[2],c);return[0,b8(b),d]},X,I,U]}}function
-bO(b,i){var
+a=F[1],f=[0,function(d){return a+b(c,d)|0}],g=[0,ez(s)],h=[0,ez(r)],i=[0,ez(p)],j=[0,ez(o)];return f5(pf([0,a+e|0],[0,ez(n)],j,i,h,g,f,J),d,x,v,M,L)}function
+X(a){return am(A[1])}return[0,h,j,function(a){var
+b=a[1],c=0<B(b)?1:0,d=e(a[2],c);return[0,b9(b),d]},X,I,U]}}function
+bP(b,i){var
 d=b.length-1-1|0,c=0.,j=0;if(d<0)var
 f=c;else{var
 a=j,g=c;for(;;){var
 h=g+e(b,a)*e(i,a),k=a+1|0;if(d!==a){var
 a=k,g=h;continue}var
 f=h;break}}return f}var
-bP=[az,IE,ce(0)];function
-j8(k){var
-f=k.length-1,b=h(aE,k),i=m(f,function(a){return m(f,function(b){return a===b?1.:0.})}),l=f-1|0,w=0;if(!(l<0)){var
+bQ=[az,IM,cf(0)];function
+kh(k){var
+f=k.length-1,b=i(aE,k),h=m(f,function(a){return m(f,function(b){return a===b?1.:0.})}),l=f-1|0,w=0;if(!(l<0)){var
 a=w;for(;;){var
 j=[0,a],n=a+1|0,o=f-1|0;if(!(o<n)){var
 g=n;for(;;){var
 v=j[1],D=Math.abs(e(c(b,v)[1+v],a));if(D<Math.abs(e(c(b,g)[1+g],a)))j[1]=g;var
 E=g+1|0;if(o!==g){var
 g=E;continue}break}}var
-p=j[1];if(Math.abs(e(c(b,p)[1+p],a))<kV)throw bP;var
+p=j[1];if(Math.abs(e(c(b,p)[1+p],a))<k6)throw bQ;var
 q=function(b,f){return function(a){var
 g=c(a,b)[1+b],d=f[1];a[1+b]=c(a,d)[1+d];var
-e=f[1];c(a,e)[1+e]=g;return 0}}(a,j);q(b);q(i);var
+e=f[1];c(a,e)[1+e]=g;return 0}}(a,j);q(b);q(h);var
 x=1./e(c(b,a)[1+a],a),r=function(g,k){return function(h){var
 b=c(h,g)[1+g],d=f-1|0,i=0;if(!(d<0)){var
 a=i;for(;;){X(b,a,e(b,a)*k);var
 j=a+1|0;if(d!==a){var
-a=j;continue}break}}return 0}}(a,x);r(b);r(i);var
+a=j;continue}break}}return 0}}(a,x);r(b);r(h);var
 s=f-1|0,y=0;if(!(s<0)){var
 d=y;for(;;){var
 t=d!==a?1:0,A=t?e(c(b,d)[1+d],a)!=0.?1:0:t;if(A){var
@@ -7001,60 +7051,60 @@ B=e(c(b,d)[1+d],a),u=function(h,i,m){return function(b){var
 d=c(b,i)[1+i],g=f-1|0,j=c(b,h)[1+h],k=0;if(!(g<0)){var
 a=k;for(;;){X(d,a,e(d,a)-m*e(j,a));var
 l=a+1|0;if(g!==a){var
-a=l;continue}break}}return 0}}(a,d,B);u(b);u(i)}var
+a=l;continue}break}}return 0}}(a,d,B);u(b);u(h)}var
 C=d+1|0;if(s!==d){var
 d=C;continue}break}}var
 z=a+1|0;if(l!==a){var
-a=z;continue}break}}return i}function
-j9(b,j){return m(b.length-1,function(k){var
+a=z;continue}break}}return h}function
+ki(b,j){return m(b.length-1,function(k){var
 f=b.length-1-1|0,d=0.,l=0;if(f<0)var
 g=d;else{var
 a=l,h=d;for(;;){var
 m=e(c(j,a)[1+a],k),i=h+e(b,a)*m,n=a+1|0;if(f!==a){var
 a=n,h=i;continue}var
 g=i;break}}return g})}function
-fX(o,b,n){var
-y=b[3],d=o?aE(o[1]):m(y,function(a){return 0.<=e(n,a)?2*a|0:(2*a|0)+1|0}),g=2000;for(;;){if(0===g)throw bP;var
-i=j8(h(function(a){return c(b[1],a)[1+a]},d)),z=h(function(a){return e(b[2],a)},d),q=h(function(b){return function(a){return bO(a,b)}}(z),i),s=b[1].length-1-1|0,r=-1,A=h4,B=0;if(s<0)var
+f2(o,b,n){var
+y=b[3],d=o?aE(o[1]):m(y,function(a){return 0.<=e(n,a)?2*a|0:(2*a|0)+1|0}),g=2000;for(;;){if(0===g)throw bQ;var
+h=kh(i(function(a){return c(b[1],a)[1+a]},d)),z=i(function(a){return e(b[2],a)},d),q=i(function(b){return function(a){return bP(a,b)}}(z),h),s=b[1].length-1-1|0,r=-1,A=h9,B=0;if(s<0)var
 f=r;else{var
 a=B,k=A,u=r;for(;;){var
-F=e(b[2],a),v=bO(c(b[1],a)[1+a],q)-F,w=k<v?1:0,G=w?1-df(function(b){return function(a){return a===b?1:0}}(a),d):w;if(G)var
+F=e(b[2],a),v=bP(c(b[1],a)[1+a],q)-F,w=k<v?1:0,G=w?1-dg(function(b){return function(a){return a===b?1:0}}(a),d):w;if(G)var
 x=v,l=a;else
 var
 x=k,l=u;var
 H=a+1|0;if(s!==a){var
 a=H,k=x,u=l;continue}var
 f=l;break}}if(0<=f){var
-C=j9(c(b[1],f)[1+f],i),j=[0,-1],D=j9(n,i),E=[0,a_];p(function(j,k,h){return function(b,a){var
-c=c7<a?1:0;if(c)var
-d=ab(0.,e(j,b))/a,f=d<h[1]?1:0,i=f?(h[1]=d,k[1]=b,0):f,g=i;else
+C=ki(c(b[1],f)[1+f],h),j=[0,-1],D=ki(n,h),E=[0,a_];p(function(j,k,h){return function(b,a){var
+c=c8<a?1:0;if(c)var
+d=ac(0.,e(j,b))/a,f=d<h[1]?1:0,i=f?(h[1]=d,k[1]=b,0):f,g=i;else
 var
 g=c;return g}}(D,j,E),C);if(0<=j[1]){var
 t=j[1];c(d,t)[1+t]=f;var
 g=g-1|0;continue}return[1,f,aE(d)]}return[0,q,aE(d)]}}var
-b0=[az,IF,ce(0)],fY=mr([0,function(b,a){var
+b1=[az,IN,cf(0)],f3=mB([0,function(b,a){var
 c=aK(b[1],a[1]);return 0===c?aK(b[2],a[2]):c}]);function
-j_(g,f,r,q){var
-i=g[7],j=g[1].length-1,h=n(x(j,f),0.),k=j-1|0,s=g[10],t=g[9],u=g[8],v=0;if(!(k<0)){var
-a=v;for(;;){var
+kj(g,f,r,q){var
+i=g[7],j=g[1].length-1,h=n(v(j,f),0.),k=j-1|0,s=g[10],t=g[9],u=g[8],w=0;if(!(k<0)){var
+a=w;for(;;){var
 l=c(i,a)[1+a],m=a+1|0,o=c(i,m)[1+m]-1|0;if(!(o<l)){var
 b=l;for(;;){var
-y=e(r,c(t,b)[1+b]),z=e(u,b)*y,p=f-1|0,A=x(c(s,b)[1+b],f),B=0;if(!(p<0)){var
-d=B;for(;;){X(h,x(a,f)+d|0,e(h,x(a,f)+d|0)+z*e(q,A+d|0));var
+y=e(r,c(t,b)[1+b]),z=e(u,b)*y,p=f-1|0,A=v(c(s,b)[1+b],f),B=0;if(!(p<0)){var
+d=B;for(;;){X(h,v(a,f)+d|0,e(h,v(a,f)+d|0)+z*e(q,A+d|0));var
 D=d+1|0;if(p!==d){var
 d=D;continue}break}}var
 C=b+1|0;if(o!==b){var
 b=C;continue}break}}var
-w=a+1|0;if(k!==a){var
-a=w;continue}break}}return h}function
-j$(k,q,a,F,E){var
-r=k[3],o=k[1],p=q.length-1,l=n(a,0.),m=n(x(p,a),0.),s=o.length-1-2|0,G=k[5],H=k[4],I=k[2],J=0;if(!(s<0)){var
-d=J;for(;;){gD(m,0,x(p,a),0.);var
-t=c(o,d)[1+d],u=d+1|0,v=c(o,u)[1+u]-1|0;if(!(v<t)){var
-b=t;for(;;){gD(l,0,a,0.);var
-w=c(r,b)[1+b],y=b+1|0,z=c(r,y)[1+y]-1|0;if(!(z<w)){var
-i=w;for(;;){var
-R=e(H,i),D=a-1|0,S=x(c(G,i)[1+i],a),T=0;if(!(D<0)){var
+x=a+1|0;if(k!==a){var
+a=x;continue}break}}return h}function
+kk(k,q,a,F,E){var
+r=k[3],o=k[1],p=q.length-1,l=n(a,0.),m=n(v(p,a),0.),s=o.length-1-2|0,G=k[5],H=k[4],I=k[2],J=0;if(!(s<0)){var
+d=J;for(;;){gH(m,0,v(p,a),0.);var
+t=c(o,d)[1+d],u=d+1|0,w=c(o,u)[1+u]-1|0;if(!(w<t)){var
+b=t;for(;;){gH(l,0,a,0.);var
+x=c(r,b)[1+b],y=b+1|0,z=c(r,y)[1+y]-1|0;if(!(z<x)){var
+i=x;for(;;){var
+R=e(H,i),D=a-1|0,S=v(c(G,i)[1+i],a),T=0;if(!(D<0)){var
 j=T;for(;;){X(l,j,e(l,j)+R*e(F,S+j|0));var
 V=j+1|0;if(D!==j){var
 j=V;continue}break}}var
@@ -7064,20 +7114,20 @@ A=p-1|0,L=c(I,b)[1+b],M=0;if(!(A<0)){var
 g=M;for(;;){var
 B=e(c(q,g)[1+g],L);if(B!=0.){var
 C=a-1|0,O=0;if(!(C<0)){var
-h=O;for(;;){X(m,x(g,a)+h|0,e(m,x(g,a)+h|0)+B*e(l,h));var
+h=O;for(;;){X(m,v(g,a)+h|0,e(m,v(g,a)+h|0)+B*e(l,h));var
 Q=h+1|0;if(C!==h){var
 h=Q;continue}break}}}var
 P=g+1|0;if(A!==g){var
 g=P;continue}break}}var
-N=b+1|0;if(v!==b){var
+N=b+1|0;if(w!==b){var
 b=N;continue}break}}f(E,d,m);var
 K=d+1|0;if(s!==d){var
 d=K;continue}break}}return 0}function
-hC(d,c,b,f){var
-a=x(c.length-1,b),e=n(x(d[1].length-1-1|0,a),0.);j$(d,c,b,f,function(c,b){return fh(b,0,e,x(c,a),a)});return e}function
-o9(a,b){var
-c=hC(a[2],b,1,a[6]);return f(a[5],b.length-1,c)}function
-hD(h,q,p,o){var
+hH(d,c,b,f){var
+a=v(c.length-1,b),e=n(v(d[1].length-1-1|0,a),0.);kk(d,c,b,f,function(c,b){return fl(b,0,e,v(c,a),a)});return e}function
+pg(a,b){var
+c=hH(a[2],b,1,a[6]);return f(a[5],b.length-1,c)}function
+hI(h,q,p,o){var
 k=h.length-1-1|0,i=0.,j=0.,r=0;if(k<0)var
 m=j,l=i;else{var
 a=r,b=j,g=i;for(;;){var
@@ -7090,569 +7140,589 @@ var
 f=b,d=g;var
 s=a+1|0;if(k!==a){var
 a=s,b=f,g=d;continue}var
-m=f,l=d;break}}return ab(l,q*m)}function
-e1(c,b,a){return b<=a?(((c+x(b,c)|0)-(x(b,b-1|0)/2|0)|0)+a|0)-b|0:(((c+x(a,c)|0)-(x(a,a-1|0)/2|0)|0)+b|0)-a|0}function
-dy(a){return a+(x(a,a+1|0)/2|0)|0}function
-o_(l,w,e,v,b,k,j){var
+m=f,l=d;break}}return ac(l,q*m)}function
+e5(c,b,a){return b<=a?(((c+v(b,c)|0)-(v(b,b-1|0)/2|0)|0)+a|0)-b|0:(((c+v(a,c)|0)-(v(a,a-1|0)/2|0)|0)+b|0)-a|0}function
+dD(a){return a+(v(a,a+1|0)/2|0)|0}function
+ph(l,w,e,v,b,k,j){var
 h=k[2],i=k[1];if(j){var
-o=j[1],p=o[2],q=o[1],g=n(dy(b),l),r=b-1|0,x=0;if(!(r<0)){var
+o=j[1],p=o[2],q=o[1],g=n(dD(b),l),r=b-1|0,x=0;if(!(r<0)){var
 a=x;for(;;){var
 y=f(e,q,c(h,a)[1+a]),z=f(w,f(e,i,c(p,a)[1+a]),y);c(g,a)[1+a]=z;var
 s=b-1|0,A=0;if(!(s<0)){var
 d=A;for(;;){var
-C=c(p,d)[1+d],D=f(e,c(h,a)[1+a],C),t=e1(b,a,d),E=f(v,c(g,t)[1+t],D),u=e1(b,a,d);c(g,u)[1+u]=E;var
+C=c(p,d)[1+d],D=f(e,c(h,a)[1+a],C),t=e5(b,a,d),E=f(v,c(g,t)[1+t],D),u=e5(b,a,d);c(g,u)[1+u]=E;var
 F=d+1|0;if(s!==d){var
 d=F;continue}break}}var
 B=a+1|0;if(r!==a){var
 a=B;continue}break}}return[0,g,f(e,i,q)]}function
-G(a){return a<b?c(h,a)[1+a]:l}return[0,m(dy(b),G),i]}function
-o$(b,a,d){function
+G(a){return a<b?c(h,a)[1+a]:l}return[0,m(dD(b),G),i]}function
+pi(b,a,d){function
 f(a){var
-f=bO(c(b[3][1],a)[1+a],d);return[0,e(b[3][2],a)-f,a]}var
-g=aU(ak,H(b[3][1].length-1,f)),h=ej(function(b,c){return b<a?1:0},g);return k(function(a){return a[2]},h)}function
-IH(j,x,Q,P,O,N,L,w,v){var
+f=bP(c(b[3][1],a)[1+a],d);return[0,e(b[3][2],a)-f,a]}var
+g=aV(al,H(b[3][1].length-1,f)),h=ep(function(b,c){return b<a?1:0},g);return k(function(a){return a[2]},h)}function
+IP(j,x,Q,P,O,N,L,v,u){var
 a=x[3],k=j[1][1];function
 R(a){var
 b=c(j[3],a)[1+a];function
 d(h){var
 a=[0,z],d=b[1];p(function(d,b){var
-e=0!==A(b)?1:0;if(e){var
-i=g(b,c(h,d)[1+d]);a[1]=t(a[1],i);var
+e=0!==B(b)?1:0;if(e){var
+i=g(b,c(h,d)[1+d]);a[1]=w(a[1],i);var
 f=0}else
 var
 f=e;return f},d);return a[1]}var
-e=h(d,w),f=d(L);return[0,r(b[2],f),e]}function
+e=i(d,v),f=d(L);return[0,r(b[2],f),e]}function
 S(d){return m(a,function(a){var
 b=[0,e(N,a)];p(function(d,f){var
-g=e(Q,a),h=f*M(c(c(w,d)[1+d],a)[1+a])/g;b[1]=b[1]+h;return 0},d);return b[1]})}var
+g=e(Q,a),h=f*M(c(c(v,d)[1+d],a)[1+a])/g;b[1]=b[1]+h;return 0},d);return b[1]})}var
 T=H(2*a|0,function(a){return a});function
 y(b){var
-a=c(v,b)[1+b];return[0,a[1],a[2],a[3],a[4]]}function
-B(c,b){function
-d(a){return a===c?b:z}return m(dy(a),d)}var
-o=n(2*dy(a)|0,[0,[0],z,0]);function
+a=c(u,b)[1+b];return[0,a[1],a[2],a[3],a[4]]}function
+A(c,b){function
+d(a){return a===c?b:z}return m(dD(a),d)}var
+o=n(2*dD(a)|0,[0,[0],z,0]);function
 C(a,g,f,e){var
-b=2*a|0,h=[0,B(a,q),g,f];c(o,b)[1+b]=h;var
-d=(2*a|0)+1|0,i=[0,B(a,aR),z,e];c(o,d)[1+d]=i;return 0}var
+b=2*a|0,h=[0,A(a,q),g,f];c(o,b)[1+b]=h;var
+d=(2*a|0)+1|0,i=[0,A(a,aR),z,e];c(o,d)[1+d]=i;return 0}var
 D=a-1|0,U=0;if(!(D<0)){var
 b=U;for(;;){var
-f=y(b),F=f[4],G=f[3],u=f[2],Y=f[1],Z=iE(G);C(b,u,iE(F),Z);var
+f=y(b),F=f[4],G=f[3],t=f[2],Y=f[1],Z=fm(G);C(b,t,fm(F),Z);var
 I=a-1|0;if(!(I<b)){var
 d=b;for(;;){var
-i=y(d),J=i[3],aa=i[4],ab=i[1],K=g(u,i[2]),ac=[l,function(a,b){return function(c){return bf(k,a,b)}}(G,J)],ad=[l,function(c,d,e,f,g,h,i){return function(j){var
-a=[0,[0,d,f],[0,[0,q,bf(k,g,c)],0]],b=bB(e,h);return ao(k,0,_(W(i),b),a)}}(F,u,Y,aa,J,ab,K)];C(e1(a,b,d),K,ad,ac);var
+h=y(d),J=h[3],aa=h[4],ab=h[1],K=g(t,h[2]),ac=[l,function(a,b){return function(c){return bg(k,a,b)}}(G,J)],ad=[l,function(c,d,e,f,g,h,i){return function(j){var
+a=[0,[0,d,f],[0,[0,q,bg(k,g,c)],0]],b=bC(e,h);return ap(k,0,_(W(i),b),a)}}(F,t,Y,aa,J,ab,K)];C(e5(a,b,d),K,ad,ac);var
 ae=d+1|0;if(I!==d){var
 d=ae;continue}break}}var
 $=b+1|0;if(D!==b){var
 b=$;continue}break}}var
-s=[0,j,a,x,S,0,R,E(0,ap),0,0,v,o],V=2*a|0,X=a$(function(a){return o$(s,V,a)},O);s[5]=bh(aK,aq(T,aq(aO(P),X)));return s}function
-hE(c,a){var
+s=[0,j,a,x,S,0,R,E(0,aq),0,0,u,o],V=2*a|0,X=a$(function(a){return pi(s,V,a)},O);s[5]=bi(aK,ar(T,ar(aO(P),X)));return s}function
+hJ(c,a){var
 d=V(c[7],a);if(d)return d[1];var
-e=b(c[6],a),f=h(M,e[2]),j=M(e[1]),k=b1,g=aP(function(b,a){return ab(b,Math.abs(a))},k,f),i=[0,j/g,h(function(a){return a/g},f)];ay(c[7],a,i);return i}function
-ka(a){var
-b=bT(a,1,a.length-1-1|0),c=h(function(a){return-a},b);return[0,e(a,0),c]}function
-pa(d,a){function
+e=b(c[6],a),f=i(M,e[2]),j=M(e[1]),k=b2,g=aP(function(b,a){return ac(b,Math.abs(a))},k,f),h=[0,j/g,i(function(a){return a/g},f)];ay(c[7],a,h);return h}function
+kl(a){var
+b=bU(a,1,a.length-1-1|0),c=i(function(a){return-a},b);return[0,e(a,0),c]}function
+pj(d,a){function
 f(b,a){var
 c=d[2];function
 e(b,a){return b-a}function
-f(b,a){return b*a}return o_(0.,function(b,a){return b+a},f,e,c,b,a)}switch(a[0]){case
+f(b,a){return b*a}return ph(0.,function(b,a){return b+a},f,e,c,b,a)}switch(a[0]){case
 0:var
-g=a[1],i=c(d[11],g)[1+g],o=M(i[2]),e=o,b=h(M,i[1]);break;case
+g=a[1],h=c(d[11],g)[1+g],o=M(h[2]),e=o,b=i(M,h[1]);break;case
 1:var
-k=f(hE(d,a[1]),0),e=k[2],b=k[1];break;case
+k=f(hJ(d,a[1]),0),e=k[2],b=k[1];break;case
 2:var
-q=[0,hE(d,a[2])],l=f(hE(d,a[1]),q),e=l[2],b=l[1];break;default:var
-m=a[1],r=[0,ka(m)],n=f(ka(m),r),e=n[2],b=n[1]}var
-j=ab(b1,Math.sqrt(bO(b,b))),p=e/j;return[0,h(function(a){return a/j},b),p]}var
-c6=Kt(0);Ku([0,d6,c6[2],gh,c6[4],c6[5],c6[6],c6[7],c6[8],c6[9],c6[10],c6[11]]);function
-pb(f){var
-c=E(0,ap);return function(a){var
+q=[0,hJ(d,a[2])],l=f(hJ(d,a[1]),q),e=l[2],b=l[1];break;default:var
+m=a[1],r=[0,kl(m)],n=f(kl(m),r),e=n[2],b=n[1]}var
+j=ac(b2,Math.sqrt(bP(b,b))),p=e/j;return[0,i(function(a){return a/j},b),p]}var
+c7=KB(0);KC([0,ea,c7[2],gm,c7[4],c7[5],c7[6],c7[7],c7[8],c7[9],c7[10],c7[11]]);function
+pk(f){var
+c=E(0,aq);return function(a){var
 d=V(c,a);if(d)return d[1];var
 e=b(f,a);ay(c,a,e);return e}}function
-pc(a,e){var
+pl(a,e){var
 c=e;for(;;)switch(c[0]){case
 0:var
-d=c[1],f=d[2];a3(function(c){b(a[5],c[3]);return b(a[5],c[4])},f);b(a[5],d[3][2]);return bx(a[5],d[9]);case
-1:return b(a[5],c[2]);default:pc(a,c[2]);var
+d=c[1],f=d[2];a4(function(c){b(a[5],c[3]);return b(a[5],c[4])},f);b(a[5],d[3][2]);return by(a[5],d[9]);case
+1:return b(a[5],c[2]);default:pl(a,c[2]);var
 c=c[3];continue}}function
-pd(c){var
+pm(c){var
 e=c[1]-1|0,d=0,i=0;if(e<0)var
 f=d;else{var
 a=i,g=d;for(;;){var
 h=0<=b(c[2],a)?1:g,j=a+1|0;if(e!==a){var
 a=j,g=h;continue}var
 f=h;break}}return f}function
-pe(a,u,s){if(!bW(a,z)&&!ez(a,q)){var
-i=0,h=0,f=q,e=u,b=s,c=q;for(;;){var
-j=g(cj(b),a),v=r(q,a),l=g(cj(e+1|0),v),m=r(l,j),n=0<A(m)?1:0;if(n)var
-w=g(c,m),x=F(aj(d,60)),o=bW(g(g(f,j),x),w);else
+pn(a,t,s){if(!bX(a,z)&&!eF(a,q)){var
+i=0,h=0,f=q,e=t,b=s,c=q;for(;;){var
+j=g(ck(b),a),u=r(q,a),l=g(ck(e+1|0),u),m=r(l,j),n=0<B(m)?1:0;if(n)var
+v=g(c,m),x=F(aj(d,60)),o=bX(g(g(f,j),x),v);else
 var
-o=n;if(0!==b&&!o&&i!==hX){var
-p=bK(g(f,j),l),y=aj(d,gh),B=p[2],k=b7(ee(aj(p[1],gh),B),y),i=i+1|0,h=[0,k,h],f=k,e=e+1|0,b=b-1|0,c=t(c,k);continue}return al(h)}}return 0}function
-IY(b,a){return z}function
-IZ(a){return z}function
-I0(c,b,a){return 0}function
-I1(b,a){return 0}function
-I2(c,b,a){return[0,z]}function
-I3(a){return 0}function
-I4(a){return 0}function
-I5(a){return 0}var
-cc=[0,function(b,a){return z},I5,I4,I3,I2,I1,I0,IZ,IY];function
-kb(c,b,a){return 0}function
-kc(c,b,a){return 0}var
-kd=0,ke=0;function
-kf(c,b,a){return 0}function
-kg(c,b,a){return 0}function
-pf(b,a){return 0}function
-kh(c,b,a){return 0}function
-pg(a){throw[0,af,I6]}var
-ki=0,kj=0;function
-I7(a){return j}var
-ph=0;function
-kk(a){return[0,a[1],a[2]]}function
-kl(a){return q}function
-km(a){return z}var
-kn=0,ko=0,kp=0,kq=0,ks=ms([0,function(b,a){var
-c=ef(b[1],a[1]);return 0===c?ef(b[2],a[2]):c}]),kt=[0,ks[1]];function
-ku(a){var
-r=f(ks[29],a,kt[1]);if(r)return r[1];if(0<A(a))var
-k=a[1],m=a[2],s=ci(k),b=ci(m)-s|0,t=aj(m,aS(0,-(b+e4|0)|0)),g=gM(aj(k,(b+e4|0)+aS(0,-(b+e4|0)|0)|0),t),h=fk(ew(g,ql)),n=aj(h,ql),d=c(oK,2048)[ll],o=v(d),w=u===o?d[1]:l===o?C(d):d,x=K(b,w),e=c(oK,h)[1+h],p=v(e),y=u===p?e[1]:l===p?C(e):e,z=av(g,n),B=cW(av(aj(oJ(cW(g,n),z),1),y),x),q=Math.abs(Math.log(M(a))),D=dM(hR,q),E=aj(gq(Math.ceil(4.+2.*dM(hR,q)*D)),32),i=cW(ew(B,48),E);else
+o=n;if(0!==b&&!o&&i!==h2){var
+p=bL(g(f,j),l),y=aj(d,gm),A=p[2],k=b8(ek(aj(p[1],gm),A),y),i=i+1|0,h=[0,k,h],f=k,e=e+1|0,b=b-1|0,c=w(c,k);continue}return am(h)}}return 0}function
+I6(b,a){return z}function
+I7(a){return z}function
+I8(c,b,a){return 0}function
+I9(b,a){return 0}function
+I_(c,b,a){return[0,z]}function
+I$(a){return 0}function
+Ja(a){return 0}function
+Jb(a){return 0}var
+cd=[0,function(b,a){return z},Jb,Ja,I$,I_,I9,I8,I7,I6];function
+km(c,b,a){return 0}function
+kn(c,b,a){return 0}var
+ko=0,kp=0;function
+kq(c,b,a){return 0}function
+kr(c,b,a){return 0}function
+po(b,a){return 0}function
+ks(c,b,a){return 0}function
+pp(a){throw[0,ag,Jc]}var
+kt=0,ku=0;function
+Jd(a){return j}var
+pq=0;function
+kv(a){return[0,a[1],a[2]]}function
+kw(a){return q}function
+kx(a){return z}var
+ky=0,kz=0,kA=0,kB=0,kD=mC([0,function(b,a){var
+c=el(b[1],a[1]);return 0===c?el(b[2],a[2]):c}]),kE=[0,kD[1]];function
+kF(a){var
+r=f(kD[29],a,kE[1]);if(r)return r[1];if(0<B(a))var
+k=a[1],m=a[2],s=cj(k),b=cj(m)-s|0,v=aj(m,aS(0,-(b+e8|0)|0)),g=gQ(aj(k,(b+e8|0)+aS(0,-(b+e8|0)|0)|0),v),h=fp(eC(g,qu)),n=aj(h,qu),d=c(oT,2048)[lw],o=u(d),w=t===o?d[1]:l===o?y(d):d,x=J(b,w),e=c(oT,h)[1+h],p=u(e),z=t===p?e[1]:l===p?y(e):e,A=aw(g,n),C=cW(aw(aj(oS(cW(g,n),A),1),z),x),q=Math.abs(Math.log(M(a))),D=dS(hW,q),E=aj(gu(Math.ceil(4.+2.*dS(hW,q)*D)),32),i=cW(eC(C,48),E);else
 var
-i=j;kt[1]=Q(ks[4],a,i,kt[1]);return i}function
-Jh(a,o,bw,cK,aY,aG,cJ,cG,I,aF){var
-bz=aY[3],a0=aY[2],R=aY[1],ad=a[3];if(typeof
-ad!=="number"&&2===ad[0]){var
-ae=ad[4],bA=ad[3],ah=ad[1],S=h(eT,ad[2]),s=ei(a[5]),w=a[1],cL=D(bA[3]),aH=hp(bA),a4=E(0,bg),aI=E(0,bg),O=jS(aH),cM=jL(aH),bD=E(0,bg),bE=w[1]-1|0,cN=0;if(!(bE<0)){var
+i=j;kE[1]=Q(kD[4],a,i,kE[1]);return i}function
+Jp(a,o,bx,cK,aX,aG,cJ,cG,I,aF){var
+bA=aX[3],aZ=aX[2],R=aX[1],ae=a[3];if(typeof
+ae!=="number"&&2===ae[0]){var
+af=ae[4],bB=ae[3],ah=ae[1],S=i(eX,ae[2]),x=eo(a[5]),s=a[1],cL=D(bB[3]),aH=hu(bB),a1=E(0,bh),aI=E(0,bh),O=j3(aH),cM=jW(aH),bE=E(0,bh),bF=s[1]-1|0,cN=0;if(!(bF<0)){var
 ax=cN;for(;;){var
-ci=bN(w[5],ax),bb=ci[1],cl=ci[2]-1|0;if(!(cl<bb)){var
+cj=bO(s[5],ax),bb=cj[1],cm=cj[2]-1|0;if(!(cm<bb)){var
 az=bb;for(;;){var
-cn=bN(w[6],az),co=cn[2],aA=cn[1],bc=aU(aK,H(co-aA|0,function(c){return function(a){return b(ah[2],c+a|0)}}(aA)));if(1-aQ(bD,bc)){ay(bD,bc,0);var
-cp=k(function(a){return c(S,a)[1+a]},bc),cs=bh(ak,k(function(a){return c4(O,a)[2]},cp)),cu=k(function(c){return function(a){return[0,a,G(function(c,e){var
-d=c4(O,e);if(aZ(d[2],a)){var
-f=d[1];return b(bm(0,c),f)}return c},ca,c)]}}(cp),cs),cv=[0,ca,eR],be=G(function(c,a){var
-d=c[2],e=ht(O,a[1]),f=bB(d,e),g=bB(a[2],d);return[0,b(bm(0,bB(c[1],e)),g),f]},cv,cu),bi=_(be[2],be[1]),c$=aZ(O[2],[0])?fN(cM,bi)[1]:bi;Z(b(an[2],c$),Jt)}var
-cq=co-1|0;if(!(cq<aA)){var
+co=bO(s[6],az),cp=co[2],aA=co[1],bc=aV(aK,H(cp-aA|0,function(c){return function(a){return b(ah[2],c+a|0)}}(aA)));if(1-aQ(bE,bc)){ay(bE,bc,0);var
+cq=k(function(a){return c(S,a)[1+a]},bc),ct=bi(al,k(function(a){return c5(O,a)[2]},cq)),cu=k(function(c){return function(a){return[0,a,G(function(c,e){var
+d=c5(O,e);if(a0(d[2],a)){var
+f=d[1];return b(bm(0,c),f)}return c},cb,c)]}}(cq),ct),cv=[0,cb,eV],be=G(function(c,a){var
+d=c[2],e=hy(O,a[1]),f=bC(d,e),g=bC(a[2],d);return[0,b(bm(0,bC(c[1],e)),g),f]},cv,cu),bf=_(be[2],be[1]),da=a0(O[2],[0])?fS(cM,bf)[1]:bf;Z(b(ao[2],da),JB)}var
+cr=cp-1|0;if(!(cr<aA)){var
 aB=aA;for(;;){var
-bd=b(ah[2],aB);if(1-aQ(a4,bd)){ay(a4,bd,0);ay(aI,bd,[0,ax,az-bb|0,aB-aA|0])}var
-db=aB+1|0;if(cq!==aB){var
-aB=db;continue}break}}var
-da=az+1|0;if(cl!==az){var
-az=da;continue}break}}var
-c_=ax+1|0;if(bE!==ax){var
-ax=c_;continue}break}}var
-am=aU(aK,dL(fj(a4))),cO=0;if(33554432<aP(function(c,a){var
-d=c2(0,aG,a[2]),b=c2(1,aG,a[2])+d|0;if(2097152<b)T(Jj);return c+b|0},cO,R))T(Jk);var
-U=ae?L(ae[1][4],Jl):ae,cP=U?w[3]:R.length-1,bF=s[1];if(bF){var
-bH=bF[1],bI=bH[1];Z(bI[1]===cP?1:0,Jm);var
-au=[0,bI[2],bH[2][2]]}else
+bd=b(ah[2],aB);if(1-aQ(a1,bd)){ay(a1,bd,0);ay(aI,bd,[0,ax,az-bb|0,aB-aA|0])}var
+dc=aB+1|0;if(cr!==aB){var
+aB=dc;continue}break}}var
+db=az+1|0;if(cm!==az){var
+az=db;continue}break}}var
+c$=ax+1|0;if(bF!==ax){var
+ax=c$;continue}break}}var
+ak=aV(aK,dR(fo(a1))),cO=0;if(33554432<aP(function(c,a){var
+d=c3(0,aG,a[2]),b=c3(1,aG,a[2])+d|0;if(2097152<b)T(Jr);return c+b|0},cO,R))T(Js);var
+U=af?L(af[1][4],Jt):af,cP=U?s[3]:R.length-1,bG=x[1];if(bG){var
+bI=bG[1],bJ=bI[1];Z(bJ[1]===cP?1:0,Ju);var
+au=[0,bJ[2],bI[2][2]]}else
 var
-c9=function(a){return 1.},au=[0,function(a){return 0.},c9];var
-cQ=U?0!==s[2]?1:0:U;Z(1-cQ,Jn);var
-bL=0===ae?HV:HU,aT=I[5],aV=I[3],as=I[2],bk=I[1],cr=0;if(ae){var
-aa=ae[1],cw=aa[2];if(cy(function(a){var
-b=L(a,I8);return b?b:mn(I9,a)},cw)){var
+c_=function(a){return 1.},au=[0,function(a){return 0.},c_];var
+cQ=U?0!==x[2]?1:0:U;Z(1-cQ,Jv);var
+bM=0===af?H3:H2,aT=I[5],aU=I[3],as=I[2],bj=I[1],cs=0;if(af){var
+$=af[1],cw=$[2];if(cy(function(a){var
+b=L(a,Je);return b?b:mx(Jf,a)},cw)){var
 cx=function(a){function
-c(c){return b(aa[10][2],a)+c|0}var
-d=b(aa[10][2],a),e=H(b(aa[10][2],a+1|0)-d|0,c),f=0;return G(function(c,a){return c+b(aa[12][2],a)|0},f,e)},aD=H(aa[10][1]-1|0,cx),aW=1===D(as)?1:0,cz=aW?0!==s[3]?1:0:aW;Z(1-cz,I_);if(aW)var
-ac=I$;else{var
-bs=s[3];if(bs)var
+c(c){return b($[10][2],a)+c|0}var
+d=b($[10][2],a),e=H(b($[10][2],a+1|0)-d|0,c),f=0;return G(function(c,a){return c+b($[12][2],a)|0},f,e)},aD=H($[10][1]-1|0,cx),aW=1===D(as)?1:0,cz=aW?0!==x[3]?1:0:aW;Z(1-cz,Jg);if(aW)var
+ab=Jh;else{var
+bs=x[3];if(bs)var
 bt=bs[1],bu=H(bt[1],bt[2]);else
 var
 cF=function(b){var
-a=b===oF(aD)?1:0,c=a?1:a;return c},bu=H(oF(aD)+1|0,cF);var
-ac=bu}var
-cC=D(as);if(cC<D(ac))T(Ja);var
-bl=[0,kr,kq,kp,ko,kn,cc,cc,km,kl,kk,q,ac,ku,kj,ki,pg,kh,pf,kg,kf,ke,kd,cc,cc,kc,kb],cD=function(a){return 0<=A(a)?1:0},bn=function(a){return dc(cD,a)},cE=H(bk,function(a){return a}),bo=b(a2(function(a){return 1-aQ(aI,a)}),cE);by(function(a,g){var
+a=b===oO(aD)?1:0,c=a?1:a;return c},bu=H(oO(aD)+1|0,cF);var
+ab=bu}var
+cC=D(as);if(cC<D(ab))T(Ji);var
+bl=[0,kC,kB,kA,kz,ky,cd,cd,kx,kw,kv,q,ab,kF,ku,kt,pp,ks,po,kr,kq,kp,ko,cd,cd,kn,km],cD=function(a){return 0<=B(a)?1:0},bn=function(a){return dd(cD,a)},cE=H(bj,function(a){return a}),bo=b(a3(function(a){return 1-aQ(aI,a)}),cE);bz(function(a,g){var
 d=0!==bo?1:0;if(d)var
-e=0<fy(a,as,ac)?1:0,c=e?1-bn(k(function(c){var
-d=b(o[3],c);return fx(f(aV,a,function(b,c){return g0(a,aT,b,c)}),d)},bo)):e;else
+e=0<fD(a,as,ab)?1:0,c=e?1-bn(k(function(c){var
+d=b(o[3],c);return fC(f(aU,a,function(b,c){return g3(a,aT,b,c)}),d)},bo)):e;else
 var
-c=d;return c?T(Jb):c},aD);var
-bp=je(o,bk,as,aV,bl,I[4],aT,I[6]),at=bp?bp[1]:aX(Jg);by(function(a,e){var
-b=0<fy(a,as,ac)?1:0;if(b){var
-c=o[4],d=f(aV,a,function(b,c){return g0(a,aT,b,c)});return Z(bn(k(function(a){return fx(d,a)},c)),Jc)}return b},aD);var
-aJ=[0,ac,at,[0,function(h){var
-c=E(0,ap),e=at[2];B(function(d){var
-e=d[1],f=b(h,e);Z(0.<f?1:0,Jd);var
-a=ex(d[2])/f,g=cA(a),i=g?0.<a?1:0:g;Z(i,Je);return Y(c,e,$(a))},e);function
+c=d;return c?T(Jj):c},aD);var
+bp=jj(o,bj,as,aU,bl,I[4],aT,I[6]),at=bp?bp[1]:aY(Jo);bz(function(a,e){var
+b=0<fD(a,as,ab)?1:0;if(b){var
+c=o[4],d=f(aU,a,function(b,c){return g3(a,aT,b,c)});return Z(bn(k(function(a){return fC(d,a)},c)),Jk)}return b},aD);var
+aJ=[0,ab,at,[0,function(h){var
+c=E(0,aq),e=at[2];C(function(d){var
+e=d[1],f=b(h,e);Z(0.<f?1:0,Jl);var
+a=eD(d[2])/f,g=cA(a),i=g?0.<a?1:0:g;Z(i,Jm);return Y(c,e,aa(a))},e);function
 a(a){return ai(c,a)}var
-d=nC(bl,at[2],a,at[1]);if(d){var
+d=nM(bl,at[2],a,at[1]);if(d){var
 f=at[2],g=k(function(c){var
-b=c[1];return[0,b,a(b)]},f);return[0,[0,a,b7(d[1],fv)],g]}return aX(Jf)}]];cr=1}}if(!cr)var
+b=c[1];return[0,b,a(b)]},f);return[0,[0,a,b8(d[1],fA)],g]}return aY(Jn)}]];cs=1}}if(!cs)var
 aJ=[0,0,[0,j,0],0];var
-bM=aJ[3],bQ=aJ[2],cR=aJ[1],aL=$(aN(a[4],0.)),a5=a[2][9];if(a5)var
-bR=a5[1],aw=bh(aK,H(bR[1],bR[2]));else
+bN=aJ[3],bR=aJ[2],cR=aJ[1],aL=aa(aN(a[4],0.)),a5=a[2][9];if(a5)var
+bS=a5[1],av=bi(aK,H(bS[1],bS[2]));else
 var
-aw=a5;var
-i=jM(aH,a$(function(a){var
-b=c4(O,c(S,a)[1+a]),d=[0,ht(O,b[2]),0];return[0,b[1],d]},am)),bS=cg(O[2],[0]),cS=bS?1-dg(function(a){return i$(o,a)},R):bS;if(cS)T(Jo);var
-a6=E(0,10),a7=E(0,4),bU=function(e,d){var
+av=a5;var
+h=jX(aH,a$(function(a){var
+b=c5(O,c(S,a)[1+a]),d=[0,hy(O,b[2]),0];return[0,b[1],d]},ak)),bT=ch(O[2],[0]),cS=bT?1-dh(function(a){return je(o,a)},R):bT;if(cS)T(Jw);var
+a6=E(0,10),a7=E(0,4),bV=function(e,d){var
 b=V(a6,[0,e,d]);if(b){var
-a=b[1],c=v(a),f=u===c?a[1]:l===c?C(a):a;return f[4]}return aX(Jp)},aM=I[1],cT=I[4],cU=s[4];by(function(w,r){var
-Q=o0(i,S,am,0,[0,s[1],[0,r[1]],s[3],s[4],s[5]],bz,bM,aL,bL,w+1|0,bU);Y(a7,w+1|0,Q);var
-a=aF[1],d=r[4];a3(function(b){return Z(b<a[6]?1:0,Jq)},d);var
+a=b[1],c=u(a),f=t===c?a[1]:l===c?y(a):a;return f[4]}return aY(Jx)},aM=I[1],cT=I[4],cU=x[4];bz(function(s,r){var
+Q=o9(h,S,ak,0,[0,x[1],[0,r[1]],x[3],x[4],x[5]],bA,bN,aL,bM,s+1|0,bV);Y(a7,s+1|0,Q);var
+a=aF[1],d=r[4];a4(function(b){return Z(b<a[6]?1:0,Jy)},d);var
 I=[l,function(t){var
-e=aF[2],a=aF[1],f=n5(o,aM,a,cT,e,aF[3]),s=[0,kr,kq,kp,ko,kn,cc,cc,km,kl,kk,q,ph,ku,kj,ki,pg,kh,pf,kg,kf,ke,kd,cc,cc,kc,kb];if(f){var
+e=aF[2],a=aF[1],f=oc(o,aM,a,cT,e,aF[3]),s=[0,kC,kB,kA,kz,ky,cd,cd,kx,kw,kv,q,pq,kF,ku,kt,pp,ks,po,kr,kq,kp,ko,cd,cd,kn,km];if(f){var
 g=f[1],h=g[1];if(h){var
 i=n(a[4],0),j=n(aM,0),k=a[1]-1|0,m=0;if(!(k<0)){var
 d=m;for(;;){var
-l=bh(aK,b(a[3],d));B(function(b){return function(a){c(i,a)[1+a]=b;return 0}}(l),l);var
+l=bi(aK,b(a[3],d));C(function(b){return function(a){c(i,a)[1+a]=b;return 0}}(l),l);var
 r=d+1|0;if(k!==d){var
 d=r;continue}break}}var
-p=bQ[2];B(function(a){var
-b=a[1],d=a[2];c(j,b)[1+b]=d;return 0},p);return[0,o,aM,a,e,s,bQ,h,g[2],i,j]}}return aX(Ic)}],j=r[2];return p(function(d,aS){return Y(a6,[0,w,d],[l,function(aV){var
-aq=c(r[4],d)[1+d],aT=e(r[5],d),R=c(r[3],d)[1+d],U=Q[2],ar=v(I),a=u===ar?I[1]:l===ar?C(I):I,o=a[3],B=a[4],s=ag(a[7],aq),K=R.length-1,L=D(o[8]),Y=0<K?1:0,at=Y?0===go(L,K)?1:0:Y;Z(at,If);var
-aa=aP(Id,0,R);Z(0<aa?1:0,Ig);var
-y=H(L,function(b){var
-a=ct(x(b,K),L);return ct(c(R,a)[1+a],aa)}),au=0,A=G(function(b,a){return b+a|0},au,y);function
-aw(a){return a}var
-ax=H(o[4],aw),az=0,ac=G(function(b,a){var
-c=bG(s),d=a$(function(a){return a[1]},c),e=0;return b+G(function(c,b){return c+f(B,b,a)|0},e,d)|0},az,ax),ad=0<ac?1:0,aA=ad?ct(536870911,ac)<A?1:0:ad;if(aA)T(Ih);var
-aB=0,ae=eu(function(b,a,c){return[0,[0,b,a]]},U,aB);function
+p=bR[2];C(function(a){var
+b=a[1],d=a[2];c(j,b)[1+b]=d;return 0},p);return[0,o,aM,a,e,s,bR,h,g[2],i,j]}}return aY(Ik)}],j=r[2];return p(function(d,aS){return Y(a6,[0,s,d],[l,function(aV){var
+aq=c(r[4],d)[1+d],aT=e(r[5],d),R=c(r[3],d)[1+d],U=Q[2],ar=u(I),a=t===ar?I[1]:l===ar?y(I):I,o=a[3],C=a[4],x=ad(a[7],aq),J=R.length-1,L=D(o[8]),Y=0<J?1:0,at=Y?0===dN(L,J)?1:0:Y;Z(at,In);var
+$=aP(Il,0,R);Z(0<$?1:0,Io);var
+A=H(L,function(b){var
+a=bv(v(b,J),L);return bv(c(R,a)[1+a],$)}),au=0,B=G(function(b,a){return b+a|0},au,A);function
+av(a){return a}var
+ax=H(o[4],av),az=0,ab=G(function(b,a){var
+c=bH(x),d=a$(function(a){return a[1]},c),e=0;return b+G(function(c,b){return c+f(C,b,a)|0},e,d)|0},az,ax),ae=0<ab?1:0,aA=ae?bv(536870911,ab)<B?1:0:ae;if(aA)T(Ip);var
+aB=0,af=eA(function(b,a,c){return[0,[0,b,a]]},U,aB);function
 aC(a){var
 b=V(U,a);if(b){var
-c=b[1];return[0,a,c[1],c[2],0,0]}if(ae){var
-d=ae[1],e=d[2];return[0,d[1],e[1],e[2],0,0]}return aX(Ii)}var
+c=b[1];return[0,a,c[1],c[2],0,0]}if(af){var
+d=af[1],e=d[2];return[0,d[1],e[1],e[2],0,0]}return aY(Iq)}var
 aD=m(a[2],aC);function
-af(a){return c(aD,a)[1+a]}var
-ah=E(0,10),aE=N(k(N,s));function
+ag(a){return c(aD,a)[1+a]}var
+ah=E(0,10),aE=N(k(N,x));function
 aF(d,b,e){var
 f=V(ah,[0,d,b]);if(f)var
 g=f[1];else{var
-j=c(c(aE,d)[1+d],b)[1+b][2],k=a[2],l=function(a){return jp(o,k,af,j,a)},n=m(o[4],l),p=a[9],q=function(a){return c(n,a)[1+a]},i=h(function(a){return dc(q,a)},p);ay(ah,[0,d,b],i);var
-g=i}return c(g,e)[1+e]}var
-aG=cj(A),O=g($(aT),aG),ai=n(a[2],q),aj=n(a[2],q),ak=n(a[2],0),P=n(a[2],z);function
+j=c(c(aE,d)[1+d],b)[1+b][2],k=a[2],l=function(a){return jA(o,k,ag,j,a)},n=m(o[4],l),p=a[9],q=function(a){return c(n,a)[1+a]},h=i(function(a){return dd(q,a)},p);ay(ah,[0,d,b],h);var
+g=h}return c(g,e)[1+e]}var
+aG=ck(B),O=g(aa(aT),aG),ai=n(a[2],q),aj=n(a[2],q),ak=n(a[2],0),P=n(a[2],z);function
 aH(a){return c(P,a)[1+a]}function
 aI(a){return c(ak,a)[1+a]}function
 aJ(a){return c(aj,a)[1+a]}var
-j=[0,aq,y,O,aF,function(a){return c(ai,a)[1+a]},aJ,aI,aH,z,o2],aK=a[8];by(function(d,aa){var
-z=V(U,d);if(z){var
-H=z[1],I=a$(function(a){return jq(B,j,a,0,y,s)},aa),h=M(g(O,F(c(a[10],d)[1+d]))),ac=0!==I?1:0,J=ac||(h!=0.?1:0);if(J){var
-K=cI(i,c(S,d)[1+d]),A=[0,M(K[2])],ad=K[1];p(function(b,a){var
-c=e(aS,b),d=M(a)*c;A[1]=A[1]+d;return 0},ad);var
-l=M(H[1]),f=M(H[2]),ae=ab(l,c7*f),n=dM(f,ab(A[1],ae)),af=hy(n);c(ai,d)[1+d]=af;var
-L=function(e){return b(b6(function(a){var
+j=[0,aq,A,O,aF,function(a){return c(ai,a)[1+a]},aJ,aI,aH,z,o$],aK=a[8];bz(function(d,aa){var
+y=V(U,d);if(y){var
+H=y[1],I=a$(function(a){return jB(C,j,a,0,A,x)},aa),i=M(g(O,F(c(a[10],d)[1+d]))),ab=0!==I?1:0,J=ab||(i!=0.?1:0);if(J){var
+K=cI(h,c(S,d)[1+d]),z=[0,M(K[2])],ad=K[1];p(function(b,a){var
+c=e(aS,b),d=M(a)*c;z[1]=z[1]+d;return 0},ad);var
+l=M(H[1]),f=M(H[2]),ae=ac(l,c8*f),n=dS(f,ac(z[1],ae)),af=hD(n);c(ai,d)[1+d]=af;var
+L=function(e){return b(b7(function(a){var
 b=M(a[3]),c=a[1],d=c?(0.<b?1:0)===e?1:0:c,f=d?[0,[0,a[2],b]]:d;return f}),I)},ag=L(1),ah=0.,N=G(function(c,a){var
 b=a[2];return c+a[1]*b/(n*(n+b))},ah,ag),Q=L(0);if(Q){var
 o=function(c){var
 a=0.;return G(function(d,a){var
 e=b(c,a[2]);return d+a[1]*e},a,Q)},r=function(a){var
-b=h*Math.log(a);return o(function(b){return KW(b/a)})-b},t=function(a){var
-b=h/a;return o(function(b){return-b/(a*(a+b))})-b},C=r(l),w=1,v=f,u=l;for(;;){var
-m=bC*(u+v),_=t(m)*(l-m);if(r(m)+_<=C)var
-x=m,E=u;else
+b=i*Math.log(a);return o(function(b){return K4(b/a)})-b},s=function(a){var
+b=i/a;return o(function(b){return-b/(a*(a+b))})-b},B=r(l),v=1,u=f,t=l;for(;;){var
+m=bD*(t+u),_=s(m)*(l-m);if(r(m)+_<=B)var
+w=m,E=t;else
 var
-x=v,E=m;var
-$=w+1|0;if(40!==w){var
-w=$,v=x,u=E;continue}var
-k=ab(n,x),W=0;if(k<f){var
-X=c7*h;if(X<h+o(function(a){return a*(2.*k+a)/((k+a)*(k+a))})){var
-q=[0,k,0,t(k)];W=1}}if(!W)var
-Y=l<f?(r(f)-C)/(f-l):0.,D=t(f),Z=h/f,q=[0,f,1,ab(Y,D+h4*(Math.abs(D)+o(function(a){return-a/(f*(f+a))})+Z))];var
-al=hy(q[1]);c(aj,d)[1+d]=al;var
+w=u,E=m;var
+$=v+1|0;if(40!==v){var
+v=$,u=w,t=E;continue}var
+k=ac(n,w),W=0;if(k<f){var
+X=c8*i;if(X<i+o(function(a){return a*(2.*k+a)/((k+a)*(k+a))})){var
+q=[0,k,0,s(k)];W=1}}if(!W)var
+Y=l<f?(r(f)-B)/(f-l):0.,D=s(f),Z=i/f,q=[0,f,1,ac(Y,D+h9*(Math.abs(D)+o(function(a){return-a/(f*(f+a))})+Z))];var
+al=hD(q[1]);c(aj,d)[1+d]=al;var
 am=q[2];c(ak,d)[1+d]=am;var
-an=hy(q[3]-N);c(P,d)[1+d]=an;return 0}}var
-ao=hy(-N-h/n);c(P,d)[1+d]=ao;var
+an=hD(q[3]-N);c(P,d)[1+d]=an;return 0}}var
+ao=hD(-N-i/n);c(P,d)[1+d]=ao;var
 R=0}else
 var
 R=J;var
 T=R}else
 var
-T=z;return T},aK);var
-aL=F(fv),al=dY(a[5],A,o[7]),am=jv(a[5],A,y,o[8]),an=ju(a[1],B,a[5],a[2],af,j,a[6][2],0,a[8],s),as=0;if(al&&am&&an){var
-ao=an[1],aM=ao[1],aN=g(O,F(a[6][1])),ap=J(o2(bK(t(t(F(av(al[1],am[1])),aN),aM),aL))),aO=ao[2],aQ=eT(k(function(a){return[0,a[2],a[1]]},aO)),aR=_(W(ap),aQ),X=[0,[0,j[1],j[2],j[3],j[4],j[5],j[6],j[7],j[8],ap,j[10]],aR];as=1}if(!as)var
-X=aX(Ij);var
-aU=dv(i,[9,(w*64|0)+d|0],X[2]);return[0,w,Q[2],X[1],aU]}])},j)},cU);var
-y=o0(i,S,am,aw,s,bz,bM,aL,bL,0,bU);Y(a7,0,y);var
+T=y;return T},aK);var
+aL=F(fA),al=d2(a[5],B,o[7]),am=jG(a[5],B,A,o[8]),an=jF(a[1],C,a[5],a[2],ag,j,a[6][2],0,a[8],x),as=0;if(al&&am&&an){var
+ao=an[1],aM=ao[1],aN=g(O,F(a[6][1])),ap=K(o$(bL(w(w(F(aw(al[1],am[1])),aN),aM),aL))),aO=ao[2],aQ=eX(k(function(a){return[0,a[2],a[1]]},aO)),aR=_(W(ap),aQ),X=[0,[0,j[1],j[2],j[3],j[4],j[5],j[6],j[7],j[8],ap,j[10]],aR];as=1}if(!as)var
+X=aY(Ir);var
+aU=dA(h,[9,(s*64|0)+d|0],X[2]);return[0,s,Q[2],X[1],aU]}])},j)},cU);var
+A=o9(h,S,ak,av,x,bA,bN,aL,bM,0,bV);Y(a7,0,A);var
 cV=function(c){var
-a=ai(a6,[0,c/64|0,c%64|0]),d=v(a),b=u===d?a[1]:l===d?C(a):a;return[0,b[1],aM,b[2],b[3]]},cW=function(a){return b(ai(a7,a/d6|0)[6],a%d6|0)[1]},cX=function(a){return ai(aI,a)},ar=f0(o8(0,0,0,0,0,0,0,i),aH,cL,cX,cW,cV),bV=ar[2],bW=ar[1],cY=ar[4],cZ=ar[3],a8=E(0,bg),bY=function(h,e){var
-a=ai(h,e),c=a[4],f=v(c),i=u===f?c[1]:l===f?C(c):c,j=b(bW,i),d=a[3],g=v(d),k=u===g?d[1]:l===g?C(d):d,m=b(bW,k);return[0,e,a[1],a[2],m,j]};B(function(a){return Y(a8,a,bY(y[2],a))},am);var
-c0=y[3],b2=N(k(function(a){return bY(c0,a)},aw)),b3=E(0,bg);if(U)p(function(b,a){return Y(b3,a,b)},a0);var
-b4=E(0,bg);by(function(b,a){return Y(b4,a,b)},am);var
-b9=N(k(function(a){return ai(a8,a)},am)),aS=U?w[3]:b9.length-1,a9=function(a){if(aS<=a){var
-h=a-aS|0;return c(b2,h)[1+h]}if(U){var
-d=ai(a8,b(ah[2],a)),i=V(b3,a);if(i){var
-j=i[1],k=$(b(au[1],a)),l=$(b(au[2],a)),f=ck(k,d[2])?[0,d[1],k,d[3],[0,[0,q,[1,j]],0],d[5]]:d,e=bJ(l,f[3])?[0,f[1],f[2],l,f[4],[0,[0,q,[2,j]],0]]:f;if(0<A(aL)&&ez(aL,e[3])){var
-m=e[5],g=ai(aI,b(ah[2],a));return[0,e[1],e[3],e[3],[0,[0,q,[3,g[1],g[2],g[3]]],0],m]}return e}return d}return c(b9,a)[1+a]},b_=function(e,d,c){var
-f=b(w[5][2],e)+d|0,a=b(w[6][2],f)+c|0;return U?a:ai(b4,b(ah[2],a))},b$=E(0,ap);by(function(b,a){return Y(b$,a,aS+b|0)},aw);var
-cb=function(e,d){var
+a=ai(a6,[0,c/64|0,c%64|0]),d=u(a),b=t===d?a[1]:l===d?y(a):a;return[0,b[1],aM,b[2],b[3]]},cW=function(a){return b(ai(a7,a/ea|0)[6],a%ea|0)[1]},cX=function(a){return ai(aI,a)},an=f5(pf(0,0,0,0,0,0,0,h),aH,cL,cX,cW,cV),bW=an[2],bX=an[1],cY=an[4],cZ=an[3],a8=E(0,bh),bZ=function(h,e){var
+a=ai(h,e),c=a[4],f=u(c),i=t===f?c[1]:l===f?y(c):c,j=b(bX,i),d=a[3],g=u(d),k=t===g?d[1]:l===g?y(d):d,m=b(bX,k);return[0,e,a[1],a[2],m,j]};C(function(a){return Y(a8,a,bZ(A[2],a))},ak);var
+c1=A[3],b3=N(k(function(a){return bZ(c1,a)},av)),b4=E(0,bh);if(U)p(function(b,a){return Y(b4,a,b)},aZ);var
+b5=E(0,bh);bz(function(b,a){return Y(b5,a,b)},ak);var
+b_=N(k(function(a){return ai(a8,a)},ak)),aS=U?s[3]:b_.length-1,a9=function(a){if(aS<=a){var
+h=a-aS|0;return c(b3,h)[1+h]}if(U){var
+d=ai(a8,b(ah[2],a)),i=V(b4,a);if(i){var
+j=i[1],k=aa(b(au[1],a)),l=aa(b(au[2],a)),f=cl(k,d[2])?[0,d[1],k,d[3],[0,[0,q,[1,j]],0],d[5]]:d,e=bK(l,f[3])?[0,f[1],f[2],l,f[4],[0,[0,q,[2,j]],0]]:f;if(0<B(aL)&&eF(aL,e[3])){var
+m=e[5],g=ai(aI,b(ah[2],a));return[0,e[1],e[3],e[3],[0,[0,q,[3,g[1],g[2],g[3]]],0],m]}return e}return d}return c(b_,a)[1+a]},b$=function(e,d,c){var
+f=b(s[5][2],e)+d|0,a=b(s[6][2],f)+c|0;return U?a:ai(b5,b(ah[2],a))},ca=E(0,aq);bz(function(b,a){return Y(ca,a,aS+b|0)},av);var
+cc=function(e,d){var
 c=a[2][9];if(c){var
-f=b(w[5][2],e)+d|0;return ai(b$,b(c[1][2],f))}return c},cd=function(a){function
+f=b(s[5][2],e)+d|0;return ai(ca,b(c[1][2],f))}return c},ce=function(a){function
 b(d,c,b){var
-a=a9(b_(d,c,b));return[0,a[2],a[3]]}var
-c=[0,kr,kq,kp,ko,kn,cc,cc,km,kl,kk,q,ph,I7,kj,ki,a9,kh,cb,kg,kf,ke,kd,cc,cc,kc,kb];return dT(o,function(b,d,e){return dX(c,a,b,d,e)},b)},ba=cd(0),ce=0===aw?ba:cd(1);if(aZ(R,[0]))var
-cf=q;else
+a=a9(b$(d,c,b));return[0,a[2],a[3]]}var
+c=[0,kC,kB,kA,kz,ky,cd,cd,kx,kw,kv,q,pq,Jd,ku,kt,a9,ks,cc,kr,kq,kp,ko,cd,cd,kn,km];return dr(o,function(b,d,e){return ds(c,a,b,d,e)},b)},ba=ce(0),cf=0===av?ba:ce(1);if(a0(R,[0]))var
+cg=q;else
 var
-c6=R.length-1,c8=cG?2:1,cf=bK(cJ,cj(x(c8,c6)));var
-ch=function(a){return a==a_?0:[0,$(a)]},c1=a[6],c3=bq(function(m,e){if(0===e[17]){var
+c7=R.length-1,c9=cG?2:1,cg=bL(cJ,ck(v(c9,c7)));var
+ci=function(a){return a==a_?0:[0,aa(a)]},c2=a[6],c4=bq(function(m,e){if(0===e[17]){var
 o=b(cK,m),d=function(f){var
 D=f?e[16]:e[15],L=0;if(D){var
-h=D[1],M=0;if(pd(h)&&cg(O[2],[0])){var
-F=T(Jr);M=1}var
-N=0;if(!M)if(pd(h)){var
-m=a[1],x=E(0,ap),r=y[4],R=r?r[1]:aX(IX),s=h[1]-1|0,U=0;if(!(s<0)){var
+h=D[1],M=0;if(pm(h)&&ch(O[2],[0])){var
+F=T(Jz);M=1}var
+N=0;if(!M)if(pm(h)){var
+m=a[1],v=E(0,aq),r=A[4],R=r?r[1]:aY(I5),x=h[1]-1|0,U=0;if(!(x<0)){var
 i=U;for(;;){var
-W=y[5].length-1;Z(b(h[2],i)<W?1:0,IW);var
-X=i+1|0;if(s!==i){var
+W=A[5].length-1;Z(b(h[2],i)<W?1:0,I4);var
+X=i+1|0;if(x!==i){var
 i=X;continue}break}}var
 F=[0,function(Q,P,O){var
-w=b(m[5][2],P)+O|0,j=b(h[2],w);if(0<=j){var
-o=n(cm(y[1]),z),q=[0,0],D=bN(m[6],w),E=D[1],F=D[2]-1|0;if(F<E)var
+x=b(m[5][2],P)+O|0,j=b(h[2],x);if(0<=j){var
+o=n(cn(A[1]),z),q=[0,0],D=bO(m[6],x),E=D[1],F=D[2]-1|0;if(F<E)var
 G=z;else{var
 a=E,r=z;for(;;){var
-K=b(m[7][2],a),L=c(Q,K)[1+K],d=f?L:J(L);if(0!==A(d)){var
-e=b(ah[2],a),M=V(x,e);if(M)var
+J=b(m[7][2],a),L=c(Q,J)[1+J],d=f?L:K(L);if(0!==B(d)){var
+e=b(ah[2],a),M=V(v,e);if(M)var
 i=M[1];else{var
-ab=c(S,e)[1+e],N=cI(y[1],ab);ay(x,e,N);var
+ab=c(S,e)[1+e],N=cI(A[1],ab);ay(v,e,N);var
 i=N}var
-Z=t(r,g(d,i[2])),_=i[1];p(function(h){return function(a,b){var
-d=0!==A(b)?1:0;if(d){var
-f=g(h,b);o[1+a]=t(c(o,a)[1+a],f);var
+Z=w(r,g(d,i[2])),_=i[1];p(function(h){return function(a,b){var
+d=0!==B(b)?1:0;if(d){var
+f=g(h,b);o[1+a]=w(c(o,a)[1+a],f);var
 e=0}else
 var
 e=d;return e}}(d),_);var
-$=i[3];B(function(e){return function(a){var
-b=a[1];if(1-eV(b))T(IV);var
-c=q[1],d=a[2];q[1]=[0,[0,J(g(e,eU(b))),d],c];return 0}}(d),$);var
+$=i[3];C(function(e){return function(a){var
+b=a[1];if(1-eZ(b))T(I3);var
+c=q[1],d=a[2];q[1]=[0,[0,K(g(e,eY(b))),d],c];return 0}}(d),$);var
 s=Z}else
 var
 s=r;var
 aa=a+1|0;if(F!==a){var
 a=aa,r=s;continue}var
 G=s;break}}var
-H=dx([0,hr],R,o,c(y[5],j)[1+j]),I=o3(1,t(G,H[1])),U=k(cZ,q[1]),W=H[2],X=aq(k(function(c){var
-a=c[2],d=v(a),e=u===d?a[1]:l===d?C(a):a,f=b(bV,e);return[0,c[1],f]},W),U),Y=f?I:J(I);return[0,[0,Y,X]]}return 0}]}else
+H=dC([0,hw],R,o,c(A[5],j)[1+j]),I=pa(1,w(G,H[1])),U=k(cZ,q[1]),W=H[2],X=ar(k(function(c){var
+a=c[2],d=u(a),e=t===d?a[1]:l===d?y(a):a,f=b(bW,e);return[0,c[1],f]},W),U),Y=f?I:K(I);return[0,[0,Y,X]]}return 0}]}else
 N=1;if(!N){var
 q=F;L=1}}if(!L)var
 q=0;var
-Y=f?ce:ba,G=o6([0,a,Y,e,o,f,q]),_=G[1];function
+Y=f?cf:ba,G=pd([0,a,Y,e,o,f,q]),_=G[1];function
 H(c,b,a){return aN(Q(_,c,b,a),0)}if(0!==q){var
-P=0;if(0===ds(a[2])&&0===a[2][5]){var
-I=w[1]-1|0,$=0;if(!(I<0)){var
+P=0;if(0===dx(a[2])&&0===a[2][5]){var
+I=s[1]-1|0,$=0;if(!(I<0)){var
 d=$;for(;;){var
-ab=b(w[5][2],d),K=(b(w[5][2],d+1|0)-ab|0)-1|0,aa=0;if(!(K<0)){var
+ab=b(s[5][2],d),J=(b(s[5][2],d+1|0)-ab|0)-1|0,aa=0;if(!(J<0)){var
 j=aa;for(;;){H(0,d,j);var
-ad=j+1|0;if(K!==j){var
+ad=j+1|0;if(J!==j){var
 j=ad;continue}break}}var
 ac=d+1|0;if(I!==d){var
 d=ac;continue}break}}}else
 P=1;if(P){var
-ae=y[4];bx(function(a){var
-c=a[3];return a3(function(d){var
-a=d[3],c=v(a),e=u===c?a[1]:l===c?C(a):a;b(bV,e);return 0},c)},ae)}}return[0,H,G[2]]},f=d(0),h=f[2],i=d(1),j=i[2];o7(a,e,ba,ce,o,h,j);return[0,[0,o,h,j,f[1],i[1]]]}return 0},c1),c5=a[6];return bq(function(aw,j){function
-ax(a){return ei(ag(c3,a))}var
-az=j[17];if(az)var
-aA=az[1],bd=[0,ax(aA[2])],L=bd,aB=aA[1];else
+ae=A[4];by(function(a){var
+c=a[3];return a4(function(d){var
+a=d[3],c=u(a),e=t===c?a[1]:l===c?y(a):a;b(bW,e);return 0},c)},ae)}}return[0,H,G[2]]},f=d(0),h=f[2],i=d(1),j=i[2];pe(a,e,ba,cf,o,h,j);return[0,[0,o,h,j,f[1],i[1]]]}return 0},c2),c6=a[6];return bq(function(aL,s){function
+aM(a){return eo(ad(c4,a))}var
+aT=s[17];if(aT)var
+aU=aT[1],bo=[0,aM(aU[2])],U=bo,aW=aU[1];else
 var
-L=0,aB=aw;var
-w=ax(aB),I=aN(L,w),aD=0!==j[17]?1:0;if(aD)var
-aH=cA(j[3]),be=aH?cA(j[4]):aH,aI=1-be;else
+U=0,aW=aL;var
+I=aM(aW),L=aN(U,I),aX=0!==s[17]?1:0;if(aX)var
+a1=cA(s[3]),bp=a1?cA(s[4]):a1,a5=1-bp;else
 var
-aI=aD;if(aI)T(Js);var
-bg=s[5],aJ=dd(function(a){return a[1]===aw?1:0},bg);if(aJ){var
-bi=0===L?[0,w,0]:[0,w,[0,I,0]],O=k(function(a){return[0,a[1],a[2],a[3]]},bi),bk=aJ[1][2],aT=0!==ds(a[2])?1:0,aV=aT||(0<a[2][5]?1:0);if(aV)T(IS);var
-aW=aN(a[2][7],1.),aa=k(function(L){var
-v=L[3],aj=L[2],am=o[1],aG=L[1];function
-an(d){var
-e=b(o[2],d),g=aG[3],a=g?f(g[1],0,d):T(IP);if(typeof
+a5=aX;if(a5)T(JA);var
+bs=x[5],a6=de(function(a){return a[1]===aL?1:0},bs);if(a6){var
+bt=0===U?[0,I,0]:[0,I,[0,L,0]],Z=k(function(a){return[0,a[1],a[2],a[3]]},bt),bu=a6[1][2],O=dx(a[2]),ae=0===O?1:0,af=ae?0<a[2][5]?1:0:ae;if(af)var
+ah=af;else
+var
+aJ=0!==O?1:0,ah=aJ?1<D(Z)?1:0:aJ;if(ah)T(I0);var
+ba=aN(a[2][7],1.);if(O)var
+ak=O[1],as=function(h){var
+a=o[1][1],c=h[1];if(bv(ia,ak+1|0)<a)T(IV);function
+d(b){var
+f=dN(b,a),g=bv(b,a),d=c0(o[1],g,f);if(d)var
+c=d[1];else{var
+e=ak<=bv(b,a)?1:0;if(!e)return e;var
+c=z}var
+h=fm(c);return[0,[0,fm(c),h]]}function
+e(c,b){return v(bv(c,a)+1|0,a)+b|0}function
+f(c){var
+d=dN(c,a);return b(o[2],d)}function
+g(b){var
+d=dN(b,a),e=bv(b,a);return ft(o[1],c,e,d)}return[0,o[1][2],g,f,e,d]};else
+var
+as=function(a){var
+c=a[3],d=a[2],e=a[1];function
+g(a){if(0===c0(o[1],0,a)&&!b(c[2],a)){var
+g=f(c[1],0,a);if(!dl(f(d[1],0,a),g))return 0}var
+e=[l,function(d){return b(c[2],a)?aY(IU):f(c[1],0,a)}];return[0,[0,[l,function(b){return f(d[1],0,a)}],e]]}function
+h(b,a){return a}var
+i=o[2];function
+j(b){var
+a=e[3];return a?f(a[1],0,b):a}return[0,o[1][2],j,i,h,g]};var
+at=k(as,Z),av=k(function(o){var
+ao=o[5],aI=o[4],aJ=o[3],aK=o[2];function
+ap(c){var
+e=b(aJ,c),a=b(aK,c);if(typeof
 a==="number")var
-c=T(IM);else
+d=T(IW);else
 if(0===a[0])var
-c=[0,[0,1.,ag(e,a[1])],0];else
+d=[0,[0,1.,ad(e,a[1])],0];else
 var
-h=gA(k(M,a[1]),e),c=b(a2(function(a){return 0.<a[1]?1:0}),h);return G(function(d,c){var
-e=c[2],f=c[1],a=e[1];if(a){var
-g=a[1],h=0;if(g[2]||a[2])h=1;else
+g=gE(k(M,a[1]),e),d=b(a3(function(a){return 0.<a[1]?1:0}),g);return G(function(e,d){var
+g=d[2],h=d[1],a=g[1];if(a){var
+i=a[1],j=0;if(i[2]||a[2])j=1;else
 var
-b=M(g[1]);if(h)var
-b=T(IO)}else
+b=M(i[1]);if(j)var
+b=T(IY)}else
 var
 b=0.;var
-i=d[2],j=e[2],l=aq(k(function(a){return[0,f*aW,a[2],a[1]]},j),i);return[0,d[1]+f*b,l]},IN,c)}var
-aH=am[2],A=E(0,ap),_=E(0,ap),q=dN(0),ax=0,az=0;function
-$(a){var
-e=0===eB(am,0,a)?1:0;if(e){var
-g=1-b(v[2],a);if(g)var
-h=f(v[1],0,a),c=1-dj(f(aj[1],0,a),h);else
-var
-c=g}else
-var
-c=e;var
-d=c?1-aQ(_,a):c;return d?(ay(_,a,0),cB([0,a,[0,an(a)[2]]],q)):d}$(aH);var
-s=az,r=ax;for(;;){if(mv(q)){var
-C=N(al(r)),d=C.length-1,F=E(0,ap),I=[0,0],J=h(an,C),aA=aO(J),t=N(a$(function(a){return a[2]},aA)),aB=aO(t),aa=N(bh(mg,k(function(a){return a[2]},aB))),ab=E(0,ap);p(function(b,a){return ay(ab,a,b)},aa);var
+l=e[2],m=g[2],n=ar(k(function(a){var
+b=f(aI,c,a[1]);return[0,h*ba,a[2],b]},m),l);return[0,e[1]+h*b,n]},IX,d)}var
+aL=o[1],I=E(0,aq),aa=E(0,aq),r=dT(0),aA=0,aB=0;function
+ab(a){var
+d=0===b(ao,a)?1:0,c=d?1-aQ(aa,a):d;return c?(ay(aa,a,0),cB([0,a,[0,ap(a)[2]]],r)):c}ab(aL);var
+w=aB,s=aA;for(;;){if(mF(r)){var
+J=N(am(s)),d=J.length-1,K=E(0,aq),L=[0,0],O=i(ap,J),aC=aO(O),x=N(a$(function(a){return a[2]},aC)),aD=aO(x),ac=N(bi(mq,k(function(a){return a[2]},aD))),ae=E(0,aq);p(function(b,a){return ay(ae,a,b)},ac);var
 j=n(d+1|0,0);p(function(a,d){var
-e=D(d[2]),b=a+1|0,f=c(j,a)[1+a]+e|0;c(j,b)[1+b]=f;return 0},J);var
-u=h(function(i){var
-a=i[3],c=V(A,a);if(c)return c[1];var
-e=V(F,a);if(e)return e[1];var
-g=d+F[1]|0;ay(F,a,g);var
-j=I[1];if(b(v[2],a))var
-h=aX(IQ);else
-var
-k=M(f(v[1],0,a)),h=[0,M(f(aj[1],0,a)),k];I[1]=[0,h,j];return g},t),ac=N(al(I[1])),Q=function(a){return E(0,8)},i=m(d,Q),l=m(d,Q),w=[0,0],y=function(a,b){var
-e=V(c(i,a)[1+a],b);if(e)return e[1];var
-d=w[1];w[1]++;Y(c(i,a)[1+a],b,d);Y(c(l,b)[1+b],a,d);return d},R=m(d,function(a){return y(a,a)}),S=n(u.length-1,-1),U=d-1|0,ao=0;if(!(U<0)){var
-g=ao;for(;;){var
-W=c(j,g)[1+g],X=g+1|0,Z=c(j,X)[1+X]-1|0;if(!(Z<W)){var
-a=W;for(;;){if(c(u,a)[1+a]<d){var
-av=y(g,c(u,a)[1+a]);c(S,a)[1+a]=av}var
-aw=a+1|0;if(Z!==a){var
-a=aw;continue}break}}var
-au=g+1|0;if(U!==g){var
-g=au;continue}break}}var
-z=function(a){var
-b=c(l,a)[1+a][1];return[0,x(c(i,a)[1+a][1],b),a]},ar=H(d,z),e=[0,b(fY[37],ar)],as=m(d,function(t){var
-j=b(fY[24],e[1]),a=j[2];e[1]=f(fY[6],j,e[1]);function
+e=D(d[2]),b=a+1|0,f=c(j,a)[1+a]+e|0;c(j,b)[1+b]=f;return 0},O);var
+z=i(function(n){var
+a=n[3],f=V(I,a);if(f)return f[1];var
+g=V(K,a);if(g)return g[1];var
+h=d+K[1]|0;ay(K,a,h);var
+o=L[1],i=b(ao,a);if(i){var
+j=i[1],c=j[2],e=j[1],k=u(c),p=t===k?c[1]:l===k?y(c):c,q=M(p),m=u(e),r=t===m?e[1]:l===m?y(e):e;L[1]=[0,[0,M(r),q],o];return h}throw[0,ag,IZ]},x),af=N(am(L[1])),S=function(a){return E(0,8)},h=m(d,S),q=m(d,S),A=[0,0],B=function(a,b){var
+e=V(c(h,a)[1+a],b);if(e)return e[1];var
+d=A[1];A[1]++;Y(c(h,a)[1+a],b,d);Y(c(q,b)[1+b],a,d);return d},U=m(d,function(a){return B(a,a)}),W=n(z.length-1,-1),X=d-1|0,as=0;if(!(X<0)){var
+g=as;for(;;){var
+Z=c(j,g)[1+g],_=g+1|0,$=c(j,_)[1+_]-1|0;if(!($<Z)){var
+a=Z;for(;;){if(c(z,a)[1+a]<d){var
+ax=B(g,c(z,a)[1+a]);c(W,a)[1+a]=ax}var
+az=a+1|0;if($!==a){var
+a=az;continue}break}}var
+aw=g+1|0;if(X!==g){var
+g=aw;continue}break}}var
+F=function(a){var
+b=c(q,a)[1+a][1];return[0,v(c(h,a)[1+a][1],b),a]},at=H(d,F),e=[0,b(f3[37],at)],au=m(d,function(t){var
+j=b(f3[24],e[1]),a=j[2];e[1]=f(f3[6],j,e[1]);function
 k(c){var
-d=aU(ak,dL(gJ(c)));return N(b(a2(function(b){return b[1]!==a?1:0}),d))}var
-d=k(c(l,a)[1+a]),g=k(c(i,a)[1+a]),n=aO(h(function(a){return a[1]},g)),m=bh(mg,aq(aO(h(function(a){return a[1]},d)),n));B(function(a){var
-b=e[1],c=z(a);e[1]=f(fY[6],c,b);return 0},m);a3(function(d){var
-b=d[1];return di(c(l,b)[1+b],a)},g);a3(function(d){var
-b=d[1];return di(c(i,b)[1+b],a)},d);var
-o=rO(aO(h(function(a){var
-b=a[1];return h(function(a){return y(b,a[1])},g)},d)));B(function(a){var
-b=e[1],c=z(a);e[1]=f(fY[4],c,b);return 0},m);var
-p=h(function(a){return a[2]},g),q=h(function(a){return a[1]},g),r=h(function(a){return a[2]},d),s=h(function(a){return a[1]},d);return[0,a,c(R,a)[1+a],s,r,q,p,o]}),at=[0,as,w[1],R,S],aC=h(function(a){return ai(ab,a[2])},t),aD=h(function(a){return a[1]},t),aE=h(function(a){return a[2]},ac),aF=h(function(a){return a[1]},ac);return[0,C,A,aa,h(function(a){return a[1]},J),aF,aE,j,aD,aC,u,at]}var
-O=q[1];if(O){var
-P=O[1],ad=P[2],ae=P[1],K=ad[1];if(K){ad[1]=K[2];$(K[1][3]);var
-ah=s,af=r}else{mu(q);ay(A,ae,s);var
-ah=s+1|0,af=[0,ae,r]}var
-s=ah,r=af;continue}throw mt}},O),ac=a[1][4],ad=1<D(O)?1:0,ae=bw?ad?[0,[0,-j[4]],[0,-j[3]]]:[0,[0,1.-j[4]],[0,1.-j[3]]]:[0,[0,j[3]],[0,j[4]]],ah=function(a){function
+d=aV(al,dR(gN(c)));return N(b(a3(function(b){return b[1]!==a?1:0}),d))}var
+d=k(c(q,a)[1+a]),g=k(c(h,a)[1+a]),m=aO(i(function(a){return a[1]},g)),l=bi(mq,ar(aO(i(function(a){return a[1]},d)),m));C(function(a){var
+b=e[1],c=F(a);e[1]=f(f3[6],c,b);return 0},l);a4(function(d){var
+b=d[1];return dj(c(q,b)[1+b],a)},g);a4(function(d){var
+b=d[1];return dj(c(h,b)[1+b],a)},d);var
+n=rW(aO(i(function(a){var
+b=a[1];return i(function(a){return B(b,a[1])},g)},d)));C(function(a){var
+b=e[1],c=F(a);e[1]=f(f3[4],c,b);return 0},l);var
+o=i(function(a){return a[2]},g),p=i(function(a){return a[1]},g),r=i(function(a){return a[2]},d),s=i(function(a){return a[1]},d);return[0,a,c(U,a)[1+a],s,r,p,o,n]}),av=[0,au,A[1],U,W],aE=i(function(a){return ai(ae,a[2])},x),aF=i(function(a){return a[1]},x),aG=i(function(a){return a[2]},af),aH=i(function(a){return a[1]},af);return[0,J,I,ac,i(function(a){return a[1]},O),aH,aG,j,aF,aE,z,av]}var
+Q=r[1];if(Q){var
+R=Q[1],ah=R[2],aj=R[1],P=ah[1];if(P){ah[1]=P[2];ab(P[1][3]);var
+an=w,ak=s}else{mE(r);ay(I,aj,w);var
+an=w+1|0,ak=[0,aj,s]}var
+w=an,s=ak;continue}throw mD}},at),aw=a[1][4],ax=1<D(Z)?1:0,az=bx?ax?[0,[0,-s[4]],[0,-s[3]]]:[0,[0,1.-s[4]],[0,1.-s[3]]]:[0,[0,s[3]],[0,s[4]]],aA=function(a){function
 b(c,b){var
-a=ag(O,c),d=0,e=b?a[3]:a[2];return f(e[1],d,ac)}if(ad){var
-c=b(1,1-a);return r(b(0,a),c)}return b(0,a)},am=y[4],U=am?am[1]:aX(IU),as=cm(i),aY=bh(ak,aO(bk)),a4=b(a2(function(c){var
-a=c[1],b=7!==a?1:0,d=b?2!==a?1:0:b;return d}),aY),a5=bT(U[3],2*as|0,U[3].length-1-(2*as|0)|0),bU=bj(a5,N(k(y[7],a4))),bV=function(d){function
+a=ad(Z,c),d=0,e=b?a[3]:a[2];return f(e[1],d,aw)}if(ax){var
+c=b(1,1-a);return r(b(0,a),c)}return b(0,a)},aB=A[4],ab=aB?aB[1]:aY(I2),aD=cn(h),bb=bi(al,aO(bu)),bc=b(a3(function(c){var
+a=c[1],b=7!==a?1:0,d=b?2!==a?1:0:b;return d}),bb),bd=bU(ab[3],2*aD|0,ab[3].length-1-(2*aD|0)|0),bV=bk(bd,N(k(A[7],bc))),bW=function(d){function
 a(a){var
-b=c(i[8],a)[1+a],e=b[1]===b[2]?[0,0,4,1,2]:[0,0,1,2,3];return h(function(b){return oy(i,d,a,b)},e)}return rO(H(i[8].length-1,a))},aF=bh(aK,a$(function(a){return aO(a[3])},aa)),a6=k(function(i){var
-r=pb(function(j){var
-a=i[1][3];if(a){var
-l=f(a[1],0,j),m=nN(l,b(o[2],j)),c=k(function(b){var
+b=c(h[8],a)[1+a],e=b[1]===b[2]?[0,0,4,1,2]:[0,0,1,2,3];return i(function(b){return oH(h,d,a,b)},e)}return rW(H(h[8].length-1,a))},aF=bi(aK,a$(function(a){return aO(a[3])},av)),be=k(function(h){var
+r=pk(function(f){var
+i=b(h[3],f),j=jq(b(h[2],f),i),a=k(function(b){var
 c=b[1],a=b[2][1],f=0;if(a){var
 d=a[1];if(!d[2]&&!a[2]){var
 e=g(c,d[1]);f=1}}if(!f)var
-e=z;return[0,g(c,o[1][10]),e]},m),e=G(function(b,a){return mY(b,a[1][2])},d,c),h=function(a){return g(F(e),a)};return[0,e,k(function(a){var
-b=h(a[2]);return[0,h(a[1])[1],b]},c)]}throw[0,af,IR]});return function(j,h,s,a){var
-t=i[3],w=i[2],y=h[1].length-1,n=F(j[6]),d=ct(a[2].length-1,a[1].length-1);function
+e=z;return[0,g(c,o[1][10]),e]},j),c=G(function(b,a){return m8(b,a[1][2])},d,a);function
+e(a){return g(F(c),a)}return[0,c,k(function(a){var
+b=e(a[2]);return[0,e(a[1])[1],b]},a)]});return function(i,f,s,a){var
+w=h[5],x=f[1].length-1,n=F(i[6]),d=bv(a[2].length-1,a[1].length-1);function
 o(a){var
-b=a[2],c=a[1],d=s?ee:fd;return d(c,b)}var
-z=g(n,F(j[5])),A=ex(j[6]);function
-p(b,a){return gq(a*A/b)}function
+b=a[2],c=a[1],d=s?ek:fh;return d(c,b)}var
+z=g(n,F(i[5])),A=eD(i[6]);function
+p(b,a){return gu(a*A/b)}function
 q(c,b,a){return H(d,function(d){return p(c,e(b,a+d|0))})}var
-B=m(y,function(b){return[l,function(g){var
-c=q(4.,a[2],x(b,d)),f=bq(function(e,c){return[0,c,q(k4,a[3],x(x(b,d)+e|0,d))]},c);return[0,p(1.,e(a[1],b)),f]}]}),D=$(a[5]);function
-E(b){var
-c=ai(h[2],b);return gq(Math.ceil(bv(e(a[4],c),30)))}function
-G(a){var
+B=m(x,function(b){return[l,function(g){var
+c=q(4.,a[2],v(b,d)),f=bq(function(e,c){return[0,c,q(ld,a[3],v(v(b,d)+e|0,d))]},c);return[0,p(1.,e(a[1],b)),f]}]}),C=aa(a[5]);function
+D(b){var
+c=ai(f[2],b);return gu(Math.ceil(bw(e(a[4],c),30)))}function
+E(a){var
 c=b(r,a)[2];return k(function(a){var
 b=o(g(z,a[2]));return[0,a[1],b]},c)}function
-I(a){return b(r,a)[1]}var
-J=pb(function(a){var
-b=0,c=s?t:w;return o(g(n,f(c[1],b,a)))});function
-K(e){var
-b=ai(h[2],e),a=c(B,b)[1+b],d=v(a);return u===d?a[1]:l===d?C(a):a}var
-L=h[2];return[0,function(a){return aQ(L,a)},K,J,I,G,E,D]}},O),ba=bq(function(b,a){var
-c=0===b?1:-1;return[0,a,c]},aa),at=function(y){var
-w=y?ae[2]:ae[1],a=w[1],s=0;if(cA(a)){if(y)var
-I=$(a),j=ck(ah(y),I);else
+G(a){return b(r,a)[1]}var
+I=pk(function(f){var
+c=b(w,f);if(c){var
+d=c[1],a=s?d[2]:d[1],e=u(a),h=t===e?a[1]:l===e?y(a):a;return o(g(n,h))}return j});function
+J(e){var
+b=ai(f[2],e),a=c(B,b)[1+b],d=u(a);return t===d?a[1]:l===d?y(a):a}var
+K=f[2];return[0,function(a){return aQ(K,a)},J,I,G,E,D,C]}},at),bf=bq(function(b,a){var
+c=0===b?1:-1;return[0,a,c]},av),aH=function(A){var
+x=A?az[2]:az[1],a=x[1],s=0;if(cA(a)){if(A)var
+I=aa(a),j=cl(aA(A),I);else
 var
-L=$(a),j=bJ(ah(y),L);if(j){var
+L=aa(a),j=bK(aA(A),L);if(j){var
 o=[0,a];s=1}}if(!s)var
 o=0;return aC(function(au){var
-j=U[2],a=cm(i),I=D(i[4]),V=y?dC:1.,Z=E(0,ap);B(function(a){var
-b=cI(i,c(S,a)[1+a]),d=b[3]?T(IT):[0,b[1],b[2]],e=d[2],f=d[1],g=M(e);return Y(Z,a,[0,h(M,f),g,f,e])},aF);var
+j=ab[2],a=cn(h),I=D(h[4]),V=A?dH:1.,Z=E(0,aq);C(function(a){var
+b=cI(h,c(S,a)[1+a]),d=b[3]?T(I1):[0,b[1],b[2]],e=d[2],f=d[1],g=M(e);return Y(Z,a,[0,i(M,f),g,f,e])},aF);var
 a7=k(function(y){var
 b=y[1],T=y[2];function
 U(a){return ai(Z,a)[1]}var
-q=b[7],r=b[1].length-1,z=b[10],A=b[9],C=b[8],i=n(r+1|0,0),j=[0,0],l=[0,IG],m=[0,0],f=[0,0],s=r-1|0,E=h(U,b[3]),F=0;if(!(s<0)){var
+q=b[7],r=b[1].length-1,z=b[10],A=b[9],B=b[8],h=n(r+1|0,0),j=[0,0],l=[0,IO],m=[0,0],f=[0,0],s=r-1|0,E=i(U,b[3]),F=0;if(!(s<0)){var
 a=F;for(;;){var
 o=[0,0],t=a+1|0,u=c(q,t)[1+t]-1|0,v=c(q,a)[1+a];if(!(u<v)){var
 d=u;for(;;){var
 x=c(A,d)[1+d],R=c(E,x)[1+x];p(function(b,d){return function(a,f){var
 g=f!=0.?1:0;if(g){var
-i=md(a,b[1]),j=aN(gz(a,b[1]),0),k=c(z,d)[1+d];b[1]=[0,[0,a,[0,[0,e(C,d)*f,k],j]],i];var
+i=mn(a,b[1]),j=aN(gD(a,b[1]),0),k=c(z,d)[1+d];b[1]=[0,[0,a,[0,[0,e(B,d)*f,k],j]],i];var
 h=0}else
 var
 h=g;return h}}(o,d),R);var
 S=d-1|0;if(v!==d){var
 d=S;continue}break}}var
-L=o[1],M=aU(function(b,a){return aK(b[1],a[1])},L);B(function(a){var
-b=a[2];j[1]=[0,a[1],j[1]];f[1]=b5(b,f[1]);var
+L=o[1],M=aV(function(b,a){return aK(b[1],a[1])},L);C(function(a){var
+b=a[2];j[1]=[0,a[1],j[1]];f[1]=b6(b,f[1]);var
 c=D(b);m[1]=m[1]+c|0;l[1]=[0,m[1],l[1]];return 0},M);var
-O=D(o[1]),w=a+1|0,P=c(i,a)[1+a]+O|0;c(i,w)[1+w]=P;var
+O=D(o[1]),w=a+1|0,P=c(h,a)[1+a]+O|0;c(h,w)[1+w]=P;var
 Q=a+1|0;if(s!==a){var
 a=Q;continue}break}}function
-g(a){return N(al(a))}var
-G=f[1],H=g(k(function(a){return a[2]},G)),I=f[1],J=g(k(function(a){return a[1]},I)),K=g(l[1]);return[0,b,[0,i,g(j[1]),K,J,H],T]},ba),a8=m(a,function(b){return m(a,function(a){return a===b?1.:0.})});function
-aa(a){return ai(a[1][2],ac)}var
+g(a){return N(am(a))}var
+G=f[1],H=g(k(function(a){return a[2]},G)),I=f[1],J=g(k(function(a){return a[1]},I)),K=g(l[1]);return[0,b,[0,h,g(j[1]),K,J,H],T]},bf),a8=m(a,function(b){return m(a,function(a){return a===b?1.:0.})});function
+$(a){return ai(a[1][2],aw)}var
 as=[0,0],O=m(a,function(a){var
 b=c(j[1],a)[1+a];return M(r(c(j[2],a)[1+a],b))});function
-a9(w,f,o,t,k,g,p,r,q){function
+a9(w,f,o,v,k,g,p,r,q){function
 x(b){var
-a=fX(0,f,b);if(0===a[0])return[0,a[1],a[2]];throw bP}var
-i=[0,[0,k,0]],j=[0,0],d=[l,function(v){var
-l=j8(h(function(a){return c(f[1],a)[1+a]},g));function
+a=f2(0,f,b);if(0===a[0])return[0,a[1],a[2]];throw bQ}var
+h=[0,[0,k,0]],j=[0,0],d=[l,function(u){var
+l=kh(i(function(a){return c(f[1],a)[1+a]},g));function
 d(b){var
-d=c(g,b)[1+b],n=c(f[1],d)[1+d],j=x(h(function(a){return-a},n))[1];i[1]=[0,j,i[1]];var
-k=g[1+b],p=bO(c(f[1],k)[1+k],j),q=ab(c7,e(f[2],g[1+b])-p);return m(a,function(a){var
+d=c(g,b)[1+b],n=c(f[1],d)[1+d],j=x(i(function(a){return-a},n))[1];h[1]=[0,j,h[1]];var
+k=g[1+b],p=bP(c(f[1],k)[1+k],j),q=ac(c8,e(f[2],g[1+b])-p);return m(a,function(a){var
 d=e(o,a);return-e(c(l,a)[1+a],b)*q*d})}var
-u=b(p,k);return s(w,f,o,t,j,r,q,m(a,d),u,n(a,g))}],y=[0,[0,g,i]];function
-z(l){var
+t=b(p,k);return s(w,f,o,v,j,r,q,m(a,d),t,n(a,g))}],z=[0,[0,g,h]];function
+A(l){var
 a=l;for(;;){if(a){var
 e=a[1];if(a[2]){try{var
-h=0,c=b(e,0);h=1}catch(a){a=a1(a);if(a!==bP&&a!==b0)throw a;var
+h=0,c=b(e,0);h=1}catch(a){a=a2(a);if(a!==bQ&&a!==b1)throw a;var
 o=a}if(h){if(0===c[0])return c;var
 f=c[1],i=0;if(!(f[1]<0.)){var
 d=j[1];if(d)var
-m=d[1],g=mp(function(b,a){return Math.abs(b-a)<bC?1:0},m,k);else
+m=d[1],g=mz(function(b,a){return Math.abs(b-a)<bD?1:0},m,k);else
 var
 g=d;if(!g)i=1}if(!i)return[1,[0,f[2],j[1]]]}var
 a=a[2];continue}var
-n=b(e,0);return sL(function(a){return[0,a[2],j[1]]},n)}throw bP}}var
-A=0,B=[0,function(n){var
+n=b(e,0);return sT(function(a){return[0,a[2],j[1]]},n)}throw bQ}}var
+B=0,C=[0,function(n){var
 d=b(p,k),c=m(a,function(c){function
 f(g){var
-d=x(m(a,function(a){return a===c?g:0.})),f=d[1];i[1]=[0,f,i[1]];var
-h=d[2];return[0,e(b(p,f),c),h]}var
-g=f(1.),h=g[1],j=f(dC),k=j[1],l=ab(c7*e(o,c),h-k);return e(d,c)-k<=h-e(d,c)?[0,j,l]:[0,g,-l]}),g=P(function(c,b){var
-d=b[2];return m(a,function(a){return a===c?d:0.})},c),l=h(function(a){return a[1][2]},c);return b(s(w,f,o,t,j,r,q,g,h(function(a){return a[1][1]},c),l),y)},A],D=[0,function(e){var
-a=v(d),c=u===a?d[1]:l===a?C(d):d;return b(c,y)},B];return z([0,function(f){var
-a=v(d),c=0,e=u===a?d[1]:l===a?C(d):d;return b(e,c)},D])}function
-at(b,N){as[1]++;if(px<as[1])T(II);var
-Q=fP(i,b,bj(bU,bV(b))),ag=h(M,b[1]),a_=b[1],o=P(function(a,d){return ab(b1,M(r(c(b[2],a)[1+a],d)))},a_),a$=Q[3],aq=h(function(a){var
+d=x(m(a,function(a){return a===c?g:0.})),f=d[1];h[1]=[0,f,h[1]];var
+i=d[2];return[0,e(b(p,f),c),i]}var
+g=f(1.),i=g[1],j=f(dH),k=j[1],l=ac(c8*e(o,c),i-k);return e(d,c)-k<=i-e(d,c)?[0,j,l]:[0,g,-l]}),g=P(function(c,b){var
+d=b[2];return m(a,function(a){return a===c?d:0.})},c),l=i(function(a){return a[1][2]},c);return b(s(w,f,o,v,j,r,q,g,i(function(a){return a[1][1]},c),l),z)},B],D=[0,function(e){var
+a=u(d),c=t===a?d[1]:l===a?y(d):d;return b(c,z)},C];return A([0,function(f){var
+a=u(d),c=0,e=t===a?d[1]:l===a?y(d):d;return b(e,c)},D])}function
+at(b,N){as[1]++;if(pG<as[1])T(IQ);var
+Q=fU(h,b,bk(bV,bW(b))),ag=i(M,b[1]),a_=b[1],o=P(function(a,d){return ac(b2,M(r(c(b[2],a)[1+a],d)))},a_),a$=Q[3],aq=i(function(a){var
 j=a[1],d=P(function(b,a){var
 c=e(o,b);return M(a)*c},j),f=[0,a[2]],k=a[1];p(function(a,d){var
 e=g(d,c(b[1],a)[1+a]);f[1]=r(f[1],e);return 0},k);var
-i=ab(b1,Math.sqrt(bO(d,d))),l=M(f[1])/i;return[0,h(function(a){return a/i},d),l]},a$),ba=h(function(a){return a[2]},aq),R=[0,h(function(a){return a[1]},aq),ba,a];function
-S(a){return fX(0,R,P(function(b,a){return a*e(o,b)},a))}var
-bb=H(a,function(a){return a}),ar=dd(function(a){var
-d=c(b[2],a)[1+a];return ck(c(b[1],a)[1+a],d)},bb);if(ar){var
-s=ar[1],bc=c(b[2],s)[1+s],av=bX(r(c(b[1],s)[1+s],bc)),U=c(b[4],s)[1+s],aw=v(U),bd=0,be=u===aw?U[1]:l===aw?C(U):U,Y=c(b[3],s)[1+s],ax=v(Y),bf=[0,[0,av,be],bd],bg=u===ax?Y[1]:l===ax?C(Y):Y,bh=W(aR);return[1,N,ao(i[1],0,bh,[0,[0,av,bg],bf])]}function
-_(w){return k(function(i){var
-q=i[3],z=V*q,r=0<q?y:1-y,b=i[1],A=i[2],g=h(w,b[3]),j=b[1].length-1,d=b[11],k=d[1],a=n(d[2],0.),s=d[3];a3(function(b){return X(a,b,1.)},s);var
+h=ac(b2,Math.sqrt(bP(d,d))),l=M(f[1])/h;return[0,i(function(a){return a/h},d),l]},a$),ba=i(function(a){return a[2]},aq),R=[0,i(function(a){return a[1]},aq),ba,a];function
+S(a){return f2(0,R,P(function(b,a){return a*e(o,b)},a))}var
+bb=H(a,function(a){return a}),ar=de(function(a){var
+d=c(b[2],a)[1+a];return cl(c(b[1],a)[1+a],d)},bb);if(ar){var
+s=ar[1],bc=c(b[2],s)[1+s],av=bY(r(c(b[1],s)[1+s],bc)),U=c(b[4],s)[1+s],aw=u(U),bd=0,be=t===aw?U[1]:l===aw?y(U):U,Y=c(b[3],s)[1+s],ax=u(Y),bf=[0,[0,av,be],bd],bg=t===ax?Y[1]:l===ax?y(Y):Y,bh=W(aR);return[1,N,ap(h[1],0,bh,[0,[0,av,bg],bf])]}function
+_(x){return k(function(h){var
+q=h[3],y=V*q,r=0<q?A:1-A,b=h[1],z=h[2],g=i(x,b[3]),j=b[1].length-1,d=b[11],k=d[1],a=n(d[2],0.),s=d[3];a4(function(b){return X(a,b,1.)},s);var
 t=d[4];p(function(f,d){var
 h=0<=d?1:0;if(h)var
 j=e(g,c(b[9],f)[1+f]),i=X(a,d,e(a,d)-e(b[8],f)*j);else
 var
-i=h;return i},t);a3(function(f){var
-g=f[6],h=f[4],i=e(a,f[2]),o=f[7];if(1-(d4<i?1:0))throw b0;a3(function(b){return X(a,b,e(a,b)/i)},g);var
+i=h;return i},t);a4(function(f){var
+g=f[6],h=f[4],i=e(a,f[2]),o=f[7];if(1-(d_<i?1:0))throw b1;a4(function(b){return X(a,b,e(a,b)/i)},g);var
 j=g.length-1,k=h.length-1-1|0,p=0;if(!(k<0)){var
 b=p;for(;;){var
 l=j-1|0,q=e(a,c(h,b)[1+b]),r=0;if(!(l<0)){var
 d=r;for(;;){var
-m=x(b,j)+d|0,n=c(o,m)[1+m],t=q*e(a,c(g,d)[1+d]);X(a,n,e(a,n)-t);var
+m=v(b,j)+d|0,n=c(o,m)[1+m],t=q*e(a,c(g,d)[1+d]);X(a,n,e(a,n)-t);var
 u=d+1|0;if(l!==d){var
 d=u;continue}break}}var
 s=b+1|0;if(k!==b){var
 b=s;continue}break}}return 0},k);function
 l(d,s){var
-f=n(x(j+(b[5].length-1)|0,d),0.);fh(s,0,f,0,x(j,d));function
+f=n(v(j+(b[5].length-1)|0,d),0.);fl(s,0,f,0,v(j,d));function
 m(b,h,g){var
 c=d-1|0,i=0;if(!(c<0)){var
-a=i;for(;;){X(f,x(b,d)+a|0,e(f,x(b,d)+a|0)-h*e(f,x(g,d)+a|0));var
+a=i;for(;;){X(f,v(b,d)+a|0,e(f,v(b,d)+a|0)-h*e(f,v(g,d)+a|0));var
 j=a+1|0;if(c!==a){var
-a=j;continue}break}}return 0}a3(function(h){var
-j=h[3],i=h[1],k=x(i,d),l=(x(i,d)+d|0)-1|0,o=h[4],p=e(a,h[2]);if(!(l<k)){var
+a=j;continue}break}}return 0}a4(function(h){var
+j=h[3],i=h[1],k=v(i,d),l=(v(i,d)+d|0)-1|0,o=h[4],p=e(a,h[2]);if(!(l<k)){var
 g=k;for(;;){X(f,g,e(f,g)/p);var
 t=g+1|0;if(l!==g){var
 g=t;continue}break}}var
@@ -7663,226 +7733,226 @@ s=b+1|0;if(n!==b){var
 b=s;continue}break}}return 0},k);var
 o=j-1|0;if(!(o<0)){var
 h=o;for(;;){var
-l=c(k,h)[1+h],q=l[5],r=q.length-1-1|0,v=l[6],w=l[1],y=0;if(!(r<0)){var
+l=c(k,h)[1+h],q=l[5],r=q.length-1-1|0,w=l[6],x=l[1],y=0;if(!(r<0)){var
 g=y;for(;;){var
-A=c(q,g)[1+g];m(w,e(a,c(v,g)[1+g]),A);var
+A=c(q,g)[1+g];m(x,e(a,c(w,g)[1+g]),A);var
 B=g+1|0;if(r!==g){var
 g=B;continue}break}}var
 z=h-1|0;if(0!==h){var
 h=z;continue}break}}var
 p=f.length-1-1|0,t=0;if(!(p<0)){var
-i=t;for(;;){if(1-(Math.abs(e(f,i))<1e+200?1:0))throw b0;var
+i=t;for(;;){if(1-(Math.abs(e(f,i))<1e+200?1:0))throw b1;var
 u=i+1|0;if(p!==i){var
 i=u;continue}break}}return f}var
-m=b[1].length-1,f=r?b[6]:b[5],u=j_(b,1,g,bj(n(m,0.),f)),v=b[4],o=l(1,el(function(b,a){return b+a},v,u));fh(f,0,o,m,f.length-1);return[0,[0,b,A,r,g,l,o],z]},a7)}function
+m=b[1].length-1,f=r?b[6]:b[5],u=kj(b,1,g,bk(n(m,0.),f)),w=b[4],o=l(1,er(function(b,a){return b+a},w,u));fl(f,0,o,m,f.length-1);return[0,[0,b,z,r,g,l,o],y]},a7)}function
 ah(c,b){var
-a=ai(Z,b),d=a[2];return bO(a[1],c)+d}function
-w(a){return P(function(a,b){return e(ag,a)+b*e(o,a)},a)}function
-bi(j,i){var
-f=j,d=i;for(;;){var
-b=S(h(function(a){return-a},f));if(0===b[0]){var
-c=n(a,0.),k=w(b[1]),l=_(function(b){return function(a){return ah(b,a)}}(k));B(function(d){return function(b){var
-c=b[1],f=b[2],g=o9(c,a8),h=x(aa(c),a);return p(function(a,b){return X(d,a,b+f*e(g,h+a|0))},d)}}(c),l);if(0===d)return[0,b,c];var
-g=S(h(function(a){return-a},c));if(0===g[0]){var
-m=aU(aK,aO(b[2]));if(aZ(aU(aK,aO(g[2])),m))return[0,b,c]}var
+a=ai(Z,b),d=a[2];return bP(a[1],c)+d}function
+x(a){return P(function(a,b){return e(ag,a)+b*e(o,a)},a)}function
+bi(j,h){var
+f=j,d=h;for(;;){var
+b=S(i(function(a){return-a},f));if(0===b[0]){var
+c=n(a,0.),k=x(b[1]),l=_(function(b){return function(a){return ah(b,a)}}(k));C(function(d){return function(b){var
+c=b[1],f=b[2],g=pg(c,a8),h=v($(c),a);return p(function(a,b){return X(d,a,b+f*e(g,h+a|0))},d)}}(c),l);if(0===d)return[0,b,c];var
+g=S(i(function(a){return-a},c));if(0===g[0]){var
+m=aV(aK,aO(b[2]));if(a0(aV(aK,aO(g[2])),m))return[0,b,c]}var
 f=c,d=d-1|0;continue}return[0,b,[0]]}}function
 ay(a){return P(function(b,a){return a/e(O,b)},a)}function
-az(j,h,k,b){var
+az(j,i,k,b){var
 d=m(I,function(d){var
 b=n(a,0.);X(b,d,1.);var
-c=i[8];p(function(f,a){var
-c=a[2],d=a[1];return X(b,I+f|0,e(b,d)*e(h,c)+e(h,d)*e(b,c))},c);return b}),g=m(I,function(a){var
-f=p0/e(O,a),g=Math.abs(bO(j,c(d,a)[1+a]))+f;return c7*e(b,a)*g});p(function(c,a){function
-h(a){return X(g,c,e(g,c)+e(b,c)*Math.abs(a))}var
-l=i[8];p(function(g,b){var
+c=h[8];p(function(f,a){var
+c=a[2],d=a[1];return X(b,I+f|0,e(b,d)*e(i,c)+e(i,d)*e(b,c))},c);return b}),g=m(I,function(a){var
+f=p9/e(O,a),g=Math.abs(bP(j,c(d,a)[1+a]))+f;return c8*e(b,a)*g});p(function(c,a){function
+i(a){return X(g,c,e(g,c)+e(b,c)*Math.abs(a))}var
+l=h[8];p(function(g,b){var
 c=b[2],d=b[1];function
 f(a){return e(o,a)}var
-i=f(d),k=Math.abs(e(a,c))*i,l=f(c);return h(e(j,I+g|0)*ry*(Math.abs(e(a,d))*l+k))},l);return p(function(d,c){var
-g=f(k,a,c);return h(e(b,d)*g)},d)},d);return g}try{var
-bM=[0,bi(n(a,0.),5)],aj=bM}catch(a){a=a1(a);if(a!==bP&&a!==b0)throw a;var
+h=f(d),k=Math.abs(e(a,c))*h,l=f(c);return i(e(j,I+g|0)*rH*(Math.abs(e(a,d))*l+k))},l);return p(function(d,c){var
+g=f(k,a,c);return i(e(b,d)*g)},d)},d);return g}try{var
+bM=[0,bi(n(a,0.),5)],aj=bM}catch(a){a=a2(a);if(a!==bQ&&a!==b1)throw a;var
 aj=0}if(aj){var
 aA=aj[1],E=aA[1];if(0===E[0]){var
-aB=aA[2],z=E[1],bk=w(z),bl=function(a){return _(function(b){return ah(a,b)})},L=aE(bk),bN=i[8];p(function(b,a){return X(L,I+b|0,e(L,a[1])*e(L,a[2]))},bN);var
-aW=[0,1],bQ=P(function(a,b){return(b-e(ag,a))/e(o,a)},L),bR=R[1];p(function(c,b){var
-d=e(R[2],c)+c7,a=d<bO(b,bQ)?1:0,f=a?(aW[1]=0,0):a;return f},bR);var
-aY=aW[1],a2=0;if(aY){try{var
-a4=0,bS=bl(L)}catch(a){a=a1(a);if(a!==b0)throw a;var
-aD=0;a2=1;a4=1}if(!a4)var
-bT=-1e-06*(1.+Math.abs(au)),a0=G(function(c,a){var
-b=a[1],d=aa(b);return c+a[2]*e(b[6],d)},-V*au,bS)<bT?1:0}else
+aB=aA[2],z=E[1],bj=x(z),bl=function(a){return _(function(b){return ah(a,b)})},L=aE(bj),bN=h[8];p(function(b,a){return X(L,I+b|0,e(L,a[1])*e(L,a[2]))},bN);var
+aW=[0,1],bO=P(function(a,b){return(b-e(ag,a))/e(o,a)},L),bR=R[1];p(function(c,b){var
+d=e(R[2],c)+c8,a=d<bP(b,bO)?1:0,f=a?(aW[1]=0,0):a;return f},bR);var
+aX=aW[1],a1=0;if(aX){try{var
+a3=0,bS=bl(L)}catch(a){a=a2(a);if(a!==b1)throw a;var
+aD=0;a1=1;a3=1}if(!a3)var
+bT=-1e-06*(1.+Math.abs(au)),aZ=G(function(c,a){var
+b=a[1],d=$(b);return c+a[2]*e(b[6],d)},-V*au,bS)<bT?1:0}else
 var
-a0=aY;if(!a2)var
-aD=a0;if(aD)aX(IJ);var
-bm=w(z),aF=_(function(a){return ah(bm,a)}),bn=b1,aG=G(function(b,a){var
-c=a[1][6];return aP(function(b,a){return ab(b,Math.abs(a))},b,c)},bn,aF),bo=-V*au,bp=G(function(c,a){var
-b=a[1],d=aa(b);return c+a[2]*e(b[6],d)},bo,aF),bq=gl(aG)[2],br=[0,fg(30,ek(56,26-(KX(ab(h4,bp/aG))|0)|0)),bq];try{var
-a5=0,an=a9(Q,R,o,_,z,E[2],w,N,br);a5=1}catch(a){a=a1(a);if(a!==bP&&a!==b0)throw a;var
-bs=function(b,a){return 0.},bt=w(z),bu=0,ac=function(a){return az(aB,bt,bs,a)},F=bu}if(a5){if(0===an[0])return an[1];var
-aQ=an[1],bB=aQ[1],bD=w(z),bE=function(a){return az(aB,bD,bB,a)},bF=aQ[2],ac=bE,F=aC(function(a){var
-b=w(a);return[0,w(z),b]},bF)}}else{var
-aS=E[1],ap=c(Q[3],aS)[1+aS],bG=E[2],aT=dx(0,Q,h(J,ap[1]),bG),aV=t(ap[2],aT[1]);if(!(0<=A(aV))){var
-bH=[0,[0,q,ap[3]],aT[2]],bI=k(function(b){var
-a=b[2],c=v(a),d=u===c?a[1]:l===c?C(a):a;return[0,b[1],d]},bH),bJ=bX(J(aV)),bK=k(function(a){var
-b=a[2];return[0,g(a[1],bJ),b]},bI),bL=W(aR);return[1,N,ao(i[1],0,bL,bK)]}var
-ac=ay,F=0}}else
+aZ=aX;if(!a1)var
+aD=aZ;if(aD)aY(IR);var
+bm=x(z),aF=_(function(a){return ah(bm,a)}),bn=b2,aG=G(function(b,a){var
+c=a[1][6];return aP(function(b,a){return ac(b,Math.abs(a))},b,c)},bn,aF),bo=-V*au,bp=G(function(c,a){var
+b=a[1],d=$(b);return c+a[2]*e(b[6],d)},bo,aF),bq=gq(aG)[2],br=[0,fk(30,eq(56,26-(K5(ac(h9,bp/aG))|0)|0)),bq];try{var
+a5=0,an=a9(Q,R,o,_,z,E[2],x,N,br);a5=1}catch(a){a=a2(a);if(a!==bQ&&a!==b1)throw a;var
+bs=function(b,a){return 0.},bt=x(z),bu=0,ab=function(a){return az(aB,bt,bs,a)},F=bu}if(a5){if(0===an[0])return an[1];var
+aQ=an[1],bB=aQ[1],bC=x(z),bE=function(a){return az(aB,bC,bB,a)},bF=aQ[2],ab=bE,F=aC(function(a){var
+b=x(a);return[0,x(z),b]},bF)}}else{var
+aS=E[1],ao=c(Q[3],aS)[1+aS],bG=E[2],aT=dC(0,Q,i(K,ao[1]),bG),aU=w(ao[2],aT[1]);if(!(0<=B(aU))){var
+bH=[0,[0,q,ao[3]],aT[2]],bI=k(function(b){var
+a=b[2],c=u(a),d=t===c?a[1]:l===c?y(a):a;return[0,b[1],d]},bH),bJ=bY(K(aU)),bK=k(function(a){var
+b=a[2];return[0,g(a[1],bJ),b]},bI),bL=W(aR);return[1,N,ap(h[1],0,bL,bK)]}var
+ab=ay,F=0}}else
 var
-ac=ay,F=0;var
+ab=ay,F=0;var
 ad=m(I,function(b){function
 c(c){return m(a,function(a){return a===b?c:0.})}try{var
-i=0,d=S(c(dC)),f=S(c(1.));i=1}catch(a){a=a1(a);if(a!==bP)throw a}if(i&&0===f[0]){var
+i=0,d=S(c(dH)),f=S(c(1.));i=1}catch(a){a=a2(a);if(a!==bQ)throw a}if(i&&0===f[0]){var
 g=f[1];if(0===d[0]){var
-h=d[1];return[0,(e(g,b)-e(h,b))*e(o,b),e(ag,b)+bC*(e(g,b)+e(h,b))*e(o,b)]}}return IK}),K=h(function(a){return a[1]},ad),ak=[0,-1],aH=[0,0.],bv=ac(K);p(function(a,b){var
-c=qX*e(O,a)<e(K,a)?1:0,d=c?aH[1]<b?1:0:c,f=d?(aH[1]=b,ak[1]=a,0):d;return f},bv);if(ak[1]<0)T(IL);var
+h=d[1];return[0,(e(g,b)-e(h,b))*e(o,b),e(ag,b)+bD*(e(g,b)+e(h,b))*e(o,b)]}}return IS}),J=i(function(a){return a[1]},ad),ak=[0,-1],aH=[0,0.],bv=ab(J);p(function(a,b){var
+c=q6*e(O,a)<e(J,a)?1:0,d=c?aH[1]<b?1:0:c,f=d?(aH[1]=b,ak[1]=a,0):d;return f},bv);if(ak[1]<0)T(IT);var
 D=ak[1];if(F){var
-aI=F[1],aJ=aI[2],al=aI[1],ae=function(a){return qX*e(O,a)<e(K,a)?Math.abs(e(aJ,a)-e(al,a))/e(K,a):0.},bw=H(I,function(a){return a}),bx=0,j=G(function(b,a){var
+aI=F[1],aJ=aI[2],al=aI[1],ae=function(a){return q6*e(O,a)<e(J,a)?Math.abs(e(aJ,a)-e(al,a))/e(J,a):0.},bw=H(I,function(a){return a}),bx=0,j=G(function(b,a){var
 c=ae(b);return c<ae(a)?a:b},bx,bw),aL=e(al,j)+2.5*(e(aJ,j)-e(al,j)),a6=0;if(!(0.2<ae(j))&&!(ae(j)<0.004)){var
-bA=0.45*e(K,j);if(!(bA<Math.abs(aL-c(ad,j)[1+j][2]))){var
+bA=0.45*e(J,j);if(!(bA<Math.abs(aL-c(ad,j)[1+j][2]))){var
 am=aL,d=j;a6=1}}if(!a6)var
 am=c(ad,D)[1+D][2],d=D}else
 var
 am=c(ad,D)[1+D][2],d=D;var
-af=$(am);function
+af=aa(am);function
 aM(a,e){var
-c=i[1][1],g=iE(cH(i[1],[10,c],a)),h=aE(b[4]),j=aE(b[3]),k=aE(b[2]),d=[0,aE(b[1]),k,j,h];f(e,d,g);return at(jP(i,d),[0,[0,c,a],N])}var
-aN=jO(i,d,af),by=jN(i,d,af),bz=aM(aN,function(a,b){c(a[2],d)[1+d]=af;c(a[4],d)[1+d]=b;return 0});return[2,aN,bz,aM(by,function(a,b){c(a[1],d)[1+d]=af;c(a[3],d)[1+d]=b;return 0})]}function
-s(D,ax,ac,be,aw,bd,av,aH,aG,bc){var
-bg=1.,bi=20-gl(aP(function(b,a){var
-c=0.;return dM(b,aP(function(b,a){return ab(b,Math.abs(a))},c,a))},bg,aH))[2]|0,ad=fg(av[1],bi);function
-aI(a,b){return bv(lX(bv(b,a)),-a|0)}function
-bk(a){return aI(ad-2|0,1.001*a)}var
-O=h(function(a){return h(bk,a)},aH),ae=h(function(a){return h($,a)},O),o=m(a,function(b){return m(a,function(a){return c(c(ae,a)[1+a],b)[1+b]})}),s=m(a,function(b){return m(a,function(a){return b===a?q:z})}),a3=a-1|0,bH=0;if(!(a3<0)){var
+c=h[1][1],g=fm(cH(h[1],[10,c],a)),i=aE(b[4]),j=aE(b[3]),k=aE(b[2]),d=[0,aE(b[1]),k,j,i];f(e,d,g);return at(j0(h,d),[0,[0,c,a],N])}var
+aN=jZ(h,d,af),by=jY(h,d,af),bz=aM(aN,function(a,b){c(a[2],d)[1+d]=af;c(a[4],d)[1+d]=b;return 0});return[2,aN,bz,aM(by,function(a,b){c(a[1],d)[1+d]=af;c(a[3],d)[1+d]=b;return 0})]}function
+s(D,ax,ab,be,aw,bd,av,aH,aG,bc){var
+bf=1.,bh=20-gq(aP(function(b,a){var
+c=0.;return dS(b,aP(function(b,a){return ac(b,Math.abs(a))},c,a))},bf,aH))[2]|0,ad=fk(av[1],bh);function
+aI(a,b){return bw(l7(bw(b,a)),-a|0)}function
+bj(a){return aI(ad-2|0,1.001*a)}var
+O=i(function(a){return i(bj,a)},aH),ae=i(function(a){return i(aa,a)},O),o=m(a,function(b){return m(a,function(a){return c(c(ae,a)[1+a],b)[1+b]})}),s=m(a,function(b){return m(a,function(a){return b===a?q:z})}),a1=a-1|0,bH=0;if(!(a1<0)){var
 j=bH;for(;;){var
 at=[0,j],a4=j+1|0,a5=a-1|0;if(!(a5<a4)){var
 L=a4;for(;;){var
-bb=at[1],bR=b8(c(c(o,bb)[1+bb],j)[1+j]);if(ck(b8(c(c(o,L)[1+L],j)[1+j]),bR))at[1]=L;var
+bb=at[1],bR=b9(c(c(o,bb)[1+bb],j)[1+j]);if(cl(b9(c(c(o,L)[1+L],j)[1+j]),bR))at[1]=L;var
 bS=L+1|0;if(a5!==L){var
 L=bS;continue}break}}var
-a6=at[1];if(0===A(c(c(o,a6)[1+a6],j)[1+j]))throw bP;var
+a6=at[1];if(0===B(c(c(o,a6)[1+a6],j)[1+j]))throw bQ;var
 a7=function(b,f){return function(a){var
 g=c(a,b)[1+b],d=f[1];a[1+b]=c(a,d)[1+d];var
 e=f[1];c(a,e)[1+e]=g;return 0}}(j,at);a7(o);a7(s);var
-bI=bX(c(c(o,j)[1+j],j)[1+j]),a8=function(a,f){return function(b){var
-d=c(b,a)[1+a],e=0;b[1+a]=h(function(a){return g(f,a)},d);return e}}(j,bI);a8(o);a8(s);var
-a9=a-1|0,bK=0;if(!(a9<0)){var
-w=bK;for(;;){var
-a$=w!==j?1:0,bM=a$?0!==A(c(c(o,w)[1+w],j)[1+j])?1:0:a$;if(bM){var
-bN=c(c(o,w)[1+w],j)[1+j],ba=function(d,b,h){return function(a){var
-e=c(a,b)[1+b],f=0;a[1+b]=P(function(b,e){return r(e,g(h,c(c(a,d)[1+d],b)[1+b]))},e);return f}}(j,w,bN);ba(o);ba(s)}var
-bQ=w+1|0;if(a9!==w){var
-w=bQ;continue}break}}var
-bL=j+1|0;if(a3!==j){var
+bI=bY(c(c(o,j)[1+j],j)[1+j]),a8=function(a,f){return function(b){var
+d=c(b,a)[1+a],e=0;b[1+a]=i(function(a){return g(f,a)},d);return e}}(j,bI);a8(o);a8(s);var
+a9=a-1|0,bJ=0;if(!(a9<0)){var
+x=bJ;for(;;){var
+a$=x!==j?1:0,bM=a$?0!==B(c(c(o,x)[1+x],j)[1+j])?1:0:a$;if(bM){var
+bN=c(c(o,x)[1+x],j)[1+j],ba=function(d,b,h){return function(a){var
+e=c(a,b)[1+b],f=0;a[1+b]=P(function(b,e){return r(e,g(h,c(c(a,d)[1+d],b)[1+b]))},e);return f}}(j,x,bN);ba(o);ba(s)}var
+bO=x+1|0;if(a9!==x){var
+x=bO;continue}break}}var
+bL=j+1|0;if(a1!==j){var
 j=bL;continue}break}}function
 R(b,d){var
 a=[0,z];p(function(b,e){var
-f=g(e,c(d,b)[1+b]);a[1]=t(a[1],f);return 0},b);return a[1]}function
+f=g(e,c(d,b)[1+b]);a[1]=w(a[1],f);return 0},b);return a[1]}function
 aJ(b,a){var
-c=aj(d,b),e=a[2];return b7(ee(aj(a[1],b),e),c)}var
+c=aj(d,b),e=a[2];return b8(ek(aj(a[1],b),e),c)}var
 bl=60;function
 ay(a){return aJ(bl,a)}var
-az=h(function(a){return $(aI(ad,a))},aG),aL=P(function(a,b){var
-d=c(bc,a)[1+a];return dx([0,hr],D,h(J,b),d)},s),bn=$(bv(1.,-ad|0)),aM=P(function(a,b){var
-d=R(b,az);return t(c(aL,a)[1+a][1],d)},s),bo=P(function(a,b){var
-d=c(aM,a)[1+a];return dk(z,ay(aP(function(b,a){return t(b,g(bn,b8(a)))},d,b)))},s),af=dg(function(a){return A(a)<=0?1:0},aM)?az:P(function(b,d){var
+az=i(function(a){return aa(aI(ad,a))},aG),aL=P(function(a,b){var
+d=c(bc,a)[1+a];return dC([0,hw],D,i(K,b),d)},s),bn=aa(bw(1.,-ad|0)),aM=P(function(a,b){var
+d=R(b,az);return w(c(aL,a)[1+a][1],d)},s),bo=P(function(a,b){var
+d=c(aM,a)[1+a];return dm(z,ay(aP(function(b,a){return w(b,g(bn,b9(a)))},d,b)))},s),af=dh(function(a){return B(a)<=0?1:0},aM)?az:P(function(b,d){var
 a=[0,d];p(function(d,e){var
 f=g(e,c(c(ae,d)[1+d],b)[1+b]);a[1]=r(a[1],f);return 0},bo);return aJ(ad,a[1])},az),aA=m(a,function(a){var
-b=c(s,a)[1+a],d=J(R(b,af)),h=c(aL,a)[1+a];if(A(r(d,h[1]))<0)throw bP;function
+b=c(s,a)[1+a],d=K(R(b,af)),i=c(aL,a)[1+a];if(B(r(d,i[1]))<0)throw bQ;function
 j(b,a){var
 c=k(function(b){var
-a=b[2],c=v(a),d=u===c?a[1]:l===c?C(a):a;return[0,b[1],d]},b);return ao(D[1][1],0,a,c)}var
-f=du(i,b,d),o=j(h[2],f),m=fX(0,ax,P(function(b,a){var
-c=e(ac,b);return M(a)*c},b));if(0===m[0]){var
-n=dx([0,hr],D,b,m[2]),g=ay(t(n[1],d));if(A(g)<0)throw bP;var
-p=_(W(g),f);return[0,f,g,o,j(n[2],p)]}throw bP}),ag=m(a,function(a){return aP(function(d,b){return t(d,c(b,a)[1+a])},z,s)}),aN=J(R(ag,af)),aQ=fX(0,ax,P(function(b,a){var
-c=e(ac,b);return M(a)*c},ag));if(0===aQ[0]){var
-aR=dx([0,hr],D,ag,aQ[2]),ah=ay(t(aR[1],aN)),bp=aR[2],bq=k(function(b){var
-a=b[2],c=v(a),d=u===c?a[1]:l===c?C(a):a;return[0,b[1],d]},bp),bs=r(ah,aN),bt=du(i,h(J,ag),bs),bu=ao(i[1],0,bt,bq),aS=k(function(a){var
-b=ai(Z,a),c=b[3],d=h(function(a){return R(c,a)},ae),e=R(c,af);return[0,a,[0,t(b[4],e),d]]},aF),aT=E(0,ap);B(function(a){var
+a=b[2],c=u(a),d=t===c?a[1]:l===c?y(a):a;return[0,b[1],d]},b);return ap(D[1][1],0,a,c)}var
+f=dz(h,b,d),o=j(i[2],f),m=f2(0,ax,P(function(b,a){var
+c=e(ab,b);return M(a)*c},b));if(0===m[0]){var
+n=dC([0,hw],D,b,m[2]),g=ay(w(n[1],d));if(B(g)<0)throw bQ;var
+p=_(W(g),f);return[0,f,g,o,j(n[2],p)]}throw bQ}),ag=m(a,function(a){return aP(function(d,b){return w(d,c(b,a)[1+a])},z,s)}),aN=K(R(ag,af)),aQ=f2(0,ax,P(function(b,a){var
+c=e(ab,b);return M(a)*c},ag));if(0===aQ[0]){var
+aR=dC([0,hw],D,ag,aQ[2]),ah=ay(w(aR[1],aN)),bp=aR[2],bq=k(function(b){var
+a=b[2],c=u(a),d=t===c?a[1]:l===c?y(a):a;return[0,b[1],d]},bp),bs=r(ah,aN),bt=dz(h,i(K,ag),bs),bu=ap(h[1],0,bt,bq),aS=k(function(a){var
+b=ai(Z,a),c=b[3],d=i(function(a){return R(c,a)},ae),e=R(c,af);return[0,a,[0,w(b[4],e),d]]},aF),aT=E(0,aq);C(function(a){var
 b=M(a[2][1]);return Y(aT,a[1],b)},aS);var
 S=function(a){var
-b=a[2];return ee(aj(a[1],2),b)},T=h(function(a){return ex(S(a[2]))/4.},aA),am=ex(S(ah))/4.,aV=fg(0,av[1]-av[2]|0),U=aj(d,aV),aB=bv(1.,-aV|0),bw=$(au),aW=g(F(U),bw),by=aW[2],bz=aW[1],bA=y?fd:ee,aX=bA(bz,by),bD=b(be,function(a){return ai(aT,a)}),ar=k(function(d){var
-a=d[1],b=O.length-1,g=d[2],c=o9(a,O),e=hC(a[2],O,b,c);return[0,[0,a,O,c,f(a[5],x(b,b),e)],g]},bD),as=k(function(b){var
-a=b[1];return[0,a[1][6],a[3],a[4],[0],0.]},ar),I=function(c){function
-b(a,b){return gx(function(d,a,c){var
-e=$(f(b,c,aa(a[1][1])));return t(d,g($(a[2]),e))},a,ar,c)}var
-d=m(a,function(c){return m(a,function(d){return b(z,function(f,b){return e(f[3],x(x(b,a)+c|0,a)+d|0)})})}),h=m(a,function(c){return b(z,function(d,b){return e(d[2],x(b,a)+c|0)})});function
+b=a[2];return ek(aj(a[1],2),b)},T=i(function(a){return eD(S(a[2]))/4.},aA),ak=eD(S(ah))/4.,aU=fk(0,av[1]-av[2]|0),U=aj(d,aU),aB=bw(1.,-aU|0),bv=aa(au),aW=g(F(U),bv),bx=aW[2],bz=aW[1],bA=A?fh:ek,aX=bA(bz,bx),bB=b(be,function(a){return ai(aT,a)}),an=k(function(d){var
+a=d[1],b=O.length-1,g=d[2],c=pg(a,O),e=hH(a[2],O,b,c);return[0,[0,a,O,c,f(a[5],v(b,b),e)],g]},bB),as=k(function(b){var
+a=b[1];return[0,a[1][6],a[3],a[4],[0],0.]},an),I=function(c){function
+b(a,b){return gB(function(d,a,c){var
+e=aa(f(b,c,$(a[1][1])));return w(d,g(aa(a[2]),e))},a,an,c)}var
+d=m(a,function(c){return m(a,function(d){return b(z,function(f,b){return e(f[3],v(v(b,a)+c|0,a)+d|0)})})}),h=m(a,function(c){return b(z,function(d,b){return e(d[2],v(b,a)+c|0)})});function
 i(b,a){return e(b[1],a)}var
-j=b7(aX,U);return[0,b(g($(-V),j),i),h,d]},aY=I(as),bE=M(aY[1]),bF=aY[3],bG=h(function(a){return h(M,a)},bF),aD=function(a){var
-d=a[3],f=h(function(a){return h(M,a)},d),g=h(M,a[2]),i=M(a[1]),b=h(function(a){return hD(T,am,a,0)},f),c=0;return 0.<=i+hD(T,am,P(function(c,a){return a+e(b,c)},g),c)?1:0},aZ=[0,0],a0=function(aQ){var
+j=b8(aX,U);return[0,b(g(aa(-V),j),i),h,d]},aY=I(as),bE=M(aY[1]),bF=aY[3],bG=i(function(a){return i(M,a)},bF),aD=function(a){var
+d=a[3],f=i(function(a){return i(M,a)},d),g=i(M,a[2]),h=M(a[1]),b=i(function(a){return hI(T,ak,a,0)},f),c=0;return 0.<=h+hI(T,ak,P(function(c,a){return a+e(b,c)},g),c)?1:0},aZ=[0,0],a0=function(aQ){var
 a=aZ[1];if(a)return a[1];var
 c=function(aT,aS,aR){var
-w=aT,v=aS,M=aR;a:for(;;){if(v&&M){var
-ag=M[2],y=v[1][1],i=y[1],o=i[6],k=i[5],N=i[4],c=i[2],q=i[1],r=y[4],z=y[3],s=y[2],a=T.length-1,A=q[1].length-1,aU=v[2],O=i[3]?dC:1.,ai=function(a){return Math.abs(a)},B=function(b){return function(a){return h(b,a)}}(ai),P=function(d,e){return function(a,b,c){return j$(d,e,a,b,c)}}(c,s),aj=h(B,s),ak=c[5],an=B(c[4]),ao=[0,c[1],c[2],c[3],an,ak],Q=function(c,d){return function(b){var
+x=aT,w=aS,M=aR;a:for(;;){if(w&&M){var
+ag=M[2],y=w[1][1],h=y[1],o=h[6],k=h[5],N=h[4],c=h[2],q=h[1],r=y[4],z=y[3],s=y[2],a=T.length-1,A=q[1].length-1,aU=w[2],O=h[3]?dH:1.,ai=function(a){return Math.abs(a)},B=function(b){return function(a){return i(b,a)}}(ai),P=function(d,e){return function(a,b,c){return kk(d,e,a,b,c)}}(c,s),aj=i(B,s),al=c[5],an=B(c[4]),ao=[0,c[1],c[2],c[3],an,al],Q=function(c,d){return function(b){var
 a=n(c,0.);d(1,b,function(c,b){var
-d=0;return X(a,c,-hD(T,am,h(function(a){return-a},b),d))});return a}}(A,P),D=f(k,1,n(A,pk)),C=f_;for(;;){var
-ap=Q(D),d=f(k,1,h(function(a){return pk+qr*a},ap)),aq=0===C?1:0,ar=aq||df(function(a){return 1-(a<1000000000000.?1:0)},d);if(ar)throw b0;var
+d=0;return X(a,c,-hI(T,ak,i(function(a){return-a},b),d))});return a}}(A,P),D=f(k,1,n(A,pt)),C=gd;for(;;){var
+ap=Q(D),d=f(k,1,i(function(a){return pt+qA*a},ap)),aq=0===C?1:0,ar=aq||dg(function(a){return 1-(a<1000000000000.?1:0)},d);if(ar)throw b1;var
 R=[0,1];p(function(f,g){return function(c,b){var
 a=1.0001*e(f,c)<b?1:0,d=a?(g[1]=0,0):a;return d}}(D,R),d);if(R[1]){var
-t=[0,0.],as=j_(q,1,N,d),at=Q(d);p(function(d,b,f){return function(a,c){b[1]=ab(b[1],(c+e(f,a))/e(d,a));return 0}}(d,t,at),as);if(1-(t[1]<0.999999999999?1:0))throw b0;var
+t=[0,0.],as=kj(q,1,N,d),at=Q(d);p(function(d,b,f){return function(a,c){b[1]=ac(b[1],(c+e(f,a))/e(d,a));return 0}}(d,t,at),as);if(1-(t[1]<0.999999999999?1:0))throw b1;var
 S=t[1]+(1.-t[1])/64.,E=function(l){return function(i,h){var
-c=x(l,i)-1|0,b=b1,j=0;if(c<0)var
+c=v(l,i)-1|0,b=b2,j=0;if(c<0)var
 d=b;else{var
 a=j,f=b;for(;;){var
-g=ab(f,Math.abs(e(h,a))),k=a+1|0;if(c!==a){var
+g=ac(f,Math.abs(e(h,a))),k=a+1|0;if(c!==a){var
 a=k,f=g;continue}var
 d=g;break}}return d}}(A),U=E(1,o),F=function(l,m,c,n,o,q,r){return function(a,d,g,f){var
-i=d4*q(a,d)+p6*r+g*aB,j=c(d),k=j_(m,a,c(l),j),b=h(function(a){return i+d4*a},k);bx(function(d){function
-f(c,d){return p(function(d,f){return X(b,x(c,a)+d|0,e(b,x(c,a)+d|0)+d4*f)},d)}var
-g=c(d[2]);return j$(o,n,d[1],g,f)},f);return b}}(N,q,B,aj,ao,E,U),au=F(1,o,3.,0),av=q[4],V=f(k,1,el(function(b,a){return d4*Math.abs(b)+a},av,au)),aw=hC(c,s,1,V),ax=F(a,z,8.,[0,[0,1,o]]),W=f(k,a,el(function(b,a){return 1.02*(b+Math.abs(a))},ax,aw)),ay=F(x(a,a),r,32.+k4*a,[0,[0,a,z]]),az=hC(c,s,a,W),aA=el(function(b,a){return b+a},az,ay),aC=function(c){return function(b,a){return b-c*a}}(O),G=function(c){return function(a,b){return el(c,a,b)}}(aC),Y=G(o,V),Z=G(z,W),_=function(a,l,f,g,i){return function(d,b){var
-h=d4*g(x(a,a),d),c=aE(i);f(x(a,a),b,function(f,d){if(l<0.)p(function(b,a){return X(d,b,-a)},d);var
-g=x(a,a)-1|0,i=0;if(!(g<0)){var
+h=d_*q(a,d)+qd*r+g*aB,j=c(d),k=kj(m,a,c(l),j),b=i(function(a){return h+d_*a},k);by(function(d){function
+f(c,d){return p(function(d,f){return X(b,v(c,a)+d|0,e(b,v(c,a)+d|0)+d_*f)},d)}var
+g=c(d[2]);return kk(o,n,d[1],g,f)},f);return b}}(N,q,B,aj,ao,E,U),au=F(1,o,3.,0),av=q[4],V=f(k,1,er(function(b,a){return d_*Math.abs(b)+a},av,au)),aw=hH(c,s,1,V),ax=F(a,z,8.,[0,[0,1,o]]),W=f(k,a,er(function(b,a){return 1.02*(b+Math.abs(a))},ax,aw)),ay=F(v(a,a),r,32.+ld*a,[0,[0,a,z]]),az=hH(c,s,a,W),aA=er(function(b,a){return b+a},az,ay),aC=function(c){return function(b,a){return b-c*a}}(O),G=function(c){return function(a,b){return er(c,a,b)}}(aC),Y=G(o,V),Z=G(z,W),_=function(a,l,f,g,i){return function(d,b){var
+h=d_*g(v(a,a),d),c=aE(i);f(v(a,a),b,function(f,d){if(l<0.)p(function(b,a){return X(d,b,-a)},d);var
+g=v(a,a)-1|0,i=0;if(!(g<0)){var
 b=i;for(;;){var
-j=hD(T,am,d,x(b,a));X(c,x(x(f,a),a)+b|0,e(c,x(x(f,a),a)+b|0)+h-j);var
+j=hI(T,ak,d,v(b,a));X(c,v(v(f,a),a)+b|0,e(c,v(v(f,a),a)+b|0)+h-j);var
 k=b+1|0;if(g!==b){var
 b=k;continue}break}}return 0});return c}}(a,O,P,E,aA),aD=0.,aF=function(b,a){return b+a},$=function(b,c){return function(a){return aP(c,b,a)}}(aD,aF),u=_(n(r.length-1,0.),r),j=0,g=60;for(;;){var
-aa=h(function(a){return a+0.02*Math.abs(a)},u),H=f(k,x(a,a),aa),aG=0===g?1:0,aH=aG||df(function(b){return function(a){return 1-(a<hR*b?1:0)}}(U),H);if(aH)throw b0;var
-J=G(r,H),ac=4===(g%8|0)?1:0,aI=ac?1-b(aQ,I(b5(w,[0,[0,Y,Z,J,d,S],ag]))):ac;if(aI)throw b0;var
-l=_(H,J);if(mp(function(b,a){return a<=b?1:0},aa,l)){var
+aa=i(function(a){return a+0.02*Math.abs(a)},u),H=f(k,v(a,a),aa),aG=0===g?1:0,aH=aG||dg(function(b){return function(a){return 1-(a<hW*b?1:0)}}(U),H);if(aH)throw b1;var
+J=G(r,H),ab=4===(g%8|0)?1:0,aI=ab?1-b(aQ,I(b6(x,[0,[0,Y,Z,J,d,S],ag]))):ab;if(aI)throw b1;var
+l=_(H,J);if(mz(function(b,a){return a<=b?1:0},aa,l)){var
 L=function(a){function
-b(b){return lX(b/(a*aB))*(a*aB)}return function(a){return h(b,a)}},aN=b(L(k4),J),aO=b(L(4.),Z),w=[0,[0,b(L(1.),Y),aO,aN,d,S],w],v=aU,M=ag;continue a}if(j){var
+b(b){return l7(b/(a*aB))*(a*aB)}return function(a){return i(b,a)}},aN=b(L(ld),J),aO=b(L(4.),Z),x=[0,[0,b(L(1.),Y),aO,aN,d,S],x],w=aU,M=ag;continue a}if(j){var
 K=j[2];if(K&&!K[2]){var
-ad=j[1],aJ=ad-K[1],m=($(l)-ad)/aJ,ae=1.<=m?1:0,aK=ae?g<40?1:0:ae;if(aK)throw b0;var
-ah=0;if(0.<m&&m<qw){var
+ad=j[1],aJ=ad-K[1],m=($(l)-ad)/aJ,ae=1.<=m?1:0,aK=ae?g<40?1:0:ae;if(aK)throw b1;var
+ah=0;if(0.<m&&m<qF){var
 af=m/(1.-m);ah=1}if(!ah)var
 af=0.;var
-aL=g-1|0,aM=0,u=el(function(c){return function(a,b){return a+c*ab(0.,a-b)}}(af),l,u),j=aM,g=aL;continue}}var
+aL=g-1|0,aM=0,u=er(function(c){return function(a,b){return a+c*ac(0.,a-b)}}(af),l,u),j=aM,g=aL;continue}}var
 u=l,j=[0,$(l),j],g=g-1|0;continue}}var
-D=d,C=C-1|0;continue}}return al(w)}}(0,ar,as);aZ[1]=[0,c];return c};return function(y){try{if(y){var
-T=y[1],aB=P(function(a,b){var
-d=e(ac,a);return(b-M(c(D[2][1],a)[1+a]))/d},aG),a=IH(D,ax,ac,T[1],T[2][1],aB,af,ae,aA),w=function(U){var
-af=U[3],O=U[2],P=U[1],s=O.length-1,aS=a[1][1][1],x=n(dy(s),z);p(function(a,b){var
-d=J(b);c(x,a)[1+a]=d;var
+D=d,C=C-1|0;continue}}return am(x)}}(0,an,as);aZ[1]=[0,c];return c};return function(A){try{if(A){var
+T=A[1],aB=P(function(a,b){var
+d=e(ab,a);return(b-M(c(D[2][1],a)[1+a]))/d},aG),a=IP(D,ax,ab,T[1],T[2][1],aB,af,ae,aA),v=function(U){var
+af=U[3],O=U[2],P=U[1],s=O.length-1,aS=a[1][1][1],x=n(dD(s),z);p(function(a,b){var
+d=K(b);c(x,a)[1+a]=d;var
 e=c(af,a)[1+a];return p(function(e,d){var
-b=e1(s,a,e);x[1+b]=r(c(x,b)[1+b],d);return 0},e)},O);var
-R=h(M,x),ag=M(P);function
+b=e5(s,a,e);x[1+b]=r(c(x,b)[1+b],d);return 0},e)},O);var
+R=i(M,x),ag=M(P);function
 aT(a){return[0,a]}var
-aV=H(a[11].length-1,aT),am=N(aq(aV,a[8])),a3=60,a4=0,S=am,D=h(function(b){return pa(a,b)},am),ai=a4,ah=a_,B=a3;for(;;){var
-aW=dy(s),aX=h(function(a){return a[2]},D),T=fX(ai,[0,h(function(a){return a[1]},D),aX,aW],R);if(0===T[0]){var
-aj=T[2],y=T[1],E=bO(y,R);if(E<=ag)var
-A=[0,[0,S,aj]];else{if(0<B){var
-w=a[2],L=bT(y,0,w),aa=b(a[4],L),aJ=o$(a,8,aa),ab=b(a2(function(f){return function(b){var
-d=bO(c(a[3][1],b)[1+b],f);return e(a[3][2],b)-d<lG?1:0}}(aa)),aJ);a[5]=bh(aK,aq(ab,a[5]));var
-aL=a[5],aM=N(k(function(b){return[0,b,hE(a,b)]},aL)),ac=h(function(d,h,i){return function(b){var
+aU=H(a[11].length-1,aT),am=N(ar(aU,a[8])),a2=60,a4=0,S=am,D=i(function(b){return pj(a,b)},am),ai=a4,ah=a_,C=a2;for(;;){var
+aW=dD(s),aX=i(function(a){return a[2]},D),T=f2(ai,[0,i(function(a){return a[1]},D),aX,aW],R);if(0===T[0]){var
+aj=T[2],A=T[1],E=bP(A,R);if(E<=ag)var
+B=[0,[0,S,aj]];else{if(0<C){var
+v=a[2],L=bU(A,0,v),$=b(a[4],L),aJ=pi(a,8,$),ab=b(a3(function(f){return function(b){var
+d=bP(c(a[3][1],b)[1+b],f);return e(a[3][2],b)-d<lQ?1:0}}($)),aJ);a[5]=bi(aK,ar(ab,a[5]));var
+aL=a[5],aM=N(k(function(b){return[0,b,hJ(a,b)]},aL)),ac=i(function(d,h,i){return function(b){var
 c=b[2],a=c[2],f=m(d,function(c){var
 b=[0,0.];p(function(f,a){var
-g=a*e(i,e1(d,f,c));b[1]=b[1]+g;return 0},a);return b[1]}),g=bO(a,h);return[0,b[1],c[1],a,g,f]}}(w,L,y),aM),ad=[0,0];p(function(j,k){return function(e,b){var
+g=a*e(i,e5(d,f,c));b[1]=b[1]+g;return 0},a);return b[1]}),g=bP(a,h);return[0,b[1],c[1],a,g,f]}}(v,L,A),aM),ad=[0,0];p(function(j,k){return function(e,b){var
 f=b[2],g=j.length-1-1|0,l=b[5],m=b[4],n=b[1];if(!(g<e)){var
 a=e;for(;;){var
-d=c(j,a)[1+a],h=d[2],o=bO(l,d[3]),i=f*h-f*d[4]-h*m+o;if(i<lG)k[1]=[0,[0,i,[2,n,d[1]]],k[1]];var
+d=c(j,a)[1+a],h=d[2],o=bP(l,d[3]),i=f*h-f*d[4]-h*m+o;if(i<lQ)k[1]=[0,[0,i,[2,n,d[1]]],k[1]];var
 p=a+1|0;if(g!==a){var
 a=p;continue}break}}return 0}}(ac,ad),ac);var
-aN=aU(ak,ad[1]),aO=ej(function(b){return function(a,c){return a<(3*b|0)?1:0}}(w),aN),ae=m(w+1|0,function(c,d,f){return function(b){return m(c+1|0,function(a){return 0===b?0===a?1.:e(d,a-1|0):0===a?e(d,b-1|0):e(f,e1(c,b-1|0,a-1|0))})}}(w,L,y)),o=ae.length-1,aP=function(a){return(a*kO|0)/kO},i=h(aE,ae),G=m(o,function(b){return function(a){return m(b,function(b){return a===b?1.:0.})}}(o)),I=1;for(;;){var
+aN=aV(al,ad[1]),aO=ep(function(b){return function(a,c){return a<(3*b|0)?1:0}}(v),aN),ae=m(v+1|0,function(c,d,f){return function(b){return m(c+1|0,function(a){return 0===b?0===a?1.:e(d,a-1|0):0===a?e(d,b-1|0):e(f,e5(c,b-1|0,a-1|0))})}}(v,L,A)),o=ae.length-1,aP=function(a){return(a*kZ|0)/kZ},h=i(aE,ae),G=m(o,function(b){return function(a){return m(b,function(b){return a===b?1.:0.})}}(o)),I=1;for(;;){var
 V=o-2|0,ax=0;if(!(V<0)){var
 d=ax;for(;;){var
 Y=d+1|0,Z=o-1|0;if(!(Z<Y)){var
-j=Y;for(;;){if(p6<Math.abs(e(c(i,d)[1+d],j))){var
-aA=e(c(i,d)[1+d],d),aB=e(c(i,j)[1+j],j)-aA,_=bC*Math.atan2(2.*e(i[1+d],j),aB),aC=Math.cos(_),aD=Math.sin(_),K=function(n,h,i,j,k){return function(c,b){var
+j=Y;for(;;){if(qd<Math.abs(e(c(h,d)[1+d],j))){var
+aA=e(c(h,d)[1+d],d),aB=e(c(h,j)[1+j],j)-aA,_=bD*Math.atan2(2.*e(h[1+d],j),aB),aC=Math.cos(_),aD=Math.sin(_),J=function(n,h,i,j,k){return function(c,b){var
 d=n-1|0,l=0;if(!(d<0)){var
 a=l;for(;;){var
 e=f(c,a,h),g=f(c,a,i);Q(b,a,h,j*e-k*g);Q(b,a,i,k*e+j*g);var
 m=a+1|0;if(d!==a){var
-a=m;continue}break}}return 0}}(o,d,j,aC,aD),aF=function(e){return function(a,d,b){return X(c(e,a)[1+a],d,b)}}(i);K(function(d){return function(a,b){return e(c(d,a)[1+a],b)}}(i),aF);var
-aG=function(e){return function(d,a,b){return X(c(e,a)[1+a],d,b)}}(i);K(function(d){return function(b,a){return e(c(d,a)[1+a],b)}}(i),aG);var
-aH=function(e){return function(a,d,b){return X(c(e,a)[1+a],d,b)}}(G);K(function(d){return function(a,b){return e(c(d,a)[1+a],b)}}(G),aH)}var
+a=m;continue}break}}return 0}}(o,d,j,aC,aD),aF=function(e){return function(a,d,b){return X(c(e,a)[1+a],d,b)}}(h);J(function(d){return function(a,b){return e(c(d,a)[1+a],b)}}(h),aF);var
+aG=function(e){return function(d,a,b){return X(c(e,a)[1+a],d,b)}}(h);J(function(d){return function(b,a){return e(c(d,a)[1+a],b)}}(h),aG);var
+aH=function(e){return function(a,d,b){return X(c(e,a)[1+a],d,b)}}(G);J(function(d){return function(a,b){return e(c(d,a)[1+a],b)}}(G),aH)}var
 aI=j+1|0;if(Z!==j){var
 j=aI;continue}break}}var
 az=d+1|0;if(V!==d){var
@@ -7890,150 +7960,150 @@ d=az;continue}break}}var
 ay=I+1|0;if(12!==I){var
 I=ay;continue}var
 aw=H(o,function(d,f,g){return function(a){var
-b=m(d,function(b){return e(c(g,b)[1+b],a)});return[0,e(c(f,a)[1+a],a),b]}}(o,i,G)),aQ=b(b6(function(d){return function(a){var
-b=a[1]<lG?1:0,c=b?[0,[3,h(d,a[2])]]:b;return c}}(aP)),aw),aR=aq(k(function(a){return a[2]},aO),aQ),F=aq(k(function(a){return[1,a]},ab),aR);break}}else
+b=m(d,function(b){return e(c(g,b)[1+b],a)});return[0,e(c(f,a)[1+a],a),b]}}(o,h,G)),aQ=b(b7(function(d){return function(a){var
+b=a[1]<lQ?1:0,c=b?[0,[3,i(d,a[2])]]:b;return c}}(aP)),aw),aR=ar(k(function(a){return a[2]},aO),aQ),F=ar(k(function(a){return[1,a]},ab),aR);break}}else
 var
-F=0;if(F){a[8]=aq(a[8],F);var
-al=N(F),aY=ah-E<kz*(E-ag)?B+qk|0:B-1|0,aZ=[0,aj],a0=bj(D,h(function(b){return pa(a,b)},al)),S=bj(S,al),D=a0,ai=aZ,ah=E,B=aY;continue}var
-a1=bT(y,0,s);a[9]=[0,b(a[4],a1)];var
-A=0}}else
+F=0;if(F){a[8]=ar(a[8],F);var
+ak=N(F),aY=ah-E<kK*(E-ag)?C+qt|0:C-1|0,aZ=[0,aj],a0=bk(D,i(function(b){return pj(a,b)},ak)),S=bk(S,ak),D=a0,ai=aZ,ah=E,C=aY;continue}var
+a1=bU(A,0,s);a[9]=[0,b(a[4],a1)];var
+B=0}}else
 var
-A=0;if(A){var
-ap=A[1],a5=ap[1],a6=ap[2],ar=h(function(A){var
-d=c(a5,A)[1+A],e=a[1][1][1],B=a[2];function
-i(b,a){return o_(z,t,g,r,B,b,a)}function
+B=0;if(B){var
+an=B[1],a5=an[1],a6=an[2],aq=i(function(B){var
+d=c(a5,B)[1+B],e=a[1][1][1],C=a[2];function
+h(b,a){return ph(z,w,g,r,C,b,a)}function
 j(g){var
-f=c(a[1][3],g)[1+g],b=f[3],i=v(b),d=u===i?b[1]:l===i?C(b):b,k=f[2],m=h(J,f[1]),j=du(a[1][1],m,k),n=c(e[2],d)[1+d];return Q(an[11],dj,n,j)?d:ao(e,0,j,[0,[0,q,d],0])}switch(d[0]){case
+f=c(a[1][3],g)[1+g],b=f[3],h=u(b),d=t===h?b[1]:l===h?y(b):b,k=f[2],m=i(K,f[1]),j=dz(a[1][1],m,k),n=c(e[2],d)[1+d];return Q(ao[11],dl,n,j)?d:ap(e,0,j,[0,[0,q,d],0])}switch(d[0]){case
 0:var
 k=d[1];return c(a[11],k)[1+k];case
 1:var
-m=d[1],n=i(b(a[6],m),0),D=[l,function(a){return j(m)}];return[0,n[1],n[2],D];case
+m=d[1],n=h(b(a[6],m),0),D=[l,function(a){return j(m)}];return[0,n[1],n[2],D];case
 2:var
-o=d[2],s=d[1],E=[0,b(a[6],o)],w=i(b(a[6],s),E),F=[l,function(b){var
-a=j(o);return bf(e,j(s),a)}];return[0,w[1],w[2],F];default:var
-x=ka(d[1]),G=h($,x[2]),f=[0,$(x[1]),G],y=i(f,[0,f]),H=[l,function(i){var
+o=d[2],s=d[1],E=[0,b(a[6],o)],v=h(b(a[6],s),E),F=[l,function(b){var
+a=j(o);return bg(e,j(s),a)}];return[0,v[1],v[2],F];default:var
+x=kl(d[1]),G=i(aa,x[2]),f=[0,aa(x[1]),G],A=h(f,[0,f]),H=[l,function(i){var
 d=[0,W(f[1])],g=f[2];p(function(e,f){var
-g=c(a[10],e)[1+e][1],h=d[1];d[1]=b(bm([0,J(f)],h),g);return 0},g);var
-h=[2,d[1]];return dt(e,bB(d[1],d[1]),h)}];return[0,y[1],y[2],H]}},a6),a7=j9(R,j8(h(function(a){return h(M,a[1])},ar))),as=function(b){function
+g=c(a[10],e)[1+e][1],h=d[1];d[1]=b(bm([0,K(f)],h),g);return 0},g);var
+h=[2,d[1]];return dy(e,bC(d[1],d[1]),h)}];return[0,A[1],A[2],H]}},a6),a7=ki(R,kh(i(function(a){return i(M,a[1])},aq))),as=function(b){function
 d(f){var
-g=b?0:1,d=(2*f|0)+g|0,e=c(a[11],d)[1+d];return b?e[2]:J(e[2])}return m(dy(s),d)},at=function(d){function
+g=b?0:1,d=(2*f|0)+g|0,e=c(a[11],d)[1+d];return b?e[2]:K(e[2])}return m(dD(s),d)},at=function(d){function
 b(e){var
-f=d?0:1,b=(2*e|0)+f|0;return c(a[11],b)[1+b][3]}return m(dy(s),b)},a8=at(1),a9=at(0),a$=as(1),ba=[0,as(0),a$,a9,a8],au=oz(ba,ar,h(function(a){return 0.<a?$(a):z},a7),x),bb=au[2];if(bJ(P,au[1]))return 0;var
+f=d?0:1,b=(2*e|0)+f|0;return c(a[11],b)[1+b][3]}return m(dD(s),b)},a8=at(1),a9=at(0),a$=as(1),ba=[0,as(0),a$,a9,a8],au=oI(ba,aq,i(function(a){return 0.<a?aa(a):z},a7),x),bb=au[2];if(bK(P,au[1]))return 0;var
 av=[0,function(g){function
 e(b){return c(a[10],b)[1+b][1]}var
 d=[0,W(P)];p(function(a,f){var
 g=e(a);d[1]=b(bm([0,f],d[1]),g);var
 h=c(af,a)[1+a];return p(function(f,c){var
-g=e(f),h=bB(e(a),g);d[1]=b(bm([0,c],d[1]),h);return 0},h)},O);var
+g=e(f),h=bC(e(a),g);d[1]=b(bm([0,c],d[1]),h);return 0},h)},O);var
 f=k(function(b){var
-a=b[2],c=v(a),d=u===c?a[1]:l===c?C(a):a;return[0,b[1],d]},bb);return ao(aS,0,d[1],f)}]}else
+a=b[2],c=u(a),d=t===c?a[1]:l===c?y(a):a;return[0,b[1],d]},bb);return ap(aS,0,d[1],f)}]}else
 var
-av=A;return av}};if(0===w(I(as)))var
+av=B;return av}};if(0===v(I(as)))var
 V=0;else{var
 Y=aw[1];try{var
-Z=a0(function(a){return 0!==w(a)?1:0})}catch(b){b=a1(b);if(b===b0){if(0===Y)aw[1]=a[9];throw b}throw b}var
-aa=w(I(Z)),ab=0===Y?1:0,aF=ab?0===aa?1:0:ab;if(aF)aw[1]=a[9];var
-V=aC(function(a){return[0,[0,b(a,0)],Z]},aa)}var
+Z=a0(function(a){return 0!==v(a)?1:0})}catch(b){b=a2(b);if(b===b1){if(0===Y)aw[1]=a[9];throw b}throw b}var
+$=v(I(Z)),ac=0===Y?1:0,aF=ac?0===$?1:0:ac;if(aF)aw[1]=a[9];var
+V=aC(function(a){return[0,[0,b(a,0)],Z]},$)}var
 x=V}else{var
 ad=aD(I(as));if(ad)var
 ag=a0(aD),ai=aD(I(ag)),aH=ai?[0,[0,0,ag]]:ai,x=aH;else
 var
 x=ad}var
-j=x}catch(a){a=a1(a);if(a!==b0&&a!==bP)throw a;var
+j=x}catch(a){a=a2(a);if(a!==b1&&a!==bQ)throw a;var
 j=0}if(j){var
-A=j[1],aj=br(1,4),B=cj(4),E=k(function(a){var
+B=j[1],aj=br(1,4),C=ck(4),E=k(function(a){var
 b=a[2],c=aO(b[2]),d=k(function(a){return g(aj,a)},c);return[0,a[1],[0,b[1],d]]},aS),L=G(function(c,b){var
-a=b[2],d=[0,a[1],a[2]];return G(function(b,a){return mY(b,a[2])},c,d)},d,E),O=function(a){var
-b=a[2];return gN(K(L,a[1]),b)},o=function(b,a){return ao(i[1],0,a,[0,[0,B,b],0])},R=h(function(a){var
-b=bZ(B,a[1]),c=S(a[2]),d=_(W(F(c)),b),e=o(a[4],d);return[0,b,c,o(a[3],b),e]},aA),al=W(F(S(ah))),am=o(bu,aP(function(b,a){return _(b,a[1])},al,R)),ap=[0,S(ah),am],at=A[2],au=gw(function(c,b){var
-a=c[1];return[0,a[1][1],a[1][3],b]},ar,at),av=A[1],ay=aC(function(a){var
-b=[0,[0,F(U),a],0],d=c(i[1][2],a)[1+a],e=bZ(F(U),d);return ao(i[1],0,e,b)},av);return[0,[0,[0,bd,R,ap,k(function(a){var
+a=b[2],d=[0,a[1],a[2]];return G(function(b,a){return m8(b,a[2])},c,d)},d,E),O=function(a){var
+b=a[2];return gR(J(L,a[1]),b)},o=function(b,a){return ap(h[1],0,a,[0,[0,C,b],0])},R=i(function(a){var
+b=b0(C,a[1]),c=S(a[2]),d=_(W(F(c)),b),e=o(a[4],d);return[0,b,c,o(a[3],b),e]},aA),ak=W(F(S(ah))),am=o(bu,aP(function(b,a){return _(b,a[1])},ak,R)),aq=[0,S(ah),am],at=B[2],au=gA(function(c,b){var
+a=c[1];return[0,a[1][1],a[1][3],b]},an,at),av=B[1],ay=aC(function(a){var
+b=[0,[0,F(U),a],0],d=c(h[1][2],a)[1+a],e=b0(F(U),d);return ap(h[1],0,e,b)},av);return[0,[0,[0,bd,R,aq,k(function(a){var
 b=a[2],c=k(O,b[2]),d=[0,O(b[1]),c];return[0,a[1],d]},E),L,U,aX,au,ay]]]}var
-az=h(function(a){return h(M,a)},s);return[1,[0,bE,function(d,c){function
-b(a){return h(function(b){return bO(b,a)},az)}var
-f=b(d),a=[0,0.],g=b(c);p(function(c,b){return p(function(d,b){a[1]=a[1]+e(f,c)*b*e(g,d);return 0},b)},bG);return a[1]}]]}}throw bP}var
-o=at(j,0);pc(ar,o);return o},o)},a7=at(0),a8=at(1),bb=function(a){var
-g=N(aF),j=E(0,ap);p(function(b,a){return Y(j,a,b)},g);function
+az=i(function(a){return i(M,a)},s);return[1,[0,bE,function(d,c){function
+b(a){return i(function(b){return bP(b,a)},az)}var
+f=b(d),a=[0,0.],g=b(c);p(function(c,b){return p(function(d,b){a[1]=a[1]+e(f,c)*b*e(g,d);return 0},b)},bG);return a[1]}]]}}throw bQ}var
+o=at(j,0);pl(an,o);return o},o)},bh=aH(0),bj=aH(1),bl=function(a){var
+g=N(aF),j=E(0,aq);p(function(b,a){return Y(j,a,b)},g);function
 k(d){var
 b=0,a=d;for(;;){if(a){var
 b=[0,a[1][1],b],a=a[2];continue}var
-c=E(0,10);by(function(b,a){return Y(c,a,b)},b);var
-e=function(a){return ai(c,a)},g=D(b);return f(ar[6],g,e)}}function
-i(d){switch(d[0]){case
+c=E(0,10);bz(function(b,a){return Y(c,a,b)},b);var
+e=function(a){return ai(c,a)},g=D(b);return f(an[6],g,e)}}function
+h(d){switch(d[0]){case
 0:var
-a=d[1],e=k(a[1]),l=E(0,ap),n=a[4];B(function(a){return Y(l,a[1],a[2])},n);var
-o=a[2],p=aO(h(function(a){var
-c=b(e[1],a[4]),d=b(e[1],a[3]),f=a[2];return[0,[0,[0,fR(a[1]),f],d],c]},o)),q=a[8],f=gw(function(c,b){return f1(c,a,b[1],b[2],b[3])},a6,q),r=b(e[1],a[3][2]),s=a[9];bx(function(a){b(e[2],a);return 0},s);var
-t=ag(f,D(f)-1|0),u=bG(f),v=function(a){return ai(l,a)},w=function(a){return aN(V(j,a),g.length-1)},x=function(a){return c(g,a)[1+a]},y=a[7],z=a[6],A=a[5],C=a[3][1];return[0,[0,b(e[4],0),p,C,r,A,z,y,g.length-1,x,w,v,u,t]];case
+a=d[1],e=k(a[1]),l=E(0,aq),n=a[4];C(function(a){return Y(l,a[1],a[2])},n);var
+o=a[2],p=aO(i(function(a){var
+c=b(e[1],a[4]),d=b(e[1],a[3]),f=a[2];return[0,[0,[0,fW(a[1]),f],d],c]},o)),q=a[8],f=gA(function(c,b){return f6(c,a,b[1],b[2],b[3])},be,q),r=b(e[1],a[3][2]),s=a[9];by(function(a){b(e[2],a);return 0},s);var
+t=ad(f,D(f)-1|0),u=bH(f),v=function(a){return ai(l,a)},w=function(a){return aN(V(j,a),g.length-1)},x=function(a){return c(g,a)[1+a]},y=a[7],z=a[6],A=a[5],B=a[3][1];return[0,[0,b(e[4],0),p,B,r,A,z,y,g.length-1,x,w,v,u,t]];case
 1:var
 m=k(d[1]),F=b(m[1],d[2]);return[1,b(m[4],0),F];default:var
-G=i(d[3]),H=i(d[2]);return[2,fR(d[1]),H,G]}}return i(a)},av=function(a){return aC(bb,a)},bc=av(a8),aM=bc,aL=av(a7)}else
+G=h(d[3]),H=h(d[2]);return[2,fW(d[1]),H,G]}}return h(a)},aI=function(a){return aC(bl,a)},bn=aI(bj),a8=bn,a7=aI(bh)}else
 var
-aM=0,aL=0;var
-bl=I[5],bn=I[4],bo=I[3],bp=I[2],bs=w[5],bt=w[4],bu=aS+(b2.length-1)|0,bz=b(cY,0);function
-bA(a){return[0,a[1],a[2]]}function
-bD(a){var
-d=c(a0,a)[1+a];return $(b(au[2],d))}function
-bE(a){var
-d=c(a0,a)[1+a];return $(b(au[1],d))}var
-bF=w[3],bH=w[2],bI=ch(j[4]),bK=ch(j[3]),bL=aC(function(a){return a[1]},L),Z=[0,w[1],bL,bw,bK,bI,bH,bF,bE,bD,bA,cf,cR,ku,bz,bu,a9,b_,cb,bt,bs,aL,aM,bp,bo,bn,bl];return[0,Z,function(a){var
-d=c2(1,aG,c(R,a)[1+a][2]),e=c2(0,aG,R[1+a][2]),f=pe(r(q,b(Z[9],a)),e,d);return[0,pe(b(Z[8],a),d,e),f]}]},c5)}throw[0,af,Ji]}function
-Ju(d){var
-p=I(d),h=E(0,50),ak=iF(cp),bl=oa(p),bm=0;function
+a8=0,a7=0;var
+bA=L[5],bB=L[4],bE=L[3],bF=L[2],bG=I[5],bI=I[4],bJ=aS+(b3.length-1)|0,bL=b(cY,0);function
+bM(a){return[0,a[1],a[2]]}function
+bN(a){var
+d=c(aZ,a)[1+a];return aa(b(au[2],d))}function
+bO(a){var
+d=c(aZ,a)[1+a];return aa(b(au[1],d))}var
+bR=I[3],bS=I[2],bT=ci(s[4]),bX=ci(s[3]),bZ=aC(function(a){return a[1]},U),$=[0,I[1],bZ,bx,bX,bT,bS,bR,bO,bN,bM,cg,cR,kF,bL,bJ,a9,b$,cc,bI,bG,a7,a8,bF,bE,bB,bA];return[0,$,function(a){var
+d=c3(1,aG,c(R,a)[1+a][2]),e=c3(0,aG,R[1+a][2]),f=pn(r(q,b($[9],a)),e,d);return[0,pn(b($[8],a),d,e),f]}]},c6)}throw[0,ag,Jq]}function
+JC(d){var
+p=I(d),h=E(0,50),ak=iK(cq),bl=oj(p),bm=0;function
 R(b,a){var
 c=(b+I(a)|0)<=p?1:0,e=c?L(cz(d,b,I(a)),a):c;return e}var
-a=bm,al=bl;for(;;){if(R(a,xy)){s((a+30|0)<=p?1:0,xz);var
-z=g9(d,a+8|0),an=jw(d,a+14|0),q=jw(d,a+18|0),r=jw(d,a+22|0),T=g9(d,a+26|0),bn=a6(33,2),bp=w(a6(0,2),bn),bq=w(a6(z,2),bp),br=w(a6(0,2),bq),ao=w(a6(20,2),br),bs=a6(T,2),bt=w(a6(r,4),bs),bu=w(a6(q,4),bt),ap=w(a6(an,4),bu),ar=R(a+4|0,w(ao,w(ap,a6(0,2))));if(ar)var
-bv=0===z?1:0,as=bv||(8===z?1:0);else
+a=bm,al=bl;for(;;){if(R(a,xG)){s((a+30|0)<=p?1:0,xH);var
+A=hc(d,a+8|0),am=jH(d,a+14|0),q=jH(d,a+18|0),r=jH(d,a+22|0),T=hc(d,a+26|0),bn=a6(33,2),bp=x(a6(0,2),bn),bq=x(a6(A,2),bp),br=x(a6(0,2),bq),ao=x(a6(20,2),br),bs=a6(T,2),bt=x(a6(r,4),bs),bu=x(a6(q,4),bt),ap=x(a6(am,4),bu),aq=R(a+4|0,x(ao,x(ap,a6(0,2))));if(aq)var
+bv=0===A?1:0,as=bv||(8===A?1:0);else
 var
-as=ar;s(as,xA);var
+as=aq;s(as,xI);var
 H=(a+30|0)+T|0,at=0<=q?1:0;if(at){var
 au=0<=r?1:0;if(au)var
 av=H<=p?1:0,W=av?q<=(p-H|0)?1:0:av;else
 var
 W=au}else
 var
-W=at;s(W,xB);var
-J=cz(d,a+30|0,T);s(iB(function(a){return a<c$?1:0},J),xC);var
-aw=al-r|0;s(0<=aw?1:0,xD);var
-ax=1-aQ(h,J),bw=ax?h[1]<bg?1:0:ax;s(bw,xE);var
-bx=8===z?1:0,bz=bx||(q===r?1:0);s(bz,xF);ay(h,J,[0,r,[l,function(m,n,i,o,j){return function(p){var
-c=8===m?xj(d,j,i,o):cz(d,j,i),f=I(c)-1|0,e=-1,k=0;if(f<0)var
+W=at;s(W,xJ);var
+J=cz(d,a+30|0,T);s(iH(function(a){return a<da?1:0},J),xK);var
+aw=al-r|0;s(0<=aw?1:0,xL);var
+ax=1-aQ(h,J),bw=ax?h[1]<bh?1:0:ax;s(bw,xM);var
+bx=8===A?1:0,by=bx||(q===r?1:0);s(by,xN);ay(h,J,[0,r,[l,function(m,n,i,o,j){return function(p){var
+c=8===m?xr(d,j,i,o):cz(d,j,i),f=I(c)-1|0,e=-1,k=0;if(f<0)var
 g=e;else{var
 a=k,b=e;for(;;){var
-h=xw[1+((b^bo(c,a))&gb)]^(b>>>8|0),l=a+1|0;if(f!==a){var
+h=xE[1+((b^bo(c,a))&gg)]^(b>>>8|0),l=a+1|0;if(f!==a){var
 a=l,b=h;continue}var
-g=h;break}}s((g^-1)===n?1:0,xG);return c}}(z,an,q,r,H)]]);var
-bA=[0,a6(a,4),[0,J,0]],bB=[0,a6(25165824,4),bA],bC=[0,ao,[0,ap,[0,a6(0,8),bB]]],bD=[0,xH,[0,a6(788,2),bC]];B(function(a){return ep(ak,a)},bD);var
+g=h;break}}s((g^-1)===n?1:0,xO);return c}}(A,am,q,r,H)]]);var
+bA=[0,a6(a,4),[0,J,0]],bB=[0,a6(25165824,4),bA],bC=[0,ao,[0,ap,[0,a6(0,8),bB]]],bD=[0,xP,[0,a6(788,2),bC]];C(function(a){return ev(ak,a)},bD);var
 a=H+q|0,al=aw;continue}var
-az=a6(h[1],2),X=mx(ak),bF=a6(0,2),bG=w(a6(a,4),bF),bH=w(az,w(az,w(a6(I(X),4),bG))),aA=(p-a|0)===(I(X)+22|0)?1:0,bI=w(xI,w(a6(0,4),bH)),bJ=aA?R(a,w(X,bI)):aA;s(bJ,xJ);var
-aB=V(h,xK);if(aB){var
-aC=aB[1],K=aC[2];s(aC[1]<=64?1:0,xL);var
-aD=v(K),bK=u===aD?K[1]:l===aD?C(K):K,aF=bK}else
+az=a6(h[1],2),X=mH(ak),bE=a6(0,2),bG=x(a6(a,4),bE),bH=x(az,x(az,x(a6(I(X),4),bG))),aA=(p-a|0)===(I(X)+22|0)?1:0,bI=x(xQ,x(a6(0,4),bH)),bJ=aA?R(a,x(X,bI)):aA;s(bJ,xR);var
+aB=V(h,xS);if(aB){var
+aC=aB[1],K=aC[2];s(aC[1]<=64?1:0,xT);var
+aD=u(K),bK=t===aD?K[1]:l===aD?y(K):K,aF=bK}else
 var
-aF=xN;di(h,xM);yu(I(d),h);var
-bL=gJ(h),bM=function(b){var
-a=b[2][2],c=v(a),d=u===c?a[1]:l===c?C(a):a;return[0,b[1],d]},M=mI(function(a){return ix(bM,bL,a)}),bk=aU(io,dL(fj(M))),aj=a$(function(a){var
-b=ai(M,a);return[0,f(am(w9),a,I(b)),[0,b,0]]},bk),be=0,ac=G(function(b,a){return b+I(a)|0},be,aj),ae=aJ(8);Kl(ae,0,KH(KO(w4,ig(ac))));var
-aI=a0(mh(ae)),af=gB(w6,aq(aj,[0,w(w5,w(iA((119-(ac%64|0)|0)%64|0,0),aI)),0])),b=aE(w3),m=n(64,0),ag=(I(af)/64|0)-1|0,bf=0;if(!(ag<0)){var
+aF=xV;dj(h,xU);yC(I(d),h);var
+bL=gN(h),bM=function(b){var
+a=b[2][2],c=u(a),d=t===c?a[1]:l===c?y(a):a;return[0,b[1],d]},M=mS(function(a){return iD(bM,bL,a)}),bk=aV(iu,dR(fo(M))),aj=a$(function(a){var
+b=ai(M,a);return[0,f(an(xf),a,I(b)),[0,b,0]]},bk),be=0,ac=G(function(b,a){return b+I(a)|0},be,aj),ad=aJ(8);Kt(ad,0,KP(KW(xa,im(ac))));var
+aI=a1(mr(ad)),af=gF(xc,ar(aj,[0,x(xb,x(iG((119-(ac%64|0)|0)%64|0,0),aI)),0])),b=aE(w$),m=n(64,0),ag=(I(af)/64|0)-1|0,bf=0;if(!(ag<0)){var
 F=bf;b:for(;;){var
 o=0,bi=64*F|0;for(;;){var
-bc=KE(rX(bE(af),bi+(4*o|0)|0))&-1;c(m,o)[1+o]=bc;var
+bc=KM(r5(bF(af),bi+(4*o|0)|0))&-1;c(m,o)[1+o]=bc;var
 bd=o+1|0;if(15!==o){var
 o=bd;continue}var
 e=16;for(;;){var
-_=e-15|0,P=c(m,_)[1+_],$=e-2|0,Q=c(m,$)[1+$],a5=cD(P,18),a7=cD(P,7)^a5^(P>>>3|0),a8=cD(Q,19),aa=e-7|0,a9=(cD(Q,17)^a8^(Q>>>10|0))&-1,ab=e+pU|0,a_=c(m,aa)[1+aa],ba=(((c(m,ab)[1+ab]+(a7&-1)|0)+a_|0)+a9|0)&-1;c(m,e)[1+e]=ba;var
+_=e-15|0,P=c(m,_)[1+_],$=e-2|0,Q=c(m,$)[1+$],a5=cD(P,18),a7=cD(P,7)^a5^(P>>>3|0),a8=cD(Q,19),aa=e-7|0,a9=(cD(Q,17)^a8^(Q>>>10|0))&-1,ab=e+p3|0,a_=c(m,aa)[1+aa],ba=(((c(m,ab)[1+ab]+(a7&-1)|0)+a_|0)+a9|0)&-1;c(m,e)[1+e]=ba;var
 bb=e+1|0;if(63!==e){var
 e=bb;continue}var
-aW=c(b,7)[8],aX=c(b,6)[7],aY=c(b,5)[6],a1=c(b,4)[5],a2=c(b,3)[4],a3=c(b,2)[3],a4=c(b,1)[2],j=0,g=c(b,0)[1],y=a4,D=a3,O=a2,i=a1,A=aY,t=aX,N=aW;for(;;){if(64!==j){var
-aL=cD(i,25),aM=cD(i,11),aN=(cD(i,6)^aM^aL)&-1,aP=c(m,j)[1+j],Z=(((N+aN|0)+(t^i&(A^t))|0)+c(w0,j)[1+j]|0)+aP|0,aR=cD(g,22),aS=cD(g,13),j=j+1|0,aT=(O+Z|0)&-1,O=D,aV=((Z+((cD(g,2)^aS^aR)&-1)|0)+(g&y|D&(g|y))|0)&-1,D=y,y=g,g=aV,N=t,t=A,A=i,i=aT;continue}var
-aK=[0,g,[0,y,[0,D,[0,O,[0,i,[0,A,[0,t,[0,N,0]]]]]]]];by(function(a,d){b[1+a]=(c(b,a)[1+a]+d|0)&-1;return 0},aK);var
+aW=c(b,7)[8],aX=c(b,6)[7],aY=c(b,5)[6],aZ=c(b,4)[5],a2=c(b,3)[4],a3=c(b,2)[3],a4=c(b,1)[2],j=0,g=c(b,0)[1],z=a4,D=a3,O=a2,i=aZ,B=aY,w=aX,N=aW;for(;;){if(64!==j){var
+aL=cD(i,25),aM=cD(i,11),aN=(cD(i,6)^aM^aL)&-1,aP=c(m,j)[1+j],Z=(((N+aN|0)+(w^i&(B^w))|0)+c(w8,j)[1+j]|0)+aP|0,aR=cD(g,22),aS=cD(g,13),j=j+1|0,aT=(O+Z|0)&-1,O=D,aU=((Z+((cD(g,2)^aS^aR)&-1)|0)+(g&z|D&(g|z))|0)&-1,D=z,z=g,g=aU,N=w,w=B,B=i,i=aT;continue}var
+aK=[0,g,[0,z,[0,D,[0,O,[0,i,[0,B,[0,w,[0,N,0]]]]]]]];bz(function(a,d){b[1+a]=(c(b,a)[1+a]+d|0)&-1;return 0},aK);var
 bj=F+1|0;if(ag!==F){var
 F=bj;continue b}break}break}break}break}}var
-bh=aO(b),ah=gB(w8,k(am(w7),bh));s(L(ah,aF),Jv);var
-aG=ob(ai(M,Jw)),aH=E(0,50),Y=jE(aG,Jx);if(typeof
+bg=aO(b),ah=gF(xe,k(an(xd),bg));s(L(ah,aF),JD);var
+aG=ok(ai(M,JE)),aH=E(0,50),Y=jP(aG,JF);if(typeof
 Y!=="number"&&5===Y[0]){var
-bN=Y[1];B(function(y){var
+bN=Y[1];C(function(y){var
 z=y[1],b=ai(M,z),n=y[2];if(typeof
 n!=="number"&&4===n[0]){var
 e=n[1];if(e){var
@@ -8046,41 +8116,41 @@ i=g[2];if(i){var
 j=i[1],A=0;if(typeof
 j!=="number"&&4===j[0]){if(!i[2]){var
 H=j[1],t=k(function(a){if(typeof
-a!=="number"&&1===a[0])return a[1];throw U},H),l=G(x,1,t),a=f[1],B=0;if(S(a,xW))if(S(a,xX)){var
-C=0;if(S(a,xY))if(S(a,xZ))if(S(a,x0))if(S(a,x1)){if(S(a,x2))throw U;var
+a!=="number"&&1===a[0])return a[1];throw U},H),l=G(v,1,t),a=f[1],B=0;if(S(a,x4))if(S(a,x5)){var
+C=0;if(S(a,x6))if(S(a,x7))if(S(a,x8))if(S(a,x9)){if(S(a,x_))throw U;var
 m=[3,b];C=1}else
 var
-d=function(a){return rW(bE(b),a)<<24>>24};else
+d=function(a){return r4(bF(b),a)<<24>>24};else
 var
 d=function(d){var
-a=mo(b,8*d|0),c=r7(a);if(aZ(ig(c),a))return c;throw U};else
+a=my(b,8*d|0),c=sd(a);if(a0(im(c),a))return c;throw U};else
 var
-d=function(a){return rX(bE(b),4*a|0)};else
+d=function(a){return r5(bF(b),4*a|0)};else
 var
-d=function(a){return Kh(bE(b),2*a|0)<<16>>16};if(!C){var
-v=h[1];if(S(v,x3)){if(S(v,x4))throw U;var
-w=d}else{var
-p=Kc(8,0,[0,l]),q=l-1|0,D=0,E=0;if(!(q<0)){var
+d=function(a){return Kp(bF(b),2*a|0)<<16>>16};if(!C){var
+w=h[1];if(S(w,x$)){if(S(w,ya))throw U;var
+x=d}else{var
+p=Kk(8,0,[0,l]),q=l-1|0,D=0,E=0;if(!(q<0)){var
 c=E,r=D;for(;;){var
-s=g_(r,d(c));Kf(p,c,s);var
+s=hd(r,d(c));Kn(p,c,s);var
 F=c+1|0;if(q!==c){var
 c=F,r=s;continue}break}}var
-w=function(a){return Ke(p,a)}}var
-u=[0,w];B=1}}else
+x=function(a){return Km(p,a)}}var
+u=[0,x];B=1}}else
 var
-m=[1,function(a){return cu(mo(b,8*a|0))}];else
+m=[1,function(a){return cu(my(b,8*a|0))}];else
 var
 m=[2,function(c){var
-a=ad(b,c);if(1===a)return 1;if(a)throw U;return a}];if(!B)var
+a=ae(b,c);if(1===a)return 1;if(a)throw U;return a}];if(!B)var
 u=m;return ay(aH,z,[0,t,l,u])}o=1;A=1}if(!A)o=1}else
-o=1}}}}}throw U},bN);return[0,jE(aG,Jy),aH,ah]}throw U}}function
-Jz(a,p,fb){var
-bo=fG(a,cG(a,z3));function
+o=1}}}}}throw U},bN);return[0,jP(aG,JG),aH,ah]}throw U}}function
+JH(a,p,fb){var
+bo=fL(a,cG(a,z$));function
 aA(w){var
-j=eP(a);function
-e(a){return f(am(z4),w,a)}var
-l=bY(a,e(z5)),m=S(l,z6);if(m)if(S(l,z7)){var
-p=be(a,e(z8)),h=E(0,16),g=b$(a,e(z9))?be(a,e(z_)):[0,0,function(a){return a}],n=(g[1]/3|0)-1|0,q=0;if(!(n<0)){var
+j=eT(a);function
+e(a){return f(an(Aa),w,a)}var
+l=bZ(a,e(Ab)),m=S(l,Ac);if(m)if(S(l,Ad)){var
+p=bf(a,e(Ae)),h=E(0,16),g=ca(a,e(Af))?bf(a,e(Ag)):[0,0,function(a){return a}],n=(g[1]/3|0)-1|0,q=0;if(!(n<0)){var
 d=q;for(;;){var
 s=b(g[2],(3*d|0)+2|0),t=[0,b(g[2],3*d|0),s];ay(h,b(g[2],(3*d|0)+1|0),t);var
 u=d+1|0;if(n!==d){var
@@ -8088,302 +8158,302 @@ d=u;continue}break}}var
 i=[0,function(i,d){function
 e(c){var
 a=c;for(;;){if(a){var
-b=a[3],f=a[2];if(0===ak(a[1],d))return[0,f,e(b)];var
+b=a[3],f=a[2];if(0===al(a[1],d))return[0,f,e(b)];var
 a=b;continue}return 0}}var
-a=cV(h,d),g=e(c(h[2],a)[1+a]),f=dd(function(a){return i<=a[1]?1:0},g),k=f?f[1][2]:b(p[2],d);return[0,k-b(j[1][2],d)|0]}]}else
+a=cV(h,d),g=e(c(h[2],a)[1+a]),f=de(function(a){return i<=a[1]?1:0},g),k=f?f[1][2]:b(p[2],d);return[0,k-b(j[1][2],d)|0]}]}else
 var
-v=dZ(a,e(Ag)),i=[0,function(e,c){function
+v=d5(a,e(Ao)),i=[0,function(e,c){function
 d(a){return cF(b(v[2],a))}var
-a=dr(bN(j[1],c),d);return[1,k(function(b){return bK(b,hf(a))},a)]}];else
+a=dw(bO(j[1],c),d);return[1,k(function(b){return bL(b,hk(a))},a)]}];else
 var
 i=m;var
-o=bY(a,cG(a,z$)),r=S(o,Aa)?S(o,Ab)?0:Ae:Af;return[0,L(bY(a,cG(a,Ad)),Ac),r,i]}function
-du(c){var
-b=oh(a,c),d=od(b[2]);return[0,od(b[1]),d]}function
-dv(e){return by(function(c,f){var
+o=bZ(a,cG(a,Ah)),r=S(o,Ai)?S(o,Aj)?0:Am:An;return[0,L(bZ(a,cG(a,Al)),Ak),r,i]}function
+dt(c){var
+b=oq(a,c),d=om(b[2]);return[0,om(b[1]),d]}function
+du(e){return bz(function(c,f){var
 d=1-b(e,c);if(d){var
-a=p[5],g=a?mc(c,a[1][5]):a;return g?T(JA):Z(0,w(f,JB))}return d},fb)}if(oi(a)){var
-bs=eP(a),d9=be(a,Ay),bt=jG(a);if(b$(a,cG(a,zE))){if(b$(a,cG(a,zF)))throw U;var
-dR=be(a,cG(a,zG)),cm=function(d){var
-a=b(dR[2],d);return c(bt,a)[1+a]}}else
+a=p[5],g=a?mm(c,a[1][5]):a;return g?T(JI):Z(0,x(f,JJ))}return d},fb)}if(or(a)){var
+bs=eT(a),d9=bf(a,AG),bt=jR(a);if(ca(a,cG(a,zM))){if(ca(a,cG(a,zN)))throw U;var
+dP=bf(a,cG(a,zO)),cj=function(d){var
+a=b(dP[2],d);return c(bt,a)[1+a]}}else
 var
-dS=of(a),cm=function(a){return[0,[0,b(dS,a),0],0]};var
+dQ=oo(a),cj=function(a){return[0,[0,b(dQ,a),0],0]};var
 d_=function(a){function
 c(a){var
 c=b(d9[2],a);return[0,b(bs[3][2],a),c]}var
-d=dr(bN(bs[2],a),c);return[0,cm(a),d]},d$=function(b){var
-d=c(bt,b)[1+b];return dc(function(a){return 0===a[2]?1:0},d)?z:cF(jF(a))};if(b$(a,Av))var
-ci=D(fI(a,Aw)),cn=ei(n9(ci,ci,oj(a,Ax)));else
+d=dw(bO(bs[2],a),c);return[0,cj(a),d]},d$=function(b){var
+d=c(bt,b)[1+b];return dd(function(a){return 0===a[2]?1:0},d)?z:cF(jQ(a))};if(ca(a,AD))var
+ci=D(fN(a,AE)),cn=eo(og(ci,ci,os(a,AF)));else
 var
 cn=0;var
-cf=function(a){return w(Ao,a)},aO=function(b){return N(k(g$,fI(a,cf(b))))},cg=aO(Ap),d5=aO(Aq),d6=aO(Ar),ch=aO(As),bp=cg.length-1,d7=oe(a,cf(At)),d8=cR(H(ch.length-1,function(a){function
+cf=function(a){return x(Aw,a)},aO=function(b){return N(k(he,fN(a,cf(b))))},cg=aO(Ax),d4=aO(Ay),d6=aO(Az),ch=aO(AA),bp=cg.length-1,d7=on(a,cf(AB)),d8=cR(H(ch.length-1,function(a){function
 d(b){var
 d=H(bp,function(d){var
-e=x(a,bp)+d|0;return[0,J(g(b,c(d6,e)[1+e])),[0,[0,d,1],0]]});return[0,[0,g(b,c(ch,a)[1+a]),0],d]}if(b(d7[2],a)){var
-e=[0,d(aR),0];return[0,d(q),e]}return[0,d(q),0]})),ea=aq(aq(cR(H(bp,function(a){var
-b=[0,[0,[0,c(d5,a)[1+a],0],[0,[0,aR,[0,[0,a,1],0]],0]],0];return[0,[0,[0,J(c(cg,a)[1+a]),0],[0,[0,q,[0,[0,a,1],0]],0]],b]})),d8),cn),eb=function(a){return c(bt,a)[1+a]},ec=function(a){return dr(bN(bs[1],a),d_)},I=[0,og(a),ec,eb,ea,d$],O=ok(a),y=be(a,JC),b2=jG(a),ah=eP(a),b3=O?oo(a):JH,fc=hl(p),bF=h(function(a){return eT(k(function(a){return[0,a[2],a[1]]},a))},b2),cH=E(0,ap),cJ=function(a){var
+e=v(a,bp)+d|0;return[0,K(g(b,c(d6,e)[1+e])),[0,[0,d,1],0]]});return[0,[0,g(b,c(ch,a)[1+a]),0],d]}if(b(d7[2],a)){var
+e=[0,d(aR),0];return[0,d(q),e]}return[0,d(q),0]})),ea=ar(ar(cR(H(bp,function(a){var
+b=[0,[0,[0,c(d4,a)[1+a],0],[0,[0,aR,[0,[0,a,1],0]],0]],0];return[0,[0,[0,K(c(cg,a)[1+a]),0],[0,[0,q,[0,[0,a,1],0]],0]],b]})),d8),cn),eb=function(a){return c(bt,a)[1+a]},ec=function(a){return dw(bO(bs[1],a),d_)},I=[0,op(a),ec,eb,ea,d$],O=ot(a),A=bf(a,JK),b2=jR(a),ah=eT(a),b3=O?ox(a):JP,fc=hq(p),bF=i(function(a){return eX(k(function(a){return[0,a[2],a[1]]},a))},b2),cH=E(0,aq),cJ=function(a){var
 b=V(cH,a);return b?b[1]:(ay(cH,a,a),a)},cK=function(h){var
 d=ah[1][1]-2|0,i=0;if(!(d<0)){var
 a=i;for(;;){var
-e=bN(ah[1],a),c=e[1],f=e[2]-1|0;if(!(f<c)){var
+e=bO(ah[1],a),c=e[1],f=e[2]-1|0;if(!(f<c)){var
 b=c;for(;;){var
-g=bN(ah[2],b);f1(h,a,b-c|0,g[1],g[2]);var
+g=bO(ah[2],b);f6(h,a,b-c|0,g[1],g[2]);var
 k=b+1|0;if(f!==b){var
 b=k;continue}break}}var
 j=a+1|0;if(d!==a){var
-a=j;continue}break}}return 0};if(L(b3,Hr))var
+a=j;continue}break}}return 0};if(L(b3,Hz))var
 a7=[0,[0],[0],0];else
-if(L(b3,Hs)){var
-bH=[0,0];cK(function(j,i,d,e){var
+if(L(b3,HA)){var
+bG=[0,0];cK(function(j,i,d,e){var
 f=e-1|0;if(!(f<d)){var
 a=d;for(;;){var
-g=b(y[2],a),h=c(bF,g)[1+g];if(1-eV(h)){var
-k=cJ(H(e-d|0,function(b){return function(a){return(d+a|0)===b?1:0}}(a))),l=bH[1];bH[1]=[0,[0,[0,fR(h),[0,[0,j,i,k],0]],a],l]}var
+g=b(A[2],a),h=c(bF,g)[1+g];if(1-eZ(h)){var
+k=cJ(H(e-d|0,function(b){return function(a){return(d+a|0)===b?1:0}}(a))),l=bG[1];bG[1]=[0,[0,[0,fW(h),[0,[0,j,i,k],0]],a],l]}var
 m=a+1|0;if(f!==a){var
 a=m;continue}break}}return 0});var
-cL=N(al(bH[1])),ev=0,ew=h(function(a){return a[2]},cL),a7=[0,h(function(a){return a[1]},cL),ew,ev]}else{var
-ex=L(b3,Ht),bI=jS(fc),cC=E(0,bg),cD=ah[2][1]-2|0,eq=0;if(!(cD<0)){var
+cL=N(am(bG[1])),ev=0,ew=i(function(a){return a[2]},cL),a7=[0,i(function(a){return a[1]},cL),ew,ev]}else{var
+ex=L(b3,HB),bI=j3(fc),cC=E(0,bh),cD=ah[2][1]-2|0,eq=0;if(!(cD<0)){var
 ax=eq;for(;;){var
-es=b(ah[2][2],ax+1|0),et=jU(y,b(ah[2][2],ax),es);B(function(a){return Y(cC,a,0)},et);var
+es=b(ah[2][2],ax+1|0),et=j5(A,b(ah[2][2],ax),es);C(function(a){return Y(cC,a,0)},et);var
 eu=ax+1|0;if(cD!==ax){var
 ax=eu;continue}break}}var
-a0=E(0,bg),cE=E(0,bg),bD=[0,0],bE=[0,0],er=aU(ak,dL(fj(cC)));B(function(g){var
-h=g[2],a=g[1],i=1-eV(c(bF,a)[1+a]);if(i){var
-l=c(bF,a)[1+a],b=bZ(cj(h),l),d=function(a){var
-b=or(a);return k(function(c){var
-b=c[2];switch(bV(b)){case
+a1=E(0,bh),cE=E(0,bh),bD=[0,0],bE=[0,0],er=aV(al,dR(fo(cC)));C(function(g){var
+h=g[2],a=g[1],i=1-eZ(c(bF,a)[1+a]);if(i){var
+l=c(bF,a)[1+a],b=b0(ck(h),l),d=function(a){var
+b=oA(a);return k(function(c){var
+b=c[2];switch(bW(b)){case
 0:var
-a=wA;break;case
+a=wI;break;case
 1:var
-a=wB;break;case
+a=wJ;break;case
 2:var
-a=wC;break;case
+a=wK;break;case
 3:var
-a=wD;break;default:if(eg(b[2],1))var
-a=iV(b[1]);else
+a=wL;break;default:if(em(b[2],1))var
+a=i0(b[1]);else
 var
-d=w(wE,iV(b[2])),a=w(iV(b[1]),d)}return[0,c[1],a]},b)};if(1-aQ(a0,d(b))){if(ex){var
-m=[0,bE[1],1],e=c4(bI,b),f=e[2],j=e[1];Y(a0,d(oC(bI,_(ht(bI,f),j),f)),m)}var
-n=[0,bE[1],0];Y(a0,d(b),n);bD[1]=[0,b,bD[1]];bE[1]++}return Y(cE,[0,a,h],ai(a0,d(b)))}return i},er);var
-au=[0,N(al(bD[1])),cE],bM=n(au[1].length-1,0);cK(function(j,i,a,e){var
-f=jU(y,a,e),g=b(b6(function(a){var
-b=a[1],c=V(au[2],[0,b,a[2]]);return aC(function(a){return[0,a[1],[0,a[2],b]]},c)}),f);function
+d=x(wM,i0(b[2])),a=x(i0(b[1]),d)}return[0,c[1],a]},b)};if(1-aQ(a1,d(b))){if(ex){var
+m=[0,bE[1],1],e=c5(bI,b),f=e[2],j=e[1];Y(a1,d(oL(bI,_(hy(bI,f),j),f)),m)}var
+n=[0,bE[1],0];Y(a1,d(b),n);bD[1]=[0,b,bD[1]];bE[1]++}return Y(cE,[0,a,h],ai(a1,d(b)))}return i},er);var
+av=[0,N(am(bD[1])),cE],bJ=n(av[1].length-1,0);cK(function(j,i,a,e){var
+f=j5(A,a,e),g=b(b7(function(a){var
+b=a[1],c=V(av[2],[0,b,a[2]]);return aC(function(a){return[0,a[1],[0,a[2],b]]},c)}),f);function
 d(h){var
 a=h;for(;;){if(a){var
 b=a[1],c=a[2];if(c){var
-e=c[1],f=b[1];if(aZ(f,e[1])){var
-i=c[2],a=[0,[0,f,db(b[2],e[2])],i];continue}}var
+e=c[1],f=b[1];if(a0(f,e[1])){var
+i=c[2],a=[0,[0,f,dc(b[2],e[2])],i];continue}}var
 g=[0,b,d(a[2])]}else
 var
 g=a;return g}}var
-h=d(aU(ak,g));return B(function(f){var
-g=f[2],d=f[1],h=g[2],k=g[1],l=cJ(H(e-a|0,function(c){return(b(y[2],a+c|0)===h?1:0)!==k?1:0}));bM[1+d]=[0,[0,j,i,l],c(bM,d)[1+d]];return 0},h)});var
-ey=[0,au],ez=function(a){return a},eA=m(au[1].length-1,ez),eB=au[1],a7=[0,P(function(a,b){var
-d=al(c(bM,a)[1+a]);return[0,fR(b),d]},eB),eA,ey]}var
-dw=a7[1];if(O){var
-ae=function(a){return w(Bt,a)},aT=function(b,a){return Z(b,w(a,Bu))},cr=b$(a,ae(Bv));if(cr)var
-cs=be(a,ae(Bw)),ct=H(cs[1],cs[2]);else
+h=d(aV(al,g));return C(function(f){var
+g=f[2],d=f[1],h=g[2],k=g[1],l=cJ(H(e-a|0,function(c){return(b(A[2],a+c|0)===h?1:0)!==k?1:0}));bJ[1+d]=[0,[0,j,i,l],c(bJ,d)[1+d]];return 0},h)});var
+ey=[0,av],ez=function(a){return a},eA=m(av[1].length-1,ez),eB=av[1],a7=[0,P(function(a,b){var
+d=am(c(bJ,a)[1+a]);return[0,fW(b),d]},eB),eA,ey]}var
+dv=a7[1];if(O){var
+af=function(a){return x(BB,a)},aT=function(b,a){return Z(b,x(a,BC))},cr=ca(a,af(BD));if(cr)var
+cs=bf(a,af(BE)),ct=H(cs[1],cs[2]);else
 var
 ct=cr;var
-bx=bY(a,ae(Bx)),bz=fG(a,ae(By)),cu=fJ(a),cv=L(bx,Bz);if(cv)var
-cw=1-fG(a,ae(BA)),cx=cw?L(oo(a),BB):cw;else
+bx=bZ(a,af(BF)),by=fL(a,af(BG)),cu=fO(a),cv=L(bx,BH);if(cv)var
+cw=1-fL(a,af(BI)),cx=cw?L(ox(a),BJ):cw;else
 var
 cx=cv;var
-en=aD(bG(cu),BC);aT(1-fG(a,ae(BE)),BD);aT(dc(function(a){var
-b=0===a?1:0,c=b||(3===a?1:0);return c},ct),BF);var
-cy=1-en;if(cy)var
+el=aD(bH(cu),BK);aT(1-fL(a,af(BM)),BL);aT(dd(function(a){var
+b=0===a?1:0,c=b||(3===a?1:0);return c},ct),BN);var
+cy=1-el;if(cy)var
 bA=cy;else{var
-cB=1-bz;if(cB)var
-ep=L(bx,BK),bA=ep||cx;else
+cB=1-by;if(cB)var
+ep=L(bx,BS),bA=ep||cx;else
 var
-bA=cB}aT(bA,BG);if(bz){var
-cz=L(bx,BI);if(cz)var
-eo=aD(BJ,cu),cA=eo||hi(a),bB=cA?0===hj(a)?1:0:cA;else
+bA=cB}aT(bA,BO);if(by){var
+cz=L(bx,BQ);if(cz)var
+en=aD(BR,cu),cA=en||hn(a),bB=cA?0===ho(a)?1:0:cA;else
 var
 bB=cz}else
 var
-bB=bz;aT(1-bB,BH);var
-af=fJ(a),aJ=0;if(af){var
-aV=af[1],W=0;if(S(aV,BL)){var
-aL=0;if(S(aV,BM)){if(!S(aV,BN))if(af[2]){W=1;aL=2}else
+bB=by;aT(1-bB,BP);var
+ag=fO(a),aJ=0;if(ag){var
+aW=ag[1],W=0;if(S(aW,BT)){var
+aL=0;if(S(aW,BU)){if(!S(aW,BV))if(ag[2]){W=1;aL=2}else
 aL=2}else{var
-bC=af[2];if(bC)if(S(bC[1],BR)||bC[2]){W=1;aL=2}else
+bC=ag[2];if(bC)if(S(bC[1],BZ)||bC[2]){W=1;aL=2}else
 aL=1}var
 aM=0;switch(aL){case
 2:aM=1;break;case
-0:if(af[2]){W=1;aM=1}else
-if(hg(a,hh)){var
+0:if(ag[2]){W=1;aM=1}else
+if(hl(a,hm)){var
 aB=0;aJ=1;W=1;aM=1}else
-if(S(aV,BQ)){W=1;aM=1}break}if(!aM){var
+if(S(aW,BY)){W=1;aM=1}break}if(!aM){var
 aB=1;aJ=1;W=1}}else{var
-aY=af[2];if(aY)if(S(aY[1],BS))if(aY[2]||!hi(a))W=1;else{var
+aZ=ag[2];if(aZ)if(S(aZ[1],B0))if(aZ[2]||!hn(a))W=1;else{var
 aB=0;aJ=1;W=1}else
-if(aY[2])W=1}if(!W){var
+if(aZ[2])W=1}if(!W){var
 aB=0;aJ=1}}if(!aJ)var
-aB=T(w(BP,bY(a,BO)));var
+aB=T(x(BX,bZ(a,BW)));var
 a8=aB}else
 var
 a8=O;var
-R=dw.length-1,aj=function(a){return c(dw,a)[1+a]},ao=O?hi(a):O,c0=hp(hl(p)),eM=jL(c0)[1],a3=D(c0[1])-eM|0,a9=O?fJ(a):O,ca=0;if(a9){var
-dD=0;if(!S(a9[1],JD)&&!a9[2]){var
-a_=q;ca=1;dD=1}if(!dD){var
+R=dv.length-1,aj=function(a){return c(dv,a)[1+a]},ap=O?hn(a):O,c0=hu(hq(p)),eM=jW(c0)[1],a4=D(c0[1])-eM|0,a9=O?fO(a):O,b$=0;if(a9){var
+dD=0;if(!S(a9[1],JL)&&!a9[2]){var
+a_=q;b$=1;dD=1}if(!dD){var
 dx=a9[2],cb=0;if(dx)if(dx[2])cb=1;else{var
-cc=0;if((4*a3|0)<=R)cc=1;else{var
-dE=0;if(ao&&!(7<a3)){cc=1;dE=1}if(!dE){var
-dF=0;if(R<(2*a3|0)&&!ao){var
-b_=br(1,10);dF=1}if(!dF)var
-b_=br(1,2)}}if(cc)var
-b_=br(9,10);var
-co=ol(a),dG=0;if(co){var
+cc=0;if((4*a4|0)<=R)cc=1;else{var
+dE=0;if(ap&&!(7<a4)){cc=1;dE=1}if(!dE){var
+dF=0;if(R<(2*a4|0)&&!ap){var
+b6=br(1,10);dF=1}if(!dF)var
+b6=br(1,2)}}if(cc)var
+b6=br(9,10);var
+co=ou(a),dG=0;if(co){var
 bu=co[2];if(bu&&!bu[2]){var
-ed=gz(bu[1],om),dB=aC(function(a){return a[1]},ed);dG=1}}if(!dG)var
+ed=gD(bu[1],ov),dB=aC(function(a){return a[1]},ed);dG=1}}if(!dG)var
 dB=0;var
-dC=dk(z,cX(q,aN(dB,b_)))}else
-if(ao)var
+dC=dm(z,cX(q,aN(dB,b6)))}else
+if(ap)var
 dC=q;else
 cb=1;if(!cb){var
-a_=dC;ca=1}}}if(!ca)var
+a_=dC;b$=1}}}if(!b$)var
 a_=z;var
-dy=O?cF(fH(a,AA)):z,aE=1+G(aS,0,H(y[1],y[2]))|0,aF=g(a_,dy);if(O){var
-bv=eP(a),bw=n(bv[3][1],0);jH(a,function(d,a,b){bw[1+a]=g_(c(bw,a)[1+a],b);return 0});var
-ar=function(f,e,d){var
+dy=O?cF(fM(a,AI)):z,aE=1+G(aS,0,H(A[1],A[2]))|0,aF=g(a_,dy);if(O){var
+bv=eT(a),bw=n(bv[3][1],0);jS(a,function(d,a,b){bw[1+a]=hd(c(bw,a)[1+a],b);return 0});var
+as=function(f,e,d){var
 g=b(bv[1][2],f)+e|0,a=b(bv[2][2],g)+d|0;return c(bw,a)[1+a]}}else
 var
-ar=function(c,b,a){return 0};var
-ba=r(dy,aF),dz=0<A(a_)?1:0;if(ao){var
-fd=0<A(ba)?1:0,dH=0;if(oW(p)&&!oU(p))var
-eR=10,eU=oV(p)?3:1,dA=br(eU,eR);else
+as=function(c,b,a){return 0};var
+ba=r(dy,aF),dz=0<B(a_)?1:0;if(ap){var
+fd=0<B(ba)?1:0,dH=0;if(o5(p)&&!o3(p))var
+eQ=10,eR=o4(p)?3:1,dA=br(eR,eQ);else
 dH=1;if(dH)var
-dA=fd?br(1,4):br(aS(60,lX(100.*Math.exp(-0.0506249999999999201*(1.8*a3-Math.log(M(aF)))))|0),ap);var
+dA=fd?br(1,4):br(aS(60,l7(100.*Math.exp(-0.0506249999999999201*(1.8*a4-Math.log(M(aF)))))|0),aq);var
 aG=g(aF,dA)}else
 var
 aG=aF;var
 b4=r(aF,aG);if(dz){var
-ee=be(a,AU)[2],ef=op(a,jG(a).length-1,ee),fe=hk(a),as=jI(a),cd=0;if(typeof
-as==="number")cd=1;else
-if(0===as[0])var
-b5=[0,[0,jV(oE(as[1])),q],0];else{var
-cN=as[4];if(D(fS(as[1]))===cN)var
-b5=[0,[0,db(cN,jV(fS(as[2]))),q],0];else
+ee=bf(a,A2)[2],ef=oy(a,jR(a).length-1,ee),fe=hp(a),at=jT(a),cd=0;if(typeof
+at==="number")cd=1;else
+if(0===at[0])var
+b5=[0,[0,j6(oN(at[1])),q],0];else{var
+cN=at[4];if(D(fX(at[1]))===cN)var
+b5=[0,[0,dc(cN,j6(fX(at[2]))),q],0];else
 cd=1}if(cd)var
-cM=v(hv),b5=u===cM?hv[1]:l===cM?C(hv):hv;var
-bd=ef,aI=fe,bb=b5}else
+cM=u(hA),b5=t===cM?hA[1]:l===cM?y(hA):hA;var
+bc=ef,aI=fe,bb=b5}else
 var
-fk=0,fl=0,bd=function(b,a){return 0},aI=fk,bb=fl;if(dz)var
-ff=hj(a),fg=hl(p),bP=h(function(a){return eT(k(function(a){return[0,a[2],a[1]]},a))},b2),cY=bh(aK,H(y[1],y[2])),eL=k(function(a){return c(bP,a)[1+a]},cY),K=jM(hp(fg),eL),eC=D(K[4]),eD=function(a){var
-b=cI(K,c(bP,a)[1+a]),d=M(b[2]);return[0,h(M,b[1]),d]},cO=a$(function(a){var
-b=a[1];if(K[3]<=b)aX(Hw);var
-c=cI(K,eS(b|0)),d=h(M,c[1]),e=M(c[2]),f=0,g=a[3],i=1.-e,j=[0,[0,[0,h(function(a){return-a},d),i],g],f];return[0,[0,[0,d,e],a[2]],j]},ff),cP=b(a2(function(a){return 1-eV(c(bP,a)[1+a])}),cY),eE=k(function(a){return a[1]},cO),eF=aq(k(eD,cP),eE),cQ=N(k(function(a){return a[2]},cO)),cS=function(a){return N(k(a,eF))},eG=jW(K)[2],eH=jW(K)[1],eI=cS(function(a){return a[2]}),eJ=cS(function(a){return a[1]}),bO=[0,K[8],eJ,eI,eH,eG],cT=N(cP),cU=jQ(K),eK=m(eC,function(a){var
-b=c(cU[2],a)[1+a];return M(t(c(cU[1],a)[1+a],b))/2.}),a1=[l,function(a){return eW(bO,oI(bO,eK),n(cT.length-1+(cQ.length-1)|0,0.))}],cW=E(0,50),bf=function(k,j){var
-a=h(function(h){var
+fj=0,fk=0,bc=function(b,a){return 0},aI=fj,bb=fk;if(dz)var
+ff=ho(a),fg=hq(p),bP=i(function(a){return eX(k(function(a){return[0,a[2],a[1]]},a))},b2),cY=bi(aK,H(A[1],A[2])),eL=k(function(a){return c(bP,a)[1+a]},cY),J=jX(hu(fg),eL),eC=D(J[4]),eD=function(a){var
+b=cI(J,c(bP,a)[1+a]),d=M(b[2]);return[0,i(M,b[1]),d]},cO=a$(function(a){var
+b=a[1];if(J[3]<=b)aY(HE);var
+c=cI(J,eW(b|0)),d=i(M,c[1]),e=M(c[2]),f=0,g=a[3],h=1.-e,j=[0,[0,[0,i(function(a){return-a},d),h],g],f];return[0,[0,[0,d,e],a[2]],j]},ff),cP=b(a3(function(a){return 1-eZ(c(bP,a)[1+a])}),cY),eE=k(function(a){return a[1]},cO),eF=ar(k(eD,cP),eE),cQ=N(k(function(a){return a[2]},cO)),cS=function(a){return N(k(a,eF))},eG=j7(J)[2],eH=j7(J)[1],eI=cS(function(a){return a[2]}),eJ=cS(function(a){return a[1]}),bN=[0,J[8],eJ,eI,eH,eG],cT=N(cP),cU=j1(J),eK=m(eC,function(a){var
+b=c(cU[2],a)[1+a];return M(w(c(cU[1],a)[1+a],b))/2.}),a2=[l,function(a){return e0(bN,oR(bN,eK),n(cT.length-1+(cQ.length-1)|0,0.))}],cW=E(0,50),be=function(k,j){var
+a=i(function(h){var
 c=k-1|0,b=0,i=0;if(c<0)var
 d=b;else{var
 a=i,e=b;for(;;){var
 g=e+f(j,a,h)|0,l=a+1|0;if(c!==a){var
 a=l,e=g;continue}var
 d=g;break}}return d},cT),c=V(cW,a);if(c)return c[1];var
-m=bj(a,cQ),d=v(a1),n=u===d?a1[1]:l===d?C(a1):a1,o=eW(bO,n,m),b=E(0,10),p=K[4];by(function(c,a){return Y(b,a,$(e(o,c)))},p);function
+m=bk(a,cQ),d=u(a2),n=t===d?a2[1]:l===d?y(a2):a2,o=e0(bN,n,m),b=E(0,10),p=J[4];bz(function(c,a){return Y(b,a,aa(e(o,c)))},p);function
 q(a){var
-c=V(K[5],a);if(c){var
+c=V(J[5],a);if(c){var
 d=c[1][1],e=function(a,c,h){var
 f=0;if(a){var
 d=a[1];if(1===d[2]&&!a[2]){var
 e=g(c,ai(b,d[1]));f=1}}if(!f)var
-e=c;return t(h,e)};return Q(an[13],e,d,z)}return ai(b,a)}var
-i=H(K[3],q);Y(cW,a,i);return i};else
+e=c;return w(h,e)};return Q(ao[13],e,d,z)}return ai(b,a)}var
+h=H(J[3],q);Y(cW,a,h);return h};else
 var
-bf=function(b,a){return 0};if(ao){var
-fh=jI(a),eN=p[1][5];if(oU(p))var
+be=function(b,a){return 0};if(ap){var
+fh=jT(a),eN=p[1][5];if(o3(p))var
 c1=0;else
 var
-eO=p[6],eQ=dd(function(a){return L(a[1],HQ)},eO),c1=aC(function(c){function
+eO=p[6],eP=de(function(a){return L(a[1],HY)},eO),c1=aC(function(c){function
 a(d){var
-a=eX(c5(eN,d)),e=k(function(a){var
-e=c[5],f=c[6],g=e?b(e[1][2],d)===a?1.:0.:f?b(f[1][2],a):0.;return[0,a,g]},a);return b(a2(function(a){return 0.<a[2]?1:0}),e)}return m(p[1][1],a)},eQ);var
-c3=oW(p),c6=c3?2:1,c7=bK(b4,cj(c6)),c8=h(function(a){return eT(k(function(a){return[0,a[2],a[1]]},a))},b2),eZ=bh(aK,H(y[1],y[2])),az=p[1],e0=k(function(a){return c(c8,a)[1+a]},eZ),e1=jM(hp(hl(p)),e0),c9=E(0,ap),a4=[0,0],bQ=[0,0],bR=E(0,ap),da=n(az[2],0),de=az[2]-1|0,c_=0,c$=0,e2=0;if(de<0)var
+a=e1(c6(eN,d)),e=k(function(a){var
+e=c[5],f=c[6],g=e?b(e[1][2],d)===a?1.:0.:f?b(f[1][2],a):0.;return[0,a,g]},a);return b(a3(function(a){return 0.<a[2]?1:0}),e)}return m(p[1][1],a)},eP);var
+c2=o5(p),c4=c2?2:1,c7=bL(b4,ck(c4)),c8=i(function(a){return eX(k(function(a){return[0,a[2],a[1]]},a))},b2),eS=bi(aK,H(A[1],A[2])),az=p[1],eU=k(function(a){return c(c8,a)[1+a]},eS),eV=jX(hu(hq(p)),eU),c9=E(0,aq),a5=[0,0],bQ=[0,0],bR=E(0,aq),da=n(az[2],0),db=az[2]-1|0,c_=0,c$=0,eY=0;if(db<0)var
 dg=c$,df=c_;else{var
-ad=e2,bS=c$,a6=c_;for(;;){var
-e$=eY(az,ad),bT=k(y[2],e$),dl=V(bR,bT);if(dl)var
-dm=dl[1],bX=bS,bU=a6;else{var
-dn=c5(az[6],ad),b0=jU(y,dn[1],dn[2]+1|0),dp=V(c9,b0);if(dp)var
-ds=dp[1],dq=a6;else{var
+ae=eY,bS=c$,a6=c_;for(;;){var
+e$=e2(az,ae),bT=k(A[2],e$),dk=V(bR,bT);if(dk)var
+dl=dk[1],bV=bS,bU=a6;else{var
+dn=c6(az[6],ae),bY=j5(A,dn[1],dn[2]+1|0),dp=V(c9,bY);if(dp)var
+dr=dp[1],dq=a6;else{var
 b1=k(function(a){var
-b=a[1];a4[1]++;bQ[1]=[0,b,bQ[1]];return[0,a4[1]-1|0,b,a[2]]},b0);ay(c9,b0,b1);var
-ds=b1,dq=[0,N(b1),a6]}var
-dt=bR[1];ay(bR,bT,dt);var
-dm=dt,bX=[0,k(function(b){return function(a){return me(function(b){return a===b[2]?1:0},b)[1]}}(ds),bT),bS],bU=dq}c(da,ad)[1+ad]=dm;var
-fa=ad+1|0;if(de!==ad){var
-ad=fa,bS=bX,a6=bU;continue}var
-dg=bX,df=bU;break}}var
-dh=N(al(bQ[1])),di=N(al(dg)),e3=-Math.log(M(c7)),e4=a4[1],dj=HR(p,c1,c3,e1,c8,y,N(al(df)),e4,fh,e3),e5=function(a){return c(dh,a)[1+a]},e6=b(dj[2],e5),e7=dj[1],e8=function(a){return c(dh,a)[1+a]},e9=a4[1],e_=function(a){return c(di,a)[1+a]},s=[0,di.length-1,function(a){var
-e=a[2],d=b(az[5][2],a[1])+e|0;return c(da,d)[1+d]},e_,e9,e8,c6,c7,e7,e6]}else
+b=a[1];a5[1]++;bQ[1]=[0,b,bQ[1]];return[0,a5[1]-1|0,b,a[2]]},bY);ay(c9,bY,b1);var
+dr=b1,dq=[0,N(b1),a6]}var
+ds=bR[1];ay(bR,bT,ds);var
+dl=ds,bV=[0,k(function(b){return function(a){return mo(function(b){return a===b[2]?1:0},b)[1]}}(dr),bT),bS],bU=dq}c(da,ae)[1+ae]=dl;var
+fa=ae+1|0;if(db!==ae){var
+ae=fa,bS=bV,a6=bU;continue}var
+dg=bV,df=bU;break}}var
+dh=N(am(bQ[1])),di=N(am(dg)),e3=-Math.log(M(c7)),e4=a5[1],dj=HZ(p,c1,c2,eV,c8,A,N(am(df)),e4,fh,e3),e5=function(a){return c(dh,a)[1+a]},e6=b(dj[2],e5),e7=dj[1],e8=function(a){return c(dh,a)[1+a]},e9=a5[1],e_=function(a){return c(di,a)[1+a]},s=[0,di.length-1,function(a){var
+e=a[2],d=b(az[5][2],a[1])+e|0;return c(da,d)[1+d]},e_,e9,e8,c4,c7,e7,e6]}else
 var
-s=Bs;if(ao){var
-aP=eP(a),cp=n(aP[3][1],0),cq=aP[1][1]-2|0,eh=0;if(!(cq<0)){var
-at=eh;for(;;){var
-ek=function(a){return a},el=dr(bN(aP[1],at),ek);by(function(g){return function(a,d){var
-e=b(s[2],[0,g,a]),f=b(s[3],e);return by(function(f,e){var
-a=b(aP[2][2],d)+f|0;c(cp,a)[1+a]=e;return 0},f)}}(at),el);var
-em=at+1|0;if(cq!==at){var
-at=em;continue}break}}var
-ej=function(a){return c(cp,a)[1+a]},bi=op(a,s[4],ej)}else
+s=BA;if(ap){var
+aP=eT(a),cp=n(aP[3][1],0),cq=aP[1][1]-2|0,eg=0;if(!(cq<0)){var
+au=eg;for(;;){var
+ei=function(a){return a},ej=dw(bO(aP[1],au),ei);bz(function(g){return function(a,d){var
+e=b(s[2],[0,g,a]),f=b(s[3],e);return bz(function(f,e){var
+a=b(aP[2][2],d)+f|0;c(cp,a)[1+a]=e;return 0},f)}}(au),ej);var
+ek=au+1|0;if(cq!==au){var
+au=ek;continue}break}}var
+eh=function(a){return c(cp,a)[1+a]},bg=oy(a,s[4],eh)}else
 var
-bi=function(b,a){return 0};var
-fi=N(Jh(p,I,bo,aA,a7,ar,ba,a8,[0,aE,bb,bf,aI,bd,aG],[0,s,bi,b4]));dv(function(h){var
-H=du(h),K=c(fi,h)[1+h],f=K[1];if(S(bY(a,b(am(Ai),h)),Ah))var
+bg=function(b,a){return 0};var
+fi=N(Jp(p,I,bo,aA,a7,as,ba,a8,[0,aE,bb,be,aI,bc,aG],[0,s,bg,b4]));du(function(i){var
+H=dt(i),J=c(fi,i)[1+i],f=J[1];if(S(bZ(a,b(an(Aq),i)),Ap))var
 q=0;else
 var
-G=be(a,b(am(Aj),h)),ab=b(G[2],1),q=[0,[0,b(G[2],0),ab]];if(q)var
+G=bf(a,b(an(Ar),i)),ac=b(G[2],1),q=[0,[0,b(G[2],0),ac]];if(q)var
 L=q[1],ad=[0,aA(L[2])],N=ad,M=L[1];else
 var
-N=0,M=h;var
-ae=f[26],af=f[25],ag=f[24],ah=f[23],ai=f[22],ak=f[21],al=f[20],an=f[19],ao=f[18],ap=f[17],aq=f[16],as=f[15],at=f[14],au=f[13],ax=f[12],ay=f[11],az=f[10],aB=f[9],aC=f[8],aD=f[7],aF=f[6],aJ=H[2],aK=H[1],e=[0,aA(M),N,bo,aK,aJ,aF,aD,aC,aB,az,ay,ax,au,at,as,aq,ap,ao,an,al,ak,ai,ah,ag,af,ae];if(O){if(a8){var
-P=K[2],Y=e[11],B=bc(i([0,j,d]),Y);if(B)var
-Z=e[11],_=bL(R),n=o(g(g(i([0,aH(d),d]),_),Z),ba);else
+N=0,M=i;var
+ae=f[26],af=f[25],ag=f[24],ah=f[23],ai=f[22],al=f[21],am=f[20],ao=f[19],ap=f[18],aq=f[17],ar=f[16],at=f[15],au=f[14],av=f[13],ax=f[12],ay=f[11],az=f[10],aB=f[9],aC=f[8],aD=f[7],aF=f[6],aJ=H[2],aK=H[1],e=[0,aA(M),N,bo,aK,aJ,aF,aD,aC,aB,az,ay,ax,av,au,at,ar,aq,ap,ao,am,al,ai,ah,ag,af,ae];if(O){if(a8){var
+P=J[2],Y=e[11],B=bd(h([0,j,d]),Y);if(B)var
+Z=e[11],_=bM(R),n=o(g(g(h([0,aH(d),d]),_),Z),ba);else
 var
 n=B;var
-C=n?aw(R,function(a){return i$(I,aj(a))}):n,D=C?aw(R,function(a){var
-c=aj(a)[2],f=c2(1,ar,c),g=c2(0,ar,c),h=b(e[8],a),n=b(e[9],a),j=r(i([0,d,d]),n),k=b(e[10],h),l=b(e[10],j),o=b(P,a)[1],m=n7(e[11],h,k[1],k[2],o,f,g);if(m){var
-p=b(P,a)[2];return n7(e[11],j,l[1],l[2],p,g,f)}return m}):C;if(D){var
-p=je(I,aE,bb,bf,e,aI,bd,aG);if(p){var
-$=p[1];return jo(I,R,aj,function(a,b){return nD(I,e,$,a,b)},ns,e)}var
+C=n?ak(R,function(a){return je(I,aj(a))}):n,D=C?ak(R,function(a){var
+c=aj(a)[2],f=c3(1,as,c),g=c3(0,as,c),i=b(e[8],a),n=b(e[9],a),j=r(h([0,d,d]),n),k=b(e[10],i),l=b(e[10],j),o=b(P,a)[1],m=oe(e[11],i,k[1],k[2],o,f,g);if(m){var
+p=b(P,a)[2];return oe(e[11],j,l[1],l[2],p,g,f)}return m}):C;if(D){var
+p=jj(I,aE,bb,be,e,aI,bc,aG);if(p){var
+aa=p[1];return jz(I,R,aj,function(a,b){return nN(I,e,aa,a,b)},nC,e)}var
 E=p}else
 var
 E=D;return E}var
-T=e[11],v=bc(i([0,j,d]),T);if(v)var
-U=e[11],k=o(g(bL(R),U),ba);else
+T=e[11],u=bd(h([0,j,d]),T);if(u)var
+U=e[11],k=o(g(bM(R),U),ba);else
 var
-k=v;var
-w=k?aw(R,function(a){return i$(I,aj(a))}):k,x=w?aw(R,function(a){var
-c=aj(a)[2],f=c2(1,ar,c),g=c2(0,ar,c),h=b(e[8],a),n=b(e[9],a),j=r(i([0,d,d]),n),k=b(e[10],h),l=b(e[10],j),m=nl(e[11],h,k[1],k[2],f,g);return m?nl(e[11],j,l[1],l[2],g,f):m}):w;if(x){var
-l=je(I,aE,bb,bf,e,aI,bd,aG);if(l){var
-u=l[1],m=n5(I,aE,s,aI,bi,b4);if(m){var
-y=m[1],V=y[2],W=y[1],X=function(r,v,a){var
-q=b9(W,a[1]);if(q){var
-E=q[1],G=u[2],U=u[1],l=iZ(m1,0,a[2]);if(0<l){var
+k=u;var
+v=k?ak(R,function(a){return je(I,aj(a))}):k,x=v?ak(R,function(a){var
+c=aj(a)[2],f=c3(1,as,c),g=c3(0,as,c),i=b(e[8],a),n=b(e[9],a),j=r(h([0,d,d]),n),k=b(e[10],i),l=b(e[10],j),m=nv(e[11],i,k[1],k[2],f,g);return m?nv(e[11],j,l[1],l[2],g,f):m}):v;if(x){var
+l=jj(I,aE,bb,be,e,aI,bc,aG);if(l){var
+t=l[1],m=oc(I,aE,s,aI,bg,b4);if(m){var
+y=m[1],V=y[2],W=y[1],X=function(r,u,a){var
+q=b_(W,a[1]);if(q){var
+E=q[1],G=t[2],U=t[1],l=i4(m$,0,a[2]);if(0<l){var
 L=cZ(s[8]);if(cZ(a[2])<=L){var
-M=a[3];if(o(i([0,j,d]),M)&&a5(function(a){return a[1]<aE?1:0},G)){var
-h=0,f=a[2],c=E;for(;;){if(f&&c){var
-w=0===f[1]?1:0;if(w)var
-k=w;else
+M=a[3];if(o(h([0,j,d]),M)&&aU(function(a){return a[1]<aE?1:0},G)){var
+i=0,f=a[2],c=E;for(;;){if(f&&c){var
+v=0===f[1]?1:0;if(v)var
+k=v;else
 var
-H=c[1],K=0,k=cl(function(g){return function(e,i){var
+H=c[1],J=0,k=cm(function(g){return function(e,i){var
 f=i[2];function
 d(c){var
-h=b(s[3],c),d=a5(function(b){return 1-Q(a[4],g,e,b)},h);if(d)return d;var
-i=b(s[3],c);return a5(function(a){return jp(s,r,v,f,a)},i)}var
-c=aw(s[1],d);if(c){var
+h=b(s[3],c),d=aU(function(b){return 1-Q(a[4],g,e,b)},h);if(d)return d;var
+i=b(s[3],c);return aU(function(a){return jA(s,r,u,f,a)},i)}var
+c=ak(s[1],d);if(c){var
 h=function(b){var
-c=1-Q(a[4],g,e,b);return c?c:jp(s,r,v,f,b)};return aw(s[4],h)}return c}}(h),K,H);if(k){var
-h=h+1|0,f=f[2],c=c[2];continue}var
+c=1-Q(a[4],g,e,b);return c?c:jA(s,r,u,f,b)};return ak(s[4],h)}return c}}(i),J,H);if(k){var
+i=i+1|0,f=f[2],c=c[2];continue}var
 x=k}else
 var
 x=1;if(x){var
-m=dY(e,l,s[7]);if(m){var
-n=jv(e,l,a[2],s[8]);if(n){var
-p=ju(I,bi,e,r,v,a,G,0,V,E);if(p){var
-y=p[1],N=g(g6,a[9]),O=y[1],P=F(U),R=g(a[3],P),z=o(J(t(t(F(av(m[1],n[1])),R),O)),N);if(z)var
-S=aW(a[9]),T=y[2],A=[0,b(ac(i([0,aa(d),d]),T),S)];else
+m=d2(e,l,s[7]);if(m){var
+n=jG(e,l,a[2],s[8]);if(n){var
+p=jF(I,bg,e,r,u,a,G,0,V,E);if(p){var
+y=p[1],N=g(g$,a[9]),O=y[1],P=F(U),R=g(a[3],P),z=o(K(w(w(F(aw(m[1],n[1])),R),O)),N);if(z)var
+S=aX(a[9]),T=y[2],A=[0,b(ab(h([0,$(d),d]),T),S)];else
 var
 A=z;var
 B=A}else
@@ -8394,107 +8464,107 @@ var
 C=n;var
 D=C}else
 var
-D=m;return D}break}}}}return 0}return q};return jo(I,R,aj,function(a,b){return nD(I,e,u,a,b)},X,e)}var
+D=m;return D}break}}}}return 0}return q};return jz(I,R,aj,function(a,b){return nN(I,e,t,a,b)},X,e)}var
 z=m}else
 var
 z=l;var
 A=z}else
 var
-A=x;return A}return jo(I,0,function(a){return wR},wH,ns,e)});return O?a8?JE:JF:JG}var
-bm=eP(a),bk=be(a,zs);function
-bl(a){return g(cj((a[2]-a[1]|0)+2|0),zr)}if(b$(a,zt))var
-dI=dZ(a,zu),bn=function(c){var
-a=bN(bk,c);return dr(a,function(d){var
-c=cF(b(dI[2],d)),e=cX(q,g(c,t(q,bl(a))));return[0,g(c,r(q,bl(a))),e]})};else
-if(b$(a,zv))var
-ce=N(k(g$,fI(a,zw))),dJ=fI(a,zx),dK=N(k(function(a){var
-b=jx(a);return hf(k(function(a){var
+A=x;return A}return jz(I,0,function(a){return wZ},wP,nC,e)});return O?a8?JM:JN:JO}var
+bm=eT(a),bj=bf(a,zA);function
+bl(a){return g(ck((a[2]-a[1]|0)+2|0),zz)}if(ca(a,zB))var
+dI=d5(a,zC),bn=function(c){var
+a=bO(bj,c);return dw(a,function(d){var
+c=cF(b(dI[2],d)),e=cX(q,g(c,w(q,bl(a))));return[0,g(c,r(q,bl(a))),e]})};else
+if(ca(a,zD))var
+ce=N(k(he,fN(a,zE))),dJ=fN(a,zF),dK=N(k(function(a){var
+b=jI(a);return hk(k(function(a){var
 b=a[2],d=a[1];return G(function(e,b){var
-d=b[2],a=b[1],f=gr(c(ce,a)[1+a][2],d);return g(e,b7(gr(ce[1+a][1],d),f))},d,b)},b))},dJ)),dN=be(a,zy),bn=function(a){function
+d=b[2],a=b[1],f=gv(c(ce,a)[1+a][2],d);return g(e,b8(gv(ce[1+a][1],d),f))},d,b)},b))},dJ)),dL=bf(a,zG),bn=function(a){function
 d(e){var
-a=b(dN[2],e),d=c(dK,a)[1+a];return[0,d,d]}return dr(bN(bk,a),d)};else
+a=b(dL[2],e),d=c(dK,a)[1+a];return[0,d,d]}return dw(bO(bj,a),d)};else
 var
-dO=dZ(a,zz),dP=dZ(a,zA),dQ=jF(a),bn=function(l){var
-e=bN(bk,l),a=dr(e,function(a){var
-c=b(dO[2],a),d=b(dP[2],a),e=cF(d),f=c==0.?dM(dQ,d):c;return[0,cF(f),e]}),c=hf(k(function(a){return a[1]},a)),d=hf(k(function(a){return a[2]},a));function
+dM=d5(a,zH),dN=d5(a,zI),dO=jQ(a),bn=function(l){var
+e=bO(bj,l),a=dw(e,function(a){var
+c=b(dM[2],a),d=b(dN[2],a),e=cF(d),f=c==0.?dS(dO,d):c;return[0,cF(f),e]}),c=hk(k(function(a){return a[1]},a)),d=hk(k(function(a){return a[2]},a));function
 f(a){var
-b=bl(e);return bW(b8(r(a,q)),b)}var
-i=0;if(ck(c,q)&&f(c)){var
+b=bl(e);return bX(b9(r(a,q)),b)}var
+i=0;if(cl(c,q)&&f(c)){var
 h=function(a){return a[1]},g=c;i=1}if(!i){var
-j=0;if(bJ(d,q)&&f(d)){var
+j=0;if(bK(d,q)&&f(d)){var
 h=function(a){return a[2]},g=d;j=1}if(!j)return a}return k(function(b){var
-a=bK(h(b),g);return[0,a,a]},a)};var
-dT=of(a);if(b$(a,cG(a,z2)))throw U;function
+a=bL(h(b),g);return[0,a,a]},a)};var
+dT=oo(a);if(ca(a,cG(a,z_)))throw U;function
 dU(a){var
-c=bN(bm[2],a)[1],d=bn(a),e=bq(function(d,a){var
+c=bO(bm[2],a)[1],d=bn(a),e=bq(function(d,a){var
 e=a[2],f=a[1];return[0,b(bm[3][2],c+d|0),f,e]},d);return[0,b(dT,a),e]}var
-X=og(a),dV=X[10],dW=X[9],dX=X[8],d0=X[7],d1=X[6],d2=X[5],d3=X[4];function
-d4(a){return dr(bN(bm[1],a),dU)}var
-ab=[0,X[1],X[2],d4,d3,d2,d1,d0,dX,dW,dV];dv(function(a){var
-o=du(a),q=aA(a),k=ag(p[6],a);function
-l(a){return o6([0,p,ab,k,q,a,0])[2]}var
-m=l(0),n=l(1);o7(p,k,ab,ab,q,m,n);var
-c=o[2],r=o[1],b=aA(a),i=nb(n),j=nb(m);if(bo){var
-s=gS(c),d=gS(r),e=gW(ab,b,j,s);if(e){if(d)return gX(ab,b,i,d[1]);var
+X=op(a),dV=X[10],dW=X[9],dX=X[8],dY=X[7],dZ=X[6],d0=X[5],d1=X[4];function
+d3(a){return dw(bO(bm[1],a),dU)}var
+ac=[0,X[1],X[2],d3,d1,d0,dZ,dY,dX,dW,dV];du(function(a){var
+o=dt(a),q=aA(a),k=ad(p[6],a);function
+l(a){return pd([0,p,ac,k,q,a,0])[2]}var
+m=l(0),n=l(1);pe(p,k,ac,ac,q,m,n);var
+c=o[2],r=o[1],b=aA(a),i=nl(n),j=nl(m);if(bo){var
+s=gW(c),d=gW(r),e=gZ(ac,b,j,s);if(e){if(d)return g0(ac,b,i,d[1]);var
 f=1}else
 var
 f=e;return f}var
-g=gW(ab,b,j,r);if(g){if(c)return gX(ab,b,i,c[1]);var
+g=gZ(ac,b,j,r);if(g){if(c)return g0(ac,b,i,c[1]);var
 h=1}else
 var
-h=g;return h});return JI}function
-JJ(M){var
-c=Ju(M),N=GI(c);function
+h=g;return h});return JQ}function
+JR(M){var
+c=JC(M),N=GQ(c);function
 j(a){var
-d=bi(46,a),e=b(a2(function(a){return 0===l8(a)?1:0}),d),f=a$(function(a){var
-b=a[1],c=a[2];return k(function(a){return w(b,w(ze,a))},c)},zd),c=1-aD(gB(zf,e),f);return c?T(w(zg,g8(a))):c}function
+d=bj(46,a),e=b(a3(function(a){return 0===mg(a)?1:0}),d),f=a$(function(a){var
+b=a[1],c=a[2];return k(function(a){return x(b,x(zm,a))},c)},zl),c=1-aD(gF(zn,e),f);return c?T(x(zo,hb(a))):c}function
 f(c,b){if(typeof
 b==="number")return 0;else
 switch(b[0]){case
 4:var
-d=b[1];return by(function(d,b){return f(w(c,w(zh,a(y+d))),b)},d);case
+d=b[1];return bz(function(d,b){return f(x(c,x(zp,a(A+d))),b)},d);case
 5:var
-e=b[1];return B(function(a){var
-b=a[2];return f(w(c,w(zi,a[1])),b)},e);default:return j(c)}}B(function(a){return f(a,dq(c,a))},zj);var
-F=c[2];iQ(function(a,c){var
-b=bG(bi(46,a));if(S(b,zk)&&S(b,zl))return 0;return j(a)},F);var
-i=dq(c,JK);if(typeof
+e=b[1];return C(function(a){var
+b=a[2];return f(x(c,x(zq,a[1])),b)},e);default:return j(c)}}C(function(a){return f(a,dv(c,a))},zr);var
+F=c[2];iV(function(a,c){var
+b=bH(bj(46,a));if(S(b,zs)&&S(b,zt))return 0;return j(a)},F);var
+i=dv(c,JS);if(typeof
 i!=="number"&&4===i[0]){var
-O=i[1],s=bq(function(a,d){return bY(c,b(am(JL),a))},O),P=Jz(c,N,s),d=function(a){return w(A9,a)},h=1-cE(c,A_),u=0;if(h){var
-v=0;if(!hg(c,A$)&&!hi(c))v=1;if(!v){var
-e=jI(c),x=0;if(typeof
+O=i[1],s=bq(function(a,d){return bZ(c,b(an(JT),a))},O),P=JH(c,N,s),d=function(a){return x(Bf,a)},h=1-cE(c,Bg),u=0;if(h){var
+v=0;if(!hl(c,Bh)&&!hn(c))v=1;if(!v){var
+e=jT(c),w=0;if(typeof
 e!=="number"&&1===e[0]){var
-r=e[3],z=0;if(r===e[1]&&!L(bY(c,Bk),Bj))z=1;if(!z){var
-l=d(b(am(Bi),r));x=1}}if(!x)var
-l=Ba;var
+r=e[3],y=0;if(r===e[1]&&!L(bZ(c,Bs),Br))y=1;if(!y){var
+l=d(b(an(Bq),r));w=1}}if(!w)var
+l=Bi;var
 m=l;u=1}}if(!u)var
-m=Bl;var
-A=0;if(h&&hg(c,hh)){var
-g=dq(c,A6),C=0;if(typeof
+m=Bt;var
+z=0;if(h&&hl(c,hm)){var
+g=dv(c,Bc),B=0;if(typeof
 g!=="number"&&4===g[0]){var
-G=g[1],n=aD(A8,bq(function(a,d){return bY(c,b(am(A7),a))},G));C=1}if(!C)var
+G=g[1],n=aD(Be,bq(function(a,d){return bZ(c,b(an(Bd),a))},G));B=1}if(!B)var
 n=0;if(n){var
-o=d(Bb);A=1}}if(!A)var
-o=Bh;var
-D=0,H=w(o,m);if(h&&0!==hj(c)){var
-p=d(Bg);D=1}if(!D)var
-p=Bc;var
-I=w(p,H);if(cE(c,Bd))var
-q=Be;else
+o=d(Bj);z=1}}if(!z)var
+o=Bp;var
+D=0,H=x(o,m);if(h&&0!==ho(c)){var
+p=d(Bo);D=1}if(!D)var
+p=Bk;var
+I=x(p,H);if(cE(c,Bl))var
+q=Bm;else
 var
-K=jF(c),q=d(b(am(Bf),K));var
-J=w(q,I),E=0;if(oi(c)&&ok(c)){var
-R=fH(c,JM),t=b(am(JN),R);E=1}if(!E)var
-t=JR;var
-V=w(t,J),W=Lf(0),X=c[3],Y=Q(am(JO),P,X,W);return w(gB(JQ,bq(function(d,b){var
-a=oh(c,d),e=a[2],f=a[1];return f1(am(JP),b,f,e,V)},s)),Y)}throw U}function
-JS(a){try{var
-j=[0,0,JJ(b(a,0))];return j}catch(a){a=a1(a);if(a[1]===g7){var
-c=a[2],d=c-1|0,g=0,i=w(JU,w(a[3],JT));if(!(2<d>>>0)){var
+K=jQ(c),q=d(b(an(Bn),K));var
+J=x(q,I),E=0;if(or(c)&&ot(c)){var
+R=fM(c,JU),t=b(an(JV),R);E=1}if(!E)var
+t=JZ;var
+V=x(t,J),W=Ln(0),X=c[3],Y=Q(an(JW),P,X,W);return x(gF(JY,bq(function(d,b){var
+a=oq(c,d),e=a[2],f=a[1];return f6(an(JX),b,f,e,V)},s)),Y)}throw U}function
+J0(a){try{var
+j=[0,0,JR(b(a,0))];return j}catch(a){a=a2(a);if(a[1]===ha){var
+c=a[2],d=c-1|0,g=0,i=x(J2,x(a[3],J1));if(!(2<d>>>0)){var
 h=0;switch(d){case
 0:var
-f=JW;break;case
+f=J4;break;case
 1:h=1;break;default:var
-f=JX}if(!h){var
+f=J5}if(!h){var
 e=f;g=1}}if(!g)var
-e=JV;return[0,c,w(e,i)]}if(a!==iu&&a!==gt)return JZ;return JY}}LA(function(a){return JS(function(b){return a})});iw(0);return}(globalThis));
+e=J3;return[0,c,x(e,i)]}if(a!==iA&&a!==gx)return J7;return J6}}LI(function(a){return J0(function(b){return a})});iC(0);return}(globalThis));

@@ -16,7 +16,7 @@ let at_states (model : Checker.model) (question, (low : Checker.hints), (high : 
     known = (fun s -> if not (ends s || high.endless s || Q.equal (low.x 0 s) (high.x 0 s)) then None
       else Some (lazy (low.x 0 s), lazy (if high.endless s then unproved "a coupled value where the value may be infinite" else high.x 0 s))) }
 
-let most_places = 1_000_000
+let most_places = 200_000
 let at_steps (model : Checker.model) last (question, _, _) =
   let n = model.shape.states in
   if n > most_places / (last + 1) then not_covered "coupled values of so many states and steps";
@@ -133,6 +133,7 @@ let of_claim (file : Problem.t) model complement (claim : claim) space (sets : S
   let walks = List.map (fun place -> walk (kept (shares model place)) place) places in
   let parts = List.mapi (fun i chain -> { Cells.chain; counts = if i = 0 then 1 else -1 }) chains in
   let found upward = Option.map (fun b ->
+    List.iter (fun (c : Expansion.chain) -> demand (Hashtbl.mem c.number initial) (claim.name ^ ": the claim is not proved")) chains;
     let cover = Cells.cover space polytope.box rows envelopes affine labels parts upward b initial in
     share root cover; cover) (wanted upward) in
   let low = found false in

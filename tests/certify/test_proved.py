@@ -278,7 +278,7 @@ MORE = [
             policy=policy,
         )
         for name, text, domain, drawn, what, question, policy in (
-            ("walk", WALK, WALK_DOMAIN, AT_WALK, "bounded", 'Pmax=? [ F<=4 "goal" ]', ""),
+            ("onward", ONWARD, ONWARD_AT[:2], AT_SPREAD, "bounded", 'Pmax=? [ F<=4 "goal" ]', ""),
             ("onward", ONWARD, ONWARD_AT[:2], AT_SPREAD, "window", 'Pmin=? [ F[2,5] "goal" ]', ""),
             ("walk", WALK, WALK_DOMAIN, AT_WALK, "mixed", 'R{"cost"}max=? [ C<=4 ]', MIXED_WALK),
         )
@@ -489,6 +489,20 @@ def test_coupled_claims_are_no_tighter_than_what_holds(program: Path, tmp_path: 
         assert code == 1, words
         code, words = judged(lower=-upper, upper=-lower, pair=np.array([1, 0]))
         assert code in (0, 2), words
+
+
+def test_coupled_policies_may_change_with_the_step(program: Path, tmp_path: Path) -> None:
+    """State 1 takes another choice up to and including step 2: another value, whatever the file's cells are."""
+    forgery = Forgery.of(ALL["onward/coupled/bounded"].certificate)
+    assert list(forgery["claims.0.choice"][:2]) == [0, 2]
+    forgery["claims.0.earlier"] = np.array([[2, 1, 1]])
+    codes = []
+    for lower, upper in ((0.28, 0.47), (0.3, 0.43), (0.34, 0.43), (0.3, 0.37)):
+        forgery["claims.0.lower"], forgery["claims.0.upper"] = lower, upper
+        path = forgery.save(tmp_path / "forged.cert")
+        codes.append(asked(program, path)[0])
+        assert (codes[-1] == 0) == verify(path, "--exact").accepted
+    assert codes == [0, 0, 1, 1]
 
 
 def test_what_is_assumed_stands_beside_what_is_proved(program: Path, tmp_path: Path) -> None:

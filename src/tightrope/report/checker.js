@@ -4,63 +4,63 @@ globalThis!=="object"&&(this?b():(a.defineProperty(a.prototype,"_T_",{configurab
 b(){var
 b=this||self;b.globalThis=b;delete
 a.prototype._T_}}(Object));(function(O){"use strict";var
-dJ="TOTAL",rU="a cut at a point where something seen has no probability",lz="transition_start",re="Invalid_argument",hT="Map.bal",p5="@[",ii=192,qJ="a row of a slab without shares",qI=123,lR="choice_start",gb="the header is no JSON text of ours",rd="%ni",rT="values",cq=4096,qG="coupled",qH="plain",qF=0.9,c9=0xff,k1="value slab of few data",h3="censored",h9=1e-12,qE="outcomes of episodes",lQ=-1e-09,rS=1073741824,bt="0",fb="pair",cp="upper",ih="difference",da=128,p4="Sys_blocked_io",qD="fd ",le="target",rR="costs",az=248,rQ=">",ly="batch_count",rP=1027,p3=-16,d9="claims",p2="problem.objective.",lx="Z.Overflow",qC=".name",ig="terminal",kZ=1048576.,l=246,k0="successor",hS="earlier",p1="%u",gh="generative-fixed",lP="method",p0="text",lw=2049,rO="error",h2=20000,rc=1000000000.,kY=127,eb=1024,pZ="@{",ld=16.,e9="episodes",lc=-2147483648,lO="e",pY=" : flags Open_rdonly and Open_wronly are not compatible",rb="is out of range",kX=240,dF="-",lb="int16",ra="a region beside intervals of transitions",la=": Not a directory",pX=" : file already exists",q$="claim",c$=0xffffff,kW="proofs",lN="int32",qB="Out_of_memory",ie="randomised",k$="problem.data",lM="inf",k_="index out of bounds",b4="likelihood",pW="problem.graph.choice_start",h1="_bigarr02",q_="automaton",qA=1.01,id="nature",rN="hoeffding",dH=-1.,qz="theta",dI=2147483647,q9=", characters ",ge="discount",cL=0xffff,qx=50000000,qy="problem.graph.transition_start",pV=12520,gd=400,lL="batch_start",qv="problem.denominator",qw="denominator",bE="UNTIL",rM="infinity",pU="robust policy",kV="bool",bh=1000,hR="problem.expression",A="",lv=224,rL=1e+150,hQ="agent",pT="^",k8="MIN",k9="coefficient",lu="a member has a word of no code",lK="header.json",hP="stated",ga="upper_steps",e7=0x3f,h0="region",qu=150,pS="Match_failure",dE="NEXT",pR=16777215,qt=-10,rK="costs that were seen",kU="initial",hZ=252,b3=".",d8="+",rJ=": the lower bound is not inductive",qs=0xf0,lt="splits",ic="kind",pQ=2147483648,q8="the region does not fit the coordinates",q7="claims.%d.%s",kT="data",e_="AVERAGE",rI=110,kS="learned",f$="earned",qr=116,pP="%li",f_="anytime",q6=1e-07,qq="impossible case",q5="probability",rH=0.25,hY="complement",lJ=-32,hX="trajectories",b2=1e-300,cs=1023,qp=-1080,rG="open",ls="nan",rF="expression",k7="value",pO=0xe0,qo=-1023,q4="claims.%d.name",h8="value slab of the best",rE=117,ib="clopper-pearson",q3=0xdfff,cr="/",rD="Assert_failure",qn="format",hW=1000000.,lr="ENOTDIR",pN="reasons.ml",q2=1073741823,hO="problem.data.",rC="size",t=250,q1="3/5 likelihood",k6=1e-13,hV='"',rB=0.001,kR=1255,q0="polynomial",rA="Fatal error: exception %s\n",qm=0x800,gg=255,rz="ANY",pM="jsError",cJ=0x8000,lq="int8",fa="planned",cM=256,ea=1048576,gf="TEMPORAL",qZ="End_of_file",pL="float64",lp="Failure",gn="DISCOUNTED",pK="\n",lI="ENOENT",pJ="learned.ml",ql="([^/]+)",d$="claims.",gm=200,qk=-257,k5=0xf,pH=-48,pI="weissman",lo="choices of earlier steps do not fit",qY=0xdc00,qj=125,ry="ENOTEMPTY",pG=4000,lH="bound",aZ="camlinternalFormat.ml",qi="Division_by_zero",ln="fixed",rx="problem.probability",f9="problem",qX="Sys_error",d_=1e-14,hN="lower_steps",qh=": ",h7="given policy",lG="arrays",qg="there is nothing to cut",rw="row",pF="EEXIST",gl="%d",qW="Printexc.handle_uncaught_exception",co="lower",rv="buffer.ml",h6="int_of_string",qf="no such tangent",k4="delta",lm="name",kQ=120,c8=1e-09,ll=103,rt="graph",ru="problem.theta",gk="value slab",hU=102,gj="transitions",f8="MAX",kP=512,pE="9/10 value slab",kO="shared_by",qV=257,pD=0x7ff0,qd=1e-15,qe="models open",hM="adaptive",ia=1000000,gi="CUMULATIVE",e$="design",rs="int64",kM=144,kN="rows",pC="0x",qU="9/10 value slab of the best",kL="nothing",pB="\n",pA="about",cK=254,f7="reward",aq=100,e6="free",qc=" : flags Open_text and Open_binary are not compatible",qT="%Li",qb="points size",bD=0.5,rr="it ends early",qS="bound_side",e8=160,qa="region.ml",h5="is of another type",kK=0.1,pz="problem.polynomial",dG="REACH_REWARD",lF="Unix.Unix_error",py="problem.data.method",kJ="mkdir",rq="Stack_overflow",hL=": No such file or directory",h$="policy",rp="problem.data.delta",ro="/static/",p$=-97,rn=253,lE="allowed",rm="Not_found",qQ=1e-08,qR="intervals without one of their ends",rl="problem.domain",kI="batch_transition",lk="problem.assumed_support",hK="is_equality",lj=", ",pw="problem.domain.",px="digest",lD="rmdir",rk=32752,rj=1026,li="domain",h_="repeats",ri="false",lh="slab",lC="events",qP="problem.data.prior",pu="Pervasives.do_at_exit",pv="utf8",qO="a member has another length",c_=" ",lB="Fatal error: exception ",ce=0x80,qN="Undefined_recursive_module",rh="problem.data.batch_start",qM=1074,p9=1e-06,p_="bound_expression",lg="choice",gc="point",rg="prior",lf="weight",p8="objective",k3="a code has too many words",h4="Set.bal",rf="_",lA="compare: functional value",p7="products with equalities of the domain",qL="%i",pt=1.000000001,ps="beta-binomial",p6="true",qK="certificate",pr="share",k2="assumed_support";function
-Kf(c,d){var
+dJ="TOTAL",rV="a cut at a point where something seen has no probability",ly="transition_start",re="Invalid_argument",hT="Map.bal",p5="@[",ih=192,qJ="a row of a slab without shares",qI=123,lR="choice_start",gb="the header is no JSON text of ours",rd="%ni",rU="values",cq=4096,qG="coupled",qH="plain",qF=0.9,c9=0xff,k0="value slab of few data",h3="censored",h9=1e-12,qE="outcomes of episodes",lQ=-1e-09,rT=1073741824,bt="0",fb="pair",cp="upper",ig="difference",da=128,p4="Sys_blocked_io",qD="fd ",ld="target",rS="costs",az=248,rR=">",lx="batch_count",rQ=1027,p3=-16,d9="claims",p2="problem.objective.",lw="Z.Overflow",qC=".name",ie="terminal",kY=1048576.,l=246,kZ="successor",hS="earlier",p1="%u",gh="generative-fixed",lP="method",p0="text",lv=2049,rP="error",h2=20000,rc=1000000000.,kX=127,eb=1024,pZ="@{",lc=16.,e9="episodes",rO=": the claim is not proved",lb=-2147483648,lO="e",pY=" : flags Open_rdonly and Open_wronly are not compatible",rb="is out of range",kW=240,dF="-",la="int16",ra="a region beside intervals of transitions",k$=": Not a directory",pX=" : file already exists",q$="claim",c$=0xffffff,kV="proofs",lN="int32",qB="Out_of_memory",id="randomised",k_="problem.data",lM="inf",k9="index out of bounds",b4="likelihood",pW="problem.graph.choice_start",h1="_bigarr02",q_="automaton",qA=1.01,ic="nature",rN="hoeffding",dH=-1.,qz="theta",dI=2147483647,q9=", characters ",ge="discount",cL=0xffff,qx=50000000,qy="problem.graph.transition_start",pV=12520,gd=400,lL="batch_start",qv="problem.denominator",qw="denominator",bE="UNTIL",rM="infinity",pU="robust policy",kU="bool",bh=1000,hR="problem.expression",A="",lu=224,rL=1e+150,hQ="agent",pT="^",k7="MIN",k8="coefficient",lt="a member has a word of no code",lK="header.json",hP="stated",ga="upper_steps",e7=0x3f,h0="region",qu=150,pS="Match_failure",dE="NEXT",pR=16777215,qt=-10,rK="costs that were seen",kT="initial",hZ=252,b3=".",d8="+",rJ=": the lower bound is not inductive",qs=0xf0,ls="splits",ib="kind",pQ=2147483648,q8="the region does not fit the coordinates",q7="claims.%d.%s",kS="data",e_="AVERAGE",rI=110,kR="learned",f$="earned",qr=116,pP="%li",f_="anytime",q6=1e-07,qq="impossible case",q5="probability",rH=0.25,hY="complement",lJ=-32,hX="trajectories",b2=1e-300,cs=1023,qp=-1080,rG="open",lr="nan",rF="expression",k6="value",pO=0xe0,qo=-1023,q4="claims.%d.name",h8="value slab of the best",rE=117,ia="clopper-pearson",q3=0xdfff,cr="/",rD="Assert_failure",qn="format",hW=1000000.,lq="ENOTDIR",pN="reasons.ml",q2=1073741823,hO="problem.data.",rC="size",t=250,q1="3/5 likelihood",k5=1e-13,hV='"',rB=0.001,kQ=1255,q0="polynomial",rA="Fatal error: exception %s\n",qm=0x800,gg=255,rz="ANY",pM="jsError",cJ=0x8000,lp="int8",fa="planned",cM=256,ea=1048576,gf="TEMPORAL",qZ="End_of_file",pL="float64",lo="Failure",gn="DISCOUNTED",pK="\n",lI="ENOENT",pJ="learned.ml",ql="([^/]+)",d$="claims.",gm=200,qk=-257,k4=0xf,pH=-48,pI="weissman",ln="choices of earlier steps do not fit",qY=0xdc00,qj=125,ry="ENOTEMPTY",pG=4000,lH="bound",aZ="camlinternalFormat.ml",qi="Division_by_zero",lm="fixed",rx="problem.probability",f9="problem",qX="Sys_error",d_=1e-14,hN="lower_steps",qh=": ",h7="given policy",lG="arrays",qg="there is nothing to cut",rw="row",pF="EEXIST",gl="%d",qW="Printexc.handle_uncaught_exception",co="lower",rv="buffer.ml",h6="int_of_string",qf="no such tangent",k3="delta",ll="name",kP=120,c8=1e-09,lk=103,rt="graph",ru="problem.theta",gk="value slab",hU=102,gj="transitions",f8="MAX",kO=512,pE="9/10 value slab",kN="shared_by",qV=257,pD=0x7ff0,qd=1e-15,qe="models open",hM="adaptive",lF=1000000,gi="CUMULATIVE",e$="design",rs="int64",kL=144,kM="rows",pC="0x",qU="9/10 value slab of the best",kK="nothing",pB="\n",pA="about",cK=254,f7="reward",aq=100,e6="free",qc=" : flags Open_text and Open_binary are not compatible",qT="%Li",qb="points size",bD=0.5,rr="it ends early",qS="bound_side",e8=160,qa="region.ml",h5="is of another type",kJ=0.1,pz="problem.polynomial",dG="REACH_REWARD",lE="Unix.Unix_error",py="problem.data.method",kI="mkdir",rq="Stack_overflow",hL=": No such file or directory",h$="policy",rp="problem.data.delta",ro="/static/",p$=-97,rn=253,lD="allowed",rm="Not_found",qQ=1e-08,qR="intervals without one of their ends",rl="problem.domain",kH="batch_transition",lj="problem.assumed_support",hK="is_equality",li=", ",pw="problem.domain.",px="digest",lC="rmdir",rk=32752,rj=1026,lh="domain",h_="repeats",ri="false",lg="slab",lB="events",qP="problem.data.prior",pu="Pervasives.do_at_exit",pv="utf8",qO="a member has another length",c_=" ",lA="Fatal error: exception ",ce=0x80,qN="Undefined_recursive_module",rh="problem.data.batch_start",qM=1074,p9=1e-06,p_="bound_expression",lf="choice",gc="point",rg="prior",le="weight",p8="objective",k2="a code has too many words",h4="Set.bal",rf="_",lz="compare: functional value",p7="products with equalities of the domain",qL="%i",pt=1.000000001,ps="beta-binomial",p6="true",qK="certificate",pr="share",k1="assumed_support";function
+Kh(c,d){var
 g=c.length,h=d.length,f=g+h-1,b=new
 Array(f);b[0]=0;var
 a=1,e=1;for(;a<g;a++)b[a]=c[a];for(;a<f;a++,e++)b[a]=d[e];return b}function
-Kg(d,b,e,c,f){if(c<=b)for(var
+Ki(d,b,e,c,f){if(c<=b)for(var
 a=1;a<=f;a++)e[c+a]=d[b+a];else
 for(var
 a=f;a>=1;a--)e[c+a]=d[b+a];return 0}function
-rW(a){var
+rX(a){var
 c=[0];while(a!==0){var
 d=a[1];for(var
 b=1;b<d.length;b++)c.push(d[b]);a=a[2]}return c}function
-Kh(b,d,c,e){for(var
+Kj(b,d,c,e){for(var
 a=0;a<c;a++)b[d+a+1]=e;return 0}function
-Lh(b,a){throw[0,b,a]}function
+Lj(b,a){throw[0,b,a]}function
 ff(b,a){if(b==0)return A;if(a.repeat)return a.repeat(b);var
 d=A,c=0;for(;;){if(b&1)d+=a;b>>=1;if(b==0)return d;a+=a;c++;if(c==9)a.slice(0,1)}}function
-iv(c,b,a){var
+iu(c,b,a){var
 d=String.fromCharCode;if(b==0&&a<=cq&&a==c.length)return d.apply(null,c);var
 e=A;for(;0<a;b+=eb,a-=eb)e+=d.apply(null,c.slice(b,b+Math.min(a,eb)));return e}function
 ed(a){if(a.t==2)a.c+=ff(a.l-a.c.length,"\0");else
-a.c=iv(a.c,0,a.c.length);a.t=0}function
-su(a){if(a.length<24){for(var
-b=0;b<a.length;b++)if(a.charCodeAt(b)>kY)return false;return true}else
+a.c=iu(a.c,0,a.c.length);a.t=0}function
+sv(a){if(a.length<24){for(var
+b=0;b<a.length;b++)if(a.charCodeAt(b)>kX)return false;return true}else
 return!/[^\x00-\x7f]/.test(a)}function
 l9(e){for(var
 j=A,c=A,g,f,h,a,b=0,i=e.length;b<i;b++){f=e.charCodeAt(b);if(f<ce){for(var
-d=b+1;d<i&&(f=e.charCodeAt(d))<ce;d++);if(d-b>kP){c.substr(0,1);j+=c;c=A;j+=e.slice(b,d)}else
+d=b+1;d<i&&(f=e.charCodeAt(d))<ce;d++);if(d-b>kO){c.substr(0,1);j+=c;c=A;j+=e.slice(b,d)}else
 c+=e.slice(b,d);if(d==i)break;b=d}a=1;if(++b<i&&((h=e.charCodeAt(b))&-64)==da){g=h+(f<<6);if(f<pO){a=g-0x3080;if(a<ce)a=1}else{a=2;if(++b<i&&((h=e.charCodeAt(b))&-64)==da){g=h+(g<<6);if(f<qs){a=g-0xe2080;if(a<qm||a>=0xd7ff&&a<0xe000)a=2}else{a=3;if(++b<i&&((h=e.charCodeAt(b))&-64)==da&&f<0xf5){a=h-0x3c82080+(g<<6);if(a<0x10000||a>0x10ffff)a=3}}}}}if(a<4){b-=a;c+="\ufffd"}else
 if(a>cL)c+=String.fromCharCode(0xd7c0+(a>>10),qY+(a&0x3FF));else
 c+=String.fromCharCode(a);if(c.length>eb){c.substr(0,1);j+=c;c=A}}return j+c}function
 cN(c,a,b){this.t=c;this.c=a;this.l=b}cN.prototype.toString=function(){switch(this.t){case
 9:return this.c;default:ed(this);case
-0:if(su(this.c)){this.t=9;return this.c}this.t=8;case
+0:if(sv(this.c)){this.t=9;return this.c}this.t=8;case
 8:return this.c}};cN.prototype.toUtf16=function(){var
 a=this.toString();if(this.t==9)return a;return l9(a)};cN.prototype.slice=function(){var
 a=this.t==4?this.c.slice():this.c;return new
 cN(this.t,a,this.l)};function
-r6(a){return new
+r7(a){return new
 cN(0,a,a.length)}function
-a(a){return r6(a)}function
-l5(c,b){Lh(c,a(b))}var
+a(a){return r7(a)}function
+l5(c,b){Lj(c,a(b))}var
 aF=[0];function
-aL(a){l5(aF.Invalid_argument,a)}function
-ec(){aL(k_)}function
+aM(a){l5(aF.Invalid_argument,a)}function
+ec(){aM(k9)}function
 e(b,a){if(a<0||a>=b.length-1)ec();return b[a+1]}function
 X(b,a,c){if(a<0||a>=b.length-1)ec();b[a+1]=c;return 0}function
 lS(e,f,d){var
 a=new
 Array(d+1);a[0]=0;for(var
 b=1,c=f+1;b<=d;b++,c++)a[b]=e[c];return a}function
-r0(a){switch(a){case
+r1(a){switch(a){case
 7:case
 10:case
 11:return 2;default:return 1}}function
-rY(c,e){var
+rZ(c,e){var
 b=O,a;switch(c){case
 0:a=b.Float32Array;break;case
 1:a=b.Float64Array;break;case
@@ -74,15 +74,15 @@ b=O,a;switch(c){case
 9:a=b.Int32Array;break;case
 10:a=b.Float32Array;break;case
 11:a=b.Float64Array;break;case
-12:a=b.Uint8Array;break}if(!a)aL("Bigarray.create: unsupported kind");var
+12:a=b.Uint8Array;break}if(!a)aM("Bigarray.create: unsupported kind");var
 d=new
-a(e*r0(c));return d}function
-ij(b){var
+a(e*r1(c));return d}function
+ii(b){var
 d=b.length,c=1;for(var
-a=0;a<d;a++){if(b[a]<0)aL("Bigarray.create: negative dimension");c=c*b[a]}return c}var
-sc=Math.pow(2,-24);function
-sn(a){throw a}function
-dO(){sn(aF.Division_by_zero)}function
+a=0;a<d;a++){if(b[a]<0)aM("Bigarray.create: negative dimension");c=c*b[a]}return c}var
+sd=Math.pow(2,-24);function
+so(a){throw a}function
+dO(){so(aF.Division_by_zero)}function
 R(b,c,a){this.lo=b&c$;this.mi=c&c$;this.hi=a&cL}R.prototype.caml_custom="_j";R.prototype.copy=function(){return new
 R(this.lo,this.mi,this.hi)};R.prototype.ucompare=function(a){if(this.hi>a.hi)return 1;if(this.hi<a.hi)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};R.prototype.compare=function(a){var
 b=this.hi<<16,c=a.hi<<16;if(b>c)return 1;if(b<c)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};R.prototype.neg=function(){var
@@ -92,7 +92,7 @@ b=this.lo+a.lo,c=this.mi+a.mi+(b>>24),d=this.hi+a.hi+(c>>24);return new
 R(b,c,d)};R.prototype.sub=function(a){var
 b=this.lo-a.lo,c=this.mi-a.mi+(b>>24),d=this.hi-a.hi+(c>>24);return new
 R(b,c,d)};R.prototype.mul=function(a){var
-b=this.lo*a.lo,c=(b*sc|0)+this.mi*a.lo+this.lo*a.mi,d=(c*sc|0)+this.hi*a.lo+this.mi*a.mi+this.lo*a.hi;return new
+b=this.lo*a.lo,c=(b*sd|0)+this.mi*a.lo+this.lo*a.mi,d=(c*sd|0)+this.hi*a.lo+this.mi*a.mi+this.lo*a.hi;return new
 R(b,c,d)};R.prototype.isZero=function(){return(this.lo|this.mi|this.hi)==0};R.prototype.isNeg=function(){return this.hi<<16<0};R.prototype.and=function(a){return new
 R(this.lo&a.lo,this.mi&a.mi,this.hi&a.hi)};R.prototype.or=function(a){return new
 R(this.lo|a.lo,this.mi|a.mi,this.hi|a.hi)};R.prototype.xor=function(a){return new
@@ -116,21 +116,21 @@ c=b.udivmod(a).quotient;if(d&cJ)c=c.neg();return c};R.prototype.mod=function(b){
 a=this;if(b.isZero())dO();var
 d=a.hi;if(a.hi&cJ)a=a.neg();if(b.hi&cJ)b=b.neg();var
 c=a.udivmod(b).modulus;if(d&cJ)c=c.neg();return c};R.prototype.toInt=function(){return this.lo|this.mi<<24};R.prototype.toFloat=function(){return(this.hi<<16)*Math.pow(2,32)+this.mi*Math.pow(2,24)+this.lo};R.prototype.toArray=function(){return[this.hi>>8,this.hi&c9,this.mi>>16,this.mi>>8&c9,this.mi&c9,this.lo>>16,this.lo>>8&c9,this.lo&c9]};R.prototype.lo32=function(){return this.lo|(this.mi&c9)<<24};R.prototype.hi32=function(){return this.mi>>>8&cL|this.hi<<16};function
-sb(b,a){return new
+sc(b,a){return new
 R(b&c$,b>>>24&c9|(a&cL)<<8,a>>>16&cL)}function
 l1(a){return a.hi32()}function
 l2(a){return a.lo32()}var
-Kl=h1;function
-dK(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}dK.prototype.caml_custom=Kl;dK.prototype.offset=function(b){var
+Kn=h1;function
+dK(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}dK.prototype.caml_custom=Kn;dK.prototype.offset=function(b){var
 c=0;if(typeof
 b==="number")b=[b];if(!(b
 instanceof
-Array))aL("bigarray.js: invalid offset");if(this.dims.length!=b.length)aL("Bigarray.get/set: bad number of dimensions");if(this.layout==0)for(var
+Array))aM("bigarray.js: invalid offset");if(this.dims.length!=b.length)aM("Bigarray.get/set: bad number of dimensions");if(this.layout==0)for(var
 a=0;a<this.dims.length;a++){if(b[a]<0||b[a]>=this.dims[a])ec();c=c*this.dims[a]+b[a]}else
 for(var
 a=this.dims.length-1;a>=0;a--){if(b[a]<1||b[a]>this.dims[a])ec();c=c*this.dims[a]+(b[a]-1)}return c};dK.prototype.get=function(a){switch(this.kind){case
 7:var
-d=this.data[a*2+0],b=this.data[a*2+1];return sb(d,b);case
+d=this.data[a*2+0],b=this.data[a*2+1];return sc(d,b);case
 10:case
 11:var
 e=this.data[a*2+0],c=this.data[a*2+1];return[cK,e,c];default:return this.data[a]}};dK.prototype.set=function(a,b){switch(this.kind){case
@@ -170,24 +170,24 @@ dK();fc.prototype.offset=function(a){if(typeof
 a!=="number")if(a
 instanceof
 Array&&a.length==1)a=a[0];else
-aL("Ml_Bigarray_c_1_1.offset");if(a<0||a>=this.dims[0])ec();return a};fc.prototype.get=function(a){return this.data[a]};fc.prototype.set=function(a,b){this.data[a]=b;return 0};fc.prototype.fill=function(a){this.data.fill(a);return 0};function
+aM("Ml_Bigarray_c_1_1.offset");if(a<0||a>=this.dims[0])ec();return a};fc.prototype.get=function(a){return this.data[a]};fc.prototype.set=function(a,b){this.data[a]=b;return 0};fc.prototype.fill=function(a){this.data.fill(a);return 0};function
 lT(c,d,a,b){var
-e=r0(c);if(ij(a)*e!=b.length)aL("length doesn't match dims");if(d==0&&a.length==1&&e==1)return new
+e=r1(c);if(ii(a)*e!=b.length)aM("length doesn't match dims");if(d==0&&a.length==1&&e==1)return new
 fc(c,d,a,b);return new
 dK(c,d,a,b)}function
-K2(a){return a.slice(1)}function
-Kk(b,e,d){var
-a=K2(d),c=rY(b,ij(a));return lT(b,e,a,c)}function
-Km(a,b){return a.get(a.offset(b))}function
-Kn(a,b,c){a.set(a.offset(b),c);return 0}function
-ik(b){if(O.Uint8Array)var
+K4(a){return a.slice(1)}function
+Km(b,e,d){var
+a=K4(d),c=rZ(b,ii(a));return lT(b,e,a,c)}function
+Ko(a,b){return a.get(a.offset(b))}function
+Kp(a,b,c){a.set(a.offset(b),c);return 0}function
+ij(b){if(O.Uint8Array)var
 c=new(O.Uint8Array)(b.l);else
 var
 c=new
 Array(b.l);var
 e=b.c,d=e.length,a=0;for(;a<d;a++)c[a]=e.charCodeAt(a);for(d=b.l;a<d;a++)c[a]=0;b.c=c;b.t=4;return c}function
-dL(d,e,b,f,c){if(c==0)return 0;if(f==0&&(c>=b.l||b.t==2&&c>=b.c.length)){b.c=d.t==4?iv(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else
-if(b.t==2&&f==b.c.length){b.c+=d.t==4?iv(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else{if(b.t!=4)ik(b);var
+dL(d,e,b,f,c){if(c==0)return 0;if(f==0&&(c>=b.l||b.t==2&&c>=b.c.length)){b.c=d.t==4?iu(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else
+if(b.t==2&&f==b.c.length){b.c+=d.t==4?iu(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else{if(b.t!=4)ij(b);var
 g=d.c,h=b.c;if(d.t==4)if(f<=e)for(var
 a=0;a<c;a++)h[f+a]=g[e+a];else
 for(var
@@ -196,25 +196,25 @@ i=Math.min(c,g.length-e);for(var
 a=0;a<i;a++)h[f+a]=g.charCodeAt(e+a);for(;a<c;a++)h[f+a]=0}}return 0}function
 bF(a){return a}function
 ct(a,b,c,d,e){dL(bF(a),b,c,d,e);return 0}function
-fd(){aL(k_)}function
+fd(){aM(k9)}function
 bR(a,b){switch(a.t&6){default:if(b>=a.c.length)return 0;case
 0:return a.c.charCodeAt(b);case
 4:return a.c[b]}}function
-r4(b,a){if(a>>>0>=b.l)fd();return bR(b,a)}function
-Kp(b,a){if(a>>>0>=b.l-1)fd();var
+r5(b,a){if(a>>>0>=b.l)fd();return bR(b,a)}function
+Kr(b,a){if(a>>>0>=b.l-1)fd();var
 c=bR(b,a),d=bR(b,a+1);return d<<8|c}function
-r5(b,a){if(a>>>0>=b.l-3)fd();var
+r6(b,a){if(a>>>0>=b.l-3)fd();var
 c=bR(b,a),d=bR(b,a+1),e=bR(b,a+2),f=bR(b,a+3);return f<<24|e<<16|d<<8|c}function
 ee(a){return new
 R(a[7]<<0|a[6]<<8|a[5]<<16,a[4]<<0|a[3]<<8|a[2]<<16,a[1]<<0|a[0]<<8)}function
-Kq(d,c){if(c>>>0>=d.l-7)fd();var
+Ks(d,c){if(c>>>0>=d.l-7)fd();var
 b=new
 Array(8);for(var
 a=0;a<8;a++)b[7-a]=bR(d,c+a);return ee(b)}function
-aA(a,c,b){b&=c9;if(a.t!=4){if(c==a.c.length){a.c+=String.fromCharCode(b);if(c+1==a.l)a.t=0;return 0}ik(a)}a.c[c]=b;return 0}function
+aA(a,c,b){b&=c9;if(a.t!=4){if(c==a.c.length){a.c+=String.fromCharCode(b);if(c+1==a.l)a.t=0;return 0}ij(a)}a.c[c]=b;return 0}function
 dM(b,a,c){if(a>>>0>=b.l)fd();return aA(b,a,c)}function
 ef(a){return a.toArray()}function
-Kt(c,b,e){if(b>>>0>=c.l-7)fd();var
+Kv(c,b,e){if(b>>>0>=c.l-7)fd();var
 d=ef(e);for(var
 a=0;a<8;a++)aA(c,b+7-a,d[a]);return 0}function
 db(c,a){if(c.fun)return db(c.fun,a);if(typeof
@@ -228,10 +228,10 @@ Array(a.length+e);for(var
 b=0;b<a.length;b++)d[b]=a[b];for(var
 b=0;b<arguments.length;b++)d[a.length+b]=arguments[b];return db(c,d)}}function
 c(a,b){if(b>>>0>=a.length-1)ec();return a}function
-r7(a){if(isFinite(a)){if(Math.abs(a)>=2.2250738585072014e-308)return 0;if(a!=0)return 1;return 2}return isNaN(a)?4:3}function
+r8(a){if(isFinite(a)){if(Math.abs(a)>=2.2250738585072014e-308)return 0;if(a!=0)return 1;return 2}return isNaN(a)?4:3}function
 b5(a){a.t&6&&ed(a);return a.c}var
-Ls=Math.log2&&Math.log2(1.1235582092889474E+307)==1020;function
-st(a){if(Ls)return Math.floor(Math.log2(a));var
+Lu=Math.log2&&Math.log2(1.1235582092889474E+307)==1020;function
+su(a){if(Lu)return Math.floor(Math.log2(a));var
 b=0;if(a==0)return-Infinity;if(a>=1)while(a>=2){a/=2;b++}else
 while(a<1){a*=2;b--}return b}function
 lZ(c){var
@@ -241,11 +241,11 @@ cg(b,c,a){return new
 R(b,c,a)}function
 gr(a){if(!isFinite(a)){if(isNaN(a))return cg(1,0,pD);return a>0?cg(0,0,pD):cg(0,0,0xfff0)}var
 f=a==0&&1/a==-Infinity?cJ:a>=0?0:cJ;if(f)a=-a;var
-b=st(a)+cs;if(b<=0){b=0;a/=Math.pow(2,-rj)}else{a/=Math.pow(2,b-rP);if(a<16){a*=2;b-=1}if(b==0)a/=2}var
+b=su(a)+cs;if(b<=0){b=0;a/=Math.pow(2,-rj)}else{a/=Math.pow(2,b-rQ);if(a<16){a*=2;b-=1}if(b==0)a/=2}var
 d=Math.pow(2,24),c=a|0;a=(a-c)*d;var
 e=a|0;a=(a-e)*d;var
-g=a|0;c=c&k5|f|b<<4;return cg(g,e,c)}function
-r2(c,b,g){c.write(32,b.dims.length);c.write(32,b.kind|b.layout<<8);if(b.caml_custom==h1)for(var
+g=a|0;c=c&k4|f|b<<4;return cg(g,e,c)}function
+r3(c,b,g){c.write(32,b.dims.length);c.write(32,b.kind|b.layout<<8);if(b.caml_custom==h1)for(var
 a=0;a<b.dims.length;a++)if(b.dims[a]<cL)c.write(16,b.dims[a]);else{c.write(16,cL);c.write(32,0);c.write(32,b.dims[a])}else
 for(var
 a=0;a<b.dims.length;a++)c.write(32,b.dims[a]);switch(b.kind){case
@@ -285,11 +285,11 @@ l0(c){var
 a=new(O.Int32Array)(1);a[0]=c;var
 b=new(O.Float32Array)(a.buffer);return b[0]}function
 cu(d){var
-f=d.lo,g=d.mi,b=d.hi,c=(b&0x7fff)>>4;if(c==2047)return(f|g|b&k5)==0?b&cJ?-Infinity:Infinity:NaN;var
-e=Math.pow(2,-24),a=(f*e+g)*e+(b&k5);if(c>0){a+=16;a*=Math.pow(2,c-rP)}else
+f=d.lo,g=d.mi,b=d.hi,c=(b&0x7fff)>>4;if(c==2047)return(f|g|b&k4)==0?b&cJ?-Infinity:Infinity:NaN;var
+e=Math.pow(2,-24),a=(f*e+g)*e+(b&k4);if(c>0){a+=16;a*=Math.pow(2,c-rQ)}else
 a*=Math.pow(2,-rj);if(b&cJ)a=-a;return a}function
-bS(b){if(!aF.Failure)aF.Failure=[az,a(lp),-3];l5(aF.Failure,b)}function
-rZ(b,v,r){var
+bS(b){if(!aF.Failure)aF.Failure=[az,a(lo),-3];l5(aF.Failure,b)}function
+r0(b,v,r){var
 i=b.read32s();if(i<0||i>16)bS("input_value: wrong number of bigarray dimensions");var
 p=b.read32s(),j=p&c9,o=p>>8&1,h=[];if(r==h1)for(var
 a=0;a<i;a++){var
@@ -297,7 +297,7 @@ n=b.read16u();if(n==cL){var
 t=b.read32u(),u=b.read32u();if(t!=0)bS("input_value: bigarray dimension overflow in 32bit");n=u}h.push(n)}else
 for(var
 a=0;a<i;a++)h.push(b.read32u());var
-d=ij(h),f=rY(j,d),g=lT(j,o,h,f);switch(j){case
+d=ii(h),f=rZ(j,d),g=lT(j,o,h,f);switch(j){case
 2:for(var
 a=0;a<d;a++)f[a]=b.read8s();break;case
 3:case
@@ -339,13 +339,13 @@ c=0;c<8;c++)e[c]=b.read8u();var
 m=cu(ee(e));for(var
 c=0;c<8;c++)e[c]=b.read8u();var
 l=cu(ee(e));g.set(a,[cK,m,l])}break}v[0]=(4+i)*4;return lT(j,o,h,f)}function
-rX(a,b,c){return a.compare(b,c)}function
+rY(a,b,c){return a.compare(b,c)}function
 v(a,b){return Math.imul(a,b)}function
 bn(b,a){a=v(a,0xcc9e2d51|0);a=a<<15|a>>>32-15;a=v(a,0x1b873593);b^=a;b=b<<13|b>>>32-13;return(b+(b<<2)|0)+(0xe6546b64|0)|0}function
-KI(a,b){a=bn(a,l2(b));a=bn(a,l1(b));return a}function
-lX(a,b){return KI(a,gr(b))}function
-r1(c){var
-b=ij(c.dims),d=0;switch(c.kind){case
+KK(a,b){a=bn(a,l2(b));a=bn(a,l1(b));return a}function
+lX(a,b){return KK(a,gr(b))}function
+r2(c){var
+b=ii(c.dims),d=0;switch(c.kind){case
 2:case
 3:case
 12:if(b>cM)b=cM;var
@@ -369,32 +369,32 @@ a=0;a<b;a++)d=lX(d,c.data[a]);break;case
 11:b*=2;case
 1:if(b>32)b=32;for(var
 a=0;a<b;a++)d=lX(d,c.data[a]);break}return d}function
-KN(a,b){b[0]=4;return a.read32s()}function
-Lb(a,b){switch(a.read8u()){case
+KP(a,b){b[0]=4;return a.read32s()}function
+Ld(a,b){switch(a.read8u()){case
 1:b[0]=4;return a.read32s();case
 2:bS("input_value: native integer value too large");default:bS("input_value: ill-formed native integer")}}function
-K0(c,d){var
+K2(c,d){var
 b=new
 Array(8);for(var
 a=0;a<8;a++)b[a]=c.read8u();d[0]=8;return ee(b)}function
-KV(e,d,b){var
+KX(e,d,b){var
 c=ef(d);for(var
 a=0;a<8;a++)e.write(8,c[a]);b[0]=8;b[1]=8}function
-KQ(a,b,c){return a.compare(b)}function
-KS(a){return a.lo32()^a.hi32()}var
-gp={"_j":{deserialize:K0,serialize:KV,fixed_length:8,compare:KQ,hash:KS},"_i":{deserialize:KN,fixed_length:4},"_n":{deserialize:Lb,fixed_length:4},"_bigarray":{deserialize:function(a,b){return rZ(a,b,"_bigarray")},serialize:r2,compare:rX,hash:r1},"_bigarr02":{deserialize:function(a,b){return rZ(a,b,h1)},serialize:r2,compare:rX,hash:r1}};function
+KS(a,b,c){return a.compare(b)}function
+KU(a){return a.lo32()^a.hi32()}var
+gp={"_j":{deserialize:K2,serialize:KX,fixed_length:8,compare:KS,hash:KU},"_i":{deserialize:KP,fixed_length:4},"_n":{deserialize:Ld,fixed_length:4},"_bigarray":{deserialize:function(a,b){return r0(a,b,"_bigarray")},serialize:r3,compare:rY,hash:r2},"_bigarr02":{deserialize:function(a,b){return r0(a,b,h1)},serialize:r3,compare:rY,hash:r2}};function
 lU(a){return gp[a.caml_custom]&&gp[a.caml_custom].compare}function
-r8(f,c,d,e){var
+r9(f,c,d,e){var
 b=lU(c);if(b){var
 a=d>0?b(c,f,e):b(f,c,e);if(e&&a!=a)return d;if(+a!=+a)return+a;if((a|0)!=0)return a|0}return d}function
 gs(a){return a
 instanceof
 cN}function
-iq(a){return gs(a)}function
-r9(a){if(typeof
+ip(a){return gs(a)}function
+r_(a){if(typeof
 a==="number")return bh;else
 if(gs(a))return hZ;else
-if(iq(a))return 1252;else
+if(ip(a))return 1252;else
 if(a
 instanceof
 Array&&a[0]===a[0]>>>0&&a[0]<=gg){var
@@ -407,33 +407,33 @@ a=="string")return pV;else
 if(a
 instanceof
 Number)return bh;else
-if(a&&a.caml_custom)return kR;else
+if(a&&a.caml_custom)return kQ;else
 if(a&&a.compare)return 1256;else
 if(typeof
 a=="function")return 1247;else
 if(typeof
 a=="symbol")return 1251;return 1001}function
-aK(a,b){if(a<b)return-1;if(a==b)return 0;return 1}function
-r3(a,b){a.t&6&&ed(a);b.t&6&&ed(b);return a.c<b.c?-1:a.c>b.c?1:0}function
-iu(a,b){return r3(a,b)}function
+aL(a,b){if(a<b)return-1;if(a==b)return 0;return 1}function
+r4(a,b){a.t&6&&ed(a);b.t&6&&ed(b);return a.c<b.c?-1:a.c>b.c?1:0}function
+it(a,b){return r4(a,b)}function
 fe(a,b,d){var
 e=[];for(;;){if(!(d&&a===b)){var
-f=r9(a);if(f==t){a=a[1];continue}var
-g=r9(b);if(g==t){b=b[1];continue}if(f!==g){if(f==bh){if(g==kR)return r8(a,b,-1,d);return-1}if(g==bh){if(f==kR)return r8(b,a,1,d);return 1}return f<g?-1:1}switch(f){case
-247:aL(lA);break;case
+f=r_(a);if(f==t){a=a[1];continue}var
+g=r_(b);if(g==t){b=b[1];continue}if(f!==g){if(f==bh){if(g==kQ)return r9(a,b,-1,d);return-1}if(g==bh){if(f==kQ)return r9(b,a,1,d);return 1}return f<g?-1:1}switch(f){case
+247:aM(lz);break;case
 248:var
-c=aK(a[2],b[2]);if(c!=0)return c|0;break;case
-249:aL(lA);break;case
-250:aL("equal: got Forward_tag, should not happen");break;case
-251:aL("equal: abstract value");break;case
+c=aL(a[2],b[2]);if(c!=0)return c|0;break;case
+249:aM(lz);break;case
+250:aM("equal: got Forward_tag, should not happen");break;case
+251:aM("equal: abstract value");break;case
 252:if(a!==b){var
-c=r3(a,b);if(c!=0)return c|0}break;case
-253:aL("equal: got Double_tag, should not happen");break;case
-254:aL("equal: got Double_array_tag, should not happen");break;case
-255:aL("equal: got Custom_tag, should not happen");break;case
-1247:aL(lA);break;case
+c=r4(a,b);if(c!=0)return c|0}break;case
+253:aM("equal: got Double_tag, should not happen");break;case
+254:aM("equal: got Double_array_tag, should not happen");break;case
+255:aM("equal: got Custom_tag, should not happen");break;case
+1247:aM(lz);break;case
 1255:var
-i=lU(a);if(i!=lU(b))return a.caml_custom<b.caml_custom?-1:1;if(!i)aL("compare: abstract value");var
+i=lU(a);if(i!=lU(b))return a.caml_custom<b.caml_custom?-1:1;if(!i)aM("compare: abstract value");var
 c=i(a,b,d);if(c!=c)return d?-1:c;if(c!==(c|0))return-1;if(c!=0)return c|0;break;case
 1256:var
 c=a.compare(b,d);if(c!=c)return d?-1:c;if(c!==(c|0))return-1;if(c!=0)return c|0;break;case
@@ -448,19 +448,19 @@ a=a.toString(),b=b.toString();if(a!==b){if(a<b)return-1;if(a>b)return 1}break;ca
 254:default:if(a.length!=b.length)return a.length<b.length?-1:1;if(a.length>1)e.push(a,b,1);break}}if(e.length==0)return 0;var
 h=e.pop();b=e.pop();a=e.pop();if(h+1<a.length)e.push(a,b,h+1);a=a[h];b=b[h]}}function
 al(a,b){return fe(a,b,true)}function
-Ku(){return[0]}function
-aJ(a){if(a<0)aL("Bytes.create");return new
+Kw(){return[0]}function
+aK(a){if(a<0)aM("Bytes.create");return new
 cN(a?2:9,A,a)}function
 bv(b,a){if(a==0)dO();return b/a|0}function
 a0(a,b){return+(fe(a,b,false)==0)}function
-Kw(a,c,b,d){if(b>0)if(c==0&&(b>=a.l||a.t==2&&b>=a.c.length))if(d==0){a.c=A;a.t=2}else{a.c=ff(b,String.fromCharCode(d));a.t=b==a.l?0:2}else{if(a.t!=4)ik(a);for(b+=c;c<b;c++)a.c[c]=d}return 0}function
-Kx(a,b){if(a===b)return 0;if(a<b)return-1;if(a>b)return 1;if(a===a)return 1;if(b===b)return-1;return 0}function
-Ky(a){var
+Ky(a,c,b,d){if(b>0)if(c==0&&(b>=a.l||a.t==2&&b>=a.c.length))if(d==0){a.c=A;a.t=2}else{a.c=ff(b,String.fromCharCode(d));a.t=b==a.l?0:2}else{if(a.t!=4)ij(a);for(b+=c;c<b;c++)a.c[c]=d}return 0}function
+Kz(a,b){if(a===b)return 0;if(a<b)return-1;if(a>b)return 1;if(a===a)return 1;if(b===b)return-1;return 0}function
+KA(a){var
 b;a=b5(a);b=+a;if(a.length>0&&b===b)return b;a=a.replace(/_/g,A);b=+a;if(a.length>0&&b===b||/^[+-]?nan$/i.test(a))return b;var
 c=/^ *([+-]?)0x([0-9a-f]+)\.?([0-9a-f]*)(p([+-]?[0-9]+))?/i.exec(a);if(c){var
 d=c[3].replace(/0+$/,A),f=parseInt(c[1]+c[2]+d,16),e=(c[5]|0)-4*d.length;b=f*Math.pow(2,e);return b}if(/^\+?inf(inity)?$/i.test(a))return Infinity;if(/^-inf(inity)?$/i.test(a))return-Infinity;bS("float_of_string")}function
 l4(d){d=b5(d);var
-e=d.length;if(e>31)aL("format_int: format too long");var
+e=d.length;if(e>31)aM("format_int: format too long");var
 a={justify:d8,signstyle:dF,filler:c_,alternate:false,base:0,signedconv:false,width:0,uppercase:false,sign:1,prec:-1,conv:"f"};for(var
 c=0;c<e;c++){var
 b=d.charAt(c);switch(b){case"-":a.justify=dF;break;case"+":case" ":a.signstyle=b;break;case"0":a.filler=bt;break;case"#":a.alternate=true;break;case"1":case"2":case"3":case"4":case"5":case"6":case"7":case"8":case"9":a.width=0;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.width=a.width*10+b;c++}c--;break;case".":a.prec=0;c++;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.prec=a.prec*10+b;c++}c--;case"d":case"i":a.signedconv=true;case"u":a.base=10;break;case"x":a.base=16;break;case"X":a.base=16;a.uppercase=true;break;case"o":a.base=8;break;case"e":case"f":case"g":a.signedconv=true;a.conv=b;break;case"E":case"F":case"G":a.signedconv=true;a.uppercase=true;a.conv=b.toLowerCase();break}}return a}function
@@ -477,7 +477,7 @@ c=parseInt(a.toString().split(d8)[1]);if(c>20){c-=20;a/=Math.pow(10,c);a+=new
 Array(c+1).join(bt);if(b>0)a=a+b3+new
 Array(b+1).join(bt);return a}else
 return a.toFixed(b)}}var
-a,e=l4(i),d=e.prec<0?6:e.prec;if(c<0||c==0&&1/c==-Infinity){e.sign=-1;c=-c}if(isNaN(c)){a=ls;e.filler=c_}else
+a,e=l4(i),d=e.prec<0?6:e.prec;if(c<0||c==0&&1/c==-Infinity){e.sign=-1;c=-c}if(isNaN(c)){a=lr;e.filler=c_}else
 if(!isFinite(c)){a=lM;e.filler=c_}else
 switch(e.conv){case"e":var
 a=c.toExponential(d),b=a.length;if(a.charAt(b-3)==lO)a=a.slice(0,b-1)+bt+a.slice(b-1);break;case"f":a=j(c,d);break;case"g":d=d?d:1;a=c.toExponential(d-1);var
@@ -486,84 +486,84 @@ b=h-1;while(a.charAt(b)==bt)b--;if(a.charAt(b)==b3)b--;a=a.slice(0,b+1)+a.slice(
 f=d;if(g<0){f-=g+1;a=c.toFixed(f)}else
 while(a=c.toFixed(f),a.length>d+1)f--;if(f){var
 b=a.length-1;while(a.charAt(b)==bt)b--;if(a.charAt(b)==b3)b--;a=a.slice(0,b+1)}}break}return lV(e,a)}function
-il(e,c){if(b5(e)==gl)return a(A+c);var
+ik(e,c){if(b5(e)==gl)return a(A+c);var
 b=l4(e);if(c<0)if(b.signedconv){b.sign=-1;c=-c}else
 c>>>=0;var
 d=c.toString(b.base);if(b.prec>=0){b.filler=c_;var
 f=b.prec-d.length;if(f>0)d=ff(f,bt)+d}return lV(b,d)}var
-Ld=0;function
-cf(){return Ld++}function
+Lf=0;function
+cf(){return Lf++}function
 gq(a){if(a==0||!isFinite(a))return[0,a,0];var
 c=a<0;if(c)a=-a;var
-b=Math.max(-cs,st(a)+1);a*=Math.pow(2,-b);while(a<bD){a*=2;b--}while(a>=1){a*=bD;b++}if(c)a=-a;return[0,a,b]}function
-se(a){return a.toUtf16()}function
+b=Math.max(-cs,su(a)+1);a*=Math.pow(2,-b);while(a<bD){a*=2;b--}while(a>=1){a*=bD;b++}if(c)a=-a;return[0,a,b]}function
+sf(a){return a.toUtf16()}function
 gt(){return typeof
 O.process!=="undefined"&&typeof
 O.process.versions!=="undefined"&&typeof
 O.process.versions.node!=="undefined"}function
-Lt(){function
+Lv(){function
 a(a){if(a.charAt(0)===cr)return[A,a.substring(1)];return}function
 b(c){var
 g=/^([a-zA-Z]:|[\\/]{2}[^\\/]+[\\/]+[^\\/]+)?([\\/])?([\s\S]*?)$/,a=g.exec(c),b=a[1]||A,e=Boolean(b&&b.charAt(1)!==":");if(Boolean(a[2]||e)){var
 d=a[1]||A,f=a[2]||A;return[d,c.substring(d.length+f.length)]}return}return gt()&&O.process&&O.process.platform?O.process.platform==="win32"?b:a:a}var
-l_=Lt();function
-sr(a){return a.slice(-1)!==cr?a+cr:a}if(gt()&&O.process&&O.process.cwd)var
+l_=Lv();function
+ss(a){return a.slice(-1)!==cr?a+cr:a}if(gt()&&O.process&&O.process.cwd)var
 go=O.process.cwd().replace(/\\/g,cr);else
 var
-go="/static";go=sr(go);function
-K6(a){a=se(a);if(!l_(a))a=go+a;var
+go="/static";go=ss(go);function
+K8(a){a=sf(a);if(!l_(a))a=go+a;var
 e=l_(a),d=e[1].split(cr),b=[];for(var
 c=0;c<d.length;c++)switch(d[c]){case"..":if(b.length>1)b.pop();break;case".":break;default:b.push(d[c]);break}b.unshift(e[0]);b.orig=a;return b}function
-Lp(e){for(var
+Lr(e){for(var
 f=A,b=f,a,h,c=0,g=e.length;c<g;c++){a=e.charCodeAt(c);if(a<ce){for(var
-d=c+1;d<g&&(a=e.charCodeAt(d))<ce;d++);if(d-c>kP){b.substr(0,1);f+=b;b=A;f+=e.slice(c,d)}else
+d=c+1;d<g&&(a=e.charCodeAt(d))<ce;d++);if(d-c>kO){b.substr(0,1);f+=b;b=A;f+=e.slice(c,d)}else
 b+=e.slice(c,d);if(d==g)break;c=d}if(a<qm){b+=String.fromCharCode(0xc0|a>>6);b+=String.fromCharCode(ce|a&e7)}else
 if(a<0xd800||a>=q3)b+=String.fromCharCode(pO|a>>12,ce|a>>6&e7,ce|a&e7);else
 if(a>=0xdbff||c+1==g||(h=e.charCodeAt(c+1))<qY||h>q3)b+="\xef\xbf\xbd";else{c++;a=(a<<10)+h-0x35fdc00;b+=String.fromCharCode(qs|a>>18,ce|a>>12&e7,ce|a>>6&e7,ce|a&e7)}if(b.length>eb){b.substr(0,1);f+=b;b=A}}return f+b}function
-Ks(a){var
-b=9;if(!su(a))b=8,a=Lp(a);return new
+Ku(a){var
+b=9;if(!sv(a))b=8,a=Lr(a);return new
 cN(b,a,a.length)}function
-cv(a){return Ks(a)}var
-LJ=["E2BIG","EACCES","EAGAIN","EBADF","EBUSY","ECHILD","EDEADLK","EDOM",pF,"EFAULT","EFBIG","EINTR","EINVAL","EIO","EISDIR","EMFILE","EMLINK","ENAMETOOLONG","ENFILE","ENODEV",lI,"ENOEXEC","ENOLCK","ENOMEM","ENOSPC","ENOSYS",lr,ry,"ENOTTY","ENXIO","EPERM","EPIPE","ERANGE","EROFS","ESPIPE","ESRCH","EXDEV","EWOULDBLOCK","EINPROGRESS","EALREADY","ENOTSOCK","EDESTADDRREQ","EMSGSIZE","EPROTOTYPE","ENOPROTOOPT","EPROTONOSUPPORT","ESOCKTNOSUPPORT","EOPNOTSUPP","EPFNOSUPPORT","EAFNOSUPPORT","EADDRINUSE","EADDRNOTAVAIL","ENETDOWN","ENETUNREACH","ENETRESET","ECONNABORTED","ECONNRESET","ENOBUFS","EISCONN","ENOTCONN","ESHUTDOWN","ETOOMANYREFS","ETIMEDOUT","ECONNREFUSED","EHOSTDOWN","EHOSTUNREACH","ELOOP","EOVERFLOW"];function
+cv(a){return Ku(a)}var
+LL=["E2BIG","EACCES","EAGAIN","EBADF","EBUSY","ECHILD","EDEADLK","EDOM",pF,"EFAULT","EFBIG","EINTR","EINVAL","EIO","EISDIR","EMFILE","EMLINK","ENAMETOOLONG","ENFILE","ENODEV",lI,"ENOEXEC","ENOLCK","ENOMEM","ENOSPC","ENOSYS",lq,ry,"ENOTTY","ENXIO","EPERM","EPIPE","ERANGE","EROFS","ESPIPE","ESRCH","EXDEV","EWOULDBLOCK","EINPROGRESS","EALREADY","ENOTSOCK","EDESTADDRREQ","EMSGSIZE","EPROTOTYPE","ENOPROTOOPT","EPROTONOSUPPORT","ESOCKTNOSUPPORT","EOPNOTSUPP","EPFNOSUPPORT","EAFNOSUPPORT","EADDRINUSE","EADDRNOTAVAIL","ENETDOWN","ENETUNREACH","ENETRESET","ECONNABORTED","ECONNRESET","ENOBUFS","EISCONN","ENOTCONN","ESHUTDOWN","ETOOMANYREFS","ETIMEDOUT","ECONNREFUSED","EHOSTDOWN","EHOSTUNREACH","ELOOP","EOVERFLOW"];function
 ej(d,f,e,a){var
-b=LJ.indexOf(d);if(b<0){if(a==null)a=-9999;b=[0,a]}var
+b=LL.indexOf(d);if(b<0){if(a==null)a=-9999;b=[0,a]}var
 c=[b,cv(f||A),cv(e||A)];return c}var
-sk={};function
-eh(a){return sk[a]}function
+sl={};function
+eh(a){return sl[a]}function
 ei(b,a){throw[0,b].concat(a)}function
-Kr(a){return new
+Kt(a){return new
 cN(4,a,a.length)}function
 au(a){l5(aF.Sys_error,a)}function
-Lf(a){au(a+hL)}function
+Lh(a){au(a+hL)}function
 bT(a){return a.l}function
-rV(){}function
+rW(){}function
 a7(a){this.data=a}a7.prototype=new
-rV();a7.prototype.truncate=function(a){var
-b=this.data;this.data=aJ(a|0);dL(b,0,this.data,0,a)};a7.prototype.length=function(){return bT(this.data)};a7.prototype.write=function(b,d,g,a){var
+rW();a7.prototype.truncate=function(a){var
+b=this.data;this.data=aK(a|0);dL(b,0,this.data,0,a)};a7.prototype.length=function(){return bT(this.data)};a7.prototype.write=function(b,d,g,a){var
 c=this.length();if(b+a>=c){var
-e=aJ(b+a),f=this.data;this.data=e;dL(f,0,this.data,0,c)}ct(d,g,this.data,b,a);return 0};a7.prototype.read=function(c,a,d,b){var
-e=this.length();dL(this.data,c,a,d,b);return 0};a7.prototype.read_one=function(a){return r4(this.data,a)};a7.prototype.close=function(){};a7.prototype.constructor=a7;function
+e=aK(b+a),f=this.data;this.data=e;dL(f,0,this.data,0,c)}ct(d,g,this.data,b,a);return 0};a7.prototype.read=function(c,a,d,b){var
+e=this.length();dL(this.data,c,a,d,b);return 0};a7.prototype.read_one=function(a){return r5(this.data,a)};a7.prototype.close=function(){};a7.prototype.constructor=a7;function
 bu(b,a){this.content={};this.root=b;this.lookupFun=a}bu.prototype.nm=function(a){return this.root+a};bu.prototype.create_dir_if_needed=function(d){var
 c=d.split(cr),b=A;for(var
 a=0;a<c.length-1;a++){b+=c[a]+cr;if(this.content[b])continue;this.content[b]=Symbol("directory")}};bu.prototype.slash=function(a){return/\/$/.test(a)?a:a+cr};bu.prototype.lookup=function(b){if(!this.content[b]&&this.lookupFun){var
 c=this.lookupFun(a(this.root),a(b));if(c!==0){this.create_dir_if_needed(b);this.content[b]=new
 a7(bF(c[1]))}}};bu.prototype.exists=function(a){if(a==A)return 1;var
 b=this.slash(a);if(this.content[b])return 1;this.lookup(a);return this.content[a]?1:0};bu.prototype.mkdir=function(c,e,d){var
-b=d&&eh(lF);if(this.exists(c))if(b)ei(b,ej(pF,kJ,this.nm(c)));else
+b=d&&eh(lE);if(this.exists(c))if(b)ei(b,ej(pF,kI,this.nm(c)));else
 au(c+": File exists");var
-a=/^(.*)\/[^/]+/.exec(c);a=a&&a[1]||A;if(!this.exists(a))if(b)ei(b,ej(lI,kJ,this.nm(a)));else
-au(a+hL);if(!this.is_dir(a))if(b)ei(b,ej(lr,kJ,this.nm(a)));else
-au(a+la);this.create_dir_if_needed(this.slash(c))};bu.prototype.rmdir=function(a,f){var
-b=f&&eh(lF),c=a==A?A:this.slash(a),e=new
-RegExp(pT+c+ql);if(!this.exists(a))if(b)ei(b,ej(lI,lD,this.nm(a)));else
-au(a+hL);if(!this.is_dir(a))if(b)ei(b,ej(lr,lD,this.nm(a)));else
-au(a+la);for(var
+a=/^(.*)\/[^/]+/.exec(c);a=a&&a[1]||A;if(!this.exists(a))if(b)ei(b,ej(lI,kI,this.nm(a)));else
+au(a+hL);if(!this.is_dir(a))if(b)ei(b,ej(lq,kI,this.nm(a)));else
+au(a+k$);this.create_dir_if_needed(this.slash(c))};bu.prototype.rmdir=function(a,f){var
+b=f&&eh(lE),c=a==A?A:this.slash(a),e=new
+RegExp(pT+c+ql);if(!this.exists(a))if(b)ei(b,ej(lI,lC,this.nm(a)));else
+au(a+hL);if(!this.is_dir(a))if(b)ei(b,ej(lq,lC,this.nm(a)));else
+au(a+k$);for(var
 d
 in
-this.content)if(d.match(e))if(b)ei(b,ej(ry,lD,this.nm(a)));else
+this.content)if(d.match(e))if(b)ei(b,ej(ry,lC,this.nm(a)));else
 au(this.nm(a)+": Directory not empty");delete
 this.content[c]};bu.prototype.readdir=function(a){var
-f=a==A?A:this.slash(a);if(!this.exists(a))au(a+hL);if(!this.is_dir(a))au(a+la);var
+f=a==A?A:this.slash(a);if(!this.exists(a))au(a+hL);if(!this.is_dir(a))au(a+k$);var
 g=new
 RegExp(pT+f+ql),d={},c=[];for(var
 e
@@ -575,35 +575,35 @@ b=this.content[a]?true:false;delete
 this.content[a];return b};bu.prototype.open=function(a,b){if(b.rdonly&&b.wronly)au(this.nm(a)+pY);if(b.text&&b.binary)au(this.nm(a)+qc);this.lookup(a);if(this.content[a]){if(this.is_dir(a))au(this.nm(a)+" : is a directory");if(b.create&&b.excl)au(this.nm(a)+pX);var
 c=this.content[a];if(b.truncate)c.truncate();return c}else
 if(b.create){this.create_dir_if_needed(a);this.content[a]=new
-a7(aJ(0));return this.content[a]}else
-Lf(this.nm(a))};bu.prototype.register=function(c,a){var
+a7(aK(0));return this.content[a]}else
+Lh(this.nm(a))};bu.prototype.register=function(c,a){var
 b;if(this.content[c])au(this.nm(c)+pX);if(gs(a))b=new
-a7(a);if(iq(a))b=new
+a7(a);if(ip(a))b=new
 a7(bF(a));else
 if(a
 instanceof
 Array)b=new
-a7(Kr(a));else
+a7(Kt(a));else
 if(typeof
 a==="string")b=new
-a7(r6(a));else
+a7(r7(a));else
 if(a.toString){var
 d=bF(cv(a.toString()));b=new
 a7(d)}if(b){this.create_dir_if_needed(c);this.content[c]=b}else
 au(this.nm(c)+" : registering file with invalid content type")};bu.prototype.constructor=bu;function
 I(a){return bT(a)}function
 bo(b,a){return bR(b,a)}function
-Kj(d){var
+Kl(d){var
 c=I(d),b=new
 Array(c),a=0;for(;a<c;a++)b[a]=bo(d,a);return b}function
-Ki(a){if(a.t!=4)ik(a);return a.c}function
+Kk(a){if(a.t!=4)ij(a);return a.c}function
 cO(a){this.fs=require("fs");this.fd=a}cO.prototype=new
-rV();cO.prototype.truncate=function(a){try{this.fs.ftruncateSync(this.fd,a|0)}catch(a){au(a.toString())}};cO.prototype.length=function(){try{return this.fs.fstatSync(this.fd).size}catch(a){au(a.toString())}};cO.prototype.write=function(f,b,c,e){var
-a=Kj(b);if(!(a
+rW();cO.prototype.truncate=function(a){try{this.fs.ftruncateSync(this.fd,a|0)}catch(a){au(a.toString())}};cO.prototype.length=function(){try{return this.fs.fstatSync(this.fd).size}catch(a){au(a.toString())}};cO.prototype.write=function(f,b,c,e){var
+a=Kl(b);if(!(a
 instanceof
 O.Uint8Array))a=new(O.Uint8Array)(a);var
 d=O.Buffer.from(a);try{this.fs.writeSync(this.fd,d,c,e,f)}catch(a){au(a.toString())}return 0};cO.prototype.read=function(g,d,c,f){var
-a=Ki(d);if(!(a
+a=Kk(d);if(!(a
 instanceof
 O.Uint8Array))a=new(O.Uint8Array)(a);var
 e=O.Buffer.from(a);try{this.fs.readSync(this.fd,e,c,f,g)}catch(a){au(a.toString())}for(var
@@ -620,7 +620,7 @@ cO(d)}catch(a){this.raise_nodejs_error(a,g)}};a8.prototype.rename=function(b,a,c
 a=this.fs.statSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};a8.prototype.lstat=function(b,c){try{var
 a=this.fs.lstatSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};a8.prototype.symlink=function(d,c,a,b){try{this.fs.symlinkSync(this.nm(c),this.nm(a),d?"dir":"file");return 0}catch(a){this.raise_nodejs_error(a,b)}};a8.prototype.readlink=function(b,c){try{var
 a=this.fs.readlinkSync(this.nm(b),pv);return cv(a)}catch(a){this.raise_nodejs_error(a,c)}};a8.prototype.raise_nodejs_error=function(a,d){var
-b=eh(lF);if(d&&b){var
+b=eh(lE);if(d&&b){var
 c=ej(a.code,a.syscall,a.path,a.errno);ei(b,c)}else
 au(a.toString())};a8.prototype.stats_from_js=function(a){var
 b;if(a.isFile())b=0;else
@@ -630,50 +630,50 @@ if(a.isBlockDevice())b=3;else
 if(a.isSymbolicLink())b=4;else
 if(a.isFIFO())b=5;else
 if(a.isSocket())b=6;return[0,a.dev,a.ino,b,a.mode,a.nlink,a.uid,a.gid,a.rdev,a.size,a.atimeMs,a.mtimeMs,a.ctimeMs]};a8.prototype.constructor=a8;function
-sa(b){var
+sb(b){var
 a=l_(b);if(!a)return;return a[0]+cr}var
-is=sa(go)||bS("unable to compute caml_root"),fg=[];if(gt())fg.push({path:is,device:new
-a8(is)});else
-fg.push({path:is,device:new
-bu(is)});fg.push({path:ro,device:new
+ir=sb(go)||bS("unable to compute caml_root"),fg=[];if(gt())fg.push({path:ir,device:new
+a8(ir)});else
+fg.push({path:ir,device:new
+bu(ir)});fg.push({path:ro,device:new
 bu(ro)});function
-sC(b){var
-g=K6(b),b=g.join(cr),f=sr(b),c;for(var
+sD(b){var
+g=K8(b),b=g.join(cr),f=ss(b),c;for(var
 e=0;e<fg.length;e++){var
 a=fg[e];if(f.search(a.path)==0&&(!c||c.path.length<a.path.length))c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}if(!c&&gt()){var
-d=sa(b);if(d&&d.match(/^[a-zA-Z]:\/$/)){var
+d=sb(b);if(d&&d.match(/^[a-zA-Z]:\/$/)){var
 a={path:d,device:new
 a8(d)};fg.push(a);c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}}if(c)return c;au("no device found for "+f)}function
-Kv(c,b){var
-a=sC(c);if(!a.device.register)bS("cannot register file");a.device.register(a.rest,b);return 0}function
-ss(c,b){var
-c=a(c),b=a(b);return Kv(c,b)}function
-KA(){var
+Kx(c,b){var
+a=sD(c);if(!a.device.register)bS("cannot register file");a.device.register(a.rest,b);return 0}function
+st(c,b){var
+c=a(c),b=a(b);return Kx(c,b)}function
+KC(){var
 b=O.caml_fs_tmp;if(b)for(var
-a=0;a<b.length;a++)ss(b[a].name,b[a].content);O.jsoo_create_file=ss;O.caml_fs_tmp=[];return 0}function
-KB(){return[0,0,0,0,0,0,0,0,0]}function
-KC(a){return 0}function
-r$(){return[0]}function
-KD(a,b){return+(fe(a,b,false)>=0)}function
+a=0;a<b.length;a++)st(b[a].name,b[a].content);O.jsoo_create_file=st;O.caml_fs_tmp=[];return 0}function
+KD(){return[0,0,0,0,0,0,0,0,0]}function
+KE(a){return 0}function
+sa(){return[0]}function
+KF(a,b){return+(fe(a,b,false)>=0)}function
 lY(d,b){var
 e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b.charCodeAt(a)|b.charCodeAt(a+1)<<8|b.charCodeAt(a+2)<<16|b.charCodeAt(a+3)<<24;d=bn(d,c)}c=0;switch(e&3){case
 3:c=b.charCodeAt(a+2)<<16;case
 2:c|=b.charCodeAt(a+1)<<8;case
 1:c|=b.charCodeAt(a);d=bn(d,c)}d^=e;return d}function
-KJ(a,b){return lY(a,b5(b))}function
-KG(d,b){var
+KL(a,b){return lY(a,b5(b))}function
+KI(d,b){var
 e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b[a]|b[a+1]<<8|b[a+2]<<16|b[a+3]<<24;d=bn(d,c)}c=0;switch(e&3){case
 3:c=b[a+2]<<16;case
 2:c|=b[a+1]<<8;case
 1:c|=b[a];d=bn(d,c)}d^=e;return d}function
-sh(a){switch(a.t&6){default:ed(a);case
+si(a){switch(a.t&6){default:ed(a);case
 0:return a.c;case
 4:return a.c}}function
-KF(b,c){var
-a=sh(c);return typeof
-a==="string"?lY(b,a):KG(b,a)}function
-KH(a){a^=a>>>16;a=v(a,0x85ebca6b|0);a^=a>>>13;a=v(a,0xc2b2ae35|0);a^=a>>>16;return a}function
-KE(j,l,n,m){var
+KH(b,c){var
+a=si(c);return typeof
+a==="string"?lY(b,a):KI(b,a)}function
+KJ(a){a^=a>>>16;a=v(a,0x85ebca6b|0);a^=a>>>13;a=v(a,0xc2b2ae35|0);a^=a>>>16;return a}function
+KG(j,l,n,m){var
 f,g,h,d,c,b,a,e,i;d=l;if(d<0||d>cM)d=cM;c=j;b=n;f=[m];g=0;h=1;while(g<h&&c>0){a=f[g++];if(a&&a.caml_custom){if(gp[a.caml_custom]&&gp[a.caml_custom].hash){var
 k=gp[a.caml_custom].hash(a);b=bn(b,k);c--}}else
 if(a
@@ -682,13 +682,13 @@ Array&&a[0]===(a[0]|0))switch(a[0]){case
 248:b=bn(b,a[2]);c--;break;case
 250:f[--g]=a[1];break;default:var
 o=a.length-1<<10|a[0];b=bn(b,o);for(e=1,i=a.length;e<i;e++){if(h>=d)break;f[h++]=a[e]}break}else
-if(gs(a)){b=KF(b,a);c--}else
-if(iq(a)){b=KJ(b,a);c--}else
+if(gs(a)){b=KH(b,a);c--}else
+if(ip(a)){b=KL(b,a);c--}else
 if(typeof
 a==="string"){b=lY(b,a);c--}else
 if(a===(a|0)){b=bn(b,a+a+1);c--}else
-if(a===+a){b=lX(b,a);c--}}b=KH(b);return b&0x3FFFFFFF}function
-KK(a,c,k){if(!isFinite(a)){if(isNaN(a))return cv(ls);return cv(a>0?rM:"-infinity")}var
+if(a===+a){b=lX(b,a);c--}}b=KJ(b);return b&0x3FFFFFFF}function
+KM(a,c,k){if(!isFinite(a)){if(isNaN(a))return cv(lr);return cv(a>0?rM:"-infinity")}var
 i=a==0&&1/a==-Infinity?1:a>=0?0:1;if(i)a=-a;var
 d=0;if(a==0);else
 if(a<1)while(a<1&&d>-1022){a*=2;d--}else
@@ -702,24 +702,24 @@ b=a.toString(16);if(c>=0){var
 h=b.indexOf(b3);if(h<0)b+=b3+ff(c,bt);else{var
 f=h+1+c;if(b.length<f)b+=ff(f-b.length,bt);else
 b=b.substr(0,f)}}return cv(e+pC+b+"p"+j+d.toString(10))}function
-KM(a){return(a&0x000000FF)<<24|(a&0x0000FF00)<<8|(a&0x00FF0000)>>>8|(a&0xFF000000)>>>24}function
-KP(b){var
+KO(a){return(a&0x000000FF)<<24|(a&0x0000FF00)<<8|(a&0x00FF0000)>>>8|(a&0xFF000000)>>>24}function
+KR(b){var
 a=ef(b);return ee([a[7],a[6],a[5],a[4],a[3],a[2],a[1],a[0]])}function
-KU(a){return+a.isZero()}function
-im(a){return new
+KW(a){return+a.isZero()}function
+il(a){return new
 R(a&c$,a>>24&c$,a>>31&cL)}function
-sd(a){return a.toInt()}function
-KT(a){return+a.isNeg()}function
-KX(a){return a.neg()}function
-KR(g,c){var
-a=l4(g);if(a.signedconv&&KT(c)){a.sign=-1;c=KX(c)}var
-b=A,h=im(a.base),f="0123456789abcdef";do{var
-e=c.udivmod(h);c=e.quotient;b=f.charAt(sd(e.modulus))+b}while(!KU(c));if(a.prec>=0){a.filler=c_;var
+se(a){return a.toInt()}function
+KV(a){return+a.isNeg()}function
+KZ(a){return a.neg()}function
+KT(g,c){var
+a=l4(g);if(a.signedconv&&KV(c)){a.sign=-1;c=KZ(c)}var
+b=A,h=il(a.base),f="0123456789abcdef";do{var
+e=c.udivmod(h);c=e.quotient;b=f.charAt(se(e.modulus))+b}while(!KW(c));if(a.prec>=0){a.filler=c_;var
 d=a.prec-b.length;if(d>0)b=ff(d,bt)+b}return lV(a,b)}function
-KW(a,b){return a.mul(b)}function
-KY(a,b){return a.or(b)}function
-io(a){return a.toFloat()}function
-Le(c){var
+KY(a,b){return a.mul(b)}function
+K0(a,b){return a.or(b)}function
+im(a){return a.toFloat()}function
+Lg(c){var
 a=0,e=I(c),b=10,d=1;if(e>0)switch(bo(c,a)){case
 45:a++;d=-1;break;case
 43:a++;d=1;break}if(a+1<e&&bo(c,a)==48)switch(bo(c,a+1)){case
@@ -731,26 +731,26 @@ a=0,e=I(c),b=10,d=1;if(e>0)switch(bo(c,a)){case
 66:b=2;a+=2;break;case
 117:case
 85:a+=2;break}return[a,d,b]}function
-sm(a){if(a>=48&&a<=57)return a-48;if(a>=65&&a<=90)return a-55;if(a>=97&&a<=122)return a-87;return-1}function
-ip(f){var
-h=Le(f),c=h[0],i=h[1],d=h[2],g=I(f),j=-1>>>0,e=c<g?bo(f,c):0,b=sm(e);if(b<0||b>=d)bS(h6);var
-a=b;for(c++;c<g;c++){e=bo(f,c);if(e==95)continue;b=sm(e);if(b<0||b>=d)break;a=d*a+b;if(a>j)bS(h6)}if(c!=g)bS(h6);a=i*a;if(d==10&&(a|0)!=a)bS(h6);return a|0}function
-K3(a){return[t,a]}function
+sn(a){if(a>=48&&a<=57)return a-48;if(a>=65&&a<=90)return a-55;if(a>=97&&a<=122)return a-87;return-1}function
+io(f){var
+h=Lg(f),c=h[0],i=h[1],d=h[2],g=I(f),j=-1>>>0,e=c<g?bo(f,c):0,b=sn(e);if(b<0||b>=d)bS(h6);var
+a=b;for(c++;c<g;c++){e=bo(f,c);if(e==95)continue;b=sn(e);if(b<0||b>=d)break;a=d*a+b;if(a>j)bS(h6)}if(c!=g)bS(h6);a=i*a;if(d==10&&(a|0)!=a)bS(h6);return a|0}function
+K5(a){return[t,a]}function
 bw(b,a){a|=0;if(a>cs){a-=cs;b*=Math.pow(2,cs);if(a>cs){a-=cs;b*=Math.pow(2,cs)}}if(a<-cs){a+=cs;b*=Math.pow(2,-cs)}b*=Math.pow(2,a);return b}function
-ir(a,b){return+(fe(a,b,false)<=0)}function
-sf(a,b){return+(fe(a,b,false)<0)}function
-sg(c){var
+iq(a,b){return+(fe(a,b,false)<=0)}function
+sg(a,b){return+(fe(a,b,false)<0)}function
+sh(c){var
 b=0;for(var
 a=c.length-1;a>=0;a--){var
 d=c[a];b=[0,d,b]}return b}function
-K4(a){return Math.log1p(a)}function
-K5(a){return Math.log2(a)}function
+K6(a){return Math.log1p(a)}function
+K7(a){return Math.log2(a)}function
 n(a,d){if(a<0)ec();var
 a=a+1|0,b=new
 Array(a);b[0]=0;for(var
 c=1;c<a;c++)b[c]=d;return b}function
-Lk(b){return a(iv(b,0,b.length))}var
-K7=function(){function
+Lm(b){return a(iu(b,0,b.length))}var
+K9=function(){function
 l(a,b){return a+b|0}function
 a(d,a,c,f,b,e){a=l(l(a,d),l(f,e));return l(a<<b|a>>>32-b,c)}function
 g(c,b,d,e,h,f,g){return a(b&d|~b&e,c,b,h,f,g)}function
@@ -765,34 +765,34 @@ o=new
 Array(16);for(var
 e=0;e<4;e++)for(var
 m=0;m<4;m++)o[e*4+m]=k[e]>>8*m&0xFF;return o}return function(i,g,f){var
-e=[],h=sh(i);if(typeof
+e=[],h=si(i);if(typeof
 h==="string"){var
 d=h;for(var
 a=0;a<f;a+=4){var
 b=a+g;e[a>>2]=d.charCodeAt(b)|d.charCodeAt(b+1)<<8|d.charCodeAt(b+2)<<16|d.charCodeAt(b+3)<<24}for(;a<f;a++)e[a>>2]|=d.charCodeAt(a+g)<<8*(a&3)}else{var
 c=h;for(var
 a=0;a<f;a+=4){var
-b=a+g;e[a>>2]=c[b]|c[b+1]<<8|c[b+2]<<16|c[b+3]<<24}for(;a<f;a++)e[a>>2]|=c[a+g]<<8*(a&3)}return Lk(k(e,f))}}();function
-K8(c,b,a){return K7(bF(c),b,a)}function
-K9(){return 0}var
+b=a+g;e[a>>2]=c[b]|c[b+1]<<8|c[b+2]<<16|c[b+3]<<24}for(;a<f;a++)e[a>>2]|=c[a+g]<<8*(a&3)}return Lm(k(e,f))}}();function
+K_(c,b,a){return K9(bF(c),b,a)}function
+K$(){return 0}var
 cP=new
 Array();function
 eg(c){var
 a=cP[c];if(!a.opened)au("Cannot flush a closed channel");if(!a.buffer||a.buffer==A)return 0;if(a.fd&&aF.fds[a.fd]&&aF.fds[a.fd].output){var
 b=aF.fds[a.fd].output;switch(b.length){case
 2:b(c,a.buffer);break;default:b(a.buffer)}}a.buffer=A;return 0}function
-sp(e,f){var
+sq(e,f){var
 b=cP[e],d=a(f),c=I(d);b.file.write(b.offset,d,0,c);b.offset+=c;return 0}function
-Lq(a){var
+Ls(a){var
 a=l9(a),b=O;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stderr.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
 c=b.console;c&&c.error&&c.error(a)}}function
-Lr(a){var
+Lt(a){var
 a=l9(a),b=O;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stdout.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
 c=b.console;c&&c.log&&c.log(a)}}function
-iw(c,e,d,a){if(aF.fds===undefined)aF.fds=new
+iv(c,e,d,a){if(aF.fds===undefined)aF.fds=new
 Array();a=a?a:{};var
 b={};b.file=d;b.offset=a.append?d.length():0;b.flags=a;b.output=e;aF.fds[c]=b;if(!aF.fd_last_idx||c>aF.fd_last_idx)aF.fd_last_idx=c;return c}function
-LK(c,b,g){var
+LM(c,b,g){var
 a={};while(b){switch(b[1]){case
 0:a.rdonly=1;break;case
 1:a.wronly=1;break;case
@@ -803,42 +803,42 @@ a={};while(b){switch(b[1]){case
 6:a.binary=1;break;case
 7:a.text=1;break;case
 8:a.nonblock=1;break}b=b[2]}if(a.rdonly&&a.wronly)au(b5(c)+pY);if(a.text&&a.binary)au(b5(c)+qc);var
-d=sC(c),e=d.device.open(d.rest,a),f=aF.fd_last_idx?aF.fd_last_idx:0;return iw(f+1,sp,e,a)}iw(0,sp,new
-a7(aJ(0)));iw(1,Lr,new
-a7(aJ(0)));iw(2,Lq,new
-a7(aJ(0)));function
-K_(a){var
+d=sD(c),e=d.device.open(d.rest,a),f=aF.fd_last_idx?aF.fd_last_idx:0;return iv(f+1,sq,e,a)}iv(0,sq,new
+a7(aK(0)));iv(1,Lt,new
+a7(aK(0)));iv(2,Ls,new
+a7(aK(0)));function
+La(a){var
 c=aF.fds[a];if(c.flags.wronly)au(qD+a+" is writeonly");var
 d=null;if(a==0&&gt()){var
 e=require("fs");d=function(){return cv(e.readFileSync(0,pv))}}var
 b={file:c.file,offset:c.offset,fd:a,opened:true,out:false,refill:d};cP[b.fd]=b;return b.fd}function
-si(c){var
+sj(c){var
 b=aF.fds[c];if(b.flags.rdonly)au(qD+c+" is readonly");var
 a={file:b.file,offset:b.offset,fd:c,opened:true,out:true,buffer:A};cP[a.fd]=a;return a.fd}function
-K$(){var
+Lb(){var
 b=0;for(var
 a=0;a<cP.length;a++)if(cP[a]&&cP[a].opened&&cP[a].out)b=[0,cP[a].fd,b];return b}function
 a1(a){return a}function
-La(g,d,h,f){var
+Lc(g,d,h,f){var
 b=cP[g];if(!b.opened)au("Cannot output to a closed channel");var
-a;if(h==0&&bT(d)==f)a=d;else{a=aJ(f);dL(d,h,a,0,f)}var
+a;if(h==0&&bT(d)==f)a=d;else{a=aK(f);dL(d,h,a,0,f)}var
 i=a1(a),c=b5(i),e=c.lastIndexOf(pK);if(e<0)b.buffer+=c;else{b.buffer+=c.substr(0,e+1);eg(g);b.buffer+=c.substr(e+1)}return 0}function
-l3(b,a,d,c){return La(b,bF(a),d,c)}function
-sj(c,b){var
+l3(b,a,d,c){return Lc(b,bF(a),d,c)}function
+sk(c,b){var
 d=a(String.fromCharCode(b));l3(c,d,0,1);return 0}function
 dN(b,a){if(a==0)dO();return b%a}function
-KO(a,b){return a.add(b)}function
-KZ(a,b){return a.sub(b)}function
-sl(a,c){if(isNaN(a)||isNaN(c))return NaN;if(a==c)return c;if(a==0)return c<0?-Math.pow(2,-qM):Math.pow(2,-qM);var
-b=gr(a),d=im(1);if(a<c==a>0)b=KO(b,d);else
-b=KZ(b,d);return cu(b)}function
+KQ(a,b){return a.add(b)}function
+K1(a,b){return a.sub(b)}function
+sm(a,c){if(isNaN(a)||isNaN(c))return NaN;if(a==c)return c;if(a==0)return c<0?-Math.pow(2,-qM):Math.pow(2,-qM);var
+b=gr(a),d=il(1);if(a<c==a>0)b=KQ(b,d);else
+b=K1(b,d);return cu(b)}function
 ch(a,b){return+(fe(a,b,false)!=0)}function
-Lc(a,b){a[0]=t;a[1]=b;return 0}function
+Le(a,b){a[0]=t;a[1]=b;return 0}function
 u(a){if(a
 instanceof
 Array&&a[0]==a[0]>>>0)return a[0];else
 if(gs(a))return hZ;else
-if(iq(a))return hZ;else
+if(ip(a))return hZ;else
 if(a
 instanceof
 Function||typeof
@@ -846,105 +846,105 @@ a=="function")return 247;else
 if(a&&a.caml_custom)return gg;else
 return bh}function
 ci(b,c,a){if(a&&O.toplevelReloc)b=O.toplevelReloc(a);aF[b+1]=c;if(a)aF[a]=c}function
-l6(a,b){sk[b5(a)]=b;return 0}function
+l6(a,b){sl[b5(a)]=b;return 0}function
 l7(a){return Math.round(a)}function
-it(a){if(a==0)a=1/a;return a<0?1:0}function
-Ko(a,b){if(a===b)return 1;a.t&6&&ed(a);b.t&6&&ed(b);return a.c==b.c?1:0}function
-L(a,b){return Ko(a,b)}function
-Lj(){aL(k_)}function
-ae(b,a){if(a>>>0>=I(b))Lj();return bo(b,a)}function
+is(a){if(a==0)a=1/a;return a<0?1:0}function
+Kq(a,b){if(a===b)return 1;a.t&6&&ed(a);b.t&6&&ed(b);return a.c==b.c?1:0}function
+L(a,b){return Kq(a,b)}function
+Ll(){aM(k9)}function
+ae(b,a){if(a>>>0>=I(b))Ll();return bo(b,a)}function
 S(a,b){return 1-L(a,b)}function
-Ll(){return 0x7FFFFFFF/4|0}function
-Lg(){sn(aF.Not_found)}function
-sq(c){var
-a=O,b=se(c);if(a.process&&a.process.env&&a.process.env[b]!=undefined)return cv(a.process.env[b]);if(O.jsoo_static_env&&O.jsoo_static_env[b])return cv(O.jsoo_static_env[b]);Lg()}function
-Lm(){if(O.crypto)if(typeof
+Ln(){return 0x7FFFFFFF/4|0}function
+Li(){so(aF.Not_found)}function
+sr(c){var
+a=O,b=sf(c);if(a.process&&a.process.env&&a.process.env[b]!=undefined)return cv(a.process.env[b]);if(O.jsoo_static_env&&O.jsoo_static_env[b])return cv(O.jsoo_static_env[b]);Li()}function
+Lo(){if(O.crypto)if(typeof
 O.crypto.getRandomValues==="function"){var
 a=new(O.Uint32Array)(1);O.crypto.getRandomValues(a);return[0,a[0]]}else
 if(O.crypto.randomBytes==="function"){var
 b=O.crypto.randomBytes(4),a=new(O.Uint32Array)(b);return[0,a[0]]}var
 c=new
 Date().getTime(),d=c^0xffffffff*Math.random();return[0,d]}var
-KL=new
+KN=new
 Date().getTime()*rB;function
-Ln(){var
+Lp(){var
 a=new
-Date().getTime();return a*rB-KL}function
+Date().getTime();return a*rB-KN}function
 l8(a){var
 b=1;while(a&&a.joo_tramp){a=a.joo_tramp.apply(null,a.joo_args);b++}return a}function
 a9(b,a){return{joo_tramp:b,joo_args:a}}function
-Lo(a){return Math.trunc(a)}function
-so(a){return a}function
+Lq(a){return Math.trunc(a)}function
+sp(a){return a}function
 a2(a){if(a
 instanceof
 Array)return a;if(O.RangeError&&a
 instanceof
-O.RangeError&&a.message&&a.message.match(/maximum call stack/i))return so(aF.Stack_overflow);if(O.InternalError&&a
+O.RangeError&&a.message&&a.message.match(/maximum call stack/i))return sp(aF.Stack_overflow);if(O.InternalError&&a
 instanceof
-O.InternalError&&a.message&&a.message.match(/too much recursion/i))return so(aF.Stack_overflow);if(a
+O.InternalError&&a.message&&a.message.match(/too much recursion/i))return sp(aF.Stack_overflow);if(a
 instanceof
 O.Error&&eh(pM))return[0,eh(pM),a];return[0,aF.Failure,cv(String(a))]}function
-aM(b){var
+aN(b){var
 a=Number(b);return a>=-pQ&&a<=dI?a:b}function
 ax(a){return BigInt(a)}var
 bG=BigInt(0);function
-sv(b){var
-a=ax(b);return aM(a<bG?-a:a)}function
-sw(a,b){return aM(ax(a)+ax(b))}var
+sw(b){var
+a=ax(b);return aN(a<bG?-a:a)}function
+sx(a,b){return aN(ax(a)+ax(b))}var
 cw=BigInt(1);function
 ek(f,b){if(b===0)dO();var
-e=ax(f),a=ax(b),c=e/a,d=e%a;return aM(d!==bG&&d<bG===a<bG?c+cw:c)}function
+e=ax(f),a=ax(b),c=e/a,d=e%a;return aN(d!==bG&&d<bG===a<bG?c+cw:c)}function
 el(a,b){return a<b?-1:a>b?1:0}function
-ix(b,a){if(a===0)dO();return aM(ax(b)/ax(a))}function
-LD(b,a){if(a===0)dO();return aM(ax(b)%ax(a))}function
-Lu(a,b){return[0,ix(a,b),LD(a,b)]}function
-sx(a,b){return ix(a,b)}function
+iw(b,a){if(a===0)dO();return aN(ax(b)/ax(a))}function
+LF(b,a){if(a===0)dO();return aN(ax(b)%ax(a))}function
+Lw(a,b){return[0,iw(a,b),LF(a,b)]}function
+sy(a,b){return iw(a,b)}function
 em(a,b){return a===b?1:0}function
-sy(a,b,c){return aM(ax(a)>>BigInt(b)&(cw<<BigInt(c))-cw)}function
+sz(a,b,c){return aN(ax(a)>>BigInt(b)&(cw<<BigInt(c))-cw)}function
 fh(f,b){if(b===0)dO();var
-e=ax(f),a=ax(b),c=e/a,d=e%a;return aM(d!==bG&&d<bG!==a<bG?c-cw:c)}function
-Lv(c,b){if(b5(c)!==gl)aL("Z.format");return a(String(b))}function
-sz(f,g){var
-b=ax(f),a=ax(g),h=BigInt("9007199254740992"),c,e,d;if(b<bG)b=-b;if(a<bG)a=-a;if(b<a){c=b;b=a;a=c}while(a!==bG){if(b<h){e=Number(b);d=Number(a);while(d){c=e%d;e=d;d=c}return aM(BigInt(e))}if((b&b-cw)===bG)return aM(a&-a);if((a&a-cw)===bG){c=b&-b;return aM(c<a?c:a)}c=b%a;b=a;a=c}return aM(b)}function
-Lw(a){return 0}function
-Lx(a,b){return aM(ax(a)|ax(b))}function
-Ly(a,b){return aM(ax(a)*ax(b))}function
-Lz(b,c){var
+e=ax(f),a=ax(b),c=e/a,d=e%a;return aN(d!==bG&&d<bG!==a<bG?c-cw:c)}function
+Lx(c,b){if(b5(c)!==gl)aM("Z.format");return a(String(b))}function
+sA(f,g){var
+b=ax(f),a=ax(g),h=BigInt("9007199254740992"),c,e,d;if(b<bG)b=-b;if(a<bG)a=-a;if(b<a){c=b;b=a;a=c}while(a!==bG){if(b<h){e=Number(b);d=Number(a);while(d){c=e%d;e=d;d=c}return aN(BigInt(e))}if((b&b-cw)===bG)return aN(a&-a);if((a&a-cw)===bG){c=b&-b;return aN(c<a?c:a)}c=b%a;b=a;a=c}return aN(b)}function
+Ly(a){return 0}function
+Lz(a,b){return aN(ax(a)|ax(b))}function
+LA(a,b){return aN(ax(a)*ax(b))}function
+LB(b,c){var
 a=b*c;return a>=-pQ&&a<=dI?0:1}function
-LA(a){return aM(-ax(a))}function
+LC(a){return aN(-ax(a))}function
 cj(b){var
 a=ax(b);return a===bG?0:(a<bG?-a:a).toString(2).length}function
-gu(a){if(!isFinite(a))bS(lx);return aM(BigInt(Math.trunc(a)))}function
-LB(a,e,c,d){var
-b=b5(e).substr(c,d);if(a!==0&&a!==10||!/^-?[0-9]+$/.test(b))aL("Z.of_substring_base: invalid digit");return aM(BigInt(b))}function
+gu(a){if(!isFinite(a))bS(lw);return aN(BigInt(Math.trunc(a)))}function
+LD(a,e,c,d){var
+b=b5(e).substr(c,d);if(a!==0&&a!==10||!/^-?[0-9]+$/.test(b))aM("Z.of_substring_base: invalid digit");return aN(BigInt(b))}function
 l$(b,a){var
 c=cw;while(a>0){if(a%2===1)c=c*b;a=Math.floor(a/2);if(a>0)b=b*b}return c}function
-gv(b,a){if(a<0)aL("Z.pow");return aM(l$(ax(b),a))}function
-LC(a){return aM(ax(a)-cw)}function
-LE(g,d){var
+gv(b,a){if(a<0)aM("Z.pow");return aN(l$(ax(b),a))}function
+LE(a){return aN(ax(a)-cw)}function
+LG(g,d){var
 f=ax(g),b=bG,a=cw,e=BigInt(2);while(l$(a,d)<=f)a=a*e;while(a-b>cw){var
 c=(b+a)/e;if(l$(c,d)<=f)b=c;else
-a=c}return aM(b)}function
-sA(a,b){return aM(ax(a)<<BigInt(b))}function
-LF(a,b){return aM(ax(a)>>BigInt(b))}function
+a=c}return aN(b)}function
+sB(a,b){return aN(ax(a)<<BigInt(b))}function
+LH(a,b){return aN(ax(a)>>BigInt(b))}function
 bx(a){return a<0?-1:a>0?1:0}function
-sB(a,b){return aM(ax(a)-ax(b))}function
-LG(a){return aM(ax(a)+cw)}function
-LH(a){if(typeof
-a!=="number")bS(lx);return a}function
-iy(b){var
-a=BigInt.asUintN(64,ax(b));return sb(Number(BigInt.asIntN(32,a)),Number(BigInt.asIntN(32,a>>BigInt(32))))}function
-LI(f){O.tightropeCheck=function(d){var
+sC(a,b){return aN(ax(a)-ax(b))}function
+LI(a){return aN(ax(a)+cw)}function
+LJ(a){if(typeof
+a!=="number")bS(lw);return a}function
+ix(b){var
+a=BigInt.asUintN(64,ax(b));return sc(Number(BigInt.asIntN(32,a)),Number(BigInt.asIntN(32,a>>BigInt(32))))}function
+LK(f){O.tightropeCheck=function(d){var
 e=[];for(var
 b=0;b<d.length;b+=cq)e.push(String.fromCharCode.apply(null,d.subarray(b,b+cq)));var
 c=f(a(e.join(A)));return{code:c[1],words:b5(c[2])}};return 0}function
-K1(a){switch(a[2]){case-8:case-11:case-12:return 1;default:return 0}}function
-Kz(b){var
-a=A;if(b[0]==0){a+=b[1][1];if(b.length==3&&b[2][0]==0&&K1(b[1]))var
+K3(a){switch(a[2]){case-8:case-11:case-12:return 1;default:return 0}}function
+KB(b){var
+a=A;if(b[0]==0){a+=b[1][1];if(b.length==3&&b[2][0]==0&&K3(b[1]))var
 e=b[2],f=1;else
 var
 f=2,e=b;a+="(";for(var
-d=f;d<e.length;d++){if(d>f)a+=lj;var
+d=f;d<e.length;d++){if(d>f)a+=li;var
 c=e[d];if(typeof
 c=="number")a+=c.toString();else
 if(c
@@ -954,23 +954,23 @@ if(typeof
 c=="string")a+=hV+c.toString()+hV;else
 a+=rf}a+=")"}else
 if(b[0]==az)a+=b[1];return a}function
-r_(a){if(a
+r$(a){if(a
 instanceof
 Array&&(a[0]==0||a[0]==az)){var
 c=eh(qW);if(c)c(a,false);else{var
-d=Kz(a),b=eh(pu);if(b)b(0);O.console.error(lB+d+pK)}}else
+d=KB(a),b=eh(pu);if(b)b(0);O.console.error(lA+d+pK)}}else
 throw a}function
-Li(){var
-a=O;if(a.process&&a.process.on)a.process.on("uncaughtException",function(b,c){r_(b);a.process.exit(2)});else
-if(a.addEventListener)a.addEventListener(rO,function(a){if(a.error)r_(a.error)})}Li();function
+Lk(){var
+a=O;if(a.process&&a.process.on)a.process.on("uncaughtException",function(b,c){r$(b);a.process.exit(2)});else
+if(a.addEventListener)a.addEventListener(rP,function(a){if(a.error)r$(a.error)})}Lk();function
 b(a,b){return a.length==1?a(b):db(a,[b])}function
 f(a,b,c){return a.length==2?a(b,c):db(a,[b,c])}function
 Q(a,b,c,d){return a.length==3?a(b,c,d):db(a,[b,c,d])}function
 f6(a,b,c,d,e){return a.length==4?a(b,c,d,e):db(a,[b,c,d,e])}function
 f5(a,b,c,d,e,f){return a.length==5?a(b,c,d,e,f):db(a,[b,c,d,e,f])}function
-Ke(a,b,c,d,e,f,g,h){return a.length==7?a(b,c,d,e,f,g,h):db(a,[b,c,d,e,f,g,h])}KA();var
-gx=[az,a(qB),-1],mc=[az,a(qX),-2],gw=[az,a(lp),-3],ma=[az,a(re),-4],md=[az,a(qi),-6],U=[az,a(rm),-7],mb=[az,a(pS),-8],iA=[az,a(rq),-9],ag=[az,a(rD),-11],me=[az,a(qN),-12],Kb=[4,0,0,0,[12,45,[4,0,0,0,0]]],iR=[0,[11,a('File "'),[2,0,[11,a('", line '),[4,0,0,0,[11,a(q9),[4,0,0,0,[12,45,[4,0,0,0,[11,a(qh),[2,0,0]]]]]]]]]],a('File "%s", line %d, characters %d-%d: %s')],Kc=[0,a(qw),0],Kd=[0,a(lg),[0,a(lf),[0,a(hS),[0,a(fb),0]]]],hm=[0,a(gk),[0,a(k1),0]],jV=[0,a(ib),[0,a(rN),[0,a(ps),0]]],ht=[0,a(lh),[0,a("slab of few data"),[0,a(gk),[0,a(k1),0]]]],jU=[0,a("slab of the best"),[0,a(h8),[0,a(qU),0]]],kC=[0,1,0,0];ci(11,me,qN);ci(10,ag,rD);ci(9,[az,a(p4),qt],p4);ci(8,iA,rq);ci(7,mb,pS);ci(6,U,rm);ci(5,md,qi);ci(4,[az,a(qZ),-5],qZ);ci(3,ma,re);ci(2,gw,lp);ci(1,mc,qX);ci(0,gx,qB);var
-sQ=a("output_substring"),sN=a("%.12g"),sM=a(b3),sK=a(p6),sL=a(ri),sD=cg(0,0,rk),sE=cg(0,0,65520),sF=cg(1,0,rk),sH=cg(pR,pR,32751),sI=cg(0,0,15536),sS=a("option is None"),sV=a("\\\\"),sW=a("\\'"),sX=a("\\b"),sY=a("\\t"),sZ=a("\\n"),s0=a("\\r"),sU=a("Char.chr"),s6=a("List.map2"),s7=a("List.fold_left2"),s8=a("List.for_all2"),s9=a("List.combine"),s5=a("List.init"),s3=a("nth"),s4=a("List.nth"),s2=a("tl"),s1=a("hd"),ta=a("String.blit / Bytes.blit_string"),s$=a("Bytes.blit"),s_=a("String.sub / Bytes.sub"),tf=a("String.contains_from / Bytes.contains_from"),tc=a(A),tb=a("String.concat"),tl=a("Array.for_all2"),tk=a("Array.map2: arrays must have the same length"),tj=a("Array.blit"),ti=a("Array.fill"),th=a("Array.sub"),tg=a("Array.init"),tq=a("Set.remove_min_elt"),tr=[0,0,0,0],ts=[0,0,0],tt=[0,a("set.ml"),570,18],tm=a(h4),tn=a(h4),to=a(h4),tp=a(h4),ty=a("Map.remove_min_elt"),tz=[0,0,0,0],tA=[0,a("map.ml"),gd,10],tB=[0,0,0],tu=a(hT),tv=a(hT),tw=a(hT),tx=a(hT),tC=a("Stdlib.Stack.Empty"),tD=a("Stdlib.Queue.Empty"),tF=a("CamlinternalLazy.Undefined"),tL=a("Buffer.add_substring/add_subbytes"),tK=a("Buffer.add: cannot grow buffer"),tJ=[0,a(rv),93,2],tI=[0,a(rv),94,2],tU=a("%c"),tV=a("%s"),tW=a(qL),tX=a(pP),tY=a(rd),tZ=a(qT),t0=a("%f"),t1=a("%B"),t2=a("%{"),t3=a("%}"),t4=a("%("),t5=a("%)"),t6=a("%a"),t7=a("%t"),t8=a("%?"),t9=a("%r"),t_=a("%_r"),t$=[0,a(aZ),850,23],uk=[0,a(aZ),814,21],uc=[0,a(aZ),815,21],ul=[0,a(aZ),818,21],ud=[0,a(aZ),819,21],um=[0,a(aZ),822,19],ue=[0,a(aZ),823,19],un=[0,a(aZ),826,22],uf=[0,a(aZ),827,22],uo=[0,a(aZ),831,30],ug=[0,a(aZ),832,30],ui=[0,a(aZ),836,26],ua=[0,a(aZ),837,26],uj=[0,a(aZ),846,28],ub=[0,a(aZ),847,28],uh=[0,a(aZ),851,23],vr=a(p1),vp=[0,a(aZ),1558,4],vq=a("Printf: bad conversion %["),vs=[0,a(aZ),1626,39],vt=[0,a(aZ),1649,31],vu=[0,a(aZ),1650,31],vv=a("Printf: bad conversion %_"),vw=a(pZ),vx=a(p5),vy=a(pZ),vz=a(p5),vn=a(ls),vl=a("neg_infinity"),vm=a(rM),vk=a(b3),vf=[0,ll],u5=a("%+nd"),u6=a("% nd"),u8=a("%+ni"),u9=a("% ni"),u_=a("%nx"),u$=a("%#nx"),va=a("%nX"),vb=a("%#nX"),vc=a("%no"),vd=a("%#no"),u4=a("%nd"),u7=a(rd),ve=a("%nu"),uS=a("%+ld"),uT=a("% ld"),uV=a("%+li"),uW=a("% li"),uX=a("%lx"),uY=a("%#lx"),uZ=a("%lX"),u0=a("%#lX"),u1=a("%lo"),u2=a("%#lo"),uR=a("%ld"),uU=a(pP),u3=a("%lu"),uF=a("%+Ld"),uG=a("% Ld"),uI=a("%+Li"),uJ=a("% Li"),uK=a("%Lx"),uL=a("%#Lx"),uM=a("%LX"),uN=a("%#LX"),uO=a("%Lo"),uP=a("%#Lo"),uE=a("%Ld"),uH=a(qT),uQ=a("%Lu"),us=a("%+d"),ut=a("% d"),uv=a("%+i"),uw=a("% i"),ux=a("%x"),uy=a("%#x"),uz=a("%X"),uA=a("%#X"),uB=a("%o"),uC=a("%#o"),ur=a(gl),uu=a(qL),uD=a(p1),tM=a("@]"),tN=a("@}"),tO=a("@?"),tP=a("@\n"),tQ=a("@."),tR=a("@@"),tS=a("@%"),tT=a("@"),up=a("CamlinternalFormat.Type_mismatch"),vD=a(A),vE=[0,[11,a(lj),[2,0,[2,0,0]]],a(", %s%s")],v4=[0,[11,a(lB),[2,0,[12,10,0]]],a(rA)],v5=[0,[11,a("Fatal error in uncaught exception handler: exception "),[2,0,[12,10,0]]],a("Fatal error in uncaught exception handler: exception %s\n")],v3=a("Fatal error: out of memory in uncaught exception handler"),v1=[0,[11,a(lB),[2,0,[12,10,0]]],a(rA)],vW=[0,[2,0,[12,10,0]],a("%s\n")],vO=a("Raised at"),vP=a("Re-raised at"),vQ=a("Raised by primitive operation at"),vR=a("Called from"),vS=a(" (inlined)"),vU=a(A),vT=[0,[2,0,[12,32,[2,0,[11,a(' in file "'),[2,0,[12,34,[2,0,[11,a(", line "),[4,0,0,0,[11,a(q9),Kb]]]]]]]]]],a('%s %s in file "%s"%s, line %d, characters %d-%d')],vV=[0,[2,0,[11,a(" unknown location"),0]],a("%s unknown location")],vJ=a("Out of memory"),vK=a("Stack overflow"),vL=a("Pattern matching failed"),vM=a("Assertion failed"),vN=a("Undefined recursive module"),vF=[0,[12,40,[2,0,[2,0,[12,41,0]]]],a("(%s%s)")],vG=a(A),vH=a(A),vI=[0,[12,40,[2,0,[12,41,0]]],a("(%s)")],vC=[0,[4,0,0,0,0],a(gl)],vA=[0,[3,0,0],a("%S")],vB=a(rf),vY=[0,a(A),a("(Cannot print locations:\n bytecode executable program file not found)"),a("(Cannot print locations:\n bytecode executable program file appears to be corrupt)"),a("(Cannot print locations:\n bytecode executable program file has wrong magic number)"),a("(Cannot print locations:\n bytecode executable program file cannot be opened;\n -- too many open files. Try running with OCAMLRUNPARAM=b=2)")],v8=a("Fun.Finally_raised: "),v6=a("Stdlib.Fun.Finally_raised"),v9=a("x"),wb=a("Hashtbl: unsupported hash table format"),J$=a("OCAMLRUNPARAM"),J9=a("CAMLRUNPARAM"),v_=a(A),ww=[3,0,3],wx=a(b3),wr=a(rQ),ws=a("<\/"),wt=a(A),wn=a(rQ),wo=a("<"),wp=a(A),wl=a(pB),wk=[0,a(A)],wg=a(A),wh=a(A),wi=a(A),wj=a(A),we=[0,a(A),0,a(A)],wd=a(A),wc=a("Stdlib.Format.String_tag"),wH=cg(1,0,0),wE=a(lx),wF=a("ml_z_overflow"),wG=a(gl),wO=a(qq),wN=a(qq),wI=a(bt),wJ=a("+inf"),wK=a("-inf"),wL=a("undef"),wM=a(cr),wY=[0,0],w2=[0,0],w4=[0,0],w3=[0,[0,0,0]],wZ=[0,0,0],w6=a("this is not a certificate, or it is damaged: "),w5=a("Refusal.Refused"),xf=[0,[2,0,[12,10,[4,0,0,0,[12,10,0]]]],a("%s\n%d\n")],xa=cg(8,0,0),xb=a("\x80"),xc=a(A),xd=[0,[4,6,[0,2,8],0,0],a("%08x")],xe=a(A),xx=a(lu),xy=a(lu),xz=a("a member repeats what is not there"),xv=a("a member has a block of no kind"),xw=a("a member has a block of another length"),xA=a(k3),xC=a("a code repeats nothing"),xB=a(k3),xu=a("a member is longer than it says"),xt=a(lu),xs=a("a member ends early"),xD=a(qO),xg=a(k3),xh=[0,16,17,18,0,8,7,9,6,10,5,11,4,12,3,13,2,14,1,15],xj=[0,3,4,5,6,7,8,9,10,11,13,15,17,19,23,27,31,35,43,51,59,67,83,99,115,131,163,195,227,258],xl=[0,0,0,0,0,0,0,0,0,1,1,1,1,2,2,2,2,3,3,3,3,4,4,4,4,5,5,5,5,0],xn=[0,1,2,3,4,5,7,9,13,17,25,33,49,65,97,129,193,qV,385,513,769,1025,1537,lw,3073,4097,6145,8193,12289,16385,24577],xp=[0,0,0,0,0,1,1,2,2,3,3,4,4,5,5,6,6,7,7,8,8,9,9,10,10,11,11,12,12,13,13],xO=a("a member has another length or sum"),xH=a(rr),xI=a("a member is encrypted or stored in another way"),xJ=a(rr),xK=a("a member's name is no ASCII text"),xL=a("it would take more than 40 times its own size in memory"),xM=a("too many members, or two of one name"),xN=a(qO),xP=a("PK\x01\x02"),xG=a("PK\x03\x04"),xQ=a("PK\x05\x06"),xR=a("its members do not fill the file, or its directory is wrong"),xS=a(px),xT=a("the digest is longer"),xV=a(A),xU=a(px),x0=[5,0],xY=[0,1],xZ=a(p6),xX=a("null"),x2=[0,0],x3=a(ri),x1=[4,0],xW=a("Json.Wrong"),yb=a(A),x4=a(kV),x5=a(pL),x6=a(lb),x7=a(lN),x8=a(rs),x9=a(lq),x_=a(p0),x$=a(ih),ya=a(qH),yp=a('"\\/bfnrt'),yq=a(gb),yr=a("a name is there twice"),zi=a("no term of a polynomial"),zg=a("no term"),zf=a("no power of a parameter"),zh=a(A),zj=a("a polynomial has a monomial twice"),zd=a(A),ze=a("no rational"),zc=a("no number"),y_=a(h5),y$=a("has too many lines, terms or factors"),zb=a(A),za=a("is no list of lines"),y9=a("has another number of dimensions"),y8=a("is missing"),y7=a(h5),y6=a(rb),y5=a(h5),y3=a(rb),y4=a(h5),y1=[0,[12,39,[2,0,[2,0,[11,a("' has several dimensions"),0]]]],a("'%s%s' has several dimensions")],y2=a("has another length"),y0=cg(1,0,0),yZ=a(lM),yY=a("is no number in range"),yX=a("is no whole number in range"),yW=a("is not true or false"),yV=a("is none of its words"),yU=a("the field "),yT=[0,[11,a("the fields of '"),[2,0,[11,a("' are others"),0]]],a("the fields of '%s' are others")],yS=[0,[12,39,[2,0,[2,0,[11,a("' "),[2,0,0]]]]],a("'%s%s' %s")],yD=a("there is no header"),yE=a(lK),yF=a(lK),yG=a("the header is longer than 1 MiB"),yH=a(gb),yI=a(gb),yK=[0,a(lG),[0,a(qK),[0,a(qn),0]]],yL=a("a certificate of another format: format 6 is read"),yM=[1,6],yN=a(qn),yO=a(lG),yP=a("no arrays"),yQ=a("it lists other members"),yR=a("it would take too much memory"),yJ=a("the header has other fields"),yu=a("-+.0123456789"),yv=a(dF),yw=a(bt),yx=a(b3),yy=a("eE"),yz=a("+-"),yA=a(gb),yB=a("-+.eE0123456789"),yt=a(gb),yc=[0,[11,a("the array '"),[2,0,[11,a("' is not as it is described"),0]]],a("the array '%s' is not as it is described")],yd=a(qH),ye=a(ih),yf=a(kV),yg=a(pL),yh=a(lb),yi=a(lN),yj=a(rs),yk=a(lq),yl=a(p0),yn=[0,a(lq),[0,a(lb),[0,a(lN),0]]],ym=a(kV),BT=a(ps),BU=a(ib),BV=a(b4),BZ=a(b4),B0=a(b4),BY=a(ib),BW=a(py),BX=a("the method "),BC=a(": the confidence is nominal"),BB=a(hO),BD=a(hP),BE=a(hP),BF=a(e$),BG=a(f_),BH=a(hX),BI=a(h_),BJ=a(gj),BK=[0,a(ib),[0,a(rN),[0,a(pI),0]]],BL=a("rows were left out by their outcomes"),BM=a(h3),BN=a("nobody says that ends or order in time of the data are known"),BO=a("visits were not fixed in advance, or the data looked at while they came"),BS=a(gh),BP=a("the amount was not fixed in advance: the data were looked at"),BQ=a(gh),BR=a(b4),Bf=a(", if "),Bg=a(k$),Bh=[0,a(b4),0],Bt=a(A),Br=a(hM),Bs=a("problem.data.design"),Bq=[0,[4,0,0,0,[11,a(" episodes were planned in advance"),0]],a("%d episodes were planned in advance")],Bi=a(A),Bj=a("the given policy was chosen without these data"),Bp=a(A),Bo=a("the prior does not depend on the data"),Bk=a(A),Bl=a(lk),Bm=a(A),Bn=[0,[11,a("every possible transition has at least probability "),[8,[0,0,3],0,[0,17],0]],a("every possible transition has at least probability %.17g")],Bd=[0,[11,a(d$),[4,0,0,0,[11,a(qC),0]]],a(q4)],Bc=a(d9),Be=a(h7),A3=a(hO),A4=a(e$),A5=a(hM),A6=a(fa),Bb=a(e9),A7=a(fa),Ba=a(fa),A8=a(gh),A9=a(f_),A_=a(e9),A$=a(e9),A2=a(hR),AZ=a(rh),A0=a("problem.data.batch_transition"),A1=a("problem.data.batch_count"),AY=a(rh),AW=a(qP),AX=a(qP),AT=a(b4),AU=a(kL),AV=a("problem.data.shared_by"),AS=a(h8),AJ=a(py),AI=a(rp),AH=a(k$),AG=a(hR),AD=a(qv),AE=a("problem.domain.lower"),AF=a(qv),AC=a(pz),Aw=a(pw),Ax=a(co),Ay=a(cp),Az=a(k9),AA=a(lH),AB=a(hK),Av=a(rl),As=[0,[11,a(d$),[4,0,0,0,[12,46,[2,0,0]]]],a(q7)],At=a(cp),Au=a(co),Ap=a(fb),Aq=[0,[11,a(d$),[4,0,0,0,[11,a(".policy"),0]]],a("claims.%d.policy")],Ar=[0,[11,a(d$),[4,0,0,0,[11,a(".pair"),0]]],a("claims.%d.pair")],Aa=[0,[11,a(d$),[4,0,0,0,[12,46,[2,0,0]]]],a(q7)],Ab=a(h$),Ac=a(e6),Ad=a(ie),Ao=a(lf),Ae=a(lg),Af=a(hS),Ag=a(hS),Ah=a(id),Ai=a(f8),Aj=a(k8),Am=[0,0],An=[0,1],Ak=a(f8),Al=a(hQ),z$=a(hY),z_=a(f$),zP=a(ic),zQ=a(ge),z9=a(ge),zR=a(dE),zS=[0,1],z7=a(ga),z8=a(ga),zT=a(hN),zU=a(ig),zV=a(ig),zW=a(lE),zX=a(le),zY=a(e_),zZ=a(gi),z0=a(gn),z1=a(dE),z2=a(dG),z3=a(dJ),z4=a(bE),z5=a("problem.graph.initial"),z6=a(pW),zM=a(f$),zN=a(f7),zO=a(f$),zK=a(f7),zL=a(f7),zJ=a(p2),zA=a(qy),zB=a(rx),zC=a(rx),zD=a(ru),zE=a(ru),zF=a(pz),zG=a(hR),zH=a("problem.lower"),zI=a("problem.upper"),zx=a(lk),zy=a(lk),zu=a("problem.graph.successor"),zv=a(qy),zw=a(pW),zq=a(b3),zp=a(b3),zs=a(d9),zt=a(f9),zm=a(b3),zn=a(b3),zo=a("what it says of "),zr=[0,a(f9),[0,a(d9),0]],zk=a(lM),zl=[0,[0,a("problem.graph"),[0,a(kU),[0,a(lR),[0,a(lz),[0,a(k0),0]]]]],[0,sg([a("problem.objective"),a(ic),a(hQ),a(id),a(hY),a(hN),a(ga),a(ge),a(f7),a(f$),a(le),a(lE),a(ig)]),[0,[0,a(f9),[0,a(q5),[0,a(co),[0,a(cp),[0,a(rF),[0,a(q0),[0,a(qz),[0,a(k2),Kc]]]]]]]],[0,[0,a(rl),[0,a(co),[0,a(cp),[0,a(k9),[0,a(lH),[0,a(hK),0]]]]]],[0,sg([a(k$),a(k4),a(lP),a(kO),a(e$),a(h_),a(h3),a(f_),a(e9),a(fa),a(hP),a(rg),a(lL),a(kI),a(ly)]),[0,[0,a(d9),[0,a(lm),[0,a(h$),[0,a(co),[0,a(cp),Kd]]]]],0]]]]]],AK=a(h8),AL=a(qU),AN=a(gk),AO=a(pE),AQ=a(b4),AR=a(q1),Hi=a("'"),Hj=a("unknown member '"),Hf=a("a coupled proof of no claim"),Hg=a("differences with step bounds"),Hh=a("coupled values of quotients"),Hc=a("a difference of claims that are not there, or of no policies"),Hd=a(fb),He=a(e6),GR=[0,a(f9),[0,a(d9),[0,a(rT),[0,a(kS),[0,a(pA),0]]]]],GS=a(A),GT=a(pA),GU=[0,a(rt),[0,a(p8),[0,a(li),[0,a(kT),[0,a(k2),[0,a(q_),0]]]]]],GV=a("problem."),GW=a(f9),GX=a("problem.time"),GY=a("chains in continuous time"),GZ=a(rt),G0=a(p8),G1=a("an automaton is for temporal questions"),G2=a(gf),G3=a(q_),G4=a(gf),G5=a("temporal formulas"),G6=a(k2),G7=a("an assumption about supports that does not fit the model"),G8=a("hints about sets do not fit the model"),G9=a(kS),Hk=a(kS),G_=a(d9),G$=a(rT),Ha=a("every claim needs its hints, and there must be one"),Hb=a("two claims have one name"),GP=a("'about' has texts that are too long"),GO=a("'about' has other things than texts"),GN=a("'about' is no object of texts"),GF=a("shares of pilots that are none, or too many"),Go=[0,a(h0),[0,a(qG),[0,a(lh),0]]],Gp=a("learned."),Gq=a(co),Gr=[0,1.],Gs=[0,0.],Gt=a(cp),Gu=[0,1.],Gv=[0,0.],Gw=a(h0),GM=a("learned.region."),Gx=a(qG),Gy=a("coupled proofs are no list"),Gz=a(lh),GA=a("the stages of a slab are no list"),GB=a("learned.cost_lower"),GC=a(rK),GD=a("pilot_share"),GE=[0,cq],GG=a(qR),GL=a(qR),GH=a("intervals do not fit the method"),GI=a(b4),GJ=a("shares of pilots where there are none"),GK=a("the region does not fit the statement"),Gb=a(kW),Gc=[0,-1],Gd=a("an occupancy that is not there"),Ge=a("duals"),F4=a("proofs+"),F5=a("rows or points of cells do not fit"),F6=[0,0],FM=a("has another shape"),FK=a(rC),FI=[0,a(q$),0],FJ=[0,[11,a("learned.coupled."),[4,0,0,0,[12,46,0]]],a("learned.coupled.%d.")],FL=[0,a("3"),3],FN=a(lt),FO=a("split_node"),FP=a(kW),FQ=a("node"),FR=a("rows 3"),FS=a(rw),FT=[0,[0,a("split_direction"),a("splits size")],[0,[0,a("split_value"),a(lt)],[0,[0,a(gc),a(qb)],[0,[0,a("centre"),a("proofs size")],[0,[0,a("axes"),a("proofs size size")],[0,[0,a(k7),a(qe)],[0,[0,a("slope"),a("models open size")],[0,[0,a("curve"),a("models open packed")],[0,[0,a("dual"),a("duals open")],0]]]]]]]]],FU=[0,[0,a("multiplier"),a(kN)],[0,[0,a(rO),a(qe)],0]],FV=[0,0.],FW=a(qb),FX=a("simplex"),FY=a(lt),FZ=a(kW),F0=a(rC),F1=a("models of cells do not fit"),F2=a("models"),F3=a("packed"),F7=a(kN),F8=a("row_start"),F9=a("points"),F_=a("point_start"),F$=a("a cell has more points, rows or coordinates than are checked"),Ga=[0,a("lower_dual"),[0,a("upper_dual"),0]],Gf=a(rG),Gg=a("state"),Gh=a(rG),Gn=a("the open states do not rise"),Gm=a("a split of a cell that is not there, or was split before"),Gl=a("a proof about a cell that is not there"),Gi=a(kN),Gj=a(q$),Gk=[0,3],Fr=[0,[11,a("learned.slab."),[4,0,0,0,[12,46,0]]],a("learned.slab.%d.")],Fs=[0,a(h0),0],Ft=a(h0),Fu=a("region."),Fv=a(gc),Fw=a(gc),Fx=a(pr),Fy=[0,ea],Fz=[0,0],FA=a(pr),FB=a("side"),FC=[0,1],FD=a("guard"),FE=[0,0.],FF=a("the points or shares of a slab do not fit"),FH=a(qJ),FG=a("rows of a slab without sides"),E_=[0,dI],E$=[0,0],Fa=a(rw),Fb=a(gc),Fc=a(gc),Fd=a("box_basis"),Fe=a("bound_basis"),Ff=a("choice_basis"),Fg=a(p_),Fh=a(p_),Fi=a(qS),Fj=[0,1],Fk=a(qS),Fl=a("bound_near"),Fm=a("box_lower"),Fn=a("box_upper"),Fo=a(q8),Fp=a("bounds near a value"),E1=a("a bound is infinite, the value is not"),EU=a(lo),EQ=a("the weights are no distribution"),EP=a("a choice that its state does not have"),Ec=[0,a(lm),[0,a(h$),[0,a(co),[0,a(cp),0]]]],Ed=[0,[11,a(d$),[4,0,0,0,[12,46,0]]],a("claims.%d.")],Ee=[0,[11,a("values."),[4,0,0,0,[12,46,0]]],a("values.%d.")],Ef=[0,-1],Eg=a("lower_ranking"),Eh=a(fb),Ei=[0,3],Ej=[0,2],Ek=a("upper_basis"),El=a("lower_basis"),Em=a("upper_bias"),En=a("lower_bias"),Eo=a("witness"),Ep=a("upper_ranking"),Eq=a(cp),Er=a(co),Es=a(hS),Et=[0,0],Eu=a(lo),Ev=a(lf),Ew=[0,1.],Ex=[0,0.],Ey=a(lg),Ez=a(cp),EA=[0,1],EB=a(co),EC=[0,1],ED=[0,a(e6),[0,a(ln),[0,a(ie),[0,a(fb),0]]]],EE=a(h$),EF=[0,a(k7),[0,a(pU),[0,a(h7),[0,a(ih),0]]]],EG=a(lm),EH=a("a lower bound above the upper one"),EI=a("a pair of policies where no difference is claimed, or none"),EJ=a(fb),EK=a(ih),EL=a("the policy does not fit"),EM=a(ln),EN=a("the weights do not fit"),EO=a(ie),ER=a("what is claimed is no value of the quantity"),ES=a("a witness beside a policy that is given"),E9=a(e6),ET=a(lo),E8=a(ln),EV=a("vectors do not fit"),EW=a(e_),EX=[0,a(dG),[0,a(dJ),0]],EY=a("a bias does not fit"),EZ=a("the average of a randomised policy"),E0=a(ie),E2=a(pU),E3=a("a policy of another kind than its name says"),E4=a(k7),E5=a(e6),E6=a("bases without a region"),E7=a("averages over a region"),D3=a("an expression's number is out of range"),DI=a(q5),DJ=[0,1.],DK=[0,0.],DL=a(co),DM=[0,1.],DN=[0,0.],DO=a(cp),DP=[0,1.],DQ=[0,0.],DR=a(rF),DS=a(q0),DT=a(qz),DU=a(qw),DV=a(li),DW=a(kT),DX=a("problem.misfit"),DY=a("misfits of the model"),DZ=a("problem.unseen"),D0=a("outcomes that were never seen"),D1=a("problem.passing"),D2=a("states in the middle of a step"),D_=a(li),D$=a(kT),Ea=a("quotients of parameters beside other statements than intervals"),D4=a("not what labels the transitions of one model"),D5=a("nature's direction does not fit the model"),D6=a(rz),D7=a("rewards with parameters and quotients are for models over a domain"),D8=a("averages are of rewards that are known"),D9=a(e_),Dd=a("priors are of parameters, and of a likelihood"),De=a(b4),Df=a("priors are of parameters, in their order"),CZ=a(d8),CW=a(pE),CX=a(q1),CY=a(b4),CV=a(hO),CS=[0,a(k4),[0,a(lP),[0,a(kO),[0,a(e$),[0,a(h_),[0,a(h3),[0,a(f_),[0,a(e9),[0,a(fa),[0,a(rR),0]]]]]]]]]],CT=a(hO),CU=[0,[0,a("seen"),a(qE)],[0,[0,a("seen_delta"),a(qE)],0]],C0=a("unseen mass"),C1=a("gamma-poisson"),C2=a("ellipsoid"),C3=a(b4),C4=a(pI),C5=a(lP),C6=a(k4),C7=[0,a(lC),[0,a("outcomes"),[0,a(gj),0]]],C8=a(kO),C9=a("the method shares its confidence in one way only"),DG=a(lC),C_=a(gj),C$=a(ra),Da=a(rg),Db=[0,rc],Dc=[0,0.],Dg=a(f_),Dh=a(e9),Di=a(fa),Dj=a(rR),Dk=a(rK),Dl=a(lL),Dm=a(lL),Dn=a(kI),Do=a(kI),Dp=a(ly),Dq=[0,1],Dr=a(ly),Ds=a("the batches do not fit"),Dt=[0,0],DF=a("there are too many counts"),DE=a("the transitions of a batch do not rise"),Du=a(hP),Dv=[0,5],Dw=a("what is stated of the data does not rise"),DB=a(hX),DC=[0,a(gh),[0,a(hX),[0,a(hM),0]]],DD=a(e$),Dx=a(h3),Dy=a(h_),Dz=[0,a(gh),[0,a(hX),[0,a(hM),0]]],DA=a(e$),CJ=a(pw),CK=a(co),CL=a(cp),CM=a(k9),CN=a(lH),CO=a(hK),CP=a(hK),CQ=a("the domain's constraints do not fit"),CI=a("the expressions are too large to be evaluated at the point"),CB=a("the fields of the objective are not those of "),Cf=[0,a(ic),[0,a(hQ),[0,a(id),[0,a(hY),[0,a(hN),[0,a(ga),[0,a(ge),0]]]]]]],Cg=a(p2),Ch=[0,a(bE),[0,a(dE),[0,a(dG),[0,a(gi),[0,a(dJ),[0,a(gn),[0,a(e_),[0,a(gf),0]]]]]]]],Ci=a(ic),Cj=a(ig),Ck=a(lE),Cl=a(le),Cm=a(f$),Cn=a(f7),Co=a(ge),Cp=a(ga),Cq=[0,ia],Cr=a(hN),Cs=[0,ia],Ct=a(hY),Cu=[0,a(f8),[0,a(k8),[0,a(rz),0]]],Cv=a(id),Cw=[0,a(f8),[0,a(k8),0]],Cx=a(hQ),Cy=[0,a(bE),[0,a(dE),[0,a(gf),0]]],CH=a(dG),CG=a(bE),Cz=[0,a(bE),[0,a(dE),[0,a(dG),0]]],CF=a(bE),CE=a(gi),CD=[0,a(bE),[0,a(gi),0]],CA=a(gn),CC=a("more steps than are checked"),B6=[0,a(kU),0],B7=a("problem.graph."),B8=a(lR),B9=a(lR),B_=a(lz),B$=a(lz),Ca=a(k0),Cb=a(k0),Cc=a("the choices of states do not fit"),Cd=a("the transitions of choices do not fit"),Ce=a(kU),B3=[0,a(bE),[0,a(dE),[0,a(gf),0]]],B4=[0,0.,1.],B5=[0,a(dG),[0,a(dJ),0]],B1=a(dE),B2=[0,1],CR=[0,a("slab of the difference"),[0,a("value slab of the difference"),0]],Hw=a("a basis of rows that are not there"),Hu=a("no such product"),Hv=a("a tangent in the middle is for squares"),Ht=[0,a(qa),228,21],Hr=a("no such row of the domain"),Hs=a("the other side of an inequality"),Hq=a("a polynomial that is not affine in the coordinates"),Ho=a("expressions of so high a degree"),Hp=a("so many coordinates"),Hn=[0,a(qa),108,10],Hl=[3,0,0],Hm=a("Region.Found"),Hy=a("a denominator is not proved to be positive on the domain's box"),Hx=a("an expression that is no quotient with one denominator"),Hz=a(kL),HA=a(gj),HB=a(lC),HE=a("a prior of a parameter that there is not"),HC=[0,0,0],H0=[0,0,[0,1,0]],H1=a("bets of few data on one end, or on data that were not planned to be few"),HY=a(h7),HX=a(h7),HW=a(k1),HV=a(h8),HU=a(gk),HT=[0,a("bettor.ml"),391,9],HS=a("slabs of so many states with cycles"),HM=a("slabs of so many steps"),HR=[0,a(bE),[0,a(dG),[0,a(dJ),[0,a(gi),[0,a(gn),0]]]]],HK=a(" with late steps or averages"),HL=a("slabs of "),HN=a(bE),HO=a(dG),HP=a(dJ),HQ=a(f8),HJ=a("slabs of data that were looked at while they came"),Ii=a("rewards that are quotients"),Ij=a("a reward has too many terms to be bounded"),Ih=a("a bound of no expression"),H$=a("no such row"),Ib=a("no such event"),Ic=a(qf),Id=a("rows of balls"),Ie=a("rows of expressions that are not there"),Ia=a("rows of no origin"),H9=a(qf),H_=a("rows of origin 3 where there are none"),H8=a("a denominator has too many terms to be bounded"),H7=[0,a("sets.ml"),151,90],If=a(q8),Ig=a("rows that rest on proved bounds come last"),H5=a("a range of a quotient"),H6=a("no quotient"),H4=a("a range over a box without width"),H2=a("the data contradict the model: no instantiation of the domain agrees with all that was seen"),H3=a("the domain contradicts the model: it has no instantiation"),Iq=a("no expressions"),In=a("shares of a slab that do not fit its bets"),Io=a(qJ),Ip=a("shares of a slab that are too fine"),Ir=a("a row of a slab"),Im=a("a line of a slab that has no slope"),Ik=a("bets that are not fair"),IB=a(": a choice has no distribution, or the policy is none"),Ix=a(": a lower bound above an upper one"),Iy=a(": the agent's witness is missing"),Iz=a(e6),IA=a(": a ranking is missing"),II=[0,a(gn),[0,a(e_),0]],IC=a(": no value is below 0"),ID=[0,a(bE),[0,a(dJ),0]],IH=a(rJ),IE=[0,a(bE),[0,a(dE),0]],IF=a(rJ),IG=a(": the upper bound is not inductive"),Is=a(bE),It=a(bE),Iv=a(e_),Iw=a(dJ),Iu=a(bE),IK=a(p7),IJ=[0,a(pN),24,hU],IL=[0,a(pN),12,51],IM=a("Simplex.Singular"),IO=[0,0,0],IN=a("Expansion.Fails"),IS=[0,0.,0.],IQ=a("coupled values that need so many cells"),IR=a("what is claimed of coupled values does not hold in the region"),IT=a("coupled values that need such small cells"),I1=a("coupled values over a domain with equalities"),I0=a("coupled proofs of late steps, or of differences of so many steps"),I2=a("coupled proofs without a region"),IZ=[0,a("coupled.ml"),42,111],IY=a("coupled values with rewards that have parameters"),IW=a("coupled values of free agents"),IX=[0,0.,0],IV=a("coupled values of so many states and steps"),IU=a("a coupled value where the value may be infinite"),JA=a("differences without an end"),Jz=a("bases of choices with quotients"),Jy=a("a side of a slab that is not bet on"),Jx=a("no such row of a slab"),Jr=a("an event of more than 2,000,000 trials"),JB=a("probabilities of a choice do not sum to 1"),Js=a("more than 30,000,000 trials of events"),Jt=a(gj),Ju=a("the intervals do not fit the events"),Jv=a(ra),Jw=a("choices with several denominators"),Jq=[0,a(pJ),qI,77],Jl=a(rU),Jm=a(rU),Jn=a("a logarithm that is not proved"),Jk=a(qg),Jj=a("rewards among probabilities"),Je=a(b4),Jf=a(gk),Jg=a("shares of pilots where a plan decides on one"),Jh=[0,1,0],Ji=a("so many pilots"),Jo=a(qg),Jc=[0,a(pJ),70,49],I3=a(p7),I5=a("bases of choices without a region"),I4=a("bases of choices that are not there"),J1=a(pB),J2=a(qh),J4=a("REFUSED"),J5=a("NOT COVERED"),J3=a("NO CERTIFICATE"),J7=[0,2,a("NO CERTIFICATE: numbers or sizes that do not fit\n")],J6=[0,1,a("REFUSED: it takes more memory than there is\n")],JX=[0,[11,a("PROVED: "),[2,0,[11,a(" in ["),[8,[0,0,3],0,[0,17],[11,a(lj),[8,[0,0,3],0,[0,17],[12,93,[2,0,[12,10,0]]]]]]]]],a("PROVED: %s in [%.17g, %.17g]%s\n")],JT=[0,[11,a(d$),[4,0,0,0,[11,a(qC),0]]],a(q4)],JS=a(d9),JU=a(rp),JV=[0,[11,a(", with probability 1 - "),[8,[0,0,3],0,[0,17],0]],a(", with probability 1 - %.17g")],JZ=a(A),JW=[0,[11,a("theorems: "),[2,0,[11,a("\ndigest: "),[2,0,[11,a("\nseconds: "),[8,[0,0,0],0,[0,2],[12,10,0]]]]]]],a("theorems: %s\ndigest: %s\nseconds: %.2f\n")],JY=a(A),JI=a("coupled values that its cells do not prove"),JJ=a(": the claim is not proved"),JQ=a("value_sound"),JK=a(hR),JP=a(kL),JL=a(b4),JO=a("domain_sound"),JM=a("fixed_sound"),JN=a("learned_sound"),JD=a("the file's contents do not match its digest"),JE=a(lK),JF=[0,a(lG),0],JG=[0,a(qK),0];function
+Kg(a,b,c,d,e,f,g,h){return a.length==7?a(b,c,d,e,f,g,h):db(a,[b,c,d,e,f,g,h])}KC();var
+gx=[az,a(qB),-1],mc=[az,a(qX),-2],gw=[az,a(lo),-3],ma=[az,a(re),-4],md=[az,a(qi),-6],U=[az,a(rm),-7],mb=[az,a(pS),-8],iz=[az,a(rq),-9],ag=[az,a(rD),-11],me=[az,a(qN),-12],Kd=[4,0,0,0,[12,45,[4,0,0,0,0]]],iQ=[0,[11,a('File "'),[2,0,[11,a('", line '),[4,0,0,0,[11,a(q9),[4,0,0,0,[12,45,[4,0,0,0,[11,a(qh),[2,0,0]]]]]]]]]],a('File "%s", line %d, characters %d-%d: %s')],Ke=[0,a(qw),0],Kf=[0,a(lf),[0,a(le),[0,a(hS),[0,a(fb),0]]]],hm=[0,a(gk),[0,a(k0),0]],jU=[0,a(ia),[0,a(rN),[0,a(ps),0]]],ht=[0,a(lg),[0,a("slab of few data"),[0,a(gk),[0,a(k0),0]]]],jT=[0,a("slab of the best"),[0,a(h8),[0,a(qU),0]]],kB=[0,1,0,0];ci(11,me,qN);ci(10,ag,rD);ci(9,[az,a(p4),qt],p4);ci(8,iz,rq);ci(7,mb,pS);ci(6,U,rm);ci(5,md,qi);ci(4,[az,a(qZ),-5],qZ);ci(3,ma,re);ci(2,gw,lo);ci(1,mc,qX);ci(0,gx,qB);var
+sR=a("output_substring"),sO=a("%.12g"),sN=a(b3),sL=a(p6),sM=a(ri),sE=cg(0,0,rk),sF=cg(0,0,65520),sG=cg(1,0,rk),sI=cg(pR,pR,32751),sJ=cg(0,0,15536),sT=a("option is None"),sW=a("\\\\"),sX=a("\\'"),sY=a("\\b"),sZ=a("\\t"),s0=a("\\n"),s1=a("\\r"),sV=a("Char.chr"),s7=a("List.map2"),s8=a("List.fold_left2"),s9=a("List.for_all2"),s_=a("List.combine"),s6=a("List.init"),s4=a("nth"),s5=a("List.nth"),s3=a("tl"),s2=a("hd"),tb=a("String.blit / Bytes.blit_string"),ta=a("Bytes.blit"),s$=a("String.sub / Bytes.sub"),tg=a("String.contains_from / Bytes.contains_from"),td=a(A),tc=a("String.concat"),tm=a("Array.for_all2"),tl=a("Array.map2: arrays must have the same length"),tk=a("Array.blit"),tj=a("Array.fill"),ti=a("Array.sub"),th=a("Array.init"),tr=a("Set.remove_min_elt"),ts=[0,0,0,0],tt=[0,0,0],tu=[0,a("set.ml"),570,18],tn=a(h4),to=a(h4),tp=a(h4),tq=a(h4),tz=a("Map.remove_min_elt"),tA=[0,0,0,0],tB=[0,a("map.ml"),gd,10],tC=[0,0,0],tv=a(hT),tw=a(hT),tx=a(hT),ty=a(hT),tD=a("Stdlib.Stack.Empty"),tE=a("Stdlib.Queue.Empty"),tG=a("CamlinternalLazy.Undefined"),tM=a("Buffer.add_substring/add_subbytes"),tL=a("Buffer.add: cannot grow buffer"),tK=[0,a(rv),93,2],tJ=[0,a(rv),94,2],tV=a("%c"),tW=a("%s"),tX=a(qL),tY=a(pP),tZ=a(rd),t0=a(qT),t1=a("%f"),t2=a("%B"),t3=a("%{"),t4=a("%}"),t5=a("%("),t6=a("%)"),t7=a("%a"),t8=a("%t"),t9=a("%?"),t_=a("%r"),t$=a("%_r"),ua=[0,a(aZ),850,23],ul=[0,a(aZ),814,21],ud=[0,a(aZ),815,21],um=[0,a(aZ),818,21],ue=[0,a(aZ),819,21],un=[0,a(aZ),822,19],uf=[0,a(aZ),823,19],uo=[0,a(aZ),826,22],ug=[0,a(aZ),827,22],up=[0,a(aZ),831,30],uh=[0,a(aZ),832,30],uj=[0,a(aZ),836,26],ub=[0,a(aZ),837,26],uk=[0,a(aZ),846,28],uc=[0,a(aZ),847,28],ui=[0,a(aZ),851,23],vs=a(p1),vq=[0,a(aZ),1558,4],vr=a("Printf: bad conversion %["),vt=[0,a(aZ),1626,39],vu=[0,a(aZ),1649,31],vv=[0,a(aZ),1650,31],vw=a("Printf: bad conversion %_"),vx=a(pZ),vy=a(p5),vz=a(pZ),vA=a(p5),vo=a(lr),vm=a("neg_infinity"),vn=a(rM),vl=a(b3),vg=[0,lk],u6=a("%+nd"),u7=a("% nd"),u9=a("%+ni"),u_=a("% ni"),u$=a("%nx"),va=a("%#nx"),vb=a("%nX"),vc=a("%#nX"),vd=a("%no"),ve=a("%#no"),u5=a("%nd"),u8=a(rd),vf=a("%nu"),uT=a("%+ld"),uU=a("% ld"),uW=a("%+li"),uX=a("% li"),uY=a("%lx"),uZ=a("%#lx"),u0=a("%lX"),u1=a("%#lX"),u2=a("%lo"),u3=a("%#lo"),uS=a("%ld"),uV=a(pP),u4=a("%lu"),uG=a("%+Ld"),uH=a("% Ld"),uJ=a("%+Li"),uK=a("% Li"),uL=a("%Lx"),uM=a("%#Lx"),uN=a("%LX"),uO=a("%#LX"),uP=a("%Lo"),uQ=a("%#Lo"),uF=a("%Ld"),uI=a(qT),uR=a("%Lu"),ut=a("%+d"),uu=a("% d"),uw=a("%+i"),ux=a("% i"),uy=a("%x"),uz=a("%#x"),uA=a("%X"),uB=a("%#X"),uC=a("%o"),uD=a("%#o"),us=a(gl),uv=a(qL),uE=a(p1),tN=a("@]"),tO=a("@}"),tP=a("@?"),tQ=a("@\n"),tR=a("@."),tS=a("@@"),tT=a("@%"),tU=a("@"),uq=a("CamlinternalFormat.Type_mismatch"),vE=a(A),vF=[0,[11,a(li),[2,0,[2,0,0]]],a(", %s%s")],v5=[0,[11,a(lA),[2,0,[12,10,0]]],a(rA)],v6=[0,[11,a("Fatal error in uncaught exception handler: exception "),[2,0,[12,10,0]]],a("Fatal error in uncaught exception handler: exception %s\n")],v4=a("Fatal error: out of memory in uncaught exception handler"),v2=[0,[11,a(lA),[2,0,[12,10,0]]],a(rA)],vX=[0,[2,0,[12,10,0]],a("%s\n")],vP=a("Raised at"),vQ=a("Re-raised at"),vR=a("Raised by primitive operation at"),vS=a("Called from"),vT=a(" (inlined)"),vV=a(A),vU=[0,[2,0,[12,32,[2,0,[11,a(' in file "'),[2,0,[12,34,[2,0,[11,a(", line "),[4,0,0,0,[11,a(q9),Kd]]]]]]]]]],a('%s %s in file "%s"%s, line %d, characters %d-%d')],vW=[0,[2,0,[11,a(" unknown location"),0]],a("%s unknown location")],vK=a("Out of memory"),vL=a("Stack overflow"),vM=a("Pattern matching failed"),vN=a("Assertion failed"),vO=a("Undefined recursive module"),vG=[0,[12,40,[2,0,[2,0,[12,41,0]]]],a("(%s%s)")],vH=a(A),vI=a(A),vJ=[0,[12,40,[2,0,[12,41,0]]],a("(%s)")],vD=[0,[4,0,0,0,0],a(gl)],vB=[0,[3,0,0],a("%S")],vC=a(rf),vZ=[0,a(A),a("(Cannot print locations:\n bytecode executable program file not found)"),a("(Cannot print locations:\n bytecode executable program file appears to be corrupt)"),a("(Cannot print locations:\n bytecode executable program file has wrong magic number)"),a("(Cannot print locations:\n bytecode executable program file cannot be opened;\n -- too many open files. Try running with OCAMLRUNPARAM=b=2)")],v9=a("Fun.Finally_raised: "),v7=a("Stdlib.Fun.Finally_raised"),v_=a("x"),wc=a("Hashtbl: unsupported hash table format"),Kb=a("OCAMLRUNPARAM"),J$=a("CAMLRUNPARAM"),v$=a(A),wx=[3,0,3],wy=a(b3),ws=a(rR),wt=a("<\/"),wu=a(A),wo=a(rR),wp=a("<"),wq=a(A),wm=a(pB),wl=[0,a(A)],wh=a(A),wi=a(A),wj=a(A),wk=a(A),wf=[0,a(A),0,a(A)],we=a(A),wd=a("Stdlib.Format.String_tag"),wI=cg(1,0,0),wF=a(lw),wG=a("ml_z_overflow"),wH=a(gl),wP=a(qq),wO=a(qq),wJ=a(bt),wK=a("+inf"),wL=a("-inf"),wM=a("undef"),wN=a(cr),wZ=[0,0],w3=[0,0],w5=[0,0],w4=[0,[0,0,0]],w0=[0,0,0],w7=a("this is not a certificate, or it is damaged: "),w6=a("Refusal.Refused"),xg=[0,[2,0,[12,10,[4,0,0,0,[12,10,0]]]],a("%s\n%d\n")],xb=cg(8,0,0),xc=a("\x80"),xd=a(A),xe=[0,[4,6,[0,2,8],0,0],a("%08x")],xf=a(A),xy=a(lt),xz=a(lt),xA=a("a member repeats what is not there"),xw=a("a member has a block of no kind"),xx=a("a member has a block of another length"),xB=a(k2),xD=a("a code repeats nothing"),xC=a(k2),xv=a("a member is longer than it says"),xu=a(lt),xt=a("a member ends early"),xE=a(qO),xh=a(k2),xi=[0,16,17,18,0,8,7,9,6,10,5,11,4,12,3,13,2,14,1,15],xk=[0,3,4,5,6,7,8,9,10,11,13,15,17,19,23,27,31,35,43,51,59,67,83,99,115,131,163,195,227,258],xm=[0,0,0,0,0,0,0,0,0,1,1,1,1,2,2,2,2,3,3,3,3,4,4,4,4,5,5,5,5,0],xo=[0,1,2,3,4,5,7,9,13,17,25,33,49,65,97,129,193,qV,385,513,769,1025,1537,lv,3073,4097,6145,8193,12289,16385,24577],xq=[0,0,0,0,0,1,1,2,2,3,3,4,4,5,5,6,6,7,7,8,8,9,9,10,10,11,11,12,12,13,13],xP=a("a member has another length or sum"),xI=a(rr),xJ=a("a member is encrypted or stored in another way"),xK=a(rr),xL=a("a member's name is no ASCII text"),xM=a("it would take more than 40 times its own size in memory"),xN=a("too many members, or two of one name"),xO=a(qO),xQ=a("PK\x01\x02"),xH=a("PK\x03\x04"),xR=a("PK\x05\x06"),xS=a("its members do not fill the file, or its directory is wrong"),xT=a(px),xU=a("the digest is longer"),xW=a(A),xV=a(px),x1=[5,0],xZ=[0,1],x0=a(p6),xY=a("null"),x3=[0,0],x4=a(ri),x2=[4,0],xX=a("Json.Wrong"),yc=a(A),x5=a(kU),x6=a(pL),x7=a(la),x8=a(lN),x9=a(rs),x_=a(lp),x$=a(p0),ya=a(ig),yb=a(qH),yq=a('"\\/bfnrt'),yr=a(gb),ys=a("a name is there twice"),zj=a("no term of a polynomial"),zh=a("no term"),zg=a("no power of a parameter"),zi=a(A),zk=a("a polynomial has a monomial twice"),ze=a(A),zf=a("no rational"),zd=a("no number"),y$=a(h5),za=a("has too many lines, terms or factors"),zc=a(A),zb=a("is no list of lines"),y_=a("has another number of dimensions"),y9=a("is missing"),y8=a(h5),y7=a(rb),y6=a(h5),y4=a(rb),y5=a(h5),y2=[0,[12,39,[2,0,[2,0,[11,a("' has several dimensions"),0]]]],a("'%s%s' has several dimensions")],y3=a("has another length"),y1=cg(1,0,0),y0=a(lM),yZ=a("is no number in range"),yY=a("is no whole number in range"),yX=a("is not true or false"),yW=a("is none of its words"),yV=a("the field "),yU=[0,[11,a("the fields of '"),[2,0,[11,a("' are others"),0]]],a("the fields of '%s' are others")],yT=[0,[12,39,[2,0,[2,0,[11,a("' "),[2,0,0]]]]],a("'%s%s' %s")],yE=a("there is no header"),yF=a(lK),yG=a(lK),yH=a("the header is longer than 1 MiB"),yI=a(gb),yJ=a(gb),yL=[0,a(lG),[0,a(qK),[0,a(qn),0]]],yM=a("a certificate of another format: format 6 is read"),yN=[1,6],yO=a(qn),yP=a(lG),yQ=a("no arrays"),yR=a("it lists other members"),yS=a("it would take too much memory"),yK=a("the header has other fields"),yv=a("-+.0123456789"),yw=a(dF),yx=a(bt),yy=a(b3),yz=a("eE"),yA=a("+-"),yB=a(gb),yC=a("-+.eE0123456789"),yu=a(gb),yd=[0,[11,a("the array '"),[2,0,[11,a("' is not as it is described"),0]]],a("the array '%s' is not as it is described")],ye=a(qH),yf=a(ig),yg=a(kU),yh=a(pL),yi=a(la),yj=a(lN),yk=a(rs),yl=a(lp),ym=a(p0),yo=[0,a(lp),[0,a(la),[0,a(lN),0]]],yn=a(kU),BU=a(ps),BV=a(ia),BW=a(b4),B0=a(b4),B1=a(b4),BZ=a(ia),BX=a(py),BY=a("the method "),BD=a(": the confidence is nominal"),BC=a(hO),BE=a(hP),BF=a(hP),BG=a(e$),BH=a(f_),BI=a(hX),BJ=a(h_),BK=a(gj),BL=[0,a(ia),[0,a(rN),[0,a(pI),0]]],BM=a("rows were left out by their outcomes"),BN=a(h3),BO=a("nobody says that ends or order in time of the data are known"),BP=a("visits were not fixed in advance, or the data looked at while they came"),BT=a(gh),BQ=a("the amount was not fixed in advance: the data were looked at"),BR=a(gh),BS=a(b4),Bg=a(", if "),Bh=a(k_),Bi=[0,a(b4),0],Bu=a(A),Bs=a(hM),Bt=a("problem.data.design"),Br=[0,[4,0,0,0,[11,a(" episodes were planned in advance"),0]],a("%d episodes were planned in advance")],Bj=a(A),Bk=a("the given policy was chosen without these data"),Bq=a(A),Bp=a("the prior does not depend on the data"),Bl=a(A),Bm=a(lj),Bn=a(A),Bo=[0,[11,a("every possible transition has at least probability "),[8,[0,0,3],0,[0,17],0]],a("every possible transition has at least probability %.17g")],Be=[0,[11,a(d$),[4,0,0,0,[11,a(qC),0]]],a(q4)],Bd=a(d9),Bf=a(h7),A4=a(hO),A5=a(e$),A6=a(hM),A7=a(fa),Bc=a(e9),A8=a(fa),Bb=a(fa),A9=a(gh),A_=a(f_),A$=a(e9),Ba=a(e9),A3=a(hR),A0=a(rh),A1=a("problem.data.batch_transition"),A2=a("problem.data.batch_count"),AZ=a(rh),AX=a(qP),AY=a(qP),AU=a(b4),AV=a(kK),AW=a("problem.data.shared_by"),AT=a(h8),AK=a(py),AJ=a(rp),AI=a(k_),AH=a(hR),AE=a(qv),AF=a("problem.domain.lower"),AG=a(qv),AD=a(pz),Ax=a(pw),Ay=a(co),Az=a(cp),AA=a(k8),AB=a(lH),AC=a(hK),Aw=a(rl),At=[0,[11,a(d$),[4,0,0,0,[12,46,[2,0,0]]]],a(q7)],Au=a(cp),Av=a(co),Aq=a(fb),Ar=[0,[11,a(d$),[4,0,0,0,[11,a(".policy"),0]]],a("claims.%d.policy")],As=[0,[11,a(d$),[4,0,0,0,[11,a(".pair"),0]]],a("claims.%d.pair")],Ab=[0,[11,a(d$),[4,0,0,0,[12,46,[2,0,0]]]],a(q7)],Ac=a(h$),Ad=a(e6),Ae=a(id),Ap=a(le),Af=a(lf),Ag=a(hS),Ah=a(hS),Ai=a(ic),Aj=a(f8),Ak=a(k7),An=[0,0],Ao=[0,1],Al=a(f8),Am=a(hQ),Aa=a(hY),z$=a(f$),zQ=a(ib),zR=a(ge),z_=a(ge),zS=a(dE),zT=[0,1],z8=a(ga),z9=a(ga),zU=a(hN),zV=a(ie),zW=a(ie),zX=a(lD),zY=a(ld),zZ=a(e_),z0=a(gi),z1=a(gn),z2=a(dE),z3=a(dG),z4=a(dJ),z5=a(bE),z6=a("problem.graph.initial"),z7=a(pW),zN=a(f$),zO=a(f7),zP=a(f$),zL=a(f7),zM=a(f7),zK=a(p2),zB=a(qy),zC=a(rx),zD=a(rx),zE=a(ru),zF=a(ru),zG=a(pz),zH=a(hR),zI=a("problem.lower"),zJ=a("problem.upper"),zy=a(lj),zz=a(lj),zv=a("problem.graph.successor"),zw=a(qy),zx=a(pW),zr=a(b3),zq=a(b3),zt=a(d9),zu=a(f9),zn=a(b3),zo=a(b3),zp=a("what it says of "),zs=[0,a(f9),[0,a(d9),0]],zl=a(lM),zm=[0,[0,a("problem.graph"),[0,a(kT),[0,a(lR),[0,a(ly),[0,a(kZ),0]]]]],[0,sh([a("problem.objective"),a(ib),a(hQ),a(ic),a(hY),a(hN),a(ga),a(ge),a(f7),a(f$),a(ld),a(lD),a(ie)]),[0,[0,a(f9),[0,a(q5),[0,a(co),[0,a(cp),[0,a(rF),[0,a(q0),[0,a(qz),[0,a(k1),Ke]]]]]]]],[0,[0,a(rl),[0,a(co),[0,a(cp),[0,a(k8),[0,a(lH),[0,a(hK),0]]]]]],[0,sh([a(k_),a(k3),a(lP),a(kN),a(e$),a(h_),a(h3),a(f_),a(e9),a(fa),a(hP),a(rg),a(lL),a(kH),a(lx)]),[0,[0,a(d9),[0,a(ll),[0,a(h$),[0,a(co),[0,a(cp),Kf]]]]],0]]]]]],AL=a(h8),AM=a(qU),AO=a(gk),AP=a(pE),AR=a(b4),AS=a(q1),Hj=a("'"),Hk=a("unknown member '"),Hg=a("a coupled proof of no claim"),Hh=a("differences with step bounds"),Hi=a("coupled values of quotients"),Hd=a("a difference of claims that are not there, or of no policies"),He=a(fb),Hf=a(e6),GS=[0,a(f9),[0,a(d9),[0,a(rU),[0,a(kR),[0,a(pA),0]]]]],GT=a(A),GU=a(pA),GV=[0,a(rt),[0,a(p8),[0,a(lh),[0,a(kS),[0,a(k1),[0,a(q_),0]]]]]],GW=a("problem."),GX=a(f9),GY=a("problem.time"),GZ=a("chains in continuous time"),G0=a(rt),G1=a(p8),G2=a("an automaton is for temporal questions"),G3=a(gf),G4=a(q_),G5=a(gf),G6=a("temporal formulas"),G7=a(k1),G8=a("an assumption about supports that does not fit the model"),G9=a("hints about sets do not fit the model"),G_=a(kR),Hl=a(kR),G$=a(d9),Ha=a(rU),Hb=a("every claim needs its hints, and there must be one"),Hc=a("two claims have one name"),GQ=a("'about' has texts that are too long"),GP=a("'about' has other things than texts"),GO=a("'about' is no object of texts"),GG=a("shares of pilots that are none, or too many"),Gp=[0,a(h0),[0,a(qG),[0,a(lg),0]]],Gq=a("learned."),Gr=a(co),Gs=[0,1.],Gt=[0,0.],Gu=a(cp),Gv=[0,1.],Gw=[0,0.],Gx=a(h0),GN=a("learned.region."),Gy=a(qG),Gz=a("coupled proofs are no list"),GA=a(lg),GB=a("the stages of a slab are no list"),GC=a("learned.cost_lower"),GD=a(rK),GE=a("pilot_share"),GF=[0,cq],GH=a(qR),GM=a(qR),GI=a("intervals do not fit the method"),GJ=a(b4),GK=a("shares of pilots where there are none"),GL=a("the region does not fit the statement"),Gc=a(kV),Gd=[0,-1],Ge=a("an occupancy that is not there"),Gf=a("duals"),F5=a("proofs+"),F6=a("rows or points of cells do not fit"),F7=[0,0],FN=a("has another shape"),FL=a(rC),FJ=[0,a(q$),0],FK=[0,[11,a("learned.coupled."),[4,0,0,0,[12,46,0]]],a("learned.coupled.%d.")],FM=[0,a("3"),3],FO=a(ls),FP=a("split_node"),FQ=a(kV),FR=a("node"),FS=a("rows 3"),FT=a(rw),FU=[0,[0,a("split_direction"),a("splits size")],[0,[0,a("split_value"),a(ls)],[0,[0,a(gc),a(qb)],[0,[0,a("centre"),a("proofs size")],[0,[0,a("axes"),a("proofs size size")],[0,[0,a(k6),a(qe)],[0,[0,a("slope"),a("models open size")],[0,[0,a("curve"),a("models open packed")],[0,[0,a("dual"),a("duals open")],0]]]]]]]]],FV=[0,[0,a("multiplier"),a(kM)],[0,[0,a(rP),a(qe)],0]],FW=[0,0.],FX=a(qb),FY=a("simplex"),FZ=a(ls),F0=a(kV),F1=a(rC),F2=a("models of cells do not fit"),F3=a("models"),F4=a("packed"),F8=a(kM),F9=a("row_start"),F_=a("points"),F$=a("point_start"),Ga=a("a cell has more points, rows or coordinates than are checked"),Gb=[0,a("lower_dual"),[0,a("upper_dual"),0]],Gg=a(rG),Gh=a("state"),Gi=a(rG),Go=a("the open states do not rise"),Gn=a("a split of a cell that is not there, or was split before"),Gm=a("a proof about a cell that is not there"),Gj=a(kM),Gk=a(q$),Gl=[0,3],Fs=[0,[11,a("learned.slab."),[4,0,0,0,[12,46,0]]],a("learned.slab.%d.")],Ft=[0,a(h0),0],Fu=a(h0),Fv=a("region."),Fw=a(gc),Fx=a(gc),Fy=a(pr),Fz=[0,ea],FA=[0,0],FB=a(pr),FC=a("side"),FD=[0,1],FE=a("guard"),FF=[0,0.],FG=a("the points or shares of a slab do not fit"),FI=a(qJ),FH=a("rows of a slab without sides"),E$=[0,dI],Fa=[0,0],Fb=a(rw),Fc=a(gc),Fd=a(gc),Fe=a("box_basis"),Ff=a("bound_basis"),Fg=a("choice_basis"),Fh=a(p_),Fi=a(p_),Fj=a(qS),Fk=[0,1],Fl=a(qS),Fm=a("bound_near"),Fn=a("box_lower"),Fo=a("box_upper"),Fp=a(q8),Fq=a("bounds near a value"),E2=a("a bound is infinite, the value is not"),EV=a(ln),ER=a("the weights are no distribution"),EQ=a("a choice that its state does not have"),Ed=[0,a(ll),[0,a(h$),[0,a(co),[0,a(cp),0]]]],Ee=[0,[11,a(d$),[4,0,0,0,[12,46,0]]],a("claims.%d.")],Ef=[0,[11,a("values."),[4,0,0,0,[12,46,0]]],a("values.%d.")],Eg=[0,-1],Eh=a("lower_ranking"),Ei=a(fb),Ej=[0,3],Ek=[0,2],El=a("upper_basis"),Em=a("lower_basis"),En=a("upper_bias"),Eo=a("lower_bias"),Ep=a("witness"),Eq=a("upper_ranking"),Er=a(cp),Es=a(co),Et=a(hS),Eu=[0,0],Ev=a(ln),Ew=a(le),Ex=[0,1.],Ey=[0,0.],Ez=a(lf),EA=a(cp),EB=[0,1],EC=a(co),ED=[0,1],EE=[0,a(e6),[0,a(lm),[0,a(id),[0,a(fb),0]]]],EF=a(h$),EG=[0,a(k6),[0,a(pU),[0,a(h7),[0,a(ig),0]]]],EH=a(ll),EI=a("a lower bound above the upper one"),EJ=a("a pair of policies where no difference is claimed, or none"),EK=a(fb),EL=a(ig),EM=a("the policy does not fit"),EN=a(lm),EO=a("the weights do not fit"),EP=a(id),ES=a("what is claimed is no value of the quantity"),ET=a("a witness beside a policy that is given"),E_=a(e6),EU=a(ln),E9=a(lm),EW=a("vectors do not fit"),EX=a(e_),EY=[0,a(dG),[0,a(dJ),0]],EZ=a("a bias does not fit"),E0=a("the average of a randomised policy"),E1=a(id),E3=a(pU),E4=a("a policy of another kind than its name says"),E5=a(k6),E6=a(e6),E7=a("bases without a region"),E8=a("averages over a region"),D4=a("an expression's number is out of range"),DJ=a(q5),DK=[0,1.],DL=[0,0.],DM=a(co),DN=[0,1.],DO=[0,0.],DP=a(cp),DQ=[0,1.],DR=[0,0.],DS=a(rF),DT=a(q0),DU=a(qz),DV=a(qw),DW=a(lh),DX=a(kS),DY=a("problem.misfit"),DZ=a("misfits of the model"),D0=a("problem.unseen"),D1=a("outcomes that were never seen"),D2=a("problem.passing"),D3=a("states in the middle of a step"),D$=a(lh),Ea=a(kS),Eb=a("quotients of parameters beside other statements than intervals"),D5=a("not what labels the transitions of one model"),D6=a("nature's direction does not fit the model"),D7=a(rz),D8=a("rewards with parameters and quotients are for models over a domain"),D9=a("averages are of rewards that are known"),D_=a(e_),De=a("priors are of parameters, and of a likelihood"),Df=a(b4),Dg=a("priors are of parameters, in their order"),C0=a(d8),CX=a(pE),CY=a(q1),CZ=a(b4),CW=a(hO),CT=[0,a(k3),[0,a(lP),[0,a(kN),[0,a(e$),[0,a(h_),[0,a(h3),[0,a(f_),[0,a(e9),[0,a(fa),[0,a(rS),0]]]]]]]]]],CU=a(hO),CV=[0,[0,a("seen"),a(qE)],[0,[0,a("seen_delta"),a(qE)],0]],C1=a("unseen mass"),C2=a("gamma-poisson"),C3=a("ellipsoid"),C4=a(b4),C5=a(pI),C6=a(lP),C7=a(k3),C8=[0,a(lB),[0,a("outcomes"),[0,a(gj),0]]],C9=a(kN),C_=a("the method shares its confidence in one way only"),DH=a(lB),C$=a(gj),Da=a(ra),Db=a(rg),Dc=[0,rc],Dd=[0,0.],Dh=a(f_),Di=a(e9),Dj=a(fa),Dk=a(rS),Dl=a(rK),Dm=a(lL),Dn=a(lL),Do=a(kH),Dp=a(kH),Dq=a(lx),Dr=[0,1],Ds=a(lx),Dt=a("the batches do not fit"),Du=[0,0],DG=a("there are too many counts"),DF=a("the transitions of a batch do not rise"),Dv=a(hP),Dw=[0,5],Dx=a("what is stated of the data does not rise"),DC=a(hX),DD=[0,a(gh),[0,a(hX),[0,a(hM),0]]],DE=a(e$),Dy=a(h3),Dz=a(h_),DA=[0,a(gh),[0,a(hX),[0,a(hM),0]]],DB=a(e$),CK=a(pw),CL=a(co),CM=a(cp),CN=a(k8),CO=a(lH),CP=a(hK),CQ=a(hK),CR=a("the domain's constraints do not fit"),CJ=a("the expressions are too large to be evaluated at the point"),CC=a("the fields of the objective are not those of "),Cg=[0,a(ib),[0,a(hQ),[0,a(ic),[0,a(hY),[0,a(hN),[0,a(ga),[0,a(ge),0]]]]]]],Ch=a(p2),Ci=[0,a(bE),[0,a(dE),[0,a(dG),[0,a(gi),[0,a(dJ),[0,a(gn),[0,a(e_),[0,a(gf),0]]]]]]]],Cj=a(ib),Ck=a(ie),Cl=a(lD),Cm=a(ld),Cn=a(f$),Co=a(f7),Cp=a(ge),Cq=a(ga),Cr=[0,lF],Cs=a(hN),Ct=[0,lF],Cu=a(hY),Cv=[0,a(f8),[0,a(k7),[0,a(rz),0]]],Cw=a(ic),Cx=[0,a(f8),[0,a(k7),0]],Cy=a(hQ),Cz=[0,a(bE),[0,a(dE),[0,a(gf),0]]],CI=a(dG),CH=a(bE),CA=[0,a(bE),[0,a(dE),[0,a(dG),0]]],CG=a(bE),CF=a(gi),CE=[0,a(bE),[0,a(gi),0]],CB=a(gn),CD=a("more steps than are checked"),B7=[0,a(kT),0],B8=a("problem.graph."),B9=a(lR),B_=a(lR),B$=a(ly),Ca=a(ly),Cb=a(kZ),Cc=a(kZ),Cd=a("the choices of states do not fit"),Ce=a("the transitions of choices do not fit"),Cf=a(kT),B4=[0,a(bE),[0,a(dE),[0,a(gf),0]]],B5=[0,0.,1.],B6=[0,a(dG),[0,a(dJ),0]],B2=a(dE),B3=[0,1],CS=[0,a("slab of the difference"),[0,a("value slab of the difference"),0]],Hx=a("a basis of rows that are not there"),Hv=a("no such product"),Hw=a("a tangent in the middle is for squares"),Hu=[0,a(qa),228,21],Hs=a("no such row of the domain"),Ht=a("the other side of an inequality"),Hr=a("a polynomial that is not affine in the coordinates"),Hp=a("expressions of so high a degree"),Hq=a("so many coordinates"),Ho=[0,a(qa),108,10],Hm=[3,0,0],Hn=a("Region.Found"),Hz=a("a denominator is not proved to be positive on the domain's box"),Hy=a("an expression that is no quotient with one denominator"),HA=a(kK),HB=a(gj),HC=a(lB),HF=a("a prior of a parameter that there is not"),HD=[0,0,0],H1=[0,0,[0,1,0]],H2=a("bets of few data on one end, or on data that were not planned to be few"),HZ=a(h7),HY=a(h7),HX=a(k0),HW=a(h8),HV=a(gk),HU=[0,a("bettor.ml"),391,9],HT=a("slabs of so many states with cycles"),HN=a("slabs of so many steps"),HS=[0,a(bE),[0,a(dG),[0,a(dJ),[0,a(gi),[0,a(gn),0]]]]],HL=a(" with late steps or averages"),HM=a("slabs of "),HO=a(bE),HP=a(dG),HQ=a(dJ),HR=a(f8),HK=a("slabs of data that were looked at while they came"),Ij=a("rewards that are quotients"),Ik=a("a reward has too many terms to be bounded"),Ii=a("a bound of no expression"),Ia=a("no such row"),Ic=a("no such event"),Id=a(qf),Ie=a("rows of balls"),If=a("rows of expressions that are not there"),Ib=a("rows of no origin"),H_=a(qf),H$=a("rows of origin 3 where there are none"),H9=a("a denominator has too many terms to be bounded"),H8=[0,a("sets.ml"),151,90],Ig=a(q8),Ih=a("rows that rest on proved bounds come last"),H6=a("a range of a quotient"),H7=a("no quotient"),H5=a("a range over a box without width"),H3=a("the data contradict the model: no instantiation of the domain agrees with all that was seen"),H4=a("the domain contradicts the model: it has no instantiation"),Ir=a("no expressions"),Io=a("shares of a slab that do not fit its bets"),Ip=a(qJ),Iq=a("shares of a slab that are too fine"),Is=a("a row of a slab"),In=a("a line of a slab that has no slope"),Il=a("bets that are not fair"),IC=a(": a choice has no distribution, or the policy is none"),Iy=a(": a lower bound above an upper one"),Iz=a(": the agent's witness is missing"),IA=a(e6),IB=a(": a ranking is missing"),IJ=[0,a(gn),[0,a(e_),0]],ID=a(": no value is below 0"),IE=[0,a(bE),[0,a(dJ),0]],II=a(rJ),IF=[0,a(bE),[0,a(dE),0]],IG=a(rJ),IH=a(": the upper bound is not inductive"),It=a(bE),Iu=a(bE),Iw=a(e_),Ix=a(dJ),Iv=a(bE),IL=a(p7),IK=[0,a(pN),24,hU],IM=[0,a(pN),12,51],IN=a("Simplex.Singular"),IP=[0,0,0],IO=a("Expansion.Fails"),IT=[0,0.,0.],IR=a("coupled values that need so many cells"),IS=a("what is claimed of coupled values does not hold in the region"),IU=a("coupled values that need such small cells"),I3=a(rO),I2=a("coupled values over a domain with equalities"),I1=a("coupled proofs of late steps, or of differences of so many steps"),I4=a("coupled proofs without a region"),I0=[0,a("coupled.ml"),42,111],IZ=a("coupled values with rewards that have parameters"),IX=a("coupled values of free agents"),IY=[0,0.,0],IW=a("coupled values of so many states and steps"),IV=a("a coupled value where the value may be infinite"),JC=a("differences without an end"),JB=a("bases of choices with quotients"),JA=a("a side of a slab that is not bet on"),Jz=a("no such row of a slab"),Jt=a("an event of more than 2,000,000 trials"),JD=a("probabilities of a choice do not sum to 1"),Ju=a("more than 30,000,000 trials of events"),Jv=a(gj),Jw=a("the intervals do not fit the events"),Jx=a(ra),Jy=a("choices with several denominators"),Js=[0,a(pJ),qI,77],Jn=a(rV),Jo=a(rV),Jp=a("a logarithm that is not proved"),Jm=a(qg),Jl=a("rewards among probabilities"),Jg=a(b4),Jh=a(gk),Ji=a("shares of pilots where a plan decides on one"),Jj=[0,1,0],Jk=a("so many pilots"),Jq=a(qg),Je=[0,a(pJ),70,49],I5=a(p7),I7=a("bases of choices without a region"),I6=a("bases of choices that are not there"),J3=a(pB),J4=a(qh),J6=a("REFUSED"),J7=a("NOT COVERED"),J5=a("NO CERTIFICATE"),J9=[0,2,a("NO CERTIFICATE: numbers or sizes that do not fit\n")],J8=[0,1,a("REFUSED: it takes more memory than there is\n")],JZ=[0,[11,a("PROVED: "),[2,0,[11,a(" in ["),[8,[0,0,3],0,[0,17],[11,a(li),[8,[0,0,3],0,[0,17],[12,93,[2,0,[12,10,0]]]]]]]]],a("PROVED: %s in [%.17g, %.17g]%s\n")],JV=[0,[11,a(d$),[4,0,0,0,[11,a(qC),0]]],a(q4)],JU=a(d9),JW=a(rp),JX=[0,[11,a(", with probability 1 - "),[8,[0,0,3],0,[0,17],0]],a(", with probability 1 - %.17g")],J1=a(A),JY=[0,[11,a("theorems: "),[2,0,[11,a("\ndigest: "),[2,0,[11,a("\nseconds: "),[8,[0,0,0],0,[0,2],[12,10,0]]]]]]],a("theorems: %s\ndigest: %s\nseconds: %.2f\n")],J0=a(A),JK=a("coupled values that its cells do not prove"),JL=a(rO),JS=a("value_sound"),JM=a(hR),JR=a(kK),JN=a(b4),JQ=a("domain_sound"),JO=a("fixed_sound"),JP=a("learned_sound"),JF=a("the file's contents do not match its digest"),JG=a(lK),JH=[0,a(lG),0],JI=[0,a(qK),0];function
 aG(a){if(typeof
 a==="number")return 0;else
 switch(a[0]){case
@@ -1054,57 +1054,57 @@ E=a[1];return[21,E,aB(a[2],b)];case
 23:var
 F=a[1];return[23,F,aB(a[2],b)];default:var
 G=a[2],H=a[1];return[24,H,G,aB(a[3],b)]}}function
-iz(a,c,b){return a[1]===c?(a[1]=b,1):0}function
+iy(a,c,b){return a[1]===c?(a[1]=b,1):0}function
 en(a){throw[0,gw,a]}function
 af(a){throw[0,ma,a]}function
-dc(b,a){return ir(b,a)?b:a}function
-aS(b,a){return KD(b,a)?b:a}function
+dc(b,a){return iq(b,a)?b:a}function
+aS(b,a){return KF(b,a)?b:a}function
 cQ(a){return 0<=a?a:-a|0}var
-a_=cu(sD),dP=cu(sE),dQ=cu(sH),mf=cu(sI),gy=dI,sG=cu(sF);function
-x(d,c){var
-a=I(d),e=I(c),b=aJ(a+e|0);ct(d,0,b,0,a);ct(c,0,b,a,e);return a1(b)}function
-sJ(a){return a?sK:sL}function
+a_=cu(sE),dP=cu(sF),dQ=cu(sI),mf=cu(sJ),gy=dI,sH=cu(sG);function
+w(d,c){var
+a=I(d),e=I(c),b=aK(a+e|0);ct(d,0,b,0,a);ct(c,0,b,a,e);return a1(b)}function
+sK(a){return a?sL:sM}function
 mg(a){try{var
-b=[0,ip(a)];return b}catch(a){a=a2(a);if(a[1]===gw)return 0;throw a}}function
+b=[0,io(a)];return b}catch(a){a=a2(a);if(a[1]===gw)return 0;throw a}}function
 ar(a,b){if(a){var
-c=a[1];return[0,c,ar(a[2],b)]}return b}K_(0);var
-sO=si(1),cx=si(2);function
-sP(b){function
+c=a[1];return[0,c,ar(a[2],b)]}return b}La(0);var
+sP=sj(1),cx=sj(2);function
+sQ(b){function
 a(b){var
 a=b;for(;;){if(a){var
 c=a[2],d=a[1];try{eg(d)}catch(a){a=a2(a);if(a[1]!==mc)throw a;var
 e=a}var
-a=c;continue}return 0}}return a(K$(0))}function
+a=c;continue}return 0}}return a(Lb(0))}function
 fi(b,a){return l3(b,a,0,I(a))}function
-mh(a){fi(cx,a);sj(cx,10);return eg(cx)}var
-iB=[0,sP];function
-sR(d){for(;;){var
-a=iB[1],e=[0,1],c=1-iz(iB,a,function(a,c){return function(e){if(iz(a,1,0))b(d,0);return b(c,0)}}(e,a));if(c)continue;return c}}function
-iC(a){return b(iB[1],0)}l6(a(pu),iC);function
-iD(c,d,h){var
+mh(a){fi(cx,a);sk(cx,10);return eg(cx)}var
+iA=[0,sQ];function
+sS(d){for(;;){var
+a=iA[1],e=[0,1],c=1-iy(iA,a,function(a,c){return function(e){if(iy(a,1,0))b(d,0);return b(c,0)}}(e,a));if(c)continue;return c}}function
+iB(a){return b(iA[1],0)}l6(a(pu),iB);function
+iC(c,d,h){var
 a=b(d,0);if(a){var
-e=a[2],f=a[1],g=function(a){return iD(c,e,a)};return[0,b(c,f),g]}return 0}function
-iE(h,g,e){var
+e=a[2],f=a[1],g=function(a){return iC(c,e,a)};return[0,b(c,f),g]}return 0}function
+iD(h,g,e){var
 a=g,d=e;for(;;){var
 c=b(d,0);if(c){var
 i=c[2],a=f(h,a,c[1]),d=i;continue}return a}}function
-aN(a,b){return a?a[1]:b}function
-eo(a){return a?a[1]:af(sS)}function
+aO(a,b){return a?a[1]:b}function
+eo(a){return a?a[1]:af(sT)}function
 aC(c,a){return a?[0,b(c,a[1])]:0}function
 gz(d,c,a){return a?b(c,a[1]):d}function
 by(c,a){return a?b(c,a[1]):0}function
-sT(c,a){return 0===a[0]?a:[1,b(c,a[1])]}function
-mi(a){if(0<=a&&!(gg<a))return a;return af(sU)}var
-iF=Ll(0),fj=(4*iF|0)-1|0;function
+sU(c,a){return 0===a[0]?a:[1,b(c,a[1])]}function
+mi(a){if(0<=a&&!(gg<a))return a;return af(sV)}var
+iE=Ln(0),fj=(4*iE|0)-1|0;function
 D(c){var
 b=0,a=c;for(;;){if(a){var
 b=b+1|0,a=a[2];continue}return b}}function
-bH(a){return a?a[1]:en(s1)}function
-mj(a){return a?a[2]:en(s2)}function
+bH(a){return a?a[1]:en(s2)}function
+mj(a){return a?a[2]:en(s3)}function
 ad(d,c){if(0<=c){var
 a=d,b=c;for(;;){if(a){var
 e=a[2],f=a[1];if(0===b)return f;var
-a=e,b=b-1|0;continue}return en(s3)}}return af(s4)}function
+a=e,b=b-1|0;continue}return en(s4)}}return af(s5)}function
 b6(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=[0,a[1],b],a=a[2],b=e;continue}return b}}function
@@ -1113,7 +1113,7 @@ mk(a,d,c){if(d<=a)return 0;var
 e=b(c,a);return[0,e,mk(a+1|0,d,c)]}function
 H(c,e){if(0<=c){if(50<c){var
 d=0,a=0;for(;;){if(c<=a)return am(d);var
-d=[0,b(e,a),d],a=a+1|0;continue}}return mk(0,c,e)}return af(s5)}function
+d=[0,b(e,a),d],a=a+1|0;continue}}return mk(0,c,e)}return af(s6)}function
 cR(a){if(a){var
 b=a[1];return ar(b,cR(a[2]))}return 0}function
 k(c,a){if(a){var
@@ -1121,7 +1121,7 @@ d=a[2],e=b(c,a[1]);return[0,e,k(c,d)]}return 0}function
 ml(c,b,a){if(a){var
 d=a[2],e=f(b,c,a[1]);return[0,e,ml(c+1|0,b,d)]}return 0}function
 bq(b,a){return ml(0,b,a)}function
-C(d,c){var
+B(d,c){var
 a=c;for(;;){if(a){var
 e=a[2];b(d,a[1]);var
 a=e;continue}return 0}}function
@@ -1134,11 +1134,11 @@ b=d,a=c;for(;;){if(a){var
 g=a[2],b=f(e,b,a[1]),a=g;continue}return b}}function
 gA(c,b,a){if(b){if(a){var
 d=a[2],e=b[2],g=f(c,b[1],a[1]);return[0,g,gA(c,e,d)]}}else
-if(!a)return 0;return af(s6)}function
+if(!a)return 0;return af(s7)}function
 gB(g,f,e,d){var
 c=f,b=e,a=d;for(;;){if(b){if(a){var
 h=a[2],i=b[2],c=Q(g,c,b[1],a[1]),b=i,a=h;continue}}else
-if(!a)return c;return af(s7)}}function
+if(!a)return c;return af(s8)}}function
 dd(e,d){var
 a=d;for(;;){if(a){var
 f=a[2],c=b(e,a[1]);if(c){var
@@ -1199,7 +1199,7 @@ c=[0,e,c],a=f;continue}var
 i=am(c);return[0,am(d),i]}}function
 gE(b,a){if(b){if(a){var
 c=a[1],d=b[1];return[0,[0,d,c],gE(b[2],a[2])]}}else
-if(!a)return 0;return af(s9)}function
+if(!a)return 0;return af(s_)}function
 aV(a,b){function
 r(j,e){if(2===j){if(e){var
 l=e[2];if(l){var
@@ -1296,40 +1296,40 @@ C=b6(h,e);return[0,C,M]}}var
 c=D(a);return 2<=c?m(c,a)[1]:a}function
 dR(a){function
 c(e,d){if(0===e){var
-f=0;return am(iE(function(b,a){return[0,a,b]},f,d))}var
+f=0;return am(iD(function(b,a){return[0,a,b]},f,d))}var
 a=b(d,0);if(a){var
 g=a[1];return[0,g,c(e-1|0,a[2])]}return 0}return c(500,a)}var
-mq=aK;function
+mq=aL;function
 eq(b,a){return b<=a?b:a}function
 fk(b,a){return a<=b?b:a}function
 df(a,c){var
-b=aJ(a);Kw(b,0,a,c);return b}function
+b=aK(a);Ky(b,0,a,c);return b}function
 mr(a){var
-b=bT(a),c=aJ(b);dL(a,0,c,0,b);return c}function
+b=bT(a),c=aK(b);dL(a,0,c,0,b);return c}function
 ms(c,b,a){if(0<=b&&0<=a&&!((bT(c)-a|0)<b)){var
-d=aJ(a);dL(c,b,d,0,a);return d}return af(s_)}function
+d=aK(a);dL(c,b,d,0,a);return d}return af(s$)}function
 mt(c,b,a){return a1(ms(c,b,a))}function
-mu(e,c,d,b,a){if(0<=a&&0<=c&&!((bT(e)-a|0)<c)&&0<=b&&!((bT(d)-a|0)<b))return dL(e,c,d,b,a);return af(s$)}function
-cS(e,c,d,b,a){if(0<=a&&0<=c&&!((I(e)-a|0)<c)&&0<=b&&!((bT(d)-a|0)<b))return ct(e,c,d,b,a);return af(ta)}function
-iG(b,a){return a1(df(b,a))}function
+mu(e,c,d,b,a){if(0<=a&&0<=c&&!((bT(e)-a|0)<c)&&0<=b&&!((bT(d)-a|0)<b))return dL(e,c,d,b,a);return af(ta)}function
+cS(e,c,d,b,a){if(0<=a&&0<=c&&!((I(e)-a|0)<c)&&0<=b&&!((bT(d)-a|0)<b))return ct(e,c,d,b,a);return af(tb)}function
+iF(b,a){return a1(df(b,a))}function
 cz(c,b,a){return a1(ms(bF(c),b,a))}function
 gF(k,g){if(g){var
 h=I(k),c=0,b=g,p=0;for(;;){if(b){var
 i=b[1];if(b[2]){var
-j=(I(i)+h|0)+c|0,m=b[2],n=c<=j?j:af(tb),c=n,b=m;continue}var
+j=(I(i)+h|0)+c|0,m=b[2],n=c<=j?j:af(tc),c=n,b=m;continue}var
 l=I(i)+c|0}else
 var
 l=c;var
-f=aJ(l),e=p,d=g;for(;;){if(d){var
+f=aK(l),e=p,d=g;for(;;){if(d){var
 a=d[1];if(d[2]){var
 o=d[2];ct(a,0,f,e,I(a));ct(k,0,f,e+I(a)|0,h);var
-e=(e+I(a)|0)+h|0,d=o;continue}ct(a,0,f,e,I(a))}return a1(f)}}}return tc}function
+e=(e+I(a)|0)+h|0,d=o;continue}ct(a,0,f,e,I(a))}return a1(f)}}}return td}function
 mv(e,c){var
 d=I(c)-1|0,f=0;if(!(d<0)){var
 a=f;for(;;){b(e,bo(c,a));var
 g=a+1|0;if(d!==a){var
 a=g;continue}break}}return 0}function
-iH(f,e){var
+iG(f,e){var
 c=bF(e),a=0,d=bT(c);for(;;){if(a===d)return 1;if(b(f,bR(c,a))){var
 a=a+1|0;continue}return 0}}function
 mw(j){var
@@ -1351,11 +1351,11 @@ m=2;break}a[1]=a[1]+m|0;var
 w=i+1|0;if(q!==i){var
 i=w;continue}break}}if(a[1]===bT(e))var
 s=mr(e);else{var
-b=aJ(a[1]);a[1]=0;var
+b=aK(a[1]);a[1]=0;var
 r=bT(e)-1|0,u=0;if(!(r<0)){var
 h=u;for(;;){var
 c=bR(e,h),d=0;if(35<=c)if(92===c)d=2;else
-if(kY<=c)d=1;else
+if(kX<=c)d=1;else
 d=3;else
 if(32<=c)if(34<=c)d=2;else
 d=3;else
@@ -1372,13 +1372,13 @@ v=h+1|0;if(r!==h){var
 h=v;continue}break}}var
 s=b}return a1(s)}var
 k=k+1|0;continue}}function
-td(e,d,c,b){var
+te(e,d,c,b){var
 a=c;for(;;){if(d<=a)throw U;if(bo(e,a)===b)return a;var
 a=a+1|0;continue}}function
-te(b,a,d){var
-c=I(b);if(0<=a&&!(c<a))try{td(b,c,a,d);var
-e=1;return e}catch(a){a=a2(a);if(a===U)return 0;throw a}return af(tf)}function
-iI(b,a){return te(b,0,a)}function
+tf(b,a,d){var
+c=I(b);if(0<=a&&!(c<a))try{te(b,c,a,d);var
+e=1;return e}catch(a){a=a2(a);if(a===U)return 0;throw a}return af(tg)}function
+iH(b,a){return tf(b,0,a)}function
 mx(c,b){var
 d=I(c),e=d<=I(b)?1:0;if(e){var
 a=0;for(;;){if(a===d)return 1;if(bo(b,a)!==bo(c,a))return 0;var
@@ -1390,12 +1390,12 @@ h=c[1];c[1]=[0,cz(b,a+1|0,(d[1]-a|0)-1|0),h];d[1]=a}var
 i=a-1|0;if(0!==a){var
 a=i;continue}break}}var
 g=c[1];return[0,cz(b,0,d[1]),g]}function
-my(b,a){return Kq(bF(b),a)}function
+my(b,a){return Ks(bF(b),a)}function
 m(c,d){if(0===c)return[0];if(0<=c){var
 e=n(c,b(d,0)),f=c-1|0,g=1;if(!(f<1)){var
 a=g;for(;;){e[1+a]=b(d,a);var
 h=a+1|0;if(f!==a){var
-a=h;continue}break}}return e}return af(tg)}function
+a=h;continue}break}}return e}return af(th)}function
 gG(b,f,e){var
 c=n(b,[0]),d=b-1|0,g=0;if(!(d<0)){var
 a=g;for(;;){c[1+a]=n(f,e);var
@@ -1404,10 +1404,10 @@ a=h;continue}break}}return c}function
 aE(a){var
 b=a.length-1;return 0===b?[0]:lS(a,0,b)}function
 bk(b,a){var
-c=b.length-1;return 0===c?aE(a):0===a.length-1?lS(b,0,c):Kf(b,a)}function
-bU(c,b,a){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return lS(c,b,a);return af(th)}function
-gH(c,b,a,d){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return Kh(c,b,a,d);return af(ti)}function
-fl(e,c,d,b,a){if(0<=a&&0<=c&&!((e.length-1-a|0)<c)&&0<=b&&!((d.length-1-a|0)<b))return Kg(e,c,d,b,a);return af(tj)}function
+c=b.length-1;return 0===c?aE(a):0===a.length-1?lS(b,0,c):Kh(b,a)}function
+bU(c,b,a){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return lS(c,b,a);return af(ti)}function
+gH(c,b,a,d){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return Kj(c,b,a,d);return af(tj)}function
+fl(e,c,d,b,a){if(0<=a&&0<=c&&!((e.length-1-a|0)<c)&&0<=b&&!((d.length-1-a|0)<b))return Ki(e,c,d,b,a);return af(tk)}function
 a4(e,c){var
 d=c.length-1-1|0,f=0;if(!(d<0)){var
 a=f;for(;;){b(e,c[1+a]);var
@@ -1420,7 +1420,7 @@ a=h;for(;;){f[1+a]=b(e,c[1+a]);var
 i=a+1|0;if(g!==a){var
 a=i;continue}break}}return f}function
 er(e,d,c){var
-b=d.length-1;if(b!==c.length-1)return af(tk);if(0===b)return[0];var
+b=d.length-1;if(b!==c.length-1)return af(tl);if(0===b)return[0];var
 g=n(b,f(e,d[1],c[1])),h=b-1|0,i=1;if(!(h<1)){var
 a=i;for(;;){g[1+a]=f(e,d[1+a],c[1+a]);var
 j=a+1|0;if(h!==a){var
@@ -1436,7 +1436,7 @@ e=n(c,f(d,0,b[1])),g=c-1|0,h=1;if(!(g<1)){var
 a=h;for(;;){e[1+a]=f(d,a,b[1+a]);var
 i=a+1|0;if(g!==a){var
 a=i;continue}break}}return e}function
-aO(c){var
+aP(c){var
 a=c.length-1-1|0,b=0;for(;;){if(0<=a){var
 d=[0,c[1+a],b],a=a-1|0,b=d;continue}return b}}function
 N(a){if(a){var
@@ -1445,7 +1445,7 @@ d=d+1|0,c=c[2];continue}var
 f=n(d,h),e=1,b=g;for(;;){if(b){var
 i=b[2];f[1+e]=b[1];var
 e=e+1|0,b=i;continue}return f}}}return[0]}function
-aP(g,e,c){var
+aQ(g,e,c){var
 b=[0,e],d=c.length-1-1|0,h=0;if(!(d<0)){var
 a=h;for(;;){b[1]=f(g,b[1],c[1+a]);var
 i=a+1|0;if(d!==a){var
@@ -1457,15 +1457,15 @@ dh(d,c){var
 a=0,e=c.length-1;for(;;){if(a===e)return 1;if(b(d,c[1+a])){var
 a=a+1|0;continue}return 0}}function
 mz(e,c,b){var
-d=c.length-1;if(d!==b.length-1)return af(tl);var
+d=c.length-1;if(d!==b.length-1)return af(tm);var
 a=0;for(;;){if(a===d)return 1;if(f(e,c[1+a],b[1+a])){var
 a=a+1|0;continue}return 0}}function
 cA(a){return a-a==0.?1:0}function
-mA(a){return sl(a,dP)}function
+mA(a){return sm(a,dP)}function
 dS(b,a){if(!(b<a)){var
-c=0;if(it(a)||!it(b))c=1;if(c)return b!=b?b:a}return a!=a?a:b}function
+c=0;if(is(a)||!is(b))c=1;if(c)return b!=b?b:a}return a!=a?a:b}function
 ac(b,a){if(!(b<a)){var
-c=0;if(it(a)||!it(b))c=1;if(c)return a!=a?a:b}return b!=b?b:a}function
+c=0;if(is(a)||!is(b))c=1;if(c)return a!=a?a:b}return b!=b?b:a}function
 mB(d){function
 p(a){return a?a[4]:0}function
 e(b,e,a){var
@@ -1473,9 +1473,9 @@ c=b?b[4]:0,d=a?a[4]:0,f=d<=c?c+1|0:d+1|0;return[0,b,e,a,f]}function
 g(b,f,a){var
 g=b?b[4]:0,h=a?a[4]:0;if((h+2|0)<g){if(b){var
 c=b[3],k=b[2],i=b[1],m=p(c);if(m<=p(i))return e(i,k,e(c,f,a));if(c){var
-n=c[2],o=c[1],q=e(c[3],f,a);return e(e(i,k,o),n,q)}return af(tm)}return af(tn)}if((g+2|0)<h){if(a){var
+n=c[2],o=c[1],q=e(c[3],f,a);return e(e(i,k,o),n,q)}return af(tn)}return af(to)}if((g+2|0)<h){if(a){var
 j=a[3],l=a[2],d=a[1],r=p(d);if(r<=p(j))return e(e(b,f,d),l,j);if(d){var
-s=d[2],t=d[1],u=e(d[3],l,j);return e(e(b,f,t),s,u)}return af(to)}return af(tp)}var
+s=d[2],t=d[1],u=e(d[3],l,j);return e(e(b,f,t),s,u)}return af(tp)}return af(tq)}var
 v=h<=g?g+1|0:h+1|0;return[0,b,f,a,v]}function
 a(c,b){if(b){var
 e=b[3],h=b[2],i=b[1],j=f(d[1],c,h);if(0===j)return b;if(0<=j){var
@@ -1504,13 +1504,13 @@ a=b;for(;;){if(a){if(a[3]){var
 a=a[3];continue}return[0,a[2]]}return 0}}function
 q(a){if(a){var
 b=a[1];if(b){var
-c=a[3],d=a[2];return g(q(b),d,c)}return a[3]}return af(tq)}function
+c=a[3],d=a[2];return g(q(b),d,c)}return a[3]}return af(tr)}function
 m(b,a){if(b){if(a){var
 d=q(a);return c(b,j(a),d)}return b}return a}function
 i(b,a){if(a){var
 e=a[3],g=a[2],h=a[1],l=f(d[1],b,g);if(0===l)return[0,h,1,e];if(0<=l){var
 j=i(b,e),m=j[3],n=j[2];return[0,c(h,g,j[1]),n,m]}var
-k=i(b,h),o=k[2],p=k[1];return[0,p,o,c(k[3],g,e)]}return tr}var
+k=i(b,h),o=k[2],p=k[1];return[0,p,o,c(k[3],g,e)]}return ts}var
 s=0;function
 S(a){return a?0:1}function
 T(g,e){var
@@ -1590,7 +1590,7 @@ g=a[3],h=a[2],i=a[1],e=v(d,i),j=b(d,h),f=v(d,g);if(j){if(i===e&&g===f)return a;r
 w(d,a){if(a){var
 e=a[2],l=a[3],f=w(d,a[1]),g=f[2],h=f[1],n=b(d,e),i=w(d,l),j=i[2],k=i[1];if(n){var
 o=m(g,j);return[0,c(h,e,k),o]}var
-p=c(g,e,j);return[0,m(h,k),p]}return ts}function
+p=c(g,e,j);return[0,m(h,k),p]}return tt}function
 x(a){if(a){var
 b=a[1],c=x(a[3]);return(x(b)+1|0)+c|0}return 0}function
 N(d,c){var
@@ -1661,9 +1661,9 @@ d=a[2];if(d)return[0,[0,[0,0,a[1],0,1],d[1],0,2],d[2]]}break;default:if(a){var
 f=a[2];if(f){var
 h=f[2];if(h)return[0,[0,[0,0,a[1],0,1],f[1],[0,0,h[1],0,1],2],h[2]]}}}var
 i=b/2|0,j=g(i,a),c=j[2],l=j[1];if(c){var
-m=c[1],k=g((b-i|0)-1|0,c[2]),n=k[2];return[0,e(l,m,k[1]),n]}throw[0,ag,tt]};return g(D(o),o)[1]}var
+m=c[1],k=g((b-i|0)-1|0,c[2]),n=k[2];return[0,e(l,m,k[1]),n]}throw[0,ag,tu]};return g(D(o),o)[1]}var
 p=m[1];return a(p,a(n,a(l,a(f,h(b)))))}return a(n,a(l,a(f,h(b))))}return a(l,a(f,h(b)))}return a(f,h(b))}return h(b)}return s}function
-O(c,b){return iE(function(c,b){return a(b,c)},b,c)}function
+O(c,b){return iD(function(c,b){return a(b,c)},b,c)}function
 ac(a){return O(a,s)}function
 B(a,d){if(a){var
 b=a[1],c=l(a[2],a[3]);return[0,b,function(a){return B(c,a)}]}return 0}function
@@ -1691,9 +1691,9 @@ p(b,a){return[0,0,b,a,0,1]}function
 a(b,g,f,a){var
 i=b?b[5]:0,j=a?a[5]:0;if((j+2|0)<i){if(b){var
 c=b[4],m=b[3],n=b[2],k=b[1],q=h(c);if(q<=h(k))return d(k,n,m,d(c,g,f,a));if(c){var
-r=c[3],s=c[2],t=c[1],u=d(c[4],g,f,a);return d(d(k,n,m,t),s,r,u)}return af(tu)}return af(tv)}if((i+2|0)<j){if(a){var
+r=c[3],s=c[2],t=c[1],u=d(c[4],g,f,a);return d(d(k,n,m,t),s,r,u)}return af(tv)}return af(tw)}if((i+2|0)<j){if(a){var
 l=a[4],o=a[3],p=a[2],e=a[1],v=h(e);if(v<=h(l))return d(d(b,g,f,e),p,o,l);if(e){var
-w=e[3],x=e[2],y=e[1],z=d(e[4],p,o,l);return d(d(b,g,f,y),x,w,z)}return af(tw)}return af(tx)}var
+w=e[3],x=e[2],y=e[1],z=d(e[4],p,o,l);return d(d(b,g,f,y),x,w,z)}return af(tx)}return af(ty)}var
 A=j<=i?i+1|0:j+1|0;return[0,b,g,f,a,A]}var
 A=0;function
 N(a){return a?0:1}function
@@ -1761,7 +1761,7 @@ a=b;for(;;){if(a){if(a[4]){var
 a=a[4];continue}return[0,[0,a[2],a[3]]]}return 0}}function
 q(b){if(b){var
 c=b[1];if(c){var
-d=b[4],e=b[3],f=b[2];return a(q(c),f,e,d)}return b[4]}return af(ty)}function
+d=b[4],e=b[3],f=b[2];return a(q(c),f,e,d)}return b[4]}return af(tz)}function
 C(c,b){if(c){if(b){var
 d=n(b),e=d[2],f=d[1];return a(c,f,e,q(b))}return c}return b}function
 r(e,b){if(b){var
@@ -1813,12 +1813,12 @@ o(d,e,b,a){return b?c(d,e,b[1],a):j(d,a)}function
 i(b,a){if(a){var
 d=a[4],e=a[3],h=a[2],j=a[1],m=f(g[1],b,h);if(0===m)return[0,j,[0,e],d];if(0<=m){var
 k=i(b,d),n=k[3],o=k[2];return[0,c(j,h,e,k[1]),o,n]}var
-l=i(b,j),p=l[2],q=l[1];return[0,q,p,c(l[3],h,e,d)]}return tz}function
+l=i(b,j),p=l[2],q=l[1];return[0,q,p,c(l[3],h,e,d)]}return tA}function
 k(c,b,a){if(b){var
 d=b[2],j=b[5],l=b[4],m=b[3],n=b[1];if(h(a)<=j){var
 e=i(d,a),p=e[2],q=e[1],r=k(c,l,e[3]),s=Q(c,d,[0,m],p);return o(k(c,n,q),d,s,r)}}else
 if(!a)return 0;if(a){var
-f=a[2],t=a[4],u=a[3],v=a[1],g=i(f,b),w=g[2],x=g[1],y=k(c,g[3],t),z=Q(c,f,w,[0,u]);return o(k(c,x,v),f,z,y)}throw[0,ag,tA]}function
+f=a[2],t=a[4],u=a[3],v=a[1],g=i(f,b),w=g[2],x=g[1],y=k(c,g[3],t),z=Q(c,f,w,[0,u]);return o(k(c,x,v),f,z,y)}throw[0,ag,tB]}function
 l(d,b,a){if(b){if(a){var
 j=a[3],e=a[2],k=b[3],f=b[2],u=a[4],v=a[1],w=b[4],x=b[1];if(a[5]<=b[5]){var
 g=i(f,a),m=g[2],y=g[3],n=l(d,x,g[1]),p=l(d,w,y);return m?o(n,f,Q(d,f,k,m[1]),p):c(n,f,k,p)}var
@@ -1833,7 +1833,7 @@ d=a[2],i=a[4],k=a[3],e=w(b,a[1]),g=f(b,d,k),h=w(b,i);return g?c(e,d,g[1],h):j(e,
 x(b,a){if(a){var
 d=a[3],e=a[2],n=a[4],g=x(b,a[1]),h=g[2],i=g[1],o=f(b,e,d),k=x(b,n),l=k[2],m=k[1];if(o){var
 p=j(h,l);return[0,c(i,e,d,m),p]}var
-q=c(h,e,d,l);return[0,j(i,m),q]}return tB}function
+q=c(h,e,d,l);return[0,j(i,m),q]}return tC}function
 e(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=[0,a[2],a[3],a[4],b],a=a[1],b=e;continue}return b}}function
@@ -1856,7 +1856,7 @@ J(d,c){var
 b=d,a=c;for(;;){if(a){var
 e=a[3],f=a[2],g=a[1],b=[0,[0,f,e],J(b,a[4])],a=g;continue}return b}}function
 $(a){return J(0,a)}function
-K(b,a){return iE(function(b,a){return m(a[1],a[2],b)},a,b)}function
+K(b,a){return iD(function(b,a){return m(a[1],a[2],b)},a,b)}function
 aa(a){return K(a,A)}function
 z(a,f){if(a){var
 b=a[2],c=a[1],d=e(a[3],a[4]);return[0,[0,c,b],function(a){return z(d,a)}]}return 0}function
@@ -1876,7 +1876,7 @@ a=c;continue}var
 i=[0,d,e,c,b]}else
 var
 i=b;return function(a){return z(i,a)}}},K,aa]}var
-mD=[az,tC,cf(0)];function
+mD=[az,tD,cf(0)];function
 dT(a){return[0,0,0]}function
 es(a){a[1]=0;a[2]=0;return 0}function
 cB(b,a){a[1]=[0,b,a[1]];a[2]=a[2]+1|0;return 0}function
@@ -1889,31 +1889,31 @@ c=b[1];a[1]=b[2];a[2]=a[2]-1|0;return[0,c]}return 0}function
 eu(b){var
 a=b[1];return a?[0,a[1]]:0}function
 mF(a){return 0===a[1]?1:0}var
-tE=[az,tD,cf(0)];function
-iJ(a){a[1]=0;a[2]=0;a[3]=0;return 0}function
+tF=[az,tE,cf(0)];function
+iI(a){a[1]=0;a[2]=0;a[3]=0;return 0}function
 mG(d,a){var
 b=[0,d,0],c=a[3];return c?(a[1]=a[1]+1|0,c[2]=b,a[3]=b,0):(a[1]=1,a[2]=b,a[3]=b,0)}var
-tG=[az,tF,cf(0)];function
-tH(a){throw tG}function
+tH=[az,tG,cf(0)];function
+tI(a){throw tH}function
 y(a){var
-d=a[1];a[1]=tH;try{var
-c=b(d,0);Lc(a,c);return c}catch(b){b=a2(b);a[1]=function(a){throw b};throw b}}function
+d=a[1];a[1]=tI;try{var
+c=b(d,0);Le(a,c);return c}catch(b){b=a2(b);a[1]=function(a){throw b};throw b}}function
 fm(a){var
-b=u(a);if(b!==t&&b!==l&&b!==rn)return a;return K3(a)}function
-iK(a){var
-b=1<=a?a:1,c=fj<b?fj:b,d=aJ(c);return[0,d,0,c,d]}function
+b=u(a);if(b!==t&&b!==l&&b!==rn)return a;return K5(a)}function
+iJ(a){var
+b=1<=a?a:1,c=fj<b?fj:b,d=aK(c);return[0,d,0,c,d]}function
 mH(a){return mt(a[1],0,a[2])}function
-iL(a,c){var
+iK(a,c){var
 d=a[2],b=[0,a[3]];for(;;){if(b[1]<(d+c|0)){b[1]=2*b[1]|0;continue}if(fj<b[1])if((d+c|0)<=fj)b[1]=fj;else
-en(tK);var
-e=aJ(b[1]);mu(a[1],0,e,0,a[2]);a[1]=e;a[3]=b[1];if((a[2]+c|0)<=a[3]){if((d+c|0)<=a[3])return 0;throw[0,ag,tI]}throw[0,ag,tJ]}}function
+en(tL);var
+e=aK(b[1]);mu(a[1],0,e,0,a[2]);a[1]=e;a[3]=b[1];if((a[2]+c|0)<=a[3]){if((d+c|0)<=a[3])return 0;throw[0,ag,tJ]}throw[0,ag,tK]}}function
 ev(a,c){var
-b=I(c),d=a[2]+b|0;if(a[3]<d)iL(a,b);ct(c,0,a[1],a[2],b);a[2]=d;return 0}function
-iM(a){return 5===a[2]?12:-6}function
-mI(a){return[0,0,aJ(a)]}function
+b=I(c),d=a[2]+b|0;if(a[3]<d)iK(a,b);ct(c,0,a[1],a[2],b);a[2]=d;return 0}function
+iL(a){return 5===a[2]?12:-6}function
+mI(a){return[0,0,aK(a)]}function
 mJ(a,g){var
 b=bT(a[2]),c=a[1]+g|0,d=b<c?1:0;if(d){var
-e=aJ(fk(b*2|0,c));mu(a[2],0,e,0,b);a[2]=e;var
+e=aK(fk(b*2|0,c));mu(a[2],0,e,0,b);a[2]=e;var
 f=0}else
 var
 f=d;return f}function
@@ -1923,62 +1923,62 @@ b=I(c);mJ(a,b);cS(c,0,a[2],a[1],b);a[1]=a[1]+b|0;return 0}function
 mK(a){return mt(a[2],0,a[1])}function
 mL(a){if(typeof
 a==="number")switch(a){case
-0:return tM;case
-1:return tN;case
-2:return tO;case
-3:return tP;case
-4:return tQ;case
-5:return tR;default:return tS}else
+0:return tN;case
+1:return tO;case
+2:return tP;case
+3:return tQ;case
+4:return tR;case
+5:return tS;default:return tT}else
 switch(a[0]){case
 0:return a[1];case
-1:return a[1];default:return x(tT,iG(1,a[1]))}}function
-iN(b,c){var
+1:return a[1];default:return w(tU,iF(1,a[1]))}}function
+iM(b,c){var
 a=c;for(;;)if(typeof
 a==="number")return 0;else
 switch(a[0]){case
 0:var
-d=a[1];ba(b,tU);var
+d=a[1];ba(b,tV);var
 a=d;continue;case
 1:var
-e=a[1];ba(b,tV);var
+e=a[1];ba(b,tW);var
 a=e;continue;case
 2:var
-f=a[1];ba(b,tW);var
+f=a[1];ba(b,tX);var
 a=f;continue;case
 3:var
-g=a[1];ba(b,tX);var
+g=a[1];ba(b,tY);var
 a=g;continue;case
 4:var
-h=a[1];ba(b,tY);var
+h=a[1];ba(b,tZ);var
 a=h;continue;case
 5:var
-i=a[1];ba(b,tZ);var
+i=a[1];ba(b,t0);var
 a=i;continue;case
 6:var
-j=a[1];ba(b,t0);var
+j=a[1];ba(b,t1);var
 a=j;continue;case
 7:var
-k=a[1];ba(b,t1);var
+k=a[1];ba(b,t2);var
 a=k;continue;case
 8:var
-l=a[2],m=a[1];ba(b,t2);iN(b,m);ba(b,t3);var
+l=a[2],m=a[1];ba(b,t3);iM(b,m);ba(b,t4);var
 a=l;continue;case
 9:var
-n=a[3],o=a[1];ba(b,t4);iN(b,o);ba(b,t5);var
+n=a[3],o=a[1];ba(b,t5);iM(b,o);ba(b,t6);var
 a=n;continue;case
 10:var
-p=a[1];ba(b,t6);var
+p=a[1];ba(b,t7);var
 a=p;continue;case
 11:var
-q=a[1];ba(b,t7);var
+q=a[1];ba(b,t8);var
 a=q;continue;case
 12:var
-r=a[1];ba(b,t8);var
+r=a[1];ba(b,t9);var
 a=r;continue;case
 13:var
-s=a[1];ba(b,t9);var
+s=a[1];ba(b,t_);var
 a=s;continue;default:var
-t=a[1];ba(b,t_);var
+t=a[1];ba(b,t$);var
 a=t;continue}}function
 aT(a){if(typeof
 a==="number")return 0;else
@@ -2043,7 +2043,7 @@ switch(c[0]){case
 13:a=3;break;case
 14:a=4;break;case
 8:a=5;break;case
-9:a=6;break;default:throw[0,ag,t$]}else
+9:a=6;break;default:throw[0,ag,ua]}else
 switch(d[0]){case
 0:var
 e=0,t=d[1];if(typeof
@@ -2149,7 +2149,7 @@ D=c[1],E=aW(B,c[2]);return[8,aW(C,D),E];case
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:a=4;break;default:m=1}if(m)throw[0,ag,ui];break;case
+14:a=4;break;default:m=1}if(m)throw[0,ag,uj];break;case
 9:var
 n=0,F=d[3],G=d[2],H=d[1];if(typeof
 c==="number")n=1;else
@@ -2161,23 +2161,23 @@ I=c[3],J=c[2],K=c[1],s=bb(aW(aT(G),K)),L=s[4];b(s[2],0);b(L,0);return[9,H,J,aW(F
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:a=4;break;default:n=1}if(n)throw[0,ag,uj];break;case
+14:a=4;break;default:n=1}if(n)throw[0,ag,uk];break;case
 10:var
 M=d[1];if(typeof
-c!=="number"&&10===c[0])return[10,aW(M,c[1])];throw[0,ag,uk];case
+c!=="number"&&10===c[0])return[10,aW(M,c[1])];throw[0,ag,ul];case
 11:var
 o=0,N=d[1];if(typeof
 c==="number")o=1;else
 switch(c[0]){case
 10:break;case
-11:return[11,aW(N,c[1])];default:o=1}if(o)throw[0,ag,ul];break;case
+11:return[11,aW(N,c[1])];default:o=1}if(o)throw[0,ag,um];break;case
 12:var
 p=0,O=d[1];if(typeof
 c==="number")p=1;else
 switch(c[0]){case
 10:break;case
 11:a=1;break;case
-12:return[12,aW(O,c[1])];default:p=1}if(p)throw[0,ag,um];break;case
+12:return[12,aW(O,c[1])];default:p=1}if(p)throw[0,ag,un];break;case
 13:var
 q=0,P=d[1];if(typeof
 c==="number")q=1;else
@@ -2185,7 +2185,7 @@ switch(c[0]){case
 10:break;case
 11:a=1;break;case
 12:a=2;break;case
-13:return[13,aW(P,c[1])];default:q=1}if(q)throw[0,ag,un];break;default:var
+13:return[13,aW(P,c[1])];default:q=1}if(q)throw[0,ag,uo];break;default:var
 r=0,Q=d[1];if(typeof
 c==="number")r=1;else
 switch(c[0]){case
@@ -2193,15 +2193,15 @@ switch(c[0]){case
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:return[14,aW(Q,c[1])];default:r=1}if(r)throw[0,ag,uo]}switch(a){case
-0:throw[0,ag,uc];case
-1:throw[0,ag,ud];case
-2:throw[0,ag,ue];case
-3:throw[0,ag,uf];case
-4:throw[0,ag,ug];case
-5:throw[0,ag,ua];case
-6:throw[0,ag,ub];default:throw[0,ag,uh]}}var
-a5=[az,up,cf(0)];function
+14:return[14,aW(Q,c[1])];default:r=1}if(r)throw[0,ag,up]}switch(a){case
+0:throw[0,ag,ud];case
+1:throw[0,ag,ue];case
+2:throw[0,ag,uf];case
+3:throw[0,ag,ug];case
+4:throw[0,ag,uh];case
+5:throw[0,ag,ub];case
+6:throw[0,ag,uc];default:throw[0,ag,ui]}}var
+a5=[az,uq,cf(0)];function
 gI(b,a){if(typeof
 b==="number")return[0,0,a];else{if(0===b[0])return[0,[0,b[1],b[2]],a];if(typeof
 a!=="number"&&2===a[0])return[0,[1,b[1]],a[1]];throw a5}}function
@@ -2367,14 +2367,14 @@ e=0;if(0<b){var
 i=0;if(43!==ae(a,0)&&45!==ae(a,0)&&32!==ae(a,0)){e=1;i=1}if(!i){dM(c,0,ae(a,0));cS(a,1,c,(d-b|0)+1|0,b-1|0)}}else
 e=1;if(e){var
 f=0;if(1<b&&48===ae(a,0)){var
-j=0;if(kQ!==ae(a,1)&&88!==ae(a,1)){f=1;j=1}if(!j){dM(c,1,ae(a,1));cS(a,2,c,(d-b|0)+2|0,b-2|0)}}else
+j=0;if(kP!==ae(a,1)&&88!==ae(a,1)){f=1;j=1}if(!j){dM(c,1,ae(a,1));cS(a,2,c,(d-b|0)+2|0,b-2|0)}}else
 f=1;if(f)cS(a,0,c,d-b|0,b)}}return a1(c)}function
 ex(k,b){var
 c=cQ(k),a=I(b),d=ae(b,0),e=0;if(58<=d){if(71<=d){if(!(5<d+p$>>>0))e=1}else
 if(65<=d)e=1}else{var
 f=0;if(32!==d)if(43<=d)switch(d-43|0){case
 5:if(a<(c+2|0)&&1<a){var
-j=0;if(kQ===ae(b,1)||88===ae(b,1))j=1;if(j){var
+j=0;if(kP===ae(b,1)||88===ae(b,1))j=1;if(j){var
 h=df(c+2|0,48);dM(h,1,ae(b,1));cS(b,2,h,(c-a|0)+4|0,a-2|0);return a1(h)}}e=1;f=1;break;case
 0:case
 2:break;case
@@ -2384,10 +2384,10 @@ h=df(c+2|0,48);dM(h,1,ae(b,1));cS(b,2,h,(c-a|0)+4|0,a-2|0);return a1(h)}}e=1;f=1
 f=1;if(!f&&a<(c+1|0)){var
 g=df(c+1|0,48);dM(g,0,d);cS(b,1,g,(c-a|0)+2|0,a-1|0);return a1(g)}}if(e&&a<c){var
 i=df(c,48);cS(b,0,i,c-a|0,a);return a1(i)}return b}function
-uq(d){var
+ur(d){var
 a=mw(d),b=I(a),c=df(b+2|0,34);ct(a,0,c,1,b);return a1(c)}function
 mM(d,f){var
-g=cQ(f),e=vf[1];switch(d[2]){case
+g=cQ(f),e=vg[1];switch(d[2]){case
 0:var
 b=hU;break;case
 1:var
@@ -2395,7 +2395,7 @@ b=101;break;case
 2:var
 b=69;break;case
 3:var
-b=ll;break;case
+b=lk;break;case
 4:var
 b=71;break;case
 5:var
@@ -2413,132 +2413,132 @@ g=[0,0],h=I(a)-1|0,n=0;if(!(h<0)){var
 c=n;for(;;){if(!(9<bo(a,c)+pH>>>0))g[1]++;var
 q=c+1|0;if(h!==c){var
 c=q;continue}break}}var
-i=g[1],j=aJ(I(a)+((i-1|0)/3|0)|0),k=[0,0],d=function(a){dM(j,k[1],a);k[1]++;return 0},e=[0,((i-1|0)%3|0)+1|0],l=I(a)-1|0,o=0;if(!(l<0)){var
+i=g[1],j=aK(I(a)+((i-1|0)/3|0)|0),k=[0,0],d=function(a){dM(j,k[1],a);k[1]++;return 0},e=[0,((i-1|0)%3|0)+1|0],l=I(a)-1|0,o=0;if(!(l<0)){var
 b=o;for(;;){var
 f=bo(a,b);if(9<f+pH>>>0)d(f);else{if(0===e[1]){d(95);e[1]=3}e[1]+=-1;d(f)}var
 p=b+1|0;if(l!==b){var
 b=p;continue}break}}return a1(j)}return a}function
-vg(b,c){switch(b){case
-1:var
-a=us;break;case
-2:var
-a=ut;break;case
-4:var
-a=uv;break;case
-5:var
-a=uw;break;case
-6:var
-a=ux;break;case
-7:var
-a=uy;break;case
-8:var
-a=uz;break;case
-9:var
-a=uA;break;case
-10:var
-a=uB;break;case
-11:var
-a=uC;break;case
-0:case
-13:var
-a=ur;break;case
-3:case
-14:var
-a=uu;break;default:var
-a=uD}return gJ(b,il(a,c))}function
 vh(b,c){switch(b){case
 1:var
-a=uS;break;case
+a=ut;break;case
 2:var
-a=uT;break;case
+a=uu;break;case
 4:var
-a=uV;break;case
+a=uw;break;case
 5:var
-a=uW;break;case
+a=ux;break;case
 6:var
-a=uX;break;case
+a=uy;break;case
 7:var
-a=uY;break;case
+a=uz;break;case
 8:var
-a=uZ;break;case
+a=uA;break;case
 9:var
-a=u0;break;case
+a=uB;break;case
 10:var
-a=u1;break;case
+a=uC;break;case
 11:var
-a=u2;break;case
+a=uD;break;case
 0:case
 13:var
-a=uR;break;case
+a=us;break;case
 3:case
 14:var
-a=uU;break;default:var
-a=u3}return gJ(b,il(a,c))}function
+a=uv;break;default:var
+a=uE}return gJ(b,ik(a,c))}function
 vi(b,c){switch(b){case
 1:var
-a=u5;break;case
+a=uT;break;case
 2:var
-a=u6;break;case
+a=uU;break;case
 4:var
-a=u8;break;case
+a=uW;break;case
 5:var
-a=u9;break;case
+a=uX;break;case
 6:var
-a=u_;break;case
+a=uY;break;case
 7:var
-a=u$;break;case
+a=uZ;break;case
 8:var
-a=va;break;case
+a=u0;break;case
 9:var
-a=vb;break;case
+a=u1;break;case
 10:var
-a=vc;break;case
+a=u2;break;case
 11:var
-a=vd;break;case
+a=u3;break;case
 0:case
 13:var
-a=u4;break;case
+a=uS;break;case
 3:case
 14:var
-a=u7;break;default:var
-a=ve}return gJ(b,il(a,c))}function
+a=uV;break;default:var
+a=u4}return gJ(b,ik(a,c))}function
 vj(b,c){switch(b){case
 1:var
-a=uF;break;case
+a=u6;break;case
 2:var
-a=uG;break;case
+a=u7;break;case
 4:var
-a=uI;break;case
+a=u9;break;case
 5:var
-a=uJ;break;case
+a=u_;break;case
 6:var
-a=uK;break;case
+a=u$;break;case
 7:var
-a=uL;break;case
+a=va;break;case
 8:var
-a=uM;break;case
+a=vb;break;case
 9:var
-a=uN;break;case
+a=vc;break;case
 10:var
-a=uO;break;case
+a=vd;break;case
 11:var
-a=uP;break;case
+a=ve;break;case
 0:case
 13:var
-a=uE;break;case
+a=u5;break;case
 3:case
 14:var
-a=uH;break;default:var
-a=uQ}return gJ(b,KR(a,c))}function
+a=u8;break;default:var
+a=vf}return gJ(b,ik(a,c))}function
+vk(b,c){switch(b){case
+1:var
+a=uG;break;case
+2:var
+a=uH;break;case
+4:var
+a=uJ;break;case
+5:var
+a=uK;break;case
+6:var
+a=uL;break;case
+7:var
+a=uM;break;case
+8:var
+a=uN;break;case
+9:var
+a=uO;break;case
+10:var
+a=uP;break;case
+11:var
+a=uQ;break;case
+0:case
+13:var
+a=uF;break;case
+3:case
+14:var
+a=uI;break;default:var
+a=uR}return gJ(b,KT(a,c))}function
 cT(c,i,b){function
 j(d){switch(c[1]){case
 0:var
 a=45;break;case
 1:var
 a=43;break;default:var
-a=32}return KK(b,i,a)}function
+a=32}return KM(b,i,a)}function
 q(c){var
-a=r7(b);return 3===a?b<0.?vl:vm:4<=a?vn:c}switch(c[2]){case
+a=r8(b);return 3===a?b<0.?vm:vn:4<=a?vo:c}switch(c[2]){case
 5:var
 e=lW(mM(c,i),b),d=0,u=I(e);for(;;){if(d===u)var
 p=0;else{var
@@ -2546,12 +2546,12 @@ k=ae(e,d)-46|0,l=0;if(23<k>>>0){if(55===k)l=1}else
 if(21<k-1>>>0)l=1;if(!l){var
 d=d+1|0;continue}var
 p=1}var
-v=p?e:x(e,vk);return q(v)}case
+v=p?e:w(e,vl);return q(v)}case
 6:return j(0);case
 7:var
 h=bF(j(0)),f=bT(h);if(0===f)var
 o=h;else{var
-m=aJ(f),n=f-1|0,r=0;if(!(n<0)){var
+m=aK(f),n=f-1|0,r=0;if(!(n<0)){var
 a=r;for(;;){var
 g=bR(h,a),s=25<g+p$>>>0?g:g+lJ|0;aA(m,a,s);var
 t=a+1|0;if(n!==a){var
@@ -2567,48 +2567,48 @@ z=d[1];return function(b){return ah(c,[5,a,b],z)};case
 1:var
 A=d[1];return function(b){var
 e=0;if(40<=b)if(92===b)var
-d=sV;else
-if(kY<=b)e=1;else
+d=sW;else
+if(kX<=b)e=1;else
 e=2;else
 if(32<=b)if(39<=b)var
-d=sW;else
+d=sX;else
 e=2;else
 if(14<=b)e=1;else
 switch(b){case
 8:var
-d=sX;break;case
-9:var
 d=sY;break;case
-10:var
+9:var
 d=sZ;break;case
+10:var
+d=s0;break;case
 13:var
-d=s0;break;default:e=1}switch(e){case
+d=s1;break;default:e=1}switch(e){case
 1:var
-f=aJ(4);aA(f,0,92);aA(f,1,48+(b/aq|0)|0);aA(f,2,48+((b/10|0)%10|0)|0);aA(f,3,48+(b%10|0)|0);var
+f=aK(4);aA(f,0,92);aA(f,1,48+(b/aq|0)|0);aA(f,2,48+((b/10|0)%10|0)|0);aA(f,3,48+(b%10|0)|0);var
 d=a1(f);break;case
 2:var
-g=aJ(1);aA(g,0,b);var
+g=aK(1);aA(g,0,b);var
 d=a1(g);break}var
 h=I(d),i=df(h+2|0,39);ct(d,0,i,1,h);return ah(c,[4,a,a1(i)],A)};case
 2:var
-B=d[2],C=d[1];return iO(c,a,B,C,function(a){return a});case
-3:return iO(c,a,d[2],d[1],uq);case
-4:return gK(c,a,d[4],d[2],d[3],vg,d[1]);case
-5:return gK(c,a,d[4],d[2],d[3],vh,d[1]);case
-6:return gK(c,a,d[4],d[2],d[3],vi,d[1]);case
-7:return gK(c,a,d[4],d[2],d[3],vj,d[1]);case
+B=d[2],C=d[1];return iN(c,a,B,C,function(a){return a});case
+3:return iN(c,a,d[2],d[1],ur);case
+4:return gK(c,a,d[4],d[2],d[3],vh,d[1]);case
+5:return gK(c,a,d[4],d[2],d[3],vi,d[1]);case
+6:return gK(c,a,d[4],d[2],d[3],vj,d[1]);case
+7:return gK(c,a,d[4],d[2],d[3],vk,d[1]);case
 8:var
 i=d[4],j=d[3],k=d[2],h=d[1];if(typeof
 k==="number"){if(typeof
-j==="number")return j?function(d,b){return ah(c,[4,a,cT(h,d,b)],i)}:function(b){return ah(c,[4,a,cT(h,iM(h),b)],i)};var
+j==="number")return j?function(d,b){return ah(c,[4,a,cT(h,d,b)],i)}:function(b){return ah(c,[4,a,cT(h,iL(h),b)],i)};var
 U=j[1];return function(b){return ah(c,[4,a,cT(h,U,b)],i)}}else{if(0===k[0]){var
 n=k[2],o=k[1];if(typeof
-j==="number")return j?function(d,b){return ah(c,[4,a,bJ(o,n,cT(h,d,b))],i)}:function(b){return ah(c,[4,a,bJ(o,n,cT(h,iM(h),b))],i)};var
+j==="number")return j?function(d,b){return ah(c,[4,a,bJ(o,n,cT(h,d,b))],i)}:function(b){return ah(c,[4,a,bJ(o,n,cT(h,iL(h),b))],i)};var
 V=j[1];return function(b){return ah(c,[4,a,bJ(o,n,cT(h,V,b))],i)}}var
 p=k[1];if(typeof
-j==="number")return j?function(e,d,b){return ah(c,[4,a,bJ(p,e,cT(h,d,b))],i)}:function(d,b){return ah(c,[4,a,bJ(p,d,cT(h,iM(h),b))],i)};var
+j==="number")return j?function(e,d,b){return ah(c,[4,a,bJ(p,e,cT(h,d,b))],i)}:function(d,b){return ah(c,[4,a,bJ(p,d,cT(h,iL(h),b))],i)};var
 W=j[1];return function(d,b){return ah(c,[4,a,bJ(p,d,cT(h,W,b))],i)}}case
-9:return iO(c,a,d[2],d[1],sJ);case
+9:return iN(c,a,d[2],d[1],sK);case
 10:var
 a=[7,a],d=d[1];continue;case
 11:var
@@ -2616,7 +2616,7 @@ a=[2,a,d[1]],d=d[2];continue;case
 12:var
 a=[3,a,d[1]],d=d[2];continue;case
 13:var
-D=d[3],E=d[2],q=mI(16);iN(q,E);var
+D=d[3],E=d[2],q=mI(16);iM(q,E);var
 v=mK(q);return function(b){return ah(c,[4,a,v],D)};case
 14:var
 F=d[3],G=d[2];return function(d){var
@@ -2632,11 +2632,11 @@ a=[0,a,d[1]],d=d[2];continue;case
 m=d[1];if(0===m[0]){var
 K=d[2],L=m[1][1],M=0,c=function(b,c,d){return function(a){return ah(c,[1,b,[0,a]],d)}}(a,c,K),a=M,d=L;continue}var
 N=d[2],O=m[1][1],P=0,c=function(b,c,d){return function(a){return ah(c,[1,b,[1,a]],d)}}(a,c,N),a=P,d=O;continue;case
-19:throw[0,ag,vp];case
+19:throw[0,ag,vq];case
 20:var
-Q=d[3],R=[8,a,vq];return function(a){return ah(c,R,Q)};case
+Q=d[3],R=[8,a,vr];return function(a){return ah(c,R,Q)};case
 21:var
-S=d[2];return function(b){return ah(c,[4,a,il(vr,b)],S)};case
+S=d[2];return function(b){return ah(c,[4,a,ik(vs,b)],S)};case
 22:var
 T=d[1];return function(b){return ah(c,[5,a,b],T)};case
 23:var
@@ -2644,7 +2644,7 @@ g=d[2],l=d[1];if(typeof
 l==="number")switch(l){case
 0:return e<50?at(e+1|0,c,a,g):a9(at,[0,c,a,g]);case
 1:return e<50?at(e+1|0,c,a,g):a9(at,[0,c,a,g]);case
-2:throw[0,ag,vs];default:return e<50?at(e+1|0,c,a,g):a9(at,[0,c,a,g])}else
+2:throw[0,ag,vt];default:return e<50?at(e+1|0,c,a,g):a9(at,[0,c,a,g])}else
 switch(l[0]){case
 0:return e<50?at(e+1|0,c,a,g):a9(at,[0,c,a,g]);case
 1:return e<50?at(e+1|0,c,a,g):a9(at,[0,c,a,g]);case
@@ -2656,10 +2656,10 @@ switch(l[0]){case
 7:return e<50?at(e+1|0,c,a,g):a9(at,[0,c,a,g]);case
 8:return e<50?at(e+1|0,c,a,g):a9(at,[0,c,a,g]);case
 9:var
-u=l[2];return e<50?kH(e+1|0,c,a,u,g):a9(kH,[0,c,a,u,g]);case
+u=l[2];return e<50?kG(e+1|0,c,a,u,g):a9(kG,[0,c,a,u,g]);case
 10:return e<50?at(e+1|0,c,a,g):a9(at,[0,c,a,g]);default:return e<50?at(e+1|0,c,a,g):a9(at,[0,c,a,g])}default:var
-r=d[3],s=d[1],t=b(d[2],0);return e<50?kG(e+1|0,c,a,r,s,t):a9(kG,[0,c,a,r,s,t])}}function
-kH(e,d,c,a,b){if(typeof
+r=d[3],s=d[1],t=b(d[2],0);return e<50?kF(e+1|0,c,a,r,s,t):a9(kF,[0,c,a,r,s,t])}}function
+kG(e,d,c,a,b){if(typeof
 a==="number")return e<50?at(e+1|0,d,c,b):a9(at,[0,d,c,b]);else
 switch(a[0]){case
 0:var
@@ -2688,16 +2688,16 @@ r=a[1];return function(e,a){return bV(d,c,r,b)};case
 s=a[1];return function(a){return bV(d,c,s,b)};case
 12:var
 t=a[1];return function(a){return bV(d,c,t,b)};case
-13:throw[0,ag,vt];default:throw[0,ag,vu]}}function
+13:throw[0,ag,vu];default:throw[0,ag,vv]}}function
 at(d,b,e,a){var
-c=[8,e,vv];return d<50?f4(d+1|0,b,c,a):a9(f4,[0,b,c,a])}function
-kG(h,c,f,a,e,d){if(e){var
-i=e[1];return function(e){return vo(c,f,a,i,b(d,e))}}var
+c=[8,e,vw];return d<50?f4(d+1|0,b,c,a):a9(f4,[0,b,c,a])}function
+kF(h,c,f,a,e,d){if(e){var
+i=e[1];return function(e){return vp(c,f,a,i,b(d,e))}}var
 g=[4,f,d];return h<50?f4(h+1|0,c,g,a):a9(f4,[0,c,g,a])}function
 ah(a,b,c){return l8(f4(0,a,b,c))}function
-bV(a,b,c,d){return l8(kH(0,a,b,c,d))}function
-vo(a,b,c,d,e){return l8(kG(0,a,b,c,d,e))}function
-iO(f,e,d,a,c){if(typeof
+bV(a,b,c,d){return l8(kG(0,a,b,c,d))}function
+vp(a,b,c,d,e){return l8(kF(0,a,b,c,d,e))}function
+iN(f,e,d,a,c){if(typeof
 a==="number")return function(a){return ah(f,[4,e,b(c,a)],d)};else{if(0===a[0]){var
 g=a[2],h=a[1];return function(a){return ah(f,[4,e,bJ(h,g,b(c,a))],d)}}var
 i=a[1];return function(g,a){return ah(f,[4,e,bJ(i,g,b(c,a))],d)}}}function
@@ -2719,9 +2719,9 @@ switch(a[0]){case
 g=a[1],h=mL(a[2]);cU(c,g);return fi(c,h);case
 1:var
 d=a[2],e=a[1];if(0===d[0]){var
-i=d[1];cU(c,e);fi(c,vw);var
+i=d[1];cU(c,e);fi(c,vx);var
 a=i;continue}var
-j=d[1];cU(c,e);fi(c,vx);var
+j=d[1];cU(c,e);fi(c,vy);var
 a=j;continue;case
 6:var
 m=a[2];cU(c,a[1]);return b(m,c);case
@@ -2731,7 +2731,7 @@ n=a[2];cU(c,a[1]);return af(n);case
 2:case
 4:var
 k=a[2];cU(c,a[1]);return fi(c,k);default:var
-l=a[2];cU(c,a[1]);return sj(c,l)}}function
+l=a[2];cU(c,a[1]);return sk(c,l)}}function
 di(c,g){var
 a=g;for(;;)if(typeof
 a==="number")return 0;else
@@ -2740,9 +2740,9 @@ switch(a[0]){case
 h=a[1],i=mL(a[2]);di(c,h);return ev(c,i);case
 1:var
 e=a[2],f=a[1];if(0===e[0]){var
-j=e[1];di(c,f);ev(c,vy);var
+j=e[1];di(c,f);ev(c,vz);var
 a=j;continue}var
-k=e[1];di(c,f);ev(c,vz);var
+k=e[1];di(c,f);ev(c,vA);var
 a=k;continue;case
 6:var
 n=a[2];di(c,a[1]);return ev(c,b(n,0));case
@@ -2754,103 +2754,103 @@ o=a[2];di(c,a[1]);return af(o);case
 4:var
 l=a[2];di(c,a[1]);return ev(c,l);default:var
 m=a[2];di(c,a[1]);var
-d=c[2];if(c[3]<=d)iL(c,1);aA(c[1],d,m);c[2]=d+1|0;return 0}}function
+d=c[2];if(c[3]<=d)iK(c,1);aA(c[1],d,m);c[2]=d+1|0;return 0}}function
 mN(d,c){var
 a=c[1],b=0;return ah(function(a){cU(d,a);return 0},b,a)}function
-iP(a){return mN(cx,a)}function
+iO(a){return mN(cx,a)}function
 an(b){var
 a=b[1];return ah(function(b){var
-a=iK(64);di(a,b);return mH(a)},0,a)}var
-iQ=[0,0];function
-iS(i,h){var
+a=iJ(64);di(a,b);return mH(a)},0,a)}var
+iP=[0,0];function
+iR(i,h){var
 a=i[1+h];if(1-(typeof
-a==="number"?1:0)){if(u(a)===hZ)return b(an(vA),a);if(u(a)===rn){var
-d=lW(sN,a),c=0,g=I(d);for(;;){if(g<=c)return x(d,sM);var
+a==="number"?1:0)){if(u(a)===hZ)return b(an(vB),a);if(u(a)===rn){var
+d=lW(sO,a),c=0,g=I(d);for(;;){if(g<=c)return w(d,sN);var
 e=ae(d,c),f=0;if(48<=e){if(!(58<=e))f=1}else
 if(45===e)f=1;if(f){var
-c=c+1|0;continue}return d}}return vB}return b(an(vC),a)}function
-mO(b,a){if(b.length-1<=a)return vD;var
-c=mO(b,a+1|0),d=iS(b,a);return f(an(vE),d,c)}function
+c=c+1|0;continue}return d}}return vC}return b(an(vD),a)}function
+mO(b,a){if(b.length-1<=a)return vE;var
+c=mO(b,a+1|0),d=iR(b,a);return f(an(vF),d,c)}function
 gL(a){function
 p(f){var
 c=f;for(;;){if(c){var
 g=c[2],h=c[1];try{var
 e=0,d=b(h,a);e=1}catch(a){}if(e&&d)return[0,d[1]];var
 c=g;continue}return 0}}var
-i=p(iQ[1]);if(i)return i[1];if(a===gx)return vJ;if(a===iA)return vK;if(a[1]===mb){var
-d=a[2],j=d[3],q=d[2],r=d[1];return f5(an(iR),r,q,j,j+5|0,vL)}if(a[1]===ag){var
-e=a[2],k=e[3],s=e[2],t=e[1];return f5(an(iR),t,s,k,k+6|0,vM)}if(a[1]===me){var
-g=a[2],l=g[3],v=g[2],w=g[1];return f5(an(iR),w,v,l,l+6|0,vN)}if(0===u(a)){var
+i=p(iP[1]);if(i)return i[1];if(a===gx)return vK;if(a===iz)return vL;if(a[1]===mb){var
+d=a[2],j=d[3],q=d[2],r=d[1];return f5(an(iQ),r,q,j,j+5|0,vM)}if(a[1]===ag){var
+e=a[2],k=e[3],s=e[2],t=e[1];return f5(an(iQ),t,s,k,k+6|0,vN)}if(a[1]===me){var
+g=a[2],l=g[3],v=g[2],x=g[1];return f5(an(iQ),x,v,l,l+6|0,vO)}if(0===u(a)){var
 h=a.length-1,y=a[1][1];if(2<h>>>0)var
-m=mO(a,2),n=iS(a,1),c=f(an(vF),n,m);else
+m=mO(a,2),n=iR(a,1),c=f(an(vG),n,m);else
 switch(h){case
 0:var
-c=vG;break;case
+c=vH;break;case
 1:var
-c=vH;break;default:var
-o=iS(a,1),c=b(an(vI),o)}return x(y,c)}return a[1]}function
-iT(u,t){var
-f=Ku(t),h=f.length-1-1|0,q=0;if(!(h<0)){var
+c=vI;break;default:var
+o=iR(a,1),c=b(an(vJ),o)}return w(y,c)}return a[1]}function
+iS(u,t){var
+f=Kw(t),h=f.length-1-1|0,q=0;if(!(h<0)){var
 d=q;for(;;){var
-a=c(f,d)[1+d],g=function(a){return function(b){return b?0===a?vO:vP:0===a?vQ:vR}}(d);if(0===a[0])var
-i=a[5],j=a[4],k=a[3],l=a[6]?vS:vU,m=a[2],n=a[7],o=g(a[1]),e=[0,Ke(an(vT),o,n,m,l,k,j,i)];else
+a=c(f,d)[1+d],g=function(a){return function(b){return b?0===a?vP:vQ:0===a?vR:vS}}(d);if(0===a[0])var
+i=a[5],j=a[4],k=a[3],l=a[6]?vT:vV,m=a[2],n=a[7],o=g(a[1]),e=[0,Kg(an(vU),o,n,m,l,k,j,i)];else
 if(a[1])var
 e=0;else
 var
-p=g(0),e=[0,b(an(vV),p)];if(e){var
-r=e[1];b(mN(u,vW),r)}var
+p=g(0),e=[0,b(an(vW),p)];if(e){var
+r=e[1];b(mN(u,vX),r)}var
 s=d+1|0;if(h!==d){var
 d=s;continue}break}}return 0}function
-vX(c){for(;;){var
-a=iQ[1],b=1-iz(iQ,a,[0,c,a]);if(b)continue;return b}}var
-vZ=vY.slice();function
-v0(f,e){var
-g=gL(f);b(iP(v1),g);iT(cx,e);var
-a=K9(0);if(a<0){var
-d=cQ(a);mh(c(vZ,d)[1+d])}return eg(cx)}var
-v2=[0];l6(a(qW),function(e,i){try{try{var
-c=i?v2:r$(0);try{iC(0)}catch(a){}try{var
-a=v0(e,c),d=a}catch(a){a=a2(a);var
-g=gL(e);b(iP(v4),g);iT(cx,c);var
-h=gL(a);b(iP(v5),h);iT(cx,r$(0));var
+vY(c){for(;;){var
+a=iP[1],b=1-iy(iP,a,[0,c,a]);if(b)continue;return b}}var
+v0=vZ.slice();function
+v1(f,e){var
+g=gL(f);b(iO(v2),g);iS(cx,e);var
+a=K$(0);if(a<0){var
+d=cQ(a);mh(c(v0,d)[1+d])}return eg(cx)}var
+v3=[0];l6(a(qW),function(e,i){try{try{var
+c=i?v3:sa(0);try{iB(0)}catch(a){}try{var
+a=v1(e,c),d=a}catch(a){a=a2(a);var
+g=gL(e);b(iO(v5),g);iS(cx,c);var
+h=gL(a);b(iO(v6),h);iS(cx,sa(0));var
 d=eg(cx)}var
 f=d}catch(a){a=a2(a);if(a!==gx)throw a;var
-f=mh(v3)}return f}catch(a){return 0}});var
-v7=[az,v6,cf(0)];vX(function(a){return a[1]===v7?[0,x(v8,gL(a[2]))]:0});function
-iU(a){var
+f=mh(v4)}return f}catch(a){return 0}});var
+v8=[az,v7,cf(0)];vY(function(a){return a[1]===v8?[0,w(v9,gL(a[2]))]:0});function
+iT(a){var
 b=a.length-1<4?1:0,c=b||(a[4]<0?1:0);return c}function
 ey(a){a[4]=-a[4]|0;return 0}try{var
-Ka=sq(J$),mQ=Ka}catch(a){a=a2(a);if(a!==U)throw a;try{var
-J_=sq(J9),mP=J_}catch(a){a=a2(a);if(a!==U)throw a;var
-mP=v_}var
+Kc=sr(Kb),mQ=Kc}catch(a){a=a2(a);if(a!==U)throw a;try{var
+Ka=sr(J$),mP=Ka}catch(a){a=a2(a);if(a!==U)throw a;var
+mP=v$}var
 mQ=mP}var
-v$=iI(mQ,82),gM=[l,function(z){var
-o=Lm(0),d=[0,n(55,0),0],j=0===o.length-1?[0,0]:o,k=j.length-1,b=0;for(;;){c(d[1],b)[1+b]=b;var
+wa=iH(mQ,82),gM=[l,function(z){var
+o=Lo(0),d=[0,n(55,0),0],j=0===o.length-1?[0,0]:o,k=j.length-1,b=0;for(;;){c(d[1],b)[1+b]=b;var
 y=b+1|0;if(54!==b){var
 b=y;continue}var
-h=[0,v9],l=54+fk(55,k)|0,t=0;if(!(l<0)){var
+h=[0,v_],l=54+fk(55,k)|0,t=0;if(!(l<0)){var
 e=t;for(;;){var
-f=e%55|0,m=dN(e,k),u=c(j,m)[1+m],i=x(h[1],a(A+u));h[1]=K8(i,0,I(i));var
+f=e%55|0,m=dN(e,k),u=c(j,m)[1+m],i=w(h[1],a(A+u));h[1]=K_(i,0,I(i));var
 g=h[1],p=ae(g,3)<<24,q=ae(g,2)<<16,r=ae(g,1)<<8,s=((ae(g,0)+r|0)+q|0)+p|0,v=(c(d[1],f)[1+f]^s)&q2;c(d[1],f)[1+f]=v;var
-w=e+1|0;if(l!==e){var
-e=w;continue}break}}d[2]=0;return d}}];function
+x=e+1|0;if(l!==e){var
+e=x;continue}break}}d[2]=0;return d}}];function
 E(i,m){var
-o=i?i[1]:v$,b=16;for(;;){if(!(m<=b)&&!(iF<(b*2|0))){var
+o=i?i[1]:wa,b=16;for(;;){if(!(m<=b)&&!(iE<(b*2|0))){var
 b=b*2|0;continue}if(o){var
 j=u(gM),a=t===j?gM[1]:l===j?y(gM):gM;a[2]=(a[2]+1|0)%55|0;var
 d=a[2],e=c(a[1],d)[1+d],f=(a[2]+24|0)%55|0,g=(c(a[1],f)[1+f]+(e^(e>>>25|0)&31)|0)&q2,h=a[2];c(a[1],h)[1+h]=g;var
 k=g}else
 var
 k=0;return[0,0,n(b,0),k,b]}}function
-wa(b){if(b){var
+wb(b){if(b){var
 c=b[3],g=[0,b[1],b[2],c],d=g,a=c;for(;;){if(a){var
 e=a[3],f=[0,a[1],a[2],e];d[3]=f;var
 d=f,a=e;continue}return g}}return 0}function
 ez(a){var
-b=a[4],c=a[3],d=i(wa,a[2]);return[0,a[1],d,c,b]}function
+b=a[4],c=a[3],d=i(wb,a[2]);return[0,a[1],d,c,b]}function
 mR(C,g){var
-j=g[2],u=(j.length-1)*2|0,v=u<iF?1:0;if(v){var
-k=n(u,0),l=1-iU(g);g[2]=k;var
+j=g[2],u=(j.length-1)*2|0,v=u<iE?1:0;if(v){var
+k=n(u,0),l=1-iT(g);g[2]=k;var
 m=k.length-1,h=n(m,0),q=j.length-1-1|0,D=b(C,g),y=0;if(!(q<0)){var
 f=y;a:for(;;){var
 a=c(j,f)[1+f];for(;;){if(a){var
@@ -2867,12 +2867,12 @@ e=A;continue}break}}var
 s=0}else
 var
 s=l;return s}return v}function
-iV(i,a){function
+iU(i,a){function
 j(b){var
 a=b;for(;;){if(a){var
 c=a[3];f(i,a[1],a[2]);var
 a=c;continue}return 0}}var
-d=iU(a);if(1-d)ey(a);try{var
+d=iT(a);if(1-d)ey(a);try{var
 e=a[2],g=e.length-1-1|0,k=0;if(!(g<0)){var
 b=k;for(;;){j(c(e,b)[1+b]);var
 m=b+1|0;if(g!==b){var
@@ -2882,7 +2882,7 @@ eA(i,a,h){function
 j(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=a[3],f=Q(i,a[1],a[2],b),a=e,b=f;continue}return b}}var
-d=iU(a);if(1-d)ey(a);try{var
+d=iT(a);if(1-d)ey(a);try{var
 f=a[2],e=[0,h],g=f.length-1-1|0,k=0;if(!(g<0)){var
 b=k;for(;;){var
 m=e[1];e[1]=j(c(f,b)[1+b],m);var
@@ -2898,8 +2898,8 @@ k=c(d,a)[1+a],a=a+1|0,b=k;continue}}var
 b=0,f=0;return function(a){return e(f,b,a)}}function
 fo(a){var
 b=gN(a);function
-c(a){return a[1]}return function(a){return iD(c,b,a)}}function
-cV(a,b){return 4<=a.length-1?KE(10,aq,a[3],b)&(a[2].length-1-1|0):af(wb)}function
+c(a){return a[1]}return function(a){return iC(c,b,a)}}function
+cV(a,b){return 4<=a.length-1?KG(10,aq,a[3],b)&(a[2].length-1-1|0):af(wc)}function
 ay(a,d,f){var
 b=cV(a,d),g=[0,d,f,c(a[2],b)[1+b]];c(a[2],b)[1+b]=g;a[1]=a[1]+1|0;var
 e=a[2].length-1<<1<a[1]?1:0;return e?mR(cV,a):e}function
@@ -2934,7 +2934,7 @@ i=a[2].length-1<<1<a[1]?1:0;if(i)return mR(cV,a);var
 j=i}else
 var
 j=f;return j}}function
-aQ(d,b){var
+aI(d,b){var
 f=cV(d,b),a=c(d[2],f)[1+f];for(;;){if(a){var
 g=a[3],e=0===al(a[1],b)?1:0;if(e)return e;var
 a=g;continue}return 0}}function
@@ -2943,40 +2943,40 @@ e=E(0,16),c=g;for(;;){var
 a=b(c,0);if(a){var
 d=a[1],f=a[2];Y(e,d[1],d[2]);var
 c=f;continue}return e}}var
-mV=[az,wc,cf(0)],mT=0,mU=-1;function
+mV=[az,wd,cf(0)],mT=0,mU=-1;function
 gO(a,b){a[13]=a[13]+b[3]|0;return mG(b,a[28])}var
 mW=1000000010;function
-iW(b,a){return Q(b[17],a,0,I(a))}function
-iX(a){return b(a[19],0)}function
-mX(a,c,b){a[9]=a[9]-c|0;iW(a,b);a[11]=0;return 0}function
+iV(b,a){return Q(b[17],a,0,I(a))}function
+iW(a){return b(a[19],0)}function
+mX(a,c,b){a[9]=a[9]-c|0;iV(a,b);a[11]=0;return 0}function
 gP(c,a){var
-b=S(a,wd);return b?mX(c,I(a),a):b}function
+b=S(a,we);return b?mX(c,I(a),a):b}function
 dU(a,c,d){var
-e=c[3],f=c[2];gP(a,c[1]);iX(a);a[11]=1;a[10]=eq(a[8],(a[6]-d|0)+f|0);a[9]=a[6]-a[10]|0;b(a[21],a[10]);return gP(a,e)}function
-mY(b,a){return dU(b,we,a)}function
+e=c[3],f=c[2];gP(a,c[1]);iW(a);a[11]=1;a[10]=eq(a[8],(a[6]-d|0)+f|0);a[9]=a[6]-a[10]|0;b(a[21],a[10]);return gP(a,e)}function
+mY(b,a){return dU(b,wf,a)}function
 eB(a,c){var
 d=c[2],e=c[3];gP(a,c[1]);a[9]=a[9]-d|0;b(a[20],d);return gP(a,e)}function
-wf(a,j,c){if(typeof
+wg(a,j,c){if(typeof
 c==="number")switch(c){case
 0:var
 s=eu(a[3]);if(s){var
 t=s[1][1],u=function(b,a){if(a){var
-c=a[1],d=a[2];return sf(b,c)?[0,b,a]:[0,c,u(b,d)]}return[0,b,0]};t[1]=u(a[6]-a[9]|0,t[1]);return 0}return 0;case
+c=a[1],d=a[2];return sg(b,c)?[0,b,a]:[0,c,u(b,d)]}return[0,b,0]};t[1]=u(a[6]-a[9]|0,t[1]);return 0}return 0;case
 1:et(a[2]);return 0;case
 2:et(a[3]);return 0;case
 3:var
-v=eu(a[2]);return v?mY(a,v[1][2]):iX(a);case
+v=eu(a[2]);return v?mY(a,v[1][2]):iW(a);case
 4:var
 w=a[10]!==(a[6]-a[9]|0)?1:0;if(w){var
 f=a[28],h=f[2];if(h){var
 n=h[1];if(h[2]){var
 K=h[2];f[1]=f[1]-1|0;f[2]=K;var
-i=[0,n]}else{iJ(f);var
+i=[0,n]}else{iI(f);var
 i=[0,n]}}else
 var
 i=0;if(i){var
 r=i[1],M=r[1];a[12]=a[12]-r[3]|0;a[9]=a[9]+M|0;return 0}return 0}return w;default:var
-x=et(a[5]);return x?iW(a,b(a[25],x[1])):0}else
+x=et(a[5]);return x?iV(a,b(a[25],x[1])):0}else
 switch(c[0]){case
 0:return mX(a,j,c[1]);case
 1:var
@@ -2999,26 +2999,26 @@ F=Q;var
 m=F;break}}else
 var
 m=l;var
-G=m-l|0;return 0<=G?eB(a,[0,wh,G+P|0,wg]):dU(a,[0,wj,m+O|0,wi],a[6])}return 0;case
+G=m-l|0;return 0<=G?eB(a,[0,wi,G+P|0,wh]):dU(a,[0,wk,m+O|0,wj],a[6])}return 0;case
 3:var
 H=c[2],S=c[1];if(a[8]<(a[6]-a[9]|0)){var
 o=eu(a[2]);if(o){var
 p=o[1],q=p[2],L=p[1];if(a[9]<q&&!(3<L-1>>>0))mY(a,q)}else
-iX(a)}var
+iW(a)}var
 T=a[9]-S|0,U=1===H?1:a[9]<j?H:5;return cB([0,U,T],a[2]);case
 4:return cB(c[1],a[3]);default:var
-J=c[1];iW(a,b(a[24],J));return cB(J,a[5])}}function
+J=c[1];iV(a,b(a[24],J));return cB(J,a[5])}}function
 mZ(a){for(;;){var
 f=a[28][2],g=f?[0,f[1]]:0;if(g){var
 d=g[1],e=d[1],m=0<=e?1:0,j=d[3],k=d[2],l=a[13]-a[12]|0,h=m||(a[9]<=l?1:0);if(h){var
 b=a[28],c=b[2];if(c){if(c[2]){var
 i=c[2];b[1]=b[1]-1|0;b[2]=i}else
-iJ(b);var
-n=0<=e?e:mW;wf(a,n,k);a[12]=j+a[12]|0;continue}throw tE}return h}return 0}}function
-iY(a){es(a);return cB([0,-1,[0,mU,wk,0]],a)}function
+iI(b);var
+n=0<=e?e:mW;wg(a,n,k);a[12]=j+a[12]|0;continue}throw tF}return h}return 0}}function
+iX(a){es(a);return cB([0,-1,[0,mU,wl,0]],a)}function
 m0(a,c){var
 d=eu(a[1]);if(d){var
-e=d[1],b=e[2],f=b[1];if(e[1]<a[12])return iY(a[1]);var
+e=d[1],b=e[2],f=b[1];if(e[1]<a[12])return iX(a[1]);var
 g=b[2];if(typeof
 g!=="number")switch(g[0]){case
 3:var
@@ -3033,82 +3033,82 @@ c=a[22];if(c){var
 d=et(a[4]);if(d)return b(a[27],d[1]);var
 e=0}else
 var
-e=c;return e}C(i,h[1]);for(;;){if(1<a[14]){if(1<a[14]){if(a[14]<a[15]){gO(a,[0,mT,1,0]);m0(a,1);m0(a,0)}a[14]=a[14]-1|0}continue}a[13]=mW;mZ(a);a[12]=1;a[13]=1;iJ(a[28]);iY(a[1]);es(a[2]);es(a[3]);es(a[4]);es(a[5]);a[10]=0;a[14]=0;a[9]=a[6];a[14]=a[14]+1|0;var
+e=c;return e}B(i,h[1]);for(;;){if(1<a[14]){if(1<a[14]){if(a[14]<a[15]){gO(a,[0,mT,1,0]);m0(a,1);m0(a,0)}a[14]=a[14]-1|0}continue}a[13]=mW;mZ(a);a[12]=1;a[13]=1;iI(a[28]);iX(a[1]);es(a[2]);es(a[3]);es(a[4]);es(a[5]);a[10]=0;a[14]=0;a[9]=a[6];a[14]=a[14]+1|0;var
 f=3,g=0;if(a[14]<a[15]){var
 d=[0,-a[13]|0,[3,g,f],0];gO(a,d);cB([0,a[13],d],a[1])}else
 if(a[14]===a[15]){var
 e=a[16],c=I(e);gO(a,[0,c,[0,e],c]);mZ(a)}return b(a[18],0)}}var
-m2=iG(80,32);function
+m2=iF(80,32);function
 m3(b,d){var
 a=d;for(;;){var
 c=0<a?1:0;if(c){if(80<a){Q(b[17],m2,0,80);var
 a=a-80|0;continue}return Q(b[17],m2,0,a)}return c}}function
-wm(a){return a[1]===mV?x(wo,x(a[2],wn)):wp}function
-wq(a){return a[1]===mV?x(ws,x(a[2],wr)):wt}function
-wu(a){return 0}function
+wn(a){return a[1]===mV?w(wp,w(a[2],wo)):wq}function
+wr(a){return a[1]===mV?w(wt,w(a[2],ws)):wu}function
 wv(a){return 0}function
+ww(a){return 0}function
 m4(i,h){function
 j(a){return 0}function
 k(a){return 0}var
-c=[0,0,0,0],d=[0,mU,ww,0];function
+c=[0,0,0,0],d=[0,mU,wx,0];function
 l(a){return 0}mG(d,c);var
-b=dT(0);iY(b);cB([0,1,d],b);var
-e=dT(0),f=dT(0),g=dT(0),a=[0,b,dT(0),g,f,e,78,10,68,78,0,1,1,1,1,gy,wx,i,h,l,k,j,0,0,wm,wq,wu,wv,c];a[19]=function(b){return Q(a[17],wl,0,1)};a[20]=function(b){return m3(a,b)};a[21]=function(b){return m3(a,b)};return a}function
+b=dT(0);iX(b);cB([0,1,d],b);var
+e=dT(0),f=dT(0),g=dT(0),a=[0,b,dT(0),g,f,e,78,10,68,78,0,1,1,1,1,gy,wy,i,h,l,k,j,0,0,wn,wr,wv,ww,c];a[19]=function(b){return Q(a[17],wm,0,1)};a[20]=function(b){return m3(a,b)};a[21]=function(b){return m3(a,b)};return a}function
 m5(c){function
-a(a){return eg(c)}return m4(function(d,a,b){if(0<=a&&0<=b&&!((I(d)-b|0)<a))return l3(c,d,a,b);return af(sQ)},a)}function
-wy(a){function
+a(a){return eg(c)}return m4(function(d,a,b){if(0<=a&&0<=b&&!((I(d)-b|0)<a))return l3(c,d,a,b);return af(sR)},a)}function
+wz(a){function
 b(a){return 0}return m4(function(g,c,b){var
 d=c<0?1:0;if(d)var
 e=d;else
 var
-h=b<0?1:0,e=h||((I(g)-b|0)<c?1:0);if(e)af(tL);var
-f=a[2]+b|0;if(a[3]<f)iL(a,b);ct(g,c,a[1],a[2],b);a[2]=f;return 0},b)}var
-wz=kP,wA=function(a){return iK(wz)}(0),wB=m5(sO),wC=m5(cx);wy(wA);sR(function(a){m1(wB,0);return m1(wC,0)});function
-wD(b,a){var
-c=u(a)===az?a:a[1];return l6(b,c)}Lw(0);wD(wF,[az,wE,cf(0)]);function
+h=b<0?1:0,e=h||((I(g)-b|0)<c?1:0);if(e)af(tM);var
+f=a[2]+b|0;if(a[3]<f)iK(a,b);ct(g,c,a[1],a[2],b);a[2]=f;return 0},b)}var
+wA=kO,wB=function(a){return iJ(wA)}(0),wC=m5(sP),wD=m5(cx);wz(wB);sS(function(a){m1(wC,0);return m1(wD,0)});function
+wE(b,a){var
+c=u(a)===az?a:a[1];return l6(b,c)}Ly(0);wE(wG,[az,wF,cf(0)]);function
 $(a){if(typeof
-a==="number"&&a!==lc)return-a|0;return LA(a)}function
+a==="number"&&a!==lb)return-a|0;return LC(a)}function
 aw(b,a){if(typeof
 b==="number"&&typeof
 a==="number"){var
-c=b+a|0;return 0<=((c^b)&(c^a))?c:sw(b,a)}return sw(b,a)}function
+c=b+a|0;return 0<=((c^b)&(c^a))?c:sx(b,a)}return sx(b,a)}function
 cW(a,b){if(typeof
 a==="number"&&typeof
 b==="number"){var
-c=a-b|0;return 0<=((a^b)&(c^a))?c:sB(a,b)}return sB(a,b)}function
+c=a-b|0;return 0<=((a^b)&(c^a))?c:sC(a,b)}return sC(a,b)}function
 J(b,a){if(typeof
 b==="number"&&typeof
-a==="number"&&!Lz(b,a))return v(b,a);return Ly(b,a)}function
+a==="number"&&!LB(b,a))return v(b,a);return LA(b,a)}function
 gQ(b,a){return typeof
 a==="number"?-1===a?$(b):typeof
-b==="number"?bv(b,a):ix(b,a):ix(b,a)}function
+b==="number"?bv(b,a):iw(b,a):iw(b,a)}function
 gR(b,a){return typeof
 a==="number"?-1===a?$(b):typeof
-b==="number"?bv(b,a):sx(b,a):sx(b,a)}function
+b==="number"?bv(b,a):sy(b,a):sy(b,a)}function
 m6(a){if(typeof
-a==="number"&&a!==dI)return a+1|0;return LG(a)}function
-iZ(a){return typeof
-a==="number"?0<=a?a:a!==lc?-a|0:sv(a):sv(a)}function
+a==="number"&&a!==dI)return a+1|0;return LI(a)}function
+iY(a){return typeof
+a==="number"?0<=a?a:a!==lb?-a|0:sw(a):sw(a)}function
 aj(b,a){if(typeof
 b==="number"&&0<=a&&a<32){var
-c=b<<a;return c>>a===b?c:sA(b,a)}return sA(b,a)}function
+c=b<<a;return c>>a===b?c:sB(b,a)}return sB(b,a)}function
 eC(b,a){if(typeof
 b==="number"&&0<=a){var
-c=a<32?a:31;return b>>c}return LF(b,a)}function
+c=a<32?a:31;return b>>c}return LH(b,a)}function
 fp(a){return typeof
-a==="number"?a:LH(a)}var
+a==="number"?a:LJ(a)}var
 j=0,d=1,m7=-1;function
 bc(b,a){return el(b,a)<=0?1:0}function
 dk(b,a){return el(b,a)<0?1:0}function
-i0(a){return Lv(wG,a)}function
-gS(a){return LB(0,a,0,I(a))}function
-m8(b,a){if(!a0(b,j)&&!a0(a,j))return iZ(J(gR(b,sz(b,a)),a));return j}function
+iZ(a){return Lx(wH,a)}function
+gS(a){return LD(0,a,0,I(a))}function
+m8(b,a){if(!a0(b,j)&&!a0(a,j))return iY(J(gR(b,sA(b,a)),a));return j}function
 eD(a){if(typeof
 a==="number")return a;var
 d=cj(a);if(63<d){var
-b=d-55|0,e=eC(a,b),g=em(a,aj(e,b)),c=iy(e),f=g?c:KY(c,wH);return bw(io(f),b)}return io(iy(a))}function
+b=d-55|0,e=eC(a,b),g=em(a,aj(e,b)),c=ix(e),f=g?c:K0(c,wI);return bw(im(f),b)}return im(ix(a))}function
 dV(a,b){if(a!==0&&b!==1){var
-c=sz(a,b);if(c===1)return[0,a,b];var
+c=sA(a,b);if(c===1)return[0,a,b];var
 e=gR(b,c);return[0,gR(a,c),e]}return[0,a,d]}function
 b8(b,a){var
 c=bx(a);if(0===c)return[0,bx(b),j];if(0<c)return dV(b,a);var
@@ -3116,20 +3116,20 @@ d=$(a);return dV($(b),d)}function
 F(a){return[0,a,d]}function
 ck(a){return F(a)}function
 br(b,a){return b8(b,a)}var
-z=F(j),q=F(d),aR=F(m7),gT=[0,d,j],i1=[0,m7,j],eE=[0,j,j];function
-aa(a){if(a==a_)return gT;if(a==dP)return i1;if(4===r7(a))return eE;var
+z=F(j),q=F(d),aR=F(m7),gT=[0,d,j],i0=[0,m7,j],eE=[0,j,j];function
+aa(a){if(a==a_)return gT;if(a==dP)return i0;if(4===r8(a))return eE;var
 c=gq(a),b=c[2]-53|0,e=gu(bw(c[1],53));return 0<=b?F(aj(e,b)):dV(e,aj(d,-b|0))}function
 bW(a){if(a[2]===0){var
 b=bx(a[1])+1|0;if(!(2<b>>>0))switch(b){case
 0:return 2;case
 1:break;default:return 1}return 3}return a[1]===0?0:4}function
-B(a){return bx(a[1])}function
+C(a){return bx(a[1])}function
 dl(a,b){var
 c=em(a[1],b[1]);if(c)var
 d=em(a[2],b[2]),e=d?3!==bW(a)?1:0:d;else
 var
 e=c;return e}function
-i2(d,c){var
+i1(d,c){var
 e=bW(d),b=bW(c),a=0;switch(e){case
 1:var
 i=b-1|0;if(!(2<i>>>0))switch(i){case
@@ -3153,8 +3153,8 @@ g=0;switch(f){case
 0:if(2!==b){if(a0(d[2],c[2]))return el(d[1],c[1]);var
 k=J(c[1],d[2]);return el(J(d[1],c[2]),k)}g=1;break;case
 1:break;default:g=1}if(g)return 1}return-1}function
-cX(b,a){return 0<i2(b,a)?a:b}function
-dm(b,a){return 0<=i2(b,a)?b:a}function
+cX(b,a){return 0<i1(b,a)?a:b}function
+dm(b,a){return 0<=i1(b,a)?b:a}function
 bX(b,a){var
 c=bW(b),g=bW(a);if(3!==c){var
 h=g-1|0,d=0;if(!(2<h>>>0))switch(h){case
@@ -3191,23 +3191,23 @@ M(l){switch(bW(l)){case
 0:return 0.;case
 1:return a_;case
 2:return dP;case
-3:return sG;default:var
+3:return sH;default:var
 c=l[1],g=l[2],o=cj(c),p=cj(g);if(!(53<o)&&!(53<p)){var
-z=io(iy(g));return io(iy(c))/z}var
+z=im(ix(g));return im(ix(c))/z}var
 q=0<=bx(c)?1:-1,d=o-p|0;if(0<=d)var
 b=aj(g,d),h=c;else
 var
-b=g,h=aj(c,-d|0);if(0<=el(iZ(h),b))var
+b=g,h=aj(c,-d|0);if(0<=el(iY(h),b))var
 e=d,r=h;else
 var
 e=d-1|0,r=aj(h,1);var
-m=Lu(aj(r,54),b),f=m[2],a=m[1];if(0<=bx(f))var
+m=Lw(aj(r,54),b),f=m[2],a=m[1];if(0<=bx(f))var
 i=[0,a,f];else
 if(0<=bx(b)){var
 u=0,v=aw(f,b);if(typeof
-a==="number"&&a!==lc){var
+a==="number"&&a!==lb){var
 n=a-1|0;u=1}if(!u)var
-n=LC(a);var
+n=LE(a);var
 i=[0,n,v]}else
 var
 w=cW(f,b),i=[0,m6(a),w];if(qp<e){var
@@ -3215,16 +3215,16 @@ s=qo<e?j:aj(q,55+(qo-e|0)|0),k=aw(s,i[1]);if(0===bx(i[2]))var
 t=k;else
 var
 y=typeof
-k==="number"?1|k:Lx(1,k),t=y;var
+k==="number"?1|k:Lz(1,k),t=y;var
 x=eD(t);return bw(x-eD(s),e-54|0)}return bw(q,qp)}}function
 K(a){var
 b=a[2];return[0,$(a[1]),b]}function
 b9(a){var
-b=a[2];return[0,iZ(a[1]),b]}function
+b=a[2];return[0,iY(a[1]),b]}function
 m9(c,a,b){if(a[2]===b[2]){var
 d=a[2];return dV(f(c,a[1],b[1]),d)}var
 e=J(a[2],b[2]),g=J(b[1],a[2]);return dV(f(c,J(a[1],b[2]),g),e)}function
-w(d,c){if(d[2]!==0&&c[2]!==0)return m9(aw,d,c);var
+x(d,c){if(d[2]!==0&&c[2]!==0)return m9(aw,d,c);var
 g=bW(d),b=bW(c),a=0;switch(g){case
 0:return c;case
 1:switch(b){case
@@ -3236,7 +3236,7 @@ g=bW(d),b=bW(c),a=0;switch(g){case
 1:a=3;break;case
 4:a=4;break}break;case
 4:switch(b){case
-4:return en(wN);case
+4:return en(wO);case
 0:case
 3:break;default:a=2}break}var
 e=0;switch(a){case
@@ -3248,7 +3248,7 @@ if(!b)return d;break;case
 f=0;switch(e){case
 0:if(!(3<=g))f=1;break;case
 1:break;case
-2:f=1;break;default:return i1}return f?gT:eE}function
+2:f=1;break;default:return i0}return f?gT:eE}function
 r(d,c){if(d[2]!==0&&c[2]!==0)return m9(cW,d,c);var
 g=bW(d),b=bW(c),a=0;switch(g){case
 0:return K(c);case
@@ -3261,7 +3261,7 @@ g=bW(d),b=bW(c),a=0;switch(g){case
 2:a=3;break;case
 4:a=4;break}break;case
 4:switch(b){case
-4:return en(wO);case
+4:return en(wP);case
 0:case
 3:break;default:a=2}break}var
 e=0;switch(a){case
@@ -3273,7 +3273,7 @@ if(!b)return d;break;case
 f=0;switch(e){case
 0:if(!(3<=g))f=1;break;case
 1:break;case
-2:f=1;break;default:return i1}return f?gT:eE}function
+2:f=1;break;default:return i0}return f?gT:eE}function
 g(b,a){if(b[2]!==0&&a[2]!==0){var
 d=J(b[2],a[2]);return dV(J(b[1],a[1]),d)}var
 c=bx(a[1]);return[0,v(bx(b[1]),c),j]}function
@@ -3291,7 +3291,7 @@ fq(a){return m6(aj(a,1))}function
 h(b){var
 c=b[2],a=b[1];return em(c,1)?em(a,0)?z:em(a,1)?q:F(a):b8(a,c)}function
 fr(a){if(0===bx(a[2]))throw md;return a}function
-dn(a){return 0===B(fr(a))?a:bY(a)}function
+dn(a){return 0===C(fr(a))?a:bY(a)}function
 o(b,a){var
 c=fr(a);return bX(fr(b),c)}function
 bl(b,a){var
@@ -3304,7 +3304,7 @@ dW(a,b){if(a){var
 c=dW(a[2],b);return[0,a[1],c]}return b}function
 gV(b,a){return b?a:a?0:1}function
 m$(b,a){return 0===b?a:m$(b-1|0,a)+1|0}function
-i3(e,d,c){var
+i2(e,d,c){var
 b=e,a=d;for(;;){if(0===b)return a?a[1]:c;var
 f=b-1|0;if(a){var
 b=f,a=a[2];continue}return c}}function
@@ -3319,9 +3319,9 @@ var
 d=a;return d}function
 na(c,a){if(a){var
 d=na(c,a[2]);return dW(b(c,a[1]),d)}return a}function
-i4(c,b,a){if(a){var
-d=i4(c,b,a[2]);return f(c,a[1],d)}return b}function
-i5(f,e){var
+i3(c,b,a){if(a){var
+d=i3(c,b,a[2]);return f(c,a[1],d)}return b}function
+i4(f,e){var
 a=e;for(;;){if(a){var
 c=b(f,a[1]);if(!c){var
 a=a[2];continue}var
@@ -3358,46 +3358,46 @@ b=e,a=d;for(;;){if(a){var
 c=f(g,b,a[1]);if(c){var
 b=b+1|0,a=a[2];continue}return c}return 1}}function
 eH(c,a){if(a){var
-e=eH(c,a[2]);return w(b(c,a[1]),e)}return h([0,j,d])}function
-i6(e,p,n,m){var
+e=eH(c,a[2]);return x(b(c,a[1]),e)}return h([0,j,d])}function
+i5(e,p,n,m){var
 c=p,b=n,a=m;for(;;){if(a){var
 i=a[2];if(c){var
 k=c[2],l=c[1];if(o(l,h([0,j,d]))){var
 c=k,b=b+1|0,a=i;continue}var
-q=i6(e,k,b+1|0,i);return w(g(l,f(e,b,a[1])),q)}return h([0,j,d])}return h([0,j,d])}}function
+q=i5(e,k,b+1|0,i);return x(g(l,f(e,b,a[1])),q)}return h([0,j,d])}return h([0,j,d])}}function
 bd(b,a){return 1-o(a,b)}function
 eI(f,e,a){var
 c=r(b(f,a[1]),e),i=o(h([0,j,d]),c)?a[2]:a[3];return g(i,c)}function
 fu(f,e,a){var
 c=r(b(f,a[1]),e),i=o(h([0,j,d]),c)?a[3]:a[2];return g(i,c)}function
 c1(i,h,e,a,b){if(0===a[0])var
-c=a[1],j=b[2],d=w(c,eH(f(h,e,c),j));else
+c=a[1],j=b[2],d=x(c,eH(f(h,e,c),j));else
 var
 d=a[1];var
-k=g(i,d);return w(b[1],k)}function
+k=g(i,d);return x(b[1],k)}function
 fv(c,a){var
-e=i5(function(a){var
+e=i4(function(a){var
 e=b(c,a[1]);if(e){var
 f=a[2];return bd(h([0,j,d]),f)}return e},a);if(e)return e;var
 f=h([0,d,d]);return bd(eH(function(a){return b(c,a[1])?h([0,j,d]):a[3]},a),f)}function
-i7(e,a){return aU(function(a){var
+i6(e,a){return aU(function(a){var
 c=b(e,a[1]);if(c)return c;var
 f=h([0,j,d]);return o(a[3],f)},a)}function
 gX(c,g,e){if(typeof
 c==="number")return cm(g,0,e);else{if(0===c[0]){var
 k=c[1],i=b_(e,k);return i?f(g,k,i[1]):i}var
 b=0,a=e,o=c[1];for(;;){if(a){var
-m=a[1],p=i3(b,o,h([0,j,d])),l=bd(h([0,j,d]),p),n=l?f(g,b,m):l;if(n)return 1;var
+m=a[1],p=i2(b,o,h([0,j,d])),l=bd(h([0,j,d]),p),n=l?f(g,b,m):l;if(n)return 1;var
 b=b+1|0,a=a[2];continue}return a}}}function
 dX(a,c,b){if(typeof
 a==="number")return cm(c,0,b);else{if(0===a[0]){var
 g=a[1],e=b_(b,g);return e?f(c,g,e[1]):e}var
 i=a[1],k=0;return cm(function(a,e){var
-g=h([0,j,d]),b=o(i3(a,i,h([0,j,d])),g);return b?b:f(c,a,e)},k,b)}}function
+g=h([0,j,d]),b=o(i2(a,i,h([0,j,d])),g);return b?b:f(c,a,e)},k,b)}}function
 c2(e,a,d,c,b){if(typeof
 a==="number"){var
 i=0;return cm(function(b,a){return f(e,d,f(c,b,a))},i,b)}else{if(0===a[0]){var
-h=a[1],g=b_(b,h);return g?f(e,d,f(c,h,g[1])):g}return f(e,d,i6(c,a[1],0,b))}}function
+h=a[1],g=b_(b,h);return g?f(e,d,f(c,h,g[1])):g}return f(e,d,i5(c,a[1],0,b))}}function
 fw(b,a){return o(a,b)}function
 nb(a,f,e,d,c){if(typeof
 a!=="number"&&1===a[0]){var
@@ -3409,37 +3409,37 @@ c=b(f,a);if(c)var
 g=c;else{var
 h=b(e,a);if(h)return b(d,a);var
 g=h}return g},c)}function
-i8(d,c,a){return b(d,a)?0:b(c,a)}function
+i7(d,c,a){return b(d,a)?0:b(c,a)}function
 nc(h,g,c,f,a){var
-d=i8(h,g,a);if(d)var
+d=i7(h,g,a);if(d)var
 i=b(c,f),e=b(c,a)<i?1:0;else
 var
 e=d;return e}function
-i9(h,g,c,f,a){var
-d=i8(h,g,a);if(d)var
-i=b(c,f),e=ir(b(c,a),i);else
+i8(h,g,c,f,a){var
+d=i7(h,g,a);if(d)var
+i=b(c,f),e=iq(b(c,a),i);else
 var
 e=d;return e}function
 nd(c,a){var
-d=a[2];return i7(function(a){return 1-b(c,a)},d)}function
+d=a[2];return i6(function(a){return 1-b(c,a)},d)}function
 ne(m,l,e,c,k,g,i,p,o,a){if(f(e[3],c,a))return 0;var
 q=f(e[2],c,a);function
 r(k,i){var
 b=i[2],c=[0,h([0,j,d]),b],m=f(p,a,k);return c1(e[4],l,g,m,c)}var
 s=b(g,a),n=c2(m,f(k,c,a),s,r,q);if(n){var
 t=f(e[2],c,a),u=function(c,b){var
-d=[0,f(o,a,c)];return c1(e[4],l,i,d,b)},v=b(i,a),x=w(b(g,a),v);return c2(m,f(k,c,a),x,u,t)}return n}function
+d=[0,f(o,a,c)];return c1(e[4],l,i,d,b)},v=b(i,a),w=x(b(g,a),v);return c2(m,f(k,c,a),w,u,t)}return n}function
 gY(c,b,a){if(a)var
 e=gY(c,b+1|0,a[2]),d=[0,f(c,b,a[1]),e];else
 var
 d=a;return d}function
-i_(a,b){if(a){var
+i9(a,b){if(a){var
 c=a[2],e=a[1];if(b){var
-f=b[1],i=i_(c,b[2]);return[0,[0,e[1],f,f],i]}var
-k=i_(c,0),l=h([0,j,d]),m=h([0,j,d]),g=[0,[0,e[1],m,l],k]}else
+f=b[1],i=i9(c,b[2]);return[0,[0,e[1],f,f],i]}var
+k=i9(c,0),l=h([0,j,d]),m=h([0,j,d]),g=[0,[0,e[1],m,l],k]}else
 var
 g=a;return g}function
-i$(a,d){function
+i_(a,d){function
 b(b){function
 c(c){return c0(a,b,c)?1:f(d,b,c)}return ak(a[1],c)}return ak(cC(a)+1|0,b)}function
 nf(g,l,d,k,e,j,i,c,a){var
@@ -3457,7 +3457,7 @@ nh(a){return a[9]?0:0===cC(a)?5<=a[4]?0:1:0}function
 ni(a,d){var
 c=nh(a);if(c)return c;function
 e(a){return 1-b(d[2],a)}return ak(a[1],e)}function
-ja(m,c,l,g){var
+i$(m,c,l,g){var
 t=ni(m,g);if(t){var
 a=cC(m),e=b(g[1],a);if(m[9])var
 i=function(g){var
@@ -3472,7 +3472,7 @@ u=m[1];return o(b(e,g),u)}var
 i=f(c[2],a,g),k=f(l,a,g),n=dX(k,function(c,a){var
 b=a[1];return o(h([0,j,d]),b)},i);if(n){if(b(p,g)){var
 q=b(c[3],a),r=function(a){return 1},t=function(a){var
-b=a[2];return i7(function(a){return i9(q,p,s,g,a)},b)};return nb(k,function(a){var
+b=a[2];return i6(function(a){return i8(q,p,s,g,a)},b)};return nb(k,function(a){var
 b=a[2];return fv(function(a){return nc(q,p,s,g,a)},b)},t,r,i)}var
 v=function(b,a){var
 d=f(w,g,b);return c1(c[4],eI,e,d,a)};return c2(o,k,b(e,g),v,i)}return n};break;case
@@ -3496,11 +3496,11 @@ b=a[1];return o(h([0,j,d]),b)},i);if(v){if(b(k,g)){var
 p=b(c[3],a),y=function(a){var
 e=a[1],c=bd(h([0,j,d]),e);if(c)return c;var
 f=a[2];return fv(function(d){var
-a=i9(p,k,r,g,d);if(a)var
+a=i8(p,k,r,g,d);if(a)var
 e=b(n,g),c=b(n,d)<e?1:0;else
 var
 c=a;return c},f)},z=function(a){var
-b=a[2];return i7(function(a){return i9(p,k,r,g,a)},b)};return nb(m,function(a){var
+b=a[2];return i6(function(a){return i8(p,k,r,g,a)},b)};return nb(m,function(a){var
 b=a[2];return fv(function(a){return nc(p,k,r,g,a)},b)},z,y,i)}var
 A=h([0,j,d]),w=o(b(e,g),A);if(w)var
 q=w;else{var
@@ -3524,7 +3524,7 @@ i=function(a){return 0}}var
 q=ak(c[1],i)}else
 var
 q=t;return q?ng(o,eI,c,l,g,cC(m)):q}function
-jb(l,c,k,g){var
+ja(l,c,k,g){var
 r=ni(l,g);if(r){var
 a=cC(l),e=b(g[1],a);if(l[9])var
 i=function(g){var
@@ -3573,14 +3573,14 @@ h=eq(b,cC(d));return[0,f(e[6],h,a)]}return ft(d,c,b,a)}function
 eL(a,k,j,i){if(nj(k,j)){var
 l=i[7],f=a[10],g=function(b,c){return c0(a,b,c)},h=function(d,c){var
 e=b(a[3],c),f=0;return gY(function(e,b){var
-f=Q(l,eq(d,cC(a)),c,e),g=i_(b[2],f);return[0,b[1],g]},f,e)};return[0,a[1],h,g,f]}var
+f=Q(l,eq(d,cC(a)),c,e),g=i9(b[2],f);return[0,b[1],g]},f,e)};return[0,a[1],h,g,f]}var
 c=a[10];function
 d(b,c){return c0(a,b,c)}function
 e(d,c){return b(a[3],c)}return[0,a[1],e,d,c]}function
 fx(a,g,e,c){var
-i=eJ(g,e)?i$(a,function(e,d){var
+i=eJ(g,e)?i_(a,function(e,d){var
 g=cZ(b(a[3],d));return f(c[6],e,d)<g?1:0}):1;if(i){if(nj(g,e)){var
-q=c[7];return i$(a,function(n,e){var
+q=c[7];return i_(a,function(n,e){var
 c=b(a[3],e),f=0;return cm(function(p,r){var
 s=Q(q,n,e,p),b=r[2],a=s;for(;;){if(b){if(a){var
 c=a[1],g=b[1],i=o(h([0,j,d]),c),k=i?o(g[2],c):i,l=k?o(c,g[3]):k;if(l){var
@@ -3637,14 +3637,14 @@ var
 b=e;if(b){var
 k=c[2],l=eH(function(a){return a[3]},k);return o(h([0,d,d]),l)}return b},e)},g=ak(a[1],F);else
 var
-g=c;return g?i$(a,function(l,e){var
+g=c;return g?i_(a,function(l,e){var
 g=b(a[3],e),f=ft(a,y,l,e);if(typeof
 f==="number")var
 c=0<cZ(g)?1:0;else
 if(0===f[0])var
 m=cZ(g),c=f[1]<m?1:0;else{var
 i=f[1],n=h([0,j,d]),k=aU(function(a){return o(n,a)},i);if(k)var
-p=h([0,d,d]),q=0,c=bl(i6(function(b,a){return h([0,d,d])},i,q,g),p);else
+p=h([0,d,d]),q=0,c=bl(i5(function(b,a){return h([0,d,d])},i,q,g),p);else
 var
 c=k}if(c){var
 r=b(a[3],e),s=function(b){return function(b){switch(a[4]){case
@@ -3666,11 +3666,11 @@ var
 i=b;if(i)var
 e=i;else{var
 p=fx(a,g,1,c);if(p)var
-s=1,t=function(b,d){return eK(a,g,s,c,b,d)},k=ja(a,eL(a,g,1,c),t,c);else
+s=1,t=function(b,d){return eK(a,g,s,c,b,d)},k=i$(a,eL(a,g,1,c),t,c);else
 var
 k=p;if(k){var
 q=nh(a);if(q)var
-u=a[2],v=c[2],w=0,l=i8(function(b){return c0(a,w,b)},v,u);else
+u=a[2],v=c[2],w=0,l=i7(function(b){return c0(a,w,b)},v,u);else
 var
 l=q;if(l)var
 e=l;else{if(b){var
@@ -3685,7 +3685,7 @@ k=eM(a,e);if(k){var
 l=2<=a[4]?0:1,m=l?o(h([0,d,d]),j):l;if(m)var
 g=m;else{var
 n=fx(a,e,0,c);if(n)var
-q=0,r=function(b,d){return eK(a,e,q,c,b,d)},i=jb(a,eL(a,e,0,c),r,c);else
+q=0,r=function(b,d){return eK(a,e,q,c,b,d)},i=ja(a,eL(a,e,0,c),r,c);else
 var
 i=n;var
 p=i?1-b(c[2],a[2]):i;if(p)return o(f(c[1],0,a[2]),j);var
@@ -3707,13 +3707,13 @@ no(a,b){if(a){var
 c=a[1],d=no(a[2],b);return nn(c[1],c[2],d)}return b}function
 np(c,b,a){if(a){var
 e=a[1],d=e[2],f=e[1],g=a[2];switch(nm(b,d)){case
-0:return[0,[0,w(c,f),d],g];case
+0:return[0,[0,x(c,f),d],g];case
 1:return[0,[0,c,b],a];default:return[0,[0,f,d],np(c,b,g)]}}return[0,[0,c,b],0]}function
 ab(a,c){if(c){var
 h=c[1],d=h[2],e=h[1],f=c[2],i=function(c){if(c){var
 j=c[1],h=j[2],k=j[1],l=c[2];switch(nm(d,h)){case
 0:var
-m=b(ab(a,f),l);return[0,[0,w(g(a,e),k),h],m];case
+m=b(ab(a,f),l);return[0,[0,x(g(a,e),k),h],m];case
 1:var
 n=b(ab(a,f),c);return[0,[0,g(a,e),d],n];default:return[0,[0,k,h],i(l)]}}var
 o=b(ab(a,f),0);return[0,[0,g(a,e),d],o]};return i}return function(a){return a}}function
@@ -3768,23 +3768,23 @@ var
 k=i;if(k){var
 v=dY(e,b+a|0),w=nu(a),x=g(q,F(J(J(nu(b),w),v))),y=g2(b+a|0),z=J(dY(aH(d),b+a|0),y),A=dY(cW(e,f),a);return o(F(J(J(dY(f,b),A),z)),x)}var
 m=k}return m}function
-jc(f,e,l,k){var
+jb(f,e,l,k){var
 c=l,a=k;for(;;){if(a){if(c){var
 g=c[2],i=a[2];if(gV(e,c[1])){var
-m=jc(f,e,g,i),n=b(f[3],a[1][2]);return b(ab(h([0,d,d]),n),m)}var
+m=jb(f,e,g,i),n=b(f[3],a[1][2]);return b(ab(h([0,d,d]),n),m)}var
 c=g,a=i;continue}var
 j=c}else
 var
 j=a;return j}}function
-jd(a){return[0,a[1],a[2]]}function
-je(a,j){var
+jc(a){return[0,a[1],a[2]]}function
+jd(a,j){var
 f=j[2];if(f){var
-q=f[2],e=jd(f[1]),c=q;for(;;){if(c){var
-n=c[1],i=jd(n),l=e[1]<i[1]?1:0;if(l)var
+q=f[2],e=jc(f[1]),c=q;for(;;){if(c){var
+n=c[1],i=jc(n),l=e[1]<i[1]?1:0;if(l)var
 g=l;else
 var
 m=e[1]===i[1]?1:0,g=m?e[2]<i[2]?1:0:m;if(g){var
-p=c[2],e=jd(n),c=p;continue}var
+p=c[2],e=jc(n),c=p;continue}var
 o=g}else
 var
 o=1;var
@@ -3795,11 +3795,11 @@ r=j[1],s=j[2];return aU(function(c){var
 l=c[1]<a[1][1]?1:0;if(l){var
 u=c[2],e=b_(b(a[2],c[1]),u);if(e){var
 f=e[1],v=cZ(f[2]),m=cZ(c[3])===v?1:0;if(m){var
-w=jc(a,1,c[3],f[2]),n=dq(b(ab(h([0,$(d),d]),r),w));if(!n){var
-x=jc(a,0,c[3],f[2]),y=aX(h([0,d,d])),z=b(ab(h([0,$(d),d]),y),x),g=b(ab(h([0,d,d]),r),z),i=dq(g);if(i)var
+w=jb(a,1,c[3],f[2]),n=dq(b(ab(h([0,$(d),d]),r),w));if(!n){var
+x=jb(a,0,c[3],f[2]),y=aX(h([0,d,d])),z=b(ab(h([0,$(d),d]),y),x),g=b(ab(h([0,d,d]),r),z),i=dq(g);if(i)var
 j=i;else{var
-s=a[4],k=i5(function(a){return dq(b(ab(h([0,$(d),d]),a),g))},s);if(k){var
-t=a[4];return i5(function(a){return dq(b(ab(h([0,d,d]),a),g))},t)}var
+s=a[4],k=i4(function(a){return dq(b(ab(h([0,$(d),d]),a),g))},s);if(k){var
+t=a[4];return i4(function(a){return dq(b(ab(h([0,d,d]),a),g))},t)}var
 j=k}return j}var
 o=n}else
 var
@@ -3817,7 +3817,7 @@ i=nw(e,d,c+1|0,f);return b(d,c)+i|0}var
 c=c+1|0,a=f;continue}return a}}function
 c3(d,c,a){if(a){var
 b=a[1],e=c3(d,c,a[2]),g=b[3];return nw(d,f(c,b[1],b[2]),0,g)+e|0}return a}function
-jf(c,j,i,g,o,a){switch(a[0]){case
+je(c,j,i,g,o,a){switch(a[0]){case
 0:return b_(c[4],a[1]);case
 1:var
 e=a[1],k=e<j?1:0;if(k)var
@@ -3837,7 +3837,7 @@ u=ns(c,[0,a[1],a[2]],a[3]);return cY(function(a){var
 e=aX(h([0,d,d])),f=b(c[3],a);return b(ab(h([0,$(d),d]),f),e)},u);default:return b_(o,a[1])}}function
 nx(s,r,q,p,n,m,l){var
 a=m,c=l;for(;;){if(a){var
-f=a[1],g=f[1],e=jf(s,r,q,p,n,f[2]);if(e){var
+f=a[1],g=f[1],e=je(s,r,q,p,n,f[2]);if(e){var
 i=o(h([0,j,d]),g);if(i){var
 t=e[1],u=b(ab(K(g),t),c),a=a[2],c=u;continue}var
 k=i}else
@@ -3858,8 +3858,8 @@ d0(l,k,i,C,B,g,A,z){var
 e=A,m=z;for(;;){if(m){var
 a=m[1];switch(a[0]){case
 0:var
-n=jf(l,k,i,g,e,a[1]);if(n)var
-p=jf(l,k,i,g,e,a[2]),x=p?[0,fy(n[1],p[1])]:p,q=x;else
+n=je(l,k,i,g,e,a[1]);if(n)var
+p=je(l,k,i,g,e,a[2]),x=p?[0,fy(n[1],p[1])]:p,q=x;else
 var
 q=n;var
 c=q;break;case
@@ -3877,10 +3877,10 @@ u=a[2],v=a[1],w=ak(v,function(c,d){return function(a){return ny(l,k,i,g,d,b(c,a)
 D=m[2],e=dW(e,[0,c[1],0]),m=D;continue}return c}return[0,e]}}function
 d1(a,f,e,d){var
 g=Q(a[17],f,e,d),c=b(a[16],g);return[0,c[2],c[3]]}function
-jg(a){if(a){var
+jf(a){if(a){var
 b=a[1];return b[2]?0:a[2]?0:[0,b[1]]}return[0,h([0,j,d])]}function
 ds(a,i,h,g,e){var
-c=jg(e[1]);if(c)return c[1];var
+c=jf(e[1]);if(c)return c[1];var
 j=f(a[18],h,g),d=b(a[16],j);return i?d[3]:d[2]}function
 nz(d,c,a){if(a){var
 e=a[1],f=nz(d,c,a[2]),g=b(d[3],e[2]);return b(ab(b(c,e[1]),g),f)}return a}function
@@ -3897,7 +3897,7 @@ fz(c,i,g,a,e){function
 m(d){return ny(c,i,g,a,e,b(a[16],d))}var
 k=ak(a[15],m);if(k)var
 n=function(g){var
-e=b(c[2],g),i=0;return cm(function(l,i){if(jg(i[1]))var
+e=b(c[2],g),i=0;return cm(function(l,i){if(jf(i[1]))var
 e=1;else{var
 j=f(a[18],g,l),k=j<a[15]?1:0;if(k)var
 m=i[1],n=b(a[16],j)[1],o=b(c[3],n),e=dq(b(ab(h([0,$(d),d]),o),m));else
@@ -3914,22 +3914,22 @@ l=j?nA(c,i,g,a,e,0,a[6],a[19]):j;return l?nA(c,i,g,a,e,1,a[7],a[20]):l}function
 nB(e,d,c,g,f,a){var
 b=d0(e,d,c,g,f,a,0,a[14]);return b?fz(e,d,c,a,b[1]):b}function
 eN(a){return a[2]?0:1}function
-wP(b,a){return 0}function
+wQ(b,a){return 0}function
 nC(c,b,a){return 0}var
-wQ=aH(aH(aH(aH(fq(fq(d)))))),fA=gU(aH(d),wQ),jh=aH(aH(aH(aH(aH(aH(fq(d))))))),fB=gU(aH(d),jh);function
+wR=aH(aH(aH(aH(fq(fq(d)))))),fA=gU(aH(d),wR),jg=aH(aH(aH(aH(aH(aH(fq(d))))))),fB=gU(aH(d),jg);function
 nD(e,d,c){var
 b=d,a=c;for(;;){if(0===b)return a;var
-b=b-1|0,a=aw(m_(J(a,a),jh),e);continue}}var
-wR=80,wS=80;function
-ji(c,a){if(bc(j,a)){var
+b=b-1|0,a=aw(m_(J(a,a),jg),e);continue}}var
+wS=80,wT=80;function
+jh(c,a){if(bc(j,a)){var
 b=bc(J(aH(d),a),fB);if(b){var
-e=g(c,F(fB)),f=J(a,a),h=aw(m_(J(aH(d),f),jh),d);return o(F(nD(d,wS,aw(aw(fB,a),h))),e)}return b}var
-i=g(c,F(nD(j,wR,cW(fB,a))));return o(F(fB),i)}function
+e=g(c,F(fB)),f=J(a,a),h=aw(m_(J(aH(d),f),jg),d);return o(F(nD(d,wT,aw(aw(fB,a),h))),e)}return b}var
+i=g(c,F(nD(j,wS,cW(fB,a))));return o(F(fB),i)}function
 nE(b,a){return 0===a?h([0,d,d]):g(b,nE(b,a-1|0))}function
 nF(b,a){if(a){var
-c=a[1],e=nF(b,a[2]),f=c[2],i=h([0,j,d]);return g(nE(i3(c[1],b,i),f),e)}return h([0,d,d])}function
+c=a[1],e=nF(b,a[2]),f=c[2],i=h([0,j,d]);return g(nE(i2(c[1],b,i),f),e)}return h([0,d,d])}function
 fC(b,a){if(a){var
-c=a[1],e=fC(b,a[2]),f=nF(b,c[2]);return w(g(c[1],f),e)}return h([0,j,d])}function
+c=a[1],e=fC(b,a[2]),f=nF(b,c[2]);return x(g(c[1],f),e)}return h([0,j,d])}function
 nG(b){var
 a=b;for(;;){if(a){if(a[1][2])return 0;var
 a=a[2];continue}return 1}}function
@@ -3942,7 +3942,7 @@ b=a<e?1:0;return b?f(d,a,c):b}function
 nI(c,a){if(a){var
 e=nI(c,a[2]),f=b(c[3],a[1][2]);return b(ab(h([0,d,d]),f),e)}return a}function
 fD(c,b,a){if(b){if(a){var
-f=fD(c,b[2],a[2]),d=ir(b[1][1],c),g=d?a[1]:d;return g+f|0}var
+f=fD(c,b[2],a[2]),d=iq(b[1][1],c),g=d?a[1]:d;return g+f|0}var
 e=a}else
 var
 e=b;return e}function
@@ -3952,7 +3952,7 @@ c=a}else
 var
 c=b;return c}function
 d2(f,c,a){if(0===c)return[0,j];var
-d=b(f[13],a),e=ji(a,d),g=e?[0,J(c,d)]:e;return g}function
+d=b(f[13],a),e=jh(a,d),g=e?[0,J(c,d)]:e;return g}function
 nK(f,e,b,a){if(b){if(a){var
 h=a[1],k=dn(bM(h)),l=g(bM(e),k),c=d2(f,h,g(b[1][2],l));if(c)var
 d=nK(f,e,b[2],a[2]),m=d?[0,aw(c[1],d[1])]:d,i=m;else
@@ -3960,7 +3960,7 @@ var
 i=c;return i}return[0,j]}return[0,j]}function
 nL(d,c,a,b){if(a){var
 e=nL(d,c+1|0,a[2],b),g=f(d,c,b);return aw(J(a[1],g),e)}return j}function
-jj(c,l,g,L,a,B,p,K){var
+ji(c,l,g,L,a,B,p,K){var
 q=nJ(g,a[12]);if(0===q)return[0,[0,j,0]];var
 m=h([0,d,d]),i=g;for(;;){if(i){var
 x=i[1][2],y=o(h([0,j,d]),x);if(y){var
@@ -4002,7 +4002,7 @@ var
 F=t;return F}}function
 nM(m,l,k,j){var
 a=l,c=j;for(;;){if(a){var
-d=a[1],e=d[2],n=dn(F(e)),f=g(b(k,d[1]),n),h=b(m[13],f),i=ji(f,h);if(i){var
+d=a[1],e=d[2],n=dn(F(e)),f=g(b(k,d[1]),n),h=b(m[13],f),i=jh(f,h);if(i){var
 o=aw(c,J(e,aw(h,fA))),a=a[2],c=o;continue}return i}return[0,c]}}function
 nN(p,n,d,j,i){var
 e=nM(n,d[2],j,d[1]);if(e){var
@@ -4014,27 +4014,27 @@ var
 f=k}else
 var
 f=e;return f}function
-jk(c,e,b,d,a){if(d){var
+jj(c,e,b,d,a){if(d){var
 f=d[2],g=d[1];if(a){var
-h=jk(c,e,b,f,a[2]);return[0,Q(c,b,g,a[1]),h]}var
-i=jk(c,e,b,f,0);return[0,Q(c,b,g,e),i]}return a}function
-jl(e,d,c,b,a){var
-f=jk(e,d,c,b[2],a[2]),g=a[1];return[0,aw(J(c,b[1]),g),f]}function
-wT(c,b,a){return aw(J(c,b),a)}function
-nO(a,b,c){return jl(wT,j,a,b,c)}var
-wU=[0,j,0];function
-d3(a,b,c){return jl(nO,wU,a,b,c)}var
+h=jj(c,e,b,f,a[2]);return[0,Q(c,b,g,a[1]),h]}var
+i=jj(c,e,b,f,0);return[0,Q(c,b,g,e),i]}return a}function
+jk(e,d,c,b,a){var
+f=jj(e,d,c,b[2],a[2]),g=a[1];return[0,aw(J(c,b[1]),g),f]}function
+wU(c,b,a){return aw(J(c,b),a)}function
+nO(a,b,c){return jk(wU,j,a,b,c)}var
 wV=[0,j,0];function
-jm(a,b,c){return jl(d3,wV,a,b,c)}function
+d3(a,b,c){return jk(nO,wV,a,b,c)}var
+wW=[0,j,0];function
+jl(a,b,c){return jk(d3,wW,a,b,c)}function
 nP(b,a){var
 c=dp(b,a[2]);return[0,a[1],c]}function
-wW(a){return[0,a,0]}function
-wX(a){return nP(wW,a)}function
-jn(a){return nP(wX,a)}function
-jo(c,b,e,a){if(e){var
+wX(a){return[0,a,0]}function
+wY(a){return nP(wX,a)}function
+jm(a){return nP(wY,a)}function
+jn(c,b,e,a){if(e){var
 g=e[2],d=e[1];if(a){var
-h=a[1],i=jo(c,b,g,a[2]),f=bc(d,j),k=f?bc(j,d):f,l=k?h:d3(J(c,d),b,h);return[0,l,i]}var
-m=jo(c,b,g,0);return[0,d3(J(c,d),b,[0,j,0]),m]}return a}function
+h=a[1],i=jn(c,b,g,a[2]),f=bc(d,j),k=f?bc(j,d):f,l=k?h:d3(J(c,d),b,h);return[0,l,i]}var
+m=jn(c,b,g,0);return[0,d3(J(c,d),b,[0,j,0]),m]}return a}function
 nQ(d,h,g){var
 c=h,a=g;for(;;){if(a){var
 e=a[2],f=a[1];if(bc(j,f)){var
@@ -4042,14 +4042,14 @@ c=c+1|0,a=e;continue}var
 i=nQ(d,c+1|0,e);return aw(J(b(d,c),f),i)}return j}}function
 nR(a){if(a){var
 b=a[1],c=nR(a[2]);return bc(b,c)?b:c}return j}function
-jp(g,f,e,a){var
+jo(g,f,e,a){var
 b=dp(e,a[2]),c=nQ(g,0,b),d=J(f,nR(b)),h=bc(c,d)?d:c;return aw(a[1],h)}function
 nS(b,a){function
-c(a){return a}return function(d){return jp(b,a,c,d)}}function
+c(a){return a}return function(d){return jo(b,a,c,d)}}function
 nT(b,a){var
-c=nS(b,a);return function(d){return jp(b,a,c,d)}}function
+c=nS(b,a);return function(d){return jo(b,a,c,d)}}function
 nU(b,a){var
-c=nT(b,a);return function(d){return jp(b,a,c,d)}}function
+c=nT(b,a);return function(d){return jo(b,a,c,d)}}function
 nV(k,i){var
 b=k,a=i;for(;;){if(b)if(a){var
 e=a[2],f=b[2],g=b[1];if(o(g,h([0,j,d]))){var
@@ -4059,7 +4059,7 @@ var
 c=a;else
 var
 c=b;return c}}function
-jq(a,c){if(typeof
+jp(a,c){if(typeof
 a==="number")return 0;else{if(0===a[0]){var
 b=b_(c,a[1]);if(b)var
 f=b[1],e=[0,[0,h([0,d,d]),f],0];else
@@ -4073,17 +4073,17 @@ nX(c,b){var
 a=b_(c[2],b),d=a?a[1][1][1][1]:a;return d}function
 g5(c,b){var
 a=b_(c[2],b);return a?a[1][1][1][2]:j}function
-jr(i,g,f,a,e,c){var
+jq(i,g,f,a,e,c){var
 k=a[2],j=aU(function(a){var
 j=a[1],k=j[1],l=k[1],m=dZ(i,g,f,e,c,j[2],l);if(m){var
 n=aX(F(k[2])),o=b(ab(h([0,$(d),d]),l),n);return dZ(i,g,f,e,c,a[2],o)}return m},k);if(j){var
-l=a[2],m=aX(F(a[3])),n=i4(function(a){var
+l=a[2],m=aX(F(a[3])),n=i3(function(a){var
 b=a[1][1][1];return ab(h([0,$(d),d]),b)},m,l);return dZ(i,g,f,e,c,a[4],n)}return j}function
-js(d,c,a){if(a){var
-e=js(d,c+1|0,a[2]),f=nX(d,c);return b(ab(F(a[1]),f),e)}return a}function
+jr(d,c,a){if(a){var
+e=jr(d,c+1|0,a[2]),f=nX(d,c);return b(ab(F(a[1]),f),e)}return a}function
 nY(c,e,a){if(a){var
-f=a[1],g=nY(c,e+1|0,a[2]),i=js(c,0,f[2]),j=aX(F(f[1])),k=b(ab(h([0,d,d]),j),i),l=fy(nX(c,e),k);return b(ab(h([0,d,d]),l),g)}return a}function
-jt(e,k,c){var
+f=a[1],g=nY(c,e+1|0,a[2]),i=jr(c,0,f[2]),j=aX(F(f[1])),k=b(ab(h([0,d,d]),j),i),l=fy(nX(c,e),k);return b(ab(h([0,d,d]),l),g)}return a}function
+js(e,k,c){var
 l=e[3],i=bc(j,b(nT(function(a){return g5(e,a)},l),c));if(i)return i;var
 a=k;for(;;){if(a){var
 f=a[2];if(f){var
@@ -4092,10 +4092,10 @@ g=a[1]}else
 var
 g=a;var
 m=nY(e,0,c[2]),n=aX(F(c[1])),o=b(ab(h([0,d,d]),n),m);return dq(b(ab(h([0,$(d),d]),o),g))}}function
-ju(f,a){var
+jt(f,a){var
 c=dk(j,a[5]),e=c?dk(j,a[6]):c;if(e){var
 g=function(g){var
-c=b(a[9],g),e=b(a[11],c),i=js(a,0,e[2]),j=aX(F(e[1])),k=b(ab(h([0,d,d]),j),i),l=b(f[3],c);return dq(b(ab(K(F(a[5])),l),k))};return ak(a[8],g)}return e}function
+c=b(a[9],g),e=b(a[11],c),i=jr(a,0,e[2]),j=aX(F(e[1])),k=b(ab(h([0,d,d]),j),i),l=b(f[3],c);return dq(b(ab(K(F(a[5])),l),k))};return ak(a[8],g)}return e}function
 nZ(a,c){var
 d=b(a[10],c[2]),e=d<a[8]?1:0;if(e)var
 g=c[2],f=b(a[9],d)===g?1:0;else
@@ -4103,9 +4103,9 @@ var
 f=e;return f}function
 g6(a){return a?h([0,$(d),d]):h([0,d,d])}function
 d4(a){return a?$(d):d}function
-jv(m,e,l,c,b,a){if(b){if(a){var
-n=a[1],p=n[2],q=n[1],s=b[1],t=s[2],u=s[1],f=jg(t[1]);if(f){var
-i=jv(m,e,l,c,b[2],a[2]);if(i){var
+ju(m,e,l,c,b,a){if(b){if(a){var
+n=a[1],p=n[2],q=n[1],s=b[1],t=s[2],u=s[1],f=jf(t[1]);if(f){var
+i=ju(m,e,l,c,b[2],a[2]);if(i){var
 z=g(u,m[1][10]),A=g(F(c),z),v=bl(F(q),A);if(v)var
 B=F(p),C=g(u,f[1]),D=r(g(F(J(c,J(e[5],e[6]))),C),B),E=g(g6(l),D),k=o(h([0,j,d]),E);else
 var
@@ -4118,11 +4118,11 @@ var
 x=f;var
 y=x}else
 var
-y=a;return y}return wY}function
+y=a;return y}return wZ}function
 n0(t,g,l,s,r){var
 d=s,c=r;a:for(;;){if(d){var
 m=d[1],n=m[1],u=c[2],v=c[1],w=n[2],x=[0,aw(J(d4(l),w),v),u],y=m[2],z=n[1],o=J(d4(l),z),a=y,e=x;for(;;){if(a){var
-i=a[1],f=i[1],j=b(g[1],f)?b(g[2],f):[0,b(g[3],f),0],k=b(t[11],i[2]),p=jn(j),h=jm(J(o,k[1]),p,e),q=jo(o,j,k[2],h[2]),a=a[2],e=[0,h[1],q];continue}var
+i=a[1],f=i[1],j=b(g[1],f)?b(g[2],f):[0,b(g[3],f),0],k=b(t[11],i[2]),p=jm(j),h=jl(J(o,k[1]),p,e),q=jn(o,j,k[2],h[2]),a=a[2],e=[0,h[1],q];continue}var
 d=d[2],c=e;continue a}}return c}}function
 n1(n,c,m,l,k,a){var
 e=b(c[1],a);if(e)var
@@ -4130,18 +4130,18 @@ f=e;else{var
 i=b(k,a);if(i){var
 p=F(b(c[3],a)),q=b(l,a),s=r(g(F(n[6]),q),p),t=g(g6(m),s);return o(h([0,j,d]),t)}var
 f=i}return f}function
-jw(m,e,a,V,l,U,T){var
+jv(m,e,a,V,l,U,T){var
 i=a[7],f=o(h([0,j,d]),i);if(f)var
 k=h([0,d,d]),c=bd(a[7],k);else
 var
 c=f;if(c){var
 n=function(c){var
 D=1-b(a[1],c);if(D)return D;if(c0(m[1],0,c))return 0;var
-I=b(m[2],c),w=jq(b(V,c),I),K=e[5],q=J(b(a[4],c),K),x=dk(j,b(a[4],c)),y=x?aU(function(b){var
+I=b(m[2],c),w=jp(b(V,c),I),K=e[5],q=J(b(a[4],c),K),x=dk(j,b(a[4],c)),y=x?aU(function(b){var
 c=b[2][2];return aU(function(b){var
 c=nZ(e,b);return c?n1(e,a,l,U,T,b[1]):c},c)},w):x;if(y){var
-L=b(a[5],c),s=jv(m,e,l,b(a[4],c),w,L);if(s){var
-z=s[1],M=jn(b(a[2],c)),N=n0(e,a,l,z,jm($(J(d4(l),q)),M,[0,j,0])),O=e[3],A=bc(j,b(nU(function(a){return g5(e,a)},O),N));if(A){var
+L=b(a[5],c),s=ju(m,e,l,b(a[4],c),w,L);if(s){var
+z=s[1],M=jm(b(a[2],c)),N=n0(e,a,l,z,jl($(J(d4(l),q)),M,[0,j,0])),O=e[3],A=bc(j,b(nU(function(a){return g5(e,a)},O),N));if(A){var
 k=z,p=[0,J(q,b(a[6],c)),0];a:for(;;){if(k){var
 v=k[1],G=v[2],i=G,f=p,H=$(v[1][1]);for(;;){if(i){var
 n=i[1];if(b(a[1],n[1]))var
@@ -4185,18 +4185,18 @@ y=function(a){return nW(g4(c,a))},h=ak(d[1][1],y);else
 var
 h=g;var
 n=h?1-eJ(c,1):h,o=n?1-eJ(c,0):n,p=o?eM(e,c):o,q=p?fx(e,c,1,a[6]):p;if(q)var
-z=a[6],A=a[6],B=1,C=function(a,b){return eK(e,c,B,A,a,b)},i=ja(e,eL(e,c,1,a[6]),C,z);else
+z=a[6],A=a[6],B=1,C=function(a,b){return eK(e,c,B,A,a,b)},i=i$(e,eL(e,c,1,a[6]),C,z);else
 var
 i=q;var
 r=i?eM(f,c):i,s=r?fx(f,c,0,a[7]):r;if(s)var
-D=a[7],E=a[7],F=0,G=function(a,b){return eK(f,c,F,E,a,b)},j=jb(f,eL(f,c,0,a[7]),G,D);else
+D=a[7],E=a[7],F=0,G=function(a,b){return eK(f,c,F,E,a,b)},j=ja(f,eL(f,c,0,a[7]),G,D);else
 var
 j=s;var
 H=j?1-b(a[7][2],d[1][2]):j;return H}function
 fF(a,c,b){var
 d=0,e=c?a[7]:a[6];return f(e[1],d,b)}function
-jx(c,a){return 1-b(c[7][2],a)}function
-jy(a,c,b){var
+jw(c,a){return 1-b(c[7][2],a)}function
+jx(a,c,b){var
 e=g(F(a[6]),b),f=r(F(a[7]),e),i=g(g6(c),f);return o(h([0,j,d]),i)}function
 n2(d,c,b,a){return ft(d[1],c,b,a)}function
 n3(g,f,a,e){var
@@ -4219,34 +4219,34 @@ l=f?c[22]:c[21];if(l)if(k){var
 u=k[1],v=l[1],w=a[1][9];if(w){var
 m=w[1],e=c[1],z=function(a,b,d){return d1(c,a,b,d)},A=0,o=eM(dr(a,function(a,b,d){return ds(c,A,a,b,d)},z),e),p=o?1-eJ(e,1):o,q=p?1-eJ(e,0):p,x=q?ak(m+1|0,function(b){function
 c(c){return nW(n2(a,e,b,c))}return ak(a[1][1],c)}):q;return x?g7(a,i,g,t,s,c,function(s,e){var
-l=e[12],t=a[1][2],v=b(fG(a,l,0)[2],t),n=d4(f),o=jr(a,i,g,e,c,s),p=o?ju(a,e):o,q=p?ak(m+1|0,function(i){function
+l=e[12],t=a[1][2],v=b(fG(a,l,0)[2],t),n=d4(f),o=jq(a,i,g,e,c,s),p=o?jt(a,e):o,q=p?ak(m+1|0,function(i){function
 g(g){var
 u=1-b(fG(a,l,i)[1],g);if(u)return u;var
 D=c[1],k=fG(a,l,i),o=fG(a,l,i+1|0);if(c0(a[1],i,g))return 0;var
-v=b(a[2],g),p=jq(n2(a,D,i,g),v),w=e[5],q=i<m?1:0,x=J(b(k[4],g),w),r=q?dk(j,b(k[4],g)):q,s=r?aU(function(b){var
+v=b(a[2],g),p=jp(n2(a,D,i,g),v),w=e[5],q=i<m?1:0,x=J(b(k[4],g),w),r=q?dk(j,b(k[4],g)):q,s=r?aU(function(b){var
 c=b[2][2];return aU(function(b){var
 c=nZ(e,b);if(c){var
 g=b[1],k=i+1|0,l=function(d){var
 b=n3(a,m,k,d),c=b?1:b;return c},n=i+1|0;return n1(e,o,f,function(c){var
 b=n3(a,m,n,c);return b?b[1]:h([0,j,d])},l,g)}return c},c)},p):r;if(s){var
-y=b(k[5],g),n=jv(a,e,f,b(k[4],g),p,y);if(n){var
-z=jn(b(k[2],g)),A=jm($(J(d4(f),x)),z,[0,j,0]),B=n0(e,o,f,n[1],A),C=e[3];return bc(j,b(nU(function(a){return g5(e,a)},C),B))}var
+y=b(k[5],g),n=ju(a,e,f,b(k[4],g),p,y);if(n){var
+z=jm(b(k[2],g)),A=jl($(J(d4(f),x)),z,[0,j,0]),B=n0(e,o,f,n[1],A),C=e[3];return bc(j,b(nU(function(a){return g5(e,a)},C),B))}var
 t=n}else
 var
 t=s;return t}return ak(a[1][1],g)}):p;if(q)var
 w=a[1][2],k=b(fG(a,l,0)[1],w);else
 var
 k=q;var
-r=k?jt(e,s,d3(n,v,[0,$(J(n,e[7])),0])):k;return r?jy(e,f,u):r},r,v):x}var
+r=k?js(e,s,d3(n,v,[0,$(J(n,e[7])),0])):k;return r?jx(e,f,u):r},r,v):x}var
 y=fE(a,c);if(y)return g7(a,i,g,t,s,c,function(p,d){var
-e=d[12],k=a[1][2],l=d4(f),m=jr(a,i,g,d,c,p),n=m?ju(a,d):m;if(n)var
-q=function(a){return jx(c,a)},r=function(a){return fF(c,f,a)},s=c[1],h=jw(a,d,e,function(a){return g4(s,a)},f,r,q);else
+e=d[12],k=a[1][2],l=d4(f),m=jq(a,i,g,d,c,p),n=m?jt(a,d):m;if(n)var
+q=function(a){return jw(c,a)},r=function(a){return fF(c,f,a)},s=c[1],h=jv(a,d,e,function(a){return g4(s,a)},f,r,q);else
 var
 h=n;var
 o=h?b(e[1],k):h;if(o)var
-t=[0,$(J(l,d[7])),0],j=jt(d,p,d3(l,b(e[2],k),t));else
+t=[0,$(J(l,d[7])),0],j=js(d,p,d3(l,b(e[2],k),t));else
 var
-j=o;return j?jy(d,f,u):j},r,v);var
+j=o;return j?jx(d,f,u):j},r,v);var
 n=y}else
 var
 n=k;else
@@ -4258,20 +4258,20 @@ k=f[1][2],v=fF(i,1-a,k),w=r(r(fF(e,a,k),v),s),x=g(g6(a),w),l=o(h([0,j,d]),x);if(
 m=l;else{var
 c=a?e[22]:e[21];if(c){var
 y=c[1];return g7(f,u,t,q,p,e,function(v,c){var
-h=c[12],j=c[13],g=f[1][2],n=d4(a),o=jr(f,u,t,c,e,v),p=o?ju(f,c):o;if(p)var
-w=function(a){return jx(e,a)},x=function(b){return fF(e,a,b)},y=e[1],k=jw(f,c,h,function(a){return g4(y,a)},a,x,w);else
+h=c[12],j=c[13],g=f[1][2],n=d4(a),o=jq(f,u,t,c,e,v),p=o?jt(f,c):o;if(p)var
+w=function(a){return jw(e,a)},x=function(b){return fF(e,a,b)},y=e[1],k=jv(f,c,h,function(a){return g4(y,a)},a,x,w);else
 var
 k=p;var
 q=k?b(h[1],g):k;if(q)var
-z=function(a){return jx(i,a)},A=1-a,B=function(a){return fF(i,A,a)},C=1-a,D=i[1],l=jw(f,c,j,function(a){return g4(D,a)},C,B,z);else
+z=function(a){return jw(i,a)},A=1-a,B=function(a){return fF(i,A,a)},C=1-a,D=i[1],l=jv(f,c,j,function(a){return g4(D,a)},C,B,z);else
 var
 l=q;var
 r=l?b(j[1],g):l;if(r)var
-E=[0,$(J(n,c[7])),0],F=b(h[2],g),G=b(j[2],g),m=jt(c,v,d3(n,d3($(d),G,F),E));else
+E=[0,$(J(n,c[7])),0],F=b(h[2],g),G=b(j[2],g),m=js(c,v,d3(n,d3($(d),G,F),E));else
 var
-m=r;return m?jy(c,a,s):m},n,y)}var
+m=r;return m?jx(c,a,s):m},n,y)}var
 m=c}return m}function
-jz(b,d,c,f,e,a){var
+jy(b,d,c,f,e,a){var
 ag=a[2];if(ag){var
 i=ag[1],j=a[4];if(j){var
 x=j[1],k=a[5];if(k){var
@@ -4332,8 +4332,8 @@ ae=u;var
 af=ae}else
 var
 af=aa;return af}var
-w0=aH(fq(aH(aH(fq(d))))),w1=dn(F(gU(aH(d),w0)));function
-n5(a){return g(F(a),w1)}function
+w1=aH(fq(aH(aH(fq(d))))),w2=dn(F(gU(aH(d),w1)));function
+n5(a){return g(F(a),w2)}function
 n6(b,a){var
 c=bc(b,a);return c?bc(a,b):c}function
 n7(c,a){if(a){var
@@ -4347,7 +4347,7 @@ var
 l=a;return l}function
 n9(c,a){if(a){var
 d=n9(c,a[2]);return b(c,a[1])+d|0}return a}function
-n_(a,i,h,g){if(0===g)return w2;var
+n_(a,i,h,g){if(0===g)return w3;var
 l=g-1|0,d=n_(a,i,h,l);if(d)var
 m=eG(0,cZ(a[8])),e=dp(function(d){var
 b=eG(0,i);return dp(function(b){function
@@ -4356,7 +4356,7 @@ e=d[2];function
 c(c){return bc(n7(e,b(a[3],c)),j)}return ak(a[1],c)},f=aU(function(a){return aU(n,a)},e),c=f?[0,dp(function(b){return n8(a,b)},e)]:f,o=c?[0,dW(d[1],[0,c[1],0])]:c,k=o;else
 var
 k=d;return k}function
-jA(n,m,f,e,c){var
+jz(n,m,f,e,c){var
 i=bc(j,b(e,c));if(i)return i;var
 a=b(n[5],c),l=0;if(a<m&&b(f,a)[1]===a){var
 k=b(f,a)[2];l=1}if(!l)var
@@ -4368,68 +4368,68 @@ p=l[1],n=v(e,n9(function(b){return f(k,b,a)},p));if(0===n)return d;var
 q=n5(b(m,a)),o=[0,[0,Q(i[4],h,g,a),n,q],d]}else
 var
 o=c;return o}function
-jB(f,e,d,c,b,a){if(b){if(a){var
-g=b[1],i=jB(f,e,d,c+1|0,b[2],a[2]),j=0===g?0:n$(f,e,d,c,0,g,a[1]);return dW(j,i)}var
+jA(f,e,d,c,b,a){if(b){if(a){var
+g=b[1],i=jA(f,e,d,c+1|0,b[2],a[2]),j=0===g?0:n$(f,e,d,c,0,g,a[1]);return dW(j,i)}var
 h=a}else
 var
 h=b;return h}function
-jC(d,a){var
+jB(d,a){var
 c=b(d[10],a);return o(c,a)?c:a}function
-jD(b,a){return K(jC(b,K(a)))}function
+jC(b,a){return K(jB(b,K(a)))}function
 eO(c,a){if(a){var
-e=a[1],f=eO(c,a[2]),i=b(c,e);return w(g(bM(e[2]),i),f)}return h([0,j,d])}function
+e=a[1],f=eO(c,a[2]),i=b(c,e);return x(g(bM(e[2]),i),f)}return h([0,j,d])}function
 g_(f,e,a){if(a){var
 g=a[1],i=b(e,g),c=d2(f,g[2],i);if(c)var
 d=g_(f,e,a[2]),k=d?[0,aw(c[1],d[1])]:d,h=k;else
 var
 h=c;return h}return[0,j]}function
-jE(a){var
+jD(a){var
 b=a[3];return bd(h([0,j,d]),b)}function
 dt(b,a){return g(b,dn(a))}function
 oa(i,c,a){if(bl(c,h([0,j,d])))return[0,h([0,j,d])];var
-k=dn(a),e=b(i[13],k),f=ji(dn(a),e),l=f?[0,g(c,F(e))]:f;return l}var
+k=dn(a),e=b(i[13],k),f=jh(dn(a),e),l=f?[0,g(c,F(e))]:f;return l}var
 g$=F(fA);function
 ob(b,e){var
 a=e;for(;;){if(a){var
 c=a[1],d=a[2];if(a0(b,c[1])){var
 f=ob(b,d);return aw(c[2],f)}var
 a=d;continue}return j}}function
-jF(ai,ah,m,ag,af,a,ae,c,G,ad){if(G){var
-H=jF(ai,ah,m,ag,af,a,ae,c+1|0,G[2],ad);if(H){var
-aj=H[1],ak=aj[2],al=aj[1],az=G[1],u=na(function(b){return jB(ah,a,b,0,a[2],ad)},az),aA=h([0,j,d]);if(bl(a[3],aA))var
+jE(ai,ah,m,ag,af,a,ae,c,G,ad){if(G){var
+H=jE(ai,ah,m,ag,af,a,ae,c+1|0,G[2],ad);if(H){var
+aj=H[1],ak=aj[2],al=aj[1],az=G[1],u=na(function(b){return jA(ah,a,b,0,a[2],ad)},az),aA=h([0,j,d]);if(bl(a[3],aA))var
 k=h([0,j,d]);else
 var
 aE=F(ob(c,ae)),k=g(a[3],aE);var
 aB=u?0:1;if(aB&&bl(k,h([0,j,d])))return[0,[0,al,ak]];var
-x=b(af,c),i=x[2],s=x[3],e=b(a[5],c),p=b(a[8],c),v=0;if(c<ag&&x[1]===c&&bd(h([0,j,d]),e)&&o(i,e)&&o(e,s)&&o(h([0,j,d]),k)){var
+w=b(af,c),i=w[2],s=w[3],e=b(a[5],c),p=b(a[8],c),v=0;if(c<ag&&w[1]===c&&bd(h([0,j,d]),e)&&o(i,e)&&o(e,s)&&o(h([0,j,d]),k)){var
 ap=fs(function(a){var
-b=1-a[1],c=b?1-jE(a):b;return c},u),y=fs(function(a){var
-b=a[1];return b?jE(a):b},u),l=fs(function(a){var
-b=a[1],c=b?1-jE(a):b;return c},u),L=function(a){var
-b=g(e,w(e,a[3]));return dt(a[3],b)},t=eO(function(b){return jC(a,L(b))},y),z=eO(function(b){return jD(a,L(b))},y),aq=r(s,i),M=function(d,c){var
+b=1-a[1],c=b?1-jD(a):b;return c},u),y=fs(function(a){var
+b=a[1];return b?jD(a):b},u),l=fs(function(a){var
+b=a[1],c=b?1-jD(a):b;return c},u),L=function(a){var
+b=g(e,x(e,a[3]));return dt(a[3],b)},t=eO(function(b){return jB(a,L(b))},y),z=eO(function(b){return jC(a,L(b))},y),aq=r(s,i),M=function(d,c){var
 a=r(c,p),b=r(p,d),e=o(a,b)?b:a;return g(e,aq)},A=g_(m,function(a){var
 c=K(a[3]);if(o(i,g(h([0,aH(d),d]),c)))var
 e=K(a[3]),b=g(h([0,aH(d),d]),e);else
 var
 b=i;var
-f=dt(a[3],b);return w(h([0,d,d]),f)},ap),I=0;if(A){var
+f=dt(a[3],b);return x(h([0,d,d]),f)},ap),I=0;if(A){var
 B=g_(m,function(a){var
-b=dt(a[3],e);return w(h([0,d,d]),b)},y),J=0;if(B){var
-ar=F(B[1]),N=w(F(A[1]),ar);if(l){var
+b=dt(a[3],e);return x(h([0,d,d]),b)},y),J=0;if(B){var
+ar=F(B[1]),N=x(F(A[1]),ar);if(l){var
 f=b(a[6],c),ao=0;if(bd(h([0,j,d]),i)&&o(i,f)&&o(f,s)&&aU(function(a){return bd(K(a[3]),i)},l)){var
 O=function(b){var
-a=K(b[3]);return dt(a,g(f,r(f,a)))},P=dt(k,f),as=r(eO(function(b){return jC(a,O(b))},l),P),Q=r(eO(function(b){return jD(a,O(b))},l),P);if(b(a[7],c))var
-R=bl(f,s),S=R?o(Q,w(p,t)):R,q=S?[0,h([0,j,d])]:S;else{var
+a=K(b[3]);return dt(a,g(f,r(f,a)))},P=dt(k,f),as=r(eO(function(b){return jB(a,O(b))},l),P),Q=r(eO(function(b){return jC(a,O(b))},l),P);if(b(a[7],c))var
+R=bl(f,s),S=R?o(Q,x(p,t)):R,q=S?[0,h([0,j,d])]:S;else{var
 Z=o(eO(function(c){var
-b=K(c[3]),e=r(f,b),i=g(r(f,b),e);return jD(a,dt(g(b,r(g(h([0,aH(d),d]),f),b)),i))},l),k);if(Z)var
+b=K(c[3]),e=r(f,b),i=g(r(f,b),e);return jC(a,dt(g(b,r(g(h([0,aH(d),d]),f),b)),i))},l),k);if(Z)var
 av=r(Q,t),q=[0,M(r(as,z),av)];else
 var
 q=Z}var
 T=function(a){var
 b=g_(m,function(b){var
-c=dt(b[3],a);return w(h([0,d,d]),c)},l);if(b){var
+c=dt(b[3],a);return x(h([0,d,d]),c)},l);if(b){var
 c=oa(m,k,a);if(c)var
-f=r(e,a),q=g(p,a),s=o(h([0,j,d]),f)?g(t,f):g(z,f),u=g(g$,r(s,q)),v=c[1],i=[0,w(w(F(b[1]),v),u)];else
+f=r(e,a),q=g(p,a),s=o(h([0,j,d]),f)?g(t,f):g(z,f),u=g(g$,r(s,q)),v=c[1],i=[0,x(x(F(b[1]),v),u)];else
 var
 i=c;var
 n=i}else
@@ -4437,7 +4437,7 @@ var
 n=b;return n};if(q){var
 C=T(i);if(C){var
 U=C[1],D=T(f);if(D)var
-V=D[1],at=g(g$,q[1]),au=o(U,V)?U:V,W=[0,r(w(N,au),at)];else
+V=D[1],at=g(g$,q[1]),au=o(U,V)?U:V,W=[0,r(x(N,au),at)];else
 var
 W=D;var
 X=W}else
@@ -4449,7 +4449,7 @@ Y=q;var
 n=Y;v=1;I=1;J=1;ao=1}if(!ao){var
 n=0;v=1;I=1;J=1}}else{var
 E=oa(m,k,e);if(E)var
-_=dt(k,e),aw=r(K(t),_),ax=M(r(K(z),_),aw),ay=g(g$,w(g(p,e),ax)),$=[0,r(w(N,E[1]),ay)];else
+_=dt(k,e),aw=r(K(t),_),ax=M(r(K(z),_),aw),ay=g(g$,x(g(p,e),ax)),$=[0,r(x(N,E[1]),ay)];else
 var
 $=E;var
 aa=$}}else
@@ -4460,18 +4460,18 @@ var
 ac=A;if(!I){var
 n=ac;v=1}}if(!v)var
 n=0;if(n)var
-aC=b(ai[3],c),aD=b(ab(b(a[8],c),aC),ak),am=[0,[0,w(n[1],al),aD]];else
+aC=b(ai[3],c),aD=b(ab(b(a[8],c),aC),ak),am=[0,[0,x(n[1],al),aD]];else
 var
 am=n;var
 an=am}else
 var
 an=H;return an}return[0,[0,h([0,j,d]),0]]}function
-jG(f,e,b,a){if(b){if(a){var
+jF(f,e,b,a){if(b){if(a){var
 h=b[1],k=dn(bM(h)),l=g(bM(e),k),c=d2(f,h,g(a[1],l));if(c)var
-d=jG(f,e,b[2],a[2]),m=d?[0,aw(c[1],d[1])]:d,i=m;else
+d=jF(f,e,b[2],a[2]),m=d?[0,aw(c[1],d[1])]:d,i=m;else
 var
 i=c;return i}return[0,j]}return[0,j]}function
-oc(t,s,a,C,B,A){if(0===a[6])return w3;function
+oc(t,s,a,C,B,A){if(0===a[6])return w4;function
 w(f){var
 c=b(t[2],f),d=0;return cm(function(j,m){var
 n=a[1],k=b(a[2],[0,f,j])<n?1:0;if(k){var
@@ -4512,11 +4512,11 @@ G=n_(a,C,B,a[6]);return cY(function(d){var
 c=eG(0,s);return[0,d,dp(function(c){var
 d=eG(0,a[4]);return fs(function(d){return b(a[5],d)===c?1:0},d)},c)]},G)}return l}function
 od(b,f,c,a,e){if(0===c)return[0,a];var
-x=c-1|0;if(e){var
+w=c-1|0;if(e){var
 i=e[1],q=r(h([0,d,d]),b),s=g(g(i,bM(f+1|0)),q),k=o(g(g(a,bM(c)),b),s);if(k){var
-t=od(b,f+1|0,x,i,e[2]);return cY(function(b){return w(a,b)},t)}return k}var
+t=od(b,f+1|0,w,i,e[2]);return cY(function(b){return x(a,b)},t)}return k}var
 l=g(bM(c),b),u=r(h([0,d,d]),b),m=r(g(bM(f+1|0),u),l),n=bd(h([0,j,d]),m);if(n)var
-v=dn(m),p=[0,w(a,g(g(a,l),v))];else
+v=dn(m),p=[0,x(a,g(g(a,l),v))];else
 var
 p=n;return p}function
 oe(r,e,f,c,q,b,a){var
@@ -4537,9 +4537,9 @@ og(g,c,a){if(a){var
 e=a[1],f=aU(function(a){var
 b=a[2];return aU(function(a){return a[1]<g?1:0},b)},e);if(f){var
 i=og(g,c+1|0,a[2]);return cY(function(a){var
-f=of(e,c),g=[0,b(ab(h([0,$(d),d]),f),0),a];return[0,of(e,c),g]},i)}return f}return w4}var
-ha=[az,w5,cf(0)];function
-as(a){throw[0,ha,2,x(w6,a)]}function
+f=of(e,c),g=[0,b(ab(h([0,$(d),d]),f),0),a];return[0,of(e,c),g]},i)}return f}return w5}var
+ha=[az,w6,cf(0)];function
+as(a){throw[0,ha,2,w(w7,a)]}function
 aY(a){throw[0,ha,1,a]}function
 T(a){throw[0,ha,3,a]}function
 s(c,b){var
@@ -4553,15 +4553,15 @@ a=f,b=e,c=d;for(;;){if(64===c)return am(b);if(cy(function(b){return function(a){
 a=a+1|0;continue}var
 g=[0,a,b],a=a+1|0,b=g,c=c+1|0;continue}}(2,0,0));function
 oi(a,c){var
-b=LE(aj(c,32*a|0),a),d=fp(sy(b,0,16));return fp(sy(b,16,16))<<16|d}var
-w7=3,w8=i(function(a){return oi(w7,a)},oh),w9=bU(oh,0,8),w_=2,w$=i(function(a){return oi(w_,a)},w9);function
+b=LG(aj(c,32*a|0),a),d=fp(sz(b,0,16));return fp(sz(b,16,16))<<16|d}var
+w8=3,w9=i(function(a){return oi(w8,a)},oh),w_=bU(oh,0,8),w$=2,xa=i(function(a){return oi(w$,a)},w_);function
 cD(b,a){return b>>>a|0|b<<(32-a|0)}function
 fH(f){var
-b=aS(1,aP(aS,0,f)),e=n(b+2|0,0),d=n(b+2|0,0);a4(function(a){var
+b=aS(1,aQ(aS,0,f)),e=n(b+2|0,0),d=n(b+2|0,0);a4(function(a){var
 b=0<a?1:0,d=b?(e[1+a]=c(e,a)[1+a]+1|0,0):b;return d},f);var
 h=1;if(!(b<1)){var
 a=h;for(;;){var
-i=c(e,a)[1+a],g=a+1|0,j=(c(d,a)[1+a]+i|0)*2|0;c(d,g)[1+g]=j;if(1<<a<(d[1+a]+e[1+a]|0))as(xg);var
+i=c(e,a)[1+a],g=a+1|0,j=(c(d,a)[1+a]+i|0)*2|0;c(d,g)[1+g]=j;if(1<<a<(d[1+a]+e[1+a]|0))as(xh);var
 k=a+1|0;if(b!==a){var
 a=k;continue}break}}var
 l=n(1<<b,0);p(function(s,a){var
@@ -4580,24 +4580,24 @@ f=v;continue}break}}var
 o=0}else
 var
 o=m;return o},f);return[0,b,l]}var
-xi=xh.slice(),xk=xj.slice(),xm=xl.slice(),xo=xn.slice(),xq=xp.slice();function
-xr(aa,G,$,z){var
+xj=xi.slice(),xl=xk.slice(),xn=xm.slice(),xp=xo.slice(),xr=xq.slice();function
+xs(aa,G,$,z){var
 A=G+$|0,j=[0,G],f=[0,0],b=[0,0];function
-H(a){for(;;){if(b[1]<a){if(A<=j[1])as(xs);f[1]=f[1]|bo(aa,j[1])<<b[1];j[1]++;b[1]=b[1]+8|0;continue}return 0}}function
+H(a){for(;;){if(b[1]<a){if(A<=j[1])as(xt);f[1]=f[1]|bo(aa,j[1])<<b[1];j[1]++;b[1]=b[1]+8|0;continue}return 0}}function
 B(a){f[1]=f[1]>>>a|0;b[1]=b[1]-a|0;return 0}function
 a(a){if(0===a)return 0;H(a);var
 b=f[1]&((1<<a)-1|0);B(a);return b}function
 C(a){for(;;){if(b[1]<a[1]&&j[1]<A){H(b[1]+8|0);continue}var
-e=f[1]&((1<<a[1])-1|0),g=c(a[2],e)[1+e],d=g&15,h=0===d?1:0,i=h||(b[1]<d?1:0);if(i)as(xt);B(d);return g>>>4|0}}var
+e=f[1]&((1<<a[1])-1|0),g=c(a[2],e)[1+e],d=g&15,h=0===d?1:0,i=h||(b[1]<d?1:0);if(i)as(xu);B(d);return g>>>4|0}}var
 k=df(z,1),d=[0,0];function
 D(b){var
-a=z<(d[1]+b|0)?1:0;return a?as(xu):a}var
+a=z<(d[1]+b|0)?1:0;return a?as(xv):a}var
 s=[l,function(b){var
-a=fH(n(30,5));return[0,fH(m(288,function(a){return kM<=a?cM<=a?280<=a?8:7:9:8})),a]}];for(;;){var
-ab=a(1),I=a(2),at=0;if(2<I>>>0)as(xv);else{var
+a=fH(n(30,5));return[0,fH(m(288,function(a){return kL<=a?cM<=a?280<=a?8:7:9:8})),a]}];for(;;){var
+ab=a(1),I=a(2),at=0;if(2<I>>>0)as(xw);else{var
 _=0;switch(I){case
 0:B(b[1]&7);var
-v=a(16);if(65535!==(v^a(16)))as(xw);D(v);var
+v=a(16);if(65535!==(v^a(16)))as(xx);D(v);var
 ac=1;if(!(v<1)){var
 E=ac;for(;;){var
 ad=mi(a(8));dM(k,d[1],ad);d[1]++;var
@@ -4605,26 +4605,26 @@ ae=E+1|0;if(v!==E){var
 E=ae;continue}break}}_=1;break;case
 1:var
 J=u(s),K=t===J?s[1]:l===J?y(s):s,M=K[2],L=K[1];break;default:var
-h=a(5)+qV|0,q=a(5)+1|0,aj=286<h?1:0,ai=a(4)+4|0,ak=aj||(30<q?1:0);if(ak)as(xA);var
+h=a(5)+qV|0,q=a(5)+1|0,aj=286<h?1:0,ai=a(4)+4|0,ak=aj||(30<q?1:0);if(ak)as(xB);var
 S=n(19,0),T=ai-1|0,al=0;if(!(T<0)){var
 r=al;for(;;){var
-ap=a(3),X=c(xi,r)[1+r];c(S,X)[1+X]=ap;var
+ap=a(3),X=c(xj,r)[1+r];c(S,X)[1+X]=ap;var
 aq=r+1|0;if(T!==r){var
 r=aq;continue}break}}var
 w=n(h+q|0,0),e=0,am=fH(S);for(;;){if(e<(h+q|0)){var
 U=C(am),V=U+p3|0;if(2<V>>>0)var
 i=1,x=U;else
 switch(V){case
-0:if(0===e)as(xC);var
+0:if(0===e)as(xD);var
 W=e-1|0,an=3+a(2)|0,i=an,x=c(w,W)[1+W];break;case
 1:var
 i=3+a(3)|0,x=0;break;default:var
-i=11+a(7)|0,x=0}if((h+q|0)<(e+i|0))as(xB);gH(w,e,i,x);var
+i=11+a(7)|0,x=0}if((h+q|0)<(e+i|0))as(xC);gH(w,e,i,x);var
 e=e+i|0;continue}var
 ao=fH(bU(w,h,q)),M=ao,L=fH(bU(w,0,h));break}}if(!_)for(;;){var
-g=C(L);if(!(cM<=g)){D(1);aA(k,d[1],g);d[1]++;continue}if(cM<g){if(285<g)as(xx);var
-N=g+qk|0,O=g+qk|0,af=a(c(xm,N)[1+N]),F=c(xk,O)[1+O]+af|0,o=C(M);if(29<o)as(xy);var
-ag=a(c(xq,o)[1+o]),P=c(xo,o)[1+o]+ag|0;if(d[1]<P)as(xz);D(F);var
+g=C(L);if(!(cM<=g)){D(1);aA(k,d[1],g);d[1]++;continue}if(cM<g){if(285<g)as(xy);var
+N=g+qk|0,O=g+qk|0,af=a(c(xn,N)[1+N]),F=c(xl,O)[1+O]+af|0,o=C(M);if(29<o)as(xz);var
+ag=a(c(xr,o)[1+o]),P=c(xp,o)[1+o]+ag|0;if(d[1]<P)as(xA);D(F);var
 Q=d[1],R=(d[1]+F|0)-1|0;if(!(R<Q)){var
 p=Q;for(;;){aA(k,p,bR(k,p-P|0));var
 ah=p+1|0;if(R!==p){var
@@ -4632,22 +4632,22 @@ p=ah;continue}break}}d[1]=d[1]+F|0;continue}at=1;break}}if(0===ab)continue;var
 Y=8<=b[1]?1:0;if(Y)var
 Z=Y;else
 var
-ar=j[1]!==A?1:0,Z=ar||(d[1]!==z?1:0);if(Z)as(xD);return a1(k)}}var
-xE=m(cM,function(d){var
+ar=j[1]!==A?1:0,Z=ar||(d[1]!==z?1:0);if(Z)as(xE);return a1(k)}}var
+xF=m(cM,function(d){var
 b=1,a=d;for(;;){var
 c=1===(a&1)?-306674912^(a>>>1|0):a>>>1|0,e=b+1|0;if(8!==b){var
-b=e,a=c;continue}return c}}),xF=268435456;function
-oj(a){return aS(xF,40*dc(a,53687091)|0)}function
+b=e,a=c;continue}return c}}),xG=268435456;function
+oj(a){return aS(xG,40*dc(a,53687091)|0)}function
 hc(b,a){var
 c=ae(b,a+1|0)<<8;return ae(b,a)|c}function
-jH(b,a){var
+jG(b,a){var
 c=hc(b,a+2|0)<<16;return hc(b,a)|c}function
 a6(g,d){var
-b=aJ(d),c=d-1|0,e=0;if(!(c<0)){var
+b=aK(d),c=d-1|0,e=0;if(!(c<0)){var
 a=e;for(;;){aA(b,a,mi((g>>>(8*a|0)|0)&gg));var
 f=a+1|0;if(c!==a){var
 a=f;continue}break}}return a1(b)}var
-du=[az,xW,cf(0)];function
+du=[az,xX,cf(0)];function
 ok(f){var
 b=I(f),a=[0,0];function
 g(c){return a[1]<b?ae(f,a[1]):0}function
@@ -4661,12 +4661,12 @@ a=h(0)!==b?1:0;if(a)throw du;return a}function
 q(c){for(;;){var
 b=h(0);if(34===b)return cz(f,c,(a[1]-1|0)-c|0);if(92===b){h(0);continue}if(32<=b)continue;throw du}}function
 l(m){if(aq<m)throw du;c(0);var
-b=g(0),e=0;if(ll<=b)if(rI===b){var
-o=0,n=xX;e=1}else
+b=g(0),e=0;if(lk<=b)if(rI===b){var
+o=0,n=xY;e=1}else
 if(qr===b){var
-o=xY,n=xZ;e=1}else
+o=xZ,n=x0;e=1}else
 if(qI===b){a[1]++;c(0);if(qj===g(0)){a[1]++;var
-d=x0}else{var
+d=x1}else{var
 y=0;for(;;){c(0);k(34);var
 E=q(a[1]);c(0);k(58);var
 z=[0,[0,E,l(m+1|0)],y],A=h(0);if(44===A){var
@@ -4676,13 +4676,13 @@ e=2;else
 if(34===b){a[1]++;var
 d=[3,q(a[1])]}else
 if(91===b){a[1]++;c(0);if(93===g(0)){a[1]++;var
-d=x1}else{var
+d=x2}else{var
 v=0;for(;;){var
 w=[0,l(m+1|0),v],x=h(0);if(44===x){var
 v=w;continue}if(93!==x)throw du;var
 d=[4,am(w)];break}}}else
 if(hU<=b){var
-o=x2,n=x3;e=1}else
+o=x3,n=x4;e=1}else
 e=2;var
 B=0;switch(e){case
 2:var
@@ -4693,7 +4693,7 @@ if(11===p)j=1}else
 if(45<=i){if(!(47<=i))j=1}else
 if(43===i)j=1;var
 C=j?1:0;if(C){a[1]++;continue}var
-t=cz(f,s,a[1]-s|0),u=mg(t),D=u?[1,u[1]]:[2,Ky(t)],d=D;break}break;case
+t=cz(f,s,a[1]-s|0),u=mg(t),D=u?[1,u[1]]:[2,KA(t)],d=D;break}break;case
 0:break;default:mv(k,n);var
 r=o;B=1}if(!B)var
 r=d;c(0);return r}var
@@ -4705,29 +4705,29 @@ a=bj(47,e);if(a){var
 b=a[2],c=a[1];if(!b)return F(gS(c));if(!b[2]){var
 d=b[1];if(0<bx(gS(d))){var
 f=gS(d);return b8(gS(c),f)}}}throw U}function
-jI(a){function
+jH(a){function
 b(c){var
 a=bj(94,c);if(a){var
 b=a[2];if(b&&!b[2]){var
-d=ip(b[1]);return[0,ip(a[1]),d]}}throw U}function
+d=io(b[1]);return[0,io(a[1]),d]}}throw U}function
 c(c){var
 a=bj(42,c);if(a){var
-d=k(b,a[2]);return[0,he(a[1]),d]}throw U}return L(a,yb)?0:k(c,bj(32,a))}function
-yo(h){var
+d=k(b,a[2]);return[0,he(a[1]),d]}throw U}return L(a,yc)?0:k(c,bj(32,a))}function
+yp(h){var
 i=I(h);function
 g(a){var
 b=a<i?1:0,c=b?ae(h,a):b;return c}function
-d(a){return da===(g(a)&ii)?1:0}var
+d(a){return da===(g(a)&ih)?1:0}var
 a=0;for(;;){var
 j=a===i?1:0;if(j)var
 k=j;else{var
 b=g(a),e=g(a+1|0);if(!(da<=b)){var
-a=a+1|0;continue}if(194<=b&&!(lv<=b)){var
+a=a+1|0;continue}if(194<=b&&!(lu<=b)){var
 w=d(a+1|0);if(w){var
-a=a+2|0;continue}return w}if(lv<=b&&!(kX<=b)){var
+a=a+2|0;continue}return w}if(lu<=b&&!(kW<=b)){var
 s=d(a+1|0);if(s){var
 t=d(a+2|0);if(t){var
-z=lv!==b?1:0,u=z||(e8<=e?1:0);if(u){var
+z=lu!==b?1:0,u=z||(e8<=e?1:0);if(u){var
 A=237!==b?1:0,v=A||(e<e8?1:0);if(v){var
 a=a+3|0;continue}var
 f=v}else
@@ -4737,13 +4737,13 @@ var
 f=t}else
 var
 f=s;return f}var
-l=kX<=b?1:0;if(l){var
+l=kW<=b?1:0;if(l){var
 m=b<245?1:0;if(m){var
 n=d(a+1|0);if(n){var
 o=d(a+2|0);if(o){var
 p=d(a+3|0);if(p){var
-x=kX!==b?1:0,q=x||(kM<=e?1:0);if(q){var
-y=244!==b?1:0,r=y||(e<kM?1:0);if(r){var
+x=kW!==b?1:0,q=x||(kL<=e?1:0);if(q){var
+y=244!==b?1:0,r=y||(e<kL?1:0);if(r){var
 a=a+4|0;continue}var
 c=r}else
 var
@@ -4774,22 +4774,22 @@ e=g;else{if(92!==ae(c,a)){var
 a=a+1|0;continue}var
 h=(a+1|0)<d?1:0;if(h)if(rE===ae(c,a+1|0)){var
 i=(a+5|0)<d?1:0;if(i){var
-j=iH(p,cz(c,a+2|0,4));if(j){var
+j=iG(p,cz(c,a+2|0,4));if(j){var
 a=a+6|0;continue}var
 l=j}else
 var
 l=i;var
 n=l;o=1}else{var
-m=iI(yp,ae(c,a+1|0));if(m){var
+m=iH(yq,ae(c,a+1|0));if(m){var
 a=a+2|0;continue}var
 e=m}else
 var
 e=h}if(!o)var
-n=e;return s(n,yq)}case
-4:return C(hf,b[1]);case
+n=e;return s(n,yr)}case
+4:return B(hf,b[1]);case
 5:var
-f=b[1],q=D(f);s(D(bi(iu,k(function(a){return a[1]},f)))===q?1:0,yr);return C(function(a){hf([3,a[1]]);return hf(a[2])},f)}return 0}function
-ys(d){var
+f=b[1],q=D(f);s(D(bi(it,k(function(a){return a[1]},f)))===q?1:0,ys);return B(function(a){hf([3,a[1]]);return hf(a[2])},f)}return 0}function
+yt(d){var
 g=I(d);function
 k(a){var
 b=a<g?1:0;if(b)var
@@ -4797,8 +4797,8 @@ c=48<=ae(d,a)?1:0,e=c?ae(d,a)<=57?1:0:c;else
 var
 e=b;return e}function
 c(a,c){var
-b=a<g?1:0;return b?iI(c,ae(d,a)):b}function
-i(b){s(k(b),yt);var
+b=a<g?1:0;return b?iH(c,ae(d,a)):b}function
+i(b){s(k(b),yu);var
 a=b;for(;;){if(k(a)){var
 a=a+1|0;continue}return a}}var
 a=0;a:for(;;){var
@@ -4809,33 +4809,33 @@ l=ae(d,b);if(34!==l){if(92===l){var
 b=b+2|0;continue}var
 b=b+1|0;continue}var
 n=b+1|0}var
-a=n;continue a}}if(c(a,yu)){var
-j=c(a,yv)?a+1|0:a,h=c(j,yw)?j+1|0:i(j),e=c(h,yx)?i(h+1|0):h;if(c(e,yy))var
-q=c(e+1|0,yz)?e+2|0:e+1|0,f=i(q);else
+a=n;continue a}}if(c(a,yv)){var
+j=c(a,yw)?a+1|0:a,h=c(j,yx)?j+1|0:i(j),e=c(h,yy)?i(h+1|0):h;if(c(e,yz))var
+q=c(e+1|0,yA)?e+2|0:e+1|0,f=i(q);else
 var
 f=e;var
-o=1-c(f,yB);if(o)var
+o=1-c(f,yC);if(o)var
 r=h<f?1:0,p=r||((f-a|0)<=19?1:0);else
 var
-p=o;s(p,yA);var
+p=o;s(p,yB);var
 a=f;continue}var
 a=a+1|0;continue}return m}}function
-yC(o,h){s(aQ(h,yE),yD);var
-i=ai(h,yF),a=i[2];s(i[1]<=ea?1:0,yG);var
-j=u(a),e=t===j?a[1]:l===j?y(a):a;s(yo(e),yH);ys(e);try{var
+yD(o,h){s(aI(h,yF),yE);var
+i=ai(h,yG),a=i[2];s(i[1]<=ea?1:0,yH);var
+j=u(a),e=t===j?a[1]:l===j?y(a):a;s(yp(e),yI);yt(e);try{var
 x=ok(e),c=x}catch(a){a=a2(a);if(a!==du&&a[1]!==gw)throw a;var
-c=as(yI)}if(typeof
+c=as(yJ)}if(typeof
 c!=="number"&&5===c[0]){var
-f=c[1];if(a0(aV(iu,k(function(a){return a[1]},f)),yK)){hf(c);s(a0(gC(yN,f),yM),yL);var
-g=gC(yO,f),n=0;if(typeof
+f=c[1];if(a0(aV(it,k(function(a){return a[1]},f)),yL)){hf(c);s(a0(gC(yO,f),yN),yM);var
+g=gC(yP,f),n=0;if(typeof
 g!=="number"&&5===g[0]){var
 d=g[1];n=1}if(!n)var
-d=as(yP);var
-p=h[1]-1|0,m=D(d)===p?1:0,q=m?dd(function(a){return aQ(h,a[1])},d):m;s(q,yQ);var
+d=as(yQ);var
+p=h[1]-1|0,m=D(d)===p?1:0,q=m?dd(function(a){return aI(h,a[1])},d):m;s(q,yR);var
 r=0.,w=G(function(V,F){var
 H=F[1],I=ai(h,H)[1],t=F[2];function
 c(c){var
-a=hb(H);return as(b(an(yc),a))}var
+a=hb(H);return as(b(an(yd),a))}var
 J=0;if(typeof
 t!=="number"&&4===t[0]){var
 n=t[1];if(n){var
@@ -4853,10 +4853,10 @@ b=a[1];if(0<=b)return b}return c(0)},T),g=U,l=q[1],a=o[1];J=1;e=1;i=1;u=1}if(!u)
 e=1}}}if(!J)var
 j=c(0),g=j[3],l=j[2],a=j[1];var
 K=0===g?1:0,M=K||(3<D(g)?1:0);if(M)c(0);var
-N=1,m=G(function(b,a){if(0<a&&bv(dI,a)<b)return c(0);return v(b,a)},N,g),x=L(l,yd),y=1-x,O=y?S(l,ye):y;if(O)c(0);var
-w=0;if(S(a,yf)){var
-f=0;if(S(a,yg))if(S(a,yh))if(S(a,yi)){if(S(a,yj))if(S(a,yk)){var
-z=S(a,yl);if(z){var
+N=1,m=G(function(b,a){if(0<a&&bv(dI,a)<b)return c(0);return v(b,a)},N,g),x=L(l,ye),y=1-x,O=y?S(l,yf):y;if(O)c(0);var
+w=0;if(S(a,yg)){var
+f=0;if(S(a,yh))if(S(a,yi))if(S(a,yj)){if(S(a,yk))if(S(a,yl)){var
+z=S(a,ym);if(z){var
 d=c(0);f=1}else{var
 d=z;f=1}}else{w=1;f=1}}else{var
 d=4;f=1}else{var
@@ -4869,69 +4869,69 @@ P=bv(I,d)<m?1:0,B=P||(v(m,d)!==I?1:0);else
 var
 B=A;if(B)c(0);var
 C=1-x;if(C)var
-Q=1!==D(g)?1:0,E=Q||1-aD(a,yn);else
+Q=1!==D(g)?1:0,E=Q||1-aD(a,yo);else
 var
 E=C;if(E)c(0);var
-R=L(a,ym)?1.:8.;return V+m*R},r,d);return s(w<=oj(o)?1:0,yR)}}return as(yJ)}function
+R=L(a,yn)?1.:8.;return V+m*R},r,d);return s(w<=oj(o)?1:0,yS)}}return as(yK)}function
 bs(c,b,a){var
-d=c[2];return as(Q(an(yS),d,b,a))}function
+d=c[2];return as(Q(an(yT),d,b,a))}function
 b$(c,a,f,e){if(typeof
 c!=="number"&&5===c[0]){var
-d=c[1];if(dd(function(a){return mm(a,d)},e)){C(function(d){var
-b=d[1],c=1-aD(b,e);return c?T(x(yU,hb(x(a,b)))):c},d);return[0,d,a,f]}}return as(b(an(yT),a))}function
-aI(b,a){return gC(a,b[1])}function
-fI(c,b,a){return 0===aI(b,a)?0:[0,f(c,b,a)]}function
+d=c[1];if(dd(function(a){return mm(a,d)},e)){B(function(d){var
+b=d[1],c=1-aD(b,e);return c?T(w(yV,hb(w(a,b)))):c},d);return[0,d,a,f]}}return as(b(an(yU),a))}function
+aJ(b,a){return gC(a,b[1])}function
+fI(c,b,a){return 0===aJ(b,a)?0:[0,f(c,b,a)]}function
 c4(c,b,e){var
-a=aI(c,b);if(typeof
+a=aJ(c,b);if(typeof
 a!=="number"&&3===a[0]){var
-d=a[1];if(aD(d,e))return d}return bs(c,b,yV)}function
+d=a[1];if(aD(d,e))return d}return bs(c,b,yW)}function
 hg(c,b){var
-a=aI(c,b);if(typeof
-a!=="number"&&0===a[0])return a[1];return bs(c,b,yW)}function
+a=aJ(c,b);if(typeof
+a!=="number"&&0===a[0])return a[1];return bs(c,b,yX)}function
 eP(e,d,c){var
-f=e?e[1]:gy,a=aI(d,c);if(typeof
+f=e?e[1]:gy,a=aJ(d,c);if(typeof
 a!=="number"&&1===a[0]){var
-b=a[1];if(0<=b&&b<=f)return b}return bs(d,c,yX)}function
-jJ(b,g,f,e,d){var
-h=b?b[1]:b,i=g?g[1]:-dQ,j=f?f[1]:dQ,a=aI(e,d);if(typeof
+b=a[1];if(0<=b&&b<=f)return b}return bs(d,c,yY)}function
+jI(b,g,f,e,d){var
+h=b?b[1]:b,i=g?g[1]:-dQ,j=f?f[1]:dQ,a=aJ(e,d);if(typeof
 a!=="number")switch(a[0]){case
 2:var
 c=a[1];if(i<=c&&c<=j)return c;break;case
-3:if(!S(a[1],yZ)&&h)return a_;break}return bs(e,d,yY)}function
-jK(b,a){return jJ(0,[0,cu(y0)],[0,1.-mf/2.],b,a)}function
+3:if(!S(a[1],y0)&&h)return a_;break}return bs(e,d,yZ)}function
+jJ(b,a){return jI(0,[0,cu(y1)],[0,1.-mf/2.],b,a)}function
 eQ(a,c){var
-b=x(a[2],c),d=V(a[3],b);dj(a[3],b);return d}function
+b=w(a[2],c),d=V(a[3],b);dj(a[3],b);return d}function
 hh(d,c,b,a){var
-e=c[2],g=f(an(y1),e,b);s(1===D(a[1])?1:0,g);if(d&&d[1]!==a[2])return bs(c,b,y2);return 0}function
-jL(e,d){var
+e=c[2],g=f(an(y2),e,b);s(1===D(a[1])?1:0,g);if(d&&d[1]!==a[2])return bs(c,b,y3);return 0}function
+jK(e,d){var
 c=e[2]-1|0,f=0;if(!(c<0)){var
 a=f;for(;;){b(d,a);var
 g=a+1|0;if(c!==a){var
 a=g;continue}break}}return 0}function
 fJ(a,f,e,d,c){var
 i=a?a[1]:a,j=f?f[1]:gy,g=c[3];if(0===g[0]){var
-h=g[1];jL(c,function(f){var
-a=b(h,f),g=a<i?1:0,c=g||(j<a?1:0);return c?bs(e,d,y3):c});return h}return bs(e,d,y4)}function
+h=g[1];jK(c,function(f){var
+a=b(h,f),g=a<i?1:0,c=g||(j<a?1:0);return c?bs(e,d,y4):c});return h}return bs(e,d,y5)}function
 fK(f,e,d,c,a){var
 i=f?f[1]:-dQ,j=e?e[1]:dQ,g=a[3];if(1===g[0]){var
-h=g[1];jL(a,function(g){var
-a=b(h,g),e=i<=a?1:0,k=e?a<=j?1:0:e,f=1-k;return f?bs(d,c,y6):f});return h}return bs(d,c,y5)}function
+h=g[1];jK(a,function(g){var
+a=b(h,g),e=i<=a?1:0,k=e?a<=j?1:0:e,f=1-k;return f?bs(d,c,y7):f});return h}return bs(d,c,y6)}function
 be(f,e,d,b,a){var
 c=eQ(b,a);return aC(function(c){hh(f,b,a,c);var
 g=fJ(e,d,b,a,c);return[0,c[2],g]},c)}function
 bN(f,e,d,b,a){var
 c=eQ(b,a);return aC(function(c){hh(f,b,a,c);var
 g=fK(e,d,b,a,c);return[0,c[2],g]},c)}function
-jM(g,d,c){var
+jL(g,d,c){var
 a=eQ(d,c);return aC(function(a){hh(g,d,c,a);var
 e=a[3];if(2===e[0]){var
-f=e[1];jL(a,function(a){b(f,a);return 0});return[0,a[2],f]}return bs(d,c,y7)},a)}function
-bB(c,b,a){return a?a[1]:bs(c,b,y8)}function
+f=e[1];jK(a,function(a){b(f,a);return 0});return[0,a[2],f]}return bs(d,c,y8)},a)}function
+bB(c,b,a){return a?a[1]:bs(c,b,y9)}function
 eR(h,c,a){var
 d=eQ(c,a);return aC(function(f){var
 d=f[1];if(d){var
 e=d[2];if(e&&!e[2]){var
-g=e[1],i=Q(h,c,a,f),j=function(c,a){return b(i,v(c,g)+a|0)};return[0,d[1],g,j]}}return bs(c,a,y9)},d)}function
+g=e[1],i=Q(h,c,a,f),j=function(c,a){return b(i,v(c,g)+a|0)};return[0,d[1],g,j]}}return bs(c,a,y_)},d)}function
 hi(b,a){var
 c=eQ(b,a);return aC(function(c){var
 f=c[3];if(3===f[0]){var
@@ -4939,52 +4939,52 @@ g=f[1];hh(0,b,a,c);var
 d=[0,0],h=[0,0];mv(function(b){var
 a=b+lJ|0;if(10<a>>>0){if(-22===a){d[1]++;return 0}}else
 if(8<a-1>>>0){h[1]++;return 0}return 0},g);var
-i=ia<d[1]?1:0,j=i||(2500000<(d[1]+h[1]|0)?1:0);if(j)bs(b,a,y$);var
-e=bj(10,g),k=c[2]+1|0,l=D(e)!==k?1:0,m=l||S(ad(e,c[2]),zb);if(m)bs(b,a,za);return ep(function(a,b){return a<c[2]?1:0},e)}return bs(b,a,y_)},c)}function
-jN(f,a){var
+i=lF<d[1]?1:0,j=i||(2500000<(d[1]+h[1]|0)?1:0);if(j)bs(b,a,za);var
+e=bj(10,g),k=c[2]+1|0,l=D(e)!==k?1:0,m=l||S(ad(e,c[2]),zc);if(m)bs(b,a,zb);return ep(function(a,b){return a<c[2]?1:0},e)}return bs(b,a,y$)},c)}function
+jM(f,a){var
 b=I(a),c=1<=b?1:0;if(c)var
-d=b<=f?1:0,e=d?iH(function(a){var
+d=b<=f?1:0,e=d?iG(function(a){var
 b=48<=a?1:0,c=b?a<=57?1:0:b;return c},a):d;else
 var
-e=c;return s(e,zc)}function
-jO(a){var
-d=0;if(S(a,zd)&&45===ae(a,0)){var
+e=c;return s(e,zd)}function
+jN(a){var
+d=0;if(S(a,ze)&&45===ae(a,0)){var
 b=cz(a,1,I(a)-1|0);d=1}if(!d)var
 b=a;var
-c=bj(47,b);s(D(c)<=2?1:0,ze);var
-e=pG;C(function(a){return jN(e,a)},c);return he(a)}function
+c=bj(47,b);s(D(c)<=2?1:0,zf);var
+e=pG;B(function(a){return jM(e,a)},c);return he(a)}function
 ol(l,b){function
 c(c){var
 a=bj(94,c);if(a){var
-b=a[2];if(b&&!b[2]){jN(5,a[1]);return jN(4,b[1])}}return as(zf)}function
+b=a[2];if(b&&!b[2]){jM(5,a[1]);return jM(4,b[1])}}return as(zg)}function
 d(b){var
-a=bj(42,b);return a?(jO(a[1]),C(c,a[2])):as(zg)}if(S(b,zh))C(d,bj(32,b));var
-e=jI(b),a=k(function(a){return[0,a[2],a[1]]},e);C(function(g){var
+a=bj(42,b);return a?(jN(a[1]),B(c,a[2])):as(zh)}if(S(b,zi))B(d,bj(32,b));var
+e=jH(b),a=k(function(a){return[0,a[2],a[1]]},e);B(function(g){var
 c=g[1],a=c;for(;;){var
 j=0;if(a){var
 b=a[2];if(b){var
-f=sf(a[1][1],b[1][1]);if(f){var
+f=sg(a[1][1],b[1][1]);if(f){var
 a=b;continue}var
 d=f;j=1}}if(!j)var
 d=1;if(d){var
 h=dd(function(a){var
 b=a[1]<l?1:0,c=b?1<=a[2]?1:0:b;return c},c);if(h)var
-k=0,i=G(function(b,a){return b+a[2]|0},k,c)<=cq?1:0,e=i?0!==B(g[2])?1:0:i;else
+k=0,i=G(function(b,a){return b+a[2]|0},k,c)<=cq?1:0,e=i?0!==C(g[2])?1:0:i;else
 var
 e=h}else
 var
-e=d;return s(e,zi)}},a);var
-f=D(a);s(D(bi(al,k(function(a){return a[1]},a)))===f?1:0,zj);return a}function
-jP(f,e){var
+e=d;return s(e,zj)}},a);var
+f=D(a);s(D(bi(al,k(function(a){return a[1]},a)))===f?1:0,zk);return a}function
+jO(f,e){var
 a=f,b=e;for(;;){if(b){var
 c=b[2],d=b[1];if(typeof
 a!=="number")switch(a[0]){case
 4:var
-g=ip(d),a=ad(a[1],g),b=c;continue;case
+g=io(d),a=ad(a[1],g),b=c;continue;case
 5:var
 a=gC(d,a[1]),b=c;continue}throw U}return a}}function
 dv(b,a){var
-c=bj(46,a);return jP(b[1],c)}function
+c=bj(46,a);return jO(b[1],c)}function
 cE(b,a){return 0===dv(b,a)?1:0}function
 bZ(c,b){var
 a=dv(c,b);if(typeof
@@ -5000,10 +5000,10 @@ fM(c,b){var
 a=dv(c,b);if(typeof
 a!=="number")switch(a[0]){case
 2:return a[1];case
-3:if(!S(a[1],zk))return a_;break}throw U}function
+3:if(!S(a[1],zl))return a_;break}throw U}function
 cF(a){if(Math.abs(a)<=dQ)return aa(a);throw U}function
 om(a){return a==a_?0:[0,cF(a)]}function
-ca(b,a){return aQ(b[2],a)}function
+ca(b,a){return aI(b[2],a)}function
 hj(b,a){return ai(b[2],a)}function
 bf(d,c){var
 a=hj(d,c),b=a[3];if(0===b[0])return[0,a[2],b[1]];throw U}function
@@ -5015,27 +5015,27 @@ fN(d,c){var
 a=hj(d,c),b=a[3];if(3===b[0]){var
 e=a[2],f=bj(10,b[1]);return ep(function(a,b){return a<e?1:0},f)}throw U}function
 eT(a){var
-b=bf(a,zu),c=bf(a,zv);return[0,bf(a,zw),c,b]}function
+b=bf(a,zv),c=bf(a,zw);return[0,bf(a,zx),c,b]}function
 bO(c,a){var
 d=b(c[2],a+1|0);return[0,b(c[2],a),d]}function
 dw(a,d){var
 c=a[1];function
 e(a){return b(d,c+a|0)}return H(a[2]-c|0,e)}function
-jQ(a){return cE(a,zx)?0.:fM(a,zy)}var
-zz=aa(mf);function
-hk(a){return G(w,z,a)}function
-cG(b,a){return x(zJ,a)}function
-oo(a){if(ca(a,cG(a,zK))){var
-c=d5(a,cG(a,zL));return function(a){return cF(b(c[2],a))}}return function(a){return z}}function
+jP(a){return cE(a,zy)?0.:fM(a,zz)}var
+zA=aa(mf);function
+hk(a){return G(x,z,a)}function
+cG(b,a){return w(zK,a)}function
+oo(a){if(ca(a,cG(a,zL))){var
+c=d5(a,cG(a,zM));return function(a){return cF(b(c[2],a))}}return function(a){return z}}function
 op(a){function
 c(b){return cG(a,b)}function
 f(b,d){return ca(a,c(b))?on(a,c(b))[2]:function(a){return d}}var
-d=bZ(a,c(zP)),i=cE(a,c(zQ))?q:cF(fM(a,c(z9))),j=L(d,zR)?zS:cE(a,c(z7))?0:[0,eS(a,c(z8))],k=eS(a,c(zT));if(ca(a,c(zU)))var
-l=d5(a,c(zV)),g=function(a){return cF(b(l[2],a))};else
+d=bZ(a,c(zQ)),i=cE(a,c(zR))?q:cF(fM(a,c(z_))),j=L(d,zS)?zT:cE(a,c(z8))?0:[0,eS(a,c(z9))],k=eS(a,c(zU));if(ca(a,c(zV)))var
+l=d5(a,c(zW)),g=function(a){return cF(b(l[2],a))};else
 var
 g=function(a){return z};var
-m=f(zW,1),n=f(zX,0);if(S(d,zY))if(S(d,zZ))if(S(d,z0))if(S(d,z1))if(S(d,z2))if(S(d,z3))var
-h=S(d,z4),e=h?T(d):h;else
+m=f(zX,1),n=f(zY,0);if(S(d,zZ))if(S(d,z0))if(S(d,z1))if(S(d,z2))if(S(d,z3))if(S(d,z4))var
+h=S(d,z5),e=h?T(d):h;else
 var
 e=4;else
 var
@@ -5049,31 +5049,31 @@ e=3;else
 var
 e=6;function
 o(a){return 0}var
-p=eS(a,z5);return[0,bf(a,z6)[1]-1|0,p,o,e,n,m,g,k,j,i]}function
+p=eS(a,z6);return[0,bf(a,z7)[1]-1|0,p,o,e,n,m,g,k,j,i]}function
 oq(c,b){function
-a(a){return fM(c,f(an(As),b,a))}var
-d=a(At);return[0,a(Au),d]}function
-or(a){return 1-cE(a,Av)}function
+a(a){return fM(c,f(an(At),b,a))}var
+d=a(Au);return[0,a(Av),d]}function
+or(a){return 1-cE(a,Aw)}function
 os(b,a){var
 c=fN(b,a);return k(function(a){var
-b=jI(a);return aV(function(b,a){return al(b[2],a[2])},b)},c)}function
-jR(a){return N(os(a,AC))}function
-ot(a){return 1-cE(a,AH)}function
-ou(a){return bj(43,bZ(a,AJ))}var
-AM=[0,[0,AL,[0,br(9,10),AK]],0],AP=[0,[0,AO,[0,br(9,10),AN]],AM],ov=[0,[0,AR,[0,br(3,5),AQ]],AP];function
+b=jH(a);return aV(function(b,a){return al(b[2],a[2])},b)},c)}function
+jQ(a){return N(os(a,AD))}function
+ot(a){return 1-cE(a,AI)}function
+ou(a){return bj(43,bZ(a,AK))}var
+AN=[0,[0,AM,[0,br(9,10),AL]],0],AQ=[0,[0,AP,[0,br(9,10),AO]],AN],ov=[0,[0,AS,[0,br(3,5),AR]],AQ];function
 ow(a){var
 b=gD(a,ov);return b?b[1][2]:a}function
 fO(a){return k(ow,ou(a))}function
 hl(b,a){var
 c=fO(b);return cy(function(b){return aD(b,a)},c)}function
-hn(a){return hl(a,[0,AS,hm])}function
-ox(a){return aD(bH(fO(a)),[0,AT,hm])?AU:bZ(a,AV)}function
-ho(c){if(ca(c,AW)){var
-a=d5(c,AX),d=function(c){var
+hn(a){return hl(a,[0,AT,hm])}function
+ox(a){return aD(bH(fO(a)),[0,AU,hm])?AV:bZ(a,AW)}function
+ho(c){if(ca(c,AX)){var
+a=d5(c,AY),d=function(c){var
 d=b(a[2],(3*c|0)+2|0),e=b(a[2],(3*c|0)+1|0);return[0,b(a[2],3*c|0),e,d]};return H(a[1]/3|0,d)}return 0}function
-hp(a){return aS(1,bf(a,AY)[1]-1|0)}function
-jS(d,i){var
-e=bf(d,AZ),j=bf(d,A0),k=bf(d,A1),f=e[1]-2|0,l=0;if(!(f<0)){var
+hp(a){return aS(1,bf(a,AZ)[1]-1|0)}function
+jR(d,i){var
+e=bf(d,A0),j=bf(d,A1),k=bf(d,A2),f=e[1]-2|0,l=0;if(!(f<0)){var
 a=l;for(;;){var
 g=b(e[2],a),h=b(e[2],a+1|0)-1|0;if(!(h<g)){var
 c=g;for(;;){var
@@ -5083,18 +5083,18 @@ c=o;continue}break}}var
 m=a+1|0;if(f!==a){var
 a=m;continue}break}}return 0}function
 oy(a,e,f){var
-d=gG(hp(a),e,0);jS(a,function(e,h,g){var
+d=gG(hp(a),e,0);jR(a,function(e,h,g){var
 a=b(f,h),i=hd(c(c(d,e)[1+e],a)[1+a],g);c(d[1+e],a)[1+a]=i;return 0});return function(b,a){return c(c(d,b)[1+b],a)[1+a]}}function
-jT(a){function
-b(a){return x(A3,a)}var
-d=n(hp(a),0),f=bZ(a,b(A4)),g=L(f,A5)?A6:Bb,e=b(g),h=cE(a,b(A7))?e:b(Ba);jS(a,function(a,e,b){d[1+a]=hd(c(d,a)[1+a],b);return 0});if(0===ho(a)){if(L(f,A8))return[0,aO(d)];if(!fL(a,b(A9))&&!cE(a,b(A_))&&!cE(a,e)){var
-i=hp(a),j=eS(a,h),k=eS(a,e);return[1,eS(a,b(A$)),k,j,i]}return 0}return 0}function
-Bu(e,d,c,b,a){return j}var
-Bv=0,Bw=0;function
-Bx(a){return a}var
-By=0;function
-Bz(a){return 0}var
-BA=[0,0,function(a){return 0},Bz,By,Bx,Bw,q,Bv,Bu];function
+jS(a){function
+b(a){return w(A4,a)}var
+d=n(hp(a),0),f=bZ(a,b(A5)),g=L(f,A6)?A7:Bc,e=b(g),h=cE(a,b(A8))?e:b(Bb);jR(a,function(a,e,b){d[1+a]=hd(c(d,a)[1+a],b);return 0});if(0===ho(a)){if(L(f,A9))return[0,aP(d)];if(!fL(a,b(A_))&&!cE(a,b(A$))&&!cE(a,e)){var
+i=hp(a),j=eS(a,h),k=eS(a,e);return[1,eS(a,b(Ba)),k,j,i]}return 0}return 0}function
+Bv(e,d,c,b,a){return j}var
+Bw=0,Bx=0;function
+By(a){return a}var
+Bz=0;function
+BA(a){return 0}var
+BB=[0,0,function(a){return 0},BA,Bz,By,Bx,q,Bw,Bv];function
 hq(b){var
 a=b[3];if(typeof
 a!=="number"&&2===a[0])return a[3];throw U}function
@@ -5110,11 +5110,11 @@ c=o,j=d;for(;;){var
 k=b(a[2],c),l=b(a[2],c+1|0),p=l<k?1:0,q=p||(e?k===l?1:0:e),m=q?0:j,r=c+1|0;if(h!==c){var
 c=r,j=m;continue}var
 i=m;break}}return i}}function
-dx(a){return L(a[1],B1)?B2:a[6]}function
-hs(b,a){return k(jO,bB(b,a,hi(b,a)))}var
-J8=rS;function
-DH(d,bg,h,a3,p){var
-q=a3[3],an=bN([0,q],DK,DJ,d,DI),R=bN([0,q],DN,DM,d,DL),y=bN([0,q],DQ,DP,d,DO),r=be([0,q],0,0,d,DR),z=hi(d,DS),A=hi(d,DT),U=hi(d,DU),B=0!==aI(d,DV)?1:0,t=0!==aI(d,DW)?1:0;if(aQ(h,DX))T(DY);if(aQ(h,DZ))T(D0);if(aQ(h,D1))T(D2);function
+dx(a){return L(a[1],B2)?B3:a[6]}function
+hs(b,a){return k(jN,bB(b,a,hi(b,a)))}var
+J_=rT;function
+DI(d,bg,h,a3,p){var
+q=a3[3],an=bN([0,q],DL,DK,d,DJ),R=bN([0,q],DO,DN,d,DM),y=bN([0,q],DR,DQ,d,DP),r=be([0,q],0,0,d,DS),z=hi(d,DT),A=hi(d,DU),U=hi(d,DV),C=0!==aJ(d,DW)?1:0,t=0!==aJ(d,DX)?1:0;if(aI(h,DY))T(DZ);if(aI(h,D0))T(D1);if(aI(h,D2))T(D3);function
 ao(f,e){var
 c=N(k(function(a){return ol(f,a)},e));function
 a(d){if(d){var
@@ -5124,75 +5124,75 @@ a=k,i=f;for(;;){var
 j=c.length-1<=b(e[2],a)?0:i,l=a+1|0;if(g!==a){var
 a=l,i=j;continue}var
 h=j;break}}return h}return 1}var
-d=a(r),g=d?a(p[9]):d;s(g,D3);return c}var
-F=0;if(an){if(!R&&!y&&!r&&!z&&!A&&!B&&!t){var
+d=a(r),g=d?a(p[9]):d;s(g,D4);return c}var
+F=0;if(an){if(!R&&!y&&!r&&!z&&!A&&!C&&!t){var
 e=[0,an[1]];F=1}}else
-if(R){if(y&&!r&&!z&&!A&&!B&&!t){var
+if(R){if(y&&!r&&!z&&!A&&!C&&!t){var
 e=[1,R[1],y[1]];F=1}}else
 if(!y&&r&&z){var
-at=z[1],Z=0,a_=r[1];if(A)if(B||t)Z=1;else{var
-au=N(k(jO,A[1])),ba=ao(au.length-1,at),_=E(0,aq),az=function(a){return Y(_,a[1],0)};a4(function(a){return C(az,a)},ba);var
+at=z[1],Z=0,a_=r[1];if(A)if(C||t)Z=1;else{var
+au=N(k(jN,A[1])),ba=ao(au.length-1,at),_=E(0,aq),az=function(a){return Y(_,a[1],0)};a4(function(a){return B(az,a)},ba);var
 aA=0.;s(eA(function(b,d,a){return G(function(g,a){var
-b=a[1],d=c(au,b)[1+b],e=cj(d[2]),f=cj(d[1])+e|0;return g+a[2]*f},a,b)},_,aA)<=10000000.?1:0,CI);var
+b=a[1],d=c(au,b)[1+b],e=cj(d[2]),f=cj(d[1])+e|0;return g+a[2]*f},a,b)},_,aA)<=10000000.?1:0,CJ);var
 av=0}else
-if(B){var
-bb=aN(U,0),g=b$(aI(d,D_),CJ,h,0),$=hs(g,CK),aa=hs(g,CL),ab=N(hs(g,CM)),I=hs(g,CN),aB=bB(g,CP,jM([0,D(I)],g,CO)),i=D($),ac=D(aa)===i?1:0,aC=ac?ab.length-1===v(i,D(I))?1:0:ac;s(aC,CQ);var
+if(C){var
+bb=aO(U,0),g=b$(aJ(d,D$),CK,h,0),$=hs(g,CL),aa=hs(g,CM),ab=N(hs(g,CN)),I=hs(g,CO),aB=bB(g,CQ,jL([0,D(I)],g,CP)),i=D($),ac=D(aa)===i?1:0,aC=ac?ab.length-1===v(i,D(I))?1:0:ac;s(aC,CR);var
 aE=N(k(function(a){return ol(i,a)},bb)),J=[0,$,aa,bq(function(a,c){var
-d=b(aB[2],a);return[0,aO(bU(ab,v(a,i),i)),c,d]},I),aE],bc=J[4].length-1,bd=ao(D(J[1])+bc|0,at);if(t){var
-a=b$(aI(d,D$),CT,h,CS);C(function(a){var
-b=aQ(h,x(CV,a[1]));return b?T(a[2]):b},CU);var
-ad=c4(a,C5,ar(jV,ar([0,C4,[0,C3,[0,C2,[0,C1,[0,C0,ht]]]]],ar(CR,a$(function(a){var
-b=ar([0,CY,[0,CX,[0,CW,ht]]],jU);return k(function(b){return x(a,x(CZ,b))},b)},jV))))),K=k(ow,bj(43,ad)),aF=jK(a,C6),M=c4(a,C8,C7),ae=aD(bH(K),jV),aG=ae||L(M,DG);s(aG,C9);var
-af=1<D(K)?1:0,aH=af?L(M,C_):af;if(aH)T(C$);var
-aJ=eR(function(a,b,c){return fK(Dc,Db,a,b,c)},a,Da);by(function(b){var
-c=b[3],h=3===b[2]?1:0,l=h?L(ad,De):h;s(l,Dd);var
+d=b(aB[2],a);return[0,aP(bU(ab,v(a,i),i)),c,d]},I),aE],bc=J[4].length-1,bd=ao(D(J[1])+bc|0,at);if(t){var
+a=b$(aJ(d,Ea),CU,h,CT);B(function(a){var
+b=aI(h,w(CW,a[1]));return b?T(a[2]):b},CV);var
+ad=c4(a,C6,ar(jU,ar([0,C5,[0,C4,[0,C3,[0,C2,[0,C1,ht]]]]],ar(CS,a$(function(a){var
+b=ar([0,CZ,[0,CY,[0,CX,ht]]],jT);return k(function(b){return w(a,w(C0,b))},b)},jU))))),K=k(ow,bj(43,ad)),aF=jJ(a,C7),M=c4(a,C9,C8),ae=aD(bH(K),jU),aG=ae||L(M,DH);s(aG,C_);var
+af=1<D(K)?1:0,aH=af?L(M,C$):af;if(aH)T(Da);var
+aK=eR(function(a,b,c){return fK(Dd,Dc,a,b,c)},a,Db);by(function(b){var
+c=b[3],h=3===b[2]?1:0,l=h?L(ad,Df):h;s(l,De);var
 i=b[1]-1|0,m=0;if(!(i<0)){var
 a=m;for(;;){var
-d=f(c,a,0),g=d==Lo(d)?1:0,j=g?cA(d):g;if(j){var
+d=f(c,a,0),g=d==Lq(d)?1:0,j=g?cA(d):g;if(j){var
 k=0===a?1:0;if(k)var
 e=k;else
 var
 o=f(c,a,0),e=f(c,a-1|0,0)<o?1:0}else
 var
-e=j;s(e,Df);var
+e=j;s(e,Dg);var
 n=a+1|0;if(i!==a){var
-a=n;continue}break}}return 0},aJ);var
-ag=hg(a,Dg),aL=fI(function(a){var
-b=0;return function(c){return eP(b,a,c)}},a,Dh),aM=fI(function(a){var
-b=0;return function(c){return eP(b,a,c)}},a,Di);if(0!==aI(a,Dj))T(Dk);var
-j=bB(a,Dm,be(0,0,0,a,Dl)),l=bB(a,Do,be(0,0,[0,q-1|0],a,Dn)),u=bB(a,Dr,be([0,l[1]],Dq,[0,J8],a,Dp)),aP=l[1];s(b(hr(Dt,j),aP),Ds);var
+a=n;continue}break}}return 0},aK);var
+ag=hg(a,Dh),aM=fI(function(a){var
+b=0;return function(c){return eP(b,a,c)}},a,Di),aN=fI(function(a){var
+b=0;return function(c){return eP(b,a,c)}},a,Dj);if(0!==aJ(a,Dk))T(Dl);var
+j=bB(a,Dn,be(0,0,0,a,Dm)),l=bB(a,Dp,be(0,0,[0,q-1|0],a,Do)),u=bB(a,Ds,be([0,l[1]],Dr,[0,J_],a,Dq)),aQ=l[1];s(b(hr(Du,j),aQ),Dt);var
 ah=u[1]-1|0,aR=0,aS=0;if(!(ah<0)){var
-o=aS,Q=aR;for(;;){s(b(u[2],o)<=(rS-Q|0)?1:0,DF);var
+o=aS,Q=aR;for(;;){s(b(u[2],o)<=(rT-Q|0)?1:0,DG);var
 a1=Q+b(u[2],o)|0,a2=o+1|0;if(ah!==o){var
 o=a2,Q=a1;continue}break}}var
 ai=j[1]-2|0,aT=0;if(!(ai<0)){var
 m=aT;for(;;){var
 al=b(j[2],m)+1|0,am=b(j[2],m+1|0)-1|0;if(!(am<al)){var
 n=al;for(;;){var
-aY=b(l[2],n);s(b(l[2],n-1|0)<aY?1:0,DE);var
+aY=b(l[2],n);s(b(l[2],n-1|0)<aY?1:0,DF);var
 aZ=n+1|0;if(am!==n){var
 n=aZ;continue}break}}var
 aX=m+1|0;if(ai!==m){var
 m=aX;continue}break}}var
-O=be(0,0,Dv,a,Du);if(O)var
-aj=O[1],w=H(aj[1],aj[2]);else
+O=be(0,0,Dw,a,Dv);if(O)var
+aj=O[1],x=H(aj[1],aj[2]);else
 var
-w=O;s(a0(bi(aK,w),w),Dw);if(ag){var
-ak=0!==aL?1:0;if(ak)var
-aU=0!==aM?1:0,P=aU||L(c4(a,DD,DC),DB);else
+x=O;s(a0(bi(aL,x),x),Dx);if(ag){var
+ak=0!==aM?1:0;if(ak)var
+aU=0!==aN?1:0,P=aU||L(c4(a,DE,DD),DC);else
 var
 P=ak}else
 var
 P=ag;var
-aV=hg(a,Dx),aW=hg(a,Dy),X=[0,[0,aF,K,ae,M,c4(a,DA,Dz),aW,aV,P,w,j,l,u]]}else
+aV=hg(a,Dy),aW=hg(a,Dz),X=[0,[0,aF,K,ae,M,c4(a,DB,DA),aW,aV,P,x,j,l,u]]}else
 var
 X=t;var
 aw=0!==U?1:0,bf=aw?gz(0,function(a){var
-b=1-a[3],c=b||(1<D(a[2])?1:0);return c},X):aw;if(bf)T(Ea);var
+b=1-a[3],c=b||(1<D(a[2])?1:0);return c},X):aw;if(bf)T(Eb);var
 av=[2,a_,bd,J,X]}else
 Z=1;if(!Z){var
 e=av;F=1}}if(!F)var
-e=as(D4);var
+e=as(D5);var
 ax=0;if(typeof
 e!=="number"&&1===e[0]){var
 V=1;ax=1}if(!ax)var
@@ -5200,38 +5200,38 @@ V=0;var
 ay=0;if(typeof
 e!=="number"&&2===e[0]){var
 W=1;ay=1}if(!ay)var
-W=0;s(V===S(p[3],D6)?1:0,D5);var
-ap=0===p[9]?1:0,a5=ap?0===U?1:0:ap,a6=a5||W;s(a6,D7);var
-a7=0===p[9]?1:0,a8=a7||S(p[1],D9);s(a8,D8);var
+W=0;s(V===S(p[3],D7)?1:0,D6);var
+ap=0===p[9]?1:0,a5=ap?0===U?1:0:ap,a6=a5||W;s(a6,D8);var
+a7=0===p[9]?1:0,a8=a7||S(p[1],D_);s(a8,D9);var
 a9=V||W;return[0,e,a9]}function
-Eb(v,e,c,u,t,ae,ad){var
-g=b$(ae,b(an(Ed),t),v,Ec),j=b$(ad,b(an(Ee),t),v,0),d=e[1],w=e[2],af=[0,a_],ag=0,ah=[0,d];function
+Ec(v,e,c,u,t,ae,ad){var
+g=b$(ae,b(an(Ee),t),v,Ed),j=b$(ad,b(an(Ef),t),v,0),d=e[1],w=e[2],af=[0,a_],ag=0,ah=[0,d];function
 x(a){return bN(ah,ag,af,j,a)}var
 ai=0,aj=0,ak=[0,d];function
 y(a){return be(ak,aj,ai,j,a)}var
 al=0,am=0,ao=[0,d];function
 z(a){return bN(ao,am,al,j,a)}var
 ap=0,aq=[0,w];function
-A(a){return be(aq,Ef,ap,j,a)}var
-B=y(Eg),ar=be(Ej,0,Ei,g,Eh),i=aC(function(a){var
-c=b(a[2],1);return[0,b(a[2],0),c]},ar),as=A(Ek),at=A(El),au=z(Em),av=z(En),aw=be([0,d],0,0,j,Eo),ax=y(Ep),ay=ax||B,az=x(Eq),aA=x(Er),D=eR(function(a){var
-b=0;return function(c,d){return fJ(Et,b,a,c,d)}},g,Es);if(D){var
-k=D[1],l=k[3];s(3===k[2]?1:0,Eu);var
+A(a){return be(aq,Eg,ap,j,a)}var
+C=y(Eh),ar=be(Ek,0,Ej,g,Ei),i=aC(function(a){var
+c=b(a[2],1);return[0,b(a[2],0),c]},ar),as=A(El),at=A(Em),au=z(En),av=z(Eo),aw=be([0,d],0,0,j,Ep),ax=y(Eq),ay=ax||C,az=x(Er),aA=x(Es),D=eR(function(a){var
+b=0;return function(c,d){return fJ(Eu,b,a,c,d)}},g,Et);if(D){var
+k=D[1],l=k[3];s(3===k[2]?1:0,Ev);var
 aB=function(a){var
 b=f(l,a,2),c=f(l,a,1);return[0,f(l,a,0),c,b]},F=m(k[1],aB)}else
 var
 F=[0];var
-aE=bN([0,w],Ex,Ew,g,Ev),aF=be([0,d],0,0,g,Ey),aG=jJ(EA,0,0,g,Ez),aH=jJ(EC,0,0,g,EB),aI=c4(g,EE,ED),a=[0,c4(g,EG,EF),aI,aH,aG,aF,aE,F,aA,az,B,ay,aw,av,au,at,as,i];s(a[3]<=a[4]?1:0,EH);var
-G=(0!==i?1:0)===L(a[2],EJ)?1:0,aJ=G?(0!==i?1:0)===L(a[1],EK)?1:0:G;s(aJ,EI);var
-aK=L(a[2],EM);s((0!==a[5]?1:0)===aK?1:0,EL);var
-aL=L(a[2],EO);s((0!==a[6]?1:0)===aL?1:0,EN);var
+aE=bN([0,w],Ey,Ex,g,Ew),aF=be([0,d],0,0,g,Ez),aG=jI(EB,0,0,g,EA),aH=jI(ED,0,0,g,EC),aI=c4(g,EF,EE),a=[0,c4(g,EH,EG),aI,aH,aG,aF,aE,F,aA,az,C,ay,aw,av,au,at,as,i];s(a[3]<=a[4]?1:0,EI);var
+G=(0!==i?1:0)===L(a[2],EK)?1:0,aJ=G?(0!==i?1:0)===L(a[1],EL)?1:0:G;s(aJ,EJ);var
+aK=L(a[2],EN);s((0!==a[5]?1:0)===aK?1:0,EM);var
+aL=L(a[2],EP);s((0!==a[6]?1:0)===aL?1:0,EO);var
 aM=[0,a[5],[0,a[12],0]];function
-aO(h){var
+aN(h){var
 c=d-1|0,i=0;if(!(c<0)){var
 a=i;for(;;){var
-f=b(h[2],a),g=b(e[5][2],a)<=f?1:0,j=g?f<b(e[5][2],a+1|0)?1:0:g;s(j,EP);var
+f=b(h[2],a),g=b(e[5][2],a)<=f?1:0,j=g?f<b(e[5][2],a+1|0)?1:0:g;s(j,EQ);var
 k=a+1|0;if(c!==a){var
-a=k;continue}break}}return 0}C(function(a){return by(aO,a)},aM);var
+a=k;continue}break}}return 0}B(function(a){return by(aN,a)},aM);var
 aP=a[6];by(function(m){var
 f=d-1|0,n=0;if(!(f<0)){var
 a=n;for(;;){var
@@ -5240,7 +5240,7 @@ j=g;else{var
 c=h,k=g;for(;;){var
 l=k+b(m[2],c),p=c+1|0;if(i!==c){var
 c=p,k=l;continue}var
-j=l;break}}s(Math.abs(j-1.)<=9.09494701772928238e-13?1:0,EQ);var
+j=l;break}}s(Math.abs(j-1.)<=9.09494701772928238e-13?1:0,ER);var
 o=a+1|0;if(f!==a){var
 a=o;continue}break}}return 0},aP);function
 aa(c){var
@@ -5251,20 +5251,20 @@ h=b(c[2],a)<0.?1:g,j=a+1|0;if(e!==a){var
 a=j,g=h;continue}var
 f=h;break}}return f}var
 ab=0;function
-q(a){return gz(ab,aa,a)}if(aD(c[1],B3))var
-n=B4;else{var
-ac=aD(c[1],B5)?a_:dQ,$=0;if(0===c[9]&&!q(c[8])&&!q(c[12])){var
+q(a){return gz(ab,aa,a)}if(aD(c[1],B4))var
+n=B5;else{var
+ac=aD(c[1],B6)?a_:dQ,$=0;if(0===c[9]&&!q(c[8])&&!q(c[12])){var
 r=0.;$=1}if(!$)var
 r=dP;var
 n=[0,r,ac]}var
 H=0!==i?1:0;if(H)var
 I=H;else
 var
-_=n[1]<=a[3]?1:0,I=_?a[4]<=n[2]?1:0:_;s(I,ER);var
-aQ=0===a[12]?1:0,aR=aQ||L(a[2],E9);s(aR,ES);var
-o=dx(c),p=[0,aN(o,c[5])],J=E(0,16),aS=a0(a[7],[0]),aT=aS||L(a[2],E8);s(aT,ET);var
+_=n[1]<=a[3]?1:0,I=_?a[4]<=n[2]?1:0:_;s(I,ES);var
+aQ=0===a[12]?1:0,aR=aQ||L(a[2],E_);s(aR,ET);var
+o=dx(c),p=[0,aO(o,c[5])],J=E(0,16),aS=a0(a[7],[0]),aT=aS||L(a[2],E9);s(aT,EU);var
 aU=p[1],aV=a[7];a4(function(g){var
-h=g[3],a=g[2],c=g[1],i=c<aN(V(J,a),aU)?1:0;if(i){var
+h=g[3],a=g[2],c=g[1],i=c<aO(V(J,a),aU)?1:0;if(i){var
 j=c<=p[1]?1:0;if(j){var
 k=a<d?1:0;if(k)var
 l=b(e[5][2],a)<=h?1:0,f=l?h<b(e[5][2],a+1|0)?1:0:l;else
@@ -5273,24 +5273,24 @@ f=k}else
 var
 f=j}else
 var
-f=i;s(f,EU);p[1]=c;return Y(J,a,c)},aV);var
-K=0===o?1:0,M=K?0===i?1:0:K,N=(0!==a[8]?1:0)===M?1:0,aW=N?(0!==a[9]?1:0)===M?1:0:N;s(aW,EV);var
-h=L(c[1],EW),aX=aD(c[1],EX),O=h?0===i?1:0:h,P=(0!==a[13]?1:0)===O?1:0,aY=P?(0!==a[14]?1:0)===O?1:0:P;s(aY,EY);var
-aZ=h?L(a[2],E0):h;s(1-aZ,EZ);function
+f=i;s(f,EV);p[1]=c;return Y(J,a,c)},aV);var
+K=0===o?1:0,M=K?0===i?1:0:K,N=(0!==a[8]?1:0)===M?1:0,aW=N?(0!==a[9]?1:0)===M?1:0:N;s(aW,EW);var
+h=L(c[1],EX),aX=aD(c[1],EY),O=h?0===i?1:0:h,P=(0!==a[13]?1:0)===O?1:0,aY=P?(0!==a[14]?1:0)===O?1:0:P;s(aY,EZ);var
+aZ=h?L(a[2],E1):h;s(1-aZ,E0);function
 a1(e){var
 c=d-1|0,f=0;if(!(c<0)){var
-a=f;for(;;){s(b(e[2],a)<a_?1:0,E1);var
+a=f;for(;;){s(b(e[2],a)<a_?1:0,E2);var
 g=a+1|0;if(c!==a){var
 a=g;continue}break}}return 0}function
 Q(a){return by(a1,a)}if(1-aX)Q(a[8]);if(h)Q(a[9]);var
-R=L(a[1],E2);if(R)var
+R=L(a[1],E3);if(R)var
 a2=0!==o?1:0,S=a2||(0<c[5]?1:0);else
 var
 S=R;var
-a3=L(a[1],E4),a5=L(a[2],E5)===a3?1:0,a6=a5||S;s(a6,E3);if(u)var
+a3=L(a[1],E5),a5=L(a[2],E6)===a3?1:0,a6=a5||S;s(a6,E4);if(u)var
 U=u;else
 var
-Z=0===a[15]?1:0,U=Z?0===a[16]?1:0:Z;s(U,E6);function
+Z=0===a[15]?1:0,U=Z?0===a[16]?1:0:Z;s(U,E7);function
 a7(c){var
 e=c[1]-1|0,d=0,i=0;if(e<0)var
 f=d;else{var
@@ -5302,14 +5302,14 @@ a8=0;function
 W(a){return gz(a8,a7,a)}if(h)var
 a9=W(a[15]),X=a9||W(a[16]);else
 var
-X=h;if(X)T(E7);return a}function
+X=h;if(X)T(E8);return a}function
 oz(G,F,E,D){var
 a=b$(F,G,E,0);function
 f(d){var
-c=bB(a,d,eR(function(a,b,c){return fJ(E$,E_,a,b,c)},a,d)),e=c[2],f=c[3];function
+c=bB(a,d,eR(function(a,b,c){return fJ(Fa,E$,a,b,c)},a,d)),e=c[2],f=c[3];function
 g(a){return m(e,b(f,a))}return[0,e,m(c[1],g)]}var
-j=f(Fa),g=bB(a,Fc,eR(function(a){var
-b=0,c=0;return function(d,e){return fK(c,b,a,d,e)}},a,Fb)),d=g[2],H=g[3],k=f(Fd),l=k[2],n=f(Fe),o=n[2],p=f(Ff),h=o.length-1,I=bB(a,Fh,be([0,h],0,0,a,Fg)),J=bB(a,Fk,be([0,h],0,Fj,a,Fi)),q=bN([0,h],0,0,a,Fl),r=bN([0,d],0,0,a,Fm),t=bN([0,d],0,0,a,Fn),u=3===j[1]?1:0;if(u){var
+j=f(Fb),g=bB(a,Fd,eR(function(a){var
+b=0,c=0;return function(d,e){return fK(c,b,a,d,e)}},a,Fc)),d=g[2],H=g[3],k=f(Fe),l=k[2],n=f(Ff),o=n[2],p=f(Fg),h=o.length-1,I=bB(a,Fi,be([0,h],0,0,a,Fh)),J=bB(a,Fl,be([0,h],0,Fk,a,Fj)),q=bN([0,h],0,0,a,Fm),r=bN([0,d],0,0,a,Fn),t=bN([0,d],0,0,a,Fo),u=3===j[1]?1:0;if(u){var
 v=0<d?1:0;if(v){var
 w=k[1]===d?1:0;if(w){var
 x=n[1]===d?1:0;if(x)var
@@ -5321,8 +5321,8 @@ e=w}else
 var
 e=v}else
 var
-e=u;s(e,Fo);var
-A=0!==q?1:0,K=A?1-D:A;if(K)T(Fp);function
+e=u;s(e,Fp);var
+A=0!==q?1:0,K=A?1-D:A;if(K)T(Fq);function
 L(a){return m(d,b(H,a))}var
 C=0,M=m(g[1],L);if(r&&t){var
 N=m(d,t[1][2]),B=[0,[0,m(d,r[1][2]),N]];C=1}if(!C)var
@@ -5330,41 +5330,41 @@ B=0;var
 O=p[2],Q=P(function(a,c){var
 d=gz(z,function(c){return aa(b(c[2],a))},q),e=b(J[2],a);return[0,b(I[2],a),e,c,d]},o),R=j[2];return[0,i(function(a){var
 b=c(a,2)[3],d=c(a,1)[2];return[0,c(a,0)[1],d,b]},R),d,l,Q,O,B,M]}var
-Fq=kZ;function
-GQ(ax){var
-az=ax[1],c=ez(ax[2]),p=b$(az,GS,c,GR),R=aI(p,GT),aG=0;if(typeof
+Fr=kY;function
+GR(ax){var
+az=ax[1],c=ez(ax[2]),p=b$(az,GT,c,GS),R=aJ(p,GU),aG=0;if(typeof
 R!=="number"&&5===R[0]){var
 av=R[1];if(!(64<D(av))){var
 aw=function(c){var
 a=0,b=0;for(;;){if(I(c)<=a)return b;if(92===ae(c,a)){var
 d=b+1|0,e=rE===ae(c,a+1|0)?6:2,a=a+e|0,b=d;continue}var
-f=da===(ae(c,a)&ii)?b:b+1|0,a=a+1|0,b=f;continue}};C(function(b){var
+f=da===(ae(c,a)&ih)?b:b+1|0,a=a+1|0,b=f;continue}};B(function(b){var
 a=b[2];if(typeof
 a!=="number"&&3===a[0]){var
-c=aw(b[1])<=64?1:0,d=c?aw(a[1])<=cq?1:0:c;return s(d,GP)}return as(GO)},av);aG=1}}if(!aG)as(GN);var
-q=b$(aI(p,GW),GV,c,GU);if(aQ(c,GX))T(GY);var
-i=b$(aI(q,GZ),B7,c,B6),t=bB(i,B9,be(0,0,0,i,B8)),B=bB(i,B$,be(0,0,0,i,B_)),F=bB(i,Cb,be(0,0,[0,aS(0,t[1]-2|0)],i,Ca)),u=t[1]-1|0,Y=B[1]-1|0,_=1<=u?1:0;if(_)var
+c=aw(b[1])<=64?1:0,d=c?aw(a[1])<=cq?1:0:c;return s(d,GQ)}return as(GP)},av);aG=1}}if(!aG)as(GO);var
+q=b$(aJ(p,GX),GW,c,GV);if(aI(c,GY))T(GZ);var
+i=b$(aJ(q,G0),B8,c,B7),t=bB(i,B_,be(0,0,0,i,B9)),C=bB(i,Ca,be(0,0,0,i,B$)),F=bB(i,Cc,be(0,0,[0,aS(0,t[1]-2|0)],i,Cb)),u=t[1]-1|0,Y=C[1]-1|0,_=1<=u?1:0;if(_)var
 $=u<dI?1:0,aa=$?b(hr(0,t),Y):$;else
 var
-aa=_;s(aa,Cc);var
-aO=F[1];s(b(hr(0,B),aO),Cd);var
-aP=eP([0,u-1|0],i,Ce),l=[0,u,Y,F[1],aP,t,B,F],d=b$(aI(q,G0),Cg,c,Cf),h=c4(d,Ci,Ch),J=l[1],ab=l[2],aR=bN([0,J],0,0,d,Cj),aT=jM([0,J],d,Ck),aU=jM([0,J],d,Cl),aV=be([0,ab],0,0,d,Cm),aW=bN([0,ab],0,0,d,Cn),aX=fI(jK,d,Co),aY=fI(function(a,b){return eP(Cq,a,b)},d,Cp),aZ=eP(Cs,d,Cr),a0=hg(d,Ct),a1=c4(d,Cv,Cu),a=[0,h,c4(d,Cx,Cw),a1,a0,aZ,aY,aX,aW,aV,aU,aT,aR];function
+aa=_;s(aa,Cd);var
+aP=F[1];s(b(hr(0,C),aP),Ce);var
+aQ=eP([0,u-1|0],i,Cf),l=[0,u,Y,F[1],aQ,t,C,F],d=b$(aJ(q,G1),Ch,c,Cg),h=c4(d,Cj,Ci),J=l[1],ab=l[2],aR=bN([0,J],0,0,d,Ck),aT=jL([0,J],d,Cl),aU=jL([0,J],d,Cm),aV=be([0,ab],0,0,d,Cn),aW=bN([0,ab],0,0,d,Co),aX=fI(jJ,d,Cp),aY=fI(function(a,b){return eP(Cr,a,b)},d,Cq),aZ=eP(Ct,d,Cs),a0=hg(d,Cu),a1=c4(d,Cw,Cv),a=[0,h,c4(d,Cy,Cx),a1,a0,aZ,aY,aX,aW,aV,aU,aT,aR];function
 K(a){return aD(h,a)}var
-ac=K(Cy),a3=1-a[4],a2=0,a4=a3||ac,a6=0===a[12]?1:0,a5=[0,a4,a2],a7=a6||L(h,CH),a9=0===a[11]?1:0,a8=[0,a7,a5],a_=a9||L(h,CG),ba=0===a[8]?1:0,a$=[0,a_,a8],bb=ba||(0===a[9]?1:0),ag=0===a[8]?1:0,bc=[0,bb,a$],bd=ag?0===a[9]?1:0:ag,bf=K(Cz),ah=a[6],bg=[0,(0!==a[10]?1:0)===bf?1:0,[0,bd===ac?1:0,bc]],bh=ah?a[5]<=ah[1]?1:0:1,bl=0===a[5]?1:0,bk=[0,bh,bg],bm=bl||L(h,CF),bo=0!==a[6]?1:0,bn=[0,bm,bk],bp=bo||S(h,CE),bt=1-(0!==a[6]?1:0),br=[0,bp,bn],bu=bt||K(CD),bv=L(h,CA),bw=[0,(0!==a[7]?1:0)===bv?1:0,[0,bu,br]];C(function(a){return s(a,x(CB,h))},bw);var
-bx=aN(a[6],0),bA=a[5]+bx|0;s(bA*aS(l[3],h2)<=rc?1:0,CC);var
-bL=L(a[1],G2);s((0!==aI(q,G3)?1:0)===bL?1:0,G1);if(L(a[1],G4))T(G5);var
-aA=DH(q,az,c,l,a),e=aA[1],aB=fI(jK,q,G6),bM=0===aB?1:0,bO=bM||aA[2];s(bO,G7);var
+ac=K(Cz),a3=1-a[4],a2=0,a4=a3||ac,a6=0===a[12]?1:0,a5=[0,a4,a2],a7=a6||L(h,CI),a9=0===a[11]?1:0,a8=[0,a7,a5],a_=a9||L(h,CH),ba=0===a[8]?1:0,a$=[0,a_,a8],bb=ba||(0===a[9]?1:0),ag=0===a[8]?1:0,bc=[0,bb,a$],bd=ag?0===a[9]?1:0:ag,bf=K(CA),ah=a[6],bg=[0,(0!==a[10]?1:0)===bf?1:0,[0,bd===ac?1:0,bc]],bh=ah?a[5]<=ah[1]?1:0:1,bl=0===a[5]?1:0,bk=[0,bh,bg],bm=bl||L(h,CG),bo=0!==a[6]?1:0,bn=[0,bm,bk],bp=bo||S(h,CF),bt=1-(0!==a[6]?1:0),br=[0,bp,bn],bu=bt||K(CE),bv=L(h,CB),bw=[0,(0!==a[7]?1:0)===bv?1:0,[0,bu,br]];B(function(a){return s(a,w(CC,h))},bw);var
+bx=aO(a[6],0),bA=a[5]+bx|0;s(bA*aS(l[3],h2)<=rc?1:0,CD);var
+bL=L(a[1],G3);s((0!==aJ(q,G4)?1:0)===bL?1:0,G2);if(L(a[1],G5))T(G6);var
+aA=DI(q,az,c,l,a),e=aA[1],aB=fI(jJ,q,G7),bM=0===aB?1:0,bO=bM||aA[2];s(bO,G8);var
 aH=0;if(typeof
 e!=="number"&&2===e[0]){var
 r=1;aH=1}if(!aH)var
-r=0;s((0!==aI(p,G9)?1:0)===r?1:0,G8);var
-aJ=0;if(typeof
+r=0;s((0!==aJ(p,G_)?1:0)===r?1:0,G9);var
+aK=0;if(typeof
 e!=="number"&&2===e[0]){var
-g=e[4],bT=ch(e[3][4],[0]),o=b$(aI(p,Hk),Gp,c,Go),aj=bN(0,Gs,Gr,o,Gq),w=bN(0,Gv,Gu,o,Gt),ak=aI(o,Gw),al=typeof
-ak==="number"?0:[0,oz(GM,ak,c,bT)],M=aI(o,Gx),aK=0;if(typeof
+g=e[4],bT=ch(e[3][4],[0]),o=b$(aJ(p,Hl),Gq,c,Gp),aj=bN(0,Gt,Gs,o,Gr),x=bN(0,Gw,Gv,o,Gu),ak=aJ(o,Gx),al=typeof
+ak==="number"?0:[0,oz(GN,ak,c,bT)],M=aJ(o,Gy),aL=0;if(typeof
 M!=="number"&&4===M[0]){var
 bJ=M[1],bK=aC(function(a){return a[2]},al),am=bq(function($,aa){var
-f=b$(aa,b(an(FJ),$),c,FI),p=aC(function(a){return[0,FK,a]},bK),M=p?[0,p[1],0]:0,N=[0,FL,M];function
+f=b$(aa,b(an(FK),$),c,FJ),p=aC(function(a){return[0,FL,a]},bK),M=p?[0,p[1],0]:0,N=[0,FM,M];function
 o(a,d){if(a){var
 b=a[2],c=a[1];return[0,c,function(a){return o(b,a)}]}return 0}var
 k=mS(function(a){return o(N,a)});function
@@ -5376,7 +5376,7 @@ l=0;if(c)if(b){var
 m=b[1],n=c[1],u=b[2],v=c[2],h=bj(43,n),t=0;if(h){var
 o=h[2];if(o&&!o[2]){var
 i=1,d=h[1];t=1}}if(!t)var
-i=0,d=n;if(1-aQ(k,d))ay(k,d,m-i|0);var
+i=0,d=n;if(1-aI(k,d))ay(k,d,m-i|0);var
 p=a(d)===(m-i|0)?1:0;if(p){var
 c=v,b=u;continue}var
 j=p}else
@@ -5384,106 +5384,106 @@ l=1;else
 if(b)l=1;else
 var
 j=1;if(l)var
-j=af(s8);var
+j=af(s9);var
 s=j;break}}else
 var
-s=r;if(1-s)bs(f,e,FM);return g}function
+s=r;if(1-s)bs(f,e,FN);return g}function
 d(d,b,a,c){var
 e=b?b[1]:dI;return fJ(d,[0,e],f,a,q(a,c))}function
 r(c,a){var
 b=a[1];fK(c,0,f,b,q(b,a[2]));return 0}var
-l=d(0,0,FO,FN),O=d(0,0,FQ,FP),n=d(0,0,FS,FR);C(function(a){return r(0,a)},FT);C(function(a){return r(FV,a)},FU);d(0,0,FX,FW);var
-t=a(FY),g=a(FZ),h=a(F0),u=aD(a(F2),[0,0,[0,g,0]]),P=u?a(F3)===(v(h,h+1|0)/2|0)?1:0:u;s(P,F1);function
+l=d(0,0,FP,FO),O=d(0,0,FR,FQ),n=d(0,0,FT,FS);B(function(a){return r(0,a)},FU);B(function(a){return r(FW,a)},FV);d(0,0,FY,FX);var
+t=a(FZ),g=a(F0),h=a(F1),u=aD(a(F3),[0,0,[0,g,0]]),P=u?a(F4)===(v(h,h+1|0)/2|0)?1:0:u;s(P,F2);function
 w(f,e){var
-c=[0,g+1|0,d(0,[0,gy],f,F4)],h=a(e);s(b(hr(F6,c),h),F5);var
+c=[0,g+1|0,d(0,[0,gy],f,F5)],h=a(e);s(b(hr(F7,c),h),F6);var
 i=H(g,function(a){return a}),j=0;return G(function(d,a){var
 e=b(c[2],a);return aS(d,b(c[2],a+1|0)-e|0)},j,i)}var
-Q=w(F8,F7),x=w(F_,F9),y=x<=h2?1:0;if(y)var
+Q=w(F9,F8),x=w(F$,F_),y=x<=h2?1:0;if(y)var
 z=h<=40?1:0,A=z?v(aS(v(x,h),Q),h)<=qx?1:0:z;else
 var
-A=y;s(A,F$);C(function(f){var
-e=g-1|0,h=d(Gc,0,f,Gb),i=0;if(!(e<0)){var
+A=y;s(A,Ga);B(function(f){var
+e=g-1|0,h=d(Gd,0,f,Gc),i=0;if(!(e<0)){var
 c=i;for(;;){var
-j=a(Ge);s(b(h,c)<j?1:0,Gd);var
+j=a(Gf);s(b(h,c)<j?1:0,Ge);var
 k=c+1|0;if(e!==c){var
-c=k;continue}break}}return 0},Ga);var
-B=d(0,0,Gg,Gf),F=E(0,aq),I=a(Gh)-1|0,R=1;if(!(I<1)){var
+c=k;continue}break}}return 0},Gb);var
+C=d(0,0,Gh,Gg),F=E(0,aq),I=a(Gi)-1|0,R=1;if(!(I<1)){var
 i=R;for(;;){var
-Z=b(B,i);s(b(B,i-1|0)<Z?1:0,Gn);var
+Z=b(C,i);s(b(C,i-1|0)<Z?1:0,Go);var
 _=i+1|0;if(I!==i){var
 i=_;continue}break}}var
 J=t-1|0,S=0;if(!(J<0)){var
 e=S;for(;;){var
-L=b(l,e)<=(2*e|0)?1:0,X=L?1-aQ(F,b(l,e)):L;s(X,Gm);ay(F,b(l,e),0);var
+L=b(l,e)<=(2*e|0)?1:0,X=L?1-aI(F,b(l,e)):L;s(X,Gn);ay(F,b(l,e),0);var
 Y=e+1|0;if(J!==e){var
 e=Y;continue}break}}var
 K=g-1|0,T=0;if(!(K<0)){var
-j=T;for(;;){s(b(O,j)<=(2*t|0)?1:0,Gl);var
+j=T;for(;;){s(b(O,j)<=(2*t|0)?1:0,Gm);var
 W=j+1|0;if(K!==j){var
 j=W;continue}break}}function
 U(a){var
 c=b(n,(3*a|0)+2|0),d=b(n,(3*a|0)+1|0);return[0,b(n,3*a|0),d,c]}var
-V=m(a(Gi),U);return[0,eP(Gk,f,Gj),V]},bJ);aK=1}if(!aK)var
-am=as(Gy);var
-N=aI(o,Gz),aL=0;if(typeof
+V=m(a(Gj),U);return[0,eP(Gl,f,Gk),V]},bJ);aL=1}if(!aL)var
+am=as(Gz);var
+N=aJ(o,GA),aM=0;if(typeof
 N!=="number"&&4===N[0]){var
 bI=N[1],O=bq(function(O,P){var
-k=b(an(Fr),O),d=b$(P,k,c,Fs),E=aI(d,Ft),l=oz(x(k,Fu),E,c,0),h=bB(d,Fw,eR(function(a){var
-b=0,c=0;return function(d,e){return fK(c,b,a,d,e)}},d,Fv)),o=h[2],a=h[1],F=h[3],i=bB(d,FA,eR(function(a,b,c){return fJ(Fz,Fy,a,b,c)},d,Fx)),p=i[3],q=i[2],j=be([0,a],0,FC,d,FB),r=bN([0,a],FE,[0,Fq],d,FD),t=i[1]===a?1:0;if(t)var
+k=b(an(Fs),O),d=b$(P,k,c,Ft),E=aJ(d,Fu),l=oz(w(k,Fv),E,c,0),h=bB(d,Fx,eR(function(a){var
+b=0,c=0;return function(d,e){return fK(c,b,a,d,e)}},d,Fw)),o=h[2],a=h[1],F=h[3],i=bB(d,FB,eR(function(a,b,c){return fJ(FA,Fz,a,b,c)},d,Fy)),p=i[3],q=i[2],j=be([0,a],0,FD,d,FC),r=bN([0,a],FF,[0,Fr],d,FE),t=i[1]===a?1:0;if(t)var
 u=o===l[2]?1:0,v=u?a<=64?1:0:u;else
 var
-v=t;s(v,FF);var
-w=a-1|0,G=0;if(!(w<0)){var
+v=t;s(v,FG);var
+x=a-1|0,G=0;if(!(x<0)){var
 e=G;for(;;){var
 A=q-1|0,z=0,L=0;if(A<0)var
 B=z;else{var
 g=L,C=z;for(;;){var
 D=C+f(p,e,g)|0,N=g+1|0;if(A!==g){var
 g=N,C=D;continue}var
-B=D;break}}Z(0<B?1:0,FH);var
-M=e+1|0;if(w!==e){var
+B=D;break}}Z(0<B?1:0,FI);var
+M=e+1|0;if(x!==e){var
 e=M;continue}break}}var
-y=0===j?1:0,H=y?1<a?1:0:y;if(H)T(FG);var
-I=r?m(a,r[1][2]):n(a,0.),J=j?m(a,j[1][2]):n(a,0),K=m(a,function(a){return m(q,b(p,a))});return[0,l,m(a,function(a){return m(o,b(F,a))}),K,J,I]},bI);aL=1}if(!aL)var
-O=as(GA);if(aQ(c,GB))T(GC);var
-P=be(0,0,GE,o,GD);by(function(a){var
-d=H(a[1],a[2]),e=0,b=G(function(b,a){return b+a|0},e,d),c=0<b?1:0,f=c?b<=cq?1:0:c;return s(f,GF)},P);var
-bC=g?g[1][3]:g,X=0;if(aj)if(w){var
-ao=w[1],ap=aj[1];s(ap[1]===ao[1]?1:0,GG);var
+y=0===j?1:0,H=y?1<a?1:0:y;if(H)T(FH);var
+I=r?m(a,r[1][2]):n(a,0.),J=j?m(a,j[1][2]):n(a,0),K=m(a,function(a){return m(q,b(p,a))});return[0,l,m(a,function(a){return m(o,b(F,a))}),K,J,I]},bI);aM=1}if(!aM)var
+O=as(GB);if(aI(c,GC))T(GD);var
+P=be(0,0,GF,o,GE);by(function(a){var
+d=H(a[1],a[2]),e=0,b=G(function(b,a){return b+a|0},e,d),c=0<b?1:0,f=c?b<=cq?1:0:c;return s(f,GG)},P);var
+bC=g?g[1][3]:g,X=0;if(aj)if(x){var
+ao=x[1],ap=aj[1];s(ap[1]===ao[1]?1:0,GH);var
 y=[0,[0,ap,ao]]}else
 X=1;else
-if(w)X=1;else
+if(x)X=1;else
 var
-y=w;if(X)var
-y=as(GL);Z((0!==y?1:0)===bC?1:0,GH);if(g)var
-bD=g[1],bE=ar([0,GI,ht],jU),at=cy(function(a){return aD(a,bD[2])},bE);else
+y=x;if(X)var
+y=as(GM);Z((0!==y?1:0)===bC?1:0,GI);if(g)var
+bD=g[1],bE=ar([0,GJ,ht],jT),at=cy(function(a){return aD(a,bD[2])},bE);else
 var
 at=g;var
-bF=0===P?1:0,bG=bF||at;Z(bG,GJ);var
+bF=0===P?1:0,bG=bF||at;Z(bG,GK);var
 au=0===O?1:0;if(au)var
 Q=au;else
 if(g)var
-bH=g[1][2],Q=cy(function(a){return aD(a,ar(ht,jU))},bH);else
+bH=g[1][2],Q=cy(function(a){return aD(a,ar(ht,jT))},bH);else
 var
-Q=g;Z(Q,GK);var
-U=[0,[0,y,al,P,O,am]];aJ=1}if(!aJ)var
+Q=g;Z(Q,GL);var
+U=[0,[0,y,al,P,O,am]];aK=1}if(!aK)var
 U=0;var
-V=aI(p,G_),W=aI(p,G$),aM=0;if(typeof
+V=aJ(p,G$),W=aJ(p,Ha),aN=0;if(typeof
 V!=="number"&&4===V[0]&&typeof
 W!=="number"&&4===W[0]){var
 aF=W[1],A=V[1],bU=0;if(0!==A){var
 bR=D(aF);if(D(A)===bR&&!(4<D(A))){var
-bS=gE(A,aF),j=bq(function(d,b){return Eb(c,l,a,r,d,b[1],b[2])},bS);aM=1;bU=1}}}if(!aM)var
-j=as(Ha);var
-aE=k(function(a){return a[1]},j),bP=D(aE);s(D(bi(iu,aE))===bP?1:0,Hb);var
+bS=gE(A,aF),j=bq(function(d,b){return Ec(c,l,a,r,d,b[1],b[2])},bS);aN=1;bU=1}}}if(!aN)var
+j=as(Hb);var
+aE=k(function(a){return a[1]},j),bP=D(aE);s(D(bi(it,aE))===bP?1:0,Hc);var
 bQ=D(j);function
 z(a){return ad(j,a)[2]}bz(function(d,a){var
 b=a[17];return by(function(e){var
 b=e[2],c=e[1];if(r){var
 f=c<d?1:0;if(f){var
 g=b<d?1:0;if(g){var
-i=[0,z(b),0],h=1-aD(Hd,[0,z(c),i]);if(h)var
-j=[0,z(b),0],a=1-aD(He,[0,z(c),j]);else
+i=[0,z(b),0],h=1-aD(He,[0,z(c),i]);if(h)var
+j=[0,z(b),0],a=1-aD(Hf,[0,z(c),j]);else
 var
 a=h}else
 var
@@ -5491,25 +5491,25 @@ a=g}else
 var
 a=f}else
 var
-a=r;return s(a,Hc)},b)},j);by(function(b){var
-f=b[5];C(function(e){var
-b=e[1];s(b<bQ?1:0,Hf);var
-c=0!==dx(a)?1:0,d=c?0!==ad(j,b)[17]?1:0:c;return d?T(Hg):d},f);if(typeof
+a=r;return s(a,Hd)},b)},j);by(function(b){var
+f=b[5];B(function(e){var
+b=e[1];s(b<bQ?1:0,Hg);var
+c=0!==dx(a)?1:0,d=c?0!==ad(j,b)[17]?1:0:c;return d?T(Hh):d},f);if(typeof
 e!=="number"&&2===e[0]){var
 d=e[3][4].length-1;if(!d)return d}var
-c=0!==b[5]?1:0;return c?T(Hh):c},U);iV(function(a,b){return as(x(Hj,x(hb(a),Hi)))},c);return[0,l,a,e,aB,U,j]}var
+c=0!==b[5]?1:0;return c?T(Hi):c},U);iU(function(a,b){return as(w(Hk,w(hb(a),Hj)))},c);return[0,l,a,e,aB,U,j]}var
 ao=mC([0,function(j,i){var
 b=j,a=i;for(;;){if(b){if(a){var
-c=a[1],d=c[2],e=c[1],f=b[1],g=f[2],h=f[1];if(h!==e)return aK(h,e);if(g!==d)return aK(g,d);var
+c=a[1],d=c[2],e=c[1],f=b[1],g=f[2],h=f[1];if(h!==e)return aL(h,e);if(g!==d)return aL(g,d);var
 b=b[2],a=a[2];continue}return 1}var
 k=a?-1:a;return k}}]),cb=ao[1];function
-eU(c,b,a){return 0===B(b)?a:Q(ao[4],c,b,a)}function
+eU(c,b,a){return 0===C(b)?a:Q(ao[4],c,b,a)}function
 W(a){return eU(0,a,cb)}var
 eV=W(q);function
 eW(a){return f(ao[6],[0,[0,a,1],0],q)}function
 eX(a){return G(function(b,a){return eU(a[1],a[2],b)},cb,a)}function
 oA(a){return b(ao[20],a)}function
-fP(b,a){return aN(f(ao[29],b,a),z)}function
+fP(b,a){return aO(f(ao[29],b,a),z)}function
 eY(a){return fP(0,a)}function
 eZ(a){function
 b(a,b){return 0===a?1:0}return f(ao[14],b,a)}function
@@ -5518,8 +5518,8 @@ b=0;return G(function(b,a){return b+a[2]|0},b,a)}function
 bm(a,b){var
 d=a?a[1]:q;return function(a){function
 c(b,e,a){var
-h=g(d,e),c=w(fP(b,a),h);return 0===B(c)?f(ao[7],b,a):Q(ao[4],b,c,a)}return Q(ao[13],c,a,b)}}function
-b0(a,b){if(0===B(a))return cb;function
+h=g(d,e),c=x(fP(b,a),h);return 0===C(c)?f(ao[7],b,a):Q(ao[4],b,c,a)}return Q(ao[13],c,a,b)}}function
+b0(a,b){if(0===C(a))return cb;function
 c(b){return g(a,b)}return f(ao[34],c,b)}function
 _(c,a){return b(bm([0,aR],c),a)}function
 fR(b,a){if(b){if(a){var
@@ -5542,22 +5542,22 @@ bg(d,b,a){var
 h=aS(b,a),e=[0,dc(b,a),h],f=V(d[5],e);if(f)return f[1];var
 i=c(d[2],a)[1+a],g=dy(d,bC(c(d[2],b)[1+b],i),[1,b,a]);ay(d[5],e,g);return g}function
 ap(e,a,d,c){var
-f=a?a[1]:a;return dy(e,d,[3,b(a3(function(a){return 0<B(a[1])?1:0}),c),f])}function
-jW(a){var
+f=a?a[1]:a;return dy(e,d,[3,b(a3(function(a){return 0<C(a[1])?1:0}),c),f])}function
+jV(a){var
 d=D(a[1]),e=a[3],f=cR(bq(function(c,a){var
 b=a[3],d=b?[0,[0,N(ar(a[1],[0,a[2],0])),[0,[0,q,c],0]],0]:b;return d},e));function
 h(f,e,d){var
-h=f[2],a=f[1],i=e[1],b=c(a,d)[1+d];if(0===B(b))return[0,a,h];var
+h=f[2],a=f[1],i=e[1],b=c(a,d)[1+d];if(0===C(b))return[0,a,h];var
 j=K(b),k=e[2],l=G(function(f,a){var
-b=a[2],c=mp(function(a){return a0(a[2],b)},f),d=c[2],h=c[1],i=g(j,a[1]),e=G(function(b,a){return w(b,a[1])},i,h);return 0===B(e)?d:[0,[0,e,b],d]},h,k);return[0,P(function(a,d){return r(d,g(b,c(i,a)[1+a]))},a),l]}var
+b=a[2],c=mp(function(a){return a0(a[2],b)},f),d=c[2],h=c[1],i=g(j,a[1]),e=G(function(b,a){return x(b,a[1])},i,h);return 0===C(e)?d:[0,[0,e,b],d]},h,k);return[0,P(function(a,d){return r(d,g(b,c(i,a)[1+a]))},a),l]}var
 l=0,m=G(function(e,p){var
 j=G(function(b,a){return h(b,a[2],a[1])},p,e),f=j[1],b=[0,-1],l=d-1|0,q=0;if(!(l<0)){var
-a=q;for(;;){if(0!==B(c(f,a)[1+a]))b[1]=a;var
+a=q;for(;;){if(0!==C(c(f,a)[1+a]))b[1]=a;var
 u=a+1|0;if(l!==a){var
 a=u;continue}break}}if(0<=b[1]&&!((d-1|0)<=D(e))){var
 m=b[1],n=bY(c(f,m)[1+m]),r=j[2],s=k(function(a){var
 b=a[2];return[0,g(n,a[1]),b]},r),o=[0,i(function(a){return g(n,a)},f),s],t=[0,[0,b[1],o],0];return ar(k(function(a){var
-c=h(a[2],o,b[1]);return[0,a[1],c]},e),t)}return e},l,f),j=E(0,4);C(function(g){var
+c=h(a[2],o,b[1]);return[0,a[1],c]},e),t)}return e},l,f),j=E(0,4);B(function(g){var
 h=g[2],i=h[1],k=g[1],l=W(c(i,d)[1+d]),m=d-1|0,o=0;if(m<0)var
 n=l;else{var
 a=o,e=l;for(;;){if(a!==k)var
@@ -5567,33 +5567,33 @@ f=e;var
 q=a+1|0;if(m!==a){var
 a=q,e=f;continue}var
 n=f;break}}return Y(j,k,[0,n,h[2]])},m);return j}var
-oB=[az,Hm,cf(0)];function
+oB=[az,Hn,cf(0)];function
 fS(e,a){var
 d=E(0,2),c=function(a){var
 c=a;for(;;)try{var
 n=function(b,c){var
-a=de(function(a){return aQ(e,a[1])},b);if(a)throw[0,oB,b,c,a[1][1]];return a};f(ao[12],n,c);return c}catch(a){a=a2(a);if(a[1]===oB){var
+a=de(function(a){return aI(e,a[1])},b);if(a)throw[0,oB,b,c,a[1][1]];return a};f(ao[12],n,c);return c}catch(a){a=a2(a);if(a[1]===oB){var
 g=a[4],h=a[2],i=ai(e,g),k=b(b7(function(f){return function(c){var
 a=c[2],b=c[1];if(b!==f)return[0,[0,b,a]];var
-d=1<a?1:0,e=d?[0,[0,b,a-1|0]]:d;return e}}(g)),h),j=f(ao[6],k,a[3]),l=i[2];C(function(f){return function(a){var
-c=a[2],e=aN(V(d,c),cb);return Y(d,c,b(bm([0,a[1]],e),f))}}(j),l);var
+d=1<a?1:0,e=d?[0,[0,b,a-1|0]]:d;return e}}(g)),h),j=f(ao[6],k,a[3]),l=i[2];B(function(f){return function(a){var
+c=a[2],e=aO(V(d,c),cb);return Y(d,c,b(bm([0,a[1]],e),f))}}(j),l);var
 m=bC(j,i[1]),c=b(bm(0,f(ao[7],h,c)),m);continue}throw a}}(a),g=0;return[0,c,eA(function(c,b,a){return[0,[0,b,c],a]},d,g)]}function
 oC(f){var
 a=am(f);if(a){var
-b=a[2],c=a[1],d=c[2],e=c[1],g=[0,[0,e,1],0],h=1<d?[0,[0,e,d-1|0],b]:b;return[0,am(h),g]}throw[0,ag,Hn]}function
-jX(a,o){var
-c=jW(a),h=D(a[1]),q=H(h,function(a){return a}),i=b(a3(function(a){return 1-aQ(c,a)}),q),d=E(0,64);C(function(a){var
+b=a[2],c=a[1],d=c[2],e=c[1],g=[0,[0,e,1],0],h=1<d?[0,[0,e,d-1|0],b]:b;return[0,am(h),g]}throw[0,ag,Ho]}function
+jW(a,o){var
+c=jV(a),h=D(a[1]),q=H(h,function(a){return a}),i=b(a3(function(a){return 1-aI(c,a)}),q),d=E(0,64);B(function(a){var
 b=fS(c,a)[1];function
-e(e,f){if(gd<fQ(e))T(Ho);var
+e(e,f){if(gd<fQ(e))T(Hp);var
 a=e;for(;;){var
-b=2<=fQ(a)?1:0,c=b?1-aQ(d,a):b;if(c){ay(d,a,0);var
+b=2<=fQ(a)?1:0,c=b?1-aI(d,a):b;if(c){ay(d,a,0);var
 a=oC(a)[1];continue}return c}}return f(ao[12],e,b)},o);var
 r=dR(fo(d)),j=aV(function(b,a){var
-c=[0,fQ(a),a];return al([0,fQ(b),b],c)},r),e=N(ar(k(function(a){return[0,[0,a,1],0]},i),j));if(gd<e.length-1)T(Hp);var
+c=[0,fQ(a),a];return al([0,fQ(b),b],c)},r),e=N(ar(k(function(a){return[0,[0,a,1],0]},i),j));if(gd<e.length-1)T(Hq);var
 g=E(0,64);p(function(b,a){return Y(g,a,b)},e);function
 l(a){return ai(g,a)}var
 s=N(k(function(b){var
-a=oC(b),c=l(a[2]);return[0,l(a[1]),c]},j)),m=E(0,64);return[0,[0,0,n(64,cb),n(64,Hl),E(0,64),m],a,h,i,c,e,g,s]}function
+a=oC(b),c=l(a[2]);return[0,l(a[1]),c]},j)),m=E(0,64);return[0,[0,0,n(64,cb),n(64,Hm),E(0,64),m],a,h,i,c,e,g,s]}function
 cn(a){return a[6].length-1}function
 hu(a){var
 e=D(a[1]),b=gE(a[1],a[2]),c=cR(bq(function(f,a){var
@@ -5606,7 +5606,7 @@ b=fS(a[5],g),d=b[1],e=n(cn(a),z);function
 h(b,h){var
 d=0!==b?1:0;if(d){var
 f=V(a[7],b);if(f){var
-g=f[1];c(e,g)[1+g]=h;return 0}return aY(Hq)}return d}f(ao[12],h,d);var
+g=f[1];c(e,g)[1+g]=h;return 0}return aY(Hr)}return d}f(ao[12],h,d);var
 i=b[2];return[0,e,eY(d),i]}function
 dz(e,d,b){var
 a=[0,W(b)];p(function(b,d){var
@@ -5624,67 +5624,67 @@ oF(b,a){var
 c=eW(a),d=ad(b[2][1],a),e=ad(b[2][2],a),f=dA(b,[0,a],_(c,W(d)));return[0,dA(b,[1,a],_(W(e),c)),f]}function
 fT(a,d,c){if(d<a[3]){var
 f=oF(a,d);return 0===c?f[1]:f[2]}var
-b=d-a[3]|0;Z(b<D(a[2][3])?1:0,Hr);var
-e=ad(a[2][3],b),h=oE(e[1]),g=_(W(e[2]),h),i=0===c?1:0,j=i||e[3];Z(j,Hs);return 0===c?dA(a,[2,b],g):dA(a,[3,b],b0(aR,g))}function
+b=d-a[3]|0;Z(b<D(a[2][3])?1:0,Hs);var
+e=ad(a[2][3],b),h=oE(e[1]),g=_(W(e[2]),h),i=0===c?1:0,j=i||e[3];Z(j,Ht);return 0===c?dA(a,[2,b],g):dA(a,[3,b],b0(aR,g))}function
 dB(a,b){function
 c(a){return a===b?q:z}return dz(a,m(cn(a),c),z)}function
-jY(c,b,a){var
+jX(c,b,a){var
 d=W(a);return _(dB(c,b),d)}function
-jZ(c,b,a){var
+jY(c,b,a){var
 d=dB(c,b);return _(W(a),d)}function
 hv(b,f,i,a,e){return[l,function(k){var
-g=i?jY(b,f,e):jZ(b,f,e),h=u(a),d=t===h?a[1]:l===h?y(a):a,j=c(b[1][2],d)[1+d];return Q(ao[11],dl,j,g)?d:ap(b[1],0,g,[0,[0,q,d],0])}]}function
+g=i?jX(b,f,e):jY(b,f,e),h=u(a),d=t===h?a[1]:l===h?y(a):a,j=c(b[1][2],d)[1+d];return Q(ao[11],dl,j,g)?d:ap(b[1],0,g,[0,[0,q,d],0])}]}function
 oG(e,f,a,d,k,D){var
 s=c(f[1],a)[1+a],v=c(f[2],a)[1+a],w=c(f[1],d)[1+d],x=c(f[2],d)[1+d];function
 h(a){var
 b=u(a);return t===b?a[1]:l===b?y(a):a}var
-i=c(f[3],a)[1+a],m=c(f[4],a)[1+a],n=c(f[3],d)[1+d],o=c(f[4],d)[1+d],z=r(v,s),A=r(x,w);if(0<B(z)&&0<B(A)){var
+i=c(f[3],a)[1+a],m=c(f[4],a)[1+a],n=c(f[3],d)[1+d],o=c(f[4],d)[1+d],z=r(v,s),A=r(x,w);if(0<C(z)&&0<C(A)){var
 E=bY(g(z,A)),F=[0,[0,s,w,m,o],[0,[0,v,w,i,o],[0,[0,s,x,m,n],[0,[0,v,x,i,n],0]]]],G=b(b7(function(a){var
-c=b(D,g(a[1],a[2]));if(0<B(c)){var
+c=b(D,g(a[1],a[2]));if(0<C(c)){var
 d=h(a[4]),f=h(a[3]),i=bg(e[1],f,d);return[0,[0,g(E,c),i]]}return 0}),F);return ap(e[1],0,k,G)}var
-H=dB(e,d),I=bC(dB(e,a),H);if(0<B(ck(B(fP(b(ao[25],I)[1],k)))))var
+H=dB(e,d),I=bC(dB(e,a),H);if(0<C(ck(C(fP(b(ao[25],I)[1],k)))))var
 J=h(n),L=h(i),p=bg(e[1],L,J);else
 var
 O=h(o),P=h(i),p=bg(e[1],P,O);var
-j=[0,[0,[0,q,p],0]],M=_(k,c(e[1][2],p)[1+p]),N=a===d?[0,[0,a,i,m],0]:[0,[0,a,i,m],[0,[0,d,n,o],0]];C(function(b){var
-d=b[1],a=fP(c(e[6],d)[1+d],M);if(0<B(a)){var
+j=[0,[0,[0,q,p],0]],M=_(k,c(e[1][2],p)[1+p]),N=a===d?[0,[0,a,i,m],0]:[0,[0,a,i,m],[0,[0,d,n,o],0]];B(function(b){var
+d=b[1],a=fP(c(e[6],d)[1+d],M);if(0<C(a)){var
 i=j[1];j[1]=[0,[0,a,h(b[2])],i];return 0}var
-f=B(a)<0?1:0;if(f){var
+f=C(a)<0?1:0;if(f){var
 k=j[1],l=h(b[3]);j[1]=[0,[0,K(a),l],k];var
 g=0}else
 var
 g=f;return g},N);return ap(e[1],0,k,j[1])}function
-j0(e,b){var
+jZ(e,b){var
 m=b[1].length-1,h=cn(e),v=D(e[4]);function
 d(b,a){return bk(b,n(h-m|0,a))}var
-f=[l,function(a){throw[0,ag,Ht]}],i=d(b[4],f),j=d(b[3],f),o=d(b[2],z),a=[0,d(b[1],z),o,j,i],q=e[8];p(function(w,o){var
+f=[l,function(a){throw[0,ag,Hu]}],i=d(b[4],f),j=d(b[3],f),o=d(b[2],z),a=[0,d(b[1],z),o,j,i],q=e[8];p(function(w,o){var
 f=o[2],d=o[1],b=v+w|0,x=[0,c(a[2],d)[1+d],0],y=[0,c(a[1],d)[1+d],x],h=a$(function(b){var
 d=[0,c(a[2],f)[1+f],0],e=[0,c(a[1],f)[1+f],d];return k(function(a){return g(b,a)},e)},y),A=G(cX,bH(h),h),i=G(dm,bH(h),h),p=d===f?1:0;if(p)var
-q=B(c(a[1],d)[1+d])<=0?1:0,n=q?0<=B(c(a[2],d)[1+d])?1:0:q;else
+q=C(c(a[1],d)[1+d])<=0?1:0,n=q?0<=C(c(a[2],d)[1+d])?1:0:q;else
 var
 n=p;var
-j=n?z:A,C=aE(a[4]),D=aE(a[3]),E=aE(a[2]),s=[0,aE(a[1]),E,D,C],F=m<=b?1:0,H=F||cl(j,c(a[1],b)[1+b]);if(H){c(a[1],b)[1+b]=j;var
+j=n?z:A,B=aE(a[4]),D=aE(a[3]),E=aE(a[2]),s=[0,aE(a[1]),E,D,B],F=m<=b?1:0,H=F||cl(j,c(a[1],b)[1+b]);if(H){c(a[1],b)[1+b]=j;var
 I=[l,function(i){if(n){var
 a=[2,dB(e,d)],c=dB(e,d),g=bC(dB(e,d),c);return dy(e[1],g,a)}function
-h(a){return r(a,j)}return oG(e,s,d,f,jY(e,b,j),h)}];c(a[3],b)[1+b]=I}var
+h(a){return r(a,j)}return oG(e,s,d,f,jX(e,b,j),h)}];c(a[3],b)[1+b]=I}var
 J=m<=b?1:0,t=J||bK(i,c(a[2],b)[1+b]);if(t){c(a[2],b)[1+b]=i;var
 K=[l,function(c){function
-a(a){return r(i,a)}return oG(e,s,d,f,jZ(e,b,i),a)}];c(a[4],b)[1+b]=K;var
+a(a){return r(i,a)}return oG(e,s,d,f,jY(e,b,i),a)}];c(a[4],b)[1+b]=K;var
 u=0}else
 var
 u=t;return u},q);return a}function
-j1(a){var
+j0(a){var
 d=a[4],e=k(function(b){return oF(a,b)},d);function
 b(a){return N(k(a,e))}function
 c(b){var
 c=a[4];return N(k(function(a){return ad(b,a)},c))}var
-f=b(function(a){return a[1][3]}),g=b(function(a){return a[2][3]}),h=c(a[2][2]);return j0(a,[0,c(a[2][1]),h,g,f])}function
-j2(a){var
+f=b(function(a){return a[1][3]}),g=b(function(a){return a[2][3]}),h=c(a[2][2]);return jZ(a,[0,c(a[2][1]),h,g,f])}function
+j1(a){var
 b=a[1],d=P(function(b,d){return bX(d,c(a[2],b)[1+b])},b);return dh(function(a){return a},d)}function
 oH(f,d,o,j){var
-B=o<f[8].length-1?1:0,N=B?j<=4?1:0:B;Z(N,Hu);var
-C=c(f[8],o)[1+o],b=C[2],a=C[1],O=j<4?1:0,P=O||(a===b?1:0);Z(P,Hv);var
-Q=D(f[4])+o|0,s=c(d[1],a)[1+a],v=c(d[2],a)[1+a],E=c(d[1],b)[1+b],F=c(d[2],b)[1+b],p=w(s,v),R=1;if(p[2]===0)var
+B=o<f[8].length-1?1:0,N=B?j<=4?1:0:B;Z(N,Hv);var
+C=c(f[8],o)[1+o],b=C[2],a=C[1],O=j<4?1:0,P=O||(a===b?1:0);Z(P,Hw);var
+Q=D(f[4])+o|0,s=c(d[1],a)[1+a],v=c(d[2],a)[1+a],E=c(d[1],b)[1+b],F=c(d[2],b)[1+b],p=x(s,v),R=1;if(p[2]===0)var
 r=p;else
 var
 M=aj(p[2],R),r=dV(p[1],M);if(3<j>>>0)var
@@ -5697,8 +5697,8 @@ e=aR,m=F,k=v;break;case
 2:var
 e=q,m=E,k=v;break;default:var
 e=q,m=F,k=s}var
-x=n(cn(f),z);function
-A(a,b){x[1+a]=w(c(x,a)[1+a],b);return 0}A(Q,e);A(a,K(g(e,m)));A(b,K(g(e,k)));var
+w=n(cn(f),z);function
+A(a,b){w[1+a]=x(c(w,a)[1+a],b);return 0}A(Q,e);A(a,K(g(e,m)));A(b,K(g(e,k)));var
 G=c(d[3],a)[1+a],H=c(d[4],a)[1+a],I=c(d[3],b)[1+b],J=c(d[4],b)[1+b];if(3<j>>>0)var
 L=[l,function(e){var
 c=W(r),b=_(dB(f,a),c),d=bC(b,b);return dy(f[1],d,[2,b])}];else{switch(j){case
@@ -5710,7 +5710,7 @@ i=J,h=H;break;case
 i=I,h=H;break;default:var
 i=J,h=G}var
 L=[l,function(e){var
-a=u(i),c=t===a?i[1]:l===a?y(i):i,b=u(h),d=t===b?h[1]:l===b?y(h):h;return bg(f[1],d,c)}]}return[0,x,K(g(e,g(k,m))),L]}function
+a=u(i),c=t===a?i[1]:l===a?y(i):i,b=u(h),d=t===b?h[1]:l===b?y(h):h;return bg(f[1],d,c)}]}return[0,w,K(g(e,g(k,m))),L]}function
 fU(a,b,f){var
 d=cn(a);function
 e(b,a){return m(d,function(c){return c===b?a:z})}var
@@ -5719,68 +5719,68 @@ a=d/2|0;if(0===(d&1)){var
 f=c(b[4],a)[1+a],g=c(b[2],a)[1+a];return[0,e(a,q),g,f]}var
 h=c(b[3],a)[1+a],i=K(c(b[1],a)[1+a]);return[0,e(a,aR),i,h]}),h=E(0,64);return[0,a,b,bk(g,f),h]}function
 hw(a){var
-c=cj(a[1]),b=(cj(a[2])-c|0)+96|0;if(0<B(a)){var
+c=cj(a[1]),b=(cj(a[2])-c|0)+96|0;if(0<C(a)){var
 e=cj(a[2]);if(cM<(cj(a[1])+e|0)){if(0<=b){var
 f=aj(d,b),g=a[2];return b8(fh(aj(a[1],b),g),f)}return F(fh(a[1],a[2]))}}return a}function
 oI(f,i,e,a){var
 h=aE(a),b=[0,z],d=[0,0];p(function(a,f){var
-i=0<B(c(e,a)[1+a])?1:0;if(i){var
-k=f[2],l=g(c(e,a)[1+a],k);b[1]=w(b[1],l);var
+i=0<C(c(e,a)[1+a])?1:0;if(i){var
+k=f[2],l=g(c(e,a)[1+a],k);b[1]=x(b[1],l);var
 m=f[1];p(function(b,d){var
-f=0!==B(d)?1:0;if(f){var
+f=0!==C(d)?1:0;if(f){var
 j=g(c(e,a)[1+a],d);h[1+b]=r(c(h,b)[1+b],j);var
 i=0}else
 var
 i=f;return i},m);d[1]=[0,[0,e[1+a],f[3]],d[1]];var
 j=0}else
 var
-j=i;return j},i);p(function(a,e){if(0<B(e)){var
-j=g(e,c(f[2],a)[1+a]);b[1]=w(b[1],j);var
+j=i;return j},i);p(function(a,e){if(0<C(e)){var
+j=g(e,c(f[2],a)[1+a]);b[1]=x(b[1],j);var
 k=d[1];d[1]=[0,[0,e,c(f[4],a)[1+a]],k];return 0}var
-h=B(e)<0?1:0;if(h){var
-l=g(e,c(f[1],a)[1+a]);b[1]=w(b[1],l);var
+h=C(e)<0?1:0;if(h){var
+l=g(e,c(f[1],a)[1+a]);b[1]=x(b[1],l);var
 m=d[1],n=c(f[3],a)[1+a];d[1]=[0,[0,K(e),n],m];var
 i=0}else
 var
 i=h;return i},h);return[0,b[1],d[1]]}function
 dC(l,d,b,a){var
-t=l?l[1]:function(a){return a};Z(dh(function(a){return a<d[3].length-1?1:0},a),Hw);var
+t=l?l[1]:function(a){return a};Z(dh(function(a){return a<d[3].length-1?1:0},a),Hx);var
 h=V(d[4],a);if(h)var
 o=h[1];else{var
 e=[0,0],v=a.length-1;p(function(w,j){var
 a=[0,aE(c(d[3],j)[1+j][1])],h=[0,m(v,function(a){return a===w?q:z})];function
-f(e,a,b){return P(function(a,d){return 0===B(c(b,a)[1+a])?d:r(d,g(e,c(b,a)[1+a]))},a)}var
-x=am(e[1]);C(function(b){var
-e=b[1],d=c(a[1],e)[1+e],g=0!==B(d)?1:0,i=g?(a[1]=f(d,a[1],b[2]),h[1]=f(d,h[1],b[3]),0):g;return i},x);var
+f(e,a,b){return P(function(a,d){return 0===C(c(b,a)[1+a])?d:r(d,g(e,c(b,a)[1+a]))},a)}var
+x=am(e[1]);B(function(b){var
+e=b[1],d=c(a[1],e)[1+e],g=0!==C(d)?1:0,i=g?(a[1]=f(d,a[1],b[2]),h[1]=f(d,h[1],b[3]),0):g;return i},x);var
 b=[0,-1],y=a[1];p(function(e,d){var
-a=b[1]<0?1:0,c=a?0!==B(d)?1:0:a,f=c?(b[1]=e,0):c;return f},y);var
+a=b[1]<0?1:0,c=a?0!==C(d)?1:0:a,f=c?(b[1]=e,0):c;return f},y);var
 l=0<=b[1]?1:0;if(l){var
 n=b[1],o=bY(c(a[1],n)[1+n]),A=a[1],s=i(function(a){return g(o,a)},A),D=h[1],t=i(function(a){return g(o,a)},D),E=e[1],F=k(function(a){var
-g=a[3],d=a[2],h=a[1],i=b[1],e=c(d,i)[1+i];if(0===B(e))return[0,h,d,g];var
+g=a[3],d=a[2],h=a[1],i=b[1],e=c(d,i)[1+i];if(0===C(e))return[0,h,d,g];var
 j=f(e,g,t);return[0,h,f(e,d,s),j]},E);e[1]=[0,[0,b[1],s,t],F];var
 u=0}else
 var
 u=l;return u},a);var
 s=e[1],j=k(function(a){return[0,a[1],a[3]]},s);ay(d[4],a,j);var
 o=j}var
-f=n(a.length-1,z);C(function(d){var
-a=d[1],e=0!==B(c(b,a)[1+a])?1:0;if(e){var
+f=n(a.length-1,z);B(function(d){var
+a=d[1],e=0!==C(c(b,a)[1+a])?1:0;if(e){var
 h=d[2];return p(function(d,e){var
-h=0!==B(e)?1:0;if(h){var
-j=g(c(b,a)[1+a],e);f[1+d]=w(c(f,d)[1+d],j);var
+h=0!==C(e)?1:0;if(h){var
+j=g(c(b,a)[1+a],e);f[1+d]=x(c(f,d)[1+d],j);var
 i=0}else
 var
 i=h;return i},h)}return e},o);var
-u=i(t,f),x=i(function(a){return c(d[3],a)[1+a]},a);return oI(d[2],x,u,b)}function
+u=i(t,f),w=i(function(a){return c(d[3],a)[1+a]},a);return oI(d[2],w,u,b)}function
 oJ(a,d,c,b){return[l,function(h){var
 e=k(function(b){var
 a=b[2],c=u(a),d=t===c?a[1]:l===c?y(a):a;return[0,b[1],d]},b),f=i(K,d),g=dz(a[1],f,c);return ap(a[1][1],0,g,e)}]}function
 hx(c){var
 b=M(c);for(;;){if(bK(aa(b),c)){var
-b=sl(b,a_);continue}var
+b=sm(b,a_);continue}var
 a=b;for(;;){if(-dQ<a&&eF(aa(mA(a)),c)){var
 a=mA(a);continue}return aa(a)}}}function
-j3(a){var
+j2(a){var
 b=i(eX,a[4]);return[0,D(a[1]),b]}function
 oK(b,a){return eW(b[1]+a|0)}function
 c5(d,c){var
@@ -5790,27 +5790,27 @@ a=mp(function(a){return a[1]<d[1]?1:0},f);Y(e,a[2],0);return eU(a[1],c,b)}var
 i=Q(ao[13],h,c,cb),a=dR(fo(e));if(a){var
 b=a[1],g=0;if(b){var
 f=b[1];if(1===f[2]&&!b[2]&&!a[2])return[0,i,[0,f[1]-d[1]|0]]}else
-if(!a[2])g=1;if(!g)return T(Hx)}return[0,c,0]}function
+if(!a[2])g=1;if(!g)return T(Hy)}return[0,c,0]}function
 hy(d,a){if(a){var
 b=a[1];return c(d[2],b)[1+b]}return eV}function
 oL(c,b,a){return a?bC(b,oK(c,a[1])):b}function
 hz(a,e,d){var
 c=c5(a,e),f=hy(a,c[2]),g=c[1];return b(bm([0,K(d)],g),f)}function
-j4(d,b,a,f){var
+j3(d,b,a,f){var
 e=_(oL(d,c(d[2],a)[1+a],[0,a]),eV);return f?cH(b,[11,a],e):cH(b,[12,a],b0(aR,e))}function
 fV(d,a,f,e){var
 j=G(function(f,d){var
-e=d[2],g=c(a[2],e)[1+e];return b(bm([0,K(d[1])],f),g)},f,e),g=d[2],h=[0,0,e];return ap(a,0,f,aP(function(f,k){var
-g=f[2],c=f[1],h=b(ao[23],k),l=h[2],e=bL(fP(fR(h[1],[0,[0,d[1]+c|0,1],0]),j),l);if(0===B(e))var
+e=d[2],g=c(a[2],e)[1+e];return b(bm([0,K(d[1])],f),g)},f,e),g=d[2],h=[0,0,e];return ap(a,0,f,aQ(function(f,k){var
+g=f[2],c=f[1],h=b(ao[23],k),l=h[2],e=bL(fP(fR(h[1],[0,[0,d[1]+c|0,1],0]),j),l);if(0===C(e))var
 i=g;else
 var
-m=j4(d,a,c,0<B(e)?1:0),i=[0,[0,b9(e),m],g];return[0,c+1|0,i]},h,g)[2])}function
+m=j3(d,a,c,0<C(e)?1:0),i=[0,[0,b9(e),m],g];return[0,c+1|0,i]},h,g)[2])}function
 oM(g,a,f,e,d){var
-c=br(1,2),j=j4(g,a,e,d),h=j4(g,a,e,1-d);function
+c=br(1,2),j=j3(g,a,e,d),h=j3(g,a,e,1-d);function
 i(b){return dy(a,bC(b,b),[2,b])}var
 k=[0,[0,c,bg(a,i(f),h)],[0,[0,c,h],0]];return[0,[0,c,bg(a,i(b(bm(0,f),eV)),j)],k]}function
-j5(e,a,d){var
-f=aV(aK,H(d-a|0,function(c){return b(e[2],a+c|0)}));function
+j4(e,a,d){var
+f=aV(aL,H(d-a|0,function(c){return b(e[2],a+c|0)}));function
 c(a){if(a){var
 d=a[1],b=c(a[2]);if(b){var
 e=b[1],f=e[1];if(a0(f,d))return[0,[0,f,e[2]+1|0],b[2]]}var
@@ -5822,13 +5822,13 @@ b=oA(a);return k(function(a){return[0,a[2],a[1]]},b)}function
 fX(b){function
 c(a){if(b<=a)return 0;var
 d=dc(b,aS(a+1|0,(a*5|0)/4|0));return[0,d,c(d)]}return c(0)}function
-j6(c){var
+j5(c){var
 a=am(c);if(a){var
-d=a[1];return D(b(a3(function(a){return a<=kK*d?1:0}),c))}return a}function
+d=a[1];return D(b(a3(function(a){return a<=kJ*d?1:0}),c))}return a}function
 oN(a){return am(G(function(b,a){var
-c=b[1];return[0,c+a|0,[0,c+a|0,b[2]]]},HC,a)[2])}var
-HD=5000,hA=[l,function(a){return H(HD,function(a){return[0,10*a|0,br(1,v(a+1|0,a+2|0))]})}];function
-oO(a){return j6(oN(a))/10|0}function
+c=b[1];return[0,c+a|0,[0,c+a|0,b[2]]]},HD,a)[2])}var
+HE=5000,hA=[l,function(a){return H(HE,function(a){return[0,10*a|0,br(1,v(a+1|0,a+2|0))]})}];function
+oO(a){return j5(oN(a))/10|0}function
 fY(b,d){var
 a=[0,0.];p(function(f,b){var
 c=b!=0.?1:0,g=c?(a[1]=a[1]+b*e(d,f),0):c;return g},b);return a[1]}function
@@ -5841,10 +5841,10 @@ h=e(d,g),i=e(c(b,f)[1+f],a)*h,j=e(d,f);return e(c(b,g)[1+g],a)*j+i});c(b,i)[1+i]
 oQ(p,o){var
 g=o.length-1,d=m(g,function(a){var
 b=[cK,e(o,a)];return bk(c(p,a)[1+a],b)}),k=n(g,-1),w=H(g,function(a){return a}),q=g-1|0,x=i(function(a){var
-b=0.;return aP(function(b,a){return ac(b,Math.abs(a))},b,a)},p),y=0;if(!(q<0)){var
+b=0.;return aQ(function(b,a){return ac(b,Math.abs(a))},b,a)},p),y=0;if(!(q<0)){var
 a=y,l=w;for(;;){var
 r=aV(function(f){return function(b,a){var
-g=Math.abs(e(c(d,b)[1+b],f));return Kx(Math.abs(e(c(d,a)[1+a],f)),g)}}(a),l),v=0;if(r){var
+g=Math.abs(e(c(d,b)[1+b],f));return Kz(Math.abs(e(c(d,a)[1+a],f)),g)}}(a),l),v=0;if(r){var
 h=r[1],z=d_*e(x,a);if(z<Math.abs(e(c(d,h)[1+h],a))){var
 A=b(a3(function(b){return function(a){return a!==b?1:0}}(h)),l);c(k,a)[1+a]=h;var
 s=g-1|0,B=0;if(!(s<0)){var
@@ -5873,8 +5873,8 @@ w(a){return P(function(c,b){var
 d=e(L,c);return fY(b,a)+d},u)}function
 x(d){var
 e=v(d),f=w(hB(a,d)),b=[0,0],g=a[5];p(function(a,e){var
-d=e<=k6*(1.+Math.abs(c(g,a)[1+a]))?1:0,f=d?(b[1]=1,0):d;return f},e);if(!b[1]&&!dg(function(a){return a<=0.?1:0},f)){var
-h=0.,j=bD*aP(function(b,a){return b+Math.log(a)},h,e);return fY(m,i(function(a){return Math.log(a)},f))+j}return dP}var
+d=e<=k5*(1.+Math.abs(c(g,a)[1+a]))?1:0,f=d?(b[1]=1,0):d;return f},e);if(!b[1]&&!dg(function(a){return a<=0.?1:0},f)){var
+h=0.,j=bD*aQ(function(b,a){return b+Math.log(a)},h,e);return fY(m,i(function(a){return Math.log(a)},f))+j}return dP}var
 f=g.length-1,G=x(g);if(cA(G)){var
 o=60,d=g,y=G;a:for(;;){if(0===o)return d;var
 z=hB(a,d),M=oP(a,d,z),O=i(function(o){return function(a){var
@@ -5896,32 +5896,32 @@ h=g;return h},d)):f},d)}}(q,A);p(function(b,d){return function(a,c){return d(e(m
 S=a[4];p(function(b,d){return function(a,c){return d(-0.5/e(b,a),bD/(e(b,a)*e(b,a)),c)}}(R,B),S);var
 C=oQ(A,q),r=fY(q,C),h=1.;for(;;){if(h<=h9)var
 t=0;else{var
-D=P(function(c,d){return function(b,a){return a+d*e(c,b)}}(C,h),d),s=x(D);if(!(y+kK*h*r<=s)){var
+D=P(function(c,d){return function(b,a){return a+d*e(c,b)}}(C,h),d),s=x(D);if(!(y+kJ*h*r<=s)){var
 I=0;if(!(r<=qQ)||!(dP<s))I=1;if(I){h*=bD;continue}}var
 t=[0,[0,D,s]]}if(t){var
 E=t[1],F=E[1];if(qQ<r){var
 o=o-1|0,d=F,y=E[2];continue a}return F}return d}}}return g}function
 oR(a,c){var
 g=a[4],d=i(function(a){var
-b=b2;return aP(function(b,a){return ac(b,Math.abs(a))},b,a)},g),b=[0,dH],h=a[4];p(function(f,g){var
+b=b2;return aQ(function(b,a){return ac(b,Math.abs(a))},b,a)},g),b=[0,dH],h=a[4];p(function(f,g){var
 h=e(d,f),i=e(a[5],f),j=(fY(g,c)-i)/h;b[1]=ac(b[1],j);return 0},h);if(b[1]<0.)return c;var
 f=c.length-1,j=a[5],k=a[4],l=P(function(b,a){return bk(a,[cK,-e(d,b)])},k),m=[cK,2.*b[1]+3.],o=[0,[0],[0,bk(n(f,0.),[cK,dH])],m,l,j];return bU(e0(o,bk(c,[cK,qA*b[1]+1.]),[cK,hW*(d.length-1)]),0,f)}function
-j7(a){var
+j6(a){var
 e=D(a[4]),d=D(a[2][3]);function
 f(b){var
 d=b<a[3]?1:0,c=d||ad(a[2][3],b-a[3]|0)[3],e=c?[0,fT(a,b,1),0]:c;return[0,fT(a,b,0),e]}var
 g=cR(H(a[3]+d|0,f)),c=b(b7(function(a){var
-b=bU(a[1],0,e),c=dg(function(a){return 0!==B(a)?1:0},b);if(c)var
+b=bU(a[1],0,e),c=dg(function(a){return 0!==C(a)?1:0},b);if(c)var
 f=M(a[2]),d=[0,[0,i(M,b),f]];else
 var
 d=c;return d}),g),h=N(k(function(a){return a[2]},c));return[0,N(k(function(a){return a[1]},c)),h]}var
-j8=e8;function
+j7=e8;function
 oS(g,f){var
-a=gQ(aj(g,j8),f),d=a,c=1,b=a,h=eC(J(a,a),j8);for(;;){if(0===bx(d))return b;var
-e=eC(J(d,h),j8),d=e,i=aw(b,gQ(e,c+2|0)),c=c+2|0,b=i;continue}}var
-oT=m(lw,function(a){return[l,function(c){var
-b=aj(oS(cQ(a-1024|0),a+eb|0),1);return eb<=a?b:$(b)}]}),HF=5,HG=10,oU=32,HH=3,HI=rL;function
-j9(h,g,k,f){var
+a=gQ(aj(g,j7),f),d=a,c=1,b=a,h=eC(J(a,a),j7);for(;;){if(0===bx(d))return b;var
+e=eC(J(d,h),j7),d=e,i=aw(b,gQ(e,c+2|0)),c=c+2|0,b=i;continue}}var
+oT=m(lv,function(a){return[l,function(c){var
+b=aj(oS(cQ(a-1024|0),a+eb|0),1);return eb<=a?b:$(b)}]}),HG=5,HH=10,oU=32,HI=3,HJ=rL;function
+j8(h,g,k,f){var
 a=k;for(;;){if(f<a)return 0;var
 c=b(g,a),d=0<c?1:0,j=0;if(d)if(h){var
 i=1.5*h[1]<=c?1:0;j=1}else
@@ -5929,7 +5929,7 @@ var
 e=1;else
 var
 e=d;if(!j)var
-i=e;if(i)return[0,[0,a,c],j9([0,c],g,a+1|0,f)];var
+i=e;if(i)return[0,[0,a,c],j8([0,c],g,a+1|0,f)];var
 a=a+1|0;continue}}function
 c6(c,a){var
 d=b(c[2],a+1|0)-1|0;return[0,b(c[2],a),d]}function
@@ -5937,32 +5937,32 @@ e1(a){var
 b=a[1];function
 c(a){return b+a|0}return H((a[2]-b|0)+1|0,c)}function
 e2(b,a){return e1(c6(b[6],a))}function
-j_(g,f,e){var
-b=n(g,0),a=[0,0];C(function(d){var
+j9(g,f,e){var
+b=n(g,0),a=[0,0];B(function(d){var
 e=1-c(b,d)[1+d],f=e?(c(b,d)[1+d]=1,a[1]=[0,d,a[1]],0):e;return f},e);for(;;){if(0===a[1])return b;var
 d=bH(a[1]);a[1]=mj(a[1]);var
-h=c(f,d)[1+d];C(function(d){var
+h=c(f,d)[1+d];B(function(d){var
 e=1-c(b,d)[1+d],f=e?(c(b,d)[1+d]=1,a[1]=[0,d,a[1]],0):e;return f},h);continue}}function
 e3(c,a){var
 d=H(a,function(a){return a});return b(a3(c),d)}function
 oV(a,i,h){if(a[12]<1.)return[0,a[7],a[8]];var
-d=a[1][1],f=n(d,0);C(function(d){var
+d=a[1][1],f=n(d,0);B(function(d){var
 g=c(a[2],d)[1+d],h=1-c(a[7],g)[1+g];if(h){var
 e=b(a[1][7][2],d),j=c(f,e)[1+e];f[1+e]=[0,c(a[2],d)[1+d],j];var
 i=0}else
 var
 i=h;return i},i);var
-j=a[11]?h:e3(function(b){return c(a[9],b)[1+b]},d),g=j_(d,f,j),k=m(d,function(b){if(a[10]&&!c(g,b)[1+b]&&!c(a[7],b)[1+b])return HI;return e(a[8],b)});return[0,m(d,function(b){var
+j=a[11]?h:e3(function(b){return c(a[9],b)[1+b]},d),g=j9(d,f,j),k=m(d,function(b){if(a[10]&&!c(g,b)[1+b]&&!c(a[7],b)[1+b])return HJ;return e(a[8],b)});return[0,m(d,function(b){var
 d=c(a[7],b)[1+b],e=d||1-c(g,b)[1+b];return e}),k]}var
 e4=mB([0,al]);function
 oW(b){var
 a=0.;function
 c(c,a){return c+a[2]*e(b,a[1])}return function(b){return G(c,a,b)}}function
-j$(a){return i(function(a){return[0,[0,a,1.],0]},a)}function
+j_(a){return i(function(a){return[0,[0,a,1.],0]},a)}function
 d6(d,b,a){var
 e=c(b,a)[1+a];return a$(function(a){var
 b=a[2],c=e2(d[1],a[1]);return k(function(a){return[0,a,b]},c)},e)}function
-ka(d,b,a){var
+j$(d,b,a){var
 f=c(b,a)[1+a],g=0.;return G(function(b,a){return b+a[2]*e(d[6],a[1])},g,f)}function
 oX(g,z,O,M,af,ae){var
 y=g[1],d=n(y[1],-1),l=[0,0],ag=g[1];p(function(a,b){var
@@ -5975,10 +5975,10 @@ ab(a){if(0<=c(d,a)[1+a]){var
 f=d6(g,z,a);return b(b7(function(f){var
 h=f[1],i=b(y[7][2],h),j=c(d,i)[1+i];if(0<=j){var
 k=g[12]*f[2]*e(O,h);return[0,[0,c(d,a)[1+a],j,k]]}return 0}),f)}return 0}var
-ac=cR(H(y[1],ab));if(h2<l[1])T(HS);var
+ac=cR(H(y[1],ab));if(h2<l[1])T(HT);var
 i=l[1],j=m(i,function(b){var
 a=E(0,4);Y(a,b,1.);return a}),h=m(i,function(a){return E(0,4)}),u=n(i,0);function
-o(b,a){return aN(V(b,a),0.)}C(function(d){var
+o(b,a){return aO(V(b,a),0.)}B(function(d){var
 a=d[2],b=d[1],e=d[3],f=o(c(j,b)[1+b],a)-e;Y(j[1+b],a,f);return Y(c(h,a)[1+a],b,0)},ac);function
 A(a){var
 b=c(h,a)[1+a][1];return v(c(j,a)[1+a][1],b)}var
@@ -5987,11 +5987,11 @@ R=k?[0,[0,q,N(am(t)),r,u]]:k,ad=l[1];return aC(function(f){var
 j=P(function(a,b){return c(M,a)[1+a]?b:0.},af),l=n(ad,0.);p(function(c,a){var
 d=0<=a?1:0;if(d)var
 h=d6(g,z,c),i=0.,k=G(function(d,a){var
-c=a[1],f=e(j,b(ag[7][2],c));return d+g[12]*a[2]*e(O,c)*f},i,h),f=X(l,a,ka(g,z,c)+k);else
+c=a[1],f=e(j,b(ag[7][2],c));return d+g[12]*a[2]*e(O,c)*f},i,h),f=X(l,a,j$(g,z,c)+k);else
 var
 f=d;return f},d);var
 a=aE(l),m=f[2];a4(function(b){var
-d=c(f[4],b)[1+b];return C(function(c){var
+d=c(f[4],b)[1+b];return B(function(c){var
 d=c[1];return X(a,d,e(a,d)-c[2]*e(a,b))},d)},m);var
 k=a.length-1-1|0;if(!(k<0)){var
 h=k;for(;;){var
@@ -5999,25 +5999,25 @@ i=c(f[2],h)[1+h],o=e(f[1],i),q=c(f[3],i)[1+i],r=b(oW(a),q);X(a,i,(e(a,i)-r)/o);v
 s=h-1|0;if(0!==h){var
 h=s;continue}break}}p(function(d,b){var
 c=0<=b?1:0,f=c?X(j,d,e(a,b)):c;return f},d);return[0,d,f,j]},R)}var
-w=b(e4[24],s),a=w[2],B=f(e4[6],w,s),D=A(a);if((2*w[1]|0)<D)var
-J=k,I=t,F=f(e4[4],[0,D,a],B);else{var
+w=b(e4[24],s),a=w[2],C=f(e4[6],w,s),D=A(a);if((2*w[1]|0)<D)var
+J=k,I=t,F=f(e4[4],[0,D,a],C);else{var
 x=c(j,a)[1+a];X(q,a,o(x,a));dj(x,a);if(e(q,a)==0.)var
 L=0,K=e4[1];else
 var
-L=k,K=B;var
+L=k,K=C;var
 S=[0,a,t],U=0,W=aV(al,eA(function(c,b,a){return[0,[0,c,b],a]},x,U));c(r,a)[1+a]=W;var
-Z=r[1+a];C(function(d){return function(b){var
+Z=r[1+a];B(function(d){return function(b){var
 a=b[1];return dj(c(h,a)[1+a],d)}}(a),Z);dj(c(h,a)[1+a],a);var
-_=0,$=h[1+a],aa=aV(aK,eA(function(b,c,a){return[0,b,a]},$,_));C(function(a){return function(b){var
+_=0,$=h[1+a],aa=aV(aL,eA(function(b,c,a){return[0,b,a]},$,_));B(function(a){return function(b){var
 d=c(j,b)[1+b],g=e(q,a),f=o(d,a)/g;dj(d,a);u[1+a]=[0,[0,b,f],c(u,a)[1+a]];var
-i=c(r,a)[1+a];return C(function(e){var
+i=c(r,a)[1+a];return B(function(e){var
 a=e[1],g=f*e[2];Y(d,a,o(d,a)-g);return Y(c(h,a)[1+a],b,0)},i)}}(a),aa);var
 J=L,I=S,F=K}var
 k=J,t=I,s=F;continue}}function
 oY(a,b){var
-c=a[1][1],d=e3(function(c){return 0.<ka(a,b,c)?1:0},c);return oV(a,cR(H(c,function(c){var
+c=a[1][1],d=e3(function(c){return 0.<j$(a,b,c)?1:0},c);return oV(a,cR(H(c,function(c){var
 d=d6(a,b,c);return k(function(a){return a[1]},d)})),d)}function
-kb(d,q,p,o,j){var
+ka(d,q,p,o,j){var
 f=d[1],h=c6(f[5],j),c=h[1];function
 k(g){var
 h=c6(f[6],c+g|0),j=h[1],k=h[2],i=0.;if(k<j)var
@@ -6026,13 +6026,13 @@ a=j,m=i;for(;;){var
 r=e(o,b(f[7][2],a)),n=m+e(p,a)*r,s=a+1|0;if(k!==a){var
 a=s,m=n;continue}var
 l=n;break}}return q*(e(d[6],c+g|0)+d[12]*l)}var
-i=m((h[2]-c|0)+1|0,k),g=aP(ac,dP,i),a=0,l=g-c8*(1.+Math.abs(g));for(;;){if(e(i,a)<l){var
+i=m((h[2]-c|0)+1|0,k),g=aQ(ac,dP,i),a=0,l=g-c8*(1.+Math.abs(g));for(;;){if(e(i,a)<l){var
 a=a+1|0;continue}return[0,g,c+a|0]}}function
 oZ(d,R,q){var
 S=d[1][13];if(S){var
 r=d[1],af=S[1],O=r[4]?1.:dH,Q=[0,r[14]];return[0,k(function(a){var
 d=a[2],f=a[1],g=Q[1];function
-h(a){return kb(r,O,q,g,a)}var
+h(a){return ka(r,O,q,g,a)}var
 b=m(r[1][1],h);Q[1]=P(function(a,b){return c(f,a)[1+a]?e(d,a):O*b[1]},b);return i(function(a){return a[2]},b)},af)]}var
 T=0;if(R){var
 x=R[1];if(x&&!x[2]){var
@@ -6040,18 +6040,18 @@ y=[0,x[1]];T=1}}if(!T)var
 y=0;var
 j=d[1],l=d[1][1],o=j[4]?1.:dH,I=d[4];if(I){var
 aa=d[3],J=P(function(a,b){return c(d[2],a)[1+a]?b:0.},aa),K=m(l[1],l[5][2]),ab=I[1];a4(function(a){var
-b=kb(j,o,q,J,a);X(J,a,o*b[1]);var
+b=ka(j,o,q,J,a);X(J,a,o*b[1]);var
 d=b[2];c(K,a)[1+a]=d;return 0},ab);var
 z=[0,K]}else{if(y)var
 p=aE(y[1]);else{var
-s=d[1],a=s[1],A=m(a[1],a[5][2]),h=n(a[1],-1),t=n(a[1],0),B=a[1]-1|0;if(!(B<0)){var
-g=B;for(;;){if(1-c(d[2],g)[1+g]){var
-_=e1(c6(a[5],g));C(function(f){return function(d){var
-e=e2(a,d);return C(function(e){var
+s=d[1],a=s[1],A=m(a[1],a[5][2]),h=n(a[1],-1),t=n(a[1],0),C=a[1]-1|0;if(!(C<0)){var
+g=C;for(;;){if(1-c(d[2],g)[1+g]){var
+_=e1(c6(a[5],g));B(function(f){return function(d){var
+e=e2(a,d);return B(function(e){var
 d=b(a[7][2],e);t[1+d]=[0,f,c(t,d)[1+d]];return 0},e)}}(g),_)}var
 $=g-1|0;if(0!==g){var
 g=$;continue}break}}var
-U=a[1],D=e3(function(a){return s[11]?c(d[2],a)[1+a]:c(s[9],a)[1+a]},U),E=[0,0];C(function(a){c(h,a)[1+a]=0;return 0},D);var
+U=a[1],D=e3(function(a){return s[11]?c(d[2],a)[1+a]:c(s[9],a)[1+a]},U),E=[0,0];B(function(a){c(h,a)[1+a]=0;return 0},D);var
 u=D;for(;;){if(0!==u){E[1]++;var
 u=a$(function(a){var
 d=c(t,a)[1+a];return b(a3(function(a){var
@@ -6070,9 +6070,9 @@ Z=f+1|0;if(F!==f){var
 f=Z;continue}break}}var
 p=A;break}}var
 v=gm;for(;;){var
-L=j$(p),M=oY(j,L),w=oX(j,L,q,M[1],M[2],n(l[1],1));if(w){var
+L=j_(p),M=oY(j,L),w=oX(j,L,q,M[1],M[2],n(l[1],1));if(w){var
 ac=w[1][3],ad=function(a){return a},ae=H(l[1],ad),N=b(b7(function(h){return function(a){if(c(d[2],a)[1+a])return 0;var
-b=kb(j,o,q,h,a),f=b[1],g=o*e(h,a)+c8*(1.+Math.abs(f))<f?1:0,i=g?[0,[0,a,b[2]]]:g;return i}}(ac)),ae);C(function(a){var
+b=ka(j,o,q,h,a),f=b[1],g=o*e(h,a)+c8*(1.+Math.abs(f))<f?1:0,i=g?[0,[0,a,b[2]]]:g;return i}}(ac)),ae);B(function(a){var
 b=a[1],d=a[2];c(p,b)[1+b]=d;return 0},N);if(0!==N&&1<v){var
 v=v-1|0;continue}var
 z=[0,p]}else
@@ -6083,25 +6083,25 @@ R=t[1][13];if(R){var
 d=t[1],j=d[1],ah=R[1],ac=[0,0,d[14]],q=n(Q,0.),ad=gB(function(g,a,f){var
 h=a[1],i=g[2],k=a[2];function
 l(a){if(c(h,a)[1+a])return e(k,a);var
-g=d6(d,f,a),l=ka(d,f,a);return G(function(f,a){var
+g=d6(d,f,a),l=j$(d,f,a);return G(function(f,a){var
 c=a[1],g=e(i,b(j[7][2],c));return f+d[12]*a[2]*e(y,c)*g},l,g)}var
-n=m(j[1],l);return[0,[0,[0,h,f,i],g[1]],n]},ac,ah,s),ae=function(a){return a===j[4]?1.:0.},N=[0,m(j[1],ae)],af=ad[1];C(function(a){var
+n=m(j[1],l);return[0,[0,[0,h,f,i],g[1]],n]},ac,ah,s),ae=function(a){return a===j[4]?1.:0.},N=[0,m(j[1],ae)],af=ad[1];B(function(a){var
 f=n(j[1],0.),m=a[3],k=a[2],l=a[1],g=N[1];p(function(a,g){var
 h=0.<g?1:0,i=h?1-c(l,a)[1+a]:h;if(i){var
-n=d6(d,k,a);return C(function(i){var
+n=d6(d,k,a);return B(function(i){var
 k=i[2],a=i[1],l=c(d[3],a)[1+a],h=b(j[7][2],a);X(q,l,e(q,l)+g*d[12]*k*e(m,h));return X(f,h,e(f,h)+g*d[12]*k*e(y,a))},n)}return i},g);N[1]=f;return 0},af);var
 O=dh(cA,q);if(O)var
 ag=d[5]?i(function(a){return-a},q):q,P=[0,ag];else
 var
 P=O;return P}if(s){var
-u=s[1],g=t[1],f=t[1][1],A=oY(g,u),B=A[2],D=A[1],W=[0,f[4],0],Y=function(a){if(c(D,a)[1+a])return 0;var
-d=d6(g,u,a);return k(function(a){return b(f[7][2],a[1])},d)},Z=m(f[1],Y),E=j_(f[1],Z,W),_=function(a){return a},$=H(f[1],_);if(cy(function(a){var
-b=c(E,a)[1+a],d=b?rL<=e(B,a)?1:0:b;return d},$))return 0;var
-v=oX(g,u,y,D,B,E);if(v){var
+u=s[1],g=t[1],f=t[1][1],A=oY(g,u),C=A[2],D=A[1],W=[0,f[4],0],Y=function(a){if(c(D,a)[1+a])return 0;var
+d=d6(g,u,a);return k(function(a){return b(f[7][2],a[1])},d)},Z=m(f[1],Y),E=j9(f[1],Z,W),_=function(a){return a},$=H(f[1],_);if(cy(function(a){var
+b=c(E,a)[1+a],d=b?rL<=e(C,a)?1:0:b;return d},$))return 0;var
+v=oX(g,u,y,D,C,E);if(v){var
 w=v[1],h=w[2],x=w[1],F=n(h[1].length-1,0.),I=f[4],aa=w[3];if(0<=c(x,I)[1+I]){var
 J=f[4];X(F,c(x,J)[1+J],1.)}var
 a=aE(F),S=h[2];a4(function(b){X(a,b,e(a,b)/e(h[1],b));var
-d=c(h[3],b)[1+b];return C(function(c){var
+d=c(h[3],b)[1+b];return B(function(c){var
 d=c[1];return X(a,d,e(a,d)-c[2]*e(a,b))},d)},S);var
 z=a.length-1-1|0;if(!(z<0)){var
 l=z;for(;;){var
@@ -6110,7 +6110,7 @@ V=l-1|0;if(0!==l){var
 l=V;continue}break}}var
 o=n(Q,0.);p(function(i,h){var
 d=0<=h?1:0;if(d){var
-j=d6(g,u,i);return C(function(i){var
+j=d6(g,u,i);return B(function(i){var
 d=i[1],j=c(g[3],d)[1+d],k=g[12],l=i[2],m=e(aa,b(f[7][2],d));return X(o,j,e(o,j)+e(a,h)*m*l*k)},j)}return d},x);var
 K=dh(cA,o);if(K)var
 ab=g[5]?i(function(a){return-a},o):o,L=[0,ab];else
@@ -6119,7 +6119,7 @@ L=K;var
 M=L}else
 var
 M=v;return M}return s}function
-kc(c,a){if(a!=0.&&cA(a)){var
+kb(c,a){if(a!=0.&&cA(a)){var
 d=gq(a),e=bw(d[1],c),b=Math.floor(e),f=e-b,h=0;if(!(bD<f)){var
 i=0;if(f==bD&&b%2.!=0.)i=1;if(!i){var
 g=b;h=1}}if(!h)var
@@ -6134,18 +6134,18 @@ o2(c){var
 a=c[3];if(typeof
 a!=="number"&&2===a[0]){var
 b=a[4];if(b){var
-d=b[1][2];return mo(function(a){return mx(HU,a)},d)}}throw[0,ag,HT]}function
-o3(a){return L(o2(a),HV)}function
-o4(a){return L(o2(a),HW)}function
+d=b[1][2];return mo(function(a){return mx(HV,a)},d)}}throw[0,ag,HU]}function
+o3(a){return L(o2(a),HW)}function
+o4(a){return L(o2(a),HX)}function
 o5(a){var
-b=a[6];return cy(function(a){return L(a[1],HX)},b)}var
+b=a[6];return cy(function(a){return L(a[1],HY)},b)}var
 o6=6;function
-HZ(ak,aj,aJ,R,bu,cm,cl,$,_,bt){var
+H0(ak,aj,aJ,R,bu,cm,cl,$,_,bt){var
 a=ak[1],d=ak[2],av=dx(d),aY=0<d[5]?1:0,aZ=aY?0===av?1:0:aY;if(aZ)var
 a0=aZ;else
 var
-ca=1-aD(d[1],HR),a0=ca||(0!==d[9]?1:0);if(a0)T(x(HL,x(d[1],HK)));by(function(c){var
-b=qx<v(c,a[1])?1:0;return b?T(HM):b},av);var
+ca=1-aD(d[1],HS),a0=ca||(0!==d[9]?1:0);if(a0)T(w(HM,w(d[1],HL)));by(function(c){var
+b=qx<v(c,a[1])?1:0;return b?T(HN):b},av);var
 a1=n(a[3],0),a2=a[1]-1|0,bV=0;if(!(a2<0)){var
 I=bV;for(;;){var
 a8=b(a[5][2],I),a9=b(a[5][2],I+1|0)-1|0;if(!(a9<a8)){var
@@ -6159,7 +6159,7 @@ W=b_;continue}break}}var
 b9=I+1|0;if(a2!==I){var
 I=b9;continue}break}}function
 a5(b,c){return b?m(a[1],b[1][2]):n(a[1],c)}var
-ax=a5(d[10],0),a6=a5(d[11],1),S=L(d[1],HN),ae=L(d[1],HO);function
+ax=a5(d[10],0),a6=a5(d[11],1),S=L(d[1],HO),ae=L(d[1],HP);function
 bW(a){if(S){var
 b=c(ax,a)[1+a],d=b||1-c(a6,a)[1+a];return d}var
 e=ae?c(ax,a)[1+a]:ae;return e}var
@@ -6167,13 +6167,13 @@ af=m(a[1],bW);function
 bX(a){if(S)return c(ax,a)[1+a]?1.:0.;var
 e=d[12];if(e&&ae&&c(af,a)[1+a])return b(e[1][2],a);return 0.}var
 U=m(a[1],bX),bY=S?U:n(a[1],0.),bZ=aC(function(b){return H(b,function(c){if(S){if(c<(b-d[5]|0))return[0,af,U];var
-e=n(a[1],0.);return[0,i(function(a){return 1-a},a6),e]}return[0,n(a[1],0),U]})},av),b0=aN(d[7],1.),b1=L(d[1],HP);function
+e=n(a[1],0.);return[0,i(function(a){return 1-a},a6),e]}return[0,n(a[1],0),U]})},av),b0=aO(d[7],1.),b1=L(d[1],HQ);function
 b3(a){var
 b=c(af,a)[1+a];if(b)var
 f=1-S,d=f||(0.<e(U,a)?1:0);else
 var
 d=b;return d}var
-b4=m(a[1],b3),a7=d[8],b5=a7?m(a[2],a7[1][2]):n(a[2],0.),b6=d[4],b8=L(d[2],HQ),ag=[0,a,a1,m(a[3],cm[2]),b8,b6,b5,af,U,b4,ae,b1,b0,bZ,bY],A=ag[1],ci=A[1],cj=e3(function(a){var
+b4=m(a[1],b3),a7=d[8],b5=a7?m(a[2],a7[1][2]):n(a[2],0.),b6=d[4],b8=L(d[2],HR),ag=[0,a,a1,m(a[3],cm[2]),b8,b6,b5,af,U,b4,ae,b1,b0,bZ,bY],A=ag[1],ci=A[1],cj=e3(function(a){var
 b=e1(c6(A[5],a));return cy(function(a){return 0.<e(ag[6],a)?1:0},b)},ci);function
 ck(a){return a}var
 bm=oV(ag,H(A[3],ck),cj),bn=bm[1];function
@@ -6204,30 +6204,30 @@ bz=0;var
 bN=0;if(typeof
 _!=="number"&&1===_[0]){var
 aR=_[4],as=_[3],aT=_[1];if(D(fX(aT))===aR){var
-bQ=N(fX(aT)),at=N(fX(as)),bR=0,aU=aS(aP(function(a,b){return b<=0.03*as?a+1|0:a},bR,at),HF),aW=at.length-1;if(0===aW)var
+bQ=N(fX(aT)),at=N(fX(as)),bR=0,aU=aS(aQ(function(a,b){return b<=0.03*as?a+1|0:a},bR,at),HG),aW=at.length-1;if(0===aW)var
 au=1.;else
 var
 aX=dc(aU,aW)-1|0,au=ac(as-c(at,aX)[1+aX]|0,1.);var
-bS=aR-1|0,bT=j9(0,function(b){var
-a=b-1|0;return c(bQ,a)[1+a]},aU,bS),B=[0,[0,[0,au,q],0],[0,au],function(a,c){return b(a3(function(b){return b[1]<=a?1:0}),bT)}];bN=1}}if(!bN){if(bz)T(HJ);var
+bS=aR-1|0,bT=j8(0,function(b){var
+a=b-1|0;return c(bQ,a)[1+a]},aU,bS),C=[0,[0,[0,au,q],0],[0,au],function(a,c){return b(a3(function(b){return b[1]<=a?1:0}),bT)}];bN=1}}if(!bN){if(bz)T(HK);var
 bO=function(d,g){var
 e=n(d+1|0,0),h=1;if(!(d<1)){var
 a=h;for(;;){var
 f=a-1|0,i=b(g,a-1|0),j=c(e,f)[1+f]+i|0;c(e,a)[1+a]=j;var
 k=a+1|0;if(d!==a){var
-a=k;continue}break}}return j9(0,function(a){return c(e,a)[1+a]},HG,d)},bP=0,B=[0,H(12,function(b){var
+a=k;continue}break}}return j8(0,function(a){return c(e,a)[1+a]},HH,d)},bP=0,C=[0,H(12,function(b){var
 a=b-4|0;if(0===a)var
 c=br(1,2);else
 var
 d=cQ(a)+1|0,c=br(1,v(4*cQ(a)|0,d));return[0,bw(4096.,2*(b-4|0)|0),c]}),bP,bO]}var
-aa=bu.length-1,r=D(R[4]),bA=cn(R),aL=bi(aK,aO(g[1][3])),z=n(aa,[0,n(bA,0.),0.]);C(function(a){var
-b=cI(R,c(bu,a)[1+a]),d=M(b[2]),e=[0,i(M,b[1]),d];c(z,a)[1+a]=e;return 0},aL);var
+aa=bu.length-1,r=D(R[4]),bA=cn(R),aK=bi(aL,aP(g[1][3])),z=n(aa,[0,n(bA,0.),0.]);B(function(a){var
+b=cI(R,c(bu,a)[1+a]),d=M(b[2]),e=[0,i(M,b[1]),d];c(z,a)[1+a]=e;return 0},aK);var
 co=i(function(a){var
-b=a[1];return dg(function(a){return a!=0.?1:0},b)},z),bB=j7(R),bC=bB[2],s=bB[1],cp=i(function(a){return a[2]},z),cr=i(function(a){return a[1]},z),F=[0,R[8],cr,cp,s,bC],bE=j1(R),cs=m(r,function(a){var
-b=c(bE[2],a)[1+a];return M(w(c(bE[1],a)[1+a],b))/2.}),an=[l,function(a){return e0(F,oR(F,cs),n(aa,0.))}],aM=B[2],ao=aM?aM[1]<(kQ*r|0)?1:0:aM;if(ao)var
+b=a[1];return dg(function(a){return a!=0.?1:0},b)},z),bB=j6(R),bC=bB[2],s=bB[1],cp=i(function(a){return a[2]},z),cr=i(function(a){return a[1]},z),F=[0,R[8],cr,cp,s,bC],bE=j0(R),cs=m(r,function(a){var
+b=c(bE[2],a)[1+a];return M(x(c(bE[1],a)[1+a],b))/2.}),an=[l,function(a){return e0(F,oR(F,cs),n(aa,0.))}],aM=C[2],ao=aM?aM[1]<(kP*r|0)?1:0:aM;if(ao)var
 ap=ao;else
 var
-cz=0!==aj?1:0,ap=cz||(0===B[2]?1:0);var
+cz=0!==aj?1:0,ap=cz||(0===C[2]?1:0);var
 ct=ao?1.:bw(1.,-6);function
 ab(a){return P(function(c,b){var
 d=cc(b,a);return e(bC,c)-d},s)}function
@@ -6240,27 +6240,27 @@ j=b*e(c(h,d)[1+d],i);a[1]=a[1]+j;var
 g=0}else
 var
 g=f;return g},b);return a[1]})}function
-aQ(d,a){var
+aN(d,a){var
 b=c(z,a)[1+a],e=b[2];return cc(b[1],d)+e}function
 bF(d,b,i,h){var
 f=aq(d),j=f[2],k=f[1],a=gG(r,r,0.);function
 g(f,d){return p(function(b,g){return p(function(d,h){var
-i=e(c(a,b)[1+b],d)+f*g*h;return X(a[1+b],d,i)},d)},d)}C(function(a){var
+i=e(c(a,b)[1+b],d)+f*g*h;return X(a[1+b],d,i)},d)},d)}B(function(a){var
 d=0.<e(b,a)?1:0;if(d){var
-f=ac(aQ(k,a),b2),h=ar(j,c(z,a)[1+a][1]);return g(i*e(b,a)/(f*f),h)}return d},aL);var
+f=ac(aN(k,a),b2),h=ar(j,c(z,a)[1+a][1]);return g(i*e(b,a)/(f*f),h)}return d},aK);var
 l=ab(d);p(function(c,b){var
 a=ac(e(l,c),1e-150);return g(h*bD/(a*a),b)},s);return a}function
 bG(a){var
-b=g[1][3];return i(function(b){return dS(1.,ac(0.,aQ(a,b)))},b)}function
+b=g[1][3];return i(function(b){return dS(1.,ac(0.,aN(a,b)))},b)}function
 bI(d){var
-b=n(bA,0.);C(function(a){var
+b=n(bA,0.);B(function(a){var
 f=e(d,a)!=0.?1:0;if(f){var
 g=c(z,a)[1+a][1];return p(function(f,c){var
-g=c!=0.?1:0,h=g?X(b,f,e(b,f)+e(d,a)*c):g;return h},g)}return f},aL);return b}var
-cu=aJ?H0:[0,g[1][4]===g[1][5]?1:0,0],bJ=E(0,50);function
+g=c!=0.?1:0,h=g?X(b,f,e(b,f)+e(d,a)*c):g;return h},g)}return f},aK);return b}var
+cu=aJ?H1:[0,g[1][4]===g[1][5]?1:0,0],bJ=E(0,50);function
 bK(w){if(w){var
 aG=w[2],aH=w[1],aI=V(bJ,w);if(aI)return aI[1];var
-bq=ad(w,D(aG))[2],Y=bK(aG),aJ=aH[2],S=aH[1],K=Y[3],f=Y[2],Z=e0(F,e0(F,Y[1],S),S),br=28,aK=i(function(a){return kc(br,a)},Z),bs=ab(Z),bu=ab(aK),by=P(function(b,a){return bD*e(bs,b)<a?1:0},bu),h=dh(function(a){return a},by)?aK:Z,aL=B[2],aM=aL?aJ/(aL[1]+bq):0.,aR=aq(h),bz=aR[2],_=bG(aR[1]),ae=1.<=aM?1:0,bA=ap||K,bB=1-bA;if(0===aj){var
+bq=ad(w,D(aG))[2],Y=bK(aG),aJ=aH[2],S=aH[1],K=Y[3],f=Y[2],Z=e0(F,e0(F,Y[1],S),S),br=28,aK=i(function(a){return kb(br,a)},Z),bs=ab(Z),bu=ab(aK),by=P(function(b,a){return bD*e(bs,b)<a?1:0},bu),h=dh(function(a){return a},by)?aK:Z,aL=C[2],aM=aL?aJ/(aL[1]+bq):0.,aR=aq(h),bz=aR[2],_=bG(aR[1]),ae=1.<=aM?1:0,bA=ap||K,bB=1-bA;if(0===aj){var
 am=0;if(0===f)am=1;else{var
 ba=0;if(!K&&(!ae||!(1<D(f)))){am=1;ba=1}if(!ba)var
 Q=f,O=K,M=f}if(am){var
@@ -6289,14 +6289,14 @@ o=bp;continue}break}}var
 az=function(a){return 0===a?0:(a&1)+az(a>>>1|0)|0},bm=m(oU,function(b){return m(r,function(a){return 1.-2.*(az(b&c(R,a)[1+a])%2|0)})}),bQ=i(function(c){var
 b=fZ(a1,c),a=[0,0.];p(function(d,c){var
 f=ac(e(bP,d),b2),g=cc(c,b)/f;a[1]=ac(a[1],g);return 0},s);var
-d=dS(1.,qF/ac(a[1],b2));return P(function(b,a){return kc(28,e(h,b)+d*a)},b)},bm),bR=aS(g[1][1][3],1),bS=dc(oU,bv(ea,v(1+D(aN(g[1][13],0))|0,bR))),bT=aq(h)[2],a2=E(0,16),x=[0,[0]],A=[0,[0]],ag=function(b,B){var
+d=dS(1.,qF/ac(a[1],b2));return P(function(b,a){return kb(28,e(h,b)+d*a)},b)},bm),bR=aS(g[1][1][3],1),bS=dc(oU,bv(ea,v(1+D(aO(g[1][13],0))|0,bR))),bT=aq(h)[2],a2=E(0,16),x=[0,[0]],A=[0,[0]],ag=function(b,B){var
 t=0;if(b&&!b[2]&&0===g[1][13]){var
 j=b[1],a=g[1][1],u=function(b){if(c(g[2],b)[1+b])return 0;var
-d=e2(a,c(j,b)[1+b]);return k(a[7][2],d)},v=m(a[1],u),w=j_(a[1],v,[0,a[4],0]),y=a[1],z=e3(function(a){return c(w,a)[1+a]},y),h=k(function(a){return c(j,a)[1+a]},z);t=1}if(!t)var
-h=a$(aO,b);var
+d=e2(a,c(j,b)[1+b]);return k(a[7][2],d)},v=m(a[1],u),w=j9(a[1],v,[0,a[4],0]),y=a[1],z=e3(function(a){return c(w,a)[1+a]},y),h=k(function(a){return c(j,a)[1+a]},z);t=1}if(!t)var
+h=a$(aP,b);var
 l=V(a2,h);if(l)var
 f=l[1];else{var
-E=o0(g,k(j$,b),_,aa),s=aC(function(b){var
+E=o0(g,k(j_,b),_,aa),s=aC(function(b){var
 d=ar(bT,bI(b)),a=m(r,function(f){var
 a=[0,0.];p(function(b,d){var
 g=d*e(c(a1,b)[1+b],f);a[1]=a[1]+g;return 0},d);return a[1]}),f=ac(Math.sqrt(cc(a,a)),b2);return i(function(a){return a/f},a)},E);ay(a2,h,s);var
@@ -6306,7 +6306,7 @@ a=0===d[1]?1:0,b=a?0.999<cc(n,c[2])?1:0:a,f=b?(d[1]=[0,e],0):b;return f},C);var
 o=0===d[1]?1:0,D=o?B:o;if(D){x[1]=bk(x[1],[0,[0,b,n]]);A[1]=bk(A[1],[0,0]);d[1]=[0,x[1].length-1-1|0]}var
 q=d[1]}else
 var
-q=f;return q},bV=H(bS,function(a){return a}),bW=[0,L,b(b7(function(a){return oZ(g,[0,L,0],bG(hB(F,c(bQ,a)[1+a])))}),bV)];C(function(e){var
+q=f;return q},bV=H(bS,function(a){return a}),bW=[0,L,b(b7(function(a){return oZ(g,[0,L,0],bG(hB(F,c(bQ,a)[1+a])))}),bV)];B(function(e){var
 b=ag(e,1);if(b){var
 a=b[1],f=c(A[1],a)[1+a]+1|0;c(A[1],a)[1+a]=f;var
 d=0}else
@@ -6316,17 +6316,17 @@ a5=ag(L,0),bX=function(a){return a},bY=H(x[1].length-1,bX),ah=aV(function(b,a){v
 d=-c(A[1],a)[1+a]|0,e=[0,ch(a5,[0,a]),d,a],f=-c(A[1],b)[1+b]|0;return al([0,ch(a5,[0,b]),f,b],e)},bY),a6=function(b,a){return ep(function(a,c){return a<b?1:0},a)},a7=function(a){return c(x[1],a)[1+a][1]};if(0===ah)var
 ai=0===f?[0,L,0]:f;else
 if(0===f)var
-ai=k(a7,a6(HH,ah));else{var
+ai=k(a7,a6(HI,ah));else{var
 ak=a6(D(f),ah),q=N(k(function(a){return ag(a,0)},f)),a8=[0,b(a3(function(d){var
 a=0,e=[0,d],c=q.length-1;for(;;){if(a===c)var
 b=0;else{if(0!==al(q[1+a],e)){var
 a=a+1|0;continue}var
 b=1}return 1-b}}),ak)];p(function(a,b){var
-e=aO(bU(q,0,a));if(b&&aD(b[1],ak)&&!aD(b,e))return 0;var
+e=aP(bU(q,0,a));if(b&&aD(b[1],ak)&&!aD(b,e))return 0;var
 d=a8[1];if(d){var
 f=[0,d[1]];c(q,a)[1+a]=f;a8[1]=d[2];return 0}var
 g=[0,bH(ak)];c(q,a)[1+a]=g;return 0},q);var
-bZ=aO(q),ai=k(function(a){return a7(aN(a,0))},bZ)}var
+bZ=aP(q),ai=k(function(a){return a7(aO(a,0))},bZ)}var
 T=ai;bb=1}if(!bb)var
 T=[0,L,0];if(ae)var
 Q=T,O=K,M=f;else
@@ -6339,22 +6339,22 @@ Q=0,O=1,M=0;var
 aU=g[1][13],bC=aU?D(aU[1]):1;if(aj)var
 bE=aj[1],bL=0,aW=[0,H(bC,function(a){return bE}),bL];else
 var
-aW=k(function(a){return k(j$,a)},Q);var
-aX=k(function(a){return o0(g,a,_,aa)},aW),bM=B[1],bN=k(function(a){return bF(h,S,a[1]/aJ,ct)},bM),bO=aD(0,aX)?0:a$(function(a){var
+aW=k(function(a){return k(j_,a)},Q);var
+aX=k(function(a){return o0(g,a,_,aa)},aW),bM=C[1],bN=k(function(a){return bF(h,S,a[1]/aJ,ct)},bM),bO=aD(0,aX)?0:a$(function(a){var
 t=ar(bz,bI(eo(a)));return k(function(F){return k(function(G){var
 f=G?i(function(a){return-a},t):t,g=o1(F),H=ab(h),u=i(function(a){return ac(a,b2)},H),m=Math.sqrt(2.*bt),o=i(function(a){return fZ(g,a)},s),b=P(function(a,b){return cc(b,c(o,a)[1+a])},s),y=s.length-1,d=n(s.length-1,0.),A=e3(function(a){var
 c=0.<e(b,a)?1:0,d=c?e(u,a)<m*Math.sqrt(e(b,a))?1:0:c;return d},y),k=[0,aE(f)],a=gd;for(;;){if(0<a){var
-B=a-1|0,D=aE(d);C(function(a){var
+C=a-1|0,D=aE(d);B(function(a){var
 l=e(d,a),p=k[1],f=P(function(d,b){return b-l*e(c(s,a)[1+a],d)},p),q=e(b,a),h=cc(f,c(o,a)[1+a])/q,r=e(b,a),t=ac(cc(f,fZ(g,f))/r-h*h,0.),i=e(u,a)/(m*Math.sqrt(e(b,a))),j=ac(0.,-h-Math.sqrt(t)*i/Math.sqrt(1.-i*i)),n=j!=l?1:0,v=n?(X(d,a,j),k[1]=P(function(d,b){return b+j*e(c(s,a)[1+a],d)},f),0):n;return v},A);var
 q=[0,1];p(function(f,g){return function(c,a){var
-b=k6*(1.+Math.abs(a))<Math.abs(a-e(f,c))?1:0,d=b?(g[1]=0,0):b;return d}}(D,q),d);var
-E=q[1]?0:B,a=E;continue}var
+b=k5*(1.+Math.abs(a))<Math.abs(a-e(f,c))?1:0,d=b?(g[1]=0,0):b;return d}}(D,q),d);var
+E=q[1]?0:C,a=E;continue}var
 r=k[1],v=fZ(g,r),l=cc(r,v);if(p9*cc(f,fZ(g,f))<l&&l<a_){var
-I=i(function(a){return kc(12,a*Math.sqrt(2.*bt/l))},v),w=aq(h),x=n($,0),K=w[2],L=w[1];a4(function(a){var
+I=i(function(a){return kb(12,a*Math.sqrt(2.*bt/l))},v),w=aq(h),x=n($,0),K=w[2],L=w[1];a4(function(a){var
 g=i(function(b){var
-a=b[2];return cc(ar(K,c(z,a)[1+a][1]),I)},a),b=[0,0.],n=0,o=aP(function(b,a){return b+a[3]|0},n,a);p(function(c,h){var
+a=b[2];return cc(ar(K,c(z,a)[1+a][1]),I)},a),b=[0,0.],n=0,o=aQ(function(b,a){return b+a[3]|0},n,a);p(function(c,h){var
 d=e(g,c)<0.?1:0;if(d){var
-i=ac(aQ(L,h[2]),0.),a=-4.*e(g,c)/i,j=a!=a?a_:a;b[1]=ac(b[1],j);var
+i=ac(aN(L,h[2]),0.),a=-4.*e(g,c)/i,j=a!=a?a_:a;b[1]=ac(b[1],j);var
 f=0}else
 var
 f=d;return f},a);var
@@ -6365,13 +6365,13 @@ s=c(a,0)[1][3],t=ek(f[1],s);d[1]=cW(c(d,0)[1],t)}return p(function(a,e){var
 f=c(d,a)[1+a],b=e[1];c(x,b)[1+b]=f;return 0},a)}return k},cl);return x}return n($,0)}},cu)},bN)},aX),aY=[0,h,M,O,bO];ay(bJ,w,aY);return aY}var
 a9=u(an),b0=0,b1=0,b3=0,b4=t===a9?an[1]:l===a9?y(an):an;return[0,b4,b3,b1,b0]}var
 cv=n($,0);if(o4(ak)){var
-cw=aJ?ao:aJ;Z(cw,H1)}if(ap)var
-cx=B[1],bL=k(function(a){return a[2]},cx);else
+cw=aJ?ao:aJ;Z(cw,H2)}if(ap)var
+cx=C[1],bL=k(function(a){return a[2]},cx);else
 var
 bL=H(o6,function(a){return br(1,o6)});return[0,bL,function(m,k,a,j,i){function
 l(a){var
 b=H($,function(a){return a}),c=0;return G(function(c,b){return c+f(i,a,b)|0},c,b)}var
-o=B[3](j,l),p=0,d=bK(G(function(o,j){var
+o=C[3](j,l),p=0,d=bK(G(function(o,j){var
 h=n(aa,0.),k=j[1]-1|0,p=0;if(!(k<0)){var
 d=p;for(;;){var
 l=$-1|0,q=0;if(!(l<0)){var
@@ -6392,20 +6392,20 @@ a=h,e=d;for(;;){var
 f=gQ(J(e,(g-b|0)+a|0),a),i=a+1|0;if(b!==a){var
 a=i,e=f;continue}var
 c=f;break}}return F(c)}function
-kd(b,a){var
+kc(b,a){var
 c=gv(b[2],a);return b8(gv(b[1],a),c)}function
 o7(d){var
 a=E(0,4);function
-e(b,c){return C(function(b){var
-c=b[1],d=aN(V(a,c),0);return Y(a,c,aS(b[2],d))},b)}C(b(ao[12],e),d);var
+e(b,c){return B(function(b){var
+c=b[1],d=aO(V(a,c),0);return Y(a,c,aS(b[2],d))},b)}B(b(ao[12],e),d);var
 c=aV(al,dR(gN(a))),f=1;return[0,c,G(function(a,b){return cq<a?a:v(a,b[2]+1|0)},f,c)<=cq?1:0]}function
-ke(d,a,i){var
+kd(d,a,i){var
 e=[0,[0,0,a],0],f=G(function(j,e){var
 d=e[2],a=e[1],f=b(i,a),o=f[2],p=f[1],h=m(d+1|0,function(c){return m(d+1|0,function(b){var
 h=dc(c,b),j=0;if(h<0)var
 i=z;else{var
 a=j,e=z;for(;;){if((b-a|0)<=(d-c|0))var
-k=kd(p,b-a|0),l=g(kd(o,a),k),m=hC(d-c|0,b-a|0),f=w(e,g(g(hC(c,a),m),l));else
+k=kc(p,b-a|0),l=g(kc(o,a),k),m=hC(d-c|0,b-a|0),f=x(e,g(g(hC(c,a),m),l));else
 var
 f=e;var
 n=a+1|0;if(h!==a){var
@@ -6413,7 +6413,7 @@ a=n,e=f;continue}var
 i=f;break}}return bL(i,hC(d,b))})});return a$(function(e){var
 f=e[2],i=e[1];return H(d+1|0,function(e){function
 j(d,j,i){var
-f=aN(gD(a,d),0),k=b(a3(function(b){return b[1]!==a?1:0}),d),l=eU(k,g(j,c(c(h,e)[1+e],f)[1+f]),cb);return b(bm(0,i),l)}return[0,[0,[0,a,d,e],i],Q(ao[13],j,f,cb)]})},j)},e,d);return k(function(a){var
+f=aO(gD(a,d),0),k=b(a3(function(b){return b[1]!==a?1:0}),d),l=eU(k,g(j,c(c(h,e)[1+e],f)[1+f]),cb);return b(bm(0,i),l)}return[0,[0,[0,a,d,e],i],Q(ao[13],j,f,cb)]})},j)},e,d);return k(function(a){var
 b=eY(a[2]);return[0,a[1],b]},f)}function
 f0(e,c,a,h){var
 D=e?e[1]:e;function
@@ -6423,11 +6423,11 @@ c=[0,z,0];function
 d(d,a,e){var
 f=e[2],i=e[1];if(d){var
 j=d[1];if(1===j[2]&&!d[2]){var
-c=b(h,j[1]),k=(0<B(a)?1:0)===l?1:0,m=k?c[4]:c[3],n=[0,[0,b9(a),m],f],o=k?c[2]:c[1];return[0,w(i,g(a,o)),n]}}return[0,w(i,a),f]}return Q(ao[13],d,a,c)},o=function(b,a){return[l,function(d){return ap(c,0,b,k(function(b){var
+c=b(h,j[1]),k=(0<C(a)?1:0)===l?1:0,m=k?c[4]:c[3],n=[0,[0,b9(a),m],f],o=k?c[2]:c[1];return[0,x(i,g(a,o)),n]}}return[0,x(i,a),f]}return Q(ao[13],d,a,c)},o=function(b,a){return[l,function(d){return ap(c,0,b,k(function(b){var
 a=b[2],c=u(a),d=t===c?a[1]:l===c?y(a):a;return[0,b[1],d]},a))}]},p=n(0),q=p[1],s=n(1),v=s[1],F=s[2],H=o(_(W(v),a),F),I=p[2];return[0,[0,q,v,o(_(a,W(q)),I),H]]}var
-x=o7([0,a,D]);if(x[2]){var
-d=ke(x[1],a,h),A=bH(d)[2],i=G(function(b,a){return cX(b,a[2])},A,d),j=G(function(b,a){return dm(b,a[2])},A,d),m=function(a,b){return 1===b?a:bg(c,m(a,b-1|0),a)},J=function(f){var
-a=f[3],d=f[2],e=b(h,f[1]),i=r(e[2],e[1]);if(B(i)<=0)T(H4);function
+w=o7([0,a,D]);if(w[2]){var
+d=kd(w[1],a,h),A=bH(d)[2],i=G(function(b,a){return cX(b,a[2])},A,d),j=G(function(b,a){return dm(b,a[2])},A,d),m=function(a,b){return 1===b?a:bg(c,m(a,b-1|0),a)},J=function(f){var
+a=f[3],d=f[2],e=b(h,f[1]),i=r(e[2],e[1]);if(C(i)<=0)T(H5);function
 j(f){var
 b=e[3],c=u(b),d=t===c?b[1]:l===c?y(b):b;return m(d,a)}function
 k(h){var
@@ -6437,18 +6437,18 @@ if(a===d)var
 g=j(0);else
 var
 o=k(0),g=bg(c,j(0),o);var
-n=kd(i,d);return[0,bL(hC(d,a),n),g]},C=function(a,h){return[l,function(e){return ap(c,0,a,b(b7(function(a){var
-d=b(h,a[2]);if(0<B(d)){var
-e=k(J,am(a[1])),i=G(function(b,a){return g(b,a[1])},d,e),f=k(function(a){return a[2]},e),j=mj(f),l=bH(f);return[0,[0,i,G(function(a,b){return bg(c,a,b)},l,j)]]}return 0}),d))}]},K=function(a){return r(j,a)},L=C(_(W(j),a),K),M=function(a){return r(a,i)};return[0,[0,i,j,C(_(a,W(i)),M),L]]}return 0}function
+n=kc(i,d);return[0,bL(hC(d,a),n),g]},B=function(a,h){return[l,function(e){return ap(c,0,a,b(b7(function(a){var
+d=b(h,a[2]);if(0<C(d)){var
+e=k(J,am(a[1])),i=G(function(b,a){return g(b,a[1])},d,e),f=k(function(a){return a[2]},e),j=mj(f),l=bH(f);return[0,[0,i,G(function(a,b){return bg(c,a,b)},l,j)]]}return 0}),d))}]},K=function(a){return r(j,a)},L=B(_(W(j),a),K),M=function(a){return r(a,i)};return[0,[0,i,j,B(_(a,W(i)),M),L]]}return 0}function
 o8(e,a,z,m,k,d){var
 j=c5(e,k),n=j[2];if(n){var
 f=n[1],g=b(m,j[1])[1],h=b(m,c(e[2],f)[1+f])[1];if(Q(ao[11],dl,h,eV))var
 A=f0(0,a,g,d),o=aC(function(a){return[0,a[1],a[2]]},A);else{var
 p=o7([0,g,[0,h,0]]),r=p[2];if(r){var
-s=p[1],C=ke(s,g,d),v=ke(s,h,d);if(cy(function(a){return B(a[2])<=0?1:0},v))var
+s=p[1],B=kd(s,g,d),v=kd(s,h,d);if(cy(function(a){return C(a[2])<=0?1:0},v))var
 w=0;else
 var
-i=gA(function(b,a){return bL(b[2],a[2])},C,v),D=G(dm,bH(i),i),w=[0,[0,G(cX,bH(i),i),D]];var
+i=gA(function(b,a){return bL(b[2],a[2])},B,v),D=G(dm,bH(i),i),w=[0,[0,G(cX,bH(i),i),D]];var
 x=w}else
 var
 x=r;var
@@ -6457,34 +6457,34 @@ j=i[2],n=i[1];function
 o(A,n){return[l,function(I){function
 o(a){return A?b0(aR,a):a}var
 p=o(hz(e,k,n)),r=b(m,p),s=f0([0,[0,g,[0,h,0]]],a,r[1],d);if(s){var
-v=s[1];if(0<=B(v[1])){var
-i=v[3],w=u(i),C=0,D=t===w?i[1]:l===w?y(i):i,E=ap(a,[0,r[2]],p,[0,[0,q,D],C]),j=c(z,f)[1+f][4],x=u(j),F=0,G=t===x?j[1]:l===x?y(j):j,H=[0,[0,q,bg(a,G,E)],F];return fV(e,a,o(_(k,W(n))),H)}}return aY(H5)}]}var
-p=o(1,j);return[0,n,j,o(0,n),p]},o)}return af(H6)}function
+v=s[1];if(0<=C(v[1])){var
+i=v[3],w=u(i),B=0,D=t===w?i[1]:l===w?y(i):i,E=ap(a,[0,r[2]],p,[0,[0,q,D],B]),j=c(z,f)[1+f][4],x=u(j),F=0,G=t===x?j[1]:l===x?y(j):j,H=[0,[0,q,bg(a,G,E)],F];return fV(e,a,o(_(k,W(n))),H)}}return aY(H6)}]}var
+p=o(1,j);return[0,n,j,o(0,n),p]},o)}return af(H7)}function
 o9(d,j,bi,bf,I,al,aJ,aI,R,be,bd){var
 J=d[2],a=d[1],L=cn(d);function
 am(a){var
 c=I[1];if(c){var
-d=c[1],e=aa(b(d[2][2],a));return[0,aa(b(d[1][2],a)),e]}throw[0,ag,H7]}function
+d=c[1],e=aa(b(d[2][2],a));return[0,aa(b(d[1][2],a)),e]}throw[0,ag,H8]}function
 aK(b,c){var
 d=am(b),e=d[2],f=d[1],g=[l,function(d){return cH(a,[5,b],_(W(e),c))}];return[0,[l,function(d){return cH(a,[4,b],_(c,W(f)))}],g]}function
 an(b){var
 c=[l,function(d){var
 c=eW(b);return cH(a,[1,b],_(W(ad(J[2],b)),c))}],d=[l,function(d){var
 c=W(ad(J[1],b));return cH(a,[0,b],_(eW(b),c))}],e=ad(J[2],b);return[0,ad(J[1],b),e,d,c]}var
-h=j3(J),bj=h[2],U=P(function(g,r){var
+h=j2(J),bj=h[2],U=P(function(g,r){var
 m=f0(0,a,r,an);if(m){var
-i=m[1],j=i[4],b=i[3],k=i[2],f=i[1];if(B(f)<=0)aY(Hy);var
+i=m[1],j=i[4],b=i[3],k=i[2],f=i[1];if(C(f)<=0)aY(Hz);var
 n=c(h[2],g)[1+g],e=oK(h,g),d=[l,function(m){var
 c=dy(a,bC(e,e),[2,e]),d=u(b),i=[0,[0,f,c],0],j=t===d?b[1]:l===d?y(b):b,k=[0,[0,q,bg(a,c,j)],i];return ap(a,0,e,ar(oM(h,a,e,g,0),k))}],o=[l,function(o){var
 b=u(j),f=0,g=t===b?j[1]:l===b?y(j):j,c=u(d),i=t===c?d[1]:l===c?y(d):d,m=bg(a,i,g),n=[0,[0,bY(k),m],f];return fV(h,a,_(e,W(bY(k))),n)}],p=[l,function(o){var
 c=u(b),i=0,j=t===c?b[1]:l===c?y(b):b,g=u(d),k=t===g?d[1]:l===g?y(d):d,m=bg(a,k,j),n=[0,[0,bY(f),m],i];return fV(h,a,_(W(bY(f)),e),n)}];return[0,f,k,[l,function(f){var
-c=u(b),d=0,e=t===c?b[1]:l===c?y(b):b;return ap(a,0,n,[0,[0,q,e],d])}],d,p,o]}return aY(H8)},bj);function
+c=u(b),d=0,e=t===c?b[1]:l===c?y(b):b;return ap(a,0,n,[0,[0,q,e],d])}],d,p,o]}return aY(H9)},bj);function
 X(a){return 0!==c5(h,a)[2]?1:0}var
-aL=j1(d);Z(j2(aL),R);var
-as=E(0,bh),aM=E(0,aq),aQ=E(0,aq);function
+aL=j0(d);Z(j1(aL),R);var
+as=E(0,bh),aM=E(0,aq),aN=E(0,aq);function
 aT(a){var
-f=V(aQ,a),g=I[2];if(f)return f[1];if(aJ&&g){var
-h=g[1];Z(a<h[7].length-1?1:0,H9);var
+f=V(aN,a),g=I[2];if(f)return f[1];if(aJ&&g){var
+h=g[1];Z(a<h[7].length-1?1:0,H_);var
 n=c(h[7],a)[1+a],o=function(a){var
 g=V(aM,a);if(g)var
 b=g[1];else{var
@@ -6492,19 +6492,19 @@ h=cI(d,c(j,a)[1+a]),m=M(h[2]),k=[0,i(M,h[1]),m];ay(aM,a,k);var
 b=k}var
 f=[0,0.],l=b[1];p(function(c,a){var
 b=a!=0.?1:0,d=b?(f[1]=f[1]+a*e(n,c),0):b;return d},l);return f[1]+b[2]},k=b(aJ[1],o),l=k[1],q=k[2],r=W(K(l[2])),m=[0,l,dA(d,[8,(be*ea|0)+a|0],G(function(e,a){var
-d=a[1],f=c(j,d)[1+d];return b(bm([0,a[2]],e),f)},r,q))];ay(aQ,a,m);return m}return aY(H_)}function
+d=a[1],f=c(j,d)[1+d];return b(bm([0,a[2]],e),f)},r,q))];ay(aN,a,m);return m}return aY(H$)}function
 $(J,B){var
-g=B[3],b=B[2],s=B[1];if(2===s)return oH(d,J,b,g);if(8===s)return f(bd,b,g);Z(g<=1?1:0,H$);if(!(5<s>>>0)){var
+g=B[3],b=B[2],s=B[1];if(2===s)return oH(d,J,b,g);if(8===s)return f(bd,b,g);Z(g<=1?1:0,Ia);if(!(5<s>>>0)){var
 A=0;switch(s){case
 0:return fT(d,b,g);case
 1:if(al){var
-D=al[1][1];Z(b<D.length-1?1:0,Ib);var
+D=al[1][1];Z(b<D.length-1?1:0,Ic);var
 n=c(D,b)[1+b],E=am(b),F=E[2],G=E[1];if(!X(n))return 0===g?dA(d,[5,b],_(W(F),n)):dA(d,[4,b],_(n,W(G)));var
 L=aK(b,n),M=0===g?function(a){return a[2]}:function(a){return a[1]},N=M(L),O=0===g?1:0,P=0===g?F:G,m=N,p=O,v=P,o=n;A=1}break;case
-3:Z(0===g?1:0,Ic);return aT(b)[2];case
-4:return T(Id);case
+3:Z(0===g?1:0,Id);return aT(b)[2];case
+4:return T(Ie);case
 5:var
-I=V(as,b);if(!I)return aY(Ie);var
+I=V(as,b);if(!I)return aY(If);var
 e=I[1];if(!X(c(j,b)[1+b])){var
 C=cI(d,c(j,b)[1+b]),w=C[3],x=C[2],z=C[1],aa=k(function(a){var
 b=a[2];return[0,b0(aR,a[1]),b]},w);if(0===g){var
@@ -6519,45 +6519,45 @@ Y=e[3],$=e[1],m=Y,p=0,v=$,o=c(j,b)[1+b];A=1}break}if(A){var
 H=hz(h,o,v),Q=p?b0(aR,H):H;return oD(d,[l,function(z){var
 e=c5(h,o),f=e[2];if(f){var
 d=f[1],g=hz(h,o,v),n=oM(h,a,e[1],d,p),i=u(m),r=t===i?m[1]:l===i?y(m):m,b=c(U,d)[1+d][3],j=u(b),s=t===j?b[1]:l===j?y(b):b,w=[0,[0,q,bg(a,s,r)],n],x=p?b0(aR,g):g;return ap(a,0,x,w)}var
-k=u(m);return t===k?m[1]:l===k?y(m):m}],Q)}}return aY(Ia)}var
+k=u(m);return t===k?m[1]:l===k?y(m):m}],Q)}}return aY(Ib)}var
 aU=I[2];if(aU){var
-S=aU[1];Z(S[2]===L?1:0,If);var
-bl=aO(S[1]),at=N(b(a3(function(a){return 5!==a[1]?1:0}),bl));Z(a0(bU(S[1],0,at.length-1),at),Ig);var
+S=aU[1];Z(S[2]===L?1:0,Ig);var
+bl=aP(S[1]),at=N(b(a3(function(a){return 5!==a[1]?1:0}),bl));Z(a0(bU(S[1],0,at.length-1),at),Ih);var
 bn=bv(S[3].length-1,2*L|0),av=bn,aV=S[1],au=at}else
 var
 av=0,aV=[0],au=[0];var
-x=[0,aL],ab=E(0,bh),bo=I[2];by(function(f){var
+w=[0,aL],ab=E(0,bh),bo=I[2];by(function(f){var
 g=av-1|0,F=0;if(!(g<0)){var
 b=F;for(;;){var
-M=x[1],N=i(function(b){return function(a){return $(b,a)}}(M),au),n=fU(d,x[1],N),o=function(d){return function(b){var
-a=v(2*L|0,d)+b|0;return c(f[3],a)[1+a]}}(b),p=function(b,a){return m(L,function(c){return c===b?a:z})},s=x[1],A=m(L,function(h,m,i,e){return function(a){var
+M=w[1],N=i(function(b){return function(a){return $(b,a)}}(M),au),n=fU(d,w[1],N),o=function(d){return function(b){var
+a=v(2*L|0,d)+b|0;return c(f[3],a)[1+a]}}(b),p=function(b,a){return m(L,function(c){return c===b?a:z})},s=w[1],A=m(L,function(h,m,i,e){return function(a){var
 j=m(2*a|0),f=dC(0,h,i(a,q),j),g=f[1],b=hx(g);if(bK(b,c(e[2],a)[1+a])){var
 k=f[2];return[0,b,hv(d,a,0,oJ(h,i(a,q),g,k),b)]}var
-l=c(e[4],a)[1+a];return[0,c(e[2],a)[1+a],l]}}(n,o,p,s)),C=m(L,function(h,m,i,e){return function(a){var
+l=c(e[4],a)[1+a];return[0,c(e[2],a)[1+a],l]}}(n,o,p,s)),B=m(L,function(h,m,i,e){return function(a){var
 j=m((2*a|0)+1|0),f=dC(0,h,i(a,aR),j),g=f[1],b=K(hx(g));if(cl(b,c(e[1],a)[1+a])){var
 k=f[2];return[0,b,hv(d,a,1,oJ(h,i(a,aR),g,k),b)]}var
-l=c(e[3],a)[1+a];return[0,c(e[1],a)[1+a],l]}}(n,o,p,s)),O=i(function(a){return a[2]},A),Q=i(function(a){return a[2]},C),S=i(function(a){return a[1]},A),D=[0,i(function(a){return a[1]},C),S,Q,O];Z(j2(D),R);var
-E=j0(d,D);Z(j2(E),R);x[1]=E;var
+l=c(e[3],a)[1+a];return[0,c(e[1],a)[1+a],l]}}(n,o,p,s)),O=i(function(a){return a[2]},A),Q=i(function(a){return a[2]},B),S=i(function(a){return a[1]},A),D=[0,i(function(a){return a[1]},B),S,Q,O];Z(j1(D),R);var
+E=jZ(d,D);Z(j1(E),R);w[1]=E;var
 ac=b+1|0;if(g!==b){var
 b=ac;continue}break}}var
 G=f[6];by(function(b){var
-a=x[1],h=b[2],i=b[1],j=a[1],f=P(function(b,a){return cX(a,aa(e(i,b)))},j),k=a[2],g=P(function(b,a){return dm(a,aa(e(h,b)))},k),l=a[4],m=P(function(a,b){return hv(d,a,0,b,c(g,a)[1+a])},l),n=a[3];x[1]=[0,f,g,P(function(a,b){return hv(d,a,1,b,c(f,a)[1+a])},n),m];return 0},G);var
-H=x[1],I=i(function(a){return $(H,a)},au),T=fU(d,x[1],I),J=f[4];return a4(function(o){var
-b=o[2],g=o[1];Z(g<j.length-1?1:0,Ih);var
-p=c(j,g)[1+g],s=X(p)?o[4]:z,v=hz(h,p,s),x=cI(d,v),I=x[2],J=x[1],$=1===b?J:i(K,J),L=dC(0,T,$,o[3]),M=L[1],aa=L[2],e=1===b?w(I,M):r(I,M),ac=1===b?_(W(e),v):_(v,W(e)),ad=x[3],ae=k(function(a){var
+a=w[1],h=b[2],i=b[1],j=a[1],f=P(function(b,a){return cX(a,aa(e(i,b)))},j),k=a[2],g=P(function(b,a){return dm(a,aa(e(h,b)))},k),l=a[4],m=P(function(a,b){return hv(d,a,0,b,c(g,a)[1+a])},l),n=a[3];w[1]=[0,f,g,P(function(a,b){return hv(d,a,1,b,c(f,a)[1+a])},n),m];return 0},G);var
+H=w[1],I=i(function(a){return $(H,a)},au),T=fU(d,w[1],I),J=f[4];return a4(function(o){var
+b=o[2],g=o[1];Z(g<j.length-1?1:0,Ii);var
+p=c(j,g)[1+g],s=X(p)?o[4]:z,v=hz(h,p,s),w=cI(d,v),I=w[2],J=w[1],$=1===b?J:i(K,J),L=dC(0,T,$,o[3]),M=L[1],aa=L[2],e=1===b?x(I,M):r(I,M),ac=1===b?_(W(e),v):_(v,W(e)),ad=w[3],ae=k(function(a){var
 c=a[1],d=a[2],e=1===b?b0(aR,c):c;return[0,e,d]},ad),m=[l,function(b){return ap(a,[0,ae],ac,k(function(b){var
 a=b[2],c=u(a),d=t===c?a[1]:l===c?y(a):a;return[0,b[1],d]},aa))}],N=1===b?1:0,D=c5(h,p)[2];if(D)var
-E=D[1],f=c(U,E)[1+E],n=f[4],Q=f[6],R=f[5],F=(0<B(e)?1:0)===N?1:0,S=F?f[1]:f[2],G=w(s,bL(e,S)),H=_(W(G),p),A=[0,G,[l,function(s){var
+E=D[1],f=c(U,E)[1+E],n=f[4],Q=f[6],R=f[5],F=(0<C(e)?1:0)===N?1:0,S=F?f[1]:f[2],G=x(s,bL(e,S)),H=_(W(G),p),A=[0,G,[l,function(s){var
 g=0,b=F?R:Q,c=u(b),i=t===c?b[1]:l===c?y(b):b,j=[0,[0,b9(e),i],g],d=u(m),k=t===d?m[1]:l===d?y(m):m,f=u(n),o=t===f?n[1]:l===f?y(n):n,p=[0,[0,q,bg(a,o,k)],j],r=N?H:b0(aR,H);return fV(h,a,r,p)}]];else
 var
-A=[0,w(s,e),m];var
-C=A[1],O=V(ab,[0,g,b]);if(O){var
-P=O[1][1],af=1===b?bX(P,C):eF(P,C);if(af)return 0}return Y(ab,[0,g,b],[0,C,A[2]])},J)},bo);var
-F=x[1];function
+A=[0,x(s,e),m];var
+B=A[1],O=V(ab,[0,g,b]);if(O){var
+P=O[1][1],af=1===b?bX(P,B):eF(P,B);if(af)return 0}return Y(ab,[0,g,b],[0,B,A[2]])},J)},bo);var
+F=w[1];function
 aW(b){var
 a=ai(d[7],[0,[0,b,1],0]),e=c(F[4],a)[1+a],f=c(F[3],a)[1+a],g=c(F[2],a)[1+a];return[0,c(F[1],a)[1+a],g,f,e]}var
 aw=E(0,bh);by(function(n){var
-b=n[2];return iV(function(p,o){var
+b=n[2];return iU(function(p,o){var
 b=o[1],d=p[1],s=am(b),v=s[2],w=s[1],f=bY(ck(p[2])),x=aK(b,c(n[1],b)[1+b]),z=x[2],A=x[1];if(o[2])var
 L=r(q,w),E=A,D=z,C=L,B=r(q,v);else
 var
@@ -6575,7 +6575,7 @@ e=c(j,f)[1+f],B=eZ(e);if(B)var
 i=eY(e),ad=[l,function(b){return ap(a,0,_(W(i),e),0)}],C=[0,i,i,[l,function(b){return ap(a,0,_(e,W(i)),0)}],ad];else
 var
 at=[l,function(b){return cH(a,[7,f],_(eV,e))}],C=[0,z,q,[l,function(b){return ap(a,0,e,[0,[0,q,aX(e,f)],0])}],at];var
-m=X(e),ae=m?g:m;if(ae)T(Ii);if(0===av)var
+m=X(e),ae=m?g:m;if(ae)T(Ij);if(0===av)var
 s=0;else
 if(m)var
 ar=d[5],s=o8(h,a,U,function(a){return fS(ar,a)},e,aW);else
@@ -6585,7 +6585,7 @@ c=[l,function(j){var
 c=b[4],d=u(c),f=0,g=t===d?c[1]:l===d?y(c):c,h=[0,[0,q,g],f],i=_(W(b[2]),e);return ap(a,[0,k(function(a){var
 b=a[2];return[0,b0(aR,a[1]),b]},A)],i,h)}],d=[l,function(h){var
 c=b[3],d=u(c),f=0,g=t===d?c[1]:l===d?y(c):c;return ap(a,[0,A],_(e,W(b[1])),[0,[0,q,g],f])}];return[0,b[1],b[2],d,c]},as);var
-v=m?o8(h,a,U,function(a){return[0,a,0]},e,an):f0(0,a,e,an),af=1-g,ag=af||(0!==v?1:0);Z(ag,Ij);var
+v=m?o8(h,a,U,function(a){return[0,a,0]},e,an):f0(0,a,e,an),af=1-g,ag=af||(0!==v?1:0);Z(ag,Ik);var
 n=g?eo(v):C,ah=0,ai=g?0:V(aw,f),aj=[0,v,[0,s,[0,ai,ah]]],D=b(b7(function(a){return a}),aj),ak=[0,n[1],n[3]],E=G(function(b,a){var
 c=b[1];return cl(a[1],c)?[0,a[1],a[3]]:[0,c,b[2]]},ak,D),al=[0,n[2],n[4]],F=G(function(b,a){var
 c=b[1];return bK(a[2],c)?[0,a[2],a[4]]:[0,c,b[2]]},al,D),H=V(ab,[0,f,0]),$=0;if(H){var
@@ -6603,20 +6603,20 @@ x=cX(aI,w),ac=0;if(!B&&!g&&cl(x,r)){var
 S=[l,function(c){var
 b=[0,[0,q,aX(e,f)],0];return ap(a,0,_(e,W(x)),b)}],P=x;ac=1}if(!ac)var
 am=o[2],S=O(_(e,W(r)),am),P=r;var
-aq=p[2];return[0,P,w,S,O(_(W(w),e),aq)]}C(function(a){return Y(as,a,aZ(0,a))},bi);var
-a1=E(0,aq);C(function(a){return Y(a1,a,aZ(1,a))},bf);var
+aq=p[2];return[0,P,w,S,O(_(W(w),e),aq)]}B(function(a){return Y(as,a,aZ(0,a))},bi);var
+a1=E(0,aq);B(function(a){return Y(a1,a,aZ(1,a))},bf);var
 bp=I[2],a2=aC(function(a){return fU(d,F,i(function(a){return $(F,a)},aV))},bp);function
 bq(a){var
 c=a<d[3]?1:0,b=c||ad(J[3],a-d[3]|0)[3],e=b?[0,fT(d,a,1),0]:b;return[0,fT(d,a,0),e]}var
-br=D(J[3]),a5=cR(H(d[3]+br|0,bq)),a6=I[2],ax=a6?a6[1][7]:[0],O=aN(a2,fU(d,F,[0])),n=cn(O[1]),a8=O[2][1],a9=m(n,function(a){var
-b=ck(aS(1,ax.length-1));return bL(aP(function(c,b){return w(c,aa(e(b,a)))},z,ax),b)});function
+br=D(J[3]),a5=cR(H(d[3]+br|0,bq)),a6=I[2],ax=a6?a6[1][7]:[0],O=aO(a2,fU(d,F,[0])),n=cn(O[1]),a8=O[2][1],a9=m(n,function(a){var
+b=ck(aS(1,ax.length-1));return bL(aQ(function(c,b){return x(c,aa(e(b,a)))},z,ax),b)});function
 aA(b){var
 a=[0,b[2]],d=b[1];p(function(d,b){var
-e=0!==B(b)?1:0;if(e){var
+e=0!==C(b)?1:0;if(e){var
 h=g(b,c(a9,d)[1+d]);a[1]=r(a[1],h);var
 f=0}else
 var
-f=e;return f},d);return 0<=B(a[1])?1:0}var
+f=e;return f},d);return 0<=C(a[1])?1:0}var
 aB=ch(ax,[0]);if(aB)var
 aD=dh(aA,O[3]),ac=aD?dd(aA,a5):aD;else
 var
@@ -6624,26 +6624,26 @@ ac=aB;if(ac)var
 az=ac;else{var
 ae=function(a){var
 b=[0,z],d=a[1];p(function(d,a){var
-e=0!==B(a)?1:0;if(e){var
-h=g(a,c(a8,d)[1+d]);b[1]=w(b[1],h);var
+e=0!==C(a)?1:0;if(e){var
+h=g(a,c(a8,d)[1+d]);b[1]=x(b[1],h);var
 f=0}else
 var
 f=e;return f},d);var
 e=[0,r(a[2],b[1])];return bk(a[1],e)},a_=H(n,function(b){var
-a=2*b|0;return ae(c(O[3],a)[1+a])}),a$=aO(i(ae,bU(O[3],2*n|0,O[3].length-1-(2*n|0)|0))),o=N(ar(a_,ar(a$,k(ae,a5)))),af=m(o.length-1,function(a){return n+a|0}),ah=m(n,function(a){return a}),aE=function(a){var
+a=2*b|0;return ae(c(O[3],a)[1+a])}),a$=aP(i(ae,bU(O[3],2*n|0,O[3].length-1-(2*n|0)|0))),o=N(ar(a_,ar(a$,k(ae,a5)))),af=m(o.length-1,function(a){return n+a|0}),ah=m(n,function(a){return a}),aE=function(a){var
 b=0;return G(function(a,b){var
-c=b[2];if(a&&ir(a[1][2],c))return a;return[0,[0,b[1],c]]},b,a)};for(;;){var
+c=b[2];if(a&&iq(a[1][2],c))return a;return[0,[0,b[1],c]]},b,a)};for(;;){var
 aF=[0,0];p(function(e){return function(a,f){var
-b=B(c(f,n)[1+n])<0?1:0;if(b){var
+b=C(c(f,n)[1+n])<0?1:0;if(b){var
 g=e[1];e[1]=[0,[0,a,c(af,a)[1+a]],g];var
 d=0}else
 var
 d=b;return d}}(aF),o);var
 aG=aE(aF[1]);if(aG){var
 s=aG[1][1],ba=H(n,function(a){return a}),aj=aE(b(b7(function(d){return function(a){var
-b=B(c(c(o,d)[1+d],a)[1+a])<0?1:0,e=b?[0,[0,a,c(ah,a)[1+a]]]:b;return e}}(s)),ba));if(aj){var
+b=C(c(c(o,d)[1+d],a)[1+a])<0?1:0,e=b?[0,[0,a,c(ah,a)[1+a]]]:b;return e}}(s)),ba));if(aj){var
 A=aj[1][1],aH=bY(c(c(o,s)[1+s],A)[1+A]),bb=o[1+s],ak=i(function(b){return function(a){return g(b,a)}}(aH),bb);c(ak,A)[1+A]=aH;p(function(m,a,j){return function(b,e){var
-d=c(e,a)[1+a],f=b!==m?1:0,h=f?0!==B(d)?1:0:f;if(h){var
+d=c(e,a)[1+a],f=b!==m?1:0,h=f?0!==C(d)?1:0:f;if(h){var
 k=P(function(a,b){return r(b,g(d,c(j,a)[1+a]))},e);c(o,b)[1+b]=k;var
 l=K(g(d,c(j,a)[1+a]));c(o[1+b],a)[1+a]=l;var
 i=0}else
@@ -6658,12 +6658,12 @@ a7=I[2],bt=a7?a7[1][5]:[0];return[0,d,as,a1,a2,bt,aT,bs]}var
 o_=aq;function
 o$(a){var
 b=aj(d,o_),c=a[2];return b8(fh(aj(a[1],o_),c),b)}function
-Il(d,c){var
+Im(d,c){var
 b=d,a=c;for(;;){if(0===a)return b;var
 e=dN(b,a),b=a,a=e;continue}}function
-hD(a){return cA(a)?aa(a):aY(Im)}function
+hD(a){return cA(a)?aa(a):aY(In)}function
 pa(c,a){if(cM<cj(a[2])){var
-b=aj(a[1],ii),e=c?ek(b,a[2]):fh(b,a[2]);return b8(e,aj(d,ii))}return a}function
+b=aj(a[1],ih),e=c?ek(b,a[2]):fh(b,a[2]);return b8(e,aj(d,ih))}return a}function
 hE(f){var
 a=N(f[2]),d=i(function(a){return a[2]},a),b=i(function(a){return a[3]},a),e=[0,1];p(function(a,d){var
 g=d===c(b,a)[1+a]?1:0,h=g||dl(d,c(b,a)[1+a]),f=1-h,i=f?(e[1]=0,0):f;return i},d);var
@@ -6691,39 +6691,39 @@ b=e/2|0,h=e-b|0;d(c+b|0,g,f+b|0,h);d(c,a,c+h|0,b);return i(c+h|0,b,g,f+b|0,h,g,f
 e=a.length-1;if(e<=5)j(0,a,0,e);else{var
 g=e/2|0,b=e-g|0,h=n(b,c(a,0)[1]);d(g,h,0,b);d(0,a,b,g);i(b,g,h,0,b,a,0)}return a}function
 hG(e,i,d,b,a){var
-f=c(d[1],a)[1+a],j=c(e,f)[1+f],g=c(d[1],b)[1+b],h=i2(c(e,g)[1+g],j);return i?-h|0:h}function
-kf(b,a){var
-d=[0,aP(r,q,b[2])],e=aE(b[2]);a4(function(a){var
+f=c(d[1],a)[1+a],j=c(e,f)[1+f],g=c(d[1],b)[1+b],h=i1(c(e,g)[1+g],j);return i?-h|0:h}function
+ke(b,a){var
+d=[0,aQ(r,q,b[2])],e=aE(b[2]);a4(function(a){var
 g=c(b[2],a)[1+a],h=r(c(b[3],a)[1+a],g),f=dm(z,cX(d[1],h));d[1]=r(d[1],f);var
-i=w(c(b[2],a)[1+a],f);c(e,a)[1+a]=i;return 0},a);return e}function
+i=x(c(b[2],a)[1+a],f);c(e,a)[1+a]=i;return 0},a);return e}function
 f1(i,a,d){var
 b=[0,z],e=a[1];p(function(a,e){var
-f=0!==B(c(d,a)[1+a])?1:0;if(f){var
-j=c(i,e)[1+e],k=g(c(d,a)[1+a],j);b[1]=w(b[1],k);var
+f=0!==C(c(d,a)[1+a])?1:0;if(f){var
+j=c(i,e)[1+e],k=g(c(d,a)[1+a],j);b[1]=x(b[1],k);var
 h=0}else
 var
 h=f;return h},e);return b[1]}function
-d7(c,b,a){return a[4]?a[2]:kf(a,hF(function(d,e){return hG(c,b,a,d,e)},a))}function
+d7(c,b,a){return a[4]?a[2]:ke(a,hF(function(d,e){return hG(c,b,a,d,e)},a))}function
 pb(f,j,a){if(a[4])return z;var
-b=hF(function(b,c){return hG(f,j,a,b,c)},a),d=[0,aP(r,q,a[2])],g=b.length-1-1|0,e=[0,0];a4(function(b){var
+b=hF(function(b,c){return hG(f,j,a,b,c)},a),d=[0,aQ(r,q,a[2])],g=b.length-1-1|0,e=[0,0];a4(function(b){var
 f=0===e[1]?1:0;if(f){var
 i=c(a[2],b)[1+b],g=r(c(a[3],b)[1+b],i);if(bX(d[1],g)){e[1]=[0,b];return 0}d[1]=r(d[1],g);var
 h=0}else
 var
 h=f;return h},b);var
-k=c(b,g)[1+g],h=aN(e[1],k),i=c(a[1],h)[1+h];return c(f,i)[1+i]}function
+k=c(b,g)[1+g],h=aO(e[1],k),i=c(a[1],h)[1+h];return c(f,i)[1+i]}function
 pc(b,a){var
 d=[0,z],h=b[2];p(function(e,c){var
-b=e!==a?1:0,f=b?(d[1]=w(d[1],c),0):b;return f},h);var
-e=0<B(c(b[3],a)[1+a])?1:0;if(e){var
-f=0<B(c(b[2],a)[1+a])?1:0;if(!f)return bK(d[1],q);var
+b=e!==a?1:0,f=b?(d[1]=x(d[1],c),0):b;return f},h);var
+e=0<C(c(b[3],a)[1+a])?1:0;if(e){var
+f=0<C(c(b[2],a)[1+a])?1:0;if(!f)return bK(d[1],q);var
 g=f}else
 var
 g=e;return g}function
-kg(g,f,a,b){return kf(a,hF(function(d,c){var
+kf(g,f,a,b){return ke(a,hF(function(d,c){var
 e=c===b?1:0;return d===b?e?0:-1:e?1:hG(g,f,a,d,c)},a))}function
 pd(G){var
-N=G[6],e=G[5],I=G[4],x=G[3],J=G[2],O=G[1],i=O[2],s=O[1][1],Y=dx(i),A=Y?Y[1]:i[5];function
+N=G[6],e=G[5],I=G[4],w=G[3],J=G[2],O=G[1],i=O[2],s=O[1][1],Y=dx(i),A=Y?Y[1]:i[5];function
 Z(a){var
 b=i[7];return b?g(aa(b[1]),a):a}var
 _=I[2],o=_?_[1]:e,$=0===I[3]?1:0,am=$?I[1]!==e?1:0:$;function
@@ -6731,11 +6731,11 @@ M(c){var
 a=i[10];return a?b(a[1][2],c):a}function
 ab(c){var
 a=i[11],d=a?1-b(a[1][2],c):a;return d}var
-C=e?x[9]:x[8];function
+B=e?w[9]:w[8];function
 v(a){var
-c=C?b(C[1][2],a)==a_?1:0:C;return c}var
-R=[l,function(m){if(C){var
-e=C[1],f=s-1|0,k=0;if(f<0)var
+c=B?b(B[1][2],a)==a_?1:0:B;return c}var
+R=[l,function(m){if(B){var
+e=B[1],f=s-1|0,k=0;if(f<0)var
 h=q;else{var
 a=k,c=q;for(;;){var
 j=b(e[2],a)<a_?dm(c,b9(aa(b(e[2],a)))):c,l=a+1|0;if(f!==a){var
@@ -6743,8 +6743,8 @@ a=l,c=j;continue}var
 h=j;break}}var
 i=h}else
 var
-i=q;return g(i,F(aj(d,gm)))}],h=[l,function(a){if(C){var
-d=C[1];return m(s,function(e){var
+i=q;return g(i,F(aj(d,gm)))}],h=[l,function(a){if(B){var
+d=B[1];return m(s,function(e){var
 a=b(d[2],e);if(a<a_)return aa(a);var
 c=u(R);return t===c?R[1]:l===c?y(R):R})}return m(s,function(a){return M(a)?q:z})}];function
 S(c,b){var
@@ -6758,15 +6758,15 @@ var
 h=N;return h}function
 af(a,c){var
 d=b(J[3],c);return bq(function(f,d){var
-b=hE(d),e=ae(a,c,f,b),g=e?e[1][1]:f1(a,b,d7(a,o,b)),h=Z(g);return w(d[1],h)},d)}var
+b=hE(d),e=ae(a,c,f,b),g=e?e[1][1]:f1(a,b,d7(a,o,b)),h=Z(g);return x(d[1],h)},d)}var
 D=[0,A],T=[l,function(c){var
 a=u(h),b=t===a?h[1]:l===a?y(h):h;return[0,b]}],U=[0,[0]],ag=[0,[0]];function
 W(b){for(;;){var
 d=u(T),a=t===d?T[1]:l===d?y(T):T;if(b===D[1])return a[1];if(b===(D[1]+1|0)&&ch(U[1],[0]))return U[1];if(b<D[1]){var
 f=n(s,0),k=a[1],o=D[1]-1|0,p=m(s,function(o,k,j){return function(a){var
-l=0;if(L(i[1],Is)&&M(a)&&0!==dx(i)&&i[5]<=k){var
+l=0;if(L(i[1],It)&&M(a)&&0!==dx(i)&&i[5]<=k){var
 f=q;l=1}if(!l){var
-m=0;if(L(i[1],It)&&ab(a))var
+m=0;if(L(i[1],Iu)&&ab(a))var
 f=z;else
 m=1;if(m){var
 b=af(o,a),d=S(k,a);if(typeof
@@ -6776,22 +6776,22 @@ h=ad(b,c(j,a)[1+a])}else
 if(0===d[0])var
 h=ad(b,d[1]);else
 var
-n=d[1],h=gB(function(c,b,a){return w(c,g(b,a))},z,n,b);var
+n=d[1],h=gB(function(c,b,a){return x(c,g(b,a))},z,n,b);var
 f=h}}return pa(e,f)}}(k,o,f));U[1]=a[1];a[1]=p;ag[1]=f;D[1]=D[1]-1|0;continue}D[1]=A;var
 j=u(h),r=t===j?h[1]:l===j?y(h):h;a[1]=r;U[1]=[0];continue}}function
 an(b,a){return c(W(b),a)[1+a]}function
 X(a){if(a<A){W(a);return W(a+1|0)}var
 b=u(h);return t===b?h[1]:l===b?y(h):h}function
 p(c){var
-a=e?x[11]:x[10];return a?b(a[1][2],c):a}function
+a=e?w[11]:w[10];return a?b(a[1][2],c):a}function
 ah(a){return bv(p(a),s+1|0)}function
 ai(a){var
 b=M(a);if(b)var
 c=b;else{var
-d=L(i[1],Iu);if(d)return ab(a);var
+d=L(i[1],Iv);if(d)return ab(a);var
 c=d}return c}var
 j=[l,function(d){var
-a=e?x[14]:x[13];if(a){var
+a=e?w[14]:w[13];if(a){var
 c=a[1];return m(s,function(a){return aa(b(c[2],a))})}return n(s,z)}],a=E(0,aq),ak=[0,-1];function
 al(f,c,d){function
 j(a){return hE(ad(b(J[3],c),d))}function
@@ -6802,7 +6802,7 @@ t=i[5]<=f?1:0,m=t||1-M(c);else
 var
 m=l;var
 g=S(f,c),u=typeof
-g==="number"?1:0===g[0]?g[1]===d?1:0:0<B(ad(g[1],d))?1:0;if(typeof
+g==="number"?1:0===g[0]?g[1]===d?1:0:0<C(ad(g[1],d))?1:0;if(typeof
 O[3]==="number")return[0,[0,z],0];if(N){if(!m&&u){if(ak[1]!==f){var
 r=0,s=a[2].length-1;if(4<=a.length-1&&!(s===cQ(a[4]))){a[1]=0;a[2]=n(cQ(a[4]),0)}else
 r=1;if(r&&0<a[1]){a[1]=0;gH(a[2],0,a[2].length-1,0)}ak[1]=f}var
@@ -6817,12 +6817,12 @@ f=hE(ad(b(J[3],d),c)),a=u(j),g=t===a?j[1]:l===a?y(j):j;return pb(g,e,f)}function
 ar(a){var
 b=u(j),d=t===b?j[1]:l===b?y(j):j;return c(d,a)[1+a]}function
 as(T,a,m){var
-C=ad(ac(a),m),at=0;if(C[4]||!a0(I[2],[0,1-e]))at=1;else
+B=ad(ac(a),m),at=0;if(B[4]||!a0(I[2],[0,1-e]))at=1;else
 if(T<A)var
-D=d7(X(T),o,C);else{var
-U=u(h),f=t===U?h[1]:l===U?y(h):h,d=ad(ac(a),m);if(L(i[1],Iv)){var
+D=d7(X(T),o,B);else{var
+U=u(h),f=t===U?h[1]:l===U?y(h):h,d=ad(ac(a),m);if(L(i[1],Iw)){var
 V=u(j),E=t===V?j[1]:l===V?y(j):j,ay=ad(b(J[3],a),m)[1],W=function(b,a){return e?bX(b,a):eF(b,a)},F=d7(f,o,d),az=c(f,a)[1+a],au=0;if(W(f1(f,d,F),az)){var
-aA=c(E,a)[1+a],aB=w(c(f,a)[1+a],aA);if(W(w(ay,f1(E,d,F)),aB)){var
+aA=c(E,a)[1+a],aB=x(c(f,a)[1+a],aA);if(W(x(ay,f1(E,d,F)),aB)){var
 Y=F;au=1}}if(!au)var
 Y=d7(E,o,d);var
 _=Y}else{if(e)var
@@ -6830,10 +6830,10 @@ aC=d[4],aD=d[3],aE=P(function(a,b){return v(c(d[1],a)[1+a])?z:b},aD),k=[0,d[1],d
 var
 k=d;var
 R=0;if(e){var
-av=0;if(!v(a)&&!bK(aP(w,z,k[3]),q)){R=1;av=1}if(!av)var
+av=0;if(!v(a)&&!bK(aQ(x,z,k[3]),q)){R=1;av=1}if(!av)var
 G=d7(f,o,d)}else
 R=1;if(R)if(v(a)){var
-s=L(i[1],Iw)?ah:p,aF=function(b){var
+s=L(i[1],Ix)?ah:p,aF=function(b){var
 c=v(b);if(c)var
 e=s(a),d=s(b)<e?1:0;else
 var
@@ -6845,104 +6845,104 @@ d=c;return d},aa=function(f,a){function
 d(a){return a}var
 e=H(a[1].length-1,d);return de(function(d){var
 e=b(f,c(a[1],d)[1+d]);return e?pc(a,d):e},e)},ab=aa(aF,d);if(ab)var
-ae=kg(f,o,d,ab[1]);else
+ae=kf(f,o,d,ab[1]);else
 var
 aG=d[4],aH=d[3],aI=P(function(a,b){return $(c(d[1],a)[1+a])?b:z},aH),K=[0,d[1],d[2],aI,aG],ag=aa(function(b){var
 c=$(b);if(c)var
 e=p(a),d=p(b)<e?1:0;else
 var
-d=c;return d},K),aJ=ag?kg(f,o,K,ag[1]):d7(f,o,K),ae=aJ;var
+d=c;return d},K),aJ=ag?kf(f,o,K,ag[1]):d7(f,o,K),ae=aJ;var
 G=ae}else{var
-x=function(b){if(e){var
+w=function(b){if(e){var
 g=M(b);if(g)var
 h=g;else
 var
 l=p(a),h=p(b)<l?1:0;return h}var
 i=ai(b);if(i)var
 d=i;else{var
-j=1-v(b),k=j?B(c(f,b)[1+b])<=0?1:0:j;if(k)var
+j=1-v(b),k=j?C(c(f,b)[1+b])<=0?1:0:j;if(k)var
 d=k;else
 var
-m=p(a),d=p(b)<m?1:0}return d},n=kf(k,hF(function(b,a){var
+m=p(a),d=p(b)<m?1:0}return d},n=ke(k,hF(function(b,a){var
 d=hG(f,o,k,b,a);if(0===d){var
-e=x(c(k[1],b)[1+b]);return aK(x(c(k[1],a)[1+a]),e)}return d},k)),aL=d[1],aM=P(function(a,d){var
-b=x(d),e=b?0<B(c(n,a)[1+a])?1:0:b;return e},aL);if(dg(function(a){return a},aM))var
+e=w(c(k[1],b)[1+b]);return aL(w(c(k[1],a)[1+a]),e)}return d},k)),aK=d[1],aM=P(function(a,d){var
+b=w(d),e=b?0<C(c(n,a)[1+a])?1:0:b;return e},aK);if(dg(function(a){return a},aM))var
 aj=n;else{var
 ak=function(a){return Z(f1(f,k,a))},N=S(A,a),aw=0;if(typeof
 N!=="number"&&1===N[0]){var
 O=ad(N[1],m);aw=1}if(!aw)var
 O=q;var
-aN=function(a){return a},aQ=H(k[1].length-1,aN),al=de(function(a){var
-b=x(c(k[1],a)[1+a]);return b?pc(k,a):b},aQ);if(al&&0<B(O)){var
-am=kg(f,o,k,al[1]),aR=ak(am),an=b9(r(ak(n),aR)),ao=af(f,a),Q=S(A,a),ax=0;if(typeof
+aN=function(a){return a},aO=H(k[1].length-1,aN),al=de(function(a){var
+b=w(c(k[1],a)[1+a]);return b?pc(k,a):b},aO);if(al&&0<C(O)){var
+am=kf(f,o,k,al[1]),aR=ak(am),an=b9(r(ak(n),aR)),ao=af(f,a),Q=S(A,a),ax=0;if(typeof
 Q!=="number"&&1===Q[0]){var
-aT=Q[1],ap=gB(function(c,b,a){return w(c,g(b,a))},z,aT,ao);ax=1}if(!ax)var
+aT=Q[1],ap=gB(function(c,b,a){return x(c,g(b,a))},z,aT,ao);ax=1}if(!ax)var
 ap=ad(ao,m);var
 aq=bL(b9(r(ap,c(f,a)[1+a])),O),aS=bX(an,aq)?q:bL(aq,an),ar=cX(aS,br(1,2)),as=P(function(a,b){var
-d=g(ar,c(am,a)[1+a]);return w(g(r(q,ar),b),d)},n)}else
+d=g(ar,c(am,a)[1+a]);return x(g(r(q,ar),b),d)},n)}else
 var
 as=n;var
 aj=as}var
 G=aj}var
 _=G}var
 D=_}if(at)var
-D=C[2];return aO(D)}function
+D=B[2];return aP(D)}function
 at(e,a){if(am){if(e<A){W(e);return c(ag[1],a)[1+a]}var
-d=x[12];if(d)var
+d=w[12];if(d)var
 g=b(O[1][5][2],a),f=b(d[1][2],a)-g|0;else
 var
 f=d;return f}return 0}return[0,ao,[0,an,v,p,ah,function(c,b,a){return al(c,b,a)[1]},at,as,ar,ap]]}function
 pe(g,a,e,m,h,c,P){var
-l=0===dx(g[2])?1:0,d=a[1],Q=x(d,Ix),o=a[8],p=a[9],K=0;if(o&&p){var
+l=0===dx(g[2])?1:0,d=a[1],Q=w(d,Iy),o=a[8],p=a[9],K=0;if(o&&p){var
 q=o[1],s=q[1]-1|0,L=p[1],r=0,M=0;if(s<0)var
 t=r;else{var
 j=M,u=r;for(;;){var
 N=b(L[2],j),v=N<b(q[2],j)?1:u,O=j+1|0;if(s!==j){var
 j=O,u=v;continue}var
 t=v;break}}var
-w=t;K=1}if(!K)var
-w=0;Z(1-w,Q);var
-R=x(d,Iy),y=S(a[2],Iz);if(y)var
+x=t;K=1}if(!K)var
+x=0;Z(1-x,Q);var
+R=w(d,Iz),y=S(a[2],IA);if(y)var
 z=y;else
 var
 al=0!==a[12]?1:0,z=al||1-l;Z(z,R);var
-T=x(d,IA),A=0!==a[10]?1:0;if(A)var
+T=w(d,IB),A=0!==a[10]?1:0;if(A)var
 D=A;else
 var
-ak=1-l,D=ak||aD(g[2][1],II);Z(D,T);var
-U=e===m?[0,e,0]:[0,e,[0,m,0]];C(function(a){var
-b=x(d,IB);return Z(eM(a,h),b)},U);var
-V=x(d,IC),W=0.<=a[3]?1:0,X=W||1-nk(e);Z(X,V);function
+ak=1-l,D=ak||aD(g[2][1],IJ);Z(D,T);var
+U=e===m?[0,e,0]:[0,e,[0,m,0]];B(function(a){var
+b=w(d,IC);return Z(eM(a,h),b)},U);var
+V=w(d,ID),W=0.<=a[3]?1:0,X=W||1-nk(e);Z(X,V);function
 E(b,f,a){var
 c=b?e:m,d=fx(c,h,b,a);if(d){var
 g=function(d,e){return eK(c,h,b,a,d,e)};return f6(f,c,eL(c,h,b,a),g,a)}return d}var
-Y=l?aD(g[2][1],ID):l;if(Y){var
+Y=l?aD(g[2][1],IE):l;if(Y){var
 k=g[2][5],_=eL(e,h,1,c),$=1,aa=function(a,b){return eK(e,h,$,c,a,b)},F=g[1][1]-1|0,ab=0;if(!(F<0)){var
 i=ab;for(;;){var
-J=1-b(c[2],i),af=J?B(f(c[1],k,i))<=0?1:0:J;if(af){var
-ag=x(d,IH),ah=b(c[5],k),ai=b(c[1],k);Z(nf(bX,eI,_,aa,b(c[1],k),ai,ah,k,i),ag)}var
+J=1-b(c[2],i),af=J?C(f(c[1],k,i))<=0?1:0:J;if(af){var
+ag=w(d,II),ah=b(c[5],k),ai=b(c[1],k);Z(nf(bX,eI,_,aa,b(c[1],k),ai,ah,k,i),ag)}var
 aj=i+1|0;if(F!==i){var
 i=aj;continue}break}}}if(g[2][4])var
 n=1.-a[3],G=1.-a[4];else
 var
 n=a[4],G=a[3];var
-H=aD(g[2][1],IE);if(G<=0.){var
-ac=x(d,IF);Z(E(1,ja,c),ac)}var
+H=aD(g[2][1],IF);if(G<=0.){var
+ac=w(d,IG);Z(E(1,i$,c),ac)}var
 ad=n==a_?1:0,I=ad||(H?1.<=n?1:0:H);if(I){var
-ae=x(d,IG);return Z(E(0,jb,P),ae)}return I}function
+ae=w(d,IH);return Z(E(0,ja,P),ae)}return I}function
 pf(a,v,j,h,f,e,d,J){var
-R=a?a[1]:a,n=v?v[1]:E(0,aq),o=j?j[1]:E(0,aq),p=h?h[1]:E(0,10),r=f?f[1]:E(0,10),s=e?e[1]:E(0,4),S=d?d[1]:function(a){throw[0,ag,IL]};return function(d,x,v,M,L){var
+R=a?a[1]:a,n=v?v[1]:E(0,aq),o=j?j[1]:E(0,aq),p=h?h[1]:E(0,10),r=f?f[1]:E(0,10),s=e?e[1]:E(0,4),S=d?d[1]:function(a){throw[0,ag,IM]};return function(d,w,v,M,L){var
 a=J[1],A=[0,0],F=[0,R],N=E(0,aq);function
 f(a){A[1]=[0,a,A[1]];F[1]++;return[5,F[1]-1|0]}var
 O=D(d[1]);function
-e(c,b){if(c<x){var
+e(c,b){if(c<w){var
 f=d[3],g=ep(function(a,b){return a<c?1:0},f),h=b?1:b,i=0;return[0,((2*O|0)+G(function(b,a){var
 c=a[3]?2:1;return b+c|0},i,g)|0)+h|0]}var
-j=ad(d[3],c),k=b?0:1,e=0,a=j[1];for(;;){if(a){if(0===B(a[1])){var
-e=e+1|0,a=a[2];continue}return[0,(2*e|0)+k|0]}throw[0,ag,IJ]}}function
+j=ad(d[3],c),k=b?0:1,e=0,a=j[1];for(;;){if(a){if(0===C(a[1])){var
+e=e+1|0,a=a[2];continue}return[0,(2*e|0)+k|0]}throw[0,ag,IK]}}function
 P(a){var
 b=d[3],c=bq(function(b,a){return[0,b,a]},b),e=0;return((2*O|0)+(2*a|0)|0)+G(function(b,a){var
-c=x<=a[1]?0:a[2][3]?2:1;return b+c|0},e,c)|0}function
+c=w<=a[1]?0:a[2][3]?2:1;return b+c|0},e,c)|0}function
 H(a){switch(a[0]){case
 0:return[0,2*a[1]|0];case
 1:return[0,(2*a[1]|0)+1|0];case
@@ -6973,7 +6973,7 @@ f=c(a[3],e)[1+e];if(3===f[0]){var
 h=f[1],i=c(a[2],e)[1+e],j=G(function(f,d){var
 e=d[2],g=c(a[2],e)[1+e];return b(bm([0,K(d[1])],f),g)},i,h),k=f[2],l=eY(G(function(c,a){var
 b=ad(d[3],a[2]),e=W(b[2]),f=_(oE(b[1]),e);return _(c,bC(a[1],f))},j,k));return G(function(b,a){var
-c=Q(a[2]);return w(b,g(a[1],c))},l,h)}return z}function
+c=Q(a[2]);return x(b,g(a[1],c))},l,h)}return z}function
 j(d){var
 i=V(n,d);if(i)return i[1];var
 e=c(a[3],d)[1+d];switch(e[0]){case
@@ -6993,16 +6993,16 @@ d=c(a[3],b)[1+b];switch(d[0]){case
 f=[0,[0,q,H(d[1])],0];break;case
 3:var
 n=d[2],p=k(function(a){var
-b=a[1];if(1-eZ(b))T(IK);var
-c=eY(b),d=0<B(c)?1:0,f=e(a[2],d);return[0,b9(c),f]},n),r=d[1],s=ar(a$(function(a){var
+b=a[1];if(1-eZ(b))T(IL);var
+c=eY(b),d=0<C(c)?1:0,f=e(a[2],d);return[0,b9(c),f]},n),r=d[1],s=ar(a$(function(a){var
 b=a[1],c=h(a[2]);return k(function(a){var
-c=a[2];return[0,g(b,a[1]),c]},c)},r),p),i=E(0,8);C(function(a){var
-b=a[2],c=aN(V(i,b),z);return Y(i,b,w(a[1],c))},s);var
+c=a[2];return[0,g(b,a[1]),c]},c)},r),p),i=E(0,8);B(function(a){var
+b=a[2],c=aO(V(i,b),z);return Y(i,b,x(a[1],c))},s);var
 m=0,f=eA(function(c,b,a){return[0,[0,b,c],a]},i,m);break;default:var
 f=[0,[0,q,j(b)],0]}Y(o,b,f);return f}function
 I(h){var
 b=h;for(;;){var
-e=1-aQ(N,b);if(e){Y(N,b,0);var
+e=1-aI(N,b);if(e){Y(N,b,0);var
 d=c(a[3],b)[1+b];switch(d[0]){case
 0:var
 f=d[1];switch(f[0]){case
@@ -7011,14 +7011,14 @@ f=d[1];switch(f[0]){case
 1:I(d[1]);var
 b=d[2];continue;case
 3:var
-i=d[1];return C(function(a){return I(a[2])},i)}var
+i=d[1];return B(function(a){return I(a[2])},i)}var
 g=0}else
 var
 g=e;return g}}function
 U(e,c){var
-a=F[1],f=[0,function(d){return a+b(c,d)|0}],g=[0,ez(s)],h=[0,ez(r)],i=[0,ez(p)],j=[0,ez(o)];return f5(pf([0,a+e|0],[0,ez(n)],j,i,h,g,f,J),d,x,v,M,L)}function
+a=F[1],f=[0,function(d){return a+b(c,d)|0}],g=[0,ez(s)],h=[0,ez(r)],i=[0,ez(p)],j=[0,ez(o)];return f5(pf([0,a+e|0],[0,ez(n)],j,i,h,g,f,J),d,w,v,M,L)}function
 X(a){return am(A[1])}return[0,h,j,function(a){var
-b=a[1],c=0<B(b)?1:0,d=e(a[2],c);return[0,b9(b),d]},X,I,U]}}function
+b=a[1],c=0<C(b)?1:0,d=e(a[2],c);return[0,b9(b),d]},X,I,U]}}function
 bP(b,i){var
 d=b.length-1-1|0,c=0.,j=0;if(d<0)var
 f=c;else{var
@@ -7026,8 +7026,8 @@ a=j,g=c;for(;;){var
 h=g+e(b,a)*e(i,a),k=a+1|0;if(d!==a){var
 a=k,g=h;continue}var
 f=h;break}}return f}var
-bQ=[az,IM,cf(0)];function
-kh(k){var
+bQ=[az,IN,cf(0)];function
+kg(k){var
 f=k.length-1,b=i(aE,k),h=m(f,function(a){return m(f,function(b){return a===b?1.:0.})}),l=f-1|0,w=0;if(!(l<0)){var
 a=w;for(;;){var
 j=[0,a],n=a+1|0,o=f-1|0;if(!(o<n)){var
@@ -7035,7 +7035,7 @@ g=n;for(;;){var
 v=j[1],D=Math.abs(e(c(b,v)[1+v],a));if(D<Math.abs(e(c(b,g)[1+g],a)))j[1]=g;var
 E=g+1|0;if(o!==g){var
 g=E;continue}break}}var
-p=j[1];if(Math.abs(e(c(b,p)[1+p],a))<k6)throw bQ;var
+p=j[1];if(Math.abs(e(c(b,p)[1+p],a))<k5)throw bQ;var
 q=function(b,f){return function(a){var
 g=c(a,b)[1+b],d=f[1];a[1+b]=c(a,d)[1+d];var
 e=f[1];c(a,e)[1+e]=g;return 0}}(a,j);q(b);q(h);var
@@ -7056,7 +7056,7 @@ C=d+1|0;if(s!==d){var
 d=C;continue}break}}var
 z=a+1|0;if(l!==a){var
 a=z;continue}break}}return h}function
-ki(b,j){return m(b.length-1,function(k){var
+kh(b,j){return m(b.length-1,function(k){var
 f=b.length-1-1|0,d=0.,l=0;if(f<0)var
 g=d;else{var
 a=l,h=d;for(;;){var
@@ -7065,7 +7065,7 @@ a=n,h=i;continue}var
 g=i;break}}return g})}function
 f2(o,b,n){var
 y=b[3],d=o?aE(o[1]):m(y,function(a){return 0.<=e(n,a)?2*a|0:(2*a|0)+1|0}),g=2000;for(;;){if(0===g)throw bQ;var
-h=kh(i(function(a){return c(b[1],a)[1+a]},d)),z=i(function(a){return e(b[2],a)},d),q=i(function(b){return function(a){return bP(a,b)}}(z),h),s=b[1].length-1-1|0,r=-1,A=h9,B=0;if(s<0)var
+h=kg(i(function(a){return c(b[1],a)[1+a]},d)),z=i(function(a){return e(b[2],a)},d),q=i(function(b){return function(a){return bP(a,b)}}(z),h),s=b[1].length-1-1|0,r=-1,A=h9,B=0;if(s<0)var
 f=r;else{var
 a=B,k=A,u=r;for(;;){var
 F=e(b[2],a),v=bP(c(b[1],a)[1+a],q)-F,w=k<v?1:0,G=w?1-dg(function(b){return function(a){return a===b?1:0}}(a),d):w;if(G)var
@@ -7075,16 +7075,16 @@ x=k,l=u;var
 H=a+1|0;if(s!==a){var
 a=H,k=x,u=l;continue}var
 f=l;break}}if(0<=f){var
-C=ki(c(b[1],f)[1+f],h),j=[0,-1],D=ki(n,h),E=[0,a_];p(function(j,k,h){return function(b,a){var
+C=kh(c(b[1],f)[1+f],h),j=[0,-1],D=kh(n,h),E=[0,a_];p(function(j,k,h){return function(b,a){var
 c=c8<a?1:0;if(c)var
 d=ac(0.,e(j,b))/a,f=d<h[1]?1:0,i=f?(h[1]=d,k[1]=b,0):f,g=i;else
 var
 g=c;return g}}(D,j,E),C);if(0<=j[1]){var
 t=j[1];c(d,t)[1+t]=f;var
 g=g-1|0;continue}return[1,f,aE(d)]}return[0,q,aE(d)]}}var
-b1=[az,IN,cf(0)],f3=mB([0,function(b,a){var
-c=aK(b[1],a[1]);return 0===c?aK(b[2],a[2]):c}]);function
-kj(g,f,r,q){var
+b1=[az,IO,cf(0)],f3=mB([0,function(b,a){var
+c=aL(b[1],a[1]);return 0===c?aL(b[2],a[2]):c}]);function
+ki(g,f,r,q){var
 i=g[7],j=g[1].length-1,h=n(v(j,f),0.),k=j-1|0,s=g[10],t=g[9],u=g[8],w=0;if(!(k<0)){var
 a=w;for(;;){var
 l=c(i,a)[1+a],m=a+1|0,o=c(i,m)[1+m]-1|0;if(!(o<l)){var
@@ -7097,7 +7097,7 @@ C=b+1|0;if(o!==b){var
 b=C;continue}break}}var
 x=a+1|0;if(k!==a){var
 a=x;continue}break}}return h}function
-kk(k,q,a,F,E){var
+kj(k,q,a,F,E){var
 r=k[3],o=k[1],p=q.length-1,l=n(a,0.),m=n(v(p,a),0.),s=o.length-1-2|0,G=k[5],H=k[4],I=k[2],J=0;if(!(s<0)){var
 d=J;for(;;){gH(m,0,v(p,a),0.);var
 t=c(o,d)[1+d],u=d+1|0,w=c(o,u)[1+u]-1|0;if(!(w<t)){var
@@ -7124,7 +7124,7 @@ b=N;continue}break}}f(E,d,m);var
 K=d+1|0;if(s!==d){var
 d=K;continue}break}}return 0}function
 hH(d,c,b,f){var
-a=v(c.length-1,b),e=n(v(d[1].length-1-1|0,a),0.);kk(d,c,b,f,function(c,b){return fl(b,0,e,v(c,a),a)});return e}function
+a=v(c.length-1,b),e=n(v(d[1].length-1-1|0,a),0.);kj(d,c,b,f,function(c,b){return fl(b,0,e,v(c,a),a)});return e}function
 pg(a,b){var
 c=hH(a[2],b,1,a[6]);return f(a[5],b.length-1,c)}function
 hI(h,q,p,o){var
@@ -7160,14 +7160,14 @@ pi(b,a,d){function
 f(a){var
 f=bP(c(b[3][1],a)[1+a],d);return[0,e(b[3][2],a)-f,a]}var
 g=aV(al,H(b[3][1].length-1,f)),h=ep(function(b,c){return b<a?1:0},g);return k(function(a){return a[2]},h)}function
-IP(j,x,Q,P,O,N,L,v,u){var
-a=x[3],k=j[1][1];function
+IQ(j,w,Q,P,O,N,L,v,u){var
+a=w[3],k=j[1][1];function
 R(a){var
 b=c(j[3],a)[1+a];function
 d(h){var
 a=[0,z],d=b[1];p(function(d,b){var
-e=0!==B(b)?1:0;if(e){var
-i=g(b,c(h,d)[1+d]);a[1]=w(a[1],i);var
+e=0!==C(b)?1:0;if(e){var
+i=g(b,c(h,d)[1+d]);a[1]=x(a[1],i);var
 f=0}else
 var
 f=e;return f},d);return a[1]}var
@@ -7181,25 +7181,25 @@ a=c(u,b)[1+b];return[0,a[1],a[2],a[3],a[4]]}function
 A(c,b){function
 d(a){return a===c?b:z}return m(dD(a),d)}var
 o=n(2*dD(a)|0,[0,[0],z,0]);function
-C(a,g,f,e){var
+B(a,g,f,e){var
 b=2*a|0,h=[0,A(a,q),g,f];c(o,b)[1+b]=h;var
 d=(2*a|0)+1|0,i=[0,A(a,aR),z,e];c(o,d)[1+d]=i;return 0}var
 D=a-1|0,U=0;if(!(D<0)){var
 b=U;for(;;){var
-f=y(b),F=f[4],G=f[3],t=f[2],Y=f[1],Z=fm(G);C(b,t,fm(F),Z);var
+f=y(b),F=f[4],G=f[3],t=f[2],Y=f[1],Z=fm(G);B(b,t,fm(F),Z);var
 I=a-1|0;if(!(I<b)){var
 d=b;for(;;){var
 h=y(d),J=h[3],aa=h[4],ab=h[1],K=g(t,h[2]),ac=[l,function(a,b){return function(c){return bg(k,a,b)}}(G,J)],ad=[l,function(c,d,e,f,g,h,i){return function(j){var
-a=[0,[0,d,f],[0,[0,q,bg(k,g,c)],0]],b=bC(e,h);return ap(k,0,_(W(i),b),a)}}(F,t,Y,aa,J,ab,K)];C(e5(a,b,d),K,ad,ac);var
+a=[0,[0,d,f],[0,[0,q,bg(k,g,c)],0]],b=bC(e,h);return ap(k,0,_(W(i),b),a)}}(F,t,Y,aa,J,ab,K)];B(e5(a,b,d),K,ad,ac);var
 ae=d+1|0;if(I!==d){var
 d=ae;continue}break}}var
 $=b+1|0;if(D!==b){var
 b=$;continue}break}}var
-s=[0,j,a,x,S,0,R,E(0,aq),0,0,u,o],V=2*a|0,X=a$(function(a){return pi(s,V,a)},O);s[5]=bi(aK,ar(T,ar(aO(P),X)));return s}function
+s=[0,j,a,w,S,0,R,E(0,aq),0,0,u,o],V=2*a|0,X=a$(function(a){return pi(s,V,a)},O);s[5]=bi(aL,ar(T,ar(aP(P),X)));return s}function
 hJ(c,a){var
 d=V(c[7],a);if(d)return d[1];var
-e=b(c[6],a),f=i(M,e[2]),j=M(e[1]),k=b2,g=aP(function(b,a){return ac(b,Math.abs(a))},k,f),h=[0,j/g,i(function(a){return a/g},f)];ay(c[7],a,h);return h}function
-kl(a){var
+e=b(c[6],a),f=i(M,e[2]),j=M(e[1]),k=b2,g=aQ(function(b,a){return ac(b,Math.abs(a))},k,f),h=[0,j/g,i(function(a){return a/g},f)];ay(c[7],a,h);return h}function
+kk(a){var
 b=bU(a,1,a.length-1-1|0),c=i(function(a){return-a},b);return[0,e(a,0),c]}function
 pj(d,a){function
 f(b,a){var
@@ -7212,9 +7212,9 @@ g=a[1],h=c(d[11],g)[1+g],o=M(h[2]),e=o,b=i(M,h[1]);break;case
 k=f(hJ(d,a[1]),0),e=k[2],b=k[1];break;case
 2:var
 q=[0,hJ(d,a[2])],l=f(hJ(d,a[1]),q),e=l[2],b=l[1];break;default:var
-m=a[1],r=[0,kl(m)],n=f(kl(m),r),e=n[2],b=n[1]}var
+m=a[1],r=[0,kk(m)],n=f(kk(m),r),e=n[2],b=n[1]}var
 j=ac(b2,Math.sqrt(bP(b,b))),p=e/j;return[0,i(function(a){return a/j},b),p]}var
-c7=KB(0);KC([0,ea,c7[2],gm,c7[4],c7[5],c7[6],c7[7],c7[8],c7[9],c7[10],c7[11]]);function
+c7=KD(0);KE([0,ea,c7[2],gm,c7[4],c7[5],c7[6],c7[7],c7[8],c7[9],c7[10],c7[11]]);function
 pk(f){var
 c=E(0,aq);return function(a){var
 d=V(c,a);if(d)return d[1];var
@@ -7234,171 +7234,171 @@ a=j,g=h;continue}var
 f=h;break}}return f}function
 pn(a,t,s){if(!bX(a,z)&&!eF(a,q)){var
 i=0,h=0,f=q,e=t,b=s,c=q;for(;;){var
-j=g(ck(b),a),u=r(q,a),l=g(ck(e+1|0),u),m=r(l,j),n=0<B(m)?1:0;if(n)var
-v=g(c,m),x=F(aj(d,60)),o=bX(g(g(f,j),x),v);else
+j=g(ck(b),a),u=r(q,a),l=g(ck(e+1|0),u),m=r(l,j),n=0<C(m)?1:0;if(n)var
+v=g(c,m),w=F(aj(d,60)),o=bX(g(g(f,j),w),v);else
 var
 o=n;if(0!==b&&!o&&i!==h2){var
-p=bL(g(f,j),l),y=aj(d,gm),A=p[2],k=b8(ek(aj(p[1],gm),A),y),i=i+1|0,h=[0,k,h],f=k,e=e+1|0,b=b-1|0,c=w(c,k);continue}return am(h)}}return 0}function
-I6(b,a){return z}function
-I7(a){return z}function
-I8(c,b,a){return 0}function
-I9(b,a){return 0}function
-I_(c,b,a){return[0,z]}function
-I$(a){return 0}function
-Ja(a){return 0}function
-Jb(a){return 0}var
-cd=[0,function(b,a){return z},Jb,Ja,I$,I_,I9,I8,I7,I6];function
-km(c,b,a){return 0}function
-kn(c,b,a){return 0}var
-ko=0,kp=0;function
+p=bL(g(f,j),l),y=aj(d,gm),A=p[2],k=b8(ek(aj(p[1],gm),A),y),i=i+1|0,h=[0,k,h],f=k,e=e+1|0,b=b-1|0,c=x(c,k);continue}return am(h)}}return 0}function
+I8(b,a){return z}function
+I9(a){return z}function
+I_(c,b,a){return 0}function
+I$(b,a){return 0}function
+Ja(c,b,a){return[0,z]}function
+Jb(a){return 0}function
+Jc(a){return 0}function
+Jd(a){return 0}var
+cd=[0,function(b,a){return z},Jd,Jc,Jb,Ja,I$,I_,I9,I8];function
+kl(c,b,a){return 0}function
+km(c,b,a){return 0}var
+kn=0,ko=0;function
+kp(c,b,a){return 0}function
 kq(c,b,a){return 0}function
-kr(c,b,a){return 0}function
 po(b,a){return 0}function
-ks(c,b,a){return 0}function
-pp(a){throw[0,ag,Jc]}var
-kt=0,ku=0;function
-Jd(a){return j}var
+kr(c,b,a){return 0}function
+pp(a){throw[0,ag,Je]}var
+ks=0,kt=0;function
+Jf(a){return j}var
 pq=0;function
-kv(a){return[0,a[1],a[2]]}function
-kw(a){return q}function
-kx(a){return z}var
-ky=0,kz=0,kA=0,kB=0,kD=mC([0,function(b,a){var
-c=el(b[1],a[1]);return 0===c?el(b[2],a[2]):c}]),kE=[0,kD[1]];function
-kF(a){var
-r=f(kD[29],a,kE[1]);if(r)return r[1];if(0<B(a))var
-k=a[1],m=a[2],s=cj(k),b=cj(m)-s|0,v=aj(m,aS(0,-(b+e8|0)|0)),g=gQ(aj(k,(b+e8|0)+aS(0,-(b+e8|0)|0)|0),v),h=fp(eC(g,qu)),n=aj(h,qu),d=c(oT,2048)[lw],o=u(d),w=t===o?d[1]:l===o?y(d):d,x=J(b,w),e=c(oT,h)[1+h],p=u(e),z=t===p?e[1]:l===p?y(e):e,A=aw(g,n),C=cW(aw(aj(oS(cW(g,n),A),1),z),x),q=Math.abs(Math.log(M(a))),D=dS(hW,q),E=aj(gu(Math.ceil(4.+2.*dS(hW,q)*D)),32),i=cW(eC(C,48),E);else
+ku(a){return[0,a[1],a[2]]}function
+kv(a){return q}function
+kw(a){return z}var
+kx=0,ky=0,kz=0,kA=0,kC=mC([0,function(b,a){var
+c=el(b[1],a[1]);return 0===c?el(b[2],a[2]):c}]),kD=[0,kC[1]];function
+kE(a){var
+r=f(kC[29],a,kD[1]);if(r)return r[1];if(0<C(a))var
+k=a[1],m=a[2],s=cj(k),b=cj(m)-s|0,v=aj(m,aS(0,-(b+e8|0)|0)),g=gQ(aj(k,(b+e8|0)+aS(0,-(b+e8|0)|0)|0),v),h=fp(eC(g,qu)),n=aj(h,qu),d=c(oT,2048)[lv],o=u(d),w=t===o?d[1]:l===o?y(d):d,x=J(b,w),e=c(oT,h)[1+h],p=u(e),z=t===p?e[1]:l===p?y(e):e,A=aw(g,n),B=cW(aw(aj(oS(cW(g,n),A),1),z),x),q=Math.abs(Math.log(M(a))),D=dS(hW,q),E=aj(gu(Math.ceil(4.+2.*dS(hW,q)*D)),32),i=cW(eC(B,48),E);else
 var
-i=j;kE[1]=Q(kD[4],a,i,kE[1]);return i}function
-Jp(a,o,bx,cK,aX,aG,cJ,cG,I,aF){var
-bA=aX[3],aZ=aX[2],R=aX[1],ae=a[3];if(typeof
-ae!=="number"&&2===ae[0]){var
-af=ae[4],bB=ae[3],ah=ae[1],S=i(eX,ae[2]),x=eo(a[5]),s=a[1],cL=D(bB[3]),aH=hu(bB),a1=E(0,bh),aI=E(0,bh),O=j3(aH),cM=jW(aH),bE=E(0,bh),bF=s[1]-1|0,cN=0;if(!(bF<0)){var
-ax=cN;for(;;){var
-cj=bO(s[5],ax),bb=cj[1],cm=cj[2]-1|0;if(!(cm<bb)){var
-az=bb;for(;;){var
-co=bO(s[6],az),cp=co[2],aA=co[1],bc=aV(aK,H(cp-aA|0,function(c){return function(a){return b(ah[2],c+a|0)}}(aA)));if(1-aQ(bE,bc)){ay(bE,bc,0);var
-cq=k(function(a){return c(S,a)[1+a]},bc),ct=bi(al,k(function(a){return c5(O,a)[2]},cq)),cu=k(function(c){return function(a){return[0,a,G(function(c,e){var
-d=c5(O,e);if(a0(d[2],a)){var
-f=d[1];return b(bm(0,c),f)}return c},cb,c)]}}(cq),ct),cv=[0,cb,eV],be=G(function(c,a){var
-d=c[2],e=hy(O,a[1]),f=bC(d,e),g=bC(a[2],d);return[0,b(bm(0,bC(c[1],e)),g),f]},cv,cu),bf=_(be[2],be[1]),da=a0(O[2],[0])?fS(cM,bf)[1]:bf;Z(b(ao[2],da),JB)}var
-cr=cp-1|0;if(!(cr<aA)){var
-aB=aA;for(;;){var
-bd=b(ah[2],aB);if(1-aQ(a1,bd)){ay(a1,bd,0);ay(aI,bd,[0,ax,az-bb|0,aB-aA|0])}var
-dc=aB+1|0;if(cr!==aB){var
-aB=dc;continue}break}}var
-db=az+1|0;if(cm!==az){var
-az=db;continue}break}}var
-c$=ax+1|0;if(bF!==ax){var
-ax=c$;continue}break}}var
-ak=aV(aK,dR(fo(a1))),cO=0;if(33554432<aP(function(c,a){var
-d=c3(0,aG,a[2]),b=c3(1,aG,a[2])+d|0;if(2097152<b)T(Jr);return c+b|0},cO,R))T(Js);var
-U=af?L(af[1][4],Jt):af,cP=U?s[3]:R.length-1,bG=x[1];if(bG){var
-bI=bG[1],bJ=bI[1];Z(bJ[1]===cP?1:0,Ju);var
-au=[0,bJ[2],bI[2][2]]}else
+i=j;kD[1]=Q(kC[4],a,i,kD[1]);return i}function
+Jr(a,o,bA,cL,aZ,aH,cK,cJ,O,aG){var
+bB=aZ[3],a1=aZ[2],S=aZ[1],af=a[3];if(typeof
+af!=="number"&&2===af[0]){var
+ah=af[4],bE=af[3],ak=af[1],U=i(eX,af[2]),A=eo(a[5]),s=a[1],cM=D(bE[3]),aJ=hu(bE),a5=E(0,bh),aK=E(0,bh),R=j2(aJ),cN=jV(aJ),bF=E(0,bh),bG=s[1]-1|0,cO=0;if(!(bG<0)){var
+az=cO;for(;;){var
+cm=bO(s[5],az),bc=cm[1],co=cm[2]-1|0;if(!(co<bc)){var
+aA=bc;for(;;){var
+cp=bO(s[6],aA),cq=cp[2],aB=cp[1],bd=aV(aL,H(cq-aB|0,function(c){return function(a){return b(ak[2],c+a|0)}}(aB)));if(1-aI(bF,bd)){ay(bF,bd,0);var
+cr=k(function(a){return c(U,a)[1+a]},bd),cu=bi(al,k(function(a){return c5(R,a)[2]},cr)),cv=k(function(c){return function(a){return[0,a,G(function(c,e){var
+d=c5(R,e);if(a0(d[2],a)){var
+f=d[1];return b(bm(0,c),f)}return c},cb,c)]}}(cr),cu),cw=[0,cb,eV],bf=G(function(c,a){var
+d=c[2],e=hy(R,a[1]),f=bC(d,e),g=bC(a[2],d);return[0,b(bm(0,bC(c[1],e)),g),f]},cw,cv),bj=_(bf[2],bf[1]),db=a0(R[2],[0])?fS(cN,bj)[1]:bj;Z(b(ao[2],db),JD)}var
+cs=cq-1|0;if(!(cs<aB)){var
+aD=aB;for(;;){var
+be=b(ak[2],aD);if(1-aI(a5,be)){ay(a5,be,0);ay(aK,be,[0,az,aA-bc|0,aD-aB|0])}var
+df=aD+1|0;if(cs!==aD){var
+aD=df;continue}break}}var
+dc=aA+1|0;if(co!==aA){var
+aA=dc;continue}break}}var
+da=az+1|0;if(bG!==az){var
+az=da;continue}break}}var
+an=aV(aL,dR(fo(a5))),cP=0;if(33554432<aQ(function(c,a){var
+d=c3(0,aH,a[2]),b=c3(1,aH,a[2])+d|0;if(2097152<b)T(Jt);return c+b|0},cP,S))T(Ju);var
+$=ah?L(ah[1][4],Jv):ah,cQ=$?s[3]:S.length-1,bI=A[1];if(bI){var
+bJ=bI[1],bM=bJ[1];Z(bM[1]===cQ?1:0,Jw);var
+av=[0,bM[2],bJ[2][2]]}else
 var
-c_=function(a){return 1.},au=[0,function(a){return 0.},c_];var
-cQ=U?0!==x[2]?1:0:U;Z(1-cQ,Jv);var
-bM=0===af?H3:H2,aT=I[5],aU=I[3],as=I[2],bj=I[1],cs=0;if(af){var
-$=af[1],cw=$[2];if(cy(function(a){var
-b=L(a,Je);return b?b:mx(Jf,a)},cw)){var
-cx=function(a){function
-c(c){return b($[10][2],a)+c|0}var
-d=b($[10][2],a),e=H(b($[10][2],a+1|0)-d|0,c),f=0;return G(function(c,a){return c+b($[12][2],a)|0},f,e)},aD=H($[10][1]-1|0,cx),aW=1===D(as)?1:0,cz=aW?0!==x[3]?1:0:aW;Z(1-cz,Jg);if(aW)var
-ab=Jh;else{var
-bs=x[3];if(bs)var
-bt=bs[1],bu=H(bt[1],bt[2]);else
+c$=function(a){return 1.},av=[0,function(a){return 0.},c$];var
+cR=$?0!==A[2]?1:0:$;Z(1-cR,Jx);var
+bN=0===ah?H4:H3,aU=O[5],aW=O[3],at=O[2],bl=O[1],ct=0;if(ah){var
+ab=ah[1],cx=ab[2];if(cy(function(a){var
+b=L(a,Jg);return b?b:mx(Jh,a)},cx)){var
+cz=function(a){function
+c(c){return b(ab[10][2],a)+c|0}var
+d=b(ab[10][2],a),e=H(b(ab[10][2],a+1|0)-d|0,c),f=0;return G(function(c,a){return c+b(ab[12][2],a)|0},f,e)},aF=H(ab[10][1]-1|0,cz),aX=1===D(at)?1:0,cC=aX?0!==A[3]?1:0:aX;Z(1-cC,Ji);if(aX)var
+ae=Jj;else{var
+bt=A[3];if(bt)var
+bu=bt[1],bx=H(bu[1],bu[2]);else
 var
-cF=function(b){var
-a=b===oO(aD)?1:0,c=a?1:a;return c},bu=H(oO(aD)+1|0,cF);var
-ab=bu}var
-cC=D(as);if(cC<D(ab))T(Ji);var
-bl=[0,kC,kB,kA,kz,ky,cd,cd,kx,kw,kv,q,ab,kF,ku,kt,pp,ks,po,kr,kq,kp,ko,cd,cd,kn,km],cD=function(a){return 0<=B(a)?1:0},bn=function(a){return dd(cD,a)},cE=H(bj,function(a){return a}),bo=b(a3(function(a){return 1-aQ(aI,a)}),cE);bz(function(a,g){var
-d=0!==bo?1:0;if(d)var
-e=0<fD(a,as,ab)?1:0,c=e?1-bn(k(function(c){var
-d=b(o[3],c);return fC(f(aU,a,function(b,c){return g3(a,aT,b,c)}),d)},bo)):e;else
+cG=function(b){var
+a=b===oO(aF)?1:0,c=a?1:a;return c},bx=H(oO(aF)+1|0,cG);var
+ae=bx}var
+cD=D(at);if(cD<D(ae))T(Jk);var
+bn=[0,kB,kA,kz,ky,kx,cd,cd,kw,kv,ku,q,ae,kE,kt,ks,pp,kr,po,kq,kp,ko,kn,cd,cd,km,kl],cE=function(a){return 0<=C(a)?1:0},bo=function(a){return dd(cE,a)},cF=H(bl,function(a){return a}),bp=b(a3(function(a){return 1-aI(aK,a)}),cF);bz(function(a,g){var
+d=0!==bp?1:0;if(d)var
+e=0<fD(a,at,ae)?1:0,c=e?1-bo(k(function(c){var
+d=b(o[3],c);return fC(f(aW,a,function(b,c){return g3(a,aU,b,c)}),d)},bp)):e;else
 var
-c=d;return c?T(Jj):c},aD);var
-bp=jj(o,bj,as,aU,bl,I[4],aT,I[6]),at=bp?bp[1]:aY(Jo);bz(function(a,e){var
-b=0<fD(a,as,ab)?1:0;if(b){var
-c=o[4],d=f(aU,a,function(b,c){return g3(a,aT,b,c)});return Z(bn(k(function(a){return fC(d,a)},c)),Jk)}return b},aD);var
-aJ=[0,ab,at,[0,function(h){var
-c=E(0,aq),e=at[2];C(function(d){var
-e=d[1],f=b(h,e);Z(0.<f?1:0,Jl);var
-a=eD(d[2])/f,g=cA(a),i=g?0.<a?1:0:g;Z(i,Jm);return Y(c,e,aa(a))},e);function
+c=d;return c?T(Jl):c},aF);var
+bs=ji(o,bl,at,aW,bn,O[4],aU,O[6]),au=bs?bs[1]:aY(Jq);bz(function(a,e){var
+b=0<fD(a,at,ae)?1:0;if(b){var
+c=o[4],d=f(aW,a,function(b,c){return g3(a,aU,b,c)});return Z(bo(k(function(a){return fC(d,a)},c)),Jm)}return b},aF);var
+aM=[0,ae,au,[0,function(h){var
+c=E(0,aq),e=au[2];B(function(d){var
+e=d[1],f=b(h,e);Z(0.<f?1:0,Jn);var
+a=eD(d[2])/f,g=cA(a),i=g?0.<a?1:0:g;Z(i,Jo);return Y(c,e,aa(a))},e);function
 a(a){return ai(c,a)}var
-d=nM(bl,at[2],a,at[1]);if(d){var
-f=at[2],g=k(function(c){var
-b=c[1];return[0,b,a(b)]},f);return[0,[0,a,b8(d[1],fA)],g]}return aY(Jn)}]];cs=1}}if(!cs)var
-aJ=[0,0,[0,j,0],0];var
-bN=aJ[3],bR=aJ[2],cR=aJ[1],aL=aa(aN(a[4],0.)),a5=a[2][9];if(a5)var
-bS=a5[1],av=bi(aK,H(bS[1],bS[2]));else
+d=nM(bn,au[2],a,au[1]);if(d){var
+f=au[2],g=k(function(c){var
+b=c[1];return[0,b,a(b)]},f);return[0,[0,a,b8(d[1],fA)],g]}return aY(Jp)}]];ct=1}}if(!ct)var
+aM=[0,0,[0,j,0],0];var
+bR=aM[3],bS=aM[2],cS=aM[1],aN=aa(aO(a[4],0.)),a6=a[2][9];if(a6)var
+bT=a6[1],ax=bi(aL,H(bT[1],bT[2]));else
 var
-av=a5;var
-h=jX(aH,a$(function(a){var
-b=c5(O,c(S,a)[1+a]),d=[0,hy(O,b[2]),0];return[0,b[1],d]},ak)),bT=ch(O[2],[0]),cS=bT?1-dh(function(a){return je(o,a)},R):bT;if(cS)T(Jw);var
-a6=E(0,10),a7=E(0,4),bV=function(e,d){var
-b=V(a6,[0,e,d]);if(b){var
-a=b[1],c=u(a),f=t===c?a[1]:l===c?y(a):a;return f[4]}return aY(Jx)},aM=I[1],cT=I[4],cU=x[4];bz(function(s,r){var
-Q=o9(h,S,ak,0,[0,x[1],[0,r[1]],x[3],x[4],x[5]],bA,bN,aL,bM,s+1|0,bV);Y(a7,s+1|0,Q);var
-a=aF[1],d=r[4];a4(function(b){return Z(b<a[6]?1:0,Jy)},d);var
-I=[l,function(t){var
-e=aF[2],a=aF[1],f=oc(o,aM,a,cT,e,aF[3]),s=[0,kC,kB,kA,kz,ky,cd,cd,kx,kw,kv,q,pq,kF,ku,kt,pp,ks,po,kr,kq,kp,ko,cd,cd,kn,km];if(f){var
+ax=a6;var
+h=jW(aJ,a$(function(a){var
+b=c5(R,c(U,a)[1+a]),d=[0,hy(R,b[2]),0];return[0,b[1],d]},an)),bV=ch(R[2],[0]),cT=bV?1-dh(function(a){return jd(o,a)},S):bV;if(cT)T(Jy);var
+a7=E(0,10),a8=E(0,4),bW=function(e,d){var
+b=V(a7,[0,e,d]);if(b){var
+a=b[1],c=u(a),f=t===c?a[1]:l===c?y(a):a;return f[4]}return aY(Jz)},aS=O[1],cU=O[4],cV=A[4];bz(function(s,r){var
+Q=o9(h,U,an,0,[0,A[1],[0,r[1]],A[3],A[4],A[5]],bB,bR,aN,bN,s+1|0,bW);Y(a8,s+1|0,Q);var
+a=aG[1],d=r[4];a4(function(b){return Z(b<a[6]?1:0,JA)},d);var
+C=[l,function(t){var
+e=aG[2],a=aG[1],f=oc(o,aS,a,cU,e,aG[3]),s=[0,kB,kA,kz,ky,kx,cd,cd,kw,kv,ku,q,pq,kE,kt,ks,pp,kr,po,kq,kp,ko,kn,cd,cd,km,kl];if(f){var
 g=f[1],h=g[1];if(h){var
-i=n(a[4],0),j=n(aM,0),k=a[1]-1|0,m=0;if(!(k<0)){var
+i=n(a[4],0),j=n(aS,0),k=a[1]-1|0,m=0;if(!(k<0)){var
 d=m;for(;;){var
-l=bi(aK,b(a[3],d));C(function(b){return function(a){c(i,a)[1+a]=b;return 0}}(l),l);var
+l=bi(aL,b(a[3],d));B(function(b){return function(a){c(i,a)[1+a]=b;return 0}}(l),l);var
 r=d+1|0;if(k!==d){var
 d=r;continue}break}}var
-p=bR[2];C(function(a){var
-b=a[1],d=a[2];c(j,b)[1+b]=d;return 0},p);return[0,o,aM,a,e,s,bR,h,g[2],i,j]}}return aY(Ik)}],j=r[2];return p(function(d,aS){return Y(a6,[0,s,d],[l,function(aV){var
-aq=c(r[4],d)[1+d],aT=e(r[5],d),R=c(r[3],d)[1+d],U=Q[2],ar=u(I),a=t===ar?I[1]:l===ar?y(I):I,o=a[3],C=a[4],x=ad(a[7],aq),J=R.length-1,L=D(o[8]),Y=0<J?1:0,at=Y?0===dN(L,J)?1:0:Y;Z(at,In);var
-$=aP(Il,0,R);Z(0<$?1:0,Io);var
+p=bS[2];B(function(a){var
+b=a[1],d=a[2];c(j,b)[1+b]=d;return 0},p);return[0,o,aS,a,e,s,bS,h,g[2],i,j]}}return aY(Il)}],j=r[2];return p(function(d,aS){return Y(a7,[0,s,d],[l,function(aV){var
+aq=c(r[4],d)[1+d],aT=e(r[5],d),R=c(r[3],d)[1+d],S=Q[2],ar=u(C),a=t===ar?C[1]:l===ar?y(C):C,o=a[3],I=a[4],w=ad(a[7],aq),J=R.length-1,L=D(o[8]),Y=0<J?1:0,at=Y?0===dN(L,J)?1:0:Y;Z(at,Io);var
+$=aQ(Im,0,R);Z(0<$?1:0,Ip);var
 A=H(L,function(b){var
 a=bv(v(b,J),L);return bv(c(R,a)[1+a],$)}),au=0,B=G(function(b,a){return b+a|0},au,A);function
 av(a){return a}var
 ax=H(o[4],av),az=0,ab=G(function(b,a){var
-c=bH(x),d=a$(function(a){return a[1]},c),e=0;return b+G(function(c,b){return c+f(C,b,a)|0},e,d)|0},az,ax),ae=0<ab?1:0,aA=ae?bv(536870911,ab)<B?1:0:ae;if(aA)T(Ip);var
-aB=0,af=eA(function(b,a,c){return[0,[0,b,a]]},U,aB);function
+c=bH(w),d=a$(function(a){return a[1]},c),e=0;return b+G(function(c,b){return c+f(I,b,a)|0},e,d)|0},az,ax),ae=0<ab?1:0,aA=ae?bv(536870911,ab)<B?1:0:ae;if(aA)T(Iq);var
+aB=0,af=eA(function(b,a,c){return[0,[0,b,a]]},S,aB);function
 aC(a){var
-b=V(U,a);if(b){var
+b=V(S,a);if(b){var
 c=b[1];return[0,a,c[1],c[2],0,0]}if(af){var
-d=af[1],e=d[2];return[0,d[1],e[1],e[2],0,0]}return aY(Iq)}var
+d=af[1],e=d[2];return[0,d[1],e[1],e[2],0,0]}return aY(Ir)}var
 aD=m(a[2],aC);function
 ag(a){return c(aD,a)[1+a]}var
-ah=E(0,10),aE=N(k(N,x));function
+ah=E(0,10),aE=N(k(N,w));function
 aF(d,b,e){var
 f=V(ah,[0,d,b]);if(f)var
 g=f[1];else{var
-j=c(c(aE,d)[1+d],b)[1+b][2],k=a[2],l=function(a){return jA(o,k,ag,j,a)},n=m(o[4],l),p=a[9],q=function(a){return c(n,a)[1+a]},h=i(function(a){return dd(q,a)},p);ay(ah,[0,d,b],h);var
+j=c(c(aE,d)[1+d],b)[1+b][2],k=a[2],l=function(a){return jz(o,k,ag,j,a)},n=m(o[4],l),p=a[9],q=function(a){return c(n,a)[1+a]},h=i(function(a){return dd(q,a)},p);ay(ah,[0,d,b],h);var
 g=h}return c(g,e)[1+e]}var
 aG=ck(B),O=g(aa(aT),aG),ai=n(a[2],q),aj=n(a[2],q),ak=n(a[2],0),P=n(a[2],z);function
 aH(a){return c(P,a)[1+a]}function
 aI(a){return c(ak,a)[1+a]}function
 aJ(a){return c(aj,a)[1+a]}var
 j=[0,aq,A,O,aF,function(a){return c(ai,a)[1+a]},aJ,aI,aH,z,o$],aK=a[8];bz(function(d,aa){var
-y=V(U,d);if(y){var
-H=y[1],I=a$(function(a){return jB(C,j,a,0,A,x)},aa),i=M(g(O,F(c(a[10],d)[1+d]))),ab=0!==I?1:0,J=ab||(i!=0.?1:0);if(J){var
-K=cI(h,c(S,d)[1+d]),z=[0,M(K[2])],ad=K[1];p(function(b,a){var
+y=V(S,d);if(y){var
+E=y[1],H=a$(function(a){return jA(I,j,a,0,A,w)},aa),i=M(g(O,F(c(a[10],d)[1+d]))),ab=0!==H?1:0,J=ab||(i!=0.?1:0);if(J){var
+K=cI(h,c(U,d)[1+d]),z=[0,M(K[2])],ad=K[1];p(function(b,a){var
 c=e(aS,b),d=M(a)*c;z[1]=z[1]+d;return 0},ad);var
-l=M(H[1]),f=M(H[2]),ae=ac(l,c8*f),n=dS(f,ac(z[1],ae)),af=hD(n);c(ai,d)[1+d]=af;var
+l=M(E[1]),f=M(E[2]),ae=ac(l,c8*f),n=dS(f,ac(z[1],ae)),af=hD(n);c(ai,d)[1+d]=af;var
 L=function(e){return b(b7(function(a){var
-b=M(a[3]),c=a[1],d=c?(0.<b?1:0)===e?1:0:c,f=d?[0,[0,a[2],b]]:d;return f}),I)},ag=L(1),ah=0.,N=G(function(c,a){var
+b=M(a[3]),c=a[1],d=c?(0.<b?1:0)===e?1:0:c,f=d?[0,[0,a[2],b]]:d;return f}),H)},ag=L(1),ah=0.,N=G(function(c,a){var
 b=a[2];return c+a[1]*b/(n*(n+b))},ah,ag),Q=L(0);if(Q){var
 o=function(c){var
 a=0.;return G(function(d,a){var
 e=b(c,a[2]);return d+a[1]*e},a,Q)},r=function(a){var
-b=i*Math.log(a);return o(function(b){return K4(b/a)})-b},s=function(a){var
+b=i*Math.log(a);return o(function(b){return K6(b/a)})-b},s=function(a){var
 b=i/a;return o(function(b){return-b/(a*(a+b))})-b},B=r(l),v=1,u=f,t=l;for(;;){var
 m=bD*(t+u),_=s(m)*(l-m);if(r(m)+_<=B)var
-w=m,E=t;else
+x=m,D=t;else
 var
-w=u,E=m;var
+x=u,D=m;var
 $=v+1|0;if(40!==v){var
-v=$,u=w,t=E;continue}var
-k=ac(n,w),W=0;if(k<f){var
+v=$,u=x,t=D;continue}var
+k=ac(n,x),W=0;if(k<f){var
 X=c8*i;if(X<i+o(function(a){return a*(2.*k+a)/((k+a)*(k+a))})){var
 q=[0,k,0,s(k)];W=1}}if(!W)var
-Y=l<f?(r(f)-B)/(f-l):0.,D=s(f),Z=i/f,q=[0,f,1,ac(Y,D+h9*(Math.abs(D)+o(function(a){return-a/(f*(f+a))})+Z))];var
+Y=l<f?(r(f)-B)/(f-l):0.,C=s(f),Z=i/f,q=[0,f,1,ac(Y,C+h9*(Math.abs(C)+o(function(a){return-a/(f*(f+a))})+Z))];var
 al=hD(q[1]);c(aj,d)[1+d]=al;var
 am=q[2];c(ak,d)[1+d]=am;var
 an=hD(q[3]-N);c(P,d)[1+d]=an;return 0}}var
@@ -7409,108 +7409,108 @@ R=J;var
 T=R}else
 var
 T=y;return T},aK);var
-aL=F(fA),al=d2(a[5],B,o[7]),am=jG(a[5],B,A,o[8]),an=jF(a[1],C,a[5],a[2],ag,j,a[6][2],0,a[8],x),as=0;if(al&&am&&an){var
-ao=an[1],aM=ao[1],aN=g(O,F(a[6][1])),ap=K(o$(bL(w(w(F(aw(al[1],am[1])),aN),aM),aL))),aO=ao[2],aQ=eX(k(function(a){return[0,a[2],a[1]]},aO)),aR=_(W(ap),aQ),X=[0,[0,j[1],j[2],j[3],j[4],j[5],j[6],j[7],j[8],ap,j[10]],aR];as=1}if(!as)var
-X=aY(Ir);var
-aU=dA(h,[9,(s*64|0)+d|0],X[2]);return[0,s,Q[2],X[1],aU]}])},j)},cU);var
-A=o9(h,S,ak,av,x,bA,bN,aL,bM,0,bV);Y(a7,0,A);var
-cV=function(c){var
-a=ai(a6,[0,c/64|0,c%64|0]),d=u(a),b=t===d?a[1]:l===d?y(a):a;return[0,b[1],aM,b[2],b[3]]},cW=function(a){return b(ai(a7,a/ea|0)[6],a%ea|0)[1]},cX=function(a){return ai(aI,a)},an=f5(pf(0,0,0,0,0,0,0,h),aH,cL,cX,cW,cV),bW=an[2],bX=an[1],cY=an[4],cZ=an[3],a8=E(0,bh),bZ=function(h,e){var
-a=ai(h,e),c=a[4],f=u(c),i=t===f?c[1]:l===f?y(c):c,j=b(bX,i),d=a[3],g=u(d),k=t===g?d[1]:l===g?y(d):d,m=b(bX,k);return[0,e,a[1],a[2],m,j]};C(function(a){return Y(a8,a,bZ(A[2],a))},ak);var
-c1=A[3],b3=N(k(function(a){return bZ(c1,a)},av)),b4=E(0,bh);if(U)p(function(b,a){return Y(b4,a,b)},aZ);var
-b5=E(0,bh);bz(function(b,a){return Y(b5,a,b)},ak);var
-b_=N(k(function(a){return ai(a8,a)},ak)),aS=U?s[3]:b_.length-1,a9=function(a){if(aS<=a){var
-h=a-aS|0;return c(b3,h)[1+h]}if(U){var
-d=ai(a8,b(ah[2],a)),i=V(b4,a);if(i){var
-j=i[1],k=aa(b(au[1],a)),l=aa(b(au[2],a)),f=cl(k,d[2])?[0,d[1],k,d[3],[0,[0,q,[1,j]],0],d[5]]:d,e=bK(l,f[3])?[0,f[1],f[2],l,f[4],[0,[0,q,[2,j]],0]]:f;if(0<B(aL)&&eF(aL,e[3])){var
-m=e[5],g=ai(aI,b(ah[2],a));return[0,e[1],e[3],e[3],[0,[0,q,[3,g[1],g[2],g[3]]],0],m]}return e}return d}return c(b_,a)[1+a]},b$=function(e,d,c){var
-f=b(s[5][2],e)+d|0,a=b(s[6][2],f)+c|0;return U?a:ai(b5,b(ah[2],a))},ca=E(0,aq);bz(function(b,a){return Y(ca,a,aS+b|0)},av);var
-cc=function(e,d){var
+aL=F(fA),al=d2(a[5],B,o[7]),am=jF(a[5],B,A,o[8]),an=jE(a[1],I,a[5],a[2],ag,j,a[6][2],0,a[8],w),as=0;if(al&&am&&an){var
+ao=an[1],aM=ao[1],aN=g(O,F(a[6][1])),ap=K(o$(bL(x(x(F(aw(al[1],am[1])),aN),aM),aL))),aO=ao[2],aP=eX(k(function(a){return[0,a[2],a[1]]},aO)),aR=_(W(ap),aP),X=[0,[0,j[1],j[2],j[3],j[4],j[5],j[6],j[7],j[8],ap,j[10]],aR];as=1}if(!as)var
+X=aY(Is);var
+aU=dA(h,[9,(s*64|0)+d|0],X[2]);return[0,s,Q[2],X[1],aU]}])},j)},cV);var
+I=o9(h,U,an,ax,A,bB,bR,aN,bN,0,bW);Y(a8,0,I);var
+cW=function(c){var
+a=ai(a7,[0,c/64|0,c%64|0]),d=u(a),b=t===d?a[1]:l===d?y(a):a;return[0,b[1],aS,b[2],b[3]]},cX=function(a){return b(ai(a8,a/ea|0)[6],a%ea|0)[1]},cY=function(a){return ai(aK,a)},as=f5(pf(0,0,0,0,0,0,0,h),aJ,cM,cY,cX,cW),bX=as[2],bZ=as[1],cZ=as[4],c1=as[3],a9=E(0,bh),b3=function(h,e){var
+a=ai(h,e),c=a[4],f=u(c),i=t===f?c[1]:l===f?y(c):c,j=b(bZ,i),d=a[3],g=u(d),k=t===g?d[1]:l===g?y(d):d,m=b(bZ,k);return[0,e,a[1],a[2],m,j]};B(function(a){return Y(a9,a,b3(I[2],a))},an);var
+c2=I[3],b4=N(k(function(a){return b3(c2,a)},ax)),b5=E(0,bh);if($)p(function(b,a){return Y(b5,a,b)},a1);var
+b_=E(0,bh);bz(function(b,a){return Y(b_,a,b)},an);var
+b$=N(k(function(a){return ai(a9,a)},an)),aT=$?s[3]:b$.length-1,ba=function(a){if(aT<=a){var
+h=a-aT|0;return c(b4,h)[1+h]}if($){var
+d=ai(a9,b(ak[2],a)),i=V(b5,a);if(i){var
+j=i[1],k=aa(b(av[1],a)),l=aa(b(av[2],a)),f=cl(k,d[2])?[0,d[1],k,d[3],[0,[0,q,[1,j]],0],d[5]]:d,e=bK(l,f[3])?[0,f[1],f[2],l,f[4],[0,[0,q,[2,j]],0]]:f;if(0<C(aN)&&eF(aN,e[3])){var
+m=e[5],g=ai(aK,b(ak[2],a));return[0,e[1],e[3],e[3],[0,[0,q,[3,g[1],g[2],g[3]]],0],m]}return e}return d}return c(b$,a)[1+a]},ca=function(e,d,c){var
+f=b(s[5][2],e)+d|0,a=b(s[6][2],f)+c|0;return $?a:ai(b_,b(ak[2],a))},cc=E(0,aq);bz(function(b,a){return Y(cc,a,aT+b|0)},ax);var
+ce=function(e,d){var
 c=a[2][9];if(c){var
-f=b(s[5][2],e)+d|0;return ai(ca,b(c[1][2],f))}return c},ce=function(a){function
+f=b(s[5][2],e)+d|0;return ai(cc,b(c[1][2],f))}return c},cf=function(a){function
 b(d,c,b){var
-a=a9(b$(d,c,b));return[0,a[2],a[3]]}var
-c=[0,kC,kB,kA,kz,ky,cd,cd,kx,kw,kv,q,pq,Jd,ku,kt,a9,ks,cc,kr,kq,kp,ko,cd,cd,kn,km];return dr(o,function(b,d,e){return ds(c,a,b,d,e)},b)},ba=ce(0),cf=0===av?ba:ce(1);if(a0(R,[0]))var
-cg=q;else
+a=ba(ca(d,c,b));return[0,a[2],a[3]]}var
+c=[0,kB,kA,kz,ky,kx,cd,cd,kw,kv,ku,q,pq,Jf,kt,ks,ba,kr,ce,kq,kp,ko,kn,cd,cd,km,kl];return dr(o,function(b,d,e){return ds(c,a,b,d,e)},b)},bb=cf(0),cg=0===ax?bb:cf(1);if(a0(S,[0]))var
+ci=q;else
 var
-c7=R.length-1,c9=cG?2:1,cg=bL(cJ,ck(v(c9,c7)));var
-ci=function(a){return a==a_?0:[0,aa(a)]},c2=a[6],c4=bq(function(m,e){if(0===e[17]){var
-o=b(cK,m),d=function(f){var
-D=f?e[16]:e[15],L=0;if(D){var
-h=D[1],M=0;if(pm(h)&&ch(O[2],[0])){var
-F=T(Jz);M=1}var
+c9=S.length-1,c_=cJ?2:1,ci=bL(cK,ck(v(c_,c9)));var
+cj=function(a){return a==a_?0:[0,aa(a)]},c4=a[6],c6=bq(function(m,e){if(0===e[17]){var
+o=b(cL,m),d=function(f){var
+A=f?e[16]:e[15],L=0;if(A){var
+h=A[1],M=0;if(pm(h)&&ch(R[2],[0])){var
+D=T(JB);M=1}var
 N=0;if(!M)if(pm(h)){var
-m=a[1],v=E(0,aq),r=A[4],R=r?r[1]:aY(I5),x=h[1]-1|0,U=0;if(!(x<0)){var
-i=U;for(;;){var
-W=A[5].length-1;Z(b(h[2],i)<W?1:0,I4);var
-X=i+1|0;if(x!==i){var
+m=a[1],v=E(0,aq),r=I[4],P=r?r[1]:aY(I7),w=h[1]-1|0,S=0;if(!(w<0)){var
+i=S;for(;;){var
+W=I[5].length-1;Z(b(h[2],i)<W?1:0,I6);var
+X=i+1|0;if(w!==i){var
 i=X;continue}break}}var
-F=[0,function(Q,P,O){var
-x=b(m[5][2],P)+O|0,j=b(h[2],x);if(0<=j){var
-o=n(cn(A[1]),z),q=[0,0],D=bO(m[6],x),E=D[1],F=D[2]-1|0;if(F<E)var
-G=z;else{var
-a=E,r=z;for(;;){var
-J=b(m[7][2],a),L=c(Q,J)[1+J],d=f?L:K(L);if(0!==B(d)){var
-e=b(ah[2],a),M=V(v,e);if(M)var
+D=[0,function(R,Q,O){var
+w=b(m[5][2],Q)+O|0,j=b(h[2],w);if(0<=j){var
+o=n(cn(I[1]),z),q=[0,0],A=bO(m[6],w),D=A[1],E=A[2]-1|0;if(E<D)var
+F=z;else{var
+a=D,r=z;for(;;){var
+J=b(m[7][2],a),L=c(R,J)[1+J],d=f?L:K(L);if(0!==C(d)){var
+e=b(ak[2],a),M=V(v,e);if(M)var
 i=M[1];else{var
-ab=c(S,e)[1+e],N=cI(A[1],ab);ay(v,e,N);var
+ab=c(U,e)[1+e],N=cI(I[1],ab);ay(v,e,N);var
 i=N}var
-Z=w(r,g(d,i[2])),_=i[1];p(function(h){return function(a,b){var
-d=0!==B(b)?1:0;if(d){var
-f=g(h,b);o[1+a]=w(c(o,a)[1+a],f);var
+Z=x(r,g(d,i[2])),_=i[1];p(function(h){return function(a,b){var
+d=0!==C(b)?1:0;if(d){var
+f=g(h,b);o[1+a]=x(c(o,a)[1+a],f);var
 e=0}else
 var
 e=d;return e}}(d),_);var
-$=i[3];C(function(e){return function(a){var
-b=a[1];if(1-eZ(b))T(I3);var
+$=i[3];B(function(e){return function(a){var
+b=a[1];if(1-eZ(b))T(I5);var
 c=q[1],d=a[2];q[1]=[0,[0,K(g(e,eY(b))),d],c];return 0}}(d),$);var
 s=Z}else
 var
 s=r;var
-aa=a+1|0;if(F!==a){var
+aa=a+1|0;if(E!==a){var
 a=aa,r=s;continue}var
-G=s;break}}var
-H=dC([0,hw],R,o,c(A[5],j)[1+j]),I=pa(1,w(G,H[1])),U=k(cZ,q[1]),W=H[2],X=ar(k(function(c){var
-a=c[2],d=u(a),e=t===d?a[1]:l===d?y(a):a,f=b(bW,e);return[0,c[1],f]},W),U),Y=f?I:K(I);return[0,[0,Y,X]]}return 0}]}else
+F=s;break}}var
+G=dC([0,hw],P,o,c(I[5],j)[1+j]),H=pa(1,x(F,G[1])),S=k(c1,q[1]),W=G[2],X=ar(k(function(c){var
+a=c[2],d=u(a),e=t===d?a[1]:l===d?y(a):a,f=b(bX,e);return[0,c[1],f]},W),S),Y=f?H:K(H);return[0,[0,Y,X]]}return 0}]}else
 N=1;if(!N){var
-q=F;L=1}}if(!L)var
+q=D;L=1}}if(!L)var
 q=0;var
-Y=f?cf:ba,G=pd([0,a,Y,e,o,f,q]),_=G[1];function
-H(c,b,a){return aN(Q(_,c,b,a),0)}if(0!==q){var
-P=0;if(0===dx(a[2])&&0===a[2][5]){var
-I=s[1]-1|0,$=0;if(!(I<0)){var
+Y=f?cg:bb,F=pd([0,a,Y,e,o,f,q]),_=F[1];function
+G(c,b,a){return aO(Q(_,c,b,a),0)}if(0!==q){var
+O=0;if(0===dx(a[2])&&0===a[2][5]){var
+H=s[1]-1|0,$=0;if(!(H<0)){var
 d=$;for(;;){var
 ab=b(s[5][2],d),J=(b(s[5][2],d+1|0)-ab|0)-1|0,aa=0;if(!(J<0)){var
-j=aa;for(;;){H(0,d,j);var
+j=aa;for(;;){G(0,d,j);var
 ad=j+1|0;if(J!==j){var
 j=ad;continue}break}}var
-ac=d+1|0;if(I!==d){var
+ac=d+1|0;if(H!==d){var
 d=ac;continue}break}}}else
-P=1;if(P){var
-ae=A[4];by(function(a){var
+O=1;if(O){var
+ae=I[4];by(function(a){var
 c=a[3];return a4(function(d){var
-a=d[3],c=u(a),e=t===c?a[1]:l===c?y(a):a;b(bW,e);return 0},c)},ae)}}return[0,H,G[2]]},f=d(0),h=f[2],i=d(1),j=i[2];pe(a,e,ba,cf,o,h,j);return[0,[0,o,h,j,f[1],i[1]]]}return 0},c2),c6=a[6];return bq(function(aL,s){function
-aM(a){return eo(ad(c4,a))}var
-aT=s[17];if(aT)var
-aU=aT[1],bo=[0,aM(aU[2])],U=bo,aW=aU[1];else
+a=d[3],c=u(a),e=t===c?a[1]:l===c?y(a):a;b(bX,e);return 0},c)},ae)}}return[0,G,F[2]]},f=d(0),h=f[2],i=d(1),j=i[2];pe(a,e,bb,cg,o,h,j);return[0,[0,o,h,j,f[1],i[1]]]}return 0},c4),c7=a[6];return bq(function(aS,s){function
+aU(a){return eo(ad(c6,a))}var
+aW=s[17];if(aW)var
+aX=aW[1],bs=[0,aU(aX[2])],$=bs,aZ=aX[1];else
 var
-U=0,aW=aL;var
-I=aM(aW),L=aN(U,I),aX=0!==s[17]?1:0;if(aX)var
-a1=cA(s[3]),bp=a1?cA(s[4]):a1,a5=1-bp;else
+$=0,aZ=aS;var
+L=aU(aZ),O=aO($,L),a5=0!==s[17]?1:0;if(a5)var
+a6=cA(s[3]),bt=a6?cA(s[4]):a6,a7=1-bt;else
 var
-a5=aX;if(a5)T(JA);var
-bs=x[5],a6=de(function(a){return a[1]===aL?1:0},bs);if(a6){var
-bt=0===U?[0,I,0]:[0,I,[0,L,0]],Z=k(function(a){return[0,a[1],a[2],a[3]]},bt),bu=a6[1][2],O=dx(a[2]),ae=0===O?1:0,af=ae?0<a[2][5]?1:0:ae;if(af)var
-ah=af;else
+a7=a5;if(a7)T(JC);var
+bu=A[5],a8=de(function(a){return a[1]===aS?1:0},bu);if(a8){var
+bx=0===$?[0,L,0]:[0,L,[0,O,0]],ab=k(function(a){return[0,a[1],a[2],a[3]]},bx),bB=a8[1][2],R=dx(a[2]),an=0===R?1:0,at=an?0<a[2][5]?1:0:an;if(at)var
+au=at;else
 var
-aJ=0!==O?1:0,ah=aJ?1<D(Z)?1:0:aJ;if(ah)T(I0);var
-ba=aN(a[2][7],1.);if(O)var
-ak=O[1],as=function(h){var
-a=o[1][1],c=h[1];if(bv(ia,ak+1|0)<a)T(IV);function
+aN=0!==R?1:0,au=aN?1<D(ab)?1:0:aN;if(au)T(I1);var
+bc=aO(a[2][7],1.);if(R)var
+aw=R[1],ax=function(h){var
+a=o[1][1],c=h[1];if(bv(200000,aw+1|0)<a)T(IW);function
 d(b){var
 f=dN(b,a),g=bv(b,a),d=c0(o[1],g,f);if(d)var
 c=d[1];else{var
-e=ak<=bv(b,a)?1:0;if(!e)return e;var
+e=aw<=bv(b,a)?1:0;if(!e)return e;var
 c=z}var
 h=fm(c);return[0,[0,fm(c),h]]}function
 e(c,b){return v(bv(c,a)+1|0,a)+b|0}function
@@ -7519,21 +7519,21 @@ d=dN(c,a);return b(o[2],d)}function
 g(b){var
 d=dN(b,a),e=bv(b,a);return ft(o[1],c,e,d)}return[0,o[1][2],g,f,e,d]};else
 var
-as=function(a){var
+ax=function(a){var
 c=a[3],d=a[2],e=a[1];function
 g(a){if(0===c0(o[1],0,a)&&!b(c[2],a)){var
 g=f(c[1],0,a);if(!dl(f(d[1],0,a),g))return 0}var
-e=[l,function(d){return b(c[2],a)?aY(IU):f(c[1],0,a)}];return[0,[0,[l,function(b){return f(d[1],0,a)}],e]]}function
+e=[l,function(d){return b(c[2],a)?aY(IV):f(c[1],0,a)}];return[0,[0,[l,function(b){return f(d[1],0,a)}],e]]}function
 h(b,a){return a}var
 i=o[2];function
 j(b){var
 a=e[3];return a?f(a[1],0,b):a}return[0,o[1][2],j,i,h,g]};var
-at=k(as,Z),av=k(function(o){var
-ao=o[5],aI=o[4],aJ=o[3],aK=o[2];function
+az=k(ax,ab),ae=k(function(o){var
+ao=o[5],aJ=o[4],aK=o[3],aL=o[2];function
 ap(c){var
-e=b(aJ,c),a=b(aK,c);if(typeof
+e=b(aK,c),a=b(aL,c);if(typeof
 a==="number")var
-d=T(IW);else
+d=T(IX);else
 if(0===a[0])var
 d=[0,[0,1.,ad(e,a[1])],0];else
 var
@@ -7542,16 +7542,16 @@ g=d[2],h=d[1],a=g[1];if(a){var
 i=a[1],j=0;if(i[2]||a[2])j=1;else
 var
 b=M(i[1]);if(j)var
-b=T(IY)}else
+b=T(IZ)}else
 var
 b=0.;var
 l=e[2],m=g[2],n=ar(k(function(a){var
-b=f(aI,c,a[1]);return[0,h*ba,a[2],b]},m),l);return[0,e[1]+h*b,n]},IX,d)}var
-aL=o[1],I=E(0,aq),aa=E(0,aq),r=dT(0),aA=0,aB=0;function
+b=f(aJ,c,a[1]);return[0,h*bc,a[2],b]},m),l);return[0,e[1]+h*b,n]},IY,d)}var
+aM=o[1],I=E(0,aq),aa=E(0,aq),r=dT(0),aA=0,aB=0;function
 ab(a){var
-d=0===b(ao,a)?1:0,c=d?1-aQ(aa,a):d;return c?(ay(aa,a,0),cB([0,a,[0,ap(a)[2]]],r)):c}ab(aL);var
+d=0===b(ao,a)?1:0,c=d?1-aI(aa,a):d;return c?(ay(aa,a,0),cB([0,a,[0,ap(a)[2]]],r)):c}ab(aM);var
 w=aB,s=aA;for(;;){if(mF(r)){var
-J=N(am(s)),d=J.length-1,K=E(0,aq),L=[0,0],O=i(ap,J),aC=aO(O),x=N(a$(function(a){return a[2]},aC)),aD=aO(x),ac=N(bi(mq,k(function(a){return a[2]},aD))),ae=E(0,aq);p(function(b,a){return ay(ae,a,b)},ac);var
+J=N(am(s)),d=J.length-1,K=E(0,aq),L=[0,0],O=i(ap,J),aC=aP(O),x=N(a$(function(a){return a[2]},aC)),aD=aP(x),ac=N(bi(mq,k(function(a){return a[2]},aD))),ae=E(0,aq);p(function(b,a){return ay(ae,a,b)},ac);var
 j=n(d+1|0,0);p(function(a,d){var
 e=D(d[2]),b=a+1|0,f=c(j,a)[1+a]+e|0;c(j,b)[1+b]=f;return 0},O);var
 z=i(function(n){var
@@ -7559,13 +7559,13 @@ a=n[3],f=V(I,a);if(f)return f[1];var
 g=V(K,a);if(g)return g[1];var
 h=d+K[1]|0;ay(K,a,h);var
 o=L[1],i=b(ao,a);if(i){var
-j=i[1],c=j[2],e=j[1],k=u(c),p=t===k?c[1]:l===k?y(c):c,q=M(p),m=u(e),r=t===m?e[1]:l===m?y(e):e;L[1]=[0,[0,M(r),q],o];return h}throw[0,ag,IZ]},x),af=N(am(L[1])),S=function(a){return E(0,8)},h=m(d,S),q=m(d,S),A=[0,0],B=function(a,b){var
+j=i[1],c=j[2],e=j[1],k=u(c),p=t===k?c[1]:l===k?y(c):c,q=M(p),m=u(e),r=t===m?e[1]:l===m?y(e):e;L[1]=[0,[0,M(r),q],o];return h}throw[0,ag,I0]},x),af=N(am(L[1])),S=function(a){return E(0,8)},h=m(d,S),q=m(d,S),A=[0,0],C=function(a,b){var
 e=V(c(h,a)[1+a],b);if(e)return e[1];var
-d=A[1];A[1]++;Y(c(h,a)[1+a],b,d);Y(c(q,b)[1+b],a,d);return d},U=m(d,function(a){return B(a,a)}),W=n(z.length-1,-1),X=d-1|0,as=0;if(!(X<0)){var
+d=A[1];A[1]++;Y(c(h,a)[1+a],b,d);Y(c(q,b)[1+b],a,d);return d},U=m(d,function(a){return C(a,a)}),W=n(z.length-1,-1),X=d-1|0,as=0;if(!(X<0)){var
 g=as;for(;;){var
 Z=c(j,g)[1+g],_=g+1|0,$=c(j,_)[1+_]-1|0;if(!($<Z)){var
 a=Z;for(;;){if(c(z,a)[1+a]<d){var
-ax=B(g,c(z,a)[1+a]);c(W,a)[1+a]=ax}var
+ax=C(g,c(z,a)[1+a]);c(W,a)[1+a]=ax}var
 az=a+1|0;if($!==a){var
 a=az;continue}break}}var
 aw=g+1|0;if(X!==g){var
@@ -7575,27 +7575,27 @@ b=c(q,a)[1+a][1];return[0,v(c(h,a)[1+a][1],b),a]},at=H(d,F),e=[0,b(f3[37],at)],a
 j=b(f3[24],e[1]),a=j[2];e[1]=f(f3[6],j,e[1]);function
 k(c){var
 d=aV(al,dR(gN(c)));return N(b(a3(function(b){return b[1]!==a?1:0}),d))}var
-d=k(c(q,a)[1+a]),g=k(c(h,a)[1+a]),m=aO(i(function(a){return a[1]},g)),l=bi(mq,ar(aO(i(function(a){return a[1]},d)),m));C(function(a){var
+d=k(c(q,a)[1+a]),g=k(c(h,a)[1+a]),m=aP(i(function(a){return a[1]},g)),l=bi(mq,ar(aP(i(function(a){return a[1]},d)),m));B(function(a){var
 b=e[1],c=F(a);e[1]=f(f3[6],c,b);return 0},l);a4(function(d){var
 b=d[1];return dj(c(q,b)[1+b],a)},g);a4(function(d){var
 b=d[1];return dj(c(h,b)[1+b],a)},d);var
-n=rW(aO(i(function(a){var
-b=a[1];return i(function(a){return B(b,a[1])},g)},d)));C(function(a){var
+n=rX(aP(i(function(a){var
+b=a[1];return i(function(a){return C(b,a[1])},g)},d)));B(function(a){var
 b=e[1],c=F(a);e[1]=f(f3[4],c,b);return 0},l);var
 o=i(function(a){return a[2]},g),p=i(function(a){return a[1]},g),r=i(function(a){return a[2]},d),s=i(function(a){return a[1]},d);return[0,a,c(U,a)[1+a],s,r,p,o,n]}),av=[0,au,A[1],U,W],aE=i(function(a){return ai(ae,a[2])},x),aF=i(function(a){return a[1]},x),aG=i(function(a){return a[2]},af),aH=i(function(a){return a[1]},af);return[0,J,I,ac,i(function(a){return a[1]},O),aH,aG,j,aF,aE,z,av]}var
 Q=r[1];if(Q){var
 R=Q[1],ah=R[2],aj=R[1],P=ah[1];if(P){ah[1]=P[2];ab(P[1][3]);var
 an=w,ak=s}else{mE(r);ay(I,aj,w);var
 an=w+1|0,ak=[0,aj,s]}var
-w=an,s=ak;continue}throw mD}},at),aw=a[1][4],ax=1<D(Z)?1:0,az=bx?ax?[0,[0,-s[4]],[0,-s[3]]]:[0,[0,1.-s[4]],[0,1.-s[3]]]:[0,[0,s[3]],[0,s[4]]],aA=function(a){function
+w=an,s=ak;continue}throw mD}},az),af=a[1][4],aA=1<D(ab)?1:0,aB=bA?aA?[0,[0,-s[4]],[0,-s[3]]]:[0,[0,1.-s[4]],[0,1.-s[3]]]:[0,[0,s[3]],[0,s[4]]],aD=function(a){function
 b(c,b){var
-a=ad(Z,c),d=0,e=b?a[3]:a[2];return f(e[1],d,aw)}if(ax){var
-c=b(1,1-a);return r(b(0,a),c)}return b(0,a)},aB=A[4],ab=aB?aB[1]:aY(I2),aD=cn(h),bb=bi(al,aO(bu)),bc=b(a3(function(c){var
-a=c[1],b=7!==a?1:0,d=b?2!==a?1:0:b;return d}),bb),bd=bU(ab[3],2*aD|0,ab[3].length-1-(2*aD|0)|0),bV=bk(bd,N(k(A[7],bc))),bW=function(d){function
+a=ad(ab,c),d=0,e=b?a[3]:a[2];return f(e[1],d,af)}if(aA){var
+c=b(1,1-a);return r(b(0,a),c)}return b(0,a)},aG=I[4],ah=aG?aG[1]:aY(I4),aJ=cn(h),bd=bi(al,aP(bB)),be=b(a3(function(c){var
+a=c[1],b=7!==a?1:0,d=b?2!==a?1:0:b;return d}),bd),bf=bU(ah[3],2*aJ|0,ah[3].length-1-(2*aJ|0)|0),bV=bk(bf,N(k(I[7],be))),bW=function(d){function
 a(a){var
-b=c(h[8],a)[1+a],e=b[1]===b[2]?[0,0,4,1,2]:[0,0,1,2,3];return i(function(b){return oH(h,d,a,b)},e)}return rW(H(h[8].length-1,a))},aF=bi(aK,a$(function(a){return aO(a[3])},av)),be=k(function(h){var
+b=c(h[8],a)[1+a],e=b[1]===b[2]?[0,0,4,1,2]:[0,0,1,2,3];return i(function(b){return oH(h,d,a,b)},e)}return rX(H(h[8].length-1,a))},aF=bi(aL,a$(function(a){return aP(a[3])},ae)),bh=k(function(h){var
 r=pk(function(f){var
-i=b(h[3],f),j=jq(b(h[2],f),i),a=k(function(b){var
+i=b(h[3],f),j=jp(b(h[2],f),i),a=k(function(b){var
 c=b[1],a=b[2][1],f=0;if(a){var
 d=a[1];if(!d[2]&&!a[2]){var
 e=g(c,d[1]);f=1}}if(!f)var
@@ -7609,7 +7609,7 @@ z=g(n,F(i[5])),A=eD(i[6]);function
 p(b,a){return gu(a*A/b)}function
 q(c,b,a){return H(d,function(d){return p(c,e(b,a+d|0))})}var
 B=m(x,function(b){return[l,function(g){var
-c=q(4.,a[2],v(b,d)),f=bq(function(e,c){return[0,c,q(ld,a[3],v(v(b,d)+e|0,d))]},c);return[0,p(1.,e(a[1],b)),f]}]}),C=aa(a[5]);function
+c=q(4.,a[2],v(b,d)),f=bq(function(e,c){return[0,c,q(lc,a[3],v(v(b,d)+e|0,d))]},c);return[0,p(1.,e(a[1],b)),f]}]}),C=aa(a[5]);function
 D(b){var
 c=ai(f[2],b);return gu(Math.ceil(bw(e(a[4],c),30)))}function
 E(a){var
@@ -7621,53 +7621,54 @@ c=b(w,f);if(c){var
 d=c[1],a=s?d[2]:d[1],e=u(a),h=t===e?a[1]:l===e?y(a):a;return o(g(n,h))}return j});function
 J(e){var
 b=ai(f[2],e),a=c(B,b)[1+b],d=u(a);return t===d?a[1]:l===d?y(a):a}var
-K=f[2];return[0,function(a){return aQ(K,a)},J,I,G,E,D,C]}},at),bf=bq(function(b,a){var
-c=0===b?1:-1;return[0,a,c]},av),aH=function(A){var
-x=A?az[2]:az[1],a=x[1],s=0;if(cA(a)){if(A)var
-I=aa(a),j=cl(aA(A),I);else
+K=f[2];return[0,function(a){return aI(K,a)},J,I,G,E,D,C]}},az),bj=bq(function(b,a){var
+c=0===b?1:-1;return[0,a,c]},ae),aK=function(A){var
+L=A?aB[2]:aB[1],a=L[1],I=0;if(cA(a)){if(A)var
+O=aa(a),j=cl(aD(A),O);else
 var
-L=aa(a),j=bK(aA(A),L);if(j){var
-o=[0,a];s=1}}if(!s)var
-o=0;return aC(function(au){var
-j=ab[2],a=cn(h),I=D(h[4]),V=A?dH:1.,Z=E(0,aq);C(function(a){var
-b=cI(h,c(S,a)[1+a]),d=b[3]?T(I1):[0,b[1],b[2]],e=d[2],f=d[1],g=M(e);return Y(Z,a,[0,i(M,f),g,f,e])},aF);var
+R=aa(a),j=bK(aD(A),R);if(j){var
+o=[0,a];I=1}}if(!I)var
+o=0;return aC(function(au){B(function(a){var
+b=w(s[1],I3);return Z(aI(a[2],af),b)},ae);var
+j=ah[2],a=cn(h),I=D(h[4]),V=A?dH:1.,$=E(0,aq);B(function(a){var
+b=cI(h,c(U,a)[1+a]),d=b[3]?T(I2):[0,b[1],b[2]],e=d[2],f=d[1],g=M(e);return Y($,a,[0,i(M,f),g,f,e])},aF);var
 a7=k(function(y){var
 b=y[1],T=y[2];function
-U(a){return ai(Z,a)[1]}var
-q=b[7],r=b[1].length-1,z=b[10],A=b[9],B=b[8],h=n(r+1|0,0),j=[0,0],l=[0,IO],m=[0,0],f=[0,0],s=r-1|0,E=i(U,b[3]),F=0;if(!(s<0)){var
+U(a){return ai($,a)[1]}var
+q=b[7],r=b[1].length-1,z=b[10],A=b[9],C=b[8],h=n(r+1|0,0),j=[0,0],l=[0,IP],m=[0,0],f=[0,0],s=r-1|0,E=i(U,b[3]),F=0;if(!(s<0)){var
 a=F;for(;;){var
 o=[0,0],t=a+1|0,u=c(q,t)[1+t]-1|0,v=c(q,a)[1+a];if(!(u<v)){var
 d=u;for(;;){var
 x=c(A,d)[1+d],R=c(E,x)[1+x];p(function(b,d){return function(a,f){var
 g=f!=0.?1:0;if(g){var
-i=mn(a,b[1]),j=aN(gD(a,b[1]),0),k=c(z,d)[1+d];b[1]=[0,[0,a,[0,[0,e(B,d)*f,k],j]],i];var
+i=mn(a,b[1]),j=aO(gD(a,b[1]),0),k=c(z,d)[1+d];b[1]=[0,[0,a,[0,[0,e(C,d)*f,k],j]],i];var
 h=0}else
 var
 h=g;return h}}(o,d),R);var
 S=d-1|0;if(v!==d){var
 d=S;continue}break}}var
-L=o[1],M=aV(function(b,a){return aK(b[1],a[1])},L);C(function(a){var
+L=o[1],M=aV(function(b,a){return aL(b[1],a[1])},L);B(function(a){var
 b=a[2];j[1]=[0,a[1],j[1]];f[1]=b6(b,f[1]);var
 c=D(b);m[1]=m[1]+c|0;l[1]=[0,m[1],l[1]];return 0},M);var
 O=D(o[1]),w=a+1|0,P=c(h,a)[1+a]+O|0;c(h,w)[1+w]=P;var
 Q=a+1|0;if(s!==a){var
 a=Q;continue}break}}function
 g(a){return N(am(a))}var
-G=f[1],H=g(k(function(a){return a[2]},G)),I=f[1],J=g(k(function(a){return a[1]},I)),K=g(l[1]);return[0,b,[0,h,g(j[1]),K,J,H],T]},bf),a8=m(a,function(b){return m(a,function(a){return a===b?1.:0.})});function
-$(a){return ai(a[1][2],aw)}var
-as=[0,0],O=m(a,function(a){var
+G=f[1],H=g(k(function(a){return a[2]},G)),I=f[1],J=g(k(function(a){return a[1]},I)),K=g(l[1]);return[0,b,[0,h,g(j[1]),K,J,H],T]},bj),a8=m(a,function(b){return m(a,function(a){return a===b?1.:0.})});function
+ab(a){return ai(a[1][2],af)}var
+at=[0,0],O=m(a,function(a){var
 b=c(j[1],a)[1+a];return M(r(c(j[2],a)[1+a],b))});function
-a9(w,f,o,v,k,g,p,r,q){function
-x(b){var
+a9(v,f,o,s,k,g,p,r,q){function
+w(b){var
 a=f2(0,f,b);if(0===a[0])return[0,a[1],a[2]];throw bQ}var
 h=[0,[0,k,0]],j=[0,0],d=[l,function(u){var
-l=kh(i(function(a){return c(f[1],a)[1+a]},g));function
+l=kg(i(function(a){return c(f[1],a)[1+a]},g));function
 d(b){var
-d=c(g,b)[1+b],n=c(f[1],d)[1+d],j=x(i(function(a){return-a},n))[1];h[1]=[0,j,h[1]];var
+d=c(g,b)[1+b],n=c(f[1],d)[1+d],j=w(i(function(a){return-a},n))[1];h[1]=[0,j,h[1]];var
 k=g[1+b],p=bP(c(f[1],k)[1+k],j),q=ac(c8,e(f[2],g[1+b])-p);return m(a,function(a){var
 d=e(o,a);return-e(c(l,a)[1+a],b)*q*d})}var
-t=b(p,k);return s(w,f,o,v,j,r,q,m(a,d),t,n(a,g))}],z=[0,[0,g,h]];function
-A(l){var
+t=b(p,k);return L(v,f,o,s,j,r,q,m(a,d),t,n(a,g))}],x=[0,[0,g,h]];function
+z(l){var
 a=l;for(;;){if(a){var
 e=a[1];if(a[2]){try{var
 h=0,c=b(e,0);h=1}catch(a){a=a2(a);if(a!==bQ&&a!==b1)throw a;var
@@ -7678,17 +7679,17 @@ m=d[1],g=mz(function(b,a){return Math.abs(b-a)<bD?1:0},m,k);else
 var
 g=d;if(!g)i=1}if(!i)return[1,[0,f[2],j[1]]]}var
 a=a[2];continue}var
-n=b(e,0);return sT(function(a){return[0,a[2],j[1]]},n)}throw bQ}}var
-B=0,C=[0,function(n){var
+n=b(e,0);return sU(function(a){return[0,a[2],j[1]]},n)}throw bQ}}var
+A=0,B=[0,function(n){var
 d=b(p,k),c=m(a,function(c){function
 f(g){var
-d=x(m(a,function(a){return a===c?g:0.})),f=d[1];h[1]=[0,f,h[1]];var
+d=w(m(a,function(a){return a===c?g:0.})),f=d[1];h[1]=[0,f,h[1]];var
 i=d[2];return[0,e(b(p,f),c),i]}var
 g=f(1.),i=g[1],j=f(dH),k=j[1],l=ac(c8*e(o,c),i-k);return e(d,c)-k<=i-e(d,c)?[0,j,l]:[0,g,-l]}),g=P(function(c,b){var
-d=b[2];return m(a,function(a){return a===c?d:0.})},c),l=i(function(a){return a[1][2]},c);return b(s(w,f,o,v,j,r,q,g,i(function(a){return a[1][1]},c),l),z)},B],D=[0,function(e){var
-a=u(d),c=t===a?d[1]:l===a?y(d):d;return b(c,z)},C];return A([0,function(f){var
-a=u(d),c=0,e=t===a?d[1]:l===a?y(d):d;return b(e,c)},D])}function
-at(b,N){as[1]++;if(pG<as[1])T(IQ);var
+d=b[2];return m(a,function(a){return a===c?d:0.})},c),l=i(function(a){return a[1][2]},c);return b(L(v,f,o,s,j,r,q,g,i(function(a){return a[1][1]},c),l),x)},A],C=[0,function(e){var
+a=u(d),c=t===a?d[1]:l===a?y(d):d;return b(c,x)},B];return z([0,function(f){var
+a=u(d),c=0,e=t===a?d[1]:l===a?y(d):d;return b(e,c)},C])}function
+av(b,N){at[1]++;if(pG<at[1])T(IR);var
 Q=fU(h,b,bk(bV,bW(b))),ag=i(M,b[1]),a_=b[1],o=P(function(a,d){return ac(b2,M(r(c(b[2],a)[1+a],d)))},a_),a$=Q[3],aq=i(function(a){var
 j=a[1],d=P(function(b,a){var
 c=e(o,b);return M(a)*c},j),f=[0,a[2]],k=a[1];p(function(a,d){var
@@ -7697,8 +7698,8 @@ h=ac(b2,Math.sqrt(bP(d,d))),l=M(f[1])/h;return[0,i(function(a){return a/h},d),l]
 S(a){return f2(0,R,P(function(b,a){return a*e(o,b)},a))}var
 bb=H(a,function(a){return a}),ar=de(function(a){var
 d=c(b[2],a)[1+a];return cl(c(b[1],a)[1+a],d)},bb);if(ar){var
-s=ar[1],bc=c(b[2],s)[1+s],av=bY(r(c(b[1],s)[1+s],bc)),U=c(b[4],s)[1+s],aw=u(U),bd=0,be=t===aw?U[1]:l===aw?y(U):U,Y=c(b[3],s)[1+s],ax=u(Y),bf=[0,[0,av,be],bd],bg=t===ax?Y[1]:l===ax?y(Y):Y,bh=W(aR);return[1,N,ap(h[1],0,bh,[0,[0,av,bg],bf])]}function
-_(x){return k(function(h){var
+s=ar[1],bc=c(b[2],s)[1+s],as=bY(r(c(b[1],s)[1+s],bc)),U=c(b[4],s)[1+s],aw=u(U),bd=0,be=t===aw?U[1]:l===aw?y(U):U,Y=c(b[3],s)[1+s],ax=u(Y),bf=[0,[0,as,be],bd],bg=t===ax?Y[1]:l===ax?y(Y):Y,bh=W(aR);return[1,N,ap(h[1],0,bh,[0,[0,as,bg],bf])]}function
+Z(x){return k(function(h){var
 q=h[3],y=V*q,r=0<q?A:1-A,b=h[1],z=h[2],g=i(x,b[3]),j=b[1].length-1,d=b[11],k=d[1],a=n(d[2],0.),s=d[3];a4(function(b){return X(a,b,1.)},s);var
 t=d[4];p(function(f,d){var
 h=0<=d?1:0;if(h)var
@@ -7744,17 +7745,17 @@ p=f.length-1-1|0,t=0;if(!(p<0)){var
 i=t;for(;;){if(1-(Math.abs(e(f,i))<1e+200?1:0))throw b1;var
 u=i+1|0;if(p!==i){var
 i=u;continue}break}}return f}var
-m=b[1].length-1,f=r?b[6]:b[5],u=kj(b,1,g,bk(n(m,0.),f)),w=b[4],o=l(1,er(function(b,a){return b+a},w,u));fl(f,0,o,m,f.length-1);return[0,[0,b,z,r,g,l,o],y]},a7)}function
+m=b[1].length-1,f=r?b[6]:b[5],u=ki(b,1,g,bk(n(m,0.),f)),w=b[4],o=l(1,er(function(b,a){return b+a},w,u));fl(f,0,o,m,f.length-1);return[0,[0,b,z,r,g,l,o],y]},a7)}function
 ah(c,b){var
-a=ai(Z,b),d=a[2];return bP(a[1],c)+d}function
-x(a){return P(function(a,b){return e(ag,a)+b*e(o,a)},a)}function
+a=ai($,b),d=a[2];return bP(a[1],c)+d}function
+w(a){return P(function(a,b){return e(ag,a)+b*e(o,a)},a)}function
 bi(j,h){var
 f=j,d=h;for(;;){var
 b=S(i(function(a){return-a},f));if(0===b[0]){var
-c=n(a,0.),k=x(b[1]),l=_(function(b){return function(a){return ah(b,a)}}(k));C(function(d){return function(b){var
-c=b[1],f=b[2],g=pg(c,a8),h=v($(c),a);return p(function(a,b){return X(d,a,b+f*e(g,h+a|0))},d)}}(c),l);if(0===d)return[0,b,c];var
+c=n(a,0.),k=w(b[1]),l=Z(function(b){return function(a){return ah(b,a)}}(k));B(function(d){return function(b){var
+c=b[1],f=b[2],g=pg(c,a8),h=v(ab(c),a);return p(function(a,b){return X(d,a,b+f*e(g,h+a|0))},d)}}(c),l);if(0===d)return[0,b,c];var
 g=S(i(function(a){return-a},c));if(0===g[0]){var
-m=aV(aK,aO(b[2]));if(a0(aV(aK,aO(g[2])),m))return[0,b,c]}var
+m=aV(aL,aP(b[2]));if(a0(aV(aL,aP(g[2])),m))return[0,b,c]}var
 f=c,d=d-1|0;continue}return[0,b,[0]]}}function
 ay(a){return P(function(b,a){return a/e(O,b)},a)}function
 az(j,i,k,b){var
@@ -7772,52 +7773,52 @@ g=f(k,a,c);return i(e(b,d)*g)},d)},d);return g}try{var
 bM=[0,bi(n(a,0.),5)],aj=bM}catch(a){a=a2(a);if(a!==bQ&&a!==b1)throw a;var
 aj=0}if(aj){var
 aA=aj[1],E=aA[1];if(0===E[0]){var
-aB=aA[2],z=E[1],bj=x(z),bl=function(a){return _(function(b){return ah(a,b)})},L=aE(bj),bN=h[8];p(function(b,a){return X(L,I+b|0,e(L,a[1])*e(L,a[2]))},bN);var
+aB=aA[2],z=E[1],bj=w(z),bl=function(a){return Z(function(b){return ah(a,b)})},L=aE(bj),bN=h[8];p(function(b,a){return X(L,I+b|0,e(L,a[1])*e(L,a[2]))},bN);var
 aW=[0,1],bO=P(function(a,b){return(b-e(ag,a))/e(o,a)},L),bR=R[1];p(function(c,b){var
 d=e(R[2],c)+c8,a=d<bP(b,bO)?1:0,f=a?(aW[1]=0,0):a;return f},bR);var
 aX=aW[1],a1=0;if(aX){try{var
 a3=0,bS=bl(L)}catch(a){a=a2(a);if(a!==b1)throw a;var
 aD=0;a1=1;a3=1}if(!a3)var
 bT=-1e-06*(1.+Math.abs(au)),aZ=G(function(c,a){var
-b=a[1],d=$(b);return c+a[2]*e(b[6],d)},-V*au,bS)<bT?1:0}else
+b=a[1],d=ab(b);return c+a[2]*e(b[6],d)},-V*au,bS)<bT?1:0}else
 var
 aZ=aX;if(!a1)var
-aD=aZ;if(aD)aY(IR);var
-bm=x(z),aF=_(function(a){return ah(bm,a)}),bn=b2,aG=G(function(b,a){var
-c=a[1][6];return aP(function(b,a){return ac(b,Math.abs(a))},b,c)},bn,aF),bo=-V*au,bp=G(function(c,a){var
-b=a[1],d=$(b);return c+a[2]*e(b[6],d)},bo,aF),bq=gq(aG)[2],br=[0,fk(30,eq(56,26-(K5(ac(h9,bp/aG))|0)|0)),bq];try{var
-a5=0,an=a9(Q,R,o,_,z,E[2],x,N,br);a5=1}catch(a){a=a2(a);if(a!==bQ&&a!==b1)throw a;var
-bs=function(b,a){return 0.},bt=x(z),bu=0,ab=function(a){return az(aB,bt,bs,a)},F=bu}if(a5){if(0===an[0])return an[1];var
-aQ=an[1],bB=aQ[1],bC=x(z),bE=function(a){return az(aB,bC,bB,a)},bF=aQ[2],ab=bE,F=aC(function(a){var
-b=x(a);return[0,x(z),b]},bF)}}else{var
-aS=E[1],ao=c(Q[3],aS)[1+aS],bG=E[2],aT=dC(0,Q,i(K,ao[1]),bG),aU=w(ao[2],aT[1]);if(!(0<=B(aU))){var
+aD=aZ;if(aD)aY(IS);var
+bm=w(z),aF=Z(function(a){return ah(bm,a)}),bn=b2,aG=G(function(b,a){var
+c=a[1][6];return aQ(function(b,a){return ac(b,Math.abs(a))},b,c)},bn,aF),bo=-V*au,bp=G(function(c,a){var
+b=a[1],d=ab(b);return c+a[2]*e(b[6],d)},bo,aF),bq=gq(aG)[2],br=[0,fk(30,eq(56,26-(K7(ac(h9,bp/aG))|0)|0)),bq];try{var
+a5=0,an=a9(Q,R,o,Z,z,E[2],w,N,br);a5=1}catch(a){a=a2(a);if(a!==bQ&&a!==b1)throw a;var
+bs=function(b,a){return 0.},bt=w(z),bu=0,_=function(a){return az(aB,bt,bs,a)},F=bu}if(a5){if(0===an[0])return an[1];var
+aO=an[1],bB=aO[1],bC=w(z),bE=function(a){return az(aB,bC,bB,a)},bF=aO[2],_=bE,F=aC(function(a){var
+b=w(a);return[0,w(z),b]},bF)}}else{var
+aS=E[1],ao=c(Q[3],aS)[1+aS],bG=E[2],aT=dC(0,Q,i(K,ao[1]),bG),aU=x(ao[2],aT[1]);if(!(0<=C(aU))){var
 bH=[0,[0,q,ao[3]],aT[2]],bI=k(function(b){var
 a=b[2],c=u(a),d=t===c?a[1]:l===c?y(a):a;return[0,b[1],d]},bH),bJ=bY(K(aU)),bK=k(function(a){var
 b=a[2];return[0,g(a[1],bJ),b]},bI),bL=W(aR);return[1,N,ap(h[1],0,bL,bK)]}var
-ab=ay,F=0}}else
+_=ay,F=0}}else
 var
-ab=ay,F=0;var
+_=ay,F=0;var
 ad=m(I,function(b){function
 c(c){return m(a,function(a){return a===b?c:0.})}try{var
 i=0,d=S(c(dH)),f=S(c(1.));i=1}catch(a){a=a2(a);if(a!==bQ)throw a}if(i&&0===f[0]){var
 g=f[1];if(0===d[0]){var
-h=d[1];return[0,(e(g,b)-e(h,b))*e(o,b),e(ag,b)+bD*(e(g,b)+e(h,b))*e(o,b)]}}return IS}),J=i(function(a){return a[1]},ad),ak=[0,-1],aH=[0,0.],bv=ab(J);p(function(a,b){var
-c=q6*e(O,a)<e(J,a)?1:0,d=c?aH[1]<b?1:0:c,f=d?(aH[1]=b,ak[1]=a,0):d;return f},bv);if(ak[1]<0)T(IT);var
+h=d[1];return[0,(e(g,b)-e(h,b))*e(o,b),e(ag,b)+bD*(e(g,b)+e(h,b))*e(o,b)]}}return IT}),J=i(function(a){return a[1]},ad),ak=[0,-1],aH=[0,0.],bv=_(J);p(function(a,b){var
+c=q6*e(O,a)<e(J,a)?1:0,d=c?aH[1]<b?1:0:c,f=d?(aH[1]=b,ak[1]=a,0):d;return f},bv);if(ak[1]<0)T(IU);var
 D=ak[1];if(F){var
 aI=F[1],aJ=aI[2],al=aI[1],ae=function(a){return q6*e(O,a)<e(J,a)?Math.abs(e(aJ,a)-e(al,a))/e(J,a):0.},bw=H(I,function(a){return a}),bx=0,j=G(function(b,a){var
-c=ae(b);return c<ae(a)?a:b},bx,bw),aL=e(al,j)+2.5*(e(aJ,j)-e(al,j)),a6=0;if(!(0.2<ae(j))&&!(ae(j)<0.004)){var
-bA=0.45*e(J,j);if(!(bA<Math.abs(aL-c(ad,j)[1+j][2]))){var
-am=aL,d=j;a6=1}}if(!a6)var
+c=ae(b);return c<ae(a)?a:b},bx,bw),aK=e(al,j)+2.5*(e(aJ,j)-e(al,j)),a6=0;if(!(0.2<ae(j))&&!(ae(j)<0.004)){var
+bA=0.45*e(J,j);if(!(bA<Math.abs(aK-c(ad,j)[1+j][2]))){var
+am=aK,d=j;a6=1}}if(!a6)var
 am=c(ad,D)[1+D][2],d=D}else
 var
 am=c(ad,D)[1+D][2],d=D;var
 af=aa(am);function
 aM(a,e){var
-c=h[1][1],g=fm(cH(h[1],[10,c],a)),i=aE(b[4]),j=aE(b[3]),k=aE(b[2]),d=[0,aE(b[1]),k,j,i];f(e,d,g);return at(j0(h,d),[0,[0,c,a],N])}var
-aN=jZ(h,d,af),by=jY(h,d,af),bz=aM(aN,function(a,b){c(a[2],d)[1+d]=af;c(a[4],d)[1+d]=b;return 0});return[2,aN,bz,aM(by,function(a,b){c(a[1],d)[1+d]=af;c(a[3],d)[1+d]=b;return 0})]}function
-s(D,ax,ab,be,aw,bd,av,aH,aG,bc){var
-bf=1.,bh=20-gq(aP(function(b,a){var
-c=0.;return dS(b,aP(function(b,a){return ac(b,Math.abs(a))},c,a))},bf,aH))[2]|0,ad=fk(av[1],bh);function
+c=h[1][1],g=fm(cH(h[1],[10,c],a)),i=aE(b[4]),j=aE(b[3]),k=aE(b[2]),d=[0,aE(b[1]),k,j,i];f(e,d,g);return av(jZ(h,d),[0,[0,c,a],N])}var
+aN=jY(h,d,af),by=jX(h,d,af),bz=aM(aN,function(a,b){c(a[2],d)[1+d]=af;c(a[4],d)[1+d]=b;return 0});return[2,aN,bz,aM(by,function(a,b){c(a[1],d)[1+d]=af;c(a[3],d)[1+d]=b;return 0})]}function
+L(D,ax,Z,be,aw,bd,av,aH,aG,bc){var
+bf=1.,bh=20-gq(aQ(function(b,a){var
+c=0.;return dS(b,aQ(function(b,a){return ac(b,Math.abs(a))},c,a))},bf,aH))[2]|0,ad=fk(av[1],bh);function
 aI(a,b){return bw(l7(bw(b,a)),-a|0)}function
 bj(a){return aI(ad-2|0,1.001*a)}var
 O=i(function(a){return i(bj,a)},aH),ae=i(function(a){return i(aa,a)},O),o=m(a,function(b){return m(a,function(a){return c(c(ae,a)[1+a],b)[1+b]})}),s=m(a,function(b){return m(a,function(a){return b===a?q:z})}),a1=a-1|0,bH=0;if(!(a1<0)){var
@@ -7827,67 +7828,67 @@ L=a4;for(;;){var
 bb=at[1],bR=b9(c(c(o,bb)[1+bb],j)[1+j]);if(cl(b9(c(c(o,L)[1+L],j)[1+j]),bR))at[1]=L;var
 bS=L+1|0;if(a5!==L){var
 L=bS;continue}break}}var
-a6=at[1];if(0===B(c(c(o,a6)[1+a6],j)[1+j]))throw bQ;var
+a6=at[1];if(0===C(c(c(o,a6)[1+a6],j)[1+j]))throw bQ;var
 a7=function(b,f){return function(a){var
 g=c(a,b)[1+b],d=f[1];a[1+b]=c(a,d)[1+d];var
 e=f[1];c(a,e)[1+e]=g;return 0}}(j,at);a7(o);a7(s);var
 bI=bY(c(c(o,j)[1+j],j)[1+j]),a8=function(a,f){return function(b){var
 d=c(b,a)[1+a],e=0;b[1+a]=i(function(a){return g(f,a)},d);return e}}(j,bI);a8(o);a8(s);var
 a9=a-1|0,bJ=0;if(!(a9<0)){var
-x=bJ;for(;;){var
-a$=x!==j?1:0,bM=a$?0!==B(c(c(o,x)[1+x],j)[1+j])?1:0:a$;if(bM){var
-bN=c(c(o,x)[1+x],j)[1+j],ba=function(d,b,h){return function(a){var
-e=c(a,b)[1+b],f=0;a[1+b]=P(function(b,e){return r(e,g(h,c(c(a,d)[1+d],b)[1+b]))},e);return f}}(j,x,bN);ba(o);ba(s)}var
-bO=x+1|0;if(a9!==x){var
-x=bO;continue}break}}var
+w=bJ;for(;;){var
+a$=w!==j?1:0,bM=a$?0!==C(c(c(o,w)[1+w],j)[1+j])?1:0:a$;if(bM){var
+bN=c(c(o,w)[1+w],j)[1+j],ba=function(d,b,h){return function(a){var
+e=c(a,b)[1+b],f=0;a[1+b]=P(function(b,e){return r(e,g(h,c(c(a,d)[1+d],b)[1+b]))},e);return f}}(j,w,bN);ba(o);ba(s)}var
+bO=w+1|0;if(a9!==w){var
+w=bO;continue}break}}var
 bL=j+1|0;if(a1!==j){var
 j=bL;continue}break}}function
 R(b,d){var
 a=[0,z];p(function(b,e){var
-f=g(e,c(d,b)[1+b]);a[1]=w(a[1],f);return 0},b);return a[1]}function
+f=g(e,c(d,b)[1+b]);a[1]=x(a[1],f);return 0},b);return a[1]}function
 aJ(b,a){var
 c=aj(d,b),e=a[2];return b8(ek(aj(a[1],b),e),c)}var
 bl=60;function
 ay(a){return aJ(bl,a)}var
-az=i(function(a){return aa(aI(ad,a))},aG),aL=P(function(a,b){var
+az=i(function(a){return aa(aI(ad,a))},aG),aK=P(function(a,b){var
 d=c(bc,a)[1+a];return dC([0,hw],D,i(K,b),d)},s),bn=aa(bw(1.,-ad|0)),aM=P(function(a,b){var
-d=R(b,az);return w(c(aL,a)[1+a][1],d)},s),bo=P(function(a,b){var
-d=c(aM,a)[1+a];return dm(z,ay(aP(function(b,a){return w(b,g(bn,b9(a)))},d,b)))},s),af=dh(function(a){return B(a)<=0?1:0},aM)?az:P(function(b,d){var
+d=R(b,az);return x(c(aK,a)[1+a][1],d)},s),bo=P(function(a,b){var
+d=c(aM,a)[1+a];return dm(z,ay(aQ(function(b,a){return x(b,g(bn,b9(a)))},d,b)))},s),af=dh(function(a){return C(a)<=0?1:0},aM)?az:P(function(b,d){var
 a=[0,d];p(function(d,e){var
 f=g(e,c(c(ae,d)[1+d],b)[1+b]);a[1]=r(a[1],f);return 0},bo);return aJ(ad,a[1])},az),aA=m(a,function(a){var
-b=c(s,a)[1+a],d=K(R(b,af)),i=c(aL,a)[1+a];if(B(r(d,i[1]))<0)throw bQ;function
+b=c(s,a)[1+a],d=K(R(b,af)),i=c(aK,a)[1+a];if(C(r(d,i[1]))<0)throw bQ;function
 j(b,a){var
 c=k(function(b){var
 a=b[2],c=u(a),d=t===c?a[1]:l===c?y(a):a;return[0,b[1],d]},b);return ap(D[1][1],0,a,c)}var
 f=dz(h,b,d),o=j(i[2],f),m=f2(0,ax,P(function(b,a){var
-c=e(ab,b);return M(a)*c},b));if(0===m[0]){var
-n=dC([0,hw],D,b,m[2]),g=ay(w(n[1],d));if(B(g)<0)throw bQ;var
-p=_(W(g),f);return[0,f,g,o,j(n[2],p)]}throw bQ}),ag=m(a,function(a){return aP(function(d,b){return w(d,c(b,a)[1+a])},z,s)}),aN=K(R(ag,af)),aQ=f2(0,ax,P(function(b,a){var
-c=e(ab,b);return M(a)*c},ag));if(0===aQ[0]){var
-aR=dC([0,hw],D,ag,aQ[2]),ah=ay(w(aR[1],aN)),bp=aR[2],bq=k(function(b){var
+c=e(Z,b);return M(a)*c},b));if(0===m[0]){var
+n=dC([0,hw],D,b,m[2]),g=ay(x(n[1],d));if(C(g)<0)throw bQ;var
+p=_(W(g),f);return[0,f,g,o,j(n[2],p)]}throw bQ}),ag=m(a,function(a){return aQ(function(d,b){return x(d,c(b,a)[1+a])},z,s)}),aN=K(R(ag,af)),aO=f2(0,ax,P(function(b,a){var
+c=e(Z,b);return M(a)*c},ag));if(0===aO[0]){var
+aR=dC([0,hw],D,ag,aO[2]),ah=ay(x(aR[1],aN)),bp=aR[2],bq=k(function(b){var
 a=b[2],c=u(a),d=t===c?a[1]:l===c?y(a):a;return[0,b[1],d]},bp),bs=r(ah,aN),bt=dz(h,i(K,ag),bs),bu=ap(h[1],0,bt,bq),aS=k(function(a){var
-b=ai(Z,a),c=b[3],d=i(function(a){return R(c,a)},ae),e=R(c,af);return[0,a,[0,w(b[4],e),d]]},aF),aT=E(0,aq);C(function(a){var
+b=ai($,a),c=b[3],d=i(function(a){return R(c,a)},ae),e=R(c,af);return[0,a,[0,x(b[4],e),d]]},aF),aT=E(0,aq);B(function(a){var
 b=M(a[2][1]);return Y(aT,a[1],b)},aS);var
 S=function(a){var
 b=a[2];return ek(aj(a[1],2),b)},T=i(function(a){return eD(S(a[2]))/4.},aA),ak=eD(S(ah))/4.,aU=fk(0,av[1]-av[2]|0),U=aj(d,aU),aB=bw(1.,-aU|0),bv=aa(au),aW=g(F(U),bv),bx=aW[2],bz=aW[1],bA=A?fh:ek,aX=bA(bz,bx),bB=b(be,function(a){return ai(aT,a)}),an=k(function(d){var
 a=d[1],b=O.length-1,g=d[2],c=pg(a,O),e=hH(a[2],O,b,c);return[0,[0,a,O,c,f(a[5],v(b,b),e)],g]},bB),as=k(function(b){var
 a=b[1];return[0,a[1][6],a[3],a[4],[0],0.]},an),I=function(c){function
 b(a,b){return gB(function(d,a,c){var
-e=aa(f(b,c,$(a[1][1])));return w(d,g(aa(a[2]),e))},a,an,c)}var
+e=aa(f(b,c,ab(a[1][1])));return x(d,g(aa(a[2]),e))},a,an,c)}var
 d=m(a,function(c){return m(a,function(d){return b(z,function(f,b){return e(f[3],v(v(b,a)+c|0,a)+d|0)})})}),h=m(a,function(c){return b(z,function(d,b){return e(d[2],v(b,a)+c|0)})});function
 i(b,a){return e(b[1],a)}var
 j=b8(aX,U);return[0,b(g(aa(-V),j),i),h,d]},aY=I(as),bE=M(aY[1]),bF=aY[3],bG=i(function(a){return i(M,a)},bF),aD=function(a){var
-d=a[3],f=i(function(a){return i(M,a)},d),g=i(M,a[2]),h=M(a[1]),b=i(function(a){return hI(T,ak,a,0)},f),c=0;return 0.<=h+hI(T,ak,P(function(c,a){return a+e(b,c)},g),c)?1:0},aZ=[0,0],a0=function(aQ){var
+d=a[3],f=i(function(a){return i(M,a)},d),g=i(M,a[2]),h=M(a[1]),b=i(function(a){return hI(T,ak,a,0)},f),c=0;return 0.<=h+hI(T,ak,P(function(c,a){return a+e(b,c)},g),c)?1:0},aZ=[0,0],a0=function(aP){var
 a=aZ[1];if(a)return a[1];var
 c=function(aT,aS,aR){var
 x=aT,w=aS,M=aR;a:for(;;){if(w&&M){var
-ag=M[2],y=w[1][1],h=y[1],o=h[6],k=h[5],N=h[4],c=h[2],q=h[1],r=y[4],z=y[3],s=y[2],a=T.length-1,A=q[1].length-1,aU=w[2],O=h[3]?dH:1.,ai=function(a){return Math.abs(a)},B=function(b){return function(a){return i(b,a)}}(ai),P=function(d,e){return function(a,b,c){return kk(d,e,a,b,c)}}(c,s),aj=i(B,s),al=c[5],an=B(c[4]),ao=[0,c[1],c[2],c[3],an,al],Q=function(c,d){return function(b){var
+ag=M[2],y=w[1][1],h=y[1],o=h[6],k=h[5],N=h[4],c=h[2],q=h[1],r=y[4],z=y[3],s=y[2],a=T.length-1,A=q[1].length-1,aU=w[2],O=h[3]?dH:1.,ai=function(a){return Math.abs(a)},B=function(b){return function(a){return i(b,a)}}(ai),P=function(d,e){return function(a,b,c){return kj(d,e,a,b,c)}}(c,s),aj=i(B,s),al=c[5],an=B(c[4]),ao=[0,c[1],c[2],c[3],an,al],Q=function(c,d){return function(b){var
 a=n(c,0.);d(1,b,function(c,b){var
 d=0;return X(a,c,-hI(T,ak,i(function(a){return-a},b),d))});return a}}(A,P),D=f(k,1,n(A,pt)),C=gd;for(;;){var
 ap=Q(D),d=f(k,1,i(function(a){return pt+qA*a},ap)),aq=0===C?1:0,ar=aq||dg(function(a){return 1-(a<1000000000000.?1:0)},d);if(ar)throw b1;var
 R=[0,1];p(function(f,g){return function(c,b){var
 a=1.0001*e(f,c)<b?1:0,d=a?(g[1]=0,0):a;return d}}(D,R),d);if(R[1]){var
-t=[0,0.],as=kj(q,1,N,d),at=Q(d);p(function(d,b,f){return function(a,c){b[1]=ac(b[1],(c+e(f,a))/e(d,a));return 0}}(d,t,at),as);if(1-(t[1]<0.999999999999?1:0))throw b1;var
+t=[0,0.],as=ki(q,1,N,d),at=Q(d);p(function(d,b,f){return function(a,c){b[1]=ac(b[1],(c+e(f,a))/e(d,a));return 0}}(d,t,at),as);if(1-(t[1]<0.999999999999?1:0))throw b1;var
 S=t[1]+(1.-t[1])/64.,E=function(l){return function(i,h){var
 c=v(l,i)-1|0,b=b2,j=0;if(c<0)var
 d=b;else{var
@@ -7895,20 +7896,20 @@ a=j,f=b;for(;;){var
 g=ac(f,Math.abs(e(h,a))),k=a+1|0;if(c!==a){var
 a=k,f=g;continue}var
 d=g;break}}return d}}(A),U=E(1,o),F=function(l,m,c,n,o,q,r){return function(a,d,g,f){var
-h=d_*q(a,d)+qd*r+g*aB,j=c(d),k=kj(m,a,c(l),j),b=i(function(a){return h+d_*a},k);by(function(d){function
+h=d_*q(a,d)+qd*r+g*aB,j=c(d),k=ki(m,a,c(l),j),b=i(function(a){return h+d_*a},k);by(function(d){function
 f(c,d){return p(function(d,f){return X(b,v(c,a)+d|0,e(b,v(c,a)+d|0)+d_*f)},d)}var
-g=c(d[2]);return kk(o,n,d[1],g,f)},f);return b}}(N,q,B,aj,ao,E,U),au=F(1,o,3.,0),av=q[4],V=f(k,1,er(function(b,a){return d_*Math.abs(b)+a},av,au)),aw=hH(c,s,1,V),ax=F(a,z,8.,[0,[0,1,o]]),W=f(k,a,er(function(b,a){return 1.02*(b+Math.abs(a))},ax,aw)),ay=F(v(a,a),r,32.+ld*a,[0,[0,a,z]]),az=hH(c,s,a,W),aA=er(function(b,a){return b+a},az,ay),aC=function(c){return function(b,a){return b-c*a}}(O),G=function(c){return function(a,b){return er(c,a,b)}}(aC),Y=G(o,V),Z=G(z,W),_=function(a,l,f,g,i){return function(d,b){var
+g=c(d[2]);return kj(o,n,d[1],g,f)},f);return b}}(N,q,B,aj,ao,E,U),au=F(1,o,3.,0),av=q[4],V=f(k,1,er(function(b,a){return d_*Math.abs(b)+a},av,au)),aw=hH(c,s,1,V),ax=F(a,z,8.,[0,[0,1,o]]),W=f(k,a,er(function(b,a){return 1.02*(b+Math.abs(a))},ax,aw)),ay=F(v(a,a),r,32.+lc*a,[0,[0,a,z]]),az=hH(c,s,a,W),aA=er(function(b,a){return b+a},az,ay),aC=function(c){return function(b,a){return b-c*a}}(O),G=function(c){return function(a,b){return er(c,a,b)}}(aC),Y=G(o,V),Z=G(z,W),_=function(a,l,f,g,i){return function(d,b){var
 h=d_*g(v(a,a),d),c=aE(i);f(v(a,a),b,function(f,d){if(l<0.)p(function(b,a){return X(d,b,-a)},d);var
 g=v(a,a)-1|0,i=0;if(!(g<0)){var
 b=i;for(;;){var
 j=hI(T,ak,d,v(b,a));X(c,v(v(f,a),a)+b|0,e(c,v(v(f,a),a)+b|0)+h-j);var
 k=b+1|0;if(g!==b){var
-b=k;continue}break}}return 0});return c}}(a,O,P,E,aA),aD=0.,aF=function(b,a){return b+a},$=function(b,c){return function(a){return aP(c,b,a)}}(aD,aF),u=_(n(r.length-1,0.),r),j=0,g=60;for(;;){var
+b=k;continue}break}}return 0});return c}}(a,O,P,E,aA),aD=0.,aF=function(b,a){return b+a},$=function(b,c){return function(a){return aQ(c,b,a)}}(aD,aF),u=_(n(r.length-1,0.),r),j=0,g=60;for(;;){var
 aa=i(function(a){return a+0.02*Math.abs(a)},u),H=f(k,v(a,a),aa),aG=0===g?1:0,aH=aG||dg(function(b){return function(a){return 1-(a<hW*b?1:0)}}(U),H);if(aH)throw b1;var
-J=G(r,H),ab=4===(g%8|0)?1:0,aI=ab?1-b(aQ,I(b6(x,[0,[0,Y,Z,J,d,S],ag]))):ab;if(aI)throw b1;var
+J=G(r,H),ab=4===(g%8|0)?1:0,aI=ab?1-b(aP,I(b6(x,[0,[0,Y,Z,J,d,S],ag]))):ab;if(aI)throw b1;var
 l=_(H,J);if(mz(function(b,a){return a<=b?1:0},aa,l)){var
 L=function(a){function
-b(b){return l7(b/(a*aB))*(a*aB)}return function(a){return i(b,a)}},aN=b(L(ld),J),aO=b(L(4.),Z),x=[0,[0,b(L(1.),Y),aO,aN,d,S],x],w=aU,M=ag;continue a}if(j){var
+b(b){return l7(b/(a*aB))*(a*aB)}return function(a){return i(b,a)}},aN=b(L(lc),J),aO=b(L(4.),Z),x=[0,[0,b(L(1.),Y),aO,aN,d,S],x],w=aU,M=ag;continue a}if(j){var
 K=j[2];if(K&&!K[2]){var
 ad=j[1],aJ=ad-K[1],m=($(l)-ad)/aJ,ae=1.<=m?1:0,aK=ae?g<40?1:0:ae;if(aK)throw b1;var
 ah=0;if(0.<m&&m<qF){var
@@ -7918,20 +7919,20 @@ aL=g-1|0,aM=0,u=er(function(c){return function(a,b){return a+c*ac(0.,a-b)}}(af),
 u=l,j=[0,$(l),j],g=g-1|0;continue}}var
 D=d,C=C-1|0;continue}}return am(x)}}(0,an,as);aZ[1]=[0,c];return c};return function(A){try{if(A){var
 T=A[1],aB=P(function(a,b){var
-d=e(ab,a);return(b-M(c(D[2][1],a)[1+a]))/d},aG),a=IP(D,ax,ab,T[1],T[2][1],aB,af,ae,aA),v=function(U){var
-af=U[3],O=U[2],P=U[1],s=O.length-1,aS=a[1][1][1],x=n(dD(s),z);p(function(a,b){var
-d=K(b);c(x,a)[1+a]=d;var
+d=e(Z,a);return(b-M(c(D[2][1],a)[1+a]))/d},aG),a=IQ(D,ax,Z,T[1],T[2][1],aB,af,ae,aA),v=function(U){var
+af=U[3],O=U[2],P=U[1],s=O.length-1,aS=a[1][1][1],w=n(dD(s),z);p(function(a,b){var
+d=K(b);c(w,a)[1+a]=d;var
 e=c(af,a)[1+a];return p(function(e,d){var
-b=e5(s,a,e);x[1+b]=r(c(x,b)[1+b],d);return 0},e)},O);var
-R=i(M,x),ag=M(P);function
+b=e5(s,a,e);w[1+b]=r(c(w,b)[1+b],d);return 0},e)},O);var
+R=i(M,w),ag=M(P);function
 aT(a){return[0,a]}var
 aU=H(a[11].length-1,aT),am=N(ar(aU,a[8])),a2=60,a4=0,S=am,D=i(function(b){return pj(a,b)},am),ai=a4,ah=a_,C=a2;for(;;){var
 aW=dD(s),aX=i(function(a){return a[2]},D),T=f2(ai,[0,i(function(a){return a[1]},D),aX,aW],R);if(0===T[0]){var
 aj=T[2],A=T[1],E=bP(A,R);if(E<=ag)var
 B=[0,[0,S,aj]];else{if(0<C){var
 v=a[2],L=bU(A,0,v),$=b(a[4],L),aJ=pi(a,8,$),ab=b(a3(function(f){return function(b){var
-d=bP(c(a[3][1],b)[1+b],f);return e(a[3][2],b)-d<lQ?1:0}}($)),aJ);a[5]=bi(aK,ar(ab,a[5]));var
-aL=a[5],aM=N(k(function(b){return[0,b,hJ(a,b)]},aL)),ac=i(function(d,h,i){return function(b){var
+d=bP(c(a[3][1],b)[1+b],f);return e(a[3][2],b)-d<lQ?1:0}}($)),aJ);a[5]=bi(aL,ar(ab,a[5]));var
+aK=a[5],aM=N(k(function(b){return[0,b,hJ(a,b)]},aK)),ac=i(function(d,h,i){return function(b){var
 c=b[2],a=c[2],f=m(d,function(c){var
 b=[0,0.];p(function(f,a){var
 g=a*e(i,e5(d,f,c));b[1]=b[1]+g;return 0},a);return b[1]}),g=bP(a,h);return[0,b[1],c[1],a,g,f]}}(v,L,A),aM),ad=[0,0];p(function(j,k){return function(e,b){var
@@ -7940,7 +7941,7 @@ a=e;for(;;){var
 d=c(j,a)[1+a],h=d[2],o=bP(l,d[3]),i=f*h-f*d[4]-h*m+o;if(i<lQ)k[1]=[0,[0,i,[2,n,d[1]]],k[1]];var
 p=a+1|0;if(g!==a){var
 a=p;continue}break}}return 0}}(ac,ad),ac);var
-aN=aV(al,ad[1]),aO=ep(function(b){return function(a,c){return a<(3*b|0)?1:0}}(v),aN),ae=m(v+1|0,function(c,d,f){return function(b){return m(c+1|0,function(a){return 0===b?0===a?1.:e(d,a-1|0):0===a?e(d,b-1|0):e(f,e5(c,b-1|0,a-1|0))})}}(v,L,A)),o=ae.length-1,aP=function(a){return(a*kZ|0)/kZ},h=i(aE,ae),G=m(o,function(b){return function(a){return m(b,function(b){return a===b?1.:0.})}}(o)),I=1;for(;;){var
+aN=aV(al,ad[1]),aO=ep(function(b){return function(a,c){return a<(3*b|0)?1:0}}(v),aN),ae=m(v+1|0,function(c,d,f){return function(b){return m(c+1|0,function(a){return 0===b?0===a?1.:e(d,a-1|0):0===a?e(d,b-1|0):e(f,e5(c,b-1|0,a-1|0))})}}(v,L,A)),o=ae.length-1,aP=function(a){return(a*kY|0)/kY},h=i(aE,ae),G=m(o,function(b){return function(a){return m(b,function(b){return a===b?1.:0.})}}(o)),I=1;for(;;){var
 V=o-2|0,ax=0;if(!(V<0)){var
 d=ax;for(;;){var
 Y=d+1|0,Z=o-1|0;if(!(Z<Y)){var
@@ -7964,14 +7965,14 @@ b=m(d,function(b){return e(c(g,b)[1+b],a)});return[0,e(c(f,a)[1+a],a),b]}}(o,h,G
 b=a[1]<lQ?1:0,c=b?[0,[3,i(d,a[2])]]:b;return c}}(aP)),aw),aR=ar(k(function(a){return a[2]},aO),aQ),F=ar(k(function(a){return[1,a]},ab),aR);break}}else
 var
 F=0;if(F){a[8]=ar(a[8],F);var
-ak=N(F),aY=ah-E<kK*(E-ag)?C+qt|0:C-1|0,aZ=[0,aj],a0=bk(D,i(function(b){return pj(a,b)},ak)),S=bk(S,ak),D=a0,ai=aZ,ah=E,C=aY;continue}var
+ak=N(F),aY=ah-E<kJ*(E-ag)?C+qt|0:C-1|0,aZ=[0,aj],a0=bk(D,i(function(b){return pj(a,b)},ak)),S=bk(S,ak),D=a0,ai=aZ,ah=E,C=aY;continue}var
 a1=bU(A,0,s);a[9]=[0,b(a[4],a1)];var
 B=0}}else
 var
 B=0;if(B){var
 an=B[1],a5=an[1],a6=an[2],aq=i(function(B){var
 d=c(a5,B)[1+B],e=a[1][1][1],C=a[2];function
-h(b,a){return ph(z,w,g,r,C,b,a)}function
+h(b,a){return ph(z,x,g,r,C,b,a)}function
 j(g){var
 f=c(a[1][3],g)[1+g],b=f[3],h=u(b),d=t===h?b[1]:l===h?y(b):b,k=f[2],m=i(K,f[1]),j=dz(a[1][1],m,k),n=c(e[2],d)[1+d];return Q(ao[11],dl,n,j)?d:ap(e,0,j,[0,[0,q,d],0])}switch(d[0]){case
 0:var
@@ -7981,14 +7982,14 @@ m=d[1],n=h(b(a[6],m),0),D=[l,function(a){return j(m)}];return[0,n[1],n[2],D];cas
 2:var
 o=d[2],s=d[1],E=[0,b(a[6],o)],v=h(b(a[6],s),E),F=[l,function(b){var
 a=j(o);return bg(e,j(s),a)}];return[0,v[1],v[2],F];default:var
-x=kl(d[1]),G=i(aa,x[2]),f=[0,aa(x[1]),G],A=h(f,[0,f]),H=[l,function(i){var
+w=kk(d[1]),G=i(aa,w[2]),f=[0,aa(w[1]),G],A=h(f,[0,f]),H=[l,function(i){var
 d=[0,W(f[1])],g=f[2];p(function(e,f){var
 g=c(a[10],e)[1+e][1],h=d[1];d[1]=b(bm([0,K(f)],h),g);return 0},g);var
-h=[2,d[1]];return dy(e,bC(d[1],d[1]),h)}];return[0,A[1],A[2],H]}},a6),a7=ki(R,kh(i(function(a){return i(M,a[1])},aq))),as=function(b){function
+h=[2,d[1]];return dy(e,bC(d[1],d[1]),h)}];return[0,A[1],A[2],H]}},a6),a7=kh(R,kg(i(function(a){return i(M,a[1])},aq))),as=function(b){function
 d(f){var
 g=b?0:1,d=(2*f|0)+g|0,e=c(a[11],d)[1+d];return b?e[2]:K(e[2])}return m(dD(s),d)},at=function(d){function
 b(e){var
-f=d?0:1,b=(2*e|0)+f|0;return c(a[11],b)[1+b][3]}return m(dD(s),b)},a8=at(1),a9=at(0),a$=as(1),ba=[0,as(0),a$,a9,a8],au=oI(ba,aq,i(function(a){return 0.<a?aa(a):z},a7),x),bb=au[2];if(bK(P,au[1]))return 0;var
+f=d?0:1,b=(2*e|0)+f|0;return c(a[11],b)[1+b][3]}return m(dD(s),b)},a8=at(1),a9=at(0),a$=as(1),ba=[0,as(0),a$,a9,a8],au=oI(ba,aq,i(function(a){return 0.<a?aa(a):z},a7),w),bb=au[2];if(bK(P,au[1]))return 0;var
 av=[0,function(g){function
 e(b){return c(a[10],b)[1+b][1]}var
 d=[0,W(P)];p(function(a,f){var
@@ -8001,109 +8002,109 @@ var
 av=B;return av}};if(0===v(I(as)))var
 V=0;else{var
 Y=aw[1];try{var
-Z=a0(function(a){return 0!==v(a)?1:0})}catch(b){b=a2(b);if(b===b1){if(0===Y)aw[1]=a[9];throw b}throw b}var
-$=v(I(Z)),ac=0===Y?1:0,aF=ac?0===$?1:0:ac;if(aF)aw[1]=a[9];var
-V=aC(function(a){return[0,[0,b(a,0)],Z]},$)}var
-x=V}else{var
+$=a0(function(a){return 0!==v(a)?1:0})}catch(b){b=a2(b);if(b===b1){if(0===Y)aw[1]=a[9];throw b}throw b}var
+ab=v(I($)),ac=0===Y?1:0,aF=ac?0===ab?1:0:ac;if(aF)aw[1]=a[9];var
+V=aC(function(a){return[0,[0,b(a,0)],$]},ab)}var
+w=V}else{var
 ad=aD(I(as));if(ad)var
-ag=a0(aD),ai=aD(I(ag)),aH=ai?[0,[0,0,ag]]:ai,x=aH;else
+ag=a0(aD),ai=aD(I(ag)),aH=ai?[0,[0,0,ag]]:ai,w=aH;else
 var
-x=ad}var
-j=x}catch(a){a=a2(a);if(a!==b1&&a!==bQ)throw a;var
+w=ad}var
+j=w}catch(a){a=a2(a);if(a!==b1&&a!==bQ)throw a;var
 j=0}if(j){var
 B=j[1],aj=br(1,4),C=ck(4),E=k(function(a){var
-b=a[2],c=aO(b[2]),d=k(function(a){return g(aj,a)},c);return[0,a[1],[0,b[1],d]]},aS),L=G(function(c,b){var
+b=a[2],c=aP(b[2]),d=k(function(a){return g(aj,a)},c);return[0,a[1],[0,b[1],d]]},aS),L=G(function(c,b){var
 a=b[2],d=[0,a[1],a[2]];return G(function(b,a){return m8(b,a[2])},c,d)},d,E),O=function(a){var
 b=a[2];return gR(J(L,a[1]),b)},o=function(b,a){return ap(h[1],0,a,[0,[0,C,b],0])},R=i(function(a){var
-b=b0(C,a[1]),c=S(a[2]),d=_(W(F(c)),b),e=o(a[4],d);return[0,b,c,o(a[3],b),e]},aA),ak=W(F(S(ah))),am=o(bu,aP(function(b,a){return _(b,a[1])},ak,R)),aq=[0,S(ah),am],at=B[2],au=gA(function(c,b){var
+b=b0(C,a[1]),c=S(a[2]),d=_(W(F(c)),b),e=o(a[4],d);return[0,b,c,o(a[3],b),e]},aA),ak=W(F(S(ah))),am=o(bu,aQ(function(b,a){return _(b,a[1])},ak,R)),aq=[0,S(ah),am],at=B[2],au=gA(function(c,b){var
 a=c[1];return[0,a[1][1],a[1][3],b]},an,at),av=B[1],ay=aC(function(a){var
 b=[0,[0,F(U),a],0],d=c(h[1][2],a)[1+a],e=b0(F(U),d);return ap(h[1],0,e,b)},av);return[0,[0,[0,bd,R,aq,k(function(a){var
 b=a[2],c=k(O,b[2]),d=[0,O(b[1]),c];return[0,a[1],d]},E),L,U,aX,au,ay]]]}var
 az=i(function(a){return i(M,a)},s);return[1,[0,bE,function(d,c){function
 b(a){return i(function(b){return bP(b,a)},az)}var
 f=b(d),a=[0,0.],g=b(c);p(function(c,b){return p(function(d,b){a[1]=a[1]+e(f,c)*b*e(g,d);return 0},b)},bG);return a[1]}]]}}throw bQ}var
-o=at(j,0);pl(an,o);return o},o)},bh=aH(0),bj=aH(1),bl=function(a){var
+o=av(j,0);pl(as,o);return o},o)},bl=aK(0),bn=aK(1),bo=function(a){var
 g=N(aF),j=E(0,aq);p(function(b,a){return Y(j,a,b)},g);function
 k(d){var
 b=0,a=d;for(;;){if(a){var
 b=[0,a[1][1],b],a=a[2];continue}var
 c=E(0,10);bz(function(b,a){return Y(c,a,b)},b);var
-e=function(a){return ai(c,a)},g=D(b);return f(an[6],g,e)}}function
+e=function(a){return ai(c,a)},g=D(b);return f(as[6],g,e)}}function
 h(d){switch(d[0]){case
 0:var
-a=d[1],e=k(a[1]),l=E(0,aq),n=a[4];C(function(a){return Y(l,a[1],a[2])},n);var
-o=a[2],p=aO(i(function(a){var
-c=b(e[1],a[4]),d=b(e[1],a[3]),f=a[2];return[0,[0,[0,fW(a[1]),f],d],c]},o)),q=a[8],f=gA(function(c,b){return f6(c,a,b[1],b[2],b[3])},be,q),r=b(e[1],a[3][2]),s=a[9];by(function(a){b(e[2],a);return 0},s);var
-t=ad(f,D(f)-1|0),u=bH(f),v=function(a){return ai(l,a)},w=function(a){return aN(V(j,a),g.length-1)},x=function(a){return c(g,a)[1+a]},y=a[7],z=a[6],A=a[5],B=a[3][1];return[0,[0,b(e[4],0),p,B,r,A,z,y,g.length-1,x,w,v,u,t]];case
+a=d[1],e=k(a[1]),l=E(0,aq),n=a[4];B(function(a){return Y(l,a[1],a[2])},n);var
+o=a[2],p=aP(i(function(a){var
+c=b(e[1],a[4]),d=b(e[1],a[3]),f=a[2];return[0,[0,[0,fW(a[1]),f],d],c]},o)),q=a[8],f=gA(function(c,b){return f6(c,a,b[1],b[2],b[3])},bh,q),r=b(e[1],a[3][2]),s=a[9];by(function(a){b(e[2],a);return 0},s);var
+t=ad(f,D(f)-1|0),u=bH(f),v=function(a){return ai(l,a)},w=function(a){return aO(V(j,a),g.length-1)},x=function(a){return c(g,a)[1+a]},y=a[7],z=a[6],A=a[5],C=a[3][1];return[0,[0,b(e[4],0),p,C,r,A,z,y,g.length-1,x,w,v,u,t]];case
 1:var
 m=k(d[1]),F=b(m[1],d[2]);return[1,b(m[4],0),F];default:var
-G=h(d[3]),H=h(d[2]);return[2,fW(d[1]),H,G]}}return h(a)},aI=function(a){return aC(bl,a)},bn=aI(bj),a8=bn,a7=aI(bh)}else
+G=h(d[3]),H=h(d[2]);return[2,fW(d[1]),H,G]}}return h(a)},aM=function(a){return aC(bo,a)},bp=aM(bn),bb=bp,a9=aM(bl)}else
 var
-a8=0,a7=0;var
-bA=L[5],bB=L[4],bE=L[3],bF=L[2],bG=I[5],bI=I[4],bJ=aS+(b3.length-1)|0,bL=b(cY,0);function
-bM(a){return[0,a[1],a[2]]}function
-bN(a){var
-d=c(aZ,a)[1+a];return aa(b(au[2],d))}function
-bO(a){var
-d=c(aZ,a)[1+a];return aa(b(au[1],d))}var
-bR=I[3],bS=I[2],bT=ci(s[4]),bX=ci(s[3]),bZ=aC(function(a){return a[1]},U),$=[0,I[1],bZ,bx,bX,bT,bS,bR,bO,bN,bM,cg,cR,kF,bL,bJ,a9,b$,cc,bI,bG,a7,a8,bF,bE,bB,bA];return[0,$,function(a){var
-d=c3(1,aG,c(R,a)[1+a][2]),e=c3(0,aG,R[1+a][2]),f=pn(r(q,b($[9],a)),e,d);return[0,pn(b($[8],a),d,e),f]}]},c6)}throw[0,ag,Jq]}function
-JC(d){var
-p=I(d),h=E(0,50),ak=iK(cq),bl=oj(p),bm=0;function
+bb=0,a9=0;var
+bE=O[5],bF=O[4],bG=O[3],bI=O[2],bJ=L[5],bL=L[4],bM=aT+(b4.length-1)|0,bN=b(cZ,0);function
+bO(a){return[0,a[1],a[2]]}function
+bR(a){var
+d=c(a1,a)[1+a];return aa(b(av[2],d))}function
+bS(a){var
+d=c(a1,a)[1+a];return aa(b(av[1],d))}var
+bT=L[3],bX=L[2],bZ=cj(s[4]),b3=cj(s[3]),b5=aC(function(a){return a[1]},$),ak=[0,L[1],b5,bA,b3,bZ,bX,bT,bS,bR,bO,ci,cS,kE,bN,bM,ba,ca,ce,bL,bJ,a9,bb,bI,bG,bF,bE];return[0,ak,function(a){var
+d=c3(1,aH,c(S,a)[1+a][2]),e=c3(0,aH,S[1+a][2]),f=pn(r(q,b(ak[9],a)),e,d);return[0,pn(b(ak[8],a),d,e),f]}]},c7)}throw[0,ag,Js]}function
+JE(d){var
+p=I(d),h=E(0,50),ak=iJ(cq),bl=oj(p),bm=0;function
 R(b,a){var
 c=(b+I(a)|0)<=p?1:0,e=c?L(cz(d,b,I(a)),a):c;return e}var
-a=bm,al=bl;for(;;){if(R(a,xG)){s((a+30|0)<=p?1:0,xH);var
-A=hc(d,a+8|0),am=jH(d,a+14|0),q=jH(d,a+18|0),r=jH(d,a+22|0),T=hc(d,a+26|0),bn=a6(33,2),bp=x(a6(0,2),bn),bq=x(a6(A,2),bp),br=x(a6(0,2),bq),ao=x(a6(20,2),br),bs=a6(T,2),bt=x(a6(r,4),bs),bu=x(a6(q,4),bt),ap=x(a6(am,4),bu),aq=R(a+4|0,x(ao,x(ap,a6(0,2))));if(aq)var
+a=bm,al=bl;for(;;){if(R(a,xH)){s((a+30|0)<=p?1:0,xI);var
+A=hc(d,a+8|0),am=jG(d,a+14|0),q=jG(d,a+18|0),r=jG(d,a+22|0),T=hc(d,a+26|0),bn=a6(33,2),bp=w(a6(0,2),bn),bq=w(a6(A,2),bp),br=w(a6(0,2),bq),ao=w(a6(20,2),br),bs=a6(T,2),bt=w(a6(r,4),bs),bu=w(a6(q,4),bt),ap=w(a6(am,4),bu),aq=R(a+4|0,w(ao,w(ap,a6(0,2))));if(aq)var
 bv=0===A?1:0,as=bv||(8===A?1:0);else
 var
-as=aq;s(as,xI);var
+as=aq;s(as,xJ);var
 H=(a+30|0)+T|0,at=0<=q?1:0;if(at){var
 au=0<=r?1:0;if(au)var
 av=H<=p?1:0,W=av?q<=(p-H|0)?1:0:av;else
 var
 W=au}else
 var
-W=at;s(W,xJ);var
-J=cz(d,a+30|0,T);s(iH(function(a){return a<da?1:0},J),xK);var
-aw=al-r|0;s(0<=aw?1:0,xL);var
-ax=1-aQ(h,J),bw=ax?h[1]<bh?1:0:ax;s(bw,xM);var
-bx=8===A?1:0,by=bx||(q===r?1:0);s(by,xN);ay(h,J,[0,r,[l,function(m,n,i,o,j){return function(p){var
-c=8===m?xr(d,j,i,o):cz(d,j,i),f=I(c)-1|0,e=-1,k=0;if(f<0)var
+W=at;s(W,xK);var
+J=cz(d,a+30|0,T);s(iG(function(a){return a<da?1:0},J),xL);var
+aw=al-r|0;s(0<=aw?1:0,xM);var
+ax=1-aI(h,J),bw=ax?h[1]<bh?1:0:ax;s(bw,xN);var
+bx=8===A?1:0,by=bx||(q===r?1:0);s(by,xO);ay(h,J,[0,r,[l,function(m,n,i,o,j){return function(p){var
+c=8===m?xs(d,j,i,o):cz(d,j,i),f=I(c)-1|0,e=-1,k=0;if(f<0)var
 g=e;else{var
 a=k,b=e;for(;;){var
-h=xE[1+((b^bo(c,a))&gg)]^(b>>>8|0),l=a+1|0;if(f!==a){var
+h=xF[1+((b^bo(c,a))&gg)]^(b>>>8|0),l=a+1|0;if(f!==a){var
 a=l,b=h;continue}var
-g=h;break}}s((g^-1)===n?1:0,xO);return c}}(A,am,q,r,H)]]);var
-bA=[0,a6(a,4),[0,J,0]],bB=[0,a6(25165824,4),bA],bC=[0,ao,[0,ap,[0,a6(0,8),bB]]],bD=[0,xP,[0,a6(788,2),bC]];C(function(a){return ev(ak,a)},bD);var
+g=h;break}}s((g^-1)===n?1:0,xP);return c}}(A,am,q,r,H)]]);var
+bA=[0,a6(a,4),[0,J,0]],bB=[0,a6(25165824,4),bA],bC=[0,ao,[0,ap,[0,a6(0,8),bB]]],bD=[0,xQ,[0,a6(788,2),bC]];B(function(a){return ev(ak,a)},bD);var
 a=H+q|0,al=aw;continue}var
-az=a6(h[1],2),X=mH(ak),bE=a6(0,2),bG=x(a6(a,4),bE),bH=x(az,x(az,x(a6(I(X),4),bG))),aA=(p-a|0)===(I(X)+22|0)?1:0,bI=x(xQ,x(a6(0,4),bH)),bJ=aA?R(a,x(X,bI)):aA;s(bJ,xR);var
-aB=V(h,xS);if(aB){var
-aC=aB[1],K=aC[2];s(aC[1]<=64?1:0,xT);var
+az=a6(h[1],2),X=mH(ak),bE=a6(0,2),bG=w(a6(a,4),bE),bH=w(az,w(az,w(a6(I(X),4),bG))),aA=(p-a|0)===(I(X)+22|0)?1:0,bI=w(xR,w(a6(0,4),bH)),bJ=aA?R(a,w(X,bI)):aA;s(bJ,xS);var
+aB=V(h,xT);if(aB){var
+aC=aB[1],K=aC[2];s(aC[1]<=64?1:0,xU);var
 aD=u(K),bK=t===aD?K[1]:l===aD?y(K):K,aF=bK}else
 var
-aF=xV;dj(h,xU);yC(I(d),h);var
+aF=xW;dj(h,xV);yD(I(d),h);var
 bL=gN(h),bM=function(b){var
-a=b[2][2],c=u(a),d=t===c?a[1]:l===c?y(a):a;return[0,b[1],d]},M=mS(function(a){return iD(bM,bL,a)}),bk=aV(iu,dR(fo(M))),aj=a$(function(a){var
-b=ai(M,a);return[0,f(an(xf),a,I(b)),[0,b,0]]},bk),be=0,ac=G(function(b,a){return b+I(a)|0},be,aj),ad=aJ(8);Kt(ad,0,KP(KW(xa,im(ac))));var
-aI=a1(mr(ad)),af=gF(xc,ar(aj,[0,x(xb,x(iG((119-(ac%64|0)|0)%64|0,0),aI)),0])),b=aE(w$),m=n(64,0),ag=(I(af)/64|0)-1|0,bf=0;if(!(ag<0)){var
+a=b[2][2],c=u(a),d=t===c?a[1]:l===c?y(a):a;return[0,b[1],d]},M=mS(function(a){return iC(bM,bL,a)}),bk=aV(it,dR(fo(M))),aj=a$(function(a){var
+b=ai(M,a);return[0,f(an(xg),a,I(b)),[0,b,0]]},bk),be=0,ac=G(function(b,a){return b+I(a)|0},be,aj),ad=aK(8);Kv(ad,0,KR(KY(xb,il(ac))));var
+aJ=a1(mr(ad)),af=gF(xd,ar(aj,[0,w(xc,w(iF((119-(ac%64|0)|0)%64|0,0),aJ)),0])),b=aE(xa),m=n(64,0),ag=(I(af)/64|0)-1|0,bf=0;if(!(ag<0)){var
 F=bf;b:for(;;){var
 o=0,bi=64*F|0;for(;;){var
-bc=KM(r5(bF(af),bi+(4*o|0)|0))&-1;c(m,o)[1+o]=bc;var
+bc=KO(r6(bF(af),bi+(4*o|0)|0))&-1;c(m,o)[1+o]=bc;var
 bd=o+1|0;if(15!==o){var
 o=bd;continue}var
 e=16;for(;;){var
 _=e-15|0,P=c(m,_)[1+_],$=e-2|0,Q=c(m,$)[1+$],a5=cD(P,18),a7=cD(P,7)^a5^(P>>>3|0),a8=cD(Q,19),aa=e-7|0,a9=(cD(Q,17)^a8^(Q>>>10|0))&-1,ab=e+p3|0,a_=c(m,aa)[1+aa],ba=(((c(m,ab)[1+ab]+(a7&-1)|0)+a_|0)+a9|0)&-1;c(m,e)[1+e]=ba;var
 bb=e+1|0;if(63!==e){var
 e=bb;continue}var
-aW=c(b,7)[8],aX=c(b,6)[7],aY=c(b,5)[6],aZ=c(b,4)[5],a2=c(b,3)[4],a3=c(b,2)[3],a4=c(b,1)[2],j=0,g=c(b,0)[1],z=a4,D=a3,O=a2,i=aZ,B=aY,w=aX,N=aW;for(;;){if(64!==j){var
-aL=cD(i,25),aM=cD(i,11),aN=(cD(i,6)^aM^aL)&-1,aP=c(m,j)[1+j],Z=(((N+aN|0)+(w^i&(B^w))|0)+c(w8,j)[1+j]|0)+aP|0,aR=cD(g,22),aS=cD(g,13),j=j+1|0,aT=(O+Z|0)&-1,O=D,aU=((Z+((cD(g,2)^aS^aR)&-1)|0)+(g&z|D&(g|z))|0)&-1,D=z,z=g,g=aU,N=w,w=B,B=i,i=aT;continue}var
-aK=[0,g,[0,z,[0,D,[0,O,[0,i,[0,B,[0,w,[0,N,0]]]]]]]];bz(function(a,d){b[1+a]=(c(b,a)[1+a]+d|0)&-1;return 0},aK);var
+aW=c(b,7)[8],aX=c(b,6)[7],aY=c(b,5)[6],aZ=c(b,4)[5],a2=c(b,3)[4],a3=c(b,2)[3],a4=c(b,1)[2],j=0,g=c(b,0)[1],z=a4,D=a3,O=a2,i=aZ,C=aY,x=aX,N=aW;for(;;){if(64!==j){var
+aM=cD(i,25),aN=cD(i,11),aO=(cD(i,6)^aN^aM)&-1,aQ=c(m,j)[1+j],Z=(((N+aO|0)+(x^i&(C^x))|0)+c(w9,j)[1+j]|0)+aQ|0,aR=cD(g,22),aS=cD(g,13),j=j+1|0,aT=(O+Z|0)&-1,O=D,aU=((Z+((cD(g,2)^aS^aR)&-1)|0)+(g&z|D&(g|z))|0)&-1,D=z,z=g,g=aU,N=x,x=C,C=i,i=aT;continue}var
+aL=[0,g,[0,z,[0,D,[0,O,[0,i,[0,C,[0,x,[0,N,0]]]]]]]];bz(function(a,d){b[1+a]=(c(b,a)[1+a]+d|0)&-1;return 0},aL);var
 bj=F+1|0;if(ag!==F){var
 F=bj;continue b}break}break}break}break}}var
-bg=aO(b),ah=gF(xe,k(an(xd),bg));s(L(ah,aF),JD);var
-aG=ok(ai(M,JE)),aH=E(0,50),Y=jP(aG,JF);if(typeof
+bg=aP(b),ah=gF(xf,k(an(xe),bg));s(L(ah,aF),JF);var
+aG=ok(ai(M,JG)),aH=E(0,50),Y=jO(aG,JH);if(typeof
 Y!=="number"&&5===Y[0]){var
-bN=Y[1];C(function(y){var
+bN=Y[1];B(function(y){var
 z=y[1],b=ai(M,z),n=y[2];if(typeof
 n!=="number"&&4===n[0]){var
 e=n[1];if(e){var
@@ -8116,26 +8117,26 @@ i=g[2];if(i){var
 j=i[1],A=0;if(typeof
 j!=="number"&&4===j[0]){if(!i[2]){var
 H=j[1],t=k(function(a){if(typeof
-a!=="number"&&1===a[0])return a[1];throw U},H),l=G(v,1,t),a=f[1],B=0;if(S(a,x4))if(S(a,x5)){var
-C=0;if(S(a,x6))if(S(a,x7))if(S(a,x8))if(S(a,x9)){if(S(a,x_))throw U;var
+a!=="number"&&1===a[0])return a[1];throw U},H),l=G(v,1,t),a=f[1],B=0;if(S(a,x5))if(S(a,x6)){var
+C=0;if(S(a,x7))if(S(a,x8))if(S(a,x9))if(S(a,x_)){if(S(a,x$))throw U;var
 m=[3,b];C=1}else
 var
-d=function(a){return r4(bF(b),a)<<24>>24};else
+d=function(a){return r5(bF(b),a)<<24>>24};else
 var
 d=function(d){var
-a=my(b,8*d|0),c=sd(a);if(a0(im(c),a))return c;throw U};else
+a=my(b,8*d|0),c=se(a);if(a0(il(c),a))return c;throw U};else
 var
-d=function(a){return r5(bF(b),4*a|0)};else
+d=function(a){return r6(bF(b),4*a|0)};else
 var
-d=function(a){return Kp(bF(b),2*a|0)<<16>>16};if(!C){var
-w=h[1];if(S(w,x$)){if(S(w,ya))throw U;var
+d=function(a){return Kr(bF(b),2*a|0)<<16>>16};if(!C){var
+w=h[1];if(S(w,ya)){if(S(w,yb))throw U;var
 x=d}else{var
-p=Kk(8,0,[0,l]),q=l-1|0,D=0,E=0;if(!(q<0)){var
+p=Km(8,0,[0,l]),q=l-1|0,D=0,E=0;if(!(q<0)){var
 c=E,r=D;for(;;){var
-s=hd(r,d(c));Kn(p,c,s);var
+s=hd(r,d(c));Kp(p,c,s);var
 F=c+1|0;if(q!==c){var
 c=F,r=s;continue}break}}var
-x=function(a){return Km(p,a)}}var
+x=function(a){return Ko(p,a)}}var
 u=[0,x];B=1}}else
 var
 m=[1,function(a){return cu(my(b,8*a|0))}];else
@@ -8143,14 +8144,14 @@ var
 m=[2,function(c){var
 a=ae(b,c);if(1===a)return 1;if(a)throw U;return a}];if(!B)var
 u=m;return ay(aH,z,[0,t,l,u])}o=1;A=1}if(!A)o=1}else
-o=1}}}}}throw U},bN);return[0,jP(aG,JG),aH,ah]}throw U}}function
-JH(a,p,fb){var
-bo=fL(a,cG(a,z$));function
+o=1}}}}}throw U},bN);return[0,jO(aG,JI),aH,ah]}throw U}}function
+JJ(a,p,fb){var
+bo=fL(a,cG(a,Aa));function
 aA(w){var
 j=eT(a);function
-e(a){return f(an(Aa),w,a)}var
-l=bZ(a,e(Ab)),m=S(l,Ac);if(m)if(S(l,Ad)){var
-p=bf(a,e(Ae)),h=E(0,16),g=ca(a,e(Af))?bf(a,e(Ag)):[0,0,function(a){return a}],n=(g[1]/3|0)-1|0,q=0;if(!(n<0)){var
+e(a){return f(an(Ab),w,a)}var
+l=bZ(a,e(Ac)),m=S(l,Ad);if(m)if(S(l,Ae)){var
+p=bf(a,e(Af)),h=E(0,16),g=ca(a,e(Ag))?bf(a,e(Ah)):[0,0,function(a){return a}],n=(g[1]/3|0)-1|0,q=0;if(!(n<0)){var
 d=q;for(;;){var
 s=b(g[2],(3*d|0)+2|0),t=[0,b(g[2],3*d|0),s];ay(h,b(g[2],(3*d|0)+1|0),t);var
 u=d+1|0;if(n!==d){var
@@ -8162,19 +8163,19 @@ b=a[3],f=a[2];if(0===al(a[1],d))return[0,f,e(b)];var
 a=b;continue}return 0}}var
 a=cV(h,d),g=e(c(h[2],a)[1+a]),f=de(function(a){return i<=a[1]?1:0},g),k=f?f[1][2]:b(p[2],d);return[0,k-b(j[1][2],d)|0]}]}else
 var
-v=d5(a,e(Ao)),i=[0,function(e,c){function
+v=d5(a,e(Ap)),i=[0,function(e,c){function
 d(a){return cF(b(v[2],a))}var
 a=dw(bO(j[1],c),d);return[1,k(function(b){return bL(b,hk(a))},a)]}];else
 var
 i=m;var
-o=bZ(a,cG(a,Ah)),r=S(o,Ai)?S(o,Aj)?0:Am:An;return[0,L(bZ(a,cG(a,Al)),Ak),r,i]}function
+o=bZ(a,cG(a,Ai)),r=S(o,Aj)?S(o,Ak)?0:An:Ao;return[0,L(bZ(a,cG(a,Am)),Al),r,i]}function
 dt(c){var
 b=oq(a,c),d=om(b[2]);return[0,om(b[1]),d]}function
 du(e){return bz(function(c,f){var
 d=1-b(e,c);if(d){var
-a=p[5],g=a?mm(c,a[1][5]):a;return g?T(JI):Z(0,x(f,JJ))}return d},fb)}if(or(a)){var
-bs=eT(a),d9=bf(a,AG),bt=jR(a);if(ca(a,cG(a,zM))){if(ca(a,cG(a,zN)))throw U;var
-dP=bf(a,cG(a,zO)),cj=function(d){var
+a=p[5],g=a?mm(c,a[1][5]):a;return g?T(JK):Z(0,w(f,JL))}return d},fb)}if(or(a)){var
+bs=eT(a),d9=bf(a,AH),bt=jQ(a);if(ca(a,cG(a,zN))){if(ca(a,cG(a,zO)))throw U;var
+dP=bf(a,cG(a,zP)),cj=function(d){var
 a=b(dP[2],d);return c(bt,a)[1+a]}}else
 var
 dQ=oo(a),cj=function(a){return[0,[0,b(dQ,a),0],0]};var
@@ -8182,16 +8183,16 @@ d_=function(a){function
 c(a){var
 c=b(d9[2],a);return[0,b(bs[3][2],a),c]}var
 d=dw(bO(bs[2],a),c);return[0,cj(a),d]},d$=function(b){var
-d=c(bt,b)[1+b];return dd(function(a){return 0===a[2]?1:0},d)?z:cF(jQ(a))};if(ca(a,AD))var
-ci=D(fN(a,AE)),cn=eo(og(ci,ci,os(a,AF)));else
+d=c(bt,b)[1+b];return dd(function(a){return 0===a[2]?1:0},d)?z:cF(jP(a))};if(ca(a,AE))var
+ci=D(fN(a,AF)),cn=eo(og(ci,ci,os(a,AG)));else
 var
 cn=0;var
-cf=function(a){return x(Aw,a)},aO=function(b){return N(k(he,fN(a,cf(b))))},cg=aO(Ax),d4=aO(Ay),d6=aO(Az),ch=aO(AA),bp=cg.length-1,d7=on(a,cf(AB)),d8=cR(H(ch.length-1,function(a){function
+cf=function(a){return w(Ax,a)},aP=function(b){return N(k(he,fN(a,cf(b))))},cg=aP(Ay),d4=aP(Az),d6=aP(AA),ch=aP(AB),bp=cg.length-1,d7=on(a,cf(AC)),d8=cR(H(ch.length-1,function(a){function
 d(b){var
 d=H(bp,function(d){var
 e=v(a,bp)+d|0;return[0,K(g(b,c(d6,e)[1+e])),[0,[0,d,1],0]]});return[0,[0,g(b,c(ch,a)[1+a]),0],d]}if(b(d7[2],a)){var
 e=[0,d(aR),0];return[0,d(q),e]}return[0,d(q),0]})),ea=ar(ar(cR(H(bp,function(a){var
-b=[0,[0,[0,c(d4,a)[1+a],0],[0,[0,aR,[0,[0,a,1],0]],0]],0];return[0,[0,[0,K(c(cg,a)[1+a]),0],[0,[0,q,[0,[0,a,1],0]],0]],b]})),d8),cn),eb=function(a){return c(bt,a)[1+a]},ec=function(a){return dw(bO(bs[1],a),d_)},I=[0,op(a),ec,eb,ea,d$],O=ot(a),A=bf(a,JK),b2=jR(a),ah=eT(a),b3=O?ox(a):JP,fc=hq(p),bF=i(function(a){return eX(k(function(a){return[0,a[2],a[1]]},a))},b2),cH=E(0,aq),cJ=function(a){var
+b=[0,[0,[0,c(d4,a)[1+a],0],[0,[0,aR,[0,[0,a,1],0]],0]],0];return[0,[0,[0,K(c(cg,a)[1+a]),0],[0,[0,q,[0,[0,a,1],0]],0]],b]})),d8),cn),eb=function(a){return c(bt,a)[1+a]},ec=function(a){return dw(bO(bs[1],a),d_)},I=[0,op(a),ec,eb,ea,d$],O=ot(a),A=bf(a,JM),b2=jQ(a),ah=eT(a),b3=O?ox(a):JR,fc=hq(p),bF=i(function(a){return eX(k(function(a){return[0,a[2],a[1]]},a))},b2),cH=E(0,aq),cJ=function(a){var
 b=V(cH,a);return b?b[1]:(ay(cH,a,a),a)},cK=function(h){var
 d=ah[1][1]-2|0,i=0;if(!(d<0)){var
 a=i;for(;;){var
@@ -8201,9 +8202,9 @@ g=bO(ah[2],b);f6(h,a,b-c|0,g[1],g[2]);var
 k=b+1|0;if(f!==b){var
 b=k;continue}break}}var
 j=a+1|0;if(d!==a){var
-a=j;continue}break}}return 0};if(L(b3,Hz))var
+a=j;continue}break}}return 0};if(L(b3,HA))var
 a7=[0,[0],[0],0];else
-if(L(b3,HA)){var
+if(L(b3,HB)){var
 bG=[0,0];cK(function(j,i,d,e){var
 f=e-1|0;if(!(f<d)){var
 a=d;for(;;){var
@@ -8212,31 +8213,31 @@ k=cJ(H(e-d|0,function(b){return function(a){return(d+a|0)===b?1:0}}(a))),l=bG[1]
 m=a+1|0;if(f!==a){var
 a=m;continue}break}}return 0});var
 cL=N(am(bG[1])),ev=0,ew=i(function(a){return a[2]},cL),a7=[0,i(function(a){return a[1]},cL),ew,ev]}else{var
-ex=L(b3,HB),bI=j3(fc),cC=E(0,bh),cD=ah[2][1]-2|0,eq=0;if(!(cD<0)){var
+ex=L(b3,HC),bI=j2(fc),cC=E(0,bh),cD=ah[2][1]-2|0,eq=0;if(!(cD<0)){var
 ax=eq;for(;;){var
-es=b(ah[2][2],ax+1|0),et=j5(A,b(ah[2][2],ax),es);C(function(a){return Y(cC,a,0)},et);var
+es=b(ah[2][2],ax+1|0),et=j4(A,b(ah[2][2],ax),es);B(function(a){return Y(cC,a,0)},et);var
 eu=ax+1|0;if(cD!==ax){var
 ax=eu;continue}break}}var
-a1=E(0,bh),cE=E(0,bh),bD=[0,0],bE=[0,0],er=aV(al,dR(fo(cC)));C(function(g){var
+a1=E(0,bh),cE=E(0,bh),bD=[0,0],bE=[0,0],er=aV(al,dR(fo(cC)));B(function(g){var
 h=g[2],a=g[1],i=1-eZ(c(bF,a)[1+a]);if(i){var
 l=c(bF,a)[1+a],b=b0(ck(h),l),d=function(a){var
 b=oA(a);return k(function(c){var
 b=c[2];switch(bW(b)){case
 0:var
-a=wI;break;case
-1:var
 a=wJ;break;case
-2:var
+1:var
 a=wK;break;case
+2:var
+a=wL;break;case
 3:var
-a=wL;break;default:if(em(b[2],1))var
-a=i0(b[1]);else
+a=wM;break;default:if(em(b[2],1))var
+a=iZ(b[1]);else
 var
-d=x(wM,i0(b[2])),a=x(i0(b[1]),d)}return[0,c[1],a]},b)};if(1-aQ(a1,d(b))){if(ex){var
+d=w(wN,iZ(b[2])),a=w(iZ(b[1]),d)}return[0,c[1],a]},b)};if(1-aI(a1,d(b))){if(ex){var
 m=[0,bE[1],1],e=c5(bI,b),f=e[2],j=e[1];Y(a1,d(oL(bI,_(hy(bI,f),j),f)),m)}var
 n=[0,bE[1],0];Y(a1,d(b),n);bD[1]=[0,b,bD[1]];bE[1]++}return Y(cE,[0,a,h],ai(a1,d(b)))}return i},er);var
 av=[0,N(am(bD[1])),cE],bJ=n(av[1].length-1,0);cK(function(j,i,a,e){var
-f=j5(A,a,e),g=b(b7(function(a){var
+f=j4(A,a,e),g=b(b7(function(a){var
 b=a[1],c=V(av[2],[0,b,a[2]]);return aC(function(a){return[0,a[1],[0,a[2],b]]},c)}),f);function
 d(h){var
 a=h;for(;;){if(a){var
@@ -8246,56 +8247,56 @@ i=c[2],a=[0,[0,f,dc(b[2],e[2])],i];continue}}var
 g=[0,b,d(a[2])]}else
 var
 g=a;return g}}var
-h=d(aV(al,g));return C(function(f){var
+h=d(aV(al,g));return B(function(f){var
 g=f[2],d=f[1],h=g[2],k=g[1],l=cJ(H(e-a|0,function(c){return(b(A[2],a+c|0)===h?1:0)!==k?1:0}));bJ[1+d]=[0,[0,j,i,l],c(bJ,d)[1+d]];return 0},h)});var
 ey=[0,av],ez=function(a){return a},eA=m(av[1].length-1,ez),eB=av[1],a7=[0,P(function(a,b){var
 d=am(c(bJ,a)[1+a]);return[0,fW(b),d]},eB),eA,ey]}var
 dv=a7[1];if(O){var
-af=function(a){return x(BB,a)},aT=function(b,a){return Z(b,x(a,BC))},cr=ca(a,af(BD));if(cr)var
-cs=bf(a,af(BE)),ct=H(cs[1],cs[2]);else
+af=function(a){return w(BC,a)},aT=function(b,a){return Z(b,w(a,BD))},cr=ca(a,af(BE));if(cr)var
+cs=bf(a,af(BF)),ct=H(cs[1],cs[2]);else
 var
 ct=cr;var
-bx=bZ(a,af(BF)),by=fL(a,af(BG)),cu=fO(a),cv=L(bx,BH);if(cv)var
-cw=1-fL(a,af(BI)),cx=cw?L(ox(a),BJ):cw;else
+bx=bZ(a,af(BG)),by=fL(a,af(BH)),cu=fO(a),cv=L(bx,BI);if(cv)var
+cw=1-fL(a,af(BJ)),cx=cw?L(ox(a),BK):cw;else
 var
 cx=cv;var
-el=aD(bH(cu),BK);aT(1-fL(a,af(BM)),BL);aT(dd(function(a){var
-b=0===a?1:0,c=b||(3===a?1:0);return c},ct),BN);var
+el=aD(bH(cu),BL);aT(1-fL(a,af(BN)),BM);aT(dd(function(a){var
+b=0===a?1:0,c=b||(3===a?1:0);return c},ct),BO);var
 cy=1-el;if(cy)var
 bA=cy;else{var
 cB=1-by;if(cB)var
-ep=L(bx,BS),bA=ep||cx;else
+ep=L(bx,BT),bA=ep||cx;else
 var
-bA=cB}aT(bA,BO);if(by){var
-cz=L(bx,BQ);if(cz)var
-en=aD(BR,cu),cA=en||hn(a),bB=cA?0===ho(a)?1:0:cA;else
+bA=cB}aT(bA,BP);if(by){var
+cz=L(bx,BR);if(cz)var
+en=aD(BS,cu),cA=en||hn(a),bB=cA?0===ho(a)?1:0:cA;else
 var
 bB=cz}else
 var
-bB=by;aT(1-bB,BP);var
-ag=fO(a),aJ=0;if(ag){var
-aW=ag[1],W=0;if(S(aW,BT)){var
-aL=0;if(S(aW,BU)){if(!S(aW,BV))if(ag[2]){W=1;aL=2}else
-aL=2}else{var
-bC=ag[2];if(bC)if(S(bC[1],BZ)||bC[2]){W=1;aL=2}else
-aL=1}var
-aM=0;switch(aL){case
-2:aM=1;break;case
-0:if(ag[2]){W=1;aM=1}else
+bB=by;aT(1-bB,BQ);var
+ag=fO(a),aK=0;if(ag){var
+aW=ag[1],W=0;if(S(aW,BU)){var
+aM=0;if(S(aW,BV)){if(!S(aW,BW))if(ag[2]){W=1;aM=2}else
+aM=2}else{var
+bC=ag[2];if(bC)if(S(bC[1],B0)||bC[2]){W=1;aM=2}else
+aM=1}var
+aN=0;switch(aM){case
+2:aN=1;break;case
+0:if(ag[2]){W=1;aN=1}else
 if(hl(a,hm)){var
-aB=0;aJ=1;W=1;aM=1}else
-if(S(aW,BY)){W=1;aM=1}break}if(!aM){var
-aB=1;aJ=1;W=1}}else{var
-aZ=ag[2];if(aZ)if(S(aZ[1],B0))if(aZ[2]||!hn(a))W=1;else{var
-aB=0;aJ=1;W=1}else
+aB=0;aK=1;W=1;aN=1}else
+if(S(aW,BZ)){W=1;aN=1}break}if(!aN){var
+aB=1;aK=1;W=1}}else{var
+aZ=ag[2];if(aZ)if(S(aZ[1],B1))if(aZ[2]||!hn(a))W=1;else{var
+aB=0;aK=1;W=1}else
 if(aZ[2])W=1}if(!W){var
-aB=0;aJ=1}}if(!aJ)var
-aB=T(x(BX,bZ(a,BW)));var
+aB=0;aK=1}}if(!aK)var
+aB=T(w(BY,bZ(a,BX)));var
 a8=aB}else
 var
 a8=O;var
-R=dv.length-1,aj=function(a){return c(dv,a)[1+a]},ap=O?hn(a):O,c0=hu(hq(p)),eM=jW(c0)[1],a4=D(c0[1])-eM|0,a9=O?fO(a):O,b$=0;if(a9){var
-dD=0;if(!S(a9[1],JL)&&!a9[2]){var
+R=dv.length-1,aj=function(a){return c(dv,a)[1+a]},ap=O?hn(a):O,c0=hu(hq(p)),eM=jV(c0)[1],a4=D(c0[1])-eM|0,a9=O?fO(a):O,b$=0;if(a9){var
+dD=0;if(!S(a9[1],JN)&&!a9[2]){var
 a_=q;b$=1;dD=1}if(!dD){var
 dx=a9[2],cb=0;if(dx)if(dx[2])cb=1;else{var
 cc=0;if((4*a4|0)<=R)cc=1;else{var
@@ -8308,20 +8309,20 @@ co=ou(a),dG=0;if(co){var
 bu=co[2];if(bu&&!bu[2]){var
 ed=gD(bu[1],ov),dB=aC(function(a){return a[1]},ed);dG=1}}if(!dG)var
 dB=0;var
-dC=dm(z,cX(q,aN(dB,b6)))}else
+dC=dm(z,cX(q,aO(dB,b6)))}else
 if(ap)var
 dC=q;else
 cb=1;if(!cb){var
 a_=dC;b$=1}}}if(!b$)var
 a_=z;var
-dy=O?cF(fM(a,AI)):z,aE=1+G(aS,0,H(A[1],A[2]))|0,aF=g(a_,dy);if(O){var
-bv=eT(a),bw=n(bv[3][1],0);jS(a,function(d,a,b){bw[1+a]=hd(c(bw,a)[1+a],b);return 0});var
+dy=O?cF(fM(a,AJ)):z,aE=1+G(aS,0,H(A[1],A[2]))|0,aF=g(a_,dy);if(O){var
+bv=eT(a),bw=n(bv[3][1],0);jR(a,function(d,a,b){bw[1+a]=hd(c(bw,a)[1+a],b);return 0});var
 as=function(f,e,d){var
 g=b(bv[1][2],f)+e|0,a=b(bv[2][2],g)+d|0;return c(bw,a)[1+a]}}else
 var
 as=function(c,b,a){return 0};var
-ba=r(dy,aF),dz=0<B(a_)?1:0;if(ap){var
-fd=0<B(ba)?1:0,dH=0;if(o5(p)&&!o3(p))var
+ba=r(dy,aF),dz=0<C(a_)?1:0;if(ap){var
+fd=0<C(ba)?1:0,dH=0;if(o5(p)&&!o3(p))var
 eQ=10,eR=o4(p)?3:1,dA=br(eR,eQ);else
 dH=1;if(dH)var
 dA=fd?br(1,4):br(aS(60,l7(100.*Math.exp(-0.0506249999999999201*(1.8*a4-Math.log(M(aF)))))|0),aq);var
@@ -8329,22 +8330,22 @@ aG=g(aF,dA)}else
 var
 aG=aF;var
 b4=r(aF,aG);if(dz){var
-ee=bf(a,A2)[2],ef=oy(a,jR(a).length-1,ee),fe=hp(a),at=jT(a),cd=0;if(typeof
+ee=bf(a,A3)[2],ef=oy(a,jQ(a).length-1,ee),fe=hp(a),at=jS(a),cd=0;if(typeof
 at==="number")cd=1;else
 if(0===at[0])var
-b5=[0,[0,j6(oN(at[1])),q],0];else{var
+b5=[0,[0,j5(oN(at[1])),q],0];else{var
 cN=at[4];if(D(fX(at[1]))===cN)var
-b5=[0,[0,dc(cN,j6(fX(at[2]))),q],0];else
+b5=[0,[0,dc(cN,j5(fX(at[2]))),q],0];else
 cd=1}if(cd)var
 cM=u(hA),b5=t===cM?hA[1]:l===cM?y(hA):hA;var
-bc=ef,aI=fe,bb=b5}else
+bc=ef,aJ=fe,bb=b5}else
 var
-fj=0,fk=0,bc=function(b,a){return 0},aI=fj,bb=fk;if(dz)var
-ff=ho(a),fg=hq(p),bP=i(function(a){return eX(k(function(a){return[0,a[2],a[1]]},a))},b2),cY=bi(aK,H(A[1],A[2])),eL=k(function(a){return c(bP,a)[1+a]},cY),J=jX(hu(fg),eL),eC=D(J[4]),eD=function(a){var
+fj=0,fk=0,bc=function(b,a){return 0},aJ=fj,bb=fk;if(dz)var
+ff=ho(a),fg=hq(p),bP=i(function(a){return eX(k(function(a){return[0,a[2],a[1]]},a))},b2),cY=bi(aL,H(A[1],A[2])),eL=k(function(a){return c(bP,a)[1+a]},cY),J=jW(hu(fg),eL),eC=D(J[4]),eD=function(a){var
 b=cI(J,c(bP,a)[1+a]),d=M(b[2]);return[0,i(M,b[1]),d]},cO=a$(function(a){var
-b=a[1];if(J[3]<=b)aY(HE);var
-c=cI(J,eW(b|0)),d=i(M,c[1]),e=M(c[2]),f=0,g=a[3],h=1.-e,j=[0,[0,[0,i(function(a){return-a},d),h],g],f];return[0,[0,[0,d,e],a[2]],j]},ff),cP=b(a3(function(a){return 1-eZ(c(bP,a)[1+a])}),cY),eE=k(function(a){return a[1]},cO),eF=ar(k(eD,cP),eE),cQ=N(k(function(a){return a[2]},cO)),cS=function(a){return N(k(a,eF))},eG=j7(J)[2],eH=j7(J)[1],eI=cS(function(a){return a[2]}),eJ=cS(function(a){return a[1]}),bN=[0,J[8],eJ,eI,eH,eG],cT=N(cP),cU=j1(J),eK=m(eC,function(a){var
-b=c(cU[2],a)[1+a];return M(w(c(cU[1],a)[1+a],b))/2.}),a2=[l,function(a){return e0(bN,oR(bN,eK),n(cT.length-1+(cQ.length-1)|0,0.))}],cW=E(0,50),be=function(k,j){var
+b=a[1];if(J[3]<=b)aY(HF);var
+c=cI(J,eW(b|0)),d=i(M,c[1]),e=M(c[2]),f=0,g=a[3],h=1.-e,j=[0,[0,[0,i(function(a){return-a},d),h],g],f];return[0,[0,[0,d,e],a[2]],j]},ff),cP=b(a3(function(a){return 1-eZ(c(bP,a)[1+a])}),cY),eE=k(function(a){return a[1]},cO),eF=ar(k(eD,cP),eE),cQ=N(k(function(a){return a[2]},cO)),cS=function(a){return N(k(a,eF))},eG=j6(J)[2],eH=j6(J)[1],eI=cS(function(a){return a[2]}),eJ=cS(function(a){return a[1]}),bN=[0,J[8],eJ,eI,eH,eG],cT=N(cP),cU=j0(J),eK=m(eC,function(a){var
+b=c(cU[2],a)[1+a];return M(x(c(cU[1],a)[1+a],b))/2.}),a2=[l,function(a){return e0(bN,oR(bN,eK),n(cT.length-1+(cQ.length-1)|0,0.))}],cW=E(0,50),be=function(k,j){var
 a=i(function(h){var
 c=k-1|0,b=0,i=0;if(c<0)var
 d=b;else{var
@@ -8359,23 +8360,23 @@ d=c[1][1],e=function(a,c,h){var
 f=0;if(a){var
 d=a[1];if(1===d[2]&&!a[2]){var
 e=g(c,ai(b,d[1]));f=1}}if(!f)var
-e=c;return w(h,e)};return Q(ao[13],e,d,z)}return ai(b,a)}var
+e=c;return x(h,e)};return Q(ao[13],e,d,z)}return ai(b,a)}var
 h=H(J[3],q);Y(cW,a,h);return h};else
 var
 be=function(b,a){return 0};if(ap){var
-fh=jT(a),eN=p[1][5];if(o3(p))var
+fh=jS(a),eN=p[1][5];if(o3(p))var
 c1=0;else
 var
-eO=p[6],eP=de(function(a){return L(a[1],HY)},eO),c1=aC(function(c){function
+eO=p[6],eP=de(function(a){return L(a[1],HZ)},eO),c1=aC(function(c){function
 a(d){var
 a=e1(c6(eN,d)),e=k(function(a){var
 e=c[5],f=c[6],g=e?b(e[1][2],d)===a?1.:0.:f?b(f[1][2],a):0.;return[0,a,g]},a);return b(a3(function(a){return 0.<a[2]?1:0}),e)}return m(p[1][1],a)},eP);var
-c2=o5(p),c4=c2?2:1,c7=bL(b4,ck(c4)),c8=i(function(a){return eX(k(function(a){return[0,a[2],a[1]]},a))},b2),eS=bi(aK,H(A[1],A[2])),az=p[1],eU=k(function(a){return c(c8,a)[1+a]},eS),eV=jX(hu(hq(p)),eU),c9=E(0,aq),a5=[0,0],bQ=[0,0],bR=E(0,aq),da=n(az[2],0),db=az[2]-1|0,c_=0,c$=0,eY=0;if(db<0)var
+c2=o5(p),c4=c2?2:1,c7=bL(b4,ck(c4)),c8=i(function(a){return eX(k(function(a){return[0,a[2],a[1]]},a))},b2),eS=bi(aL,H(A[1],A[2])),az=p[1],eU=k(function(a){return c(c8,a)[1+a]},eS),eV=jW(hu(hq(p)),eU),c9=E(0,aq),a5=[0,0],bQ=[0,0],bR=E(0,aq),da=n(az[2],0),db=az[2]-1|0,c_=0,c$=0,eY=0;if(db<0)var
 dg=c$,df=c_;else{var
 ae=eY,bS=c$,a6=c_;for(;;){var
 e$=e2(az,ae),bT=k(A[2],e$),dk=V(bR,bT);if(dk)var
 dl=dk[1],bV=bS,bU=a6;else{var
-dn=c6(az[6],ae),bY=j5(A,dn[1],dn[2]+1|0),dp=V(c9,bY);if(dp)var
+dn=c6(az[6],ae),bY=j4(A,dn[1],dn[2]+1|0),dp=V(c9,bY);if(dp)var
 dr=dp[1],dq=a6;else{var
 b1=k(function(a){var
 b=a[1];a5[1]++;bQ[1]=[0,b,bQ[1]];return[0,a5[1]-1|0,b,a[2]]},bY);ay(c9,bY,b1);var
@@ -8385,38 +8386,38 @@ dl=ds,bV=[0,k(function(b){return function(a){return mo(function(b){return a===b[
 fa=ae+1|0;if(db!==ae){var
 ae=fa,bS=bV,a6=bU;continue}var
 dg=bV,df=bU;break}}var
-dh=N(am(bQ[1])),di=N(am(dg)),e3=-Math.log(M(c7)),e4=a5[1],dj=HZ(p,c1,c2,eV,c8,A,N(am(df)),e4,fh,e3),e5=function(a){return c(dh,a)[1+a]},e6=b(dj[2],e5),e7=dj[1],e8=function(a){return c(dh,a)[1+a]},e9=a5[1],e_=function(a){return c(di,a)[1+a]},s=[0,di.length-1,function(a){var
+dh=N(am(bQ[1])),di=N(am(dg)),e3=-Math.log(M(c7)),e4=a5[1],dj=H0(p,c1,c2,eV,c8,A,N(am(df)),e4,fh,e3),e5=function(a){return c(dh,a)[1+a]},e6=b(dj[2],e5),e7=dj[1],e8=function(a){return c(dh,a)[1+a]},e9=a5[1],e_=function(a){return c(di,a)[1+a]},s=[0,di.length-1,function(a){var
 e=a[2],d=b(az[5][2],a[1])+e|0;return c(da,d)[1+d]},e_,e9,e8,c4,c7,e7,e6]}else
 var
-s=BA;if(ap){var
-aP=eT(a),cp=n(aP[3][1],0),cq=aP[1][1]-2|0,eg=0;if(!(cq<0)){var
+s=BB;if(ap){var
+aQ=eT(a),cp=n(aQ[3][1],0),cq=aQ[1][1]-2|0,eg=0;if(!(cq<0)){var
 au=eg;for(;;){var
-ei=function(a){return a},ej=dw(bO(aP[1],au),ei);bz(function(g){return function(a,d){var
+ei=function(a){return a},ej=dw(bO(aQ[1],au),ei);bz(function(g){return function(a,d){var
 e=b(s[2],[0,g,a]),f=b(s[3],e);return bz(function(f,e){var
-a=b(aP[2][2],d)+f|0;c(cp,a)[1+a]=e;return 0},f)}}(au),ej);var
+a=b(aQ[2][2],d)+f|0;c(cp,a)[1+a]=e;return 0},f)}}(au),ej);var
 ek=au+1|0;if(cq!==au){var
 au=ek;continue}break}}var
 eh=function(a){return c(cp,a)[1+a]},bg=oy(a,s[4],eh)}else
 var
 bg=function(b,a){return 0};var
-fi=N(Jp(p,I,bo,aA,a7,as,ba,a8,[0,aE,bb,be,aI,bc,aG],[0,s,bg,b4]));du(function(i){var
-H=dt(i),J=c(fi,i)[1+i],f=J[1];if(S(bZ(a,b(an(Aq),i)),Ap))var
+fi=N(Jr(p,I,bo,aA,a7,as,ba,a8,[0,aE,bb,be,aJ,bc,aG],[0,s,bg,b4]));du(function(i){var
+H=dt(i),J=c(fi,i)[1+i],f=J[1];if(S(bZ(a,b(an(Ar),i)),Aq))var
 q=0;else
 var
-G=bf(a,b(an(Ar),i)),ac=b(G[2],1),q=[0,[0,b(G[2],0),ac]];if(q)var
+G=bf(a,b(an(As),i)),ac=b(G[2],1),q=[0,[0,b(G[2],0),ac]];if(q)var
 L=q[1],ad=[0,aA(L[2])],N=ad,M=L[1];else
 var
 N=0,M=i;var
-ae=f[26],af=f[25],ag=f[24],ah=f[23],ai=f[22],al=f[21],am=f[20],ao=f[19],ap=f[18],aq=f[17],ar=f[16],at=f[15],au=f[14],av=f[13],ax=f[12],ay=f[11],az=f[10],aB=f[9],aC=f[8],aD=f[7],aF=f[6],aJ=H[2],aK=H[1],e=[0,aA(M),N,bo,aK,aJ,aF,aD,aC,aB,az,ay,ax,av,au,at,ar,aq,ap,ao,am,al,ai,ah,ag,af,ae];if(O){if(a8){var
+ae=f[26],af=f[25],ag=f[24],ah=f[23],ai=f[22],al=f[21],am=f[20],ao=f[19],ap=f[18],aq=f[17],ar=f[16],at=f[15],au=f[14],av=f[13],ax=f[12],ay=f[11],az=f[10],aB=f[9],aC=f[8],aD=f[7],aF=f[6],aI=H[2],aK=H[1],e=[0,aA(M),N,bo,aK,aI,aF,aD,aC,aB,az,ay,ax,av,au,at,ar,aq,ap,ao,am,al,ai,ah,ag,af,ae];if(O){if(a8){var
 P=J[2],Y=e[11],B=bd(h([0,j,d]),Y);if(B)var
 Z=e[11],_=bM(R),n=o(g(g(h([0,aH(d),d]),_),Z),ba);else
 var
 n=B;var
-C=n?ak(R,function(a){return je(I,aj(a))}):n,D=C?ak(R,function(a){var
+C=n?ak(R,function(a){return jd(I,aj(a))}):n,D=C?ak(R,function(a){var
 c=aj(a)[2],f=c3(1,as,c),g=c3(0,as,c),i=b(e[8],a),n=b(e[9],a),j=r(h([0,d,d]),n),k=b(e[10],i),l=b(e[10],j),o=b(P,a)[1],m=oe(e[11],i,k[1],k[2],o,f,g);if(m){var
 p=b(P,a)[2];return oe(e[11],j,l[1],l[2],p,g,f)}return m}):C;if(D){var
-p=jj(I,aE,bb,be,e,aI,bc,aG);if(p){var
-aa=p[1];return jz(I,R,aj,function(a,b){return nN(I,e,aa,a,b)},nC,e)}var
+p=ji(I,aE,bb,be,e,aJ,bc,aG);if(p){var
+aa=p[1];return jy(I,R,aj,function(a,b){return nN(I,e,aa,a,b)},nC,e)}var
 E=p}else
 var
 E=D;return E}var
@@ -8424,13 +8425,13 @@ T=e[11],u=bd(h([0,j,d]),T);if(u)var
 U=e[11],k=o(g(bM(R),U),ba);else
 var
 k=u;var
-v=k?ak(R,function(a){return je(I,aj(a))}):k,x=v?ak(R,function(a){var
-c=aj(a)[2],f=c3(1,as,c),g=c3(0,as,c),i=b(e[8],a),n=b(e[9],a),j=r(h([0,d,d]),n),k=b(e[10],i),l=b(e[10],j),m=nv(e[11],i,k[1],k[2],f,g);return m?nv(e[11],j,l[1],l[2],g,f):m}):v;if(x){var
-l=jj(I,aE,bb,be,e,aI,bc,aG);if(l){var
-t=l[1],m=oc(I,aE,s,aI,bg,b4);if(m){var
+v=k?ak(R,function(a){return jd(I,aj(a))}):k,w=v?ak(R,function(a){var
+c=aj(a)[2],f=c3(1,as,c),g=c3(0,as,c),i=b(e[8],a),n=b(e[9],a),j=r(h([0,d,d]),n),k=b(e[10],i),l=b(e[10],j),m=nv(e[11],i,k[1],k[2],f,g);return m?nv(e[11],j,l[1],l[2],g,f):m}):v;if(w){var
+l=ji(I,aE,bb,be,e,aJ,bc,aG);if(l){var
+t=l[1],m=oc(I,aE,s,aJ,bg,b4);if(m){var
 y=m[1],V=y[2],W=y[1],X=function(r,u,a){var
 q=b_(W,a[1]);if(q){var
-E=q[1],G=t[2],U=t[1],l=i4(m$,0,a[2]);if(0<l){var
+E=q[1],G=t[2],U=t[1],l=i3(m$,0,a[2]);if(0<l){var
 L=cZ(s[8]);if(cZ(a[2])<=L){var
 M=a[3];if(o(h([0,j,d]),M)&&aU(function(a){return a[1]<aE?1:0},G)){var
 i=0,f=a[2],c=E;for(;;){if(f&&c){var
@@ -8441,18 +8442,18 @@ H=c[1],J=0,k=cm(function(g){return function(e,i){var
 f=i[2];function
 d(c){var
 h=b(s[3],c),d=aU(function(b){return 1-Q(a[4],g,e,b)},h);if(d)return d;var
-i=b(s[3],c);return aU(function(a){return jA(s,r,u,f,a)},i)}var
+i=b(s[3],c);return aU(function(a){return jz(s,r,u,f,a)},i)}var
 c=ak(s[1],d);if(c){var
 h=function(b){var
-c=1-Q(a[4],g,e,b);return c?c:jA(s,r,u,f,b)};return ak(s[4],h)}return c}}(i),J,H);if(k){var
+c=1-Q(a[4],g,e,b);return c?c:jz(s,r,u,f,b)};return ak(s[4],h)}return c}}(i),J,H);if(k){var
 i=i+1|0,f=f[2],c=c[2];continue}var
-x=k}else
+w=k}else
 var
-x=1;if(x){var
+w=1;if(w){var
 m=d2(e,l,s[7]);if(m){var
-n=jG(e,l,a[2],s[8]);if(n){var
-p=jF(I,bg,e,r,u,a,G,0,V,E);if(p){var
-y=p[1],N=g(g$,a[9]),O=y[1],P=F(U),R=g(a[3],P),z=o(K(w(w(F(aw(m[1],n[1])),R),O)),N);if(z)var
+n=jF(e,l,a[2],s[8]);if(n){var
+p=jE(I,bg,e,r,u,a,G,0,V,E);if(p){var
+y=p[1],N=g(g$,a[9]),O=y[1],P=F(U),R=g(a[3],P),z=o(K(x(x(F(aw(m[1],n[1])),R),O)),N);if(z)var
 S=aX(a[9]),T=y[2],A=[0,b(ab(h([0,$(d),d]),T),S)];else
 var
 A=z;var
@@ -8464,27 +8465,27 @@ var
 C=n;var
 D=C}else
 var
-D=m;return D}break}}}}return 0}return q};return jz(I,R,aj,function(a,b){return nN(I,e,t,a,b)},X,e)}var
+D=m;return D}break}}}}return 0}return q};return jy(I,R,aj,function(a,b){return nN(I,e,t,a,b)},X,e)}var
 z=m}else
 var
 z=l;var
 A=z}else
 var
-A=x;return A}return jz(I,0,function(a){return wZ},wP,nC,e)});return O?a8?JM:JN:JO}var
-bm=eT(a),bj=bf(a,zA);function
-bl(a){return g(ck((a[2]-a[1]|0)+2|0),zz)}if(ca(a,zB))var
-dI=d5(a,zC),bn=function(c){var
+A=w;return A}return jy(I,0,function(a){return w0},wQ,nC,e)});return O?a8?JO:JP:JQ}var
+bm=eT(a),bj=bf(a,zB);function
+bl(a){return g(ck((a[2]-a[1]|0)+2|0),zA)}if(ca(a,zC))var
+dI=d5(a,zD),bn=function(c){var
 a=bO(bj,c);return dw(a,function(d){var
-c=cF(b(dI[2],d)),e=cX(q,g(c,w(q,bl(a))));return[0,g(c,r(q,bl(a))),e]})};else
-if(ca(a,zD))var
-ce=N(k(he,fN(a,zE))),dJ=fN(a,zF),dK=N(k(function(a){var
-b=jI(a);return hk(k(function(a){var
+c=cF(b(dI[2],d)),e=cX(q,g(c,x(q,bl(a))));return[0,g(c,r(q,bl(a))),e]})};else
+if(ca(a,zE))var
+ce=N(k(he,fN(a,zF))),dJ=fN(a,zG),dK=N(k(function(a){var
+b=jH(a);return hk(k(function(a){var
 b=a[2],d=a[1];return G(function(e,b){var
-d=b[2],a=b[1],f=gv(c(ce,a)[1+a][2],d);return g(e,b8(gv(ce[1+a][1],d),f))},d,b)},b))},dJ)),dL=bf(a,zG),bn=function(a){function
+d=b[2],a=b[1],f=gv(c(ce,a)[1+a][2],d);return g(e,b8(gv(ce[1+a][1],d),f))},d,b)},b))},dJ)),dL=bf(a,zH),bn=function(a){function
 d(e){var
 a=b(dL[2],e),d=c(dK,a)[1+a];return[0,d,d]}return dw(bO(bj,a),d)};else
 var
-dM=d5(a,zH),dN=d5(a,zI),dO=jQ(a),bn=function(l){var
+dM=d5(a,zI),dN=d5(a,zJ),dO=jP(a),bn=function(l){var
 e=bO(bj,l),a=dw(e,function(a){var
 c=b(dM[2],a),d=b(dN[2],a),e=cF(d),f=c==0.?dS(dO,d):c;return[0,cF(f),e]}),c=hk(k(function(a){return a[1]},a)),d=hk(k(function(a){return a[2]},a));function
 f(a){var
@@ -8494,7 +8495,7 @@ h=function(a){return a[1]},g=c;i=1}if(!i){var
 j=0;if(bK(d,q)&&f(d)){var
 h=function(a){return a[2]},g=d;j=1}if(!j)return a}return k(function(b){var
 a=bL(h(b),g);return[0,a,a]},a)};var
-dT=oo(a);if(ca(a,cG(a,z_)))throw U;function
+dT=oo(a);if(ca(a,cG(a,z$)))throw U;function
 dU(a){var
 c=bO(bm[2],a)[1],d=bn(a),e=bq(function(d,a){var
 e=a[2],f=a[1];return[0,b(bm[3][2],c+d|0),f,e]},d);return[0,b(dT,a),e]}var
@@ -8512,59 +8513,59 @@ f=e;return f}var
 g=gZ(ac,b,j,r);if(g){if(c)return g0(ac,b,i,c[1]);var
 h=1}else
 var
-h=g;return h});return JQ}function
-JR(M){var
-c=JC(M),N=GQ(c);function
+h=g;return h});return JS}function
+JT(M){var
+c=JE(M),N=GR(c);function
 j(a){var
 d=bj(46,a),e=b(a3(function(a){return 0===mg(a)?1:0}),d),f=a$(function(a){var
-b=a[1],c=a[2];return k(function(a){return x(b,x(zm,a))},c)},zl),c=1-aD(gF(zn,e),f);return c?T(x(zo,hb(a))):c}function
+b=a[1],c=a[2];return k(function(a){return w(b,w(zn,a))},c)},zm),c=1-aD(gF(zo,e),f);return c?T(w(zp,hb(a))):c}function
 f(c,b){if(typeof
 b==="number")return 0;else
 switch(b[0]){case
 4:var
-d=b[1];return bz(function(d,b){return f(x(c,x(zp,a(A+d))),b)},d);case
+d=b[1];return bz(function(d,b){return f(w(c,w(zq,a(A+d))),b)},d);case
 5:var
-e=b[1];return C(function(a){var
-b=a[2];return f(x(c,x(zq,a[1])),b)},e);default:return j(c)}}C(function(a){return f(a,dv(c,a))},zr);var
-F=c[2];iV(function(a,c){var
-b=bH(bj(46,a));if(S(b,zs)&&S(b,zt))return 0;return j(a)},F);var
-i=dv(c,JS);if(typeof
+e=b[1];return B(function(a){var
+b=a[2];return f(w(c,w(zr,a[1])),b)},e);default:return j(c)}}B(function(a){return f(a,dv(c,a))},zs);var
+F=c[2];iU(function(a,c){var
+b=bH(bj(46,a));if(S(b,zt)&&S(b,zu))return 0;return j(a)},F);var
+i=dv(c,JU);if(typeof
 i!=="number"&&4===i[0]){var
-O=i[1],s=bq(function(a,d){return bZ(c,b(an(JT),a))},O),P=JH(c,N,s),d=function(a){return x(Bf,a)},h=1-cE(c,Bg),u=0;if(h){var
-v=0;if(!hl(c,Bh)&&!hn(c))v=1;if(!v){var
-e=jT(c),w=0;if(typeof
+O=i[1],s=bq(function(a,d){return bZ(c,b(an(JV),a))},O),P=JJ(c,N,s),d=function(a){return w(Bg,a)},h=1-cE(c,Bh),u=0;if(h){var
+v=0;if(!hl(c,Bi)&&!hn(c))v=1;if(!v){var
+e=jS(c),x=0;if(typeof
 e!=="number"&&1===e[0]){var
-r=e[3],y=0;if(r===e[1]&&!L(bZ(c,Bs),Br))y=1;if(!y){var
-l=d(b(an(Bq),r));w=1}}if(!w)var
-l=Bi;var
+r=e[3],y=0;if(r===e[1]&&!L(bZ(c,Bt),Bs))y=1;if(!y){var
+l=d(b(an(Br),r));x=1}}if(!x)var
+l=Bj;var
 m=l;u=1}}if(!u)var
-m=Bt;var
+m=Bu;var
 z=0;if(h&&hl(c,hm)){var
-g=dv(c,Bc),B=0;if(typeof
+g=dv(c,Bd),C=0;if(typeof
 g!=="number"&&4===g[0]){var
-G=g[1],n=aD(Be,bq(function(a,d){return bZ(c,b(an(Bd),a))},G));B=1}if(!B)var
+G=g[1],n=aD(Bf,bq(function(a,d){return bZ(c,b(an(Be),a))},G));C=1}if(!C)var
 n=0;if(n){var
-o=d(Bj);z=1}}if(!z)var
-o=Bp;var
-D=0,H=x(o,m);if(h&&0!==ho(c)){var
-p=d(Bo);D=1}if(!D)var
-p=Bk;var
-I=x(p,H);if(cE(c,Bl))var
-q=Bm;else
+o=d(Bk);z=1}}if(!z)var
+o=Bq;var
+D=0,H=w(o,m);if(h&&0!==ho(c)){var
+p=d(Bp);D=1}if(!D)var
+p=Bl;var
+I=w(p,H);if(cE(c,Bm))var
+q=Bn;else
 var
-K=jQ(c),q=d(b(an(Bn),K));var
-J=x(q,I),E=0;if(or(c)&&ot(c)){var
-R=fM(c,JU),t=b(an(JV),R);E=1}if(!E)var
-t=JZ;var
-V=x(t,J),W=Ln(0),X=c[3],Y=Q(an(JW),P,X,W);return x(gF(JY,bq(function(d,b){var
-a=oq(c,d),e=a[2],f=a[1];return f6(an(JX),b,f,e,V)},s)),Y)}throw U}function
-J0(a){try{var
-j=[0,0,JR(b(a,0))];return j}catch(a){a=a2(a);if(a[1]===ha){var
-c=a[2],d=c-1|0,g=0,i=x(J2,x(a[3],J1));if(!(2<d>>>0)){var
+K=jP(c),q=d(b(an(Bo),K));var
+J=w(q,I),E=0;if(or(c)&&ot(c)){var
+R=fM(c,JW),t=b(an(JX),R);E=1}if(!E)var
+t=J1;var
+V=w(t,J),W=Lp(0),X=c[3],Y=Q(an(JY),P,X,W);return w(gF(J0,bq(function(d,b){var
+a=oq(c,d),e=a[2],f=a[1];return f6(an(JZ),b,f,e,V)},s)),Y)}throw U}function
+J2(a){try{var
+j=[0,0,JT(b(a,0))];return j}catch(a){a=a2(a);if(a[1]===ha){var
+c=a[2],d=c-1|0,g=0,i=w(J4,w(a[3],J3));if(!(2<d>>>0)){var
 h=0;switch(d){case
 0:var
-f=J4;break;case
+f=J6;break;case
 1:h=1;break;default:var
-f=J5}if(!h){var
+f=J7}if(!h){var
 e=f;g=1}}if(!g)var
-e=J3;return[0,c,x(e,i)]}if(a!==iA&&a!==gx)return J7;return J6}}LI(function(a){return J0(function(b){return a})});iC(0);return}(globalThis));
+e=J5;return[0,c,w(e,i)]}if(a!==iz&&a!==gx)return J9;return J8}}LK(function(a){return J2(function(b){return a})});iB(0);return}(globalThis));

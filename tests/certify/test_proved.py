@@ -492,7 +492,7 @@ def test_coupled_claims_are_no_tighter_than_what_holds(program: Path, tmp_path: 
 
 
 def test_coupled_policies_may_change_with_the_step(program: Path, tmp_path: Path) -> None:
-    """State 1 takes another choice up to and including step 2: another value, whatever the file's cells are."""
+    """State 1 takes another choice up to and including step 2: another value, whatever the cells are."""
     forgery = Forgery.of(ALL["onward/coupled/bounded"].certificate)
     assert list(forgery["claims.0.choice"][:2]) == [0, 2]
     forgery["claims.0.earlier"] = np.array([[2, 1, 1]])

@@ -182,6 +182,7 @@ let read_law own json arrays (graph : graph) (objective : objective) =
   let expression = integers own "expression" ~length:t in
   let polynomials = lines own "polynomial" and theta = lines own "theta" in
   let quotients = lines own "denominator" in
+  if quotients = Some [] then not_covered "a list of no denominators";
   let has_domain = field own "domain" <> Json.Null and has_data = field own "data" <> Json.Null in
   if Hashtbl.mem arrays "problem.misfit" then not_covered "misfits of the model";
   if Hashtbl.mem arrays "problem.unseen" then not_covered "outcomes that were never seen";

@@ -716,6 +716,16 @@ def test_reciprocals_are_those_of_the_denominators(program: Path, tmp_path: Path
     assert not verify(path, "--exact").accepted
 
 
+@pytest.mark.parametrize("name", ["point/reach", "walk/difference", "spread/bets/rectangular"])
+def test_denominators_are_not_passed_over(program: Path, tmp_path: Path, name: str) -> None:
+    """Beside a point, cells and bets; `verify` refuses cells even beside a list of no denominators."""
+    for denominators in ([], ["1"], ["1 1*0^1"]):
+        forgery = Forgery.of(ALL[name].certificate)
+        forgery.arrays["problem.denominator"] = denominators
+        code, words = asked(program, forgery.save(tmp_path / "forged.cert"))
+        assert code in (2, NOT_COVERED), words
+
+
 def test_rewards_have_no_reciprocals(program: Path, tmp_path: Path) -> None:
     """2·p·r in place of 2·p + 1; one more reciprocal that nothing has is harmless."""
     forgery = Forgery.of(ALL["shares/quotients/expression"].certificate)

@@ -4,12 +4,12 @@ globalThis!=="object"&&(this?b():(a.defineProperty(a.prototype,"_T_",{configurab
 b(){var
 b=this||self;b.globalThis=b;delete
 a.prototype._T_}}(Object));(function(O){"use strict";var
-dJ="TOTAL",rV="a cut at a point where something seen has no probability",ly="transition_start",re="Invalid_argument",hT="Map.bal",p5="@[",ih=192,qJ="a row of a slab without shares",qI=123,lR="choice_start",gb="the header is no JSON text of ours",rd="%ni",rU="values",cq=4096,qG="coupled",qH="plain",qF=0.9,c9=0xff,k0="value slab of few data",h3="censored",h9=1e-12,qE="outcomes of episodes",lQ=-1e-09,rT=1073741824,bt="0",fb="pair",cp="upper",ig="difference",da=128,p4="Sys_blocked_io",qD="fd ",ld="target",rS="costs",az=248,rR=">",lx="batch_count",rQ=1027,p3=-16,d9="claims",p2="problem.objective.",lw="Z.Overflow",qC=".name",ie="terminal",kY=1048576.,l=246,kZ="successor",hS="earlier",p1="%u",gh="generative-fixed",lP="method",p0="text",lv=2049,rP="error",h2=20000,rc=1000000000.,kX=127,eb=1024,pZ="@{",lc=16.,e9="episodes",rO=": the claim is not proved",lb=-2147483648,lO="e",pY=" : flags Open_rdonly and Open_wronly are not compatible",rb="is out of range",kW=240,dF="-",la="int16",ra="a region beside intervals of transitions",k$=": Not a directory",pX=" : file already exists",q$="claim",c$=0xffffff,kV="proofs",lN="int32",qB="Out_of_memory",id="randomised",k_="problem.data",lM="inf",k9="index out of bounds",b4="likelihood",pW="problem.graph.choice_start",h1="_bigarr02",q_="automaton",qA=1.01,ic="nature",rN="hoeffding",dH=-1.,qz="theta",dI=2147483647,q9=", characters ",ge="discount",cL=0xffff,qx=50000000,qy="problem.graph.transition_start",pV=12520,gd=400,lL="batch_start",qv="problem.denominator",qw="denominator",bE="UNTIL",rM="infinity",pU="robust policy",kU="bool",bh=1000,hR="problem.expression",A="",lu=224,rL=1e+150,hQ="agent",pT="^",k7="MIN",k8="coefficient",lt="a member has a word of no code",lK="header.json",hP="stated",ga="upper_steps",e7=0x3f,h0="region",qu=150,pS="Match_failure",dE="NEXT",pR=16777215,qt=-10,rK="costs that were seen",kT="initial",hZ=252,b3=".",d8="+",rJ=": the lower bound is not inductive",qs=0xf0,ls="splits",ib="kind",pQ=2147483648,q8="the region does not fit the coordinates",q7="claims.%d.%s",kS="data",e_="AVERAGE",rI=110,kR="learned",f$="earned",qr=116,pP="%li",f_="anytime",q6=1e-07,qq="impossible case",q5="probability",rH=0.25,hY="complement",lJ=-32,hX="trajectories",b2=1e-300,cs=1023,qp=-1080,rG="open",lr="nan",rF="expression",k6="value",pO=0xe0,qo=-1023,q4="claims.%d.name",h8="value slab of the best",rE=117,ia="clopper-pearson",q3=0xdfff,cr="/",rD="Assert_failure",qn="format",hW=1000000.,lq="ENOTDIR",pN="reasons.ml",q2=1073741823,hO="problem.data.",rC="size",t=250,q1="3/5 likelihood",k5=1e-13,hV='"',rB=0.001,kQ=1255,q0="polynomial",rA="Fatal error: exception %s\n",qm=0x800,gg=255,rz="ANY",pM="jsError",cJ=0x8000,lp="int8",fa="planned",cM=256,ea=1048576,gf="TEMPORAL",qZ="End_of_file",pL="float64",lo="Failure",gn="DISCOUNTED",pK="\n",lI="ENOENT",pJ="learned.ml",ql="([^/]+)",d$="claims.",gm=200,qk=-257,k4=0xf,pH=-48,pI="weissman",ln="choices of earlier steps do not fit",qY=0xdc00,qj=125,ry="ENOTEMPTY",pG=4000,lH="bound",aZ="camlinternalFormat.ml",qi="Division_by_zero",lm="fixed",rx="problem.probability",f9="problem",qX="Sys_error",d_=1e-14,hN="lower_steps",qh=": ",h7="given policy",lG="arrays",qg="there is nothing to cut",rw="row",pF="EEXIST",gl="%d",qW="Printexc.handle_uncaught_exception",co="lower",rv="buffer.ml",h6="int_of_string",qf="no such tangent",k3="delta",ll="name",kP=120,c8=1e-09,lk=103,rt="graph",ru="problem.theta",gk="value slab",hU=102,gj="transitions",f8="MAX",kO=512,pE="9/10 value slab",kN="shared_by",qV=257,pD=0x7ff0,qd=1e-15,qe="models open",hM="adaptive",lF=1000000,gi="CUMULATIVE",e$="design",rs="int64",kL=144,kM="rows",pC="0x",qU="9/10 value slab of the best",kK="nothing",pB="\n",pA="about",cK=254,f7="reward",aq=100,e6="free",qc=" : flags Open_text and Open_binary are not compatible",qT="%Li",qb="points size",bD=0.5,rr="it ends early",qS="bound_side",e8=160,qa="region.ml",h5="is of another type",kJ=0.1,pz="problem.polynomial",dG="REACH_REWARD",lE="Unix.Unix_error",py="problem.data.method",kI="mkdir",rq="Stack_overflow",hL=": No such file or directory",h$="policy",rp="problem.data.delta",ro="/static/",p$=-97,rn=253,lD="allowed",rm="Not_found",qQ=1e-08,qR="intervals without one of their ends",rl="problem.domain",kH="batch_transition",lj="problem.assumed_support",hK="is_equality",li=", ",pw="problem.domain.",px="digest",lC="rmdir",rk=32752,rj=1026,lh="domain",h_="repeats",ri="false",lg="slab",lB="events",qP="problem.data.prior",pu="Pervasives.do_at_exit",pv="utf8",qO="a member has another length",c_=" ",lA="Fatal error: exception ",ce=0x80,qN="Undefined_recursive_module",rh="problem.data.batch_start",qM=1074,p9=1e-06,p_="bound_expression",lf="choice",gc="point",rg="prior",le="weight",p8="objective",k2="a code has too many words",h4="Set.bal",rf="_",lz="compare: functional value",p7="products with equalities of the domain",qL="%i",pt=1.000000001,ps="beta-binomial",p6="true",qK="certificate",pr="share",k1="assumed_support";function
-Kh(c,d){var
+dJ="TOTAL",rV="a cut at a point where something seen has no probability",ly="transition_start",re="Invalid_argument",hT="Map.bal",p5="@[",ih=192,qJ="a row of a slab without shares",qI=123,lR="choice_start",gb="the header is no JSON text of ours",rd="%ni",rU="values",cq=4096,qG="coupled",qH="plain",qF=0.9,c9=0xff,k0="value slab of few data",h3="censored",h9=1e-12,qE="outcomes of episodes",lQ=-1e-09,rT=1073741824,bt="0",fb="pair",cp="upper",ig="difference",da=128,p4="Sys_blocked_io",qD="fd ",ld="target",rS="costs",az=248,rR=">",lx="batch_count",rQ=1027,p3=-16,d9="claims",p2="problem.objective.",lw="Z.Overflow",qC=".name",ie="terminal",kY=1048576.,l=246,kZ="successor",hS="earlier",p1="%u",gh="generative-fixed",lP="method",p0="text",lv=2049,rP="error",h2=20000,rc=1000000000.,kX=127,eb=1024,pZ="@{",lc=16.,e9="episodes",rO=": the claim is not proved",lb=-2147483648,lO="e",pY=" : flags Open_rdonly and Open_wronly are not compatible",rb="is out of range",kW=240,dF="-",la="int16",ra="a region beside intervals of transitions",k$=": Not a directory",pX=" : file already exists",q$="claim",c$=0xffffff,kV="proofs",lN="int32",qB="Out_of_memory",id="randomised",k_="problem.data",lM="inf",k9="index out of bounds",b4="likelihood",pW="problem.graph.choice_start",h1="_bigarr02",q_="automaton",qA=1.01,ic="nature",rN="hoeffding",dH=-1.,qz="theta",dI=2147483647,q9=", characters ",ge="discount",cL=0xffff,qx=50000000,qy="problem.graph.transition_start",pV=12520,gd=400,lL="batch_start",qv="problem.denominator",qw="denominator",bE="UNTIL",rM="infinity",pU="robust policy",kU="bool",bh=1000,hR="problem.expression",A="",lu=224,rL=1e+150,hQ="agent",pT="^",k7="MIN",k8="coefficient",lt="a member has a word of no code",lK="header.json",hP="stated",ga="upper_steps",e7=0x3f,h0="region",qu=150,pS="Match_failure",dE="NEXT",pR=16777215,qt=-10,rK="costs that were seen",kT="initial",hZ=252,b3=".",d8="+",rJ=": the lower bound is not inductive",qs=0xf0,ls="splits",ib="kind",pQ=2147483648,q8="the region does not fit the coordinates",q7="claims.%d.%s",kS="data",e_="AVERAGE",rI=110,kR="learned",f$="earned",qr=116,pP="%li",f_="anytime",q6=1e-07,qq="impossible case",q5="probability",rH=0.25,hY="complement",lJ=-32,hX="trajectories",b2=1e-300,cs=1023,qp=-1080,rG="open",lr="nan",rF="expression",k6="value",pO=0xe0,qo=-1023,q4="claims.%d.name",h8="value slab of the best",rE=117,ia="clopper-pearson",q3=0xdfff,cr="/",rD="Assert_failure",qn="format",hW=1000000.,lq="ENOTDIR",pN="reasons.ml",q2=1073741823,hO="problem.data.",rC="size",t=250,q1="3/5 likelihood",k5=1e-13,hV='"',rB=0.001,kQ=1255,q0="polynomial",rA="Fatal error: exception %s\n",qm=0x800,gg=255,rz="ANY",pM="jsError",cJ=0x8000,lp="int8",fa="planned",cM=256,ea=1048576,gf="TEMPORAL",qZ="End_of_file",pL="float64",lo="Failure",gn="DISCOUNTED",pK="\n",lI="ENOENT",pJ="learned.ml",ql="([^/]+)",d$="claims.",gm=200,qk=-257,k4=0xf,pH=-48,pI="weissman",ln="choices of earlier steps do not fit",qY=0xdc00,qj=125,ry="ENOTEMPTY",pG=4000,lH="bound",a0="camlinternalFormat.ml",qi="Division_by_zero",lm="fixed",rx="problem.probability",f9="problem",qX="Sys_error",d_=1e-14,hN="lower_steps",qh=": ",h7="given policy",lG="arrays",qg="there is nothing to cut",rw="row",pF="EEXIST",gl="%d",qW="Printexc.handle_uncaught_exception",co="lower",rv="buffer.ml",h6="int_of_string",qf="no such tangent",k3="delta",ll="name",kP=120,c8=1e-09,lk=103,rt="graph",ru="problem.theta",gk="value slab",hU=102,gj="transitions",f8="MAX",kO=512,pE="9/10 value slab",kN="shared_by",qV=257,pD=0x7ff0,qd=1e-15,qe="models open",hM="adaptive",lF=1000000,gi="CUMULATIVE",e$="design",rs="int64",kL=144,kM="rows",pC="0x",qU="9/10 value slab of the best",kK="nothing",pB="\n",pA="about",cK=254,f7="reward",aq=100,e6="free",qc=" : flags Open_text and Open_binary are not compatible",qT="%Li",qb="points size",bD=0.5,rr="it ends early",qS="bound_side",e8=160,qa="region.ml",h5="is of another type",kJ=0.1,pz="problem.polynomial",dG="REACH_REWARD",lE="Unix.Unix_error",py="problem.data.method",kI="mkdir",rq="Stack_overflow",hL=": No such file or directory",h$="policy",rp="problem.data.delta",ro="/static/",p$=-97,rn=253,lD="allowed",rm="Not_found",qQ=1e-08,qR="intervals without one of their ends",rl="problem.domain",kH="batch_transition",lj="problem.assumed_support",hK="is_equality",li=", ",pw="problem.domain.",px="digest",lC="rmdir",rk=32752,rj=1026,lh="domain",h_="repeats",ri="false",lg="slab",lB="events",qP="problem.data.prior",pu="Pervasives.do_at_exit",pv="utf8",qO="a member has another length",c_=" ",lA="Fatal error: exception ",ce=0x80,qN="Undefined_recursive_module",rh="problem.data.batch_start",qM=1074,p9=1e-06,p_="bound_expression",lf="choice",gc="point",rg="prior",le="weight",p8="objective",k2="a code has too many words",h4="Set.bal",rf="_",lz="compare: functional value",p7="products with equalities of the domain",qL="%i",pt=1.000000001,ps="beta-binomial",p6="true",qK="certificate",pr="share",k1="assumed_support";function
+Kj(c,d){var
 g=c.length,h=d.length,f=g+h-1,b=new
 Array(f);b[0]=0;var
 a=1,e=1;for(;a<g;a++)b[a]=c[a];for(;a<f;a++,e++)b[a]=d[e];return b}function
-Ki(d,b,e,c,f){if(c<=b)for(var
+Kk(d,b,e,c,f){if(c<=b)for(var
 a=1;a<=f;a++)e[c+a]=d[b+a];else
 for(var
 a=f;a>=1;a--)e[c+a]=d[b+a];return 0}function
@@ -17,9 +17,9 @@ rX(a){var
 c=[0];while(a!==0){var
 d=a[1];for(var
 b=1;b<d.length;b++)c.push(d[b]);a=a[2]}return c}function
-Kj(b,d,c,e){for(var
+Kl(b,d,c,e){for(var
 a=0;a<c;a++)b[d+a+1]=e;return 0}function
-Lj(b,a){throw[0,b,a]}function
+Ll(b,a){throw[0,b,a]}function
 ff(b,a){if(b==0)return A;if(a.repeat)return a.repeat(b);var
 d=A,c=0;for(;;){if(b&1)d+=a;b>>=1;if(b==0)return d;a+=a;c++;if(c==9)a.slice(0,1)}}function
 iu(c,b,a){var
@@ -46,7 +46,7 @@ cN(this.t,a,this.l)};function
 r7(a){return new
 cN(0,a,a.length)}function
 a(a){return r7(a)}function
-l5(c,b){Lj(c,a(b))}var
+l5(c,b){Ll(c,a(b))}var
 aF=[0];function
 aM(a){l5(aF.Invalid_argument,a)}function
 ec(){aM(k9)}function
@@ -83,45 +83,45 @@ a=0;a<d;a++){if(b[a]<0)aM("Bigarray.create: negative dimension");c=c*b[a]}return
 sd=Math.pow(2,-24);function
 so(a){throw a}function
 dO(){so(aF.Division_by_zero)}function
-R(b,c,a){this.lo=b&c$;this.mi=c&c$;this.hi=a&cL}R.prototype.caml_custom="_j";R.prototype.copy=function(){return new
-R(this.lo,this.mi,this.hi)};R.prototype.ucompare=function(a){if(this.hi>a.hi)return 1;if(this.hi<a.hi)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};R.prototype.compare=function(a){var
-b=this.hi<<16,c=a.hi<<16;if(b>c)return 1;if(b<c)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};R.prototype.neg=function(){var
+S(b,c,a){this.lo=b&c$;this.mi=c&c$;this.hi=a&cL}S.prototype.caml_custom="_j";S.prototype.copy=function(){return new
+S(this.lo,this.mi,this.hi)};S.prototype.ucompare=function(a){if(this.hi>a.hi)return 1;if(this.hi<a.hi)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};S.prototype.compare=function(a){var
+b=this.hi<<16,c=a.hi<<16;if(b>c)return 1;if(b<c)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};S.prototype.neg=function(){var
 a=-this.lo,b=-this.mi+(a>>24),c=-this.hi+(b>>24);return new
-R(a,b,c)};R.prototype.add=function(a){var
+S(a,b,c)};S.prototype.add=function(a){var
 b=this.lo+a.lo,c=this.mi+a.mi+(b>>24),d=this.hi+a.hi+(c>>24);return new
-R(b,c,d)};R.prototype.sub=function(a){var
+S(b,c,d)};S.prototype.sub=function(a){var
 b=this.lo-a.lo,c=this.mi-a.mi+(b>>24),d=this.hi-a.hi+(c>>24);return new
-R(b,c,d)};R.prototype.mul=function(a){var
+S(b,c,d)};S.prototype.mul=function(a){var
 b=this.lo*a.lo,c=(b*sd|0)+this.mi*a.lo+this.lo*a.mi,d=(c*sd|0)+this.hi*a.lo+this.mi*a.mi+this.lo*a.hi;return new
-R(b,c,d)};R.prototype.isZero=function(){return(this.lo|this.mi|this.hi)==0};R.prototype.isNeg=function(){return this.hi<<16<0};R.prototype.and=function(a){return new
-R(this.lo&a.lo,this.mi&a.mi,this.hi&a.hi)};R.prototype.or=function(a){return new
-R(this.lo|a.lo,this.mi|a.mi,this.hi|a.hi)};R.prototype.xor=function(a){return new
-R(this.lo^a.lo,this.mi^a.mi,this.hi^a.hi)};R.prototype.shift_left=function(a){a=a&63;if(a==0)return this;if(a<24)return new
-R(this.lo<<a,this.mi<<a|this.lo>>24-a,this.hi<<a|this.mi>>24-a);if(a<48)return new
-R(0,this.lo<<a-24,this.mi<<a-24|this.lo>>48-a);return new
-R(0,0,this.lo<<a-48)};R.prototype.shift_right_unsigned=function(a){a=a&63;if(a==0)return this;if(a<24)return new
-R(this.lo>>a|this.mi<<24-a,this.mi>>a|this.hi<<24-a,this.hi>>a);if(a<48)return new
-R(this.mi>>a-24|this.hi<<48-a,this.hi>>a-24,0);return new
-R(this.hi>>a-48,0,0)};R.prototype.shift_right=function(a){a=a&63;if(a==0)return this;var
+S(b,c,d)};S.prototype.isZero=function(){return(this.lo|this.mi|this.hi)==0};S.prototype.isNeg=function(){return this.hi<<16<0};S.prototype.and=function(a){return new
+S(this.lo&a.lo,this.mi&a.mi,this.hi&a.hi)};S.prototype.or=function(a){return new
+S(this.lo|a.lo,this.mi|a.mi,this.hi|a.hi)};S.prototype.xor=function(a){return new
+S(this.lo^a.lo,this.mi^a.mi,this.hi^a.hi)};S.prototype.shift_left=function(a){a=a&63;if(a==0)return this;if(a<24)return new
+S(this.lo<<a,this.mi<<a|this.lo>>24-a,this.hi<<a|this.mi>>24-a);if(a<48)return new
+S(0,this.lo<<a-24,this.mi<<a-24|this.lo>>48-a);return new
+S(0,0,this.lo<<a-48)};S.prototype.shift_right_unsigned=function(a){a=a&63;if(a==0)return this;if(a<24)return new
+S(this.lo>>a|this.mi<<24-a,this.mi>>a|this.hi<<24-a,this.hi>>a);if(a<48)return new
+S(this.mi>>a-24|this.hi<<48-a,this.hi>>a-24,0);return new
+S(this.hi>>a-48,0,0)};S.prototype.shift_right=function(a){a=a&63;if(a==0)return this;var
 c=this.hi<<16>>16;if(a<24)return new
-R(this.lo>>a|this.mi<<24-a,this.mi>>a|c<<24-a,this.hi<<16>>a>>>16);var
+S(this.lo>>a|this.mi<<24-a,this.mi>>a|c<<24-a,this.hi<<16>>a>>>16);var
 b=this.hi<<16>>31;if(a<48)return new
-R(this.mi>>a-24|this.hi<<48-a,this.hi<<16>>a-24>>16,b&cL);return new
-R(this.hi<<16>>a-32,b,b)};R.prototype.lsl1=function(){this.hi=this.hi<<1|this.mi>>23;this.mi=(this.mi<<1|this.lo>>23)&c$;this.lo=this.lo<<1&c$};R.prototype.lsr1=function(){this.lo=(this.lo>>>1|this.mi<<23)&c$;this.mi=(this.mi>>>1|this.hi<<23)&c$;this.hi=this.hi>>>1};R.prototype.udivmod=function(e){var
+S(this.mi>>a-24|this.hi<<48-a,this.hi<<16>>a-24>>16,b&cL);return new
+S(this.hi<<16>>a-32,b,b)};S.prototype.lsl1=function(){this.hi=this.hi<<1|this.mi>>23;this.mi=(this.mi<<1|this.lo>>23)&c$;this.lo=this.lo<<1&c$};S.prototype.lsr1=function(){this.lo=(this.lo>>>1|this.mi<<23)&c$;this.mi=(this.mi>>>1|this.hi<<23)&c$;this.hi=this.hi>>>1};S.prototype.udivmod=function(e){var
 c=0,b=this.copy(),a=e.copy(),d=new
-R(0,0,0);while(b.ucompare(a)>0){c++;a.lsl1()}while(c>=0){c--;d.lsl1();if(b.ucompare(a)>=0){d.lo++;b=b.sub(a)}a.lsr1()}return{quotient:d,modulus:b}};R.prototype.div=function(a){var
+S(0,0,0);while(b.ucompare(a)>0){c++;a.lsl1()}while(c>=0){c--;d.lsl1();if(b.ucompare(a)>=0){d.lo++;b=b.sub(a)}a.lsr1()}return{quotient:d,modulus:b}};S.prototype.div=function(a){var
 b=this;if(a.isZero())dO();var
 d=b.hi^a.hi;if(b.hi&cJ)b=b.neg();if(a.hi&cJ)a=a.neg();var
-c=b.udivmod(a).quotient;if(d&cJ)c=c.neg();return c};R.prototype.mod=function(b){var
+c=b.udivmod(a).quotient;if(d&cJ)c=c.neg();return c};S.prototype.mod=function(b){var
 a=this;if(b.isZero())dO();var
 d=a.hi;if(a.hi&cJ)a=a.neg();if(b.hi&cJ)b=b.neg();var
-c=a.udivmod(b).modulus;if(d&cJ)c=c.neg();return c};R.prototype.toInt=function(){return this.lo|this.mi<<24};R.prototype.toFloat=function(){return(this.hi<<16)*Math.pow(2,32)+this.mi*Math.pow(2,24)+this.lo};R.prototype.toArray=function(){return[this.hi>>8,this.hi&c9,this.mi>>16,this.mi>>8&c9,this.mi&c9,this.lo>>16,this.lo>>8&c9,this.lo&c9]};R.prototype.lo32=function(){return this.lo|(this.mi&c9)<<24};R.prototype.hi32=function(){return this.mi>>>8&cL|this.hi<<16};function
+c=a.udivmod(b).modulus;if(d&cJ)c=c.neg();return c};S.prototype.toInt=function(){return this.lo|this.mi<<24};S.prototype.toFloat=function(){return(this.hi<<16)*Math.pow(2,32)+this.mi*Math.pow(2,24)+this.lo};S.prototype.toArray=function(){return[this.hi>>8,this.hi&c9,this.mi>>16,this.mi>>8&c9,this.mi&c9,this.lo>>16,this.lo>>8&c9,this.lo&c9]};S.prototype.lo32=function(){return this.lo|(this.mi&c9)<<24};S.prototype.hi32=function(){return this.mi>>>8&cL|this.hi<<16};function
 sc(b,a){return new
-R(b&c$,b>>>24&c9|(a&cL)<<8,a>>>16&cL)}function
+S(b&c$,b>>>24&c9|(a&cL)<<8,a>>>16&cL)}function
 l1(a){return a.hi32()}function
 l2(a){return a.lo32()}var
-Kn=h1;function
-dK(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}dK.prototype.caml_custom=Kn;dK.prototype.offset=function(b){var
+Kp=h1;function
+dK(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}dK.prototype.caml_custom=Kp;dK.prototype.offset=function(b){var
 c=0;if(typeof
 b==="number")b=[b];if(!(b
 instanceof
@@ -175,11 +175,11 @@ lT(c,d,a,b){var
 e=r1(c);if(ii(a)*e!=b.length)aM("length doesn't match dims");if(d==0&&a.length==1&&e==1)return new
 fc(c,d,a,b);return new
 dK(c,d,a,b)}function
-K4(a){return a.slice(1)}function
-Km(b,e,d){var
-a=K4(d),c=rZ(b,ii(a));return lT(b,e,a,c)}function
-Ko(a,b){return a.get(a.offset(b))}function
-Kp(a,b,c){a.set(a.offset(b),c);return 0}function
+K6(a){return a.slice(1)}function
+Ko(b,e,d){var
+a=K6(d),c=rZ(b,ii(a));return lT(b,e,a,c)}function
+Kq(a,b){return a.get(a.offset(b))}function
+Kr(a,b,c){a.set(a.offset(b),c);return 0}function
 ij(b){if(O.Uint8Array)var
 c=new(O.Uint8Array)(b.l);else
 var
@@ -201,20 +201,20 @@ bR(a,b){switch(a.t&6){default:if(b>=a.c.length)return 0;case
 0:return a.c.charCodeAt(b);case
 4:return a.c[b]}}function
 r5(b,a){if(a>>>0>=b.l)fd();return bR(b,a)}function
-Kr(b,a){if(a>>>0>=b.l-1)fd();var
+Kt(b,a){if(a>>>0>=b.l-1)fd();var
 c=bR(b,a),d=bR(b,a+1);return d<<8|c}function
 r6(b,a){if(a>>>0>=b.l-3)fd();var
 c=bR(b,a),d=bR(b,a+1),e=bR(b,a+2),f=bR(b,a+3);return f<<24|e<<16|d<<8|c}function
 ee(a){return new
-R(a[7]<<0|a[6]<<8|a[5]<<16,a[4]<<0|a[3]<<8|a[2]<<16,a[1]<<0|a[0]<<8)}function
-Ks(d,c){if(c>>>0>=d.l-7)fd();var
+S(a[7]<<0|a[6]<<8|a[5]<<16,a[4]<<0|a[3]<<8|a[2]<<16,a[1]<<0|a[0]<<8)}function
+Ku(d,c){if(c>>>0>=d.l-7)fd();var
 b=new
 Array(8);for(var
 a=0;a<8;a++)b[7-a]=bR(d,c+a);return ee(b)}function
 aA(a,c,b){b&=c9;if(a.t!=4){if(c==a.c.length){a.c+=String.fromCharCode(b);if(c+1==a.l)a.t=0;return 0}ij(a)}a.c[c]=b;return 0}function
 dM(b,a,c){if(a>>>0>=b.l)fd();return aA(b,a,c)}function
 ef(a){return a.toArray()}function
-Kv(c,b,e){if(b>>>0>=c.l-7)fd();var
+Kx(c,b,e){if(b>>>0>=c.l-7)fd();var
 d=ef(e);for(var
 a=0;a<8;a++)aA(c,b+7-a,d[a]);return 0}function
 db(c,a){if(c.fun)return db(c.fun,a);if(typeof
@@ -230,15 +230,15 @@ b=0;b<arguments.length;b++)d[a.length+b]=arguments[b];return db(c,d)}}function
 c(a,b){if(b>>>0>=a.length-1)ec();return a}function
 r8(a){if(isFinite(a)){if(Math.abs(a)>=2.2250738585072014e-308)return 0;if(a!=0)return 1;return 2}return isNaN(a)?4:3}function
 b5(a){a.t&6&&ed(a);return a.c}var
-Lu=Math.log2&&Math.log2(1.1235582092889474E+307)==1020;function
-su(a){if(Lu)return Math.floor(Math.log2(a));var
+Lw=Math.log2&&Math.log2(1.1235582092889474E+307)==1020;function
+su(a){if(Lw)return Math.floor(Math.log2(a));var
 b=0;if(a==0)return-Infinity;if(a>=1)while(a>=2){a/=2;b++}else
 while(a<1){a*=2;b--}return b}function
 lZ(c){var
 a=new(O.Float32Array)(1);a[0]=c;var
 b=new(O.Int32Array)(a.buffer);return b[0]|0}function
 cg(b,c,a){return new
-R(b,c,a)}function
+S(b,c,a)}function
 gr(a){if(!isFinite(a)){if(isNaN(a))return cg(1,0,pD);return a>0?cg(0,0,pD):cg(0,0,0xfff0)}var
 f=a==0&&1/a==-Infinity?cJ:a>=0?0:cJ;if(f)a=-a;var
 b=su(a)+cs;if(b<=0){b=0;a/=Math.pow(2,-rj)}else{a/=Math.pow(2,b-rQ);if(a<16){a*=2;b-=1}if(b==0)a/=2}var
@@ -342,8 +342,8 @@ l=cu(ee(e));g.set(a,[cK,m,l])}break}v[0]=(4+i)*4;return lT(j,o,h,f)}function
 rY(a,b,c){return a.compare(b,c)}function
 v(a,b){return Math.imul(a,b)}function
 bn(b,a){a=v(a,0xcc9e2d51|0);a=a<<15|a>>>32-15;a=v(a,0x1b873593);b^=a;b=b<<13|b>>>32-13;return(b+(b<<2)|0)+(0xe6546b64|0)|0}function
-KK(a,b){a=bn(a,l2(b));a=bn(a,l1(b));return a}function
-lX(a,b){return KK(a,gr(b))}function
+KM(a,b){a=bn(a,l2(b));a=bn(a,l1(b));return a}function
+lX(a,b){return KM(a,gr(b))}function
 r2(c){var
 b=ii(c.dims),d=0;switch(c.kind){case
 2:case
@@ -369,20 +369,20 @@ a=0;a<b;a++)d=lX(d,c.data[a]);break;case
 11:b*=2;case
 1:if(b>32)b=32;for(var
 a=0;a<b;a++)d=lX(d,c.data[a]);break}return d}function
-KP(a,b){b[0]=4;return a.read32s()}function
-Ld(a,b){switch(a.read8u()){case
+KR(a,b){b[0]=4;return a.read32s()}function
+Lf(a,b){switch(a.read8u()){case
 1:b[0]=4;return a.read32s();case
 2:bS("input_value: native integer value too large");default:bS("input_value: ill-formed native integer")}}function
-K2(c,d){var
+K4(c,d){var
 b=new
 Array(8);for(var
 a=0;a<8;a++)b[a]=c.read8u();d[0]=8;return ee(b)}function
-KX(e,d,b){var
+KZ(e,d,b){var
 c=ef(d);for(var
 a=0;a<8;a++)e.write(8,c[a]);b[0]=8;b[1]=8}function
-KS(a,b,c){return a.compare(b)}function
-KU(a){return a.lo32()^a.hi32()}var
-gp={"_j":{deserialize:K2,serialize:KX,fixed_length:8,compare:KS,hash:KU},"_i":{deserialize:KP,fixed_length:4},"_n":{deserialize:Ld,fixed_length:4},"_bigarray":{deserialize:function(a,b){return r0(a,b,"_bigarray")},serialize:r3,compare:rY,hash:r2},"_bigarr02":{deserialize:function(a,b){return r0(a,b,h1)},serialize:r3,compare:rY,hash:r2}};function
+KU(a,b,c){return a.compare(b)}function
+KW(a){return a.lo32()^a.hi32()}var
+gp={"_j":{deserialize:K4,serialize:KZ,fixed_length:8,compare:KU,hash:KW},"_i":{deserialize:KR,fixed_length:4},"_n":{deserialize:Lf,fixed_length:4},"_bigarray":{deserialize:function(a,b){return r0(a,b,"_bigarray")},serialize:r3,compare:rY,hash:r2},"_bigarr02":{deserialize:function(a,b){return r0(a,b,h1)},serialize:r3,compare:rY,hash:r2}};function
 lU(a){return gp[a.caml_custom]&&gp[a.caml_custom].compare}function
 r9(f,c,d,e){var
 b=lU(c);if(b){var
@@ -448,14 +448,14 @@ a=a.toString(),b=b.toString();if(a!==b){if(a<b)return-1;if(a>b)return 1}break;ca
 254:default:if(a.length!=b.length)return a.length<b.length?-1:1;if(a.length>1)e.push(a,b,1);break}}if(e.length==0)return 0;var
 h=e.pop();b=e.pop();a=e.pop();if(h+1<a.length)e.push(a,b,h+1);a=a[h];b=b[h]}}function
 al(a,b){return fe(a,b,true)}function
-Kw(){return[0]}function
+Ky(){return[0]}function
 aK(a){if(a<0)aM("Bytes.create");return new
 cN(a?2:9,A,a)}function
 bv(b,a){if(a==0)dO();return b/a|0}function
-a0(a,b){return+(fe(a,b,false)==0)}function
-Ky(a,c,b,d){if(b>0)if(c==0&&(b>=a.l||a.t==2&&b>=a.c.length))if(d==0){a.c=A;a.t=2}else{a.c=ff(b,String.fromCharCode(d));a.t=b==a.l?0:2}else{if(a.t!=4)ij(a);for(b+=c;c<b;c++)a.c[c]=d}return 0}function
-Kz(a,b){if(a===b)return 0;if(a<b)return-1;if(a>b)return 1;if(a===a)return 1;if(b===b)return-1;return 0}function
-KA(a){var
+aV(a,b){return+(fe(a,b,false)==0)}function
+KA(a,c,b,d){if(b>0)if(c==0&&(b>=a.l||a.t==2&&b>=a.c.length))if(d==0){a.c=A;a.t=2}else{a.c=ff(b,String.fromCharCode(d));a.t=b==a.l?0:2}else{if(a.t!=4)ij(a);for(b+=c;c<b;c++)a.c[c]=d}return 0}function
+KB(a,b){if(a===b)return 0;if(a<b)return-1;if(a>b)return 1;if(a===a)return 1;if(b===b)return-1;return 0}function
+KC(a){var
 b;a=b5(a);b=+a;if(a.length>0&&b===b)return b;a=a.replace(/_/g,A);b=+a;if(a.length>0&&b===b||/^[+-]?nan$/i.test(a))return b;var
 c=/^ *([+-]?)0x([0-9a-f]+)\.?([0-9a-f]*)(p([+-]?[0-9]+))?/i.exec(a);if(c){var
 d=c[3].replace(/0+$/,A),f=parseInt(c[1]+c[2]+d,16),e=(c[5]|0)-4*d.length;b=f*Math.pow(2,e);return b}if(/^\+?inf(inity)?$/i.test(a))return Infinity;if(/^-inf(inity)?$/i.test(a))return-Infinity;bS("float_of_string")}function
@@ -491,8 +491,8 @@ b=l4(e);if(c<0)if(b.signedconv){b.sign=-1;c=-c}else
 c>>>=0;var
 d=c.toString(b.base);if(b.prec>=0){b.filler=c_;var
 f=b.prec-d.length;if(f>0)d=ff(f,bt)+d}return lV(b,d)}var
-Lf=0;function
-cf(){return Lf++}function
+Lh=0;function
+cf(){return Lh++}function
 gq(a){if(a==0||!isFinite(a))return[0,a,0];var
 c=a<0;if(c)a=-a;var
 b=Math.max(-cs,su(a)+1);a*=Math.pow(2,-b);while(a<bD){a*=2;b--}while(a>=1){a*=bD;b++}if(c)a=-a;return[0,a,b]}function
@@ -501,40 +501,40 @@ gt(){return typeof
 O.process!=="undefined"&&typeof
 O.process.versions!=="undefined"&&typeof
 O.process.versions.node!=="undefined"}function
-Lv(){function
+Lx(){function
 a(a){if(a.charAt(0)===cr)return[A,a.substring(1)];return}function
 b(c){var
 g=/^([a-zA-Z]:|[\\/]{2}[^\\/]+[\\/]+[^\\/]+)?([\\/])?([\s\S]*?)$/,a=g.exec(c),b=a[1]||A,e=Boolean(b&&b.charAt(1)!==":");if(Boolean(a[2]||e)){var
 d=a[1]||A,f=a[2]||A;return[d,c.substring(d.length+f.length)]}return}return gt()&&O.process&&O.process.platform?O.process.platform==="win32"?b:a:a}var
-l_=Lv();function
+l_=Lx();function
 ss(a){return a.slice(-1)!==cr?a+cr:a}if(gt()&&O.process&&O.process.cwd)var
 go=O.process.cwd().replace(/\\/g,cr);else
 var
 go="/static";go=ss(go);function
-K8(a){a=sf(a);if(!l_(a))a=go+a;var
+K_(a){a=sf(a);if(!l_(a))a=go+a;var
 e=l_(a),d=e[1].split(cr),b=[];for(var
 c=0;c<d.length;c++)switch(d[c]){case"..":if(b.length>1)b.pop();break;case".":break;default:b.push(d[c]);break}b.unshift(e[0]);b.orig=a;return b}function
-Lr(e){for(var
+Lt(e){for(var
 f=A,b=f,a,h,c=0,g=e.length;c<g;c++){a=e.charCodeAt(c);if(a<ce){for(var
 d=c+1;d<g&&(a=e.charCodeAt(d))<ce;d++);if(d-c>kO){b.substr(0,1);f+=b;b=A;f+=e.slice(c,d)}else
 b+=e.slice(c,d);if(d==g)break;c=d}if(a<qm){b+=String.fromCharCode(0xc0|a>>6);b+=String.fromCharCode(ce|a&e7)}else
 if(a<0xd800||a>=q3)b+=String.fromCharCode(pO|a>>12,ce|a>>6&e7,ce|a&e7);else
 if(a>=0xdbff||c+1==g||(h=e.charCodeAt(c+1))<qY||h>q3)b+="\xef\xbf\xbd";else{c++;a=(a<<10)+h-0x35fdc00;b+=String.fromCharCode(qs|a>>18,ce|a>>12&e7,ce|a>>6&e7,ce|a&e7)}if(b.length>eb){b.substr(0,1);f+=b;b=A}}return f+b}function
-Ku(a){var
-b=9;if(!sv(a))b=8,a=Lr(a);return new
+Kw(a){var
+b=9;if(!sv(a))b=8,a=Lt(a);return new
 cN(b,a,a.length)}function
-cv(a){return Ku(a)}var
-LL=["E2BIG","EACCES","EAGAIN","EBADF","EBUSY","ECHILD","EDEADLK","EDOM",pF,"EFAULT","EFBIG","EINTR","EINVAL","EIO","EISDIR","EMFILE","EMLINK","ENAMETOOLONG","ENFILE","ENODEV",lI,"ENOEXEC","ENOLCK","ENOMEM","ENOSPC","ENOSYS",lq,ry,"ENOTTY","ENXIO","EPERM","EPIPE","ERANGE","EROFS","ESPIPE","ESRCH","EXDEV","EWOULDBLOCK","EINPROGRESS","EALREADY","ENOTSOCK","EDESTADDRREQ","EMSGSIZE","EPROTOTYPE","ENOPROTOOPT","EPROTONOSUPPORT","ESOCKTNOSUPPORT","EOPNOTSUPP","EPFNOSUPPORT","EAFNOSUPPORT","EADDRINUSE","EADDRNOTAVAIL","ENETDOWN","ENETUNREACH","ENETRESET","ECONNABORTED","ECONNRESET","ENOBUFS","EISCONN","ENOTCONN","ESHUTDOWN","ETOOMANYREFS","ETIMEDOUT","ECONNREFUSED","EHOSTDOWN","EHOSTUNREACH","ELOOP","EOVERFLOW"];function
+cv(a){return Kw(a)}var
+LN=["E2BIG","EACCES","EAGAIN","EBADF","EBUSY","ECHILD","EDEADLK","EDOM",pF,"EFAULT","EFBIG","EINTR","EINVAL","EIO","EISDIR","EMFILE","EMLINK","ENAMETOOLONG","ENFILE","ENODEV",lI,"ENOEXEC","ENOLCK","ENOMEM","ENOSPC","ENOSYS",lq,ry,"ENOTTY","ENXIO","EPERM","EPIPE","ERANGE","EROFS","ESPIPE","ESRCH","EXDEV","EWOULDBLOCK","EINPROGRESS","EALREADY","ENOTSOCK","EDESTADDRREQ","EMSGSIZE","EPROTOTYPE","ENOPROTOOPT","EPROTONOSUPPORT","ESOCKTNOSUPPORT","EOPNOTSUPP","EPFNOSUPPORT","EAFNOSUPPORT","EADDRINUSE","EADDRNOTAVAIL","ENETDOWN","ENETUNREACH","ENETRESET","ECONNABORTED","ECONNRESET","ENOBUFS","EISCONN","ENOTCONN","ESHUTDOWN","ETOOMANYREFS","ETIMEDOUT","ECONNREFUSED","EHOSTDOWN","EHOSTUNREACH","ELOOP","EOVERFLOW"];function
 ej(d,f,e,a){var
-b=LL.indexOf(d);if(b<0){if(a==null)a=-9999;b=[0,a]}var
+b=LN.indexOf(d);if(b<0){if(a==null)a=-9999;b=[0,a]}var
 c=[b,cv(f||A),cv(e||A)];return c}var
 sl={};function
 eh(a){return sl[a]}function
 ei(b,a){throw[0,b].concat(a)}function
-Kt(a){return new
+Kv(a){return new
 cN(4,a,a.length)}function
 au(a){l5(aF.Sys_error,a)}function
-Lh(a){au(a+hL)}function
+Lj(a){au(a+hL)}function
 bT(a){return a.l}function
 rW(){}function
 a7(a){this.data=a}a7.prototype=new
@@ -576,14 +576,14 @@ this.content[a];return b};bu.prototype.open=function(a,b){if(b.rdonly&&b.wronly)
 c=this.content[a];if(b.truncate)c.truncate();return c}else
 if(b.create){this.create_dir_if_needed(a);this.content[a]=new
 a7(aK(0));return this.content[a]}else
-Lh(this.nm(a))};bu.prototype.register=function(c,a){var
+Lj(this.nm(a))};bu.prototype.register=function(c,a){var
 b;if(this.content[c])au(this.nm(c)+pX);if(gs(a))b=new
 a7(a);if(ip(a))b=new
 a7(bF(a));else
 if(a
 instanceof
 Array)b=new
-a7(Kt(a));else
+a7(Kv(a));else
 if(typeof
 a==="string")b=new
 a7(r7(a));else
@@ -593,17 +593,17 @@ a7(d)}if(b){this.create_dir_if_needed(c);this.content[c]=b}else
 au(this.nm(c)+" : registering file with invalid content type")};bu.prototype.constructor=bu;function
 I(a){return bT(a)}function
 bo(b,a){return bR(b,a)}function
-Kl(d){var
+Kn(d){var
 c=I(d),b=new
 Array(c),a=0;for(;a<c;a++)b[a]=bo(d,a);return b}function
-Kk(a){if(a.t!=4)ij(a);return a.c}function
+Km(a){if(a.t!=4)ij(a);return a.c}function
 cO(a){this.fs=require("fs");this.fd=a}cO.prototype=new
 rW();cO.prototype.truncate=function(a){try{this.fs.ftruncateSync(this.fd,a|0)}catch(a){au(a.toString())}};cO.prototype.length=function(){try{return this.fs.fstatSync(this.fd).size}catch(a){au(a.toString())}};cO.prototype.write=function(f,b,c,e){var
-a=Kl(b);if(!(a
+a=Kn(b);if(!(a
 instanceof
 O.Uint8Array))a=new(O.Uint8Array)(a);var
 d=O.Buffer.from(a);try{this.fs.writeSync(this.fd,d,c,e,f)}catch(a){au(a.toString())}return 0};cO.prototype.read=function(g,d,c,f){var
-a=Kk(d);if(!(a
+a=Km(d);if(!(a
 instanceof
 O.Uint8Array))a=new(O.Uint8Array)(a);var
 e=O.Buffer.from(a);try{this.fs.readSync(this.fd,e,c,f,g)}catch(a){au(a.toString())}for(var
@@ -638,30 +638,30 @@ fg.push({path:ir,device:new
 bu(ir)});fg.push({path:ro,device:new
 bu(ro)});function
 sD(b){var
-g=K8(b),b=g.join(cr),f=ss(b),c;for(var
+g=K_(b),b=g.join(cr),f=ss(b),c;for(var
 e=0;e<fg.length;e++){var
 a=fg[e];if(f.search(a.path)==0&&(!c||c.path.length<a.path.length))c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}if(!c&&gt()){var
 d=sb(b);if(d&&d.match(/^[a-zA-Z]:\/$/)){var
 a={path:d,device:new
 a8(d)};fg.push(a);c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}}if(c)return c;au("no device found for "+f)}function
-Kx(c,b){var
+Kz(c,b){var
 a=sD(c);if(!a.device.register)bS("cannot register file");a.device.register(a.rest,b);return 0}function
 st(c,b){var
-c=a(c),b=a(b);return Kx(c,b)}function
-KC(){var
+c=a(c),b=a(b);return Kz(c,b)}function
+KE(){var
 b=O.caml_fs_tmp;if(b)for(var
 a=0;a<b.length;a++)st(b[a].name,b[a].content);O.jsoo_create_file=st;O.caml_fs_tmp=[];return 0}function
-KD(){return[0,0,0,0,0,0,0,0,0]}function
-KE(a){return 0}function
+KF(){return[0,0,0,0,0,0,0,0,0]}function
+KG(a){return 0}function
 sa(){return[0]}function
-KF(a,b){return+(fe(a,b,false)>=0)}function
+KH(a,b){return+(fe(a,b,false)>=0)}function
 lY(d,b){var
 e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b.charCodeAt(a)|b.charCodeAt(a+1)<<8|b.charCodeAt(a+2)<<16|b.charCodeAt(a+3)<<24;d=bn(d,c)}c=0;switch(e&3){case
 3:c=b.charCodeAt(a+2)<<16;case
 2:c|=b.charCodeAt(a+1)<<8;case
 1:c|=b.charCodeAt(a);d=bn(d,c)}d^=e;return d}function
-KL(a,b){return lY(a,b5(b))}function
-KI(d,b){var
+KN(a,b){return lY(a,b5(b))}function
+KK(d,b){var
 e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b[a]|b[a+1]<<8|b[a+2]<<16|b[a+3]<<24;d=bn(d,c)}c=0;switch(e&3){case
 3:c=b[a+2]<<16;case
 2:c|=b[a+1]<<8;case
@@ -669,11 +669,11 @@ e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b[a]|b[a+1]<<8|b[a+2]<<16|b[a+3]<<24;d=bn(
 si(a){switch(a.t&6){default:ed(a);case
 0:return a.c;case
 4:return a.c}}function
-KH(b,c){var
+KJ(b,c){var
 a=si(c);return typeof
-a==="string"?lY(b,a):KI(b,a)}function
-KJ(a){a^=a>>>16;a=v(a,0x85ebca6b|0);a^=a>>>13;a=v(a,0xc2b2ae35|0);a^=a>>>16;return a}function
-KG(j,l,n,m){var
+a==="string"?lY(b,a):KK(b,a)}function
+KL(a){a^=a>>>16;a=v(a,0x85ebca6b|0);a^=a>>>13;a=v(a,0xc2b2ae35|0);a^=a>>>16;return a}function
+KI(j,l,n,m){var
 f,g,h,d,c,b,a,e,i;d=l;if(d<0||d>cM)d=cM;c=j;b=n;f=[m];g=0;h=1;while(g<h&&c>0){a=f[g++];if(a&&a.caml_custom){if(gp[a.caml_custom]&&gp[a.caml_custom].hash){var
 k=gp[a.caml_custom].hash(a);b=bn(b,k);c--}}else
 if(a
@@ -682,13 +682,13 @@ Array&&a[0]===(a[0]|0))switch(a[0]){case
 248:b=bn(b,a[2]);c--;break;case
 250:f[--g]=a[1];break;default:var
 o=a.length-1<<10|a[0];b=bn(b,o);for(e=1,i=a.length;e<i;e++){if(h>=d)break;f[h++]=a[e]}break}else
-if(gs(a)){b=KH(b,a);c--}else
-if(ip(a)){b=KL(b,a);c--}else
+if(gs(a)){b=KJ(b,a);c--}else
+if(ip(a)){b=KN(b,a);c--}else
 if(typeof
 a==="string"){b=lY(b,a);c--}else
 if(a===(a|0)){b=bn(b,a+a+1);c--}else
-if(a===+a){b=lX(b,a);c--}}b=KJ(b);return b&0x3FFFFFFF}function
-KM(a,c,k){if(!isFinite(a)){if(isNaN(a))return cv(lr);return cv(a>0?rM:"-infinity")}var
+if(a===+a){b=lX(b,a);c--}}b=KL(b);return b&0x3FFFFFFF}function
+KO(a,c,k){if(!isFinite(a)){if(isNaN(a))return cv(lr);return cv(a>0?rM:"-infinity")}var
 i=a==0&&1/a==-Infinity?1:a>=0?0:1;if(i)a=-a;var
 d=0;if(a==0);else
 if(a<1)while(a<1&&d>-1022){a*=2;d--}else
@@ -702,24 +702,24 @@ b=a.toString(16);if(c>=0){var
 h=b.indexOf(b3);if(h<0)b+=b3+ff(c,bt);else{var
 f=h+1+c;if(b.length<f)b+=ff(f-b.length,bt);else
 b=b.substr(0,f)}}return cv(e+pC+b+"p"+j+d.toString(10))}function
-KO(a){return(a&0x000000FF)<<24|(a&0x0000FF00)<<8|(a&0x00FF0000)>>>8|(a&0xFF000000)>>>24}function
-KR(b){var
+KQ(a){return(a&0x000000FF)<<24|(a&0x0000FF00)<<8|(a&0x00FF0000)>>>8|(a&0xFF000000)>>>24}function
+KT(b){var
 a=ef(b);return ee([a[7],a[6],a[5],a[4],a[3],a[2],a[1],a[0]])}function
-KW(a){return+a.isZero()}function
+KY(a){return+a.isZero()}function
 il(a){return new
-R(a&c$,a>>24&c$,a>>31&cL)}function
+S(a&c$,a>>24&c$,a>>31&cL)}function
 se(a){return a.toInt()}function
-KV(a){return+a.isNeg()}function
-KZ(a){return a.neg()}function
-KT(g,c){var
-a=l4(g);if(a.signedconv&&KV(c)){a.sign=-1;c=KZ(c)}var
+KX(a){return+a.isNeg()}function
+K1(a){return a.neg()}function
+KV(g,c){var
+a=l4(g);if(a.signedconv&&KX(c)){a.sign=-1;c=K1(c)}var
 b=A,h=il(a.base),f="0123456789abcdef";do{var
-e=c.udivmod(h);c=e.quotient;b=f.charAt(se(e.modulus))+b}while(!KW(c));if(a.prec>=0){a.filler=c_;var
+e=c.udivmod(h);c=e.quotient;b=f.charAt(se(e.modulus))+b}while(!KY(c));if(a.prec>=0){a.filler=c_;var
 d=a.prec-b.length;if(d>0)b=ff(d,bt)+b}return lV(a,b)}function
-KY(a,b){return a.mul(b)}function
-K0(a,b){return a.or(b)}function
+K0(a,b){return a.mul(b)}function
+K2(a,b){return a.or(b)}function
 im(a){return a.toFloat()}function
-Lg(c){var
+Li(c){var
 a=0,e=I(c),b=10,d=1;if(e>0)switch(bo(c,a)){case
 45:a++;d=-1;break;case
 43:a++;d=1;break}if(a+1<e&&bo(c,a)==48)switch(bo(c,a+1)){case
@@ -733,9 +733,9 @@ a=0,e=I(c),b=10,d=1;if(e>0)switch(bo(c,a)){case
 85:a+=2;break}return[a,d,b]}function
 sn(a){if(a>=48&&a<=57)return a-48;if(a>=65&&a<=90)return a-55;if(a>=97&&a<=122)return a-87;return-1}function
 io(f){var
-h=Lg(f),c=h[0],i=h[1],d=h[2],g=I(f),j=-1>>>0,e=c<g?bo(f,c):0,b=sn(e);if(b<0||b>=d)bS(h6);var
+h=Li(f),c=h[0],i=h[1],d=h[2],g=I(f),j=-1>>>0,e=c<g?bo(f,c):0,b=sn(e);if(b<0||b>=d)bS(h6);var
 a=b;for(c++;c<g;c++){e=bo(f,c);if(e==95)continue;b=sn(e);if(b<0||b>=d)break;a=d*a+b;if(a>j)bS(h6)}if(c!=g)bS(h6);a=i*a;if(d==10&&(a|0)!=a)bS(h6);return a|0}function
-K5(a){return[t,a]}function
+K7(a){return[t,a]}function
 bw(b,a){a|=0;if(a>cs){a-=cs;b*=Math.pow(2,cs);if(a>cs){a-=cs;b*=Math.pow(2,cs)}}if(a<-cs){a+=cs;b*=Math.pow(2,-cs)}b*=Math.pow(2,a);return b}function
 iq(a,b){return+(fe(a,b,false)<=0)}function
 sg(a,b){return+(fe(a,b,false)<0)}function
@@ -743,14 +743,14 @@ sh(c){var
 b=0;for(var
 a=c.length-1;a>=0;a--){var
 d=c[a];b=[0,d,b]}return b}function
-K6(a){return Math.log1p(a)}function
-K7(a){return Math.log2(a)}function
+K8(a){return Math.log1p(a)}function
+K9(a){return Math.log2(a)}function
 n(a,d){if(a<0)ec();var
 a=a+1|0,b=new
 Array(a);b[0]=0;for(var
 c=1;c<a;c++)b[c]=d;return b}function
-Lm(b){return a(iu(b,0,b.length))}var
-K9=function(){function
+Lo(b){return a(iu(b,0,b.length))}var
+K$=function(){function
 l(a,b){return a+b|0}function
 a(d,a,c,f,b,e){a=l(l(a,d),l(f,e));return l(a<<b|a>>>32-b,c)}function
 g(c,b,d,e,h,f,g){return a(b&d|~b&e,c,b,h,f,g)}function
@@ -772,9 +772,9 @@ a=0;a<f;a+=4){var
 b=a+g;e[a>>2]=d.charCodeAt(b)|d.charCodeAt(b+1)<<8|d.charCodeAt(b+2)<<16|d.charCodeAt(b+3)<<24}for(;a<f;a++)e[a>>2]|=d.charCodeAt(a+g)<<8*(a&3)}else{var
 c=h;for(var
 a=0;a<f;a+=4){var
-b=a+g;e[a>>2]=c[b]|c[b+1]<<8|c[b+2]<<16|c[b+3]<<24}for(;a<f;a++)e[a>>2]|=c[a+g]<<8*(a&3)}return Lm(k(e,f))}}();function
-K_(c,b,a){return K9(bF(c),b,a)}function
-K$(){return 0}var
+b=a+g;e[a>>2]=c[b]|c[b+1]<<8|c[b+2]<<16|c[b+3]<<24}for(;a<f;a++)e[a>>2]|=c[a+g]<<8*(a&3)}return Lo(k(e,f))}}();function
+La(c,b,a){return K$(bF(c),b,a)}function
+Lb(){return 0}var
 cP=new
 Array();function
 eg(c){var
@@ -783,16 +783,16 @@ b=aF.fds[a.fd].output;switch(b.length){case
 2:b(c,a.buffer);break;default:b(a.buffer)}}a.buffer=A;return 0}function
 sq(e,f){var
 b=cP[e],d=a(f),c=I(d);b.file.write(b.offset,d,0,c);b.offset+=c;return 0}function
-Ls(a){var
+Lu(a){var
 a=l9(a),b=O;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stderr.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
 c=b.console;c&&c.error&&c.error(a)}}function
-Lt(a){var
+Lv(a){var
 a=l9(a),b=O;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stdout.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
 c=b.console;c&&c.log&&c.log(a)}}function
 iv(c,e,d,a){if(aF.fds===undefined)aF.fds=new
 Array();a=a?a:{};var
 b={};b.file=d;b.offset=a.append?d.length():0;b.flags=a;b.output=e;aF.fds[c]=b;if(!aF.fd_last_idx||c>aF.fd_last_idx)aF.fd_last_idx=c;return c}function
-LM(c,b,g){var
+LO(c,b,g){var
 a={};while(b){switch(b[1]){case
 0:a.rdonly=1;break;case
 1:a.wronly=1;break;case
@@ -804,10 +804,10 @@ a={};while(b){switch(b[1]){case
 7:a.text=1;break;case
 8:a.nonblock=1;break}b=b[2]}if(a.rdonly&&a.wronly)au(b5(c)+pY);if(a.text&&a.binary)au(b5(c)+qc);var
 d=sD(c),e=d.device.open(d.rest,a),f=aF.fd_last_idx?aF.fd_last_idx:0;return iv(f+1,sq,e,a)}iv(0,sq,new
-a7(aK(0)));iv(1,Lt,new
-a7(aK(0)));iv(2,Ls,new
+a7(aK(0)));iv(1,Lv,new
+a7(aK(0)));iv(2,Lu,new
 a7(aK(0)));function
-La(a){var
+Lc(a){var
 c=aF.fds[a];if(c.flags.wronly)au(qD+a+" is writeonly");var
 d=null;if(a==0&&gt()){var
 e=require("fs");d=function(){return cv(e.readFileSync(0,pv))}}var
@@ -815,25 +815,25 @@ b={file:c.file,offset:c.offset,fd:a,opened:true,out:false,refill:d};cP[b.fd]=b;r
 sj(c){var
 b=aF.fds[c];if(b.flags.rdonly)au(qD+c+" is readonly");var
 a={file:b.file,offset:b.offset,fd:c,opened:true,out:true,buffer:A};cP[a.fd]=a;return a.fd}function
-Lb(){var
+Ld(){var
 b=0;for(var
 a=0;a<cP.length;a++)if(cP[a]&&cP[a].opened&&cP[a].out)b=[0,cP[a].fd,b];return b}function
 a1(a){return a}function
-Lc(g,d,h,f){var
+Le(g,d,h,f){var
 b=cP[g];if(!b.opened)au("Cannot output to a closed channel");var
 a;if(h==0&&bT(d)==f)a=d;else{a=aK(f);dL(d,h,a,0,f)}var
 i=a1(a),c=b5(i),e=c.lastIndexOf(pK);if(e<0)b.buffer+=c;else{b.buffer+=c.substr(0,e+1);eg(g);b.buffer+=c.substr(e+1)}return 0}function
-l3(b,a,d,c){return Lc(b,bF(a),d,c)}function
+l3(b,a,d,c){return Le(b,bF(a),d,c)}function
 sk(c,b){var
 d=a(String.fromCharCode(b));l3(c,d,0,1);return 0}function
 dN(b,a){if(a==0)dO();return b%a}function
-KQ(a,b){return a.add(b)}function
-K1(a,b){return a.sub(b)}function
+KS(a,b){return a.add(b)}function
+K3(a,b){return a.sub(b)}function
 sm(a,c){if(isNaN(a)||isNaN(c))return NaN;if(a==c)return c;if(a==0)return c<0?-Math.pow(2,-qM):Math.pow(2,-qM);var
-b=gr(a),d=il(1);if(a<c==a>0)b=KQ(b,d);else
-b=K1(b,d);return cu(b)}function
+b=gr(a),d=il(1);if(a<c==a>0)b=KS(b,d);else
+b=K3(b,d);return cu(b)}function
 ch(a,b){return+(fe(a,b,false)!=0)}function
-Le(a,b){a[0]=t;a[1]=b;return 0}function
+Lg(a,b){a[0]=t;a[1]=b;return 0}function
 u(a){if(a
 instanceof
 Array&&a[0]==a[0]>>>0)return a[0];else
@@ -849,31 +849,31 @@ ci(b,c,a){if(a&&O.toplevelReloc)b=O.toplevelReloc(a);aF[b+1]=c;if(a)aF[a]=c}func
 l6(a,b){sl[b5(a)]=b;return 0}function
 l7(a){return Math.round(a)}function
 is(a){if(a==0)a=1/a;return a<0?1:0}function
-Kq(a,b){if(a===b)return 1;a.t&6&&ed(a);b.t&6&&ed(b);return a.c==b.c?1:0}function
-L(a,b){return Kq(a,b)}function
-Ll(){aM(k9)}function
-ae(b,a){if(a>>>0>=I(b))Ll();return bo(b,a)}function
-S(a,b){return 1-L(a,b)}function
-Ln(){return 0x7FFFFFFF/4|0}function
-Li(){so(aF.Not_found)}function
+Ks(a,b){if(a===b)return 1;a.t&6&&ed(a);b.t&6&&ed(b);return a.c==b.c?1:0}function
+L(a,b){return Ks(a,b)}function
+Ln(){aM(k9)}function
+ae(b,a){if(a>>>0>=I(b))Ln();return bo(b,a)}function
+T(a,b){return 1-L(a,b)}function
+Lp(){return 0x7FFFFFFF/4|0}function
+Lk(){so(aF.Not_found)}function
 sr(c){var
-a=O,b=sf(c);if(a.process&&a.process.env&&a.process.env[b]!=undefined)return cv(a.process.env[b]);if(O.jsoo_static_env&&O.jsoo_static_env[b])return cv(O.jsoo_static_env[b]);Li()}function
-Lo(){if(O.crypto)if(typeof
+a=O,b=sf(c);if(a.process&&a.process.env&&a.process.env[b]!=undefined)return cv(a.process.env[b]);if(O.jsoo_static_env&&O.jsoo_static_env[b])return cv(O.jsoo_static_env[b]);Lk()}function
+Lq(){if(O.crypto)if(typeof
 O.crypto.getRandomValues==="function"){var
 a=new(O.Uint32Array)(1);O.crypto.getRandomValues(a);return[0,a[0]]}else
 if(O.crypto.randomBytes==="function"){var
 b=O.crypto.randomBytes(4),a=new(O.Uint32Array)(b);return[0,a[0]]}var
 c=new
 Date().getTime(),d=c^0xffffffff*Math.random();return[0,d]}var
-KN=new
+KP=new
 Date().getTime()*rB;function
-Lp(){var
+Lr(){var
 a=new
-Date().getTime();return a*rB-KN}function
+Date().getTime();return a*rB-KP}function
 l8(a){var
 b=1;while(a&&a.joo_tramp){a=a.joo_tramp.apply(null,a.joo_args);b++}return a}function
 a9(b,a){return{joo_tramp:b,joo_args:a}}function
-Lq(a){return Math.trunc(a)}function
+Ls(a){return Math.trunc(a)}function
 sp(a){return a}function
 a2(a){if(a
 instanceof
@@ -896,51 +896,51 @@ ek(f,b){if(b===0)dO();var
 e=ax(f),a=ax(b),c=e/a,d=e%a;return aN(d!==bG&&d<bG===a<bG?c+cw:c)}function
 el(a,b){return a<b?-1:a>b?1:0}function
 iw(b,a){if(a===0)dO();return aN(ax(b)/ax(a))}function
-LF(b,a){if(a===0)dO();return aN(ax(b)%ax(a))}function
-Lw(a,b){return[0,iw(a,b),LF(a,b)]}function
+LH(b,a){if(a===0)dO();return aN(ax(b)%ax(a))}function
+Ly(a,b){return[0,iw(a,b),LH(a,b)]}function
 sy(a,b){return iw(a,b)}function
 em(a,b){return a===b?1:0}function
 sz(a,b,c){return aN(ax(a)>>BigInt(b)&(cw<<BigInt(c))-cw)}function
 fh(f,b){if(b===0)dO();var
 e=ax(f),a=ax(b),c=e/a,d=e%a;return aN(d!==bG&&d<bG!==a<bG?c-cw:c)}function
-Lx(c,b){if(b5(c)!==gl)aM("Z.format");return a(String(b))}function
+Lz(c,b){if(b5(c)!==gl)aM("Z.format");return a(String(b))}function
 sA(f,g){var
 b=ax(f),a=ax(g),h=BigInt("9007199254740992"),c,e,d;if(b<bG)b=-b;if(a<bG)a=-a;if(b<a){c=b;b=a;a=c}while(a!==bG){if(b<h){e=Number(b);d=Number(a);while(d){c=e%d;e=d;d=c}return aN(BigInt(e))}if((b&b-cw)===bG)return aN(a&-a);if((a&a-cw)===bG){c=b&-b;return aN(c<a?c:a)}c=b%a;b=a;a=c}return aN(b)}function
-Ly(a){return 0}function
-Lz(a,b){return aN(ax(a)|ax(b))}function
-LA(a,b){return aN(ax(a)*ax(b))}function
-LB(b,c){var
+LA(a){return 0}function
+LB(a,b){return aN(ax(a)|ax(b))}function
+LC(a,b){return aN(ax(a)*ax(b))}function
+LD(b,c){var
 a=b*c;return a>=-pQ&&a<=dI?0:1}function
-LC(a){return aN(-ax(a))}function
+LE(a){return aN(-ax(a))}function
 cj(b){var
 a=ax(b);return a===bG?0:(a<bG?-a:a).toString(2).length}function
 gu(a){if(!isFinite(a))bS(lw);return aN(BigInt(Math.trunc(a)))}function
-LD(a,e,c,d){var
+LF(a,e,c,d){var
 b=b5(e).substr(c,d);if(a!==0&&a!==10||!/^-?[0-9]+$/.test(b))aM("Z.of_substring_base: invalid digit");return aN(BigInt(b))}function
 l$(b,a){var
 c=cw;while(a>0){if(a%2===1)c=c*b;a=Math.floor(a/2);if(a>0)b=b*b}return c}function
 gv(b,a){if(a<0)aM("Z.pow");return aN(l$(ax(b),a))}function
-LE(a){return aN(ax(a)-cw)}function
-LG(g,d){var
+LG(a){return aN(ax(a)-cw)}function
+LI(g,d){var
 f=ax(g),b=bG,a=cw,e=BigInt(2);while(l$(a,d)<=f)a=a*e;while(a-b>cw){var
 c=(b+a)/e;if(l$(c,d)<=f)b=c;else
 a=c}return aN(b)}function
 sB(a,b){return aN(ax(a)<<BigInt(b))}function
-LH(a,b){return aN(ax(a)>>BigInt(b))}function
+LJ(a,b){return aN(ax(a)>>BigInt(b))}function
 bx(a){return a<0?-1:a>0?1:0}function
 sC(a,b){return aN(ax(a)-ax(b))}function
-LI(a){return aN(ax(a)+cw)}function
-LJ(a){if(typeof
+LK(a){return aN(ax(a)+cw)}function
+LL(a){if(typeof
 a!=="number")bS(lw);return a}function
 ix(b){var
 a=BigInt.asUintN(64,ax(b));return sc(Number(BigInt.asIntN(32,a)),Number(BigInt.asIntN(32,a>>BigInt(32))))}function
-LK(f){O.tightropeCheck=function(d){var
+LM(f){O.tightropeCheck=function(d){var
 e=[];for(var
 b=0;b<d.length;b+=cq)e.push(String.fromCharCode.apply(null,d.subarray(b,b+cq)));var
 c=f(a(e.join(A)));return{code:c[1],words:b5(c[2])}};return 0}function
-K3(a){switch(a[2]){case-8:case-11:case-12:return 1;default:return 0}}function
-KB(b){var
-a=A;if(b[0]==0){a+=b[1][1];if(b.length==3&&b[2][0]==0&&K3(b[1]))var
+K5(a){switch(a[2]){case-8:case-11:case-12:return 1;default:return 0}}function
+KD(b){var
+a=A;if(b[0]==0){a+=b[1][1];if(b.length==3&&b[2][0]==0&&K5(b[1]))var
 e=b[2],f=1;else
 var
 f=2,e=b;a+="(";for(var
@@ -958,19 +958,19 @@ r$(a){if(a
 instanceof
 Array&&(a[0]==0||a[0]==az)){var
 c=eh(qW);if(c)c(a,false);else{var
-d=KB(a),b=eh(pu);if(b)b(0);O.console.error(lA+d+pK)}}else
+d=KD(a),b=eh(pu);if(b)b(0);O.console.error(lA+d+pK)}}else
 throw a}function
-Lk(){var
+Lm(){var
 a=O;if(a.process&&a.process.on)a.process.on("uncaughtException",function(b,c){r$(b);a.process.exit(2)});else
-if(a.addEventListener)a.addEventListener(rP,function(a){if(a.error)r$(a.error)})}Lk();function
+if(a.addEventListener)a.addEventListener(rP,function(a){if(a.error)r$(a.error)})}Lm();function
 b(a,b){return a.length==1?a(b):db(a,[b])}function
 f(a,b,c){return a.length==2?a(b,c):db(a,[b,c])}function
 Q(a,b,c,d){return a.length==3?a(b,c,d):db(a,[b,c,d])}function
 f6(a,b,c,d,e){return a.length==4?a(b,c,d,e):db(a,[b,c,d,e])}function
 f5(a,b,c,d,e,f){return a.length==5?a(b,c,d,e,f):db(a,[b,c,d,e,f])}function
-Kg(a,b,c,d,e,f,g,h){return a.length==7?a(b,c,d,e,f,g,h):db(a,[b,c,d,e,f,g,h])}KC();var
-gx=[az,a(qB),-1],mc=[az,a(qX),-2],gw=[az,a(lo),-3],ma=[az,a(re),-4],md=[az,a(qi),-6],U=[az,a(rm),-7],mb=[az,a(pS),-8],iz=[az,a(rq),-9],ag=[az,a(rD),-11],me=[az,a(qN),-12],Kd=[4,0,0,0,[12,45,[4,0,0,0,0]]],iQ=[0,[11,a('File "'),[2,0,[11,a('", line '),[4,0,0,0,[11,a(q9),[4,0,0,0,[12,45,[4,0,0,0,[11,a(qh),[2,0,0]]]]]]]]]],a('File "%s", line %d, characters %d-%d: %s')],Ke=[0,a(qw),0],Kf=[0,a(lf),[0,a(le),[0,a(hS),[0,a(fb),0]]]],hm=[0,a(gk),[0,a(k0),0]],jU=[0,a(ia),[0,a(rN),[0,a(ps),0]]],ht=[0,a(lg),[0,a("slab of few data"),[0,a(gk),[0,a(k0),0]]]],jT=[0,a("slab of the best"),[0,a(h8),[0,a(qU),0]]],kB=[0,1,0,0];ci(11,me,qN);ci(10,ag,rD);ci(9,[az,a(p4),qt],p4);ci(8,iz,rq);ci(7,mb,pS);ci(6,U,rm);ci(5,md,qi);ci(4,[az,a(qZ),-5],qZ);ci(3,ma,re);ci(2,gw,lo);ci(1,mc,qX);ci(0,gx,qB);var
-sR=a("output_substring"),sO=a("%.12g"),sN=a(b3),sL=a(p6),sM=a(ri),sE=cg(0,0,rk),sF=cg(0,0,65520),sG=cg(1,0,rk),sI=cg(pR,pR,32751),sJ=cg(0,0,15536),sT=a("option is None"),sW=a("\\\\"),sX=a("\\'"),sY=a("\\b"),sZ=a("\\t"),s0=a("\\n"),s1=a("\\r"),sV=a("Char.chr"),s7=a("List.map2"),s8=a("List.fold_left2"),s9=a("List.for_all2"),s_=a("List.combine"),s6=a("List.init"),s4=a("nth"),s5=a("List.nth"),s3=a("tl"),s2=a("hd"),tb=a("String.blit / Bytes.blit_string"),ta=a("Bytes.blit"),s$=a("String.sub / Bytes.sub"),tg=a("String.contains_from / Bytes.contains_from"),td=a(A),tc=a("String.concat"),tm=a("Array.for_all2"),tl=a("Array.map2: arrays must have the same length"),tk=a("Array.blit"),tj=a("Array.fill"),ti=a("Array.sub"),th=a("Array.init"),tr=a("Set.remove_min_elt"),ts=[0,0,0,0],tt=[0,0,0],tu=[0,a("set.ml"),570,18],tn=a(h4),to=a(h4),tp=a(h4),tq=a(h4),tz=a("Map.remove_min_elt"),tA=[0,0,0,0],tB=[0,a("map.ml"),gd,10],tC=[0,0,0],tv=a(hT),tw=a(hT),tx=a(hT),ty=a(hT),tD=a("Stdlib.Stack.Empty"),tE=a("Stdlib.Queue.Empty"),tG=a("CamlinternalLazy.Undefined"),tM=a("Buffer.add_substring/add_subbytes"),tL=a("Buffer.add: cannot grow buffer"),tK=[0,a(rv),93,2],tJ=[0,a(rv),94,2],tV=a("%c"),tW=a("%s"),tX=a(qL),tY=a(pP),tZ=a(rd),t0=a(qT),t1=a("%f"),t2=a("%B"),t3=a("%{"),t4=a("%}"),t5=a("%("),t6=a("%)"),t7=a("%a"),t8=a("%t"),t9=a("%?"),t_=a("%r"),t$=a("%_r"),ua=[0,a(aZ),850,23],ul=[0,a(aZ),814,21],ud=[0,a(aZ),815,21],um=[0,a(aZ),818,21],ue=[0,a(aZ),819,21],un=[0,a(aZ),822,19],uf=[0,a(aZ),823,19],uo=[0,a(aZ),826,22],ug=[0,a(aZ),827,22],up=[0,a(aZ),831,30],uh=[0,a(aZ),832,30],uj=[0,a(aZ),836,26],ub=[0,a(aZ),837,26],uk=[0,a(aZ),846,28],uc=[0,a(aZ),847,28],ui=[0,a(aZ),851,23],vs=a(p1),vq=[0,a(aZ),1558,4],vr=a("Printf: bad conversion %["),vt=[0,a(aZ),1626,39],vu=[0,a(aZ),1649,31],vv=[0,a(aZ),1650,31],vw=a("Printf: bad conversion %_"),vx=a(pZ),vy=a(p5),vz=a(pZ),vA=a(p5),vo=a(lr),vm=a("neg_infinity"),vn=a(rM),vl=a(b3),vg=[0,lk],u6=a("%+nd"),u7=a("% nd"),u9=a("%+ni"),u_=a("% ni"),u$=a("%nx"),va=a("%#nx"),vb=a("%nX"),vc=a("%#nX"),vd=a("%no"),ve=a("%#no"),u5=a("%nd"),u8=a(rd),vf=a("%nu"),uT=a("%+ld"),uU=a("% ld"),uW=a("%+li"),uX=a("% li"),uY=a("%lx"),uZ=a("%#lx"),u0=a("%lX"),u1=a("%#lX"),u2=a("%lo"),u3=a("%#lo"),uS=a("%ld"),uV=a(pP),u4=a("%lu"),uG=a("%+Ld"),uH=a("% Ld"),uJ=a("%+Li"),uK=a("% Li"),uL=a("%Lx"),uM=a("%#Lx"),uN=a("%LX"),uO=a("%#LX"),uP=a("%Lo"),uQ=a("%#Lo"),uF=a("%Ld"),uI=a(qT),uR=a("%Lu"),ut=a("%+d"),uu=a("% d"),uw=a("%+i"),ux=a("% i"),uy=a("%x"),uz=a("%#x"),uA=a("%X"),uB=a("%#X"),uC=a("%o"),uD=a("%#o"),us=a(gl),uv=a(qL),uE=a(p1),tN=a("@]"),tO=a("@}"),tP=a("@?"),tQ=a("@\n"),tR=a("@."),tS=a("@@"),tT=a("@%"),tU=a("@"),uq=a("CamlinternalFormat.Type_mismatch"),vE=a(A),vF=[0,[11,a(li),[2,0,[2,0,0]]],a(", %s%s")],v5=[0,[11,a(lA),[2,0,[12,10,0]]],a(rA)],v6=[0,[11,a("Fatal error in uncaught exception handler: exception "),[2,0,[12,10,0]]],a("Fatal error in uncaught exception handler: exception %s\n")],v4=a("Fatal error: out of memory in uncaught exception handler"),v2=[0,[11,a(lA),[2,0,[12,10,0]]],a(rA)],vX=[0,[2,0,[12,10,0]],a("%s\n")],vP=a("Raised at"),vQ=a("Re-raised at"),vR=a("Raised by primitive operation at"),vS=a("Called from"),vT=a(" (inlined)"),vV=a(A),vU=[0,[2,0,[12,32,[2,0,[11,a(' in file "'),[2,0,[12,34,[2,0,[11,a(", line "),[4,0,0,0,[11,a(q9),Kd]]]]]]]]]],a('%s %s in file "%s"%s, line %d, characters %d-%d')],vW=[0,[2,0,[11,a(" unknown location"),0]],a("%s unknown location")],vK=a("Out of memory"),vL=a("Stack overflow"),vM=a("Pattern matching failed"),vN=a("Assertion failed"),vO=a("Undefined recursive module"),vG=[0,[12,40,[2,0,[2,0,[12,41,0]]]],a("(%s%s)")],vH=a(A),vI=a(A),vJ=[0,[12,40,[2,0,[12,41,0]]],a("(%s)")],vD=[0,[4,0,0,0,0],a(gl)],vB=[0,[3,0,0],a("%S")],vC=a(rf),vZ=[0,a(A),a("(Cannot print locations:\n bytecode executable program file not found)"),a("(Cannot print locations:\n bytecode executable program file appears to be corrupt)"),a("(Cannot print locations:\n bytecode executable program file has wrong magic number)"),a("(Cannot print locations:\n bytecode executable program file cannot be opened;\n -- too many open files. Try running with OCAMLRUNPARAM=b=2)")],v9=a("Fun.Finally_raised: "),v7=a("Stdlib.Fun.Finally_raised"),v_=a("x"),wc=a("Hashtbl: unsupported hash table format"),Kb=a("OCAMLRUNPARAM"),J$=a("CAMLRUNPARAM"),v$=a(A),wx=[3,0,3],wy=a(b3),ws=a(rR),wt=a("<\/"),wu=a(A),wo=a(rR),wp=a("<"),wq=a(A),wm=a(pB),wl=[0,a(A)],wh=a(A),wi=a(A),wj=a(A),wk=a(A),wf=[0,a(A),0,a(A)],we=a(A),wd=a("Stdlib.Format.String_tag"),wI=cg(1,0,0),wF=a(lw),wG=a("ml_z_overflow"),wH=a(gl),wP=a(qq),wO=a(qq),wJ=a(bt),wK=a("+inf"),wL=a("-inf"),wM=a("undef"),wN=a(cr),wZ=[0,0],w3=[0,0],w5=[0,0],w4=[0,[0,0,0]],w0=[0,0,0],w7=a("this is not a certificate, or it is damaged: "),w6=a("Refusal.Refused"),xg=[0,[2,0,[12,10,[4,0,0,0,[12,10,0]]]],a("%s\n%d\n")],xb=cg(8,0,0),xc=a("\x80"),xd=a(A),xe=[0,[4,6,[0,2,8],0,0],a("%08x")],xf=a(A),xy=a(lt),xz=a(lt),xA=a("a member repeats what is not there"),xw=a("a member has a block of no kind"),xx=a("a member has a block of another length"),xB=a(k2),xD=a("a code repeats nothing"),xC=a(k2),xv=a("a member is longer than it says"),xu=a(lt),xt=a("a member ends early"),xE=a(qO),xh=a(k2),xi=[0,16,17,18,0,8,7,9,6,10,5,11,4,12,3,13,2,14,1,15],xk=[0,3,4,5,6,7,8,9,10,11,13,15,17,19,23,27,31,35,43,51,59,67,83,99,115,131,163,195,227,258],xm=[0,0,0,0,0,0,0,0,0,1,1,1,1,2,2,2,2,3,3,3,3,4,4,4,4,5,5,5,5,0],xo=[0,1,2,3,4,5,7,9,13,17,25,33,49,65,97,129,193,qV,385,513,769,1025,1537,lv,3073,4097,6145,8193,12289,16385,24577],xq=[0,0,0,0,0,1,1,2,2,3,3,4,4,5,5,6,6,7,7,8,8,9,9,10,10,11,11,12,12,13,13],xP=a("a member has another length or sum"),xI=a(rr),xJ=a("a member is encrypted or stored in another way"),xK=a(rr),xL=a("a member's name is no ASCII text"),xM=a("it would take more than 40 times its own size in memory"),xN=a("too many members, or two of one name"),xO=a(qO),xQ=a("PK\x01\x02"),xH=a("PK\x03\x04"),xR=a("PK\x05\x06"),xS=a("its members do not fill the file, or its directory is wrong"),xT=a(px),xU=a("the digest is longer"),xW=a(A),xV=a(px),x1=[5,0],xZ=[0,1],x0=a(p6),xY=a("null"),x3=[0,0],x4=a(ri),x2=[4,0],xX=a("Json.Wrong"),yc=a(A),x5=a(kU),x6=a(pL),x7=a(la),x8=a(lN),x9=a(rs),x_=a(lp),x$=a(p0),ya=a(ig),yb=a(qH),yq=a('"\\/bfnrt'),yr=a(gb),ys=a("a name is there twice"),zj=a("no term of a polynomial"),zh=a("no term"),zg=a("no power of a parameter"),zi=a(A),zk=a("a polynomial has a monomial twice"),ze=a(A),zf=a("no rational"),zd=a("no number"),y$=a(h5),za=a("has too many lines, terms or factors"),zc=a(A),zb=a("is no list of lines"),y_=a("has another number of dimensions"),y9=a("is missing"),y8=a(h5),y7=a(rb),y6=a(h5),y4=a(rb),y5=a(h5),y2=[0,[12,39,[2,0,[2,0,[11,a("' has several dimensions"),0]]]],a("'%s%s' has several dimensions")],y3=a("has another length"),y1=cg(1,0,0),y0=a(lM),yZ=a("is no number in range"),yY=a("is no whole number in range"),yX=a("is not true or false"),yW=a("is none of its words"),yV=a("the field "),yU=[0,[11,a("the fields of '"),[2,0,[11,a("' are others"),0]]],a("the fields of '%s' are others")],yT=[0,[12,39,[2,0,[2,0,[11,a("' "),[2,0,0]]]]],a("'%s%s' %s")],yE=a("there is no header"),yF=a(lK),yG=a(lK),yH=a("the header is longer than 1 MiB"),yI=a(gb),yJ=a(gb),yL=[0,a(lG),[0,a(qK),[0,a(qn),0]]],yM=a("a certificate of another format: format 6 is read"),yN=[1,6],yO=a(qn),yP=a(lG),yQ=a("no arrays"),yR=a("it lists other members"),yS=a("it would take too much memory"),yK=a("the header has other fields"),yv=a("-+.0123456789"),yw=a(dF),yx=a(bt),yy=a(b3),yz=a("eE"),yA=a("+-"),yB=a(gb),yC=a("-+.eE0123456789"),yu=a(gb),yd=[0,[11,a("the array '"),[2,0,[11,a("' is not as it is described"),0]]],a("the array '%s' is not as it is described")],ye=a(qH),yf=a(ig),yg=a(kU),yh=a(pL),yi=a(la),yj=a(lN),yk=a(rs),yl=a(lp),ym=a(p0),yo=[0,a(lp),[0,a(la),[0,a(lN),0]]],yn=a(kU),BU=a(ps),BV=a(ia),BW=a(b4),B0=a(b4),B1=a(b4),BZ=a(ia),BX=a(py),BY=a("the method "),BD=a(": the confidence is nominal"),BC=a(hO),BE=a(hP),BF=a(hP),BG=a(e$),BH=a(f_),BI=a(hX),BJ=a(h_),BK=a(gj),BL=[0,a(ia),[0,a(rN),[0,a(pI),0]]],BM=a("rows were left out by their outcomes"),BN=a(h3),BO=a("nobody says that ends or order in time of the data are known"),BP=a("visits were not fixed in advance, or the data looked at while they came"),BT=a(gh),BQ=a("the amount was not fixed in advance: the data were looked at"),BR=a(gh),BS=a(b4),Bg=a(", if "),Bh=a(k_),Bi=[0,a(b4),0],Bu=a(A),Bs=a(hM),Bt=a("problem.data.design"),Br=[0,[4,0,0,0,[11,a(" episodes were planned in advance"),0]],a("%d episodes were planned in advance")],Bj=a(A),Bk=a("the given policy was chosen without these data"),Bq=a(A),Bp=a("the prior does not depend on the data"),Bl=a(A),Bm=a(lj),Bn=a(A),Bo=[0,[11,a("every possible transition has at least probability "),[8,[0,0,3],0,[0,17],0]],a("every possible transition has at least probability %.17g")],Be=[0,[11,a(d$),[4,0,0,0,[11,a(qC),0]]],a(q4)],Bd=a(d9),Bf=a(h7),A4=a(hO),A5=a(e$),A6=a(hM),A7=a(fa),Bc=a(e9),A8=a(fa),Bb=a(fa),A9=a(gh),A_=a(f_),A$=a(e9),Ba=a(e9),A3=a(hR),A0=a(rh),A1=a("problem.data.batch_transition"),A2=a("problem.data.batch_count"),AZ=a(rh),AX=a(qP),AY=a(qP),AU=a(b4),AV=a(kK),AW=a("problem.data.shared_by"),AT=a(h8),AK=a(py),AJ=a(rp),AI=a(k_),AH=a(hR),AE=a(qv),AF=a("problem.domain.lower"),AG=a(qv),AD=a(pz),Ax=a(pw),Ay=a(co),Az=a(cp),AA=a(k8),AB=a(lH),AC=a(hK),Aw=a(rl),At=[0,[11,a(d$),[4,0,0,0,[12,46,[2,0,0]]]],a(q7)],Au=a(cp),Av=a(co),Aq=a(fb),Ar=[0,[11,a(d$),[4,0,0,0,[11,a(".policy"),0]]],a("claims.%d.policy")],As=[0,[11,a(d$),[4,0,0,0,[11,a(".pair"),0]]],a("claims.%d.pair")],Ab=[0,[11,a(d$),[4,0,0,0,[12,46,[2,0,0]]]],a(q7)],Ac=a(h$),Ad=a(e6),Ae=a(id),Ap=a(le),Af=a(lf),Ag=a(hS),Ah=a(hS),Ai=a(ic),Aj=a(f8),Ak=a(k7),An=[0,0],Ao=[0,1],Al=a(f8),Am=a(hQ),Aa=a(hY),z$=a(f$),zQ=a(ib),zR=a(ge),z_=a(ge),zS=a(dE),zT=[0,1],z8=a(ga),z9=a(ga),zU=a(hN),zV=a(ie),zW=a(ie),zX=a(lD),zY=a(ld),zZ=a(e_),z0=a(gi),z1=a(gn),z2=a(dE),z3=a(dG),z4=a(dJ),z5=a(bE),z6=a("problem.graph.initial"),z7=a(pW),zN=a(f$),zO=a(f7),zP=a(f$),zL=a(f7),zM=a(f7),zK=a(p2),zB=a(qy),zC=a(rx),zD=a(rx),zE=a(ru),zF=a(ru),zG=a(pz),zH=a(hR),zI=a("problem.lower"),zJ=a("problem.upper"),zy=a(lj),zz=a(lj),zv=a("problem.graph.successor"),zw=a(qy),zx=a(pW),zr=a(b3),zq=a(b3),zt=a(d9),zu=a(f9),zn=a(b3),zo=a(b3),zp=a("what it says of "),zs=[0,a(f9),[0,a(d9),0]],zl=a(lM),zm=[0,[0,a("problem.graph"),[0,a(kT),[0,a(lR),[0,a(ly),[0,a(kZ),0]]]]],[0,sh([a("problem.objective"),a(ib),a(hQ),a(ic),a(hY),a(hN),a(ga),a(ge),a(f7),a(f$),a(ld),a(lD),a(ie)]),[0,[0,a(f9),[0,a(q5),[0,a(co),[0,a(cp),[0,a(rF),[0,a(q0),[0,a(qz),[0,a(k1),Ke]]]]]]]],[0,[0,a(rl),[0,a(co),[0,a(cp),[0,a(k8),[0,a(lH),[0,a(hK),0]]]]]],[0,sh([a(k_),a(k3),a(lP),a(kN),a(e$),a(h_),a(h3),a(f_),a(e9),a(fa),a(hP),a(rg),a(lL),a(kH),a(lx)]),[0,[0,a(d9),[0,a(ll),[0,a(h$),[0,a(co),[0,a(cp),Kf]]]]],0]]]]]],AL=a(h8),AM=a(qU),AO=a(gk),AP=a(pE),AR=a(b4),AS=a(q1),Hj=a("'"),Hk=a("unknown member '"),Hg=a("a coupled proof of no claim"),Hh=a("differences with step bounds"),Hi=a("coupled values of quotients"),Hd=a("a difference of claims that are not there, or of no policies"),He=a(fb),Hf=a(e6),GS=[0,a(f9),[0,a(d9),[0,a(rU),[0,a(kR),[0,a(pA),0]]]]],GT=a(A),GU=a(pA),GV=[0,a(rt),[0,a(p8),[0,a(lh),[0,a(kS),[0,a(k1),[0,a(q_),0]]]]]],GW=a("problem."),GX=a(f9),GY=a("problem.time"),GZ=a("chains in continuous time"),G0=a(rt),G1=a(p8),G2=a("an automaton is for temporal questions"),G3=a(gf),G4=a(q_),G5=a(gf),G6=a("temporal formulas"),G7=a(k1),G8=a("an assumption about supports that does not fit the model"),G9=a("hints about sets do not fit the model"),G_=a(kR),Hl=a(kR),G$=a(d9),Ha=a(rU),Hb=a("every claim needs its hints, and there must be one"),Hc=a("two claims have one name"),GQ=a("'about' has texts that are too long"),GP=a("'about' has other things than texts"),GO=a("'about' is no object of texts"),GG=a("shares of pilots that are none, or too many"),Gp=[0,a(h0),[0,a(qG),[0,a(lg),0]]],Gq=a("learned."),Gr=a(co),Gs=[0,1.],Gt=[0,0.],Gu=a(cp),Gv=[0,1.],Gw=[0,0.],Gx=a(h0),GN=a("learned.region."),Gy=a(qG),Gz=a("coupled proofs are no list"),GA=a(lg),GB=a("the stages of a slab are no list"),GC=a("learned.cost_lower"),GD=a(rK),GE=a("pilot_share"),GF=[0,cq],GH=a(qR),GM=a(qR),GI=a("intervals do not fit the method"),GJ=a(b4),GK=a("shares of pilots where there are none"),GL=a("the region does not fit the statement"),Gc=a(kV),Gd=[0,-1],Ge=a("an occupancy that is not there"),Gf=a("duals"),F5=a("proofs+"),F6=a("rows or points of cells do not fit"),F7=[0,0],FN=a("has another shape"),FL=a(rC),FJ=[0,a(q$),0],FK=[0,[11,a("learned.coupled."),[4,0,0,0,[12,46,0]]],a("learned.coupled.%d.")],FM=[0,a("3"),3],FO=a(ls),FP=a("split_node"),FQ=a(kV),FR=a("node"),FS=a("rows 3"),FT=a(rw),FU=[0,[0,a("split_direction"),a("splits size")],[0,[0,a("split_value"),a(ls)],[0,[0,a(gc),a(qb)],[0,[0,a("centre"),a("proofs size")],[0,[0,a("axes"),a("proofs size size")],[0,[0,a(k6),a(qe)],[0,[0,a("slope"),a("models open size")],[0,[0,a("curve"),a("models open packed")],[0,[0,a("dual"),a("duals open")],0]]]]]]]]],FV=[0,[0,a("multiplier"),a(kM)],[0,[0,a(rP),a(qe)],0]],FW=[0,0.],FX=a(qb),FY=a("simplex"),FZ=a(ls),F0=a(kV),F1=a(rC),F2=a("models of cells do not fit"),F3=a("models"),F4=a("packed"),F8=a(kM),F9=a("row_start"),F_=a("points"),F$=a("point_start"),Ga=a("a cell has more points, rows or coordinates than are checked"),Gb=[0,a("lower_dual"),[0,a("upper_dual"),0]],Gg=a(rG),Gh=a("state"),Gi=a(rG),Go=a("the open states do not rise"),Gn=a("a split of a cell that is not there, or was split before"),Gm=a("a proof about a cell that is not there"),Gj=a(kM),Gk=a(q$),Gl=[0,3],Fs=[0,[11,a("learned.slab."),[4,0,0,0,[12,46,0]]],a("learned.slab.%d.")],Ft=[0,a(h0),0],Fu=a(h0),Fv=a("region."),Fw=a(gc),Fx=a(gc),Fy=a(pr),Fz=[0,ea],FA=[0,0],FB=a(pr),FC=a("side"),FD=[0,1],FE=a("guard"),FF=[0,0.],FG=a("the points or shares of a slab do not fit"),FI=a(qJ),FH=a("rows of a slab without sides"),E$=[0,dI],Fa=[0,0],Fb=a(rw),Fc=a(gc),Fd=a(gc),Fe=a("box_basis"),Ff=a("bound_basis"),Fg=a("choice_basis"),Fh=a(p_),Fi=a(p_),Fj=a(qS),Fk=[0,1],Fl=a(qS),Fm=a("bound_near"),Fn=a("box_lower"),Fo=a("box_upper"),Fp=a(q8),Fq=a("bounds near a value"),E2=a("a bound is infinite, the value is not"),EV=a(ln),ER=a("the weights are no distribution"),EQ=a("a choice that its state does not have"),Ed=[0,a(ll),[0,a(h$),[0,a(co),[0,a(cp),0]]]],Ee=[0,[11,a(d$),[4,0,0,0,[12,46,0]]],a("claims.%d.")],Ef=[0,[11,a("values."),[4,0,0,0,[12,46,0]]],a("values.%d.")],Eg=[0,-1],Eh=a("lower_ranking"),Ei=a(fb),Ej=[0,3],Ek=[0,2],El=a("upper_basis"),Em=a("lower_basis"),En=a("upper_bias"),Eo=a("lower_bias"),Ep=a("witness"),Eq=a("upper_ranking"),Er=a(cp),Es=a(co),Et=a(hS),Eu=[0,0],Ev=a(ln),Ew=a(le),Ex=[0,1.],Ey=[0,0.],Ez=a(lf),EA=a(cp),EB=[0,1],EC=a(co),ED=[0,1],EE=[0,a(e6),[0,a(lm),[0,a(id),[0,a(fb),0]]]],EF=a(h$),EG=[0,a(k6),[0,a(pU),[0,a(h7),[0,a(ig),0]]]],EH=a(ll),EI=a("a lower bound above the upper one"),EJ=a("a pair of policies where no difference is claimed, or none"),EK=a(fb),EL=a(ig),EM=a("the policy does not fit"),EN=a(lm),EO=a("the weights do not fit"),EP=a(id),ES=a("what is claimed is no value of the quantity"),ET=a("a witness beside a policy that is given"),E_=a(e6),EU=a(ln),E9=a(lm),EW=a("vectors do not fit"),EX=a(e_),EY=[0,a(dG),[0,a(dJ),0]],EZ=a("a bias does not fit"),E0=a("the average of a randomised policy"),E1=a(id),E3=a(pU),E4=a("a policy of another kind than its name says"),E5=a(k6),E6=a(e6),E7=a("bases without a region"),E8=a("averages over a region"),D4=a("an expression's number is out of range"),DJ=a(q5),DK=[0,1.],DL=[0,0.],DM=a(co),DN=[0,1.],DO=[0,0.],DP=a(cp),DQ=[0,1.],DR=[0,0.],DS=a(rF),DT=a(q0),DU=a(qz),DV=a(qw),DW=a(lh),DX=a(kS),DY=a("problem.misfit"),DZ=a("misfits of the model"),D0=a("problem.unseen"),D1=a("outcomes that were never seen"),D2=a("problem.passing"),D3=a("states in the middle of a step"),D$=a(lh),Ea=a(kS),Eb=a("quotients of parameters beside other statements than intervals"),D5=a("not what labels the transitions of one model"),D6=a("nature's direction does not fit the model"),D7=a(rz),D8=a("rewards with parameters and quotients are for models over a domain"),D9=a("averages are of rewards that are known"),D_=a(e_),De=a("priors are of parameters, and of a likelihood"),Df=a(b4),Dg=a("priors are of parameters, in their order"),C0=a(d8),CX=a(pE),CY=a(q1),CZ=a(b4),CW=a(hO),CT=[0,a(k3),[0,a(lP),[0,a(kN),[0,a(e$),[0,a(h_),[0,a(h3),[0,a(f_),[0,a(e9),[0,a(fa),[0,a(rS),0]]]]]]]]]],CU=a(hO),CV=[0,[0,a("seen"),a(qE)],[0,[0,a("seen_delta"),a(qE)],0]],C1=a("unseen mass"),C2=a("gamma-poisson"),C3=a("ellipsoid"),C4=a(b4),C5=a(pI),C6=a(lP),C7=a(k3),C8=[0,a(lB),[0,a("outcomes"),[0,a(gj),0]]],C9=a(kN),C_=a("the method shares its confidence in one way only"),DH=a(lB),C$=a(gj),Da=a(ra),Db=a(rg),Dc=[0,rc],Dd=[0,0.],Dh=a(f_),Di=a(e9),Dj=a(fa),Dk=a(rS),Dl=a(rK),Dm=a(lL),Dn=a(lL),Do=a(kH),Dp=a(kH),Dq=a(lx),Dr=[0,1],Ds=a(lx),Dt=a("the batches do not fit"),Du=[0,0],DG=a("there are too many counts"),DF=a("the transitions of a batch do not rise"),Dv=a(hP),Dw=[0,5],Dx=a("what is stated of the data does not rise"),DC=a(hX),DD=[0,a(gh),[0,a(hX),[0,a(hM),0]]],DE=a(e$),Dy=a(h3),Dz=a(h_),DA=[0,a(gh),[0,a(hX),[0,a(hM),0]]],DB=a(e$),CK=a(pw),CL=a(co),CM=a(cp),CN=a(k8),CO=a(lH),CP=a(hK),CQ=a(hK),CR=a("the domain's constraints do not fit"),CJ=a("the expressions are too large to be evaluated at the point"),CC=a("the fields of the objective are not those of "),Cg=[0,a(ib),[0,a(hQ),[0,a(ic),[0,a(hY),[0,a(hN),[0,a(ga),[0,a(ge),0]]]]]]],Ch=a(p2),Ci=[0,a(bE),[0,a(dE),[0,a(dG),[0,a(gi),[0,a(dJ),[0,a(gn),[0,a(e_),[0,a(gf),0]]]]]]]],Cj=a(ib),Ck=a(ie),Cl=a(lD),Cm=a(ld),Cn=a(f$),Co=a(f7),Cp=a(ge),Cq=a(ga),Cr=[0,lF],Cs=a(hN),Ct=[0,lF],Cu=a(hY),Cv=[0,a(f8),[0,a(k7),[0,a(rz),0]]],Cw=a(ic),Cx=[0,a(f8),[0,a(k7),0]],Cy=a(hQ),Cz=[0,a(bE),[0,a(dE),[0,a(gf),0]]],CI=a(dG),CH=a(bE),CA=[0,a(bE),[0,a(dE),[0,a(dG),0]]],CG=a(bE),CF=a(gi),CE=[0,a(bE),[0,a(gi),0]],CB=a(gn),CD=a("more steps than are checked"),B7=[0,a(kT),0],B8=a("problem.graph."),B9=a(lR),B_=a(lR),B$=a(ly),Ca=a(ly),Cb=a(kZ),Cc=a(kZ),Cd=a("the choices of states do not fit"),Ce=a("the transitions of choices do not fit"),Cf=a(kT),B4=[0,a(bE),[0,a(dE),[0,a(gf),0]]],B5=[0,0.,1.],B6=[0,a(dG),[0,a(dJ),0]],B2=a(dE),B3=[0,1],CS=[0,a("slab of the difference"),[0,a("value slab of the difference"),0]],Hx=a("a basis of rows that are not there"),Hv=a("no such product"),Hw=a("a tangent in the middle is for squares"),Hu=[0,a(qa),228,21],Hs=a("no such row of the domain"),Ht=a("the other side of an inequality"),Hr=a("a polynomial that is not affine in the coordinates"),Hp=a("expressions of so high a degree"),Hq=a("so many coordinates"),Ho=[0,a(qa),108,10],Hm=[3,0,0],Hn=a("Region.Found"),Hz=a("a denominator is not proved to be positive on the domain's box"),Hy=a("an expression that is no quotient with one denominator"),HA=a(kK),HB=a(gj),HC=a(lB),HF=a("a prior of a parameter that there is not"),HD=[0,0,0],H1=[0,0,[0,1,0]],H2=a("bets of few data on one end, or on data that were not planned to be few"),HZ=a(h7),HY=a(h7),HX=a(k0),HW=a(h8),HV=a(gk),HU=[0,a("bettor.ml"),391,9],HT=a("slabs of so many states with cycles"),HN=a("slabs of so many steps"),HS=[0,a(bE),[0,a(dG),[0,a(dJ),[0,a(gi),[0,a(gn),0]]]]],HL=a(" with late steps or averages"),HM=a("slabs of "),HO=a(bE),HP=a(dG),HQ=a(dJ),HR=a(f8),HK=a("slabs of data that were looked at while they came"),Ij=a("rewards that are quotients"),Ik=a("a reward has too many terms to be bounded"),Ii=a("a bound of no expression"),Ia=a("no such row"),Ic=a("no such event"),Id=a(qf),Ie=a("rows of balls"),If=a("rows of expressions that are not there"),Ib=a("rows of no origin"),H_=a(qf),H$=a("rows of origin 3 where there are none"),H9=a("a denominator has too many terms to be bounded"),H8=[0,a("sets.ml"),151,90],Ig=a(q8),Ih=a("rows that rest on proved bounds come last"),H6=a("a range of a quotient"),H7=a("no quotient"),H5=a("a range over a box without width"),H3=a("the data contradict the model: no instantiation of the domain agrees with all that was seen"),H4=a("the domain contradicts the model: it has no instantiation"),Ir=a("no expressions"),Io=a("shares of a slab that do not fit its bets"),Ip=a(qJ),Iq=a("shares of a slab that are too fine"),Is=a("a row of a slab"),In=a("a line of a slab that has no slope"),Il=a("bets that are not fair"),IC=a(": a choice has no distribution, or the policy is none"),Iy=a(": a lower bound above an upper one"),Iz=a(": the agent's witness is missing"),IA=a(e6),IB=a(": a ranking is missing"),IJ=[0,a(gn),[0,a(e_),0]],ID=a(": no value is below 0"),IE=[0,a(bE),[0,a(dJ),0]],II=a(rJ),IF=[0,a(bE),[0,a(dE),0]],IG=a(rJ),IH=a(": the upper bound is not inductive"),It=a(bE),Iu=a(bE),Iw=a(e_),Ix=a(dJ),Iv=a(bE),IL=a(p7),IK=[0,a(pN),24,hU],IM=[0,a(pN),12,51],IN=a("Simplex.Singular"),IP=[0,0,0],IO=a("Expansion.Fails"),IT=[0,0.,0.],IR=a("coupled values that need so many cells"),IS=a("what is claimed of coupled values does not hold in the region"),IU=a("coupled values that need such small cells"),I3=a(rO),I2=a("coupled values over a domain with equalities"),I1=a("coupled proofs of late steps, or of differences of so many steps"),I4=a("coupled proofs without a region"),I0=[0,a("coupled.ml"),42,111],IZ=a("coupled values with rewards that have parameters"),IX=a("coupled values of free agents"),IY=[0,0.,0],IW=a("coupled values of so many states and steps"),IV=a("a coupled value where the value may be infinite"),JC=a("differences without an end"),JB=a("bases of choices with quotients"),JA=a("a side of a slab that is not bet on"),Jz=a("no such row of a slab"),Jt=a("an event of more than 2,000,000 trials"),JD=a("probabilities of a choice do not sum to 1"),Ju=a("more than 30,000,000 trials of events"),Jv=a(gj),Jw=a("the intervals do not fit the events"),Jx=a(ra),Jy=a("choices with several denominators"),Js=[0,a(pJ),qI,77],Jn=a(rV),Jo=a(rV),Jp=a("a logarithm that is not proved"),Jm=a(qg),Jl=a("rewards among probabilities"),Jg=a(b4),Jh=a(gk),Ji=a("shares of pilots where a plan decides on one"),Jj=[0,1,0],Jk=a("so many pilots"),Jq=a(qg),Je=[0,a(pJ),70,49],I5=a(p7),I7=a("bases of choices without a region"),I6=a("bases of choices that are not there"),J3=a(pB),J4=a(qh),J6=a("REFUSED"),J7=a("NOT COVERED"),J5=a("NO CERTIFICATE"),J9=[0,2,a("NO CERTIFICATE: numbers or sizes that do not fit\n")],J8=[0,1,a("REFUSED: it takes more memory than there is\n")],JZ=[0,[11,a("PROVED: "),[2,0,[11,a(" in ["),[8,[0,0,3],0,[0,17],[11,a(li),[8,[0,0,3],0,[0,17],[12,93,[2,0,[12,10,0]]]]]]]]],a("PROVED: %s in [%.17g, %.17g]%s\n")],JV=[0,[11,a(d$),[4,0,0,0,[11,a(qC),0]]],a(q4)],JU=a(d9),JW=a(rp),JX=[0,[11,a(", with probability 1 - "),[8,[0,0,3],0,[0,17],0]],a(", with probability 1 - %.17g")],J1=a(A),JY=[0,[11,a("theorems: "),[2,0,[11,a("\ndigest: "),[2,0,[11,a("\nseconds: "),[8,[0,0,0],0,[0,2],[12,10,0]]]]]]],a("theorems: %s\ndigest: %s\nseconds: %.2f\n")],J0=a(A),JK=a("coupled values that its cells do not prove"),JL=a(rO),JS=a("value_sound"),JM=a(hR),JR=a(kK),JN=a(b4),JQ=a("domain_sound"),JO=a("fixed_sound"),JP=a("learned_sound"),JF=a("the file's contents do not match its digest"),JG=a(lK),JH=[0,a(lG),0],JI=[0,a(qK),0];function
+Ki(a,b,c,d,e,f,g,h){return a.length==7?a(b,c,d,e,f,g,h):db(a,[b,c,d,e,f,g,h])}KE();var
+gx=[az,a(qB),-1],mc=[az,a(qX),-2],gw=[az,a(lo),-3],ma=[az,a(re),-4],md=[az,a(qi),-6],U=[az,a(rm),-7],mb=[az,a(pS),-8],iz=[az,a(rq),-9],ag=[az,a(rD),-11],me=[az,a(qN),-12],Kf=[4,0,0,0,[12,45,[4,0,0,0,0]]],iQ=[0,[11,a('File "'),[2,0,[11,a('", line '),[4,0,0,0,[11,a(q9),[4,0,0,0,[12,45,[4,0,0,0,[11,a(qh),[2,0,0]]]]]]]]]],a('File "%s", line %d, characters %d-%d: %s')],Kg=[0,a(qw),0],Kh=[0,a(lf),[0,a(le),[0,a(hS),[0,a(fb),0]]]],hm=[0,a(gk),[0,a(k0),0]],jU=[0,a(ia),[0,a(rN),[0,a(ps),0]]],ht=[0,a(lg),[0,a("slab of few data"),[0,a(gk),[0,a(k0),0]]]],jT=[0,a("slab of the best"),[0,a(h8),[0,a(qU),0]]],kB=[0,1,0,0];ci(11,me,qN);ci(10,ag,rD);ci(9,[az,a(p4),qt],p4);ci(8,iz,rq);ci(7,mb,pS);ci(6,U,rm);ci(5,md,qi);ci(4,[az,a(qZ),-5],qZ);ci(3,ma,re);ci(2,gw,lo);ci(1,mc,qX);ci(0,gx,qB);var
+sR=a("output_substring"),sO=a("%.12g"),sN=a(b3),sL=a(p6),sM=a(ri),sE=cg(0,0,rk),sF=cg(0,0,65520),sG=cg(1,0,rk),sI=cg(pR,pR,32751),sJ=cg(0,0,15536),sT=a("option is None"),sW=a("\\\\"),sX=a("\\'"),sY=a("\\b"),sZ=a("\\t"),s0=a("\\n"),s1=a("\\r"),sV=a("Char.chr"),s7=a("List.map2"),s8=a("List.fold_left2"),s9=a("List.for_all2"),s_=a("List.combine"),s6=a("List.init"),s4=a("nth"),s5=a("List.nth"),s3=a("tl"),s2=a("hd"),tb=a("String.blit / Bytes.blit_string"),ta=a("Bytes.blit"),s$=a("String.sub / Bytes.sub"),tg=a("String.contains_from / Bytes.contains_from"),td=a(A),tc=a("String.concat"),tm=a("Array.for_all2"),tl=a("Array.map2: arrays must have the same length"),tk=a("Array.blit"),tj=a("Array.fill"),ti=a("Array.sub"),th=a("Array.init"),tr=a("Set.remove_min_elt"),ts=[0,0,0,0],tt=[0,0,0],tu=[0,a("set.ml"),570,18],tn=a(h4),to=a(h4),tp=a(h4),tq=a(h4),tz=a("Map.remove_min_elt"),tA=[0,0,0,0],tB=[0,a("map.ml"),gd,10],tC=[0,0,0],tv=a(hT),tw=a(hT),tx=a(hT),ty=a(hT),tD=a("Stdlib.Stack.Empty"),tE=a("Stdlib.Queue.Empty"),tG=a("CamlinternalLazy.Undefined"),tM=a("Buffer.add_substring/add_subbytes"),tL=a("Buffer.add: cannot grow buffer"),tK=[0,a(rv),93,2],tJ=[0,a(rv),94,2],tV=a("%c"),tW=a("%s"),tX=a(qL),tY=a(pP),tZ=a(rd),t0=a(qT),t1=a("%f"),t2=a("%B"),t3=a("%{"),t4=a("%}"),t5=a("%("),t6=a("%)"),t7=a("%a"),t8=a("%t"),t9=a("%?"),t_=a("%r"),t$=a("%_r"),ua=[0,a(a0),850,23],ul=[0,a(a0),814,21],ud=[0,a(a0),815,21],um=[0,a(a0),818,21],ue=[0,a(a0),819,21],un=[0,a(a0),822,19],uf=[0,a(a0),823,19],uo=[0,a(a0),826,22],ug=[0,a(a0),827,22],up=[0,a(a0),831,30],uh=[0,a(a0),832,30],uj=[0,a(a0),836,26],ub=[0,a(a0),837,26],uk=[0,a(a0),846,28],uc=[0,a(a0),847,28],ui=[0,a(a0),851,23],vs=a(p1),vq=[0,a(a0),1558,4],vr=a("Printf: bad conversion %["),vt=[0,a(a0),1626,39],vu=[0,a(a0),1649,31],vv=[0,a(a0),1650,31],vw=a("Printf: bad conversion %_"),vx=a(pZ),vy=a(p5),vz=a(pZ),vA=a(p5),vo=a(lr),vm=a("neg_infinity"),vn=a(rM),vl=a(b3),vg=[0,lk],u6=a("%+nd"),u7=a("% nd"),u9=a("%+ni"),u_=a("% ni"),u$=a("%nx"),va=a("%#nx"),vb=a("%nX"),vc=a("%#nX"),vd=a("%no"),ve=a("%#no"),u5=a("%nd"),u8=a(rd),vf=a("%nu"),uT=a("%+ld"),uU=a("% ld"),uW=a("%+li"),uX=a("% li"),uY=a("%lx"),uZ=a("%#lx"),u0=a("%lX"),u1=a("%#lX"),u2=a("%lo"),u3=a("%#lo"),uS=a("%ld"),uV=a(pP),u4=a("%lu"),uG=a("%+Ld"),uH=a("% Ld"),uJ=a("%+Li"),uK=a("% Li"),uL=a("%Lx"),uM=a("%#Lx"),uN=a("%LX"),uO=a("%#LX"),uP=a("%Lo"),uQ=a("%#Lo"),uF=a("%Ld"),uI=a(qT),uR=a("%Lu"),ut=a("%+d"),uu=a("% d"),uw=a("%+i"),ux=a("% i"),uy=a("%x"),uz=a("%#x"),uA=a("%X"),uB=a("%#X"),uC=a("%o"),uD=a("%#o"),us=a(gl),uv=a(qL),uE=a(p1),tN=a("@]"),tO=a("@}"),tP=a("@?"),tQ=a("@\n"),tR=a("@."),tS=a("@@"),tT=a("@%"),tU=a("@"),uq=a("CamlinternalFormat.Type_mismatch"),vE=a(A),vF=[0,[11,a(li),[2,0,[2,0,0]]],a(", %s%s")],v5=[0,[11,a(lA),[2,0,[12,10,0]]],a(rA)],v6=[0,[11,a("Fatal error in uncaught exception handler: exception "),[2,0,[12,10,0]]],a("Fatal error in uncaught exception handler: exception %s\n")],v4=a("Fatal error: out of memory in uncaught exception handler"),v2=[0,[11,a(lA),[2,0,[12,10,0]]],a(rA)],vX=[0,[2,0,[12,10,0]],a("%s\n")],vP=a("Raised at"),vQ=a("Re-raised at"),vR=a("Raised by primitive operation at"),vS=a("Called from"),vT=a(" (inlined)"),vV=a(A),vU=[0,[2,0,[12,32,[2,0,[11,a(' in file "'),[2,0,[12,34,[2,0,[11,a(", line "),[4,0,0,0,[11,a(q9),Kf]]]]]]]]]],a('%s %s in file "%s"%s, line %d, characters %d-%d')],vW=[0,[2,0,[11,a(" unknown location"),0]],a("%s unknown location")],vK=a("Out of memory"),vL=a("Stack overflow"),vM=a("Pattern matching failed"),vN=a("Assertion failed"),vO=a("Undefined recursive module"),vG=[0,[12,40,[2,0,[2,0,[12,41,0]]]],a("(%s%s)")],vH=a(A),vI=a(A),vJ=[0,[12,40,[2,0,[12,41,0]]],a("(%s)")],vD=[0,[4,0,0,0,0],a(gl)],vB=[0,[3,0,0],a("%S")],vC=a(rf),vZ=[0,a(A),a("(Cannot print locations:\n bytecode executable program file not found)"),a("(Cannot print locations:\n bytecode executable program file appears to be corrupt)"),a("(Cannot print locations:\n bytecode executable program file has wrong magic number)"),a("(Cannot print locations:\n bytecode executable program file cannot be opened;\n -- too many open files. Try running with OCAMLRUNPARAM=b=2)")],v9=a("Fun.Finally_raised: "),v7=a("Stdlib.Fun.Finally_raised"),v_=a("x"),wc=a("Hashtbl: unsupported hash table format"),Kd=a("OCAMLRUNPARAM"),Kb=a("CAMLRUNPARAM"),v$=a(A),wx=[3,0,3],wy=a(b3),ws=a(rR),wt=a("<\/"),wu=a(A),wo=a(rR),wp=a("<"),wq=a(A),wm=a(pB),wl=[0,a(A)],wh=a(A),wi=a(A),wj=a(A),wk=a(A),wf=[0,a(A),0,a(A)],we=a(A),wd=a("Stdlib.Format.String_tag"),wI=cg(1,0,0),wF=a(lw),wG=a("ml_z_overflow"),wH=a(gl),wP=a(qq),wO=a(qq),wJ=a(bt),wK=a("+inf"),wL=a("-inf"),wM=a("undef"),wN=a(cr),wZ=[0,0],w3=[0,0],w5=[0,0],w4=[0,[0,0,0]],w0=[0,0,0],w7=a("this is not a certificate, or it is damaged: "),w6=a("Refusal.Refused"),xg=[0,[2,0,[12,10,[4,0,0,0,[12,10,0]]]],a("%s\n%d\n")],xb=cg(8,0,0),xc=a("\x80"),xd=a(A),xe=[0,[4,6,[0,2,8],0,0],a("%08x")],xf=a(A),xy=a(lt),xz=a(lt),xA=a("a member repeats what is not there"),xw=a("a member has a block of no kind"),xx=a("a member has a block of another length"),xB=a(k2),xD=a("a code repeats nothing"),xC=a(k2),xv=a("a member is longer than it says"),xu=a(lt),xt=a("a member ends early"),xE=a(qO),xh=a(k2),xi=[0,16,17,18,0,8,7,9,6,10,5,11,4,12,3,13,2,14,1,15],xk=[0,3,4,5,6,7,8,9,10,11,13,15,17,19,23,27,31,35,43,51,59,67,83,99,115,131,163,195,227,258],xm=[0,0,0,0,0,0,0,0,0,1,1,1,1,2,2,2,2,3,3,3,3,4,4,4,4,5,5,5,5,0],xo=[0,1,2,3,4,5,7,9,13,17,25,33,49,65,97,129,193,qV,385,513,769,1025,1537,lv,3073,4097,6145,8193,12289,16385,24577],xq=[0,0,0,0,0,1,1,2,2,3,3,4,4,5,5,6,6,7,7,8,8,9,9,10,10,11,11,12,12,13,13],xP=a("a member has another length or sum"),xI=a(rr),xJ=a("a member is encrypted or stored in another way"),xK=a(rr),xL=a("a member's name is no ASCII text"),xM=a("it would take more than 40 times its own size in memory"),xN=a("too many members, or two of one name"),xO=a(qO),xQ=a("PK\x01\x02"),xH=a("PK\x03\x04"),xR=a("PK\x05\x06"),xS=a("its members do not fill the file, or its directory is wrong"),xT=a(px),xU=a("the digest is longer"),xW=a(A),xV=a(px),x1=[5,0],xZ=[0,1],x0=a(p6),xY=a("null"),x3=[0,0],x4=a(ri),x2=[4,0],xX=a("Json.Wrong"),yc=a(A),x5=a(kU),x6=a(pL),x7=a(la),x8=a(lN),x9=a(rs),x_=a(lp),x$=a(p0),ya=a(ig),yb=a(qH),yq=a('"\\/bfnrt'),yr=a(gb),ys=a("a name is there twice"),zj=a("no term of a polynomial"),zh=a("no term"),zg=a("no power of a parameter"),zi=a(A),zk=a("a polynomial has a monomial twice"),ze=a(A),zf=a("no rational"),zd=a("no number"),y$=a(h5),za=a("has too many lines, terms or factors"),zc=a(A),zb=a("is no list of lines"),y_=a("has another number of dimensions"),y9=a("is missing"),y8=a(h5),y7=a(rb),y6=a(h5),y4=a(rb),y5=a(h5),y2=[0,[12,39,[2,0,[2,0,[11,a("' has several dimensions"),0]]]],a("'%s%s' has several dimensions")],y3=a("has another length"),y1=cg(1,0,0),y0=a(lM),yZ=a("is no number in range"),yY=a("is no whole number in range"),yX=a("is not true or false"),yW=a("is none of its words"),yV=a("the field "),yU=[0,[11,a("the fields of '"),[2,0,[11,a("' are others"),0]]],a("the fields of '%s' are others")],yT=[0,[12,39,[2,0,[2,0,[11,a("' "),[2,0,0]]]]],a("'%s%s' %s")],yE=a("there is no header"),yF=a(lK),yG=a(lK),yH=a("the header is longer than 1 MiB"),yI=a(gb),yJ=a(gb),yL=[0,a(lG),[0,a(qK),[0,a(qn),0]]],yM=a("a certificate of another format: format 6 is read"),yN=[1,6],yO=a(qn),yP=a(lG),yQ=a("no arrays"),yR=a("it lists other members"),yS=a("it would take too much memory"),yK=a("the header has other fields"),yv=a("-+.0123456789"),yw=a(dF),yx=a(bt),yy=a(b3),yz=a("eE"),yA=a("+-"),yB=a(gb),yC=a("-+.eE0123456789"),yu=a(gb),yd=[0,[11,a("the array '"),[2,0,[11,a("' is not as it is described"),0]]],a("the array '%s' is not as it is described")],ye=a(qH),yf=a(ig),yg=a(kU),yh=a(pL),yi=a(la),yj=a(lN),yk=a(rs),yl=a(lp),ym=a(p0),yo=[0,a(lp),[0,a(la),[0,a(lN),0]]],yn=a(kU),BU=a(ps),BV=a(ia),BW=a(b4),B0=a(b4),B1=a(b4),BZ=a(ia),BX=a(py),BY=a("the method "),BD=a(": the confidence is nominal"),BC=a(hO),BE=a(hP),BF=a(hP),BG=a(e$),BH=a(f_),BI=a(hX),BJ=a(h_),BK=a(gj),BL=[0,a(ia),[0,a(rN),[0,a(pI),0]]],BM=a("rows were left out by their outcomes"),BN=a(h3),BO=a("nobody says that ends or order in time of the data are known"),BP=a("visits were not fixed in advance, or the data looked at while they came"),BT=a(gh),BQ=a("the amount was not fixed in advance: the data were looked at"),BR=a(gh),BS=a(b4),Bg=a(", if "),Bh=a(k_),Bi=[0,a(b4),0],Bu=a(A),Bs=a(hM),Bt=a("problem.data.design"),Br=[0,[4,0,0,0,[11,a(" episodes were planned in advance"),0]],a("%d episodes were planned in advance")],Bj=a(A),Bk=a("the given policy was chosen without these data"),Bq=a(A),Bp=a("the prior does not depend on the data"),Bl=a(A),Bm=a(lj),Bn=a(A),Bo=[0,[11,a("every possible transition has at least probability "),[8,[0,0,3],0,[0,17],0]],a("every possible transition has at least probability %.17g")],Be=[0,[11,a(d$),[4,0,0,0,[11,a(qC),0]]],a(q4)],Bd=a(d9),Bf=a(h7),A4=a(hO),A5=a(e$),A6=a(hM),A7=a(fa),Bc=a(e9),A8=a(fa),Bb=a(fa),A9=a(gh),A_=a(f_),A$=a(e9),Ba=a(e9),A3=a(hR),A0=a(rh),A1=a("problem.data.batch_transition"),A2=a("problem.data.batch_count"),AZ=a(rh),AX=a(qP),AY=a(qP),AU=a(b4),AV=a(kK),AW=a("problem.data.shared_by"),AT=a(h8),AK=a(py),AJ=a(rp),AI=a(k_),AH=a(hR),AE=a(qv),AF=a("problem.domain.lower"),AG=a(qv),AD=a(pz),Ax=a(pw),Ay=a(co),Az=a(cp),AA=a(k8),AB=a(lH),AC=a(hK),Aw=a(rl),At=[0,[11,a(d$),[4,0,0,0,[12,46,[2,0,0]]]],a(q7)],Au=a(cp),Av=a(co),Aq=a(fb),Ar=[0,[11,a(d$),[4,0,0,0,[11,a(".policy"),0]]],a("claims.%d.policy")],As=[0,[11,a(d$),[4,0,0,0,[11,a(".pair"),0]]],a("claims.%d.pair")],Ab=[0,[11,a(d$),[4,0,0,0,[12,46,[2,0,0]]]],a(q7)],Ac=a(h$),Ad=a(e6),Ae=a(id),Ap=a(le),Af=a(lf),Ag=a(hS),Ah=a(hS),Ai=a(ic),Aj=a(f8),Ak=a(k7),An=[0,0],Ao=[0,1],Al=a(f8),Am=a(hQ),Aa=a(hY),z$=a(f$),zQ=a(ib),zR=a(ge),z_=a(ge),zS=a(dE),zT=[0,1],z8=a(ga),z9=a(ga),zU=a(hN),zV=a(ie),zW=a(ie),zX=a(lD),zY=a(ld),zZ=a(e_),z0=a(gi),z1=a(gn),z2=a(dE),z3=a(dG),z4=a(dJ),z5=a(bE),z6=a("problem.graph.initial"),z7=a(pW),zN=a(f$),zO=a(f7),zP=a(f$),zL=a(f7),zM=a(f7),zK=a(p2),zB=a(qy),zC=a(rx),zD=a(rx),zE=a(ru),zF=a(ru),zG=a(pz),zH=a(hR),zI=a("problem.lower"),zJ=a("problem.upper"),zy=a(lj),zz=a(lj),zv=a("problem.graph.successor"),zw=a(qy),zx=a(pW),zr=a(b3),zq=a(b3),zt=a(d9),zu=a(f9),zn=a(b3),zo=a(b3),zp=a("what it says of "),zs=[0,a(f9),[0,a(d9),0]],zl=a(lM),zm=[0,[0,a("problem.graph"),[0,a(kT),[0,a(lR),[0,a(ly),[0,a(kZ),0]]]]],[0,sh([a("problem.objective"),a(ib),a(hQ),a(ic),a(hY),a(hN),a(ga),a(ge),a(f7),a(f$),a(ld),a(lD),a(ie)]),[0,[0,a(f9),[0,a(q5),[0,a(co),[0,a(cp),[0,a(rF),[0,a(q0),[0,a(qz),[0,a(k1),Kg]]]]]]]],[0,[0,a(rl),[0,a(co),[0,a(cp),[0,a(k8),[0,a(lH),[0,a(hK),0]]]]]],[0,sh([a(k_),a(k3),a(lP),a(kN),a(e$),a(h_),a(h3),a(f_),a(e9),a(fa),a(hP),a(rg),a(lL),a(kH),a(lx)]),[0,[0,a(d9),[0,a(ll),[0,a(h$),[0,a(co),[0,a(cp),Kh]]]]],0]]]]]],AL=a(h8),AM=a(qU),AO=a(gk),AP=a(pE),AR=a(b4),AS=a(q1),Hl=a("'"),Hm=a("unknown member '"),Hi=a("a coupled proof of no claim"),Hj=a("differences with step bounds"),Hk=a("coupled values of quotients"),Hf=a("a difference of claims that are not there, or of no policies"),Hg=a(fb),Hh=a(e6),GU=[0,a(f9),[0,a(d9),[0,a(rU),[0,a(kR),[0,a(pA),0]]]]],GV=a(A),GW=a(pA),GX=[0,a(rt),[0,a(p8),[0,a(lh),[0,a(kS),[0,a(k1),[0,a(q_),0]]]]]],GY=a("problem."),GZ=a(f9),G0=a("problem.time"),G1=a("chains in continuous time"),G2=a(rt),G3=a(p8),G4=a("an automaton is for temporal questions"),G5=a(gf),G6=a(q_),G7=a(gf),G8=a("temporal formulas"),G9=a(k1),G_=a("an assumption about supports that does not fit the model"),G$=a("hints about sets do not fit the model"),Ha=a(kR),Hn=a(kR),Hb=a(d9),Hc=a(rU),Hd=a("every claim needs its hints, and there must be one"),He=a("two claims have one name"),GS=a("'about' has texts that are too long"),GR=a("'about' has other things than texts"),GQ=a("'about' is no object of texts"),GI=a("shares of pilots that are none, or too many"),Gr=[0,a(h0),[0,a(qG),[0,a(lg),0]]],Gs=a("learned."),Gt=a(co),Gu=[0,1.],Gv=[0,0.],Gw=a(cp),Gx=[0,1.],Gy=[0,0.],Gz=a(h0),GP=a("learned.region."),GA=a(qG),GB=a("coupled proofs are no list"),GC=a(lg),GD=a("the stages of a slab are no list"),GE=a("learned.cost_lower"),GF=a(rK),GG=a("pilot_share"),GH=[0,cq],GJ=a(qR),GO=a(qR),GK=a("intervals do not fit the method"),GL=a(b4),GM=a("shares of pilots where there are none"),GN=a("the region does not fit the statement"),Ge=a(kV),Gf=[0,-1],Gg=a("an occupancy that is not there"),Gh=a("duals"),F7=a("proofs+"),F8=a("rows or points of cells do not fit"),F9=[0,0],FP=a("has another shape"),FN=a(rC),FL=[0,a(q$),0],FM=[0,[11,a("learned.coupled."),[4,0,0,0,[12,46,0]]],a("learned.coupled.%d.")],FO=[0,a("3"),3],FQ=a(ls),FR=a("split_node"),FS=a(kV),FT=a("node"),FU=a("rows 3"),FV=a(rw),FW=[0,[0,a("split_direction"),a("splits size")],[0,[0,a("split_value"),a(ls)],[0,[0,a(gc),a(qb)],[0,[0,a("centre"),a("proofs size")],[0,[0,a("axes"),a("proofs size size")],[0,[0,a(k6),a(qe)],[0,[0,a("slope"),a("models open size")],[0,[0,a("curve"),a("models open packed")],[0,[0,a("dual"),a("duals open")],0]]]]]]]]],FX=[0,[0,a("multiplier"),a(kM)],[0,[0,a(rP),a(qe)],0]],FY=[0,0.],FZ=a(qb),F0=a("simplex"),F1=a(ls),F2=a(kV),F3=a(rC),F4=a("models of cells do not fit"),F5=a("models"),F6=a("packed"),F_=a(kM),F$=a("row_start"),Ga=a("points"),Gb=a("point_start"),Gc=a("a cell has more points, rows or coordinates than are checked"),Gd=[0,a("lower_dual"),[0,a("upper_dual"),0]],Gi=a(rG),Gj=a("state"),Gk=a(rG),Gq=a("the open states do not rise"),Gp=a("a split of a cell that is not there, or was split before"),Go=a("a proof about a cell that is not there"),Gl=a(kM),Gm=a(q$),Gn=[0,3],Fu=[0,[11,a("learned.slab."),[4,0,0,0,[12,46,0]]],a("learned.slab.%d.")],Fv=[0,a(h0),0],Fw=a(h0),Fx=a("region."),Fy=a(gc),Fz=a(gc),FA=a(pr),FB=[0,ea],FC=[0,0],FD=a(pr),FE=a("side"),FF=[0,1],FG=a("guard"),FH=[0,0.],FI=a("the points or shares of a slab do not fit"),FK=a(qJ),FJ=a("rows of a slab without sides"),Fb=[0,dI],Fc=[0,0],Fd=a(rw),Fe=a(gc),Ff=a(gc),Fg=a("box_basis"),Fh=a("bound_basis"),Fi=a("choice_basis"),Fj=a(p_),Fk=a(p_),Fl=a(qS),Fm=[0,1],Fn=a(qS),Fo=a("bound_near"),Fp=a("box_lower"),Fq=a("box_upper"),Fr=a(q8),Fs=a("bounds near a value"),E4=a("a bound is infinite, the value is not"),EX=a(ln),ET=a("the weights are no distribution"),ES=a("a choice that its state does not have"),Ef=[0,a(ll),[0,a(h$),[0,a(co),[0,a(cp),0]]]],Eg=[0,[11,a(d$),[4,0,0,0,[12,46,0]]],a("claims.%d.")],Eh=[0,[11,a("values."),[4,0,0,0,[12,46,0]]],a("values.%d.")],Ei=[0,-1],Ej=a("lower_ranking"),Ek=a(fb),El=[0,3],Em=[0,2],En=a("upper_basis"),Eo=a("lower_basis"),Ep=a("upper_bias"),Eq=a("lower_bias"),Er=a("witness"),Es=a("upper_ranking"),Et=a(cp),Eu=a(co),Ev=a(hS),Ew=[0,0],Ex=a(ln),Ey=a(le),Ez=[0,1.],EA=[0,0.],EB=a(lf),EC=a(cp),ED=[0,1],EE=a(co),EF=[0,1],EG=[0,a(e6),[0,a(lm),[0,a(id),[0,a(fb),0]]]],EH=a(h$),EI=[0,a(k6),[0,a(pU),[0,a(h7),[0,a(ig),0]]]],EJ=a(ll),EK=a("a lower bound above the upper one"),EL=a("a pair of policies where no difference is claimed, or none"),EM=a(fb),EN=a(ig),EO=a("the policy does not fit"),EP=a(lm),EQ=a("the weights do not fit"),ER=a(id),EU=a("what is claimed is no value of the quantity"),EV=a("a witness beside a policy that is given"),Fa=a(e6),EW=a(ln),E$=a(lm),EY=a("vectors do not fit"),EZ=a(e_),E0=[0,a(dG),[0,a(dJ),0]],E1=a("a bias does not fit"),E2=a("the average of a randomised policy"),E3=a(id),E5=a(pU),E6=a("a policy of another kind than its name says"),E7=a(k6),E8=a(e6),E9=a("bases without a region"),E_=a("averages over a region"),D6=a("an expression's number is out of range"),DJ=a(q5),DK=[0,1.],DL=[0,0.],DM=a(co),DN=[0,1.],DO=[0,0.],DP=a(cp),DQ=[0,1.],DR=[0,0.],DS=a(rF),DT=a(q0),DU=a(qz),DV=a(qw),DW=[0,0],DX=a("a list of no denominators"),DY=a(lh),DZ=a(kS),D0=a("problem.misfit"),D1=a("misfits of the model"),D2=a("problem.unseen"),D3=a("outcomes that were never seen"),D4=a("problem.passing"),D5=a("states in the middle of a step"),Eb=a(lh),Ec=a(kS),Ed=a("quotients of parameters beside other statements than intervals"),D7=a("not what labels the transitions of one model"),D8=a("nature's direction does not fit the model"),D9=a(rz),D_=a("rewards with parameters and quotients are for models over a domain"),D$=a("averages are of rewards that are known"),Ea=a(e_),De=a("priors are of parameters, and of a likelihood"),Df=a(b4),Dg=a("priors are of parameters, in their order"),C0=a(d8),CX=a(pE),CY=a(q1),CZ=a(b4),CW=a(hO),CT=[0,a(k3),[0,a(lP),[0,a(kN),[0,a(e$),[0,a(h_),[0,a(h3),[0,a(f_),[0,a(e9),[0,a(fa),[0,a(rS),0]]]]]]]]]],CU=a(hO),CV=[0,[0,a("seen"),a(qE)],[0,[0,a("seen_delta"),a(qE)],0]],C1=a("unseen mass"),C2=a("gamma-poisson"),C3=a("ellipsoid"),C4=a(b4),C5=a(pI),C6=a(lP),C7=a(k3),C8=[0,a(lB),[0,a("outcomes"),[0,a(gj),0]]],C9=a(kN),C_=a("the method shares its confidence in one way only"),DH=a(lB),C$=a(gj),Da=a(ra),Db=a(rg),Dc=[0,rc],Dd=[0,0.],Dh=a(f_),Di=a(e9),Dj=a(fa),Dk=a(rS),Dl=a(rK),Dm=a(lL),Dn=a(lL),Do=a(kH),Dp=a(kH),Dq=a(lx),Dr=[0,1],Ds=a(lx),Dt=a("the batches do not fit"),Du=[0,0],DG=a("there are too many counts"),DF=a("the transitions of a batch do not rise"),Dv=a(hP),Dw=[0,5],Dx=a("what is stated of the data does not rise"),DC=a(hX),DD=[0,a(gh),[0,a(hX),[0,a(hM),0]]],DE=a(e$),Dy=a(h3),Dz=a(h_),DA=[0,a(gh),[0,a(hX),[0,a(hM),0]]],DB=a(e$),CK=a(pw),CL=a(co),CM=a(cp),CN=a(k8),CO=a(lH),CP=a(hK),CQ=a(hK),CR=a("the domain's constraints do not fit"),CJ=a("the expressions are too large to be evaluated at the point"),CC=a("the fields of the objective are not those of "),Cg=[0,a(ib),[0,a(hQ),[0,a(ic),[0,a(hY),[0,a(hN),[0,a(ga),[0,a(ge),0]]]]]]],Ch=a(p2),Ci=[0,a(bE),[0,a(dE),[0,a(dG),[0,a(gi),[0,a(dJ),[0,a(gn),[0,a(e_),[0,a(gf),0]]]]]]]],Cj=a(ib),Ck=a(ie),Cl=a(lD),Cm=a(ld),Cn=a(f$),Co=a(f7),Cp=a(ge),Cq=a(ga),Cr=[0,lF],Cs=a(hN),Ct=[0,lF],Cu=a(hY),Cv=[0,a(f8),[0,a(k7),[0,a(rz),0]]],Cw=a(ic),Cx=[0,a(f8),[0,a(k7),0]],Cy=a(hQ),Cz=[0,a(bE),[0,a(dE),[0,a(gf),0]]],CI=a(dG),CH=a(bE),CA=[0,a(bE),[0,a(dE),[0,a(dG),0]]],CG=a(bE),CF=a(gi),CE=[0,a(bE),[0,a(gi),0]],CB=a(gn),CD=a("more steps than are checked"),B7=[0,a(kT),0],B8=a("problem.graph."),B9=a(lR),B_=a(lR),B$=a(ly),Ca=a(ly),Cb=a(kZ),Cc=a(kZ),Cd=a("the choices of states do not fit"),Ce=a("the transitions of choices do not fit"),Cf=a(kT),B4=[0,a(bE),[0,a(dE),[0,a(gf),0]]],B5=[0,0.,1.],B6=[0,a(dG),[0,a(dJ),0]],B2=a(dE),B3=[0,1],CS=[0,a("slab of the difference"),[0,a("value slab of the difference"),0]],Hz=a("a basis of rows that are not there"),Hx=a("no such product"),Hy=a("a tangent in the middle is for squares"),Hw=[0,a(qa),228,21],Hu=a("no such row of the domain"),Hv=a("the other side of an inequality"),Ht=a("a polynomial that is not affine in the coordinates"),Hr=a("expressions of so high a degree"),Hs=a("so many coordinates"),Hq=[0,a(qa),108,10],Ho=[3,0,0],Hp=a("Region.Found"),HB=a("a denominator is not proved to be positive on the domain's box"),HA=a("an expression that is no quotient with one denominator"),HC=a(kK),HD=a(gj),HE=a(lB),HH=a("a prior of a parameter that there is not"),HF=[0,0,0],H3=[0,0,[0,1,0]],H4=a("bets of few data on one end, or on data that were not planned to be few"),H1=a(h7),H0=a(h7),HZ=a(k0),HY=a(h8),HX=a(gk),HW=[0,a("bettor.ml"),391,9],HV=a("slabs of so many states with cycles"),HP=a("slabs of so many steps"),HU=[0,a(bE),[0,a(dG),[0,a(dJ),[0,a(gi),[0,a(gn),0]]]]],HN=a(" with late steps or averages"),HO=a("slabs of "),HQ=a(bE),HR=a(dG),HS=a(dJ),HT=a(f8),HM=a("slabs of data that were looked at while they came"),Il=a("rewards that are quotients"),Im=a("a reward has too many terms to be bounded"),Ik=a("a bound of no expression"),Ic=a("no such row"),Ie=a("no such event"),If=a(qf),Ig=a("rows of balls"),Ih=a("rows of expressions that are not there"),Id=a("rows of no origin"),Ia=a(qf),Ib=a("rows of origin 3 where there are none"),H$=a("a denominator has too many terms to be bounded"),H_=[0,a("sets.ml"),151,90],Ii=a(q8),Ij=a("rows that rest on proved bounds come last"),H8=a("a range of a quotient"),H9=a("no quotient"),H7=a("a range over a box without width"),H5=a("the data contradict the model: no instantiation of the domain agrees with all that was seen"),H6=a("the domain contradicts the model: it has no instantiation"),It=a("no expressions"),Iq=a("shares of a slab that do not fit its bets"),Ir=a(qJ),Is=a("shares of a slab that are too fine"),Iu=a("a row of a slab"),Ip=a("a line of a slab that has no slope"),In=a("bets that are not fair"),IE=a(": a choice has no distribution, or the policy is none"),IA=a(": a lower bound above an upper one"),IB=a(": the agent's witness is missing"),IC=a(e6),ID=a(": a ranking is missing"),IL=[0,a(gn),[0,a(e_),0]],IF=a(": no value is below 0"),IG=[0,a(bE),[0,a(dJ),0]],IK=a(rJ),IH=[0,a(bE),[0,a(dE),0]],II=a(rJ),IJ=a(": the upper bound is not inductive"),Iv=a(bE),Iw=a(bE),Iy=a(e_),Iz=a(dJ),Ix=a(bE),IN=a(p7),IM=[0,a(pN),24,hU],IO=[0,a(pN),12,51],IP=a("Simplex.Singular"),IR=[0,0,0],IQ=a("Expansion.Fails"),IV=[0,0.,0.],IT=a("coupled values that need so many cells"),IU=a("what is claimed of coupled values does not hold in the region"),IW=a("coupled values that need such small cells"),I5=a(rO),I4=a("coupled values over a domain with equalities"),I3=a("coupled proofs of late steps, or of differences of so many steps"),I6=a("coupled proofs without a region"),I2=[0,a("coupled.ml"),42,111],I1=a("coupled values with rewards that have parameters"),IZ=a("coupled values of free agents"),I0=[0,0.,0],IY=a("coupled values of so many states and steps"),IX=a("a coupled value where the value may be infinite"),JE=a("differences without an end"),JD=a("bases of choices with quotients"),JC=a("a side of a slab that is not bet on"),JB=a("no such row of a slab"),Jv=a("an event of more than 2,000,000 trials"),JF=a("probabilities of a choice do not sum to 1"),Jw=a("more than 30,000,000 trials of events"),Jx=a(gj),Jy=a("the intervals do not fit the events"),Jz=a(ra),JA=a("choices with several denominators"),Ju=[0,a(pJ),qI,77],Jp=a(rV),Jq=a(rV),Jr=a("a logarithm that is not proved"),Jo=a(qg),Jn=a("rewards among probabilities"),Ji=a(b4),Jj=a(gk),Jk=a("shares of pilots where a plan decides on one"),Jl=[0,1,0],Jm=a("so many pilots"),Js=a(qg),Jg=[0,a(pJ),70,49],I7=a(p7),I9=a("bases of choices without a region"),I8=a("bases of choices that are not there"),J5=a(pB),J6=a(qh),J8=a("REFUSED"),J9=a("NOT COVERED"),J7=a("NO CERTIFICATE"),J$=[0,2,a("NO CERTIFICATE: numbers or sizes that do not fit\n")],J_=[0,1,a("REFUSED: it takes more memory than there is\n")],J1=[0,[11,a("PROVED: "),[2,0,[11,a(" in ["),[8,[0,0,3],0,[0,17],[11,a(li),[8,[0,0,3],0,[0,17],[12,93,[2,0,[12,10,0]]]]]]]]],a("PROVED: %s in [%.17g, %.17g]%s\n")],JX=[0,[11,a(d$),[4,0,0,0,[11,a(qC),0]]],a(q4)],JW=a(d9),JY=a(rp),JZ=[0,[11,a(", with probability 1 - "),[8,[0,0,3],0,[0,17],0]],a(", with probability 1 - %.17g")],J3=a(A),J0=[0,[11,a("theorems: "),[2,0,[11,a("\ndigest: "),[2,0,[11,a("\nseconds: "),[8,[0,0,0],0,[0,2],[12,10,0]]]]]]],a("theorems: %s\ndigest: %s\nseconds: %.2f\n")],J2=a(A),JM=a("coupled values that its cells do not prove"),JN=a(rO),JU=a("value_sound"),JO=a(hR),JT=a(kK),JP=a(b4),JS=a("domain_sound"),JQ=a("fixed_sound"),JR=a("learned_sound"),JH=a("the file's contents do not match its digest"),JI=a(lK),JJ=[0,a(lG),0],JK=[0,a(qK),0];function
 aG(a){if(typeof
 a==="number")return 0;else
 switch(a[0]){case
@@ -1058,7 +1058,7 @@ iy(a,c,b){return a[1]===c?(a[1]=b,1):0}function
 en(a){throw[0,gw,a]}function
 af(a){throw[0,ma,a]}function
 dc(b,a){return iq(b,a)?b:a}function
-aS(b,a){return KF(b,a)?b:a}function
+aS(b,a){return KH(b,a)?b:a}function
 cQ(a){return 0<=a?a:-a|0}var
 a_=cu(sE),dP=cu(sF),dQ=cu(sI),mf=cu(sJ),gy=dI,sH=cu(sG);function
 w(d,c){var
@@ -1067,14 +1067,14 @@ sK(a){return a?sL:sM}function
 mg(a){try{var
 b=[0,io(a)];return b}catch(a){a=a2(a);if(a[1]===gw)return 0;throw a}}function
 ar(a,b){if(a){var
-c=a[1];return[0,c,ar(a[2],b)]}return b}La(0);var
+c=a[1];return[0,c,ar(a[2],b)]}return b}Lc(0);var
 sP=sj(1),cx=sj(2);function
 sQ(b){function
 a(b){var
 a=b;for(;;){if(a){var
 c=a[2],d=a[1];try{eg(d)}catch(a){a=a2(a);if(a[1]!==mc)throw a;var
 e=a}var
-a=c;continue}return 0}}return a(Lb(0))}function
+a=c;continue}return 0}}return a(Ld(0))}function
 fi(b,a){return l3(b,a,0,I(a))}function
 mh(a){fi(cx,a);sk(cx,10);return eg(cx)}var
 iA=[0,sQ];function
@@ -1095,7 +1095,7 @@ gz(d,c,a){return a?b(c,a[1]):d}function
 by(c,a){return a?b(c,a[1]):0}function
 sU(c,a){return 0===a[0]?a:[1,b(c,a[1])]}function
 mi(a){if(0<=a&&!(gg<a))return a;return af(sV)}var
-iE=Ln(0),fj=(4*iE|0)-1|0;function
+iE=Lp(0),fj=(4*iE|0)-1|0;function
 D(c){var
 b=0,a=c;for(;;){if(a){var
 b=b+1|0,a=a[2];continue}return b}}function
@@ -1200,7 +1200,7 @@ i=am(c);return[0,am(d),i]}}function
 gE(b,a){if(b){if(a){var
 c=a[1],d=b[1];return[0,[0,d,c],gE(b[2],a[2])]}}else
 if(!a)return 0;return af(s_)}function
-aV(a,b){function
+aW(a,b){function
 r(j,e){if(2===j){if(e){var
 l=e[2];if(l){var
 m=l[1],n=e[1],y=l[2],z=0<f(a,n,m)?[0,n,[0,m,0]]:[0,m,[0,n,0]];return[0,z,y]}}}else
@@ -1303,7 +1303,7 @@ mq=aL;function
 eq(b,a){return b<=a?b:a}function
 fk(b,a){return a<=b?b:a}function
 df(a,c){var
-b=aK(a);Ky(b,0,a,c);return b}function
+b=aK(a);KA(b,0,a,c);return b}function
 mr(a){var
 b=bT(a),c=aK(b);dL(a,0,c,0,b);return c}function
 ms(c,b,a){if(0<=b&&0<=a&&!((bT(c)-a|0)<b)){var
@@ -1390,7 +1390,7 @@ h=c[1];c[1]=[0,cz(b,a+1|0,(d[1]-a|0)-1|0),h];d[1]=a}var
 i=a-1|0;if(0!==a){var
 a=i;continue}break}}var
 g=c[1];return[0,cz(b,0,d[1]),g]}function
-my(b,a){return Ks(bF(b),a)}function
+my(b,a){return Ku(bF(b),a)}function
 m(c,d){if(0===c)return[0];if(0<=c){var
 e=n(c,b(d,0)),f=c-1|0,g=1;if(!(f<1)){var
 a=g;for(;;){e[1+a]=b(d,a);var
@@ -1404,10 +1404,10 @@ a=h;continue}break}}return c}function
 aE(a){var
 b=a.length-1;return 0===b?[0]:lS(a,0,b)}function
 bk(b,a){var
-c=b.length-1;return 0===c?aE(a):0===a.length-1?lS(b,0,c):Kh(b,a)}function
+c=b.length-1;return 0===c?aE(a):0===a.length-1?lS(b,0,c):Kj(b,a)}function
 bU(c,b,a){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return lS(c,b,a);return af(ti)}function
-gH(c,b,a,d){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return Kj(c,b,a,d);return af(tj)}function
-fl(e,c,d,b,a){if(0<=a&&0<=c&&!((e.length-1-a|0)<c)&&0<=b&&!((d.length-1-a|0)<b))return Ki(e,c,d,b,a);return af(tk)}function
+gH(c,b,a,d){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return Kl(c,b,a,d);return af(tj)}function
+fl(e,c,d,b,a){if(0<=a&&0<=c&&!((e.length-1-a|0)<c)&&0<=b&&!((d.length-1-a|0)<b))return Kk(e,c,d,b,a);return af(tk)}function
 a4(e,c){var
 d=c.length-1-1|0,f=0;if(!(d<0)){var
 a=f;for(;;){b(e,c[1+a]);var
@@ -1897,9 +1897,9 @@ tH=[az,tG,cf(0)];function
 tI(a){throw tH}function
 y(a){var
 d=a[1];a[1]=tI;try{var
-c=b(d,0);Le(a,c);return c}catch(b){b=a2(b);a[1]=function(a){throw b};throw b}}function
+c=b(d,0);Lg(a,c);return c}catch(b){b=a2(b);a[1]=function(a){throw b};throw b}}function
 fm(a){var
-b=u(a);if(b!==t&&b!==l&&b!==rn)return a;return K5(a)}function
+b=u(a);if(b!==t&&b!==l&&b!==rn)return a;return K7(a)}function
 iJ(a){var
 b=1<=a?a:1,c=fj<b?fj:b,d=aK(c);return[0,d,0,c,d]}function
 mH(a){return mt(a[1],0,a[2])}function
@@ -2022,7 +2022,7 @@ j=bb(a[1]),ac=j[4],ad=j[3],ae=j[2],af=j[1],ag=function(a){b(ae,0);return 0};retu
 8:var
 k=bb(a[2]),ah=k[4],ai=k[3],aj=k[2],ak=k[1],al=function(a){b(aj,0);return 0};return[0,function(a){b(ak,0);return 0},al,ai,ah];case
 9:var
-am=a[2],an=a[1],l=bb(a[3]),ao=l[4],ap=l[3],aq=l[2],ar=l[1],m=bb(aW(aT(an),am)),as=m[4],at=m[3],au=m[2],av=m[1],aw=function(a){b(as,0);b(ao,0);return 0},ax=function(a){b(ap,0);b(at,0);return 0},ay=function(a){b(au,0);b(aq,0);return 0};return[0,function(a){b(ar,0);b(av,0);return 0},ay,ax,aw];case
+am=a[2],an=a[1],l=bb(a[3]),ao=l[4],ap=l[3],aq=l[2],ar=l[1],m=bb(aX(aT(an),am)),as=m[4],at=m[3],au=m[2],av=m[1],aw=function(a){b(as,0);b(ao,0);return 0},ax=function(a){b(ap,0);b(at,0);return 0},ay=function(a){b(au,0);b(aq,0);return 0};return[0,function(a){b(ar,0);b(av,0);return 0},ay,ax,aw];case
 10:var
 n=bb(a[1]),az=n[4],aA=n[3],aB=n[2],aC=n[1],aD=function(a){b(aB,0);return 0};return[0,function(a){b(aC,0);return 0},aD,aA,az];case
 11:var
@@ -2031,8 +2031,8 @@ o=bb(a[1]),aE=o[4],aF=o[3],aG=o[2],aH=o[1],aI=function(a){b(aG,0);return 0};retu
 p=bb(a[1]),aJ=p[4],aK=p[3],aL=p[2],aM=p[1],aN=function(a){b(aL,0);return 0};return[0,function(a){b(aM,0);return 0},aN,aK,aJ];case
 13:var
 q=bb(a[1]),aO=q[4],aP=q[3],aQ=q[2],aR=q[1],aS=function(a){b(aO,0);return 0},aU=function(a){b(aP,0);return 0},aV=function(a){b(aQ,0);return 0};return[0,function(a){b(aR,0);return 0},aV,aU,aS];default:var
-r=bb(a[1]),aX=r[4],aY=r[3],aZ=r[2],a0=r[1],a1=function(a){b(aX,0);return 0},a2=function(a){b(aY,0);return 0},a3=function(a){b(aZ,0);return 0};return[0,function(a){b(a0,0);return 0},a3,a2,a1]}}function
-aW(d,c){var
+r=bb(a[1]),aW=r[4],aY=r[3],aZ=r[2],a0=r[1],a1=function(a){b(aW,0);return 0},a2=function(a){b(aY,0);return 0},a3=function(a){b(aZ,0);return 0};return[0,function(a){b(a0,0);return 0},a3,a2,a1]}}function
+aX(d,c){var
 a=0;if(typeof
 d==="number")if(typeof
 c==="number")return 0;else
@@ -2048,7 +2048,7 @@ switch(d[0]){case
 0:var
 e=0,t=d[1];if(typeof
 c!=="number")switch(c[0]){case
-0:return[0,aW(t,c[1])];case
+0:return[0,aX(t,c[1])];case
 8:a=5;e=1;break;case
 9:a=6;e=1;break;case
 10:e=1;break;case
@@ -2059,7 +2059,7 @@ c!=="number")switch(c[0]){case
 1:var
 f=0,u=d[1];if(typeof
 c!=="number")switch(c[0]){case
-1:return[1,aW(u,c[1])];case
+1:return[1,aX(u,c[1])];case
 8:a=5;f=1;break;case
 9:a=6;f=1;break;case
 10:f=1;break;case
@@ -2071,7 +2071,7 @@ c!=="number")switch(c[0]){case
 g=0,v=d[1];if(typeof
 c==="number")g=1;else
 switch(c[0]){case
-2:return[2,aW(v,c[1])];case
+2:return[2,aX(v,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2083,7 +2083,7 @@ switch(c[0]){case
 h=0,w=d[1];if(typeof
 c==="number")h=1;else
 switch(c[0]){case
-3:return[3,aW(w,c[1])];case
+3:return[3,aX(w,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2095,7 +2095,7 @@ switch(c[0]){case
 i=0,x=d[1];if(typeof
 c==="number")i=1;else
 switch(c[0]){case
-4:return[4,aW(x,c[1])];case
+4:return[4,aX(x,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2107,7 +2107,7 @@ switch(c[0]){case
 j=0,y=d[1];if(typeof
 c==="number")j=1;else
 switch(c[0]){case
-5:return[5,aW(y,c[1])];case
+5:return[5,aX(y,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2119,7 +2119,7 @@ switch(c[0]){case
 k=0,z=d[1];if(typeof
 c==="number")k=1;else
 switch(c[0]){case
-6:return[6,aW(z,c[1])];case
+6:return[6,aX(z,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2131,7 +2131,7 @@ switch(c[0]){case
 l=0,A=d[1];if(typeof
 c==="number")l=1;else
 switch(c[0]){case
-7:return[7,aW(A,c[1])];case
+7:return[7,aX(A,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2144,7 +2144,7 @@ m=0,B=d[2],C=d[1];if(typeof
 c==="number")m=1;else
 switch(c[0]){case
 8:var
-D=c[1],E=aW(B,c[2]);return[8,aW(C,D),E];case
+D=c[1],E=aX(B,c[2]);return[8,aX(C,D),E];case
 10:break;case
 11:a=1;break;case
 12:a=2;break;case
@@ -2156,7 +2156,7 @@ c==="number")n=1;else
 switch(c[0]){case
 8:a=5;break;case
 9:var
-I=c[3],J=c[2],K=c[1],s=bb(aW(aT(G),K)),L=s[4];b(s[2],0);b(L,0);return[9,H,J,aW(F,I)];case
+I=c[3],J=c[2],K=c[1],s=bb(aX(aT(G),K)),L=s[4];b(s[2],0);b(L,0);return[9,H,J,aX(F,I)];case
 10:break;case
 11:a=1;break;case
 12:a=2;break;case
@@ -2164,20 +2164,20 @@ I=c[3],J=c[2],K=c[1],s=bb(aW(aT(G),K)),L=s[4];b(s[2],0);b(L,0);return[9,H,J,aW(F
 14:a=4;break;default:n=1}if(n)throw[0,ag,uk];break;case
 10:var
 M=d[1];if(typeof
-c!=="number"&&10===c[0])return[10,aW(M,c[1])];throw[0,ag,ul];case
+c!=="number"&&10===c[0])return[10,aX(M,c[1])];throw[0,ag,ul];case
 11:var
 o=0,N=d[1];if(typeof
 c==="number")o=1;else
 switch(c[0]){case
 10:break;case
-11:return[11,aW(N,c[1])];default:o=1}if(o)throw[0,ag,um];break;case
+11:return[11,aX(N,c[1])];default:o=1}if(o)throw[0,ag,um];break;case
 12:var
 p=0,O=d[1];if(typeof
 c==="number")p=1;else
 switch(c[0]){case
 10:break;case
 11:a=1;break;case
-12:return[12,aW(O,c[1])];default:p=1}if(p)throw[0,ag,un];break;case
+12:return[12,aX(O,c[1])];default:p=1}if(p)throw[0,ag,un];break;case
 13:var
 q=0,P=d[1];if(typeof
 c==="number")q=1;else
@@ -2185,7 +2185,7 @@ switch(c[0]){case
 10:break;case
 11:a=1;break;case
 12:a=2;break;case
-13:return[13,aW(P,c[1])];default:q=1}if(q)throw[0,ag,uo];break;default:var
+13:return[13,aX(P,c[1])];default:q=1}if(q)throw[0,ag,uo];break;default:var
 r=0,Q=d[1];if(typeof
 c==="number")r=1;else
 switch(c[0]){case
@@ -2193,7 +2193,7 @@ switch(c[0]){case
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:return[14,aW(Q,c[1])];default:r=1}if(r)throw[0,ag,up]}switch(a){case
+14:return[14,aX(Q,c[1])];default:r=1}if(r)throw[0,ag,up]}switch(a){case
 0:throw[0,ag,ud];case
 1:throw[0,ag,ue];case
 2:throw[0,ag,uf];case
@@ -2245,7 +2245,7 @@ p=bA(x,d,w);return[0,[8,o,p[1]],p[2]]}break;case
 a!=="number"&&9===a[0]){var
 e=a[2],f=a[1],y=a[3],z=c[3],A=c[2],B=c[1],C=[0,aG(f)];if(ch([0,aG(B)],C))throw a5;var
 D=[0,aG(e)];if(ch([0,aG(A)],D))throw a5;var
-q=bb(aW(aT(f),e)),E=q[4];b(q[2],0);b(E,0);var
+q=bb(aX(aT(f),e)),E=q[4];b(q[2],0);b(E,0);var
 r=bA(aG(z),d,y),F=r[2];return[0,[9,f,e,aT(r[1])],F]}break;case
 10:if(typeof
 a!=="number"&&10===a[0]){var
@@ -2529,14 +2529,14 @@ a=uF;break;case
 3:case
 14:var
 a=uI;break;default:var
-a=uR}return gJ(b,KT(a,c))}function
+a=uR}return gJ(b,KV(a,c))}function
 cT(c,i,b){function
 j(d){switch(c[1]){case
 0:var
 a=45;break;case
 1:var
 a=43;break;default:var
-a=32}return KM(b,i,a)}function
+a=32}return KO(b,i,a)}function
 q(c){var
 a=r8(b);return 3===a?b<0.?vm:vn:4<=a?vo:c}switch(c[2]){case
 5:var
@@ -2681,7 +2681,7 @@ m=a[1];return function(a){return bV(d,c,m,b)};case
 8:var
 n=a[2];return function(a){return bV(d,c,n,b)};case
 9:var
-o=a[3],p=a[2],q=aW(aT(a[1]),p);return function(a){return bV(d,c,bp(q,o),b)};case
+o=a[3],p=a[2],q=aX(aT(a[1]),p);return function(a){return bV(d,c,bp(q,o),b)};case
 10:var
 r=a[1];return function(e,a){return bV(d,c,r,b)};case
 11:var
@@ -2790,10 +2790,10 @@ c=vH;break;case
 c=vI;break;default:var
 o=iR(a,1),c=b(an(vJ),o)}return w(y,c)}return a[1]}function
 iS(u,t){var
-f=Kw(t),h=f.length-1-1|0,q=0;if(!(h<0)){var
+f=Ky(t),h=f.length-1-1|0,q=0;if(!(h<0)){var
 d=q;for(;;){var
 a=c(f,d)[1+d],g=function(a){return function(b){return b?0===a?vP:vQ:0===a?vR:vS}}(d);if(0===a[0])var
-i=a[5],j=a[4],k=a[3],l=a[6]?vT:vV,m=a[2],n=a[7],o=g(a[1]),e=[0,Kg(an(vU),o,n,m,l,k,j,i)];else
+i=a[5],j=a[4],k=a[3],l=a[6]?vT:vV,m=a[2],n=a[7],o=g(a[1]),e=[0,Ki(an(vU),o,n,m,l,k,j,i)];else
 if(a[1])var
 e=0;else
 var
@@ -2806,7 +2806,7 @@ a=iP[1],b=1-iy(iP,a,[0,c,a]);if(b)continue;return b}}var
 v0=vZ.slice();function
 v1(f,e){var
 g=gL(f);b(iO(v2),g);iS(cx,e);var
-a=K$(0);if(a<0){var
+a=Lb(0);if(a<0){var
 d=cQ(a);mh(c(v0,d)[1+d])}return eg(cx)}var
 v3=[0];l6(a(qW),function(e,i){try{try{var
 c=i?v3:sa(0);try{iB(0)}catch(a){}try{var
@@ -2820,17 +2820,17 @@ v8=[az,v7,cf(0)];vY(function(a){return a[1]===v8?[0,w(v9,gL(a[2]))]:0});function
 iT(a){var
 b=a.length-1<4?1:0,c=b||(a[4]<0?1:0);return c}function
 ey(a){a[4]=-a[4]|0;return 0}try{var
-Kc=sr(Kb),mQ=Kc}catch(a){a=a2(a);if(a!==U)throw a;try{var
-Ka=sr(J$),mP=Ka}catch(a){a=a2(a);if(a!==U)throw a;var
+Ke=sr(Kd),mQ=Ke}catch(a){a=a2(a);if(a!==U)throw a;try{var
+Kc=sr(Kb),mP=Kc}catch(a){a=a2(a);if(a!==U)throw a;var
 mP=v$}var
 mQ=mP}var
 wa=iH(mQ,82),gM=[l,function(z){var
-o=Lo(0),d=[0,n(55,0),0],j=0===o.length-1?[0,0]:o,k=j.length-1,b=0;for(;;){c(d[1],b)[1+b]=b;var
+o=Lq(0),d=[0,n(55,0),0],j=0===o.length-1?[0,0]:o,k=j.length-1,b=0;for(;;){c(d[1],b)[1+b]=b;var
 y=b+1|0;if(54!==b){var
 b=y;continue}var
 h=[0,v_],l=54+fk(55,k)|0,t=0;if(!(l<0)){var
 e=t;for(;;){var
-f=e%55|0,m=dN(e,k),u=c(j,m)[1+m],i=w(h[1],a(A+u));h[1]=K_(i,0,I(i));var
+f=e%55|0,m=dN(e,k),u=c(j,m)[1+m],i=w(h[1],a(A+u));h[1]=La(i,0,I(i));var
 g=h[1],p=ae(g,3)<<24,q=ae(g,2)<<16,r=ae(g,1)<<8,s=((ae(g,0)+r|0)+q|0)+p|0,v=(c(d[1],f)[1+f]^s)&q2;c(d[1],f)[1+f]=v;var
 x=e+1|0;if(l!==e){var
 e=x;continue}break}}d[2]=0;return d}}];function
@@ -2899,7 +2899,7 @@ b=0,f=0;return function(a){return e(f,b,a)}}function
 fo(a){var
 b=gN(a);function
 c(a){return a[1]}return function(a){return iC(c,b,a)}}function
-cV(a,b){return 4<=a.length-1?KG(10,aq,a[3],b)&(a[2].length-1-1|0):af(wc)}function
+cV(a,b){return 4<=a.length-1?KI(10,aq,a[3],b)&(a[2].length-1-1|0):af(wc)}function
 ay(a,d,f){var
 b=cV(a,d),g=[0,d,f,c(a[2],b)[1+b]];c(a[2],b)[1+b]=g;a[1]=a[1]+1|0;var
 e=a[2].length-1<<1<a[1]?1:0;return e?mR(cV,a):e}function
@@ -2950,7 +2950,7 @@ iV(b,a){return Q(b[17],a,0,I(a))}function
 iW(a){return b(a[19],0)}function
 mX(a,c,b){a[9]=a[9]-c|0;iV(a,b);a[11]=0;return 0}function
 gP(c,a){var
-b=S(a,we);return b?mX(c,I(a),a):b}function
+b=T(a,we);return b?mX(c,I(a),a):b}function
 dU(a,c,d){var
 e=c[3],f=c[2];gP(a,c[1]);iW(a);a[11]=1;a[10]=eq(a[8],(a[6]-d|0)+f|0);a[9]=a[6]-a[10]|0;b(a[21],a[10]);return gP(a,e)}function
 mY(b,a){return dU(b,wf,a)}function
@@ -3065,9 +3065,9 @@ h=b<0?1:0,e=h||((I(g)-b|0)<c?1:0);if(e)af(tM);var
 f=a[2]+b|0;if(a[3]<f)iK(a,b);ct(g,c,a[1],a[2],b);a[2]=f;return 0},b)}var
 wA=kO,wB=function(a){return iJ(wA)}(0),wC=m5(sP),wD=m5(cx);wz(wB);sS(function(a){m1(wC,0);return m1(wD,0)});function
 wE(b,a){var
-c=u(a)===az?a:a[1];return l6(b,c)}Ly(0);wE(wG,[az,wF,cf(0)]);function
+c=u(a)===az?a:a[1];return l6(b,c)}LA(0);wE(wG,[az,wF,cf(0)]);function
 $(a){if(typeof
-a==="number"&&a!==lb)return-a|0;return LC(a)}function
+a==="number"&&a!==lb)return-a|0;return LE(a)}function
 aw(b,a){if(typeof
 b==="number"&&typeof
 a==="number"){var
@@ -3078,7 +3078,7 @@ b==="number"){var
 c=a-b|0;return 0<=((a^b)&(c^a))?c:sC(a,b)}return sC(a,b)}function
 J(b,a){if(typeof
 b==="number"&&typeof
-a==="number"&&!LB(b,a))return v(b,a);return LA(b,a)}function
+a==="number"&&!LD(b,a))return v(b,a);return LC(b,a)}function
 gQ(b,a){return typeof
 a==="number"?-1===a?$(b):typeof
 b==="number"?bv(b,a):iw(b,a):iw(b,a)}function
@@ -3086,7 +3086,7 @@ gR(b,a){return typeof
 a==="number"?-1===a?$(b):typeof
 b==="number"?bv(b,a):sy(b,a):sy(b,a)}function
 m6(a){if(typeof
-a==="number"&&a!==dI)return a+1|0;return LI(a)}function
+a==="number"&&a!==dI)return a+1|0;return LK(a)}function
 iY(a){return typeof
 a==="number"?0<=a?a:a!==lb?-a|0:sw(a):sw(a)}function
 aj(b,a){if(typeof
@@ -3094,19 +3094,19 @@ b==="number"&&0<=a&&a<32){var
 c=b<<a;return c>>a===b?c:sB(b,a)}return sB(b,a)}function
 eC(b,a){if(typeof
 b==="number"&&0<=a){var
-c=a<32?a:31;return b>>c}return LH(b,a)}function
+c=a<32?a:31;return b>>c}return LJ(b,a)}function
 fp(a){return typeof
-a==="number"?a:LJ(a)}var
+a==="number"?a:LL(a)}var
 j=0,d=1,m7=-1;function
 bc(b,a){return el(b,a)<=0?1:0}function
 dk(b,a){return el(b,a)<0?1:0}function
-iZ(a){return Lx(wH,a)}function
-gS(a){return LD(0,a,0,I(a))}function
-m8(b,a){if(!a0(b,j)&&!a0(a,j))return iY(J(gR(b,sA(b,a)),a));return j}function
+iZ(a){return Lz(wH,a)}function
+gS(a){return LF(0,a,0,I(a))}function
+m8(b,a){if(!aV(b,j)&&!aV(a,j))return iY(J(gR(b,sA(b,a)),a));return j}function
 eD(a){if(typeof
 a==="number")return a;var
 d=cj(a);if(63<d){var
-b=d-55|0,e=eC(a,b),g=em(a,aj(e,b)),c=ix(e),f=g?c:K0(c,wI);return bw(im(f),b)}return im(ix(a))}function
+b=d-55|0,e=eC(a,b),g=em(a,aj(e,b)),c=ix(e),f=g?c:K2(c,wI);return bw(im(f),b)}return im(ix(a))}function
 dV(a,b){if(a!==0&&b!==1){var
 c=sA(a,b);if(c===1)return[0,a,b];var
 e=gR(b,c);return[0,gR(a,c),e]}return[0,a,d]}function
@@ -3150,7 +3150,7 @@ f=0;if(!(4<=e))switch(e){case
 0:break;case
 2:f=1;break;default:f=2}var
 g=0;switch(f){case
-0:if(2!==b){if(a0(d[2],c[2]))return el(d[1],c[1]);var
+0:if(2!==b){if(aV(d[2],c[2]))return el(d[1],c[1]);var
 k=J(c[1],d[2]);return el(J(d[1],c[2]),k)}g=1;break;case
 1:break;default:g=1}if(g)return 1}return-1}function
 cX(b,a){return 0<i1(b,a)?a:b}function
@@ -3167,7 +3167,7 @@ f=0;if(!(4<=c))switch(c){case
 2:e=1;f=2;break;default:f=1}var
 i=0;switch(f){case
 2:i=1;break;case
-0:if(2!==g){if(a0(b[2],a[2]))return bc(b[1],a[1]);var
+0:if(2!==g){if(aV(b[2],a[2]))return bc(b[1],a[1]);var
 j=J(a[1],b[2]);return bc(J(b[1],a[2]),j)}break}if(!i)return 0;break;case
 1:break;default:e=1}if(e)return 1}return 0}function
 bK(b,a){var
@@ -3182,7 +3182,7 @@ g=0;if(!(4<=c))switch(c){case
 1:f=1;g=2;break;default:g=1}var
 h=0;switch(g){case
 2:h=1;break;case
-0:if(1!==d){if(a0(b[2],a[2]))return dk(b[1],a[1]);var
+0:if(1!==d){if(aV(b[2],a[2]))return dk(b[1],a[1]);var
 i=J(a[1],b[2]);return dk(J(b[1],a[2]),i)}break}if(!h)return 1;break;case
 1:break;default:f=1}if(f)return 0}return 0}function
 eF(b,a){return bX(a,b)}function
@@ -3201,13 +3201,13 @@ b=g,h=aj(c,-d|0);if(0<=el(iY(h),b))var
 e=d,r=h;else
 var
 e=d-1|0,r=aj(h,1);var
-m=Lw(aj(r,54),b),f=m[2],a=m[1];if(0<=bx(f))var
+m=Ly(aj(r,54),b),f=m[2],a=m[1];if(0<=bx(f))var
 i=[0,a,f];else
 if(0<=bx(b)){var
 u=0,v=aw(f,b);if(typeof
 a==="number"&&a!==lb){var
 n=a-1|0;u=1}if(!u)var
-n=LE(a);var
+n=LG(a);var
 i=[0,n,v]}else
 var
 w=cW(f,b),i=[0,m6(a),w];if(qp<e){var
@@ -3215,7 +3215,7 @@ s=qo<e?j:aj(q,55+(qo-e|0)|0),k=aw(s,i[1]);if(0===bx(i[2]))var
 t=k;else
 var
 y=typeof
-k==="number"?1|k:Lz(1,k),t=y;var
+k==="number"?1|k:LB(1,k),t=y;var
 x=eD(t);return bw(x-eD(s),e-54|0)}return bw(q,qp)}}function
 K(a){var
 b=a[2];return[0,$(a[1]),b]}function
@@ -3721,7 +3721,7 @@ nq(d,c,a,b){if(a){var
 e=a[1],f=nq(d,c,a[2],b),h=no(c,e[2]);return np(g(d,e[1]),h,f)}return b}function
 fy(a,b){if(a){var
 c=a[1],d=fy(a[2],b);return nq(c[1],c[2],b,d)}return a}function
-aX(a){return[0,[0,a,0],0]}function
+aY(a){return[0,[0,a,0],0]}function
 nr(g){var
 a=g;for(;;){if(a){var
 b=a[1],c=b[1],e=a[2];if(bl(c,h([0,j,d]))){var
@@ -3796,7 +3796,7 @@ l=c[1]<a[1][1]?1:0;if(l){var
 u=c[2],e=b_(b(a[2],c[1]),u);if(e){var
 f=e[1],v=cZ(f[2]),m=cZ(c[3])===v?1:0;if(m){var
 w=jb(a,1,c[3],f[2]),n=dq(b(ab(h([0,$(d),d]),r),w));if(!n){var
-x=jb(a,0,c[3],f[2]),y=aX(h([0,d,d])),z=b(ab(h([0,$(d),d]),y),x),g=b(ab(h([0,d,d]),r),z),i=dq(g);if(i)var
+x=jb(a,0,c[3],f[2]),y=aY(h([0,d,d])),z=b(ab(h([0,$(d),d]),y),x),g=b(ab(h([0,d,d]),r),z),i=dq(g);if(i)var
 j=i;else{var
 s=a[4],k=i4(function(a){return dq(b(ab(h([0,$(d),d]),a),g))},s);if(k){var
 t=a[4];return i4(function(a){return dq(b(ab(h([0,d,d]),a),g))},t)}var
@@ -3821,20 +3821,20 @@ je(c,j,i,g,o,a){switch(a[0]){case
 0:return b_(c[4],a[1]);case
 1:var
 e=a[1],k=e<j?1:0;if(k)var
-p=b(i,e)[1],q=aX(b(g[8],e)),l=[0,b(ab(h([0,$(d),d]),q),p)];else
+p=b(i,e)[1],q=aY(b(g[8],e)),l=[0,b(ab(h([0,$(d),d]),q),p)];else
 var
 l=k;return l;case
 2:var
 f=a[1],m=f<j?1:0;if(m)var
-r=aX(b(g[9],f)),s=b(i,f)[1],n=[0,b(ab(h([0,$(d),d]),s),r)];else
+r=aY(b(g[9],f)),s=b(i,f)[1],n=[0,b(ab(h([0,$(d),d]),s),r)];else
 var
 n=m;return n;case
 3:var
 t=ns(c,[0,a[1],a[2]],a[3]);return cY(function(a){var
-e=b(c[3],a),f=aX(b(c[5],a));return b(ab(h([0,$(d),d]),f),e)},t);case
+e=b(c[3],a),f=aY(b(c[5],a));return b(ab(h([0,$(d),d]),f),e)},t);case
 4:var
 u=ns(c,[0,a[1],a[2]],a[3]);return cY(function(a){var
-e=aX(h([0,d,d])),f=b(c[3],a);return b(ab(h([0,$(d),d]),f),e)},u);default:return b_(o,a[1])}}function
+e=aY(h([0,d,d])),f=b(c[3],a);return b(ab(h([0,$(d),d]),f),e)},u);default:return b_(o,a[1])}}function
 nx(s,r,q,p,n,m,l){var
 a=m,c=l;for(;;){if(a){var
 f=a[1],g=f[1],e=je(s,r,q,p,n,f[2]);if(e){var
@@ -3852,8 +3852,8 @@ a=f;continue}return g}var
 i=o(h([0,j,d]),e);if(i){var
 a=f;continue}return i}return 1}}return b}function
 ny(c,i,g,f,e,a){var
-j=b(c[3],a[1]),l=aX(a[2]),m=b(ab(h([0,$(d),d]),l),j),k=dZ(c,i,g,f,e,a[4],m);if(k){var
-n=aX(a[3]),o=b(ab(h([0,$(d),d]),j),n);return dZ(c,i,g,f,e,a[5],o)}return k}function
+j=b(c[3],a[1]),l=aY(a[2]),m=b(ab(h([0,$(d),d]),l),j),k=dZ(c,i,g,f,e,a[4],m);if(k){var
+n=aY(a[3]),o=b(ab(h([0,$(d),d]),j),n);return dZ(c,i,g,f,e,a[5],o)}return k}function
 d0(l,k,i,C,B,g,A,z){var
 e=A,m=z;for(;;){if(m){var
 a=m[1];switch(a[0]){case
@@ -3866,7 +3866,7 @@ c=q;break;case
 1:var
 r=a[2],s=o(h([0,j,d]),r);if(s)var
 y=nx(l,k,i,g,e,a[1],0),c=cY(function(f){return function(a){var
-c=aX(f),e=nr(a);return b(ab(h([0,$(d),d]),e),c)}}(r),y);else
+c=aY(f),e=nr(a);return b(ab(h([0,$(d),d]),e),c)}}(r),y);else
 var
 c=s;break;case
 2:var
@@ -3890,9 +3890,9 @@ e(e){var
 i=b(a[2],e),j=0;return cm(function(i,t){var
 j=Q(f[5],c,e,i);if(0===j[0])return 1;var
 k=j[1],u=t[2],v=eq(c+1|0,g),l=nz(a,b(f[1],v),u);if(o)var
-w=aX(k),m=b(ab(h([0,$(d),d]),l),w);else
+w=aY(k),m=b(ab(h([0,$(d),d]),l),w);else
 var
-x=aX(k),m=b(ab(h([0,$(d),d]),x),l);return dZ(a,s,r,q,p,Q(n,c,e,i),m)},j,i)}return ak(a[1][1],e)})}function
+x=aY(k),m=b(ab(h([0,$(d),d]),x),l);return dZ(a,s,r,q,p,Q(n,c,e,i),m)},j,i)}return ak(a[1][1],e)})}function
 fz(c,i,g,a,e){function
 m(d){return ny(c,i,g,a,e,b(a[16],d))}var
 k=ak(a[15],m);if(k)var
@@ -3970,7 +3970,7 @@ var
 s=o(h([0,j,d]),m);if(s)var
 G=function(a){var
 e=b(c[2],a),f=0;return cm(function(j,a){var
-f=nI(c,a[2]),g=aX(h([0,d,d])),e=dq(b(ab(h([0,$(d),d]),g),f));if(e){var
+f=nI(c,a[2]),g=aY(h([0,d,d])),e=dq(b(ab(h([0,$(d),d]),g),f));if(e){var
 i=a[2];return aU(function(a){return a[2]<l?1:0},i)}return e},f,e)},t=ak(c[1][1],G);else
 var
 t=s;if(t){var
@@ -4007,7 +4007,7 @@ o=aw(c,J(e,aw(h,fA))),a=a[2],c=o;continue}return i}return[0,c]}}function
 nN(p,n,d,j,i){var
 e=nM(n,d[2],j,d[1]);if(e){var
 q=F(e[1]),k=o(g(i,F(fA)),q);if(k){var
-r=aX(K(i)),a=d[2],c=r;for(;;){if(a){var
+r=aY(K(i)),a=d[2],c=r;for(;;){if(a){var
 h=a[1][1],l=b(p[3],h),m=b(ab(b(j,h),l),c),a=a[2],c=m;continue}var
 f=[0,c];break}}else
 var
@@ -4076,13 +4076,13 @@ a=b_(c[2],b);return a?a[1][1][1][2]:j}function
 jq(i,g,f,a,e,c){var
 k=a[2],j=aU(function(a){var
 j=a[1],k=j[1],l=k[1],m=dZ(i,g,f,e,c,j[2],l);if(m){var
-n=aX(F(k[2])),o=b(ab(h([0,$(d),d]),l),n);return dZ(i,g,f,e,c,a[2],o)}return m},k);if(j){var
-l=a[2],m=aX(F(a[3])),n=i3(function(a){var
+n=aY(F(k[2])),o=b(ab(h([0,$(d),d]),l),n);return dZ(i,g,f,e,c,a[2],o)}return m},k);if(j){var
+l=a[2],m=aY(F(a[3])),n=i3(function(a){var
 b=a[1][1][1];return ab(h([0,$(d),d]),b)},m,l);return dZ(i,g,f,e,c,a[4],n)}return j}function
 jr(d,c,a){if(a){var
 e=jr(d,c+1|0,a[2]),f=nX(d,c);return b(ab(F(a[1]),f),e)}return a}function
 nY(c,e,a){if(a){var
-f=a[1],g=nY(c,e+1|0,a[2]),i=jr(c,0,f[2]),j=aX(F(f[1])),k=b(ab(h([0,d,d]),j),i),l=fy(nX(c,e),k);return b(ab(h([0,d,d]),l),g)}return a}function
+f=a[1],g=nY(c,e+1|0,a[2]),i=jr(c,0,f[2]),j=aY(F(f[1])),k=b(ab(h([0,d,d]),j),i),l=fy(nX(c,e),k);return b(ab(h([0,d,d]),l),g)}return a}function
 js(e,k,c){var
 l=e[3],i=bc(j,b(nT(function(a){return g5(e,a)},l),c));if(i)return i;var
 a=k;for(;;){if(a){var
@@ -4091,11 +4091,11 @@ a=f;continue}var
 g=a[1]}else
 var
 g=a;var
-m=nY(e,0,c[2]),n=aX(F(c[1])),o=b(ab(h([0,d,d]),n),m);return dq(b(ab(h([0,$(d),d]),o),g))}}function
+m=nY(e,0,c[2]),n=aY(F(c[1])),o=b(ab(h([0,d,d]),n),m);return dq(b(ab(h([0,$(d),d]),o),g))}}function
 jt(f,a){var
 c=dk(j,a[5]),e=c?dk(j,a[6]):c;if(e){var
 g=function(g){var
-c=b(a[9],g),e=b(a[11],c),i=jr(a,0,e[2]),j=aX(F(e[1])),k=b(ab(h([0,d,d]),j),i),l=b(f[3],c);return dq(b(ab(K(F(a[5])),l),k))};return ak(a[8],g)}return e}function
+c=b(a[9],g),e=b(a[11],c),i=jr(a,0,e[2]),j=aY(F(e[1])),k=b(ab(h([0,d,d]),j),i),l=b(f[3],c);return dq(b(ab(K(F(a[5])),l),k))};return ak(a[8],g)}return e}function
 nZ(a,c){var
 d=b(a[10],c[2]),e=d<a[8]?1:0;if(e)var
 g=c[2],f=b(a[9],d)===g?1:0;else
@@ -4165,7 +4165,7 @@ c=t,a=s;for(;;)switch(a[0]){case
 p=a[1],m=d0(j,i,g,l,k,e,c,p[1]);return m?f(o,m[1],p):m;case
 1:var
 n=d0(j,i,g,l,k,e,c,a[1]);if(n){var
-u=aX(h([0,$(d),d]));return dZ(j,i,g,e,n[1],a[2],u)}return n;default:var
+u=aY(h([0,$(d),d]));return dZ(j,i,g,e,n[1],a[2],u)}return n;default:var
 q=a[1],v=a[2],r=g7(j,i,g,l,k,e,o,dW(c,[0,q,0]),v);if(r){var
 w=a[3],c=dW(c,[0,b(ab(h([0,$(d),d]),q),0),0]),a=w;continue}return r}}function
 fE(d,a){function
@@ -4391,7 +4391,7 @@ k=dn(a),e=b(i[13],k),f=jh(dn(a),e),l=f?[0,g(c,F(e))]:f;return l}var
 g$=F(fA);function
 ob(b,e){var
 a=e;for(;;){if(a){var
-c=a[1],d=a[2];if(a0(b,c[1])){var
+c=a[1],d=a[2];if(aV(b,c[1])){var
 f=ob(b,d);return aw(c[2],f)}var
 a=d;continue}return j}}function
 jE(ai,ah,m,ag,af,a,ae,c,G,ad){if(G){var
@@ -4532,7 +4532,7 @@ i=l}else
 var
 i=k}return i}function
 of(c,a){var
-e=fy(c,[0,[0,h([0,d,d]),[0,[0,a,1],0]],0]),f=aX(h([0,d,d]));return b(ab(h([0,$(d),d]),f),e)}function
+e=fy(c,[0,[0,h([0,d,d]),[0,[0,a,1],0]],0]),f=aY(h([0,d,d]));return b(ab(h([0,$(d),d]),f),e)}function
 og(g,c,a){if(a){var
 e=a[1],f=aU(function(a){var
 b=a[2];return aU(function(a){return a[1]<g?1:0},b)},e);if(f){var
@@ -4540,12 +4540,12 @@ i=og(g,c+1|0,a[2]);return cY(function(a){var
 f=of(e,c),g=[0,b(ab(h([0,$(d),d]),f),0),a];return[0,of(e,c),g]},i)}return f}return w5}var
 ha=[az,w6,cf(0)];function
 as(a){throw[0,ha,2,w(w7,a)]}function
-aY(a){throw[0,ha,1,a]}function
-T(a){throw[0,ha,3,a]}function
+aZ(a){throw[0,ha,1,a]}function
+R(a){throw[0,ha,3,a]}function
 s(c,b){var
 a=1-c;return a?as(b):a}function
 Z(c,b){var
-a=1-c;return a?aY(b):a}function
+a=1-c;return a?aZ(b):a}function
 hb(a){var
 b=80<I(a)?cz(a,0,80):a;return mw(b)}var
 oh=N(function(f,e,d){var
@@ -4553,7 +4553,7 @@ a=f,b=e,c=d;for(;;){if(64===c)return am(b);if(cy(function(b){return function(a){
 a=a+1|0;continue}var
 g=[0,a,b],a=a+1|0,b=g,c=c+1|0;continue}}(2,0,0));function
 oi(a,c){var
-b=LG(aj(c,32*a|0),a),d=fp(sz(b,0,16));return fp(sz(b,16,16))<<16|d}var
+b=LI(aj(c,32*a|0),a),d=fp(sz(b,0,16));return fp(sz(b,16,16))<<16|d}var
 w8=3,w9=i(function(a){return oi(w8,a)},oh),w_=bU(oh,0,8),w$=2,xa=i(function(a){return oi(w$,a)},w_);function
 cD(b,a){return b>>>a|0|b<<(32-a|0)}function
 fH(f){var
@@ -4693,7 +4693,7 @@ if(11===p)j=1}else
 if(45<=i){if(!(47<=i))j=1}else
 if(43===i)j=1;var
 C=j?1:0;if(C){a[1]++;continue}var
-t=cz(f,s,a[1]-s|0),u=mg(t),D=u?[1,u[1]]:[2,KA(t)],d=D;break}break;case
+t=cz(f,s,a[1]-s|0),u=mg(t),D=u?[1,u[1]]:[2,KC(t)],d=D;break}break;case
 0:break;default:mv(k,n);var
 r=o;B=1}if(!B)var
 r=d;c(0);return r}var
@@ -4826,7 +4826,7 @@ j=u(a),e=t===j?a[1]:l===j?y(a):a;s(yp(e),yI);yt(e);try{var
 x=ok(e),c=x}catch(a){a=a2(a);if(a!==du&&a[1]!==gw)throw a;var
 c=as(yJ)}if(typeof
 c!=="number"&&5===c[0]){var
-f=c[1];if(a0(aV(it,k(function(a){return a[1]},f)),yL)){hf(c);s(a0(gC(yO,f),yN),yM);var
+f=c[1];if(aV(aW(it,k(function(a){return a[1]},f)),yL)){hf(c);s(aV(gC(yO,f),yN),yM);var
 g=gC(yP,f),n=0;if(typeof
 g!=="number"&&5===g[0]){var
 d=g[1];n=1}if(!n)var
@@ -4847,16 +4847,16 @@ q!=="number"&&3===q[0]){var
 r=p[2];if(r){var
 s=r[1],u=0;if(typeof
 s!=="number"&&4===s[0])if(r[2]){e=1;i=1;u=1}else{var
-T=s[1],U=k(function(a){if(typeof
+S=s[1],U=k(function(a){if(typeof
 a!=="number"&&1===a[0]){var
-b=a[1];if(0<=b)return b}return c(0)},T),g=U,l=q[1],a=o[1];J=1;e=1;i=1;u=1}if(!u){e=1;i=1}}else{e=1;i=1}}if(!i)e=1}else
+b=a[1];if(0<=b)return b}return c(0)},S),g=U,l=q[1],a=o[1];J=1;e=1;i=1;u=1}if(!u){e=1;i=1}}else{e=1;i=1}}if(!i)e=1}else
 e=1}}}if(!J)var
 j=c(0),g=j[3],l=j[2],a=j[1];var
 K=0===g?1:0,M=K||(3<D(g)?1:0);if(M)c(0);var
-N=1,m=G(function(b,a){if(0<a&&bv(dI,a)<b)return c(0);return v(b,a)},N,g),x=L(l,ye),y=1-x,O=y?S(l,yf):y;if(O)c(0);var
-w=0;if(S(a,yg)){var
-f=0;if(S(a,yh))if(S(a,yi))if(S(a,yj)){if(S(a,yk))if(S(a,yl)){var
-z=S(a,ym);if(z){var
+N=1,m=G(function(b,a){if(0<a&&bv(dI,a)<b)return c(0);return v(b,a)},N,g),x=L(l,ye),y=1-x,O=y?T(l,yf):y;if(O)c(0);var
+w=0;if(T(a,yg)){var
+f=0;if(T(a,yh))if(T(a,yi))if(T(a,yj)){if(T(a,yk))if(T(a,yl)){var
+z=T(a,ym);if(z){var
 d=c(0);f=1}else{var
 d=z;f=1}}else{w=1;f=1}}else{var
 d=4;f=1}else{var
@@ -4878,7 +4878,7 @@ d=c[2];return as(Q(an(yT),d,b,a))}function
 b$(c,a,f,e){if(typeof
 c!=="number"&&5===c[0]){var
 d=c[1];if(dd(function(a){return mm(a,d)},e)){B(function(d){var
-b=d[1],c=1-aD(b,e);return c?T(w(yV,hb(w(a,b)))):c},d);return[0,d,a,f]}}return as(b(an(yU),a))}function
+b=d[1],c=1-aD(b,e);return c?R(w(yV,hb(w(a,b)))):c},d);return[0,d,a,f]}}return as(b(an(yU),a))}function
 aJ(b,a){return gC(a,b[1])}function
 fI(c,b,a){return 0===aJ(b,a)?0:[0,f(c,b,a)]}function
 c4(c,b,e){var
@@ -4897,7 +4897,7 @@ h=b?b[1]:b,i=g?g[1]:-dQ,j=f?f[1]:dQ,a=aJ(e,d);if(typeof
 a!=="number")switch(a[0]){case
 2:var
 c=a[1];if(i<=c&&c<=j)return c;break;case
-3:if(!S(a[1],y0)&&h)return a_;break}return bs(e,d,yZ)}function
+3:if(!T(a[1],y0)&&h)return a_;break}return bs(e,d,yZ)}function
 jJ(b,a){return jI(0,[0,cu(y1)],[0,1.-mf/2.],b,a)}function
 eQ(a,c){var
 b=w(a[2],c),d=V(a[3],b);dj(a[3],b);return d}function
@@ -4940,7 +4940,7 @@ d=[0,0],h=[0,0];mv(function(b){var
 a=b+lJ|0;if(10<a>>>0){if(-22===a){d[1]++;return 0}}else
 if(8<a-1>>>0){h[1]++;return 0}return 0},g);var
 i=lF<d[1]?1:0,j=i||(2500000<(d[1]+h[1]|0)?1:0);if(j)bs(b,a,za);var
-e=bj(10,g),k=c[2]+1|0,l=D(e)!==k?1:0,m=l||S(ad(e,c[2]),zc);if(m)bs(b,a,zb);return ep(function(a,b){return a<c[2]?1:0},e)}return bs(b,a,y$)},c)}function
+e=bj(10,g),k=c[2]+1|0,l=D(e)!==k?1:0,m=l||T(ad(e,c[2]),zc);if(m)bs(b,a,zb);return ep(function(a,b){return a<c[2]?1:0},e)}return bs(b,a,y$)},c)}function
 jM(f,a){var
 b=I(a),c=1<=b?1:0;if(c)var
 d=b<=f?1:0,e=d?iG(function(a){var
@@ -4948,7 +4948,7 @@ b=48<=a?1:0,c=b?a<=57?1:0:b;return c},a):d;else
 var
 e=c;return s(e,zd)}function
 jN(a){var
-d=0;if(S(a,ze)&&45===ae(a,0)){var
+d=0;if(T(a,ze)&&45===ae(a,0)){var
 b=cz(a,1,I(a)-1|0);d=1}if(!d)var
 b=a;var
 c=bj(47,b);s(D(c)<=2?1:0,zf);var
@@ -4958,7 +4958,7 @@ c(c){var
 a=bj(94,c);if(a){var
 b=a[2];if(b&&!b[2]){jM(5,a[1]);return jM(4,b[1])}}return as(zg)}function
 d(b){var
-a=bj(42,b);return a?(jN(a[1]),B(c,a[2])):as(zh)}if(S(b,zi))B(d,bj(32,b));var
+a=bj(42,b);return a?(jN(a[1]),B(c,a[2])):as(zh)}if(T(b,zi))B(d,bj(32,b));var
 e=jH(b),a=k(function(a){return[0,a[2],a[1]]},e);B(function(g){var
 c=g[1],a=c;for(;;){var
 j=0;if(a){var
@@ -5000,7 +5000,7 @@ fM(c,b){var
 a=dv(c,b);if(typeof
 a!=="number")switch(a[0]){case
 2:return a[1];case
-3:if(!S(a[1],zl))return a_;break}throw U}function
+3:if(!T(a[1],zl))return a_;break}throw U}function
 cF(a){if(Math.abs(a)<=dQ)return aa(a);throw U}function
 om(a){return a==a_?0:[0,cF(a)]}function
 ca(b,a){return aI(b[2],a)}function
@@ -5034,8 +5034,8 @@ d=bZ(a,c(zQ)),i=cE(a,c(zR))?q:cF(fM(a,c(z_))),j=L(d,zS)?zT:cE(a,c(z8))?0:[0,eS(a
 l=d5(a,c(zW)),g=function(a){return cF(b(l[2],a))};else
 var
 g=function(a){return z};var
-m=f(zX,1),n=f(zY,0);if(S(d,zZ))if(S(d,z0))if(S(d,z1))if(S(d,z2))if(S(d,z3))if(S(d,z4))var
-h=S(d,z5),e=h?T(d):h;else
+m=f(zX,1),n=f(zY,0);if(T(d,zZ))if(T(d,z0))if(T(d,z1))if(T(d,z2))if(T(d,z3))if(T(d,z4))var
+h=T(d,z5),e=h?R(d):h;else
 var
 e=4;else
 var
@@ -5056,7 +5056,7 @@ d=a(Au);return[0,a(Av),d]}function
 or(a){return 1-cE(a,Aw)}function
 os(b,a){var
 c=fN(b,a);return k(function(a){var
-b=jH(a);return aV(function(b,a){return al(b[2],a[2])},b)},c)}function
+b=jH(a);return aW(function(b,a){return al(b[2],a[2])},b)},c)}function
 jQ(a){return N(os(a,AD))}function
 ot(a){return 1-cE(a,AI)}function
 ou(a){return bj(43,bZ(a,AK))}var
@@ -5112,9 +5112,10 @@ c=r,j=m;continue}var
 i=m;break}}return i}}function
 dx(a){return L(a[1],B2)?B3:a[6]}function
 hs(b,a){return k(jN,bB(b,a,hi(b,a)))}var
-J_=rT;function
+Ka=rT;function
 DI(d,bg,h,a3,p){var
-q=a3[3],an=bN([0,q],DL,DK,d,DJ),R=bN([0,q],DO,DN,d,DM),y=bN([0,q],DR,DQ,d,DP),r=be([0,q],0,0,d,DS),z=hi(d,DT),A=hi(d,DU),U=hi(d,DV),C=0!==aJ(d,DW)?1:0,t=0!==aJ(d,DX)?1:0;if(aI(h,DY))T(DZ);if(aI(h,D0))T(D1);if(aI(h,D2))T(D3);function
+q=a3[3],an=bN([0,q],DL,DK,d,DJ),U=bN([0,q],DO,DN,d,DM),y=bN([0,q],DR,DQ,d,DP),r=be([0,q],0,0,d,DS),z=hi(d,DT),A=hi(d,DU),C=hi(d,DV);if(aV(C,DW))R(DX);var
+F=0!==aJ(d,DY)?1:0,t=0!==aJ(d,DZ)?1:0;if(aI(h,D0))R(D1);if(aI(h,D2))R(D3);if(aI(h,D4))R(D5);function
 ao(f,e){var
 c=N(k(function(a){return ol(f,a)},e));function
 a(d){if(d){var
@@ -5124,31 +5125,31 @@ a=k,i=f;for(;;){var
 j=c.length-1<=b(e[2],a)?0:i,l=a+1|0;if(g!==a){var
 a=l,i=j;continue}var
 h=j;break}}return h}return 1}var
-d=a(r),g=d?a(p[9]):d;s(g,D4);return c}var
-F=0;if(an){if(!R&&!y&&!r&&!z&&!A&&!C&&!t){var
-e=[0,an[1]];F=1}}else
-if(R){if(y&&!r&&!z&&!A&&!C&&!t){var
-e=[1,R[1],y[1]];F=1}}else
+d=a(r),g=d?a(p[9]):d;s(g,D6);return c}var
+I=0;if(an){if(!U&&!y&&!r&&!z&&!A&&!F&&!t){var
+e=[0,an[1]];I=1}}else
+if(U){if(y&&!r&&!z&&!A&&!F&&!t){var
+e=[1,U[1],y[1]];I=1}}else
 if(!y&&r&&z){var
-at=z[1],Z=0,a_=r[1];if(A)if(C||t)Z=1;else{var
+at=z[1],Z=0,a_=r[1];if(A)if(F||t)Z=1;else{var
 au=N(k(jN,A[1])),ba=ao(au.length-1,at),_=E(0,aq),az=function(a){return Y(_,a[1],0)};a4(function(a){return B(az,a)},ba);var
 aA=0.;s(eA(function(b,d,a){return G(function(g,a){var
 b=a[1],d=c(au,b)[1+b],e=cj(d[2]),f=cj(d[1])+e|0;return g+a[2]*f},a,b)},_,aA)<=10000000.?1:0,CJ);var
 av=0}else
-if(C){var
-bb=aO(U,0),g=b$(aJ(d,D$),CK,h,0),$=hs(g,CL),aa=hs(g,CM),ab=N(hs(g,CN)),I=hs(g,CO),aB=bB(g,CQ,jL([0,D(I)],g,CP)),i=D($),ac=D(aa)===i?1:0,aC=ac?ab.length-1===v(i,D(I))?1:0:ac;s(aC,CR);var
-aE=N(k(function(a){return ol(i,a)},bb)),J=[0,$,aa,bq(function(a,c){var
-d=b(aB[2],a);return[0,aP(bU(ab,v(a,i),i)),c,d]},I),aE],bc=J[4].length-1,bd=ao(D(J[1])+bc|0,at);if(t){var
-a=b$(aJ(d,Ea),CU,h,CT);B(function(a){var
-b=aI(h,w(CW,a[1]));return b?T(a[2]):b},CV);var
+if(F){var
+bb=aO(C,0),g=b$(aJ(d,Eb),CK,h,0),$=hs(g,CL),aa=hs(g,CM),ab=N(hs(g,CN)),J=hs(g,CO),aB=bB(g,CQ,jL([0,D(J)],g,CP)),i=D($),ac=D(aa)===i?1:0,aC=ac?ab.length-1===v(i,D(J))?1:0:ac;s(aC,CR);var
+aE=N(k(function(a){return ol(i,a)},bb)),K=[0,$,aa,bq(function(a,c){var
+d=b(aB[2],a);return[0,aP(bU(ab,v(a,i),i)),c,d]},J),aE],bc=K[4].length-1,bd=ao(D(K[1])+bc|0,at);if(t){var
+a=b$(aJ(d,Ec),CU,h,CT);B(function(a){var
+b=aI(h,w(CW,a[1]));return b?R(a[2]):b},CV);var
 ad=c4(a,C6,ar(jU,ar([0,C5,[0,C4,[0,C3,[0,C2,[0,C1,ht]]]]],ar(CS,a$(function(a){var
-b=ar([0,CZ,[0,CY,[0,CX,ht]]],jT);return k(function(b){return w(a,w(C0,b))},b)},jU))))),K=k(ow,bj(43,ad)),aF=jJ(a,C7),M=c4(a,C9,C8),ae=aD(bH(K),jU),aG=ae||L(M,DH);s(aG,C_);var
-af=1<D(K)?1:0,aH=af?L(M,C$):af;if(aH)T(Da);var
+b=ar([0,CZ,[0,CY,[0,CX,ht]]],jT);return k(function(b){return w(a,w(C0,b))},b)},jU))))),M=k(ow,bj(43,ad)),aF=jJ(a,C7),O=c4(a,C9,C8),ae=aD(bH(M),jU),aG=ae||L(O,DH);s(aG,C_);var
+af=1<D(M)?1:0,aH=af?L(O,C$):af;if(aH)R(Da);var
 aK=eR(function(a,b,c){return fK(Dd,Dc,a,b,c)},a,Db);by(function(b){var
 c=b[3],h=3===b[2]?1:0,l=h?L(ad,Df):h;s(l,De);var
 i=b[1]-1|0,m=0;if(!(i<0)){var
 a=m;for(;;){var
-d=f(c,a,0),g=d==Lq(d)?1:0,j=g?cA(d):g;if(j){var
+d=f(c,a,0),g=d==Ls(d)?1:0,j=g?cA(d):g;if(j){var
 k=0===a?1:0;if(k)var
 e=k;else
 var
@@ -5159,40 +5160,40 @@ n=a+1|0;if(i!==a){var
 a=n;continue}break}}return 0},aK);var
 ag=hg(a,Dh),aM=fI(function(a){var
 b=0;return function(c){return eP(b,a,c)}},a,Di),aN=fI(function(a){var
-b=0;return function(c){return eP(b,a,c)}},a,Dj);if(0!==aJ(a,Dk))T(Dl);var
-j=bB(a,Dn,be(0,0,0,a,Dm)),l=bB(a,Dp,be(0,0,[0,q-1|0],a,Do)),u=bB(a,Ds,be([0,l[1]],Dr,[0,J_],a,Dq)),aQ=l[1];s(b(hr(Du,j),aQ),Dt);var
+b=0;return function(c){return eP(b,a,c)}},a,Dj);if(0!==aJ(a,Dk))R(Dl);var
+j=bB(a,Dn,be(0,0,0,a,Dm)),l=bB(a,Dp,be(0,0,[0,q-1|0],a,Do)),u=bB(a,Ds,be([0,l[1]],Dr,[0,Ka],a,Dq)),aQ=l[1];s(b(hr(Du,j),aQ),Dt);var
 ah=u[1]-1|0,aR=0,aS=0;if(!(ah<0)){var
-o=aS,Q=aR;for(;;){s(b(u[2],o)<=(rT-Q|0)?1:0,DG);var
-a1=Q+b(u[2],o)|0,a2=o+1|0;if(ah!==o){var
-o=a2,Q=a1;continue}break}}var
+o=aS,S=aR;for(;;){s(b(u[2],o)<=(rT-S|0)?1:0,DG);var
+a1=S+b(u[2],o)|0,a2=o+1|0;if(ah!==o){var
+o=a2,S=a1;continue}break}}var
 ai=j[1]-2|0,aT=0;if(!(ai<0)){var
 m=aT;for(;;){var
 al=b(j[2],m)+1|0,am=b(j[2],m+1|0)-1|0;if(!(am<al)){var
 n=al;for(;;){var
-aY=b(l[2],n);s(b(l[2],n-1|0)<aY?1:0,DF);var
-aZ=n+1|0;if(am!==n){var
-n=aZ;continue}break}}var
-aX=m+1|0;if(ai!==m){var
-m=aX;continue}break}}var
-O=be(0,0,Dw,a,Dv);if(O)var
-aj=O[1],x=H(aj[1],aj[2]);else
+aZ=b(l[2],n);s(b(l[2],n-1|0)<aZ?1:0,DF);var
+a0=n+1|0;if(am!==n){var
+n=a0;continue}break}}var
+aY=m+1|0;if(ai!==m){var
+m=aY;continue}break}}var
+P=be(0,0,Dw,a,Dv);if(P)var
+aj=P[1],x=H(aj[1],aj[2]);else
 var
-x=O;s(a0(bi(aL,x),x),Dx);if(ag){var
+x=P;s(aV(bi(aL,x),x),Dx);if(ag){var
 ak=0!==aM?1:0;if(ak)var
-aU=0!==aN?1:0,P=aU||L(c4(a,DE,DD),DC);else
+aU=0!==aN?1:0,Q=aU||L(c4(a,DE,DD),DC);else
 var
-P=ak}else
+Q=ak}else
 var
-P=ag;var
-aV=hg(a,Dy),aW=hg(a,Dz),X=[0,[0,aF,K,ae,M,c4(a,DB,DA),aW,aV,P,x,j,l,u]]}else
+Q=ag;var
+aW=hg(a,Dy),aX=hg(a,Dz),X=[0,[0,aF,M,ae,O,c4(a,DB,DA),aX,aW,Q,x,j,l,u]]}else
 var
 X=t;var
-aw=0!==U?1:0,bf=aw?gz(0,function(a){var
-b=1-a[3],c=b||(1<D(a[2])?1:0);return c},X):aw;if(bf)T(Eb);var
-av=[2,a_,bd,J,X]}else
+aw=0!==C?1:0,bf=aw?gz(0,function(a){var
+b=1-a[3],c=b||(1<D(a[2])?1:0);return c},X):aw;if(bf)R(Ed);var
+av=[2,a_,bd,K,X]}else
 Z=1;if(!Z){var
-e=av;F=1}}if(!F)var
-e=as(D5);var
+e=av;I=1}}if(!I)var
+e=as(D7);var
 ax=0;if(typeof
 e!=="number"&&1===e[0]){var
 V=1;ax=1}if(!ax)var
@@ -5200,36 +5201,36 @@ V=0;var
 ay=0;if(typeof
 e!=="number"&&2===e[0]){var
 W=1;ay=1}if(!ay)var
-W=0;s(V===S(p[3],D7)?1:0,D6);var
-ap=0===p[9]?1:0,a5=ap?0===U?1:0:ap,a6=a5||W;s(a6,D8);var
-a7=0===p[9]?1:0,a8=a7||S(p[1],D_);s(a8,D9);var
+W=0;s(V===T(p[3],D9)?1:0,D8);var
+ap=0===p[9]?1:0,a5=ap?0===C?1:0:ap,a6=a5||W;s(a6,D_);var
+a7=0===p[9]?1:0,a8=a7||T(p[1],Ea);s(a8,D$);var
 a9=V||W;return[0,e,a9]}function
-Ec(v,e,c,u,t,ae,ad){var
-g=b$(ae,b(an(Ee),t),v,Ed),j=b$(ad,b(an(Ef),t),v,0),d=e[1],w=e[2],af=[0,a_],ag=0,ah=[0,d];function
+Ee(v,e,c,u,t,ae,ad){var
+g=b$(ae,b(an(Eg),t),v,Ef),j=b$(ad,b(an(Eh),t),v,0),d=e[1],w=e[2],af=[0,a_],ag=0,ah=[0,d];function
 x(a){return bN(ah,ag,af,j,a)}var
 ai=0,aj=0,ak=[0,d];function
 y(a){return be(ak,aj,ai,j,a)}var
 al=0,am=0,ao=[0,d];function
 z(a){return bN(ao,am,al,j,a)}var
 ap=0,aq=[0,w];function
-A(a){return be(aq,Eg,ap,j,a)}var
-C=y(Eh),ar=be(Ek,0,Ej,g,Ei),i=aC(function(a){var
-c=b(a[2],1);return[0,b(a[2],0),c]},ar),as=A(El),at=A(Em),au=z(En),av=z(Eo),aw=be([0,d],0,0,j,Ep),ax=y(Eq),ay=ax||C,az=x(Er),aA=x(Es),D=eR(function(a){var
-b=0;return function(c,d){return fJ(Eu,b,a,c,d)}},g,Et);if(D){var
-k=D[1],l=k[3];s(3===k[2]?1:0,Ev);var
+A(a){return be(aq,Ei,ap,j,a)}var
+C=y(Ej),ar=be(Em,0,El,g,Ek),i=aC(function(a){var
+c=b(a[2],1);return[0,b(a[2],0),c]},ar),as=A(En),at=A(Eo),au=z(Ep),av=z(Eq),aw=be([0,d],0,0,j,Er),ax=y(Es),ay=ax||C,az=x(Et),aA=x(Eu),D=eR(function(a){var
+b=0;return function(c,d){return fJ(Ew,b,a,c,d)}},g,Ev);if(D){var
+k=D[1],l=k[3];s(3===k[2]?1:0,Ex);var
 aB=function(a){var
 b=f(l,a,2),c=f(l,a,1);return[0,f(l,a,0),c,b]},F=m(k[1],aB)}else
 var
 F=[0];var
-aE=bN([0,w],Ey,Ex,g,Ew),aF=be([0,d],0,0,g,Ez),aG=jI(EB,0,0,g,EA),aH=jI(ED,0,0,g,EC),aI=c4(g,EF,EE),a=[0,c4(g,EH,EG),aI,aH,aG,aF,aE,F,aA,az,C,ay,aw,av,au,at,as,i];s(a[3]<=a[4]?1:0,EI);var
-G=(0!==i?1:0)===L(a[2],EK)?1:0,aJ=G?(0!==i?1:0)===L(a[1],EL)?1:0:G;s(aJ,EJ);var
-aK=L(a[2],EN);s((0!==a[5]?1:0)===aK?1:0,EM);var
-aL=L(a[2],EP);s((0!==a[6]?1:0)===aL?1:0,EO);var
+aE=bN([0,w],EA,Ez,g,Ey),aF=be([0,d],0,0,g,EB),aG=jI(ED,0,0,g,EC),aH=jI(EF,0,0,g,EE),aI=c4(g,EH,EG),a=[0,c4(g,EJ,EI),aI,aH,aG,aF,aE,F,aA,az,C,ay,aw,av,au,at,as,i];s(a[3]<=a[4]?1:0,EK);var
+G=(0!==i?1:0)===L(a[2],EM)?1:0,aJ=G?(0!==i?1:0)===L(a[1],EN)?1:0:G;s(aJ,EL);var
+aK=L(a[2],EP);s((0!==a[5]?1:0)===aK?1:0,EO);var
+aL=L(a[2],ER);s((0!==a[6]?1:0)===aL?1:0,EQ);var
 aM=[0,a[5],[0,a[12],0]];function
 aN(h){var
 c=d-1|0,i=0;if(!(c<0)){var
 a=i;for(;;){var
-f=b(h[2],a),g=b(e[5][2],a)<=f?1:0,j=g?f<b(e[5][2],a+1|0)?1:0:g;s(j,EQ);var
+f=b(h[2],a),g=b(e[5][2],a)<=f?1:0,j=g?f<b(e[5][2],a+1|0)?1:0:g;s(j,ES);var
 k=a+1|0;if(c!==a){var
 a=k;continue}break}}return 0}B(function(a){return by(aN,a)},aM);var
 aP=a[6];by(function(m){var
@@ -5240,7 +5241,7 @@ j=g;else{var
 c=h,k=g;for(;;){var
 l=k+b(m[2],c),p=c+1|0;if(i!==c){var
 c=p,k=l;continue}var
-j=l;break}}s(Math.abs(j-1.)<=9.09494701772928238e-13?1:0,ER);var
+j=l;break}}s(Math.abs(j-1.)<=9.09494701772928238e-13?1:0,ET);var
 o=a+1|0;if(f!==a){var
 a=o;continue}break}}return 0},aP);function
 aa(c){var
@@ -5260,10 +5261,10 @@ n=[0,r,ac]}var
 H=0!==i?1:0;if(H)var
 I=H;else
 var
-_=n[1]<=a[3]?1:0,I=_?a[4]<=n[2]?1:0:_;s(I,ES);var
-aQ=0===a[12]?1:0,aR=aQ||L(a[2],E_);s(aR,ET);var
-o=dx(c),p=[0,aO(o,c[5])],J=E(0,16),aS=a0(a[7],[0]),aT=aS||L(a[2],E9);s(aT,EU);var
-aU=p[1],aV=a[7];a4(function(g){var
+_=n[1]<=a[3]?1:0,I=_?a[4]<=n[2]?1:0:_;s(I,EU);var
+aQ=0===a[12]?1:0,aR=aQ||L(a[2],Fa);s(aR,EV);var
+o=dx(c),p=[0,aO(o,c[5])],J=E(0,16),aS=aV(a[7],[0]),aT=aS||L(a[2],E$);s(aT,EW);var
+aU=p[1],aW=a[7];a4(function(g){var
 h=g[3],a=g[2],c=g[1],i=c<aO(V(J,a),aU)?1:0;if(i){var
 j=c<=p[1]?1:0;if(j){var
 k=a<d?1:0;if(k)var
@@ -5273,24 +5274,24 @@ f=k}else
 var
 f=j}else
 var
-f=i;s(f,EV);p[1]=c;return Y(J,a,c)},aV);var
-K=0===o?1:0,M=K?0===i?1:0:K,N=(0!==a[8]?1:0)===M?1:0,aW=N?(0!==a[9]?1:0)===M?1:0:N;s(aW,EW);var
-h=L(c[1],EX),aX=aD(c[1],EY),O=h?0===i?1:0:h,P=(0!==a[13]?1:0)===O?1:0,aY=P?(0!==a[14]?1:0)===O?1:0:P;s(aY,EZ);var
-aZ=h?L(a[2],E1):h;s(1-aZ,E0);function
+f=i;s(f,EX);p[1]=c;return Y(J,a,c)},aW);var
+K=0===o?1:0,M=K?0===i?1:0:K,N=(0!==a[8]?1:0)===M?1:0,aX=N?(0!==a[9]?1:0)===M?1:0:N;s(aX,EY);var
+h=L(c[1],EZ),aY=aD(c[1],E0),O=h?0===i?1:0:h,P=(0!==a[13]?1:0)===O?1:0,aZ=P?(0!==a[14]?1:0)===O?1:0:P;s(aZ,E1);var
+a0=h?L(a[2],E3):h;s(1-a0,E2);function
 a1(e){var
 c=d-1|0,f=0;if(!(c<0)){var
-a=f;for(;;){s(b(e[2],a)<a_?1:0,E2);var
+a=f;for(;;){s(b(e[2],a)<a_?1:0,E4);var
 g=a+1|0;if(c!==a){var
 a=g;continue}break}}return 0}function
-Q(a){return by(a1,a)}if(1-aX)Q(a[8]);if(h)Q(a[9]);var
-R=L(a[1],E3);if(R)var
-a2=0!==o?1:0,S=a2||(0<c[5]?1:0);else
+Q(a){return by(a1,a)}if(1-aY)Q(a[8]);if(h)Q(a[9]);var
+S=L(a[1],E5);if(S)var
+a2=0!==o?1:0,T=a2||(0<c[5]?1:0);else
 var
-S=R;var
-a3=L(a[1],E5),a5=L(a[2],E6)===a3?1:0,a6=a5||S;s(a6,E4);if(u)var
+T=S;var
+a3=L(a[1],E7),a5=L(a[2],E8)===a3?1:0,a6=a5||T;s(a6,E6);if(u)var
 U=u;else
 var
-Z=0===a[15]?1:0,U=Z?0===a[16]?1:0:Z;s(U,E7);function
+Z=0===a[15]?1:0,U=Z?0===a[16]?1:0:Z;s(U,E9);function
 a7(c){var
 e=c[1]-1|0,d=0,i=0;if(e<0)var
 f=d;else{var
@@ -5302,14 +5303,14 @@ a8=0;function
 W(a){return gz(a8,a7,a)}if(h)var
 a9=W(a[15]),X=a9||W(a[16]);else
 var
-X=h;if(X)T(E8);return a}function
+X=h;if(X)R(E_);return a}function
 oz(G,F,E,D){var
 a=b$(F,G,E,0);function
 f(d){var
-c=bB(a,d,eR(function(a,b,c){return fJ(Fa,E$,a,b,c)},a,d)),e=c[2],f=c[3];function
+c=bB(a,d,eR(function(a,b,c){return fJ(Fc,Fb,a,b,c)},a,d)),e=c[2],f=c[3];function
 g(a){return m(e,b(f,a))}return[0,e,m(c[1],g)]}var
-j=f(Fb),g=bB(a,Fd,eR(function(a){var
-b=0,c=0;return function(d,e){return fK(c,b,a,d,e)}},a,Fc)),d=g[2],H=g[3],k=f(Fe),l=k[2],n=f(Ff),o=n[2],p=f(Fg),h=o.length-1,I=bB(a,Fi,be([0,h],0,0,a,Fh)),J=bB(a,Fl,be([0,h],0,Fk,a,Fj)),q=bN([0,h],0,0,a,Fm),r=bN([0,d],0,0,a,Fn),t=bN([0,d],0,0,a,Fo),u=3===j[1]?1:0;if(u){var
+j=f(Fd),g=bB(a,Ff,eR(function(a){var
+b=0,c=0;return function(d,e){return fK(c,b,a,d,e)}},a,Fe)),d=g[2],H=g[3],k=f(Fg),l=k[2],n=f(Fh),o=n[2],p=f(Fi),h=o.length-1,I=bB(a,Fk,be([0,h],0,0,a,Fj)),J=bB(a,Fn,be([0,h],0,Fm,a,Fl)),q=bN([0,h],0,0,a,Fo),r=bN([0,d],0,0,a,Fp),t=bN([0,d],0,0,a,Fq),u=3===j[1]?1:0;if(u){var
 v=0<d?1:0;if(v){var
 w=k[1]===d?1:0;if(w){var
 x=n[1]===d?1:0;if(x)var
@@ -5321,50 +5322,50 @@ e=w}else
 var
 e=v}else
 var
-e=u;s(e,Fp);var
-A=0!==q?1:0,K=A?1-D:A;if(K)T(Fq);function
+e=u;s(e,Fr);var
+A=0!==q?1:0,K=A?1-D:A;if(K)R(Fs);function
 L(a){return m(d,b(H,a))}var
 C=0,M=m(g[1],L);if(r&&t){var
 N=m(d,t[1][2]),B=[0,[0,m(d,r[1][2]),N]];C=1}if(!C)var
 B=0;var
 O=p[2],Q=P(function(a,c){var
-d=gz(z,function(c){return aa(b(c[2],a))},q),e=b(J[2],a);return[0,b(I[2],a),e,c,d]},o),R=j[2];return[0,i(function(a){var
-b=c(a,2)[3],d=c(a,1)[2];return[0,c(a,0)[1],d,b]},R),d,l,Q,O,B,M]}var
-Fr=kY;function
-GR(ax){var
-az=ax[1],c=ez(ax[2]),p=b$(az,GT,c,GS),R=aJ(p,GU),aG=0;if(typeof
-R!=="number"&&5===R[0]){var
-av=R[1];if(!(64<D(av))){var
+d=gz(z,function(c){return aa(b(c[2],a))},q),e=b(J[2],a);return[0,b(I[2],a),e,c,d]},o),S=j[2];return[0,i(function(a){var
+b=c(a,2)[3],d=c(a,1)[2];return[0,c(a,0)[1],d,b]},S),d,l,Q,O,B,M]}var
+Ft=kY;function
+GT(ax){var
+az=ax[1],c=ez(ax[2]),p=b$(az,GV,c,GU),S=aJ(p,GW),aG=0;if(typeof
+S!=="number"&&5===S[0]){var
+av=S[1];if(!(64<D(av))){var
 aw=function(c){var
 a=0,b=0;for(;;){if(I(c)<=a)return b;if(92===ae(c,a)){var
 d=b+1|0,e=rE===ae(c,a+1|0)?6:2,a=a+e|0,b=d;continue}var
 f=da===(ae(c,a)&ih)?b:b+1|0,a=a+1|0,b=f;continue}};B(function(b){var
 a=b[2];if(typeof
 a!=="number"&&3===a[0]){var
-c=aw(b[1])<=64?1:0,d=c?aw(a[1])<=cq?1:0:c;return s(d,GQ)}return as(GP)},av);aG=1}}if(!aG)as(GO);var
-q=b$(aJ(p,GX),GW,c,GV);if(aI(c,GY))T(GZ);var
-i=b$(aJ(q,G0),B8,c,B7),t=bB(i,B_,be(0,0,0,i,B9)),C=bB(i,Ca,be(0,0,0,i,B$)),F=bB(i,Cc,be(0,0,[0,aS(0,t[1]-2|0)],i,Cb)),u=t[1]-1|0,Y=C[1]-1|0,_=1<=u?1:0;if(_)var
+c=aw(b[1])<=64?1:0,d=c?aw(a[1])<=cq?1:0:c;return s(d,GS)}return as(GR)},av);aG=1}}if(!aG)as(GQ);var
+q=b$(aJ(p,GZ),GY,c,GX);if(aI(c,G0))R(G1);var
+i=b$(aJ(q,G2),B8,c,B7),t=bB(i,B_,be(0,0,0,i,B9)),C=bB(i,Ca,be(0,0,0,i,B$)),F=bB(i,Cc,be(0,0,[0,aS(0,t[1]-2|0)],i,Cb)),u=t[1]-1|0,Y=C[1]-1|0,_=1<=u?1:0;if(_)var
 $=u<dI?1:0,aa=$?b(hr(0,t),Y):$;else
 var
 aa=_;s(aa,Cd);var
 aP=F[1];s(b(hr(0,C),aP),Ce);var
-aQ=eP([0,u-1|0],i,Cf),l=[0,u,Y,F[1],aQ,t,C,F],d=b$(aJ(q,G1),Ch,c,Cg),h=c4(d,Cj,Ci),J=l[1],ab=l[2],aR=bN([0,J],0,0,d,Ck),aT=jL([0,J],d,Cl),aU=jL([0,J],d,Cm),aV=be([0,ab],0,0,d,Cn),aW=bN([0,ab],0,0,d,Co),aX=fI(jJ,d,Cp),aY=fI(function(a,b){return eP(Cr,a,b)},d,Cq),aZ=eP(Ct,d,Cs),a0=hg(d,Cu),a1=c4(d,Cw,Cv),a=[0,h,c4(d,Cy,Cx),a1,a0,aZ,aY,aX,aW,aV,aU,aT,aR];function
+aQ=eP([0,u-1|0],i,Cf),l=[0,u,Y,F[1],aQ,t,C,F],d=b$(aJ(q,G3),Ch,c,Cg),h=c4(d,Cj,Ci),J=l[1],ab=l[2],aR=bN([0,J],0,0,d,Ck),aT=jL([0,J],d,Cl),aU=jL([0,J],d,Cm),aV=be([0,ab],0,0,d,Cn),aW=bN([0,ab],0,0,d,Co),aX=fI(jJ,d,Cp),aY=fI(function(a,b){return eP(Cr,a,b)},d,Cq),aZ=eP(Ct,d,Cs),a0=hg(d,Cu),a1=c4(d,Cw,Cv),a=[0,h,c4(d,Cy,Cx),a1,a0,aZ,aY,aX,aW,aV,aU,aT,aR];function
 K(a){return aD(h,a)}var
-ac=K(Cz),a3=1-a[4],a2=0,a4=a3||ac,a6=0===a[12]?1:0,a5=[0,a4,a2],a7=a6||L(h,CI),a9=0===a[11]?1:0,a8=[0,a7,a5],a_=a9||L(h,CH),ba=0===a[8]?1:0,a$=[0,a_,a8],bb=ba||(0===a[9]?1:0),ag=0===a[8]?1:0,bc=[0,bb,a$],bd=ag?0===a[9]?1:0:ag,bf=K(CA),ah=a[6],bg=[0,(0!==a[10]?1:0)===bf?1:0,[0,bd===ac?1:0,bc]],bh=ah?a[5]<=ah[1]?1:0:1,bl=0===a[5]?1:0,bk=[0,bh,bg],bm=bl||L(h,CG),bo=0!==a[6]?1:0,bn=[0,bm,bk],bp=bo||S(h,CF),bt=1-(0!==a[6]?1:0),br=[0,bp,bn],bu=bt||K(CE),bv=L(h,CB),bw=[0,(0!==a[7]?1:0)===bv?1:0,[0,bu,br]];B(function(a){return s(a,w(CC,h))},bw);var
+ac=K(Cz),a3=1-a[4],a2=0,a4=a3||ac,a6=0===a[12]?1:0,a5=[0,a4,a2],a7=a6||L(h,CI),a9=0===a[11]?1:0,a8=[0,a7,a5],a_=a9||L(h,CH),ba=0===a[8]?1:0,a$=[0,a_,a8],bb=ba||(0===a[9]?1:0),ag=0===a[8]?1:0,bc=[0,bb,a$],bd=ag?0===a[9]?1:0:ag,bf=K(CA),ah=a[6],bg=[0,(0!==a[10]?1:0)===bf?1:0,[0,bd===ac?1:0,bc]],bh=ah?a[5]<=ah[1]?1:0:1,bl=0===a[5]?1:0,bk=[0,bh,bg],bm=bl||L(h,CG),bo=0!==a[6]?1:0,bn=[0,bm,bk],bp=bo||T(h,CF),bt=1-(0!==a[6]?1:0),br=[0,bp,bn],bu=bt||K(CE),bv=L(h,CB),bw=[0,(0!==a[7]?1:0)===bv?1:0,[0,bu,br]];B(function(a){return s(a,w(CC,h))},bw);var
 bx=aO(a[6],0),bA=a[5]+bx|0;s(bA*aS(l[3],h2)<=rc?1:0,CD);var
-bL=L(a[1],G3);s((0!==aJ(q,G4)?1:0)===bL?1:0,G2);if(L(a[1],G5))T(G6);var
-aA=DI(q,az,c,l,a),e=aA[1],aB=fI(jJ,q,G7),bM=0===aB?1:0,bO=bM||aA[2];s(bO,G8);var
+bL=L(a[1],G5);s((0!==aJ(q,G6)?1:0)===bL?1:0,G4);if(L(a[1],G7))R(G8);var
+aA=DI(q,az,c,l,a),e=aA[1],aB=fI(jJ,q,G9),bM=0===aB?1:0,bO=bM||aA[2];s(bO,G_);var
 aH=0;if(typeof
 e!=="number"&&2===e[0]){var
 r=1;aH=1}if(!aH)var
-r=0;s((0!==aJ(p,G_)?1:0)===r?1:0,G9);var
+r=0;s((0!==aJ(p,Ha)?1:0)===r?1:0,G$);var
 aK=0;if(typeof
 e!=="number"&&2===e[0]){var
-g=e[4],bT=ch(e[3][4],[0]),o=b$(aJ(p,Hl),Gq,c,Gp),aj=bN(0,Gt,Gs,o,Gr),x=bN(0,Gw,Gv,o,Gu),ak=aJ(o,Gx),al=typeof
-ak==="number"?0:[0,oz(GN,ak,c,bT)],M=aJ(o,Gy),aL=0;if(typeof
+g=e[4],bT=ch(e[3][4],[0]),o=b$(aJ(p,Hn),Gs,c,Gr),aj=bN(0,Gv,Gu,o,Gt),x=bN(0,Gy,Gx,o,Gw),ak=aJ(o,Gz),al=typeof
+ak==="number"?0:[0,oz(GP,ak,c,bT)],M=aJ(o,GA),aL=0;if(typeof
 M!=="number"&&4===M[0]){var
 bJ=M[1],bK=aC(function(a){return a[2]},al),am=bq(function($,aa){var
-f=b$(aa,b(an(FK),$),c,FJ),p=aC(function(a){return[0,FL,a]},bK),M=p?[0,p[1],0]:0,N=[0,FM,M];function
+f=b$(aa,b(an(FM),$),c,FL),p=aC(function(a){return[0,FN,a]},bK),M=p?[0,p[1],0]:0,N=[0,FO,M];function
 o(a,d){if(a){var
 b=a[2],c=a[1];return[0,c,function(a){return o(b,a)}]}return 0}var
 k=mS(function(a){return o(N,a)});function
@@ -5387,52 +5388,52 @@ j=1;if(l)var
 j=af(s9);var
 s=j;break}}else
 var
-s=r;if(1-s)bs(f,e,FN);return g}function
+s=r;if(1-s)bs(f,e,FP);return g}function
 d(d,b,a,c){var
 e=b?b[1]:dI;return fJ(d,[0,e],f,a,q(a,c))}function
 r(c,a){var
 b=a[1];fK(c,0,f,b,q(b,a[2]));return 0}var
-l=d(0,0,FP,FO),O=d(0,0,FR,FQ),n=d(0,0,FT,FS);B(function(a){return r(0,a)},FU);B(function(a){return r(FW,a)},FV);d(0,0,FY,FX);var
-t=a(FZ),g=a(F0),h=a(F1),u=aD(a(F3),[0,0,[0,g,0]]),P=u?a(F4)===(v(h,h+1|0)/2|0)?1:0:u;s(P,F2);function
+l=d(0,0,FR,FQ),O=d(0,0,FT,FS),n=d(0,0,FV,FU);B(function(a){return r(0,a)},FW);B(function(a){return r(FY,a)},FX);d(0,0,F0,FZ);var
+t=a(F1),g=a(F2),h=a(F3),u=aD(a(F5),[0,0,[0,g,0]]),P=u?a(F6)===(v(h,h+1|0)/2|0)?1:0:u;s(P,F4);function
 w(f,e){var
-c=[0,g+1|0,d(0,[0,gy],f,F5)],h=a(e);s(b(hr(F7,c),h),F6);var
+c=[0,g+1|0,d(0,[0,gy],f,F7)],h=a(e);s(b(hr(F9,c),h),F8);var
 i=H(g,function(a){return a}),j=0;return G(function(d,a){var
 e=b(c[2],a);return aS(d,b(c[2],a+1|0)-e|0)},j,i)}var
-Q=w(F9,F8),x=w(F$,F_),y=x<=h2?1:0;if(y)var
+Q=w(F$,F_),x=w(Gb,Ga),y=x<=h2?1:0;if(y)var
 z=h<=40?1:0,A=z?v(aS(v(x,h),Q),h)<=qx?1:0:z;else
 var
-A=y;s(A,Ga);B(function(f){var
-e=g-1|0,h=d(Gd,0,f,Gc),i=0;if(!(e<0)){var
+A=y;s(A,Gc);B(function(f){var
+e=g-1|0,h=d(Gf,0,f,Ge),i=0;if(!(e<0)){var
 c=i;for(;;){var
-j=a(Gf);s(b(h,c)<j?1:0,Ge);var
+j=a(Gh);s(b(h,c)<j?1:0,Gg);var
 k=c+1|0;if(e!==c){var
-c=k;continue}break}}return 0},Gb);var
-C=d(0,0,Gh,Gg),F=E(0,aq),I=a(Gi)-1|0,R=1;if(!(I<1)){var
+c=k;continue}break}}return 0},Gd);var
+C=d(0,0,Gj,Gi),F=E(0,aq),I=a(Gk)-1|0,R=1;if(!(I<1)){var
 i=R;for(;;){var
-Z=b(C,i);s(b(C,i-1|0)<Z?1:0,Go);var
+Z=b(C,i);s(b(C,i-1|0)<Z?1:0,Gq);var
 _=i+1|0;if(I!==i){var
 i=_;continue}break}}var
 J=t-1|0,S=0;if(!(J<0)){var
 e=S;for(;;){var
-L=b(l,e)<=(2*e|0)?1:0,X=L?1-aI(F,b(l,e)):L;s(X,Gn);ay(F,b(l,e),0);var
+L=b(l,e)<=(2*e|0)?1:0,X=L?1-aI(F,b(l,e)):L;s(X,Gp);ay(F,b(l,e),0);var
 Y=e+1|0;if(J!==e){var
 e=Y;continue}break}}var
 K=g-1|0,T=0;if(!(K<0)){var
-j=T;for(;;){s(b(O,j)<=(2*t|0)?1:0,Gm);var
+j=T;for(;;){s(b(O,j)<=(2*t|0)?1:0,Go);var
 W=j+1|0;if(K!==j){var
 j=W;continue}break}}function
 U(a){var
 c=b(n,(3*a|0)+2|0),d=b(n,(3*a|0)+1|0);return[0,b(n,3*a|0),d,c]}var
-V=m(a(Gj),U);return[0,eP(Gl,f,Gk),V]},bJ);aL=1}if(!aL)var
-am=as(Gz);var
-N=aJ(o,GA),aM=0;if(typeof
+V=m(a(Gl),U);return[0,eP(Gn,f,Gm),V]},bJ);aL=1}if(!aL)var
+am=as(GB);var
+N=aJ(o,GC),aM=0;if(typeof
 N!=="number"&&4===N[0]){var
 bI=N[1],O=bq(function(O,P){var
-k=b(an(Fs),O),d=b$(P,k,c,Ft),E=aJ(d,Fu),l=oz(w(k,Fv),E,c,0),h=bB(d,Fx,eR(function(a){var
-b=0,c=0;return function(d,e){return fK(c,b,a,d,e)}},d,Fw)),o=h[2],a=h[1],F=h[3],i=bB(d,FB,eR(function(a,b,c){return fJ(FA,Fz,a,b,c)},d,Fy)),p=i[3],q=i[2],j=be([0,a],0,FD,d,FC),r=bN([0,a],FF,[0,Fr],d,FE),t=i[1]===a?1:0;if(t)var
+k=b(an(Fu),O),d=b$(P,k,c,Fv),E=aJ(d,Fw),l=oz(w(k,Fx),E,c,0),h=bB(d,Fz,eR(function(a){var
+b=0,c=0;return function(d,e){return fK(c,b,a,d,e)}},d,Fy)),o=h[2],a=h[1],F=h[3],i=bB(d,FD,eR(function(a,b,c){return fJ(FC,FB,a,b,c)},d,FA)),p=i[3],q=i[2],j=be([0,a],0,FF,d,FE),r=bN([0,a],FH,[0,Ft],d,FG),t=i[1]===a?1:0;if(t)var
 u=o===l[2]?1:0,v=u?a<=64?1:0:u;else
 var
-v=t;s(v,FG);var
+v=t;s(v,FI);var
 x=a-1|0,G=0;if(!(x<0)){var
 e=G;for(;;){var
 A=q-1|0,z=0,L=0;if(A<0)var
@@ -5440,50 +5441,50 @@ B=z;else{var
 g=L,C=z;for(;;){var
 D=C+f(p,e,g)|0,N=g+1|0;if(A!==g){var
 g=N,C=D;continue}var
-B=D;break}}Z(0<B?1:0,FI);var
+B=D;break}}Z(0<B?1:0,FK);var
 M=e+1|0;if(x!==e){var
 e=M;continue}break}}var
-y=0===j?1:0,H=y?1<a?1:0:y;if(H)T(FH);var
+y=0===j?1:0,H=y?1<a?1:0:y;if(H)R(FJ);var
 I=r?m(a,r[1][2]):n(a,0.),J=j?m(a,j[1][2]):n(a,0),K=m(a,function(a){return m(q,b(p,a))});return[0,l,m(a,function(a){return m(o,b(F,a))}),K,J,I]},bI);aM=1}if(!aM)var
-O=as(GB);if(aI(c,GC))T(GD);var
-P=be(0,0,GF,o,GE);by(function(a){var
-d=H(a[1],a[2]),e=0,b=G(function(b,a){return b+a|0},e,d),c=0<b?1:0,f=c?b<=cq?1:0:c;return s(f,GG)},P);var
+O=as(GD);if(aI(c,GE))R(GF);var
+P=be(0,0,GH,o,GG);by(function(a){var
+d=H(a[1],a[2]),e=0,b=G(function(b,a){return b+a|0},e,d),c=0<b?1:0,f=c?b<=cq?1:0:c;return s(f,GI)},P);var
 bC=g?g[1][3]:g,X=0;if(aj)if(x){var
-ao=x[1],ap=aj[1];s(ap[1]===ao[1]?1:0,GH);var
+ao=x[1],ap=aj[1];s(ap[1]===ao[1]?1:0,GJ);var
 y=[0,[0,ap,ao]]}else
 X=1;else
 if(x)X=1;else
 var
 y=x;if(X)var
-y=as(GM);Z((0!==y?1:0)===bC?1:0,GI);if(g)var
-bD=g[1],bE=ar([0,GJ,ht],jT),at=cy(function(a){return aD(a,bD[2])},bE);else
+y=as(GO);Z((0!==y?1:0)===bC?1:0,GK);if(g)var
+bD=g[1],bE=ar([0,GL,ht],jT),at=cy(function(a){return aD(a,bD[2])},bE);else
 var
 at=g;var
-bF=0===P?1:0,bG=bF||at;Z(bG,GK);var
+bF=0===P?1:0,bG=bF||at;Z(bG,GM);var
 au=0===O?1:0;if(au)var
 Q=au;else
 if(g)var
 bH=g[1][2],Q=cy(function(a){return aD(a,ar(ht,jT))},bH);else
 var
-Q=g;Z(Q,GL);var
+Q=g;Z(Q,GN);var
 U=[0,[0,y,al,P,O,am]];aK=1}if(!aK)var
 U=0;var
-V=aJ(p,G$),W=aJ(p,Ha),aN=0;if(typeof
+V=aJ(p,Hb),W=aJ(p,Hc),aN=0;if(typeof
 V!=="number"&&4===V[0]&&typeof
 W!=="number"&&4===W[0]){var
 aF=W[1],A=V[1],bU=0;if(0!==A){var
 bR=D(aF);if(D(A)===bR&&!(4<D(A))){var
-bS=gE(A,aF),j=bq(function(d,b){return Ec(c,l,a,r,d,b[1],b[2])},bS);aN=1;bU=1}}}if(!aN)var
-j=as(Hb);var
-aE=k(function(a){return a[1]},j),bP=D(aE);s(D(bi(it,aE))===bP?1:0,Hc);var
+bS=gE(A,aF),j=bq(function(d,b){return Ee(c,l,a,r,d,b[1],b[2])},bS);aN=1;bU=1}}}if(!aN)var
+j=as(Hd);var
+aE=k(function(a){return a[1]},j),bP=D(aE);s(D(bi(it,aE))===bP?1:0,He);var
 bQ=D(j);function
 z(a){return ad(j,a)[2]}bz(function(d,a){var
 b=a[17];return by(function(e){var
 b=e[2],c=e[1];if(r){var
 f=c<d?1:0;if(f){var
 g=b<d?1:0;if(g){var
-i=[0,z(b),0],h=1-aD(He,[0,z(c),i]);if(h)var
-j=[0,z(b),0],a=1-aD(Hf,[0,z(c),j]);else
+i=[0,z(b),0],h=1-aD(Hg,[0,z(c),i]);if(h)var
+j=[0,z(b),0],a=1-aD(Hh,[0,z(c),j]);else
 var
 a=h}else
 var
@@ -5491,13 +5492,13 @@ a=g}else
 var
 a=f}else
 var
-a=r;return s(a,Hd)},b)},j);by(function(b){var
+a=r;return s(a,Hf)},b)},j);by(function(b){var
 f=b[5];B(function(e){var
-b=e[1];s(b<bQ?1:0,Hg);var
-c=0!==dx(a)?1:0,d=c?0!==ad(j,b)[17]?1:0:c;return d?T(Hh):d},f);if(typeof
+b=e[1];s(b<bQ?1:0,Hi);var
+c=0!==dx(a)?1:0,d=c?0!==ad(j,b)[17]?1:0:c;return d?R(Hj):d},f);if(typeof
 e!=="number"&&2===e[0]){var
 d=e[3][4].length-1;if(!d)return d}var
-c=0!==b[5]?1:0;return c?T(Hi):c},U);iU(function(a,b){return as(w(Hk,w(hb(a),Hj)))},c);return[0,l,a,e,aB,U,j]}var
+c=0!==b[5]?1:0;return c?R(Hk):c},U);iU(function(a,b){return as(w(Hm,w(hb(a),Hl)))},c);return[0,l,a,e,aB,U,j]}var
 ao=mC([0,function(j,i){var
 b=j,a=i;for(;;){if(b){if(a){var
 c=a[1],d=c[2],e=c[1],f=b[1],g=f[2],h=f[1];if(h!==e)return aL(h,e);if(g!==d)return aL(g,d);var
@@ -5549,7 +5550,7 @@ b=a[3],d=b?[0,[0,N(ar(a[1],[0,a[2],0])),[0,[0,q,c],0]],0]:b;return d},e));functi
 h(f,e,d){var
 h=f[2],a=f[1],i=e[1],b=c(a,d)[1+d];if(0===C(b))return[0,a,h];var
 j=K(b),k=e[2],l=G(function(f,a){var
-b=a[2],c=mp(function(a){return a0(a[2],b)},f),d=c[2],h=c[1],i=g(j,a[1]),e=G(function(b,a){return x(b,a[1])},i,h);return 0===C(e)?d:[0,[0,e,b],d]},h,k);return[0,P(function(a,d){return r(d,g(b,c(i,a)[1+a]))},a),l]}var
+b=a[2],c=mp(function(a){return aV(a[2],b)},f),d=c[2],h=c[1],i=g(j,a[1]),e=G(function(b,a){return x(b,a[1])},i,h);return 0===C(e)?d:[0,[0,e,b],d]},h,k);return[0,P(function(a,d){return r(d,g(b,c(i,a)[1+a]))},a),l]}var
 l=0,m=G(function(e,p){var
 j=G(function(b,a){return h(b,a[2],a[1])},p,e),f=j[1],b=[0,-1],l=d-1|0,q=0;if(!(l<0)){var
 a=q;for(;;){if(0!==C(c(f,a)[1+a]))b[1]=a;var
@@ -5567,7 +5568,7 @@ f=e;var
 q=a+1|0;if(m!==a){var
 a=q,e=f;continue}var
 n=f;break}}return Y(j,k,[0,n,h[2]])},m);return j}var
-oB=[az,Hn,cf(0)];function
+oB=[az,Hp,cf(0)];function
 fS(e,a){var
 d=E(0,2),c=function(a){var
 c=a;for(;;)try{var
@@ -5580,20 +5581,20 @@ c=a[2],e=aO(V(d,c),cb);return Y(d,c,b(bm([0,a[1]],e),f))}}(j),l);var
 m=bC(j,i[1]),c=b(bm(0,f(ao[7],h,c)),m);continue}throw a}}(a),g=0;return[0,c,eA(function(c,b,a){return[0,[0,b,c],a]},d,g)]}function
 oC(f){var
 a=am(f);if(a){var
-b=a[2],c=a[1],d=c[2],e=c[1],g=[0,[0,e,1],0],h=1<d?[0,[0,e,d-1|0],b]:b;return[0,am(h),g]}throw[0,ag,Ho]}function
+b=a[2],c=a[1],d=c[2],e=c[1],g=[0,[0,e,1],0],h=1<d?[0,[0,e,d-1|0],b]:b;return[0,am(h),g]}throw[0,ag,Hq]}function
 jW(a,o){var
 c=jV(a),h=D(a[1]),q=H(h,function(a){return a}),i=b(a3(function(a){return 1-aI(c,a)}),q),d=E(0,64);B(function(a){var
 b=fS(c,a)[1];function
-e(e,f){if(gd<fQ(e))T(Hp);var
+e(e,f){if(gd<fQ(e))R(Hr);var
 a=e;for(;;){var
 b=2<=fQ(a)?1:0,c=b?1-aI(d,a):b;if(c){ay(d,a,0);var
 a=oC(a)[1];continue}return c}}return f(ao[12],e,b)},o);var
-r=dR(fo(d)),j=aV(function(b,a){var
-c=[0,fQ(a),a];return al([0,fQ(b),b],c)},r),e=N(ar(k(function(a){return[0,[0,a,1],0]},i),j));if(gd<e.length-1)T(Hq);var
+r=dR(fo(d)),j=aW(function(b,a){var
+c=[0,fQ(a),a];return al([0,fQ(b),b],c)},r),e=N(ar(k(function(a){return[0,[0,a,1],0]},i),j));if(gd<e.length-1)R(Hs);var
 g=E(0,64);p(function(b,a){return Y(g,a,b)},e);function
 l(a){return ai(g,a)}var
 s=N(k(function(b){var
-a=oC(b),c=l(a[2]);return[0,l(a[1]),c]},j)),m=E(0,64);return[0,[0,0,n(64,cb),n(64,Hm),E(0,64),m],a,h,i,c,e,g,s]}function
+a=oC(b),c=l(a[2]);return[0,l(a[1]),c]},j)),m=E(0,64);return[0,[0,0,n(64,cb),n(64,Ho),E(0,64),m],a,h,i,c,e,g,s]}function
 cn(a){return a[6].length-1}function
 hu(a){var
 e=D(a[1]),b=gE(a[1],a[2]),c=cR(bq(function(f,a){var
@@ -5606,7 +5607,7 @@ b=fS(a[5],g),d=b[1],e=n(cn(a),z);function
 h(b,h){var
 d=0!==b?1:0;if(d){var
 f=V(a[7],b);if(f){var
-g=f[1];c(e,g)[1+g]=h;return 0}return aY(Hr)}return d}f(ao[12],h,d);var
+g=f[1];c(e,g)[1+g]=h;return 0}return aZ(Ht)}return d}f(ao[12],h,d);var
 i=b[2];return[0,e,eY(d),i]}function
 dz(e,d,b){var
 a=[0,W(b)];p(function(b,d){var
@@ -5624,8 +5625,8 @@ oF(b,a){var
 c=eW(a),d=ad(b[2][1],a),e=ad(b[2][2],a),f=dA(b,[0,a],_(c,W(d)));return[0,dA(b,[1,a],_(W(e),c)),f]}function
 fT(a,d,c){if(d<a[3]){var
 f=oF(a,d);return 0===c?f[1]:f[2]}var
-b=d-a[3]|0;Z(b<D(a[2][3])?1:0,Hs);var
-e=ad(a[2][3],b),h=oE(e[1]),g=_(W(e[2]),h),i=0===c?1:0,j=i||e[3];Z(j,Ht);return 0===c?dA(a,[2,b],g):dA(a,[3,b],b0(aR,g))}function
+b=d-a[3]|0;Z(b<D(a[2][3])?1:0,Hu);var
+e=ad(a[2][3],b),h=oE(e[1]),g=_(W(e[2]),h),i=0===c?1:0,j=i||e[3];Z(j,Hv);return 0===c?dA(a,[2,b],g):dA(a,[3,b],b0(aR,g))}function
 dB(a,b){function
 c(a){return a===b?q:z}return dz(a,m(cn(a),c),z)}function
 jX(c,b,a){var
@@ -5657,7 +5658,7 @@ g=f;return g},N);return ap(e[1],0,k,j[1])}function
 jZ(e,b){var
 m=b[1].length-1,h=cn(e),v=D(e[4]);function
 d(b,a){return bk(b,n(h-m|0,a))}var
-f=[l,function(a){throw[0,ag,Hu]}],i=d(b[4],f),j=d(b[3],f),o=d(b[2],z),a=[0,d(b[1],z),o,j,i],q=e[8];p(function(w,o){var
+f=[l,function(a){throw[0,ag,Hw]}],i=d(b[4],f),j=d(b[3],f),o=d(b[2],z),a=[0,d(b[1],z),o,j,i],q=e[8];p(function(w,o){var
 f=o[2],d=o[1],b=v+w|0,x=[0,c(a[2],d)[1+d],0],y=[0,c(a[1],d)[1+d],x],h=a$(function(b){var
 d=[0,c(a[2],f)[1+f],0],e=[0,c(a[1],f)[1+f],d];return k(function(a){return g(b,a)},e)},y),A=G(cX,bH(h),h),i=G(dm,bH(h),h),p=d===f?1:0;if(p)var
 q=C(c(a[1],d)[1+d])<=0?1:0,n=q?0<=C(c(a[2],d)[1+d])?1:0:q;else
@@ -5682,8 +5683,8 @@ f=b(function(a){return a[1][3]}),g=b(function(a){return a[2][3]}),h=c(a[2][2]);r
 j1(a){var
 b=a[1],d=P(function(b,d){return bX(d,c(a[2],b)[1+b])},b);return dh(function(a){return a},d)}function
 oH(f,d,o,j){var
-B=o<f[8].length-1?1:0,N=B?j<=4?1:0:B;Z(N,Hv);var
-C=c(f[8],o)[1+o],b=C[2],a=C[1],O=j<4?1:0,P=O||(a===b?1:0);Z(P,Hw);var
+B=o<f[8].length-1?1:0,N=B?j<=4?1:0:B;Z(N,Hx);var
+C=c(f[8],o)[1+o],b=C[2],a=C[1],O=j<4?1:0,P=O||(a===b?1:0);Z(P,Hy);var
 Q=D(f[4])+o|0,s=c(d[1],a)[1+a],v=c(d[2],a)[1+a],E=c(d[1],b)[1+b],F=c(d[2],b)[1+b],p=x(s,v),R=1;if(p[2]===0)var
 r=p;else
 var
@@ -5744,7 +5745,7 @@ i=0}else
 var
 i=h;return i},h);return[0,b[1],d[1]]}function
 dC(l,d,b,a){var
-t=l?l[1]:function(a){return a};Z(dh(function(a){return a<d[3].length-1?1:0},a),Hx);var
+t=l?l[1]:function(a){return a};Z(dh(function(a){return a<d[3].length-1?1:0},a),Hz);var
 h=V(d[4],a);if(h)var
 o=h[1];else{var
 e=[0,0],v=a.length-1;p(function(w,j){var
@@ -5790,7 +5791,7 @@ a=mp(function(a){return a[1]<d[1]?1:0},f);Y(e,a[2],0);return eU(a[1],c,b)}var
 i=Q(ao[13],h,c,cb),a=dR(fo(e));if(a){var
 b=a[1],g=0;if(b){var
 f=b[1];if(1===f[2]&&!b[2]&&!a[2])return[0,i,[0,f[1]-d[1]|0]]}else
-if(!a[2])g=1;if(!g)return T(Hy)}return[0,c,0]}function
+if(!a[2])g=1;if(!g)return R(HA)}return[0,c,0]}function
 hy(d,a){if(a){var
 b=a[1];return c(d[2],b)[1+b]}return eV}function
 oL(c,b,a){return a?bC(b,oK(c,a[1])):b}function
@@ -5810,10 +5811,10 @@ c=br(1,2),j=j3(g,a,e,d),h=j3(g,a,e,1-d);function
 i(b){return dy(a,bC(b,b),[2,b])}var
 k=[0,[0,c,bg(a,i(f),h)],[0,[0,c,h],0]];return[0,[0,c,bg(a,i(b(bm(0,f),eV)),j)],k]}function
 j4(e,a,d){var
-f=aV(aL,H(d-a|0,function(c){return b(e[2],a+c|0)}));function
+f=aW(aL,H(d-a|0,function(c){return b(e[2],a+c|0)}));function
 c(a){if(a){var
 d=a[1],b=c(a[2]);if(b){var
-e=b[1],f=e[1];if(a0(f,d))return[0,[0,f,e[2]+1|0],b[2]]}var
+e=b[1],f=e[1];if(aV(f,d))return[0,[0,f,e[2]+1|0],b[2]]}var
 g=[0,[0,d,1],b]}else
 var
 g=a;return g}return c(f)}function
@@ -5826,8 +5827,8 @@ j5(c){var
 a=am(c);if(a){var
 d=a[1];return D(b(a3(function(a){return a<=kJ*d?1:0}),c))}return a}function
 oN(a){return am(G(function(b,a){var
-c=b[1];return[0,c+a|0,[0,c+a|0,b[2]]]},HD,a)[2])}var
-HE=5000,hA=[l,function(a){return H(HE,function(a){return[0,10*a|0,br(1,v(a+1|0,a+2|0))]})}];function
+c=b[1];return[0,c+a|0,[0,c+a|0,b[2]]]},HF,a)[2])}var
+HG=5000,hA=[l,function(a){return H(HG,function(a){return[0,10*a|0,br(1,v(a+1|0,a+2|0))]})}];function
 oO(a){return j5(oN(a))/10|0}function
 fY(b,d){var
 a=[0,0.];p(function(f,b){var
@@ -5843,8 +5844,8 @@ g=o.length-1,d=m(g,function(a){var
 b=[cK,e(o,a)];return bk(c(p,a)[1+a],b)}),k=n(g,-1),w=H(g,function(a){return a}),q=g-1|0,x=i(function(a){var
 b=0.;return aQ(function(b,a){return ac(b,Math.abs(a))},b,a)},p),y=0;if(!(q<0)){var
 a=y,l=w;for(;;){var
-r=aV(function(f){return function(b,a){var
-g=Math.abs(e(c(d,b)[1+b],f));return Kz(Math.abs(e(c(d,a)[1+a],f)),g)}}(a),l),v=0;if(r){var
+r=aW(function(f){return function(b,a){var
+g=Math.abs(e(c(d,b)[1+b],f));return KB(Math.abs(e(c(d,a)[1+a],f)),g)}}(a),l),v=0;if(r){var
 h=r[1],z=d_*e(x,a);if(z<Math.abs(e(c(d,h)[1+h],a))){var
 A=b(a3(function(b){return function(a){return a!==b?1:0}}(h)),l);c(k,a)[1+a]=h;var
 s=g-1|0,B=0;if(!(s<0)){var
@@ -5920,7 +5921,7 @@ oS(g,f){var
 a=gQ(aj(g,j7),f),d=a,c=1,b=a,h=eC(J(a,a),j7);for(;;){if(0===bx(d))return b;var
 e=eC(J(d,h),j7),d=e,i=aw(b,gQ(e,c+2|0)),c=c+2|0,b=i;continue}}var
 oT=m(lv,function(a){return[l,function(c){var
-b=aj(oS(cQ(a-1024|0),a+eb|0),1);return eb<=a?b:$(b)}]}),HG=5,HH=10,oU=32,HI=3,HJ=rL;function
+b=aj(oS(cQ(a-1024|0),a+eb|0),1);return eb<=a?b:$(b)}]}),HI=5,HJ=10,oU=32,HK=3,HL=rL;function
 j8(h,g,k,f){var
 a=k;for(;;){if(f<a)return 0;var
 c=b(g,a),d=0<c?1:0,j=0;if(d)if(h){var
@@ -5952,7 +5953,7 @@ e=b(a[1][7][2],d),j=c(f,e)[1+e];f[1+e]=[0,c(a[2],d)[1+d],j];var
 i=0}else
 var
 i=h;return i},i);var
-j=a[11]?h:e3(function(b){return c(a[9],b)[1+b]},d),g=j9(d,f,j),k=m(d,function(b){if(a[10]&&!c(g,b)[1+b]&&!c(a[7],b)[1+b])return HJ;return e(a[8],b)});return[0,m(d,function(b){var
+j=a[11]?h:e3(function(b){return c(a[9],b)[1+b]},d),g=j9(d,f,j),k=m(d,function(b){if(a[10]&&!c(g,b)[1+b]&&!c(a[7],b)[1+b])return HL;return e(a[8],b)});return[0,m(d,function(b){var
 d=c(a[7],b)[1+b],e=d||1-c(g,b)[1+b];return e}),k]}var
 e4=mB([0,al]);function
 oW(b){var
@@ -5975,7 +5976,7 @@ ab(a){if(0<=c(d,a)[1+a]){var
 f=d6(g,z,a);return b(b7(function(f){var
 h=f[1],i=b(y[7][2],h),j=c(d,i)[1+i];if(0<=j){var
 k=g[12]*f[2]*e(O,h);return[0,[0,c(d,a)[1+a],j,k]]}return 0}),f)}return 0}var
-ac=cR(H(y[1],ab));if(h2<l[1])T(HT);var
+ac=cR(H(y[1],ab));if(h2<l[1])R(HV);var
 i=l[1],j=m(i,function(b){var
 a=E(0,4);Y(a,b,1.);return a}),h=m(i,function(a){return E(0,4)}),u=n(i,0);function
 o(b,a){return aO(V(b,a),0.)}B(function(d){var
@@ -5983,7 +5984,7 @@ a=d[2],b=d[1],e=d[3],f=o(c(j,b)[1+b],a)-e;Y(j[1+b],a,f);return Y(c(h,a)[1+a],b,0
 A(a){var
 b=c(h,a)[1+a][1];return v(c(j,a)[1+a][1],b)}var
 Q=H(i,function(a){return[0,A(a),a]}),q=n(i,1.),r=n(i,0),k=1,t=0,s=b(e4[37],Q);for(;;){if(b(e4[2],s)){var
-R=k?[0,[0,q,N(am(t)),r,u]]:k,ad=l[1];return aC(function(f){var
+S=k?[0,[0,q,N(am(t)),r,u]]:k,ad=l[1];return aC(function(f){var
 j=P(function(a,b){return c(M,a)[1+a]?b:0.},af),l=n(ad,0.);p(function(c,a){var
 d=0<=a?1:0;if(d)var
 h=d6(g,z,c),i=0.,k=G(function(d,a){var
@@ -5998,21 +5999,21 @@ h=k;for(;;){var
 i=c(f[2],h)[1+h],o=e(f[1],i),q=c(f[3],i)[1+i],r=b(oW(a),q);X(a,i,(e(a,i)-r)/o);var
 s=h-1|0;if(0!==h){var
 h=s;continue}break}}p(function(d,b){var
-c=0<=b?1:0,f=c?X(j,d,e(a,b)):c;return f},d);return[0,d,f,j]},R)}var
+c=0<=b?1:0,f=c?X(j,d,e(a,b)):c;return f},d);return[0,d,f,j]},S)}var
 w=b(e4[24],s),a=w[2],C=f(e4[6],w,s),D=A(a);if((2*w[1]|0)<D)var
 J=k,I=t,F=f(e4[4],[0,D,a],C);else{var
 x=c(j,a)[1+a];X(q,a,o(x,a));dj(x,a);if(e(q,a)==0.)var
 L=0,K=e4[1];else
 var
 L=k,K=C;var
-S=[0,a,t],U=0,W=aV(al,eA(function(c,b,a){return[0,[0,c,b],a]},x,U));c(r,a)[1+a]=W;var
+T=[0,a,t],U=0,W=aW(al,eA(function(c,b,a){return[0,[0,c,b],a]},x,U));c(r,a)[1+a]=W;var
 Z=r[1+a];B(function(d){return function(b){var
 a=b[1];return dj(c(h,a)[1+a],d)}}(a),Z);dj(c(h,a)[1+a],a);var
-_=0,$=h[1+a],aa=aV(aL,eA(function(b,c,a){return[0,b,a]},$,_));B(function(a){return function(b){var
+_=0,$=h[1+a],aa=aW(aL,eA(function(b,c,a){return[0,b,a]},$,_));B(function(a){return function(b){var
 d=c(j,b)[1+b],g=e(q,a),f=o(d,a)/g;dj(d,a);u[1+a]=[0,[0,b,f],c(u,a)[1+a]];var
 i=c(r,a)[1+a];return B(function(e){var
 a=e[1],g=f*e[2];Y(d,a,o(d,a)-g);return Y(c(h,a)[1+a],b,0)},i)}}(a),aa);var
-J=L,I=S,F=K}var
+J=L,I=T,F=K}var
 k=J,t=I,s=F;continue}}function
 oY(a,b){var
 c=a[1][1],d=e3(function(c){return 0.<j$(a,b,c)?1:0},c);return oV(a,cR(H(c,function(c){var
@@ -6134,18 +6135,18 @@ o2(c){var
 a=c[3];if(typeof
 a!=="number"&&2===a[0]){var
 b=a[4];if(b){var
-d=b[1][2];return mo(function(a){return mx(HV,a)},d)}}throw[0,ag,HU]}function
-o3(a){return L(o2(a),HW)}function
-o4(a){return L(o2(a),HX)}function
+d=b[1][2];return mo(function(a){return mx(HX,a)},d)}}throw[0,ag,HW]}function
+o3(a){return L(o2(a),HY)}function
+o4(a){return L(o2(a),HZ)}function
 o5(a){var
-b=a[6];return cy(function(a){return L(a[1],HY)},b)}var
+b=a[6];return cy(function(a){return L(a[1],H0)},b)}var
 o6=6;function
-H0(ak,aj,aJ,R,bu,cm,cl,$,_,bt){var
+H2(ak,aj,aJ,S,bu,cm,cl,$,_,bt){var
 a=ak[1],d=ak[2],av=dx(d),aY=0<d[5]?1:0,aZ=aY?0===av?1:0:aY;if(aZ)var
 a0=aZ;else
 var
-ca=1-aD(d[1],HS),a0=ca||(0!==d[9]?1:0);if(a0)T(w(HM,w(d[1],HL)));by(function(c){var
-b=qx<v(c,a[1])?1:0;return b?T(HN):b},av);var
+ca=1-aD(d[1],HU),a0=ca||(0!==d[9]?1:0);if(a0)R(w(HO,w(d[1],HN)));by(function(c){var
+b=qx<v(c,a[1])?1:0;return b?R(HP):b},av);var
 a1=n(a[3],0),a2=a[1]-1|0,bV=0;if(!(a2<0)){var
 I=bV;for(;;){var
 a8=b(a[5][2],I),a9=b(a[5][2],I+1|0)-1|0;if(!(a9<a8)){var
@@ -6159,21 +6160,21 @@ W=b_;continue}break}}var
 b9=I+1|0;if(a2!==I){var
 I=b9;continue}break}}function
 a5(b,c){return b?m(a[1],b[1][2]):n(a[1],c)}var
-ax=a5(d[10],0),a6=a5(d[11],1),S=L(d[1],HO),ae=L(d[1],HP);function
-bW(a){if(S){var
+ax=a5(d[10],0),a6=a5(d[11],1),T=L(d[1],HQ),ae=L(d[1],HR);function
+bW(a){if(T){var
 b=c(ax,a)[1+a],d=b||1-c(a6,a)[1+a];return d}var
 e=ae?c(ax,a)[1+a]:ae;return e}var
 af=m(a[1],bW);function
-bX(a){if(S)return c(ax,a)[1+a]?1.:0.;var
+bX(a){if(T)return c(ax,a)[1+a]?1.:0.;var
 e=d[12];if(e&&ae&&c(af,a)[1+a])return b(e[1][2],a);return 0.}var
-U=m(a[1],bX),bY=S?U:n(a[1],0.),bZ=aC(function(b){return H(b,function(c){if(S){if(c<(b-d[5]|0))return[0,af,U];var
-e=n(a[1],0.);return[0,i(function(a){return 1-a},a6),e]}return[0,n(a[1],0),U]})},av),b0=aO(d[7],1.),b1=L(d[1],HQ);function
+U=m(a[1],bX),bY=T?U:n(a[1],0.),bZ=aC(function(b){return H(b,function(c){if(T){if(c<(b-d[5]|0))return[0,af,U];var
+e=n(a[1],0.);return[0,i(function(a){return 1-a},a6),e]}return[0,n(a[1],0),U]})},av),b0=aO(d[7],1.),b1=L(d[1],HS);function
 b3(a){var
 b=c(af,a)[1+a];if(b)var
-f=1-S,d=f||(0.<e(U,a)?1:0);else
+f=1-T,d=f||(0.<e(U,a)?1:0);else
 var
 d=b;return d}var
-b4=m(a[1],b3),a7=d[8],b5=a7?m(a[2],a7[1][2]):n(a[2],0.),b6=d[4],b8=L(d[2],HR),ag=[0,a,a1,m(a[3],cm[2]),b8,b6,b5,af,U,b4,ae,b1,b0,bZ,bY],A=ag[1],ci=A[1],cj=e3(function(a){var
+b4=m(a[1],b3),a7=d[8],b5=a7?m(a[2],a7[1][2]):n(a[2],0.),b6=d[4],b8=L(d[2],HT),ag=[0,a,a1,m(a[3],cm[2]),b8,b6,b5,af,U,b4,ae,b1,b0,bZ,bY],A=ag[1],ci=A[1],cj=e3(function(a){var
 b=e1(c6(A[5],a));return cy(function(a){return 0.<e(ag[6],a)?1:0},b)},ci);function
 ck(a){return a}var
 bm=oV(ag,H(A[3],ck),cj),bn=bm[1];function
@@ -6204,26 +6205,26 @@ bz=0;var
 bN=0;if(typeof
 _!=="number"&&1===_[0]){var
 aR=_[4],as=_[3],aT=_[1];if(D(fX(aT))===aR){var
-bQ=N(fX(aT)),at=N(fX(as)),bR=0,aU=aS(aQ(function(a,b){return b<=0.03*as?a+1|0:a},bR,at),HG),aW=at.length-1;if(0===aW)var
+bQ=N(fX(aT)),at=N(fX(as)),bR=0,aU=aS(aQ(function(a,b){return b<=0.03*as?a+1|0:a},bR,at),HI),aV=at.length-1;if(0===aV)var
 au=1.;else
 var
-aX=dc(aU,aW)-1|0,au=ac(as-c(at,aX)[1+aX]|0,1.);var
+aX=dc(aU,aV)-1|0,au=ac(as-c(at,aX)[1+aX]|0,1.);var
 bS=aR-1|0,bT=j8(0,function(b){var
-a=b-1|0;return c(bQ,a)[1+a]},aU,bS),C=[0,[0,[0,au,q],0],[0,au],function(a,c){return b(a3(function(b){return b[1]<=a?1:0}),bT)}];bN=1}}if(!bN){if(bz)T(HK);var
+a=b-1|0;return c(bQ,a)[1+a]},aU,bS),C=[0,[0,[0,au,q],0],[0,au],function(a,c){return b(a3(function(b){return b[1]<=a?1:0}),bT)}];bN=1}}if(!bN){if(bz)R(HM);var
 bO=function(d,g){var
 e=n(d+1|0,0),h=1;if(!(d<1)){var
 a=h;for(;;){var
 f=a-1|0,i=b(g,a-1|0),j=c(e,f)[1+f]+i|0;c(e,a)[1+a]=j;var
 k=a+1|0;if(d!==a){var
-a=k;continue}break}}return j8(0,function(a){return c(e,a)[1+a]},HH,d)},bP=0,C=[0,H(12,function(b){var
+a=k;continue}break}}return j8(0,function(a){return c(e,a)[1+a]},HJ,d)},bP=0,C=[0,H(12,function(b){var
 a=b-4|0;if(0===a)var
 c=br(1,2);else
 var
 d=cQ(a)+1|0,c=br(1,v(4*cQ(a)|0,d));return[0,bw(4096.,2*(b-4|0)|0),c]}),bP,bO]}var
-aa=bu.length-1,r=D(R[4]),bA=cn(R),aK=bi(aL,aP(g[1][3])),z=n(aa,[0,n(bA,0.),0.]);B(function(a){var
-b=cI(R,c(bu,a)[1+a]),d=M(b[2]),e=[0,i(M,b[1]),d];c(z,a)[1+a]=e;return 0},aK);var
+aa=bu.length-1,r=D(S[4]),bA=cn(S),aK=bi(aL,aP(g[1][3])),z=n(aa,[0,n(bA,0.),0.]);B(function(a){var
+b=cI(S,c(bu,a)[1+a]),d=M(b[2]),e=[0,i(M,b[1]),d];c(z,a)[1+a]=e;return 0},aK);var
 co=i(function(a){var
-b=a[1];return dg(function(a){return a!=0.?1:0},b)},z),bB=j6(R),bC=bB[2],s=bB[1],cp=i(function(a){return a[2]},z),cr=i(function(a){return a[1]},z),F=[0,R[8],cr,cp,s,bC],bE=j0(R),cs=m(r,function(a){var
+b=a[1];return dg(function(a){return a!=0.?1:0},b)},z),bB=j6(S),bC=bB[2],s=bB[1],cp=i(function(a){return a[2]},z),cr=i(function(a){return a[1]},z),F=[0,S[8],cr,cp,s,bC],bE=j0(S),cs=m(r,function(a){var
 b=c(bE[2],a)[1+a];return M(x(c(bE[1],a)[1+a],b))/2.}),an=[l,function(a){return e0(F,oR(F,cs),n(aa,0.))}],aM=C[2],ao=aM?aM[1]<(kP*r|0)?1:0:aM;if(ao)var
 ap=ao;else
 var
@@ -6257,7 +6258,7 @@ b=n(bA,0.);B(function(a){var
 f=e(d,a)!=0.?1:0;if(f){var
 g=c(z,a)[1+a][1];return p(function(f,c){var
 g=c!=0.?1:0,h=g?X(b,f,e(b,f)+e(d,a)*c):g;return h},g)}return f},aK);return b}var
-cu=aJ?H1:[0,g[1][4]===g[1][5]?1:0,0],bJ=E(0,50);function
+cu=aJ?H3:[0,g[1][4]===g[1][5]?1:0,0],bJ=E(0,50);function
 bK(w){if(w){var
 aG=w[2],aH=w[1],aI=V(bJ,w);if(aI)return aI[1];var
 bq=ad(w,D(aG))[2],Y=bK(aG),aJ=aH[2],S=aH[1],K=Y[3],f=Y[2],Z=e0(F,e0(F,Y[1],S),S),br=28,aK=i(function(a){return kb(br,a)},Z),bs=ab(Z),bu=ab(aK),by=P(function(b,a){return bD*e(bs,b)<a?1:0},bu),h=dh(function(a){return a},by)?aK:Z,aL=C[2],aM=aL?aJ/(aL[1]+bq):0.,aR=aq(h),bz=aR[2],_=bG(aR[1]),ae=1.<=aM?1:0,bA=ap||K,bB=1-bA;if(0===aj){var
@@ -6312,11 +6313,11 @@ a=b[1],f=c(A[1],a)[1+a]+1|0;c(A[1],a)[1+a]=f;var
 d=0}else
 var
 d=b;return d},bW);var
-a5=ag(L,0),bX=function(a){return a},bY=H(x[1].length-1,bX),ah=aV(function(b,a){var
+a5=ag(L,0),bX=function(a){return a},bY=H(x[1].length-1,bX),ah=aW(function(b,a){var
 d=-c(A[1],a)[1+a]|0,e=[0,ch(a5,[0,a]),d,a],f=-c(A[1],b)[1+b]|0;return al([0,ch(a5,[0,b]),f,b],e)},bY),a6=function(b,a){return ep(function(a,c){return a<b?1:0},a)},a7=function(a){return c(x[1],a)[1+a][1]};if(0===ah)var
 ai=0===f?[0,L,0]:f;else
 if(0===f)var
-ai=k(a7,a6(HI,ah));else{var
+ai=k(a7,a6(HK,ah));else{var
 ak=a6(D(f),ah),q=N(k(function(a){return ag(a,0)},f)),a8=[0,b(a3(function(d){var
 a=0,e=[0,d],c=q.length-1;for(;;){if(a===c)var
 b=0;else{if(0!==al(q[1+a],e)){var
@@ -6337,10 +6338,10 @@ Q=0,O=K,M=f}}else
 var
 Q=0,O=1,M=0;var
 aU=g[1][13],bC=aU?D(aU[1]):1;if(aj)var
-bE=aj[1],bL=0,aW=[0,H(bC,function(a){return bE}),bL];else
+bE=aj[1],bL=0,aV=[0,H(bC,function(a){return bE}),bL];else
 var
-aW=k(function(a){return k(j_,a)},Q);var
-aX=k(function(a){return o0(g,a,_,aa)},aW),bM=C[1],bN=k(function(a){return bF(h,S,a[1]/aJ,ct)},bM),bO=aD(0,aX)?0:a$(function(a){var
+aV=k(function(a){return k(j_,a)},Q);var
+aX=k(function(a){return o0(g,a,_,aa)},aV),bM=C[1],bN=k(function(a){return bF(h,S,a[1]/aJ,ct)},bM),bO=aD(0,aX)?0:a$(function(a){var
 t=ar(bz,bI(eo(a)));return k(function(F){return k(function(G){var
 f=G?i(function(a){return-a},t):t,g=o1(F),H=ab(h),u=i(function(a){return ac(a,b2)},H),m=Math.sqrt(2.*bt),o=i(function(a){return fZ(g,a)},s),b=P(function(a,b){return cc(b,c(o,a)[1+a])},s),y=s.length-1,d=n(s.length-1,0.),A=e3(function(a){var
 c=0.<e(b,a)?1:0,d=c?e(u,a)<m*Math.sqrt(e(b,a))?1:0:c;return d},y),k=[0,aE(f)],a=gd;for(;;){if(0<a){var
@@ -6365,7 +6366,7 @@ s=c(a,0)[1][3],t=ek(f[1],s);d[1]=cW(c(d,0)[1],t)}return p(function(a,e){var
 f=c(d,a)[1+a],b=e[1];c(x,b)[1+b]=f;return 0},a)}return k},cl);return x}return n($,0)}},cu)},bN)},aX),aY=[0,h,M,O,bO];ay(bJ,w,aY);return aY}var
 a9=u(an),b0=0,b1=0,b3=0,b4=t===a9?an[1]:l===a9?y(an):an;return[0,b4,b3,b1,b0]}var
 cv=n($,0);if(o4(ak)){var
-cw=aJ?ao:aJ;Z(cw,H2)}if(ap)var
+cw=aJ?ao:aJ;Z(cw,H4)}if(ap)var
 cx=C[1],bL=k(function(a){return a[2]},cx);else
 var
 bL=H(o6,function(a){return br(1,o6)});return[0,bL,function(m,k,a,j,i){function
@@ -6398,7 +6399,7 @@ o7(d){var
 a=E(0,4);function
 e(b,c){return B(function(b){var
 c=b[1],d=aO(V(a,c),0);return Y(a,c,aS(b[2],d))},b)}B(b(ao[12],e),d);var
-c=aV(al,dR(gN(a))),f=1;return[0,c,G(function(a,b){return cq<a?a:v(a,b[2]+1|0)},f,c)<=cq?1:0]}function
+c=aW(al,dR(gN(a))),f=1;return[0,c,G(function(a,b){return cq<a?a:v(a,b[2]+1|0)},f,c)<=cq?1:0]}function
 kd(d,a,i){var
 e=[0,[0,0,a],0],f=G(function(j,e){var
 d=e[2],a=e[1],f=b(i,a),o=f[2],p=f[1],h=m(d+1|0,function(c){return m(d+1|0,function(b){var
@@ -6427,7 +6428,7 @@ c=b(h,j[1]),k=(0<C(a)?1:0)===l?1:0,m=k?c[4]:c[3],n=[0,[0,b9(a),m],f],o=k?c[2]:c[
 a=b[2],c=u(a),d=t===c?a[1]:l===c?y(a):a;return[0,b[1],d]},a))}]},p=n(0),q=p[1],s=n(1),v=s[1],F=s[2],H=o(_(W(v),a),F),I=p[2];return[0,[0,q,v,o(_(a,W(q)),I),H]]}var
 w=o7([0,a,D]);if(w[2]){var
 d=kd(w[1],a,h),A=bH(d)[2],i=G(function(b,a){return cX(b,a[2])},A,d),j=G(function(b,a){return dm(b,a[2])},A,d),m=function(a,b){return 1===b?a:bg(c,m(a,b-1|0),a)},J=function(f){var
-a=f[3],d=f[2],e=b(h,f[1]),i=r(e[2],e[1]);if(C(i)<=0)T(H5);function
+a=f[3],d=f[2],e=b(h,f[1]),i=r(e[2],e[1]);if(C(i)<=0)R(H7);function
 j(f){var
 b=e[3],c=u(b),d=t===c?b[1]:l===c?y(b):b;return m(d,a)}function
 k(h){var
@@ -6458,13 +6459,13 @@ o(A,n){return[l,function(I){function
 o(a){return A?b0(aR,a):a}var
 p=o(hz(e,k,n)),r=b(m,p),s=f0([0,[0,g,[0,h,0]]],a,r[1],d);if(s){var
 v=s[1];if(0<=C(v[1])){var
-i=v[3],w=u(i),B=0,D=t===w?i[1]:l===w?y(i):i,E=ap(a,[0,r[2]],p,[0,[0,q,D],B]),j=c(z,f)[1+f][4],x=u(j),F=0,G=t===x?j[1]:l===x?y(j):j,H=[0,[0,q,bg(a,G,E)],F];return fV(e,a,o(_(k,W(n))),H)}}return aY(H6)}]}var
-p=o(1,j);return[0,n,j,o(0,n),p]},o)}return af(H7)}function
-o9(d,j,bi,bf,I,al,aJ,aI,R,be,bd){var
+i=v[3],w=u(i),B=0,D=t===w?i[1]:l===w?y(i):i,E=ap(a,[0,r[2]],p,[0,[0,q,D],B]),j=c(z,f)[1+f][4],x=u(j),F=0,G=t===x?j[1]:l===x?y(j):j,H=[0,[0,q,bg(a,G,E)],F];return fV(e,a,o(_(k,W(n))),H)}}return aZ(H8)}]}var
+p=o(1,j);return[0,n,j,o(0,n),p]},o)}return af(H9)}function
+o9(d,j,bi,bf,I,al,aJ,aI,S,be,bd){var
 J=d[2],a=d[1],L=cn(d);function
 am(a){var
 c=I[1];if(c){var
-d=c[1],e=aa(b(d[2][2],a));return[0,aa(b(d[1][2],a)),e]}throw[0,ag,H8]}function
+d=c[1],e=aa(b(d[2][2],a));return[0,aa(b(d[1][2],a)),e]}throw[0,ag,H_]}function
 aK(b,c){var
 d=am(b),e=d[2],f=d[1],g=[l,function(d){return cH(a,[5,b],_(W(e),c))}];return[0,[l,function(d){return cH(a,[4,b],_(c,W(f)))}],g]}function
 an(b){var
@@ -6473,18 +6474,18 @@ c=eW(b);return cH(a,[1,b],_(W(ad(J[2],b)),c))}],d=[l,function(d){var
 c=W(ad(J[1],b));return cH(a,[0,b],_(eW(b),c))}],e=ad(J[2],b);return[0,ad(J[1],b),e,d,c]}var
 h=j2(J),bj=h[2],U=P(function(g,r){var
 m=f0(0,a,r,an);if(m){var
-i=m[1],j=i[4],b=i[3],k=i[2],f=i[1];if(C(f)<=0)aY(Hz);var
+i=m[1],j=i[4],b=i[3],k=i[2],f=i[1];if(C(f)<=0)aZ(HB);var
 n=c(h[2],g)[1+g],e=oK(h,g),d=[l,function(m){var
 c=dy(a,bC(e,e),[2,e]),d=u(b),i=[0,[0,f,c],0],j=t===d?b[1]:l===d?y(b):b,k=[0,[0,q,bg(a,c,j)],i];return ap(a,0,e,ar(oM(h,a,e,g,0),k))}],o=[l,function(o){var
 b=u(j),f=0,g=t===b?j[1]:l===b?y(j):j,c=u(d),i=t===c?d[1]:l===c?y(d):d,m=bg(a,i,g),n=[0,[0,bY(k),m],f];return fV(h,a,_(e,W(bY(k))),n)}],p=[l,function(o){var
 c=u(b),i=0,j=t===c?b[1]:l===c?y(b):b,g=u(d),k=t===g?d[1]:l===g?y(d):d,m=bg(a,k,j),n=[0,[0,bY(f),m],i];return fV(h,a,_(W(bY(f)),e),n)}];return[0,f,k,[l,function(f){var
-c=u(b),d=0,e=t===c?b[1]:l===c?y(b):b;return ap(a,0,n,[0,[0,q,e],d])}],d,p,o]}return aY(H9)},bj);function
+c=u(b),d=0,e=t===c?b[1]:l===c?y(b):b;return ap(a,0,n,[0,[0,q,e],d])}],d,p,o]}return aZ(H$)},bj);function
 X(a){return 0!==c5(h,a)[2]?1:0}var
-aL=j0(d);Z(j1(aL),R);var
+aL=j0(d);Z(j1(aL),S);var
 as=E(0,bh),aM=E(0,aq),aN=E(0,aq);function
 aT(a){var
 f=V(aN,a),g=I[2];if(f)return f[1];if(aJ&&g){var
-h=g[1];Z(a<h[7].length-1?1:0,H_);var
+h=g[1];Z(a<h[7].length-1?1:0,Ia);var
 n=c(h[7],a)[1+a],o=function(a){var
 g=V(aM,a);if(g)var
 b=g[1];else{var
@@ -6492,19 +6493,19 @@ h=cI(d,c(j,a)[1+a]),m=M(h[2]),k=[0,i(M,h[1]),m];ay(aM,a,k);var
 b=k}var
 f=[0,0.],l=b[1];p(function(c,a){var
 b=a!=0.?1:0,d=b?(f[1]=f[1]+a*e(n,c),0):b;return d},l);return f[1]+b[2]},k=b(aJ[1],o),l=k[1],q=k[2],r=W(K(l[2])),m=[0,l,dA(d,[8,(be*ea|0)+a|0],G(function(e,a){var
-d=a[1],f=c(j,d)[1+d];return b(bm([0,a[2]],e),f)},r,q))];ay(aN,a,m);return m}return aY(H$)}function
+d=a[1],f=c(j,d)[1+d];return b(bm([0,a[2]],e),f)},r,q))];ay(aN,a,m);return m}return aZ(Ib)}function
 $(J,B){var
-g=B[3],b=B[2],s=B[1];if(2===s)return oH(d,J,b,g);if(8===s)return f(bd,b,g);Z(g<=1?1:0,Ia);if(!(5<s>>>0)){var
+g=B[3],b=B[2],s=B[1];if(2===s)return oH(d,J,b,g);if(8===s)return f(bd,b,g);Z(g<=1?1:0,Ic);if(!(5<s>>>0)){var
 A=0;switch(s){case
 0:return fT(d,b,g);case
 1:if(al){var
-D=al[1][1];Z(b<D.length-1?1:0,Ic);var
+D=al[1][1];Z(b<D.length-1?1:0,Ie);var
 n=c(D,b)[1+b],E=am(b),F=E[2],G=E[1];if(!X(n))return 0===g?dA(d,[5,b],_(W(F),n)):dA(d,[4,b],_(n,W(G)));var
 L=aK(b,n),M=0===g?function(a){return a[2]}:function(a){return a[1]},N=M(L),O=0===g?1:0,P=0===g?F:G,m=N,p=O,v=P,o=n;A=1}break;case
-3:Z(0===g?1:0,Id);return aT(b)[2];case
-4:return T(Ie);case
+3:Z(0===g?1:0,If);return aT(b)[2];case
+4:return R(Ig);case
 5:var
-I=V(as,b);if(!I)return aY(If);var
+I=V(as,b);if(!I)return aZ(Ih);var
 e=I[1];if(!X(c(j,b)[1+b])){var
 C=cI(d,c(j,b)[1+b]),w=C[3],x=C[2],z=C[1],aa=k(function(a){var
 b=a[2];return[0,b0(aR,a[1]),b]},w);if(0===g){var
@@ -6514,18 +6515,18 @@ c=e[4],g=u(c),h=0,j=t===g?c[1]:l===g?y(c):c,k=r(e[2],x);return ap(a,[0,w],dz(d,i
 ac=[l,function(j){if(0===w){var
 b=e[3],f=u(b);return t===f?b[1]:l===f?y(b):b}var
 c=e[3],g=u(c),h=0,i=t===g?c[1]:l===g?y(c):c;return ap(a,[0,aa],dz(d,z,r(x,e[1])),[0,[0,q,i],h])}],ad=r(x,e[1]);return[0,i(K,z),ad,ac]}if(0===g){var
-R=e[4],S=e[2],m=R,p=1,v=S,o=c(j,b)[1+b];A=1}else{var
+S=e[4],T=e[2],m=S,p=1,v=T,o=c(j,b)[1+b];A=1}else{var
 Y=e[3],$=e[1],m=Y,p=0,v=$,o=c(j,b)[1+b];A=1}break}if(A){var
 H=hz(h,o,v),Q=p?b0(aR,H):H;return oD(d,[l,function(z){var
 e=c5(h,o),f=e[2];if(f){var
 d=f[1],g=hz(h,o,v),n=oM(h,a,e[1],d,p),i=u(m),r=t===i?m[1]:l===i?y(m):m,b=c(U,d)[1+d][3],j=u(b),s=t===j?b[1]:l===j?y(b):b,w=[0,[0,q,bg(a,s,r)],n],x=p?b0(aR,g):g;return ap(a,0,x,w)}var
-k=u(m);return t===k?m[1]:l===k?y(m):m}],Q)}}return aY(Ib)}var
+k=u(m);return t===k?m[1]:l===k?y(m):m}],Q)}}return aZ(Id)}var
 aU=I[2];if(aU){var
-S=aU[1];Z(S[2]===L?1:0,Ig);var
-bl=aP(S[1]),at=N(b(a3(function(a){return 5!==a[1]?1:0}),bl));Z(a0(bU(S[1],0,at.length-1),at),Ih);var
-bn=bv(S[3].length-1,2*L|0),av=bn,aV=S[1],au=at}else
+T=aU[1];Z(T[2]===L?1:0,Ii);var
+bl=aP(T[1]),at=N(b(a3(function(a){return 5!==a[1]?1:0}),bl));Z(aV(bU(T[1],0,at.length-1),at),Ij);var
+bn=bv(T[3].length-1,2*L|0),av=bn,aW=T[1],au=at}else
 var
-av=0,aV=[0],au=[0];var
+av=0,aW=[0],au=[0];var
 w=[0,aL],ab=E(0,bh),bo=I[2];by(function(f){var
 g=av-1|0,F=0;if(!(g<0)){var
 b=F;for(;;){var
@@ -6536,14 +6537,14 @@ k=f[2];return[0,b,hv(d,a,0,oJ(h,i(a,q),g,k),b)]}var
 l=c(e[4],a)[1+a];return[0,c(e[2],a)[1+a],l]}}(n,o,p,s)),B=m(L,function(h,m,i,e){return function(a){var
 j=m((2*a|0)+1|0),f=dC(0,h,i(a,aR),j),g=f[1],b=K(hx(g));if(cl(b,c(e[1],a)[1+a])){var
 k=f[2];return[0,b,hv(d,a,1,oJ(h,i(a,aR),g,k),b)]}var
-l=c(e[3],a)[1+a];return[0,c(e[1],a)[1+a],l]}}(n,o,p,s)),O=i(function(a){return a[2]},A),Q=i(function(a){return a[2]},B),S=i(function(a){return a[1]},A),D=[0,i(function(a){return a[1]},B),S,Q,O];Z(j1(D),R);var
-E=jZ(d,D);Z(j1(E),R);w[1]=E;var
+l=c(e[3],a)[1+a];return[0,c(e[1],a)[1+a],l]}}(n,o,p,s)),O=i(function(a){return a[2]},A),Q=i(function(a){return a[2]},B),R=i(function(a){return a[1]},A),D=[0,i(function(a){return a[1]},B),R,Q,O];Z(j1(D),S);var
+E=jZ(d,D);Z(j1(E),S);w[1]=E;var
 ac=b+1|0;if(g!==b){var
 b=ac;continue}break}}var
 G=f[6];by(function(b){var
 a=w[1],h=b[2],i=b[1],j=a[1],f=P(function(b,a){return cX(a,aa(e(i,b)))},j),k=a[2],g=P(function(b,a){return dm(a,aa(e(h,b)))},k),l=a[4],m=P(function(a,b){return hv(d,a,0,b,c(g,a)[1+a])},l),n=a[3];w[1]=[0,f,g,P(function(a,b){return hv(d,a,1,b,c(f,a)[1+a])},n),m];return 0},G);var
 H=w[1],I=i(function(a){return $(H,a)},au),T=fU(d,w[1],I),J=f[4];return a4(function(o){var
-b=o[2],g=o[1];Z(g<j.length-1?1:0,Ii);var
+b=o[2],g=o[1];Z(g<j.length-1?1:0,Ik);var
 p=c(j,g)[1+g],s=X(p)?o[4]:z,v=hz(h,p,s),w=cI(d,v),I=w[2],J=w[1],$=1===b?J:i(K,J),L=dC(0,T,$,o[3]),M=L[1],aa=L[2],e=1===b?x(I,M):r(I,M),ac=1===b?_(W(e),v):_(v,W(e)),ad=w[3],ae=k(function(a){var
 c=a[1],d=a[2],e=1===b?b0(aR,c):c;return[0,e,d]},ad),m=[l,function(b){return ap(a,[0,ae],ac,k(function(b){var
 a=b[2],c=u(a),d=t===c?a[1]:l===c?y(a):a;return[0,b[1],d]},aa))}],N=1===b?1:0,D=c5(h,p)[2];if(D)var
@@ -6554,7 +6555,7 @@ A=[0,x(s,e),m];var
 B=A[1],O=V(ab,[0,g,b]);if(O){var
 P=O[1][1],af=1===b?bX(P,B):eF(P,B);if(af)return 0}return Y(ab,[0,g,b],[0,B,A[2]])},J)},bo);var
 F=w[1];function
-aW(b){var
+aX(b){var
 a=ai(d[7],[0,[0,b,1],0]),e=c(F[4],a)[1+a],f=c(F[3],a)[1+a],g=c(F[2],a)[1+a];return[0,c(F[1],a)[1+a],g,f,e]}var
 aw=E(0,bh);by(function(n){var
 b=n[2];return iU(function(p,o){var
@@ -6569,23 +6570,23 @@ M=G(_(W(k),F),E),m=[0,i,k,G(_(F,W(i)),D),M],H=V(aw,d);if(H)var
 e=H[1],I=eF(e[1],i)?e:m,J=bX(e[2],k)?e:m,K=[0,I[1],J[2],I[3],J[4]];else
 var
 K=m;return Y(aw,d,K)},b)},al);function
-aX(c,b){return cH(a,[6,b],_(c,W(aI)))}function
-aZ(g,f){var
+aY(c,b){return cH(a,[6,b],_(c,W(aI)))}function
+a0(g,f){var
 e=c(j,f)[1+f],B=eZ(e);if(B)var
 i=eY(e),ad=[l,function(b){return ap(a,0,_(W(i),e),0)}],C=[0,i,i,[l,function(b){return ap(a,0,_(e,W(i)),0)}],ad];else
 var
-at=[l,function(b){return cH(a,[7,f],_(eV,e))}],C=[0,z,q,[l,function(b){return ap(a,0,e,[0,[0,q,aX(e,f)],0])}],at];var
-m=X(e),ae=m?g:m;if(ae)T(Ij);if(0===av)var
+at=[l,function(b){return cH(a,[7,f],_(eV,e))}],C=[0,z,q,[l,function(b){return ap(a,0,e,[0,[0,q,aY(e,f)],0])}],at];var
+m=X(e),ae=m?g:m;if(ae)R(Il);if(0===av)var
 s=0;else
 if(m)var
-ar=d[5],s=o8(h,a,U,function(a){return fS(ar,a)},e,aW);else
+ar=d[5],s=o8(h,a,U,function(a){return fS(ar,a)},e,aX);else
 var
-Y=fS(d[5],e),A=Y[2],as=f0(0,a,Y[1],aW),s=aC(function(b){if(0===A)return b;var
+Y=fS(d[5],e),A=Y[2],as=f0(0,a,Y[1],aX),s=aC(function(b){if(0===A)return b;var
 c=[l,function(j){var
 c=b[4],d=u(c),f=0,g=t===d?c[1]:l===d?y(c):c,h=[0,[0,q,g],f],i=_(W(b[2]),e);return ap(a,[0,k(function(a){var
 b=a[2];return[0,b0(aR,a[1]),b]},A)],i,h)}],d=[l,function(h){var
 c=b[3],d=u(c),f=0,g=t===d?c[1]:l===d?y(c):c;return ap(a,[0,A],_(e,W(b[1])),[0,[0,q,g],f])}];return[0,b[1],b[2],d,c]},as);var
-v=m?o8(h,a,U,function(a){return[0,a,0]},e,an):f0(0,a,e,an),af=1-g,ag=af||(0!==v?1:0);Z(ag,Ik);var
+v=m?o8(h,a,U,function(a){return[0,a,0]},e,an):f0(0,a,e,an),af=1-g,ag=af||(0!==v?1:0);Z(ag,Im);var
 n=g?eo(v):C,ah=0,ai=g?0:V(aw,f),aj=[0,v,[0,s,[0,ai,ah]]],D=b(b7(function(a){return a}),aj),ak=[0,n[1],n[3]],E=G(function(b,a){var
 c=b[1];return cl(a[1],c)?[0,a[1],a[3]]:[0,c,b[2]]},ak,D),al=[0,n[2],n[4]],F=G(function(b,a){var
 c=b[1];return bK(a[2],c)?[0,a[2],a[4]]:[0,c,b[2]]},al,D),H=V(ab,[0,f,0]),$=0;if(H){var
@@ -6595,17 +6596,17 @@ o=E;var
 L=V(ab,[0,f,1]),aa=0;if(L){var
 M=L[1],N=M[1];if(bK(N,F[1])){var
 p=[0,N,M[2]];aa=1}}if(!aa)var
-p=F;Z(bX(o[1],p[1]),R);var
+p=F;Z(bX(o[1],p[1]),S);var
 r=K(hx(K(o[1]))),w=hx(p[1]);function
 O(e,b){return[l,function(h){var
 f=u(b),d=t===f?b[1]:l===f?y(b):b,g=c(a[2],d)[1+d];return Q(ao[11],dl,g,e)?d:ap(a,0,e,[0,[0,q,d],0])}]}var
 x=cX(aI,w),ac=0;if(!B&&!g&&cl(x,r)){var
-S=[l,function(c){var
-b=[0,[0,q,aX(e,f)],0];return ap(a,0,_(e,W(x)),b)}],P=x;ac=1}if(!ac)var
-am=o[2],S=O(_(e,W(r)),am),P=r;var
-aq=p[2];return[0,P,w,S,O(_(W(w),e),aq)]}B(function(a){return Y(as,a,aZ(0,a))},bi);var
-a1=E(0,aq);B(function(a){return Y(a1,a,aZ(1,a))},bf);var
-bp=I[2],a2=aC(function(a){return fU(d,F,i(function(a){return $(F,a)},aV))},bp);function
+T=[l,function(c){var
+b=[0,[0,q,aY(e,f)],0];return ap(a,0,_(e,W(x)),b)}],P=x;ac=1}if(!ac)var
+am=o[2],T=O(_(e,W(r)),am),P=r;var
+aq=p[2];return[0,P,w,T,O(_(W(w),e),aq)]}B(function(a){return Y(as,a,a0(0,a))},bi);var
+a1=E(0,aq);B(function(a){return Y(a1,a,a0(1,a))},bf);var
+bp=I[2],a2=aC(function(a){return fU(d,F,i(function(a){return $(F,a)},aW))},bp);function
 bq(a){var
 c=a<d[3]?1:0,b=c||ad(J[3],a-d[3]|0)[3],e=b?[0,fT(d,a,1),0]:b;return[0,fT(d,a,0),e]}var
 br=D(J[3]),a5=cR(H(d[3]+br|0,bq)),a6=I[2],ax=a6?a6[1][7]:[0],O=aO(a2,fU(d,F,[0])),n=cn(O[1]),a8=O[2][1],a9=m(n,function(a){var
@@ -6652,16 +6653,16 @@ i=h;return i}}(s,A,ak),o);o[1+s]=ak;var
 bc=c(ah,A)[1+A];ah[1+A]=c(af,s)[1+s];af[1+s]=bc;continue}var
 az=aj}else
 var
-az=1;break}}Z(az,R);function
+az=1;break}}Z(az,S);function
 bs(a){return $(F,a)}var
 a7=I[2],bt=a7?a7[1][5]:[0];return[0,d,as,a1,a2,bt,aT,bs]}var
 o_=aq;function
 o$(a){var
 b=aj(d,o_),c=a[2];return b8(fh(aj(a[1],o_),c),b)}function
-Im(d,c){var
+Io(d,c){var
 b=d,a=c;for(;;){if(0===a)return b;var
 e=dN(b,a),b=a,a=e;continue}}function
-hD(a){return cA(a)?aa(a):aY(In)}function
+hD(a){return cA(a)?aa(a):aZ(Ip)}function
 pa(c,a){if(cM<cj(a[2])){var
 b=aj(a[1],ih),e=c?ek(b,a[2]):fh(b,a[2]);return b8(e,aj(d,ih))}return a}function
 hE(f){var
@@ -6764,9 +6765,9 @@ a=u(h),b=t===a?h[1]:l===a?y(h):h;return[0,b]}],U=[0,[0]],ag=[0,[0]];function
 W(b){for(;;){var
 d=u(T),a=t===d?T[1]:l===d?y(T):T;if(b===D[1])return a[1];if(b===(D[1]+1|0)&&ch(U[1],[0]))return U[1];if(b<D[1]){var
 f=n(s,0),k=a[1],o=D[1]-1|0,p=m(s,function(o,k,j){return function(a){var
-l=0;if(L(i[1],It)&&M(a)&&0!==dx(i)&&i[5]<=k){var
+l=0;if(L(i[1],Iv)&&M(a)&&0!==dx(i)&&i[5]<=k){var
 f=q;l=1}if(!l){var
-m=0;if(L(i[1],Iu)&&ab(a))var
+m=0;if(L(i[1],Iw)&&ab(a))var
 f=z;else
 m=1;if(m){var
 b=af(o,a),d=S(k,a);if(typeof
@@ -6788,7 +6789,7 @@ ah(a){return bv(p(a),s+1|0)}function
 ai(a){var
 b=M(a);if(b)var
 c=b;else{var
-d=L(i[1],Iv);if(d)return ab(a);var
+d=L(i[1],Ix);if(d)return ab(a);var
 c=d}return c}var
 j=[l,function(d){var
 a=e?w[14]:w[13];if(a){var
@@ -6817,10 +6818,10 @@ f=hE(ad(b(J[3],d),c)),a=u(j),g=t===a?j[1]:l===a?y(j):j;return pb(g,e,f)}function
 ar(a){var
 b=u(j),d=t===b?j[1]:l===b?y(j):j;return c(d,a)[1+a]}function
 as(T,a,m){var
-B=ad(ac(a),m),at=0;if(B[4]||!a0(I[2],[0,1-e]))at=1;else
+B=ad(ac(a),m),at=0;if(B[4]||!aV(I[2],[0,1-e]))at=1;else
 if(T<A)var
 D=d7(X(T),o,B);else{var
-U=u(h),f=t===U?h[1]:l===U?y(h):h,d=ad(ac(a),m);if(L(i[1],Iw)){var
+U=u(h),f=t===U?h[1]:l===U?y(h):h,d=ad(ac(a),m);if(L(i[1],Iy)){var
 V=u(j),E=t===V?j[1]:l===V?y(j):j,ay=ad(b(J[3],a),m)[1],W=function(b,a){return e?bX(b,a):eF(b,a)},F=d7(f,o,d),az=c(f,a)[1+a],au=0;if(W(f1(f,d,F),az)){var
 aA=c(E,a)[1+a],aB=x(c(f,a)[1+a],aA);if(W(x(ay,f1(E,d,F)),aB)){var
 Y=F;au=1}}if(!au)var
@@ -6833,7 +6834,7 @@ R=0;if(e){var
 av=0;if(!v(a)&&!bK(aQ(x,z,k[3]),q)){R=1;av=1}if(!av)var
 G=d7(f,o,d)}else
 R=1;if(R)if(v(a)){var
-s=L(i[1],Ix)?ah:p,aF=function(b){var
+s=L(i[1],Iz)?ah:p,aF=function(b){var
 c=v(b);if(c)var
 e=s(a),d=s(b)<e?1:0;else
 var
@@ -6893,7 +6894,7 @@ g=b(O[1][5][2],a),f=b(d[1][2],a)-g|0;else
 var
 f=d;return f}return 0}return[0,ao,[0,an,v,p,ah,function(c,b,a){return al(c,b,a)[1]},at,as,ar,ap]]}function
 pe(g,a,e,m,h,c,P){var
-l=0===dx(g[2])?1:0,d=a[1],Q=w(d,Iy),o=a[8],p=a[9],K=0;if(o&&p){var
+l=0===dx(g[2])?1:0,d=a[1],Q=w(d,IA),o=a[8],p=a[9],K=0;if(o&&p){var
 q=o[1],s=q[1]-1|0,L=p[1],r=0,M=0;if(s<0)var
 t=r;else{var
 j=M,u=r;for(;;){var
@@ -6902,44 +6903,44 @@ j=O,u=v;continue}var
 t=v;break}}var
 x=t;K=1}if(!K)var
 x=0;Z(1-x,Q);var
-R=w(d,Iz),y=S(a[2],IA);if(y)var
+R=w(d,IB),y=T(a[2],IC);if(y)var
 z=y;else
 var
 al=0!==a[12]?1:0,z=al||1-l;Z(z,R);var
-T=w(d,IB),A=0!==a[10]?1:0;if(A)var
+S=w(d,ID),A=0!==a[10]?1:0;if(A)var
 D=A;else
 var
-ak=1-l,D=ak||aD(g[2][1],IJ);Z(D,T);var
+ak=1-l,D=ak||aD(g[2][1],IL);Z(D,S);var
 U=e===m?[0,e,0]:[0,e,[0,m,0]];B(function(a){var
-b=w(d,IC);return Z(eM(a,h),b)},U);var
-V=w(d,ID),W=0.<=a[3]?1:0,X=W||1-nk(e);Z(X,V);function
+b=w(d,IE);return Z(eM(a,h),b)},U);var
+V=w(d,IF),W=0.<=a[3]?1:0,X=W||1-nk(e);Z(X,V);function
 E(b,f,a){var
 c=b?e:m,d=fx(c,h,b,a);if(d){var
 g=function(d,e){return eK(c,h,b,a,d,e)};return f6(f,c,eL(c,h,b,a),g,a)}return d}var
-Y=l?aD(g[2][1],IE):l;if(Y){var
+Y=l?aD(g[2][1],IG):l;if(Y){var
 k=g[2][5],_=eL(e,h,1,c),$=1,aa=function(a,b){return eK(e,h,$,c,a,b)},F=g[1][1]-1|0,ab=0;if(!(F<0)){var
 i=ab;for(;;){var
 J=1-b(c[2],i),af=J?C(f(c[1],k,i))<=0?1:0:J;if(af){var
-ag=w(d,II),ah=b(c[5],k),ai=b(c[1],k);Z(nf(bX,eI,_,aa,b(c[1],k),ai,ah,k,i),ag)}var
+ag=w(d,IK),ah=b(c[5],k),ai=b(c[1],k);Z(nf(bX,eI,_,aa,b(c[1],k),ai,ah,k,i),ag)}var
 aj=i+1|0;if(F!==i){var
 i=aj;continue}break}}}if(g[2][4])var
 n=1.-a[3],G=1.-a[4];else
 var
 n=a[4],G=a[3];var
-H=aD(g[2][1],IF);if(G<=0.){var
-ac=w(d,IG);Z(E(1,i$,c),ac)}var
+H=aD(g[2][1],IH);if(G<=0.){var
+ac=w(d,II);Z(E(1,i$,c),ac)}var
 ad=n==a_?1:0,I=ad||(H?1.<=n?1:0:H);if(I){var
-ae=w(d,IH);return Z(E(0,ja,P),ae)}return I}function
+ae=w(d,IJ);return Z(E(0,ja,P),ae)}return I}function
 pf(a,v,j,h,f,e,d,J){var
-R=a?a[1]:a,n=v?v[1]:E(0,aq),o=j?j[1]:E(0,aq),p=h?h[1]:E(0,10),r=f?f[1]:E(0,10),s=e?e[1]:E(0,4),S=d?d[1]:function(a){throw[0,ag,IM]};return function(d,w,v,M,L){var
-a=J[1],A=[0,0],F=[0,R],N=E(0,aq);function
+S=a?a[1]:a,n=v?v[1]:E(0,aq),o=j?j[1]:E(0,aq),p=h?h[1]:E(0,10),r=f?f[1]:E(0,10),s=e?e[1]:E(0,4),T=d?d[1]:function(a){throw[0,ag,IO]};return function(d,w,v,M,L){var
+a=J[1],A=[0,0],F=[0,S],N=E(0,aq);function
 f(a){A[1]=[0,a,A[1]];F[1]++;return[5,F[1]-1|0]}var
 O=D(d[1]);function
 e(c,b){if(c<w){var
 f=d[3],g=ep(function(a,b){return a<c?1:0},f),h=b?1:b,i=0;return[0,((2*O|0)+G(function(b,a){var
 c=a[3]?2:1;return b+c|0},i,g)|0)+h|0]}var
 j=ad(d[3],c),k=b?0:1,e=0,a=j[1];for(;;){if(a){if(0===C(a[1])){var
-e=e+1|0,a=a[2];continue}return[0,(2*e|0)+k|0]}throw[0,ag,IK]}}function
+e=e+1|0,a=a[2];continue}return[0,(2*e|0)+k|0]}throw[0,ag,IM]}}function
 P(a){var
 b=d[3],c=bq(function(b,a){return[0,b,a]},b),e=0;return((2*O|0)+(2*a|0)|0)+G(function(b,a){var
 c=w<=a[1]?0:a[2][3]?2:1;return b+c|0},e,c)|0}function
@@ -6966,7 +6967,7 @@ a=V(G,d);return aC(function(a){var
 b=a[4],e=u(b),i=t===e?b[1]:l===e?y(b):b,j=h(i),c=a[3],f=u(c),k=t===f?c[1]:l===f?y(c):c,m=h(k),g=[0,d,a[1],a[2],m,j];E[1]=[0,g];return g},a)}),F=i(function(a){return a?a[1]:eo(E[1])},I);Y(s,A,F);var
 C=F}var
 H=d[4],D=f([4,z,function(a){return c(C,a)[1+a]},H]);Y(r,n,D);return D;case
-10:return[5,b(S,a[1])];case
+10:return[5,b(T,a[1])];case
 11:return[0,P(a[1])];default:return[0,P(a[1])+1|0]}}function
 Q(e){var
 f=c(a[3],e)[1+e];if(3===f[0]){var
@@ -6993,7 +6994,7 @@ d=c(a[3],b)[1+b];switch(d[0]){case
 f=[0,[0,q,H(d[1])],0];break;case
 3:var
 n=d[2],p=k(function(a){var
-b=a[1];if(1-eZ(b))T(IL);var
+b=a[1];if(1-eZ(b))R(IN);var
 c=eY(b),d=0<C(c)?1:0,f=e(a[2],d);return[0,b9(c),f]},n),r=d[1],s=ar(a$(function(a){var
 b=a[1],c=h(a[2]);return k(function(a){var
 c=a[2];return[0,g(b,a[1]),c]},c)},r),p),i=E(0,8);B(function(a){var
@@ -7026,7 +7027,7 @@ a=j,g=c;for(;;){var
 h=g+e(b,a)*e(i,a),k=a+1|0;if(d!==a){var
 a=k,g=h;continue}var
 f=h;break}}return f}var
-bQ=[az,IN,cf(0)];function
+bQ=[az,IP,cf(0)];function
 kg(k){var
 f=k.length-1,b=i(aE,k),h=m(f,function(a){return m(f,function(b){return a===b?1.:0.})}),l=f-1|0,w=0;if(!(l<0)){var
 a=w;for(;;){var
@@ -7082,7 +7083,7 @@ var
 g=c;return g}}(D,j,E),C);if(0<=j[1]){var
 t=j[1];c(d,t)[1+t]=f;var
 g=g-1|0;continue}return[1,f,aE(d)]}return[0,q,aE(d)]}}var
-b1=[az,IO,cf(0)],f3=mB([0,function(b,a){var
+b1=[az,IQ,cf(0)],f3=mB([0,function(b,a){var
 c=aL(b[1],a[1]);return 0===c?aL(b[2],a[2]):c}]);function
 ki(g,f,r,q){var
 i=g[7],j=g[1].length-1,h=n(v(j,f),0.),k=j-1|0,s=g[10],t=g[9],u=g[8],w=0;if(!(k<0)){var
@@ -7159,8 +7160,8 @@ G(a){return a<b?c(h,a)[1+a]:l}return[0,m(dD(b),G),i]}function
 pi(b,a,d){function
 f(a){var
 f=bP(c(b[3][1],a)[1+a],d);return[0,e(b[3][2],a)-f,a]}var
-g=aV(al,H(b[3][1].length-1,f)),h=ep(function(b,c){return b<a?1:0},g);return k(function(a){return a[2]},h)}function
-IQ(j,w,Q,P,O,N,L,v,u){var
+g=aW(al,H(b[3][1].length-1,f)),h=ep(function(b,c){return b<a?1:0},g);return k(function(a){return a[2]},h)}function
+IS(j,w,Q,P,O,N,L,v,u){var
 a=w[3],k=j[1][1];function
 R(a){var
 b=c(j[3],a)[1+a];function
@@ -7214,7 +7215,7 @@ k=f(hJ(d,a[1]),0),e=k[2],b=k[1];break;case
 q=[0,hJ(d,a[2])],l=f(hJ(d,a[1]),q),e=l[2],b=l[1];break;default:var
 m=a[1],r=[0,kk(m)],n=f(kk(m),r),e=n[2],b=n[1]}var
 j=ac(b2,Math.sqrt(bP(b,b))),p=e/j;return[0,i(function(a){return a/j},b),p]}var
-c7=KD(0);KE([0,ea,c7[2],gm,c7[4],c7[5],c7[6],c7[7],c7[8],c7[9],c7[10],c7[11]]);function
+c7=KF(0);KG([0,ea,c7[2],gm,c7[4],c7[5],c7[6],c7[7],c7[8],c7[9],c7[10],c7[11]]);function
 pk(f){var
 c=E(0,aq);return function(a){var
 d=V(c,a);if(d)return d[1];var
@@ -7239,15 +7240,15 @@ v=g(c,m),w=F(aj(d,60)),o=bX(g(g(f,j),w),v);else
 var
 o=n;if(0!==b&&!o&&i!==h2){var
 p=bL(g(f,j),l),y=aj(d,gm),A=p[2],k=b8(ek(aj(p[1],gm),A),y),i=i+1|0,h=[0,k,h],f=k,e=e+1|0,b=b-1|0,c=x(c,k);continue}return am(h)}}return 0}function
-I8(b,a){return z}function
-I9(a){return z}function
-I_(c,b,a){return 0}function
-I$(b,a){return 0}function
-Ja(c,b,a){return[0,z]}function
-Jb(a){return 0}function
-Jc(a){return 0}function
-Jd(a){return 0}var
-cd=[0,function(b,a){return z},Jd,Jc,Jb,Ja,I$,I_,I9,I8];function
+I_(b,a){return z}function
+I$(a){return z}function
+Ja(c,b,a){return 0}function
+Jb(b,a){return 0}function
+Jc(c,b,a){return[0,z]}function
+Jd(a){return 0}function
+Je(a){return 0}function
+Jf(a){return 0}var
+cd=[0,function(b,a){return z},Jf,Je,Jd,Jc,Jb,Ja,I$,I_];function
 kl(c,b,a){return 0}function
 km(c,b,a){return 0}var
 kn=0,ko=0;function
@@ -7255,9 +7256,9 @@ kp(c,b,a){return 0}function
 kq(c,b,a){return 0}function
 po(b,a){return 0}function
 kr(c,b,a){return 0}function
-pp(a){throw[0,ag,Je]}var
+pp(a){throw[0,ag,Jg]}var
 ks=0,kt=0;function
-Jf(a){return j}var
+Jh(a){return j}var
 pq=0;function
 ku(a){return[0,a[1],a[2]]}function
 kv(a){return q}function
@@ -7269,18 +7270,18 @@ r=f(kC[29],a,kD[1]);if(r)return r[1];if(0<C(a))var
 k=a[1],m=a[2],s=cj(k),b=cj(m)-s|0,v=aj(m,aS(0,-(b+e8|0)|0)),g=gQ(aj(k,(b+e8|0)+aS(0,-(b+e8|0)|0)|0),v),h=fp(eC(g,qu)),n=aj(h,qu),d=c(oT,2048)[lv],o=u(d),w=t===o?d[1]:l===o?y(d):d,x=J(b,w),e=c(oT,h)[1+h],p=u(e),z=t===p?e[1]:l===p?y(e):e,A=aw(g,n),B=cW(aw(aj(oS(cW(g,n),A),1),z),x),q=Math.abs(Math.log(M(a))),D=dS(hW,q),E=aj(gu(Math.ceil(4.+2.*dS(hW,q)*D)),32),i=cW(eC(B,48),E);else
 var
 i=j;kD[1]=Q(kC[4],a,i,kD[1]);return i}function
-Jr(a,o,bA,cL,aZ,aH,cK,cJ,O,aG){var
-bB=aZ[3],a1=aZ[2],S=aZ[1],af=a[3];if(typeof
+Jt(a,o,bA,cL,a0,aH,cK,cJ,O,aG){var
+bB=a0[3],a1=a0[2],T=a0[1],af=a[3];if(typeof
 af!=="number"&&2===af[0]){var
-ah=af[4],bE=af[3],ak=af[1],U=i(eX,af[2]),A=eo(a[5]),s=a[1],cM=D(bE[3]),aJ=hu(bE),a5=E(0,bh),aK=E(0,bh),R=j2(aJ),cN=jV(aJ),bF=E(0,bh),bG=s[1]-1|0,cO=0;if(!(bG<0)){var
+ah=af[4],bE=af[3],ak=af[1],U=i(eX,af[2]),A=eo(a[5]),s=a[1],cM=D(bE[3]),aJ=hu(bE),a5=E(0,bh),aK=E(0,bh),S=j2(aJ),cN=jV(aJ),bF=E(0,bh),bG=s[1]-1|0,cO=0;if(!(bG<0)){var
 az=cO;for(;;){var
 cm=bO(s[5],az),bc=cm[1],co=cm[2]-1|0;if(!(co<bc)){var
 aA=bc;for(;;){var
-cp=bO(s[6],aA),cq=cp[2],aB=cp[1],bd=aV(aL,H(cq-aB|0,function(c){return function(a){return b(ak[2],c+a|0)}}(aB)));if(1-aI(bF,bd)){ay(bF,bd,0);var
-cr=k(function(a){return c(U,a)[1+a]},bd),cu=bi(al,k(function(a){return c5(R,a)[2]},cr)),cv=k(function(c){return function(a){return[0,a,G(function(c,e){var
-d=c5(R,e);if(a0(d[2],a)){var
+cp=bO(s[6],aA),cq=cp[2],aB=cp[1],bd=aW(aL,H(cq-aB|0,function(c){return function(a){return b(ak[2],c+a|0)}}(aB)));if(1-aI(bF,bd)){ay(bF,bd,0);var
+cr=k(function(a){return c(U,a)[1+a]},bd),cu=bi(al,k(function(a){return c5(S,a)[2]},cr)),cv=k(function(c){return function(a){return[0,a,G(function(c,e){var
+d=c5(S,e);if(aV(d[2],a)){var
 f=d[1];return b(bm(0,c),f)}return c},cb,c)]}}(cr),cu),cw=[0,cb,eV],bf=G(function(c,a){var
-d=c[2],e=hy(R,a[1]),f=bC(d,e),g=bC(a[2],d);return[0,b(bm(0,bC(c[1],e)),g),f]},cw,cv),bj=_(bf[2],bf[1]),db=a0(R[2],[0])?fS(cN,bj)[1]:bj;Z(b(ao[2],db),JD)}var
+d=c[2],e=hy(S,a[1]),f=bC(d,e),g=bC(a[2],d);return[0,b(bm(0,bC(c[1],e)),g),f]},cw,cv),bj=_(bf[2],bf[1]),db=aV(S[2],[0])?fS(cN,bj)[1]:bj;Z(b(ao[2],db),JF)}var
 cs=cq-1|0;if(!(cs<aB)){var
 aD=aB;for(;;){var
 be=b(ak[2],aD);if(1-aI(a5,be)){ay(a5,be,0);ay(aK,be,[0,az,aA-bc|0,aD-aB|0])}var
@@ -7290,57 +7291,57 @@ dc=aA+1|0;if(co!==aA){var
 aA=dc;continue}break}}var
 da=az+1|0;if(bG!==az){var
 az=da;continue}break}}var
-an=aV(aL,dR(fo(a5))),cP=0;if(33554432<aQ(function(c,a){var
-d=c3(0,aH,a[2]),b=c3(1,aH,a[2])+d|0;if(2097152<b)T(Jt);return c+b|0},cP,S))T(Ju);var
-$=ah?L(ah[1][4],Jv):ah,cQ=$?s[3]:S.length-1,bI=A[1];if(bI){var
-bJ=bI[1],bM=bJ[1];Z(bM[1]===cQ?1:0,Jw);var
+an=aW(aL,dR(fo(a5))),cP=0;if(33554432<aQ(function(c,a){var
+d=c3(0,aH,a[2]),b=c3(1,aH,a[2])+d|0;if(2097152<b)R(Jv);return c+b|0},cP,T))R(Jw);var
+$=ah?L(ah[1][4],Jx):ah,cQ=$?s[3]:T.length-1,bI=A[1];if(bI){var
+bJ=bI[1],bM=bJ[1];Z(bM[1]===cQ?1:0,Jy);var
 av=[0,bM[2],bJ[2][2]]}else
 var
 c$=function(a){return 1.},av=[0,function(a){return 0.},c$];var
-cR=$?0!==A[2]?1:0:$;Z(1-cR,Jx);var
-bN=0===ah?H4:H3,aU=O[5],aW=O[3],at=O[2],bl=O[1],ct=0;if(ah){var
+cR=$?0!==A[2]?1:0:$;Z(1-cR,Jz);var
+bN=0===ah?H6:H5,aU=O[5],aX=O[3],at=O[2],bl=O[1],ct=0;if(ah){var
 ab=ah[1],cx=ab[2];if(cy(function(a){var
-b=L(a,Jg);return b?b:mx(Jh,a)},cx)){var
+b=L(a,Ji);return b?b:mx(Jj,a)},cx)){var
 cz=function(a){function
 c(c){return b(ab[10][2],a)+c|0}var
-d=b(ab[10][2],a),e=H(b(ab[10][2],a+1|0)-d|0,c),f=0;return G(function(c,a){return c+b(ab[12][2],a)|0},f,e)},aF=H(ab[10][1]-1|0,cz),aX=1===D(at)?1:0,cC=aX?0!==A[3]?1:0:aX;Z(1-cC,Ji);if(aX)var
-ae=Jj;else{var
+d=b(ab[10][2],a),e=H(b(ab[10][2],a+1|0)-d|0,c),f=0;return G(function(c,a){return c+b(ab[12][2],a)|0},f,e)},aF=H(ab[10][1]-1|0,cz),aY=1===D(at)?1:0,cC=aY?0!==A[3]?1:0:aY;Z(1-cC,Jk);if(aY)var
+ae=Jl;else{var
 bt=A[3];if(bt)var
 bu=bt[1],bx=H(bu[1],bu[2]);else
 var
 cG=function(b){var
 a=b===oO(aF)?1:0,c=a?1:a;return c},bx=H(oO(aF)+1|0,cG);var
 ae=bx}var
-cD=D(at);if(cD<D(ae))T(Jk);var
+cD=D(at);if(cD<D(ae))R(Jm);var
 bn=[0,kB,kA,kz,ky,kx,cd,cd,kw,kv,ku,q,ae,kE,kt,ks,pp,kr,po,kq,kp,ko,kn,cd,cd,km,kl],cE=function(a){return 0<=C(a)?1:0},bo=function(a){return dd(cE,a)},cF=H(bl,function(a){return a}),bp=b(a3(function(a){return 1-aI(aK,a)}),cF);bz(function(a,g){var
 d=0!==bp?1:0;if(d)var
 e=0<fD(a,at,ae)?1:0,c=e?1-bo(k(function(c){var
-d=b(o[3],c);return fC(f(aW,a,function(b,c){return g3(a,aU,b,c)}),d)},bp)):e;else
+d=b(o[3],c);return fC(f(aX,a,function(b,c){return g3(a,aU,b,c)}),d)},bp)):e;else
 var
-c=d;return c?T(Jl):c},aF);var
-bs=ji(o,bl,at,aW,bn,O[4],aU,O[6]),au=bs?bs[1]:aY(Jq);bz(function(a,e){var
+c=d;return c?R(Jn):c},aF);var
+bs=ji(o,bl,at,aX,bn,O[4],aU,O[6]),au=bs?bs[1]:aZ(Js);bz(function(a,e){var
 b=0<fD(a,at,ae)?1:0;if(b){var
-c=o[4],d=f(aW,a,function(b,c){return g3(a,aU,b,c)});return Z(bo(k(function(a){return fC(d,a)},c)),Jm)}return b},aF);var
+c=o[4],d=f(aX,a,function(b,c){return g3(a,aU,b,c)});return Z(bo(k(function(a){return fC(d,a)},c)),Jo)}return b},aF);var
 aM=[0,ae,au,[0,function(h){var
 c=E(0,aq),e=au[2];B(function(d){var
-e=d[1],f=b(h,e);Z(0.<f?1:0,Jn);var
-a=eD(d[2])/f,g=cA(a),i=g?0.<a?1:0:g;Z(i,Jo);return Y(c,e,aa(a))},e);function
+e=d[1],f=b(h,e);Z(0.<f?1:0,Jp);var
+a=eD(d[2])/f,g=cA(a),i=g?0.<a?1:0:g;Z(i,Jq);return Y(c,e,aa(a))},e);function
 a(a){return ai(c,a)}var
 d=nM(bn,au[2],a,au[1]);if(d){var
 f=au[2],g=k(function(c){var
-b=c[1];return[0,b,a(b)]},f);return[0,[0,a,b8(d[1],fA)],g]}return aY(Jp)}]];ct=1}}if(!ct)var
+b=c[1];return[0,b,a(b)]},f);return[0,[0,a,b8(d[1],fA)],g]}return aZ(Jr)}]];ct=1}}if(!ct)var
 aM=[0,0,[0,j,0],0];var
 bR=aM[3],bS=aM[2],cS=aM[1],aN=aa(aO(a[4],0.)),a6=a[2][9];if(a6)var
 bT=a6[1],ax=bi(aL,H(bT[1],bT[2]));else
 var
 ax=a6;var
 h=jW(aJ,a$(function(a){var
-b=c5(R,c(U,a)[1+a]),d=[0,hy(R,b[2]),0];return[0,b[1],d]},an)),bV=ch(R[2],[0]),cT=bV?1-dh(function(a){return jd(o,a)},S):bV;if(cT)T(Jy);var
+b=c5(S,c(U,a)[1+a]),d=[0,hy(S,b[2]),0];return[0,b[1],d]},an)),bV=ch(S[2],[0]),cT=bV?1-dh(function(a){return jd(o,a)},T):bV;if(cT)R(JA);var
 a7=E(0,10),a8=E(0,4),bW=function(e,d){var
 b=V(a7,[0,e,d]);if(b){var
-a=b[1],c=u(a),f=t===c?a[1]:l===c?y(a):a;return f[4]}return aY(Jz)},aS=O[1],cU=O[4],cV=A[4];bz(function(s,r){var
+a=b[1],c=u(a),f=t===c?a[1]:l===c?y(a):a;return f[4]}return aZ(JB)},aS=O[1],cU=O[4],cV=A[4];bz(function(s,r){var
 Q=o9(h,U,an,0,[0,A[1],[0,r[1]],A[3],A[4],A[5]],bB,bR,aN,bN,s+1|0,bW);Y(a8,s+1|0,Q);var
-a=aG[1],d=r[4];a4(function(b){return Z(b<a[6]?1:0,JA)},d);var
+a=aG[1],d=r[4];a4(function(b){return Z(b<a[6]?1:0,JC)},d);var
 C=[l,function(t){var
 e=aG[2],a=aG[1],f=oc(o,aS,a,cU,e,aG[3]),s=[0,kB,kA,kz,ky,kx,cd,cd,kw,kv,ku,q,pq,kE,kt,ks,pp,kr,po,kq,kp,ko,kn,cd,cd,km,kl];if(f){var
 g=f[1],h=g[1];if(h){var
@@ -7350,19 +7351,19 @@ l=bi(aL,b(a[3],d));B(function(b){return function(a){c(i,a)[1+a]=b;return 0}}(l),
 r=d+1|0;if(k!==d){var
 d=r;continue}break}}var
 p=bS[2];B(function(a){var
-b=a[1],d=a[2];c(j,b)[1+b]=d;return 0},p);return[0,o,aS,a,e,s,bS,h,g[2],i,j]}}return aY(Il)}],j=r[2];return p(function(d,aS){return Y(a7,[0,s,d],[l,function(aV){var
-aq=c(r[4],d)[1+d],aT=e(r[5],d),R=c(r[3],d)[1+d],S=Q[2],ar=u(C),a=t===ar?C[1]:l===ar?y(C):C,o=a[3],I=a[4],w=ad(a[7],aq),J=R.length-1,L=D(o[8]),Y=0<J?1:0,at=Y?0===dN(L,J)?1:0:Y;Z(at,Io);var
-$=aQ(Im,0,R);Z(0<$?1:0,Ip);var
+b=a[1],d=a[2];c(j,b)[1+b]=d;return 0},p);return[0,o,aS,a,e,s,bS,h,g[2],i,j]}}return aZ(In)}],j=r[2];return p(function(d,aS){return Y(a7,[0,s,d],[l,function(aV){var
+aq=c(r[4],d)[1+d],aT=e(r[5],d),S=c(r[3],d)[1+d],T=Q[2],ar=u(C),a=t===ar?C[1]:l===ar?y(C):C,o=a[3],I=a[4],w=ad(a[7],aq),J=S.length-1,L=D(o[8]),Y=0<J?1:0,at=Y?0===dN(L,J)?1:0:Y;Z(at,Iq);var
+$=aQ(Io,0,S);Z(0<$?1:0,Ir);var
 A=H(L,function(b){var
-a=bv(v(b,J),L);return bv(c(R,a)[1+a],$)}),au=0,B=G(function(b,a){return b+a|0},au,A);function
+a=bv(v(b,J),L);return bv(c(S,a)[1+a],$)}),au=0,B=G(function(b,a){return b+a|0},au,A);function
 av(a){return a}var
 ax=H(o[4],av),az=0,ab=G(function(b,a){var
-c=bH(w),d=a$(function(a){return a[1]},c),e=0;return b+G(function(c,b){return c+f(I,b,a)|0},e,d)|0},az,ax),ae=0<ab?1:0,aA=ae?bv(536870911,ab)<B?1:0:ae;if(aA)T(Iq);var
-aB=0,af=eA(function(b,a,c){return[0,[0,b,a]]},S,aB);function
+c=bH(w),d=a$(function(a){return a[1]},c),e=0;return b+G(function(c,b){return c+f(I,b,a)|0},e,d)|0},az,ax),ae=0<ab?1:0,aA=ae?bv(536870911,ab)<B?1:0:ae;if(aA)R(Is);var
+aB=0,af=eA(function(b,a,c){return[0,[0,b,a]]},T,aB);function
 aC(a){var
-b=V(S,a);if(b){var
+b=V(T,a);if(b){var
 c=b[1];return[0,a,c[1],c[2],0,0]}if(af){var
-d=af[1],e=d[2];return[0,d[1],e[1],e[2],0,0]}return aY(Ir)}var
+d=af[1],e=d[2];return[0,d[1],e[1],e[2],0,0]}return aZ(It)}var
 aD=m(a[2],aC);function
 ag(a){return c(aD,a)[1+a]}var
 ah=E(0,10),aE=N(k(N,w));function
@@ -7376,7 +7377,7 @@ aH(a){return c(P,a)[1+a]}function
 aI(a){return c(ak,a)[1+a]}function
 aJ(a){return c(aj,a)[1+a]}var
 j=[0,aq,A,O,aF,function(a){return c(ai,a)[1+a]},aJ,aI,aH,z,o$],aK=a[8];bz(function(d,aa){var
-y=V(S,d);if(y){var
+y=V(T,d);if(y){var
 E=y[1],H=a$(function(a){return jA(I,j,a,0,A,w)},aa),i=M(g(O,F(c(a[10],d)[1+d]))),ab=0!==H?1:0,J=ab||(i!=0.?1:0);if(J){var
 K=cI(h,c(U,d)[1+d]),z=[0,M(K[2])],ad=K[1];p(function(b,a){var
 c=e(aS,b),d=M(a)*c;z[1]=z[1]+d;return 0},ad);var
@@ -7387,7 +7388,7 @@ b=a[2];return c+a[1]*b/(n*(n+b))},ah,ag),Q=L(0);if(Q){var
 o=function(c){var
 a=0.;return G(function(d,a){var
 e=b(c,a[2]);return d+a[1]*e},a,Q)},r=function(a){var
-b=i*Math.log(a);return o(function(b){return K6(b/a)})-b},s=function(a){var
+b=i*Math.log(a);return o(function(b){return K8(b/a)})-b},s=function(a){var
 b=i/a;return o(function(b){return-b/(a*(a+b))})-b},B=r(l),v=1,u=f,t=l;for(;;){var
 m=bD*(t+u),_=s(m)*(l-m);if(r(m)+_<=B)var
 x=m,D=t;else
@@ -7406,12 +7407,12 @@ ao=hD(-N-i/n);c(P,d)[1+d]=ao;var
 R=0}else
 var
 R=J;var
-T=R}else
+S=R}else
 var
-T=y;return T},aK);var
+S=y;return S},aK);var
 aL=F(fA),al=d2(a[5],B,o[7]),am=jF(a[5],B,A,o[8]),an=jE(a[1],I,a[5],a[2],ag,j,a[6][2],0,a[8],w),as=0;if(al&&am&&an){var
 ao=an[1],aM=ao[1],aN=g(O,F(a[6][1])),ap=K(o$(bL(x(x(F(aw(al[1],am[1])),aN),aM),aL))),aO=ao[2],aP=eX(k(function(a){return[0,a[2],a[1]]},aO)),aR=_(W(ap),aP),X=[0,[0,j[1],j[2],j[3],j[4],j[5],j[6],j[7],j[8],ap,j[10]],aR];as=1}if(!as)var
-X=aY(Is);var
+X=aZ(Iu);var
 aU=dA(h,[9,(s*64|0)+d|0],X[2]);return[0,s,Q[2],X[1],aU]}])},j)},cV);var
 I=o9(h,U,an,ax,A,bB,bR,aN,bN,0,bW);Y(a8,0,I);var
 cW=function(c){var
@@ -7430,27 +7431,27 @@ c=a[2][9];if(c){var
 f=b(s[5][2],e)+d|0;return ai(cc,b(c[1][2],f))}return c},cf=function(a){function
 b(d,c,b){var
 a=ba(ca(d,c,b));return[0,a[2],a[3]]}var
-c=[0,kB,kA,kz,ky,kx,cd,cd,kw,kv,ku,q,pq,Jf,kt,ks,ba,kr,ce,kq,kp,ko,kn,cd,cd,km,kl];return dr(o,function(b,d,e){return ds(c,a,b,d,e)},b)},bb=cf(0),cg=0===ax?bb:cf(1);if(a0(S,[0]))var
+c=[0,kB,kA,kz,ky,kx,cd,cd,kw,kv,ku,q,pq,Jh,kt,ks,ba,kr,ce,kq,kp,ko,kn,cd,cd,km,kl];return dr(o,function(b,d,e){return ds(c,a,b,d,e)},b)},bb=cf(0),cg=0===ax?bb:cf(1);if(aV(T,[0]))var
 ci=q;else
 var
-c9=S.length-1,c_=cJ?2:1,ci=bL(cK,ck(v(c_,c9)));var
+c9=T.length-1,c_=cJ?2:1,ci=bL(cK,ck(v(c_,c9)));var
 cj=function(a){return a==a_?0:[0,aa(a)]},c4=a[6],c6=bq(function(m,e){if(0===e[17]){var
 o=b(cL,m),d=function(f){var
 A=f?e[16]:e[15],L=0;if(A){var
-h=A[1],M=0;if(pm(h)&&ch(R[2],[0])){var
-D=T(JB);M=1}var
+h=A[1],M=0;if(pm(h)&&ch(S[2],[0])){var
+D=R(JD);M=1}var
 N=0;if(!M)if(pm(h)){var
-m=a[1],v=E(0,aq),r=I[4],P=r?r[1]:aY(I7),w=h[1]-1|0,S=0;if(!(w<0)){var
-i=S;for(;;){var
-W=I[5].length-1;Z(b(h[2],i)<W?1:0,I6);var
+m=a[1],v=E(0,aq),r=I[4],P=r?r[1]:aZ(I9),w=h[1]-1|0,T=0;if(!(w<0)){var
+i=T;for(;;){var
+W=I[5].length-1;Z(b(h[2],i)<W?1:0,I8);var
 X=i+1|0;if(w!==i){var
 i=X;continue}break}}var
-D=[0,function(R,Q,O){var
+D=[0,function(S,Q,O){var
 w=b(m[5][2],Q)+O|0,j=b(h[2],w);if(0<=j){var
 o=n(cn(I[1]),z),q=[0,0],A=bO(m[6],w),D=A[1],E=A[2]-1|0;if(E<D)var
 F=z;else{var
 a=D,r=z;for(;;){var
-J=b(m[7][2],a),L=c(R,J)[1+J],d=f?L:K(L);if(0!==C(d)){var
+J=b(m[7][2],a),L=c(S,J)[1+J],d=f?L:K(L);if(0!==C(d)){var
 e=b(ak[2],a),M=V(v,e);if(M)var
 i=M[1];else{var
 ab=c(U,e)[1+e],N=cI(I[1],ab);ay(v,e,N);var
@@ -7462,7 +7463,7 @@ e=0}else
 var
 e=d;return e}}(d),_);var
 $=i[3];B(function(e){return function(a){var
-b=a[1];if(1-eZ(b))T(I5);var
+b=a[1];if(1-eZ(b))R(I7);var
 c=q[1],d=a[2];q[1]=[0,[0,K(g(e,eY(b))),d],c];return 0}}(d),$);var
 s=Z}else
 var
@@ -7470,8 +7471,8 @@ s=r;var
 aa=a+1|0;if(E!==a){var
 a=aa,r=s;continue}var
 F=s;break}}var
-G=dC([0,hw],P,o,c(I[5],j)[1+j]),H=pa(1,x(F,G[1])),S=k(c1,q[1]),W=G[2],X=ar(k(function(c){var
-a=c[2],d=u(a),e=t===d?a[1]:l===d?y(a):a,f=b(bX,e);return[0,c[1],f]},W),S),Y=f?H:K(H);return[0,[0,Y,X]]}return 0}]}else
+G=dC([0,hw],P,o,c(I[5],j)[1+j]),H=pa(1,x(F,G[1])),T=k(c1,q[1]),W=G[2],X=ar(k(function(c){var
+a=c[2],d=u(a),e=t===d?a[1]:l===d?y(a):a,f=b(bX,e);return[0,c[1],f]},W),T),Y=f?H:K(H);return[0,[0,Y,X]]}return 0}]}else
 N=1;if(!N){var
 q=D;L=1}}if(!L)var
 q=0;var
@@ -7491,22 +7492,22 @@ ae=I[4];by(function(a){var
 c=a[3];return a4(function(d){var
 a=d[3],c=u(a),e=t===c?a[1]:l===c?y(a):a;b(bX,e);return 0},c)},ae)}}return[0,G,F[2]]},f=d(0),h=f[2],i=d(1),j=i[2];pe(a,e,bb,cg,o,h,j);return[0,[0,o,h,j,f[1],i[1]]]}return 0},c4),c7=a[6];return bq(function(aS,s){function
 aU(a){return eo(ad(c6,a))}var
-aW=s[17];if(aW)var
-aX=aW[1],bs=[0,aU(aX[2])],$=bs,aZ=aX[1];else
+aX=s[17];if(aX)var
+aY=aX[1],bs=[0,aU(aY[2])],$=bs,a0=aY[1];else
 var
-$=0,aZ=aS;var
-L=aU(aZ),O=aO($,L),a5=0!==s[17]?1:0;if(a5)var
+$=0,a0=aS;var
+L=aU(a0),O=aO($,L),a5=0!==s[17]?1:0;if(a5)var
 a6=cA(s[3]),bt=a6?cA(s[4]):a6,a7=1-bt;else
 var
-a7=a5;if(a7)T(JC);var
+a7=a5;if(a7)R(JE);var
 bu=A[5],a8=de(function(a){return a[1]===aS?1:0},bu);if(a8){var
-bx=0===$?[0,L,0]:[0,L,[0,O,0]],ab=k(function(a){return[0,a[1],a[2],a[3]]},bx),bB=a8[1][2],R=dx(a[2]),an=0===R?1:0,at=an?0<a[2][5]?1:0:an;if(at)var
+bx=0===$?[0,L,0]:[0,L,[0,O,0]],ab=k(function(a){return[0,a[1],a[2],a[3]]},bx),bB=a8[1][2],S=dx(a[2]),an=0===S?1:0,at=an?0<a[2][5]?1:0:an;if(at)var
 au=at;else
 var
-aN=0!==R?1:0,au=aN?1<D(ab)?1:0:aN;if(au)T(I1);var
-bc=aO(a[2][7],1.);if(R)var
-aw=R[1],ax=function(h){var
-a=o[1][1],c=h[1];if(bv(200000,aw+1|0)<a)T(IW);function
+aN=0!==S?1:0,au=aN?1<D(ab)?1:0:aN;if(au)R(I3);var
+bc=aO(a[2][7],1.);if(S)var
+aw=S[1],ax=function(h){var
+a=o[1][1],c=h[1];if(bv(200000,aw+1|0)<a)R(IY);function
 d(b){var
 f=dN(b,a),g=bv(b,a),d=c0(o[1],g,f);if(d)var
 c=d[1];else{var
@@ -7523,7 +7524,7 @@ ax=function(a){var
 c=a[3],d=a[2],e=a[1];function
 g(a){if(0===c0(o[1],0,a)&&!b(c[2],a)){var
 g=f(c[1],0,a);if(!dl(f(d[1],0,a),g))return 0}var
-e=[l,function(d){return b(c[2],a)?aY(IV):f(c[1],0,a)}];return[0,[0,[l,function(b){return f(d[1],0,a)}],e]]}function
+e=[l,function(d){return b(c[2],a)?aZ(IX):f(c[1],0,a)}];return[0,[0,[l,function(b){return f(d[1],0,a)}],e]]}function
 h(b,a){return a}var
 i=o[2];function
 j(b){var
@@ -7533,7 +7534,7 @@ ao=o[5],aJ=o[4],aK=o[3],aL=o[2];function
 ap(c){var
 e=b(aK,c),a=b(aL,c);if(typeof
 a==="number")var
-d=T(IX);else
+d=R(IZ);else
 if(0===a[0])var
 d=[0,[0,1.,ad(e,a[1])],0];else
 var
@@ -7542,11 +7543,11 @@ g=d[2],h=d[1],a=g[1];if(a){var
 i=a[1],j=0;if(i[2]||a[2])j=1;else
 var
 b=M(i[1]);if(j)var
-b=T(IZ)}else
+b=R(I1)}else
 var
 b=0.;var
 l=e[2],m=g[2],n=ar(k(function(a){var
-b=f(aJ,c,a[1]);return[0,h*bc,a[2],b]},m),l);return[0,e[1]+h*b,n]},IY,d)}var
+b=f(aJ,c,a[1]);return[0,h*bc,a[2],b]},m),l);return[0,e[1]+h*b,n]},I0,d)}var
 aM=o[1],I=E(0,aq),aa=E(0,aq),r=dT(0),aA=0,aB=0;function
 ab(a){var
 d=0===b(ao,a)?1:0,c=d?1-aI(aa,a):d;return c?(ay(aa,a,0),cB([0,a,[0,ap(a)[2]]],r)):c}ab(aM);var
@@ -7559,7 +7560,7 @@ a=n[3],f=V(I,a);if(f)return f[1];var
 g=V(K,a);if(g)return g[1];var
 h=d+K[1]|0;ay(K,a,h);var
 o=L[1],i=b(ao,a);if(i){var
-j=i[1],c=j[2],e=j[1],k=u(c),p=t===k?c[1]:l===k?y(c):c,q=M(p),m=u(e),r=t===m?e[1]:l===m?y(e):e;L[1]=[0,[0,M(r),q],o];return h}throw[0,ag,I0]},x),af=N(am(L[1])),S=function(a){return E(0,8)},h=m(d,S),q=m(d,S),A=[0,0],C=function(a,b){var
+j=i[1],c=j[2],e=j[1],k=u(c),p=t===k?c[1]:l===k?y(c):c,q=M(p),m=u(e),r=t===m?e[1]:l===m?y(e):e;L[1]=[0,[0,M(r),q],o];return h}throw[0,ag,I2]},x),af=N(am(L[1])),T=function(a){return E(0,8)},h=m(d,T),q=m(d,T),A=[0,0],C=function(a,b){var
 e=V(c(h,a)[1+a],b);if(e)return e[1];var
 d=A[1];A[1]++;Y(c(h,a)[1+a],b,d);Y(c(q,b)[1+b],a,d);return d},U=m(d,function(a){return C(a,a)}),W=n(z.length-1,-1),X=d-1|0,as=0;if(!(X<0)){var
 g=as;for(;;){var
@@ -7574,7 +7575,7 @@ F=function(a){var
 b=c(q,a)[1+a][1];return[0,v(c(h,a)[1+a][1],b),a]},at=H(d,F),e=[0,b(f3[37],at)],au=m(d,function(t){var
 j=b(f3[24],e[1]),a=j[2];e[1]=f(f3[6],j,e[1]);function
 k(c){var
-d=aV(al,dR(gN(c)));return N(b(a3(function(b){return b[1]!==a?1:0}),d))}var
+d=aW(al,dR(gN(c)));return N(b(a3(function(b){return b[1]!==a?1:0}),d))}var
 d=k(c(q,a)[1+a]),g=k(c(h,a)[1+a]),m=aP(i(function(a){return a[1]},g)),l=bi(mq,ar(aP(i(function(a){return a[1]},d)),m));B(function(a){var
 b=e[1],c=F(a);e[1]=f(f3[6],c,b);return 0},l);a4(function(d){var
 b=d[1];return dj(c(q,b)[1+b],a)},g);a4(function(d){var
@@ -7584,13 +7585,13 @@ b=a[1];return i(function(a){return C(b,a[1])},g)},d)));B(function(a){var
 b=e[1],c=F(a);e[1]=f(f3[4],c,b);return 0},l);var
 o=i(function(a){return a[2]},g),p=i(function(a){return a[1]},g),r=i(function(a){return a[2]},d),s=i(function(a){return a[1]},d);return[0,a,c(U,a)[1+a],s,r,p,o,n]}),av=[0,au,A[1],U,W],aE=i(function(a){return ai(ae,a[2])},x),aF=i(function(a){return a[1]},x),aG=i(function(a){return a[2]},af),aH=i(function(a){return a[1]},af);return[0,J,I,ac,i(function(a){return a[1]},O),aH,aG,j,aF,aE,z,av]}var
 Q=r[1];if(Q){var
-R=Q[1],ah=R[2],aj=R[1],P=ah[1];if(P){ah[1]=P[2];ab(P[1][3]);var
+S=Q[1],ah=S[2],aj=S[1],P=ah[1];if(P){ah[1]=P[2];ab(P[1][3]);var
 an=w,ak=s}else{mE(r);ay(I,aj,w);var
 an=w+1|0,ak=[0,aj,s]}var
 w=an,s=ak;continue}throw mD}},az),af=a[1][4],aA=1<D(ab)?1:0,aB=bA?aA?[0,[0,-s[4]],[0,-s[3]]]:[0,[0,1.-s[4]],[0,1.-s[3]]]:[0,[0,s[3]],[0,s[4]]],aD=function(a){function
 b(c,b){var
 a=ad(ab,c),d=0,e=b?a[3]:a[2];return f(e[1],d,af)}if(aA){var
-c=b(1,1-a);return r(b(0,a),c)}return b(0,a)},aG=I[4],ah=aG?aG[1]:aY(I4),aJ=cn(h),bd=bi(al,aP(bB)),be=b(a3(function(c){var
+c=b(1,1-a);return r(b(0,a),c)}return b(0,a)},aG=I[4],ah=aG?aG[1]:aZ(I6),aJ=cn(h),bd=bi(al,aP(bB)),be=b(a3(function(c){var
 a=c[1],b=7!==a?1:0,d=b?2!==a?1:0:b;return d}),bd),bf=bU(ah[3],2*aJ|0,ah[3].length-1-(2*aJ|0)|0),bV=bk(bf,N(k(I[7],be))),bW=function(d){function
 a(a){var
 b=c(h[8],a)[1+a],e=b[1]===b[2]?[0,0,4,1,2]:[0,0,1,2,3];return i(function(b){return oH(h,d,a,b)},e)}return rX(H(h[8].length-1,a))},aF=bi(aL,a$(function(a){return aP(a[3])},ae)),bh=k(function(h){var
@@ -7626,16 +7627,16 @@ c=0===b?1:-1;return[0,a,c]},ae),aK=function(A){var
 L=A?aB[2]:aB[1],a=L[1],I=0;if(cA(a)){if(A)var
 O=aa(a),j=cl(aD(A),O);else
 var
-R=aa(a),j=bK(aD(A),R);if(j){var
+S=aa(a),j=bK(aD(A),S);if(j){var
 o=[0,a];I=1}}if(!I)var
 o=0;return aC(function(au){B(function(a){var
-b=w(s[1],I3);return Z(aI(a[2],af),b)},ae);var
+b=w(s[1],I5);return Z(aI(a[2],af),b)},ae);var
 j=ah[2],a=cn(h),I=D(h[4]),V=A?dH:1.,$=E(0,aq);B(function(a){var
-b=cI(h,c(U,a)[1+a]),d=b[3]?T(I2):[0,b[1],b[2]],e=d[2],f=d[1],g=M(e);return Y($,a,[0,i(M,f),g,f,e])},aF);var
+b=cI(h,c(U,a)[1+a]),d=b[3]?R(I4):[0,b[1],b[2]],e=d[2],f=d[1],g=M(e);return Y($,a,[0,i(M,f),g,f,e])},aF);var
 a7=k(function(y){var
 b=y[1],T=y[2];function
 U(a){return ai($,a)[1]}var
-q=b[7],r=b[1].length-1,z=b[10],A=b[9],C=b[8],h=n(r+1|0,0),j=[0,0],l=[0,IP],m=[0,0],f=[0,0],s=r-1|0,E=i(U,b[3]),F=0;if(!(s<0)){var
+q=b[7],r=b[1].length-1,z=b[10],A=b[9],C=b[8],h=n(r+1|0,0),j=[0,0],l=[0,IR],m=[0,0],f=[0,0],s=r-1|0,E=i(U,b[3]),F=0;if(!(s<0)){var
 a=F;for(;;){var
 o=[0,0],t=a+1|0,u=c(q,t)[1+t]-1|0,v=c(q,a)[1+a];if(!(u<v)){var
 d=u;for(;;){var
@@ -7647,7 +7648,7 @@ var
 h=g;return h}}(o,d),R);var
 S=d-1|0;if(v!==d){var
 d=S;continue}break}}var
-L=o[1],M=aV(function(b,a){return aL(b[1],a[1])},L);B(function(a){var
+L=o[1],M=aW(function(b,a){return aL(b[1],a[1])},L);B(function(a){var
 b=a[2];j[1]=[0,a[1],j[1]];f[1]=b6(b,f[1]);var
 c=D(b);m[1]=m[1]+c|0;l[1]=[0,m[1],l[1]];return 0},M);var
 O=D(o[1]),w=a+1|0,P=c(h,a)[1+a]+O|0;c(h,w)[1+w]=P;var
@@ -7689,13 +7690,13 @@ g=f(1.),i=g[1],j=f(dH),k=j[1],l=ac(c8*e(o,c),i-k);return e(d,c)-k<=i-e(d,c)?[0,j
 d=b[2];return m(a,function(a){return a===c?d:0.})},c),l=i(function(a){return a[1][2]},c);return b(L(v,f,o,s,j,r,q,g,i(function(a){return a[1][1]},c),l),x)},A],C=[0,function(e){var
 a=u(d),c=t===a?d[1]:l===a?y(d):d;return b(c,x)},B];return z([0,function(f){var
 a=u(d),c=0,e=t===a?d[1]:l===a?y(d):d;return b(e,c)},C])}function
-av(b,N){at[1]++;if(pG<at[1])T(IR);var
+av(b,N){at[1]++;if(pG<at[1])R(IT);var
 Q=fU(h,b,bk(bV,bW(b))),ag=i(M,b[1]),a_=b[1],o=P(function(a,d){return ac(b2,M(r(c(b[2],a)[1+a],d)))},a_),a$=Q[3],aq=i(function(a){var
 j=a[1],d=P(function(b,a){var
 c=e(o,b);return M(a)*c},j),f=[0,a[2]],k=a[1];p(function(a,d){var
 e=g(d,c(b[1],a)[1+a]);f[1]=r(f[1],e);return 0},k);var
-h=ac(b2,Math.sqrt(bP(d,d))),l=M(f[1])/h;return[0,i(function(a){return a/h},d),l]},a$),ba=i(function(a){return a[2]},aq),R=[0,i(function(a){return a[1]},aq),ba,a];function
-S(a){return f2(0,R,P(function(b,a){return a*e(o,b)},a))}var
+h=ac(b2,Math.sqrt(bP(d,d))),l=M(f[1])/h;return[0,i(function(a){return a/h},d),l]},a$),ba=i(function(a){return a[2]},aq),S=[0,i(function(a){return a[1]},aq),ba,a];function
+T(a){return f2(0,S,P(function(b,a){return a*e(o,b)},a))}var
 bb=H(a,function(a){return a}),ar=de(function(a){var
 d=c(b[2],a)[1+a];return cl(c(b[1],a)[1+a],d)},bb);if(ar){var
 s=ar[1],bc=c(b[2],s)[1+s],as=bY(r(c(b[1],s)[1+s],bc)),U=c(b[4],s)[1+s],aw=u(U),bd=0,be=t===aw?U[1]:l===aw?y(U):U,Y=c(b[3],s)[1+s],ax=u(Y),bf=[0,[0,as,be],bd],bg=t===ax?Y[1]:l===ax?y(Y):Y,bh=W(aR);return[1,N,ap(h[1],0,bh,[0,[0,as,bg],bf])]}function
@@ -7751,11 +7752,11 @@ a=ai($,b),d=a[2];return bP(a[1],c)+d}function
 w(a){return P(function(a,b){return e(ag,a)+b*e(o,a)},a)}function
 bi(j,h){var
 f=j,d=h;for(;;){var
-b=S(i(function(a){return-a},f));if(0===b[0]){var
+b=T(i(function(a){return-a},f));if(0===b[0]){var
 c=n(a,0.),k=w(b[1]),l=Z(function(b){return function(a){return ah(b,a)}}(k));B(function(d){return function(b){var
 c=b[1],f=b[2],g=pg(c,a8),h=v(ab(c),a);return p(function(a,b){return X(d,a,b+f*e(g,h+a|0))},d)}}(c),l);if(0===d)return[0,b,c];var
-g=S(i(function(a){return-a},c));if(0===g[0]){var
-m=aV(aL,aP(b[2]));if(a0(aV(aL,aP(g[2])),m))return[0,b,c]}var
+g=T(i(function(a){return-a},c));if(0===g[0]){var
+m=aW(aL,aP(b[2]));if(aV(aW(aL,aP(g[2])),m))return[0,b,c]}var
 f=c,d=d-1|0;continue}return[0,b,[0]]}}function
 ay(a){return P(function(b,a){return a/e(O,b)},a)}function
 az(j,i,k,b){var
@@ -7774,20 +7775,20 @@ bM=[0,bi(n(a,0.),5)],aj=bM}catch(a){a=a2(a);if(a!==bQ&&a!==b1)throw a;var
 aj=0}if(aj){var
 aA=aj[1],E=aA[1];if(0===E[0]){var
 aB=aA[2],z=E[1],bj=w(z),bl=function(a){return Z(function(b){return ah(a,b)})},L=aE(bj),bN=h[8];p(function(b,a){return X(L,I+b|0,e(L,a[1])*e(L,a[2]))},bN);var
-aW=[0,1],bO=P(function(a,b){return(b-e(ag,a))/e(o,a)},L),bR=R[1];p(function(c,b){var
-d=e(R[2],c)+c8,a=d<bP(b,bO)?1:0,f=a?(aW[1]=0,0):a;return f},bR);var
-aX=aW[1],a1=0;if(aX){try{var
+aX=[0,1],bO=P(function(a,b){return(b-e(ag,a))/e(o,a)},L),bR=S[1];p(function(c,b){var
+d=e(S[2],c)+c8,a=d<bP(b,bO)?1:0,f=a?(aX[1]=0,0):a;return f},bR);var
+aY=aX[1],a1=0;if(aY){try{var
 a3=0,bS=bl(L)}catch(a){a=a2(a);if(a!==b1)throw a;var
 aD=0;a1=1;a3=1}if(!a3)var
-bT=-1e-06*(1.+Math.abs(au)),aZ=G(function(c,a){var
+bT=-1e-06*(1.+Math.abs(au)),a0=G(function(c,a){var
 b=a[1],d=ab(b);return c+a[2]*e(b[6],d)},-V*au,bS)<bT?1:0}else
 var
-aZ=aX;if(!a1)var
-aD=aZ;if(aD)aY(IS);var
+a0=aY;if(!a1)var
+aD=a0;if(aD)aZ(IU);var
 bm=w(z),aF=Z(function(a){return ah(bm,a)}),bn=b2,aG=G(function(b,a){var
 c=a[1][6];return aQ(function(b,a){return ac(b,Math.abs(a))},b,c)},bn,aF),bo=-V*au,bp=G(function(c,a){var
-b=a[1],d=ab(b);return c+a[2]*e(b[6],d)},bo,aF),bq=gq(aG)[2],br=[0,fk(30,eq(56,26-(K7(ac(h9,bp/aG))|0)|0)),bq];try{var
-a5=0,an=a9(Q,R,o,Z,z,E[2],w,N,br);a5=1}catch(a){a=a2(a);if(a!==bQ&&a!==b1)throw a;var
+b=a[1],d=ab(b);return c+a[2]*e(b[6],d)},bo,aF),bq=gq(aG)[2],br=[0,fk(30,eq(56,26-(K9(ac(h9,bp/aG))|0)|0)),bq];try{var
+a5=0,an=a9(Q,S,o,Z,z,E[2],w,N,br);a5=1}catch(a){a=a2(a);if(a!==bQ&&a!==b1)throw a;var
 bs=function(b,a){return 0.},bt=w(z),bu=0,_=function(a){return az(aB,bt,bs,a)},F=bu}if(a5){if(0===an[0])return an[1];var
 aO=an[1],bB=aO[1],bC=w(z),bE=function(a){return az(aB,bC,bB,a)},bF=aO[2],_=bE,F=aC(function(a){var
 b=w(a);return[0,w(z),b]},bF)}}else{var
@@ -7800,10 +7801,10 @@ var
 _=ay,F=0;var
 ad=m(I,function(b){function
 c(c){return m(a,function(a){return a===b?c:0.})}try{var
-i=0,d=S(c(dH)),f=S(c(1.));i=1}catch(a){a=a2(a);if(a!==bQ)throw a}if(i&&0===f[0]){var
+i=0,d=T(c(dH)),f=T(c(1.));i=1}catch(a){a=a2(a);if(a!==bQ)throw a}if(i&&0===f[0]){var
 g=f[1];if(0===d[0]){var
-h=d[1];return[0,(e(g,b)-e(h,b))*e(o,b),e(ag,b)+bD*(e(g,b)+e(h,b))*e(o,b)]}}return IT}),J=i(function(a){return a[1]},ad),ak=[0,-1],aH=[0,0.],bv=_(J);p(function(a,b){var
-c=q6*e(O,a)<e(J,a)?1:0,d=c?aH[1]<b?1:0:c,f=d?(aH[1]=b,ak[1]=a,0):d;return f},bv);if(ak[1]<0)T(IU);var
+h=d[1];return[0,(e(g,b)-e(h,b))*e(o,b),e(ag,b)+bD*(e(g,b)+e(h,b))*e(o,b)]}}return IV}),J=i(function(a){return a[1]},ad),ak=[0,-1],aH=[0,0.],bv=_(J);p(function(a,b){var
+c=q6*e(O,a)<e(J,a)?1:0,d=c?aH[1]<b?1:0:c,f=d?(aH[1]=b,ak[1]=a,0):d;return f},bv);if(ak[1]<0)R(IW);var
 D=ak[1];if(F){var
 aI=F[1],aJ=aI[2],al=aI[1],ae=function(a){return q6*e(O,a)<e(J,a)?Math.abs(e(aJ,a)-e(al,a))/e(J,a):0.},bw=H(I,function(a){return a}),bx=0,j=G(function(b,a){var
 c=ae(b);return c<ae(a)?a:b},bx,bw),aK=e(al,j)+2.5*(e(aJ,j)-e(al,j)),a6=0;if(!(0.2<ae(j))&&!(ae(j)<0.004)){var
@@ -7870,7 +7871,7 @@ a=b[2],c=u(a),d=t===c?a[1]:l===c?y(a):a;return[0,b[1],d]},bp),bs=r(ah,aN),bt=dz(
 b=ai($,a),c=b[3],d=i(function(a){return R(c,a)},ae),e=R(c,af);return[0,a,[0,x(b[4],e),d]]},aF),aT=E(0,aq);B(function(a){var
 b=M(a[2][1]);return Y(aT,a[1],b)},aS);var
 S=function(a){var
-b=a[2];return ek(aj(a[1],2),b)},T=i(function(a){return eD(S(a[2]))/4.},aA),ak=eD(S(ah))/4.,aU=fk(0,av[1]-av[2]|0),U=aj(d,aU),aB=bw(1.,-aU|0),bv=aa(au),aW=g(F(U),bv),bx=aW[2],bz=aW[1],bA=A?fh:ek,aX=bA(bz,bx),bB=b(be,function(a){return ai(aT,a)}),an=k(function(d){var
+b=a[2];return ek(aj(a[1],2),b)},T=i(function(a){return eD(S(a[2]))/4.},aA),ak=eD(S(ah))/4.,aU=fk(0,av[1]-av[2]|0),U=aj(d,aU),aB=bw(1.,-aU|0),bv=aa(au),aV=g(F(U),bv),bx=aV[2],bz=aV[1],bA=A?fh:ek,aX=bA(bz,bx),bB=b(be,function(a){return ai(aT,a)}),an=k(function(d){var
 a=d[1],b=O.length-1,g=d[2],c=pg(a,O),e=hH(a[2],O,b,c);return[0,[0,a,O,c,f(a[5],v(b,b),e)],g]},bB),as=k(function(b){var
 a=b[1];return[0,a[1][6],a[3],a[4],[0],0.]},an),I=function(c){function
 b(a,b){return gB(function(d,a,c){var
@@ -7919,7 +7920,7 @@ aL=g-1|0,aM=0,u=er(function(c){return function(a,b){return a+c*ac(0.,a-b)}}(af),
 u=l,j=[0,$(l),j],g=g-1|0;continue}}var
 D=d,C=C-1|0;continue}}return am(x)}}(0,an,as);aZ[1]=[0,c];return c};return function(A){try{if(A){var
 T=A[1],aB=P(function(a,b){var
-d=e(Z,a);return(b-M(c(D[2][1],a)[1+a]))/d},aG),a=IQ(D,ax,Z,T[1],T[2][1],aB,af,ae,aA),v=function(U){var
+d=e(Z,a);return(b-M(c(D[2][1],a)[1+a]))/d},aG),a=IS(D,ax,Z,T[1],T[2][1],aB,af,ae,aA),v=function(U){var
 af=U[3],O=U[2],P=U[1],s=O.length-1,aS=a[1][1][1],w=n(dD(s),z);p(function(a,b){var
 d=K(b);c(w,a)[1+a]=d;var
 e=c(af,a)[1+a];return p(function(e,d){var
@@ -7927,7 +7928,7 @@ b=e5(s,a,e);w[1+b]=r(c(w,b)[1+b],d);return 0},e)},O);var
 R=i(M,w),ag=M(P);function
 aT(a){return[0,a]}var
 aU=H(a[11].length-1,aT),am=N(ar(aU,a[8])),a2=60,a4=0,S=am,D=i(function(b){return pj(a,b)},am),ai=a4,ah=a_,C=a2;for(;;){var
-aW=dD(s),aX=i(function(a){return a[2]},D),T=f2(ai,[0,i(function(a){return a[1]},D),aX,aW],R);if(0===T[0]){var
+aV=dD(s),aX=i(function(a){return a[2]},D),T=f2(ai,[0,i(function(a){return a[1]},D),aX,aV],R);if(0===T[0]){var
 aj=T[2],A=T[1],E=bP(A,R);if(E<=ag)var
 B=[0,[0,S,aj]];else{if(0<C){var
 v=a[2],L=bU(A,0,v),$=b(a[4],L),aJ=pi(a,8,$),ab=b(a3(function(f){return function(b){var
@@ -7941,7 +7942,7 @@ a=e;for(;;){var
 d=c(j,a)[1+a],h=d[2],o=bP(l,d[3]),i=f*h-f*d[4]-h*m+o;if(i<lQ)k[1]=[0,[0,i,[2,n,d[1]]],k[1]];var
 p=a+1|0;if(g!==a){var
 a=p;continue}break}}return 0}}(ac,ad),ac);var
-aN=aV(al,ad[1]),aO=ep(function(b){return function(a,c){return a<(3*b|0)?1:0}}(v),aN),ae=m(v+1|0,function(c,d,f){return function(b){return m(c+1|0,function(a){return 0===b?0===a?1.:e(d,a-1|0):0===a?e(d,b-1|0):e(f,e5(c,b-1|0,a-1|0))})}}(v,L,A)),o=ae.length-1,aP=function(a){return(a*kY|0)/kY},h=i(aE,ae),G=m(o,function(b){return function(a){return m(b,function(b){return a===b?1.:0.})}}(o)),I=1;for(;;){var
+aN=aW(al,ad[1]),aO=ep(function(b){return function(a,c){return a<(3*b|0)?1:0}}(v),aN),ae=m(v+1|0,function(c,d,f){return function(b){return m(c+1|0,function(a){return 0===b?0===a?1.:e(d,a-1|0):0===a?e(d,b-1|0):e(f,e5(c,b-1|0,a-1|0))})}}(v,L,A)),o=ae.length-1,aP=function(a){return(a*kY|0)/kY},h=i(aE,ae),G=m(o,function(b){return function(a){return m(b,function(b){return a===b?1.:0.})}}(o)),I=1;for(;;){var
 V=o-2|0,ax=0;if(!(V<0)){var
 d=ax;for(;;){var
 Y=d+1|0,Z=o-1|0;if(!(Z<Y)){var
@@ -8048,24 +8049,24 @@ d=c(a1,a)[1+a];return aa(b(av[2],d))}function
 bS(a){var
 d=c(a1,a)[1+a];return aa(b(av[1],d))}var
 bT=L[3],bX=L[2],bZ=cj(s[4]),b3=cj(s[3]),b5=aC(function(a){return a[1]},$),ak=[0,L[1],b5,bA,b3,bZ,bX,bT,bS,bR,bO,ci,cS,kE,bN,bM,ba,ca,ce,bL,bJ,a9,bb,bI,bG,bF,bE];return[0,ak,function(a){var
-d=c3(1,aH,c(S,a)[1+a][2]),e=c3(0,aH,S[1+a][2]),f=pn(r(q,b(ak[9],a)),e,d);return[0,pn(b(ak[8],a),d,e),f]}]},c7)}throw[0,ag,Js]}function
-JE(d){var
+d=c3(1,aH,c(T,a)[1+a][2]),e=c3(0,aH,T[1+a][2]),f=pn(r(q,b(ak[9],a)),e,d);return[0,pn(b(ak[8],a),d,e),f]}]},c7)}throw[0,ag,Ju]}function
+JG(d){var
 p=I(d),h=E(0,50),ak=iJ(cq),bl=oj(p),bm=0;function
 R(b,a){var
 c=(b+I(a)|0)<=p?1:0,e=c?L(cz(d,b,I(a)),a):c;return e}var
 a=bm,al=bl;for(;;){if(R(a,xH)){s((a+30|0)<=p?1:0,xI);var
-A=hc(d,a+8|0),am=jG(d,a+14|0),q=jG(d,a+18|0),r=jG(d,a+22|0),T=hc(d,a+26|0),bn=a6(33,2),bp=w(a6(0,2),bn),bq=w(a6(A,2),bp),br=w(a6(0,2),bq),ao=w(a6(20,2),br),bs=a6(T,2),bt=w(a6(r,4),bs),bu=w(a6(q,4),bt),ap=w(a6(am,4),bu),aq=R(a+4|0,w(ao,w(ap,a6(0,2))));if(aq)var
+A=hc(d,a+8|0),am=jG(d,a+14|0),q=jG(d,a+18|0),r=jG(d,a+22|0),S=hc(d,a+26|0),bn=a6(33,2),bp=w(a6(0,2),bn),bq=w(a6(A,2),bp),br=w(a6(0,2),bq),ao=w(a6(20,2),br),bs=a6(S,2),bt=w(a6(r,4),bs),bu=w(a6(q,4),bt),ap=w(a6(am,4),bu),aq=R(a+4|0,w(ao,w(ap,a6(0,2))));if(aq)var
 bv=0===A?1:0,as=bv||(8===A?1:0);else
 var
 as=aq;s(as,xJ);var
-H=(a+30|0)+T|0,at=0<=q?1:0;if(at){var
+H=(a+30|0)+S|0,at=0<=q?1:0;if(at){var
 au=0<=r?1:0;if(au)var
 av=H<=p?1:0,W=av?q<=(p-H|0)?1:0:av;else
 var
 W=au}else
 var
 W=at;s(W,xK);var
-J=cz(d,a+30|0,T);s(iG(function(a){return a<da?1:0},J),xL);var
+J=cz(d,a+30|0,S);s(iG(function(a){return a<da?1:0},J),xL);var
 aw=al-r|0;s(0<=aw?1:0,xM);var
 ax=1-aI(h,J),bw=ax?h[1]<bh?1:0:ax;s(bw,xN);var
 bx=8===A?1:0,by=bx||(q===r?1:0);s(by,xO);ay(h,J,[0,r,[l,function(m,n,i,o,j){return function(p){var
@@ -8084,25 +8085,25 @@ aD=u(K),bK=t===aD?K[1]:l===aD?y(K):K,aF=bK}else
 var
 aF=xW;dj(h,xV);yD(I(d),h);var
 bL=gN(h),bM=function(b){var
-a=b[2][2],c=u(a),d=t===c?a[1]:l===c?y(a):a;return[0,b[1],d]},M=mS(function(a){return iC(bM,bL,a)}),bk=aV(it,dR(fo(M))),aj=a$(function(a){var
-b=ai(M,a);return[0,f(an(xg),a,I(b)),[0,b,0]]},bk),be=0,ac=G(function(b,a){return b+I(a)|0},be,aj),ad=aK(8);Kv(ad,0,KR(KY(xb,il(ac))));var
+a=b[2][2],c=u(a),d=t===c?a[1]:l===c?y(a):a;return[0,b[1],d]},M=mS(function(a){return iC(bM,bL,a)}),bk=aW(it,dR(fo(M))),aj=a$(function(a){var
+b=ai(M,a);return[0,f(an(xg),a,I(b)),[0,b,0]]},bk),be=0,ac=G(function(b,a){return b+I(a)|0},be,aj),ad=aK(8);Kx(ad,0,KT(K0(xb,il(ac))));var
 aJ=a1(mr(ad)),af=gF(xd,ar(aj,[0,w(xc,w(iF((119-(ac%64|0)|0)%64|0,0),aJ)),0])),b=aE(xa),m=n(64,0),ag=(I(af)/64|0)-1|0,bf=0;if(!(ag<0)){var
 F=bf;b:for(;;){var
 o=0,bi=64*F|0;for(;;){var
-bc=KO(r6(bF(af),bi+(4*o|0)|0))&-1;c(m,o)[1+o]=bc;var
+bc=KQ(r6(bF(af),bi+(4*o|0)|0))&-1;c(m,o)[1+o]=bc;var
 bd=o+1|0;if(15!==o){var
 o=bd;continue}var
 e=16;for(;;){var
 _=e-15|0,P=c(m,_)[1+_],$=e-2|0,Q=c(m,$)[1+$],a5=cD(P,18),a7=cD(P,7)^a5^(P>>>3|0),a8=cD(Q,19),aa=e-7|0,a9=(cD(Q,17)^a8^(Q>>>10|0))&-1,ab=e+p3|0,a_=c(m,aa)[1+aa],ba=(((c(m,ab)[1+ab]+(a7&-1)|0)+a_|0)+a9|0)&-1;c(m,e)[1+e]=ba;var
 bb=e+1|0;if(63!==e){var
 e=bb;continue}var
-aW=c(b,7)[8],aX=c(b,6)[7],aY=c(b,5)[6],aZ=c(b,4)[5],a2=c(b,3)[4],a3=c(b,2)[3],a4=c(b,1)[2],j=0,g=c(b,0)[1],z=a4,D=a3,O=a2,i=aZ,C=aY,x=aX,N=aW;for(;;){if(64!==j){var
+aX=c(b,7)[8],aY=c(b,6)[7],aZ=c(b,5)[6],a0=c(b,4)[5],a2=c(b,3)[4],a3=c(b,2)[3],a4=c(b,1)[2],j=0,g=c(b,0)[1],z=a4,D=a3,O=a2,i=a0,C=aZ,x=aY,N=aX;for(;;){if(64!==j){var
 aM=cD(i,25),aN=cD(i,11),aO=(cD(i,6)^aN^aM)&-1,aQ=c(m,j)[1+j],Z=(((N+aO|0)+(x^i&(C^x))|0)+c(w9,j)[1+j]|0)+aQ|0,aR=cD(g,22),aS=cD(g,13),j=j+1|0,aT=(O+Z|0)&-1,O=D,aU=((Z+((cD(g,2)^aS^aR)&-1)|0)+(g&z|D&(g|z))|0)&-1,D=z,z=g,g=aU,N=x,x=C,C=i,i=aT;continue}var
 aL=[0,g,[0,z,[0,D,[0,O,[0,i,[0,C,[0,x,[0,N,0]]]]]]]];bz(function(a,d){b[1+a]=(c(b,a)[1+a]+d|0)&-1;return 0},aL);var
 bj=F+1|0;if(ag!==F){var
 F=bj;continue b}break}break}break}break}}var
-bg=aP(b),ah=gF(xf,k(an(xe),bg));s(L(ah,aF),JF);var
-aG=ok(ai(M,JG)),aH=E(0,50),Y=jO(aG,JH);if(typeof
+bg=aP(b),ah=gF(xf,k(an(xe),bg));s(L(ah,aF),JH);var
+aG=ok(ai(M,JI)),aH=E(0,50),Y=jO(aG,JJ);if(typeof
 Y!=="number"&&5===Y[0]){var
 bN=Y[1];B(function(y){var
 z=y[1],b=ai(M,z),n=y[2];if(typeof
@@ -8117,26 +8118,26 @@ i=g[2];if(i){var
 j=i[1],A=0;if(typeof
 j!=="number"&&4===j[0]){if(!i[2]){var
 H=j[1],t=k(function(a){if(typeof
-a!=="number"&&1===a[0])return a[1];throw U},H),l=G(v,1,t),a=f[1],B=0;if(S(a,x5))if(S(a,x6)){var
-C=0;if(S(a,x7))if(S(a,x8))if(S(a,x9))if(S(a,x_)){if(S(a,x$))throw U;var
+a!=="number"&&1===a[0])return a[1];throw U},H),l=G(v,1,t),a=f[1],B=0;if(T(a,x5))if(T(a,x6)){var
+C=0;if(T(a,x7))if(T(a,x8))if(T(a,x9))if(T(a,x_)){if(T(a,x$))throw U;var
 m=[3,b];C=1}else
 var
 d=function(a){return r5(bF(b),a)<<24>>24};else
 var
 d=function(d){var
-a=my(b,8*d|0),c=se(a);if(a0(il(c),a))return c;throw U};else
+a=my(b,8*d|0),c=se(a);if(aV(il(c),a))return c;throw U};else
 var
 d=function(a){return r6(bF(b),4*a|0)};else
 var
-d=function(a){return Kr(bF(b),2*a|0)<<16>>16};if(!C){var
-w=h[1];if(S(w,ya)){if(S(w,yb))throw U;var
+d=function(a){return Kt(bF(b),2*a|0)<<16>>16};if(!C){var
+w=h[1];if(T(w,ya)){if(T(w,yb))throw U;var
 x=d}else{var
-p=Km(8,0,[0,l]),q=l-1|0,D=0,E=0;if(!(q<0)){var
+p=Ko(8,0,[0,l]),q=l-1|0,D=0,E=0;if(!(q<0)){var
 c=E,r=D;for(;;){var
-s=hd(r,d(c));Kp(p,c,s);var
+s=hd(r,d(c));Kr(p,c,s);var
 F=c+1|0;if(q!==c){var
 c=F,r=s;continue}break}}var
-x=function(a){return Ko(p,a)}}var
+x=function(a){return Kq(p,a)}}var
 u=[0,x];B=1}}else
 var
 m=[1,function(a){return cu(my(b,8*a|0))}];else
@@ -8144,13 +8145,13 @@ var
 m=[2,function(c){var
 a=ae(b,c);if(1===a)return 1;if(a)throw U;return a}];if(!B)var
 u=m;return ay(aH,z,[0,t,l,u])}o=1;A=1}if(!A)o=1}else
-o=1}}}}}throw U},bN);return[0,jO(aG,JI),aH,ah]}throw U}}function
-JJ(a,p,fb){var
+o=1}}}}}throw U},bN);return[0,jO(aG,JK),aH,ah]}throw U}}function
+JL(a,p,fb){var
 bo=fL(a,cG(a,Aa));function
 aA(w){var
 j=eT(a);function
 e(a){return f(an(Ab),w,a)}var
-l=bZ(a,e(Ac)),m=S(l,Ad);if(m)if(S(l,Ae)){var
+l=bZ(a,e(Ac)),m=T(l,Ad);if(m)if(T(l,Ae)){var
 p=bf(a,e(Af)),h=E(0,16),g=ca(a,e(Ag))?bf(a,e(Ah)):[0,0,function(a){return a}],n=(g[1]/3|0)-1|0,q=0;if(!(n<0)){var
 d=q;for(;;){var
 s=b(g[2],(3*d|0)+2|0),t=[0,b(g[2],3*d|0),s];ay(h,b(g[2],(3*d|0)+1|0),t);var
@@ -8168,12 +8169,12 @@ d(a){return cF(b(v[2],a))}var
 a=dw(bO(j[1],c),d);return[1,k(function(b){return bL(b,hk(a))},a)]}];else
 var
 i=m;var
-o=bZ(a,cG(a,Ai)),r=S(o,Aj)?S(o,Ak)?0:An:Ao;return[0,L(bZ(a,cG(a,Am)),Al),r,i]}function
+o=bZ(a,cG(a,Ai)),r=T(o,Aj)?T(o,Ak)?0:An:Ao;return[0,L(bZ(a,cG(a,Am)),Al),r,i]}function
 dt(c){var
 b=oq(a,c),d=om(b[2]);return[0,om(b[1]),d]}function
 du(e){return bz(function(c,f){var
 d=1-b(e,c);if(d){var
-a=p[5],g=a?mm(c,a[1][5]):a;return g?T(JK):Z(0,w(f,JL))}return d},fb)}if(or(a)){var
+a=p[5],g=a?mm(c,a[1][5]):a;return g?R(JM):Z(0,w(f,JN))}return d},fb)}if(or(a)){var
 bs=eT(a),d9=bf(a,AH),bt=jQ(a);if(ca(a,cG(a,zN))){if(ca(a,cG(a,zO)))throw U;var
 dP=bf(a,cG(a,zP)),cj=function(d){var
 a=b(dP[2],d);return c(bt,a)[1+a]}}else
@@ -8192,7 +8193,7 @@ d(b){var
 d=H(bp,function(d){var
 e=v(a,bp)+d|0;return[0,K(g(b,c(d6,e)[1+e])),[0,[0,d,1],0]]});return[0,[0,g(b,c(ch,a)[1+a]),0],d]}if(b(d7[2],a)){var
 e=[0,d(aR),0];return[0,d(q),e]}return[0,d(q),0]})),ea=ar(ar(cR(H(bp,function(a){var
-b=[0,[0,[0,c(d4,a)[1+a],0],[0,[0,aR,[0,[0,a,1],0]],0]],0];return[0,[0,[0,K(c(cg,a)[1+a]),0],[0,[0,q,[0,[0,a,1],0]],0]],b]})),d8),cn),eb=function(a){return c(bt,a)[1+a]},ec=function(a){return dw(bO(bs[1],a),d_)},I=[0,op(a),ec,eb,ea,d$],O=ot(a),A=bf(a,JM),b2=jQ(a),ah=eT(a),b3=O?ox(a):JR,fc=hq(p),bF=i(function(a){return eX(k(function(a){return[0,a[2],a[1]]},a))},b2),cH=E(0,aq),cJ=function(a){var
+b=[0,[0,[0,c(d4,a)[1+a],0],[0,[0,aR,[0,[0,a,1],0]],0]],0];return[0,[0,[0,K(c(cg,a)[1+a]),0],[0,[0,q,[0,[0,a,1],0]],0]],b]})),d8),cn),eb=function(a){return c(bt,a)[1+a]},ec=function(a){return dw(bO(bs[1],a),d_)},I=[0,op(a),ec,eb,ea,d$],O=ot(a),A=bf(a,JO),b2=jQ(a),ah=eT(a),b3=O?ox(a):JT,fc=hq(p),bF=i(function(a){return eX(k(function(a){return[0,a[2],a[1]]},a))},b2),cH=E(0,aq),cJ=function(a){var
 b=V(cH,a);return b?b[1]:(ay(cH,a,a),a)},cK=function(h){var
 d=ah[1][1]-2|0,i=0;if(!(d<0)){var
 a=i;for(;;){var
@@ -8202,9 +8203,9 @@ g=bO(ah[2],b);f6(h,a,b-c|0,g[1],g[2]);var
 k=b+1|0;if(f!==b){var
 b=k;continue}break}}var
 j=a+1|0;if(d!==a){var
-a=j;continue}break}}return 0};if(L(b3,HA))var
+a=j;continue}break}}return 0};if(L(b3,HC))var
 a7=[0,[0],[0],0];else
-if(L(b3,HB)){var
+if(L(b3,HD)){var
 bG=[0,0];cK(function(j,i,d,e){var
 f=e-1|0;if(!(f<d)){var
 a=d;for(;;){var
@@ -8213,12 +8214,12 @@ k=cJ(H(e-d|0,function(b){return function(a){return(d+a|0)===b?1:0}}(a))),l=bG[1]
 m=a+1|0;if(f!==a){var
 a=m;continue}break}}return 0});var
 cL=N(am(bG[1])),ev=0,ew=i(function(a){return a[2]},cL),a7=[0,i(function(a){return a[1]},cL),ew,ev]}else{var
-ex=L(b3,HC),bI=j2(fc),cC=E(0,bh),cD=ah[2][1]-2|0,eq=0;if(!(cD<0)){var
+ex=L(b3,HE),bI=j2(fc),cC=E(0,bh),cD=ah[2][1]-2|0,eq=0;if(!(cD<0)){var
 ax=eq;for(;;){var
 es=b(ah[2][2],ax+1|0),et=j4(A,b(ah[2][2],ax),es);B(function(a){return Y(cC,a,0)},et);var
 eu=ax+1|0;if(cD!==ax){var
 ax=eu;continue}break}}var
-a1=E(0,bh),cE=E(0,bh),bD=[0,0],bE=[0,0],er=aV(al,dR(fo(cC)));B(function(g){var
+a1=E(0,bh),cE=E(0,bh),bD=[0,0],bE=[0,0],er=aW(al,dR(fo(cC)));B(function(g){var
 h=g[2],a=g[1],i=1-eZ(c(bF,a)[1+a]);if(i){var
 l=c(bF,a)[1+a],b=b0(ck(h),l),d=function(a){var
 b=oA(a);return k(function(c){var
@@ -8242,12 +8243,12 @@ b=a[1],c=V(av[2],[0,b,a[2]]);return aC(function(a){return[0,a[1],[0,a[2],b]]},c)
 d(h){var
 a=h;for(;;){if(a){var
 b=a[1],c=a[2];if(c){var
-e=c[1],f=b[1];if(a0(f,e[1])){var
+e=c[1],f=b[1];if(aV(f,e[1])){var
 i=c[2],a=[0,[0,f,dc(b[2],e[2])],i];continue}}var
 g=[0,b,d(a[2])]}else
 var
 g=a;return g}}var
-h=d(aV(al,g));return B(function(f){var
+h=d(aW(al,g));return B(function(f){var
 g=f[2],d=f[1],h=g[2],k=g[1],l=cJ(H(e-a|0,function(c){return(b(A[2],a+c|0)===h?1:0)!==k?1:0}));bJ[1+d]=[0,[0,j,i,l],c(bJ,d)[1+d]];return 0},h)});var
 ey=[0,av],ez=function(a){return a},eA=m(av[1].length-1,ez),eB=av[1],a7=[0,P(function(a,b){var
 d=am(c(bJ,a)[1+a]);return[0,fW(b),d]},eB),eA,ey]}var
@@ -8275,33 +8276,33 @@ bB=cz}else
 var
 bB=by;aT(1-bB,BQ);var
 ag=fO(a),aK=0;if(ag){var
-aW=ag[1],W=0;if(S(aW,BU)){var
-aM=0;if(S(aW,BV)){if(!S(aW,BW))if(ag[2]){W=1;aM=2}else
+aX=ag[1],W=0;if(T(aX,BU)){var
+aM=0;if(T(aX,BV)){if(!T(aX,BW))if(ag[2]){W=1;aM=2}else
 aM=2}else{var
-bC=ag[2];if(bC)if(S(bC[1],B0)||bC[2]){W=1;aM=2}else
+bC=ag[2];if(bC)if(T(bC[1],B0)||bC[2]){W=1;aM=2}else
 aM=1}var
 aN=0;switch(aM){case
 2:aN=1;break;case
 0:if(ag[2]){W=1;aN=1}else
 if(hl(a,hm)){var
 aB=0;aK=1;W=1;aN=1}else
-if(S(aW,BZ)){W=1;aN=1}break}if(!aN){var
+if(T(aX,BZ)){W=1;aN=1}break}if(!aN){var
 aB=1;aK=1;W=1}}else{var
-aZ=ag[2];if(aZ)if(S(aZ[1],B1))if(aZ[2]||!hn(a))W=1;else{var
+a0=ag[2];if(a0)if(T(a0[1],B1))if(a0[2]||!hn(a))W=1;else{var
 aB=0;aK=1;W=1}else
-if(aZ[2])W=1}if(!W){var
+if(a0[2])W=1}if(!W){var
 aB=0;aK=1}}if(!aK)var
-aB=T(w(BY,bZ(a,BX)));var
+aB=R(w(BY,bZ(a,BX)));var
 a8=aB}else
 var
 a8=O;var
-R=dv.length-1,aj=function(a){return c(dv,a)[1+a]},ap=O?hn(a):O,c0=hu(hq(p)),eM=jV(c0)[1],a4=D(c0[1])-eM|0,a9=O?fO(a):O,b$=0;if(a9){var
-dD=0;if(!S(a9[1],JN)&&!a9[2]){var
+S=dv.length-1,aj=function(a){return c(dv,a)[1+a]},ap=O?hn(a):O,c0=hu(hq(p)),eM=jV(c0)[1],a4=D(c0[1])-eM|0,a9=O?fO(a):O,b$=0;if(a9){var
+dD=0;if(!T(a9[1],JP)&&!a9[2]){var
 a_=q;b$=1;dD=1}if(!dD){var
 dx=a9[2],cb=0;if(dx)if(dx[2])cb=1;else{var
-cc=0;if((4*a4|0)<=R)cc=1;else{var
+cc=0;if((4*a4|0)<=S)cc=1;else{var
 dE=0;if(ap&&!(7<a4)){cc=1;dE=1}if(!dE){var
-dF=0;if(R<(2*a4|0)&&!ap){var
+dF=0;if(S<(2*a4|0)&&!ap){var
 b6=br(1,10);dF=1}if(!dF)var
 b6=br(1,2)}}if(cc)var
 b6=br(9,10);var
@@ -8343,7 +8344,7 @@ var
 fj=0,fk=0,bc=function(b,a){return 0},aJ=fj,bb=fk;if(dz)var
 ff=ho(a),fg=hq(p),bP=i(function(a){return eX(k(function(a){return[0,a[2],a[1]]},a))},b2),cY=bi(aL,H(A[1],A[2])),eL=k(function(a){return c(bP,a)[1+a]},cY),J=jW(hu(fg),eL),eC=D(J[4]),eD=function(a){var
 b=cI(J,c(bP,a)[1+a]),d=M(b[2]);return[0,i(M,b[1]),d]},cO=a$(function(a){var
-b=a[1];if(J[3]<=b)aY(HF);var
+b=a[1];if(J[3]<=b)aZ(HH);var
 c=cI(J,eW(b|0)),d=i(M,c[1]),e=M(c[2]),f=0,g=a[3],h=1.-e,j=[0,[0,[0,i(function(a){return-a},d),h],g],f];return[0,[0,[0,d,e],a[2]],j]},ff),cP=b(a3(function(a){return 1-eZ(c(bP,a)[1+a])}),cY),eE=k(function(a){return a[1]},cO),eF=ar(k(eD,cP),eE),cQ=N(k(function(a){return a[2]},cO)),cS=function(a){return N(k(a,eF))},eG=j6(J)[2],eH=j6(J)[1],eI=cS(function(a){return a[2]}),eJ=cS(function(a){return a[1]}),bN=[0,J[8],eJ,eI,eH,eG],cT=N(cP),cU=j0(J),eK=m(eC,function(a){var
 b=c(cU[2],a)[1+a];return M(x(c(cU[1],a)[1+a],b))/2.}),a2=[l,function(a){return e0(bN,oR(bN,eK),n(cT.length-1+(cQ.length-1)|0,0.))}],cW=E(0,50),be=function(k,j){var
 a=i(function(h){var
@@ -8367,7 +8368,7 @@ be=function(b,a){return 0};if(ap){var
 fh=jS(a),eN=p[1][5];if(o3(p))var
 c1=0;else
 var
-eO=p[6],eP=de(function(a){return L(a[1],HZ)},eO),c1=aC(function(c){function
+eO=p[6],eP=de(function(a){return L(a[1],H1)},eO),c1=aC(function(c){function
 a(d){var
 a=e1(c6(eN,d)),e=k(function(a){var
 e=c[5],f=c[6],g=e?b(e[1][2],d)===a?1.:0.:f?b(f[1][2],a):0.;return[0,a,g]},a);return b(a3(function(a){return 0.<a[2]?1:0}),e)}return m(p[1][1],a)},eP);var
@@ -8386,7 +8387,7 @@ dl=ds,bV=[0,k(function(b){return function(a){return mo(function(b){return a===b[
 fa=ae+1|0;if(db!==ae){var
 ae=fa,bS=bV,a6=bU;continue}var
 dg=bV,df=bU;break}}var
-dh=N(am(bQ[1])),di=N(am(dg)),e3=-Math.log(M(c7)),e4=a5[1],dj=H0(p,c1,c2,eV,c8,A,N(am(df)),e4,fh,e3),e5=function(a){return c(dh,a)[1+a]},e6=b(dj[2],e5),e7=dj[1],e8=function(a){return c(dh,a)[1+a]},e9=a5[1],e_=function(a){return c(di,a)[1+a]},s=[0,di.length-1,function(a){var
+dh=N(am(bQ[1])),di=N(am(dg)),e3=-Math.log(M(c7)),e4=a5[1],dj=H2(p,c1,c2,eV,c8,A,N(am(df)),e4,fh,e3),e5=function(a){return c(dh,a)[1+a]},e6=b(dj[2],e5),e7=dj[1],e8=function(a){return c(dh,a)[1+a]},e9=a5[1],e_=function(a){return c(di,a)[1+a]},s=[0,di.length-1,function(a){var
 e=a[2],d=b(az[5][2],a[1])+e|0;return c(da,d)[1+d]},e_,e9,e8,c4,c7,e7,e6]}else
 var
 s=BB;if(ap){var
@@ -8400,8 +8401,8 @@ au=ek;continue}break}}var
 eh=function(a){return c(cp,a)[1+a]},bg=oy(a,s[4],eh)}else
 var
 bg=function(b,a){return 0};var
-fi=N(Jr(p,I,bo,aA,a7,as,ba,a8,[0,aE,bb,be,aJ,bc,aG],[0,s,bg,b4]));du(function(i){var
-H=dt(i),J=c(fi,i)[1+i],f=J[1];if(S(bZ(a,b(an(Ar),i)),Aq))var
+fi=N(Jt(p,I,bo,aA,a7,as,ba,a8,[0,aE,bb,be,aJ,bc,aG],[0,s,bg,b4]));du(function(i){var
+H=dt(i),J=c(fi,i)[1+i],f=J[1];if(T(bZ(a,b(an(Ar),i)),Aq))var
 q=0;else
 var
 G=bf(a,b(an(As),i)),ac=b(G[2],1),q=[0,[0,b(G[2],0),ac]];if(q)var
@@ -8410,22 +8411,22 @@ var
 N=0,M=i;var
 ae=f[26],af=f[25],ag=f[24],ah=f[23],ai=f[22],al=f[21],am=f[20],ao=f[19],ap=f[18],aq=f[17],ar=f[16],at=f[15],au=f[14],av=f[13],ax=f[12],ay=f[11],az=f[10],aB=f[9],aC=f[8],aD=f[7],aF=f[6],aI=H[2],aK=H[1],e=[0,aA(M),N,bo,aK,aI,aF,aD,aC,aB,az,ay,ax,av,au,at,ar,aq,ap,ao,am,al,ai,ah,ag,af,ae];if(O){if(a8){var
 P=J[2],Y=e[11],B=bd(h([0,j,d]),Y);if(B)var
-Z=e[11],_=bM(R),n=o(g(g(h([0,aH(d),d]),_),Z),ba);else
+Z=e[11],_=bM(S),n=o(g(g(h([0,aH(d),d]),_),Z),ba);else
 var
 n=B;var
-C=n?ak(R,function(a){return jd(I,aj(a))}):n,D=C?ak(R,function(a){var
+C=n?ak(S,function(a){return jd(I,aj(a))}):n,D=C?ak(S,function(a){var
 c=aj(a)[2],f=c3(1,as,c),g=c3(0,as,c),i=b(e[8],a),n=b(e[9],a),j=r(h([0,d,d]),n),k=b(e[10],i),l=b(e[10],j),o=b(P,a)[1],m=oe(e[11],i,k[1],k[2],o,f,g);if(m){var
 p=b(P,a)[2];return oe(e[11],j,l[1],l[2],p,g,f)}return m}):C;if(D){var
 p=ji(I,aE,bb,be,e,aJ,bc,aG);if(p){var
-aa=p[1];return jy(I,R,aj,function(a,b){return nN(I,e,aa,a,b)},nC,e)}var
+aa=p[1];return jy(I,S,aj,function(a,b){return nN(I,e,aa,a,b)},nC,e)}var
 E=p}else
 var
 E=D;return E}var
-T=e[11],u=bd(h([0,j,d]),T);if(u)var
-U=e[11],k=o(g(bM(R),U),ba);else
+R=e[11],u=bd(h([0,j,d]),R);if(u)var
+U=e[11],k=o(g(bM(S),U),ba);else
 var
 k=u;var
-v=k?ak(R,function(a){return jd(I,aj(a))}):k,w=v?ak(R,function(a){var
+v=k?ak(S,function(a){return jd(I,aj(a))}):k,w=v?ak(S,function(a){var
 c=aj(a)[2],f=c3(1,as,c),g=c3(0,as,c),i=b(e[8],a),n=b(e[9],a),j=r(h([0,d,d]),n),k=b(e[10],i),l=b(e[10],j),m=nv(e[11],i,k[1],k[2],f,g);return m?nv(e[11],j,l[1],l[2],g,f):m}):v;if(w){var
 l=ji(I,aE,bb,be,e,aJ,bc,aG);if(l){var
 t=l[1],m=oc(I,aE,s,aJ,bg,b4);if(m){var
@@ -8454,7 +8455,7 @@ m=d2(e,l,s[7]);if(m){var
 n=jF(e,l,a[2],s[8]);if(n){var
 p=jE(I,bg,e,r,u,a,G,0,V,E);if(p){var
 y=p[1],N=g(g$,a[9]),O=y[1],P=F(U),R=g(a[3],P),z=o(K(x(x(F(aw(m[1],n[1])),R),O)),N);if(z)var
-S=aX(a[9]),T=y[2],A=[0,b(ab(h([0,$(d),d]),T),S)];else
+S=aY(a[9]),T=y[2],A=[0,b(ab(h([0,$(d),d]),T),S)];else
 var
 A=z;var
 B=A}else
@@ -8465,13 +8466,13 @@ var
 C=n;var
 D=C}else
 var
-D=m;return D}break}}}}return 0}return q};return jy(I,R,aj,function(a,b){return nN(I,e,t,a,b)},X,e)}var
+D=m;return D}break}}}}return 0}return q};return jy(I,S,aj,function(a,b){return nN(I,e,t,a,b)},X,e)}var
 z=m}else
 var
 z=l;var
 A=z}else
 var
-A=w;return A}return jy(I,0,function(a){return w0},wQ,nC,e)});return O?a8?JO:JP:JQ}var
+A=w;return A}return jy(I,0,function(a){return w0},wQ,nC,e)});return O?a8?JQ:JR:JS}var
 bm=eT(a),bj=bf(a,zB);function
 bl(a){return g(ck((a[2]-a[1]|0)+2|0),zA)}if(ca(a,zC))var
 dI=d5(a,zD),bn=function(c){var
@@ -8513,12 +8514,12 @@ f=e;return f}var
 g=gZ(ac,b,j,r);if(g){if(c)return g0(ac,b,i,c[1]);var
 h=1}else
 var
-h=g;return h});return JS}function
-JT(M){var
-c=JE(M),N=GR(c);function
+h=g;return h});return JU}function
+JV(M){var
+c=JG(M),N=GT(c);function
 j(a){var
 d=bj(46,a),e=b(a3(function(a){return 0===mg(a)?1:0}),d),f=a$(function(a){var
-b=a[1],c=a[2];return k(function(a){return w(b,w(zn,a))},c)},zm),c=1-aD(gF(zo,e),f);return c?T(w(zp,hb(a))):c}function
+b=a[1],c=a[2];return k(function(a){return w(b,w(zn,a))},c)},zm),c=1-aD(gF(zo,e),f);return c?R(w(zp,hb(a))):c}function
 f(c,b){if(typeof
 b==="number")return 0;else
 switch(b[0]){case
@@ -8528,10 +8529,10 @@ d=b[1];return bz(function(d,b){return f(w(c,w(zq,a(A+d))),b)},d);case
 e=b[1];return B(function(a){var
 b=a[2];return f(w(c,w(zr,a[1])),b)},e);default:return j(c)}}B(function(a){return f(a,dv(c,a))},zs);var
 F=c[2];iU(function(a,c){var
-b=bH(bj(46,a));if(S(b,zt)&&S(b,zu))return 0;return j(a)},F);var
-i=dv(c,JU);if(typeof
+b=bH(bj(46,a));if(T(b,zt)&&T(b,zu))return 0;return j(a)},F);var
+i=dv(c,JW);if(typeof
 i!=="number"&&4===i[0]){var
-O=i[1],s=bq(function(a,d){return bZ(c,b(an(JV),a))},O),P=JJ(c,N,s),d=function(a){return w(Bg,a)},h=1-cE(c,Bh),u=0;if(h){var
+O=i[1],s=bq(function(a,d){return bZ(c,b(an(JX),a))},O),P=JL(c,N,s),d=function(a){return w(Bg,a)},h=1-cE(c,Bh),u=0;if(h){var
 v=0;if(!hl(c,Bi)&&!hn(c))v=1;if(!v){var
 e=jS(c),x=0;if(typeof
 e!=="number"&&1===e[0]){var
@@ -8555,17 +8556,17 @@ q=Bn;else
 var
 K=jP(c),q=d(b(an(Bo),K));var
 J=w(q,I),E=0;if(or(c)&&ot(c)){var
-R=fM(c,JW),t=b(an(JX),R);E=1}if(!E)var
-t=J1;var
-V=w(t,J),W=Lp(0),X=c[3],Y=Q(an(JY),P,X,W);return w(gF(J0,bq(function(d,b){var
-a=oq(c,d),e=a[2],f=a[1];return f6(an(JZ),b,f,e,V)},s)),Y)}throw U}function
-J2(a){try{var
-j=[0,0,JT(b(a,0))];return j}catch(a){a=a2(a);if(a[1]===ha){var
-c=a[2],d=c-1|0,g=0,i=w(J4,w(a[3],J3));if(!(2<d>>>0)){var
+S=fM(c,JY),t=b(an(JZ),S);E=1}if(!E)var
+t=J3;var
+V=w(t,J),W=Lr(0),X=c[3],Y=Q(an(J0),P,X,W);return w(gF(J2,bq(function(d,b){var
+a=oq(c,d),e=a[2],f=a[1];return f6(an(J1),b,f,e,V)},s)),Y)}throw U}function
+J4(a){try{var
+j=[0,0,JV(b(a,0))];return j}catch(a){a=a2(a);if(a[1]===ha){var
+c=a[2],d=c-1|0,g=0,i=w(J6,w(a[3],J5));if(!(2<d>>>0)){var
 h=0;switch(d){case
 0:var
-f=J6;break;case
+f=J8;break;case
 1:h=1;break;default:var
-f=J7}if(!h){var
+f=J9}if(!h){var
 e=f;g=1}}if(!g)var
-e=J5;return[0,c,w(e,i)]}if(a!==iz&&a!==gx)return J9;return J8}}LK(function(a){return J2(function(b){return a})});iB(0);return}(globalThis));
+e=J7;return[0,c,w(e,i)]}if(a!==iz&&a!==gx)return J$;return J_}}LM(function(a){return J4(function(b){return a})});iB(0);return}(globalThis));

@@ -1632,6 +1632,18 @@ let rec sum_where m b hs = function
             (m.polys e.expr) (sum_where m b hs' l')
      else sum_where m b hs' l')
 
+(** val null : model -> poly -> bool **)
+
+let null m p =
+  (||) (zero p)
+    ((&&)
+      (existsb (fun d ->
+        zero (plus (Exact.make ((Exact.I.neg Exact.I.one), Exact.I.one)) d p))
+        m.domain)
+      (existsb (fun d ->
+        zero (plus (Exact.make (((fun p -> p) Exact.I.one), Exact.I.one)) d p))
+        m.domain))
+
 (** val trial_ok : model -> poly -> trial -> bool **)
 
 let trial_ok m g t =
@@ -1643,7 +1655,7 @@ let trial_ok m g t =
            (zero
              (plus (Exact.make ((Exact.I.neg Exact.I.one), Exact.I.one)) g
                (sum_where m true t.hits c.outcomes)))
-           (zero
+           (null m
              (plus (Exact.make (((fun p -> p) Exact.I.one), Exact.I.one)) g
                (plus (Exact.make ((Exact.I.neg Exact.I.one), Exact.I.one))
                  (constant (Exact.make (((fun p -> p) Exact.I.one),
@@ -2759,6 +2771,103 @@ let cell_ok m n evs c upward b env l =
         (add2 g (w.guess s) ((Exact.I.neg (Exact.I.mul g l.goal)), []))))
     (beats l upward b)
 
+(** val rule_at : model -> question -> int -> int -> rule **)
+
+let rule_at m q0 j s =
+  pol_of m.shape q0 j s
+
+(** val known_at : model -> int -> int -> int -> Exact.F.t option **)
+
+let known_at m k j t =
+  match ends_of m.shape j t with
+  | Some b -> Some b
+  | None ->
+    if (=) j k then Some (Exact.make (Exact.I.zero, Exact.I.one)) else None
+
+(** val stage : model -> walk -> int -> walk **)
+
+let stage m w j =
+  let at_step = fun s -> add (mul j m.shape.states) s in
+  { is_open = (fun s -> w.is_open (at_step s)); guess = (fun s ->
+  w.guess (at_step s)); beyond = (fun s -> w.beyond (at_step s)); whole =
+  (fun s -> w.whole (at_step s)); portions_at = (fun s ->
+  w.portions_at (at_step s)); slow = w.slow; rate = w.rate }
+
+(** val known_value : model -> int -> int -> int -> Exact.F.t **)
+
+let known_value m k j t =
+  match known_at m k j t with
+  | Some b -> b
+  | None -> Exact.make (Exact.I.zero, Exact.I.one)
+
+(** val is_known : model -> int -> int -> int -> bool **)
+
+let is_known m k j t =
+  match known_at m k j t with
+  | Some _ -> true
+  | None -> false
+
+(** val stage_ok :
+    model -> int -> cell -> walk -> question -> bool -> int -> int -> bool **)
+
+let stage_ok m k l w q0 upward j s =
+  let now = stage m w j in
+  let after = stage m w (Stdlib.Int.succ j) in
+  (match ends_of m.shape j s with
+   | Some _ -> false
+   | None ->
+     let cs = taken (rule_at m q0 j s) (m.table s) in
+     let g = Exact.I.mul (now.whole s) l.grain in
+     (&&)
+       ((&&)
+         ((&&) ((fun (n : int) m -> n < m) j k)
+           (Exact.I.lt Exact.I.zero (now.whole s)))
+         (forallb (fun qc ->
+           forallb (fun e ->
+             (&&) (labelled l e)
+               (said l after upward (known_value m k (Stdlib.Int.succ j))
+                 (is_known m k (Stdlib.Int.succ j)) e.goes)) (snd qc).outcomes)
+           cs))
+       (match weighed0 m l upward (now.whole s) cs (now.portions_at s) with
+        | Some v ->
+          Exact.I.leq Exact.I.zero
+            (least3 (height l) l.budget
+              (choices_in l after upward v
+                (add3 (Exact.I.neg (Exact.I.mul (turn upward) g))
+                  (to_cubic (now.guess s)) (Exact.I.zero, []))))
+        | None -> false))
+
+(** val counted_ok : model -> cert -> int -> bool **)
+
+let counted_ok m c k =
+  let q0 = c.ask in
+  (&&)
+    ((&&)
+      ((&&) (playable (boxed m (pays c false) (sides c)) q0)
+        (not (agent_owns q0 true))) (not (agent_owns q0 false)))
+    (below (Stdlib.Int.succ k) (fun j ->
+      below m.shape.states (fun s -> named (rule_at m q0 j s))))
+
+(** val stages_ok :
+    model -> int -> (int -> event) -> cert -> int -> bool -> Exact.F.t ->
+    poly list -> cell -> bool **)
+
+let stages_ok m n evs c k upward b env l =
+  let w = l.first_walk in
+  let f = (stage m w 0).guess m.shape.initial in
+  let g = turn upward in
+  (&&)
+    ((&&)
+      ((&&)
+        ((&&) ((&&) (axes_ok m n evs l c env) (labels_ok m l))
+          (below (Stdlib.Int.succ k) (fun j ->
+            below m.shape.states (fun s ->
+              (||) (not ((stage m w j).is_open s))
+                (stage_ok m k l w c.ask upward j s)))))
+        ((stage m w 0).is_open m.shape.initial))
+      (sure_of l env (add2 g f ((Exact.I.neg (Exact.I.mul g l.goal)), []))))
+    (beats l upward b)
+
 (** val joint :
     model -> int -> (int -> event) -> ((int -> Exact.F.t) -> Exact.F.t ->
     poly option) -> (int -> (int -> bound) -> wager -> poly option) -> cert
@@ -2769,8 +2878,14 @@ let joint m n evs cut stakes c upward env b =
   | Some t ->
     (match b with
      | Some b0 ->
-       (&&) (vectors_ok m c)
-         (covered m n evs cut stakes c (cell_ok m n evs c upward b0) env t)
+       (match m.shape.last with
+        | Some k ->
+          (&&) (counted_ok m c k)
+            (covered m n evs cut stakes c (stages_ok m n evs c k upward b0)
+              env t)
+        | None ->
+          (&&) (vectors_ok m c)
+            (covered m n evs cut stakes c (cell_ok m n evs c upward b0) env t))
      | None -> false)
   | None -> false
 
@@ -3603,3 +3718,29 @@ let accept_fixed m n evs cnt d1 e prior predict b mt d2 c us =
     (match likely m e prior predict c b mt d2 with
      | Some known -> shown m n evs (tangent m c known) no_stakes c
      | None -> false)
+
+(** val of_first : int -> poly -> bool **)
+
+let of_first n p =
+  forallb (fun t ->
+    forallb (fun ie -> (fun (n : int) m -> n < m) (fst ie) n) (snd t)) p
+
+(** val equation : poly -> int -> poly **)
+
+let equation g i =
+  plus (Exact.make ((Exact.I.neg Exact.I.one), Exact.I.one))
+    (constant (Exact.make (((fun p -> p) Exact.I.one), Exact.I.one)))
+    (times g (((Exact.make (((fun p -> p) Exact.I.one), Exact.I.one)), ((i,
+      (Stdlib.Int.succ 0)) :: [])) :: []))
+
+(** val reciprocals : int -> int -> poly list -> poly list option **)
+
+let rec reciprocals n i = function
+| [] -> Some []
+| g :: gs' ->
+  if of_first n g
+  then option_map (fun ds ->
+         (equation g i) :: ((plus (Exact.make ((Exact.I.neg Exact.I.one),
+                              Exact.I.one)) (equation g i) []) :: ds))
+         (reciprocals n (Stdlib.Int.succ i) gs')
+  else None

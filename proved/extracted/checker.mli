@@ -481,6 +481,8 @@ val of_runs : model -> cert -> model
 
 val sum_where : model -> bool -> bool list -> ledge list -> poly
 
+val null : model -> poly -> bool
+
 val trial_ok : model -> poly -> trial -> bool
 
 val before : (int * int) -> (int * int) -> bool
@@ -741,6 +743,25 @@ val cell_ok :
   model -> int -> (int -> event) -> cert -> bool -> Exact.F.t -> poly list ->
   cell -> bool
 
+val rule_at : model -> question -> int -> int -> rule
+
+val known_at : model -> int -> int -> int -> Exact.F.t option
+
+val stage : model -> walk -> int -> walk
+
+val known_value : model -> int -> int -> int -> Exact.F.t
+
+val is_known : model -> int -> int -> int -> bool
+
+val stage_ok :
+  model -> int -> cell -> walk -> question -> bool -> int -> int -> bool
+
+val counted_ok : model -> cert -> int -> bool
+
+val stages_ok :
+  model -> int -> (int -> event) -> cert -> int -> bool -> Exact.F.t -> poly
+  list -> cell -> bool
+
 val joint :
   model -> int -> (int -> event) -> ((int -> Exact.F.t) -> Exact.F.t -> poly
   option) -> (int -> (int -> bound) -> wager -> poly option) -> cert -> bool
@@ -910,3 +931,9 @@ val accept_fixed :
   -> int -> (int * Exact.F.t) list -> (int -> (int -> int -> int) ->
   Exact.F.t list) -> int -> (int -> int -> int) -> Exact.F.t -> cert -> (int
   -> Exact.F.t list * Exact.F.t list) -> bool
+
+val of_first : int -> poly -> bool
+
+val equation : poly -> int -> poly
+
+val reciprocals : int -> int -> poly list -> poly list option

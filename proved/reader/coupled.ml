@@ -4,28 +4,47 @@ open Refusal
 open Arrays
 open Problem
 
-(* The chain of a policy: weights, expressions, what is earned; open are states whose value the vectors do not decide. *)
-let chain (model : Checker.model) discount (question, (low : Checker.hints), (high : Checker.hints)) =
-  let shape = model.shape and float = Q.to_float in
-  let rule s = match question.Checker.policy with Some f -> f 0 s | None -> not_covered "coupled values of free agents" in
-  let taken s =
-    let choices = model.table s in
-    let weighed = match rule s with
+(* Where a play of a policy is: at a state; with bounded steps at a state and a step, numbered step by step. [known]: between what the value
+   lies where no form is needed. *)
+type places = { initial : int; rule : int -> Checker.rule; row : int -> Checker.lchoice list; onward : int -> int -> int;
+                known : int -> (Q.t Lazy.t * Q.t Lazy.t) option }
+
+let at_states (model : Checker.model) (question, (low : Checker.hints), (high : Checker.hints)) =
+  let ends s = Checker.ends_of model.shape 0 s <> None in
+  { initial = model.shape.initial; row = model.table; onward = (fun _ t -> t);
+    rule = (fun s -> match question.Checker.policy with Some f -> f 0 s | None -> Any);
+    known = (fun s -> if not (ends s || high.endless s || Q.equal (low.x 0 s) (high.x 0 s)) then None
+      else Some (lazy (low.x 0 s), lazy (if high.endless s then unproved "a coupled value where the value may be infinite" else high.x 0 s))) }
+
+let most_places = 200_000
+let at_steps (model : Checker.model) last (question, _, _) =
+  let n = model.shape.states in
+  if n > most_places / (last + 1) then not_covered "coupled values of so many states and steps";
+  let known q = Some (Lazy.from_val q, Lazy.from_val q) in
+  { initial = model.shape.initial; row = (fun i -> model.table (i mod n)); onward = (fun i t -> (i / n + 1) * n + t);
+    rule = (fun i -> Checker.pol_of model.shape question (i / n) (i mod n));
+    known = (fun i -> match Checker.ends_of model.shape (i / n) (i mod n) with
+      | Some q -> known q | None -> if i / n >= last then known Q.zero else None) }
+
+(* The chain of a policy: weights, expressions, what is earned; open are places whose value is not known. *)
+let chain discount { initial; rule; row; onward; known } =
+  let float = Q.to_float in
+  let taken i =
+    let choices = row i in
+    let weighed = match rule i with
       | Checker.Any -> not_covered "coupled values of free agents"
-      | Only i -> [ 1.0, List.nth choices i ]
+      | Only c -> [ 1.0, List.nth choices c ]
       | Mix w -> List.filter (fun (w, _) -> w > 0.0) (List.combine (List.map float w) choices) in
     List.fold_left (fun (total, terms) (w, (c : Checker.lchoice)) ->
       let earned = match c.gains with [] -> 0.0 | [ q, [] ] -> float q | _ -> not_covered "coupled values with rewards that have parameters" in
-      total +. w *. earned, List.map (fun (e : Checker.ledge) -> w *. discount, e.expr, e.goes) c.outcomes @ terms) (0.0, []) weighed in
-  let goes_on s = Checker.ends_of shape 0 s = None && not (high.endless s) && not (Q.equal (low.x 0 s) (high.x 0 s)) in
-  let bounds s = if high.endless s then unproved "a coupled value where the value may be infinite" else float (low.x 0 s), float (high.x 0 s) in
-  Expansion.chain shape.initial taken goes_on bounds
+      total +. w *. earned, List.map (fun (e : Checker.ledge) -> w *. discount, e.expr, onward i e.goes) c.outcomes @ terms) (0.0, []) weighed in
+  Expansion.chain initial taken (fun i -> known i = None)
+    (fun i -> match known i with Some (low, high) -> float (Lazy.force low), float (Lazy.force high) | None -> assert false)
 
 (* The weights of choices in whole parts, and what each earns, times these parts. *)
-let shares (model : Checker.model) (question, _, _) s =
-  let rule = match question.Checker.policy with Some f -> f 0 s | None -> assert false in
+let shares (model : Checker.model) { rule; row; _ } i =
   let taken = List.map (fun (q, (c : Checker.lchoice)) ->
-    Q.mul q model.shape.factor, match c.gains with [ g, [] ] -> Q.mul q g | _ -> Q.zero) (Checker.taken rule (model.table s)) in
+    Q.mul q model.shape.factor, match c.gains with [ g, [] ] -> Q.mul q g | _ -> Q.zero) (Checker.taken (rule i) (row i)) in
   let whole = List.fold_left (fun t (a, _) -> Z.lcm t (Q.den a)) Z.one taken in
   let times q = Q.mul (Q.of_bigint whole) q in
   whole, List.map (fun (a, b) -> Q.num (times a), times b) taken
@@ -34,7 +53,7 @@ let kept make = (* what is asked for more than once *)
   let known = Hashtbl.create 100 in
   fun (s : int) -> match Hashtbl.find_opt known s with Some v -> v | None -> let v = make s in Hashtbl.add known s v; v
 
-let walk shares (_, (low : Checker.hints), (high : Checker.hints)) (cell : Cells.leaf) (chain : Expansion.chain) upward (model : Expansion.model) =
+let walk shares { known; _ } (cell : Cells.leaf) (chain : Expansion.chain) upward (model : Expansion.model) =
   let n = Array.length chain.states and unit_of = Q.of_bigint cell.unit_of in
   let d = Array.length model.slope / Array.length model.value in
   let down q = (if upward then Z.cdiv else Z.fdiv) (Q.num q) (Q.den q) in
@@ -44,7 +63,9 @@ let walk shares (_, (low : Checker.hints), (high : Checker.hints)) (cell : Cells
   let forms = Array.init n (fun i -> lazy (
     exact 1.0 model.value.(i), List.mapi (fun j s -> s, part 16.0 model.curve ((i * d + j) * d)) (part 4.0 model.slope (i * d)))) in
   { Checker.is_open = Hashtbl.mem chain.number; guess = (fun s -> Lazy.force forms.(Hashtbl.find chain.number s));
-    beyond = kept (fun t -> down (Q.mul unit_of ((if upward then high else low).x 0 t)));
+    beyond = kept (fun t -> match known t with
+      | Some (low, high) -> down (Q.mul unit_of (Lazy.force (if upward then high else low)))
+      | None -> Z.zero);
     whole = (fun s -> fst (shares s)); portions_at = (fun s -> List.map (fun (a, b) -> a, down (Q.mul parts b)) (snd (shares s)));
     slow = (fun s -> Z.of_float (Float.ceil (Float.ldexp model.slow.(Hashtbl.find chain.number s) 30))); rate = Q.of_float model.rate }
 
@@ -81,9 +102,11 @@ let rec share (root : Reasons.t) = function
 
 (* Trees for the two ends of a claim, None where vectors do. *)
 let of_claim (file : Problem.t) model complement (claim : claim) space (sets : Sets.t) polynomials _ rows root parts =
-  if steps file.objective <> None || file.objective.lower_steps > 0 then not_covered "coupled proofs of a bounded number of steps";
+  let last = steps file.objective in
+  if (last = None && file.objective.lower_steps > 0) || (last <> None && List.length parts > 1) then not_covered "coupled proofs of late steps, or of differences of so many steps";
   let discount = Option.value ~default:1.0 file.objective.discount in
-  let chains = List.map (chain model discount) parts in
+  let places = List.map (match last with Some last -> at_steps model last | None -> at_states model) parts in
+  let chains = List.map (chain discount) places in
   let initial = file.graph.initial in
   let exact = Q.of_float in
   let pair = List.length parts > 1 in
@@ -107,9 +130,10 @@ let of_claim (file : Problem.t) model complement (claim : claim) space (sets : S
   let affine e = match Region.affine space polynomials.(e) with
     | l, c, [] -> l, c
     | _ -> not_covered "coupled values over a domain with equalities" in
-  let walks = List.map (fun part -> walk (kept (shares model part)) part) parts in
+  let walks = List.map (fun place -> walk (kept (shares model place)) place) places in
   let parts = List.mapi (fun i chain -> { Cells.chain; counts = if i = 0 then 1 else -1 }) chains in
   let found upward = Option.map (fun b ->
+    List.iter (fun (c : Expansion.chain) -> demand (Hashtbl.mem c.number initial) (claim.name ^ ": the claim is not proved")) chains;
     let cover = Cells.cover space polytope.box rows envelopes affine labels parts upward b initial in
     share root cover; cover) (wanted upward) in
   let low = found false in

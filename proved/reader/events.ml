@@ -15,7 +15,7 @@ let outcomes (expression : int vector) a b =
     | e :: rest -> (match group rest with (f, m) :: more when f = e -> (f, m + 1) :: more | more -> (e, 1) :: more) in
   group sorted
 
-let derive (graph : Says.graph) expression polynomials paired =
+let derive (graph : Says.graph) expression polynomials quotients paired =
   let pairs = Hashtbl.create 1000 in
   for c = 0 to graph.transition_start.size - 2 do
     List.iter (fun pair -> Hashtbl.replace pairs pair ())
@@ -27,7 +27,7 @@ let derive (graph : Says.graph) expression polynomials paired =
       let chance = Poly.scale (Q.of_int m) polynomials.(e) in
       let name p = List.map (fun (m, c) -> m, Q.to_string c) (Poly.to_terms p) in
       if not (Hashtbl.mem number (name chance)) then begin
-        if paired then Hashtbl.replace number (name (Poly.minus Poly.one chance)) (!count, true);
+        if paired then Hashtbl.replace number (name (Quotients.complement quotients chance)) (!count, true);
         Hashtbl.replace number (name chance) (!count, false);
         chances := chance :: !chances; incr count
       end;
@@ -51,7 +51,7 @@ let terms (p : Poly.t) = List.map (fun (m, c) -> c, m) (Poly.to_terms p)
 
 (* Events with their trials, all choices at which they are drawn; for every event the number of its interval; and what they were
    derived from. Without sharing, every transition of an unknown probability is an event of its own; of nothing there are none. *)
-let of_model (graph : Says.graph) (expression : int vector) polynomials shared_by =
+let of_model (graph : Says.graph) (expression : int vector) polynomials domain shared_by =
   let polynomials = Array.map (fun p -> Poly.of_terms (List.map (fun (c, m) -> m, c) p)) polynomials in
   let known = Hashtbl.create 100 in
   let shared hits = match Hashtbl.find_opt known hits with Some h -> h | None -> Hashtbl.add known hits hits; hits in
@@ -76,7 +76,7 @@ let of_model (graph : Says.graph) (expression : int vector) polynomials shared_b
     let found = Array.of_list (List.rev !found) in
     Array.map fst found, Array.map snd found, None
   end else begin
-    let events = derive graph expression polynomials (shared_by = "events") in
+    let events = derive graph expression polynomials (Quotients.of_domain domain) (shared_by = "events") in
     let trials = Array.make (Array.length events.chances) [] in
     each_choice (fun s i a b ->
       List.iter (fun (k, (opposite, e)) ->

@@ -129,13 +129,14 @@ let certificates (file : Problem.t) model runs complement question (evs, interva
   for k = 0 to file.graph.states - 1 do nodes.(file.node k) <- k done;
   let node_of s = if nodes.(s) < 0 then not_covered "a formula over a model with states that are not reached" else nodes.(s) in
   (* The theorems speak of instantiations whose probabilities sum to 1; a file is asked that all do. *)
+  let quotients = Quotients.of_domain domain in
   let solved = Region.solve domain and groups = Hashtbl.create 1000 in
   let sums_to_one a b =
     let group = List.sort compare (List.init (b - a) (fun i -> expression.get (a + i))) in
     if not (Hashtbl.mem groups group) then begin
       Hashtbl.add groups group ();
-      let total = List.fold_left (fun p e -> Poly.plus p polynomials.(e)) (Poly.constant Q.minus_one) group in
-      demand (Poly.M.is_empty (fst (Region.reduce solved total))) "probabilities of a choice do not sum to 1"
+      let total = Quotients.missing quotients (List.map (Array.get polynomials) group) in
+      demand (Poly.M.is_empty (if quotients.denominators = [||] then fst (Region.reduce solved total) else total)) "probabilities of a choice do not sum to 1"
     end in
   for s = 0 to graph.states - 1 do
     let first, last = Says.span graph.choice_start s in
@@ -164,7 +165,10 @@ let certificates (file : Problem.t) model runs complement question (evs, interva
   let shares, evident, known = evidence hints data model (Hashtbl.mem place) seen in
   let support = Q.of_float (Option.value ~default:0.0 file.assumed_support) in
   let earned = match file.objective.earned with Some v -> List.sort_uniq compare (List.init v.size v.get) | None -> [] in
-  let space = Region.space domain (List.map (fun e -> polynomials.(e)) used) in
+  let space = Region.space domain (List.concat_map (fun e -> let f, k = Quotients.split quotients polynomials.(e) in
+    [ f; Quotients.bottom quotients k ]) used) in
+  (* Outcomes of several denominators sum to 1 by the equations alone. *)
+  if quotients.denominators <> [||] && not (Array.for_all (Checker.event_ok model) evs) then not_covered "choices with several denominators";
   let wagers = Hashtbl.create 10 and stages = Hashtbl.create 4 in
   let slab_row stage part = match Hashtbl.find_opt wagers (stage, part) with
     | Some made -> let _, _, _, row = Lazy.force made in (row : Region.row)
@@ -226,6 +230,7 @@ let certificates (file : Problem.t) model runs complement question (evs, interva
     let question = question number in
     let side upward =
       let over = match if upward then claim.high_basis else claim.low_basis with
+        | Some basis when has_basis basis && quotients.denominators <> [||] -> not_covered "bases of choices with quotients"
         | Some basis when has_basis basis -> Some (over_region file expression polynomials sets single equality upward basis)
         | _ -> None in
       let why, hints = Hints.hints { file; problem = (if upward then dear else cheap); claim; question; upward; over } in

@@ -13,7 +13,7 @@ type objective = { kind : string; agent : string; nature : string; complement : 
                    earned : int vector option; target : bool vector option; allowed : bool vector option;
                    terminal : float vector option }
 
-type domain = { lower : Q.t list; upper : Q.t list; constraints : (Q.t list * Q.t * bool) list }
+type domain = { lower : Q.t list; upper : Q.t list; constraints : (Q.t list * Q.t * bool) list; denominators : polynomial array }
 
 type data = { delta : float; methods : string list; intervals : bool; shared_by : string; design : string; repeats : bool; censored : bool;
               watched : bool; (* and how much there shall be is stated *) stated : int list; batch_start : int vector; batch_transition : int vector; batch_count : int vector }
@@ -24,7 +24,7 @@ type law =
   | Point
   | Domain of int vector * polynomial array * domain * data option
 
-type region = { row : (int * int * int) array; size : int; box_basis : int array array; bounds : (int * int * int array) array;
+type region = { row : (int * int * int) array; size : int; box_basis : int array array; bounds : (int * int * int array * Q.t) array;
                 choice_basis : int array array; box : (float array * float array) option; point : float array array }
 
 (* Rows of a slab: points, shares of bets, and how much of the likelihood's evidence is taken off. *)
@@ -115,7 +115,7 @@ let check_work polynomials theta =
 
 let rationals own name = List.map rational (given own name (lines own name))
 
-let read_domain json arrays =
+let read_domain json arrays denominators =
   let own = node json "problem.domain." arrays [] in
   let lower = rationals own "lower" in
   let upper = rationals own "upper" in
@@ -126,7 +126,8 @@ let read_domain json arrays =
   require (List.length upper = size && Array.length coefficient = size * List.length bound)
     "the domain's constraints do not fit";
   { lower; upper; constraints = List.mapi (fun r b ->
-    Array.to_list (Array.sub coefficient (r * size) size), b, equal.get r) bound }
+    Array.to_list (Array.sub coefficient (r * size) size), b, equal.get r) bound;
+    denominators = Array.of_list (List.map (polynomial size) denominators) }
 
 let slabs = [ "slab"; "slab of few data"; "value slab"; "value slab of few data" ]
 let of_the_best = [ "slab of the best"; "value slab of the best"; "9/10 value slab of the best" ]
@@ -181,8 +182,9 @@ let read_law own json arrays (graph : graph) (objective : objective) =
   let upper = reals own "upper" ~length:t ~least:0.0 ~most:1.0 in
   let expression = integers own "expression" ~length:t in
   let polynomials = lines own "polynomial" and theta = lines own "theta" in
+  let quotients = lines own "denominator" in
+  if quotients = Some [] then not_covered "a list of no denominators";
   let has_domain = field own "domain" <> Json.Null and has_data = field own "data" <> Json.Null in
-  if Hashtbl.mem arrays "problem.denominator" then not_covered "quotients of parameters";
   if Hashtbl.mem arrays "problem.misfit" then not_covered "misfits of the model";
   if Hashtbl.mem arrays "problem.unseen" then not_covered "outcomes that were never seen";
   if Hashtbl.mem arrays "problem.passing" then not_covered "states in the middle of a step";
@@ -201,14 +203,17 @@ let read_law own json arrays (graph : graph) (objective : objective) =
       let theta = Array.of_list (List.map rational point) in
       ignore e; check_work (polynomials_over (Array.length theta) texts) theta; Point
     | None, None, None, Some e, Some texts, None, true, _ ->
-      let domain = read_domain (field own "domain") arrays in
-      let found = polynomials_over (List.length domain.lower) texts in
-      Domain (e, found, domain, if has_data then Some (read_data (field own "data") arrays t) else None)
+      let domain = read_domain (field own "domain") arrays (Option.value ~default:[] quotients) in
+      let found = polynomials_over (List.length domain.lower + Array.length domain.denominators) texts in
+      let data = if has_data then Some (read_data (field own "data") arrays t) else None in
+      if quotients <> None && Option.fold ~none:false ~some:(fun d -> not d.intervals || List.length d.methods > 1) data
+      then not_covered "quotients of parameters beside other statements than intervals";
+      Domain (e, found, domain, data)
     | _ -> malformed "not what labels the transitions of one model" in
   let is_interval = match law with Interval _ -> true | _ -> false in
   let is_domain = match law with Domain _ -> true | _ -> false in
   require (is_interval = (objective.nature <> "ANY")) "nature's direction does not fit the model";
-  require (objective.earned = None || is_domain) "rewards with parameters are for models over a domain";
+  require ((objective.earned = None && quotients = None) || is_domain) "rewards with parameters and quotients are for models over a domain";
   require (objective.earned = None || objective.kind <> "AVERAGE") "averages are of rewards that are known";
   law, is_interval || is_domain
 
@@ -288,7 +293,7 @@ let spread (nodes, _, choices, _) c =
     low_rank = Option.map (put 0 nodes) c.low_rank; high_rank = Option.map (put 0 nodes) c.high_rank;
     low_basis = Option.map (put (-1) choices) c.low_basis; high_basis = Option.map (put (-1) choices) c.high_basis }
 
-let read_region path json arrays =
+let read_region path json arrays quotients =
   let own = node json path arrays [] in
   let table name = match given own name (matrix (integer_entries ~least:0 ~most:0x7fffffff) own name) with
     | rows, columns, get -> columns, Array.init rows (fun i -> Array.init columns (get i)) in
@@ -303,9 +308,9 @@ let read_region path json arrays =
   let box_lower = reals own "box_lower" ~length:size and box_upper = reals own "box_upper" ~length:size in
   require (three = 3 && size > 0 && box_width = size && bound_width = size && choice_width = size
     && Array.length box_basis mod (2 * size) = 0) "the region does not fit the coordinates";
-  if near <> None then not_covered "bounds near a value";
+  if near <> None && not quotients then not_covered "bounds near a value";
   { row = Array.map (fun r -> r.(0), r.(1), r.(2)) row; size; box_basis; choice_basis;
-    bounds = Array.mapi (fun i basis -> expression.get i, side.get i, basis) bound_basis;
+    bounds = Array.mapi (fun i basis -> expression.get i, side.get i, basis, Option.fold ~none:Q.zero ~some:(fun (c : float vector) -> Q.of_float (c.get i)) near) bound_basis;
     box = (match box_lower, box_upper with
       | Some a, Some b -> Some (Array.init size a.get, Array.init size b.get)
       | _ -> None); point = Array.init points (fun i -> Array.init size (point i)) }
@@ -314,7 +319,7 @@ let most_rows = 64 and most_times = 1048576.0
 let read_stage arrays number json =
   let path = Printf.sprintf "learned.slab.%d." number in
   let own = node json path arrays [ "region" ] in
-  let within = read_region (path ^ "region.") (field own "region") arrays in
+  let within = read_region (path ^ "region.") (field own "region") arrays false in
   let rows, width, point = given own "point" (matrix real_entries own "point") in
   let count, scales, share = given own "share" (matrix (integer_entries ~least:0 ~most:1048576) own "share") in
   let side = integers own "side" ~length:rows ~most:1 and guard = reals own "guard" ~length:rows ~least:0.0 ~most:most_times in
@@ -370,10 +375,10 @@ let read_coupled arrays size number json =
   for i = 0 to proofs - 1 do require (node i <= 2 * splits) "a proof about a cell that is not there" done;
   whole own "claim" ~most:3, Array.init (length "rows") (fun i -> row (3 * i), row (3 * i + 1), row (3 * i + 2))
 
-let read_learned json arrays data =
+let read_learned json arrays data quotients =
   let own = node json "learned." arrays [ "region"; "coupled"; "slab" ] in
   let lower = reals own "lower" ~least:0.0 ~most:1.0 and upper = reals own "upper" ~least:0.0 ~most:1.0 in
-  let region = match field own "region" with Json.Null -> None | json -> Some (read_region "learned.region." json arrays) in
+  let region = match field own "region" with Json.Null -> None | json -> Some (read_region "learned.region." json arrays quotients) in
   let coupled = match field own "coupled" with
     | Json.List l -> List.mapi (read_coupled arrays (Option.map (fun (r : region) -> r.size) region)) l | _ -> malformed "coupled proofs are no list" in
   let slab = match field own "slab" with Json.List l -> List.mapi (read_stage arrays) l | _ -> malformed "the stages of a slab are no list" in
@@ -423,7 +428,7 @@ let read (file : Says.file) =
   let is_domain = match law with Domain _ -> true | _ -> false in
   require ((field top "learned" <> Json.Null) = is_domain) "hints about sets do not fit the model";
   let learned = match law with
-    | Domain (_, _, _, data) -> Some (read_learned (field top "learned") arrays data)
+    | Domain (_, _, domain, data) -> Some (read_learned (field top "learned") arrays data (domain.denominators <> [||]))
     | _ -> None in
   let product = Option.map (fun (runs : Checker.automaton) ->
     let last = List.fold_left (fun most s -> max most (runs.letter s)) 0 (List.init model.states Fun.id) in
@@ -459,7 +464,8 @@ let read (file : Says.file) =
     require (is_domain && i < number && j < number && not (List.mem "pair" [ policy i; policy j ]) && not (List.mem "free" [ policy i; policy j ]))
       "a difference of claims that are not there, or of no policies") c.pair) claims;
   Option.iter (fun l -> List.iter (fun (i, _) -> require (i < count) "a coupled proof of no claim";
-    if steps objective <> None then not_covered "coupled values with step bounds") l.coupled) learned;
+    if steps objective <> None && (List.nth claims i).pair <> None then not_covered "differences with step bounds") l.coupled;
+    match law with Domain (_, _, { denominators = [||]; _ }, _) -> () | _ -> if l.coupled <> [] then not_covered "coupled values of quotients") learned;
   Hashtbl.iter (fun name _ -> malformed ("unknown member '" ^ plain name ^ "'")) arrays;
   match product with
   | None -> { model; node = Fun.id; edge = Fun.id; graph; objective; law; assumed_support; learned; claims }

@@ -24,6 +24,9 @@ let rec make ?(from = 0) ?(known = Hashtbl.create 100) ?(sums = Hashtbl.create 1
       let rec first i = function c :: rest -> if Q.sign c <> 0 then i else first (i + 1) rest | [] -> assert false in
       Checker.Dom (2 * first 0 coefficients + if other then 0 else 1)
     end in
+  let quotient k = (* the equations of quotients are the last of the domain *)
+    2 * parameters + 2 * k + List.fold_left (fun n (r, (_, _, equal)) -> n + if r >= written then 0 else if equal then 2 else 1) 0
+      (List.mapi (fun r row -> r, row) domain.constraints) in
   let rec given : Region.given -> Checker.reference = function
     | Above i -> Dom (2 * i) | Below i -> Dom (2 * i + 1)
     | Row r -> row r false | Minus_row r -> row r true
@@ -31,6 +34,7 @@ let rec make ?(from = 0) ?(known = Hashtbl.create 100) ?(sums = Hashtbl.create 1
     | Chance e -> let s, i, j = occurrence e in Least (s, i, j)
     | Chance_up e -> let s, i, j = occurrence e in Most (s, i, j)
     | Cell k -> Made (split k)
+    | Quotient k -> Dom (quotient k) | Minus_quotient k -> Dom (quotient k + 1)
     | Tangent k -> (match Hashtbl.find_opt cuts k with
       | Some r -> r
       | None -> let t, least = tangent k in let r = add (Checker.Cut (t, least)) in Hashtbl.replace cuts k r; r)

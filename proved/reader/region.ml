@@ -4,7 +4,7 @@
 open Refusal
 
 type given = Above of int | Below of int | Row of int | Minus_row of int | Event_low of int | Event_high of int
-           | Chance of int | Chance_up of int | Tangent of int | Wagered of int | Cell of int
+           | Chance of int | Chance_up of int | Tangent of int | Wagered of int | Cell of int | Quotient of int | Minus_quotient of int
 type rule = Given of given | Product of int * int | Square of Poly.t | Combine of (Q.t * int) list * (Poly.t * int) list
 
 type book = { mutable count : int; mutable says : Poly.t array; mutable why : rule array; known : (given, int) Hashtbl.t;
@@ -150,15 +150,16 @@ let form space linear constant =
   Array.iteri (fun k c -> p := Poly.put space.monomials.(k) c !p) linear;
   !p
 
-(* The row which says that a given fact p ≥ 0 holds, in coordinates. *)
-let row_of space rule p =
+(* The row which says that a fact p ≥ 0 holds, in coordinates. *)
+let row_by space own p =
   let linear, constant, equal = affine space p in
   { linear = Array.map Q.neg linear; bound = constant;
     fact = lazy (
-      let own = given space.book rule p in
+      let own = Lazy.force own in
       if equal = [] then own
       else combine space.book ~equal:(List.map (fun (q, k) -> Poly.scale Q.minus_one q, k) equal)
         (form space linear constant) [ Q.one, own ]) }
+let row_of space rule p = row_by space (lazy (given space.book rule p)) p
 
 let linear_form coefficients =
   List.fold_left (fun (p, i) c -> Poly.put [ i, 1 ] c p, i + 1) (Poly.zero, 0) coefficients |> fst

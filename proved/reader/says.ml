@@ -34,7 +34,7 @@ let lines file name = match table file name with
 let known = List.concat_map (fun (place, names) -> List.map (fun name -> place ^ "." ^ name) (String.split_on_char ' ' names)) [
   "problem.graph", "initial choice_start transition_start successor"; "problem.domain", "lower upper coefficient bound is_equality";
   "problem.objective", "kind agent nature complement lower_steps upper_steps discount reward earned target allowed terminal";
-  "problem", "probability lower upper expression polynomial theta assumed_support"; "problem.automaton", "atom successor avoided pair repeated believed";
+  "problem", "probability lower upper expression polynomial theta assumed_support denominator"; "problem.automaton", "atom successor avoided pair repeated believed";
   "problem.data", "delta method shared_by design repeats censored anytime episodes planned stated prior batch_start batch_transition batch_count";
   "claims", "name policy lower upper choice weight earlier pair" ]
 let check_known file =
@@ -210,14 +210,19 @@ let domain file =
       :: List.init size (fun i -> Q.neg (Q.mul sign coefficient.(r * size + i)), [ i, 1 ]) in
     if equal.get r then [ row Q.one; row Q.minus_one ] else [ row Q.one ]))
 
-let polynomials file = Array.of_list (List.map (fun line -> List.sort (fun (_, m) (_, n) -> compare m n) (polynomial line)) (lines file "problem.polynomial"))
+let sorted_lines file name = List.map (fun line -> List.sort (fun (_, m) (_, n) -> compare m n) (polynomial line)) (lines file name)
+let polynomials file = Array.of_list (sorted_lines file "problem.polynomial")
+(* Parameters behind those of the domain are reciprocals of denominators. *)
+let reciprocals file = if not (there file "problem.denominator") then [] else
+  let size = List.length (lines file "problem.domain.lower") in
+  Option.get (Checker.reciprocals size size (sorted_lines file "problem.denominator"))
 let model file =
   let g = graph file and expression = ints file "problem.expression" and polys = polynomials file in
   let earned = earned file polys in
   let choice c = { Checker.gains = earned c; outcomes = from_to (span g.transition_start c) (fun t ->
     { Checker.goes = g.successor.get t; expr = expression.get t }) } in
   { Checker.shape = shape file; table = (fun s -> from_to (span g.choice_start s) choice);
-    polys = (fun e -> polys.(e)); domain = domain file;
+    polys = (fun e -> polys.(e)); domain = domain file @ reciprocals file;
     least = (fun e -> if List.for_all (fun (_, m) -> m = []) polys.(e) then Q.zero else exact (support file)) }
 
 let has_data file = not (missing file "problem.data")

@@ -32,8 +32,30 @@ let bernstein degree low high =
     done;
     Q.div !total (choose degree e)))
 
-(* The bounds of p over a box of its parameters: [side i] are the ends of parameter i with their facts. *)
-let range book p (side : int -> ends) =
+(* Of some polynomials the degree in every parameter, and how many Bernstein coefficients that makes, in parts of all that are made. *)
+let degrees_of polynomials =
+  let degrees = Hashtbl.create 4 in
+  List.iter (Poly.M.iter (fun m _ -> List.iter (fun (i, e) ->
+    Hashtbl.replace degrees i (max e (Option.value ~default:0 (Hashtbl.find_opt degrees i)))) m)) polynomials;
+  let degrees = List.sort compare (List.of_seq (Hashtbl.to_seq degrees)) in
+  degrees, List.fold_left (fun n (_, d) -> if n > most_controls then n else n * (d + 1)) 1 degrees <= most_controls
+
+(* The Bernstein coefficients of p with their places. *)
+let coefficients degrees p (side : int -> ends) =
+  let parts = List.fold_left (fun parts (i, d) ->
+    let s = side i in
+    let table = bernstein d s.low s.high in
+    List.concat_map (fun (index, part) -> List.init (d + 1) (fun k ->
+      let put = Poly.M.fold (fun m c total ->
+        let e = Option.value ~default:0 (List.assoc_opt i m) in
+        let rest = List.filter (fun (j, _) -> j <> i) m in
+        Poly.plus total (Poly.put rest (Q.mul c table.(k).(e)) Poly.zero)) part Poly.zero in
+      (i, d, k) :: index, put)) parts) [ [], p ] degrees in
+  List.map (fun (index, part) -> index, Poly.constant_of part) parts
+
+(* The bounds of p over a box of its parameters: [side i] are the ends of parameter i with their facts. Degrees are those of p, and of
+   others beside it. *)
+let range ?(beside = []) book p (side : int -> ends) =
   let affine = Poly.M.for_all (fun m _ -> Poly.degree m <= 1) p in
   if affine then begin
     let bound upward =
@@ -49,23 +71,10 @@ let range book p (side : int -> ends) =
     Some { low; high; low_fact = fact (Poly.minus p (Poly.constant low)) low_parts;
            high_fact = fact (Poly.minus (Poly.constant high) p) high_parts }
   end else begin
-    let degrees = Hashtbl.create 4 in
-    Poly.M.iter (fun m _ -> List.iter (fun (i, e) ->
-      Hashtbl.replace degrees i (max e (Option.value ~default:0 (Hashtbl.find_opt degrees i)))) m) p;
-    let degrees = List.sort compare (List.of_seq (Hashtbl.to_seq degrees)) in
-    let controls = List.fold_left (fun n (_, d) -> if n > most_controls then n else n * (d + 1)) 1 degrees in
-    if controls > most_controls then None
+    let degrees, few = degrees_of (p :: beside) in
+    if not few then None
     else begin
-      let parts = List.fold_left (fun parts (i, d) ->
-        let s = side i in
-        let table = bernstein d s.low s.high in
-        List.concat_map (fun (index, part) -> List.init (d + 1) (fun k ->
-          let put = Poly.M.fold (fun m c total ->
-            let e = Option.value ~default:0 (List.assoc_opt i m) in
-            let rest = List.filter (fun (j, _) -> j <> i) m in
-            Poly.plus total (Poly.put rest (Q.mul c table.(k).(e)) Poly.zero)) part Poly.zero in
-          (i, d, k) :: index, put)) parts) [ [], p ] degrees in
-      let values = List.map (fun (index, part) -> index, Poly.constant_of part) parts in
+      let values = coefficients degrees p side in
       let first = snd (List.hd values) in
       let low = List.fold_left (fun a (_, v) -> Q.min a v) first values in
       let high = List.fold_left (fun a (_, v) -> Q.max a v) first values in
@@ -93,6 +102,36 @@ let range book p (side : int -> ends) =
     end
   end
 
+(* Of a quotient f/g that is p = f·r: by the least and the largest quotient of Bernstein coefficients of the same degrees, where those of g
+   are positive. In a region [reduce] leaves free parameters, and says which multiples of equalities that takes off. *)
+let range_of_quotient q book (known : Quotients.known array) reduce p side =
+  let top, k = Quotients.split q p in
+  match k with
+  | None -> invalid_arg "no quotient"
+  | Some k ->
+    let f, _ = reduce top and g, _ = reduce q.Quotients.denominators.(k) in
+    let ends = if Poly.M.equal Q.equal g Poly.one then Option.map (fun e -> e.low, e.high) (range book f side)
+      else match degrees_of [ f; g ] with
+        | _, false -> None
+        | degrees, true ->
+          let above = coefficients degrees f side and below = coefficients degrees g side in
+          if List.exists (fun (_, b) -> Q.sign b <= 0) below then None
+          else begin
+            let values = List.map2 (fun (_, a) (_, b) -> Q.div a b) above below in
+            Some (List.fold_left Q.min (List.hd values) values, List.fold_left Q.max (List.hd values) values)
+          end in
+    Option.map (fun (low, high) ->
+      let fact upward c = lazy ( (* ±(c·g − f) ≥ 0, times r *)
+        let turned p = if upward then Poly.scale Q.minus_one p else p in
+        let cleared = turned (Quotients.form q p c) in
+        let reduced, equal = reduce cleared in
+        match range ~beside:[ f; g ] book reduced side with
+        | Some e when Q.sign e.low >= 0 ->
+          let own = combine book ~equal cleared [ Q.one, Lazy.force e.low_fact ] in
+          Quotients.settle q book (turned (Poly.minus p (Poly.constant c))) [ Q.one, product book (Lazy.force known.(k).positive) own ]
+        | _ -> unproved "a range of a quotient") in
+      { low; high; low_fact = fact false low; high_fact = fact true high }) ends
+
 (* ---------- From hints to bounds ---------- *)
 
 type tangent = ((int -> Q.t) * Q.t) * row
@@ -114,6 +153,14 @@ let project space polynomials used earned (hints : Problem.learned) (events : Ev
     let low, high = interval k in
     lazy (given book (Event_low k) (Poly.minus g (Poly.constant low))),
     lazy (given book (Event_high k) (Poly.minus (Poly.constant high) g)) in
+  let parameter i = { low = List.nth domain.lower i; high = List.nth domain.upper i;
+    low_fact = lazy (given book (Above i) (Poly.minus (Poly.parameter i) (Poly.constant (List.nth domain.lower i))));
+    high_fact = lazy (given book (Below i) (Poly.minus (Poly.constant (List.nth domain.upper i)) (Poly.parameter i))) } in
+  let q = Quotients.of_domain domain in
+  let divisors = Array.mapi (fun k g -> match range book g parameter with
+    | Some e -> Quotients.known q book k e.low e.high e.low_fact e.high_fact
+    | None -> unproved "a denominator has too many terms to be bounded") q.denominators in
+  let is_quotient p = snd (Quotients.split q p) <> None in
   let start = start_box space in
   demand (has_room start) words;
   let bounds : (int, ends) Hashtbl.t = Hashtbl.create 1000 in
@@ -135,6 +182,9 @@ let project space polynomials used earned (hints : Problem.learned) (events : Ev
       let found = rule, row_of space (Tangent (stage * of_stage + index)) p in
       Hashtbl.add tangents index found; found
     | _ -> unproved "rows of origin 3 where there are none" in
+  let quotient_row p c upward own =
+    let cleared = Quotients.form q p c in
+    row_by space (lazy (Quotients.cleared q book divisors p c upward own)) (if upward then Poly.scale Q.minus_one cleared else cleared) in
   let row box (origin, index, part) =
     if origin = 2 then envelope space box index part
     else if origin = 8 then slab index part
@@ -146,11 +196,16 @@ let project space polynomials used earned (hints : Problem.learned) (events : Ev
         demand (index < Array.length chances) "no such event";
         let g = chances.(index) in
         let low, high = interval index in
-        if part = 0 then row_of space (Event_high index) (Poly.minus (Poly.constant high) g)
+        if is_quotient g then quotient_row g (if part = 0 then high else low) (part = 0)
+          ((if part = 0 then snd else fst) (event_facts index g))
+        else if part = 0 then row_of space (Event_high index) (Poly.minus (Poly.constant high) g)
         else row_of space (Event_low index) (Poly.minus g (Poly.constant low))
       | 5, _ ->
         (match Hashtbl.find_opt bounds index with
          | None -> unproved "rows of expressions that are not there"
+         | Some ends when is_quotient polynomials.(index) ->
+           if part = 0 then quotient_row polynomials.(index) ends.high true ends.high_fact
+           else quotient_row polynomials.(index) ends.low false ends.low_fact
          | Some ends ->
            let linear, constant, equal = affine space polynomials.(index) in
            let equal_minus = List.map (fun (q, k) -> Poly.scale Q.minus_one q, k) equal in
@@ -204,23 +259,23 @@ let project space polynomials used earned (hints : Problem.learned) (events : Ev
       box := ({ low; high; low_fact = Array.mapi (fun k f -> weaker space k true f low.(k)) old.low_fact;
                high_fact = Array.mapi (fun k f -> weaker space k false f high.(k)) old.high_fact } : box)) r.box;
     let region = polytope space !box (Array.map (row !box) early) in
-    Array.iter (fun (e, side, basis) ->
+    Array.iter (fun (e, side, basis, near) ->
       demand (e < Array.length polynomials) "a bound of no expression";
-      let linear, constant, equal = affine space polynomials.(e) in
+      let f = polynomials.(e) in
+      let near = if is_quotient f then near else Q.zero in
+      let cleared = Quotients.form q f near in
+      let linear, constant, equal = affine space cleared in
       let direction = if side = 1 then linear else Array.map Q.neg linear in
       let exact, parts = most region direction basis in
-      let f = polynomials.(e) in
       let bound = if side = 1 then Q.add constant exact else Q.sub constant exact in
-      let wanted = if side = 1 then Poly.minus (Poly.constant bound) f else Poly.minus f (Poly.constant bound) in
+      let wanted = if side = 1 then Poly.minus (Poly.constant bound) cleared else Poly.minus cleared (Poly.constant bound) in
       let equal = List.map (fun (q, k) -> (if side = 1 then Poly.scale Q.minus_one q else q), k) equal in
       let fact = lazy (combine book ~equal wanted (List.map (fun (c, f) -> c, Lazy.force f) parts)) in
+      let bound, fact = Quotients.divided q book divisors f near bound (side = 1) fact in
       match Hashtbl.find_opt bases (e, side) with
       | Some (other, _) when (if side = 1 then Q.leq other bound else Q.geq other bound) -> ()
       | _ -> Hashtbl.replace bases (e, side) (bound, fact)) r.bounds) hints.region;
   let final : box = !box in
-  let parameter i = { low = List.nth domain.lower i; high = List.nth domain.upper i;
-    low_fact = lazy (given book (Above i) (Poly.minus (Poly.parameter i) (Poly.constant (List.nth domain.lower i))));
-    high_fact = lazy (given book (Below i) (Poly.minus (Poly.constant (List.nth domain.upper i)) (Poly.parameter i))) } in
   let in_box i = let k = Hashtbl.find space.number [ i, 1 ] in
     { low = final.low.(k); high = final.high.(k); low_fact = final.low_fact.(k); high_fact = final.high_fact.(k) } in
   (* What events say: f = g/m, or f = (1 − g)/m. *)
@@ -233,7 +288,7 @@ let project space polynomials used earned (hints : Problem.learned) (events : Ev
         if opposite then Q.sub Q.one high, Q.sub Q.one low, high_fact, low_fact else low, high, low_fact, high_fact in
       let low = Q.mul low share and high = Q.mul high share in
       let f = polynomials.(e) in
-      let fact wanted own = lazy (combine book wanted [ share, Lazy.force own ]) in
+      let fact wanted own = lazy (Quotients.settle q book wanted [ share, Lazy.force own ]) in
       let found = { low; high; low_fact = fact (Poly.minus f (Poly.constant low)) low_fact;
                     high_fact = fact (Poly.minus (Poly.constant high) f) high_fact } in
       let better = match Hashtbl.find_opt of_events e with
@@ -253,7 +308,11 @@ let project space polynomials used earned (hints : Problem.learned) (events : Ev
           high_fact = lazy (combine book (Poly.minus (Poly.constant c) f) []) }
       else { low = Q.zero; high = Q.one; low_fact = lazy (combine book f [ Q.one, at_least f e ]);
              high_fact = lazy (given book (Chance_up e) (Poly.minus Poly.one f)) } in
-    let within = if stages = 0 then None else begin
+    let quotient = is_quotient f in
+    if quotient && is_reward then not_covered "rewards that are quotients";
+    let within = if stages = 0 then None
+      else if quotient then range_of_quotient q book divisors (reduce space.solved) f in_box
+      else begin
       let reduced, equal = reduce space.solved f in
       Option.map (fun found -> if equal = [] then found else
         { found with
@@ -262,7 +321,7 @@ let project space polynomials used earned (hints : Problem.learned) (events : Ev
             (Poly.minus (Poly.constant found.high) f) [ Q.one, Lazy.force found.high_fact ]) })
         (range book reduced in_box)
     end in
-    let over = range book f parameter in
+    let over = if quotient then range_of_quotient q book divisors (fun p -> p, []) f parameter else range book f parameter in
     demand (not is_reward || over <> None) "a reward has too many terms to be bounded";
     let first = if is_reward then Option.get over else plain in
     let all = List.filter_map Fun.id [ over; within; if is_reward then None else Hashtbl.find_opt of_events e ] in

@@ -31,10 +31,10 @@ let block h w text first =
   round 0 h.(0) h.(1) h.(2) h.(3) h.(4) h.(5) h.(6) h.(7)
 
 let hex texts =
-  let h = Array.copy start and w = Array.make 64 0 and total = List.fold_left (fun n text -> n + String.length text) 0 texts in
-  let bits = Bytes.create 8 and zeros = (119 - (total mod 64)) mod 64 in
-  Bytes.set_int64_be bits 0 (Int64.mul 8L (Int64.of_int total));
-  let padded = String.concat "" (texts @ [ "\x80"; String.make zeros '\000'; Bytes.to_string bits ]) in
+  let size = List.fold_left (fun n text -> n + String.length text) 0 texts and bits = Bytes.create 8 in
+  Bytes.set_int64_be bits 0 (Int64.mul 8L (Int64.of_int size));
+  let padding = "\x80" ^ String.make ((119 - (size mod 64)) mod 64) '\000' ^ Bytes.to_string bits in
+  let padded = String.concat "" (texts @ [ padding ]) and h = Array.copy start and w = Array.make 64 0 in
   for i = 0 to String.length padded / 64 - 1 do block h w padded (64 * i) done;
   String.concat "" (List.map (Printf.sprintf "%08x") (Array.to_list h))
 

@@ -34,7 +34,7 @@ let theorem (file : Says.file) (hints : Problem.t) claims =
   end else begin
     let model = Says.model file and data = Says.has_data file and expression = Says.ints file "problem.expression" in
     let polynomials = Says.polynomials file and graph = Says.graph file in
-    let events, _, _ as derived = Events.of_model graph expression polynomials (if data then Says.shared_by file else "nothing") in
+    let events, _, _ as derived = Events.of_model graph expression polynomials (Problem.domain hints) (if data then Says.shared_by file else "nothing") in
     let fixed = data && Says.is_fixed file and count = Array.length events and event g = events.(g) in
     let bets = data && Says.bets file and free = Predictor.free (Problem.domain hints) in
     let share = match if data then Says.methods file else [] with (* of delta, the likelihood's with the bets' *)

@@ -1,5 +1,5 @@
 (* What the theorems rest on. *)
-From Proved Require Import Coupled Temporal Learned Statistics Fixed Paths Memory Shield.
+From Proved Require Import Coupled Temporal Learned Statistics Fixed Paths Memory Shield Quotients.
 Print Assumptions value_sound.
 Print Assumptions domain_sound.
 Print Assumptions learned_sound.
@@ -9,3 +9,5 @@ Print Assumptions true_value_is_expected.
 Print Assumptions product_is_the_game.
 Print Assumptions shield_sound.
 Print Assumptions shield_true.
+Print Assumptions reciprocals_mean.
+Print Assumptions reciprocals_there.

@@ -126,9 +126,45 @@ Definition cell_ok (c : cert) (upward : bool) (b : Q) (env : list poly) (l : cel
   let w := first_walk l in let s := initial (shape M) in let g := turn upward in
   axes_ok l c env && labels_ok l && walk_ok l w (rule_of (ask c)) upward (bound_of c upward) (bounded_at c) && is_open w s &&
   sure_of l env (add2 g (guess w s) (Z.opp (Z.mul g (goal l)), [])) && beats l upward b.
+(* Where the steps are bounded: a walk of states at a step, numbered step by step, and no vectors. What is known without a form. *)
+Definition rule_at (q : question) (j s : nat) : rule := pol_of (shape M) q j s.
+Definition known_at (K j t : nat) : option Q :=
+  match ends_of (shape M) j t with Some b => Some b | None => if Nat.eqb j K then Some 0%Q else None end.
+Definition stage (w : walk) (j : nat) : walk :=
+  let at_step s := (j * states (shape M) + s)%nat in
+  Walk (fun s => is_open w (at_step s)) (fun s => guess w (at_step s)) (fun s => beyond w (at_step s)) (fun s => whole w (at_step s))
+    (fun s => portions_at w (at_step s)) (slow w) (rate w).
+Definition known_value (K j t : nat) : Q := match known_at K j t with Some b => b | None => 0%Q end.
+Definition is_known (K j t : nat) : bool := match known_at K j t with Some _ => true | None => false end.
+Definition stage_ok (K : nat) (l : cell) (w : walk) (q : question) (upward : bool) (j s : nat) : bool :=
+  let now := stage w j in let after := stage w (S j) in
+  match ends_of (shape M) j s with
+  | Some _ => false
+  | None =>
+      let cs := taken (rule_at q j s) (table M s) in let g := Z.mul (whole now s) (grain l) in
+      (j <? K)%nat && Z.ltb 0 (whole now s) &&
+      forallb (fun qc => forallb (fun e => labelled l e && said l after upward (known_value K (S j)) (is_known K (S j)) (goes e)) (outcomes (snd qc))) cs &&
+      match weighed l upward (whole now s) cs (portions_at now s) with
+      | Some v => Z.leb 0 (least3 (height l) (budget l)
+          (choices_in l after upward v (add3 (Z.opp (Z.mul (turn upward) g)) (to_cubic (guess now s)) (0%Z, []))))
+      | None => false
+      end
+  end.
+Definition counted_ok (c : cert) (K : nat) : bool :=
+  let q := ask c in
+  playable (boxed M (pays c false) (sides c)) q && negb (agent_owns q true) && negb (agent_owns q false) &&
+  below (S K) (fun j => below (states (shape M)) (fun s => named (rule_at q j s))).
+Definition stages_ok (c : cert) (K : nat) (upward : bool) (b : Q) (env : list poly) (l : cell) : bool :=
+  let w := first_walk l in let f := guess (stage w 0) (initial (shape M)) in let g := turn upward in
+  axes_ok l c env && labels_ok l &&
+  below (S K) (fun j => below (states (shape M)) (fun s => negb (is_open (stage w j) s) || stage_ok K l w (ask c) upward j s)) &&
+  is_open (stage w 0) (initial (shape M)) && sure_of l env (add2 g f (Z.opp (Z.mul g (goal l)), [])) && beats l upward b.
 Definition joint (c : cert) (upward : bool) (env : list poly) (b : option Q) : bool :=
   match (if upward then joint_high c else joint_low c), b with
-  | Some t, Some b => vectors_ok c && covered c (cell_ok c upward b) env t
+  | Some t, Some b => match last (shape M) with
+                      | None => vectors_ok c && covered c (cell_ok c upward b) env t
+                      | Some K => counted_ok c K && covered c (stages_ok c K upward b) env t
+                      end
   | _, _ => false
   end.
 (* The same of two policies: the vectors of the second stand beside those of the first. *)
@@ -552,6 +588,34 @@ Proof.
   unfold onward. rewrite <- sumi_scal. apply sumi_ext. intros i qc _. cbv beta.
   rewrite (sumi_ext _ (fun _ e => gamma * (chance M theta e * f (goes e)))) by (intros; ring). rewrite sumi_scal. ring.
 Qed.
+(* One step: f is no more than what is earned and what the forms of [w] say of where the play goes. *)
+Lemma step_true z f s v sh : 0 < IZR z -> weighed M l upward z (taken (rl s) (table M s)) sh = Some v ->
+  (forall c e, In c v -> In e (snd c) -> labelled l e = true) ->
+  Z.leb 0 (least3 (height l) (budget l) (choices_in l w upward v (add3 (Z.opp (Z.mul (turn upward) (Z.mul z (grain l)))) (to_cubic f) (0%Z, [])))) = true ->
+  sg * (at2 y f / u) <= sg * (earned rl s + onward rl value s).
+Proof.
+  destruct scales as (G0 & U0 & _). set (cs := taken (rl s) (table M s)). intros Hw E Lv H1. destruct (weighed_at _ _ _ _ E) as (W1 & W2 & W3).
+  apply Z.leb_le, IZR_le in H1. pose proof (least3_at y (height l) (budget l) within together
+    (choices_in l w upward v (add3 (Z.opp (Z.mul (turn upward) (Z.mul z (grain l)))) (to_cubic f) (0%Z, [])))) as L.
+  rewrite (choices_at v Lv), add3_at, to_cubic_at, opp_IZR, !mult_IZR, turned in L. unfold at3 in L. rewrite nothing_at in L.
+  rewrite (W1 (fun es => g * sumi (fun _ e => chance M theta e * m (goes e)) 0 es)) in L.
+  rewrite onward_of. fold cs. unfold earned. fold cs.
+  set (A := sumi (fun _ qc => Q2R (fst qc) * [[ gains (snd qc) ]]) 0 cs) in *.
+  rewrite (sumi_ext (fun _ qc => Q2R (fst qc) * (g * sumi (fun _ e => chance M theta e * m (goes e)) 0 (outcomes (snd qc))))
+    (fun _ qc => g * (Q2R (fst qc) * sumi (fun _ e => chance M theta e * m (goes e)) 0 (outcomes (snd qc)))) cs) in L by (intros; ring).
+  rewrite sumi_scal in L.
+  rewrite (sumi_ext (fun _ qc => Q2R (fst qc) * sumi (fun _ e => chance M theta e * (m (goes e) / u)) 0 (outcomes (snd qc)))
+    (fun _ qc => / u * (Q2R (fst qc) * sumi (fun _ e => chance M theta e * m (goes e)) 0 (outcomes (snd qc)))) cs).
+  2:{ intros i qc _. cbv beta. rewrite (sumi_ext _ (fun _ e => / u * (chance M theta e * m (goes e)))) by (intros; unfold Rdiv; ring).
+      rewrite sumi_scal. ring. }
+  rewrite sumi_scal. set (B := sumi (fun _ qc => Q2R (fst qc) * sumi (fun _ e => chance M theta e * m (goes e)) 0 (outcomes (snd qc))) 0 cs) in *.
+  set (C := sumi (fun _ c => IZR (snd (fst c))) 0 v) in *. set (V := at2 y f) in *. set (W := IZR z) in *.
+  assert (K : 0 <= W * g * (sg * (u * A + gamma * B - V))) by lra.
+  assert (K' : 0 <= sg * (u * A + gamma * B - V)).
+  { apply (Rmult_le_reg_l (W * g)); [apply Rmult_lt_0_compat; lra|]. lra. }
+  apply (Rmult_le_reg_l u); [exact U0|]. replace (u * (sg * (V / u))) with (sg * V) by (field; lra).
+  replace (u * (sg * (A + gamma * (/ u * B)))) with (sg * (u * A + gamma * B)) by (field; lra). lra.
+Qed.
 Lemma state_true s : state_ok M l w rl upward b sure s = true ->
   ends_of (shape M) 0 s = None /\ sg * (at2 y (guess w s) / u) <= sg * (earned rl s + onward rl value s) /\
   1 <= IZR (slow w s) /\ onward rl stay s <= Q2R (rate w) * IZR (slow w s) /\
@@ -569,26 +633,7 @@ Proof.
   assert (Lv : forall c e, In c v -> In e (snd c) -> labelled l e = true).
   { intros t e I J. destruct (W3 t I) as (qc & K & O). rewrite <- O in J. exact (proj1 (Lb qc e K J)). }
   split; [reflexivity|]. split; [|split; [exact Hs|split] ].
-  - apply Z.leb_le, IZR_le in H1. pose proof (least3_at y (height l) (budget l) within together
-      (choices_in l w upward v (add3 (Z.opp (Z.mul (turn upward) (Z.mul (whole w s) (grain l)))) (to_cubic (guess w s)) (0%Z, [])))) as L.
-    rewrite (choices_at v Lv), add3_at, to_cubic_at, opp_IZR, !mult_IZR, turned in L. unfold at3 in L. rewrite nothing_at in L.
-    rewrite (W1 (fun es => g * sumi (fun _ e => chance M theta e * m (goes e)) 0 es)) in L.
-    rewrite onward_of. fold cs. unfold earned. fold cs.
-    set (A := sumi (fun _ qc => Q2R (fst qc) * [[ gains (snd qc) ]]) 0 cs) in *.
-    rewrite (sumi_ext (fun _ qc => Q2R (fst qc) * (g * sumi (fun _ e => chance M theta e * m (goes e)) 0 (outcomes (snd qc))))
-      (fun _ qc => g * (Q2R (fst qc) * sumi (fun _ e => chance M theta e * m (goes e)) 0 (outcomes (snd qc)))) cs) in L by (intros; ring).
-    rewrite sumi_scal in L.
-    rewrite (sumi_ext (fun _ qc => Q2R (fst qc) * sumi (fun _ e => chance M theta e * (m (goes e) / u)) 0 (outcomes (snd qc)))
-      (fun _ qc => / u * (Q2R (fst qc) * sumi (fun _ e => chance M theta e * m (goes e)) 0 (outcomes (snd qc)))) cs).
-    2:{ intros i qc _. cbv beta. rewrite (sumi_ext _ (fun _ e => / u * (chance M theta e * m (goes e)))) by (intros; unfold Rdiv; ring).
-        rewrite sumi_scal. ring. }
-    rewrite sumi_scal. set (B := sumi (fun _ qc => Q2R (fst qc) * sumi (fun _ e => chance M theta e * m (goes e)) 0 (outcomes (snd qc))) 0 cs) in *.
-    set (C := sumi (fun _ c => IZR (snd (fst c))) 0 v) in *. set (V := at2 y (guess w s)) in *. set (W := IZR (whole w s)) in *.
-    assert (K : 0 <= W * g * (sg * (u * A + gamma * B - V))) by lra.
-    assert (K' : 0 <= sg * (u * A + gamma * B - V)).
-    { apply (Rmult_le_reg_l (W * g)); [apply Rmult_lt_0_compat; lra|]. lra. }
-    apply (Rmult_le_reg_l u); [exact U0|]. replace (u * (sg * (V / u))) with (sg * V) by (field; lra).
-    replace (u * (sg * (A + gamma * (/ u * B)))) with (sg * (u * A + gamma * B)) by (field; lra). lra.
+  - now apply (step_true (whole w s) (guess w s) s v (portions_at w s)).
   - apply Qle_bool_R in H2. rewrite Q2R_mult, Q2R_minus, Q2R_1, !Q2R_inject in H2.
     pose proof (least1_at y (height l) (budget l) within together (slow_choices l w v (Z.mul (Z.mul (whole w s) (grain l)) (slow w s), []))) as L.
     rewrite (slow_choices_at v Lv) in L. rewrite (W1 (fun es => g * sumi (fun _ e => chance M theta e * stay (goes e)) 0 es)) in L.
@@ -660,9 +705,10 @@ Proof.
   - split; [exact L|]. split; [exact U|discriminate].
 Qed.
 
-Lemma inside_all s ch e : (s < n)%nat -> In ch (table M s) -> In e (outcomes ch) -> (goes e < n)%nat.
+Lemma inside_of s ch e : playable (boxed M (pays c false) (sides c)) (ask c) = true ->
+  (s < n)%nat -> In ch (table M s) -> In e (outcomes ch) -> (goes e < n)%nat.
 Proof.
-  intros Hs Hc He. pose proof VO as V. unfold vectors_ok in V. split_andb V.
+  intros V6 Hs Hc He.
   apply In_nth_error in Hc. destruct Hc as (i & Hi). apply In_nth_error in He. destruct He as (j & Hj).
   set (b := sides c). set (e' := let (l, u) := b s i j in Edge (goes e) l u).
   replace (goes e) with (next e') by (unfold e'; now destruct (b s i j)).
@@ -671,6 +717,8 @@ Proof.
   - simpl. apply (nth_error_In _ i). rewrite nth_mapi, Hi. reflexivity.
   - simpl. apply (nth_error_In _ j). rewrite nth_mapi, Hj. reflexivity.
 Qed.
+Lemma inside_all s ch e : (s < n)%nat -> In ch (table M s) -> In e (outcomes ch) -> (goes e < n)%nat.
+Proof. intros Hs Hc He. pose proof VO as V. unfold vectors_ok in V. split_andb V. now apply (inside_of s ch e). Qed.
 
 End Sets.
 
@@ -714,6 +762,83 @@ Proof.
   - exists k0. intros k Hk. specialize (H0 k Hk). rewrite (Val k _ Hs). unfold guess_at in H0. now rewrite Op in H0.
 Qed.
 End Walks.
+
+(* ---------- Bounded steps ---------- *)
+
+Section Stages.
+Variables (K : nat) (q : question) (a : hist -> nat -> nat -> R).
+Hypothesis LA : legal_agent (game_of (skeleton M)) (pol_of (skeleton M) q) a.
+Hypothesis Nm : forall j s, (j <= K)%nat -> (s < n)%nat -> named (rule_at M q j s) = true.
+Hypothesis Inside : forall s ch e, (s < n)%nat -> In ch (table M s) -> In e (outcomes ch) -> (goes e < n)%nat.
+Hypothesis G : 0 <= gamma.
+Fixpoint cascade (k j s : nat) : R :=
+  match ends_of (shape M) j s, k with
+  | Some b, _ => Q2R b
+  | None, O => 0
+  | None, S k' => earned (rule_at M q j) s + onward (rule_at M q j) (cascade k' (S j)) s
+  end.
+Lemma agent_at h s : (s < n)%nat -> ends_of (shape M) (length h) s = None ->
+  (forall i, 0 <= a h s i) /\ sumi (fun i _ => a h s i) 0 (table M s) = 1 /\ obeys (rule_at M q (length h) s) (a h s).
+Proof.
+  intros Hs Hb. destruct (LA h s Hs Hb) as (A0 & A1 & A2). split; [exact A0|]. split; [simpl in A1; now rewrite sumi_mapi in A1|exact A2].
+Qed.
+Lemma cascade_is k : forall h s, (s < n)%nat -> (length h + k = K)%nat -> true_value M theta a k h s = cascade k (length h) s.
+Proof.
+  induction k as [|k IH]; intros h s Hs Hk; simpl; destruct (ends_of (shape M) (length h) s) as [b|] eqn:Hb; try reflexivity.
+  destruct (agent_at h s Hs Hb) as (A0 & A1 & A2).
+  rewrite (sumi_ext _ (fun i ch => a h s i * ([[ gains ch ]] + sumi (fun _ e => chance M theta e * (gamma * cascade k (S (length h)) (goes e))) 0 (outcomes ch)))).
+  - rewrite (taken_sum (rule_at M q (length h) s) (table M s) (a h s)
+      (fun ch => [[ gains ch ]] + sumi (fun _ e => chance M theta e * (gamma * cascade k (S (length h)) (goes e))) 0 (outcomes ch)) (Nm (length h) s ltac:(lia) Hs) A0 A1 A2).
+    unfold earned, onward. rewrite <- sumi_add. apply sumi_ext. intros; simpl. lra.
+  - intros i ch Hi. f_equal. f_equal. apply sumi_ext. intros j e Hj. f_equal. f_equal.
+    apply (IH ((s, i) :: h)); [|simpl; lia]. apply (Inside s ch e Hs); eapply nth_error_In; eauto.
+Qed.
+Lemma onward_mono j f f' s : (s < n)%nat -> ends_of (shape M) j s = None ->
+  (forall qc e, In qc (taken (rule_at M q j s) (table M s)) -> In e (outcomes (snd qc)) -> f (goes e) <= f' (goes e)) ->
+  onward (rule_at M q j) f s <= onward (rule_at M q j) f' s.
+Proof.
+  intros Hs Hb H. assert (L : length (repeat (0%nat, 0%nat) j) = j) by apply repeat_length.
+  destruct (agent_at (repeat (0%nat, 0%nat) j) s Hs) as (A0 & _ & A2); [now rewrite L|]. rewrite L in A2.
+  apply sumi_le. intros i qc Hi. simpl. pose proof (nth_error_In _ _ Hi) as I.
+  apply Rmult_le_compat_l; [exact (taken_weight _ _ _ A0 A2 qc I)|].
+  apply sumi_le. intros i' e Hj. simpl. apply nth_error_In in Hj. destruct (proj2 T s (snd qc) Hs (taken_in _ _ _ I)) as [_ C].
+  apply Rmult_le_compat_l; [now apply C|]. apply Rmult_le_compat_l; [exact G|]. now apply (H qc).
+Qed.
+Lemma known_is k j t : (j + k = K)%nat -> is_known M K j t = true -> cascade k j t = Q2R (known_value M K j t).
+Proof.
+  intros Hk H. unfold is_known, known_value, known_at in *. destruct k; simpl; destruct (ends_of (shape M) j t); try reflexivity.
+  - rewrite Nat.add_0_r in Hk. subst j. rewrite Nat.eqb_refl. now rewrite Q2R_0.
+  - destruct (Nat.eqb j K) eqn:E; [apply Nat.eqb_eq in E; lia|discriminate].
+Qed.
+
+Variables (N : nat) (evs : nat -> event) (c0 : cert) (l : cell) (env : list poly) (w : walk) (upward : bool).
+Hypothesis EV0 : forall g, (g < N)%nat -> Q2R (elow c0 g) <= [[ about (evs g) ]] <= Q2R (ehigh c0 g).
+Hypothesis (HE : forall p, In p env -> 0 <= [[ p ]]) (AX : axes_ok M N evs l c0 env = true) (LB : labels_ok M l = true).
+Hypothesis ST : forall j s, (j <= K)%nat -> (s < n)%nat -> is_open (stage M w j) s = true -> stage_ok M K l w q upward j s = true.
+Lemma stage_bound k : forall j s, (j + k = K)%nat -> (s < n)%nat -> is_open (stage M w j) s = true ->
+  Q2R (sign upward) * (at2 (y l) (guess (stage M w j) s) / IZR (unit_of l)) <= Q2R (sign upward) * cascade k j s.
+Proof.
+  induction k as [|k IH]; intros j s Hj Hs Op; pose proof (ST j s ltac:(lia) Hs Op) as H; unfold stage_ok in H; simpl cascade;
+    (destruct (ends_of (shape M) j s) eqn:Hb; [discriminate|]); cbv zeta in H;
+    apply andb_prop in H; destruct H as [H Hv]; apply andb_prop in H; destruct H as [H Hl]; apply andb_prop in H; destruct H as [HK Hw];
+    apply Nat.ltb_lt in HK; [lia|].
+  apply Z.ltb_lt, IZR_lt in Hw. destruct (weighed _ _ _ _ _ _) as [v|] eqn:E in Hv; [|discriminate].
+  set (cs := taken (rule_at M q j s) (table M s)) in *.
+  assert (Lb : forall qc e, In qc cs -> In e (outcomes (snd qc)) -> labelled l e = true /\
+    said l (stage M w (S j)) upward (known_value M K (S j)) (is_known M K (S j)) (goes e) = true).
+  { intros qc e I J. rewrite forallb_forall in Hl. specialize (Hl _ I). rewrite forallb_forall in Hl. specialize (Hl _ J). now apply andb_prop in Hl. }
+  assert (Lv : forall t e, In t v -> In e (snd t) -> labelled l e = true).
+  { intros t e I J. destruct (weighed_at l upward _ _ _ _ E) as (_ & _ & W3). destruct (W3 t I) as (qc & Iq & O). rewrite <- O in J. exact (proj1 (Lb qc e Iq J)). }
+  pose proof (step_true N evs c0 EV0 l env HE AX LB (stage M w (S j)) (rule_at M q j) upward _ _ s v _ Hw E Lv Hv) as St.
+  eapply Rle_trans; [exact St|]. rewrite !Rmult_plus_distr_l. apply Rplus_le_compat_l. rewrite <- !onward_scal.
+  apply onward_mono; auto. intros qc e I J. destruct (Lb qc e I J) as [_ Sd].
+  assert (Ht : (goes e < n)%nat) by (apply (Inside s (snd qc) e Hs); [eapply taken_in; eauto|exact J]).
+  destruct (is_open (stage M w (S j)) (goes e)) eqn:O.
+  - unfold guess_at. rewrite O. apply IH; [lia|exact Ht|exact O].
+  - destruct (said_true l LB (stage M w (S j)) upward (known_value M K (S j)) (is_known M K (S j)) (goes e) Sd O) as [Kn Le].
+    rewrite (known_is k (S j) (goes e) ltac:(lia) Kn). exact Le.
+Qed.
+End Stages.
 
 Lemma beaten l upward b v : labels_ok M l = true -> beats l upward b = true -> Q2R (sign upward) * IZR (goal l) <= Q2R (sign upward) * v ->
   Q2R (sign upward) * (Q2R b - v / IZR (unit_of l)) <= 0.
@@ -788,10 +913,39 @@ Proof.
     assert (S1 : sets_ok M N evs cut stakes c = true) by (unfold sets_ok; now rewrite E).
     assert (HE : forall p, In p env -> 0 <= [[ p ]]).
     { apply (makes_true M theta T N evs cut stakes c CT BT EV (facts c) [] env); [intros p []|exact E]. }
+    destruct (Problem.last (shape M)) as [K|] eqn:EK0.
+    { assert (Main : forall upward b, joint M N evs cut stakes c upward env b = true -> agent_owns (ask c) true = false /\ agent_owns (ask c) false = false /\
+        exists b', b = Some b' /\ forall a, legal_agent (game_of (skeleton M)) (pol_of (skeleton M) (ask c)) a ->
+          Q2R (sign upward) * (Q2R b' - true_value M theta a K [] (initial (shape M))) <= 0).
+      { intros upward b J. unfold joint in J. rewrite EK0 in J. destruct (if upward then joint_high c else joint_low c) as [t|]; [|discriminate].
+        destruct b as [b|]; [|discriminate]. apply andb_prop in J. destruct J as [CO J]. unfold counted_ok in CO. split_andb CO.
+        apply negb_true_iff in CO2, CO1. split; [exact CO2|]. split; [exact CO1|]. exists b. split; [reflexivity|]. intros a LA.
+        apply (covered_true N evs cut stakes c CT BT EV _ _ _ _ J HE). intros env' ce HE' GC. unfold stages_ok in GC. split_andb GC.
+        assert (Hs : (initial (shape M) < n)%nat) by (pose proof (initial_in _ (posed _ _ CO)) as I; exact I).
+        assert (G : 0 <= gamma <= 1) by (pose proof (factor_range _ (game_of (boxed M (pays c false) (sides c))) (posed _ _ CO) eq_refl) as F; exact F).
+        assert (Nm : forall j s, (j <= K)%nat -> (s < n)%nat -> named (rule_at M (ask c) j s) = true).
+        { intros j s Hj H'. pose proof (below_spec _ _ CO0 j ltac:(lia)) as D. exact (below_spec _ _ D s H'). }
+        assert (In_ : forall s ch e, (s < n)%nat -> In ch (table M s) -> In e (outcomes ch) -> (goes e < n)%nat) by (intros s ch e; exact (inside_of c s ch e CO)).
+        assert (ST : forall j s, (j <= K)%nat -> (s < n)%nat -> is_open (stage M (first_walk ce) j) s = true ->
+          stage_ok M K ce (first_walk ce) (ask c) upward j s = true).
+        { intros j s Hj H' O. pose proof (below_spec _ _ GC3 j ltac:(lia)) as D. pose proof (below_spec _ _ D s H') as D1. cbv beta in D1. now rewrite O in D1. }
+        pose proof (stage_bound K (ask c) a LA In_ (proj1 G) N evs c ce env' (first_walk ce) upward EV HE' GC GC4 ST K 0 _ (Nat.add_0_l K) Hs GC2) as B.
+        pose proof (cascade_is K (ask c) a LA Nm In_ K [] _ Hs (Nat.add_0_l K)) as Same. simpl length in Same. rewrite <- Same in B.
+        pose proof (sure_true N evs c EV ce env' HE' GC _ GC1) as L.
+        rewrite add2_at in L. unfold at2 at 2, form_at in L. cbn [fst snd sumi] in L. rewrite opp_IZR, mult_IZR, turned in L.
+        pose proof (beaten ce upward b (at2 (y ce) (guess (stage M (first_walk ce) 0) (initial (shape M)))) GC4 GC0 ltac:(lra)) as F.
+        lra. }
+      split.
+      - apply orb_prop in HL. destruct HL as [HL|HL]; [now apply (low_side M theta T N evs cut stakes c S1 CT BT EV NB)|].
+        destruct (Main false l HL) as (O1 & _ & b & -> & J). unfold true_bound. rewrite O1. intros a LA. specialize (J a LA). rewrite Sf in J.
+        unfold low_means. rewrite EK0. lra.
+      - destruct u as [u|]; [|exact I]. apply orb_prop in HU. destruct HU as [HU|HU]; [now apply (high_side M theta T N evs cut stakes c S1 CT BT EV NB)|].
+        destruct (Main true (Some u) HU) as (_ & O2 & b & Eb & J). injection Eb as <-. unfold true_bound. rewrite O2. intros a LA. specialize (J a LA). rewrite Stt in J.
+        unfold high_means. rewrite EK0. lra. }
     assert (Main : forall upward b, joint M N evs cut stakes c upward env b = true -> vectors_ok M c = true /\ exists b', b = Some b' /\
       forall a, legal_agent (game_of (skeleton M)) (pol_of (skeleton M) (ask c)) a -> forall eps, 0 < eps -> exists k0, forall k, (k0 <= k)%nat ->
         Q2R (sign upward) * (Q2R b' - true_value M theta a k [] (initial (shape M))) <= eps).
-    { intros upward b J. unfold joint in J. destruct (if upward then joint_high c else joint_low c) as [t|]; [|discriminate].
+    { intros upward b J. unfold joint in J. rewrite EK0 in J. destruct (if upward then joint_high c else joint_low c) as [t|]; [|discriminate].
       destruct b as [b|]; [|discriminate]. apply andb_prop in J. destruct J as [VO J]. split; [exact VO|]. exists b. split; [reflexivity|]. intros a LA eps He.
       apply (covered_true N evs cut stakes c CT BT EV _ _ _ _ J HE). intros env' ce HE' GC. unfold cell_ok in GC. split_andb GC.
       destruct (walk_true N evs cut stakes c CT BT EV S1 NB VO c ce env' EV HE' GC GC4 _ upward a GC3 GC2 LA eps He) as (k1 & K1).

@@ -1,6 +1,6 @@
 (* BELIEVED. Zarith's integers and rationals stand for Coq's; nat is OCaml's int (only counted, indexed and compared). *)
 From Coq Require Import Extraction ExtrOcamlBasic ExtrOcamlNatInt ZArith QArith.
-From Proved Require Import Game Problem Basics Value Model Temporal Krichevsky Learned Likelihood Forms Coupled Bets Binomial Fixed.
+From Proved Require Import Game Problem Basics Value Model Temporal Krichevsky Learned Likelihood Forms Coupled Bets Binomial Fixed Quotients.
 Extract Inlined Constant andb => "(&&)".
 Extract Inlined Constant orb => "(||)".
 Extract Inlined Constant negb => "not".
@@ -28,4 +28,4 @@ Extract Inlined Constant Qinv => "Exact.inv".
 Extract Inlined Constant Qopp => "Exact.F.neg".
 Extract Inlined Constant Qle_bool => "Exact.leq".
 Extract Inlined Constant Qeq_bool => "Exact.equal".
-Extraction "extracted/checker.ml" playable accept_value owners arena rule_for check_low check_high boxed accept_domain accept accept_fixed.
+Extraction "extracted/checker.ml" playable accept_value owners arena rule_for check_low check_high boxed accept_domain accept accept_fixed reciprocals.

@@ -171,6 +171,12 @@ Proof.
   destruct x; cbn [sum_where Bool.eqb]; rewrite plus_at, Q1; lra.
 Qed.
 
+Lemma null_true x : null M x = true -> at_ x = 0.
+Proof.
+  unfold null. intros H. apply orb_prop in H. destruct H as [H|H]; [now apply zero_at|]. apply andb_prop in H. destruct H as [H1 H2].
+  apply existsb_exists in H1, H2. destruct H1 as (d & D1 & Z1). destruct H2 as (e & D2 & Z2). apply (zero_at theta) in Z1, Z2.
+  rewrite m1 in Z1. rewrite plus_at, Q2R_1 in Z2. pose proof (proj1 T d D1). pose proof (proj1 T e D2). lra.
+Qed.
 Lemma trial_true t : In t (trials ev) -> exists k, (t_state t < states (shape M))%nat /\ nth_error (table M (t_state t)) (t_choice t) = Some k /\
   length (hits t) = length (outcomes k) /\ at_ (sum_where M true (hits t) (outcomes k)) = p /\
   at_ (sum_where M false (hits t) (outcomes k)) = 1 - p.
@@ -180,7 +186,7 @@ Proof.
   apply Nat.ltb_lt in Hs. destruct (nth_error (table M (t_state t)) (t_choice t)) as [k|] eqn:E; [|discriminate].
   apply andb_prop in H. destruct H as [HL H]. apply Nat.eqb_eq in HL. exists k. split; [exact Hs|]. split; [reflexivity|]. split; [exact HL|].
   pose proof (both_sum (hits t) (outcomes k) HL) as B. rewrite (proj1 (proj2 T _ _ Hs (nth_error_In _ _ E))) in B.
-  apply orb_prop in H. destruct H as [H|H]; apply (zero_at theta) in H.
+  apply orb_prop in H. destruct H as [H|H]; [apply (zero_at theta) in H|apply null_true in H].
   - rewrite m1 in H. lra.
   - rewrite plus_at, m1, constant_at, Q2R_1 in H. lra.
 Qed.

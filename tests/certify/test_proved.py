@@ -25,7 +25,9 @@ from hypothesis import strategies as st
 from adversary import test_attacks_arithmetic as arithmetic
 from adversary.archive import Forgery
 from adversary.attacks_learned import ATTACKS as ATTACKS_LEARNED
-from adversary.attacks_values import ATTACKS, Attack, claim_values
+from adversary.attacks_learned import filled, tight
+from adversary.attacks_newest import ATTACKS as ATTACKS_NEWEST
+from adversary.attacks_values import ATTACKS, Attack, Forge, both, claim_values
 from adversary.cell_models import with_own_models
 from adversary.examples import EXAMPLES
 from adversary.honest import ALL as KNOWN
@@ -50,6 +52,8 @@ from adversary.malformed import MALFORMED
 from adversary.mutations import mutation
 from adversary.proved import NOT_COVERED, asked, proved_program
 from benchmark_script import run_benchmark
+from checker.test_quotients import BOX as SHARES_BOX
+from checker.test_quotients import TEXT as SHARES
 from effort import EXPLORING
 from places import TESTS
 from tightrope.certify.certificate_file import as_file
@@ -91,7 +95,7 @@ def program() -> Path:
 
 
 OTHERS = re.compile(
-    "temporal|rarely|follows|remembered|factors|l1|ellipsoid|hoeffding|/costs|quotients|steps"
+    "temporal|rarely|follows|remembered|factors|l1|ellipsoid|hoeffding|/costs|steps"
     "|(domain|spread/.*)/coupled"  # domains with an equality
 )
 """Names of certificates of kinds that it does not cover."""
@@ -110,6 +114,38 @@ ONWARD_AT = ("--param", "p=0.1:0.4,q=0.1:0.5,r=0.1:0.2", *REACH)
 EARNED = WALK.replace("s<3 : 1;", "s<3 : 1+2*p*p;")
 RING = WALK.replace("[a] s>=3 -> true;", "[a] s>=3 -> 1:(s'=0);").replace("s<3 : 1;", "s<3 : 1;\n s=3 : 2.5;")
 OWN_LOG = ("--states", "index", "--ends", "complete", "--order", "as-read")
+EARNED_SHARES = f'{SHARES}rewards "cost" [a] true : 1+2*p; [r] true : q; endrewards'
+SHARES_AT = ("--param", SHARES_BOX)
+RATIOS = """mdp
+const double p;
+const double q;
+const double w;
+module m
+ s : [0..4] init 0;
+ [a] s=0 -> p/(p+q+w):(s'=1) + q/(p+q+w):(s'=2) + w/(p+q+w):(s'=3);
+ [b] s=0 -> p/(p+w):(s'=2) + w/(p+w):(s'=3);
+ [c] s=1 -> w/(1+q):(s'=4) + (1+q-w)/(1+q):(s'=0);
+ [c] s=2 -> p*p/(p*p+w*q):(s'=4) + w*q/(p*p+w*q):(s'=3);
+ [d] s>=3 -> true;
+endmodule
+label "goal" = s=4;
+"""
+POWERS = """mdp
+const double p;
+const double q;
+module m
+ s : [0..4] init 0;
+ [a] s=0 -> 1/(1+p):(s'=1) + p/(1+p)/(1+q):(s'=2) + p*q/(1+p)/(1+q):(s'=3);
+ [b] s=0 -> p/(1+p):(s'=2) + 1/(1+p)/(1+q):(s'=1) + q/(1+p)/(1+q):(s'=3);
+ [c] s=1 -> q/(1+q):(s'=4) + 1/(1+q):(s'=0);
+ [c] s=2 -> 1/(1+p*q):(s'=4) + p*q/(1+p*q):(s'=3);
+ [d] s>=3 -> true;
+endmodule
+label "goal" = s=4;
+"""
+"""Outcomes of several denominators at one choice, and complements whose other outcomes have another one."""
+POWERS_AT = ("--param", "p=0.1:0.8,q=0.1:0.8")
+RATIOS_AT = ("--param", "p=0.1:0.8,q=0.1:0.8,w=0.1:0.8", "--domain", "p+q<=0.8")
 MIXED_WALK = """{"format": "tightrope policy", "version": 1, "model": null, "policy": [
 {"state": {"s": 0}, "choices": [{"choice": 0, "probability": 0.75}, {"choice": 1, "probability": 0.25}]}]}"""
 AT_WALK, AT_SPREAD = ("--at", "p=0.55"), ("--at", "p=0.3,q=0.4,r=0.15")
@@ -142,6 +178,37 @@ MORE = [
     Honest(
         "earned/domain", "check", "earned.prism", EARNED,
         (*WALK_DOMAIN, "--prop", 'R{"cost"}max=? [ F "done" ]'), ("--sets", "expression"),
+    ),
+    *(
+        Honest(
+            f"shares/quotients/{name}", "learn", "shares.prism", EARNED_SHARES,
+            (*SHARES_AT, "--prop", question), ("--delta", "0.05", *method),
+            (*SHARES_AT, "--at", "p=0.3,q=0.6", *drawn, "300", "--seed", "1"),
+        )
+        for name, question, method, drawn in (
+            ("tied", 'Pmax=? [ F "won" ]', ("--sets", "tied"), ["--episodes"]),
+            (
+                "untied", 'Pmin=? [ F<=6 "won" ]',
+                ("--sets", "untied", "--interval", "clopper-pearson"), ["--generative"],
+            ),
+            (
+                "expression", 'R{"cost"}max=? [ C<=5 ]',
+                ("--region", "polytope", "--sets", "expression"), ["--episodes"],
+            ),
+        )
+    ),
+    Honest(
+        "powers/quotients", "learn", "powers.prism", POWERS, (*POWERS_AT, *REACH),
+        ("--delta", "0.05", "--sets", "tied"), (*POWERS_AT, "--at", "p=0.3,q=0.3", *ROUNDS),
+    ),
+    Honest(
+        "ratios/quotients/constrained", "learn", "ratios.prism", RATIOS, (*RATIOS_AT, *REACH),
+        ("--delta", "0.05", "--region", "polytope", "--sets", "rectangular"),
+        (*RATIOS_AT, "--at", "p=0.3,q=0.3,w=0.4", *ROUNDS),
+    ),
+    Honest(
+        "ratios/quotients/domain", "check", "ratios.prism", RATIOS, (*RATIOS_AT, *REACH),
+        ("--sets", "expression"),
     ),
     *(
         Honest(
@@ -209,6 +276,18 @@ MORE = [
             ("onward", ONWARD, ONWARD_AT[:2], AT_SPREAD, "joint", ("--prop", 'Pmax=? [ s!=2 U "goal" ]')),
         )
     ),
+    *(
+        Honest(
+            f"{name}/coupled/{what}", "learn", f"{name}.prism", text, (*domain, "--prop", question),
+            ("--delta", "0.05", "--region", "polytope", "--sets", "coupled"), (*domain, *drawn, *ROUNDS),
+            policy=policy,
+        )
+        for name, text, domain, drawn, what, question, policy in (
+            ("onward", ONWARD, ONWARD_AT[:2], AT_SPREAD, "bounded", 'Pmax=? [ F<=4 "goal" ]', ""),
+            ("onward", ONWARD, ONWARD_AT[:2], AT_SPREAD, "window", 'Pmin=? [ F[2,5] "goal" ]', ""),
+            ("walk", WALK, WALK_DOMAIN, AT_WALK, "mixed", 'R{"cost"}max=? [ C<=4 ]', MIXED_WALK),
+        )
+    ),
     Honest(
         "walk/difference", "improve", "walk.prism", WALK,
         (*WALK_DOMAIN, "--prop", 'R{"cost"}min=? [ F "done" ]'),
@@ -217,7 +296,7 @@ MORE = [
 ]  # fmt: skip
 """Slabs beside intervals; intervals and a likelihood together (beta-binomial; Clopper and Pearson), a prior,
 Clopper and Pearson of trajectories that meet no choice twice, rewards with parameters, long-run averages,
-coupled values, differences of policies."""
+coupled values, differences of policies, quotients."""
 
 RUNS = [
     Honest(f"{model}/runs/{name}", "check", "game.prism", text, ("--prop", question), policy=policy)
@@ -267,6 +346,7 @@ KINDS = {
     "all": [name for name in COVERED if name not in CELLS],
     "runs": [name for name in COVERED if re.search("runs|settles", name)],
     "newest": [*CELLS, *(name for name in COVERED if "bets" in name)],
+    "quotients": [name for name in COVERED if "quotients" in name],
 }
 """Kinds that mutants are made of."""
 
@@ -281,7 +361,7 @@ def test_honest_certificates_are_accepted_where_their_kind_is_covered(program: P
 def attack_cases() -> list[object]:
     """Every attack on one of the kinds that are covered; which one changes with its number."""
     made = []
-    for number, attack in enumerate([*ATTACKS, *ATTACKS_LEARNED]):
+    for number, attack in enumerate([*ATTACKS, *ATTACKS_LEARNED, *ATTACKS_NEWEST]):
         kinds = [name for name in attack.on if is_covered(name)]
         chosen = kinds if EXPLORING else [kinds[number % len(kinds)]] if kinds else ()
         made += [pytest.param(attack, on, id=f"{attack.name}-{on}") for on in sorted(chosen)]
@@ -334,10 +414,10 @@ def test_the_forgery_by_underflow_is_refused(program: Path, tmp_path: Path) -> N
 def test_mutants_are_judged_as_by_exact_verification(
     program: Path, tmp_path_factory: pytest.TempPathFactory, kinds: str, data: st.DataObject
 ) -> None:
-    """What one checker accepts the other one accepts, too. The exception are hints of coupled values, as the
-    program finds cells of its own: what it accepts there is well-formed, and `verify` accepts the problem and
-    the claims (or wider ones, by a millionth) with the honest file's hints, or hulls and models
-    made anew."""
+    """What one checker accepts the other one accepts, too. The exception are hints: of coupled values, as the
+    program finds cells of its own, and bases with quotients, which it solves in rationals. What it accepts
+    there is well-formed, and `verify` accepts the problem and the claims (or wider ones, by a millionth) with
+    the honest file's hints, or hulls and models made anew."""
     honest = ALL[data.draw(st.sampled_from(KINDS[kinds]))]
     forgery = Forgery.of(honest.certificate)
     paths = [path for path in forgery.fields() if not path.startswith("about")]
@@ -348,7 +428,7 @@ def test_mutants_are_judged_as_by_exact_verification(
     path = forgery.save(tmp_path_factory.getbasetemp() / "mutant.cert")
     code, words = asked(program, path)
     verdict = verify(path, "--exact")
-    if code == 0 and verdict.code == 1 and honest.name in CELLS:
+    if code == 0 and verdict.code == 1 and (honest.name in CELLS or "quotients" in honest.name):
         verdict = with_other_hints(forgery, honest, path)
     assert code == NOT_COVERED or (code == 0) == verdict.accepted, (honest.name, changes, words, verdict)
 
@@ -539,6 +619,20 @@ def test_coupled_claims_are_no_tighter_than_what_holds(program: Path, tmp_path: 
         assert code in (0, 2), words
 
 
+def test_coupled_policies_may_change_with_the_step(program: Path, tmp_path: Path) -> None:
+    """State 1 takes another choice up to and including step 2: another value, whatever the cells are."""
+    forgery = Forgery.of(ALL["onward/coupled/bounded"].certificate)
+    assert list(forgery["claims.0.choice"][:2]) == [0, 2]
+    forgery["claims.0.earlier"] = np.array([[2, 1, 1]])
+    codes = []
+    for lower, upper in ((0.28, 0.47), (0.3, 0.43), (0.34, 0.43), (0.3, 0.37)):
+        forgery["claims.0.lower"], forgery["claims.0.upper"] = lower, upper
+        path = forgery.save(tmp_path / "forged.cert")
+        codes.append(asked(program, path)[0])
+        assert (codes[-1] == 0) == verify(path, "--exact").accepted
+    assert codes == [0, 0, 1, 1]
+
+
 def test_what_is_assumed_stands_beside_what_is_proved(program: Path, tmp_path: Path) -> None:
     """An assumed support proves more; a plan and a prior must not be chosen afterwards."""
     support = ", if every possible transition has at least probability 0.125\n"
@@ -679,6 +773,99 @@ def test_rewards_are_those_of_the_problem(program: Path, tmp_path: Path, name: s
     plain.drop("problem.objective.reward")
     plain["problem.objective.earned"] = np.zeros(8, dtype=np.int8)
     assert judged(plain) == 2
+
+
+def lines(field: str, *values: str) -> Forge:
+    """Other lines of a text array of the problem."""
+
+    def forge(forgery: Forgery) -> None:
+        forgery[f"problem.{field}"] = [*values]
+
+    return forge
+
+
+def replaced(old: str, new: str) -> Forge:
+    """Another polynomial in the place of one."""
+
+    def forge(forgery: Forgery) -> None:
+        polynomials = list(forgery["problem.polynomial"])
+        assert old in polynomials
+        forgery["problem.polynomial"] = [new if one == old else one for one in polynomials]
+
+    return forge
+
+
+RECIPROCALS: dict[str, tuple[int, Forge]] = {
+    "vanishes": (1, lines("domain.lower", "-9/10", "1/10")),
+    "negative": (1, both(lines("domain.lower", "-9/10", "-9/10"), lines("domain.upper", "-1/10", "-1/10"))),
+    "zero": (1, lines("denominator", "")),
+    "another": (1, lines("denominator", "1*0^1 2*1^1")),
+    "larger": (1, lines("denominator", "2*0^1 2*1^1")),
+    "in a circle": (2, lines("denominator", "1*0^1 1*2^1")),
+    "beside one that vanishes": (1, lines("denominator", "1*0^1 1*1^1", "-1/2 1*0^1")),
+    "missing": (2, lambda forgery: forgery.drop("problem.denominator")),
+    "squared": (NOT_COVERED, replaced("1*0^1*2^1", "1*0^1*2^2")),
+    "beside a polynomial": (NOT_COVERED, replaced("1*0^1*2^1", "1 -1*1^1*2^1")),
+    "a parameter": (
+        NOT_COVERED,
+        both(
+            lines("domain.lower", "1/10", "1/10", "10"),
+            lines("domain.upper", "9/10", "9/10", "10"),
+            lambda forgery: forgery.drop("problem.denominator"),
+        ),
+    ),
+    "a parameter beside itself": (
+        1, both(lines("domain.lower", "1/10", "1/10", "10"), lines("domain.upper", "9/10", "9/10", "10")),
+    ),
+    "in a constraint": (
+        2,
+        both(
+            lines("domain.coefficient", "0", "0", "1"),
+            lines("domain.bound", "1"),
+            lambda forgery: forgery.arrays.update({"problem.domain.is_equality": np.array([False])}),
+        ),
+    ),
+    "claims more": (1, tight(0.1)),
+    "intervals": (1, both(filled("learned.lower", 0.4), filled("learned.upper", 0.45), tight(0.1))),
+}  # fmt: skip
+"""Of p/(p+q), q/(p+q): what a file may say of r = 1/(p+q), which is parameter 2, with the exit code."""
+
+
+@pytest.mark.parametrize("name", RECIPROCALS)
+def test_reciprocals_are_those_of_the_denominators(program: Path, tmp_path: Path, name: str) -> None:
+    """Denominators that vanish or are others, definitions in circles, reciprocals where none belong."""
+    expected, forge = RECIPROCALS[name]
+    forgery = Forgery.of(ALL["walk/polytope/quotients"].certificate)
+    assert list(forgery["problem.denominator"]) == ["1*0^1 1*1^1"]
+    forge(forgery)
+    path = forgery.save(tmp_path / "forged.cert")
+    code, words = asked(program, path)
+    assert code == expected, words
+    assert not verify(path, "--exact").accepted
+
+
+@pytest.mark.parametrize("name", ["point/reach", "walk/difference"])
+def test_denominators_are_not_passed_over(program: Path, tmp_path: Path, name: str) -> None:
+    """Beside a point and cells; `verify` refuses cells even beside a list of no denominators."""
+    for denominators in ([], ["1"], ["1 1*0^1"]):
+        forgery = Forgery.of(ALL[name].certificate)
+        forgery.arrays["problem.denominator"] = denominators
+        code, words = asked(program, forgery.save(tmp_path / "forged.cert"))
+        assert code in (2, NOT_COVERED), words
+
+
+def test_rewards_have_no_reciprocals(program: Path, tmp_path: Path) -> None:
+    """2·p·r in place of 2·p + 1; one more reciprocal that nothing has is harmless."""
+    forgery = Forgery.of(ALL["shares/quotients/expression"].certificate)
+    replaced("1 2*0^1", "2*0^1*2^1")(forgery)
+    path = forgery.save(tmp_path / "forged.cert")
+    code, words = asked(program, path)
+    assert code == NOT_COVERED and "rewards" in words
+    assert not verify(path, "--exact").accepted
+    forgery = Forgery.of(ALL["shares/quotients/expression"].certificate)
+    lines("denominator", *forgery["problem.denominator"], "1 1*0^1")(forgery)
+    assert asked(program, forgery.save(path))[0] == 0
+    assert verify(path, "--exact").accepted
 
 
 def test_models_whose_probabilities_do_not_sum_to_one_are_refused(program: Path, tmp_path: Path) -> None:

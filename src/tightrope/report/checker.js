@@ -3,65 +3,65 @@
 globalThis!=="object"&&(this?b():(a.defineProperty(a.prototype,"_T_",{configurable:true,get:b}),_T_));function
 b(){var
 b=this||self;b.globalThis=b;delete
-a.prototype._T_}}(Object));(function(P){"use strict";var
-dB="TOTAL",rS="a cut at a point where something seen has no probability",q5="transition_start",q6="Invalid_argument",hV="Map.bal",pO="@[",ic=192,qw="a row of a slab without shares",qv=123,rR="choice_start",f0="the header is no JSON text of ours",q4="%ni",rQ="values",kX="runs.ml",cl=4096,qt="coupled",qu="plain",qs=0.9,rP="coupled values of free agents",c4=0xff,kI="value slab of few data",kW="censored",h9=1e-12,qr="outcomes of episodes",lt=-1e-09,rO=1073741824,bu="0",dC="pair",dz="upper",ib="difference",c7=128,pN="Sys_blocked_io",qq="fd ",qp="target",rN="costs",az=248,rM=">",q3="batch_count",rL=1027,pM=-16,d6="claims",pL="problem.objective.",lc="Z.Overflow",qo=".name",rK="terminal",kG=1048576.,n=246,fZ="successor",kH="earlier",pK="%u",f6="generative-fixed",rJ="method",pJ="text",lb=2049,rI="error",pI="problem.graph.initial",h4=20000,q2=1000000000.,kF=127,ea=1024,pH="@{",kV=16.,f3="episodes",kU=-2147483648,ls="e",pG=" : flags Open_rdonly and Open_wronly are not compatible",q1="is out of range",kE=240,dw="-",kT="int16",q0="a region beside intervals of transitions",kS=": Not a directory",pF=" : file already exists",qZ="claim",c6=0xffffff,kD="proofs",lr="int32",qn="Out_of_memory",ia="randomised",kC="avoided",kR="problem.data",lq="inf",kQ="index out of bounds",b3="likelihood",pE="problem.graph.choice_start",h3="_bigarr02",la="automaton",qm=1.01,lp="nature",rH="hoeffding",dy=-1.,dA=2147483647,pD="problem.automaton.",qY=", characters ",ql=268435456,h2="discount",cF=0xffff,qj=50000000,qk="problem.graph.transition_start",pC=12520,f2=400,rG="batch_start",qi="believed",bv="UNTIL",rF="infinity",kA="robust policy",kB="bool",a8=1000,hU="problem.expression",v="",k$=224,rE=1e+150,kz="agent",pB="^",kP="MIN",qh="coefficient",k_="a member has a word of no code",lo="header.json",ky="stated",hT="upper_steps",e2=0x3f,k9="atom",pA="repeated",h1="region",qg=150,pz="Match_failure",dv="NEXT",py=16777215,qf=-10,rD="costs that were seen",px="initial",h0=252,kO="problem.automaton",b2=".",d5="+",rC=": the lower bound is not inductive",qe=0xf0,k8="splits",h$="kind",pw=2147483648,qX="the region does not fit the coordinates",qW="claims.%d.%s",kx="data",e4="AVERAGE",rB=110,kw="learned",hS="earned",qd=116,pv="%li",hR="anytime",qV=1e-07,qc="impossible case",rA=0.25,kN="complement",ln=-32,hZ="trajectories",b1=1e-300,cn=1023,qb=-1080,rz="open",k7="nan",kM="value",pu=0xe0,qa=-1023,qU="claims.%d.name",h8="value slab of the best",ry=117,h_="clopper-pearson",qT=0xdfff,cm="/",rx="Assert_failure",p$="format",hY=1000000.,k6="ENOTDIR",pt="reasons.ml",qS=1073741823,hQ="problem.data.",rw="size",G=250,qR="3/5 likelihood",kL=1e-13,hX='"',rv=0.001,kv=1255,ru="Fatal error: exception %s\n",p_=0x800,f5=255,rt="ANY",ps="jsError",cD=0x8000,k5="int8",gc="planned",cG=256,d$=1048576,d_="TEMPORAL",qQ="End_of_file",pr="float64",k4="Failure",gb="DISCOUNTED",pq="\n",lm="ENOENT",pp="learned.ml",p9="([^/]+)",d9="claims.",ga=200,p8=-257,kK=0xf,pn=-48,po="weissman",k3="choices of earlier steps do not fit",qP=0xdc00,p7=125,rs="ENOTEMPTY",pm=4000,rr="bound",aZ="camlinternalFormat.ml",p6="Division_by_zero",h7="fixed",rq="problem.probability",fY="problem",qO="Sys_error",d7=1e-14,ku="lower_steps",p5=": ",d8="given policy",ll="arrays",p4="there is nothing to cut",rp="row",pl="EEXIST",f$="%d",qN="Printexc.handle_uncaught_exception",du="lower",ro="buffer.ml",h6="int_of_string",p3=104,p1="no such tangent",p2="delta",qM="name",kt=120,c3=1e-09,k2=103,rm="graph",rn="problem.theta",f_="value slab",hW=102,f9="transitions",fX="MAX",ks=512,pj="shared_by",pk="9/10 value slab",qL=257,rl="has another number of dimensions",pi=0x7ff0,pZ=1e-15,p0="models open",hP="adaptive",lk=1000000,f7="CUMULATIVE",f8="design",rk="int64",kq=144,kr="rows",ph="0x",qK="9/10 value slab of the best",kp="nothing",rj="claims.0.choice",pg="\n",pf="about",cE=254,ko="reward",al=100,d4="free",pY=" : flags Open_text and Open_binary are not compatible",qJ="%Li",pX="points size",ri="claims.0.name",bD=0.5,rh="it ends early",qI="bound_side",e3=160,pW="region.ml",f4="is of another type",kn=0.1,pe="problem.polynomial",dx="REACH_REWARD",lj="Unix.Unix_error",pd="problem.data.method",km="mkdir",rg="Stack_overflow",hO=": No such file or directory",li="policy",rf="problem.data.delta",re="/static/",pV=-97,rd=253,rb="allowed",rc="Not_found",qH=227,qF=1e-08,qG="intervals without one of their ends",ra="problem.domain",pc="batch_transition",k1="problem.assumed_support",kl="is_equality",k0=", ",pa="problem.domain.",pb="digest",lh="rmdir",q$=32752,q_=1026,kZ="domain",lg="repeats",q9="false",kY="slab",lf="events",qE="problem.data.prior",o_="Pervasives.do_at_exit",o$="utf8",qD="a member has another length",c5=" ",le="Fatal error: exception ",ca=0x80,qC="Undefined_recursive_module",q8="problem.data.batch_start",qB=1074,pT=1e-06,pU="bound_expression",qA="choice",f1="point",qz="weight",pS="objective",kJ="a code has too many words",h5="Set.bal",q7="_",ld="compare: functional value",pR="products with equalities of the domain",qy="%i",o9=1.000000001,o8="beta-binomial",pQ="true",qx="certificate",o7="share",pP="assumed_support";function
-KL(c,d){var
+a.prototype._T_}}(Object));(function(R){"use strict";var
+dL="TOTAL",si="a cut at a point where something seen has no probability",rv="transition_start",rw="Invalid_argument",h$="Map.bal",qd="@[",iu=192,qY="a row of a slab without shares",qX=123,sh="choice_start",gd="the header is no JSON text of ours",ru="%ni",sg="values",lf="runs.ml",cs=4096,qV="coupled",qW="plain",qU=0.9,da=0xff,k2="value slab of few data",le="censored",ip=1e-12,qT="outcomes of episodes",lN=-1e-09,sf=1073741824,bz="0",rt=200000,dM="pair",dJ="upper",it="difference",dd=128,qc="Sys_blocked_io",qS="fd ",qR="target",se="costs",aA=248,sd=">",rs="batch_count",sc=1027,qb=-16,ed="claims",qa="problem.objective.",lw="Z.Overflow",qQ=".name",sb="terminal",k0=1048576.,l=246,gc="successor",k1="earlier",p$="%u",gj="generative-fixed",sa="method",p_="text",lv=2049,r$="error",p9="problem.graph.initial",ij=20000,rr=1000000000.,kZ=127,ej=1024,p8="@{",ld=16.,gg="episodes",r_=": the claim is not proved",lc=-2147483648,lM="e",p7=" : flags Open_rdonly and Open_wronly are not compatible",rq="is out of range",kY=240,dG="-",lb="int16",rp="a region beside intervals of transitions",la=": Not a directory",p6=" : file already exists",ro="claim",dc=0xffffff,kX="proofs",lL="int32",qP="Out_of_memory",is="randomised",kW="avoided",k$="problem.data",lK="inf",k_="index out of bounds",b8="likelihood",p5="problem.graph.choice_start",ii="_bigarr02",lu="automaton",qO=1.01,lJ="nature",r9="hoeffding",dI=-1.,dK=2147483647,p4="problem.automaton.",rn=", characters ",qN=268435456,ih="discount",cL=0xffff,qL=50000000,qM="problem.graph.transition_start",p3=12520,gf=400,r8="batch_start",qK="problem.denominator",qJ="believed",bA="UNTIL",r7="infinity",kU="robust policy",kV="bool",a$=1000,h_="problem.expression",z="",lt=224,r6=1e+150,kT="agent",p2="^",k9="MIN",qI="coefficient",ls="a member has a word of no code",lI="header.json",kS="stated",h9="upper_steps",fa=0x3f,lr="atom",p1="repeated",ig="region",qH=150,p0="Match_failure",dF="NEXT",pZ=16777215,qG=-10,r5="costs that were seen",pY="initial",ie=252,k8="problem.automaton",b7=".",ec="+",r4=": the lower bound is not inductive",qF=0xf0,lq="splits",ir="kind",pX=2147483648,rm="the region does not fit the coordinates",rl="claims.%d.%s",kR="data",fc="AVERAGE",r3=110,kQ="learned",h8="earned",qE=116,pW="%li",h7="anytime",rk=1e-07,qD="impossible case",r2=0.25,k7="complement",lH=-32,id="trajectories",b6=1e-300,cu=1023,qC=-1080,r1="open",lp="nan",k6="value",pV=0xe0,qB=-1023,rj="claims.%d.name",io="value slab of the best",r0=117,iq="clopper-pearson",ri=0xdfff,ct="/",rZ="Assert_failure",qA="format",ic=1000000.,lo="ENOTDIR",pU="reasons.ml",rh=1073741823,h6="problem.data.",rY="size",u=250,rg="3/5 likelihood",k5=1e-13,ib='"',rX=0.001,kP=1255,rW="Fatal error: exception %s\n",qz=0x800,gi=255,rV="ANY",pT="jsError",cJ=0x8000,ln="int8",gr="planned",cM=256,ei=1048576,eh="TEMPORAL",rf="End_of_file",pS="float64",lm="Failure",gq="DISCOUNTED",pR="\n",lG="ENOENT",pQ="learned.ml",qy="([^/]+)",eg="claims.",gp=200,qx=-257,k4=0xf,pO=-48,pP="weissman",ll="choices of earlier steps do not fit",re=0xdc00,qw=125,rU="ENOTEMPTY",pN=4000,rT="bound",a3="camlinternalFormat.ml",qv="Division_by_zero",im="fixed",rS="problem.probability",gb="problem",rd="Sys_error",ee=1e-14,kO="lower_steps",qu=": ",ef="given policy",lF="arrays",qt="there is nothing to cut",rR="row",pM="EEXIST",go="%d",rc="Printexc.handle_uncaught_exception",dE="lower",rQ="buffer.ml",il="int_of_string",qs=104,qq="no such tangent",qr="delta",rb="name",kN=120,c$=1e-09,lk=103,rO="graph",rP="problem.theta",gn="value slab",ia=102,gm="transitions",ga="MAX",kM=512,pK="shared_by",pL="9/10 value slab",ra=257,rN="has another number of dimensions",pJ=0x7ff0,qo=1e-15,qp="models open",h5="adaptive",lE=1000000,gk="CUMULATIVE",gl="design",rM="int64",kK=144,kL="rows",pI="0x",q$="9/10 value slab of the best",kJ="nothing",rL="claims.0.choice",pH="\n",pG="about",cK=254,kI="reward",ao=100,eb="free",qn=" : flags Open_text and Open_binary are not compatible",q_="%Li",qm="points size",rK="claims.0.name",bI=0.5,rJ="it ends early",q9="bound_side",fb=160,ql="region.ml",gh="is of another type",kH=0.1,pF="problem.polynomial",dH="REACH_REWARD",lD="Unix.Unix_error",pE="problem.data.method",kG="mkdir",rI="Stack_overflow",h4=": No such file or directory",lC="policy",rH="problem.data.delta",rG="/static/",qk=-97,rF=253,rD="allowed",rE="Not_found",q7=1e-08,q8="intervals without one of their ends",rC="problem.domain",pD="batch_transition",lj="problem.assumed_support",kF="is_equality",li=", ",pB="problem.domain.",pC="digest",lB="rmdir",rB=32752,rA=1026,lh="domain",lA="repeats",rz="false",lg="slab",lz="events",q6="problem.data.prior",pz="Pervasives.do_at_exit",pA="utf8",q5="a member has another length",db=" ",ly="Fatal error: exception ",cj=0x80,q4="Undefined_recursive_module",ry="problem.data.batch_start",q3=1074,qi=1e-06,qj="bound_expression",q2="choice",ge="point",q1="weight",qh="objective",k3="a code has too many words",ik="Set.bal",rx="_",lx="compare: functional value",qg="products with equalities of the domain",q0="%i",py=1.000000001,px="beta-binomial",qf="true",qZ="certificate",pw="share",qe="assumed_support";function
+Lr(c,d){var
 g=c.length,h=d.length,f=g+h-1,b=new
 Array(f);b[0]=0;var
 a=1,e=1;for(;a<g;a++)b[a]=c[a];for(;a<f;a++,e++)b[a]=d[e];return b}function
-KM(d,b,e,c,f){if(c<=b)for(var
+Ls(d,b,e,c,f){if(c<=b)for(var
 a=1;a<=f;a++)e[c+a]=d[b+a];else
 for(var
 a=f;a>=1;a--)e[c+a]=d[b+a];return 0}function
-lu(a){var
+lO(a){var
 c=[0];while(a!==0){var
 d=a[1];for(var
 b=1;b<d.length;b++)c.push(d[b]);a=a[2]}return c}function
-KN(b,d,c,e){for(var
+Lt(b,d,c,e){for(var
 a=0;a<c;a++)b[d+a+1]=e;return 0}function
-LN(b,a){throw[0,b,a]}function
-e9(b,a){if(b==0)return v;if(a.repeat)return a.repeat(b);var
-d=v,c=0;for(;;){if(b&1)d+=a;b>>=1;if(b==0)return d;a+=a;c++;if(c==9)a.slice(0,1)}}function
-iq(c,b,a){var
-d=String.fromCharCode;if(b==0&&a<=cl&&a==c.length)return d.apply(null,c);var
-e=v;for(;0<a;b+=ea,a-=ea)e+=d.apply(null,c.slice(b,b+Math.min(a,ea)));return e}function
-ec(a){if(a.t==2)a.c+=e9(a.l-a.c.length,"\0");else
-a.c=iq(a.c,0,a.c.length);a.t=0}function
-sq(a){if(a.length<24){for(var
-b=0;b<a.length;b++)if(a.charCodeAt(b)>kF)return false;return true}else
+Mt(b,a){throw[0,b,a]}function
+fg(b,a){if(b==0)return z;if(a.repeat)return a.repeat(b);var
+d=z,c=0;for(;;){if(b&1)d+=a;b>>=1;if(b==0)return d;a+=a;c++;if(c==9)a.slice(0,1)}}function
+iG(c,b,a){var
+d=String.fromCharCode;if(b==0&&a<=cs&&a==c.length)return d.apply(null,c);var
+e=z;for(;0<a;b+=ej,a-=ej)e+=d.apply(null,c.slice(b,b+Math.min(a,ej)));return e}function
+el(a){if(a.t==2)a.c+=fg(a.l-a.c.length,"\0");else
+a.c=iG(a.c,0,a.c.length);a.t=0}function
+sS(a){if(a.length<24){for(var
+b=0;b<a.length;b++)if(a.charCodeAt(b)>kZ)return false;return true}else
 return!/[^\x00-\x7f]/.test(a)}function
-lM(e){for(var
-j=v,c=v,g,f,h,a,b=0,i=e.length;b<i;b++){f=e.charCodeAt(b);if(f<ca){for(var
-d=b+1;d<i&&(f=e.charCodeAt(d))<ca;d++);if(d-b>ks){c.substr(0,1);j+=c;c=v;j+=e.slice(b,d)}else
-c+=e.slice(b,d);if(d==i)break;b=d}a=1;if(++b<i&&((h=e.charCodeAt(b))&-64)==c7){g=h+(f<<6);if(f<pu){a=g-0x3080;if(a<ca)a=1}else{a=2;if(++b<i&&((h=e.charCodeAt(b))&-64)==c7){g=h+(g<<6);if(f<qe){a=g-0xe2080;if(a<p_||a>=0xd7ff&&a<0xe000)a=2}else{a=3;if(++b<i&&((h=e.charCodeAt(b))&-64)==c7&&f<0xf5){a=h-0x3c82080+(g<<6);if(a<0x10000||a>0x10ffff)a=3}}}}}if(a<4){b-=a;c+="\ufffd"}else
-if(a>cF)c+=String.fromCharCode(0xd7c0+(a>>10),qP+(a&0x3FF));else
-c+=String.fromCharCode(a);if(c.length>ea){c.substr(0,1);j+=c;c=v}}return j+c}function
-cH(c,a,b){this.t=c;this.c=a;this.l=b}cH.prototype.toString=function(){switch(this.t){case
-9:return this.c;default:ec(this);case
-0:if(sq(this.c)){this.t=9;return this.c}this.t=8;case
-8:return this.c}};cH.prototype.toUtf16=function(){var
-a=this.toString();if(this.t==9)return a;return lM(a)};cH.prototype.slice=function(){var
+l6(e){for(var
+j=z,c=z,g,f,h,a,b=0,i=e.length;b<i;b++){f=e.charCodeAt(b);if(f<cj){for(var
+d=b+1;d<i&&(f=e.charCodeAt(d))<cj;d++);if(d-b>kM){c.substr(0,1);j+=c;c=z;j+=e.slice(b,d)}else
+c+=e.slice(b,d);if(d==i)break;b=d}a=1;if(++b<i&&((h=e.charCodeAt(b))&-64)==dd){g=h+(f<<6);if(f<pV){a=g-0x3080;if(a<cj)a=1}else{a=2;if(++b<i&&((h=e.charCodeAt(b))&-64)==dd){g=h+(g<<6);if(f<qF){a=g-0xe2080;if(a<qz||a>=0xd7ff&&a<0xe000)a=2}else{a=3;if(++b<i&&((h=e.charCodeAt(b))&-64)==dd&&f<0xf5){a=h-0x3c82080+(g<<6);if(a<0x10000||a>0x10ffff)a=3}}}}}if(a<4){b-=a;c+="\ufffd"}else
+if(a>cL)c+=String.fromCharCode(0xd7c0+(a>>10),re+(a&0x3FF));else
+c+=String.fromCharCode(a);if(c.length>ej){c.substr(0,1);j+=c;c=z}}return j+c}function
+cN(c,a,b){this.t=c;this.c=a;this.l=b}cN.prototype.toString=function(){switch(this.t){case
+9:return this.c;default:el(this);case
+0:if(sS(this.c)){this.t=9;return this.c}this.t=8;case
+8:return this.c}};cN.prototype.toUtf16=function(){var
+a=this.toString();if(this.t==9)return a;return l6(a)};cN.prototype.slice=function(){var
 a=this.t==4?this.c.slice():this.c;return new
-cH(this.t,a,this.l)};function
-r3(a){return new
-cH(0,a,a.length)}function
-a(a){return r3(a)}function
-lI(c,b){LN(c,a(b))}var
+cN(this.t,a,this.l)};function
+st(a){return new
+cN(0,a,a.length)}function
+a(a){return st(a)}function
+l2(c,b){Mt(c,a(b))}var
 aF=[0];function
-aO(a){lI(aF.Invalid_argument,a)}function
-eb(){aO(kQ)}function
-d(b,a){if(a<0||a>=b.length-1)eb();return b[a+1]}function
-V(b,a,c){if(a<0||a>=b.length-1)eb();b[a+1]=c;return 0}function
-lv(e,f,d){var
+aQ(a){l2(aF.Invalid_argument,a)}function
+ek(){aQ(k_)}function
+e(b,a){if(a<0||a>=b.length-1)ek();return b[a+1]}function
+Y(b,a,c){if(a<0||a>=b.length-1)ek();b[a+1]=c;return 0}function
+lP(e,f,d){var
 a=new
 Array(d+1);a[0]=0;for(var
 b=1,c=f+1;b<=d;b++,c++)a[b]=e[c];return a}function
-rX(a){switch(a){case
+sn(a){switch(a){case
 7:case
 10:case
 11:return 2;default:return 1}}function
-rV(c,e){var
-b=P,a;switch(c){case
+sl(c,e){var
+b=R,a;switch(c){case
 0:a=b.Float32Array;break;case
 1:a=b.Float64Array;break;case
 2:a=b.Int8Array;break;case
@@ -74,78 +74,78 @@ b=P,a;switch(c){case
 9:a=b.Int32Array;break;case
 10:a=b.Float32Array;break;case
 11:a=b.Float64Array;break;case
-12:a=b.Uint8Array;break}if(!a)aO("Bigarray.create: unsupported kind");var
+12:a=b.Uint8Array;break}if(!a)aQ("Bigarray.create: unsupported kind");var
 d=new
-a(e*rX(c));return d}function
-id(b){var
+a(e*sn(c));return d}function
+iv(b){var
 d=b.length,c=1;for(var
-a=0;a<d;a++){if(b[a]<0)aO("Bigarray.create: negative dimension");c=c*b[a]}return c}var
-r$=Math.pow(2,-24);function
-sj(a){throw a}function
-dG(){sj(aF.Division_by_zero)}function
-T(b,c,a){this.lo=b&c6;this.mi=c&c6;this.hi=a&cF}T.prototype.caml_custom="_j";T.prototype.copy=function(){return new
-T(this.lo,this.mi,this.hi)};T.prototype.ucompare=function(a){if(this.hi>a.hi)return 1;if(this.hi<a.hi)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};T.prototype.compare=function(a){var
-b=this.hi<<16,c=a.hi<<16;if(b>c)return 1;if(b<c)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};T.prototype.neg=function(){var
+a=0;a<d;a++){if(b[a]<0)aQ("Bigarray.create: negative dimension");c=c*b[a]}return c}var
+sB=Math.pow(2,-24);function
+sL(a){throw a}function
+dQ(){sL(aF.Division_by_zero)}function
+U(b,c,a){this.lo=b&dc;this.mi=c&dc;this.hi=a&cL}U.prototype.caml_custom="_j";U.prototype.copy=function(){return new
+U(this.lo,this.mi,this.hi)};U.prototype.ucompare=function(a){if(this.hi>a.hi)return 1;if(this.hi<a.hi)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};U.prototype.compare=function(a){var
+b=this.hi<<16,c=a.hi<<16;if(b>c)return 1;if(b<c)return-1;if(this.mi>a.mi)return 1;if(this.mi<a.mi)return-1;if(this.lo>a.lo)return 1;if(this.lo<a.lo)return-1;return 0};U.prototype.neg=function(){var
 a=-this.lo,b=-this.mi+(a>>24),c=-this.hi+(b>>24);return new
-T(a,b,c)};T.prototype.add=function(a){var
+U(a,b,c)};U.prototype.add=function(a){var
 b=this.lo+a.lo,c=this.mi+a.mi+(b>>24),d=this.hi+a.hi+(c>>24);return new
-T(b,c,d)};T.prototype.sub=function(a){var
+U(b,c,d)};U.prototype.sub=function(a){var
 b=this.lo-a.lo,c=this.mi-a.mi+(b>>24),d=this.hi-a.hi+(c>>24);return new
-T(b,c,d)};T.prototype.mul=function(a){var
-b=this.lo*a.lo,c=(b*r$|0)+this.mi*a.lo+this.lo*a.mi,d=(c*r$|0)+this.hi*a.lo+this.mi*a.mi+this.lo*a.hi;return new
-T(b,c,d)};T.prototype.isZero=function(){return(this.lo|this.mi|this.hi)==0};T.prototype.isNeg=function(){return this.hi<<16<0};T.prototype.and=function(a){return new
-T(this.lo&a.lo,this.mi&a.mi,this.hi&a.hi)};T.prototype.or=function(a){return new
-T(this.lo|a.lo,this.mi|a.mi,this.hi|a.hi)};T.prototype.xor=function(a){return new
-T(this.lo^a.lo,this.mi^a.mi,this.hi^a.hi)};T.prototype.shift_left=function(a){a=a&63;if(a==0)return this;if(a<24)return new
-T(this.lo<<a,this.mi<<a|this.lo>>24-a,this.hi<<a|this.mi>>24-a);if(a<48)return new
-T(0,this.lo<<a-24,this.mi<<a-24|this.lo>>48-a);return new
-T(0,0,this.lo<<a-48)};T.prototype.shift_right_unsigned=function(a){a=a&63;if(a==0)return this;if(a<24)return new
-T(this.lo>>a|this.mi<<24-a,this.mi>>a|this.hi<<24-a,this.hi>>a);if(a<48)return new
-T(this.mi>>a-24|this.hi<<48-a,this.hi>>a-24,0);return new
-T(this.hi>>a-48,0,0)};T.prototype.shift_right=function(a){a=a&63;if(a==0)return this;var
+U(b,c,d)};U.prototype.mul=function(a){var
+b=this.lo*a.lo,c=(b*sB|0)+this.mi*a.lo+this.lo*a.mi,d=(c*sB|0)+this.hi*a.lo+this.mi*a.mi+this.lo*a.hi;return new
+U(b,c,d)};U.prototype.isZero=function(){return(this.lo|this.mi|this.hi)==0};U.prototype.isNeg=function(){return this.hi<<16<0};U.prototype.and=function(a){return new
+U(this.lo&a.lo,this.mi&a.mi,this.hi&a.hi)};U.prototype.or=function(a){return new
+U(this.lo|a.lo,this.mi|a.mi,this.hi|a.hi)};U.prototype.xor=function(a){return new
+U(this.lo^a.lo,this.mi^a.mi,this.hi^a.hi)};U.prototype.shift_left=function(a){a=a&63;if(a==0)return this;if(a<24)return new
+U(this.lo<<a,this.mi<<a|this.lo>>24-a,this.hi<<a|this.mi>>24-a);if(a<48)return new
+U(0,this.lo<<a-24,this.mi<<a-24|this.lo>>48-a);return new
+U(0,0,this.lo<<a-48)};U.prototype.shift_right_unsigned=function(a){a=a&63;if(a==0)return this;if(a<24)return new
+U(this.lo>>a|this.mi<<24-a,this.mi>>a|this.hi<<24-a,this.hi>>a);if(a<48)return new
+U(this.mi>>a-24|this.hi<<48-a,this.hi>>a-24,0);return new
+U(this.hi>>a-48,0,0)};U.prototype.shift_right=function(a){a=a&63;if(a==0)return this;var
 c=this.hi<<16>>16;if(a<24)return new
-T(this.lo>>a|this.mi<<24-a,this.mi>>a|c<<24-a,this.hi<<16>>a>>>16);var
+U(this.lo>>a|this.mi<<24-a,this.mi>>a|c<<24-a,this.hi<<16>>a>>>16);var
 b=this.hi<<16>>31;if(a<48)return new
-T(this.mi>>a-24|this.hi<<48-a,this.hi<<16>>a-24>>16,b&cF);return new
-T(this.hi<<16>>a-32,b,b)};T.prototype.lsl1=function(){this.hi=this.hi<<1|this.mi>>23;this.mi=(this.mi<<1|this.lo>>23)&c6;this.lo=this.lo<<1&c6};T.prototype.lsr1=function(){this.lo=(this.lo>>>1|this.mi<<23)&c6;this.mi=(this.mi>>>1|this.hi<<23)&c6;this.hi=this.hi>>>1};T.prototype.udivmod=function(e){var
+U(this.mi>>a-24|this.hi<<48-a,this.hi<<16>>a-24>>16,b&cL);return new
+U(this.hi<<16>>a-32,b,b)};U.prototype.lsl1=function(){this.hi=this.hi<<1|this.mi>>23;this.mi=(this.mi<<1|this.lo>>23)&dc;this.lo=this.lo<<1&dc};U.prototype.lsr1=function(){this.lo=(this.lo>>>1|this.mi<<23)&dc;this.mi=(this.mi>>>1|this.hi<<23)&dc;this.hi=this.hi>>>1};U.prototype.udivmod=function(e){var
 c=0,b=this.copy(),a=e.copy(),d=new
-T(0,0,0);while(b.ucompare(a)>0){c++;a.lsl1()}while(c>=0){c--;d.lsl1();if(b.ucompare(a)>=0){d.lo++;b=b.sub(a)}a.lsr1()}return{quotient:d,modulus:b}};T.prototype.div=function(a){var
-b=this;if(a.isZero())dG();var
-d=b.hi^a.hi;if(b.hi&cD)b=b.neg();if(a.hi&cD)a=a.neg();var
-c=b.udivmod(a).quotient;if(d&cD)c=c.neg();return c};T.prototype.mod=function(b){var
-a=this;if(b.isZero())dG();var
-d=a.hi;if(a.hi&cD)a=a.neg();if(b.hi&cD)b=b.neg();var
-c=a.udivmod(b).modulus;if(d&cD)c=c.neg();return c};T.prototype.toInt=function(){return this.lo|this.mi<<24};T.prototype.toFloat=function(){return(this.hi<<16)*Math.pow(2,32)+this.mi*Math.pow(2,24)+this.lo};T.prototype.toArray=function(){return[this.hi>>8,this.hi&c4,this.mi>>16,this.mi>>8&c4,this.mi&c4,this.lo>>16,this.lo>>8&c4,this.lo&c4]};T.prototype.lo32=function(){return this.lo|(this.mi&c4)<<24};T.prototype.hi32=function(){return this.mi>>>8&cF|this.hi<<16};function
-r_(b,a){return new
-T(b&c6,b>>>24&c4|(a&cF)<<8,a>>>16&cF)}function
-lE(a){return a.hi32()}function
-lF(a){return a.lo32()}var
-KR=h3;function
-dD(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}dD.prototype.caml_custom=KR;dD.prototype.offset=function(b){var
+U(0,0,0);while(b.ucompare(a)>0){c++;a.lsl1()}while(c>=0){c--;d.lsl1();if(b.ucompare(a)>=0){d.lo++;b=b.sub(a)}a.lsr1()}return{quotient:d,modulus:b}};U.prototype.div=function(a){var
+b=this;if(a.isZero())dQ();var
+d=b.hi^a.hi;if(b.hi&cJ)b=b.neg();if(a.hi&cJ)a=a.neg();var
+c=b.udivmod(a).quotient;if(d&cJ)c=c.neg();return c};U.prototype.mod=function(b){var
+a=this;if(b.isZero())dQ();var
+d=a.hi;if(a.hi&cJ)a=a.neg();if(b.hi&cJ)b=b.neg();var
+c=a.udivmod(b).modulus;if(d&cJ)c=c.neg();return c};U.prototype.toInt=function(){return this.lo|this.mi<<24};U.prototype.toFloat=function(){return(this.hi<<16)*Math.pow(2,32)+this.mi*Math.pow(2,24)+this.lo};U.prototype.toArray=function(){return[this.hi>>8,this.hi&da,this.mi>>16,this.mi>>8&da,this.mi&da,this.lo>>16,this.lo>>8&da,this.lo&da]};U.prototype.lo32=function(){return this.lo|(this.mi&da)<<24};U.prototype.hi32=function(){return this.mi>>>8&cL|this.hi<<16};function
+sA(b,a){return new
+U(b&dc,b>>>24&da|(a&cL)<<8,a>>>16&cL)}function
+lY(a){return a.hi32()}function
+lZ(a){return a.lo32()}var
+Lx=ii;function
+dN(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}dN.prototype.caml_custom=Lx;dN.prototype.offset=function(b){var
 c=0;if(typeof
 b==="number")b=[b];if(!(b
 instanceof
-Array))aO("bigarray.js: invalid offset");if(this.dims.length!=b.length)aO("Bigarray.get/set: bad number of dimensions");if(this.layout==0)for(var
-a=0;a<this.dims.length;a++){if(b[a]<0||b[a]>=this.dims[a])eb();c=c*this.dims[a]+b[a]}else
+Array))aQ("bigarray.js: invalid offset");if(this.dims.length!=b.length)aQ("Bigarray.get/set: bad number of dimensions");if(this.layout==0)for(var
+a=0;a<this.dims.length;a++){if(b[a]<0||b[a]>=this.dims[a])ek();c=c*this.dims[a]+b[a]}else
 for(var
-a=this.dims.length-1;a>=0;a--){if(b[a]<1||b[a]>this.dims[a])eb();c=c*this.dims[a]+(b[a]-1)}return c};dD.prototype.get=function(a){switch(this.kind){case
+a=this.dims.length-1;a>=0;a--){if(b[a]<1||b[a]>this.dims[a])ek();c=c*this.dims[a]+(b[a]-1)}return c};dN.prototype.get=function(a){switch(this.kind){case
 7:var
-d=this.data[a*2+0],b=this.data[a*2+1];return r_(d,b);case
+d=this.data[a*2+0],b=this.data[a*2+1];return sA(d,b);case
 10:case
 11:var
-e=this.data[a*2+0],c=this.data[a*2+1];return[cE,e,c];default:return this.data[a]}};dD.prototype.set=function(a,b){switch(this.kind){case
-7:this.data[a*2+0]=lF(b);this.data[a*2+1]=lE(b);break;case
+e=this.data[a*2+0],c=this.data[a*2+1];return[cK,e,c];default:return this.data[a]}};dN.prototype.set=function(a,b){switch(this.kind){case
+7:this.data[a*2+0]=lZ(b);this.data[a*2+1]=lY(b);break;case
 10:case
-11:this.data[a*2+0]=b[1];this.data[a*2+1]=b[2];break;default:this.data[a]=b;break}return 0};dD.prototype.fill=function(b){switch(this.kind){case
+11:this.data[a*2+0]=b[1];this.data[a*2+1]=b[2];break;default:this.data[a]=b;break}return 0};dN.prototype.fill=function(b){switch(this.kind){case
 7:var
-c=lF(b),e=lE(b);if(c==e)this.data.fill(c);else
+c=lZ(b),e=lY(b);if(c==e)this.data.fill(c);else
 for(var
 a=0;a<this.data.length;a++)this.data[a]=a%2==0?c:e;break;case
 10:case
 11:var
 d=b[1],f=b[2];if(d==f)this.data.fill(d);else
 for(var
-a=0;a<this.data.length;a++)this.data[a]=a%2==0?d:f;break;default:this.data.fill(b);break}};dD.prototype.compare=function(b,g){if(this.layout!=b.layout||this.kind!=b.kind){var
+a=0;a<this.data.length;a++)this.data[a]=a%2==0?d:f;break;default:this.data.fill(b);break}};dN.prototype.compare=function(b,g){if(this.layout!=b.layout||this.kind!=b.kind){var
 e=this.kind|this.layout<<8,f=b.kind|b.layout<<8;return f-e}if(this.dims.length!=b.dims.length)return b.dims.length-this.dims.length;for(var
 a=0;a<this.dims.length;a++)if(this.dims[a]!=b.dims[a])return this.dims[a]<b.dims[a]?-1:1;switch(this.kind){case
 0:case
@@ -165,88 +165,88 @@ a=0;a<this.data.length;a+=2){if(this.data[a+1]<b.data[a+1])return-1;if(this.data
 9:case
 12:for(var
 a=0;a<this.data.length;a++){if(this.data[a]<b.data[a])return-1;if(this.data[a]>b.data[a])return 1}break}return 0};function
-e5(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}e5.prototype=new
-dD();e5.prototype.offset=function(a){if(typeof
+fd(c,d,b,a){this.kind=c;this.layout=d;this.dims=b;this.data=a}fd.prototype=new
+dN();fd.prototype.offset=function(a){if(typeof
 a!=="number")if(a
 instanceof
 Array&&a.length==1)a=a[0];else
-aO("Ml_Bigarray_c_1_1.offset");if(a<0||a>=this.dims[0])eb();return a};e5.prototype.get=function(a){return this.data[a]};e5.prototype.set=function(a,b){this.data[a]=b;return 0};e5.prototype.fill=function(a){this.data.fill(a);return 0};function
-lw(c,d,a,b){var
-e=rX(c);if(id(a)*e!=b.length)aO("length doesn't match dims");if(d==0&&a.length==1&&e==1)return new
-e5(c,d,a,b);return new
-dD(c,d,a,b)}function
-Lw(a){return a.slice(1)}function
-KQ(b,e,d){var
-a=Lw(d),c=rV(b,id(a));return lw(b,e,a,c)}function
-KS(a,b){return a.get(a.offset(b))}function
-KT(a,b,c){a.set(a.offset(b),c);return 0}function
-ie(b){if(P.Uint8Array)var
-c=new(P.Uint8Array)(b.l);else
+aQ("Ml_Bigarray_c_1_1.offset");if(a<0||a>=this.dims[0])ek();return a};fd.prototype.get=function(a){return this.data[a]};fd.prototype.set=function(a,b){this.data[a]=b;return 0};fd.prototype.fill=function(a){this.data.fill(a);return 0};function
+lQ(c,d,a,b){var
+e=sn(c);if(iv(a)*e!=b.length)aQ("length doesn't match dims");if(d==0&&a.length==1&&e==1)return new
+fd(c,d,a,b);return new
+dN(c,d,a,b)}function
+Mc(a){return a.slice(1)}function
+Lw(b,e,d){var
+a=Mc(d),c=sl(b,iv(a));return lQ(b,e,a,c)}function
+Ly(a,b){return a.get(a.offset(b))}function
+Lz(a,b,c){a.set(a.offset(b),c);return 0}function
+iw(b){if(R.Uint8Array)var
+c=new(R.Uint8Array)(b.l);else
 var
 c=new
 Array(b.l);var
 e=b.c,d=e.length,a=0;for(;a<d;a++)c[a]=e.charCodeAt(a);for(d=b.l;a<d;a++)c[a]=0;b.c=c;b.t=4;return c}function
-dE(d,e,b,f,c){if(c==0)return 0;if(f==0&&(c>=b.l||b.t==2&&c>=b.c.length)){b.c=d.t==4?iq(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else
-if(b.t==2&&f==b.c.length){b.c+=d.t==4?iq(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else{if(b.t!=4)ie(b);var
+dO(d,e,b,f,c){if(c==0)return 0;if(f==0&&(c>=b.l||b.t==2&&c>=b.c.length)){b.c=d.t==4?iG(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else
+if(b.t==2&&f==b.c.length){b.c+=d.t==4?iG(d.c,e,c):e==0&&d.c.length==c?d.c:d.c.substr(e,c);b.t=b.c.length==b.l?0:2}else{if(b.t!=4)iw(b);var
 g=d.c,h=b.c;if(d.t==4)if(f<=e)for(var
 a=0;a<c;a++)h[f+a]=g[e+a];else
 for(var
 a=c-1;a>=0;a--)h[f+a]=g[e+a];else{var
 i=Math.min(c,g.length-e);for(var
 a=0;a<i;a++)h[f+a]=g.charCodeAt(e+a);for(;a<c;a++)h[f+a]=0}}return 0}function
-bE(a){return a}function
-co(a,b,c,d,e){dE(bE(a),b,c,d,e);return 0}function
-e6(){aO(kQ)}function
-bO(a,b){switch(a.t&6){default:if(b>=a.c.length)return 0;case
+bJ(a){return a}function
+cv(a,b,c,d,e){dO(bJ(a),b,c,d,e);return 0}function
+fe(){aQ(k_)}function
+bT(a,b){switch(a.t&6){default:if(b>=a.c.length)return 0;case
 0:return a.c.charCodeAt(b);case
 4:return a.c[b]}}function
-r1(b,a){if(a>>>0>=b.l)e6();return bO(b,a)}function
-KV(b,a){if(a>>>0>=b.l-1)e6();var
-c=bO(b,a),d=bO(b,a+1);return d<<8|c}function
-r2(b,a){if(a>>>0>=b.l-3)e6();var
-c=bO(b,a),d=bO(b,a+1),e=bO(b,a+2),f=bO(b,a+3);return f<<24|e<<16|d<<8|c}function
-ed(a){return new
-T(a[7]<<0|a[6]<<8|a[5]<<16,a[4]<<0|a[3]<<8|a[2]<<16,a[1]<<0|a[0]<<8)}function
-KW(d,c){if(c>>>0>=d.l-7)e6();var
+sr(b,a){if(a>>>0>=b.l)fe();return bT(b,a)}function
+LB(b,a){if(a>>>0>=b.l-1)fe();var
+c=bT(b,a),d=bT(b,a+1);return d<<8|c}function
+ss(b,a){if(a>>>0>=b.l-3)fe();var
+c=bT(b,a),d=bT(b,a+1),e=bT(b,a+2),f=bT(b,a+3);return f<<24|e<<16|d<<8|c}function
+em(a){return new
+U(a[7]<<0|a[6]<<8|a[5]<<16,a[4]<<0|a[3]<<8|a[2]<<16,a[1]<<0|a[0]<<8)}function
+LC(d,c){if(c>>>0>=d.l-7)fe();var
 b=new
 Array(8);for(var
-a=0;a<8;a++)b[7-a]=bO(d,c+a);return ed(b)}function
-aC(a,c,b){b&=c4;if(a.t!=4){if(c==a.c.length){a.c+=String.fromCharCode(b);if(c+1==a.l)a.t=0;return 0}ie(a)}a.c[c]=b;return 0}function
-dF(b,a,c){if(a>>>0>=b.l)e6();return aC(b,a,c)}function
-ee(a){return a.toArray()}function
-KZ(c,b,e){if(b>>>0>=c.l-7)e6();var
-d=ee(e);for(var
+a=0;a<8;a++)b[7-a]=bT(d,c+a);return em(b)}function
+aC(a,c,b){b&=da;if(a.t!=4){if(c==a.c.length){a.c+=String.fromCharCode(b);if(c+1==a.l)a.t=0;return 0}iw(a)}a.c[c]=b;return 0}function
+dP(b,a,c){if(a>>>0>=b.l)fe();return aC(b,a,c)}function
+en(a){return a.toArray()}function
+LF(c,b,e){if(b>>>0>=c.l-7)fe();var
+d=en(e);for(var
 a=0;a<8;a++)aC(c,b+7-a,d[a]);return 0}function
-c8(c,a){if(c.fun)return c8(c.fun,a);if(typeof
+de(c,a){if(c.fun)return de(c.fun,a);if(typeof
 c!=="function")return c;var
 b=c.length|0;if(b===0)return c.apply(null,a);var
 e=a.length|0,d=b-e|0;if(d==0)return c.apply(null,a);else
-if(d<0)return c8(c.apply(null,a.slice(0,b)),a.slice(b));else
+if(d<0)return de(c.apply(null,a.slice(0,b)),a.slice(b));else
 return function(){var
 e=arguments.length==0?1:arguments.length,d=new
 Array(a.length+e);for(var
 b=0;b<a.length;b++)d[b]=a[b];for(var
-b=0;b<arguments.length;b++)d[a.length+b]=arguments[b];return c8(c,d)}}function
-c(a,b){if(b>>>0>=a.length-1)eb();return a}function
-r4(a){if(isFinite(a)){if(Math.abs(a)>=2.2250738585072014e-308)return 0;if(a!=0)return 1;return 2}return isNaN(a)?4:3}function
-b4(a){a.t&6&&ec(a);return a.c}var
-LY=Math.log2&&Math.log2(1.1235582092889474E+307)==1020;function
-sp(a){if(LY)return Math.floor(Math.log2(a));var
+b=0;b<arguments.length;b++)d[a.length+b]=arguments[b];return de(c,d)}}function
+c(a,b){if(b>>>0>=a.length-1)ek();return a}function
+su(a){if(isFinite(a)){if(Math.abs(a)>=2.2250738585072014e-308)return 0;if(a!=0)return 1;return 2}return isNaN(a)?4:3}function
+b9(a){a.t&6&&el(a);return a.c}var
+ME=Math.log2&&Math.log2(1.1235582092889474E+307)==1020;function
+sR(a){if(ME)return Math.floor(Math.log2(a));var
 b=0;if(a==0)return-Infinity;if(a>=1)while(a>=2){a/=2;b++}else
 while(a<1){a*=2;b--}return b}function
-lC(c){var
-a=new(P.Float32Array)(1);a[0]=c;var
-b=new(P.Int32Array)(a.buffer);return b[0]|0}function
-cc(b,c,a){return new
-T(b,c,a)}function
-gg(a){if(!isFinite(a)){if(isNaN(a))return cc(1,0,pi);return a>0?cc(0,0,pi):cc(0,0,0xfff0)}var
-f=a==0&&1/a==-Infinity?cD:a>=0?0:cD;if(f)a=-a;var
-b=sp(a)+cn;if(b<=0){b=0;a/=Math.pow(2,-q_)}else{a/=Math.pow(2,b-rL);if(a<16){a*=2;b-=1}if(b==0)a/=2}var
+lW(c){var
+a=new(R.Float32Array)(1);a[0]=c;var
+b=new(R.Int32Array)(a.buffer);return b[0]|0}function
+cl(b,c,a){return new
+U(b,c,a)}function
+gv(a){if(!isFinite(a)){if(isNaN(a))return cl(1,0,pJ);return a>0?cl(0,0,pJ):cl(0,0,0xfff0)}var
+f=a==0&&1/a==-Infinity?cJ:a>=0?0:cJ;if(f)a=-a;var
+b=sR(a)+cu;if(b<=0){b=0;a/=Math.pow(2,-rA)}else{a/=Math.pow(2,b-sc);if(a<16){a*=2;b-=1}if(b==0)a/=2}var
 d=Math.pow(2,24),c=a|0;a=(a-c)*d;var
 e=a|0;a=(a-e)*d;var
-g=a|0;c=c&kK|f|b<<4;return cc(g,e,c)}function
-rZ(c,b,g){c.write(32,b.dims.length);c.write(32,b.kind|b.layout<<8);if(b.caml_custom==h3)for(var
-a=0;a<b.dims.length;a++)if(b.dims[a]<cF)c.write(16,b.dims[a]);else{c.write(16,cF);c.write(32,0);c.write(32,b.dims[a])}else
+g=a|0;c=c&k4|f|b<<4;return cl(g,e,c)}function
+sp(c,b,g){c.write(32,b.dims.length);c.write(32,b.kind|b.layout<<8);if(b.caml_custom==ii)for(var
+a=0;a<b.dims.length;a++)if(b.dims[a]<cL)c.write(16,b.dims[a]);else{c.write(16,cL);c.write(32,0);c.write(32,b.dims[a])}else
 for(var
 a=0;a<b.dims.length;a++)c.write(32,b.dims[a]);switch(b.kind){case
 2:case
@@ -263,41 +263,41 @@ a=0;a<b.data.length;a++)c.write(32,b.data[a]);break;case
 a=0;a<b.data.length;a++)c.write(32,b.data[a]);break;case
 7:for(var
 a=0;a<b.data.length/2;a++){var
-e=ee(b.get(a));for(var
+e=en(b.get(a));for(var
 d=0;d<8;d++)c.write(8,e[d])}break;case
 1:for(var
 a=0;a<b.data.length;a++){var
-e=ee(gg(b.get(a)));for(var
+e=en(gv(b.get(a)));for(var
 d=0;d<8;d++)c.write(8,e[d])}break;case
 0:for(var
 a=0;a<b.data.length;a++){var
-e=lC(b.get(a));c.write(32,e)}break;case
+e=lW(b.get(a));c.write(32,e)}break;case
 10:for(var
 a=0;a<b.data.length/2;a++){var
-d=b.get(a);c.write(32,lC(d[1]));c.write(32,lC(d[2]))}break;case
+d=b.get(a);c.write(32,lW(d[1]));c.write(32,lW(d[2]))}break;case
 11:for(var
 a=0;a<b.data.length/2;a++){var
-f=b.get(a),e=ee(gg(f[1]));for(var
+f=b.get(a),e=en(gv(f[1]));for(var
 d=0;d<8;d++)c.write(8,e[d]);var
-e=ee(gg(f[2]));for(var
+e=en(gv(f[2]));for(var
 d=0;d<8;d++)c.write(8,e[d])}break}g[0]=(4+b.dims.length)*4;g[1]=(4+b.dims.length)*8}function
-lD(c){var
-a=new(P.Int32Array)(1);a[0]=c;var
-b=new(P.Float32Array)(a.buffer);return b[0]}function
-cp(d){var
-f=d.lo,g=d.mi,b=d.hi,c=(b&0x7fff)>>4;if(c==2047)return(f|g|b&kK)==0?b&cD?-Infinity:Infinity:NaN;var
-e=Math.pow(2,-24),a=(f*e+g)*e+(b&kK);if(c>0){a+=16;a*=Math.pow(2,c-rL)}else
-a*=Math.pow(2,-q_);if(b&cD)a=-a;return a}function
-bP(b){if(!aF.Failure)aF.Failure=[az,a(k4),-3];lI(aF.Failure,b)}function
-rW(b,v,r){var
-i=b.read32s();if(i<0||i>16)bP("input_value: wrong number of bigarray dimensions");var
-p=b.read32s(),j=p&c4,o=p>>8&1,h=[];if(r==h3)for(var
+lX(c){var
+a=new(R.Int32Array)(1);a[0]=c;var
+b=new(R.Float32Array)(a.buffer);return b[0]}function
+cw(d){var
+f=d.lo,g=d.mi,b=d.hi,c=(b&0x7fff)>>4;if(c==2047)return(f|g|b&k4)==0?b&cJ?-Infinity:Infinity:NaN;var
+e=Math.pow(2,-24),a=(f*e+g)*e+(b&k4);if(c>0){a+=16;a*=Math.pow(2,c-sc)}else
+a*=Math.pow(2,-rA);if(b&cJ)a=-a;return a}function
+bU(b){if(!aF.Failure)aF.Failure=[aA,a(lm),-3];l2(aF.Failure,b)}function
+sm(b,v,r){var
+i=b.read32s();if(i<0||i>16)bU("input_value: wrong number of bigarray dimensions");var
+p=b.read32s(),j=p&da,o=p>>8&1,h=[];if(r==ii)for(var
 a=0;a<i;a++){var
-n=b.read16u();if(n==cF){var
-t=b.read32u(),u=b.read32u();if(t!=0)bP("input_value: bigarray dimension overflow in 32bit");n=u}h.push(n)}else
+n=b.read16u();if(n==cL){var
+t=b.read32u(),u=b.read32u();if(t!=0)bU("input_value: bigarray dimension overflow in 32bit");n=u}h.push(n)}else
 for(var
 a=0;a<i;a++)h.push(b.read32u());var
-d=id(h),f=rV(j,d),g=lw(j,o,h,f);switch(j){case
+d=iv(h),f=sl(j,d),g=lQ(j,o,h,f);switch(j){case
 2:for(var
 a=0;a<d;a++)f[a]=b.read8s();break;case
 3:case
@@ -311,129 +311,129 @@ a=0;a<d;a++)f[a]=b.read16u();break;case
 a=0;a<d;a++)f[a]=b.read32s();break;case
 8:case
 9:var
-s=b.read8u();if(s)bP("input_value: cannot read bigarray with 64-bit OCaml ints");for(var
+s=b.read8u();if(s)bU("input_value: cannot read bigarray with 64-bit OCaml ints");for(var
 a=0;a<d;a++)f[a]=b.read32s();break;case
 7:var
 e=new
 Array(8);for(var
 a=0;a<d;a++){for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-q=ed(e);g.set(a,q)}break;case
+q=em(e);g.set(a,q)}break;case
 1:var
 e=new
 Array(8);for(var
 a=0;a<d;a++){for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-k=cp(ed(e));g.set(a,k)}break;case
+k=cw(em(e));g.set(a,k)}break;case
 0:for(var
 a=0;a<d;a++){var
-k=lD(b.read32s());g.set(a,k)}break;case
+k=lX(b.read32s());g.set(a,k)}break;case
 10:for(var
 a=0;a<d;a++){var
-m=lD(b.read32s()),l=lD(b.read32s());g.set(a,[cE,m,l])}break;case
+m=lX(b.read32s()),l=lX(b.read32s());g.set(a,[cK,m,l])}break;case
 11:var
 e=new
 Array(8);for(var
 a=0;a<d;a++){for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-m=cp(ed(e));for(var
+m=cw(em(e));for(var
 c=0;c<8;c++)e[c]=b.read8u();var
-l=cp(ed(e));g.set(a,[cE,m,l])}break}v[0]=(4+i)*4;return lw(j,o,h,f)}function
-rU(a,b,c){return a.compare(b,c)}function
+l=cw(em(e));g.set(a,[cK,m,l])}break}v[0]=(4+i)*4;return lQ(j,o,h,f)}function
+sk(a,b,c){return a.compare(b,c)}function
 r(a,b){return Math.imul(a,b)}function
-bo(b,a){a=r(a,0xcc9e2d51|0);a=a<<15|a>>>32-15;a=r(a,0x1b873593);b^=a;b=b<<13|b>>>32-13;return(b+(b<<2)|0)+(0xe6546b64|0)|0}function
-Lc(a,b){a=bo(a,lF(b));a=bo(a,lE(b));return a}function
-lA(a,b){return Lc(a,gg(b))}function
-rY(c){var
-b=id(c.dims),d=0;switch(c.kind){case
+br(b,a){a=r(a,0xcc9e2d51|0);a=a<<15|a>>>32-15;a=r(a,0x1b873593);b^=a;b=b<<13|b>>>32-13;return(b+(b<<2)|0)+(0xe6546b64|0)|0}function
+LU(a,b){a=br(a,lZ(b));a=br(a,lY(b));return a}function
+lU(a,b){return LU(a,gv(b))}function
+so(c){var
+b=iv(c.dims),d=0;switch(c.kind){case
 2:case
 3:case
-12:if(b>cG)b=cG;var
-e=0,a=0;for(a=0;a+4<=c.data.length;a+=4){e=c.data[a+0]|c.data[a+1]<<8|c.data[a+2]<<16|c.data[a+3]<<24;d=bo(d,e)}e=0;switch(b&3){case
+12:if(b>cM)b=cM;var
+e=0,a=0;for(a=0;a+4<=c.data.length;a+=4){e=c.data[a+0]|c.data[a+1]<<8|c.data[a+2]<<16|c.data[a+3]<<24;d=br(d,e)}e=0;switch(b&3){case
 3:e=c.data[a+2]<<16;case
 2:e|=c.data[a+1]<<8;case
-1:e|=c.data[a+0];d=bo(d,e)}break;case
+1:e|=c.data[a+0];d=br(d,e)}break;case
 4:case
-5:if(b>c7)b=c7;var
-e=0,a=0;for(a=0;a+2<=c.data.length;a+=2){e=c.data[a+0]|c.data[a+1]<<16;d=bo(d,e)}if((b&1)!=0)d=bo(d,c.data[a]);break;case
+5:if(b>dd)b=dd;var
+e=0,a=0;for(a=0;a+2<=c.data.length;a+=2){e=c.data[a+0]|c.data[a+1]<<16;d=br(d,e)}if((b&1)!=0)d=br(d,c.data[a]);break;case
 6:if(b>64)b=64;for(var
-a=0;a<b;a++)d=bo(d,c.data[a]);break;case
+a=0;a<b;a++)d=br(d,c.data[a]);break;case
 8:case
 9:if(b>64)b=64;for(var
-a=0;a<b;a++)d=bo(d,c.data[a]);break;case
+a=0;a<b;a++)d=br(d,c.data[a]);break;case
 7:if(b>32)b=32;b*=2;for(var
-a=0;a<b;a++)d=bo(d,c.data[a]);break;case
+a=0;a<b;a++)d=br(d,c.data[a]);break;case
 10:b*=2;case
 0:if(b>64)b=64;for(var
-a=0;a<b;a++)d=lA(d,c.data[a]);break;case
+a=0;a<b;a++)d=lU(d,c.data[a]);break;case
 11:b*=2;case
 1:if(b>32)b=32;for(var
-a=0;a<b;a++)d=lA(d,c.data[a]);break}return d}function
-Lh(a,b){b[0]=4;return a.read32s()}function
-LH(a,b){switch(a.read8u()){case
+a=0;a<b;a++)d=lU(d,c.data[a]);break}return d}function
+LZ(a,b){b[0]=4;return a.read32s()}function
+Mn(a,b){switch(a.read8u()){case
 1:b[0]=4;return a.read32s();case
-2:bP("input_value: native integer value too large");default:bP("input_value: ill-formed native integer")}}function
-Lu(c,d){var
+2:bU("input_value: native integer value too large");default:bU("input_value: ill-formed native integer")}}function
+Ma(c,d){var
 b=new
 Array(8);for(var
-a=0;a<8;a++)b[a]=c.read8u();d[0]=8;return ed(b)}function
-Lp(e,d,b){var
-c=ee(d);for(var
+a=0;a<8;a++)b[a]=c.read8u();d[0]=8;return em(b)}function
+L7(e,d,b){var
+c=en(d);for(var
 a=0;a<8;a++)e.write(8,c[a]);b[0]=8;b[1]=8}function
-Lk(a,b,c){return a.compare(b)}function
-Lm(a){return a.lo32()^a.hi32()}var
-ge={"_j":{deserialize:Lu,serialize:Lp,fixed_length:8,compare:Lk,hash:Lm},"_i":{deserialize:Lh,fixed_length:4},"_n":{deserialize:LH,fixed_length:4},"_bigarray":{deserialize:function(a,b){return rW(a,b,"_bigarray")},serialize:rZ,compare:rU,hash:rY},"_bigarr02":{deserialize:function(a,b){return rW(a,b,h3)},serialize:rZ,compare:rU,hash:rY}};function
-lx(a){return ge[a.caml_custom]&&ge[a.caml_custom].compare}function
-r5(f,c,d,e){var
-b=lx(c);if(b){var
+L2(a,b,c){return a.compare(b)}function
+L4(a){return a.lo32()^a.hi32()}var
+gt={"_j":{deserialize:Ma,serialize:L7,fixed_length:8,compare:L2,hash:L4},"_i":{deserialize:LZ,fixed_length:4},"_n":{deserialize:Mn,fixed_length:4},"_bigarray":{deserialize:function(a,b){return sm(a,b,"_bigarray")},serialize:sp,compare:sk,hash:so},"_bigarr02":{deserialize:function(a,b){return sm(a,b,ii)},serialize:sp,compare:sk,hash:so}};function
+lR(a){return gt[a.caml_custom]&&gt[a.caml_custom].compare}function
+sv(f,c,d,e){var
+b=lR(c);if(b){var
 a=d>0?b(c,f,e):b(f,c,e);if(e&&a!=a)return d;if(+a!=+a)return+a;if((a|0)!=0)return a|0}return d}function
-gh(a){return a
+gw(a){return a
 instanceof
-cH}function
-ik(a){return gh(a)}function
-r6(a){if(typeof
-a==="number")return a8;else
-if(gh(a))return h0;else
-if(ik(a))return 1252;else
+cN}function
+iB(a){return gw(a)}function
+sw(a){if(typeof
+a==="number")return a$;else
+if(gw(a))return ie;else
+if(iB(a))return 1252;else
 if(a
 instanceof
-Array&&a[0]===a[0]>>>0&&a[0]<=f5){var
-b=a[0]|0;return b==cE?0:b}else
+Array&&a[0]===a[0]>>>0&&a[0]<=gi){var
+b=a[0]|0;return b==cK?0:b}else
 if(a
 instanceof
-String)return pC;else
+String)return p3;else
 if(typeof
-a=="string")return pC;else
+a=="string")return p3;else
 if(a
 instanceof
-Number)return a8;else
-if(a&&a.caml_custom)return kv;else
+Number)return a$;else
+if(a&&a.caml_custom)return kP;else
 if(a&&a.compare)return 1256;else
 if(typeof
 a=="function")return 1247;else
 if(typeof
 a=="symbol")return 1251;return 1001}function
-aN(a,b){if(a<b)return-1;if(a==b)return 0;return 1}function
-r0(a,b){a.t&6&&ec(a);b.t&6&&ec(b);return a.c<b.c?-1:a.c>b.c?1:0}function
-ip(a,b){return r0(a,b)}function
-e7(a,b,d){var
+aP(a,b){if(a<b)return-1;if(a==b)return 0;return 1}function
+sq(a,b){a.t&6&&el(a);b.t&6&&el(b);return a.c<b.c?-1:a.c>b.c?1:0}function
+iF(a,b){return sq(a,b)}function
+ff(a,b,d){var
 e=[];for(;;){if(!(d&&a===b)){var
-f=r6(a);if(f==G){a=a[1];continue}var
-g=r6(b);if(g==G){b=b[1];continue}if(f!==g){if(f==a8){if(g==kv)return r5(a,b,-1,d);return-1}if(g==a8){if(f==kv)return r5(b,a,1,d);return 1}return f<g?-1:1}switch(f){case
-247:aO(ld);break;case
+f=sw(a);if(f==u){a=a[1];continue}var
+g=sw(b);if(g==u){b=b[1];continue}if(f!==g){if(f==a$){if(g==kP)return sv(a,b,-1,d);return-1}if(g==a$){if(f==kP)return sv(b,a,1,d);return 1}return f<g?-1:1}switch(f){case
+247:aQ(lx);break;case
 248:var
-c=aN(a[2],b[2]);if(c!=0)return c|0;break;case
-249:aO(ld);break;case
-250:aO("equal: got Forward_tag, should not happen");break;case
-251:aO("equal: abstract value");break;case
+c=aP(a[2],b[2]);if(c!=0)return c|0;break;case
+249:aQ(lx);break;case
+250:aQ("equal: got Forward_tag, should not happen");break;case
+251:aQ("equal: abstract value");break;case
 252:if(a!==b){var
-c=r0(a,b);if(c!=0)return c|0}break;case
-253:aO("equal: got Double_tag, should not happen");break;case
-254:aO("equal: got Double_array_tag, should not happen");break;case
-255:aO("equal: got Custom_tag, should not happen");break;case
-1247:aO(ld);break;case
+c=sq(a,b);if(c!=0)return c|0}break;case
+253:aQ("equal: got Double_tag, should not happen");break;case
+254:aQ("equal: got Double_array_tag, should not happen");break;case
+255:aQ("equal: got Custom_tag, should not happen");break;case
+1247:aQ(lx);break;case
 1255:var
-i=lx(a);if(i!=lx(b))return a.caml_custom<b.caml_custom?-1:1;if(!i)aO("compare: abstract value");var
+i=lR(a);if(i!=lR(b))return a.caml_custom<b.caml_custom?-1:1;if(!i)aQ("compare: abstract value");var
 c=i(a,b,d);if(c!=c)return d?-1:c;if(c!==(c|0))return-1;if(c!=0)return c|0;break;case
 1256:var
 c=a.compare(b,d);if(c!=c)return d?-1:c;if(c!==(c|0))return-1;if(c!=0)return c|0;break;case
@@ -441,288 +441,288 @@ c=a.compare(b,d);if(c!=c)return d?-1:c;if(c!==(c|0))return-1;if(c!=0)return c|0;
 1001:if(a<b)return-1;if(a>b)return 1;if(a!=b){if(!d)return NaN;if(a==a)return 1;if(b==b)return-1}break;case
 1251:if(a!==b){if(!d)return NaN;return 1}break;case
 1252:var
-a=b4(a),b=b4(b);if(a!==b){if(a<b)return-1;if(a>b)return 1}break;case
+a=b9(a),b=b9(b);if(a!==b){if(a<b)return-1;if(a>b)return 1}break;case
 12520:var
 a=a.toString(),b=b.toString();if(a!==b){if(a<b)return-1;if(a>b)return 1}break;case
 246:case
 254:default:if(a.length!=b.length)return a.length<b.length?-1:1;if(a.length>1)e.push(a,b,1);break}}if(e.length==0)return 0;var
 h=e.pop();b=e.pop();a=e.pop();if(h+1<a.length)e.push(a,b,h+1);a=a[h];b=b[h]}}function
-am(a,b){return e7(a,b,true)}function
-K0(){return[0]}function
-aM(a){if(a<0)aO("Bytes.create");return new
-cH(a?2:9,v,a)}function
-bF(b,a){if(a==0)dG();return b/a|0}function
-a0(a,b){return+(e7(a,b,false)==0)}function
-K2(a,c,b,d){if(b>0)if(c==0&&(b>=a.l||a.t==2&&b>=a.c.length))if(d==0){a.c=v;a.t=2}else{a.c=e9(b,String.fromCharCode(d));a.t=b==a.l?0:2}else{if(a.t!=4)ie(a);for(b+=c;c<b;c++)a.c[c]=d}return 0}function
-K3(a,b){if(a===b)return 0;if(a<b)return-1;if(a>b)return 1;if(a===a)return 1;if(b===b)return-1;return 0}function
-K4(a){var
-b;a=b4(a);b=+a;if(a.length>0&&b===b)return b;a=a.replace(/_/g,v);b=+a;if(a.length>0&&b===b||/^[+-]?nan$/i.test(a))return b;var
+am(a,b){return ff(a,b,true)}function
+LG(){return[0]}function
+aN(a){if(a<0)aQ("Bytes.create");return new
+cN(a?2:9,z,a)}function
+a4(b,a){if(a==0)dQ();return b/a|0}function
+aO(a,b){return+(ff(a,b,false)==0)}function
+LI(a,c,b,d){if(b>0)if(c==0&&(b>=a.l||a.t==2&&b>=a.c.length))if(d==0){a.c=z;a.t=2}else{a.c=fg(b,String.fromCharCode(d));a.t=b==a.l?0:2}else{if(a.t!=4)iw(a);for(b+=c;c<b;c++)a.c[c]=d}return 0}function
+LJ(a,b){if(a===b)return 0;if(a<b)return-1;if(a>b)return 1;if(a===a)return 1;if(b===b)return-1;return 0}function
+LK(a){var
+b;a=b9(a);b=+a;if(a.length>0&&b===b)return b;a=a.replace(/_/g,z);b=+a;if(a.length>0&&b===b||/^[+-]?nan$/i.test(a))return b;var
 c=/^ *([+-]?)0x([0-9a-f]+)\.?([0-9a-f]*)(p([+-]?[0-9]+))?/i.exec(a);if(c){var
-d=c[3].replace(/0+$/,v),f=parseInt(c[1]+c[2]+d,16),e=(c[5]|0)-4*d.length;b=f*Math.pow(2,e);return b}if(/^\+?inf(inity)?$/i.test(a))return Infinity;if(/^-inf(inity)?$/i.test(a))return-Infinity;bP("float_of_string")}function
-lH(d){d=b4(d);var
-e=d.length;if(e>31)aO("format_int: format too long");var
-a={justify:d5,signstyle:dw,filler:c5,alternate:false,base:0,signedconv:false,width:0,uppercase:false,sign:1,prec:-1,conv:"f"};for(var
+d=c[3].replace(/0+$/,z),f=parseInt(c[1]+c[2]+d,16),e=(c[5]|0)-4*d.length;b=f*Math.pow(2,e);return b}if(/^\+?inf(inity)?$/i.test(a))return Infinity;if(/^-inf(inity)?$/i.test(a))return-Infinity;bU("float_of_string")}function
+l1(d){d=b9(d);var
+e=d.length;if(e>31)aQ("format_int: format too long");var
+a={justify:ec,signstyle:dG,filler:db,alternate:false,base:0,signedconv:false,width:0,uppercase:false,sign:1,prec:-1,conv:"f"};for(var
 c=0;c<e;c++){var
-b=d.charAt(c);switch(b){case"-":a.justify=dw;break;case"+":case" ":a.signstyle=b;break;case"0":a.filler=bu;break;case"#":a.alternate=true;break;case"1":case"2":case"3":case"4":case"5":case"6":case"7":case"8":case"9":a.width=0;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.width=a.width*10+b;c++}c--;break;case".":a.prec=0;c++;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.prec=a.prec*10+b;c++}c--;case"d":case"i":a.signedconv=true;case"u":a.base=10;break;case"x":a.base=16;break;case"X":a.base=16;a.uppercase=true;break;case"o":a.base=8;break;case"e":case"f":case"g":a.signedconv=true;a.conv=b;break;case"E":case"F":case"G":a.signedconv=true;a.uppercase=true;a.conv=b.toLowerCase();break}}return a}function
-ly(b,f){if(b.uppercase)f=f.toUpperCase();var
-e=f.length;if(b.signedconv&&(b.sign<0||b.signstyle!=dw))e++;if(b.alternate){if(b.base==8)e+=1;if(b.base==16)e+=2}var
-c=v;if(b.justify==d5&&b.filler==c5)for(var
-d=e;d<b.width;d++)c+=c5;if(b.signedconv)if(b.sign<0)c+=dw;else
-if(b.signstyle!=dw)c+=b.signstyle;if(b.alternate&&b.base==8)c+=bu;if(b.alternate&&b.base==16)c+=ph;if(b.justify==d5&&b.filler==bu)for(var
-d=e;d<b.width;d++)c+=bu;c+=f;if(b.justify==dw)for(var
-d=e;d<b.width;d++)c+=c5;return a(c)}function
-lz(i,c){function
+b=d.charAt(c);switch(b){case"-":a.justify=dG;break;case"+":case" ":a.signstyle=b;break;case"0":a.filler=bz;break;case"#":a.alternate=true;break;case"1":case"2":case"3":case"4":case"5":case"6":case"7":case"8":case"9":a.width=0;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.width=a.width*10+b;c++}c--;break;case".":a.prec=0;c++;while(b=d.charCodeAt(c)-48,b>=0&&b<=9){a.prec=a.prec*10+b;c++}c--;case"d":case"i":a.signedconv=true;case"u":a.base=10;break;case"x":a.base=16;break;case"X":a.base=16;a.uppercase=true;break;case"o":a.base=8;break;case"e":case"f":case"g":a.signedconv=true;a.conv=b;break;case"E":case"F":case"G":a.signedconv=true;a.uppercase=true;a.conv=b.toLowerCase();break}}return a}function
+lS(b,f){if(b.uppercase)f=f.toUpperCase();var
+e=f.length;if(b.signedconv&&(b.sign<0||b.signstyle!=dG))e++;if(b.alternate){if(b.base==8)e+=1;if(b.base==16)e+=2}var
+c=z;if(b.justify==ec&&b.filler==db)for(var
+d=e;d<b.width;d++)c+=db;if(b.signedconv)if(b.sign<0)c+=dG;else
+if(b.signstyle!=dG)c+=b.signstyle;if(b.alternate&&b.base==8)c+=bz;if(b.alternate&&b.base==16)c+=pI;if(b.justify==ec&&b.filler==bz)for(var
+d=e;d<b.width;d++)c+=bz;c+=f;if(b.justify==dG)for(var
+d=e;d<b.width;d++)c+=db;return a(c)}function
+lT(i,c){function
 j(a,b){if(Math.abs(a)<1.0)return a.toFixed(b);else{var
-c=parseInt(a.toString().split(d5)[1]);if(c>20){c-=20;a/=Math.pow(10,c);a+=new
-Array(c+1).join(bu);if(b>0)a=a+b2+new
-Array(b+1).join(bu);return a}else
+c=parseInt(a.toString().split(ec)[1]);if(c>20){c-=20;a/=Math.pow(10,c);a+=new
+Array(c+1).join(bz);if(b>0)a=a+b7+new
+Array(b+1).join(bz);return a}else
 return a.toFixed(b)}}var
-a,e=lH(i),d=e.prec<0?6:e.prec;if(c<0||c==0&&1/c==-Infinity){e.sign=-1;c=-c}if(isNaN(c)){a=k7;e.filler=c5}else
-if(!isFinite(c)){a=lq;e.filler=c5}else
+a,e=l1(i),d=e.prec<0?6:e.prec;if(c<0||c==0&&1/c==-Infinity){e.sign=-1;c=-c}if(isNaN(c)){a=lp;e.filler=db}else
+if(!isFinite(c)){a=lK;e.filler=db}else
 switch(e.conv){case"e":var
-a=c.toExponential(d),b=a.length;if(a.charAt(b-3)==ls)a=a.slice(0,b-1)+bu+a.slice(b-1);break;case"f":a=j(c,d);break;case"g":d=d?d:1;a=c.toExponential(d-1);var
-h=a.indexOf(ls),g=+a.slice(h+1);if(g<-4||c>=1e21||c.toFixed(0).length>d){var
-b=h-1;while(a.charAt(b)==bu)b--;if(a.charAt(b)==b2)b--;a=a.slice(0,b+1)+a.slice(h);b=a.length;if(a.charAt(b-3)==ls)a=a.slice(0,b-1)+bu+a.slice(b-1);break}else{var
+a=c.toExponential(d),b=a.length;if(a.charAt(b-3)==lM)a=a.slice(0,b-1)+bz+a.slice(b-1);break;case"f":a=j(c,d);break;case"g":d=d?d:1;a=c.toExponential(d-1);var
+h=a.indexOf(lM),g=+a.slice(h+1);if(g<-4||c>=1e21||c.toFixed(0).length>d){var
+b=h-1;while(a.charAt(b)==bz)b--;if(a.charAt(b)==b7)b--;a=a.slice(0,b+1)+a.slice(h);b=a.length;if(a.charAt(b-3)==lM)a=a.slice(0,b-1)+bz+a.slice(b-1);break}else{var
 f=d;if(g<0){f-=g+1;a=c.toFixed(f)}else
 while(a=c.toFixed(f),a.length>d+1)f--;if(f){var
-b=a.length-1;while(a.charAt(b)==bu)b--;if(a.charAt(b)==b2)b--;a=a.slice(0,b+1)}}break}return ly(e,a)}function
-ig(e,c){if(b4(e)==f$)return a(v+c);var
-b=lH(e);if(c<0)if(b.signedconv){b.sign=-1;c=-c}else
+b=a.length-1;while(a.charAt(b)==bz)b--;if(a.charAt(b)==b7)b--;a=a.slice(0,b+1)}}break}return lS(e,a)}function
+ix(e,c){if(b9(e)==go)return a(z+c);var
+b=l1(e);if(c<0)if(b.signedconv){b.sign=-1;c=-c}else
 c>>>=0;var
-d=c.toString(b.base);if(b.prec>=0){b.filler=c5;var
-f=b.prec-d.length;if(f>0)d=e9(f,bu)+d}return ly(b,d)}var
-LJ=0;function
-cb(){return LJ++}function
-gf(a){if(a==0||!isFinite(a))return[0,a,0];var
+d=c.toString(b.base);if(b.prec>=0){b.filler=db;var
+f=b.prec-d.length;if(f>0)d=fg(f,bz)+d}return lS(b,d)}var
+Mp=0;function
+ck(){return Mp++}function
+gu(a){if(a==0||!isFinite(a))return[0,a,0];var
 c=a<0;if(c)a=-a;var
-b=Math.max(-cn,sp(a)+1);a*=Math.pow(2,-b);while(a<bD){a*=2;b--}while(a>=1){a*=bD;b++}if(c)a=-a;return[0,a,b]}function
-sb(a){return a.toUtf16()}function
-gi(){return typeof
-P.process!=="undefined"&&typeof
-P.process.versions!=="undefined"&&typeof
-P.process.versions.node!=="undefined"}function
-LZ(){function
-a(a){if(a.charAt(0)===cm)return[v,a.substring(1)];return}function
+b=Math.max(-cu,sR(a)+1);a*=Math.pow(2,-b);while(a<bI){a*=2;b--}while(a>=1){a*=bI;b++}if(c)a=-a;return[0,a,b]}function
+sD(a){return a.toUtf16()}function
+gx(){return typeof
+R.process!=="undefined"&&typeof
+R.process.versions!=="undefined"&&typeof
+R.process.versions.node!=="undefined"}function
+MF(){function
+a(a){if(a.charAt(0)===ct)return[z,a.substring(1)];return}function
 b(c){var
-g=/^([a-zA-Z]:|[\\/]{2}[^\\/]+[\\/]+[^\\/]+)?([\\/])?([\s\S]*?)$/,a=g.exec(c),b=a[1]||v,e=Boolean(b&&b.charAt(1)!==":");if(Boolean(a[2]||e)){var
-d=a[1]||v,f=a[2]||v;return[d,c.substring(d.length+f.length)]}return}return gi()&&P.process&&P.process.platform?P.process.platform==="win32"?b:a:a}var
-lN=LZ();function
-sn(a){return a.slice(-1)!==cm?a+cm:a}if(gi()&&P.process&&P.process.cwd)var
-gd=P.process.cwd().replace(/\\/g,cm);else
+g=/^([a-zA-Z]:|[\\/]{2}[^\\/]+[\\/]+[^\\/]+)?([\\/])?([\s\S]*?)$/,a=g.exec(c),b=a[1]||z,e=Boolean(b&&b.charAt(1)!==":");if(Boolean(a[2]||e)){var
+d=a[1]||z,f=a[2]||z;return[d,c.substring(d.length+f.length)]}return}return gx()&&R.process&&R.process.platform?R.process.platform==="win32"?b:a:a}var
+l7=MF();function
+sP(a){return a.slice(-1)!==ct?a+ct:a}if(gx()&&R.process&&R.process.cwd)var
+gs=R.process.cwd().replace(/\\/g,ct);else
 var
-gd="/static";gd=sn(gd);function
-LA(a){a=sb(a);if(!lN(a))a=gd+a;var
-e=lN(a),d=e[1].split(cm),b=[];for(var
+gs="/static";gs=sP(gs);function
+Mg(a){a=sD(a);if(!l7(a))a=gs+a;var
+e=l7(a),d=e[1].split(ct),b=[];for(var
 c=0;c<d.length;c++)switch(d[c]){case"..":if(b.length>1)b.pop();break;case".":break;default:b.push(d[c]);break}b.unshift(e[0]);b.orig=a;return b}function
-LV(e){for(var
-f=v,b=f,a,h,c=0,g=e.length;c<g;c++){a=e.charCodeAt(c);if(a<ca){for(var
-d=c+1;d<g&&(a=e.charCodeAt(d))<ca;d++);if(d-c>ks){b.substr(0,1);f+=b;b=v;f+=e.slice(c,d)}else
-b+=e.slice(c,d);if(d==g)break;c=d}if(a<p_){b+=String.fromCharCode(0xc0|a>>6);b+=String.fromCharCode(ca|a&e2)}else
-if(a<0xd800||a>=qT)b+=String.fromCharCode(pu|a>>12,ca|a>>6&e2,ca|a&e2);else
-if(a>=0xdbff||c+1==g||(h=e.charCodeAt(c+1))<qP||h>qT)b+="\xef\xbf\xbd";else{c++;a=(a<<10)+h-0x35fdc00;b+=String.fromCharCode(qe|a>>18,ca|a>>12&e2,ca|a>>6&e2,ca|a&e2)}if(b.length>ea){b.substr(0,1);f+=b;b=v}}return f+b}function
-KY(a){var
-b=9;if(!sq(a))b=8,a=LV(a);return new
-cH(b,a,a.length)}function
-cq(a){return KY(a)}var
-Md=["E2BIG","EACCES","EAGAIN","EBADF","EBUSY","ECHILD","EDEADLK","EDOM",pl,"EFAULT","EFBIG","EINTR","EINVAL","EIO","EISDIR","EMFILE","EMLINK","ENAMETOOLONG","ENFILE","ENODEV",lm,"ENOEXEC","ENOLCK","ENOMEM","ENOSPC","ENOSYS",k6,rs,"ENOTTY","ENXIO","EPERM","EPIPE","ERANGE","EROFS","ESPIPE","ESRCH","EXDEV","EWOULDBLOCK","EINPROGRESS","EALREADY","ENOTSOCK","EDESTADDRREQ","EMSGSIZE","EPROTOTYPE","ENOPROTOOPT","EPROTONOSUPPORT","ESOCKTNOSUPPORT","EOPNOTSUPP","EPFNOSUPPORT","EAFNOSUPPORT","EADDRINUSE","EADDRNOTAVAIL","ENETDOWN","ENETUNREACH","ENETRESET","ECONNABORTED","ECONNRESET","ENOBUFS","EISCONN","ENOTCONN","ESHUTDOWN","ETOOMANYREFS","ETIMEDOUT","ECONNREFUSED","EHOSTDOWN","EHOSTUNREACH","ELOOP","EOVERFLOW"];function
-ei(d,f,e,a){var
-b=Md.indexOf(d);if(b<0){if(a==null)a=-9999;b=[0,a]}var
-c=[b,cq(f||v),cq(e||v)];return c}var
-sg={};function
-eg(a){return sg[a]}function
-eh(b,a){throw[0,b].concat(a)}function
-KX(a){return new
-cH(4,a,a.length)}function
-at(a){lI(aF.Sys_error,a)}function
-LL(a){at(a+hO)}function
-bQ(a){return a.l}function
-rT(){}function
-a9(a){this.data=a}a9.prototype=new
-rT();a9.prototype.truncate=function(a){var
-b=this.data;this.data=aM(a|0);dE(b,0,this.data,0,a)};a9.prototype.length=function(){return bQ(this.data)};a9.prototype.write=function(b,d,g,a){var
+MB(e){for(var
+f=z,b=f,a,h,c=0,g=e.length;c<g;c++){a=e.charCodeAt(c);if(a<cj){for(var
+d=c+1;d<g&&(a=e.charCodeAt(d))<cj;d++);if(d-c>kM){b.substr(0,1);f+=b;b=z;f+=e.slice(c,d)}else
+b+=e.slice(c,d);if(d==g)break;c=d}if(a<qz){b+=String.fromCharCode(0xc0|a>>6);b+=String.fromCharCode(cj|a&fa)}else
+if(a<0xd800||a>=ri)b+=String.fromCharCode(pV|a>>12,cj|a>>6&fa,cj|a&fa);else
+if(a>=0xdbff||c+1==g||(h=e.charCodeAt(c+1))<re||h>ri)b+="\xef\xbf\xbd";else{c++;a=(a<<10)+h-0x35fdc00;b+=String.fromCharCode(qF|a>>18,cj|a>>12&fa,cj|a>>6&fa,cj|a&fa)}if(b.length>ej){b.substr(0,1);f+=b;b=z}}return f+b}function
+LE(a){var
+b=9;if(!sS(a))b=8,a=MB(a);return new
+cN(b,a,a.length)}function
+cx(a){return LE(a)}var
+MV=["E2BIG","EACCES","EAGAIN","EBADF","EBUSY","ECHILD","EDEADLK","EDOM",pM,"EFAULT","EFBIG","EINTR","EINVAL","EIO","EISDIR","EMFILE","EMLINK","ENAMETOOLONG","ENFILE","ENODEV",lG,"ENOEXEC","ENOLCK","ENOMEM","ENOSPC","ENOSYS",lo,rU,"ENOTTY","ENXIO","EPERM","EPIPE","ERANGE","EROFS","ESPIPE","ESRCH","EXDEV","EWOULDBLOCK","EINPROGRESS","EALREADY","ENOTSOCK","EDESTADDRREQ","EMSGSIZE","EPROTOTYPE","ENOPROTOOPT","EPROTONOSUPPORT","ESOCKTNOSUPPORT","EOPNOTSUPP","EPFNOSUPPORT","EAFNOSUPPORT","EADDRINUSE","EADDRNOTAVAIL","ENETDOWN","ENETUNREACH","ENETRESET","ECONNABORTED","ECONNRESET","ENOBUFS","EISCONN","ENOTCONN","ESHUTDOWN","ETOOMANYREFS","ETIMEDOUT","ECONNREFUSED","EHOSTDOWN","EHOSTUNREACH","ELOOP","EOVERFLOW"];function
+er(d,f,e,a){var
+b=MV.indexOf(d);if(b<0){if(a==null)a=-9999;b=[0,a]}var
+c=[b,cx(f||z),cx(e||z)];return c}var
+sI={};function
+ep(a){return sI[a]}function
+eq(b,a){throw[0,b].concat(a)}function
+LD(a){return new
+cN(4,a,a.length)}function
+av(a){l2(aF.Sys_error,a)}function
+Mr(a){av(a+h4)}function
+bV(a){return a.l}function
+sj(){}function
+ba(a){this.data=a}ba.prototype=new
+sj();ba.prototype.truncate=function(a){var
+b=this.data;this.data=aN(a|0);dO(b,0,this.data,0,a)};ba.prototype.length=function(){return bV(this.data)};ba.prototype.write=function(b,d,g,a){var
 c=this.length();if(b+a>=c){var
-e=aM(b+a),f=this.data;this.data=e;dE(f,0,this.data,0,c)}co(d,g,this.data,b,a);return 0};a9.prototype.read=function(c,a,d,b){var
-e=this.length();dE(this.data,c,a,d,b);return 0};a9.prototype.read_one=function(a){return r1(this.data,a)};a9.prototype.close=function(){};a9.prototype.constructor=a9;function
-bw(b,a){this.content={};this.root=b;this.lookupFun=a}bw.prototype.nm=function(a){return this.root+a};bw.prototype.create_dir_if_needed=function(d){var
-c=d.split(cm),b=v;for(var
-a=0;a<c.length-1;a++){b+=c[a]+cm;if(this.content[b])continue;this.content[b]=Symbol("directory")}};bw.prototype.slash=function(a){return/\/$/.test(a)?a:a+cm};bw.prototype.lookup=function(b){if(!this.content[b]&&this.lookupFun){var
+e=aN(b+a),f=this.data;this.data=e;dO(f,0,this.data,0,c)}cv(d,g,this.data,b,a);return 0};ba.prototype.read=function(c,a,d,b){var
+e=this.length();dO(this.data,c,a,d,b);return 0};ba.prototype.read_one=function(a){return sr(this.data,a)};ba.prototype.close=function(){};ba.prototype.constructor=ba;function
+bB(b,a){this.content={};this.root=b;this.lookupFun=a}bB.prototype.nm=function(a){return this.root+a};bB.prototype.create_dir_if_needed=function(d){var
+c=d.split(ct),b=z;for(var
+a=0;a<c.length-1;a++){b+=c[a]+ct;if(this.content[b])continue;this.content[b]=Symbol("directory")}};bB.prototype.slash=function(a){return/\/$/.test(a)?a:a+ct};bB.prototype.lookup=function(b){if(!this.content[b]&&this.lookupFun){var
 c=this.lookupFun(a(this.root),a(b));if(c!==0){this.create_dir_if_needed(b);this.content[b]=new
-a9(bE(c[1]))}}};bw.prototype.exists=function(a){if(a==v)return 1;var
-b=this.slash(a);if(this.content[b])return 1;this.lookup(a);return this.content[a]?1:0};bw.prototype.mkdir=function(c,e,d){var
-b=d&&eg(lj);if(this.exists(c))if(b)eh(b,ei(pl,km,this.nm(c)));else
-at(c+": File exists");var
-a=/^(.*)\/[^/]+/.exec(c);a=a&&a[1]||v;if(!this.exists(a))if(b)eh(b,ei(lm,km,this.nm(a)));else
-at(a+hO);if(!this.is_dir(a))if(b)eh(b,ei(k6,km,this.nm(a)));else
-at(a+kS);this.create_dir_if_needed(this.slash(c))};bw.prototype.rmdir=function(a,f){var
-b=f&&eg(lj),c=a==v?v:this.slash(a),e=new
-RegExp(pB+c+p9);if(!this.exists(a))if(b)eh(b,ei(lm,lh,this.nm(a)));else
-at(a+hO);if(!this.is_dir(a))if(b)eh(b,ei(k6,lh,this.nm(a)));else
-at(a+kS);for(var
+ba(bJ(c[1]))}}};bB.prototype.exists=function(a){if(a==z)return 1;var
+b=this.slash(a);if(this.content[b])return 1;this.lookup(a);return this.content[a]?1:0};bB.prototype.mkdir=function(c,e,d){var
+b=d&&ep(lD);if(this.exists(c))if(b)eq(b,er(pM,kG,this.nm(c)));else
+av(c+": File exists");var
+a=/^(.*)\/[^/]+/.exec(c);a=a&&a[1]||z;if(!this.exists(a))if(b)eq(b,er(lG,kG,this.nm(a)));else
+av(a+h4);if(!this.is_dir(a))if(b)eq(b,er(lo,kG,this.nm(a)));else
+av(a+la);this.create_dir_if_needed(this.slash(c))};bB.prototype.rmdir=function(a,f){var
+b=f&&ep(lD),c=a==z?z:this.slash(a),e=new
+RegExp(p2+c+qy);if(!this.exists(a))if(b)eq(b,er(lG,lB,this.nm(a)));else
+av(a+h4);if(!this.is_dir(a))if(b)eq(b,er(lo,lB,this.nm(a)));else
+av(a+la);for(var
 d
 in
-this.content)if(d.match(e))if(b)eh(b,ei(rs,lh,this.nm(a)));else
-at(this.nm(a)+": Directory not empty");delete
-this.content[c]};bw.prototype.readdir=function(a){var
-f=a==v?v:this.slash(a);if(!this.exists(a))at(a+hO);if(!this.is_dir(a))at(a+kS);var
+this.content)if(d.match(e))if(b)eq(b,er(rU,lB,this.nm(a)));else
+av(this.nm(a)+": Directory not empty");delete
+this.content[c]};bB.prototype.readdir=function(a){var
+f=a==z?z:this.slash(a);if(!this.exists(a))av(a+h4);if(!this.is_dir(a))av(a+la);var
 g=new
-RegExp(pB+f+p9),d={},c=[];for(var
+RegExp(p2+f+qy),d={},c=[];for(var
 e
 in
 this.content){var
-b=e.match(g);if(b&&!d[b[1]]){d[b[1]]=true;c.push(b[1])}}return c};bw.prototype.is_dir=function(a){if(a==v)return true;var
-b=this.slash(a);return this.content[b]?1:0};bw.prototype.unlink=function(a){var
+b=e.match(g);if(b&&!d[b[1]]){d[b[1]]=true;c.push(b[1])}}return c};bB.prototype.is_dir=function(a){if(a==z)return true;var
+b=this.slash(a);return this.content[b]?1:0};bB.prototype.unlink=function(a){var
 b=this.content[a]?true:false;delete
-this.content[a];return b};bw.prototype.open=function(a,b){if(b.rdonly&&b.wronly)at(this.nm(a)+pG);if(b.text&&b.binary)at(this.nm(a)+pY);this.lookup(a);if(this.content[a]){if(this.is_dir(a))at(this.nm(a)+" : is a directory");if(b.create&&b.excl)at(this.nm(a)+pF);var
+this.content[a];return b};bB.prototype.open=function(a,b){if(b.rdonly&&b.wronly)av(this.nm(a)+p7);if(b.text&&b.binary)av(this.nm(a)+qn);this.lookup(a);if(this.content[a]){if(this.is_dir(a))av(this.nm(a)+" : is a directory");if(b.create&&b.excl)av(this.nm(a)+p6);var
 c=this.content[a];if(b.truncate)c.truncate();return c}else
 if(b.create){this.create_dir_if_needed(a);this.content[a]=new
-a9(aM(0));return this.content[a]}else
-LL(this.nm(a))};bw.prototype.register=function(c,a){var
-b;if(this.content[c])at(this.nm(c)+pF);if(gh(a))b=new
-a9(a);if(ik(a))b=new
-a9(bE(a));else
+ba(aN(0));return this.content[a]}else
+Mr(this.nm(a))};bB.prototype.register=function(c,a){var
+b;if(this.content[c])av(this.nm(c)+p6);if(gw(a))b=new
+ba(a);if(iB(a))b=new
+ba(bJ(a));else
 if(a
 instanceof
 Array)b=new
-a9(KX(a));else
+ba(LD(a));else
 if(typeof
 a==="string")b=new
-a9(r3(a));else
+ba(st(a));else
 if(a.toString){var
-d=bE(cq(a.toString()));b=new
-a9(d)}if(b){this.create_dir_if_needed(c);this.content[c]=b}else
-at(this.nm(c)+" : registering file with invalid content type")};bw.prototype.constructor=bw;function
-E(a){return bQ(a)}function
-bp(b,a){return bO(b,a)}function
-KP(d){var
-c=E(d),b=new
-Array(c),a=0;for(;a<c;a++)b[a]=bp(d,a);return b}function
-KO(a){if(a.t!=4)ie(a);return a.c}function
-cI(a){this.fs=require("fs");this.fd=a}cI.prototype=new
-rT();cI.prototype.truncate=function(a){try{this.fs.ftruncateSync(this.fd,a|0)}catch(a){at(a.toString())}};cI.prototype.length=function(){try{return this.fs.fstatSync(this.fd).size}catch(a){at(a.toString())}};cI.prototype.write=function(f,b,c,e){var
-a=KP(b);if(!(a
+d=bJ(cx(a.toString()));b=new
+ba(d)}if(b){this.create_dir_if_needed(c);this.content[c]=b}else
+av(this.nm(c)+" : registering file with invalid content type")};bB.prototype.constructor=bB;function
+I(a){return bV(a)}function
+bs(b,a){return bT(b,a)}function
+Lv(d){var
+c=I(d),b=new
+Array(c),a=0;for(;a<c;a++)b[a]=bs(d,a);return b}function
+Lu(a){if(a.t!=4)iw(a);return a.c}function
+cO(a){this.fs=require("fs");this.fd=a}cO.prototype=new
+sj();cO.prototype.truncate=function(a){try{this.fs.ftruncateSync(this.fd,a|0)}catch(a){av(a.toString())}};cO.prototype.length=function(){try{return this.fs.fstatSync(this.fd).size}catch(a){av(a.toString())}};cO.prototype.write=function(f,b,c,e){var
+a=Lv(b);if(!(a
 instanceof
-P.Uint8Array))a=new(P.Uint8Array)(a);var
-d=P.Buffer.from(a);try{this.fs.writeSync(this.fd,d,c,e,f)}catch(a){at(a.toString())}return 0};cI.prototype.read=function(g,d,c,f){var
-a=KO(d);if(!(a
+R.Uint8Array))a=new(R.Uint8Array)(a);var
+d=R.Buffer.from(a);try{this.fs.writeSync(this.fd,d,c,e,f)}catch(a){av(a.toString())}return 0};cO.prototype.read=function(g,d,c,f){var
+a=Lu(d);if(!(a
 instanceof
-P.Uint8Array))a=new(P.Uint8Array)(a);var
-e=P.Buffer.from(a);try{this.fs.readSync(this.fd,e,c,f,g)}catch(a){at(a.toString())}for(var
-b=0;b<f;b++)dF(d,c+b,e[c+b]);return 0};cI.prototype.read_one=function(c){var
-b=new(P.Uint8Array)(1),a=P.Buffer.from(b);try{this.fs.readSync(this.fd,a,0,1,c)}catch(a){at(a.toString())}return a[0]};cI.prototype.close=function(){try{this.fs.closeSync(this.fd)}catch(a){at(a.toString())}};cI.prototype.constructor=cI;function
-a_(a){this.fs=require("fs");this.root=a}a_.prototype.nm=function(a){return this.root+a};a_.prototype.exists=function(a){try{return this.fs.existsSync(this.nm(a))?1:0}catch(a){return 0}};a_.prototype.mkdir=function(b,a,c){try{this.fs.mkdirSync(this.nm(b),{mode:a});return 0}catch(a){this.raise_nodejs_error(a,c)}};a_.prototype.rmdir=function(a,b){try{this.fs.rmdirSync(this.nm(a));return 0}catch(a){this.raise_nodejs_error(a,b)}};a_.prototype.readdir=function(a,b){try{return this.fs.readdirSync(this.nm(a))}catch(a){this.raise_nodejs_error(a,b)}};a_.prototype.is_dir=function(a){try{return this.fs.statSync(this.nm(a)).isDirectory()?1:0}catch(a){at(a.toString())}};a_.prototype.unlink=function(a,c){try{var
-b=this.fs.existsSync(this.nm(a))?1:0;this.fs.unlinkSync(this.nm(a));return b}catch(a){this.raise_nodejs_error(a,c)}};a_.prototype.open=function(f,c,g){var
+R.Uint8Array))a=new(R.Uint8Array)(a);var
+e=R.Buffer.from(a);try{this.fs.readSync(this.fd,e,c,f,g)}catch(a){av(a.toString())}for(var
+b=0;b<f;b++)dP(d,c+b,e[c+b]);return 0};cO.prototype.read_one=function(c){var
+b=new(R.Uint8Array)(1),a=R.Buffer.from(b);try{this.fs.readSync(this.fd,a,0,1,c)}catch(a){av(a.toString())}return a[0]};cO.prototype.close=function(){try{this.fs.closeSync(this.fd)}catch(a){av(a.toString())}};cO.prototype.constructor=cO;function
+bb(a){this.fs=require("fs");this.root=a}bb.prototype.nm=function(a){return this.root+a};bb.prototype.exists=function(a){try{return this.fs.existsSync(this.nm(a))?1:0}catch(a){return 0}};bb.prototype.mkdir=function(b,a,c){try{this.fs.mkdirSync(this.nm(b),{mode:a});return 0}catch(a){this.raise_nodejs_error(a,c)}};bb.prototype.rmdir=function(a,b){try{this.fs.rmdirSync(this.nm(a));return 0}catch(a){this.raise_nodejs_error(a,b)}};bb.prototype.readdir=function(a,b){try{return this.fs.readdirSync(this.nm(a))}catch(a){this.raise_nodejs_error(a,b)}};bb.prototype.is_dir=function(a){try{return this.fs.statSync(this.nm(a)).isDirectory()?1:0}catch(a){av(a.toString())}};bb.prototype.unlink=function(a,c){try{var
+b=this.fs.existsSync(this.nm(a))?1:0;this.fs.unlinkSync(this.nm(a));return b}catch(a){this.raise_nodejs_error(a,c)}};bb.prototype.open=function(f,c,g){var
 a=require("constants"),b=0;for(var
 e
 in
 c)switch(e){case"rdonly":b|=a.O_RDONLY;break;case"wronly":b|=a.O_WRONLY;break;case"append":b|=a.O_WRONLY|a.O_APPEND;break;case"create":b|=a.O_CREAT;break;case"truncate":b|=a.O_TRUNC;break;case"excl":b|=a.O_EXCL;break;case"binary":b|=a.O_BINARY;break;case"text":b|=a.O_TEXT;break;case"nonblock":b|=a.O_NONBLOCK;break}try{var
 d=this.fs.openSync(this.nm(f),b);return new
-cI(d)}catch(a){this.raise_nodejs_error(a,g)}};a_.prototype.rename=function(b,a,c){try{this.fs.renameSync(this.nm(b),this.nm(a))}catch(a){this.raise_nodejs_error(a,c)}};a_.prototype.stat=function(b,c){try{var
-a=this.fs.statSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};a_.prototype.lstat=function(b,c){try{var
-a=this.fs.lstatSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};a_.prototype.symlink=function(d,c,a,b){try{this.fs.symlinkSync(this.nm(c),this.nm(a),d?"dir":"file");return 0}catch(a){this.raise_nodejs_error(a,b)}};a_.prototype.readlink=function(b,c){try{var
-a=this.fs.readlinkSync(this.nm(b),o$);return cq(a)}catch(a){this.raise_nodejs_error(a,c)}};a_.prototype.raise_nodejs_error=function(a,d){var
-b=eg(lj);if(d&&b){var
-c=ei(a.code,a.syscall,a.path,a.errno);eh(b,c)}else
-at(a.toString())};a_.prototype.stats_from_js=function(a){var
+cO(d)}catch(a){this.raise_nodejs_error(a,g)}};bb.prototype.rename=function(b,a,c){try{this.fs.renameSync(this.nm(b),this.nm(a))}catch(a){this.raise_nodejs_error(a,c)}};bb.prototype.stat=function(b,c){try{var
+a=this.fs.statSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};bb.prototype.lstat=function(b,c){try{var
+a=this.fs.lstatSync(this.nm(b));return this.stats_from_js(a)}catch(a){this.raise_nodejs_error(a,c)}};bb.prototype.symlink=function(d,c,a,b){try{this.fs.symlinkSync(this.nm(c),this.nm(a),d?"dir":"file");return 0}catch(a){this.raise_nodejs_error(a,b)}};bb.prototype.readlink=function(b,c){try{var
+a=this.fs.readlinkSync(this.nm(b),pA);return cx(a)}catch(a){this.raise_nodejs_error(a,c)}};bb.prototype.raise_nodejs_error=function(a,d){var
+b=ep(lD);if(d&&b){var
+c=er(a.code,a.syscall,a.path,a.errno);eq(b,c)}else
+av(a.toString())};bb.prototype.stats_from_js=function(a){var
 b;if(a.isFile())b=0;else
 if(a.isDirectory())b=1;else
 if(a.isCharacterDevice())b=2;else
 if(a.isBlockDevice())b=3;else
 if(a.isSymbolicLink())b=4;else
 if(a.isFIFO())b=5;else
-if(a.isSocket())b=6;return[0,a.dev,a.ino,b,a.mode,a.nlink,a.uid,a.gid,a.rdev,a.size,a.atimeMs,a.mtimeMs,a.ctimeMs]};a_.prototype.constructor=a_;function
-r9(b){var
-a=lN(b);if(!a)return;return a[0]+cm}var
-im=r9(gd)||bP("unable to compute caml_root"),e_=[];if(gi())e_.push({path:im,device:new
-a_(im)});else
-e_.push({path:im,device:new
-bw(im)});e_.push({path:re,device:new
-bw(re)});function
-sy(b){var
-g=LA(b),b=g.join(cm),f=sn(b),c;for(var
-e=0;e<e_.length;e++){var
-a=e_[e];if(f.search(a.path)==0&&(!c||c.path.length<a.path.length))c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}if(!c&&gi()){var
-d=r9(b);if(d&&d.match(/^[a-zA-Z]:\/$/)){var
+if(a.isSocket())b=6;return[0,a.dev,a.ino,b,a.mode,a.nlink,a.uid,a.gid,a.rdev,a.size,a.atimeMs,a.mtimeMs,a.ctimeMs]};bb.prototype.constructor=bb;function
+sz(b){var
+a=l7(b);if(!a)return;return a[0]+ct}var
+iD=sz(gs)||bU("unable to compute caml_root"),fh=[];if(gx())fh.push({path:iD,device:new
+bb(iD)});else
+fh.push({path:iD,device:new
+bB(iD)});fh.push({path:rG,device:new
+bB(rG)});function
+s0(b){var
+g=Mg(b),b=g.join(ct),f=sP(b),c;for(var
+e=0;e<fh.length;e++){var
+a=fh[e];if(f.search(a.path)==0&&(!c||c.path.length<a.path.length))c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}if(!c&&gx()){var
+d=sz(b);if(d&&d.match(/^[a-zA-Z]:\/$/)){var
 a={path:d,device:new
-a_(d)};e_.push(a);c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}}if(c)return c;at("no device found for "+f)}function
-K1(c,b){var
-a=sy(c);if(!a.device.register)bP("cannot register file");a.device.register(a.rest,b);return 0}function
-so(c,b){var
-c=a(c),b=a(b);return K1(c,b)}function
-K6(){var
-b=P.caml_fs_tmp;if(b)for(var
-a=0;a<b.length;a++)so(b[a].name,b[a].content);P.jsoo_create_file=so;P.caml_fs_tmp=[];return 0}function
-K7(){return[0,0,0,0,0,0,0,0,0]}function
-K8(a){return 0}function
-r8(){return[0]}function
-K9(a,b){return+(e7(a,b,false)>=0)}function
-lB(d,b){var
-e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b.charCodeAt(a)|b.charCodeAt(a+1)<<8|b.charCodeAt(a+2)<<16|b.charCodeAt(a+3)<<24;d=bo(d,c)}c=0;switch(e&3){case
+bb(d)};fh.push(a);c={path:a.path,device:a.device,rest:b.substring(a.path.length,b.length)}}}if(c)return c;av("no device found for "+f)}function
+LH(c,b){var
+a=s0(c);if(!a.device.register)bU("cannot register file");a.device.register(a.rest,b);return 0}function
+sQ(c,b){var
+c=a(c),b=a(b);return LH(c,b)}function
+LM(){var
+b=R.caml_fs_tmp;if(b)for(var
+a=0;a<b.length;a++)sQ(b[a].name,b[a].content);R.jsoo_create_file=sQ;R.caml_fs_tmp=[];return 0}function
+LN(){return[0,0,0,0,0,0,0,0,0]}function
+LO(a){return 0}function
+sy(){return[0]}function
+LP(a,b){return+(ff(a,b,false)>=0)}function
+lV(d,b){var
+e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b.charCodeAt(a)|b.charCodeAt(a+1)<<8|b.charCodeAt(a+2)<<16|b.charCodeAt(a+3)<<24;d=br(d,c)}c=0;switch(e&3){case
 3:c=b.charCodeAt(a+2)<<16;case
 2:c|=b.charCodeAt(a+1)<<8;case
-1:c|=b.charCodeAt(a);d=bo(d,c)}d^=e;return d}function
-Ld(a,b){return lB(a,b4(b))}function
-La(d,b){var
-e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b[a]|b[a+1]<<8|b[a+2]<<16|b[a+3]<<24;d=bo(d,c)}c=0;switch(e&3){case
+1:c|=b.charCodeAt(a);d=br(d,c)}d^=e;return d}function
+LV(a,b){return lV(a,b9(b))}function
+LS(d,b){var
+e=b.length,a,c;for(a=0;a+4<=e;a+=4){c=b[a]|b[a+1]<<8|b[a+2]<<16|b[a+3]<<24;d=br(d,c)}c=0;switch(e&3){case
 3:c=b[a+2]<<16;case
 2:c|=b[a+1]<<8;case
-1:c|=b[a];d=bo(d,c)}d^=e;return d}function
-sd(a){switch(a.t&6){default:ec(a);case
+1:c|=b[a];d=br(d,c)}d^=e;return d}function
+sF(a){switch(a.t&6){default:el(a);case
 0:return a.c;case
 4:return a.c}}function
-K$(b,c){var
-a=sd(c);return typeof
-a==="string"?lB(b,a):La(b,a)}function
-Lb(a){a^=a>>>16;a=r(a,0x85ebca6b|0);a^=a>>>13;a=r(a,0xc2b2ae35|0);a^=a>>>16;return a}function
-K_(j,l,n,m){var
-f,g,h,d,c,b,a,e,i;d=l;if(d<0||d>cG)d=cG;c=j;b=n;f=[m];g=0;h=1;while(g<h&&c>0){a=f[g++];if(a&&a.caml_custom){if(ge[a.caml_custom]&&ge[a.caml_custom].hash){var
-k=ge[a.caml_custom].hash(a);b=bo(b,k);c--}}else
+LR(b,c){var
+a=sF(c);return typeof
+a==="string"?lV(b,a):LS(b,a)}function
+LT(a){a^=a>>>16;a=r(a,0x85ebca6b|0);a^=a>>>13;a=r(a,0xc2b2ae35|0);a^=a>>>16;return a}function
+LQ(j,l,n,m){var
+f,g,h,d,c,b,a,e,i;d=l;if(d<0||d>cM)d=cM;c=j;b=n;f=[m];g=0;h=1;while(g<h&&c>0){a=f[g++];if(a&&a.caml_custom){if(gt[a.caml_custom]&&gt[a.caml_custom].hash){var
+k=gt[a.caml_custom].hash(a);b=br(b,k);c--}}else
 if(a
 instanceof
 Array&&a[0]===(a[0]|0))switch(a[0]){case
-248:b=bo(b,a[2]);c--;break;case
+248:b=br(b,a[2]);c--;break;case
 250:f[--g]=a[1];break;default:var
-o=a.length-1<<10|a[0];b=bo(b,o);for(e=1,i=a.length;e<i;e++){if(h>=d)break;f[h++]=a[e]}break}else
-if(gh(a)){b=K$(b,a);c--}else
-if(ik(a)){b=Ld(b,a);c--}else
+o=a.length-1<<10|a[0];b=br(b,o);for(e=1,i=a.length;e<i;e++){if(h>=d)break;f[h++]=a[e]}break}else
+if(gw(a)){b=LR(b,a);c--}else
+if(iB(a)){b=LV(b,a);c--}else
 if(typeof
-a==="string"){b=lB(b,a);c--}else
-if(a===(a|0)){b=bo(b,a+a+1);c--}else
-if(a===+a){b=lA(b,a);c--}}b=Lb(b);return b&0x3FFFFFFF}function
-Le(a,c,k){if(!isFinite(a)){if(isNaN(a))return cq(k7);return cq(a>0?rF:"-infinity")}var
+a==="string"){b=lV(b,a);c--}else
+if(a===(a|0)){b=br(b,a+a+1);c--}else
+if(a===+a){b=lU(b,a);c--}}b=LT(b);return b&0x3FFFFFFF}function
+LW(a,c,k){if(!isFinite(a)){if(isNaN(a))return cx(lp);return cx(a>0?r7:"-infinity")}var
 i=a==0&&1/a==-Infinity?1:a>=0?0:1;if(i)a=-a;var
 d=0;if(a==0);else
 if(a<1)while(a<1&&d>-1022){a*=2;d--}else
 while(a>=2){a/=2;d++}var
-j=d<0?v:d5,e=v;if(i)e=dw;else
+j=d<0?z:ec,e=z;if(i)e=dG;else
 switch(k){case
-43:e=d5;break;case
-32:e=c5;break;default:break}if(c>=0&&c<13){var
+43:e=ec;break;case
+32:e=db;break;default:break}if(c>=0&&c<13){var
 g=Math.pow(2,c*4);a=Math.round(a*g)/g}var
 b=a.toString(16);if(c>=0){var
-h=b.indexOf(b2);if(h<0)b+=b2+e9(c,bu);else{var
-f=h+1+c;if(b.length<f)b+=e9(f-b.length,bu);else
-b=b.substr(0,f)}}return cq(e+ph+b+"p"+j+d.toString(10))}function
-Lg(a){return(a&0x000000FF)<<24|(a&0x0000FF00)<<8|(a&0x00FF0000)>>>8|(a&0xFF000000)>>>24}function
-Lj(b){var
-a=ee(b);return ed([a[7],a[6],a[5],a[4],a[3],a[2],a[1],a[0]])}function
-Lo(a){return+a.isZero()}function
-ih(a){return new
-T(a&c6,a>>24&c6,a>>31&cF)}function
-sa(a){return a.toInt()}function
-Ln(a){return+a.isNeg()}function
-Lr(a){return a.neg()}function
-Ll(g,c){var
-a=lH(g);if(a.signedconv&&Ln(c)){a.sign=-1;c=Lr(c)}var
-b=v,h=ih(a.base),f="0123456789abcdef";do{var
-e=c.udivmod(h);c=e.quotient;b=f.charAt(sa(e.modulus))+b}while(!Lo(c));if(a.prec>=0){a.filler=c5;var
-d=a.prec-b.length;if(d>0)b=e9(d,bu)+b}return ly(a,b)}function
-Lq(a,b){return a.mul(b)}function
-Ls(a,b){return a.or(b)}function
-ii(a){return a.toFloat()}function
-LK(c){var
-a=0,e=E(c),b=10,d=1;if(e>0)switch(bp(c,a)){case
+h=b.indexOf(b7);if(h<0)b+=b7+fg(c,bz);else{var
+f=h+1+c;if(b.length<f)b+=fg(f-b.length,bz);else
+b=b.substr(0,f)}}return cx(e+pI+b+"p"+j+d.toString(10))}function
+LY(a){return(a&0x000000FF)<<24|(a&0x0000FF00)<<8|(a&0x00FF0000)>>>8|(a&0xFF000000)>>>24}function
+L1(b){var
+a=en(b);return em([a[7],a[6],a[5],a[4],a[3],a[2],a[1],a[0]])}function
+L6(a){return+a.isZero()}function
+iy(a){return new
+U(a&dc,a>>24&dc,a>>31&cL)}function
+sC(a){return a.toInt()}function
+L5(a){return+a.isNeg()}function
+L9(a){return a.neg()}function
+L3(g,c){var
+a=l1(g);if(a.signedconv&&L5(c)){a.sign=-1;c=L9(c)}var
+b=z,h=iy(a.base),f="0123456789abcdef";do{var
+e=c.udivmod(h);c=e.quotient;b=f.charAt(sC(e.modulus))+b}while(!L6(c));if(a.prec>=0){a.filler=db;var
+d=a.prec-b.length;if(d>0)b=fg(d,bz)+b}return lS(a,b)}function
+L8(a,b){return a.mul(b)}function
+L_(a,b){return a.or(b)}function
+iz(a){return a.toFloat()}function
+Mq(c){var
+a=0,e=I(c),b=10,d=1;if(e>0)switch(bs(c,a)){case
 45:a++;d=-1;break;case
-43:a++;d=1;break}if(a+1<e&&bp(c,a)==48)switch(bp(c,a+1)){case
+43:a++;d=1;break}if(a+1<e&&bs(c,a)==48)switch(bs(c,a+1)){case
 120:case
 88:b=16;a+=2;break;case
 111:case
@@ -731,22 +731,22 @@ a=0,e=E(c),b=10,d=1;if(e>0)switch(bp(c,a)){case
 66:b=2;a+=2;break;case
 117:case
 85:a+=2;break}return[a,d,b]}function
-si(a){if(a>=48&&a<=57)return a-48;if(a>=65&&a<=90)return a-55;if(a>=97&&a<=122)return a-87;return-1}function
-ij(f){var
-h=LK(f),c=h[0],i=h[1],d=h[2],g=E(f),j=-1>>>0,e=c<g?bp(f,c):0,b=si(e);if(b<0||b>=d)bP(h6);var
-a=b;for(c++;c<g;c++){e=bp(f,c);if(e==95)continue;b=si(e);if(b<0||b>=d)break;a=d*a+b;if(a>j)bP(h6)}if(c!=g)bP(h6);a=i*a;if(d==10&&(a|0)!=a)bP(h6);return a|0}function
-Lx(a){return[G,a]}function
-bx(b,a){a|=0;if(a>cn){a-=cn;b*=Math.pow(2,cn);if(a>cn){a-=cn;b*=Math.pow(2,cn)}}if(a<-cn){a+=cn;b*=Math.pow(2,-cn)}b*=Math.pow(2,a);return b}function
-il(a,b){return+(e7(a,b,false)<=0)}function
-sc(a,b){return+(e7(a,b,false)<0)}function
-Ly(a){return Math.log1p(a)}function
-Lz(a){return Math.log2(a)}function
-m(a,d){if(a<0)eb();var
+sK(a){if(a>=48&&a<=57)return a-48;if(a>=65&&a<=90)return a-55;if(a>=97&&a<=122)return a-87;return-1}function
+iA(f){var
+h=Mq(f),c=h[0],i=h[1],d=h[2],g=I(f),j=-1>>>0,e=c<g?bs(f,c):0,b=sK(e);if(b<0||b>=d)bU(il);var
+a=b;for(c++;c<g;c++){e=bs(f,c);if(e==95)continue;b=sK(e);if(b<0||b>=d)break;a=d*a+b;if(a>j)bU(il)}if(c!=g)bU(il);a=i*a;if(d==10&&(a|0)!=a)bU(il);return a|0}function
+Md(a){return[u,a]}function
+bC(b,a){a|=0;if(a>cu){a-=cu;b*=Math.pow(2,cu);if(a>cu){a-=cu;b*=Math.pow(2,cu)}}if(a<-cu){a+=cu;b*=Math.pow(2,-cu)}b*=Math.pow(2,a);return b}function
+iC(a,b){return+(ff(a,b,false)<=0)}function
+sE(a,b){return+(ff(a,b,false)<0)}function
+Me(a){return Math.log1p(a)}function
+Mf(a){return Math.log2(a)}function
+n(a,d){if(a<0)ek();var
 a=a+1|0,b=new
 Array(a);b[0]=0;for(var
 c=1;c<a;c++)b[c]=d;return b}function
-LQ(b){return a(iq(b,0,b.length))}var
-LB=function(){function
+Mw(b){return a(iG(b,0,b.length))}var
+Mh=function(){function
 l(a,b){return a+b|0}function
 a(d,a,c,f,b,e){a=l(l(a,d),l(f,e));return l(a<<b|a>>>32-b,c)}function
 g(c,b,d,e,h,f,g){return a(b&d|~b&e,c,b,h,f,g)}function
@@ -754,41 +754,41 @@ h(d,b,e,c,h,f,g){return a(b&c|e&~c,d,b,h,f,g)}function
 i(c,b,d,e,h,f,g){return a(b^d^e,c,b,h,f,g)}function
 j(c,b,d,e,h,f,g){return a(d^(b|~e),c,b,h,f,g)}function
 k(f,n){var
-e=n;f[e>>2]|=ca<<8*(e&3);for(e=(e&~0x3)+8;(e&0x3F)<60;e+=4)f[(e>>2)-1]=0;f[(e>>2)-1]=n<<3;f[e>>2]=n>>29&0x1FFFFFFF;var
+e=n;f[e>>2]|=cj<<8*(e&3);for(e=(e&~0x3)+8;(e&0x3F)<60;e+=4)f[(e>>2)-1]=0;f[(e>>2)-1]=n<<3;f[e>>2]=n>>29&0x1FFFFFFF;var
 k=[0x67452301,0xEFCDAB89,0x98BADCFE,0x10325476];for(e=0;e<f.length;e+=16){var
 a=k[0],b=k[1],c=k[2],d=k[3];a=g(a,b,c,d,f[e+0],7,0xD76AA478);d=g(d,a,b,c,f[e+1],12,0xE8C7B756);c=g(c,d,a,b,f[e+2],17,0x242070DB);b=g(b,c,d,a,f[e+3],22,0xC1BDCEEE);a=g(a,b,c,d,f[e+4],7,0xF57C0FAF);d=g(d,a,b,c,f[e+5],12,0x4787C62A);c=g(c,d,a,b,f[e+6],17,0xA8304613);b=g(b,c,d,a,f[e+7],22,0xFD469501);a=g(a,b,c,d,f[e+8],7,0x698098D8);d=g(d,a,b,c,f[e+9],12,0x8B44F7AF);c=g(c,d,a,b,f[e+10],17,0xFFFF5BB1);b=g(b,c,d,a,f[e+11],22,0x895CD7BE);a=g(a,b,c,d,f[e+12],7,0x6B901122);d=g(d,a,b,c,f[e+13],12,0xFD987193);c=g(c,d,a,b,f[e+14],17,0xA679438E);b=g(b,c,d,a,f[e+15],22,0x49B40821);a=h(a,b,c,d,f[e+1],5,0xF61E2562);d=h(d,a,b,c,f[e+6],9,0xC040B340);c=h(c,d,a,b,f[e+11],14,0x265E5A51);b=h(b,c,d,a,f[e+0],20,0xE9B6C7AA);a=h(a,b,c,d,f[e+5],5,0xD62F105D);d=h(d,a,b,c,f[e+10],9,0x02441453);c=h(c,d,a,b,f[e+15],14,0xD8A1E681);b=h(b,c,d,a,f[e+4],20,0xE7D3FBC8);a=h(a,b,c,d,f[e+9],5,0x21E1CDE6);d=h(d,a,b,c,f[e+14],9,0xC33707D6);c=h(c,d,a,b,f[e+3],14,0xF4D50D87);b=h(b,c,d,a,f[e+8],20,0x455A14ED);a=h(a,b,c,d,f[e+13],5,0xA9E3E905);d=h(d,a,b,c,f[e+2],9,0xFCEFA3F8);c=h(c,d,a,b,f[e+7],14,0x676F02D9);b=h(b,c,d,a,f[e+12],20,0x8D2A4C8A);a=i(a,b,c,d,f[e+5],4,0xFFFA3942);d=i(d,a,b,c,f[e+8],11,0x8771F681);c=i(c,d,a,b,f[e+11],16,0x6D9D6122);b=i(b,c,d,a,f[e+14],23,0xFDE5380C);a=i(a,b,c,d,f[e+1],4,0xA4BEEA44);d=i(d,a,b,c,f[e+4],11,0x4BDECFA9);c=i(c,d,a,b,f[e+7],16,0xF6BB4B60);b=i(b,c,d,a,f[e+10],23,0xBEBFBC70);a=i(a,b,c,d,f[e+13],4,0x289B7EC6);d=i(d,a,b,c,f[e+0],11,0xEAA127FA);c=i(c,d,a,b,f[e+3],16,0xD4EF3085);b=i(b,c,d,a,f[e+6],23,0x04881D05);a=i(a,b,c,d,f[e+9],4,0xD9D4D039);d=i(d,a,b,c,f[e+12],11,0xE6DB99E5);c=i(c,d,a,b,f[e+15],16,0x1FA27CF8);b=i(b,c,d,a,f[e+2],23,0xC4AC5665);a=j(a,b,c,d,f[e+0],6,0xF4292244);d=j(d,a,b,c,f[e+7],10,0x432AFF97);c=j(c,d,a,b,f[e+14],15,0xAB9423A7);b=j(b,c,d,a,f[e+5],21,0xFC93A039);a=j(a,b,c,d,f[e+12],6,0x655B59C3);d=j(d,a,b,c,f[e+3],10,0x8F0CCC92);c=j(c,d,a,b,f[e+10],15,0xFFEFF47D);b=j(b,c,d,a,f[e+1],21,0x85845DD1);a=j(a,b,c,d,f[e+8],6,0x6FA87E4F);d=j(d,a,b,c,f[e+15],10,0xFE2CE6E0);c=j(c,d,a,b,f[e+6],15,0xA3014314);b=j(b,c,d,a,f[e+13],21,0x4E0811A1);a=j(a,b,c,d,f[e+4],6,0xF7537E82);d=j(d,a,b,c,f[e+11],10,0xBD3AF235);c=j(c,d,a,b,f[e+2],15,0x2AD7D2BB);b=j(b,c,d,a,f[e+9],21,0xEB86D391);k[0]=l(a,k[0]);k[1]=l(b,k[1]);k[2]=l(c,k[2]);k[3]=l(d,k[3])}var
 o=new
 Array(16);for(var
 e=0;e<4;e++)for(var
 m=0;m<4;m++)o[e*4+m]=k[e]>>8*m&0xFF;return o}return function(i,g,f){var
-e=[],h=sd(i);if(typeof
+e=[],h=sF(i);if(typeof
 h==="string"){var
 d=h;for(var
 a=0;a<f;a+=4){var
 b=a+g;e[a>>2]=d.charCodeAt(b)|d.charCodeAt(b+1)<<8|d.charCodeAt(b+2)<<16|d.charCodeAt(b+3)<<24}for(;a<f;a++)e[a>>2]|=d.charCodeAt(a+g)<<8*(a&3)}else{var
 c=h;for(var
 a=0;a<f;a+=4){var
-b=a+g;e[a>>2]=c[b]|c[b+1]<<8|c[b+2]<<16|c[b+3]<<24}for(;a<f;a++)e[a>>2]|=c[a+g]<<8*(a&3)}return LQ(k(e,f))}}();function
-LC(c,b,a){return LB(bE(c),b,a)}function
-LD(){return 0}var
-cJ=new
+b=a+g;e[a>>2]=c[b]|c[b+1]<<8|c[b+2]<<16|c[b+3]<<24}for(;a<f;a++)e[a>>2]|=c[a+g]<<8*(a&3)}return Mw(k(e,f))}}();function
+Mi(c,b,a){return Mh(bJ(c),b,a)}function
+Mj(){return 0}var
+cP=new
 Array();function
-ef(c){var
-a=cJ[c];if(!a.opened)at("Cannot flush a closed channel");if(!a.buffer||a.buffer==v)return 0;if(a.fd&&aF.fds[a.fd]&&aF.fds[a.fd].output){var
+eo(c){var
+a=cP[c];if(!a.opened)av("Cannot flush a closed channel");if(!a.buffer||a.buffer==z)return 0;if(a.fd&&aF.fds[a.fd]&&aF.fds[a.fd].output){var
 b=aF.fds[a.fd].output;switch(b.length){case
-2:b(c,a.buffer);break;default:b(a.buffer)}}a.buffer=v;return 0}function
-sl(e,f){var
-b=cJ[e],d=a(f),c=E(d);b.file.write(b.offset,d,0,c);b.offset+=c;return 0}function
-LW(a){var
-a=lM(a),b=P;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stderr.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
+2:b(c,a.buffer);break;default:b(a.buffer)}}a.buffer=z;return 0}function
+sN(e,f){var
+b=cP[e],d=a(f),c=I(d);b.file.write(b.offset,d,0,c);b.offset+=c;return 0}function
+MC(a){var
+a=l6(a),b=R;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stderr.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
 c=b.console;c&&c.error&&c.error(a)}}function
-LX(a){var
-a=lM(a),b=P;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stdout.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
+MD(a){var
+a=l6(a),b=R;if(b.process&&b.process.stdout&&b.process.stdout.write)b.process.stdout.write(a);else{if(a.charCodeAt(a.length-1)==10)a=a.substr(0,a.length-1);var
 c=b.console;c&&c.log&&c.log(a)}}function
-ir(c,e,d,a){if(aF.fds===undefined)aF.fds=new
+iH(c,e,d,a){if(aF.fds===undefined)aF.fds=new
 Array();a=a?a:{};var
 b={};b.file=d;b.offset=a.append?d.length():0;b.flags=a;b.output=e;aF.fds[c]=b;if(!aF.fd_last_idx||c>aF.fd_last_idx)aF.fd_last_idx=c;return c}function
-Me(c,b,g){var
+MW(c,b,g){var
 a={};while(b){switch(b[1]){case
 0:a.rdonly=1;break;case
 1:a.wronly=1;break;case
@@ -798,175 +798,175 @@ a={};while(b){switch(b[1]){case
 5:a.excl=1;break;case
 6:a.binary=1;break;case
 7:a.text=1;break;case
-8:a.nonblock=1;break}b=b[2]}if(a.rdonly&&a.wronly)at(b4(c)+pG);if(a.text&&a.binary)at(b4(c)+pY);var
-d=sy(c),e=d.device.open(d.rest,a),f=aF.fd_last_idx?aF.fd_last_idx:0;return ir(f+1,sl,e,a)}ir(0,sl,new
-a9(aM(0)));ir(1,LX,new
-a9(aM(0)));ir(2,LW,new
-a9(aM(0)));function
-LE(a){var
-c=aF.fds[a];if(c.flags.wronly)at(qq+a+" is writeonly");var
-d=null;if(a==0&&gi()){var
-e=require("fs");d=function(){return cq(e.readFileSync(0,o$))}}var
-b={file:c.file,offset:c.offset,fd:a,opened:true,out:false,refill:d};cJ[b.fd]=b;return b.fd}function
-se(c){var
-b=aF.fds[c];if(b.flags.rdonly)at(qq+c+" is readonly");var
-a={file:b.file,offset:b.offset,fd:c,opened:true,out:true,buffer:v};cJ[a.fd]=a;return a.fd}function
-LF(){var
+8:a.nonblock=1;break}b=b[2]}if(a.rdonly&&a.wronly)av(b9(c)+p7);if(a.text&&a.binary)av(b9(c)+qn);var
+d=s0(c),e=d.device.open(d.rest,a),f=aF.fd_last_idx?aF.fd_last_idx:0;return iH(f+1,sN,e,a)}iH(0,sN,new
+ba(aN(0)));iH(1,MD,new
+ba(aN(0)));iH(2,MC,new
+ba(aN(0)));function
+Mk(a){var
+c=aF.fds[a];if(c.flags.wronly)av(qS+a+" is writeonly");var
+d=null;if(a==0&&gx()){var
+e=require("fs");d=function(){return cx(e.readFileSync(0,pA))}}var
+b={file:c.file,offset:c.offset,fd:a,opened:true,out:false,refill:d};cP[b.fd]=b;return b.fd}function
+sG(c){var
+b=aF.fds[c];if(b.flags.rdonly)av(qS+c+" is readonly");var
+a={file:b.file,offset:b.offset,fd:c,opened:true,out:true,buffer:z};cP[a.fd]=a;return a.fd}function
+Ml(){var
 b=0;for(var
-a=0;a<cJ.length;a++)if(cJ[a]&&cJ[a].opened&&cJ[a].out)b=[0,cJ[a].fd,b];return b}function
-a1(a){return a}function
-LG(g,d,h,f){var
-b=cJ[g];if(!b.opened)at("Cannot output to a closed channel");var
-a;if(h==0&&bQ(d)==f)a=d;else{a=aM(f);dE(d,h,a,0,f)}var
-i=a1(a),c=b4(i),e=c.lastIndexOf(pq);if(e<0)b.buffer+=c;else{b.buffer+=c.substr(0,e+1);ef(g);b.buffer+=c.substr(e+1)}return 0}function
-lG(b,a,d,c){return LG(b,bE(a),d,c)}function
-sf(c,b){var
-d=a(String.fromCharCode(b));lG(c,d,0,1);return 0}function
-e8(b,a){if(a==0)dG();return b%a}function
-Li(a,b){return a.add(b)}function
-Lt(a,b){return a.sub(b)}function
-sh(a,c){if(isNaN(a)||isNaN(c))return NaN;if(a==c)return c;if(a==0)return c<0?-Math.pow(2,-qB):Math.pow(2,-qB);var
-b=gg(a),d=ih(1);if(a<c==a>0)b=Li(b,d);else
-b=Lt(b,d);return cp(b)}function
-c9(a,b){return+(e7(a,b,false)!=0)}function
-LI(a,b){a[0]=G;a[1]=b;return 0}function
-H(a){if(a
+a=0;a<cP.length;a++)if(cP[a]&&cP[a].opened&&cP[a].out)b=[0,cP[a].fd,b];return b}function
+a5(a){return a}function
+Mm(g,d,h,f){var
+b=cP[g];if(!b.opened)av("Cannot output to a closed channel");var
+a;if(h==0&&bV(d)==f)a=d;else{a=aN(f);dO(d,h,a,0,f)}var
+i=a5(a),c=b9(i),e=c.lastIndexOf(pR);if(e<0)b.buffer+=c;else{b.buffer+=c.substr(0,e+1);eo(g);b.buffer+=c.substr(e+1)}return 0}function
+l0(b,a,d,c){return Mm(b,bJ(a),d,c)}function
+sH(c,b){var
+d=a(String.fromCharCode(b));l0(c,d,0,1);return 0}function
+df(b,a){if(a==0)dQ();return b%a}function
+L0(a,b){return a.add(b)}function
+L$(a,b){return a.sub(b)}function
+sJ(a,c){if(isNaN(a)||isNaN(c))return NaN;if(a==c)return c;if(a==0)return c<0?-Math.pow(2,-q3):Math.pow(2,-q3);var
+b=gv(a),d=iy(1);if(a<c==a>0)b=L0(b,d);else
+b=L$(b,d);return cw(b)}function
+cm(a,b){return+(ff(a,b,false)!=0)}function
+Mo(a,b){a[0]=u;a[1]=b;return 0}function
+v(a){if(a
 instanceof
 Array&&a[0]==a[0]>>>0)return a[0];else
-if(gh(a))return h0;else
-if(ik(a))return h0;else
+if(gw(a))return ie;else
+if(iB(a))return ie;else
 if(a
 instanceof
 Function||typeof
 a=="function")return 247;else
-if(a&&a.caml_custom)return f5;else
-return a8}function
-cd(b,c,a){if(a&&P.toplevelReloc)b=P.toplevelReloc(a);aF[b+1]=c;if(a)aF[a]=c}function
-lJ(a,b){sg[b4(a)]=b;return 0}function
-lK(a){return Math.round(a)}function
-io(a){if(a==0)a=1/a;return a<0?1:0}function
-KU(a,b){if(a===b)return 1;a.t&6&&ec(a);b.t&6&&ec(b);return a.c==b.c?1:0}function
-I(a,b){return KU(a,b)}function
-LP(){aO(kQ)}function
-ad(b,a){if(a>>>0>=E(b))LP();return bp(b,a)}function
-M(a,b){return 1-I(a,b)}function
-LR(){return 0x7FFFFFFF/4|0}function
-LM(){sj(aF.Not_found)}function
-sm(c){var
-a=P,b=sb(c);if(a.process&&a.process.env&&a.process.env[b]!=undefined)return cq(a.process.env[b]);if(P.jsoo_static_env&&P.jsoo_static_env[b])return cq(P.jsoo_static_env[b]);LM()}function
-LS(){if(P.crypto)if(typeof
-P.crypto.getRandomValues==="function"){var
-a=new(P.Uint32Array)(1);P.crypto.getRandomValues(a);return[0,a[0]]}else
-if(P.crypto.randomBytes==="function"){var
-b=P.crypto.randomBytes(4),a=new(P.Uint32Array)(b);return[0,a[0]]}var
+if(a&&a.caml_custom)return gi;else
+return a$}function
+cn(b,c,a){if(a&&R.toplevelReloc)b=R.toplevelReloc(a);aF[b+1]=c;if(a)aF[a]=c}function
+l3(a,b){sI[b9(a)]=b;return 0}function
+l4(a){return Math.round(a)}function
+iE(a){if(a==0)a=1/a;return a<0?1:0}function
+LA(a,b){if(a===b)return 1;a.t&6&&el(a);b.t&6&&el(b);return a.c==b.c?1:0}function
+K(a,b){return LA(a,b)}function
+Mv(){aQ(k_)}function
+ag(b,a){if(a>>>0>=I(b))Mv();return bs(b,a)}function
+M(a,b){return 1-K(a,b)}function
+Mx(){return 0x7FFFFFFF/4|0}function
+Ms(){sL(aF.Not_found)}function
+sO(c){var
+a=R,b=sD(c);if(a.process&&a.process.env&&a.process.env[b]!=undefined)return cx(a.process.env[b]);if(R.jsoo_static_env&&R.jsoo_static_env[b])return cx(R.jsoo_static_env[b]);Ms()}function
+My(){if(R.crypto)if(typeof
+R.crypto.getRandomValues==="function"){var
+a=new(R.Uint32Array)(1);R.crypto.getRandomValues(a);return[0,a[0]]}else
+if(R.crypto.randomBytes==="function"){var
+b=R.crypto.randomBytes(4),a=new(R.Uint32Array)(b);return[0,a[0]]}var
 c=new
 Date().getTime(),d=c^0xffffffff*Math.random();return[0,d]}var
-Lf=new
-Date().getTime()*rv;function
-LT(){var
+LX=new
+Date().getTime()*rX;function
+Mz(){var
 a=new
-Date().getTime();return a*rv-Lf}function
-lL(a){var
+Date().getTime();return a*rX-LX}function
+l5(a){var
 b=1;while(a&&a.joo_tramp){a=a.joo_tramp.apply(null,a.joo_args);b++}return a}function
-a$(b,a){return{joo_tramp:b,joo_args:a}}function
-LU(a){return Math.trunc(a)}function
-sk(a){return a}function
-a2(a){if(a
+bc(b,a){return{joo_tramp:b,joo_args:a}}function
+MA(a){return Math.trunc(a)}function
+sM(a){return a}function
+a6(a){if(a
 instanceof
-Array)return a;if(P.RangeError&&a
+Array)return a;if(R.RangeError&&a
 instanceof
-P.RangeError&&a.message&&a.message.match(/maximum call stack/i))return sk(aF.Stack_overflow);if(P.InternalError&&a
+R.RangeError&&a.message&&a.message.match(/maximum call stack/i))return sM(aF.Stack_overflow);if(R.InternalError&&a
 instanceof
-P.InternalError&&a.message&&a.message.match(/too much recursion/i))return sk(aF.Stack_overflow);if(a
+R.InternalError&&a.message&&a.message.match(/too much recursion/i))return sM(aF.Stack_overflow);if(a
 instanceof
-P.Error&&eg(ps))return[0,eg(ps),a];return[0,aF.Failure,cq(String(a))]}function
-aP(b){var
-a=Number(b);return a>=-pw&&a<=dA?a:b}function
-ax(a){return BigInt(a)}var
-bG=BigInt(0);function
-sr(b){var
-a=ax(b);return aP(a<bG?-a:a)}function
-ss(a,b){return aP(ax(a)+ax(b))}var
-cr=BigInt(1);function
-ej(f,b){if(b===0)dG();var
-e=ax(f),a=ax(b),c=e/a,d=e%a;return aP(d!==bG&&d<bG===a<bG?c+cr:c)}function
-ek(a,b){return a<b?-1:a>b?1:0}function
-is(b,a){if(a===0)dG();return aP(ax(b)/ax(a))}function
-L9(b,a){if(a===0)dG();return aP(ax(b)%ax(a))}function
-L0(a,b){return[0,is(a,b),L9(a,b)]}function
-st(a,b){return is(a,b)}function
-el(a,b){return a===b?1:0}function
-su(a,b,c){return aP(ax(a)>>BigInt(b)&(cr<<BigInt(c))-cr)}function
-e$(f,b){if(b===0)dG();var
-e=ax(f),a=ax(b),c=e/a,d=e%a;return aP(d!==bG&&d<bG!==a<bG?c-cr:c)}function
-L1(c,b){if(b4(c)!==f$)aO("Z.format");return a(String(b))}function
-sv(f,g){var
-b=ax(f),a=ax(g),h=BigInt("9007199254740992"),c,e,d;if(b<bG)b=-b;if(a<bG)a=-a;if(b<a){c=b;b=a;a=c}while(a!==bG){if(b<h){e=Number(b);d=Number(a);while(d){c=e%d;e=d;d=c}return aP(BigInt(e))}if((b&b-cr)===bG)return aP(a&-a);if((a&a-cr)===bG){c=b&-b;return aP(c<a?c:a)}c=b%a;b=a;a=c}return aP(b)}function
-L2(a){return 0}function
-L3(a,b){return aP(ax(a)|ax(b))}function
-L4(a,b){return aP(ax(a)*ax(b))}function
-L5(b,c){var
-a=b*c;return a>=-pw&&a<=dA?0:1}function
-L6(a){return aP(-ax(a))}function
-ce(b){var
-a=ax(b);return a===bG?0:(a<bG?-a:a).toString(2).length}function
-gj(a){if(!isFinite(a))bP(lc);return aP(BigInt(Math.trunc(a)))}function
-L7(a,e,c,d){var
-b=b4(e).substr(c,d);if(a!==0&&a!==10||!/^-?[0-9]+$/.test(b))aO("Z.of_substring_base: invalid digit");return aP(BigInt(b))}function
-lO(b,a){var
-c=cr;while(a>0){if(a%2===1)c=c*b;a=Math.floor(a/2);if(a>0)b=b*b}return c}function
-gk(b,a){if(a<0)aO("Z.pow");return aP(lO(ax(b),a))}function
-L8(a){return aP(ax(a)-cr)}function
-L_(g,d){var
-f=ax(g),b=bG,a=cr,e=BigInt(2);while(lO(a,d)<=f)a=a*e;while(a-b>cr){var
-c=(b+a)/e;if(lO(c,d)<=f)b=c;else
-a=c}return aP(b)}function
-sw(a,b){return aP(ax(a)<<BigInt(b))}function
-L$(a,b){return aP(ax(a)>>BigInt(b))}function
-by(a){return a<0?-1:a>0?1:0}function
-sx(a,b){return aP(ax(a)-ax(b))}function
-Ma(a){return aP(ax(a)+cr)}function
-Mb(a){if(typeof
-a!=="number")bP(lc);return a}function
-it(b){var
-a=BigInt.asUintN(64,ax(b));return r_(Number(BigInt.asIntN(32,a)),Number(BigInt.asIntN(32,a>>BigInt(32))))}function
-Mc(f){P.tightropeCheck=function(d){var
+R.Error&&ep(pT))return[0,ep(pT),a];return[0,aF.Failure,cx(String(a))]}function
+aR(b){var
+a=Number(b);return a>=-pX&&a<=dK?a:b}function
+az(a){return BigInt(a)}var
+bK=BigInt(0);function
+sT(b){var
+a=az(b);return aR(a<bK?-a:a)}function
+sU(a,b){return aR(az(a)+az(b))}var
+cy=BigInt(1);function
+es(f,b){if(b===0)dQ();var
+e=az(f),a=az(b),c=e/a,d=e%a;return aR(d!==bK&&d<bK===a<bK?c+cy:c)}function
+et(a,b){return a<b?-1:a>b?1:0}function
+iI(b,a){if(a===0)dQ();return aR(az(b)/az(a))}function
+MP(b,a){if(a===0)dQ();return aR(az(b)%az(a))}function
+MG(a,b){return[0,iI(a,b),MP(a,b)]}function
+sV(a,b){return iI(a,b)}function
+eu(a,b){return a===b?1:0}function
+sW(a,b,c){return aR(az(a)>>BigInt(b)&(cy<<BigInt(c))-cy)}function
+fi(f,b){if(b===0)dQ();var
+e=az(f),a=az(b),c=e/a,d=e%a;return aR(d!==bK&&d<bK!==a<bK?c-cy:c)}function
+MH(c,b){if(b9(c)!==go)aQ("Z.format");return a(String(b))}function
+sX(f,g){var
+b=az(f),a=az(g),h=BigInt("9007199254740992"),c,e,d;if(b<bK)b=-b;if(a<bK)a=-a;if(b<a){c=b;b=a;a=c}while(a!==bK){if(b<h){e=Number(b);d=Number(a);while(d){c=e%d;e=d;d=c}return aR(BigInt(e))}if((b&b-cy)===bK)return aR(a&-a);if((a&a-cy)===bK){c=b&-b;return aR(c<a?c:a)}c=b%a;b=a;a=c}return aR(b)}function
+MI(a){return 0}function
+MJ(a,b){return aR(az(a)|az(b))}function
+MK(a,b){return aR(az(a)*az(b))}function
+ML(b,c){var
+a=b*c;return a>=-pX&&a<=dK?0:1}function
+MM(a){return aR(-az(a))}function
+co(b){var
+a=az(b);return a===bK?0:(a<bK?-a:a).toString(2).length}function
+gy(a){if(!isFinite(a))bU(lw);return aR(BigInt(Math.trunc(a)))}function
+MN(a,e,c,d){var
+b=b9(e).substr(c,d);if(a!==0&&a!==10||!/^-?[0-9]+$/.test(b))aQ("Z.of_substring_base: invalid digit");return aR(BigInt(b))}function
+l8(b,a){var
+c=cy;while(a>0){if(a%2===1)c=c*b;a=Math.floor(a/2);if(a>0)b=b*b}return c}function
+gz(b,a){if(a<0)aQ("Z.pow");return aR(l8(az(b),a))}function
+MO(a){return aR(az(a)-cy)}function
+MQ(g,d){var
+f=az(g),b=bK,a=cy,e=BigInt(2);while(l8(a,d)<=f)a=a*e;while(a-b>cy){var
+c=(b+a)/e;if(l8(c,d)<=f)b=c;else
+a=c}return aR(b)}function
+sY(a,b){return aR(az(a)<<BigInt(b))}function
+MR(a,b){return aR(az(a)>>BigInt(b))}function
+bD(a){return a<0?-1:a>0?1:0}function
+sZ(a,b){return aR(az(a)-az(b))}function
+MS(a){return aR(az(a)+cy)}function
+MT(a){if(typeof
+a!=="number")bU(lw);return a}function
+iJ(b){var
+a=BigInt.asUintN(64,az(b));return sA(Number(BigInt.asIntN(32,a)),Number(BigInt.asIntN(32,a>>BigInt(32))))}function
+MU(f){R.tightropeCheck=function(d){var
 e=[];for(var
-b=0;b<d.length;b+=cl)e.push(String.fromCharCode.apply(null,d.subarray(b,b+cl)));var
-c=f(a(e.join(v)));return{code:c[1],words:b4(c[2])}};return 0}function
-Lv(a){switch(a[2]){case-8:case-11:case-12:return 1;default:return 0}}function
-K5(b){var
-a=v;if(b[0]==0){a+=b[1][1];if(b.length==3&&b[2][0]==0&&Lv(b[1]))var
+b=0;b<d.length;b+=cs)e.push(String.fromCharCode.apply(null,d.subarray(b,b+cs)));var
+c=f(a(e.join(z)));return{code:c[1],words:b9(c[2])}};return 0}function
+Mb(a){switch(a[2]){case-8:case-11:case-12:return 1;default:return 0}}function
+LL(b){var
+a=z;if(b[0]==0){a+=b[1][1];if(b.length==3&&b[2][0]==0&&Mb(b[1]))var
 e=b[2],f=1;else
 var
 f=2,e=b;a+="(";for(var
-d=f;d<e.length;d++){if(d>f)a+=k0;var
+d=f;d<e.length;d++){if(d>f)a+=li;var
 c=e[d];if(typeof
 c=="number")a+=c.toString();else
 if(c
 instanceof
-cH)a+=hX+c.toString()+hX;else
+cN)a+=ib+c.toString()+ib;else
 if(typeof
-c=="string")a+=hX+c.toString()+hX;else
-a+=q7}a+=")"}else
-if(b[0]==az)a+=b[1];return a}function
-r7(a){if(a
+c=="string")a+=ib+c.toString()+ib;else
+a+=rx}a+=")"}else
+if(b[0]==aA)a+=b[1];return a}function
+sx(a){if(a
 instanceof
-Array&&(a[0]==0||a[0]==az)){var
-c=eg(qN);if(c)c(a,false);else{var
-d=K5(a),b=eg(o_);if(b)b(0);P.console.error(le+d+pq)}}else
+Array&&(a[0]==0||a[0]==aA)){var
+c=ep(rc);if(c)c(a,false);else{var
+d=LL(a),b=ep(pz);if(b)b(0);R.console.error(ly+d+pR)}}else
 throw a}function
-LO(){var
-a=P;if(a.process&&a.process.on)a.process.on("uncaughtException",function(b,c){r7(b);a.process.exit(2)});else
-if(a.addEventListener)a.addEventListener(rI,function(a){if(a.error)r7(a.error)})}LO();function
-b(a,b){return a.length==1?a(b):c8(a,[b])}function
-f(a,b,c){return a.length==2?a(b,c):c8(a,[b,c])}function
-S(a,b,c,d){return a.length==3?a(b,c,d):c8(a,[b,c,d])}function
-e1(a,b,c,d,e){return a.length==4?a(b,c,d,e):c8(a,[b,c,d,e])}function
-fW(a,b,c,d,e,f){return a.length==5?a(b,c,d,e,f):c8(a,[b,c,d,e,f])}function
-KK(a,b,c,d,e,f,g,h){return a.length==7?a(b,c,d,e,f,g,h):c8(a,[b,c,d,e,f,g,h])}K6();var
-gm=[az,a(qn),-1],lR=[az,a(qO),-2],gl=[az,a(k4),-3],lP=[az,a(q6),-4],lS=[az,a(p6),-6],Q=[az,a(rc),-7],lQ=[az,a(pz),-8],iv=[az,a(rg),-9],_=[az,a(rx),-11],lT=[az,a(qC),-12],KJ=[4,0,0,0,[12,45,[4,0,0,0,0]]],iO=[0,[11,a('File "'),[2,0,[11,a('", line '),[4,0,0,0,[11,a(qY),[4,0,0,0,[12,45,[4,0,0,0,[11,a(p5),[2,0,0]]]]]]]]]],a('File "%s", line %d, characters %d-%d: %s')],g$=[0,a(f_),[0,a(kI),0]],jO=[0,a(h_),[0,a(rH),[0,a(o8),0]]],fH=[0,a(kY),[0,a("slab of few data"),[0,a(f_),[0,a(kI),0]]]],hf=[0,a("slab of the best"),[0,a(h8),[0,a(qK),0]]],oj=[0,a("slab of the difference"),[0,a("value slab of the difference"),0]],hN=[0,1,0,0];cd(11,lT,qC);cd(10,_,rx);cd(9,[az,a(pN),qf],pN);cd(8,iv,rg);cd(7,lQ,pz);cd(6,Q,rc);cd(5,lS,p6);cd(4,[az,a(qQ),-5],qQ);cd(3,lP,q6);cd(2,gl,k4);cd(1,lR,qO);cd(0,gm,qn);var
-sM=a("output_substring"),sJ=a("%.12g"),sI=a(b2),sG=a(pQ),sH=a(q9),sz=cc(0,0,q$),sA=cc(0,0,65520),sB=cc(1,0,q$),sD=cc(py,py,32751),sE=cc(0,0,15536),sO=a("option is None"),sR=a("\\\\"),sS=a("\\'"),sT=a("\\b"),sU=a("\\t"),sV=a("\\n"),sW=a("\\r"),sQ=a("Char.chr"),s2=a("List.map2"),s3=a("List.fold_left2"),s4=a("List.for_all2"),s5=a("List.combine"),s1=a("List.init"),sZ=a("nth"),s0=a("List.nth"),sY=a("tl"),sX=a("hd"),s8=a("String.blit / Bytes.blit_string"),s7=a("Bytes.blit"),s6=a("String.sub / Bytes.sub"),tb=a("String.contains_from / Bytes.contains_from"),s_=a(v),s9=a("String.concat"),th=a("Array.for_all2"),tg=a("Array.map2: arrays must have the same length"),tf=a("Array.blit"),te=a("Array.fill"),td=a("Array.sub"),tc=a("Array.init"),tm=a("Set.remove_min_elt"),tn=[0,0,0,0],to=[0,0,0],tp=[0,a("set.ml"),570,18],ti=a(h5),tj=a(h5),tk=a(h5),tl=a(h5),tu=a("Map.remove_min_elt"),tv=[0,0,0,0],tw=[0,a("map.ml"),f2,10],tx=[0,0,0],tq=a(hV),tr=a(hV),ts=a(hV),tt=a(hV),ty=a("Stdlib.Stack.Empty"),tz=a("Stdlib.Queue.Empty"),tB=a("CamlinternalLazy.Undefined"),tH=a("Buffer.add_substring/add_subbytes"),tG=a("Buffer.add: cannot grow buffer"),tF=[0,a(ro),93,2],tE=[0,a(ro),94,2],tQ=a("%c"),tR=a("%s"),tS=a(qy),tT=a(pv),tU=a(q4),tV=a(qJ),tW=a("%f"),tX=a("%B"),tY=a("%{"),tZ=a("%}"),t0=a("%("),t1=a("%)"),t2=a("%a"),t3=a("%t"),t4=a("%?"),t5=a("%r"),t6=a("%_r"),t7=[0,a(aZ),850,23],ug=[0,a(aZ),814,21],t_=[0,a(aZ),815,21],uh=[0,a(aZ),818,21],t$=[0,a(aZ),819,21],ui=[0,a(aZ),822,19],ua=[0,a(aZ),823,19],uj=[0,a(aZ),826,22],ub=[0,a(aZ),827,22],uk=[0,a(aZ),831,30],uc=[0,a(aZ),832,30],ue=[0,a(aZ),836,26],t8=[0,a(aZ),837,26],uf=[0,a(aZ),846,28],t9=[0,a(aZ),847,28],ud=[0,a(aZ),851,23],vn=a(pK),vl=[0,a(aZ),1558,4],vm=a("Printf: bad conversion %["),vo=[0,a(aZ),1626,39],vp=[0,a(aZ),1649,31],vq=[0,a(aZ),1650,31],vr=a("Printf: bad conversion %_"),vs=a(pH),vt=a(pO),vu=a(pH),vv=a(pO),vj=a(k7),vh=a("neg_infinity"),vi=a(rF),vg=a(b2),vb=[0,k2],u1=a("%+nd"),u2=a("% nd"),u4=a("%+ni"),u5=a("% ni"),u6=a("%nx"),u7=a("%#nx"),u8=a("%nX"),u9=a("%#nX"),u_=a("%no"),u$=a("%#no"),u0=a("%nd"),u3=a(q4),va=a("%nu"),uO=a("%+ld"),uP=a("% ld"),uR=a("%+li"),uS=a("% li"),uT=a("%lx"),uU=a("%#lx"),uV=a("%lX"),uW=a("%#lX"),uX=a("%lo"),uY=a("%#lo"),uN=a("%ld"),uQ=a(pv),uZ=a("%lu"),uB=a("%+Ld"),uC=a("% Ld"),uE=a("%+Li"),uF=a("% Li"),uG=a("%Lx"),uH=a("%#Lx"),uI=a("%LX"),uJ=a("%#LX"),uK=a("%Lo"),uL=a("%#Lo"),uA=a("%Ld"),uD=a(qJ),uM=a("%Lu"),uo=a("%+d"),up=a("% d"),ur=a("%+i"),us=a("% i"),ut=a("%x"),uu=a("%#x"),uv=a("%X"),uw=a("%#X"),ux=a("%o"),uy=a("%#o"),un=a(f$),uq=a(qy),uz=a(pK),tI=a("@]"),tJ=a("@}"),tK=a("@?"),tL=a("@\n"),tM=a("@."),tN=a("@@"),tO=a("@%"),tP=a("@"),ul=a("CamlinternalFormat.Type_mismatch"),vz=a(v),vA=[0,[11,a(k0),[2,0,[2,0,0]]],a(", %s%s")],v0=[0,[11,a(le),[2,0,[12,10,0]]],a(ru)],v1=[0,[11,a("Fatal error in uncaught exception handler: exception "),[2,0,[12,10,0]]],a("Fatal error in uncaught exception handler: exception %s\n")],vZ=a("Fatal error: out of memory in uncaught exception handler"),vX=[0,[11,a(le),[2,0,[12,10,0]]],a(ru)],vS=[0,[2,0,[12,10,0]],a("%s\n")],vK=a("Raised at"),vL=a("Re-raised at"),vM=a("Raised by primitive operation at"),vN=a("Called from"),vO=a(" (inlined)"),vQ=a(v),vP=[0,[2,0,[12,32,[2,0,[11,a(' in file "'),[2,0,[12,34,[2,0,[11,a(", line "),[4,0,0,0,[11,a(qY),KJ]]]]]]]]]],a('%s %s in file "%s"%s, line %d, characters %d-%d')],vR=[0,[2,0,[11,a(" unknown location"),0]],a("%s unknown location")],vF=a("Out of memory"),vG=a("Stack overflow"),vH=a("Pattern matching failed"),vI=a("Assertion failed"),vJ=a("Undefined recursive module"),vB=[0,[12,40,[2,0,[2,0,[12,41,0]]]],a("(%s%s)")],vC=a(v),vD=a(v),vE=[0,[12,40,[2,0,[12,41,0]]],a("(%s)")],vy=[0,[4,0,0,0,0],a(f$)],vw=[0,[3,0,0],a("%S")],vx=a(q7),vU=[0,a(v),a("(Cannot print locations:\n bytecode executable program file not found)"),a("(Cannot print locations:\n bytecode executable program file appears to be corrupt)"),a("(Cannot print locations:\n bytecode executable program file has wrong magic number)"),a("(Cannot print locations:\n bytecode executable program file cannot be opened;\n -- too many open files. Try running with OCAMLRUNPARAM=b=2)")],v4=a("Fun.Finally_raised: "),v2=a("Stdlib.Fun.Finally_raised"),v5=a("x"),v9=a("Hashtbl: unsupported hash table format"),KH=a("OCAMLRUNPARAM"),KF=a("CAMLRUNPARAM"),v6=a(v),ws=[3,0,3],wt=a(b2),wn=a(rM),wo=a("<\/"),wp=a(v),wj=a(rM),wk=a("<"),wl=a(v),wh=a(pg),wg=[0,a(v)],wc=a(v),wd=a(v),we=a(v),wf=a(v),wa=[0,a(v),0,a(v)],v$=a(v),v_=a("Stdlib.Format.String_tag"),wD=cc(1,0,0),wA=a(lc),wB=a("ml_z_overflow"),wC=a(f$),wK=a(qc),wJ=a(qc),wE=a(bu),wF=a("+inf"),wG=a("-inf"),wH=a("undef"),wI=a(cm),wU=[0,0],wY=[0,0],wZ=[0,[0,0,0]],wV=[0,0,0],w1=a("this is not a certificate, or it is damaged: "),w0=a("Refusal.Refused"),xa=[0,[2,0,[12,10,[4,0,0,0,[12,10,0]]]],a("%s\n%d\n")],w7=cc(8,0,0),w8=a("\x80"),w9=a(v),w_=[0,[4,6,[0,2,8],0,0],a("%08x")],w$=a(v),xs=a(k_),xt=a(k_),xu=a("a member repeats what is not there"),xq=a("a member has a block of no kind"),xr=a("a member has a block of another length"),xv=a(kJ),xx=a("a code repeats nothing"),xw=a(kJ),xp=a("a member is longer than it says"),xo=a(k_),xn=a("a member ends early"),xy=a(qD),xb=a(kJ),xc=[0,16,17,18,0,8,7,9,6,10,5,11,4,12,3,13,2,14,1,15],xe=[0,3,4,5,6,7,8,9,10,11,13,15,17,19,23,27,31,35,43,51,59,67,83,99,115,131,163,195,qH,258],xg=[0,0,0,0,0,0,0,0,0,1,1,1,1,2,2,2,2,3,3,3,3,4,4,4,4,5,5,5,5,0],xi=[0,1,2,3,4,5,7,9,13,17,25,33,49,65,97,129,193,qL,385,513,769,1025,1537,lb,3073,4097,6145,8193,12289,16385,24577],xk=[0,0,0,0,0,1,1,2,2,3,3,4,4,5,5,6,6,7,7,8,8,9,9,10,10,11,11,12,12,13,13],xJ=a("a member has another length or sum"),xC=a(rh),xD=a("a member is encrypted or stored in another way"),xE=a(rh),xF=a("a member's name is no ASCII text"),xG=a("it would take more than 40 times its own size in memory"),xH=a("too many members, or two of one name"),xI=a(qD),xK=a("PK\x01\x02"),xB=a("PK\x03\x04"),xL=a("PK\x05\x06"),xM=a("its members do not fill the file, or its directory is wrong"),xN=a(pb),xO=a("the digest is longer"),xQ=a(v),xP=a(pb),xV=[5,0],xT=[0,1],xU=a(pQ),xS=a("null"),xX=[0,0],xY=a(q9),xW=[4,0],xR=a("Json.Wrong"),x8=a(v),xZ=a(kB),x0=a(pr),x1=a(kT),x2=a(lr),x3=a(rk),x4=a(k5),x5=a(pJ),x6=a(ib),x7=a(qu),yk=a('"\\/bfnrt'),yl=a(f0),ym=a("a name is there twice"),zd=a("no term of a polynomial"),zb=a("no term"),za=a("no power of a parameter"),zc=a(v),ze=a("a polynomial has a monomial twice"),y_=a(v),y$=a("no rational"),y9=a("no number"),y5=a(f4),y6=a("has too many lines, terms or factors"),y8=a(v),y7=a("is no list of lines"),y4=a(rl),y3=a("is missing"),y2=a(f4),y1=a(q1),y0=a(f4),yY=a(q1),yZ=a(f4),yW=[0,[12,39,[2,0,[2,0,[11,a("' has several dimensions"),0]]]],a("'%s%s' has several dimensions")],yX=a("has another length"),yV=cc(1,0,0),yU=a(lq),yT=a("is no number in range"),yS=a("is no whole number in range"),yR=a("is not true or false"),yQ=a("is none of its words"),yP=a("the field "),yO=[0,[11,a("the fields of '"),[2,0,[11,a("' are others"),0]]],a("the fields of '%s' are others")],yN=[0,[12,39,[2,0,[2,0,[11,a("' "),[2,0,0]]]]],a("'%s%s' %s")],yy=a("there is no header"),yz=a(lo),yA=a(lo),yB=a("the header is longer than 1 MiB"),yC=a(f0),yD=a(f0),yF=[0,a(ll),[0,a(qx),[0,a(p$),0]]],yG=a("a certificate of another format: format 6 is read"),yH=[1,6],yI=a(p$),yJ=a(ll),yK=a("no arrays"),yL=a("it lists other members"),yM=a("it would take too much memory"),yE=a("the header has other fields"),yp=a("-+.0123456789"),yq=a(dw),yr=a(bu),ys=a(b2),yt=a("eE"),yu=a("+-"),yv=a(f0),yw=a("-+.eE0123456789"),yo=a(f0),x9=[0,[11,a("the array '"),[2,0,[11,a("' is not as it is described"),0]]],a("the array '%s' is not as it is described")],x_=a(qu),x$=a(ib),ya=a(kB),yb=a(pr),yc=a(kT),yd=a(lr),ye=a(rk),yf=a(k5),yg=a(pJ),yi=[0,a(k5),[0,a(kT),[0,a(lr),0]]],yh=a(kB),B3=a(o8),B4=a(h_),B5=a(b3),B9=a(b3),B_=a(b3),B8=a(h_),B6=a(pd),B7=a("the method "),BM=a(": the confidence is nominal"),BL=a(hQ),BN=a(ky),BO=a(ky),BP=a(f8),BQ=a(hR),BR=a(hZ),BS=a(lg),BT=a(f9),BU=[0,a(h_),[0,a(rH),[0,a(po),0]]],BV=a("rows were left out by their outcomes"),BW=a(kW),BX=a("nobody says that ends or order in time of the data are known"),BY=a("visits were not fixed in advance, or the data looked at while they came"),B2=a(f6),BZ=a("the amount was not fixed in advance: the data were looked at"),B0=a(f6),B1=a(b3),Bm=a(", if "),Bn=a(kR),Bo=[0,a(b3),0],BD=a(v),BB=a(hP),BC=a("problem.data.design"),BA=[0,[4,0,0,0,[11,a(" episodes were planned in advance"),0]],a("%d episodes were planned in advance")],Bp=a(v),Bq=a("the given policy was chosen without these data"),Bz=a(v),By=a("the prior does not depend on the data"),Br=a(v),Bs=a(kO),Bt=a(v),Bx=a("the automaton in the file recognises the formula that is meant"),Bu=a(k1),Bv=a(v),Bw=[0,[11,a("every possible transition has at least probability "),[8,[0,0,3],0,[0,17],0]],a("every possible transition has at least probability %.17g")],Bk=[0,[11,a(d9),[4,0,0,0,[11,a(qo),0]]],a(qU)],Bj=a(d6),Bl=a(d8),A_=a(hQ),A$=a(f8),Ba=a(hP),Bb=a(gc),Bi=a(f3),Bc=a(gc),Bh=a(gc),Bd=a(f6),Be=a(hR),Bf=a(f3),Bg=a(f3),A9=a(hU),A6=a(q8),A7=a("problem.data.batch_transition"),A8=a("problem.data.batch_count"),A5=a(q8),A3=a(qE),A4=a(qE),A0=a(b3),A1=a(kp),A2=a("problem.data.shared_by"),AZ=a(h8),AQ=a(pd),AP=a(rf),AO=a(kR),AN=a(hU),AM=a(pe),AG=a(pa),AH=a(du),AI=a(dz),AJ=a(qh),AK=a(rr),AL=a(kl),AF=a(ra),AC=[0,[11,a(d9),[4,0,0,0,[12,46,[2,0,0]]]],a(qW)],AD=a(dz),AE=a(du),Az=a(dC),AA=[0,[11,a(d9),[4,0,0,0,[11,a(".policy"),0]]],a("claims.%d.policy")],AB=[0,[11,a(d9),[4,0,0,0,[11,a(".pair"),0]]],a("claims.%d.pair")],Ai=[0,[11,a(d9),[4,0,0,0,[12,46,[2,0,0]]]],a(qW)],Aj=a(d8),Ak=a(ri),Al=a(li),Am=a(d4),An=a(ia),Ay=a(qz),Ao=a(qA),Ap=a(kH),Aq=a(kH),Ar=a(lp),As=a(fX),At=a(kP),Aw=[0,0],Ax=[0,1],Au=a(fX),Av=a(kz),Ah=a(kN),Ae=a(k9),z6=a(pD),z7=a(d_),z8=a(h$),z9=a(kO),z_=a(fZ),z$=a(k9),Aa=a(fZ),Ab=a(dC),Ac=a(kC),Ad=a(pA),Af=a(pI),Ag=a(kC),z5=a(hS),zK=a(h$),zL=a(h2),z4=a(h2),zM=a(dv),zN=[0,1],z2=a(hT),z3=a(hT),zO=a(ku),zP=a(rK),zQ=a(rb),zR=a(qp),zS=a(e4),zT=a(f7),zU=a(gb),zV=a(dv),zW=a(dx),zX=a(d_),zY=a(dB),zZ=a(bv),z0=a(pI),z1=a(pE),zH=a(hS),zI=a(ko),zJ=a(hS),zG=a(ko),zF=a(pL),zw=a(qk),zx=a(rq),zy=a(rq),zz=a(rn),zA=a(rn),zB=a(hU),zC=a(pe),zD=a("problem.lower"),zE=a("problem.upper"),zt=a(k1),zu=a(k1),zq=a("problem.graph.successor"),zr=a(qk),zs=a(pE),zm=a(b2),zl=a(b2),zo=a(d6),zp=a(fY),zj=a(b2),zk=a("what it says of "),zn=[0,a(fY),[0,a(d6),0]],zh=a(b2),zf=a(lq),zg=[0,[0,a("problem.graph"),a("initial choice_start transition_start successor")],[0,[0,a(ra),a("lower upper coefficient bound is_equality")],[0,[0,a("problem.objective"),a("kind agent nature complement lower_steps upper_steps discount reward earned target allowed terminal")],[0,[0,a(fY),a("probability lower upper expression polynomial theta assumed_support")],[0,[0,a(kO),a("atom successor avoided pair repeated believed")],[0,[0,a(kR),a("delta method shared_by design repeats censored anytime episodes planned stated prior batch_start batch_transition batch_count")],[0,[0,a(d6),a("name policy lower upper choice weight earlier pair")],0]]]]]]],AR=a(h8),AS=a(qK),AU=a(f_),AV=a(pk),AX=a(b3),AY=a(qR),Cs=a("the automaton is larger than is checked"),Ct=a("products of more than 4,000,000 states and memories"),Ck=a("the automaton's marks do not fit"),Cj=[0,a(kX),40,p3],Ce=a(f4),Cd=a(rl),Ca=[0,a(qi),0],Cb=a(pD),Cc=a(qi),Cf=a(fZ),Cg=[0,0],Ci=a("the automaton leads nowhere"),Cl=a(kC),Cm=a(pA),Cn=a(k9),Cp=a("the automaton's atoms do not fit the states"),Co=[0,a(kX),44,95],Cq=a(dC),Cr=a(dC),Ch=[0,a(kX),37,109],B$=a("temporal formulas that no finite run decides"),HW=a("'"),HX=a("unknown member '"),HU=a("a coupled proof of no claim"),HV=a("coupled values with step bounds"),HR=a("a difference of claims that are not there, or of no policies"),HS=a(dC),HT=a(d4),HL=a("a policy without memory"),HM=a(d8),HN=a(kA),HP=a(h7),HO=a(d4),HC=a("the automaton does not read the letters that occur"),Hj=[0,a(fY),[0,a(d6),[0,a(rQ),[0,a(kw),[0,a(pf),0]]]]],Hk=a(v),Hl=a(pf),Hm=[0,a(rm),[0,a(pS),[0,a(kZ),[0,a(kx),[0,a(pP),[0,a(la),0]]]]]],Hn=a("problem."),Ho=a(fY),Hp=a("problem.time"),Hq=a("chains in continuous time"),Hr=a(rm),Hs=a(pS),Ht=a("an automaton is for temporal questions"),Hu=a(d_),Hv=a(la),Hw=a(d_),Hx=a(la),Hy=a(pP),Hz=a("an assumption about supports that does not fit the model"),HA=a("hints about sets do not fit the model"),HB=a(kw),H0=a(kw),HD=a(d8),HE=a(ri),HF=a(rj),HG=a(rj),HZ=a("claims.0.weight"),HH=a(d6),HI=a(rQ),HJ=a("every claim needs its hints, and there must be one"),HK=a("two claims have one name"),HQ=a("bets or coupled proofs of runs"),HY=a(bv),Hh=a("'about' has texts that are too long"),Hg=a("'about' has other things than texts"),Hf=a("'about' is no object of texts"),G9=a("shares of pilots that are none, or too many"),GS=[0,a(h1),[0,a(qt),[0,a(kY),0]]],GT=a("learned."),GU=a(du),GV=[0,1.],GW=[0,0.],GX=a(dz),GY=[0,1.],GZ=[0,0.],G0=a(h1),He=a("learned.region."),G1=a(qt),G2=a("coupled proofs are no list"),G3=a(kY),G4=a("the stages of a slab are no list"),G5=a("learned.cost_lower"),G6=a(rD),G7=a("pilot_share"),G8=[0,cl],G_=a(qG),Hd=a(qG),G$=a("intervals do not fit the method"),Ha=a(b3),Hb=a("shares of pilots where there are none"),Hc=a("the region does not fit the statement"),GF=a(kD),GG=[0,-1],GH=a("an occupancy that is not there"),GI=a("duals"),Gw=a("proofs+"),Gx=a("rows or points of cells do not fit"),Gy=[0,0],Ge=a("has another shape"),Gc=a(rw),Ga=[0,a(qZ),0],Gb=[0,[11,a("learned.coupled."),[4,0,0,0,[12,46,0]]],a("learned.coupled.%d.")],Gd=[0,a("3"),3],Gf=a(k8),Gg=a("split_node"),Gh=a(kD),Gi=a("node"),Gj=a("rows 3"),Gk=a(rp),Gl=[0,[0,a("split_direction"),a("splits size")],[0,[0,a("split_value"),a(k8)],[0,[0,a(f1),a(pX)],[0,[0,a("centre"),a("proofs size")],[0,[0,a("axes"),a("proofs size size")],[0,[0,a(kM),a(p0)],[0,[0,a("slope"),a("models open size")],[0,[0,a("curve"),a("models open packed")],[0,[0,a("dual"),a("duals open")],0]]]]]]]]],Gm=[0,[0,a("multiplier"),a(kr)],[0,[0,a(rI),a(p0)],0]],Gn=[0,0.],Go=a(pX),Gp=a("simplex"),Gq=a(k8),Gr=a(kD),Gs=a(rw),Gt=a("models of cells do not fit"),Gu=a("models"),Gv=a("packed"),Gz=a(kr),GA=a("row_start"),GB=a("points"),GC=a("point_start"),GD=a("a cell has more points, rows or coordinates than are checked"),GE=[0,a("lower_dual"),[0,a("upper_dual"),0]],GJ=a(rz),GK=a("state"),GL=a(rz),GR=a("the open states do not rise"),GQ=a("a split of a cell that is not there, or was split before"),GP=a("a proof about a cell that is not there"),GM=a(kr),GN=a(qZ),GO=[0,3],FV=[0,[11,a("learned.slab."),[4,0,0,0,[12,46,0]]],a("learned.slab.%d.")],FW=[0,a(h1),0],FX=a(h1),FY=a("region."),FZ=a(f1),F0=a(f1),F1=a(o7),F2=[0,d$],F3=[0,0],F4=a(o7),F5=a("side"),F6=[0,1],F7=a("guard"),F8=[0,0.],F9=a("the points or shares of a slab do not fit"),F$=a(qw),F_=a("rows of a slab without sides"),FC=[0,dA],FD=[0,0],FE=a(rp),FF=a(f1),FG=a(f1),FH=a("box_basis"),FI=a("bound_basis"),FJ=a("choice_basis"),FK=a(pU),FL=a(pU),FM=a(qI),FN=[0,1],FO=a(qI),FP=a("bound_near"),FQ=a("box_lower"),FR=a("box_upper"),FS=a(qX),FT=a("bounds near a value"),Ft=a("a bound is infinite, the value is not"),Fm=a(k3),Fi=a("the weights are no distribution"),Fh=a("a choice that its state does not have"),EG=[0,a(qM),[0,a(li),[0,a(du),[0,a(dz),0]]]],EH=[0,[11,a(d9),[4,0,0,0,[12,46,0]]],a("claims.%d.")],EI=[0,[11,a("values."),[4,0,0,0,[12,46,0]]],a("values.%d.")],EJ=[0,-1],EK=a("lower_ranking"),EL=a(dC),EM=[0,3],EN=[0,2],EO=a("upper_basis"),EP=a("lower_basis"),EQ=a("upper_bias"),ER=a("lower_bias"),ES=a("witness"),ET=a("upper_ranking"),EU=a(dz),EV=a(du),EW=a(kH),EX=[0,0],EY=a(k3),EZ=a(qz),E0=[0,1.],E1=[0,0.],E2=a(qA),E3=a(dz),E4=[0,1],E5=a(du),E6=[0,1],E7=[0,a(d4),[0,a(h7),[0,a(ia),[0,a(dC),0]]]],E8=a(li),E9=[0,a(kM),[0,a(kA),[0,a(d8),[0,a(ib),0]]]],E_=a(qM),E$=a("a lower bound above the upper one"),Fa=a("a pair of policies where no difference is claimed, or none"),Fb=a(dC),Fc=a(ib),Fd=a("the policy does not fit"),Fe=a(h7),Ff=a("the weights do not fit"),Fg=a(ia),Fj=a("what is claimed is no value of the quantity"),Fk=a("a witness beside a policy that is given"),FB=a(d4),Fl=a(k3),FA=a(h7),Fn=a("vectors do not fit"),Fo=a(e4),Fp=[0,a(dx),[0,a(dB),0]],Fq=a("a bias does not fit"),Fr=a("the average of a randomised policy"),Fs=a(ia),Fu=a(kA),Fv=a("a policy of another kind than its name says"),Fw=a(kM),Fx=a(d4),Fy=a("bases without a region"),Fz=a("averages over a region"),Ew=a("an expression's number is out of range"),Ea=a("probability"),Eb=[0,1.],Ec=[0,0.],Ed=a(du),Ee=[0,1.],Ef=[0,0.],Eg=a(dz),Eh=[0,1.],Ei=[0,0.],Ej=a("expression"),Ek=a("polynomial"),El=a("theta"),Em=a(kZ),En=a(kx),Eo=a("problem.denominator"),Ep=a("quotients of parameters"),Eq=a("problem.misfit"),Er=a("misfits of the model"),Es=a("problem.unseen"),Et=a("outcomes that were never seen"),Eu=a("problem.passing"),Ev=a("states in the middle of a step"),ED=a(kZ),EE=a(kx),Ex=a("not what labels the transitions of one model"),Ey=a("nature's direction does not fit the model"),Ez=a(rt),EA=a("rewards with parameters are for models over a domain"),EB=a("averages are of rewards that are known"),EC=a(e4),DH=a("priors are of parameters, and of a likelihood"),DI=a(b3),DJ=a("priors are of parameters, in their order"),Dr=a(d5),Do=a(pk),Dp=a(qR),Dq=a(b3),Dn=a(hQ),Dk=[0,a(p2),[0,a(rJ),[0,a(pj),[0,a(f8),[0,a(lg),[0,a(kW),[0,a(hR),[0,a(f3),[0,a(gc),[0,a(rN),0]]]]]]]]]],Dl=a(hQ),Dm=[0,[0,a("seen"),a(qr)],[0,[0,a("seen_delta"),a(qr)],0]],Ds=a("unseen mass"),Dt=a("gamma-poisson"),Du=a("ellipsoid"),Dv=a(b3),Dw=a(po),Dx=a(rJ),Dy=a(p2),Dz=[0,a(lf),[0,a("outcomes"),[0,a(f9),0]]],DA=a(pj),DB=a("the method shares its confidence in one way only"),D_=a(lf),DC=a(f9),DD=a(q0),DE=a("prior"),DF=[0,q2],DG=[0,0.],DK=a(hR),DL=a(f3),DM=a(gc),DN=a(rN),DO=a(rD),DP=a(rG),DQ=a(rG),DR=a(pc),DS=a(pc),DT=a(q3),DU=[0,1],DV=a(q3),DW=a("the batches do not fit"),DX=[0,0],D9=a("there are too many counts"),D8=a("the transitions of a batch do not rise"),DY=a(ky),DZ=[0,5],D0=a("what is stated of the data does not rise"),D5=a(hZ),D6=[0,a(f6),[0,a(hZ),[0,a(hP),0]]],D7=a(f8),D1=a(kW),D2=a(lg),D3=[0,a(f6),[0,a(hZ),[0,a(hP),0]]],D4=a(f8),Dc=a(pa),Dd=a(du),De=a(dz),Df=a(qh),Dg=a(rr),Dh=a(kl),Di=a(kl),Dj=a("the domain's constraints do not fit"),Db=a("the expressions are too large to be evaluated at the point"),C6=a("the fields of the objective are not those of "),CK=[0,a(h$),[0,a(kz),[0,a(lp),[0,a(kN),[0,a(ku),[0,a(hT),[0,a(h2),0]]]]]]],CL=a(pL),CM=[0,a(bv),[0,a(dv),[0,a(dx),[0,a(f7),[0,a(dB),[0,a(gb),[0,a(e4),[0,a(d_),0]]]]]]]],CN=a(h$),CO=a(rK),CP=a(rb),CQ=a(qp),CR=a(hS),CS=a(ko),CT=a(h2),CU=a(hT),CV=[0,lk],CW=a(ku),CX=[0,lk],CY=a(kN),CZ=[0,a(fX),[0,a(kP),[0,a(rt),0]]],C0=a(lp),C1=[0,a(fX),[0,a(kP),0]],C2=a(kz),C3=[0,a(bv),[0,a(dv),[0,a(d_),0]]],Da=a(dx),C$=a(bv),C4=[0,a(bv),[0,a(dv),[0,a(dx),0]]],C_=a(bv),C9=a(f7),C8=[0,a(bv),[0,a(f7),0]],C5=a(gb),C7=a("more steps than are checked"),Cz=[0,a(px),0],CA=a("problem.graph."),CB=a(rR),CC=a(rR),CD=a(q5),CE=a(q5),CF=a(fZ),CG=a(fZ),CH=a("the choices of states do not fit"),CI=a("the transitions of choices do not fit"),CJ=a(px),Cw=[0,a(bv),[0,a(dv),[0,a(d_),0]]],Cx=[0,0.,1.],Cy=[0,a(dx),[0,a(dB),0]],Cu=a(dv),Cv=[0,1],H1=a(kp),H2=a(f9),H3=a(lf),Id=a("a basis of rows that are not there"),Ib=a("no such product"),Ic=a("a tangent in the middle is for squares"),Ia=[0,a(pW),qH,21],H_=a("no such row of the domain"),H$=a("the other side of an inequality"),H9=a("a polynomial that is not affine in the coordinates"),H7=a("expressions of so high a degree"),H8=a("so many coordinates"),H6=[0,a(pW),108,10],H4=[3,0,0],H5=a("Region.Found"),Ig=a("a prior of a parameter that there is not"),Ie=[0,0,0],IC=[0,0,[0,1,0]],ID=a("bets of few data on one end, or on data that were not planned to be few"),IA=a(d8),Iz=a(d8),Iy=a(kI),Ix=a(h8),Iw=a(f_),Iv=[0,a("bettor.ml"),391,9],Iu=a("slabs of so many states with cycles"),Io=a("slabs of so many steps"),It=[0,a(bv),[0,a(dx),[0,a(dB),[0,a(f7),[0,a(gb),0]]]]],Im=a(" with late steps or averages"),In=a("slabs of "),Ip=a(bv),Iq=a(dx),Ir=a(dB),Is=a(fX),Il=a("slabs of data that were looked at while they came"),IT=a("a reward has too many terms to be bounded"),IS=a("a bound of no expression"),IK=a("no such row"),IM=a("no such event"),IN=a(p1),IO=a("rows of balls"),IP=a("rows of expressions that are not there"),IL=a("rows of no origin"),II=a(p1),IJ=a("rows of origin 3 where there are none"),IH=[0,a("sets.ml"),112,90],IQ=a(qX),IR=a("rows that rest on proved bounds come last"),IG=a("a range over a box without width"),IE=a("the data contradict the model: no instantiation of the domain agrees with all that was seen"),IF=a("the domain contradicts the model: it has no instantiation"),I0=a("no expressions"),IX=a("shares of a slab that do not fit its bets"),IY=a(qw),IZ=a("shares of a slab that are too fine"),I1=a("a row of a slab"),IW=a("a line of a slab that has no slope"),IU=a("bets that are not fair"),I$=a(": a choice has no distribution, or the policy is none"),I7=a(": a lower bound above an upper one"),I8=a(": the agent's witness is missing"),I9=a(d4),I_=a(": a ranking is missing"),Jg=[0,a(gb),[0,a(e4),0]],Ja=a(": no value is below 0"),Jb=[0,a(bv),[0,a(dB),0]],Jf=a(rC),Jc=[0,a(bv),[0,a(dv),0]],Jd=a(rC),Je=a(": the upper bound is not inductive"),I2=a(bv),I3=a(bv),I5=a(e4),I6=a(dB),I4=a(bv),Ji=a(pR),Jh=[0,a(pt),24,hW],Jj=[0,a(pt),12,51],Jk=a("Simplex.Singular"),Jm=[0,0,0],Jl=a("Expansion.Fails"),Jq=[0,0.,0.],Jo=a("coupled values that need so many cells"),Jp=a("what is claimed of coupled values does not hold in the region"),Jr=a("coupled values that need such small cells"),Jz=a("coupled values over a domain with equalities"),Jy=a("coupled proofs of a bounded number of steps"),JA=a("coupled proofs without a region"),Jx=[0,a("coupled.ml"),26,74],Jw=a("a coupled value where the value may be infinite"),Ju=a("coupled values with rewards that have parameters"),Jv=a(rP),Js=a(rP),Jt=[0,0.,0],J7=a("differences without an end"),J6=a("a side of a slab that is not bet on"),J5=a("no such row of a slab"),J0=a("an event of more than 2,000,000 trials"),J8=a("probabilities of a choice do not sum to 1"),J9=a("a formula over a model with states that are not reached"),J1=a("more than 30,000,000 trials of events"),J2=a(f9),J3=a("the intervals do not fit the events"),J4=a(q0),JZ=[0,a(pp),qv,77],JU=a(rS),JV=a(rS),JW=a("a logarithm that is not proved"),JT=a(p4),JS=a("rewards among probabilities"),JN=a(b3),JO=a(f_),JP=a("shares of pilots where a plan decides on one"),JQ=[0,1,0],JR=a("so many pilots"),JX=a(p4),JM=[0,a(pp),70,49],JB=a(pR),JD=a("bases of choices without a region"),JC=a("bases of choices that are not there"),Kx=a(pg),Ky=a(p5),KA=a("REFUSED"),KB=a("NOT COVERED"),Kz=a("NO CERTIFICATE"),KD=[0,2,a("NO CERTIFICATE: numbers or sizes that do not fit\n")],KC=[0,1,a("REFUSED: it takes more memory than there is\n")],Kt=[0,[11,a("PROVED: "),[2,0,[11,a(" in ["),[8,[0,0,3],0,[0,17],[11,a(k0),[8,[0,0,3],0,[0,17],[12,93,[2,0,[12,10,0]]]]]]]]],a("PROVED: %s in [%.17g, %.17g]%s\n")],Kp=[0,[11,a(d9),[4,0,0,0,[11,a(qo),0]]],a(qU)],Ko=a(d6),Kq=a(rf),Kr=[0,[11,a(", with probability 1 - "),[8,[0,0,3],0,[0,17],0]],a(", with probability 1 - %.17g")],Kv=a(v),Ks=[0,[11,a("theorems: "),[2,0,[11,a("\ndigest: "),[2,0,[11,a("\nseconds: "),[8,[0,0,0],0,[0,2],[12,10,0]]]]]]],a("theorems: %s\ndigest: %s\nseconds: %.2f\n")],Ku=a(v),Ke=a("coupled values that its cells do not prove"),Kf=a(": the claim is not proved"),Km=a("value_sound"),Kg=a(hU),Kl=a(kp),Kh=a(b3),Kk=a("domain_sound"),Ki=a("fixed_sound"),Kj=a("learned_sound"),J$=a("the file's contents do not match its digest"),Ka=a(lo),Kb=[0,a(ll),0],Kc=[0,a(qx),0];function
+Mu(){var
+a=R;if(a.process&&a.process.on)a.process.on("uncaughtException",function(b,c){sx(b);a.process.exit(2)});else
+if(a.addEventListener)a.addEventListener(r$,function(a){if(a.error)sx(a.error)})}Mu();function
+b(a,b){return a.length==1?a(b):de(a,[b])}function
+f(a,b,c){return a.length==2?a(b,c):de(a,[b,c])}function
+Q(a,b,c,d){return a.length==3?a(b,c,d):de(a,[b,c,d])}function
+e$(a,b,c,d,e){return a.length==4?a(b,c,d,e):de(a,[b,c,d,e])}function
+f$(a,b,c,d,e,f){return a.length==5?a(b,c,d,e,f):de(a,[b,c,d,e,f])}function
+Lq(a,b,c,d,e,f,g,h){return a.length==7?a(b,c,d,e,f,g,h):de(a,[b,c,d,e,f,g,h])}LM();var
+gB=[aA,a(qP),-1],l$=[aA,a(rd),-2],gA=[aA,a(lm),-3],l9=[aA,a(rw),-4],ma=[aA,a(qv),-6],T=[aA,a(rE),-7],l_=[aA,a(p0),-8],iL=[aA,a(rI),-9],ab=[aA,a(rZ),-11],mb=[aA,a(q4),-12],Lp=[4,0,0,0,[12,45,[4,0,0,0,0]]],i2=[0,[11,a('File "'),[2,0,[11,a('", line '),[4,0,0,0,[11,a(rn),[4,0,0,0,[12,45,[4,0,0,0,[11,a(qu),[2,0,0]]]]]]]]]],a('File "%s", line %d, characters %d-%d: %s')],hp=[0,a(gn),[0,a(k2),0]],j5=[0,a(iq),[0,a(r9),[0,a(px),0]]],fU=[0,a(lg),[0,a("slab of few data"),[0,a(gn),[0,a(k2),0]]]],hw=[0,a("slab of the best"),[0,a(io),[0,a(q$),0]]],oF=[0,a("slab of the difference"),[0,a("value slab of the difference"),0]],h3=[0,1,0,0];cn(11,mb,q4);cn(10,ab,rZ);cn(9,[aA,a(qc),qG],qc);cn(8,iL,rI);cn(7,l_,p0);cn(6,T,rE);cn(5,ma,qv);cn(4,[aA,a(rf),-5],rf);cn(3,l9,rw);cn(2,gA,lm);cn(1,l$,rd);cn(0,gB,qP);var
+tc=a("output_substring"),s$=a("%.12g"),s_=a(b7),s8=a(qf),s9=a(rz),s1=cl(0,0,rB),s2=cl(0,0,65520),s3=cl(1,0,rB),s5=cl(pZ,pZ,32751),s6=cl(0,0,15536),te=a("option is None"),th=a("\\\\"),ti=a("\\'"),tj=a("\\b"),tk=a("\\t"),tl=a("\\n"),tm=a("\\r"),tg=a("Char.chr"),ts=a("List.map2"),tt=a("List.fold_left2"),tu=a("List.for_all2"),tv=a("List.combine"),tr=a("List.init"),tp=a("nth"),tq=a("List.nth"),to=a("tl"),tn=a("hd"),ty=a("String.blit / Bytes.blit_string"),tx=a("Bytes.blit"),tw=a("String.sub / Bytes.sub"),tD=a("String.contains_from / Bytes.contains_from"),tA=a(z),tz=a("String.concat"),tJ=a("Array.for_all2"),tI=a("Array.map2: arrays must have the same length"),tH=a("Array.blit"),tG=a("Array.fill"),tF=a("Array.sub"),tE=a("Array.init"),tO=a("Set.remove_min_elt"),tP=[0,0,0,0],tQ=[0,0,0],tR=[0,a("set.ml"),570,18],tK=a(ik),tL=a(ik),tM=a(ik),tN=a(ik),tW=a("Map.remove_min_elt"),tX=[0,0,0,0],tY=[0,a("map.ml"),gf,10],tZ=[0,0,0],tS=a(h$),tT=a(h$),tU=a(h$),tV=a(h$),t0=a("Stdlib.Stack.Empty"),t1=a("Stdlib.Queue.Empty"),t3=a("CamlinternalLazy.Undefined"),t9=a("Buffer.add_substring/add_subbytes"),t8=a("Buffer.add: cannot grow buffer"),t7=[0,a(rQ),93,2],t6=[0,a(rQ),94,2],ug=a("%c"),uh=a("%s"),ui=a(q0),uj=a(pW),uk=a(ru),ul=a(q_),um=a("%f"),un=a("%B"),uo=a("%{"),up=a("%}"),uq=a("%("),ur=a("%)"),us=a("%a"),ut=a("%t"),uu=a("%?"),uv=a("%r"),uw=a("%_r"),ux=[0,a(a3),850,23],uI=[0,a(a3),814,21],uA=[0,a(a3),815,21],uJ=[0,a(a3),818,21],uB=[0,a(a3),819,21],uK=[0,a(a3),822,19],uC=[0,a(a3),823,19],uL=[0,a(a3),826,22],uD=[0,a(a3),827,22],uM=[0,a(a3),831,30],uE=[0,a(a3),832,30],uG=[0,a(a3),836,26],uy=[0,a(a3),837,26],uH=[0,a(a3),846,28],uz=[0,a(a3),847,28],uF=[0,a(a3),851,23],vP=a(p$),vN=[0,a(a3),1558,4],vO=a("Printf: bad conversion %["),vQ=[0,a(a3),1626,39],vR=[0,a(a3),1649,31],vS=[0,a(a3),1650,31],vT=a("Printf: bad conversion %_"),vU=a(p8),vV=a(qd),vW=a(p8),vX=a(qd),vL=a(lp),vJ=a("neg_infinity"),vK=a(r7),vI=a(b7),vD=[0,lk],vr=a("%+nd"),vs=a("% nd"),vu=a("%+ni"),vv=a("% ni"),vw=a("%nx"),vx=a("%#nx"),vy=a("%nX"),vz=a("%#nX"),vA=a("%no"),vB=a("%#no"),vq=a("%nd"),vt=a(ru),vC=a("%nu"),ve=a("%+ld"),vf=a("% ld"),vh=a("%+li"),vi=a("% li"),vj=a("%lx"),vk=a("%#lx"),vl=a("%lX"),vm=a("%#lX"),vn=a("%lo"),vo=a("%#lo"),vd=a("%ld"),vg=a(pW),vp=a("%lu"),u3=a("%+Ld"),u4=a("% Ld"),u6=a("%+Li"),u7=a("% Li"),u8=a("%Lx"),u9=a("%#Lx"),u_=a("%LX"),u$=a("%#LX"),va=a("%Lo"),vb=a("%#Lo"),u2=a("%Ld"),u5=a(q_),vc=a("%Lu"),uQ=a("%+d"),uR=a("% d"),uT=a("%+i"),uU=a("% i"),uV=a("%x"),uW=a("%#x"),uX=a("%X"),uY=a("%#X"),uZ=a("%o"),u0=a("%#o"),uP=a(go),uS=a(q0),u1=a(p$),t_=a("@]"),t$=a("@}"),ua=a("@?"),ub=a("@\n"),uc=a("@."),ud=a("@@"),ue=a("@%"),uf=a("@"),uN=a("CamlinternalFormat.Type_mismatch"),v1=a(z),v2=[0,[11,a(li),[2,0,[2,0,0]]],a(", %s%s")],wq=[0,[11,a(ly),[2,0,[12,10,0]]],a(rW)],wr=[0,[11,a("Fatal error in uncaught exception handler: exception "),[2,0,[12,10,0]]],a("Fatal error in uncaught exception handler: exception %s\n")],wp=a("Fatal error: out of memory in uncaught exception handler"),wn=[0,[11,a(ly),[2,0,[12,10,0]]],a(rW)],wi=[0,[2,0,[12,10,0]],a("%s\n")],wa=a("Raised at"),wb=a("Re-raised at"),wc=a("Raised by primitive operation at"),wd=a("Called from"),we=a(" (inlined)"),wg=a(z),wf=[0,[2,0,[12,32,[2,0,[11,a(' in file "'),[2,0,[12,34,[2,0,[11,a(", line "),[4,0,0,0,[11,a(rn),Lp]]]]]]]]]],a('%s %s in file "%s"%s, line %d, characters %d-%d')],wh=[0,[2,0,[11,a(" unknown location"),0]],a("%s unknown location")],v7=a("Out of memory"),v8=a("Stack overflow"),v9=a("Pattern matching failed"),v_=a("Assertion failed"),v$=a("Undefined recursive module"),v3=[0,[12,40,[2,0,[2,0,[12,41,0]]]],a("(%s%s)")],v4=a(z),v5=a(z),v6=[0,[12,40,[2,0,[12,41,0]]],a("(%s)")],v0=[0,[4,0,0,0,0],a(go)],vY=[0,[3,0,0],a("%S")],vZ=a(rx),wk=[0,a(z),a("(Cannot print locations:\n bytecode executable program file not found)"),a("(Cannot print locations:\n bytecode executable program file appears to be corrupt)"),a("(Cannot print locations:\n bytecode executable program file has wrong magic number)"),a("(Cannot print locations:\n bytecode executable program file cannot be opened;\n -- too many open files. Try running with OCAMLRUNPARAM=b=2)")],wu=a("Fun.Finally_raised: "),ws=a("Stdlib.Fun.Finally_raised"),wv=a("x"),wz=a("Hashtbl: unsupported hash table format"),Ln=a("OCAMLRUNPARAM"),Ll=a("CAMLRUNPARAM"),ww=a(z),wU=[3,0,3],wV=a(b7),wP=a(sd),wQ=a("<\/"),wR=a(z),wL=a(sd),wM=a("<"),wN=a(z),wJ=a(pH),wI=[0,a(z)],wE=a(z),wF=a(z),wG=a(z),wH=a(z),wC=[0,a(z),0,a(z)],wB=a(z),wA=a("Stdlib.Format.String_tag"),w5=cl(1,0,0),w2=a(lw),w3=a("ml_z_overflow"),w4=a(go),xa=a(qD),w$=a(qD),w6=a(bz),w7=a("+inf"),w8=a("-inf"),w9=a("undef"),w_=a(ct),xk=[0,0],xo=[0,0],xq=[0,0],xp=[0,[0,0,0]],xl=[0,0,0],xs=a("this is not a certificate, or it is damaged: "),xr=a("Refusal.Refused"),xD=[0,[2,0,[12,10,[4,0,0,0,[12,10,0]]]],a("%s\n%d\n")],xy=cl(8,0,0),xz=a("\x80"),xA=a(z),xB=[0,[4,6,[0,2,8],0,0],a("%08x")],xC=a(z),xV=a(ls),xW=a(ls),xX=a("a member repeats what is not there"),xT=a("a member has a block of no kind"),xU=a("a member has a block of another length"),xY=a(k3),x0=a("a code repeats nothing"),xZ=a(k3),xS=a("a member is longer than it says"),xR=a(ls),xQ=a("a member ends early"),x1=a(q5),xE=a(k3),xF=[0,16,17,18,0,8,7,9,6,10,5,11,4,12,3,13,2,14,1,15],xH=[0,3,4,5,6,7,8,9,10,11,13,15,17,19,23,27,31,35,43,51,59,67,83,99,115,131,163,195,227,258],xJ=[0,0,0,0,0,0,0,0,0,1,1,1,1,2,2,2,2,3,3,3,3,4,4,4,4,5,5,5,5,0],xL=[0,1,2,3,4,5,7,9,13,17,25,33,49,65,97,129,193,ra,385,513,769,1025,1537,lv,3073,4097,6145,8193,12289,16385,24577],xN=[0,0,0,0,0,1,1,2,2,3,3,4,4,5,5,6,6,7,7,8,8,9,9,10,10,11,11,12,12,13,13],ya=a("a member has another length or sum"),x5=a(rJ),x6=a("a member is encrypted or stored in another way"),x7=a(rJ),x8=a("a member's name is no ASCII text"),x9=a("it would take more than 40 times its own size in memory"),x_=a("too many members, or two of one name"),x$=a(q5),yb=a("PK\x01\x02"),x4=a("PK\x03\x04"),yc=a("PK\x05\x06"),yd=a("its members do not fill the file, or its directory is wrong"),ye=a(pC),yf=a("the digest is longer"),yh=a(z),yg=a(pC),ym=[5,0],yk=[0,1],yl=a(qf),yj=a("null"),yo=[0,0],yp=a(rz),yn=[4,0],yi=a("Json.Wrong"),yz=a(z),yq=a(kV),yr=a(pS),ys=a(lb),yt=a(lL),yu=a(rM),yv=a(ln),yw=a(p_),yx=a(it),yy=a(qW),yN=a('"\\/bfnrt'),yO=a(gd),yP=a("a name is there twice"),zG=a("no term of a polynomial"),zE=a("no term"),zD=a("no power of a parameter"),zF=a(z),zH=a("a polynomial has a monomial twice"),zB=a(z),zC=a("no rational"),zA=a("no number"),zw=a(gh),zx=a("has too many lines, terms or factors"),zz=a(z),zy=a("is no list of lines"),zv=a(rN),zu=a("is missing"),zt=a(gh),zs=a(rq),zr=a(gh),zp=a(rq),zq=a(gh),zn=[0,[12,39,[2,0,[2,0,[11,a("' has several dimensions"),0]]]],a("'%s%s' has several dimensions")],zo=a("has another length"),zm=cl(1,0,0),zl=a(lK),zk=a("is no number in range"),zj=a("is no whole number in range"),zi=a("is not true or false"),zh=a("is none of its words"),zg=a("the field "),zf=[0,[11,a("the fields of '"),[2,0,[11,a("' are others"),0]]],a("the fields of '%s' are others")],ze=[0,[12,39,[2,0,[2,0,[11,a("' "),[2,0,0]]]]],a("'%s%s' %s")],y1=a("there is no header"),y2=a(lI),y3=a(lI),y4=a("the header is longer than 1 MiB"),y5=a(gd),y6=a(gd),y8=[0,a(lF),[0,a(qZ),[0,a(qA),0]]],y9=a("a certificate of another format: format 6 is read"),y_=[1,6],y$=a(qA),za=a(lF),zb=a("no arrays"),zc=a("it lists other members"),zd=a("it would take too much memory"),y7=a("the header has other fields"),yS=a("-+.0123456789"),yT=a(dG),yU=a(bz),yV=a(b7),yW=a("eE"),yX=a("+-"),yY=a(gd),yZ=a("-+.eE0123456789"),yR=a(gd),yA=[0,[11,a("the array '"),[2,0,[11,a("' is not as it is described"),0]]],a("the array '%s' is not as it is described")],yB=a(qW),yC=a(it),yD=a(kV),yE=a(pS),yF=a(lb),yG=a(lL),yH=a(rM),yI=a(ln),yJ=a(p_),yL=[0,a(ln),[0,a(lb),[0,a(lL),0]]],yK=a(kV),Cx=a(px),Cy=a(iq),Cz=a(b8),CD=a(b8),CE=a(b8),CC=a(iq),CA=a(pE),CB=a("the method "),Cg=a(": the confidence is nominal"),Cf=a(h6),Ch=a(kS),Ci=a(kS),Cj=a(gl),Ck=a(h7),Cl=a(id),Cm=a(lA),Cn=a(gm),Co=[0,a(iq),[0,a(r9),[0,a(pP),0]]],Cp=a("rows were left out by their outcomes"),Cq=a(le),Cr=a("nobody says that ends or order in time of the data are known"),Cs=a("visits were not fixed in advance, or the data looked at while they came"),Cw=a(gj),Ct=a("the amount was not fixed in advance: the data were looked at"),Cu=a(gj),Cv=a(b8),BS=a(", if "),BT=a(k$),BU=[0,a(b8),0],B9=a(z),B7=a(h5),B8=a("problem.data.design"),B6=[0,[4,0,0,0,[11,a(" episodes were planned in advance"),0]],a("%d episodes were planned in advance")],BV=a(z),BW=a("the given policy was chosen without these data"),B5=a(z),B4=a("the prior does not depend on the data"),BX=a(z),BY=a(k8),BZ=a(z),B3=a("the automaton in the file recognises the formula that is meant"),B0=a(lj),B1=a(z),B2=[0,[11,a("every possible transition has at least probability "),[8,[0,0,3],0,[0,17],0]],a("every possible transition has at least probability %.17g")],BQ=[0,[11,a(eg),[4,0,0,0,[11,a(qQ),0]]],a(rj)],BP=a(ed),BR=a(ef),BE=a(h6),BF=a(gl),BG=a(h5),BH=a(gr),BO=a(gg),BI=a(gr),BN=a(gr),BJ=a(gj),BK=a(h7),BL=a(gg),BM=a(gg),BD=a(h_),BA=a(ry),BB=a("problem.data.batch_transition"),BC=a("problem.data.batch_count"),Bz=a(ry),Bx=a(q6),By=a(q6),Bu=a(b8),Bv=a(kJ),Bw=a("problem.data.shared_by"),Bt=a(io),Bk=a(pE),Bj=a(rH),Bi=a(k$),Bh=a(h_),Be=a(qK),Bf=a("problem.domain.lower"),Bg=a(qK),Bd=a(pF),A9=a(pB),A_=a(dE),A$=a(dJ),Ba=a(qI),Bb=a(rT),Bc=a(kF),A8=a(rC),A5=[0,[11,a(eg),[4,0,0,0,[12,46,[2,0,0]]]],a(rl)],A6=a(dJ),A7=a(dE),A2=a(dM),A3=[0,[11,a(eg),[4,0,0,0,[11,a(".policy"),0]]],a("claims.%d.policy")],A4=[0,[11,a(eg),[4,0,0,0,[11,a(".pair"),0]]],a("claims.%d.pair")],AL=[0,[11,a(eg),[4,0,0,0,[12,46,[2,0,0]]]],a(rl)],AM=a(ef),AN=a(rK),AO=a(lC),AP=a(eb),AQ=a(is),A1=a(q1),AR=a(q2),AS=a(k1),AT=a(k1),AU=a(lJ),AV=a(ga),AW=a(k9),AZ=[0,0],A0=[0,1],AX=a(ga),AY=a(kT),AK=a(k7),AH=a(lr),Ax=a(p4),Ay=a(eh),Az=a(ir),AA=a(k8),AB=a(gc),AC=a(lr),AD=a(gc),AE=a(dM),AF=a(kW),AG=a(p1),AI=a(p9),AJ=a(kW),Aw=a(h8),Ab=a(ir),Ac=a(ih),Av=a(ih),Ad=a(dF),Ae=[0,1],At=a(h9),Au=a(h9),Af=a(kO),Ag=a(sb),Ah=a(rD),Ai=a(qR),Aj=a(fc),Ak=a(gk),Al=a(gq),Am=a(dF),An=a(dH),Ao=a(eh),Ap=a(dL),Aq=a(bA),Ar=a(p9),As=a(p5),z_=a(h8),z$=a(kI),Aa=a(h8),z9=a(kI),z8=a(qa),zZ=a(qM),z0=a(rS),z1=a(rS),z2=a(rP),z3=a(rP),z4=a(h_),z5=a(pF),z6=a("problem.lower"),z7=a("problem.upper"),zW=a(lj),zX=a(lj),zT=a("problem.graph.successor"),zU=a(qM),zV=a(p5),zP=a(b7),zO=a(b7),zR=a(ed),zS=a(gb),zM=a(b7),zN=a("what it says of "),zQ=[0,a(gb),[0,a(ed),0]],zK=a(b7),zI=a(lK),zJ=[0,[0,a("problem.graph"),a("initial choice_start transition_start successor")],[0,[0,a(rC),a("lower upper coefficient bound is_equality")],[0,[0,a("problem.objective"),a("kind agent nature complement lower_steps upper_steps discount reward earned target allowed terminal")],[0,[0,a(gb),a("probability lower upper expression polynomial theta assumed_support denominator")],[0,[0,a(k8),a("atom successor avoided pair repeated believed")],[0,[0,a(k$),a("delta method shared_by design repeats censored anytime episodes planned stated prior batch_start batch_transition batch_count")],[0,[0,a(ed),a("name policy lower upper choice weight earlier pair")],0]]]]]]],Bl=a(io),Bm=a(q$),Bo=a(gn),Bp=a(pL),Br=a(b8),Bs=a(rg),CY=a("the automaton is larger than is checked"),CZ=a("products of more than 4,000,000 states and memories"),CQ=a("the automaton's marks do not fit"),CP=[0,a(lf),40,qs],CK=a(gh),CJ=a(rN),CG=[0,a(qJ),0],CH=a(p4),CI=a(qJ),CL=a(gc),CM=[0,0],CO=a("the automaton leads nowhere"),CR=a(kW),CS=a(p1),CT=a(lr),CV=a("the automaton's atoms do not fit the states"),CU=[0,a(lf),44,95],CW=a(dM),CX=a(dM),CN=[0,a(lf),37,109],CF=a("temporal formulas that no finite run decides"),It=a("'"),Iu=a("unknown member '"),Iq=a("a coupled proof of no claim"),Ir=a("differences with step bounds"),Is=a("coupled values of quotients"),In=a("a difference of claims that are not there, or of no policies"),Io=a(dM),Ip=a(eb),Ih=a("a policy without memory"),Ii=a(ef),Ij=a(kU),Il=a(im),Ik=a(eb),H_=a("the automaton does not read the letters that occur"),HR=[0,a(gb),[0,a(ed),[0,a(sg),[0,a(kQ),[0,a(pG),0]]]]],HS=a(z),HT=a(pG),HU=[0,a(rO),[0,a(qh),[0,a(lh),[0,a(kR),[0,a(qe),[0,a(lu),0]]]]]],HV=a("problem."),HW=a(gb),HX=a("problem.time"),HY=a("chains in continuous time"),HZ=a(rO),H0=a(qh),H1=a("an automaton is for temporal questions"),H2=a(eh),H3=a(lu),H4=a(eh),H5=a(lu),H6=a(qe),H7=a("an assumption about supports that does not fit the model"),H8=a("hints about sets do not fit the model"),H9=a(kQ),Ix=a(kQ),H$=a(ef),Ia=a(rK),Ib=a(rL),Ic=a(rL),Iw=a("claims.0.weight"),Id=a(ed),Ie=a(sg),If=a("every claim needs its hints, and there must be one"),Ig=a("two claims have one name"),Im=a("bets or coupled proofs of runs"),Iv=a(bA),HP=a("'about' has texts that are too long"),HO=a("'about' has other things than texts"),HN=a("'about' is no object of texts"),HF=a("shares of pilots that are none, or too many"),Ho=[0,a(ig),[0,a(qV),[0,a(lg),0]]],Hp=a("learned."),Hq=a(dE),Hr=[0,1.],Hs=[0,0.],Ht=a(dJ),Hu=[0,1.],Hv=[0,0.],Hw=a(ig),HM=a("learned.region."),Hx=a(qV),Hy=a("coupled proofs are no list"),Hz=a(lg),HA=a("the stages of a slab are no list"),HB=a("learned.cost_lower"),HC=a(r5),HD=a("pilot_share"),HE=[0,cs],HG=a(q8),HL=a(q8),HH=a("intervals do not fit the method"),HI=a(b8),HJ=a("shares of pilots where there are none"),HK=a("the region does not fit the statement"),Hb=a(kX),Hc=[0,-1],Hd=a("an occupancy that is not there"),He=a("duals"),G4=a("proofs+"),G5=a("rows or points of cells do not fit"),G6=[0,0],GM=a("has another shape"),GK=a(rY),GI=[0,a(ro),0],GJ=[0,[11,a("learned.coupled."),[4,0,0,0,[12,46,0]]],a("learned.coupled.%d.")],GL=[0,a("3"),3],GN=a(lq),GO=a("split_node"),GP=a(kX),GQ=a("node"),GR=a("rows 3"),GS=a(rR),GT=[0,[0,a("split_direction"),a("splits size")],[0,[0,a("split_value"),a(lq)],[0,[0,a(ge),a(qm)],[0,[0,a("centre"),a("proofs size")],[0,[0,a("axes"),a("proofs size size")],[0,[0,a(k6),a(qp)],[0,[0,a("slope"),a("models open size")],[0,[0,a("curve"),a("models open packed")],[0,[0,a("dual"),a("duals open")],0]]]]]]]]],GU=[0,[0,a("multiplier"),a(kL)],[0,[0,a(r$),a(qp)],0]],GV=[0,0.],GW=a(qm),GX=a("simplex"),GY=a(lq),GZ=a(kX),G0=a(rY),G1=a("models of cells do not fit"),G2=a("models"),G3=a("packed"),G7=a(kL),G8=a("row_start"),G9=a("points"),G_=a("point_start"),G$=a("a cell has more points, rows or coordinates than are checked"),Ha=[0,a("lower_dual"),[0,a("upper_dual"),0]],Hf=a(r1),Hg=a("state"),Hh=a(r1),Hn=a("the open states do not rise"),Hm=a("a split of a cell that is not there, or was split before"),Hl=a("a proof about a cell that is not there"),Hi=a(kL),Hj=a(ro),Hk=[0,3],Gr=[0,[11,a("learned.slab."),[4,0,0,0,[12,46,0]]],a("learned.slab.%d.")],Gs=[0,a(ig),0],Gt=a(ig),Gu=a("region."),Gv=a(ge),Gw=a(ge),Gx=a(pw),Gy=[0,ei],Gz=[0,0],GA=a(pw),GB=a("side"),GC=[0,1],GD=a("guard"),GE=[0,0.],GF=a("the points or shares of a slab do not fit"),GH=a(qY),GG=a("rows of a slab without sides"),F_=[0,dK],F$=[0,0],Ga=a(rR),Gb=a(ge),Gc=a(ge),Gd=a("box_basis"),Ge=a("bound_basis"),Gf=a("choice_basis"),Gg=a(qj),Gh=a(qj),Gi=a(q9),Gj=[0,1],Gk=a(q9),Gl=a("bound_near"),Gm=a("box_lower"),Gn=a("box_upper"),Go=a(rm),Gp=a("bounds near a value"),F1=a("a bound is infinite, the value is not"),FU=a(ll),FQ=a("the weights are no distribution"),FP=a("a choice that its state does not have"),Fc=[0,a(rb),[0,a(lC),[0,a(dE),[0,a(dJ),0]]]],Fd=[0,[11,a(eg),[4,0,0,0,[12,46,0]]],a("claims.%d.")],Fe=[0,[11,a("values."),[4,0,0,0,[12,46,0]]],a("values.%d.")],Ff=[0,-1],Fg=a("lower_ranking"),Fh=a(dM),Fi=[0,3],Fj=[0,2],Fk=a("upper_basis"),Fl=a("lower_basis"),Fm=a("upper_bias"),Fn=a("lower_bias"),Fo=a("witness"),Fp=a("upper_ranking"),Fq=a(dJ),Fr=a(dE),Fs=a(k1),Ft=[0,0],Fu=a(ll),Fv=a(q1),Fw=[0,1.],Fx=[0,0.],Fy=a(q2),Fz=a(dJ),FA=[0,1],FB=a(dE),FC=[0,1],FD=[0,a(eb),[0,a(im),[0,a(is),[0,a(dM),0]]]],FE=a(lC),FF=[0,a(k6),[0,a(kU),[0,a(ef),[0,a(it),0]]]],FG=a(rb),FH=a("a lower bound above the upper one"),FI=a("a pair of policies where no difference is claimed, or none"),FJ=a(dM),FK=a(it),FL=a("the policy does not fit"),FM=a(im),FN=a("the weights do not fit"),FO=a(is),FR=a("what is claimed is no value of the quantity"),FS=a("a witness beside a policy that is given"),F9=a(eb),FT=a(ll),F8=a(im),FV=a("vectors do not fit"),FW=a(fc),FX=[0,a(dH),[0,a(dL),0]],FY=a("a bias does not fit"),FZ=a("the average of a randomised policy"),F0=a(is),F2=a(kU),F3=a("a policy of another kind than its name says"),F4=a(k6),F5=a(eb),F6=a("bases without a region"),F7=a("averages over a region"),E3=a("an expression's number is out of range"),EG=a("probability"),EH=[0,1.],EI=[0,0.],EJ=a(dE),EK=[0,1.],EL=[0,0.],EM=a(dJ),EN=[0,1.],EO=[0,0.],EP=a("expression"),EQ=a("polynomial"),ER=a("theta"),ES=a("denominator"),ET=[0,0],EU=a("a list of no denominators"),EV=a(lh),EW=a(kR),EX=a("problem.misfit"),EY=a("misfits of the model"),EZ=a("problem.unseen"),E0=a("outcomes that were never seen"),E1=a("problem.passing"),E2=a("states in the middle of a step"),E_=a(lh),E$=a(kR),Fa=a("quotients of parameters beside other statements than intervals"),E4=a("not what labels the transitions of one model"),E5=a("nature's direction does not fit the model"),E6=a(rV),E7=a("rewards with parameters and quotients are for models over a domain"),E8=a("averages are of rewards that are known"),E9=a(fc),Eb=a("priors are of parameters, and of a likelihood"),Ec=a(b8),Ed=a("priors are of parameters, in their order"),DX=a(ec),DU=a(pL),DV=a(rg),DW=a(b8),DT=a(h6),DQ=[0,a(qr),[0,a(sa),[0,a(pK),[0,a(gl),[0,a(lA),[0,a(le),[0,a(h7),[0,a(gg),[0,a(gr),[0,a(se),0]]]]]]]]]],DR=a(h6),DS=[0,[0,a("seen"),a(qT)],[0,[0,a("seen_delta"),a(qT)],0]],DY=a("unseen mass"),DZ=a("gamma-poisson"),D0=a("ellipsoid"),D1=a(b8),D2=a(pP),D3=a(sa),D4=a(qr),D5=[0,a(lz),[0,a("outcomes"),[0,a(gm),0]]],D6=a(pK),D7=a("the method shares its confidence in one way only"),EE=a(lz),D8=a(gm),D9=a(rp),D_=a("prior"),D$=[0,rr],Ea=[0,0.],Ee=a(h7),Ef=a(gg),Eg=a(gr),Eh=a(se),Ei=a(r5),Ej=a(r8),Ek=a(r8),El=a(pD),Em=a(pD),En=a(rs),Eo=[0,1],Ep=a(rs),Eq=a("the batches do not fit"),Er=[0,0],ED=a("there are too many counts"),EC=a("the transitions of a batch do not rise"),Es=a(kS),Et=[0,5],Eu=a("what is stated of the data does not rise"),Ez=a(id),EA=[0,a(gj),[0,a(id),[0,a(h5),0]]],EB=a(gl),Ev=a(le),Ew=a(lA),Ex=[0,a(gj),[0,a(id),[0,a(h5),0]]],Ey=a(gl),DI=a(pB),DJ=a(dE),DK=a(dJ),DL=a(qI),DM=a(rT),DN=a(kF),DO=a(kF),DP=a("the domain's constraints do not fit"),DH=a("the expressions are too large to be evaluated at the point"),DA=a("the fields of the objective are not those of "),De=[0,a(ir),[0,a(kT),[0,a(lJ),[0,a(k7),[0,a(kO),[0,a(h9),[0,a(ih),0]]]]]]],Df=a(qa),Dg=[0,a(bA),[0,a(dF),[0,a(dH),[0,a(gk),[0,a(dL),[0,a(gq),[0,a(fc),[0,a(eh),0]]]]]]]],Dh=a(ir),Di=a(sb),Dj=a(rD),Dk=a(qR),Dl=a(h8),Dm=a(kI),Dn=a(ih),Do=a(h9),Dp=[0,lE],Dq=a(kO),Dr=[0,lE],Ds=a(k7),Dt=[0,a(ga),[0,a(k9),[0,a(rV),0]]],Du=a(lJ),Dv=[0,a(ga),[0,a(k9),0]],Dw=a(kT),Dx=[0,a(bA),[0,a(dF),[0,a(eh),0]]],DG=a(dH),DF=a(bA),Dy=[0,a(bA),[0,a(dF),[0,a(dH),0]]],DE=a(bA),DD=a(gk),DC=[0,a(bA),[0,a(gk),0]],Dz=a(gq),DB=a("more steps than are checked"),C5=[0,a(pY),0],C6=a("problem.graph."),C7=a(sh),C8=a(sh),C9=a(rv),C_=a(rv),C$=a(gc),Da=a(gc),Db=a("the choices of states do not fit"),Dc=a("the transitions of choices do not fit"),Dd=a(pY),C2=[0,a(bA),[0,a(dF),[0,a(eh),0]]],C3=[0,0.,1.],C4=[0,a(dH),[0,a(dL),0]],C0=a(dF),C1=[0,1],IJ=a("a basis of rows that are not there"),IH=a("no such product"),II=a("a tangent in the middle is for squares"),IG=[0,a(ql),228,21],IE=a("no such row of the domain"),IF=a("the other side of an inequality"),ID=a("a polynomial that is not affine in the coordinates"),IB=a("expressions of so high a degree"),IC=a("so many coordinates"),IA=[0,a(ql),108,10],Iy=[3,0,0],Iz=a("Region.Found"),IL=a("a denominator is not proved to be positive on the domain's box"),IK=a("an expression that is no quotient with one denominator"),IM=a(kJ),IN=a(gm),IO=a(lz),IR=a("a prior of a parameter that there is not"),IP=[0,0,0],Jb=[0,0,[0,1,0]],Jc=a("bets of few data on one end, or on data that were not planned to be few"),I$=a(ef),I_=a(ef),I9=a(k2),I8=a(io),I7=a(gn),I6=[0,a("bettor.ml"),391,9],I5=a("slabs of so many states with cycles"),IZ=a("slabs of so many steps"),I4=[0,a(bA),[0,a(dH),[0,a(dL),[0,a(gk),[0,a(gq),0]]]]],IX=a(" with late steps or averages"),IY=a("slabs of "),I0=a(bA),I1=a(dH),I2=a(dL),I3=a(ga),IW=a("slabs of data that were looked at while they came"),Jv=a("rewards that are quotients"),Jw=a("a reward has too many terms to be bounded"),Ju=a("a bound of no expression"),Jm=a("no such row"),Jo=a("no such event"),Jp=a(qq),Jq=a("rows of balls"),Jr=a("rows of expressions that are not there"),Jn=a("rows of no origin"),Jk=a(qq),Jl=a("rows of origin 3 where there are none"),Jj=a("a denominator has too many terms to be bounded"),Ji=[0,a("sets.ml"),151,90],Js=a(rm),Jt=a("rows that rest on proved bounds come last"),Jg=a("a range of a quotient"),Jh=a("no quotient"),Jf=a("a range over a box without width"),Jd=a("the data contradict the model: no instantiation of the domain agrees with all that was seen"),Je=a("the domain contradicts the model: it has no instantiation"),JD=a("no expressions"),JA=a("shares of a slab that do not fit its bets"),JB=a(qY),JC=a("shares of a slab that are too fine"),JE=a("a row of a slab"),Jz=a("a line of a slab that has no slope"),Jx=a("bets that are not fair"),JO=a(": a choice has no distribution, or the policy is none"),JK=a(": a lower bound above an upper one"),JL=a(": the agent's witness is missing"),JM=a(eb),JN=a(": a ranking is missing"),JV=[0,a(gq),[0,a(fc),0]],JP=a(": no value is below 0"),JQ=[0,a(bA),[0,a(dL),0]],JU=a(r4),JR=[0,a(bA),[0,a(dF),0]],JS=a(r4),JT=a(": the upper bound is not inductive"),JF=a(bA),JG=a(bA),JI=a(fc),JJ=a(dL),JH=a(bA),JX=a(qg),JW=[0,a(pU),24,ia],JY=[0,a(pU),12,51],JZ=a("Simplex.Singular"),J1=[0,0,0],J0=a("Expansion.Fails"),J5=[0,0.,0.],J3=a("coupled values that need so many cells"),J4=a("what is claimed of coupled values does not hold in the region"),J6=a("coupled values that need such small cells"),Kd=a(r_),Kc=a("coupled values over a domain with equalities"),Kb=a("coupled proofs of late steps, or of differences of so many steps"),Ke=a("coupled proofs without a region"),Ka=[0,a("coupled.ml"),42,111],J$=a("coupled values with rewards that have parameters"),J9=a("coupled values of free agents"),J_=[0,0.,0],J8=a("coupled values of so many states and steps"),J7=a("a coupled value where the value may be infinite"),KN=a("differences without an end"),KM=a("bases of choices with quotients"),KL=a("a side of a slab that is not bet on"),KK=a("no such row of a slab"),KE=a("an event of more than 2,000,000 trials"),KO=a("probabilities of a choice do not sum to 1"),KP=a("a formula over a model with states that are not reached"),KF=a("more than 30,000,000 trials of events"),KG=a(gm),KH=a("the intervals do not fit the events"),KI=a(rp),KJ=a("choices with several denominators"),KD=[0,a(pQ),qX,77],Ky=a(si),Kz=a(si),KA=a("a logarithm that is not proved"),Kx=a(qt),Kw=a("rewards among probabilities"),Kr=a(b8),Ks=a(gn),Kt=a("shares of pilots where a plan decides on one"),Ku=[0,1,0],Kv=a("so many pilots"),KB=a(qt),Kq=[0,a(pQ),70,49],Kf=a(qg),Kh=a("bases of choices without a region"),Kg=a("bases of choices that are not there"),Ld=a(pH),Le=a(qu),Lg=a("REFUSED"),Lh=a("NOT COVERED"),Lf=a("NO CERTIFICATE"),Lj=[0,2,a("NO CERTIFICATE: numbers or sizes that do not fit\n")],Li=[0,1,a("REFUSED: it takes more memory than there is\n")],K$=[0,[11,a("PROVED: "),[2,0,[11,a(" in ["),[8,[0,0,3],0,[0,17],[11,a(li),[8,[0,0,3],0,[0,17],[12,93,[2,0,[12,10,0]]]]]]]]],a("PROVED: %s in [%.17g, %.17g]%s\n")],K7=[0,[11,a(eg),[4,0,0,0,[11,a(qQ),0]]],a(rj)],K6=a(ed),K8=a(rH),K9=[0,[11,a(", with probability 1 - "),[8,[0,0,3],0,[0,17],0]],a(", with probability 1 - %.17g")],Lb=a(z),K_=[0,[11,a("theorems: "),[2,0,[11,a("\ndigest: "),[2,0,[11,a("\nseconds: "),[8,[0,0,0],0,[0,2],[12,10,0]]]]]]],a("theorems: %s\ndigest: %s\nseconds: %.2f\n")],La=a(z),KW=a("coupled values that its cells do not prove"),KX=a(r_),K4=a("value_sound"),KY=a(h_),K3=a(kJ),KZ=a(b8),K2=a("domain_sound"),K0=a("fixed_sound"),K1=a("learned_sound"),KR=a("the file's contents do not match its digest"),KS=a(lI),KT=[0,a(lF),0],KU=[0,a(qZ),0];function
 aG(a){if(typeof
 a==="number")return 0;else
 switch(a[0]){case
@@ -986,25 +986,25 @@ b=a[1];return[9,b,b,aG(a[3])];case
 11:return[11,aG(a[1])];case
 12:return[12,aG(a[1])];case
 13:return[13,aG(a[1])];default:return[14,aG(a[1])]}}function
-bq(a,b){if(typeof
+bt(a,b){if(typeof
 a==="number")return b;else
 switch(a[0]){case
-0:return[0,bq(a[1],b)];case
-1:return[1,bq(a[1],b)];case
-2:return[2,bq(a[1],b)];case
-3:return[3,bq(a[1],b)];case
-4:return[4,bq(a[1],b)];case
-5:return[5,bq(a[1],b)];case
-6:return[6,bq(a[1],b)];case
-7:return[7,bq(a[1],b)];case
+0:return[0,bt(a[1],b)];case
+1:return[1,bt(a[1],b)];case
+2:return[2,bt(a[1],b)];case
+3:return[3,bt(a[1],b)];case
+4:return[4,bt(a[1],b)];case
+5:return[5,bt(a[1],b)];case
+6:return[6,bt(a[1],b)];case
+7:return[7,bt(a[1],b)];case
 8:var
-c=a[1];return[8,c,bq(a[2],b)];case
+c=a[1];return[8,c,bt(a[2],b)];case
 9:var
-d=a[2],e=a[1];return[9,e,d,bq(a[3],b)];case
-10:return[10,bq(a[1],b)];case
-11:return[11,bq(a[1],b)];case
-12:return[12,bq(a[1],b)];case
-13:return[13,bq(a[1],b)];default:return[14,bq(a[1],b)]}}function
+d=a[2],e=a[1];return[9,e,d,bt(a[3],b)];case
+10:return[10,bt(a[1],b)];case
+11:return[11,bt(a[1],b)];case
+12:return[12,bt(a[1],b)];case
+13:return[13,bt(a[1],b)];default:return[14,bt(a[1],b)]}}function
 aD(a,b){if(typeof
 a==="number")return b;else
 switch(a[0]){case
@@ -1050,150 +1050,156 @@ E=a[1];return[21,E,aD(a[2],b)];case
 23:var
 F=a[1];return[23,F,aD(a[2],b)];default:var
 G=a[2],H=a[1];return[24,H,G,aD(a[3],b)]}}function
-iu(a,c,b){return a[1]===c?(a[1]=b,1):0}function
-em(a){throw[0,gl,a]}function
-af(a){throw[0,lP,a]}function
-c_(b,a){return il(b,a)?b:a}function
-aK(b,a){return K9(b,a)?b:a}function
-cK(a){return 0<=a?a:-a|0}var
-ba=cp(sz),dH=cp(sA),dI=cp(sD),lU=cp(sE),gn=dA,sC=cp(sB);function
-u(d,c){var
-a=E(d),e=E(c),b=aM(a+e|0);co(d,0,b,0,a);co(c,0,b,a,e);return a1(b)}function
-sF(a){return a?sG:sH}function
-lV(a){try{var
-b=[0,ij(a)];return b}catch(a){a=a2(a);if(a[1]===gl)return 0;throw a}}function
-aq(a,b){if(a){var
-c=a[1];return[0,c,aq(a[2],b)]}return b}LE(0);var
-sK=se(1),cs=se(2);function
-sL(b){function
+iK(a,c,b){return a[1]===c?(a[1]=b,1):0}function
+ev(a){throw[0,gA,a]}function
+ah(a){throw[0,l9,a]}function
+dg(b,a){return iC(b,a)?b:a}function
+aL(b,a){return LP(b,a)?b:a}function
+cQ(a){return 0<=a?a:-a|0}var
+bd=cw(s1),dR=cw(s2),dS=cw(s5),mc=cw(s6),gC=dK,s4=cw(s3);function
+w(d,c){var
+a=I(d),e=I(c),b=aN(a+e|0);cv(d,0,b,0,a);cv(c,0,b,a,e);return a5(b)}function
+s7(a){return a?s8:s9}function
+md(a){try{var
+b=[0,iA(a)];return b}catch(a){a=a6(a);if(a[1]===gA)return 0;throw a}}function
+an(a,b){if(a){var
+c=a[1];return[0,c,an(a[2],b)]}return b}Mk(0);var
+ta=sG(1),cz=sG(2);function
+tb(b){function
 a(b){var
 a=b;for(;;){if(a){var
-c=a[2],d=a[1];try{ef(d)}catch(a){a=a2(a);if(a[1]!==lR)throw a;var
+c=a[2],d=a[1];try{eo(d)}catch(a){a=a6(a);if(a[1]!==l$)throw a;var
 e=a}var
-a=c;continue}return 0}}return a(LF(0))}function
-fa(b,a){return lG(b,a,0,E(a))}function
-lW(a){fa(cs,a);sf(cs,10);return ef(cs)}var
-iw=[0,sL];function
-sN(d){for(;;){var
-a=iw[1],e=[0,1],c=1-iu(iw,a,function(a,c){return function(e){if(iu(a,1,0))b(d,0);return b(c,0)}}(e,a));if(c)continue;return c}}function
-ix(a){return b(iw[1],0)}lJ(a(o_),ix);function
-iy(c,d,h){var
+a=c;continue}return 0}}return a(Ml(0))}function
+fj(b,a){return l0(b,a,0,I(a))}function
+me(a){fj(cz,a);sH(cz,10);return eo(cz)}var
+iM=[0,tb];function
+td(d){for(;;){var
+a=iM[1],e=[0,1],c=1-iK(iM,a,function(a,c){return function(e){if(iK(a,1,0))b(d,0);return b(c,0)}}(e,a));if(c)continue;return c}}function
+iN(a){return b(iM[1],0)}l3(a(pz),iN);function
+iO(c,d,h){var
 a=b(d,0);if(a){var
-e=a[2],f=a[1],g=function(a){return iy(c,e,a)};return[0,b(c,f),g]}return 0}function
-iz(h,g,e){var
+e=a[2],f=a[1],g=function(a){return iO(c,e,a)};return[0,b(c,f),g]}return 0}function
+iP(h,g,e){var
 a=g,d=e;for(;;){var
 c=b(d,0);if(c){var
 i=c[2],a=f(h,a,c[1]),d=i;continue}return a}}function
-aR(a,b){return a?a[1]:b}function
-fb(a){return a?a[1]:af(sO)}function
-an(c,a){return a?[0,b(c,a[1])]:0}function
-lX(d,c,a){return a?b(c,a[1]):d}function
-bz(c,a){return a?b(c,a[1]):0}function
-sP(c,a){return 0===a[0]?a:[1,b(c,a[1])]}function
-lY(a){if(0<=a&&!(f5<a))return a;return af(sQ)}var
-iA=LR(0),fc=(4*iA|0)-1|0;function
-C(c){var
+aS(a,b){return a?a[1]:b}function
+ew(a){return a?a[1]:ah(te)}function
+ak(c,a){return a?[0,b(c,a[1])]:0}function
+gD(d,c,a){return a?b(c,a[1]):d}function
+bE(c,a){return a?b(c,a[1]):0}function
+tf(c,a){return 0===a[0]?a:[1,b(c,a[1])]}function
+mf(a){if(0<=a&&!(gi<a))return a;return ah(tg)}var
+iQ=Mx(0),fk=(4*iQ|0)-1|0;function
+D(c){var
 b=0,a=c;for(;;){if(a){var
 b=b+1|0,a=a[2];continue}return b}}function
-bR(a){return a?a[1]:em(sX)}function
-lZ(a){return a?a[2]:em(sY)}function
-ae(d,c){if(0<=c){var
+bF(a){return a?a[1]:ev(tn)}function
+mg(a){return a?a[2]:ev(to)}function
+af(d,c){if(0<=c){var
 a=d,b=c;for(;;){if(a){var
 e=a[2],f=a[1];if(0===b)return f;var
-a=e,b=b-1|0;continue}return em(sZ)}}return af(s0)}function
-bS(d,c){var
+a=e,b=b-1|0;continue}return ev(tp)}}return ah(tq)}function
+bW(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=[0,a[1],b],a=a[2],b=e;continue}return b}}function
-ao(a){return bS(a,0)}function
-l0(a,d,c){if(d<=a)return 0;var
-e=b(c,a);return[0,e,l0(a+1|0,d,c)]}function
-A(c,e){if(0<=c){if(50<c){var
-d=0,a=0;for(;;){if(c<=a)return ao(d);var
-d=[0,b(e,a),d],a=a+1|0;continue}}return l0(0,c,e)}return af(s1)}function
-cL(a){if(a){var
-b=a[1];return aq(b,cL(a[2]))}return 0}function
+ap(a){return bW(a,0)}function
+mh(a,d,c){if(d<=a)return 0;var
+e=b(c,a);return[0,e,mh(a+1|0,d,c)]}function
+F(c,e){if(0<=c){if(50<c){var
+d=0,a=0;for(;;){if(c<=a)return ap(d);var
+d=[0,b(e,a),d],a=a+1|0;continue}}return mh(0,c,e)}return ah(tr)}function
+cR(a){if(a){var
+b=a[1];return an(b,cR(a[2]))}return 0}function
 k(c,a){if(a){var
 d=a[2],e=b(c,a[1]);return[0,e,k(c,d)]}return 0}function
-l1(c,b,a){if(a){var
-d=a[2],e=f(b,c,a[1]);return[0,e,l1(c+1|0,b,d)]}return 0}function
-bA(b,a){return l1(0,b,a)}function
-l2(e,d){var
+mi(c,b,a){if(a){var
+d=a[2],e=f(b,c,a[1]);return[0,e,mi(c+1|0,b,d)]}return 0}function
+bu(b,a){return mi(0,b,a)}function
+mj(e,d){var
 c=0,a=d;for(;;){if(a){var
 f=a[2],c=[0,b(e,a[1]),c],a=f;continue}return c}}function
-x(d,c){var
+y(d,c){var
 a=c;for(;;){if(a){var
 e=a[2];b(d,a[1]);var
 a=e;continue}return 0}}function
-br(e,d){var
+bv(e,d){var
 b=0,a=d;for(;;){if(a){var
 c=a[2];f(e,b,a[1]);var
 b=b+1|0,a=c;continue}return 0}}function
-F(e,d,c){var
+H(e,d,c){var
 b=d,a=c;for(;;){if(a){var
 g=a[2],b=f(e,b,a[1]),a=g;continue}return b}}function
-iB(c,b,a){if(b){if(a){var
-d=a[2],e=b[2],g=f(c,b[1],a[1]);return[0,g,iB(c,e,d)]}}else
-if(!a)return 0;return af(s2)}function
-go(g,f,e,d){var
+gE(c,b,a){if(b){if(a){var
+d=a[2],e=b[2],g=f(c,b[1],a[1]);return[0,g,gE(c,e,d)]}}else
+if(!a)return 0;return ah(ts)}function
+gF(g,f,e,d){var
 c=f,b=e,a=d;for(;;){if(b){if(a){var
-h=a[2],i=b[2],c=S(g,c,b[1],a[1]),b=i,a=h;continue}}else
-if(!a)return c;return af(s3)}}function
-bT(e,d){var
+h=a[2],i=b[2],c=Q(g,c,b[1],a[1]),b=i,a=h;continue}}else
+if(!a)return c;return ah(tt)}}function
+bX(e,d){var
 a=d;for(;;){if(a){var
 f=a[2],c=b(e,a[1]);if(c){var
 a=f;continue}return c}return 1}}function
-cf(e,d){var
+b_(e,d){var
 a=d;for(;;){if(a){var
 f=a[2],c=b(e,a[1]);if(c)return c;var
 a=f;continue}return 0}}function
-aA(d,c){var
+aB(d,c){var
 a=c;for(;;){if(a){var
 e=a[2],b=0===am(a[1],d)?1:0;if(b)return b;var
 a=e;continue}return 0}}function
-gp(d,c){var
+gG(d,c){var
 a=c;for(;;){if(a){var
 b=a[1],e=a[2],f=b[2];if(0===am(b[1],d))return f;var
-a=e;continue}throw Q}}function
-gq(d,c){var
+a=e;continue}throw T}}function
+gH(d,c){var
 a=c;for(;;){if(a){var
 b=a[1],e=a[2],f=b[2];if(0===am(b[1],d))return[0,f];var
 a=e;continue}return 0}}function
-l3(d,c){var
+mk(d,c){var
 a=c;for(;;){if(a){var
 e=a[2],b=0===am(a[1][1],d)?1:0;if(b)return b;var
 a=e;continue}return 0}}function
-l4(b,a){if(a){var
-c=a[2],d=a[1];return 0===am(d[1],b)?c:[0,d,l4(b,c)]}return 0}function
-l5(e,d){var
+ml(b,a){if(a){var
+c=a[2],d=a[1];return 0===am(d[1],b)?c:[0,d,ml(b,c)]}return 0}function
+mm(e,d){var
 a=d;for(;;){if(a){var
 c=a[1],f=a[2];if(b(e,c))return c;var
-a=f;continue}throw Q}}function
-c$(e,d){var
+a=f;continue}throw T}}function
+dh(e,d){var
 a=d;for(;;){if(a){var
 c=a[1],f=a[2];if(b(e,c))return[0,c];var
 a=f;continue}return 0}}function
-aQ(f){var
+aT(f){var
 g=0;return function(h){var
 c=g,a=h;for(;;){if(a){var
 d=a[2],e=a[1];if(b(f,e)){var
 c=[0,e,c],a=d;continue}var
-a=d;continue}return ao(c)}}}function
-en(g,e){var
+a=d;continue}return ap(c)}}}function
+ex(g,e){var
 c=0,b=0,a=e;for(;;){if(a){var
-d=a[1],h=a[2],i=f(g,c,d)?[0,d,b]:b,c=c+1|0,b=i,a=h;continue}return ao(b)}}function
-b5(f){var
+d=a[1],h=a[2],i=f(g,c,d)?[0,d,b]:b,c=c+1|0,b=i,a=h;continue}return ap(b)}}function
+b$(f){var
 g=0;return function(h){var
 c=g,a=h;for(;;){if(a){var
 d=a[2],e=b(f,a[1]);if(e){var
 c=[0,e[1],c],a=d;continue}var
-a=d;continue}return ao(c)}}}function
-bi(e,d){var
+a=d;continue}return ap(c)}}}function
+be(e,d){var
 c=0,a=d;for(;;){if(a){var
-f=a[2],c=bS(b(e,a[1]),c),a=f;continue}return ao(c)}}function
-gr(b,a){if(b){if(a){var
-c=a[1],d=b[1];return[0,[0,d,c],gr(b[2],a[2])]}}else
-if(!a)return 0;return af(s5)}function
-aW(a,b){function
+f=a[2],c=bW(b(e,a[1]),c),a=f;continue}return ap(c)}}function
+mn(h,g){var
+d=0,c=0,a=g;for(;;){if(a){var
+f=a[2],e=a[1];if(b(h,e)){var
+d=[0,e,d],a=f;continue}var
+c=[0,e,c],a=f;continue}var
+i=ap(c);return[0,ap(d),i]}}function
+gI(b,a){if(b){if(a){var
+c=a[1],d=b[1];return[0,[0,d,c],gI(b[2],a[2])]}}else
+if(!a)return 0;return ah(tv)}function
+aZ(a,b){function
 r(j,e){if(2===j){if(e){var
 l=e[2];if(l){var
 m=l[1],n=e[1],y=l[2],z=0<f(a,n,m)?[0,n,[0,m,0]]:[0,m,[0,n,0]];return[0,z,y]}}}else
@@ -1205,9 +1211,9 @@ s=j>>1,t=k(s,e),A=t[1],u=k(j-s|0,t[2]),i=A,h=u[1],g=0,B=u[2];for(;;){if(i){if(h)
 q=h[1],r=i[1],w=h[2],x=i[2];if(0<f(a,r,q)){var
 h=w,g=[0,q,g];continue}var
 i=x,g=[0,r,g];continue}var
-v=bS(i,g)}else
+v=bW(i,g)}else
 var
-v=bS(h,g);return[0,v,B]}}function
+v=bW(h,g);return[0,v,B]}}function
 k(j,e){if(2===j){if(e){var
 k=e[2];if(k){var
 l=k[1],m=e[1],y=k[2],z=0<f(a,m,l)?[0,l,[0,m,0]]:[0,m,[0,l,0]];return[0,z,y]}}}else
@@ -1219,11 +1225,11 @@ s=j>>1,t=r(s,e),A=t[1],u=r(j-s|0,t[2]),i=A,h=u[1],g=0,B=u[2];for(;;){if(i){if(h)
 p=h[1],q=i[1],w=h[2],x=i[2];if(0<f(a,q,p)){var
 i=x,g=[0,q,g];continue}var
 h=w,g=[0,p,g];continue}var
-v=bS(i,g)}else
+v=bW(i,g)}else
 var
-v=bS(h,g);return[0,v,B]}}var
-c=C(b);return 2<=c?k(c,b)[1]:b}function
-bj(b,a){function
+v=bW(h,g);return[0,v,B]}}var
+c=D(b);return 2<=c?k(c,b)[1]:b}function
+bf(b,a){function
 x(j,g){if(2===j){if(g){var
 n=g[2];if(n){var
 o=n[1],k=g[1],J=n[2],y=f(b,k,o),K=0===y?[0,k,0]:0<y?[0,k,[0,o,0]]:[0,o,[0,k,0]];return[0,K,J]}}}else
@@ -1252,9 +1258,9 @@ u=h[2],v=h[1],w=i[2],l=i[1],x=f(b,l,v);if(0===x){var
 i=w,h=u,e=[0,l,e];continue}if(0<=x){var
 h=u,e=[0,v,e];continue}var
 i=w,e=[0,l,e];continue}var
-C=bS(i,e)}else
+C=bW(i,e)}else
 var
-C=bS(h,e);return[0,C,M]}}function
+C=bW(h,e);return[0,C,M]}}function
 m(j,g){if(2===j){if(g){var
 m=g[2];if(m){var
 n=m[1],k=g[1],J=m[2],y=f(b,k,n),K=0===y?[0,k,0]:0<=y?[0,n,[0,k,0]]:[0,k,[0,n,0]];return[0,K,J]}}}else
@@ -1283,55 +1289,55 @@ t=h[2],u=h[1],v=i[2],l=i[1],w=f(b,l,u);if(0===w){var
 i=v,h=t,e=[0,l,e];continue}if(0<w){var
 i=v,e=[0,l,e];continue}var
 h=t,e=[0,u,e];continue}var
-C=bS(i,e)}else
+C=bW(i,e)}else
 var
-C=bS(h,e);return[0,C,M]}}var
-c=C(a);return 2<=c?m(c,a)[1]:a}function
-eo(a){function
+C=bW(h,e);return[0,C,M]}}var
+c=D(a);return 2<=c?m(c,a)[1]:a}function
+dT(a){function
 c(e,d){if(0===e){var
-f=0;return ao(iz(function(b,a){return[0,a,b]},f,d))}var
+f=0;return ap(iP(function(b,a){return[0,a,b]},f,d))}var
 a=b(d,0);if(a){var
 g=a[1];return[0,g,c(e-1|0,a[2])]}return 0}return c(500,a)}var
-l6=aN;function
-ep(b,a){return b<=a?b:a}function
-fd(b,a){return a<=b?b:a}function
-da(a,c){var
-b=aM(a);K2(b,0,a,c);return b}function
-l7(a){var
-b=bQ(a),c=aM(b);dE(a,0,c,0,b);return c}function
-l8(c,b,a){if(0<=b&&0<=a&&!((bQ(c)-a|0)<b)){var
-d=aM(a);dE(c,b,d,0,a);return d}return af(s6)}function
-l9(c,b,a){return a1(l8(c,b,a))}function
-l_(e,c,d,b,a){if(0<=a&&0<=c&&!((bQ(e)-a|0)<c)&&0<=b&&!((bQ(d)-a|0)<b))return dE(e,c,d,b,a);return af(s7)}function
-cM(e,c,d,b,a){if(0<=a&&0<=c&&!((E(e)-a|0)<c)&&0<=b&&!((bQ(d)-a|0)<b))return co(e,c,d,b,a);return af(s8)}function
-iC(b,a){return a1(da(b,a))}function
-ct(c,b,a){return a1(l8(bE(c),b,a))}function
-gs(k,g){if(g){var
-h=E(k),c=0,b=g,p=0;for(;;){if(b){var
+mo=aP;function
+ey(b,a){return b<=a?b:a}function
+fl(b,a){return a<=b?b:a}function
+di(a,c){var
+b=aN(a);LI(b,0,a,c);return b}function
+mp(a){var
+b=bV(a),c=aN(b);dO(a,0,c,0,b);return c}function
+mq(c,b,a){if(0<=b&&0<=a&&!((bV(c)-a|0)<b)){var
+d=aN(a);dO(c,b,d,0,a);return d}return ah(tw)}function
+mr(c,b,a){return a5(mq(c,b,a))}function
+ms(e,c,d,b,a){if(0<=a&&0<=c&&!((bV(e)-a|0)<c)&&0<=b&&!((bV(d)-a|0)<b))return dO(e,c,d,b,a);return ah(tx)}function
+cS(e,c,d,b,a){if(0<=a&&0<=c&&!((I(e)-a|0)<c)&&0<=b&&!((bV(d)-a|0)<b))return cv(e,c,d,b,a);return ah(ty)}function
+iR(b,a){return a5(di(b,a))}function
+cA(c,b,a){return a5(mq(bJ(c),b,a))}function
+gJ(k,g){if(g){var
+h=I(k),c=0,b=g,p=0;for(;;){if(b){var
 i=b[1];if(b[2]){var
-j=(E(i)+h|0)+c|0,m=b[2],n=c<=j?j:af(s9),c=n,b=m;continue}var
-l=E(i)+c|0}else
+j=(I(i)+h|0)+c|0,m=b[2],n=c<=j?j:ah(tz),c=n,b=m;continue}var
+l=I(i)+c|0}else
 var
 l=c;var
-f=aM(l),e=p,d=g;for(;;){if(d){var
+f=aN(l),e=p,d=g;for(;;){if(d){var
 a=d[1];if(d[2]){var
-o=d[2];co(a,0,f,e,E(a));co(k,0,f,e+E(a)|0,h);var
-e=(e+E(a)|0)+h|0,d=o;continue}co(a,0,f,e,E(a))}return a1(f)}}}return s_}function
-l$(e,c){var
-d=E(c)-1|0,f=0;if(!(d<0)){var
-a=f;for(;;){b(e,bp(c,a));var
+o=d[2];cv(a,0,f,e,I(a));cv(k,0,f,e+I(a)|0,h);var
+e=(e+I(a)|0)+h|0,d=o;continue}cv(a,0,f,e,I(a))}return a5(f)}}}return tA}function
+mt(e,c){var
+d=I(c)-1|0,f=0;if(!(d<0)){var
+a=f;for(;;){b(e,bs(c,a));var
 g=a+1|0;if(d!==a){var
 a=g;continue}break}}return 0}function
-iD(f,e){var
-c=bE(e),a=0,d=bQ(c);for(;;){if(a===d)return 1;if(b(f,bO(c,a))){var
+iS(f,e){var
+c=bJ(e),a=0,d=bV(c);for(;;){if(a===d)return 1;if(b(f,bT(c,a))){var
 a=a+1|0;continue}return 0}}function
-ma(j){var
-k=0,x=E(j);for(;;){if(x<=k)return j;var
-n=bp(j,k)+ln|0,o=0;if(59<n>>>0){if(33<n-61>>>0)o=1}else
+mu(j){var
+k=0,x=I(j);for(;;){if(x<=k)return j;var
+n=bs(j,k)+lH|0,o=0;if(59<n>>>0){if(33<n-61>>>0)o=1}else
 if(2===n)o=1;if(o){var
-e=bE(j),a=[0,0],q=bQ(e)-1|0,t=0;if(!(q<0)){var
+e=bJ(j),a=[0,0],q=bV(e)-1|0,t=0;if(!(q<0)){var
 i=t;for(;;){var
-f=bO(e,i),g=0;if(32<=f){var
+f=bT(e,i),g=0;if(32<=f){var
 l=f-34|0,p=0;if(58<l>>>0){if(93<=l)p=1}else
 if(56<l-1>>>0){g=1;p=1}if(!p){var
 m=1;g=2}}else
@@ -1342,79 +1348,79 @@ m=4;break;case
 1:var
 m=2;break}a[1]=a[1]+m|0;var
 w=i+1|0;if(q!==i){var
-i=w;continue}break}}if(a[1]===bQ(e))var
-s=l7(e);else{var
-b=aM(a[1]);a[1]=0;var
-r=bQ(e)-1|0,u=0;if(!(r<0)){var
+i=w;continue}break}}if(a[1]===bV(e))var
+s=mp(e);else{var
+b=aN(a[1]);a[1]=0;var
+r=bV(e)-1|0,u=0;if(!(r<0)){var
 h=u;for(;;){var
-c=bO(e,h),d=0;if(35<=c)if(92===c)d=2;else
-if(kF<=c)d=1;else
+c=bT(e,h),d=0;if(35<=c)if(92===c)d=2;else
+if(kZ<=c)d=1;else
 d=3;else
 if(32<=c)if(34<=c)d=2;else
 d=3;else
 if(14<=c)d=1;else
 switch(c){case
 8:aC(b,a[1],92);a[1]++;aC(b,a[1],98);break;case
-9:aC(b,a[1],92);a[1]++;aC(b,a[1],qd);break;case
-10:aC(b,a[1],92);a[1]++;aC(b,a[1],rB);break;case
+9:aC(b,a[1],92);a[1]++;aC(b,a[1],qE);break;case
+10:aC(b,a[1],92);a[1]++;aC(b,a[1],r3);break;case
 13:aC(b,a[1],92);a[1]++;aC(b,a[1],114);break;default:d=1}switch(d){case
-1:aC(b,a[1],92);a[1]++;aC(b,a[1],48+(c/al|0)|0);a[1]++;aC(b,a[1],48+((c/10|0)%10|0)|0);a[1]++;aC(b,a[1],48+(c%10|0)|0);break;case
+1:aC(b,a[1],92);a[1]++;aC(b,a[1],48+(c/ao|0)|0);a[1]++;aC(b,a[1],48+((c/10|0)%10|0)|0);a[1]++;aC(b,a[1],48+(c%10|0)|0);break;case
 2:aC(b,a[1],92);a[1]++;aC(b,a[1],c);break;case
 3:aC(b,a[1],c);break}a[1]++;var
 v=h+1|0;if(r!==h){var
 h=v;continue}break}}var
-s=b}return a1(s)}var
+s=b}return a5(s)}var
 k=k+1|0;continue}}function
-s$(e,d,c,b){var
-a=c;for(;;){if(d<=a)throw Q;if(bp(e,a)===b)return a;var
+tB(e,d,c,b){var
+a=c;for(;;){if(d<=a)throw T;if(bs(e,a)===b)return a;var
 a=a+1|0;continue}}function
-ta(b,a,d){var
-c=E(b);if(0<=a&&!(c<a))try{s$(b,c,a,d);var
-e=1;return e}catch(a){a=a2(a);if(a===Q)return 0;throw a}return af(tb)}function
-iE(b,a){return ta(b,0,a)}function
-mb(c,b){var
-d=E(c),e=d<=E(b)?1:0;if(e){var
-a=0;for(;;){if(a===d)return 1;if(bp(b,a)!==bp(c,a))return 0;var
+tC(b,a,d){var
+c=I(b);if(0<=a&&!(c<a))try{tB(b,c,a,d);var
+e=1;return e}catch(a){a=a6(a);if(a===T)return 0;throw a}return ah(tD)}function
+iT(b,a){return tC(b,0,a)}function
+mv(c,b){var
+d=I(c),e=d<=I(b)?1:0;if(e){var
+a=0;for(;;){if(a===d)return 1;if(bs(b,a)!==bs(c,a))return 0;var
 a=a+1|0;continue}}return e}function
-bb(f,b){var
-c=[0,0],d=[0,E(b)],e=E(b)-1|0;if(!(e<0)){var
-a=e;for(;;){if(bp(b,a)===f){var
-h=c[1];c[1]=[0,ct(b,a+1|0,(d[1]-a|0)-1|0),h];d[1]=a}var
+bg(f,b){var
+c=[0,0],d=[0,I(b)],e=I(b)-1|0;if(!(e<0)){var
+a=e;for(;;){if(bs(b,a)===f){var
+h=c[1];c[1]=[0,cA(b,a+1|0,(d[1]-a|0)-1|0),h];d[1]=a}var
 i=a-1|0;if(0!==a){var
 a=i;continue}break}}var
-g=c[1];return[0,ct(b,0,d[1]),g]}function
-mc(b,a){return KW(bE(b),a)}function
-l(c,d){if(0===c)return[0];if(0<=c){var
-e=m(c,b(d,0)),f=c-1|0,g=1;if(!(f<1)){var
+g=c[1];return[0,cA(b,0,d[1]),g]}function
+mw(b,a){return LC(bJ(b),a)}function
+m(c,d){if(0===c)return[0];if(0<=c){var
+e=n(c,b(d,0)),f=c-1|0,g=1;if(!(f<1)){var
 a=g;for(;;){e[1+a]=b(d,a);var
 h=a+1|0;if(f!==a){var
-a=h;continue}break}}return e}return af(tc)}function
-gt(b,f,e){var
-c=m(b,[0]),d=b-1|0,g=0;if(!(d<0)){var
-a=g;for(;;){c[1+a]=m(f,e);var
+a=h;continue}break}}return e}return ah(tE)}function
+gK(b,f,e){var
+c=n(b,[0]),d=b-1|0,g=0;if(!(d<0)){var
+a=g;for(;;){c[1+a]=n(f,e);var
 h=a+1|0;if(d!==a){var
 a=h;continue}break}}return c}function
 aE(a){var
-b=a.length-1;return 0===b?[0]:lv(a,0,b)}function
-bc(b,a){var
-c=b.length-1;return 0===c?aE(a):0===a.length-1?lv(b,0,c):KL(b,a)}function
-bU(c,b,a){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return lv(c,b,a);return af(td)}function
-gu(c,b,a,d){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return KN(c,b,a,d);return af(te)}function
-fe(e,c,d,b,a){if(0<=a&&0<=c&&!((e.length-1-a|0)<c)&&0<=b&&!((d.length-1-a|0)<b))return KM(e,c,d,b,a);return af(tf)}function
-a3(e,c){var
+b=a.length-1;return 0===b?[0]:lP(a,0,b)}function
+bh(b,a){var
+c=b.length-1;return 0===c?aE(a):0===a.length-1?lP(b,0,c):Lr(b,a)}function
+bY(c,b,a){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return lP(c,b,a);return ah(tF)}function
+gL(c,b,a,d){if(0<=b&&0<=a&&!((c.length-1-a|0)<b))return Lt(c,b,a,d);return ah(tG)}function
+fm(e,c,d,b,a){if(0<=a&&0<=c&&!((e.length-1-a|0)<c)&&0<=b&&!((d.length-1-a|0)<b))return Ls(e,c,d,b,a);return ah(tH)}function
+a7(e,c){var
 d=c.length-1-1|0,f=0;if(!(d<0)){var
 a=f;for(;;){b(e,c[1+a]);var
 g=a+1|0;if(d!==a){var
 a=g;continue}break}}return 0}function
-h(e,c){var
+i(e,c){var
 d=c.length-1;if(0===d)return[0];var
-f=m(d,b(e,c[1])),g=d-1|0,h=1;if(!(g<1)){var
+f=n(d,b(e,c[1])),g=d-1|0,h=1;if(!(g<1)){var
 a=h;for(;;){f[1+a]=b(e,c[1+a]);var
 i=a+1|0;if(g!==a){var
 a=i;continue}break}}return f}function
-eq(e,d,c){var
-b=d.length-1;if(b!==c.length-1)return af(tg);if(0===b)return[0];var
-g=m(b,f(e,d[1],c[1])),h=b-1|0,i=1;if(!(h<1)){var
+ez(e,d,c){var
+b=d.length-1;if(b!==c.length-1)return ah(tI);if(0===b)return[0];var
+g=n(b,f(e,d[1],c[1])),h=b-1|0,i=1;if(!(h<1)){var
 a=i;for(;;){g[1+a]=f(e,d[1+a],c[1+a]);var
 j=a+1|0;if(h!==a){var
 a=j;continue}break}}return g}function
@@ -1423,89 +1429,89 @@ c=b.length-1-1|0,e=0;if(!(c<0)){var
 a=e;for(;;){f(d,a,b[1+a]);var
 g=a+1|0;if(c!==a){var
 a=g;continue}break}}return 0}function
-R(d,b){var
+S(d,b){var
 c=b.length-1;if(0===c)return[0];var
-e=m(c,f(d,0,b[1])),g=c-1|0,h=1;if(!(g<1)){var
+e=n(c,f(d,0,b[1])),g=c-1|0,h=1;if(!(g<1)){var
 a=h;for(;;){e[1+a]=f(d,a,b[1+a]);var
 i=a+1|0;if(g!==a){var
 a=i;continue}break}}return e}function
-aL(c){var
+aM(c){var
 a=c.length-1-1|0,b=0;for(;;){if(0<=a){var
 d=[0,c[1+a],b],a=a-1|0,b=d;continue}return b}}function
 N(a){if(a){var
 d=0,c=a,g=a[2],h=a[1];for(;;){if(c){var
 d=d+1|0,c=c[2];continue}var
-f=m(d,h),e=1,b=g;for(;;){if(b){var
+f=n(d,h),e=1,b=g;for(;;){if(b){var
 i=b[2];f[1+e]=b[1];var
 e=e+1|0,b=i;continue}return f}}}return[0]}function
-aS(g,e,c){var
+aU(g,e,c){var
 b=[0,e],d=c.length-1-1|0,h=0;if(!(d<0)){var
 a=h;for(;;){b[1]=f(g,b[1],c[1+a]);var
 i=a+1|0;if(d!==a){var
 a=i;continue}break}}return b[1]}function
-cN(d,c){var
+cT(d,c){var
 a=0,e=c.length-1;for(;;){if(a===e)return 0;if(b(d,c[1+a]))return 1;var
 a=a+1|0;continue}}function
-dJ(d,c){var
+dj(d,c){var
 a=0,e=c.length-1;for(;;){if(a===e)return 1;if(b(d,c[1+a])){var
 a=a+1|0;continue}return 0}}function
-md(e,c,b){var
-d=c.length-1;if(d!==b.length-1)return af(th);var
+mx(e,c,b){var
+d=c.length-1;if(d!==b.length-1)return ah(tJ);var
 a=0;for(;;){if(a===d)return 1;if(f(e,c[1+a],b[1+a])){var
 a=a+1|0;continue}return 0}}function
-cu(a){return a-a==0.?1:0}function
-me(a){return sh(a,dH)}function
-dK(b,a){if(!(b<a)){var
-c=0;if(io(a)||!io(b))c=1;if(c)return b!=b?b:a}return a!=a?a:b}function
-$(b,a){if(!(b<a)){var
-c=0;if(io(a)||!io(b))c=1;if(c)return a!=a?a:b}return b!=b?b:a}function
-mf(d){function
+cB(a){return a-a==0.?1:0}function
+my(a){return sJ(a,dR)}function
+dU(b,a){if(!(b<a)){var
+c=0;if(iE(a)||!iE(b))c=1;if(c)return b!=b?b:a}return a!=a?a:b}function
+ac(b,a){if(!(b<a)){var
+c=0;if(iE(a)||!iE(b))c=1;if(c)return a!=a?a:b}return b!=b?b:a}function
+mz(d){function
 p(a){return a?a[4]:0}function
 e(b,e,a){var
 c=b?b[4]:0,d=a?a[4]:0,f=d<=c?c+1|0:d+1|0;return[0,b,e,a,f]}function
 g(b,f,a){var
 g=b?b[4]:0,h=a?a[4]:0;if((h+2|0)<g){if(b){var
 c=b[3],k=b[2],i=b[1],m=p(c);if(m<=p(i))return e(i,k,e(c,f,a));if(c){var
-n=c[2],o=c[1],q=e(c[3],f,a);return e(e(i,k,o),n,q)}return af(ti)}return af(tj)}if((g+2|0)<h){if(a){var
+n=c[2],o=c[1],q=e(c[3],f,a);return e(e(i,k,o),n,q)}return ah(tK)}return ah(tL)}if((g+2|0)<h){if(a){var
 j=a[3],l=a[2],d=a[1],r=p(d);if(r<=p(j))return e(e(b,f,d),l,j);if(d){var
-s=d[2],t=d[1],u=e(d[3],l,j);return e(e(b,f,t),s,u)}return af(tk)}return af(tl)}var
+s=d[2],t=d[1],u=e(d[3],l,j);return e(e(b,f,t),s,u)}return ah(tM)}return ah(tN)}var
 v=h<=g?g+1|0:h+1|0;return[0,b,f,a,v]}function
 a(c,b){if(b){var
 e=b[3],h=b[2],i=b[1],j=f(d[1],c,h);if(0===j)return b;if(0<=j){var
 k=a(c,e);return e===k?b:g(i,h,k)}var
 l=a(c,i);return i===l?b:g(l,h,e)}return[0,0,c,0,1]}function
 h(a){return[0,0,a,0,1]}function
-D(b,a){if(a){var
-c=a[3],d=a[2];return g(D(b,a[1]),d,c)}return h(b)}function
+C(b,a){if(a){var
+c=a[3],d=a[2];return g(C(b,a[1]),d,c)}return h(b)}function
 E(b,a){if(a){var
 c=a[2],d=a[1];return g(d,c,E(b,a[3]))}return h(b)}function
 c(b,d,a){if(b){if(a){var
-f=a[4],h=b[4],i=a[3],j=a[2],k=a[1],l=b[3],m=b[2],n=b[1];return(f+2|0)<h?g(n,m,c(l,d,a)):(h+2|0)<f?g(c(b,d,k),j,i):e(b,d,a)}return E(d,b)}return D(d,a)}function
+f=a[4],h=b[4],i=a[3],j=a[2],k=a[1],l=b[3],m=b[2],n=b[1];return(f+2|0)<h?g(n,m,c(l,d,a)):(h+2|0)<f?g(c(b,d,k),j,i):e(b,d,a)}return E(d,b)}return C(d,a)}function
 j(c){var
 a=c;for(;;){if(a){var
 b=a[1];if(b){var
-a=b;continue}return a[2]}throw Q}}function
+a=b;continue}return a[2]}throw T}}function
 F(c){var
 a=c;for(;;){if(a){var
 b=a[1];if(b){var
 a=b;continue}return[0,a[2]]}return 0}}function
 G(b){var
 a=b;for(;;){if(a){if(a[3]){var
-a=a[3];continue}return a[2]}throw Q}}function
-S(b){var
+a=a[3];continue}return a[2]}throw T}}function
+R(b){var
 a=b;for(;;){if(a){if(a[3]){var
 a=a[3];continue}return[0,a[2]]}return 0}}function
 q(a){if(a){var
 b=a[1];if(b){var
-c=a[3],d=a[2];return g(q(b),d,c)}return a[3]}return af(tm)}function
+c=a[3],d=a[2];return g(q(b),d,c)}return a[3]}return ah(tO)}function
 m(b,a){if(b){if(a){var
 d=q(a);return c(b,j(a),d)}return b}return a}function
 i(b,a){if(a){var
 e=a[3],g=a[2],h=a[1],l=f(d[1],b,g);if(0===l)return[0,h,1,e];if(0<=l){var
 j=i(b,e),m=j[3],n=j[2];return[0,c(h,g,j[1]),n,m]}var
-k=i(b,h),o=k[2],p=k[1];return[0,p,o,c(k[3],g,e)]}return tn}var
+k=i(b,h),o=k[2],p=k[1];return[0,p,o,c(k[3],g,e)]}return tP}var
 s=0;function
-T(a){return a?0:1}function
+S(a){return a?0:1}function
 U(g,e){var
 a=e;for(;;){if(a){var
 h=a[3],i=a[1],b=f(d[1],g,a[2]),c=0===b?1:0;if(c)return c;var
@@ -1583,7 +1589,7 @@ g=a[3],h=a[2],i=a[1],e=v(d,i),j=b(d,h),f=v(d,g);if(j){if(i===e&&g===f)return a;r
 w(d,a){if(a){var
 e=a[2],l=a[3],f=w(d,a[1]),g=f[2],h=f[1],n=b(d,e),i=w(d,l),j=i[2],k=i[1];if(n){var
 o=m(g,j);return[0,c(h,e,k),o]}var
-p=c(g,e,j);return[0,m(h,k),p]}return to}function
+p=c(g,e,j);return[0,m(h,k),p]}return tQ}function
 x(a){if(a){var
 b=a[1],c=x(a[3]);return(x(b)+1|0)+c|0}return 0}function
 N(d,c){var
@@ -1593,7 +1599,7 @@ W(a){return N(0,a)}function
 X(g,e){var
 a=e;for(;;){if(a){var
 b=a[2],h=a[3],i=a[1],c=f(d[1],g,b);if(0===c)return b;var
-j=0<=c?h:i,a=j;continue}throw Q}}function
+j=0<=c?h:i,a=j;continue}throw T}}function
 Y(f,j){var
 c=j;for(;;){if(c){var
 g=c[2],k=c[3],l=c[1];if(b(f,g)){var
@@ -1601,7 +1607,7 @@ d=g,a=l;for(;;){if(a){var
 e=a[2],h=a[3],i=a[1];if(b(f,e)){var
 d=e,a=i;continue}var
 a=h;continue}return d}}var
-c=k;continue}throw Q}}function
+c=k;continue}throw T}}function
 Z(f,j){var
 c=j;for(;;){if(c){var
 g=c[2],k=c[3],l=c[1];if(b(f,g)){var
@@ -1610,15 +1616,15 @@ e=a[2],h=a[3],i=a[1];if(b(f,e)){var
 d=e,a=i;continue}var
 a=h;continue}return[0,d]}}var
 c=k;continue}return 0}}function
-$(f,j){var
+_(f,j){var
 c=j;for(;;){if(c){var
 g=c[2],k=c[3],l=c[1];if(b(f,g)){var
 d=g,a=k;for(;;){if(a){var
 e=a[2],h=a[3],i=a[1];if(b(f,e)){var
 d=e,a=h;continue}var
 a=i;continue}return d}}var
-c=l;continue}throw Q}}function
-aa(f,j){var
+c=l;continue}throw T}}function
+$(f,j){var
 c=j;for(;;){if(c){var
 g=c[2],k=c[3],l=c[1];if(b(f,g)){var
 d=g,a=k;for(;;){if(a){var
@@ -1626,7 +1632,7 @@ e=a[2],h=a[3],i=a[1];if(b(f,e)){var
 d=e,a=h;continue}var
 a=i;continue}return[0,d]}}var
 c=l;continue}return 0}}function
-ab(g,e){var
+aa(g,e){var
 a=e;for(;;){if(a){var
 b=a[2],h=a[3],i=a[1],c=f(d[1],g,b);if(0===c)return[0,b];var
 j=0<=c?h:i,a=j;continue}return 0}}function
@@ -1646,7 +1652,7 @@ i=c[2],b=c[1];if(i){var
 j=i[2],f=i[1];if(j){var
 k=j[2],l=j[1];if(k){var
 m=k[2],n=k[1];if(m){if(m[2]){var
-o=bj(d[1],c),g=function(b,a){if(!(3<b>>>0))switch(b){case
+o=bf(d[1],c),g=function(b,a){if(!(3<b>>>0))switch(b){case
 0:return[0,0,a];case
 1:if(a)return[0,[0,0,a[1],0,1],a[2]];break;case
 2:if(a){var
@@ -1654,9 +1660,9 @@ d=a[2];if(d)return[0,[0,[0,0,a[1],0,1],d[1],0,2],d[2]]}break;default:if(a){var
 f=a[2];if(f){var
 h=f[2];if(h)return[0,[0,[0,0,a[1],0,1],f[1],[0,0,h[1],0,1],2],h[2]]}}}var
 i=b/2|0,j=g(i,a),c=j[2],l=j[1];if(c){var
-m=c[1],k=g((b-i|0)-1|0,c[2]),n=k[2];return[0,e(l,m,k[1]),n]}throw[0,_,tp]};return g(C(o),o)[1]}var
+m=c[1],k=g((b-i|0)-1|0,c[2]),n=k[2];return[0,e(l,m,k[1]),n]}throw[0,ab,tR]};return g(D(o),o)[1]}var
 p=m[1];return a(p,a(n,a(l,a(f,h(b)))))}return a(n,a(l,a(f,h(b))))}return a(l,a(f,h(b)))}return a(f,h(b))}return h(b)}return s}function
-O(c,b){return iz(function(c,b){return a(b,c)},b,c)}function
+O(c,b){return iP(function(c,b){return a(b,c)},b,c)}function
 ad(a){return O(a,s)}function
 B(a,d){if(a){var
 b=a[1],c=l(a[2],a[3]);return[0,b,function(a){return B(c,a)}]}return 0}function
@@ -1665,18 +1671,18 @@ b=l(a,0);return function(a){return B(b,a)}}function
 P(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=[0,a[2],a[1],b],a=a[3],b=e;continue}return b}}function
-R(a,d){if(a){var
-b=a[1],c=P(a[2],a[3]);return[0,b,function(a){return R(c,a)}]}return 0}function
-ag(a){var
-b=P(a,0);return function(a){return R(b,a)}}return[0,s,T,U,a,h,t,k,n,H,o,I,V,r,J,z,K,L,M,v,A,w,x,W,j,F,G,S,j,F,i,X,ab,Y,Z,$,aa,ac,function(j,i){var
+Q(a,d){if(a){var
+b=a[1],c=P(a[2],a[3]);return[0,b,function(a){return Q(c,a)}]}return 0}function
+af(a){var
+b=P(a,0);return function(a){return Q(b,a)}}return[0,s,S,U,a,h,t,k,n,H,o,I,V,r,J,z,K,L,M,v,A,w,x,W,j,F,G,R,j,F,i,X,aa,Y,Z,_,$,ac,function(j,i){var
 a=i,b=0;for(;;){if(a){var
 c=a[3],e=a[2],k=a[1],g=f(d[1],e,j);if(0!==g){if(0<=g){var
 a=k,b=[0,e,c,b];continue}var
 a=c;continue}var
 h=[0,e,c,b]}else
 var
-h=b;return function(a){return B(h,a)}}},ae,ag,O,ad]}function
-mg(g){function
+h=b;return function(a){return B(h,a)}}},ae,af,O,ad]}function
+mA(g){function
 h(a){return a?a[5]:0}function
 d(b,f,e,a){var
 c=h(b),d=h(a),g=d<=c?c+1|0:d+1|0;return[0,b,f,e,a,g]}function
@@ -1684,9 +1690,9 @@ p(b,a){return[0,0,b,a,0,1]}function
 a(b,g,f,a){var
 i=b?b[5]:0,j=a?a[5]:0;if((j+2|0)<i){if(b){var
 c=b[4],m=b[3],n=b[2],k=b[1],q=h(c);if(q<=h(k))return d(k,n,m,d(c,g,f,a));if(c){var
-r=c[3],s=c[2],t=c[1],u=d(c[4],g,f,a);return d(d(k,n,m,t),s,r,u)}return af(tq)}return af(tr)}if((i+2|0)<j){if(a){var
+r=c[3],s=c[2],t=c[1],u=d(c[4],g,f,a);return d(d(k,n,m,t),s,r,u)}return ah(tS)}return ah(tT)}if((i+2|0)<j){if(a){var
 l=a[4],o=a[3],p=a[2],e=a[1],v=h(e);if(v<=h(l))return d(d(b,g,f,e),p,o,l);if(e){var
-w=e[3],x=e[2],y=e[1],z=d(e[4],p,o,l);return d(d(b,g,f,y),x,w,z)}return af(ts)}return af(tt)}var
+w=e[3],x=e[2],y=e[1],z=d(e[4],p,o,l);return d(d(b,g,f,y),x,w,z)}return ah(tU)}return ah(tV)}var
 A=j<=i?i+1|0:j+1|0;return[0,b,g,f,a,A]}var
 A=0;function
 N(a){return a?0:1}function
@@ -1697,7 +1703,7 @@ n=m(d,c,h);return h===n?b:a(n,j,i,e)}return[0,0,d,c,0,1]}function
 O(d,c){var
 a=c;for(;;){if(a){var
 e=a[4],h=a[3],i=a[1],b=f(g[1],d,a[2]);if(0===b)return h;var
-j=0<=b?e:i,a=j;continue}throw Q}}function
+j=0<=b?e:i,a=j;continue}throw T}}function
 P(g,l){var
 c=l;for(;;){if(c){var
 h=c[2],m=c[4],n=c[3],o=c[1];if(b(g,h)){var
@@ -1705,7 +1711,7 @@ e=h,d=n,a=o;for(;;){if(a){var
 f=a[2],i=a[4],j=a[3],k=a[1];if(b(g,f)){var
 e=f,d=j,a=k;continue}var
 a=i;continue}return[0,e,d]}}var
-c=m;continue}throw Q}}function
+c=m;continue}throw T}}function
 R(g,l){var
 c=l;for(;;){if(c){var
 h=c[2],m=c[4],n=c[3],o=c[1];if(b(g,h)){var
@@ -1714,14 +1720,14 @@ f=a[2],i=a[4],j=a[3],k=a[1];if(b(g,f)){var
 e=f,d=j,a=k;continue}var
 a=i;continue}return[0,[0,e,d]]}}var
 c=m;continue}return 0}}function
-T(g,l){var
+S(g,l){var
 c=l;for(;;){if(c){var
 h=c[2],m=c[4],n=c[3],o=c[1];if(b(g,h)){var
 e=h,d=n,a=m;for(;;){if(a){var
 f=a[2],i=a[4],j=a[3],k=a[1];if(b(g,f)){var
 e=f,d=j,a=i;continue}var
 a=k;continue}return[0,e,d]}}var
-c=o;continue}throw Q}}function
+c=o;continue}throw T}}function
 U(g,l){var
 c=l;for(;;){if(c){var
 h=c[2],m=c[4],n=c[3],o=c[1];if(b(g,h)){var
@@ -1741,20 +1747,20 @@ j=0<=b?h:i,a=j;continue}return 0}}function
 n(c){var
 a=c;for(;;){if(a){var
 b=a[1];if(b){var
-a=b;continue}return[0,a[2],a[3]]}throw Q}}function
+a=b;continue}return[0,a[2],a[3]]}throw T}}function
 B(c){var
 a=c;for(;;){if(a){var
 b=a[1];if(b){var
 a=b;continue}return[0,[0,a[2],a[3]]]}return 0}}function
 X(b){var
 a=b;for(;;){if(a){if(a[4]){var
-a=a[4];continue}return[0,a[2],a[3]]}throw Q}}function
+a=a[4];continue}return[0,a[2],a[3]]}throw T}}function
 Y(b){var
 a=b;for(;;){if(a){if(a[4]){var
 a=a[4];continue}return[0,[0,a[2],a[3]]]}return 0}}function
 q(b){if(b){var
 c=b[1];if(c){var
-d=b[4],e=b[3],f=b[2];return a(q(c),f,e,d)}return b[4]}return af(tu)}function
+d=b[4],e=b[3],f=b[2];return a(q(c),f,e,d)}return b[4]}return ah(tW)}function
 C(c,b){if(c){if(b){var
 d=n(b),e=d[2],f=d[1];return a(c,f,e,q(b))}return c}return b}function
 r(e,b){if(b){var
@@ -1778,7 +1784,7 @@ u(b,a){if(a){var
 c=a[2],d=a[5],e=a[4],g=a[3],h=u(b,a[1]),i=f(b,c,g);return[0,h,c,i,u(b,e),d]}return 0}function
 E(c,e,d){var
 a=e,b=d;for(;;){if(a){var
-f=a[4],g=a[3],h=a[2],i=S(c,h,g,E(c,a[1],b)),a=f,b=i;continue}return b}}function
+f=a[4],g=a[3],h=a[2],i=Q(c,h,g,E(c,a[1],b)),a=f,b=i;continue}return b}}function
 F(b,g){var
 a=g;for(;;){if(a){var
 h=a[4],i=a[1],c=f(b,a[2],a[3]);if(c){var
@@ -1806,16 +1812,16 @@ o(d,e,b,a){return b?c(d,e,b[1],a):j(d,a)}function
 i(b,a){if(a){var
 d=a[4],e=a[3],h=a[2],j=a[1],m=f(g[1],b,h);if(0===m)return[0,j,[0,e],d];if(0<=m){var
 k=i(b,d),n=k[3],o=k[2];return[0,c(j,h,e,k[1]),o,n]}var
-l=i(b,j),p=l[2],q=l[1];return[0,q,p,c(l[3],h,e,d)]}return tv}function
+l=i(b,j),p=l[2],q=l[1];return[0,q,p,c(l[3],h,e,d)]}return tX}function
 k(c,b,a){if(b){var
 d=b[2],j=b[5],l=b[4],m=b[3],n=b[1];if(h(a)<=j){var
-e=i(d,a),p=e[2],q=e[1],r=k(c,l,e[3]),s=S(c,d,[0,m],p);return o(k(c,n,q),d,s,r)}}else
+e=i(d,a),p=e[2],q=e[1],r=k(c,l,e[3]),s=Q(c,d,[0,m],p);return o(k(c,n,q),d,s,r)}}else
 if(!a)return 0;if(a){var
-f=a[2],t=a[4],u=a[3],v=a[1],g=i(f,b),w=g[2],x=g[1],y=k(c,g[3],t),z=S(c,f,w,[0,u]);return o(k(c,x,v),f,z,y)}throw[0,_,tw]}function
+f=a[2],t=a[4],u=a[3],v=a[1],g=i(f,b),w=g[2],x=g[1],y=k(c,g[3],t),z=Q(c,f,w,[0,u]);return o(k(c,x,v),f,z,y)}throw[0,ab,tY]}function
 l(d,b,a){if(b){if(a){var
 j=a[3],e=a[2],k=b[3],f=b[2],u=a[4],v=a[1],w=b[4],x=b[1];if(a[5]<=b[5]){var
-g=i(f,a),m=g[2],y=g[3],n=l(d,x,g[1]),p=l(d,w,y);return m?o(n,f,S(d,f,k,m[1]),p):c(n,f,k,p)}var
-h=i(e,b),q=h[2],z=h[3],r=l(d,h[1],v),s=l(d,z,u);return q?o(r,e,S(d,e,q[1],j),s):c(r,e,j,s)}var
+g=i(f,a),m=g[2],y=g[3],n=l(d,x,g[1]),p=l(d,w,y);return m?o(n,f,Q(d,f,k,m[1]),p):c(n,f,k,p)}var
+h=i(e,b),q=h[2],z=h[3],r=l(d,h[1],v),s=l(d,z,u);return q?o(r,e,Q(d,e,q[1],j),s):c(r,e,j,s)}var
 t=b}else
 var
 t=a;return t}function
@@ -1826,7 +1832,7 @@ d=a[2],i=a[4],k=a[3],e=w(b,a[1]),g=f(b,d,k),h=w(b,i);return g?c(e,d,g[1],h):j(e,
 x(b,a){if(a){var
 d=a[3],e=a[2],n=a[4],g=x(b,a[1]),h=g[2],i=g[1],o=f(b,e,d),k=x(b,n),l=k[2],m=k[1];if(o){var
 p=j(h,l);return[0,c(i,e,d,m),p]}var
-q=c(h,e,d,l);return[0,j(i,m),q]}return tx}function
+q=c(h,e,d,l);return[0,j(i,m),q]}return tZ}function
 e(d,c){var
 a=d,b=c;for(;;){if(a){var
 e=[0,a[2],a[3],a[4],b],a=a[1],b=e;continue}return b}}function
@@ -1835,7 +1841,7 @@ r=e(h,0),b=e(i,0),a=r;for(;;){if(b){if(a){var
 k=a[4],l=a[3],m=a[2],n=b[4],o=b[3],p=b[2],c=f(g[1],b[1],a[1]);if(0===c){var
 d=f(j,p,m);if(0===d){var
 q=e(l,k),b=e(o,n),a=q;continue}return d}return c}return 1}return a?-1:0}}function
-$(k,j,i){var
+_(k,j,i){var
 s=e(i,0),b=e(j,0),a=s;for(;;){if(b){if(a){var
 l=a[4],m=a[3],n=a[2],o=b[4],p=b[3],q=b[2],c=0===f(g[1],b[1],a[1])?1:0;if(c){var
 d=f(k,q,n);if(d){var
@@ -1848,9 +1854,9 @@ b=a[1],c=y(a[4]);return(y(b)+1|0)+c|0}return 0}function
 J(d,c){var
 b=d,a=c;for(;;){if(a){var
 e=a[3],f=a[2],g=a[1],b=[0,[0,f,e],J(b,a[4])],a=g;continue}return b}}function
-aa(a){return J(0,a)}function
-K(b,a){return iz(function(b,a){return m(a[1],a[2],b)},a,b)}function
-ab(a){return K(a,A)}function
+$(a){return J(0,a)}function
+K(b,a){return iP(function(b,a){return m(a[1],a[2],b)},a,b)}function
+aa(a){return K(a,A)}function
 z(a,f){if(a){var
 b=a[2],c=a[1],d=e(a[3],a[4]);return[0,[0,c,b],function(a){return z(d,a)}]}return 0}function
 ac(a){var
@@ -1861,171 +1867,171 @@ e=[0,a[2],a[3],a[1],b],a=a[4],b=e;continue}return b}}function
 M(a,e){if(a){var
 b=a[2],c=a[1],d=L(a[3],a[4]);return[0,[0,c,b],function(a){return M(d,a)}]}return 0}function
 ad(a){var
-b=L(a,0);return function(a){return M(b,a)}}return[0,A,N,W,m,s,p,r,k,l,Z,$,D,E,F,G,v,w,x,y,aa,n,B,X,Y,n,B,i,O,V,P,R,T,U,t,u,ac,ad,function(k,j){var
+b=L(a,0);return function(a){return M(b,a)}}return[0,A,N,W,m,s,p,r,k,l,Z,_,D,E,F,G,v,w,x,y,$,n,B,X,Y,n,B,i,O,V,P,R,S,U,t,u,ac,ad,function(k,j){var
 a=j,b=0;for(;;){if(a){var
 c=a[4],e=a[3],d=a[2],l=a[1],h=f(g[1],d,k);if(0!==h){if(0<=h){var
 a=l,b=[0,d,e,c,b];continue}var
 a=c;continue}var
 i=[0,d,e,c,b]}else
 var
-i=b;return function(a){return z(i,a)}}},K,ab]}var
-mh=[az,ty,cb(0)];function
-dL(a){return[0,0,0]}function
-er(a){a[1]=0;a[2]=0;return 0}function
-cv(b,a){a[1]=[0,b,a[1]];a[2]=a[2]+1|0;return 0}function
-mi(a){var
+i=b;return function(a){return z(i,a)}}},K,aa]}var
+mB=[aA,t0,ck(0)];function
+dV(a){return[0,0,0]}function
+eA(a){a[1]=0;a[2]=0;return 0}function
+cC(b,a){a[1]=[0,b,a[1]];a[2]=a[2]+1|0;return 0}function
+mC(a){var
 b=a[1];if(b){var
-c=b[1];a[1]=b[2];a[2]=a[2]-1|0;return c}throw mh}function
-es(a){var
+c=b[1];a[1]=b[2];a[2]=a[2]-1|0;return c}throw mB}function
+eB(a){var
 b=a[1];if(b){var
 c=b[1];a[1]=b[2];a[2]=a[2]-1|0;return[0,c]}return 0}function
-et(b){var
+eC(b){var
 a=b[1];return a?[0,a[1]]:0}function
-mj(a){return 0===a[1]?1:0}var
-tA=[az,tz,cb(0)];function
-iF(a){a[1]=0;a[2]=0;a[3]=0;return 0}function
-mk(d,a){var
+mD(a){return 0===a[1]?1:0}var
+t2=[aA,t1,ck(0)];function
+iU(a){a[1]=0;a[2]=0;a[3]=0;return 0}function
+mE(d,a){var
 b=[0,d,0],c=a[3];return c?(a[1]=a[1]+1|0,c[2]=b,a[3]=b,0):(a[1]=1,a[2]=b,a[3]=b,0)}var
-tC=[az,tB,cb(0)];function
-tD(a){throw tC}function
-J(a){var
-d=a[1];a[1]=tD;try{var
-c=b(d,0);LI(a,c);return c}catch(b){b=a2(b);a[1]=function(a){throw b};throw b}}function
-iG(a){var
-b=H(a);if(b!==G&&b!==n&&b!==rd)return a;return Lx(a)}function
-iH(a){var
-b=1<=a?a:1,c=fc<b?fc:b,d=aM(c);return[0,d,0,c,d]}function
-ml(a){return l9(a[1],0,a[2])}function
-iI(a,c){var
-d=a[2],b=[0,a[3]];for(;;){if(b[1]<(d+c|0)){b[1]=2*b[1]|0;continue}if(fc<b[1])if((d+c|0)<=fc)b[1]=fc;else
-em(tG);var
-e=aM(b[1]);l_(a[1],0,e,0,a[2]);a[1]=e;a[3]=b[1];if((a[2]+c|0)<=a[3]){if((d+c|0)<=a[3])return 0;throw[0,_,tE]}throw[0,_,tF]}}function
-eu(a,c){var
-b=E(c),d=a[2]+b|0;if(a[3]<d)iI(a,b);co(c,0,a[1],a[2],b);a[2]=d;return 0}function
-iJ(a){return 5===a[2]?12:-6}function
-mm(a){return[0,0,aM(a)]}function
-mn(a,g){var
-b=bQ(a[2]),c=a[1]+g|0,d=b<c?1:0;if(d){var
-e=aM(fd(b*2|0,c));l_(a[2],0,e,0,b);a[2]=e;var
+t4=[aA,t3,ck(0)];function
+t5(a){throw t4}function
+A(a){var
+d=a[1];a[1]=t5;try{var
+c=b(d,0);Mo(a,c);return c}catch(b){b=a6(b);a[1]=function(a){throw b};throw b}}function
+fn(a){var
+b=v(a);if(b!==u&&b!==l&&b!==rF)return a;return Md(a)}function
+iV(a){var
+b=1<=a?a:1,c=fk<b?fk:b,d=aN(c);return[0,d,0,c,d]}function
+mF(a){return mr(a[1],0,a[2])}function
+iW(a,c){var
+d=a[2],b=[0,a[3]];for(;;){if(b[1]<(d+c|0)){b[1]=2*b[1]|0;continue}if(fk<b[1])if((d+c|0)<=fk)b[1]=fk;else
+ev(t8);var
+e=aN(b[1]);ms(a[1],0,e,0,a[2]);a[1]=e;a[3]=b[1];if((a[2]+c|0)<=a[3]){if((d+c|0)<=a[3])return 0;throw[0,ab,t6]}throw[0,ab,t7]}}function
+eD(a,c){var
+b=I(c),d=a[2]+b|0;if(a[3]<d)iW(a,b);cv(c,0,a[1],a[2],b);a[2]=d;return 0}function
+iX(a){return 5===a[2]?12:-6}function
+mG(a){return[0,0,aN(a)]}function
+mH(a,g){var
+b=bV(a[2]),c=a[1]+g|0,d=b<c?1:0;if(d){var
+e=aN(fl(b*2|0,c));ms(a[2],0,e,0,b);a[2]=e;var
 f=0}else
 var
 f=d;return f}function
-ev(a,b){mn(a,1);dF(a[2],a[1],b);a[1]=a[1]+1|0;return 0}function
-bd(a,c){var
-b=E(c);mn(a,b);cM(c,0,a[2],a[1],b);a[1]=a[1]+b|0;return 0}function
-mo(a){return l9(a[2],0,a[1])}function
-mp(a){if(typeof
+eE(a,b){mH(a,1);dP(a[2],a[1],b);a[1]=a[1]+1|0;return 0}function
+bi(a,c){var
+b=I(c);mH(a,b);cS(c,0,a[2],a[1],b);a[1]=a[1]+b|0;return 0}function
+mI(a){return mr(a[2],0,a[1])}function
+mJ(a){if(typeof
 a==="number")switch(a){case
-0:return tI;case
-1:return tJ;case
-2:return tK;case
-3:return tL;case
-4:return tM;case
-5:return tN;default:return tO}else
+0:return t_;case
+1:return t$;case
+2:return ua;case
+3:return ub;case
+4:return uc;case
+5:return ud;default:return ue}else
 switch(a[0]){case
 0:return a[1];case
-1:return a[1];default:return u(tP,iC(1,a[1]))}}function
-iK(b,c){var
+1:return a[1];default:return w(uf,iR(1,a[1]))}}function
+iY(b,c){var
 a=c;for(;;)if(typeof
 a==="number")return 0;else
 switch(a[0]){case
 0:var
-d=a[1];bd(b,tQ);var
+d=a[1];bi(b,ug);var
 a=d;continue;case
 1:var
-e=a[1];bd(b,tR);var
+e=a[1];bi(b,uh);var
 a=e;continue;case
 2:var
-f=a[1];bd(b,tS);var
+f=a[1];bi(b,ui);var
 a=f;continue;case
 3:var
-g=a[1];bd(b,tT);var
+g=a[1];bi(b,uj);var
 a=g;continue;case
 4:var
-h=a[1];bd(b,tU);var
+h=a[1];bi(b,uk);var
 a=h;continue;case
 5:var
-i=a[1];bd(b,tV);var
+i=a[1];bi(b,ul);var
 a=i;continue;case
 6:var
-j=a[1];bd(b,tW);var
+j=a[1];bi(b,um);var
 a=j;continue;case
 7:var
-k=a[1];bd(b,tX);var
+k=a[1];bi(b,un);var
 a=k;continue;case
 8:var
-l=a[2],m=a[1];bd(b,tY);iK(b,m);bd(b,tZ);var
+l=a[2],m=a[1];bi(b,uo);iY(b,m);bi(b,up);var
 a=l;continue;case
 9:var
-n=a[3],o=a[1];bd(b,t0);iK(b,o);bd(b,t1);var
+n=a[3],o=a[1];bi(b,uq);iY(b,o);bi(b,ur);var
 a=n;continue;case
 10:var
-p=a[1];bd(b,t2);var
+p=a[1];bi(b,us);var
 a=p;continue;case
 11:var
-q=a[1];bd(b,t3);var
+q=a[1];bi(b,ut);var
 a=q;continue;case
 12:var
-r=a[1];bd(b,t4);var
+r=a[1];bi(b,uu);var
 a=r;continue;case
 13:var
-s=a[1];bd(b,t5);var
+s=a[1];bi(b,uv);var
 a=s;continue;default:var
-t=a[1];bd(b,t6);var
+t=a[1];bi(b,uw);var
 a=t;continue}}function
-aT(a){if(typeof
+aW(a){if(typeof
 a==="number")return 0;else
 switch(a[0]){case
-0:return[0,aT(a[1])];case
-1:return[1,aT(a[1])];case
-2:return[2,aT(a[1])];case
-3:return[3,aT(a[1])];case
-4:return[4,aT(a[1])];case
-5:return[5,aT(a[1])];case
-6:return[6,aT(a[1])];case
-7:return[7,aT(a[1])];case
+0:return[0,aW(a[1])];case
+1:return[1,aW(a[1])];case
+2:return[2,aW(a[1])];case
+3:return[3,aW(a[1])];case
+4:return[4,aW(a[1])];case
+5:return[5,aW(a[1])];case
+6:return[6,aW(a[1])];case
+7:return[7,aW(a[1])];case
 8:var
-b=a[1];return[8,b,aT(a[2])];case
+b=a[1];return[8,b,aW(a[2])];case
 9:var
-c=a[2],d=a[1];return[9,c,d,aT(a[3])];case
-10:return[10,aT(a[1])];case
-11:return[11,aT(a[1])];case
-12:return[12,aT(a[1])];case
-13:return[13,aT(a[1])];default:return[14,aT(a[1])]}}function
-be(a){if(typeof
+c=a[2],d=a[1];return[9,c,d,aW(a[3])];case
+10:return[10,aW(a[1])];case
+11:return[11,aW(a[1])];case
+12:return[12,aW(a[1])];case
+13:return[13,aW(a[1])];default:return[14,aW(a[1])]}}function
+bj(a){if(typeof
 a==="number"){var
 s=function(a){return 0},t=function(a){return 0},u=function(a){return 0};return[0,function(a){return 0},u,t,s]}else
 switch(a[0]){case
 0:var
-c=be(a[1]),v=c[4],w=c[3],x=c[2],y=c[1],z=function(a){b(x,0);return 0};return[0,function(a){b(y,0);return 0},z,w,v];case
+c=bj(a[1]),v=c[4],w=c[3],x=c[2],y=c[1],z=function(a){b(x,0);return 0};return[0,function(a){b(y,0);return 0},z,w,v];case
 1:var
-d=be(a[1]),A=d[4],B=d[3],C=d[2],D=d[1],E=function(a){b(C,0);return 0};return[0,function(a){b(D,0);return 0},E,B,A];case
+d=bj(a[1]),A=d[4],B=d[3],C=d[2],D=d[1],E=function(a){b(C,0);return 0};return[0,function(a){b(D,0);return 0},E,B,A];case
 2:var
-e=be(a[1]),F=e[4],G=e[3],H=e[2],I=e[1],J=function(a){b(H,0);return 0};return[0,function(a){b(I,0);return 0},J,G,F];case
+e=bj(a[1]),F=e[4],G=e[3],H=e[2],I=e[1],J=function(a){b(H,0);return 0};return[0,function(a){b(I,0);return 0},J,G,F];case
 3:var
-f=be(a[1]),K=f[4],L=f[3],M=f[2],N=f[1],O=function(a){b(M,0);return 0};return[0,function(a){b(N,0);return 0},O,L,K];case
+f=bj(a[1]),K=f[4],L=f[3],M=f[2],N=f[1],O=function(a){b(M,0);return 0};return[0,function(a){b(N,0);return 0},O,L,K];case
 4:var
-g=be(a[1]),P=g[4],Q=g[3],R=g[2],S=g[1],T=function(a){b(R,0);return 0};return[0,function(a){b(S,0);return 0},T,Q,P];case
+g=bj(a[1]),P=g[4],Q=g[3],R=g[2],S=g[1],T=function(a){b(R,0);return 0};return[0,function(a){b(S,0);return 0},T,Q,P];case
 5:var
-h=be(a[1]),U=h[4],V=h[3],W=h[2],X=h[1],Y=function(a){b(W,0);return 0};return[0,function(a){b(X,0);return 0},Y,V,U];case
+h=bj(a[1]),U=h[4],V=h[3],W=h[2],X=h[1],Y=function(a){b(W,0);return 0};return[0,function(a){b(X,0);return 0},Y,V,U];case
 6:var
-i=be(a[1]),Z=i[4],_=i[3],$=i[2],aa=i[1],ab=function(a){b($,0);return 0};return[0,function(a){b(aa,0);return 0},ab,_,Z];case
+i=bj(a[1]),Z=i[4],_=i[3],$=i[2],aa=i[1],ab=function(a){b($,0);return 0};return[0,function(a){b(aa,0);return 0},ab,_,Z];case
 7:var
-j=be(a[1]),ac=j[4],ad=j[3],ae=j[2],af=j[1],ag=function(a){b(ae,0);return 0};return[0,function(a){b(af,0);return 0},ag,ad,ac];case
+j=bj(a[1]),ac=j[4],ad=j[3],ae=j[2],af=j[1],ag=function(a){b(ae,0);return 0};return[0,function(a){b(af,0);return 0},ag,ad,ac];case
 8:var
-k=be(a[2]),ah=k[4],ai=k[3],aj=k[2],ak=k[1],al=function(a){b(aj,0);return 0};return[0,function(a){b(ak,0);return 0},al,ai,ah];case
+k=bj(a[2]),ah=k[4],ai=k[3],aj=k[2],ak=k[1],al=function(a){b(aj,0);return 0};return[0,function(a){b(ak,0);return 0},al,ai,ah];case
 9:var
-am=a[2],an=a[1],l=be(a[3]),ao=l[4],ap=l[3],aq=l[2],ar=l[1],m=be(aX(aT(an),am)),as=m[4],at=m[3],au=m[2],av=m[1],aw=function(a){b(as,0);b(ao,0);return 0},ax=function(a){b(ap,0);b(at,0);return 0},ay=function(a){b(au,0);b(aq,0);return 0};return[0,function(a){b(ar,0);b(av,0);return 0},ay,ax,aw];case
+am=a[2],an=a[1],l=bj(a[3]),ao=l[4],ap=l[3],aq=l[2],ar=l[1],m=bj(a0(aW(an),am)),as=m[4],at=m[3],au=m[2],av=m[1],aw=function(a){b(as,0);b(ao,0);return 0},ax=function(a){b(ap,0);b(at,0);return 0},ay=function(a){b(au,0);b(aq,0);return 0};return[0,function(a){b(ar,0);b(av,0);return 0},ay,ax,aw];case
 10:var
-n=be(a[1]),az=n[4],aA=n[3],aB=n[2],aC=n[1],aD=function(a){b(aB,0);return 0};return[0,function(a){b(aC,0);return 0},aD,aA,az];case
+n=bj(a[1]),az=n[4],aA=n[3],aB=n[2],aC=n[1],aD=function(a){b(aB,0);return 0};return[0,function(a){b(aC,0);return 0},aD,aA,az];case
 11:var
-o=be(a[1]),aE=o[4],aF=o[3],aG=o[2],aH=o[1],aI=function(a){b(aG,0);return 0};return[0,function(a){b(aH,0);return 0},aI,aF,aE];case
+o=bj(a[1]),aE=o[4],aF=o[3],aG=o[2],aH=o[1],aI=function(a){b(aG,0);return 0};return[0,function(a){b(aH,0);return 0},aI,aF,aE];case
 12:var
-p=be(a[1]),aJ=p[4],aK=p[3],aL=p[2],aM=p[1],aN=function(a){b(aL,0);return 0};return[0,function(a){b(aM,0);return 0},aN,aK,aJ];case
+p=bj(a[1]),aJ=p[4],aK=p[3],aL=p[2],aM=p[1],aN=function(a){b(aL,0);return 0};return[0,function(a){b(aM,0);return 0},aN,aK,aJ];case
 13:var
-q=be(a[1]),aO=q[4],aP=q[3],aQ=q[2],aR=q[1],aS=function(a){b(aO,0);return 0},aU=function(a){b(aP,0);return 0},aV=function(a){b(aQ,0);return 0};return[0,function(a){b(aR,0);return 0},aV,aU,aS];default:var
-r=be(a[1]),aW=r[4],aY=r[3],aZ=r[2],a0=r[1],a1=function(a){b(aW,0);return 0},a2=function(a){b(aY,0);return 0},a3=function(a){b(aZ,0);return 0};return[0,function(a){b(a0,0);return 0},a3,a2,a1]}}function
-aX(d,c){var
+q=bj(a[1]),aO=q[4],aP=q[3],aQ=q[2],aR=q[1],aS=function(a){b(aO,0);return 0},aT=function(a){b(aP,0);return 0},aU=function(a){b(aQ,0);return 0};return[0,function(a){b(aR,0);return 0},aU,aT,aS];default:var
+r=bj(a[1]),aV=r[4],aX=r[3],aY=r[2],aZ=r[1],a1=function(a){b(aV,0);return 0},a2=function(a){b(aX,0);return 0},a3=function(a){b(aY,0);return 0};return[0,function(a){b(aZ,0);return 0},a3,a2,a1]}}function
+a0(d,c){var
 a=0;if(typeof
 d==="number")if(typeof
 c==="number")return 0;else
@@ -2036,12 +2042,12 @@ switch(c[0]){case
 13:a=3;break;case
 14:a=4;break;case
 8:a=5;break;case
-9:a=6;break;default:throw[0,_,t7]}else
+9:a=6;break;default:throw[0,ab,ux]}else
 switch(d[0]){case
 0:var
 e=0,t=d[1];if(typeof
 c!=="number")switch(c[0]){case
-0:return[0,aX(t,c[1])];case
+0:return[0,a0(t,c[1])];case
 8:a=5;e=1;break;case
 9:a=6;e=1;break;case
 10:e=1;break;case
@@ -2052,7 +2058,7 @@ c!=="number")switch(c[0]){case
 1:var
 f=0,u=d[1];if(typeof
 c!=="number")switch(c[0]){case
-1:return[1,aX(u,c[1])];case
+1:return[1,a0(u,c[1])];case
 8:a=5;f=1;break;case
 9:a=6;f=1;break;case
 10:f=1;break;case
@@ -2064,7 +2070,7 @@ c!=="number")switch(c[0]){case
 g=0,v=d[1];if(typeof
 c==="number")g=1;else
 switch(c[0]){case
-2:return[2,aX(v,c[1])];case
+2:return[2,a0(v,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2076,7 +2082,7 @@ switch(c[0]){case
 h=0,w=d[1];if(typeof
 c==="number")h=1;else
 switch(c[0]){case
-3:return[3,aX(w,c[1])];case
+3:return[3,a0(w,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2088,7 +2094,7 @@ switch(c[0]){case
 i=0,x=d[1];if(typeof
 c==="number")i=1;else
 switch(c[0]){case
-4:return[4,aX(x,c[1])];case
+4:return[4,a0(x,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2100,7 +2106,7 @@ switch(c[0]){case
 j=0,y=d[1];if(typeof
 c==="number")j=1;else
 switch(c[0]){case
-5:return[5,aX(y,c[1])];case
+5:return[5,a0(y,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2112,7 +2118,7 @@ switch(c[0]){case
 k=0,z=d[1];if(typeof
 c==="number")k=1;else
 switch(c[0]){case
-6:return[6,aX(z,c[1])];case
+6:return[6,a0(z,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2124,7 +2130,7 @@ switch(c[0]){case
 l=0,A=d[1];if(typeof
 c==="number")l=1;else
 switch(c[0]){case
-7:return[7,aX(A,c[1])];case
+7:return[7,a0(A,c[1])];case
 8:a=5;break;case
 9:a=6;break;case
 10:break;case
@@ -2137,40 +2143,40 @@ m=0,B=d[2],C=d[1];if(typeof
 c==="number")m=1;else
 switch(c[0]){case
 8:var
-D=c[1],E=aX(B,c[2]);return[8,aX(C,D),E];case
+D=c[1],E=a0(B,c[2]);return[8,a0(C,D),E];case
 10:break;case
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:a=4;break;default:m=1}if(m)throw[0,_,ue];break;case
+14:a=4;break;default:m=1}if(m)throw[0,ab,uG];break;case
 9:var
 n=0,F=d[3],G=d[2],H=d[1];if(typeof
 c==="number")n=1;else
 switch(c[0]){case
 8:a=5;break;case
 9:var
-I=c[3],J=c[2],K=c[1],s=be(aX(aT(G),K)),L=s[4];b(s[2],0);b(L,0);return[9,H,J,aX(F,I)];case
+I=c[3],J=c[2],K=c[1],s=bj(a0(aW(G),K)),L=s[4];b(s[2],0);b(L,0);return[9,H,J,a0(F,I)];case
 10:break;case
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:a=4;break;default:n=1}if(n)throw[0,_,uf];break;case
+14:a=4;break;default:n=1}if(n)throw[0,ab,uH];break;case
 10:var
 M=d[1];if(typeof
-c!=="number"&&10===c[0])return[10,aX(M,c[1])];throw[0,_,ug];case
+c!=="number"&&10===c[0])return[10,a0(M,c[1])];throw[0,ab,uI];case
 11:var
 o=0,N=d[1];if(typeof
 c==="number")o=1;else
 switch(c[0]){case
 10:break;case
-11:return[11,aX(N,c[1])];default:o=1}if(o)throw[0,_,uh];break;case
+11:return[11,a0(N,c[1])];default:o=1}if(o)throw[0,ab,uJ];break;case
 12:var
 p=0,O=d[1];if(typeof
 c==="number")p=1;else
 switch(c[0]){case
 10:break;case
 11:a=1;break;case
-12:return[12,aX(O,c[1])];default:p=1}if(p)throw[0,_,ui];break;case
+12:return[12,a0(O,c[1])];default:p=1}if(p)throw[0,ab,uK];break;case
 13:var
 q=0,P=d[1];if(typeof
 c==="number")q=1;else
@@ -2178,7 +2184,7 @@ switch(c[0]){case
 10:break;case
 11:a=1;break;case
 12:a=2;break;case
-13:return[13,aX(P,c[1])];default:q=1}if(q)throw[0,_,uj];break;default:var
+13:return[13,a0(P,c[1])];default:q=1}if(q)throw[0,ab,uL];break;default:var
 r=0,Q=d[1];if(typeof
 c==="number")r=1;else
 switch(c[0]){case
@@ -2186,422 +2192,422 @@ switch(c[0]){case
 11:a=1;break;case
 12:a=2;break;case
 13:a=3;break;case
-14:return[14,aX(Q,c[1])];default:r=1}if(r)throw[0,_,uk]}switch(a){case
-0:throw[0,_,t_];case
-1:throw[0,_,t$];case
-2:throw[0,_,ua];case
-3:throw[0,_,ub];case
-4:throw[0,_,uc];case
-5:throw[0,_,t8];case
-6:throw[0,_,t9];default:throw[0,_,ud]}}var
-a4=[az,ul,cb(0)];function
-gv(b,a){if(typeof
+14:return[14,a0(Q,c[1])];default:r=1}if(r)throw[0,ab,uM]}switch(a){case
+0:throw[0,ab,uA];case
+1:throw[0,ab,uB];case
+2:throw[0,ab,uC];case
+3:throw[0,ab,uD];case
+4:throw[0,ab,uE];case
+5:throw[0,ab,uy];case
+6:throw[0,ab,uz];default:throw[0,ab,uF]}}var
+a8=[aA,uN,ck(0)];function
+gM(b,a){if(typeof
 b==="number")return[0,0,a];else{if(0===b[0])return[0,[0,b[1],b[2]],a];if(typeof
-a!=="number"&&2===a[0])return[0,[1,b[1]],a[1]];throw a4}}function
-ff(e,b,d){var
-a=gv(e,d);if(typeof
+a!=="number"&&2===a[0])return[0,[1,b[1]],a[1]];throw a8}}function
+fo(e,b,d){var
+a=gM(e,d);if(typeof
 b==="number"){if(b){var
 c=a[2];if(typeof
-c!=="number"&&2===c[0])return[0,a[1],1,c[1]];throw a4}return[0,a[1],0,a[2]]}return[0,a[1],[0,b[1]],a[2]]}function
-bB(c,d,a){if(typeof
-c==="number")return[0,0,au(d,a)];else
+c!=="number"&&2===c[0])return[0,a[1],1,c[1]];throw a8}return[0,a[1],0,a[2]]}return[0,a[1],[0,b[1]],a[2]]}function
+bG(c,d,a){if(typeof
+c==="number")return[0,0,aw(d,a)];else
 switch(c[0]){case
 0:if(typeof
 a!=="number"&&0===a[0]){var
-g=bB(c[1],d,a[1]);return[0,[0,g[1]],g[2]]}break;case
+g=bG(c[1],d,a[1]);return[0,[0,g[1]],g[2]]}break;case
 1:if(typeof
 a!=="number"&&1===a[0]){var
-h=bB(c[1],d,a[1]);return[0,[1,h[1]],h[2]]}break;case
+h=bG(c[1],d,a[1]);return[0,[1,h[1]],h[2]]}break;case
 2:if(typeof
 a!=="number"&&2===a[0]){var
-i=bB(c[1],d,a[1]);return[0,[2,i[1]],i[2]]}break;case
+i=bG(c[1],d,a[1]);return[0,[2,i[1]],i[2]]}break;case
 3:if(typeof
 a!=="number"&&3===a[0]){var
-j=bB(c[1],d,a[1]);return[0,[3,j[1]],j[2]]}break;case
+j=bG(c[1],d,a[1]);return[0,[3,j[1]],j[2]]}break;case
 4:if(typeof
 a!=="number"&&4===a[0]){var
-k=bB(c[1],d,a[1]);return[0,[4,k[1]],k[2]]}break;case
+k=bG(c[1],d,a[1]);return[0,[4,k[1]],k[2]]}break;case
 5:if(typeof
 a!=="number"&&5===a[0]){var
-l=bB(c[1],d,a[1]);return[0,[5,l[1]],l[2]]}break;case
+l=bG(c[1],d,a[1]);return[0,[5,l[1]],l[2]]}break;case
 6:if(typeof
 a!=="number"&&6===a[0]){var
-m=bB(c[1],d,a[1]);return[0,[6,m[1]],m[2]]}break;case
+m=bG(c[1],d,a[1]);return[0,[6,m[1]],m[2]]}break;case
 7:if(typeof
 a!=="number"&&7===a[0]){var
-n=bB(c[1],d,a[1]);return[0,[7,n[1]],n[2]]}break;case
+n=bG(c[1],d,a[1]);return[0,[7,n[1]],n[2]]}break;case
 8:if(typeof
 a!=="number"&&8===a[0]){var
-o=a[1],w=a[2],x=c[2];if(c9([0,c[1]],[0,o]))throw a4;var
-p=bB(x,d,w);return[0,[8,o,p[1]],p[2]]}break;case
+o=a[1],w=a[2],x=c[2];if(cm([0,c[1]],[0,o]))throw a8;var
+p=bG(x,d,w);return[0,[8,o,p[1]],p[2]]}break;case
 9:if(typeof
 a!=="number"&&9===a[0]){var
-e=a[2],f=a[1],y=a[3],z=c[3],A=c[2],B=c[1],C=[0,aG(f)];if(c9([0,aG(B)],C))throw a4;var
-D=[0,aG(e)];if(c9([0,aG(A)],D))throw a4;var
-q=be(aX(aT(f),e)),E=q[4];b(q[2],0);b(E,0);var
-r=bB(aG(z),d,y),F=r[2];return[0,[9,f,e,aT(r[1])],F]}break;case
+e=a[2],f=a[1],y=a[3],z=c[3],A=c[2],B=c[1],C=[0,aG(f)];if(cm([0,aG(B)],C))throw a8;var
+D=[0,aG(e)];if(cm([0,aG(A)],D))throw a8;var
+q=bj(a0(aW(f),e)),E=q[4];b(q[2],0);b(E,0);var
+r=bG(aG(z),d,y),F=r[2];return[0,[9,f,e,aW(r[1])],F]}break;case
 10:if(typeof
 a!=="number"&&10===a[0]){var
-s=bB(c[1],d,a[1]);return[0,[10,s[1]],s[2]]}break;case
+s=bG(c[1],d,a[1]);return[0,[10,s[1]],s[2]]}break;case
 11:if(typeof
 a!=="number"&&11===a[0]){var
-t=bB(c[1],d,a[1]);return[0,[11,t[1]],t[2]]}break;case
+t=bG(c[1],d,a[1]);return[0,[11,t[1]],t[2]]}break;case
 13:if(typeof
 a!=="number"&&13===a[0]){var
-u=bB(c[1],d,a[1]);return[0,[13,u[1]],u[2]]}break;case
+u=bG(c[1],d,a[1]);return[0,[13,u[1]],u[2]]}break;case
 14:if(typeof
 a!=="number"&&14===a[0]){var
-v=bB(c[1],d,a[1]);return[0,[14,v[1]],v[2]]}break}throw a4}function
-au(b,a){if(typeof
+v=bG(c[1],d,a[1]);return[0,[14,v[1]],v[2]]}break}throw a8}function
+aw(b,a){if(typeof
 b==="number")return[0,0,a];else
 switch(b[0]){case
 0:if(typeof
 a!=="number"&&0===a[0]){var
-s=au(b[1],a[1]);return[0,[0,s[1]],s[2]]}break;case
+s=aw(b[1],a[1]);return[0,[0,s[1]],s[2]]}break;case
 1:if(typeof
 a!=="number"&&0===a[0]){var
-t=au(b[1],a[1]);return[0,[1,t[1]],t[2]]}break;case
+t=aw(b[1],a[1]);return[0,[1,t[1]],t[2]]}break;case
 2:var
-aa=b[2],u=gv(b[1],a),e=u[2],ab=u[1];if(typeof
+aa=b[2],u=gM(b[1],a),e=u[2],ab=u[1];if(typeof
 e!=="number"&&1===e[0]){var
-v=au(aa,e[1]);return[0,[2,ab,v[1]],v[2]]}throw a4;case
+v=aw(aa,e[1]);return[0,[2,ab,v[1]],v[2]]}throw a8;case
 3:var
-ac=b[2],w=gv(b[1],a),f=w[2],ad=w[1];if(typeof
+ac=b[2],w=gM(b[1],a),f=w[2],ad=w[1];if(typeof
 f!=="number"&&1===f[0]){var
-x=au(ac,f[1]);return[0,[3,ad,x[1]],x[2]]}throw a4;case
+x=aw(ac,f[1]);return[0,[3,ad,x[1]],x[2]]}throw a8;case
 4:var
-ae=b[4],af=b[1],g=ff(b[2],b[3],a),h=g[3],ag=g[1];if(typeof
+ae=b[4],af=b[1],g=fo(b[2],b[3],a),h=g[3],ag=g[1];if(typeof
 h!=="number"&&2===h[0]){var
-ah=g[2],y=au(ae,h[1]);return[0,[4,af,ag,ah,y[1]],y[2]]}throw a4;case
+ah=g[2],y=aw(ae,h[1]);return[0,[4,af,ag,ah,y[1]],y[2]]}throw a8;case
 5:var
-ai=b[4],aj=b[1],i=ff(b[2],b[3],a),j=i[3],ak=i[1];if(typeof
+ai=b[4],aj=b[1],i=fo(b[2],b[3],a),j=i[3],ak=i[1];if(typeof
 j!=="number"&&3===j[0]){var
-al=i[2],z=au(ai,j[1]);return[0,[5,aj,ak,al,z[1]],z[2]]}throw a4;case
+al=i[2],z=aw(ai,j[1]);return[0,[5,aj,ak,al,z[1]],z[2]]}throw a8;case
 6:var
-am=b[4],an=b[1],k=ff(b[2],b[3],a),l=k[3],ao=k[1];if(typeof
+am=b[4],an=b[1],k=fo(b[2],b[3],a),l=k[3],ao=k[1];if(typeof
 l!=="number"&&4===l[0]){var
-ap=k[2],A=au(am,l[1]);return[0,[6,an,ao,ap,A[1]],A[2]]}throw a4;case
+ap=k[2],A=aw(am,l[1]);return[0,[6,an,ao,ap,A[1]],A[2]]}throw a8;case
 7:var
-aq=b[4],ar=b[1],m=ff(b[2],b[3],a),n=m[3],as=m[1];if(typeof
+aq=b[4],ar=b[1],m=fo(b[2],b[3],a),n=m[3],as=m[1];if(typeof
 n!=="number"&&5===n[0]){var
-at=m[2],B=au(aq,n[1]);return[0,[7,ar,as,at,B[1]],B[2]]}throw a4;case
+at=m[2],B=aw(aq,n[1]);return[0,[7,ar,as,at,B[1]],B[2]]}throw a8;case
 8:var
-av=b[4],aw=b[1],o=ff(b[2],b[3],a),p=o[3],ax=o[1];if(typeof
+au=b[4],av=b[1],o=fo(b[2],b[3],a),p=o[3],ax=o[1];if(typeof
 p!=="number"&&6===p[0]){var
-ay=o[2],C=au(av,p[1]);return[0,[8,aw,ax,ay,C[1]],C[2]]}throw a4;case
+ay=o[2],C=aw(au,p[1]);return[0,[8,av,ax,ay,C[1]],C[2]]}throw a8;case
 9:var
-az=b[2],D=gv(b[1],a),q=D[2],aA=D[1];if(typeof
+az=b[2],D=gM(b[1],a),q=D[2],aA=D[1];if(typeof
 q!=="number"&&7===q[0]){var
-E=au(az,q[1]);return[0,[9,aA,E[1]],E[2]]}throw a4;case
+E=aw(az,q[1]);return[0,[9,aA,E[1]],E[2]]}throw a8;case
 10:var
-F=au(b[1],a);return[0,[10,F[1]],F[2]];case
+F=aw(b[1],a);return[0,[10,F[1]],F[2]];case
 11:var
-aB=b[1],G=au(b[2],a);return[0,[11,aB,G[1]],G[2]];case
+aB=b[1],G=aw(b[2],a);return[0,[11,aB,G[1]],G[2]];case
 12:var
-aC=b[1],H=au(b[2],a);return[0,[12,aC,H[1]],H[2]];case
+aC=b[1],H=aw(b[2],a);return[0,[12,aC,H[1]],H[2]];case
 13:if(typeof
 a!=="number"&&8===a[0]){var
-I=a[1],aD=a[2],aE=b[3],aF=b[1];if(c9([0,b[2]],[0,I]))throw a4;var
-J=au(aE,aD);return[0,[13,aF,I,J[1]],J[2]]}break;case
+I=a[1],aD=a[2],aE=b[3],aF=b[1];if(cm([0,b[2]],[0,I]))throw a8;var
+J=aw(aE,aD);return[0,[13,aF,I,J[1]],J[2]]}break;case
 14:if(typeof
 a!=="number"&&9===a[0]){var
-K=a[1],aH=a[3],aI=b[3],aJ=b[2],aK=b[1],aL=[0,aG(K)];if(c9([0,aG(aJ)],aL))throw a4;var
-L=au(aI,aG(aH));return[0,[14,aK,K,L[1]],L[2]]}break;case
+K=a[1],aH=a[3],aI=b[3],aJ=b[2],aK=b[1],aL=[0,aG(K)];if(cm([0,aG(aJ)],aL))throw a8;var
+L=aw(aI,aG(aH));return[0,[14,aK,K,L[1]],L[2]]}break;case
 15:if(typeof
 a!=="number"&&10===a[0]){var
-M=au(b[1],a[1]);return[0,[15,M[1]],M[2]]}break;case
+M=aw(b[1],a[1]);return[0,[15,M[1]],M[2]]}break;case
 16:if(typeof
 a!=="number"&&11===a[0]){var
-N=au(b[1],a[1]);return[0,[16,N[1]],N[2]]}break;case
+N=aw(b[1],a[1]);return[0,[16,N[1]],N[2]]}break;case
 17:var
-aM=b[1],O=au(b[2],a);return[0,[17,aM,O[1]],O[2]];case
+aM=b[1],O=aw(b[2],a);return[0,[17,aM,O[1]],O[2]];case
 18:var
 P=b[2],r=b[1];if(0===r[0]){var
-T=r[1],aQ=T[2],U=au(T[1],a),aR=U[1],V=au(P,U[2]);return[0,[18,[0,[0,aR,aQ]],V[1]],V[2]]}var
-W=r[1],aS=W[2],X=au(W[1],a),aT=X[1],Y=au(P,X[2]);return[0,[18,[1,[0,aT,aS]],Y[1]],Y[2]];case
+T=r[1],aQ=T[2],U=aw(T[1],a),aR=U[1],V=aw(P,U[2]);return[0,[18,[0,[0,aR,aQ]],V[1]],V[2]]}var
+W=r[1],aS=W[2],X=aw(W[1],a),aT=X[1],Y=aw(P,X[2]);return[0,[18,[1,[0,aT,aS]],Y[1]],Y[2]];case
 19:if(typeof
 a!=="number"&&13===a[0]){var
-Q=au(b[1],a[1]);return[0,[19,Q[1]],Q[2]]}break;case
+Q=aw(b[1],a[1]);return[0,[19,Q[1]],Q[2]]}break;case
 20:if(typeof
 a!=="number"&&1===a[0]){var
-aN=b[2],aO=b[1],R=au(b[3],a[1]);return[0,[20,aO,aN,R[1]],R[2]]}break;case
+aN=b[2],aO=b[1],R=aw(b[3],a[1]);return[0,[20,aO,aN,R[1]],R[2]]}break;case
 21:if(typeof
 a!=="number"&&2===a[0]){var
-aP=b[1],S=au(b[2],a[1]);return[0,[21,aP,S[1]],S[2]]}break;case
+aP=b[1],S=aw(b[2],a[1]);return[0,[21,aP,S[1]],S[2]]}break;case
 23:var
 d=b[2],c=b[1];if(typeof
 c==="number")switch(c){case
-0:return bH(c,d,a);case
-1:return bH(c,d,a);case
+0:return bL(c,d,a);case
+1:return bL(c,d,a);case
 2:if(typeof
 a!=="number"&&14===a[0]){var
-Z=au(d,a[1]);return[0,[23,2,Z[1]],Z[2]]}throw a4;default:return bH(c,d,a)}else
+Z=aw(d,a[1]);return[0,[23,2,Z[1]],Z[2]]}throw a8;default:return bL(c,d,a)}else
 switch(c[0]){case
-0:return bH(c,d,a);case
-1:return bH(c,d,a);case
-2:return bH(c,d,a);case
-3:return bH(c,d,a);case
-4:return bH(c,d,a);case
-5:return bH(c,d,a);case
-6:return bH(c,d,a);case
-7:return bH(c,d,a);case
-8:return bH([8,c[1],c[2]],d,a);case
+0:return bL(c,d,a);case
+1:return bL(c,d,a);case
+2:return bL(c,d,a);case
+3:return bL(c,d,a);case
+4:return bL(c,d,a);case
+5:return bL(c,d,a);case
+6:return bL(c,d,a);case
+7:return bL(c,d,a);case
+8:return bL([8,c[1],c[2]],d,a);case
 9:var
-aU=c[1],_=bB(c[2],d,a),$=_[2];return[0,[23,[9,aU,_[1]],$[1]],$[2]];case
-10:return bH(c,d,a);default:return bH(c,d,a)}}throw a4}function
-bH(d,c,b){var
-a=au(c,b);return[0,[23,d,a[1]],a[2]]}function
-bI(k,g,a){var
-b=E(a),h=0<=g?k:0,d=cK(g);if(d<=b)return a;var
-l=2===h?48:32,c=da(d,l);switch(h){case
-0:cM(a,0,c,0,b);break;case
-1:cM(a,0,c,d-b|0,b);break;default:var
+aU=c[1],_=bG(c[2],d,a),$=_[2];return[0,[23,[9,aU,_[1]],$[1]],$[2]];case
+10:return bL(c,d,a);default:return bL(c,d,a)}}throw a8}function
+bL(d,c,b){var
+a=aw(c,b);return[0,[23,d,a[1]],a[2]]}function
+bM(k,g,a){var
+b=I(a),h=0<=g?k:0,d=cQ(g);if(d<=b)return a;var
+l=2===h?48:32,c=di(d,l);switch(h){case
+0:cS(a,0,c,0,b);break;case
+1:cS(a,0,c,d-b|0,b);break;default:var
 e=0;if(0<b){var
-i=0;if(43!==ad(a,0)&&45!==ad(a,0)&&32!==ad(a,0)){e=1;i=1}if(!i){dF(c,0,ad(a,0));cM(a,1,c,(d-b|0)+1|0,b-1|0)}}else
+i=0;if(43!==ag(a,0)&&45!==ag(a,0)&&32!==ag(a,0)){e=1;i=1}if(!i){dP(c,0,ag(a,0));cS(a,1,c,(d-b|0)+1|0,b-1|0)}}else
 e=1;if(e){var
-f=0;if(1<b&&48===ad(a,0)){var
-j=0;if(kt!==ad(a,1)&&88!==ad(a,1)){f=1;j=1}if(!j){dF(c,1,ad(a,1));cM(a,2,c,(d-b|0)+2|0,b-2|0)}}else
-f=1;if(f)cM(a,0,c,d-b|0,b)}}return a1(c)}function
-ew(k,b){var
-c=cK(k),a=E(b),d=ad(b,0),e=0;if(58<=d){if(71<=d){if(!(5<d+pV>>>0))e=1}else
+f=0;if(1<b&&48===ag(a,0)){var
+j=0;if(kN!==ag(a,1)&&88!==ag(a,1)){f=1;j=1}if(!j){dP(c,1,ag(a,1));cS(a,2,c,(d-b|0)+2|0,b-2|0)}}else
+f=1;if(f)cS(a,0,c,d-b|0,b)}}return a5(c)}function
+eF(k,b){var
+c=cQ(k),a=I(b),d=ag(b,0),e=0;if(58<=d){if(71<=d){if(!(5<d+qk>>>0))e=1}else
 if(65<=d)e=1}else{var
 f=0;if(32!==d)if(43<=d)switch(d-43|0){case
 5:if(a<(c+2|0)&&1<a){var
-j=0;if(kt===ad(b,1)||88===ad(b,1))j=1;if(j){var
-h=da(c+2|0,48);dF(h,1,ad(b,1));cM(b,2,h,(c-a|0)+4|0,a-2|0);return a1(h)}}e=1;f=1;break;case
+j=0;if(kN===ag(b,1)||88===ag(b,1))j=1;if(j){var
+h=di(c+2|0,48);dP(h,1,ag(b,1));cS(b,2,h,(c-a|0)+4|0,a-2|0);return a5(h)}}e=1;f=1;break;case
 0:case
 2:break;case
 1:case
 3:case
 4:f=1;break;default:e=1;f=1}else
 f=1;if(!f&&a<(c+1|0)){var
-g=da(c+1|0,48);dF(g,0,d);cM(b,1,g,(c-a|0)+2|0,a-1|0);return a1(g)}}if(e&&a<c){var
-i=da(c,48);cM(b,0,i,c-a|0,a);return a1(i)}return b}function
-um(d){var
-a=ma(d),b=E(a),c=da(b+2|0,34);co(a,0,c,1,b);return a1(c)}function
-mq(d,f){var
-g=cK(f),e=vb[1];switch(d[2]){case
+g=di(c+1|0,48);dP(g,0,d);cS(b,1,g,(c-a|0)+2|0,a-1|0);return a5(g)}}if(e&&a<c){var
+i=di(c,48);cS(b,0,i,c-a|0,a);return a5(i)}return b}function
+uO(d){var
+a=mu(d),b=I(a),c=di(b+2|0,34);cv(a,0,c,1,b);return a5(c)}function
+mK(d,f){var
+g=cQ(f),e=vD[1];switch(d[2]){case
 0:var
-b=hW;break;case
+b=ia;break;case
 1:var
 b=101;break;case
 2:var
 b=69;break;case
 3:var
-b=k2;break;case
+b=lk;break;case
 4:var
 b=71;break;case
 5:var
 b=e;break;case
 6:var
-b=p3;break;case
+b=qs;break;case
 7:var
 b=72;break;default:var
 b=70}var
-c=mm(16);ev(c,37);switch(d[1]){case
+c=mG(16);eE(c,37);switch(d[1]){case
 0:break;case
-1:ev(c,43);break;default:ev(c,32)}if(8<=d[2])ev(c,35);ev(c,46);bd(c,a(v+g));ev(c,b);return mo(c)}function
-gw(m,a){if(13<=m){var
-g=[0,0],h=E(a)-1|0,n=0;if(!(h<0)){var
-c=n;for(;;){if(!(9<bp(a,c)+pn>>>0))g[1]++;var
+1:eE(c,43);break;default:eE(c,32)}if(8<=d[2])eE(c,35);eE(c,46);bi(c,a(z+g));eE(c,b);return mI(c)}function
+gN(m,a){if(13<=m){var
+g=[0,0],h=I(a)-1|0,n=0;if(!(h<0)){var
+c=n;for(;;){if(!(9<bs(a,c)+pO>>>0))g[1]++;var
 q=c+1|0;if(h!==c){var
 c=q;continue}break}}var
-i=g[1],j=aM(E(a)+((i-1|0)/3|0)|0),k=[0,0],d=function(a){dF(j,k[1],a);k[1]++;return 0},e=[0,((i-1|0)%3|0)+1|0],l=E(a)-1|0,o=0;if(!(l<0)){var
+i=g[1],j=aN(I(a)+((i-1|0)/3|0)|0),k=[0,0],d=function(a){dP(j,k[1],a);k[1]++;return 0},e=[0,((i-1|0)%3|0)+1|0],l=I(a)-1|0,o=0;if(!(l<0)){var
 b=o;for(;;){var
-f=bp(a,b);if(9<f+pn>>>0)d(f);else{if(0===e[1]){d(95);e[1]=3}e[1]+=-1;d(f)}var
+f=bs(a,b);if(9<f+pO>>>0)d(f);else{if(0===e[1]){d(95);e[1]=3}e[1]+=-1;d(f)}var
 p=b+1|0;if(l!==b){var
-b=p;continue}break}}return a1(j)}return a}function
-vc(b,c){switch(b){case
+b=p;continue}break}}return a5(j)}return a}function
+vE(b,c){switch(b){case
 1:var
-a=uo;break;case
+a=uQ;break;case
 2:var
-a=up;break;case
-4:var
-a=ur;break;case
-5:var
-a=us;break;case
-6:var
-a=ut;break;case
-7:var
-a=uu;break;case
-8:var
-a=uv;break;case
-9:var
-a=uw;break;case
-10:var
-a=ux;break;case
-11:var
-a=uy;break;case
-0:case
-13:var
-a=un;break;case
-3:case
-14:var
-a=uq;break;default:var
-a=uz}return gw(b,ig(a,c))}function
-vd(b,c){switch(b){case
-1:var
-a=uO;break;case
-2:var
-a=uP;break;case
-4:var
 a=uR;break;case
-5:var
-a=uS;break;case
-6:var
+4:var
 a=uT;break;case
-7:var
+5:var
 a=uU;break;case
-8:var
+6:var
 a=uV;break;case
-9:var
+7:var
 a=uW;break;case
-10:var
+8:var
 a=uX;break;case
-11:var
+9:var
 a=uY;break;case
-0:case
-13:var
-a=uN;break;case
-3:case
-14:var
-a=uQ;break;default:var
-a=uZ}return gw(b,ig(a,c))}function
-ve(b,c){switch(b){case
-1:var
-a=u1;break;case
-2:var
-a=u2;break;case
-4:var
-a=u4;break;case
-5:var
-a=u5;break;case
-6:var
-a=u6;break;case
-7:var
-a=u7;break;case
-8:var
-a=u8;break;case
-9:var
-a=u9;break;case
 10:var
-a=u_;break;case
+a=uZ;break;case
 11:var
-a=u$;break;case
-0:case
-13:var
 a=u0;break;case
-3:case
-14:var
-a=u3;break;default:var
-a=va}return gw(b,ig(a,c))}function
-vf(b,c){switch(b){case
-1:var
-a=uB;break;case
-2:var
-a=uC;break;case
-4:var
-a=uE;break;case
-5:var
-a=uF;break;case
-6:var
-a=uG;break;case
-7:var
-a=uH;break;case
-8:var
-a=uI;break;case
-9:var
-a=uJ;break;case
-10:var
-a=uK;break;case
-11:var
-a=uL;break;case
 0:case
 13:var
-a=uA;break;case
+a=uP;break;case
 3:case
 14:var
-a=uD;break;default:var
-a=uM}return gw(b,Ll(a,c))}function
-cO(c,i,b){function
+a=uS;break;default:var
+a=u1}return gN(b,ix(a,c))}function
+vF(b,c){switch(b){case
+1:var
+a=ve;break;case
+2:var
+a=vf;break;case
+4:var
+a=vh;break;case
+5:var
+a=vi;break;case
+6:var
+a=vj;break;case
+7:var
+a=vk;break;case
+8:var
+a=vl;break;case
+9:var
+a=vm;break;case
+10:var
+a=vn;break;case
+11:var
+a=vo;break;case
+0:case
+13:var
+a=vd;break;case
+3:case
+14:var
+a=vg;break;default:var
+a=vp}return gN(b,ix(a,c))}function
+vG(b,c){switch(b){case
+1:var
+a=vr;break;case
+2:var
+a=vs;break;case
+4:var
+a=vu;break;case
+5:var
+a=vv;break;case
+6:var
+a=vw;break;case
+7:var
+a=vx;break;case
+8:var
+a=vy;break;case
+9:var
+a=vz;break;case
+10:var
+a=vA;break;case
+11:var
+a=vB;break;case
+0:case
+13:var
+a=vq;break;case
+3:case
+14:var
+a=vt;break;default:var
+a=vC}return gN(b,ix(a,c))}function
+vH(b,c){switch(b){case
+1:var
+a=u3;break;case
+2:var
+a=u4;break;case
+4:var
+a=u6;break;case
+5:var
+a=u7;break;case
+6:var
+a=u8;break;case
+7:var
+a=u9;break;case
+8:var
+a=u_;break;case
+9:var
+a=u$;break;case
+10:var
+a=va;break;case
+11:var
+a=vb;break;case
+0:case
+13:var
+a=u2;break;case
+3:case
+14:var
+a=u5;break;default:var
+a=vc}return gN(b,L3(a,c))}function
+cU(c,i,b){function
 j(d){switch(c[1]){case
 0:var
 a=45;break;case
 1:var
 a=43;break;default:var
-a=32}return Le(b,i,a)}function
+a=32}return LW(b,i,a)}function
 q(c){var
-a=r4(b);return 3===a?b<0.?vh:vi:4<=a?vj:c}switch(c[2]){case
+a=su(b);return 3===a?b<0.?vJ:vK:4<=a?vL:c}switch(c[2]){case
 5:var
-e=lz(mq(c,i),b),d=0,v=E(e);for(;;){if(d===v)var
+e=lT(mK(c,i),b),d=0,u=I(e);for(;;){if(d===u)var
 p=0;else{var
-k=ad(e,d)-46|0,l=0;if(23<k>>>0){if(55===k)l=1}else
+k=ag(e,d)-46|0,l=0;if(23<k>>>0){if(55===k)l=1}else
 if(21<k-1>>>0)l=1;if(!l){var
 d=d+1|0;continue}var
 p=1}var
-w=p?e:u(e,vg);return q(w)}case
+v=p?e:w(e,vI);return q(v)}case
 6:return j(0);case
 7:var
-h=bE(j(0)),f=bQ(h);if(0===f)var
+h=bJ(j(0)),f=bV(h);if(0===f)var
 o=h;else{var
-m=aM(f),n=f-1|0,r=0;if(!(n<0)){var
+m=aN(f),n=f-1|0,r=0;if(!(n<0)){var
 a=r;for(;;){var
-g=bO(h,a),s=25<g+pV>>>0?g:g+ln|0;aC(m,a,s);var
+g=bT(h,a),s=25<g+qk>>>0?g:g+lH|0;aC(m,a,s);var
 t=a+1|0;if(n!==a){var
 a=t;continue}break}}var
-o=m}return a1(o);case
-8:return q(j(0));default:return lz(mq(c,i),b)}}function
-fV(e,y,x,w){var
+o=m}return a5(o);case
+8:return q(j(0));default:return lT(mK(c,i),b)}}function
+f_(e,y,x,w){var
 c=y,a=x,d=w;for(;;)if(typeof
 d==="number")return b(c,a);else
 switch(d[0]){case
 0:var
-z=d[1];return function(b){return ag(c,[5,a,b],z)};case
+z=d[1];return function(b){return ai(c,[5,a,b],z)};case
 1:var
 A=d[1];return function(b){var
 e=0;if(40<=b)if(92===b)var
-d=sR;else
-if(kF<=b)e=1;else
+d=th;else
+if(kZ<=b)e=1;else
 e=2;else
 if(32<=b)if(39<=b)var
-d=sS;else
+d=ti;else
 e=2;else
 if(14<=b)e=1;else
 switch(b){case
 8:var
-d=sT;break;case
+d=tj;break;case
 9:var
-d=sU;break;case
+d=tk;break;case
 10:var
-d=sV;break;case
+d=tl;break;case
 13:var
-d=sW;break;default:e=1}switch(e){case
+d=tm;break;default:e=1}switch(e){case
 1:var
-f=aM(4);aC(f,0,92);aC(f,1,48+(b/al|0)|0);aC(f,2,48+((b/10|0)%10|0)|0);aC(f,3,48+(b%10|0)|0);var
-d=a1(f);break;case
+f=aN(4);aC(f,0,92);aC(f,1,48+(b/ao|0)|0);aC(f,2,48+((b/10|0)%10|0)|0);aC(f,3,48+(b%10|0)|0);var
+d=a5(f);break;case
 2:var
-g=aM(1);aC(g,0,b);var
-d=a1(g);break}var
-h=E(d),i=da(h+2|0,39);co(d,0,i,1,h);return ag(c,[4,a,a1(i)],A)};case
+g=aN(1);aC(g,0,b);var
+d=a5(g);break}var
+h=I(d),i=di(h+2|0,39);cv(d,0,i,1,h);return ai(c,[4,a,a5(i)],A)};case
 2:var
-B=d[2],C=d[1];return iL(c,a,B,C,function(a){return a});case
-3:return iL(c,a,d[2],d[1],um);case
-4:return gx(c,a,d[4],d[2],d[3],vc,d[1]);case
-5:return gx(c,a,d[4],d[2],d[3],vd,d[1]);case
-6:return gx(c,a,d[4],d[2],d[3],ve,d[1]);case
-7:return gx(c,a,d[4],d[2],d[3],vf,d[1]);case
+B=d[2],C=d[1];return iZ(c,a,B,C,function(a){return a});case
+3:return iZ(c,a,d[2],d[1],uO);case
+4:return gO(c,a,d[4],d[2],d[3],vE,d[1]);case
+5:return gO(c,a,d[4],d[2],d[3],vF,d[1]);case
+6:return gO(c,a,d[4],d[2],d[3],vG,d[1]);case
+7:return gO(c,a,d[4],d[2],d[3],vH,d[1]);case
 8:var
 i=d[4],j=d[3],k=d[2],h=d[1];if(typeof
 k==="number"){if(typeof
-j==="number")return j?function(d,b){return ag(c,[4,a,cO(h,d,b)],i)}:function(b){return ag(c,[4,a,cO(h,iJ(h),b)],i)};var
-U=j[1];return function(b){return ag(c,[4,a,cO(h,U,b)],i)}}else{if(0===k[0]){var
+j==="number")return j?function(d,b){return ai(c,[4,a,cU(h,d,b)],i)}:function(b){return ai(c,[4,a,cU(h,iX(h),b)],i)};var
+U=j[1];return function(b){return ai(c,[4,a,cU(h,U,b)],i)}}else{if(0===k[0]){var
 n=k[2],o=k[1];if(typeof
-j==="number")return j?function(d,b){return ag(c,[4,a,bI(o,n,cO(h,d,b))],i)}:function(b){return ag(c,[4,a,bI(o,n,cO(h,iJ(h),b))],i)};var
-V=j[1];return function(b){return ag(c,[4,a,bI(o,n,cO(h,V,b))],i)}}var
+j==="number")return j?function(d,b){return ai(c,[4,a,bM(o,n,cU(h,d,b))],i)}:function(b){return ai(c,[4,a,bM(o,n,cU(h,iX(h),b))],i)};var
+V=j[1];return function(b){return ai(c,[4,a,bM(o,n,cU(h,V,b))],i)}}var
 p=k[1];if(typeof
-j==="number")return j?function(e,d,b){return ag(c,[4,a,bI(p,e,cO(h,d,b))],i)}:function(d,b){return ag(c,[4,a,bI(p,d,cO(h,iJ(h),b))],i)};var
-W=j[1];return function(d,b){return ag(c,[4,a,bI(p,d,cO(h,W,b))],i)}}case
-9:return iL(c,a,d[2],d[1],sF);case
+j==="number")return j?function(e,d,b){return ai(c,[4,a,bM(p,e,cU(h,d,b))],i)}:function(d,b){return ai(c,[4,a,bM(p,d,cU(h,iX(h),b))],i)};var
+W=j[1];return function(d,b){return ai(c,[4,a,bM(p,d,cU(h,W,b))],i)}}case
+9:return iZ(c,a,d[2],d[1],s7);case
 10:var
 a=[7,a],d=d[1];continue;case
 11:var
@@ -2609,242 +2615,242 @@ a=[2,a,d[1]],d=d[2];continue;case
 12:var
 a=[3,a,d[1]],d=d[2];continue;case
 13:var
-D=d[3],F=d[2],q=mm(16);iK(q,F);var
-v=mo(q);return function(b){return ag(c,[4,a,v],D)};case
+D=d[3],E=d[2],q=mG(16);iY(q,E);var
+v=mI(q);return function(b){return ai(c,[4,a,v],D)};case
 14:var
-G=d[3],H=d[2];return function(d){var
-e=d[1],b=au(e,aG(aT(H)));if(typeof
-b[2]==="number")return ag(c,a,aD(b[1],G));throw a4};case
+F=d[3],G=d[2];return function(d){var
+e=d[1],b=aw(e,aG(aW(G)));if(typeof
+b[2]==="number")return ai(c,a,aD(b[1],F));throw a8};case
 15:var
-I=d[1];return function(d,b){return ag(c,[6,a,function(a){return f(d,a,b)}],I)};case
+H=d[1];return function(d,b){return ai(c,[6,a,function(a){return f(d,a,b)}],H)};case
 16:var
-J=d[1];return function(b){return ag(c,[6,a,b],J)};case
+J=d[1];return function(b){return ai(c,[6,a,b],J)};case
 17:var
 a=[0,a,d[1]],d=d[2];continue;case
 18:var
 m=d[1];if(0===m[0]){var
-K=d[2],L=m[1][1],M=0,c=function(b,c,d){return function(a){return ag(c,[1,b,[0,a]],d)}}(a,c,K),a=M,d=L;continue}var
-N=d[2],O=m[1][1],P=0,c=function(b,c,d){return function(a){return ag(c,[1,b,[1,a]],d)}}(a,c,N),a=P,d=O;continue;case
-19:throw[0,_,vl];case
+K=d[2],L=m[1][1],M=0,c=function(b,c,d){return function(a){return ai(c,[1,b,[0,a]],d)}}(a,c,K),a=M,d=L;continue}var
+N=d[2],O=m[1][1],P=0,c=function(b,c,d){return function(a){return ai(c,[1,b,[1,a]],d)}}(a,c,N),a=P,d=O;continue;case
+19:throw[0,ab,vN];case
 20:var
-Q=d[3],R=[8,a,vm];return function(a){return ag(c,R,Q)};case
+Q=d[3],R=[8,a,vO];return function(a){return ai(c,R,Q)};case
 21:var
-S=d[2];return function(b){return ag(c,[4,a,ig(vn,b)],S)};case
+S=d[2];return function(b){return ai(c,[4,a,ix(vP,b)],S)};case
 22:var
-T=d[1];return function(b){return ag(c,[5,a,b],T)};case
+T=d[1];return function(b){return ai(c,[5,a,b],T)};case
 23:var
 g=d[2],l=d[1];if(typeof
 l==="number")switch(l){case
-0:return e<50?as(e+1|0,c,a,g):a$(as,[0,c,a,g]);case
-1:return e<50?as(e+1|0,c,a,g):a$(as,[0,c,a,g]);case
-2:throw[0,_,vo];default:return e<50?as(e+1|0,c,a,g):a$(as,[0,c,a,g])}else
+0:return e<50?au(e+1|0,c,a,g):bc(au,[0,c,a,g]);case
+1:return e<50?au(e+1|0,c,a,g):bc(au,[0,c,a,g]);case
+2:throw[0,ab,vQ];default:return e<50?au(e+1|0,c,a,g):bc(au,[0,c,a,g])}else
 switch(l[0]){case
-0:return e<50?as(e+1|0,c,a,g):a$(as,[0,c,a,g]);case
-1:return e<50?as(e+1|0,c,a,g):a$(as,[0,c,a,g]);case
-2:return e<50?as(e+1|0,c,a,g):a$(as,[0,c,a,g]);case
-3:return e<50?as(e+1|0,c,a,g):a$(as,[0,c,a,g]);case
-4:return e<50?as(e+1|0,c,a,g):a$(as,[0,c,a,g]);case
-5:return e<50?as(e+1|0,c,a,g):a$(as,[0,c,a,g]);case
-6:return e<50?as(e+1|0,c,a,g):a$(as,[0,c,a,g]);case
-7:return e<50?as(e+1|0,c,a,g):a$(as,[0,c,a,g]);case
-8:return e<50?as(e+1|0,c,a,g):a$(as,[0,c,a,g]);case
+0:return e<50?au(e+1|0,c,a,g):bc(au,[0,c,a,g]);case
+1:return e<50?au(e+1|0,c,a,g):bc(au,[0,c,a,g]);case
+2:return e<50?au(e+1|0,c,a,g):bc(au,[0,c,a,g]);case
+3:return e<50?au(e+1|0,c,a,g):bc(au,[0,c,a,g]);case
+4:return e<50?au(e+1|0,c,a,g):bc(au,[0,c,a,g]);case
+5:return e<50?au(e+1|0,c,a,g):bc(au,[0,c,a,g]);case
+6:return e<50?au(e+1|0,c,a,g):bc(au,[0,c,a,g]);case
+7:return e<50?au(e+1|0,c,a,g):bc(au,[0,c,a,g]);case
+8:return e<50?au(e+1|0,c,a,g):bc(au,[0,c,a,g]);case
 9:var
-u=l[2];return e<50?kk(e+1|0,c,a,u,g):a$(kk,[0,c,a,u,g]);case
-10:return e<50?as(e+1|0,c,a,g):a$(as,[0,c,a,g]);default:return e<50?as(e+1|0,c,a,g):a$(as,[0,c,a,g])}default:var
-r=d[3],s=d[1],t=b(d[2],0);return e<50?kj(e+1|0,c,a,r,s,t):a$(kj,[0,c,a,r,s,t])}}function
-kk(e,d,c,a,b){if(typeof
-a==="number")return e<50?as(e+1|0,d,c,b):a$(as,[0,d,c,b]);else
+u=l[2];return e<50?kE(e+1|0,c,a,u,g):bc(kE,[0,c,a,u,g]);case
+10:return e<50?au(e+1|0,c,a,g):bc(au,[0,c,a,g]);default:return e<50?au(e+1|0,c,a,g):bc(au,[0,c,a,g])}default:var
+r=d[3],s=d[1],t=b(d[2],0);return e<50?kD(e+1|0,c,a,r,s,t):bc(kD,[0,c,a,r,s,t])}}function
+kE(e,d,c,a,b){if(typeof
+a==="number")return e<50?au(e+1|0,d,c,b):bc(au,[0,d,c,b]);else
 switch(a[0]){case
 0:var
-f=a[1];return function(a){return bV(d,c,f,b)};case
+f=a[1];return function(a){return bZ(d,c,f,b)};case
 1:var
-g=a[1];return function(a){return bV(d,c,g,b)};case
+g=a[1];return function(a){return bZ(d,c,g,b)};case
 2:var
-h=a[1];return function(a){return bV(d,c,h,b)};case
+h=a[1];return function(a){return bZ(d,c,h,b)};case
 3:var
-i=a[1];return function(a){return bV(d,c,i,b)};case
+i=a[1];return function(a){return bZ(d,c,i,b)};case
 4:var
-j=a[1];return function(a){return bV(d,c,j,b)};case
+j=a[1];return function(a){return bZ(d,c,j,b)};case
 5:var
-k=a[1];return function(a){return bV(d,c,k,b)};case
+k=a[1];return function(a){return bZ(d,c,k,b)};case
 6:var
-l=a[1];return function(a){return bV(d,c,l,b)};case
+l=a[1];return function(a){return bZ(d,c,l,b)};case
 7:var
-m=a[1];return function(a){return bV(d,c,m,b)};case
+m=a[1];return function(a){return bZ(d,c,m,b)};case
 8:var
-n=a[2];return function(a){return bV(d,c,n,b)};case
+n=a[2];return function(a){return bZ(d,c,n,b)};case
 9:var
-o=a[3],p=a[2],q=aX(aT(a[1]),p);return function(a){return bV(d,c,bq(q,o),b)};case
+o=a[3],p=a[2],q=a0(aW(a[1]),p);return function(a){return bZ(d,c,bt(q,o),b)};case
 10:var
-r=a[1];return function(e,a){return bV(d,c,r,b)};case
+r=a[1];return function(e,a){return bZ(d,c,r,b)};case
 11:var
-s=a[1];return function(a){return bV(d,c,s,b)};case
+s=a[1];return function(a){return bZ(d,c,s,b)};case
 12:var
-t=a[1];return function(a){return bV(d,c,t,b)};case
-13:throw[0,_,vp];default:throw[0,_,vq]}}function
-as(d,b,e,a){var
-c=[8,e,vr];return d<50?fV(d+1|0,b,c,a):a$(fV,[0,b,c,a])}function
-kj(h,c,f,a,e,d){if(e){var
-i=e[1];return function(e){return vk(c,f,a,i,b(d,e))}}var
-g=[4,f,d];return h<50?fV(h+1|0,c,g,a):a$(fV,[0,c,g,a])}function
-ag(a,b,c){return lL(fV(0,a,b,c))}function
-bV(a,b,c,d){return lL(kk(0,a,b,c,d))}function
-vk(a,b,c,d,e){return lL(kj(0,a,b,c,d,e))}function
-iL(f,e,d,a,c){if(typeof
-a==="number")return function(a){return ag(f,[4,e,b(c,a)],d)};else{if(0===a[0]){var
-g=a[2],h=a[1];return function(a){return ag(f,[4,e,bI(h,g,b(c,a))],d)}}var
-i=a[1];return function(g,a){return ag(f,[4,e,bI(i,g,b(c,a))],d)}}}function
-gx(g,e,d,h,c,b,a){if(typeof
+t=a[1];return function(a){return bZ(d,c,t,b)};case
+13:throw[0,ab,vR];default:throw[0,ab,vS]}}function
+au(d,b,e,a){var
+c=[8,e,vT];return d<50?f_(d+1|0,b,c,a):bc(f_,[0,b,c,a])}function
+kD(h,c,f,a,e,d){if(e){var
+i=e[1];return function(e){return vM(c,f,a,i,b(d,e))}}var
+g=[4,f,d];return h<50?f_(h+1|0,c,g,a):bc(f_,[0,c,g,a])}function
+ai(a,b,c){return l5(f_(0,a,b,c))}function
+bZ(a,b,c,d){return l5(kE(0,a,b,c,d))}function
+vM(a,b,c,d,e){return l5(kD(0,a,b,c,d,e))}function
+iZ(f,e,d,a,c){if(typeof
+a==="number")return function(a){return ai(f,[4,e,b(c,a)],d)};else{if(0===a[0]){var
+g=a[2],h=a[1];return function(a){return ai(f,[4,e,bM(h,g,b(c,a))],d)}}var
+i=a[1];return function(g,a){return ai(f,[4,e,bM(i,g,b(c,a))],d)}}}function
+gO(g,e,d,h,c,b,a){if(typeof
 h==="number"){if(typeof
-c==="number")return c?function(h,c){return ag(g,[4,e,ew(h,f(b,a,c))],d)}:function(c){return ag(g,[4,e,f(b,a,c)],d)};var
-l=c[1];return function(c){return ag(g,[4,e,ew(l,f(b,a,c))],d)}}else{if(0===h[0]){var
+c==="number")return c?function(h,c){return ai(g,[4,e,eF(h,f(b,a,c))],d)}:function(c){return ai(g,[4,e,f(b,a,c)],d)};var
+l=c[1];return function(c){return ai(g,[4,e,eF(l,f(b,a,c))],d)}}else{if(0===h[0]){var
 i=h[2],j=h[1];if(typeof
-c==="number")return c?function(h,c){return ag(g,[4,e,bI(j,i,ew(h,f(b,a,c)))],d)}:function(c){return ag(g,[4,e,bI(j,i,f(b,a,c))],d)};var
-m=c[1];return function(c){return ag(g,[4,e,bI(j,i,ew(m,f(b,a,c)))],d)}}var
+c==="number")return c?function(h,c){return ai(g,[4,e,bM(j,i,eF(h,f(b,a,c)))],d)}:function(c){return ai(g,[4,e,bM(j,i,f(b,a,c))],d)};var
+m=c[1];return function(c){return ai(g,[4,e,bM(j,i,eF(m,f(b,a,c)))],d)}}var
 k=h[1];if(typeof
-c==="number")return c?function(i,h,c){return ag(g,[4,e,bI(k,i,ew(h,f(b,a,c)))],d)}:function(h,c){return ag(g,[4,e,bI(k,h,f(b,a,c))],d)};var
-n=c[1];return function(h,c){return ag(g,[4,e,bI(k,h,ew(n,f(b,a,c)))],d)}}}function
-cP(c,f){var
+c==="number")return c?function(i,h,c){return ai(g,[4,e,bM(k,i,eF(h,f(b,a,c)))],d)}:function(h,c){return ai(g,[4,e,bM(k,h,f(b,a,c))],d)};var
+n=c[1];return function(h,c){return ai(g,[4,e,bM(k,h,eF(n,f(b,a,c)))],d)}}}function
+cV(c,f){var
 a=f;for(;;)if(typeof
 a==="number")return 0;else
 switch(a[0]){case
 0:var
-g=a[1],h=mp(a[2]);cP(c,g);return fa(c,h);case
+g=a[1],h=mJ(a[2]);cV(c,g);return fj(c,h);case
 1:var
 d=a[2],e=a[1];if(0===d[0]){var
-i=d[1];cP(c,e);fa(c,vs);var
+i=d[1];cV(c,e);fj(c,vU);var
 a=i;continue}var
-j=d[1];cP(c,e);fa(c,vt);var
+j=d[1];cV(c,e);fj(c,vV);var
 a=j;continue;case
 6:var
-m=a[2];cP(c,a[1]);return b(m,c);case
-7:cP(c,a[1]);return ef(c);case
+m=a[2];cV(c,a[1]);return b(m,c);case
+7:cV(c,a[1]);return eo(c);case
 8:var
-n=a[2];cP(c,a[1]);return af(n);case
+n=a[2];cV(c,a[1]);return ah(n);case
 2:case
 4:var
-k=a[2];cP(c,a[1]);return fa(c,k);default:var
-l=a[2];cP(c,a[1]);return sf(c,l)}}function
-db(c,g){var
+k=a[2];cV(c,a[1]);return fj(c,k);default:var
+l=a[2];cV(c,a[1]);return sH(c,l)}}function
+dk(c,g){var
 a=g;for(;;)if(typeof
 a==="number")return 0;else
 switch(a[0]){case
 0:var
-h=a[1],i=mp(a[2]);db(c,h);return eu(c,i);case
+h=a[1],i=mJ(a[2]);dk(c,h);return eD(c,i);case
 1:var
 e=a[2],f=a[1];if(0===e[0]){var
-j=e[1];db(c,f);eu(c,vu);var
+j=e[1];dk(c,f);eD(c,vW);var
 a=j;continue}var
-k=e[1];db(c,f);eu(c,vv);var
+k=e[1];dk(c,f);eD(c,vX);var
 a=k;continue;case
 6:var
-n=a[2];db(c,a[1]);return eu(c,b(n,0));case
+n=a[2];dk(c,a[1]);return eD(c,b(n,0));case
 7:var
 a=a[1];continue;case
 8:var
-o=a[2];db(c,a[1]);return af(o);case
+o=a[2];dk(c,a[1]);return ah(o);case
 2:case
 4:var
-l=a[2];db(c,a[1]);return eu(c,l);default:var
-m=a[2];db(c,a[1]);var
-d=c[2];if(c[3]<=d)iI(c,1);aC(c[1],d,m);c[2]=d+1|0;return 0}}function
-mr(d,c){var
-a=c[1],b=0;return ag(function(a){cP(d,a);return 0},b,a)}function
-iM(a){return mr(cs,a)}function
-ap(b){var
-a=b[1];return ag(function(b){var
-a=iH(64);db(a,b);return ml(a)},0,a)}var
-iN=[0,0];function
-iP(i,h){var
+l=a[2];dk(c,a[1]);return eD(c,l);default:var
+m=a[2];dk(c,a[1]);var
+d=c[2];if(c[3]<=d)iW(c,1);aC(c[1],d,m);c[2]=d+1|0;return 0}}function
+mL(d,c){var
+a=c[1],b=0;return ai(function(a){cV(d,a);return 0},b,a)}function
+i0(a){return mL(cz,a)}function
+aq(b){var
+a=b[1];return ai(function(b){var
+a=iV(64);dk(a,b);return mF(a)},0,a)}var
+i1=[0,0];function
+i3(i,h){var
 a=i[1+h];if(1-(typeof
-a==="number"?1:0)){if(H(a)===h0)return b(ap(vw),a);if(H(a)===rd){var
-d=lz(sJ,a),c=0,g=E(d);for(;;){if(g<=c)return u(d,sI);var
-e=ad(d,c),f=0;if(48<=e){if(!(58<=e))f=1}else
+a==="number"?1:0)){if(v(a)===ie)return b(aq(vY),a);if(v(a)===rF){var
+d=lT(s$,a),c=0,g=I(d);for(;;){if(g<=c)return w(d,s_);var
+e=ag(d,c),f=0;if(48<=e){if(!(58<=e))f=1}else
 if(45===e)f=1;if(f){var
-c=c+1|0;continue}return d}}return vx}return b(ap(vy),a)}function
-ms(b,a){if(b.length-1<=a)return vz;var
-c=ms(b,a+1|0),d=iP(b,a);return f(ap(vA),d,c)}function
-gy(a){function
+c=c+1|0;continue}return d}}return vZ}return b(aq(v0),a)}function
+mM(b,a){if(b.length-1<=a)return v1;var
+c=mM(b,a+1|0),d=i3(b,a);return f(aq(v2),d,c)}function
+gP(a){function
 p(f){var
 c=f;for(;;){if(c){var
 g=c[2],h=c[1];try{var
 e=0,d=b(h,a);e=1}catch(a){}if(e&&d)return[0,d[1]];var
 c=g;continue}return 0}}var
-i=p(iN[1]);if(i)return i[1];if(a===gm)return vF;if(a===iv)return vG;if(a[1]===lQ){var
-d=a[2],j=d[3],q=d[2],r=d[1];return fW(ap(iO),r,q,j,j+5|0,vH)}if(a[1]===_){var
-e=a[2],k=e[3],s=e[2],t=e[1];return fW(ap(iO),t,s,k,k+6|0,vI)}if(a[1]===lT){var
-g=a[2],l=g[3],v=g[2],w=g[1];return fW(ap(iO),w,v,l,l+6|0,vJ)}if(0===H(a)){var
-h=a.length-1,x=a[1][1];if(2<h>>>0)var
-m=ms(a,2),n=iP(a,1),c=f(ap(vB),n,m);else
+i=p(i1[1]);if(i)return i[1];if(a===gB)return v7;if(a===iL)return v8;if(a[1]===l_){var
+d=a[2],j=d[3],q=d[2],r=d[1];return f$(aq(i2),r,q,j,j+5|0,v9)}if(a[1]===ab){var
+e=a[2],k=e[3],s=e[2],t=e[1];return f$(aq(i2),t,s,k,k+6|0,v_)}if(a[1]===mb){var
+g=a[2],l=g[3],u=g[2],x=g[1];return f$(aq(i2),x,u,l,l+6|0,v$)}if(0===v(a)){var
+h=a.length-1,y=a[1][1];if(2<h>>>0)var
+m=mM(a,2),n=i3(a,1),c=f(aq(v3),n,m);else
 switch(h){case
 0:var
-c=vC;break;case
+c=v4;break;case
 1:var
-c=vD;break;default:var
-o=iP(a,1),c=b(ap(vE),o)}return u(x,c)}return a[1]}function
-iQ(u,t){var
-f=K0(t),h=f.length-1-1|0,q=0;if(!(h<0)){var
+c=v5;break;default:var
+o=i3(a,1),c=b(aq(v6),o)}return w(y,c)}return a[1]}function
+i4(u,t){var
+f=LG(t),h=f.length-1-1|0,q=0;if(!(h<0)){var
 d=q;for(;;){var
-a=c(f,d)[1+d],g=function(a){return function(b){return b?0===a?vK:vL:0===a?vM:vN}}(d);if(0===a[0])var
-i=a[5],j=a[4],k=a[3],l=a[6]?vO:vQ,m=a[2],n=a[7],o=g(a[1]),e=[0,KK(ap(vP),o,n,m,l,k,j,i)];else
+a=c(f,d)[1+d],g=function(a){return function(b){return b?0===a?wa:wb:0===a?wc:wd}}(d);if(0===a[0])var
+i=a[5],j=a[4],k=a[3],l=a[6]?we:wg,m=a[2],n=a[7],o=g(a[1]),e=[0,Lq(aq(wf),o,n,m,l,k,j,i)];else
 if(a[1])var
 e=0;else
 var
-p=g(0),e=[0,b(ap(vR),p)];if(e){var
-r=e[1];b(mr(u,vS),r)}var
+p=g(0),e=[0,b(aq(wh),p)];if(e){var
+r=e[1];b(mL(u,wi),r)}var
 s=d+1|0;if(h!==d){var
 d=s;continue}break}}return 0}function
-vT(c){for(;;){var
-a=iN[1],b=1-iu(iN,a,[0,c,a]);if(b)continue;return b}}var
-vV=vU.slice();function
-vW(f,e){var
-g=gy(f);b(iM(vX),g);iQ(cs,e);var
-a=LD(0);if(a<0){var
-d=cK(a);lW(c(vV,d)[1+d])}return ef(cs)}var
-vY=[0];lJ(a(qN),function(e,i){try{try{var
-c=i?vY:r8(0);try{ix(0)}catch(a){}try{var
-a=vW(e,c),d=a}catch(a){a=a2(a);var
-g=gy(e);b(iM(v0),g);iQ(cs,c);var
-h=gy(a);b(iM(v1),h);iQ(cs,r8(0));var
-d=ef(cs)}var
-f=d}catch(a){a=a2(a);if(a!==gm)throw a;var
-f=lW(vZ)}return f}catch(a){return 0}});var
-v3=[az,v2,cb(0)];vT(function(a){return a[1]===v3?[0,u(v4,gy(a[2]))]:0});function
-iR(a){var
+wj(c){for(;;){var
+a=i1[1],b=1-iK(i1,a,[0,c,a]);if(b)continue;return b}}var
+wl=wk.slice();function
+wm(f,e){var
+g=gP(f);b(i0(wn),g);i4(cz,e);var
+a=Mj(0);if(a<0){var
+d=cQ(a);me(c(wl,d)[1+d])}return eo(cz)}var
+wo=[0];l3(a(rc),function(e,i){try{try{var
+c=i?wo:sy(0);try{iN(0)}catch(a){}try{var
+a=wm(e,c),d=a}catch(a){a=a6(a);var
+g=gP(e);b(i0(wq),g);i4(cz,c);var
+h=gP(a);b(i0(wr),h);i4(cz,sy(0));var
+d=eo(cz)}var
+f=d}catch(a){a=a6(a);if(a!==gB)throw a;var
+f=me(wp)}return f}catch(a){return 0}});var
+wt=[aA,ws,ck(0)];wj(function(a){return a[1]===wt?[0,w(wu,gP(a[2]))]:0});function
+i5(a){var
 b=a.length-1<4?1:0,c=b||(a[4]<0?1:0);return c}function
-ex(a){a[4]=-a[4]|0;return 0}try{var
-KI=sm(KH),mu=KI}catch(a){a=a2(a);if(a!==Q)throw a;try{var
-KG=sm(KF),mt=KG}catch(a){a=a2(a);if(a!==Q)throw a;var
-mt=v6}var
-mu=mt}var
-v7=iE(mu,82),gz=[n,function(A){var
-o=LS(0),d=[0,m(55,0),0],j=0===o.length-1?[0,0]:o,k=j.length-1,b=0;for(;;){c(d[1],b)[1+b]=b;var
-z=b+1|0;if(54!==b){var
-b=z;continue}var
-h=[0,v5],l=54+fd(55,k)|0,t=0;if(!(l<0)){var
+eG(a){a[4]=-a[4]|0;return 0}try{var
+Lo=sO(Ln),mO=Lo}catch(a){a=a6(a);if(a!==T)throw a;try{var
+Lm=sO(Ll),mN=Lm}catch(a){a=a6(a);if(a!==T)throw a;var
+mN=ww}var
+mO=mN}var
+wx=iT(mO,82),gQ=[l,function(A){var
+o=My(0),d=[0,n(55,0),0],j=0===o.length-1?[0,0]:o,k=j.length-1,b=0;for(;;){c(d[1],b)[1+b]=b;var
+y=b+1|0;if(54!==b){var
+b=y;continue}var
+h=[0,wv],l=54+fl(55,k)|0,t=0;if(!(l<0)){var
 e=t;for(;;){var
-f=e%55|0,n=e8(e,k),w=c(j,n)[1+n],i=u(h[1],a(v+w));h[1]=LC(i,0,E(i));var
-g=h[1],p=ad(g,3)<<24,q=ad(g,2)<<16,r=ad(g,1)<<8,s=((ad(g,0)+r|0)+q|0)+p|0,x=(c(d[1],f)[1+f]^s)&qS;c(d[1],f)[1+f]=x;var
-y=e+1|0;if(l!==e){var
-e=y;continue}break}}d[2]=0;return d}}];function
-z(i,l){var
-o=i?i[1]:v7,b=16;for(;;){if(!(l<=b)&&!(iA<(b*2|0))){var
+f=e%55|0,m=df(e,k),u=c(j,m)[1+m],i=w(h[1],a(z+u));h[1]=Mi(i,0,I(i));var
+g=h[1],p=ag(g,3)<<24,q=ag(g,2)<<16,r=ag(g,1)<<8,s=((ag(g,0)+r|0)+q|0)+p|0,v=(c(d[1],f)[1+f]^s)&rh;c(d[1],f)[1+f]=v;var
+x=e+1|0;if(l!==e){var
+e=x;continue}break}}d[2]=0;return d}}];function
+E(i,m){var
+o=i?i[1]:wx,b=16;for(;;){if(!(m<=b)&&!(iQ<(b*2|0))){var
 b=b*2|0;continue}if(o){var
-j=H(gz),a=G===j?gz[1]:n===j?J(gz):gz;a[2]=(a[2]+1|0)%55|0;var
-d=a[2],e=c(a[1],d)[1+d],f=(a[2]+24|0)%55|0,g=(c(a[1],f)[1+f]+(e^(e>>>25|0)&31)|0)&qS,h=a[2];c(a[1],h)[1+h]=g;var
+j=v(gQ),a=u===j?gQ[1]:l===j?A(gQ):gQ;a[2]=(a[2]+1|0)%55|0;var
+d=a[2],e=c(a[1],d)[1+d],f=(a[2]+24|0)%55|0,g=(c(a[1],f)[1+f]+(e^(e>>>25|0)&31)|0)&rh,h=a[2];c(a[1],h)[1+h]=g;var
 k=g}else
 var
-k=0;return[0,0,m(b,0),k,b]}}function
-v8(b){if(b){var
+k=0;return[0,0,n(b,0),k,b]}}function
+wy(b){if(b){var
 c=b[3],g=[0,b[1],b[2],c],d=g,a=c;for(;;){if(a){var
 e=a[3],f=[0,a[1],a[2],e];d[3]=f;var
 d=f,a=e;continue}return g}}return 0}function
-ey(a){var
-b=a[4],c=a[3],d=h(v8,a[2]);return[0,a[1],d,c,b]}function
-mv(C,g){var
-j=g[2],u=(j.length-1)*2|0,v=u<iA?1:0;if(v){var
-k=m(u,0),l=1-iR(g);g[2]=k;var
-n=k.length-1,h=m(n,0),q=j.length-1-1|0,D=b(C,g),y=0;if(!(q<0)){var
+eH(a){var
+b=a[4],c=a[3],d=i(wy,a[2]);return[0,a[1],d,c,b]}function
+mP(C,g){var
+j=g[2],u=(j.length-1)*2|0,v=u<iQ?1:0;if(v){var
+k=n(u,0),l=1-i5(g);g[2]=k;var
+m=k.length-1,h=n(m,0),q=j.length-1-1|0,D=b(C,g),y=0;if(!(q<0)){var
 f=y;a:for(;;){var
 a=c(j,f)[1+f];for(;;){if(a){var
 o=a[1],w=a[2],x=a[3],i=l?a:[0,o,w,0],d=b(D,o),p=c(h,d)[1+d];if(p)p[3]=i;else
@@ -2852,7 +2858,7 @@ c(k,d)[1+d]=i;c(h,d)[1+d]=i;var
 a=x;continue}var
 B=f+1|0;if(q!==f){var
 f=B;continue a}break}break}}if(l){var
-r=n-1|0,z=0;if(!(r<0)){var
+r=m-1|0,z=0;if(!(r<0)){var
 e=z;for(;;){var
 t=c(h,e)[1+e];if(t)t[3]=0;var
 A=e+1|0;if(r!==e){var
@@ -2860,56 +2866,56 @@ e=A;continue}break}}var
 s=0}else
 var
 s=l;return s}return v}function
-iS(i,a){function
+i6(i,a){function
 j(b){var
 a=b;for(;;){if(a){var
 c=a[3];f(i,a[1],a[2]);var
 a=c;continue}return 0}}var
-d=iR(a);if(1-d)ex(a);try{var
+d=i5(a);if(1-d)eG(a);try{var
 e=a[2],g=e.length-1-1|0,k=0;if(!(g<0)){var
 b=k;for(;;){j(c(e,b)[1+b]);var
 m=b+1|0;if(g!==b){var
 b=m;continue}break}}var
-h=1-d,l=h?ex(a):h;return l}catch(b){b=a2(b);if(d)throw b;ex(a);throw b}}function
-ez(i,a,h){function
+h=1-d,l=h?eG(a):h;return l}catch(b){b=a6(b);if(d)throw b;eG(a);throw b}}function
+eI(i,a,h){function
 j(d,c){var
 a=d,b=c;for(;;){if(a){var
-e=a[3],f=S(i,a[1],a[2],b),a=e,b=f;continue}return b}}var
-d=iR(a);if(1-d)ex(a);try{var
+e=a[3],f=Q(i,a[1],a[2],b),a=e,b=f;continue}return b}}var
+d=i5(a);if(1-d)eG(a);try{var
 f=a[2],e=[0,h],g=f.length-1-1|0,k=0;if(!(g<0)){var
 b=k;for(;;){var
 m=e[1];e[1]=j(c(f,b)[1+b],m);var
 n=b+1|0;if(g!==b){var
-b=n;continue}break}}if(1-d)ex(a);var
-l=e[1];return l}catch(b){b=a2(b);if(d)throw b;ex(a);throw b}}function
-gA(a){var
+b=n;continue}break}}if(1-d)eG(a);var
+l=e[1];return l}catch(b){b=a6(b);if(d)throw b;eG(a);throw b}}function
+gR(a){var
 d=a[2];function
 e(g,f,l){var
 a=g,b=f;for(;;){if(b){var
 h=b[1],i=b[2],j=b[3];return[0,[0,h,i],function(b){return e(a,j,b)}]}if(a===d.length-1)return 0;var
 k=c(d,a)[1+a],a=a+1|0,b=k;continue}}var
 b=0,f=0;return function(a){return e(f,b,a)}}function
-gB(a){var
-b=gA(a);function
-c(a){return a[1]}return function(a){return iy(c,b,a)}}function
-cQ(a,b){return 4<=a.length-1?K_(10,al,a[3],b)&(a[2].length-1-1|0):af(v9)}function
-av(a,d,f){var
-b=cQ(a,d),g=[0,d,f,c(a[2],b)[1+b]];c(a[2],b)[1+b]=g;a[1]=a[1]+1|0;var
-e=a[2].length-1<<1<a[1]?1:0;return e?mv(cQ,a):e}function
-dc(b,g){var
-d=cQ(b,g),e=0,a=c(b[2],d)[1+d];for(;;){if(a){var
+fp(a){var
+b=gR(a);function
+c(a){return a[1]}return function(a){return iO(c,b,a)}}function
+cW(a,b){return 4<=a.length-1?LQ(10,ao,a[3],b)&(a[2].length-1-1|0):ah(wz)}function
+ax(a,d,f){var
+b=cW(a,d),g=[0,d,f,c(a[2],b)[1+b]];c(a[2],b)[1+b]=g;a[1]=a[1]+1|0;var
+e=a[2].length-1<<1<a[1]?1:0;return e?mP(cW,a):e}function
+dl(b,g){var
+d=cW(b,g),e=0,a=c(b[2],d)[1+d];for(;;){if(a){var
 f=a[3];if(0===am(a[1],g)){b[1]=b[1]-1|0;return e?(e[3]=f,0):(c(b[2],d)[1+d]=f,0)}var
 e=a,a=f;continue}return 0}}function
-ah(g,b){var
-h=cQ(g,b),d=c(g[2],h)[1+h];if(d){var
+aj(g,b){var
+h=cW(g,b),d=c(g[2],h)[1+h];if(d){var
 e=d[3],k=d[2];if(0===am(b,d[1]))return k;if(e){var
 f=e[3],l=e[2];if(0===am(b,e[1]))return l;if(f){var
 m=f[2],n=f[3];if(0===am(b,f[1]))return m;var
 a=n;for(;;){if(a){var
 i=a[2],j=a[3];if(0===am(b,a[1]))return i;var
-a=j;continue}throw Q}}throw Q}throw Q}throw Q}function
-U(g,b){var
-h=cQ(g,b),d=c(g[2],h)[1+h];if(d){var
+a=j;continue}throw T}}throw T}throw T}throw T}function
+V(g,b){var
+h=cW(g,b),d=c(g[2],h)[1+h];if(d){var
 e=d[3],k=d[2];if(0===am(b,d[1]))return[0,k];if(e){var
 f=e[3],l=e[2];if(0===am(b,e[1]))return[0,l];if(f){var
 m=f[2],n=f[3];if(0===am(b,f[1]))return[0,m];var
@@ -2917,213 +2923,213 @@ a=n;for(;;){if(a){var
 i=a[2],j=a[3];if(0===am(b,a[1]))return[0,i];var
 a=j;continue}return 0}}return 0}return 0}return 0}function
 W(a,d,g){var
-e=cQ(a,d),h=c(a[2],e)[1+e],b=h;for(;;){if(b){var
+e=cW(a,d),h=c(a[2],e)[1+e],b=h;for(;;){if(b){var
 k=b[3];if(0!==am(b[1],d)){var
 b=k;continue}b[1]=d;b[2]=g;var
 f=0}else
 var
 f=1;if(f){c(a[2],e)[1+e]=[0,d,g,h];a[1]=a[1]+1|0;var
-i=a[2].length-1<<1<a[1]?1:0;if(i)return mv(cQ,a);var
+i=a[2].length-1<<1<a[1]?1:0;if(i)return mP(cW,a);var
 j=i}else
 var
 j=f;return j}}function
 aH(d,b){var
-f=cQ(d,b),a=c(d[2],f)[1+f];for(;;){if(a){var
+f=cW(d,b),a=c(d[2],f)[1+f];for(;;){if(a){var
 g=a[3],e=0===am(a[1],b)?1:0;if(e)return e;var
 a=g;continue}return 0}}function
-mw(g){var
-e=z(0,16),c=g;for(;;){var
+mQ(g){var
+e=E(0,16),c=g;for(;;){var
 a=b(c,0);if(a){var
 d=a[1],f=a[2];W(e,d[1],d[2]);var
 c=f;continue}return e}}var
-mz=[az,v_,cb(0)],mx=0,my=-1;function
-gC(a,b){a[13]=a[13]+b[3]|0;return mk(b,a[28])}var
-mA=1000000010;function
-iT(b,a){return S(b[17],a,0,E(a))}function
-iU(a){return b(a[19],0)}function
-mB(a,c,b){a[9]=a[9]-c|0;iT(a,b);a[11]=0;return 0}function
-gD(c,a){var
-b=M(a,v$);return b?mB(c,E(a),a):b}function
-dM(a,c,d){var
-e=c[3],f=c[2];gD(a,c[1]);iU(a);a[11]=1;a[10]=ep(a[8],(a[6]-d|0)+f|0);a[9]=a[6]-a[10]|0;b(a[21],a[10]);return gD(a,e)}function
-mC(b,a){return dM(b,wa,a)}function
-eA(a,c){var
-d=c[2],e=c[3];gD(a,c[1]);a[9]=a[9]-d|0;b(a[20],d);return gD(a,e)}function
-wb(a,j,c){if(typeof
+mT=[aA,wA,ck(0)],mR=0,mS=-1;function
+gS(a,b){a[13]=a[13]+b[3]|0;return mE(b,a[28])}var
+mU=1000000010;function
+i7(b,a){return Q(b[17],a,0,I(a))}function
+i8(a){return b(a[19],0)}function
+mV(a,c,b){a[9]=a[9]-c|0;i7(a,b);a[11]=0;return 0}function
+gT(c,a){var
+b=M(a,wB);return b?mV(c,I(a),a):b}function
+dW(a,c,d){var
+e=c[3],f=c[2];gT(a,c[1]);i8(a);a[11]=1;a[10]=ey(a[8],(a[6]-d|0)+f|0);a[9]=a[6]-a[10]|0;b(a[21],a[10]);return gT(a,e)}function
+mW(b,a){return dW(b,wC,a)}function
+eJ(a,c){var
+d=c[2],e=c[3];gT(a,c[1]);a[9]=a[9]-d|0;b(a[20],d);return gT(a,e)}function
+wD(a,j,c){if(typeof
 c==="number")switch(c){case
 0:var
-s=et(a[3]);if(s){var
+s=eC(a[3]);if(s){var
 t=s[1][1],u=function(b,a){if(a){var
-c=a[1],d=a[2];return sc(b,c)?[0,b,a]:[0,c,u(b,d)]}return[0,b,0]};t[1]=u(a[6]-a[9]|0,t[1]);return 0}return 0;case
-1:es(a[2]);return 0;case
-2:es(a[3]);return 0;case
+c=a[1],d=a[2];return sE(b,c)?[0,b,a]:[0,c,u(b,d)]}return[0,b,0]};t[1]=u(a[6]-a[9]|0,t[1]);return 0}return 0;case
+1:eB(a[2]);return 0;case
+2:eB(a[3]);return 0;case
 3:var
-v=et(a[2]);return v?mC(a,v[1][2]):iU(a);case
+v=eC(a[2]);return v?mW(a,v[1][2]):i8(a);case
 4:var
 w=a[10]!==(a[6]-a[9]|0)?1:0;if(w){var
 f=a[28],h=f[2];if(h){var
 n=h[1];if(h[2]){var
 K=h[2];f[1]=f[1]-1|0;f[2]=K;var
-i=[0,n]}else{iF(f);var
+i=[0,n]}else{iU(f);var
 i=[0,n]}}else
 var
 i=0;if(i){var
 r=i[1],M=r[1];a[12]=a[12]-r[3]|0;a[9]=a[9]+M|0;return 0}return 0}return w;default:var
-x=es(a[5]);return x?iT(a,b(a[25],x[1])):0}else
+x=eB(a[5]);return x?i7(a,b(a[25],x[1])):0}else
 switch(c[0]){case
-0:return mB(a,j,c[1]);case
+0:return mV(a,j,c[1]);case
 1:var
-d=c[2],g=c[1],y=d[1],N=d[2],z=et(a[2]);if(z){var
+d=c[2],g=c[1],y=d[1],N=d[2],z=eC(a[2]);if(z){var
 A=z[1],e=A[2];switch(A[1]){case
-0:return eA(a,g);case
-1:return dM(a,d,e);case
-2:return dM(a,d,e);case
-3:return a[9]<(j+E(y)|0)?dM(a,d,e):eA(a,g);case
-4:return a[11]?eA(a,g):a[9]<(j+E(y)|0)?dM(a,d,e):((a[6]-e|0)+N|0)<a[10]?dM(a,d,e):eA(a,g);default:return eA(a,g)}}return 0;case
+0:return eJ(a,g);case
+1:return dW(a,d,e);case
+2:return dW(a,d,e);case
+3:return a[9]<(j+I(y)|0)?dW(a,d,e):eJ(a,g);case
+4:return a[11]?eJ(a,g):a[9]<(j+I(y)|0)?dW(a,d,e):((a[6]-e|0)+N|0)<a[10]?dW(a,d,e):eJ(a,g);default:return eJ(a,g)}}return 0;case
 2:var
-l=a[6]-a[9]|0,O=c[2],P=c[1],B=et(a[3]);if(B){var
+l=a[6]-a[9]|0,O=c[2],P=c[1],B=eC(a[3]);if(B){var
 C=B[1][1],D=C[1];if(D){var
 k=C[1],Q=D[1];for(;;){if(k){var
-F=k[1],R=k[2];if(!(l<=F)){var
+E=k[1],R=k[2];if(!(l<=E)){var
 k=R;continue}var
-G=F}else
+F=E}else
 var
-G=Q;var
-m=G;break}}else
+F=Q;var
+m=F;break}}else
 var
 m=l;var
-H=m-l|0;return 0<=H?eA(a,[0,wd,H+P|0,wc]):dM(a,[0,wf,m+O|0,we],a[6])}return 0;case
+G=m-l|0;return 0<=G?eJ(a,[0,wF,G+P|0,wE]):dW(a,[0,wH,m+O|0,wG],a[6])}return 0;case
 3:var
-I=c[2],S=c[1];if(a[8]<(a[6]-a[9]|0)){var
-o=et(a[2]);if(o){var
-p=o[1],q=p[2],L=p[1];if(a[9]<q&&!(3<L-1>>>0))mC(a,q)}else
-iU(a)}var
-T=a[9]-S|0,U=1===I?1:a[9]<j?I:5;return cv([0,U,T],a[2]);case
-4:return cv(c[1],a[3]);default:var
-J=c[1];iT(a,b(a[24],J));return cv(J,a[5])}}function
-mD(a){for(;;){var
+H=c[2],S=c[1];if(a[8]<(a[6]-a[9]|0)){var
+o=eC(a[2]);if(o){var
+p=o[1],q=p[2],L=p[1];if(a[9]<q&&!(3<L-1>>>0))mW(a,q)}else
+i8(a)}var
+T=a[9]-S|0,U=1===H?1:a[9]<j?H:5;return cC([0,U,T],a[2]);case
+4:return cC(c[1],a[3]);default:var
+J=c[1];i7(a,b(a[24],J));return cC(J,a[5])}}function
+mX(a){for(;;){var
 f=a[28][2],g=f?[0,f[1]]:0;if(g){var
 d=g[1],e=d[1],m=0<=e?1:0,j=d[3],k=d[2],l=a[13]-a[12]|0,h=m||(a[9]<=l?1:0);if(h){var
 b=a[28],c=b[2];if(c){if(c[2]){var
 i=c[2];b[1]=b[1]-1|0;b[2]=i}else
-iF(b);var
-n=0<=e?e:mA;wb(a,n,k);a[12]=j+a[12]|0;continue}throw tA}return h}return 0}}function
-iV(a){er(a);return cv([0,-1,[0,my,wg,0]],a)}function
-mE(a,c){var
-d=et(a[1]);if(d){var
-e=d[1],b=e[2],f=b[1];if(e[1]<a[12])return iV(a[1]);var
+iU(b);var
+n=0<=e?e:mU;wD(a,n,k);a[12]=j+a[12]|0;continue}throw t2}return h}return 0}}function
+i9(a){eA(a);return cC([0,-1,[0,mS,wI,0]],a)}function
+mY(a,c){var
+d=eC(a[1]);if(d){var
+e=d[1],b=e[2],f=b[1];if(e[1]<a[12])return i9(a[1]);var
 g=b[2];if(typeof
 g!=="number")switch(g[0]){case
 3:var
-h=1-c,j=h?(b[1]=a[13]+f|0,es(a[1]),0):h;return j;case
+h=1-c,j=h?(b[1]=a[13]+f|0,eB(a[1]),0):h;return j;case
 1:case
 2:var
-i=c?(b[1]=a[13]+f|0,es(a[1]),0):c;return i}return 0}return 0}function
-mF(a,j){var
+i=c?(b[1]=a[13]+f|0,eB(a[1]),0):c;return i}return 0}return 0}function
+mZ(a,j){var
 h=a[4];function
-i(f){if(a[23])gC(a,[0,mx,5,0]);var
+i(f){if(a[23])gS(a,[0,mR,5,0]);var
 c=a[22];if(c){var
-d=es(a[4]);if(d)return b(a[27],d[1]);var
+d=eB(a[4]);if(d)return b(a[27],d[1]);var
 e=0}else
 var
-e=c;return e}x(i,h[1]);for(;;){if(1<a[14]){if(1<a[14]){if(a[14]<a[15]){gC(a,[0,mx,1,0]);mE(a,1);mE(a,0)}a[14]=a[14]-1|0}continue}a[13]=mA;mD(a);a[12]=1;a[13]=1;iF(a[28]);iV(a[1]);er(a[2]);er(a[3]);er(a[4]);er(a[5]);a[10]=0;a[14]=0;a[9]=a[6];a[14]=a[14]+1|0;var
+e=c;return e}y(i,h[1]);for(;;){if(1<a[14]){if(1<a[14]){if(a[14]<a[15]){gS(a,[0,mR,1,0]);mY(a,1);mY(a,0)}a[14]=a[14]-1|0}continue}a[13]=mU;mX(a);a[12]=1;a[13]=1;iU(a[28]);i9(a[1]);eA(a[2]);eA(a[3]);eA(a[4]);eA(a[5]);a[10]=0;a[14]=0;a[9]=a[6];a[14]=a[14]+1|0;var
 f=3,g=0;if(a[14]<a[15]){var
-d=[0,-a[13]|0,[3,g,f],0];gC(a,d);cv([0,a[13],d],a[1])}else
+d=[0,-a[13]|0,[3,g,f],0];gS(a,d);cC([0,a[13],d],a[1])}else
 if(a[14]===a[15]){var
-e=a[16],c=E(e);gC(a,[0,c,[0,e],c]);mD(a)}return b(a[18],0)}}var
-mG=iC(80,32);function
-mH(b,d){var
+e=a[16],c=I(e);gS(a,[0,c,[0,e],c]);mX(a)}return b(a[18],0)}}var
+m0=iR(80,32);function
+m1(b,d){var
 a=d;for(;;){var
-c=0<a?1:0;if(c){if(80<a){S(b[17],mG,0,80);var
-a=a-80|0;continue}return S(b[17],mG,0,a)}return c}}function
-wi(a){return a[1]===mz?u(wk,u(a[2],wj)):wl}function
-wm(a){return a[1]===mz?u(wo,u(a[2],wn)):wp}function
-wq(a){return 0}function
-wr(a){return 0}function
-mI(i,h){function
+c=0<a?1:0;if(c){if(80<a){Q(b[17],m0,0,80);var
+a=a-80|0;continue}return Q(b[17],m0,0,a)}return c}}function
+wK(a){return a[1]===mT?w(wM,w(a[2],wL)):wN}function
+wO(a){return a[1]===mT?w(wQ,w(a[2],wP)):wR}function
+wS(a){return 0}function
+wT(a){return 0}function
+m2(i,h){function
 j(a){return 0}function
 k(a){return 0}var
-c=[0,0,0,0],d=[0,my,ws,0];function
-l(a){return 0}mk(d,c);var
-b=dL(0);iV(b);cv([0,1,d],b);var
-e=dL(0),f=dL(0),g=dL(0),a=[0,b,dL(0),g,f,e,78,10,68,78,0,1,1,1,1,gn,wt,i,h,l,k,j,0,0,wi,wm,wq,wr,c];a[19]=function(b){return S(a[17],wh,0,1)};a[20]=function(b){return mH(a,b)};a[21]=function(b){return mH(a,b)};return a}function
-mJ(c){function
-a(a){return ef(c)}return mI(function(d,a,b){if(0<=a&&0<=b&&!((E(d)-b|0)<a))return lG(c,d,a,b);return af(sM)},a)}function
-wu(a){function
-b(a){return 0}return mI(function(g,c,b){var
+c=[0,0,0,0],d=[0,mS,wU,0];function
+l(a){return 0}mE(d,c);var
+b=dV(0);i9(b);cC([0,1,d],b);var
+e=dV(0),f=dV(0),g=dV(0),a=[0,b,dV(0),g,f,e,78,10,68,78,0,1,1,1,1,gC,wV,i,h,l,k,j,0,0,wK,wO,wS,wT,c];a[19]=function(b){return Q(a[17],wJ,0,1)};a[20]=function(b){return m1(a,b)};a[21]=function(b){return m1(a,b)};return a}function
+m3(c){function
+a(a){return eo(c)}return m2(function(d,a,b){if(0<=a&&0<=b&&!((I(d)-b|0)<a))return l0(c,d,a,b);return ah(tc)},a)}function
+wW(a){function
+b(a){return 0}return m2(function(g,c,b){var
 d=c<0?1:0;if(d)var
 e=d;else
 var
-h=b<0?1:0,e=h||((E(g)-b|0)<c?1:0);if(e)af(tH);var
-f=a[2]+b|0;if(a[3]<f)iI(a,b);co(g,c,a[1],a[2],b);a[2]=f;return 0},b)}var
-wv=ks,ww=function(a){return iH(wv)}(0),wx=mJ(sK),wy=mJ(cs);wu(ww);sN(function(a){mF(wx,0);return mF(wy,0)});function
-wz(b,a){var
-c=H(a)===az?a:a[1];return lJ(b,c)}L2(0);wz(wB,[az,wA,cb(0)]);function
-ac(a){if(typeof
-a==="number"&&a!==kU)return-a|0;return L6(a)}function
-aw(b,a){if(typeof
+h=b<0?1:0,e=h||((I(g)-b|0)<c?1:0);if(e)ah(t9);var
+f=a[2]+b|0;if(a[3]<f)iW(a,b);cv(g,c,a[1],a[2],b);a[2]=f;return 0},b)}var
+wX=kM,wY=function(a){return iV(wX)}(0),wZ=m3(ta),w0=m3(cz);wW(wY);td(function(a){mZ(wZ,0);return mZ(w0,0)});function
+w1(b,a){var
+c=v(a)===aA?a:a[1];return l3(b,c)}MI(0);w1(w3,[aA,w2,ck(0)]);function
+$(a){if(typeof
+a==="number"&&a!==lc)return-a|0;return MM(a)}function
+ay(b,a){if(typeof
 b==="number"&&typeof
 a==="number"){var
-c=b+a|0;return 0<=((c^b)&(c^a))?c:ss(b,a)}return ss(b,a)}function
-cR(a,b){if(typeof
+c=b+a|0;return 0<=((c^b)&(c^a))?c:sU(b,a)}return sU(b,a)}function
+cX(a,b){if(typeof
 a==="number"&&typeof
 b==="number"){var
-c=a-b|0;return 0<=((a^b)&(c^a))?c:sx(a,b)}return sx(a,b)}function
-K(b,a){if(typeof
+c=a-b|0;return 0<=((a^b)&(c^a))?c:sZ(a,b)}return sZ(a,b)}function
+J(b,a){if(typeof
 b==="number"&&typeof
-a==="number"&&!L5(b,a))return r(b,a);return L4(b,a)}function
-gE(b,a){return typeof
-a==="number"?-1===a?ac(b):typeof
-b==="number"?bF(b,a):is(b,a):is(b,a)}function
-gF(b,a){return typeof
-a==="number"?-1===a?ac(b):typeof
-b==="number"?bF(b,a):st(b,a):st(b,a)}function
-mK(a){if(typeof
-a==="number"&&a!==dA)return a+1|0;return Ma(a)}function
-iW(a){return typeof
-a==="number"?0<=a?a:a!==kU?-a|0:sr(a):sr(a)}function
-ak(b,a){if(typeof
+a==="number"&&!ML(b,a))return r(b,a);return MK(b,a)}function
+gU(b,a){return typeof
+a==="number"?-1===a?$(b):typeof
+b==="number"?a4(b,a):iI(b,a):iI(b,a)}function
+gV(b,a){return typeof
+a==="number"?-1===a?$(b):typeof
+b==="number"?a4(b,a):sV(b,a):sV(b,a)}function
+m4(a){if(typeof
+a==="number"&&a!==dK)return a+1|0;return MS(a)}function
+i_(a){return typeof
+a==="number"?0<=a?a:a!==lc?-a|0:sT(a):sT(a)}function
+al(b,a){if(typeof
 b==="number"&&0<=a&&a<32){var
-c=b<<a;return c>>a===b?c:sw(b,a)}return sw(b,a)}function
-eB(b,a){if(typeof
+c=b<<a;return c>>a===b?c:sY(b,a)}return sY(b,a)}function
+eK(b,a){if(typeof
 b==="number"&&0<=a){var
-c=a<32?a:31;return b>>c}return L$(b,a)}function
-fg(a){return typeof
-a==="number"?a:Mb(a)}var
-j=0,e=1,mL=-1;function
-bk(b,a){return ek(b,a)<=0?1:0}function
-dN(b,a){return ek(b,a)<0?1:0}function
-iX(a){return L1(wC,a)}function
-gG(a){return L7(0,a,0,E(a))}function
-mM(b,a){if(!a0(b,j)&&!a0(a,j))return iW(K(gF(b,sv(b,a)),a));return j}function
-eC(a){if(typeof
+c=a<32?a:31;return b>>c}return MR(b,a)}function
+fq(a){return typeof
+a==="number"?a:MT(a)}var
+j=0,d=1,m5=-1;function
+bk(b,a){return et(b,a)<=0?1:0}function
+dm(b,a){return et(b,a)<0?1:0}function
+i$(a){return MH(w4,a)}function
+gW(a){return MN(0,a,0,I(a))}function
+m6(b,a){if(!aO(b,j)&&!aO(a,j))return i_(J(gV(b,sX(b,a)),a));return j}function
+eL(a){if(typeof
 a==="number")return a;var
-d=ce(a);if(63<d){var
-b=d-55|0,e=eB(a,b),g=el(a,ak(e,b)),c=it(e),f=g?c:Ls(c,wD);return bx(ii(f),b)}return ii(it(a))}function
-dO(a,b){if(a!==0&&b!==1){var
-c=sv(a,b);if(c===1)return[0,a,b];var
-d=gF(b,c);return[0,gF(a,c),d]}return[0,a,e]}function
-b6(b,a){var
-c=by(a);if(0===c)return[0,by(b),j];if(0<c)return dO(b,a);var
-d=ac(a);return dO(ac(b),d)}function
-B(a){return[0,a,e]}function
-cg(a){return B(a)}function
-bC(b,a){return b6(b,a)}var
-y=B(j),t=B(e),bf=B(mL),gH=[0,e,j],iY=[0,mL,j],eD=[0,j,j];function
-aa(a){if(a==ba)return gH;if(a==dH)return iY;if(4===r4(a))return eD;var
-c=gf(a),b=c[2]-53|0,d=gj(bx(c[1],53));return 0<=b?B(ak(d,b)):dO(d,ak(e,-b|0))}function
-bW(a){if(a[2]===0){var
-b=by(a[1])+1|0;if(!(2<b>>>0))switch(b){case
+d=co(a);if(63<d){var
+b=d-55|0,e=eK(a,b),g=eu(a,al(e,b)),c=iJ(e),f=g?c:L_(c,w5);return bC(iz(f),b)}return iz(iJ(a))}function
+dX(a,b){if(a!==0&&b!==1){var
+c=sX(a,b);if(c===1)return[0,a,b];var
+e=gV(b,c);return[0,gV(a,c),e]}return[0,a,d]}function
+ca(b,a){var
+c=bD(a);if(0===c)return[0,bD(b),j];if(0<c)return dX(b,a);var
+d=$(a);return dX($(b),d)}function
+G(a){return[0,a,d]}function
+cp(a){return G(a)}function
+bw(b,a){return ca(b,a)}var
+B=G(j),s=G(d),aV=G(m5),gX=[0,d,j],ja=[0,m5,j],eM=[0,j,j];function
+aa(a){if(a==bd)return gX;if(a==dR)return ja;if(4===su(a))return eM;var
+c=gu(a),b=c[2]-53|0,e=gy(bC(c[1],53));return 0<=b?G(al(e,b)):dX(e,al(d,-b|0))}function
+b0(a){if(a[2]===0){var
+b=bD(a[1])+1|0;if(!(2<b>>>0))switch(b){case
 0:return 2;case
 1:break;default:return 1}return 3}return a[1]===0?0:4}function
-D(a){return by(a[1])}function
-dP(a,b){var
-c=el(a[1],b[1]);if(c)var
-d=el(a[2],b[2]),e=d?3!==bW(a)?1:0:d;else
+C(a){return bD(a[1])}function
+dn(a,b){var
+c=eu(a[1],b[1]);if(c)var
+d=eu(a[2],b[2]),e=d?3!==b0(a)?1:0:d;else
 var
 e=c;return e}function
-iZ(d,c){var
-e=bW(d),b=bW(c),a=0;switch(e){case
+jb(d,c){var
+e=b0(d),b=b0(c),a=0;switch(e){case
 1:var
 i=b-1|0;if(!(2<i>>>0))switch(i){case
 0:a=2;break;case
@@ -3143,13 +3149,13 @@ f=0;if(!(4<=e))switch(e){case
 0:break;case
 2:f=1;break;default:f=2}var
 g=0;switch(f){case
-0:if(2!==b){if(a0(d[2],c[2]))return ek(d[1],c[1]);var
-k=K(c[1],d[2]);return ek(K(d[1],c[2]),k)}g=1;break;case
+0:if(2!==b){if(aO(d[2],c[2]))return et(d[1],c[1]);var
+k=J(c[1],d[2]);return et(J(d[1],c[2]),k)}g=1;break;case
 1:break;default:g=1}if(g)return 1}return-1}function
-dd(b,a){return 0<iZ(b,a)?a:b}function
-dQ(b,a){return 0<=iZ(b,a)?b:a}function
-bX(b,a){var
-c=bW(b),g=bW(a);if(3!==c){var
+cY(b,a){return 0<jb(b,a)?a:b}function
+dp(b,a){return 0<=jb(b,a)?b:a}function
+b1(b,a){var
+c=b0(b),g=b0(a);if(3!==c){var
 h=g-1|0,d=0;if(!(2<h>>>0))switch(h){case
 0:d=2;break;case
 1:break;default:d=1}var
@@ -3160,11 +3166,11 @@ f=0;if(!(4<=c))switch(c){case
 2:e=1;f=2;break;default:f=1}var
 i=0;switch(f){case
 2:i=1;break;case
-0:if(2!==g){if(a0(b[2],a[2]))return bk(b[1],a[1]);var
-j=K(a[1],b[2]);return bk(K(b[1],a[2]),j)}break}if(!i)return 0;break;case
+0:if(2!==g){if(aO(b[2],a[2]))return bk(b[1],a[1]);var
+j=J(a[1],b[2]);return bk(J(b[1],a[2]),j)}break}if(!i)return 0;break;case
 1:break;default:e=1}if(e)return 1}return 0}function
-bJ(b,a){var
-c=bW(b),d=bW(a);if(3!==c){var
+bN(b,a){var
+c=b0(b),d=b0(a);if(3!==c){var
 e=0;if(2<=d)switch(d-2|0){case
 2:break;case
 1:e=1;break;default:e=2}var
@@ -3175,50 +3181,50 @@ g=0;if(!(4<=c))switch(c){case
 1:f=1;g=2;break;default:g=1}var
 h=0;switch(g){case
 2:h=1;break;case
-0:if(1!==d){if(a0(b[2],a[2]))return dN(b[1],a[1]);var
-i=K(a[1],b[2]);return dN(K(b[1],a[2]),i)}break}if(!h)return 1;break;case
+0:if(1!==d){if(aO(b[2],a[2]))return dm(b[1],a[1]);var
+i=J(a[1],b[2]);return dm(J(b[1],a[2]),i)}break}if(!h)return 1;break;case
 1:break;default:f=1}if(f)return 0}return 0}function
-eE(b,a){return bX(a,b)}function
-ch(b,a){return bJ(a,b)}function
-O(l){switch(bW(l)){case
+eN(b,a){return b1(a,b)}function
+cq(b,a){return bN(a,b)}function
+O(l){switch(b0(l)){case
 0:return 0.;case
-1:return ba;case
-2:return dH;case
-3:return sC;default:var
-c=l[1],g=l[2],o=ce(c),p=ce(g);if(!(53<o)&&!(53<p)){var
-z=ii(it(g));return ii(it(c))/z}var
-q=0<=by(c)?1:-1,d=o-p|0;if(0<=d)var
-b=ak(g,d),h=c;else
+1:return bd;case
+2:return dR;case
+3:return s4;default:var
+c=l[1],g=l[2],o=co(c),p=co(g);if(!(53<o)&&!(53<p)){var
+z=iz(iJ(g));return iz(iJ(c))/z}var
+q=0<=bD(c)?1:-1,d=o-p|0;if(0<=d)var
+b=al(g,d),h=c;else
 var
-b=g,h=ak(c,-d|0);if(0<=ek(iW(h),b))var
+b=g,h=al(c,-d|0);if(0<=et(i_(h),b))var
 e=d,r=h;else
 var
-e=d-1|0,r=ak(h,1);var
-m=L0(ak(r,54),b),f=m[2],a=m[1];if(0<=by(f))var
+e=d-1|0,r=al(h,1);var
+m=MG(al(r,54),b),f=m[2],a=m[1];if(0<=bD(f))var
 i=[0,a,f];else
-if(0<=by(b)){var
-u=0,v=aw(f,b);if(typeof
-a==="number"&&a!==kU){var
+if(0<=bD(b)){var
+u=0,v=ay(f,b);if(typeof
+a==="number"&&a!==lc){var
 n=a-1|0;u=1}if(!u)var
-n=L8(a);var
+n=MO(a);var
 i=[0,n,v]}else
 var
-w=cR(f,b),i=[0,mK(a),w];if(qb<e){var
-s=qa<e?j:ak(q,55+(qa-e|0)|0),k=aw(s,i[1]);if(0===by(i[2]))var
+w=cX(f,b),i=[0,m4(a),w];if(qC<e){var
+s=qB<e?j:al(q,55+(qB-e|0)|0),k=ay(s,i[1]);if(0===bD(i[2]))var
 t=k;else
 var
 y=typeof
-k==="number"?1|k:L3(1,k),t=y;var
-x=eC(t);return bx(x-eC(s),e-54|0)}return bx(q,qb)}}function
+k==="number"?1|k:MJ(1,k),t=y;var
+x=eL(t);return bC(x-eL(s),e-54|0)}return bC(q,qC)}}function
 L(a){var
-b=a[2];return[0,ac(a[1]),b]}function
-cw(a){var
-b=a[2];return[0,iW(a[1]),b]}function
-mN(c,a,b){if(a[2]===b[2]){var
-d=a[2];return dO(f(c,a[1],b[1]),d)}var
-e=K(a[2],b[2]),g=K(b[1],a[2]);return dO(f(c,K(a[1],b[2]),g),e)}function
-w(d,c){if(d[2]!==0&&c[2]!==0)return mN(aw,d,c);var
-g=bW(d),b=bW(c),a=0;switch(g){case
+b=a[2];return[0,$(a[1]),b]}function
+cb(a){var
+b=a[2];return[0,i_(a[1]),b]}function
+m7(c,a,b){if(a[2]===b[2]){var
+d=a[2];return dX(f(c,a[1],b[1]),d)}var
+e=J(a[2],b[2]),g=J(b[1],a[2]);return dX(f(c,J(a[1],b[2]),g),e)}function
+x(d,c){if(d[2]!==0&&c[2]!==0)return m7(ay,d,c);var
+g=b0(d),b=b0(c),a=0;switch(g){case
 0:return c;case
 1:switch(b){case
 2:a=3;break;case
@@ -3229,7 +3235,7 @@ g=bW(d),b=bW(c),a=0;switch(g){case
 1:a=3;break;case
 4:a=4;break}break;case
 4:switch(b){case
-4:return em(wJ);case
+4:return ev(w$);case
 0:case
 3:break;default:a=2}break}var
 e=0;switch(a){case
@@ -3237,13 +3243,13 @@ e=0;switch(a){case
 if(!b)return d;break;case
 1:break;case
 2:e=2<=b?3:2;break;case
-3:return eD;default:e=3}var
+3:return eM;default:e=3}var
 f=0;switch(e){case
 0:if(!(3<=g))f=1;break;case
 1:break;case
-2:f=1;break;default:return iY}return f?gH:eD}function
-s(d,c){if(d[2]!==0&&c[2]!==0)return mN(cR,d,c);var
-g=bW(d),b=bW(c),a=0;switch(g){case
+2:f=1;break;default:return ja}return f?gX:eM}function
+t(d,c){if(d[2]!==0&&c[2]!==0)return m7(cX,d,c);var
+g=b0(d),b=b0(c),a=0;switch(g){case
 0:return L(c);case
 1:switch(b){case
 1:a=3;break;case
@@ -3254,7 +3260,7 @@ g=bW(d),b=bW(c),a=0;switch(g){case
 2:a=3;break;case
 4:a=4;break}break;case
 4:switch(b){case
-4:return em(wK);case
+4:return ev(xa);case
 0:case
 3:break;default:a=2}break}var
 e=0;switch(a){case
@@ -3262,321 +3268,321 @@ e=0;switch(a){case
 if(!b)return d;break;case
 1:break;case
 2:e=2<=b?2:3;break;case
-3:return eD;default:e=3}var
+3:return eM;default:e=3}var
 f=0;switch(e){case
 0:if(!(3<=g))f=1;break;case
 1:break;case
-2:f=1;break;default:return iY}return f?gH:eD}function
+2:f=1;break;default:return ja}return f?gX:eM}function
 g(b,a){if(b[2]!==0&&a[2]!==0){var
-d=K(b[2],a[2]);return dO(K(b[1],a[1]),d)}var
-c=by(a[1]);return[0,r(by(b[1]),c),j]}function
-cS(a){var
-b=by(a[1])+1|0;if(!(2<b>>>0))switch(b){case
+d=J(b[2],a[2]);return dX(J(b[1],a[1]),d)}var
+c=bD(a[1]);return[0,r(bD(b[1]),c),j]}function
+b2(a){var
+b=bD(a[1])+1|0;if(!(2<b>>>0))switch(b){case
 0:var
-c=ac(a[1]);return[0,ac(a[2]),c];case
-1:break;default:return[0,a[2],a[1]]}return a[2]===0?eD:gH}function
-ci(b,a){if(0<=by(a[1]))return g(b,[0,a[2],a[1]]);var
-c=ac(a[1]);return g(b,[0,ac(a[2]),c])}function
-gI(b,a){return gk(b,fg(a))}function
-mO(b,a){return eB(b,fg(a))}function
-aI(a){return ak(a,1)}function
-fh(a){return mK(ak(a,1))}function
-i(b){var
-c=b[2],a=b[1];return el(c,1)?el(a,0)?y:el(a,1)?t:B(a):b6(a,c)}function
-fi(a){if(0===by(a[2]))throw lS;return a}function
-de(a){return 0===D(fi(a))?a:cS(a)}function
+c=$(a[1]);return[0,$(a[2]),c];case
+1:break;default:return[0,a[2],a[1]]}return a[2]===0?eM:gX}function
+bO(b,a){if(0<=bD(a[1]))return g(b,[0,a[2],a[1]]);var
+c=$(a[1]);return g(b,[0,$(a[2]),c])}function
+gY(b,a){return gz(b,fq(a))}function
+m8(b,a){return eK(b,fq(a))}function
+aI(a){return al(a,1)}function
+fr(a){return m4(al(a,1))}function
+h(b){var
+c=b[2],a=b[1];return eu(c,1)?eu(a,0)?B:eu(a,1)?s:G(a):ca(a,c)}function
+fs(a){if(0===bD(a[2]))throw ma;return a}function
+dq(a){return 0===C(fs(a))?a:b2(a)}function
 p(b,a){var
-c=fi(a);return bX(fi(b),c)}function
-bl(b,a){var
-c=fi(a);return dP(fi(b),c)}function
-df(c,a){var
+c=fs(a);return b1(fs(b),c)}function
+bo(b,a){var
+c=fs(a);return dn(fs(b),c)}function
+cZ(c,a){var
 d=a?[0,b(c,a[1])]:a;return d}function
-cx(a){var
-b=a?cx(a[2])+1|0:a;return b}function
-dR(a,b){if(a){var
-c=dR(a[2],b);return[0,a[1],c]}return b}function
-gJ(b,a){return b?a:a?0:1}function
-mP(b,a){return 0===b?a:mP(b-1|0,a)+1|0}function
-i0(e,d,c){var
+cD(a){var
+b=a?cD(a[2])+1|0:a;return b}function
+dY(a,b){if(a){var
+c=dY(a[2],b);return[0,a[1],c]}return b}function
+gZ(b,a){return b?a:a?0:1}function
+m9(b,a){return 0===b?a:m9(b-1|0,a)+1|0}function
+jc(e,d,c){var
 b=e,a=d;for(;;){if(0===b)return a?a[1]:c;var
 f=b-1|0;if(a){var
 b=f,a=a[2];continue}return c}}function
-b7(d,c){var
+cc(d,c){var
 a=d,b=c;for(;;){if(0===b){var
 e=a?[0,a[1]]:a;return e}var
 f=b-1|0;if(a){var
 a=a[2],b=f;continue}return a}}function
-b8(c,a){if(a)var
-e=b8(c,a[2]),d=[0,b(c,a[1]),e];else
+cd(c,a){if(a)var
+e=cd(c,a[2]),d=[0,b(c,a[1]),e];else
 var
 d=a;return d}function
-mQ(c,a){if(a){var
-d=mQ(c,a[2]);return dR(b(c,a[1]),d)}return a}function
-i1(c,b,a){if(a){var
-d=i1(c,b,a[2]);return f(c,a[1],d)}return b}function
-i2(f,e){var
+m_(c,a){if(a){var
+d=m_(c,a[2]);return dY(b(c,a[1]),d)}return a}function
+jd(c,b,a){if(a){var
+d=jd(c,b,a[2]);return f(c,a[1],d)}return b}function
+ft(f,e){var
 a=e;for(;;){if(a){var
 c=b(f,a[1]);if(!c){var
 a=a[2];continue}var
 d=c}else
 var
 d=a;return d}}function
-aY(e,d){var
+aJ(e,d){var
 a=d;for(;;){if(a){var
 c=b(e,a[1]);if(c){var
 a=a[2];continue}return c}return 1}}function
-fj(c,f){var
+fu(c,f){var
 a=f;for(;;){if(a){var
-d=a[2],e=a[1];if(b(c,e))return[0,e,fj(c,d)];var
+d=a[2],e=a[1];if(b(c,e))return[0,e,fu(c,d)];var
 a=d;continue}return a}}function
-dS(b,a){return 0===a?0:[0,b,dS(b+1|0,a-1|0)]}function
-eF(a,d,c){switch(a[4]){case
-0:if(b(a[5],c)&&a[8]<=d)return[0,i([0,e,e])];return b(a[6],c)?0:[0,i([0,j,e])];case
+dZ(b,a){return 0===a?0:[0,b,dZ(b+1|0,a-1|0)]}function
+c0(a,e,c){switch(a[4]){case
+0:if(b(a[5],c)&&a[8]<=e)return[0,h([0,d,d])];return b(a[6],c)?0:[0,h([0,j,d])];case
 1:var
-f=b(a[5],c),g=f?1<=d?1:0:f,k=g?[0,i([0,e,e])]:g;return k;case
+f=b(a[5],c),g=f?1<=e?1:0:f,k=g?[0,h([0,d,d])]:g;return k;case
 2:var
-h=b(a[5],c),l=h?[0,b(a[7],c)]:h;return l;default:return 0}}function
-cy(a){var
+i=b(a[5],c),l=i?[0,b(a[7],c)]:i;return l;default:return 0}}function
+cE(a){var
 b=a[9];return b?b[1]:a[8]}function
-i3(e,d,c,b){var
+fv(e,d,c,b){var
 a=d[3];if(a){var
-g=ep(c,cy(e));return f(a[1],g,b)}return a}function
-gK(a){return df(function(a){return s(i([0,e,e]),a)},a)}function
-ai(f,e){var
+g=ey(c,cE(e));return f(a[1],g,b)}return a}function
+g0(a){return cZ(function(a){return t(h([0,d,d]),a)},a)}function
+ad(f,e){var
 a=f;for(;;){if(0===a)return 1;var
 d=a-1|0,c=b(e,d);if(c){var
 a=d;continue}return c}}function
-b9(g,e,d){var
+ce(g,e,d){var
 b=e,a=d;for(;;){if(a){var
 c=f(g,b,a[1]);if(c){var
 b=b+1|0,a=a[2];continue}return c}return 1}}function
-eG(c,a){if(a){var
-d=eG(c,a[2]);return w(b(c,a[1]),d)}return i([0,j,e])}function
-i4(d,o,n,m){var
+eO(c,a){if(a){var
+e=eO(c,a[2]);return x(b(c,a[1]),e)}return h([0,j,d])}function
+je(e,o,n,m){var
 c=o,b=n,a=m;for(;;){if(a){var
-h=a[2];if(c){var
-k=c[2],l=c[1];if(p(l,i([0,j,e]))){var
-c=k,b=b+1|0,a=h;continue}var
-q=i4(d,k,b+1|0,h);return w(g(l,f(d,b,a[1])),q)}return i([0,j,e])}return i([0,j,e])}}function
-bg(b,a){return 1-p(a,b)}function
-eH(f,d,a){var
-c=s(b(f,a[1]),d),h=p(i([0,j,e]),c)?a[2]:a[3];return g(h,c)}function
-fk(f,d,a){var
-c=s(b(f,a[1]),d),h=p(i([0,j,e]),c)?a[3]:a[2];return g(h,c)}function
-cT(i,h,e,a,b){if(0===a[0])var
-c=a[1],j=b[2],d=w(c,eG(f(h,e,c),j));else
+i=a[2];if(c){var
+k=c[2],l=c[1];if(p(l,h([0,j,d]))){var
+c=k,b=b+1|0,a=i;continue}var
+q=je(e,k,b+1|0,i);return x(g(l,f(e,b,a[1])),q)}return h([0,j,d])}return h([0,j,d])}}function
+bl(b,a){return 1-p(a,b)}function
+eP(f,e,a){var
+c=t(b(f,a[1]),e),i=p(h([0,j,d]),c)?a[2]:a[3];return g(i,c)}function
+fw(f,e,a){var
+c=t(b(f,a[1]),e),i=p(h([0,j,d]),c)?a[3]:a[2];return g(i,c)}function
+c1(i,h,e,a,b){if(0===a[0])var
+c=a[1],j=b[2],d=x(c,eO(f(h,e,c),j));else
 var
 d=a[1];var
-k=g(i,d);return w(b[1],k)}function
-fl(c,a){var
-d=i2(function(a){var
-d=b(c,a[1]);if(d){var
-f=a[2];return bg(i([0,j,e]),f)}return d},a);if(d)return d;var
-f=i([0,e,e]);return bg(eG(function(a){return b(c,a[1])?i([0,j,e]):a[3]},a),f)}function
-i5(d,a){return aY(function(a){var
-c=b(d,a[1]);if(c)return c;var
-f=i([0,j,e]);return p(a[3],f)},a)}function
-gL(c,g,d){if(typeof
-c==="number")return b9(g,0,d);else{if(0===c[0]){var
-k=c[1],h=b7(d,k);return h?f(g,k,h[1]):h}var
-b=0,a=d,o=c[1];for(;;){if(a){var
-m=a[1],p=i0(b,o,i([0,j,e])),l=bg(i([0,j,e]),p),n=l?f(g,b,m):l;if(n)return 1;var
+k=g(i,d);return x(b[1],k)}function
+fx(c,a){var
+e=ft(function(a){var
+e=b(c,a[1]);if(e){var
+f=a[2];return bl(h([0,j,d]),f)}return e},a);if(e)return e;var
+f=h([0,d,d]);return bl(eO(function(a){return b(c,a[1])?h([0,j,d]):a[3]},a),f)}function
+jf(e,a){return aJ(function(a){var
+c=b(e,a[1]);if(c)return c;var
+f=h([0,j,d]);return p(a[3],f)},a)}function
+g1(c,g,e){if(typeof
+c==="number")return ce(g,0,e);else{if(0===c[0]){var
+k=c[1],i=cc(e,k);return i?f(g,k,i[1]):i}var
+b=0,a=e,o=c[1];for(;;){if(a){var
+m=a[1],p=jc(b,o,h([0,j,d])),l=bl(h([0,j,d]),p),n=l?f(g,b,m):l;if(n)return 1;var
 b=b+1|0,a=a[2];continue}return a}}}function
-dT(a,c,b){if(typeof
-a==="number")return b9(c,0,b);else{if(0===a[0]){var
-g=a[1],d=b7(b,g);return d?f(c,g,d[1]):d}var
-h=a[1],k=0;return b9(function(a,d){var
-g=i([0,j,e]),b=p(i0(a,h,i([0,j,e])),g);return b?b:f(c,a,d)},k,b)}}function
-cU(e,a,d,c,b){if(typeof
+d0(a,c,b){if(typeof
+a==="number")return ce(c,0,b);else{if(0===a[0]){var
+g=a[1],e=cc(b,g);return e?f(c,g,e[1]):e}var
+i=a[1],k=0;return ce(function(a,e){var
+g=h([0,j,d]),b=p(jc(a,i,h([0,j,d])),g);return b?b:f(c,a,e)},k,b)}}function
+c2(e,a,d,c,b){if(typeof
 a==="number"){var
-i=0;return b9(function(b,a){return f(e,d,f(c,b,a))},i,b)}else{if(0===a[0]){var
-h=a[1],g=b7(b,h);return g?f(e,d,f(c,h,g[1])):g}return f(e,d,i4(c,a[1],0,b))}}function
-fm(b,a){return p(a,b)}function
-mR(a,f,e,d,c){if(typeof
+i=0;return ce(function(b,a){return f(e,d,f(c,b,a))},i,b)}else{if(0===a[0]){var
+h=a[1],g=cc(b,h);return g?f(e,d,f(c,h,g[1])):g}return f(e,d,je(c,a[1],0,b))}}function
+fy(b,a){return p(a,b)}function
+m$(a,f,e,d,c){if(typeof
 a!=="number"&&1===a[0]){var
-g=gL(a,function(a){return f},c);if(g)var
+g=g1(a,function(a){return f},c);if(g)var
 h=g;else{var
-i=dT(a,function(a){return e},c);if(i)return gL(a,function(a){return d},c);var
-h=i}return h}return dT(a,function(i,a){var
+i=d0(a,function(a){return e},c);if(i)return g1(a,function(a){return d},c);var
+h=i}return h}return d0(a,function(i,a){var
 c=b(f,a);if(c)var
 g=c;else{var
 h=b(e,a);if(h)return b(d,a);var
 g=h}return g},c)}function
-i6(d,c,a){return b(d,a)?0:b(c,a)}function
-mS(h,g,c,f,a){var
-d=i6(h,g,a);if(d)var
+jg(d,c,a){return b(d,a)?0:b(c,a)}function
+na(h,g,c,f,a){var
+d=jg(h,g,a);if(d)var
 i=b(c,f),e=b(c,a)<i?1:0;else
 var
 e=d;return e}function
-i7(h,g,c,f,a){var
-d=i6(h,g,a);if(d)var
-i=b(c,f),e=il(b(c,a),i);else
+jh(h,g,c,f,a){var
+d=jg(h,g,a);if(d)var
+i=b(c,f),e=iC(b(c,a),i);else
 var
 e=d;return e}function
-mT(c,a){var
-d=a[2];return i5(function(a){return 1-b(c,a)},d)}function
-mU(m,l,d,c,k,g,h,p,o,a){if(f(d[3],c,a))return 0;var
-q=f(d[2],c,a);function
-r(k,h){var
-b=h[2],c=[0,i([0,j,e]),b],m=f(p,a,k);return cT(d[4],l,g,m,c)}var
-s=b(g,a),n=cU(m,f(k,c,a),s,r,q);if(n){var
-t=f(d[2],c,a),u=function(c,b){var
-e=[0,f(o,a,c)];return cT(d[4],l,h,e,b)},v=b(h,a),x=w(b(g,a),v);return cU(m,f(k,c,a),x,u,t)}return n}function
-gM(c,b,a){if(a)var
-e=gM(c,b+1|0,a[2]),d=[0,f(c,b,a[1]),e];else
+nb(c,a){var
+d=a[2];return jf(function(a){return 1-b(c,a)},d)}function
+nc(m,l,e,c,k,g,i,p,o,a){if(f(e[3],c,a))return 0;var
+q=f(e[2],c,a);function
+r(k,i){var
+b=i[2],c=[0,h([0,j,d]),b],m=f(p,a,k);return c1(e[4],l,g,m,c)}var
+s=b(g,a),n=c2(m,f(k,c,a),s,r,q);if(n){var
+t=f(e[2],c,a),u=function(c,b){var
+d=[0,f(o,a,c)];return c1(e[4],l,i,d,b)},v=b(i,a),w=x(b(g,a),v);return c2(m,f(k,c,a),w,u,t)}return n}function
+g2(c,b,a){if(a)var
+e=g2(c,b+1|0,a[2]),d=[0,f(c,b,a[1]),e];else
 var
 d=a;return d}function
-i8(a,b){if(a){var
-c=a[2],d=a[1];if(b){var
-f=b[1],h=i8(c,b[2]);return[0,[0,d[1],f,f],h]}var
-k=i8(c,0),l=i([0,j,e]),m=i([0,j,e]),g=[0,[0,d[1],m,l],k]}else
+ji(a,b){if(a){var
+c=a[2],e=a[1];if(b){var
+f=b[1],i=ji(c,b[2]);return[0,[0,e[1],f,f],i]}var
+k=ji(c,0),l=h([0,j,d]),m=h([0,j,d]),g=[0,[0,e[1],m,l],k]}else
 var
 g=a;return g}function
-i9(a,d){function
+jj(a,d){function
 b(b){function
-c(c){return eF(a,b,c)?1:f(d,b,c)}return ai(a[1],c)}return ai(cy(a)+1|0,b)}function
-mV(g,l,d,k,e,j,i,c,a){var
+c(c){return c0(a,b,c)?1:f(d,b,c)}return ad(a[1],c)}return ad(cE(a)+1|0,b)}function
+nd(g,l,d,k,e,j,i,c,a){var
 h=f(d[3],c,a);if(h){var
 m=h[1];return f(g,b(e,a),m)}var
 n=f(d[2],c,a);function
 o(c,b){var
-e=f(i,a,c);return cT(d[4],l,j,e,b)}var
-p=b(e,a);return cU(g,f(k,c,a),p,o,n)}function
-mW(j,i,e,h,c,g){var
+e=f(i,a,c);return c1(d[4],l,j,e,b)}var
+p=b(e,a);return c2(g,f(k,c,a),p,o,n)}function
+ne(j,i,e,h,c,g){var
 d=g;for(;;){if(0===d)return 1;var
-a=d-1|0,k=b(c[1],a+1|0),l=b(c[1],a),m=b(c[5],a),n=function(b,c,d,f){return function(a){return mV(j,i,e,h,c,b,d,f,a)}}(k,l,m,a),f=ai(e[1],n);if(f){var
+a=d-1|0,k=b(c[1],a+1|0),l=b(c[1],a),m=b(c[5],a),n=function(b,c,d,f){return function(a){return nd(j,i,e,h,c,b,d,f,a)}}(k,l,m,a),f=ad(e[1],n);if(f){var
 d=a;continue}return f}}function
-mX(a){return a[9]?0:0===cy(a)?5<=a[4]?0:1:0}function
-mY(a,d){var
-c=mX(a);if(c)return c;function
-e(a){return 1-b(d[2],a)}return ai(a[1],e)}function
-i_(m,c,l,g){var
-t=mY(m,g);if(t){var
-a=cy(m),d=b(g[1],a);if(m[9])var
-h=function(g){var
-h=f(c[3],a,g);if(h){var
-k=h[1];return p(b(d,g),k)}var
-l=i([0,j,e]);return p(b(d,g),l)};else
+nf(a){return a[9]?0:0===cE(a)?5<=a[4]?0:1:0}function
+ng(a,d){var
+c=nf(a);if(c)return c;function
+e(a){return 1-b(d[2],a)}return ad(a[1],e)}function
+jk(m,c,l,g){var
+t=ng(m,g);if(t){var
+a=cE(m),e=b(g[1],a);if(m[9])var
+i=function(g){var
+i=f(c[3],a,g);if(i){var
+k=i[1];return p(b(e,g),k)}var
+l=h([0,j,d]);return p(b(e,g),l)};else
 switch(m[4]){case
 2:var
-w=b(g[5],a),s=g[3],o=g[2],h=function(g){var
+w=b(g[5],a),s=g[3],o=g[2],i=function(g){var
 m=f(c[3],a,g);if(m){var
-u=m[1];return p(b(d,g),u)}var
-h=f(c[2],a,g),k=f(l,a,g),n=dT(k,function(c,a){var
-b=a[1];return p(i([0,j,e]),b)},h);if(n){if(b(o,g)){var
+u=m[1];return p(b(e,g),u)}var
+i=f(c[2],a,g),k=f(l,a,g),n=d0(k,function(c,a){var
+b=a[1];return p(h([0,j,d]),b)},i);if(n){if(b(o,g)){var
 q=b(c[3],a),r=function(a){return 1},t=function(a){var
-b=a[2];return i5(function(a){return i7(q,o,s,g,a)},b)};return mR(k,function(a){var
-b=a[2];return fl(function(a){return mS(q,o,s,g,a)},b)},t,r,h)}var
+b=a[2];return jf(function(a){return jh(q,o,s,g,a)},b)};return m$(k,function(a){var
+b=a[2];return fx(function(a){return na(q,o,s,g,a)},b)},t,r,i)}var
 v=function(b,a){var
-e=f(w,g,b);return cT(c[4],eH,d,e,a)};return cU(p,k,b(d,g),v,h)}return n};break;case
+d=f(w,g,b);return c1(c[4],eP,e,d,a)};return c2(p,k,b(e,g),v,i)}return n};break;case
 5:var
-u=b(g[5],a),h=function(e){var
-g=f(c[3],a,e);if(g){var
-h=g[1];return p(b(d,e),h)}var
-i=f(c[2],a,e);function
+u=b(g[5],a),i=function(d){var
+g=f(c[3],a,d);if(g){var
+h=g[1];return p(b(e,d),h)}var
+i=f(c[2],a,d);function
 j(b,a){var
-g=f(u,e,b);return cT(c[4],eH,d,g,a)}var
-k=b(d,e);return cU(p,f(l,a,e),k,j,i)};break;case
+g=f(u,d,b);return c1(c[4],eP,e,g,a)}var
+k=b(e,d);return c2(p,f(l,a,d),k,j,i)};break;case
 6:var
-v=g[9],x=b(g[5],a),y=g[8],h=function(b){return mU(p,eH,c,a,l,d,y,x,v,b)};break;case
+v=g[9],x=b(g[5],a),y=g[8],i=function(b){return nc(p,eP,c,a,l,e,y,x,v,b)};break;case
 0:case
 4:var
-C=b(g[5],a),r=g[4],n=g[3],k=g[2],h=function(g){var
+C=b(g[5],a),r=g[4],n=g[3],k=g[2],i=function(g){var
 s=f(c[3],a,g);if(s){var
-t=s[1],u=p(i([0,j,e]),t);return u?p(b(d,g),t):u}var
-h=f(c[2],a,g),m=f(l,a,g),v=dT(m,function(c,a){var
-b=a[1];return p(i([0,j,e]),b)},h);if(v){if(b(k,g)){var
+t=s[1],u=p(h([0,j,d]),t);return u?p(b(e,g),t):u}var
+i=f(c[2],a,g),m=f(l,a,g),v=d0(m,function(c,a){var
+b=a[1];return p(h([0,j,d]),b)},i);if(v){if(b(k,g)){var
 o=b(c[3],a),y=function(a){var
-d=a[1],c=bg(i([0,j,e]),d);if(c)return c;var
-f=a[2];return fl(function(d){var
-a=i7(o,k,r,g,d);if(a)var
+e=a[1],c=bl(h([0,j,d]),e);if(c)return c;var
+f=a[2];return fx(function(d){var
+a=jh(o,k,r,g,d);if(a)var
 e=b(n,g),c=b(n,d)<e?1:0;else
 var
 c=a;return c},f)},z=function(a){var
-b=a[2];return i5(function(a){return i7(o,k,r,g,a)},b)};return mR(m,function(a){var
-b=a[2];return fl(function(a){return mS(o,k,r,g,a)},b)},z,y,h)}var
-A=i([0,j,e]),w=p(b(d,g),A);if(w)var
+b=a[2];return jf(function(a){return jh(o,k,r,g,a)},b)};return m$(m,function(a){var
+b=a[2];return fx(function(a){return na(o,k,r,g,a)},b)},z,y,i)}var
+A=h([0,j,d]),w=p(b(e,g),A);if(w)var
 q=w;else{var
 B=function(b,a){var
-e=f(C,g,b);return cT(c[4],eH,d,e,a)},x=cU(p,m,b(d,g),B,h);if(x)return gL(m,function(f){var
+d=f(C,g,b);return c1(c[4],eP,e,d,a)},x=c2(p,m,b(e,g),B,i);if(x)return g1(m,function(f){var
 o=b(c[3],a);return function(c){var
-f=c[1],a=bg(i([0,j,e]),f);if(a)return a;var
-h=c[2];return fl(function(c){if(b(o,c))var
+f=c[1],a=bl(h([0,j,d]),f);if(a)return a;var
+i=c[2];return fx(function(c){if(b(o,c))var
 a=1;else{var
 f=b(k,c);if(f)var
 a=f;else
 var
-l=i([0,j,e]),a=p(b(d,c),l)}if(a)var
-h=a;else
+l=h([0,j,d]),a=p(b(e,c),l)}if(a)var
+i=a;else
 var
-m=b(n,g),h=b(n,c)<m?1:0;return h},h)}},h);var
+m=b(n,g),i=b(n,c)<m?1:0;return i},i)}},i);var
 q=x}}else
 var
 q=v;return q};break;default:var
-h=function(a){return 0}}var
-q=ai(c[1],h)}else
+i=function(a){return 0}}var
+q=ad(c[1],i)}else
 var
-q=t;return q?mW(p,eH,c,l,g,cy(m)):q}function
-i$(l,c,k,g){var
-r=mY(l,g);if(r){var
-a=cy(l),d=b(g[1],a);if(l[9])var
-h=function(g){var
-h=f(c[3],a,g);if(h){var
-k=b(d,g);return p(h[1],k)}var
-l=b(d,g);return p(i([0,j,e]),l)};else
+q=t;return q?ne(p,eP,c,l,g,cE(m)):q}function
+jl(l,c,k,g){var
+r=ng(l,g);if(r){var
+a=cE(l),e=b(g[1],a);if(l[9])var
+i=function(g){var
+i=f(c[3],a,g);if(i){var
+k=b(e,g);return p(i[1],k)}var
+l=b(e,g);return p(h([0,j,d]),l)};else
 switch(l[4]){case
 2:var
-s=b(g[5],a),n=g[3],o=g[2],h=function(e){if(b(o,e))return 1;var
-j=f(c[3],a,e);if(j){var
-m=b(d,e);return p(j[1],m)}var
-g=f(c[2],a,e),h=f(k,a,e),l=dT(h,function(a){return function(a){return mT(o,a)}},g);if(l)var
+s=b(g[5],a),n=g[3],o=g[2],i=function(d){if(b(o,d))return 1;var
+j=f(c[3],a,d);if(j){var
+m=b(e,d);return p(j[1],m)}var
+g=f(c[2],a,d),h=f(k,a,d),l=d0(h,function(a){return function(a){return nb(o,a)}},g);if(l)var
 q=function(b,a){var
-g=f(s,e,b);return cT(c[4],fk,d,g,a)},i=cU(fm,h,b(d,e),q,g);else
+g=f(s,d,b);return c1(c[4],fw,e,g,a)},i=c2(fy,h,b(e,d),q,g);else
 var
-i=l;return i?gL(h,function(h,d){var
-f=d[2],g=b(c[3],a);return fl(function(a){if(b(g,a))return 1;var
-c=b(n,e);return b(n,a)<c?1:0},f)},g):i};break;case
+i=l;return i?g1(h,function(h,e){var
+f=e[2],g=b(c[3],a);return fx(function(a){if(b(g,a))return 1;var
+c=b(n,d);return b(n,a)<c?1:0},f)},g):i};break;case
 5:var
-t=b(g[5],a),h=function(e){var
-g=f(c[3],a,e);if(g){var
-h=b(d,e);return p(g[1],h)}var
-i=f(c[2],a,e);function
+t=b(g[5],a),i=function(d){var
+g=f(c[3],a,d);if(g){var
+h=b(e,d);return p(g[1],h)}var
+i=f(c[2],a,d);function
 j(b,a){var
-g=f(t,e,b);return cT(c[4],fk,d,g,a)}var
-l=b(d,e);return cU(fm,f(k,a,e),l,j,i)};break;case
+g=f(t,d,b);return c1(c[4],fw,e,g,a)}var
+l=b(e,d);return c2(fy,f(k,a,d),l,j,i)};break;case
 6:var
-v=g[9],w=b(g[5],a),x=g[8],h=function(b){return mU(fm,fk,c,a,k,d,x,w,v,b)};break;case
+v=g[9],w=b(g[5],a),x=g[8],i=function(b){return nc(fy,fw,c,a,k,e,x,w,v,b)};break;case
 0:case
 4:var
-u=b(g[5],a),q=g[2],h=function(g){if(b(q,g))return 1;var
-h=f(c[3],a,g);if(h){var
-r=b(d,g);return p(h[1],r)}var
-l=f(c[2],a,g),m=f(k,a,g),s=b(d,g),n=p(i([0,j,e]),s),o=n?dT(m,function(a){return function(a){return mT(q,a)}},l):n;if(o){var
+u=b(g[5],a),q=g[2],i=function(g){if(b(q,g))return 1;var
+i=f(c[3],a,g);if(i){var
+r=b(e,g);return p(i[1],r)}var
+l=f(c[2],a,g),m=f(k,a,g),s=b(e,g),n=p(h([0,j,d]),s),o=n?d0(m,function(a){return function(a){return nb(q,a)}},l):n;if(o){var
 t=function(b,a){var
-e=f(u,g,b);return cT(c[4],fk,d,e,a)};return cU(fm,m,b(d,g),t,l)}return o};break;default:var
-h=function(a){return 0}}var
-m=ai(c[1],h)}else
+d=f(u,g,b);return c1(c[4],fw,e,d,a)};return c2(fy,m,b(e,g),t,l)}return o};break;default:var
+i=function(a){return 0}}var
+m=ad(c[1],i)}else
 var
-m=r;return m?mW(fm,fk,c,k,g,cy(l)):m}function
-gN(a,b){return a[3]?0:gJ(a[1],b)}function
-mZ(c,b){var
-a=c[2];return a?gJ(a[1],b):a}function
-eI(d,c,g,e,b,a){if(gN(c,g)){var
-h=ep(b,cy(d));return[0,f(e[6],h,a)]}return i3(d,c,b,a)}function
-eJ(a,k,j,i){if(mZ(k,j)){var
-l=i[7],f=a[10],g=function(b,c){return eF(a,b,c)},h=function(d,c){var
-e=b(a[3],c),f=0;return gM(function(e,b){var
-f=S(l,ep(d,cy(a)),c,e),g=i8(b[2],f);return[0,b[1],g]},f,e)};return[0,a[1],h,g,f]}var
+m=r;return m?ne(fy,fw,c,k,g,cE(l)):m}function
+eQ(a,b){return a[3]?0:gZ(a[1],b)}function
+nh(c,b){var
+a=c[2];return a?gZ(a[1],b):a}function
+eR(d,c,g,e,b,a){if(eQ(c,g)){var
+h=ey(b,cE(d));return[0,f(e[6],h,a)]}return fv(d,c,b,a)}function
+eS(a,k,j,i){if(nh(k,j)){var
+l=i[7],f=a[10],g=function(b,c){return c0(a,b,c)},h=function(d,c){var
+e=b(a[3],c),f=0;return g2(function(e,b){var
+f=Q(l,ey(d,cE(a)),c,e),g=ji(b[2],f);return[0,b[1],g]},f,e)};return[0,a[1],h,g,f]}var
 c=a[10];function
-d(b,c){return eF(a,b,c)}function
+d(b,c){return c0(a,b,c)}function
 e(d,c){return b(a[3],c)}return[0,a[1],e,d,c]}function
-fn(a,g,d,c){var
-h=gN(g,d)?i9(a,function(e,d){var
-g=cx(b(a[3],d));return f(c[6],e,d)<g?1:0}):1;if(h){if(mZ(g,d)){var
-q=c[7];return i9(a,function(n,d){var
-c=b(a[3],d),f=0;return b9(function(o,r){var
-s=S(q,n,d,o),b=r[2],a=s;for(;;){if(b){if(a){var
-c=a[1],g=b[1],h=p(i([0,j,e]),c),k=h?p(g[2],c):h,l=k?p(c,g[3]):k;if(l){var
+fz(a,g,e,c){var
+i=eQ(g,e)?jj(a,function(e,d){var
+g=cD(b(a[3],d));return f(c[6],e,d)<g?1:0}):1;if(i){if(nh(g,e)){var
+q=c[7];return jj(a,function(n,e){var
+c=b(a[3],e),f=0;return ce(function(o,r){var
+s=Q(q,n,e,o),b=r[2],a=s;for(;;){if(b){if(a){var
+c=a[1],g=b[1],i=p(h([0,j,d]),c),k=i?p(g[2],c):i,l=k?p(c,g[3]):k;if(l){var
 b=b[2],a=a[2];continue}var
 m=l}else
 var
@@ -3584,459 +3590,463 @@ m=a;var
 f=m}else
 var
 f=a?0:1;if(f){var
-t=i([0,e,e]),u=S(q,n,d,o);return bl(eG(function(a){return a},u),t)}return f}},f,c)})}var
+t=h([0,d,d]),u=Q(q,n,e,o);return bo(eO(function(a){return a},u),t)}return f}},f,c)})}var
 k=1}else
 var
-k=h;return k}function
-fo(a,y){var
-k=a[2]<a[1]?1:0,h=0;if(k)switch(a[4]){case
+k=i;return k}function
+eT(a,y){var
+k=a[2]<a[1]?1:0,i=0;if(k)switch(a[4]){case
 0:var
 l=a[9],m=l?a[8]<=l[1]?1:0:1;if(m)var
-z=i([0,e,e]),c=bl(a[10],z);else
+z=h([0,d,d]),c=bo(a[10],z);else
 var
 c=m;break;case
 1:var
-d=a[9],n=d?d[1]===1?1:0:d,o=n?0===a[8]?1:0:n;if(o)var
-A=i([0,e,e]),c=bl(a[10],A);else
+e=a[9],n=e?e[1]===1?1:0:e,o=n?0===a[8]?1:0:n;if(o)var
+A=h([0,d,d]),c=bo(a[10],A);else
 var
 c=o;break;case
 3:var
 t=a[9],u=t?1:t,v=u?0===a[8]?1:0:u;if(v)var
-C=i([0,e,e]),c=bl(a[10],C);else
+C=h([0,d,d]),c=bo(a[10],C);else
 var
 c=v;break;case
 5:var
 w=a[9]?0:1,x=w?0===a[8]?1:0:w;if(x)var
-D=a[10],f=bg(i([0,j,e]),D);else
+D=a[10],f=bl(h([0,j,d]),D);else
 var
 f=x;if(f)var
-E=i([0,e,e]),c=bg(a[10],E);else
+E=h([0,d,d]),c=bl(a[10],E);else
 var
 c=f;break;default:var
 q=a[9]?0:1,r=q?0===a[8]?1:0:q;if(r)var
-B=i([0,e,e]),c=bl(a[10],B);else{var
-s=r;h=1}}else{var
-s=k;h=1}if(h)var
+B=h([0,d,d]),c=bo(a[10],B);else{var
+s=r;i=1}}else{var
+s=k;i=1}if(i)var
 c=s;if(c)var
 F=function(c){var
-d=b(a[3],c);return aY(function(c){var
-f=c[2],d=aY(function(b){var
-d=b[1]<a[1]?1:0;if(d)var
-f=b[2],c=p(i([0,j,e]),f);else
+e=b(a[3],c);return aJ(function(c){var
+f=c[2],e=aJ(function(b){var
+e=b[1]<a[1]?1:0;if(e)var
+f=b[2],c=p(h([0,j,d]),f);else
 var
-c=d;return c?p(b[2],b[3]):c},f);if(d)var
-g=i([0,e,e]),h=c[2],b=p(eG(function(a){return a[2]},h),g);else
+c=e;return c?p(b[2],b[3]):c},f);if(e)var
+g=h([0,d,d]),i=c[2],b=p(eO(function(a){return a[2]},i),g);else
 var
-b=d;if(b){var
-k=c[2],l=eG(function(a){return a[3]},k);return p(i([0,e,e]),l)}return b},d)},g=ai(a[1],F);else
+b=e;if(b){var
+k=c[2],l=eO(function(a){return a[3]},k);return p(h([0,d,d]),l)}return b},e)},g=ad(a[1],F);else
 var
-g=c;return g?i9(a,function(l,d){var
-g=b(a[3],d),f=i3(a,y,l,d);if(typeof
+g=c;return g?jj(a,function(l,e){var
+g=b(a[3],e),f=fv(a,y,l,e);if(typeof
 f==="number")var
-c=0<cx(g)?1:0;else
+c=0<cD(g)?1:0;else
 if(0===f[0])var
-m=cx(g),c=f[1]<m?1:0;else{var
-h=f[1],n=i([0,j,e]),k=aY(function(a){return p(n,a)},h);if(k)var
-o=i([0,e,e]),q=0,c=bl(i4(function(b,a){return i([0,e,e])},h,q,g),o);else
+m=cD(g),c=f[1]<m?1:0;else{var
+i=f[1],n=h([0,j,d]),k=aJ(function(a){return p(n,a)},i);if(k)var
+o=h([0,d,d]),q=0,c=bo(je(function(b,a){return h([0,d,d])},i,q,g),o);else
 var
 c=k}if(c){var
-r=b(a[3],d),s=function(b){return function(b){switch(a[4]){case
+r=b(a[3],e),s=function(b){return function(b){switch(a[4]){case
 0:case
 1:var
-c=i([0,j,e]);return bl(b[1],c);case
+c=h([0,j,d]);return bo(b[1],c);case
 2:case
 4:var
-d=b[1];return p(i([0,j,e]),d);default:return 1}}};return dT(i3(a,y,l,d),s,r)}return c}):g}function
-m0(a){function
+e=b[1];return p(h([0,j,d]),e);default:return 1}}};return d0(fv(a,y,l,e),s,r)}return c}):g}function
+ni(a){function
 c(c){var
-f=b(a[3],c),d=aY(function(a){var
-b=a[1];return p(i([0,j,e]),b)},f);if(d){if(2===a[4]){var
-g=b(a[7],c);return p(i([0,j,e]),g)}return 1}return d}return ai(a[1],c)}function
-gO(a,g,c,b){var
-m=fo(a,g);if(m){if(b)var
-r=i([0,j,e]),n=p(b[1],r),h=n?m0(a):n;else
+f=b(a[3],c),e=aJ(function(a){var
+b=a[1];return p(h([0,j,d]),b)},f);if(e){if(2===a[4]){var
+g=b(a[7],c);return p(h([0,j,d]),g)}return 1}return e}return ad(a[1],c)}function
+g3(a,g,c,b){var
+m=eT(a,g);if(m){if(b)var
+r=h([0,j,d]),n=p(b[1],r),i=n?ni(a):n;else
 var
-h=b;if(h)var
-d=h;else{var
-o=fn(a,g,1,c);if(o)var
-s=1,t=function(b,d){return eI(a,g,s,c,b,d)},k=i_(a,eJ(a,g,1,c),t,c);else
+i=b;if(i)var
+e=i;else{var
+o=fz(a,g,1,c);if(o)var
+s=1,t=function(b,d){return eR(a,g,s,c,b,d)},k=jk(a,eS(a,g,1,c),t,c);else
 var
 k=o;if(k){var
-q=mX(a);if(q)var
-u=a[2],v=c[2],w=0,l=i6(function(b){return eF(a,w,b)},v,u);else
+q=nf(a);if(q)var
+u=a[2],v=c[2],w=0,l=jg(function(b){return c0(a,w,b)},v,u);else
 var
 l=q;if(l)var
-d=l;else{if(b){var
+e=l;else{if(b){var
 x=f(c[1],0,a[2]);return p(b[1],x)}var
-d=b}}else
+e=b}}else
 var
-d=k}}else
+e=k}}else
 var
-d=m;return d}function
-gP(a,d,c,j){var
-k=fo(a,d);if(k){var
-l=2<=a[4]?0:1,m=l?p(i([0,e,e]),j):l;if(m)var
+e=m;return e}function
+g4(a,e,c,j){var
+k=eT(a,e);if(k){var
+l=2<=a[4]?0:1,m=l?p(h([0,d,d]),j):l;if(m)var
 g=m;else{var
-n=fn(a,d,0,c);if(n)var
-q=0,r=function(b,e){return eI(a,d,q,c,b,e)},h=i$(a,eJ(a,d,0,c),r,c);else
+n=fz(a,e,0,c);if(n)var
+q=0,r=function(b,d){return eR(a,e,q,c,b,d)},i=jl(a,eS(a,e,0,c),r,c);else
 var
-h=n;var
-o=h?1-b(c[2],a[2]):h;if(o)return p(f(c[1],0,a[2]),j);var
+i=n;var
+o=i?1-b(c[2],a[2]):i;if(o)return p(f(c[1],0,a[2]),j);var
 g=o}}else
 var
 g=k;return g}function
-m1(a){var
-b=a[9],c=a[8],d=a[7],f=a[6];function
-g(f,d,c){var
-b=S(a[5],f,d,c);return 0===b[0]?[0,b[1]]:[0,i([0,j,e])]}return[0,a[1],a[2],a[3],a[4],g,f,d,c,b]}function
-m2(b,a,o,i,c,n,m){var
-j=m1(m),k=m1(n);if(o){var
-l=gK(c),d=gK(i),e=gO(b,a,k,l);if(e){if(d)return gP(b,a,j,d[1]);var
+nj(a){var
+b=a[9],c=a[8],e=a[7],f=a[6];function
+g(f,e,c){var
+b=Q(a[5],f,e,c);return 0===b[0]?[0,b[1]]:[0,h([0,j,d])]}return[0,a[1],a[2],a[3],a[4],g,f,e,c,b]}function
+nk(b,a,o,i,c,n,m){var
+j=nj(m),k=nj(n);if(o){var
+l=g0(c),d=g0(i),e=g3(b,a,k,l);if(e){if(d)return g4(b,a,j,d[1]);var
 f=1}else
 var
 f=e;return f}var
-g=gO(b,a,k,i);if(g){if(c)return gP(b,a,j,c[1]);var
+g=g3(b,a,k,i);if(g){if(c)return g4(b,a,j,c[1]);var
 h=1}else
 var
 h=g;return h}function
-m3(j,i){var
+nl(j,i){var
 b=j,a=i;for(;;){if(b){if(a){var
 c=a[1],d=c[2],e=c[1],f=b[1],g=f[2],h=f[1];if(h<e)return 1;if(e<h)return 2;if(g<d)return 1;if(d<g)return 2;var
 b=b[2],a=a[2];continue}return 2}var
 k=a?1:a;return k}}function
-m4(a,c,b){if(b){var
-e=b[1],f=e[2],d=e[1],g=b[2];return a===d?[0,[0,d,c+f|0],g]:a<d?[0,[0,a,c],b]:[0,[0,d,f],m4(a,c,g)]}return[0,[0,a,c],0]}function
-m5(a,b){if(a){var
-c=a[1],d=m5(a[2],b);return m4(c[1],c[2],d)}return b}function
-m6(c,b,a){if(a){var
-e=a[1],d=e[2],f=e[1],g=a[2];switch(m3(b,d)){case
-0:return[0,[0,w(c,f),d],g];case
-1:return[0,[0,c,b],a];default:return[0,[0,f,d],m6(c,b,g)]}}return[0,[0,c,b],0]}function
-aj(a,c){if(c){var
+nm(a,c,b){if(b){var
+e=b[1],f=e[2],d=e[1],g=b[2];return a===d?[0,[0,d,c+f|0],g]:a<d?[0,[0,a,c],b]:[0,[0,d,f],nm(a,c,g)]}return[0,[0,a,c],0]}function
+nn(a,b){if(a){var
+c=a[1],d=nn(a[2],b);return nm(c[1],c[2],d)}return b}function
+no(c,b,a){if(a){var
+e=a[1],d=e[2],f=e[1],g=a[2];switch(nl(b,d)){case
+0:return[0,[0,x(c,f),d],g];case
+1:return[0,[0,c,b],a];default:return[0,[0,f,d],no(c,b,g)]}}return[0,[0,c,b],0]}function
+ae(a,c){if(c){var
 h=c[1],d=h[2],e=h[1],f=c[2],i=function(c){if(c){var
-j=c[1],h=j[2],k=j[1],l=c[2];switch(m3(d,h)){case
+j=c[1],h=j[2],k=j[1],l=c[2];switch(nl(d,h)){case
 0:var
-m=b(aj(a,f),l);return[0,[0,w(g(a,e),k),h],m];case
+m=b(ae(a,f),l);return[0,[0,x(g(a,e),k),h],m];case
 1:var
-n=b(aj(a,f),c);return[0,[0,g(a,e),d],n];default:return[0,[0,k,h],i(l)]}}var
-o=b(aj(a,f),0);return[0,[0,g(a,e),d],o]};return i}return function(a){return a}}function
-m7(d,c,a,b){if(a){var
-e=a[1],f=m7(d,c,a[2],b),h=m5(c,e[2]);return m6(g(d,e[1]),h,f)}return b}function
-gQ(a,b){if(a){var
-c=a[1],d=gQ(a[2],b);return m7(c[1],c[2],b,d)}return a}function
-a5(a){return[0,[0,a,0],0]}function
-m8(g){var
+n=b(ae(a,f),c);return[0,[0,g(a,e),d],n];default:return[0,[0,k,h],i(l)]}}var
+o=b(ae(a,f),0);return[0,[0,g(a,e),d],o]};return i}return function(a){return a}}function
+np(d,c,a,b){if(a){var
+e=a[1],f=np(d,c,a[2],b),h=nn(c,e[2]);return no(g(d,e[1]),h,f)}return b}function
+fA(a,b){if(a){var
+c=a[1],d=fA(a[2],b);return np(c[1],c[2],b,d)}return a}function
+a1(a){return[0,[0,a,0],0]}function
+nq(g){var
 a=g;for(;;){if(a){var
-b=a[1],c=b[1],d=a[2];if(bl(c,i([0,j,e]))){var
-a=d;continue}var
-h=m8(d),f=[0,[0,c,b[2]],h]}else
+b=a[1],c=b[1],e=a[2];if(bo(c,h([0,j,d]))){var
+a=e;continue}var
+i=nq(e),f=[0,[0,c,b[2]],i]}else
 var
 f=a;return f}}function
-eK(c){var
+dr(c){var
 a=c;for(;;){if(a){var
-d=i([0,j,e]),b=bl(a[1][1],d);if(b){var
+e=h([0,j,d]),b=bo(a[1][1],e);if(b){var
 a=a[2];continue}return b}return 1}}function
-dg(c,e,d){var
+c3(c,e,d){var
 a=c[1],f=a[10],g=a[9],h=a[8],i=a[7],j=a[6],k=a[5],l=a[4];function
 m(a){var
-f=b(c[2],a),g=0;return gM(function(c,b){var
-f=b[2],g=0,h=gM(function(f,e){var
-b=S(d,a,c,f);return[0,e[1],b[1],b[2]]},g,f);return[0,S(e,a,c,b),h]},g,f)}return[0,a[1],a[2],m,l,k,j,i,h,g,f]}function
-m9(d,a,g){var
-h=a[2],c=b7(b(d[2],a[1]),h);if(c){var
+f=b(c[2],a),g=0;return g2(function(c,b){var
+f=b[2],g=0,h=g2(function(f,e){var
+b=Q(d,a,c,f);return[0,e[1],b[1],b[2]]},g,f);return[0,Q(e,a,c,b),h]},g,f)}return[0,a[1],a[2],m,l,k,j,i,h,g,f]}function
+nr(d,a,g){var
+h=a[2],c=cc(b(d[2],a[1]),h);if(c){var
 e=a[1]<d[1][1]?1:0;if(e){var
-i=b7(c[1][2],g);return df(function(a){return a[2]},i)}var
+i=cc(c[1][2],g);return cZ(function(a){return a[2]},i)}var
 f=e}else
 var
 f=c;return f}function
-m_(b,a){var
-c=a0(b[1],a[1]),d=c?a0(b[2],a[2]):c;return d}function
-fp(a,c,d){var
+ns(b,a){var
+c=aO(b[1],a[1]),d=c?aO(b[2],a[2]):c;return d}function
+fB(a,c,d){var
 e=b(a[6],c)[1],g=b(a[1],e),h=b(a[6],c)[2];return[0,d,f(a[2],h,g)]}function
-ja(c,a){var
-d=i([0,e,e]),f=0,g=0;function
-h(a){return i([0,j,e])}function
+jm(c,a){var
+e=h([0,d,d]),f=0,g=0;function
+i(a){return h([0,j,d])}function
 k(a){return 1}function
 l(c){var
 d=b(a[6],c)[2];return b(a[4],d)}var
 m=0;function
 n(d){var
-e=b(a[6],d)[1],f=b(c[3],e);return b8(function(c){var
-e=c[2],f=b8(function(c){var
-e=c[3],f=c[2],g=fp(a,d,c[1]);return[0,b(a[7],g),f,e]},e);return[0,c[1],f]},f)}var
-o=b(a[7],[0,c[2],0]);return[0,a[5],o,n,m,l,k,h,g,f,d]}function
-jb(a,c){function
+e=b(a[6],d)[1],f=b(c[3],e);return cd(function(c){var
+e=c[2],f=cd(function(c){var
+e=c[3],f=c[2],g=fB(a,d,c[1]);return[0,b(a[7],g),f,e]},e);return[0,c[1],f]},f)}var
+o=b(a[7],[0,c[2],0]);return[0,a[5],o,n,m,l,k,i,g,f,e]}function
+jn(a,c){function
 d(d){var
-e=b(c,d);return ai(a[9],e)}return ai(a[8],d)}function
-m$(c,a){var
-n=[0,c[2],0],o=b(a[7],[0,c[2],0]),j=m_(b(a[6],o),n);if(j)var
+e=b(c,d);return ad(a[9],e)}return ad(a[8],d)}function
+nt(c,a){var
+n=[0,c[2],0],o=b(a[7],[0,c[2],0]),j=ns(b(a[6],o),n);if(j)var
 p=function(d){var
 f=c[1],e=b(a[6],d)[1]<f?1:0;if(e){var
-g=b(a[6],d)[1],h=b(c[3],g);return aY(function(c){var
-e=c[2];return aY(function(c){var
-e=fp(a,d,c[1]),f=fp(a,d,c[1]),g=b(a[7],f);return m_(b(a[6],g),e)},e)},h)}return e},e=ai(a[5],p);else
+g=b(a[6],d)[1],h=b(c[3],g);return aJ(function(c){var
+e=c[2];return aJ(function(c){var
+e=fB(a,d,c[1]),f=fB(a,d,c[1]),g=b(a[7],f);return ns(b(a[6],g),e)},e)},h)}return e},e=ad(a[5],p);else
 var
 e=j;if(e){var
-g=0<a[8]?1:0,q=c[1],h=g?ai(q,function(c){var
-d=a[9];return b(a[1],c)<d?1:0}):g,i=h?jb(a,function(c,b){var
+g=0<a[8]?1:0,q=c[1],h=g?ad(q,function(c){var
+d=a[9];return b(a[1],c)<d?1:0}):g,i=h?jn(a,function(c,b){var
 d=a[8];return f(a[2],c,b)<d?1:0}):h;if(i)var
 k=function(c){if(b(a[4],c)){var
-d=dS(0,cx(a[3]));return i2(function(b){return f(a[10],b,c)},d)}return 1},d=ai(a[8],k);else
+d=dZ(0,cD(a[3]));return ft(function(b){return f(a[10],b,c)},d)}return 1},d=ad(a[8],k);else
 var
 d=i;if(d){var
-l=a[3],m=0;return b9(function(g,c){var
-d=jb(a,function(b,d){if(f(a[10],g,b)){var
+l=a[3],m=0;return ce(function(g,c){var
+d=jn(a,function(b,d){if(f(a[10],g,b)){var
 h=1-f(c[1],b,d);if(h)var
-i=c[2],e=aY(function(a){return f(a,b,d)},i);else
+i=c[2],e=aJ(function(a){return f(a,b,d)},i);else
 var
 e=h;if(e){var
 j=f(a[2],b,d);return f(a[10],g,j)}return e}return 1});if(d){var
-e=c[2];return i2(function(d){return jb(a,function(c,e){return f(d,c,e)?b(a[4],c):1})},e)}return d},m,l)}return d}return e}function
-na(d,c,a){if(0===a)return e;var
-f=na(d,c+1|0,a-1|0);return K(b(d,c),f)}function
-gR(e,c,b,a){if(0===e)return na(c,b,a);var
-f=e-1|0,d=a/2|0,g=gR(f,c,b+d|0,aK(0,a-d|0));return K(gR(f,c,b,d),g)}function
-nb(a){var
-b=0;return gR(14,function(a){return(2*a|0)+1|0},b,a)}function
-gS(a){var
-b=0;return gR(14,function(a){return a+1|0},b,a)}function
-dU(b,a){return gI(b,a)}function
-bK(a){return B(a)}function
-nc(q,c,f,d,b,a){var
-l=p(c,i([0,j,e]));if(l)var
+e=c[2];return ft(function(d){return jn(a,function(c,e){return f(d,c,e)?b(a[4],c):1})},e)}return d},m,l)}return d}return e}function
+nu(e,c,a){if(0===a)return d;var
+f=nu(e,c+1|0,a-1|0);return J(b(e,c),f)}function
+g5(e,c,b,a){if(0===e)return nu(c,b,a);var
+f=e-1|0,d=a/2|0,g=g5(f,c,b+d|0,aL(0,a-d|0));return J(g5(f,c,b,d),g)}function
+nv(a){var
+b=0;return g5(14,function(a){return(2*a|0)+1|0},b,a)}function
+g6(a){var
+b=0;return g5(14,function(a){return a+1|0},b,a)}function
+d1(b,a){return gY(b,a)}function
+bP(a){return G(a)}function
+nw(q,c,f,e,b,a){var
+l=p(c,h([0,j,d]));if(l)var
 m=l;else{var
-n=bg(c,i([0,e,e])),o=n?dN(j,d):n;if(o)var
-r=g(c,B(d)),h=bl(B(f),r);else
+n=bl(c,h([0,d,d])),o=n?dm(j,e):n;if(o)var
+r=g(c,G(e)),i=bo(G(f),r);else
 var
-h=o;if(h)var
-t=s(i([0,e,e]),c),u=g(bK(b),t),k=p(g(bK(a),c),u);else
+i=o;if(i)var
+s=t(h([0,d,d]),c),u=g(bP(b),s),k=p(g(bP(a),c),u);else
 var
-k=h;if(k){var
-v=dU(d,b+a|0),w=nb(a),x=g(q,B(K(K(nb(b),w),v))),y=gS(b+a|0),z=K(dU(aI(e),b+a|0),y),A=dU(cR(d,f),a);return p(B(K(K(dU(f,b),A),z)),x)}var
+k=i;if(k){var
+v=d1(e,b+a|0),w=nv(a),x=g(q,G(J(J(nv(b),w),v))),y=g6(b+a|0),z=J(d1(aI(d),b+a|0),y),A=d1(cX(e,f),a);return p(G(J(J(d1(f,b),A),z)),x)}var
 m=k}return m}function
-nd(a,i){var
+nx(a,i){var
 d=i[3];if(d){var
 c=d[1],e=a[5],f=a[4],g=a[3],h=function(d){var
-e=b(c[6],d)[1],f=b(a[2],e);return b8(function(a){var
-e=a[2],f=b8(function(a){var
-e=a[2],f=fp(c,d,a[1]);return[0,b(c[7],f),e]},e);return[0,a[1],f]},f)};return[0,ja(a[1],c),h,g,f,e]}return a}function
-jc(f,d,l,k){var
+e=b(c[6],d)[1],f=b(a[2],e);return cd(function(a){var
+e=a[2],f=cd(function(a){var
+e=a[2],f=fB(c,d,a[1]);return[0,b(c[7],f),e]},e);return[0,a[1],f]},f)};return[0,jm(a[1],c),h,g,f,e]}return a}function
+jo(f,e,l,k){var
 c=l,a=k;for(;;){if(a){if(c){var
-g=c[2],h=a[2];if(gJ(d,c[1])){var
-m=jc(f,d,g,h),n=b(f[3],a[1][2]);return b(aj(i([0,e,e]),n),m)}var
-c=g,a=h;continue}var
+g=c[2],i=a[2];if(gZ(e,c[1])){var
+m=jo(f,e,g,i),n=b(f[3],a[1][2]);return b(ae(h([0,d,d]),n),m)}var
+c=g,a=i;continue}var
 j=c}else
 var
 j=a;return j}}function
-jd(a){return[0,a[1],a[2]]}function
-ne(d,j){var
+jp(a){return[0,a[1],a[2]]}function
+jq(a,j){var
 f=j[2];if(f){var
-r=f[2],c=jd(f[1]),a=r;for(;;){if(a){var
-n=a[1],h=jd(n),l=c[1]<h[1]?1:0;if(l)var
+q=f[2],e=jp(f[1]),c=q;for(;;){if(c){var
+n=c[1],i=jp(n),l=e[1]<i[1]?1:0;if(l)var
 g=l;else
 var
-m=c[1]===h[1]?1:0,g=m?c[2]<h[2]?1:0:m;if(g){var
-q=a[2],c=jd(n),a=q;continue}var
+m=e[1]===i[1]?1:0,g=m?e[2]<i[2]?1:0:m;if(g){var
+p=c[2],e=jp(n),c=p;continue}var
 o=g}else
 var
 o=1;var
 k=o;break}}else
 var
 k=f;if(k){var
-p=j[1],s=j[2];return aY(function(a){var
-g=a[1]<d[1][1]?1:0;if(g){var
-n=a[2],c=b7(b(d[2],a[1]),n);if(c){var
-f=c[1],o=cx(f[2]),h=cx(a[3])===o?1:0;if(h){var
-q=jc(d,1,a[3],f[2]),j=eK(b(aj(i([0,ac(e),e]),p),q));if(!j){var
-r=jc(d,0,a[3],f[2]),s=a5(i([0,e,e])),t=b(aj(i([0,ac(e),e]),s),r);return eK(b(aj(i([0,e,e]),p),t))}var
-k=j}else
+r=j[1],s=j[2];return aJ(function(c){var
+l=c[1]<a[1][1]?1:0;if(l){var
+u=c[2],e=cc(b(a[2],c[1]),u);if(e){var
+f=e[1],v=cD(f[2]),m=cD(c[3])===v?1:0;if(m){var
+w=jo(a,1,c[3],f[2]),n=dr(b(ae(h([0,$(d),d]),r),w));if(!n){var
+x=jo(a,0,c[3],f[2]),y=a1(h([0,d,d])),z=b(ae(h([0,$(d),d]),y),x),g=b(ae(h([0,d,d]),r),z),i=dr(g);if(i)var
+j=i;else{var
+s=a[4],k=ft(function(a){return dr(b(ae(h([0,$(d),d]),a),g))},s);if(k){var
+t=a[4];return ft(function(a){return dr(b(ae(h([0,d,d]),a),g))},t)}var
+j=k}return j}var
+o=n}else
 var
-k=h;var
-l=k}else
+o=m;var
+p=o}else
 var
-l=c;var
-m=l}else
+p=e;var
+q=p}else
 var
-m=g;return m},s)}return k}function
-nf(e,d,h,g){var
+q=l;return q},s)}return k}function
+ny(e,d,h,g){var
 c=h,a=g;for(;;){if(a){var
-f=a[2];if(gJ(e,a[1])){var
-i=nf(e,d,c+1|0,f);return b(d,c)+i|0}var
+f=a[2];if(gZ(e,a[1])){var
+i=ny(e,d,c+1|0,f);return b(d,c)+i|0}var
 c=c+1|0,a=f;continue}return a}}function
-cV(d,c,a){if(a){var
-b=a[1],e=cV(d,c,a[2]),g=b[3];return nf(d,f(c,b[1],b[2]),0,g)+e|0}return a}function
-je(c,j,h,g,o,a){switch(a[0]){case
-0:return b7(c[4],a[1]);case
+c4(d,c,a){if(a){var
+b=a[1],e=c4(d,c,a[2]),g=b[3];return ny(d,f(c,b[1],b[2]),0,g)+e|0}return a}function
+jr(c,j,i,g,o,a){switch(a[0]){case
+0:return cc(c[4],a[1]);case
 1:var
-d=a[1],k=d<j?1:0;if(k)var
-p=b(h,d)[1],q=a5(b(g[9],d)),l=[0,b(aj(i([0,ac(e),e]),q),p)];else
+e=a[1],k=e<j?1:0;if(k)var
+p=b(i,e)[1],q=a1(b(g[9],e)),l=[0,b(ae(h([0,$(d),d]),q),p)];else
 var
 l=k;return l;case
 2:var
 f=a[1],m=f<j?1:0;if(m)var
-r=a5(b(g[10],f)),s=b(h,f)[1],n=[0,b(aj(i([0,ac(e),e]),s),r)];else
+r=a1(b(g[10],f)),s=b(i,f)[1],n=[0,b(ae(h([0,$(d),d]),s),r)];else
 var
 n=m;return n;case
 3:var
-t=m9(c,[0,a[1],a[2]],a[3]);return df(function(a){var
-d=b(c[3],a),f=a5(b(c[5],a));return b(aj(i([0,ac(e),e]),f),d)},t);case
+t=nr(c,[0,a[1],a[2]],a[3]);return cZ(function(a){var
+e=b(c[3],a),f=a1(b(c[5],a));return b(ae(h([0,$(d),d]),f),e)},t);case
 4:var
-u=m9(c,[0,a[1],a[2]],a[3]);return df(function(a){var
-d=a5(i([0,e,e])),f=b(c[3],a);return b(aj(i([0,ac(e),e]),f),d)},u);default:return b7(o,a[1])}}function
-ng(s,r,q,o,n,m,l){var
+u=nr(c,[0,a[1],a[2]],a[3]);return cZ(function(a){var
+e=a1(h([0,d,d])),f=b(c[3],a);return b(ae(h([0,$(d),d]),f),e)},u);default:return cc(o,a[1])}}function
+nz(s,r,q,o,n,m,l){var
 a=m,c=l;for(;;){if(a){var
-f=a[1],g=f[1],d=je(s,r,q,o,n,f[2]);if(d){var
-h=p(i([0,j,e]),g);if(h){var
-t=d[1],u=b(aj(L(g),t),c),a=a[2],c=u;continue}var
-k=h}else
+f=a[1],g=f[1],e=jr(s,r,q,o,n,f[2]);if(e){var
+i=p(h([0,j,d]),g);if(i){var
+t=e[1],u=b(ae(L(g),t),c),a=a[2],c=u;continue}var
+k=i}else
 var
-k=d;return k}return[0,c]}}function
-dV(r,q,o,n,m,l,k){var
-b=ng(r,q,o,n,m,l,k);if(b){var
+k=e;return k}return[0,c]}}function
+d2(r,q,o,n,m,l,k){var
+b=nz(r,q,o,n,m,l,k);if(b){var
 a=b[1];for(;;){if(a){var
-c=a[1],d=c[1],f=a[2];if(c[2]){var
-g=bl(d,i([0,j,e]));if(g){var
+c=a[1],e=c[1],f=a[2];if(c[2]){var
+g=bo(e,h([0,j,d]));if(g){var
 a=f;continue}return g}var
-h=p(i([0,j,e]),d);if(h){var
-a=f;continue}return h}return 1}}return b}function
-nh(c,h,g,f,d,a){var
-j=b(c[3],a[1]),l=a5(a[2]),m=b(aj(i([0,ac(e),e]),l),j),k=dV(c,h,g,f,d,a[4],m);if(k){var
-n=a5(a[3]),o=b(aj(i([0,ac(e),e]),j),n);return dV(c,h,g,f,d,a[5],o)}return k}function
-dW(l,k,h,C,B,g,A,z){var
-d=A,m=z;for(;;){if(m){var
+i=p(h([0,j,d]),e);if(i){var
+a=f;continue}return i}return 1}}return b}function
+nA(c,i,g,f,e,a){var
+j=b(c[3],a[1]),l=a1(a[2]),m=b(ae(h([0,$(d),d]),l),j),k=d2(c,i,g,f,e,a[4],m);if(k){var
+n=a1(a[3]),o=b(ae(h([0,$(d),d]),j),n);return d2(c,i,g,f,e,a[5],o)}return k}function
+d3(l,k,i,C,B,g,A,z){var
+e=A,m=z;for(;;){if(m){var
 a=m[1];switch(a[0]){case
 0:var
-n=je(l,k,h,g,d,a[1]);if(n)var
-o=je(l,k,h,g,d,a[2]),x=o?[0,gQ(n[1],o[1])]:o,q=x;else
+n=jr(l,k,i,g,e,a[1]);if(n)var
+o=jr(l,k,i,g,e,a[2]),x=o?[0,fA(n[1],o[1])]:o,q=x;else
 var
 q=n;var
 c=q;break;case
 1:var
-r=a[2],s=p(i([0,j,e]),r);if(s)var
-y=ng(l,k,h,g,d,a[1],0),c=df(function(f){return function(a){var
-c=a5(f),d=m8(a);return b(aj(i([0,ac(e),e]),d),c)}}(r),y);else
+r=a[2],s=p(h([0,j,d]),r);if(s)var
+y=nz(l,k,i,g,e,a[1],0),c=cZ(function(f){return function(a){var
+c=a1(f),e=nq(a);return b(ae(h([0,$(d),d]),e),c)}}(r),y);else
 var
 c=s;break;case
 2:var
-t=a[1],c=[0,gQ(t,t)];break;case
+t=a[1],c=[0,fA(t,t)];break;case
 3:var
 c=f(C,a[1],a[2]);break;default:var
-u=a[2],v=a[1],w=ai(v,function(c,d){return function(a){return nh(l,k,h,g,d,b(c,a))}}(u,d)),c=w?S(B,v,u,a[3]):w}if(c){var
-D=m[2],d=dR(d,[0,c[1],0]),m=D;continue}return c}return[0,d]}}function
-eL(a,f,e,d){var
-g=S(a[18],f,e,d),c=b(a[17],g);return[0,c[2],c[3]]}function
-jf(a){if(a){var
-b=a[1];return b[2]?0:a[2]?0:[0,b[1]]}return[0,i([0,j,e])]}function
-dX(a,i,h,g,e){var
-c=jf(e[1]);if(c)return c[1];var
+u=a[2],v=a[1],w=ad(v,function(c,d){return function(a){return nA(l,k,i,g,d,b(c,a))}}(u,e)),c=w?Q(B,v,u,a[3]):w}if(c){var
+D=m[2],e=dY(e,[0,c[1],0]),m=D;continue}return c}return[0,e]}}function
+d4(a,f,e,d){var
+g=Q(a[18],f,e,d),c=b(a[17],g);return[0,c[2],c[3]]}function
+js(a){if(a){var
+b=a[1];return b[2]?0:a[2]?0:[0,b[1]]}return[0,h([0,j,d])]}function
+ds(a,i,h,g,e){var
+c=js(e[1]);if(c)return c[1];var
 j=f(a[19],h,g),d=b(a[17],j);return i?d[3]:d[2]}function
-ni(d,c,a){if(a){var
-e=a[1],f=ni(d,c,a[2]),g=b(d[3],e[2]);return b(aj(b(c,e[1]),g),f)}return a}function
-nj(a,s,r,q,p,o,f,n){var
-g=cy(a[1]);return ai(g+1|0,function(c){function
-d(d){var
-h=b(a[2],d),j=0;return b9(function(h,t){var
-j=S(f[5],c,d,h);if(0===j[0])return 1;var
-k=j[1],u=t[2],v=ep(c+1|0,g),l=ni(a,b(f[1],v),u);if(o)var
-w=a5(k),m=b(aj(i([0,ac(e),e]),l),w);else
+nB(d,c,a){if(a){var
+e=a[1],f=nB(d,c,a[2]),g=b(d[3],e[2]);return b(ae(b(c,e[1]),g),f)}return a}function
+nC(a,s,r,q,p,o,f,n){var
+g=cE(a[1]);return ad(g+1|0,function(c){function
+e(e){var
+i=b(a[2],e),j=0;return ce(function(i,t){var
+j=Q(f[5],c,e,i);if(0===j[0])return 1;var
+k=j[1],u=t[2],v=ey(c+1|0,g),l=nB(a,b(f[1],v),u);if(o)var
+w=a1(k),m=b(ae(h([0,$(d),d]),l),w);else
 var
-x=a5(k),m=b(aj(i([0,ac(e),e]),x),l);return dV(a,s,r,q,p,S(n,c,d,h),m)},j,h)}return ai(a[1][1],d)})}function
-fq(c,h,g,a,d){function
-m(e){return nh(c,h,g,a,d,b(a[17],e))}var
-k=ai(a[16],m);if(k)var
+x=a1(k),m=b(ae(h([0,$(d),d]),x),l);return d2(a,s,r,q,p,Q(n,c,e,i),m)},j,i)}return ad(a[1][1],e)})}function
+fC(c,i,g,a,e){function
+m(d){return nA(c,i,g,a,e,b(a[17],d))}var
+k=ad(a[16],m);if(k)var
 n=function(g){var
-d=b(c[2],g),h=0;return b9(function(l,h){if(jf(h[1]))var
-d=1;else{var
+e=b(c[2],g),i=0;return ce(function(l,i){if(js(i[1]))var
+e=1;else{var
 j=f(a[19],g,l),k=j<a[16]?1:0;if(k)var
-m=h[1],n=b(a[17],j)[1],o=b(c[3],n),d=eK(b(aj(i([0,ac(e),e]),o),m));else
+m=i[1],n=b(a[17],j)[1],o=b(c[3],n),e=dr(b(ae(h([0,$(d),d]),o),m));else
 var
-d=k}if(d){var
-p=h[2],q=0;return b9(function(h,f){var
-c=S(a[18],g,l,h),d=c<a[16]?1:0;if(d)var
+e=k}if(e){var
+p=i[2],q=0;return ce(function(h,f){var
+c=Q(a[18],g,l,h),d=c<a[16]?1:0;if(d)var
 i=f[2],e=b(a[17],c)[1]===i?1:0;else
 var
-e=d;return e},q,p)}return d},h,d)},j=ai(c[1][1],n);else
+e=d;return e},q,p)}return e},i,e)},j=ad(c[1][1],n);else
 var
 j=k;var
-l=j?nj(c,h,g,a,d,0,a[7],a[20]):j;return l?nj(c,h,g,a,d,1,a[8],a[21]):l}function
-nk(e,d,c,g,f,a){var
-b=dW(e,d,c,g,f,a,0,a[15]);return b?fq(e,d,c,a,b[1]):b}function
-eM(a){return a[2]?0:1}function
-wL(b,a){return 0}function
-nl(c,b,a){return 0}var
-wM=aI(aI(aI(aI(fh(fh(e)))))),fr=gI(aI(e),wM),jg=aI(aI(aI(aI(aI(aI(fh(e))))))),fs=gI(aI(e),jg);function
-nm(e,d,c){var
+l=j?nC(c,i,g,a,e,0,a[7],a[20]):j;return l?nC(c,i,g,a,e,1,a[8],a[21]):l}function
+nD(e,d,c,g,f,a){var
+b=d3(e,d,c,g,f,a,0,a[15]);return b?fC(e,d,c,a,b[1]):b}function
+eU(a){return a[2]?0:1}function
+xb(b,a){return 0}function
+nE(c,b,a){return 0}var
+xc=aI(aI(aI(aI(fr(fr(d)))))),fD=gY(aI(d),xc),jt=aI(aI(aI(aI(aI(aI(fr(d))))))),fE=gY(aI(d),jt);function
+nF(e,d,c){var
 b=d,a=c;for(;;){if(0===b)return a;var
-b=b-1|0,a=aw(mO(K(a,a),jg),e);continue}}var
-wN=80,wO=80;function
-jh(c,a){if(bk(j,a)){var
-b=bk(K(aI(e),a),fs);if(b){var
-d=g(c,B(fs)),f=K(a,a),h=aw(mO(K(aI(e),f),jg),e);return p(B(nm(e,wO,aw(aw(fs,a),h))),d)}return b}var
-i=g(c,B(nm(j,wN,cR(fs,a))));return p(B(fs),i)}function
-nn(b,a){return 0===a?i([0,e,e]):g(b,nn(b,a-1|0))}function
-no(b,a){if(a){var
-c=a[1],d=no(b,a[2]),f=c[2],h=i([0,j,e]);return g(nn(i0(c[1],b,h),f),d)}return i([0,e,e])}function
-ft(b,a){if(a){var
-c=a[1],d=ft(b,a[2]),f=no(b,c[2]);return w(g(c[1],f),d)}return i([0,j,e])}function
-np(b){var
+b=b-1|0,a=ay(m8(J(a,a),jt),e);continue}}var
+xd=80,xe=80;function
+ju(c,a){if(bk(j,a)){var
+b=bk(J(aI(d),a),fE);if(b){var
+e=g(c,G(fE)),f=J(a,a),h=ay(m8(J(aI(d),f),jt),d);return p(G(nF(d,xe,ay(ay(fE,a),h))),e)}return b}var
+i=g(c,G(nF(j,xd,cX(fE,a))));return p(G(fE),i)}function
+nG(b,a){return 0===a?h([0,d,d]):g(b,nG(b,a-1|0))}function
+nH(b,a){if(a){var
+c=a[1],e=nH(b,a[2]),f=c[2],i=h([0,j,d]);return g(nG(jc(c[1],b,i),f),e)}return h([0,d,d])}function
+fF(b,a){if(a){var
+c=a[1],e=fF(b,a[2]),f=nH(b,c[2]);return x(g(c[1],f),e)}return h([0,j,d])}function
+nI(b){var
 a=b;for(;;){if(a){if(a[1][2])return 0;var
 a=a[2];continue}return 1}}function
-nq(h,g,f){var
+nJ(h,g,f){var
 c=g,a=f;for(;;){if(0===c)return[0,a];var
 e=c-1|0,d=b(h,e);if(d){var
-c=e,a=aw(a,d[1]);continue}return d}}function
-gT(e,d,a,c){var
+c=e,a=ay(a,d[1]);continue}return d}}function
+g7(e,d,a,c){var
 b=a<e?1:0;return b?f(d,a,c):b}function
-nr(c,a){if(a){var
-d=nr(c,a[2]),f=b(c[3],a[1][2]);return b(aj(i([0,e,e]),f),d)}return a}function
-fu(c,b,a){if(b){if(a){var
-f=fu(c,b[2],a[2]),d=il(b[1][1],c),g=d?a[1]:d;return g+f|0}var
+nK(c,a){if(a){var
+e=nK(c,a[2]),f=b(c[3],a[1][2]);return b(ae(h([0,d,d]),f),e)}return a}function
+fG(c,b,a){if(b){if(a){var
+f=fG(c,b[2],a[2]),d=iC(b[1][1],c),g=d?a[1]:d;return g+f|0}var
 e=a}else
 var
 e=b;return e}function
-ns(b,a){if(b){if(a){var
-d=ns(b[2],a[2]);return a[1]+d|0}var
+nL(b,a){if(b){if(a){var
+d=nL(b[2],a[2]);return a[1]+d|0}var
 c=a}else
 var
 c=b;return c}function
-dY(f,c,a){if(0===c)return[0,j];var
-d=b(f[14],a),e=jh(a,d),g=e?[0,K(c,d)]:e;return g}function
-nt(f,e,b,a){if(b){if(a){var
-h=a[1],k=de(bK(h)),l=g(bK(e),k),c=dY(f,h,g(b[1][2],l));if(c)var
-d=nt(f,e,b[2],a[2]),m=d?[0,aw(c[1],d[1])]:d,i=m;else
+d5(f,c,a){if(0===c)return[0,j];var
+d=b(f[14],a),e=ju(a,d),g=e?[0,J(c,d)]:e;return g}function
+nM(f,e,b,a){if(b){if(a){var
+h=a[1],k=dq(bP(h)),l=g(bP(e),k),c=d5(f,h,g(b[1][2],l));if(c)var
+d=nM(f,e,b[2],a[2]),m=d?[0,ay(c[1],d[1])]:d,i=m;else
 var
 i=c;return i}return[0,j]}return[0,j]}function
-nu(d,c,a,b){if(a){var
-e=nu(d,c+1|0,a[2],b),g=f(d,c,b);return aw(K(a[1],g),e)}return j}function
-ji(c,l,g,L,a,B,o,J){var
-q=ns(g,a[13]);if(0===q)return[0,[0,j,0]];var
-m=i([0,e,e]),h=g;for(;;){if(h){var
-x=h[1][2],y=p(i([0,j,e]),x);if(y){var
-H=h[2],m=s(m,x),h=H;continue}var
+nN(d,c,a,b){if(a){var
+e=nN(d,c+1|0,a[2],b),g=f(d,c,b);return ay(J(a[1],g),e)}return j}function
+jv(c,l,g,L,a,B,o,K){var
+q=nL(g,a[13]);if(0===q)return[0,[0,j,0]];var
+m=h([0,d,d]),i=g;for(;;){if(i){var
+x=i[1][2],y=p(h([0,j,d]),x);if(y){var
+H=i[2],m=t(m,x),i=H;continue}var
 r=y}else
 var
-r=p(i([0,j,e]),m);if(r)var
+r=p(h([0,j,d]),m);if(r)var
 G=function(a){var
-d=b(c[2],a),f=0;return b9(function(j,a){var
-f=nr(c,a[2]),g=a5(i([0,e,e])),d=eK(b(aj(i([0,ac(e),e]),g),f));if(d){var
-h=a[2];return aY(function(a){return a[2]<l?1:0},h)}return d},f,d)},t=ai(c[1][1],G);else
+e=b(c[2],a),f=0;return ce(function(j,a){var
+f=nK(c,a[2]),g=a1(h([0,d,d])),e=dr(b(ae(h([0,$(d),d]),g),f));if(e){var
+i=a[2];return aJ(function(a){return a[2]<l?1:0},i)}return e},f,e)},s=ad(c[1][1],G);else
 var
-t=r;if(t){var
-u=dY(a,q,J);if(u){var
-v=nt(a,q,g,a[13]);if(v){var
-w=nq(function(d){var
-k=fu(d,g,a[13]);if(0===k)return[0,j];var
-m=f(L,d,function(a,b){return gT(d,o,a,b)}),h=ai(l,function(a){var
-d=ft(m,b(c[3],a));return p(i([0,j,e]),d)});if(h){var
-n=nq(function(e){if(np(b(c[3],e)))return[0,j];var
-g=ft(m,b(c[3],e));return dY(a,f(o,d,e),g)},l,j);return df(function(a){return K(k,a)},n)}return h},B,j);if(w){var
-M=0,N=dS(0,B),n=l,d=M,O=b8(function(b){return fu(b,g,a[13])},N);for(;;){if(0!==n){var
-k=n-1|0;if(np(b(c[3],k)))var
-z=d;else
+s=r;if(s){var
+u=d5(a,q,K);if(u){var
+v=nM(a,q,g,a[13]);if(v){var
+w=nJ(function(e){var
+k=fG(e,g,a[13]);if(0===k)return[0,j];var
+m=f(L,e,function(a,b){return g7(e,o,a,b)}),i=ad(l,function(a){var
+e=fF(m,b(c[3],a));return p(h([0,j,d]),e)});if(i){var
+n=nJ(function(d){if(nI(b(c[3],d)))return[0,j];var
+g=fF(m,b(c[3],d));return d5(a,f(o,e,d),g)},l,j);return cZ(function(a){return J(k,a)},n)}return i},B,j);if(w){var
+M=0,N=dZ(0,B),n=l,e=M,O=cd(function(b){return fG(b,g,a[13])},N);for(;;){if(0!==n){var
+k=n-1|0;if(nI(b(c[3],k)))var
+z=e;else
 var
-A=nu(o,0,O,k),I=bk(A,j)?d:[0,[0,k,A],d],z=I;var
-n=k,d=z;continue}var
-P=aw(v[1],w[1]),C=[0,[0,aw(u[1],P),d]];break}}else
+A=nN(o,0,O,k),I=bk(A,j)?e:[0,[0,k,A],e],z=I;var
+n=k,e=z;continue}var
+P=ay(v[1],w[1]),C=[0,[0,ay(u[1],P),e]];break}}else
 var
 C=w;var
 D=C}else
@@ -4047,172 +4057,180 @@ var
 E=u;var
 F=E}else
 var
-F=t;return F}}function
-nv(m,l,k,j){var
+F=s;return F}}function
+nO(m,l,k,j){var
 a=l,c=j;for(;;){if(a){var
-d=a[1],e=d[2],n=de(B(e)),f=g(b(k,d[1]),n),h=b(m[14],f),i=jh(f,h);if(i){var
-o=aw(c,K(e,aw(h,fr))),a=a[2],c=o;continue}return i}return[0,c]}}function
-nw(o,n,d,j,i){var
-e=nv(n,d[2],j,d[1]);if(e){var
-q=B(e[1]),k=p(g(i,B(fr)),q);if(k){var
-r=a5(L(i)),a=d[2],c=r;for(;;){if(a){var
-h=a[1][1],l=b(o[3],h),m=b(aj(b(j,h),l),c),a=a[2],c=m;continue}var
+d=a[1],e=d[2],n=dq(G(e)),f=g(b(k,d[1]),n),h=b(m[14],f),i=ju(f,h);if(i){var
+o=ay(c,J(e,ay(h,fD))),a=a[2],c=o;continue}return i}return[0,c]}}function
+nP(o,n,d,j,i){var
+e=nO(n,d[2],j,d[1]);if(e){var
+q=G(e[1]),k=p(g(i,G(fD)),q);if(k){var
+r=a1(L(i)),a=d[2],c=r;for(;;){if(a){var
+h=a[1][1],l=b(o[3],h),m=b(ae(b(j,h),l),c),a=a[2],c=m;continue}var
 f=[0,c];break}}else
 var
 f=k}else
 var
 f=e;return f}function
-jj(c,e,b,d,a){if(d){var
+jw(c,e,b,d,a){if(d){var
 f=d[2],g=d[1];if(a){var
-h=jj(c,e,b,f,a[2]);return[0,S(c,b,g,a[1]),h]}var
-i=jj(c,e,b,f,0);return[0,S(c,b,g,e),i]}return a}function
-jk(e,d,c,b,a){var
-f=jj(e,d,c,b[2],a[2]),g=a[1];return[0,aw(K(c,b[1]),g),f]}function
-wP(c,b,a){return aw(K(c,b),a)}function
-nx(a,b,c){return jk(wP,j,a,b,c)}var
-wQ=[0,j,0];function
-eN(a,b,c){return jk(nx,wQ,a,b,c)}var
-wR=[0,j,0];function
-ny(a,b,c){return jk(eN,wR,a,b,c)}function
-nz(b,a){var
-c=b8(b,a[2]);return[0,a[1],c]}function
-wS(a){return[0,a,0]}function
-wT(a){return nz(wS,a)}function
-nA(a){return nz(wT,a)}function
-jl(c,b,e,a){if(e){var
+h=jw(c,e,b,f,a[2]);return[0,Q(c,b,g,a[1]),h]}var
+i=jw(c,e,b,f,0);return[0,Q(c,b,g,e),i]}return a}function
+jx(e,d,c,b,a){var
+f=jw(e,d,c,b[2],a[2]),g=a[1];return[0,ay(J(c,b[1]),g),f]}function
+xf(c,b,a){return ay(J(c,b),a)}function
+nQ(a,b,c){return jx(xf,j,a,b,c)}var
+xg=[0,j,0];function
+d6(a,b,c){return jx(nQ,xg,a,b,c)}var
+xh=[0,j,0];function
+jy(a,b,c){return jx(d6,xh,a,b,c)}function
+nR(b,a){var
+c=cd(b,a[2]);return[0,a[1],c]}function
+xi(a){return[0,a,0]}function
+xj(a){return nR(xi,a)}function
+jz(a){return nR(xj,a)}function
+jA(c,b,e,a){if(e){var
 g=e[2],d=e[1];if(a){var
-h=a[1],i=jl(c,b,g,a[2]),f=bk(d,j),k=f?bk(j,d):f,l=k?h:eN(K(c,d),b,h);return[0,l,i]}var
-m=jl(c,b,g,0);return[0,eN(K(c,d),b,[0,j,0]),m]}return a}function
-nB(d,h,g){var
+h=a[1],i=jA(c,b,g,a[2]),f=bk(d,j),k=f?bk(j,d):f,l=k?h:d6(J(c,d),b,h);return[0,l,i]}var
+m=jA(c,b,g,0);return[0,d6(J(c,d),b,[0,j,0]),m]}return a}function
+nS(d,h,g){var
 c=h,a=g;for(;;){if(a){var
 e=a[2],f=a[1];if(bk(j,f)){var
 c=c+1|0,a=e;continue}var
-i=nB(d,c+1|0,e);return aw(K(b(d,c),f),i)}return j}}function
-nC(a){if(a){var
-b=a[1],c=nC(a[2]);return bk(b,c)?b:c}return j}function
-jm(g,f,e,a){var
-b=b8(e,a[2]),c=nB(g,0,b),d=K(f,nC(b)),h=bk(c,d)?d:c;return aw(a[1],h)}function
-nD(b,a){function
-c(a){return a}return function(d){return jm(b,a,c,d)}}function
-nE(b,a){var
-c=nD(b,a);return function(d){return jm(b,a,c,d)}}function
-nF(k,h){var
-b=k,a=h;for(;;){if(b)if(a){var
-d=a[2],f=b[2],g=b[1];if(p(g,i([0,j,e]))){var
-b=f,a=d;continue}var
-l=nF(f,d),c=[0,[0,g,a[1]],l]}else
+i=nS(d,c+1|0,e);return ay(J(b(d,c),f),i)}return j}}function
+nT(a){if(a){var
+b=a[1],c=nT(a[2]);return bk(b,c)?b:c}return j}function
+jB(g,f,e,a){var
+b=cd(e,a[2]),c=nS(g,0,b),d=J(f,nT(b)),h=bk(c,d)?d:c;return ay(a[1],h)}function
+nU(b,a){function
+c(a){return a}return function(d){return jB(b,a,c,d)}}function
+nV(b,a){var
+c=nU(b,a);return function(d){return jB(b,a,c,d)}}function
+nW(b,a){var
+c=nV(b,a);return function(d){return jB(b,a,c,d)}}function
+nX(k,i){var
+b=k,a=i;for(;;){if(b)if(a){var
+e=a[2],f=b[2],g=b[1];if(p(g,h([0,j,d]))){var
+b=f,a=e;continue}var
+l=nX(f,e),c=[0,[0,g,a[1]],l]}else
 var
 c=a;else
 var
 c=b;return c}}function
-nG(a,c){if(typeof
+jC(a,c){if(typeof
 a==="number")return 0;else{if(0===a[0]){var
-b=b7(c,a[1]);if(b)var
-f=b[1],d=[0,[0,i([0,e,e]),f],0];else
+b=cc(c,a[1]);if(b)var
+f=b[1],e=[0,[0,h([0,d,d]),f],0];else
 var
-d=b;return d}return nF(a[1],c)}}function
-gU(c,b){var
+e=b;return e}return nX(a[1],c)}}function
+nY(a){return typeof
+a==="number"?0:1}function
+g8(c,b){var
 a=c[3];return a?f(a[1],0,b):a}function
-nH(c,b){var
-a=b7(c[2],b),d=a?a[1][1][1][1]:a;return d}function
-jn(c,b){var
-a=b7(c[2],b);return a?a[1][1][1][2]:j}function
-nI(h,g,f,a,d,c){var
-k=a[2],j=aY(function(a){var
-j=a[1],k=j[1],l=k[1],m=dV(h,g,f,d,c,j[2],l);if(m){var
-n=a5(B(k[2])),o=b(aj(i([0,ac(e),e]),l),n);return dV(h,g,f,d,c,a[2],o)}return m},k);if(j){var
-l=a[2],m=a5(B(a[3])),n=i1(function(a){var
-b=a[1][1][1];return aj(i([0,ac(e),e]),b)},m,l);return dV(h,g,f,d,c,a[4],n)}return j}function
-jo(d,c,a){if(a){var
-e=jo(d,c+1|0,a[2]),f=nH(d,c);return b(aj(B(a[1]),f),e)}return a}function
-nJ(c,d,a){if(a){var
-f=a[1],g=nJ(c,d+1|0,a[2]),h=jo(c,0,f[2]),j=a5(B(f[1])),k=b(aj(i([0,e,e]),j),h),l=gQ(nH(c,d),k);return b(aj(i([0,e,e]),l),g)}return a}function
-nK(d,k,c){var
-l=d[3],h=bk(j,b(nE(function(a){return jn(d,a)},l),c));if(h)return h;var
+nZ(c,b){var
+a=cc(c[2],b),d=a?a[1][1][1][1]:a;return d}function
+g9(c,b){var
+a=cc(c[2],b);return a?a[1][1][1][2]:j}function
+jD(i,g,f,a,e,c){var
+k=a[2],j=aJ(function(a){var
+j=a[1],k=j[1],l=k[1],m=d2(i,g,f,e,c,j[2],l);if(m){var
+n=a1(G(k[2])),o=b(ae(h([0,$(d),d]),l),n);return d2(i,g,f,e,c,a[2],o)}return m},k);if(j){var
+l=a[2],m=a1(G(a[3])),n=jd(function(a){var
+b=a[1][1][1];return ae(h([0,$(d),d]),b)},m,l);return d2(i,g,f,e,c,a[4],n)}return j}function
+jE(d,c,a){if(a){var
+e=jE(d,c+1|0,a[2]),f=nZ(d,c);return b(ae(G(a[1]),f),e)}return a}function
+n0(c,e,a){if(a){var
+f=a[1],g=n0(c,e+1|0,a[2]),i=jE(c,0,f[2]),j=a1(G(f[1])),k=b(ae(h([0,d,d]),j),i),l=fA(nZ(c,e),k);return b(ae(h([0,d,d]),l),g)}return a}function
+jF(e,k,c){var
+l=e[3],i=bk(j,b(nV(function(a){return g9(e,a)},l),c));if(i)return i;var
 a=k;for(;;){if(a){var
 f=a[2];if(f){var
 a=f;continue}var
 g=a[1]}else
 var
 g=a;var
-m=nJ(d,0,c[2]),n=a5(B(c[1])),o=b(aj(i([0,e,e]),n),m);return eK(b(aj(i([0,ac(e),e]),o),g))}}function
-nL(f,a){var
-c=dN(j,a[5]),d=c?dN(j,a[6]):c;if(d){var
+m=n0(e,0,c[2]),n=a1(G(c[1])),o=b(ae(h([0,d,d]),n),m);return dr(b(ae(h([0,$(d),d]),o),g))}}function
+jG(f,a){var
+c=dm(j,a[5]),e=c?dm(j,a[6]):c;if(e){var
 g=function(g){var
-c=b(a[9],g),d=b(a[11],c),h=jo(a,0,d[2]),j=a5(B(d[1])),k=b(aj(i([0,e,e]),j),h),l=b(f[3],c);return eK(b(aj(L(B(a[5])),l),k))};return ai(a[8],g)}return d}function
-gV(a){return a?i([0,ac(e),e]):i([0,e,e])}function
-fv(a){return a?ac(e):e}function
-nM(m,d,l,c,b,a){if(b){if(a){var
-n=a[1],o=n[2],q=n[1],r=b[1],t=r[2],u=r[1],f=jf(t[1]);if(f){var
-h=nM(m,d,l,c,b[2],a[2]);if(h){var
-z=g(u,m[1][10]),A=g(B(c),z),v=bl(B(q),A);if(v)var
-C=B(o),D=g(u,f[1]),E=s(g(B(K(c,K(d[5],d[6]))),D),C),F=g(gV(l),E),k=p(i([0,j,e]),F);else
+c=b(a[9],g),e=b(a[11],c),i=jE(a,0,e[2]),j=a1(G(e[1])),k=b(ae(h([0,d,d]),j),i),l=b(f[3],c);return dr(b(ae(L(G(a[5])),l),k))};return ad(a[8],g)}return e}function
+n1(a,c){var
+d=b(a[10],c[2]),e=d<a[8]?1:0;if(e)var
+g=c[2],f=b(a[9],d)===g?1:0;else
+var
+f=e;return f}function
+g_(a){return a?h([0,$(d),d]):h([0,d,d])}function
+d7(a){return a?$(d):d}function
+jH(m,e,l,c,b,a){if(b){if(a){var
+n=a[1],o=n[2],q=n[1],r=b[1],s=r[2],u=r[1],f=js(s[1]);if(f){var
+i=jH(m,e,l,c,b[2],a[2]);if(i){var
+z=g(u,m[1][10]),A=g(G(c),z),v=bo(G(q),A);if(v)var
+B=G(o),C=g(u,f[1]),D=t(g(G(J(c,J(e[5],e[6]))),C),B),E=g(g_(l),D),k=p(h([0,j,d]),E);else
 var
 k=v;var
-w=k?[0,[0,[0,[0,q,o],t[2]],h[1]]]:k}else
+w=k?[0,[0,[0,[0,q,o],s[2]],i[1]]]:k}else
 var
-w=h;var
+w=i;var
 x=w}else
 var
 x=f;var
 y=x}else
 var
-y=a;return y}return wU}function
-jp(q,c,a,ao,f,an,am){var
-k=a[7],h=p(i([0,j,e]),k);if(h)var
-l=i([0,e,e]),d=bg(a[7],l);else
+y=a;return y}return xk}function
+n2(t,g,l,s,r){var
+d=s,c=r;a:for(;;){if(d){var
+m=d[1],n=m[1],u=c[2],v=c[1],w=n[2],x=[0,ay(J(d7(l),w),v),u],y=m[2],z=n[1],o=J(d7(l),z),a=y,e=x;for(;;){if(a){var
+i=a[1],f=i[1],j=b(g[1],f)?b(g[2],f):[0,b(g[3],f),0],k=b(t[11],i[2]),p=jz(j),h=jy(J(o,k[1]),p,e),q=jA(o,j,k[2],h[2]),a=a[2],e=[0,h[1],q];continue}var
+d=d[2],c=e;continue a}}return c}}function
+n3(n,c,m,l,k,a){var
+e=b(c[1],a);if(e)var
+f=e;else{var
+i=b(k,a);if(i){var
+o=G(b(c[3],a)),q=b(l,a),r=t(g(G(n[6]),q),o),s=g(g_(m),r);return p(h([0,j,d]),s)}var
+f=i}return f}function
+jI(m,e,a,V,l,U,T){var
+i=a[7],f=p(h([0,j,d]),i);if(f)var
+k=h([0,d,d]),c=bl(a[7],k);else
 var
-d=h;if(d){var
-m=function(d){var
-T=1-b(a[1],d);if(T)return T;if(eF(q[1],0,d))return 0;var
-ae=b(q[2],d),J=nG(b(ao,d),ae),af=c[5],w=K(b(a[4],d),af),L=dN(j,b(a[4],d)),M=L?aY(function(d){var
-h=d[2][2];return aY(function(k){var
-l=b(c[10],k[2]),m=l<c[8]?1:0;if(m)var
-r=k[2],h=b(c[9],l)===r?1:0;else
+c=f;if(c){var
+n=function(c){var
+D=1-b(a[1],c);if(D)return D;if(c0(m[1],0,c))return 0;var
+I=b(m[2],c),w=jC(b(V,c),I),K=e[5],q=J(b(a[4],c),K),x=dm(j,b(a[4],c)),y=x?aJ(function(b){var
+c=b[2][2];return aJ(function(b){var
+c=n1(e,b);return c?n3(e,a,l,U,T,b[1]):c},c)},w):x;if(y){var
+L=b(a[5],c),r=jH(m,e,l,b(a[4],c),w,L);if(r){var
+z=r[1],M=jz(b(a[2],c)),N=n2(e,a,l,z,jy($(J(d7(l),q)),M,[0,j,0])),O=e[3],A=bk(j,b(nW(function(a){return g9(e,a)},O),N));if(A){var
+k=z,o=[0,J(q,b(a[6],c)),0];a:for(;;){if(k){var
+v=k[1],F=v[2],i=F,f=o,H=$(v[1][1]);for(;;){if(i){var
+n=i[1];if(b(a[1],n[1]))var
+E=b(e[11],n[2]),u=nQ(J(H,b(a[6],n[1])),E,f);else
 var
-h=m;if(h){var
-d=k[1],n=b(a[1],d);if(n)var
-o=n;else{var
-q=b(am,d);if(q){var
-t=B(b(a[3],d)),u=b(an,d),v=s(g(B(c[6]),u),t),w=g(gV(f),v);return p(i([0,j,e]),w)}var
-o=q}return o}return h},h)},J):L;if(M){var
-ag=b(a[5],d),x=nM(q,c,f,b(a[4],d),J,ag);if(x){var
-N=x[1],ah=nA(b(a[2],d)),l=N,k=ny(ac(K(fv(f),w)),ah,[0,j,0]);a:for(;;){if(l){var
-E=l[1],F=E[1],W=k[2],X=k[1],Y=F[2],Z=[0,aw(K(fv(f),Y),X),W],_=E[2],$=F[1],G=K(fv(f),$),h=_,r=Z;for(;;){if(h){var
-A=h[1],t=A[1],C=b(a[1],t)?b(a[2],t):[0,b(a[3],t),0],D=b(c[11],A[2]),U=nA(C),z=ny(K(G,D[1]),U,r),V=jl(G,C,D[2],z[2]),h=h[2],r=[0,z[1],V];continue}var
-l=l[2],k=r;continue a}}var
-O=c[3],P=function(a){return jn(c,a)},Q=bk(j,jm(P,O,nE(P,O),k));if(Q){var
-o=N,v=[0,K(w,b(a[6],d)),0];b:for(;;){if(o){var
-I=o[1],ab=I[2],n=ab,m=v,ad=ac(I[1][1]);for(;;){if(n){var
-u=n[1];if(b(a[1],u[1]))var
-aa=b(c[11],u[2]),H=nx(K(ad,b(a[6],u[1])),aa,m);else
+u=f;var
+i=i[2],f=u;continue}var
+k=k[2],o=f;continue a}}var
+P=e[3],Q=G(b(nU(function(a){return g9(e,a)},P),o)),R=G(J(q,b(a[6],c))),S=a[7],B=p(g(t(h([0,d,d]),S),R),Q);break}}else
 var
-H=m;var
-n=n[2],m=H;continue}var
-o=o[2],v=m;continue b}}var
-ai=c[3],aj=B(b(nD(function(a){return jn(c,a)},ai),v)),ak=B(K(w,b(a[6],d))),al=a[7],R=p(g(s(i([0,e,e]),al),ak),aj);break}}else
+B=A;var
+C=B}else
 var
-R=Q;var
-S=R;break}}else
+C=r;var
+s=C}else
 var
-S=x;var
-y=S}else
-var
-y=M;return y?bk(e,b(a[6],d)):y};return ai(q[1][1],m)}return d}function
-jq(j,h,g,l,k,d,o,t,s){var
+s=y;return s?bk(d,b(a[6],c)):s};return ad(m[1][1],n)}return c}function
+g$(j,i,g,l,k,e,o,t,s){var
 c=t,a=s;for(;;)switch(a[0]){case
 0:var
-p=a[1],m=dW(j,h,g,l,k,d,c,p[1]);return m?f(o,m[1],p):m;case
+p=a[1],m=d3(j,i,g,l,k,e,c,p[1]);return m?f(o,m[1],p):m;case
 1:var
-n=dW(j,h,g,l,k,d,c,a[1]);if(n){var
-u=a5(i([0,ac(e),e]));return dV(j,h,g,d,n[1],a[2],u)}return n;default:var
-q=a[1],v=a[2],r=jq(j,h,g,l,k,d,o,dR(c,[0,q,0]),v);if(r){var
-w=a[3],c=dR(c,[0,b(aj(i([0,ac(e),e]),q),0),0]),a=w;continue}return r}}function
-fw(d,a){function
-u(b,c,d){return eL(a,b,c,d)}var
-v=0,e=dg(d,function(b,c,d){return dX(a,v,b,c,d)},u);function
-w(b,c,d){return eL(a,b,c,d)}var
-x=1,f=dg(d,function(b,c,d){return dX(a,x,b,c,d)},w),c=a[1],k=d[1][9]?0:1,l=k?0===d[1][8]?1:0:k,t=0;if(l)switch(d[1][4]){case
+n=d3(j,i,g,l,k,e,c,a[1]);if(n){var
+u=a1(h([0,$(d),d]));return d2(j,i,g,e,n[1],a[2],u)}return n;default:var
+q=a[1],v=a[2],r=g$(j,i,g,l,k,e,o,dY(c,[0,q,0]),v);if(r){var
+w=a[3],c=dY(c,[0,b(ae(h([0,$(d),d]),q),0),0]),a=w;continue}return r}}function
+fH(d,a){function
+u(b,c,d){return d4(a,b,c,d)}var
+v=0,e=c3(d,function(b,c,d){return ds(a,v,b,c,d)},u);function
+w(b,c,d){return d4(a,b,c,d)}var
+x=1,f=c3(d,function(b,c,d){return ds(a,x,b,c,d)},w),c=a[1],k=d[1][9]?0:1,l=k?0===d[1][8]?1:0:k,t=0;if(l)switch(d[1][4]){case
 1:case
 3:case
 6:var
@@ -4221,82 +4239,118 @@ m=1}else
 var
 m=l;if(!t)var
 g=m;if(g)var
-y=function(a){return typeof
-gU(c,a)==="number"?0:1},h=ai(d[1][1],y);else
+y=function(a){return nY(g8(c,a))},h=ad(d[1][1],y);else
 var
 h=g;var
-n=h?1-gN(c,1):h,o=n?1-gN(c,0):n,p=o?fo(e,c):o,q=p?fn(e,c,1,a[7]):p;if(q)var
-z=a[7],A=a[7],B=1,C=function(a,b){return eI(e,c,B,A,a,b)},i=i_(e,eJ(e,c,1,a[7]),C,z);else
+n=h?1-eQ(c,1):h,o=n?1-eQ(c,0):n,p=o?eT(e,c):o,q=p?fz(e,c,1,a[7]):p;if(q)var
+z=a[7],A=a[7],B=1,C=function(a,b){return eR(e,c,B,A,a,b)},i=jk(e,eS(e,c,1,a[7]),C,z);else
 var
 i=q;var
-r=i?fo(f,c):i,s=r?fn(f,c,0,a[8]):r;if(s)var
-D=a[8],E=a[8],F=0,G=function(a,b){return eI(f,c,F,E,a,b)},j=i$(f,eJ(f,c,0,a[8]),G,D);else
+r=i?eT(f,c):i,s=r?fz(f,c,0,a[8]):r;if(s)var
+D=a[8],E=a[8],F=0,G=function(a,b){return eR(f,c,F,E,a,b)},j=jl(f,eS(f,c,0,a[8]),G,D);else
 var
 j=s;var
 H=j?1-b(a[8][2],d[1][2]):j;return H}function
-fx(a,c,b){var
+fI(a,c,b){var
 d=0,e=c?a[8]:a[7];return f(e[1],d,b)}function
-jr(c,a){return 1-b(c[8][2],a)}function
-nN(a,c,b){var
-d=g(B(a[6]),b),f=s(B(a[7]),d),h=g(gV(c),f);return p(i([0,j,e]),h)}function
-gW(d,o,n,k,j,a,e,i,c){var
-f=e?a[23]:a[22];if(f)if(c){var
-h=fw(d,a);if(h){var
-l=f[1],u=c[1];return jq(d,o,n,k,j,a,function(p,c){var
-f=c[12],i=d[1][2],j=fv(e),k=nI(d,o,n,c,a,p),l=k?nL(d,c):k;if(l)var
-q=function(b){return jr(a,b)},r=function(b){return fx(a,e,b)},s=a[1],g=jp(d,c,f,function(a){return gU(s,a)},e,r,q);else
+jJ(c,a){return 1-b(c[8][2],a)}function
+jK(a,c,b){var
+e=g(G(a[6]),b),f=t(G(a[7]),e),i=g(g_(c),f);return p(h([0,j,d]),i)}function
+n4(d,c,b,a){return fv(d[1],c,b,a)}function
+n5(g,f,a,e){var
+b=c0(g[1],a,e);if(b)return[0,b[1]];var
+c=a===f?1:0,i=c?[0,h([0,j,d])]:c;return i}function
+fJ(e,a,d){function
+c(a){return r(d,e[1][1])+a|0}var
+f=a[7],g=a[6];function
+h(d){var
+e=c(d);return b(a[5],e)}function
+i(d){var
+e=c(d);return b(a[4],e)}function
+j(d){var
+e=c(d);return b(a[3],e)}function
+k(d){var
+e=c(d);return b(a[2],e)}return[0,function(d){var
+e=c(d);return b(a[1],e)},k,j,i,h,g,f]}function
+ha(a,i,g,t,s,c,f,r,k){var
+l=f?c[23]:c[22];if(l)if(k){var
+u=k[1],v=l[1],w=a[1][9];if(w){var
+m=w[1],e=c[1],z=function(a,b,d){return d4(c,a,b,d)},A=0,o=eT(c3(a,function(a,b,d){return ds(c,A,a,b,d)},z),e),p=o?1-eQ(e,1):o,q=p?1-eQ(e,0):p,x=q?ad(m+1|0,function(b){function
+c(c){return nY(n4(a,e,b,c))}return ad(a[1][1],c)}):q;return x?g$(a,i,g,t,s,c,function(s,e){var
+l=e[12],t=a[1][2],v=b(fJ(a,l,0)[2],t),n=d7(f),o=jD(a,i,g,e,c,s),p=o?jG(a,e):o,q=p?ad(m+1|0,function(i){function
+g(g){var
+u=1-b(fJ(a,l,i)[1],g);if(u)return u;var
+D=c[1],k=fJ(a,l,i),o=fJ(a,l,i+1|0);if(c0(a[1],i,g))return 0;var
+v=b(a[2],g),p=jC(n4(a,D,i,g),v),w=e[5],q=i<m?1:0,x=J(b(k[4],g),w),r=q?dm(j,b(k[4],g)):q,s=r?aJ(function(b){var
+c=b[2][2];return aJ(function(b){var
+c=n1(e,b);if(c){var
+g=b[1],k=i+1|0,l=function(d){var
+b=n5(a,m,k,d),c=b?1:b;return c},n=i+1|0;return n3(e,o,f,function(c){var
+b=n5(a,m,n,c);return b?b[1]:h([0,j,d])},l,g)}return c},c)},p):r;if(s){var
+y=b(k[5],g),n=jH(a,e,f,b(k[4],g),p,y);if(n){var
+z=jz(b(k[2],g)),A=jy($(J(d7(f),x)),z,[0,j,0]),B=n2(e,o,f,n[1],A),C=e[3];return bk(j,b(nW(function(a){return g9(e,a)},C),B))}var
+t=n}else
 var
-g=l;var
-m=g?b(f[1],i):g;if(m)var
-t=[0,ac(K(j,c[7])),0],h=nK(c,p,eN(j,b(f[2],i),t));else
+t=s;return t}return ad(a[1][1],g)}):p;if(q)var
+w=a[1][2],k=b(fJ(a,l,0)[1],w);else
 var
-h=m;return h?nN(c,e,u):h},i,l)}var
-g=h}else
+k=q;var
+r=k?jF(e,s,d6(n,v,[0,$(J(n,e[7])),0])):k;return r?jK(e,f,u):r},r,v):x}var
+y=fH(a,c);if(y)return g$(a,i,g,t,s,c,function(p,d){var
+e=d[12],k=a[1][2],l=d7(f),m=jD(a,i,g,d,c,p),n=m?jG(a,d):m;if(n)var
+q=function(a){return jJ(c,a)},r=function(a){return fI(c,f,a)},s=c[1],h=jI(a,d,e,function(a){return g8(s,a)},f,r,q);else
 var
-g=c;else
+h=n;var
+o=h?b(e[1],k):h;if(o)var
+t=[0,$(J(l,d[7])),0],j=jF(d,p,d6(l,b(e[2],k),t));else
 var
-g=f;return g}function
-nO(a,b){return[0,b,0,a[3],a[4],0,0,a[24],a[25],a[9],a[10],a[11],a[12],a[13],a[14],a[15],a[16],a[17],a[18],a[19],a[26],a[27],0,0,a[24],a[25],a[26],a[27]]}function
-gX(f,v,u,q,o,d,h,a,n,t){var
-k=f[1][2],r=fx(h,1-a,k),w=s(s(fx(d,a,k),r),t),x=g(gV(a),w),l=p(i([0,j,e]),x);if(l)var
+j=o;return j?jK(d,f,u):j},r,v);var
+n=y}else
+var
+n=k;else
+var
+n=l;return n}function
+n6(a,b){return[0,b,0,a[3],a[4],0,0,a[24],a[25],a[9],a[10],a[11],a[12],a[13],a[14],a[15],a[16],a[17],a[18],a[19],a[26],a[27],0,0,a[24],a[25],a[26],a[27]]}function
+hb(f,v,u,q,o,e,i,a,n,s){var
+k=f[1][2],r=fI(i,1-a,k),w=t(t(fI(e,a,k),r),s),x=g(g_(a),w),l=p(h([0,j,d]),x);if(l)var
 m=l;else{var
-c=a?d[23]:d[22];if(c){var
-y=c[1];return jq(f,v,u,q,o,d,function(s,c){var
-i=c[12],j=c[13],g=f[1][2],n=fv(a),o=nI(f,v,u,c,d,s),p=o?nL(f,c):o;if(p)var
-w=function(a){return jr(d,a)},x=function(b){return fx(d,a,b)},y=d[1],k=jp(f,c,i,function(a){return gU(y,a)},a,x,w);else
+c=a?e[23]:e[22];if(c){var
+y=c[1];return g$(f,v,u,q,o,e,function(t,c){var
+h=c[12],j=c[13],g=f[1][2],n=d7(a),o=jD(f,v,u,c,e,t),p=o?jG(f,c):o;if(p)var
+w=function(a){return jJ(e,a)},x=function(b){return fI(e,a,b)},y=e[1],k=jI(f,c,h,function(a){return g8(y,a)},a,x,w);else
 var
 k=p;var
-q=k?b(i[1],g):k;if(q)var
-z=function(a){return jr(h,a)},A=1-a,B=function(a){return fx(h,A,a)},C=1-a,D=h[1],l=jp(f,c,j,function(a){return gU(D,a)},C,B,z);else
+q=k?b(h[1],g):k;if(q)var
+z=function(a){return jJ(i,a)},A=1-a,B=function(a){return fI(i,A,a)},C=1-a,D=i[1],l=jI(f,c,j,function(a){return g8(D,a)},C,B,z);else
 var
 l=q;var
 r=l?b(j[1],g):l;if(r)var
-E=[0,ac(K(n,c[7])),0],F=b(i[2],g),G=b(j[2],g),m=nK(c,s,eN(n,eN(ac(e),G,F),E));else
+E=[0,$(J(n,c[7])),0],F=b(h[2],g),G=b(j[2],g),m=jF(c,t,d6(n,d6($(d),G,F),E));else
 var
-m=r;return m?nN(c,a,t):m},n,y)}var
+m=r;return m?jK(c,a,s):m},n,y)}var
 m=c}return m}function
-js(al,d,c,g,f,a){var
+jL(al,e,c,g,f,a){var
 am=a[3];if(am)var
-aK=am[1],an=function(d,c,b){var
-a=i([0,e,e]);return[0,i([0,j,e]),a]},A=m$(dg(al,function(c,b,a){return i([0,j,e])},an),aK);else
+aK=am[1],an=function(e,c,b){var
+a=h([0,d,d]);return[0,h([0,j,d]),a]},A=nt(c3(al,function(c,b,a){return h([0,j,d])},an),aK);else
 var
 A=1;if(A){var
-b=nd(al,a),ak=a[2];if(ak){var
+b=nx(al,a),ak=a[2];if(ak){var
 l=ak[1],m=a[5];if(m){var
 B=m[1],n=a[6];if(n){var
 C=n[1];if(a[4]){var
-ao=L(C),ap=L(B),h=nO(a,l),D=eM(a[1]),E=D?eM(l):D;if(E){var
-o=dW(b,d,c,g,f,a,0,a[15]);if(o){var
-p=o[1],F=fq(b,d,c,a,p),G=F?nk(b,d,c,g,f,h):F,H=G?fw(b,a):G,I=H?fw(b,h):H,J=I?gX(b,d,c,g,f,a,h,0,p,ao):I;if(J)return gX(b,d,c,g,f,a,h,1,p,ap);var
+ao=L(C),ap=L(B),i=n6(a,l),D=eU(a[1]),E=D?eU(l):D;if(E){var
+o=d3(b,e,c,g,f,a,0,a[15]);if(o){var
+p=o[1],F=fC(b,e,c,a,p),G=F?nD(b,e,c,g,f,i):F,H=G?fH(b,a):G,I=H?fH(b,i):H,J=I?hb(b,e,c,g,f,a,i,0,p,ao):I;if(J)return hb(b,e,c,g,f,a,i,1,p,ap);var
 K=J}else
 var
 K=o;var
 M=K}else
 var
 M=E;return M}var
-k=nO(a,l),N=eM(a[1]),O=N?eM(l):N;if(O){var
-q=dW(b,d,c,g,f,a,0,a[15]);if(q){var
-r=q[1],P=fq(b,d,c,a,r),Q=P?nk(b,d,c,g,f,k):P,R=Q?fw(b,a):Q,S=R?fw(b,k):R,T=S?gX(b,d,c,g,f,a,k,0,r,B):S;if(T)return gX(b,d,c,g,f,a,k,1,r,C);var
+k=n6(a,l),N=eU(a[1]),O=N?eU(l):N;if(O){var
+q=d3(b,e,c,g,f,a,0,a[15]);if(q){var
+r=q[1],P=fC(b,e,c,a,r),Q=P?nD(b,e,c,g,f,k):P,R=Q?fH(b,a):Q,S=R?fH(b,k):R,T=S?hb(b,e,c,g,f,a,k,0,r,B):S;if(T)return hb(b,e,c,g,f,a,k,1,r,C);var
 U=T}else
 var
 U=q;var
@@ -4309,13 +4363,13 @@ W=n;var
 X=W}else
 var
 X=m;return X}if(a[4]){var
-Y=gK(a[6]),s=gK(a[5]),Z=eM(a[1]);if(Z){var
-t=dW(b,d,c,g,f,a,0,a[15]);if(t){var
-u=t[1],_=fq(b,d,c,a,u);if(_)var
-aq=a[7],ar=a[1],as=function(b,c,d){return eL(a,b,c,d)},at=0,au=gO(dg(b,function(b,c,d){return dX(a,at,b,c,d)},as),ar,aq,Y),v=au||gW(b,d,c,g,f,a,0,u,Y);else
+Y=g0(a[6]),s=g0(a[5]),Z=eU(a[1]);if(Z){var
+t=d3(b,e,c,g,f,a,0,a[15]);if(t){var
+u=t[1],_=fC(b,e,c,a,u);if(_)var
+aq=a[7],ar=a[1],as=function(b,c,d){return d4(a,b,c,d)},at=0,au=g3(c3(b,function(b,c,d){return ds(a,at,b,c,d)},as),ar,aq,Y),v=au||ha(b,e,c,g,f,a,0,u,Y);else
 var
 v=_;if(v){if(s){var
-av=s[1],aw=a[8],ax=a[1],ay=function(b,c,d){return eL(a,b,c,d)},az=1,$=gP(dg(b,function(b,c,d){return dX(a,az,b,c,d)},ay),ax,aw,av);return $?$:gW(b,d,c,g,f,a,1,u,s)}var
+av=s[1],aw=a[8],ax=a[1],ay=function(b,c,d){return d4(a,b,c,d)},az=1,$=g4(c3(b,function(b,c,d){return ds(a,az,b,c,d)},ay),ax,aw,av);return $?$:ha(b,e,c,g,f,a,1,u,s)}var
 aa=1}else
 var
 aa=v;var
@@ -4325,13 +4379,13 @@ ab=t;var
 ac=ab}else
 var
 ac=Z;return ac}var
-ad=a[5],w=a[6],ae=eM(a[1]);if(ae){var
-x=dW(b,d,c,g,f,a,0,a[15]);if(x){var
-y=x[1],af=fq(b,d,c,a,y);if(af)var
-aA=a[7],aB=a[1],aC=function(b,c,d){return eL(a,b,c,d)},aD=0,aE=gO(dg(b,function(b,c,d){return dX(a,aD,b,c,d)},aC),aB,aA,ad),z=aE||gW(b,d,c,g,f,a,0,y,ad);else
+ad=a[5],w=a[6],ae=eU(a[1]);if(ae){var
+x=d3(b,e,c,g,f,a,0,a[15]);if(x){var
+y=x[1],af=fC(b,e,c,a,y);if(af)var
+aA=a[7],aB=a[1],aC=function(b,c,d){return d4(a,b,c,d)},aD=0,aE=g3(c3(b,function(b,c,d){return ds(a,aD,b,c,d)},aC),aB,aA,ad),z=aE||ha(b,e,c,g,f,a,0,y,ad);else
 var
 z=af;if(z){if(w){var
-aF=w[1],aG=a[8],aH=a[1],aI=function(b,c,d){return eL(a,b,c,d)},aJ=1,ag=gP(dg(b,function(b,c,d){return dX(a,aJ,b,c,d)},aI),aH,aG,aF);return ag?ag:gW(b,d,c,g,f,a,1,y,w)}var
+aF=w[1],aG=a[8],aH=a[1],aI=function(b,c,d){return d4(a,b,c,d)},aJ=1,ag=g4(c3(b,function(b,c,d){return ds(a,aJ,b,c,d)},aI),aH,aG,aF);return ag?ag:ha(b,e,c,g,f,a,1,y,w)}var
 ah=1}else
 var
 ah=z;var
@@ -4341,148 +4395,148 @@ ai=x;var
 aj=ai}else
 var
 aj=ae;return aj}return A}var
-wW=aI(fh(aI(aI(fh(e))))),wX=de(B(gI(aI(e),wW)));function
-nP(a){return g(B(a),wX)}function
-nQ(b,a){var
+xm=aI(fr(aI(aI(fr(d))))),xn=dq(G(gY(aI(d),xm)));function
+n7(a){return g(G(a),xn)}function
+n8(b,a){var
 c=bk(b,a);return c?bk(a,b):c}function
-nR(c,a){if(a){var
-d=nR(c,a[2]);return aw(b(c,a[1]),d)}return j}function
-nS(g,a){if(a){var
-h=a[1],c=h[2],d=h[1],e=nS(g,a[2]);if(e){var
+n9(c,a){if(a){var
+d=n9(c,a[2]);return ay(b(c,a[1]),d)}return j}function
+n_(g,a){if(a){var
+h=a[1],c=h[2],d=h[1],e=n_(g,a[2]);if(e){var
 i=e[1],f=i[2],j=i[1],k=e[2],m=function(a){var
-d=b(f,a);return nQ(b(c,a),d)};return ai(g[4],m)?[0,[0,[0,d,j],f],k]:[0,[0,[0,d,0],c],[0,[0,j,f],k]]}var
+d=b(f,a);return n8(b(c,a),d)};return ad(g[4],m)?[0,[0,[0,d,j],f],k]:[0,[0,[0,d,0],c],[0,[0,j,f],k]]}var
 l=[0,[0,[0,d,0],c],0]}else
 var
 l=a;return l}function
-nT(c,a){if(a){var
-d=nT(c,a[2]);return b(c,a[1])+d|0}return a}function
-nU(a,i,h,g){if(0===g)return wY;var
-l=g-1|0,d=nU(a,i,h,l);if(d)var
-m=dS(0,cx(a[8])),e=b8(function(d){var
-b=dS(0,i);return b8(function(b){function
-c(a,c){return gT(b,h,a,c)}return[0,b,e1(a[9],l,d,b,c)]},b)},m),n=function(d){var
+n$(c,a){if(a){var
+d=n$(c,a[2]);return b(c,a[1])+d|0}return a}function
+oa(a,i,h,g){if(0===g)return xo;var
+l=g-1|0,d=oa(a,i,h,l);if(d)var
+m=dZ(0,cD(a[8])),e=cd(function(d){var
+b=dZ(0,i);return cd(function(b){function
+c(a,c){return g7(b,h,a,c)}return[0,b,e$(a[9],l,d,b,c)]},b)},m),n=function(d){var
 e=d[2];function
-c(c){return bk(nR(e,b(a[3],c)),j)}return ai(a[1],c)},f=aY(function(a){return aY(n,a)},e),c=f?[0,b8(function(b){return nS(a,b)},e)]:f,o=c?[0,dR(d[1],[0,c[1],0])]:c,k=o;else
+c(c){return bk(n9(e,b(a[3],c)),j)}return ad(a[1],c)},f=aJ(function(a){return aJ(n,a)},e),c=f?[0,cd(function(b){return n_(a,b)},e)]:f,o=c?[0,dY(d[1],[0,c[1],0])]:c,k=o;else
 var
 k=d;return k}function
-jt(n,m,f,d,c){var
-h=bk(j,b(d,c));if(h)return h;var
+jM(n,m,f,e,c){var
+i=bk(j,b(e,c));if(i)return i;var
 a=b(n[5],c),l=0;if(a<m&&b(f,a)[1]===a){var
 k=b(f,a)[2];l=1}if(!l)var
-k=i([0,j,e]);var
-o=L(nP(b(d,c)));return p(g(i([0,aI(e),e]),o),k)}function
-nV(k,i,a,h,g,e,c){if(c){var
-l=c[1],m=l[2],d=nV(k,i,a,h,g+1|0,e,c[2]);if(nQ(b(m,a),j))return d;var
-p=l[1],n=r(e,nT(function(b){return f(k,b,a)},p));if(0===n)return d;var
-q=nP(b(m,a)),o=[0,[0,S(i[4],h,g,a),n,q],d]}else
+k=h([0,j,d]);var
+o=L(n7(b(e,c)));return p(g(h([0,aI(d),d]),o),k)}function
+ob(k,i,a,h,g,e,c){if(c){var
+l=c[1],m=l[2],d=ob(k,i,a,h,g+1|0,e,c[2]);if(n8(b(m,a),j))return d;var
+p=l[1],n=r(e,n$(function(b){return f(k,b,a)},p));if(0===n)return d;var
+q=n7(b(m,a)),o=[0,[0,Q(i[4],h,g,a),n,q],d]}else
 var
 o=c;return o}function
-ju(f,e,d,c,b,a){if(b){if(a){var
-g=b[1],i=ju(f,e,d,c+1|0,b[2],a[2]),j=0===g?0:nV(f,e,d,c,0,g,a[1]);return dR(j,i)}var
+jN(f,e,d,c,b,a){if(b){if(a){var
+g=b[1],i=jN(f,e,d,c+1|0,b[2],a[2]),j=0===g?0:ob(f,e,d,c,0,g,a[1]);return dY(j,i)}var
 h=a}else
 var
 h=b;return h}function
-jv(d,a){var
+jO(d,a){var
 c=b(d[10],a);return p(c,a)?c:a}function
-jw(b,a){return L(jv(b,L(a)))}function
-eO(c,a){if(a){var
-d=a[1],f=eO(c,a[2]),h=b(c,d);return w(g(bK(d[2]),h),f)}return i([0,j,e])}function
-gY(f,e,a){if(a){var
-g=a[1],i=b(e,g),c=dY(f,g[2],i);if(c)var
-d=gY(f,e,a[2]),k=d?[0,aw(c[1],d[1])]:d,h=k;else
+jP(b,a){return L(jO(b,L(a)))}function
+eV(c,a){if(a){var
+e=a[1],f=eV(c,a[2]),i=b(c,e);return x(g(bP(e[2]),i),f)}return h([0,j,d])}function
+hc(f,e,a){if(a){var
+g=a[1],i=b(e,g),c=d5(f,g[2],i);if(c)var
+d=hc(f,e,a[2]),k=d?[0,ay(c[1],d[1])]:d,h=k;else
 var
 h=c;return h}return[0,j]}function
-jx(a){var
-b=a[3];return bg(i([0,j,e]),b)}function
-dh(b,a){return g(b,de(a))}function
-nW(h,c,a){if(bl(c,i([0,j,e])))return[0,i([0,j,e])];var
-k=de(a),d=b(h[14],k),f=jh(de(a),d),l=f?[0,g(c,B(d))]:f;return l}var
-gZ=B(fr);function
-nX(b,e){var
+jQ(a){var
+b=a[3];return bl(h([0,j,d]),b)}function
+dt(b,a){return g(b,dq(a))}function
+oc(i,c,a){if(bo(c,h([0,j,d])))return[0,h([0,j,d])];var
+k=dq(a),e=b(i[14],k),f=ju(dq(a),e),l=f?[0,g(c,G(e))]:f;return l}var
+hd=G(fD);function
+od(b,e){var
 a=e;for(;;){if(a){var
-c=a[1],d=a[2];if(a0(b,c[1])){var
-f=nX(b,d);return aw(c[2],f)}var
+c=a[1],d=a[2];if(aO(b,c[1])){var
+f=od(b,d);return ay(c[2],f)}var
 a=d;continue}return j}}function
-jy(ah,ag,m,af,ae,a,ad,c,G,ac){if(G){var
-H=jy(ah,ag,m,af,ae,a,ad,c+1|0,G[2],ac);if(H){var
-ai=H[1],ak=ai[2],al=ai[1],az=G[1],u=mQ(function(b){return ju(ag,a,b,0,a[2],ac)},az),aA=i([0,j,e]);if(bl(a[3],aA))var
-k=i([0,j,e]);else
+jR(ai,ah,m,ag,af,a,ad,c,F,ac){if(F){var
+H=jR(ai,ah,m,ag,af,a,ad,c+1|0,F[2],ac);if(H){var
+aj=H[1],ak=aj[2],al=aj[1],az=F[1],u=m_(function(b){return jN(ah,a,b,0,a[2],ac)},az),aA=h([0,j,d]);if(bo(a[3],aA))var
+k=h([0,j,d]);else
 var
-aE=B(nX(c,ad)),k=g(a[3],aE);var
-aB=u?0:1;if(aB&&bl(k,i([0,j,e])))return[0,[0,al,ak]];var
-x=b(ae,c),h=x[2],r=x[3],d=b(a[5],c),o=b(a[8],c),v=0;if(c<af&&x[1]===c&&bg(i([0,j,e]),d)&&p(h,d)&&p(d,r)&&p(i([0,j,e]),k)){var
-ap=fj(function(a){var
-b=1-a[1],c=b?1-jx(a):b;return c},u),y=fj(function(a){var
-b=a[1];return b?jx(a):b},u),l=fj(function(a){var
-b=a[1],c=b?1-jx(a):b;return c},u),K=function(a){var
-b=g(d,w(d,a[3]));return dh(a[3],b)},t=eO(function(b){return jv(a,K(b))},y),z=eO(function(b){return jw(a,K(b))},y),aq=s(r,h),M=function(d,c){var
-a=s(c,o),b=s(o,d),e=p(a,b)?b:a;return g(e,aq)},A=gY(m,function(a){var
-c=L(a[3]);if(p(h,g(i([0,aI(e),e]),c)))var
-d=L(a[3]),b=g(i([0,aI(e),e]),d);else
+aE=G(od(c,ad)),k=g(a[3],aE);var
+aB=u?0:1;if(aB&&bo(k,h([0,j,d])))return[0,[0,al,ak]];var
+w=b(af,c),i=w[2],r=w[3],e=b(a[5],c),o=b(a[8],c),v=0;if(c<ag&&w[1]===c&&bl(h([0,j,d]),e)&&p(i,e)&&p(e,r)&&p(h([0,j,d]),k)){var
+ap=fu(function(a){var
+b=1-a[1],c=b?1-jQ(a):b;return c},u),y=fu(function(a){var
+b=a[1];return b?jQ(a):b},u),l=fu(function(a){var
+b=a[1],c=b?1-jQ(a):b;return c},u),K=function(a){var
+b=g(e,x(e,a[3]));return dt(a[3],b)},s=eV(function(b){return jO(a,K(b))},y),z=eV(function(b){return jP(a,K(b))},y),aq=t(r,i),M=function(d,c){var
+a=t(c,o),b=t(o,d),e=p(a,b)?b:a;return g(e,aq)},A=hc(m,function(a){var
+c=L(a[3]);if(p(i,g(h([0,aI(d),d]),c)))var
+e=L(a[3]),b=g(h([0,aI(d),d]),e);else
 var
-b=h;var
-f=dh(a[3],b);return w(i([0,e,e]),f)},ap),I=0;if(A){var
-C=gY(m,function(a){var
-b=dh(a[3],d);return w(i([0,e,e]),b)},y),J=0;if(C){var
-ar=B(C[1]),N=w(B(A[1]),ar);if(l){var
-f=b(a[6],c),ao=0;if(bg(i([0,j,e]),h)&&p(h,f)&&p(f,r)&&aY(function(a){return bg(L(a[3]),h)},l)){var
+b=i;var
+f=dt(a[3],b);return x(h([0,d,d]),f)},ap),I=0;if(A){var
+B=hc(m,function(a){var
+b=dt(a[3],e);return x(h([0,d,d]),b)},y),J=0;if(B){var
+ar=G(B[1]),N=x(G(A[1]),ar);if(l){var
+f=b(a[6],c),ao=0;if(bl(h([0,j,d]),i)&&p(i,f)&&p(f,r)&&aJ(function(a){return bl(L(a[3]),i)},l)){var
 O=function(b){var
-a=L(b[3]);return dh(a,g(f,s(f,a)))},P=dh(k,f),as=s(eO(function(b){return jv(a,O(b))},l),P),Q=s(eO(function(b){return jw(a,O(b))},l),P);if(b(a[7],c))var
-R=bl(f,r),S=R?p(Q,w(o,t)):R,q=S?[0,i([0,j,e])]:S;else{var
-Z=p(eO(function(c){var
-b=L(c[3]),d=s(f,b),h=g(s(f,b),d);return jw(a,dh(g(b,s(g(i([0,aI(e),e]),f),b)),h))},l),k);if(Z)var
-av=s(Q,t),q=[0,M(s(as,z),av)];else
+a=L(b[3]);return dt(a,g(f,t(f,a)))},P=dt(k,f),as=t(eV(function(b){return jO(a,O(b))},l),P),Q=t(eV(function(b){return jP(a,O(b))},l),P);if(b(a[7],c))var
+R=bo(f,r),S=R?p(Q,x(o,s)):R,q=S?[0,h([0,j,d])]:S;else{var
+Z=p(eV(function(c){var
+b=L(c[3]),e=t(f,b),i=g(t(f,b),e);return jP(a,dt(g(b,t(g(h([0,aI(d),d]),f),b)),i))},l),k);if(Z)var
+av=t(Q,s),q=[0,M(t(as,z),av)];else
 var
 q=Z}var
 T=function(a){var
-b=gY(m,function(b){var
-c=dh(b[3],a);return w(i([0,e,e]),c)},l);if(b){var
-c=nW(m,k,a);if(c)var
-f=s(d,a),q=g(o,a),r=p(i([0,j,e]),f)?g(t,f):g(z,f),u=g(gZ,s(r,q)),v=c[1],h=[0,w(w(B(b[1]),v),u)];else
+b=hc(m,function(b){var
+c=dt(b[3],a);return x(h([0,d,d]),c)},l);if(b){var
+c=oc(m,k,a);if(c)var
+f=t(e,a),q=g(o,a),r=p(h([0,j,d]),f)?g(s,f):g(z,f),u=g(hd,t(r,q)),v=c[1],i=[0,x(x(G(b[1]),v),u)];else
 var
-h=c;var
-n=h}else
+i=c;var
+n=i}else
 var
 n=b;return n};if(q){var
-D=T(h);if(D){var
-U=D[1],E=T(f);if(E)var
-V=E[1],at=g(gZ,q[1]),au=p(U,V)?U:V,W=[0,s(w(N,au),at)];else
+C=T(i);if(C){var
+U=C[1],D=T(f);if(D)var
+V=D[1],at=g(hd,q[1]),au=p(U,V)?U:V,W=[0,t(x(N,au),at)];else
 var
-W=E;var
+W=D;var
 X=W}else
 var
-X=D;var
+X=C;var
 Y=X}else
 var
 Y=q;var
 n=Y;v=1;I=1;J=1;ao=1}if(!ao){var
 n=0;v=1;I=1;J=1}}else{var
-F=nW(m,k,d);if(F)var
-_=dh(k,d),aw=s(L(t),_),ax=M(s(L(z),_),aw),ay=g(gZ,w(g(o,d),ax)),$=[0,s(w(N,F[1]),ay)];else
+E=oc(m,k,e);if(E)var
+_=dt(k,e),aw=t(L(s),_),ax=M(t(L(z),_),aw),ay=g(hd,x(g(o,e),ax)),$=[0,t(x(N,E[1]),ay)];else
 var
-$=F;var
+$=E;var
 aa=$}}else
 var
-aa=C;if(!J)var
+aa=B;if(!J)var
 ab=aa}else
 var
 ab=A;if(!I){var
 n=ab;v=1}}if(!v)var
 n=0;if(n)var
-aC=b(ah[3],c),aD=b(aj(b(a[8],c),aC),ak),am=[0,[0,w(n[1],al),aD]];else
+aC=b(ai[3],c),aD=b(ae(b(a[8],c),aC),ak),am=[0,[0,x(n[1],al),aD]];else
 var
 am=n;var
 an=am}else
 var
-an=H;return an}return[0,[0,i([0,j,e]),0]]}function
-jz(f,e,b,a){if(b){if(a){var
-h=b[1],k=de(bK(h)),l=g(bK(e),k),c=dY(f,h,g(a[1],l));if(c)var
-d=jz(f,e,b[2],a[2]),m=d?[0,aw(c[1],d[1])]:d,i=m;else
+an=H;return an}return[0,[0,h([0,j,d]),0]]}function
+jS(f,e,b,a){if(b){if(a){var
+h=b[1],k=dq(bP(h)),l=g(bP(e),k),c=d5(f,h,g(a[1],l));if(c)var
+d=jS(f,e,b[2],a[2]),m=d?[0,ay(c[1],d[1])]:d,i=m;else
 var
 i=c;return i}return[0,j]}return[0,j]}function
-nY(t,r,a,C,B,A){if(0===a[6])return wZ;function
+oe(s,r,a,C,B,A){if(0===a[6])return xp;function
 w(f){var
-c=b(t[2],f),d=0;return b9(function(j,m){var
+c=b(s[2],f),d=0;return ce(function(j,m){var
 n=a[1],k=b(a[2],[0,f,j])<n?1:0;if(k){var
 o=m[2],p=b(a[2],[0,f,j]),d=b(a[3],p),c=o;for(;;){if(d){if(c){var
 g=d[1],h=g<a[4]?1:0;if(h)var
@@ -4493,80 +4547,87 @@ d=d[2],c=c[2];continue}var
 i=e}else
 var
 i=c;return i}return c?0:1}}return k},d,c)}var
-m=ai(t[1][1],w);if(m){var
-x=function(c){return b(a[5],c)<r?1:0},n=ai(a[4],x);if(n)var
+m=ad(s[1][1],w);if(m){var
+x=function(c){return b(a[5],c)<r?1:0},n=ad(a[4],x);if(n)var
 y=function(c){var
-d=b(a[3],c);return aY(function(b){return b<a[4]?1:0},d)},u=ai(a[1],y);else
+d=b(a[3],c);return aJ(function(b){return b<a[4]?1:0},d)},u=ad(a[1],y);else
 var
 u=n;var
 f=u}else
 var
 f=m;if(f){var
-D=a[8],d=i([0,e,e]),c=D;for(;;){if(c){var
-o=c[1],q=p(i([0,j,e]),o);if(q){var
-z=c[2],d=s(d,o),c=z;continue}var
+D=a[8],e=h([0,d,d]),c=D;for(;;){if(c){var
+o=c[1],q=p(h([0,j,d]),o);if(q){var
+z=c[2],e=t(e,o),c=z;continue}var
 v=q}else
 var
-v=p(i([0,j,e]),d);var
-h=v;break}}else
+v=p(h([0,j,d]),e);var
+i=v;break}}else
 var
-h=f;if(h)var
-E=a[7],k=bg(i([0,j,e]),E);else
+i=f;if(i)var
+E=a[7],k=bl(h([0,j,d]),E);else
 var
-k=h;if(k)var
-F=a[7],l=p(g(bK(a[6]),F),A);else
+k=i;if(k)var
+F=a[7],l=p(g(bP(a[6]),F),A);else
 var
 l=k;if(l){var
-G=nU(a,C,B,a[6]);return df(function(d){var
-c=dS(0,r);return[0,d,b8(function(c){var
-d=dS(0,a[4]);return fj(function(d){return b(a[5],d)===c?1:0},d)},c)]},G)}return l}function
-nZ(b,f,c,a,d){if(0===c)return[0,a];var
-x=c-1|0;if(d){var
-h=d[1],q=s(i([0,e,e]),b),r=g(g(h,bK(f+1|0)),q),k=p(g(g(a,bK(c)),b),r);if(k){var
-t=nZ(b,f+1|0,x,h,d[2]);return df(function(b){return w(a,b)},t)}return k}var
-l=g(bK(c),b),u=s(i([0,e,e]),b),m=s(g(bK(f+1|0),u),l),n=bg(i([0,j,e]),m);if(n)var
-v=de(m),o=[0,w(a,g(g(a,l),v))];else
+G=oa(a,C,B,a[6]);return cZ(function(d){var
+c=dZ(0,r);return[0,d,cd(function(c){var
+d=dZ(0,a[4]);return fu(function(d){return b(a[5],d)===c?1:0},d)},c)]},G)}return l}function
+of(b,f,c,a,e){if(0===c)return[0,a];var
+w=c-1|0;if(e){var
+i=e[1],q=t(h([0,d,d]),b),r=g(g(i,bP(f+1|0)),q),k=p(g(g(a,bP(c)),b),r);if(k){var
+s=of(b,f+1|0,w,i,e[2]);return cZ(function(b){return x(a,b)},s)}return k}var
+l=g(bP(c),b),u=t(h([0,d,d]),b),m=t(g(bP(f+1|0),u),l),n=bl(h([0,j,d]),m);if(n)var
+v=dq(m),o=[0,x(a,g(g(a,l),v))];else
 var
 o=n;return o}function
-n0(r,d,f,c,q,b,a){var
-m=p(d,i([0,j,e]));if(m)var
-h=m;else{var
-n=bg(d,i([0,e,e])),o=n?dN(j,c):n;if(o)var
-s=g(d,B(c)),k=bl(B(f),s);else
+og(r,e,f,c,q,b,a){var
+m=p(e,h([0,j,d]));if(m)var
+i=m;else{var
+n=bl(e,h([0,d,d])),o=n?dm(j,c):n;if(o)var
+s=g(e,G(c)),k=bo(G(f),s);else
 var
 k=o;if(k){var
-l=nZ(d,b,a,i([0,e,e]),q);if(l){var
-t=dU(c,b+a|0),u=gS(a),v=g(r,B(K(K(gS(b),u),t))),w=dU(cR(c,f),a),x=K(dU(f,b),w),y=B(K(gS(b+a|0),x));return p(g(l[1],y),v)}var
-h=l}else
+l=of(e,b,a,h([0,d,d]),q);if(l){var
+t=d1(c,b+a|0),u=g6(a),v=g(r,G(J(J(g6(b),u),t))),w=d1(cX(c,f),a),x=J(d1(f,b),w),y=G(J(g6(b+a|0),x));return p(g(l[1],y),v)}var
+i=l}else
 var
-h=k}return h}var
-g0=[az,w0,cb(0)];function
-ar(a){throw[0,g0,2,u(w1,a)]}function
-bm(a){throw[0,g0,1,a]}function
-X(a){throw[0,g0,3,a]}function
+i=k}return i}function
+oh(c,a){var
+e=fA(c,[0,[0,h([0,d,d]),[0,[0,a,1],0]],0]),f=a1(h([0,d,d]));return b(ae(h([0,$(d),d]),f),e)}function
+oi(g,c,a){if(a){var
+e=a[1],f=aJ(function(a){var
+b=a[2];return aJ(function(a){return a[1]<g?1:0},b)},e);if(f){var
+i=oi(g,c+1|0,a[2]);return cZ(function(a){var
+f=oh(e,c),g=[0,b(ae(h([0,$(d),d]),f),0),a];return[0,oh(e,c),g]},i)}return f}return xq}var
+he=[aA,xr,ck(0)];function
+at(a){throw[0,he,2,w(xs,a)]}function
+a2(a){throw[0,he,1,a]}function
+P(a){throw[0,he,3,a]}function
 q(c,b){var
-a=1-c;return a?ar(b):a}function
-Y(c,b){var
-a=1-c;return a?bm(b):a}function
-g1(a){var
-b=80<E(a)?ct(a,0,80):a;return ma(b)}var
-n1=N(function(f,e,d){var
-a=f,b=e,c=d;for(;;){if(64===c)return ao(b);if(cf(function(b){return function(a){return 0===e8(b,a)?1:0}}(a),b)){var
+a=1-c;return a?at(b):a}function
+Z(c,b){var
+a=1-c;return a?a2(b):a}function
+hf(a){var
+b=80<I(a)?cA(a,0,80):a;return mu(b)}var
+oj=N(function(f,e,d){var
+a=f,b=e,c=d;for(;;){if(64===c)return ap(b);if(b_(function(b){return function(a){return 0===df(b,a)?1:0}}(a),b)){var
 a=a+1|0;continue}var
 g=[0,a,b],a=a+1|0,b=g,c=c+1|0;continue}}(2,0,0));function
-n2(a,c){var
-b=L_(ak(c,32*a|0),a),d=fg(su(b,0,16));return fg(su(b,16,16))<<16|d}var
-w2=3,w3=h(function(a){return n2(w2,a)},n1),w4=bU(n1,0,8),w5=2,w6=h(function(a){return n2(w5,a)},w4);function
-cz(b,a){return b>>>a|0|b<<(32-a|0)}function
-fy(f){var
-b=aK(1,aS(aK,0,f)),e=m(b+2|0,0),d=m(b+2|0,0);a3(function(a){var
+ok(a,c){var
+b=MQ(al(c,32*a|0),a),d=fq(sW(b,0,16));return fq(sW(b,16,16))<<16|d}var
+xt=3,xu=i(function(a){return ok(xt,a)},oj),xv=bY(oj,0,8),xw=2,xx=i(function(a){return ok(xw,a)},xv);function
+cF(b,a){return b>>>a|0|b<<(32-a|0)}function
+fK(f){var
+b=aL(1,aU(aL,0,f)),e=n(b+2|0,0),d=n(b+2|0,0);a7(function(a){var
 b=0<a?1:0,d=b?(e[1+a]=c(e,a)[1+a]+1|0,0):b;return d},f);var
 h=1;if(!(b<1)){var
 a=h;for(;;){var
-i=c(e,a)[1+a],g=a+1|0,j=(c(d,a)[1+a]+i|0)*2|0;c(d,g)[1+g]=j;if(1<<a<(d[1+a]+e[1+a]|0))ar(xb);var
+i=c(e,a)[1+a],g=a+1|0,j=(c(d,a)[1+a]+i|0)*2|0;c(d,g)[1+g]=j;if(1<<a<(d[1+a]+e[1+a]|0))at(xE);var
 k=a+1|0;if(b!==a){var
 a=k;continue}break}}var
-l=m(1<<b,0);o(function(s,a){var
+l=n(1<<b,0);o(function(s,a){var
 m=0<a?1:0;if(m){var
 i=a-1|0,t=c(d,a)[1+a],h=0,q=0;if(i<0)var
 j=h;else{var
@@ -4582,109 +4643,109 @@ f=v;continue}break}}var
 o=0}else
 var
 o=m;return o},f);return[0,b,l]}var
-xd=xc.slice(),xf=xe.slice(),xh=xg.slice(),xj=xi.slice(),xl=xk.slice();function
-xm(aa,D,$,w){var
-x=D+$|0,j=[0,D],f=[0,0],b=[0,0];function
-E(a){for(;;){if(b[1]<a){if(x<=j[1])ar(xn);f[1]=f[1]|bp(aa,j[1])<<b[1];j[1]++;b[1]=b[1]+8|0;continue}return 0}}function
-y(a){f[1]=f[1]>>>a|0;b[1]=b[1]-a|0;return 0}function
-a(a){if(0===a)return 0;E(a);var
-b=f[1]&((1<<a)-1|0);y(a);return b}function
-z(a){for(;;){if(b[1]<a[1]&&j[1]<x){E(b[1]+8|0);continue}var
-e=f[1]&((1<<a[1])-1|0),g=c(a[2],e)[1+e],d=g&15,h=0===d?1:0,i=h||(b[1]<d?1:0);if(i)ar(xo);y(d);return g>>>4|0}}var
-k=da(w,1),d=[0,0];function
-A(b){var
-a=w<(d[1]+b|0)?1:0;return a?ar(xp):a}var
-s=[n,function(b){var
-a=fy(m(30,5));return[0,fy(l(288,function(a){return kq<=a?cG<=a?280<=a?8:7:9:8})),a]}];for(;;){var
-ab=a(1),F=a(2),at=0;if(2<F>>>0)ar(xq);else{var
-_=0;switch(F){case
-0:y(b[1]&7);var
-t=a(16);if(65535!==(t^a(16)))ar(xr);A(t);var
+xG=xF.slice(),xI=xH.slice(),xK=xJ.slice(),xM=xL.slice(),xO=xN.slice();function
+xP(aa,G,$,y){var
+z=G+$|0,j=[0,G],f=[0,0],b=[0,0];function
+H(a){for(;;){if(b[1]<a){if(z<=j[1])at(xQ);f[1]=f[1]|bs(aa,j[1])<<b[1];j[1]++;b[1]=b[1]+8|0;continue}return 0}}function
+B(a){f[1]=f[1]>>>a|0;b[1]=b[1]-a|0;return 0}function
+a(a){if(0===a)return 0;H(a);var
+b=f[1]&((1<<a)-1|0);B(a);return b}function
+C(a){for(;;){if(b[1]<a[1]&&j[1]<z){H(b[1]+8|0);continue}var
+e=f[1]&((1<<a[1])-1|0),g=c(a[2],e)[1+e],d=g&15,h=0===d?1:0,i=h||(b[1]<d?1:0);if(i)at(xR);B(d);return g>>>4|0}}var
+k=di(y,1),d=[0,0];function
+D(b){var
+a=y<(d[1]+b|0)?1:0;return a?at(xS):a}var
+s=[l,function(b){var
+a=fK(n(30,5));return[0,fK(m(288,function(a){return kK<=a?cM<=a?280<=a?8:7:9:8})),a]}];for(;;){var
+ab=a(1),I=a(2),as=0;if(2<I>>>0)at(xT);else{var
+_=0;switch(I){case
+0:B(b[1]&7);var
+t=a(16);if(65535!==(t^a(16)))at(xU);D(t);var
 ac=1;if(!(t<1)){var
-B=ac;for(;;){var
-ad=lY(a(8));dF(k,d[1],ad);d[1]++;var
-ae=B+1|0;if(t!==B){var
-B=ae;continue}break}}_=1;break;case
+E=ac;for(;;){var
+ad=mf(a(8));dP(k,d[1],ad);d[1]++;var
+ae=E+1|0;if(t!==E){var
+E=ae;continue}break}}_=1;break;case
 1:var
-I=H(s),K=G===I?s[1]:n===I?J(s):s,M=K[2],L=K[1];break;default:var
-h=a(5)+qL|0,q=a(5)+1|0,aj=286<h?1:0,ai=a(4)+4|0,ak=aj||(30<q?1:0);if(ak)ar(xv);var
-S=m(19,0),T=ai-1|0,al=0;if(!(T<0)){var
+J=v(s),K=u===J?s[1]:l===J?A(s):s,M=K[2],L=K[1];break;default:var
+h=a(5)+ra|0,q=a(5)+1|0,aj=286<h?1:0,ai=a(4)+4|0,ak=aj||(30<q?1:0);if(ak)at(xY);var
+S=n(19,0),T=ai-1|0,al=0;if(!(T<0)){var
 r=al;for(;;){var
-ap=a(3),X=c(xd,r)[1+r];c(S,X)[1+X]=ap;var
+ap=a(3),X=c(xG,r)[1+r];c(S,X)[1+X]=ap;var
 aq=r+1|0;if(T!==r){var
 r=aq;continue}break}}var
-u=m(h+q|0,0),e=0,am=fy(S);for(;;){if(e<(h+q|0)){var
-U=z(am),V=U+pM|0;if(2<V>>>0)var
-i=1,v=U;else
+w=n(h+q|0,0),e=0,am=fK(S);for(;;){if(e<(h+q|0)){var
+U=C(am),V=U+qb|0;if(2<V>>>0)var
+i=1,x=U;else
 switch(V){case
-0:if(0===e)ar(xx);var
-W=e-1|0,an=3+a(2)|0,i=an,v=c(u,W)[1+W];break;case
+0:if(0===e)at(x0);var
+W=e-1|0,an=3+a(2)|0,i=an,x=c(w,W)[1+W];break;case
 1:var
-i=3+a(3)|0,v=0;break;default:var
-i=11+a(7)|0,v=0}if((h+q|0)<(e+i|0))ar(xw);gu(u,e,i,v);var
+i=3+a(3)|0,x=0;break;default:var
+i=11+a(7)|0,x=0}if((h+q|0)<(e+i|0))at(xZ);gL(w,e,i,x);var
 e=e+i|0;continue}var
-ao=fy(bU(u,h,q)),M=ao,L=fy(bU(u,0,h));break}}if(!_)for(;;){var
-g=z(L);if(!(cG<=g)){A(1);aC(k,d[1],g);d[1]++;continue}if(cG<g){if(285<g)ar(xs);var
-N=g+p8|0,O=g+p8|0,af=a(c(xh,N)[1+N]),C=c(xf,O)[1+O]+af|0,o=z(M);if(29<o)ar(xt);var
-ag=a(c(xl,o)[1+o]),P=c(xj,o)[1+o]+ag|0;if(d[1]<P)ar(xu);A(C);var
-Q=d[1],R=(d[1]+C|0)-1|0;if(!(R<Q)){var
-p=Q;for(;;){aC(k,p,bO(k,p-P|0));var
+ao=fK(bY(w,h,q)),M=ao,L=fK(bY(w,0,h));break}}if(!_)for(;;){var
+g=C(L);if(!(cM<=g)){D(1);aC(k,d[1],g);d[1]++;continue}if(cM<g){if(285<g)at(xV);var
+N=g+qx|0,O=g+qx|0,af=a(c(xK,N)[1+N]),F=c(xI,O)[1+O]+af|0,o=C(M);if(29<o)at(xW);var
+ag=a(c(xO,o)[1+o]),P=c(xM,o)[1+o]+ag|0;if(d[1]<P)at(xX);D(F);var
+Q=d[1],R=(d[1]+F|0)-1|0;if(!(R<Q)){var
+p=Q;for(;;){aC(k,p,bT(k,p-P|0));var
 ah=p+1|0;if(R!==p){var
-p=ah;continue}break}}d[1]=d[1]+C|0;continue}at=1;break}}if(0===ab)continue;var
+p=ah;continue}break}}d[1]=d[1]+F|0;continue}as=1;break}}if(0===ab)continue;var
 Y=8<=b[1]?1:0;if(Y)var
 Z=Y;else
 var
-as=j[1]!==x?1:0,Z=as||(d[1]!==w?1:0);if(Z)ar(xy);return a1(k)}}var
-xz=l(cG,function(d){var
+ar=j[1]!==z?1:0,Z=ar||(d[1]!==y?1:0);if(Z)at(x1);return a5(k)}}var
+x2=m(cM,function(d){var
 b=1,a=d;for(;;){var
 c=1===(a&1)?-306674912^(a>>>1|0):a>>>1|0,e=b+1|0;if(8!==b){var
-b=e,a=c;continue}return c}}),xA=ql;function
-n3(a){return aK(xA,40*c_(a,53687091)|0)}function
-g2(b,a){var
-c=ad(b,a+1|0)<<8;return ad(b,a)|c}function
-jA(b,a){var
-c=g2(b,a+2|0)<<16;return g2(b,a)|c}function
-a6(g,d){var
-b=aM(d),c=d-1|0,e=0;if(!(c<0)){var
-a=e;for(;;){aC(b,a,lY((g>>>(8*a|0)|0)&f5));var
+b=e,a=c;continue}return c}}),x3=qN;function
+ol(a){return aL(x3,40*dg(a,53687091)|0)}function
+hg(b,a){var
+c=ag(b,a+1|0)<<8;return ag(b,a)|c}function
+jT(b,a){var
+c=hg(b,a+2|0)<<16;return hg(b,a)|c}function
+a9(g,d){var
+b=aN(d),c=d-1|0,e=0;if(!(c<0)){var
+a=e;for(;;){aC(b,a,mf((g>>>(8*a|0)|0)&gi));var
 f=a+1|0;if(c!==a){var
-a=f;continue}break}}return a1(b)}var
-di=[az,xR,cb(0)];function
-n4(f){var
-b=E(f),a=[0,0];function
-g(c){return a[1]<b?ad(f,a[1]):0}function
-h(d){if(b<=a[1])throw di;var
-c=ad(f,a[1]);a[1]++;return c}function
+a=f;continue}break}}return a5(b)}var
+du=[aA,yi,ck(0)];function
+om(f){var
+b=I(f),a=[0,0];function
+g(c){return a[1]<b?ag(f,a[1]):0}function
+h(d){if(b<=a[1])throw du;var
+c=ag(f,a[1]);a[1]++;return c}function
 c(d){for(;;){var
 b=g(0)-9|0,c=0;if(4<b>>>0){if(23===b)c=1}else
 if(1<b-2>>>0)c=1;if(c){a[1]++;continue}return 0}}function
 k(b){var
-a=h(0)!==b?1:0;if(a)throw di;return a}function
+a=h(0)!==b?1:0;if(a)throw du;return a}function
 q(c){for(;;){var
-b=h(0);if(34===b)return ct(f,c,(a[1]-1|0)-c|0);if(92===b){h(0);continue}if(32<=b)continue;throw di}}function
-l(m){if(al<m)throw di;c(0);var
-b=g(0),e=0;if(k2<=b)if(rB===b){var
-o=0,n=xS;e=1}else
-if(qd===b){var
-o=xT,n=xU;e=1}else
-if(qv===b){a[1]++;c(0);if(p7===g(0)){a[1]++;var
-d=xV}else{var
+b=h(0);if(34===b)return cA(f,c,(a[1]-1|0)-c|0);if(92===b){h(0);continue}if(32<=b)continue;throw du}}function
+l(m){if(ao<m)throw du;c(0);var
+b=g(0),e=0;if(lk<=b)if(r3===b){var
+o=0,n=yj;e=1}else
+if(qE===b){var
+o=yk,n=yl;e=1}else
+if(qX===b){a[1]++;c(0);if(qw===g(0)){a[1]++;var
+d=ym}else{var
 y=0;for(;;){c(0);k(34);var
 E=q(a[1]);c(0);k(58);var
 z=[0,[0,E,l(m+1|0)],y],A=h(0);if(44===A){var
-y=z;continue}if(p7!==A)throw di;var
-d=[5,ao(z)];break}}}else
+y=z;continue}if(qw!==A)throw du;var
+d=[5,ap(z)];break}}}else
 e=2;else
 if(34===b){a[1]++;var
 d=[3,q(a[1])]}else
 if(91===b){a[1]++;c(0);if(93===g(0)){a[1]++;var
-d=xW}else{var
+d=yn}else{var
 v=0;for(;;){var
 w=[0,l(m+1|0),v],x=h(0);if(44===x){var
-v=w;continue}if(93!==x)throw di;var
-d=[4,ao(w)];break}}}else
-if(hW<=b){var
-o=xX,n=xY;e=1}else
+v=w;continue}if(93!==x)throw du;var
+d=[4,ap(w)];break}}}else
+if(ia<=b){var
+o=yo,n=yp;e=1}else
 e=2;var
 B=0;switch(e){case
 2:var
@@ -4695,48 +4756,48 @@ if(11===p)j=1}else
 if(45<=i){if(!(47<=i))j=1}else
 if(43===i)j=1;var
 C=j?1:0;if(C){a[1]++;continue}var
-t=ct(f,s,a[1]-s|0),u=lV(t),D=u?[1,u[1]]:[2,K4(t)],d=D;break}break;case
-0:break;default:l$(k,n);var
+t=cA(f,s,a[1]-s|0),u=md(t),D=u?[1,u[1]]:[2,LK(t)],d=D;break}break;case
+0:break;default:mt(k,n);var
 r=o;B=1}if(!B)var
 r=d;c(0);return r}var
-d=l(0);if(a[1]!==b)throw di;return d}function
-g3(b,a){var
-c=b+a|0;if((b<=c?1:0)===(0<=a?1:0))return c;throw Q}function
-n5(h,d){var
-c=KQ(8,0,[0,d]),e=d-1|0,i=0,j=0;if(!(e<0)){var
+d=l(0);if(a[1]!==b)throw du;return d}function
+hh(b,a){var
+c=b+a|0;if((b<=c?1:0)===(0<=a?1:0))return c;throw T}function
+on(h,d){var
+c=Lw(8,0,[0,d]),e=d-1|0,i=0,j=0;if(!(e<0)){var
 a=j,f=i;for(;;){var
-g=g3(f,b(h,a));KT(c,a,g);var
+g=hh(f,b(h,a));Lz(c,a,g);var
 k=a+1|0;if(e!==a){var
-a=k,f=g;continue}break}}return function(a){return KS(c,a)}}function
-g4(e){var
-a=bb(47,e);if(a){var
-b=a[2],c=a[1];if(!b)return B(gG(c));if(!b[2]){var
-d=b[1];if(0<by(gG(d))){var
-f=gG(d);return b6(gG(c),f)}}}throw Q}function
-jB(a){function
+a=k,f=g;continue}break}}return function(a){return Ly(c,a)}}function
+hi(e){var
+a=bg(47,e);if(a){var
+b=a[2],c=a[1];if(!b)return G(gW(c));if(!b[2]){var
+d=b[1];if(0<bD(gW(d))){var
+f=gW(d);return ca(gW(c),f)}}}throw T}function
+jU(a){function
 b(c){var
-a=bb(94,c);if(a){var
+a=bg(94,c);if(a){var
 b=a[2];if(b&&!b[2]){var
-d=ij(b[1]);return[0,ij(a[1]),d]}}throw Q}function
+d=iA(b[1]);return[0,iA(a[1]),d]}}throw T}function
 c(c){var
-a=bb(42,c);if(a){var
-d=k(b,a[2]);return[0,g4(a[1]),d]}throw Q}return I(a,x8)?0:k(c,bb(32,a))}function
-yj(h){var
-i=E(h);function
+a=bg(42,c);if(a){var
+d=k(b,a[2]);return[0,hi(a[1]),d]}throw T}return K(a,yz)?0:k(c,bg(32,a))}function
+yM(h){var
+i=I(h);function
 g(a){var
-b=a<i?1:0,c=b?ad(h,a):b;return c}function
-d(a){return c7===(g(a)&ic)?1:0}var
+b=a<i?1:0,c=b?ag(h,a):b;return c}function
+d(a){return dd===(g(a)&iu)?1:0}var
 a=0;for(;;){var
 j=a===i?1:0;if(j)var
 k=j;else{var
-b=g(a),e=g(a+1|0);if(!(c7<=b)){var
-a=a+1|0;continue}if(194<=b&&!(k$<=b)){var
+b=g(a),e=g(a+1|0);if(!(dd<=b)){var
+a=a+1|0;continue}if(194<=b&&!(lt<=b)){var
 w=d(a+1|0);if(w){var
-a=a+2|0;continue}return w}if(k$<=b&&!(kE<=b)){var
+a=a+2|0;continue}return w}if(lt<=b&&!(kY<=b)){var
 s=d(a+1|0);if(s){var
 t=d(a+2|0);if(t){var
-z=k$!==b?1:0,u=z||(e3<=e?1:0);if(u){var
-A=237!==b?1:0,v=A||(e<e3?1:0);if(v){var
+z=lt!==b?1:0,u=z||(fb<=e?1:0);if(u){var
+A=237!==b?1:0,v=A||(e<fb?1:0);if(v){var
 a=a+3|0;continue}var
 f=v}else
 var
@@ -4745,13 +4806,13 @@ var
 f=t}else
 var
 f=s;return f}var
-l=kE<=b?1:0;if(l){var
+l=kY<=b?1:0;if(l){var
 m=b<245?1:0;if(m){var
 n=d(a+1|0);if(n){var
 o=d(a+2|0);if(o){var
 p=d(a+3|0);if(p){var
-x=kE!==b?1:0,q=x||(kq<=e?1:0);if(q){var
-y=244!==b?1:0,r=y||(e<kq?1:0);if(r){var
+x=kY!==b?1:0,q=x||(kK<=e?1:0);if(q){var
+y=244!==b?1:0,r=y||(e<kK?1:0);if(r){var
 a=a+4|0;continue}var
 c=r}else
 var
@@ -4767,84 +4828,84 @@ c=m}else
 var
 c=l;var
 k=c}return k}}function
-g5(b){if(typeof
+hj(b){if(typeof
 b!=="number")switch(b[0]){case
 3:var
-c=b[1],d=E(c),a=0,p=function(a){var
+c=b[1],d=I(c),a=0,p=function(a){var
 c=48<=a?1:0,d=c?a<=57?1:0:c;if(d)var
 b=d;else{var
-e=97<=a?1:0,f=e?a<=hW?1:0:e;if(f)var
+e=97<=a?1:0,f=e?a<=ia?1:0:e;if(f)var
 b=f;else
 var
 g=65<=a?1:0,b=g?a<=70?1:0:g}return b};for(;;){var
 g=d<=a?1:0,o=0;if(g)var
-e=g;else{if(92!==ad(c,a)){var
+e=g;else{if(92!==ag(c,a)){var
 a=a+1|0;continue}var
-h=(a+1|0)<d?1:0;if(h)if(ry===ad(c,a+1|0)){var
+h=(a+1|0)<d?1:0;if(h)if(r0===ag(c,a+1|0)){var
 i=(a+5|0)<d?1:0;if(i){var
-j=iD(p,ct(c,a+2|0,4));if(j){var
+j=iS(p,cA(c,a+2|0,4));if(j){var
 a=a+6|0;continue}var
 l=j}else
 var
 l=i;var
 n=l;o=1}else{var
-m=iE(yk,ad(c,a+1|0));if(m){var
+m=iT(yN,ag(c,a+1|0));if(m){var
 a=a+2|0;continue}var
 e=m}else
 var
 e=h}if(!o)var
-n=e;return q(n,yl)}case
-4:return x(g5,b[1]);case
+n=e;return q(n,yO)}case
+4:return y(hj,b[1]);case
 5:var
-f=b[1],r=C(f);q(C(bj(ip,k(function(a){return a[1]},f)))===r?1:0,ym);return x(function(a){g5([3,a[1]]);return g5(a[2])},f)}return 0}function
-yn(d){var
-g=E(d);function
+f=b[1],r=D(f);q(D(bf(iF,k(function(a){return a[1]},f)))===r?1:0,yP);return y(function(a){hj([3,a[1]]);return hj(a[2])},f)}return 0}function
+yQ(d){var
+g=I(d);function
 k(a){var
 b=a<g?1:0;if(b)var
-c=48<=ad(d,a)?1:0,e=c?ad(d,a)<=57?1:0:c;else
+c=48<=ag(d,a)?1:0,e=c?ag(d,a)<=57?1:0:c;else
 var
 e=b;return e}function
 c(a,c){var
-b=a<g?1:0;return b?iE(c,ad(d,a)):b}function
-i(b){q(k(b),yo);var
+b=a<g?1:0;return b?iT(c,ag(d,a)):b}function
+i(b){q(k(b),yR);var
 a=b;for(;;){if(k(a)){var
 a=a+1|0;continue}return a}}var
 a=0;a:for(;;){var
-m=a<g?1:0;if(m){if(34===ad(d,a)){var
+m=a<g?1:0;if(m){if(34===ag(d,a)){var
 b=a+1|0;for(;;){if(g<=b)var
 n=b;else{var
-l=ad(d,b);if(34!==l){if(92===l){var
+l=ag(d,b);if(34!==l){if(92===l){var
 b=b+2|0;continue}var
 b=b+1|0;continue}var
 n=b+1|0}var
-a=n;continue a}}if(c(a,yp)){var
-j=c(a,yq)?a+1|0:a,h=c(j,yr)?j+1|0:i(j),e=c(h,ys)?i(h+1|0):h;if(c(e,yt))var
-r=c(e+1|0,yu)?e+2|0:e+1|0,f=i(r);else
+a=n;continue a}}if(c(a,yS)){var
+j=c(a,yT)?a+1|0:a,h=c(j,yU)?j+1|0:i(j),e=c(h,yV)?i(h+1|0):h;if(c(e,yW))var
+r=c(e+1|0,yX)?e+2|0:e+1|0,f=i(r);else
 var
 f=e;var
-o=1-c(f,yw);if(o)var
+o=1-c(f,yZ);if(o)var
 s=h<f?1:0,p=s||((f-a|0)<=19?1:0);else
 var
-p=o;q(p,yv);var
+p=o;q(p,yY);var
 a=f;continue}var
 a=a+1|0;continue}return m}}function
-yx(o,h){q(aH(h,yz),yy);var
-i=ah(h,yA),a=i[2];q(i[1]<=d$?1:0,yB);var
-j=H(a),e=G===j?a[1]:n===j?J(a):a;q(yj(e),yC);yn(e);try{var
-v=n4(e),c=v}catch(a){a=a2(a);if(a!==di&&a[1]!==gl)throw a;var
-c=ar(yD)}if(typeof
+y0(o,h){q(aH(h,y2),y1);var
+i=aj(h,y3),a=i[2];q(i[1]<=ei?1:0,y4);var
+j=v(a),e=u===j?a[1]:l===j?A(a):a;q(yM(e),y5);yQ(e);try{var
+x=om(e),c=x}catch(a){a=a6(a);if(a!==du&&a[1]!==gA)throw a;var
+c=at(y6)}if(typeof
 c!=="number"&&5===c[0]){var
-f=c[1];if(a0(aW(ip,k(function(a){return a[1]},f)),yF)){g5(c);q(a0(gp(yI,f),yH),yG);var
-g=gp(yJ,f),m=0;if(typeof
+f=c[1];if(aO(aZ(iF,k(function(a){return a[1]},f)),y8)){hj(c);q(aO(gG(y$,f),y_),y9);var
+g=gG(za,f),n=0;if(typeof
 g!=="number"&&5===g[0]){var
-d=g[1];m=1}if(!m)var
-d=ar(yK);var
-p=h[1]-1|0,l=C(d)===p?1:0,s=l?bT(function(a){return aH(h,a[1])},d):l;q(s,yL);var
-t=0.,u=F(function(V,G){var
-H=G[1],J=ah(h,H)[1],u=G[2];function
+d=g[1];n=1}if(!n)var
+d=at(zb);var
+p=h[1]-1|0,m=D(d)===p?1:0,s=m?bX(function(a){return aH(h,a[1])},d):m;q(s,zc);var
+t=0.,w=H(function(V,F){var
+G=F[1],I=aj(h,G)[1],u=F[2];function
 c(c){var
-a=g1(H);return ar(b(ap(x9),a))}var
-K=0;if(typeof
+a=hf(G);return at(b(aq(yA),a))}var
+J=0;if(typeof
 u!=="number"&&4===u[0]){var
 n=u[1];if(n){var
 o=n[1],e=0;if(typeof
@@ -4857,14 +4918,14 @@ t=s[1],v=0;if(typeof
 t!=="number"&&4===t[0])if(s[2]){e=1;i=1;v=1}else{var
 T=t[1],U=k(function(a){if(typeof
 a!=="number"&&1===a[0]){var
-b=a[1];if(0<=b)return b}return c(0)},T),g=U,l=q[1],a=o[1];K=1;e=1;i=1;v=1}if(!v){e=1;i=1}}else{e=1;i=1}}if(!i)e=1}else
-e=1}}}if(!K)var
+b=a[1];if(0<=b)return b}return c(0)},T),g=U,l=q[1],a=o[1];J=1;e=1;i=1;v=1}if(!v){e=1;i=1}}else{e=1;i=1}}if(!i)e=1}else
+e=1}}}if(!J)var
 j=c(0),g=j[3],l=j[2],a=j[1];var
-L=0===g?1:0,N=L||(3<C(g)?1:0);if(N)c(0);var
-O=1,m=F(function(b,a){if(0<a&&bF(dA,a)<b)return c(0);return r(b,a)},O,g),x=I(l,x_),y=1-x,P=y?M(l,x$):y;if(P)c(0);var
-w=0;if(M(a,ya)){var
-f=0;if(M(a,yb))if(M(a,yc))if(M(a,yd)){if(M(a,ye))if(M(a,yf)){var
-z=M(a,yg);if(z){var
+L=0===g?1:0,N=L||(3<D(g)?1:0);if(N)c(0);var
+O=1,m=H(function(b,a){if(0<a&&a4(dK,a)<b)return c(0);return r(b,a)},O,g),x=K(l,yB),y=1-x,P=y?M(l,yC):y;if(P)c(0);var
+w=0;if(M(a,yD)){var
+f=0;if(M(a,yE))if(M(a,yF))if(M(a,yG)){if(M(a,yH))if(M(a,yI)){var
+z=M(a,yJ);if(z){var
 d=c(0);f=1}else{var
 d=z;f=1}}else{w=1;f=1}}else{var
 d=4;f=1}else{var
@@ -4873,155 +4934,177 @@ d=8}else
 w=1;if(w)var
 d=1;var
 A=0<d?1:0;if(A)var
-Q=bF(J,d)<m?1:0,B=Q||(r(m,d)!==J?1:0);else
+Q=a4(I,d)<m?1:0,B=Q||(r(m,d)!==I?1:0);else
 var
 B=A;if(B)c(0);var
-D=1-x;if(D)var
-R=1!==C(g)?1:0,E=R||1-aA(a,yi);else
+C=1-x;if(C)var
+R=1!==D(g)?1:0,E=R||1-aB(a,yL);else
 var
-E=D;if(E)c(0);var
-S=I(a,yh)?1.:8.;return V+m*S},t,d);return q(u<=n3(o)?1:0,yM)}}return ar(yE)}function
-bh(c,b,a){var
-d=c[2];return ar(S(ap(yN),d,b,a))}function
-bY(c,a,f,e){if(typeof
+E=C;if(E)c(0);var
+S=K(a,yK)?1.:8.;return V+m*S},t,d);return q(w<=ol(o)?1:0,zd)}}return at(y7)}function
+bm(c,b,a){var
+d=c[2];return at(Q(aq(ze),d,b,a))}function
+b3(c,a,f,e){if(typeof
 c!=="number"&&5===c[0]){var
-d=c[1];if(bT(function(a){return l3(a,d)},e)){x(function(d){var
-b=d[1],c=1-aA(b,e);return c?X(u(yP,g1(u(a,b)))):c},d);return[0,d,a,f]}}return ar(b(ap(yO),a))}function
-aJ(b,a){return gp(a,b[1])}function
-fz(c,b,a){return 0===aJ(b,a)?0:[0,f(c,b,a)]}function
-cW(c,b,e){var
-a=aJ(c,b);if(typeof
+d=c[1];if(bX(function(a){return mk(a,d)},e)){y(function(d){var
+b=d[1],c=1-aB(b,e);return c?P(w(zg,hf(w(a,b)))):c},d);return[0,d,a,f]}}return at(b(aq(zf),a))}function
+aK(b,a){return gG(a,b[1])}function
+fL(c,b,a){return 0===aK(b,a)?0:[0,f(c,b,a)]}function
+c5(c,b,e){var
+a=aK(c,b);if(typeof
 a!=="number"&&3===a[0]){var
-d=a[1];if(aA(d,e))return d}return bh(c,b,yQ)}function
-fA(c,b){var
-a=aJ(c,b);if(typeof
-a!=="number"&&0===a[0])return a[1];return bh(c,b,yR)}function
-eP(e,d,c){var
-f=e?e[1]:gn,a=aJ(d,c);if(typeof
+d=a[1];if(aB(d,e))return d}return bm(c,b,zh)}function
+fM(c,b){var
+a=aK(c,b);if(typeof
+a!=="number"&&0===a[0])return a[1];return bm(c,b,zi)}function
+eW(e,d,c){var
+f=e?e[1]:gC,a=aK(d,c);if(typeof
 a!=="number"&&1===a[0]){var
-b=a[1];if(0<=b&&b<=f)return b}return bh(d,c,yS)}function
-jC(b,g,f,e,d){var
-h=b?b[1]:b,i=g?g[1]:-dI,j=f?f[1]:dI,a=aJ(e,d);if(typeof
+b=a[1];if(0<=b&&b<=f)return b}return bm(d,c,zj)}function
+jV(b,g,f,e,d){var
+h=b?b[1]:b,i=g?g[1]:-dS,j=f?f[1]:dS,a=aK(e,d);if(typeof
 a!=="number")switch(a[0]){case
 2:var
 c=a[1];if(i<=c&&c<=j)return c;break;case
-3:if(!M(a[1],yU)&&h)return ba;break}return bh(e,d,yT)}function
-jD(b,a){return jC(0,[0,cp(yV)],[0,1.-lU/2.],b,a)}function
-dZ(a,c){var
-b=u(a[2],c),d=U(a[3],b);dc(a[3],b);return d}function
-g6(d,c,b,a){var
-e=c[2],g=f(ap(yW),e,b);q(1===C(a[1])?1:0,g);if(d&&d[1]!==a[2])return bh(c,b,yX);return 0}function
-g7(e,d){var
+3:if(!M(a[1],zl)&&h)return bd;break}return bm(e,d,zk)}function
+jW(b,a){return jV(0,[0,cw(zm)],[0,1.-mc/2.],b,a)}function
+d8(a,c){var
+b=w(a[2],c),d=V(a[3],b);dl(a[3],b);return d}function
+hk(d,c,b,a){var
+e=c[2],g=f(aq(zn),e,b);q(1===D(a[1])?1:0,g);if(d&&d[1]!==a[2])return bm(c,b,zo);return 0}function
+hl(e,d){var
 c=e[2]-1|0,f=0;if(!(c<0)){var
 a=f;for(;;){b(d,a);var
 g=a+1|0;if(c!==a){var
 a=g;continue}break}}return 0}function
-eQ(a,f,e,d,c){var
-i=a?a[1]:a,j=f?f[1]:gn,g=c[3];if(0===g[0]){var
-h=g[1];g7(c,function(f){var
-a=b(h,f),g=a<i?1:0,c=g||(j<a?1:0);return c?bh(e,d,yY):c});return h}return bh(e,d,yZ)}function
-fB(f,e,d,c,a){var
-i=f?f[1]:-dI,j=e?e[1]:dI,g=a[3];if(1===g[0]){var
-h=g[1];g7(a,function(g){var
-a=b(h,g),e=i<=a?1:0,k=e?a<=j?1:0:e,f=1-k;return f?bh(d,c,y1):f});return h}return bh(d,c,y0)}function
-a7(f,e,d,b,a){var
-c=dZ(b,a);return an(function(c){g6(f,b,a,c);var
-g=eQ(e,d,b,a,c);return[0,c[2],g]},c)}function
-bL(f,e,d,b,a){var
-c=dZ(b,a);return an(function(c){g6(f,b,a,c);var
-g=fB(e,d,b,a,c);return[0,c[2],g]},c)}function
-jE(g,d,c){var
-a=dZ(d,c);return an(function(a){g6(g,d,c,a);var
+eX(a,f,e,d,c){var
+i=a?a[1]:a,j=f?f[1]:gC,g=c[3];if(0===g[0]){var
+h=g[1];hl(c,function(f){var
+a=b(h,f),g=a<i?1:0,c=g||(j<a?1:0);return c?bm(e,d,zp):c});return h}return bm(e,d,zq)}function
+fN(f,e,d,c,a){var
+i=f?f[1]:-dS,j=e?e[1]:dS,g=a[3];if(1===g[0]){var
+h=g[1];hl(a,function(g){var
+a=b(h,g),e=i<=a?1:0,k=e?a<=j?1:0:e,f=1-k;return f?bm(d,c,zs):f});return h}return bm(d,c,zr)}function
+a_(f,e,d,b,a){var
+c=d8(b,a);return ak(function(c){hk(f,b,a,c);var
+g=eX(e,d,b,a,c);return[0,c[2],g]},c)}function
+bQ(f,e,d,b,a){var
+c=d8(b,a);return ak(function(c){hk(f,b,a,c);var
+g=fN(e,d,b,a,c);return[0,c[2],g]},c)}function
+jX(g,d,c){var
+a=d8(d,c);return ak(function(a){hk(g,d,c,a);var
 e=a[3];if(2===e[0]){var
-f=e[1];g7(a,function(a){b(f,a);return 0});return[0,a[2],f]}return bh(d,c,y2)},a)}function
-bn(c,b,a){return a?a[1]:bh(c,b,y3)}function
-eR(h,c,a){var
-d=dZ(c,a);return an(function(f){var
+f=e[1];hl(a,function(a){b(f,a);return 0});return[0,a[2],f]}return bm(d,c,zt)},a)}function
+bp(c,b,a){return a?a[1]:bm(c,b,zu)}function
+eY(h,c,a){var
+d=d8(c,a);return ak(function(f){var
 d=f[1];if(d){var
 e=d[2];if(e&&!e[2]){var
-g=e[1],i=S(h,c,a,f),j=function(c,a){return b(i,r(c,g)+a|0)};return[0,d[1],g,j]}}return bh(c,a,y4)},d)}function
-jF(b,a){var
-c=dZ(b,a);return an(function(c){var
+g=e[1],i=Q(h,c,a,f),j=function(c,a){return b(i,r(c,g)+a|0)};return[0,d[1],g,j]}}return bm(c,a,zv)},d)}function
+hm(b,a){var
+c=d8(b,a);return ak(function(c){var
 f=c[3];if(3===f[0]){var
-g=f[1];g6(0,b,a,c);var
-d=[0,0],h=[0,0];l$(function(b){var
-a=b+ln|0;if(10<a>>>0){if(-22===a){d[1]++;return 0}}else
+g=f[1];hk(0,b,a,c);var
+d=[0,0],h=[0,0];mt(function(b){var
+a=b+lH|0;if(10<a>>>0){if(-22===a){d[1]++;return 0}}else
 if(8<a-1>>>0){h[1]++;return 0}return 0},g);var
-i=lk<d[1]?1:0,j=i||(2500000<(d[1]+h[1]|0)?1:0);if(j)bh(b,a,y6);var
-e=bb(10,g),k=c[2]+1|0,l=C(e)!==k?1:0,m=l||M(ae(e,c[2]),y8);if(m)bh(b,a,y7);return en(function(a,b){return a<c[2]?1:0},e)}return bh(b,a,y5)},c)}function
-jG(f,a){var
-b=E(a),c=1<=b?1:0;if(c)var
-d=b<=f?1:0,e=d?iD(function(a){var
+i=lE<d[1]?1:0,j=i||(2500000<(d[1]+h[1]|0)?1:0);if(j)bm(b,a,zx);var
+e=bg(10,g),k=c[2]+1|0,l=D(e)!==k?1:0,m=l||M(af(e,c[2]),zz);if(m)bm(b,a,zy);return ex(function(a,b){return a<c[2]?1:0},e)}return bm(b,a,zw)},c)}function
+jY(f,a){var
+b=I(a),c=1<=b?1:0;if(c)var
+d=b<=f?1:0,e=d?iS(function(a){var
 b=48<=a?1:0,c=b?a<=57?1:0:b;return c},a):d;else
 var
-e=c;return q(e,y9)}function
-jH(a){var
-d=0;if(M(a,y_)&&45===ad(a,0)){var
-b=ct(a,1,E(a)-1|0);d=1}if(!d)var
+e=c;return q(e,zA)}function
+jZ(a){var
+d=0;if(M(a,zB)&&45===ag(a,0)){var
+b=cA(a,1,I(a)-1|0);d=1}if(!d)var
 b=a;var
-c=bb(47,b);q(C(c)<=2?1:0,y$);var
-e=pm;x(function(a){return jG(e,a)},c);return g4(a)}function
-jI(f,e){var
+c=bg(47,b);q(D(c)<=2?1:0,zC);var
+e=pN;y(function(a){return jY(e,a)},c);return hi(a)}function
+oo(l,b){function
+c(c){var
+a=bg(94,c);if(a){var
+b=a[2];if(b&&!b[2]){jY(5,a[1]);return jY(4,b[1])}}return at(zD)}function
+d(b){var
+a=bg(42,b);return a?(jZ(a[1]),y(c,a[2])):at(zE)}if(M(b,zF))y(d,bg(32,b));var
+e=jU(b),a=k(function(a){return[0,a[2],a[1]]},e);y(function(g){var
+c=g[1],a=c;for(;;){var
+j=0;if(a){var
+b=a[2];if(b){var
+f=sE(a[1][1],b[1][1]);if(f){var
+a=b;continue}var
+d=f;j=1}}if(!j)var
+d=1;if(d){var
+h=bX(function(a){var
+b=a[1]<l?1:0,c=b?1<=a[2]?1:0:b;return c},c);if(h)var
+k=0,i=H(function(b,a){return b+a[2]|0},k,c)<=cs?1:0,e=i?0!==C(g[2])?1:0:i;else
+var
+e=h}else
+var
+e=d;return q(e,zG)}},a);var
+f=D(a);q(D(bf(am,k(function(a){return a[1]},a)))===f?1:0,zH);return a}function
+j0(f,e){var
 a=f,b=e;for(;;){if(b){var
 c=b[2],d=b[1];if(typeof
 a!=="number")switch(a[0]){case
 4:var
-g=ij(d),a=ae(a[1],g),b=c;continue;case
+g=iA(d),a=af(a[1],g),b=c;continue;case
 5:var
-a=gp(d,a[1]),b=c;continue}throw Q}return a}}function
-dj(b,a){var
-c=bb(46,a);return jI(b[1],c)}function
-b_(b,a){return 0===dj(b,a)?1:0}function
-bs(c,b){var
-a=dj(c,b);if(typeof
-a!=="number"&&3===a[0])return a[1];throw Q}function
-d0(d,c){var
-a=dj(d,c);if(typeof
+a=gG(d,a[1]),b=c;continue}throw T}return a}}function
+dv(b,a){var
+c=bg(46,a);return j0(b[1],c)}function
+cf(b,a){return 0===dv(b,a)?1:0}function
+bx(c,b){var
+a=dv(c,b);if(typeof
+a!=="number"&&3===a[0])return a[1];throw T}function
+d9(d,c){var
+a=dv(d,c);if(typeof
 a!=="number"&&1===a[0]){var
-b=a[1];if(0<=b)return b}throw Q}function
-fC(c,b){var
-a=dj(c,b);if(typeof
-a!=="number"&&0===a[0])return a[1];throw Q}function
-fD(c,b){var
-a=dj(c,b);if(typeof
+b=a[1];if(0<=b)return b}throw T}function
+fO(c,b){var
+a=dv(c,b);if(typeof
+a!=="number"&&0===a[0])return a[1];throw T}function
+fP(c,b){var
+a=dv(c,b);if(typeof
 a!=="number")switch(a[0]){case
 2:return a[1];case
-3:if(!M(a[1],zf))return ba;break}throw Q}function
-cX(a){if(Math.abs(a)<=dI)return aa(a);throw Q}function
-n6(a){return a==ba?0:[0,cX(a)]}function
-cj(b,a){return aH(b[2],a)}function
-fE(b,a){return ah(b[2],a)}function
-aU(d,c){var
-a=fE(d,c),b=a[3];if(0===b[0])return[0,a[2],b[1]];throw Q}function
-d1(d,c){var
-a=fE(d,c),b=a[3];if(1===b[0])return[0,a[2],b[1]];throw Q}function
-fF(d,c){var
-a=fE(d,c),b=a[3];if(2===b[0])return[0,a[2],b[1]];throw Q}function
-g8(d,c){var
-a=fE(d,c),b=a[3];if(3===b[0]){var
-e=a[2],f=bb(10,b[1]);return en(function(a,b){return a<e?1:0},f)}throw Q}var
-zi=bi(function(a){var
-b=a[1],c=bb(32,a[2]);return k(function(a){return u(b,u(zh,a))},c)},zg);function
-dk(a){var
-b=aU(a,zq),c=aU(a,zr);return[0,aU(a,zs),c,b]}function
-aV(c,a){var
+3:if(!M(a[1],zI))return bd;break}throw T}function
+c6(a){if(Math.abs(a)<=dS)return aa(a);throw T}function
+op(a){return a==bd?0:[0,c6(a)]}function
+cg(b,a){return aH(b[2],a)}function
+fQ(b,a){return aj(b[2],a)}function
+aX(d,c){var
+a=fQ(d,c),b=a[3];if(0===b[0])return[0,a[2],b[1]];throw T}function
+d_(d,c){var
+a=fQ(d,c),b=a[3];if(1===b[0])return[0,a[2],b[1]];throw T}function
+fR(d,c){var
+a=fQ(d,c),b=a[3];if(2===b[0])return[0,a[2],b[1]];throw T}function
+fS(d,c){var
+a=fQ(d,c),b=a[3];if(3===b[0]){var
+e=a[2],f=bg(10,b[1]);return ex(function(a,b){return a<e?1:0},f)}throw T}var
+zL=be(function(a){var
+b=a[1],c=bg(32,a[2]);return k(function(a){return w(b,w(zK,a))},c)},zJ);function
+dw(a){var
+b=aX(a,zT),c=aX(a,zU);return[0,aX(a,zV),c,b]}function
+aY(c,a){var
 d=b(c[2],a+1|0);return[0,b(c[2],a),d]}function
-cY(a,d){var
+c7(a,d){var
 c=a[1];function
-e(a){return b(d,c+a|0)}return A(a[2]-c|0,e)}function
-jJ(a){return b_(a,zt)?0.:fD(a,zu)}var
-zv=aa(lU);function
-g9(a){return F(w,y,a)}function
-cA(a){return u(zF,a)}function
-n7(c,a){if(cj(c,a)){var
-d=d1(c,a);return function(a){return cX(b(d[2],a))}}return function(a){return y}}function
-n8(a){return n7(a,cA(zG))}function
-n9(a){function
-c(a){return cA(a)}function
-f(b,d){return cj(a,c(b))?fF(a,c(b))[2]:function(a){return d}}var
-b=bs(a,c(zK)),g=b_(a,c(zL))?t:cX(fD(a,c(z4))),h=I(b,zM)?zN:b_(a,c(z2))?0:[0,d0(a,c(z3))],i=d0(a,c(zO)),j=n7(a,c(zP)),k=f(zQ,1),l=f(zR,0);if(M(b,zS))if(M(b,zT))if(M(b,zU))if(M(b,zV))if(M(b,zW)){var
-e=0;if(M(b,zX))if(M(b,zY))if(M(b,zZ))var
-d=X(b);else
+e(a){return b(d,c+a|0)}return F(a[2]-c|0,e)}function
+j1(a){return cf(a,zW)?0.:fP(a,zX)}var
+zY=aa(mc);function
+hn(a){return H(x,B,a)}function
+cG(a){return w(z8,a)}function
+oq(c,a){if(cg(c,a)){var
+d=d_(c,a);return function(a){return c6(b(d[2],a))}}return function(a){return B}}function
+or(a){return oq(a,cG(z9))}function
+os(a){function
+c(a){return cG(a)}function
+f(b,d){return cg(a,c(b))?fR(a,c(b))[2]:function(a){return d}}var
+b=bx(a,c(Ab)),g=cf(a,c(Ac))?s:c6(fP(a,c(Av))),h=K(b,Ad)?Ae:cf(a,c(At))?0:[0,d9(a,c(Au))],i=d9(a,c(Af)),j=oq(a,c(Ag)),k=f(Ah,1),l=f(Ai,0);if(M(b,Aj))if(M(b,Ak))if(M(b,Al))if(M(b,Am))if(M(b,An)){var
+e=0;if(M(b,Ao))if(M(b,Ap))if(M(b,Aq))var
+d=P(b);else
 e=1;else
 var
 d=4;else
@@ -5038,93 +5121,94 @@ d=3;else
 var
 d=6;function
 m(a){return 0}var
-n=d0(a,z0);return[0,aU(a,z1)[1]-1|0,n,m,d,l,k,j,i,h,g]}function
-n_(a,O){function
-e(a){return u(z6,a)}if(M(bs(a,cA(z8)),z7)){if(b_(a,z9))return 0;throw Q}var
-j=dk(a);function
-t(b){return bR(fE(a,e(b))[1])}var
-x=z(0,al);function
-n(a){return A(a,function(a){return a})}var
-f=j[1][1]-1|0,d=t(z_),P=fF(a,e(z$)),y=aU(a,e(Aa)),B=aU(a,e(Ab)),R=fF(a,e(Ac)),S=fF(a,e(Ad)),p=bF(y[1],d),g=m(r(f,d),-1);function
-C(a){var
-c=n(t(Ae));return l2(function(c){return b(P[2],r(c,f)+a|0)},c)}var
-T=bj(am,A(f,C));br(function(b,a){return av(x,a,b)},T);var
-D=l(f,function(a){return ah(x,C(a))});function
-v(c,a){return b(y[2],r(c,p)+a|0)}function
-E(f,e,c,a){return b(f[2],r(r(e,d)+c|0,p)+a|0)}var
-q=[0,[0,d0(a,Af),0],0];for(;;){if(q){var
-F=q[2],G=q[1],H=G[2],i=G[1],s=r(i,d)+H|0;if(0<=c(g,s)[1+s])var
-I=F;else{c(g,s)[1+s]=0;var
-U=v(H,c(D,i)[1+i]),J=function(a){var
-c=b(j[1][2],a);return b(j[2][2],c)},V=function(c){return function(a){return[0,b(j[3][2],a),c]}}(U),W=J(i+1|0),I=bS(cY([0,J(i),W],V),F)}var
+n=d9(a,Ar);return[0,aX(a,As)[1]-1|0,n,m,d,l,k,j,i,h,g]}function
+ot(a,O){function
+e(a){return w(Ax,a)}if(M(bx(a,cG(Az)),Ay)){if(cf(a,AA))return 0;throw T}var
+j=dw(a);function
+t(b){return bF(fQ(a,e(b))[1])}var
+x=E(0,ao);function
+l(a){return F(a,function(a){return a})}var
+f=j[1][1]-1|0,d=t(AB),P=fR(a,e(AC)),y=aX(a,e(AD)),z=aX(a,e(AE)),Q=fR(a,e(AF)),R=fR(a,e(AG)),p=a4(y[1],d),g=n(r(f,d),-1);function
+A(a){var
+c=l(t(AH));return mj(function(c){return b(P[2],r(c,f)+a|0)},c)}var
+S=bf(am,F(f,A));bv(function(b,a){return ax(x,a,b)},S);var
+B=m(f,function(a){return aj(x,A(a))});function
+u(c,a){return b(y[2],r(c,p)+a|0)}function
+C(f,e,c,a){return b(f[2],r(r(e,d)+c|0,p)+a|0)}var
+q=[0,[0,d9(a,AI),0],0];for(;;){if(q){var
+D=q[2],G=q[1],H=G[2],h=G[1],s=r(h,d)+H|0;if(0<=c(g,s)[1+s])var
+I=D;else{c(g,s)[1+s]=0;var
+U=u(H,c(B,h)[1+h]),J=function(a){var
+c=b(j[1][2],a);return b(j[2][2],c)},V=function(c){return function(a){return[0,b(j[3][2],a),c]}}(U),W=J(h+1|0),I=bW(c7([0,J(h),W],V),D)}var
 q=I;continue}var
-X=n(r(f,d)),w=N(b(aQ(function(a){return 0<=c(g,a)[1+a]?1:0}),X));o(function(b,a){c(g,a)[1+a]=b;return 0},w);var
-Y=h(function(a){var
-b=e8(a,d);return[0,bF(a,d),b]},w),Z=function(a){return c(Y,a)[1+a]},_=function(a){var
-b=r(a[1],d)+a[2]|0,e=c(g,b)[1+b];if(0<=e)return e;throw Q},$=n(t(Ag)),K=k(function(a){var
-c=n(B[1]),d=b(aQ(function(c){return b(B[2],c)===a?1:0}),c),e=k(function(a,b,c){return E(S,a,b,c)},d);return[0,function(b,c){return E(R,a,b,c)},e]},$),L=e1(O,d,p,v,K),aa=L[2],ab=w.length-1,ac=L[1];return[0,[0,function(a){return c(D,a)[1+a]},v,K,ac,ab,Z,_,d,p,aa]]}}function
-n$(c,b){function
-a(a){return fD(c,f(ap(AC),b,a))}var
-d=a(AD);return[0,a(AE),d]}function
-oa(a){return 1-b_(a,AF)}function
-jK(a){var
-b=g8(a,AM);return N(k(function(a){var
-b=jB(a);return aW(function(b,a){return am(b[2],a[2])},b)},b))}function
-ob(a){return 1-b_(a,AO)}function
-oc(a){return bb(43,bs(a,AQ))}var
-AT=[0,[0,AS,[0,bC(9,10),AR]],0],AW=[0,[0,AV,[0,bC(9,10),AU]],AT],od=[0,[0,AY,[0,bC(3,5),AX]],AW];function
-oe(a){var
-b=gq(a,od);return b?b[1][2]:a}function
-fG(a){return k(oe,oc(a))}function
-g_(b,a){var
-c=fG(b);return cf(function(b){return aA(b,a)},c)}function
-ha(a){return g_(a,[0,AZ,g$])}function
-of(a){return aA(bR(fG(a)),[0,A0,g$])?A1:bs(a,A2)}function
-hb(c){if(cj(c,A3)){var
-a=d1(c,A4),d=function(c){var
-d=b(a[2],(3*c|0)+2|0),e=b(a[2],(3*c|0)+1|0);return[0,b(a[2],3*c|0),e,d]};return A(a[1]/3|0,d)}return 0}function
-hc(a){return aK(1,aU(a,A5)[1]-1|0)}function
-jL(d,i){var
-e=aU(d,A6),j=aU(d,A7),k=aU(d,A8),f=e[1]-2|0,l=0;if(!(f<0)){var
+X=l(r(f,d)),v=N(b(aT(function(a){return 0<=c(g,a)[1+a]?1:0}),X));o(function(b,a){c(g,a)[1+a]=b;return 0},v);var
+Y=i(function(a){var
+b=df(a,d);return[0,a4(a,d),b]},v),Z=function(a){return c(Y,a)[1+a]},_=function(a){var
+b=r(a[1],d)+a[2]|0,e=c(g,b)[1+b];if(0<=e)return e;throw T},$=l(t(AJ)),K=k(function(a){var
+c=l(z[1]),d=b(aT(function(c){return b(z[2],c)===a?1:0}),c),e=k(function(a,b,c){return C(R,a,b,c)},d);return[0,function(b,c){return C(Q,a,b,c)},e]},$),L=e$(O,d,p,u,K),aa=L[2],ab=v.length-1,ac=L[1];return[0,[0,function(a){return c(B,a)[1+a]},u,K,ac,ab,Z,_,d,p,aa]]}}function
+ou(c,b){function
+a(a){return fP(c,f(aq(A5),b,a))}var
+d=a(A6);return[0,a(A7),d]}function
+ov(a){return 1-cf(a,A8)}function
+ow(b,a){var
+c=fS(b,a);return k(function(a){var
+b=jU(a);return aZ(function(b,a){return am(b[2],a[2])},b)},c)}function
+j2(a){return N(ow(a,Bd))}function
+ox(a){return 1-cf(a,Bi)}function
+oy(a){return bg(43,bx(a,Bk))}var
+Bn=[0,[0,Bm,[0,bw(9,10),Bl]],0],Bq=[0,[0,Bp,[0,bw(9,10),Bo]],Bn],oz=[0,[0,Bs,[0,bw(3,5),Br]],Bq];function
+oA(a){var
+b=gH(a,oz);return b?b[1][2]:a}function
+fT(a){return k(oA,oy(a))}function
+ho(b,a){var
+c=fT(b);return b_(function(b){return aB(b,a)},c)}function
+hq(a){return ho(a,[0,Bt,hp])}function
+oB(a){return aB(bF(fT(a)),[0,Bu,hp])?Bv:bx(a,Bw)}function
+hr(c){if(cg(c,Bx)){var
+a=d_(c,By),d=function(c){var
+d=b(a[2],(3*c|0)+2|0),e=b(a[2],(3*c|0)+1|0);return[0,b(a[2],3*c|0),e,d]};return F(a[1]/3|0,d)}return 0}function
+hs(a){return aL(1,aX(a,Bz)[1]-1|0)}function
+j3(d,i){var
+e=aX(d,BA),j=aX(d,BB),k=aX(d,BC),f=e[1]-2|0,l=0;if(!(f<0)){var
 a=l;for(;;){var
 g=b(e[2],a),h=b(e[2],a+1|0)-1|0;if(!(h<g)){var
 c=g;for(;;){var
-n=b(k[2],c);S(i,a,b(j[2],c),n);var
+n=b(k[2],c);Q(i,a,b(j[2],c),n);var
 o=c+1|0;if(h!==c){var
 c=o;continue}break}}var
 m=a+1|0;if(f!==a){var
 a=m;continue}break}}return 0}function
-og(a,e,f){var
-d=gt(hc(a),e,0);jL(a,function(e,h,g){var
-a=b(f,h),i=g3(c(c(d,e)[1+e],a)[1+a],g);c(d[1+e],a)[1+a]=i;return 0});return function(b,a){return c(c(d,b)[1+b],a)[1+a]}}function
-jM(a){function
-b(a){return u(A_,a)}var
-d=m(hc(a),0),f=bs(a,b(A$)),g=I(f,Ba)?Bb:Bi,e=b(g),h=b_(a,b(Bc))?e:b(Bh);jL(a,function(a,e,b){d[1+a]=g3(c(d,a)[1+a],b);return 0});if(0===hb(a)){if(I(f,Bd))return[0,aL(d)];if(!fC(a,b(Be))&&!b_(a,b(Bf))&&!b_(a,e)){var
-i=hc(a),j=d0(a,h),k=d0(a,e);return[1,d0(a,b(Bg)),k,j,i]}return 0}return 0}function
-BE(e,d,c,b,a){return j}var
-BF=0,BG=0;function
-BH(a){return a}var
-BI=0;function
-BJ(a){return 0}var
-BK=[0,0,function(a){return 0},BJ,BI,BH,BG,t,BF,BE];function
-oh(a,o,n,e){function
-d(a){return A(a,function(a){return a})}var
-h=d(o),i=m(a,0),p=d(a);x(function(b){return x(function(d){var
-a=f(n,b,d);i[1+a]=[0,b,c(i,a)[1+a]];return 0},h)},p);var
+oC(a,e,f){var
+d=gK(hs(a),e,0);j3(a,function(e,h,g){var
+a=b(f,h),i=hh(c(c(d,e)[1+e],a)[1+a],g);c(d[1+e],a)[1+a]=i;return 0});return function(b,a){return c(c(d,b)[1+b],a)[1+a]}}function
+j4(a){function
+b(a){return w(BE,a)}var
+d=n(hs(a),0),f=bx(a,b(BF)),g=K(f,BG)?BH:BO,e=b(g),h=cf(a,b(BI))?e:b(BN);j3(a,function(a,e,b){d[1+a]=hh(c(d,a)[1+a],b);return 0});if(0===hr(a)){if(K(f,BJ))return[0,aM(d)];if(!fO(a,b(BK))&&!cf(a,b(BL))&&!cf(a,e)){var
+i=hs(a),j=d9(a,h),k=d9(a,e);return[1,d9(a,b(BM)),k,j,i]}return 0}return 0}function
+B_(e,d,c,b,a){return j}var
+B$=0,Ca=0;function
+Cb(a){return a}var
+Cc=0;function
+Cd(a){return 0}var
+Ce=[0,0,function(a){return 0},Cd,Cc,Cb,Ca,s,B$,B_];function
+oD(a,o,l,e){function
+d(a){return F(a,function(a){return a})}var
+h=d(o),i=n(a,0),p=d(a);y(function(b){return y(function(d){var
+a=f(l,b,d);i[1+a]=[0,b,c(i,a)[1+a]];return 0},h)},p);var
 g=N(k(function(j){var
-m=j[2],n=j[1],e=l(a,function(a){return bT(function(b){var
-c=1-f(n,a,b);return c?bT(function(c){return f(c,a,b)},m):c},h)}),q=d(a),g=b(aQ(function(a){return 1-c(e,a)[1+a]}),q);for(;;){if(g){var
-k=g[1],o=c(i,k)[1+k],p=g[2],g=F(function(b,a){return c(e,a)[1+a]?(c(e,a)[1+a]=0,[0,a,b]):b},p,o);continue}return e}},e)),j=l(a,function(a){return cN(function(b){return c(b,a)[1+a]},g)});if(1-bT(function(b){var
-e=b[2];return cf(function(e){var
-b=d(a);return bT(function(a){var
-b=c(j,a)[1+a];return b?b:bT(function(b){return 1-f(e,a,b)},h)},b)},e)},e))X(B$);function
+l=j[2],n=j[1],e=m(a,function(a){return bX(function(b){var
+c=1-f(n,a,b);return c?bX(function(c){return f(c,a,b)},l):c},h)}),q=d(a),g=b(aT(function(a){return 1-c(e,a)[1+a]}),q);for(;;){if(g){var
+k=g[1],o=c(i,k)[1+k],p=g[2],g=H(function(b,a){return c(e,a)[1+a]?(c(e,a)[1+a]=0,[0,a,b]):b},p,o);continue}return e}},e)),j=m(a,function(a){return cT(function(b){return c(b,a)[1+a]},g)});if(1-bX(function(b){var
+e=b[2];return b_(function(e){var
+b=d(a);return bX(function(a){var
+b=c(j,a)[1+a];return b?b:bX(function(b){return 1-f(e,a,b)},h)},b)},e)},e))P(CF);function
 q(a){var
 b=c(g,a)[1+a];return function(a){return c(b,a)[1+a]}}return[0,function(a){return c(j,a)[1+a]},q]}function
-oi(a){return[0,a.length-1,function(b){return c(a,b)[1+b]}]}function
-jN(b){var
+oE(a){return[0,a.length-1,function(b){return c(a,b)[1+b]}]}function
+ht(b){var
 a=b[6];if(typeof
-a!=="number"&&2===a[0])return a[3];throw Q}function
-hd(c,a){var
+a!=="number"&&2===a[0])return a[3];throw T}function
+hu(c,a){var
 e=c?c[1]:1;return function(n){var
 f=0<a[1]?1:0;if(f)var
 g=0===b(a[2],0)?1:0,d=g?b(a[2],a[1]-1|0)===n?1:0:g;else
@@ -5136,34 +5220,14 @@ c=o,j=d;for(;;){var
 k=b(a[2],c),l=b(a[2],c+1|0),p=l<k?1:0,q=p||(e?k===l?1:0:e),m=q?0:j,r=c+1|0;if(h!==c){var
 c=r,j=m;continue}var
 i=m;break}}return i}}function
-dl(a){return I(a[1],Cu)?Cv:a[6]}function
-he(b,a){return k(jH,bn(b,a,jF(b,a)))}var
-KE=rO;function
-D$(d,a$,g,aZ,o){var
-p=aZ[3],ao=bL([0,p],Ec,Eb,d,Ea),S=bL([0,p],Ef,Ee,d,Ed),B=bL([0,p],Ei,Eh,d,Eg),s=a7([0,p],0,0,d,Ej),E=jF(d,Ek),G=jF(d,El),H=0!==aJ(d,Em)?1:0,t=0!==aJ(d,En)?1:0;if(aH(g,Eo))X(Ep);if(aH(g,Eq))X(Er);if(aH(g,Es))X(Et);if(aH(g,Eu))X(Ev);function
-ap(l,e){var
-c=N(k(function(b){function
-c(c){var
-a=bb(94,c);if(a){var
-b=a[2];if(b&&!b[2]){jG(5,a[1]);return jG(4,b[1])}}return ar(za)}function
-d(b){var
-a=bb(42,b);return a?(jH(a[1]),x(c,a[2])):ar(zb)}if(M(b,zc))x(d,bb(32,b));var
-e=jB(b),a=k(function(a){return[0,a[2],a[1]]},e);x(function(g){var
-c=g[1],a=c;for(;;){var
-j=0;if(a){var
-b=a[2];if(b){var
-f=sc(a[1][1],b[1][1]);if(f){var
-a=b;continue}var
-d=f;j=1}}if(!j)var
-d=1;if(d){var
-h=bT(function(a){var
-b=a[1]<l?1:0,c=b?1<=a[2]?1:0:b;return c},c);if(h)var
-k=0,i=F(function(b,a){return b+a[2]|0},k,c)<=cl?1:0,e=i?0!==D(g[2])?1:0:i;else
-var
-e=h}else
-var
-e=d;return q(e,zd)}},a);var
-f=C(a);q(C(bj(am,k(function(a){return a[1]},a)))===f?1:0,ze);return a},e));function
+dx(a){return K(a[1],C0)?C1:a[6]}function
+hv(b,a){return k(jZ,bp(b,a,hm(b,a)))}var
+Lk=sf;function
+EF(d,bi,h,a3,p){var
+s=a3[3],ap=bQ([0,s],EI,EH,d,EG),U=bQ([0,s],EL,EK,d,EJ),z=bQ([0,s],EO,EN,d,EM),t=a_([0,s],0,0,d,EP),A=hm(d,EQ),B=hm(d,ER),C=hm(d,ES);if(aO(C,ET))P(EU);var
+G=0!==aK(d,EV)?1:0,u=0!==aK(d,EW)?1:0;if(aH(h,EX))P(EY);if(aH(h,EZ))P(E0);if(aH(h,E1))P(E2);function
+aq(f,e){var
+c=N(k(function(a){return oo(f,a)},e));function
 a(d){if(d){var
 e=d[1],g=e[1]-1|0,f=1,k=0;if(g<0)var
 h=f;else{var
@@ -5171,113 +5235,115 @@ a=k,i=f;for(;;){var
 j=c.length-1<=b(e[2],a)?0:i,l=a+1|0;if(g!==a){var
 a=l,i=j;continue}var
 h=j;break}}return h}return 1}var
-d=a(s),f=d?a(o[9]):d;q(f,Ew);return c}var
-J=0;if(ao){if(!S&&!B&&!s&&!E&&!G&&!H&&!t){var
-e=[0,ao[1]];J=1}}else
-if(S){if(B&&!s&&!E&&!G&&!H&&!t){var
-e=[1,S[1],B[1]];J=1}}else
-if(!B&&s&&E){var
-as=E[1],V=0,a8=s[1];if(G)if(H||t)V=1;else{var
-at=N(k(jH,G[1])),a9=ap(at.length-1,as),Y=z(0,al),ay=function(a){return W(Y,a[1],0)};a3(function(a){return x(ay,a)},a9);var
-az=0.;q(ez(function(b,d,a){return F(function(g,a){var
-b=a[1],d=c(at,b)[1+b],e=ce(d[2]),f=ce(d[1])+e|0;return g+a[2]*f},a,b)},Y,az)<=10000000.?1:0,Db);var
-au=0}else
-if(H){var
-h=bY(aJ(d,ED),Dc,g,0),Z=he(h,Dd),_=he(h,De),$=N(he(h,Df)),K=he(h,Dg),aB=bn(h,Di,jE([0,C(K)],h,Dh)),v=C(Z),aa=C(_)===v?1:0,aC=aa?$.length-1===r(v,C(K))?1:0:aa;q(aC,Dj);var
-ab=[0,Z,_,bA(function(a,c){var
-d=b(aB[2],a);return[0,aL(bU($,r(a,v),v)),c,d]},K)],a_=ap(C(ab[1]),as);if(t){var
-a=bY(aJ(d,EE),Dl,g,Dk);x(function(a){var
-b=aH(g,u(Dn,a[1]));return b?X(a[2]):b},Dm);var
-ac=cW(a,Dx,aq(jO,aq([0,Dw,[0,Dv,[0,Du,[0,Dt,[0,Ds,fH]]]]],aq(oj,bi(function(a){var
-b=aq([0,Dq,[0,Dp,[0,Do,fH]]],hf);return k(function(b){return u(a,u(Dr,b))},b)},jO))))),L=k(oe,bb(43,ac)),aD=jD(a,Dy),O=cW(a,DA,Dz),ad=aA(bR(L),jO),aE=ad||I(O,D_);q(aE,DB);var
-ae=1<C(L)?1:0,aF=ae?I(O,DC):ae;if(aF)X(DD);var
-aG=eR(function(a,b,c){return fB(DG,DF,a,b,c)},a,DE);bz(function(b){var
-c=b[3],h=3===b[2]?1:0,l=h?I(ac,DI):h;q(l,DH);var
+d=a(t),g=d?a(p[9]):d;q(g,E3);return c}var
+I=0;if(ap){if(!U&&!z&&!t&&!A&&!B&&!G&&!u){var
+e=[0,ap[1]];I=1}}else
+if(U){if(z&&!t&&!A&&!B&&!G&&!u){var
+e=[1,U[1],z[1]];I=1}}else
+if(!z&&t&&A){var
+as=A[1],Z=0,a$=t[1];if(B)if(G||u)Z=1;else{var
+au=N(k(jZ,B[1])),ba=aq(au.length-1,as),_=E(0,ao),az=function(a){return W(_,a[1],0)};a7(function(a){return y(az,a)},ba);var
+aA=0.;q(eI(function(b,d,a){return H(function(g,a){var
+b=a[1],d=c(au,b)[1+b],e=co(d[2]),f=co(d[1])+e|0;return g+a[2]*f},a,b)},_,aA)<=10000000.?1:0,DH);var
+av=0}else
+if(G){var
+bb=aS(C,0),g=b3(aK(d,E_),DI,h,0),$=hv(g,DJ),aa=hv(g,DK),ab=N(hv(g,DL)),J=hv(g,DM),aC=bp(g,DO,jX([0,D(J)],g,DN)),i=D($),ac=D(aa)===i?1:0,aD=ac?ab.length-1===r(i,D(J))?1:0:ac;q(aD,DP);var
+aE=N(k(function(a){return oo(i,a)},bb)),L=[0,$,aa,bu(function(a,c){var
+d=b(aC[2],a);return[0,aM(bY(ab,r(a,i),i)),c,d]},J),aE],bc=L[4].length-1,bd=aq(D(L[1])+bc|0,as);if(u){var
+a=b3(aK(d,E$),DR,h,DQ);y(function(a){var
+b=aH(h,w(DT,a[1]));return b?P(a[2]):b},DS);var
+ad=c5(a,D3,an(j5,an([0,D2,[0,D1,[0,D0,[0,DZ,[0,DY,fU]]]]],an(oF,be(function(a){var
+b=an([0,DW,[0,DV,[0,DU,fU]]],hw);return k(function(b){return w(a,w(DX,b))},b)},j5))))),O=k(oA,bg(43,ad)),aF=jW(a,D4),Q=c5(a,D6,D5),ae=aB(bF(O),j5),aG=ae||K(Q,EE);q(aG,D7);var
+af=1<D(O)?1:0,aI=af?K(Q,D8):af;if(aI)P(D9);var
+aJ=eY(function(a,b,c){return fN(Ea,D$,a,b,c)},a,D_);bE(function(b){var
+c=b[3],h=3===b[2]?1:0,l=h?K(ad,Ec):h;q(l,Eb);var
 i=b[1]-1|0,m=0;if(!(i<0)){var
 a=m;for(;;){var
-d=f(c,a,0),g=d==LU(d)?1:0,j=g?cu(d):g;if(j){var
+d=f(c,a,0),g=d==MA(d)?1:0,j=g?cB(d):g;if(j){var
 k=0===a?1:0;if(k)var
 e=k;else
 var
 o=f(c,a,0),e=f(c,a-1|0,0)<o?1:0}else
 var
-e=j;q(e,DJ);var
+e=j;q(e,Ed);var
 n=a+1|0;if(i!==a){var
-a=n;continue}break}}return 0},aG);var
-af=fA(a,DK),aI=fz(function(a){var
-b=0;return function(c){return eP(b,a,c)}},a,DL),aK=fz(function(a){var
-b=0;return function(c){return eP(b,a,c)}},a,DM);if(0!==aJ(a,DN))X(DO);var
-i=bn(a,DQ,a7(0,0,0,a,DP)),j=bn(a,DS,a7(0,0,[0,p-1|0],a,DR)),w=bn(a,DV,a7([0,j[1]],DU,[0,KE],a,DT)),aM=j[1];q(b(hd(DX,i),aM),DW);var
-ag=w[1]-1|0,aO=0,aP=0;if(!(ag<0)){var
-n=aP,R=aO;for(;;){q(b(w[2],n)<=(rO-R|0)?1:0,D9);var
-aX=R+b(w[2],n)|0,aY=n+1|0;if(ag!==n){var
-n=aY,R=aX;continue}break}}var
-ah=i[1]-2|0,aQ=0;if(!(ah<0)){var
-l=aQ;for(;;){var
-ak=b(i[2],l)+1|0,an=b(i[2],l+1|0)-1|0;if(!(an<ak)){var
-m=ak;for(;;){var
-aV=b(j[2],m);q(b(j[2],m-1|0)<aV?1:0,D8);var
-aW=m+1|0;if(an!==m){var
-m=aW;continue}break}}var
-aU=l+1|0;if(ah!==l){var
-l=aU;continue}break}}var
-P=a7(0,0,DZ,a,DY);if(P)var
-ai=P[1],y=A(ai[1],ai[2]);else
+a=n;continue}break}}return 0},aJ);var
+ag=fM(a,Ee),aL=fL(function(a){var
+b=0;return function(c){return eW(b,a,c)}},a,Ef),aN=fL(function(a){var
+b=0;return function(c){return eW(b,a,c)}},a,Eg);if(0!==aK(a,Eh))P(Ei);var
+j=bp(a,Ek,a_(0,0,0,a,Ej)),l=bp(a,Em,a_(0,0,[0,s-1|0],a,El)),v=bp(a,Ep,a_([0,l[1]],Eo,[0,Lk],a,En)),aQ=l[1];q(b(hu(Er,j),aQ),Eq);var
+ah=v[1]-1|0,aR=0,aT=0;if(!(ah<0)){var
+o=aT,T=aR;for(;;){q(b(v[2],o)<=(sf-T|0)?1:0,ED);var
+a1=T+b(v[2],o)|0,a2=o+1|0;if(ah!==o){var
+o=a2,T=a1;continue}break}}var
+ai=j[1]-2|0,aU=0;if(!(ai<0)){var
+m=aU;for(;;){var
+al=b(j[2],m)+1|0,am=b(j[2],m+1|0)-1|0;if(!(am<al)){var
+n=al;for(;;){var
+aZ=b(l[2],n);q(b(l[2],n-1|0)<aZ?1:0,EC);var
+a0=n+1|0;if(am!==n){var
+n=a0;continue}break}}var
+aY=m+1|0;if(ai!==m){var
+m=aY;continue}break}}var
+R=a_(0,0,Et,a,Es);if(R)var
+aj=R[1],x=F(aj[1],aj[2]);else
 var
-y=P;q(a0(bj(aN,y),y),D0);if(af){var
-aj=0!==aI?1:0;if(aj)var
-aR=0!==aK?1:0,Q=aR||I(cW(a,D7,D6),D5);else
+x=R;q(aO(bf(aP,x),x),Eu);if(ag){var
+ak=0!==aL?1:0;if(ak)var
+aV=0!==aN?1:0,S=aV||K(c5(a,EB,EA),Ez);else
 var
-Q=aj}else
+S=ak}else
 var
-Q=af;var
-aS=fA(a,D1),aT=fA(a,D2),av=[0,[0,aD,L,ad,O,cW(a,D4,D3),aT,aS,Q,y,i,j,w]]}else
+S=ag;var
+aW=fM(a,Ev),aX=fM(a,Ew),Y=[0,[0,aF,O,ae,Q,c5(a,Ey,Ex),aX,aW,S,x,j,l,v]]}else
 var
-av=t;var
-au=[2,a8,a_,ab,av]}else
-V=1;if(!V){var
-e=au;J=1}}if(!J)var
-e=ar(Ex);var
-aw=0;if(typeof
-e!=="number"&&1===e[0]){var
-T=1;aw=1}if(!aw)var
-T=0;var
+Y=u;var
+aw=0!==C?1:0,bh=aw?gD(0,function(a){var
+b=1-a[3],c=b||(1<D(a[2])?1:0);return c},Y):aw;if(bh)P(Fa);var
+av=[2,a$,bd,L,Y]}else
+Z=1;if(!Z){var
+e=av;I=1}}if(!I)var
+e=at(E4);var
 ax=0;if(typeof
+e!=="number"&&1===e[0]){var
+V=1;ax=1}if(!ax)var
+V=0;var
+ay=0;if(typeof
 e!=="number"&&2===e[0]){var
-U=1;ax=1}if(!ax)var
-U=0;q(T===M(o[3],Ez)?1:0,Ey);var
-a1=0===o[9]?1:0,a2=a1||U;q(a2,EA);var
-a4=0===o[9]?1:0,a5=a4||M(o[1],EC);q(a5,EB);var
-a6=T||U;return[0,e,a6]}function
-EF(w,g,j,c,v,u,ae,ad){var
-d=bY(ae,b(ap(EH),u),w,EG),k=bY(ad,b(ap(EI),u),w,0),h=j[1],af=j[2],ag=[0,ba],ah=0,ai=[0,h];function
-y(a){return bL(ai,ah,ag,k,a)}var
-aj=0,ak=0,al=[0,h];function
-A(a){return a7(al,ak,aj,k,a)}var
-am=0,ao=0,aq=[0,h];function
-B(a){return bL(aq,ao,am,k,a)}var
+X=1;ay=1}if(!ay)var
+X=0;q(V===M(p[3],E6)?1:0,E5);var
+ar=0===p[9]?1:0,a4=ar?0===C?1:0:ar,a5=a4||X;q(a5,E7);var
+a6=0===p[9]?1:0,a8=a6||M(p[1],E9);q(a8,E8);var
+a9=V||X;return[0,e,a9]}function
+Fb(w,g,j,c,v,u,ae,ad){var
+d=b3(ae,b(aq(Fd),u),w,Fc),k=b3(ad,b(aq(Fe),u),w,0),h=j[1],af=j[2],ag=[0,bd],ah=0,ai=[0,h];function
+x(a){return bQ(ai,ah,ag,k,a)}var
+aj=0,al=0,am=[0,h];function
+z(a){return a_(am,al,aj,k,a)}var
+an=0,ao=0,ap=[0,h];function
+A(a){return bQ(ap,ao,an,k,a)}var
 ar=0,as=[0,af];function
-C(a){return a7(as,EJ,ar,k,a)}var
-D=A(EK),at=a7(EN,0,EM,d,EL),i=an(function(a){var
-c=b(a[2],1);return[0,b(a[2],0),c]},at),au=C(EO),av=C(EP),aw=B(EQ),ax=B(ER),ay=a7([0,h],0,0,k,ES),az=A(ET),aB=az||D,aC=y(EU),aD=y(EV),E=eR(function(a){var
-b=0;return function(c,d){return eQ(EX,b,a,c,d)}},d,EW);if(E){var
-m=E[1],n=m[3];q(3===m[2]?1:0,EY);var
+B(a){return a_(as,Ff,ar,k,a)}var
+C=z(Fg),at=a_(Fj,0,Fi,d,Fh),i=ak(function(a){var
+c=b(a[2],1);return[0,b(a[2],0),c]},at),au=B(Fk),av=B(Fl),aw=A(Fm),ax=A(Fn),ay=a_([0,h],0,0,k,Fo),az=z(Fp),aA=az||C,aC=x(Fq),aD=x(Fr),D=eY(function(a){var
+b=0;return function(c,d){return eX(Ft,b,a,c,d)}},d,Fs);if(D){var
+l=D[1],n=l[3];q(3===l[2]?1:0,Fu);var
 aE=function(a){var
-b=f(n,a,2),c=f(n,a,1);return[0,f(n,a,0),c,b]},F=l(m[1],aE)}else
+b=f(n,a,2),c=f(n,a,1);return[0,f(n,a,0),c,b]},F=m(l[1],aE)}else
 var
 F=[0];var
-aF=bL([0,g[2]],E1,E0,d,EZ),aG=a7([0,g[1]],0,0,d,E2),aH=jC(E4,0,0,d,E3),aI=jC(E6,0,0,d,E5),aJ=cW(d,E8,E7),a=[0,cW(d,E_,E9),aJ,aI,aH,aG,aF,F,aD,aC,D,aB,ay,ax,aw,av,au,i];q(a[3]<=a[4]?1:0,E$);var
-G=(0!==i?1:0)===I(a[2],Fb)?1:0,aK=G?(0!==i?1:0)===I(a[1],Fc)?1:0:G;q(aK,Fa);var
-aL=I(a[2],Fe);q((0!==a[5]?1:0)===aL?1:0,Fd);var
-aM=I(a[2],Fg);q((0!==a[6]?1:0)===aM?1:0,Ff);var
-aN=[0,[0,g,a[5]],[0,[0,j,a[12]],0]];x(function(a){var
-c=a[1],d=a[2];return bz(function(g){var
+aF=bQ([0,g[2]],Fx,Fw,d,Fv),aG=a_([0,g[1]],0,0,d,Fy),aH=jV(FA,0,0,d,Fz),aI=jV(FC,0,0,d,FB),aJ=c5(d,FE,FD),a=[0,c5(d,FG,FF),aJ,aI,aH,aG,aF,F,aD,aC,C,aA,ay,ax,aw,av,au,i];q(a[3]<=a[4]?1:0,FH);var
+G=(0!==i?1:0)===K(a[2],FJ)?1:0,aK=G?(0!==i?1:0)===K(a[1],FK)?1:0:G;q(aK,FI);var
+aL=K(a[2],FM);q((0!==a[5]?1:0)===aL?1:0,FL);var
+aM=K(a[2],FO);q((0!==a[6]?1:0)===aM?1:0,FN);var
+aN=[0,[0,g,a[5]],[0,[0,j,a[12]],0]];y(function(a){var
+c=a[1],d=a[2];return bE(function(g){var
 d=c[1]-1|0,h=0;if(!(d<0)){var
 a=h;for(;;){var
-e=b(g[2],a),f=b(c[5][2],a)<=e?1:0,i=f?e<b(c[5][2],a+1|0)?1:0:f;q(i,Fh);var
+e=b(g[2],a),f=b(c[5][2],a)<=e?1:0,i=f?e<b(c[5][2],a+1|0)?1:0:f;q(i,FP);var
 j=a+1|0;if(d!==a){var
 a=j;continue}break}}return 0},d)},aN);var
-aO=a[6];bz(function(l){var
+aP=a[6];bE(function(l){var
 d=g[1]-1|0,m=0;if(!(d<0)){var
 a=m;for(;;){var
 f=b(g[5][2],a),h=b(g[5][2],a+1|0)-1|0,e=0.;if(h<f)var
@@ -5285,9 +5351,9 @@ i=e;else{var
 c=f,j=e;for(;;){var
 k=j+b(l[2],c),o=c+1|0;if(h!==c){var
 c=o,j=k;continue}var
-i=k;break}}q(Math.abs(i-1.)<=9.09494701772928238e-13?1:0,Fi);var
+i=k;break}}q(Math.abs(i-1.)<=9.09494701772928238e-13?1:0,FQ);var
 n=a+1|0;if(d!==a){var
-a=n;continue}break}}return 0},aO);function
+a=n;continue}break}}return 0},aP);function
 aa(c){var
 e=c[1]-1|0,d=0,i=0;if(e<0)var
 f=d;else{var
@@ -5296,20 +5362,20 @@ h=b(c[2],a)<0.?1:g,j=a+1|0;if(e!==a){var
 a=j,g=h;continue}var
 f=h;break}}return f}var
 ab=0;function
-s(a){return lX(ab,aa,a)}if(aA(c[1],Cw))var
-o=Cx;else{var
-ac=aA(c[1],Cy)?ba:dI,$=0;if(0===c[9]&&!s(c[8])&&!s(c[12])){var
+s(a){return gD(ab,aa,a)}if(aB(c[1],C2))var
+o=C3;else{var
+ac=aB(c[1],C4)?bd:dS,$=0;if(0===c[9]&&!s(c[8])&&!s(c[12])){var
 t=0.;$=1}if(!$)var
-t=dH;var
+t=dR;var
 o=[0,t,ac]}var
 H=0!==i?1:0;if(H)var
-J=H;else
+I=H;else
 var
-_=o[1]<=a[3]?1:0,J=_?a[4]<=o[2]?1:0:_;q(J,Fj);var
-aP=0===a[12]?1:0,aQ=aP||I(a[2],FB);q(aQ,Fk);var
-p=dl(c),r=[0,aR(p,c[5])],K=z(0,16),aS=a0(a[7],[0]),aT=aS||I(a[2],FA);q(aT,Fl);var
-aU=r[1],aV=a[7];a3(function(e){var
-f=e[3],a=e[2],c=e[1],g=c<aR(U(K,a),aU)?1:0;if(g){var
+_=o[1]<=a[3]?1:0,I=_?a[4]<=o[2]?1:0:_;q(I,FR);var
+aQ=0===a[12]?1:0,aR=aQ||K(a[2],F9);q(aR,FS);var
+p=dx(c),r=[0,aS(p,c[5])],J=E(0,16),aT=aO(a[7],[0]),aU=aT||K(a[2],F8);q(aU,FT);var
+aV=r[1],aW=a[7];a7(function(e){var
+f=e[3],a=e[2],c=e[1],g=c<aS(V(J,a),aV)?1:0;if(g){var
 i=c<=r[1]?1:0;if(i){var
 k=a<h?1:0;if(k)var
 l=b(j[5][2],a)<=f?1:0,d=l?f<b(j[5][2],a+1|0)?1:0:l;else
@@ -5318,129 +5384,130 @@ d=k}else
 var
 d=i}else
 var
-d=g;q(d,Fm);r[1]=c;return W(K,a,c)},aV);var
-L=0===p?1:0,M=L?0===i?1:0:L,N=(0!==a[8]?1:0)===M?1:0,aW=N?(0!==a[9]?1:0)===M?1:0:N;q(aW,Fn);var
-e=I(c[1],Fo),aX=aA(c[1],Fp),O=e?0===i?1:0:e,P=(0!==a[13]?1:0)===O?1:0,aY=P?(0!==a[14]?1:0)===O?1:0:P;q(aY,Fq);var
-aZ=e?I(a[2],Fs):e;q(1-aZ,Fr);function
+d=g;q(d,FU);r[1]=c;return W(J,a,c)},aW);var
+L=0===p?1:0,M=L?0===i?1:0:L,N=(0!==a[8]?1:0)===M?1:0,aX=N?(0!==a[9]?1:0)===M?1:0:N;q(aX,FV);var
+e=K(c[1],FW),aY=aB(c[1],FX),O=e?0===i?1:0:e,Q=(0!==a[13]?1:0)===O?1:0,aZ=Q?(0!==a[14]?1:0)===O?1:0:Q;q(aZ,FY);var
+a0=e?K(a[2],F0):e;q(1-a0,FZ);function
 a1(d){var
 c=h-1|0,e=0;if(!(c<0)){var
-a=e;for(;;){q(b(d[2],a)<ba?1:0,Ft);var
+a=e;for(;;){q(b(d[2],a)<bd?1:0,F1);var
 f=a+1|0;if(c!==a){var
 a=f;continue}break}}return 0}function
-Q(a){return bz(a1,a)}if(1-aX)Q(a[8]);if(e)Q(a[9]);var
-R=I(a[1],Fu);if(R)var
-a2=0!==p?1:0,S=a2||(0<c[5]?1:0);else
+R(a){return bE(a1,a)}if(1-aY)R(a[8]);if(e)R(a[9]);var
+S=K(a[1],F2);if(S)var
+a2=0!==p?1:0,T=a2||(0<c[5]?1:0);else
 var
-S=R;var
-a4=I(a[1],Fw),a5=I(a[2],Fx)===a4?1:0,a6=a5||S;q(a6,Fv);if(v)var
-T=v;else
+T=S;var
+a3=K(a[1],F4),a4=K(a[2],F5)===a3?1:0,a5=a4||T;q(a5,F3);if(v)var
+U=v;else
 var
-Z=0===a[15]?1:0,T=Z?0===a[16]?1:0:Z;q(T,Fy);function
-a8(c){var
+Z=0===a[15]?1:0,U=Z?0===a[16]?1:0:Z;q(U,F6);function
+a6(c){var
 e=c[1]-1|0,d=0,i=0;if(e<0)var
 f=d;else{var
 a=i,g=d;for(;;){var
 h=0<=b(c[2],a)?1:g,j=a+1|0;if(e!==a){var
 a=j,g=h;continue}var
 f=h;break}}return f}var
-a9=0;function
-V(a){return lX(a9,a8,a)}if(e)var
-a_=V(a[15]),Y=a_||V(a[16]);else
+a8=0;function
+X(a){return gD(a8,a6,a)}if(e)var
+a9=X(a[15]),Y=a9||X(a[16]);else
 var
-Y=e;if(Y)X(Fz);return a}function
-ok(C,B,A){var
-a=bY(B,C,A,0);function
+Y=e;if(Y)P(F7);return a}function
+oG(G,F,E,D){var
+a=b3(F,G,E,0);function
 f(d){var
-c=bn(a,d,eR(function(a,b,c){return eQ(FD,FC,a,b,c)},a,d)),e=c[2],f=c[3];function
-g(a){return l(e,b(f,a))}return[0,e,l(c[1],g)]}var
-j=f(FE),g=bn(a,FG,eR(function(a){var
-b=0,c=0;return function(d,e){return fB(c,b,a,d,e)}},a,FF)),d=g[2],D=g[3],k=f(FH),m=k[2],n=f(FI),o=n[2],p=f(FJ),i=o.length-1,E=bn(a,FL,a7([0,i],0,0,a,FK)),F=bn(a,FO,a7([0,i],0,FN,a,FM)),G=bL([0,i],0,0,a,FP),r=bL([0,d],0,0,a,FQ),s=bL([0,d],0,0,a,FR),t=3===j[1]?1:0;if(t){var
-u=0<d?1:0;if(u){var
-v=k[1]===d?1:0;if(v){var
-w=n[1]===d?1:0;if(w)var
-x=p[1]===d?1:0,e=x?0===e8(m.length-1,2*d|0)?1:0:x;else
+c=bp(a,d,eY(function(a,b,c){return eX(F$,F_,a,b,c)},a,d)),e=c[2],f=c[3];function
+g(a){return m(e,b(f,a))}return[0,e,m(c[1],g)]}var
+j=f(Ga),g=bp(a,Gc,eY(function(a){var
+b=0,c=0;return function(d,e){return fN(c,b,a,d,e)}},a,Gb)),d=g[2],H=g[3],k=f(Gd),l=k[2],n=f(Ge),o=n[2],p=f(Gf),h=o.length-1,I=bp(a,Gh,a_([0,h],0,0,a,Gg)),J=bp(a,Gk,a_([0,h],0,Gj,a,Gi)),r=bQ([0,h],0,0,a,Gl),s=bQ([0,d],0,0,a,Gm),t=bQ([0,d],0,0,a,Gn),u=3===j[1]?1:0;if(u){var
+v=0<d?1:0;if(v){var
+w=k[1]===d?1:0;if(w){var
+x=n[1]===d?1:0;if(x)var
+y=p[1]===d?1:0,e=y?0===df(l.length-1,2*d|0)?1:0:y;else
+var
+e=x}else
 var
 e=w}else
 var
 e=v}else
 var
-e=u}else
-var
-e=t;q(e,FS);if(0!==G)X(FT);function
-H(a){return l(d,b(D,a))}var
-z=0,I=l(g[1],H);if(r&&s){var
-J=l(d,s[1][2]),y=[0,[0,l(d,r[1][2]),J]];z=1}if(!z)var
-y=0;var
-K=p[2],L=R(function(a,c){var
-d=b(F[2],a);return[0,b(E[2],a),d,c]},o),M=j[2];return[0,h(function(a){var
-b=c(a,2)[3],d=c(a,1)[2];return[0,c(a,0)[1],d,b]},M),d,m,L,K,y,I]}var
-FU=kG;function
-Hi(v){var
-bG=v[1],d=ey(v[2]),K=bY(bG,Hk,d,Hj),aI=aJ(K,Hl),b2=0;if(typeof
+e=u;q(e,Go);var
+z=0!==r?1:0,K=z?1-D:z;if(K)P(Gp);function
+L(a){return m(d,b(H,a))}var
+C=0,M=m(g[1],L);if(s&&t){var
+N=m(d,t[1][2]),A=[0,[0,m(d,s[1][2]),N]];C=1}if(!C)var
+A=0;var
+O=p[2],Q=S(function(a,c){var
+d=gD(B,function(c){return aa(b(c[2],a))},r),e=b(J[2],a);return[0,b(I[2],a),e,c,d]},o),R=j[2];return[0,i(function(a){var
+b=c(a,2)[3],d=c(a,1)[2];return[0,c(a,0)[1],d,b]},R),d,l,Q,O,A,M]}var
+Gq=k0;function
+HQ(u){var
+bG=u[1],d=eH(u[2]),J=b3(bG,HS,d,HR),aI=aK(J,HT),b1=0;if(typeof
 aI!=="number"&&5===aI[0]){var
-bD=aI[1];if(!(64<C(bD))){var
-bE=function(c){var
-a=0,b=0;for(;;){if(E(c)<=a)return b;if(92===ad(c,a)){var
-d=b+1|0,e=ry===ad(c,a+1|0)?6:2,a=a+e|0,b=d;continue}var
-f=c7===(ad(c,a)&ic)?b:b+1|0,a=a+1|0,b=f;continue}};x(function(b){var
+bD=aI[1];if(!(64<D(bD))){var
+bF=function(c){var
+a=0,b=0;for(;;){if(I(c)<=a)return b;if(92===ag(c,a)){var
+d=b+1|0,e=r0===ag(c,a+1|0)?6:2,a=a+e|0,b=d;continue}var
+f=dd===(ag(c,a)&iu)?b:b+1|0,a=a+1|0,b=f;continue}};y(function(b){var
 a=b[2];if(typeof
 a!=="number"&&3===a[0]){var
-c=bE(b[1])<=64?1:0,d=c?bE(a[1])<=cl?1:0:c;return q(d,Hh)}return ar(Hg)},bD);b2=1}}if(!b2)ar(Hf);var
-L=bY(aJ(K,Ho),Hn,d,Hm);if(aH(d,Hp))X(Hq);var
-y=bY(aJ(L,Hr),CA,d,Cz),V=bn(y,CC,a7(0,0,0,y,CB)),ax=bn(y,CE,a7(0,0,0,y,CD)),ay=bn(y,CG,a7(0,0,[0,aK(0,V[1]-2|0)],y,CF)),Z=V[1]-1|0,bg=ax[1]-1|0,bi=1<=Z?1:0;if(bi)var
-bk=Z<dA?1:0,bl=bk?b(hd(0,V),bg):bk;else
+c=bF(b[1])<=64?1:0,d=c?bF(a[1])<=cs?1:0:c;return q(d,HP)}return at(HO)},bD);b1=1}}if(!b1)at(HN);var
+L=b3(aK(J,HW),HV,d,HU);if(aH(d,HX))P(HY);var
+x=b3(aK(L,HZ),C6,d,C5),X=bp(x,C8,a_(0,0,0,x,C7)),aw=bp(x,C_,a_(0,0,0,x,C9)),ay=bp(x,Da,a_(0,0,[0,aL(0,X[1]-2|0)],x,C$)),Y=X[1]-1|0,bi=aw[1]-1|0,bj=1<=Y?1:0;if(bj)var
+bk=Y<dK?1:0,bl=bk?b(hu(0,X),bi):bk;else
 var
-bl=bi;q(bl,CH);var
-ch=ay[1];q(b(hd(0,ax),ch),CI);var
-ci=eP([0,Z-1|0],y,CJ),e=[0,Z,bg,ay[1],ci,V,ax,ay],g=bY(aJ(L,Hs),CL,d,CK),t=cW(g,CN,CM),az=e[1],bm=e[2],ck=bL([0,az],0,0,g,CO),cm=jE([0,az],g,CP),cn=jE([0,az],g,CQ),co=a7([0,bm],0,0,g,CR),cp=bL([0,bm],0,0,g,CS),cq=fz(jD,g,CT),cr=fz(function(a,b){return eP(CV,a,b)},g,CU),cs=eP(CX,g,CW),ct=fA(g,CY),cu=cW(g,C0,CZ),a=[0,t,cW(g,C2,C1),cu,ct,cs,cr,cq,cp,co,cn,cm,ck];function
-aB(a){return aA(t,a)}var
-bo=aB(C3),cw=1-a[4],cv=0,cx=cw||bo,cz=0===a[12]?1:0,cy=[0,cx,cv],cA=cz||I(t,Da),cC=0===a[11]?1:0,cB=[0,cA,cy],cD=cC||I(t,C$),cF=0===a[8]?1:0,cE=[0,cD,cB],cG=cF||(0===a[9]?1:0),bp=0===a[8]?1:0,cH=[0,cG,cE],cI=bp?0===a[9]?1:0:bp,cJ=aB(C4),bq=a[6],cK=[0,(0!==a[10]?1:0)===cJ?1:0,[0,cI===bo?1:0,cH]],cL=bq?a[5]<=bq[1]?1:0:1,cN=0===a[5]?1:0,cM=[0,cL,cK],cO=cN||I(t,C_),cQ=0!==a[6]?1:0,cP=[0,cO,cM],cR=cQ||M(t,C9),cT=1-(0!==a[6]?1:0),cS=[0,cR,cP],cU=cT||aB(C8),cV=I(t,C5),cX=[0,(0!==a[7]?1:0)===cV?1:0,[0,cU,cS]];x(function(a){return q(a,u(C6,t))},cX);var
-cY=aR(a[6],0),cZ=a[5]+cY|0;q(cZ*aK(e[3],h4)<=q2?1:0,C7);var
-c_=I(a[1],Hu);q((0!==aJ(L,Hv)?1:0)===c_?1:0,Ht);var
-ac=I(a[1],Hw);if(ac){var
-c$=e[1],w=bY(aJ(L,Hx),Cb,d,Ca);fA(w,Cc);var
-ak=function(d,a,c){var
-b=bn(w,a,dZ(w,a));S(d,w,a,b);if(C(b[1])!==c)bh(w,a,Cd);return b[1]},aQ=function(f,e,a){var
+bl=bj;q(bl,Db);var
+ci=ay[1];q(b(hu(0,aw),ci),Dc);var
+cj=eW([0,Y-1|0],x,Dd),g=[0,Y,bi,ay[1],cj,X,aw,ay],h=b3(aK(L,H0),Df,d,De),t=c5(h,Dh,Dg),az=g[1],bn=g[2],ck=bQ([0,az],0,0,h,Di),cl=jX([0,az],h,Dj),cn=jX([0,az],h,Dk),co=a_([0,bn],0,0,h,Dl),cp=bQ([0,bn],0,0,h,Dm),cq=fL(jW,h,Dn),cr=fL(function(a,b){return eW(Dp,a,b)},h,Do),ct=eW(Dr,h,Dq),cu=fM(h,Ds),cv=c5(h,Du,Dt),a=[0,t,c5(h,Dw,Dv),cv,cu,ct,cr,cq,cp,co,cn,cl,ck];function
+aA(a){return aB(t,a)}var
+bo=aA(Dx),cx=1-a[4],cw=0,cy=cx||bo,cA=0===a[12]?1:0,cz=[0,cy,cw],cB=cA||K(t,DG),cD=0===a[11]?1:0,cC=[0,cB,cz],cE=cD||K(t,DF),cG=0===a[8]?1:0,cF=[0,cE,cC],cH=cG||(0===a[9]?1:0),bq=0===a[8]?1:0,cI=[0,cH,cF],cJ=bq?0===a[9]?1:0:bq,cK=aA(Dy),br=a[6],cL=[0,(0!==a[10]?1:0)===cK?1:0,[0,cJ===bo?1:0,cI]],cM=br?a[5]<=br[1]?1:0:1,cO=0===a[5]?1:0,cN=[0,cM,cL],cP=cO||K(t,DE),cR=0!==a[6]?1:0,cQ=[0,cP,cN],cS=cR||M(t,DD),cU=1-(0!==a[6]?1:0),cT=[0,cS,cQ],cV=cU||aA(DC),cW=K(t,Dz),cX=[0,(0!==a[7]?1:0)===cW?1:0,[0,cV,cT]];y(function(a){return q(a,w(DA,t))},cX);var
+cY=aS(a[6],0),cZ=a[5]+cY|0;q(cZ*aL(g[3],ij)<=rr?1:0,DB);var
+c_=K(a[1],H2);q((0!==aK(L,H3)?1:0)===c_?1:0,H1);var
+aa=K(a[1],H4);if(aa){var
+c$=g[1],v=b3(aK(L,H5),CH,d,CG);fM(v,CI);var
+al=function(d,a,c){var
+b=bp(v,a,d8(v,a));Q(d,v,a,b);if(D(b[1])!==c)bm(v,a,CJ);return b[1]},aQ=function(f,e,a){var
 c=a[3];if(2===c[0]){var
-d=c[1];g7(a,function(a){b(d,a);return 0});return d}return bh(f,e,Ce)},ca=2,am=ak(function(a){var
-b=0;return function(c,d){return eQ(Cg,b,a,c,d)}},Cf,ca),b3=0;if(am){var
-ao=am[2];if(ao&&!ao[2]){var
-aS=ao[1],G=am[1],aT=0<G?1:0,cb=aT?0<aS?1:0:aT;q(cb,Ci);var
-aW=function(e){var
-a=ak(aQ,e,3);if(a){var
+d=c[1];hl(a,function(a){b(d,a);return 0});return d}return bm(f,e,CK)},cb=2,am=al(function(a){var
+b=0;return function(c,d){return eX(CM,b,a,c,d)}},CL,cb),b2=0;if(am){var
+ap=am[2];if(ap&&!ap[2]){var
+aR=ap[1],B=am[1],aT=0<B?1:0,cc=aT?0<aR?1:0:aT;q(cc,CO);var
+aU=function(e){var
+a=al(aQ,e,3);if(a){var
 b=a[2];if(b){var
 c=b[2];if(c&&!c[2]){var
-d=b[1]===G?1:0,f=d?c[1]===aS?1:0:d;q(f,Ck);return a[1]}}}throw[0,_,Cj]},aX=aW(Cl),aY=aW(Cm),as=ak(aQ,Cn,2),b4=0;if(as){var
-at=as[2];if(at&&!at[2]){q(at[1]===c$?1:0,Cp);var
-cc=as[1];bn(w,Cr,a7([0,aY],0,[0,aX-1|0],w,Cq));var
-bH=e[1],aZ=cc<=30?1:0;if(aZ)var
-a0=aK(r(G,aX+aY|0),10*G|0)<=200000?1:0,a1=a0?bH<=bF(ql,G)?1:0:a0;else
+d=b[1]===B?1:0,f=d?c[1]===aR?1:0:d;q(f,CQ);return a[1]}}}throw[0,ab,CP]},aV=aU(CR),aW=aU(CS),ar=al(aQ,CT,2),b4=0;if(ar){var
+as=ar[2];if(as&&!as[2]){q(as[1]===c$?1:0,CV);var
+cd=ar[1];bp(v,CX,a_([0,aW],0,[0,aV-1|0],v,CW));var
+bH=g[1],aZ=cd<=30?1:0;if(aZ)var
+a0=aL(r(B,aV+aW|0),10*B|0)<=rt?1:0,a1=a0?bH<=a4(qN,B)?1:0:a0;else
 var
-a1=aZ;q(a1,Cs);if(bF(4194304,G)<bH)X(Ct);b3=1;b4=1}}if(!b4)throw[0,_,Co]}}if(!b3)throw[0,_,Ch]}var
-bI=D$(L,bG,d,e,a),i=bI[1],aM=fz(jD,L,Hy),da=0===aM?1:0,db=da||bI[2];q(db,Hz);var
+a1=aZ;q(a1,CY);if(a4(4194304,B)<bH)P(CZ);b2=1;b4=1}}if(!b4)throw[0,ab,CU]}}if(!b2)throw[0,ab,CN]}var
+bI=EF(L,bG,d,g,a),e=bI[1],aJ=fL(jW,L,H6),da=0===aJ?1:0,db=da||bI[2];q(db,H7);var
 b5=0;if(typeof
-i!=="number"&&2===i[0]){var
-B=1;b5=1}if(!b5)var
-B=0;q((0!==aJ(K,HB)?1:0)===B?1:0,HA);var
+e!=="number"&&2===e[0]){var
+z=1;b5=1}if(!b5)var
+z=0;q((0!==aK(J,H9)?1:0)===z?1:0,H8);var
 b6=0;if(typeof
-i!=="number"&&2===i[0]){var
-p=i[4],J=bY(aJ(K,H0),GT,d,GS),bt=bL(0,GW,GV,J,GU),aa=bL(0,GZ,GY,J,GX),bu=aJ(J,G0),bv=typeof
-bu==="number"?0:[0,ok(He,bu,d)],aC=aJ(J,G1),b7=0;if(typeof
+e!=="number"&&2===e[0]){var
+p=e[4],du=cm(e[3][4],[0]),G=b3(aK(J,Ix),Hp,d,Ho),bs=bQ(0,Hs,Hr,G,Hq),_=bQ(0,Hv,Hu,G,Ht),bt=aK(G,Hw),bw=typeof
+bt==="number"?0:[0,oG(HM,bt,d,du)],aC=aK(G,Hx),b7=0;if(typeof
 aC!=="number"&&4===aC[0]){var
-c8=aC[1],c9=an(function(a){return a[2]},bv),bw=bA(function($,aa){var
-f=bY(aa,b(ap(Gb),$),d,Ga),p=an(function(a){return[0,Gc,a]},c9),M=p?[0,p[1],0]:0,N=[0,Gd,M];function
+c8=aC[1],c9=ak(function(a){return a[2]},bw),by=bu(function($,aa){var
+f=b3(aa,b(aq(GJ),$),d,GI),p=ak(function(a){return[0,GK,a]},c9),M=p?[0,p[1],0]:0,N=[0,GL,M];function
 o(a,d){if(a){var
 b=a[2],c=a[1];return[0,c,function(a){return o(b,a)}]}return 0}var
-k=mw(function(a){return o(N,a)});function
-a(a){return ah(k,a)}function
+k=mQ(function(a){return o(N,a)});function
+a(a){return aj(k,a)}function
 s(e,w){var
-g=bn(f,e,dZ(f,e)),q=bb(32,w),x=C(g[1]),r=C(q)===x?1:0;if(r){var
+g=bp(f,e,d8(f,e)),q=bg(32,w),x=D(g[1]),r=D(q)===x?1:0;if(r){var
 c=q,b=g[1];for(;;){var
 l=0;if(c)if(b){var
-m=b[1],n=c[1],u=b[2],v=c[2],h=bb(43,n),t=0;if(h){var
+m=b[1],n=c[1],u=b[2],v=c[2],h=bg(43,n),t=0;if(h){var
 o=h[2];if(o&&!o[2]){var
 i=1,d=h[1];t=1}}if(!t)var
-i=0,d=n;if(1-aH(k,d))av(k,d,m-i|0);var
+i=0,d=n;if(1-aH(k,d))ax(k,d,m-i|0);var
 p=a(d)===(m-i|0)?1:0;if(p){var
 c=v,b=u;continue}var
 j=p}else
@@ -5448,55 +5515,55 @@ l=1;else
 if(b)l=1;else
 var
 j=1;if(l)var
-j=af(s4);var
+j=ah(tu);var
 s=j;break}}else
 var
-s=r;if(1-s)bh(f,e,Ge);return g}function
+s=r;if(1-s)bm(f,e,GM);return g}function
 c(d,b,a,c){var
-e=b?b[1]:dA;return eQ(d,[0,e],f,a,s(a,c))}function
+e=b?b[1]:dK;return eX(d,[0,e],f,a,s(a,c))}function
 t(c,a){var
-b=a[1];fB(c,0,f,b,s(b,a[2]));return 0}var
-m=c(0,0,Gg,Gf),O=c(0,0,Gi,Gh),n=c(0,0,Gk,Gj);x(function(a){return t(0,a)},Gl);x(function(a){return t(Gn,a)},Gm);c(0,0,Gp,Go);var
-u=a(Gq),g=a(Gr),h=a(Gs),v=aA(a(Gu),[0,0,[0,g,0]]),P=v?a(Gv)===(r(h,h+1|0)/2|0)?1:0:v;q(P,Gt);function
+b=a[1];fN(c,0,f,b,s(b,a[2]));return 0}var
+l=c(0,0,GO,GN),O=c(0,0,GQ,GP),n=c(0,0,GS,GR);y(function(a){return t(0,a)},GT);y(function(a){return t(GV,a)},GU);c(0,0,GX,GW);var
+u=a(GY),g=a(GZ),h=a(G0),v=aB(a(G2),[0,0,[0,g,0]]),P=v?a(G3)===(r(h,h+1|0)/2|0)?1:0:v;q(P,G1);function
 w(f,e){var
-d=[0,g+1|0,c(0,[0,gn],f,Gw)],h=a(e);q(b(hd(Gy,d),h),Gx);var
-i=A(g,function(a){return a}),j=0;return F(function(c,a){var
-e=b(d[2],a);return aK(c,b(d[2],a+1|0)-e|0)},j,i)}var
-Q=w(GA,Gz),y=w(GC,GB),B=y<=h4?1:0;if(B)var
-D=h<=40?1:0,E=D?r(aK(r(y,h),Q),h)<=qj?1:0:D;else
+d=[0,g+1|0,c(0,[0,gC],f,G4)],h=a(e);q(b(hu(G6,d),h),G5);var
+i=F(g,function(a){return a}),j=0;return H(function(c,a){var
+e=b(d[2],a);return aL(c,b(d[2],a+1|0)-e|0)},j,i)}var
+Q=w(G8,G7),x=w(G_,G9),z=x<=ij?1:0;if(z)var
+A=h<=40?1:0,B=A?r(aL(r(x,h),Q),h)<=qL?1:0:A;else
 var
-E=B;q(E,GD);x(function(f){var
-e=g-1|0,h=c(GG,0,f,GF),i=0;if(!(e<0)){var
+B=z;q(B,G$);y(function(f){var
+e=g-1|0,h=c(Hc,0,f,Hb),i=0;if(!(e<0)){var
 d=i;for(;;){var
-j=a(GI);q(b(h,d)<j?1:0,GH);var
+j=a(He);q(b(h,d)<j?1:0,Hd);var
 k=d+1|0;if(e!==d){var
-d=k;continue}break}}return 0},GE);var
-G=c(0,0,GK,GJ),H=z(0,al),I=a(GL)-1|0,R=1;if(!(I<1)){var
+d=k;continue}break}}return 0},Ha);var
+C=c(0,0,Hg,Hf),G=E(0,ao),I=a(Hh)-1|0,R=1;if(!(I<1)){var
 i=R;for(;;){var
-Z=b(G,i);q(b(G,i-1|0)<Z?1:0,GR);var
+Z=b(C,i);q(b(C,i-1|0)<Z?1:0,Hn);var
 _=i+1|0;if(I!==i){var
 i=_;continue}break}}var
 J=u-1|0,S=0;if(!(J<0)){var
 e=S;for(;;){var
-L=b(m,e)<=(2*e|0)?1:0,X=L?1-aH(H,b(m,e)):L;q(X,GQ);av(H,b(m,e),0);var
+L=b(l,e)<=(2*e|0)?1:0,X=L?1-aH(G,b(l,e)):L;q(X,Hm);ax(G,b(l,e),0);var
 Y=e+1|0;if(J!==e){var
 e=Y;continue}break}}var
 K=g-1|0,T=0;if(!(K<0)){var
-j=T;for(;;){q(b(O,j)<=(2*u|0)?1:0,GP);var
+j=T;for(;;){q(b(O,j)<=(2*u|0)?1:0,Hl);var
 W=j+1|0;if(K!==j){var
 j=W;continue}break}}function
 U(a){var
 c=b(n,(3*a|0)+2|0),d=b(n,(3*a|0)+1|0);return[0,b(n,3*a|0),d,c]}var
-V=l(a(GM),U);return[0,eP(GO,f,GN),V]},c8);b7=1}if(!b7)var
-bw=ar(G2);var
-aD=aJ(J,G3),b8=0;if(typeof
+V=m(a(Hi),U);return[0,eW(Hk,f,Hj),V]},c8);b7=1}if(!b7)var
+by=at(Hy);var
+aD=aK(G,Hz),b8=0;if(typeof
 aD!=="number"&&4===aD[0]){var
-c6=aD[1],aE=bA(function(O,P){var
-k=b(ap(FV),O),c=bY(P,k,d,FW),E=aJ(c,FX),n=ok(u(k,FY),E,d),h=bn(c,F0,eR(function(a){var
-b=0,c=0;return function(d,e){return fB(c,b,a,d,e)}},c,FZ)),o=h[2],a=h[1],F=h[3],i=bn(c,F4,eR(function(a,b,c){return eQ(F3,F2,a,b,c)},c,F1)),p=i[3],r=i[2],j=a7([0,a],0,F6,c,F5),s=bL([0,a],F8,[0,FU],c,F7),t=i[1]===a?1:0;if(t)var
-v=o===n[2]?1:0,w=v?a<=64?1:0:v;else
+c7=aD[1],aE=bu(function(O,Q){var
+k=b(aq(Gr),O),c=b3(Q,k,d,Gs),E=aK(c,Gt),l=oG(w(k,Gu),E,d,0),h=bp(c,Gw,eY(function(a){var
+b=0,c=0;return function(d,e){return fN(c,b,a,d,e)}},c,Gv)),o=h[2],a=h[1],F=h[3],i=bp(c,GA,eY(function(a,b,c){return eX(Gz,Gy,a,b,c)},c,Gx)),p=i[3],r=i[2],j=a_([0,a],0,GC,c,GB),s=bQ([0,a],GE,[0,Gq],c,GD),t=i[1]===a?1:0;if(t)var
+u=o===l[2]?1:0,v=u?a<=64?1:0:u;else
 var
-w=t;q(w,F9);var
+v=t;q(v,GF);var
 x=a-1|0,G=0;if(!(x<0)){var
 e=G;for(;;){var
 A=r-1|0,z=0,L=0;if(A<0)var
@@ -5504,118 +5571,118 @@ B=z;else{var
 g=L,C=z;for(;;){var
 D=C+f(p,e,g)|0,N=g+1|0;if(A!==g){var
 g=N,C=D;continue}var
-B=D;break}}Y(0<B?1:0,F$);var
+B=D;break}}Z(0<B?1:0,GH);var
 M=e+1|0;if(x!==e){var
 e=M;continue}break}}var
-y=0===j?1:0,H=y?1<a?1:0:y;if(H)X(F_);var
-I=s?l(a,s[1][2]):m(a,0.),J=j?l(a,j[1][2]):m(a,0),K=l(a,function(a){return l(r,b(p,a))});return[0,n,l(a,function(a){return l(o,b(F,a))}),K,J,I]},c6);b8=1}if(!b8)var
-aE=ar(G4);if(aH(d,G5))X(G6);var
-aF=a7(0,0,G8,J,G7);bz(function(a){var
-d=A(a[1],a[2]),e=0,b=F(function(b,a){return b+a|0},e,d),c=0<b?1:0,f=c?b<=cl?1:0:c;return q(f,G9)},aF);var
-c0=p?p[1][3]:p,aP=0;if(bt)if(aa){var
-bx=aa[1],by=bt[1];q(by[1]===bx[1]?1:0,G_);var
-ab=[0,[0,by,bx]]}else
+y=0===j?1:0,H=y?1<a?1:0:y;if(H)P(GG);var
+I=s?m(a,s[1][2]):n(a,0.),J=j?m(a,j[1][2]):n(a,0),K=m(a,function(a){return m(r,b(p,a))});return[0,l,m(a,function(a){return m(o,b(F,a))}),K,J,I]},c7);b8=1}if(!b8)var
+aE=at(HA);if(aH(d,HB))P(HC);var
+aF=a_(0,0,HE,G,HD);bE(function(a){var
+d=F(a[1],a[2]),e=0,b=H(function(b,a){return b+a|0},e,d),c=0<b?1:0,f=c?b<=cs?1:0:c;return q(f,HF)},aF);var
+c0=p?p[1][3]:p,aP=0;if(bs)if(_){var
+bz=_[1],bA=bs[1];q(bA[1]===bz[1]?1:0,HG);var
+$=[0,[0,bA,bz]]}else
 aP=1;else
-if(aa)aP=1;else
+if(_)aP=1;else
 var
-ab=aa;if(aP)var
-ab=ar(Hd);Y((0!==ab?1:0)===c0?1:0,G$);if(p)var
-c1=p[1],c2=aq([0,Ha,fH],hf),bB=cf(function(a){return aA(a,c1[2])},c2);else
+$=_;if(aP)var
+$=at(HL);Z((0!==$?1:0)===c0?1:0,HH);if(p)var
+c1=p[1],c2=an([0,HI,fU],hw),bB=b_(function(a){return aB(a,c1[2])},c2);else
 var
 bB=p;var
-c3=0===aF?1:0,c4=c3||bB;Y(c4,Hb);var
+c3=0===aF?1:0,c4=c3||bB;Z(c4,HJ);var
 bC=0===aE?1:0;if(bC)var
 aG=bC;else
 if(p)var
-c5=p[1][2],aG=cf(function(a){return aA(a,aq(fH,hf))},c5);else
+c6=p[1][2],aG=b_(function(a){return aB(a,an(fU,hw))},c6);else
 var
-aG=p;Y(aG,Hc);var
-D=[0,[0,ab,bv,aF,aE,bw]];b6=1}if(!b6)var
-D=0;var
-dc=n_(v,oh),N=an(function(a){function
+aG=p;Z(aG,HK);var
+A=[0,[0,$,bw,aF,aE,by]];b6=1}if(!b6)var
+A=0;var
+dc=ot(u,oD),N=ak(function(a){function
 J(a){return a}var
-K=A(e[1],J),L=0,M=F(function(d,c){return aK(d,b(a[1],c))},L,K);q((M+1|0)===a[9]?1:0,HC);var
-i=dk(v);function
+K=F(g[1],J),L=0,M=H(function(d,c){return aL(d,b(a[1],c))},L,K);q((M+1|0)===a[9]?1:0,H_);var
+h=dw(u);function
 o(c){return b(a[6],c)[1]}function
 p(a){var
 b=a[1];function
-c(a){return b+a|0}return l(a[2]-b|0,c)}function
+c(a){return b+a|0}return m(a[2]-b|0,c)}function
 r(c,b){var
-a=[0,0];return oi(bc([0,0],h(function(d){var
-b=aV(c,d);a[1]=(a[1]+b[2]|0)-b[1]|0;return a[1]},b)))}var
-s=l(a[5],o);function
-t(a){return lu(aL(a))}var
-j=t(h(function(a){return p(aV(i[1],a))},s)),k=t(h(function(a){return p(aV(i[2],a))},j)),u=r(i[1],s),n=r(i[2],j),w=m(k.length-1,0),x=a[5]-1|0,C=0;if(!(x<0)){var
-g=C;for(;;){var
-y=aV(u,g),z=b(n[2],y[1]),B=b(n[2],y[2])-1|0;if(!(B<z)){var
+a=[0,0];return oE(bh([0,0],i(function(d){var
+b=aY(c,d);a[1]=(a[1]+b[2]|0)-b[1]|0;return a[1]},b)))}var
+s=m(a[5],o);function
+t(a){return lO(aM(a))}var
+j=t(i(function(a){return p(aY(h[1],a))},s)),k=t(i(function(a){return p(aY(h[2],a))},j)),v=r(h[1],s),l=r(h[2],j),w=n(k.length-1,0),x=a[5]-1|0,B=0;if(!(x<0)){var
+f=B;for(;;){var
+y=aY(v,f),z=b(l[2],y[1]),A=b(l[2],y[2])-1|0;if(!(A<z)){var
 d=z;for(;;){var
-E=c(k,d)[1+d],G=fp(a,g,b(i[3][2],E)),H=b(a[7],G);c(w,d)[1+d]=H;var
-I=d+1|0;if(B!==d){var
+D=c(k,d)[1+d],E=fB(a,f,b(h[3][2],D)),G=b(a[7],E);c(w,d)[1+d]=G;var
+I=d+1|0;if(A!==d){var
 d=I;continue}break}}var
-D=g+1|0;if(x!==g){var
-g=D;continue}break}}var
-f=[0,u,n,oi(w),o,j,k],N=f[3],O=f[2],P=f[1],Q=b(a[7],[0,e[4],0]);return[0,f,a,[0,a[5],f[5].length-1,f[6].length-1,Q,P,O,N]]},dc),j=N?N[1][3]:e,b9=0;if(N){var
-bJ=N[1];if(I(bs(v,HE),HD)){if(cj(v,HF)){var
-bK=aU(v,HG),bM=z(0,a8),bN=bK[1]-1|0,dd=0;if(!(bN<0)){var
-aj=dd;for(;;){W(bM,b(bK[2],aj),0);var
-dt=aj+1|0;if(bN!==aj){var
-aj=dt;continue}break}}var
-bO=function(a){return aH(bM,a)}}else
+C=f+1|0;if(x!==f){var
+f=C;continue}break}}var
+e=[0,v,l,oE(w),o,j,k],N=e[3],O=e[2],P=e[1],Q=b(a[7],[0,g[4],0]);return[0,e,a,[0,a[5],e[5].length-1,e[6].length-1,Q,P,O,N]]},dc),l=N?N[1][3]:g,b9=0;if(N){var
+bJ=N[1];if(K(bx(u,Ia),H$)){if(cg(u,Ib)){var
+bK=aX(u,Ic),bL=E(0,a$),bM=bK[1]-1|0,de=0;if(!(bM<0)){var
+ai=de;for(;;){W(bL,b(bK[2],ai),0);var
+ds=ai+1|0;if(bM!==ai){var
+ai=ds;continue}break}}var
+bN=function(a){return aH(bL,a)}}else
 var
-du=d1(v,HZ),bO=function(a){return 0.<b(du[2],a)?1:0};var
-O=bJ[1],R=m(O[1][1]-1|0,-1),au=m(O[5].length-1,-1),H=[0,bJ[3][4],0];for(;;){if(H){var
-P=H[1];if(0<=c(R,P)[1+P]){var
-H=H[2];continue}c(R,P)[1+P]=0;var
-a2=aV(O[1],P),a3=H[2],a4=a2[1],a5=a2[2]-1|0;if(a5<a4)var
-a6=a3;else{var
-s=a4,T=a3;for(;;){if(bO(c(O[5],s)[1+s])){c(au,s)[1+s]=0;var
-a9=aV(O[2],s),a_=a9[1],a$=a9[2]-1|0;if(a$<a_)var
-ba=T;else{var
-U=a_,bd=T;for(;;){var
-be=[0,b(O[3][2],U),bd],ce=U+1|0;if(a$!==U){var
-U=ce,bd=be;continue}var
-ba=be;break}}var
-aw=ba}else
+dt=d_(u,Iw),bN=function(a){return 0.<b(dt[2],a)?1:0};var
+O=bJ[1],T=n(O[1][1]-1|0,-1),au=n(O[5].length-1,-1),C=[0,bJ[3][4],0];for(;;){if(C){var
+R=C[1];if(0<=c(T,R)[1+R]){var
+C=C[2];continue}c(T,R)[1+R]=0;var
+a2=aY(O[1],R),a3=C[2],a5=a2[1],a6=a2[2]-1|0;if(a6<a5)var
+a7=a3;else{var
+s=a5,U=a3;for(;;){if(bN(c(O[5],s)[1+s])){c(au,s)[1+s]=0;var
+a8=aY(O[2],s),a9=a8[1],ba=a8[2]-1|0;if(ba<a9)var
+bb=U;else{var
+V=a9,bc=U;for(;;){var
+bd=[0,b(O[3][2],V),bc],cf=V+1|0;if(ba!==V){var
+V=cf,bc=bd;continue}var
+bb=bd;break}}var
+av=bb}else
 var
-aw=T;var
-cd=s+1|0;if(a5!==s){var
-s=cd,T=aw;continue}var
-a6=aw;break}}var
-H=a6;continue}var
-bf=function(b){var
+av=U;var
+ce=s+1|0;if(a6!==s){var
+s=ce,U=av;continue}var
+a7=av;break}}var
+C=a7;continue}var
+be=function(b){var
 a=[0,0];o(function(d,g){var
 e=0<=g?1:0;if(e){var
 h=a[1];c(b,d)[1+d]=h;a[1]++;var
 f=0}else
 var
-f=e;return f},b);return a[1]},cg=bf(R),Q=[0,[0,R,cg,au,bf(au)]];b9=1;break}}}if(!b9)var
-Q=0;if(Q)var
-bP=Q[1],bR=[0,bP[2],bP[4],j[3],j[4],j[5],j[6],j[7]],bQ=e;else
+f=e;return f},b);return a[1]},ch=be(T),S=[0,[0,T,ch,au,be(au)]];b9=1;break}}}if(!b9)var
+S=0;if(S)var
+bO=S[1],bR=[0,bO[2],bO[4],l[3],l[4],l[5],l[6],l[7]],bP=g;else
 var
-bR=j,bQ=j;var
-aN=aJ(K,HH),aO=aJ(K,HI),b_=0;if(typeof
+bR=l,bP=l;var
+aN=aK(J,Id),aO=aK(J,Ie),b$=0;if(typeof
 aN!=="number"&&4===aN[0]&&typeof
 aO!=="number"&&4===aO[0]){var
-b1=aO[1],ai=aN[1],dv=0;if(0!==ai){var
-dr=C(b1);if(C(ai)===dr&&!(4<C(ai))){var
-ds=gr(ai,b1),n=bA(function(c,b){return EF(d,bQ,bR,a,B,c,b[1],b[2])},ds);b_=1;dv=1}}}if(!b_)var
-n=ar(HJ);var
-bS=k(function(a){return a[1]},n),de=C(bS);q(C(bj(ip,bS))===de?1:0,HK);if(ac)x(function(a){var
-b=a[1],c=M(b,HM)?M(b,HN)?I(a[2],HO):B?I(a[2],HP):B:1===C(n)?1:0;return q(c,HL)},n);var
-b$=0;if(typeof
-i!=="number"&&2===i[0]){var
-b0=i[4];if(b0){var
-dq=b0[1][2],bT=cf(function(a){return aA(a,aq(fH,aq(hf,oj)))},dq);b$=1}}if(!b$)var
+b0=aO[1],ae=aN[1],dv=0;if(0!==ae){var
+dq=D(b0);if(D(ae)===dq&&!(4<D(ae))){var
+dr=gI(ae,b0),j=bu(function(c,b){return Fb(d,bP,bR,a,z,c,b[1],b[2])},dr);b$=1;dv=1}}}if(!b$)var
+j=at(If);var
+bS=k(function(a){return a[1]},j),df=D(bS);q(D(bf(iF,bS))===df?1:0,Ig);if(aa)y(function(a){var
+b=a[1],c=M(b,Ii)?M(b,Ij)?K(a[2],Ik):z?K(a[2],Il):z:1===D(j)?1:0;return q(c,Ih)},j);var
+ca=0;if(typeof
+e!=="number"&&2===e[0]){var
+bZ=e[4];if(bZ){var
+dp=bZ[1][2],bT=b_(function(a){return aB(a,an(fU,an(hw,oF)))},dp);ca=1}}if(!ca)var
 bT=0;var
-df=ac?bT||(D?0!==D[1][5]?1:0:D):ac;q(1-df,HQ);var
-dg=C(n);function
-ag(a){return ae(n,a)[2]}br(function(d,a){var
-b=a[17];return bz(function(e){var
-b=e[2],c=e[1];if(B){var
+dg=aa?bT||(A?0!==A[1][5]?1:0:A):aa;q(1-dg,Im);var
+dh=D(j);function
+ad(a){return af(j,a)[2]}bv(function(d,a){var
+b=a[17];return bE(function(e){var
+b=e[2],c=e[1];if(z){var
 f=c<d?1:0;if(f){var
 g=b<d?1:0;if(g){var
-i=[0,ag(b),0],h=1-aA(HS,[0,ag(c),i]);if(h)var
-j=[0,ag(b),0],a=1-aA(HT,[0,ag(c),j]);else
+i=[0,ad(b),0],h=1-aB(Io,[0,ad(c),i]);if(h)var
+j=[0,ad(b),0],a=1-aB(Ip,[0,ad(c),j]);else
 var
 a=h}else
 var
@@ -5623,420 +5690,450 @@ a=g}else
 var
 a=f}else
 var
-a=B;return q(a,HR)},b)},n);bz(function(b){var
-c=b[5];return x(function(c){q(c[1]<dg?1:0,HU);var
-b=0!==dl(a)?1:0;return b?X(HV):b},c)},D);iS(function(a,b){return ar(u(HX,u(g1(a),HW)))},d);if(N){var
-bU=N[1],bV=bU[2],bW=bU[1],dh=function(a){var
-c=b(bV[6],a)[2];return b(bV[4],c)},di=[0,j[1],dh];if(Q)var
-bX=Q[1],bZ=k(function(a){var
+a=z;return q(a,In)},b)},j);bE(function(b){var
+f=b[5];y(function(e){var
+b=e[1];q(b<dh?1:0,Iq);var
+c=0!==dx(a)?1:0,d=c?0!==af(j,b)[17]?1:0:c;return d?P(Ir):d},f);if(typeof
+e!=="number"&&2===e[0]){var
+d=e[3][4].length-1;if(!d)return d}var
+c=0!==b[5]?1:0;return c?P(Is):c},A);i6(function(a,b){return at(w(Iu,w(hf(a),It)))},d);if(N){var
+bU=N[1],bV=bU[2],bW=bU[1],di=function(a){var
+c=b(bV[6],a)[2];return b(bV[4],c)},dj=[0,l[1],di];if(S)var
+bX=S[1],bY=k(function(a){var
 f=bX[3],e=bX[1];function
 d(f,d,e){return[0,d.length-1,function(a){if(0<=c(d,a)[1+a]){var
 g=c(d,a)[1+a];return b(e[2],g)}return f}]}var
-g=a[17],h=a[16],i=-1,j=an(function(a){return d(i,f,a)},h),k=a[15],l=-1,m=an(function(a){return d(l,f,a)},k),n=a[14],o=a[13],p=a[12],q=a[11],r=0,s=an(function(a){return d(r,e,a)},q),t=a[10],u=0,v=an(function(a){return d(u,e,a)},t),w=a[9],x=an(function(a){function
+g=a[17],h=a[16],i=-1,j=ak(function(a){return d(i,f,a)},h),k=a[15],l=-1,m=ak(function(a){return d(l,f,a)},k),n=a[14],o=a[13],p=a[12],q=a[11],r=0,s=ak(function(a){return d(r,e,a)},q),t=a[10],u=0,v=ak(function(a){return d(u,e,a)},t),w=a[9],x=ak(function(a){function
 c(a){return a}var
-f=A(a[1],c),g=1.;return d(F(function(d,c){return $(d,b(a[2],c))},g,f),e,a)},w),y=a[8],z=0.,B=an(function(a){return d(z,e,a)},y);return[0,a[1],a[2],a[3],a[4],a[5],a[6],a[7],B,x,v,s,p,o,n,m,j,g]},n);else
+f=F(a[1],c),g=1.;return d(H(function(d,c){return ac(d,b(a[2],c))},g,f),e,a)},w),y=a[8],z=0.,A=ak(function(a){return d(z,e,a)},y);return[0,a[1],a[2],a[3],a[4],a[5],a[6],a[7],A,x,v,s,p,o,n,m,j,g]},j);else
 var
-bZ=n;var
-dj=[0,HY,a[2],a[3],a[4],a[5],a[6],a[7],a[8],a[9],[0,di],a[11],a[12]],dm=bW[6],dn=function(a){return c(dm,a)[1+a]};return[0,e,bW[4],dn,j,dj,i,aM,D,bZ]}function
-dp(a){return a}return[0,e,function(a){return a},dp,j,a,i,aM,D,n]}var
-ay=mg([0,function(j,i){var
+bY=j;var
+dk=[0,Iv,a[2],a[3],a[4],a[5],a[6],a[7],a[8],a[9],[0,dj],a[11],a[12]],dl=bW[6],dm=function(a){return c(dl,a)[1+a]};return[0,g,bW[4],dm,l,dk,e,aJ,A,bY]}function
+dn(a){return a}return[0,g,function(a){return a},dn,l,a,e,aJ,A,j]}var
+ar=mA([0,function(j,i){var
 b=j,a=i;for(;;){if(b){if(a){var
-c=a[1],d=c[2],e=c[1],f=b[1],g=f[2],h=f[1];if(h!==e)return aN(h,e);if(g!==d)return aN(g,d);var
+c=a[1],d=c[2],e=c[1],f=b[1],g=f[2],h=f[1];if(h!==e)return aP(h,e);if(g!==d)return aP(g,d);var
 b=b[2],a=a[2];continue}return 1}var
-k=a?-1:a;return k}}]),cZ=ay[1];function
-fI(c,b,a){return 0===D(b)?a:S(ay[4],c,b,a)}function
-Z(a){return fI(0,a,cZ)}var
-ol=Z(t);function
-fJ(a){return f(ay[6],[0,[0,a,1],0],t)}function
-fK(a){return F(function(b,a){return fI(a[1],a[2],b)},cZ,a)}function
-om(a){return b(ay[20],a)}function
-hg(b,a){return aR(f(ay[29],b,a),y)}function
-eS(a){return hg(0,a)}function
-eT(a){function
-b(a,b){return 0===a?1:0}return f(ay[14],b,a)}function
-fL(a){var
-b=0;return F(function(b,a){return b+a[2]|0},b,a)}function
-bZ(a,b){var
-d=a?a[1]:t;return function(a){function
+k=a?-1:a;return k}}]),ch=ar[1];function
+eZ(c,b,a){return 0===C(b)?a:Q(ar[4],c,b,a)}function
+X(a){return eZ(0,a,ch)}var
+e0=X(s);function
+e1(a){return f(ar[6],[0,[0,a,1],0],s)}function
+e2(a){return H(function(b,a){return eZ(a[1],a[2],b)},ch,a)}function
+oH(a){return b(ar[20],a)}function
+fV(b,a){return aS(f(ar[29],b,a),B)}function
+e3(a){return fV(0,a)}function
+e4(a){function
+b(a,b){return 0===a?1:0}return f(ar[14],b,a)}function
+fW(a){var
+b=0;return H(function(b,a){return b+a[2]|0},b,a)}function
+bq(a,b){var
+d=a?a[1]:s;return function(a){function
 c(b,e,a){var
-h=g(d,e),c=w(hg(b,a),h);return 0===D(c)?f(ay[7],b,a):S(ay[4],b,c,a)}return S(ay[13],c,a,b)}}function
-dm(a,b){if(0===D(a))return cZ;function
-c(b){return g(a,b)}return f(ay[34],c,b)}function
-ab(c,a){return b(bZ([0,bf],c),a)}function
-hh(b,a){if(b){if(a){var
-e=a[2],f=a[1],g=f[2],d=f[1],h=b[2],i=b[1],j=i[2],c=i[1];return c===d?[0,[0,c,j+g|0],hh(h,e)]:c<d?[0,[0,c,j],hh(h,a)]:[0,[0,d,g],hh(b,e)]}var
+h=g(d,e),c=x(fV(b,a),h);return 0===C(c)?f(ar[7],b,a):Q(ar[4],b,c,a)}return Q(ar[13],c,a,b)}}function
+b4(a,b){if(0===C(a))return ch;function
+c(b){return g(a,b)}return f(ar[34],c,b)}function
+_(c,a){return b(bq([0,aV],c),a)}function
+fX(b,a){if(b){if(a){var
+e=a[2],f=a[1],g=f[2],d=f[1],h=b[2],i=b[1],j=i[2],c=i[1];return c===d?[0,[0,c,j+g|0],fX(h,e)]:c<d?[0,[0,c,j],fX(h,a)]:[0,[0,d,g],fX(b,e)]}var
 k=b}else
 var
 k=a;return k}function
-c0(c,a){function
+bH(c,a){function
 d(e,d,c){function
 h(h,c,a){var
-i=g(d,c),j=hh(e,h),k=f(ay[6],j,i);return b(bZ(0,a),k)}return S(ay[13],h,a,c)}return S(ay[13],d,c,cZ)}function
-jP(e,a,d){var
-f=aW(aN,A(d-a|0,function(c){return b(e[2],a+c|0)}));function
-c(a){if(a){var
-d=a[1],b=c(a[2]);if(b){var
-e=b[1],f=e[1];if(a0(f,d))return[0,[0,f,e[2]+1|0],b[2]]}var
-g=[0,[0,d,1],b]}else
-var
-g=a;return g}return c(f)}function
-fM(a){var
-b=om(a);return k(function(a){return[0,a[2],a[1]]},b)}function
-eU(a,g,f){if(a[1]===a[2].length-1){var
-b=function(a){return bc(a,m(a.length-1,c(a,0)[1]))};a[2]=b(a[2]);a[3]=b(a[3])}var
+i=g(d,c),j=fX(e,h),k=f(ar[6],j,i);return b(bq(0,a),k)}return Q(ar[13],h,a,c)}return Q(ar[13],d,c,ch)}function
+dy(a,g,f){if(a[1]===a[2].length-1){var
+b=function(a){return bh(a,n(a.length-1,c(a,0)[1]))};a[2]=b(a[2]);a[3]=b(a[3])}var
 d=a[1];c(a[2],d)[1+d]=g;var
 e=a[1];c(a[3],e)[1+e]=f;a[1]=a[1]+1|0;return a[1]-1|0}function
-dn(b,a,e){var
-c=U(b[4],a);if(c)return c[1];var
-d=eU(b,e,[0,a]);av(b[4],a,d);return d}function
-cB(d,b,a){var
-h=aK(b,a),e=[0,c_(b,a),h],f=U(d[5],e);if(f)return f[1];var
-i=c(d[2],a)[1+a],g=eU(d,c0(c(d[2],b)[1+b],i),[1,b,a]);av(d[5],e,g);return g}function
-aB(e,a,d,c){var
-f=a?a[1]:a;return eU(e,d,[3,b(aQ(function(a){return 0<D(a[1])?1:0}),c),f])}function
-jQ(a){var
-d=C(a[1]),e=a[3],f=cL(bA(function(c,a){var
-b=a[3],d=b?[0,[0,N(aq(a[1],[0,a[2],0])),[0,[0,t,c],0]],0]:b;return d},e));function
-i(f,e,d){var
-h=f[2],a=f[1],i=e[1],b=c(a,d)[1+d];if(0===D(b))return[0,a,h];var
-l=L(b),j=e[2],k=F(function(m,h){var
-i=h[2],c=0,b=0,a=m;for(;;){if(a){var
-e=a[2],d=a[1];if(a0(d[2],i)){var
-c=[0,d,c],a=e;continue}var
-b=[0,d,b],a=e;continue}var
-f=ao(b),k=ao(c),n=g(l,h[1]),j=F(function(b,a){return w(b,a[1])},n,k);return 0===D(j)?f:[0,[0,j,i],f]}},h,j);return[0,R(function(a,d){return s(d,g(b,c(i,a)[1+a]))},a),k]}var
-l=0,m=F(function(e,p){var
-j=F(function(b,a){return i(b,a[2],a[1])},p,e),f=j[1],b=[0,-1],l=d-1|0,q=0;if(!(l<0)){var
-a=q;for(;;){if(0!==D(c(f,a)[1+a]))b[1]=a;var
+cH(b,a,e){var
+c=V(b[4],a);if(c)return c[1];var
+d=dy(b,e,[0,a]);ax(b[4],a,d);return d}function
+bn(d,b,a){var
+h=aL(b,a),e=[0,dg(b,a),h],f=V(d[5],e);if(f)return f[1];var
+i=c(d[2],a)[1+a],g=dy(d,bH(c(d[2],b)[1+b],i),[1,b,a]);ax(d[5],e,g);return g}function
+as(e,a,d,c){var
+f=a?a[1]:a;return dy(e,d,[3,b(aT(function(a){return 0<C(a[1])?1:0}),c),f])}function
+j6(a){var
+d=D(a[1]),e=a[3],f=cR(bu(function(c,a){var
+b=a[3],d=b?[0,[0,N(an(a[1],[0,a[2],0])),[0,[0,s,c],0]],0]:b;return d},e));function
+h(f,e,d){var
+h=f[2],a=f[1],i=e[1],b=c(a,d)[1+d];if(0===C(b))return[0,a,h];var
+j=L(b),k=e[2],l=H(function(f,a){var
+b=a[2],c=mn(function(a){return aO(a[2],b)},f),d=c[2],h=c[1],i=g(j,a[1]),e=H(function(b,a){return x(b,a[1])},i,h);return 0===C(e)?d:[0,[0,e,b],d]},h,k);return[0,S(function(a,d){return t(d,g(b,c(i,a)[1+a]))},a),l]}var
+l=0,m=H(function(e,p){var
+j=H(function(b,a){return h(b,a[2],a[1])},p,e),f=j[1],b=[0,-1],l=d-1|0,q=0;if(!(l<0)){var
+a=q;for(;;){if(0!==C(c(f,a)[1+a]))b[1]=a;var
 u=a+1|0;if(l!==a){var
-a=u;continue}break}}if(0<=b[1]&&!((d-1|0)<=C(e))){var
-m=b[1],n=cS(c(f,m)[1+m]),r=j[2],s=k(function(a){var
-b=a[2];return[0,g(n,a[1]),b]},r),o=[0,h(function(a){return g(n,a)},f),s],t=[0,[0,b[1],o],0];return aq(k(function(a){var
-c=i(a[2],o,b[1]);return[0,a[1],c]},e),t)}return e},l,f),j=z(0,4);x(function(g){var
-h=g[2],i=h[1],k=g[1],l=Z(c(i,d)[1+d]),m=d-1|0,o=0;if(m<0)var
+a=u;continue}break}}if(0<=b[1]&&!((d-1|0)<=D(e))){var
+m=b[1],n=b2(c(f,m)[1+m]),r=j[2],s=k(function(a){var
+b=a[2];return[0,g(n,a[1]),b]},r),o=[0,i(function(a){return g(n,a)},f),s],t=[0,[0,b[1],o],0];return an(k(function(a){var
+c=h(a[2],o,b[1]);return[0,a[1],c]},e),t)}return e},l,f),j=E(0,4);y(function(g){var
+h=g[2],i=h[1],k=g[1],l=X(c(i,d)[1+d]),m=d-1|0,o=0;if(m<0)var
 n=l;else{var
 a=o,e=l;for(;;){if(a!==k)var
-p=fJ(a),f=b(bZ([0,L(c(i,a)[1+a])],e),p);else
+p=e1(a),f=b(bq([0,L(c(i,a)[1+a])],e),p);else
 var
 f=e;var
 q=a+1|0;if(m!==a){var
 a=q,e=f;continue}var
 n=f;break}}return W(j,k,[0,n,h[2]])},m);return j}var
-on=[az,H5,cb(0)];function
-hi(e,a){var
-d=z(0,2),c=function(a){var
+oI=[aA,Iz,ck(0)];function
+fY(e,a){var
+d=E(0,2),c=function(a){var
 c=a;for(;;)try{var
 n=function(b,c){var
-a=c$(function(a){return aH(e,a[1])},b);if(a)throw[0,on,b,c,a[1][1]];return a};f(ay[12],n,c);return c}catch(a){a=a2(a);if(a[1]===on){var
-g=a[4],h=a[2],i=ah(e,g),k=b(b5(function(f){return function(c){var
+a=dh(function(a){return aH(e,a[1])},b);if(a)throw[0,oI,b,c,a[1][1]];return a};f(ar[12],n,c);return c}catch(a){a=a6(a);if(a[1]===oI){var
+g=a[4],h=a[2],i=aj(e,g),k=b(b$(function(f){return function(c){var
 a=c[2],b=c[1];if(b!==f)return[0,[0,b,a]];var
-d=1<a?1:0,e=d?[0,[0,b,a-1|0]]:d;return e}}(g)),h),j=f(ay[6],k,a[3]),l=i[2];x(function(f){return function(a){var
-c=a[2],e=aR(U(d,c),cZ);return W(d,c,b(bZ([0,a[1]],e),f))}}(j),l);var
-m=c0(j,i[1]),c=b(bZ(0,f(ay[7],h,c)),m);continue}throw a}}(a),g=0;return[0,c,ez(function(c,b,a){return[0,[0,b,c],a]},d,g)]}function
-oo(f){var
-a=ao(f);if(a){var
-b=a[2],c=a[1],d=c[2],e=c[1],g=[0,[0,e,1],0],h=1<d?[0,[0,e,d-1|0],b]:b;return[0,ao(h),g]}throw[0,_,H6]}function
-jR(a,p){var
-c=jQ(a),h=C(a[1]),q=A(h,function(a){return a}),i=b(aQ(function(a){return 1-aH(c,a)}),q),d=z(0,64);x(function(a){var
-b=hi(c,a)[1];function
-e(e,f){if(f2<fL(e))X(H7);var
+d=1<a?1:0,e=d?[0,[0,b,a-1|0]]:d;return e}}(g)),h),j=f(ar[6],k,a[3]),l=i[2];y(function(f){return function(a){var
+c=a[2],e=aS(V(d,c),ch);return W(d,c,b(bq([0,a[1]],e),f))}}(j),l);var
+m=bH(j,i[1]),c=b(bq(0,f(ar[7],h,c)),m);continue}throw a}}(a),g=0;return[0,c,eI(function(c,b,a){return[0,[0,b,c],a]},d,g)]}function
+oJ(f){var
+a=ap(f);if(a){var
+b=a[2],c=a[1],d=c[2],e=c[1],g=[0,[0,e,1],0],h=1<d?[0,[0,e,d-1|0],b]:b;return[0,ap(h),g]}throw[0,ab,IA]}function
+j7(a,p){var
+c=j6(a),h=D(a[1]),q=F(h,function(a){return a}),i=b(aT(function(a){return 1-aH(c,a)}),q),d=E(0,64);y(function(a){var
+b=fY(c,a)[1];function
+e(e,f){if(gf<fW(e))P(IB);var
 a=e;for(;;){var
-b=2<=fL(a)?1:0,c=b?1-aH(d,a):b;if(c){av(d,a,0);var
-a=oo(a)[1];continue}return c}}return f(ay[12],e,b)},p);var
-r=eo(gB(d)),j=aW(function(b,a){var
-c=[0,fL(a),a];return am([0,fL(b),b],c)},r),e=N(aq(k(function(a){return[0,[0,a,1],0]},i),j));if(f2<e.length-1)X(H8);var
-g=z(0,64);o(function(b,a){return W(g,a,b)},e);function
-l(a){return ah(g,a)}var
+b=2<=fW(a)?1:0,c=b?1-aH(d,a):b;if(c){ax(d,a,0);var
+a=oJ(a)[1];continue}return c}}return f(ar[12],e,b)},p);var
+r=dT(fp(d)),j=aZ(function(b,a){var
+c=[0,fW(a),a];return am([0,fW(b),b],c)},r),e=N(an(k(function(a){return[0,[0,a,1],0]},i),j));if(gf<e.length-1)P(IC);var
+g=E(0,64);o(function(b,a){return W(g,a,b)},e);function
+l(a){return aj(g,a)}var
 s=N(k(function(b){var
-a=oo(b),c=l(a[2]);return[0,l(a[1]),c]},j)),n=z(0,64);return[0,[0,0,m(64,cZ),m(64,H4),z(0,64),n],a,h,i,c,e,g,s]}function
-ck(a){return a[6].length-1}function
-hj(a){var
-e=C(a[1]),b=gr(a[1],a[2]),c=cL(bA(function(f,a){var
-b=a[1],c=dP(b,a[2]);if(c)var
-g=0,h=1,d=[0,[0,A(e,function(a){return f===a?t:y}),b,h],g];else
+a=oJ(b),c=l(a[2]);return[0,l(a[1]),c]},j)),m=E(0,64);return[0,[0,0,n(64,ch),n(64,Iy),E(0,64),m],a,h,i,c,e,g,s]}function
+cr(a){return a[6].length-1}function
+hx(a){var
+e=D(a[1]),b=gI(a[1],a[2]),c=cR(bu(function(f,a){var
+b=a[1],c=dn(b,a[2]);if(c)var
+g=0,h=1,d=[0,[0,F(e,function(a){return f===a?s:B}),b,h],g];else
 var
-d=c;return d},b)),d=aq(a[3],c);return[0,a[1],a[2],d]}function
-cC(a,g){var
-b=hi(a[5],g),d=b[1],e=m(ck(a),y);function
+d=c;return d},b)),d=a[4],f=an(a[3],c);return[0,a[1],a[2],f,d]}function
+cI(a,g){var
+b=fY(a[5],g),d=b[1],e=n(cr(a),B);function
 h(b,h){var
 d=0!==b?1:0;if(d){var
-f=U(a[7],b);if(f){var
-g=f[1];c(e,g)[1+g]=h;return 0}return bm(H9)}return d}f(ay[12],h,d);var
-i=b[2];return[0,e,eS(d),i]}function
-dp(e,d,b){var
-a=[0,Z(b)];o(function(b,d){var
-f=a[1];a[1]=fI(c(e[6],b)[1+b],d,f);return 0},d);return a[1]}function
-dq(a,g,c){var
-b=cC(a,c),d=b[3],e=b[2],f=b[1],i=[n,function(l){var
-b=dn(a[1],g,c);if(0===d)return b;var
-h=[0,[0,t,b],0],i=dp(a,f,e),j=[0,k(function(a){var
-b=a[2];return[0,dm(bf,a[1]),b]},d)];return aB(a[1],j,i,h)}];return[0,h(L,f),e,i]}function
-op(a){var
-b=[0,cZ,0];return F(function(a,c){var
-b=a[2];return[0,fI([0,[0,b,1],0],c,a[1]),b+1|0]},b,a)[1]}function
-oq(b,a){var
-c=fJ(a),d=ae(b[2][1],a),e=ae(b[2][2],a),f=dq(b,[0,a],ab(c,Z(d)));return[0,dq(b,[1,a],ab(Z(e),c)),f]}function
-fN(a,d,c){if(d<a[3]){var
-f=oq(a,d);return 0===c?f[1]:f[2]}var
-b=d-a[3]|0;Y(b<C(a[2][3])?1:0,H_);var
-e=ae(a[2][3],b),h=op(e[1]),g=ab(Z(e[2]),h),i=0===c?1:0,j=i||e[3];Y(j,H$);return 0===c?dq(a,[2,b],g):dq(a,[3,b],dm(bf,g))}function
-dr(a,b){function
-c(a){return a===b?t:y}return dp(a,l(ck(a),c),y)}function
-jS(c,b,a){var
-d=Z(a);return ab(dr(c,b),d)}function
-jT(c,b,a){var
-d=dr(c,b);return ab(Z(a),d)}function
-hk(b,f,i,a,e){return[n,function(k){var
-g=i?jS(b,f,e):jT(b,f,e),h=H(a),d=G===h?a[1]:n===h?J(a):a,j=c(b[1][2],d)[1+d];return S(ay[11],dP,j,g)?d:aB(b[1],0,g,[0,[0,t,d],0])}]}function
-or(e,f,a,d,k,z){var
-q=c(f[1],a)[1+a],r=c(f[2],a)[1+a],u=c(f[1],d)[1+d],v=c(f[2],d)[1+d];function
+f=V(a[7],b);if(f){var
+g=f[1];c(e,g)[1+g]=h;return 0}return a2(ID)}return d}f(ar[12],h,d);var
+i=b[2];return[0,e,e3(d),i]}function
+dz(e,d,b){var
+a=[0,X(b)];o(function(b,d){var
+f=a[1];a[1]=eZ(c(e[6],b)[1+b],d,f);return 0},d);return a[1]}function
+oK(b,a,g){var
+c=cI(b,g),d=c[3],e=c[2],f=c[1],h=[l,function(m){var
+c=v(a),g=u===c?a[1]:l===c?A(a):a;if(0===d)return g;var
+h=[0,[0,s,g],0],i=dz(b,f,e),j=[0,k(function(a){var
+b=a[2];return[0,b4(aV,a[1]),b]},d)];return as(b[1],j,i,h)}];return[0,i(L,f),e,h]}function
+dA(b,c,a){return oK(b,[l,function(d){return cH(b[1],c,a)}],a)}function
+oL(a){var
+b=[0,ch,0];return H(function(a,c){var
+b=a[2];return[0,eZ([0,[0,b,1],0],c,a[1]),b+1|0]},b,a)[1]}function
+oM(b,a){var
+c=e1(a),d=af(b[2][1],a),e=af(b[2][2],a),f=dA(b,[0,a],_(c,X(d)));return[0,dA(b,[1,a],_(X(e),c)),f]}function
+fZ(a,d,c){if(d<a[3]){var
+f=oM(a,d);return 0===c?f[1]:f[2]}var
+b=d-a[3]|0;Z(b<D(a[2][3])?1:0,IE);var
+e=af(a[2][3],b),h=oL(e[1]),g=_(X(e[2]),h),i=0===c?1:0,j=i||e[3];Z(j,IF);return 0===c?dA(a,[2,b],g):dA(a,[3,b],b4(aV,g))}function
+dB(a,b){function
+c(a){return a===b?s:B}return dz(a,m(cr(a),c),B)}function
+j8(c,b,a){var
+d=X(a);return _(dB(c,b),d)}function
+j9(c,b,a){var
+d=dB(c,b);return _(X(a),d)}function
+hy(b,f,i,a,e){return[l,function(k){var
+g=i?j8(b,f,e):j9(b,f,e),h=v(a),d=u===h?a[1]:l===h?A(a):a,j=c(b[1][2],d)[1+d];return Q(ar[11],dn,j,g)?d:as(b[1],0,g,[0,[0,s,d],0])}]}function
+oN(e,f,a,d,k,D){var
+q=c(f[1],a)[1+a],r=c(f[2],a)[1+a],w=c(f[1],d)[1+d],x=c(f[2],d)[1+d];function
 h(a){var
-b=H(a);return G===b?a[1]:n===b?J(a):a}var
-i=c(f[3],a)[1+a],l=c(f[4],a)[1+a],m=c(f[3],d)[1+d],o=c(f[4],d)[1+d],w=s(r,q),y=s(v,u);if(0<D(w)&&0<D(y)){var
-A=cS(g(w,y)),B=[0,[0,q,u,l,o],[0,[0,r,u,i,o],[0,[0,q,v,l,m],[0,[0,r,v,i,m],0]]]],C=b(b5(function(a){var
-c=b(z,g(a[1],a[2]));if(0<D(c)){var
-d=h(a[4]),f=h(a[3]),i=cB(e[1],f,d);return[0,[0,g(A,c),i]]}return 0}),B);return aB(e[1],0,k,C)}var
-E=dr(e,d),F=c0(dr(e,a),E);if(0<D(cg(D(hg(b(ay[25],F)[1],k)))))var
-I=h(m),K=h(i),p=cB(e[1],K,I);else
+b=v(a);return u===b?a[1]:l===b?A(a):a}var
+i=c(f[3],a)[1+a],m=c(f[4],a)[1+a],n=c(f[3],d)[1+d],o=c(f[4],d)[1+d],z=t(r,q),B=t(x,w);if(0<C(z)&&0<C(B)){var
+E=b2(g(z,B)),F=[0,[0,q,w,m,o],[0,[0,r,w,i,o],[0,[0,q,x,m,n],[0,[0,r,x,i,n],0]]]],G=b(b$(function(a){var
+c=b(D,g(a[1],a[2]));if(0<C(c)){var
+d=h(a[4]),f=h(a[3]),i=bn(e[1],f,d);return[0,[0,g(E,c),i]]}return 0}),F);return as(e[1],0,k,G)}var
+H=dB(e,d),I=bH(dB(e,a),H);if(0<C(cp(C(fV(b(ar[25],I)[1],k)))))var
+J=h(n),K=h(i),p=bn(e[1],K,J);else
 var
-O=h(o),P=h(i),p=cB(e[1],P,O);var
-j=[0,[0,[0,t,p],0]],M=ab(k,c(e[1][2],p)[1+p]),N=a===d?[0,[0,a,i,l],0]:[0,[0,a,i,l],[0,[0,d,m,o],0]];x(function(b){var
-d=b[1],a=hg(c(e[6],d)[1+d],M);if(0<D(a)){var
+O=h(o),P=h(i),p=bn(e[1],P,O);var
+j=[0,[0,[0,s,p],0]],M=_(k,c(e[1][2],p)[1+p]),N=a===d?[0,[0,a,i,m],0]:[0,[0,a,i,m],[0,[0,d,n,o],0]];y(function(b){var
+d=b[1],a=fV(c(e[6],d)[1+d],M);if(0<C(a)){var
 i=j[1];j[1]=[0,[0,a,h(b[2])],i];return 0}var
-f=D(a)<0?1:0;if(f){var
+f=C(a)<0?1:0;if(f){var
 k=j[1],l=h(b[3]);j[1]=[0,[0,L(a),l],k];var
 g=0}else
 var
-g=f;return g},N);return aB(e[1],0,k,j[1])}function
-jU(e,b){var
-l=b[1].length-1,h=ck(e),v=C(e[4]);function
-d(b,a){return bc(b,m(h-l|0,a))}var
-f=[n,function(a){throw[0,_,Ia]}],i=d(b[4],f),j=d(b[3],f),p=d(b[2],y),a=[0,d(b[1],y),p,j,i],q=e[8];o(function(w,o){var
-f=o[2],d=o[1],b=v+w|0,x=[0,c(a[2],d)[1+d],0],z=[0,c(a[1],d)[1+d],x],h=bi(function(b){var
-d=[0,c(a[2],f)[1+f],0],e=[0,c(a[1],f)[1+f],d];return k(function(a){return g(b,a)},e)},z),A=F(dd,bR(h),h),i=F(dQ,bR(h),h),p=d===f?1:0;if(p)var
-q=D(c(a[1],d)[1+d])<=0?1:0,m=q?0<=D(c(a[2],d)[1+d])?1:0:q;else
+g=f;return g},N);return as(e[1],0,k,j[1])}function
+j_(e,b){var
+m=b[1].length-1,h=cr(e),v=D(e[4]);function
+d(b,a){return bh(b,n(h-m|0,a))}var
+f=[l,function(a){throw[0,ab,IG]}],i=d(b[4],f),j=d(b[3],f),p=d(b[2],B),a=[0,d(b[1],B),p,j,i],q=e[8];o(function(w,o){var
+f=o[2],d=o[1],b=v+w|0,x=[0,c(a[2],d)[1+d],0],y=[0,c(a[1],d)[1+d],x],h=be(function(b){var
+d=[0,c(a[2],f)[1+f],0],e=[0,c(a[1],f)[1+f],d];return k(function(a){return g(b,a)},e)},y),z=H(cY,bF(h),h),i=H(dp,bF(h),h),p=d===f?1:0;if(p)var
+q=C(c(a[1],d)[1+d])<=0?1:0,n=q?0<=C(c(a[2],d)[1+d])?1:0:q;else
 var
-m=p;var
-j=m?y:A,B=aE(a[4]),C=aE(a[3]),E=aE(a[2]),r=[0,aE(a[1]),E,C,B],G=l<=b?1:0,H=G||ch(j,c(a[1],b)[1+b]);if(H){c(a[1],b)[1+b]=j;var
-I=[n,function(i){if(m){var
-a=[2,dr(e,d)],c=dr(e,d),g=c0(dr(e,d),c);return eU(e[1],g,a)}function
-h(a){return s(a,j)}return or(e,r,d,f,jS(e,b,j),h)}];c(a[3],b)[1+b]=I}var
-J=l<=b?1:0,t=J||bJ(i,c(a[2],b)[1+b]);if(t){c(a[2],b)[1+b]=i;var
-K=[n,function(c){function
-a(a){return s(i,a)}return or(e,r,d,f,jT(e,b,i),a)}];c(a[4],b)[1+b]=K;var
+n=p;var
+j=n?B:z,A=aE(a[4]),D=aE(a[3]),E=aE(a[2]),r=[0,aE(a[1]),E,D,A],F=m<=b?1:0,G=F||cq(j,c(a[1],b)[1+b]);if(G){c(a[1],b)[1+b]=j;var
+I=[l,function(i){if(n){var
+a=[2,dB(e,d)],c=dB(e,d),g=bH(dB(e,d),c);return dy(e[1],g,a)}function
+h(a){return t(a,j)}return oN(e,r,d,f,j8(e,b,j),h)}];c(a[3],b)[1+b]=I}var
+J=m<=b?1:0,s=J||bN(i,c(a[2],b)[1+b]);if(s){c(a[2],b)[1+b]=i;var
+K=[l,function(c){function
+a(a){return t(i,a)}return oN(e,r,d,f,j9(e,b,i),a)}];c(a[4],b)[1+b]=K;var
 u=0}else
 var
-u=t;return u},q);return a}function
-jV(a){var
-d=a[4],e=k(function(b){return oq(a,b)},d);function
+u=s;return u},q);return a}function
+j$(a){var
+d=a[4],e=k(function(b){return oM(a,b)},d);function
 b(a){return N(k(a,e))}function
 c(b){var
-c=a[4];return N(k(function(a){return ae(b,a)},c))}var
-f=b(function(a){return a[1][3]}),g=b(function(a){return a[2][3]}),h=c(a[2][2]);return jU(a,[0,c(a[2][1]),h,g,f])}function
-jW(a){var
-b=a[1],d=R(function(b,d){return bX(d,c(a[2],b)[1+b])},b);return dJ(function(a){return a},d)}function
-os(f,d,o,j){var
-x=o<f[8].length-1?1:0,N=x?j<=4?1:0:x;Y(N,Ib);var
-z=c(f[8],o)[1+o],b=z[2],a=z[1],O=j<4?1:0,P=O||(a===b?1:0);Y(P,Ic);var
-Q=C(f[4])+o|0,r=c(d[1],a)[1+a],s=c(d[2],a)[1+a],A=c(d[1],b)[1+b],B=c(d[2],b)[1+b],p=w(r,s),R=1;if(p[2]===0)var
+c=a[4];return N(k(function(a){return af(b,a)},c))}var
+f=b(function(a){return a[1][3]}),g=b(function(a){return a[2][3]}),h=c(a[2][2]);return j_(a,[0,c(a[2][1]),h,g,f])}function
+ka(a){var
+b=a[1],d=S(function(b,d){return b1(d,c(a[2],b)[1+b])},b);return dj(function(a){return a},d)}function
+oO(f,d,o,j){var
+z=o<f[8].length-1?1:0,N=z?j<=4?1:0:z;Z(N,IH);var
+C=c(f[8],o)[1+o],b=C[2],a=C[1],O=j<4?1:0,P=O||(a===b?1:0);Z(P,II);var
+Q=D(f[4])+o|0,r=c(d[1],a)[1+a],t=c(d[2],a)[1+a],E=c(d[1],b)[1+b],F=c(d[2],b)[1+b],p=x(r,t),R=1;if(p[2]===0)var
 q=p;else
 var
-M=ak(p[2],R),q=dO(p[1],M);if(3<j>>>0)var
-e=bf,l=q,k=q;else
+M=al(p[2],R),q=dX(p[1],M);if(3<j>>>0)var
+e=aV,m=q,k=q;else
 switch(j){case
 0:var
-e=bf,l=A,k=r;break;case
+e=aV,m=E,k=r;break;case
 1:var
-e=bf,l=B,k=s;break;case
+e=aV,m=F,k=t;break;case
 2:var
-e=t,l=A,k=s;break;default:var
-e=t,l=B,k=r}var
-u=m(ck(f),y);function
-v(a,b){u[1+a]=w(c(u,a)[1+a],b);return 0}v(Q,e);v(a,L(g(e,l)));v(b,L(g(e,k)));var
-D=c(d[3],a)[1+a],E=c(d[4],a)[1+a],F=c(d[3],b)[1+b],I=c(d[4],b)[1+b];if(3<j>>>0)var
-K=[n,function(e){var
-c=Z(q),b=ab(dr(f,a),c),d=c0(b,b);return eU(f[1],d,[2,b])}];else{switch(j){case
+e=s,m=E,k=t;break;default:var
+e=s,m=F,k=r}var
+w=n(cr(f),B);function
+y(a,b){w[1+a]=x(c(w,a)[1+a],b);return 0}y(Q,e);y(a,L(g(e,m)));y(b,L(g(e,k)));var
+G=c(d[3],a)[1+a],H=c(d[4],a)[1+a],I=c(d[3],b)[1+b],J=c(d[4],b)[1+b];if(3<j>>>0)var
+K=[l,function(e){var
+c=X(q),b=_(dB(f,a),c),d=bH(b,b);return dy(f[1],d,[2,b])}];else{switch(j){case
 0:var
-i=F,h=D;break;case
+i=I,h=G;break;case
 1:var
-i=I,h=E;break;case
+i=J,h=H;break;case
 2:var
-i=F,h=E;break;default:var
-i=I,h=D}var
-K=[n,function(e){var
-a=H(i),c=G===a?i[1]:n===a?J(i):i,b=H(h),d=G===b?h[1]:n===b?J(h):h;return cB(f[1],d,c)}]}return[0,u,L(g(e,g(k,l))),K]}function
-fO(a,b,f){var
-d=ck(a);function
-e(b,a){return l(d,function(c){return c===b?a:y})}var
-g=l(2*d|0,function(d){var
+i=I,h=H;break;default:var
+i=J,h=G}var
+K=[l,function(e){var
+a=v(i),c=u===a?i[1]:l===a?A(i):i,b=v(h),d=u===b?h[1]:l===b?A(h):h;return bn(f[1],d,c)}]}return[0,w,L(g(e,g(k,m))),K]}function
+f0(a,b,f){var
+d=cr(a);function
+e(b,a){return m(d,function(c){return c===b?a:B})}var
+g=m(2*d|0,function(d){var
 a=d/2|0;if(0===(d&1)){var
-f=c(b[4],a)[1+a],g=c(b[2],a)[1+a];return[0,e(a,t),g,f]}var
-h=c(b[3],a)[1+a],i=L(c(b[1],a)[1+a]);return[0,e(a,bf),i,h]}),h=z(0,64);return[0,a,b,bc(g,f),h]}function
-hl(a){var
-c=ce(a[1]),b=(ce(a[2])-c|0)+96|0;if(0<D(a)){var
-d=ce(a[2]);if(cG<(ce(a[1])+d|0)){if(0<=b){var
-f=ak(e,b),g=a[2];return b6(e$(ak(a[1],b),g),f)}return B(e$(a[1],a[2]))}}return a}function
-ot(f,i,e,a){var
-h=aE(a),b=[0,y],d=[0,0];o(function(a,f){var
-i=0<D(c(e,a)[1+a])?1:0;if(i){var
-k=f[2],l=g(c(e,a)[1+a],k);b[1]=w(b[1],l);var
+f=c(b[4],a)[1+a],g=c(b[2],a)[1+a];return[0,e(a,s),g,f]}var
+h=c(b[3],a)[1+a],i=L(c(b[1],a)[1+a]);return[0,e(a,aV),i,h]}),h=E(0,64);return[0,a,b,bh(g,f),h]}function
+hz(a){var
+c=co(a[1]),b=(co(a[2])-c|0)+96|0;if(0<C(a)){var
+e=co(a[2]);if(cM<(co(a[1])+e|0)){if(0<=b){var
+f=al(d,b),g=a[2];return ca(fi(al(a[1],b),g),f)}return G(fi(a[1],a[2]))}}return a}function
+oP(f,i,e,a){var
+h=aE(a),b=[0,B],d=[0,0];o(function(a,f){var
+i=0<C(c(e,a)[1+a])?1:0;if(i){var
+k=f[2],l=g(c(e,a)[1+a],k);b[1]=x(b[1],l);var
 m=f[1];o(function(b,d){var
-f=0!==D(d)?1:0;if(f){var
-j=g(c(e,a)[1+a],d);h[1+b]=s(c(h,b)[1+b],j);var
+f=0!==C(d)?1:0;if(f){var
+j=g(c(e,a)[1+a],d);h[1+b]=t(c(h,b)[1+b],j);var
 i=0}else
 var
 i=f;return i},m);d[1]=[0,[0,e[1+a],f[3]],d[1]];var
 j=0}else
 var
-j=i;return j},i);o(function(a,e){if(0<D(e)){var
-j=g(e,c(f[2],a)[1+a]);b[1]=w(b[1],j);var
+j=i;return j},i);o(function(a,e){if(0<C(e)){var
+j=g(e,c(f[2],a)[1+a]);b[1]=x(b[1],j);var
 k=d[1];d[1]=[0,[0,e,c(f[4],a)[1+a]],k];return 0}var
-h=D(e)<0?1:0;if(h){var
-l=g(e,c(f[1],a)[1+a]);b[1]=w(b[1],l);var
+h=C(e)<0?1:0;if(h){var
+l=g(e,c(f[1],a)[1+a]);b[1]=x(b[1],l);var
 m=d[1],n=c(f[3],a)[1+a];d[1]=[0,[0,L(e),n],m];var
 i=0}else
 var
 i=h;return i},h);return[0,b[1],d[1]]}function
-ds(n,d,b,a){var
-r=n?n[1]:function(a){return a};Y(dJ(function(a){return a<d[3].length-1?1:0},a),Id);var
-i=U(d[4],a);if(i)var
-p=i[1];else{var
+dC(l,d,b,a){var
+r=l?l[1]:function(a){return a};Z(dj(function(a){return a<d[3].length-1?1:0},a),IJ);var
+h=V(d[4],a);if(h)var
+p=h[1];else{var
 e=[0,0],v=a.length-1;o(function(w,j){var
-a=[0,aE(c(d[3],j)[1+j][1])],i=[0,l(v,function(a){return a===w?t:y})];function
-f(e,a,b){return R(function(a,d){return 0===D(c(b,a)[1+a])?d:s(d,g(e,c(b,a)[1+a]))},a)}var
-z=ao(e[1]);x(function(b){var
-e=b[1],d=c(a[1],e)[1+e],g=0!==D(d)?1:0,h=g?(a[1]=f(d,a[1],b[2]),i[1]=f(d,i[1],b[3]),0):g;return h},z);var
-b=[0,-1],A=a[1];o(function(e,d){var
-a=b[1]<0?1:0,c=a?0!==D(d)?1:0:a,f=c?(b[1]=e,0):c;return f},A);var
-m=0<=b[1]?1:0;if(m){var
-n=b[1],p=cS(c(a[1],n)[1+n]),B=a[1],q=h(function(a){return g(p,a)},B),C=i[1],r=h(function(a){return g(p,a)},C),E=e[1],F=k(function(a){var
-g=a[3],d=a[2],h=a[1],i=b[1],e=c(d,i)[1+i];if(0===D(e))return[0,h,d,g];var
+a=[0,aE(c(d[3],j)[1+j][1])],h=[0,m(v,function(a){return a===w?s:B})];function
+f(e,a,b){return S(function(a,d){return 0===C(c(b,a)[1+a])?d:t(d,g(e,c(b,a)[1+a]))},a)}var
+x=ap(e[1]);y(function(b){var
+e=b[1],d=c(a[1],e)[1+e],g=0!==C(d)?1:0,i=g?(a[1]=f(d,a[1],b[2]),h[1]=f(d,h[1],b[3]),0):g;return i},x);var
+b=[0,-1],z=a[1];o(function(e,d){var
+a=b[1]<0?1:0,c=a?0!==C(d)?1:0:a,f=c?(b[1]=e,0):c;return f},z);var
+l=0<=b[1]?1:0;if(l){var
+n=b[1],p=b2(c(a[1],n)[1+n]),A=a[1],q=i(function(a){return g(p,a)},A),D=h[1],r=i(function(a){return g(p,a)},D),E=e[1],F=k(function(a){var
+g=a[3],d=a[2],h=a[1],i=b[1],e=c(d,i)[1+i];if(0===C(e))return[0,h,d,g];var
 j=f(e,g,r);return[0,h,f(e,d,q),j]},E);e[1]=[0,[0,b[1],q,r],F];var
 u=0}else
 var
-u=m;return u},a);var
-q=e[1],j=k(function(a){return[0,a[1],a[3]]},q);av(d[4],a,j);var
+u=l;return u},a);var
+q=e[1],j=k(function(a){return[0,a[1],a[3]]},q);ax(d[4],a,j);var
 p=j}var
-f=m(a.length-1,y);x(function(d){var
-a=d[1],e=0!==D(c(b,a)[1+a])?1:0;if(e){var
+f=n(a.length-1,B);y(function(d){var
+a=d[1],e=0!==C(c(b,a)[1+a])?1:0;if(e){var
 h=d[2];return o(function(d,e){var
-h=0!==D(e)?1:0;if(h){var
-j=g(c(b,a)[1+a],e);f[1+d]=w(c(f,d)[1+d],j);var
+h=0!==C(e)?1:0;if(h){var
+j=g(c(b,a)[1+a],e);f[1+d]=x(c(f,d)[1+d],j);var
 i=0}else
 var
 i=h;return i},h)}return e},p);var
-u=h(r,f),z=h(function(a){return c(d[3],a)[1+a]},a);return ot(d[2],z,u,b)}function
-ou(a,d,c,b){return[n,function(i){var
+u=i(r,f),w=i(function(a){return c(d[3],a)[1+a]},a);return oP(d[2],w,u,b)}function
+oQ(a,d,c,b){return[l,function(h){var
 e=k(function(b){var
-a=b[2],c=H(a),d=G===c?a[1]:n===c?J(a):a;return[0,b[1],d]},b),f=h(L,d),g=dp(a[1],f,c);return aB(a[1][1],0,g,e)}]}function
-hm(c){var
-b=O(c);for(;;){if(bJ(aa(b),c)){var
-b=sh(b,ba);continue}var
-a=b;for(;;){if(-dI<a&&eE(aa(me(a)),c)){var
-a=me(a);continue}return aa(a)}}}function
-fP(b){function
+a=b[2],c=v(a),d=u===c?a[1]:l===c?A(a):a;return[0,b[1],d]},b),f=i(L,d),g=dz(a[1],f,c);return as(a[1][1],0,g,e)}]}function
+hA(c){var
+b=O(c);for(;;){if(bN(aa(b),c)){var
+b=sJ(b,bd);continue}var
+a=b;for(;;){if(-dS<a&&eN(aa(my(a)),c)){var
+a=my(a);continue}return aa(a)}}}function
+kb(a){var
+b=i(e2,a[4]);return[0,D(a[1]),b]}function
+oR(b,a){return e1(b[1]+a|0)}function
+c8(d,c){var
+e=E(0,2);function
+h(f,c,b){var
+a=mn(function(a){return a[1]<d[1]?1:0},f);W(e,a[2],0);return eZ(a[1],c,b)}var
+i=Q(ar[13],h,c,ch),a=dT(fp(e));if(a){var
+b=a[1],g=0;if(b){var
+f=b[1];if(1===f[2]&&!b[2]&&!a[2])return[0,i,[0,f[1]-d[1]|0]]}else
+if(!a[2])g=1;if(!g)return P(IK)}return[0,c,0]}function
+hB(d,a){if(a){var
+b=a[1];return c(d[2],b)[1+b]}return e0}function
+oS(c,b,a){return a?bH(b,oR(c,a[1])):b}function
+hC(a,e,d){var
+c=c8(a,e),f=hB(a,c[2]),g=c[1];return b(bq([0,L(d)],g),f)}function
+kc(d,b,a,f){var
+e=_(oS(d,c(d[2],a)[1+a],[0,a]),e0);return f?cH(b,[11,a],e):cH(b,[12,a],b4(aV,e))}function
+f1(d,a,f,e){var
+j=H(function(f,d){var
+e=d[2],g=c(a[2],e)[1+e];return b(bq([0,L(d[1])],f),g)},f,e),g=d[2],h=[0,0,e];return as(a,0,f,aU(function(f,k){var
+g=f[2],c=f[1],h=b(ar[23],k),l=h[2],e=bO(fV(fX(h[1],[0,[0,d[1]+c|0,1],0]),j),l);if(0===C(e))var
+i=g;else
+var
+m=kc(d,a,c,0<C(e)?1:0),i=[0,[0,cb(e),m],g];return[0,c+1|0,i]},h,g)[2])}function
+oT(g,a,f,e,d){var
+c=bw(1,2),j=kc(g,a,e,d),h=kc(g,a,e,1-d);function
+i(b){return dy(a,bH(b,b),[2,b])}var
+k=[0,[0,c,bn(a,i(f),h)],[0,[0,c,h],0]];return[0,[0,c,bn(a,i(b(bq(0,f),e0)),j)],k]}function
+kd(e,a,d){var
+f=aZ(aP,F(d-a|0,function(c){return b(e[2],a+c|0)}));function
+c(a){if(a){var
+d=a[1],b=c(a[2]);if(b){var
+e=b[1],f=e[1];if(aO(f,d))return[0,[0,f,e[2]+1|0],b[2]]}var
+g=[0,[0,d,1],b]}else
+var
+g=a;return g}return c(f)}function
+f2(a){var
+b=oH(a);return k(function(a){return[0,a[2],a[1]]},b)}function
+f3(b){function
 c(a){if(b<=a)return 0;var
-d=c_(b,aK(a+1|0,(a*5|0)/4|0));return[0,d,c(d)]}return c(0)}function
-jX(c){var
-a=ao(c);if(a){var
-d=a[1];return C(b(aQ(function(a){return a<=kn*d?1:0}),c))}return a}function
-ov(a){return ao(F(function(b,a){var
-c=b[1];return[0,c+a|0,[0,c+a|0,b[2]]]},Ie,a)[2])}var
-If=5000,hn=[n,function(a){return A(If,function(a){return[0,10*a|0,bC(1,r(a+1|0,a+2|0))]})}];function
-ow(a){return jX(ov(a))/10|0}function
-fQ(b,e){var
+d=dg(b,aL(a+1|0,(a*5|0)/4|0));return[0,d,c(d)]}return c(0)}function
+ke(c){var
+a=ap(c);if(a){var
+d=a[1];return D(b(aT(function(a){return a<=kH*d?1:0}),c))}return a}function
+oU(a){return ap(H(function(b,a){var
+c=b[1];return[0,c+a|0,[0,c+a|0,b[2]]]},IP,a)[2])}var
+IQ=5000,hD=[l,function(a){return F(IQ,function(a){return[0,10*a|0,bw(1,r(a+1|0,a+2|0))]})}];function
+oV(a){return ke(oU(a))/10|0}function
+f4(b,d){var
 a=[0,0.];o(function(f,b){var
-c=b!=0.?1:0,g=c?(a[1]=a[1]+b*d(e,f),0):c;return g},b);return a[1]}function
-ho(c,b){var
-a=bc(b,m(c[1].length-1,0.)),e=b.length-1,f=c[1];o(function(c,b){return V(a,e+c|0,d(a,b[1])*d(a,b[2]))},f);return a}function
-ox(g,f,e){var
-a=f.length-1,b=l(e.length-1,function(b){return b<a?l(a,function(a){return b===a?1.:0.}):[0]}),h=g[1];o(function(j,h){var
-f=h[2],g=h[1],i=a+j|0,k=l(a,function(a){var
-h=d(e,g),i=d(c(b,f)[1+f],a)*h,j=d(e,f);return d(c(b,g)[1+g],a)*j+i});c(b,i)[1+i]=k;return 0},h);return b}function
-oy(p,o){var
-g=o.length-1,e=l(g,function(a){var
-b=[cE,d(o,a)];return bc(c(p,a)[1+a],b)}),k=m(g,-1),w=A(g,function(a){return a}),q=g-1|0,x=h(function(a){var
-b=0.;return aS(function(b,a){return $(b,Math.abs(a))},b,a)},p),y=0;if(!(q<0)){var
-a=y,n=w;for(;;){var
-r=aW(function(f){return function(b,a){var
-g=Math.abs(d(c(e,b)[1+b],f));return K3(Math.abs(d(c(e,a)[1+a],f)),g)}}(a),n),v=0;if(r){var
-i=r[1],z=d7*d(x,a);if(z<Math.abs(d(c(e,i)[1+i],a))){var
-B=b(aQ(function(b){return function(a){return a!==b?1:0}}(i)),n);c(k,a)[1+a]=i;var
-s=g-1|0,C=0;if(!(s<0)){var
-f=C;for(;;){var
-u=f!==i?1:0,E=u?d(c(e,f)[1+f],a)!=0.?1:0:u;if(E){var
-F=d(c(e,i)[1+i],a),G=d(c(e,f)[1+f],a)/F;if(!(g<a)){var
+c=b!=0.?1:0,g=c?(a[1]=a[1]+b*e(d,f),0):c;return g},b);return a[1]}function
+hE(c,b){var
+a=bh(b,n(c[1].length-1,0.)),d=b.length-1,f=c[1];o(function(c,b){return Y(a,d+c|0,e(a,b[1])*e(a,b[2]))},f);return a}function
+oW(g,f,d){var
+a=f.length-1,b=m(d.length-1,function(b){return b<a?m(a,function(a){return b===a?1.:0.}):[0]}),h=g[1];o(function(j,h){var
+f=h[2],g=h[1],i=a+j|0,k=m(a,function(a){var
+h=e(d,g),i=e(c(b,f)[1+f],a)*h,j=e(d,f);return e(c(b,g)[1+g],a)*j+i});c(b,i)[1+i]=k;return 0},h);return b}function
+oX(p,o){var
+g=o.length-1,d=m(g,function(a){var
+b=[cK,e(o,a)];return bh(c(p,a)[1+a],b)}),k=n(g,-1),w=F(g,function(a){return a}),q=g-1|0,x=i(function(a){var
+b=0.;return aU(function(b,a){return ac(b,Math.abs(a))},b,a)},p),y=0;if(!(q<0)){var
+a=y,l=w;for(;;){var
+r=aZ(function(f){return function(b,a){var
+g=Math.abs(e(c(d,b)[1+b],f));return LJ(Math.abs(e(c(d,a)[1+a],f)),g)}}(a),l),v=0;if(r){var
+h=r[1],z=ee*e(x,a);if(z<Math.abs(e(c(d,h)[1+h],a))){var
+A=b(aT(function(b){return function(a){return a!==b?1:0}}(h)),l);c(k,a)[1+a]=h;var
+s=g-1|0,B=0;if(!(s<0)){var
+f=B;for(;;){var
+u=f!==h?1:0,D=u?e(c(d,f)[1+f],a)!=0.?1:0:u;if(D){var
+E=e(c(d,h)[1+h],a),G=e(c(d,f)[1+f],a)/E;if(!(g<a)){var
 j=a;for(;;){var
-I=G*d(c(e,i)[1+i],j),J=d(c(e,f)[1+f],j)-I;V(e[1+f],j,J);var
+I=G*e(c(d,h)[1+h],j),J=e(c(d,f)[1+f],j)-I;Y(d[1+f],j,J);var
 K=j+1|0;if(g!==j){var
 j=K;continue}break}}}var
 H=f+1|0;if(s!==f){var
 f=H;continue}break}}var
-t=B;v=1}}if(!v)var
-t=n;var
-D=a+1|0;if(q!==a){var
-a=D,n=t;continue}break}}return l(g,function(a){if(0<=c(k,a)[1+a]){var
-b=c(k,a)[1+a],h=d(c(e,b)[1+b],a),f=k[1+a];return d(c(e,f)[1+f],g)/h}return 0.})}function
-eV(a,g,j){var
-J=A(j.length-1,function(a){return a}),K=b(aQ(function(a){return 0.<d(j,a)?1:0}),J);function
+t=A;v=1}}if(!v)var
+t=l;var
+C=a+1|0;if(q!==a){var
+a=C,l=t;continue}break}}return m(g,function(a){if(0<=c(k,a)[1+a]){var
+b=c(k,a)[1+a],h=e(c(d,b)[1+b],a),f=k[1+a];return e(c(d,f)[1+f],g)/h}return 0.})}function
+e5(a,g,j){var
+J=F(j.length-1,function(a){return a}),K=b(aT(function(a){return 0.<e(j,a)?1:0}),J);function
 l(b){return N(k(function(a){return c(b,a)[1+a]},K))}var
-u=l(a[2]),L=l(a[3]),n=l(j);function
+u=l(a[2]),L=l(a[3]),m=l(j);function
 v(b){var
-c=a[4];return R(function(e,c){var
-f=fQ(c,b);return d(a[5],e)-f},c)}function
-w(a){return R(function(c,b){var
-e=d(L,c);return fQ(b,a)+e},u)}function
+c=a[4];return S(function(d,c){var
+f=f4(c,b);return e(a[5],d)-f},c)}function
+w(a){return S(function(c,b){var
+d=e(L,c);return f4(b,a)+d},u)}function
 x(d){var
-e=v(d),f=w(ho(a,d)),b=[0,0],g=a[5];o(function(a,e){var
-d=e<=kL*(1.+Math.abs(c(g,a)[1+a]))?1:0,f=d?(b[1]=1,0):d;return f},e);if(!b[1]&&!cN(function(a){return a<=0.?1:0},f)){var
-i=0.,j=bD*aS(function(b,a){return b+Math.log(a)},i,e);return fQ(n,h(function(a){return Math.log(a)},f))+j}return dH}var
-f=g.length-1,H=x(g);if(cu(H)){var
-p=60,e=g,y=H;a:for(;;){if(0===p)return e;var
-z=ho(a,e),M=ox(a,e,z),O=h(function(n){return function(a){var
-b=m(f,0.);o(function(g,e){var
-h=e!=0.?1:0;if(h){var
+e=v(d),f=w(hE(a,d)),b=[0,0],g=a[5];o(function(a,e){var
+d=e<=k5*(1.+Math.abs(c(g,a)[1+a]))?1:0,f=d?(b[1]=1,0):d;return f},e);if(!b[1]&&!cT(function(a){return a<=0.?1:0},f)){var
+h=0.,j=bI*aU(function(b,a){return b+Math.log(a)},h,e);return f4(m,i(function(a){return Math.log(a)},f))+j}return dR}var
+f=g.length-1,H=x(g);if(cB(H)){var
+p=60,d=g,y=H;a:for(;;){if(0===p)return d;var
+z=hE(a,d),M=oW(a,d,z),O=i(function(p){return function(a){var
+b=n(f,0.);o(function(g,d){var
+h=d!=0.?1:0;if(h){var
 i=f-1|0,k=0;if(!(i<0)){var
 a=k;for(;;){var
-l=e*d(c(n,g)[1+g],a);V(b,a,d(b,a)+l);var
+l=d*e(c(p,g)[1+g],a);Y(b,a,e(b,a)+l);var
 m=a+1|0;if(i!==a){var
 a=m;continue}break}}var
 j=0}else
 var
-j=h;return j},a);return b}}(M),u),P=w(z),q=m(f,0.),Q=v(e),B=gt(f,f,0.),C=function(g,i){return function(h,j,e){return o(function(a,b){var
-f=b!=0.?1:0;return f?(V(g,a,d(g,a)+h*b),o(function(f,e){var
-g=e!=0.?1:0;if(g)var
-k=d(c(i,a)[1+a],f)+j*b*e,h=V(i[1+a],f,k);else
+j=h;return j},a);return b}}(M),u),P=w(z),q=n(f,0.),Q=v(d),A=gK(f,f,0.),B=function(g,i){return function(h,j,d){return o(function(a,b){var
+f=b!=0.?1:0;return f?(Y(g,a,e(g,a)+h*b),o(function(f,d){var
+g=d!=0.?1:0;if(g)var
+k=e(c(i,a)[1+a],f)+j*b*d,h=Y(i[1+a],f,k);else
 var
-h=g;return h},e)):f},e)}}(q,B);o(function(b,e){return function(a,c){return e(d(n,a)/d(b,a),d(n,a)/(d(b,a)*d(b,a)),c)}}(P,C),O);var
-S=a[4];o(function(b,e){return function(a,c){return e(-0.5/d(b,a),bD/(d(b,a)*d(b,a)),c)}}(Q,C),S);var
-D=oy(B,q),r=fQ(q,D),i=1.;for(;;){if(i<=h9)var
+h=g;return h},d)):f},d)}}(q,A);o(function(b,d){return function(a,c){return d(e(m,a)/e(b,a),e(m,a)/(e(b,a)*e(b,a)),c)}}(P,B),O);var
+R=a[4];o(function(b,d){return function(a,c){return d(-0.5/e(b,a),bI/(e(b,a)*e(b,a)),c)}}(Q,B),R);var
+C=oX(A,q),r=f4(q,C),h=1.;for(;;){if(h<=ip)var
 t=0;else{var
-E=R(function(c,e){return function(b,a){return a+e*d(c,b)}}(D,i),e),s=x(E);if(!(y+kn*i*r<=s)){var
-I=0;if(!(r<=qF)||!(dH<s))I=1;if(I){i*=bD;continue}}var
-t=[0,[0,E,s]]}if(t){var
-F=t[1],G=F[1];if(qF<r){var
-p=p-1|0,e=G,y=F[2];continue a}return G}return e}}}return g}function
-oz(a,c){var
-g=a[4],e=h(function(a){var
-b=b1;return aS(function(b,a){return $(b,Math.abs(a))},b,a)},g),b=[0,dy],i=a[4];o(function(f,g){var
-h=d(e,f),i=d(a[5],f),j=(fQ(g,c)-i)/h;b[1]=$(b[1],j);return 0},i);if(b[1]<0.)return c;var
-f=c.length-1,j=a[5],k=a[4],l=R(function(b,a){return bc(a,[cE,-d(e,b)])},k),n=[cE,2.*b[1]+3.],p=[0,[0],[0,bc(m(f,0.),[cE,dy])],n,l,j];return bU(eV(p,bc(c,[cE,qm*b[1]+1.]),[cE,hY*(e.length-1)]),0,f)}function
-jY(a){var
-e=C(a[4]),d=C(a[2][3]);function
+D=S(function(c,d){return function(b,a){return a+d*e(c,b)}}(C,h),d),s=x(D);if(!(y+kH*h*r<=s)){var
+I=0;if(!(r<=q7)||!(dR<s))I=1;if(I){h*=bI;continue}}var
+t=[0,[0,D,s]]}if(t){var
+E=t[1],G=E[1];if(q7<r){var
+p=p-1|0,d=G,y=E[2];continue a}return G}return d}}}return g}function
+oY(a,c){var
+g=a[4],d=i(function(a){var
+b=b6;return aU(function(b,a){return ac(b,Math.abs(a))},b,a)},g),b=[0,dI],h=a[4];o(function(f,g){var
+h=e(d,f),i=e(a[5],f),j=(f4(g,c)-i)/h;b[1]=ac(b[1],j);return 0},h);if(b[1]<0.)return c;var
+f=c.length-1,j=a[5],k=a[4],l=S(function(b,a){return bh(a,[cK,-e(d,b)])},k),m=[cK,2.*b[1]+3.],p=[0,[0],[0,bh(n(f,0.),[cK,dI])],m,l,j];return bY(e5(p,bh(c,[cK,qO*b[1]+1.]),[cK,ic*(d.length-1)]),0,f)}function
+kf(a){var
+e=D(a[4]),d=D(a[2][3]);function
 f(b){var
-d=b<a[3]?1:0,c=d||ae(a[2][3],b-a[3]|0)[3],e=c?[0,fN(a,b,1),0]:c;return[0,fN(a,b,0),e]}var
-g=cL(A(a[3]+d|0,f)),c=b(b5(function(a){var
-b=bU(a[1],0,e),c=cN(function(a){return 0!==D(a)?1:0},b);if(c)var
-f=O(a[2]),d=[0,[0,h(O,b),f]];else
+d=b<a[3]?1:0,c=d||af(a[2][3],b-a[3]|0)[3],e=c?[0,fZ(a,b,1),0]:c;return[0,fZ(a,b,0),e]}var
+g=cR(F(a[3]+d|0,f)),c=b(b$(function(a){var
+b=bY(a[1],0,e),c=cT(function(a){return 0!==C(a)?1:0},b);if(c)var
+f=O(a[2]),d=[0,[0,i(O,b),f]];else
 var
-d=c;return d}),g),i=N(k(function(a){return a[2]},c));return[0,N(k(function(a){return a[1]},c)),i]}var
-jZ=e3;function
-oA(g,f){var
-a=gE(ak(g,jZ),f),d=a,c=1,b=a,h=eB(K(a,a),jZ);for(;;){if(0===by(d))return b;var
-e=eB(K(d,h),jZ),d=e,i=aw(b,gE(e,c+2|0)),c=c+2|0,b=i;continue}}var
-oB=l(lb,function(a){return[n,function(c){var
-b=ak(oA(cK(a-1024|0),a+ea|0),1);return ea<=a?b:ac(b)}]}),Ih=5,Ii=10,oC=32,Ij=3,Ik=rE;function
-j0(h,g,k,f){var
+d=c;return d}),g),h=N(k(function(a){return a[2]},c));return[0,N(k(function(a){return a[1]},c)),h]}var
+kg=fb;function
+oZ(g,f){var
+a=gU(al(g,kg),f),d=a,c=1,b=a,h=eK(J(a,a),kg);for(;;){if(0===bD(d))return b;var
+e=eK(J(d,h),kg),d=e,i=ay(b,gU(e,c+2|0)),c=c+2|0,b=i;continue}}var
+o0=m(lv,function(a){return[l,function(c){var
+b=al(oZ(cQ(a-1024|0),a+ej|0),1);return ej<=a?b:$(b)}]}),IS=5,IT=10,o1=32,IU=3,IV=r6;function
+kh(h,g,k,f){var
 a=k;for(;;){if(f<a)return 0;var
 c=b(g,a),d=0<c?1:0,j=0;if(d)if(h){var
 i=1.5*h[1]<=c?1:0;j=1}else
@@ -6044,707 +6141,754 @@ var
 e=1;else
 var
 e=d;if(!j)var
-i=e;if(i)return[0,[0,a,c],j0([0,c],g,a+1|0,f)];var
+i=e;if(i)return[0,[0,a,c],kh([0,c],g,a+1|0,f)];var
 a=a+1|0;continue}}function
-c1(c,a){var
+c9(c,a){var
 d=b(c[2],a+1|0)-1|0;return[0,b(c[2],a),d]}function
-eW(a){var
+e6(a){var
 b=a[1];function
-c(a){return b+a|0}return A((a[2]-b|0)+1|0,c)}function
-eX(b,a){return eW(c1(b[6],a))}function
-j1(g,f,e){var
-b=m(g,0),a=[0,0];x(function(d){var
+c(a){return b+a|0}return F((a[2]-b|0)+1|0,c)}function
+e7(b,a){return e6(c9(b[6],a))}function
+ki(g,f,e){var
+b=n(g,0),a=[0,0];y(function(d){var
 e=1-c(b,d)[1+d],f=e?(c(b,d)[1+d]=1,a[1]=[0,d,a[1]],0):e;return f},e);for(;;){if(0===a[1])return b;var
-d=bR(a[1]);a[1]=lZ(a[1]);var
-h=c(f,d)[1+d];x(function(d){var
+d=bF(a[1]);a[1]=mg(a[1]);var
+h=c(f,d)[1+d];y(function(d){var
 e=1-c(b,d)[1+d],f=e?(c(b,d)[1+d]=1,a[1]=[0,d,a[1]],0):e;return f},h);continue}}function
-eY(c,a){var
-d=A(a,function(a){return a});return b(aQ(c),d)}function
-oD(a,i,h){if(a[12]<1.)return[0,a[7],a[8]];var
-e=a[1][1],f=m(e,0);x(function(d){var
+e8(c,a){var
+d=F(a,function(a){return a});return b(aT(c),d)}function
+o2(a,i,h){if(a[12]<1.)return[0,a[7],a[8]];var
+d=a[1][1],f=n(d,0);y(function(d){var
 g=c(a[2],d)[1+d],h=1-c(a[7],g)[1+g];if(h){var
 e=b(a[1][7][2],d),j=c(f,e)[1+e];f[1+e]=[0,c(a[2],d)[1+d],j];var
 i=0}else
 var
 i=h;return i},i);var
-j=a[11]?h:eY(function(b){return c(a[9],b)[1+b]},e),g=j1(e,f,j),k=l(e,function(b){if(a[10]&&!c(g,b)[1+b]&&!c(a[7],b)[1+b])return Ik;return d(a[8],b)});return[0,l(e,function(b){var
+j=a[11]?h:e8(function(b){return c(a[9],b)[1+b]},d),g=ki(d,f,j),k=m(d,function(b){if(a[10]&&!c(g,b)[1+b]&&!c(a[7],b)[1+b])return IV;return e(a[8],b)});return[0,m(d,function(b){var
 d=c(a[7],b)[1+b],e=d||1-c(g,b)[1+b];return e}),k]}var
-eZ=mf([0,am]);function
-oE(b){var
+e9=mz([0,am]);function
+o3(b){var
 a=0.;function
-c(c,a){return c+a[2]*d(b,a[1])}return function(b){return F(c,a,b)}}function
-j2(a){return h(function(a){return[0,[0,a,1.],0]},a)}function
-d2(d,b,a){var
-e=c(b,a)[1+a];return bi(function(a){var
-b=a[2],c=eX(d[1],a[1]);return k(function(a){return[0,a,b]},c)},e)}function
-j3(e,b,a){var
-f=c(b,a)[1+a],g=0.;return F(function(b,a){return b+a[2]*d(e[6],a[1])},g,f)}function
-oF(g,C,O,M,af,ae){var
-B=g[1],e=m(B[1],-1),n=[0,0],ag=g[1];o(function(a,b){var
-d=b?1-c(M,a)[1+a]:b;if(d){var
-g=n[1];c(e,a)[1+a]=g;n[1]++;var
+c(c,a){return c+a[2]*e(b,a[1])}return function(b){return H(c,a,b)}}function
+kj(a){return i(function(a){return[0,[0,a,1.],0]},a)}function
+d$(d,b,a){var
+e=c(b,a)[1+a];return be(function(a){var
+b=a[2],c=e7(d[1],a[1]);return k(function(a){return[0,a,b]},c)},e)}function
+kk(d,b,a){var
+f=c(b,a)[1+a],g=0.;return H(function(b,a){return b+a[2]*e(d[6],a[1])},g,f)}function
+o4(g,A,O,M,af,ae){var
+z=g[1],d=n(z[1],-1),l=[0,0],ag=g[1];o(function(a,b){var
+e=b?1-c(M,a)[1+a]:b;if(e){var
+g=l[1];c(d,a)[1+a]=g;l[1]++;var
 f=0}else
 var
-f=d;return f},ae);function
-ab(a){if(0<=c(e,a)[1+a]){var
-f=d2(g,C,a);return b(b5(function(f){var
-h=f[1],i=b(B[7][2],h),j=c(e,i)[1+i];if(0<=j){var
-k=g[12]*f[2]*d(O,h);return[0,[0,c(e,a)[1+a],j,k]]}return 0}),f)}return 0}var
-ac=cL(A(B[1],ab));if(h4<n[1])X(Iu);var
-i=n[1],j=l(i,function(b){var
-a=z(0,4);W(a,b,1.);return a}),h=l(i,function(a){return z(0,4)}),v=m(i,0);function
-p(b,a){return aR(U(b,a),0.)}x(function(d){var
+f=e;return f},ae);function
+ab(a){if(0<=c(d,a)[1+a]){var
+f=d$(g,A,a);return b(b$(function(f){var
+h=f[1],i=b(z[7][2],h),j=c(d,i)[1+i];if(0<=j){var
+k=g[12]*f[2]*e(O,h);return[0,[0,c(d,a)[1+a],j,k]]}return 0}),f)}return 0}var
+ac=cR(F(z[1],ab));if(ij<l[1])P(I5);var
+i=l[1],j=m(i,function(b){var
+a=E(0,4);W(a,b,1.);return a}),h=m(i,function(a){return E(0,4)}),v=n(i,0);function
+p(b,a){return aS(V(b,a),0.)}y(function(d){var
 a=d[2],b=d[1],e=d[3],f=p(c(j,b)[1+b],a)-e;W(j[1+b],a,f);return W(c(h,a)[1+a],b,0)},ac);function
-D(a){var
+B(a){var
 b=c(h,a)[1+a][1];return r(c(j,a)[1+a][1],b)}var
-P=A(i,function(a){return[0,D(a),a]}),q=m(i,1.),s=m(i,0),k=1,u=0,t=b(eZ[37],P);for(;;){if(b(eZ[2],t)){var
-Q=k?[0,[0,q,N(ao(u)),s,v]]:k,ad=n[1];return an(function(f){var
-j=R(function(a,b){return c(M,a)[1+a]?b:0.},af),l=m(ad,0.);o(function(c,a){var
-e=0<=a?1:0;if(e)var
-h=d2(g,C,c),i=0.,k=F(function(e,a){var
-c=a[1],f=d(j,b(ag[7][2],c));return e+g[12]*a[2]*d(O,c)*f},i,h),f=V(l,a,j3(g,C,c)+k);else
+Q=F(i,function(a){return[0,B(a),a]}),q=n(i,1.),s=n(i,0),k=1,u=0,t=b(e9[37],Q);for(;;){if(b(e9[2],t)){var
+R=k?[0,[0,q,N(ap(u)),s,v]]:k,ad=l[1];return ak(function(f){var
+j=S(function(a,b){return c(M,a)[1+a]?b:0.},af),l=n(ad,0.);o(function(c,a){var
+d=0<=a?1:0;if(d)var
+h=d$(g,A,c),i=0.,k=H(function(d,a){var
+c=a[1],f=e(j,b(ag[7][2],c));return d+g[12]*a[2]*e(O,c)*f},i,h),f=Y(l,a,kk(g,A,c)+k);else
 var
-f=e;return f},e);var
-a=aE(l),n=f[2];a3(function(b){var
-e=c(f[4],b)[1+b];return x(function(c){var
-e=c[1];return V(a,e,d(a,e)-c[2]*d(a,b))},e)},n);var
+f=d;return f},d);var
+a=aE(l),m=f[2];a7(function(b){var
+d=c(f[4],b)[1+b];return y(function(c){var
+d=c[1];return Y(a,d,e(a,d)-c[2]*e(a,b))},d)},m);var
 k=a.length-1-1|0;if(!(k<0)){var
 h=k;for(;;){var
-i=c(f[2],h)[1+h],p=d(f[1],i),q=c(f[3],i)[1+i],r=b(oE(a),q);V(a,i,(d(a,i)-r)/p);var
+i=c(f[2],h)[1+h],p=e(f[1],i),q=c(f[3],i)[1+i],r=b(o3(a),q);Y(a,i,(e(a,i)-r)/p);var
 s=h-1|0;if(0!==h){var
-h=s;continue}break}}o(function(e,b){var
-c=0<=b?1:0,f=c?V(j,e,d(a,b)):c;return f},e);return[0,e,f,j]},Q)}var
-w=b(eZ[24],t),a=w[2],E=f(eZ[6],w,t),G=D(a);if((2*w[1]|0)<G)var
-J=k,I=u,H=f(eZ[4],[0,G,a],E);else{var
-y=c(j,a)[1+a];V(q,a,p(y,a));dc(y,a);if(d(q,a)==0.)var
-L=0,K=eZ[1];else
+h=s;continue}break}}o(function(d,b){var
+c=0<=b?1:0,f=c?Y(j,d,e(a,b)):c;return f},d);return[0,d,f,j]},R)}var
+w=b(e9[24],t),a=w[2],C=f(e9[6],w,t),D=B(a);if((2*w[1]|0)<D)var
+J=k,I=u,G=f(e9[4],[0,D,a],C);else{var
+x=c(j,a)[1+a];Y(q,a,p(x,a));dl(x,a);if(e(q,a)==0.)var
+L=0,K=e9[1];else
 var
-L=k,K=E;var
-S=[0,a,u],T=0,Y=aW(am,ez(function(c,b,a){return[0,[0,c,b],a]},y,T));c(s,a)[1+a]=Y;var
-Z=s[1+a];x(function(d){return function(b){var
-a=b[1];return dc(c(h,a)[1+a],d)}}(a),Z);dc(c(h,a)[1+a],a);var
-_=0,$=h[1+a],aa=aW(aN,ez(function(b,c,a){return[0,b,a]},$,_));x(function(a){return function(b){var
-e=c(j,b)[1+b],g=d(q,a),f=p(e,a)/g;dc(e,a);v[1+a]=[0,[0,b,f],c(v,a)[1+a]];var
-i=c(s,a)[1+a];return x(function(d){var
-a=d[1],g=f*d[2];W(e,a,p(e,a)-g);return W(c(h,a)[1+a],b,0)},i)}}(a),aa);var
-J=L,I=S,H=K}var
-k=J,u=I,t=H;continue}}function
-oG(a,b){var
-c=a[1][1],d=eY(function(c){return 0.<j3(a,b,c)?1:0},c);return oD(a,cL(A(c,function(c){var
-d=d2(a,b,c);return k(function(a){return a[1]},d)})),d)}function
-j4(e,q,p,o,j){var
-f=e[1],h=c1(f[5],j),c=h[1];function
+L=k,K=C;var
+T=[0,a,u],U=0,X=aZ(am,eI(function(c,b,a){return[0,[0,c,b],a]},x,U));c(s,a)[1+a]=X;var
+Z=s[1+a];y(function(d){return function(b){var
+a=b[1];return dl(c(h,a)[1+a],d)}}(a),Z);dl(c(h,a)[1+a],a);var
+_=0,$=h[1+a],aa=aZ(aP,eI(function(b,c,a){return[0,b,a]},$,_));y(function(a){return function(b){var
+d=c(j,b)[1+b],g=e(q,a),f=p(d,a)/g;dl(d,a);v[1+a]=[0,[0,b,f],c(v,a)[1+a]];var
+i=c(s,a)[1+a];return y(function(e){var
+a=e[1],g=f*e[2];W(d,a,p(d,a)-g);return W(c(h,a)[1+a],b,0)},i)}}(a),aa);var
+J=L,I=T,G=K}var
+k=J,u=I,t=G;continue}}function
+o5(a,b){var
+c=a[1][1],d=e8(function(c){return 0.<kk(a,b,c)?1:0},c);return o2(a,cR(F(c,function(c){var
+d=d$(a,b,c);return k(function(a){return a[1]},d)})),d)}function
+kl(d,q,p,o,j){var
+f=d[1],h=c9(f[5],j),c=h[1];function
 k(g){var
-h=c1(f[6],c+g|0),j=h[1],k=h[2],i=0.;if(k<j)var
+h=c9(f[6],c+g|0),j=h[1],k=h[2],i=0.;if(k<j)var
 l=i;else{var
 a=j,m=i;for(;;){var
-r=d(o,b(f[7][2],a)),n=m+d(p,a)*r,s=a+1|0;if(k!==a){var
+r=e(o,b(f[7][2],a)),n=m+e(p,a)*r,s=a+1|0;if(k!==a){var
 a=s,m=n;continue}var
-l=n;break}}return q*(d(e[6],c+g|0)+e[12]*l)}var
-i=l((h[2]-c|0)+1|0,k),g=aS($,dH,i),a=0,m=g-c3*(1.+Math.abs(g));for(;;){if(d(i,a)<m){var
+l=n;break}}return q*(e(d[6],c+g|0)+d[12]*l)}var
+i=m((h[2]-c|0)+1|0,k),g=aU(ac,dR,i),a=0,l=g-c$*(1.+Math.abs(g));for(;;){if(e(i,a)<l){var
 a=a+1|0;continue}return[0,g,c+a|0]}}function
-oH(e,Q,q){var
-S=e[1][13];if(S){var
-r=e[1],af=S[1],O=r[4]?1.:dy,P=[0,r[14]];return[0,k(function(a){var
-e=a[2],f=a[1],g=P[1];function
-i(a){return j4(r,O,q,g,a)}var
-b=l(r[1][1],i);P[1]=R(function(a,b){return c(f,a)[1+a]?d(e,a):O*b[1]},b);return h(function(a){return a[2]},b)},af)]}var
+o6(d,Q,q){var
+R=d[1][13];if(R){var
+r=d[1],af=R[1],O=r[4]?1.:dI,P=[0,r[14]];return[0,k(function(a){var
+d=a[2],f=a[1],g=P[1];function
+h(a){return kl(r,O,q,g,a)}var
+b=m(r[1][1],h);P[1]=S(function(a,b){return c(f,a)[1+a]?e(d,a):O*b[1]},b);return i(function(a){return a[2]},b)},af)]}var
 T=0;if(Q){var
-y=Q[1];if(y&&!y[2]){var
-z=[0,y[1]];T=1}}if(!T)var
+x=Q[1];if(x&&!x[2]){var
+z=[0,x[1]];T=1}}if(!T)var
 z=0;var
-j=e[1],n=e[1][1],o=j[4]?1.:dy,I=e[4];if(I){var
-aa=e[3],J=R(function(a,b){return c(e[2],a)[1+a]?b:0.},aa),K=l(n[1],n[5][2]),ab=I[1];a3(function(a){var
-b=j4(j,o,q,J,a);V(J,a,o*b[1]);var
+j=d[1],l=d[1][1],o=j[4]?1.:dI,I=d[4];if(I){var
+aa=d[3],J=S(function(a,b){return c(d[2],a)[1+a]?b:0.},aa),K=m(l[1],l[5][2]),ab=I[1];a7(function(a){var
+b=kl(j,o,q,J,a);Y(J,a,o*b[1]);var
 d=b[2];c(K,a)[1+a]=d;return 0},ab);var
-B=[0,K]}else{if(z)var
+A=[0,K]}else{if(z)var
 p=aE(z[1]);else{var
-s=e[1],a=s[1],C=l(a[1],a[5][2]),i=m(a[1],-1),t=m(a[1],0),D=a[1]-1|0;if(!(D<0)){var
-g=D;for(;;){if(1-c(e[2],g)[1+g]){var
-_=eW(c1(a[5],g));x(function(f){return function(d){var
-e=eX(a,d);return x(function(e){var
+s=d[1],a=s[1],B=m(a[1],a[5][2]),h=n(a[1],-1),t=n(a[1],0),C=a[1]-1|0;if(!(C<0)){var
+g=C;for(;;){if(1-c(d[2],g)[1+g]){var
+_=e6(c9(a[5],g));y(function(f){return function(d){var
+e=e7(a,d);return y(function(e){var
 d=b(a[7][2],e);t[1+d]=[0,f,c(t,d)[1+d]];return 0},e)}}(g),_)}var
 $=g-1|0;if(0!==g){var
 g=$;continue}break}}var
-U=a[1],E=eY(function(a){return s[11]?c(e[2],a)[1+a]:c(s[9],a)[1+a]},U),F=[0,0];x(function(a){c(i,a)[1+a]=0;return 0},E);var
-u=E;for(;;){if(0!==u){F[1]++;var
-u=bi(function(a){var
-d=c(t,a)[1+a];return b(aQ(function(a){var
-b=c(i,a)[1+a]<0?1:0;if(b){var
-e=F[1];c(i,a)[1+a]=e;var
+U=a[1],D=e8(function(a){return s[11]?c(d[2],a)[1+a]:c(s[9],a)[1+a]},U),E=[0,0];y(function(a){c(h,a)[1+a]=0;return 0},D);var
+u=D;for(;;){if(0!==u){E[1]++;var
+u=be(function(a){var
+d=c(t,a)[1+a];return b(aT(function(a){var
+b=c(h,a)[1+a]<0?1:0;if(b){var
+e=E[1];c(h,a)[1+a]=e;var
 d=1}else
 var
 d=b;return d}),d)},u);continue}var
-G=a[1]-1|0,W=0;if(!(G<0)){var
-f=W;for(;;){if(1-c(e[2],f)[1+f]){var
-X=eW(c1(a[5],f)),H=c$(function(g){return function(d){var
-e=eX(a,d);return cf(function(h){var
-d=b(a[7][2],h),e=c(i,d)[1+d],f=0<=e?1:0,j=f?e<c(i,g)[1+g]?1:0:f;return j},e)}}(f),X);if(H){var
-Y=H[1];c(C,f)[1+f]=Y}}var
+G=a[1]-1|0,V=0;if(!(G<0)){var
+f=V;for(;;){if(1-c(d[2],f)[1+f]){var
+W=e6(c9(a[5],f)),H=dh(function(g){return function(d){var
+e=e7(a,d);return b_(function(i){var
+d=b(a[7][2],i),e=c(h,d)[1+d],f=0<=e?1:0,j=f?e<c(h,g)[1+g]?1:0:f;return j},e)}}(f),W);if(H){var
+X=H[1];c(B,f)[1+f]=X}}var
 Z=f+1|0;if(G!==f){var
 f=Z;continue}break}}var
-p=C;break}}var
-v=ga;for(;;){var
-L=j2(p),M=oG(j,L),w=oF(j,L,q,M[1],M[2],m(n[1],1));if(w){var
-ac=w[1][3],ad=function(a){return a},ae=A(n[1],ad),N=b(b5(function(h){return function(a){if(c(e[2],a)[1+a])return 0;var
-b=j4(j,o,q,h,a),f=b[1],g=o*d(h,a)+c3*(1.+Math.abs(f))<f?1:0,i=g?[0,[0,a,b[2]]]:g;return i}}(ac)),ae);x(function(a){var
+p=B;break}}var
+v=gp;for(;;){var
+L=kj(p),M=o5(j,L),w=o4(j,L,q,M[1],M[2],n(l[1],1));if(w){var
+ac=w[1][3],ad=function(a){return a},ae=F(l[1],ad),N=b(b$(function(h){return function(a){if(c(d[2],a)[1+a])return 0;var
+b=kl(j,o,q,h,a),f=b[1],g=o*e(h,a)+c$*(1.+Math.abs(f))<f?1:0,i=g?[0,[0,a,b[2]]]:g;return i}}(ac)),ae);y(function(a){var
 b=a[1],d=a[2];c(p,b)[1+b]=d;return 0},N);if(0!==N&&1<v){var
 v=v-1|0;continue}var
-B=[0,p]}else
+A=[0,p]}else
 var
-B=w;break}}return an(function(a){return[0,a,0]},B)}function
-oI(t,s,z,Q){var
+A=w;break}}return ak(function(a){return[0,a,0]},A)}function
+o7(t,s,z,Q){var
 R=t[1][13];if(R){var
-e=t[1],j=e[1],ah=R[1],ac=[0,0,e[14]],q=m(Q,0.),ad=go(function(g,a,f){var
+d=t[1],j=d[1],ah=R[1],ac=[0,0,d[14]],q=n(Q,0.),ad=gF(function(g,a,f){var
 h=a[1],i=g[2],k=a[2];function
-m(a){if(c(h,a)[1+a])return d(k,a);var
-g=d2(e,f,a),l=j3(e,f,a);return F(function(f,a){var
-c=a[1],g=d(i,b(j[7][2],c));return f+e[12]*a[2]*d(z,c)*g},l,g)}var
-n=l(j[1],m);return[0,[0,[0,h,f,i],g[1]],n]},ac,ah,s),ae=function(a){return a===j[4]?1.:0.},N=[0,l(j[1],ae)],af=ad[1];x(function(a){var
-f=m(j[1],0.),n=a[3],k=a[2],l=a[1],g=N[1];o(function(a,g){var
+l(a){if(c(h,a)[1+a])return e(k,a);var
+g=d$(d,f,a),l=kk(d,f,a);return H(function(f,a){var
+c=a[1],g=e(i,b(j[7][2],c));return f+d[12]*a[2]*e(z,c)*g},l,g)}var
+n=m(j[1],l);return[0,[0,[0,h,f,i],g[1]],n]},ac,ah,s),ae=function(a){return a===j[4]?1.:0.},N=[0,m(j[1],ae)],af=ad[1];y(function(a){var
+f=n(j[1],0.),m=a[3],k=a[2],l=a[1],g=N[1];o(function(a,g){var
 h=0.<g?1:0,i=h?1-c(l,a)[1+a]:h;if(i){var
-m=d2(e,k,a);return x(function(i){var
-k=i[2],a=i[1],l=c(e[3],a)[1+a],h=b(j[7][2],a);V(q,l,d(q,l)+g*e[12]*k*d(n,h));return V(f,h,d(f,h)+g*e[12]*k*d(z,a))},m)}return i},g);N[1]=f;return 0},af);var
-O=dJ(cu,q);if(O)var
-ag=e[5]?h(function(a){return-a},q):q,P=[0,ag];else
+n=d$(d,k,a);return y(function(i){var
+k=i[2],a=i[1],l=c(d[3],a)[1+a],h=b(j[7][2],a);Y(q,l,e(q,l)+g*d[12]*k*e(m,h));return Y(f,h,e(f,h)+g*d[12]*k*e(z,a))},n)}return i},g);N[1]=f;return 0},af);var
+O=dj(cB,q);if(O)var
+ag=d[5]?i(function(a){return-a},q):q,P=[0,ag];else
 var
 P=O;return P}if(s){var
-u=s[1],g=t[1],f=t[1][1],C=oG(g,u),D=C[2],E=C[1],X=[0,f[4],0],Y=function(a){if(c(E,a)[1+a])return 0;var
-d=d2(g,u,a);return k(function(a){return b(f[7][2],a[1])},d)},Z=l(f[1],Y),G=j1(f[1],Z,X),_=function(a){return a},$=A(f[1],_);if(cf(function(a){var
-b=c(G,a)[1+a],e=b?rE<=d(D,a)?1:0:b;return e},$))return 0;var
-v=oF(g,u,z,E,D,G);if(v){var
-w=v[1],i=w[2],y=w[1],H=m(i[1].length-1,0.),I=f[4],aa=w[3];if(0<=c(y,I)[1+I]){var
-J=f[4];V(H,c(y,J)[1+J],1.)}var
-a=aE(H),S=i[2];a3(function(b){V(a,b,d(a,b)/d(i[1],b));var
-e=c(i[3],b)[1+b];return x(function(c){var
-e=c[1];return V(a,e,d(a,e)-c[2]*d(a,b))},e)},S);var
-B=a.length-1-1|0;if(!(B<0)){var
-n=B;for(;;){var
-r=c(i[2],n)[1+n],T=c(i[4],r)[1+r],U=b(oE(a),T);V(a,r,d(a,r)-U);var
-W=n-1|0;if(0!==n){var
-n=W;continue}break}}var
-p=m(Q,0.);o(function(i,h){var
-e=0<=h?1:0;if(e){var
-j=d2(g,u,i);return x(function(i){var
-e=i[1],j=c(g[3],e)[1+e],k=g[12],l=i[2],m=d(aa,b(f[7][2],e));return V(p,j,d(p,j)+d(a,h)*m*l*k)},j)}return e},y);var
-K=dJ(cu,p);if(K)var
-ab=g[5]?h(function(a){return-a},p):p,L=[0,ab];else
+u=s[1],g=t[1],f=t[1][1],B=o5(g,u),C=B[2],D=B[1],W=[0,f[4],0],X=function(a){if(c(D,a)[1+a])return 0;var
+d=d$(g,u,a);return k(function(a){return b(f[7][2],a[1])},d)},Z=m(f[1],X),E=ki(f[1],Z,W),_=function(a){return a},$=F(f[1],_);if(b_(function(a){var
+b=c(E,a)[1+a],d=b?r6<=e(C,a)?1:0:b;return d},$))return 0;var
+v=o4(g,u,z,D,C,E);if(v){var
+w=v[1],h=w[2],x=w[1],G=n(h[1].length-1,0.),I=f[4],aa=w[3];if(0<=c(x,I)[1+I]){var
+J=f[4];Y(G,c(x,J)[1+J],1.)}var
+a=aE(G),S=h[2];a7(function(b){Y(a,b,e(a,b)/e(h[1],b));var
+d=c(h[3],b)[1+b];return y(function(c){var
+d=c[1];return Y(a,d,e(a,d)-c[2]*e(a,b))},d)},S);var
+A=a.length-1-1|0;if(!(A<0)){var
+l=A;for(;;){var
+r=c(h[2],l)[1+l],T=c(h[4],r)[1+r],U=b(o3(a),T);Y(a,r,e(a,r)-U);var
+V=l-1|0;if(0!==l){var
+l=V;continue}break}}var
+p=n(Q,0.);o(function(i,h){var
+d=0<=h?1:0;if(d){var
+j=d$(g,u,i);return y(function(i){var
+d=i[1],j=c(g[3],d)[1+d],k=g[12],l=i[2],m=e(aa,b(f[7][2],d));return Y(p,j,e(p,j)+e(a,h)*m*l*k)},j)}return d},x);var
+K=dj(cB,p);if(K)var
+ab=g[5]?i(function(a){return-a},p):p,L=[0,ab];else
 var
 L=K;var
 M=L}else
 var
 M=v;return M}return s}function
-j5(c,a){if(a!=0.&&cu(a)){var
-d=gf(a),e=bx(d[1],c),b=Math.floor(e),f=e-b,h=0;if(!(bD<f)){var
-i=0;if(f==bD&&b%2.!=0.)i=1;if(!i){var
+km(c,a){if(a!=0.&&cB(a)){var
+d=gu(a),e=bC(d[1],c),b=Math.floor(e),f=e-b,h=0;if(!(bI<f)){var
+i=0;if(f==bI&&b%2.!=0.)i=1;if(!i){var
 g=b;h=1}}if(!h)var
-g=b+1.;return bx(g,d[2]-c|0)}return a}function
-b$(c,b){var
-a=[0,0.];o(function(e,c){a[1]=a[1]+c*d(b,e);return 0},c);return a[1]}function
-fR(b,a){return h(function(b){return b$(b,a)},b)}function
-oJ(e){var
-a=e.length-1,b=l(a,function(a){return 1./Math.sqrt($(d(c(e,a)[1+a],a),b1))}),g=R(function(c,a){return R(function(e,a){return a*d(b,c)*d(b,e)},a)},e),f=l(a,function(b){return oy(g,l(a,function(a){return a===b?1.:0.}))});return l(a,function(e){return l(a,function(a){var
-g=d(b,a),h=d(b,e),i=d(c(f,e)[1+e],a);return bD*(d(c(f,a)[1+a],e)+i)*h*g})})}function
-oK(c){var
+g=b+1.;return bC(g,d[2]-c|0)}return a}function
+ci(c,b){var
+a=[0,0.];o(function(d,c){a[1]=a[1]+c*e(b,d);return 0},c);return a[1]}function
+f5(b,a){return i(function(b){return ci(b,a)},b)}function
+o8(d){var
+a=d.length-1,b=m(a,function(a){return 1./Math.sqrt(ac(e(c(d,a)[1+a],a),b6))}),g=S(function(c,a){return S(function(d,a){return a*e(b,c)*e(b,d)},a)},d),f=m(a,function(b){return oX(g,m(a,function(a){return a===b?1.:0.}))});return m(a,function(d){return m(a,function(a){var
+g=e(b,a),h=e(b,d),i=e(c(f,d)[1+d],a);return bI*(e(c(f,a)[1+a],d)+i)*h*g})})}function
+o9(c){var
 a=c[6];if(typeof
 a!=="number"&&2===a[0]){var
 b=a[4];if(b){var
-d=b[1][2];return l5(function(a){return mb(Iw,a)},d)}}throw[0,_,Iv]}function
-oL(a){return I(oK(a),Ix)}function
-oM(a){return I(oK(a),Iy)}function
-oN(a){var
-b=a[9];return cf(function(a){return I(a[1],Iz)},b)}var
-oO=6;function
-IB(ak,aj,aJ,Q,bt,co,cn,aa,_,bs){var
-a=ak[4],e=ak[5],ay=dl(e),aZ=0<e[5]?1:0,a0=aZ?0===ay?1:0:aZ;if(a0)var
+d=b[1][2];return mm(function(a){return mv(I7,a)},d)}}throw[0,ab,I6]}function
+o_(a){return K(o9(a),I8)}function
+o$(a){return K(o9(a),I9)}function
+pa(a){var
+b=a[9];return b_(function(a){return K(a[1],I_)},b)}var
+pb=6;function
+Ja(al,aj,aJ,R,bu,cn,cl,$,_,bt){var
+a=al[4],d=al[5],aw=dx(d),aY=0<d[5]?1:0,a0=aY?0===aw?1:0:aY;if(a0)var
 a1=a0;else
 var
-cb=1-aA(e[1],It),a1=cb||(0!==e[9]?1:0);if(a1)X(u(In,u(e[1],Im)));bz(function(c){var
-b=qj<r(c,a[1])?1:0;return b?X(Io):b},ay);var
-a2=m(a[3],0),a4=a[1]-1|0,bV=0;if(!(a4<0)){var
-E=bV;for(;;){var
-a8=b(a[5][2],E),a9=b(a[5][2],E+1|0)-1|0;if(!(a9<a8)){var
-W=a8;for(;;){var
-a_=b(a[6][2],W),a$=b(a[6][2],W+1|0)-1|0;if(!(a$<a_)){var
-Z=a_;for(;;){c(a2,Z)[1+Z]=E;var
-ca=Z+1|0;if(a$!==Z){var
-Z=ca;continue}break}}var
-b_=W+1|0;if(a9!==W){var
-W=b_;continue}break}}var
-b9=E+1|0;if(a4!==E){var
-E=b9;continue}break}}function
-a5(b,c){return b?l(a[1],b[1][2]):m(a[1],c)}var
-az=a5(e[10],0),a6=a5(e[11],1),S=I(e[1],Ip),ad=I(e[1],Iq);function
-bW(a){if(S){var
+cb=1-aB(d[1],I4),a1=cb||(0!==d[9]?1:0);if(a1)P(w(IY,w(d[1],IX)));bE(function(c){var
+b=qL<r(c,a[1])?1:0;return b?P(IZ):b},aw);var
+a2=n(a[3],0),a3=a[1]-1|0,bU=0;if(!(a3<0)){var
+I=bU;for(;;){var
+a9=b(a[5][2],I),a_=b(a[5][2],I+1|0)-1|0;if(!(a_<a9)){var
+W=a9;for(;;){var
+a$=b(a[6][2],W),ba=b(a[6][2],W+1|0)-1|0;if(!(ba<a$)){var
+X=a$;for(;;){c(a2,X)[1+X]=I;var
+ca=X+1|0;if(ba!==X){var
+X=ca;continue}break}}var
+b9=W+1|0;if(a_!==W){var
+W=b9;continue}break}}var
+b8=I+1|0;if(a3!==I){var
+I=b8;continue}break}}function
+a5(b,c){return b?m(a[1],b[1][2]):n(a[1],c)}var
+az=a5(d[10],0),a6=a5(d[11],1),T=K(d[1],I0),ad=K(d[1],I1);function
+bV(a){if(T){var
 b=c(az,a)[1+a],d=b||1-c(a6,a)[1+a];return d}var
 e=ad?c(az,a)[1+a]:ad;return e}var
-af=l(a[1],bW);function
-bX(a){if(S)return c(az,a)[1+a]?1.:0.;var
-d=e[12];if(d&&ad&&c(af,a)[1+a])return b(d[1][2],a);return 0.}var
-T=l(a[1],bX),bY=S?T:m(a[1],0.),bZ=an(function(b){return A(b,function(c){if(S){if(c<(b-e[5]|0))return[0,af,T];var
-d=m(a[1],0.);return[0,h(function(a){return 1-a},a6),d]}return[0,m(a[1],0),T]})},ay),b0=aR(e[7],1.),b2=I(e[1],Ir);function
-b3(a){var
-b=c(af,a)[1+a];if(b)var
-f=1-S,e=f||(0.<d(T,a)?1:0);else
+ae=m(a[1],bV);function
+bW(a){if(T)return c(az,a)[1+a]?1.:0.;var
+e=d[12];if(e&&ad&&c(ae,a)[1+a])return b(e[1][2],a);return 0.}var
+U=m(a[1],bW),bX=T?U:n(a[1],0.),bZ=ak(function(b){return F(b,function(c){if(T){if(c<(b-d[5]|0))return[0,ae,U];var
+e=n(a[1],0.);return[0,i(function(a){return 1-a},a6),e]}return[0,n(a[1],0),U]})},aw),b0=aS(d[7],1.),b1=K(d[1],I2);function
+b2(a){var
+b=c(ae,a)[1+a];if(b)var
+f=1-T,d=f||(0.<e(U,a)?1:0);else
 var
-e=b;return e}var
-b4=l(a[1],b3),a7=e[8],b6=a7?l(a[2],a7[1][2]):m(a[2],0.),b7=e[4],b8=I(e[2],Is),ag=[0,a,a2,l(a[3],co[2]),b8,b7,b6,af,T,b4,ad,b2,b0,bZ,bY],y=ag[1],ci=y[1],cj=eY(function(a){var
-b=eW(c1(y[5],a));return cf(function(a){return 0.<d(ag[6],a)?1:0},b)},ci);function
-cm(a){return a}var
-bm=oD(ag,A(y[3],cm),cj),bn=bm[1];function
-bo(a){var
-b=eW(c1(y[5],a));return bi(function(a){var
-b=eX(y,a);return k(y[7][2],b)},b)}var
-bp=h(function(a){return 1-a},bn),bq=y[1],L=m(bq,0),M=dL(0),be=bq-1|0,bb=0,bd=1,cc=0;if(be<0)var
-aB=bd,bf=bb;else{var
-i=cc,aD=bd,aC=bb;for(;;){var
-bg=c(bp,i)[1+i],ce=bg?0===c(L,i)[1+i]?1:0:bg;if(ce){cv([0,i,bo(i)],M);c(L,i)[1+i]=1;var
-P=aD,ah=aC;for(;;){if(!mj(M)){var
-bh=mi(M),aH=bh[2],ai=bh[1];if(aH){var
-p=aH[1];cv([0,ai,aH[2]],M);var
-ch=c(bp,p)[1+p]?1===c(L,p)[1+p]?(er(M),0):0===c(L,p)[1+p]?(c(L,p)[1+p]=1,cv([0,p,bo(p)],M),P):P:P,bl=ch,bk=ah}else{c(L,ai)[1+ai]=2;var
-bl=P,bk=[0,ai,ah]}var
-P=bl,ah=bk;continue}var
-aG=P,aF=ah;break}}else
+d=b;return d}var
+b3=m(a[1],b2),a8=d[8],b4=a8?m(a[2],a8[1][2]):n(a[2],0.),b5=d[4],b7=K(d[2],I3),ag=[0,a,a2,m(a[3],cn[2]),b7,b5,b4,ae,U,b3,ad,b1,b0,bZ,bX],B=ag[1],ch=B[1],cj=e8(function(a){var
+b=e6(c9(B[5],a));return b_(function(a){return 0.<e(ag[6],a)?1:0},b)},ch);function
+ck(a){return a}var
+bn=o2(ag,F(B[3],ck),cj),bo=bn[1];function
+bp(a){var
+b=e6(c9(B[5],a));return be(function(a){var
+b=e7(B,a);return k(B[7][2],b)},b)}var
+bq=i(function(a){return 1-a},bo),br=B[1],L=n(br,0),M=dV(0),bg=br-1|0,bb=0,bc=1,cc=0;if(bg<0)var
+aA=bc,bi=bb;else{var
+h=cc,aD=bc,aC=bb;for(;;){var
+bj=c(bq,h)[1+h],ce=bj?0===c(L,h)[1+h]?1:0:bj;if(ce){cC([0,h,bp(h)],M);c(L,h)[1+h]=1;var
+Q=aD,ah=aC;for(;;){if(!mD(M)){var
+bk=mC(M),aH=bk[2],ai=bk[1];if(aH){var
+p=aH[1];cC([0,ai,aH[2]],M);var
+cg=c(bq,p)[1+p]?1===c(L,p)[1+p]?(eA(M),0):0===c(L,p)[1+p]?(c(L,p)[1+p]=1,cC([0,p,bp(p)],M),Q):Q:Q,bm=cg,bl=ah}else{c(L,ai)[1+ai]=2;var
+bm=Q,bl=[0,ai,ah]}var
+Q=bm,ah=bl;continue}var
+aG=Q,aF=ah;break}}else
 var
 aG=aD,aF=aC;var
-cg=i+1|0;if(be!==i){var
-i=cg,aD=aG,aC=aF;continue}var
-aB=aG,bf=aF;break}}var
-cd=aB?[0,N(ao(bf))]:aB,g=[0,ag,bn,bm[2],cd],aI=ak[6],bL=0;if(typeof
+cf=h+1|0;if(bg!==h){var
+h=cf,aD=aG,aC=aF;continue}var
+aA=aG,bi=aF;break}}var
+cd=aA?[0,N(ap(bi))]:aA,g=[0,ag,bo,bn[2],cd],aI=al[6],bM=0;if(typeof
 aI!=="number"&&2===aI[0]){var
-br=aI[4];if(br){var
-bu=br[1][8];bL=1}}if(!bL)var
-bu=0;var
-bM=0;if(typeof
+bs=aI[4];if(bs){var
+bv=bs[1][8];bM=1}}if(!bM)var
+bv=0;var
+bN=0;if(typeof
 _!=="number"&&1===_[0]){var
-aT=_[4],at=_[3],aU=_[1];if(C(fP(aU))===aT){var
-bP=N(fP(aU)),au=N(fP(at)),bQ=0,aV=aK(aS(function(a,b){return b<=0.03*at?a+1|0:a},bQ,au),Ih),aX=au.length-1;if(0===aX)var
-ax=1.;else
+aQ=_[4],at=_[3],aR=_[1];if(D(f3(aR))===aQ){var
+bQ=N(f3(aR)),au=N(f3(at)),bR=0,aV=aL(aU(function(a,b){return b<=0.03*at?a+1|0:a},bR,au),IS),aW=au.length-1;if(0===aW)var
+av=1.;else
 var
-aY=c_(aV,aX)-1|0,ax=$(at-c(au,aY)[1+aY]|0,1.);var
-bS=aT-1|0,bT=j0(0,function(b){var
-a=b-1|0;return c(bP,a)[1+a]},aV,bS),B=[0,[0,[0,ax,t],0],[0,ax],function(a,c){return b(aQ(function(b){return b[1]<=a?1:0}),bT)}];bM=1}}if(!bM){if(bu)X(Il);var
-bN=function(d,g){var
-e=m(d+1|0,0),h=1;if(!(d<1)){var
+aX=dg(aV,aW)-1|0,av=ac(at-c(au,aX)[1+aX]|0,1.);var
+bS=aQ-1|0,bT=kh(0,function(b){var
+a=b-1|0;return c(bQ,a)[1+a]},aV,bS),C=[0,[0,[0,av,s],0],[0,av],function(a,c){return b(aT(function(b){return b[1]<=a?1:0}),bT)}];bN=1}}if(!bN){if(bv)P(IW);var
+bO=function(d,g){var
+e=n(d+1|0,0),h=1;if(!(d<1)){var
 a=h;for(;;){var
 f=a-1|0,i=b(g,a-1|0),j=c(e,f)[1+f]+i|0;c(e,a)[1+a]=j;var
 k=a+1|0;if(d!==a){var
-a=k;continue}break}}return j0(0,function(a){return c(e,a)[1+a]},Ii,d)},bO=0,B=[0,A(12,function(b){var
+a=k;continue}break}}return kh(0,function(a){return c(e,a)[1+a]},IT,d)},bP=0,C=[0,F(12,function(b){var
 a=b-4|0;if(0===a)var
-c=bC(1,2);else
+c=bw(1,2);else
 var
-d=cK(a)+1|0,c=bC(1,r(4*cK(a)|0,d));return[0,bx(4096.,2*(b-4|0)|0),c]}),bO,bN]}var
-ab=bt.length-1,q=C(Q[4]),bv=ck(Q),aM=bj(aN,aL(g[1][3])),v=m(ab,[0,m(bv,0.),0.]);x(function(a){var
-b=cC(Q,c(bt,a)[1+a]),d=O(b[2]),e=[0,h(O,b[1]),d];c(v,a)[1+a]=e;return 0},aM);var
-cp=h(function(a){var
-b=a[1];return cN(function(a){return a!=0.?1:0},b)},v),bw=jY(Q),bA=bw[2],s=bw[1],cq=h(function(a){return a[2]},v),cr=h(function(a){return a[1]},v),D=[0,Q[8],cr,cq,s,bA],bB=jV(Q),cs=l(q,function(a){var
-b=c(bB[2],a)[1+a];return O(w(c(bB[1],a)[1+a],b))/2.}),al=[n,function(a){return eV(D,oz(D,cs),m(ab,0.))}],aO=B[2],ap=aO?aO[1]<(kt*q|0)?1:0:aO;if(ap)var
-aq=ap;else
+d=cQ(a)+1|0,c=bw(1,r(4*cQ(a)|0,d));return[0,bC(4096.,2*(b-4|0)|0),c]}),bP,bO]}var
+aa=bu.length-1,q=D(R[4]),bx=cr(R),aK=bf(aP,aM(g[1][3])),z=n(aa,[0,n(bx,0.),0.]);y(function(a){var
+b=cI(R,c(bu,a)[1+a]),d=O(b[2]),e=[0,i(O,b[1]),d];c(z,a)[1+a]=e;return 0},aK);var
+co=i(function(a){var
+b=a[1];return cT(function(a){return a!=0.?1:0},b)},z),by=kf(R),bz=by[2],t=by[1],cp=i(function(a){return a[2]},z),cq=i(function(a){return a[1]},z),G=[0,R[8],cq,cp,t,bz],bA=j$(R),ct=m(q,function(a){var
+b=c(bA[2],a)[1+a];return O(x(c(bA[1],a)[1+a],b))/2.}),an=[l,function(a){return e5(G,oY(G,ct),n(aa,0.))}],aN=C[2],ao=aN?aN[1]<(kN*q|0)?1:0:aN;if(ao)var
+aq=ao;else
 var
-cz=0!==aj?1:0,aq=cz||(0===B[2]?1:0);var
-ct=ap?1.:bx(1.,-6);function
-ac(a){return R(function(c,b){var
-e=b$(b,a);return d(bA,c)-e},s)}function
+cz=0!==aj?1:0,aq=cz||(0===C[2]?1:0);var
+cu=ao?1.:bC(1.,-6);function
+ab(a){return S(function(c,b){var
+d=ci(b,a);return e(bz,c)-d},t)}function
 ar(a){var
-b=ho(D,a);return[0,b,ox(D,a,b)]}function
-as(h,b){return l(q,function(i){var
-a=[0,0.];o(function(e,b){var
+b=hE(G,a);return[0,b,oW(G,a,b)]}function
+as(h,b){return m(q,function(i){var
+a=[0,0.];o(function(d,b){var
 f=b!=0.?1:0;if(f){var
-j=b*d(c(h,e)[1+e],i);a[1]=a[1]+j;var
+j=b*e(c(h,d)[1+d],i);a[1]=a[1]+j;var
 g=0}else
 var
 g=f;return g},b);return a[1]})}function
-aP(d,a){var
-b=c(v,a)[1+a],e=b[2];return b$(b[1],d)+e}function
-bE(e,b,i,h){var
-f=ar(e),j=f[2],k=f[1],a=gt(q,q,0.);function
-g(f,e){return o(function(b,g){return o(function(e,h){var
-i=d(c(a,b)[1+b],e)+f*g*h;return V(a[1+b],e,i)},e)},e)}x(function(a){var
-e=0.<d(b,a)?1:0;if(e){var
-f=$(aP(k,a),b1),h=as(j,c(v,a)[1+a][1]);return g(i*d(b,a)/(f*f),h)}return e},aM);var
-l=ac(e);o(function(c,b){var
-a=$(d(l,c),1e-150);return g(h*bD/(a*a),b)},s);return a}function
+aO(d,a){var
+b=c(z,a)[1+a],e=b[2];return ci(b[1],d)+e}function
+bB(d,b,i,h){var
+f=ar(d),j=f[2],k=f[1],a=gK(q,q,0.);function
+g(f,d){return o(function(b,g){return o(function(d,h){var
+i=e(c(a,b)[1+b],d)+f*g*h;return Y(a[1+b],d,i)},d)},d)}y(function(a){var
+d=0.<e(b,a)?1:0;if(d){var
+f=ac(aO(k,a),b6),h=as(j,c(z,a)[1+a][1]);return g(i*e(b,a)/(f*f),h)}return d},aK);var
+l=ab(d);o(function(c,b){var
+a=ac(e(l,c),1e-150);return g(h*bI/(a*a),b)},t);return a}function
 bG(a){var
-b=g[1][3];return h(function(b){return dK(1.,$(0.,aP(a,b)))},b)}function
-bH(e){var
-b=m(bv,0.);x(function(a){var
-f=d(e,a)!=0.?1:0;if(f){var
-g=c(v,a)[1+a][1];return o(function(f,c){var
-g=c!=0.?1:0,h=g?V(b,f,d(b,f)+d(e,a)*c):g;return h},g)}return f},aM);return b}var
-cu=aJ?IC:[0,g[1][4]===g[1][5]?1:0,0],bI=z(0,50);function
-bJ(u){if(u){var
-aG=u[2],aH=u[1],aI=U(bI,u);if(aI)return aI[1];var
-bq=ae(u,C(aG))[2],Y=bJ(aG),aJ=aH[2],S=aH[1],I=Y[3],f=Y[2],Z=eV(D,eV(D,Y[1],S),S),br=28,aM=h(function(a){return j5(br,a)},Z),bt=ac(Z),bu=ac(aM),bv=R(function(b,a){return bD*d(bt,b)<a?1:0},bu),i=dJ(function(a){return a},bv)?aM:Z,aN=B[2],aO=aN?aJ/(aN[1]+bq):0.,aT=ar(i),bw=aT[2],_=bG(aT[1]),ad=1.<=aO?1:0,bz=aq||I,bA=1-bz;if(0===aj){var
+b=g[1][3];return i(function(b){return dU(1.,ac(0.,aO(a,b)))},b)}function
+bH(d){var
+b=n(bx,0.);y(function(a){var
+f=e(d,a)!=0.?1:0;if(f){var
+g=c(z,a)[1+a][1];return o(function(f,c){var
+g=c!=0.?1:0,h=g?Y(b,f,e(b,f)+e(d,a)*c):g;return h},g)}return f},aK);return b}var
+cv=aJ?Jb:[0,g[1][4]===g[1][5]?1:0,0],bJ=E(0,50);function
+bK(w){if(w){var
+aG=w[2],aH=w[1],aI=V(bJ,w);if(aI)return aI[1];var
+br=af(w,D(aG))[2],X=bK(aG),aJ=aH[2],R=aH[1],K=X[3],f=X[2],Z=e5(G,e5(G,X[1],R),R),bs=28,aK=i(function(a){return km(bs,a)},Z),bu=ab(Z),bv=ab(aK),bw=S(function(b,a){return bI*e(bu,b)<a?1:0},bv),h=dj(function(a){return a},bw)?aK:Z,aN=C[2],aP=aN?aJ/(aN[1]+br):0.,aQ=ar(h),bx=aQ[2],_=bG(aQ[1]),ad=1.<=aP?1:0,by=aq||K,bz=1-by;if(0===aj){var
 ao=0;if(0===f)ao=1;else{var
-a_=0;if(!I&&(!ad||!(1<C(f)))){ao=1;a_=1}if(!a_)var
-P=f,O=I,M=f}if(ao){var
-aU=oH(g,f,_);if(aU){var
-L=aU[1],a$=0;if(bA&&!ad){var
-a0=bE(i,S,1.,1.),af=l(q,function(a){return 1./Math.sqrt(d(c(a0,a)[1+a],a))}),a1=oJ(R(function(b,a){return R(function(c,a){return a*d(af,b)*d(af,c)},a)},a0)),W=a1.length-1,E=gt(W,W,0.),ap=W-1|0,bb=0;if(!(ap<0)){var
+a$=0;if(!K&&(!ad||!(1<D(f)))){ao=1;a$=1}if(!a$)var
+P=f,O=K,M=f}if(ao){var
+aR=o6(g,f,_);if(aR){var
+L=aR[1],ba=0;if(bz&&!ad){var
+a0=bB(h,R,1.,1.),ae=m(q,function(a){return 1./Math.sqrt(e(c(a0,a)[1+a],a))}),a1=o8(S(function(b,a){return S(function(c,a){return a*e(ae,b)*e(ae,c)},a)},a0)),U=a1.length-1,H=gK(U,U,0.),ap=U-1|0,bb=0;if(!(ap<0)){var
 a=bb;for(;;){var
-bd=0;if(!(a<0)){var
-e=bd;for(;;){var
-at=d(c(a1,a)[1+a],e),au=e-1|0,bf=0;if(au<0)var
-X=at;else{var
-F=bf,ax=at;for(;;){var
-bj=d(c(E,e)[1+e],F),ay=ax-d(c(E,a)[1+a],F)*bj,bk=F+1|0;if(au!==F){var
-F=bk,ax=ay;continue}var
-X=ay;break}}var
-bg=a===e?Math.sqrt(X):X/d(c(E,e)[1+e],e);V(c(E,a)[1+a],e,bg);var
-bh=e+1|0;if(a!==e){var
-e=bh;continue}break}}var
-be=a+1|0;if(ap!==a){var
-a=be;continue}break}}var
-a2=R(function(b,a){return h(function(a){return a*d(af,b)},a)},E),bO=ac(i),Q=m(aK(q,1),1),az=q-1|0,bl=1;if(!(az<1)){var
-p=bl;for(;;){var
-aC=p-1|0,aD=16<=c(Q,aC)[1+aC]?1:0,bn=aD?37:aD,aF=p-1|0,bo=(2*c(Q,aF)[1+aF]|0)^bn;c(Q,p)[1+p]=bo;var
-bp=p+1|0;if(az!==p){var
-p=bp;continue}break}}var
-aB=function(a){return 0===a?0:(a&1)+aB(a>>>1|0)|0},bm=l(oC,function(b){return l(q,function(a){return 1.-2.*(aB(b&c(Q,a)[1+a])%2|0)})}),bP=h(function(c){var
-b=fR(a2,c),a=[0,0.];o(function(e,c){var
-f=$(d(bO,e),b1),g=b$(c,b)/f;a[1]=$(a[1],g);return 0},s);var
-e=dK(1.,qs/$(a[1],b1));return R(function(b,a){return j5(28,d(i,b)+e*a)},b)},bm),bQ=aK(g[1][1][3],1),bS=c_(oC,bF(d$,r(1+C(aR(g[1][13],0))|0,bQ))),bT=ar(i)[2],a4=z(0,16),w=[0,[0]],y=[0,[0]],ag=function(b,B){var
+bc=0;if(!(a<0)){var
+d=bc;for(;;){var
+at=e(c(a1,a)[1+a],d),au=d-1|0,bg=0;if(au<0)var
+W=at;else{var
+I=bg,av=at;for(;;){var
+bk=e(c(H,d)[1+d],I),aw=av-e(c(H,a)[1+a],I)*bk,bl=I+1|0;if(au!==I){var
+I=bl,av=aw;continue}var
+W=aw;break}}var
+bi=a===d?Math.sqrt(W):W/e(c(H,d)[1+d],d);Y(c(H,a)[1+a],d,bi);var
+bj=d+1|0;if(a!==d){var
+d=bj;continue}break}}var
+bf=a+1|0;if(ap!==a){var
+a=bf;continue}break}}var
+a2=S(function(b,a){return i(function(a){return a*e(ae,b)},a)},H),bP=ab(h),Q=n(aL(q,1),1),az=q-1|0,bm=1;if(!(az<1)){var
+p=bm;for(;;){var
+aC=p-1|0,aD=16<=c(Q,aC)[1+aC]?1:0,bo=aD?37:aD,aF=p-1|0,bp=(2*c(Q,aF)[1+aF]|0)^bo;c(Q,p)[1+p]=bp;var
+bq=p+1|0;if(az!==p){var
+p=bq;continue}break}}var
+aA=function(a){return 0===a?0:(a&1)+aA(a>>>1|0)|0},bn=m(o1,function(b){return m(q,function(a){return 1.-2.*(aA(b&c(Q,a)[1+a])%2|0)})}),bQ=i(function(c){var
+b=f5(a2,c),a=[0,0.];o(function(d,c){var
+f=ac(e(bP,d),b6),g=ci(c,b)/f;a[1]=ac(a[1],g);return 0},t);var
+d=dU(1.,qU/ac(a[1],b6));return S(function(b,a){return km(28,e(h,b)+d*a)},b)},bn),bR=aL(g[1][1][3],1),bS=dg(o1,a4(ei,r(1+D(aS(g[1][13],0))|0,bR))),bT=ar(h)[2],a3=E(0,16),x=[0,[0]],B=[0,[0]],ag=function(b,A){var
 t=0;if(b&&!b[2]&&0===g[1][13]){var
 j=b[1],a=g[1][1],u=function(b){if(c(g[2],b)[1+b])return 0;var
-d=eX(a,c(j,b)[1+b]);return k(a[7][2],d)},v=l(a[1],u),x=j1(a[1],v,[0,a[4],0]),z=a[1],A=eY(function(a){return c(x,a)[1+a]},z),i=k(function(a){return c(j,a)[1+a]},A);t=1}if(!t)var
-i=bi(aL,b);var
-m=U(a4,i);if(m)var
-f=m[1];else{var
-E=oI(g,k(j2,b),_,ab),s=an(function(b){var
-e=as(bT,bH(b)),a=l(q,function(f){var
-a=[0,0.];o(function(b,e){var
-g=e*d(c(a2,b)[1+b],f);a[1]=a[1]+g;return 0},e);return a[1]}),f=$(Math.sqrt(b$(a,a)),b1);return h(function(a){return a/f},a)},E);av(a4,i,s);var
+d=e7(a,c(j,b)[1+b]);return k(a[7][2],d)},v=m(a[1],u),w=ki(a[1],v,[0,a[4],0]),y=a[1],z=e8(function(a){return c(w,a)[1+a]},y),h=k(function(a){return c(j,a)[1+a]},z);t=1}if(!t)var
+h=be(aM,b);var
+l=V(a3,h);if(l)var
+f=l[1];else{var
+E=o7(g,k(kj,b),_,aa),s=ak(function(b){var
+d=as(bT,bH(b)),a=m(q,function(f){var
+a=[0,0.];o(function(b,d){var
+g=d*e(c(a2,b)[1+b],f);a[1]=a[1]+g;return 0},d);return a[1]}),f=ac(Math.sqrt(ci(a,a)),b6);return i(function(a){return a/f},a)},E);ax(a3,h,s);var
 f=s}if(f){var
-n=f[1],e=[0,0],C=w[1];o(function(d,c){var
-a=0===e[1]?1:0,b=a?0.999<b$(n,c[2])?1:0:a,f=b?(e[1]=[0,d],0):b;return f},C);var
-p=0===e[1]?1:0,D=p?B:p;if(D){w[1]=bc(w[1],[0,[0,b,n]]);y[1]=bc(y[1],[0,0]);e[1]=[0,w[1].length-1-1|0]}var
-r=e[1]}else
+n=f[1],d=[0,0],C=x[1];o(function(e,c){var
+a=0===d[1]?1:0,b=a?0.999<ci(n,c[2])?1:0:a,f=b?(d[1]=[0,e],0):b;return f},C);var
+p=0===d[1]?1:0,D=p?A:p;if(D){x[1]=bh(x[1],[0,[0,b,n]]);B[1]=bh(B[1],[0,0]);d[1]=[0,x[1].length-1-1|0]}var
+r=d[1]}else
 var
-r=f;return r},bV=A(bS,function(a){return a}),bW=[0,L,b(b5(function(a){return oH(g,[0,L,0],bG(ho(D,c(bP,a)[1+a])))}),bV)];x(function(e){var
+r=f;return r},bU=F(bS,function(a){return a}),bV=[0,L,b(b$(function(a){return o6(g,[0,L,0],bG(hE(G,c(bQ,a)[1+a])))}),bU)];y(function(e){var
 b=ag(e,1);if(b){var
-a=b[1],f=c(y[1],a)[1+a]+1|0;c(y[1],a)[1+a]=f;var
+a=b[1],f=c(B[1],a)[1+a]+1|0;c(B[1],a)[1+a]=f;var
 d=0}else
 var
-d=b;return d},bW);var
-a5=ag(L,0),bX=function(a){return a},bY=A(w[1].length-1,bX),ah=aW(function(b,a){var
-d=-c(y[1],a)[1+a]|0,e=[0,c9(a5,[0,a]),d,a],f=-c(y[1],b)[1+b]|0;return am([0,c9(a5,[0,b]),f,b],e)},bY),a6=function(b,a){return en(function(a,c){return a<b?1:0},a)},a7=function(a){return c(w[1],a)[1+a][1]};if(0===ah)var
+d=b;return d},bV);var
+a5=ag(L,0),bW=function(a){return a},bX=F(x[1].length-1,bW),ah=aZ(function(b,a){var
+d=-c(B[1],a)[1+a]|0,e=[0,cm(a5,[0,a]),d,a],f=-c(B[1],b)[1+b]|0;return am([0,cm(a5,[0,b]),f,b],e)},bX),a6=function(b,a){return ex(function(a,c){return a<b?1:0},a)},a8=function(a){return c(x[1],a)[1+a][1]};if(0===ah)var
 ai=0===f?[0,L,0]:f;else
 if(0===f)var
-ai=k(a7,a6(Ij,ah));else{var
-ak=a6(C(f),ah),t=N(k(function(a){return ag(a,0)},f)),a8=[0,b(aQ(function(d){var
-a=0,e=[0,d],c=t.length-1;for(;;){if(a===c)var
-b=0;else{if(0!==am(t[1+a],e)){var
+ai=k(a8,a6(IU,ah));else{var
+al=a6(D(f),ah),s=N(k(function(a){return ag(a,0)},f)),a9=[0,b(aT(function(d){var
+a=0,e=[0,d],c=s.length-1;for(;;){if(a===c)var
+b=0;else{if(0!==am(s[1+a],e)){var
 a=a+1|0;continue}var
-b=1}return 1-b}}),ak)];o(function(a,b){var
-e=aL(bU(t,0,a));if(b&&aA(b[1],ak)&&!aA(b,e))return 0;var
-d=a8[1];if(d){var
-f=[0,d[1]];c(t,a)[1+a]=f;a8[1]=d[2];return 0}var
-g=[0,bR(ak)];c(t,a)[1+a]=g;return 0},t);var
-bZ=aL(t),ai=k(function(a){return a7(aR(a,0))},bZ)}var
-T=ai;a$=1}if(!a$)var
+b=1}return 1-b}}),al)];o(function(a,b){var
+e=aM(bY(s,0,a));if(b&&aB(b[1],al)&&!aB(b,e))return 0;var
+d=a9[1];if(d){var
+f=[0,d[1]];c(s,a)[1+a]=f;a9[1]=d[2];return 0}var
+g=[0,bF(al)];c(s,a)[1+a]=g;return 0},s);var
+bZ=aM(s),ai=k(function(a){return a8(aS(a,0))},bZ)}var
+T=ai;ba=1}if(!ba)var
 T=[0,L,0];if(ad)var
-P=T,O=I,M=f;else
+P=T,O=K,M=f;else
 var
-P=T,O=rA<=aO?1:0,M=T}else
+P=T,O=r2<=aP?1:0,M=T}else
 var
-P=0,O=I,M=f}}else
+P=0,O=K,M=f}}else
 var
 P=0,O=1,M=0;var
-aV=g[1][13],bB=aV?C(aV[1]):1;if(aj)var
-bC=aj[1],bK=0,aX=[0,A(bB,function(a){return bC}),bK];else
+aV=g[1][13],bA=aV?D(aV[1]):1;if(aj)var
+bE=aj[1],bL=0,aW=[0,F(bA,function(a){return bE}),bL];else
 var
-aX=k(function(a){return k(j2,a)},P);var
-aY=k(function(a){return oI(g,a,_,ab)},aX),bL=B[1],bM=k(function(a){return bE(i,S,a[1]/aJ,ct)},bL),bN=aA(0,aY)?0:bi(function(a){var
-t=as(bw,bH(fb(a)));return k(function(F){return k(function(G){var
-f=G?h(function(a){return-a},t):t,g=oJ(F),H=ac(i),u=h(function(a){return $(a,b1)},H),n=Math.sqrt(2.*bs),p=h(function(a){return fR(g,a)},s),b=R(function(a,b){return b$(b,c(p,a)[1+a])},s),A=s.length-1,e=m(s.length-1,0.),B=eY(function(a){var
-c=0.<d(b,a)?1:0,e=c?d(u,a)<n*Math.sqrt(d(b,a))?1:0:c;return e},A),k=[0,aE(f)],a=f2;for(;;){if(0<a){var
-C=a-1|0,D=aE(e);x(function(a){var
-l=d(e,a),o=k[1],f=R(function(e,b){return b-l*d(c(s,a)[1+a],e)},o),q=d(b,a),h=b$(f,c(p,a)[1+a])/q,r=d(b,a),t=$(b$(f,fR(g,f))/r-h*h,0.),i=d(u,a)/(n*Math.sqrt(d(b,a))),j=$(0.,-h-Math.sqrt(t)*i/Math.sqrt(1.-i*i)),m=j!=l?1:0,v=m?(V(e,a,j),k[1]=R(function(e,b){return b+j*d(c(s,a)[1+a],e)},f),0):m;return v},B);var
+aW=k(function(a){return k(kj,a)},P);var
+aX=k(function(a){return o7(g,a,_,aa)},aW),bM=C[1],bN=k(function(a){return bB(h,R,a[1]/aJ,cu)},bM),bO=aB(0,aX)?0:be(function(a){var
+s=as(bx,bH(ew(a)));return k(function(F){return k(function(G){var
+f=G?i(function(a){return-a},s):s,g=o8(F),H=ab(h),u=i(function(a){return ac(a,b6)},H),m=Math.sqrt(2.*bt),p=i(function(a){return f5(g,a)},t),b=S(function(a,b){return ci(b,c(p,a)[1+a])},t),A=t.length-1,d=n(t.length-1,0.),B=e8(function(a){var
+c=0.<e(b,a)?1:0,d=c?e(u,a)<m*Math.sqrt(e(b,a))?1:0:c;return d},A),k=[0,aE(f)],a=gf;for(;;){if(0<a){var
+C=a-1|0,D=aE(d);y(function(a){var
+l=e(d,a),o=k[1],f=S(function(d,b){return b-l*e(c(t,a)[1+a],d)},o),q=e(b,a),h=ci(f,c(p,a)[1+a])/q,r=e(b,a),s=ac(ci(f,f5(g,f))/r-h*h,0.),i=e(u,a)/(m*Math.sqrt(e(b,a))),j=ac(0.,-h-Math.sqrt(s)*i/Math.sqrt(1.-i*i)),n=j!=l?1:0,v=n?(Y(d,a,j),k[1]=S(function(d,b){return b+j*e(c(t,a)[1+a],d)},f),0):n;return v},B);var
 q=[0,1];o(function(f,g){return function(c,a){var
-b=kL*(1.+Math.abs(a))<Math.abs(a-d(f,c))?1:0,e=b?(g[1]=0,0):b;return e}}(D,q),e);var
+b=k5*(1.+Math.abs(a))<Math.abs(a-e(f,c))?1:0,d=b?(g[1]=0,0):b;return d}}(D,q),d);var
 E=q[1]?0:C,a=E;continue}var
-r=k[1],w=fR(g,r),l=b$(r,w);if(pT*b$(f,fR(g,f))<l&&l<ba){var
-I=h(function(a){return j5(12,a*Math.sqrt(2.*bs/l))},w),y=ar(i),z=m(aa,0),J=y[2],L=y[1];a3(function(a){var
-g=h(function(b){var
-a=b[2];return b$(as(J,c(v,a)[1+a][1]),I)},a),b=[0,0.],n=0,p=aS(function(b,a){return b+a[3]|0},n,a);o(function(c,h){var
-e=d(g,c)<0.?1:0;if(e){var
-i=$(aP(L,h[2]),0.),a=-4.*d(g,c)/i,j=a!=a?ba:a;b[1]=$(b[1],j);var
+r=k[1],v=f5(g,r),l=ci(r,v);if(qi*ci(f,f5(g,f))<l&&l<bd){var
+I=i(function(a){return km(12,a*Math.sqrt(2.*bt/l))},v),w=ar(h),x=n($,0),K=w[2],L=w[1];a7(function(a){var
+g=i(function(b){var
+a=b[2];return ci(as(K,c(z,a)[1+a][1]),I)},a),b=[0,0.],n=0,p=aU(function(b,a){return b+a[3]|0},n,a);o(function(c,h){var
+d=e(g,c)<0.?1:0;if(d){var
+i=ac(aO(L,h[2]),0.),a=-4.*e(g,c)/i,j=a!=a?bd:a;b[1]=ac(b[1],j);var
 f=0}else
 var
-f=e;return f},a);var
-i=b[1]*bx(1.,-30)<=1.?1:0,k=i?p<=cl?1:0:i;if(k){var
-l=gf($(b[1],1.)),m=l[2],q=l[1]==bD?m-1|0:m,r=bx(1.,-q|0),e=h(function(a){return gj(Math.floor(bx(r*a,50)))},g),f=[0,j];o(function(a,b){var
-d=c(e,a)[1+a],g=K(b[3],d);f[1]=aw(f[1],g);return 0},a);if(0<by(f[1])){var
-s=c(a,0)[1][3],t=ej(f[1],s);e[1]=cR(c(e,0)[1],t)}return o(function(a,d){var
-f=c(e,a)[1+a],b=d[1];c(z,b)[1+b]=f;return 0},a)}return k},cn);return z}return m(aa,0)}},cu)},bM)},aY),aZ=[0,i,M,O,bN];av(bI,u,aZ);return aZ}var
-a9=H(al),b0=0,b2=0,b3=0,b4=G===a9?al[1]:n===a9?J(al):al;return[0,b4,b3,b2,b0]}var
-cw=m(aa,0);if(oM(ak)){var
-cx=aJ?ap:aJ;Y(cx,ID)}if(aq)var
-cy=B[1],bK=k(function(a){return a[2]},cy);else
+f=d;return f},a);var
+h=b[1]*bC(1.,-30)<=1.?1:0,k=h?p<=cs?1:0:h;if(k){var
+l=gu(ac(b[1],1.)),m=l[2],q=l[1]==bI?m-1|0:m,r=bC(1.,-q|0),d=i(function(a){return gy(Math.floor(bC(r*a,50)))},g),f=[0,j];o(function(a,b){var
+e=c(d,a)[1+a],g=J(b[3],e);f[1]=ay(f[1],g);return 0},a);if(0<bD(f[1])){var
+s=c(a,0)[1][3],t=es(f[1],s);d[1]=cX(c(d,0)[1],t)}return o(function(a,e){var
+f=c(d,a)[1+a],b=e[1];c(x,b)[1+b]=f;return 0},a)}return k},cl);return x}return n($,0)}},cv)},bN)},aX),aY=[0,h,M,O,bO];ax(bJ,w,aY);return aY}var
+a_=v(an),b0=0,b1=0,b2=0,b3=u===a_?an[1]:l===a_?A(an):an;return[0,b3,b2,b1,b0]}var
+cw=n($,0);if(o$(al)){var
+cx=aJ?ao:aJ;Z(cx,Jc)}if(aq)var
+cy=C[1],bL=k(function(a){return a[2]},cy);else
 var
-bK=A(oO,function(a){return bC(1,oO)});return[0,bK,function(n,k,a,j,i){function
+bL=F(pb,function(a){return bw(1,pb)});return[0,bL,function(m,k,a,j,i){function
 l(a){var
-b=A(aa,function(a){return a}),c=0;return F(function(c,b){return c+f(i,a,b)|0},c,b)}var
-o=B[3](j,l),p=0,e=bJ(F(function(o,j){var
-h=m(ab,0.),k=j[1]-1|0,p=0;if(!(k<0)){var
-e=p;for(;;){var
-l=aa-1|0,q=0;if(!(l<0)){var
+b=F($,function(a){return a}),c=0;return H(function(c,b){return c+f(i,a,b)|0},c,b)}var
+o=C[3](j,l),p=0,d=bK(H(function(o,j){var
+h=n(aa,0.),k=j[1]-1|0,p=0;if(!(k<0)){var
+d=p;for(;;){var
+l=$-1|0,q=0;if(!(l<0)){var
 a=q;for(;;){var
-g=b(n,a);if(c(cp,g)[1+g]){var
-s=f(i,e,a);V(h,g,d(h,g)+s)}var
+g=b(m,a);if(c(co,g)[1+g]){var
+s=f(i,d,a);Y(h,g,e(h,g)+s)}var
 t=a+1|0;if(l!==a){var
 a=t;continue}break}}var
-r=e+1|0;if(k!==e){var
-e=r;continue}break}}return[0,[0,h,j[2]],o]},p,o)),g=e[4],q=aK(1,C(e[2]));if(0===g)var
+r=d+1|0;if(k!==d){var
+d=r;continue}break}}return[0,[0,h,j[2]],o]},p,o)),g=d[4],q=aL(1,D(d[2]));if(0===g)var
 h=cw;else
 var
-s=aq?a:r(a,q)/6|0,h=ae(ae(g,s),k);return function(a){return c(h,a)[1+a]}}]}function
-hp(g,b){var
+s=aq?a:r(a,q)/6|0,h=af(af(g,s),k);return function(a){return c(h,a)[1+a]}}]}function
+hF(g,b){var
 h=1;if(b<1)var
-c=e;else{var
-a=h,d=e;for(;;){var
-f=gE(K(d,(g-b|0)+a|0),a),i=a+1|0;if(b!==a){var
-a=i,d=f;continue}var
-c=f;break}}return B(c)}function
-j6(b,a){var
-c=gk(b[2],a);return b6(gk(b[1],a),c)}function
-oP(d,a,h){function
-K(a,b){return fL(a)<=1?1:0}if(f(ay[14],K,a)){var
-p=function(l){var
-c=[0,y,0];function
-d(d,a,e){var
-f=e[2],i=e[1];if(d){var
-j=d[1];if(1===j[2]&&!d[2]){var
-c=b(h,j[1]),k=(0<D(a)?1:0)===l?1:0,m=k?c[4]:c[3],n=[0,[0,cw(a),m],f],o=k?c[2]:c[1];return[0,w(i,g(a,o)),n]}}return[0,w(i,a),f]}return S(ay[13],d,a,c)},q=function(b,a){return[n,function(c){return aB(d,0,b,k(function(b){var
-a=b[2],c=H(a),d=G===c?a[1]:n===c?J(a):a;return[0,b[1],d]},a))}]},t=p(0),u=t[1],v=p(1),B=v[1],L=v[2],M=q(ab(Z(B),a),L),N=t[2];return[0,[0,u,B,q(ab(a,Z(u)),N),M]]}var
-i=z(0,4);function
-O(a,b){return x(function(a){var
-b=a[1],c=aR(U(i,b),0);return W(i,b,aK(a[2],c))},a)}f(ay[12],O,a);var
-C=aW(am,eo(gA(i))),P=1;if(cl<F(function(a,b){return cl<a?a:r(a,b[2]+1|0)},P,C))return 0;var
-Q=[0,[0,0,a],0],R=F(function(j,e){var
-d=e[2],a=e[1],f=b(h,a),o=f[2],p=f[1],i=l(d+1|0,function(c){return l(d+1|0,function(b){var
-h=c_(c,b),j=0;if(h<0)var
-i=y;else{var
-a=j,e=y;for(;;){if((b-a|0)<=(d-c|0))var
-k=j6(p,b-a|0),l=g(j6(o,a),k),m=hp(d-c|0,b-a|0),f=w(e,g(g(hp(c,a),m),l));else
+c=d;else{var
+a=h,e=d;for(;;){var
+f=gU(J(e,(g-b|0)+a|0),a),i=a+1|0;if(b!==a){var
+a=i,e=f;continue}var
+c=f;break}}return G(c)}function
+kn(b,a){var
+c=gz(b[2],a);return ca(gz(b[1],a),c)}function
+pc(d){var
+a=E(0,4);function
+e(b,c){return y(function(b){var
+c=b[1],d=aS(V(a,c),0);return W(a,c,aL(b[2],d))},b)}y(b(ar[12],e),d);var
+c=aZ(am,dT(gR(a))),f=1;return[0,c,H(function(a,b){return cs<a?a:r(a,b[2]+1|0)},f,c)<=cs?1:0]}function
+ko(d,a,i){var
+e=[0,[0,0,a],0],f=H(function(j,e){var
+d=e[2],a=e[1],f=b(i,a),o=f[2],p=f[1],h=m(d+1|0,function(c){return m(d+1|0,function(b){var
+h=dg(c,b),j=0;if(h<0)var
+i=B;else{var
+a=j,e=B;for(;;){if((b-a|0)<=(d-c|0))var
+k=kn(p,b-a|0),l=g(kn(o,a),k),m=hF(d-c|0,b-a|0),f=x(e,g(g(hF(c,a),m),l));else
 var
 f=e;var
 n=a+1|0;if(h!==a){var
 a=n,e=f;continue}var
-i=f;break}}return ci(i,hp(d,b))})});return bi(function(e){var
-f=e[2],h=e[1];return A(d+1|0,function(e){function
-j(d,j,h){var
-f=aR(gq(a,d),0),k=b(aQ(function(b){return b[1]!==a?1:0}),d),l=fI(k,g(j,c(c(i,e)[1+e],f)[1+f]),cZ);return b(bZ(0,h),l)}return[0,[0,[0,a,d,e],h],S(ay[13],j,f,cZ)]})},j)},Q,C),e=k(function(a){var
-b=eS(a[2]);return[0,a[1],b]},R),E=bR(e)[2],j=F(function(b,a){return dd(b,a[2])},E,e),m=F(function(b,a){return dQ(b,a[2])},E,e);function
-o(a,b){return 1===b?a:cB(d,o(a,b-1|0),a)}function
-T(f){var
-a=f[3],c=f[2],e=b(h,f[1]),i=s(e[2],e[1]);if(D(i)<=0)X(IG);function
+i=f;break}}return bO(i,hF(d,b))})});return be(function(e){var
+f=e[2],i=e[1];return F(d+1|0,function(e){function
+j(d,j,i){var
+f=aS(gH(a,d),0),k=b(aT(function(b){return b[1]!==a?1:0}),d),l=eZ(k,g(j,c(c(h,e)[1+e],f)[1+f]),ch);return b(bq(0,i),l)}return[0,[0,[0,a,d,e],i],Q(ar[13],j,f,ch)]})},j)},e,d);return k(function(a){var
+b=e3(a[2]);return[0,a[1],b]},f)}function
+f6(e,c,a,h){var
+D=e?e[1]:e;function
+E(a,b){return fW(a)<=1?1:0}if(f(ar[14],E,a)){var
+n=function(l){var
+c=[0,B,0];function
+d(d,a,e){var
+f=e[2],i=e[1];if(d){var
+j=d[1];if(1===j[2]&&!d[2]){var
+c=b(h,j[1]),k=(0<C(a)?1:0)===l?1:0,m=k?c[4]:c[3],n=[0,[0,cb(a),m],f],o=k?c[2]:c[1];return[0,x(i,g(a,o)),n]}}return[0,x(i,a),f]}return Q(ar[13],d,a,c)},o=function(b,a){return[l,function(d){return as(c,0,b,k(function(b){var
+a=b[2],c=v(a),d=u===c?a[1]:l===c?A(a):a;return[0,b[1],d]},a))}]},p=n(0),q=p[1],r=n(1),s=r[1],F=r[2],G=o(_(X(s),a),F),I=p[2];return[0,[0,q,s,o(_(a,X(q)),I),G]]}var
+w=pc([0,a,D]);if(w[2]){var
+d=ko(w[1],a,h),y=bF(d)[2],i=H(function(b,a){return cY(b,a[2])},y,d),j=H(function(b,a){return dp(b,a[2])},y,d),m=function(a,b){return 1===b?a:bn(c,m(a,b-1|0),a)},J=function(f){var
+a=f[3],d=f[2],e=b(h,f[1]),i=t(e[2],e[1]);if(C(i)<=0)P(Jf);function
 j(f){var
-b=e[3],c=H(b),d=G===c?b[1]:n===c?J(b):b;return o(d,a)}function
+b=e[3],c=v(b),d=u===c?b[1]:l===c?A(b):b;return m(d,a)}function
 k(h){var
-b=e[4],d=H(b),f=c-a|0,g=G===d?b[1]:n===d?J(b):b;return o(g,f)}if(0===a)var
+b=e[4],c=v(b),f=d-a|0,g=u===c?b[1]:l===c?A(b):b;return m(g,f)}if(0===a)var
 g=k(0);else
-if(a===c)var
+if(a===d)var
 g=j(0);else
 var
-m=k(0),g=cB(d,j(0),m);var
-l=j6(i,c);return[0,ci(hp(c,a),l),g]}function
-I(a,h){return[n,function(c){return aB(d,0,a,b(b5(function(a){var
-c=b(h,a[2]);if(0<D(c)){var
-e=k(T,ao(a[1])),i=F(function(b,a){return g(b,a[1])},c,e),f=k(function(a){return a[2]},e),j=lZ(f),l=bR(f);return[0,[0,i,F(function(a,b){return cB(d,a,b)},l,j)]]}return 0}),e))}]}function
-V(a){return s(m,a)}var
-Y=I(ab(Z(m),a),V);function
-_(a){return s(a,j)}return[0,[0,j,m,I(ab(a,Z(j)),_),Y]]}function
-oQ(a,u,a$,a_,B,ai,aF,aE,M,a9,a7){var
-E=a[2],e=a[1],I=ck(a);function
-aj(a){var
-c=B[1];if(c){var
-d=c[1],e=aa(b(d[2][2],a));return[0,aa(b(d[1][2],a)),e]}throw[0,_,IH]}var
-aG=jV(a);Y(jW(aG),M);var
-ak=z(0,a8),aH=z(0,al),aI=z(0,al);function
-aJ(e){var
-f=U(aI,e),g=B[2];if(f)return f[1];if(aF&&g){var
-i=g[1];Y(e<i[7].length-1?1:0,II);var
-m=c(i[7],e)[1+e],n=function(b){var
-g=U(aH,b);if(g)var
-e=g[1];else{var
-i=cC(a,c(u,b)[1+b]),l=O(i[2]),j=[0,h(O,i[1]),l];av(aH,b,j);var
-e=j}var
-f=[0,0.],k=e[1];o(function(c,a){var
-b=a!=0.?1:0,e=b?(f[1]=f[1]+a*d(m,c),0):b;return e},k);return f[1]+e[2]},j=b(aF[1],n),k=j[1],p=j[2],q=Z(L(k[2])),l=[0,k,dq(a,[8,(a9*d$|0)+e|0],F(function(e,a){var
-d=a[1],f=c(u,d)[1+d];return b(bZ([0,a[2]],e),f)},q,p))];av(aI,e,l);return l}return bm(IJ)}function
-Q(x,o){var
-g=o[3],b=o[2],i=o[1];if(2===i)return os(a,x,b,g);if(8===i)return f(a7,b,g);Y(g<=1?1:0,IK);if(!(5<i>>>0))switch(i){case
-0:return fN(a,b,g);case
-1:if(ai){var
-q=ai[1][1];Y(b<q.length-1?1:0,IM);var
-r=c(q,b)[1+b],v=aj(b);return 0===g?dq(a,[5,b],ab(Z(v[2]),r)):dq(a,[4,b],ab(r,Z(v[1])))}break;case
-3:Y(0===g?1:0,IN);return aJ(b)[2];case
-4:return X(IO);case
-5:var
-w=U(ak,b);if(w){var
-d=w[1],p=cC(a,c(u,b)[1+b]),j=p[3],l=p[2],m=p[1],y=k(function(a){var
-b=a[2];return[0,dm(bf,a[1]),b]},j);if(0===g){var
-z=[n,function(p){if(0===j){var
-b=d[4],f=H(b);return G===f?b[1]:n===f?J(b):b}var
-c=d[4],g=H(c),i=0,k=G===g?c[1]:n===g?J(c):c,o=s(d[2],l);return aB(e,[0,j],dp(a,h(L,m),o),[0,[0,t,k],i])}];return[0,m,s(d[2],l),z]}var
-A=[n,function(k){if(0===j){var
-b=d[3],f=H(b);return G===f?b[1]:n===f?J(b):b}var
-c=d[3],g=H(c),h=0,i=G===g?c[1]:n===g?J(c):c;return aB(e,[0,y],dp(a,m,s(l,d[1])),[0,[0,t,i],h])}],B=s(l,d[1]);return[0,h(L,m),B,A]}return bm(IP)}return bm(IL)}var
-aM=B[2];if(aM){var
-P=aM[1];Y(P[2]===I?1:0,IQ);var
-ba=aL(P[1]),am=N(b(aQ(function(a){return 5!==a[1]?1:0}),ba));Y(a0(bU(P[1],0,am.length-1),am),IR);var
-bb=bF(P[3].length-1,2*I|0),ap=bb,aN=P[1],ao=am}else
-var
-ap=0,aN=[0],ao=[0];var
-p=[0,aG],T=z(0,a8),bd=B[2];bz(function(f){var
-g=ap-1|0,A=0;if(!(g<0)){var
-b=A;for(;;){var
-K=p[1],N=h(function(b){return function(a){return Q(b,a)}}(K),ao),i=fO(a,p[1],N),j=function(d){return function(b){var
-a=r(2*I|0,d)+b|0;return c(f[3],a)[1+a]}}(b),m=function(b,a){return l(I,function(c){return c===b?a:y})},o=p[1],q=l(I,function(h,m,i,e){return function(b){var
-j=m(2*b|0),f=ds(0,h,i(b,t),j),g=f[1],d=hm(g);if(bJ(d,c(e[2],b)[1+b])){var
-k=f[2];return[0,d,hk(a,b,0,ou(h,i(b,t),g,k),d)]}var
-l=c(e[4],b)[1+b];return[0,c(e[2],b)[1+b],l]}}(i,j,m,o)),v=l(I,function(h,m,i,e){return function(b){var
-j=m((2*b|0)+1|0),f=ds(0,h,i(b,bf),j),g=f[1],d=L(hm(g));if(ch(d,c(e[1],b)[1+b])){var
-k=f[2];return[0,d,hk(a,b,1,ou(h,i(b,bf),g,k),d)]}var
-l=c(e[3],b)[1+b];return[0,c(e[1],b)[1+b],l]}}(i,j,m,o)),O=h(function(a){return a[2]},q),P=h(function(a){return a[2]},v),S=h(function(a){return a[1]},q),x=[0,h(function(a){return a[1]},v),S,P,O];Y(jW(x),M);var
-z=jU(a,x);Y(jW(z),M);p[1]=z;var
-V=b+1|0;if(g!==b){var
-b=V;continue}break}}var
-B=f[6];bz(function(e){var
-b=p[1],h=e[2],i=e[1],j=b[1],f=R(function(b,a){return dd(a,aa(d(i,b)))},j),k=b[2],g=R(function(b,a){return dQ(a,aa(d(h,b)))},k),l=b[4],m=R(function(b,d){return hk(a,b,0,d,c(g,b)[1+b])},l),n=b[3];p[1]=[0,f,g,R(function(b,d){return hk(a,b,1,d,c(f,b)[1+b])},n),m];return 0},B);var
-C=p[1],D=h(function(a){return Q(C,a)},ao),E=fO(a,p[1],D),F=f[4];return a3(function(g){var
-b=g[2],d=g[1];Y(d<u.length-1?1:0,IS);var
-i=cC(a,c(u,d)[1+d]),j=i[2],l=i[1],t=1===b?l:h(L,l),m=ds(0,E,t,g[3]),o=m[1],v=m[2],p=c(u,d)[1+d],f=1===b?w(j,o):s(j,o),x=1===b?ab(Z(f),p):ab(p,Z(f)),y=i[3],z=k(function(a){var
-c=a[1],d=a[2],e=1===b?dm(bf,c):c;return[0,e,d]},y),A=[n,function(a){return aB(e,[0,z],x,k(function(b){var
-a=b[2],c=H(a),d=G===c?a[1]:n===c?J(a):a;return[0,b[1],d]},v))}],q=U(T,[0,d,b]);if(q){var
-r=q[1][1],B=1===b?bX(r,f):eE(r,f);if(B)return 0}return W(T,[0,d,b],[0,f,A])},F)},bd);var
-v=p[1];function
-be(a){var
-b=[n,function(c){var
-b=fJ(a);return dn(e,[1,a],ab(Z(ae(E[2],a)),b))}],c=[n,function(c){var
-b=Z(ae(E[1],a));return dn(e,[0,a],ab(fJ(a),b))}],d=ae(E[2],a);return[0,ae(E[1],a),d,c,b]}function
-bg(d){var
-b=ah(a[7],[0,[0,d,1],0]),e=c(v[4],b)[1+b],f=c(v[3],b)[1+b],g=c(v[2],b)[1+b];return[0,c(v[1],b)[1+b],g,f,e]}var
-ar=z(0,a8);bz(function(k){var
-a=k[2];return iS(function(m,l){var
-a=l[1],b=m[1],o=aj(a),p=o[2],q=o[1],f=cS(cg(m[2])),r=c(k[1],a)[1+a],v=aj(a),L=v[2],M=v[1],w=[n,function(b){return dn(e,[5,a],ab(Z(L),r))}],x=[n,function(b){return dn(e,[4,a],ab(r,Z(M)))}];if(l[2])var
-N=s(t,q),B=x,A=w,z=N,y=s(t,p);else
-var
-B=w,A=x,z=p,y=q;var
-h=g(y,f),i=g(z,f),C=c(u,b)[1+b];function
-D(c,a){return[n,function(h){var
-b=H(a),d=0,g=G===b?a[1]:n===b?J(a):a;return aB(e,0,c,[0,[0,f,g],d])}]}var
-O=D(ab(Z(i),C),B),j=[0,h,i,D(ab(C,Z(h)),A),O],E=U(ar,b);if(E)var
-d=E[1],F=eE(d[1],h)?d:j,I=bX(d[2],i)?d:j,K=[0,F[1],I[2],F[3],I[4]];else
-var
-K=j;return W(ar,b,K)},a)},ai);function
-aO(b,a){return dn(e,[6,a],ab(b,Z(aE)))}function
-aP(g,f){var
-d=c(u,f)[1+f],s=eT(d);if(s)var
-h=eS(d),X=[n,function(a){return aB(e,0,ab(Z(h),d),0)}],v=[0,h,h,[n,function(a){return aB(e,0,ab(d,Z(h)),0)}],X];else
-var
-aj=[n,function(a){return dn(e,[7,f],ab(ol,d))}],v=[0,y,t,[n,function(a){return aB(e,0,d,[0,[0,t,aO(d,f)],0])}],aj];if(0===ap)var
+o=k(0),g=bn(c,j(0),o);var
+n=kn(i,d);return[0,bO(hF(d,a),n),g]},z=function(a,h){return[l,function(e){return as(c,0,a,b(b$(function(a){var
+d=b(h,a[2]);if(0<C(d)){var
+e=k(J,ap(a[1])),i=H(function(b,a){return g(b,a[1])},d,e),f=k(function(a){return a[2]},e),j=mg(f),l=bF(f);return[0,[0,i,H(function(a,b){return bn(c,a,b)},l,j)]]}return 0}),d))}]},K=function(a){return t(j,a)},L=z(_(X(j),a),K),M=function(a){return t(a,i)};return[0,[0,i,j,z(_(a,X(i)),M),L]]}return 0}function
+pd(e,a,y,m,k,d){var
+j=c8(e,k),n=j[2];if(n){var
+f=n[1],g=b(m,j[1])[1],h=b(m,c(e[2],f)[1+f])[1];if(Q(ar[11],dn,h,e0))var
+z=f6(0,a,g,d),o=ak(function(a){return[0,a[1],a[2]]},z);else{var
+p=pc([0,g,[0,h,0]]),q=p[2];if(q){var
+r=p[1],B=ko(r,g,d),t=ko(r,h,d);if(b_(function(a){return C(a[2])<=0?1:0},t))var
 w=0;else
 var
-Q=hi(a[5],d),r=Q[2],ai=oP(e,Q[1],bg),w=an(function(a){if(0===r)return a;var
-b=[n,function(j){var
-b=a[4],c=H(b),f=0,g=G===c?b[1]:n===c?J(b):b,h=[0,[0,t,g],f],i=ab(Z(a[2]),d);return aB(e,[0,k(function(a){var
-b=a[2];return[0,dm(bf,a[1]),b]},r)],i,h)}],c=[n,function(h){var
-b=a[3],c=H(b),f=0,g=G===c?b[1]:n===c?J(b):b;return aB(e,[0,r],ab(d,Z(a[1])),[0,[0,t,g],f])}];return[0,a[1],a[2],c,b]},ai);var
-o=oP(e,d,be),_=1-g,$=_||(0!==o?1:0);Y($,IT);var
-i=g?fb(o):v,aa=0,ac=g?0:U(ar,f),ad=[0,o,[0,w,[0,ac,aa]]],x=b(b5(function(a){return a}),ad),ae=[0,i[1],i[3]],z=F(function(b,a){var
-c=b[1];return ch(a[1],c)?[0,a[1],a[3]]:[0,c,b[2]]},ae,x),af=[0,i[2],i[4]],A=F(function(b,a){var
-c=b[1];return bJ(a[2],c)?[0,a[2],a[4]]:[0,c,b[2]]},af,x),B=U(T,[0,f,0]),R=0;if(B){var
-C=B[1],D=C[1];if(ch(D,z[1])){var
-j=[0,D,C[2]];R=1}}if(!R)var
-j=z;var
-E=U(T,[0,f,1]),V=0;if(E){var
-I=E[1],K=I[1];if(bJ(K,A[1])){var
-l=[0,K,I[2]];V=1}}if(!V)var
-l=A;Y(bX(j[1],l[1]),M);var
-m=L(hm(L(j[1]))),p=hm(l[1]);function
-N(d,a){return[n,function(h){var
-f=H(a),b=G===f?a[1]:n===f?J(a):a,g=c(e[2],b)[1+b];return S(ay[11],dP,g,d)?b:aB(e,0,d,[0,[0,t,b],0])}]}var
-q=dd(aE,p),W=0;if(!s&&!g&&ch(q,m)){var
-P=[n,function(b){var
-a=[0,[0,t,aO(d,f)],0];return aB(e,0,ab(d,Z(q)),a)}],O=q;W=1}if(!W)var
-ag=j[2],P=N(ab(d,Z(m)),ag),O=m;var
-ah=l[2];return[0,O,p,P,N(ab(Z(p),d),ah)]}x(function(a){return W(ak,a,aP(0,a))},a$);var
-aT=z(0,al);x(function(a){return W(aT,a,aP(1,a))},a_);var
-bh=B[2],aU=an(function(b){return fO(a,v,h(function(a){return Q(v,a)},aN))},bh);function
-bi(b){var
-d=b<a[3]?1:0,c=d||ae(E[3],b-a[3]|0)[3],e=c?[0,fN(a,b,1),0]:c;return[0,fN(a,b,0),e]}var
-bj=C(E[3]),aV=cL(A(a[3]+bj|0,bi)),aW=B[2],as=aW?aW[1][7]:[0],K=aR(aU,fO(a,v,[0])),i=ck(K[1]),aY=K[2][1],aZ=l(i,function(a){var
-b=cg(aK(1,as.length-1));return ci(aS(function(c,b){return w(c,aa(d(b,a)))},y,as),b)});function
-au(b){var
+i=gE(function(b,a){return bO(b[2],a[2])},B,t),D=H(dp,bF(i),i),w=[0,[0,H(cY,bF(i),i),D]];var
+x=w}else
+var
+x=q;var
+o=x}return ak(function(i){var
+j=i[2],n=i[1];function
+o(z,n){return[l,function(I){function
+o(a){return z?b4(aV,a):a}var
+p=o(hC(e,k,n)),q=b(m,p),r=f6([0,[0,g,[0,h,0]]],a,q[1],d);if(r){var
+t=r[1];if(0<=C(t[1])){var
+i=t[3],w=v(i),B=0,D=u===w?i[1]:l===w?A(i):i,E=as(a,[0,q[2]],p,[0,[0,s,D],B]),j=c(y,f)[1+f][4],x=v(j),F=0,G=u===x?j[1]:l===x?A(j):j,H=[0,[0,s,bn(a,G,E)],F];return f1(e,a,o(_(k,X(n))),H)}}return a2(Jg)}]}var
+p=o(1,j);return[0,n,j,o(0,n),p]},o)}return ah(Jh)}function
+pe(d,j,bj,bi,I,am,aJ,aI,R,bg,bf){var
+J=d[2],a=d[1],K=cr(d);function
+ap(a){var
+c=I[1];if(c){var
+d=c[1],e=aa(b(d[2][2],a));return[0,aa(b(d[1][2],a)),e]}throw[0,ab,Ji]}function
+aK(b,c){var
+d=ap(b),e=d[2],f=d[1],g=[l,function(d){return cH(a,[5,b],_(X(e),c))}];return[0,[l,function(d){return cH(a,[4,b],_(c,X(f)))}],g]}function
+aq(b){var
+c=[l,function(d){var
+c=e1(b);return cH(a,[1,b],_(X(af(J[2],b)),c))}],d=[l,function(d){var
+c=X(af(J[1],b));return cH(a,[0,b],_(e1(b),c))}],e=af(J[2],b);return[0,af(J[1],b),e,d,c]}var
+h=kb(J),bk=h[2],U=S(function(g,q){var
+m=f6(0,a,q,aq);if(m){var
+i=m[1],j=i[4],b=i[3],k=i[2],f=i[1];if(C(f)<=0)a2(IL);var
+n=c(h[2],g)[1+g],e=oR(h,g),d=[l,function(m){var
+c=dy(a,bH(e,e),[2,e]),d=v(b),i=[0,[0,f,c],0],j=u===d?b[1]:l===d?A(b):b,k=[0,[0,s,bn(a,c,j)],i];return as(a,0,e,an(oT(h,a,e,g,0),k))}],o=[l,function(o){var
+b=v(j),f=0,g=u===b?j[1]:l===b?A(j):j,c=v(d),i=u===c?d[1]:l===c?A(d):d,m=bn(a,i,g),n=[0,[0,b2(k),m],f];return f1(h,a,_(e,X(b2(k))),n)}],p=[l,function(o){var
+c=v(b),i=0,j=u===c?b[1]:l===c?A(b):b,g=v(d),k=u===g?d[1]:l===g?A(d):d,m=bn(a,k,j),n=[0,[0,b2(f),m],i];return f1(h,a,_(X(b2(f)),e),n)}];return[0,f,k,[l,function(f){var
+c=v(b),d=0,e=u===c?b[1]:l===c?A(b):b;return as(a,0,n,[0,[0,s,e],d])}],d,p,o]}return a2(Jj)},bk);function
+Y(a){return 0!==c8(h,a)[2]?1:0}var
+aN=j$(d);Z(ka(aN),R);var
+at=E(0,a$),aP=E(0,ao),aQ=E(0,ao);function
+aR(a){var
+f=V(aQ,a),g=I[2];if(f)return f[1];if(aJ&&g){var
+h=g[1];Z(a<h[7].length-1?1:0,Jk);var
+n=c(h[7],a)[1+a],p=function(a){var
+g=V(aP,a);if(g)var
+b=g[1];else{var
+h=cI(d,c(j,a)[1+a]),m=O(h[2]),k=[0,i(O,h[1]),m];ax(aP,a,k);var
+b=k}var
+f=[0,0.],l=b[1];o(function(c,a){var
+b=a!=0.?1:0,d=b?(f[1]=f[1]+a*e(n,c),0):b;return d},l);return f[1]+b[2]},k=b(aJ[1],p),l=k[1],q=k[2],r=X(L(l[2])),m=[0,l,dA(d,[8,(bg*ei|0)+a|0],H(function(e,a){var
+d=a[1],f=c(j,d)[1+d];return b(bq([0,a[2]],e),f)},r,q))];ax(aQ,a,m);return m}return a2(Jl)}function
+$(J,B){var
+g=B[3],b=B[2],q=B[1];if(2===q)return oO(d,J,b,g);if(8===q)return f(bf,b,g);Z(g<=1?1:0,Jm);if(!(5<q>>>0)){var
+z=0;switch(q){case
+0:return fZ(d,b,g);case
+1:if(am){var
+D=am[1][1];Z(b<D.length-1?1:0,Jo);var
+n=c(D,b)[1+b],E=ap(b),F=E[2],G=E[1];if(!Y(n))return 0===g?dA(d,[5,b],_(X(F),n)):dA(d,[4,b],_(n,X(G)));var
+K=aK(b,n),M=0===g?function(a){return a[2]}:function(a){return a[1]},N=M(K),O=0===g?1:0,Q=0===g?F:G,m=N,p=O,r=Q,o=n;z=1}break;case
+3:Z(0===g?1:0,Jp);return aR(b)[2];case
+4:return P(Jq);case
+5:var
+I=V(at,b);if(!I)return a2(Jr);var
+e=I[1];if(!Y(c(j,b)[1+b])){var
+C=cI(d,c(j,b)[1+b]),w=C[3],x=C[2],y=C[1],aa=k(function(a){var
+b=a[2];return[0,b4(aV,a[1]),b]},w);if(0===g){var
+ab=[l,function(m){if(0===w){var
+b=e[4],f=v(b);return u===f?b[1]:l===f?A(b):b}var
+c=e[4],g=v(c),h=0,j=u===g?c[1]:l===g?A(c):c,k=t(e[2],x);return as(a,[0,w],dz(d,i(L,y),k),[0,[0,s,j],h])}];return[0,y,t(e[2],x),ab]}var
+ac=[l,function(j){if(0===w){var
+b=e[3],f=v(b);return u===f?b[1]:l===f?A(b):b}var
+c=e[3],g=v(c),h=0,i=u===g?c[1]:l===g?A(c):c;return as(a,[0,aa],dz(d,y,t(x,e[1])),[0,[0,s,i],h])}],ad=t(x,e[1]);return[0,i(L,y),ad,ac]}if(0===g){var
+S=e[4],T=e[2],m=S,p=1,r=T,o=c(j,b)[1+b];z=1}else{var
+W=e[3],$=e[1],m=W,p=0,r=$,o=c(j,b)[1+b];z=1}break}if(z){var
+H=hC(h,o,r),R=p?b4(aV,H):H;return oK(d,[l,function(y){var
+e=c8(h,o),f=e[2];if(f){var
+d=f[1],g=hC(h,o,r),n=oT(h,a,e[1],d,p),i=v(m),q=u===i?m[1]:l===i?A(m):m,b=c(U,d)[1+d][3],j=v(b),t=u===j?b[1]:l===j?A(b):b,w=[0,[0,s,bn(a,t,q)],n],x=p?b4(aV,g):g;return as(a,0,x,w)}var
+k=v(m);return u===k?m[1]:l===k?A(m):m}],R)}}return a2(Jn)}var
+aW=I[2];if(aW){var
+T=aW[1];Z(T[2]===K?1:0,Js);var
+bl=aM(T[1]),au=N(b(aT(function(a){return 5!==a[1]?1:0}),bl));Z(aO(bY(T[1],0,au.length-1),au),Jt);var
+bm=a4(T[3].length-1,2*K|0),aw=bm,aX=T[1],av=au}else
+var
+aw=0,aX=[0],av=[0];var
+w=[0,aN],ac=E(0,a$),bo=I[2];bE(function(f){var
+g=aw-1|0,F=0;if(!(g<0)){var
+b=F;for(;;){var
+M=w[1],N=i(function(b){return function(a){return $(b,a)}}(M),av),n=f0(d,w[1],N),o=function(d){return function(b){var
+a=r(2*K|0,d)+b|0;return c(f[3],a)[1+a]}}(b),p=function(b,a){return m(K,function(c){return c===b?a:B})},q=w[1],y=m(K,function(h,m,i,e){return function(a){var
+j=m(2*a|0),f=dC(0,h,i(a,s),j),g=f[1],b=hA(g);if(bN(b,c(e[2],a)[1+a])){var
+k=f[2];return[0,b,hy(d,a,0,oQ(h,i(a,s),g,k),b)]}var
+l=c(e[4],a)[1+a];return[0,c(e[2],a)[1+a],l]}}(n,o,p,q)),z=m(K,function(h,m,i,e){return function(a){var
+j=m((2*a|0)+1|0),f=dC(0,h,i(a,aV),j),g=f[1],b=L(hA(g));if(cq(b,c(e[1],a)[1+a])){var
+k=f[2];return[0,b,hy(d,a,1,oQ(h,i(a,aV),g,k),b)]}var
+l=c(e[3],a)[1+a];return[0,c(e[1],a)[1+a],l]}}(n,o,p,q)),O=i(function(a){return a[2]},y),P=i(function(a){return a[2]},z),Q=i(function(a){return a[1]},y),D=[0,i(function(a){return a[1]},z),Q,P,O];Z(ka(D),R);var
+E=j_(d,D);Z(ka(E),R);w[1]=E;var
+ab=b+1|0;if(g!==b){var
+b=ab;continue}break}}var
+G=f[6];bE(function(b){var
+a=w[1],h=b[2],i=b[1],j=a[1],f=S(function(b,a){return cY(a,aa(e(i,b)))},j),k=a[2],g=S(function(b,a){return dp(a,aa(e(h,b)))},k),l=a[4],m=S(function(a,b){return hy(d,a,0,b,c(g,a)[1+a])},l),n=a[3];w[1]=[0,f,g,S(function(a,b){return hy(d,a,1,b,c(f,a)[1+a])},n),m];return 0},G);var
+H=w[1],I=i(function(a){return $(H,a)},av),T=f0(d,w[1],I),J=f[4];return a7(function(o){var
+b=o[2],g=o[1];Z(g<j.length-1?1:0,Ju);var
+p=c(j,g)[1+g],q=Y(p)?o[4]:B,r=hC(h,p,q),w=cI(d,r),I=w[2],J=w[1],$=1===b?J:i(L,J),K=dC(0,T,$,o[3]),M=K[1],aa=K[2],e=1===b?x(I,M):t(I,M),ab=1===b?_(X(e),r):_(r,X(e)),ad=w[3],ae=k(function(a){var
+c=a[1],d=a[2],e=1===b?b4(aV,c):c;return[0,e,d]},ad),m=[l,function(b){return as(a,[0,ae],ab,k(function(b){var
+a=b[2],c=v(a),d=u===c?a[1]:l===c?A(a):a;return[0,b[1],d]},aa))}],N=1===b?1:0,D=c8(h,p)[2];if(D)var
+E=D[1],f=c(U,E)[1+E],n=f[4],Q=f[6],R=f[5],F=(0<C(e)?1:0)===N?1:0,S=F?f[1]:f[2],G=x(q,bO(e,S)),H=_(X(G),p),y=[0,G,[l,function(r){var
+g=0,b=F?R:Q,c=v(b),i=u===c?b[1]:l===c?A(b):b,j=[0,[0,cb(e),i],g],d=v(m),k=u===d?m[1]:l===d?A(m):m,f=v(n),o=u===f?n[1]:l===f?A(n):n,p=[0,[0,s,bn(a,o,k)],j],q=N?H:b4(aV,H);return f1(h,a,q,p)}]];else
+var
+y=[0,x(q,e),m];var
+z=y[1],O=V(ac,[0,g,b]);if(O){var
+P=O[1][1],af=1===b?b1(P,z):eN(P,z);if(af)return 0}return W(ac,[0,g,b],[0,z,y[2]])},J)},bo);var
+G=w[1];function
+aY(b){var
+a=aj(d[7],[0,[0,b,1],0]),e=c(G[4],a)[1+a],f=c(G[3],a)[1+a],g=c(G[2],a)[1+a];return[0,c(G[1],a)[1+a],g,f,e]}var
+ay=E(0,a$);bE(function(n){var
+b=n[2];return i6(function(p,o){var
+b=o[1],d=p[1],q=ap(b),r=q[2],w=q[1],f=b2(cp(p[2])),x=aK(b,c(n[1],b)[1+b]),y=x[2],z=x[1];if(o[2])var
+L=t(s,w),E=z,D=y,C=L,B=t(s,r);else
+var
+E=y,D=z,C=r,B=w;var
+i=g(B,f),k=g(C,f),F=c(j,d)[1+d];function
+G(d,b){return[l,function(i){var
+c=v(b),e=0,g=u===c?b[1]:l===c?A(b):b;return f1(h,a,d,[0,[0,f,g],e])}]}var
+M=G(_(X(k),F),E),m=[0,i,k,G(_(F,X(i)),D),M],H=V(ay,d);if(H)var
+e=H[1],I=eN(e[1],i)?e:m,J=b1(e[2],k)?e:m,K=[0,I[1],J[2],I[3],J[4]];else
+var
+K=m;return W(ay,d,K)},b)},am);function
+aZ(c,b){return cH(a,[6,b],_(c,X(aI)))}function
+a0(g,f){var
+e=c(j,f)[1+f],z=e4(e);if(z)var
+i=e3(e),ad=[l,function(b){return as(a,0,_(X(i),e),0)}],C=[0,i,i,[l,function(b){return as(a,0,_(e,X(i)),0)}],ad];else
+var
+au=[l,function(b){return cH(a,[7,f],_(e0,e))}],C=[0,B,s,[l,function(b){return as(a,0,e,[0,[0,s,aZ(e,f)],0])}],au];var
+m=Y(e),ae=m?g:m;if(ae)P(Jv);if(0===aw)var
+r=0;else
+if(m)var
+ap=d[5],r=pd(h,a,U,function(a){return fY(ap,a)},e,aY);else
+var
+W=fY(d[5],e),y=W[2],at=f6(0,a,W[1],aY),r=ak(function(b){if(0===y)return b;var
+c=[l,function(j){var
+c=b[4],d=v(c),f=0,g=u===d?c[1]:l===d?A(c):c,h=[0,[0,s,g],f],i=_(X(b[2]),e);return as(a,[0,k(function(a){var
+b=a[2];return[0,b4(aV,a[1]),b]},y)],i,h)}],d=[l,function(h){var
+c=b[3],d=v(c),f=0,g=u===d?c[1]:l===d?A(c):c;return as(a,[0,y],_(e,X(b[1])),[0,[0,s,g],f])}];return[0,b[1],b[2],d,c]},at);var
+t=m?pd(h,a,U,function(a){return[0,a,0]},e,aq):f6(0,a,e,aq),af=1-g,ag=af||(0!==t?1:0);Z(ag,Jw);var
+n=g?ew(t):C,ah=0,ai=g?0:V(ay,f),aj=[0,t,[0,r,[0,ai,ah]]],D=b(b$(function(a){return a}),aj),al=[0,n[1],n[3]],E=H(function(b,a){var
+c=b[1];return cq(a[1],c)?[0,a[1],a[3]]:[0,c,b[2]]},al,D),am=[0,n[2],n[4]],F=H(function(b,a){var
+c=b[1];return bN(a[2],c)?[0,a[2],a[4]]:[0,c,b[2]]},am,D),G=V(ac,[0,f,0]),$=0;if(G){var
+I=G[1],J=I[1];if(cq(J,E[1])){var
+o=[0,J,I[2]];$=1}}if(!$)var
+o=E;var
+K=V(ac,[0,f,1]),aa=0;if(K){var
+M=K[1],N=M[1];if(bN(N,F[1])){var
+p=[0,N,M[2]];aa=1}}if(!aa)var
+p=F;Z(b1(o[1],p[1]),R);var
+q=L(hA(L(o[1]))),w=hA(p[1]);function
+O(e,b){return[l,function(h){var
+f=v(b),d=u===f?b[1]:l===f?A(b):b,g=c(a[2],d)[1+d];return Q(ar[11],dn,g,e)?d:as(a,0,e,[0,[0,s,d],0])}]}var
+x=cY(aI,w),ab=0;if(!z&&!g&&cq(x,q)){var
+T=[l,function(c){var
+b=[0,[0,s,aZ(e,f)],0];return as(a,0,_(e,X(x)),b)}],S=x;ab=1}if(!ab)var
+an=o[2],T=O(_(e,X(q)),an),S=q;var
+ao=p[2];return[0,S,w,T,O(_(X(w),e),ao)]}y(function(a){return W(at,a,a0(0,a))},bj);var
+a1=E(0,ao);y(function(a){return W(a1,a,a0(1,a))},bi);var
+bp=I[2],a3=ak(function(a){return f0(d,G,i(function(a){return $(G,a)},aX))},bp);function
+br(a){var
+c=a<d[3]?1:0,b=c||af(J[3],a-d[3]|0)[3],e=b?[0,fZ(d,a,1),0]:b;return[0,fZ(d,a,0),e]}var
+bs=D(J[3]),a5=cR(F(d[3]+bs|0,br)),a6=I[2],az=a6?a6[1][7]:[0],M=aS(a3,f0(d,G,[0])),n=cr(M[1]),a9=M[2][1],a_=m(n,function(a){var
+b=cp(aL(1,az.length-1));return bO(aU(function(c,b){return x(c,aa(e(b,a)))},B,az),b)});function
+aB(b){var
 a=[0,b[2]],d=b[1];o(function(d,b){var
-e=0!==D(b)?1:0;if(e){var
-h=g(b,c(aZ,d)[1+d]);a[1]=s(a[1],h);var
+e=0!==C(b)?1:0;if(e){var
+h=g(b,c(a_,d)[1+d]);a[1]=t(a[1],h);var
 f=0}else
 var
-f=e;return f},d);return 0<=D(a[1])?1:0}var
-aw=c9(as,[0]);if(aw)var
-ax=dJ(au,K[3]),V=ax?bT(au,aV):ax;else
+f=e;return f},d);return 0<=C(a[1])?1:0}var
+aC=cm(az,[0]);if(aC)var
+aD=dj(aB,M[3]),ad=aD?bX(aB,a5):aD;else
 var
-V=aw;if(V)var
-at=V;else{var
-$=function(a){var
-b=[0,y],d=a[1];o(function(d,a){var
-e=0!==D(a)?1:0;if(e){var
-h=g(a,c(aY,d)[1+d]);b[1]=w(b[1],h);var
+ad=aC;if(ad)var
+aA=ad;else{var
+ae=function(a){var
+b=[0,B],d=a[1];o(function(d,a){var
+e=0!==C(a)?1:0;if(e){var
+h=g(a,c(a9,d)[1+d]);b[1]=x(b[1],h);var
 f=0}else
 var
 f=e;return f},d);var
-e=[0,s(a[2],b[1])];return bc(a[1],e)},a1=A(i,function(b){var
-a=2*b|0;return $(c(K[3],a)[1+a])}),a2=aL(h($,bU(K[3],2*i|0,K[3].length-1-(2*i|0)|0))),j=N(aq(a1,aq(a2,k($,aV)))),ac=l(j.length-1,function(a){return i+a|0}),ad=l(i,function(a){return a}),az=function(a){var
-b=0;return F(function(a,b){var
-c=b[2];if(a&&il(a[1][2],c))return a;return[0,[0,b[1],c]]},b,a)};for(;;){var
-aA=[0,0];o(function(e){return function(a,f){var
-b=D(c(f,i)[1+i])<0?1:0;if(b){var
-g=e[1];e[1]=[0,[0,a,c(ac,a)[1+a]],g];var
+e=[0,t(a[2],b[1])];return bh(a[1],e)},ba=F(n,function(b){var
+a=2*b|0;return ae(c(M[3],a)[1+a])}),bb=aM(i(ae,bY(M[3],2*n|0,M[3].length-1-(2*n|0)|0))),p=N(an(ba,an(bb,k(ae,a5)))),ag=m(p.length-1,function(a){return n+a|0}),ah=m(n,function(a){return a}),aE=function(a){var
+b=0;return H(function(a,b){var
+c=b[2];if(a&&iC(a[1][2],c))return a;return[0,[0,b[1],c]]},b,a)};for(;;){var
+aF=[0,0];o(function(e){return function(a,f){var
+b=C(c(f,n)[1+n])<0?1:0;if(b){var
+g=e[1];e[1]=[0,[0,a,c(ag,a)[1+a]],g];var
 d=0}else
 var
-d=b;return d}}(aA),j);var
-aC=az(aA[1]);if(aC){var
-m=aC[1][1],a4=A(i,function(a){return a}),af=az(b(b5(function(d){return function(a){var
-b=D(c(c(j,d)[1+d],a)[1+a])<0?1:0,e=b?[0,[0,a,c(ad,a)[1+a]]]:b;return e}}(m)),a4));if(af){var
-q=af[1][1],aD=cS(c(c(j,m)[1+m],q)[1+q]),a5=j[1+m],ag=h(function(b){return function(a){return g(b,a)}}(aD),a5);c(ag,q)[1+q]=aD;o(function(n,a,k){return function(b,e){var
-d=c(e,a)[1+a],f=b!==n?1:0,h=f?0!==D(d)?1:0:f;if(h){var
-l=R(function(a,b){return s(b,g(d,c(k,a)[1+a]))},e);c(j,b)[1+b]=l;var
-m=L(g(d,c(k,a)[1+a]));c(j[1+b],a)[1+a]=m;var
+d=b;return d}}(aF),p);var
+aG=aE(aF[1]);if(aG){var
+q=aG[1][1],bc=F(n,function(a){return a}),ai=aE(b(b$(function(d){return function(a){var
+b=C(c(c(p,d)[1+d],a)[1+a])<0?1:0,e=b?[0,[0,a,c(ah,a)[1+a]]]:b;return e}}(q)),bc));if(ai){var
+z=ai[1][1],aH=b2(c(c(p,q)[1+q],z)[1+z]),bd=p[1+q],al=i(function(b){return function(a){return g(b,a)}}(aH),bd);c(al,z)[1+z]=aH;o(function(m,a,j){return function(b,e){var
+d=c(e,a)[1+a],f=b!==m?1:0,h=f?0!==C(d)?1:0:f;if(h){var
+k=S(function(a,b){return t(b,g(d,c(j,a)[1+a]))},e);c(p,b)[1+b]=k;var
+l=L(g(d,c(j,a)[1+a]));c(p[1+b],a)[1+a]=l;var
 i=0}else
 var
-i=h;return i}}(m,q,ag),j);j[1+m]=ag;var
-a6=c(ad,q)[1+q];ad[1+q]=c(ac,m)[1+m];ac[1+m]=a6;continue}var
-at=af}else
+i=h;return i}}(q,z,al),p);p[1+q]=al;var
+be=c(ah,z)[1+z];ah[1+z]=c(ag,q)[1+q];ag[1+q]=be;continue}var
+aA=ai}else
 var
-at=1;break}}Y(at,M);function
-bk(a){return Q(v,a)}var
-aX=B[2],bl=aX?aX[1][5]:[0];return[0,a,ak,aT,aU,bl,aJ,bk]}var
-oR=al;function
-oS(a){var
-b=ak(e,oR),c=a[2];return b6(e$(ak(a[1],oR),c),b)}function
-IV(d,c){var
+aA=1;break}}Z(aA,R);function
+bt(a){return $(G,a)}var
+a8=I[2],bu=a8?a8[1][5]:[0];return[0,d,at,a1,a3,bu,aR,bt]}var
+pf=ao;function
+pg(a){var
+b=al(d,pf),c=a[2];return ca(fi(al(a[1],pf),c),b)}function
+Jy(d,c){var
 b=d,a=c;for(;;){if(0===a)return b;var
-e=e8(b,a),b=a,a=e;continue}}function
-hq(a){return cu(a)?aa(a):bm(IW)}function
-oT(c,a){if(cG<ce(a[2])){var
-b=ak(a[1],ic),d=c?ej(b,a[2]):e$(b,a[2]);return b6(d,ak(e,ic))}return a}function
-hr(f){var
-a=N(f[2]),d=h(function(a){return a[2]},a),b=h(function(a){return a[3]},a),e=[0,1];o(function(a,d){var
-g=d===c(b,a)[1+a]?1:0,h=g||dP(d,c(b,a)[1+a]),f=1-h,i=f?(e[1]=0,0):f;return i},d);var
-g=e[1];return[0,h(function(a){return a[1]},a),d,b,g]}function
-hs(q,k){function
-n(a){return a}var
-a=l(k[1].length-1,n);function
+e=df(b,a),b=a,a=e;continue}}function
+hG(a){return cB(a)?aa(a):a2(Jz)}function
+ph(c,a){if(cM<co(a[2])){var
+b=al(a[1],iu),e=c?es(b,a[2]):fi(b,a[2]);return ca(e,al(d,iu))}return a}function
+hH(f){var
+a=N(f[2]),d=i(function(a){return a[2]},a),b=i(function(a){return a[3]},a),e=[0,1];o(function(a,d){var
+g=d===c(b,a)[1+a]?1:0,h=g||dn(d,c(b,a)[1+a]),f=1-h,i=f?(e[1]=0,0):f;return i},d);var
+g=e[1];return[0,i(function(a){return a[1]},a),d,b,g]}function
+hI(q,k){function
+l(a){return a}var
+a=m(k[1].length-1,l);function
 i(g,t,l,e,s,d,r){var
 o=g+t|0,p=e+s|0,u=c(l,e)[1+e],i=g,n=c(a,g)[1+g],h=e,m=u,b=r;for(;;){if(0<f(q,n,m)){c(d,b)[1+b]=m;var
 j=h+1|0;if(j<p){var
-h=j,m=c(l,j)[1+j],b=b+1|0;continue}return fe(a,i,d,b+1|0,o-i|0)}c(d,b)[1+b]=n;var
+h=j,m=c(l,j)[1+j],b=b+1|0;continue}return fm(a,i,d,b+1|0,o-i|0)}c(d,b)[1+b]=n;var
 k=i+1|0;if(k<o){var
-i=k,n=c(a,k)[1+k],b=b+1|0;continue}return fe(l,h,d,b+1|0,p-h|0)}}function
+i=k,n=c(a,k)[1+k],b=b+1|0;continue}return fm(l,h,d,b+1|0,p-h|0)}}function
 j(p,e,g,o){var
 h=o-1|0,r=0;if(!(h<0)){var
 d=r;a:for(;;){var
@@ -6757,258 +6901,261 @@ d=t;continue a}break}break}}return 0}function
 d(c,g,f,e){if(e<=5)return j(c,g,f,e);var
 b=e/2|0,h=e-b|0;d(c+b|0,g,f+b|0,h);d(c,a,c+h|0,b);return i(c+h|0,b,g,f+b|0,h,g,f)}var
 e=a.length-1;if(e<=5)j(0,a,0,e);else{var
-g=e/2|0,b=e-g|0,h=m(b,c(a,0)[1]);d(g,h,0,b);d(0,a,b,g);i(b,g,h,0,b,a,0)}return a}function
-ht(e,i,d,b,a){var
-f=c(d[1],a)[1+a],j=c(e,f)[1+f],g=c(d[1],b)[1+b],h=iZ(c(e,g)[1+g],j);return i?-h|0:h}function
-j7(b,a){var
-d=[0,aS(s,t,b[2])],e=aE(b[2]);a3(function(a){var
-g=c(b[2],a)[1+a],h=s(c(b[3],a)[1+a],g),f=dQ(y,dd(d[1],h));d[1]=s(d[1],f);var
-i=w(c(b[2],a)[1+a],f);c(e,a)[1+a]=i;return 0},a);return e}function
-fS(i,a,d){var
-b=[0,y],e=a[1];o(function(a,e){var
-f=0!==D(c(d,a)[1+a])?1:0;if(f){var
-j=c(i,e)[1+e],k=g(c(d,a)[1+a],j);b[1]=w(b[1],k);var
+g=e/2|0,b=e-g|0,h=n(b,c(a,0)[1]);d(g,h,0,b);d(0,a,b,g);i(b,g,h,0,b,a,0)}return a}function
+hJ(e,i,d,b,a){var
+f=c(d[1],a)[1+a],j=c(e,f)[1+f],g=c(d[1],b)[1+b],h=jb(c(e,g)[1+g],j);return i?-h|0:h}function
+kp(b,a){var
+d=[0,aU(t,s,b[2])],e=aE(b[2]);a7(function(a){var
+g=c(b[2],a)[1+a],h=t(c(b[3],a)[1+a],g),f=dp(B,cY(d[1],h));d[1]=t(d[1],f);var
+i=x(c(b[2],a)[1+a],f);c(e,a)[1+a]=i;return 0},a);return e}function
+f7(i,a,d){var
+b=[0,B],e=a[1];o(function(a,e){var
+f=0!==C(c(d,a)[1+a])?1:0;if(f){var
+j=c(i,e)[1+e],k=g(c(d,a)[1+a],j);b[1]=x(b[1],k);var
 h=0}else
 var
 h=f;return h},e);return b[1]}function
-d3(c,b,a){return a[4]?a[2]:j7(a,hs(function(d,e){return ht(c,b,a,d,e)},a))}function
-oU(f,j,a){if(a[4])return y;var
-b=hs(function(b,c){return ht(f,j,a,b,c)},a),d=[0,aS(s,t,a[2])],g=b.length-1-1|0,e=[0,0];a3(function(b){var
+ea(c,b,a){return a[4]?a[2]:kp(a,hI(function(d,e){return hJ(c,b,a,d,e)},a))}function
+pi(f,j,a){if(a[4])return B;var
+b=hI(function(b,c){return hJ(f,j,a,b,c)},a),d=[0,aU(t,s,a[2])],g=b.length-1-1|0,e=[0,0];a7(function(b){var
 f=0===e[1]?1:0;if(f){var
-i=c(a[2],b)[1+b],g=s(c(a[3],b)[1+b],i);if(bX(d[1],g)){e[1]=[0,b];return 0}d[1]=s(d[1],g);var
+i=c(a[2],b)[1+b],g=t(c(a[3],b)[1+b],i);if(b1(d[1],g)){e[1]=[0,b];return 0}d[1]=t(d[1],g);var
 h=0}else
 var
 h=f;return h},b);var
-k=c(b,g)[1+g],h=aR(e[1],k),i=c(a[1],h)[1+h];return c(f,i)[1+i]}function
-oV(b,a){var
-d=[0,y],h=b[2];o(function(e,c){var
-b=e!==a?1:0,f=b?(d[1]=w(d[1],c),0):b;return f},h);var
-e=0<D(c(b[3],a)[1+a])?1:0;if(e){var
-f=0<D(c(b[2],a)[1+a])?1:0;if(!f)return bJ(d[1],t);var
+k=c(b,g)[1+g],h=aS(e[1],k),i=c(a[1],h)[1+h];return c(f,i)[1+i]}function
+pj(b,a){var
+d=[0,B],h=b[2];o(function(e,c){var
+b=e!==a?1:0,f=b?(d[1]=x(d[1],c),0):b;return f},h);var
+e=0<C(c(b[3],a)[1+a])?1:0;if(e){var
+f=0<C(c(b[2],a)[1+a])?1:0;if(!f)return bN(d[1],s);var
 g=f}else
 var
 g=e;return g}function
-j8(g,f,a,b){return j7(a,hs(function(d,c){var
-e=c===b?1:0;return d===b?e?0:-1:e?1:ht(g,f,a,d,c)},a))}function
-oW(E){var
-N=E[6],h=E[5],F=E[4],u=E[3],K=E[2],O=E[1],j=O[5],d=O[4][1],Y=dl(j),v=Y?Y[1]:j[5];function
+kq(g,f,a,b){return kp(a,hI(function(d,c){var
+e=c===b?1:0;return d===b?e?0:-1:e?1:hJ(g,f,a,d,c)},a))}function
+pk(H){var
+N=H[6],e=H[5],I=H[4],w=H[3],J=H[2],O=H[1],i=O[5],q=O[4][1],Y=dx(i),y=Y?Y[1]:i[5];function
 Z(a){var
-b=j[7];return b?g(aa(b[1]),a):a}var
-_=F[2],p=_?_[1]:h,$=0===F[3]?1:0,an=$?F[1]!==h?1:0:$;function
+b=i[7];return b?g(aa(b[1]),a):a}var
+_=I[2],o=_?_[1]:e,$=0===I[3]?1:0,am=$?I[1]!==e?1:0:$;function
 M(c){var
-a=j[10];return a?b(a[1][2],c):a}function
+a=i[10];return a?b(a[1][2],c):a}function
 ab(c){var
-a=j[11],d=a?1-b(a[1][2],c):a;return d}var
-x=h?u[9]:u[8];function
+a=i[11],d=a?1-b(a[1][2],c):a;return d}var
+z=e?w[9]:w[8];function
 r(a){var
-c=x?b(x[1][2],a)==ba?1:0:x;return c}var
-P=[n,function(n){if(x){var
-f=x[1],h=d-1|0,l=0;if(h<0)var
-i=t;else{var
-a=l,c=t;for(;;){var
-k=b(f[2],a)<ba?dQ(c,cw(aa(b(f[2],a)))):c,m=a+1|0;if(h!==a){var
-a=m,c=k;continue}var
-i=k;break}}var
-j=i}else
+c=z?b(z[1][2],a)==bd?1:0:z;return c}var
+P=[l,function(m){if(z){var
+e=z[1],f=q-1|0,k=0;if(f<0)var
+h=s;else{var
+a=k,c=s;for(;;){var
+j=b(e[2],a)<bd?dp(c,cb(aa(b(e[2],a)))):c,l=a+1|0;if(f!==a){var
+a=l,c=j;continue}var
+h=j;break}}var
+i=h}else
 var
-j=t;return g(j,B(ak(e,ga)))}],i=[n,function(a){if(x){var
-e=x[1];return l(d,function(d){var
-a=b(e[2],d);if(a<ba)return aa(a);var
-c=H(P);return G===c?P[1]:n===c?J(P):P})}return l(d,function(a){return M(a)?t:y})}];function
-Q(c,b){var
-a=F[3];return a?f(a[1],c,b):a}function
-ac(a){return k(hr,b(K[3],a))}function
-ad(b,j,i,a){if(N){if(cN(r,a[1]))return 0;var
-d=S(N[1],b,j,i);if(d){var
-e=d[1],c=e[1],f=fS(b,a,d3(b,h,a)),k=h?f:L(f),l=h?c:L(c);if(bJ(l,k))return[0,[0,c,e[2]]]}var
-g=0}else
+i=s;return g(i,G(al(d,gp)))}],h=[l,function(a){if(z){var
+d=z[1];return m(q,function(e){var
+a=b(d[2],e);if(a<bd)return aa(a);var
+c=v(P);return u===c?P[1]:l===c?A(P):P})}return m(q,function(a){return M(a)?s:B})}];function
+R(c,b){var
+a=I[3];return a?f(a[1],c,b):a}function
+ac(a){return k(hH,b(J[3],a))}function
+ad(b,j,i,a){if(N){if(cT(r,a[1]))return 0;var
+d=Q(N[1],b,j,i);if(d){var
+f=d[1],c=f[1],g=f7(b,a,ea(b,e,a)),k=e?g:L(g),l=e?c:L(c);if(bN(l,k))return[0,[0,c,f[2]]]}var
+h=0}else
 var
-g=N;return g}function
-af(a,c){var
-d=b(K[3],c);return bA(function(f,d){var
-b=hr(d),e=ad(a,c,f,b),g=e?e[1][1]:fS(a,b,d3(a,p,b)),h=Z(g);return w(d[1],h)},d)}var
-C=[0,v],T=[n,function(c){var
-a=H(i),b=G===a?i[1]:n===a?J(i):i;return[0,b]}],V=[0,[0]],ag=[0,[0]];function
+h=N;return h}function
+ae(a,c){var
+d=b(J[3],c);return bu(function(f,d){var
+b=hH(d),e=ad(a,c,f,b),g=e?e[1][1]:f7(a,b,ea(a,o,b)),h=Z(g);return x(d[1],h)},d)}var
+D=[0,y],T=[l,function(c){var
+a=v(h),b=u===a?h[1]:l===a?A(h):h;return[0,b]}],U=[0,[0]],ag=[0,[0]];function
 W(b){for(;;){var
-e=H(T),a=G===e?T[1]:n===e?J(T):T;if(b===C[1])return a[1];if(b===(C[1]+1|0)&&c9(V[1],[0]))return V[1];if(b<C[1]){var
-f=m(d,0),o=a[1],p=C[1]-1|0,q=l(d,function(o,k,i){return function(a){var
-l=0;if(I(j[1],I2)&&M(a)&&0!==dl(j)&&j[5]<=k){var
-e=t;l=1}if(!l){var
-m=0;if(I(j[1],I3)&&ab(a))var
-e=y;else
+d=v(T),a=u===d?T[1]:l===d?A(T):T;if(b===D[1])return a[1];if(b===(D[1]+1|0)&&cm(U[1],[0]))return U[1];if(b<D[1]){var
+f=n(q,0),k=a[1],o=D[1]-1|0,p=m(q,function(o,k,j){return function(a){var
+l=0;if(K(i[1],JF)&&M(a)&&0!==dx(i)&&i[5]<=k){var
+f=s;l=1}if(!l){var
+m=0;if(K(i[1],JG)&&ab(a))var
+f=B;else
 m=1;if(m){var
-b=af(o,a),d=Q(k,a);if(typeof
-d==="number"){br(function(g,d){var
-e=ae(b,c(i,a)[1+a]),f=F[1]?ch(d,e):bJ(d,e),h=f?(c(i,a)[1+a]=g,0):f;return h},b);var
-f=ae(b,c(i,a)[1+a])}else
+b=ae(o,a),d=R(k,a);if(typeof
+d==="number"){bv(function(g,d){var
+e=af(b,c(j,a)[1+a]),f=I[1]?cq(d,e):bN(d,e),h=f?(c(j,a)[1+a]=g,0):f;return h},b);var
+h=af(b,c(j,a)[1+a])}else
 if(0===d[0])var
-f=ae(b,d[1]);else
+h=af(b,d[1]);else
 var
-n=d[1],f=go(function(c,b,a){return w(c,g(b,a))},y,n,b);var
-e=f}}return oT(h,e)}}(o,p,f));V[1]=a[1];a[1]=q;ag[1]=f;C[1]=C[1]-1|0;continue}C[1]=v;var
-k=H(i),r=G===k?i[1]:n===k?J(i):i;a[1]=r;V[1]=[0];continue}}function
-ao(b,a){return c(W(b),a)[1+a]}function
-X(a){if(a<v){W(a);return W(a+1|0)}var
-b=H(i);return G===b?i[1]:n===b?J(i):i}function
-q(c){var
-a=h?u[11]:u[10];return a?b(a[1][2],c):a}function
-ah(a){return bF(q(a),d+1|0)}function
+n=d[1],h=gF(function(c,b,a){return x(c,g(b,a))},B,n,b);var
+f=h}}return ph(e,f)}}(k,o,f));U[1]=a[1];a[1]=p;ag[1]=f;D[1]=D[1]-1|0;continue}D[1]=y;var
+j=v(h),r=u===j?h[1]:l===j?A(h):h;a[1]=r;U[1]=[0];continue}}function
+an(b,a){return c(W(b),a)[1+a]}function
+X(a){if(a<y){W(a);return W(a+1|0)}var
+b=v(h);return u===b?h[1]:l===b?A(h):h}function
+p(c){var
+a=e?w[11]:w[10];return a?b(a[1][2],c):a}function
+ah(a){return a4(p(a),q+1|0)}function
 ai(a){var
 b=M(a);if(b)var
 c=b;else{var
-d=I(j[1],I4);if(d)return ab(a);var
+d=K(i[1],JH);if(d)return ab(a);var
 c=d}return c}var
-o=[n,function(e){var
-a=h?u[14]:u[13];if(a){var
-c=a[1];return l(d,function(a){return aa(b(c[2],a))})}return m(d,y)}],a=z(0,al),aj=[0,-1];function
-am(e,c,d){function
-i(a){return hr(ae(b(K[3],c),d))}function
+j=[l,function(d){var
+a=e?w[14]:w[13];if(a){var
+c=a[1];return m(q,function(a){return aa(b(c[2],a))})}return n(q,B)}],a=E(0,ao),aj=[0,-1];function
+ak(f,c,d){function
+j(a){return hH(af(b(J[3],c),d))}function
 k(b){var
-a=i(0);return[0,[0,oU(X(e),h,a)],0]}var
+a=j(0);return[0,[0,pi(X(f),e,a)],0]}var
 l=ai(c);if(l)var
-t=j[5]<=e?1:0,n=t||1-M(c);else
+t=i[5]<=f?1:0,m=t||1-M(c);else
 var
-n=l;var
-f=Q(e,c),u=typeof
-f==="number"?1:0===f[0]?f[1]===d?1:0:0<D(ae(f[1],d))?1:0;if(typeof
-O[6]==="number")return[0,[0,y],0];if(N){if(!n&&u){if(aj[1]!==e){var
-r=0,s=a[2].length-1;if(4<=a.length-1&&!(s===cK(a[4]))){a[1]=0;a[2]=m(cK(a[4]),0)}else
-r=1;if(r&&0<a[1]){a[1]=0;gu(a[2],0,a[2].length-1,0)}aj[1]=e}var
-o=U(a,[0,c,d]);if(o)return o[1];var
-v=i(0),p=ad(X(e),c,d,v);if(p)var
-q=p[1],g=[0,[1,q[1]],[0,q[2]]];else
+m=l;var
+g=R(f,c),u=typeof
+g==="number"?1:0===g[0]?g[1]===d?1:0:0<C(af(g[1],d))?1:0;if(typeof
+O[6]==="number")return[0,[0,B],0];if(N){if(!m&&u){if(aj[1]!==f){var
+r=0,s=a[2].length-1;if(4<=a.length-1&&!(s===cQ(a[4]))){a[1]=0;a[2]=n(cQ(a[4]),0)}else
+r=1;if(r&&0<a[1]){a[1]=0;gL(a[2],0,a[2].length-1,0)}aj[1]=f}var
+o=V(a,[0,c,d]);if(o)return o[1];var
+v=j(0),p=ad(X(f),c,d,v);if(p)var
+q=p[1],h=[0,[1,q[1]],[0,q[2]]];else
 var
-g=k(0);av(a,[0,c,d],g);return g}return[0,[0,y],0]}return k(0)}function
-ap(c,b,a){return am(c,b,a)[2]}function
+h=k(0);ax(a,[0,c,d],h);return h}return[0,[0,B],0]}return k(0)}function
+ap(c,b,a){return ak(c,b,a)[2]}function
 aq(d,c){var
-e=hr(ae(b(K[3],d),c)),a=H(o),f=G===a?o[1]:n===a?J(o):o;return oU(f,h,e)}function
+f=hH(af(b(J[3],d),c)),a=v(j),g=u===a?j[1]:l===a?A(j):j;return pi(g,e,f)}function
 ar(a){var
-b=H(o),d=G===b?o[1]:n===b?J(o):o;return c(d,a)[1+a]}function
-as(T,a,k){var
-x=ae(ac(a),k),at=0;if(x[4]||!a0(F[2],[0,1-h]))at=1;else
-if(T<v)var
-z=d3(X(T),p,x);else{var
-U=H(i),e=G===U?i[1]:n===U?J(i):i,d=ae(ac(a),k);if(I(j[1],I5)){var
-V=H(o),B=G===V?o[1]:n===V?J(o):o,ay=ae(b(K[3],a),k)[1],W=function(b,a){return h?bX(b,a):eE(b,a)},C=d3(e,p,d),az=c(e,a)[1+a],au=0;if(W(fS(e,d,C),az)){var
-aA=c(B,a)[1+a],aB=w(c(e,a)[1+a],aA);if(W(w(ay,fS(B,d,C)),aB)){var
-Y=C;au=1}}if(!au)var
-Y=d3(B,p,d);var
-_=Y}else{if(h)var
-aC=d[4],aD=d[3],aE=R(function(a,b){return r(c(d[1],a)[1+a])?y:b},aD),f=[0,d[1],d[2],aE,aC];else
+b=v(j),d=u===b?j[1]:l===b?A(j):j;return c(d,a)[1+a]}function
+as(T,a,m){var
+z=af(ac(a),m),at=0;if(z[4]||!aO(I[2],[0,1-e]))at=1;else
+if(T<y)var
+D=ea(X(T),o,z);else{var
+U=v(h),f=u===U?h[1]:l===U?A(h):h,d=af(ac(a),m);if(K(i[1],JI)){var
+V=v(j),E=u===V?j[1]:l===V?A(j):j,ay=af(b(J[3],a),m)[1],W=function(b,a){return e?b1(b,a):eN(b,a)},G=ea(f,o,d),az=c(f,a)[1+a],au=0;if(W(f7(f,d,G),az)){var
+aA=c(E,a)[1+a],aB=x(c(f,a)[1+a],aA);if(W(x(ay,f7(E,d,G)),aB)){var
+Y=G;au=1}}if(!au)var
+Y=ea(E,o,d);var
+_=Y}else{if(e)var
+aC=d[4],aD=d[3],aE=S(function(a,b){return r(c(d[1],a)[1+a])?B:b},aD),k=[0,d[1],d[2],aE,aC];else
 var
-f=d;var
-S=0;if(h){var
-av=0;if(!r(a)&&!bJ(aS(w,y,f[3]),t)){S=1;av=1}if(!av)var
-E=d3(e,p,d)}else
-S=1;if(S)if(r(a)){var
-m=I(j[1],I6)?ah:q,aF=function(b){var
+k=d;var
+Q=0;if(e){var
+av=0;if(!r(a)&&!bN(aU(x,B,k[3]),s)){Q=1;av=1}if(!av)var
+H=ea(f,o,d)}else
+Q=1;if(Q)if(r(a)){var
+q=K(i[1],JJ)?ah:p,aF=function(b){var
 c=r(b);if(c)var
-e=m(a),d=m(b)<e?1:0;else
+e=q(a),d=q(b)<e?1:0;else
 var
 d=c;return d},$=function(b){var
 c=r(b);if(c)var
-e=m(a),d=m(b)<=e?1:0;else
+e=q(a),d=q(b)<=e?1:0;else
 var
 d=c;return d},aa=function(f,a){function
 d(a){return a}var
-e=A(a[1].length-1,d);return c$(function(d){var
-e=b(f,c(a[1],d)[1+d]);return e?oV(a,d):e},e)},ab=aa(aF,d);if(ab)var
-ad=j8(e,p,d,ab[1]);else
+e=F(a[1].length-1,d);return dh(function(d){var
+e=b(f,c(a[1],d)[1+d]);return e?pj(a,d):e},e)},ab=aa(aF,d);if(ab)var
+ad=kq(f,o,d,ab[1]);else
 var
-aG=d[4],aH=d[3],aI=R(function(a,b){return $(c(d[1],a)[1+a])?b:y},aH),L=[0,d[1],d[2],aI,aG],ag=aa(function(b){var
+aG=d[4],aH=d[3],aI=S(function(a,b){return $(c(d[1],a)[1+a])?b:B},aH),L=[0,d[1],d[2],aI,aG],ag=aa(function(b){var
 c=$(b);if(c)var
-e=q(a),d=q(b)<e?1:0;else
+e=p(a),d=p(b)<e?1:0;else
 var
-d=c;return d},L),aJ=ag?j8(e,p,L,ag[1]):d3(e,p,L),ad=aJ;var
-E=ad}else{var
-u=function(b){if(h){var
-f=M(b);if(f)var
-g=f;else
+d=c;return d},L),aJ=ag?kq(f,o,L,ag[1]):ea(f,o,L),ad=aJ;var
+H=ad}else{var
+w=function(b){if(e){var
+g=M(b);if(g)var
+h=g;else
 var
-l=q(a),g=q(b)<l?1:0;return g}var
+l=p(a),h=p(b)<l?1:0;return h}var
 i=ai(b);if(i)var
 d=i;else{var
-j=1-r(b),k=j?D(c(e,b)[1+b])<=0?1:0:j;if(k)var
+j=1-r(b),k=j?C(c(f,b)[1+b])<=0?1:0:j;if(k)var
 d=k;else
 var
-m=q(a),d=q(b)<m?1:0}return d},l=j7(f,hs(function(b,a){var
-d=ht(e,p,f,b,a);if(0===d){var
-g=u(c(f[1],b)[1+b]);return aN(u(c(f[1],a)[1+a]),g)}return d},f)),aK=d[1],aM=R(function(a,d){var
-b=u(d),e=b?0<D(c(l,a)[1+a])?1:0:b;return e},aK);if(cN(function(a){return a},aM))var
-aj=l;else{var
-ak=function(a){return Z(fS(e,f,a))},N=Q(v,a),aw=0;if(typeof
+m=p(a),d=p(b)<m?1:0}return d},n=kp(k,hI(function(b,a){var
+d=hJ(f,o,k,b,a);if(0===d){var
+e=w(c(k[1],b)[1+b]);return aP(w(c(k[1],a)[1+a]),e)}return d},k)),aK=d[1],aL=S(function(a,d){var
+b=w(d),e=b?0<C(c(n,a)[1+a])?1:0:b;return e},aK);if(cT(function(a){return a},aL))var
+aj=n;else{var
+ak=function(a){return Z(f7(f,k,a))},N=R(y,a),aw=0;if(typeof
 N!=="number"&&1===N[0]){var
-O=ae(N[1],k);aw=1}if(!aw)var
-O=t;var
-aO=function(a){return a},aP=A(f[1].length-1,aO),al=c$(function(a){var
-b=u(c(f[1],a)[1+a]);return b?oV(f,a):b},aP);if(al&&0<D(O)){var
-am=j8(e,p,f,al[1]),aQ=ak(am),an=cw(s(ak(l),aQ)),ao=af(e,a),P=Q(v,a),ax=0;if(typeof
+O=af(N[1],m);aw=1}if(!aw)var
+O=s;var
+aN=function(a){return a},aQ=F(k[1].length-1,aN),al=dh(function(a){var
+b=w(c(k[1],a)[1+a]);return b?pj(k,a):b},aQ);if(al&&0<C(O)){var
+am=kq(f,o,k,al[1]),aR=ak(am),an=cb(t(ak(n),aR)),ao=ae(f,a),P=R(y,a),ax=0;if(typeof
 P!=="number"&&1===P[0]){var
-aT=P[1],ap=go(function(c,b,a){return w(c,g(b,a))},y,aT,ao);ax=1}if(!ax)var
-ap=ae(ao,k);var
-aq=ci(cw(s(ap,c(e,a)[1+a])),O),aR=bX(an,aq)?t:ci(aq,an),ar=dd(aR,bC(1,2)),as=R(function(a,b){var
-d=g(ar,c(am,a)[1+a]);return w(g(s(t,ar),b),d)},l)}else
+aT=P[1],ap=gF(function(c,b,a){return x(c,g(b,a))},B,aT,ao);ax=1}if(!ax)var
+ap=af(ao,m);var
+aq=bO(cb(t(ap,c(f,a)[1+a])),O),aS=b1(an,aq)?s:bO(aq,an),ar=cY(aS,bw(1,2)),as=S(function(a,b){var
+d=g(ar,c(am,a)[1+a]);return x(g(t(s,ar),b),d)},n)}else
 var
-as=l;var
+as=n;var
 aj=as}var
-E=aj}var
-_=E}var
-z=_}if(at)var
-z=x[2];return aL(z)}function
-at(e,a){if(an){if(e<v){W(e);return c(ag[1],a)[1+a]}var
-d=u[12];if(d)var
+H=aj}var
+_=H}var
+D=_}if(at)var
+D=z[2];return aM(D)}function
+at(e,a){if(am){if(e<y){W(e);return c(ag[1],a)[1+a]}var
+d=w[12];if(d)var
 g=b(O[4][5][2],a),f=b(d[1][2],a)-g|0;else
 var
-f=d;return f}return 0}return[0,ap,[0,ao,r,q,ah,function(c,b,a){return am(c,b,a)[1]},at,as,ar,aq]]}function
-oX(g,a,e,m,h,c,Q){var
-l=0===dl(g[5])?1:0,d=a[1],R=u(d,I7),o=a[8],p=a[9],K=0;if(o&&p){var
+f=d;return f}return 0}return[0,ap,[0,an,r,p,ah,function(c,b,a){return ak(c,b,a)[1]},at,as,ar,aq]]}function
+pl(g,a,e,m,h,c,Q){var
+l=0===dx(g[5])?1:0,d=a[1],R=w(d,JK),o=a[8],p=a[9],K=0;if(o&&p){var
 q=o[1],s=q[1]-1|0,L=p[1],r=0,N=0;if(s<0)var
 t=r;else{var
-j=N,v=r;for(;;){var
-O=b(L[2],j),w=O<b(q[2],j)?1:v,P=j+1|0;if(s!==j){var
-j=P,v=w;continue}var
-t=w;break}}var
-y=t;K=1}if(!K)var
-y=0;Y(1-y,R);var
-S=u(d,I8),z=M(a[2],I9);if(z)var
+j=N,u=r;for(;;){var
+O=b(L[2],j),v=O<b(q[2],j)?1:u,P=j+1|0;if(s!==j){var
+j=P,u=v;continue}var
+t=v;break}}var
+x=t;K=1}if(!K)var
+x=0;Z(1-x,R);var
+S=w(d,JL),z=M(a[2],JM);if(z)var
 A=z;else
 var
-al=0!==a[12]?1:0,A=al||1-l;Y(A,S);var
-T=u(d,I_),B=0!==a[10]?1:0;if(B)var
-C=B;else
+al=0!==a[12]?1:0,A=al||1-l;Z(A,S);var
+T=w(d,JN),B=0!==a[10]?1:0;if(B)var
+D=B;else
 var
-ak=1-l,C=ak||aA(g[5][1],Jg);Y(C,T);var
-U=e===m?[0,e,0]:[0,e,[0,m,0]];x(function(a){var
-b=u(d,I$);return Y(fo(a,h),b)},U);var
-V=u(d,Ja),W=0.<=a[3]?1:0,X=W||1-m0(e);Y(X,V);function
+ak=1-l,D=ak||aB(g[5][1],JV);Z(D,T);var
+U=e===m?[0,e,0]:[0,e,[0,m,0]];y(function(a){var
+b=w(d,JO);return Z(eT(a,h),b)},U);var
+V=w(d,JP),W=0.<=a[3]?1:0,X=W||1-ni(e);Z(X,V);function
 E(b,f,a){var
-c=b?e:m,d=fn(c,h,b,a);if(d){var
-g=function(d,e){return eI(c,h,b,a,d,e)};return e1(f,c,eJ(c,h,b,a),g,a)}return d}var
-Z=l?aA(g[5][1],Jb):l;if(Z){var
-k=g[5][5],_=eJ(e,h,1,c),$=1,aa=function(a,b){return eI(e,h,$,c,a,b)},F=g[4][1]-1|0,ab=0;if(!(F<0)){var
+c=b?e:m,d=fz(c,h,b,a);if(d){var
+g=function(d,e){return eR(c,h,b,a,d,e)};return e$(f,c,eS(c,h,b,a),g,a)}return d}var
+Y=l?aB(g[5][1],JQ):l;if(Y){var
+k=g[5][5],_=eS(e,h,1,c),$=1,aa=function(a,b){return eR(e,h,$,c,a,b)},F=g[4][1]-1|0,ab=0;if(!(F<0)){var
 i=ab;for(;;){var
-J=1-b(c[2],i),af=J?D(f(c[1],k,i))<=0?1:0:J;if(af){var
-ag=u(d,Jf),ah=b(c[5],k),ai=b(c[1],k);Y(mV(bX,eH,_,aa,b(c[1],k),ai,ah,k,i),ag)}var
+J=1-b(c[2],i),af=J?C(f(c[1],k,i))<=0?1:0:J;if(af){var
+ag=w(d,JU),ah=b(c[5],k),ai=b(c[1],k);Z(nd(b1,eP,_,aa,b(c[1],k),ai,ah,k,i),ag)}var
 aj=i+1|0;if(F!==i){var
 i=aj;continue}break}}}if(g[5][4])var
 n=1.-a[3],G=1.-a[4];else
 var
 n=a[4],G=a[3];var
-H=aA(g[5][1],Jc);if(G<=0.){var
-ac=u(d,Jd);Y(E(1,i_,c),ac)}var
-ad=n==ba?1:0,I=ad||(H?1.<=n?1:0:H);if(I){var
-ae=u(d,Je);return Y(E(0,i$,Q),ae)}return I}function
-oY(a,s,j,i,f,e,d,E){var
-P=a?a[1]:a,m=s?s[1]:z(0,al),o=j?j[1]:z(0,al),p=i?i[1]:z(0,10),q=f?f[1]:z(0,10),r=e?e[1]:z(0,4),Q=d?d[1]:function(a){throw[0,_,Jj]};return function(d,M,s,K,I){var
-a=E[1],u=[0,0],v=[0,P],N=z(0,al);function
-f(a){u[1]=[0,a,u[1]];v[1]++;return[5,v[1]-1|0]}var
-R=C(d[1]);function
-e(c,b){if(c<M){var
-f=d[3],g=en(function(a,b){return a<c?1:0},f),h=b?1:b,i=0;return[0,((2*R|0)+F(function(b,a){var
+H=aB(g[5][1],JR);if(G<=0.){var
+ac=w(d,JS);Z(E(1,jk,c),ac)}var
+ad=n==bd?1:0,I=ad||(H?1.<=n?1:0:H);if(I){var
+ae=w(d,JT);return Z(E(0,jl,Q),ae)}return I}function
+pm(a,t,j,h,f,e,d,J){var
+S=a?a[1]:a,n=t?t[1]:E(0,ao),o=j?j[1]:E(0,ao),p=h?h[1]:E(0,10),q=f?f[1]:E(0,10),r=e?e[1]:E(0,4),T=d?d[1]:function(a){throw[0,ab,JY]};return function(d,w,t,M,K){var
+a=J[1],z=[0,0],F=[0,S],N=E(0,ao);function
+f(a){z[1]=[0,a,z[1]];F[1]++;return[5,F[1]-1|0]}var
+O=D(d[1]);function
+e(c,b){if(c<w){var
+f=d[3],g=ex(function(a,b){return a<c?1:0},f),h=b?1:b,i=0;return[0,((2*O|0)+H(function(b,a){var
 c=a[3]?2:1;return b+c|0},i,g)|0)+h|0]}var
-j=ae(d[3],c),k=b?0:1,e=0,a=j[1];for(;;){if(a){if(0===D(a[1])){var
-e=e+1|0,a=a[2];continue}return[0,(2*e|0)+k|0]}throw[0,_,Jh]}}function
-A(a){switch(a[0]){case
+j=af(d[3],c),k=b?0:1,e=0,a=j[1];for(;;){if(a){if(0===C(a[1])){var
+e=e+1|0,a=a[2];continue}return[0,(2*e|0)+k|0]}throw[0,ab,JW]}}function
+Q(a){var
+b=d[3],c=bu(function(b,a){return[0,b,a]},b),e=0;return((2*O|0)+(2*a|0)|0)+H(function(b,a){var
+c=w<=a[1]?0:a[2][3]?2:1;return b+c|0},e,c)|0}function
+G(a){switch(a[0]){case
 0:return[0,2*a[1]|0];case
 1:return[0,(2*a[1]|0)+1|0];case
 2:return e(a[1],0);case
@@ -7016,1134 +7163,1167 @@ A(a){switch(a[0]){case
 4:return[1,a[1]];case
 5:return[2,a[1]];case
 6:var
-g=b(s,a[1]);return[3,g[1],g[2],g[3]];case
+g=b(t,a[1]);return[3,g[1],g[2],g[3]];case
 7:var
-j=b(s,a[1]);return[4,j[1],j[2],j[3]];case
+j=b(t,a[1]);return[4,j[1],j[2],j[3]];case
 8:var
-k=a[1],o=U(p,k);if(o)return o[1];var
-t=b(K,k),u=f([3,t[1],t[2]]);W(p,k,u);return u;case
+k=a[1],o=V(p,k);if(o)return o[1];var
+s=b(M,k),w=f([3,s[1],s[2]]);W(p,k,w);return w;case
 9:var
-m=a[1],v=U(q,m);if(v)return v[1];var
-d=b(I,m),w=d[2],x=d[1],D=d[3],y=U(r,x);if(y)var
-z=y[1];else{var
-B=[0,0],F=l(w,function(d){var
-a=U(D,d);return an(function(a){var
-b=a[4],e=H(b),h=G===e?b[1]:n===e?J(b):b,j=i(h),c=a[3],f=H(c),k=G===f?c[1]:n===f?J(c):c,l=i(k),g=[0,d,a[1],a[2],l,j];B[1]=[0,g];return g},a)}),C=h(function(a){return a?a[1]:fb(B[1])},F);W(r,x,C);var
-z=C}var
-E=d[4],A=f([4,w,function(a){return c(z,a)[1+a]},E]);W(q,m,A);return A;default:return[5,b(Q,a[1])]}}function
-O(e){var
+n=a[1],x=V(q,n);if(x)return x[1];var
+d=b(K,n),y=d[2],z=d[1],G=d[3],B=V(r,z);if(B)var
+C=B[1];else{var
+E=[0,0],I=m(y,function(d){var
+a=V(G,d);return ak(function(a){var
+b=a[4],e=v(b),i=u===e?b[1]:l===e?A(b):b,j=h(i),c=a[3],f=v(c),k=u===f?c[1]:l===f?A(c):c,m=h(k),g=[0,d,a[1],a[2],m,j];E[1]=[0,g];return g},a)}),F=i(function(a){return a?a[1]:ew(E[1])},I);W(r,z,F);var
+C=F}var
+H=d[4],D=f([4,y,function(a){return c(C,a)[1+a]},H]);W(q,n,D);return D;case
+10:return[5,b(T,a[1])];case
+11:return[0,Q(a[1])];default:return[0,Q(a[1])+1|0]}}function
+R(e){var
 f=c(a[3],e)[1+e];if(3===f[0]){var
-h=f[1],i=c(a[2],e)[1+e],j=F(function(f,d){var
-e=d[2],g=c(a[2],e)[1+e];return b(bZ([0,L(d[1])],f),g)},i,h),k=f[2],l=eS(F(function(c,a){var
-b=ae(d[3],a[2]),e=Z(b[2]),f=ab(op(b[1]),e);return ab(c,c0(a[1],f))},j,k));return F(function(b,a){var
-c=O(a[2]);return w(b,g(a[1],c))},l,h)}return y}function
+h=f[1],i=c(a[2],e)[1+e],j=H(function(f,d){var
+e=d[2],g=c(a[2],e)[1+e];return b(bq([0,L(d[1])],f),g)},i,h),k=f[2],l=e3(H(function(c,a){var
+b=af(d[3],a[2]),e=X(b[2]),f=_(oL(b[1]),e);return _(c,bH(a[1],f))},j,k));return H(function(b,a){var
+c=R(a[2]);return x(b,g(a[1],c))},l,h)}return B}function
 j(d){var
-h=U(m,d);if(h)return h[1];var
+i=V(n,d);if(i)return i[1];var
 e=c(a[3],d)[1+d];switch(e[0]){case
 0:var
-g=A(e[1]);break;case
+g=G(e[1]);break;case
 1:var
 k=j(e[1]),g=f([0,k,j(e[2])]);break;case
 2:var
-g=f([2,fM(e[1])]);break;default:var
-l=i(d),n=e[1],o=c(a[2],d)[1+d];F(function(f,d){var
-e=d[2],g=c(a[2],e)[1+e];return b(bZ([0,L(d[1])],f),g)},o,n);var
-g=f([1,l,O(d)])}W(m,d,g);return g}function
-i(b){var
-l=U(o,b);if(l)return l[1];var
+g=f([2,f2(e[1])]);break;default:var
+l=h(d),m=e[1],o=c(a[2],d)[1+d];H(function(f,d){var
+e=d[2],g=c(a[2],e)[1+e];return b(bq([0,L(d[1])],f),g)},o,m);var
+g=f([1,l,R(d)])}W(n,d,g);return g}function
+h(b){var
+l=V(o,b);if(l)return l[1];var
 d=c(a[3],b)[1+b];switch(d[0]){case
 0:var
-f=[0,[0,t,A(d[1])],0];break;case
+f=[0,[0,s,G(d[1])],0];break;case
 3:var
 n=d[2],p=k(function(a){var
-b=a[1];if(1-eT(b))X(Ji);var
-c=eS(b),d=0<D(c)?1:0,f=e(a[2],d);return[0,cw(c),f]},n),q=d[1],r=aq(bi(function(a){var
-b=a[1],c=i(a[2]);return k(function(a){var
-c=a[2];return[0,g(b,a[1]),c]},c)},q),p),h=z(0,8);x(function(a){var
-b=a[2],c=aR(U(h,b),y);return W(h,b,w(a[1],c))},r);var
-m=0,f=ez(function(c,b,a){return[0,[0,b,c],a]},h,m);break;default:var
-f=[0,[0,t,j(b)],0]}W(o,b,f);return f}function
-B(h){var
+b=a[1];if(1-e4(b))P(JX);var
+c=e3(b),d=0<C(c)?1:0,f=e(a[2],d);return[0,cb(c),f]},n),q=d[1],r=an(be(function(a){var
+b=a[1],c=h(a[2]);return k(function(a){var
+c=a[2];return[0,g(b,a[1]),c]},c)},q),p),i=E(0,8);y(function(a){var
+b=a[2],c=aS(V(i,b),B);return W(i,b,x(a[1],c))},r);var
+m=0,f=eI(function(c,b,a){return[0,[0,b,c],a]},i,m);break;default:var
+f=[0,[0,s,j(b)],0]}W(o,b,f);return f}function
+I(h){var
 b=h;for(;;){var
 e=1-aH(N,b);if(e){W(N,b,0);var
 d=c(a[3],b)[1+b];switch(d[0]){case
 0:var
 f=d[1];switch(f[0]){case
 8:case
-9:A(f);return 0}break;case
-1:B(d[1]);var
+9:G(f);return 0}break;case
+1:I(d[1]);var
 b=d[2];continue;case
 3:var
-i=d[1];return x(function(a){return B(a[2])},i)}var
+i=d[1];return y(function(a){return I(a[2])},i)}var
 g=0}else
 var
 g=e;return g}}function
-S(e,c){var
-a=v[1],f=[0,function(d){return a+b(c,d)|0}],g=[0,ey(r)],h=[0,ey(q)],i=[0,ey(p)],j=[0,ey(o)];return fW(oY([0,a+e|0],[0,ey(m)],j,i,h,g,f,E),d,M,s,K,I)}function
-T(a){return ao(u[1])}return[0,i,j,function(a){var
-b=a[1],c=0<D(b)?1:0,d=e(a[2],c);return[0,cw(b),d]},T,B,S]}}function
-bM(b,i){var
-e=b.length-1-1|0,c=0.,j=0;if(e<0)var
+U(e,c){var
+a=F[1],f=[0,function(d){return a+b(c,d)|0}],g=[0,eH(r)],h=[0,eH(q)],i=[0,eH(p)],j=[0,eH(o)];return f$(pm([0,a+e|0],[0,eH(n)],j,i,h,g,f,J),d,w,t,M,K)}function
+Y(a){return ap(z[1])}return[0,h,j,function(a){var
+b=a[1],c=0<C(b)?1:0,d=e(a[2],c);return[0,cb(b),d]},Y,I,U]}}function
+bR(b,i){var
+d=b.length-1-1|0,c=0.,j=0;if(d<0)var
 f=c;else{var
 a=j,g=c;for(;;){var
-h=g+d(b,a)*d(i,a),k=a+1|0;if(e!==a){var
+h=g+e(b,a)*e(i,a),k=a+1|0;if(d!==a){var
 a=k,g=h;continue}var
 f=h;break}}return f}var
-bN=[az,Jk,cb(0)];function
-j9(k){var
-f=k.length-1,b=h(aE,k),i=l(f,function(a){return l(f,function(b){return a===b?1.:0.})}),m=f-1|0,w=0;if(!(m<0)){var
+bS=[aA,JZ,ck(0)];function
+kr(k){var
+f=k.length-1,b=i(aE,k),h=m(f,function(a){return m(f,function(b){return a===b?1.:0.})}),l=f-1|0,w=0;if(!(l<0)){var
 a=w;for(;;){var
 j=[0,a],n=a+1|0,o=f-1|0;if(!(o<n)){var
 g=n;for(;;){var
-v=j[1],D=Math.abs(d(c(b,v)[1+v],a));if(D<Math.abs(d(c(b,g)[1+g],a)))j[1]=g;var
+v=j[1],D=Math.abs(e(c(b,v)[1+v],a));if(D<Math.abs(e(c(b,g)[1+g],a)))j[1]=g;var
 E=g+1|0;if(o!==g){var
 g=E;continue}break}}var
-p=j[1];if(Math.abs(d(c(b,p)[1+p],a))<kL)throw bN;var
+p=j[1];if(Math.abs(e(c(b,p)[1+p],a))<k5)throw bS;var
 q=function(b,f){return function(a){var
 g=c(a,b)[1+b],d=f[1];a[1+b]=c(a,d)[1+d];var
-e=f[1];c(a,e)[1+e]=g;return 0}}(a,j);q(b);q(i);var
-x=1./d(c(b,a)[1+a],a),r=function(g,k){return function(h){var
-b=c(h,g)[1+g],e=f-1|0,i=0;if(!(e<0)){var
-a=i;for(;;){V(b,a,d(b,a)*k);var
-j=a+1|0;if(e!==a){var
-a=j;continue}break}}return 0}}(a,x);r(b);r(i);var
+e=f[1];c(a,e)[1+e]=g;return 0}}(a,j);q(b);q(h);var
+x=1./e(c(b,a)[1+a],a),r=function(g,k){return function(h){var
+b=c(h,g)[1+g],d=f-1|0,i=0;if(!(d<0)){var
+a=i;for(;;){Y(b,a,e(b,a)*k);var
+j=a+1|0;if(d!==a){var
+a=j;continue}break}}return 0}}(a,x);r(b);r(h);var
 s=f-1|0,y=0;if(!(s<0)){var
-e=y;for(;;){var
-t=e!==a?1:0,A=t?d(c(b,e)[1+e],a)!=0.?1:0:t;if(A){var
-B=d(c(b,e)[1+e],a),u=function(h,i,m){return function(b){var
-e=c(b,i)[1+i],g=f-1|0,j=c(b,h)[1+h],k=0;if(!(g<0)){var
-a=k;for(;;){V(e,a,d(e,a)-m*d(j,a));var
+d=y;for(;;){var
+t=d!==a?1:0,A=t?e(c(b,d)[1+d],a)!=0.?1:0:t;if(A){var
+B=e(c(b,d)[1+d],a),u=function(h,i,m){return function(b){var
+d=c(b,i)[1+i],g=f-1|0,j=c(b,h)[1+h],k=0;if(!(g<0)){var
+a=k;for(;;){Y(d,a,e(d,a)-m*e(j,a));var
 l=a+1|0;if(g!==a){var
-a=l;continue}break}}return 0}}(a,e,B);u(b);u(i)}var
-C=e+1|0;if(s!==e){var
-e=C;continue}break}}var
-z=a+1|0;if(m!==a){var
-a=z;continue}break}}return i}function
-j_(b,j){return l(b.length-1,function(k){var
-f=b.length-1-1|0,e=0.,l=0;if(f<0)var
-g=e;else{var
-a=l,h=e;for(;;){var
-m=d(c(j,a)[1+a],k),i=h+d(b,a)*m,n=a+1|0;if(f!==a){var
+a=l;continue}break}}return 0}}(a,d,B);u(b);u(h)}var
+C=d+1|0;if(s!==d){var
+d=C;continue}break}}var
+z=a+1|0;if(l!==a){var
+a=z;continue}break}}return h}function
+ks(b,j){return m(b.length-1,function(k){var
+f=b.length-1-1|0,d=0.,l=0;if(f<0)var
+g=d;else{var
+a=l,h=d;for(;;){var
+m=e(c(j,a)[1+a],k),i=h+e(b,a)*m,n=a+1|0;if(f!==a){var
 a=n,h=i;continue}var
 g=i;break}}return g})}function
-fT(p,b,n){var
-y=b[3],e=p?aE(p[1]):l(y,function(a){return 0.<=d(n,a)?2*a|0:(2*a|0)+1|0}),g=2000;for(;;){if(0===g)throw bN;var
-i=j9(h(function(a){return c(b[1],a)[1+a]},e)),z=h(function(a){return d(b[2],a)},e),q=h(function(b){return function(a){return bM(a,b)}}(z),i),s=b[1].length-1-1|0,r=-1,A=h9,B=0;if(s<0)var
+f8(p,b,n){var
+y=b[3],d=p?aE(p[1]):m(y,function(a){return 0.<=e(n,a)?2*a|0:(2*a|0)+1|0}),g=2000;for(;;){if(0===g)throw bS;var
+h=kr(i(function(a){return c(b[1],a)[1+a]},d)),z=i(function(a){return e(b[2],a)},d),q=i(function(b){return function(a){return bR(a,b)}}(z),h),s=b[1].length-1-1|0,r=-1,A=ip,B=0;if(s<0)var
 f=r;else{var
 a=B,k=A,u=r;for(;;){var
-F=d(b[2],a),v=bM(c(b[1],a)[1+a],q)-F,w=k<v?1:0,G=w?1-cN(function(b){return function(a){return a===b?1:0}}(a),e):w;if(G)var
-x=v,m=a;else
+F=e(b[2],a),v=bR(c(b[1],a)[1+a],q)-F,w=k<v?1:0,G=w?1-cT(function(b){return function(a){return a===b?1:0}}(a),d):w;if(G)var
+x=v,l=a;else
 var
-x=k,m=u;var
+x=k,l=u;var
 H=a+1|0;if(s!==a){var
-a=H,k=x,u=m;continue}var
-f=m;break}}if(0<=f){var
-C=j_(c(b[1],f)[1+f],i),j=[0,-1],D=j_(n,i),E=[0,ba];o(function(j,k,h){return function(b,a){var
-c=c3<a?1:0;if(c)var
-e=$(0.,d(j,b))/a,f=e<h[1]?1:0,i=f?(h[1]=e,k[1]=b,0):f,g=i;else
+a=H,k=x,u=l;continue}var
+f=l;break}}if(0<=f){var
+C=ks(c(b[1],f)[1+f],h),j=[0,-1],D=ks(n,h),E=[0,bd];o(function(j,k,h){return function(b,a){var
+c=c$<a?1:0;if(c)var
+d=ac(0.,e(j,b))/a,f=d<h[1]?1:0,i=f?(h[1]=d,k[1]=b,0):f,g=i;else
 var
 g=c;return g}}(D,j,E),C);if(0<=j[1]){var
-t=j[1];c(e,t)[1+t]=f;var
-g=g-1|0;continue}return[1,f,aE(e)]}return[0,q,aE(e)]}}var
-b0=[az,Jl,cb(0)],fU=mf([0,function(b,a){var
-c=aN(b[1],a[1]);return 0===c?aN(b[2],a[2]):c}]);function
-j$(g,f,s,q){var
-i=g[7],j=g[1].length-1,h=m(r(j,f),0.),k=j-1|0,t=g[10],u=g[9],v=g[8],w=0;if(!(k<0)){var
+t=j[1];c(d,t)[1+t]=f;var
+g=g-1|0;continue}return[1,f,aE(d)]}return[0,q,aE(d)]}}var
+b5=[aA,J0,ck(0)],f9=mz([0,function(b,a){var
+c=aP(b[1],a[1]);return 0===c?aP(b[2],a[2]):c}]);function
+kt(g,f,s,q){var
+i=g[7],j=g[1].length-1,h=n(r(j,f),0.),k=j-1|0,t=g[10],u=g[9],v=g[8],w=0;if(!(k<0)){var
 a=w;for(;;){var
-l=c(i,a)[1+a],n=a+1|0,o=c(i,n)[1+n]-1|0;if(!(o<l)){var
+l=c(i,a)[1+a],m=a+1|0,o=c(i,m)[1+m]-1|0;if(!(o<l)){var
 b=l;for(;;){var
-y=d(s,c(u,b)[1+b]),z=d(v,b)*y,p=f-1|0,A=r(c(t,b)[1+b],f),B=0;if(!(p<0)){var
-e=B;for(;;){V(h,r(a,f)+e|0,d(h,r(a,f)+e|0)+z*d(q,A+e|0));var
-D=e+1|0;if(p!==e){var
-e=D;continue}break}}var
+y=e(s,c(u,b)[1+b]),z=e(v,b)*y,p=f-1|0,A=r(c(t,b)[1+b],f),B=0;if(!(p<0)){var
+d=B;for(;;){Y(h,r(a,f)+d|0,e(h,r(a,f)+d|0)+z*e(q,A+d|0));var
+D=d+1|0;if(p!==d){var
+d=D;continue}break}}var
 C=b+1|0;if(o!==b){var
 b=C;continue}break}}var
 x=a+1|0;if(k!==a){var
 a=x;continue}break}}return h}function
-ka(k,q,a,F,E){var
-s=k[3],o=k[1],p=q.length-1,l=m(a,0.),n=m(r(p,a),0.),t=o.length-1-2|0,G=k[5],H=k[4],I=k[2],J=0;if(!(t<0)){var
-e=J;for(;;){gu(n,0,r(p,a),0.);var
-u=c(o,e)[1+e],v=e+1|0,w=c(o,v)[1+v]-1|0;if(!(w<u)){var
-b=u;for(;;){gu(l,0,a,0.);var
+ku(k,q,a,F,E){var
+s=k[3],o=k[1],p=q.length-1,l=n(a,0.),m=n(r(p,a),0.),t=o.length-1-2|0,G=k[5],H=k[4],I=k[2],J=0;if(!(t<0)){var
+d=J;for(;;){gL(m,0,r(p,a),0.);var
+u=c(o,d)[1+d],v=d+1|0,w=c(o,v)[1+v]-1|0;if(!(w<u)){var
+b=u;for(;;){gL(l,0,a,0.);var
 x=c(s,b)[1+b],y=b+1|0,z=c(s,y)[1+y]-1|0;if(!(z<x)){var
 i=x;for(;;){var
-R=d(H,i),D=a-1|0,S=r(c(G,i)[1+i],a),T=0;if(!(D<0)){var
-j=T;for(;;){V(l,j,d(l,j)+R*d(F,S+j|0));var
-W=j+1|0;if(D!==j){var
-j=W;continue}break}}var
+R=e(H,i),D=a-1|0,S=r(c(G,i)[1+i],a),T=0;if(!(D<0)){var
+j=T;for(;;){Y(l,j,e(l,j)+R*e(F,S+j|0));var
+V=j+1|0;if(D!==j){var
+j=V;continue}break}}var
 U=i+1|0;if(z!==i){var
 i=U;continue}break}}var
 A=p-1|0,L=c(I,b)[1+b],M=0;if(!(A<0)){var
 g=M;for(;;){var
-B=d(c(q,g)[1+g],L);if(B!=0.){var
+B=e(c(q,g)[1+g],L);if(B!=0.){var
 C=a-1|0,O=0;if(!(C<0)){var
-h=O;for(;;){V(n,r(g,a)+h|0,d(n,r(g,a)+h|0)+B*d(l,h));var
+h=O;for(;;){Y(m,r(g,a)+h|0,e(m,r(g,a)+h|0)+B*e(l,h));var
 Q=h+1|0;if(C!==h){var
 h=Q;continue}break}}}var
 P=g+1|0;if(A!==g){var
 g=P;continue}break}}var
 N=b+1|0;if(w!==b){var
-b=N;continue}break}}f(E,e,n);var
-K=e+1|0;if(t!==e){var
-e=K;continue}break}}return 0}function
-hu(d,c,b,f){var
-a=r(c.length-1,b),e=m(r(d[1].length-1-1|0,a),0.);ka(d,c,b,f,function(c,b){return fe(b,0,e,r(c,a),a)});return e}function
-oZ(a,b){var
-c=hu(a[2],b,1,a[6]);return f(a[5],b.length-1,c)}function
-hv(h,q,p,o){var
+b=N;continue}break}}f(E,d,m);var
+K=d+1|0;if(t!==d){var
+d=K;continue}break}}return 0}function
+hK(d,c,b,f){var
+a=r(c.length-1,b),e=n(r(d[1].length-1-1|0,a),0.);ku(d,c,b,f,function(c,b){return fm(b,0,e,r(c,a),a)});return e}function
+pn(a,b){var
+c=hK(a[2],b,1,a[6]);return f(a[5],b.length-1,c)}function
+hL(h,q,p,o){var
 k=h.length-1-1|0,i=0.,j=0.,r=0;if(k<0)var
 m=j,l=i;else{var
 a=r,b=j,g=i;for(;;){var
-c=d(p,o+a|0);if(c<0.){var
-n=g+d(h,a)*c;if(c<b)var
-f=c,e=n;else
+c=e(p,o+a|0);if(c<0.){var
+n=g+e(h,a)*c;if(c<b)var
+f=c,d=n;else
 var
-f=b,e=n}else
+f=b,d=n}else
 var
-f=b,e=g;var
+f=b,d=g;var
 s=a+1|0;if(k!==a){var
-a=s,b=f,g=e;continue}var
-m=f,l=e;break}}return $(l,q*m)}function
-e0(c,b,a){return b<=a?(((c+r(b,c)|0)-(r(b,b-1|0)/2|0)|0)+a|0)-b|0:(((c+r(a,c)|0)-(r(a,a-1|0)/2|0)|0)+b|0)-a|0}function
-dt(a){return a+(r(a,a+1|0)/2|0)|0}function
-o0(n,w,e,v,b,k,j){var
+a=s,b=f,g=d;continue}var
+m=f,l=d;break}}return ac(l,q*m)}function
+e_(c,b,a){return b<=a?(((c+r(b,c)|0)-(r(b,b-1|0)/2|0)|0)+a|0)-b|0:(((c+r(a,c)|0)-(r(a,a-1|0)/2|0)|0)+b|0)-a|0}function
+dD(a){return a+(r(a,a+1|0)/2|0)|0}function
+po(l,w,e,v,b,k,j){var
 h=k[2],i=k[1];if(j){var
-o=j[1],p=o[2],q=o[1],g=m(dt(b),n),r=b-1|0,x=0;if(!(r<0)){var
+o=j[1],p=o[2],q=o[1],g=n(dD(b),l),r=b-1|0,x=0;if(!(r<0)){var
 a=x;for(;;){var
 y=f(e,q,c(h,a)[1+a]),z=f(w,f(e,i,c(p,a)[1+a]),y);c(g,a)[1+a]=z;var
 s=b-1|0,A=0;if(!(s<0)){var
 d=A;for(;;){var
-C=c(p,d)[1+d],D=f(e,c(h,a)[1+a],C),t=e0(b,a,d),E=f(v,c(g,t)[1+t],D),u=e0(b,a,d);c(g,u)[1+u]=E;var
+C=c(p,d)[1+d],D=f(e,c(h,a)[1+a],C),t=e_(b,a,d),E=f(v,c(g,t)[1+t],D),u=e_(b,a,d);c(g,u)[1+u]=E;var
 F=d+1|0;if(s!==d){var
 d=F;continue}break}}var
 B=a+1|0;if(r!==a){var
 a=B;continue}break}}return[0,g,f(e,i,q)]}function
-G(a){return a<b?c(h,a)[1+a]:n}return[0,l(dt(b),G),i]}function
-o1(b,a,e){function
+G(a){return a<b?c(h,a)[1+a]:l}return[0,m(dD(b),G),i]}function
+pp(b,a,d){function
 f(a){var
-f=bM(c(b[3][1],a)[1+a],e);return[0,d(b[3][2],a)-f,a]}var
-g=aW(am,A(b[3][1].length-1,f)),h=en(function(b,c){return b<a?1:0},g);return k(function(a){return a[2]},h)}function
-Jn(j,x,Q,P,N,M,L,v,u){var
-a=x[3],k=j[1][1];function
+f=bR(c(b[3][1],a)[1+a],d);return[0,e(b[3][2],a)-f,a]}var
+g=aZ(am,F(b[3][1].length-1,f)),h=ex(function(b,c){return b<a?1:0},g);return k(function(a){return a[2]},h)}function
+J2(j,w,Q,P,N,M,L,v,u){var
+a=w[3],k=j[1][1];function
 R(a){var
 b=c(j[3],a)[1+a];function
 d(h){var
-a=[0,y],d=b[1];o(function(d,b){var
-e=0!==D(b)?1:0;if(e){var
-i=g(b,c(h,d)[1+d]);a[1]=w(a[1],i);var
+a=[0,B],d=b[1];o(function(d,b){var
+e=0!==C(b)?1:0;if(e){var
+i=g(b,c(h,d)[1+d]);a[1]=x(a[1],i);var
 f=0}else
 var
 f=e;return f},d);return a[1]}var
-e=h(d,v),f=d(L);return[0,s(b[2],f),e]}function
-S(e){return l(a,function(a){var
-b=[0,d(M,a)];o(function(e,f){var
-g=d(Q,a),h=f*O(c(c(v,e)[1+e],a)[1+a])/g;b[1]=b[1]+h;return 0},e);return b[1]})}var
-T=A(2*a|0,function(a){return a});function
-B(b){var
+e=i(d,v),f=d(L);return[0,t(b[2],f),e]}function
+S(d){return m(a,function(a){var
+b=[0,e(M,a)];o(function(d,f){var
+g=e(Q,a),h=f*O(c(c(v,d)[1+d],a)[1+a])/g;b[1]=b[1]+h;return 0},d);return b[1]})}var
+T=F(2*a|0,function(a){return a});function
+y(b){var
 a=c(u,b)[1+b];return[0,a[1],a[2],a[3],a[4]]}function
-C(c,b){function
-d(a){return a===c?b:y}return l(dt(a),d)}var
-p=m(2*dt(a)|0,[0,[0],y,0]);function
-E(a,g,f,e){var
-b=2*a|0,h=[0,C(a,t),g,f];c(p,b)[1+b]=h;var
-d=(2*a|0)+1|0,i=[0,C(a,bf),y,e];c(p,d)[1+d]=i;return 0}var
-F=a-1|0,U=0;if(!(F<0)){var
+z(c,b){function
+d(a){return a===c?b:B}return m(dD(a),d)}var
+p=n(2*dD(a)|0,[0,[0],B,0]);function
+A(a,g,f,e){var
+b=2*a|0,h=[0,z(a,s),g,f];c(p,b)[1+b]=h;var
+d=(2*a|0)+1|0,i=[0,z(a,aV),B,e];c(p,d)[1+d]=i;return 0}var
+D=a-1|0,U=0;if(!(D<0)){var
 b=U;for(;;){var
-f=B(b),G=f[4],H=f[3],r=f[2],X=f[1],Y=iG(H);E(b,r,iG(G),Y);var
+f=y(b),G=f[4],H=f[3],r=f[2],Y=f[1],Z=fn(H);A(b,r,fn(G),Z);var
 I=a-1|0;if(!(I<b)){var
-e=b;for(;;){var
-i=B(e),J=i[3],$=i[4],aa=i[1],K=g(r,i[2]),ac=[n,function(a,b){return function(c){return cB(k,a,b)}}(H,J)],ad=[n,function(c,d,e,f,g,h,i){return function(j){var
-a=[0,[0,d,f],[0,[0,t,cB(k,g,c)],0]],b=c0(e,h);return aB(k,0,ab(Z(i),b),a)}}(G,r,X,$,J,aa,K)];E(e0(a,b,e),K,ad,ac);var
-ae=e+1|0;if(I!==e){var
-e=ae;continue}break}}var
-_=b+1|0;if(F!==b){var
-b=_;continue}break}}var
-q=[0,j,a,x,S,0,R,z(0,al),0,0,u,p],V=2*a|0,W=bi(function(a){return o1(q,V,a)},N);q[5]=bj(aN,aq(T,aq(aL(P),W)));return q}function
-hw(c,a){var
-d=U(c[7],a);if(d)return d[1];var
-e=b(c[6],a),f=h(O,e[2]),j=O(e[1]),k=b1,g=aS(function(b,a){return $(b,Math.abs(a))},k,f),i=[0,j/g,h(function(a){return a/g},f)];av(c[7],a,i);return i}function
-kb(a){var
-b=bU(a,1,a.length-1-1|0),c=h(function(a){return-a},b);return[0,d(a,0),c]}function
-o2(d,a){function
+d=b;for(;;){var
+h=y(d),J=h[3],aa=h[4],ab=h[1],K=g(r,h[2]),ac=[l,function(a,b){return function(c){return bn(k,a,b)}}(H,J)],ad=[l,function(c,d,e,f,g,h,i){return function(j){var
+a=[0,[0,d,f],[0,[0,s,bn(k,g,c)],0]],b=bH(e,h);return as(k,0,_(X(i),b),a)}}(G,r,Y,aa,J,ab,K)];A(e_(a,b,d),K,ad,ac);var
+ae=d+1|0;if(I!==d){var
+d=ae;continue}break}}var
+$=b+1|0;if(D!==b){var
+b=$;continue}break}}var
+q=[0,j,a,w,S,0,R,E(0,ao),0,0,u,p],V=2*a|0,W=be(function(a){return pp(q,V,a)},N);q[5]=bf(aP,an(T,an(aM(P),W)));return q}function
+hM(c,a){var
+d=V(c[7],a);if(d)return d[1];var
+e=b(c[6],a),f=i(O,e[2]),j=O(e[1]),k=b6,g=aU(function(b,a){return ac(b,Math.abs(a))},k,f),h=[0,j/g,i(function(a){return a/g},f)];ax(c[7],a,h);return h}function
+kv(a){var
+b=bY(a,1,a.length-1-1|0),c=i(function(a){return-a},b);return[0,e(a,0),c]}function
+pq(d,a){function
 f(b,a){var
 c=d[2];function
 e(b,a){return b-a}function
-f(b,a){return b*a}return o0(0.,function(b,a){return b+a},f,e,c,b,a)}switch(a[0]){case
+f(b,a){return b*a}return po(0.,function(b,a){return b+a},f,e,c,b,a)}switch(a[0]){case
 0:var
-g=a[1],i=c(d[11],g)[1+g],o=O(i[2]),e=o,b=h(O,i[1]);break;case
+g=a[1],h=c(d[11],g)[1+g],o=O(h[2]),e=o,b=i(O,h[1]);break;case
 1:var
-k=f(hw(d,a[1]),0),e=k[2],b=k[1];break;case
+k=f(hM(d,a[1]),0),e=k[2],b=k[1];break;case
 2:var
-q=[0,hw(d,a[2])],l=f(hw(d,a[1]),q),e=l[2],b=l[1];break;default:var
-m=a[1],r=[0,kb(m)],n=f(kb(m),r),e=n[2],b=n[1]}var
-j=$(b1,Math.sqrt(bM(b,b))),p=e/j;return[0,h(function(a){return a/j},b),p]}var
-c2=K7(0);K8([0,d$,c2[2],ga,c2[4],c2[5],c2[6],c2[7],c2[8],c2[9],c2[10],c2[11]]);function
-o3(f){var
-c=z(0,al);return function(a){var
-d=U(c,a);if(d)return d[1];var
-e=b(f,a);av(c,a,e);return e}}function
-o4(a,e){var
+q=[0,hM(d,a[2])],l=f(hM(d,a[1]),q),e=l[2],b=l[1];break;default:var
+m=a[1],r=[0,kv(m)],n=f(kv(m),r),e=n[2],b=n[1]}var
+j=ac(b6,Math.sqrt(bR(b,b))),p=e/j;return[0,i(function(a){return a/j},b),p]}var
+c_=LN(0);LO([0,ei,c_[2],gp,c_[4],c_[5],c_[6],c_[7],c_[8],c_[9],c_[10],c_[11]]);function
+pr(f){var
+c=E(0,ao);return function(a){var
+d=V(c,a);if(d)return d[1];var
+e=b(f,a);ax(c,a,e);return e}}function
+ps(a,e){var
 c=e;for(;;)switch(c[0]){case
 0:var
-d=c[1],f=d[2];a3(function(c){b(a[5],c[3]);return b(a[5],c[4])},f);b(a[5],d[3][2]);return bz(a[5],d[9]);case
-1:return b(a[5],c[2]);default:o4(a,c[2]);var
+d=c[1],f=d[2];a7(function(c){b(a[5],c[3]);return b(a[5],c[4])},f);b(a[5],d[3][2]);return bE(a[5],d[9]);case
+1:return b(a[5],c[2]);default:ps(a,c[2]);var
 c=c[3];continue}}function
-o5(a,r,q){if(!bX(a,y)&&!eE(a,t)){var
-i=0,h=0,f=t,d=r,b=q,c=t;for(;;){var
-j=g(cg(b),a),u=s(t,a),l=g(cg(d+1|0),u),m=s(l,j),n=0<D(m)?1:0;if(n)var
-v=g(c,m),x=B(ak(e,60)),o=bX(g(g(f,j),x),v);else
+pt(c){var
+e=c[1]-1|0,d=0,i=0;if(e<0)var
+f=d;else{var
+a=i,g=d;for(;;){var
+h=0<=b(c[2],a)?1:g,j=a+1|0;if(e!==a){var
+a=j,g=h;continue}var
+f=h;break}}return f}function
+pu(a,r,q){if(!b1(a,B)&&!eN(a,s)){var
+i=0,h=0,f=s,e=r,b=q,c=s;for(;;){var
+j=g(cp(b),a),u=t(s,a),l=g(cp(e+1|0),u),m=t(l,j),n=0<C(m)?1:0;if(n)var
+v=g(c,m),w=G(al(d,60)),o=b1(g(g(f,j),w),v);else
 var
-o=n;if(0!==b&&!o&&i!==h4){var
-p=ci(g(f,j),l),z=ak(e,ga),A=p[2],k=b6(ej(ak(p[1],ga),A),z),i=i+1|0,h=[0,k,h],f=k,d=d+1|0,b=b-1|0,c=w(c,k);continue}return ao(h)}}return 0}function
-JE(b,a){return y}function
-JF(a){return y}function
-JG(c,b,a){return 0}function
-JH(b,a){return 0}function
-JI(c,b,a){return[0,y]}function
-JJ(a){return 0}function
-JK(a){return 0}function
-JL(a){return 0}var
-bt=[0,function(b,a){return y},JL,JK,JJ,JI,JH,JG,JF,JE];function
-hx(c,b,a){return 0}function
-hy(c,b,a){return 0}var
-hz=0,hA=0;function
-hB(c,b,a){return 0}function
-hC(c,b,a){return 0}function
-kc(b,a){return 0}function
-hD(c,b,a){return 0}function
-kd(a){throw[0,_,JM]}var
-hE=0,hF=0;function
-o6(a){return j}var
-ke=0;function
-hG(a){return[0,a[1],a[2]]}function
-hH(a){return t}function
-hI(a){return y}var
-hJ=0,hK=0,hL=0,kf=0,hM=0,kg=mg([0,function(b,a){var
-c=ek(b[1],a[1]);return 0===c?ek(b[2],a[2]):c}]),kh=[0,kg[1]];function
-ki(a){var
-r=f(kg[29],a,kh[1]);if(r)return r[1];if(0<D(a))var
-k=a[1],l=a[2],s=ce(k),b=ce(l)-s|0,t=ak(l,aK(0,-(b+e3|0)|0)),g=gE(ak(k,(b+e3|0)+aK(0,-(b+e3|0)|0)|0),t),h=fg(eB(g,qg)),m=ak(h,qg),d=c(oB,2048)[lb],o=H(d),u=G===o?d[1]:n===o?J(d):d,v=K(b,u),e=c(oB,h)[1+h],p=H(e),w=G===p?e[1]:n===p?J(e):e,x=aw(g,m),y=cR(aw(ak(oA(cR(g,m),x),1),w),v),q=Math.abs(Math.log(O(a))),z=dK(hY,q),A=ak(gj(Math.ceil(4.+2.*dK(hY,q)*z)),32),i=cR(eB(y,48),A);else
+o=n;if(0!==b&&!o&&i!==ij){var
+p=bO(g(f,j),l),y=al(d,gp),z=p[2],k=ca(es(al(p[1],gp),z),y),i=i+1|0,h=[0,k,h],f=k,e=e+1|0,b=b-1|0,c=x(c,k);continue}return ap(h)}}return 0}function
+Ki(b,a){return B}function
+Kj(a){return B}function
+Kk(c,b,a){return 0}function
+Kl(b,a){return 0}function
+Km(c,b,a){return[0,B]}function
+Kn(a){return 0}function
+Ko(a){return 0}function
+Kp(a){return 0}var
+by=[0,function(b,a){return B},Kp,Ko,Kn,Km,Kl,Kk,Kj,Ki];function
+hN(c,b,a){return 0}function
+hO(c,b,a){return 0}var
+hP=0,hQ=0;function
+hR(c,b,a){return 0}function
+hS(c,b,a){return 0}function
+kw(b,a){return 0}function
+hT(c,b,a){return 0}function
+kx(a){throw[0,ab,Kq]}var
+hU=0,hV=0;function
+pv(a){return j}var
+ky=0;function
+hW(a){return[0,a[1],a[2]]}function
+hX(a){return s}function
+hY(a){return B}var
+hZ=0,h0=0,h1=0,kz=0,h2=0,kA=mA([0,function(b,a){var
+c=et(b[1],a[1]);return 0===c?et(b[2],a[2]):c}]),kB=[0,kA[1]];function
+kC(a){var
+r=f(kA[29],a,kB[1]);if(r)return r[1];if(0<C(a))var
+k=a[1],m=a[2],s=co(k),b=co(m)-s|0,t=al(m,aL(0,-(b+fb|0)|0)),g=gU(al(k,(b+fb|0)+aL(0,-(b+fb|0)|0)|0),t),h=fq(eK(g,qH)),n=al(h,qH),d=c(o0,2048)[lv],o=v(d),w=u===o?d[1]:l===o?A(d):d,x=J(b,w),e=c(o0,h)[1+h],p=v(e),y=u===p?e[1]:l===p?A(e):e,z=ay(g,n),B=cX(ay(al(oZ(cX(g,n),z),1),y),x),q=Math.abs(Math.log(O(a))),D=dU(ic,q),E=al(gy(Math.ceil(4.+2.*dU(ic,q)*D)),32),i=cX(eK(B,48),E);else
 var
-i=j;kh[1]=S(kg[4],a,i,kh[1]);return i}function
-JY(a,u,bu,bs,cA,aX,aG,cz,cy,E,aF){var
-bv=aX[3],aY=aX[2],ad=aX[1],af=a[6];if(typeof
-af!=="number"&&2===af[0]){var
-ag=af[4],bw=af[3],ai=af[1],P=h(fK,af[2]),p=fb(a[8]),v=a[1],cD=C(bw[3]),aZ=hj(bw),a1=z(0,a8),aI=z(0,a8),a4=m(v[1],-1),by=a[4][1]-1|0,cE=0;if(!(by<0)){var
-aC=cE;for(;;){var
-cm=b(a[2],aC);c(a4,cm)[1+cm]=aC;var
-db=aC+1|0;if(by!==aC){var
-aC=db;continue}break}}var
-cF=jQ(aZ),bB=z(0,a8),bE=v[1]-1|0,cG=0;if(!(bE<0)){var
-M=cG;for(;;){var
-cc=aV(v[5],M),bb=cc[1],cd=cc[2]-1|0;if(!(cd<bb)){var
-ax=bb;for(;;){var
-ce=aV(v[6],ax),cj=ce[2],az=ce[1],bd=aW(aN,A(cj-az|0,function(c){return function(a){return b(ai[2],c+a|0)}}(az)));if(1-aH(bB,bd)){av(bB,bd,0);var
-c5=Z(bf),c6=hi(cF,F(function(d,a){var
-e=c(P,a)[1+a];return b(bZ(0,d),e)},c5,bd))[1];Y(b(ay[2],c6),J8)}var
-cl=cj-1|0;if(!(cl<az)){var
-aA=az;for(;;){var
-be=b(ai[2],aA);if(1-aH(a1,be)){av(a1,be,0);var
-c8=aA-az|0,c9=ax-bb|0,c_=0<=c(a4,M)[1+M]?c(a4,M)[1+M]:X(J9);av(aI,be,[0,c_,c9,c8])}var
-da=aA+1|0;if(cl!==aA){var
-aA=da;continue}break}}var
-c7=ax+1|0;if(cd!==ax){var
-ax=c7;continue}break}}var
-c4=M+1|0;if(bE!==M){var
-M=c4;continue}break}}var
-aj=aW(aN,eo(gB(a1))),cH=0;if(33554432<aS(function(c,a){var
-d=cV(0,aG,a[2]),b=cV(1,aG,a[2])+d|0;if(2097152<b)X(J0);return c+b|0},cH,ad))X(J1);var
-Q=ag?I(ag[1][4],J2):ag,cI=Q?v[3]:ad.length-1,bG=p[1];if(bG){var
-bH=bG[1],bI=bH[1];Y(bI[1]===cI?1:0,J3);var
-at=[0,bI[2],bH[2][2]]}else
+i=j;kB[1]=Q(kA[4],a,i,kB[1]);return i}function
+KC(a,p,bG,bD,cR,a3,aJ,cQ,cP,M,aI){var
+bJ=a3[3],a5=a3[2],U=a3[1],ah=a[6];if(typeof
+ah!=="number"&&2===ah[0]){var
+ai=ah[4],bK=ah[3],aq=ah[1],$=i(e2,ah[2]),z=ew(a[8]),q=a[1],cS=D(bK[3]),aK=hx(bK),a8=E(0,a$),aL=E(0,a$),a9=n(q[1],-1),bL=a[4][1]-1|0,cU=0;if(!(bL<0)){var
+aF=cU;for(;;){var
+cz=b(a[2],aF);c(a9,cz)[1+cz]=aF;var
+dE=aF+1|0;if(bL!==aF){var
+aF=dE;continue}break}}var
+R=kb(aK),cV=j6(aK),bM=E(0,a$),bP=q[1]-1|0,cW=0;if(!(bP<0)){var
+T=cW;for(;;){var
+ct=aY(q[5],T),bj=ct[1],cu=ct[2]-1|0;if(!(cu<bj)){var
+aB=bj;for(;;){var
+cv=aY(q[6],aB),cw=cv[2],aC=cv[1],bk=aZ(aP,F(cw-aC|0,function(c){return function(a){return b(aq[2],c+a|0)}}(aC)));if(1-aH(bM,bk)){ax(bM,bk,0);var
+cx=k(function(a){return c($,a)[1+a]},bk),cD=bf(am,k(function(a){return c8(R,a)[2]},cx)),cE=k(function(c){return function(a){return[0,a,H(function(c,e){var
+d=c8(R,e);if(aO(d[2],a)){var
+f=d[1];return b(bq(0,c),f)}return c},ch,c)]}}(cx),cD),cF=[0,ch,e0],bm=H(function(c,a){var
+d=c[2],e=hB(R,a[1]),f=bH(d,e),g=bH(a[2],d);return[0,b(bq(0,bH(c[1],e)),g),f]},cF,cE),bo=_(bm[2],bm[1]),dr=aO(R[2],[0])?fY(cV,bo)[1]:bo;Z(b(ar[2],dr),KO)}var
+cy=cw-1|0;if(!(cy<aC)){var
+aD=aC;for(;;){var
+bl=b(aq[2],aD);if(1-aH(a8,bl)){ax(a8,bl,0);var
+du=aD-aC|0,dv=aB-bj|0,dw=0<=c(a9,T)[1+T]?c(a9,T)[1+T]:P(KP);ax(aL,bl,[0,dw,dv,du])}var
+dB=aD+1|0;if(cy!==aD){var
+aD=dB;continue}break}}var
+dt=aB+1|0;if(cu!==aB){var
+aB=dt;continue}break}}var
+dq=T+1|0;if(bP!==T){var
+T=dq;continue}break}}var
+at=aZ(aP,dT(fp(a8))),cX=0;if(33554432<aU(function(c,a){var
+d=c4(0,aJ,a[2]),b=c4(1,aJ,a[2])+d|0;if(2097152<b)P(KE);return c+b|0},cX,U))P(KF);var
+ad=ai?K(ai[1][4],KG):ai,cY=ad?q[3]:U.length-1,bQ=z[1];if(bQ){var
+bT=bQ[1],bU=bT[1];Z(bU[1]===cY?1:0,KH);var
+az=[0,bU[2],bT[2][2]]}else
 var
-c2=function(a){return 1.},at=[0,function(a){return 0.},c2];var
-cJ=Q?0!==p[2]?1:0:Q;Y(1-cJ,J4);var
-bK=0===ag?IF:IE,aP=E[5],aT=E[3],ar=E[2],bg=E[1],cn=0;if(ag){var
-T=ag[1],co=T[2];if(cf(function(a){var
-b=I(a,JN);return b?b:mb(JO,a)},co)){var
-cp=function(a){function
-c(c){return b(T[10][2],a)+c|0}var
-d=b(T[10][2],a),e=A(b(T[10][2],a+1|0)-d|0,c),f=0;return F(function(c,a){return c+b(T[12][2],a)|0},f,e)},aD=A(T[10][1]-1|0,cp),aU=1===C(ar)?1:0,cq=aU?0!==p[3]?1:0:aU;Y(1-cq,JP);if(aU)var
-ac=JQ;else{var
-bo=p[3];if(bo)var
-bp=bo[1],bq=A(bp[1],bp[2]);else
+dm=function(a){return 1.},az=[0,function(a){return 0.},dm];var
+cZ=ad?0!==z[2]?1:0:ad;Z(1-cZ,KI);var
+bV=0===ai?Je:Jd,aX=M[5],a0=M[3],av=M[2],bp=M[1],cA=0;if(ai){var
+ae=ai[1],cG=ae[2];if(b_(function(a){var
+b=K(a,Kr);return b?b:mv(Ks,a)},cG)){var
+cJ=function(a){function
+c(c){return b(ae[10][2],a)+c|0}var
+d=b(ae[10][2],a),e=F(b(ae[10][2],a+1|0)-d|0,c),f=0;return H(function(c,a){return c+b(ae[12][2],a)|0},f,e)},aG=F(ae[10][1]-1|0,cJ),a1=1===D(av)?1:0,cK=a1?0!==z[3]?1:0:a1;Z(1-cK,Kt);if(a1)var
+ag=Ku;else{var
+bz=z[3];if(bz)var
+bA=bz[1],bB=F(bA[1],bA[2]);else
 var
-cx=function(b){var
-a=b===ow(aD)?1:0,c=a?1:a;return c},bq=A(ow(aD)+1|0,cx);var
-ac=bq}var
-cr=C(ar);if(cr<C(ac))X(JR);var
-bh=[0,hN,hM,kf,hL,hK,hJ,bt,bt,hI,hH,hG,t,ac,ki,hF,hE,kd,hD,kc,hC,hB,hA,hz,bt,bt,hy,hx],cs=function(a){return 0<=D(a)?1:0},bk=function(a){return bT(cs,a)},ct=A(bg,function(a){return a}),bl=b(aQ(function(a){return 1-aH(aI,a)}),ct);br(function(a,g){var
-d=0!==bl?1:0;if(d)var
-e=0<fu(a,ar,ac)?1:0,c=e?1-bk(k(function(c){var
-d=b(u[3],c);return ft(f(aT,a,function(b,c){return gT(a,aP,b,c)}),d)},bl)):e;else
+cO=function(b){var
+a=b===oV(aG)?1:0,c=a?1:a;return c},bB=F(oV(aG)+1|0,cO);var
+ag=bB}var
+cL=D(av);if(cL<D(ag))P(Kv);var
+br=[0,h3,h2,kz,h1,h0,hZ,by,by,hY,hX,hW,s,ag,kC,hV,hU,kx,hT,kw,hS,hR,hQ,hP,by,by,hO,hN],cM=function(a){return 0<=C(a)?1:0},bs=function(a){return bX(cM,a)},cN=F(bp,function(a){return a}),bt=b(aT(function(a){return 1-aH(aL,a)}),cN);bv(function(a,g){var
+d=0!==bt?1:0;if(d)var
+e=0<fG(a,av,ag)?1:0,c=e?1-bs(k(function(c){var
+d=b(p[3],c);return fF(f(a0,a,function(b,c){return g7(a,aX,b,c)}),d)},bt)):e;else
 var
-c=d;return c?X(JS):c},aD);var
-bn=ji(u,bg,ar,aT,bh,E[4],aP,E[6]),as=bn?bn[1]:bm(JX);br(function(a,e){var
-b=0<fu(a,ar,ac)?1:0;if(b){var
-c=u[4],d=f(aT,a,function(b,c){return gT(a,aP,b,c)});return Y(bk(k(function(a){return ft(d,a)},c)),JT)}return b},aD);var
-aJ=[0,ac,as,[0,function(h){var
-c=z(0,al),e=as[2];x(function(d){var
-e=d[1],f=b(h,e);Y(0.<f?1:0,JU);var
-a=eC(d[2])/f,g=cu(a),i=g?0.<a?1:0:g;Y(i,JV);return W(c,e,aa(a))},e);function
-a(a){return ah(c,a)}var
-d=nv(bh,as[2],a,as[1]);if(d){var
-f=as[2],g=k(function(c){var
-b=c[1];return[0,b,a(b)]},f);return[0,[0,a,b6(d[1],fr)],g]}return bm(JW)}]];cn=1}}if(!cn)var
-aJ=[0,0,[0,j,0],0];var
-bL=aJ[3],bO=aJ[2],cK=aJ[1],aK=aa(aR(a[7],0.)),a5=a[5][9];if(a5)var
-bP=a5[1],au=bj(aN,A(bP[1],bP[2]));else
+c=d;return c?P(Kw):c},aG);var
+bx=jv(p,bp,av,a0,br,M[4],aX,M[6]),aw=bx?bx[1]:a2(KB);bv(function(a,e){var
+b=0<fG(a,av,ag)?1:0;if(b){var
+c=p[4],d=f(a0,a,function(b,c){return g7(a,aX,b,c)});return Z(bs(k(function(a){return fF(d,a)},c)),Kx)}return b},aG);var
+aN=[0,ag,aw,[0,function(h){var
+c=E(0,ao),e=aw[2];y(function(d){var
+e=d[1],f=b(h,e);Z(0.<f?1:0,Ky);var
+a=eL(d[2])/f,g=cB(a),i=g?0.<a?1:0:g;Z(i,Kz);return W(c,e,aa(a))},e);function
+a(a){return aj(c,a)}var
+d=nO(br,aw[2],a,aw[1]);if(d){var
+f=aw[2],g=k(function(c){var
+b=c[1];return[0,b,a(b)]},f);return[0,[0,a,ca(d[1],fD)],g]}return a2(KA)}]];cA=1}}if(!cA)var
+aN=[0,0,[0,j,0],0];var
+bZ=aN[3],b0=aN[2],c1=aN[1],aQ=aa(aS(a[7],0.)),a_=a[5][9];if(a_)var
+b1=a_[1],aA=bf(aP,F(b1[1],b1[2]));else
 var
-au=a5;var
-i=jR(aZ,k(function(a){return c(P,a)[1+a]},aj)),a6=z(0,10),a7=z(0,4),bQ=function(e,d){var
-b=U(a6,[0,e,d]);if(b){var
-a=b[1],c=H(a),f=G===c?a[1]:n===c?J(a):a;return f[4]}return bm(J5)},aM=E[1],cL=E[4],cM=p[4];br(function(s,q){var
-R=oQ(i,P,aj,0,[0,p[1],[0,q[1]],p[3],p[4],p[5]],bv,bL,aK,bK,s+1|0,bQ);W(a7,s+1|0,R);var
-a=aF[1],e=q[4];a3(function(b){return Y(b<a[6]?1:0,J6)},e);var
-D=[n,function(r){var
-e=aF[2],a=aF[1],f=nY(u,aM,a,cL,e,aF[3]),q=[0,hN,hM,kf,hL,hK,hJ,bt,bt,hI,hH,hG,t,ke,ki,hF,hE,kd,hD,kc,hC,hB,hA,hz,bt,bt,hy,hx];if(f){var
+aA=a_;var
+h=j7(aK,be(function(a){var
+b=c8(R,c($,a)[1+a]),d=[0,hB(R,b[2]),0];return[0,b[1],d]},at)),b3=cm(R[2],[0]),c2=b3?1-dj(function(a){return jq(p,a)},U):b3;if(c2)P(KJ);var
+ba=E(0,10),bb=E(0,4),b7=function(e,d){var
+b=V(ba,[0,e,d]);if(b){var
+a=b[1],c=v(a),f=u===c?a[1]:l===c?A(a):a;return f[4]}return a2(KK)},aR=M[1],c5=M[4],c6=z[4];bv(function(t,q){var
+R=pe(h,$,at,0,[0,z[1],[0,q[1]],z[3],z[4],z[5]],bJ,bZ,aQ,bV,t+1|0,b7);W(bb,t+1|0,R);var
+a=aI[1],d=q[4];a7(function(b){return Z(b<a[6]?1:0,KL)},d);var
+C=[l,function(t){var
+e=aI[2],a=aI[1],f=oe(p,aR,a,c5,e,aI[3]),r=[0,h3,h2,kz,h1,h0,hZ,by,by,hY,hX,hW,s,ky,kC,hV,hU,kx,hT,kw,hS,hR,hQ,hP,by,by,hO,hN];if(f){var
 g=f[1],h=g[1];if(h){var
-i=m(a[4],0),j=m(aM,0),k=a[1]-1|0,n=0;if(!(k<0)){var
-d=n;for(;;){var
-l=bj(aN,b(a[3],d));x(function(b){return function(a){c(i,a)[1+a]=b;return 0}}(l),l);var
-p=d+1|0;if(k!==d){var
-d=p;continue}break}}var
-o=bO[2];x(function(a){var
-b=a[1],d=a[2];c(j,b)[1+b]=d;return 0},o);return[0,u,aM,a,e,q,bO,h,g[2],i,j]}}return bm(IU)}],j=q[2];return o(function(e,aR){return W(a6,[0,s,e],[n,function(aV){var
-aq=c(q[4],e)[1+e],aT=d(q[5],e),S=c(q[3],e)[1+e],T=R[2],ar=H(D),a=G===ar?D[1]:n===ar?J(D):D,p=a[3],E=a[4],u=ae(a[7],aq),I=S.length-1,K=C(p[8]),W=0<I?1:0,at=W?0===e8(K,I)?1:0:W;Y(at,IX);var
-_=aS(IV,0,S);Y(0<_?1:0,IY);var
-v=A(K,function(b){var
-a=bF(r(b,I),K);return bF(c(S,a)[1+a],_)}),au=0,x=F(function(b,a){return b+a|0},au,v);function
-ax(a){return a}var
-ay=A(p[4],ax),az=0,ac=F(function(b,a){var
-c=bR(u),d=bi(function(a){return a[1]},c),e=0;return b+F(function(c,b){return c+f(E,b,a)|0},e,d)|0},az,ay),ad=0<ac?1:0,aA=ad?bF(536870911,ac)<x?1:0:ad;if(aA)X(IZ);var
-aB=0,af=ez(function(b,a,c){return[0,[0,b,a]]},T,aB);function
+i=n(a[4],0),j=n(aR,0),k=a[1]-1|0,m=0;if(!(k<0)){var
+d=m;for(;;){var
+l=bf(aP,b(a[3],d));y(function(b){return function(a){c(i,a)[1+a]=b;return 0}}(l),l);var
+q=d+1|0;if(k!==d){var
+d=q;continue}break}}var
+o=b0[2];y(function(a){var
+b=a[1],d=a[2];c(j,b)[1+b]=d;return 0},o);return[0,p,aR,a,e,r,b0,h,g[2],i,j]}}return a2(Jx)}],j=q[2];return o(function(d,aR){return W(ba,[0,t,d],[l,function(aV){var
+aq=c(q[4],d)[1+d],aS=e(q[5],d),S=c(q[3],d)[1+d],T=R[2],ar=v(C),a=u===ar?C[1]:l===ar?A(C):C,p=a[3],I=a[4],w=af(a[7],aq),J=S.length-1,K=D(p[8]),W=0<J?1:0,at=W?0===df(K,J)?1:0:W;Z(at,JA);var
+Y=aU(Jy,0,S);Z(0<Y?1:0,JB);var
+y=F(K,function(b){var
+a=a4(r(b,J),K);return a4(c(S,a)[1+a],Y)}),au=0,z=H(function(b,a){return b+a|0},au,y);function
+av(a){return a}var
+aw=F(p[4],av),az=0,ab=H(function(b,a){var
+c=bF(w),d=be(function(a){return a[1]},c),e=0;return b+H(function(c,b){return c+f(I,b,a)|0},e,d)|0},az,aw),ad=0<ab?1:0,aA=ad?a4(536870911,ab)<z?1:0:ad;if(aA)P(JC);var
+aB=0,ae=eI(function(b,a,c){return[0,[0,b,a]]},T,aB);function
 aC(a){var
-b=U(T,a);if(b){var
-c=b[1];return[0,a,c[1],c[2],0,0]}if(af){var
-d=af[1],e=d[2];return[0,d[1],e[1],e[2],0,0]}return bm(I0)}var
-aD=l(a[2],aC);function
+b=V(T,a);if(b){var
+c=b[1];return[0,a,c[1],c[2],0,0]}if(ae){var
+d=ae[1],e=d[2];return[0,d[1],e[1],e[2],0,0]}return a2(JD)}var
+aD=m(a[2],aC);function
 ag(a){return c(aD,a)[1+a]}var
-ah=z(0,10),aE=N(k(N,u));function
+ah=E(0,10),aE=N(k(N,w));function
 aF(d,b,e){var
-f=U(ah,[0,d,b]);if(f)var
+f=V(ah,[0,d,b]);if(f)var
 g=f[1];else{var
-j=c(c(aE,d)[1+d],b)[1+b][2],k=a[2],m=function(a){return jt(p,k,ag,j,a)},n=l(p[4],m),o=a[9],q=function(a){return c(n,a)[1+a]},i=h(function(a){return bT(q,a)},o);av(ah,[0,d,b],i);var
-g=i}return c(g,e)[1+e]}var
-aG=cg(x),M=g(aa(aT),aG),ai=m(a[2],t),aj=m(a[2],t),ak=m(a[2],0),Q=m(a[2],y);function
+j=c(c(aE,d)[1+d],b)[1+b][2],k=a[2],l=function(a){return jM(p,k,ag,j,a)},n=m(p[4],l),o=a[9],q=function(a){return c(n,a)[1+a]},h=i(function(a){return bX(q,a)},o);ax(ah,[0,d,b],h);var
+g=h}return c(g,e)[1+e]}var
+aG=cp(z),M=g(aa(aS),aG),ai=n(a[2],s),aj=n(a[2],s),ak=n(a[2],0),Q=n(a[2],B);function
 aH(a){return c(Q,a)[1+a]}function
 aI(a){return c(ak,a)[1+a]}function
 aJ(a){return c(aj,a)[1+a]}var
-j=[0,aq,v,M,aF,function(a){return c(ai,a)[1+a]},aJ,aI,aH,y,oS],aK=a[8];br(function(e,ab){var
-z=U(T,e);if(z){var
-H=z[1],I=bi(function(a){return ju(E,j,a,0,v,u)},ab),h=O(g(M,B(c(a[10],e)[1+e]))),ac=0!==I?1:0,J=ac||(h!=0.?1:0);if(J){var
-K=cC(i,c(P,e)[1+e]),A=[0,O(K[2])],ad=K[1];o(function(b,a){var
-c=d(aR,b),e=O(a)*c;A[1]=A[1]+e;return 0},ad);var
-l=O(H[1]),f=O(H[2]),ae=$(l,c3*f),n=dK(f,$(A[1],ae)),af=hq(n);c(ai,e)[1+e]=af;var
-L=function(e){return b(b5(function(a){var
-b=O(a[3]),c=a[1],d=c?(0.<b?1:0)===e?1:0:c,f=d?[0,[0,a[2],b]]:d;return f}),I)},ag=L(1),ah=0.,N=F(function(c,a){var
-b=a[2];return c+a[1]*b/(n*(n+b))},ah,ag),R=L(0);if(R){var
+j=[0,aq,y,M,aF,function(a){return c(ai,a)[1+a]},aJ,aI,aH,B,pg],aK=a[8];bv(function(d,aa){var
+z=V(T,d);if(z){var
+E=z[1],F=be(function(a){return jN(I,j,a,0,y,w)},aa),i=O(g(M,G(c(a[10],d)[1+d]))),ab=0!==F?1:0,J=ab||(i!=0.?1:0);if(J){var
+K=cI(h,c($,d)[1+d]),A=[0,O(K[2])],ad=K[1];o(function(b,a){var
+c=e(aR,b),d=O(a)*c;A[1]=A[1]+d;return 0},ad);var
+l=O(E[1]),f=O(E[2]),ae=ac(l,c$*f),n=dU(f,ac(A[1],ae)),af=hG(n);c(ai,d)[1+d]=af;var
+L=function(e){return b(b$(function(a){var
+b=O(a[3]),c=a[1],d=c?(0.<b?1:0)===e?1:0:c,f=d?[0,[0,a[2],b]]:d;return f}),F)},ag=L(1),ah=0.,N=H(function(c,a){var
+b=a[2];return c+a[1]*b/(n*(n+b))},ah,ag),P=L(0);if(P){var
 p=function(c){var
-a=0.;return F(function(d,a){var
-e=b(c,a[2]);return d+a[1]*e},a,R)},r=function(a){var
-b=h*Math.log(a);return p(function(b){return Ly(b/a)})-b},s=function(a){var
-b=h/a;return p(function(b){return-b/(a*(a+b))})-b},C=r(l),x=1,w=f,t=l;for(;;){var
-m=bD*(t+w),_=s(m)*(l-m);if(r(m)+_<=C)var
-y=m,G=t;else
+a=0.;return H(function(d,a){var
+e=b(c,a[2]);return d+a[1]*e},a,P)},r=function(a){var
+b=i*Math.log(a);return p(function(b){return Me(b/a)})-b},s=function(a){var
+b=i/a;return p(function(b){return-b/(a*(a+b))})-b},B=r(l),v=1,u=f,t=l;for(;;){var
+m=bI*(t+u),Z=s(m)*(l-m);if(r(m)+Z<=B)var
+x=m,D=t;else
 var
-y=w,G=m;var
-aa=x+1|0;if(40!==x){var
-x=aa,w=y,t=G;continue}var
-k=$(n,y),W=0;if(k<f){var
-X=c3*h;if(X<h+p(function(a){return a*(2.*k+a)/((k+a)*(k+a))})){var
-q=[0,k,0,s(k)];W=1}}if(!W)var
-Y=l<f?(r(f)-C)/(f-l):0.,D=s(f),Z=h/f,q=[0,f,1,$(Y,D+h9*(Math.abs(D)+p(function(a){return-a/(f*(f+a))})+Z))];var
-al=hq(q[1]);c(aj,e)[1+e]=al;var
-am=q[2];c(ak,e)[1+e]=am;var
-an=hq(q[3]-N);c(Q,e)[1+e]=an;return 0}}var
-ao=hq(-N-h/n);c(Q,e)[1+e]=ao;var
-S=0}else
+x=u,D=m;var
+_=v+1|0;if(40!==v){var
+v=_,u=x,t=D;continue}var
+k=ac(n,x),U=0;if(k<f){var
+W=c$*i;if(W<i+p(function(a){return a*(2.*k+a)/((k+a)*(k+a))})){var
+q=[0,k,0,s(k)];U=1}}if(!U)var
+X=l<f?(r(f)-B)/(f-l):0.,C=s(f),Y=i/f,q=[0,f,1,ac(X,C+ip*(Math.abs(C)+p(function(a){return-a/(f*(f+a))})+Y))];var
+al=hG(q[1]);c(aj,d)[1+d]=al;var
+am=q[2];c(ak,d)[1+d]=am;var
+an=hG(q[3]-N);c(Q,d)[1+d]=an;return 0}}var
+ao=hG(-N-i/n);c(Q,d)[1+d]=ao;var
+R=0}else
 var
-S=J;var
-V=S}else
+R=J;var
+S=R}else
 var
-V=z;return V},aK);var
-aL=B(fr),al=dY(a[5],x,p[7]),am=jz(a[5],x,v,p[8]),an=jy(a[1],E,a[5],a[2],ag,j,a[6][2],0,a[8],u),as=0;if(al&&am&&an){var
-ao=an[1],aM=ao[1],aN=g(M,B(a[6][1])),ap=L(oS(ci(w(w(B(aw(al[1],am[1])),aN),aM),aL))),aO=ao[2],aP=fK(k(function(a){return[0,a[2],a[1]]},aO)),aQ=ab(Z(ap),aP),V=[0,[0,j[1],j[2],j[3],j[4],j[5],j[6],j[7],j[8],ap,j[10]],aQ];as=1}if(!as)var
-V=bm(I1);var
-aU=dq(i,[9,(s*64|0)+e|0],V[2]);return[0,s,R[2],V[1],aU]}])},j)},cM);var
-q=oQ(i,P,aj,au,p,bv,bL,aK,bK,0,bQ);W(a7,0,q);var
-cO=function(c){var
-a=ah(a6,[0,c/64|0,c%64|0]),d=H(a),b=G===d?a[1]:n===d?J(a):a;return[0,b[1],aM,b[2],b[3]]},cP=function(a){return b(ah(a7,a/d$|0)[6],a%d$|0)[1]},cQ=function(a){return ah(aI,a)},ap=fW(oY(0,0,0,0,0,0,0,i),aZ,cD,cQ,cP,cO),bV=ap[2],bW=ap[1],cR=ap[4],cT=ap[3],a9=z(0,a8),bX=function(h,e){var
-a=ah(h,e),c=a[4],f=H(c),i=G===f?c[1]:n===f?J(c):c,j=b(bW,i),d=a[3],g=H(d),k=G===g?d[1]:n===g?J(d):d,l=b(bW,k);return[0,e,a[1],a[2],l,j]};x(function(a){return W(a9,a,bX(q[2],a))},aj);var
-cU=q[3],bY=N(k(function(a){return bX(cU,a)},au)),b2=z(0,a8);if(Q)o(function(b,a){return W(b2,a,b)},aY);var
-b3=z(0,a8);br(function(b,a){return W(b3,a,b)},aj);var
-b4=N(k(function(a){return ah(a9,a)},aj)),aO=Q?v[3]:b4.length-1,a_=function(a){if(aO<=a){var
-h=a-aO|0;return c(bY,h)[1+h]}if(Q){var
-d=ah(a9,b(ai[2],a)),i=U(b2,a);if(i){var
-j=i[1],k=aa(b(at[1],a)),l=aa(b(at[2],a)),f=ch(k,d[2])?[0,d[1],k,d[3],[0,[0,t,[1,j]],0],d[5]]:d,e=bJ(l,f[3])?[0,f[1],f[2],l,f[4],[0,[0,t,[2,j]],0]]:f;if(0<D(aK)&&eE(aK,e[3])){var
-m=e[5],g=ah(aI,b(ai[2],a));return[0,e[1],e[3],e[3],[0,[0,t,[3,g[1],g[2],g[3]]],0],m]}return e}return d}return c(b4,a)[1+a]},b7=function(f,e,d){var
-g=b(a[2],f),h=b(v[5][2],g)+e|0,c=b(v[6][2],h)+d|0;return Q?c:ah(b3,b(ai[2],c))},b8=z(0,al);br(function(b,a){return W(b8,a,aO+b|0)},au);var
-b9=function(e,d){var
+S=z;return S},aK);var
+aL=G(fD),al=d5(a[5],z,p[7]),am=jS(a[5],z,y,p[8]),an=jR(a[1],I,a[5],a[2],ag,j,a[6][2],0,a[8],w),as=0;if(al&&am&&an){var
+ao=an[1],aM=ao[1],aN=g(M,G(a[6][1])),ap=L(pg(bO(x(x(G(ay(al[1],am[1])),aN),aM),aL))),aO=ao[2],aP=e2(k(function(a){return[0,a[2],a[1]]},aO)),aQ=_(X(ap),aP),U=[0,[0,j[1],j[2],j[3],j[4],j[5],j[6],j[7],j[8],ap,j[10]],aQ];as=1}if(!as)var
+U=a2(JE);var
+aT=dA(h,[9,(t*64|0)+d|0],U[2]);return[0,t,R[2],U[1],aT]}])},j)},c6);var
+I=pe(h,$,at,aA,z,bJ,bZ,aQ,bV,0,b7);W(bb,0,I);var
+c7=function(c){var
+a=aj(ba,[0,c/64|0,c%64|0]),d=v(a),b=u===d?a[1]:l===d?A(a):a;return[0,b[1],aR,b[2],b[3]]},c9=function(a){return b(aj(bb,a/ei|0)[6],a%ei|0)[1]},c_=function(a){return aj(aL,a)},au=f$(pm(0,0,0,0,0,0,0,h),aK,cS,c_,c9,c7),b8=au[2],b9=au[1],da=au[4],db=au[3],bc=E(0,a$),cc=function(h,e){var
+a=aj(h,e),c=a[4],f=v(c),i=u===f?c[1]:l===f?A(c):c,j=b(b9,i),d=a[3],g=v(d),k=u===g?d[1]:l===g?A(d):d,m=b(b9,k);return[0,e,a[1],a[2],m,j]};y(function(a){return W(bc,a,cc(I[2],a))},at);var
+dc=I[3],cd=N(k(function(a){return cc(dc,a)},aA)),ce=E(0,a$);if(ad)o(function(b,a){return W(ce,a,b)},a5);var
+cf=E(0,a$);bv(function(b,a){return W(cf,a,b)},at);var
+cg=N(k(function(a){return aj(bc,a)},at)),aW=ad?q[3]:cg.length-1,bg=function(a){if(aW<=a){var
+h=a-aW|0;return c(cd,h)[1+h]}if(ad){var
+d=aj(bc,b(aq[2],a)),i=V(ce,a);if(i){var
+j=i[1],k=aa(b(az[1],a)),l=aa(b(az[2],a)),f=cq(k,d[2])?[0,d[1],k,d[3],[0,[0,s,[1,j]],0],d[5]]:d,e=bN(l,f[3])?[0,f[1],f[2],l,f[4],[0,[0,s,[2,j]],0]]:f;if(0<C(aQ)&&eN(aQ,e[3])){var
+m=e[5],g=aj(aL,b(aq[2],a));return[0,e[1],e[3],e[3],[0,[0,s,[3,g[1],g[2],g[3]]],0],m]}return e}return d}return c(cg,a)[1+a]},ci=function(f,e,d){var
+g=b(a[2],f),h=b(q[5][2],g)+e|0,c=b(q[6][2],h)+d|0;return ad?c:aj(cf,b(aq[2],c))},cj=E(0,ao);bv(function(b,a){return W(cj,a,aW+b|0)},aA);var
+ck=function(e,d){var
 c=a[5][9];if(c){var
-f=b(v[5][2],e)+d|0;return ah(b8,b(c[1][2],f))}return c},b_=function(a){function
+f=b(q[5][2],e)+d|0;return aj(cj,b(c[1][2],f))}return c},cl=function(a){function
 b(d,c,b){var
-a=a_(b7(d,c,b));return[0,a[2],a[3]]}var
-c=[0,hN,hM,kf,hL,hK,hJ,bt,bt,hI,hH,hG,t,ke,o6,hF,hE,a_,hD,b9,hC,hB,hA,hz,bt,bt,hy,hx];function
-d(b,d,e){return dX(c,a,b,d,e)}return dg(nd(u,[0,hN,hM,bu,hL,hK,hJ,bt,bt,hI,hH,hG,t,ke,o6,hF,hE,kd,hD,kc,hC,hB,hA,hz,bt,bt,hy,hx]),d,b)},a$=b_(0),b$=0===au?a$:b_(1);if(a0(ad,[0]))var
-ca=t;else
+a=bg(ci(d,c,b));return[0,a[2],a[3]]}var
+c=[0,h3,h2,kz,h1,h0,hZ,by,by,hY,hX,hW,s,ky,pv,hV,hU,bg,hT,ck,hS,hR,hQ,hP,by,by,hO,hN];function
+d(b,d,e){return ds(c,a,b,d,e)}return c3(nx(p,[0,h3,h2,bG,h1,h0,hZ,by,by,hY,hX,hW,s,ky,pv,hV,hU,kx,hT,kw,hS,hR,hQ,hP,by,by,hO,hN]),d,b)},bi=cl(0),cn=0===aA?bi:cl(1);if(aO(U,[0]))var
+co=s;else
 var
-cZ=ad.length-1,c1=cy?2:1,ca=ci(cz,cg(r(c1,cZ)));var
-cb=function(a){return a==ba?0:[0,aa(a)]},cW=a[9],cX=bA(function(l,e){if(0===e[17]){var
-r=b(cA,l),d=function(f){var
-I=f?e[16]:e[15],Q=0;if(I){var
-h=I[1],B=h[1]-1|0,A=0,_=0;if(B<0)var
-C=A;else{var
-j=_,E=A;for(;;){var
-F=0<=b(h[2],j)?1:E,$=j+1|0;if(B!==j){var
-j=$,E=F;continue}var
-C=F;break}}if(C){var
-p=a[4],v=z(0,al),t=q[4],T=t?t[1]:bm(JD),u=h[1]-1|0,V=0;if(!(u<0)){var
-i=V;for(;;){var
-W=q[5].length-1;Y(b(h[2],i)<W?1:0,JC);var
-Z=i+1|0;if(u!==i){var
-i=Z;continue}break}}var
-s=[0,function(S,R,Q){var
-z=b(p[5][2],R)+Q|0,l=b(h[2],z);if(0<=l){var
-r=m(ck(q[1]),y),s=[0,0],A=aV(p[6],z),B=A[1],C=A[2]-1|0;if(C<B)var
-E=y;else{var
-d=B,t=y;for(;;){var
-K=b(p[7][2],d),M=c(S,K)[1+K],e=f?M:L(M);if(0!==D(e)){var
-_=b(a[3],d),i=b(ai[2],_),N=U(v,i);if(N)var
+di=U.length-1,dk=cP?2:1,co=bO(cQ,cp(r(dk,di)));var
+cs=function(a){return a==bd?0:[0,aa(a)]},dd=a[9],de=bu(function(m,e){if(0===e[17]){var
+p=b(cR,m),d=function(f){var
+t=f?e[16]:e[15],J=0;if(t){var
+h=t[1],K=0;if(pt(h)&&cm(R[2],[0])){var
+z=P(KM);K=1}var
+M=0;if(!K)if(pt(h)){var
+m=a[4],w=E(0,ao),r=I[4],S=r?r[1]:a2(Kh),s=h[1]-1|0,O=0;if(!(s<0)){var
+i=O;for(;;){var
+T=I[5].length-1;Z(b(h[2],i)<T?1:0,Kg);var
+U=i+1|0;if(s!==i){var
+i=U;continue}break}}var
+z=[0,function(T,R,Q){var
+z=b(m[5][2],R)+Q|0,p=b(h[2],z);if(0<=p){var
+q=n(cr(I[1]),B),r=[0,0],D=aY(m[6],z),E=D[1],F=D[2]-1|0;if(F<E)var
+G=B;else{var
+d=E,s=B;for(;;){var
+K=b(m[7][2],d),M=c(T,K)[1+K],e=f?M:L(M);if(0!==C(e)){var
+Z=b(a[3],d),i=b(aq[2],Z),N=V(w,i);if(N)var
 j=N[1];else{var
-ad=c(P,i)[1+i],O=cC(q[1],ad);av(v,i,O);var
+ad=c($,i)[1+i],O=cI(I[1],ad);ax(w,i,O);var
 j=O}var
-$=w(t,g(e,j[2])),aa=j[1];o(function(h){return function(a,b){var
-d=0!==D(b)?1:0;if(d){var
-f=g(h,b);r[1+a]=w(c(r,a)[1+a],f);var
+_=x(s,g(e,j[2])),aa=j[1];o(function(h){return function(a,b){var
+d=0!==C(b)?1:0;if(d){var
+f=g(h,b);q[1+a]=x(c(q,a)[1+a],f);var
 e=0}else
 var
 e=d;return e}}(e),aa);var
-ab=j[3];x(function(e){return function(a){var
-b=a[1];if(1-eT(b))X(JB);var
-c=s[1],d=a[2];s[1]=[0,[0,L(g(e,eS(b))),d],c];return 0}}(e),ab);var
-u=$}else
+ab=j[3];y(function(e){return function(a){var
+b=a[1];if(1-e4(b))P(Kf);var
+c=r[1],d=a[2];r[1]=[0,[0,L(g(e,e3(b))),d],c];return 0}}(e),ab);var
+t=_}else
 var
-u=t;var
-ac=d+1|0;if(C!==d){var
-d=ac,t=u;continue}var
-E=u;break}}var
-F=ds([0,hl],T,r,c(q[5],l)[1+l]),I=oT(1,w(E,F[1])),V=k(cT,s[1]),W=F[2],Y=aq(k(function(c){var
-a=c[2],d=H(a),e=G===d?a[1]:n===d?J(a):a,f=b(bV,e);return[0,c[1],f]},W),V),Z=f?I:L(I);return[0,[0,Z,Y]]}return 0}];Q=1}}if(!Q)var
-s=0;var
-aa=f?b$:a$,K=oW([0,a,aa,e,r,f,s]),ab=K[1];function
-M(c,b,a){return aR(S(ab,c,b,a),0)}if(0!==s){var
-R=0;if(0===dl(a[5])&&0===a[5][5]){var
-N=a[4][1]-1|0,ac=0;if(!(N<0)){var
-d=ac;for(;;){var
-ae=b(a[4][5][2],d),O=(b(a[4][5][2],d+1|0)-ae|0)-1|0,ad=0;if(!(O<0)){var
-l=ad;for(;;){M(0,d,l);var
-ag=l+1|0;if(O!==l){var
-l=ag;continue}break}}var
-af=d+1|0;if(N!==d){var
-d=af;continue}break}}}else
-R=1;if(R){var
-ah=q[4];bz(function(a){var
-c=a[3];return a3(function(d){var
-a=d[3],c=H(a),e=G===c?a[1]:n===c?J(a):a;b(bV,e);return 0},c)},ah)}}return[0,M,K[2]]},f=d(0),h=f[2],i=d(1),j=i[2];oX(a,e,a$,b$,r,h,j);return[0,[0,r,h,j,f[1],i[1]]]}return 0},cW),cY=a[9];return bA(function(aw,j){function
-ax(a){return fb(ae(cX,a))}var
-az=j[17];if(az)var
-aA=az[1],a$=[0,ax(aA[2])],I=a$,aC=aA[1];else
+t=s;var
+ac=d+1|0;if(F!==d){var
+d=ac,s=t;continue}var
+G=t;break}}var
+H=dC([0,hz],S,q,c(I[5],p)[1+p]),J=ph(1,x(G,H[1])),U=k(db,r[1]),W=H[2],X=an(k(function(c){var
+a=c[2],d=v(a),e=u===d?a[1]:l===d?A(a):a,f=b(b8,e);return[0,c[1],f]},W),U),Y=f?J:L(J);return[0,[0,Y,X]]}return 0}]}else
+M=1;if(!M){var
+q=z;J=1}}if(!J)var
+q=0;var
+W=f?cn:bi,D=pk([0,a,W,e,p,f,q]),X=D[1];function
+F(c,b,a){return aS(Q(X,c,b,a),0)}if(0!==q){var
+N=0;if(0===dx(a[5])&&0===a[5][5]){var
+G=a[4][1]-1|0,Y=0;if(!(G<0)){var
+d=Y;for(;;){var
+aa=b(a[4][5][2],d),H=(b(a[4][5][2],d+1|0)-aa|0)-1|0,_=0;if(!(H<0)){var
+j=_;for(;;){F(0,d,j);var
+ac=j+1|0;if(H!==j){var
+j=ac;continue}break}}var
+ab=d+1|0;if(G!==d){var
+d=ab;continue}break}}}else
+N=1;if(N){var
+ad=I[4];bE(function(a){var
+c=a[3];return a7(function(d){var
+a=d[3],c=v(a),e=u===c?a[1]:l===c?A(a):a;b(b8,e);return 0},c)},ad)}}return[0,F,D[2]]},f=d(0),h=f[2],i=d(1),j=i[2];pl(a,e,bi,cn,p,h,j);return[0,[0,p,h,j,f[1],i[1]]]}return 0},dd),dg=a[9];return bu(function(aQ,q){function
+aR(a){return ew(af(de,a))}var
+aX=q[17];if(aX)var
+aY=aX[1],br=[0,aR(aY[2])],T=br,a0=aY[1];else
 var
-I=0,aC=aw;var
-v=ax(aC),E=aR(I,v),aD=0!==j[17]?1:0;if(aD)var
-aI=cu(j[3]),bb=aI?cu(j[4]):aI,aJ=1-bb;else
+T=0,a0=aQ;var
+K=aR(a0),M=aS(T,K),a1=0!==q[17]?1:0;if(a1)var
+a3=cB(q[3]),bs=a3?cB(q[4]):a3,a8=1-bs;else
 var
-aJ=aD;if(aJ)X(J7);var
-bd=p[5],aK=c$(function(a){return a[1]===aw?1:0},bd);if(aK){var
-be=0===I?[0,v,0]:[0,v,[0,E,0]],M=k(function(a){return[0,a[1],a[2],a[3]]},be),bg=aK[1][2],aT=0!==dl(a[5])?1:0,aU=aT||(0<a[5][5]?1:0);if(aU)X(Jy);var
-aV=aR(a[5][7],1.),Y=k(function(L){var
-w=L[3],aj=L[2],ak=u[1],aG=L[1];function
-an(d){var
-e=b(u[2],d),g=aG[3],a=g?f(g[1],0,d):X(Jv);if(typeof
+a8=a1;if(a8)P(KN);var
+bt=z[5],a9=dh(function(a){return a[1]===aQ?1:0},bt);if(a9){var
+bx=0===T?[0,K,0]:[0,K,[0,M,0]],ad=k(function(a){return[0,a[1],a[2],a[3]]},bx),by=a9[1][2],R=dx(a[5]),aq=0===R?1:0,at=aq?0<a[5][5]?1:0:aq;if(at)var
+av=at;else
+var
+aN=0!==R?1:0,av=aN?1<D(ad)?1:0:aN;if(av)P(Kb);var
+ba=aS(a[5][7],1.);if(R)var
+aw=R[1],ay=function(h){var
+a=p[1][1],c=h[1];if(a4(rt,aw+1|0)<a)P(J8);function
+d(b){var
+f=df(b,a),g=a4(b,a),d=c0(p[1],g,f);if(d)var
+c=d[1];else{var
+e=aw<=a4(b,a)?1:0;if(!e)return e;var
+c=B}var
+h=fn(c);return[0,[0,fn(c),h]]}function
+e(c,b){return r(a4(c,a)+1|0,a)+b|0}function
+f(c){var
+d=df(c,a);return b(p[2],d)}function
+g(b){var
+d=df(b,a),e=a4(b,a);return fv(p[1],c,e,d)}return[0,p[1][2],g,f,e,d]};else
+var
+ay=function(a){var
+c=a[3],d=a[2],e=a[1];function
+g(a){if(0===c0(p[1],0,a)&&!b(c[2],a)){var
+g=f(c[1],0,a);if(!dn(f(d[1],0,a),g))return 0}var
+e=[l,function(d){return b(c[2],a)?a2(J7):f(c[1],0,a)}];return[0,[0,[l,function(b){return f(d[1],0,a)}],e]]}function
+h(b,a){return a}var
+i=p[2];function
+j(b){var
+a=e[3];return a?f(a[1],0,b):a}return[0,p[1][2],j,i,h,g]};var
+aA=k(ay,ad),ae=k(function(p){var
+aq=p[5],aJ=p[4],aK=p[3],aL=p[2];function
+ar(c){var
+e=b(aK,c),a=b(aL,c);if(typeof
 a==="number")var
-c=X(Js);else
+d=P(J9);else
 if(0===a[0])var
-c=[0,[0,1.,ae(e,a[1])],0];else
+d=[0,[0,1.,af(e,a[1])],0];else
 var
-h=gr(k(O,a[1]),e),c=b(aQ(function(a){return 0.<a[1]?1:0}),h);return F(function(d,c){var
-e=c[2],f=c[1],a=e[1];if(a){var
-g=a[1],h=0;if(g[2]||a[2])h=1;else
+g=gI(k(O,a[1]),e),d=b(aT(function(a){return 0.<a[1]?1:0}),g);return H(function(e,d){var
+g=d[2],h=d[1],a=g[1];if(a){var
+i=a[1],j=0;if(i[2]||a[2])j=1;else
 var
-b=O(g[1]);if(h)var
-b=X(Ju)}else
+b=O(i[1]);if(j)var
+b=P(J$)}else
 var
 b=0.;var
-i=d[2],j=e[2],l=aq(k(function(a){return[0,f*aV,a[2],a[1]]},j),i);return[0,d[1]+f*b,l]},Jt,c)}var
-aI=ak[2],E=z(0,al),_=z(0,al),p=dL(0),ay=0,az=0;function
-$(a){var
-e=0===eF(ak,0,a)?1:0;if(e){var
-g=1-b(w[2],a);if(g)var
-h=f(w[1],0,a),c=1-dP(f(aj[1],0,a),h);else
-var
-c=g}else
-var
-c=e;var
-d=c?1-aH(_,a):c;return d?(av(_,a,0),cv([0,a,[0,an(a)[2]]],p)):d}$(aI);var
-s=az,q=ay;for(;;){if(mj(p)){var
-G=N(ao(q)),d=G.length-1,H=z(0,al),I=[0,0],J=h(an,G),aA=aL(J),t=N(bi(function(a){return a[2]},aA)),aB=aL(t),aa=N(bj(l6,k(function(a){return a[2]},aB))),ab=z(0,al);o(function(b,a){return av(ab,a,b)},aa);var
-j=m(d+1|0,0);o(function(a,d){var
-e=C(d[2]),b=a+1|0,f=c(j,a)[1+a]+e|0;c(j,b)[1+b]=f;return 0},J);var
-v=h(function(i){var
-a=i[3],c=U(E,a);if(c)return c[1];var
-e=U(H,a);if(e)return e[1];var
-g=d+H[1]|0;av(H,a,g);var
-j=I[1];if(b(w[2],a))var
-h=bm(Jw);else
-var
-k=O(f(w[1],0,a)),h=[0,O(f(aj[1],0,a)),k];I[1]=[0,h,j];return g},t),ac=N(ao(I[1])),Q=function(a){return z(0,8)},i=l(d,Q),n=l(d,Q),y=[0,0],B=function(a,b){var
-e=U(c(i,a)[1+a],b);if(e)return e[1];var
-d=y[1];y[1]++;W(c(i,a)[1+a],b,d);W(c(n,b)[1+b],a,d);return d},R=l(d,function(a){return B(a,a)}),S=m(v.length-1,-1),T=d-1|0,ap=0;if(!(T<0)){var
-g=ap;for(;;){var
-V=c(j,g)[1+g],Y=g+1|0,Z=c(j,Y)[1+Y]-1|0;if(!(Z<V)){var
-a=V;for(;;){if(c(v,a)[1+a]<d){var
-aw=B(g,c(v,a)[1+a]);c(S,a)[1+a]=aw}var
-ax=a+1|0;if(Z!==a){var
-a=ax;continue}break}}var
-au=g+1|0;if(T!==g){var
-g=au;continue}break}}var
-D=function(a){var
-b=c(n,a)[1+a][1];return[0,r(c(i,a)[1+a][1],b),a]},ar=A(d,D),e=[0,b(fU[37],ar)],as=l(d,function(t){var
-j=b(fU[24],e[1]),a=j[2];e[1]=f(fU[6],j,e[1]);function
+l=e[2],m=g[2],n=an(k(function(a){var
+b=f(aJ,c,a[1]);return[0,h*ba,a[2],b]},m),l);return[0,e[1]+h*b,n]},J_,d)}var
+aN=p[1],I=E(0,ao),aa=E(0,ao),s=dV(0),aA=0,aB=0;function
+ac(a){var
+d=0===b(aq,a)?1:0,c=d?1-aH(aa,a):d;return c?(ax(aa,a,0),cC([0,a,[0,ar(a)[2]]],s)):c}ac(aN);var
+w=aB,t=aA;for(;;){if(mD(s)){var
+J=N(ap(t)),d=J.length-1,K=E(0,ao),L=[0,0],M=i(ar,J),aC=aM(M),x=N(be(function(a){return a[2]},aC)),aD=aM(x),ad=N(bf(mo,k(function(a){return a[2]},aD))),ae=E(0,ao);o(function(b,a){return ax(ae,a,b)},ad);var
+j=n(d+1|0,0);o(function(a,d){var
+e=D(d[2]),b=a+1|0,f=c(j,a)[1+a]+e|0;c(j,b)[1+b]=f;return 0},M);var
+z=i(function(n){var
+a=n[3],f=V(I,a);if(f)return f[1];var
+g=V(K,a);if(g)return g[1];var
+h=d+K[1]|0;ax(K,a,h);var
+o=L[1],i=b(aq,a);if(i){var
+j=i[1],c=j[2],e=j[1],k=v(c),p=u===k?c[1]:l===k?A(c):c,q=O(p),m=v(e),r=u===m?e[1]:l===m?A(e):e;L[1]=[0,[0,O(r),q],o];return h}throw[0,ab,Ka]},x),ag=N(ap(L[1])),T=function(a){return E(0,8)},h=m(d,T),q=m(d,T),B=[0,0],C=function(a,b){var
+e=V(c(h,a)[1+a],b);if(e)return e[1];var
+d=B[1];B[1]++;W(c(h,a)[1+a],b,d);W(c(q,b)[1+b],a,d);return d},U=m(d,function(a){return C(a,a)}),X=n(z.length-1,-1),Y=d-1|0,as=0;if(!(Y<0)){var
+g=as;for(;;){var
+Z=c(j,g)[1+g],_=g+1|0,$=c(j,_)[1+_]-1|0;if(!($<Z)){var
+a=Z;for(;;){if(c(z,a)[1+a]<d){var
+ay=C(g,c(z,a)[1+a]);c(X,a)[1+a]=ay}var
+az=a+1|0;if($!==a){var
+a=az;continue}break}}var
+aw=g+1|0;if(Y!==g){var
+g=aw;continue}break}}var
+G=function(a){var
+b=c(q,a)[1+a][1];return[0,r(c(h,a)[1+a][1],b),a]},at=F(d,G),e=[0,b(f9[37],at)],au=m(d,function(t){var
+j=b(f9[24],e[1]),a=j[2];e[1]=f(f9[6],j,e[1]);function
 k(c){var
-d=aW(am,eo(gA(c)));return N(b(aQ(function(b){return b[1]!==a?1:0}),d))}var
-d=k(c(n,a)[1+a]),g=k(c(i,a)[1+a]),m=aL(h(function(a){return a[1]},g)),l=bj(l6,aq(aL(h(function(a){return a[1]},d)),m));x(function(a){var
-b=e[1],c=D(a);e[1]=f(fU[6],c,b);return 0},l);a3(function(d){var
-b=d[1];return dc(c(n,b)[1+b],a)},g);a3(function(d){var
-b=d[1];return dc(c(i,b)[1+b],a)},d);var
-o=lu(aL(h(function(a){var
-b=a[1];return h(function(a){return B(b,a[1])},g)},d)));x(function(a){var
-b=e[1],c=D(a);e[1]=f(fU[4],c,b);return 0},l);var
-p=h(function(a){return a[2]},g),q=h(function(a){return a[1]},g),r=h(function(a){return a[2]},d),s=h(function(a){return a[1]},d);return[0,a,c(R,a)[1+a],s,r,q,p,o]}),at=[0,as,y[1],R,S],aC=h(function(a){return ah(ab,a[2])},t),aD=h(function(a){return a[1]},t),aE=h(function(a){return a[2]},ac),aF=h(function(a){return a[1]},ac);return[0,G,E,aa,h(function(a){return a[1]},J),aF,aE,j,aD,aC,v,at]}var
-M=p[1];if(M){var
-P=M[1],ad=P[2],af=P[1],K=ad[1];if(K){ad[1]=K[2];$(K[1][3]);var
-ai=s,ag=q}else{mi(p);av(E,af,s);var
-ai=s+1|0,ag=[0,af,q]}var
-s=ai,q=ag;continue}throw mh}},M),af=a[4][4],ac=1<C(M)?1:0,ag=bs?ac?[0,[0,-j[4]],[0,-j[3]]]:[0,[0,1.-j[4]],[0,1.-j[3]]]:[0,[0,j[3]],[0,j[4]]],ai=function(a){function
+d=aZ(am,dT(gR(c)));return N(b(aT(function(b){return b[1]!==a?1:0}),d))}var
+d=k(c(q,a)[1+a]),g=k(c(h,a)[1+a]),m=aM(i(function(a){return a[1]},g)),l=bf(mo,an(aM(i(function(a){return a[1]},d)),m));y(function(a){var
+b=e[1],c=G(a);e[1]=f(f9[6],c,b);return 0},l);a7(function(d){var
+b=d[1];return dl(c(q,b)[1+b],a)},g);a7(function(d){var
+b=d[1];return dl(c(h,b)[1+b],a)},d);var
+n=lO(aM(i(function(a){var
+b=a[1];return i(function(a){return C(b,a[1])},g)},d)));y(function(a){var
+b=e[1],c=G(a);e[1]=f(f9[4],c,b);return 0},l);var
+o=i(function(a){return a[2]},g),p=i(function(a){return a[1]},g),r=i(function(a){return a[2]},d),s=i(function(a){return a[1]},d);return[0,a,c(U,a)[1+a],s,r,p,o,n]}),av=[0,au,B[1],U,X],aE=i(function(a){return aj(ae,a[2])},x),aF=i(function(a){return a[1]},x),aG=i(function(a){return a[2]},ag),aI=i(function(a){return a[1]},ag);return[0,J,I,ad,i(function(a){return a[1]},M),aI,aG,j,aF,aE,z,av]}var
+R=s[1];if(R){var
+S=R[1],ah=S[2],ai=S[1],Q=ah[1];if(Q){ah[1]=Q[2];ac(Q[1][3]);var
+al=w,ak=t}else{mC(s);ax(I,ai,w);var
+al=w+1|0,ak=[0,ai,t]}var
+w=al,t=ak;continue}throw mB}},aA),ag=a[4][4],aB=1<D(ad)?1:0,aC=bD?aB?[0,[0,-q[4]],[0,-q[3]]]:[0,[0,1.-q[4]],[0,1.-q[3]]]:[0,[0,q[3]],[0,q[4]]],aD=function(a){function
 b(c,b){var
-a=ae(M,c),d=0,e=b?a[3]:a[2];return f(e[1],d,af)}if(ac){var
-c=b(1,1-a);return s(b(0,a),c)}return b(0,a)},aj=q[4],Q=aj?aj[1]:bm(JA),ar=ck(i),aX=bj(am,aL(bg)),aZ=b(aQ(function(c){var
-a=c[1],b=7!==a?1:0,d=b?2!==a?1:0:b;return d}),aX),a1=bU(Q[3],2*ar|0,Q[3].length-1-(2*ar|0)|0),bV=bc(a1,N(k(q[7],aZ))),bW=function(d){function
+a=af(ad,c),d=0,e=b?a[3]:a[2];return f(e[1],d,ag)}if(aB){var
+c=b(1,1-a);return t(b(0,a),c)}return b(0,a)},aG=I[4],ah=aG?aG[1]:a2(Ke),aI=cr(h),bb=bf(am,aM(by)),bc=b(aT(function(c){var
+a=c[1],b=7!==a?1:0,d=b?2!==a?1:0:b;return d}),bb),bi=bY(ah[3],2*aI|0,ah[3].length-1-(2*aI|0)|0),bU=bh(bi,N(k(I[7],bc))),bV=function(d){function
 a(a){var
-b=c(i[8],a)[1+a],e=b[1]===b[2]?[0,0,4,1,2]:[0,0,1,2,3];return h(function(b){return os(i,d,a,b)},e)}return lu(A(i[8].length-1,a))},aF=bj(aN,bi(function(a){return aL(a[3])},Y)),a4=k(function(i){var
-s=o3(function(j){var
-a=i[1][3];if(a){var
-l=f(a[1],0,j),m=nG(l,b(u[2],j)),c=k(function(b){var
+b=c(h[8],a)[1+a],e=b[1]===b[2]?[0,0,4,1,2]:[0,0,1,2,3];return i(function(b){return oO(h,d,a,b)},e)}return lO(F(h[8].length-1,a))},aF=bf(aP,be(function(a){return aM(a[3])},ae)),bj=k(function(h){var
+s=pr(function(f){var
+i=b(h[3],f),j=jC(b(h[2],f),i),a=k(function(b){var
 c=b[1],a=b[2][1],f=0;if(a){var
 d=a[1];if(!d[2]&&!a[2]){var
 e=g(c,d[1]);f=1}}if(!f)var
-e=y;return[0,g(c,u[1][10]),e]},m),d=F(function(b,a){return mM(b,a[1][2])},e,c),h=function(a){return g(B(d),a)};return[0,d,k(function(a){var
-b=h(a[2]);return[0,h(a[1])[1],b]},c)]}throw[0,_,Jx]});return function(j,h,t,a){var
-u=i[3],v=i[2],w=h[1].length-1,m=B(j[6]),e=bF(a[2].length-1,a[1].length-1);function
+e=B;return[0,g(c,p[1][10]),e]},j),c=H(function(b,a){return m6(b,a[1][2])},d,a);function
+e(a){return g(G(c),a)}return[0,c,k(function(a){var
+b=e(a[2]);return[0,e(a[1])[1],b]},a)]});return function(i,f,t,a){var
+w=h[5],x=f[1].length-1,n=G(i[6]),d=a4(a[2].length-1,a[1].length-1);function
 o(a){var
-b=a[2],c=a[1],d=t?ej:e$;return d(c,b)}var
-x=g(m,B(j[5])),y=eC(j[6]);function
-p(b,a){return gj(a*y/b)}function
-q(c,b,a){return A(e,function(e){return p(c,d(b,a+e|0))})}var
-z=l(w,function(b){return[n,function(g){var
-c=q(4.,a[2],r(b,e)),f=bA(function(d,c){return[0,c,q(kV,a[3],r(r(b,e)+d|0,e))]},c);return[0,p(1.,d(a[1],b)),f]}]}),C=aa(a[5]);function
+b=a[2],c=a[1],d=t?es:fi;return d(c,b)}var
+y=g(n,G(i[5])),z=eL(i[6]);function
+p(b,a){return gy(a*z/b)}function
+q(c,b,a){return F(d,function(d){return p(c,e(b,a+d|0))})}var
+B=m(x,function(b){return[l,function(g){var
+c=q(4.,a[2],r(b,d)),f=bu(function(e,c){return[0,c,q(ld,a[3],r(r(b,d)+e|0,d))]},c);return[0,p(1.,e(a[1],b)),f]}]}),C=aa(a[5]);function
 D(b){var
-c=ah(h[2],b);return gj(Math.ceil(bx(d(a[4],c),30)))}function
+c=aj(f[2],b);return gy(Math.ceil(bC(e(a[4],c),30)))}function
 E(a){var
 c=b(s,a)[2];return k(function(a){var
-b=o(g(x,a[2]));return[0,a[1],b]},c)}function
-F(a){return b(s,a)[1]}var
-I=o3(function(a){var
-b=0,c=t?u:v;return o(g(m,f(c[1],b,a)))});function
-K(e){var
-b=ah(h[2],e),a=c(z,b)[1+b],d=H(a);return G===d?a[1]:n===d?J(a):a}var
-L=h[2];return[0,function(a){return aH(L,a)},K,I,F,E,D,C]}},M),a8=bA(function(b,a){var
-c=0===b?1:-1;return[0,a,c]},Y),as=function(v){var
-u=v?ag[2]:ag[1],a=u[1],q=0;if(cu(a)){if(v)var
-E=aa(a),j=ch(ai(v),E);else
+b=o(g(y,a[2]));return[0,a[1],b]},c)}function
+H(a){return b(s,a)[1]}var
+I=pr(function(f){var
+c=b(w,f);if(c){var
+d=c[1],a=t?d[2]:d[1],e=v(a),h=u===e?a[1]:l===e?A(a):a;return o(g(n,h))}return j});function
+J(e){var
+b=aj(f[2],e),a=c(B,b)[1+b],d=v(a);return u===d?a[1]:l===d?A(a):a}var
+K=f[2];return[0,function(a){return aH(K,a)},J,I,H,E,D,C]}},aA),bk=bu(function(b,a){var
+c=0===b?1:-1;return[0,a,c]},ae),aK=function(z){var
+K=z?aC[2]:aC[1],a=K[1],I=0;if(cB(a)){if(z)var
+M=aa(a),j=cq(aD(z),M);else
 var
-I=aa(a),j=bJ(ai(v),I);if(j){var
-p=[0,a];q=1}}if(!q)var
-p=0;return an(function(at){var
-j=Q[2],a=ck(i),E=C(i[4]),Y=v?dy:1.,_=z(0,al);x(function(a){var
-b=cC(i,c(P,a)[1+a]),d=b[3]?X(Jz):[0,b[1],b[2]],e=d[2],f=d[1],g=O(e);return W(_,a,[0,h(O,f),g,f,e])},aF);var
+R=aa(a),j=bN(aD(z),R);if(j){var
+p=[0,a];I=1}}if(!I)var
+p=0;return ak(function(av){y(function(a){var
+b=w(q[1],Kd);return Z(aH(a[2],ag),b)},ae);var
+j=ah[2],a=cr(h),I=D(h[4]),V=z?dI:1.,ab=E(0,ao);y(function(a){var
+b=cI(h,c($,a)[1+a]),d=b[3]?P(Kc):[0,b[1],b[2]],e=d[2],f=d[1],g=O(e);return W(ab,a,[0,i(O,f),g,f,e])},aF);var
 a5=k(function(z){var
 b=z[1],T=z[2];function
-U(a){return ah(_,a)[1]}var
-q=b[7],r=b[1].length-1,A=b[10],B=b[9],D=b[8],i=m(r+1|0,0),j=[0,0],l=[0,Jm],n=[0,0],f=[0,0],s=r-1|0,E=h(U,b[3]),F=0;if(!(s<0)){var
+U(a){return aj(ab,a)[1]}var
+q=b[7],r=b[1].length-1,A=b[10],B=b[9],C=b[8],h=n(r+1|0,0),j=[0,0],l=[0,J1],m=[0,0],f=[0,0],s=r-1|0,E=i(U,b[3]),F=0;if(!(s<0)){var
 a=F;for(;;){var
 p=[0,0],t=a+1|0,u=c(q,t)[1+t]-1|0,v=c(q,a)[1+a];if(!(u<v)){var
-e=u;for(;;){var
-y=c(B,e)[1+e],R=c(E,y)[1+y];o(function(b,e){return function(a,f){var
+d=u;for(;;){var
+x=c(B,d)[1+d],R=c(E,x)[1+x];o(function(b,d){return function(a,f){var
 g=f!=0.?1:0;if(g){var
-i=l4(a,b[1]),j=aR(gq(a,b[1]),0),k=c(A,e)[1+e];b[1]=[0,[0,a,[0,[0,d(D,e)*f,k],j]],i];var
+i=ml(a,b[1]),j=aS(gH(a,b[1]),0),k=c(A,d)[1+d];b[1]=[0,[0,a,[0,[0,e(C,d)*f,k],j]],i];var
 h=0}else
 var
-h=g;return h}}(p,e),R);var
-S=e-1|0;if(v!==e){var
-e=S;continue}break}}var
-L=p[1],M=aW(function(b,a){return aN(b[1],a[1])},L);x(function(a){var
-b=a[2];j[1]=[0,a[1],j[1]];f[1]=bS(b,f[1]);var
-c=C(b);n[1]=n[1]+c|0;l[1]=[0,n[1],l[1]];return 0},M);var
-O=C(p[1]),w=a+1|0,P=c(i,a)[1+a]+O|0;c(i,w)[1+w]=P;var
+h=g;return h}}(p,d),R);var
+S=d-1|0;if(v!==d){var
+d=S;continue}break}}var
+L=p[1],M=aZ(function(b,a){return aP(b[1],a[1])},L);y(function(a){var
+b=a[2];j[1]=[0,a[1],j[1]];f[1]=bW(b,f[1]);var
+c=D(b);m[1]=m[1]+c|0;l[1]=[0,m[1],l[1]];return 0},M);var
+O=D(p[1]),w=a+1|0,P=c(h,a)[1+a]+O|0;c(h,w)[1+w]=P;var
 Q=a+1|0;if(s!==a){var
 a=Q;continue}break}}function
-g(a){return N(ao(a))}var
-G=f[1],H=g(k(function(a){return a[2]},G)),I=f[1],J=g(k(function(a){return a[1]},I)),K=g(l[1]);return[0,b,[0,i,g(j[1]),K,J,H],T]},a8),a6=l(a,function(b){return l(a,function(a){return a===b?1.:0.})});function
-ac(a){return ah(a[1][2],af)}var
-ar=[0,0],M=l(a,function(a){var
-b=c(j[1],a)[1+a];return O(s(c(j[2],a)[1+a],b))});function
-a7(u,f,o,t,k,g,p,s,r){function
-v(b){var
-a=fT(0,f,b);if(0===a[0])return[0,a[1],a[2]];throw bN}var
-i=[0,[0,k,0]],j=[0,0],e=[n,function(x){var
-n=j9(h(function(a){return c(f[1],a)[1+a]},g));function
-e(b){var
-e=c(g,b)[1+b],m=c(f[1],e)[1+e],j=v(h(function(a){return-a},m))[1];i[1]=[0,j,i[1]];var
-k=g[1+b],p=bM(c(f[1],k)[1+k],j),q=$(c3,d(f[2],g[1+b])-p);return l(a,function(a){var
-e=d(o,a);return-d(c(n,a)[1+a],b)*q*e})}var
-w=b(p,k);return q(u,f,o,t,j,s,r,l(a,e),w,m(a,g))}],w=[0,[0,g,i]];function
-x(l){var
+g(a){return N(ap(a))}var
+G=f[1],H=g(k(function(a){return a[2]},G)),I=f[1],J=g(k(function(a){return a[1]},I)),K=g(l[1]);return[0,b,[0,h,g(j[1]),K,J,H],T]},bk),a8=m(a,function(b){return m(a,function(a){return a===b?1.:0.})});function
+ad(a){return aj(a[1][2],ag)}var
+aq=[0,0],M=m(a,function(a){var
+b=c(j[1],a)[1+a];return O(t(c(j[2],a)[1+a],b))});function
+a9(t,f,o,s,k,g,p,r,q){function
+w(b){var
+a=f8(0,f,b);if(0===a[0])return[0,a[1],a[2]];throw bS}var
+h=[0,[0,k,0]],j=[0,0],d=[l,function(v){var
+l=kr(i(function(a){return c(f[1],a)[1+a]},g));function
+d(b){var
+d=c(g,b)[1+b],n=c(f[1],d)[1+d],j=w(i(function(a){return-a},n))[1];h[1]=[0,j,h[1]];var
+k=g[1+b],p=bR(c(f[1],k)[1+k],j),q=ac(c$,e(f[2],g[1+b])-p);return m(a,function(a){var
+d=e(o,a);return-e(c(l,a)[1+a],b)*q*d})}var
+u=b(p,k);return K(t,f,o,s,j,r,q,m(a,d),u,n(a,g))}],x=[0,[0,g,h]];function
+y(l){var
 a=l;for(;;){if(a){var
 e=a[1];if(a[2]){try{var
-h=0,c=b(e,0);h=1}catch(a){a=a2(a);if(a!==bN&&a!==b0)throw a;var
+h=0,c=b(e,0);h=1}catch(a){a=a6(a);if(a!==bS&&a!==b5)throw a;var
 o=a}if(h){if(0===c[0])return c;var
 f=c[1],i=0;if(!(f[1]<0.)){var
 d=j[1];if(d)var
-m=d[1],g=md(function(b,a){return Math.abs(b-a)<bD?1:0},m,k);else
+m=d[1],g=mx(function(b,a){return Math.abs(b-a)<bI?1:0},m,k);else
 var
 g=d;if(!g)i=1}if(!i)return[1,[0,f[2],j[1]]]}var
 a=a[2];continue}var
-n=b(e,0);return sP(function(a){return[0,a[2],j[1]]},n)}throw bN}}var
-y=0,z=[0,function(n){var
-e=b(p,k),c=l(a,function(c){function
+n=b(e,0);return tf(function(a){return[0,a[2],j[1]]},n)}throw bS}}var
+z=0,B=[0,function(n){var
+d=b(p,k),c=m(a,function(c){function
 f(g){var
-e=v(l(a,function(a){return a===c?g:0.})),f=e[1];i[1]=[0,f,i[1]];var
-h=e[2];return[0,d(b(p,f),c),h]}var
-g=f(1.),h=g[1],j=f(dy),k=j[1],m=$(c3*d(o,c),h-k);return d(e,c)-k<=h-d(e,c)?[0,j,m]:[0,g,-m]}),g=R(function(c,b){var
-d=b[2];return l(a,function(a){return a===c?d:0.})},c),m=h(function(a){return a[1][2]},c);return b(q(u,f,o,t,j,s,r,g,h(function(a){return a[1][1]},c),m),w)},y],A=[0,function(d){var
-a=H(e),c=G===a?e[1]:n===a?J(e):e;return b(c,w)},z];return x([0,function(f){var
-a=H(e),c=0,d=G===a?e[1]:n===a?J(e):e;return b(d,c)},A])}function
-as(b,N){ar[1]++;if(pm<ar[1])X(Jo);var
-P=fO(i,b,bc(bV,bW(b))),ag=h(O,b[1]),a8=b[1],p=R(function(a,d){return $(b1,O(s(c(b[2],a)[1+a],d)))},a8),a9=P[3],aq=h(function(a){var
-j=a[1],e=R(function(b,a){var
-c=d(p,b);return O(a)*c},j),f=[0,a[2]],k=a[1];o(function(a,d){var
-e=g(d,c(b[1],a)[1+a]);f[1]=s(f[1],e);return 0},k);var
-i=$(b1,Math.sqrt(bM(e,e))),l=O(f[1])/i;return[0,h(function(a){return a/i},e),l]},a9),a_=h(function(a){return a[2]},aq),Q=[0,h(function(a){return a[1]},aq),a_,a];function
-S(a){return fT(0,Q,R(function(b,a){return a*d(p,b)},a))}var
-a$=A(a,function(a){return a}),au=c$(function(a){var
-d=c(b[2],a)[1+a];return ch(c(b[1],a)[1+a],d)},a$);if(au){var
-q=au[1],ba=c(b[2],q)[1+q],av=cS(s(c(b[1],q)[1+q],ba)),T=c(b[4],q)[1+q],aw=H(T),bb=0,bd=G===aw?T[1]:n===aw?J(T):T,U=c(b[3],q)[1+q],ax=H(U),be=[0,[0,av,bd],bb],bg=G===ax?U[1]:n===ax?J(U):U,bh=Z(bf);return[1,N,aB(i[1],0,bh,[0,[0,av,bg],be])]}function
-W(y){return k(function(i){var
-q=i[3],z=Y*q,s=0<q?v:1-v,b=i[1],A=i[2],g=h(y,b[3]),j=b[1].length-1,e=b[11],k=e[1],a=m(e[2],0.),t=e[3];a3(function(b){return V(a,b,1.)},t);var
-u=e[4];o(function(f,e){var
-h=0<=e?1:0;if(h)var
-j=d(g,c(b[9],f)[1+f]),i=V(a,e,d(a,e)-d(b[8],f)*j);else
+d=w(m(a,function(a){return a===c?g:0.})),f=d[1];h[1]=[0,f,h[1]];var
+i=d[2];return[0,e(b(p,f),c),i]}var
+g=f(1.),i=g[1],j=f(dI),k=j[1],l=ac(c$*e(o,c),i-k);return e(d,c)-k<=i-e(d,c)?[0,j,l]:[0,g,-l]}),g=S(function(c,b){var
+d=b[2];return m(a,function(a){return a===c?d:0.})},c),l=i(function(a){return a[1][2]},c);return b(K(t,f,o,s,j,r,q,g,i(function(a){return a[1][1]},c),l),x)},z],C=[0,function(e){var
+a=v(d),c=u===a?d[1]:l===a?A(d):d;return b(c,x)},B];return y([0,function(f){var
+a=v(d),c=0,e=u===a?d[1]:l===a?A(d):d;return b(e,c)},C])}function
+at(b,N){aq[1]++;if(pN<aq[1])P(J3);var
+Q=f0(h,b,bh(bU,bV(b))),ag=i(O,b[1]),a_=b[1],p=S(function(a,d){return ac(b6,O(t(c(b[2],a)[1+a],d)))},a_),a$=Q[3],ar=i(function(a){var
+j=a[1],d=S(function(b,a){var
+c=e(p,b);return O(a)*c},j),f=[0,a[2]],k=a[1];o(function(a,d){var
+e=g(d,c(b[1],a)[1+a]);f[1]=t(f[1],e);return 0},k);var
+h=ac(b6,Math.sqrt(bR(d,d))),l=O(f[1])/h;return[0,i(function(a){return a/h},d),l]},a$),ba=i(function(a){return a[2]},ar),R=[0,i(function(a){return a[1]},ar),ba,a];function
+T(a){return f8(0,R,S(function(b,a){return a*e(p,b)},a))}var
+bb=F(a,function(a){return a}),au=dh(function(a){var
+d=c(b[2],a)[1+a];return cq(c(b[1],a)[1+a],d)},bb);if(au){var
+q=au[1],bc=c(b[2],q)[1+q],aw=b2(t(c(b[1],q)[1+q],bc)),U=c(b[4],q)[1+q],ax=v(U),bd=0,be=u===ax?U[1]:l===ax?A(U):U,W=c(b[3],q)[1+q],ay=v(W),bf=[0,[0,aw,be],bd],bg=u===ay?W[1]:l===ay?A(W):W,bi=X(aV);return[1,N,as(h[1],0,bi,[0,[0,aw,bg],bf])]}function
+Z(x){return k(function(h){var
+q=h[3],y=V*q,s=0<q?z:1-z,b=h[1],A=h[2],g=i(x,b[3]),j=b[1].length-1,d=b[11],k=d[1],a=n(d[2],0.),t=d[3];a7(function(b){return Y(a,b,1.)},t);var
+u=d[4];o(function(f,d){var
+h=0<=d?1:0;if(h)var
+j=e(g,c(b[9],f)[1+f]),i=Y(a,d,e(a,d)-e(b[8],f)*j);else
 var
-i=h;return i},u);a3(function(f){var
-g=f[6],h=f[4],i=d(a,f[2]),o=f[7];if(1-(d7<i?1:0))throw b0;a3(function(b){return V(a,b,d(a,b)/i)},g);var
+i=h;return i},u);a7(function(f){var
+g=f[6],h=f[4],i=e(a,f[2]),o=f[7];if(1-(ee<i?1:0))throw b5;a7(function(b){return Y(a,b,e(a,b)/i)},g);var
 j=g.length-1,k=h.length-1-1|0,p=0;if(!(k<0)){var
 b=p;for(;;){var
-l=j-1|0,q=d(a,c(h,b)[1+b]),s=0;if(!(l<0)){var
-e=s;for(;;){var
-m=r(b,j)+e|0,n=c(o,m)[1+m],u=q*d(a,c(g,e)[1+e]);V(a,n,d(a,n)-u);var
-v=e+1|0;if(l!==e){var
-e=v;continue}break}}var
+l=j-1|0,q=e(a,c(h,b)[1+b]),s=0;if(!(l<0)){var
+d=s;for(;;){var
+m=r(b,j)+d|0,n=c(o,m)[1+m],u=q*e(a,c(g,d)[1+d]);Y(a,n,e(a,n)-u);var
+v=d+1|0;if(l!==d){var
+d=v;continue}break}}var
 t=b+1|0;if(k!==b){var
 b=t;continue}break}}return 0},k);function
-l(e,t){var
-f=m(r(j+(b[5].length-1)|0,e),0.);fe(t,0,f,0,r(j,e));function
-n(b,h,g){var
-c=e-1|0,i=0;if(!(c<0)){var
-a=i;for(;;){V(f,r(b,e)+a|0,d(f,r(b,e)+a|0)-h*d(f,r(g,e)+a|0));var
+l(d,t){var
+f=n(r(j+(b[5].length-1)|0,d),0.);fm(t,0,f,0,r(j,d));function
+m(b,h,g){var
+c=d-1|0,i=0;if(!(c<0)){var
+a=i;for(;;){Y(f,r(b,d)+a|0,e(f,r(b,d)+a|0)-h*e(f,r(g,d)+a|0));var
 j=a+1|0;if(c!==a){var
-a=j;continue}break}}return 0}a3(function(h){var
-j=h[3],i=h[1],k=r(i,e),l=(r(i,e)+e|0)-1|0,o=h[4],p=d(a,h[2]);if(!(l<k)){var
-g=k;for(;;){V(f,g,d(f,g)/p);var
+a=j;continue}break}}return 0}a7(function(h){var
+j=h[3],i=h[1],k=r(i,d),l=(r(i,d)+d|0)-1|0,o=h[4],p=e(a,h[2]);if(!(l<k)){var
+g=k;for(;;){Y(f,g,e(f,g)/p);var
 u=g+1|0;if(l!==g){var
 g=u;continue}break}}var
-m=j.length-1-1|0,q=0;if(!(m<0)){var
+n=j.length-1-1|0,q=0;if(!(n<0)){var
 b=q;for(;;){var
-s=d(a,c(o,b)[1+b]);n(c(j,b)[1+b],s,i);var
-t=b+1|0;if(m!==b){var
+s=e(a,c(o,b)[1+b]);m(c(j,b)[1+b],s,i);var
+t=b+1|0;if(n!==b){var
 b=t;continue}break}}return 0},k);var
 o=j-1|0;if(!(o<0)){var
 h=o;for(;;){var
 l=c(k,h)[1+h],q=l[5],s=q.length-1-1|0,w=l[6],x=l[1],y=0;if(!(s<0)){var
 g=y;for(;;){var
-A=c(q,g)[1+g];n(x,d(a,c(w,g)[1+g]),A);var
+A=c(q,g)[1+g];m(x,e(a,c(w,g)[1+g]),A);var
 B=g+1|0;if(s!==g){var
 g=B;continue}break}}var
 z=h-1|0;if(0!==h){var
 h=z;continue}break}}var
 p=f.length-1-1|0,u=0;if(!(p<0)){var
-i=u;for(;;){if(1-(Math.abs(d(f,i))<1e+200?1:0))throw b0;var
+i=u;for(;;){if(1-(Math.abs(e(f,i))<1e+200?1:0))throw b5;var
 v=i+1|0;if(p!==i){var
 i=v;continue}break}}return f}var
-n=b[1].length-1,f=s?b[6]:b[5],w=j$(b,1,g,bc(m(n,0.),f)),x=b[4],p=l(1,eq(function(b,a){return b+a},x,w));fe(f,0,p,n,f.length-1);return[0,[0,b,A,s,g,l,p],z]},a5)}function
-ai(c,b){var
-a=ah(_,b),d=a[2];return bM(a[1],c)+d}function
-u(a){return R(function(a,b){return d(ag,a)+b*d(p,a)},a)}function
-bi(j,i){var
-f=j,e=i;for(;;){var
-b=S(h(function(a){return-a},f));if(0===b[0]){var
-c=m(a,0.),k=u(b[1]),l=W(function(b){return function(a){return ai(b,a)}}(k));x(function(e){return function(b){var
-c=b[1],f=b[2],g=oZ(c,a6),h=r(ac(c),a);return o(function(a,b){return V(e,a,b+f*d(g,h+a|0))},e)}}(c),l);if(0===e)return[0,b,c];var
-g=S(h(function(a){return-a},c));if(0===g[0]){var
-n=aW(aN,aL(b[2]));if(a0(aW(aN,aL(g[2])),n))return[0,b,c]}var
-f=c,e=e-1|0;continue}return[0,b,[0]]}}function
-ay(a){return R(function(b,a){return a/d(M,b)},a)}function
-az(j,h,k,b){var
-e=l(E,function(e){var
-b=m(a,0.);V(b,e,1.);var
-c=i[8];o(function(f,a){var
-c=a[2],e=a[1];return V(b,E+f|0,d(b,e)*d(h,c)+d(h,e)*d(b,c))},c);return b}),g=l(E,function(a){var
-f=pT/d(M,a),g=Math.abs(bM(j,c(e,a)[1+a]))+f;return c3*d(b,a)*g});o(function(c,a){function
-h(a){return V(g,c,d(g,c)+d(b,c)*Math.abs(a))}var
-l=i[8];o(function(g,b){var
-c=b[2],e=b[1];function
-f(a){return d(p,a)}var
-i=f(e),k=Math.abs(d(a,c))*i,l=f(c);return h(d(j,E+g|0)*rA*(Math.abs(d(a,e))*l+k))},l);return o(function(e,c){var
-g=f(k,a,c);return h(d(b,e)*g)},e)},e);return g}try{var
-bO=[0,bi(m(a,0.),5)],aj=bO}catch(a){a=a2(a);if(a!==bN&&a!==b0)throw a;var
-aj=0}if(aj){var
-aA=aj[1],B=aA[1];if(0===B[0]){var
-aC=aA[2],y=B[1],bj=u(y),bk=function(a){return W(function(b){return ai(a,b)})},K=aE(bj),bP=i[8];o(function(b,a){return V(K,E+b|0,d(K,a[1])*d(K,a[2]))},bP);var
-aU=[0,1],bQ=R(function(a,b){return(b-d(ag,a))/d(p,a)},K),bR=Q[1];o(function(c,b){var
-e=d(Q[2],c)+c3,a=e<bM(b,bQ)?1:0,f=a?(aU[1]=0,0):a;return f},bR);var
-aV=aU[1],aY=0;if(aV){try{var
-aZ=0,bS=bk(K)}catch(a){a=a2(a);if(a!==b0)throw a;var
-aD=0;aY=1;aZ=1}if(!aZ)var
-bT=-1e-06*(1.+Math.abs(at)),aX=F(function(c,a){var
-b=a[1],e=ac(b);return c+a[2]*d(b[6],e)},-Y*at,bS)<bT?1:0}else
+m=b[1].length-1,f=s?b[6]:b[5],v=kt(b,1,g,bh(n(m,0.),f)),w=b[4],p=l(1,ez(function(b,a){return b+a},w,v));fm(f,0,p,m,f.length-1);return[0,[0,b,A,s,g,l,p],y]},a5)}function
+ah(c,b){var
+a=aj(ab,b),d=a[2];return bR(a[1],c)+d}function
+w(a){return S(function(a,b){return e(ag,a)+b*e(p,a)},a)}function
+bj(j,h){var
+f=j,d=h;for(;;){var
+b=T(i(function(a){return-a},f));if(0===b[0]){var
+c=n(a,0.),k=w(b[1]),l=Z(function(b){return function(a){return ah(b,a)}}(k));y(function(d){return function(b){var
+c=b[1],f=b[2],g=pn(c,a8),h=r(ad(c),a);return o(function(a,b){return Y(d,a,b+f*e(g,h+a|0))},d)}}(c),l);if(0===d)return[0,b,c];var
+g=T(i(function(a){return-a},c));if(0===g[0]){var
+m=aZ(aP,aM(b[2]));if(aO(aZ(aP,aM(g[2])),m))return[0,b,c]}var
+f=c,d=d-1|0;continue}return[0,b,[0]]}}function
+az(a){return S(function(b,a){return a/e(M,b)},a)}function
+aA(j,i,k,b){var
+d=m(I,function(d){var
+b=n(a,0.);Y(b,d,1.);var
+c=h[8];o(function(f,a){var
+c=a[2],d=a[1];return Y(b,I+f|0,e(b,d)*e(i,c)+e(i,d)*e(b,c))},c);return b}),g=m(I,function(a){var
+f=qi/e(M,a),g=Math.abs(bR(j,c(d,a)[1+a]))+f;return c$*e(b,a)*g});o(function(c,a){function
+i(a){return Y(g,c,e(g,c)+e(b,c)*Math.abs(a))}var
+l=h[8];o(function(g,b){var
+c=b[2],d=b[1];function
+f(a){return e(p,a)}var
+h=f(d),k=Math.abs(e(a,c))*h,l=f(c);return i(e(j,I+g|0)*r2*(Math.abs(e(a,d))*l+k))},l);return o(function(d,c){var
+g=f(k,a,c);return i(e(b,d)*g)},d)},d);return g}try{var
+bM=[0,bj(n(a,0.),5)],ai=bM}catch(a){a=a6(a);if(a!==bS&&a!==b5)throw a;var
+ai=0}if(ai){var
+aB=ai[1],E=aB[1];if(0===E[0]){var
+aC=aB[2],B=E[1],bk=w(B),bl=function(a){return Z(function(b){return ah(a,b)})},K=aE(bk),bN=h[8];o(function(b,a){return Y(K,I+b|0,e(K,a[1])*e(K,a[2]))},bN);var
+aW=[0,1],bO=S(function(a,b){return(b-e(ag,a))/e(p,a)},K),bP=R[1];o(function(c,b){var
+d=e(R[2],c)+c$,a=d<bR(b,bO)?1:0,f=a?(aW[1]=0,0):a;return f},bP);var
+aX=aW[1],a0=0;if(aX){try{var
+a1=0,bQ=bl(K)}catch(a){a=a6(a);if(a!==b5)throw a;var
+aD=0;a0=1;a1=1}if(!a1)var
+bT=-1e-06*(1.+Math.abs(av)),aY=H(function(c,a){var
+b=a[1],d=ad(b);return c+a[2]*e(b[6],d)},-V*av,bQ)<bT?1:0}else
 var
-aX=aV;if(!aY)var
-aD=aX;if(aD)bm(Jp);var
-bl=u(y),aF=W(function(a){return ai(bl,a)}),bn=b1,aG=F(function(b,a){var
-c=a[1][6];return aS(function(b,a){return $(b,Math.abs(a))},b,c)},bn,aF),bo=-Y*at,bp=F(function(c,a){var
-b=a[1],e=ac(b);return c+a[2]*d(b[6],e)},bo,aF),bq=gf(aG)[2],br=[0,fd(30,ep(56,26-(Lz($(h9,bp/aG))|0)|0)),bq];try{var
-a1=0,ao=a7(P,Q,p,W,y,B[2],u,N,br);a1=1}catch(a){a=a2(a);if(a!==bN&&a!==b0)throw a;var
-bs=function(b,a){return 0.},bt=u(y),bu=0,ab=function(a){return az(aC,bt,bs,a)},C=bu}if(a1){if(0===ao[0])return ao[1];var
-aP=ao[1],bB=aP[1],bC=u(y),bE=function(a){return az(aC,bC,bB,a)},bF=aP[2],ab=bE,C=an(function(a){var
-b=u(a);return[0,u(y),b]},bF)}}else{var
-aQ=B[1],ap=c(P[3],aQ)[1+aQ],bG=B[2],aR=ds(0,P,h(L,ap[1]),bG),aT=w(ap[2],aR[1]);if(!(0<=D(aT))){var
-bH=[0,[0,t,ap[3]],aR[2]],bI=k(function(b){var
-a=b[2],c=H(a),d=G===c?a[1]:n===c?J(a):a;return[0,b[1],d]},bH),bJ=cS(L(aT)),bK=k(function(a){var
-b=a[2];return[0,g(a[1],bJ),b]},bI),bL=Z(bf);return[1,N,aB(i[1],0,bL,bK)]}var
-ab=ay,C=0}}else
+aY=aX;if(!a0)var
+aD=aY;if(aD)a2(J4);var
+bm=w(B),aF=Z(function(a){return ah(bm,a)}),bn=b6,aG=H(function(b,a){var
+c=a[1][6];return aU(function(b,a){return ac(b,Math.abs(a))},b,c)},bn,aF),bo=-V*av,bp=H(function(c,a){var
+b=a[1],d=ad(b);return c+a[2]*e(b[6],d)},bo,aF),bq=gu(aG)[2],br=[0,fl(30,ey(56,26-(Mf(ac(ip,bp/aG))|0)|0)),bq];try{var
+a3=0,ao=a9(Q,R,p,Z,B,E[2],w,N,br);a3=1}catch(a){a=a6(a);if(a!==bS&&a!==b5)throw a;var
+bs=function(b,a){return 0.},bt=w(B),bu=0,_=function(a){return aA(aC,bt,bs,a)},G=bu}if(a3){if(0===ao[0])return ao[1];var
+aQ=ao[1],bB=aQ[1],bC=w(B),bD=function(a){return aA(aC,bC,bB,a)},bE=aQ[2],_=bD,G=ak(function(a){var
+b=w(a);return[0,w(B),b]},bE)}}else{var
+aR=E[1],ap=c(Q[3],aR)[1+aR],bF=E[2],aS=dC(0,Q,i(L,ap[1]),bF),aT=x(ap[2],aS[1]);if(!(0<=C(aT))){var
+bG=[0,[0,s,ap[3]],aS[2]],bH=k(function(b){var
+a=b[2],c=v(a),d=u===c?a[1]:l===c?A(a):a;return[0,b[1],d]},bG),bJ=b2(L(aT)),bK=k(function(a){var
+b=a[2];return[0,g(a[1],bJ),b]},bH),bL=X(aV);return[1,N,as(h[1],0,bL,bK)]}var
+_=az,G=0}}else
 var
-ab=ay,C=0;var
-ad=l(E,function(b){function
-c(c){return l(a,function(a){return a===b?c:0.})}try{var
-i=0,e=S(c(dy)),f=S(c(1.));i=1}catch(a){a=a2(a);if(a!==bN)throw a}if(i&&0===f[0]){var
-g=f[1];if(0===e[0]){var
-h=e[1];return[0,(d(g,b)-d(h,b))*d(p,b),d(ag,b)+bD*(d(g,b)+d(h,b))*d(p,b)]}}return Jq}),I=h(function(a){return a[1]},ad),ak=[0,-1],aH=[0,0.],bv=ab(I);o(function(a,b){var
-c=qV*d(M,a)<d(I,a)?1:0,e=c?aH[1]<b?1:0:c,f=e?(aH[1]=b,ak[1]=a,0):e;return f},bv);if(ak[1]<0)X(Jr);var
-z=ak[1];if(C){var
-aI=C[1],aJ=aI[2],al=aI[1],ae=function(a){return qV*d(M,a)<d(I,a)?Math.abs(d(aJ,a)-d(al,a))/d(I,a):0.},bw=A(E,function(a){return a}),bx=0,j=F(function(b,a){var
-c=ae(b);return c<ae(a)?a:b},bx,bw),aK=d(al,j)+2.5*(d(aJ,j)-d(al,j)),a4=0;if(!(0.2<ae(j))&&!(ae(j)<0.004)){var
-bA=0.45*d(I,j);if(!(bA<Math.abs(aK-c(ad,j)[1+j][2]))){var
-am=aK,e=j;a4=1}}if(!a4)var
-am=c(ad,z)[1+z][2],e=z}else
+_=az,G=0;var
+$=m(I,function(b){function
+c(c){return m(a,function(a){return a===b?c:0.})}try{var
+i=0,d=T(c(dI)),f=T(c(1.));i=1}catch(a){a=a6(a);if(a!==bS)throw a}if(i&&0===f[0]){var
+g=f[1];if(0===d[0]){var
+h=d[1];return[0,(e(g,b)-e(h,b))*e(p,b),e(ag,b)+bI*(e(g,b)+e(h,b))*e(p,b)]}}return J5}),J=i(function(a){return a[1]},$),al=[0,-1],aH=[0,0.],bv=_(J);o(function(a,b){var
+c=rk*e(M,a)<e(J,a)?1:0,d=c?aH[1]<b?1:0:c,f=d?(aH[1]=b,al[1]=a,0):d;return f},bv);if(al[1]<0)P(J6);var
+D=al[1];if(G){var
+aI=G[1],aJ=aI[2],am=aI[1],ae=function(a){return rk*e(M,a)<e(J,a)?Math.abs(e(aJ,a)-e(am,a))/e(J,a):0.},bw=F(I,function(a){return a}),bx=0,j=H(function(b,a){var
+c=ae(b);return c<ae(a)?a:b},bx,bw),aK=e(am,j)+2.5*(e(aJ,j)-e(am,j)),a4=0;if(!(0.2<ae(j))&&!(ae(j)<0.004)){var
+bA=0.45*e(J,j);if(!(bA<Math.abs(aK-c($,j)[1+j][2]))){var
+an=aK,d=j;a4=1}}if(!a4)var
+an=c($,D)[1+D][2],d=D}else
 var
-am=c(ad,z)[1+z][2],e=z;var
-af=aa(am);function
-aM(a,e){var
-c=i[1][1],g=iG(dn(i[1],[10,c],a)),h=aE(b[4]),j=aE(b[3]),k=aE(b[2]),d=[0,aE(b[1]),k,j,h];f(e,d,g);return as(jU(i,d),[0,[0,c,a],N])}var
-aO=jT(i,e,af),by=jS(i,e,af),bz=aM(aO,function(a,b){c(a[2],e)[1+e]=af;c(a[4],e)[1+e]=b;return 0});return[2,aO,bz,aM(by,function(a,b){c(a[1],e)[1+e]=af;c(a[3],e)[1+e]=b;return 0})]}function
-q(C,aw,X,bf,av,be,au,aH,aG,bd){var
-bg=1.,bh=20-gf(aS(function(b,a){var
-c=0.;return dK(b,aS(function(b,a){return $(b,Math.abs(a))},c,a))},bg,aH))[2]|0,ad=fd(au[1],bh);function
-aI(a,b){return bx(lK(bx(b,a)),-a|0)}function
-bi(a){return aI(ad-2|0,1.001*a)}var
-M=h(function(a){return h(bi,a)},aH),ae=h(function(a){return h(aa,a)},M),p=l(a,function(b){return l(a,function(a){return c(c(ae,a)[1+a],b)[1+b]})}),q=l(a,function(b){return l(a,function(a){return b===a?t:y})}),a3=a-1|0,bE=0;if(!(a3<0)){var
-j=bE;for(;;){var
-as=[0,j],a4=j+1|0,a5=a-1|0;if(!(a5<a4)){var
-I=a4;for(;;){var
-bb=as[1],bO=cw(c(c(p,bb)[1+bb],j)[1+j]);if(ch(cw(c(c(p,I)[1+I],j)[1+j]),bO))as[1]=I;var
-bP=I+1|0;if(a5!==I){var
-I=bP;continue}break}}var
-a6=as[1];if(0===D(c(c(p,a6)[1+a6],j)[1+j]))throw bN;var
+an=c($,D)[1+D][2],d=D;var
+af=aa(an);function
+aL(a,e){var
+c=h[1][1],g=fn(cH(h[1],[10,c],a)),i=aE(b[4]),j=aE(b[3]),k=aE(b[2]),d=[0,aE(b[1]),k,j,i];f(e,d,g);return at(j_(h,d),[0,[0,c,a],N])}var
+aN=j9(h,d,af),by=j8(h,d,af),bz=aL(aN,function(a,b){c(a[2],d)[1+d]=af;c(a[4],d)[1+d]=b;return 0});return[2,aN,bz,aL(by,function(a,b){c(a[1],d)[1+d]=af;c(a[3],d)[1+d]=b;return 0})]}function
+K(D,ay,Z,be,ax,bc,aw,aH,aG,bb){var
+bg=1.,bi=20-gu(aU(function(b,a){var
+c=0.;return dU(b,aU(function(b,a){return ac(b,Math.abs(a))},c,a))},bg,aH))[2]|0,$=fl(aw[1],bi);function
+aI(a,b){return bC(l4(bC(b,a)),-a|0)}function
+bj(a){return aI($-2|0,1.001*a)}var
+M=i(function(a){return i(bj,a)},aH),ae=i(function(a){return i(aa,a)},M),p=m(a,function(b){return m(a,function(a){return c(c(ae,a)[1+a],b)[1+b]})}),q=m(a,function(b){return m(a,function(a){return b===a?s:B})}),a2=a-1|0,bF=0;if(!(a2<0)){var
+j=bF;for(;;){var
+au=[0,j],a3=j+1|0,a4=a-1|0;if(!(a4<a3)){var
+K=a3;for(;;){var
+ba=au[1],bP=cb(c(c(p,ba)[1+ba],j)[1+j]);if(cq(cb(c(c(p,K)[1+K],j)[1+j]),bP))au[1]=K;var
+bQ=K+1|0;if(a4!==K){var
+K=bQ;continue}break}}var
+a5=au[1];if(0===C(c(c(p,a5)[1+a5],j)[1+j]))throw bS;var
 a7=function(b,f){return function(a){var
 g=c(a,b)[1+b],d=f[1];a[1+b]=c(a,d)[1+d];var
-e=f[1];c(a,e)[1+e]=g;return 0}}(j,as);a7(p);a7(q);var
-bF=cS(c(c(p,j)[1+j],j)[1+j]),a8=function(a,f){return function(b){var
-d=c(b,a)[1+a],e=0;b[1+a]=h(function(a){return g(f,a)},d);return e}}(j,bF);a8(p);a8(q);var
-a9=a-1|0,bG=0;if(!(a9<0)){var
-u=bG;for(;;){var
-a_=u!==j?1:0,bI=a_?0!==D(c(c(p,u)[1+u],j)[1+j])?1:0:a_;if(bI){var
-bK=c(c(p,u)[1+u],j)[1+j],a$=function(d,b,h){return function(a){var
-e=c(a,b)[1+b],f=0;a[1+b]=R(function(b,e){return s(e,g(h,c(c(a,d)[1+d],b)[1+b]))},e);return f}}(j,u,bK);a$(p);a$(q)}var
-bL=u+1|0;if(a9!==u){var
-u=bL;continue}break}}var
-bH=j+1|0;if(a3!==j){var
-j=bH;continue}break}}function
+e=f[1];c(a,e)[1+e]=g;return 0}}(j,au);a7(p);a7(q);var
+bG=b2(c(c(p,j)[1+j],j)[1+j]),a8=function(a,f){return function(b){var
+d=c(b,a)[1+a],e=0;b[1+a]=i(function(a){return g(f,a)},d);return e}}(j,bG);a8(p);a8(q);var
+a9=a-1|0,bJ=0;if(!(a9<0)){var
+w=bJ;for(;;){var
+a_=w!==j?1:0,bL=a_?0!==C(c(c(p,w)[1+w],j)[1+j])?1:0:a_;if(bL){var
+bM=c(c(p,w)[1+w],j)[1+j],a$=function(d,b,h){return function(a){var
+e=c(a,b)[1+b],f=0;a[1+b]=S(function(b,e){return t(e,g(h,c(c(a,d)[1+d],b)[1+b]))},e);return f}}(j,w,bM);a$(p);a$(q)}var
+bO=w+1|0;if(a9!==w){var
+w=bO;continue}break}}var
+bK=j+1|0;if(a2!==j){var
+j=bK;continue}break}}function
 P(b,d){var
-a=[0,y];o(function(b,e){var
-f=g(e,c(d,b)[1+b]);a[1]=w(a[1],f);return 0},b);return a[1]}function
+a=[0,B];o(function(b,e){var
+f=g(e,c(d,b)[1+b]);a[1]=x(a[1],f);return 0},b);return a[1]}function
 aJ(b,a){var
-c=ak(e,b),d=a[2];return b6(ej(ak(a[1],b),d),c)}var
+c=al(d,b),e=a[2];return ca(es(al(a[1],b),e),c)}var
 bk=60;function
-ax(a){return aJ(bk,a)}var
-az=h(function(a){return aa(aI(ad,a))},aG),aK=R(function(a,b){var
-d=c(bd,a)[1+a];return ds([0,hl],C,h(L,b),d)},q),bl=aa(bx(1.,-ad|0)),aM=R(function(a,b){var
-d=P(b,az);return w(c(aK,a)[1+a][1],d)},q),bm=R(function(a,b){var
-d=c(aM,a)[1+a];return dQ(y,ax(aS(function(b,a){return w(b,g(bl,cw(a)))},d,b)))},q),af=dJ(function(a){return D(a)<=0?1:0},aM)?az:R(function(b,d){var
+az(a){return aJ(bk,a)}var
+aA=i(function(a){return aa(aI($,a))},aG),aK=S(function(a,b){var
+d=c(bb,a)[1+a];return dC([0,hz],D,i(L,b),d)},q),bl=aa(bC(1.,-$|0)),aL=S(function(a,b){var
+d=P(b,aA);return x(c(aK,a)[1+a][1],d)},q),bm=S(function(a,b){var
+d=c(aL,a)[1+a];return dp(B,az(aU(function(b,a){return x(b,g(bl,cb(a)))},d,b)))},q),af=dj(function(a){return C(a)<=0?1:0},aL)?aA:S(function(b,d){var
 a=[0,d];o(function(d,e){var
-f=g(e,c(c(ae,d)[1+d],b)[1+b]);a[1]=s(a[1],f);return 0},bm);return aJ(ad,a[1])},az),aA=l(a,function(a){var
-b=c(q,a)[1+a],e=L(P(b,af)),h=c(aK,a)[1+a];if(D(s(e,h[1]))<0)throw bN;function
+f=g(e,c(c(ae,d)[1+d],b)[1+b]);a[1]=t(a[1],f);return 0},bm);return aJ($,a[1])},aA),aB=m(a,function(a){var
+b=c(q,a)[1+a],d=L(P(b,af)),i=c(aK,a)[1+a];if(C(t(d,i[1]))<0)throw bS;function
 j(b,a){var
 c=k(function(b){var
-a=b[2],c=H(a),d=G===c?a[1]:n===c?J(a):a;return[0,b[1],d]},b);return aB(C[1][1],0,a,c)}var
-f=dp(i,b,e),o=j(h[2],f),l=fT(0,aw,R(function(b,a){var
-c=d(X,b);return O(a)*c},b));if(0===l[0]){var
-m=ds([0,hl],C,b,l[2]),g=ax(w(m[1],e));if(D(g)<0)throw bN;var
-p=ab(Z(g),f);return[0,f,g,o,j(m[2],p)]}throw bN}),ag=l(a,function(a){return aS(function(d,b){return w(d,c(b,a)[1+a])},y,q)}),aO=L(P(ag,af)),aP=fT(0,aw,R(function(b,a){var
-c=d(X,b);return O(a)*c},ag));if(0===aP[0]){var
-aR=ds([0,hl],C,ag,aP[2]),ai=ax(w(aR[1],aO)),bn=aR[2],bo=k(function(b){var
-a=b[2],c=H(a),d=G===c?a[1]:n===c?J(a):a;return[0,b[1],d]},bn),bp=s(ai,aO),bq=dp(i,h(L,ag),bp),br=aB(i[1],0,bq,bo),aT=k(function(a){var
-b=ah(_,a),c=b[3],d=h(function(a){return P(c,a)},ae),e=P(c,af);return[0,a,[0,w(b[4],e),d]]},aF),aU=z(0,al);x(function(a){var
-b=O(a[2][1]);return W(aU,a[1],b)},aT);var
-Q=function(a){var
-b=a[2];return ej(ak(a[1],2),b)},T=h(function(a){return eC(Q(a[2]))/4.},aA),aj=eC(Q(ai))/4.,aV=fd(0,au[1]-au[2]|0),U=ak(e,aV),aC=bx(1.,-aV|0),bs=aa(at),aX=g(B(U),bs),bt=aX[2],bu=aX[1],bv=v?e$:ej,aY=bv(bu,bt),bw=b(bf,function(a){return ah(aU,a)}),ap=k(function(d){var
-a=d[1],b=M.length-1,g=d[2],c=oZ(a,M),e=hu(a[2],M,b,c);return[0,[0,a,M,c,f(a[5],r(b,b),e)],g]},bw),ar=k(function(b){var
-a=b[1];return[0,a[1][6],a[3],a[4],[0],0.]},ap),E=function(c){function
-b(a,b){return go(function(d,a,c){var
-e=aa(f(b,c,ac(a[1][1])));return w(d,g(aa(a[2]),e))},a,ap,c)}var
-e=l(a,function(c){return l(a,function(e){return b(y,function(f,b){return d(f[3],r(r(b,a)+c|0,a)+e|0)})})}),h=l(a,function(c){return b(y,function(e,b){return d(e[2],r(b,a)+c|0)})});function
-i(b,a){return d(b[1],a)}var
-j=b6(aY,U);return[0,b(g(aa(-Y),j),i),h,e]},aZ=E(ar),by=O(aZ[1]),bA=aZ[3],bB=h(function(a){return h(O,a)},bA),aD=function(a){var
-e=a[3],f=h(function(a){return h(O,a)},e),g=h(O,a[2]),i=O(a[1]),b=h(function(a){return hv(T,aj,a,0)},f),c=0;return 0.<=i+hv(T,aj,R(function(c,a){return a+d(b,c)},g),c)?1:0},a0=[0,0],a1=function(aP){var
+a=b[2],c=v(a),d=u===c?a[1]:l===c?A(a):a;return[0,b[1],d]},b);return as(D[1][1],0,a,c)}var
+f=dz(h,b,d),o=j(i[2],f),m=f8(0,ay,S(function(b,a){var
+c=e(Z,b);return O(a)*c},b));if(0===m[0]){var
+n=dC([0,hz],D,b,m[2]),g=az(x(n[1],d));if(C(g)<0)throw bS;var
+p=_(X(g),f);return[0,f,g,o,j(n[2],p)]}throw bS}),ag=m(a,function(a){return aU(function(d,b){return x(d,c(b,a)[1+a])},B,q)}),aN=L(P(ag,af)),aO=f8(0,ay,S(function(b,a){var
+c=e(Z,b);return O(a)*c},ag));if(0===aO[0]){var
+aQ=dC([0,hz],D,ag,aO[2]),ah=az(x(aQ[1],aN)),bo=aQ[2],bp=k(function(b){var
+a=b[2],c=v(a),d=u===c?a[1]:l===c?A(a):a;return[0,b[1],d]},bo),br=t(ah,aN),bs=dz(h,i(L,ag),br),bt=as(h[1],0,bs,bp),aR=k(function(a){var
+b=aj(ab,a),c=b[3],d=i(function(a){return P(c,a)},ae),e=P(c,af);return[0,a,[0,x(b[4],e),d]]},aF),aS=E(0,ao);y(function(a){var
+b=O(a[2][1]);return W(aS,a[1],b)},aR);var
+R=function(a){var
+b=a[2];return es(al(a[1],2),b)},T=i(function(a){return eL(R(a[2]))/4.},aB),ai=eL(R(ah))/4.,aV=fl(0,aw[1]-aw[2]|0),U=al(d,aV),aC=bC(1.,-aV|0),bu=aa(av),aW=g(G(U),bu),bv=aW[2],bx=aW[1],by=z?fi:es,aX=by(bx,bv),bz=b(be,function(a){return aj(aS,a)}),aq=k(function(d){var
+a=d[1],b=M.length-1,g=d[2],c=pn(a,M),e=hK(a[2],M,b,c);return[0,[0,a,M,c,f(a[5],r(b,b),e)],g]},bz),at=k(function(b){var
+a=b[1];return[0,a[1][6],a[3],a[4],[0],0.]},aq),I=function(c){function
+b(a,b){return gF(function(d,a,c){var
+e=aa(f(b,c,ad(a[1][1])));return x(d,g(aa(a[2]),e))},a,aq,c)}var
+d=m(a,function(c){return m(a,function(d){return b(B,function(f,b){return e(f[3],r(r(b,a)+c|0,a)+d|0)})})}),h=m(a,function(c){return b(B,function(d,b){return e(d[2],r(b,a)+c|0)})});function
+i(b,a){return e(b[1],a)}var
+j=ca(aX,U);return[0,b(g(aa(-V),j),i),h,d]},aY=I(at),bA=O(aY[1]),bB=aY[3],bD=i(function(a){return i(O,a)},bB),aD=function(a){var
+d=a[3],f=i(function(a){return i(O,a)},d),g=i(O,a[2]),h=O(a[1]),b=i(function(a){return hL(T,ai,a,0)},f),c=0;return 0.<=h+hL(T,ai,S(function(c,a){return a+e(b,c)},g),c)?1:0},a0=[0,0],a1=function(aP){var
 a=a0[1];if(a)return a[1];var
-c=function(aT,aR,aQ){var
-x=aT,w=aR,M=aQ;a:for(;;){if(w&&M){var
-ag=M[2],y=w[1][1],i=y[1],p=i[6],k=i[5],N=i[4],c=i[2],q=i[1],s=y[4],z=y[3],t=y[2],a=T.length-1,A=q[1].length-1,aU=w[2],O=i[3]?dy:1.,ai=function(a){return Math.abs(a)},B=function(b){return function(a){return h(b,a)}}(ai),P=function(d,e){return function(a,b,c){return ka(d,e,a,b,c)}}(c,t),ak=h(B,t),al=c[5],am=B(c[4]),an=[0,c[1],c[2],c[3],am,al],Q=function(c,d){return function(b){var
-a=m(c,0.);d(1,b,function(c,b){var
-d=0;return V(a,c,-hv(T,aj,h(function(a){return-a},b),d))});return a}}(A,P),D=f(k,1,m(A,o9)),C=f2;for(;;){var
-ap=Q(D),e=f(k,1,h(function(a){return o9+qm*a},ap)),aq=0===C?1:0,ar=aq||cN(function(a){return 1-(a<1000000000000.?1:0)},e);if(ar)throw b0;var
+c=function(aS,aR,aQ){var
+x=aS,w=aR,M=aQ;a:for(;;){if(w&&M){var
+ag=M[2],y=w[1][1],h=y[1],p=h[6],k=h[5],N=h[4],c=h[2],q=h[1],s=y[4],z=y[3],t=y[2],a=T.length-1,A=q[1].length-1,aT=w[2],O=h[3]?dI:1.,aj=function(a){return Math.abs(a)},B=function(b){return function(a){return i(b,a)}}(aj),P=function(d,e){return function(a,b,c){return ku(d,e,a,b,c)}}(c,t),ak=i(B,t),al=c[5],am=B(c[4]),an=[0,c[1],c[2],c[3],am,al],Q=function(c,d){return function(b){var
+a=n(c,0.);d(1,b,function(c,b){var
+d=0;return Y(a,c,-hL(T,ai,i(function(a){return-a},b),d))});return a}}(A,P),D=f(k,1,n(A,py)),C=gf;for(;;){var
+ao=Q(D),d=f(k,1,i(function(a){return py+qO*a},ao)),aq=0===C?1:0,ar=aq||cT(function(a){return 1-(a<1000000000000.?1:0)},d);if(ar)throw b5;var
 R=[0,1];o(function(f,g){return function(c,b){var
-a=1.0001*d(f,c)<b?1:0,e=a?(g[1]=0,0):a;return e}}(D,R),e);if(R[1]){var
-u=[0,0.],as=j$(q,1,N,e),at=Q(e);o(function(e,b,f){return function(a,c){b[1]=$(b[1],(c+d(f,a))/d(e,a));return 0}}(e,u,at),as);if(1-(u[1]<0.999999999999?1:0))throw b0;var
-S=u[1]+(1.-u[1])/64.,F=function(l){return function(i,h){var
-c=r(l,i)-1|0,b=b1,j=0;if(c<0)var
-e=b;else{var
+a=1.0001*e(f,c)<b?1:0,d=a?(g[1]=0,0):a;return d}}(D,R),d);if(R[1]){var
+u=[0,0.],as=kt(q,1,N,d),at=Q(d);o(function(d,b,f){return function(a,c){b[1]=ac(b[1],(c+e(f,a))/e(d,a));return 0}}(d,u,at),as);if(1-(u[1]<0.999999999999?1:0))throw b5;var
+S=u[1]+(1.-u[1])/64.,E=function(l){return function(i,h){var
+c=r(l,i)-1|0,b=b6,j=0;if(c<0)var
+d=b;else{var
 a=j,f=b;for(;;){var
-g=$(f,Math.abs(d(h,a))),k=a+1|0;if(c!==a){var
+g=ac(f,Math.abs(e(h,a))),k=a+1|0;if(c!==a){var
 a=k,f=g;continue}var
-e=g;break}}return e}}(A),U=F(1,p),G=function(l,m,c,n,p,q,s){return function(a,e,g,f){var
-i=d7*q(a,e)+pZ*s+g*aC,j=c(e),k=j$(m,a,c(l),j),b=h(function(a){return i+d7*a},k);bz(function(e){function
-f(c,e){return o(function(e,f){return V(b,r(c,a)+e|0,d(b,r(c,a)+e|0)+d7*f)},e)}var
-g=c(e[2]);return ka(p,n,e[1],g,f)},f);return b}}(N,q,B,ak,an,F,U),au=G(1,p,3.,0),av=q[4],W=f(k,1,eq(function(b,a){return d7*Math.abs(b)+a},av,au)),aw=hu(c,t,1,W),ax=G(a,z,8.,[0,[0,1,p]]),X=f(k,a,eq(function(b,a){return 1.02*(b+Math.abs(a))},ax,aw)),ay=G(r(a,a),s,32.+kV*a,[0,[0,a,z]]),az=hu(c,t,a,X),aA=eq(function(b,a){return b+a},az,ay),aB=function(c){return function(b,a){return b-c*a}}(O),H=function(c){return function(a,b){return eq(c,a,b)}}(aB),Y=H(p,W),Z=H(z,X),_=function(a,l,f,g,i){return function(e,b){var
-h=d7*g(r(a,a),e),c=aE(i);f(r(a,a),b,function(f,e){if(l<0.)o(function(b,a){return V(e,b,-a)},e);var
+d=g;break}}return d}}(A),U=E(1,p),F=function(l,m,c,n,p,q,s){return function(a,d,g,f){var
+h=ee*q(a,d)+qo*s+g*aC,j=c(d),k=kt(m,a,c(l),j),b=i(function(a){return h+ee*a},k);bE(function(d){function
+f(c,d){return o(function(d,f){return Y(b,r(c,a)+d|0,e(b,r(c,a)+d|0)+ee*f)},d)}var
+g=c(d[2]);return ku(p,n,d[1],g,f)},f);return b}}(N,q,B,ak,an,E,U),au=F(1,p,3.,0),av=q[4],V=f(k,1,ez(function(b,a){return ee*Math.abs(b)+a},av,au)),aw=hK(c,t,1,V),ax=F(a,z,8.,[0,[0,1,p]]),W=f(k,a,ez(function(b,a){return 1.02*(b+Math.abs(a))},ax,aw)),ay=F(r(a,a),s,32.+ld*a,[0,[0,a,z]]),az=hK(c,t,a,W),aA=ez(function(b,a){return b+a},az,ay),aB=function(c){return function(b,a){return b-c*a}}(O),G=function(c){return function(a,b){return ez(c,a,b)}}(aB),X=G(p,V),Z=G(z,W),_=function(a,l,f,g,i){return function(d,b){var
+h=ee*g(r(a,a),d),c=aE(i);f(r(a,a),b,function(f,d){if(l<0.)o(function(b,a){return Y(d,b,-a)},d);var
 g=r(a,a)-1|0,i=0;if(!(g<0)){var
 b=i;for(;;){var
-j=hv(T,aj,e,r(b,a));V(c,r(r(f,a),a)+b|0,d(c,r(r(f,a),a)+b|0)+h-j);var
+j=hL(T,ai,d,r(b,a));Y(c,r(r(f,a),a)+b|0,e(c,r(r(f,a),a)+b|0)+h-j);var
 k=b+1|0;if(g!==b){var
-b=k;continue}break}}return 0});return c}}(a,O,P,F,aA),aD=0.,aF=function(b,a){return b+a},aa=function(b,c){return function(a){return aS(c,b,a)}}(aD,aF),v=_(m(s.length-1,0.),s),j=0,g=60;for(;;){var
-ab=h(function(a){return a+0.02*Math.abs(a)},v),I=f(k,r(a,a),ab),aG=0===g?1:0,aH=aG||cN(function(b){return function(a){return 1-(a<hY*b?1:0)}}(U),I);if(aH)throw b0;var
-J=H(s,I),ac=4===(g%8|0)?1:0,aI=ac?1-b(aP,E(bS(x,[0,[0,Y,Z,J,e,S],ag]))):ac;if(aI)throw b0;var
-l=_(I,J);if(md(function(b,a){return a<=b?1:0},ab,l)){var
+b=k;continue}break}}return 0});return c}}(a,O,P,E,aA),aD=0.,aF=function(b,a){return b+a},$=function(b,c){return function(a){return aU(c,b,a)}}(aD,aF),v=_(n(s.length-1,0.),s),j=0,g=60;for(;;){var
+aa=i(function(a){return a+0.02*Math.abs(a)},v),H=f(k,r(a,a),aa),aG=0===g?1:0,aH=aG||cT(function(b){return function(a){return 1-(a<ic*b?1:0)}}(U),H);if(aH)throw b5;var
+J=G(s,H),ab=4===(g%8|0)?1:0,aI=ab?1-b(aP,I(bW(x,[0,[0,X,Z,J,d,S],ag]))):ab;if(aI)throw b5;var
+l=_(H,J);if(mx(function(b,a){return a<=b?1:0},aa,l)){var
 L=function(a){function
-b(b){return lK(b/(a*aC))*(a*aC)}return function(a){return h(b,a)}},aN=b(L(kV),J),aO=b(L(4.),Z),x=[0,[0,b(L(1.),Y),aO,aN,e,S],x],w=aU,M=ag;continue a}if(j){var
+b(b){return l4(b/(a*aC))*(a*aC)}return function(a){return i(b,a)}},aN=b(L(ld),J),aO=b(L(4.),Z),x=[0,[0,b(L(1.),X),aO,aN,d,S],x],w=aT,M=ag;continue a}if(j){var
 K=j[2];if(K&&!K[2]){var
-ad=j[1],aJ=ad-K[1],n=(aa(l)-ad)/aJ,ae=1.<=n?1:0,aK=ae?g<40?1:0:ae;if(aK)throw b0;var
-ah=0;if(0.<n&&n<qs){var
-af=n/(1.-n);ah=1}if(!ah)var
+ad=j[1],aJ=ad-K[1],m=($(l)-ad)/aJ,ae=1.<=m?1:0,aK=ae?g<40?1:0:ae;if(aK)throw b5;var
+ah=0;if(0.<m&&m<qU){var
+af=m/(1.-m);ah=1}if(!ah)var
 af=0.;var
-aL=g-1|0,aM=0,v=eq(function(c){return function(a,b){return a+c*$(0.,a-b)}}(af),l,v),j=aM,g=aL;continue}}var
-v=l,j=[0,aa(l),j],g=g-1|0;continue}}var
-D=e,C=C-1|0;continue}}return ao(x)}}(0,ap,ar);a0[1]=[0,c];return c};return function(v){try{if(v){var
-T=v[1],aC=R(function(a,b){var
-e=d(X,a);return(b-O(c(C[2][1],a)[1+a]))/e},aG),a=Jn(C,aw,X,T[1],T[2][1],aC,af,ae,aA),r=function(U){var
-af=U[3],M=U[2],P=U[1],q=M.length-1,aT=a[1][1][1],u=m(dt(q),y);o(function(a,b){var
-d=L(b);c(u,a)[1+a]=d;var
+aL=g-1|0,aM=0,v=ez(function(c){return function(a,b){return a+c*ac(0.,a-b)}}(af),l,v),j=aM,g=aL;continue}}var
+v=l,j=[0,$(l),j],g=g-1|0;continue}}var
+D=d,C=C-1|0;continue}}return ap(x)}}(0,aq,at);a0[1]=[0,c];return c};return function(y){try{if(y){var
+T=y[1],aC=S(function(a,b){var
+d=e(Z,a);return(b-O(c(D[2][1],a)[1+a]))/d},aG),a=J2(D,ay,Z,T[1],T[2][1],aC,af,ae,aB),r=function(U){var
+af=U[3],M=U[2],P=U[1],q=M.length-1,aS=a[1][1][1],w=n(dD(q),B);o(function(a,b){var
+d=L(b);c(w,a)[1+a]=d;var
 e=c(af,a)[1+a];return o(function(e,d){var
-b=e0(q,a,e);u[1+b]=s(c(u,b)[1+b],d);return 0},e)},M);var
-Q=h(O,u),ag=O(P);function
+b=e_(q,a,e);w[1+b]=t(c(w,b)[1+b],d);return 0},e)},M);var
+R=i(O,w),ag=O(P);function
 aU(a){return[0,a]}var
-aV=A(a[11].length-1,aU),al=N(aq(aV,a[8])),a3=60,a4=0,R=al,B=h(function(b){return o2(a,b)},al),ai=a4,ah=ba,z=a3;for(;;){var
-aX=dt(q),aY=h(function(a){return a[2]},B),T=fT(ai,[0,h(function(a){return a[1]},B),aY,aX],Q);if(0===T[0]){var
-aj=T[2],v=T[1],C=bM(v,Q);if(C<=ag)var
-x=[0,[0,R,aj]];else{if(0<z){var
-r=a[2],K=bU(v,0,r),$=b(a[4],K),aJ=o1(a,8,$),ab=b(aQ(function(f){return function(b){var
-e=bM(c(a[3][1],b)[1+b],f);return d(a[3][2],b)-e<lt?1:0}}($)),aJ);a[5]=bj(aN,aq(ab,a[5]));var
-aK=a[5],aL=N(k(function(b){return[0,b,hw(a,b)]},aK)),ac=h(function(e,h,i){return function(b){var
-c=b[2],a=c[2],f=l(e,function(c){var
+aV=F(a[11].length-1,aU),al=N(an(aV,a[8])),a3=60,a4=0,S=al,D=i(function(b){return pq(a,b)},al),ai=a4,ah=bd,C=a3;for(;;){var
+aW=dD(q),aX=i(function(a){return a[2]},D),T=f8(ai,[0,i(function(a){return a[1]},D),aX,aW],R);if(0===T[0]){var
+aj=T[2],y=T[1],E=bR(y,R);if(E<=ag)var
+z=[0,[0,S,aj]];else{if(0<C){var
+r=a[2],K=bY(y,0,r),$=b(a[4],K),aJ=pp(a,8,$),ab=b(aT(function(f){return function(b){var
+d=bR(c(a[3][1],b)[1+b],f);return e(a[3][2],b)-d<lN?1:0}}($)),aJ);a[5]=bf(aP,an(ab,a[5]));var
+aK=a[5],aL=N(k(function(b){return[0,b,hM(a,b)]},aK)),ac=i(function(d,h,i){return function(b){var
+c=b[2],a=c[2],f=m(d,function(c){var
 b=[0,0.];o(function(f,a){var
-g=a*d(i,e0(e,f,c));b[1]=b[1]+g;return 0},a);return b[1]}),g=bM(a,h);return[0,b[1],c[1],a,g,f]}}(r,K,v),aL),ad=[0,0];o(function(j,k){return function(e,b){var
+g=a*e(i,e_(d,f,c));b[1]=b[1]+g;return 0},a);return b[1]}),g=bR(a,h);return[0,b[1],c[1],a,g,f]}}(r,K,y),aL),ad=[0,0];o(function(j,k){return function(e,b){var
 f=b[2],g=j.length-1-1|0,l=b[5],m=b[4],n=b[1];if(!(g<e)){var
 a=e;for(;;){var
-d=c(j,a)[1+a],h=d[2],o=bM(l,d[3]),i=f*h-f*d[4]-h*m+o;if(i<lt)k[1]=[0,[0,i,[2,n,d[1]]],k[1]];var
+d=c(j,a)[1+a],h=d[2],o=bR(l,d[3]),i=f*h-f*d[4]-h*m+o;if(i<lN)k[1]=[0,[0,i,[2,n,d[1]]],k[1]];var
 p=a+1|0;if(g!==a){var
 a=p;continue}break}}return 0}}(ac,ad),ac);var
-aM=aW(am,ad[1]),aO=en(function(b){return function(a,c){return a<(3*b|0)?1:0}}(r),aM),ae=l(r+1|0,function(c,e,f){return function(b){return l(c+1|0,function(a){return 0===b?0===a?1.:d(e,a-1|0):0===a?d(e,b-1|0):d(f,e0(c,b-1|0,a-1|0))})}}(r,K,v)),p=ae.length-1,aP=function(a){return(a*kG|0)/kG},i=h(aE,ae),E=l(p,function(b){return function(a){return l(b,function(b){return a===b?1.:0.})}}(p)),F=1;for(;;){var
-W=p-2|0,av=0;if(!(W<0)){var
-e=av;for(;;){var
-X=e+1|0,Y=p-1|0;if(!(Y<X)){var
-j=X;for(;;){if(pZ<Math.abs(d(c(i,e)[1+e],j))){var
-az=d(c(i,e)[1+e],e),aA=d(c(i,j)[1+j],j)-az,_=bD*Math.atan2(2.*d(i[1+e],j),aA),aC=Math.cos(_),aD=Math.sin(_),I=function(n,h,i,j,k){return function(c,b){var
+aM=aZ(am,ad[1]),aN=ex(function(b){return function(a,c){return a<(3*b|0)?1:0}}(r),aM),ae=m(r+1|0,function(c,d,f){return function(b){return m(c+1|0,function(a){return 0===b?0===a?1.:e(d,a-1|0):0===a?e(d,b-1|0):e(f,e_(c,b-1|0,a-1|0))})}}(r,K,y)),p=ae.length-1,aO=function(a){return(a*k0|0)/k0},h=i(aE,ae),H=m(p,function(b){return function(a){return m(b,function(b){return a===b?1.:0.})}}(p)),I=1;for(;;){var
+V=p-2|0,ax=0;if(!(V<0)){var
+d=ax;for(;;){var
+W=d+1|0,Z=p-1|0;if(!(Z<W)){var
+j=W;for(;;){if(qo<Math.abs(e(c(h,d)[1+d],j))){var
+aA=e(c(h,d)[1+d],d),aB=e(c(h,j)[1+j],j)-aA,_=bI*Math.atan2(2.*e(h[1+d],j),aB),aC=Math.cos(_),aD=Math.sin(_),J=function(n,h,i,j,k){return function(c,b){var
 d=n-1|0,l=0;if(!(d<0)){var
 a=l;for(;;){var
-e=f(c,a,h),g=f(c,a,i);S(b,a,h,j*e-k*g);S(b,a,i,k*e+j*g);var
+e=f(c,a,h),g=f(c,a,i);Q(b,a,h,j*e-k*g);Q(b,a,i,k*e+j*g);var
 m=a+1|0;if(d!==a){var
-a=m;continue}break}}return 0}}(p,e,j,aC,aD),aF=function(e){return function(a,d,b){return V(c(e,a)[1+a],d,b)}}(i);I(function(e){return function(a,b){return d(c(e,a)[1+a],b)}}(i),aF);var
-aG=function(e){return function(d,a,b){return V(c(e,a)[1+a],d,b)}}(i);I(function(e){return function(b,a){return d(c(e,a)[1+a],b)}}(i),aG);var
-aH=function(e){return function(a,d,b){return V(c(e,a)[1+a],d,b)}}(E);I(function(e){return function(a,b){return d(c(e,a)[1+a],b)}}(E),aH)}var
-aI=j+1|0;if(Y!==j){var
+a=m;continue}break}}return 0}}(p,d,j,aC,aD),aF=function(e){return function(a,d,b){return Y(c(e,a)[1+a],d,b)}}(h);J(function(d){return function(a,b){return e(c(d,a)[1+a],b)}}(h),aF);var
+aG=function(e){return function(d,a,b){return Y(c(e,a)[1+a],d,b)}}(h);J(function(d){return function(b,a){return e(c(d,a)[1+a],b)}}(h),aG);var
+aH=function(e){return function(a,d,b){return Y(c(e,a)[1+a],d,b)}}(H);J(function(d){return function(a,b){return e(c(d,a)[1+a],b)}}(H),aH)}var
+aI=j+1|0;if(Z!==j){var
 j=aI;continue}break}}var
-ax=e+1|0;if(W!==e){var
-e=ax;continue}break}}var
-aw=F+1|0;if(12!==F){var
-F=aw;continue}var
-au=A(p,function(e,f,g){return function(a){var
-b=l(e,function(b){return d(c(g,b)[1+b],a)});return[0,d(c(f,a)[1+a],a),b]}}(p,i,E)),aR=b(b5(function(d){return function(a){var
-b=a[1]<lt?1:0,c=b?[0,[3,h(d,a[2])]]:b;return c}}(aP)),au),aS=aq(k(function(a){return a[2]},aO),aR),D=aq(k(function(a){return[1,a]},ab),aS);break}}else
+az=d+1|0;if(V!==d){var
+d=az;continue}break}}var
+ay=I+1|0;if(12!==I){var
+I=ay;continue}var
+aw=F(p,function(d,f,g){return function(a){var
+b=m(d,function(b){return e(c(g,b)[1+b],a)});return[0,e(c(f,a)[1+a],a),b]}}(p,h,H)),aQ=b(b$(function(d){return function(a){var
+b=a[1]<lN?1:0,c=b?[0,[3,i(d,a[2])]]:b;return c}}(aO)),aw),aR=an(k(function(a){return a[2]},aN),aQ),G=an(k(function(a){return[1,a]},ab),aR);break}}else
 var
-D=0;if(D){a[8]=aq(a[8],D);var
-ak=N(D),aZ=ah-C<kn*(C-ag)?z+qf|0:z-1|0,a0=[0,aj],a1=bc(B,h(function(b){return o2(a,b)},ak)),R=bc(R,ak),B=a1,ai=a0,ah=C,z=aZ;continue}var
-a2=bU(v,0,q);a[9]=[0,b(a[4],a2)];var
-x=0}}else
+G=0;if(G){a[8]=an(a[8],G);var
+ak=N(G),aY=ah-E<kH*(E-ag)?C+qG|0:C-1|0,a0=[0,aj],a1=bh(D,i(function(b){return pq(a,b)},ak)),S=bh(S,ak),D=a1,ai=a0,ah=E,C=aY;continue}var
+a2=bY(y,0,q);a[9]=[0,b(a[4],a2)];var
+z=0}}else
 var
-x=0;if(x){var
-an=x[1],a5=an[1],a6=an[2],ao=h(function(x){var
-d=c(a5,x)[1+x],e=a[1][1][1],z=a[2];function
-i(b,a){return o0(y,w,g,s,z,b,a)}function
+z=0;if(z){var
+ao=z[1],a5=ao[1],a6=ao[2],ap=i(function(z){var
+d=c(a5,z)[1+z],e=a[1][1][1],C=a[2];function
+h(b,a){return po(B,x,g,t,C,b,a)}function
 j(g){var
-f=c(a[1][3],g)[1+g],b=f[3],i=H(b),d=G===i?b[1]:n===i?J(b):b,k=f[2],l=h(L,f[1]),j=dp(a[1][1],l,k),m=c(e[2],d)[1+d];return S(ay[11],dP,m,j)?d:aB(e,0,j,[0,[0,t,d],0])}switch(d[0]){case
+f=c(a[1][3],g)[1+g],b=f[3],h=v(b),d=u===h?b[1]:l===h?A(b):b,k=f[2],m=i(L,f[1]),j=dz(a[1][1],m,k),n=c(e[2],d)[1+d];return Q(ar[11],dn,n,j)?d:as(e,0,j,[0,[0,s,d],0])}switch(d[0]){case
 0:var
 k=d[1];return c(a[11],k)[1+k];case
 1:var
-l=d[1],m=i(b(a[6],l),0),A=[n,function(a){return j(l)}];return[0,m[1],m[2],A];case
+m=d[1],n=h(b(a[6],m),0),D=[l,function(a){return j(m)}];return[0,n[1],n[2],D];case
 2:var
-p=d[2],q=d[1],B=[0,b(a[6],p)],r=i(b(a[6],q),B),C=[n,function(b){var
-a=j(p);return cB(e,j(q),a)}];return[0,r[1],r[2],C];default:var
-u=kb(d[1]),D=h(aa,u[2]),f=[0,aa(u[1]),D],v=i(f,[0,f]),E=[n,function(i){var
-d=[0,Z(f[1])],g=f[2];o(function(e,f){var
-g=c(a[10],e)[1+e][1],h=d[1];d[1]=b(bZ([0,L(f)],h),g);return 0},g);var
-h=[2,d[1]];return eU(e,c0(d[1],d[1]),h)}];return[0,v[1],v[2],E]}},a6),a7=j_(Q,j9(h(function(a){return h(O,a[1])},ao))),ap=function(b){function
+p=d[2],q=d[1],E=[0,b(a[6],p)],r=h(b(a[6],q),E),F=[l,function(b){var
+a=j(p);return bn(e,j(q),a)}];return[0,r[1],r[2],F];default:var
+w=kv(d[1]),G=i(aa,w[2]),f=[0,aa(w[1]),G],y=h(f,[0,f]),H=[l,function(i){var
+d=[0,X(f[1])],g=f[2];o(function(e,f){var
+g=c(a[10],e)[1+e][1],h=d[1];d[1]=b(bq([0,L(f)],h),g);return 0},g);var
+h=[2,d[1]];return dy(e,bH(d[1],d[1]),h)}];return[0,y[1],y[2],H]}},a6),a7=ks(R,kr(i(function(a){return i(O,a[1])},ap))),aq=function(b){function
 d(f){var
-g=b?0:1,d=(2*f|0)+g|0,e=c(a[11],d)[1+d];return b?e[2]:L(e[2])}return l(dt(q),d)},ar=function(d){function
+g=b?0:1,d=(2*f|0)+g|0,e=c(a[11],d)[1+d];return b?e[2]:L(e[2])}return m(dD(q),d)},at=function(d){function
 b(e){var
-f=d?0:1,b=(2*e|0)+f|0;return c(a[11],b)[1+b][3]}return l(dt(q),b)},a8=ar(1),a9=ar(0),a_=ap(1),a$=[0,ap(0),a_,a9,a8],as=ot(a$,ao,h(function(a){return 0.<a?aa(a):y},a7),u),bb=as[2];if(bJ(P,as[1]))return 0;var
-at=[0,function(g){function
+f=d?0:1,b=(2*e|0)+f|0;return c(a[11],b)[1+b][3]}return m(dD(q),b)},a8=at(1),a9=at(0),a_=aq(1),a$=[0,aq(0),a_,a9,a8],au=oP(a$,ap,i(function(a){return 0.<a?aa(a):B},a7),w),ba=au[2];if(bN(P,au[1]))return 0;var
+av=[0,function(g){function
 e(b){return c(a[10],b)[1+b][1]}var
-d=[0,Z(P)];o(function(a,f){var
-g=e(a);d[1]=b(bZ([0,f],d[1]),g);var
+d=[0,X(P)];o(function(a,f){var
+g=e(a);d[1]=b(bq([0,f],d[1]),g);var
 h=c(af,a)[1+a];return o(function(f,c){var
-g=e(f),h=c0(e(a),g);d[1]=b(bZ([0,c],d[1]),h);return 0},h)},M);var
+g=e(f),h=bH(e(a),g);d[1]=b(bq([0,c],d[1]),h);return 0},h)},M);var
 f=k(function(b){var
-a=b[2],c=H(a),d=G===c?a[1]:n===c?J(a):a;return[0,b[1],d]},bb);return aB(aT,0,d[1],f)}]}else
+a=b[2],c=v(a),d=u===c?a[1]:l===c?A(a):a;return[0,b[1],d]},ba);return as(aS,0,d[1],f)}]}else
 var
-at=x;return at}};if(0===r(E(ar)))var
-W=0;else{var
-Y=av[1];try{var
-_=a1(function(a){return 0!==r(a)?1:0})}catch(b){b=a2(b);if(b===b0){if(0===Y)av[1]=a[9];throw b}throw b}var
-$=r(E(_)),ac=0===Y?1:0,aF=ac?0===$?1:0:ac;if(aF)av[1]=a[9];var
-W=an(function(a){return[0,[0,b(a,0)],_]},$)}var
-u=W}else{var
-ad=aD(E(ar));if(ad)var
-ag=a1(aD),ah=aD(E(ag)),aH=ah?[0,[0,0,ag]]:ah,u=aH;else
+av=z;return av}};if(0===r(I(at)))var
+V=0;else{var
+W=ax[1];try{var
+$=a1(function(a){return 0!==r(a)?1:0})}catch(b){b=a6(b);if(b===b5){if(0===W)ax[1]=a[9];throw b}throw b}var
+ab=r(I($)),ac=0===W?1:0,aF=ac?0===ab?1:0:ac;if(aF)ax[1]=a[9];var
+V=ak(function(a){return[0,[0,b(a,0)],$]},ab)}var
+w=V}else{var
+ad=aD(I(at));if(ad)var
+ag=a1(aD),ai=aD(I(ag)),aH=ai?[0,[0,0,ag]]:ai,w=aH;else
 var
-u=ad}var
-j=u}catch(a){a=a2(a);if(a!==b0&&a!==bN)throw a;var
+w=ad}var
+j=w}catch(a){a=a6(a);if(a!==b5&&a!==bS)throw a;var
 j=0}if(j){var
-x=j[1],aj=bC(1,4),z=cg(4),D=k(function(a){var
-b=a[2],c=aL(b[2]),d=k(function(a){return g(aj,a)},c);return[0,a[1],[0,b[1],d]]},aT),I=F(function(c,b){var
-a=b[2],d=[0,a[1],a[2]];return F(function(b,a){return mM(b,a[2])},c,d)},e,D),M=function(a){var
-b=a[2];return gF(K(I,a[1]),b)},p=function(b,a){return aB(i[1],0,a,[0,[0,z,b],0])},P=h(function(a){var
-b=dm(z,a[1]),c=Q(a[2]),d=ab(Z(B(c)),b),e=p(a[4],d);return[0,b,c,p(a[3],b),e]},aA),ak=Z(B(Q(ai))),al=p(br,aS(function(b,a){return ab(b,a[1])},ak,P)),ao=[0,Q(ai),al],as=x[2],at=iB(function(c,b){var
-a=c[1];return[0,a[1][1],a[1][3],b]},ap,as),au=x[1],ax=an(function(a){var
-b=[0,[0,B(U),a],0],d=c(i[1][2],a)[1+a],e=dm(B(U),d);return aB(i[1],0,e,b)},au);return[0,[0,[0,be,P,ao,k(function(a){var
-b=a[2],c=k(M,b[2]),d=[0,M(b[1]),c];return[0,a[1],d]},D),I,U,aY,at,ax]]]}var
-az=h(function(a){return h(O,a)},q);return[1,[0,by,function(e,c){function
-b(a){return h(function(b){return bM(b,a)},az)}var
-f=b(e),a=[0,0.],g=b(c);o(function(c,b){return o(function(e,b){a[1]=a[1]+d(f,c)*b*d(g,e);return 0},b)},bB);return a[1]}]]}}throw bN}var
-p=as(j,0);o4(ap,p);return p},p)},a5=as(0),a6=as(1),a7=function(a){var
-g=N(aF),j=z(0,al);o(function(b,a){return W(j,a,b)},g);function
+z=j[1],aj=bw(1,4),C=cp(4),E=k(function(a){var
+b=a[2],c=aM(b[2]),d=k(function(a){return g(aj,a)},c);return[0,a[1],[0,b[1],d]]},aR),K=H(function(c,b){var
+a=b[2],d=[0,a[1],a[2]];return H(function(b,a){return m6(b,a[2])},c,d)},d,E),M=function(a){var
+b=a[2];return gV(J(K,a[1]),b)},p=function(b,a){return as(h[1],0,a,[0,[0,C,b],0])},P=i(function(a){var
+b=b4(C,a[1]),c=R(a[2]),d=_(X(G(c)),b),e=p(a[4],d);return[0,b,c,p(a[3],b),e]},aB),al=X(G(R(ah))),ao=p(bt,aU(function(b,a){return _(b,a[1])},al,P)),ap=[0,R(ah),ao],au=z[2],av=gE(function(c,b){var
+a=c[1];return[0,a[1][1],a[1][3],b]},aq,au),aw=z[1],az=ak(function(a){var
+b=[0,[0,G(U),a],0],d=c(h[1][2],a)[1+a],e=b4(G(U),d);return as(h[1],0,e,b)},aw);return[0,[0,[0,bc,P,ap,k(function(a){var
+b=a[2],c=k(M,b[2]),d=[0,M(b[1]),c];return[0,a[1],d]},E),K,U,aX,av,az]]]}var
+aA=i(function(a){return i(O,a)},q);return[1,[0,bA,function(d,c){function
+b(a){return i(function(b){return bR(b,a)},aA)}var
+f=b(d),a=[0,0.],g=b(c);o(function(c,b){return o(function(d,b){a[1]=a[1]+e(f,c)*b*e(g,d);return 0},b)},bD);return a[1]}]]}}throw bS}var
+p=at(j,0);ps(au,p);return p},p)},bl=aK(0),bm=aK(1),bo=function(a){var
+g=N(aF),j=E(0,ao);o(function(b,a){return W(j,a,b)},g);function
 k(c){var
-a=l2(function(a){return a[1]},c),b=z(0,10);br(function(c,a){return W(b,a,c)},a);function
-d(a){return ah(b,a)}var
-e=C(a);return f(ap[6],e,d)}function
-i(d){switch(d[0]){case
+a=mj(function(a){return a[1]},c),b=E(0,10);bv(function(c,a){return W(b,a,c)},a);function
+d(a){return aj(b,a)}var
+e=D(a);return f(au[6],e,d)}function
+h(d){switch(d[0]){case
 0:var
-a=d[1],e=k(a[1]),l=z(0,al),n=a[4];x(function(a){return W(l,a[1],a[2])},n);var
-o=a[2],p=aL(h(function(a){var
-c=b(e[1],a[4]),d=b(e[1],a[3]),f=a[2];return[0,[0,[0,fM(a[1]),f],d],c]},o)),q=a[8],f=iB(function(c,b){return e1(c,a,b[1],b[2],b[3])},a4,q),r=b(e[1],a[3][2]),s=a[9];bz(function(a){b(e[2],a);return 0},s);var
-t=ae(f,C(f)-1|0),u=bR(f),v=function(a){return ah(l,a)},w=function(a){return aR(U(j,a),g.length-1)},y=function(a){return c(g,a)[1+a]},A=a[7],B=a[6],D=a[5],E=a[3][1];return[0,[0,b(e[4],0),p,E,r,D,B,A,g.length-1,y,w,v,u,t]];case
+a=d[1],e=k(a[1]),l=E(0,ao),n=a[4];y(function(a){return W(l,a[1],a[2])},n);var
+o=a[2],p=aM(i(function(a){var
+c=b(e[1],a[4]),d=b(e[1],a[3]),f=a[2];return[0,[0,[0,f2(a[1]),f],d],c]},o)),q=a[8],f=gE(function(c,b){return e$(c,a,b[1],b[2],b[3])},bj,q),r=b(e[1],a[3][2]),s=a[9];bE(function(a){b(e[2],a);return 0},s);var
+t=af(f,D(f)-1|0),u=bF(f),v=function(a){return aj(l,a)},w=function(a){return aS(V(j,a),g.length-1)},x=function(a){return c(g,a)[1+a]},z=a[7],A=a[6],B=a[5],C=a[3][1];return[0,[0,b(e[4],0),p,C,r,B,A,z,g.length-1,x,w,v,u,t]];case
 1:var
 m=k(d[1]),F=b(m[1],d[2]);return[1,b(m[4],0),F];default:var
-G=i(d[3]),H=i(d[2]);return[2,fM(d[1]),H,G]}}return i(a)},au=function(a){return an(a7,a)},a9=au(a6),aP=a9,aM=au(a5)}else
+G=h(d[3]),H=h(d[2]);return[2,f2(d[1]),H,G]}}return h(a)},aL=function(a){return ak(bo,a)},bp=aL(bm),a$=bp,a_=aL(bl)}else
 var
-aP=0,aM=0;var
-bh=E[5],bk=E[4],bl=E[3],bn=E[2],bo=v[5],bp=v[4],bq=aO+(bY.length-1)|0,bt=b(cR,0);function
-bv(a){return[0,a[1],a[2]]}function
-bw(a){var
-d=c(aY,a)[1+a];return aa(b(at[2],d))}function
-by(a){var
-d=c(aY,a)[1+a];return aa(b(at[1],d))}var
-bB=v[3],bE=v[2],bG=cb(j[4]),bH=cb(j[3]),bI=an(function(a){return a[1]},I),T=[0,v[1],bI,bu,bs,bH,bG,bE,bB,by,bw,bv,ca,cK,ki,bt,bq,a_,b7,b9,bp,bo,aM,aP,bn,bl,bk,bh];return[0,T,function(a){var
-d=cV(1,aG,c(ad,a)[1+a][2]),e=cV(0,aG,ad[1+a][2]),f=o5(s(t,b(T[10],a)),e,d);return[0,o5(b(T[9],a),d,e),f]}]},cY)}throw[0,_,JZ]}function
-J_(d){var
-p=E(d),h=z(0,50),ak=iH(cl),bl=n3(p),bm=0;function
-T(b,a){var
-c=(b+E(a)|0)<=p?1:0,e=c?I(ct(d,b,E(a)),a):c;return e}var
-a=bm,al=bl;for(;;){if(T(a,xB)){q((a+30|0)<=p?1:0,xC);var
-y=g2(d,a+8|0),am=jA(d,a+14|0),s=jA(d,a+18|0),t=jA(d,a+22|0),V=g2(d,a+26|0),bn=a6(33,2),bo=u(a6(0,2),bn),bq=u(a6(y,2),bo),bs=u(a6(0,2),bq),an=u(a6(20,2),bs),bt=a6(V,2),bu=u(a6(t,4),bt),bv=u(a6(s,4),bu),ao=u(a6(am,4),bv),ar=T(a+4|0,u(an,u(ao,a6(0,2))));if(ar)var
-bw=0===y?1:0,as=bw||(8===y?1:0);else
+a$=0,a_=0;var
+bz=M[5],bA=M[4],bB=M[3],bJ=M[2],bK=K[5],bL=K[4],bM=aW+(cd.length-1)|0,bO=b(da,0);function
+bP(a){return[0,a[1],a[2]]}function
+bQ(a){var
+d=c(a5,a)[1+a];return aa(b(az[2],d))}function
+bT(a){var
+d=c(a5,a)[1+a];return aa(b(az[1],d))}var
+bX=K[3],bZ=K[2],b0=cs(q[4]),b1=cs(q[3]),b3=ak(function(a){return a[1]},T),ai=[0,K[1],b3,bG,bD,b1,b0,bZ,bX,bT,bQ,bP,co,c1,kC,bO,bM,bg,ci,ck,bL,bK,a_,a$,bJ,bB,bA,bz];return[0,ai,function(a){var
+d=c4(1,aJ,c(U,a)[1+a][2]),e=c4(0,aJ,U[1+a][2]),f=pu(t(s,b(ai[10],a)),e,d);return[0,pu(b(ai[9],a),d,e),f]}]},dg)}throw[0,ab,KD]}function
+KQ(d){var
+p=I(d),h=E(0,50),ak=iV(cs),bl=ol(p),bm=0;function
+S(b,a){var
+c=(b+I(a)|0)<=p?1:0,e=c?K(cA(d,b,I(a)),a):c;return e}var
+a=bm,al=bl;for(;;){if(S(a,x4)){q((a+30|0)<=p?1:0,x5);var
+B=hg(d,a+8|0),am=jT(d,a+14|0),s=jT(d,a+18|0),t=jT(d,a+22|0),U=hg(d,a+26|0),bn=a9(33,2),bo=w(a9(0,2),bn),bp=w(a9(B,2),bo),bq=w(a9(0,2),bp),ao=w(a9(20,2),bq),br=a9(U,2),bt=w(a9(t,4),br),bu=w(a9(s,4),bt),ap=w(a9(am,4),bu),ar=S(a+4|0,w(ao,w(ap,a9(0,2))));if(ar)var
+bw=0===B?1:0,as=bw||(8===B?1:0);else
 var
-as=ar;q(as,xD);var
-D=(a+30|0)+V|0,at=0<=s?1:0;if(at){var
+as=ar;q(as,x6);var
+G=(a+30|0)+U|0,at=0<=s?1:0;if(at){var
 au=0<=t?1:0;if(au)var
-aw=D<=p?1:0,W=aw?s<=(p-D|0)?1:0:aw;else
+av=G<=p?1:0,W=av?s<=(p-G|0)?1:0:av;else
 var
 W=au}else
 var
-W=at;q(W,xE);var
-K=ct(d,a+30|0,V);q(iD(function(a){return a<c7?1:0},K),xF);var
-ax=al-t|0;q(0<=ax?1:0,xG);var
-ay=1-aH(h,K),bx=ay?h[1]<a8?1:0:ay;q(bx,xH);var
-by=8===y?1:0,bz=by||(s===t?1:0);q(bz,xI);av(h,K,[0,t,[n,function(m,n,i,o,j){return function(p){var
-c=8===m?xm(d,j,i,o):ct(d,j,i),f=E(c)-1|0,e=-1,k=0;if(f<0)var
+W=at;q(W,x7);var
+J=cA(d,a+30|0,U);q(iS(function(a){return a<dd?1:0},J),x8);var
+aw=al-t|0;q(0<=aw?1:0,x9);var
+ay=1-aH(h,J),bx=ay?h[1]<a$?1:0:ay;q(bx,x_);var
+by=8===B?1:0,bz=by||(s===t?1:0);q(bz,x$);ax(h,J,[0,t,[l,function(m,n,i,o,j){return function(p){var
+c=8===m?xP(d,j,i,o):cA(d,j,i),f=I(c)-1|0,e=-1,k=0;if(f<0)var
 g=e;else{var
 a=k,b=e;for(;;){var
-h=xz[1+((b^bp(c,a))&f5)]^(b>>>8|0),l=a+1|0;if(f!==a){var
+h=x2[1+((b^bs(c,a))&gi)]^(b>>>8|0),l=a+1|0;if(f!==a){var
 a=l,b=h;continue}var
-g=h;break}}q((g^-1)===n?1:0,xJ);return c}}(y,am,s,t,D)]]);var
-bA=[0,a6(a,4),[0,K,0]],bB=[0,a6(25165824,4),bA],bC=[0,an,[0,ao,[0,a6(0,8),bB]]],bD=[0,xK,[0,a6(788,2),bC]];x(function(a){return eu(ak,a)},bD);var
-a=D+s|0,al=ax;continue}var
-az=a6(h[1],2),X=ml(ak),bF=a6(0,2),bG=u(a6(a,4),bF),bH=u(az,u(az,u(a6(E(X),4),bG))),aA=(p-a|0)===(E(X)+22|0)?1:0,bI=u(xL,u(a6(0,4),bH)),bJ=aA?T(a,u(X,bI)):aA;q(bJ,xM);var
-aB=U(h,xN);if(aB){var
-aC=aB[1],L=aC[2];q(aC[1]<=64?1:0,xO);var
-aD=H(L),bK=G===aD?L[1]:n===aD?J(L):L,aF=bK}else
+g=h;break}}q((g^-1)===n?1:0,ya);return c}}(B,am,s,t,G)]]);var
+bA=[0,a9(a,4),[0,J,0]],bB=[0,a9(25165824,4),bA],bC=[0,ao,[0,ap,[0,a9(0,8),bB]]],bD=[0,yb,[0,a9(788,2),bC]];y(function(a){return eD(ak,a)},bD);var
+a=G+s|0,al=aw;continue}var
+az=a9(h[1],2),X=mF(ak),bE=a9(0,2),bF=w(a9(a,4),bE),bG=w(az,w(az,w(a9(I(X),4),bF))),aA=(p-a|0)===(I(X)+22|0)?1:0,bH=w(yc,w(a9(0,4),bG)),bI=aA?S(a,w(X,bH)):aA;q(bI,yd);var
+aB=V(h,ye);if(aB){var
+aC=aB[1],L=aC[2];q(aC[1]<=64?1:0,yf);var
+aD=v(L),bK=u===aD?L[1]:l===aD?A(L):L,aF=bK}else
 var
-aF=xQ;dc(h,xP);yx(E(d),h);var
-bL=gA(h),bM=function(b){var
-a=b[2][2],c=H(a),d=G===c?a[1]:n===c?J(a):a;return[0,b[1],d]},N=mw(function(a){return iy(bM,bL,a)}),bk=aW(ip,eo(gB(N))),aj=bi(function(a){var
-b=ah(N,a);return[0,f(ap(xa),a,E(b)),[0,b,0]]},bk),b=aE(w6),l=m(64,0),bd=0,ac=F(function(b,a){return b+E(a)|0},bd,aj),ae=aM(8);KZ(ae,0,Lj(Lq(w7,ih(ac))));var
-be=[0,a1(l7(ae)),0],af=gs(w9,aq(aj,[0,w8,[0,iC((119-(ac%64|0)|0)%64|0,0),be]])),ag=(E(af)/64|0)-1|0,bf=0;if(!(ag<0)){var
-C=bf;b:for(;;){var
-o=0,bh=64*C|0;for(;;){var
-bb=Lg(r2(bE(af),bh+(4*o|0)|0))&-1;c(l,o)[1+o]=bb;var
-bc=o+1|0;if(15!==o){var
-o=bc;continue}var
+aF=yh;dl(h,yg);y0(I(d),h);var
+bL=gR(h),bM=function(b){var
+a=b[2][2],c=v(a),d=u===c?a[1]:l===c?A(a):a;return[0,b[1],d]},N=mQ(function(a){return iO(bM,bL,a)}),bk=aZ(iF,dT(fp(N))),ai=be(function(a){var
+b=aj(N,a);return[0,f(aq(xD),a,I(b)),[0,b,0]]},bk),bf=0,ac=H(function(b,a){return b+I(a)|0},bf,ai),ad=aN(8);LF(ad,0,L1(L8(xy,iy(ac))));var
+aJ=a5(mp(ad)),ae=gJ(xA,an(ai,[0,w(xz,w(iR((119-(ac%64|0)|0)%64|0,0),aJ)),0])),b=aE(xx),m=n(64,0),af=(I(ae)/64|0)-1|0,bg=0;if(!(af<0)){var
+F=bg;b:for(;;){var
+o=0,bi=64*F|0;for(;;){var
+bc=LY(ss(bJ(ae),bi+(4*o|0)|0))&-1;c(m,o)[1+o]=bc;var
+bd=o+1|0;if(15!==o){var
+o=bd;continue}var
 e=16;for(;;){var
-_=e-15|0,R=c(l,_)[1+_],$=e-2|0,S=c(l,$)[1+$],a4=cz(R,18),a5=cz(R,7)^a4^(R>>>3|0),a7=cz(S,19),aa=e-7|0,a9=(cz(S,17)^a7^(S>>>10|0))&-1,ab=e+pM|0,a_=c(l,aa)[1+aa],a$=(((c(l,ab)[1+ab]+(a5&-1)|0)+a_|0)+a9|0)&-1;c(l,e)[1+e]=a$;var
-ba=e+1|0;if(63!==e){var
-e=ba;continue}var
-aU=c(b,7)[8],aV=c(b,6)[7],aX=c(b,5)[6],aY=c(b,4)[5],aZ=c(b,3)[4],a2=c(b,2)[3],a3=c(b,1)[2],j=0,g=c(b,0)[1],w=a3,B=a2,P=aZ,i=aY,A=aX,v=aV,O=aU;for(;;){if(64!==j){var
-aK=cz(i,25),aN=cz(i,11),aO=(cz(i,6)^aN^aK)&-1,aP=c(l,j)[1+j],Z=(((O+aO|0)+(v^i&(A^v))|0)+c(w3,j)[1+j]|0)+aP|0,aQ=cz(g,22),aR=cz(g,13),j=j+1|0,aS=(P+Z|0)&-1,P=B,aT=((Z+((cz(g,2)^aR^aQ)&-1)|0)+(g&w|B&(g|w))|0)&-1,B=w,w=g,g=aT,O=v,v=A,A=i,i=aS;continue}var
-aJ=[0,g,[0,w,[0,B,[0,P,[0,i,[0,A,[0,v,[0,O,0]]]]]]]];br(function(a,d){b[1+a]=(c(b,a)[1+a]+d|0)&-1;return 0},aJ);var
-bj=C+1|0;if(ag!==C){var
-C=bj;continue b}break}break}break}break}}var
-bg=aL(b),ai=gs(w$,k(ap(w_),bg));q(I(ai,aF),J$);var
-aG=n4(ah(N,Ka)),aI=z(0,50),Y=jI(aG,Kb);if(typeof
+_=e-15|0,Q=c(m,_)[1+_],$=e-2|0,R=c(m,$)[1+$],a4=cF(Q,18),a6=cF(Q,7)^a4^(Q>>>3|0),a7=cF(R,19),aa=e-7|0,a8=(cF(R,17)^a7^(R>>>10|0))&-1,ab=e+qb|0,a_=c(m,aa)[1+aa],ba=(((c(m,ab)[1+ab]+(a6&-1)|0)+a_|0)+a8|0)&-1;c(m,e)[1+e]=ba;var
+bb=e+1|0;if(63!==e){var
+e=bb;continue}var
+aW=c(b,7)[8],aX=c(b,6)[7],aY=c(b,5)[6],a0=c(b,4)[5],a1=c(b,3)[4],a2=c(b,2)[3],a3=c(b,1)[2],j=0,g=c(b,0)[1],z=a3,D=a2,P=a1,i=a0,C=aY,x=aX,O=aW;for(;;){if(64!==j){var
+aL=cF(i,25),aP=cF(i,11),aQ=(cF(i,6)^aP^aL)&-1,aR=c(m,j)[1+j],Z=(((O+aQ|0)+(x^i&(C^x))|0)+c(xu,j)[1+j]|0)+aR|0,aS=cF(g,22),aT=cF(g,13),j=j+1|0,aU=(P+Z|0)&-1,P=D,aV=((Z+((cF(g,2)^aT^aS)&-1)|0)+(g&z|D&(g|z))|0)&-1,D=z,z=g,g=aV,O=x,x=C,C=i,i=aU;continue}var
+aK=[0,g,[0,z,[0,D,[0,P,[0,i,[0,C,[0,x,[0,O,0]]]]]]]];bv(function(a,d){b[1+a]=(c(b,a)[1+a]+d|0)&-1;return 0},aK);var
+bj=F+1|0;if(af!==F){var
+F=bj;continue b}break}break}break}break}}var
+bh=aM(b),ah=gJ(xC,k(aq(xB),bh));q(K(ah,aF),KR);var
+aG=om(aj(N,KS)),aI=E(0,50),Y=j0(aG,KT);if(typeof
 Y!=="number"&&5===Y[0]){var
-bN=Y[1];x(function(t){var
-u=t[1],b=ah(N,u),l=t[2];if(typeof
+bN=Y[1];y(function(t){var
+u=t[1],b=aj(N,u),l=t[2];if(typeof
 l!=="number"&&4===l[0]){var
 d=l[1];if(d){var
 e=d[1],z=0;if(typeof
@@ -8155,451 +8335,455 @@ h=f[2];if(h){var
 i=h[1],v=0;if(typeof
 i!=="number"&&4===i[0]){if(!h[2]){var
 y=i[1],n=k(function(a){if(typeof
-a!=="number"&&1===a[0])return a[1];throw Q},y),o=F(r,1,n),a=e[1],w=0;if(M(a,xZ))if(M(a,x0)){var
-x=0;if(M(a,x1))if(M(a,x2))if(M(a,x3))if(M(a,x4)){if(M(a,x5))throw Q;var
+a!=="number"&&1===a[0])return a[1];throw T},y),o=H(r,1,n),a=e[1],w=0;if(M(a,yq))if(M(a,yr)){var
+x=0;if(M(a,ys))if(M(a,yt))if(M(a,yu))if(M(a,yv)){if(M(a,yw))throw T;var
 j=[3,b];x=1}else
 var
-c=function(a){return r1(bE(b),a)<<24>>24};else
+c=function(a){return sr(bJ(b),a)<<24>>24};else
 var
 c=function(d){var
-a=mc(b,8*d|0),c=sa(a);if(a0(ih(c),a))return c;throw Q};else
+a=mw(b,8*d|0),c=sC(a);if(aO(iy(c),a))return c;throw T};else
 var
-c=function(a){return r2(bE(b),4*a|0)};else
+c=function(a){return ss(bJ(b),4*a|0)};else
 var
-c=function(a){return KV(bE(b),2*a|0)<<16>>16};if(!x){var
-q=g[1];if(M(q,x6)){if(M(q,x7))throw Q;var
+c=function(a){return LB(bJ(b),2*a|0)<<16>>16};if(!x){var
+q=g[1];if(M(q,yx)){if(M(q,yy))throw T;var
 s=c}else
 var
-s=n5(c,o);var
+s=on(c,o);var
 p=[0,s];w=1}}else
 var
-j=[1,function(a){return cp(mc(b,8*a|0))}];else
+j=[1,function(a){return cw(mw(b,8*a|0))}];else
 var
 j=[2,function(c){var
-a=ad(b,c);if(1===a)return 1;if(a)throw Q;return a}];if(!w)var
-p=j;return av(aI,u,[0,n,o,p])}m=1;v=1}if(!v)m=1}else
-m=1}}}}}throw Q},bN);return[0,jI(aG,Kc),aI,ai]}throw Q}}function
-Kd(a,o,e8){var
-aS=fC(a,cA(Ah)),_=n_(a,oh);function
+a=ag(b,c);if(1===a)return 1;if(a)throw T;return a}];if(!w)var
+p=j;return ax(aI,u,[0,n,o,p])}m=1;v=1}if(!v)m=1}else
+m=1}}}}}throw T},bN);return[0,j0(aG,KU),aI,ah]}throw T}}function
+KV(a,o,fd){var
+aU=fO(a,cG(AK)),ab=ot(a,oD);function
 aD(G){var
-l=dk(a);function
-g(a){return f(ap(Ai),G,a)}if(_){var
-h=_[1];if(M(bs(a,Ak),Aj))var
-s=h[5],t=n5(function(c){var
-d=b(h[6],c)[1],a=aV(l[1],d);return a[2]-a[1]|0},s),u=function(a){return a},v=function(a){return 0===a?0:b(t,a-1|0)},d=u,i=[0,h[5]+1|0,v];else
+l=dw(a);function
+g(a){return f(aq(AL),G,a)}if(ab){var
+h=ab[1];if(M(bx(a,AN),AM))var
+s=h[5],t=on(function(c){var
+d=b(h[6],c)[1],a=aY(l[1],d);return a[2]-a[1]|0},s),u=function(a){return a},v=function(a){return 0===a?0:b(t,a-1|0)},d=u,i=[0,h[5]+1|0,v];else
 var
-E=function(a){return b(h[6],a)[1]},d=E,i=l[1]}else
+D=function(a){return b(h[6],a)[1]},d=D,i=l[1]}else
 var
 F=function(a){return a},d=F,i=l[1];var
-o=bs(a,g(Al)),p=M(o,Am);if(p)if(M(o,An)){var
-w=aU(a,g(Ao)),m=z(0,16),j=cj(a,g(Ap))?aU(a,g(Aq)):[0,0,function(a){return a}],q=(j[1]/3|0)-1|0,x=0;if(!(q<0)){var
+o=bx(a,g(AO)),p=M(o,AP);if(p)if(M(o,AQ)){var
+w=aX(a,g(AR)),m=E(0,16),j=cg(a,g(AS))?aX(a,g(AT)):[0,0,function(a){return a}],q=(j[1]/3|0)-1|0,x=0;if(!(q<0)){var
 e=x;for(;;){var
-A=b(j[2],(3*e|0)+2|0),B=[0,b(j[2],3*e|0),A];av(m,b(j[2],(3*e|0)+1|0),B);var
-C=e+1|0;if(q!==e){var
-e=C;continue}break}}var
+z=b(j[2],(3*e|0)+2|0),A=[0,b(j[2],3*e|0),z];ax(m,b(j[2],(3*e|0)+1|0),A);var
+B=e+1|0;if(q!==e){var
+e=B;continue}break}}var
 n=[0,function(l,a){var
 g=d(a);function
 e(c){var
 a=c;for(;;){if(a){var
 b=a[3],d=a[2];if(0===am(a[1],g))return[0,d,e(b)];var
 a=b;continue}return 0}}var
-f=cQ(m,g),k=e(c(m[2],f)[1+f]),h=c$(function(a){return l<=a[1]?1:0},k);if(h)var
+f=cW(m,g),k=e(c(m[2],f)[1+f]),h=dh(function(a){return l<=a[1]?1:0},k);if(h)var
 j=h[1][2];else
 var
 o=d(a),j=b(w[2],o);var
 n=d(a);return[0,j-b(i[2],n)|0]}]}else
 var
-D=d1(a,g(Ay)),n=[0,function(f,c){function
-e(a){return cX(b(D[2],a))}var
-a=cY(aV(i,d(c)),e);return[1,k(function(b){return ci(b,g9(a))},a)]}];else
+C=d_(a,g(A1)),n=[0,function(f,c){function
+e(a){return c6(b(C[2],a))}var
+a=c7(aY(i,d(c)),e);return[1,k(function(b){return bO(b,hn(a))},a)]}];else
 var
 n=p;var
-r=bs(a,cA(Ar)),y=M(r,As)?M(r,At)?0:Aw:Ax;return[0,I(bs(a,cA(Av)),Au),y,n]}function
-dr(c){var
-b=n$(a,c),d=n6(b[2]);return[0,n6(b[1]),d]}function
-ds(e){return br(function(c,f){var
+r=bx(a,cG(AU)),y=M(r,AV)?M(r,AW)?0:AZ:A0;return[0,K(bx(a,cG(AY)),AX),y,n]}function
+dv(c){var
+b=ou(a,c),d=op(b[2]);return[0,op(b[1]),d]}function
+dx(e){return bv(function(c,f){var
 d=1-b(e,c);if(d){var
-a=o[8],g=a?l3(c,a[1][5]):a;return g?X(Ke):Y(0,u(f,Kf))}return d},e8)}if(oa(a)){var
-bu=dk(a),d7=aU(a,AN),bv=jK(a);if(cj(a,cA(zH))){if(cj(a,cA(zI)))throw Q;var
-dN=aU(a,cA(zJ)),ck=function(d){var
-a=b(dN[2],d);return c(bv,a)[1+a]}}else
+a=o[8],g=a?mk(c,a[1][5]):a;return g?P(KW):Z(0,w(f,KX))}return d},fd)}if(ov(a)){var
+bs=dw(a),d$=aX(a,Bh),bt=j2(a);if(cg(a,cG(z_))){if(cg(a,cG(z$)))throw T;var
+dR=aX(a,cG(Aa)),cm=function(d){var
+a=b(dR[2],d);return c(bt,a)[1+a]}}else
 var
-dO=n8(a),ck=function(a){return[0,[0,b(dO,a),0],0]};var
-d8=function(a){function
+dS=or(a),cm=function(a){return[0,[0,b(dS,a),0],0]};var
+ea=function(a){function
 c(a){var
-c=b(d7[2],a);return[0,b(bu[3][2],a),c]}var
-d=cY(aV(bu[2],a),c);return[0,ck(a),d]},d9=function(b){var
-d=c(bv,b)[1+b];return bT(function(a){return 0===a[2]?1:0},d)?y:cX(jJ(a))},cd=function(a){return u(AG,a)},aT=function(b){return N(k(g4,g8(a,cd(b))))},ce=aT(AH),d2=aT(AI),d3=aT(AJ),cf=aT(AK),bt=ce.length-1,d4=fF(a,cd(AL)),d5=cL(A(cf.length-1,function(a){function
+c=b(d$[2],a);return[0,b(bs[3][2],a),c]}var
+d=c7(aY(bs[2],a),c);return[0,cm(a),d]},eb=function(b){var
+d=c(bt,b)[1+b];return bX(function(a){return 0===a[2]?1:0},d)?B:c6(j1(a))};if(cg(a,Be))var
+cl=D(fS(a,Bf)),cn=ew(oi(cl,cl,ow(a,Bg)));else
+var
+cn=0;var
+ci=function(a){return w(A9,a)},aW=function(b){return N(k(hi,fS(a,ci(b))))},cj=aW(A_),d6=aW(A$),d7=aW(Ba),ck=aW(Bb),br=cj.length-1,d8=fR(a,ci(Bc)),d9=cR(F(ck.length-1,function(a){function
 d(b){var
-d=A(bt,function(d){var
-e=r(a,bt)+d|0;return[0,L(g(b,c(d3,e)[1+e])),[0,[0,d,1],0]]});return[0,[0,g(b,c(cf,a)[1+a]),0],d]}if(b(d4[2],a)){var
-e=[0,d(bf),0];return[0,d(t),e]}return[0,d(t),0]})),d6=aq(cL(A(bt,function(a){var
-b=[0,[0,[0,c(d2,a)[1+a],0],[0,[0,bf,[0,[0,a,1],0]],0]],0];return[0,[0,[0,L(c(ce,a)[1+a]),0],[0,[0,t,[0,[0,a,1],0]],0]],b]})),d5),d_=function(a){return c(bv,a)[1+a]},d$=function(a){return cY(aV(bu[1],a),d8)},E=[0,n9(a),d$,d_,d6,d9],P=ob(a),v=aU(a,Kg),b1=jK(a),ag=dk(a),b2=P?of(a):Kl,bI=h(function(a){return fK(k(function(a){return[0,a[2],a[1]]},a))},b1),cG=z(0,al),cH=function(a){var
-b=U(cG,a);return b?b[1]:(av(cG,a,a),a)},cI=function(h){var
-d=ag[1][1]-2|0,i=0;if(!(d<0)){var
+d=F(br,function(d){var
+e=r(a,br)+d|0;return[0,L(g(b,c(d7,e)[1+e])),[0,[0,d,1],0]]});return[0,[0,g(b,c(ck,a)[1+a]),0],d]}if(b(d8[2],a)){var
+e=[0,d(aV),0];return[0,d(s),e]}return[0,d(s),0]})),ec=an(an(cR(F(br,function(a){var
+b=[0,[0,[0,c(d6,a)[1+a],0],[0,[0,aV,[0,[0,a,1],0]],0]],0];return[0,[0,[0,L(c(cj,a)[1+a]),0],[0,[0,s,[0,[0,a,1],0]],0]],b]})),d9),cn),ed=function(a){return c(bt,a)[1+a]},ee=function(a){return c7(aY(bs[1],a),ea)},I=[0,os(a),ee,ed,ec,eb],R=ox(a),z=aX(a,KY),b3=j2(a),ai=dw(a),b5=R?oB(a):K3,fe=ht(o),bJ=i(function(a){return e2(k(function(a){return[0,a[2],a[1]]},a))},b3),cK=E(0,ao),cL=function(a){var
+b=V(cK,a);return b?b[1]:(ax(cK,a,a),a)},cM=function(h){var
+d=ai[1][1]-2|0,i=0;if(!(d<0)){var
 a=i;for(;;){var
-e=aV(ag[1],a),c=e[1],f=e[2]-1|0;if(!(f<c)){var
+e=aY(ai[1],a),c=e[1],f=e[2]-1|0;if(!(f<c)){var
 b=c;for(;;){var
-g=aV(ag[2],b);e1(h,a,b-c|0,g[1],g[2]);var
+g=aY(ai[2],b);e$(h,a,b-c|0,g[1],g[2]);var
 k=b+1|0;if(f!==b){var
 b=k;continue}break}}var
 j=a+1|0;if(d!==a){var
-a=j;continue}break}}return 0};if(I(b2,H1))var
-a_=[0,[0],[0],0];else
-if(I(b2,H2)){var
-bL=[0,0];cI(function(j,i,d,e){var
+a=j;continue}break}}return 0};if(K(b5,IM))var
+ba=[0,[0],[0],0];else
+if(K(b5,IN)){var
+bK=[0,0];cM(function(j,i,d,e){var
 f=e-1|0;if(!(f<d)){var
 a=d;for(;;){var
-g=b(v[2],a),h=c(bI,g)[1+g];if(1-eT(h)){var
-k=cH(A(e-d|0,function(b){return function(a){return(d+a|0)===b?1:0}}(a))),l=bL[1];bL[1]=[0,[0,[0,fM(h),[0,[0,j,i,k],0]],a],l]}var
+g=b(z[2],a),h=c(bJ,g)[1+g];if(1-e4(h)){var
+k=cL(F(e-d|0,function(b){return function(a){return(d+a|0)===b?1:0}}(a))),l=bK[1];bK[1]=[0,[0,[0,f2(h),[0,[0,j,i,k],0]],a],l]}var
 m=a+1|0;if(f!==a){var
 a=m;continue}break}}return 0});var
-cJ=N(ao(bL[1])),es=0,et=h(function(a){return a[2]},cJ),a_=[0,h(function(a){return a[1]},cJ),et,es]}else{var
-eu=I(b2,H3),cD=z(0,a8),cE=ag[2][1]-2|0,em=0;if(!(cE<0)){var
-aB=em;for(;;){var
-ep=b(ag[2][2],aB+1|0),eq=jP(v,b(ag[2][2],aB),ep);x(function(a){return W(cD,a,0)},eq);var
-er=aB+1|0;if(cE!==aB){var
-aB=er;continue}break}}var
-a3=z(0,a8),cF=z(0,a8),bG=[0,0],bH=[0,0],en=aW(am,eo(gB(cD)));x(function(e){var
-f=e[2],a=e[1],g=1-eT(c(bI,a)[1+a]);if(g){var
-h=c(bI,a)[1+a],b=dm(cg(f),h),d=function(a){var
-b=om(a);return k(function(c){var
-b=c[2];switch(bW(b)){case
+cN=N(ap(bK[1])),ex=0,ey=i(function(a){return a[2]},cN),ba=[0,i(function(a){return a[1]},cN),ey,ex]}else{var
+ez=K(b5,IO),bL=kb(fe),cF=E(0,a$),cH=ai[2][1]-2|0,eq=0;if(!(cH<0)){var
+aA=eq;for(;;){var
+es=b(ai[2][2],aA+1|0),et=kd(z,b(ai[2][2],aA),es);y(function(a){return W(cF,a,0)},et);var
+ev=aA+1|0;if(cH!==aA){var
+aA=ev;continue}break}}var
+a6=E(0,a$),cJ=E(0,a$),bH=[0,0],bI=[0,0],er=aZ(am,dT(fp(cF)));y(function(g){var
+h=g[2],a=g[1],i=1-e4(c(bJ,a)[1+a]);if(i){var
+l=c(bJ,a)[1+a],b=b4(cp(h),l),d=function(a){var
+b=oH(a);return k(function(c){var
+b=c[2];switch(b0(b)){case
 0:var
-a=wE;break;case
+a=w6;break;case
 1:var
-a=wF;break;case
+a=w7;break;case
 2:var
-a=wG;break;case
+a=w8;break;case
 3:var
-a=wH;break;default:if(el(b[2],1))var
-a=iX(b[1]);else
+a=w9;break;default:if(eu(b[2],1))var
+a=i$(b[1]);else
 var
-d=u(wI,iX(b[2])),a=u(iX(b[1]),d)}return[0,c[1],a]},b)};if(1-aH(a3,d(b))){if(eu){var
-i=[0,bH[1],1];W(a3,d(ab(ol,b)),i)}var
-j=[0,bH[1],0];W(a3,d(b),j);bG[1]=[0,b,bG[1]];bH[1]++}return W(cF,[0,a,f],ah(a3,d(b)))}return g},en);var
-az=[0,N(ao(bG[1])),cF],bM=m(az[1].length-1,0);cI(function(j,i,a,e){var
-f=jP(v,a,e),g=b(b5(function(a){var
-b=a[1],c=U(az[2],[0,b,a[2]]);return an(function(a){return[0,a[1],[0,a[2],b]]},c)}),f);function
+d=w(w_,i$(b[2])),a=w(i$(b[1]),d)}return[0,c[1],a]},b)};if(1-aH(a6,d(b))){if(ez){var
+m=[0,bI[1],1],e=c8(bL,b),f=e[2],j=e[1];W(a6,d(oS(bL,_(hB(bL,f),j),f)),m)}var
+n=[0,bI[1],0];W(a6,d(b),n);bH[1]=[0,b,bH[1]];bI[1]++}return W(cJ,[0,a,h],aj(a6,d(b)))}return i},er);var
+az=[0,N(ap(bH[1])),cJ],bM=n(az[1].length-1,0);cM(function(j,i,a,e){var
+f=kd(z,a,e),g=b(b$(function(a){var
+b=a[1],c=V(az[2],[0,b,a[2]]);return ak(function(a){return[0,a[1],[0,a[2],b]]},c)}),f);function
 d(h){var
 a=h;for(;;){if(a){var
 b=a[1],c=a[2];if(c){var
-e=c[1],f=b[1];if(a0(f,e[1])){var
-i=c[2],a=[0,[0,f,c_(b[2],e[2])],i];continue}}var
+e=c[1],f=b[1];if(aO(f,e[1])){var
+i=c[2],a=[0,[0,f,dg(b[2],e[2])],i];continue}}var
 g=[0,b,d(a[2])]}else
 var
 g=a;return g}}var
-h=d(aW(am,g));return x(function(f){var
-g=f[2],d=f[1],h=g[2],k=g[1],l=cH(A(e-a|0,function(c){return(b(v[2],a+c|0)===h?1:0)!==k?1:0}));bM[1+d]=[0,[0,j,i,l],c(bM,d)[1+d]];return 0},h)});var
-ev=[0,az],ew=function(a){return a},ex=l(az[1].length-1,ew),ey=az[1],a_=[0,R(function(a,b){var
-d=ao(c(bM,a)[1+a]);return[0,fM(b),d]},ey),ex,ev]}var
-dt=a_[1];if(P){var
-ad=function(a){return u(BL,a)},aZ=function(b,a){return Y(b,u(a,BM))},co=cj(a,ad(BN));if(co)var
-cp=aU(a,ad(BO)),cq=A(cp[1],cp[2]);else
+h=d(aZ(am,g));return y(function(f){var
+g=f[2],d=f[1],h=g[2],k=g[1],l=cL(F(e-a|0,function(c){return(b(z[2],a+c|0)===h?1:0)!==k?1:0}));bM[1+d]=[0,[0,j,i,l],c(bM,d)[1+d]];return 0},h)});var
+eA=[0,az],eB=function(a){return a},eC=m(az[1].length-1,eB),eD=az[1],ba=[0,S(function(a,b){var
+d=ap(c(bM,a)[1+a]);return[0,f2(b),d]},eD),eC,eA]}var
+dy=ba[1];if(R){var
+ag=function(a){return w(Cf,a)},a3=function(b,a){return Z(b,w(a,Cg))},ct=cg(a,ag(Ch));if(ct)var
+cu=aX(a,ag(Ci)),cv=F(cu[1],cu[2]);else
 var
-cq=co;var
-bz=bs(a,ad(BP)),bB=fC(a,ad(BQ)),cr=fG(a),cs=I(bz,BR);if(cs)var
-ct=1-fC(a,ad(BS)),cu=ct?I(of(a),BT):ct;else
+cv=ct;var
+bB=bx(a,ag(Cj)),bC=fO(a,ag(Ck)),cw=fT(a),cx=K(bB,Cl);if(cx)var
+cy=1-fO(a,ag(Cm)),cz=cy?K(oB(a),Cn):cy;else
 var
-cu=cs;var
-ei=aA(bR(cr),BU);aZ(1-fC(a,ad(BW)),BV);aZ(bT(function(a){var
-b=0===a?1:0,c=b||(3===a?1:0);return c},cq),BX);var
-cv=1-ei;if(cv)var
-bD=cv;else{var
-cB=1-bB;if(cB)var
-ek=I(bz,B2),bD=ek||cu;else
+cz=cx;var
+en=aB(bF(cw),Co);a3(1-fO(a,ag(Cq)),Cp);a3(bX(function(a){var
+b=0===a?1:0,c=b||(3===a?1:0);return c},cv),Cr);var
+cA=1-en;if(cA)var
+bD=cA;else{var
+cE=1-bC;if(cE)var
+ep=K(bB,Cw),bD=ep||cz;else
 var
-bD=cB}aZ(bD,BY);if(bB){var
-cy=I(bz,B0);if(cy)var
-ej=aA(B1,cr),cz=ej||ha(a),bE=cz?0===hb(a)?1:0:cz;else
+bD=cE}a3(bD,Cs);if(bC){var
+cB=K(bB,Cu);if(cB)var
+eo=aB(Cv,cw),cC=eo||hq(a),bE=cC?0===hr(a)?1:0:cC;else
 var
-bE=cy}else
+bE=cB}else
 var
-bE=bB;aZ(1-bE,BZ);var
-af=fG(a),aM=0;if(af){var
-a1=af[1],V=0;if(M(a1,B3)){var
-aO=0;if(M(a1,B4)){if(!M(a1,B5))if(af[2]){V=1;aO=2}else
-aO=2}else{var
-bF=af[2];if(bF)if(M(bF[1],B9)||bF[2]){V=1;aO=2}else
-aO=1}var
-aP=0;switch(aO){case
-2:aP=1;break;case
-0:if(af[2]){V=1;aP=1}else
-if(g_(a,g$)){var
-aE=0;aM=1;V=1;aP=1}else
-if(M(a1,B8)){V=1;aP=1}break}if(!aP){var
-aE=1;aM=1;V=1}}else{var
-a2=af[2];if(a2)if(M(a2[1],B_))if(a2[2]||!ha(a))V=1;else{var
-aE=0;aM=1;V=1}else
-if(a2[2])V=1}if(!V){var
-aE=0;aM=1}}if(!aM)var
-aE=X(u(B7,bs(a,B6)));var
-a$=aE}else
+bE=bC;a3(1-bE,Ct);var
+ah=fT(a),aN=0;if(ah){var
+a4=ah[1],X=0;if(M(a4,Cx)){var
+aQ=0;if(M(a4,Cy)){if(!M(a4,Cz))if(ah[2]){X=1;aQ=2}else
+aQ=2}else{var
+bG=ah[2];if(bG)if(M(bG[1],CD)||bG[2]){X=1;aQ=2}else
+aQ=1}var
+aR=0;switch(aQ){case
+2:aR=1;break;case
+0:if(ah[2]){X=1;aR=1}else
+if(ho(a,hp)){var
+aE=0;aN=1;X=1;aR=1}else
+if(M(a4,CC)){X=1;aR=1}break}if(!aR){var
+aE=1;aN=1;X=1}}else{var
+a5=ah[2];if(a5)if(M(a5[1],CE))if(a5[2]||!hq(a))X=1;else{var
+aE=0;aN=1;X=1}else
+if(a5[2])X=1}if(!X){var
+aE=0;aN=1}}if(!aN)var
+aE=P(w(CB,bx(a,CA)));var
+bb=aE}else
 var
-a$=P;var
-T=dt.length-1,ak=function(a){return c(dt,a)[1+a]},ar=P?ha(a):P,cZ=hj(jN(o)),eJ=jQ(cZ)[1],a6=C(cZ[1])-eJ|0,ba=P?fG(a):P,b_=0;if(ba){var
-dA=0;if(!M(ba[1],Kh)&&!ba[2]){var
-bb=t;b_=1;dA=1}if(!dA){var
-du=ba[2],b$=0;if(du)if(du[2])b$=1;else{var
-ca=0;if((4*a6|0)<=T)ca=1;else{var
-dB=0;if(ar&&!(7<a6)){ca=1;dB=1}if(!dB){var
-dC=0;if(T<(2*a6|0)&&!ar){var
-b8=bC(1,10);dC=1}if(!dC)var
-b8=bC(1,2)}}if(ca)var
-b8=bC(9,10);var
-cl=oc(a),dD=0;if(cl){var
-bw=cl[2];if(bw&&!bw[2]){var
-ea=gq(bw[1],od),dy=an(function(a){return a[1]},ea);dD=1}}if(!dD)var
-dy=0;var
-dz=dQ(y,dd(t,aR(dy,b8)))}else
-if(ar)var
-dz=t;else
-b$=1;if(!b$){var
-bb=dz;b_=1}}}if(!b_)var
-bb=y;var
-dv=P?cX(fD(a,AP)):y,aF=1+F(aK,0,A(v[1],v[2]))|0,aG=g(bb,dv);if(P){var
-bx=dk(a),by=m(bx[3][1],0);jL(a,function(d,a,b){by[1+a]=g3(c(by,a)[1+a],b);return 0});var
-as=function(f,e,d){var
-g=b(bx[1][2],f)+e|0,a=b(bx[2][2],g)+d|0;return c(by,a)[1+a]}}else
+bb=R;var
+U=dy.length-1,al=function(a){return c(dy,a)[1+a]},as=R?hq(a):R,c1=hx(ht(o)),eO=j6(c1)[1],a8=D(c1[1])-eO|0,bc=R?fT(a):R,b9=0;if(bc){var
+dF=0;if(!M(bc[1],KZ)&&!bc[2]){var
+bd=s;b9=1;dF=1}if(!dF){var
+dz=bc[2],b_=0;if(dz)if(dz[2])b_=1;else{var
+cd=0;if((4*a8|0)<=U)cd=1;else{var
+dG=0;if(as&&!(7<a8)){cd=1;dG=1}if(!dG){var
+dH=0;if(U<(2*a8|0)&&!as){var
+b8=bw(1,10);dH=1}if(!dH)var
+b8=bw(1,2)}}if(cd)var
+b8=bw(9,10);var
+co=oy(a),dI=0;if(co){var
+by=co[2];if(by&&!by[2]){var
+ef=gH(by[1],oz),dD=ak(function(a){return a[1]},ef);dI=1}}if(!dI)var
+dD=0;var
+dE=dp(B,cY(s,aS(dD,b8)))}else
+if(as)var
+dE=s;else
+b_=1;if(!b_){var
+bd=dE;b9=1}}}if(!b9)var
+bd=B;var
+dA=R?c6(fP(a,Bj)):B,aF=1+H(aL,0,F(z[1],z[2]))|0,aG=g(bd,dA);if(R){var
+bz=dw(a),bA=n(bz[3][1],0);j3(a,function(d,a,b){bA[1+a]=hh(c(bA,a)[1+a],b);return 0});var
+at=function(f,e,d){var
+g=b(bz[1][2],f)+e|0,a=b(bz[2][2],g)+d|0;return c(bA,a)[1+a]}}else
 var
-as=function(c,b,a){return 0};var
-bd=s(dv,aG),dw=0<D(bb)?1:0;if(ar){var
-e9=0<D(bd)?1:0,dE=0;if(oN(o)&&!oL(o))var
-eN=10,eO=oM(o)?3:1,dx=bC(eO,eN);else
-dE=1;if(dE)var
-dx=e9?bC(1,4):bC(aK(60,lK(100.*Math.exp(-0.0506249999999999201*(1.8*a6-Math.log(O(aG)))))|0),al);var
-aJ=g(aG,dx)}else
+at=function(c,b,a){return 0};var
+bg=t(dA,aG),dB=0<C(bd)?1:0;if(as){var
+ff=0<C(bg)?1:0,dJ=0;if(pa(o)&&!o_(o))var
+eS=10,eT=o$(o)?3:1,dC=bw(eT,eS);else
+dJ=1;if(dJ)var
+dC=ff?bw(1,4):bw(aL(60,l4(100.*Math.exp(-0.0506249999999999201*(1.8*a8-Math.log(O(aG)))))|0),ao);var
+aK=g(aG,dC)}else
 var
-aJ=aG;var
-b3=s(aG,aJ);if(dw){var
-eb=aU(a,A9)[2],ec=og(a,jK(a).length-1,eb),e_=hc(a),at=jM(a),cb=0;if(typeof
-at==="number")cb=1;else
-if(0===at[0])var
-b4=[0,[0,jX(ov(at[1])),t],0];else{var
-cM=at[4];if(C(fP(at[1]))===cM)var
-b4=[0,[0,c_(cM,jX(fP(at[2]))),t],0];else
-cb=1}if(cb)var
-cK=H(hn),b4=G===cK?hn[1]:n===cK?J(hn):hn;var
-bh=ec,aL=e_,be=b4}else
+aK=aG;var
+b6=t(aG,aK);if(dB){var
+eg=aX(a,BD)[2],eh=oC(a,j2(a).length-1,eg),fg=hs(a),au=j4(a),cf=0;if(typeof
+au==="number")cf=1;else
+if(0===au[0])var
+b7=[0,[0,ke(oU(au[1])),s],0];else{var
+cP=au[4];if(D(f3(au[1]))===cP)var
+b7=[0,[0,dg(cP,ke(f3(au[2]))),s],0];else
+cf=1}if(cf)var
+cO=v(hD),b7=u===cO?hD[1]:l===cO?A(hD):hD;var
+bj=eh,aM=fg,bi=b7}else
 var
-fd=0,fe=0,bh=function(b,a){return 0},aL=fd,be=fe;if(dw)var
-e$=hb(a),fa=jN(o),bO=h(function(a){return fK(k(function(a){return[0,a[2],a[1]]},a))},b1),cW=bj(aN,A(v[1],v[2])),eI=k(function(a){return c(bO,a)[1+a]},cW),K=jR(hj(fa),eI),ez=C(K[4]),eA=function(a){var
-b=cC(K,c(bO,a)[1+a]),d=O(b[2]);return[0,h(O,b[1]),d]},cN=bi(function(a){var
-b=a[1];if(K[3]<=b)bm(Ig);var
-c=cC(K,fJ(b|0)),d=h(O,c[1]),e=O(c[2]),f=0,g=a[3],i=1.-e,j=[0,[0,[0,h(function(a){return-a},d),i],g],f];return[0,[0,[0,d,e],a[2]],j]},e$),cO=b(aQ(function(a){return 1-eT(c(bO,a)[1+a])}),cW),eB=k(function(a){return a[1]},cN),eC=aq(k(eA,cO),eB),cP=N(k(function(a){return a[2]},cN)),cR=function(a){return N(k(a,eC))},eD=jY(K)[2],eE=jY(K)[1],eF=cR(function(a){return a[2]}),eG=cR(function(a){return a[1]}),bN=[0,K[8],eG,eF,eE,eD],cS=N(cO),cT=jV(K),eH=l(ez,function(a){var
-b=c(cT[2],a)[1+a];return O(w(c(cT[1],a)[1+a],b))/2.}),a4=[n,function(a){return eV(bN,oz(bN,eH),m(cS.length-1+(cP.length-1)|0,0.))}],cU=z(0,50),bk=function(k,j){var
-a=h(function(h){var
+fl=0,fm=0,bj=function(b,a){return 0},aM=fl,bi=fm;if(dB)var
+fh=hr(a),fi=ht(o),bR=i(function(a){return e2(k(function(a){return[0,a[2],a[1]]},a))},b3),c0=bf(aP,F(z[1],z[2])),eN=k(function(a){return c(bR,a)[1+a]},c0),J=j7(hx(fi),eN),eE=D(J[4]),eF=function(a){var
+b=cI(J,c(bR,a)[1+a]),d=O(b[2]);return[0,i(O,b[1]),d]},cQ=be(function(a){var
+b=a[1];if(J[3]<=b)a2(IR);var
+c=cI(J,e1(b|0)),d=i(O,c[1]),e=O(c[2]),f=0,g=a[3],h=1.-e,j=[0,[0,[0,i(function(a){return-a},d),h],g],f];return[0,[0,[0,d,e],a[2]],j]},fh),cS=b(aT(function(a){return 1-e4(c(bR,a)[1+a])}),c0),eG=k(function(a){return a[1]},cQ),eH=an(k(eF,cS),eG),cT=N(k(function(a){return a[2]},cQ)),cU=function(a){return N(k(a,eH))},eI=kf(J)[2],eJ=kf(J)[1],eK=cU(function(a){return a[2]}),eL=cU(function(a){return a[1]}),bQ=[0,J[8],eL,eK,eJ,eI],cV=N(cS),cX=j$(J),eM=m(eE,function(a){var
+b=c(cX[2],a)[1+a];return O(x(c(cX[1],a)[1+a],b))/2.}),a7=[l,function(a){return e5(bQ,oY(bQ,eM),n(cV.length-1+(cT.length-1)|0,0.))}],cZ=E(0,50),bk=function(k,j){var
+a=i(function(h){var
 c=k-1|0,b=0,i=0;if(c<0)var
 d=b;else{var
 a=i,e=b;for(;;){var
 g=e+f(j,a,h)|0,l=a+1|0;if(c!==a){var
 a=l,e=g;continue}var
-d=g;break}}return d},cS),c=U(cU,a);if(c)return c[1];var
-l=bc(a,cP),e=H(a4),m=G===e?a4[1]:n===e?J(a4):a4,o=eV(bN,m,l),b=z(0,10),p=K[4];br(function(c,a){return W(b,a,aa(d(o,c)))},p);function
+d=g;break}}return d},cV),c=V(cZ,a);if(c)return c[1];var
+m=bh(a,cT),d=v(a7),n=u===d?a7[1]:l===d?A(a7):a7,o=e5(bQ,n,m),b=E(0,10),p=J[4];bv(function(c,a){return W(b,a,aa(e(o,c)))},p);function
 q(a){var
-c=U(K[5],a);if(c){var
+c=V(J[5],a);if(c){var
 d=c[1][1],e=function(a,c,h){var
 f=0;if(a){var
 d=a[1];if(1===d[2]&&!a[2]){var
-e=g(c,ah(b,d[1]));f=1}}if(!f)var
-e=c;return w(h,e)};return S(ay[13],e,d,y)}return ah(b,a)}var
-i=A(K[3],q);W(cU,a,i);return i};else
+e=g(c,aj(b,d[1]));f=1}}if(!f)var
+e=c;return x(h,e)};return Q(ar[13],e,d,B)}return aj(b,a)}var
+h=F(J[3],q);W(cZ,a,h);return h};else
 var
-bk=function(b,a){return 0};if(ar){var
-fb=jM(a),eK=o[4][5];if(oL(o))var
-c0=0;else
+bk=function(b,a){return 0};if(as){var
+fj=j4(a),eP=o[4][5];if(o_(o))var
+c2=0;else
 var
-eL=o[9],eM=c$(function(a){return I(a[1],IA)},eL),c0=an(function(c){function
+eQ=o[9],eR=dh(function(a){return K(a[1],I$)},eQ),c2=ak(function(c){function
 a(d){var
-a=eW(c1(eK,d)),e=k(function(a){var
-e=c[5],f=c[6],g=e?b(e[1][2],d)===a?1.:0.:f?b(f[1][2],a):0.;return[0,a,g]},a);return b(aQ(function(a){return 0.<a[2]?1:0}),e)}return l(o[4][1],a)},eM);var
-c2=oN(o),c3=c2?2:1,c4=ci(b3,cg(c3)),c5=h(function(a){return fK(k(function(a){return[0,a[2],a[1]]},a))},b1),eP=bj(aN,A(v[1],v[2])),aC=o[4],eQ=k(function(a){return c(c5,a)[1+a]},eP),eR=jR(hj(jN(o)),eQ),c6=z(0,al),a7=[0,0],bP=[0,0],bQ=z(0,al),c9=m(aC[2],0),da=aC[2]-1|0,c7=0,c8=0,eS=0;if(da<0)var
-dc=c8,db=c7;else{var
-$=eS,bS=c8,a9=c7;for(;;){var
-e6=eX(aC,$),bU=k(v[2],e6),dh=U(bQ,bU);if(dh)var
-di=dh[1],bY=bS,bV=a9;else{var
-dj=c1(aC[6],$),bZ=jP(v,dj[1],dj[2]+1|0),dl=U(c6,bZ);if(dl)var
-dp=dl[1],dn=a9;else{var
-b0=k(function(a){var
-b=a[1];a7[1]++;bP[1]=[0,b,bP[1]];return[0,a7[1]-1|0,b,a[2]]},bZ);av(c6,bZ,b0);var
-dp=b0,dn=[0,N(b0),a9]}var
-dq=bQ[1];av(bQ,bU,dq);var
-di=dq,bY=[0,k(function(b){return function(a){return l5(function(b){return a===b[2]?1:0},b)[1]}}(dp),bU),bS],bV=dn}c(c9,$)[1+$]=di;var
-e7=$+1|0;if(da!==$){var
-$=e7,bS=bY,a9=bV;continue}var
-dc=bY,db=bV;break}}var
-de=N(ao(bP[1])),df=N(ao(dc)),eU=-Math.log(O(c4)),eY=a7[1],dg=IB(o,c0,c2,eR,c5,v,N(ao(db)),eY,fb,eU),eZ=function(a){return c(de,a)[1+a]},e0=b(dg[2],eZ),e2=dg[1],e3=function(a){return c(de,a)[1+a]},e4=a7[1],e5=function(a){return c(df,a)[1+a]},q=[0,df.length-1,function(a){var
-e=a[2],d=b(aC[5][2],a[1])+e|0;return c(c9,d)[1+d]},e5,e4,e3,c3,c4,e2,e0]}else
+a=e6(c9(eP,d)),e=k(function(a){var
+e=c[5],f=c[6],g=e?b(e[1][2],d)===a?1.:0.:f?b(f[1][2],a):0.;return[0,a,g]},a);return b(aT(function(a){return 0.<a[2]?1:0}),e)}return m(o[4][1],a)},eR);var
+c3=pa(o),c5=c3?2:1,c_=bO(b6,cp(c5)),c$=i(function(a){return e2(k(function(a){return[0,a[2],a[1]]},a))},b3),eU=bf(aP,F(z[1],z[2])),aC=o[4],eV=k(function(a){return c(c$,a)[1+a]},eU),eW=j7(hx(ht(o)),eV),da=E(0,ao),a9=[0,0],bS=[0,0],bT=E(0,ao),dd=n(aC[2],0),de=aC[2]-1|0,db=0,dc=0,eX=0;if(de<0)var
+di=dc,df=db;else{var
+ac=eX,bU=dc,a_=db;for(;;){var
+fb=e7(aC,ac),bV=k(z[2],fb),dm=V(bT,bV);if(dm)var
+dn=dm[1],bY=bU,bW=a_;else{var
+dq=c9(aC[6],ac),bZ=kd(z,dq[1],dq[2]+1|0),dr=V(da,bZ);if(dr)var
+dt=dr[1],ds=a_;else{var
+b2=k(function(a){var
+b=a[1];a9[1]++;bS[1]=[0,b,bS[1]];return[0,a9[1]-1|0,b,a[2]]},bZ);ax(da,bZ,b2);var
+dt=b2,ds=[0,N(b2),a_]}var
+du=bT[1];ax(bT,bV,du);var
+dn=du,bY=[0,k(function(b){return function(a){return mm(function(b){return a===b[2]?1:0},b)[1]}}(dt),bV),bU],bW=ds}c(dd,ac)[1+ac]=dn;var
+fc=ac+1|0;if(de!==ac){var
+ac=fc,bU=bY,a_=bW;continue}var
+di=bY,df=bW;break}}var
+dj=N(ap(bS[1])),dk=N(ap(di)),eY=-Math.log(O(c_)),eZ=a9[1],dl=Ja(o,c2,c3,eW,c$,z,N(ap(df)),eZ,fj,eY),e0=function(a){return c(dj,a)[1+a]},e3=b(dl[2],e0),e8=dl[1],e9=function(a){return c(dj,a)[1+a]},e_=a9[1],fa=function(a){return c(dk,a)[1+a]},q=[0,dk.length-1,function(a){var
+e=a[2],d=b(aC[5][2],a[1])+e|0;return c(dd,d)[1+d]},fa,e_,e9,c5,c_,e8,e3]}else
 var
-q=BK;if(ar){var
-aX=dk(a),cm=m(aX[3][1],0),cn=aX[1][1]-2|0,ed=0;if(!(cn<0)){var
-ax=ed;for(;;){var
-ef=function(a){return a},eg=cY(aV(aX[1],ax),ef);br(function(g){return function(a,d){var
-e=b(q[2],[0,g,a]),f=b(q[3],e);return br(function(f,e){var
-a=b(aX[2][2],d)+f|0;c(cm,a)[1+a]=e;return 0},f)}}(ax),eg);var
-eh=ax+1|0;if(cn!==ax){var
-ax=eh;continue}break}}var
-ee=function(a){return c(cm,a)[1+a]},bl=og(a,q[4],ee)}else
+q=Ce;if(as){var
+a0=dw(a),cr=n(a0[3][1],0),cs=a0[1][1]-2|0,ei=0;if(!(cs<0)){var
+aw=ei;for(;;){var
+ek=function(a){return a},el=c7(aY(a0[1],aw),ek);bv(function(g){return function(a,d){var
+e=b(q[2],[0,g,a]),f=b(q[3],e);return bv(function(f,e){var
+a=b(a0[2][2],d)+f|0;c(cr,a)[1+a]=e;return 0},f)}}(aw),el);var
+em=aw+1|0;if(cs!==aw){var
+aw=em;continue}break}}var
+ej=function(a){return c(cr,a)[1+a]},bm=oC(a,q[4],ej)}else
 var
-bl=function(b,a){return 0};var
-fc=N(JY(o,E,_,aS,aD,a_,as,bd,a$,[0,aF,be,bk,aL,bh,aJ],[0,q,bl,b3]));ds(function(h){var
-I=dr(h),J=c(fc,h)[1+h],f=J[1];if(M(bs(a,b(ap(AA),h)),Az))var
+bm=function(b,a){return 0};var
+fk=N(KC(o,I,ab,aU,aD,ba,at,bg,bb,[0,aF,bi,bk,aM,bj,aK],[0,q,bm,b6]));dx(function(i){var
+H=dv(i),J=c(fk,i)[1+i],f=J[1];if(M(bx(a,b(aq(A3),i)),A2))var
 r=0;else
 var
-H=aU(a,b(ap(AB),h)),ab=b(H[2],1),r=[0,[0,b(H[2],0),ab]];if(r)var
-K=r[1],ad=[0,aD(K[2])],O=ad,N=K[1];else
+F=aX(a,b(aq(A4),i)),ac=b(F[2],1),r=[0,[0,b(F[2],0),ac]];if(r)var
+K=r[1],af=[0,aD(K[2])],O=af,N=K[1];else
 var
-O=0,N=h;var
-ae=f[27],af=f[26],ag=f[25],ah=f[24],al=f[23],am=f[22],an=f[21],ao=f[20],aq=f[19],ar=f[18],at=f[17],au=f[16],av=f[15],ax=f[14],ay=f[13],az=f[12],aA=f[11],aB=f[10],aC=f[9],aE=f[8],aG=f[7],aH=I[2],aK=I[1],d=[0,aD(N),O,_,aS,aK,aH,aG,aE,aC,aB,aA,az,ay,ax,av,au,at,ar,aq,ao,an,am,al,ah,ag,af,ae];if(P){if(a$){var
-Q=J[2],Y=d[12],C=bg(i([0,j,e]),Y);if(C)var
-Z=d[12],$=bK(T),n=p(g(g(i([0,aI(e),e]),$),Z),bd);else
+O=0,N=i;var
+ag=f[27],ah=f[26],ai=f[25],aj=f[24],ak=f[23],am=f[22],an=f[21],ao=f[20],ap=f[19],ar=f[18],as=f[17],au=f[16],av=f[15],aw=f[14],ax=f[13],az=f[12],aA=f[11],aB=f[10],aC=f[9],aE=f[8],aG=f[7],aH=H[2],aL=H[1],e=[0,aD(N),O,ab,aU,aL,aH,aG,aE,aC,aB,aA,az,ax,aw,av,au,as,ar,ap,ao,an,am,ak,aj,ai,ah,ag];if(R){if(bb){var
+P=J[2],Y=e[12],B=bl(h([0,j,d]),Y);if(B)var
+Z=e[12],_=bP(U),n=p(g(g(h([0,aI(d),d]),_),Z),bg);else
 var
-n=C;var
-D=n?ai(T,function(a){return ne(E,ak(a))}):n,F=D?ai(T,function(a){var
-c=ak(a)[2],f=cV(1,as,c),g=cV(0,as,c),h=b(d[9],a),n=b(d[10],a),j=s(i([0,e,e]),n),k=b(d[11],h),l=b(d[11],j),o=b(Q,a)[1],m=n0(d[12],h,k[1],k[2],o,f,g);if(m){var
-p=b(Q,a)[2];return n0(d[12],j,l[1],l[2],p,g,f)}return m}):D;if(F){var
-o=ji(E,aF,be,bk,d,aL,bh,aJ);if(o){var
-aa=o[1];return js(E,T,ak,function(a,b){return nw(E,d,aa,a,b)},nl,d)}var
-G=o}else
+n=B;var
+C=n?ad(U,function(a){return jq(I,al(a))}):n,D=C?ad(U,function(a){var
+c=al(a)[2],f=c4(1,at,c),g=c4(0,at,c),i=b(e[9],a),n=b(e[10],a),j=t(h([0,d,d]),n),k=b(e[11],i),l=b(e[11],j),o=b(P,a)[1],m=og(e[12],i,k[1],k[2],o,f,g);if(m){var
+p=b(P,a)[2];return og(e[12],j,l[1],l[2],p,g,f)}return m}):C;if(D){var
+o=jv(I,aF,bi,bk,e,aM,bj,aK);if(o){var
+aa=o[1];return jL(I,U,al,function(a,b){return nP(I,e,aa,a,b)},nE,e)}var
+E=o}else
 var
-G=F;return G}var
-R=d[12],u=bg(i([0,j,e]),R);if(u)var
-U=d[12],k=p(g(bK(T),U),bd);else
+E=D;return E}var
+S=e[12],u=bl(h([0,j,d]),S);if(u)var
+T=e[12],k=p(g(bP(U),T),bg);else
 var
 k=u;var
-v=k?ai(T,function(a){return ne(E,ak(a))}):k,x=v?ai(T,function(a){var
-c=ak(a)[2],f=cV(1,as,c),g=cV(0,as,c),h=b(d[9],a),n=b(d[10],a),j=s(i([0,e,e]),n),k=b(d[11],h),l=b(d[11],j),m=nc(d[12],h,k[1],k[2],f,g);return m?nc(d[12],j,l[1],l[2],g,f):m}):v;if(x){var
-l=ji(E,aF,be,bk,d,aL,bh,aJ);if(l){var
-t=l[1],m=nY(E,aF,q,aL,bl,b3);if(m){var
-y=m[1],V=y[2],W=y[1],X=function(s,u,a){var
-r=b7(W,a[1]);if(r){var
-G=r[1],H=t[2],U=t[1],l=i1(mP,0,a[2]);if(0<l){var
-K=cx(q[8]);if(cx(a[2])<=K){var
-M=a[3];if(p(i([0,j,e]),M)&&aY(function(a){return a[1]<aF?1:0},H)){var
-h=0,f=a[2],c=G;for(;;){if(f&&c){var
+v=k?ad(U,function(a){return jq(I,al(a))}):k,w=v?ad(U,function(a){var
+c=al(a)[2],f=c4(1,at,c),g=c4(0,at,c),i=b(e[9],a),n=b(e[10],a),j=t(h([0,d,d]),n),k=b(e[11],i),l=b(e[11],j),m=nw(e[12],i,k[1],k[2],f,g);return m?nw(e[12],j,l[1],l[2],g,f):m}):v;if(w){var
+l=jv(I,aF,bi,bk,e,aM,bj,aK);if(l){var
+s=l[1],m=oe(I,aF,q,aM,bm,b6);if(m){var
+y=m[1],V=y[2],W=y[1],X=function(t,u,a){var
+r=cc(W,a[1]);if(r){var
+E=r[1],F=s[2],U=s[1],l=jd(m9,0,a[2]);if(0<l){var
+K=cD(q[8]);if(cD(a[2])<=K){var
+M=a[3];if(p(h([0,j,d]),M)&&aJ(function(a){return a[1]<aF?1:0},F)){var
+i=0,f=a[2],c=E;for(;;){if(f&&c){var
 v=0===f[1]?1:0;if(v)var
 k=v;else
 var
-I=c[1],J=0,k=b9(function(g){return function(e,i){var
+H=c[1],J=0,k=ce(function(g){return function(e,i){var
 f=i[2];function
 d(c){var
-h=b(q[3],c),d=aY(function(b){return 1-S(a[4],g,e,b)},h);if(d)return d;var
-i=b(q[3],c);return aY(function(a){return jt(q,s,u,f,a)},i)}var
-c=ai(q[1],d);if(c){var
+h=b(q[3],c),d=aJ(function(b){return 1-Q(a[4],g,e,b)},h);if(d)return d;var
+i=b(q[3],c);return aJ(function(a){return jM(q,t,u,f,a)},i)}var
+c=ad(q[1],d);if(c){var
 h=function(b){var
-c=1-S(a[4],g,e,b);return c?c:jt(q,s,u,f,b)};return ai(q[4],h)}return c}}(h),J,I);if(k){var
-h=h+1|0,f=f[2],c=c[2];continue}var
-x=k}else
+c=1-Q(a[4],g,e,b);return c?c:jM(q,t,u,f,b)};return ad(q[4],h)}return c}}(i),J,H);if(k){var
+i=i+1|0,f=f[2],c=c[2];continue}var
+w=k}else
 var
-x=1;if(x){var
-m=dY(d,l,q[7]);if(m){var
-n=jz(d,l,a[2],q[8]);if(n){var
-o=jy(E,bl,d,s,u,a,H,0,V,G);if(o){var
-y=o[1],N=g(gZ,a[9]),O=y[1],P=B(U),Q=g(a[3],P),z=p(L(w(w(B(aw(m[1],n[1])),Q),O)),N);if(z)var
-R=a5(a[9]),T=y[2],A=[0,b(aj(i([0,ac(e),e]),T),R)];else
+w=1;if(w){var
+m=d5(e,l,q[7]);if(m){var
+n=jS(e,l,a[2],q[8]);if(n){var
+o=jR(I,bm,e,t,u,a,F,0,V,E);if(o){var
+y=o[1],N=g(hd,a[9]),O=y[1],P=G(U),R=g(a[3],P),z=p(L(x(x(G(ay(m[1],n[1])),R),O)),N);if(z)var
+S=a1(a[9]),T=y[2],A=[0,b(ae(h([0,$(d),d]),T),S)];else
 var
 A=z;var
-C=A}else
+B=A}else
 var
-C=o;var
+B=o;var
+C=B}else
+var
+C=n;var
 D=C}else
 var
-D=n;var
-F=D}else
-var
-F=m;return F}break}}}}return 0}return r};return js(E,T,ak,function(a,b){return nw(E,d,t,a,b)},X,d)}var
+D=m;return D}break}}}}return 0}return r};return jL(I,U,al,function(a,b){return nP(I,e,s,a,b)},X,e)}var
 z=m}else
 var
 z=l;var
 A=z}else
 var
-A=x;return A}return js(E,0,function(a){return wV},wL,nl,d)});return P?a$?Ki:Kj:Kk}var
-bp=dk(a),bn=aU(a,zw);function
-bo(a){return g(cg((a[2]-a[1]|0)+2|0),zv)}if(cj(a,zx))var
-dF=d1(a,zy),bq=function(c){var
-a=aV(bn,c);return cY(a,function(d){var
-c=cX(b(dF[2],d)),e=dd(t,g(c,w(t,bo(a))));return[0,g(c,s(t,bo(a))),e]})};else
-if(cj(a,zz))var
-cc=N(k(g4,g8(a,zA))),dG=aU(a,zB),dH=g8(a,zC),dI=N(k(function(a){var
-b=jB(a);return g9(k(function(a){var
-b=a[2],d=a[1];return F(function(e,b){var
-d=b[2],a=b[1],f=gk(c(cc,a)[1+a][2],d);return g(e,b6(gk(cc[1+a][1],d),f))},d,b)},b))},dH)),bq=function(a){function
+A=w;return A}return jL(I,0,function(a){return xl},xb,nE,e)});return R?bb?K0:K1:K2}var
+bp=dw(a),bn=aX(a,zZ);function
+bo(a){return g(cp((a[2]-a[1]|0)+2|0),zY)}if(cg(a,z0))var
+dK=d_(a,z1),bq=function(c){var
+a=aY(bn,c);return c7(a,function(d){var
+c=c6(b(dK[2],d)),e=cY(s,g(c,x(s,bo(a))));return[0,g(c,t(s,bo(a))),e]})};else
+if(cg(a,z2))var
+ch=N(k(hi,fS(a,z3))),dL=aX(a,z4),dM=fS(a,z5),dN=N(k(function(a){var
+b=jU(a);return hn(k(function(a){var
+b=a[2],d=a[1];return H(function(e,b){var
+d=b[2],a=b[1],f=gz(c(ch,a)[1+a][2],d);return g(e,ca(gz(ch[1+a][1],d),f))},d,b)},b))},dM)),bq=function(a){function
 d(e){var
-a=b(dG[2],e),d=c(dI,a)[1+a];return[0,d,d]}return cY(aV(bn,a),d)};else
+a=b(dL[2],e),d=c(dN,a)[1+a];return[0,d,d]}return c7(aY(bn,a),d)};else
 var
-dJ=d1(a,zD),dL=d1(a,zE),dM=jJ(a),bq=function(l){var
-e=aV(bn,l),a=cY(e,function(a){var
-c=b(dJ[2],a),d=b(dL[2],a),e=cX(d),f=c==0.?dK(dM,d):c;return[0,cX(f),e]}),c=g9(k(function(a){return a[1]},a)),d=g9(k(function(a){return a[2]},a));function
+dO=d_(a,z6),dP=d_(a,z7),dQ=j1(a),bq=function(l){var
+e=aY(bn,l),a=c7(e,function(a){var
+c=b(dO[2],a),d=b(dP[2],a),e=c6(d),f=c==0.?dU(dQ,d):c;return[0,c6(f),e]}),c=hn(k(function(a){return a[1]},a)),d=hn(k(function(a){return a[2]},a));function
 f(a){var
-b=bo(e);return bX(cw(s(a,t)),b)}var
-i=0;if(ch(c,t)&&f(c)){var
+b=bo(e);return b1(cb(t(a,s)),b)}var
+i=0;if(cq(c,s)&&f(c)){var
 h=function(a){return a[1]},g=c;i=1}if(!i){var
-j=0;if(bJ(d,t)&&f(d)){var
+j=0;if(bN(d,s)&&f(d)){var
 h=function(a){return a[2]},g=d;j=1}if(!j)return a}return k(function(b){var
-a=ci(h(b),g);return[0,a,a]},a)};var
-dP=n8(a);if(cj(a,cA(z5)))throw Q;function
-dR(a){var
-c=aV(bp[2],a)[1],d=bq(a),e=bA(function(d,a){var
-e=a[2],f=a[1];return[0,b(bp[3][2],c+d|0),f,e]},d);return[0,b(dP,a),e]}var
-Z=n9(a),dS=Z[10],dT=Z[9],dU=Z[8],dV=Z[7],dW=Z[6],dX=Z[5],dZ=Z[4];function
-d0(a){return cY(aV(bp[1],a),dR)}var
-au=[0,Z[1],Z[2],d0,dZ,dX,dW,dV,dU,dT,dS];ds(function(a){var
-i=dr(a),j=aD(a),b=_?ja(au,_[1]):au,g=ae(o[9],a);function
-h(a){return oW([0,o,b,g,j,a,0])[2]}var
-c=h(0),d=h(1);oX(o,g,b,b,j,c,d);var
-k=i[2],l=i[1],m=aD(a);if(_){var
-e=_[1],f=m$(au,e);return f?m2(ja(au,e),m,aS,l,k,c,d):f}return m2(au,m,aS,l,k,c,d)});return Km}function
-Kn(O){var
-c=J_(O),P=Hi(c);function
+a=bO(h(b),g);return[0,a,a]},a)};var
+dV=or(a);if(cg(a,cG(Aw)))throw T;function
+dW(a){var
+c=aY(bp[2],a)[1],d=bq(a),e=bu(function(d,a){var
+e=a[2],f=a[1];return[0,b(bp[3][2],c+d|0),f,e]},d);return[0,b(dV,a),e]}var
+Y=os(a),dX=Y[10],dY=Y[9],dZ=Y[8],d0=Y[7],d1=Y[6],d2=Y[5],d3=Y[4];function
+d4(a){return c7(aY(bp[1],a),dW)}var
+av=[0,Y[1],Y[2],d4,d3,d2,d1,d0,dZ,dY,dX];dx(function(a){var
+i=dv(a),j=aD(a),b=ab?jm(av,ab[1]):av,g=af(o[9],a);function
+h(a){return pk([0,o,b,g,j,a,0])[2]}var
+c=h(0),d=h(1);pl(o,g,b,b,j,c,d);var
+k=i[2],l=i[1],m=aD(a);if(ab){var
+e=ab[1],f=nt(av,e);return f?nk(jm(av,e),m,aU,l,k,c,d):f}return nk(av,m,aU,l,k,c,d)});return K4}function
+K5(O){var
+c=KQ(O),R=HQ(c);function
 j(a){var
-d=bb(46,a),c=1-aA(gs(zj,b(aQ(function(a){return 0===lV(a)?1:0}),d)),zi);return c?X(u(zk,g1(a))):c}function
+d=bg(46,a),c=1-aB(gJ(zM,b(aT(function(a){return 0===md(a)?1:0}),d)),zL);return c?P(w(zN,hf(a))):c}function
 f(c,b){if(typeof
 b==="number")return 0;else
 switch(b[0]){case
 4:var
-d=b[1];return br(function(d,b){return f(u(c,u(zl,a(v+d))),b)},d);case
+d=b[1];return bv(function(d,b){return f(w(c,w(zO,a(z+d))),b)},d);case
 5:var
-e=b[1];return x(function(a){var
-b=a[2];return f(u(c,u(zm,a[1])),b)},e);default:return j(c)}}x(function(a){return f(a,dj(c,a))},zn);var
-E=c[2];iS(function(a,c){var
-b=bR(bb(46,a));if(M(b,zo)&&M(b,zp))return 0;return j(a)},E);var
-i=dj(c,Ko);if(typeof
+e=b[1];return y(function(a){var
+b=a[2];return f(w(c,w(zP,a[1])),b)},e);default:return j(c)}}y(function(a){return f(a,dv(c,a))},zQ);var
+E=c[2];i6(function(a,c){var
+b=bF(bg(46,a));if(M(b,zR)&&M(b,zS))return 0;return j(a)},E);var
+i=dv(c,K6);if(typeof
 i!=="number"&&4===i[0]){var
-R=i[1],r=bA(function(a,d){return bs(c,b(ap(Kp),a))},R),T=Kd(c,P,r),d=function(a){return u(Bm,a)},h=1-b_(c,Bn),t=0;if(h){var
-w=0;if(!g_(c,Bo)&&!ha(c))w=1;if(!w){var
-e=jM(c),y=0;if(typeof
+S=i[1],r=bu(function(a,d){return bx(c,b(aq(K7),a))},S),U=KV(c,R,r),d=function(a){return w(BS,a)},h=1-cf(c,BT),t=0;if(h){var
+u=0;if(!ho(c,BU)&&!hq(c))u=1;if(!u){var
+e=j4(c),v=0;if(typeof
 e!=="number"&&1===e[0]){var
-q=e[3],z=0;if(q===e[1]&&!I(bs(c,BC),BB))z=1;if(!z){var
-k=d(b(ap(BA),q));y=1}}if(!y)var
-k=Bp;var
+q=e[3],x=0;if(q===e[1]&&!K(bx(c,B8),B7))x=1;if(!x){var
+k=d(b(aq(B6),q));v=1}}if(!v)var
+k=BV;var
 l=k;t=1}}if(!t)var
-l=BD;var
-A=0;if(h&&g_(c,g$)){var
-g=dj(c,Bj),B=0;if(typeof
+l=B9;var
+A=0;if(h&&ho(c,hp)){var
+g=dv(c,BP),B=0;if(typeof
 g!=="number"&&4===g[0]){var
-F=g[1],m=aA(Bl,bA(function(a,d){return bs(c,b(ap(Bk),a))},F));B=1}if(!B)var
+F=g[1],m=aB(BR,bu(function(a,d){return bx(c,b(aq(BQ),a))},F));B=1}if(!B)var
 m=0;if(m){var
-n=d(Bq);A=1}}if(!A)var
-n=Bz;var
-C=0,G=u(n,l);if(h&&0!==hb(c)){var
-o=d(By);C=1}if(!C)var
-o=Br;var
-H=u(o,G),J=b_(c,Bs)?Bt:d(Bx),K=u(J,H);if(b_(c,Bu))var
-p=Bv;else
+n=d(BW);A=1}}if(!A)var
+n=B5;var
+C=0,G=w(n,l);if(h&&0!==hr(c)){var
+o=d(B4);C=1}if(!C)var
+o=BX;var
+H=w(o,G),I=cf(c,BY)?BZ:d(B3),J=w(I,H);if(cf(c,B0))var
+p=B1;else
 var
-N=jJ(c),p=d(b(ap(Bw),N));var
-L=u(p,K),D=0;if(oa(c)&&ob(c)){var
-U=fD(c,Kq),s=b(ap(Kr),U);D=1}if(!D)var
-s=Kv;var
-V=u(s,L),W=LT(0),Y=c[3],Z=S(ap(Ks),T,Y,W);return u(gs(Ku,bA(function(d,b){var
-a=n$(c,d),e=a[2],f=a[1];return e1(ap(Kt),b,f,e,V)},r)),Z)}throw Q}function
-Kw(a){try{var
-j=[0,0,Kn(b(a,0))];return j}catch(a){a=a2(a);if(a[1]===g0){var
-c=a[2],d=c-1|0,g=0,i=u(Ky,u(a[3],Kx));if(!(2<d>>>0)){var
+N=j1(c),p=d(b(aq(B2),N));var
+L=w(p,J),D=0;if(ov(c)&&ox(c)){var
+V=fP(c,K8),s=b(aq(K9),V);D=1}if(!D)var
+s=Lb;var
+W=w(s,L),X=Mz(0),Y=c[3],Z=Q(aq(K_),U,Y,X);return w(gJ(La,bu(function(d,b){var
+a=ou(c,d),e=a[2],f=a[1];return e$(aq(K$),b,f,e,W)},r)),Z)}throw T}function
+Lc(a){try{var
+j=[0,0,K5(b(a,0))];return j}catch(a){a=a6(a);if(a[1]===he){var
+c=a[2],d=c-1|0,g=0,i=w(Le,w(a[3],Ld));if(!(2<d>>>0)){var
 h=0;switch(d){case
 0:var
-f=KA;break;case
+f=Lg;break;case
 1:h=1;break;default:var
-f=KB}if(!h){var
+f=Lh}if(!h){var
 e=f;g=1}}if(!g)var
-e=Kz;return[0,c,u(e,i)]}if(a!==iv&&a!==gm)return KD;return KC}}Mc(function(a){return Kw(function(b){return a})});ix(0);return}(globalThis));
+e=Lf;return[0,c,w(e,i)]}if(a!==iL&&a!==gB)return Lj;return Li}}MU(function(a){return Lc(function(b){return a})});iN(0);return}(globalThis));

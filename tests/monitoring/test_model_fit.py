@@ -17,6 +17,7 @@ from tightrope.data.counts import Batches, Counts
 from tightrope.data.design import SamplingDesign, SamplingKind
 from tightrope.io.results import ModelFit
 from tightrope.model.parametric_mdp import ParametricMDP
+from tightrope.monitoring.departures import log_sum
 from tightrope.monitoring.e_process import SHARES, BatchTest, weigh_batches
 from tightrope.monitoring.examination import weigh_fit
 
@@ -249,3 +250,10 @@ def test_coordinates_of_unconstrained_rows_have_no_names_of_their_own() -> None:
     for suspects in (monitor.explain(), batched.suspects):
         assert {"drift", "expression"} <= {one.kind for one in suspects}
         assert "go in 0 → 1" in str(suspects) and model.parameters.names[0] not in str(suspects)
+
+
+def test_sums_of_huge_e_values() -> None:
+    """Beyond 10^17 a difference of 40 is nothing to a double."""
+    assert 1e18 * (1 - 1e-14) < log_sum(np.array([1e18, 3.0])) <= 1e18
+    assert log_sum(np.array([-math.inf, math.inf])) == math.inf
+    assert log_sum(np.array([0.0, 0.0])) == pytest.approx(math.log(2), abs=2e-9)

@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tightrope as tr
 from region_reference import coins, with_intervals
 from tightrope.model.parameters import Parameters
 from tightrope.model.polynomial import Polynomial
+from tightrope.prism.load import load_prism_text
 from tightrope.regions.bounds import expression_bounds, parameter_box
 from tightrope.regions.event_polytope import polytope_region
 from tightrope.regions.region import Relaxation
@@ -88,11 +90,12 @@ def test_bounds_enclose_every_consistent_parameter(expressions: list[Polynomial]
     assert np.all(high - low <= 2.0 * sampled + 0.05)
 
 
-def test_tightening_repeats_and_is_reported() -> None:
+def test_tightening_repeats_and_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     model = coins(Parameters.unit_box(("p", "q")), [P * Q, P, Q])
     intervals = with_intervals(model, [0.20, 0.4, 0.0], [0.24, 0.6, 1.0], Budget.TIED)
-    once = polytope_region(intervals, rounds=1)
-    many = polytope_region(intervals, rounds=30, tolerance=1e-6)
+    many = polytope_region(intervals)
+    monkeypatch.setattr("tightrope.regions.tightening._ROUNDS", 1)
+    once = polytope_region(intervals)
     assert many.tightening.converged and not once.tightening.converged
     assert many.tightening.rounds > 1 == once.tightening.rounds
     width = many.bounding_box[1] - many.bounding_box[0]
@@ -103,7 +106,7 @@ def test_tightening_repeats_and_is_reported() -> None:
 
 def test_square_is_bounded_from_both_sides() -> None:
     model = coins(Parameters.unit_box(("p",)), [P * P])
-    region = polytope_region(with_intervals(model, [0.25], [0.36], Budget.TIED), rounds=60, tolerance=1e-9)
+    region = polytope_region(with_intervals(model, [0.25], [0.36], Budget.TIED))
     low, high = parameter_box(region)
     assert low[0] <= 0.5 and high[0] >= 0.6
     assert high[0] - low[0] < 0.11
@@ -123,3 +126,44 @@ def test_contradiction_between_factors_and_product_is_named() -> None:
     conflict = region.emptiness.conflict
     assert conflict is not None
     assert {text.split(" (as in")[0] for text in conflict.texts} == {"p", "q", "p*q"}
+
+
+RATIO = """mdp
+const double p;
+const double q;
+module m
+  s : [0..2] init 0;
+  [a] s=0 -> p/(p+q) : (s'=1) + q/(p+q) : (s'=2);
+  [b] s=0 -> p : (s'=1) + 1-p : (s'=2);
+  [end] s>0 -> true;
+endmodule
+label "goal" = s=1;
+"""
+
+
+@pytest.mark.parametrize("sets", ["rectangular", "coupled"])
+def test_an_equality_may_make_a_denominator_constant(sets: str) -> None:
+    """With p + q = 1, p/(p + q) is p, and the region is an interval of p that both events allow."""
+    model = load_prism_text(RATIO, box="p=0.1:0.9,q=0.1:0.9", domain="p+q=1")
+    assert isinstance(model, tr.ParametricMDP)
+    data = tr.Simulator(model.instantiate(p=0.55, q=0.45), model_hash=model.hash()).generative(300, seed=1)
+    result = tr.learn(
+        tr.Problem(model, 'Pmax=? [ F "goal" ]'), data, delta=0.01, region="polytope", sets=sets
+    )
+    low, high = result.interval.lower, result.interval.upper
+    box = parameter_box(result.region)
+    assert 0.4 < low <= 0.55 <= high < 0.7
+    assert abs(low - box[0][0]) < 1e-9 and abs(high - box[1][0]) < 1e-9
+    assert abs(box[0][0] + box[1][1] - 1) < 1e-9
+
+
+@pytest.mark.parametrize(("p", "fits"), [("3/10", False), ("11/20", True)])
+def test_a_domain_of_one_point_beside_quotients(p: str, fits: bool) -> None:
+    """Where the intervals exclude the point the region is empty; that is no error of the linear program."""
+    free = load_prism_text(RATIO, box="p=0.1:0.9,q=0.1:0.9")
+    one = load_prism_text(RATIO, box="p=0.1:0.9,q=0.1:0.9", domain=f"p={p}, p+q=1")
+    assert isinstance(free, tr.ParametricMDP) and isinstance(one, tr.ParametricMDP)
+    data = tr.Simulator(free.instantiate(p=0.55, q=0.45), model_hash=one.hash()).generative(3000, seed=1)
+    result = tr.learn(tr.Problem(one, 'Pmax=? [ F "goal" ]'), data, delta=0.01, region="polytope")
+    assert result.region.emptiness.is_empty is not fits
+    assert not fits or abs(result.guarantee - 0.55) < 1e-6

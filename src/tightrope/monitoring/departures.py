@@ -165,7 +165,7 @@ def log_sum(terms: FloatArray) -> float:
     largest = float(terms.max(initial=-math.inf))
     if not math.isfinite(largest):
         return math.inf if largest == math.inf else -math.inf
-    total = largest + math.log(float(np.exp(terms[terms > largest - 40.0] - largest).sum()))
+    total = largest + math.log(float(np.exp(terms[terms >= largest - 40.0] - largest).sum()))
     return total - 1e-9 - 4e-16 * abs(total)
 
 

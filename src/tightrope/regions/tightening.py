@@ -58,9 +58,9 @@ class Tightened:
 
 def tighten(coordinates: Coordinates, base: Halfspaces) -> Tightened:
     """Shrink the box of `base` and add envelopes; `used` are the rows of `base` that any proof rested on."""
-    if coordinates.size == 0:  # no parameters: the region is the one empty point
+    if not coordinates.free:  # no unknown parameters: the region is one point
         nothing = np.zeros(0, dtype=np.int64)
-        return Tightened(base, Tightening(0, True, (), ()), np.zeros(0), 0.0, nothing, False)
+        return Tightened(base, Tightening(0, True, (), ()), base.lower.copy(), 0.0, nothing, False)
     if not coordinates.is_lifted and (blocks := find_blocks(base.matrix)):
         return _tighten_blocks(base, blocks)
     return _tighten_whole(coordinates if coordinates.is_lifted else None, base)

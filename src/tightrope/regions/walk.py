@@ -236,7 +236,8 @@ class LazyProgram:
         return len(over) > 0
 
     def _load(self, rows: OffsetArray) -> None:
-        self._program.add_rows(self._system.matrix[rows], self._system.bound[rows])
+        bound = np.maximum(self._system.bound[rows], -1e9)  # HiGHS takes what is below −1e20 for no bound
+        self._program.add_rows(self._system.matrix[rows], bound)
         self.loaded = np.concatenate([self.loaded, rows])
 
 

@@ -137,10 +137,11 @@ class Coordinates(Record):
         """For every denominator the coordinates of its hinge and of its reciprocal, and their product."""
         number = {monomial: j for j, monomial in enumerate(self.monomials)}
         first = len(self.free)
-        pairs = tuple((number[hinge(g)], first + k) for k, g in enumerate(self.denominators))
+        unknown = [(hinge(g), first + k) for k, g in enumerate(self.denominators) if not g.is_constant]
+        pairs = tuple((number[one], reciprocal) for one, reciprocal in unknown)
         products = [
-            _without_hinges(Polynomial({(*hinge(g), (first + k, 1)): Fraction(1)}), self.denominators, first)
-            for k, g in enumerate(self.denominators)
+            _without_hinges(Polynomial({(*one, (reciprocal, 1)): Fraction(1)}), self.denominators, first)
+            for one, reciprocal in unknown
         ]
         return pairs, self._affine(products)
 
@@ -268,9 +269,10 @@ def _substitute(monomial: Monomial, substitution: Sequence[Polynomial]) -> Polyn
 
 
 def hinge(denominator: Polynomial) -> Monomial:
-    """The monomial whose product with the reciprocal follows from the others."""
-    candidates = [m for m in sorted(denominator.terms, key=monomial_order) if m]
-    return next((m for m in reversed(candidates) if abs(denominator.terms[m]) == 1), candidates[-1])
+    """The monomial whose product with the reciprocal follows from the others: 1 where equalities make the
+    denominator a constant."""
+    candidates = sorted(denominator.terms, key=monomial_order)
+    return next((m for m in reversed(candidates) if m and abs(denominator.terms[m]) == 1), candidates[-1])
 
 
 def _without_hinges(polynomial: Polynomial, denominators: Sequence[Polynomial], first: int) -> Polynomial:
@@ -280,6 +282,9 @@ def _without_hinges(polynomial: Polynomial, denominators: Sequence[Polynomial], 
     result = Polynomial({})
     for monomial, coefficient in polynomial.terms.items():
         k = monomial[-1][0] - first if monomial else -1
+        if k >= 0 and denominators[k].is_constant:
+            result = result + Polynomial({monomial[:-1]: coefficient / denominators[k].evaluate(())})
+            continue
         if k < 0 or monomial[:-1] != hinge(denominators[k]):
             result = result + Polynomial({monomial: coefficient})
             continue

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -27,7 +27,7 @@ class DaskEngine:
         shared = self.client.scatter(plan, broadcast=True, hash=False)
         tasks = [self.client.submit(work, shared, part, pure=False) for part in parts]
         for number, task in enumerate(tasks):
-            state: State = _result(task)
+            state: State = _result(task.result)
             tasks[number] = None  # lets the worker forget it
             yield state
 
@@ -79,10 +79,10 @@ def require_scheduler(address: str) -> None:
     require_answer(address, "Dask scheduler", "'dask scheduler'", greets=True)
 
 
-def _result(task: Any) -> Any:
+def _result(result: Callable[[], State]) -> State:
     distributed = require("distributed")
     try:
-        return task.result()
+        return result()
     except distributed.KilledWorker as error:
         raise CannotCertify(
             f"the workers that counted a part of the log died, one after the other: {error}. "

@@ -150,13 +150,13 @@ class SamplingDesign:
             chosen=tuple(dict.fromkeys((*self.chosen, *later.chosen))),
         )
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """The fields that say something, for files."""
         plain, always = SamplingDesign(self.kind), ("kind", "episodes", "steps", "repeats")
         fields = {k: v for k, v in vars(self).items() if k in always or v != getattr(plain, k)}
         fields |= {k: {"kept": getattr(self, k).kept, "why": getattr(self, k).why} for k in _UNSAID}
         fields.pop("chosen", None)
-        written: dict[str, Any] = msgspec.to_builtins(fields)
+        written: dict[str, object] = msgspec.to_builtins(fields)
         return written
 
     @staticmethod

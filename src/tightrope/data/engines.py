@@ -10,7 +10,7 @@ import re
 import socket
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from types import ModuleType
 
 from tightrope.errors import InputError, check_type
 from tightrope.io.log_words import LOCAL as LOCAL
@@ -91,7 +91,7 @@ def require_answer(address: str, what: str, start: str, greets: bool) -> None:
         )
 
 
-def require(package: str, extra: str = EXTRAS[DASK]) -> Any:
+def require(package: str, extra: str = EXTRAS[DASK]) -> ModuleType:
     """A package of an extra."""
     try:
         return import_module(package)

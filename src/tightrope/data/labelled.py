@@ -33,7 +33,7 @@ from tightrope.io.table.files import format_of, format_of_object, open_tables
 from tightrope.model.free import free
 from tightrope.model.mdp import MDP, IntervalMDP
 from tightrope.model.parametric_mdp import ParametricMDP
-from tightrope.model.pomdp import POMDP, UNSEEN, observed
+from tightrope.model.pomdp import POMDP, UNSEEN, Seen, observed
 from tightrope.numerics.late import pa
 
 COUNT, STATE = "count", "state"
@@ -48,7 +48,7 @@ ENDED = "ended"
 """What is seen in states that no action leaves: there is nothing to read any more."""
 
 
-def with_sensor(plant: Any, table: Any, column: str | None = None) -> tuple[POMDP, Reading]:
+def with_sensor(plant: object, table: object, column: str | None = None) -> tuple[POMDP, Reading]:
     """Return the plant with a sensor known from a table only, and the counts of its readings.
 
     `table` is the path of a CSV file, a data frame, or a list of rows {column: value}; `column` has the
@@ -93,11 +93,11 @@ def with_sensor(plant: Any, table: Any, column: str | None = None) -> tuple[POMD
         None if over else key for key, over in zip(keys, absorbing_states(behind.structure), strict=True)
     ]
     possible = [*readings, UNSEEN]
-    rows: list[Any] = [
+    rows: list[Seen] = [
         {ENDED: 1} if key is None else dict.fromkeys(possible, free(_sensor_name(named, key)))
         for key in kinds
     ]
-    pomdp = observed(plant, rows)
+    pomdp = observed(plant if isinstance(plant, POMDP) else behind, rows)
     counts = _counts(pomdp, kinds, seen, readings)
     shown = ", ".join(named)
     total = int(counts.transition.sum())
@@ -144,7 +144,7 @@ def counted(pomdp: POMDP, reading: Reading) -> dict[str, Fraction]:
     return at
 
 
-def _opened(table: Any) -> tuple[DataTable, Any]:
+def _opened(table: object) -> tuple[DataTable, Any]:
     """The table, and its columns in memory."""
     data, name = table, "observations"
     if isinstance(table, str | PathLike):

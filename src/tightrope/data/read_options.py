@@ -73,12 +73,12 @@ class LogReadOptions(LogWords):
         notes = [f"{word} is not as the reading {self.reading} has it" for word in over]
         return replace(self, **own, reading=None, overridden=tuple(notes))
 
-    def saved(self, columns: Mapping[str, str], states: str | None) -> dict[str, Any]:
+    def saved(self, columns: Mapping[str, str], states: str | None) -> dict[str, object]:
         """What a saved reading says: all columns as they were read, and whatever was said of the log."""
         columns = {role: name for role, name in columns.items() if role != WATCHED_UNTIL}
         given = parse_columns(self.columns, [role.removesuffix("'") for role in columns])
         timed = {TIME: f"{columns[TIME]}:{given.time_format}"} if given.time_format else {}
-        values: dict[str, Any] = {name: getattr(self, name) for name in KINDS}
+        values: dict[str, object] = {name: getattr(self, name) for name in KINDS}
         stated = self.stated_design
         values["design"] = stated.value if isinstance(stated, SamplingKind) else None
         values["states"] = states
@@ -198,8 +198,7 @@ def with_words(
         given = [one for one in signature(record).parameters.values() if one.name != "overridden"]
         own = [*signature(read).parameters.values()][:2]
         words = [one.replace(kind=Parameter.KEYWORD_ONLY) for one in given]
-        typed: Any = call
-        typed.__signature__ = Signature([*own, *words])
-        return cast("Callable[Concatenate[object, M, P], R]", typed)
+        vars(call)["__signature__"] = Signature([*own, *words])
+        return cast("Callable[Concatenate[object, M, P], R]", call)
 
     return decorate

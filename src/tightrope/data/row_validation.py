@@ -134,7 +134,7 @@ class WrongRow:
     def _map_of(self, role: str) -> ValueMap | None:
         return self.decoder.maps.get(mapped_role(role))
 
-    def _in_model(self, role: str, name: str) -> Any:
+    def _in_model(self, role: str, name: str) -> object:
         """The cell of a column, as a map says what it means."""
         unused: ProblemCodes = np.zeros(1, dtype=np.int8)
         return self.decoder.map_column(self.chunk, mapped_role(role), unused, name)[0].as_py()

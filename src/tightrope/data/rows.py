@@ -148,7 +148,7 @@ class _SomeEvents(EventBatch):
     def __init__(self, batch: EventBatch, part: Rows):
         self._batch, self._part = batch, part
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         value = getattr(self._batch, name)
         own = {n: v[self._part] for n, v in value.items()} if name == "columns" else value[self._part]
         self.__dict__[name] = own
@@ -406,7 +406,7 @@ class TimeKind(Enum):
         return self in (TimeKind.DATE, TimeKind.ZONED)
 
 
-def _time_kind(kind: Any) -> TimeKind | None:
+def _time_kind(kind: object) -> TimeKind | None:
     if pa.types.is_temporal(kind):
         return TimeKind.ZONED if getattr(kind, "tz", None) else TimeKind.DATE
     if pa.types.is_integer(kind):

@@ -27,7 +27,7 @@ class SparkEngine(NamedTuple):
     session: Any
 
     def run(self, work: Work[State], plan: ReadPlan, parts: Sequence[Part]) -> Iterator[State]:
-        sent, jobs = pickle.dumps((work, plan)), list[tuple[Any, dict[int, Part]]]()
+        sent, jobs = pickle.dumps((work, plan)), list[tuple[object, dict[int, Part]]]()
         frames = {number for number, table in enumerate(plan.tables) if table.format.groups_are_parts}
         for number, group in groupby(parts, lambda part: part.table if part.table in frames else None):
             own = list(group)
@@ -76,10 +76,10 @@ def _explained() -> Iterator[None]:
         raise CannotCertify(f"Spark has not read the log: {[first_line(error), *messages][-1]}") from error
 
 
-def _collect(frame: Any, parts: Mapping[int, Part], sent: bytes) -> list[Any]:
+def _collect(frame: object, parts: Mapping[int, Part], sent: bytes) -> list[Any]:
     """What the work gives for the parts that are numbered as partitions of the frame."""
 
-    def read(batches: Iterable[Any]) -> Iterator[Any]:
+    def read(batches: Iterable[object]) -> Iterator[object]:
         number, held = partition(), list(batches)
         if number not in parts:
             return

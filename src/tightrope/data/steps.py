@@ -159,19 +159,20 @@ class ObservationMap:
                 hint='where it is the model\'s index of the state, say `states="index"`; '
                 f"else turn it into a state with {self.conversion}",
             )
-        values: list[Any] = [shown.get(name) for name in names] if isinstance(shown, Mapping) else []
+        values: list[object] = [shown.get(name) for name in names] if isinstance(shown, Mapping) else []
         if isinstance(shown, Sequence) and len(shown) == len(names):
             values = list(shown)
-        if not names or not values or not all(_is_whole(value) for value in values):
+        whole = [int(value) for value in values if _is_whole(value)]
+        if not names or len(whole) < len(names):
             wanted = f"whole numbers for the variables {', '.join(names)}" if names else "a state"
             raise InputError(
                 f"{where}: the observation {shown!r} does not give {wanted}",
                 hint=f"turn observations into states with {self.conversion}",
             )
-        columns = {name: np.array([int(value)]) for name, value in zip(names, values, strict=True)}
+        columns = {name: np.array([value]) for name, value in zip(names, whole, strict=True)}
         state = int(self.index.state_index.states(columns)[0])
         if state < 0:
-            text = ",".join(f"{name}={int(value)}" for name, value in zip(names, values, strict=True))
+            text = ",".join(f"{name}={value}" for name, value in zip(names, whole, strict=True))
             raise InputError(f"{where}: ({text}) is not a reachable state of the model")
         return state
 
@@ -213,7 +214,7 @@ class ObservationMap:
             hint="data that the model excludes are evidence of a wrong model; they are not noise",
         )
 
-    def transitions(self, episode: Sequence[Any] | OffsetArray, name: str) -> OffsetArray:
+    def transitions(self, episode: Sequence[object] | OffsetArray, name: str) -> OffsetArray:
         """The transitions of an episode, which may also give these by their index; `name` is for errors."""
         if not isinstance(episode, Sequence | np.ndarray):
             raise InputError(
@@ -292,7 +293,7 @@ def load_named(spec: str, option: str) -> Callable[..., object]:
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
-        value: Any = importlib.import_module(module_name)
+        value: object = importlib.import_module(module_name)
         for part in name.split("."):
             value = getattr(value, part)
     except ImportError as error:
@@ -301,8 +302,7 @@ def load_named(spec: str, option: str) -> Callable[..., object]:
         raise InputError(f"{option} {spec}: module {module_name} has no {name}") from error
     if not callable(value):
         raise InputError(f"{option} {spec}: {name} cannot be called")
-    loaded: Callable[..., Any] = value
-    return loaded
+    return value
 
 
 def make_environment(spec: str) -> Any:
@@ -410,7 +410,7 @@ def count_minari(dataset: Any, model: Structured, **seen: Unpack[SeenWords]) -> 
     return EpisodeLog.of_parts(parts, structure, model.hash()).counts(model, design)
 
 
-def _entry(observations: Any, i: int) -> Any:
+def _entry(observations: Any, i: int) -> object:
     """The i-th observation; Minari keeps dictionary observations as a dictionary of arrays."""
     if isinstance(observations, dict):
         return {name: _entry(values, i) for name, values in observations.items()}

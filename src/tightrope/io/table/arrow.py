@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, BinaryIO
 
 from tightrope.errors import InputError, Location
 from tightrope.io.table import data_table
@@ -131,7 +131,7 @@ def held_table(table: DataTable, batches: Iterable[object]) -> DataTable:
 
 
 @contextmanager
-def _opened(file: LogFile) -> Iterator[Any]:
+def _opened(file: LogFile) -> Iterator[BinaryIO]:
     with data_table.explain_errors(file.name):
         if file.size() == 0:
             raise InputError("the file is empty", Location(file.name))
@@ -147,7 +147,7 @@ def _about(schema: Any, name: str) -> tuple[tuple[str, ...], Metadata | None]:
     return tuple(flatten(nothing).column_names), metadata
 
 
-def _reader(raw: Any) -> Any:
+def _reader(raw: BinaryIO) -> Any:
     try:
         return pa.ipc.open_file(raw)
     except pa.ArrowInvalid:
@@ -163,8 +163,8 @@ def columns_of(batch: Any, names: Sequence[str]) -> dict[str, ArrowColumn]:
     return {name: _usual(batch.column(name)) for name in names}
 
 
-def _usual(column: ArrowColumn) -> Any:
+def _usual(column: ArrowColumn) -> ArrowColumn:
     """Text in the form that all of Arrow's functions take."""
     if pa.types.is_dictionary(column.type) and pa.types.is_string_view(column.type.value_type):
-        return pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(pa.string()))
+        column = pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(pa.string()))
     return column.cast(pa.string()) if pa.types.is_string_view(column.type) else column

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, BinaryIO, ClassVar
 
 from tightrope.atomic import atomic_write_bytes
 from tightrope.errors import InputError, Location, similar_file
@@ -94,7 +94,7 @@ class LogFormat:
     def open(self, file: LogFile) -> DataTable | None:
         """Look at a file's header and metadata; None where `batches` are all that there is."""
 
-    def batches(self, path: str) -> Iterable[Any]:
+    def batches(self, path: str) -> Iterable[object]:
         """What is in a file, as pyarrow's record batches."""
         raise InputError(f"the format '{self.name}' has neither `open` nor `batches`", Location(path))
 
@@ -145,7 +145,7 @@ class LogFile:
         system, path = open_store(self.path)
         return system.open_input_file(path)
 
-    def expand(self, raw: Any) -> Any:
+    def expand(self, raw: BinaryIO) -> Any:
         """The decompressed bytes of what `open` gave, as a stream."""
         return raw if self.compression is None else pa.CompressedInputStream(raw, self.compression)
 
@@ -359,6 +359,6 @@ def write_table(
                     writer.write_batch(batch)
 
 
-def _batch(schema: Any, columns: Columns, names: Mapping[str, tuple[str, ...]]) -> Any:
+def _batch(schema: object, columns: Columns, names: Mapping[str, tuple[str, ...]]) -> Any:
     texts = {name: pa.array(own, pa.string()).take(pa.array(columns[name])) for name, own in names.items()}
     return pa.record_batch({**columns, **texts}, schema=schema)

@@ -343,7 +343,7 @@ def _of_memory(data: object, name: str) -> DataTable:
 
 def _of_batches(batches: Iterable[Any], schema: Any, name: str = "the record batches") -> DataTable:
     """Batches that can be read only once: kept in memory, or in a file where they are many."""
-    memory: list[Any] = []
+    memory: list[object] = []
     coming, size = iter(batches), 0
     for batch in coming:
         memory.append(batch)
@@ -362,7 +362,7 @@ def _checked(table: DataTable) -> DataTable:
     return table
 
 
-def spool(batches: Iterable[Any], schema: Any, name: str) -> LogFile:
+def spool(batches: Iterable[object], schema: object, name: str) -> LogFile:
     """Record batches that can be read only once, kept in a file that lives as long as the process."""
     with tempfile.NamedTemporaryFile(prefix="tightrope-", suffix=".arrow", delete=False) as target:
         atexit.register(Path(target.name).unlink, missing_ok=True)

@@ -24,6 +24,7 @@ import numpy as np
 from tightrope.errors import InputError, Location
 from tightrope.io.table.arrow import InMemory, columns_of
 from tightrope.io.table.data_table import DataTable, LogFile, LogFormat, Piece, Ragged
+from tightrope.numerics.arrays import AnyArray
 from tightrope.numerics.late import pa
 
 
@@ -65,10 +66,10 @@ class Minari(LogFormat):
         return replace(InMemory().hold(table, name), metadata=about)
 
 
-def _steps(number: int, episode: Any) -> dict[str, Any]:
+def _steps(number: int, episode: Any) -> dict[str, list[object]]:
     """The columns of one episode."""
     size = len(episode.actions)
-    columns = {"episode": np.full(size, number), "step": np.arange(size)}
+    columns: dict[str, AnyArray] = {"episode": np.full(size, number), "step": np.arange(size)}
     for name, values in _columns("observation", episode.observations):
         columns |= {name: values[:-1], f"next_{name}": values[1:]}
     columns |= dict(_columns("action", episode.actions))
@@ -78,7 +79,7 @@ def _steps(number: int, episode: Any) -> dict[str, Any]:
     return {name: values.tolist() for name, values in columns.items()}
 
 
-def _columns(name: str, values: Any) -> Iterator[tuple[str, Any]]:
+def _columns(name: str, values: object) -> Iterator[tuple[str, AnyArray]]:
     """Arrays of numbers or texts, one entry per observation."""
     if isinstance(values, dict | tuple):
         for part, entries in values.items() if isinstance(values, dict) else enumerate(values):
@@ -118,14 +119,14 @@ class SparkFrames(LogFormat):
                     yield columns_of(batch, names), batch.num_rows, 0
 
 
-def feed(frame: Any, read: Callable[[Iterable[Any]], Iterator[Any]]) -> Any:
+def feed(frame: Any, read: Callable[[Iterable[object]], Iterator[object]]) -> Any:
     """The frame of the rows that `read` makes of the record batches of each partition."""
     with warnings.catch_warnings():  # about versions of pandas, which is not used
         warnings.simplefilter("ignore")
         return frame.mapInArrow(read, SCHEMA)
 
 
-def as_row(rows: int, content: bytes = b"") -> Any:
+def as_row(rows: int, content: bytes = b"") -> object:
     """A record batch of one row of `SCHEMA`, with the number of the partition that a worker reads."""
     return pa.record_batch({"number": [partition()], "rows": [rows], "content": [content]})
 
@@ -134,11 +135,11 @@ def partition() -> int:
     return int(importlib.import_module("pyspark").TaskContext.get().partitionId())
 
 
-def _size(batches: Iterable[Any]) -> Iterator[Any]:
+def _size(batches: Iterable[Any]) -> Iterator[object]:
     yield as_row(sum(batch.num_rows for batch in batches))
 
 
-def _pack(batches: Iterable[Any]) -> Iterator[Any]:
+def _pack(batches: Iterable[Any]) -> Iterator[object]:
     for batch in batches:
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, batch.schema) as writer:

@@ -224,7 +224,7 @@ def too_long(name: str) -> InputError:
     )
 
 
-def _load(line: str, name: str, number: int, hint: str) -> dict[str, Any]:
+def _load(line: str, name: str, number: int, hint: str) -> dict[str, object]:
     """The object of a line."""
     try:
         content = json.loads(line)
@@ -247,9 +247,9 @@ def flatten(table: Any) -> Any:
     return table
 
 
-def whole(column: ArrowColumn) -> Any:
+def whole(column: ArrowColumn) -> ArrowColumn:
     """A column of a table as one array."""
-    joined = column.combine_chunks()
+    joined: ArrowColumn = column.combine_chunks()
     return joined.combine_chunks() if isinstance(joined, pa.ChunkedArray) else joined
 
 

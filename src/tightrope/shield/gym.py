@@ -35,7 +35,7 @@ try:
 except ImportError as error:
     raise InputError("Gymnasium is not installed", hint="pip install 'tightrope[gym]'") from error
 
-Info = dict[str, Any]
+Info = dict[str, object]
 StateOf = Callable[[object], object]
 T = TypeVar("T")
 
@@ -103,7 +103,7 @@ class ModelEnv(Env[int, int]):
         return _by_number(self.numbers, dict(zip(choices, choices, strict=True)), range(self.action_space.n))
 
 
-class ShieldWrapper(Wrapper[object, SupportsInt, Any, Any]):
+class ShieldWrapper(Wrapper[object, SupportsInt, object, object]):
     """An environment in which every agent keeps the guaranteed bound of a shield.
 
     `state_of` turns an observation into a state. A forbidden action is replaced by the fallback, or raises

@@ -172,13 +172,8 @@ class RateSets:
 
     def ends(self, n: Arithmetic) -> tuple[list[Check], tuple[Number, Number]]:
         """The proofs, and what is proved of the initial state, before `complement`."""
-        checks: list[Check] = []
-        result: list[Number] = []
-        for upward in (False, True):
-            proofs, value = self._end(n, upward)
-            checks += proofs
-            result.append(value)
-        return checks, (result[0], result[1])
+        (below, low), (above, high) = self._end(n, False), self._end(n, True)
+        return below + above, (low, high)
 
     def _end(self, n: Arithmetic, upward: bool) -> tuple[list[Check], Number]:
         at, objective = self.graph.initial, self.problem.objective
@@ -189,10 +184,8 @@ class RateSets:
         allowed, target = objective.allowed, objective.target
         within = np.ones(self.graph.states, dtype=np.bool_) if allowed is None else allowed
         if len(self.time) == 2 and target is not None:
-            start = RATIONAL.array(target.astype(np.int64))
-            later = self.moved(
-                n, _numbers(n, start, upward), within & ~target, self.time[1] - self.time[0], upward
-            )
+            start = _numbers(n, RATIONAL.array(target.astype(np.int64)), upward)
+            later = self.moved(n, start, within & ~target, self.time[1] - self.time[0], upward)
         else:
             checks, bound = self.prove(self.priced(upward), self.boxes(n), self.claim, self.hints, upward)
             value = inf if bound.infinite[at] else as_fraction(bound.number[at])
@@ -244,14 +237,11 @@ class RateSets:
         place, loop = np.arange(len(self.owner)) + self.owner, start[1:] - 1
         successor = np.zeros(start[-1], dtype=np.int64)
         successor[place], successor[loop] = self.graph.successor, np.arange(size)
-        ends = []
-        for side in (0, 1):
-            bound = RATIONAL.zeros(len(successor))
+        low, high = RATIONAL.zeros((2, len(successor)))
+        for side, bound in enumerate((low, high)):
             bound[place] = self.of_transitions(side) / own[self.owner]
-            ends.append(bound)
-        for bound, other in ((ends[0], ends[1]), (ends[1], ends[0])):
+        for bound, other in ((low, high), (high, low)):
             bound[loop] = 1 - np.add.reduceat(other[place], self.graph.transition_start[:-1])
-        low, high = ends
         single = np.ones(size, dtype=np.bool_)
         label = np.arange(len(successor))
         rounded = n.enclose(low)[0], n.enclose(high)[1]

@@ -100,6 +100,14 @@ def test_log_without_next_states_or_names() -> None:
     assert seen(unnamed).overlap(seen(episodes(8, 50).drop(columns=["episode", "step"]))) is Overlap.NONE
 
 
+def test_log_whose_episodes_have_other_names_or_none_is_not_called_other_data() -> None:
+    frame = episodes(6, 50)
+    bare, named = frame.drop(columns=["episode", "step"]), frame.assign(episode=frame.episode + 1000)
+    whole = seen(frame)
+    for copy in map(seen, (bare, named)):
+        assert whole.overlap(copy) is copy.overlap(whole) is Overlap.UNCLEAR
+
+
 def test_independent_logs_share_nothing() -> None:
     logs = [seen(episodes(seed, 80)) for seed in range(12)]
     assert {one.overlap(two) for k, one in enumerate(logs) for two in logs[:k]} == {Overlap.NONE}

@@ -253,7 +253,12 @@ def test_improved_policy_remembers_the_data_of_its_candidates() -> None:
     candidate = tr.learn(problem(), first, delta=0.1, sets="tied", outcomes="none").policy
     usual = tr.Policy(walk(), dict.fromkeys((1, 2, 3), "b"))
     words = {"baseline": usual, "candidate": candidate, "delta": 0.1}
-    better = tr.improve(problem(), second, **words).policy
+    result = tr.improve(problem(), second, **words)
+    for one in result.differences:  # what was given keeps its own data, what was found has these
+        assert one.policy is not None
+        own = {"the candidate": first, "the baseline itself": None}.get(one.name, second)
+        assert one.policy.made_from == (None if own is None else own.counts.provenance), one.name
+    better = result.policy
     assert better is not None and better != usual and better.made_from is not None
     for data in (first, second):
         assert data.counts.provenance.overlap(better.made_from) in (Overlap.SAME, Overlap.PART)

@@ -238,7 +238,8 @@ class Provenance:
         if sorted(self.parts) == sorted(other.parts):
             return Overlap.SAME
         none = _hex(0)  # in place of the digest of rows, where counts alone are known
-        if any(b == d and (a == c or none in (a, c)) for a, b in self.parts for c, d in other.parts):
+        alike = [a == c or none in (a, c) for a, b in self.parts for c, d in other.parts if b == d]
+        if any(alike):
             return Overlap.SAME if self.rows == other.rows else Overlap.PART
         limit = min(self.limit, other.limit)
         mine, theirs = ({key for key, _ in one.pieces if key <= limit} for one in (self, other))
@@ -246,7 +247,7 @@ class Provenance:
         equal = len(both & {key for key, _ in {*self.pieces} & {*other.pieces}})
         if _tail(len(both), equal, max(_by_chance(self.pieces), _by_chance(other.pieces))) <= CHANCE:
             return Overlap.PART
-        is_known = self.pieces and len(theirs) >= (ENOUGH if limit < other.limit else 1)
+        is_known = not alike and self.pieces and len(theirs) >= (ENOUGH if limit < other.limit else 1)
         return Overlap.NONE if is_known and equal < FEW * len(theirs) else Overlap.UNCLEAR
 
     def __or__(self, other: Provenance) -> Provenance:

@@ -171,6 +171,8 @@ def test_a_missing_file_is_not_answered_with_one_of_another_type(
         (["report", "walk.prism"], "name DIR or DIR/result.json"),
         (["export", "walk.prism", "--policy", "log.csv", "--to", "klingon"], "--to is 'klingon', not one of"),
         (["data", "log.xlsx", "--model", "walk.prism"], "save it as CSV"),
+        (["learn", "walk.prism", "--propertiy", GOAL], "did you mean --prop?"),
+        (["learn", "walk.prism", "--confidence", "0.9"], "--delta is the probability"),
     ],
 )
 def test_mistakes_of_a_first_hour_are_named(

@@ -274,6 +274,9 @@ def test_a_plan_says_how_many_and_how() -> None:
     assert sum(plan.exploration.shares) == pytest.approx(1.0)
     assert plan.next_episodes == 130 or plan.next_episodes < plan.episodes
     assert plan.hangs_on and not plan.unidentifiable
+    assert plan.exploration.policies and all(
+        policy.made_from == pilot().provenance for policy in (plan.policy, *plan.exploration.policies)
+    )
 
 
 def test_what_comes_is_what_was_forecast() -> None:

@@ -21,6 +21,16 @@ from tightrope.io.umb import _decode_structs, _decode_vector, decode_archive
 INT, UINT, DOUBLE = NumericPrimitiveType.INT, NumericPrimitiveType.UINT, NumericPrimitiveType.DOUBLE
 
 
+def test_a_file_that_cannot_be_read_is_called_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def denied(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    (path := tmp_path / "m.umb").touch()
+    monkeypatch.setattr("tightrope.io.umb.tarfile.open", denied)
+    with pytest.raises(tr.InputError, match=r"m\.umb: cannot be read: Permission denied"):
+        tr.load(path)
+
+
 @pytest.mark.parametrize(
     ("kind", "bits", "values"),
     [

@@ -233,10 +233,12 @@ def test_a_temporal_formula_is_observed_in_the_product() -> None:
 
 
 def slot_machines() -> tr.ParametricMDP:
-    parameters = tr.Parameters.box(p=("0.05", "0.95"), q=("0.05", "0.95"))
-    p, q = parameters.symbols()
-    rows = [(0, "a", {1: p, 2: 1 - p}), (0, "b", {1: q, 2: 1 - q}), (1, "", {1: 1}), (2, "", {2: 1})]
-    return tr.build_from_rows(rows, parameters, labels={"won": [1]})
+    rows = [(0, "a", {1: P, 2: 1 - P}), (0, "b", {1: Q, 2: 1 - Q}), (1, "", {1: 1}), (2, "", {2: 1})]
+    return tr.build_from_rows(rows, UNIT, labels={"won": [1]})
+
+
+UNIT = tr.Parameters.box(p=("0.05", "0.95"), q=("0.05", "0.95"))
+P, Q = UNIT.symbols()
 
 
 def test_a_policy_is_observed_where_the_log_was_collected_by_it() -> None:
@@ -263,6 +265,24 @@ def test_a_policy_is_observed_where_the_log_was_collected_by_it() -> None:
     unnamed = replace(uniform, design=replace(uniform.design, followed=None))
     with pytest.raises(tr.InputError, match="stated behaviour never takes"):
         observe(problem, unnamed, 0.01, policy=first, behaviour=first)
+
+
+@pytest.mark.filterwarnings("ignore::tightrope.ReadingWarning")
+def test_episodes_of_a_policy_with_a_memory_are_not_those_of_a_formula_with_another() -> None:
+    """Neither a stated behaviour (it ended in IndexError) nor a log that names the policy."""
+    model = tr.build_from_rows(
+        [(s, a, {1 - s: p, s: 1 - p}) for s in (0, 1) for a, p in (("a", P), ("b", Q))],
+        UNIT,
+        labels={"one": [1], "zero": [0]},
+    )
+    problem = tr.Problem(model, 'Pmax=? [ (F "one") & (F (G "zero")) ]')
+    turns = tr.Policy(model, tr.FiniteMemoryChoices([0, 1, 0, 1], [0, 0, 1, 1], [0, 2, 1, 3], [1, 1, 0, 0]))
+    simulator = tr.Simulator(model.instantiate(p=0.4, q=0.6), model_hash=model.hash(), cap=9)
+    uniform = simulator.episodes(20, seed=1)
+    named = replace(uniform, design=replace(uniform.design, followed=turns.digest))
+    for log, behaviour in ((uniform, "uniform"), (named, None)):
+        result = tr.learn(problem, log, policy=turns, behaviour=behaviour)
+        assert result.outcomes is not None and "one of its own" in result.outcomes.text
 
 
 def test_a_behaviour_that_the_choices_of_the_log_refute_is_refused() -> None:

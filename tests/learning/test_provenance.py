@@ -12,7 +12,10 @@ import pandas as pd
 import pytest
 
 import tightrope as tr
+from tightrope.certify.certificate_file import as_file
 from tightrope.provenance import Artefact, Overlap, Provenance, chosen_without, union
+from tightrope_check.archive import load
+from tightrope_check.problem import Claim, ValueHints
 
 
 def walk() -> tr.ParametricMDP:
@@ -95,6 +98,14 @@ def test_log_without_next_states_or_names() -> None:
     assert seen(unnamed).overlap(seen(unnamed.copy())) is Overlap.SAME
     assert seen(unnamed).overlap(seen(grown)) is Overlap.PART
     assert seen(unnamed).overlap(seen(episodes(8, 50).drop(columns=["episode", "step"]))) is Overlap.NONE
+
+
+def test_log_whose_episodes_have_other_names_or_none_is_not_called_other_data() -> None:
+    frame = episodes(6, 50)
+    bare, named = frame.drop(columns=["episode", "step"]), frame.assign(episode=frame.episode + 1000)
+    whole = seen(frame)
+    for copy in map(seen, (bare, named)):
+        assert whole.overlap(copy) is copy.overlap(whole) is Overlap.UNCLEAR
 
 
 def test_independent_logs_share_nothing() -> None:
@@ -242,7 +253,12 @@ def test_improved_policy_remembers_the_data_of_its_candidates() -> None:
     candidate = tr.learn(problem(), first, delta=0.1, sets="tied", outcomes="none").policy
     usual = tr.Policy(walk(), dict.fromkeys((1, 2, 3), "b"))
     words = {"baseline": usual, "candidate": candidate, "delta": 0.1}
-    better = tr.improve(problem(), second, **words).policy
+    result = tr.improve(problem(), second, **words)
+    for one in result.differences:  # what was given keeps its own data, what was found has these
+        assert one.policy is not None
+        own = {"the candidate": first, "the baseline itself": None}.get(one.name, second)
+        assert one.policy.made_from == (None if own is None else own.counts.provenance), one.name
+    better = result.policy
     assert better is not None and better != usual and better.made_from is not None
     for data in (first, second):
         assert data.counts.provenance.overlap(better.made_from) in (Overlap.SAME, Overlap.PART)
@@ -256,6 +272,38 @@ def test_slab_does_not_bet_on_a_policy_of_the_same_log() -> None:
     assert any("best by the data before" in line for line in seen.ledger.lines)
     stated = tr.learn(problem(), data, policy=tr.Policy(walk(), policy.probability), **words)
     assert assumed(stated)[UNSEEN] == "stated" and UNSEEN not in assumed(seen)
+
+
+def test_verify_asks_which_data_chose_the_policy_that_a_file_bets_on(tmp_path: Path) -> None:
+    """Not which chose the other one of a difference: an improvement is chosen by its log."""
+    (p, q), won = (arms := tr.Parameters.box(p=(0, 1), q=(0, 1))).symbols(), {"won": [1]}
+    rows = [(0, "a", {1: p, 2: 1 - p}), (0, "b", {1: q, 2: 1 - q}), (1, "", {1: 1}), (2, "", {2: 1})]
+    model = tr.build_from_rows(rows, arms, labels=won)
+    asked, log = model.problem('Pmax=? [ F "won" ]'), [(0, "ab"[n % 2], 1 + (n % 6 != 0)) for n in range(200)]
+    data = tr.read_data(pd.DataFrame(log, columns=["state", "action", "next_state"]), model, order="as-read")
+    words = {"model": model, "property": asked.text, "data": data}
+    usual = tr.Policy(model, {0: "b"})
+    better = tr.improve(asked, data, baseline=usual, delta=0.1, region="slab")
+    tr.certify(better, tmp_path / "better.cert")
+    seen = better.policy
+    assert seen is not None and seen != usual
+    for policies in ({"policy": seen}, {"policy": seen, "baseline": usual}):
+        assert tr.verify(tmp_path / "better.cert", **words, **policies).word == "proved"
+    blind = tr.learn(asked, data, delta=0.1, region="slab", policy=tr.Policy(model, seen.probability))
+    tr.certify(blind, tmp_path / "blind.cert")
+    made = load(tmp_path / "blind.cert").certificate
+    names = [claim.name for claim in made.claims]
+    robust, given = made.claims
+    assert names == ["robust policy", "given policy"]
+    least, most = given.lower - robust.upper, given.upper - robust.lower
+    less = Claim("difference", "pair", least - 1e-9, most + 1e-9, pair=np.array([1, 0]))
+    forged = dataclasses.replace(made, claims=(*made.claims, less), values=(*made.values, ValueHints()))
+    (tmp_path / "forged.cert").write_bytes(as_file(forged).content)
+    other = tr.Policy.of_choices(model, robust.choice)
+    for file, policies in (("blind", {"policy": seen}), ("forged", {"policy": seen, "baseline": other})):
+        verdict = tr.verify(tmp_path / f"{file}.cert", **words, **policies)
+        assert verdict.valid and verdict.word == "nominal"
+        assert verdict.assumptions[-1][:2] == (UNSEEN, "no")
 
 
 def test_prior_of_the_same_log_is_refused(tmp_path: Path) -> None:

@@ -574,13 +574,12 @@ def _chosen_with_data(certificate: Certificate, own: Own | OwnChain) -> list[tup
     rows = (None if given is None else given.provenance) or of_counts(known, seen)
     chosen = [*chosen_with(getattr(own, "origin", None) or own.model, (), lambda: rows)]
     chosen = [one for one in chosen if one.kept is not AssumptionStatus.YES]
-    is_given = any(one.name == "given policy" for one in certificate.claims)
-    if is_given and isinstance(own, Own) and own.counts is not None:
+    if isinstance(own, Own) and own.counts is not None:
         bets_on_it = stated.bets and not stated.method.endswith("best")
-        policy = own.policy if own.baseline is None else own.baseline
-        if policy is not None and (bets_on_it or stated.seen is not None):
-            before = returns.chosen_before(policy, own.counts)
-            chosen += [] if before.holds else [before]
+        for policy in (own.policy, own.baseline) if bets_on_it or stated.seen is not None else ():
+            if policy is not None and "given policy" in _claims_of(certificate, policy):
+                before = returns.chosen_before(policy, own.counts)
+                chosen += [] if before.holds else [before]
     return [(one.name, one.kept.value, one.why) for one in chosen]
 
 

@@ -34,7 +34,7 @@ from typer.main import get_command
 
 from tightrope import __version__
 from tightrope.cli.commands import COMMANDS
-from tightrope.cli.flags import as_flags
+from tightrope.cli.flags import as_flags, likely_option
 from tightrope.errors import TightropeError, shown
 
 CANNOT_ANSWER = 1
@@ -231,10 +231,15 @@ def _stand_in() -> None:
 def _usage_error(error: typer.TyperException) -> int:
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "tightrope"
+    name, likely = getattr(error, "option_name", ""), list[str]()
+    if context is not None and name.startswith("--"):
+        likely = likely_option(name[2:], [each for option in context.command.params for each in option.opts])
+        vars(error)["possibilities"] = None
     text = re.sub(
         r"Input should be (a )?(?:valid )?(.*?)(, unable.*)?$", r"it must be \1\2", error.format_message()
     ).replace("Value error, ", "")
-    _say(f"error: {text.replace('a integer', 'an integer')}\nhint: '{path} --help' lists what it accepts")
+    text = "error: " + text.replace("a integer", "an integer")
+    _say("\nhint: ".join([text, *likely, f"'{path} --help' lists what it accepts"]))
     return WRONG_INPUT
 
 

@@ -7,6 +7,9 @@ in backticks stays.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+
+from tightrope.errors import suggest
 
 NAMES = """
     above actions allow_loss alpha assume_support at at_most avoid breakdown budget chosen_at columns const
@@ -55,6 +58,19 @@ BARE = {"--breakdown": "all", "--tree": "1%"}
 
 DEFAULTS = {**BARE, "--sets": "parameter"}
 """Options to whose value old ones add something, and the value where it is not given."""
+
+
+def likely_option(typed: str, options: Sequence[str]) -> list[str]:
+    """A hint at the option that a wrong one stands for, by its name or that of its argument in Python.
+
+    >>> likely_option("propertiy", ["--prop", "--policy"]), likely_option("foo", ["--prop"])
+    (['did you mean --prop?'], [])
+    """
+    names = [name for name, option in OPTIONS.items() if option in (*options, "MODEL")]
+    names += [option[2:].replace("-", "_") for option in options]
+    hint = suggest(typed.replace("-", "_"), names)
+    flags = as_flags(hint).replace(" `", " --").replace("`", "").replace("_", "-")
+    return [] if hint.startswith("its") else [flags]
 
 
 _ARGUMENT = re.compile(r"`(?P<name>[a-z_]+)(?:=(?P<value>[^`]*))?`")

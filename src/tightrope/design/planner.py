@@ -114,6 +114,10 @@ class Planner:
             verdict=self.result.verdict,
         )
         answer = self._answer(begun, directions)
+        if (made := answer.exploration) is not None:
+            best = self.result.optimistic.policy
+            first, *rest = (one.made(lambda: best.made_from) for one in (made.policy, *made.policies))
+            answer = replace(answer, exploration=replace(made, policy=first, policies=tuple(rest)))
         return replace(answer, notes=tuple(self.notes))
 
     def _answer(self, begun: Plan, directions: bearings.Directions | None) -> Plan:
@@ -256,11 +260,9 @@ class Planner:
 
     def _design(self, amount: float, oracle: Oracle | None = None) -> Design:
         """The design for what so many of the judged policy's episodes cost, looked for from the last one."""
-        stage = self.stage
-        followed = self._followed
+        stage, followed = self.stage, self._followed
         spend = amount * self.designer.cost_of(followed)
-        known = stage.past
-        past = self.outlook.past
+        known, past = stage.past, self.outlook.past
         if past is not None:
             known = past.kept(amount * float(followed.sum())) + stage.information.smoothing
         if oracle is not None:  # another bound: what was found under this one need not keep it

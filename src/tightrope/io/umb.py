@@ -341,6 +341,8 @@ def _refusing(path: str | Path) -> Iterator[None]:
             yield
     except (InputError, MemoryError):
         raise
+    except OSError as error:
+        refuse(path, f"cannot be read: {error.strerror or error}")
     except Exception as error:
         shown = "".join(f": {line}" for line in str(error).splitlines()[:1])
         refuse(path, f"this is not a UMB file that umbi reads: {type(error).__name__}{shown}")

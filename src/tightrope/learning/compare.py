@@ -306,9 +306,12 @@ class Search:
         ranked = sorted([best, *shown], key=lambda row: -table.gain(row))
         proved = tuple((row.name, table.name) for row in ranked if table.gain(row) > 0.0)
         result = table.result(tuple(ranked), proved)
+        own, made = [table.baseline, *self.given.values()], table.chain.made
+        found = [one if one is None or one in own else made(one) for one in (row.policy for row in ranked)]
         ended = "the search ended at its limit: other choices in single states may still gain more"
         return replace(
             result,
+            differences=tuple(replace(row, policy=one) for row, one in zip(ranked, found, strict=True)),
             limit=max(self.limit, 0.0) if np.isfinite(self.limit) else None,
             kept=next(own for row, own in self.tried.values() if row is best),
             notes=(*result.notes, ended) if self.points.stopped else result.notes,

@@ -174,10 +174,9 @@ class Comparison(Record):
         policy, counts = self.best.policy, self.counts
         if policy is None or policy == self.baseline:
             return policy
-        compared = [self.baseline, *(one.policy for one in self.differences)]
-        seen = [one.made_from for one in compared if one is not None]
-        chosen = self.problem.base.structure.made_from
-        return policy.made(lambda: union([counts.provenance, chosen, *seen]))
+        known = [self.baseline, *(one.policy for one in self.differences)]
+        seen = [self.problem.base.structure.made_from, *(one.made_from for one in known if one is not None)]
+        return policy.made(lambda: union([counts.provenance, *seen]))
 
     @property
     def parameters(self) -> Parameters:

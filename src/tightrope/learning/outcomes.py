@@ -361,6 +361,9 @@ def plan_observation(
     given = as_policy(problem.model, policy) if given is None else given
     if given is not None and (chosen := chosen_before(given, counts)).kept is AssumptionStatus.NO:
         return Unobserved(f"{chosen.why}; returns are of policies that were chosen without them")
+    lift = cast("ProductLift | None", problem.lift)
+    if given is not None and given.has_memory and lift is not None and lift.temporal is not None:
+        return Unobserved("the given policy has a memory, and the temporal formula one of its own")
     plan = _plan_episodes(problem, counts, policy, behaviour, return_range, given)
     if isinstance(plan, Unobserved) and behaviour is None:
         return _plan_queues(problem, counts, policy, return_range) or plan

@@ -468,7 +468,8 @@ def parse_box(text: str, names: Sequence[str], base: Parameters | None = None) -
     """`p=0.1:0.9,q=0:1`; what is not named stays as in `base` (the unit box where None is given)."""
     base = base or Parameters.unit_box(names)
     inherited = dict(zip(names, zip(base.lower, base.upper, strict=True), strict=True))
-    lower, upper = zip(*(inherited | _ranges(text, names)).values(), strict=True) if names else ((), ())
+    ranges = inherited | _ranges(text, names)
+    lower, upper = zip(*ranges.values(), strict=True) if names else ((), ())
     return Parameters(tuple(names), lower, upper, base.constraints, base.free)
 
 

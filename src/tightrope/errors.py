@@ -84,8 +84,10 @@ def suggest(name: str, names: Sequence[str], value: object = None) -> str:
 
 
 def similar_file(path: Path) -> str | None:
-    """The file of its type that the name of one that is not there may stand for."""
-    stems = {one.stem: one for one in path.parent.glob(f"*{path.suffix or '.*'}") if one.is_file()}
+    """The file of its type, or of one spelt alike, that the name of one that is not there may stand for."""
+    files = [one for one in path.parent.glob("*.*") if one.is_file()]
+    types = get_close_matches(path.suffix, sorted({one.suffix for one in files}), 1, 0.75)
+    stems = {one.stem: one for one in files if not path.suffix or one.suffix in types}
     close = [] if path.exists() else get_close_matches(path.stem, stems, 1)
     return f"did you mean {stems[close[0]]}?" if close else None
 

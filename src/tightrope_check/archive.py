@@ -48,7 +48,6 @@ _LINE = {"rationals": re.compile(rf"{_NUMBER}\Z"), "polynomials": re.compile(rf"
 _COUPLED = "learned.coupled."
 Part = TypeVar("Part")
 Recipe = tuple[str, str, list[int]]  # type, coding, shape
-Members = dict[str, tuple[bytes, Recipe]]
 
 _DAMAGE = (zlib.error, struct.error, ValueError, EOFError, LookupError, ArithmeticError)
 """What is raised on files that are not what they should be."""
@@ -212,16 +211,15 @@ def _describes(recipe: object, content: bytes) -> bool:
     return coded and (kind == "text" or prod(shape) * TYPES[kind] == len(content))
 
 
-def _part(of: type[Part], node: object, path: str, arrays: Members) -> Part:
+def _part(of: type[Part], node: object, path: str, arrays: dict[str, tuple[bytes, Recipe]]) -> Part:
     """A dataclass of a certificate, which takes its members from those that are left."""
     wanted = {name for name, spec in list_fields(of) if not spec.is_array}
     if not isinstance(node, dict) or node.keys() != wanted:
         raise _Malformed(f"the fields of '{path[:-1]}' are others")
-    held = {name: _value(spec, node.get(name), path + name, arrays) for name, spec in list_fields(of)}
-    return of(**held)
+    return of(**{name: _value(spec, node.get(name), path + name, arrays) for name, spec in list_fields(of)})
 
 
-def _value(spec: Field, node: object, path: str, arrays: Members) -> object:
+def _value(spec: Field, node: object, path: str, arrays: dict[str, tuple[bytes, Recipe]]) -> object:
     if spec.is_array:
         return _array(spec, path, arrays) if path in arrays else None
     if spec.kind == "part" and node is not None:
@@ -233,7 +231,7 @@ def _value(spec: Field, node: object, path: str, arrays: Members) -> object:
     return float("inf") if spec.kind == "real" and node == "inf" else node
 
 
-def _array(spec: Field, path: str, arrays: Members) -> object:
+def _array(spec: Field, path: str, arrays: dict[str, tuple[bytes, Recipe]]) -> object:
     content, (kind, coding, shape) = arrays.pop(path)
     _require(kind in _STORED.get(spec.kind, ("text",)), f"'{path}' is of another type")
     if kind == "text":

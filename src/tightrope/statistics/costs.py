@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from scipy.special import logsumexp
 
 from tightrope.data.costs import CostSums
 from tightrope.errors import InputError
@@ -108,7 +107,7 @@ def spread_evidence(costs: CostSums, rows: IndexArray, deviation: float) -> tupl
             float(np.log1p(share * excess).sum()) + len(waiting) * math.log1p(-0.5 * share)
             for share in SHARES
         ]
-    return float(logsumexp(logs)) - math.log(len(SHARES)), len(apart)
+    return float(np.logaddexp.reduce(logs)) - math.log(len(SHARES)), len(apart)
 
 
 def mean_evidence(
@@ -127,7 +126,7 @@ def mean_evidence(
         ends = [1.0 / end for end in (mean - low, mean - high) if end != 0.0]
         with np.errstate(divide="ignore"):
             logs = [float(np.log1p(share * end * (seen - mean)).sum()) for end in ends for share in SHARES]
-        result[one] = float(logsumexp(logs)) - math.log(2 * len(SHARES))
+        result[one] = float(np.logaddexp.reduce(logs)) - math.log(2 * len(SHARES))
     return result
 
 

@@ -233,6 +233,7 @@ def test_plan_scales_and_levels_are_the_learners():
 def test_files_of_before_with_another_split_for_few_data_are_read(monkeypatch):
     """Two free parameters: 200 episodes are few, 600 are not; one end, or no plan, has no such split."""
     usual, method = Levels.of, "value slab of few data"
+    others = [certified(kind)[1] for kind in ("found", "open")]  # by the rules of today
     monkeypatch.setattr(Levels, "of", staticmethod(lambda d, ends, free, guard: usual(d, ends, free, 0.3)))
     monkeypatch.setattr(
         modules[data_of.__module__], "data_of", lambda *of: replace(data_of(*of), method=method)
@@ -244,8 +245,7 @@ def test_files_of_before_with_another_split_for_few_data_are_read(monkeypatch):
     bets = Learned(former, FLOAT64).statements.sources[RowOrigin.SLAB].bets
     delta = Fraction(former.problem.data.delta)
     assert (bets.guard, bets.side) == (delta * 3 / 10, delta * 7 / 20)
-    for kind in ("found", "open"):
-        honest = certified(kind)[1]
+    for honest in others:
         assert honest.problem.data.method == "value slab"
         data = replace(honest.problem.data, method=method)
         ((name, why),) = failed(replace(honest, problem=replace(honest.problem, data=data)))

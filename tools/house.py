@@ -124,7 +124,7 @@ REACHED = {
     "modules with exactly one importer": 44,
     "most modules in one folder": 29,
     "lines": 125_910,
-    "tokens": 995_704,
+    "tokens": 995_733,
     "lines of numerics + top level": 3_890,
     "lines of model": 10_431,
     "lines of prism": 10_564,

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from numbers import Real
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import lazy_loader
 import numpy as np
@@ -34,13 +34,12 @@ from tightrope.model.structure import NamedStates, Structure, plain
 from tightrope.numerics.arrays import AnyArray, FloatArray, IndexArray, OffsetArray, offsets, ranges
 from tightrope.numerics.record import same
 from tightrope.problem import Problem, require_value
+from tightrope.solver.bellman.operator import BellmanOperator
 from tightrope.solver.equations.system import horizon_system
 from tightrope.solver.solution import Solution
 from tightrope.solver.solve import solve
 from tightrope.verdict import Assessment, Word
-
-if TYPE_CHECKING:
-    from tightrope_check.problem import CertifiedObjective
+from tightrope_check.problem import CertifiedObjective
 
 FORMAT, VERSION = "tightrope shield", 4
 GRAPH = ("choice_start", "transition_start", "successor", "action", "initial_states")
@@ -121,6 +120,8 @@ def table_of(solution: Solution, problem: Problem | None = None, **known: Any) -
         solved = solve(kernel, endless, precision=solution.precision) if steps else solution
         last = solved.fixpoint_lower if maximises else solved.fixpoint_upper, solved.choice
     after = partial(kernel.safe_choices, system, upward=not maximises)
+    if isinstance(kernel, BellmanOperator):  # one pass, also where sums of bounds are nearly 1
+        after.keywords["workspace"] = replace(kernel.open_workspace(), care=True)
     given = {"question": "" if problem is None else problem.text, **solution.verdict.facts, **known}
     start, ranking = structure.choice_start, solution.ranking
     facts, choice, columns = price_choices(objective, start, steps, last, after, ranking, given)
@@ -172,8 +173,7 @@ def price_choices(
     choice, *columns = map(np.concatenate, zip(*reversed(rows), strict=True)) if steps else rows[0]
     may_wait = last is None or kind == "DISCOUNTED" or (kind == "UNTIL" and not maximises)  # avoiding may
     own = {"maximises": maximises, "complement": objective.complement, "range": objective.range}
-    facts = ShieldFacts(**(known | own | {"needs_patience": not may_wait}))
-    return facts, choice, columns
+    return ShieldFacts(**(known | own | {"needs_patience": not may_wait})), choice, columns
 
 
 def by_step(choice: OffsetArray, steps: int) -> FiniteMemoryChoices:
